@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Atomic operations on lines shared between CPUs: the only place under src/ that names the
+ * compiler's built-ins. Each call is one step for the simulator, which may switch CPUs before it.
+ *
+ * Callers: every layer. A plain load or store of a shared word is a data race; use these.
+ */
+#ifndef SHEAF_OS_ATOMIC_H
+#define SHEAF_OS_ATOMIC_H
+
+#include <stdbool.h>
+
+#ifdef SHEAF_SIM
+void os_sim_step(void);
+#else
+static inline void os_sim_step(void)
+{
+}
+#endif
+
+#define os_load_relaxed(p)	   (os_sim_step(), __atomic_load_n((p), __ATOMIC_RELAXED))
+#define os_load_acquire(p)	   (os_sim_step(), __atomic_load_n((p), __ATOMIC_ACQUIRE))
+#define os_store_relaxed(p, v)	   (os_sim_step(), __atomic_store_n((p), (v), __ATOMIC_RELAXED))
+#define os_store_release(p, v)	   (os_sim_step(), __atomic_store_n((p), (v), __ATOMIC_RELEASE))
+#define os_exchange(p, v)	   (os_sim_step(), __atomic_exchange_n((p), (v), __ATOMIC_ACQ_REL))
+#define os_fetch_add(p, v)	   (os_sim_step(), __atomic_fetch_add((p), (v), __ATOMIC_ACQ_REL))
+#define os_fetch_sub(p, v)	   (os_sim_step(), __atomic_fetch_sub((p), (v), __ATOMIC_ACQ_REL))
+#define os_fetch_or(p, v)	   (os_sim_step(), __atomic_fetch_or((p), (v), __ATOMIC_ACQ_REL))
+#define os_fetch_and(p, v)	   (os_sim_step(), __atomic_fetch_and((p), (v), __ATOMIC_ACQ_REL))
+#define os_fetch_add_relaxed(p, v) (os_sim_step(), __atomic_fetch_add((p), (v), __ATOMIC_RELAXED))
+
+/* On failure *expected is what was found there. Strong: fails only if the values differ. */
+#define os_cmpxchg(p, expected, v)                                                                 \
+	(os_sim_step(), __atomic_compare_exchange_n((p), (expected), (v), false, __ATOMIC_ACQ_REL, \
+						    __ATOMIC_ACQUIRE))
+
+#define os_fence() (os_sim_step(), __atomic_thread_fence(__ATOMIC_SEQ_CST))
+
+#endif

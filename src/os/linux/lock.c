@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The ranked lock on Linux futexes. See os/lock.h for the invariants; the three-state word is
+ * the one of Drepper, "Futexes Are Tricky" (mutex 2).
+ */
+#include "os/lock.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "os/atomic.h"
+
+#define FREE	0u
+#define HELD	1u
+#define WAITERS 2u
+
+#ifdef SHEAF_DEBUG
+/* Ranks this thread holds, one bit each. A TLS variable: debug builds only (DESIGN R9). */
+static __thread uint32_t held_ranks;
+
+static void rank_push(struct os_lock *lock, bool ordered)
+{
+	if (ordered && (held_ranks >> lock->rank) != 0)
+		abort();
+	held_ranks |= 1u << lock->rank;
+}
+
+static void rank_pop(struct os_lock *lock)
+{
+	held_ranks &= ~(1u << lock->rank);
+}
+#else
+static void rank_push(struct os_lock *lock, bool ordered)
+{
+	(void)lock, (void)ordered;
+}
+
+static void rank_pop(struct os_lock *lock)
+{
+	(void)lock;
+}
+#endif
+
+void os_lock_init(struct os_lock *lock, enum os_rank rank)
+{
+	lock->word = FREE;
+	lock->rank = rank;
+}
+
+static __attribute__((cold, noinline)) void lock_slow(struct os_lock *lock)
+{
+	int saved = errno;
+
+	while (os_exchange(&lock->word, WAITERS) != FREE)
+		syscall(SYS_futex, &lock->word, FUTEX_WAIT_PRIVATE, WAITERS, NULL, NULL, 0);
+	errno = saved;
+}
+
+void os_lock(struct os_lock *lock)
+{
+	uint32_t expected = FREE;
+
+	rank_push(lock, true);
+	if (!os_cmpxchg(&lock->word, &expected, HELD))
+		lock_slow(lock);
+}
+
+bool os_trylock(struct os_lock *lock)
+{
+	uint32_t expected = FREE;
+
+	if (!os_cmpxchg(&lock->word, &expected, HELD))
+		return false;
+	/* A try-lock cannot deadlock, so it may be taken out of order. */
+	rank_push(lock, false);
+	return true;
+}
+
+static __attribute__((cold, noinline)) void wake_one(struct os_lock *lock)
+{
+	int saved = errno;
+
+	syscall(SYS_futex, &lock->word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	errno = saved;
+}
+
+void os_unlock(struct os_lock *lock)
+{
+	rank_pop(lock);
+	if (os_exchange(&lock->word, FREE) == WAITERS)
+		wake_one(lock);
+}
+
+bool os_lock_held(struct os_lock *lock)
+{
+	return os_load_relaxed(&lock->word) != FREE;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The ranked lock: a futex-backed mutex that never spins on a holder which may be preempted.
+ *
+ * One word:  0 free | 1 held | 2 held, and somebody may be asleep in the kernel.
+ *
+ * Invariants
+ *  L1. A thread takes locks in rising rank only (debug builds assert it; DESIGN R12).
+ *  L2. The word is 2 whenever a thread sleeps, or is about to, on it.
+ *  L3. No lock is held while a callback of the user's runs (R13).
+ *
+ * Progress: os_trylock() is wait-free; os_lock() sleeps. errno is preserved by both.
+ * Callers: every layer; never a signal handler, except os_trylock().
+ */
+#ifndef SHEAF_OS_LOCK_H
+#define SHEAF_OS_LOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Lowest rank is taken first. One enum for the whole library: this is the lock order. */
+enum os_rank {
+	OS_RANK_NONE,
+	OS_RANK_CACHES, /* the list of caches: create, merge, destroy */
+	OS_RANK_DRAIN,	/* one drain of every CPU at a time */
+	OS_RANK_NODE,	/* a node's partial list of one cache */
+	OS_RANK_POOL,	/* an internal pool: sheaves, cache structures */
+	OS_RANK_PAGES,	/* page runs of one arena range */
+	OS_RANK_MAX,
+};
+
+struct os_lock {
+	uint32_t word;
+	uint32_t rank;
+};
+
+#define OS_LOCK_INIT(r)                                                                            \
+	{                                                                                          \
+		0, (r)                                                                             \
+	}
+
+void os_lock_init(struct os_lock *lock, enum os_rank rank);
+void os_lock(struct os_lock *lock);
+bool os_trylock(struct os_lock *lock);
+void os_unlock(struct os_lock *lock);
+
+/* True if the lock is held by anybody: for assertions only. */
+bool os_lock_held(struct os_lock *lock);
+
+#endif
