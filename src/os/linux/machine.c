@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The machine as Linux shows it: possible CPUs, nodes and caches from /sys; rseq from glibc.
+ *
+ * rseq: only the area that glibc (2.35 or later) registered is used, and no field of it but rseq_cs
+ * is ever written. Its symbols are weak, so that older libraries load too. mm_cid is there only if
+ * the kernel says that it fills that much of the area.
+ */
+#include "os/machine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/membarrier.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "os/atomic.h"
+#include "os/options.h"
+#include "os/report.h"
+
+#define AT_RSEQ_FEATURE_SIZE 27
+#define MPOL_BIND	     2
+#define RSEQ_CPU_ID	     4
+#define RSEQ_MM_CID	     24
+#define RSEQ_MM_CID_END	     28
+
+extern const ptrdiff_t __rseq_offset __attribute__((weak));
+extern const unsigned int __rseq_size __attribute__((weak));
+
+struct os_machine os;
+static uint32_t membarrier_refused;
+
+/* Read a small file; the length, or -1. */
+static int read_file(const char *path, char *text, size_t size)
+{
+	int file = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t length;
+
+	if (file < 0)
+		return -1;
+	length = read(file, text, size - 1);
+	close(file);
+	if (length < 0)
+		return -1;
+	text[length] = '\0';
+	return (int)length;
+}
+
+/* Call set(cpu, value) for each number of a list such as "0-3,8". */
+static void for_each_in_list(const char *list, void (*set)(unsigned int, unsigned int),
+			     unsigned int value)
+{
+	while (*list >= '0' && *list <= '9') {
+		char *end;
+		unsigned long first = strtoul(list, &end, 10), last = first;
+
+		if (*end == '-')
+			last = strtoul(end + 1, &end, 10);
+		for (; first <= last && first < OS_MAX_ROWS; first++)
+			set((unsigned int)first, value);
+		list = *end == ',' ? end + 1 : "";
+	}
+}
+
+static void set_row(unsigned int cpu, unsigned int unused)
+{
+	(void)unused;
+	if (cpu >= os.nr_rows)
+		os.nr_rows = cpu + 1;
+}
+
+static void set_node(unsigned int cpu, unsigned int node)
+{
+	os.node_of_row[cpu] = (uint16_t)node;
+	if (node >= os.nr_nodes)
+		os.nr_nodes = node + 1;
+}
+
+static void set_llc(unsigned int cpu, unsigned int first)
+{
+	os.llc_of_row[cpu] = (uint16_t)first;
+}
+
+static void find_rows(void)
+{
+	char text[256];
+	long online = sysconf(_SC_NPROCESSORS_CONF);
+
+	os.nr_rows = online > 0 && online <= OS_MAX_ROWS ? (uint32_t)online : 1;
+	if (read_file("/sys/devices/system/cpu/possible", text, sizeof(text)) > 0)
+		for_each_in_list(text, set_row, 0);
+}
+
+static void find_nodes(void)
+{
+	char path[64], text[4096];
+
+	os.nr_nodes = 1;
+	if (os_options.numa_fake) {
+		uint32_t nodes = os_options.numa_fake;
+
+		if (nodes > os.nr_rows)
+			nodes = os.nr_rows;
+		for (uint32_t row = 0; row < os.nr_rows; row++)
+			set_node(row, row * nodes / os.nr_rows);
+		return;
+	}
+	for (unsigned int node = 0; node < OS_MAX_NODES; node++) {
+		snprintf(path, sizeof(path), "/sys/devices/system/node/node%u/cpulist", node);
+		if (read_file(path, text, sizeof(text)) > 0)
+			for_each_in_list(text, set_node, node);
+	}
+}
+
+static void find_llcs(void)
+{
+	char path[80], text[4096];
+
+	for (uint32_t cpu = 0; cpu < os.nr_rows; cpu++) {
+		snprintf(path, sizeof(path),
+			 "/sys/devices/system/cpu/cpu%u/cache/index3/shared_cpu_list", cpu);
+		if (read_file(path, text, sizeof(text)) <= 0)
+			return;
+		if (strtoul(text, NULL, 10) == cpu)
+			for_each_in_list(text, set_llc, cpu);
+	}
+}
+
+static char *rseq_area(void)
+{
+	return (char *)__builtin_thread_pointer() + os.rseq_offset;
+}
+
+static bool rseq_usable(void)
+{
+#if defined(__x86_64__) || defined(__aarch64__)
+	if (!&__rseq_size || !&__rseq_offset || __rseq_size == 0)
+		return false;
+	os.rseq_offset = __rseq_offset;
+	if (*(volatile int32_t *)(rseq_area() + RSEQ_CPU_ID) < 0)
+		return false;
+	return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0) == 0;
+#else
+	return false;
+#endif
+}
+
+static void choose_backend(void)
+{
+	bool rseq = !os_options.backend_trylock && rseq_usable();
+
+	os.backend = rseq ? OS_BACKEND_RSEQ : OS_BACKEND_TRYLOCK;
+	os.id_offset = RSEQ_CPU_ID;
+	if (rseq && os.nr_nodes == 1 && getauxval(AT_RSEQ_FEATURE_SIZE) >= RSEQ_MM_CID_END)
+		os.id_offset = RSEQ_MM_CID;
+	if (!rseq && os_options.backend_rseq)
+		os_report("SHEAF_OPTIONS: backend=rseq is not to be had here (no glibc rseq "
+			  "registration, or no membarrier); going on with the trylock backend");
+}
+
+void os_init(void)
+{
+	int saved = errno;
+
+	os_options_init();
+	find_rows();
+	find_nodes();
+	find_llcs();
+	choose_backend();
+	errno = saved;
+}
+
+bool os_registered(void)
+{
+	return os.backend != OS_BACKEND_RSEQ ||
+	       *(volatile int32_t *)(rseq_area() + RSEQ_CPU_ID) >= 0;
+}
+
+unsigned int os_row(void)
+{
+	unsigned int row;
+
+	if (os.backend == OS_BACKEND_RSEQ && os_registered()) {
+		row = *(volatile uint32_t *)(rseq_area() + os.id_offset);
+	} else {
+		int saved = errno, cpu = sched_getcpu();
+
+		errno = saved;
+		row = cpu < 0 ? 0 : (unsigned int)cpu;
+	}
+	return row < os.nr_rows ? row : row % os.nr_rows;
+}
+
+int os_policy_node(void)
+{
+	unsigned long nodes[OS_MAX_NODES / (8 * sizeof(long)) + 1] = {0};
+	int saved = errno, mode = 0, node = OS_NO_NODE;
+	unsigned int here = os_node();
+
+	if (syscall(SYS_get_mempolicy, &mode, nodes, OS_MAX_NODES + 1, NULL, 0) == 0 && mode != 0 &&
+	    !((mode & 0xff) == MPOL_BIND && (nodes[0] >> here & 1)) && nodes[0])
+		node = __builtin_ctzl(nodes[0]);
+	if (node >= (int)os.nr_nodes)
+		node = OS_NO_NODE;
+	errno = saved;
+	return node;
+}
+
+unsigned int os_nr_cpus(void)
+{
+	return os.nr_rows;
+}
+
+bool os_membarrier(void)
+{
+	int saved = errno;
+	bool done = true;
+
+	if (os.backend == OS_BACKEND_RSEQ)
+		done = syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ, 0, 0) == 0;
+	else
+		os_fence();
+	errno = saved;
+	if (!done)
+		os_report_once(&membarrier_refused,
+			       "membarrier is refused now: shrink, destroy and exact counts reach "
+			       "this CPU's sheaves only; allow the system call to mend it");
+	return done;
+}
+
+void os_after_fork(void)
+{
+	int saved = errno;
+
+	if (os.backend == OS_BACKEND_RSEQ)
+		syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0);
+	errno = saved;
+}
+
+void os_yield(void)
+{
+	int saved = errno;
+	const struct timespec moment = {.tv_nsec = 50000};
+
+	nanosleep(&moment, NULL);
+	errno = saved;
+}
+
+uint64_t os_random(void)
+{
+	static const uint64_t fallback = UINT64_C(0x9e3779b97f4a7c15);
+	int saved = errno;
+	uint64_t bits;
+
+	if (getrandom(&bits, sizeof(bits), GRND_NONBLOCK) != sizeof(bits))
+		bits = (uintptr_t)&bits * fallback;
+	errno = saved;
+	return bits;
+}

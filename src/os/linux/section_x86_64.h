@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The restartable sections for x86-64. Included by linux/section.c and the fast paths only.
+ *
+ * Each is one `asm volatile goto`: volatile because a compiler may delete a section whose outputs
+ * it thinks unused, goto because a section has no flag left to test. Labels: 1 start, 2 after the
+ * commit, 3 descriptor, 4 abort. Leaving by `slow` (nothing to do, not registered, aborted) means
+ * that nothing was stored. rseq_cs stays set after a section: the library is never unloaded.
+ *
+ * rseq area: cpu_id at 4 (negative: not registered), rseq_cs at 8, mm_cid at 24.
+ */
+#ifndef SHEAF_OS_SECTION_X86_64_H
+#define SHEAF_OS_SECTION_X86_64_H
+
+#include "os/machine.h"
+#include "os/section.h"
+
+#define RSEQ_TRIES	   4 /* aborts in a row before a slow path does without the sheaf */
+#define RSEQ_ALWAYS_INLINE static inline __attribute__((always_inline))
+
+/* The descriptor, the tables that debuggers look for, and the store that arms the section. */
+#define RSEQ_BEGIN                                                                                 \
+	".pushsection __rseq_cs, \"aw\"\n"                                                         \
+	".balign 32\n"                                                                             \
+	"3: .long 0, 0\n"                                                                          \
+	".quad 1f, 2f - 1f, 4f\n"                                                                  \
+	".popsection\n"                                                                            \
+	".pushsection __rseq_cs_ptr_array, \"aw\"\n"                                               \
+	".quad 3b\n"                                                                               \
+	".popsection\n"                                                                            \
+	".pushsection __rseq_exit_point_array, \"aw\"\n"                                           \
+	".quad 1f, %l[slow]\n"                                                                     \
+	".popsection\n"                                                                            \
+	"leaq 3b(%%rip), %[t]\n"                                                                   \
+	"movq %[t], %%fs:8(%[area])\n"                                                             \
+	"1:\n"
+
+/* After the commit; and the abort handler, behind the signature the kernel looks for. */
+#define RSEQ_END(aborted)                                                                          \
+	"2:\n"                                                                                     \
+	".pushsection __rseq_failure, \"ax\"\n"                                                    \
+	".byte 0x0f, 0xb9, 0x3d\n"                                                                 \
+	".long 0x53053053\n"                                                                       \
+	"4: jmp %l[" #aborted "]\n"                                                                \
+	".popsection\n"
+
+/* t = byte offset of this CPU's row. */
+#define RSEQ_ROW_MM_CID                                                                            \
+	"cmpl $0, %%fs:4(%[area])\n"                                                               \
+	"js %l[slow]\n"                                                                            \
+	"movl %%fs:24(%[area]), %k[t]\n"                                                           \
+	"shlq $16, %[t]\n"
+#define RSEQ_ROW_CPU_ID                                                                            \
+	"movl %%fs:4(%[area]), %k[t]\n"                                                            \
+	"testl %k[t], %k[t]\n"                                                                     \
+	"js %l[slow]\n"                                                                            \
+	"shlq $16, %[t]\n"
+#define RSEQ_ROW_EITHER                                                                            \
+	"cmpl $0, %%fs:4(%[area])\n"                                                               \
+	"js %l[slow]\n"                                                                            \
+	"movl %%fs:(%[id]), %k[t]\n"                                                               \
+	"shlq $16, %[t]\n"
+
+#define RSEQ_POP                                                                                   \
+	"movq (%[slots], %[t]), %[m]\n"                                                            \
+	"movzwl (%[m]), %k[t]\n"                                                                   \
+	"testl %k[t], %k[t]\n"                                                                     \
+	"jz %l[slow]\n"                                                                            \
+	"movq 24(%[m], %[t], 8), %[object]\n"                                                      \
+	"addq $0xffff, (%[m])\n"
+
+/* The home test is the one test of the pointer on free: remote, foreign and large ones fail it. */
+#define RSEQ_PUSH                                                                                  \
+	"movq %[object], %[m]\n"                                                                   \
+	"subq 16(%[slots], %[t]), %[m]\n"                                                          \
+	"cmpq 24(%[slots], %[t]), %[m]\n"                                                          \
+	"jae %l[slow]\n"                                                                           \
+	"movq (%[slots], %[t]), %[m]\n"                                                            \
+	"movzwl (%[m]), %k[t]\n"                                                                   \
+	"cmpl 8(%[m]), %k[t]\n"                                                                    \
+	"jae %l[slow]\n"                                                                           \
+	"movq %[object], 32(%[m], %[t], 8)\n"                                                      \
+	"addq $1, (%[m])\n"
+
+#define RSEQ_DEFINE_POP(suffix, ROW)                                                               \
+	RSEQ_ALWAYS_INLINE void *rseq_pop_##suffix(char *slots)                                    \
+	{                                                                                          \
+		void *object, *m;                                                                  \
+		uintptr_t t;                                                                       \
+                                                                                                   \
+		__asm__ volatile goto(RSEQ_BEGIN ROW RSEQ_POP RSEQ_END(slow)                       \
+				      : [object] "=&r"(object), [m] "=&r"(m), [t] "=&r"(t)         \
+				      : [slots] "r"(slots), [area] "r"(os.rseq_offset)             \
+				      : "memory", "cc"                                             \
+				      : slow);                                                     \
+		return object;                                                                     \
+	slow:                                                                                      \
+		return NULL;                                                                       \
+	}
+
+#define RSEQ_DEFINE_PUSH(suffix, ROW)                                                              \
+	RSEQ_ALWAYS_INLINE bool rseq_push_##suffix(char *slots, void *object)                      \
+	{                                                                                          \
+		void *m;                                                                           \
+		uintptr_t t;                                                                       \
+                                                                                                   \
+		__asm__ volatile goto(                                                             \
+			RSEQ_BEGIN ROW RSEQ_PUSH RSEQ_END(slow)                                    \
+			: [m] "=&r"(m), [t] "=&r"(t)                                               \
+			: [slots] "r"(slots), [area] "r"(os.rseq_offset), [object] "r"(object)     \
+			: "memory", "cc"                                                           \
+			: slow);                                                                   \
+		return true;                                                                       \
+	slow:                                                                                      \
+		return false;                                                                      \
+	}
+
+RSEQ_DEFINE_POP(mm_cid, RSEQ_ROW_MM_CID)
+RSEQ_DEFINE_POP(cpu_id, RSEQ_ROW_CPU_ID)
+RSEQ_DEFINE_PUSH(mm_cid, RSEQ_ROW_MM_CID)
+RSEQ_DEFINE_PUSH(cpu_id, RSEQ_ROW_CPU_ID)
+
+/* Copy [i] pointers from src to dst, [i] > 0; by pairs, the odd one first. */
+#define RSEQ_COPY                                                                                  \
+	"testl $1, %k[i]\n"                                                                        \
+	"jz 5f\n"                                                                                  \
+	"movq -8(%[src], %[i], 8), %[t]\n"                                                         \
+	"movq %[t], -8(%[dst], %[i], 8)\n"                                                         \
+	"decl %k[i]\n"                                                                             \
+	"jz 6f\n"                                                                                  \
+	"5: movups -16(%[src], %[i], 8), %%xmm0\n"                                                 \
+	"movups %%xmm0, -16(%[dst], %[i], 8)\n"                                                    \
+	"subl $2, %k[i]\n"                                                                         \
+	"jnz 5b\n"                                                                                 \
+	"6:\n"
+
+RSEQ_ALWAYS_INLINE unsigned int rseq_pop_bulk(struct section_slots *s, void **objects,
+					      unsigned int n)
+{
+	uintptr_t t, i, count;
+	int tries = RSEQ_TRIES;
+	void *m, *src;
+
+again:
+	count = n;
+	__asm__ volatile goto(
+		RSEQ_BEGIN RSEQ_ROW_EITHER "movq (%[slots], %[t]), %[m]\n"
+					   "movzwl (%[m]), %k[t]\n"
+					   "testl %k[t], %k[t]\n"
+					   "jz %l[slow]\n"
+					   "cmpl %k[t], %k[count]\n"
+					   "cmovael %k[t], %k[count]\n"
+					   "subl %k[count], %k[t]\n"
+					   "leaq 32(%[m], %[t], 8), %[src]\n"
+					   "movl %k[count], %k[i]\n" RSEQ_COPY
+					   "imulq $0xffff, %[count], %[t]\n"
+					   "addq %[t], (%[m])\n" RSEQ_END(aborted)
+		: [m] "=&r"(m), [t] "=&r"(t), [i] "=&r"(i), [src] "=&r"(src), [count] "+&r"(count)
+		: [slots] "r"(s->slots), [area] "r"(os.rseq_offset),
+		  [id] "r"(os.rseq_offset + os.id_offset), [dst] "r"(objects)
+		: "memory", "cc", "xmm0"
+		: slow, aborted);
+	return (unsigned int)count;
+aborted:
+	if (--tries)
+		goto again;
+slow:
+	return 0;
+}
+
+RSEQ_ALWAYS_INLINE unsigned int rseq_push_bulk(struct section_slots *s, void **objects,
+					       unsigned int n)
+{
+	uintptr_t t, i, count;
+	int tries = RSEQ_TRIES;
+	void *m, *dst;
+
+again:
+	count = n;
+	__asm__ volatile goto(
+		RSEQ_BEGIN RSEQ_ROW_EITHER "movq (%[slots], %[t]), %[m]\n"
+					   "movzwl (%[m]), %k[t]\n"
+					   "leaq 32(%[m], %[t], 8), %[dst]\n"
+					   "negl %k[t]\n"
+					   "addl 8(%[m]), %k[t]\n"
+					   "jz %l[slow]\n"
+					   "cmpl %k[t], %k[count]\n"
+					   "cmovael %k[t], %k[count]\n"
+					   "movl %k[count], %k[i]\n" RSEQ_COPY
+					   "addq %[count], (%[m])\n" RSEQ_END(aborted)
+		: [m] "=&r"(m), [t] "=&r"(t), [i] "=&r"(i), [dst] "=&r"(dst), [count] "+&r"(count)
+		: [slots] "r"(s->slots), [area] "r"(os.rseq_offset),
+		  [id] "r"(os.rseq_offset + os.id_offset), [src] "r"(objects)
+		: "memory", "cc", "xmm0"
+		: slow, aborted);
+	return (unsigned int)count;
+aborted:
+	if (--tries)
+		goto again;
+slow:
+	return 0;
+}
+
+/* m = main, p = spare; leaves if there is no spare or a drain has set stop. */
+#define RSEQ_MAIN_AND_SPARE                                                                        \
+	"cmpl $0, %[stop]\n"                                                                       \
+	"jne %l[slow]\n"                                                                           \
+	"movq (%[slots], %[t]), %[m]\n"                                                            \
+	"movq 8(%[slots], %[t]), %[p]\n"                                                           \
+	"xorq %[m], %[p]\n"
+
+#define RSEQ_DEFINE_SWAP(name, CONDITION)                                                          \
+	RSEQ_ALWAYS_INLINE bool rseq_swap_##name(struct section_slots *s)                          \
+	{                                                                                          \
+		void *m, *p;                                                                       \
+		uintptr_t t, w;                                                                    \
+		int tries = RSEQ_TRIES;                                                            \
+                                                                                                   \
+	again:                                                                                     \
+		__asm__ volatile goto(                                                             \
+			RSEQ_BEGIN RSEQ_ROW_EITHER RSEQ_MAIN_AND_SPARE                             \
+			"jz %l[slow]\n" CONDITION                                                  \
+			"movq %[p], (%[slots], %[t])\n" RSEQ_END(aborted)                          \
+			: [m] "=&r"(m), [p] "=&r"(p), [t] "=&r"(t), [w] "=&r"(w)                   \
+			: [slots] "r"(s->slots), [area] "r"(os.rseq_offset),                       \
+			  [id] "r"(os.rseq_offset + os.id_offset), [stop] "m"(s->stop)             \
+			: "memory", "cc"                                                           \
+			: slow, aborted);                                                          \
+		return true;                                                                       \
+	aborted:                                                                                   \
+		if (--tries)                                                                       \
+			goto again;                                                                \
+	slow:                                                                                      \
+		return false;                                                                      \
+	}
+
+RSEQ_DEFINE_SWAP(empty, "cmpw $0, (%[m])\n"
+			"jne %l[slow]\n"
+			"cmpw $0, (%[p])\n"
+			"je %l[slow]\n")
+RSEQ_DEFINE_SWAP(full, "movzwl (%[m]), %k[w]\n"
+		       "cmpl 8(%[m]), %k[w]\n"
+		       "jb %l[slow]\n"
+		       "movzwl (%[p]), %k[w]\n"
+		       "cmpl 8(%[p]), %k[w]\n"
+		       "jae %l[slow]\n")
+
+RSEQ_ALWAYS_INLINE bool rseq_replace_spare(struct section_slots *s, struct sheaf *sheaf,
+					   struct sheaf **old)
+{
+	void *m, *p;
+	uintptr_t t;
+	int tries = RSEQ_TRIES;
+
+again:
+	__asm__ volatile goto(
+		RSEQ_BEGIN RSEQ_ROW_EITHER RSEQ_MAIN_AND_SPARE
+		"xorq %[sheaf], %[m]\n"
+		"movq %[m], 8(%[slots], %[t])\n" RSEQ_END(aborted)
+		: [m] "=&r"(m), [p] "=&r"(p), [t] "=&r"(t)
+		: [slots] "r"(s->slots), [area] "r"(os.rseq_offset),
+		  [id] "r"(os.rseq_offset + os.id_offset), [stop] "m"(s->stop), [sheaf] "r"(sheaf)
+		: "memory", "cc"
+		: slow, aborted);
+	*old = p;
+	return true;
+aborted:
+	if (--tries)
+		goto again;
+slow:
+	return false;
+}
+
+#endif

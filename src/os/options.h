@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * SHEAF_OPTIONS="name=value;name;...": the one environment variable, its options named as the
+ * kernel's boot options are. A misspelt one is reported with the nearest name; the rest counts.
+ *
+ * Callers: every layer reads os_options; os_init() fills it.
+ */
+#ifndef SHEAF_OS_OPTIONS_H
+#define SHEAF_OS_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct os_options {
+	uint32_t backend_trylock; /* backend=trylock */
+	uint32_t backend_rseq;	  /* backend=rseq: complain if it cannot be had */
+	uint32_t numa_fake;	  /* numa=fake=N */
+	uint32_t nomerge;	  /* slab_nomerge */
+	uint32_t strict_numa;	  /* slab_strict_numa */
+	uint32_t max_order;	  /* slab_max_order=N, 0 ... 9 */
+	uint32_t min_order;	  /* slab_min_order=N */
+	uint32_t min_objects;	  /* slab_min_objects=N */
+	uint32_t hardened;	  /* slab_freelist_hardened */
+	uint32_t random;	  /* slab_freelist_random */
+	uint32_t no_spare_rule;	  /* slab_nospare: an empty main goes to the barn, as before 7.0 */
+};
+
+extern struct os_options os_options;
+
+/* Read SHEAF_OPTIONS (not in a set-user-ID program). */
+void os_options_init(void);
+/* Read this text instead; true if every option in it was understood. */
+bool os_options_parse(const char *text);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/* The sections for slow paths: the backend is chosen here, everything else is inline. */
+#include "os/section.h"
+
+#include "os/section_c.h"
+
+#ifndef SHEAF_SIM
+#if defined(__x86_64__)
+#include "os/linux/section_x86_64.h"
+#define HAVE_RSEQ 1
+#elif defined(__aarch64__)
+#include "os/linux/section_aarch64.h"
+#define HAVE_RSEQ 1
+#endif
+#endif
+
+#define RSEQ_CPU_ID_OFFSET 4
+
+#ifdef HAVE_RSEQ
+#define SECTION(rseq, c) (os.backend == OS_BACKEND_RSEQ ? (rseq) : (c))
+#define RSEQ_BY_ID(call, ...)                                                                      \
+	(os.id_offset == RSEQ_CPU_ID_OFFSET ? call##_cpu_id(__VA_ARGS__)                           \
+					    : call##_mm_cid(__VA_ARGS__))
+#else
+#define SECTION(rseq, c) (c)
+#endif
+
+void *section_pop(struct section_slots *s)
+{
+	return SECTION(RSEQ_BY_ID(rseq_pop, s->slots), c_pop(s->slots));
+}
+
+bool section_push(struct section_slots *s, void *object)
+{
+	return SECTION(RSEQ_BY_ID(rseq_push, s->slots, object), c_push(s->slots, object));
+}
+
+unsigned int section_pop_bulk(struct section_slots *s, void **objects, unsigned int n)
+{
+	return SECTION(rseq_pop_bulk(s, objects, n), c_pop_bulk(s, objects, n));
+}
+
+unsigned int section_push_bulk(struct section_slots *s, void **objects, unsigned int n)
+{
+	return SECTION(rseq_push_bulk(s, objects, n), c_push_bulk(s, objects, n));
+}
+
+bool section_swap_empty(struct section_slots *s)
+{
+	return SECTION(rseq_swap_empty(s), c_swap(s, true));
+}
+
+bool section_swap_full(struct section_slots *s)
+{
+	return SECTION(rseq_swap_full(s), c_swap(s, false));
+}
+
+bool section_replace_spare(struct section_slots *s, struct sheaf *sheaf, struct sheaf **old)
+{
+	return SECTION(rseq_replace_spare(s, sheaf, old), c_replace_spare(s, sheaf, old));
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The same sections in C: under a slot's try-lock (the trylock backend), and restartable at every
+ * load on the simulator's invented CPUs. tests/walk/ proves the assembly equal to these.
+ *
+ * c_section_begin() finds the slot of this CPU and enters; c_section_commit() is the one store and
+ * fails if the section was aborted before it; c_section_end() leaves.
+ */
+#ifndef SHEAF_OS_SECTION_C_H
+#define SHEAF_OS_SECTION_C_H
+
+#include "os/atomic.h"
+#include "os/machine.h"
+#include "os/section.h"
+
+#ifdef SHEAF_SIM
+/* The fibre was preempted, signalled or migrated since it entered. */
+bool os_sim_section_enter(struct slot *slot);
+bool os_sim_section_aborted(void);
+void os_sim_section_leave(struct slot *slot);
+#endif
+
+static inline struct slot *c_section_begin(char *slots)
+{
+	struct slot *slot = slot_of_row(slots, os_row());
+
+#ifdef SHEAF_SIM
+	if (os.backend == OS_BACKEND_RSEQ)
+		return os_sim_section_enter(slot) ? slot : NULL;
+#endif
+	return os_exchange(&slot->lock, 1) ? NULL : slot;
+}
+
+static inline void c_section_end(struct slot *slot)
+{
+#ifdef SHEAF_SIM
+	if (os.backend == OS_BACKEND_RSEQ) {
+		os_sim_section_leave(slot);
+		return;
+	}
+#endif
+	os_store_release(&slot->lock, 0);
+}
+
+static inline bool c_section_live(void)
+{
+#ifdef SHEAF_SIM
+	return !os_sim_section_aborted();
+#else
+	return true;
+#endif
+}
+
+#define c_section_commit(where, value)                                                             \
+	(os_sim_step(),                                                                            \
+	 c_section_live() && (__atomic_store_n((where), (value), __ATOMIC_RELEASE), true))
+
+static inline unsigned int c_size(struct sheaf *sheaf)
+{
+	return (uint16_t)os_load_relaxed(&sheaf->word);
+}
+
+static inline struct sheaf *c_main(struct slot *slot)
+{
+	return os_load_relaxed(&slot->main);
+}
+
+static inline struct sheaf *c_spare(struct slot *slot, struct sheaf *m)
+{
+	return (struct sheaf *)(os_load_relaxed(&slot->pair) ^ (uintptr_t)m);
+}
+
+static inline void *c_pop(char *slots)
+{
+	struct slot *slot = c_section_begin(slots);
+	void *object = NULL;
+
+	if (!slot)
+		return NULL;
+	struct sheaf *m = c_main(slot);
+	uint64_t word = os_load_relaxed(&m->word);
+
+	if ((uint16_t)word) {
+		object = os_load_relaxed(&m->objects[(uint16_t)word - 1]);
+		if (!c_section_commit(&m->word, word + SHEAF_POP))
+			object = NULL;
+	}
+	c_section_end(slot);
+	return object;
+}
+
+static inline bool c_push(char *slots, void *object)
+{
+	struct slot *slot = c_section_begin(slots);
+	bool done = false;
+
+	if (!slot)
+		return false;
+	if ((uintptr_t)object - slot->home < slot->home_size) {
+		struct sheaf *m = c_main(slot);
+		uint64_t word = os_load_relaxed(&m->word);
+
+		if ((uint16_t)word < m->capacity && c_section_live()) {
+			os_store_relaxed(&m->objects[(uint16_t)word], object);
+			done = c_section_commit(&m->word, word + 1);
+		}
+	}
+	c_section_end(slot);
+	return done;
+}
+
+static inline unsigned int c_pop_bulk(struct section_slots *s, void **objects, unsigned int n)
+{
+	struct slot *slot = c_section_begin(s->slots);
+	unsigned int count = 0;
+
+	if (!slot)
+		return 0;
+	struct sheaf *m = c_main(slot);
+	uint64_t word = os_load_relaxed(&m->word);
+	unsigned int size = (uint16_t)word;
+
+	count = size < n ? size : n;
+	for (unsigned int i = 0; i < count; i++)
+		objects[i] = os_load_relaxed(&m->objects[size - count + i]);
+	if (count && !c_section_commit(&m->word, word + count * SHEAF_POP))
+		count = 0;
+	c_section_end(slot);
+	return count;
+}
+
+static inline unsigned int c_push_bulk(struct section_slots *s, void **objects, unsigned int n)
+{
+	struct slot *slot = c_section_begin(s->slots);
+	unsigned int count;
+
+	if (!slot)
+		return 0;
+	struct sheaf *m = c_main(slot);
+	uint64_t word = os_load_relaxed(&m->word);
+	unsigned int room = m->capacity - (uint16_t)word;
+
+	count = room < n ? room : n;
+	for (unsigned int i = 0; i < count && c_section_live(); i++)
+		os_store_relaxed(&m->objects[(uint16_t)word + i], objects[i]);
+	if (count && !c_section_commit(&m->word, word + count))
+		count = 0;
+	c_section_end(slot);
+	return count;
+}
+
+static inline bool c_swap(struct section_slots *s, bool wants_empty_main)
+{
+	struct slot *slot = c_section_begin(s->slots);
+	bool done = false;
+
+	if (!slot)
+		return false;
+	struct sheaf *m = c_main(slot), *p = c_spare(slot, m);
+
+	if (p && !os_load_relaxed(&s->stop) && c_section_live() &&
+	    (wants_empty_main ? c_size(m) == 0 && c_size(p) != 0
+			      : c_size(m) >= m->capacity && c_size(p) < p->capacity))
+		done = c_section_commit(&slot->main, p);
+	c_section_end(slot);
+	return done;
+}
+
+static inline bool c_replace_spare(struct section_slots *s, struct sheaf *sheaf, struct sheaf **old)
+{
+	struct slot *slot = c_section_begin(s->slots);
+	bool done = false;
+
+	if (!slot)
+		return false;
+	struct sheaf *m = c_main(slot);
+
+	*old = c_spare(slot, m);
+	if (!os_load_relaxed(&s->stop))
+		done = c_section_commit(&slot->pair, (uintptr_t)m ^ (uintptr_t)sheaf);
+	c_section_end(slot);
+	return done;
+}
+
+#endif
