@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/* Bitmaps of a chunk's pages; see chunk.h. */
+#include "page/chunk.h"
+
+#include <string.h>
+
+/* Bits at which an aligned run of 2^order free pages begins, order <= 6, within one word. */
+static uint64_t runs_in_word(uint64_t word, unsigned int order)
+{
+	static const uint64_t aligned[] = {
+		~UINT64_C(0),
+		UINT64_C(0x5555555555555555),
+		UINT64_C(0x1111111111111111),
+		UINT64_C(0x0101010101010101),
+		UINT64_C(0x0001000100010001),
+		UINT64_C(0x0000000100000001),
+		UINT64_C(1),
+	};
+
+	for (unsigned int k = 0; k < order; k++)
+		word &= word >> (1u << k);
+	return word & aligned[order];
+}
+
+static bool words_full(const uint64_t *words, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		if (~words[i])
+			return false;
+	return true;
+}
+
+void chunk_init(struct chunk *chunk)
+{
+	memset(chunk->free, 0xff, sizeof(chunk->free));
+	memset(chunk->dirty, 0, sizeof(chunk->dirty));
+	chunk->nr_free = CHUNK_PAGES;
+	chunk->nr_dirty = 0;
+	chunk->list = -1;
+}
+
+/* First page of an aligned free run, or -1. */
+static int find(const struct chunk *chunk, unsigned int order)
+{
+	if (order <= 6) {
+		for (unsigned int i = 0; i < CHUNK_WORDS; i++) {
+			uint64_t runs = runs_in_word(chunk->free[i], order);
+
+			if (runs)
+				return (int)(i * 64) + __builtin_ctzll(runs);
+		}
+		return -1;
+	}
+	for (unsigned int i = 0, n = 1u << (order - 6); i < CHUNK_WORDS; i += n)
+		if (words_full(&chunk->free[i], n))
+			return (int)(i * 64);
+	return -1;
+}
+
+int chunk_largest(const struct chunk *chunk)
+{
+	int order = chunk->nr_free == CHUNK_PAGES ? 9 : 8;
+
+	if (chunk->nr_free == 0)
+		return -1;
+	while (order > 0 && (chunk->nr_free < 1u << order || find(chunk, (unsigned int)order) < 0))
+		order--;
+	return order;
+}
+
+/* The bits of [page, page + length) that fall into word i. */
+static uint64_t bits_in_word(unsigned int i, unsigned int page, unsigned int length)
+{
+	unsigned int first = page > i * 64 ? page - i * 64 : 0, end = page + length - i * 64;
+	uint64_t below_end = end >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << end) - 1;
+
+	return below_end & ~((UINT64_C(1) << first) - 1);
+}
+
+static void set(uint64_t *words, unsigned int page, unsigned int length)
+{
+	for (unsigned int i = page / 64; i <= (page + length - 1) / 64; i++)
+		words[i] |= bits_in_word(i, page, length);
+}
+
+static void clear(uint64_t *words, unsigned int page, unsigned int length)
+{
+	for (unsigned int i = page / 64; i <= (page + length - 1) / 64; i++)
+		words[i] &= ~bits_in_word(i, page, length);
+}
+
+static unsigned int count(const uint64_t *words)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < CHUNK_WORDS; i++)
+		n += (unsigned int)__builtin_popcountll(words[i]);
+	return n;
+}
+
+unsigned int chunk_take(struct chunk *chunk, unsigned int order)
+{
+	unsigned int page = (unsigned int)find(chunk, order);
+
+	clear(chunk->free, page, 1u << order);
+	chunk->nr_free -= 1u << order;
+	if (chunk->nr_dirty) {
+		clear(chunk->dirty, page, 1u << order);
+		chunk->nr_dirty = (uint16_t)count(chunk->dirty);
+	}
+	return page;
+}
+
+void chunk_give(struct chunk *chunk, unsigned int page, unsigned int order)
+{
+	set(chunk->free, page, 1u << order);
+	set(chunk->dirty, page, 1u << order);
+	chunk->nr_free += 1u << order;
+	chunk->nr_dirty += 1u << order;
+}
+
+unsigned int chunk_take_dirty(struct chunk *chunk, unsigned int from, unsigned int *page)
+{
+	unsigned int length = 0;
+
+	while (from < CHUNK_PAGES && !(chunk->dirty[from / 64] >> from % 64 & 1))
+		from++;
+	*page = from;
+	while (from + length < CHUNK_PAGES &&
+	       (chunk->dirty[(from + length) / 64] >> (from + length) % 64 & 1))
+		length++;
+	if (length) {
+		clear(chunk->dirty, from, length);
+		clear(chunk->free, from, length);
+		chunk->nr_free -= length;
+		chunk->nr_dirty -= length;
+	}
+	return length;
+}
+
+void chunk_give_clean(struct chunk *chunk, unsigned int page, unsigned int length)
+{
+	set(chunk->free, page, length);
+	chunk->nr_free += length;
+}

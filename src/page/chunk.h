@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A chunk: 2 MiB of pages and two bitmaps of them, free and dirty (free, but used before).
+ *
+ * Callers: src/page/page.c, under its range's lock.
+ */
+#ifndef SHEAF_PAGE_CHUNK_H
+#define SHEAF_PAGE_CHUNK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define CHUNK_PAGES 512
+#define CHUNK_WORDS (CHUNK_PAGES / 64)
+
+struct chunk {
+	uint64_t free[CHUNK_WORDS];
+	uint64_t dirty[CHUNK_WORDS];
+	struct chunk *next, *prev;
+	uint16_t nr_free, nr_dirty;
+	int8_t list; /* the order of the list it hangs on, -1: none */
+	bool huge;   /* huge pages were advised */
+};
+
+/* Make every page free and clean. */
+void chunk_init(struct chunk *chunk);
+/* The largest k such that an aligned run of 2^k pages is free; -1: none. */
+int chunk_largest(const struct chunk *chunk);
+/* Take an aligned run of 2^order pages; the index of its first page. There must be one. */
+unsigned int chunk_take(struct chunk *chunk, unsigned int order);
+void chunk_give(struct chunk *chunk, unsigned int page, unsigned int order);
+/* Find a run of dirty pages at or after `from`, make it neither dirty nor free; its length or 0. */
+unsigned int chunk_take_dirty(struct chunk *chunk, unsigned int from, unsigned int *page);
+/* And make it free again, clean. */
+void chunk_give_clean(struct chunk *chunk, unsigned int page, unsigned int length);
+
+#endif

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT */
+/* Ranges, chunks and runs; see page.h. */
+#include "page/page.h"
+
+#include <string.h>
+
+#include "os/atomic.h"
+#include "os/lock.h"
+#include "os/machine.h"
+#include "page/chunk.h"
+
+#define LARGEST_SHIFT  40
+#define SMALLEST_SHIFT 23
+#define ADDRESS_SHIFT  46 /* all ranges together */
+#define CHUNK_SLABS    (CHUNK_PAGES * sizeof(struct slab))
+#define NR_LISTS       (PAGE_MAX_ORDER + 1)
+
+struct range {
+	struct os_lock lock;
+	uint32_t nr_chunks; /* used so far, from below */
+	struct chunk *chunks;
+	size_t chunks_committed; /* bytes of the array above */
+	struct chunk *lists[NR_LISTS];
+	size_t used, dirty; /* pages */
+};
+
+struct pages pages;
+static struct range ranges[OS_MAX_NODES];
+
+static size_t max_chunks(void)
+{
+	return (size_t)1 << (pages.range_shift - OS_HUGE_SHIFT);
+}
+
+static size_t round_page(size_t size)
+{
+	return (size + OS_PAGE - 1) & ~(OS_PAGE - 1);
+}
+
+/* Everything for ranges of this size, or nothing. */
+static bool reserve(unsigned int shift)
+{
+	size_t size = (size_t)os.nr_nodes << shift;
+	size_t slabs = (size >> OS_PAGE_SHIFT) * sizeof(struct slab);
+	size_t chunks = round_page(((size_t)1 << (shift - OS_HUGE_SHIFT)) * sizeof(struct chunk));
+	char *tables;
+
+	pages.base = os_reserve(size);
+	if (!pages.base)
+		return false;
+	tables = os_reserve(slabs + chunks * os.nr_nodes);
+	if (!tables) {
+		os_unreserve(pages.base, size);
+		return false;
+	}
+	pages.size = size;
+	pages.range_shift = shift;
+	pages.slabs = (struct slab *)tables;
+	for (uint32_t node = 0; node < os.nr_nodes; node++) {
+		struct range *range = &ranges[node];
+
+		os_lock_init(&range->lock, OS_RANK_PAGES);
+		range->chunks = (struct chunk *)(tables + slabs + node * chunks);
+		if (os.nr_nodes > 1)
+			os_prefer_node(pages.base + ((size_t)node << shift), (size_t)1 << shift,
+				       node);
+	}
+	return true;
+}
+
+bool page_init(void)
+{
+	size_t limit = os_address_limit() / 2;
+	unsigned int shift = LARGEST_SHIFT;
+
+	while (shift > SMALLEST_SHIFT && (((size_t)os.nr_nodes << shift) > limit ||
+					  ((size_t)os.nr_nodes << shift) >> ADDRESS_SHIFT > 1))
+		shift--;
+	for (; shift >= SMALLEST_SHIFT; shift--)
+		if (reserve(shift))
+			return true;
+	return false;
+}
+
+static size_t chunk_index(struct range *range, struct chunk *chunk)
+{
+	return (size_t)(range - ranges) * max_chunks() + (size_t)(chunk - range->chunks);
+}
+
+static char *chunk_address(struct range *range, struct chunk *chunk)
+{
+	return pages.base + (chunk_index(range, chunk) << OS_HUGE_SHIFT);
+}
+
+static struct slab *chunk_slabs(struct range *range, struct chunk *chunk)
+{
+	return pages.slabs + chunk_index(range, chunk) * CHUNK_PAGES;
+}
+
+static void unlist(struct range *range, struct chunk *chunk)
+{
+	if (chunk->list < 0)
+		return;
+	if (chunk->prev)
+		chunk->prev->next = chunk->next;
+	else
+		range->lists[chunk->list] = chunk->next;
+	if (chunk->next)
+		chunk->next->prev = chunk->prev;
+	chunk->list = -1;
+}
+
+/* Hang the chunk on the list that fits it now. */
+static void relist(struct range *range, struct chunk *chunk)
+{
+	int list = chunk_largest(chunk);
+
+	if (list == chunk->list)
+		return;
+	unlist(range, chunk);
+	if (list < 0)
+		return;
+	chunk->list = (int8_t)list;
+	chunk->prev = NULL;
+	chunk->next = range->lists[list];
+	if (chunk->next)
+		chunk->next->prev = chunk;
+	range->lists[list] = chunk;
+}
+
+/* The next chunk from below, made usable, on no list; NULL if range or system are out. */
+static struct chunk *grow(struct range *range)
+{
+	struct chunk *chunk = &range->chunks[range->nr_chunks];
+	size_t end = round_page((size_t)(range->nr_chunks + 1) * sizeof(*chunk));
+
+	if (range->nr_chunks == max_chunks())
+		return NULL;
+	if (end > range->chunks_committed) {
+		if (!os_commit((char *)range->chunks + range->chunks_committed,
+			       end - range->chunks_committed))
+			return NULL;
+		range->chunks_committed = end;
+	}
+	if (!os_commit(chunk_slabs(range, chunk), CHUNK_SLABS) ||
+	    !os_commit(chunk_address(range, chunk), OS_HUGE))
+		return NULL;
+	chunk_init(chunk);
+	chunk->huge = range->used << OS_PAGE_SHIFT >= PAGE_HUGE_FROM;
+	if (chunk->huge)
+		os_advise_huge(chunk_address(range, chunk), OS_HUGE);
+	os_store_release(&range->nr_chunks, range->nr_chunks + 1);
+	return chunk;
+}
+
+static struct chunk *chunk_for(struct range *range, unsigned int order)
+{
+	for (unsigned int list = order; list < NR_LISTS; list++)
+		if (range->lists[list])
+			return range->lists[list];
+	return grow(range);
+}
+
+struct slab *page_alloc(unsigned int node, unsigned int order)
+{
+	struct range *range = &ranges[node];
+	struct slab *slab = NULL;
+	struct chunk *chunk;
+
+	os_lock(&range->lock);
+	chunk = chunk_for(range, order);
+	if (chunk) {
+		unsigned int dirty = chunk->nr_dirty;
+		unsigned int page = chunk_take(chunk, order);
+
+		range->dirty -= dirty - chunk->nr_dirty;
+		range->used += (size_t)1 << order;
+		relist(range, chunk);
+		slab = chunk_slabs(range, chunk) + page;
+	}
+	os_unlock(&range->lock);
+	return slab;
+}
+
+void page_own(struct slab *slab, unsigned int order, struct slab_cache *cache)
+{
+	for (unsigned int i = 1; i < 1u << order; i++) {
+		os_store_relaxed(&slab[i].state, SLAB_TAIL | i);
+		os_store_relaxed(&slab[i].cache, cache);
+	}
+	os_store_release(&slab->cache, cache);
+}
+
+static void disown(struct slab *slab, unsigned int order)
+{
+	for (unsigned int i = 0; i < 1u << order; i++) {
+		os_store_relaxed(&slab[i].cache, NULL);
+		os_store_relaxed(&slab[i].state, 0);
+	}
+}
+
+/* Give the chunk's dirty pages back, without the lock while the system works. */
+static void discard_dirty(struct range *range, struct chunk *chunk)
+{
+	unsigned int page, length, from = 0;
+
+	while ((length = chunk_take_dirty(chunk, from, &page)) != 0) {
+		relist(range, chunk);
+		range->dirty -= length;
+		os_unlock(&range->lock);
+		os_discard(chunk_address(range, chunk) + page * OS_PAGE, length * OS_PAGE);
+		if (length == CHUNK_PAGES)
+			os_discard(chunk_slabs(range, chunk), CHUNK_SLABS);
+		os_lock(&range->lock);
+		chunk_give_clean(chunk, page, length);
+		relist(range, chunk);
+		from = page + length;
+	}
+}
+
+/* Parts of chunks go back only where no huge page would be broken. */
+static void discard_parts(struct range *range)
+{
+	for (uint32_t i = 0; i < range->nr_chunks; i++) {
+		struct chunk *chunk = &range->chunks[i];
+
+		if (range->dirty << OS_PAGE_SHIFT <= PAGE_KEEP_PARTS / 2)
+			return;
+		if (chunk->nr_dirty && (!chunk->huge || chunk->nr_free == CHUNK_PAGES))
+			discard_dirty(range, chunk);
+	}
+}
+
+void page_free(struct slab *slab, unsigned int order)
+{
+	size_t index = (size_t)(slab - pages.slabs);
+	struct range *range = &ranges[page_node(page_address(slab))];
+	struct chunk *chunk = &range->chunks[index / CHUNK_PAGES % max_chunks()];
+
+	disown(slab, order);
+	os_lock(&range->lock);
+	chunk_give(chunk, (unsigned int)(index % CHUNK_PAGES), order);
+	range->dirty += (size_t)1 << order;
+	range->used -= (size_t)1 << order;
+	relist(range, chunk);
+	if (chunk->nr_free == CHUNK_PAGES && range->dirty << OS_PAGE_SHIFT > PAGE_KEEP_CHUNKS)
+		discard_dirty(range, chunk);
+	else if (range->dirty << OS_PAGE_SHIFT > PAGE_KEEP_PARTS)
+		discard_parts(range);
+	os_unlock(&range->lock);
+}
+
+void page_trim(void)
+{
+	for (uint32_t node = 0; node < os.nr_nodes; node++) {
+		struct range *range = &ranges[node];
+
+		os_lock(&range->lock);
+		for (uint32_t i = 0; i < range->nr_chunks; i++)
+			if (range->chunks[i].nr_dirty)
+				discard_dirty(range, &range->chunks[i]);
+		os_unlock(&range->lock);
+	}
+}
+
+size_t page_slabs(unsigned int node, struct slab **first)
+{
+	*first = pages.slabs + node * max_chunks() * CHUNK_PAGES;
+	return (size_t)os_load_acquire(&ranges[node].nr_chunks) * CHUNK_PAGES;
+}
+
+struct slab *page_slab(const void *address)
+{
+	struct slab *slab, *first;
+	uint64_t state;
+
+	if (!page_is_ours(address))
+		return NULL;
+	slab = pages.slabs + (((uintptr_t)address - (uintptr_t)pages.base) >> OS_PAGE_SHIFT);
+	if ((size_t)(slab - pages.slabs) >=
+	    page_slabs(page_node(address), &first) + (size_t)(first - pages.slabs))
+		return NULL;
+	state = os_load_acquire(&slab->state);
+	if (state & SLAB_TAIL)
+		slab -= (uint16_t)state;
+	return os_load_acquire(&slab->cache) ? slab : NULL;
+}
+
+void page_lock_all(void)
+{
+	/* Same rank, so by try-lock: fork() is the only one to hold several. */
+	for (uint32_t node = 0; node < os.nr_nodes; node++)
+		while (!os_trylock(&ranges[node].lock))
+			os_yield();
+}
+
+void page_unlock_all(void)
+{
+	for (uint32_t node = os.nr_nodes; node-- > 0;)
+		os_unlock(&ranges[node].lock);
+}
+
+struct page_usage page_usage(void)
+{
+	struct page_usage usage = {0, 0, 0};
+
+	for (uint32_t node = 0; node < os.nr_nodes; node++) {
+		struct range *range = &ranges[node];
+
+		os_lock(&range->lock);
+		usage.committed += (size_t)range->nr_chunks << OS_HUGE_SHIFT;
+		usage.used += range->used << OS_PAGE_SHIFT;
+		usage.dirty += range->dirty << OS_PAGE_SHIFT;
+		os_unlock(&range->lock);
+	}
+	return usage;
+}

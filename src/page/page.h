@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Page runs and slab descriptors: "which slab is this pointer in" is arithmetic and one load,
+ * "which node is it on" is arithmetic alone.
+ *
+ *   addresses   | node 0's range | node 1's range | ...      each 1 << range_shift bytes
+ *   descriptors | 32 bytes for every page of the above, same order
+ *
+ * A node's range is used from below in chunks of 2 MiB. A chunk knows its free pages in a bitmap;
+ * chunks with free pages hang on a list by the largest aligned run they can give.
+ *
+ * Descriptor of a run's first page: whatever src/slab/ keeps in it; of its other pages: SLAB_TAIL
+ * and the distance to the first; of a free page: cache is NULL.
+ *
+ * Invariants
+ *  P1. A page is free (its bit is set, its descriptor's cache NULL) or part of exactly one run.
+ *  P2. A run of 2^k pages is aligned to 2^k pages, k <= PAGE_MAX_ORDER.
+ *  P3. Descriptors below a range's top can be read at any time, whatever the pages hold.
+ *  P4. Free pages that were used ("dirty") and are not yet given back stay below the limit:
+ *      whole chunks go back above PAGE_KEEP_CHUNKS, parts of chunks above PAGE_KEEP_PARTS.
+ *
+ * Locks: OS_RANK_PAGES, one for each range; system calls are made without it.
+ * Callers: src/slab/, and src/page/pool.c for the library's own structures.
+ */
+#ifndef SHEAF_PAGE_PAGE_H
+#define SHEAF_PAGE_PAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "os/memory.h"
+
+#define PAGE_MAX_ORDER	 9
+#define PAGE_KEEP_CHUNKS ((size_t)4 << 20)  /* bytes of dirty free pages: above, whole chunks go */
+#define PAGE_KEEP_PARTS	 ((size_t)16 << 20) /* and above this, parts of chunks too */
+#define PAGE_HUGE_FROM	 ((size_t)16 << 20) /* bytes in use from which huge pages are advised */
+
+#define SLAB_TAIL (UINT64_C(1) << 63)
+
+struct slab_cache;
+
+struct slab {
+	uint64_t state;
+	struct slab_cache *cache;
+	struct slab *next, *prev;
+};
+
+struct pages {
+	char *base;
+	size_t size;
+	struct slab *slabs;
+	unsigned int range_shift;
+};
+
+extern struct pages pages;
+
+/* Reserve the ranges. False if not even the smallest can be had. */
+bool page_init(void);
+
+/* A run of 2^order pages of this node, or NULL. Its descriptor reads: state 0, cache NULL. */
+struct slab *page_alloc(unsigned int node, unsigned int order);
+/* Tell the world what the run holds: from now on page_slab() finds it. */
+void page_own(struct slab *slab, unsigned int order, struct slab_cache *cache);
+void page_free(struct slab *slab, unsigned int order);
+/* Give every free page back to the system. */
+void page_trim(void);
+
+/* The run this address is in, or NULL if it is none of ours or a free page. */
+struct slab *page_slab(const void *address);
+/* Descriptors of a node's pages in use or used before; their number. */
+size_t page_slabs(unsigned int node, struct slab **first);
+
+/* Take and release the lock of every range: around fork(). */
+void page_lock_all(void);
+void page_unlock_all(void);
+
+struct page_usage {
+	size_t committed, used, dirty; /* bytes: made usable; in runs; free but not given back */
+};
+struct page_usage page_usage(void);
+
+static inline bool page_is_ours(const void *address)
+{
+	return (uintptr_t)address - (uintptr_t)pages.base < pages.size;
+}
+
+static inline unsigned int page_node(const void *address)
+{
+	return (unsigned int)(((uintptr_t)address - (uintptr_t)pages.base) >> pages.range_shift);
+}
+
+static inline char *page_address(const struct slab *slab)
+{
+	return pages.base + ((size_t)(slab - pages.slabs) << OS_PAGE_SHIFT);
+}
+
+#endif

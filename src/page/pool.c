@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/* Blocks for the library itself; see pool.h. */
+#include "page/pool.h"
+
+#include <string.h>
+
+#include "os/lock.h"
+#include "os/machine.h"
+#include "page/page.h"
+
+#define SMALLEST_SHIFT 6
+#define NR_SIZES       16 /* 64 bytes to 2 MiB */
+
+struct block {
+	struct block *next;
+};
+
+static struct {
+	struct os_lock lock;
+	struct block *free[NR_SIZES];
+} pool = {.lock = OS_LOCK_INIT(OS_RANK_POOL)};
+
+static unsigned int size_index(size_t size)
+{
+	unsigned int index = 0;
+
+	while (index < NR_SIZES && ((size_t)1 << (SMALLEST_SHIFT + index)) < size)
+		index++;
+	return index;
+}
+
+/* A new run for this size: one block to the caller, the rest to the list. */
+static struct block *carve(unsigned int index)
+{
+	size_t size = (size_t)1 << (SMALLEST_SHIFT + index);
+	unsigned int order = size > OS_PAGE ? SMALLEST_SHIFT + index - OS_PAGE_SHIFT : 0;
+	struct slab *slab = page_alloc(os_node(), order);
+	char *run;
+
+	for (uint32_t node = 0; !slab && node < os.nr_nodes; node++)
+		slab = page_alloc(node, order);
+	if (!slab)
+		return NULL;
+	run = page_address(slab);
+	for (size_t at = size; at < OS_PAGE; at += size) {
+		struct block *block = (struct block *)(run + at);
+
+		block->next = pool.free[index];
+		pool.free[index] = block;
+	}
+	return (struct block *)run;
+}
+
+void *pool_alloc(size_t size)
+{
+	unsigned int index = size_index(size);
+	struct block *block;
+
+	if (index == NR_SIZES)
+		return NULL;
+	os_lock(&pool.lock);
+	block = pool.free[index];
+	if (block)
+		pool.free[index] = block->next;
+	else
+		block = carve(index);
+	os_unlock(&pool.lock);
+	return block ? memset(block, 0, size) : NULL;
+}
+
+void pool_free(void *pointer, size_t size)
+{
+	unsigned int index = size_index(size);
+	struct block *block = pointer;
+
+	if (!block)
+		return;
+	os_lock(&pool.lock);
+	block->next = pool.free[index];
+	pool.free[index] = block;
+	os_unlock(&pool.lock);
+}
+
+void pool_lock(void)
+{
+	os_lock(&pool.lock);
+}
+
+void pool_unlock(void)
+{
+	os_unlock(&pool.lock);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory for the library's own structures: sheaves, caches, node lists (DESIGN R7: they own no
+ * sheaves, so nothing here recurses).
+ *
+ * Blocks of 64, 128, ... 2048 bytes are carved from pages and kept on one list for each size;
+ * larger ones are page runs. Blocks never go back to the system, so that a section which is about
+ * to be aborted may still read a sheaf that was given back (it cannot store to it).
+ *
+ * Locks: OS_RANK_POOL. Callers: src/slab/, src/sheaf/, src/cache/.
+ */
+#ifndef SHEAF_PAGE_POOL_H
+#define SHEAF_PAGE_POOL_H
+
+#include <stddef.h>
+
+/* Zeroed, aligned to 64 bytes. NULL if there is no memory, or size is above 2 MiB. */
+void *pool_alloc(size_t size);
+/* size: as it was given to pool_alloc(). NULL is allowed. */
+void pool_free(void *block, size_t size);
+
+void pool_lock(void);
+void pool_unlock(void);
+
+#endif
