@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Objects back to their slabs: objects of one slab go as one chain with one exchange.
+ *
+ * This is where a wrong pointer is found at the latest: one that is in no slab, in another cache's,
+ * or not at an object's first byte is reported and left alone.
+ */
+#include "os/atomic.h"
+#include "os/report.h"
+#include "slab/freelist.h"
+#include "slab/partial.h"
+#include "slab/slab.h"
+
+#define BATCH_WORDS 4 /* bits for the objects of a batch that are done */
+#define LOOK_AHEAD  3 /* objects of other slabs passed over while a chain is collected */
+
+unsigned int slab_index(const struct slab_cache *cache, const struct slab *slab, const void *object)
+{
+	size_t offset = (size_t)((const char *)object - page_address(slab));
+	size_t index = offset * cache->reciprocal >> 32;
+	uint64_t state = os_load_relaxed(&slab->state);
+
+	if (index * cache->size != offset || index >= slab_order_of(cache, state).objects)
+		return SLAB_NO_OBJECT;
+	return (unsigned int)index;
+}
+
+static void report_wrong(struct slab_cache *cache, struct slab *slab, void *object,
+			 const char *call)
+{
+	struct slab_cache *other = slab ? os_load_acquire(&slab->cache) : NULL;
+
+	if (!other)
+		os_report("%s(%s, %p): not an object of any cache; the pointer is left alone. Free "
+			  "it with the allocator it came from",
+			  call, cache->name, object);
+	else if (other != cache)
+		os_report("%s(%s, %p): an object of cache \"%s\"; it is left alone (leaked). Free "
+			  "it to that cache",
+			  call, cache->name, object, other->name);
+	else
+		os_report("%s(%s, %p): points %zu bytes into an object; it is left alone. Free the "
+			  "address that was allocated",
+			  call, cache->name, object,
+			  (size_t)((char *)object - page_address(slab)) % cache->size);
+}
+
+static void report_double_free(struct slab_cache *cache, void *object, const char *call)
+{
+	os_report("%s(%s, %p): double free; ignored. The object is free already: look for two "
+		  "owners of it",
+		  call, cache->name, object);
+}
+
+/* The slab this object is in and its index there, or NULL after a report. */
+static struct slab *checked(struct slab_cache *cache, void *object, const char *call,
+			    unsigned int *index)
+{
+	struct slab *slab = page_slab(object);
+
+	if (slab && os_load_acquire(&slab->cache) == cache) {
+		*index = slab_index(cache, slab, object);
+		if (*index != SLAB_NO_OBJECT)
+			return slab;
+	}
+	report_wrong(cache, slab, object, call);
+	return NULL;
+}
+
+/* Publish a chain of n objects, first ... last, whose links are set but the last one's. */
+static void give_chain(struct slab_cache *cache, struct slab *slab, unsigned int first,
+		       unsigned int last, unsigned int n, const char *call)
+{
+	void *tail = slab_object(cache, slab, last);
+	uint64_t state = os_load_acquire(&slab->state), changed;
+
+	do {
+		if (slab_inuse(state) < n || slab_head(state) == last) {
+			report_double_free(cache, tail, call);
+			return;
+		}
+		freelist_link(cache, tail, slab_head(state));
+		changed = (state & ~(uint64_t)SLAB_NO_OBJECT) | first;
+		changed -= (uint64_t)n << 16;
+		if (!(state & (SLAB_PARTIAL | SLAB_HELD)))
+			changed |= SLAB_HELD;
+	} while (!os_cmpxchg(&slab->state, &state, changed));
+
+	if (!(state & (SLAB_PARTIAL | SLAB_HELD)))
+		partial_release(cache, slab, false);
+	else if (slab_inuse(changed) == 0 && (state & SLAB_PARTIAL))
+		partial_became_empty(cache, slab);
+}
+
+/* Collect the objects of objects[i]'s slab from there on, and give them back. */
+static void give_one_slab(struct slab_cache *cache, void *const *objects, unsigned int i,
+			  unsigned int n, uint64_t *done, const char *call)
+{
+	unsigned int first, last, index, count = 1, passed = 0;
+	struct slab *slab = checked(cache, objects[i], call, &last);
+	char *start, *end;
+
+	if (!slab)
+		return;
+	start = page_address(slab);
+	end = slab_object(cache, slab, slab_order_of(cache, os_load_relaxed(&slab->state)).objects);
+	first = last;
+	for (unsigned int j = i + 1; j < n && passed <= LOOK_AHEAD; j++) {
+		char *object = objects[j];
+
+		if (object < start || object >= end) {
+			passed++;
+			continue;
+		}
+		if (done[j / 64] >> j % 64 & 1)
+			continue;
+		done[j / 64] |= UINT64_C(1) << j % 64;
+		index = slab_index(cache, slab, object);
+		if (index == SLAB_NO_OBJECT) {
+			report_wrong(cache, slab, object, call);
+			continue;
+		}
+		if (index == first || index == last) {
+			report_double_free(cache, object, call);
+			continue;
+		}
+		freelist_link(cache, object, first);
+		first = index;
+		count++;
+	}
+	give_chain(cache, slab, first, last, count, call);
+}
+
+void slab_give(struct slab_cache *cache, void *const *objects, unsigned int n, const char *call)
+{
+	uint64_t done[BATCH_WORDS];
+
+	while (n) {
+		unsigned int batch = n < BATCH_WORDS * 64 ? n : BATCH_WORDS * 64;
+
+		for (unsigned int i = 0; i < BATCH_WORDS; i++)
+			done[i] = 0;
+		for (unsigned int i = 0; i < batch; i++)
+			if (!(done[i / 64] >> i % 64 & 1))
+				give_one_slab(cache, objects, i, batch, done, call);
+		objects += batch;
+		n -= batch;
+	}
+}

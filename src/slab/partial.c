@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/* Partial lists; see partial.h. */
+#include "slab/partial.h"
+
+#include "os/atomic.h"
+#include "os/machine.h"
+#include "page/pool.h"
+
+struct slab_node *partial_node(struct slab_cache *cache, unsigned int node)
+{
+	struct slab_node *found = os_load_acquire(&cache->nodes[node]), *fresh;
+
+	if (found)
+		return found;
+	fresh = pool_alloc(sizeof(*fresh));
+	if (!fresh)
+		return NULL;
+	os_lock_init(&fresh->lock, OS_RANK_NODE);
+	if (os_cmpxchg(&cache->nodes[node], &found, fresh))
+		return fresh;
+	pool_free(fresh, sizeof(*fresh));
+	return found;
+}
+
+struct slab_node *partial_node_of(struct slab_cache *cache, const struct slab *slab)
+{
+	return cache->nodes[page_node(page_address(slab))];
+}
+
+static void listed(struct slab_node *node, struct slab *slab)
+{
+	node->nr_partial++;
+	os_fetch_add(&slab->state, SLAB_PARTIAL - SLAB_HELD);
+}
+
+void partial_add_first(struct slab_node *node, struct slab *slab)
+{
+	slab->prev = NULL;
+	slab->next = node->first;
+	if (node->first)
+		node->first->prev = slab;
+	else
+		node->last = slab;
+	node->first = slab;
+	listed(node, slab);
+}
+
+void partial_add_last(struct slab_node *node, struct slab *slab)
+{
+	slab->next = NULL;
+	slab->prev = node->last;
+	if (node->last)
+		node->last->next = slab;
+	else
+		node->first = slab;
+	node->last = slab;
+	listed(node, slab);
+}
+
+void partial_remove(struct slab_node *node, struct slab *slab)
+{
+	if (slab->prev)
+		slab->prev->next = slab->next;
+	else
+		node->first = slab->next;
+	if (slab->next)
+		slab->next->prev = slab->prev;
+	else
+		node->last = slab->prev;
+	node->nr_partial--;
+	os_fetch_add(&slab->state, SLAB_HELD - SLAB_PARTIAL);
+}
+
+static unsigned int nr_free(struct slab_cache *cache, struct slab *slab)
+{
+	uint64_t state = os_load_relaxed(&slab->state);
+
+	return slab_order_of(cache, state).objects - slab_inuse(state);
+}
+
+struct slab *partial_detach(struct slab_cache *cache, struct slab_node *node, unsigned int min,
+			    unsigned int max)
+{
+	struct slab *detached = NULL, **end = &detached, *slab, *next;
+	unsigned int count = 0;
+
+	for (slab = node->first; slab && count < min; slab = next) {
+		unsigned int free = nr_free(cache, slab);
+
+		next = slab->next;
+		if (count && count + free > max)
+			break;
+		partial_remove(node, slab);
+		slab->next = NULL;
+		*end = slab;
+		end = &slab->next;
+		count += free;
+	}
+	return detached;
+}
+
+void partial_discard(struct slab_cache *cache, struct slab_node *node, struct slab *slab)
+{
+	unsigned int order = slab_order_of(cache, os_load_relaxed(&slab->state)).order;
+
+	os_fetch_sub(&node->nr_slabs, 1);
+	page_free(slab, order);
+}
+
+void partial_release(struct slab_cache *cache, struct slab *slab, bool first)
+{
+	struct slab_node *node = partial_node_of(cache, slab);
+	uint64_t state = os_load_acquire(&slab->state);
+	bool discard;
+
+	/* Exhausted: from now on it belongs to whoever frees into it first (B3). */
+	while (slab_exhausted(cache, state))
+		if (os_cmpxchg(&slab->state, &state, state & ~SLAB_HELD))
+			return;
+	os_lock(&node->lock);
+	discard = slab_inuse(os_load_acquire(&slab->state)) == 0 &&
+		  node->nr_partial >= cache->min_partial;
+	if (!discard && first)
+		partial_add_first(node, slab);
+	else if (!discard)
+		partial_add_last(node, slab);
+	os_unlock(&node->lock);
+	if (discard) {
+		partial_discard(cache, node, slab);
+		return;
+	}
+	/* A free that found it held, before it was listed, left an empty slab to us. */
+	if (slab_inuse(os_load_acquire(&slab->state)) == 0)
+		partial_became_empty(cache, slab);
+}
+
+void partial_became_empty(struct slab_cache *cache, struct slab *slab)
+{
+	struct slab_node *node = partial_node_of(cache, slab);
+	uint64_t state = 0;
+	bool discard = false;
+
+	os_lock(&node->lock);
+	/* While we waited it may have been freed, and its pages be another slab, or none. */
+	if (os_load_acquire(&slab->cache) == cache)
+		state = os_load_acquire(&slab->state);
+	if (os_load_acquire(&slab->cache) == cache && !(state & SLAB_TAIL) &&
+	    (state & SLAB_PARTIAL) && slab_inuse(state) == 0 &&
+	    node->nr_partial > cache->min_partial) {
+		partial_remove(node, slab);
+		discard = true;
+	}
+	os_unlock(&node->lock);
+	if (discard)
+		partial_discard(cache, node, slab);
+}

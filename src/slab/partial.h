@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A node's list of partial slabs, and the end of a slab's life.
+ *
+ * Callers: src/slab/ only.
+ */
+#ifndef SHEAF_SLAB_PARTIAL_H
+#define SHEAF_SLAB_PARTIAL_H
+
+#include "slab/slab.h"
+
+/* The node's part of the cache, made when it is first needed. NULL: out of memory. */
+struct slab_node *partial_node(struct slab_cache *cache, unsigned int node);
+struct slab_node *partial_node_of(struct slab_cache *cache, const struct slab *slab);
+
+/* With the node's lock held: hang a held slab on the list, or take a listed one and hold it. */
+void partial_add_first(struct slab_node *node, struct slab *slab);
+void partial_add_last(struct slab_node *node, struct slab *slab);
+void partial_remove(struct slab_node *node, struct slab *slab);
+
+/*
+ * With the node's lock held: detach slabs until their free objects reach min; not more than max
+ * once min is reached. Returns them linked by `next`, or NULL.
+ */
+struct slab *partial_detach(struct slab_cache *cache, struct slab_node *node, unsigned int min,
+			    unsigned int max);
+
+/* Let a held slab go: to the list, to nobody if it is exhausted, to the system if it is empty and
+ * the node has enough. */
+void partial_release(struct slab_cache *cache, struct slab *slab, bool first);
+
+/* A listed slab has become empty: free it if the node has enough without it. */
+void partial_became_empty(struct slab_cache *cache, struct slab *slab);
+
+/* Give a slab's pages back; it is on no list. */
+void partial_discard(struct slab_cache *cache, struct slab_node *node, struct slab *slab);
+
+#endif

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Slabs: a run of pages cut into objects of one cache, and each node's list of partial slabs.
+ *
+ * All that changes in a slab is one word, changed by 8-byte compare-exchange:
+ *
+ *   63      48 47      32 31      16 15       0
+ *   | flags   | fresh    | in use   | head    |
+ *
+ * head: index of the freelist's first object, SLAB_NO_OBJECT if empty. Links lie in the objects.
+ * fresh: how many objects, in the cache's order, were ever taken: those beyond were never touched
+ *   and need no link at all. in use: objects that are neither on the freelist nor fresh.
+ *
+ * A slab is (flags) on its node's partial list (PARTIAL), detached by one thread (HELD), or full
+ * and known to nobody (neither).
+ *
+ * Invariants
+ *  B1. Anyone may add to a freelist. Only the holder takes from it or moves `fresh`: the thread
+ *      that set HELD, or who has the node's lock while PARTIAL. Hence no ABA.
+ *  B2. PARTIAL changes only under the lock of the slab's node.
+ *  B3. Who frees into a full slab becomes its holder in the same exchange, and lists it.
+ *  B4. in use + freelist + not yet fresh = objects of the slab.
+ *  B5. A constructor runs once per object, when it is first taken, with no lock held.
+ *
+ * Locks: OS_RANK_NODE, one for each cache and node; of other nodes by try-lock only.
+ * Progress: freeing is lock-free unless the slab was full or becomes empty.
+ * Callers: src/sheaf/ (refill and flush), src/cache/ (objects without sheaves).
+ */
+#ifndef SHEAF_SLAB_SLAB_H
+#define SHEAF_SLAB_SLAB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "os/lock.h"
+#include "page/page.h"
+
+#define SLAB_NO_OBJECT	 0xffffu
+#define SLAB_MAX_OBJECTS 0x7fffu
+
+#define SLAB_PARTIAL (UINT64_C(1) << 48)
+#define SLAB_HELD    (UINT64_C(1) << 49)
+#define SLAB_SMALL   (UINT64_C(1) << 50) /* has the fallback order */
+#define SLAB_STATE(head, inuse, fresh)                                                             \
+	((uint64_t)(head) | (uint64_t)(inuse) << 16 | (uint64_t)(fresh) << 32)
+
+/* Order of a slab in pages, and how many objects it holds. */
+struct slab_order {
+	uint16_t order;
+	uint16_t objects;
+};
+
+struct slab_node {
+	struct os_lock lock;
+	uint32_t nr_partial;
+	uint32_t nr_slabs;
+	struct slab *first, *last;
+	uint64_t unused[4]; /* nodes do not share a line */
+};
+
+struct slab_cache {
+	uint32_t size;	      /* bytes from object to object */
+	uint32_t object_size; /* bytes the user asked for */
+	uint32_t offset;      /* of the free pointer in a free object */
+	uint32_t align;
+	uint32_t reciprocal; /* of size, scaled by 2^32, rounded up */
+	uint32_t min_partial;
+	struct slab_order oo;  /* preferred */
+	struct slab_order min; /* fallback */
+	uint64_t secret;       /* 0: free pointers are stored plain */
+	uint16_t *random_seq;  /* NULL: objects are handed out in order */
+	void (*ctor)(void *object);
+	const char *name;
+	struct slab_node **nodes; /* os.nr_nodes of them, NULL until used */
+};
+
+/* What the layout asks for; offsets and sizes in bytes. */
+struct slab_request {
+	const char *name;
+	uint32_t object_size, align;
+	bool use_freeptr_offset; /* put the free pointer at freeptr_offset */
+	bool freeptr_outside;	 /* or behind the object; default: in the middle of it */
+	uint32_t freeptr_offset;
+	void (*ctor)(void *object);
+};
+
+/* Lay the cache out. False if there is no memory. */
+bool slab_cache_init(struct slab_cache *cache, const struct slab_request *request);
+/* Release what slab_cache_init() took. No slab may be left. */
+void slab_cache_exit(struct slab_cache *cache);
+
+/* Which nodes may serve an allocation. */
+enum slab_place {
+	SLAB_PREFER_NODE, /* that node first, then any */
+	SLAB_THIS_NODE,	  /* that node only */
+};
+
+/*
+ * Take objects out of slabs: at least min if there is memory, at most max. Returns how many; fewer
+ * than min means out of memory, and the caller keeps or returns what it got.
+ */
+unsigned int slab_take(struct slab_cache *cache, unsigned int node, enum slab_place place,
+		       void **objects, unsigned int min, unsigned int max);
+
+/* Put objects back. Those that are no objects of this cache are reported, named by `call`. */
+void slab_give(struct slab_cache *cache, void *const *objects, unsigned int n, const char *call);
+
+/* Free empty slabs, sort the partial ones fullest first. Returns the number of slabs left. */
+unsigned int slab_shrink(struct slab_cache *cache);
+
+/* Index of an object in its slab; SLAB_NO_OBJECT if the address is not an object's first byte. */
+unsigned int slab_index(const struct slab_cache *cache, const struct slab *slab,
+			const void *object);
+
+/* The object at this position of the slab's order of first use; SLAB_NO_OBJECT if a slab of the
+ * fallback order does not have it. */
+unsigned int slab_fresh_index(const struct slab_cache *cache, const struct slab *slab,
+			      uint64_t state, unsigned int position);
+
+static inline unsigned int slab_head(uint64_t state)
+{
+	return (uint16_t)state;
+}
+
+static inline unsigned int slab_inuse(uint64_t state)
+{
+	return (uint16_t)(state >> 16);
+}
+
+static inline unsigned int slab_fresh(uint64_t state)
+{
+	return (uint16_t)(state >> 32);
+}
+
+static inline struct slab_order slab_order_of(const struct slab_cache *cache, uint64_t state)
+{
+	return state & SLAB_SMALL ? cache->min : cache->oo;
+}
+
+/* Where `fresh` ends: a random order has positions for the preferred order's objects. */
+static inline unsigned int slab_fresh_end(const struct slab_cache *cache, uint64_t state)
+{
+	return cache->random_seq ? cache->oo.objects : slab_order_of(cache, state).objects;
+}
+
+static inline bool slab_exhausted(const struct slab_cache *cache, uint64_t state)
+{
+	return slab_head(state) == SLAB_NO_OBJECT &&
+	       slab_fresh(state) == slab_fresh_end(cache, state);
+}
+
+static inline char *slab_object(const struct slab_cache *cache, const struct slab *slab,
+				unsigned int index)
+{
+	return page_address(slab) + (size_t)index * cache->size;
+}
+
+#endif

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Objects out of slabs: refill. Own node's partial slabs, other nodes' (by try-lock), new slabs.
+ *
+ * A new slab builds no freelist: its objects are computed addresses, handed out in the cache's
+ * order, and what is not handed out is neither linked nor touched (seed: deferred freelist).
+ */
+#include "os/atomic.h"
+#include "os/machine.h"
+#include "os/report.h"
+#include "slab/freelist.h"
+#include "slab/partial.h"
+#include "slab/slab.h"
+
+unsigned int slab_fresh_index(const struct slab_cache *cache, const struct slab *slab,
+			      uint64_t state, unsigned int position)
+{
+	uint64_t mixed = ((uintptr_t)slab ^ cache->secret) * UINT64_C(0x9e3779b97f4a7c15);
+	unsigned int index;
+
+	if (!cache->random_seq)
+		return position;
+	index = cache->random_seq[((mixed >> 32) + position) % cache->oo.objects];
+	return index < slab_order_of(cache, state).objects ? index : SLAB_NO_OBJECT;
+}
+
+/* Take never used objects of a held slab, from position *fresh on. */
+static unsigned int take_fresh(struct slab_cache *cache, struct slab *slab, uint64_t state,
+			       unsigned int *fresh, void **objects, unsigned int max)
+{
+	unsigned int end = slab_fresh_end(cache, state), position = *fresh, n = 0;
+
+	if (!cache->random_seq) {
+		char *object = slab_object(cache, slab, position);
+
+		for (; n < max && position < end; position++, object += cache->size)
+			objects[n++] = object;
+	}
+	/* Positions which a small slab does not have must not make it look unexhausted. */
+	for (; position < end; position++) {
+		unsigned int index = slab_fresh_index(cache, slab, state, position);
+
+		if (index == SLAB_NO_OBJECT)
+			continue;
+		if (n == max)
+			break;
+		objects[n++] = slab_object(cache, slab, index);
+	}
+	*fresh = position;
+	return n;
+}
+
+static void construct(struct slab_cache *cache, void **objects, unsigned int n)
+{
+	if (cache->ctor)
+		for (unsigned int i = 0; i < n; i++)
+			cache->ctor(objects[i]);
+}
+
+/* Copy up to max objects off the freelist that begins at head; the new head, or a bad link. */
+static uint64_t walk(struct slab_cache *cache, struct slab *slab, unsigned int head,
+		     unsigned int limit, void **objects, unsigned int max, unsigned int *n)
+{
+	uint64_t next = head;
+
+	for (*n = 0; *n < max && next < limit; (*n)++) {
+		objects[*n] = slab_object(cache, slab, (unsigned int)next);
+		next = freelist_next(cache, objects[*n]);
+	}
+	return next;
+}
+
+/* The freelist cannot be trusted from some link on: keep what is in use, forget the rest. */
+static void cut_freelist(struct slab_cache *cache, struct slab *slab, uint64_t bad)
+{
+	uint64_t state = os_load_acquire(&slab->state), cut;
+
+	os_report("cache \"%s\": freelist of slab %p corrupted (link %#llx); its free objects are "
+		  "left out. Something wrote to an object after it was freed: run with slab_debug",
+		  cache->name, (void *)page_address(slab), (unsigned long long)bad);
+	do {
+		cut = (state & ~UINT64_C(0xffffffffffff)) |
+		      SLAB_STATE(SLAB_NO_OBJECT, slab_order_of(cache, state).objects,
+				 slab_fresh_end(cache, state));
+	} while (!os_cmpxchg(&slab->state, &state, cut));
+}
+
+/* Take up to max objects of a held slab: freed ones first, they may be in a cache. */
+static unsigned int take_from(struct slab_cache *cache, struct slab *slab, void **objects,
+			      unsigned int max)
+{
+	uint64_t state = os_load_acquire(&slab->state), changed;
+	unsigned int freed, fresh, position;
+
+	do {
+		unsigned int limit = slab_order_of(cache, state).objects;
+		uint64_t head = walk(cache, slab, slab_head(state), limit, objects, max, &freed);
+
+		if (head >= limit && head != SLAB_NO_OBJECT) {
+			cut_freelist(cache, slab, head);
+			return 0;
+		}
+		position = slab_fresh(state);
+		fresh = take_fresh(cache, slab, state, &position, objects + freed, max - freed);
+		changed = (state & ~UINT64_C(0xffffffffffff)) |
+			  SLAB_STATE(head, slab_inuse(state) + freed + fresh, position);
+	} while (!os_cmpxchg(&slab->state, &state, changed));
+	construct(cache, objects + freed, fresh);
+	return freed + fresh;
+}
+
+static unsigned int take_partial(struct slab_cache *cache, struct slab_node *node, bool wait,
+				 void **objects, unsigned int min, unsigned int max)
+{
+	struct slab *slab, *next;
+	unsigned int n = 0;
+
+	if (!os_load_relaxed(&node->nr_partial))
+		return 0;
+	if (!wait && !os_trylock(&node->lock))
+		return 0;
+	if (wait)
+		os_lock(&node->lock);
+	slab = partial_detach(cache, node, min, max);
+	os_unlock(&node->lock);
+	for (; slab; slab = next) {
+		next = slab->next;
+		if (n < max)
+			n += take_from(cache, slab, objects + n, max - n);
+		partial_release(cache, slab, true);
+	}
+	return n;
+}
+
+static struct slab *new_slab(struct slab_cache *cache, unsigned int node)
+{
+	struct slab_node *part = partial_node(cache, node);
+	struct slab_order order = cache->oo;
+	struct slab *slab;
+	uint64_t small = 0;
+
+	if (!part)
+		return NULL;
+	slab = page_alloc(node, order.order);
+	if (!slab && cache->min.order < order.order) {
+		order = cache->min;
+		small = SLAB_SMALL;
+		slab = page_alloc(node, order.order);
+	}
+	if (!slab)
+		return NULL;
+	os_store_relaxed(&slab->state, SLAB_STATE(SLAB_NO_OBJECT, 0, 0) | SLAB_HELD | small);
+	page_own(slab, order.order, cache);
+	os_fetch_add(&part->nr_slabs, 1);
+	return slab;
+}
+
+static unsigned int take_new(struct slab_cache *cache, unsigned int node, void **objects,
+			     unsigned int min, unsigned int max)
+{
+	unsigned int n = 0;
+
+	while (n < min) {
+		struct slab *slab = new_slab(cache, node);
+
+		if (!slab)
+			break;
+		n += take_from(cache, slab, objects + n, max - n);
+		partial_release(cache, slab, true);
+	}
+	return n;
+}
+
+/* Other nodes: their partial slabs if they have more than they should keep, then their memory. */
+static unsigned int take_elsewhere(struct slab_cache *cache, unsigned int node, bool fresh,
+				   void **objects, unsigned int min, unsigned int max)
+{
+	unsigned int n = 0;
+
+	for (uint32_t i = 1; i < os.nr_nodes && n < min; i++) {
+		unsigned int other = (node + i) % os.nr_nodes;
+		struct slab_node *part = os_load_acquire(&cache->nodes[other]);
+
+		if (fresh)
+			n += take_new(cache, other, objects + n, min - n, max - n);
+		else if (part && os_load_relaxed(&part->nr_partial) > cache->min_partial)
+			n += take_partial(cache, part, false, objects + n, min - n, max - n);
+	}
+	return n;
+}
+
+unsigned int slab_take(struct slab_cache *cache, unsigned int node, enum slab_place place,
+		       void **objects, unsigned int min, unsigned int max)
+{
+	struct slab_node *part = os_load_acquire(&cache->nodes[node]);
+	unsigned int n = 0;
+
+	if (part)
+		n = take_partial(cache, part, true, objects, min, max);
+	if (n < min && place == SLAB_PREFER_NODE)
+		n += take_elsewhere(cache, node, false, objects + n, min - n, max - n);
+	if (n < min)
+		n += take_new(cache, node, objects + n, min - n, max - n);
+	if (n < min && place == SLAB_PREFER_NODE)
+		n += take_elsewhere(cache, node, true, objects + n, min - n, max - n);
+	return n;
+}
