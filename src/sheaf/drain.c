@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Drain: reach the sheaves of every CPU (DESIGN R4).
+ *
+ *  1. set stop: slot-changing sections fail from now on;
+ *  2. membarrier: those that had tested it before are aborted or have committed;
+ *  3. put the bootstrap sheaf into the slots;
+ *  4. membarrier: no pop or push still works on an old main;
+ *  5. the sheaves are ours; clear stop; wait for those in other hands; take those in the barn.
+ *
+ * The trylock backend takes each slot's lock for step 3 and needs no barrier.
+ */
+#include "os/atomic.h"
+#include "os/lock.h"
+#include "os/machine.h"
+#include "page/pool.h"
+#include "sheaf/barn.h"
+#include "sheaf/hand.h"
+#include "sheaf/rows.h"
+#include "sheaf/sheaf.h"
+
+static struct os_lock drain_lock = OS_LOCK_INIT(OS_RANK_DRAIN);
+
+static void push(struct sheaf **list, struct sheaf *sheaf)
+{
+	if (!sheaf || sheaf == &sheaf_bootstrap)
+		return;
+	sheaf->next = *list;
+	*list = sheaf;
+}
+
+/* The slot's two sheaves, leaving the bootstrap one. */
+static void take_slot(struct slot *slot, struct sheaf **list)
+{
+	struct sheaf *m = os_load_relaxed(&slot->main);
+	struct sheaf *spare = (struct sheaf *)(os_load_relaxed(&slot->pair) ^ (uintptr_t)m);
+
+	if (m == &sheaf_bootstrap && !spare)
+		return;
+	os_store_release(&slot->main, &sheaf_bootstrap);
+	os_store_release(&slot->pair, (uintptr_t)&sheaf_bootstrap);
+	push(list, m);
+	push(list, spare);
+}
+
+static void take_slot_locked(struct slot *slot, struct sheaf **list)
+{
+	/* A slot nobody has used is not written: its page may be shared with other CPUs. */
+	if (os_load_relaxed(&slot->main) == &sheaf_bootstrap &&
+	    os_load_relaxed(&slot->pair) == (uintptr_t)&sheaf_bootstrap)
+		return;
+	while (os_exchange(&slot->lock, 1))
+		os_yield();
+	take_slot(slot, list);
+	os_store_release(&slot->lock, 0);
+}
+
+static struct sheaf *take_slots(struct sheaf_cache *cache)
+{
+	bool rseq = os.backend == OS_BACKEND_RSEQ;
+	struct sheaf *list = NULL;
+
+	os_store_release(&cache->at.stop, 1);
+	if (rseq && !os_membarrier()) {
+		os_store_release(&cache->at.stop, 0);
+		return NULL;
+	}
+	for (uint32_t row = 0; row < os.nr_rows; row++) {
+		struct slot *slot = slot_of_row(cache->at.slots, row);
+
+		if (rseq)
+			take_slot(slot, &list);
+		else
+			take_slot_locked(slot, &list);
+	}
+	/* Refused half-way, somebody may still pop from these: they are left out for good. */
+	if (rseq && !os_membarrier())
+		list = NULL;
+	os_store_release(&cache->at.stop, 0);
+	return list;
+}
+
+/* When other CPUs cannot be reached: what this CPU's slot holds. */
+static void drain_here(struct sheaf_cache *cache)
+{
+	void *objects[32];
+	unsigned int n;
+
+	do {
+		while ((n = section_pop_bulk(&cache->at, objects, 32)) != 0)
+			slab_give(&cache->slab, objects, n, "kmem_cache_shrink");
+	} while (section_swap_empty(&cache->at));
+}
+
+void hand_wait(struct sheaf_cache *cache)
+{
+	for (int turn = 0; turn < 2; turn++) {
+		uint32_t old = os_fetch_add(&cache->phase, 1) & 1;
+
+		for (uint32_t row = 0; row < os.nr_rows; row++) {
+			struct slot *slot = slot_of_row(cache->at.slots, row);
+
+			while (os_load_acquire(&slot->in_hand[old]))
+				os_yield();
+		}
+	}
+}
+
+static void flush_list(struct sheaf_cache *cache, struct sheaf *list)
+{
+	struct sheaf *next;
+
+	for (; list; list = next) {
+		next = list->next;
+		slab_give(&cache->slab, list->objects, sheaf_size(list), "kmem_cache_shrink");
+		pool_free(list, SHEAF_HEADER + list->capacity * sizeof(void *));
+	}
+}
+
+void sheaf_drain(struct sheaf_cache *cache)
+{
+	struct sheaf *list;
+
+	if (!cache->barns)
+		return;
+	os_lock(&drain_lock);
+	list = take_slots(cache);
+	hand_wait(cache);
+	flush_list(cache, list);
+	flush_list(cache, barn_take_all(cache));
+	os_unlock(&drain_lock);
+	if (!list)
+		drain_here(cache);
+}
+
+void sheaf_lock_drains(void)
+{
+	os_lock(&drain_lock);
+}
+
+void sheaf_unlock_drains(void)
+{
+	os_unlock(&drain_lock);
+}
+
+unsigned int sheaf_after_fork(struct sheaf_cache *cache)
+{
+	unsigned int lost = 0;
+
+	for (uint32_t row = 0; cache->barns && row < os.nr_rows; row++) {
+		struct slot *slot = slot_of_row(cache->at.slots, row);
+
+		for (int phase = 0; phase < 2; phase++)
+			if (slot->in_hand[phase]) {
+				lost += slot->in_hand[phase];
+				slot->in_hand[phase] = 0;
+			}
+		if (slot->lock)
+			slot->lock = 0;
+	}
+	return lost;
+}
+
+struct visitor {
+	void (*visit)(void *data, struct sheaf *sheaf);
+	void *data;
+};
+
+static void visit_cells(void *data, uintptr_t *cells, unsigned int n)
+{
+	struct visitor *visitor = data;
+
+	for (unsigned int i = 0; i < n; i++)
+		if (cells[i])
+			visitor->visit(visitor->data, barn_cell_sheaf(cells[i]));
+}
+
+void sheaf_for_each(struct sheaf_cache *cache, void (*visit)(void *data, struct sheaf *sheaf),
+		    void *data)
+{
+	struct visitor visitor = {visit, data};
+
+	if (!cache->barns)
+		return;
+	for (uint32_t row = 0; row < os.nr_rows; row++) {
+		struct slot *slot = slot_of_row(cache->at.slots, row);
+		struct sheaf *spare = (struct sheaf *)(slot->pair ^ (uintptr_t)slot->main);
+
+		if (slot->main != &sheaf_bootstrap)
+			visit(data, slot->main);
+		if (spare && spare != &sheaf_bootstrap)
+			visit(data, spare);
+	}
+	barn_for_each_cells(cache, visit_cells, &visitor);
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/* Areas of slots; see rows.h. */
+#include "sheaf/rows.h"
+
+#include "os/machine.h"
+#include "os/memory.h"
+#include "page/page.h"
+#include "page/pool.h"
+
+struct area {
+	char *rows;
+	struct area *next;
+	uint64_t used[SLOTS_PER_ROW / 64];
+};
+
+struct sheaf sheaf_bootstrap;
+static struct area first_area;
+
+static bool map_area(struct area *area)
+{
+	size_t size = os.nr_nodes * sizeof(struct slot);
+	struct slot *templates = pool_alloc(size);
+
+	if (!templates)
+		return false;
+	for (uint32_t node = 0; node < os.nr_nodes; node++) {
+		struct slot *slot = &templates[node];
+
+		slot->main = &sheaf_bootstrap;
+		slot->pair = (uintptr_t)&sheaf_bootstrap;
+		slot->home = (uintptr_t)pages.base + ((uintptr_t)node << pages.range_shift);
+		slot->home_size = (uintptr_t)1 << pages.range_shift;
+	}
+	area->rows = os_map_rows(templates);
+	pool_free(templates, size);
+	return area->rows;
+}
+
+bool rows_init(void)
+{
+	first_area.used[0] = 1;
+	return map_area(&first_area);
+}
+
+char *rows_empty_slot(void)
+{
+	return first_area.rows;
+}
+
+/* A slot of this area, or NULL. */
+static char *take_from(struct area *area)
+{
+	for (unsigned int i = 0; i < SLOTS_PER_ROW / 64; i++) {
+		unsigned int bit;
+
+		if (!~area->used[i])
+			continue;
+		bit = (unsigned int)__builtin_ctzll(~area->used[i]);
+		area->used[i] |= UINT64_C(1) << bit;
+		return area->rows + ((size_t)(i * 64 + bit) << SLOT_SHIFT);
+	}
+	return NULL;
+}
+
+char *rows_take_slot(void)
+{
+	struct area *area = &first_area, *fresh;
+	char *slots;
+
+	for (;; area = area->next) {
+		slots = take_from(area);
+		if (slots || !area->next)
+			break;
+	}
+	if (slots)
+		return slots;
+	fresh = pool_alloc(sizeof(*fresh));
+	if (!fresh || !map_area(fresh)) {
+		pool_free(fresh, sizeof(*fresh));
+		return NULL;
+	}
+	area->next = fresh;
+	return take_from(fresh);
+}
+
+void rows_give_slot(char *slots)
+{
+	for (struct area *area = &first_area; area; area = area->next) {
+		size_t at = (size_t)(slots - area->rows);
+
+		if (slots < area->rows || at >= (size_t)1 << ROW_SHIFT)
+			continue;
+		at >>= SLOT_SHIFT;
+		area->used[at / 64] &= ~(UINT64_C(1) << at % 64);
+		return;
+	}
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sheaves: the per-CPU part of a cache, and the barns behind it.
+ *
+ *   thread -> slot (main, spare) -> shard of its CPU -> node's blocks -> other CPUs' shards ->
+ * slabs
+ *                                   `------------- the barn ------------------------'
+ *
+ * A sheaf travels as a whole. A slow path takes one out, owns it, and hands it over: into a slot, a
+ * barn cell, or its objects to their slabs (DESIGN R2).
+ *
+ * Barn cells hold one sheaf each, tagged full or empty. Take is a compare-exchange with NULL, put
+ * one of NULL with the sheaf: no links, so no ABA, and nobody waits for anybody (R3). Full sheaves
+ * fill an array from below, empty ones from above.
+ *
+ * Invariants
+ *  H1. A sheaf is in one slot (as main or spare), in one cell, or in one thread's hands.
+ *  H2. Objects in sheaves are of this cache, and free; their slabs count them as in use.
+ *  H3. Whoever has a sheaf with objects in hand is counted (hand_enter ... hand_leave), so that a
+ *      drain can wait for it. Nobody waits for a drain, takes `drain_lock` or runs a user's
+ * callback while counted. H4. A sheaf's capacity never changes. One whose capacity is no longer the
+ * cache's is used up, and freed when it is met empty. H5. At most barn_full full and barn_empty
+ * empty sheaves are in a node's barn.
+ *
+ * Locks: OS_RANK_DRAIN (one drain at a time). Slow paths take no lock but the slab layer's.
+ * Callers: src/cache/.
+ */
+#ifndef SHEAF_SHEAF_SHEAF_H
+#define SHEAF_SHEAF_SHEAF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "os/section.h"
+#include "slab/slab.h"
+
+#define BARN_FLOOR	   10	/* sheaves a node's barn may always hold */
+#define BARN_OBJECTS	   4096 /* default limits of a node's barn */
+#define BARN_BYTES	   ((size_t)1 << 20)
+#define BARN_BLOCK_CELLS   64
+#define BARN_BLOCKS	   7
+#define SHEAF_CAPACITY_MAX 4096
+
+struct barn {
+	uintptr_t *blocks[BARN_BLOCKS]; /* of BARN_BLOCK_CELLS cells; NULL until needed */
+	uint64_t unused;
+};
+
+struct sheaf_cache {
+	struct section_slots at; /* the slots; without sheaves: the one nobody fills */
+	uint32_t phase;		 /* of the in-hand counts */
+	uint32_t capacity;	 /* of new sheaves; 0: this cache has none */
+	uint32_t barn_full;	 /* sheaves in a node's barn, shards included */
+	uint32_t barn_empty;
+	uint32_t shard_full; /* of them, cells of one shard that may hold full ones */
+	uint32_t no_spare_rule;
+	size_t barn_objects, barn_bytes; /* the limits barn_full was computed from */
+	struct barn **barns;		 /* os.nr_nodes of them, NULL until used */
+	struct slab_cache slab;
+};
+
+/* Once for the process: map the first rows. False if there is no memory. */
+bool sheaf_init(void);
+
+/* The kernel's capacity for a stride of so many bytes. */
+unsigned int sheaf_capacity_for(uint32_t size);
+
+/* Give the cache slots and barns; its slab part must be laid out. False if there is no memory. */
+bool sheaf_cache_init(struct sheaf_cache *cache, unsigned int capacity);
+/* Release them. The cache must be drained and used by nobody. */
+void sheaf_cache_exit(struct sheaf_cache *cache);
+
+/* From now on new sheaves have this capacity (1 ... SHEAF_CAPACITY_MAX). */
+void sheaf_set_capacity(struct sheaf_cache *cache, unsigned int capacity);
+/* Bound each node's barn by objects and bytes; BARN_FLOOR sheaves are always allowed. */
+void sheaf_set_barn(struct sheaf_cache *cache, size_t objects, size_t bytes);
+
+/* When the fast path found nothing: get a sheaf with objects and pop. NULL: ask the slabs. */
+void *sheaf_alloc(struct sheaf_cache *cache);
+/* When the fast path found no room: get a sheaf with room and push. False: to the slab. */
+bool sheaf_free(struct sheaf_cache *cache, void *object);
+/* As many of n objects as sheaves hold. */
+unsigned int sheaf_alloc_bulk(struct sheaf_cache *cache, void **objects, unsigned int n);
+/* As many of n objects, all of this CPU's node, as sheaves have room for. */
+unsigned int sheaf_free_bulk(struct sheaf_cache *cache, void **objects, unsigned int n);
+
+/* Empty every CPU's slots and every barn into the slabs, and wait for what is in hand. */
+void sheaf_drain(struct sheaf_cache *cache);
+
+/* Call visit for each sheaf of a quiet cache. */
+void sheaf_for_each(struct sheaf_cache *cache, void (*visit)(void *data, struct sheaf *sheaf),
+		    void *data);
+
+/* Around fork(): no drain runs; in the child, sheaves in vanished threads' hands are lost. */
+void sheaf_lock_drains(void);
+void sheaf_unlock_drains(void);
+/* Forget what vanished threads had in hand; how many sheaves that were. */
+unsigned int sheaf_after_fork(struct sheaf_cache *cache);
+
+#endif
