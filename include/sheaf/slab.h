@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libsheaf: object caches on per-CPU sheaves, with the names and signatures of the Linux kernel.
+ *
+ *     struct kmem_cache *cache = KMEM_CACHE(point, 0);
+ *     struct point *p = kmem_cache_alloc(cache, GFP_KERNEL);
+ *     kmem_cache_free(cache, p);
+ *     kmem_cache_destroy(cache);
+ *
+ * Unless a function says otherwise it may be called from any thread, at any time after the program
+ * or library began to run its constructors, inside an RCU read-side section, and in a forked child;
+ * not from a signal handler. errno is preserved. Misuse is told in one line on standard error.
+ *
+ * Sizes are bytes. Link: `pkg-config --cflags --libs libsheaf`.
+ */
+#ifndef SHEAF_SLAB_H
+#define SHEAF_SLAB_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The library's symbols carry this prefix: kernel names are seen only where this file is. */
+#define SHEAF_SYMBOL(name) __asm__("sheaf_" #name)
+
+/* --- gfp: how an allocation may behave ---------------------------------------------------------
+ */
+
+typedef unsigned int gfp_t;
+
+#define __GFP_DIRECT_RECLAIM 0x01u  /* may sleep and reclaim */
+#define __GFP_KSWAPD_RECLAIM 0x02u  /* accepted, no effect here */
+#define __GFP_HIGH	     0x04u  /* accepted, no effect here */
+#define __GFP_NOWARN	     0x08u  /* fail silently */
+#define __GFP_NORETRY	     0x10u  /* do not reclaim before failing */
+#define __GFP_RETRY_MAYFAIL  0x20u  /* reclaim, then fail: the default here */
+#define __GFP_IO	     0x40u  /* accepted, no effect here */
+#define __GFP_FS	     0x80u  /* accepted, no effect here */
+#define __GFP_ZERO	     0x100u /* zeroed memory */
+#define __GFP_THISNODE	     0x200u /* kmem_cache_alloc_node(): that node or NULL */
+#define __GFP_NOFAIL	     0x400u /* wait for memory rather than return NULL */
+#define __GFP_ACCOUNT	     0x800u /* charge to a group; no group exists yet, so no effect */
+
+#define __GFP_RECLAIM (__GFP_DIRECT_RECLAIM | __GFP_KSWAPD_RECLAIM)
+#define GFP_KERNEL    (__GFP_RECLAIM | __GFP_IO | __GFP_FS)
+#define GFP_NOFS      (__GFP_RECLAIM | __GFP_IO)
+#define GFP_NOIO      (__GFP_RECLAIM)
+#define GFP_NOWAIT    (__GFP_KSWAPD_RECLAIM | __GFP_NOWARN)
+#define GFP_ATOMIC    (__GFP_HIGH | __GFP_KSWAPD_RECLAIM)
+
+#define GFP_KERNEL_ACCOUNT (GFP_KERNEL | __GFP_ACCOUNT)
+
+/* --- slab flags: what a cache is like ----------------------------------------------------------
+ */
+
+typedef unsigned int slab_flags_t;
+
+#define SLAB_HWCACHE_ALIGN 0x0001u /* align to cache lines, or to parts of one for small objects   \
+				    */
+#define SLAB_PANIC	0x0002u	   /* abort the program if the cache cannot be made */
+#define SLAB_NO_MERGE	0x0004u	   /* never share slabs with a cache of the same size */
+#define SLAB_NO_SHEAVES 0x0008u	   /* no per-CPU sheaves: every object comes from its slab */
+#define SLAB_RECLAIM_ACCOUNT                                                                       \
+	0x0010u		     /* objects can be reclaimed: kept apart from those that cannot */
+#define SLAB_ACCOUNT 0x0020u /* as __GFP_ACCOUNT on every allocation */
+
+#define NUMA_NO_NODE (-1)
+
+/* Largest object a cache can have. */
+#define KMEM_CACHE_MAX_SIZE ((size_t)1 << 20)
+
+struct kmem_cache;
+
+/*
+ * What can be said about a cache beyond its size; zero means the default. Kernel: struct
+ * kmem_cache_args. It may grow: kmem_cache_create() passes its size.
+ */
+struct kmem_cache_args {
+	unsigned int align;	     /* bytes, a power of two; 0: the word */
+	unsigned int useroffset;     /* region that may be copied to users: checked, and */
+	unsigned int usersize;	     /* such a cache is not merged */
+	unsigned int freeptr_offset; /* where a free object keeps its link, with the next one */
+	unsigned char
+		use_freeptr_offset; /* needs ctor; inside the object, a multiple of the word */
+	unsigned char reserved[3];
+	void (*ctor)(void *object);  /* runs once per object, before it is first handed out */
+	unsigned int sheaf_capacity; /* objects in a sheaf at least; 0: by size (60, 28, 12 or 4) */
+	unsigned int reserved2;
+	size_t barn_objects; /* free objects a node's barn may hold; 0: 4096 */
+	size_t barn_bytes;   /* and bytes of them; 0: 1 MiB. Ten sheaves are always allowed */
+};
+
+/*
+ * Make a cache of objects of `size` bytes, 1 ... KMEM_CACHE_MAX_SIZE. The name is copied; a name in
+ * use already works, with a warning. A cache with the same layout may be shared (see
+ * SLAB_NO_MERGE). `args` may be NULL.
+ *
+ * Returns NULL if the arguments are wrong (one line says how) or memory is out; with SLAB_PANIC the
+ * program ends instead. Takes a lock; O(caches).
+ */
+struct kmem_cache *__kmem_cache_create_args(const char *name, size_t size,
+					    const struct kmem_cache_args *args, size_t args_size,
+					    slab_flags_t flags)
+	SHEAF_SYMBOL(__kmem_cache_create_args);
+/* The same with the older argument list. */
+struct kmem_cache *__kmem_cache_create(const char *name, size_t size, size_t align,
+				       slab_flags_t flags, void (*ctor)(void *object))
+	SHEAF_SYMBOL(__kmem_cache_create);
+
+#define SHEAF_PICK(a, b, c, d, e, chosen, ...) chosen
+#define SHEAF_CREATE_4(name, size, args, flags)                                                    \
+	__kmem_cache_create_args(name, size, args, sizeof(struct kmem_cache_args), flags)
+#define SHEAF_CREATE_5(name, size, align, flags, ctor)                                             \
+	__kmem_cache_create(name, size, align, flags, ctor)
+#define SHEAF_CREATE_BAD(...) kmem_cache_create_takes_4_or_5_arguments
+
+/* kmem_cache_create(name, size, args, flags) or (name, size, align, flags, ctor). */
+#define kmem_cache_create(...)                                                                     \
+	SHEAF_PICK(__VA_ARGS__, SHEAF_CREATE_5, SHEAF_CREATE_4, SHEAF_CREATE_BAD,                  \
+		   SHEAF_CREATE_BAD, SHEAF_CREATE_BAD)                                             \
+	(__VA_ARGS__)
+
+#ifdef __cplusplus
+#define SHEAF_ALIGNOF(type) alignof(type)
+#else
+#define SHEAF_ALIGNOF(type) _Alignof(type)
+#endif
+
+/* A cache for `struct type`, with its name, size and alignment. */
+#define KMEM_CACHE(type, flags)                                                                    \
+	__kmem_cache_create(#type, sizeof(struct type), SHEAF_ALIGNOF(struct type), flags, NULL)
+
+/*
+ * Give the cache up. NULL is allowed; a merged cache goes with its last name. Objects still live
+ * are listed, and the cache is then leaked, so that they stay usable. Nobody else may be using it.
+ * Sleeps; O(pages used by the library).
+ */
+void kmem_cache_destroy(struct kmem_cache *s) SHEAF_SYMBOL(kmem_cache_destroy);
+
+/*
+ * Give everything free back to the system: sheaves of every CPU, barns, empty slabs, free pages.
+ * Returns 0 if no slab remains, 1 if some do. May run beside any other call. Sleeps.
+ */
+int kmem_cache_shrink(struct kmem_cache *s) SHEAF_SYMBOL(kmem_cache_shrink);
+
+/* Bytes of an object, as it was asked for (of the largest, if merged). */
+unsigned int kmem_cache_size(struct kmem_cache *s) SHEAF_SYMBOL(kmem_cache_size);
+
+/*
+ * Prove that every object of a quiet cache is in exactly one place: with the user, in one sheaf, on
+ * one freelist. Returns the number of faults, each of them told in a line. -1: no memory to check.
+ */
+int kmem_cache_verify(struct kmem_cache *s) SHEAF_SYMBOL(kmem_cache_verify);
+
+/*
+ * Change a living cache: the capacity of new sheaves (1 ... 4096; old ones are used up), and the
+ * limits of each node's barn. Return 0, or -1 if the cache has no sheaves or the value is wrong.
+ */
+int kmem_cache_set_sheaf_capacity(struct kmem_cache *s, unsigned int capacity)
+	SHEAF_SYMBOL(kmem_cache_set_sheaf_capacity);
+int kmem_cache_set_barn(struct kmem_cache *s, size_t objects, size_t bytes)
+	SHEAF_SYMBOL(kmem_cache_set_barn);
+
+/* --- objects -----------------------------------------------------------------------------------
+ */
+
+/* How a cache begins. The two calls below are all that reads it; the rest of it is private. */
+struct sheaf_calls {
+	void *(*alloc)(struct kmem_cache *s, gfp_t flags);
+	void *(*alloc_plain)(struct kmem_cache *s);
+	void (*free)(struct kmem_cache *s, void *object);
+};
+
+/* Flags that need no look at: alloc_plain serves them. */
+#define SHEAF_GFP_PLAIN 0xffu
+
+#define SHEAF_CHECK_RESULT __attribute__((__warn_unused_result__))
+
+/*
+ * An object, or NULL if memory is out. Its content is undefined (constructed, if the cache has a
+ * ctor). The common case takes one restartable section: no lock, no atomic instruction.
+ */
+static inline SHEAF_CHECK_RESULT __attribute__((__malloc__)) void *
+kmem_cache_alloc(struct kmem_cache *s, gfp_t flags)
+{
+	const struct sheaf_calls *calls = (const struct sheaf_calls *)(const void *)s;
+
+	if (__builtin_constant_p(flags) && !(flags & ~SHEAF_GFP_PLAIN))
+		return calls->alloc_plain(s);
+	return calls->alloc(s, flags);
+}
+
+/*
+ * Free an object of this cache; NULL is allowed. A pointer that is no object of it is reported, at
+ * once or at the latest when its sheaf is flushed, and left alone.
+ */
+static inline void kmem_cache_free(struct kmem_cache *s, void *object)
+{
+	((const struct sheaf_calls *)(const void *)s)->free(s, object);
+}
+
+/* A zeroed object. Not for caches with a ctor. */
+static inline SHEAF_CHECK_RESULT __attribute__((__malloc__)) void *
+kmem_cache_zalloc(struct kmem_cache *s, gfp_t flags)
+{
+	return ((const struct sheaf_calls *)(const void *)s)->alloc(s, flags | __GFP_ZERO);
+}
+
+/*
+ * An object on this node if it has memory, else any; with __GFP_THISNODE that node's or NULL.
+ * NUMA_NO_NODE: as kmem_cache_alloc().
+ */
+SHEAF_CHECK_RESULT void *kmem_cache_alloc_node(struct kmem_cache *s, gfp_t flags, int node)
+	SHEAF_SYMBOL(kmem_cache_alloc_node);
+
+/*
+ * Fill p[0] ... p[n-1] with objects: all of them (returns n, as int) or none (returns 0).
+ */
+SHEAF_CHECK_RESULT int kmem_cache_alloc_bulk(struct kmem_cache *s, gfp_t flags, size_t n, void **p)
+	SHEAF_SYMBOL(kmem_cache_alloc_bulk);
+
+/* Free p[0] ... p[n-1]. With s NULL each object goes to the cache it came from. */
+void kmem_cache_free_bulk(struct kmem_cache *s, size_t n, void **p)
+	SHEAF_SYMBOL(kmem_cache_free_bulk);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/* Bulk: arrays of objects, by sheaves as far as they reach, then by slabs. */
+#include <limits.h>
+#include <string.h>
+
+#include "cache/cache.h"
+#include "os/machine.h"
+#include "os/report.h"
+
+#define REMOTE_BATCH 32
+
+static bool alloc_rest(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p)
+{
+	unsigned int done = slab_take(&s->sheaf.slab, os_node(), SLAB_PREFER_NODE, p, n, n);
+
+	for (; done < n; done++) {
+		p[done] = cache_alloc_on(s, flags & ~__GFP_ZERO, os_node(), SLAB_PREFER_NODE);
+		if (!p[done])
+			break;
+	}
+	if (done < n)
+		slab_give(&s->sheaf.slab, p, done, "kmem_cache_alloc_bulk");
+	return done == n;
+}
+
+SHEAF_PUBLIC int kmem_cache_alloc_bulk(struct kmem_cache *s, gfp_t flags, size_t n, void **p)
+{
+	unsigned int done;
+
+	if (flags & ~SHEAF_GFP_PLAIN)
+		flags = cache_check_gfp(s, flags);
+	if (n == 0)
+		return 0;
+	if (n > INT_MAX) {
+		os_report("kmem_cache_alloc_bulk(%s, %zu objects): at most %d at once; none "
+			  "allocated",
+			  s->name, n, INT_MAX);
+		return 0;
+	}
+	done = sheaf_alloc_bulk(&s->sheaf, p, (unsigned int)n);
+	if (done < n && !alloc_rest(s, flags, (unsigned int)n - done, p + done)) {
+		kmem_cache_free_bulk(s, done, p);
+		return 0;
+	}
+	if (flags & __GFP_ZERO)
+		for (size_t i = 0; i < n; i++)
+			memset(p[i], 0, s->sheaf.slab.object_size);
+	return (int)n;
+}
+
+/* Are all of these on this node? Then they may enter sheaves as they are. */
+static bool all_local(void **p, unsigned int n, unsigned int node)
+{
+	for (unsigned int i = 0; i < n; i++)
+		if (!page_is_ours(p[i]) || page_node(p[i]) != node)
+			return false;
+	return true;
+}
+
+/* Each where it belongs: local ones to sheaves, the others in batches to their slabs. */
+static void free_mixed(struct kmem_cache *s, void **p, unsigned int n)
+{
+	void *remote[REMOTE_BATCH];
+	unsigned int nr_remote = 0;
+
+	for (unsigned int i = 0; i < n; i++) {
+		if (!p[i])
+			continue;
+		if (page_is_ours(p[i]) && page_node(p[i]) == os_node()) {
+			cache_free_slow(s, p[i], "kmem_cache_free_bulk");
+			continue;
+		}
+		remote[nr_remote++] = p[i];
+		if (nr_remote == REMOTE_BATCH) {
+			slab_give(&s->sheaf.slab, remote, nr_remote, "kmem_cache_free_bulk");
+			nr_remote = 0;
+		}
+	}
+	slab_give(&s->sheaf.slab, remote, nr_remote, "kmem_cache_free_bulk");
+}
+
+/* No cache named: runs of objects of one cache are freed to that cache. */
+static void free_by_owner(size_t n, void **p)
+{
+	while (n) {
+		struct slab *slab = p[0] ? page_slab(p[0]) : NULL;
+		size_t run = 1;
+
+		while (slab && run < n && p[run]) {
+			struct slab *next = page_slab(p[run]);
+
+			if (!next || next->cache != slab->cache)
+				break;
+			run++;
+		}
+		if (slab)
+			kmem_cache_free_bulk(cache_of_slab(slab->cache), run, p);
+		else if (p[0])
+			os_report("kmem_cache_free_bulk(%p): not an object of any cache; the "
+				  "pointer is left alone. Free it with the allocator it came from",
+				  p[0]);
+		p += run;
+		n -= run;
+	}
+}
+
+SHEAF_PUBLIC void kmem_cache_free_bulk(struct kmem_cache *s, size_t n, void **p)
+{
+	if (!s) {
+		free_by_owner(n, p);
+		return;
+	}
+	while (n) {
+		unsigned int batch = n < 1u << 16 ? (unsigned int)n : 1u << 16, done = 0;
+
+		if (all_local(p, batch, os_node())) {
+			done = sheaf_free_bulk(&s->sheaf, p, batch);
+			slab_give(&s->sheaf.slab, p + done, batch - done, "kmem_cache_free_bulk");
+		} else {
+			free_mixed(s, p, batch);
+		}
+		p += batch;
+		n -= batch;
+	}
+}

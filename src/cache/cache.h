@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A cache: the calls that serve it, its per-CPU part with its slabs, and what create needs of it.
+ *
+ * Invariants
+ *  C1. `calls` comes first (the public header reads it), and is set once, before anybody can see
+ *      the cache: which backend, which index, whether every call must look at the node.
+ *  C2. A cache is on the list from create to the destroy of its last name. One that is destroyed
+ *      with live objects leaves the list and is never freed.
+ *
+ * Locks: OS_RANK_CACHES for the list, names and reference counts.
+ * Callers: src/cache/.
+ */
+#ifndef SHEAF_CACHE_CACHE_H
+#define SHEAF_CACHE_CACHE_H
+
+#include "os/lock.h"
+#include "sheaf/sheaf.h"
+#include "sheaf/slab.h"
+
+#define SHEAF_PUBLIC __attribute__((visibility("default")))
+
+#define CACHE_NAME_MAX 47
+
+struct kmem_cache {
+	struct sheaf_calls calls;
+	struct sheaf_cache sheaf;
+	slab_flags_t flags;
+	uint32_t nr_names;
+	bool unmergeable;
+	struct kmem_cache *next;
+	char name[CACHE_NAME_MAX + 1];
+};
+
+struct caches {
+	struct os_lock lock;
+	uint32_t ready; /* 1 once initialised, 2 if that failed */
+	uint32_t warned_name;
+	uint32_t warned_node;
+	uint32_t fork_lost;
+	struct kmem_cache *first;
+};
+
+extern struct caches caches;
+
+/* Initialise the library at its first use. False if there is no memory for it. */
+bool caches_ready(void);
+
+/* The calls for a cache without and with the need to look at the memory policy. */
+struct sheaf_calls cache_calls(bool strict_numa);
+
+/* Objects from the slab layer when sheaves had none; by gfp it reclaims, waits or fails. */
+void *cache_alloc_slow(struct kmem_cache *s, gfp_t flags);
+void *cache_alloc_on(struct kmem_cache *s, gfp_t flags, unsigned int node, enum slab_place place);
+void cache_free_slow(struct kmem_cache *s, void *object, const char *call);
+
+/* Report a gfp flag that does not exist. Returns the flags without it. */
+gfp_t cache_check_gfp(struct kmem_cache *s, gfp_t flags);
+
+/* Call found for every live object of a drained cache; returns how many there are. */
+size_t cache_live_objects(struct kmem_cache *s, void (*found)(struct kmem_cache *s, void *object));
+
+static inline struct kmem_cache *cache_of_slab(struct slab_cache *slab)
+{
+	return (struct kmem_cache *)((char *)slab - offsetof(struct kmem_cache, sheaf.slab));
+}
+
+#endif

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+/* Create: arguments are checked, a cache of the same layout is shared, or a new one is made. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cache/cache.h"
+#include "os/atomic.h"
+#include "os/machine.h"
+#include "os/options.h"
+#include "os/report.h"
+#include "page/pool.h"
+
+#define CACHE_LINE     64u
+#define WORD	       ((unsigned int)sizeof(void *))
+#define FLAGS_KNOWN    0x3fu
+#define FLAGS_TO_MATCH (SLAB_RECLAIM_ACCOUNT | SLAB_ACCOUNT | SLAB_NO_SHEAVES)
+
+static bool wrong(const char *name, const char *what, size_t value, const char *do_this)
+{
+	os_report("kmem_cache_create(%s): %s %zu is not possible; %s", name, what, value, do_this);
+	return false;
+}
+
+static bool check_args(const char *name, size_t size, struct kmem_cache_args *args,
+		       slab_flags_t flags)
+{
+	if (size == 0 || size > KMEM_CACHE_MAX_SIZE)
+		return wrong(name, "size", size, "use 1 to 1048576 bytes");
+	if (args->align & (args->align - 1) || args->align > KMEM_CACHE_MAX_SIZE)
+		return wrong(name, "align", args->align, "use a power of two up to 1048576, or 0");
+	if (flags & ~FLAGS_KNOWN)
+		return wrong(name, "flags with unknown bit", flags & ~FLAGS_KNOWN,
+			     "use the SLAB_ names of <sheaf/slab.h>");
+	if (args->sheaf_capacity > SHEAF_CAPACITY_MAX)
+		return wrong(name, "sheaf_capacity", args->sheaf_capacity, "use at most 4096");
+	if (args->use_freeptr_offset &&
+	    (!args->ctor || args->freeptr_offset % WORD || args->freeptr_offset + WORD > size))
+		return wrong(name, "freeptr_offset", args->freeptr_offset,
+			     "it needs a ctor, a multiple of the word, and to lie in the object");
+	if (args->useroffset > size || args->usersize > size - args->useroffset) {
+		os_report(
+			"kmem_cache_create(%s): usersize %u at %u is not inside the object; taken "
+			"as none",
+			name, args->usersize, args->useroffset);
+		args->useroffset = args->usersize = 0;
+	}
+	return true;
+}
+
+/* Kernel: calculate_alignment(). */
+static unsigned int alignment(size_t size, unsigned int align, slab_flags_t flags)
+{
+	if (flags & SLAB_HWCACHE_ALIGN) {
+		unsigned int line = CACHE_LINE;
+
+		while (size <= line / 2)
+			line /= 2;
+		align = align > line ? align : line;
+	}
+	return align > WORD ? align : WORD;
+}
+
+static bool mergeable(const struct kmem_cache_args *args, slab_flags_t flags)
+{
+	return !os_options.nomerge && !(flags & SLAB_NO_MERGE) && !args->ctor && !args->usersize &&
+	       !args->sheaf_capacity && !args->barn_objects && !args->barn_bytes;
+}
+
+/* A cache whose slabs can serve this request too, wasting less than a word. */
+static struct kmem_cache *find_mergeable(size_t size, unsigned int align, slab_flags_t flags)
+{
+	for (struct kmem_cache *s = caches.first; s; s = s->next) {
+		const struct slab_cache *slab = &s->sheaf.slab;
+		size_t wanted = (size + align - 1) & ~((size_t)align - 1);
+
+		if (s->unmergeable || (s->flags ^ flags) & FLAGS_TO_MATCH)
+			continue;
+		if (wanted > slab->size || slab->size - wanted >= WORD || slab->size & (align - 1))
+			continue;
+		if (slab->align >= align)
+			return s;
+	}
+	return NULL;
+}
+
+static void warn_name_in_use(const char *name)
+{
+	for (struct kmem_cache *s = caches.first; s; s = s->next)
+		if (!strcmp(s->name, name)) {
+			os_report_once(&caches.warned_name,
+				       "kmem_cache_create(%s): a cache of this name exists; both "
+				       "work, but reports cannot tell them apart",
+				       name);
+			return;
+		}
+}
+
+static bool lay_out(struct kmem_cache *s, size_t size, const struct kmem_cache_args *args)
+{
+	const struct slab_request request = {
+		.name = s->name,
+		.object_size = (uint32_t)size,
+		.align = alignment(size, args->align, s->flags),
+		.use_freeptr_offset = args->use_freeptr_offset,
+		.freeptr_offset = args->freeptr_offset,
+		.ctor = args->ctor,
+	};
+	unsigned int capacity;
+
+	if (!slab_cache_init(&s->sheaf.slab, &request))
+		return false;
+	capacity = sheaf_capacity_for(s->sheaf.slab.size);
+	if (capacity < args->sheaf_capacity)
+		capacity = args->sheaf_capacity;
+	if (s->flags & SLAB_NO_SHEAVES)
+		capacity = 0;
+	if (!sheaf_cache_init(&s->sheaf, capacity)) {
+		slab_cache_exit(&s->sheaf.slab);
+		return false;
+	}
+	if (capacity && (args->barn_objects || args->barn_bytes))
+		sheaf_set_barn(&s->sheaf, args->barn_objects ? args->barn_objects : BARN_OBJECTS,
+			       args->barn_bytes ? args->barn_bytes : BARN_BYTES);
+	return true;
+}
+
+static struct kmem_cache *make(const char *name, size_t size, const struct kmem_cache_args *args,
+			       slab_flags_t flags)
+{
+	struct kmem_cache *s = pool_alloc(sizeof(*s));
+
+	if (!s)
+		return NULL;
+	snprintf(s->name, sizeof(s->name), "%s", name);
+	s->flags = flags;
+	s->nr_names = 1;
+	s->unmergeable = !mergeable(args, flags);
+	s->calls = cache_calls(os_options.strict_numa && os.nr_nodes > 1);
+	if (!lay_out(s, size, args)) {
+		pool_free(s, sizeof(*s));
+		return NULL;
+	}
+	s->next = caches.first;
+	caches.first = s;
+	return s;
+}
+
+static struct kmem_cache *create(const char *name, size_t size, struct kmem_cache_args *args,
+				 slab_flags_t flags)
+{
+	struct kmem_cache *s = NULL;
+
+	if (!name)
+		name = "(no name)";
+	if (!check_args(name, size, args, flags) || !caches_ready())
+		return NULL;
+	os_lock(&caches.lock);
+	warn_name_in_use(name);
+	if (mergeable(args, flags))
+		s = find_mergeable(size, alignment(size, args->align, flags), flags);
+	if (s) {
+		s->nr_names++;
+		if (s->sheaf.slab.object_size < size)
+			s->sheaf.slab.object_size = (uint32_t)size;
+	} else {
+		s = make(name, size, args, flags);
+	}
+	os_unlock(&caches.lock);
+	return s;
+}
+
+SHEAF_PUBLIC struct kmem_cache *__kmem_cache_create_args(const char *name, size_t size,
+							 const struct kmem_cache_args *args,
+							 size_t args_size, slab_flags_t flags)
+{
+	struct kmem_cache_args copy;
+	struct kmem_cache *s;
+	int saved = errno;
+
+	memset(&copy, 0, sizeof(copy));
+	if (args)
+		memcpy(&copy, args, args_size < sizeof(copy) ? args_size : sizeof(copy));
+	s = create(name, size, &copy, flags);
+	if (!s && (flags & SLAB_PANIC))
+		os_fatal("kmem_cache_create(%s, %zu bytes) failed, and SLAB_PANIC asks to end here",
+			 name ? name : "(no name)", size);
+	errno = saved;
+	return s;
+}
+
+SHEAF_PUBLIC struct kmem_cache *__kmem_cache_create(const char *name, size_t size, size_t align,
+						    slab_flags_t flags, void (*ctor)(void *object))
+{
+	struct kmem_cache_args args;
+
+	memset(&args, 0, sizeof(args));
+	args.align = align > UINT32_MAX ? UINT32_MAX : (unsigned int)align;
+	args.ctor = ctor;
+	return __kmem_cache_create_args(name, size, &args, sizeof(args), flags);
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/* Shrink and destroy, and the settings of a living cache. */
+#include <errno.h>
+#include <string.h>
+
+#include "cache/cache.h"
+#include "os/atomic.h"
+#include "os/machine.h"
+#include "os/report.h"
+#include "page/pool.h"
+
+#define LIST_MAX 20 /* live objects listed one by one */
+
+SHEAF_PUBLIC int kmem_cache_shrink(struct kmem_cache *s)
+{
+	unsigned int left;
+
+	sheaf_drain(&s->sheaf);
+	left = slab_shrink(&s->sheaf.slab);
+	page_trim();
+	return left != 0;
+}
+
+static uint32_t nr_listed;
+
+static void list_live(struct kmem_cache *s, void *object)
+{
+	if (nr_listed++ < LIST_MAX)
+		os_report("kmem_cache_destroy(%s): object %p is still in use", s->name, object);
+}
+
+static void unlink_cache(struct kmem_cache *s)
+{
+	struct kmem_cache **at = &caches.first;
+
+	while (*at && *at != s)
+		at = &(*at)->next;
+	if (*at)
+		*at = s->next;
+}
+
+SHEAF_PUBLIC void kmem_cache_destroy(struct kmem_cache *s)
+{
+	int saved = errno;
+	size_t live;
+
+	if (!s)
+		return;
+	os_lock(&caches.lock);
+	if (--s->nr_names) {
+		os_unlock(&caches.lock);
+		return;
+	}
+	unlink_cache(s);
+	sheaf_drain(&s->sheaf);
+	nr_listed = 0;
+	if (slab_shrink(&s->sheaf.slab)) {
+		live = cache_live_objects(s, list_live);
+		os_report("kmem_cache_destroy(%s): %zu objects are still in use (%u listed above); "
+			  "the cache is leaked so that they stay usable. Free them first",
+			  s->name, live, nr_listed < LIST_MAX ? nr_listed : LIST_MAX);
+	} else {
+		sheaf_cache_exit(&s->sheaf);
+		slab_cache_exit(&s->sheaf.slab);
+		pool_free(s, sizeof(*s));
+	}
+	os_unlock(&caches.lock);
+	errno = saved;
+}
+
+SHEAF_PUBLIC unsigned int kmem_cache_size(struct kmem_cache *s)
+{
+	return s->sheaf.slab.object_size;
+}
+
+SHEAF_PUBLIC int kmem_cache_set_sheaf_capacity(struct kmem_cache *s, unsigned int capacity)
+{
+	if (!s->sheaf.capacity || capacity == 0 || capacity > SHEAF_CAPACITY_MAX) {
+		os_report("kmem_cache_set_sheaf_capacity(%s, %u): use 1 to %u, on a cache that has "
+			  "sheaves; nothing changed",
+			  s->name, capacity, SHEAF_CAPACITY_MAX);
+		return -1;
+	}
+	sheaf_set_capacity(&s->sheaf, capacity);
+	return 0;
+}
+
+SHEAF_PUBLIC int kmem_cache_set_barn(struct kmem_cache *s, size_t objects, size_t bytes)
+{
+	if (!s->sheaf.capacity) {
+		os_report("kmem_cache_set_barn(%s): this cache has no sheaves; nothing changed",
+			  s->name);
+		return -1;
+	}
+	sheaf_set_barn(&s->sheaf, objects, bytes);
+	return 0;
+}

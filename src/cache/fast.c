@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The fast paths: one section each, everything else out of line.
+ *
+ * A cache's first words point at the pair for this process: rseq indexed by mm_cid or by cpu_id, or
+ * the trylock backend. So no call tests which one runs, and a call through the cache costs no more
+ * than one through the procedure linkage table.
+ */
+#include <string.h>
+
+#include "cache/cache.h"
+#include "os/machine.h"
+#include "os/section_c.h"
+
+#ifndef SHEAF_SIM
+#if defined(__x86_64__)
+#include "os/linux/section_x86_64.h"
+#define HAVE_RSEQ 1
+#elif defined(__aarch64__)
+#include "os/linux/section_aarch64.h"
+#define HAVE_RSEQ 1
+#endif
+#endif
+
+#define COLD __attribute__((cold, noinline))
+
+static COLD void *alloc_slow_plain(struct kmem_cache *s)
+{
+	return cache_alloc_slow(s, GFP_KERNEL);
+}
+
+static COLD void *alloc_slow(struct kmem_cache *s, gfp_t flags)
+{
+	return cache_alloc_slow(s, flags);
+}
+
+static COLD void free_slow(struct kmem_cache *s, void *object)
+{
+	cache_free_slow(s, object, "kmem_cache_free");
+}
+
+#define DEFINE_CALLS(suffix, POP, PUSH)                                                            \
+	static void *alloc_plain_##suffix(struct kmem_cache *s)                                    \
+	{                                                                                          \
+		void *object = POP(s->sheaf.at.slots);                                             \
+                                                                                                   \
+		return __builtin_expect(object != NULL, 1) ? object : alloc_slow_plain(s);         \
+	}                                                                                          \
+                                                                                                   \
+	static void *alloc_##suffix(struct kmem_cache *s, gfp_t flags)                             \
+	{                                                                                          \
+		void *object;                                                                      \
+                                                                                                   \
+		if (__builtin_expect(flags & ~SHEAF_GFP_PLAIN, 0))                                 \
+			return alloc_slow(s, flags);                                               \
+		object = POP(s->sheaf.at.slots);                                                   \
+		return __builtin_expect(object != NULL, 1) ? object : alloc_slow(s, flags);        \
+	}                                                                                          \
+                                                                                                   \
+	static void free_##suffix(struct kmem_cache *s, void *object)                              \
+	{                                                                                          \
+		if (!__builtin_expect(PUSH(s->sheaf.at.slots, object), 1))                         \
+			free_slow(s, object);                                                      \
+	}
+
+DEFINE_CALLS(trylock, c_pop, c_push)
+#ifdef HAVE_RSEQ
+DEFINE_CALLS(mm_cid, rseq_pop_mm_cid, rseq_push_mm_cid)
+DEFINE_CALLS(cpu_id, rseq_pop_cpu_id, rseq_push_cpu_id)
+#endif
+
+/* slab_strict_numa: what names no node follows the thread's memory policy. */
+static void *alloc_strict(struct kmem_cache *s, gfp_t flags)
+{
+	int node = os_policy_node();
+
+	if (node == OS_NO_NODE || node == (int)os_node())
+		return cache_alloc_slow(s, flags);
+	return kmem_cache_alloc_node(s, flags, node);
+}
+
+static void *alloc_plain_strict(struct kmem_cache *s)
+{
+	return alloc_strict(s, GFP_KERNEL);
+}
+
+struct sheaf_calls cache_calls(bool strict_numa)
+{
+	struct sheaf_calls calls = {alloc_trylock, alloc_plain_trylock, free_trylock};
+
+#ifdef HAVE_RSEQ
+	if (os.backend == OS_BACKEND_RSEQ && os.id_offset == 4)
+		calls = (struct sheaf_calls){alloc_cpu_id, alloc_plain_cpu_id, free_cpu_id};
+	else if (os.backend == OS_BACKEND_RSEQ)
+		calls = (struct sheaf_calls){alloc_mm_cid, alloc_plain_mm_cid, free_mm_cid};
+#endif
+	if (strict_numa) {
+		calls.alloc = alloc_strict;
+		calls.alloc_plain = alloc_plain_strict;
+	}
+	return calls;
+}

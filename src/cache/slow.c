@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One object when the fast path had none, or no room; unusual gfp flags; nodes asked for.
+ */
+#include <string.h>
+
+#include "cache/cache.h"
+#include "os/atomic.h"
+#include "os/machine.h"
+#include "os/report.h"
+
+#define GFP_KNOWN 0xfffu
+
+gfp_t cache_check_gfp(struct kmem_cache *s, gfp_t flags)
+{
+	if (flags & ~GFP_KNOWN)
+		os_report("kmem_cache_alloc(%s): gfp flag %#x does not exist; ignored. Use the "
+			  "GFP_ names of <sheaf/slab.h>",
+			  s->name, flags & ~GFP_KNOWN);
+	if ((flags & __GFP_ZERO) && s->sheaf.slab.ctor) {
+		os_report("kmem_cache_alloc(%s): __GFP_ZERO would undo the cache's constructor; "
+			  "ignored. Clear what must be clear in the constructor",
+			  s->name);
+		flags &= ~__GFP_ZERO;
+	}
+	return flags & GFP_KNOWN;
+}
+
+static void *finish(struct kmem_cache *s, void *object, gfp_t flags)
+{
+	if (object && (flags & __GFP_ZERO))
+		memset(object, 0, s->sheaf.slab.object_size);
+	return object;
+}
+
+/* Out of memory: this cache's free objects and every free page go back before the last try. */
+static void reclaim(struct kmem_cache *s)
+{
+	sheaf_drain(&s->sheaf);
+	slab_shrink(&s->sheaf.slab);
+	page_trim();
+}
+
+void *cache_alloc_on(struct kmem_cache *s, gfp_t flags, unsigned int node, enum slab_place place)
+{
+	bool may_reclaim = (flags & __GFP_DIRECT_RECLAIM) && !(flags & __GFP_NORETRY);
+	void *object;
+
+	for (int tries = 0;; tries++) {
+		if (slab_take(&s->sheaf.slab, node, place, &object, 1, 1) == 1)
+			return finish(s, object, flags);
+		if (!(flags & __GFP_NOFAIL) && (tries || !may_reclaim))
+			return NULL;
+		reclaim(s);
+		if (tries)
+			os_yield();
+	}
+}
+
+void *cache_alloc_slow(struct kmem_cache *s, gfp_t flags)
+{
+	void *object;
+
+	if (flags & ~SHEAF_GFP_PLAIN)
+		flags = cache_check_gfp(s, flags);
+	object = sheaf_alloc(&s->sheaf);
+	if (object)
+		return finish(s, object, flags);
+	return cache_alloc_on(s, flags, os_node(), SLAB_PREFER_NODE);
+}
+
+void cache_free_slow(struct kmem_cache *s, void *object, const char *call)
+{
+	if (!object)
+		return;
+	/* Remote objects pass the sheaves by; so do pointers that are none of ours. */
+	if (page_is_ours(object) && page_node(object) == os_node() && sheaf_free(&s->sheaf, object))
+		return;
+	slab_give(&s->sheaf.slab, &object, 1, call);
+}
+
+SHEAF_PUBLIC void *kmem_cache_alloc_node(struct kmem_cache *s, gfp_t flags, int node)
+{
+	void *object = NULL;
+
+	flags = cache_check_gfp(s, flags);
+	if (node != NUMA_NO_NODE && (node < 0 || (uint32_t)node >= os.nr_nodes)) {
+		os_report_once(&caches.warned_node,
+			       "kmem_cache_alloc_node(%s, node %d): this machine has nodes 0 to "
+			       "%u; taken as NUMA_NO_NODE",
+			       s->name, node, os.nr_nodes - 1);
+		node = NUMA_NO_NODE;
+	}
+	if (node == NUMA_NO_NODE)
+		return cache_alloc_slow(s, flags);
+	if ((unsigned int)node == os_node())
+		object = sheaf_alloc(&s->sheaf);
+	if (object && page_node(object) == (unsigned int)node)
+		return finish(s, object, flags);
+	/* A sheaf may hold another node's object, if memory was short: it stays for others. */
+	if (object)
+		cache_free_slow(s, object, "kmem_cache_alloc_node");
+	return cache_alloc_on(s, flags, (unsigned int)node,
+			      flags & __GFP_THISNODE ? SLAB_THIS_NODE : SLAB_PREFER_NODE);
+}

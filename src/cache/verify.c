@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Verify: every object of a quiet cache is in exactly one place (DESIGN R5).
+ *
+ * The pointers in sheaves are copied and sorted; then each slab of the cache is looked at with one
+ * bit per object: set by its freelist, by what was never handed out, and by the sheaves. A bit set
+ * twice is an object in two places; counts must agree with the slab's word.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cache/cache.h"
+#include "os/atomic.h"
+#include "os/machine.h"
+#include "os/memory.h"
+#include "os/report.h"
+#include "slab/freelist.h"
+
+struct pointers {
+	void **at;
+	size_t n, room;
+};
+
+struct check {
+	struct kmem_cache *s;
+	struct pointers sheaves;
+	size_t matched; /* pointers of sheaves found in slabs */
+	int faults;
+	uint64_t bits[(SLAB_MAX_OBJECTS + 63) / 64];
+};
+
+static void count_sheaf(void *data, struct sheaf *sheaf)
+{
+	*(size_t *)data += sheaf_size(sheaf);
+}
+
+static void copy_sheaf(void *data, struct sheaf *sheaf)
+{
+	struct pointers *p = data;
+
+	for (unsigned int i = 0; i < sheaf_size(sheaf) && p->n < p->room; i++)
+		p->at[p->n++] = sheaf->objects[i];
+}
+
+static int by_address(const void *a, const void *b)
+{
+	uintptr_t x = (uintptr_t) * (void *const *)a, y = (uintptr_t) * (void *const *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void fault(struct check *check, const void *object, const char *what)
+{
+	check->faults++;
+	os_report("kmem_cache_verify(%s): object %p %s", check->s->name, object, what);
+}
+
+/* Mark an object as free; true if it was not marked before. */
+static bool mark(struct check *check, const struct slab *slab, unsigned int index, const char *what)
+{
+	uint64_t bit = UINT64_C(1) << index % 64;
+
+	if (check->bits[index / 64] & bit) {
+		fault(check, slab_object(&check->s->sheaf.slab, slab, index), what);
+		return false;
+	}
+	check->bits[index / 64] |= bit;
+	return true;
+}
+
+static unsigned int mark_freelist(struct check *check, struct slab *slab, uint64_t state)
+{
+	struct slab_cache *cache = &check->s->sheaf.slab;
+	unsigned int objects = slab_order_of(cache, state).objects, n = 0;
+	uint64_t index = slab_head(state);
+
+	while (index != SLAB_NO_OBJECT) {
+		if (index >= objects) {
+			fault(check, page_address(slab), "begins a slab with a corrupted freelist");
+			break;
+		}
+		if (!mark(check, slab, (unsigned int)index, "is on its freelist twice"))
+			break;
+		n++;
+		index = freelist_next(cache, slab_object(cache, slab, (unsigned int)index));
+	}
+	return n;
+}
+
+/* Objects never handed out: in order all from `fresh` on; in a random order only their number is
+ * known here, so take_fresh's own order is asked. */
+static unsigned int mark_fresh(struct check *check, struct slab *slab, uint64_t state)
+{
+	struct slab_cache *cache = &check->s->sheaf.slab;
+	unsigned int end = slab_fresh_end(cache, state), n = 0;
+
+	for (unsigned int position = slab_fresh(state); position < end; position++) {
+		unsigned int index = slab_fresh_index(cache, slab, state, position);
+
+		if (index == SLAB_NO_OBJECT)
+			continue;
+		mark(check, slab, index, "was never handed out, and is on the freelist");
+		n++;
+	}
+	return n;
+}
+
+static size_t first_at_or_above(const struct pointers *p, const char *address)
+{
+	size_t low = 0, high = p->n;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if ((char *)p->at[middle] < address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static unsigned int mark_sheaves(struct check *check, struct slab *slab, uint64_t state)
+{
+	struct slab_cache *cache = &check->s->sheaf.slab;
+	const struct pointers *p = &check->sheaves;
+	char *end = slab_object(cache, slab, slab_order_of(cache, state).objects);
+	unsigned int n = 0;
+
+	for (size_t i = first_at_or_above(p, page_address(slab)); i < p->n; i++, n++) {
+		unsigned int index;
+
+		if ((char *)p->at[i] >= end)
+			break;
+		index = slab_index(cache, slab, p->at[i]);
+		if (index == SLAB_NO_OBJECT)
+			fault(check, p->at[i], "in a sheaf is not an object's first byte");
+		else
+			mark(check, slab, index, "is free in two places");
+	}
+	check->matched += n;
+	return n;
+}
+
+/* Call each(check, slab) for every slab of the cache. */
+static void for_each_slab(struct check *check, void (*each)(struct check *check, struct slab *slab))
+{
+	struct slab_cache *cache = &check->s->sheaf.slab;
+
+	for (uint32_t node = 0; node < os.nr_nodes; node++) {
+		struct slab *slab;
+		size_t n = page_slabs(node, &slab);
+
+		for (; n > 0; n--, slab++)
+			if (os_load_relaxed(&slab->cache) == cache &&
+			    !(os_load_relaxed(&slab->state) & SLAB_TAIL))
+				each(check, slab);
+	}
+}
+
+static void mark_slab(struct check *check, struct slab *slab)
+{
+	uint64_t state = os_load_acquire(&slab->state);
+	unsigned int objects = slab_order_of(&check->s->sheaf.slab, state).objects, free;
+
+	memset(check->bits, 0, (objects + 63) / 64 * sizeof(uint64_t));
+	free = mark_freelist(check, slab, state);
+	free += mark_fresh(check, slab, state);
+	if (free + slab_inuse(state) != objects)
+		fault(check, page_address(slab),
+		      "begins a slab whose count of used objects is off");
+	if (mark_sheaves(check, slab, state) > slab_inuse(state))
+		fault(check, page_address(slab),
+		      "begins a slab with more objects cached than used");
+}
+
+static bool copy_pointers(struct check *check)
+{
+	struct pointers *p = &check->sheaves;
+	size_t bytes;
+
+	sheaf_for_each(&check->s->sheaf, count_sheaf, &p->room);
+	bytes = (p->room * sizeof(void *) + OS_PAGE) & ~(OS_PAGE - 1);
+	p->at = os_reserve(bytes);
+	if (!p->at || !os_commit(p->at, bytes))
+		return false;
+	sheaf_for_each(&check->s->sheaf, copy_sheaf, p);
+	qsort(p->at, p->n, sizeof(void *), by_address);
+	return true;
+}
+
+static void release_pointers(struct check *check)
+{
+	struct pointers *p = &check->sheaves;
+
+	if (p->at)
+		os_unreserve(p->at, (p->room * sizeof(void *) + OS_PAGE) & ~(OS_PAGE - 1));
+}
+
+SHEAF_PUBLIC int kmem_cache_verify(struct kmem_cache *s)
+{
+	struct check check = {.s = s};
+
+	if (!copy_pointers(&check)) {
+		release_pointers(&check);
+		return -1;
+	}
+	for_each_slab(&check, mark_slab);
+	if (check.matched != check.sheaves.n)
+		fault(&check, s, "(the cache) has sheaves with pointers into no slab of its own");
+	release_pointers(&check);
+	return check.faults;
+}
+
+struct live {
+	struct check check;
+	void (*found)(struct kmem_cache *s, void *object);
+	size_t n;
+};
+
+static void find_live(struct check *check, struct slab *slab)
+{
+	struct live *live = (struct live *)check;
+	struct slab_cache *cache = &check->s->sheaf.slab;
+	uint64_t state = os_load_acquire(&slab->state);
+
+	memset(check->bits, 0, sizeof(check->bits));
+	mark_freelist(check, slab, state);
+	mark_fresh(check, slab, state);
+	for (unsigned int i = 0; i < slab_order_of(cache, state).objects; i++)
+		if (!(check->bits[i / 64] >> i % 64 & 1)) {
+			live->found(check->s, slab_object(cache, slab, i));
+			live->n++;
+		}
+}
+
+size_t cache_live_objects(struct kmem_cache *s, void (*found)(struct kmem_cache *s, void *object))
+{
+	struct live live = {.check = {.s = s}, .found = found};
+
+	for_each_slab(&live.check, find_live);
+	return live.n;
+}
