@@ -58,11 +58,10 @@ typedef unsigned int gfp_t;
 
 typedef unsigned int slab_flags_t;
 
-#define SLAB_HWCACHE_ALIGN 0x0001u /* align to cache lines, or to parts of one for small objects   \
-				    */
-#define SLAB_PANIC	0x0002u	   /* abort the program if the cache cannot be made */
-#define SLAB_NO_MERGE	0x0004u	   /* never share slabs with a cache of the same size */
-#define SLAB_NO_SHEAVES 0x0008u	   /* no per-CPU sheaves: every object comes from its slab */
+#define SLAB_HWCACHE_ALIGN 0x0001u /* align to cache lines, small objects to parts */
+#define SLAB_PANIC	   0x0002u /* abort the program if the cache cannot be made */
+#define SLAB_NO_MERGE	   0x0004u /* never share slabs with a cache of the same size */
+#define SLAB_NO_SHEAVES	   0x0008u /* no per-CPU sheaves: every object comes from its slab */
 #define SLAB_RECLAIM_ACCOUNT                                                                       \
 	0x0010u		     /* objects can be reclaimed: kept apart from those that cannot */
 #define SLAB_ACCOUNT 0x0020u /* as __GFP_ACCOUNT on every allocation */
