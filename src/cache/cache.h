@@ -20,23 +20,25 @@
 
 #define SHEAF_PUBLIC __attribute__((visibility("default")))
 
-#define CACHE_NAME_MAX 47
-
+/* What a cache's handle holds: see os/section.h for why it is where it is. */
 struct kmem_cache {
 	struct sheaf_calls calls;
 	struct sheaf_cache sheaf;
+	char *name; /* pool memory, strlen + 1 bytes */
 	slab_flags_t flags;
 	uint32_t nr_names;
-	bool unmergeable;
 	struct kmem_cache *next;
-	char name[CACHE_NAME_MAX + 1];
+	uint32_t unmergeable;
 };
+
+_Static_assert(sizeof(struct kmem_cache) <= SHEAF_HANDLE, "a cache fits its handle");
 
 struct caches {
 	struct os_lock lock;
 	uint32_t ready; /* 1 once initialised, 2 if that failed */
 	uint32_t warned_name;
 	uint32_t warned_node;
+	uint32_t nr_live_listed;
 	uint32_t fork_lost;
 	struct kmem_cache *first;
 };

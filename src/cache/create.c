@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Create: arguments are checked, a cache of the same layout is shared, or a new one is made. */
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "cache/cache.h"
@@ -96,10 +95,11 @@ static void warn_name_in_use(const char *name)
 		}
 }
 
-static bool lay_out(struct kmem_cache *s, size_t size, const struct kmem_cache_args *args)
+static bool lay_out(struct kmem_cache *s, size_t size, const struct kmem_cache_args *args,
+		    const char *name)
 {
 	const struct slab_request request = {
-		.name = s->name,
+		.name = name,
 		.object_size = (uint32_t)size,
 		.align = alignment(size, args->align, s->flags),
 		.use_freeptr_offset = args->use_freeptr_offset,
@@ -115,7 +115,7 @@ static bool lay_out(struct kmem_cache *s, size_t size, const struct kmem_cache_a
 		capacity = args->sheaf_capacity;
 	if (s->flags & SLAB_NO_SHEAVES)
 		capacity = 0;
-	if (!sheaf_cache_init(&s->sheaf, capacity)) {
+	if (!sheaf_cache_init(&s->sheaf, s, capacity)) {
 		slab_cache_exit(&s->sheaf.slab);
 		return false;
 	}
@@ -125,20 +125,27 @@ static bool lay_out(struct kmem_cache *s, size_t size, const struct kmem_cache_a
 	return true;
 }
 
+static void unmake(struct kmem_cache *s)
+{
+	if (s->name)
+		pool_free(s->name, strlen(s->name) + 1);
+	sheaf_give_handle(s);
+}
+
 static struct kmem_cache *make(const char *name, size_t size, const struct kmem_cache_args *args,
 			       slab_flags_t flags)
 {
-	struct kmem_cache *s = pool_alloc(sizeof(*s));
+	struct kmem_cache *s = sheaf_take_handle();
 
 	if (!s)
 		return NULL;
-	snprintf(s->name, sizeof(s->name), "%s", name);
+	s->name = pool_alloc(strlen(name) + 1);
 	s->flags = flags;
 	s->nr_names = 1;
 	s->unmergeable = !mergeable(args, flags);
 	s->calls = cache_calls(os_options.strict_numa && os.nr_nodes > 1);
-	if (!lay_out(s, size, args)) {
-		pool_free(s, sizeof(*s));
+	if (!s->name || !lay_out(s, size, args, strcpy(s->name, name))) {
+		unmake(s);
 		return NULL;
 	}
 	s->next = caches.first;

@@ -21,11 +21,9 @@ SHEAF_PUBLIC int kmem_cache_shrink(struct kmem_cache *s)
 	return left != 0;
 }
 
-static uint32_t nr_listed;
-
 static void list_live(struct kmem_cache *s, void *object)
 {
-	if (nr_listed++ < LIST_MAX)
+	if (caches.nr_live_listed++ < LIST_MAX)
 		os_report("kmem_cache_destroy(%s): object %p is still in use", s->name, object);
 }
 
@@ -53,16 +51,17 @@ SHEAF_PUBLIC void kmem_cache_destroy(struct kmem_cache *s)
 	}
 	unlink_cache(s);
 	sheaf_drain(&s->sheaf);
-	nr_listed = 0;
+	caches.nr_live_listed = 0;
 	if (slab_shrink(&s->sheaf.slab)) {
 		live = cache_live_objects(s, list_live);
 		os_report("kmem_cache_destroy(%s): %zu objects are still in use (%u listed above); "
 			  "the cache is leaked so that they stay usable. Free them first",
-			  s->name, live, nr_listed < LIST_MAX ? nr_listed : LIST_MAX);
+			  s->name, live, live < LIST_MAX ? (unsigned int)live : LIST_MAX);
 	} else {
 		sheaf_cache_exit(&s->sheaf);
 		slab_cache_exit(&s->sheaf.slab);
-		pool_free(s, sizeof(*s));
+		pool_free(s->name, strlen(s->name) + 1);
+		sheaf_give_handle(s);
 	}
 	os_unlock(&caches.lock);
 	errno = saved;

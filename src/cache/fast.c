@@ -42,24 +42,26 @@ static COLD void free_slow(struct kmem_cache *s, void *object)
 #define DEFINE_CALLS(suffix, POP, PUSH)                                                            \
 	static void *alloc_plain_##suffix(struct kmem_cache *s)                                    \
 	{                                                                                          \
-		void *object = POP(s->sheaf.at.slots);                                             \
+		void *object;                                                                      \
                                                                                                    \
-		return __builtin_expect(object != NULL, 1) ? object : alloc_slow_plain(s);         \
+		if (__builtin_expect(POP((char *)s, &object), 1))                                  \
+			return object;                                                             \
+		return alloc_slow_plain(s);                                                        \
 	}                                                                                          \
                                                                                                    \
 	static void *alloc_##suffix(struct kmem_cache *s, gfp_t flags)                             \
 	{                                                                                          \
 		void *object;                                                                      \
                                                                                                    \
-		if (__builtin_expect(flags & ~SHEAF_GFP_PLAIN, 0))                                 \
-			return alloc_slow(s, flags);                                               \
-		object = POP(s->sheaf.at.slots);                                                   \
-		return __builtin_expect(object != NULL, 1) ? object : alloc_slow(s, flags);        \
+		if (__builtin_expect(!(flags & ~SHEAF_GFP_PLAIN), 1) &&                            \
+		    __builtin_expect(POP((char *)s, &object), 1))                                  \
+			return object;                                                             \
+		return alloc_slow(s, flags);                                                       \
 	}                                                                                          \
                                                                                                    \
 	static void free_##suffix(struct kmem_cache *s, void *object)                              \
 	{                                                                                          \
-		if (!__builtin_expect(PUSH(s->sheaf.at.slots, object), 1))                         \
+		if (!__builtin_expect(PUSH((char *)s, object), 1))                                 \
 			free_slow(s, object);                                                      \
 	}
 

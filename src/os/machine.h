@@ -37,7 +37,7 @@ struct os_machine {
 	uint16_t llc_of_row[OS_MAX_ROWS];
 };
 
-extern struct os_machine os;
+extern struct os_machine os __attribute__((visibility("hidden"))); /* no GOT on fast paths */
 
 /* Find out all of `os`. Called once; reads /sys, never fails (what is unknown is one node). */
 void os_init(void);

@@ -33,8 +33,9 @@ void os_advise_huge(void *address, size_t size);
 void os_prefer_node(void *address, size_t size, unsigned int node);
 
 /*
- * Rows of slots for os.nr_rows CPUs, 1 << ROW_SHIFT bytes each, every slot of row r a copy of
- * template[node of r]. Pages cost nothing until they are written. NULL if refused.
+ * Rows of 1 << ROW_SHIFT bytes: one for handles, which reads zero, and one for each of os.nr_rows
+ * CPUs, every slot of row r a copy of template_of_node[node of r]. What is not written costs no
+ * memory. NULL if refused.
  */
 char *os_map_rows(const struct slot *template_of_node);
 

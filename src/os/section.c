@@ -27,12 +27,15 @@
 
 void *section_pop(struct section_slots *s)
 {
-	return SECTION(RSEQ_BY_ID(rseq_pop, s->slots), c_pop(s->slots));
+	void *object;
+
+	return SECTION(RSEQ_BY_ID(rseq_pop, s->handle, &object), c_pop(s->handle, &object)) ? object
+											  : NULL;
 }
 
 bool section_push(struct section_slots *s, void *object)
 {
-	return SECTION(RSEQ_BY_ID(rseq_push, s->slots, object), c_push(s->slots, object));
+	return SECTION(RSEQ_BY_ID(rseq_push, s->handle, object), c_push(s->handle, object));
 }
 
 unsigned int section_pop_bulk(struct section_slots *s, void **objects, unsigned int n)

@@ -8,18 +8,27 @@
  *
  *   slot (one per CPU and cache, 256 bytes)         sheaf (32 bytes and the pointers)
  *   +------------------------------+                +---------------------------------+
- *   | main | main ^ spare          |                | word: pops << 16 | size         |
- *   | home | home_size             |                | capacity | row | owner | next   |
- *   | lock | hint | in_hand[2] ... |                | objects[0] ... objects[size-1]  |
- *   | cells[24]: the barn's shard  |                +---------------------------------+
+ *   | cells[24]: the barn's shard  |                | size | capacity | next           |
+ *   | main | main ^ spare          |                | objects[0] ... objects[size-1]  |
+ *   | home | home_size             |                +---------------------------------+
+ *   | lock | in_hand[2] ...        |
  *   +------------------------------+
+ *
+ * The words that every operation touches come last: at the slot's beginning they would share their
+ * low 12 address bits with the cache's handle and with sheaves, which first-level caches and store
+ * forwarding take for a conflict (measured: one process in five ran at half speed).
+ *
+ *   rows, 64 KiB each:   handles | CPU 0 | CPU 1 | ...
+ *
+ * A cache's handle is its place in the first row; its slot of CPU n lies n + 1 rows further on. So
+ * a section needs no load to find the slots of a cache.
  *
  * Invariants
  *  S1. main is never NULL; a slot without a sheaf holds the bootstrap sheaf (size 0, capacity 0),
  *      which looks empty to a pop and full to a push.
- *  S2. A section commits with one store: pop and push to sheaf->word, swap to slot->main, replace
+ *  S2. A section commits with one store: pop and push to sheaf->size, swap to slot->main, replace
  *      to slot->pair. Every state between two sections is a valid one.
- *  S3. word is stored 64 bits wide; loads may be narrower (they forward), never wider.
+ *  S3. size is loaded and stored with one width.
  *  S4. Only a section on the slot's own CPU writes main or pair, or a drain (src/sheaf/drain.c)
  *      while the cache's stop word is set and after a barrier. Pop and push do not test stop.
  *
@@ -40,48 +49,41 @@
 #define SLOTS_PER_ROW (1u << (ROW_SHIFT - SLOT_SHIFT))
 #define SLOT_CELLS    24
 #define SHEAF_HEADER  32
-#define SHEAF_MAX     0xffffu	       /* largest capacity: size is 16 bits of the word */
-#define SHEAF_POP     UINT64_C(0xffff) /* added to word by a pop: size - 1, pops + 1 */
 
 struct sheaf {
-	uint64_t word;
+	uint32_t size;
 	uint32_t capacity;
-	uint32_t row;
-	const void *owner;
-	struct sheaf *next;
+	struct sheaf *next; /* in a private list */
+	uint64_t unused[2]; /* room for a grace period's callback */
 	void *objects[];
 };
 
 struct slot {
+	uintptr_t cells[SLOT_CELLS];
 	struct sheaf *main;
 	uintptr_t pair;	     /* main ^ spare */
 	uintptr_t home;	     /* first address whose objects may be pushed here */
 	uintptr_t home_size; /* and how many bytes from there; 0: none */
 	uint32_t lock;	     /* trylock backend */
-	uint32_t hint;	     /* barn: about how many cells are full, from below */
+	uint32_t unused0;
 	uint32_t in_hand[2]; /* sheaves taken from here and not yet handed over, by phase */
 	uintptr_t unused[2];
-	uintptr_t cells[SLOT_CELLS];
 };
 
 _Static_assert(sizeof(struct sheaf) == SHEAF_HEADER, "sections know where the objects begin");
 _Static_assert(sizeof(struct slot) == 1u << SLOT_SHIFT, "rows are arrays of slots");
-
-static inline unsigned int sheaf_size(const struct sheaf *sheaf)
-{
-	return (uint16_t)sheaf->word;
-}
-
-static inline struct slot *slot_of_row(char *slots, unsigned int row)
-{
-	return (struct slot *)(slots + ((size_t)row << ROW_SHIFT));
-}
+_Static_assert(offsetof(struct slot, main) == 192, "sections know where main is");
 
 /* What a section needs to know of a cache's per-CPU part. */
 struct section_slots {
-	char *slots;   /* the cache's slot in row 0 */
+	char *handle;
 	uint32_t stop; /* set while a drain changes slots: slot-changing sections fail */
 };
+
+static inline struct slot *slot_of_row(char *handle, unsigned int row)
+{
+	return (struct slot *)(handle + ((size_t)(row + 1) << ROW_SHIFT));
+}
 
 /*
  * All of these return NULL, 0 or false when there is nothing to do, when this thread has no

@@ -20,9 +20,9 @@ bool os_sim_section_aborted(void);
 void os_sim_section_leave(struct slot *slot);
 #endif
 
-static inline struct slot *c_section_begin(char *slots)
+static inline struct slot *c_section_begin(char *handle)
 {
-	struct slot *slot = slot_of_row(slots, os_row());
+	struct slot *slot = slot_of_row(handle, os_row());
 
 #ifdef SHEAF_SIM
 	if (os.backend == OS_BACKEND_RSEQ)
@@ -55,9 +55,9 @@ static inline bool c_section_live(void)
 	(os_sim_step(),                                                                            \
 	 c_section_live() && (__atomic_store_n((where), (value), __ATOMIC_RELEASE), true))
 
-static inline unsigned int c_size(struct sheaf *sheaf)
+static inline uint32_t c_size(struct sheaf *sheaf)
 {
-	return (uint16_t)os_load_relaxed(&sheaf->word);
+	return os_load_relaxed(&sheaf->size);
 }
 
 static inline struct sheaf *c_main(struct slot *slot)
@@ -70,39 +70,38 @@ static inline struct sheaf *c_spare(struct slot *slot, struct sheaf *m)
 	return (struct sheaf *)(os_load_relaxed(&slot->pair) ^ (uintptr_t)m);
 }
 
-static inline void *c_pop(char *slots)
+static inline bool c_pop(char *handle, void **object)
 {
-	struct slot *slot = c_section_begin(slots);
-	void *object = NULL;
+	struct slot *slot = c_section_begin(handle);
+	bool done = false;
 
 	if (!slot)
-		return NULL;
+		return false;
 	struct sheaf *m = c_main(slot);
-	uint64_t word = os_load_relaxed(&m->word);
+	uint32_t size = c_size(m);
 
-	if ((uint16_t)word) {
-		object = os_load_relaxed(&m->objects[(uint16_t)word - 1]);
-		if (!c_section_commit(&m->word, word + SHEAF_POP))
-			object = NULL;
+	if (size) {
+		*object = os_load_relaxed(&m->objects[size - 1]);
+		done = c_section_commit(&m->size, size - 1);
 	}
 	c_section_end(slot);
-	return object;
+	return done;
 }
 
-static inline bool c_push(char *slots, void *object)
+static inline bool c_push(char *handle, void *object)
 {
-	struct slot *slot = c_section_begin(slots);
+	struct slot *slot = c_section_begin(handle);
 	bool done = false;
 
 	if (!slot)
 		return false;
 	if ((uintptr_t)object - slot->home < slot->home_size) {
 		struct sheaf *m = c_main(slot);
-		uint64_t word = os_load_relaxed(&m->word);
+		uint32_t size = c_size(m);
 
-		if ((uint16_t)word < m->capacity && c_section_live()) {
-			os_store_relaxed(&m->objects[(uint16_t)word], object);
-			done = c_section_commit(&m->word, word + 1);
+		if (size < m->capacity && c_section_live()) {
+			os_store_relaxed(&m->objects[size], object);
+			done = c_section_commit(&m->size, size + 1);
 		}
 	}
 	c_section_end(slot);
@@ -111,19 +110,18 @@ static inline bool c_push(char *slots, void *object)
 
 static inline unsigned int c_pop_bulk(struct section_slots *s, void **objects, unsigned int n)
 {
-	struct slot *slot = c_section_begin(s->slots);
+	struct slot *slot = c_section_begin(s->handle);
 	unsigned int count = 0;
 
 	if (!slot)
 		return 0;
 	struct sheaf *m = c_main(slot);
-	uint64_t word = os_load_relaxed(&m->word);
-	unsigned int size = (uint16_t)word;
+	uint32_t size = c_size(m);
 
 	count = size < n ? size : n;
 	for (unsigned int i = 0; i < count; i++)
 		objects[i] = os_load_relaxed(&m->objects[size - count + i]);
-	if (count && !c_section_commit(&m->word, word + count * SHEAF_POP))
+	if (count && !c_section_commit(&m->size, size - count))
 		count = 0;
 	c_section_end(slot);
 	return count;
@@ -131,19 +129,18 @@ static inline unsigned int c_pop_bulk(struct section_slots *s, void **objects, u
 
 static inline unsigned int c_push_bulk(struct section_slots *s, void **objects, unsigned int n)
 {
-	struct slot *slot = c_section_begin(s->slots);
+	struct slot *slot = c_section_begin(s->handle);
 	unsigned int count;
 
 	if (!slot)
 		return 0;
 	struct sheaf *m = c_main(slot);
-	uint64_t word = os_load_relaxed(&m->word);
-	unsigned int room = m->capacity - (uint16_t)word;
+	uint32_t size = c_size(m), room = m->capacity - size;
 
 	count = room < n ? room : n;
 	for (unsigned int i = 0; i < count && c_section_live(); i++)
-		os_store_relaxed(&m->objects[(uint16_t)word + i], objects[i]);
-	if (count && !c_section_commit(&m->word, word + count))
+		os_store_relaxed(&m->objects[size + i], objects[i]);
+	if (count && !c_section_commit(&m->size, size + count))
 		count = 0;
 	c_section_end(slot);
 	return count;
@@ -151,7 +148,7 @@ static inline unsigned int c_push_bulk(struct section_slots *s, void **objects, 
 
 static inline bool c_swap(struct section_slots *s, bool wants_empty_main)
 {
-	struct slot *slot = c_section_begin(s->slots);
+	struct slot *slot = c_section_begin(s->handle);
 	bool done = false;
 
 	if (!slot)
@@ -168,7 +165,7 @@ static inline bool c_swap(struct section_slots *s, bool wants_empty_main)
 
 static inline bool c_replace_spare(struct section_slots *s, struct sheaf *sheaf, struct sheaf **old)
 {
-	struct slot *slot = c_section_begin(s->slots);
+	struct slot *slot = c_section_begin(s->handle);
 	bool done = false;
 
 	if (!slot)

@@ -6,29 +6,52 @@
 #include "os/machine.h"
 #include "page/pool.h"
 
-#define FULL	  ((uintptr_t)1) /* a cell's tag */
-#define STEAL_MAX 8		 /* other shards looked at before giving up */
+#define STEAL_MAX 8 /* other shards looked at before giving up */
 #define BLOCK	  (BARN_BLOCK_CELLS * sizeof(uintptr_t))
 
-/* Full ones lie below: the lowest is taken first, and the lowest gap is filled. */
-static struct sheaf *cells_take_full(uintptr_t *cells, unsigned int n)
+/* Put a cell in transit if it still holds what was read; the sheaf, or NULL. */
+static struct sheaf *begin(struct sheaf_cache *cache, uintptr_t *at, uintptr_t cell,
+			   struct barn_cell *found)
 {
+	uintptr_t phase = os_load_relaxed(&cache->phase) & 1 ? BARN_PHASE : 0;
+
+	if (!os_cmpxchg(at, &cell, (cell & ~BARN_TAGS) | BARN_TRANSIT | phase))
+		return NULL;
+	found->at = at;
+	return barn_sheaf(cell);
+}
+
+/* What to look for in an array of cells, of which `limit` from below may be full. */
+typedef struct sheaf *search(struct sheaf_cache *cache, uintptr_t *cells, unsigned int n,
+			     unsigned int limit, struct barn_cell *found);
+
+static struct sheaf *search_full(struct sheaf_cache *cache, uintptr_t *cells, unsigned int n,
+				 unsigned int limit, struct barn_cell *found)
+{
+	(void)limit;
 	for (unsigned int i = 0; i < n; i++) {
 		uintptr_t cell = os_load_relaxed(&cells[i]);
+		struct sheaf *sheaf =
+			cell & BARN_FULL ? begin(cache, &cells[i], cell, found) : NULL;
 
-		if ((cell & FULL) && os_cmpxchg(&cells[i], &cell, 0))
-			return barn_cell_sheaf(cell);
+		if (sheaf)
+			return sheaf;
 	}
 	return NULL;
 }
 
-static struct sheaf *cells_take_empty(uintptr_t *cells, unsigned int n)
+static struct sheaf *search_empty(struct sheaf_cache *cache, uintptr_t *cells, unsigned int n,
+				  unsigned int limit, struct barn_cell *found)
 {
 	while (n-- > 0) {
 		uintptr_t cell = os_load_relaxed(&cells[n]);
+		struct sheaf *sheaf =
+			cell && !(cell & BARN_TAGS) ? begin(cache, &cells[n], cell, found) : NULL;
 
-		if (cell && !(cell & FULL) && os_cmpxchg(&cells[n], &cell, 0))
-			return barn_cell_sheaf(cell);
+		if (sheaf) {
+			found->may_be_full = n < limit;
+			return sheaf;
+		}
 	}
 	return NULL;
 }
@@ -43,7 +66,7 @@ static bool cells_put(uintptr_t *cell, uintptr_t value)
 static bool cells_put_full(uintptr_t *cells, unsigned int limit, struct sheaf *sheaf)
 {
 	for (unsigned int i = 0; i < limit; i++)
-		if (cells_put(&cells[i], (uintptr_t)sheaf | FULL))
+		if (cells_put(&cells[i], (uintptr_t)sheaf | BARN_FULL))
 			return true;
 	return false;
 }
@@ -84,9 +107,9 @@ static uintptr_t *block_of(struct sheaf_cache *cache, unsigned int node, unsigne
 	return block;
 }
 
-/* From shards of this node's other CPUs: those behind the same last-level cache, or the rest. */
-static struct sheaf *steal(struct sheaf_cache *cache, unsigned int row, bool near,
-			   struct sheaf *(*from)(uintptr_t *cells, unsigned int n))
+/* In shards of this node's other CPUs: those behind the same last-level cache, or the rest. */
+static struct sheaf *steal(struct sheaf_cache *cache, unsigned int row, bool near, search *look,
+			   struct barn_cell *found)
 {
 	struct sheaf *sheaf = NULL;
 	unsigned int looked = 0;
@@ -98,45 +121,55 @@ static struct sheaf *steal(struct sheaf_cache *cache, unsigned int row, bool nea
 		    (os.llc_of_row[other] == os.llc_of_row[row]) != near)
 			continue;
 		looked++;
-		sheaf = from(slot_of_row(cache->at.slots, other)->cells, SLOT_CELLS);
+		sheaf = look(cache, slot_of_row(cache->at.handle, other)->cells, SLOT_CELLS,
+			     os_load_relaxed(&cache->shard_full), found);
 	}
 	return sheaf;
 }
 
-static struct sheaf *take(struct sheaf_cache *cache,
-			  struct sheaf *(*from)(uintptr_t *cells, unsigned int n))
+static struct sheaf *take(struct sheaf_cache *cache, search *look, struct barn_cell *found)
 {
 	unsigned int row = os_row(), node = os.node_of_row[row];
-	struct sheaf *sheaf = from(slot_of_row(cache->at.slots, row)->cells, SLOT_CELLS);
-	uintptr_t *block;
+	uint32_t left = os_load_relaxed(&cache->barn_full);
+	struct sheaf *sheaf = look(cache, slot_of_row(cache->at.handle, row)->cells, SLOT_CELLS,
+				   os_load_relaxed(&cache->shard_full), found);
 
 	for (unsigned int i = 0; !sheaf && i < BARN_BLOCKS; i++) {
-		block = block_of(cache, node, i, false);
+		uintptr_t *block = block_of(cache, node, i, false);
+
 		if (!block)
 			break;
-		sheaf = from(block, BARN_BLOCK_CELLS);
+		sheaf = look(cache, block, BARN_BLOCK_CELLS, left, found);
+		left -= left < BARN_BLOCK_CELLS ? left : BARN_BLOCK_CELLS;
 	}
 	if (!sheaf)
-		sheaf = steal(cache, row, true, from);
+		sheaf = steal(cache, row, true, look, found);
 	if (!sheaf)
-		sheaf = steal(cache, row, false, from);
+		sheaf = steal(cache, row, false, look, found);
 	return sheaf;
 }
 
-struct sheaf *barn_take_full(struct sheaf_cache *cache)
+struct sheaf *barn_begin_full(struct sheaf_cache *cache, struct barn_cell *cell)
 {
-	return take(cache, cells_take_full);
+	return take(cache, search_full, cell);
 }
 
-struct sheaf *barn_take_empty(struct sheaf_cache *cache)
+struct sheaf *barn_begin_empty(struct sheaf_cache *cache, struct barn_cell *cell)
 {
-	return take(cache, cells_take_empty);
+	return take(cache, search_empty, cell);
+}
+
+void barn_finish(struct barn_cell *cell, struct sheaf *sheaf)
+{
+	uintptr_t tag = sheaf && sheaf->size ? BARN_FULL : 0;
+
+	os_store_release(cell->at, (uintptr_t)sheaf | tag);
 }
 
 static bool put(struct sheaf_cache *cache, struct sheaf *sheaf, bool full)
 {
 	unsigned int row = os_row(), node = os.node_of_row[row];
-	struct slot *slot = slot_of_row(cache->at.slots, row);
+	struct slot *slot = slot_of_row(cache->at.handle, row);
 	uint32_t shard = os_load_relaxed(&cache->shard_full);
 	uint32_t left = os_load_relaxed(full ? &cache->barn_full : &cache->barn_empty);
 
@@ -169,7 +202,7 @@ void barn_for_each_cells(struct sheaf_cache *cache,
 			 void (*visit)(void *data, uintptr_t *cells, unsigned int n), void *data)
 {
 	for (uint32_t row = 0; row < os.nr_rows; row++)
-		visit(data, slot_of_row(cache->at.slots, row)->cells, SLOT_CELLS);
+		visit(data, slot_of_row(cache->at.handle, row)->cells, SLOT_CELLS);
 	for (uint32_t node = 0; node < os.nr_nodes; node++)
 		for (unsigned int i = 0; i < BARN_BLOCKS; i++) {
 			uintptr_t *block = block_of(cache, node, i, false);
@@ -181,20 +214,51 @@ void barn_for_each_cells(struct sheaf_cache *cache,
 
 static void take_cells(void *data, uintptr_t *cells, unsigned int n)
 {
-	struct sheaf **list = data;
+	struct sheaf **list = data, *sheaf;
 
 	for (unsigned int i = 0; i < n; i++) {
-		struct sheaf *sheaf;
+		uintptr_t cell = os_load_relaxed(&cells[i]);
 
 		/* Reading first keeps the pages of CPUs that never ran unwritten. */
-		if (!os_load_relaxed(&cells[i]))
+		if (!cell || (cell & BARN_TRANSIT) || !os_cmpxchg(&cells[i], &cell, 0))
 			continue;
-		sheaf = barn_cell_sheaf(os_exchange(&cells[i], 0));
-		if (!sheaf)
-			continue;
+		sheaf = barn_sheaf(cell);
 		sheaf->next = *list;
 		*list = sheaf;
 	}
+}
+
+static void wait_cells(void *data, uintptr_t *cells, unsigned int n)
+{
+	uintptr_t transit = BARN_TRANSIT | *(const uintptr_t *)data;
+
+	for (unsigned int i = 0; i < n; i++)
+		while ((os_load_acquire(&cells[i]) & (BARN_TRANSIT | BARN_PHASE)) == transit)
+			os_yield();
+}
+
+void barn_wait(struct sheaf_cache *cache, uint32_t phase)
+{
+	uintptr_t tag = phase ? BARN_PHASE : 0;
+
+	barn_for_each_cells(cache, wait_cells, &tag);
+}
+
+static void forget_transit(void *data, uintptr_t *cells, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		if (cells[i] & BARN_TRANSIT) {
+			cells[i] = 0;
+			++*(unsigned int *)data;
+		}
+}
+
+unsigned int barn_after_fork(struct sheaf_cache *cache)
+{
+	unsigned int lost = 0;
+
+	barn_for_each_cells(cache, forget_transit, &lost);
+	return lost;
 }
 
 struct sheaf *barn_take_all(struct sheaf_cache *cache)

@@ -2,22 +2,49 @@
 /*
  * The barn: where whole sheaves wait. See sheaf.h for its cells and its order.
  *
- * Callers: src/sheaf/ only; with the sheaf's hand counted.
+ * Callers: src/sheaf/ only.
  */
 #ifndef SHEAF_SHEAF_BARN_H
 #define SHEAF_SHEAF_BARN_H
 
 #include "sheaf/sheaf.h"
 
-/* A full sheaf from this CPU's shard, the node's blocks, or another CPU's shard; NULL: none. */
-struct sheaf *barn_take_full(struct sheaf_cache *cache);
-struct sheaf *barn_take_empty(struct sheaf_cache *cache);
-/* False if the barn is at its limit. */
+/* The low bits of a cell; sheaves are aligned to 64 bytes. */
+#define BARN_FULL    ((uintptr_t)1)
+#define BARN_TRANSIT ((uintptr_t)2)
+#define BARN_PHASE   ((uintptr_t)4) /* of a cell in transit */
+#define BARN_TAGS    ((uintptr_t)63)
+
+static inline struct sheaf *barn_sheaf(uintptr_t cell)
+{
+	return (struct sheaf *)(cell & ~BARN_TAGS);
+}
+
+/* A cell in transit, and whether a full sheaf may be left in it. */
+struct barn_cell {
+	uintptr_t *at;
+	bool may_be_full;
+};
+
+/*
+ * Begin to take a full (an empty) sheaf: from this CPU's shard, the node's blocks, or another CPU's
+ * shard. NULL: there is none. Its cell is in transit until barn_finish().
+ */
+struct sheaf *barn_begin_full(struct sheaf_cache *cache, struct barn_cell *cell);
+struct sheaf *barn_begin_empty(struct sheaf_cache *cache, struct barn_cell *cell);
+/* Leave this sheaf in the cell, or nothing. A full one only if the cell may be full. */
+void barn_finish(struct barn_cell *cell, struct sheaf *sheaf);
+
+/* Put a sheaf into a cell that is free. False if the barn is at its limit. */
 bool barn_put_full(struct sheaf_cache *cache, struct sheaf *sheaf);
 bool barn_put_empty(struct sheaf_cache *cache, struct sheaf *sheaf);
 
-/* Take everything out, linked by `next`. */
+/* Wait for cells that were put in transit in this phase (0 or 1). */
+void barn_wait(struct sheaf_cache *cache, uint32_t phase);
+/* Take everything out but what is in transit, linked by `next`. */
 struct sheaf *barn_take_all(struct sheaf_cache *cache);
+/* After fork: cells that vanished threads had in transit are emptied; returns how many. */
+unsigned int barn_after_fork(struct sheaf_cache *cache);
 /* Free the blocks. The barn must be empty. */
 void barn_exit(struct sheaf_cache *cache);
 /* Compute barn_full, barn_empty and shard_full from the limits and the capacity. */
@@ -26,10 +53,5 @@ void barn_set_limits(struct sheaf_cache *cache);
 /* Call visit for each array of cells the cache has. */
 void barn_for_each_cells(struct sheaf_cache *cache,
 			 void (*visit)(void *data, uintptr_t *cells, unsigned int n), void *data);
-
-static inline struct sheaf *barn_cell_sheaf(uintptr_t cell)
-{
-	return (struct sheaf *)(cell & ~(uintptr_t)1);
-}
 
 #endif

@@ -66,7 +66,7 @@ static struct sheaf *take_slots(struct sheaf_cache *cache)
 		return NULL;
 	}
 	for (uint32_t row = 0; row < os.nr_rows; row++) {
-		struct slot *slot = slot_of_row(cache->at.slots, row);
+		struct slot *slot = slot_of_row(cache->at.handle, row);
 
 		if (rseq)
 			take_slot(slot, &list);
@@ -98,11 +98,12 @@ void hand_wait(struct sheaf_cache *cache)
 		uint32_t old = os_fetch_add(&cache->phase, 1) & 1;
 
 		for (uint32_t row = 0; row < os.nr_rows; row++) {
-			struct slot *slot = slot_of_row(cache->at.slots, row);
+			struct slot *slot = slot_of_row(cache->at.handle, row);
 
 			while (os_load_acquire(&slot->in_hand[old]))
 				os_yield();
 		}
+		barn_wait(cache, old);
 	}
 }
 
@@ -112,7 +113,7 @@ static void flush_list(struct sheaf_cache *cache, struct sheaf *list)
 
 	for (; list; list = next) {
 		next = list->next;
-		slab_give(&cache->slab, list->objects, sheaf_size(list), "kmem_cache_shrink");
+		slab_give(&cache->slab, list->objects, list->size, "kmem_cache_shrink");
 		pool_free(list, SHEAF_HEADER + list->capacity * sizeof(void *));
 	}
 }
@@ -145,10 +146,10 @@ void sheaf_unlock_drains(void)
 
 unsigned int sheaf_after_fork(struct sheaf_cache *cache)
 {
-	unsigned int lost = 0;
+	unsigned int lost = cache->barns ? barn_after_fork(cache) : 0;
 
 	for (uint32_t row = 0; cache->barns && row < os.nr_rows; row++) {
-		struct slot *slot = slot_of_row(cache->at.slots, row);
+		struct slot *slot = slot_of_row(cache->at.handle, row);
 
 		for (int phase = 0; phase < 2; phase++)
 			if (slot->in_hand[phase]) {
@@ -172,7 +173,7 @@ static void visit_cells(void *data, uintptr_t *cells, unsigned int n)
 
 	for (unsigned int i = 0; i < n; i++)
 		if (cells[i])
-			visitor->visit(visitor->data, barn_cell_sheaf(cells[i]));
+			visitor->visit(visitor->data, barn_sheaf(cells[i]));
 }
 
 void sheaf_for_each(struct sheaf_cache *cache, void (*visit)(void *data, struct sheaf *sheaf),
@@ -183,7 +184,7 @@ void sheaf_for_each(struct sheaf_cache *cache, void (*visit)(void *data, struct 
 	if (!cache->barns)
 		return;
 	for (uint32_t row = 0; row < os.nr_rows; row++) {
-		struct slot *slot = slot_of_row(cache->at.slots, row);
+		struct slot *slot = slot_of_row(cache->at.handle, row);
 		struct sheaf *spare = (struct sheaf *)(slot->pair ^ (uintptr_t)slot->main);
 
 		if (slot->main != &sheaf_bootstrap)

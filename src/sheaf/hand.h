@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The in-hand count (DESIGN R2): who takes a sheaf with objects out of a slot or cell is counted,
- * by phase, in the slot of the CPU it began on, until the sheaf is handed over.
+ * The in-hand count (DESIGN R2), for sheaves with objects that have no barn cell: who takes one is
+ * counted, by phase, in the slot of the CPU it began on, until the sheaf is handed over.
  *
- * hand_wait() turns the phase and waits for the old one to reach zero, twice: a thread that read
- * the phase before a turn and counted itself after it is caught by the second.
+ * hand_wait() turns the phase and waits for the old one, counts and cells in transit alike, twice:
+ * a thread that read the phase before a turn and showed itself after it is caught by the second.
  *
  * Callers: src/sheaf/ only.
  */
@@ -18,7 +18,7 @@
 /* What hand_leave() must be given. */
 static inline uint32_t *hand_enter(struct sheaf_cache *cache)
 {
-	struct slot *slot = slot_of_row(cache->at.slots, os_row());
+	struct slot *slot = slot_of_row(cache->at.handle, os_row());
 	uint32_t *hand = &slot->in_hand[os_load_relaxed(&cache->phase) & 1];
 
 	os_fetch_add(hand, 1);

@@ -15,8 +15,6 @@
 #include "sheaf/rows.h"
 #include "sheaf/sheaf.h"
 
-#define ROUNDS 3 /* of get a sheaf and try again, before the slab is asked */
-
 static size_t sheaf_bytes(unsigned int capacity)
 {
 	return SHEAF_HEADER + capacity * sizeof(void *);
@@ -32,24 +30,14 @@ static struct sheaf *sheaf_new(struct sheaf_cache *cache)
 	uint32_t capacity = os_load_relaxed(&cache->capacity);
 	struct sheaf *sheaf = pool_alloc(sheaf_bytes(capacity));
 
-	if (sheaf) {
+	if (sheaf)
 		sheaf->capacity = capacity;
-		sheaf->owner = cache;
-	}
 	return sheaf;
 }
 
-/* A sheaf without objects: from the barn if it has the right capacity, or a new one. */
-static struct sheaf *empty_sheaf(struct sheaf_cache *cache)
+static bool fits(struct sheaf_cache *cache, struct sheaf *sheaf)
 {
-	struct sheaf *sheaf;
-
-	while ((sheaf = barn_take_empty(cache)) != NULL) {
-		if (sheaf->capacity == os_load_relaxed(&cache->capacity))
-			return sheaf;
-		sheaf_release(sheaf);
-	}
-	return sheaf_new(cache);
+	return sheaf->capacity == os_load_relaxed(&cache->capacity);
 }
 
 /* Hand a sheaf over, whatever it is: to the barn, or its objects to the slabs. */
@@ -57,14 +45,39 @@ static void hand_over(struct sheaf_cache *cache, struct sheaf *sheaf, const char
 {
 	if (!sheaf || sheaf == &sheaf_bootstrap)
 		return;
-	if (sheaf_size(sheaf) == sheaf->capacity && barn_put_full(cache, sheaf))
+	if (sheaf->size == sheaf->capacity && barn_put_full(cache, sheaf))
 		return;
-	if (sheaf_size(sheaf)) {
-		slab_give(&cache->slab, sheaf->objects, sheaf_size(sheaf), call);
-		os_store_relaxed(&sheaf->word, sheaf->word & ~UINT64_C(0xffff));
+	if (sheaf->size) {
+		slab_give(&cache->slab, sheaf->objects, sheaf->size, call);
+		os_store_relaxed(&sheaf->size, 0);
 	}
-	if (sheaf->capacity != os_load_relaxed(&cache->capacity) || !barn_put_empty(cache, sheaf))
+	if (!fits(cache, sheaf) || !barn_put_empty(cache, sheaf))
 		sheaf_release(sheaf);
+}
+
+/* An empty sheaf of the right capacity from the barn, its cell in transit; or NULL. */
+static struct sheaf *empty_from_barn(struct sheaf_cache *cache, struct barn_cell *cell)
+{
+	struct sheaf *empty;
+
+	while ((empty = barn_begin_empty(cache, cell)) != NULL) {
+		if (fits(cache, empty))
+			break;
+		barn_finish(cell, NULL);
+		sheaf_release(empty);
+	}
+	return empty;
+}
+
+static struct sheaf *empty_sheaf(struct sheaf_cache *cache)
+{
+	struct barn_cell cell;
+	struct sheaf *empty = empty_from_barn(cache, &cell);
+
+	if (!empty)
+		return sheaf_new(cache);
+	barn_finish(&cell, NULL);
+	return empty;
 }
 
 /* A full sheaf from the slabs, or NULL. Runs constructors, so nothing may be in hand. */
@@ -77,7 +90,7 @@ static struct sheaf *refill(struct sheaf_cache *cache)
 		return NULL;
 	n = slab_take(&cache->slab, os_node(), SLAB_PREFER_NODE, sheaf->objects, sheaf->capacity,
 		      sheaf->capacity);
-	sheaf->word = n;
+	sheaf->size = n;
 	if (n == sheaf->capacity)
 		return sheaf;
 	hand_over(cache, sheaf, "kmem_cache_alloc");
@@ -89,80 +102,138 @@ static bool can_install(struct sheaf_cache *cache)
 	return cache->barns && !os_load_relaxed(&cache->at.stop) && os_registered();
 }
 
-/* Kernel: __pcs_replace_empty_main(). False: there is no sheaf to be had, or none may be put in. */
-static bool replace_empty_main(struct sheaf_cache *cache)
+/*
+ * Install a full sheaf for an empty main. Returns what its place in the barn should hold now: the
+ * empty sheaf it replaced, or NULL; others are handed over here.
+ */
+static struct sheaf *install_full(struct sheaf_cache *cache, struct sheaf *full, const char *call)
 {
-	struct sheaf *full, *old = NULL;
+	struct sheaf *old = NULL;
+
+	if (!section_replace_spare(&cache->at, full, &old)) {
+		hand_over(cache, full, call);
+		return NULL;
+	}
+	section_swap_empty(&cache->at);
+	if (cache->no_spare_rule) {
+		hand_over(cache, old, call);
+		section_replace_spare(&cache->at, NULL, &old);
+	}
+	if (!old || old == &sheaf_bootstrap)
+		return NULL;
+	if (old->size == 0 && fits(cache, old))
+		return old;
+	hand_over(cache, old, call);
+	return NULL;
+}
+
+/* Put a full sheaf of the barn into the slot, less the object it returns. NULL: there is none. */
+static void *alloc_from_barn(struct sheaf_cache *cache, const char *call)
+{
+	struct barn_cell cell;
+	struct sheaf *full = barn_begin_full(cache, &cell);
+	void *object;
+
+	if (!full)
+		return NULL;
+	object = full->objects[--full->size];
+	barn_finish(&cell, install_full(cache, full, call));
+	return object;
+}
+
+/* Kernel: __pcs_replace_empty_main(). NULL: there is no sheaf to be had, or none may be put in. */
+static void *replace_empty_main(struct sheaf_cache *cache)
+{
+	struct sheaf *full;
+	uint32_t *hand;
+	void *object;
+
+	if (!can_install(cache))
+		return NULL;
+	object = alloc_from_barn(cache, "kmem_cache_alloc");
+	if (object)
+		return object;
+	full = refill(cache);
+	if (!full)
+		return NULL;
+	object = full->objects[--full->size];
+	hand = hand_enter(cache);
+	hand_over(cache, install_full(cache, full, "kmem_cache_alloc"), "kmem_cache_alloc");
+	hand_leave(hand);
+	return object;
+}
+
+/* Install a sheaf with room for a full main; the sheaf it replaced, or that one if it cannot be. */
+static struct sheaf *install_empty(struct sheaf_cache *cache, struct sheaf *empty)
+{
+	struct sheaf *old = empty;
+
+	if (section_replace_spare(&cache->at, empty, &old))
+		section_swap_full(&cache->at);
+	return old == &sheaf_bootstrap ? NULL : old;
+}
+
+/* Kernel: __pcs_replace_full_main(), with the object in the new main. False: no empty sheaf. */
+static bool replace_full_main(struct sheaf_cache *cache, void *object)
+{
+	struct sheaf *empty, *old;
+	struct barn_cell cell;
 	uint32_t *hand;
 
 	if (!can_install(cache))
 		return false;
-	hand = hand_enter(cache);
-	full = barn_take_full(cache);
-	if (!full) {
-		hand_leave(hand);
-		full = refill(cache);
-		if (!full)
-			return false;
-		hand = hand_enter(cache);
-	}
-	if (section_replace_spare(&cache->at, full, &old)) {
-		section_swap_empty(&cache->at);
-		if (cache->no_spare_rule) {
-			hand_over(cache, old, "kmem_cache_alloc");
-			section_replace_spare(&cache->at, NULL, &old);
+	empty = empty_from_barn(cache, &cell);
+	if (empty && cell.may_be_full) {
+		empty->objects[0] = object;
+		empty->size = 1;
+		old = install_empty(cache, empty);
+		if (old && old->size == old->capacity) {
+			barn_finish(&cell, old);
+			return true;
 		}
-	} else {
-		old = full;
+		hand_over(cache, old, "kmem_cache_free");
+		barn_finish(&cell, NULL);
+		return true;
 	}
-	hand_over(cache, old, "kmem_cache_alloc");
+	if (empty)
+		barn_finish(&cell, NULL);
+	else
+		empty = sheaf_new(cache);
+	if (!empty)
+		return false;
+	hand = hand_enter(cache);
+	empty->objects[0] = object;
+	empty->size = 1;
+	hand_over(cache, install_empty(cache, empty), "kmem_cache_free");
 	hand_leave(hand);
 	return true;
 }
 
-/* Kernel: __pcs_replace_full_main(). False: there is no empty sheaf to be had. */
-static bool replace_full_main(struct sheaf_cache *cache)
+/* Is there something in main after all? Then the fast path was only interrupted. */
+static struct sheaf *main_here(struct sheaf_cache *cache)
 {
-	struct sheaf *empty, *old = NULL;
-	uint32_t *hand;
-
-	if (!can_install(cache))
-		return false;
-	empty = empty_sheaf(cache);
-	if (!empty)
-		return false;
-	hand = hand_enter(cache);
-	if (section_replace_spare(&cache->at, empty, &old))
-		section_swap_full(&cache->at);
-	else
-		old = empty;
-	hand_over(cache, old, "kmem_cache_free");
-	hand_leave(hand);
-	return true;
+	return os_load_relaxed(&slot_of_row(cache->at.handle, os_row())->main);
 }
 
 void *sheaf_alloc(struct sheaf_cache *cache)
 {
-	for (int round = 0; round < ROUNDS; round++) {
+	if (os_load_relaxed(&main_here(cache)->size) || section_swap_empty(&cache->at)) {
 		void *object = section_pop(&cache->at);
 
 		if (object)
 			return object;
-		if (!section_swap_empty(&cache->at) && !replace_empty_main(cache))
-			return NULL;
 	}
-	return section_pop(&cache->at);
+	return replace_empty_main(cache);
 }
 
 bool sheaf_free(struct sheaf_cache *cache, void *object)
 {
-	for (int round = 0; round < ROUNDS; round++) {
-		if (section_push(&cache->at, object))
-			return true;
-		if (!section_swap_full(&cache->at) && !replace_full_main(cache))
-			return false;
-	}
-	return section_push(&cache->at, object);
+	struct sheaf *m = main_here(cache);
+
+	if ((os_load_relaxed(&m->size) < m->capacity || section_swap_full(&cache->at)) &&
+	    section_push(&cache->at, object))
+		return true;
+	return replace_full_main(cache, object);
 }
 
 unsigned int sheaf_alloc_bulk(struct sheaf_cache *cache, void **objects, unsigned int n)
@@ -170,27 +241,16 @@ unsigned int sheaf_alloc_bulk(struct sheaf_cache *cache, void **objects, unsigne
 	unsigned int done = 0;
 
 	while (done < n) {
-		struct sheaf *full;
-		uint32_t *hand;
 		unsigned int got = section_pop_bulk(&cache->at, objects + done, n - done);
 
 		done += got;
 		if (got || section_swap_empty(&cache->at))
 			continue;
-		if (!can_install(cache))
+		objects[done] =
+			can_install(cache) ? alloc_from_barn(cache, "kmem_cache_alloc_bulk") : NULL;
+		if (!objects[done])
 			break;
-		hand = hand_enter(cache);
-		full = barn_take_full(cache);
-		if (full) {
-			struct sheaf *old = full;
-
-			if (section_replace_spare(&cache->at, full, &old))
-				section_swap_empty(&cache->at);
-			hand_over(cache, old, "kmem_cache_alloc_bulk");
-		}
-		hand_leave(hand);
-		if (!full)
-			break;
+		done++;
 	}
 	return done;
 }
@@ -203,8 +263,11 @@ unsigned int sheaf_free_bulk(struct sheaf_cache *cache, void **objects, unsigned
 		unsigned int got = section_push_bulk(&cache->at, objects + done, n - done);
 
 		done += got;
-		if (!got && !section_swap_full(&cache->at) && !replace_full_main(cache))
+		if (got || section_swap_full(&cache->at))
+			continue;
+		if (!replace_full_main(cache, objects[done]))
 			break;
+		done++;
 	}
 	return done;
 }
@@ -232,17 +295,24 @@ bool sheaf_init(void)
 	return rows_init();
 }
 
-bool sheaf_cache_init(struct sheaf_cache *cache, unsigned int capacity)
+void *sheaf_take_handle(void)
 {
-	cache->at.slots = rows_empty_slot();
+	return rows_take();
+}
+
+void sheaf_give_handle(void *handle)
+{
+	rows_give(handle);
+}
+
+bool sheaf_cache_init(struct sheaf_cache *cache, void *handle, unsigned int capacity)
+{
+	cache->at.handle = handle;
 	if (!capacity)
 		return true;
 	cache->barns = pool_alloc(os.nr_nodes * sizeof(*cache->barns));
-	cache->at.slots = cache->barns ? rows_take_slot() : NULL;
-	if (!cache->at.slots) {
-		barn_exit(cache);
+	if (!cache->barns)
 		return false;
-	}
 	cache->no_spare_rule = os_options.no_spare_rule;
 	cache->capacity = capacity;
 	sheaf_set_barn(cache, BARN_OBJECTS, BARN_BYTES);
@@ -251,8 +321,5 @@ bool sheaf_cache_init(struct sheaf_cache *cache, unsigned int capacity)
 
 void sheaf_cache_exit(struct sheaf_cache *cache)
 {
-	if (!cache->barns)
-		return;
 	barn_exit(cache);
-	rows_give_slot(cache->at.slots);
 }

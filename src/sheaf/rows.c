@@ -2,6 +2,8 @@
 /* Areas of slots; see rows.h. */
 #include "sheaf/rows.h"
 
+#include <string.h>
+
 #include "os/machine.h"
 #include "os/memory.h"
 #include "page/page.h"
@@ -38,17 +40,11 @@ static bool map_area(struct area *area)
 
 bool rows_init(void)
 {
-	first_area.used[0] = 1;
 	return map_area(&first_area);
 }
 
-char *rows_empty_slot(void)
-{
-	return first_area.rows;
-}
-
-/* A slot of this area, or NULL. */
-static char *take_from(struct area *area)
+/* A handle of this area, or NULL. */
+static void *take_from(struct area *area)
 {
 	for (unsigned int i = 0; i < SLOTS_PER_ROW / 64; i++) {
 		unsigned int bit;
@@ -62,18 +58,18 @@ static char *take_from(struct area *area)
 	return NULL;
 }
 
-char *rows_take_slot(void)
+void *rows_take(void)
 {
 	struct area *area = &first_area, *fresh;
-	char *slots;
+	void *handle;
 
 	for (;; area = area->next) {
-		slots = take_from(area);
-		if (slots || !area->next)
+		handle = take_from(area);
+		if (handle)
+			return memset(handle, 0, (size_t)1 << SLOT_SHIFT);
+		if (!area->next)
 			break;
 	}
-	if (slots)
-		return slots;
 	fresh = pool_alloc(sizeof(*fresh));
 	if (!fresh || !map_area(fresh)) {
 		pool_free(fresh, sizeof(*fresh));
@@ -83,12 +79,12 @@ char *rows_take_slot(void)
 	return take_from(fresh);
 }
 
-void rows_give_slot(char *slots)
+void rows_give(void *handle)
 {
 	for (struct area *area = &first_area; area; area = area->next) {
-		size_t at = (size_t)(slots - area->rows);
+		size_t at = (size_t)((char *)handle - area->rows);
 
-		if (slots < area->rows || at >= (size_t)1 << ROW_SHIFT)
+		if ((char *)handle < area->rows || at >= (size_t)1 << ROW_SHIFT)
 			continue;
 		at >>= SLOT_SHIFT;
 		area->used[at / 64] &= ~(UINT64_C(1) << at % 64);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where slots come from: areas of os.nr_rows rows of SLOTS_PER_ROW slots, laid out CPU by CPU.
- *
- * The first slot of the first area is never given out: it is the slot of every cache without
- * sheaves, and holds the bootstrap sheaf for ever.
+ * Where slots come from: areas of os.nr_rows rows of SLOTS_PER_ROW slots, laid out CPU by CPU,
+ * behind one row of handles.
  *
  * Locks: none; callers hold OS_RANK_CACHES. Callers: src/sheaf/ only.
  */
@@ -18,11 +16,10 @@
 extern struct sheaf sheaf_bootstrap;
 
 bool rows_init(void);
-/* A slot in every row, each holding the bootstrap sheaf; NULL if there is no memory. */
-char *rows_take_slot(void);
-/* It must hold the bootstrap sheaf, no cells and no counts again. */
-void rows_give_slot(char *slots);
-/* The slot that stays empty. */
-char *rows_empty_slot(void);
+/* A handle of 1 << SLOT_SHIFT zero bytes, with a slot in every row that holds the bootstrap sheaf;
+ * NULL if there is no memory. */
+void *rows_take(void);
+/* Its slots must hold the bootstrap sheaf, no cells and no counts again. */
+void rows_give(void *handle);
 
 #endif

@@ -9,9 +9,11 @@
  * A sheaf travels as a whole. A slow path takes one out, owns it, and hands it over: into a slot, a
  * barn cell, or its objects to their slabs (DESIGN R2).
  *
- * Barn cells hold one sheaf each, tagged full or empty. Take is a compare-exchange with NULL, put
- * one of NULL with the sheaf: no links, so no ABA, and nobody waits for anybody (R3). Full sheaves
- * fill an array from below, empty ones from above.
+ * Barn cells hold one sheaf each, tagged full or empty. Whoever wants a full sheaf tags its cell
+ * "in transit" by one compare-exchange, installs the sheaf in a slot, and then stores the empty
+ * sheaf it got for it into the same cell; the other way round for a free. No links, so no ABA;
+ * nobody waits for anybody: others pass a cell in transit by (R3). Full sheaves fill an array from
+ * below, empty ones from above.
  *
  * Invariants
  *  H1. A sheaf is in one slot (as main or spare), in one cell, or in one thread's hands.
@@ -41,6 +43,7 @@
 #define BARN_BLOCK_CELLS   64
 #define BARN_BLOCKS	   7
 #define SHEAF_CAPACITY_MAX 4096
+#define SHEAF_HANDLE	   ((size_t)1 << SLOT_SHIFT)
 
 struct barn {
 	uintptr_t *blocks[BARN_BLOCKS]; /* of BARN_BLOCK_CELLS cells; NULL until needed */
@@ -48,7 +51,7 @@ struct barn {
 };
 
 struct sheaf_cache {
-	struct section_slots at; /* the slots; without sheaves: the one nobody fills */
+	struct section_slots at; /* the slots; without sheaves nobody fills them */
 	uint32_t phase;		 /* of the in-hand counts */
 	uint32_t capacity;	 /* of new sheaves; 0: this cache has none */
 	uint32_t barn_full;	 /* sheaves in a node's barn, shards included */
@@ -66,8 +69,15 @@ bool sheaf_init(void);
 /* The kernel's capacity for a stride of so many bytes. */
 unsigned int sheaf_capacity_for(uint32_t size);
 
-/* Give the cache slots and barns; its slab part must be laid out. False if there is no memory. */
-bool sheaf_cache_init(struct sheaf_cache *cache, unsigned int capacity);
+/*
+ * Memory of SHEAF_HANDLE zero bytes for a cache, with a slot for every CPU; NULL if there is none.
+ * Callers hold OS_RANK_CACHES.
+ */
+void *sheaf_take_handle(void);
+void sheaf_give_handle(void *handle);
+
+/* Give the cache its slots and barns; its slab part must be laid out. False: no memory. */
+bool sheaf_cache_init(struct sheaf_cache *cache, void *handle, unsigned int capacity);
 /* Release them. The cache must be drained and used by nobody. */
 void sheaf_cache_exit(struct sheaf_cache *cache);
 

@@ -129,28 +129,28 @@ static int template_file(char *scratch, const struct slot *template_of_node)
 
 char *os_map_rows(const struct slot *template_of_node)
 {
-	int saved = errno;
-	char *rows = map(os.nr_rows * ROW_BYTES, PROT_READ | PROT_WRITE);
-	int file;
+	int saved = errno, file;
+	size_t size = (os.nr_rows + 1) * ROW_BYTES;
+	char *rows = map(size, PROT_READ | PROT_WRITE);
 
 	if (!rows)
 		goto out;
 	file = template_file(rows, template_of_node);
 	for (uint32_t r = 0; r < os.nr_rows; r++) {
-		char *row = rows + r * ROW_BYTES;
+		char *row = rows + (r + 1) * ROW_BYTES;
 		uint32_t node = os.node_of_row[r];
 
 		if (file < 0) {
 			fill_row(row, &template_of_node[node]);
-			continue;
-		}
-		if (mmap(row, ROW_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, file,
-			 (off_t)(node * ROW_BYTES)) == MAP_FAILED) {
-			munmap(rows, os.nr_rows * ROW_BYTES);
+		} else if (mmap(row, ROW_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED,
+				file, (off_t)(node * ROW_BYTES)) == MAP_FAILED) {
+			munmap(rows, size);
 			rows = NULL;
 			break;
 		}
 	}
+	if (rows)
+		memset(rows, 0, ROW_BYTES);
 	if (file >= 0)
 		close(file);
 out:

@@ -2,8 +2,7 @@
 /*
  * The restartable sections for aarch64: the same as linux/section_x86_64.h, which explains them.
  *
- * There is no read-modify-write that commits in one instruction, so word is loaded, changed in a
- * register and stored last. x9 and x10 hold the area's address and a scratch value.
+ * x9 and x10 hold the area's address and a scratch value.
  */
 #ifndef SHEAF_OS_SECTION_AARCH64_H
 #define SHEAF_OS_SECTION_AARCH64_H
@@ -42,22 +41,21 @@
 
 #define RSEQ_ROW_FROM(LOAD_ID)                                                                     \
 	"ldr %w[t], [x9, #4]\n"                                                                    \
-	"tbnz %w[t], #31, %l[slow]\n" LOAD_ID "lsl %[t], %[t], #16\n"                              \
-	"add %[t], %[slots], %[t]\n"
+	"tbnz %w[t], #31, %l[slow]\n" LOAD_ID "add %[t], %[handle], %[t], lsl #16\n"               \
+	"add %[t], %[t], #16, lsl #12\n"                                                           \
+	"add %[t], %[t], #192\n"
 #define RSEQ_ROW_MM_CID RSEQ_ROW_FROM("ldr %w[t], [x9, #24]\n")
 #define RSEQ_ROW_CPU_ID RSEQ_ROW_FROM("")
 #define RSEQ_ROW_EITHER RSEQ_ROW_FROM("ldr %w[t], [x9, %[id]]\n")
 
 #define RSEQ_POP                                                                                   \
 	"ldr %[m], [%[t]]\n"                                                                       \
-	"ldr x10, [%[m]]\n"                                                                        \
-	"and %[t], x10, #0xffff\n"                                                                 \
-	"cbz %[t], %l[slow]\n"                                                                     \
-	"add %[t], %[m], %[t], lsl #3\n"                                                           \
-	"ldr %[object], [%[t], #24]\n"                                                             \
-	"mov %[t], #0xffff\n"                                                                      \
-	"add x10, x10, %[t]\n"                                                                     \
-	"str x10, [%[m]]\n"
+	"ldr %w[t], [%[m]]\n"                                                                      \
+	"subs %w[t], %w[t], #1\n"                                                                  \
+	"b.lo %l[slow]\n"                                                                          \
+	"add x10, %[m], %[t], lsl #3\n"                                                            \
+	"ldr %[object], [x10, #32]\n"                                                              \
+	"str %w[t], [%[m]]\n"
 
 #define RSEQ_PUSH                                                                                  \
 	"ldp %[m], x10, [%[t], #16]\n"                                                             \
@@ -65,42 +63,41 @@
 	"cmp %[m], x10\n"                                                                          \
 	"b.hs %l[slow]\n"                                                                          \
 	"ldr %[m], [%[t]]\n"                                                                       \
-	"ldr x10, [%[m]]\n"                                                                        \
-	"and %[t], x10, #0xffff\n"                                                                 \
-	"ldr %w[w], [%[m], #8]\n"                                                                  \
-	"cmp %w[t], %w[w]\n"                                                                       \
+	"ldp %w[t], w10, [%[m]]\n"                                                                 \
+	"cmp %w[t], w10\n"                                                                         \
 	"b.hs %l[slow]\n"                                                                          \
-	"add %[t], %[m], %[t], lsl #3\n"                                                           \
-	"str %[object], [%[t], #32]\n"                                                             \
-	"add x10, x10, #1\n"                                                                       \
-	"str x10, [%[m]]\n"
+	"add x10, %[m], %[t], lsl #3\n"                                                            \
+	"str %[object], [x10, #32]\n"                                                              \
+	"add %w[t], %w[t], #1\n"                                                                   \
+	"str %w[t], [%[m]]\n"
 
 #define RSEQ_DEFINE_POP(suffix, ROW)                                                               \
-	RSEQ_ALWAYS_INLINE void *rseq_pop_##suffix(char *slots)                                    \
+	RSEQ_ALWAYS_INLINE bool rseq_pop_##suffix(char *handle, void **popped)                     \
 	{                                                                                          \
 		void *object, *m;                                                                  \
 		uintptr_t t;                                                                       \
                                                                                                    \
 		__asm__ volatile goto(RSEQ_BEGIN ROW RSEQ_POP RSEQ_END(slow)                       \
 				      : [object] "=&r"(object), [m] "=&r"(m), [t] "=&r"(t)         \
-				      : [slots] "r"(slots), [area] "r"(os.rseq_offset)             \
+				      : [handle] "r"(handle), [area] "r"(os.rseq_offset)           \
 				      : "memory", "cc", "x9", "x10"                                \
 				      : slow);                                                     \
-		return object;                                                                     \
+		*popped = object;                                                                  \
+		return true;                                                                       \
 	slow:                                                                                      \
-		return NULL;                                                                       \
+		return false;                                                                      \
 	}
 
 #define RSEQ_DEFINE_PUSH(suffix, ROW)                                                              \
-	RSEQ_ALWAYS_INLINE bool rseq_push_##suffix(char *slots, void *object)                      \
+	RSEQ_ALWAYS_INLINE bool rseq_push_##suffix(char *handle, void *object)                     \
 	{                                                                                          \
 		void *m;                                                                           \
-		uintptr_t t, w;                                                                    \
+		uintptr_t t;                                                                       \
                                                                                                    \
 		__asm__ volatile goto(                                                             \
 			RSEQ_BEGIN ROW RSEQ_PUSH RSEQ_END(slow)                                    \
 			: [m] "=&r"(m), [t] "=&r"(t), [w] "=&r"(w)                                 \
-			: [slots] "r"(slots), [area] "r"(os.rseq_offset), [object] "r"(object)     \
+			: [handle] "r"(handle), [area] "r"(os.rseq_offset), [object] "r"(object)   \
 			: "memory", "cc", "x9", "x10"                                              \
 			: slow);                                                                   \
 		return true;                                                                       \
@@ -131,20 +128,17 @@ again:
 	count = n;
 	__asm__ volatile goto(
 		RSEQ_BEGIN RSEQ_ROW_EITHER "ldr %[m], [%[t]]\n"
-					   "ldrh %w[t], [%[m]]\n"
+					   "ldr %w[t], [%[m]]\n"
 					   "cbz %w[t], %l[slow]\n"
 					   "cmp %w[count], %w[t]\n"
 					   "csel %w[count], %w[count], %w[t], lo\n"
 					   "sub %w[t], %w[t], %w[count]\n"
 					   "add %[src], %[m], %[t], lsl #3\n"
 					   "add %[src], %[src], #32\n"
-					   "mov %w[i], %w[count]\n" RSEQ_COPY "mov x10, #0xffff\n"
-					   "mul %[t], %[count], x10\n"
-					   "ldr x10, [%[m]]\n"
-					   "add x10, x10, %[t]\n"
-					   "str x10, [%[m]]\n" RSEQ_END(aborted)
+					   "mov %w[i], %w[count]\n" RSEQ_COPY
+					   "str %w[t], [%[m]]\n" RSEQ_END(aborted)
 		: [m] "=&r"(m), [t] "=&r"(t), [i] "=&r"(i), [src] "=&r"(src), [count] "+&r"(count)
-		: [slots] "r"(s->slots), [area] "r"(os.rseq_offset),
+		: [handle] "r"(s->handle), [area] "r"(os.rseq_offset),
 		  [id] "r"((uint64_t)os.id_offset), [dst] "r"(objects)
 		: "memory", "cc", "x9", "x10"
 		: slow, aborted);
@@ -167,19 +161,19 @@ again:
 	count = n;
 	__asm__ volatile goto(
 		RSEQ_BEGIN RSEQ_ROW_EITHER "ldr %[m], [%[t]]\n"
-					   "ldrh %w[t], [%[m]]\n"
+					   "ldr %w[t], [%[m]]\n"
 					   "add %[dst], %[m], %[t], lsl #3\n"
 					   "add %[dst], %[dst], #32\n"
-					   "ldr %w[i], [%[m], #8]\n"
+					   "ldr %w[i], [%[m], #4]\n"
 					   "subs %w[t], %w[i], %w[t]\n"
 					   "b.eq %l[slow]\n"
 					   "cmp %w[count], %w[t]\n"
 					   "csel %w[count], %w[count], %w[t], lo\n"
-					   "mov %w[i], %w[count]\n" RSEQ_COPY "ldr x10, [%[m]]\n"
-					   "add x10, x10, %[count]\n"
-					   "str x10, [%[m]]\n" RSEQ_END(aborted)
+					   "mov %w[i], %w[count]\n" RSEQ_COPY "ldr w10, [%[m]]\n"
+					   "add w10, w10, %w[count]\n"
+					   "str w10, [%[m]]\n" RSEQ_END(aborted)
 		: [m] "=&r"(m), [t] "=&r"(t), [i] "=&r"(i), [dst] "=&r"(dst), [count] "+&r"(count)
-		: [slots] "r"(s->slots), [area] "r"(os.rseq_offset),
+		: [handle] "r"(s->handle), [area] "r"(os.rseq_offset),
 		  [id] "r"((uint64_t)os.id_offset), [src] "r"(objects)
 		: "memory", "cc", "x9", "x10"
 		: slow, aborted);
@@ -210,7 +204,7 @@ slow:
 				      "cbz %[p], %l[slow]\n" CONDITION                             \
 				      "str %[p], [%[t]]\n" RSEQ_END(aborted)                       \
 				      : [m] "=&r"(m), [p] "=&r"(p), [t] "=&r"(t), [w] "=&r"(w)     \
-				      : [slots] "r"(s->slots), [area] "r"(os.rseq_offset),         \
+				      : [handle] "r"(s->handle), [area] "r"(os.rseq_offset),       \
 					[id] "r"((uint64_t)os.id_offset), [stop] "m"(s->stop)      \
 				      : "memory", "cc", "x9", "x10"                                \
 				      : slow, aborted);                                            \
@@ -222,16 +216,16 @@ slow:
 		return false;                                                                      \
 	}
 
-RSEQ_DEFINE_SWAP(empty, "ldrh %w[w], [%[m]]\n"
+RSEQ_DEFINE_SWAP(empty, "ldr %w[w], [%[m]]\n"
 			"cbnz %w[w], %l[slow]\n"
-			"ldrh %w[w], [%[p]]\n"
+			"ldr %w[w], [%[p]]\n"
 			"cbz %w[w], %l[slow]\n")
-RSEQ_DEFINE_SWAP(full, "ldrh %w[w], [%[m]]\n"
-		       "ldr w10, [%[m], #8]\n"
+RSEQ_DEFINE_SWAP(full, "ldr %w[w], [%[m]]\n"
+		       "ldr w10, [%[m], #4]\n"
 		       "cmp %w[w], w10\n"
 		       "b.lo %l[slow]\n"
-		       "ldrh %w[w], [%[p]]\n"
-		       "ldr w10, [%[p], #8]\n"
+		       "ldr %w[w], [%[p]]\n"
+		       "ldr w10, [%[p], #4]\n"
 		       "cmp %w[w], w10\n"
 		       "b.hs %l[slow]\n")
 
@@ -248,7 +242,7 @@ again:
 		"eor %[m], %[m], %[sheaf]\n"
 		"str %[m], [%[t], #8]\n" RSEQ_END(aborted)
 		: [m] "=&r"(m), [p] "=&r"(p), [t] "=&r"(t)
-		: [slots] "r"(s->slots), [area] "r"(os.rseq_offset),
+		: [handle] "r"(s->handle), [area] "r"(os.rseq_offset),
 		  [id] "r"((uint64_t)os.id_offset), [stop] "m"(s->stop), [sheaf] "r"(sheaf)
 		: "memory", "cc", "x9", "x10"
 		: slow, aborted);

@@ -44,7 +44,7 @@
 	"4: jmp %l[" #aborted "]\n"                                                                \
 	".popsection\n"
 
-/* t = byte offset of this CPU's row. */
+/* t = byte offset of this CPU's row from the first one, which is 65536 bytes behind the handle. */
 #define RSEQ_ROW_MM_CID                                                                            \
 	"cmpl $0, %%fs:4(%[area])\n"                                                               \
 	"js %l[slow]\n"                                                                            \
@@ -61,45 +61,54 @@
 	"movl %%fs:(%[id]), %k[t]\n"                                                               \
 	"shlq $16, %[t]\n"
 
+#define SLOT_MAIN      "65728(%[handle], %[t])"
+#define SLOT_PAIR      "65736(%[handle], %[t])"
+#define SLOT_HOME      "65744(%[handle], %[t])"
+#define SLOT_HOME_SIZE "65752(%[handle], %[t])"
+
+/* size is loaded once and stored from the register: an add to memory would load it twice, and the
+ * time of these operations is that of a load which waits for the last one's store. */
 #define RSEQ_POP                                                                                   \
-	"movq (%[slots], %[t]), %[m]\n"                                                            \
-	"movzwl (%[m]), %k[t]\n"                                                                   \
-	"testl %k[t], %k[t]\n"                                                                     \
-	"jz %l[slow]\n"                                                                            \
-	"movq 24(%[m], %[t], 8), %[object]\n"                                                      \
-	"addq $0xffff, (%[m])\n"
+	"movq " SLOT_MAIN ", %[m]\n"                                                               \
+	"movl (%[m]), %k[t]\n"                                                                     \
+	"subl $1, %k[t]\n"                                                                         \
+	"jb %l[slow]\n"                                                                            \
+	"movq 32(%[m], %[t], 8), %[object]\n"                                                      \
+	"movl %k[t], (%[m])\n"
 
 /* The home test is the one test of the pointer on free: remote, foreign and large ones fail it. */
 #define RSEQ_PUSH                                                                                  \
 	"movq %[object], %[m]\n"                                                                   \
-	"subq 16(%[slots], %[t]), %[m]\n"                                                          \
-	"cmpq 24(%[slots], %[t]), %[m]\n"                                                          \
+	"subq " SLOT_HOME ", %[m]\n"                                                               \
+	"cmpq " SLOT_HOME_SIZE ", %[m]\n"                                                          \
 	"jae %l[slow]\n"                                                                           \
-	"movq (%[slots], %[t]), %[m]\n"                                                            \
-	"movzwl (%[m]), %k[t]\n"                                                                   \
-	"cmpl 8(%[m]), %k[t]\n"                                                                    \
+	"movq " SLOT_MAIN ", %[m]\n"                                                               \
+	"movl (%[m]), %k[t]\n"                                                                     \
+	"cmpl 4(%[m]), %k[t]\n"                                                                    \
 	"jae %l[slow]\n"                                                                           \
 	"movq %[object], 32(%[m], %[t], 8)\n"                                                      \
-	"addq $1, (%[m])\n"
+	"addl $1, %k[t]\n"                                                                         \
+	"movl %k[t], (%[m])\n"
 
 #define RSEQ_DEFINE_POP(suffix, ROW)                                                               \
-	RSEQ_ALWAYS_INLINE void *rseq_pop_##suffix(char *slots)                                    \
+	RSEQ_ALWAYS_INLINE bool rseq_pop_##suffix(char *handle, void **popped)                     \
 	{                                                                                          \
 		void *object, *m;                                                                  \
 		uintptr_t t;                                                                       \
                                                                                                    \
 		__asm__ volatile goto(RSEQ_BEGIN ROW RSEQ_POP RSEQ_END(slow)                       \
 				      : [object] "=&r"(object), [m] "=&r"(m), [t] "=&r"(t)         \
-				      : [slots] "r"(slots), [area] "r"(os.rseq_offset)             \
+				      : [handle] "r"(handle), [area] "r"(os.rseq_offset)           \
 				      : "memory", "cc"                                             \
 				      : slow);                                                     \
-		return object;                                                                     \
+		*popped = object;                                                                  \
+		return true;                                                                       \
 	slow:                                                                                      \
-		return NULL;                                                                       \
+		return false;                                                                      \
 	}
 
 #define RSEQ_DEFINE_PUSH(suffix, ROW)                                                              \
-	RSEQ_ALWAYS_INLINE bool rseq_push_##suffix(char *slots, void *object)                      \
+	RSEQ_ALWAYS_INLINE bool rseq_push_##suffix(char *handle, void *object)                     \
 	{                                                                                          \
 		void *m;                                                                           \
 		uintptr_t t;                                                                       \
@@ -107,7 +116,7 @@
 		__asm__ volatile goto(                                                             \
 			RSEQ_BEGIN ROW RSEQ_PUSH RSEQ_END(slow)                                    \
 			: [m] "=&r"(m), [t] "=&r"(t)                                               \
-			: [slots] "r"(slots), [area] "r"(os.rseq_offset), [object] "r"(object)     \
+			: [handle] "r"(handle), [area] "r"(os.rseq_offset), [object] "r"(object)   \
 			: "memory", "cc"                                                           \
 			: slow);                                                                   \
 		return true;                                                                       \
@@ -144,8 +153,8 @@ RSEQ_ALWAYS_INLINE unsigned int rseq_pop_bulk(struct section_slots *s, void **ob
 again:
 	count = n;
 	__asm__ volatile goto(
-		RSEQ_BEGIN RSEQ_ROW_EITHER "movq (%[slots], %[t]), %[m]\n"
-					   "movzwl (%[m]), %k[t]\n"
+		RSEQ_BEGIN RSEQ_ROW_EITHER "movq " SLOT_MAIN ", %[m]\n"
+					   "movl (%[m]), %k[t]\n"
 					   "testl %k[t], %k[t]\n"
 					   "jz %l[slow]\n"
 					   "cmpl %k[t], %k[count]\n"
@@ -153,10 +162,9 @@ again:
 					   "subl %k[count], %k[t]\n"
 					   "leaq 32(%[m], %[t], 8), %[src]\n"
 					   "movl %k[count], %k[i]\n" RSEQ_COPY
-					   "imulq $0xffff, %[count], %[t]\n"
-					   "addq %[t], (%[m])\n" RSEQ_END(aborted)
+					   "subl %k[count], (%[m])\n" RSEQ_END(aborted)
 		: [m] "=&r"(m), [t] "=&r"(t), [i] "=&r"(i), [src] "=&r"(src), [count] "+&r"(count)
-		: [slots] "r"(s->slots), [area] "r"(os.rseq_offset),
+		: [handle] "r"(s->handle), [area] "r"(os.rseq_offset),
 		  [id] "r"(os.rseq_offset + os.id_offset), [dst] "r"(objects)
 		: "memory", "cc", "xmm0"
 		: slow, aborted);
@@ -178,18 +186,18 @@ RSEQ_ALWAYS_INLINE unsigned int rseq_push_bulk(struct section_slots *s, void **o
 again:
 	count = n;
 	__asm__ volatile goto(
-		RSEQ_BEGIN RSEQ_ROW_EITHER "movq (%[slots], %[t]), %[m]\n"
-					   "movzwl (%[m]), %k[t]\n"
+		RSEQ_BEGIN RSEQ_ROW_EITHER "movq " SLOT_MAIN ", %[m]\n"
+					   "movl (%[m]), %k[t]\n"
 					   "leaq 32(%[m], %[t], 8), %[dst]\n"
 					   "negl %k[t]\n"
-					   "addl 8(%[m]), %k[t]\n"
+					   "addl 4(%[m]), %k[t]\n"
 					   "jz %l[slow]\n"
 					   "cmpl %k[t], %k[count]\n"
 					   "cmovael %k[t], %k[count]\n"
 					   "movl %k[count], %k[i]\n" RSEQ_COPY
-					   "addq %[count], (%[m])\n" RSEQ_END(aborted)
+					   "addl %k[count], (%[m])\n" RSEQ_END(aborted)
 		: [m] "=&r"(m), [t] "=&r"(t), [i] "=&r"(i), [dst] "=&r"(dst), [count] "+&r"(count)
-		: [slots] "r"(s->slots), [area] "r"(os.rseq_offset),
+		: [handle] "r"(s->handle), [area] "r"(os.rseq_offset),
 		  [id] "r"(os.rseq_offset + os.id_offset), [src] "r"(objects)
 		: "memory", "cc", "xmm0"
 		: slow, aborted);
@@ -205,8 +213,8 @@ slow:
 #define RSEQ_MAIN_AND_SPARE                                                                        \
 	"cmpl $0, %[stop]\n"                                                                       \
 	"jne %l[slow]\n"                                                                           \
-	"movq (%[slots], %[t]), %[m]\n"                                                            \
-	"movq 8(%[slots], %[t]), %[p]\n"                                                           \
+	"movq " SLOT_MAIN ", %[m]\n"                                                               \
+	"movq " SLOT_PAIR ", %[p]\n"                                                               \
 	"xorq %[m], %[p]\n"
 
 #define RSEQ_DEFINE_SWAP(name, CONDITION)                                                          \
@@ -219,10 +227,9 @@ slow:
 	again:                                                                                     \
 		__asm__ volatile goto(                                                             \
 			RSEQ_BEGIN RSEQ_ROW_EITHER RSEQ_MAIN_AND_SPARE                             \
-			"jz %l[slow]\n" CONDITION                                                  \
-			"movq %[p], (%[slots], %[t])\n" RSEQ_END(aborted)                          \
+			"jz %l[slow]\n" CONDITION "movq %[p], " SLOT_MAIN "\n" RSEQ_END(aborted)   \
 			: [m] "=&r"(m), [p] "=&r"(p), [t] "=&r"(t), [w] "=&r"(w)                   \
-			: [slots] "r"(s->slots), [area] "r"(os.rseq_offset),                       \
+			: [handle] "r"(s->handle), [area] "r"(os.rseq_offset),                     \
 			  [id] "r"(os.rseq_offset + os.id_offset), [stop] "m"(s->stop)             \
 			: "memory", "cc"                                                           \
 			: slow, aborted);                                                          \
@@ -234,15 +241,15 @@ slow:
 		return false;                                                                      \
 	}
 
-RSEQ_DEFINE_SWAP(empty, "cmpw $0, (%[m])\n"
+RSEQ_DEFINE_SWAP(empty, "cmpl $0, (%[m])\n"
 			"jne %l[slow]\n"
-			"cmpw $0, (%[p])\n"
+			"cmpl $0, (%[p])\n"
 			"je %l[slow]\n")
-RSEQ_DEFINE_SWAP(full, "movzwl (%[m]), %k[w]\n"
-		       "cmpl 8(%[m]), %k[w]\n"
+RSEQ_DEFINE_SWAP(full, "movl (%[m]), %k[w]\n"
+		       "cmpl 4(%[m]), %k[w]\n"
 		       "jb %l[slow]\n"
-		       "movzwl (%[p]), %k[w]\n"
-		       "cmpl 8(%[p]), %k[w]\n"
+		       "movl (%[p]), %k[w]\n"
+		       "cmpl 4(%[p]), %k[w]\n"
 		       "jae %l[slow]\n")
 
 RSEQ_ALWAYS_INLINE bool rseq_replace_spare(struct section_slots *s, struct sheaf *sheaf,
@@ -254,11 +261,11 @@ RSEQ_ALWAYS_INLINE bool rseq_replace_spare(struct section_slots *s, struct sheaf
 
 again:
 	__asm__ volatile goto(
-		RSEQ_BEGIN RSEQ_ROW_EITHER RSEQ_MAIN_AND_SPARE
-		"xorq %[sheaf], %[m]\n"
-		"movq %[m], 8(%[slots], %[t])\n" RSEQ_END(aborted)
+		RSEQ_BEGIN RSEQ_ROW_EITHER RSEQ_MAIN_AND_SPARE "xorq %[sheaf], %[m]\n"
+							       "movq %[m], " SLOT_PAIR
+							       "\n" RSEQ_END(aborted)
 		: [m] "=&r"(m), [p] "=&r"(p), [t] "=&r"(t)
-		: [slots] "r"(s->slots), [area] "r"(os.rseq_offset),
+		: [handle] "r"(s->handle), [area] "r"(os.rseq_offset),
 		  [id] "r"(os.rseq_offset + os.id_offset), [stop] "m"(s->stop), [sheaf] "r"(sheaf)
 		: "memory", "cc"
 		: slow, aborted);

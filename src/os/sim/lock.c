@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The ranked lock between fibres. The word is 0 or 1; who finds it held is no candidate for going
+ * on until it is released, so that a deadlock is seen. Ranks are always checked.
+ */
+#include "os/lock.h"
+
+#include "os/atomic.h"
+#include "os/sim/state.h"
+
+void os_lock_init(struct os_lock *lock, enum os_rank rank)
+{
+	lock->word = 0;
+	lock->rank = rank;
+}
+
+static void hold(struct os_lock *lock)
+{
+	lock->word = 1;
+	sim.current->held_ranks |= 1u << lock->rank;
+}
+
+void os_lock(struct os_lock *lock)
+{
+	if (sim.current->held_ranks >> lock->rank)
+		sim_fail("a lock of rank %u is taken with ranks %#x held", lock->rank,
+			 sim.current->held_ranks);
+	os_sim_step();
+	while (lock->word) {
+		if (sim.current == &sim.outside)
+			sim_fail("a lock of rank %u is held when everything is quiet", lock->rank);
+		sim.current->waits_for = lock;
+		sim_pass();
+	}
+	hold(lock);
+}
+
+bool os_trylock(struct os_lock *lock)
+{
+	os_sim_step();
+	if (lock->word)
+		return false;
+	hold(lock);
+	return true;
+}
+
+void os_unlock(struct os_lock *lock)
+{
+	os_sim_step();
+	if (!lock->word || !(sim.current->held_ranks >> lock->rank & 1))
+		sim_fail("a lock of rank %u is released by who does not hold it", lock->rank);
+	lock->word = 0;
+	sim.current->held_ranks &= ~(1u << lock->rank);
+	for (unsigned int i = 0; i < sim.nr_fibres; i++)
+		if (sim.fibres[i].waits_for == lock)
+			sim.fibres[i].waits_for = NULL;
+}
+
+bool os_lock_held(struct os_lock *lock)
+{
+	return lock->word != 0;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/* The invented machine: CPUs, nodes, barriers, yields, and random bits from the seed. */
+#include "os/machine.h"
+
+#include "os/atomic.h"
+#include "os/options.h"
+#include "os/sim/state.h"
+
+#define CPUS_PER_LLC 4
+
+struct os_machine os;
+
+void os_init(void)
+{
+	os_options_parse(sim.config.options ? sim.config.options : "");
+	os.backend = sim.config.backend;
+	os.nr_rows = sim.config.cpus;
+	os.nr_nodes = sim.config.nodes;
+	for (uint32_t cpu = 0; cpu < os.nr_rows; cpu++) {
+		os.node_of_row[cpu] = (uint16_t)(cpu * os.nr_nodes / os.nr_rows);
+		os.llc_of_row[cpu] = (uint16_t)(cpu / CPUS_PER_LLC);
+	}
+}
+
+unsigned int os_row(void)
+{
+	os_sim_step();
+	return sim.current->cpu;
+}
+
+bool os_registered(void)
+{
+	return true;
+}
+
+bool os_membarrier(void)
+{
+	os_sim_step();
+	if (os.backend != OS_BACKEND_RSEQ)
+		return true;
+	if (sim.faults && sim_chance(sim.config.membarrier_refused))
+		return false;
+	for (unsigned int i = 0; i < sim.nr_fibres; i++)
+		sim_abort_section(&sim.fibres[i]);
+	return true;
+}
+
+void os_after_fork(void)
+{
+}
+
+int os_policy_node(void)
+{
+	return sim_below(2) ? OS_NO_NODE : (int)sim_below(os.nr_nodes);
+}
+
+void os_yield(void)
+{
+	os_sim_step();
+	if (sim.current != &sim.outside)
+		sim_pass();
+	else if (!sim.nr_fibres)
+		sim_fail("waits for somebody when everything is quiet");
+}
+
+uint64_t os_random(void)
+{
+	return sim_random();
+}
+
+unsigned int os_nr_cpus(void)
+{
+	return os.nr_rows;
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory of the invented machine: real mappings, at the same addresses in every run.
+ *
+ * Reserved addresses can be read, which the real ones cannot: a section in C goes on reading for a
+ * moment after it was aborted, where one in assembly has left. Writing to them still crashes.
+ *
+ * Rows are private mappings of one template file, as on Linux, so that the pages which cost memory
+ * can be counted: those that the kernel calls anonymous.
+ */
+#include "os/memory.h"
+
+#include <fcntl.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "os/atomic.h"
+#include "os/machine.h"
+#include "os/section.h"
+#include "os/sim/state.h"
+
+#define ROW_BYTES	((size_t)1 << ROW_SHIFT)
+#define FIRST_ADDRESS	((uintptr_t)1 << 45)
+#define ADDRESS_LIMIT	((size_t)1 << 34)
+#define MAX_AREAS	64
+#define PAGEMAP_FILE	(UINT64_C(1) << 61)
+#define PAGEMAP_PRESENT (UINT64_C(1) << 63)
+
+static uintptr_t next_address = FIRST_ADDRESS;
+static char *areas[MAX_AREAS];
+static unsigned int nr_areas;
+
+static bool refused(void)
+{
+	os_sim_step();
+	return sim.faults && sim_chance(sim.config.no_memory);
+}
+
+static char *map(size_t size, int protection)
+{
+	size_t whole = (size + OS_HUGE - 1) & ~(OS_HUGE - 1);
+	char *address =
+		mmap((void *)next_address, size, protection,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+
+	if (address != (char *)next_address)
+		sim_fail("%zu bytes of addresses at %#zx cannot be had", size, next_address);
+	next_address += whole;
+	return address;
+}
+
+void *os_reserve(size_t size)
+{
+	return refused() ? NULL : map(size, PROT_READ);
+}
+
+void os_unreserve(void *address, size_t size)
+{
+	munmap(address, size);
+}
+
+size_t os_address_limit(void)
+{
+	return ADDRESS_LIMIT;
+}
+
+bool os_commit(void *address, size_t size)
+{
+	if (refused())
+		return false;
+	if (sim.faults && sim.config.memory && sim.committed + size > sim.config.memory)
+		return false;
+	sim.committed += size;
+	return mprotect(address, size, PROT_READ | PROT_WRITE) == 0;
+}
+
+void os_discard(void *address, size_t size)
+{
+	os_sim_step();
+	madvise(address, size, MADV_DONTNEED);
+}
+
+void os_advise_huge(void *address, size_t size)
+{
+	(void)address, (void)size;
+}
+
+void os_prefer_node(void *address, size_t size, unsigned int node)
+{
+	(void)address, (void)size, (void)node;
+}
+
+/* A file of one row for each node. */
+static int template_file(const struct slot *template_of_node)
+{
+	static struct slot row[SLOTS_PER_ROW];
+	int file = (int)syscall(SYS_memfd_create, "sheaf-slots", 0u);
+
+	if (file < 0)
+		sim_fail("memfd_create() is refused");
+	for (uint32_t node = 0; node < os.nr_nodes; node++) {
+		for (unsigned int i = 0; i < SLOTS_PER_ROW; i++)
+			row[i] = template_of_node[node];
+		if (pwrite(file, row, ROW_BYTES, (off_t)(node * ROW_BYTES)) != (ssize_t)ROW_BYTES)
+			sim_fail("the file of empty slots cannot be written");
+	}
+	return file;
+}
+
+char *os_map_rows(const struct slot *template_of_node)
+{
+	char *rows;
+	int file;
+
+	if (refused())
+		return NULL;
+	if (nr_areas == MAX_AREAS)
+		sim_fail("more than %u areas of slots", MAX_AREAS);
+	/* The row of handles comes before those of slots. */
+	rows = map((os.nr_rows + 1) * ROW_BYTES, PROT_READ | PROT_WRITE) + ROW_BYTES;
+	file = template_file(template_of_node);
+	for (uint32_t row = 0; row < os.nr_rows; row++)
+		if (mmap(rows + row * ROW_BYTES, ROW_BYTES, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_FIXED, file,
+			 (off_t)(os.node_of_row[row] * ROW_BYTES)) == MAP_FAILED)
+			sim_fail("row %u cannot be mapped", row);
+	close(file);
+	areas[nr_areas++] = rows;
+	return rows - ROW_BYTES;
+}
+
+size_t sim_row_pages(void)
+{
+	int file = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	size_t pages = os.nr_rows * ROW_BYTES / OS_PAGE, own = 0;
+	uint64_t entry;
+
+	for (unsigned int area = 0; area < nr_areas; area++)
+		for (size_t i = 0; i < pages; i++) {
+			uintptr_t page = ((uintptr_t)areas[area] >> OS_PAGE_SHIFT) + i;
+
+			if (pread(file, &entry, sizeof(entry), (off_t)(page * sizeof(entry))) !=
+			    sizeof(entry))
+				sim_fail("/proc/self/pagemap cannot be read");
+			own += (entry & PAGEMAP_PRESENT) && !(entry & PAGEMAP_FILE);
+		}
+	close(file);
+	return own;
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+/* The scheduler: who goes on, where, and whose section that aborts. See sim/sim.h. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "os/atomic.h"
+#include "os/options.h"
+#include "os/section_c.h"
+#include "os/sim/state.h"
+
+struct sim sim = {.current = &sim.outside};
+
+void sim_fail(const char *format, ...)
+{
+	char line[512];
+	va_list arguments;
+	int length = snprintf(line, sizeof(line),
+			      "sim: seed %llu: step %llu: ", (unsigned long long)sim.config.seed,
+			      (unsigned long long)sim.steps);
+
+	va_start(arguments, format);
+	vsnprintf(line + length, sizeof(line) - (size_t)length, format, arguments);
+	va_end(arguments);
+	fprintf(stderr, "%s\n", line);
+	abort();
+}
+
+uint64_t sim_random(void)
+{
+	uint64_t z = sim.random += UINT64_C(0x9e3779b97f4a7c15);
+
+	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+	return z ^ z >> 31;
+}
+
+unsigned int sim_below(unsigned int n)
+{
+	return (unsigned int)((sim_random() >> 32) * n >> 32);
+}
+
+bool sim_chance(unsigned int probability)
+{
+	return probability && (sim_random() & 0xffff) < probability;
+}
+
+void sim_note(uint64_t what)
+{
+	sim.hash = (sim.hash ^ what) * UINT64_C(0x100000001b3);
+	sim.hash ^= sim.hash >> 29;
+}
+
+uint64_t sim_hash(void)
+{
+	return sim.hash;
+}
+
+uint64_t sim_steps(void)
+{
+	return sim.steps;
+}
+
+bool sim_holds_locks(void)
+{
+	return sim.current->held_ranks != 0;
+}
+
+void sim_faults(bool on)
+{
+	sim.faults = on;
+}
+
+void sim_abort_section(struct fibre *fibre)
+{
+	if (fibre->section)
+		fibre->aborted = true;
+}
+
+/* Everybody who could go on now. */
+static unsigned int find_candidates(void)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < sim.nr_fibres; i++) {
+		struct fibre *fibre = &sim.fibres[i];
+
+		if (!fibre->done && !fibre->waits_for && fibre->asleep_until <= sim.steps)
+			sim.candidates[n++] = fibre;
+	}
+	return n;
+}
+
+/* Nobody can go on: the first sleeper does, or all wait for each other, or all are done. */
+static struct fibre *first_sleeper(void)
+{
+	struct fibre *first = NULL, *waiting = NULL;
+
+	for (unsigned int i = 0; i < sim.nr_fibres; i++) {
+		struct fibre *fibre = &sim.fibres[i];
+
+		if (fibre->done)
+			continue;
+		if (fibre->waits_for)
+			waiting = fibre;
+		else if (!first || fibre->asleep_until < first->asleep_until)
+			first = fibre;
+	}
+	if (!first && waiting)
+		sim_fail("deadlock: nobody can go on, fibre %d waits for a lock of rank %u",
+			 (int)(waiting - sim.fibres), waiting->waits_for->rank);
+	return first ? first : &sim.outside;
+}
+
+/* This fibre goes on: on its CPU, or on another one. */
+static void go_on(struct fibre *fibre)
+{
+	struct fibre *from = sim.current;
+
+	if (fibre != &sim.outside) {
+		if (sim_chance(sim.config.migration)) {
+			sim_abort_section(fibre);
+			fibre->cpu = sim_below(sim.config.cpus);
+		}
+		if (sim.running[fibre->cpu] && sim.running[fibre->cpu] != fibre)
+			sim_abort_section(sim.running[fibre->cpu]);
+		sim.running[fibre->cpu] = fibre;
+		sim_note((uint64_t)(fibre - sim.fibres) << 32 | fibre->cpu);
+	}
+	sim_note(sim.steps);
+	if (fibre == from)
+		return;
+	sim.current = fibre;
+	stack_switch(from->stack, fibre->stack);
+}
+
+void sim_pass(void)
+{
+	unsigned int n = find_candidates();
+	struct fibre *chosen = n ? sim.candidates[sim_below(n)] : first_sleeper();
+
+	/* Who gives way should not be chosen again if there is another. */
+	if (chosen == sim.current && n > 1)
+		chosen = sim.candidates[sim_below(n)];
+	go_on(chosen);
+}
+
+void os_sim_step(void)
+{
+	struct fibre *fibre = sim.current;
+	uint64_t dice;
+
+	if (fibre == &sim.outside)
+		return;
+	if (++sim.steps > sim.config.max_steps)
+		sim_fail("no progress: more than max_steps steps");
+	dice = sim_random();
+	if ((dice & 0xffff) < sim.config.signal)
+		sim_abort_section(fibre);
+	if ((dice >> 16 & 0xffff) < sim.config.stall) {
+		fibre->asleep_until = sim.steps + 1 + sim_below(sim.config.stall_steps);
+		sim_pass();
+	} else if ((dice >> 32 & 0xffff) < sim.config.switching) {
+		sim_pass();
+	}
+}
+
+bool os_sim_section_enter(struct slot *slot)
+{
+	if (sim.current->section)
+		sim_fail("a section begins inside a section");
+	sim.current->section = slot;
+	sim.current->aborted = false;
+	return true;
+}
+
+bool os_sim_section_aborted(void)
+{
+	return sim.current->aborted;
+}
+
+void os_sim_section_leave(struct slot *slot)
+{
+	if (sim.current->section != slot)
+		sim_fail("a section ends that is not in progress");
+	sim.current->section = NULL;
+	sim.current->aborted = false;
+}
+
+static void fibre_entry(void)
+{
+	struct fibre *fibre = sim.current;
+
+	sim.body((unsigned int)(fibre - sim.fibres), sim.data);
+	if (fibre->held_ranks)
+		sim_fail("fibre %d ends with a lock held", (int)(fibre - sim.fibres));
+	fibre->done = true;
+	if (sim.running[fibre->cpu] == fibre)
+		sim.running[fibre->cpu] = NULL;
+	sim_pass();
+}
+
+void sim_start(const struct sim_config *config)
+{
+	sim.config = *config;
+	sim.random = config->seed * UINT64_C(0x9e3779b97f4a7c15) ^ UINT64_C(0x5eaf5eaf5eaf5eaf);
+	sim.outside.stack = stack_outside();
+}
+
+/* Fibres keep their stacks from one run to the next. */
+static void want_fibres(unsigned int n)
+{
+	if (n <= sim.nr_candidates)
+		return;
+	sim.fibres = realloc(sim.fibres, n * sizeof(*sim.fibres));
+	sim.candidates = realloc(sim.candidates, n * sizeof(*sim.candidates));
+	if (!sim.fibres || !sim.candidates)
+		sim_fail("no memory for %u fibres", n);
+	for (; sim.nr_candidates < n; sim.nr_candidates++)
+		sim.fibres[sim.nr_candidates].stack = stack_new(fibre_entry);
+}
+
+void sim_run(unsigned int n, void (*body)(unsigned int fibre, void *data), void *data)
+{
+	want_fibres(n);
+	for (unsigned int i = 0; i < n; i++) {
+		struct stack *stack = sim.fibres[i].stack;
+
+		stack_reset(stack);
+		sim.fibres[i] = (struct fibre){.stack = stack, .cpu = sim_below(sim.config.cpus)};
+	}
+	memset(sim.running, 0, sizeof(sim.running));
+	sim.nr_fibres = n;
+	sim.body = body;
+	sim.data = data;
+	sim_pass();
+	sim.nr_fibres = 0;
+}

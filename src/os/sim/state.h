@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the invented machine is made of. Everything that changes is in `sim`.
+ *
+ * Invariants
+ *  F1. A CPU's `running` fibre is the only one on it whose section is not aborted.
+ *  F2. A waiting fibre waits for a lock that is held.
+ *
+ * Callers: src/os/sim/ only.
+ */
+#ifndef SHEAF_OS_SIM_STATE_H
+#define SHEAF_OS_SIM_STATE_H
+
+#include "os/lock.h"
+#include "os/machine.h"
+#include "os/section.h"
+#include "sim/sim.h"
+
+struct stack; /* where a fibre lives while another one runs */
+
+struct fibre {
+	struct stack *stack;
+	unsigned int cpu;
+	bool done;
+	uint64_t asleep_until; /* step */
+	struct os_lock *waits_for;
+	struct slot *section; /* in progress, or NULL */
+	bool aborted;
+	uint32_t held_ranks;
+};
+
+struct sim {
+	struct sim_config config;
+	bool faults;
+	uint64_t random, steps, hash;
+	unsigned int nr_fibres;
+	struct fibre *fibres;
+	struct fibre outside; /* the caller of sim_run() */
+	struct fibre *current;
+	struct fibre *running[OS_MAX_ROWS];
+	unsigned int nr_candidates;
+	struct fibre **candidates;
+	void (*body)(unsigned int fibre, void *data);
+	void *data;
+	size_t committed;
+};
+
+extern struct sim sim;
+
+/* True with this probability, in 1/65536. */
+bool sim_chance(unsigned int probability);
+/* Let another fibre go on; return when this one is chosen again. */
+void sim_pass(void);
+void sim_abort_section(struct fibre *fibre);
+
+/* A stack on which entry() will run; it must never return. */
+struct stack *stack_new(void (*entry)(void));
+/* The stack of the caller, to come back to. */
+struct stack *stack_outside(void);
+/* Use it again from entry(). */
+void stack_reset(struct stack *stack);
+void stack_switch(struct stack *from, struct stack *to);
+
+#endif
