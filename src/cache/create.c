@@ -33,8 +33,8 @@ static bool check_args(const char *name, size_t size, struct kmem_cache_args *ar
 			     "use the SLAB_ names of <sheaf/slab.h>");
 	if (args->sheaf_capacity > SHEAF_CAPACITY_MAX)
 		return wrong(name, "sheaf_capacity", args->sheaf_capacity, "use at most 4096");
-	if (args->use_freeptr_offset &&
-	    (!args->ctor || args->freeptr_offset % WORD || args->freeptr_offset + WORD > size))
+	if (args->use_freeptr_offset && (!args->ctor || args->freeptr_offset % WORD ||
+					 args->freeptr_offset + (size_t)WORD > size))
 		return wrong(name, "freeptr_offset", args->freeptr_offset,
 			     "it needs a ctor, a multiple of the word, and to lie in the object");
 	if (args->useroffset > size || args->usersize > size - args->useroffset) {

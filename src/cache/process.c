@@ -25,38 +25,59 @@ enum {
 
 struct caches caches = {.lock = OS_LOCK_INIT(OS_RANK_CACHES)};
 
-static void lock_nodes(void)
+/* Call each for every node list there is. */
+static void for_each_node(void (*each)(struct slab_node *node))
 {
 	for (struct kmem_cache *s = caches.first; s; s = s->next)
-		for (uint32_t node = 0; node < os.nr_nodes; node++)
-			while (s->sheaf.slab.nodes[node] &&
-			       !os_trylock(&s->sheaf.slab.nodes[node]->lock))
-				os_yield();
+		for (uint32_t i = 0; i < os.nr_nodes; i++) {
+			struct slab_node *node = os_load_acquire(&s->sheaf.slab.nodes[i]);
+
+			if (node)
+				each(node);
+		}
 }
 
-static void unlock_nodes(void)
+/* Many locks of one rank, so by try-lock. */
+static void lock_node(struct slab_node *node)
 {
-	for (struct kmem_cache *s = caches.first; s; s = s->next)
-		for (uint32_t node = 0; node < os.nr_nodes; node++)
-			if (s->sheaf.slab.nodes[node] &&
-			    os_lock_held(&s->sheaf.slab.nodes[node]->lock))
-				os_unlock(&s->sheaf.slab.nodes[node]->lock);
+	while (!os_trylock(&node->lock))
+		os_yield();
+	node->locked_by_fork = 1;
+}
+
+/* A node that was made after lock_nodes() passed is not ours to unlock. */
+static void unlock_node(struct slab_node *node)
+{
+	if (!node->locked_by_fork)
+		return;
+	node->locked_by_fork = 0;
+	os_unlock(&node->lock);
+}
+
+/* In the child nobody else is left who could unlock it, and its list may be half changed. */
+static void reset_unlocked_node(struct slab_node *node)
+{
+	if (node->locked_by_fork || !os_lock_held(&node->lock))
+		return;
+	os_lock_init(&node->lock, OS_RANK_NODE);
+	node->first = node->last = NULL;
+	node->nr_partial = 0;
 }
 
 static void before_fork(void)
 {
 	os_lock(&caches.lock);
 	sheaf_lock_drains();
-	lock_nodes();
+	for_each_node(lock_node);
 	pool_lock();
 	page_lock_all();
 }
 
-static void after_fork_in_parent(void)
+static void after_fork(void)
 {
 	page_unlock_all();
 	pool_unlock();
-	unlock_nodes();
+	for_each_node(unlock_node);
 	sheaf_unlock_drains();
 	os_unlock(&caches.lock);
 }
@@ -64,7 +85,8 @@ static void after_fork_in_parent(void)
 static void after_fork_in_child(void)
 {
 	os_after_fork();
-	after_fork_in_parent();
+	for_each_node(reset_unlocked_node);
+	after_fork();
 	for (struct kmem_cache *s = caches.first; s; s = s->next)
 		caches.fork_lost += sheaf_after_fork(&s->sheaf);
 }
@@ -74,7 +96,7 @@ static bool initialise(void)
 	os_init();
 	if (!page_init() || !sheaf_init())
 		return false;
-	return pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) == 0;
+	return pthread_atfork(before_fork, after_fork, after_fork_in_child) == 0;
 }
 
 bool caches_ready(void)

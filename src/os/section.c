@@ -30,7 +30,7 @@ void *section_pop(struct section_slots *s)
 	void *object;
 
 	return SECTION(RSEQ_BY_ID(rseq_pop, s->handle, &object), c_pop(s->handle, &object)) ? object
-											  : NULL;
+											    : NULL;
 }
 
 bool section_push(struct section_slots *s, void *object)

@@ -55,9 +55,20 @@ static inline bool c_section_live(void)
 	(os_sim_step(),                                                                            \
 	 c_section_live() && (__atomic_store_n((where), (value), __ATOMIC_RELEASE), true))
 
+/* A store that is not the commit. Aborted before it, a section in assembly would have left. */
+#define c_section_store(where, value)                                                              \
+	do {                                                                                       \
+		os_sim_step();                                                                     \
+		if (c_section_live())                                                              \
+			__atomic_store_n((where), (value), __ATOMIC_RELAXED);                      \
+	} while (0)
+
 static inline uint32_t c_size(struct sheaf *sheaf)
 {
-	return os_load_relaxed(&sheaf->size);
+	uint32_t size = os_load_relaxed(&sheaf->size);
+
+	/* Aborted, a section in assembly would not look at what this sheaf has become since. */
+	return c_section_live() ? size : 0;
 }
 
 static inline struct sheaf *c_main(struct slot *slot)
@@ -100,7 +111,7 @@ static inline bool c_push(char *handle, void *object)
 		uint32_t size = c_size(m);
 
 		if (size < m->capacity && c_section_live()) {
-			os_store_relaxed(&m->objects[size], object);
+			c_section_store(&m->objects[size], object);
 			done = c_section_commit(&m->size, size + 1);
 		}
 	}
@@ -139,7 +150,7 @@ static inline unsigned int c_push_bulk(struct section_slots *s, void **objects, 
 
 	count = room < n ? room : n;
 	for (unsigned int i = 0; i < count && c_section_live(); i++)
-		os_store_relaxed(&m->objects[size + i], objects[i]);
+		c_section_store(&m->objects[size + i], objects[i]);
 	if (count && !c_section_commit(&m->size, size + count))
 		count = 0;
 	c_section_end(slot);
@@ -172,9 +183,13 @@ static inline bool c_replace_spare(struct section_slots *s, struct sheaf *sheaf,
 		return false;
 	struct sheaf *m = c_main(slot);
 
-	*old = c_spare(slot, m);
-	if (!os_load_relaxed(&s->stop))
-		done = c_section_commit(&slot->pair, (uintptr_t)m ^ (uintptr_t)sheaf);
+	struct sheaf *p = c_spare(slot, m);
+
+	if (!os_load_relaxed(&s->stop) &&
+	    c_section_commit(&slot->pair, (uintptr_t)m ^ (uintptr_t)sheaf)) {
+		*old = p;
+		done = true;
+	}
 	c_section_end(slot);
 	return done;
 }

@@ -46,7 +46,7 @@ static void take_slot(struct slot *slot, struct sheaf **list)
 static void take_slot_locked(struct slot *slot, struct sheaf **list)
 {
 	/* A slot nobody has used is not written: its page may be shared with other CPUs. */
-	if (os_load_relaxed(&slot->main) == &sheaf_bootstrap &&
+	if (!os_load_acquire(&slot->lock) && os_load_relaxed(&slot->main) == &sheaf_bootstrap &&
 	    os_load_relaxed(&slot->pair) == (uintptr_t)&sheaf_bootstrap)
 		return;
 	while (os_exchange(&slot->lock, 1))
@@ -61,6 +61,8 @@ static struct sheaf *take_slots(struct sheaf_cache *cache)
 	struct sheaf *list = NULL;
 
 	os_store_release(&cache->at.stop, 1);
+	/* The trylock backend: who takes a slot's lock after this sees stop. */
+	os_fence();
 	if (rseq && !os_membarrier()) {
 		os_store_release(&cache->at.stop, 0);
 		return NULL;

@@ -117,7 +117,8 @@ static struct sheaf *install_full(struct sheaf_cache *cache, struct sheaf *full,
 	section_swap_empty(&cache->at);
 	if (cache->no_spare_rule) {
 		hand_over(cache, old, call);
-		section_replace_spare(&cache->at, NULL, &old);
+		if (!section_replace_spare(&cache->at, NULL, &old))
+			return NULL;
 	}
 	if (!old || old == &sheaf_bootstrap)
 		return NULL;

@@ -67,29 +67,63 @@ static struct slab *checked(struct slab_cache *cache, void *object, const char *
 	return NULL;
 }
 
+/* The state after n objects, of which `first` heads the chain, were given back. */
+static uint64_t state_with(uint64_t state, unsigned int first, unsigned int n)
+{
+	state = (state & ~(uint64_t)SLAB_NO_OBJECT) | first;
+	state -= (uint64_t)n << 16;
+	return state & (SLAB_PARTIAL | SLAB_HELD) ? state : state | SLAB_HELD;
+}
+
+/*
+ * The exchange that would empty a listed slab is made under its node's lock: before it the slab
+ * cannot go away, since it has an object of ours; after it nobody else can decide about it.
+ */
+static void give_last(struct slab_cache *cache, struct slab *slab, unsigned int first, void *tail,
+		      unsigned int n)
+{
+	struct slab_node *node = partial_node_of(cache, slab);
+	uint64_t state, changed;
+	bool spare = false;
+
+	os_lock(&node->lock);
+	state = os_load_acquire(&slab->state);
+	do {
+		freelist_link(cache, tail, slab_head(state));
+		changed = state_with(state, first, n);
+	} while (!os_cmpxchg(&slab->state, &state, changed));
+	if ((changed & SLAB_PARTIAL) && partial_is_spare(cache, slab, node->nr_partial - 1)) {
+		partial_remove(node, slab);
+		spare = true;
+	}
+	os_unlock(&node->lock);
+	if (spare)
+		partial_discard(cache, node, slab);
+	else if (!(state & (SLAB_PARTIAL | SLAB_HELD)))
+		partial_release(cache, slab, false);
+}
+
 /* Publish a chain of n objects, first ... last, whose links are set but the last one's. */
 static void give_chain(struct slab_cache *cache, struct slab *slab, unsigned int first,
 		       unsigned int last, unsigned int n, const char *call)
 {
 	void *tail = slab_object(cache, slab, last);
-	uint64_t state = os_load_acquire(&slab->state), changed;
+	uint64_t state = os_load_acquire(&slab->state);
 
 	do {
 		if (slab_inuse(state) < n || slab_head(state) == last) {
 			report_double_free(cache, tail, call);
 			return;
 		}
+		if (slab_inuse(state) == n && (state & SLAB_PARTIAL)) {
+			give_last(cache, slab, first, tail, n);
+			return;
+		}
 		freelist_link(cache, tail, slab_head(state));
-		changed = (state & ~(uint64_t)SLAB_NO_OBJECT) | first;
-		changed -= (uint64_t)n << 16;
-		if (!(state & (SLAB_PARTIAL | SLAB_HELD)))
-			changed |= SLAB_HELD;
-	} while (!os_cmpxchg(&slab->state, &state, changed));
+	} while (!os_cmpxchg(&slab->state, &state, state_with(state, first, n)));
 
 	if (!(state & (SLAB_PARTIAL | SLAB_HELD)))
 		partial_release(cache, slab, false);
-	else if (slab_inuse(changed) == 0 && (state & SLAB_PARTIAL))
-		partial_became_empty(cache, slab);
 }
 
 /* Collect the objects of objects[i]'s slab from there on, and give them back. */

@@ -107,6 +107,11 @@ void partial_discard(struct slab_cache *cache, struct slab_node *node, struct sl
 	page_free(slab, order);
 }
 
+bool partial_is_spare(const struct slab_cache *cache, const struct slab *slab, uint32_t others)
+{
+	return slab_inuse(os_load_acquire(&slab->state)) == 0 && others >= cache->min_partial;
+}
+
 void partial_release(struct slab_cache *cache, struct slab *slab, bool first)
 {
 	struct slab_node *node = partial_node_of(cache, slab);
@@ -118,35 +123,13 @@ void partial_release(struct slab_cache *cache, struct slab *slab, bool first)
 		if (os_cmpxchg(&slab->state, &state, state & ~SLAB_HELD))
 			return;
 	os_lock(&node->lock);
-	discard = slab_inuse(os_load_acquire(&slab->state)) == 0 &&
-		  node->nr_partial >= cache->min_partial;
+	discard = partial_is_spare(cache, slab, node->nr_partial);
 	if (!discard && first)
 		partial_add_first(node, slab);
 	else if (!discard)
 		partial_add_last(node, slab);
-	os_unlock(&node->lock);
-	if (discard) {
-		partial_discard(cache, node, slab);
-		return;
-	}
-	/* A free that found it held, before it was listed, left an empty slab to us. */
-	if (slab_inuse(os_load_acquire(&slab->state)) == 0)
-		partial_became_empty(cache, slab);
-}
-
-void partial_became_empty(struct slab_cache *cache, struct slab *slab)
-{
-	struct slab_node *node = partial_node_of(cache, slab);
-	uint64_t state = 0;
-	bool discard = false;
-
-	os_lock(&node->lock);
-	/* While we waited it may have been freed, and its pages be another slab, or none. */
-	if (os_load_acquire(&slab->cache) == cache)
-		state = os_load_acquire(&slab->state);
-	if (os_load_acquire(&slab->cache) == cache && !(state & SLAB_TAIL) &&
-	    (state & SLAB_PARTIAL) && slab_inuse(state) == 0 &&
-	    node->nr_partial > cache->min_partial) {
+	/* Who freed the last object before it was listed found it held, and left this to us. */
+	if (!discard && partial_is_spare(cache, slab, node->nr_partial - 1)) {
 		partial_remove(node, slab);
 		discard = true;
 	}

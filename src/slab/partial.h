@@ -29,8 +29,8 @@ struct slab *partial_detach(struct slab_cache *cache, struct slab_node *node, un
  * the node has enough. */
 void partial_release(struct slab_cache *cache, struct slab *slab, bool first);
 
-/* A listed slab has become empty: free it if the node has enough without it. */
-void partial_became_empty(struct slab_cache *cache, struct slab *slab);
+/* With the node's lock held: is the slab empty, and does the node have enough others? */
+bool partial_is_spare(const struct slab_cache *cache, const struct slab *slab, uint32_t others);
 
 /* Give a slab's pages back; it is on no list. */
 void partial_discard(struct slab_cache *cache, struct slab_node *node, struct slab *slab);

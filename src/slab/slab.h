@@ -22,7 +22,8 @@
  *  B4. in use + freelist + not yet fresh = objects of the slab.
  *  B5. A constructor runs once per object, when it is first taken, with no lock held.
  *
- * Locks: OS_RANK_NODE, one for each cache and node; of other nodes by try-lock only.
+ * Locks: OS_RANK_NODE, one for each cache and node; of other nodes by try-lock only,
+ *   unless no node has memory left.
  * Progress: freeing is lock-free unless the slab was full or becomes empty.
  * Callers: src/sheaf/ (refill and flush), src/cache/ (objects without sheaves).
  */
@@ -56,7 +57,9 @@ struct slab_node {
 	uint32_t nr_partial;
 	uint32_t nr_slabs;
 	struct slab *first, *last;
-	uint64_t unused[4]; /* nodes do not share a line */
+	uint32_t locked_by_fork;
+	uint32_t unused0;
+	uint64_t unused[3]; /* nodes do not share a line */
 };
 
 struct slab_cache {

@@ -183,7 +183,10 @@ static unsigned int take_elsewhere(struct slab_cache *cache, unsigned int node, 
 
 		if (fresh)
 			n += take_new(cache, other, objects + n, min - n, max - n);
-		else if (part && os_load_relaxed(&part->nr_partial) > cache->min_partial)
+		/* No memory anywhere: then what the others would keep for themselves. */
+		if (fresh && part && n < min)
+			n += take_partial(cache, part, true, objects + n, min - n, max - n);
+		if (!fresh && part && os_load_relaxed(&part->nr_partial) > cache->min_partial)
 			n += take_partial(cache, part, false, objects + n, min - n, max - n);
 	}
 	return n;
