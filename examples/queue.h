@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* A bounded queue of pointers between threads. Full: putting waits. Empty: getting waits. */
+#ifndef EXAMPLES_QUEUE_H
+#define EXAMPLES_QUEUE_H
+
+#include <pthread.h>
+
+#define QUEUE_ROOM 64
+
+struct queue {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	void *items[QUEUE_ROOM];
+	unsigned int first, n;
+	unsigned int writers; /* that may still put something in */
+};
+
+void queue_init(struct queue *queue, unsigned int writers);
+void queue_put(struct queue *queue, void *item);
+/* The oldest item; NULL when it is empty and every writer has left. */
+void *queue_get(struct queue *queue);
+void queue_leave(struct queue *queue);
+
+#endif
