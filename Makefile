@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Thin front: Meson and Ninja do the work. Each target sets up a fresh machine by itself.
-.PHONY: all check install clean help
+.PHONY: all demo check bench install clean help
 
 PREFIX ?= /usr/local
 
@@ -11,9 +11,17 @@ build/build.ninja:
 	@scripts/setup build check
 	@meson setup build --prefix=$(PREFIX)
 
+demo: ## build, run the example on libsheaf and on malloc, measure, draw a picture
+	@scripts/setup build bench
+	@scripts/demo
+
 check: ## build with gcc and clang, run every fast test
 	@scripts/setup build check
 	@scripts/check
+
+bench: all ## every benchmark; the report is build/report/index.html
+	@scripts/setup build bench
+	@tools/sheaf bench all
 
 install: all ## install to PREFIX below DESTDIR
 	@meson configure build --prefix=$(PREFIX)

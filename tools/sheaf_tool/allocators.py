@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: MIT
+"""The allocators that can be measured: ours, and the peers that Debian packages."""
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from .errors import Failure
+from .machine import package_version
+
+OURS = "sheaf"
+HARNESS = "harness"
+NOT_PEERS = (OURS, "no-sheaf", HARNESS)
+TIMEOUT = 600
+
+
+@dataclass(frozen=True)
+class Allocator:
+    name: str
+    worker: str  # the program is SUITE-WORKER
+    arguments: tuple[str, ...] = ()
+    library: str | None = None  # to preload
+    runtime: str | None = None  # package whose version is told
+    install: str | None = None  # package to install if it is missing
+
+
+ALLOCATORS = (
+    Allocator("sheaf", "sheaf"),
+    Allocator("no-sheaf", "sheaf", ("--no-sheaf",)),
+    Allocator("glibc", "malloc"),
+    Allocator("jemalloc", "malloc", (), "libjemalloc.so.2", "libjemalloc2", "libjemalloc2"),
+    Allocator("mimalloc", "malloc", (), "libmimalloc.so.2", "libmimalloc2.0", "libmimalloc2.0"),
+    Allocator("tcmalloc", "malloc", (), "libtcmalloc_minimal.so.4", "libtcmalloc-minimal4",
+              "libtcmalloc-minimal4"),
+    Allocator("dpdk", "dpdk", (), None, "libdpdk-dev", "libdpdk-dev, then build again"),
+    Allocator("harness", "harness"),
+)
+
+
+def _find_library(name: str) -> Path | None:
+    for directory in (Path("/usr/local/lib"), *Path("/usr/lib").glob("*-linux-gnu*"),
+                      Path("/usr/lib64"), Path("/usr/lib")):
+        if (directory / name).exists():
+            return directory / name
+    return None
+
+
+class Worker:
+    """One allocator's program for one suite, ready to run."""
+
+    def __init__(self, allocator: Allocator, program: Path, library: Path | None) -> None:
+        self.allocator = allocator
+        self.name = allocator.name
+        self.program = program
+        self.library = library
+
+    def run(self, *arguments: str) -> list[str]:
+        """Run it in a fresh process; the lines it wrote."""
+        environment = {key: value for key, value in os.environ.items() if key != "LD_PRELOAD"}
+        if self.library:
+            environment["LD_PRELOAD"] = str(self.library)
+        command = [str(self.program), *self.allocator.arguments, *arguments]
+        try:
+            result = subprocess.run(command, env=environment, capture_output=True, text=True,
+                                    timeout=TIMEOUT, check=False)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise Failure(f"{self.name}: {error}") from error
+        if result.returncode:
+            why = result.stderr.strip() or f"exit status {result.returncode}"
+            raise Failure(f"{self.name}: {' '.join(command)}: {why}")
+        return self._without_origin(result.stdout.splitlines())
+
+    def _without_origin(self, lines: list[str]) -> list[str]:
+        """Check that a preloaded library was used: ld.so goes on without one it cannot load."""
+        if lines and lines[0].startswith("from "):
+            origin = Path(lines.pop(0)[len("from "):])
+            if self.library and origin.resolve() != self.library.resolve():
+                raise Failure(f"{self.name}: malloc came from {origin}, not from {self.library}")
+        return lines
+
+
+def ready(suite: str, directory: Path) -> tuple[list[Worker], dict[str, str]]:
+    """The workers of a suite, and for each allocator that is not here the package to install."""
+    workers: list[Worker] = []
+    missing: dict[str, str] = {}
+    for allocator in ALLOCATORS:
+        program = directory / f"{suite}-{allocator.worker}"
+        library = _find_library(allocator.library) if allocator.library else None
+        if not program.exists() or (allocator.library and not library):
+            if not allocator.install:
+                raise Failure(f"{program} is not built")
+            missing[allocator.name] = allocator.install
+        else:
+            workers.append(Worker(allocator, program, library))
+    return workers, missing
+
+
+def versions(workers: list[Worker]) -> dict[str, str]:
+    """Of those peers that come from packages."""
+    found = {}
+    for worker in workers:
+        version = worker.allocator.runtime and package_version(worker.allocator.runtime)
+        if version:
+            found[worker.name] = version
+    return found
+
+
+def peers(names: list[str]) -> list[str]:
+    return [name for name in names if name not in NOT_PEERS]

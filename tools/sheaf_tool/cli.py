@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: MIT
+"""The command line: exit code 0 if all went well, 1 after a failure, 2 for wrong usage."""
+from __future__ import annotations
+
+import argparse
+import sys
+
+from . import bench
+from .errors import Failure
+
+COMMANDS = (bench,)
+
+EPILOG = """\
+examples:
+  sheaf bench batch --quick        how fast is it here, in less than a minute
+  sheaf bench --help               everything about benchmarks
+"""
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="sheaf", description="Tools for libsheaf: object caches on per-CPU sheaves.",
+        epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        command.add_parser(commands)
+    return parser
+
+
+def main(words: list[str]) -> int:
+    arguments = _parser().parse_args(words)
+    try:
+        return arguments.run(arguments)
+    except Failure as failure:
+        print(f"sheaf: {failure}", file=sys.stderr)
+    except KeyboardInterrupt:
+        print("sheaf: interrupted", file=sys.stderr)
+    return 1

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: MIT
+"""Small pieces of HTML."""
+from __future__ import annotations
+
+from html import escape
+from typing import Sequence
+
+__all__ = ["escape", "table"]
+
+
+def _cell(tag: str, text: str) -> str:
+    first, *rest = text.split("\n")
+    below = "".join(f"<br><small>{escape(line)}</small>" for line in rest)
+    return f"<{tag}>{escape(first)}{below}</{tag}>"
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A cell's further lines are set small below its first."""
+    head = "".join(_cell("th", text) for text in header)
+    body = "".join("<tr>" + _cell("th", row[0]) + "".join(_cell("td", text) for text in row[1:])
+                   + "</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

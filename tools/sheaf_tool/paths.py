@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: MIT
+"""Where the workers are and where reports go, in the source tree and once installed."""
+from __future__ import annotations
+
+from pathlib import Path
+
+from .errors import Failure
+
+PARTS = Path(__file__).resolve().parent
+ROOT = PARTS.parent.parent
+IN_SOURCE_TREE = (ROOT / "meson.build").exists()
+
+
+def worker_directory(build: str | None) -> Path:
+    """The directory of the benchmark programs; `build` is a Meson build directory, if given."""
+    if build:
+        found = Path(build).resolve() / "bench"
+    elif IN_SOURCE_TREE:
+        found = ROOT / "build" / "bench"
+    else:
+        found = ROOT.parent / "libexec" / "sheaf"
+    if not (found / "batch-harness").exists():
+        raise Failure(f"no benchmark programs in {found}: run `make` first, or name the build "
+                      "directory with --build")
+    return found
+
+
+def report_directory(output: str | None) -> Path:
+    if output:
+        return Path(output)
+    return ROOT / "build" / "report" if IN_SOURCE_TREE else Path("sheaf-report")

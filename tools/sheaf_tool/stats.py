@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: MIT
+"""Medians, their 95 % intervals, and ratios of interleaved series with theirs."""
+from __future__ import annotations
+
+import random
+import statistics
+from dataclasses import dataclass
+from math import comb
+from typing import Sequence
+
+CONFIDENCE = 0.95
+RESAMPLES = 2000
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value and the interval it lies in."""
+
+    value: float
+    low: float
+    high: float
+
+
+def _coverage(n: int, rank: int) -> float:
+    """How likely the median lies between the rank-th smallest and rank-th largest of n samples."""
+    return 1 - 2 * sum(comb(n, i) for i in range(rank)) / 2**n
+
+
+def has_interval(n: int) -> bool:
+    """Whether n samples are enough for a 95 % interval of their median (six are)."""
+    return n > 0 and _coverage(n, 1) >= CONFIDENCE
+
+
+def median(samples: Sequence[float]) -> Estimate:
+    """The median with its interval by order statistics: no assumption about the distribution.
+
+    Of fewer than six samples the interval is their range, which covers less than 95 %.
+    """
+    ordered = sorted(samples)
+    rank = 1
+    while rank < len(ordered) // 2 and _coverage(len(ordered), rank + 1) >= CONFIDENCE:
+        rank += 1
+    return Estimate(statistics.median(ordered), ordered[rank - 1], ordered[-rank])
+
+
+def ratio(ours: Sequence[float], theirs: Sequence[float]) -> Estimate:
+    """The ratio of two medians, with a percentile bootstrap over the repetitions.
+
+    Sample i of both comes from repetition i, so both are resampled with the same indices: what
+    slowed the machine down for a while slowed both down.
+    """
+    if len(ours) != len(theirs):
+        raise ValueError("interleaved series have one sample a repetition each")
+    generator = random.Random(1)
+    n = len(ours)
+    ratios = []
+    for _ in range(RESAMPLES):
+        picked = generator.choices(range(n), k=n)
+        ratios.append(statistics.median(ours[i] for i in picked)
+                      / statistics.median(theirs[i] for i in picked))
+    ratios.sort()
+    tail = round((1 - CONFIDENCE) / 2 * RESAMPLES)
+    value = statistics.median(ours) / statistics.median(theirs)
+    return Estimate(value, ratios[tail], ratios[-1 - tail])

@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: MIT
+"""The registry of benchmark suites: each is a module with a SUITE; a new one is added here."""
+from . import batch, count
+from .suite import Suite
+
+SUITES: dict[str, Suite] = {suite.name: suite for suite in (batch.SUITE, count.SUITE)}

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: MIT
+"""What a suite is to the `bench` command, and what it is told."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Callable
+
+from ..document import Document
+
+
+@dataclass(frozen=True)
+class Settings:
+    workers: Path  # directory of the benchmark programs
+    quick: bool
+    repeat: int | None  # repetitions; None: the suite's own number
+
+
+@dataclass(frozen=True)
+class Suite:
+    name: str
+    summary: str  # one line
+    run: Callable[[Settings, dict[str, Any]], Document]  # with the machine's description
+    text: Callable[[Document], str]  # tables, at most 100 columns
+    html: Callable[[Document], str]  # picture and tables
+
+
+def missing_lines(machine: dict[str, Any]) -> list[str]:
+    """A line for each peer that was not measured."""
+    return [f"{name} is missing: apt-get install {package}"
+            for name, package in machine.get("missing", {}).items()]

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: MIT
+"""Text tables for a terminal of 100 columns; a cell may have several lines."""
+from __future__ import annotations
+
+from typing import Sequence
+
+from .stats import Estimate
+
+WIDTH = 100
+GAP = "  "
+
+
+def number(value: float) -> str:
+    """Three significant digits, never in scientific notation."""
+    if value >= 99.95:
+        return f"{value:.0f}"
+    return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}"
+
+
+def interval(estimate: Estimate) -> str:
+    return f"{number(estimate.low)}–{number(estimate.high)}"
+
+
+def stacked(estimate: Estimate) -> str:
+    """The value, its interval below: as narrow as can be."""
+    return f"{number(estimate.value)}\n{interval(estimate)}"
+
+
+def beside(estimate: Estimate) -> str:
+    return f"{estimate.value:.2f} [{estimate.low:.2f}–{estimate.high:.2f}]"
+
+
+def render(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """The first column flush left, the others flush right, a rule below the header."""
+    cells = [[cell.split("\n") for cell in row] for row in [header, *rows]]
+    widths = [max(len(line) for row in cells for line in row[column])
+              for column in range(len(header))]
+    lines = []
+    for index, row in enumerate(cells):
+        for depth in range(max(len(cell) for cell in row)):
+            parts = [cell[depth] if depth < len(cell) else "" for cell in row]
+            aligned = [parts[0].ljust(widths[0])]
+            aligned += [part.rjust(width) for part, width in zip(parts[1:], widths[1:])]
+            lines.append(GAP.join(aligned).rstrip())
+        if index == 0:
+            lines.append("-" * (sum(widths) + len(GAP) * (len(widths) - 1)))
+    return "\n".join(lines)
