@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "os/atomic.h"
-#include "os/options.h"
+#include "os/report.h"
 #include "os/section_c.h"
 #include "os/sim/state.h"
 
@@ -156,6 +156,8 @@ void os_sim_step(void)
 		return;
 	if (++sim.steps > sim.config.max_steps)
 		sim_fail("no progress: more than max_steps steps");
+	if (os_reports && sim.config.silent)
+		sim_fail("the library reported something, and nothing was misused");
 	dice = sim_random();
 	if ((dice & 0xffff) < sim.config.signal)
 		sim_abort_section(fibre);
