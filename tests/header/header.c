@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/* The public header as a user of either language sees it: every call it has, once. */
+#include <sheaf/slab.h>
+#include <stdio.h>
+#include <string.h>
+
+#define CHECK(condition)                                                                           \
+	do {                                                                                       \
+		if (!(condition)) {                                                                \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);            \
+			return 1;                                                                  \
+		}                                                                                  \
+	} while (0)
+
+struct point {
+	double x, y;
+	char name[20];
+};
+
+static int constructed;
+
+static void construct(void *object)
+{
+	memset(object, 1, 40);
+	constructed++;
+}
+
+static int use(struct kmem_cache *s, size_t size)
+{
+	void *p[20];
+	char *object = (char *)kmem_cache_alloc(s, GFP_KERNEL);
+	gfp_t flags = GFP_NOWAIT;
+
+	CHECK(object);
+	memset(object, 5, size);
+	kmem_cache_free(s, object);
+	object = (char *)kmem_cache_zalloc(s, GFP_KERNEL);
+	CHECK(object && object[0] == 0 && object[size - 1] == 0);
+	kmem_cache_free(s, object);
+	object = (char *)kmem_cache_alloc(s, flags);
+	CHECK(object);
+	kmem_cache_free(s, object);
+	object = (char *)kmem_cache_alloc_node(s, GFP_KERNEL, NUMA_NO_NODE);
+	CHECK(object);
+	kmem_cache_free(s, object);
+	kmem_cache_free(s, NULL);
+	CHECK(kmem_cache_alloc_bulk(s, GFP_KERNEL, 20, p) == 20);
+	kmem_cache_free_bulk(s, 10, p);
+	kmem_cache_free_bulk(NULL, 10, p + 10);
+	CHECK(kmem_cache_size(s) == size);
+	CHECK(kmem_cache_verify(s) == 0);
+	CHECK(kmem_cache_shrink(s) == 0);
+	return 0;
+}
+
+int main(void)
+{
+	struct kmem_cache *points = KMEM_CACHE(point, SLAB_HWCACHE_ALIGN);
+	struct kmem_cache *old_form, *new_form, *plain;
+	struct kmem_cache_args args;
+
+	memset(&args, 0, sizeof(args));
+	args.align = 32;
+	args.sheaf_capacity = 100;
+	old_form = kmem_cache_create("old", 40, 8, SLAB_PANIC, construct);
+	new_form = kmem_cache_create("new", 100, &args, SLAB_NO_MERGE);
+	plain = kmem_cache_create("plain", 200, NULL, 0);
+	CHECK(points && old_form && new_form && plain);
+	CHECK(use(points, sizeof(struct point)) == 0);
+	CHECK(use(new_form, 100) == 0);
+	CHECK(use(plain, 200) == 0);
+	kmem_cache_free(old_form, kmem_cache_alloc(old_form, GFP_KERNEL));
+	CHECK(constructed > 0);
+	CHECK(kmem_cache_set_sheaf_capacity(new_form, 7) == 0);
+	CHECK(kmem_cache_set_barn(new_form, 100, 10000) == 0);
+	kmem_cache_destroy(points);
+	kmem_cache_destroy(old_form);
+	kmem_cache_destroy(new_form);
+	kmem_cache_destroy(plain);
+	kmem_cache_destroy(NULL);
+	return 0;
+}

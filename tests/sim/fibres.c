@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT */
+/* Random operations on shared caches, each checked against the model; see fibres.h. */
+#include "fibres.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cache/cache.h"
+#include "model.h"
+#include "os/machine.h"
+#include "sheaf/barn.h"
+#include "sim/sim.h"
+
+enum {
+	SMALL,
+	CONSTRUCTED,
+	NO_SHEAVES,
+	LARGE,
+	NR_CACHES,
+	MOST_FIBRES = 64,
+	MOST_HELD = 80,
+	MOST_LARGE = 4,
+	MAILBOX = 24,
+	BULK = 24,
+};
+
+struct object {
+	unsigned int cache;
+	void *at;
+};
+
+struct holder {
+	struct object held[MOST_HELD];
+	unsigned int n;
+	struct object mail[MAILBOX];
+	unsigned int nr_mail;
+	bool grows;
+};
+
+static struct kmem_cache *shared[NR_CACHES];
+static struct holder holders[MOST_FIBRES];
+static const struct storm *now;
+
+static const unsigned int sizes[NR_CACHES] = {24, 200, 64, 128 << 10};
+
+static void take(struct holder *h, unsigned int cache, void *object)
+{
+	model_add(shared[cache], object, cache == CONSTRUCTED ? sizeof(uint64_t) : 0);
+	h->held[h->n++] = (struct object){cache, object};
+}
+
+/* Forget a random held object, of this cache if one is named; false if there is none. */
+static bool drop(struct holder *h, struct object *object)
+{
+	unsigned int i = h->n ? sim_below(h->n) : 0;
+
+	if (!h->n)
+		return false;
+	*object = h->held[i];
+	h->held[i] = h->held[--h->n];
+	return true;
+}
+
+static unsigned int pick_cache(const struct holder *h)
+{
+	unsigned int large = 0, cache = sim_below(16);
+
+	if (cache != LARGE)
+		return cache < 8 ? SMALL : cache < 13 ? CONSTRUCTED : NO_SHEAVES;
+	for (unsigned int i = 0; i < h->n; i++)
+		large += h->held[i].cache == LARGE;
+	return large < MOST_LARGE ? LARGE : SMALL;
+}
+
+static void allocate(struct holder *h)
+{
+	unsigned int cache = pick_cache(h);
+	struct kmem_cache *s = shared[cache];
+	static const gfp_t kinds[] = {GFP_KERNEL, GFP_NOWAIT, GFP_KERNEL | __GFP_NORETRY};
+	gfp_t gfp = kinds[sim_below(3)];
+	bool zero = cache != CONSTRUCTED && sim_below(8) == 0;
+	char *object;
+
+	if (h->n == MOST_HELD)
+		return;
+	object = zero ? kmem_cache_zalloc(s, gfp) : kmem_cache_alloc(s, gfp);
+	if (!object)
+		return;
+	for (unsigned int i = 0; zero && i < kmem_cache_size(s); i++)
+		if (object[i])
+			sim_fail("kmem_cache_zalloc: byte %u is not zero", i);
+	take(h, cache, object);
+}
+
+static void allocate_on_node(struct holder *h)
+{
+	unsigned int cache = pick_cache(h), node = sim_below(os.nr_nodes);
+	bool only = sim_below(2);
+	void *object;
+
+	if (h->n == MOST_HELD)
+		return;
+	object = kmem_cache_alloc_node(shared[cache], GFP_NOWAIT | (only ? __GFP_THISNODE : 0),
+				       (int)node);
+	if (!object)
+		return;
+	if (only && page_node(object) != node)
+		sim_fail("kmem_cache_alloc_node(THISNODE, %u) came from node %u", node,
+			 page_node(object));
+	take(h, cache, object);
+}
+
+static void allocate_bulk(struct holder *h)
+{
+	unsigned int cache = sim_below(LARGE), n = 1 + sim_below(BULK);
+	void *objects[BULK];
+
+	if (h->n + n > MOST_HELD)
+		return;
+	if (kmem_cache_alloc_bulk(shared[cache], GFP_KERNEL, n, objects) != (int)n)
+		return;
+	for (unsigned int i = 0; i < n; i++)
+		take(h, cache, objects[i]);
+}
+
+static void free_one(struct holder *h)
+{
+	struct object object;
+
+	if (!drop(h, &object))
+		return;
+	model_remove(shared[object.cache], object.at);
+	kmem_cache_free(shared[object.cache], object.at);
+}
+
+/* Free objects of one cache, or of all together by their owners. */
+static void free_bulk(struct holder *h)
+{
+	bool by_owner = sim_below(3) == 0;
+	unsigned int cache = sim_below(NR_CACHES), most = 1 + sim_below(BULK), n = 0;
+	void *objects[BULK];
+
+	for (unsigned int i = h->n; i-- > 0 && n < most;) {
+		struct object object = h->held[i];
+
+		if (!by_owner && object.cache != cache)
+			continue;
+		h->held[i] = h->held[--h->n];
+		model_remove(shared[object.cache], object.at);
+		objects[n++] = object.at;
+	}
+	kmem_cache_free_bulk(by_owner ? NULL : shared[cache], n, objects);
+}
+
+static void send(struct holder *h)
+{
+	struct holder *to = &holders[sim_below(now->fibres)];
+
+	if (to->nr_mail < MAILBOX && drop(h, &to->mail[to->nr_mail]))
+		to->nr_mail++;
+}
+
+static void receive(struct holder *h)
+{
+	while (h->nr_mail) {
+		struct object object = h->mail[--h->nr_mail];
+
+		if (h->n < MOST_HELD && sim_below(2)) {
+			h->held[h->n++] = object;
+			continue;
+		}
+		model_remove(shared[object.cache], object.at);
+		kmem_cache_free(shared[object.cache], object.at);
+	}
+}
+
+/* A cache of this fibre's own, perhaps merged with another's. */
+static void own_cache(unsigned int fibre)
+{
+	static unsigned int nr_made;
+	struct kmem_cache *s;
+	void *objects[BULK];
+	char name[32];
+	unsigned int n = 0;
+
+	snprintf(name, sizeof(name), "own-%u-%u", fibre, nr_made++);
+	s = kmem_cache_create(name, 40, NULL, sim_below(2) ? SLAB_NO_MERGE : 0);
+	if (!s)
+		return;
+	while (n < BULK && (objects[n] = kmem_cache_alloc(s, GFP_KERNEL)) != NULL)
+		model_add(s, objects[n++], 0);
+	while (n-- > 0) {
+		model_remove(s, objects[n]);
+		kmem_cache_free(s, objects[n]);
+	}
+	kmem_cache_destroy(s);
+}
+
+static void change_settings(unsigned int which)
+{
+	struct kmem_cache *s = shared[sim_below(2)];
+
+	if (which == 0)
+		kmem_cache_shrink(shared[sim_below(NR_CACHES)]);
+	else if (which == 1)
+		kmem_cache_set_sheaf_capacity(s, 1 + sim_below(now->few_sheaves ? 6 : 64));
+	else
+		kmem_cache_set_barn(s, sim_below(now->few_sheaves ? 64 : 4096), sim_below(1 << 16));
+}
+
+static void operate(unsigned int fibre, struct holder *h)
+{
+	unsigned int kind = sim_below(256);
+
+	if (sim_below(256) < now->drains)
+		kmem_cache_shrink(shared[SMALL]);
+	else if (kind < 140)
+		(sim_below(4) == 0) == h->grows ? free_one(h) : allocate(h);
+	else if (kind < 160)
+		allocate_on_node(h);
+	else if (kind < 182)
+		allocate_bulk(h);
+	else if (kind < 204)
+		free_bulk(h);
+	else if (kind < 230)
+		send(h);
+	else if (kind < 244)
+		receive(h);
+	else if (kind < 250)
+		h->grows = !h->grows;
+	else if (kind < 253 || !now->all_reached)
+		change_settings(kind % 3);
+	else
+		own_cache(fibre);
+}
+
+static void storm_fibre(unsigned int fibre, void *unused)
+{
+	struct holder *h = &holders[fibre];
+
+	(void)unused;
+	h->grows = sim_below(2);
+	for (unsigned int i = 0; i < now->operations; i++)
+		operate(fibre, h);
+}
+
+static void free_all_fibre(unsigned int fibre, void *unused)
+{
+	struct holder *h = &holders[fibre];
+
+	(void)unused;
+	while (h->n || h->nr_mail) {
+		receive(h);
+		free_one(h);
+	}
+}
+
+static void no_transit(void *data, uintptr_t *cells, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		if (cells[i] & BARN_TRANSIT)
+			sim_fail("a cell of %s is in transit when all is quiet", (char *)data);
+}
+
+/* Nobody is inside the library: nothing may be in hand, and every object in one place. */
+static void check_quiet(struct kmem_cache *s)
+{
+	sim_faults(false);
+	for (unsigned int row = 0; s->sheaf.barns && row < os.nr_rows; row++) {
+		struct slot *slot = slot_of_row(s->sheaf.at.handle, row);
+
+		if (slot->in_hand[0] || slot->in_hand[1] || slot->lock)
+			sim_fail("a sheaf of %s is in hand when all is quiet", s->name);
+	}
+	if (s->sheaf.barns)
+		barn_for_each_cells(&s->sheaf, no_transit, s->name);
+	if (s->sheaf.at.stop)
+		sim_fail("stop is set when all is quiet");
+	if (kmem_cache_verify(s))
+		sim_fail("kmem_cache_verify(%s) found faults", s->name);
+	sim_faults(true);
+}
+
+static void make_caches(void)
+{
+	static const char *const names[NR_CACHES] = {"small", "constructed", "no-sheaves", "large"};
+
+	for (unsigned int i = 0; i < NR_CACHES; i++) {
+		struct kmem_cache_args args = {.ctor = i == CONSTRUCTED ? model_constructor : NULL};
+
+		shared[i] =
+			kmem_cache_create(names[i], sizes[i], &args,
+					  SLAB_NO_MERGE | (i == NO_SHEAVES ? SLAB_NO_SHEAVES : 0));
+		if (!shared[i])
+			sim_fail("the cache \"%s\" cannot be made", names[i]);
+	}
+	for (unsigned int i = SMALL; now->few_sheaves && i <= CONSTRUCTED; i++) {
+		kmem_cache_set_sheaf_capacity(shared[i], 1 + sim_below(6));
+		kmem_cache_set_barn(shared[i], sim_below(64), 1 << 16);
+	}
+}
+
+void storm_run(const struct storm *storm)
+{
+	now = storm;
+	make_caches();
+	for (unsigned int round = 0; round <= storm->rounds; round++) {
+		sim_run(storm->fibres, round < storm->rounds ? storm_fibre : free_all_fibre, NULL);
+		for (unsigned int i = 0; i < NR_CACHES; i++)
+			check_quiet(shared[i]);
+	}
+	if (model_live())
+		sim_fail("%zu objects are live when all were freed", model_live());
+	sim_faults(false);
+	for (unsigned int i = 0; i < NR_CACHES; i++) {
+		if (kmem_cache_shrink(shared[i]) && storm->all_reached)
+			sim_fail("slabs of %s remain when all objects were freed", shared[i]->name);
+		if (storm->all_reached)
+			kmem_cache_destroy(shared[i]);
+	}
+}

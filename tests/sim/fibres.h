@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* What the fibres of the conservation test do to the caches, at random, and the quiet in between.
+ */
+#ifndef SHEAF_TESTS_SIM_FIBRES_H
+#define SHEAF_TESTS_SIM_FIBRES_H
+
+#include <stdbool.h>
+
+struct storm {
+	unsigned int fibres;
+	unsigned int rounds;	 /* between which everything is quiet, and verified */
+	unsigned int operations; /* of one fibre in one round */
+	bool few_sheaves;	 /* small capacities and barns, for more slow paths */
+	bool all_reached;	 /* a shrink reaches every CPU: membarrier is not refused */
+	unsigned int drains;	 /* of 256 operations, these are shrinks of the small cache */
+};
+
+/* Make caches, do all rounds, free everything, and prove that nothing is left. */
+void storm_run(const struct storm *storm);
+
+#endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rows on a large machine: 300 caches on 384 CPUs cost memory only where a CPU used them, and a
+ * drain of every CPU writes to no row that was never used.
+ */
+#include <stdio.h>
+
+#include "os/machine.h"
+#include "os/memory.h"
+#include "os/section.h"
+#include "sheaf/slab.h"
+#include "sim/sim.h"
+
+enum {
+	CPUS = 384,
+	CACHES = 300,
+	FIBRES = 4,
+	PAGES_OF_A_CPU = (CACHES + 1) * sizeof(struct slot) / OS_PAGE + 2,
+};
+
+static struct kmem_cache *made[CACHES];
+
+static void use_all(unsigned int fibre, void *unused)
+{
+	(void)fibre, (void)unused;
+	for (unsigned int i = 0; i < CACHES; i++) {
+		void *object = kmem_cache_alloc(made[i], GFP_KERNEL);
+
+		if (!object)
+			sim_fail("no memory");
+		kmem_cache_free(made[i], object);
+	}
+}
+
+static int run(void *data)
+{
+	size_t idle, used, drained;
+	char name[32];
+
+	sim_start(data);
+	for (unsigned int i = 0; i < CACHES; i++) {
+		snprintf(name, sizeof(name), "cache-%u", i);
+		made[i] = kmem_cache_create(name, 64, NULL, SLAB_NO_MERGE);
+		if (!made[i])
+			sim_fail("cache %u cannot be made", i);
+	}
+	idle = sim_row_pages();
+	sim_run(FIBRES, use_all, NULL);
+	used = sim_row_pages();
+	for (unsigned int i = 0; i < CACHES; i++)
+		if (kmem_cache_shrink(made[i]))
+			sim_fail("cache %u keeps slabs", i);
+	drained = sim_row_pages();
+	printf("pages of rows: %zu idle, %zu used by %d CPUs, %zu after a drain\n", idle, used,
+	       FIBRES, drained);
+	if (idle)
+		sim_fail("idle caches cost %zu pages", idle);
+	if (!used || used > (size_t)FIBRES * PAGES_OF_A_CPU)
+		sim_fail("%d CPUs at work cost %zu pages", FIBRES, used);
+	if (drained != used)
+		sim_fail("a drain cost %zu pages", drained - used);
+	fflush(stdout);
+	return 0;
+}
+
+int main(void)
+{
+	struct sim_config config = {.seed = 1,
+				    .cpus = CPUS,
+				    .nodes = 4,
+				    .switching = SIM_ALWAYS / 16,
+				    .max_steps = UINT64_MAX};
+	uint64_t hash;
+	int failed = 0;
+
+	for (config.backend = OS_BACKEND_TRYLOCK; config.backend <= OS_BACKEND_RSEQ;
+	     config.backend++)
+		failed += sim_in_child(run, &config, &hash) != 0;
+	return failed != 0;
+}

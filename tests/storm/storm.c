@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The storm: threads that allocate, free, hand objects to each other and change CPUs, while a
+ * timer's signals abort their sections and one thread shrinks and changes every setting.
+ *
+ * Every live object carries its owner's stamp in its first word and the stamp's complement in its
+ * last. Who is handed an object that still carries a pair has met a double hand-out; who frees one
+ * that does not carry its own has met a writer of somebody else's. At the end everything is freed,
+ * verify must find nothing and shrink must leave nothing.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <sheaf/slab.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <time.h>
+
+#include "help.h"
+
+enum {
+	MAX_THREADS = 64,
+	NR_CACHES = 6,
+	MAX_HELD = 600,
+	MAX_BULK = 100,
+	NR_BOXES = 64
+};
+
+#define LIVE	  UINT64_C(0x57a3b00000000000)
+#define LIVE_MASK UINT64_C(0xfffff00000000000)
+
+struct worker {
+	pthread_t thread;
+	unsigned int number;
+	uint64_t seed, sequence, operations;
+	unsigned int held[NR_CACHES];
+	uint64_t *objects[NR_CACHES][MAX_HELD];
+};
+
+static struct kmem_cache *caches_under_storm[NR_CACHES];
+static size_t sizes[NR_CACHES] = {16, 64, 200, 1000, 4096, 96};
+static uint64_t *boxes[NR_CACHES][NR_BOXES]; /* the mailbox: objects on their way */
+static int running = 1;
+static uint64_t seed = 1;
+
+static void fail(const char *what, size_t size, const void *object)
+{
+	fprintf(stderr, "storm: %s: object %p of %zu bytes; --seed %llu\n", what, object, size,
+		(unsigned long long)seed);
+	abort();
+}
+
+static uint64_t *last_word(unsigned int c, uint64_t *object)
+{
+	return object + sizes[c] / sizeof(*object) - 1;
+}
+
+static void stamp(struct worker *w, unsigned int c, uint64_t *object)
+{
+	uint64_t mine = LIVE | (uint64_t)w->number << 36 | (w->sequence++ & 0xfffffffff);
+	uint64_t old = __atomic_exchange_n(object, mine, __ATOMIC_RELAXED);
+	uint64_t *end = last_word(c, object);
+
+	if ((old & LIVE_MASK) == LIVE && *end == ~old)
+		fail("handed out twice", sizes[c], object);
+	*end = ~mine;
+	if ((uintptr_t)object % 8)
+		fail("not aligned", sizes[c], object);
+}
+
+/* Before an object is freed: it must carry a stamp, and carries none afterwards. */
+static void unstamp(unsigned int c, uint64_t *object)
+{
+	uint64_t *end = last_word(c, object);
+	uint64_t old = __atomic_exchange_n(object, 0, __ATOMIC_RELAXED);
+
+	if ((old & LIVE_MASK) != LIVE || *end != ~old)
+		fail("overwritten while live", sizes[c], object);
+	*end = 0;
+}
+
+static void keep(struct worker *w, unsigned int c, uint64_t *object)
+{
+	w->objects[c][w->held[c]++] = object;
+}
+
+static uint64_t *pick(struct worker *w, unsigned int c)
+{
+	unsigned int i = random_below(&w->seed, w->held[c]);
+	uint64_t *object = w->objects[c][i];
+
+	w->objects[c][i] = w->objects[c][--w->held[c]];
+	return object;
+}
+
+static void take(struct worker *w, unsigned int c)
+{
+	static const gfp_t flags[] = {GFP_KERNEL, GFP_NOWAIT, GFP_ATOMIC, GFP_KERNEL | __GFP_ZERO};
+	struct kmem_cache *s = caches_under_storm[c];
+	unsigned int how = random_below(&w->seed, 6);
+	uint64_t *object;
+
+	if (w->held[c] == MAX_HELD)
+		return;
+	if (how < 4)
+		object = kmem_cache_alloc(s, flags[how]);
+	else if (how == 4)
+		object = kmem_cache_alloc(s, GFP_KERNEL);
+	else
+		object = kmem_cache_alloc_node(s, GFP_KERNEL, (int)random_below(&w->seed, 3) - 1);
+	if (!object)
+		fail("no memory", sizes[c], object);
+	stamp(w, c, object);
+	keep(w, c, object);
+}
+
+static void give(struct worker *w, unsigned int c)
+{
+	uint64_t *object;
+
+	if (!w->held[c])
+		return;
+	object = pick(w, c);
+	unstamp(c, object);
+	kmem_cache_free(caches_under_storm[c], object);
+}
+
+static void take_bulk(struct worker *w, unsigned int c)
+{
+	unsigned int n = random_below(&w->seed, MAX_BULK) + 1;
+	void *p[MAX_BULK];
+
+	if (w->held[c] + n > MAX_HELD)
+		return;
+	if (kmem_cache_alloc_bulk(caches_under_storm[c], GFP_KERNEL, n, p) != (int)n)
+		fail("no memory", sizes[c], NULL);
+	for (unsigned int i = 0; i < n; i++) {
+		stamp(w, c, p[i]);
+		keep(w, c, p[i]);
+	}
+}
+
+static void give_bulk(struct worker *w, unsigned int c)
+{
+	unsigned int n = random_below(&w->seed, MAX_BULK) + 1;
+	void *p[MAX_BULK];
+
+	n = n < w->held[c] ? n : w->held[c];
+	for (unsigned int i = 0; i < n; i++) {
+		p[i] = pick(w, c);
+		unstamp(c, p[i]);
+	}
+	kmem_cache_free_bulk(n % 2 ? caches_under_storm[c] : NULL, n, p);
+}
+
+/* Leave an object for whoever comes, and take what lies there. */
+static void exchange(struct worker *w, unsigned int c)
+{
+	uint64_t **box = &boxes[c][random_below(&w->seed, NR_BOXES)];
+	uint64_t *object = w->held[c] ? pick(w, c) : NULL;
+
+	object = __atomic_exchange_n(box, object, __ATOMIC_ACQ_REL);
+	if (!object)
+		return;
+	unstamp(c, object);
+	kmem_cache_free(caches_under_storm[c], object);
+}
+
+static void *work(void *data)
+{
+	struct worker *w = data;
+
+	errno = 4242;
+	while (__atomic_load_n(&running, __ATOMIC_RELAXED)) {
+		unsigned int c = random_below(&w->seed, NR_CACHES);
+		unsigned int what = random_below(&w->seed, 100);
+
+		/* Waves, so that sheaves and barns run empty and full. */
+		if (what < 70)
+			for (unsigned int n = random_below(&w->seed, 100); n > 0; n--)
+				(what < 35 ? take : give)(w, c);
+		else if (what < 80)
+			take_bulk(w, c);
+		else if (what < 88)
+			give_bulk(w, c);
+		else if (what < 98)
+			exchange(w, c);
+		else
+			pin(random_below(&w->seed, os.nr_rows));
+		w->operations++;
+		if (errno != 4242 && what < 98)
+			fail("errno was changed", sizes[c], NULL);
+		errno = 4242;
+	}
+	for (unsigned int c = 0; c < NR_CACHES; c++)
+		while (w->held[c])
+			give(w, c);
+	return NULL;
+}
+
+static void meddle(uint64_t *random)
+{
+	static const unsigned int capacities[] = {1, 2, 7, 28, 60, 60, 300};
+	unsigned int c = random_below(random, NR_CACHES);
+
+	switch (random_below(random, 4)) {
+	case 0:
+		kmem_cache_shrink(caches_under_storm[c]);
+		break;
+	case 1:
+		if (c != NR_CACHES - 1)
+			kmem_cache_set_sheaf_capacity(caches_under_storm[c],
+						      capacities[random_below(random, 7)]);
+		break;
+	case 2:
+		if (c != NR_CACHES - 1)
+			kmem_cache_set_barn(caches_under_storm[c], random_below(random, 5000),
+					    random_below(random, 2) ? 1 : 1 << 20);
+		break;
+	default: {
+		struct kmem_cache *s = kmem_cache_create("brief", 72, NULL, SLAB_NO_MERGE);
+
+		kmem_cache_free(s, kmem_cache_alloc(s, GFP_KERNEL));
+		kmem_cache_destroy(s);
+	}
+	}
+	usleep(random_below(random, 2000));
+}
+
+static void on_timer(int number)
+{
+	(void)number;
+}
+
+static void start_timer(void)
+{
+	struct itimerval every = {{0, 1000}, {0, 1000}};
+	struct sigaction action = {.sa_flags = SA_RESTART};
+
+	action.sa_handler = on_timer;
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &every, NULL);
+}
+
+static void make_caches(void)
+{
+	struct kmem_cache_args args = {.sheaf_capacity = 100};
+
+	for (unsigned int c = 0; c < NR_CACHES; c++) {
+		bool bare = c == NR_CACHES - 1;
+
+		caches_under_storm[c] =
+			kmem_cache_create("storm", sizes[c], c == 2 ? &args : NULL,
+					  SLAB_NO_MERGE | (bare ? SLAB_NO_SHEAVES : 0));
+		if (!caches_under_storm[c])
+			fail("no cache", sizes[c], NULL);
+	}
+}
+
+static void settle(void)
+{
+	for (unsigned int c = 0; c < NR_CACHES; c++) {
+		struct kmem_cache *s = caches_under_storm[c];
+
+		for (unsigned int i = 0; i < NR_BOXES; i++)
+			if (boxes[c][i]) {
+				unstamp(c, boxes[c][i]);
+				kmem_cache_free(s, boxes[c][i]);
+			}
+		if (kmem_cache_verify(s))
+			fail("verify found faults", sizes[c], NULL);
+		if (kmem_cache_shrink(s))
+			fail("objects were lost: shrink left slabs", sizes[c], NULL);
+		kmem_cache_destroy(s);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static struct worker workers[MAX_THREADS];
+	unsigned int seconds = 3, threads = 8;
+	unsigned long long operations = 0;
+	struct timespec now;
+	uint64_t random;
+	time_t until;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	seed = (uint64_t)now.tv_nsec | 1;
+	for (int i = 1; i + 1 < argc; i += 2) {
+		unsigned long value = strtoul(argv[i + 1], NULL, 0);
+
+		if (!strcmp(argv[i], "--seconds"))
+			seconds = (unsigned int)value;
+		else if (!strcmp(argv[i], "--threads"))
+			threads = value < MAX_THREADS ? (unsigned int)value : MAX_THREADS;
+		else if (!strcmp(argv[i], "--seed"))
+			seed = value | 1;
+	}
+	random = seed;
+	make_caches();
+	start_timer();
+	until = time(NULL) + seconds;
+	for (unsigned int i = 0; i < threads; i++) {
+		workers[i].number = i;
+		workers[i].seed = seed * (i + 2) | 1;
+		pthread_create(&workers[i].thread, NULL, work, &workers[i]);
+	}
+	while (time(NULL) < until)
+		meddle(&random);
+	__atomic_store_n(&running, 0, __ATOMIC_RELAXED);
+	for (unsigned int i = 0; i < threads; i++) {
+		pthread_join(workers[i].thread, NULL);
+		operations += workers[i].operations;
+	}
+	settle();
+	printf("%llu rounds, --seed %llu\n", operations, (unsigned long long)seed);
+	return 0;
+}

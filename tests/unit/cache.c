@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: MIT */
+/* The calls on a cache and its objects: what each promises, and what misuse does. */
+#include "cache/cache.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+#include "help.h"
+#include "unit.h"
+
+static struct told told;
+
+struct thing {
+	uint64_t a, b, c;
+};
+
+/* --- objects -----------------------------------------------------------------------------------
+ */
+
+enum {
+	MANY = 3000
+};
+
+#define CONSTRUCTED UINT64_C(0xc0257ac7ed000000)
+
+static unsigned int nr_constructed;
+
+static void construct(void *object)
+{
+	struct thing *thing = object;
+
+	thing->a = CONSTRUCTED;
+	thing->b = (uintptr_t)object;
+	nr_constructed++;
+}
+
+static void constructor(void **state)
+{
+	static struct thing *things[MANY];
+	struct kmem_cache *s = kmem_cache_create("ctor", sizeof(struct thing), 0, 0, construct);
+	uint64_t seed = 3;
+	unsigned int first;
+
+	(void)state;
+	nr_constructed = 0;
+	for (int i = 0; i < MANY; i++) {
+		things[i] = kmem_cache_alloc(s, i % 2 ? GFP_KERNEL : GFP_NOWAIT);
+		assert_non_null(things[i]);
+		assert_int_equal(things[i]->a, CONSTRUCTED);
+		assert_int_equal(things[i]->b, (uintptr_t)things[i]);
+		things[i]->a++;
+	}
+	/* Once for each object: those in the user's hands and those waiting in sheaves. */
+	first = nr_constructed;
+	assert_true(first >= MANY && first < MANY + 4096);
+	/* Half stay, so that no slab becomes empty: nothing may be constructed again. */
+	for (int round = 0; round < 20000; round++) {
+		unsigned int i = random_below(&seed, MANY / 2) * 2;
+
+		if (things[i]) {
+			things[i]->a--;
+			kmem_cache_free(s, things[i]);
+			things[i] = NULL;
+		} else {
+			things[i] = kmem_cache_alloc(s, GFP_KERNEL);
+			assert_int_equal(things[i]->a, CONSTRUCTED);
+			assert_int_equal(things[i]->b, (uintptr_t)things[i]);
+			things[i]->a++;
+		}
+	}
+	assert_true(nr_constructed <= first + 4096);
+	told_begin(&told);
+	things[0] = things[0] ? things[0] : kmem_cache_zalloc(s, GFP_KERNEL);
+	told_end(&told);
+	assert_int_not_equal(things[0]->a, 0);
+	for (int i = 0; i < MANY; i++)
+		kmem_cache_free(s, things[i]);
+	assert_int_equal(kmem_cache_shrink(s), 0);
+	kmem_cache_destroy(s);
+}
+
+static void zalloc(void **state)
+{
+	struct kmem_cache *s = kmem_cache_create("zero", 100, NULL, SLAB_NO_MERGE);
+	static const char zero[100];
+	void *p[200];
+
+	(void)state;
+	for (int round = 0; round < 2; round++) {
+		for (int i = 0; i < 200; i++) {
+			p[i] = kmem_cache_zalloc(s, i % 2 ? GFP_KERNEL : GFP_NOWAIT);
+			assert_memory_equal(p[i], zero, 100);
+			memset(p[i], 0xff, 100);
+		}
+		kmem_cache_free_bulk(s, 200, p);
+		assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL | __GFP_ZERO, 200, p), 200);
+		for (int i = 0; i < 200; i++) {
+			assert_memory_equal(p[i], zero, 100);
+			memset(p[i], 0xff, 100);
+		}
+		kmem_cache_free_bulk(s, 200, p);
+	}
+	kmem_cache_destroy(s);
+}
+
+static void unknown_gfp_flag(void **state)
+{
+	struct kmem_cache *s = kmem_cache_create("gfp", 64, NULL, SLAB_NO_MERGE);
+	void *object;
+
+	(void)state;
+	told_begin(&told);
+	object = kmem_cache_alloc(s, GFP_KERNEL | 0x100000u);
+	assert_int_equal(told_end(&told), 1);
+	assert_non_null(strstr(told.text, "0x100000"));
+	assert_non_null(object);
+	kmem_cache_free(s, object);
+	kmem_cache_destroy(s);
+}
+
+static size_t nr_in_sheaves;
+static void *looked_for;
+static bool found;
+
+static void look_into(void *data, struct sheaf *sheaf)
+{
+	(void)data;
+	nr_in_sheaves += sheaf->size;
+	for (uint32_t i = 0; i < sheaf->size; i++)
+		found |= sheaf->objects[i] == looked_for;
+}
+
+static bool in_sheaf(struct kmem_cache *s, void *object)
+{
+	looked_for = object;
+	found = false;
+	nr_in_sheaves = 0;
+	sheaf_for_each(&s->sheaf, look_into, NULL);
+	return found;
+}
+
+static void nodes(void **state)
+{
+	struct kmem_cache *s = kmem_cache_create("nodes", 64, NULL, SLAB_NO_MERGE);
+	void *object;
+
+	(void)state;
+	for (int node = 0; node < (int)os.nr_nodes; node++)
+		for (int i = 0; i < 200; i++) {
+			gfp_t flags = i % 2 ? GFP_KERNEL : GFP_NOWAIT | __GFP_THISNODE;
+
+			object = kmem_cache_alloc_node(s, flags, node);
+			assert_int_equal(page_node(object), node);
+			kmem_cache_free(s, object);
+		}
+	caches.warned_node = 0;
+	told_begin(&told);
+	for (int i = 0; i < 3; i++) {
+		object = kmem_cache_alloc_node(s, GFP_KERNEL, i ? 999 : -7);
+		assert_non_null(object);
+		kmem_cache_free(s, object);
+	}
+	assert_int_equal(told_end(&told), 1);
+	assert_int_equal(kmem_cache_shrink(s), 0);
+	kmem_cache_destroy(s);
+}
+
+static void remote_frees_bypass_sheaves(void **state)
+{
+	struct kmem_cache *s = kmem_cache_create("remote", 64, NULL, SLAB_NO_MERGE);
+	void *local, *remote, *both[2];
+
+	(void)state;
+	if (os.nr_nodes < 2 || !pin(0))
+		skip();
+	remote = kmem_cache_alloc_node(s, GFP_KERNEL, 1);
+	local = kmem_cache_alloc(s, GFP_KERNEL);
+	both[0] = kmem_cache_alloc_node(s, GFP_KERNEL, 1);
+	both[1] = kmem_cache_alloc(s, GFP_KERNEL);
+	kmem_cache_free(s, remote);
+	assert_false(in_sheaf(s, remote));
+	kmem_cache_free(s, local);
+	assert_true(in_sheaf(s, local));
+	kmem_cache_free_bulk(s, 2, both);
+	assert_false(in_sheaf(s, both[0]));
+	assert_true(in_sheaf(s, both[1]));
+	assert_int_equal(kmem_cache_verify(s), 0);
+	assert_int_equal(kmem_cache_shrink(s), 0);
+	kmem_cache_destroy(s);
+}
+
+static int by_address(const void *a, const void *b)
+{
+	uintptr_t x = *(const uintptr_t *)a, y = *(const uintptr_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void bulk_of(slab_flags_t flags)
+{
+	struct kmem_cache *s = kmem_cache_create("bulk", 72, NULL, SLAB_NO_MERGE | flags);
+	static void *p[20000];
+
+	for (size_t n = 0; n <= 300; n++) {
+		p[n] = &p;
+		assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, n, p), (int)n);
+		assert_ptr_equal(p[n], &p);
+		for (size_t i = 0; i < n; i++)
+			memset(p[i], (int)n, 72);
+		qsort(p, n, sizeof(void *), by_address);
+		for (size_t i = 1; i < n; i++)
+			assert_true((char *)p[i] - (char *)p[i - 1] >= 72);
+		kmem_cache_free_bulk(n % 3 ? s : NULL, n, p);
+	}
+	assert_int_equal(kmem_cache_alloc_bulk(s, GFP_NOWAIT, 20000, p), 20000);
+	p[77] = (kmem_cache_free(s, p[77]), NULL);
+	kmem_cache_free_bulk(s, 20000, p);
+	told_begin(&told);
+	assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, (size_t)1 << 31, p), 0);
+	assert_int_equal(told_end(&told), 1);
+	assert_int_equal(kmem_cache_verify(s), 0);
+	assert_int_equal(kmem_cache_shrink(s), 0);
+	kmem_cache_destroy(s);
+}
+
+static void bulk(void **state)
+{
+	(void)state;
+	bulk_of(0);
+	bulk_of(SLAB_NO_SHEAVES);
+}
+
+static void bulk_without_a_cache(void **state)
+{
+	struct kmem_cache *a = kmem_cache_create("bulk-a", 64, NULL, SLAB_NO_MERGE);
+	struct kmem_cache *b = kmem_cache_create("bulk-b", 200, NULL, SLAB_NO_MERGE);
+	int local;
+	void *p[41];
+
+	(void)state;
+	for (int i = 0; i < 40; i++)
+		p[i] = kmem_cache_alloc(i % 3 ? a : b, GFP_KERNEL);
+	p[7] = (kmem_cache_free(a, p[7]), NULL);
+	p[40] = &local;
+	told_begin(&told);
+	kmem_cache_free_bulk(NULL, 41, p);
+	assert_int_equal(told_end(&told), 1);
+	assert_int_equal(kmem_cache_shrink(a), 0);
+	assert_int_equal(kmem_cache_shrink(b), 0);
+	kmem_cache_destroy(a);
+	kmem_cache_destroy(b);
+}
+
+/* --- what a living cache lets change -----------------------------------------------------------
+ */
+
+static void churn(struct kmem_cache *s, void **p, unsigned int n, uint64_t *seed)
+{
+	for (int round = 0; round < 2000; round++) {
+		unsigned int i = random_below(seed, n);
+
+		if (p[i])
+			p[i] = (kmem_cache_free(s, p[i]), NULL);
+		else
+			p[i] = kmem_cache_alloc(s, GFP_KERNEL);
+	}
+}
+
+static void settings_change(void **state)
+{
+	static const unsigned int capacities[] = {1, 2, 3, 60, 7, 4096, 28, 1, 512, 5};
+	struct kmem_cache *s = kmem_cache_create("change", 48, NULL, SLAB_NO_MERGE);
+	static void *p[1000];
+	uint64_t seed = 11;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(capacities) / sizeof(capacities[0]); i++) {
+		assert_int_equal(kmem_cache_set_sheaf_capacity(s, capacities[i]), 0);
+		churn(s, p, 1000, &seed);
+		assert_int_equal(kmem_cache_verify(s), 0);
+		assert_int_equal(kmem_cache_set_barn(s, i % 2 ? 0 : 100000, i % 3 ? 1 : 1 << 20),
+				 0);
+		churn(s, p, 1000, &seed);
+		assert_int_equal(kmem_cache_verify(s), 0);
+	}
+	told_begin(&told);
+	assert_int_equal(kmem_cache_set_sheaf_capacity(s, 0), -1);
+	assert_int_equal(kmem_cache_set_sheaf_capacity(s, SHEAF_CAPACITY_MAX + 1), -1);
+	assert_int_equal(told_end(&told), 2);
+	kmem_cache_free_bulk(s, 1000, p);
+	assert_int_equal(kmem_cache_verify(s), 0);
+	assert_int_equal(kmem_cache_shrink(s), 0);
+	kmem_cache_destroy(s);
+}
+
+static void no_sheaves(void **state)
+{
+	struct kmem_cache *s = kmem_cache_create("bare", 64, NULL, SLAB_NO_SHEAVES | SLAB_NO_MERGE);
+	static void *p[500];
+	uint64_t seed = 5;
+
+	(void)state;
+	churn(s, p, 500, &seed);
+	in_sheaf(s, NULL);
+	assert_int_equal(nr_in_sheaves, 0);
+	assert_int_equal(kmem_cache_verify(s), 0);
+	told_begin(&told);
+	assert_int_equal(kmem_cache_set_sheaf_capacity(s, 10), -1);
+	assert_int_equal(kmem_cache_set_barn(s, 10, 10), -1);
+	assert_int_equal(told_end(&told), 2);
+	kmem_cache_free_bulk(s, 500, p);
+	assert_int_equal(kmem_cache_shrink(s), 0);
+	kmem_cache_destroy(s);
+}
+
+static void *churn_elsewhere(void *cache)
+{
+	void *p[300] = {NULL};
+	uint64_t seed = (uintptr_t)p;
+
+	for (unsigned int i = 0; i < 20; i++) {
+		pin(i % 2);
+		churn(cache, p, 300, &seed);
+	}
+	kmem_cache_free_bulk(cache, 300, p);
+	return NULL;
+}
+
+static void shrink_reaches_every_cpu(void **state)
+{
+	struct kmem_cache *s = kmem_cache_create("everywhere", 64, NULL, SLAB_NO_MERGE);
+	pthread_t threads[4];
+	void *object;
+
+	(void)state;
+	for (int i = 0; i < 4; i++)
+		pthread_create(&threads[i], NULL, churn_elsewhere, s);
+	for (int i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(kmem_cache_verify(s), 0);
+	in_sheaf(s, NULL);
+	assert_true(nr_in_sheaves > 0);
+	object = kmem_cache_alloc(s, GFP_KERNEL);
+	assert_int_equal(kmem_cache_shrink(s), 1);
+	kmem_cache_free(s, object);
+	assert_int_equal(kmem_cache_shrink(s), 0);
+	in_sheaf(s, NULL);
+	assert_int_equal(nr_in_sheaves, 0);
+	kmem_cache_destroy(s);
+}
+
+static void destroy_with_parked_objects(void **state)
+{
+	struct kmem_cache *s = kmem_cache_create("parked", 64, NULL, SLAB_NO_MERGE);
+	void *p[500];
+
+	(void)state;
+	assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, 500, p), 500);
+	kmem_cache_free_bulk(s, 500, p);
+	told_begin(&told);
+	kmem_cache_destroy(s);
+	assert_int_equal(told_end(&told), 0);
+}
+
+static void destroy_with_live_objects(void **state)
+{
+	struct kmem_cache *s = kmem_cache_create("alive", 64, NULL, SLAB_NO_MERGE);
+	char line[64];
+	void *p[30];
+
+	(void)state;
+	assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, 30, p), 30);
+	kmem_cache_free_bulk(s, 27, p);
+	told_begin(&told);
+	kmem_cache_destroy(s);
+	assert_int_equal(told_end(&told), 4);
+	for (int i = 27; i < 30; i++) {
+		snprintf(line, sizeof(line), "object %p is still in use", p[i]);
+		assert_non_null(strstr(told.text, line));
+		memset(p[i], 1, 64);
+	}
+	assert_non_null(strstr(told.text, "3 objects are still in use"));
+	/* Leaked, so that they can still be freed. */
+	kmem_cache_free_bulk(s, 3, p + 27);
+}
+
+static void errno_is_preserved(void **state)
+{
+	struct kmem_cache *s;
+	void *p[200];
+
+	(void)state;
+	errno = 77;
+	told_begin(&told);
+	errno = 77;
+	s = kmem_cache_create("errno", 5000, NULL, SLAB_NO_MERGE);
+	assert_int_equal(errno, 77);
+	kmem_cache_create("errno", 0, NULL, 0);
+	assert_int_equal(errno, 77);
+	p[0] = kmem_cache_alloc(s, GFP_KERNEL);
+	assert_int_equal(errno, 77);
+	kmem_cache_free(s, p[0]);
+	kmem_cache_free(s, &p);
+	assert_int_equal(errno, 77);
+	assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, 200, p), 200);
+	assert_int_equal(errno, 77);
+	kmem_cache_free_bulk(s, 200, p);
+	assert_int_equal(errno, 77);
+	p[0] = kmem_cache_alloc_node(s, GFP_KERNEL, 999);
+	kmem_cache_free_bulk(NULL, 1, p);
+	assert_int_equal(errno, 77);
+	kmem_cache_set_sheaf_capacity(s, 3);
+	kmem_cache_set_barn(s, 3, 3);
+	assert_int_equal(errno, 77);
+	assert_int_equal(kmem_cache_verify(s), 0);
+	assert_int_equal(errno, 77);
+	assert_int_equal(kmem_cache_shrink(s), 0);
+	assert_int_equal(errno, 77);
+	kmem_cache_destroy(s);
+	assert_int_equal(errno, 77);
+	told_end(&told);
+}
+
+/* --- verify ------------------------------------------------------------------------------------
+ */
+
+static struct sheaf *well_filled;
+
+static void remember(void *data, struct sheaf *sheaf)
+{
+	(void)data;
+	if (sheaf->size >= 2)
+		well_filled = sheaf;
+}
+
+static int verify_quietly(struct kmem_cache *s)
+{
+	int faults;
+
+	told_begin(&told);
+	faults = kmem_cache_verify(s);
+	told_end(&told);
+	return faults;
+}
+
+static void verify_finds_planted_faults(void **state)
+{
+	struct kmem_cache *s = kmem_cache_create("faults", 64, NULL, SLAB_NO_MERGE);
+	void *object = kmem_cache_alloc(s, GFP_KERNEL), **place, *kept, *more;
+	struct slab *slab = page_slab(object);
+
+	(void)state;
+	more = kmem_cache_alloc(s, GFP_KERNEL);
+	kmem_cache_free(s, more);
+	assert_int_equal(kmem_cache_verify(s), 0);
+	well_filled = NULL;
+	sheaf_for_each(&s->sheaf, remember, NULL);
+	assert_non_null(well_filled);
+	place = &well_filled->objects[0];
+	kept = *place;
+
+	*place = well_filled->objects[1]; /* one twice, one nowhere */
+	assert_true(verify_quietly(s) > 0);
+	*place = (char *)kept + 8;
+	assert_true(verify_quietly(s) > 0);
+	*place = &object;
+	assert_true(verify_quietly(s) > 0);
+	*place = kept;
+	assert_int_equal(verify_quietly(s), 0);
+	slab->state += UINT64_C(1) << 16; /* one more in use than there are */
+	assert_true(verify_quietly(s) > 0);
+	slab->state -= UINT64_C(1) << 16;
+	assert_int_equal(verify_quietly(s), 0);
+	kmem_cache_free(s, object);
+	kmem_cache_destroy(s);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	return caches_ready() ? 0 : -1;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(constructor),
+		cmocka_unit_test(zalloc),
+		cmocka_unit_test(unknown_gfp_flag),
+		cmocka_unit_test(nodes),
+		cmocka_unit_test(remote_frees_bypass_sheaves),
+		cmocka_unit_test(bulk),
+		cmocka_unit_test(bulk_without_a_cache),
+		cmocka_unit_test(settings_change),
+		cmocka_unit_test(no_sheaves),
+		cmocka_unit_test(shrink_reaches_every_cpu),
+		cmocka_unit_test(destroy_with_parked_objects),
+		cmocka_unit_test(destroy_with_live_objects),
+		cmocka_unit_test(errno_is_preserved),
+		cmocka_unit_test(verify_finds_planted_faults),
+	};
+
+	return cmocka_run_group_tests_name("cache", tests, setup, NULL);
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/* A chunk's bitmaps against a model of one byte a page. */
+#include "page/chunk.h"
+
+#include "help.h"
+#include "unit.h"
+
+enum {
+	ROUNDS = 20000
+};
+
+enum page_state {
+	CLEAN,
+	DIRTY,
+	USED,
+	DISCARDED /* taken by chunk_take_dirty() */
+};
+
+struct run {
+	unsigned int page, order;
+};
+
+static enum page_state model[CHUNK_PAGES];
+static struct run runs[CHUNK_PAGES];
+static unsigned int nr_runs;
+
+static bool model_run_free(unsigned int page, unsigned int order)
+{
+	for (unsigned int i = 0; i < 1u << order; i++)
+		if (model[page + i] > DIRTY)
+			return false;
+	return true;
+}
+
+static int model_largest(void)
+{
+	for (int order = 9; order >= 0; order--)
+		for (unsigned int page = 0; page < CHUNK_PAGES; page += 1u << order)
+			if (model_run_free(page, (unsigned int)order))
+				return order;
+	return -1;
+}
+
+static void model_set(unsigned int page, unsigned int length, enum page_state state)
+{
+	for (unsigned int i = 0; i < length; i++)
+		model[page + i] = state;
+}
+
+static void compare(const struct chunk *chunk)
+{
+	unsigned int nr_free = 0, nr_dirty = 0;
+
+	for (unsigned int i = 0; i < CHUNK_PAGES; i++) {
+		assert_int_equal(chunk->free[i / 64] >> i % 64 & 1, model[i] <= DIRTY);
+		assert_int_equal(chunk->dirty[i / 64] >> i % 64 & 1, model[i] == DIRTY);
+		nr_free += model[i] <= DIRTY;
+		nr_dirty += model[i] == DIRTY;
+	}
+	assert_int_equal(chunk->nr_free, nr_free);
+	assert_int_equal(chunk->nr_dirty, nr_dirty);
+	assert_int_equal(chunk_largest(chunk), model_largest());
+}
+
+static void take(struct chunk *chunk, uint64_t *seed)
+{
+	unsigned int order = random_below(seed, 10), page;
+
+	if ((int)order > chunk_largest(chunk))
+		return;
+	page = chunk_take(chunk, order);
+	assert_int_equal(page % (1u << order), 0);
+	assert_true(page + (1u << order) <= CHUNK_PAGES);
+	assert_true(model_run_free(page, order));
+	model_set(page, 1u << order, USED);
+	runs[nr_runs++] = (struct run){page, order};
+}
+
+static void give(struct chunk *chunk, uint64_t *seed)
+{
+	unsigned int i;
+	struct run run;
+
+	if (!nr_runs)
+		return;
+	i = random_below(seed, nr_runs);
+	run = runs[i];
+	runs[i] = runs[--nr_runs];
+	chunk_give(chunk, run.page, run.order);
+	model_set(run.page, 1u << run.order, DIRTY);
+}
+
+static void discard(struct chunk *chunk, uint64_t *seed)
+{
+	unsigned int from = random_below(seed, CHUNK_PAGES), expected = from, end, page;
+	unsigned int length = chunk_take_dirty(chunk, from, &page);
+
+	while (expected < CHUNK_PAGES && model[expected] != DIRTY)
+		expected++;
+	for (end = expected; end < CHUNK_PAGES && model[end] == DIRTY;)
+		end++;
+	assert_int_equal(length, end - expected);
+	if (!length)
+		return;
+	assert_int_equal(page, expected);
+	model_set(page, length, DISCARDED);
+	compare(chunk);
+	chunk_give_clean(chunk, page, length);
+	model_set(page, length, CLEAN);
+}
+
+static void random_operations(void **state)
+{
+	uint64_t seed = 20260101;
+	struct chunk chunk = {.huge = false};
+
+	(void)state;
+	chunk_init(&chunk);
+	compare(&chunk);
+	for (int round = 0; round < ROUNDS; round++) {
+		/* Waves: mostly taking, then mostly giving. */
+		unsigned int bias = round / 500 % 2 ? 3 : 7, what = random_below(&seed, 10);
+
+		if (random_below(&seed, 20) == 0)
+			discard(&chunk, &seed);
+		else if (what < bias)
+			take(&chunk, &seed);
+		else
+			give(&chunk, &seed);
+		compare(&chunk);
+	}
+}
+
+static void every_order_fills(void **state)
+{
+	struct chunk chunk = {.huge = false};
+
+	(void)state;
+	for (unsigned int order = 0; order <= 9; order++) {
+		chunk_init(&chunk);
+		for (unsigned int i = 0; i < (unsigned int)CHUNK_PAGES >> order; i++) {
+			assert_true(chunk_largest(&chunk) >= (int)order);
+			assert_int_equal(chunk_take(&chunk, order), i << order);
+		}
+		assert_int_equal(chunk_largest(&chunk), -1);
+		assert_int_equal(chunk.nr_free, 0);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(random_operations),
+		cmocka_unit_test(every_order_fills),
+	};
+
+	return cmocka_run_group_tests_name("chunk", tests, NULL, NULL);
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/* kmem_cache_create: both forms, every wrong argument, merging, names, alignment. */
+#include "cache/cache.h"
+
+#include "help.h"
+#include "unit.h"
+
+static struct told told;
+
+struct thing {
+	uint64_t a, b, c;
+};
+
+static void nothing(void *object)
+{
+	(void)object;
+}
+
+static void create_forms(void **state)
+{
+	struct kmem_cache_args args = {.align = 64};
+	struct kmem_cache *plain = kmem_cache_create("forms-plain", 40, NULL, SLAB_NO_MERGE);
+	struct kmem_cache *with_args = kmem_cache_create("forms-args", 40, &args, SLAB_NO_MERGE);
+	struct kmem_cache *old = kmem_cache_create("forms-old", 40, 128, SLAB_NO_MERGE, nothing);
+	struct kmem_cache *typed = KMEM_CACHE(thing, SLAB_NO_MERGE);
+	struct kmem_cache *nameless = kmem_cache_create(NULL, 8, NULL, SLAB_NO_MERGE);
+
+	(void)state;
+	assert_int_equal(plain->sheaf.slab.size, 40);
+	assert_int_equal(with_args->sheaf.slab.size, 64);
+	assert_int_equal(old->sheaf.slab.size, 128);
+	assert_ptr_equal(old->sheaf.slab.ctor, nothing);
+	assert_int_equal(kmem_cache_size(typed), sizeof(struct thing));
+	assert_string_equal(typed->name, "thing");
+	assert_non_null(nameless);
+	kmem_cache_destroy(plain);
+	kmem_cache_destroy(with_args);
+	kmem_cache_destroy(old);
+	kmem_cache_destroy(typed);
+	kmem_cache_destroy(nameless);
+	kmem_cache_destroy(NULL);
+}
+
+/* A program built against an older header passes fewer bytes: what follows is not read. */
+static void smaller_args(void **state)
+{
+	struct kmem_cache_args args;
+	struct kmem_cache *s;
+
+	(void)state;
+	memset(&args, 0xff, sizeof(args));
+	args.align = 32;
+	s = __kmem_cache_create_args("older", 40, &args, sizeof(args.align), SLAB_NO_MERGE);
+	assert_non_null(s);
+	assert_int_equal(s->sheaf.slab.size, 64);
+	assert_null(s->sheaf.slab.ctor);
+	kmem_cache_destroy(s);
+}
+
+static void wrong_arguments(void **state)
+{
+	static const struct {
+		size_t size;
+		struct kmem_cache_args args;
+		slab_flags_t flags;
+		const char *word;
+	} table[] = {
+		{0, {.align = 0}, 0, "size"},
+		{KMEM_CACHE_MAX_SIZE + 1, {.align = 0}, 0, "size"},
+		{(size_t)-1, {.align = 0}, 0, "size"},
+		{64, {.align = 3}, 0, "align"},
+		{64, {.align = 1u << 21}, 0, "align"},
+		{64, {.align = 0}, 0x40000000u, "flags"},
+		{64, {.sheaf_capacity = SHEAF_CAPACITY_MAX + 1}, 0, "sheaf_capacity"},
+		{64, {.use_freeptr_offset = 1}, 0, "freeptr_offset"},
+		{64, {.use_freeptr_offset = 1, .freeptr_offset = 4, .ctor = nothing}, 0, "freeptr"},
+		{64,
+		 {.use_freeptr_offset = 1, .freeptr_offset = 64, .ctor = nothing},
+		 0,
+		 "freeptr"},
+		{64,
+		 {.use_freeptr_offset = 1, .freeptr_offset = 0xfffffff8, .ctor = nothing},
+		 0,
+		 "freeptr"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		struct kmem_cache *s;
+
+		told_begin(&told);
+		s = kmem_cache_create("bad", table[i].size, &table[i].args, table[i].flags);
+		assert_int_equal(told_end(&told), 1);
+		assert_null(s);
+		assert_non_null(strstr(told.text, "kmem_cache_create(bad)"));
+		assert_non_null(strstr(told.text, table[i].word));
+	}
+	told_begin(&told);
+	assert_null(kmem_cache_create("bad", 64, (size_t)1 << 40, 0, NULL));
+	assert_int_equal(told_end(&told), 1);
+}
+
+/* The kernel warns and goes on without the region. */
+static void wrong_user_region(void **state)
+{
+	struct kmem_cache_args args = {.useroffset = 60, .usersize = 8};
+	struct kmem_cache *s;
+
+	(void)state;
+	told_begin(&told);
+	s = kmem_cache_create("region", 64, &args, 0);
+	assert_int_equal(told_end(&told), 1);
+	assert_non_null(s);
+	kmem_cache_destroy(s);
+}
+
+static void panic(void)
+{
+	kmem_cache_create("panic", 0, NULL, SLAB_PANIC);
+}
+
+static void slab_panic_aborts(void **state)
+{
+	int status;
+
+	(void)state;
+	told_begin(&told);
+	status = in_child(panic, 10);
+	told_end(&told);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+	assert_non_null(strstr(told.text, "SLAB_PANIC"));
+}
+
+static void merging(void **state)
+{
+	struct kmem_cache_args own = {.sheaf_capacity = 9};
+	struct kmem_cache *first = kmem_cache_create("merge-1", 490, NULL, 0);
+	struct kmem_cache *alias = kmem_cache_create("merge-2", 492, NULL, 0);
+	struct kmem_cache *apart = kmem_cache_create("merge-3", 490, NULL, SLAB_NO_MERGE);
+	struct kmem_cache *wide = kmem_cache_create("merge-4", 490, &own, 0);
+	struct kmem_cache *bare = kmem_cache_create("merge-5", 490, NULL, SLAB_NO_SHEAVES);
+	void *object;
+
+	(void)state;
+	assert_ptr_equal(first, alias);
+	assert_ptr_not_equal(first, apart);
+	assert_ptr_not_equal(first, wide);
+	assert_ptr_not_equal(first, bare);
+	assert_int_equal(kmem_cache_size(first), 492);
+	kmem_cache_destroy(first);
+	object = kmem_cache_zalloc(alias, GFP_KERNEL);
+	assert_non_null(object);
+	kmem_cache_free(alias, object);
+	kmem_cache_destroy(alias);
+	kmem_cache_destroy(apart);
+	kmem_cache_destroy(wide);
+	kmem_cache_destroy(bare);
+}
+
+static void name_in_use_warns_once(void **state)
+{
+	struct kmem_cache *s[3];
+
+	(void)state;
+	caches.warned_name = 0;
+	told_begin(&told);
+	for (int i = 0; i < 3; i++)
+		s[i] = kmem_cache_create("the-same-name", 64, NULL, SLAB_NO_MERGE);
+	assert_int_equal(told_end(&told), 1);
+	assert_non_null(strstr(told.text, "the-same-name"));
+	for (int i = 0; i < 3; i++) {
+		assert_non_null(s[i]);
+		kmem_cache_destroy(s[i]);
+	}
+}
+
+static void hwcache_align(void **state)
+{
+	(void)state;
+	for (unsigned int size = 1; size < 200; size += 7) {
+		struct kmem_cache *s =
+			kmem_cache_create("line", size, NULL, SLAB_HWCACHE_ALIGN | SLAB_NO_MERGE);
+		unsigned int align = size > 32 ? 64 : size > 16 ? 32 : size > 8 ? 16 : 8;
+		void *p[10];
+
+		assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, 10, p), 10);
+		for (int i = 0; i < 10; i++)
+			assert_int_equal((uintptr_t)p[i] % align, 0);
+		kmem_cache_free_bulk(s, 10, p);
+		kmem_cache_destroy(s);
+	}
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	return caches_ready() ? 0 : -1;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(create_forms),		  cmocka_unit_test(smaller_args),
+		cmocka_unit_test(wrong_arguments),	  cmocka_unit_test(wrong_user_region),
+		cmocka_unit_test(slab_panic_aborts),	  cmocka_unit_test(merging),
+		cmocka_unit_test(name_in_use_warns_once), cmocka_unit_test(hwcache_align),
+	};
+
+	return cmocka_run_group_tests_name("create", tests, setup, NULL);
+}

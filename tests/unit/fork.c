@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/* fork() and vfork() in the middle of everything that other threads do. */
+#include <pthread.h>
+#include <sheaf/slab.h>
+
+#include "cache/cache.h"
+#include "help.h"
+#include "unit.h"
+
+enum {
+	THREADS = 3,
+	HELD = 200,
+	FORKS = 40,
+	VFORKS = 20
+};
+
+static struct kmem_cache *small, *large;
+static int running;
+
+static void churn(struct kmem_cache *s, void **p, unsigned int rounds, uint64_t *seed)
+{
+	for (unsigned int i = 0; i < rounds; i++) {
+		unsigned int at = random_below(seed, HELD);
+
+		if (p[at])
+			p[at] = (kmem_cache_free(s, p[at]), NULL);
+		else
+			p[at] = kmem_cache_alloc(s, GFP_KERNEL);
+		if (i % 100 == 0) {
+			void *bulk[70];
+
+			if (kmem_cache_alloc_bulk(s, GFP_KERNEL, 70, bulk) == 70)
+				kmem_cache_free_bulk(s, 70, bulk);
+		}
+	}
+}
+
+static void *hammer(void *number)
+{
+	uint64_t seed = (uintptr_t)number + 1;
+	void *p[2][HELD] = {{NULL}};
+
+	while (__atomic_load_n(&running, __ATOMIC_RELAXED)) {
+		churn(small, p[0], 500, &seed);
+		churn(large, p[1], 50, &seed);
+		if (seed % 8 == 0)
+			kmem_cache_shrink(small);
+		if (seed % 16 == 0) {
+			struct kmem_cache *s = kmem_cache_create("brief", 40, NULL, SLAB_NO_MERGE);
+
+			kmem_cache_free(s, kmem_cache_alloc(s, GFP_KERNEL));
+			kmem_cache_destroy(s);
+		}
+	}
+	kmem_cache_free_bulk(small, HELD, p[0]);
+	kmem_cache_free_bulk(large, HELD, p[1]);
+	return NULL;
+}
+
+/* What vanished threads held stays in use; everything else must work and be in one place. */
+static void in_the_child(void)
+{
+	struct kmem_cache *own = kmem_cache_create("child", 64, NULL, SLAB_NO_MERGE);
+	void *p[HELD] = {NULL};
+	uint64_t seed = 99;
+	pid_t grandchild;
+	int status;
+
+	CHECK(own);
+	CHECK(kmem_cache_verify(small) == 0);
+	CHECK(kmem_cache_verify(large) == 0);
+	churn(small, p, 2000, &seed);
+	kmem_cache_free_bulk(small, HELD, p);
+	memset(p, 0, sizeof(p));
+	churn(own, p, 2000, &seed);
+	kmem_cache_free_bulk(own, HELD, p);
+	kmem_cache_shrink(small);
+	CHECK(kmem_cache_verify(small) == 0);
+	CHECK(kmem_cache_shrink(own) == 0);
+	grandchild = fork();
+	if (grandchild == 0) {
+		memset(p, 0, sizeof(p));
+		churn(large, p, 200, &seed);
+		CHECK(kmem_cache_verify(large) == 0);
+		_exit(0);
+	}
+	CHECK(waitpid(grandchild, &status, 0) == grandchild && status == 0);
+	kmem_cache_destroy(own);
+}
+
+static void start(pthread_t *threads)
+{
+	__atomic_store_n(&running, 1, __ATOMIC_RELAXED);
+	for (uintptr_t i = 0; i < THREADS; i++)
+		pthread_create(&threads[i], NULL, hammer, (void *)i);
+}
+
+static void stop(pthread_t *threads)
+{
+	__atomic_store_n(&running, 0, __ATOMIC_RELAXED);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(kmem_cache_verify(small), 0);
+	assert_int_equal(kmem_cache_verify(large), 0);
+	assert_int_equal(kmem_cache_shrink(small), 0);
+	assert_int_equal(kmem_cache_shrink(large), 0);
+}
+
+static void forks_while_threads_hammer(void **state)
+{
+	pthread_t threads[THREADS];
+
+	(void)state;
+	start(threads);
+	for (int i = 0; i < FORKS; i++)
+		assert_int_equal(in_child(in_the_child, 20), 0);
+	stop(threads);
+}
+
+/* A vfork child may only exec: until then it runs on its parent's memory. */
+static void vfork_child_execs(void **state)
+{
+	pthread_t threads[THREADS];
+	static void *p[HELD];
+	static uint64_t seed = 3;
+
+	(void)state;
+	start(threads);
+	for (int i = 0; i < VFORKS; i++) {
+		pid_t child = vfork();
+		int status;
+
+		if (child == 0) {
+			execl("/bin/true", "true", (char *)NULL);
+			_exit(127);
+		}
+		churn(small, p, 100, &seed);
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_int_equal(status, 0);
+	}
+	kmem_cache_free_bulk(small, HELD, p);
+	stop(threads);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	small = kmem_cache_create("small", 64, NULL, SLAB_NO_MERGE);
+	large = kmem_cache_create("large", 3000, NULL, SLAB_NO_MERGE);
+	return small && large ? 0 : -1;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(forks_while_threads_hammer),
+		cmocka_unit_test(vfork_child_execs),
+	};
+
+	return cmocka_run_group_tests_name("fork", tests, setup, NULL);
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Out of memory: NULL, nothing lost, and on it goes when something was freed.
+ *
+ * Each test runs in a new image of this program under a limit of addresses (ulimit -v), so that
+ * the library meets the limit when it reserves its ranges; or with no more data than at its start.
+ */
+#include <sheaf/slab.h>
+
+#include "cache/cache.h"
+#include "help.h"
+#include "unit.h"
+
+enum {
+	MAX_OBJECTS = 1 << 20,
+	SIZE = 256
+};
+
+static void **objects;
+static size_t nr_objects;
+static size_t nr_in_sheaves;
+
+static void count(void *data, struct sheaf *sheaf)
+{
+	(void)data;
+	nr_in_sheaves += sheaf->size;
+}
+
+static size_t in_sheaves(struct kmem_cache *s)
+{
+	nr_in_sheaves = 0;
+	sheaf_for_each(&s->sheaf, count, NULL);
+	return nr_in_sheaves;
+}
+
+static void allocate_all(struct kmem_cache *s, gfp_t flags)
+{
+	void *object;
+
+	while (nr_objects < MAX_OBJECTS && (object = kmem_cache_alloc(s, flags)) != NULL) {
+		memset(object, 0x11, SIZE);
+		objects[nr_objects++] = object;
+	}
+	CHECK(nr_objects < MAX_OBJECTS);
+}
+
+static void free_down_to(struct kmem_cache *s, size_t n)
+{
+	for (; nr_objects > n; nr_objects--)
+		kmem_cache_free(s, objects[nr_objects - 1]);
+}
+
+/* Until NULL, by both kinds of flags; then half is freed and had again. */
+static void fill_and_empty(struct kmem_cache *s)
+{
+	size_t most, again;
+
+	allocate_all(s, GFP_NOWAIT);
+	CHECK(nr_objects > 1000);
+	allocate_all(s, GFP_KERNEL);
+	most = nr_objects;
+	CHECK(kmem_cache_verify(s) <= 0);
+	free_down_to(s, most / 2);
+	CHECK(kmem_cache_verify(s) <= 0);
+	allocate_all(s, GFP_KERNEL);
+	again = nr_objects;
+	CHECK(again >= most - most / 50);
+	free_down_to(s, 0);
+	CHECK(kmem_cache_verify(s) == 0);
+	CHECK(kmem_cache_shrink(s) == 0);
+}
+
+static void one_cache(void)
+{
+	struct kmem_cache *s = kmem_cache_create("oom", SIZE, NULL, SLAB_NO_MERGE);
+
+	CHECK(s);
+	for (int round = 0; round < 3; round++)
+		fill_and_empty(s);
+	kmem_cache_destroy(s);
+}
+
+/* What one cache had, another can have. */
+static void memory_moves_between_caches(void)
+{
+	struct kmem_cache *a = kmem_cache_create("oom-a", SIZE, NULL, SLAB_NO_MERGE);
+	struct kmem_cache *b = kmem_cache_create("oom-b", 2 * SIZE, NULL, SLAB_NO_MERGE);
+	size_t of_a, of_b;
+
+	CHECK(a && b);
+	allocate_all(a, GFP_KERNEL);
+	of_a = nr_objects;
+	free_down_to(a, 0);
+	CHECK(kmem_cache_shrink(a) == 0);
+	allocate_all(b, GFP_KERNEL);
+	of_b = nr_objects;
+	CHECK(of_b > of_a / 2 - of_a / 10);
+	free_down_to(b, 0);
+	CHECK(kmem_cache_shrink(b) == 0);
+	CHECK(kmem_cache_verify(b) == 0);
+}
+
+static void bulk_is_all_or_nothing(void)
+{
+	struct kmem_cache *s = kmem_cache_create("oom-bulk", SIZE, NULL, SLAB_NO_MERGE);
+	void *p[500];
+	size_t left;
+
+	CHECK(s);
+	allocate_all(s, GFP_KERNEL);
+	free_down_to(s, nr_objects - 400);
+	left = nr_objects;
+	CHECK(kmem_cache_alloc_bulk(s, GFP_NOWAIT, 500, p) == 0);
+	CHECK(kmem_cache_alloc_bulk(s, GFP_KERNEL, 500, p) == 0);
+	CHECK(kmem_cache_verify(s) <= 0);
+	allocate_all(s, GFP_KERNEL);
+	CHECK(nr_objects >= left + 400);
+	free_down_to(s, 0);
+	CHECK(kmem_cache_shrink(s) == 0);
+}
+
+/* A refill must not be reserved for callers that may sleep: pools clear direct reclaim. */
+static void refill_without_sleeping(void)
+{
+	struct kmem_cache *s = kmem_cache_create("nowait", SIZE, NULL, SLAB_NO_MERGE);
+	void *object = kmem_cache_alloc(s, GFP_NOWAIT);
+
+	CHECK(object);
+	CHECK(in_sheaves(s) >= s->sheaf.capacity - 1);
+	kmem_cache_free(s, object);
+	kmem_cache_destroy(s);
+}
+
+/* A cache that cannot be made is NULL, not a crash; those that were made work. */
+static void many_caches(void)
+{
+	static struct kmem_cache *caches_made[4000];
+	unsigned int n = 0;
+
+	while (n < 4000 &&
+	       (caches_made[n] = kmem_cache_create("one-of-many", 64, NULL, SLAB_NO_MERGE)) != NULL)
+		n++;
+	CHECK(n > 100);
+	for (unsigned int i = 0; i < n; i++) {
+		void *object = kmem_cache_alloc(caches_made[i], GFP_KERNEL);
+
+		CHECK(object || i > 10);
+		kmem_cache_free(caches_made[i], object);
+	}
+	while (n)
+		kmem_cache_destroy(caches_made[--n]);
+}
+
+static void no_more_data(void)
+{
+	struct kmem_cache *s = kmem_cache_create("data", SIZE, NULL, SLAB_NO_MERGE);
+
+	allocate_all(s, GFP_KERNEL_ACCOUNT | __GFP_NORETRY);
+	free_down_to(s, 0);
+}
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+} parts[] = {
+	{"one-cache", one_cache},	  {"moves", memory_moves_between_caches},
+	{"bulk", bulk_is_all_or_nothing}, {"nowait", refill_without_sleeping},
+	{"caches", many_caches},	  {"data", no_more_data},
+};
+
+/* The whole program under a limit; the number of bytes it may address. */
+static int run_limited(const char *name, rlim_t bytes)
+{
+	struct rlimit limit = {bytes, bytes};
+	pid_t child = fork();
+	int status = -1;
+
+	if (child == 0) {
+		setrlimit(RLIMIT_AS, &limit);
+		alarm(30);
+		execl("/proc/self/exe", "oom", name, (char *)NULL);
+		_exit(127);
+	}
+	waitpid(child, &status, 0);
+	return status;
+}
+
+static void under_ulimit(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		static struct told told;
+		int status;
+
+		told_begin(&told);
+		status = run_limited(parts[i].name, (rlim_t)64 << 20);
+		told_end(&told);
+		if (status)
+			print_error("%s under ulimit -v 65536: status %#x\n%s", parts[i].name,
+				    (unsigned int)status, told.text);
+		assert_int_equal(status, 0);
+	}
+}
+
+static void under_other_limits(void **state)
+{
+	(void)state;
+	assert_int_equal(run_limited("one-cache", (rlim_t)48 << 20), 0);
+	assert_int_equal(run_limited("one-cache", (rlim_t)200 << 20), 0);
+}
+
+/* Under a limit that leaves no range at all, creation fails in a line. */
+static void no_address_space(void **state)
+{
+	static struct told told;
+
+	(void)state;
+	told_begin(&told);
+	assert_int_equal(run_limited("no-cache", (rlim_t)10 << 20), 0);
+	told_end(&told);
+	assert_non_null(strstr(told.text, "no address space"));
+}
+
+static int run_part(const char *name)
+{
+	size_t bytes = MAX_OBJECTS * sizeof(void *);
+
+	if (!strcmp(name, "no-cache"))
+		return kmem_cache_create("none", 64, NULL, 0) != NULL;
+	objects = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(objects != MAP_FAILED);
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		if (!strcmp(name, parts[i].name)) {
+			parts[i].run();
+			return 0;
+		}
+	return 2;
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(under_ulimit),
+		cmocka_unit_test(under_other_limits),
+		cmocka_unit_test(no_address_space),
+	};
+
+	if (argc > 1)
+		return run_part(argv[1]);
+	return cmocka_run_group_tests_name("oom", tests, NULL, NULL);
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/* SHEAF_OPTIONS: every option, misspelt ones, numbers out of range. */
+#include "os/options.h"
+
+#include "help.h"
+#include "unit.h"
+
+static struct told told;
+
+static bool parse(const char *text, int *lines)
+{
+	bool understood;
+
+	told_begin(&told);
+	understood = os_options_parse(text);
+	*lines = told_end(&told);
+	return understood;
+}
+
+static void understands_all(void **state)
+{
+	int lines;
+
+	(void)state;
+	assert_true(parse("backend=trylock;numa=fake=4,slab_nomerge slab_strict_numa;"
+			  "slab_max_order=5;slab_min_order=2;slab_min_objects=17;"
+			  "slab_freelist_hardened;slab_freelist_random;slab_nospare;backend=rseq;",
+			  &lines));
+	assert_int_equal(lines, 0);
+	assert_int_equal(os_options.backend_trylock, 1);
+	assert_int_equal(os_options.backend_rseq, 1);
+	assert_int_equal(os_options.numa_fake, 4);
+	assert_int_equal(os_options.nomerge, 1);
+	assert_int_equal(os_options.strict_numa, 1);
+	assert_int_equal(os_options.max_order, 5);
+	assert_int_equal(os_options.min_order, 2);
+	assert_int_equal(os_options.min_objects, 17);
+	assert_int_equal(os_options.hardened, 1);
+	assert_int_equal(os_options.random, 1);
+	assert_int_equal(os_options.no_spare_rule, 1);
+}
+
+static void defaults(void **state)
+{
+	int lines;
+
+	(void)state;
+	assert_true(parse(" ;; ,", &lines));
+	assert_int_equal(lines, 0);
+	assert_int_equal(os_options.max_order, 3);
+	assert_int_equal(os_options.backend_trylock, 0);
+	assert_int_equal(os_options.numa_fake, 0);
+}
+
+static void names_the_nearest(void **state)
+{
+	static const char *const wrong[][2] = {
+		{"slab_nomrege", "\"slab_nomerge\""},
+		{"backend=tryloc", "\"backend=trylock\""},
+		{"slab_maxorder=3", "\"slab_max_order=N\""},
+		{"numa=fak=2", "\"numa=fake=N\""},
+		{"slab_freelist_randm", "\"slab_freelist_random\""},
+	};
+	int lines;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		assert_false(parse(wrong[i][0], &lines));
+		assert_int_equal(lines, 1);
+		assert_non_null(strstr(told.text, wrong[i][0]));
+		assert_non_null(strstr(told.text, wrong[i][1]));
+	}
+}
+
+static void the_rest_counts(void **state)
+{
+	int lines;
+
+	(void)state;
+	assert_false(parse("slab_max_order=2;nonsense;slab_nomerge", &lines));
+	assert_int_equal(lines, 1);
+	assert_int_equal(os_options.max_order, 2);
+	assert_int_equal(os_options.nomerge, 1);
+}
+
+static void bad_numbers(void **state)
+{
+	static const char *const wrong[] = {
+		"slab_max_order=10", "slab_max_order=",	   "slab_max_order=2x",
+		"slab_max_order=-1", "numa=fake=0",	   "numa=fake=65",
+		"numa=fake=+2",	     "slab_min_objects=0", "slab_max_order=99999999999999999999",
+		"slab_max_order= 2",
+	};
+	int lines;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		assert_false(parse(wrong[i], &lines));
+		assert_true(lines >= 1);
+		assert_non_null(strstr(told.text, "takes a number from"));
+		assert_int_equal(os_options.max_order, 3);
+		assert_int_equal(os_options.numa_fake, 0);
+	}
+}
+
+static void long_words(void **state)
+{
+	char text[1001];
+	int lines;
+
+	(void)state;
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	assert_false(parse(text, &lines));
+	assert_int_equal(lines, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(understands_all),   cmocka_unit_test(defaults),
+		cmocka_unit_test(names_the_nearest), cmocka_unit_test(the_rest_counts),
+		cmocka_unit_test(bad_numbers),	     cmocka_unit_test(long_words),
+	};
+
+	return cmocka_run_group_tests_name("options", tests, NULL, NULL);
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/* Page runs: no two overlap, every address finds its run, what is free goes back. */
+#include "page/page.h"
+
+#include "cache/cache.h"
+#include "help.h"
+#include "unit.h"
+
+enum {
+	RUNS = 600,
+	ROUNDS = 20000
+};
+
+static struct {
+	struct slab *slab;
+	unsigned int order, node;
+	uint64_t stamp;
+} runs[RUNS];
+
+/* Never looked into: page_own() only stores it. */
+static struct slab_cache *const owner = (struct slab_cache *)&runs;
+
+static void fill(unsigned int i, uint64_t stamp)
+{
+	runs[i].stamp = stamp;
+	for (unsigned int page = 0; page < 1u << runs[i].order; page++) {
+		uint64_t *words = (uint64_t *)(page_address(runs[i].slab) + page * OS_PAGE);
+
+		words[0] = words[OS_PAGE / 8 - 1] = stamp + page;
+	}
+}
+
+static void check(unsigned int i)
+{
+	for (unsigned int page = 0; page < 1u << runs[i].order; page++) {
+		char *address = page_address(runs[i].slab) + page * OS_PAGE;
+		const uint64_t *words = (const uint64_t *)address;
+
+		assert_int_equal(words[0], runs[i].stamp + page);
+		assert_int_equal(words[OS_PAGE / 8 - 1], runs[i].stamp + page);
+		assert_ptr_equal(page_slab(address), runs[i].slab);
+		assert_ptr_equal(page_slab(address + OS_PAGE - 1), runs[i].slab);
+	}
+}
+
+static void take(unsigned int i, uint64_t *seed)
+{
+	unsigned int order = random_below(seed, 100) == 0 ? 9 : random_below(seed, 6);
+
+	runs[i].node = random_below(seed, os.nr_nodes);
+	runs[i].order = order;
+	runs[i].slab = page_alloc(runs[i].node, order);
+	assert_non_null(runs[i].slab);
+	assert_int_equal(runs[i].slab->state, 0);
+	assert_null(runs[i].slab->cache);
+	assert_null(page_slab(page_address(runs[i].slab)));
+	assert_int_equal((uintptr_t)page_address(runs[i].slab) % (OS_PAGE << order), 0);
+	assert_int_equal(page_node(page_address(runs[i].slab)), runs[i].node);
+	page_own(runs[i].slab, order, owner);
+	fill(i, random_next(seed));
+}
+
+static void give(unsigned int i)
+{
+	char *address = page_address(runs[i].slab);
+
+	check(i);
+	page_free(runs[i].slab, runs[i].order);
+	runs[i].slab = NULL;
+	for (unsigned int page = 0; page < 1u << runs[i].order; page++)
+		assert_null(page_slab(address + page * OS_PAGE));
+}
+
+static void runs_do_not_overlap(void **state)
+{
+	struct page_usage before = page_usage(), after;
+	uint64_t seed = 7;
+	size_t used = 0;
+
+	(void)state;
+	for (int round = 0; round < ROUNDS; round++) {
+		unsigned int i = random_below(&seed, RUNS);
+
+		if (runs[i].slab)
+			give(i);
+		else
+			take(i, &seed);
+	}
+	for (unsigned int i = 0; i < RUNS; i++)
+		if (runs[i].slab)
+			used += OS_PAGE << runs[i].order;
+	assert_int_equal(page_usage().used, before.used + used);
+	for (unsigned int i = 0; i < RUNS; i++)
+		if (runs[i].slab)
+			give(i);
+	after = page_usage();
+	assert_int_equal(after.used, before.used);
+	assert_true(after.dirty <= PAGE_KEEP_PARTS * os.nr_nodes);
+	page_trim();
+	assert_int_equal(page_usage().dirty, 0);
+	assert_int_equal(page_usage().used, before.used);
+}
+
+static void given_back_reads_zero(void **state)
+{
+	struct slab *slab = page_alloc(0, 9), *keep = page_alloc(0, 0);
+	unsigned char resident[OS_HUGE / OS_PAGE];
+	char *address = page_address(slab);
+
+	(void)state;
+	memset(address, 0xee, OS_HUGE);
+	page_free(slab, 9);
+	page_trim();
+	assert_int_equal(mincore(address, OS_HUGE, resident), 0);
+	for (size_t i = 0; i < sizeof(resident); i++)
+		assert_int_equal(resident[i] & 1, 0);
+	for (size_t at = 0; at < OS_HUGE; at += OS_PAGE / 2)
+		assert_int_equal(address[at], 0);
+	page_free(keep, 0);
+}
+
+static void foreign_addresses(void **state)
+{
+	int local;
+
+	(void)state;
+	assert_null(page_slab(NULL));
+	assert_null(page_slab(&local));
+	assert_null(page_slab(pages.base - 1));
+	assert_null(page_slab(pages.base + pages.size));
+	assert_null(page_slab((void *)UINTPTR_MAX));
+	/* Inside the ranges, but of chunks that were never used: their descriptors cannot be read.
+	 */
+	assert_null(page_slab(pages.base + pages.size - 1));
+	for (uint32_t node = 0; node < os.nr_nodes; node++)
+		assert_null(page_slab(pages.base + ((size_t)(node + 1) << pages.range_shift) - 1));
+}
+
+static void exhausted(void)
+{
+	unsigned int n = 0;
+
+	no_more_memory();
+	while (page_alloc(0, 9))
+		n++;
+	CHECK(n < 1000);
+	CHECK(!page_alloc(0, 9));
+}
+
+static void out_of_memory_is_null(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(exhausted, 20), 0);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	return caches_ready() ? 0 : -1;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(runs_do_not_overlap),
+		cmocka_unit_test(given_back_reads_zero),
+		cmocka_unit_test(foreign_addresses),
+		cmocka_unit_test(out_of_memory_is_null),
+	};
+
+	return cmocka_run_group_tests_name("page", tests, setup, NULL);
+}

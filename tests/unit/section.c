@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sections of the running backend against a model: two sheaves in a slot, one or two in hand.
+ *
+ * A section may fail because it was aborted, having stored nothing: then it is tried again.
+ */
+#include "os/section.h"
+
+#include <errno.h>
+
+#include "help.h"
+#include "unit.h"
+
+enum {
+	CAPACITY = 8,
+	SHEAVES = 3,
+	ROUNDS = 300000,
+	PATIENCE = 100000
+};
+
+#define HOME UINT64_C(0x10000000)
+
+struct model {
+	void *objects[CAPACITY];
+	unsigned int size, capacity;
+};
+
+static struct section_slots at;
+static struct slot *slot;
+static struct sheaf *sheaves[SHEAVES];
+static struct model models[SHEAVES];
+static int in_main, in_spare; /* -1: no spare */
+static int in_hand[SHEAVES];
+static unsigned int nr_in_hand;
+static uintptr_t next_object;
+
+static void *fresh(void)
+{
+	next_object = (next_object + 16) & 0xffffff;
+	return (void *)(HOME + next_object);
+}
+
+static void reset(void)
+{
+	for (int i = 0; i < SHEAVES; i++) {
+		unsigned int capacity = CAPACITY - (unsigned int)i * 2;
+
+		memset(sheaves[i], 0, SHEAF_HEADER + CAPACITY * sizeof(void *));
+		memset(&models[i], 0, sizeof(models[i]));
+		sheaves[i]->capacity = models[i].capacity = capacity;
+	}
+	in_main = 0, in_spare = 1;
+	in_hand[0] = 2, nr_in_hand = 1;
+	slot->main = sheaves[0];
+	slot->pair = (uintptr_t)sheaves[0] ^ (uintptr_t)sheaves[1];
+	slot->home = HOME;
+	slot->home_size = 0x1000000;
+	at.stop = 0;
+}
+
+static void compare(void)
+{
+	uintptr_t spare = in_spare < 0 ? 0 : (uintptr_t)sheaves[in_spare];
+
+	assert_ptr_equal(slot->main, sheaves[in_main]);
+	assert_int_equal(slot->pair ^ (uintptr_t)slot->main, spare);
+	assert_int_equal(slot->lock, 0);
+	for (int i = 0; i < SHEAVES; i++) {
+		const struct model *model = &models[i];
+
+		assert_int_equal(sheaves[i]->size, model->size);
+		assert_int_equal(sheaves[i]->capacity, model->capacity);
+		assert_memory_equal(sheaves[i]->objects, model->objects,
+				    model->size * sizeof(void *));
+	}
+}
+
+static void try_pop(void)
+{
+	struct model *m = &models[in_main];
+	void *object = NULL;
+
+	for (int tries = 0; !object && tries < (m->size ? PATIENCE : 1); tries++)
+		object = section_pop(&at);
+	if (!m->size) {
+		assert_null(object);
+		return;
+	}
+	assert_ptr_equal(object, m->objects[--m->size]);
+}
+
+static void try_push(bool foreign)
+{
+	struct model *m = &models[in_main];
+	void *object = fresh();
+	bool room = m->size < m->capacity && !foreign, done = false;
+
+	if (foreign)
+		object = (char *)object + (next_object & 16 ? 0x1000000 : -HOME);
+	for (int tries = 0; !done && tries < (room ? PATIENCE : 1); tries++)
+		done = section_push(&at, object);
+	assert_int_equal(done, room);
+	if (done)
+		m->objects[m->size++] = object;
+}
+
+static void try_pop_bulk(unsigned int n)
+{
+	struct model *m = &models[in_main];
+	unsigned int expected = n < m->size ? n : m->size, got = 0;
+	void *objects[CAPACITY + 1];
+
+	objects[n] = &at;
+	for (int tries = 0; !got && tries < (expected ? PATIENCE : 1); tries++)
+		got = section_pop_bulk(&at, objects, n);
+	assert_int_equal(got, expected);
+	m->size -= got;
+	for (unsigned int i = 0; i < got; i++)
+		assert_ptr_equal(objects[i], m->objects[m->size + i]);
+	assert_ptr_equal(objects[n], &at);
+}
+
+static void try_push_bulk(unsigned int n)
+{
+	struct model *m = &models[in_main];
+	unsigned int room = m->capacity - m->size, expected = n < room ? n : room, got = 0;
+	void *objects[CAPACITY];
+
+	for (unsigned int i = 0; i < n; i++)
+		objects[i] = fresh();
+	for (int tries = 0; !got && tries < (expected ? PATIENCE : 1); tries++)
+		got = section_push_bulk(&at, objects, n);
+	assert_int_equal(got, expected);
+	for (unsigned int i = 0; i < got; i++)
+		m->objects[m->size++] = objects[i];
+}
+
+static void try_swap(bool empty)
+{
+	struct model *m = &models[in_main], *p = in_spare < 0 ? NULL : &models[in_spare];
+	bool expected =
+		p && !at.stop &&
+		(empty ? !m->size && p->size : m->size == m->capacity && p->size < p->capacity);
+	bool done = false;
+
+	for (int tries = 0; !done && tries < (expected ? PATIENCE : 1); tries++)
+		done = empty ? section_swap_empty(&at) : section_swap_full(&at);
+	assert_int_equal(done, expected);
+	if (done) {
+		int old = in_main;
+
+		in_main = in_spare;
+		in_spare = old;
+	}
+}
+
+static void try_replace(uint64_t *seed)
+{
+	int chosen = (int)random_below(seed, nr_in_hand + 1) - 1;
+	int given = chosen < 0 ? -1 : in_hand[chosen];
+	struct sheaf *old = (struct sheaf *)&at;
+	bool done = false;
+
+	for (int tries = 0; !done && tries < (at.stop ? 1 : PATIENCE); tries++)
+		done = section_replace_spare(&at, given < 0 ? NULL : sheaves[given], &old);
+	assert_int_equal(done, !at.stop);
+	if (!done) {
+		/* Who reads it would take a sheaf that is still in the slot. */
+		assert_ptr_equal(old, &at);
+		return;
+	}
+	assert_ptr_equal(old, in_spare < 0 ? NULL : sheaves[in_spare]);
+	if (chosen >= 0)
+		in_hand[chosen] = in_hand[--nr_in_hand];
+	if (in_spare >= 0)
+		in_hand[nr_in_hand++] = in_spare;
+	in_spare = given;
+}
+
+static void random_operations(void **state)
+{
+	uint64_t seed = 4711;
+
+	(void)state;
+	reset();
+	errno = 77;
+	for (int round = 0; round < ROUNDS; round++) {
+		/* Waves, so that full and empty sheaves are met. */
+		bool filling = round / 64 % 2;
+
+		switch (random_below(&seed, 8)) {
+		case 0:
+			try_swap(random_below(&seed, 2));
+			break;
+		case 1:
+			try_replace(&seed);
+			break;
+		case 2:
+			at.stop = random_below(&seed, 4) == 0;
+			break;
+		case 3:
+			try_push(true);
+			break;
+		case 4:
+			if (filling)
+				try_push_bulk(random_below(&seed, CAPACITY) + 1);
+			else
+				try_pop_bulk(random_below(&seed, CAPACITY) + 1);
+			break;
+		default:
+			if (random_below(&seed, 4) == 0 ? !filling : filling)
+				try_push(false);
+			else
+				try_pop();
+		}
+		compare();
+	}
+	assert_int_equal(errno, 77);
+}
+
+static void bootstrap_is_empty_and_full(void **state)
+{
+	static struct sheaf bootstrap;
+	void *object = (void *)(HOME + 16);
+	struct sheaf *old;
+
+	(void)state;
+	reset();
+	slot->main = &bootstrap;
+	slot->pair = (uintptr_t)&bootstrap;
+	assert_null(section_pop(&at));
+	assert_false(section_push(&at, object));
+	assert_int_equal(section_pop_bulk(&at, &object, 1), 0);
+	assert_int_equal(section_push_bulk(&at, &object, 1), 0);
+	assert_false(section_swap_empty(&at));
+	assert_false(section_swap_full(&at));
+	assert_int_equal(bootstrap.size, 0);
+	while (!section_replace_spare(&at, sheaves[0], &old))
+		;
+	assert_null(old);
+	while (!section_swap_full(&at))
+		;
+	assert_ptr_equal(slot->main, sheaves[0]);
+}
+
+static int setup(void **state)
+{
+	char *rows;
+
+	(void)state;
+	os_init();
+	rows = map_one_row();
+	if (!rows)
+		return -1;
+	at.handle = rows;
+	slot = slot_of_row(rows, 0);
+	for (int i = 0; i < SHEAVES; i++)
+		sheaves[i] = (struct sheaf *)(rows + 4096 + i * 1024);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(random_operations),
+		cmocka_unit_test(bootstrap_is_empty_and_full),
+	};
+
+	return cmocka_run_group_tests_name("section", tests, setup, NULL);
+}

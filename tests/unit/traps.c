@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: MIT */
+/* Mistakes the kernel's own allocator has made, one test each. */
+#include <pthread.h>
+#include <sheaf/slab.h>
+
+#include "cache/cache.h"
+#include "help.h"
+#include "os/lock.h"
+#include "page/pool.h"
+#include "unit.h"
+
+static struct told told;
+
+static struct kmem_cache *make(const char *name, size_t size, slab_flags_t flags)
+{
+	struct kmem_cache *s = kmem_cache_create(name, size, NULL, SLAB_NO_MERGE | flags);
+
+	assert_non_null(s);
+	return s;
+}
+
+static void all_is_there(struct kmem_cache *s)
+{
+	assert_int_equal(kmem_cache_verify(s), 0);
+	assert_int_equal(kmem_cache_shrink(s), 0);
+	kmem_cache_destroy(s);
+}
+
+/* Objects of a mixed array were lost when the remote batch filled up on its last element. */
+static void remote_batch_fills_on_the_last_element(void **state)
+{
+	static const unsigned int counts[] = {1, 31, 32, 33, 63, 64, 65, 96};
+	struct kmem_cache *s;
+	void *p[300];
+
+	(void)state;
+	if (os.nr_nodes < 2 || !pin(0))
+		skip();
+	s = make("remote-batch", 64, 0);
+	for (unsigned int i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+		for (unsigned int local = 0; local <= 130; local += 13) {
+			unsigned int remote = counts[i], n = remote + local;
+
+			/* In turn while there are both; the last one is remote. */
+			for (unsigned int j = n, there = remote, here = local; j-- > 0;) {
+				bool far = there && (!here || (n - j) % 2);
+
+				p[j] = kmem_cache_alloc_node(s, GFP_KERNEL, far);
+				assert_int_equal(page_node(p[j]), far);
+				there -= far;
+				here -= !far;
+			}
+			kmem_cache_free_bulk(s, n, p);
+			assert_int_equal(kmem_cache_verify(s), 0);
+			assert_int_equal(kmem_cache_shrink(s), 0);
+		}
+	kmem_cache_destroy(s);
+}
+
+/* An alias got sheaves of its own a second time, and the first ones leaked. */
+static void aliases_take_nothing(void **state)
+{
+	struct kmem_cache *s = kmem_cache_create("alias", 328, NULL, 0);
+	void *object = kmem_cache_alloc(s, GFP_KERNEL);
+	size_t used = page_usage().used;
+	struct sheaf_cache before = s->sheaf;
+
+	(void)state;
+	kmem_cache_free(s, object);
+	for (int i = 0; i < 1000; i++) {
+		struct kmem_cache *alias = kmem_cache_create("alias-too", 328, NULL, 0);
+
+		assert_ptr_equal(alias, s);
+		if (i % 2)
+			kmem_cache_destroy(alias);
+	}
+	assert_ptr_equal(s->sheaf.at.handle, before.at.handle);
+	assert_ptr_equal(s->sheaf.barns, before.barns);
+	assert_int_equal(page_usage().used, used);
+	for (int i = 0; i < 500; i++)
+		kmem_cache_destroy(s);
+	all_is_there(s);
+}
+
+static int holding;
+
+static void *hold_node_lock(void *lock)
+{
+	os_lock(lock);
+	__atomic_store_n(&holding, 1, __ATOMIC_RELEASE);
+	usleep(30000);
+	os_unlock(lock);
+	return NULL;
+}
+
+/* A flush that only tried for a lock left objects behind. */
+static void flush_waits_for_locks(void **state)
+{
+	struct kmem_cache *s = make("flush", 64, 0);
+	pthread_t thread;
+	void *p[400];
+
+	(void)state;
+	assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, 400, p), 400);
+	kmem_cache_free_bulk(s, 400, p);
+	holding = 0;
+	pthread_create(&thread, NULL, hold_node_lock, &s->sheaf.slab.nodes[page_node(p[0])]->lock);
+	while (!__atomic_load_n(&holding, __ATOMIC_ACQUIRE))
+		usleep(100);
+	assert_int_equal(kmem_cache_shrink(s), 0);
+	pthread_join(thread, NULL);
+	all_is_there(s);
+}
+
+static int stop_churning;
+
+static void *churn(void *cache)
+{
+	void *p[100];
+
+	while (!__atomic_load_n(&stop_churning, __ATOMIC_RELAXED)) {
+		for (int i = 0; i < 100; i++)
+			p[i] = kmem_cache_alloc(cache, GFP_KERNEL);
+		for (int i = 0; i < 100; i++)
+			kmem_cache_free(cache, p[i]);
+	}
+	return NULL;
+}
+
+/* The same while others use the cache: what was freed before may not stay behind afterwards. */
+static void flush_beside_others(void **state)
+{
+	struct kmem_cache *s = make("flush-beside", 64, 0);
+	pthread_t thread;
+	void *p[400];
+
+	(void)state;
+	stop_churning = 0;
+	pthread_create(&thread, NULL, churn, s);
+	for (int round = 0; round < 100; round++) {
+		assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, 400, p), 400);
+		kmem_cache_free_bulk(s, 400, p);
+		kmem_cache_shrink(s);
+	}
+	__atomic_store_n(&stop_churning, 1, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+	all_is_there(s);
+}
+
+/* Skipped: a callback that empties a sheaf and forgets it needs kfree_rcu(), which is not here. */
+static void rcu_callback_forgets_its_sheaf(void **state)
+{
+	(void)state;
+	skip();
+}
+
+static size_t nr_sheaves;
+
+static void is_in_no_cache(void *data, struct sheaf *sheaf)
+{
+	(void)data;
+	assert_null(page_slab(sheaf));
+	nr_sheaves++;
+}
+
+/* A sheaf came from a cache that needed a sheaf. */
+static void sheaves_own_no_sheaves(void **state)
+{
+	struct kmem_cache *s = make("recursion", sizeof(struct sheaf) + 60 * sizeof(void *), 0);
+	void *p[500];
+
+	(void)state;
+	assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, 500, p), 500);
+	for (int i = 0; i < 500; i++)
+		kmem_cache_free(s, p[i]);
+	nr_sheaves = 0;
+	sheaf_for_each(&s->sheaf, is_in_no_cache, NULL);
+	assert_true(nr_sheaves > 0);
+	all_is_there(s);
+}
+
+static size_t nr_parked;
+
+static void count(void *data, struct sheaf *sheaf)
+{
+	(void)data;
+	nr_parked += sheaf->size;
+}
+
+/* Callers that cleared direct reclaim never refilled a sheaf, and starved. */
+static void refill_without_direct_reclaim(void **state)
+{
+	static const gfp_t flags[] = {GFP_NOWAIT, GFP_ATOMIC, GFP_KERNEL & ~__GFP_DIRECT_RECLAIM,
+				      GFP_KERNEL | __GFP_NORETRY};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+		struct kmem_cache *s = make("nowait", 64, 0);
+		void *object = kmem_cache_alloc(s, flags[i]);
+
+		assert_non_null(object);
+		nr_parked = 0;
+		sheaf_for_each(&s->sheaf, count, NULL);
+		assert_true(nr_parked >= s->sheaf.capacity - 1);
+		kmem_cache_free(s, object);
+		all_is_there(s);
+	}
+}
+
+/* A slab that turned out to give nothing left its caller with the object of an earlier try. */
+static void slab_that_gives_nothing(void **state)
+{
+	struct kmem_cache *s = make("stale", 64, SLAB_NO_SHEAVES);
+	void *old[8], *p;
+
+	(void)state;
+	assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, 8, old), 8);
+	for (int i = 0; i < 7; i++)
+		kmem_cache_free(s, old[i]);
+	memset(old[6], 0x5e, 64); /* the first link of the freelist */
+	told_begin(&told);
+	p = kmem_cache_alloc(s, GFP_KERNEL);
+	assert_int_equal(told_end(&told), 1);
+	assert_non_null(p);
+	for (int i = 0; i < 8; i++)
+		assert_ptr_not_equal(p, old[i]);
+	assert_int_equal(kmem_cache_verify(s), 0);
+	kmem_cache_free(s, p);
+	kmem_cache_free(s, old[7]);
+	assert_int_equal(kmem_cache_verify(s), 0);
+}
+
+static void allocate_from_small_slabs(void)
+{
+	struct kmem_cache *s = kmem_cache_create("small-slab", 700, NULL, SLAB_NO_MERGE);
+	void *first = kmem_cache_alloc(s, GFP_KERNEL), *p[300];
+
+	CHECK(first);
+	leave_single_pages(0);
+	CHECK(kmem_cache_alloc_bulk(s, GFP_NOWAIT, 300, p) == 300);
+	for (int i = 0; i < 300; i++) {
+		CHECK(page_slab(p[i]) && page_slab(p[i])->cache == &s->sheaf.slab);
+		memset(p[i], i, 700);
+	}
+	for (int i = 0; i < 300; i++)
+		for (int j = 0; j < 700; j++)
+			CHECK(((unsigned char *)p[i])[j] == (unsigned char)i);
+	kmem_cache_free_bulk(s, 300, p);
+	kmem_cache_free(s, first);
+	CHECK(kmem_cache_verify(s) <= 0); /* -1: no memory to check */
+	CHECK(kmem_cache_shrink(s) == 0);
+}
+
+/* A random order made for large slabs led beyond the end of small ones. */
+static void order_beyond_a_small_slab(void **state)
+{
+	(void)state;
+	if (os.nr_nodes > 1)
+		skip(); /* the other nodes would serve it with large slabs */
+	assert_int_equal(in_child(allocate_from_small_slabs, 20), 0);
+}
+
+static struct sheaf *partly_filled(struct kmem_cache *s, unsigned int n)
+{
+	struct sheaf *sheaf = pool_alloc(SHEAF_HEADER + s->sheaf.capacity * sizeof(void *));
+
+	assert_non_null(sheaf);
+	sheaf->capacity = s->sheaf.capacity;
+	sheaf->size = (uint32_t)kmem_cache_alloc_bulk(s, GFP_KERNEL, n, sheaf->objects);
+	assert_int_equal(sheaf->size, n);
+	return sheaf;
+}
+
+/* Make it this CPU's spare, and let go of the one that was. */
+static void make_spare(struct kmem_cache *s, struct sheaf *sheaf)
+{
+	struct sheaf *old = NULL;
+
+	for (int tries = 0; !section_replace_spare(&s->sheaf.at, sheaf, &old); tries++)
+		assert_true(tries < 1000);
+	if (old && old->capacity) {
+		slab_give(&s->sheaf.slab, old->objects, old->size, "test");
+		pool_free(old, SHEAF_HEADER + old->capacity * sizeof(void *));
+	}
+}
+
+/* A spare that is neither full nor empty must serve both kinds of calls. */
+static void spare_with_some_objects(void **state)
+{
+	struct kmem_cache *s = make("some", 64, 0);
+	unsigned int capacity = s->sheaf.capacity;
+	static void *p[1000];
+
+	(void)state;
+	if (!pin(0))
+		skip();
+	for (unsigned int some = 0; some <= capacity; some += 10) {
+		struct sheaf *sheaf = partly_filled(s, some);
+
+		/* Full main: frees go to the spare as far as it has room. */
+		assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, 500, p), 500);
+		make_spare(s, sheaf);
+		for (int i = 0; i < 500; i++)
+			kmem_cache_free(s, p[i]);
+		assert_int_equal(kmem_cache_verify(s), 0);
+		/* Empty main: objects come from the spare as far as it has any. */
+		sheaf = partly_filled(s, some);
+		make_spare(s, sheaf);
+		for (int i = 0; i < 500; i++) {
+			p[i] = kmem_cache_alloc(s, GFP_KERNEL);
+			assert_non_null(p[i]);
+		}
+		assert_int_equal(kmem_cache_verify(s), 0);
+		kmem_cache_free_bulk(s, 500, p);
+		assert_int_equal(kmem_cache_verify(s), 0);
+	}
+	all_is_there(s);
+}
+
+static void *migrate(void *cache)
+{
+	uint64_t seed = (uintptr_t)&cache;
+	void *p[200] = {NULL};
+
+	for (int i = 0; i < 20000; i++) {
+		unsigned int at = random_below(&seed, 200);
+
+		if (i % 4 == 0)
+			pin(random_below(&seed, os.nr_rows));
+		if (p[at])
+			p[at] = (kmem_cache_free(cache, p[at]), NULL);
+		else
+			p[at] = kmem_cache_alloc(cache, GFP_KERNEL);
+	}
+	kmem_cache_free_bulk(cache, 200, p);
+	return NULL;
+}
+
+/* Between two steps of a slow path the CPU changes: its sheaves may be in any state. */
+static void migration_between_steps(void **state)
+{
+	struct kmem_cache *s = make("migration", 64, 0);
+	pthread_t threads[3];
+
+	(void)state;
+	assert_int_equal(kmem_cache_set_sheaf_capacity(s, 2), 0);
+	for (int i = 0; i < 3; i++)
+		pthread_create(&threads[i], NULL, migrate, s);
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	all_is_there(s);
+}
+
+/* Callers of the older contract compare with the count, those of the newer test for truth. */
+static void bulk_returns_the_count(void **state)
+{
+	struct kmem_cache *s = make("count", 64, 0);
+	void *p[17];
+	int got = kmem_cache_alloc_bulk(s, GFP_KERNEL, 17, p);
+
+	(void)state;
+	assert_int_equal(got, 17);
+	assert_false(!got);
+	assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, 0, p), 0);
+	kmem_cache_free_bulk(s, 17, p);
+	all_is_there(s);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	return caches_ready() ? 0 : -1;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(remote_batch_fills_on_the_last_element),
+		cmocka_unit_test(aliases_take_nothing),
+		cmocka_unit_test(flush_waits_for_locks),
+		cmocka_unit_test(flush_beside_others),
+		cmocka_unit_test(rcu_callback_forgets_its_sheaf),
+		cmocka_unit_test(sheaves_own_no_sheaves),
+		cmocka_unit_test(refill_without_direct_reclaim),
+		cmocka_unit_test(slab_that_gives_nothing),
+		cmocka_unit_test(order_beyond_a_small_slab),
+		cmocka_unit_test(spare_with_some_objects),
+		cmocka_unit_test(migration_between_steps),
+		cmocka_unit_test(bulk_returns_the_count),
+	};
+
+	return cmocka_run_group_tests_name("traps", tests, setup, NULL);
+}

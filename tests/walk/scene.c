@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+/* States of a slot, the calls on them, and what can be seen of the outcome. */
+#include <string.h>
+
+#include "cache/cache.h"
+#include "help.h"
+#include "os/section_c.h"
+#include "walk.h"
+
+enum {
+	MAX_LIVE = 4096
+};
+
+#define HOME UINT64_C(0x10000000)
+
+struct walk_scene *scene;
+static struct section_slots *at;
+static struct sheaf *sheaves[WALK_SHEAVES], *bootstrap;
+static struct kmem_cache *cache;
+static void *live[MAX_LIVE];
+static unsigned int nr_live;
+
+bool scene_make(void)
+{
+	char *rows;
+
+	cache = caches_ready() ? kmem_cache_create("walk", 64, NULL, SLAB_NO_MERGE) : NULL;
+	rows = map_one_row();
+	if (!cache || !rows)
+		return false;
+	kmem_cache_set_sheaf_capacity(cache, 2);
+	/* One page, all of it shared: slot, sheaves, handle and scene. */
+	at = (struct section_slots *)(rows + 2048);
+	at->handle = rows;
+	for (int i = 0; i < WALK_SHEAVES; i++)
+		sheaves[i] = (struct sheaf *)(rows + 1024 + i * 128);
+	bootstrap = (struct sheaf *)(rows + 1920);
+	scene = (struct walk_scene *)(rows + 3072);
+	return true;
+}
+
+static struct sheaf *in_hand(void)
+{
+	return sheaves[2];
+}
+
+void scene_set(void)
+{
+	struct slot *slot = slot_of_row(at->handle, 0);
+	unsigned int sizes[WALK_SHEAVES] = {scene->main_size, scene->spare_size, 3};
+	uintptr_t spare = scene->no_spare ? 0 : (uintptr_t)sheaves[1];
+
+	memset(slot, 0, sizeof(*slot));
+	for (int i = 0; i < WALK_SHEAVES; i++) {
+		sheaves[i]->size = sizes[i];
+		sheaves[i]->capacity = WALK_CAPACITY;
+		for (int j = 0; j < WALK_CAPACITY; j++)
+			sheaves[i]->objects[j] = (void *)(HOME + i * 4096 + j * 16);
+	}
+	memset(bootstrap, 0, sizeof(*bootstrap));
+	slot->main = scene->bootstrap ? bootstrap : sheaves[0];
+	slot->pair = (uintptr_t)slot->main ^ spare;
+	slot->home = HOME;
+	slot->home_size = 0x100000;
+	at->stop = scene->stop;
+	memset(&scene->result, 0, sizeof(scene->result));
+}
+
+void scene_view(struct walk_view *view)
+{
+	struct slot *slot = slot_of_row(at->handle, 0);
+
+	memset(view, 0, sizeof(*view));
+	view->main = slot->main;
+	view->spare = (struct sheaf *)(slot->pair ^ (uintptr_t)slot->main);
+	for (int i = 0; i < WALK_SHEAVES; i++) {
+		view->size[i] = sheaves[i]->size;
+		view->capacity[i] = sheaves[i]->capacity;
+		for (uint32_t j = 0; j < sheaves[i]->size && j < WALK_CAPACITY; j++)
+			view->objects[i][j] = sheaves[i]->objects[j];
+	}
+}
+
+static void new_objects(void **objects)
+{
+	for (uintptr_t i = 0; i < WALK_CAPACITY; i++)
+		objects[i] = (void *)(HOME + 0x80000 + i * 16);
+}
+
+/* Failing calls may leave anything in the places they would have written to. */
+static void forget_outputs(struct walk_result *r, unsigned int valid)
+{
+	for (unsigned int i = valid; i <= WALK_CAPACITY; i++)
+		r->out[i] = NULL;
+}
+
+static unsigned int nr_outputs(const struct walk_result *r)
+{
+	switch (scene->call) {
+	case WALK_POP_BULK:
+		return (unsigned int)r->done;
+	case WALK_POP:
+		return r->done ? 1 : 0;
+	case WALK_REPLACE:
+	case WALK_REPLACE_NONE:
+		return 1; /* untouched if it failed */
+	default:
+		return 0;
+	}
+}
+
+/* A real cache checks itself: 1 if all is well. */
+static uint64_t run_on_cache(void)
+{
+	if (scene->call == WALK_FREE) {
+		if (!nr_live)
+			return 1;
+		kmem_cache_free(cache, live[--nr_live]);
+	} else {
+		gfp_t flags = scene->n ? GFP_NOWAIT : GFP_ATOMIC;
+		void *object = scene->call == WALK_ALLOC ? kmem_cache_alloc(cache, GFP_KERNEL)
+							 : kmem_cache_alloc(cache, flags);
+
+		if (!object || nr_live == MAX_LIVE)
+			return 0;
+		for (unsigned int i = 0; i < nr_live; i++)
+			if (live[i] == object)
+				return 0;
+		live[nr_live++] = object;
+	}
+	return !scene->check || kmem_cache_verify(cache) == 0;
+}
+
+#define RUN(pop, push, pop_bulk, push_bulk, swap_empty, swap_full, replace)                        \
+	do {                                                                                       \
+		struct walk_result r = {0, {NULL}};                                                \
+		void *objects[WALK_CAPACITY];                                                      \
+                                                                                                   \
+		new_objects(objects);                                                              \
+		switch (scene->call) {                                                             \
+		case WALK_POP:                                                                     \
+			r.done = (pop);                                                            \
+			break;                                                                     \
+		case WALK_PUSH:                                                                    \
+			r.done = push(objects[0]);                                                 \
+			break;                                                                     \
+		case WALK_PUSH_FOREIGN:                                                            \
+			r.done = push((void *)(HOME - 16));                                        \
+			break;                                                                     \
+		case WALK_POP_BULK:                                                                \
+			r.done = pop_bulk(at, r.out, scene->n);                                    \
+			break;                                                                     \
+		case WALK_PUSH_BULK:                                                               \
+			r.done = push_bulk(at, objects, scene->n);                                 \
+			break;                                                                     \
+		case WALK_SWAP_EMPTY:                                                              \
+			r.done = (swap_empty);                                                     \
+			break;                                                                     \
+		case WALK_SWAP_FULL:                                                               \
+			r.done = (swap_full);                                                      \
+			break;                                                                     \
+		case WALK_REPLACE:                                                                 \
+		case WALK_REPLACE_NONE:                                                            \
+			r.done = replace(at, scene->call == WALK_REPLACE ? in_hand() : NULL,       \
+					 (struct sheaf **)&r.out[0]);                              \
+			break;                                                                     \
+		default:                                                                           \
+			r.done = run_on_cache();                                                   \
+		}                                                                                  \
+		forget_outputs(&r, nr_outputs(&r));                                                \
+		scene->result = r;                                                                 \
+	} while (0)
+
+#define SECTION_PUSH(object) section_push(at, object)
+#define C_PUSH(object)	     c_push(at->handle, object)
+
+void scene_run(void)
+{
+	RUN((r.out[0] = section_pop(at)) != NULL, SECTION_PUSH, section_pop_bulk, section_push_bulk,
+	    section_swap_empty(at), section_swap_full(at), section_replace_spare);
+}
+
+void scene_run_in_c(void)
+{
+	if (scene->call >= WALK_NR_SECTIONS) {
+		scene->result = (struct walk_result){1, {NULL}};
+		return;
+	}
+	RUN(c_pop(at->handle, &r.out[0]), C_PUSH, c_pop_bulk, c_push_bulk, c_swap(at, true),
+	    c_swap(at, false), c_replace_spare);
+}
+
+bool scene_retries(void)
+{
+	return scene->call != WALK_POP && scene->call != WALK_PUSH &&
+	       scene->call != WALK_PUSH_FOREIGN;
+}
+
+/* Empty, one, some, full: the sizes at which something is different. */
+static bool next_size(unsigned int *size)
+{
+	*size = *size == 0 ? 1 : *size == 1 ? WALK_CAPACITY - 1 : *size + 1;
+	if (*size <= WALK_CAPACITY)
+		return true;
+	*size = 0;
+	return false;
+}
+
+/* The states of a slot that this call can tell apart: no spare, or one of any size; stop. */
+static bool next_slot(void)
+{
+	bool looks_at_spare = scene->call >= WALK_SWAP_EMPTY;
+
+	scene->bootstrap = !scene->bootstrap && scene->main_size == 0;
+	if (scene->bootstrap || next_size(&scene->main_size))
+		return true;
+	if (!looks_at_spare)
+		return false;
+	scene->no_spare = !scene->no_spare && scene->spare_size == 0;
+	if (scene->no_spare || next_size(&scene->spare_size))
+		return true;
+	scene->stop = !scene->stop;
+	return scene->stop;
+}
+
+bool scene_next(void)
+{
+	bool bulk = scene->call == WALK_POP_BULK || scene->call == WALK_PUSH_BULK;
+	bool cached = scene->call >= WALK_NR_SECTIONS;
+
+	if ((bulk || cached) && ++scene->n <= WALK_CAPACITY)
+		return true;
+	scene->n = bulk ? 1 : 0;
+	if (!cached && next_slot())
+		return true;
+	scene->call++;
+	scene->n = scene->call == WALK_POP_BULK || scene->call == WALK_PUSH_BULK;
+	return scene->call < WALK_NR_CALLS;
+}

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The walker: every section is aborted at each of its instructions, and must then have happened
+ * once or not at all, exactly as the sections in C say.
+ *
+ * A first child, whose rseq area is unregistered, is single-stepped through each call: this tells
+ * which instructions of which section it executes (a registered one would be aborted at each step).
+ * A second child runs the same call again and again, with a breakpoint at one of them in turn: the
+ * kernel sees a thread that stopped inside a section, and goes on at its abort handler. Breakpoints
+ * stay for one stop, or for good: then the call must give up, having stored nothing.
+ *
+ * Exit status 77: no ptrace, no rseq, or not the machine whose instructions are known here.
+ */
+#include "walk.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "help.h"
+#include "os/machine.h"
+
+#define SKIP 77
+
+#ifdef __x86_64__
+
+#define RSEQ_SIGNATURE 0x53053053u
+#define BREAKPOINT     0xccul
+
+enum {
+	MAX_ADDRESSES = 256, /* executed in one call */
+	MAX_SEEN = 4096,
+	MAX_SECTIONS = 256,
+	MAX_STEPS = 100000,
+	MAX_STOPS = 200 /* at a breakpoint that stays */
+};
+
+struct descriptor {
+	uint32_t version, flags;
+	uint64_t start, length, abort;
+} __attribute__((aligned(32)));
+
+extern const struct descriptor __start___rseq_cs[], __stop___rseq_cs[];
+extern const ptrdiff_t __rseq_offset __attribute__((weak));
+extern const unsigned int __rseq_size __attribute__((weak));
+
+static uint64_t path[MAX_ADDRESSES];
+static unsigned int path_length;
+static uint64_t seen[MAX_SEEN];
+static unsigned int nr_seen;
+static unsigned long nr_aborts;
+static pid_t stepper, walker;
+
+static void end(int status)
+{
+	if (stepper > 0)
+		kill(stepper, SIGKILL);
+	if (walker > 0)
+		kill(walker, SIGKILL);
+	exit(status);
+}
+
+static void fail(const char *why, uint64_t address)
+{
+	fprintf(stderr,
+		"walk: %s: call %d n %u, main %u%s, spare %u%s, stop %u, at %#llx (section + "
+		"%lld)\n",
+		why, (int)scene->call, scene->n, scene->main_size,
+		scene->bootstrap ? " (bootstrap)" : "", scene->spare_size,
+		scene->no_spare ? " (none)" : "", scene->stop, (unsigned long long)address,
+		(long long)(path_length ? address - path[0] : 0));
+	end(1);
+}
+
+/* --- the children ------------------------------------------------------------------------------
+ */
+
+static bool unregister(void)
+{
+	char *area = (char *)__builtin_thread_pointer() + __rseq_offset;
+
+	if (syscall(SYS_rseq, area, 32, 1, RSEQ_SIGNATURE) &&
+	    syscall(SYS_rseq, area, __rseq_size, 1, RSEQ_SIGNATURE))
+		return false;
+	/* What the sections read: a registered thread on CPU 0. */
+	*(volatile uint32_t *)(area + 4) = 0;
+	*(volatile uint32_t *)(area + 24) = 0;
+	return true;
+}
+
+static void child(bool registered)
+{
+	if (ptrace(PTRACE_TRACEME, 0, 0, 0) || (!registered && !unregister()))
+		_exit(SKIP);
+	for (;;) {
+		*(volatile uint32_t *)&scene->idle = 1;
+		__asm__ volatile("int3" ::: "memory");
+		*(volatile uint32_t *)&scene->idle = 0;
+		scene_run();
+	}
+}
+
+/* Wait for the child's next stop; the address after the trap. */
+static uint64_t wait_stop(pid_t pid)
+{
+	struct user_regs_struct regs;
+	int status;
+
+	if (waitpid(pid, &status, 0) != pid)
+		fail("lost the child", 0);
+	if (WIFEXITED(status))
+		end(WEXITSTATUS(status));
+	if (WIFSIGNALED(status) || WSTOPSIG(status) != SIGTRAP) {
+		fprintf(stderr, "walk: signal %d\n",
+			WIFSIGNALED(status) ? WTERMSIG(status) : WSTOPSIG(status));
+		fail("the child was killed", 0);
+	}
+	if (ptrace(PTRACE_GETREGS, pid, 0, &regs))
+		fail("no registers", 0);
+	return regs.rip;
+}
+
+static void set_rip(pid_t pid, uint64_t rip)
+{
+	struct user_regs_struct regs;
+
+	if (ptrace(PTRACE_GETREGS, pid, 0, &regs))
+		fail("no registers", rip);
+	regs.rip = rip;
+	if (ptrace(PTRACE_SETREGS, pid, 0, &regs))
+		fail("no registers", rip);
+}
+
+static unsigned char peek(pid_t pid, uint64_t address)
+{
+	return (unsigned char)ptrace(PTRACE_PEEKTEXT, pid, address, 0);
+}
+
+static void poke(pid_t pid, uint64_t address, unsigned char byte)
+{
+	unsigned long word = (unsigned long)ptrace(PTRACE_PEEKTEXT, pid, address, 0);
+
+	if (ptrace(PTRACE_POKETEXT, pid, address, (word & ~0xfful) | byte))
+		fail("cannot place a breakpoint", address);
+}
+
+static pid_t start(bool registered)
+{
+	pid_t pid = fork();
+
+	if (pid == 0)
+		child(registered);
+	if (pid < 0)
+		end(SKIP);
+	wait_stop(pid);
+	return pid;
+}
+
+static bool is_idle(pid_t pid, uint64_t rip)
+{
+	return *(volatile uint32_t *)&scene->idle && peek(pid, rip - 1) == BREAKPOINT;
+}
+
+/* --- which instructions a call executes --------------------------------------------------------
+ */
+
+/* The section this address is in, or just behind. */
+static const struct descriptor *section_at(uint64_t address)
+{
+	for (const struct descriptor *d = __start___rseq_cs; d < __stop___rseq_cs; d++)
+		if (address >= d->start && address <= d->start + d->length)
+			return d;
+	return NULL;
+}
+
+static void remember(uint64_t address)
+{
+	unsigned int i;
+
+	for (i = 0; i < path_length; i++)
+		if (path[i] == address)
+			return;
+	if (path_length == MAX_ADDRESSES)
+		fail("too many instructions", address);
+	path[path_length++] = address;
+	for (i = 0; i < nr_seen; i++)
+		if (seen[i] == address)
+			return;
+	if (nr_seen < MAX_SEEN)
+		seen[nr_seen++] = address;
+}
+
+static void step_through(void)
+{
+	uint64_t rip = 0;
+
+	path_length = 0;
+	scene->check = false; /* it is long, and has no sections */
+	*(volatile uint32_t *)&scene->idle = 0;
+	for (int steps = 0; steps < MAX_STEPS; steps++) {
+		ptrace(PTRACE_SINGLESTEP, stepper, 0, 0);
+		rip = wait_stop(stepper);
+		if (is_idle(stepper, rip))
+			return;
+		if (section_at(rip))
+			remember(rip);
+	}
+	fail("a call does not end", rip);
+}
+
+/* --- aborts ------------------------------------------------------------------------------------
+ */
+
+/* Stop, or no longer stop, at the first instruction of every section but this one. */
+static void stop_at_others(const struct descriptor *section, bool stop)
+{
+	static unsigned char bytes[MAX_SECTIONS];
+	const struct descriptor *d = __start___rseq_cs;
+
+	for (unsigned int i = 0; &d[i] < __stop___rseq_cs; i++) {
+		if (d[i].start == section->start)
+			continue;
+		if (stop)
+			bytes[i] = peek(walker, d[i].start);
+		poke(walker, d[i].start, stop ? BREAKPOINT : bytes[i]);
+	}
+}
+
+/*
+ * Run the call once with a breakpoint at address; how often one was met. If it stays, there is one
+ * in every other section as well: compilers make a copy of a section for each time it is tried.
+ */
+static unsigned int run_with_breakpoint(uint64_t address, bool stays, const struct walk_view *then)
+{
+	unsigned char byte = peek(walker, address);
+	unsigned int stops = 0;
+	struct walk_view view;
+
+	scene->check = true;
+	poke(walker, address, BREAKPOINT);
+	if (stays)
+		stop_at_others(section_at(address), true);
+	*(volatile uint32_t *)&scene->idle = 0;
+	for (;;) {
+		uint64_t rip;
+
+		ptrace(PTRACE_CONT, walker, 0, 0);
+		rip = wait_stop(walker);
+		if (is_idle(walker, rip))
+			break;
+		scene_view(&view);
+		if (memcmp(&view, then, sizeof(view)))
+			fail("the state at this instruction is wrong", address);
+		if (++stops == MAX_STOPS)
+			fail("a call that is aborted always does not end", address);
+		if (!stays)
+			poke(walker, address, byte);
+		set_rip(walker, rip - 1);
+	}
+	poke(walker, address, byte);
+	if (stays)
+		stop_at_others(section_at(address), false);
+	return stops;
+}
+
+static bool outcome_is(const struct walk_result *result, const struct walk_view *view)
+{
+	struct walk_view now;
+
+	scene_view(&now);
+	return !memcmp(&now, view, sizeof(now)) && !memcmp(&scene->result, result, sizeof(*result));
+}
+
+static void abort_at(uint64_t address, const struct walk_result *result,
+		     const struct walk_view *before, const struct walk_view *after)
+{
+	static const struct walk_result nothing;
+	const struct descriptor *section = section_at(address);
+	bool committed = address == section->start + section->length;
+	bool cached = scene->call >= WALK_NR_SECTIONS;
+
+	for (int stays = 0; stays <= !committed; stays++) {
+		bool done = cached || committed || (!stays && scene_retries());
+
+		scene_set();
+		if (!run_with_breakpoint(address, stays, committed ? after : before))
+			/* A cache's own state moves on from call to call. */
+			if (!cached)
+				fail("an instruction was not met again", address);
+		if (!outcome_is(done ? result : &nothing, done ? after : before))
+			fail(stays ? "aborted always, with a wrong outcome"
+				   : "aborted once, with a wrong outcome",
+			     address);
+		nr_aborts += !committed;
+	}
+}
+
+static void walk_scene(void)
+{
+	struct walk_view before, after, stepped;
+	struct walk_result result;
+	uint64_t mine[MAX_ADDRESSES];
+
+	scene_set();
+	scene_view(&before);
+	scene_run_in_c();
+	scene_view(&after);
+	result = scene->result;
+	scene_set();
+	step_through();
+	scene_view(&stepped);
+	if (memcmp(&stepped, &after, sizeof(after)) ||
+	    memcmp(&result, &scene->result, sizeof(result)))
+		fail("assembly and C differ", 0);
+	if (!path_length)
+		fail("no section was entered", 0);
+	memcpy(mine, path, sizeof(mine));
+	for (unsigned int i = 0; i < path_length; i++)
+		abort_at(mine[i], &result, &before, &after);
+}
+
+int main(void)
+{
+	unsigned int sections = 0;
+
+	if (!scene_make())
+		return 1;
+	if (os.backend != OS_BACKEND_RSEQ)
+		return SKIP;
+	if (__stop___rseq_cs - __start___rseq_cs > MAX_SECTIONS)
+		return 1;
+	pin(0); /* with the children: they take turns, and need not wake another CPU */
+	stepper = start(false);
+	walker = start(true);
+	memset(scene, 0, sizeof(*scene));
+	do
+		walk_scene();
+	while (scene_next());
+	for (const struct descriptor *d = __start___rseq_cs; d < __stop___rseq_cs; d++)
+		for (unsigned int i = 0; i < nr_seen; i++)
+			if (seen[i] == d->start) {
+				sections++;
+				break;
+			}
+	printf("walked %u sections of %td, %u instructions, %lu aborts\n", sections,
+	       __stop___rseq_cs - __start___rseq_cs, nr_seen, nr_aborts);
+	if (sections < 9 || !nr_aborts) {
+		fprintf(stderr, "walk: too few sections were met\n");
+		end(1);
+	}
+	end(0);
+}
+
+#else
+
+int main(void)
+{
+	return SKIP;
+}
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The walker in two parts: what a section is asked to do and how its outcome is looked at
+ * (scene.c), and the traced child whose sections are aborted at every instruction (walk.c).
+ */
+#ifndef SHEAF_TESTS_WALK_H
+#define SHEAF_TESTS_WALK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "os/section.h"
+
+enum {
+	WALK_CAPACITY = 5,
+	WALK_SHEAVES = 3
+};
+
+enum walk_call {
+	WALK_POP,
+	WALK_PUSH,
+	WALK_PUSH_FOREIGN,
+	WALK_POP_BULK,
+	WALK_PUSH_BULK,
+	WALK_SWAP_EMPTY,
+	WALK_SWAP_FULL,
+	WALK_REPLACE,
+	WALK_REPLACE_NONE,
+	WALK_NR_SECTIONS,
+	/* On a real cache: sections inlined into the fast paths, and the slow paths behind them. */
+	WALK_ALLOC = WALK_NR_SECTIONS,
+	WALK_ALLOC_FLAGS,
+	WALK_FREE,
+	WALK_NR_CALLS
+};
+
+/* What a section came to: done, and what it handed out. */
+struct walk_result {
+	uint64_t done;
+	void *out[WALK_CAPACITY + 1];
+};
+
+/* All that other code can see of the slot and its sheaves. */
+struct walk_view {
+	struct sheaf *main, *spare;
+	uint32_t size[WALK_SHEAVES], capacity[WALK_SHEAVES];
+	void *objects[WALK_SHEAVES][WALK_CAPACITY];
+};
+
+/* Shared with the child: what to do, and what came of it. */
+struct walk_scene {
+	enum walk_call call;
+	unsigned int n; /* of a bulk call */
+	unsigned int main_size, spare_size, stop;
+	bool no_spare, bootstrap;
+	bool check; /* a real cache, by kmem_cache_verify() */
+	uint32_t idle;
+	struct walk_result result;
+};
+
+extern struct walk_scene *scene;
+
+/* Make the shared memory and the cache. False: there is none. */
+bool scene_make(void);
+/* Put slot and sheaves into the scene's state. */
+void scene_set(void);
+/* Run the call by the backend's sections (in the child), or by the sections in C. */
+void scene_run(void);
+void scene_run_in_c(void);
+void scene_view(struct walk_view *view);
+/* May the call be tried again by itself when it is aborted? */
+bool scene_retries(void);
+/* Walk through every state: false after the last. */
+bool scene_next(void);
+
+#endif
