@@ -69,12 +69,17 @@ void *cache_alloc_slow(struct kmem_cache *s, gfp_t flags)
 	return cache_alloc_on(s, flags, os_node(), SLAB_PREFER_NODE);
 }
 
+/* Remote objects pass the sheaves by; so do pointers that are none of ours. */
+static bool may_enter_sheaf(struct kmem_cache *s, void *object)
+{
+	return s->sheaf.capacity && page_is_ours(object) && page_node(object) == os_node();
+}
+
 void cache_free_slow(struct kmem_cache *s, void *object, const char *call)
 {
 	if (!object)
 		return;
-	/* Remote objects pass the sheaves by; so do pointers that are none of ours. */
-	if (page_is_ours(object) && page_node(object) == os_node() && sheaf_free(&s->sheaf, object))
+	if (may_enter_sheaf(s, object) && sheaf_free(&s->sheaf, object))
 		return;
 	slab_give(&s->sheaf.slab, &object, 1, call);
 }

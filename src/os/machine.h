@@ -50,7 +50,7 @@ bool os_registered(void);
 
 static inline unsigned int os_node(void)
 {
-	return os.node_of_row[os_row()];
+	return os.nr_nodes == 1 ? 0 : os.node_of_row[os_row()];
 }
 
 /*

@@ -2,6 +2,7 @@
 /* The sections for slow paths: the backend is chosen here, everything else is inline. */
 #include "os/section.h"
 
+#define C_SECTION static __attribute__((noinline))
 #include "os/section_c.h"
 
 #ifndef SHEAF_SIM
@@ -28,9 +29,9 @@
 void *section_pop(struct section_slots *s)
 {
 	void *object;
+	bool done = SECTION(RSEQ_BY_ID(rseq_pop, s->handle, &object), c_pop(s->handle, &object));
 
-	return SECTION(RSEQ_BY_ID(rseq_pop, s->handle, &object), c_pop(s->handle, &object)) ? object
-											    : NULL;
+	return done ? object : NULL;
 }
 
 bool section_push(struct section_slots *s, void *object)

@@ -13,6 +13,11 @@
 #include "os/machine.h"
 #include "os/section.h"
 
+/* How to define the sections: inline on a fast path, out of line beside the assembly ones. */
+#ifndef C_SECTION
+#define C_SECTION static inline
+#endif
+
 #ifdef SHEAF_SIM
 /* The fibre was preempted, signalled or migrated since it entered. */
 bool os_sim_section_enter(struct slot *slot);
@@ -81,7 +86,7 @@ static inline struct sheaf *c_spare(struct slot *slot, struct sheaf *m)
 	return (struct sheaf *)(os_load_relaxed(&slot->pair) ^ (uintptr_t)m);
 }
 
-static inline bool c_pop(char *handle, void **object)
+C_SECTION bool c_pop(char *handle, void **object)
 {
 	struct slot *slot = c_section_begin(handle);
 	bool done = false;
@@ -99,7 +104,7 @@ static inline bool c_pop(char *handle, void **object)
 	return done;
 }
 
-static inline bool c_push(char *handle, void *object)
+C_SECTION bool c_push(char *handle, void *object)
 {
 	struct slot *slot = c_section_begin(handle);
 	bool done = false;
@@ -119,7 +124,7 @@ static inline bool c_push(char *handle, void *object)
 	return done;
 }
 
-static inline unsigned int c_pop_bulk(struct section_slots *s, void **objects, unsigned int n)
+C_SECTION unsigned int c_pop_bulk(struct section_slots *s, void **objects, unsigned int n)
 {
 	struct slot *slot = c_section_begin(s->handle);
 	unsigned int count = 0;
@@ -138,7 +143,7 @@ static inline unsigned int c_pop_bulk(struct section_slots *s, void **objects, u
 	return count;
 }
 
-static inline unsigned int c_push_bulk(struct section_slots *s, void **objects, unsigned int n)
+C_SECTION unsigned int c_push_bulk(struct section_slots *s, void **objects, unsigned int n)
 {
 	struct slot *slot = c_section_begin(s->handle);
 	unsigned int count;
@@ -157,7 +162,7 @@ static inline unsigned int c_push_bulk(struct section_slots *s, void **objects, 
 	return count;
 }
 
-static inline bool c_swap(struct section_slots *s, bool wants_empty_main)
+C_SECTION bool c_swap(struct section_slots *s, bool wants_empty_main)
 {
 	struct slot *slot = c_section_begin(s->handle);
 	bool done = false;
@@ -174,7 +179,7 @@ static inline bool c_swap(struct section_slots *s, bool wants_empty_main)
 	return done;
 }
 
-static inline bool c_replace_spare(struct section_slots *s, struct sheaf *sheaf, struct sheaf **old)
+C_SECTION bool c_replace_spare(struct section_slots *s, struct sheaf *sheaf, struct sheaf **old)
 {
 	struct slot *slot = c_section_begin(s->handle);
 	bool done = false;

@@ -210,7 +210,7 @@ static bool replace_full_main(struct sheaf_cache *cache, void *object)
 	return true;
 }
 
-/* Is there something in main after all? Then the fast path was only interrupted. */
+/* Main of this CPU, or of one we just left: only to see if the fast path was merely interrupted. */
 static struct sheaf *main_here(struct sheaf_cache *cache)
 {
 	return os_load_relaxed(&slot_of_row(cache->at.handle, os_row())->main);
@@ -218,23 +218,23 @@ static struct sheaf *main_here(struct sheaf_cache *cache)
 
 void *sheaf_alloc(struct sheaf_cache *cache)
 {
-	if (os_load_relaxed(&main_here(cache)->size) || section_swap_empty(&cache->at)) {
-		void *object = section_pop(&cache->at);
+	void *object = NULL;
 
-		if (object)
-			return object;
-	}
-	return replace_empty_main(cache);
+	if (section_swap_empty(&cache->at) || os_load_relaxed(&main_here(cache)->size))
+		object = section_pop(&cache->at);
+	return object ? object : replace_empty_main(cache);
 }
 
 bool sheaf_free(struct sheaf_cache *cache, void *object)
 {
-	struct sheaf *m = main_here(cache);
+	bool room = section_swap_full(&cache->at);
 
-	if ((os_load_relaxed(&m->size) < m->capacity || section_swap_full(&cache->at)) &&
-	    section_push(&cache->at, object))
-		return true;
-	return replace_full_main(cache, object);
+	if (!room) {
+		struct sheaf *m = main_here(cache);
+
+		room = os_load_relaxed(&m->size) < m->capacity;
+	}
+	return (room && section_push(&cache->at, object)) || replace_full_main(cache, object);
 }
 
 unsigned int sheaf_alloc_bulk(struct sheaf_cache *cache, void **objects, unsigned int n)

@@ -169,6 +169,14 @@ void slab_give(struct slab_cache *cache, void *const *objects, unsigned int n, c
 {
 	uint64_t done[BATCH_WORDS];
 
+	if (n == 1) {
+		unsigned int index;
+		struct slab *slab = checked(cache, objects[0], call, &index);
+
+		if (slab)
+			give_chain(cache, slab, index, index, 1, call);
+		return;
+	}
 	while (n) {
 		unsigned int batch = n < BATCH_WORDS * 64 ? n : BATCH_WORDS * 64;
 

@@ -85,9 +85,12 @@ static void cut_freelist(struct slab_cache *cache, struct slab *slab, uint64_t b
 	} while (!os_cmpxchg(&slab->state, &state, cut));
 }
 
-/* Take up to max objects of a held slab: freed ones first, they may be in a cache. */
+/*
+ * Take up to max objects of a held slab: freed ones first, they may be in a processor's cache. The
+ * first *constructed of them are; the others were never used.
+ */
 static unsigned int take_from(struct slab_cache *cache, struct slab *slab, void **objects,
-			      unsigned int max)
+			      unsigned int max, unsigned int *constructed)
 {
 	uint64_t state = os_load_acquire(&slab->state), changed;
 	unsigned int freed, fresh, position;
@@ -105,8 +108,38 @@ static unsigned int take_from(struct slab_cache *cache, struct slab *slab, void 
 		changed = (state & ~UINT64_C(0xffffffffffff)) |
 			  SLAB_STATE(head, slab_inuse(state) + freed + fresh, position);
 	} while (!os_cmpxchg(&slab->state, &state, changed));
-	construct(cache, objects + freed, fresh);
+	*constructed = freed;
 	return freed + fresh;
+}
+
+/* The same of a slab that this thread holds, with no lock: constructed objects only. */
+static unsigned int take_held(struct slab_cache *cache, struct slab *slab, void **objects,
+			      unsigned int max)
+{
+	unsigned int constructed = 0, n = take_from(cache, slab, objects, max, &constructed);
+
+	construct(cache, objects + constructed, n - constructed);
+	return n;
+}
+
+/* One object off the first slab, which stays listed as long as it has more. */
+static unsigned int take_one(struct slab_cache *cache, struct slab_node *node, void **object)
+{
+	struct slab *slab = node->first;
+	unsigned int constructed = 0, n = 0;
+	bool exhausted = false;
+
+	if (slab) {
+		n = take_from(cache, slab, object, 1, &constructed);
+		exhausted = slab_exhausted(cache, os_load_relaxed(&slab->state));
+	}
+	if (exhausted)
+		partial_remove(node, slab);
+	os_unlock(&node->lock);
+	if (exhausted)
+		partial_release(cache, slab, true);
+	construct(cache, object + constructed, n - constructed);
+	return n;
 }
 
 static unsigned int take_partial(struct slab_cache *cache, struct slab_node *node, bool wait,
@@ -121,12 +154,14 @@ static unsigned int take_partial(struct slab_cache *cache, struct slab_node *nod
 		return 0;
 	if (wait)
 		os_lock(&node->lock);
+	if (max == 1)
+		return take_one(cache, node, objects);
 	slab = partial_detach(cache, node, min, max);
 	os_unlock(&node->lock);
 	for (; slab; slab = next) {
 		next = slab->next;
 		if (n < max)
-			n += take_from(cache, slab, objects + n, max - n);
+			n += take_held(cache, slab, objects + n, max - n);
 		partial_release(cache, slab, true);
 	}
 	return n;
@@ -165,7 +200,7 @@ static unsigned int take_new(struct slab_cache *cache, unsigned int node, void *
 
 		if (!slab)
 			break;
-		n += take_from(cache, slab, objects + n, max - n);
+		n += take_held(cache, slab, objects + n, max - n);
 		partial_release(cache, slab, true);
 	}
 	return n;
