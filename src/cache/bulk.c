@@ -8,6 +8,7 @@
 #include "os/report.h"
 
 #define REMOTE_BATCH 32
+#define BATCH_MAX    (1u << 16)
 
 static bool alloc_rest(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p)
 {
@@ -37,7 +38,9 @@ SHEAF_PUBLIC int kmem_cache_alloc_bulk(struct kmem_cache *s, gfp_t flags, size_t
 			  s->name, n, INT_MAX);
 		return 0;
 	}
-	done = sheaf_alloc_bulk(&s->sheaf, p, (unsigned int)n);
+	done = section_pop_bulk(&s->sheaf.at, p, (unsigned int)n);
+	if (done < n)
+		done += sheaf_alloc_bulk(&s->sheaf, p + done, (unsigned int)n - done);
 	if (done < n && !alloc_rest(s, flags, (unsigned int)n - done, p + done)) {
 		kmem_cache_free_bulk(s, done, p);
 		return 0;
@@ -48,13 +51,15 @@ SHEAF_PUBLIC int kmem_cache_alloc_bulk(struct kmem_cache *s, gfp_t flags, size_t
 	return (int)n;
 }
 
-/* Are all of these on this node? Then they may enter sheaves as they are. */
+/* Are all of these on this node? Then they may enter sheaves as they are. One test for all: a
+ * range's size is a power of two, so no offset reaches it if their bits together do not. */
 static bool all_local(void **p, unsigned int n, unsigned int node)
 {
+	uintptr_t home = (uintptr_t)pages.base + ((uintptr_t)node << pages.range_shift), bits = 0;
+
 	for (unsigned int i = 0; i < n; i++)
-		if (!page_is_ours(p[i]) || page_node(p[i]) != node)
-			return false;
-	return true;
+		bits |= (uintptr_t)p[i] - home;
+	return bits >> pages.range_shift == 0;
 }
 
 /* Each where it belongs: local ones to sheaves, the others in batches to their slabs. */
@@ -104,6 +109,19 @@ static void free_by_owner(size_t n, void **p)
 	}
 }
 
+/* What main had no room for, or may not have. */
+static void free_rest(struct kmem_cache *s, void **p, unsigned int n)
+{
+	unsigned int done;
+
+	if (!all_local(p, n, os_node())) {
+		free_mixed(s, p, n);
+		return;
+	}
+	done = sheaf_free_bulk(&s->sheaf, p, n);
+	slab_give(&s->sheaf.slab, p + done, n - done, "kmem_cache_free_bulk");
+}
+
 SHEAF_PUBLIC void kmem_cache_free_bulk(struct kmem_cache *s, size_t n, void **p)
 {
 	if (!s) {
@@ -111,14 +129,11 @@ SHEAF_PUBLIC void kmem_cache_free_bulk(struct kmem_cache *s, size_t n, void **p)
 		return;
 	}
 	while (n) {
-		unsigned int batch = n < 1u << 16 ? (unsigned int)n : 1u << 16, done = 0;
+		unsigned int batch = n < BATCH_MAX ? (unsigned int)n : BATCH_MAX;
+		unsigned int done = section_push_bulk(&s->sheaf.at, p, batch);
 
-		if (all_local(p, batch, os_node())) {
-			done = sheaf_free_bulk(&s->sheaf, p, batch);
-			slab_give(&s->sheaf.slab, p + done, batch - done, "kmem_cache_free_bulk");
-		} else {
-			free_mixed(s, p, batch);
-		}
+		if (done < batch)
+			free_rest(s, p + done, batch - done);
 		p += batch;
 		n -= batch;
 	}

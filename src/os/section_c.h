@@ -147,6 +147,7 @@ C_SECTION unsigned int c_push_bulk(struct section_slots *s, void **objects, unsi
 {
 	struct slot *slot = c_section_begin(s->handle);
 	unsigned int count;
+	uintptr_t bits = 0;
 
 	if (!slot)
 		return 0;
@@ -154,9 +155,11 @@ C_SECTION unsigned int c_push_bulk(struct section_slots *s, void **objects, unsi
 	uint32_t size = c_size(m), room = m->capacity - size;
 
 	count = room < n ? room : n;
-	for (unsigned int i = 0; i < count && c_section_live(); i++)
+	for (unsigned int i = 0; i < count && c_section_live(); i++) {
 		c_section_store(&m->objects[size + i], objects[i]);
-	if (count && !c_section_commit(&m->size, size + count))
+		bits |= (uintptr_t)objects[i] - slot->home;
+	}
+	if (bits >= slot->home_size || (count && !c_section_commit(&m->size, size + count)))
 		count = 0;
 	c_section_end(slot);
 	return count;

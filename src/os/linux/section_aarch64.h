@@ -96,7 +96,7 @@
                                                                                                    \
 		__asm__ volatile goto(                                                             \
 			RSEQ_BEGIN ROW RSEQ_PUSH RSEQ_END(slow)                                    \
-			: [m] "=&r"(m), [t] "=&r"(t), [w] "=&r"(w)                                 \
+			: [m] "=&r"(m), [t] "=&r"(t)                                               \
 			: [handle] "r"(handle), [area] "r"(os.rseq_offset), [object] "r"(object)   \
 			: "memory", "cc", "x9", "x10"                                              \
 			: slow);                                                                   \
@@ -110,12 +110,17 @@ RSEQ_DEFINE_POP(cpu_id, RSEQ_ROW_CPU_ID)
 RSEQ_DEFINE_PUSH(mm_cid, RSEQ_ROW_MM_CID)
 RSEQ_DEFINE_PUSH(cpu_id, RSEQ_ROW_CPU_ID)
 
-/* Copy [i] pointers from src to dst, [i] > 0. */
-#define RSEQ_COPY                                                                                  \
+/* Copy [i] pointers from src to dst, [i] > 0; LOOK is done to each in x10, after it was stored. */
+#define RSEQ_COPY(LOOK)                                                                            \
 	"5: sub %[i], %[i], #1\n"                                                                  \
 	"ldr x10, [%[src], %[i], lsl #3]\n"                                                        \
-	"str x10, [%[dst], %[i], lsl #3]\n"                                                        \
-	"cbnz %[i], 5b\n"
+	"str x10, [%[dst], %[i], lsl #3]\n" LOOK "cbnz %[i], 5b\n"
+
+/* The home test of a whole batch: a range's size is a power of two, so no offset from its begin
+ * reaches it if their bits together do not. */
+#define RSEQ_LOOK_AT_HOME                                                                          \
+	"sub x10, x10, %[home]\n"                                                                  \
+	"orr %[bits], %[bits], x10\n"
 
 RSEQ_ALWAYS_INLINE unsigned int rseq_pop_bulk(struct section_slots *s, void **objects,
 					      unsigned int n)
@@ -127,16 +132,16 @@ RSEQ_ALWAYS_INLINE unsigned int rseq_pop_bulk(struct section_slots *s, void **ob
 again:
 	count = n;
 	__asm__ volatile goto(
-		RSEQ_BEGIN RSEQ_ROW_EITHER "ldr %[m], [%[t]]\n"
-					   "ldr %w[t], [%[m]]\n"
-					   "cbz %w[t], %l[slow]\n"
-					   "cmp %w[count], %w[t]\n"
-					   "csel %w[count], %w[count], %w[t], lo\n"
-					   "sub %w[t], %w[t], %w[count]\n"
-					   "add %[src], %[m], %[t], lsl #3\n"
-					   "add %[src], %[src], #32\n"
-					   "mov %w[i], %w[count]\n" RSEQ_COPY
-					   "str %w[t], [%[m]]\n" RSEQ_END(aborted)
+		RSEQ_BEGIN RSEQ_ROW_EITHER
+		"ldr %[m], [%[t]]\n"
+		"ldr %w[t], [%[m]]\n"
+		"cbz %w[t], %l[slow]\n"
+		"cmp %w[count], %w[t]\n"
+		"csel %w[count], %w[count], %w[t], lo\n"
+		"sub %w[t], %w[t], %w[count]\n"
+		"add %[src], %[m], %[t], lsl #3\n"
+		"add %[src], %[src], #32\n"
+		"mov %w[i], %w[count]\n" RSEQ_COPY("") "str %w[t], [%[m]]\n" RSEQ_END(aborted)
 		: [m] "=&r"(m), [t] "=&r"(t), [i] "=&r"(i), [src] "=&r"(src), [count] "+&r"(count)
 		: [handle] "r"(s->handle), [area] "r"(os.rseq_offset),
 		  [id] "r"((uint64_t)os.id_offset), [dst] "r"(objects)
@@ -153,26 +158,33 @@ slow:
 RSEQ_ALWAYS_INLINE unsigned int rseq_push_bulk(struct section_slots *s, void **objects,
 					       unsigned int n)
 {
-	uintptr_t t, i, count;
+	uintptr_t t, i, count, home, limit, bits;
 	int tries = RSEQ_TRIES;
 	void *m, *dst;
 
 again:
 	count = n;
 	__asm__ volatile goto(
-		RSEQ_BEGIN RSEQ_ROW_EITHER "ldr %[m], [%[t]]\n"
-					   "ldr %w[t], [%[m]]\n"
-					   "add %[dst], %[m], %[t], lsl #3\n"
-					   "add %[dst], %[dst], #32\n"
-					   "ldr %w[i], [%[m], #4]\n"
-					   "subs %w[t], %w[i], %w[t]\n"
-					   "b.eq %l[slow]\n"
-					   "cmp %w[count], %w[t]\n"
-					   "csel %w[count], %w[count], %w[t], lo\n"
-					   "mov %w[i], %w[count]\n" RSEQ_COPY "ldr w10, [%[m]]\n"
-					   "add w10, w10, %w[count]\n"
-					   "str w10, [%[m]]\n" RSEQ_END(aborted)
-		: [m] "=&r"(m), [t] "=&r"(t), [i] "=&r"(i), [dst] "=&r"(dst), [count] "+&r"(count)
+		RSEQ_BEGIN RSEQ_ROW_EITHER
+		"ldp %[home], %[limit], [%[t], #16]\n"
+		"mov %[bits], #0\n"
+		"ldr %[m], [%[t]]\n"
+		"ldr %w[t], [%[m]]\n"
+		"add %[dst], %[m], %[t], lsl #3\n"
+		"add %[dst], %[dst], #32\n"
+		"ldr %w[i], [%[m], #4]\n"
+		"subs %w[t], %w[i], %w[t]\n"
+		"b.eq %l[slow]\n"
+		"cmp %w[count], %w[t]\n"
+		"csel %w[count], %w[count], %w[t], lo\n"
+		"mov %w[i], %w[count]\n" RSEQ_COPY(RSEQ_LOOK_AT_HOME) "cmp %[bits], %[limit]\n"
+								      "b.hs %l[slow]\n"
+								      "ldr w10, [%[m]]\n"
+								      "add w10, w10, %w[count]\n"
+								      "str w10, [%[m]]\n" RSEQ_END(
+									      aborted)
+		: [m] "=&r"(m), [t] "=&r"(t), [i] "=&r"(i), [dst] "=&r"(dst), [home] "=&r"(home),
+		  [limit] "=&r"(limit), [bits] "=&r"(bits), [count] "+&r"(count)
 		: [handle] "r"(s->handle), [area] "r"(os.rseq_offset),
 		  [id] "r"((uint64_t)os.id_offset), [src] "r"(objects)
 		: "memory", "cc", "x9", "x10"

@@ -129,19 +129,51 @@ RSEQ_DEFINE_POP(cpu_id, RSEQ_ROW_CPU_ID)
 RSEQ_DEFINE_PUSH(mm_cid, RSEQ_ROW_MM_CID)
 RSEQ_DEFINE_PUSH(cpu_id, RSEQ_ROW_CPU_ID)
 
-/* Copy [i] pointers from src to dst, [i] > 0; by pairs, the odd one first. */
-#define RSEQ_COPY                                                                                  \
+/*
+ * Copy [i] pointers from src to dst, [i] > 0: the odd one, the odd pair, then two pairs a turn. The
+ * same count is copied in the same pieces both ways, so that loads find whole stores to forward.
+ * LOOK is done to each pair, in its register, after it was stored.
+ */
+#define RSEQ_COPY(LOOK)                                                                            \
 	"testl $1, %k[i]\n"                                                                        \
 	"jz 5f\n"                                                                                  \
-	"movq -8(%[src], %[i], 8), %[t]\n"                                                         \
-	"movq %[t], -8(%[dst], %[i], 8)\n"                                                         \
-	"decl %k[i]\n"                                                                             \
-	"jz 6f\n"                                                                                  \
-	"5: movups -16(%[src], %[i], 8), %%xmm0\n"                                                 \
-	"movups %%xmm0, -16(%[dst], %[i], 8)\n"                                                    \
-	"subl $2, %k[i]\n"                                                                         \
-	"jnz 5b\n"                                                                                 \
-	"6:\n"
+	"movq -8(%[src], %[i], 8), %%xmm0\n"                                                       \
+	"movq %%xmm0, -8(%[dst], %[i], 8)\n"                                                       \
+	"punpcklqdq %%xmm0, %%xmm0\n" LOOK(                                                        \
+		"%%xmm0") "decl %k[i]\n"                                                           \
+			  "5: testl $2, %k[i]\n"                                                   \
+			  "jz 6f\n"                                                                \
+			  "movups -16(%[src], %[i], 8), %%xmm0\n"                                  \
+			  "movups %%xmm0, -16(%[dst], %[i], 8)\n" LOOK(                            \
+				  "%%xmm0") "subl $2, %k[i]\n"                                     \
+					    "6: testl %k[i], %k[i]\n"                              \
+					    "jz 8f\n"                                              \
+					    "7: movups -16(%[src], %[i], 8), %%xmm0\n"             \
+					    "movups -32(%[src], %[i], 8), %%xmm1\n"                \
+					    "movups %%xmm0, -16(%[dst], %[i], 8)\n"                \
+					    "movups %%xmm1, -32(%[dst], %[i], 8)\n" LOOK("%%xmm0") \
+						    LOOK("%%xmm1") "subl $4, %k[i]\n"              \
+								   "jnz 7b\n"                      \
+								   "8:\n"
+#define RSEQ_NO_LOOK(pair) ""
+
+/* The home test of a whole batch: a range's size is a power of two, so no offset from its begin
+ * reaches it if their bits together do not. xmm2 = home twice, xmm3 = those bits. */
+#define RSEQ_LOOK_AT_HOME(pair)                                                                    \
+	"psubq %%xmm2, " pair "\n"                                                                 \
+	"por " pair ", %%xmm3\n"
+#define RSEQ_HOME_BEGIN                                                                            \
+	"movq " SLOT_HOME_SIZE ", %[limit]\n"                                                      \
+	"movq " SLOT_HOME ", %%xmm2\n"                                                             \
+	"punpcklqdq %%xmm2, %%xmm2\n"                                                              \
+	"pxor %%xmm3, %%xmm3\n"
+#define RSEQ_HOME_END                                                                              \
+	"movdqa %%xmm3, %%xmm0\n"                                                                  \
+	"punpckhqdq %%xmm0, %%xmm0\n"                                                              \
+	"por %%xmm3, %%xmm0\n"                                                                     \
+	"movq %%xmm0, %[i]\n"                                                                      \
+	"cmpq %[limit], %[i]\n"                                                                    \
+	"jae %l[slow]\n"
 
 RSEQ_ALWAYS_INLINE unsigned int rseq_pop_bulk(struct section_slots *s, void **objects,
 					      unsigned int n)
@@ -153,20 +185,21 @@ RSEQ_ALWAYS_INLINE unsigned int rseq_pop_bulk(struct section_slots *s, void **ob
 again:
 	count = n;
 	__asm__ volatile goto(
-		RSEQ_BEGIN RSEQ_ROW_EITHER "movq " SLOT_MAIN ", %[m]\n"
-					   "movl (%[m]), %k[t]\n"
-					   "testl %k[t], %k[t]\n"
-					   "jz %l[slow]\n"
-					   "cmpl %k[t], %k[count]\n"
-					   "cmovael %k[t], %k[count]\n"
-					   "subl %k[count], %k[t]\n"
-					   "leaq 32(%[m], %[t], 8), %[src]\n"
-					   "movl %k[count], %k[i]\n" RSEQ_COPY
-					   "subl %k[count], (%[m])\n" RSEQ_END(aborted)
+		RSEQ_BEGIN RSEQ_ROW_EITHER
+		"movq " SLOT_MAIN ", %[m]\n"
+		"movl (%[m]), %k[t]\n"
+		"testl %k[t], %k[t]\n"
+		"jz %l[slow]\n"
+		"cmpl %k[t], %k[count]\n"
+		"cmovael %k[t], %k[count]\n"
+		"subl %k[count], %k[t]\n"
+		"leaq 32(%[m], %[t], 8), %[src]\n"
+		"movl %k[count], %k[i]\n" RSEQ_COPY(RSEQ_NO_LOOK) "movl %k[t], (%[m])\n" RSEQ_END(
+			aborted)
 		: [m] "=&r"(m), [t] "=&r"(t), [i] "=&r"(i), [src] "=&r"(src), [count] "+&r"(count)
 		: [handle] "r"(s->handle), [area] "r"(os.rseq_offset),
 		  [id] "r"(os.rseq_offset + os.id_offset), [dst] "r"(objects)
-		: "memory", "cc", "xmm0"
+		: "memory", "cc", "xmm0", "xmm1"
 		: slow, aborted);
 	return (unsigned int)count;
 aborted:
@@ -179,28 +212,30 @@ slow:
 RSEQ_ALWAYS_INLINE unsigned int rseq_push_bulk(struct section_slots *s, void **objects,
 					       unsigned int n)
 {
-	uintptr_t t, i, count;
+	uintptr_t t, i, count, limit;
 	int tries = RSEQ_TRIES;
 	void *m, *dst;
 
 again:
 	count = n;
-	__asm__ volatile goto(
-		RSEQ_BEGIN RSEQ_ROW_EITHER "movq " SLOT_MAIN ", %[m]\n"
-					   "movl (%[m]), %k[t]\n"
-					   "leaq 32(%[m], %[t], 8), %[dst]\n"
-					   "negl %k[t]\n"
-					   "addl 4(%[m]), %k[t]\n"
-					   "jz %l[slow]\n"
-					   "cmpl %k[t], %k[count]\n"
-					   "cmovael %k[t], %k[count]\n"
-					   "movl %k[count], %k[i]\n" RSEQ_COPY
-					   "addl %k[count], (%[m])\n" RSEQ_END(aborted)
-		: [m] "=&r"(m), [t] "=&r"(t), [i] "=&r"(i), [dst] "=&r"(dst), [count] "+&r"(count)
-		: [handle] "r"(s->handle), [area] "r"(os.rseq_offset),
-		  [id] "r"(os.rseq_offset + os.id_offset), [src] "r"(objects)
-		: "memory", "cc", "xmm0"
-		: slow, aborted);
+	__asm__ volatile goto(RSEQ_BEGIN RSEQ_ROW_EITHER RSEQ_HOME_BEGIN
+			      "movq " SLOT_MAIN ", %[m]\n"
+			      "movl (%[m]), %k[t]\n"
+			      "leaq 32(%[m], %[t], 8), %[dst]\n"
+			      "movl 4(%[m]), %k[i]\n"
+			      "subl %k[t], %k[i]\n"
+			      "jz %l[slow]\n"
+			      "cmpl %k[i], %k[count]\n"
+			      "cmovael %k[i], %k[count]\n"
+			      "movl %k[count], %k[i]\n"
+			      "addl %k[count], %k[t]\n" RSEQ_COPY(RSEQ_LOOK_AT_HOME) RSEQ_HOME_END
+			      "movl %k[t], (%[m])\n" RSEQ_END(aborted)
+			      : [m] "=&r"(m), [t] "=&r"(t), [i] "=&r"(i), [dst] "=&r"(dst),
+				[limit] "=&r"(limit), [count] "+&r"(count)
+			      : [handle] "r"(s->handle), [area] "r"(os.rseq_offset),
+				[id] "r"(os.rseq_offset + os.id_offset), [src] "r"(objects)
+			      : "memory", "cc", "xmm0", "xmm1", "xmm2", "xmm3"
+			      : slow, aborted);
 	return (unsigned int)count;
 aborted:
 	if (--tries)
