@@ -65,7 +65,7 @@ struct slot {
 	uintptr_t home;	     /* first address whose objects may be pushed here */
 	uintptr_t home_size; /* and how many bytes from there; 0: none */
 	uint32_t lock;	     /* trylock backend */
-	uint32_t unused0;
+	uint32_t top;	     /* barn: where the shard's full cells begin */
 	uint32_t in_hand[2]; /* sheaves taken from here and not yet handed over, by phase */
 	uintptr_t unused[2];
 };

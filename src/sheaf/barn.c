@@ -21,39 +21,49 @@ static struct sheaf *begin(struct sheaf_cache *cache, uintptr_t *at, uintptr_t c
 	return barn_sheaf(cell);
 }
 
-/* What to look for in an array of cells, of which `limit` from below may be full. */
-typedef struct sheaf *search(struct sheaf_cache *cache, uintptr_t *cells, unsigned int n,
-			     unsigned int limit, struct barn_cell *found);
+/*
+ * An array of cells, of which `limit` from below may be full. `top` is where empty ones end and
+ * full ones begin, if nobody else came between: each exchange moves it by one, like a stack's
+ * pointer, so that the first cell looked at is the right one. Only a hint.
+ */
+struct cells {
+	uintptr_t *at;
+	unsigned int n, limit;
+	uint32_t *top;
+};
 
-static struct sheaf *search_full(struct sheaf_cache *cache, uintptr_t *cells, unsigned int n,
-				 unsigned int limit, struct barn_cell *found)
+static struct sheaf *search(struct sheaf_cache *cache, const struct cells *cells, bool full,
+			    struct barn_cell *found)
 {
-	(void)limit;
-	for (unsigned int i = 0; i < n; i++) {
-		uintptr_t cell = os_load_relaxed(&cells[i]);
-		struct sheaf *sheaf =
-			cell & BARN_FULL ? begin(cache, &cells[i], cell, found) : NULL;
+	unsigned int n = cells->n, top = os_load_relaxed(cells->top);
 
-		if (sheaf)
-			return sheaf;
+	for (unsigned int k = 0; k < n; k++) {
+		unsigned int i = full ? top + k : top + n - 1 - k;
+		uintptr_t cell;
+		struct sheaf *sheaf;
+
+		i = i < n ? i : i - n;
+		cell = os_load_relaxed(&cells->at[i]);
+		if (!cell || (cell & BARN_TRANSIT) || full != (bool)(cell & BARN_FULL))
+			continue;
+		sheaf = begin(cache, &cells->at[i], cell, found);
+		if (!sheaf)
+			continue;
+		found->may_be_full = i < cells->limit;
+		os_store_relaxed(cells->top, full ? i + 1 : i);
+		return sheaf;
 	}
 	return NULL;
 }
 
-static struct sheaf *search_empty(struct sheaf_cache *cache, uintptr_t *cells, unsigned int n,
-				  unsigned int limit, struct barn_cell *found)
+static struct sheaf *search_shard(struct sheaf_cache *cache, unsigned int row, bool full,
+				  struct barn_cell *found)
 {
-	while (n-- > 0) {
-		uintptr_t cell = os_load_relaxed(&cells[n]);
-		struct sheaf *sheaf =
-			cell && !(cell & BARN_TAGS) ? begin(cache, &cells[n], cell, found) : NULL;
+	struct slot *slot = slot_of_row(cache->at.handle, row);
+	const struct cells shard = {slot->cells, SLOT_CELLS, os_load_relaxed(&cache->shard_full),
+				    &slot->top};
 
-		if (sheaf) {
-			found->may_be_full = n < limit;
-			return sheaf;
-		}
-	}
-	return NULL;
+	return search(cache, &shard, full, found);
 }
 
 static bool cells_put(uintptr_t *cell, uintptr_t value)
@@ -108,7 +118,7 @@ static uintptr_t *block_of(struct sheaf_cache *cache, unsigned int node, unsigne
 }
 
 /* In shards of this node's other CPUs: those behind the same last-level cache, or the rest. */
-static struct sheaf *steal(struct sheaf_cache *cache, unsigned int row, bool near, search *look,
+static struct sheaf *steal(struct sheaf_cache *cache, unsigned int row, bool near, bool full,
 			   struct barn_cell *found)
 {
 	struct sheaf *sheaf = NULL;
@@ -121,42 +131,52 @@ static struct sheaf *steal(struct sheaf_cache *cache, unsigned int row, bool nea
 		    (os.llc_of_row[other] == os.llc_of_row[row]) != near)
 			continue;
 		looked++;
-		sheaf = look(cache, slot_of_row(cache->at.handle, other)->cells, SLOT_CELLS,
-			     os_load_relaxed(&cache->shard_full), found);
+		sheaf = search_shard(cache, other, full, found);
 	}
 	return sheaf;
 }
 
-static struct sheaf *take(struct sheaf_cache *cache, search *look, struct barn_cell *found)
+static struct sheaf *search_blocks(struct sheaf_cache *cache, unsigned int node, bool full,
+				   struct barn_cell *found)
 {
-	unsigned int row = os_row(), node = os.node_of_row[row];
-	uint32_t left = os_load_relaxed(&cache->barn_full);
-	struct sheaf *sheaf = look(cache, slot_of_row(cache->at.handle, row)->cells, SLOT_CELLS,
-				   os_load_relaxed(&cache->shard_full), found);
+	unsigned int left = os_load_relaxed(&cache->barn_full);
+	struct sheaf *sheaf = NULL;
 
 	for (unsigned int i = 0; !sheaf && i < BARN_BLOCKS; i++) {
-		uintptr_t *block = block_of(cache, node, i, false);
+		uintptr_t *at = block_of(cache, node, i, false);
 
-		if (!block)
+		if (!at)
 			break;
-		sheaf = look(cache, block, BARN_BLOCK_CELLS, left, found);
+		const struct cells block = {at, BARN_BLOCK_CELLS, left, &cache->barns[node]->top};
+
+		sheaf = search(cache, &block, full, found);
 		left -= left < BARN_BLOCK_CELLS ? left : BARN_BLOCK_CELLS;
 	}
+	return sheaf;
+}
+
+static struct sheaf *take(struct sheaf_cache *cache, bool full, struct barn_cell *found)
+{
+	unsigned int row = os_row();
+	struct sheaf *sheaf = search_shard(cache, row, full, found);
+
 	if (!sheaf)
-		sheaf = steal(cache, row, true, look, found);
+		sheaf = search_blocks(cache, os.node_of_row[row], full, found);
 	if (!sheaf)
-		sheaf = steal(cache, row, false, look, found);
+		sheaf = steal(cache, row, true, full, found);
+	if (!sheaf)
+		sheaf = steal(cache, row, false, full, found);
 	return sheaf;
 }
 
 struct sheaf *barn_begin_full(struct sheaf_cache *cache, struct barn_cell *cell)
 {
-	return take(cache, search_full, cell);
+	return take(cache, true, cell);
 }
 
 struct sheaf *barn_begin_empty(struct sheaf_cache *cache, struct barn_cell *cell)
 {
-	return take(cache, search_empty, cell);
+	return take(cache, false, cell);
 }
 
 void barn_finish(struct barn_cell *cell, struct sheaf *sheaf)

@@ -47,7 +47,8 @@
 
 struct barn {
 	uintptr_t *blocks[BARN_BLOCKS]; /* of BARN_BLOCK_CELLS cells; NULL until needed */
-	uint64_t unused;
+	uint32_t top;			/* where their full cells begin, about */
+	uint32_t unused;
 };
 
 struct sheaf_cache {
