@@ -83,31 +83,30 @@ static void set(uint64_t *words, unsigned int page, unsigned int length)
 		words[i] |= bits_in_word(i, page, length);
 }
 
-static void clear(uint64_t *words, unsigned int page, unsigned int length)
-{
-	for (unsigned int i = page / 64; i <= (page + length - 1) / 64; i++)
-		words[i] &= ~bits_in_word(i, page, length);
-}
-
-static unsigned int count(const uint64_t *words)
+/* Clear the bits; how many of them were set. */
+static unsigned int clear(uint64_t *words, unsigned int page, unsigned int length)
 {
 	unsigned int n = 0;
 
-	for (unsigned int i = 0; i < CHUNK_WORDS; i++)
-		n += (unsigned int)__builtin_popcountll(words[i]);
+	for (unsigned int i = page / 64; i <= (page + length - 1) / 64; i++) {
+		uint64_t bits = bits_in_word(i, page, length);
+
+		n += (unsigned int)__builtin_popcountll(words[i] & bits);
+		words[i] &= ~bits;
+	}
 	return n;
 }
 
-unsigned int chunk_take(struct chunk *chunk, unsigned int order)
+int chunk_take(struct chunk *chunk, unsigned int order)
 {
-	unsigned int page = (unsigned int)find(chunk, order);
+	int page = chunk->nr_free < 1u << order ? -1 : find(chunk, order);
 
-	clear(chunk->free, page, 1u << order);
+	if (page < 0)
+		return -1;
+	clear(chunk->free, (unsigned int)page, 1u << order);
 	chunk->nr_free -= 1u << order;
-	if (chunk->nr_dirty) {
-		clear(chunk->dirty, page, 1u << order);
-		chunk->nr_dirty = (uint16_t)count(chunk->dirty);
-	}
+	if (chunk->nr_dirty)
+		chunk->nr_dirty -= clear(chunk->dirty, (unsigned int)page, 1u << order);
 	return page;
 }
 

@@ -26,8 +26,8 @@ struct chunk {
 void chunk_init(struct chunk *chunk);
 /* The largest k such that an aligned run of 2^k pages is free; -1: none. */
 int chunk_largest(const struct chunk *chunk);
-/* Take an aligned run of 2^order pages; the index of its first page. There must be one. */
-unsigned int chunk_take(struct chunk *chunk, unsigned int order);
+/* Take an aligned run of 2^order pages: the index of its first page; -1: there is none. */
+int chunk_take(struct chunk *chunk, unsigned int order);
 void chunk_give(struct chunk *chunk, unsigned int page, unsigned int order);
 /* Find a run of dirty pages at or after `from`, make it neither dirty nor free; its length or 0. */
 unsigned int chunk_take_dirty(struct chunk *chunk, unsigned int from, unsigned int *page);

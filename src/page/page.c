@@ -153,12 +153,39 @@ static struct chunk *grow(struct range *range)
 	return chunk;
 }
 
-static struct chunk *chunk_for(struct range *range, unsigned int order)
+static int take_from_chunk(struct range *range, struct chunk *chunk, unsigned int order)
 {
+	unsigned int dirty = chunk->nr_dirty;
+	int page = chunk_take(chunk, order);
+
+	range->dirty -= dirty - chunk->nr_dirty;
+	return page;
+}
+
+/*
+ * A run from a listed chunk, or a new one. A chunk may hang on a list for larger runs than it has
+ * left: taking does not look, that costs more than the rest, and is made good here when it matters.
+ */
+static struct chunk *take_run(struct range *range, unsigned int order, unsigned int *page)
+{
+	struct chunk *chunk;
+	int found;
+
 	for (unsigned int list = order; list < NR_LISTS; list++)
-		if (range->lists[list])
-			return range->lists[list];
-	return grow(range);
+		while ((chunk = range->lists[list]) != NULL) {
+			found = take_from_chunk(range, chunk, order);
+			if (found >= 0) {
+				*page = (unsigned int)found;
+				return chunk;
+			}
+			relist(range, chunk);
+		}
+	chunk = grow(range);
+	if (chunk) {
+		*page = (unsigned int)take_from_chunk(range, chunk, order);
+		relist(range, chunk);
+	}
+	return chunk;
 }
 
 struct slab *page_alloc(unsigned int node, unsigned int order)
@@ -166,16 +193,12 @@ struct slab *page_alloc(unsigned int node, unsigned int order)
 	struct range *range = &ranges[node];
 	struct slab *slab = NULL;
 	struct chunk *chunk;
+	unsigned int page = 0;
 
 	os_lock(&range->lock);
-	chunk = chunk_for(range, order);
+	chunk = take_run(range, order, &page);
 	if (chunk) {
-		unsigned int dirty = chunk->nr_dirty;
-		unsigned int page = chunk_take(chunk, order);
-
-		range->dirty -= dirty - chunk->nr_dirty;
 		range->used += (size_t)1 << order;
-		relist(range, chunk);
 		slab = chunk_slabs(range, chunk) + page;
 	}
 	os_unlock(&range->lock);

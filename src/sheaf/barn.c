@@ -155,9 +155,9 @@ static struct sheaf *search_blocks(struct sheaf_cache *cache, unsigned int node,
 	return sheaf;
 }
 
-static struct sheaf *take(struct sheaf_cache *cache, bool full, struct barn_cell *found)
+static struct sheaf *take(struct sheaf_cache *cache, unsigned int row, bool full,
+			  struct barn_cell *found)
 {
-	unsigned int row = os_row();
 	struct sheaf *sheaf = search_shard(cache, row, full, found);
 
 	if (!sheaf)
@@ -169,21 +169,43 @@ static struct sheaf *take(struct sheaf_cache *cache, bool full, struct barn_cell
 	return sheaf;
 }
 
+static uint64_t node_bit(unsigned int row)
+{
+	return UINT64_C(1) << os.node_of_row[row];
+}
+
+/* A mark set beside a put hides its sheaf until the next put: no harm, only a refill too early. */
+static void no_longer_dry(struct sheaf_cache *cache)
+{
+	if (os_load_relaxed(&cache->dry))
+		os_fetch_and(&cache->dry, ~node_bit(os_row()));
+}
+
 struct sheaf *barn_begin_full(struct sheaf_cache *cache, struct barn_cell *cell)
 {
-	return take(cache, true, cell);
+	unsigned int row = os_row();
+	struct sheaf *sheaf;
+
+	if (os_load_relaxed(&cache->dry) & node_bit(row))
+		return NULL;
+	sheaf = take(cache, row, true, cell);
+	if (!sheaf)
+		os_fetch_or(&cache->dry, node_bit(row));
+	return sheaf;
 }
 
 struct sheaf *barn_begin_empty(struct sheaf_cache *cache, struct barn_cell *cell)
 {
-	return take(cache, false, cell);
+	return take(cache, os_row(), false, cell);
 }
 
-void barn_finish(struct barn_cell *cell, struct sheaf *sheaf)
+void barn_finish(struct sheaf_cache *cache, struct barn_cell *cell, struct sheaf *sheaf)
 {
-	uintptr_t tag = sheaf && sheaf->size ? BARN_FULL : 0;
+	bool full = sheaf && sheaf->size;
 
-	os_store_release(cell->at, (uintptr_t)sheaf | tag);
+	os_store_release(cell->at, (uintptr_t)sheaf | (full ? BARN_FULL : 0));
+	if (full)
+		no_longer_dry(cache);
 }
 
 static bool put(struct sheaf_cache *cache, struct sheaf *sheaf, bool full)
@@ -210,7 +232,11 @@ static bool put(struct sheaf_cache *cache, struct sheaf *sheaf, bool full)
 
 bool barn_put_full(struct sheaf_cache *cache, struct sheaf *sheaf)
 {
-	return put(cache, sheaf, true);
+	bool done = put(cache, sheaf, true);
+
+	if (done)
+		no_longer_dry(cache);
+	return done;
 }
 
 bool barn_put_empty(struct sheaf_cache *cache, struct sheaf *sheaf)

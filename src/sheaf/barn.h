@@ -33,7 +33,7 @@ struct barn_cell {
 struct sheaf *barn_begin_full(struct sheaf_cache *cache, struct barn_cell *cell);
 struct sheaf *barn_begin_empty(struct sheaf_cache *cache, struct barn_cell *cell);
 /* Leave this sheaf in the cell, or nothing. A full one only if the cell may be full. */
-void barn_finish(struct barn_cell *cell, struct sheaf *sheaf);
+void barn_finish(struct sheaf_cache *cache, struct barn_cell *cell, struct sheaf *sheaf);
 
 /* Put a sheaf into a cell that is free. False if the barn is at its limit. */
 bool barn_put_full(struct sheaf_cache *cache, struct sheaf *sheaf);

@@ -63,7 +63,7 @@ static struct sheaf *empty_from_barn(struct sheaf_cache *cache, struct barn_cell
 	while ((empty = barn_begin_empty(cache, cell)) != NULL) {
 		if (fits(cache, empty))
 			break;
-		barn_finish(cell, NULL);
+		barn_finish(cache, cell, NULL);
 		sheaf_release(empty);
 	}
 	return empty;
@@ -76,7 +76,7 @@ static struct sheaf *empty_sheaf(struct sheaf_cache *cache)
 
 	if (!empty)
 		return sheaf_new(cache);
-	barn_finish(&cell, NULL);
+	barn_finish(cache, &cell, NULL);
 	return empty;
 }
 
@@ -138,7 +138,7 @@ static void *alloc_from_barn(struct sheaf_cache *cache, const char *call)
 	if (!full)
 		return NULL;
 	object = full->objects[--full->size];
-	barn_finish(&cell, install_full(cache, full, call));
+	barn_finish(cache, &cell, install_full(cache, full, call));
 	return object;
 }
 
@@ -189,15 +189,15 @@ static bool replace_full_main(struct sheaf_cache *cache, void *object)
 		empty->size = 1;
 		old = install_empty(cache, empty);
 		if (old && old->size == old->capacity) {
-			barn_finish(&cell, old);
+			barn_finish(cache, &cell, old);
 			return true;
 		}
 		hand_over(cache, old, "kmem_cache_free");
-		barn_finish(&cell, NULL);
+		barn_finish(cache, &cell, NULL);
 		return true;
 	}
 	if (empty)
-		barn_finish(&cell, NULL);
+		barn_finish(cache, &cell, NULL);
 	else
 		empty = sheaf_new(cache);
 	if (!empty)

@@ -60,6 +60,7 @@ struct sheaf_cache {
 	uint32_t shard_full; /* of them, cells of one shard that may hold full ones */
 	uint32_t no_spare_rule;
 	size_t barn_objects, barn_bytes; /* the limits barn_full was computed from */
+	uint64_t dry;			 /* nodes whose barn had no full sheaf when last searched */
 	struct barn **barns;		 /* os.nr_nodes of them, NULL until used */
 	struct slab_cache slab;
 };

@@ -167,41 +167,56 @@ static unsigned int take_partial(struct slab_cache *cache, struct slab_node *nod
 	return n;
 }
 
-static struct slab *new_slab(struct slab_cache *cache, unsigned int node)
+/* Pages for a slab, with its order's flag in the state; no cache yet, so nobody finds it. */
+static struct slab *slab_pages(struct slab_cache *cache, unsigned int node)
 {
-	struct slab_node *part = partial_node(cache, node);
-	struct slab_order order = cache->oo;
-	struct slab *slab;
+	struct slab *slab = page_alloc(node, cache->oo.order);
 	uint64_t small = 0;
 
-	if (!part)
-		return NULL;
-	slab = page_alloc(node, order.order);
-	if (!slab && cache->min.order < order.order) {
-		order = cache->min;
+	if (!slab && cache->min.order < cache->oo.order) {
+		slab = page_alloc(node, cache->min.order);
 		small = SLAB_SMALL;
-		slab = page_alloc(node, order.order);
 	}
-	if (!slab)
-		return NULL;
-	os_store_relaxed(&slab->state, SLAB_STATE(SLAB_NO_OBJECT, 0, 0) | SLAB_HELD | small);
-	page_own(slab, order.order, cache);
-	os_fetch_add(&part->nr_slabs, 1);
+	if (slab)
+		os_store_relaxed(&slab->state, small);
 	return slab;
+}
+
+/* A new slab's first objects; the slab is listed if it has more. */
+static unsigned int take_new_slab(struct slab_cache *cache, struct slab_node *part,
+				  unsigned int node, void **objects, unsigned int max)
+{
+	struct slab *slab = slab_pages(cache, node);
+	unsigned int n, position = 0;
+	uint64_t state;
+
+	if (!slab)
+		return 0;
+	state = os_load_relaxed(&slab->state);
+	n = take_fresh(cache, slab, state, &position, objects, max);
+	state |= SLAB_STATE(SLAB_NO_OBJECT, n, position);
+	if (position < slab_fresh_end(cache, state))
+		state |= SLAB_HELD;
+	os_store_relaxed(&slab->state, state);
+	page_own(slab, slab_order_of(cache, state).order, cache);
+	os_fetch_add(&part->nr_slabs, 1);
+	if (state & SLAB_HELD)
+		partial_release(cache, slab, true);
+	construct(cache, objects, n);
+	return n;
 }
 
 static unsigned int take_new(struct slab_cache *cache, unsigned int node, void **objects,
 			     unsigned int min, unsigned int max)
 {
-	unsigned int n = 0;
+	struct slab_node *part = partial_node(cache, node);
+	unsigned int n = 0, got;
 
-	while (n < min) {
-		struct slab *slab = new_slab(cache, node);
-
-		if (!slab)
+	while (part && n < min) {
+		got = take_new_slab(cache, part, node, objects + n, max - n);
+		if (!got)
 			break;
-		n += take_held(cache, slab, objects + n, max - n);
-		partial_release(cache, slab, true);
+		n += got;
 	}
 	return n;
 }
