@@ -10,17 +10,8 @@
 
 #include "cache/cache.h"
 #include "os/machine.h"
+#include "os/rseq.h"
 #include "os/section_c.h"
-
-#ifndef SHEAF_SIM
-#if defined(__x86_64__)
-#include "os/linux/section_x86_64.h"
-#define HAVE_RSEQ 1
-#elif defined(__aarch64__)
-#include "os/linux/section_aarch64.h"
-#define HAVE_RSEQ 1
-#endif
-#endif
 
 #define COLD __attribute__((cold, noinline))
 

@@ -2,18 +2,10 @@
 /* The sections for slow paths: the backend is chosen here, everything else is inline. */
 #include "os/section.h"
 
+#include "os/rseq.h"
+
 #define C_SECTION static __attribute__((noinline))
 #include "os/section_c.h"
-
-#ifndef SHEAF_SIM
-#if defined(__x86_64__)
-#include "os/linux/section_x86_64.h"
-#define HAVE_RSEQ 1
-#elif defined(__aarch64__)
-#include "os/linux/section_aarch64.h"
-#define HAVE_RSEQ 1
-#endif
-#endif
 
 #define RSEQ_CPU_ID_OFFSET 4
 

@@ -75,12 +75,12 @@ def _estimate(document: Document, allocator: str, row: tuple[int, str]) -> Estim
     return median(document.samples(UNIT, allocator=allocator, batch=row[0], order=row[1]))
 
 
-def _best_peer(document: Document, row: tuple[int, str]) -> str:
+def best_peer(document: Document, row: tuple[int, str]) -> str:
     return min(peers(document.allocators()),
                key=lambda name: _estimate(document, name, row).value)
 
 
-def _ratio(document: Document, other: str, row: tuple[int, str]) -> Estimate:
+def ratio_to(document: Document, other: str, row: tuple[int, str]) -> Estimate:
     batch, order = row
     return ratio(document.samples(UNIT, allocator=OURS, batch=batch, order=order),
                  document.samples(UNIT, allocator=other, batch=batch, order=order))
@@ -96,10 +96,10 @@ def _time_rows(document: Document) -> list[list[str]]:
 def _ratio_rows(document: Document) -> list[list[str]]:
     rows = []
     for row in ROWS:
-        best = _best_peer(document, row)
-        rows.append([f"{row[0]} {row[1]}", best, beside(_ratio(document, best, row)),
-                     beside(_ratio(document, "glibc", row)),
-                     beside(_ratio(document, "no-sheaf", row))])
+        best = best_peer(document, row)
+        rows.append([f"{row[0]} {row[1]}", best, beside(ratio_to(document, best, row)),
+                     beside(ratio_to(document, "glibc", row)),
+                     beside(ratio_to(document, "no-sheaf", row))])
     return rows
 
 

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The assembly sections of this architecture, if it has any: HAVE_RSEQ is defined then.
+ *
+ * Callers: src/os/section.c and the fast paths of src/cache/fast.c.
+ */
+#ifndef SHEAF_OS_RSEQ_H
+#define SHEAF_OS_RSEQ_H
+
+#ifndef SHEAF_SIM
+#if defined(__x86_64__)
+#include "os/linux/section_x86_64.h"
+#define HAVE_RSEQ 1
+#elif defined(__aarch64__)
+#include "os/linux/section_aarch64.h"
+#define HAVE_RSEQ 1
+#endif
+#endif
+
+#endif
