@@ -156,7 +156,7 @@ int kmem_cache_verify(struct kmem_cache *s) SHEAF_SYMBOL(kmem_cache_verify);
 
 /*
  * Change a living cache: the capacity of new sheaves (1 ... 4096; old ones are used up), and the
- * limits of each node's barn. Return 0, or -1 if the cache has no sheaves or the value is wrong.
+ * limits of each node's barn (0: the default). A merged cache changes under all its names. Return 0, or -1 if the cache has no sheaves or the value is wrong.
  */
 int kmem_cache_set_sheaf_capacity(struct kmem_cache *s, unsigned int capacity)
 	SHEAF_SYMBOL(kmem_cache_set_sheaf_capacity);
@@ -173,8 +173,11 @@ struct sheaf_calls {
 	void (*free)(struct kmem_cache *s, void *object);
 };
 
-/* Flags that need no look at: alloc_plain serves them. */
+/* Flags that the fast path need not look at. alloc_plain serves them as GFP_KERNEL: only if they
+ * allow to reclaim. */
 #define SHEAF_GFP_PLAIN 0xffu
+#define SHEAF_GFP_IS_KERNEL(flags)                                                                 \
+	(((flags) & ~(SHEAF_GFP_PLAIN & ~__GFP_NORETRY)) == 0 && ((flags)&__GFP_DIRECT_RECLAIM))
 
 #define SHEAF_CHECK_RESULT __attribute__((__warn_unused_result__))
 
@@ -182,19 +185,19 @@ struct sheaf_calls {
  * An object, or NULL if memory is out. Its content is undefined (constructed, if the cache has a
  * ctor). The common case takes one restartable section: no lock, no atomic instruction.
  */
-static inline SHEAF_CHECK_RESULT __attribute__((__malloc__)) void *
-kmem_cache_alloc(struct kmem_cache *s, gfp_t flags)
+static inline SHEAF_CHECK_RESULT void *kmem_cache_alloc(struct kmem_cache *s, gfp_t flags)
 {
 	const struct sheaf_calls *calls = (const struct sheaf_calls *)(const void *)s;
 
-	if (__builtin_constant_p(flags) && !(flags & ~SHEAF_GFP_PLAIN))
+	if (__builtin_constant_p(flags) && SHEAF_GFP_IS_KERNEL(flags))
 		return calls->alloc_plain(s);
 	return calls->alloc(s, flags);
 }
 
 /*
- * Free an object of this cache; NULL is allowed. A pointer that is no object of it is reported, at
- * once or at the latest when its sheaf is flushed, and left alone.
+ * Free an object of this cache; NULL is allowed. A pointer that is in no cache's memory is reported
+ * and left alone. One into the memory of caches that is no object of this one, or is free already,
+ * is only found if it is still in its sheaf when that is flushed: until then it may be handed out.
  */
 static inline void kmem_cache_free(struct kmem_cache *s, void *object)
 {
@@ -202,8 +205,7 @@ static inline void kmem_cache_free(struct kmem_cache *s, void *object)
 }
 
 /* A zeroed object. Not for caches with a ctor. */
-static inline SHEAF_CHECK_RESULT __attribute__((__malloc__)) void *
-kmem_cache_zalloc(struct kmem_cache *s, gfp_t flags)
+static inline SHEAF_CHECK_RESULT void *kmem_cache_zalloc(struct kmem_cache *s, gfp_t flags)
 {
 	return ((const struct sheaf_calls *)(const void *)s)->alloc(s, flags | __GFP_ZERO);
 }

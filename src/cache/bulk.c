@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cache/cache.h"
+#include "os/atomic.h"
 #include "os/machine.h"
 #include "os/report.h"
 
@@ -94,12 +95,12 @@ static void free_by_owner(size_t n, void **p)
 		while (slab && run < n && p[run]) {
 			struct slab *next = page_slab(p[run]);
 
-			if (!next || next->cache != slab->cache)
+			if (!next || os_load_relaxed(&next->cache) != os_load_relaxed(&slab->cache))
 				break;
 			run++;
 		}
 		if (slab)
-			kmem_cache_free_bulk(cache_of_slab(slab->cache), run, p);
+			kmem_cache_free_bulk(cache_of_slab(os_load_relaxed(&slab->cache)), run, p);
 		else if (p[0])
 			os_report("kmem_cache_free_bulk(%p): not an object of any cache; the "
 				  "pointer is left alone. Free it with the allocator it came from",

@@ -6,7 +6,7 @@
  *  C1. `calls` comes first (the public header reads it), and is set once, before anybody can see
  *      the cache: which backend, which index, whether every call must look at the node.
  *  C2. A cache is on the list from create to the destroy of its last name. One that is destroyed
- *      with live objects leaves the list and is never freed.
+ *      with live objects stays there, for fork, without a name and shared with nobody.
  *
  * Locks: OS_RANK_CACHES for the list, names and reference counts.
  * Callers: src/cache/.
@@ -35,11 +35,13 @@ _Static_assert(sizeof(struct kmem_cache) <= SHEAF_HANDLE, "a cache fits its hand
 
 struct caches {
 	struct os_lock lock;
-	uint32_t ready; /* 1 once initialised, 2 if that failed */
+	uint32_t ready; /* the library is initialised */
 	uint32_t warned_name;
 	uint32_t warned_node;
+	uint32_t warned_memory;
 	uint32_t nr_live_listed;
 	uint32_t fork_lost;
+	uint32_t fork_handled;
 	struct kmem_cache *first;
 };
 
@@ -50,6 +52,9 @@ bool caches_ready(void);
 
 /* The calls for a cache without and with the need to look at the memory policy. */
 struct sheaf_calls cache_calls(bool strict_numa);
+
+/* For a cache that is destroyed: they only say so. */
+struct sheaf_calls cache_calls_destroyed(void);
 
 /* Objects from the slab layer when sheaves had none; by gfp it reclaims, waits or fails. */
 void *cache_alloc_slow(struct kmem_cache *s, gfp_t flags);

@@ -86,7 +86,7 @@ static struct kmem_cache *find_mergeable(size_t size, unsigned int align, slab_f
 static void warn_name_in_use(const char *name)
 {
 	for (struct kmem_cache *s = caches.first; s; s = s->next)
-		if (!strcmp(s->name, name)) {
+		if (s->nr_names && !strcmp(s->name, name)) {
 			os_report_once(&caches.warned_name,
 				       "kmem_cache_create(%s): a cache of this name exists; both "
 				       "work, but reports cannot tell them apart",

@@ -37,31 +37,47 @@ static void unlink_cache(struct kmem_cache *s)
 		*at = s->next;
 }
 
+/* Every object is back: the cache itself goes. */
+static void release(struct kmem_cache *s)
+{
+	unlink_cache(s);
+	sheaf_cache_exit(&s->sheaf);
+	slab_cache_exit(&s->sheaf.slab);
+	pool_free(s->name, strlen(s->name) + 1);
+	s->calls = cache_calls_destroyed();
+	sheaf_give_handle(s);
+}
+
+static void report_live(struct kmem_cache *s)
+{
+	size_t live;
+
+	caches.nr_live_listed = 0;
+	live = cache_live_objects(s, list_live);
+	os_report("kmem_cache_destroy(%s): %zu objects are still in use (%u listed above); the "
+		  "cache is leaked so that they stay usable. Free them first",
+		  s->name, live, live < LIST_MAX ? (unsigned int)live : LIST_MAX);
+}
+
 SHEAF_PUBLIC void kmem_cache_destroy(struct kmem_cache *s)
 {
 	int saved = errno;
-	size_t live;
 
 	if (!s)
 		return;
 	os_lock(&caches.lock);
-	if (--s->nr_names) {
-		os_unlock(&caches.lock);
-		return;
-	}
-	unlink_cache(s);
-	sheaf_drain(&s->sheaf);
-	caches.nr_live_listed = 0;
-	if (slab_shrink(&s->sheaf.slab)) {
-		live = cache_live_objects(s, list_live);
-		os_report("kmem_cache_destroy(%s): %zu objects are still in use (%u listed above); "
-			  "the cache is leaked so that they stay usable. Free them first",
-			  s->name, live, live < LIST_MAX ? (unsigned int)live : LIST_MAX);
-	} else {
-		sheaf_cache_exit(&s->sheaf);
-		slab_cache_exit(&s->sheaf.slab);
-		pool_free(s->name, strlen(s->name) + 1);
-		sheaf_give_handle(s);
+	if (s->nr_names == 0) {
+		os_report("kmem_cache_destroy(%p): this cache was destroyed before; nothing done",
+			  (void *)s);
+	} else if (--s->nr_names == 0) {
+		/* Where a drain cannot reach every CPU a slot may keep an empty sheaf: leak it too. */
+		bool reached = sheaf_drain(&s->sheaf);
+
+		s->unmergeable = 1;
+		if (slab_shrink(&s->sheaf.slab))
+			report_live(s);
+		else if (reached)
+			release(s);
 	}
 	os_unlock(&caches.lock);
 	errno = saved;
@@ -74,23 +90,28 @@ SHEAF_PUBLIC unsigned int kmem_cache_size(struct kmem_cache *s)
 
 SHEAF_PUBLIC int kmem_cache_set_sheaf_capacity(struct kmem_cache *s, unsigned int capacity)
 {
-	if (!s->sheaf.capacity || capacity == 0 || capacity > SHEAF_CAPACITY_MAX) {
+	if (!os_load_relaxed(&s->sheaf.capacity) || capacity == 0 ||
+	    capacity > SHEAF_CAPACITY_MAX) {
 		os_report("kmem_cache_set_sheaf_capacity(%s, %u): use 1 to %u, on a cache that has "
 			  "sheaves; nothing changed",
 			  s->name, capacity, SHEAF_CAPACITY_MAX);
 		return -1;
 	}
+	os_lock(&caches.lock);
 	sheaf_set_capacity(&s->sheaf, capacity);
+	os_unlock(&caches.lock);
 	return 0;
 }
 
 SHEAF_PUBLIC int kmem_cache_set_barn(struct kmem_cache *s, size_t objects, size_t bytes)
 {
-	if (!s->sheaf.capacity) {
+	if (!os_load_relaxed(&s->sheaf.capacity)) {
 		os_report("kmem_cache_set_barn(%s): this cache has no sheaves; nothing changed",
 			  s->name);
 		return -1;
 	}
-	sheaf_set_barn(&s->sheaf, objects, bytes);
+	os_lock(&caches.lock);
+	sheaf_set_barn(&s->sheaf, objects ? objects : BARN_OBJECTS, bytes ? bytes : BARN_BYTES);
+	os_unlock(&caches.lock);
 	return 0;
 }

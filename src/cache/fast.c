@@ -10,6 +10,7 @@
 
 #include "cache/cache.h"
 #include "os/machine.h"
+#include "os/report.h"
 #include "os/rseq.h"
 #include "os/section_c.h"
 
@@ -67,7 +68,7 @@ static void *alloc_strict(struct kmem_cache *s, gfp_t flags)
 {
 	int node = os_policy_node();
 
-	if (node == OS_NO_NODE || node == (int)os_node())
+	if (node == OS_NO_NODE)
 		return cache_alloc_slow(s, flags);
 	return kmem_cache_alloc_node(s, flags, node);
 }
@@ -92,4 +93,30 @@ struct sheaf_calls cache_calls(bool strict_numa)
 		calls.alloc_plain = alloc_plain_strict;
 	}
 	return calls;
+}
+
+static void *alloc_destroyed(struct kmem_cache *s, gfp_t flags)
+{
+	(void)flags;
+	os_report("kmem_cache_alloc(%p): this cache was destroyed; NULL returned. Destroy it after "
+		  "its last use",
+		  (void *)s);
+	return NULL;
+}
+
+static void *alloc_plain_destroyed(struct kmem_cache *s)
+{
+	return alloc_destroyed(s, GFP_KERNEL);
+}
+
+static void free_destroyed(struct kmem_cache *s, void *object)
+{
+	os_report("kmem_cache_free(%p, %p): this cache was destroyed; the pointer is left alone. "
+		  "Destroy it after its last use",
+		  (void *)s, object);
+}
+
+struct sheaf_calls cache_calls_destroyed(void)
+{
+	return (struct sheaf_calls){alloc_destroyed, alloc_plain_destroyed, free_destroyed};
 }

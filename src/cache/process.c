@@ -17,13 +17,8 @@
 #include "os/report.h"
 #include "page/pool.h"
 
-enum {
-	NOT_READY,
-	READY,
-	FAILED
-};
-
 struct caches caches = {.lock = OS_LOCK_INIT(OS_RANK_CACHES)};
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT; /* fork mends it in a child */
 
 /* Call each for every node list there is. */
 static void for_each_node(void (*each)(struct slab_node *node))
@@ -93,29 +88,44 @@ static void after_fork_in_child(void)
 
 static bool initialise(void)
 {
-	os_init();
-	if (!page_init() || !sheaf_init())
-		return false;
-	return pthread_atfork(before_fork, after_fork, after_fork_in_child) == 0;
+	if (os.nr_rows == 0)
+		os_init();
+	return page_init() && sheaf_init();
+}
+
+static void handle_fork(void)
+{
+	caches.fork_handled = pthread_atfork(before_fork, after_fork, after_fork_in_child) == 0;
+}
+
+/*
+ * Before others, if we can: handlers registered before ours run inside ours, with our locks held,
+ * and must not allocate then.
+ */
+static __attribute__((constructor(101))) void handle_fork_early(void)
+{
+	pthread_once(&fork_once, handle_fork);
 }
 
 bool caches_ready(void)
 {
-	uint32_t ready = os_load_acquire(&caches.ready);
-
-	if (ready != NOT_READY)
-		return ready == READY;
+	if (os_load_acquire(&caches.ready))
+		return true;
+	/* Before the lock is first taken: a child that inherits it held could never go on. */
+	pthread_once(&fork_once, handle_fork);
 	os_lock(&caches.lock);
-	if (caches.ready == NOT_READY) {
+	if (!caches.ready) {
 		int saved = errno;
-		bool done = initialise();
 
-		if (!done)
-			os_report("no address space for the library (ulimit -v?); caches cannot be "
-				  "made");
+		if (caches.fork_handled && initialise())
+			os_store_release(&caches.ready, 1);
+		else
+			os_report_once(
+				&caches.warned_memory,
+				"no address space (ulimit -v?) or memory for the library: caches "
+				"cannot be made until there is");
 		errno = saved;
-		os_store_release(&caches.ready, done ? READY : FAILED);
 	}
 	os_unlock(&caches.lock);
-	return caches.ready == READY;
+	return os_load_acquire(&caches.ready);
 }

@@ -63,7 +63,7 @@ void *cache_alloc_slow(struct kmem_cache *s, gfp_t flags)
 
 	if (flags & ~SHEAF_GFP_PLAIN)
 		flags = cache_check_gfp(s, flags);
-	object = s->sheaf.capacity ? sheaf_alloc(&s->sheaf) : NULL;
+	object = os_load_relaxed(&s->sheaf.capacity) ? sheaf_alloc(&s->sheaf) : NULL;
 	if (object)
 		return finish(s, object, flags);
 	return cache_alloc_on(s, flags, os_node(), SLAB_PREFER_NODE);
@@ -98,7 +98,7 @@ SHEAF_PUBLIC void *kmem_cache_alloc_node(struct kmem_cache *s, gfp_t flags, int 
 	}
 	if (node == NUMA_NO_NODE)
 		return cache_alloc_slow(s, flags);
-	if (s->sheaf.capacity && (unsigned int)node == os_node())
+	if (os_load_relaxed(&s->sheaf.capacity) && (unsigned int)node == os_node())
 		object = sheaf_alloc(&s->sheaf);
 	if (object && page_node(object) == (unsigned int)node)
 		return finish(s, object, flags);

@@ -6,6 +6,7 @@
  * bit per object: set by its freelist, by what was never handed out, and by the sheaves. A bit set
  * twice is an object in two places; counts must agree with the slab's word.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -200,6 +201,7 @@ static void release_pointers(struct check *check)
 SHEAF_PUBLIC int kmem_cache_verify(struct kmem_cache *s)
 {
 	struct check check = {.s = s};
+	int saved = errno;
 
 	if (!copy_pointers(&check)) {
 		release_pointers(&check);
@@ -209,6 +211,7 @@ SHEAF_PUBLIC int kmem_cache_verify(struct kmem_cache *s)
 	if (check.matched != check.sheaves.n)
 		fault(&check, s, "(the cache) has sheaves with pointers into no slab of its own");
 	release_pointers(&check);
+	errno = saved;
 	return check.faults;
 }
 

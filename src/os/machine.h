@@ -70,7 +70,10 @@ void os_yield(void);
 /* Random bits, for secrets and orders. */
 uint64_t os_random(void);
 
-/* CPUs that could run this process's threads: a term in slab sizes. */
+/* Go on as with one node: there are no addresses for more. Only before memory is reserved. */
+void os_forget_nodes(void);
+
+/* CPUs of this machine: a term in slab sizes. */
 unsigned int os_nr_cpus(void);
 
 #endif

@@ -27,8 +27,8 @@ size_t os_address_limit(void);
 bool os_commit(void *address, size_t size);
 /* Give the memory behind usable addresses back; they stay usable and read zero. */
 void os_discard(void *address, size_t size);
-/* Advise that this whole huge page's worth will be used. */
-void os_advise_huge(void *address, size_t size);
+/* Advise that these whole huge pages' worth will be used, or that it will be used in parts. */
+void os_advise_huge(void *address, size_t size, bool huge);
 /* Prefer memory of this node for addresses not yet touched. */
 void os_prefer_node(void *address, size_t size, unsigned int node);
 

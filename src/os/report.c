@@ -7,11 +7,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "os/atomic.h"
 
 uint32_t os_reports;
+
+#ifdef __SANITIZE_THREAD__
+unsigned int os_fence_word;
+#endif
 
 static void report(const char *format, va_list arguments)
 {
@@ -30,7 +35,7 @@ static void report(const char *format, va_list arguments)
 		used = sizeof(line) - 2;
 	line[used++] = '\n';
 	os_fetch_add_relaxed(&os_reports, 1);
-	written = write(STDERR_FILENO, line, used);
+	written = syscall(SYS_write, STDERR_FILENO, line, used);
 	(void)written;
 	errno = saved;
 }

@@ -94,9 +94,9 @@ static inline struct slot *slot_of_row(char *handle, unsigned int row)
 void *section_pop(struct section_slots *s);
 /* Put an object into main, if it may live in a sheaf here. */
 bool section_push(struct section_slots *s, void *object);
-/* Take up to n objects from main, as one section. */
+/* Take up to n objects from main, n > 0, as one section. */
 unsigned int section_pop_bulk(struct section_slots *s, void **objects, unsigned int n);
-/* Put up to n objects into main, as one section; the first ones of the array. None, if one of them
+/* Put up to n objects into main, n > 0, as one section; the first ones of the array. None, if one of them
  * may not live in a sheaf here: main's room or that decides, and the caller must look. */
 unsigned int section_push_bulk(struct section_slots *s, void **objects, unsigned int n);
 /* Swap main and spare if main is empty and spare is not. */

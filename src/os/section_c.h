@@ -36,6 +36,13 @@ static inline struct slot *c_section_begin(char *handle)
 	return os_exchange(&slot->lock, 1) ? NULL : slot;
 }
 
+/* A drain sets stop and then looks at the lock; who took the lock must not look at stop before. */
+static inline void c_section_see_stop(void)
+{
+	if (os.backend == OS_BACKEND_TRYLOCK)
+		os_fence();
+}
+
 static inline void c_section_end(struct slot *slot)
 {
 #ifdef SHEAF_SIM
@@ -172,6 +179,7 @@ C_SECTION bool c_swap(struct section_slots *s, bool wants_empty_main)
 
 	if (!slot)
 		return false;
+	c_section_see_stop();
 	struct sheaf *m = c_main(slot), *p = c_spare(slot, m);
 
 	if (p && !os_load_relaxed(&s->stop) && c_section_live() &&
@@ -189,6 +197,7 @@ C_SECTION bool c_replace_spare(struct section_slots *s, struct sheaf *sheaf, str
 
 	if (!slot)
 		return false;
+	c_section_see_stop();
 	struct sheaf *m = c_main(slot);
 
 	struct sheaf *p = c_spare(slot, m);

@@ -22,6 +22,7 @@ struct range {
 	size_t chunks_committed; /* bytes of the array above */
 	struct chunk *lists[NR_LISTS];
 	size_t used, dirty; /* pages */
+	uint32_t cursor;    /* the chunk to give parts of back next */
 };
 
 struct pages pages;
@@ -68,7 +69,7 @@ static bool reserve(unsigned int shift)
 	return true;
 }
 
-bool page_init(void)
+static bool reserve_largest(void)
 {
 	size_t limit = os_address_limit() / 2;
 	unsigned int shift = LARGEST_SHIFT;
@@ -80,6 +81,16 @@ bool page_init(void)
 		if (reserve(shift))
 			return true;
 	return false;
+}
+
+bool page_init(void)
+{
+	if (pages.size || reserve_largest())
+		return true;
+	if (os.nr_nodes == 1)
+		return false;
+	os_forget_nodes();
+	return reserve_largest();
 }
 
 static size_t chunk_index(struct range *range, struct chunk *chunk)
@@ -148,7 +159,7 @@ static struct chunk *grow(struct range *range)
 	chunk_init(chunk);
 	chunk->huge = range->used << OS_PAGE_SHIFT >= PAGE_HUGE_FROM;
 	if (chunk->huge)
-		os_advise_huge(chunk_address(range, chunk), OS_HUGE);
+		os_advise_huge(chunk_address(range, chunk), OS_HUGE, true);
 	os_store_release(&range->nr_chunks, range->nr_chunks + 1);
 	return chunk;
 }
@@ -241,16 +252,33 @@ static void discard_dirty(struct range *range, struct chunk *chunk)
 	}
 }
 
-/* Parts of chunks go back only where no huge page would be broken. */
+/* Dirty pages that may stay, beside whole chunks: a program that uses much soon uses them again. */
+static size_t may_keep(const struct range *range)
+{
+	size_t least = PAGE_KEEP_PARTS >> OS_PAGE_SHIFT;
+
+	return range->used / 4 > least ? range->used / 4 : least;
+}
+
+/* A huge page that goes back in parts must not be made whole again behind our back. */
+static void discard_parts_of(struct range *range, struct chunk *chunk)
+{
+	if (chunk->huge && chunk->nr_free < CHUNK_PAGES) {
+		chunk->huge = false;
+		os_advise_huge(chunk_address(range, chunk), OS_HUGE, false);
+	}
+	discard_dirty(range, chunk);
+}
+
+/* Down to half of what may stay, going on where the last time ended. */
 static void discard_parts(struct range *range)
 {
-	for (uint32_t i = 0; i < range->nr_chunks; i++) {
-		struct chunk *chunk = &range->chunks[i];
+	for (uint32_t n = range->nr_chunks; n > 0 && range->dirty > may_keep(range) / 2; n--) {
+		struct chunk *chunk = &range->chunks[range->cursor % range->nr_chunks];
 
-		if (range->dirty << OS_PAGE_SHIFT <= PAGE_KEEP_PARTS / 2)
-			return;
-		if (chunk->nr_dirty && (!chunk->huge || chunk->nr_free == CHUNK_PAGES))
-			discard_dirty(range, chunk);
+		range->cursor++;
+		if (chunk->nr_dirty)
+			discard_parts_of(range, chunk);
 	}
 }
 
@@ -268,7 +296,7 @@ void page_free(struct slab *slab, unsigned int order)
 	relist(range, chunk);
 	if (chunk->nr_free == CHUNK_PAGES && range->dirty << OS_PAGE_SHIFT > PAGE_KEEP_CHUNKS)
 		discard_dirty(range, chunk);
-	else if (range->dirty << OS_PAGE_SHIFT > PAGE_KEEP_PARTS)
+	else if (range->dirty > may_keep(range))
 		discard_parts(range);
 	os_unlock(&range->lock);
 }

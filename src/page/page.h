@@ -16,10 +16,11 @@
  *  P1. A page is free (its bit is set, its descriptor's cache NULL) or part of exactly one run.
  *  P2. A run of 2^k pages is aligned to 2^k pages, k <= PAGE_MAX_ORDER.
  *  P3. Descriptors below a range's top can be read at any time, whatever the pages hold.
- *  P4. Free pages that were used ("dirty") and are not yet given back stay below the limit:
- *      whole chunks go back above PAGE_KEEP_CHUNKS, parts of chunks above PAGE_KEEP_PARTS.
+ *  P4. Free pages that were used ("dirty") and are not yet given back stay below the limit: whole
+ *      chunks go back above PAGE_KEEP_CHUNKS, parts of chunks above PAGE_KEEP_PARTS or a quarter
+ *      of what is in use.
  *
- * Locks: OS_RANK_PAGES, one for each range; system calls are made without it.
+ * Locks: OS_RANK_PAGES, one for each range; memory is given back without it.
  * Callers: src/slab/, and src/page/pool.c for the library's own structures.
  */
 #ifndef SHEAF_PAGE_PAGE_H

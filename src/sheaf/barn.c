@@ -155,13 +155,12 @@ static struct sheaf *search_blocks(struct sheaf_cache *cache, unsigned int node,
 	return sheaf;
 }
 
-static struct sheaf *take(struct sheaf_cache *cache, unsigned int row, bool full,
-			  struct barn_cell *found)
+/* Beyond this CPU's own shard. */
+static struct sheaf *search_far(struct sheaf_cache *cache, unsigned int row, bool full,
+				struct barn_cell *found)
 {
-	struct sheaf *sheaf = search_shard(cache, row, full, found);
+	struct sheaf *sheaf = search_blocks(cache, os.node_of_row[row], full, found);
 
-	if (!sheaf)
-		sheaf = search_blocks(cache, os.node_of_row[row], full, found);
 	if (!sheaf)
 		sheaf = steal(cache, row, true, full, found);
 	if (!sheaf)
@@ -169,34 +168,33 @@ static struct sheaf *take(struct sheaf_cache *cache, unsigned int row, bool full
 	return sheaf;
 }
 
-static uint64_t node_bit(unsigned int row)
-{
-	return UINT64_C(1) << os.node_of_row[row];
-}
-
-/* A mark set beside a put hides its sheaf until the next put: no harm, only a refill too early. */
+/* A mark set beside a put hides its sheaf from others until the next put: a refill too early. */
 static void no_longer_dry(struct sheaf_cache *cache)
 {
 	if (os_load_relaxed(&cache->dry))
-		os_fetch_and(&cache->dry, ~node_bit(os_row()));
+		os_store_relaxed(&cache->dry, 0);
 }
 
 struct sheaf *barn_begin_full(struct sheaf_cache *cache, struct barn_cell *cell)
 {
 	unsigned int row = os_row();
-	struct sheaf *sheaf;
+	uint64_t node = UINT64_C(1) << os.node_of_row[row];
+	struct sheaf *sheaf = search_shard(cache, row, true, cell);
 
-	if (os_load_relaxed(&cache->dry) & node_bit(row))
-		return NULL;
-	sheaf = take(cache, row, true, cell);
+	if (sheaf || (os_load_relaxed(&cache->dry) & node))
+		return sheaf;
+	sheaf = search_far(cache, row, true, cell);
 	if (!sheaf)
-		os_fetch_or(&cache->dry, node_bit(row));
+		os_fetch_or(&cache->dry, node);
 	return sheaf;
 }
 
 struct sheaf *barn_begin_empty(struct sheaf_cache *cache, struct barn_cell *cell)
 {
-	return take(cache, os_row(), false, cell);
+	unsigned int row = os_row();
+	struct sheaf *sheaf = search_shard(cache, row, false, cell);
+
+	return sheaf ? sheaf : search_far(cache, row, false, cell);
 }
 
 void barn_finish(struct sheaf_cache *cache, struct barn_cell *cell, struct sheaf *sheaf)
@@ -330,18 +328,21 @@ void barn_exit(struct sheaf_cache *cache)
 
 void barn_set_limits(struct sheaf_cache *cache)
 {
-	size_t rows = (os.nr_rows + os.nr_nodes - 1) / os.nr_nodes;
-	size_t most = rows * SLOT_CELLS + BARN_BLOCKS * BARN_BLOCK_CELLS;
-	size_t sheaves = cache->barn_objects / cache->capacity;
-	size_t by_bytes = cache->barn_bytes / ((size_t)cache->capacity * cache->slab.size);
-	size_t shard;
+	/* Possible CPUs may be many more than there are. */
+	size_t cpus = (os_nr_cpus() + os.nr_nodes - 1) / os.nr_nodes;
+	size_t most = cpus * SLOT_CELLS + BARN_BLOCKS * BARN_BLOCK_CELLS;
+	size_t capacity = os_load_relaxed(&cache->capacity);
+	size_t sheaves = cache->barn_objects / capacity;
+	size_t by_bytes = cache->barn_bytes / (capacity * cache->slab.size);
+	size_t shard, rest;
 
 	sheaves = sheaves < by_bytes ? sheaves : by_bytes;
 	sheaves = sheaves < BARN_FLOOR ? BARN_FLOOR : sheaves > most ? most : sheaves;
-	/* Three quarters to the shards, as long as each then has at least one. */
-	shard = sheaves * 3 / 4 / rows;
-	shard = shard > SLOT_CELLS ? SLOT_CELLS : shard;
+	/* Three quarters to the shards, at least one each. */
+	shard = sheaves * 3 / 4 / cpus;
+	shard = shard < 1 ? 1 : shard > SLOT_CELLS ? SLOT_CELLS : shard;
+	rest = sheaves > shard * cpus ? sheaves - shard * cpus : BARN_FLOOR;
 	os_store_relaxed(&cache->shard_full, (uint32_t)shard);
-	os_store_relaxed(&cache->barn_full, (uint32_t)(sheaves - shard * rows));
-	os_store_relaxed(&cache->barn_empty, (uint32_t)(sheaves - shard * rows));
+	os_store_relaxed(&cache->barn_full, (uint32_t)rest);
+	os_store_relaxed(&cache->barn_empty, (uint32_t)rest);
 }

@@ -55,31 +55,33 @@ static void take_slot_locked(struct slot *slot, struct sheaf **list)
 	os_store_release(&slot->lock, 0);
 }
 
-static struct sheaf *take_slots(struct sheaf_cache *cache)
+/* Every slot's sheaves. False if the kernel refuses its part: other CPUs' are out of reach. */
+static bool take_slots(struct sheaf_cache *cache, struct sheaf **list)
 {
-	bool rseq = os.backend == OS_BACKEND_RSEQ;
-	struct sheaf *list = NULL;
+	bool rseq = os.backend == OS_BACKEND_RSEQ, reached = true;
 
 	os_store_release(&cache->at.stop, 1);
 	/* The trylock backend: who takes a slot's lock after this sees stop. */
 	os_fence();
 	if (rseq && !os_membarrier()) {
 		os_store_release(&cache->at.stop, 0);
-		return NULL;
+		return false;
 	}
 	for (uint32_t row = 0; row < os.nr_rows; row++) {
 		struct slot *slot = slot_of_row(cache->at.handle, row);
 
 		if (rseq)
-			take_slot(slot, &list);
+			take_slot(slot, list);
 		else
-			take_slot_locked(slot, &list);
+			take_slot_locked(slot, list);
 	}
 	/* Refused half-way, somebody may still pop from these: they are left out for good. */
-	if (rseq && !os_membarrier())
-		list = NULL;
+	if (rseq && !os_membarrier()) {
+		*list = NULL;
+		reached = false;
+	}
 	os_store_release(&cache->at.stop, 0);
-	return list;
+	return reached;
 }
 
 /* When other CPUs cannot be reached: what this CPU's slot holds. */
@@ -120,20 +122,22 @@ static void flush_list(struct sheaf_cache *cache, struct sheaf *list)
 	}
 }
 
-void sheaf_drain(struct sheaf_cache *cache)
+bool sheaf_drain(struct sheaf_cache *cache)
 {
-	struct sheaf *list;
+	struct sheaf *list = NULL;
+	bool reached;
 
 	if (!cache->barns)
-		return;
+		return true;
 	os_lock(&drain_lock);
-	list = take_slots(cache);
+	reached = take_slots(cache, &list);
 	hand_wait(cache);
 	flush_list(cache, list);
 	flush_list(cache, barn_take_all(cache));
 	os_unlock(&drain_lock);
-	if (!list)
+	if (!reached)
 		drain_here(cache);
+	return reached;
 }
 
 void sheaf_lock_drains(void)

@@ -210,31 +210,20 @@ static bool replace_full_main(struct sheaf_cache *cache, void *object)
 	return true;
 }
 
-/* Main of this CPU, or of one we just left: only to see if the fast path was merely interrupted. */
-static struct sheaf *main_here(struct sheaf_cache *cache)
-{
-	return os_load_relaxed(&slot_of_row(cache->at.handle, os_row())->main);
-}
-
 void *sheaf_alloc(struct sheaf_cache *cache)
 {
-	void *object = NULL;
+	void *object;
 
-	if (section_swap_empty(&cache->at) || os_load_relaxed(&main_here(cache)->size))
-		object = section_pop(&cache->at);
+	/* If there is nothing to swap, the fast path may only have been interrupted. */
+	section_swap_empty(&cache->at);
+	object = section_pop(&cache->at);
 	return object ? object : replace_empty_main(cache);
 }
 
 bool sheaf_free(struct sheaf_cache *cache, void *object)
 {
-	bool room = section_swap_full(&cache->at);
-
-	if (!room) {
-		struct sheaf *m = main_here(cache);
-
-		room = os_load_relaxed(&m->size) < m->capacity;
-	}
-	return (room && section_push(&cache->at, object)) || replace_full_main(cache, object);
+	section_swap_full(&cache->at);
+	return section_push(&cache->at, object) || replace_full_main(cache, object);
 }
 
 unsigned int sheaf_alloc_bulk(struct sheaf_cache *cache, void **objects, unsigned int n)

@@ -18,11 +18,14 @@
  * Invariants
  *  H1. A sheaf is in one slot (as main or spare), in one cell, or in one thread's hands.
  *  H2. Objects in sheaves are of this cache, and free; their slabs count them as in use.
- *  H3. Whoever has a sheaf with objects in hand is counted (hand_enter ... hand_leave), so that a
- *      drain can wait for it. Nobody waits for a drain, takes `drain_lock` or runs a user's
- * callback while counted. H4. A sheaf's capacity never changes. One whose capacity is no longer the
- * cache's is used up, and freed when it is met empty. H5. At most barn_full full and barn_empty
- * empty sheaves are in a node's barn.
+ *  H3. Whoever has a sheaf with free objects in hand shows it, so that a drain can wait for it: by a
+ *      cell in transit, or by the in-hand count where there is no cell. Both carry the phase.
+ *      A refill is still an allocation: its objects are the caller's until they are installed.
+ *      Nobody waits for a drain, takes its lock or runs a user's callback meanwhile.
+ *  H4. A sheaf's capacity never changes. One whose capacity is no longer the cache's is used up, and
+ *      freed when it is met empty.
+ *  H5. A node's blocks hold at most barn_full full sheaves, a shard at most shard_full. Empty ones
+ *      are bounded by the cells.
  *
  * Locks: OS_RANK_DRAIN (one drain at a time). Slow paths take no lock but the slab layer's.
  * Callers: src/cache/.
@@ -55,7 +58,7 @@ struct sheaf_cache {
 	struct section_slots at; /* the slots; without sheaves nobody fills them */
 	uint32_t phase;		 /* of the in-hand counts */
 	uint32_t capacity;	 /* of new sheaves; 0: this cache has none */
-	uint32_t barn_full;	 /* sheaves in a node's barn, shards included */
+	uint32_t barn_full;	 /* full sheaves in a node's blocks, beside the shards' */
 	uint32_t barn_empty;
 	uint32_t shard_full; /* of them, cells of one shard that may hold full ones */
 	uint32_t no_spare_rule;
@@ -97,8 +100,9 @@ unsigned int sheaf_alloc_bulk(struct sheaf_cache *cache, void **objects, unsigne
 /* As many of n objects, all of this CPU's node, as sheaves have room for. */
 unsigned int sheaf_free_bulk(struct sheaf_cache *cache, void **objects, unsigned int n);
 
-/* Empty every CPU's slots and every barn into the slabs, and wait for what is in hand. */
-void sheaf_drain(struct sheaf_cache *cache);
+/* Empty every CPU's slots and every barn into the slabs, and wait for what is in hand. False if only
+ * this CPU's slot could be reached. */
+bool sheaf_drain(struct sheaf_cache *cache);
 
 /* Call visit for each sheaf of a quiet cache. */
 void sheaf_for_each(struct sheaf_cache *cache, void (*visit)(void *data, struct sheaf *sheaf),

@@ -29,7 +29,7 @@ struct slab_node *partial_node_of(struct slab_cache *cache, const struct slab *s
 
 static void listed(struct slab_node *node, struct slab *slab)
 {
-	node->nr_partial++;
+	os_store_relaxed(&node->nr_partial, node->nr_partial + 1);
 	os_fetch_add(&slab->state, SLAB_PARTIAL - SLAB_HELD);
 }
 
@@ -67,7 +67,7 @@ void partial_remove(struct slab_node *node, struct slab *slab)
 		slab->next->prev = slab->prev;
 	else
 		node->last = slab->prev;
-	node->nr_partial--;
+	os_store_relaxed(&node->nr_partial, node->nr_partial - 1);
 	os_fetch_add(&slab->state, SLAB_HELD - SLAB_PARTIAL);
 }
 

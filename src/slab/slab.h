@@ -20,7 +20,8 @@
  *  B2. PARTIAL changes only under the lock of the slab's node.
  *  B3. Who frees into a full slab becomes its holder in the same exchange, and lists it.
  *  B4. in use + freelist + not yet fresh = objects of the slab.
- *  B5. A constructor runs once per object, when it is first taken, with no lock held.
+ *  B5. A constructor runs once per object, when it is first taken, with no lock and no slab
+ *      held.
  *
  * Locks: OS_RANK_NODE, one for each cache and node; of other nodes by try-lock only,
  *   unless no node has memory left.

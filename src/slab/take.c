@@ -103,6 +103,11 @@ static unsigned int take_from(struct slab_cache *cache, struct slab *slab, void 
 			cut_freelist(cache, slab, head);
 			return 0;
 		}
+		/* A double free makes a ring, which would be handed out again and again. */
+		if (slab_inuse(state) + freed > limit) {
+			cut_freelist(cache, slab, head);
+			return 0;
+		}
 		position = slab_fresh(state);
 		fresh = take_fresh(cache, slab, state, &position, objects + freed, max - freed);
 		changed = (state & ~UINT64_C(0xffffffffffff)) |
@@ -112,12 +117,15 @@ static unsigned int take_from(struct slab_cache *cache, struct slab *slab, void 
 	return freed + fresh;
 }
 
-/* The same of a slab that this thread holds, with no lock: constructed objects only. */
-static unsigned int take_held(struct slab_cache *cache, struct slab *slab, void **objects,
-			      unsigned int max)
+/* The same of a detached slab, which is let go before objects are constructed (B5). */
+static unsigned int take_detached(struct slab_cache *cache, struct slab *slab, void **objects,
+				  unsigned int max)
 {
-	unsigned int constructed = 0, n = take_from(cache, slab, objects, max, &constructed);
+	unsigned int constructed = 0, n = 0;
 
+	if (max)
+		n = take_from(cache, slab, objects, max, &constructed);
+	partial_release(cache, slab, true);
 	construct(cache, objects + constructed, n - constructed);
 	return n;
 }
@@ -156,13 +164,12 @@ static unsigned int take_partial(struct slab_cache *cache, struct slab_node *nod
 		os_lock(&node->lock);
 	if (max == 1)
 		return take_one(cache, node, objects);
-	slab = partial_detach(cache, node, min, max);
+	/* With a constructor one by one: nothing may be in hand while it runs. */
+	slab = partial_detach(cache, node, cache->ctor ? 1 : min, max);
 	os_unlock(&node->lock);
 	for (; slab; slab = next) {
 		next = slab->next;
-		if (n < max)
-			n += take_held(cache, slab, objects + n, max - n);
-		partial_release(cache, slab, true);
+		n += take_detached(cache, slab, objects + n, max - n);
 	}
 	return n;
 }
@@ -242,6 +249,18 @@ static unsigned int take_elsewhere(struct slab_cache *cache, unsigned int node, 
 	return n;
 }
 
+static unsigned int take_all_partial(struct slab_cache *cache, struct slab_node *node,
+				     void **objects, unsigned int min, unsigned int max)
+{
+	unsigned int n = 0, got;
+
+	do {
+		got = take_partial(cache, node, true, objects + n, min - n, max - n);
+		n += got;
+	} while (cache->ctor && got && n < min);
+	return n;
+}
+
 unsigned int slab_take(struct slab_cache *cache, unsigned int node, enum slab_place place,
 		       void **objects, unsigned int min, unsigned int max)
 {
@@ -249,7 +268,7 @@ unsigned int slab_take(struct slab_cache *cache, unsigned int node, enum slab_pl
 	unsigned int n = 0;
 
 	if (part)
-		n = take_partial(cache, part, true, objects, min, max);
+		n = take_all_partial(cache, part, objects, min, max);
 	if (n < min && place == SLAB_PREFER_NODE)
 		n += take_elsewhere(cache, node, false, objects + n, min - n, max - n);
 	if (n < min)

@@ -119,6 +119,28 @@ static void given_back_reads_zero(void **state)
 	page_free(keep, 0);
 }
 
+/* Also where huge pages were advised, because so much is in use (P4). */
+static void scattered_pages_go_back(void **state)
+{
+	enum {
+		PAGES = 64 << 8 /* 64 MiB */
+	};
+	struct slab **pages_of = malloc(PAGES * sizeof(*pages_of));
+
+	(void)state;
+	for (unsigned int i = 0; i < PAGES; i++) {
+		pages_of[i] = page_alloc(0, 0);
+		assert_non_null(pages_of[i]);
+	}
+	for (unsigned int i = 0; i < PAGES; i += 2)
+		page_free(pages_of[i], 0);
+	assert_true(page_usage().dirty <= PAGE_KEEP_PARTS);
+	for (unsigned int i = 1; i < PAGES; i += 2)
+		page_free(pages_of[i], 0);
+	free(pages_of);
+	page_trim();
+}
+
 static void foreign_addresses(void **state)
 {
 	int local;
@@ -162,9 +184,8 @@ static int setup(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(runs_do_not_overlap),
-		cmocka_unit_test(given_back_reads_zero),
-		cmocka_unit_test(foreign_addresses),
+		cmocka_unit_test(runs_do_not_overlap),	   cmocka_unit_test(given_back_reads_zero),
+		cmocka_unit_test(scattered_pages_go_back), cmocka_unit_test(foreign_addresses),
 		cmocka_unit_test(out_of_memory_is_null),
 	};
 

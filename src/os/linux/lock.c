@@ -7,11 +7,11 @@
 
 #include <errno.h>
 #include <linux/futex.h>
-#include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "os/atomic.h"
+#include "os/report.h"
 
 #define FREE	0u
 #define HELD	1u
@@ -24,7 +24,8 @@ static __thread uint32_t held_ranks;
 static void rank_push(struct os_lock *lock, bool ordered)
 {
 	if (ordered && (held_ranks >> lock->rank) != 0)
-		abort();
+		os_fatal("lock of rank %u taken while ranks %#x are held: see enum os_rank",
+			 lock->rank, held_ranks);
 	held_ranks |= 1u << lock->rank;
 }
 

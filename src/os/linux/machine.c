@@ -37,16 +37,17 @@ extern const unsigned int __rseq_size __attribute__((weak));
 struct os_machine os;
 static uint32_t membarrier_refused;
 
-/* Read a small file; the length, or -1. */
+/* Read a small file; the length, or -1. By system calls: the library's own functions are points of
+ * cancellation, and a thread that ended in one would leave our locks held. */
 static int read_file(const char *path, char *text, size_t size)
 {
-	int file = open(path, O_RDONLY | O_CLOEXEC);
+	int file = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
 	ssize_t length;
 
 	if (file < 0)
 		return -1;
-	length = read(file, text, size - 1);
-	close(file);
+	length = syscall(SYS_read, file, text, size - 1);
+	syscall(SYS_close, file);
 	if (length < 0)
 		return -1;
 	text[length] = '\0';
@@ -88,14 +89,42 @@ static void set_llc(unsigned int cpu, unsigned int first)
 	os.llc_of_row[cpu] = (uint16_t)first;
 }
 
-static void find_rows(void)
+/*
+ * M2 hangs on this: neither the CPUs we may run on nor those online bound what a section reads.
+ * False if the bound is not known. The kernel copies as many bytes of its mask as there are
+ * possible CPUs, and refuses if they are more than the buffer holds.
+ */
+static bool find_rows(void)
 {
+	unsigned long mask[OS_MAX_ROWS / (8 * sizeof(long))];
+	long bytes = syscall(SYS_sched_getaffinity, 0, sizeof(mask), mask);
 	char text[256];
-	long online = sysconf(_SC_NPROCESSORS_CONF);
 
-	os.nr_rows = online > 0 && online <= OS_MAX_ROWS ? (uint32_t)online : 1;
 	if (read_file("/sys/devices/system/cpu/possible", text, sizeof(text)) > 0)
 		for_each_in_list(text, set_row, 0);
+	if (os.nr_rows == 0)
+		os.nr_rows = bytes > 0 ? (uint32_t)bytes * 8 : 1;
+	return bytes > 0;
+}
+
+static unsigned int nr_present;
+
+static void count_present(unsigned int cpu, unsigned int unused)
+{
+	(void)cpu, (void)unused;
+	nr_present++;
+}
+
+/* As the kernel counts for its slab orders: those present, or possible if only one is. */
+static void find_present(void)
+{
+	char text[256];
+
+	nr_present = 0;
+	if (read_file("/sys/devices/system/cpu/present", text, sizeof(text)) > 0)
+		for_each_in_list(text, count_present, 0);
+	if (nr_present <= 1)
+		nr_present = os.nr_rows;
 }
 
 static void find_nodes(void)
@@ -152,9 +181,9 @@ static bool rseq_usable(void)
 #endif
 }
 
-static void choose_backend(void)
+static void choose_backend(bool rows_known)
 {
-	bool rseq = !os_options.backend_trylock && rseq_usable();
+	bool rseq = rows_known && !os_options.backend_trylock && rseq_usable();
 
 	os.backend = rseq ? OS_BACKEND_RSEQ : OS_BACKEND_TRYLOCK;
 	os.id_offset = RSEQ_CPU_ID;
@@ -168,12 +197,16 @@ static void choose_backend(void)
 void os_init(void)
 {
 	int saved = errno;
+	bool rows_known;
 
 	os_options_init();
-	find_rows();
+	rows_known = find_rows();
+	find_present();
 	find_nodes();
-	find_llcs();
-	choose_backend();
+	choose_backend(rows_known);
+	/* An mm_cid is no CPU: its threads may be behind any cache. */
+	if (os.id_offset == RSEQ_CPU_ID)
+		find_llcs();
 	errno = saved;
 }
 
@@ -215,7 +248,7 @@ int os_policy_node(void)
 
 unsigned int os_nr_cpus(void)
 {
-	return os.nr_rows;
+	return nr_present;
 }
 
 bool os_membarrier(void)
@@ -235,6 +268,12 @@ bool os_membarrier(void)
 	return done;
 }
 
+void os_forget_nodes(void)
+{
+	os.nr_nodes = 1;
+	memset(os.node_of_row, 0, sizeof(os.node_of_row));
+}
+
 void os_after_fork(void)
 {
 	int saved = errno;
@@ -249,7 +288,7 @@ void os_yield(void)
 	int saved = errno;
 	const struct timespec moment = {.tv_nsec = 50000};
 
-	nanosleep(&moment, NULL);
+	syscall(SYS_nanosleep, &moment, NULL);
 	errno = saved;
 }
 

@@ -85,11 +85,11 @@ void os_discard(void *address, size_t size)
 	errno = saved;
 }
 
-void os_advise_huge(void *address, size_t size)
+void os_advise_huge(void *address, size_t size, bool huge)
 {
 	int saved = errno;
 
-	madvise(address, size, MADV_HUGEPAGE);
+	madvise(address, size, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 	errno = saved;
 }
 
@@ -112,15 +112,20 @@ static void fill_row(char *row, const struct slot *template)
 /* A file of one template row for each node, or -1. */
 static int template_file(char *scratch, const struct slot *template_of_node)
 {
-	int file = (int)syscall(SYS_memfd_create, "sheaf-slots", 1u /* MFD_CLOEXEC */);
+	struct rlimit limit;
+	int file = -1;
 
+	/* Writing beyond ulimit -f raises SIGXFSZ, also in memory. */
+	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
+	    (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= os.nr_nodes * ROW_BYTES))
+		file = (int)syscall(SYS_memfd_create, "sheaf-slots", 1u /* MFD_CLOEXEC */);
 	if (file < 0)
 		return -1;
 	for (uint32_t node = 0; node < os.nr_nodes; node++) {
 		fill_row(scratch, &template_of_node[node]);
-		if (pwrite(file, scratch, ROW_BYTES, (off_t)(node * ROW_BYTES)) !=
+		if (syscall(SYS_pwrite64, file, scratch, ROW_BYTES, (off_t)(node * ROW_BYTES)) !=
 		    (ssize_t)ROW_BYTES) {
-			close(file);
+			syscall(SYS_close, file);
 			return -1;
 		}
 	}
@@ -152,7 +157,7 @@ char *os_map_rows(const struct slot *template_of_node)
 	if (rows)
 		memset(rows, 0, ROW_BYTES);
 	if (file >= 0)
-		close(file);
+		syscall(SYS_close, file);
 out:
 	errno = saved;
 	return rows;

@@ -63,7 +63,8 @@
 	"cmp %[m], x10\n"                                                                          \
 	"b.hs %l[slow]\n"                                                                          \
 	"ldr %[m], [%[t]]\n"                                                                       \
-	"ldp %w[t], w10, [%[m]]\n"                                                                 \
+	"ldr %w[t], [%[m]]\n"                                                                      \
+	"ldr w10, [%[m], #4]\n"                                                                    \
 	"cmp %w[t], w10\n"                                                                         \
 	"b.hs %l[slow]\n"                                                                          \
 	"add x10, %[m], %[t], lsl #3\n"                                                            \

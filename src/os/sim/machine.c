@@ -2,6 +2,8 @@
 /* The invented machine: CPUs, nodes, barriers, yields, and random bits from the seed. */
 #include "os/machine.h"
 
+#include <string.h>
+
 #include "os/atomic.h"
 #include "os/options.h"
 #include "os/sim/state.h"
@@ -66,6 +68,12 @@ void os_yield(void)
 uint64_t os_random(void)
 {
 	return sim_random();
+}
+
+void os_forget_nodes(void)
+{
+	os.nr_nodes = 1;
+	memset(os.node_of_row, 0, sizeof(os.node_of_row));
 }
 
 unsigned int os_nr_cpus(void)

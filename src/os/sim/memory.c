@@ -83,9 +83,9 @@ void os_discard(void *address, size_t size)
 	madvise(address, size, MADV_DONTNEED);
 }
 
-void os_advise_huge(void *address, size_t size)
+void os_advise_huge(void *address, size_t size, bool huge)
 {
-	(void)address, (void)size;
+	(void)address, (void)size, (void)huge;
 }
 
 void os_prefer_node(void *address, size_t size, unsigned int node)
