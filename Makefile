@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Thin front: Meson and Ninja do the work. Each target sets up a fresh machine by itself.
-.PHONY: all demo check bench install clean help
+.PHONY: all demo check check-deep check-fresh bench install clean help
 
 PREFIX ?= /usr/local
 
@@ -19,6 +19,14 @@ check: ## build with gcc and clang, run every fast test
 	@scripts/setup build check
 	@scripts/check
 
+check-deep: ## sanitizers, valgrind, AArch64, long storms: about 30 minutes
+	@scripts/setup build check deep
+	@scripts/check-deep
+
+check-fresh: ## as root: what a new user does, on a fresh Debian 12 in a folder
+	@scripts/setup fresh
+	@scripts/check-fresh
+
 bench: all ## every benchmark; the report is build/report/index.html
 	@scripts/setup build bench
 	@tools/sheaf bench all
@@ -26,6 +34,7 @@ bench: all ## every benchmark; the report is build/report/index.html
 install: all ## install to PREFIX below DESTDIR
 	@meson configure build --prefix=$(PREFIX)
 	@DESTDIR="$(DESTDIR)" meson install -C build
+	@[ -n "$(DESTDIR)" ] || [ "$$(id -u)" -ne 0 ] || ldconfig
 
 clean: ## remove what was built
 	@rm -rf build
