@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Manners (DESIGN R14): limits, cancellation, fork and misuse that a host program may meet.
+ *
+ * Each case runs in a child of its own, since most are about the library's first use: the parent
+ * never uses it.
+ */
+#include <pthread.h>
+
+#include "cache/cache.h"
+#include "help.h"
+#include "os/report.h"
+#include "unit.h"
+
+static void limit(int resource, rlim_t value)
+{
+	struct rlimit both;
+
+	CHECK(getrlimit(resource, &both) == 0);
+	both.rlim_cur = value;
+	CHECK(setrlimit(resource, &both) == 0);
+}
+
+static struct kmem_cache *used_cache(const char *name)
+{
+	struct kmem_cache *s = kmem_cache_create(name, 64, NULL, SLAB_NO_MERGE);
+	void *object;
+
+	CHECK(s);
+	object = kmem_cache_alloc(s, GFP_KERNEL);
+	CHECK(object);
+	kmem_cache_free(s, object);
+	return s;
+}
+
+/* Writing to a file in memory would raise SIGXFSZ. */
+static void no_file_may_be_written(void)
+{
+	limit(RLIMIT_FSIZE, 0);
+	kmem_cache_destroy(used_cache("a"));
+}
+
+/* What CPUs there are must not be taken from those this thread may run on. */
+static void nothing_can_be_opened(void)
+{
+	struct kmem_cache *s;
+
+	pin(0);
+	limit(RLIMIT_NOFILE, 0);
+	s = used_cache("a");
+	CHECK((long)os.nr_rows >= sysconf(_SC_NPROCESSORS_CONF));
+	for (unsigned int cpu = 0; pin(cpu); cpu++) {
+		void *object;
+
+		object = kmem_cache_alloc(s, GFP_KERNEL);
+		CHECK(object);
+		kmem_cache_free(s, object);
+	}
+	CHECK(kmem_cache_verify(s) == 0);
+	CHECK(kmem_cache_shrink(s) == 0);
+}
+
+/* The first try fails, the second has what it needs. */
+static void memory_comes_back(void)
+{
+	struct rlimit before;
+
+	CHECK(getrlimit(RLIMIT_AS, &before) == 0);
+	limit(RLIMIT_AS, 1 << 20);
+	CHECK(!kmem_cache_create("a", 64, NULL, 0));
+	CHECK(setrlimit(RLIMIT_AS, &before) == 0);
+	kmem_cache_destroy(used_cache("a"));
+}
+
+static void *create_cancelled(void *unused)
+{
+	(void)unused;
+	pthread_cancel(pthread_self());
+	used_cache("cancelled");
+	return NULL;
+}
+
+static void *destroy_cancelled(void *s)
+{
+	pthread_cancel(pthread_self());
+	kmem_cache_destroy(s);
+	return NULL;
+}
+
+static void run_thread(void *(*body)(void *), void *argument)
+{
+	pthread_t thread;
+
+	CHECK(pthread_create(&thread, NULL, body, argument) == 0);
+	pthread_join(thread, NULL);
+}
+
+/* A thread that ends inside the library leaves no lock held. */
+static void threads_are_cancelled(void)
+{
+	struct kmem_cache *live;
+
+	run_thread(create_cancelled, NULL);
+	live = used_cache("live");
+	CHECK(kmem_cache_alloc(live, GFP_KERNEL));
+	run_thread(destroy_cancelled, live);
+	kmem_cache_destroy(used_cache("after"));
+}
+
+static struct kmem_cache *leaked;
+static uint32_t held;
+
+static void *hold_node(void *unused)
+{
+	struct slab_node *node = leaked->sheaf.slab.nodes[os_node()];
+
+	(void)unused;
+	os_lock(&node->lock);
+	__atomic_store_n(&held, 1, __ATOMIC_RELEASE);
+	usleep(100000);
+	os_unlock(&node->lock);
+	return NULL;
+}
+
+/* Objects of a cache that was destroyed too early stay usable, in a forked child too. */
+static void a_leaked_cache_is_forked(void)
+{
+	void *objects[100];
+	pthread_t thread;
+	pid_t child;
+	int status;
+
+	leaked = kmem_cache_create("leaked", 2048, NULL, SLAB_NO_MERGE | SLAB_NO_SHEAVES);
+	for (int i = 0; i < 100; i++) {
+		objects[i] = kmem_cache_alloc(leaked, GFP_KERNEL);
+		CHECK(objects[i]);
+	}
+	kmem_cache_destroy(leaked);
+	CHECK(pthread_create(&thread, NULL, hold_node, NULL) == 0);
+	while (!__atomic_load_n(&held, __ATOMIC_ACQUIRE))
+		sched_yield();
+	child = fork();
+	if (child == 0) {
+		alarm(10);
+		for (int i = 0; i < 100; i++)
+			kmem_cache_free(leaked, objects[i]);
+		_exit(0);
+	}
+	CHECK(waitpid(child, &status, 0) == child && status == 0);
+	pthread_join(thread, NULL);
+}
+
+static void a_destroyed_cache_is_used(void)
+{
+	struct kmem_cache *s = used_cache("a");
+	int local;
+
+	kmem_cache_destroy(s);
+	os_reports = 0;
+	CHECK(!kmem_cache_alloc(s, GFP_KERNEL));
+	CHECK(os_reports == 1);
+	kmem_cache_free(s, &local);
+	CHECK(os_reports == 2);
+	kmem_cache_destroy(s);
+	CHECK(os_reports == 3);
+}
+
+/* GFP_NOWAIT may not take what other CPUs keep, whether the compiler knows the flags or not. */
+static void nowait_does_not_reclaim(void)
+{
+	struct kmem_cache *s = kmem_cache_create("a", 4096, NULL, SLAB_NO_MERGE);
+	void *objects[4];
+
+	if (!pin(1))
+		return;
+	for (int i = 0; i < 4; i++)
+		objects[i] = kmem_cache_alloc(s, GFP_KERNEL);
+	for (int i = 0; i < 4; i++)
+		kmem_cache_free(s, objects[i]);
+	pin(0);
+	no_more_memory();
+	while (page_alloc(os_node(), 0))
+		;
+	while (kmem_cache_alloc(s, GFP_NOWAIT))
+		;
+	/* By mm_cid a lone thread has one slot wherever it runs; by CPU the other one's is still full. */
+	if (os.backend == OS_BACKEND_TRYLOCK)
+		CHECK(kmem_cache_alloc(s, GFP_KERNEL));
+}
+
+struct ring {
+	int value;
+	struct ring *self;
+};
+
+static void make_ring(void *object)
+{
+	struct ring *ring = object;
+
+	ring->self = ring;
+}
+
+/* A constructed object may hold pointers to itself: the compiler must not be told otherwise. */
+static void a_constructed_object_points_to_itself(void)
+{
+	struct kmem_cache *s =
+		kmem_cache_create("ring", sizeof(struct ring), 0, SLAB_NO_MERGE, make_ring);
+	struct ring *ring = kmem_cache_alloc(s, GFP_KERNEL);
+
+	CHECK(ring);
+	ring->value = 1;
+	ring->self->value = 2;
+	CHECK(ring->value == 2);
+}
+
+#define CHILD_TEST(body)                                                                           \
+	static void test_##body(void **state)                                                      \
+	{                                                                                          \
+		(void)state;                                                                       \
+		assert_int_equal(in_child(body, 20), 0);                                           \
+	}
+
+CHILD_TEST(no_file_may_be_written)
+CHILD_TEST(nothing_can_be_opened)
+CHILD_TEST(memory_comes_back)
+CHILD_TEST(threads_are_cancelled)
+CHILD_TEST(a_leaked_cache_is_forked)
+CHILD_TEST(a_destroyed_cache_is_used)
+CHILD_TEST(nowait_does_not_reclaim)
+CHILD_TEST(a_constructed_object_points_to_itself)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_no_file_may_be_written),
+		cmocka_unit_test(test_nothing_can_be_opened),
+		cmocka_unit_test(test_memory_comes_back),
+		cmocka_unit_test(test_threads_are_cancelled),
+		cmocka_unit_test(test_a_leaked_cache_is_forked),
+		cmocka_unit_test(test_a_destroyed_cache_is_used),
+		cmocka_unit_test(test_nowait_does_not_reclaim),
+		cmocka_unit_test(test_a_constructed_object_points_to_itself),
+	};
+
+	return cmocka_run_group_tests_name("manners", tests, NULL, NULL);
+}
