@@ -41,7 +41,7 @@ def describe() -> dict[str, Any]:
     machine = {
         "cpu": _cpu_model(),
         "cpus": len(os.sched_getaffinity(0)),
-        "kernel": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "kernel": f"{platform.system()} {platform.release().split('-')[0]} {platform.machine()}",
         "libc": os.confstr("CS_GNU_LIBC_VERSION") or "unknown",
         "governor": _governor(),
         "load": round(os.getloadavg()[0], 2),
