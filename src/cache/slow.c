@@ -72,7 +72,8 @@ void *cache_alloc_slow(struct kmem_cache *s, gfp_t flags)
 /* Remote objects pass the sheaves by; so do pointers that are none of ours. */
 static bool may_enter_sheaf(struct kmem_cache *s, void *object)
 {
-	return s->sheaf.capacity && page_is_ours(object) && page_node(object) == os_node();
+	return os_load_relaxed(&s->sheaf.capacity) && page_is_ours(object) &&
+	       page_node(object) == os_node();
 }
 
 void cache_free_slow(struct kmem_cache *s, void *object, const char *call)
