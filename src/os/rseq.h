@@ -15,6 +15,9 @@
 #include "os/linux/section_aarch64.h"
 #define HAVE_RSEQ 1
 #endif
+#ifdef HAVE_RSEQ
+#include "os/linux/section_rseq.h"
+#endif
 #endif
 
 #endif

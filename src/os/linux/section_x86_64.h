@@ -1,22 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The restartable sections for x86-64. Included by linux/section.c and the fast paths only.
+ * The text of the restartable sections for x86-64; linux/section_rseq.h makes functions of it.
  *
- * Each is one `asm volatile goto`: volatile because a compiler may delete a section whose outputs
- * it thinks unused, goto because a section has no flag left to test. Labels: 1 start, 2 after the
- * commit, 3 descriptor, 4 abort. Leaving by `slow` (nothing to do, not registered, aborted) means
- * that nothing was stored. rseq_cs stays set after a section: the library is never unloaded.
- *
- * rseq area: cpu_id at 4 (negative: not registered), rseq_cs at 8, mm_cid at 24.
+ * Labels: 1 start, 2 after the commit, 3 descriptor, 4 abort. rseq area: cpu_id at 4 (negative: not
+ * registered), rseq_cs at 8, mm_cid at 24.
  */
 #ifndef SHEAF_OS_SECTION_X86_64_H
 #define SHEAF_OS_SECTION_X86_64_H
-
-#include "os/machine.h"
-#include "os/section.h"
-
-#define RSEQ_TRIES	   4 /* aborts in a row before a slow path does without the sheaf */
-#define RSEQ_ALWAYS_INLINE static inline __attribute__((always_inline))
 
 /* The descriptor, the tables that debuggers look for, and the store that arms the section. */
 #define RSEQ_BEGIN                                                                                 \
@@ -90,71 +80,38 @@
 	"addl $1, %k[t]\n"                                                                         \
 	"movl %k[t], (%[m])\n"
 
-#define RSEQ_DEFINE_POP(suffix, ROW)                                                               \
-	RSEQ_ALWAYS_INLINE bool rseq_pop_##suffix(char *handle, void **popped)                     \
-	{                                                                                          \
-		void *object, *m;                                                                  \
-		uintptr_t t;                                                                       \
-                                                                                                   \
-		__asm__ volatile goto(RSEQ_BEGIN ROW RSEQ_POP RSEQ_END(slow)                       \
-				      : [object] "=&r"(object), [m] "=&r"(m), [t] "=&r"(t)         \
-				      : [handle] "r"(handle), [area] "r"(os.rseq_offset)           \
-				      : "memory", "cc"                                             \
-				      : slow);                                                     \
-		*popped = object;                                                                  \
-		return true;                                                                       \
-	slow:                                                                                      \
-		return false;                                                                      \
-	}
-
-#define RSEQ_DEFINE_PUSH(suffix, ROW)                                                              \
-	RSEQ_ALWAYS_INLINE bool rseq_push_##suffix(char *handle, void *object)                     \
-	{                                                                                          \
-		void *m;                                                                           \
-		uintptr_t t;                                                                       \
-                                                                                                   \
-		__asm__ volatile goto(                                                             \
-			RSEQ_BEGIN ROW RSEQ_PUSH RSEQ_END(slow)                                    \
-			: [m] "=&r"(m), [t] "=&r"(t)                                               \
-			: [handle] "r"(handle), [area] "r"(os.rseq_offset), [object] "r"(object)   \
-			: "memory", "cc"                                                           \
-			: slow);                                                                   \
-		return true;                                                                       \
-	slow:                                                                                      \
-		return false;                                                                      \
-	}
-
-RSEQ_DEFINE_POP(mm_cid, RSEQ_ROW_MM_CID)
-RSEQ_DEFINE_POP(cpu_id, RSEQ_ROW_CPU_ID)
-RSEQ_DEFINE_PUSH(mm_cid, RSEQ_ROW_MM_CID)
-RSEQ_DEFINE_PUSH(cpu_id, RSEQ_ROW_CPU_ID)
-
 /*
  * Copy [i] pointers from src to dst, [i] > 0: the odd one, the odd pair, then two pairs a turn. The
  * same count is copied in the same pieces both ways, so that loads find whole stores to forward.
  * LOOK is done to each pair, in its register, after it was stored.
  */
+/* clang-format off */
 #define RSEQ_COPY(LOOK)                                                                            \
 	"testl $1, %k[i]\n"                                                                        \
 	"jz 5f\n"                                                                                  \
 	"movq -8(%[src], %[i], 8), %%xmm0\n"                                                       \
 	"movq %%xmm0, -8(%[dst], %[i], 8)\n"                                                       \
-	"punpcklqdq %%xmm0, %%xmm0\n" LOOK(                                                        \
-		"%%xmm0") "decl %k[i]\n"                                                           \
-			  "5: testl $2, %k[i]\n"                                                   \
-			  "jz 6f\n"                                                                \
-			  "movups -16(%[src], %[i], 8), %%xmm0\n"                                  \
-			  "movups %%xmm0, -16(%[dst], %[i], 8)\n" LOOK(                            \
-				  "%%xmm0") "subl $2, %k[i]\n"                                     \
-					    "6: testl %k[i], %k[i]\n"                              \
-					    "jz 8f\n"                                              \
-					    "7: movups -16(%[src], %[i], 8), %%xmm0\n"             \
-					    "movups -32(%[src], %[i], 8), %%xmm1\n"                \
-					    "movups %%xmm0, -16(%[dst], %[i], 8)\n"                \
-					    "movups %%xmm1, -32(%[dst], %[i], 8)\n" LOOK("%%xmm0") \
-						    LOOK("%%xmm1") "subl $4, %k[i]\n"              \
-								   "jnz 7b\n"                      \
-								   "8:\n"
+	"punpcklqdq %%xmm0, %%xmm0\n"                                                              \
+	LOOK("%%xmm0")                                                                             \
+	"decl %k[i]\n"                                                                             \
+	"5: testl $2, %k[i]\n"                                                                     \
+	"jz 6f\n"                                                                                  \
+	"movups -16(%[src], %[i], 8), %%xmm0\n"                                                    \
+	"movups %%xmm0, -16(%[dst], %[i], 8)\n"                                                    \
+	LOOK("%%xmm0")                                                                             \
+	"subl $2, %k[i]\n"                                                                         \
+	"6: testl %k[i], %k[i]\n"                                                                  \
+	"jz 8f\n"                                                                                  \
+	"7: movups -16(%[src], %[i], 8), %%xmm0\n"                                                 \
+	"movups -32(%[src], %[i], 8), %%xmm1\n"                                                    \
+	"movups %%xmm0, -16(%[dst], %[i], 8)\n"                                                    \
+	"movups %%xmm1, -32(%[dst], %[i], 8)\n"                                                    \
+	LOOK("%%xmm0")                                                                             \
+	LOOK("%%xmm1")                                                                             \
+	"subl $4, %k[i]\n"                                                                         \
+	"jnz 7b\n"                                                                                 \
+	"8:\n"
+/* clang-format on */
 #define RSEQ_NO_LOOK(pair) ""
 
 /* The home test of a whole batch: a range's size is a power of two, so no offset from its begin
@@ -175,142 +132,59 @@ RSEQ_DEFINE_PUSH(cpu_id, RSEQ_ROW_CPU_ID)
 	"cmpq %[limit], %[i]\n"                                                                    \
 	"jae %l[slow]\n"
 
-RSEQ_ALWAYS_INLINE unsigned int rseq_pop_bulk(struct section_slots *s, void **objects,
-					      unsigned int n)
-{
-	uintptr_t t, i, count;
-	int tries = RSEQ_TRIES;
-	void *m, *src;
+#define RSEQ_POP_BULK                                                                              \
+	"movq " SLOT_MAIN ", %[m]\n"                                                               \
+	"movl (%[m]), %k[t]\n"                                                                     \
+	"testl %k[t], %k[t]\n"                                                                     \
+	"jz %l[slow]\n"                                                                            \
+	"cmpl %k[t], %k[count]\n"                                                                  \
+	"cmovael %k[t], %k[count]\n"                                                               \
+	"subl %k[count], %k[t]\n"                                                                  \
+	"leaq 32(%[m], %[t], 8), %[src]\n"                                                         \
+	"movl %k[count], %k[i]\n" RSEQ_COPY(RSEQ_NO_LOOK) "movl %k[t], (%[m])\n"
 
-again:
-	count = n;
-	__asm__ volatile goto(
-		RSEQ_BEGIN RSEQ_ROW_EITHER
-		"movq " SLOT_MAIN ", %[m]\n"
-		"movl (%[m]), %k[t]\n"
-		"testl %k[t], %k[t]\n"
-		"jz %l[slow]\n"
-		"cmpl %k[t], %k[count]\n"
-		"cmovael %k[t], %k[count]\n"
-		"subl %k[count], %k[t]\n"
-		"leaq 32(%[m], %[t], 8), %[src]\n"
-		"movl %k[count], %k[i]\n" RSEQ_COPY(RSEQ_NO_LOOK) "movl %k[t], (%[m])\n" RSEQ_END(
-			aborted)
-		: [m] "=&r"(m), [t] "=&r"(t), [i] "=&r"(i), [src] "=&r"(src), [count] "+&r"(count)
-		: [handle] "r"(s->handle), [area] "r"(os.rseq_offset),
-		  [id] "r"(os.rseq_offset + os.id_offset), [dst] "r"(objects)
-		: "memory", "cc", "xmm0", "xmm1"
-		: slow, aborted);
-	return (unsigned int)count;
-aborted:
-	if (--tries)
-		goto again;
-slow:
-	return 0;
-}
+#define RSEQ_PUSH_BULK                                                                             \
+	RSEQ_HOME_BEGIN                                                                            \
+	"movq " SLOT_MAIN ", %[m]\n"                                                               \
+	"movl (%[m]), %k[t]\n"                                                                     \
+	"leaq 32(%[m], %[t], 8), %[dst]\n"                                                         \
+	"movl 4(%[m]), %k[i]\n"                                                                    \
+	"subl %k[t], %k[i]\n"                                                                      \
+	"jz %l[slow]\n"                                                                            \
+	"cmpl %k[i], %k[count]\n"                                                                  \
+	"cmovael %k[i], %k[count]\n"                                                               \
+	"movl %k[count], %k[i]\n"                                                                  \
+	"addl %k[count], %k[t]\n" RSEQ_COPY(RSEQ_LOOK_AT_HOME) RSEQ_HOME_END                       \
+		"movl %k[t], (%[m])\n"
 
-RSEQ_ALWAYS_INLINE unsigned int rseq_push_bulk(struct section_slots *s, void **objects,
-					       unsigned int n)
-{
-	uintptr_t t, i, count, limit;
-	int tries = RSEQ_TRIES;
-	void *m, *dst;
-
-again:
-	count = n;
-	__asm__ volatile goto(RSEQ_BEGIN RSEQ_ROW_EITHER RSEQ_HOME_BEGIN
-			      "movq " SLOT_MAIN ", %[m]\n"
-			      "movl (%[m]), %k[t]\n"
-			      "leaq 32(%[m], %[t], 8), %[dst]\n"
-			      "movl 4(%[m]), %k[i]\n"
-			      "subl %k[t], %k[i]\n"
-			      "jz %l[slow]\n"
-			      "cmpl %k[i], %k[count]\n"
-			      "cmovael %k[i], %k[count]\n"
-			      "movl %k[count], %k[i]\n"
-			      "addl %k[count], %k[t]\n" RSEQ_COPY(RSEQ_LOOK_AT_HOME) RSEQ_HOME_END
-			      "movl %k[t], (%[m])\n" RSEQ_END(aborted)
-			      : [m] "=&r"(m), [t] "=&r"(t), [i] "=&r"(i), [dst] "=&r"(dst),
-				[limit] "=&r"(limit), [count] "+&r"(count)
-			      : [handle] "r"(s->handle), [area] "r"(os.rseq_offset),
-				[id] "r"(os.rseq_offset + os.id_offset), [src] "r"(objects)
-			      : "memory", "cc", "xmm0", "xmm1", "xmm2", "xmm3"
-			      : slow, aborted);
-	return (unsigned int)count;
-aborted:
-	if (--tries)
-		goto again;
-slow:
-	return 0;
-}
-
-/* m = main, p = spare; leaves if there is no spare or a drain has set stop. */
+/* m = main, p = spare; leaves if a drain has set stop. */
 #define RSEQ_MAIN_AND_SPARE                                                                        \
 	"cmpl $0, %[stop]\n"                                                                       \
 	"jne %l[slow]\n"                                                                           \
 	"movq " SLOT_MAIN ", %[m]\n"                                                               \
 	"movq " SLOT_PAIR ", %[p]\n"                                                               \
 	"xorq %[m], %[p]\n"
+#define RSEQ_HAS_SPARE "jz %l[slow]\n"
+#define RSEQ_MAIN_EMPTY                                                                            \
+	"cmpl $0, (%[m])\n"                                                                        \
+	"jne %l[slow]\n"                                                                           \
+	"cmpl $0, (%[p])\n"                                                                        \
+	"je %l[slow]\n"
+#define RSEQ_MAIN_FULL                                                                             \
+	"movl (%[m]), %k[w]\n"                                                                     \
+	"cmpl 4(%[m]), %k[w]\n"                                                                    \
+	"jb %l[slow]\n"                                                                            \
+	"movl (%[p]), %k[w]\n"                                                                     \
+	"cmpl 4(%[p]), %k[w]\n"                                                                    \
+	"jae %l[slow]\n"
+#define RSEQ_SWAP "movq %[p], " SLOT_MAIN "\n"
+#define RSEQ_REPLACE                                                                               \
+	"xorq %[sheaf], %[m]\n"                                                                    \
+	"movq %[m], " SLOT_PAIR "\n"
 
-#define RSEQ_DEFINE_SWAP(name, CONDITION)                                                          \
-	RSEQ_ALWAYS_INLINE bool rseq_swap_##name(struct section_slots *s)                          \
-	{                                                                                          \
-		void *m, *p;                                                                       \
-		uintptr_t t, w;                                                                    \
-		int tries = RSEQ_TRIES;                                                            \
-                                                                                                   \
-	again:                                                                                     \
-		__asm__ volatile goto(                                                             \
-			RSEQ_BEGIN RSEQ_ROW_EITHER RSEQ_MAIN_AND_SPARE                             \
-			"jz %l[slow]\n" CONDITION "movq %[p], " SLOT_MAIN "\n" RSEQ_END(aborted)   \
-			: [m] "=&r"(m), [p] "=&r"(p), [t] "=&r"(t), [w] "=&r"(w)                   \
-			: [handle] "r"(s->handle), [area] "r"(os.rseq_offset),                     \
-			  [id] "r"(os.rseq_offset + os.id_offset), [stop] "m"(s->stop)             \
-			: "memory", "cc"                                                           \
-			: slow, aborted);                                                          \
-		return true;                                                                       \
-	aborted:                                                                                   \
-		if (--tries)                                                                       \
-			goto again;                                                                \
-	slow:                                                                                      \
-		return false;                                                                      \
-	}
-
-RSEQ_DEFINE_SWAP(empty, "cmpl $0, (%[m])\n"
-			"jne %l[slow]\n"
-			"cmpl $0, (%[p])\n"
-			"je %l[slow]\n")
-RSEQ_DEFINE_SWAP(full, "movl (%[m]), %k[w]\n"
-		       "cmpl 4(%[m]), %k[w]\n"
-		       "jb %l[slow]\n"
-		       "movl (%[p]), %k[w]\n"
-		       "cmpl 4(%[p]), %k[w]\n"
-		       "jae %l[slow]\n")
-
-RSEQ_ALWAYS_INLINE bool rseq_replace_spare(struct section_slots *s, struct sheaf *sheaf,
-					   struct sheaf **old)
-{
-	void *m, *p;
-	uintptr_t t;
-	int tries = RSEQ_TRIES;
-
-again:
-	__asm__ volatile goto(
-		RSEQ_BEGIN RSEQ_ROW_EITHER RSEQ_MAIN_AND_SPARE "xorq %[sheaf], %[m]\n"
-							       "movq %[m], " SLOT_PAIR
-							       "\n" RSEQ_END(aborted)
-		: [m] "=&r"(m), [p] "=&r"(p), [t] "=&r"(t)
-		: [handle] "r"(s->handle), [area] "r"(os.rseq_offset),
-		  [id] "r"(os.rseq_offset + os.id_offset), [stop] "m"(s->stop), [sheaf] "r"(sheaf)
-		: "memory", "cc"
-		: slow, aborted);
-	*old = p;
-	return true;
-aborted:
-	if (--tries)
-		goto again;
-slow:
-	return false;
-}
+#define RSEQ_CLOBBERS	   "memory", "cc"
+#define RSEQ_BULK_CLOBBERS RSEQ_CLOBBERS, "xmm0", "xmm1", "xmm2", "xmm3"
+/* What RSEQ_ROW_EITHER finds in [id]. */
+#define RSEQ_ID (os.rseq_offset + (ptrdiff_t)os.id_offset)
 
 #endif

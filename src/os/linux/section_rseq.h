@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The restartable sections, from the text of this architecture.
+ *
+ * Each is one `asm volatile goto`: volatile because a compiler may delete a section whose outputs
+ * it thinks unused, goto because a section has no flag left to test. Leaving by `slow` (nothing to
+ * do, or not registered) or `aborted` means that nothing was stored. pop and push leave the second
+ * try to their callers; the others try RSEQ_TRIES times. rseq_cs stays set after a section: the
+ * library is never unloaded.
+ *
+ * Callers: os/rseq.h.
+ */
+#ifndef SHEAF_OS_SECTION_RSEQ_H
+#define SHEAF_OS_SECTION_RSEQ_H
+
+#include "os/machine.h"
+#include "os/section.h"
+
+#define RSEQ_TRIES	   4 /* aborts in a row before a slow path does without the sheaf */
+#define RSEQ_ALWAYS_INLINE static inline __attribute__((always_inline))
+
+#define RSEQ_DEFINE_POP(suffix, ROW)                                                               \
+	RSEQ_ALWAYS_INLINE bool rseq_pop_##suffix(char *handle, void **popped)                     \
+	{                                                                                          \
+		void *object, *m;                                                                  \
+		uintptr_t t;                                                                       \
+                                                                                                   \
+		__asm__ volatile goto(RSEQ_BEGIN ROW RSEQ_POP RSEQ_END(slow)                       \
+				      : [object] "=&r"(object), [m] "=&r"(m), [t] "=&r"(t)         \
+				      : [handle] "r"(handle), [area] "r"(os.rseq_offset)           \
+				      : RSEQ_CLOBBERS                                              \
+				      : slow);                                                     \
+		*popped = object;                                                                  \
+		return true;                                                                       \
+	slow:                                                                                      \
+		return false;                                                                      \
+	}
+
+#define RSEQ_DEFINE_PUSH(suffix, ROW)                                                              \
+	RSEQ_ALWAYS_INLINE bool rseq_push_##suffix(char *handle, void *object)                     \
+	{                                                                                          \
+		void *m;                                                                           \
+		uintptr_t t;                                                                       \
+                                                                                                   \
+		__asm__ volatile goto(                                                             \
+			RSEQ_BEGIN ROW RSEQ_PUSH RSEQ_END(slow)                                    \
+			: [m] "=&r"(m), [t] "=&r"(t)                                               \
+			: [handle] "r"(handle), [area] "r"(os.rseq_offset), [object] "r"(object)   \
+			: RSEQ_CLOBBERS                                                            \
+			: slow);                                                                   \
+		return true;                                                                       \
+	slow:                                                                                      \
+		return false;                                                                      \
+	}
+
+RSEQ_DEFINE_POP(mm_cid, RSEQ_ROW_MM_CID)
+RSEQ_DEFINE_POP(cpu_id, RSEQ_ROW_CPU_ID)
+RSEQ_DEFINE_PUSH(mm_cid, RSEQ_ROW_MM_CID)
+RSEQ_DEFINE_PUSH(cpu_id, RSEQ_ROW_CPU_ID)
+
+RSEQ_ALWAYS_INLINE unsigned int rseq_pop_bulk(struct section_slots *s, void **objects,
+					      unsigned int n)
+{
+	uintptr_t t, i, count;
+	int tries = RSEQ_TRIES;
+	void *m, *src;
+
+again:
+	count = n;
+	__asm__ volatile goto(
+		RSEQ_BEGIN RSEQ_ROW_EITHER RSEQ_POP_BULK RSEQ_END(aborted)
+		: [m] "=&r"(m), [t] "=&r"(t), [i] "=&r"(i), [src] "=&r"(src), [count] "+&r"(count)
+		: [handle] "r"(s->handle), [area] "r"(os.rseq_offset), [id] "r"(RSEQ_ID),
+		  [dst] "r"(objects)
+		: RSEQ_BULK_CLOBBERS
+		: slow, aborted);
+	return (unsigned int)count;
+aborted:
+	if (--tries)
+		goto again;
+slow:
+	return 0;
+}
+
+RSEQ_ALWAYS_INLINE unsigned int rseq_push_bulk(struct section_slots *s, void **objects,
+					       unsigned int n)
+{
+	uintptr_t t, i, count, home, limit, bits;
+	int tries = RSEQ_TRIES;
+	void *m, *dst;
+
+again:
+	count = n;
+	__asm__ volatile goto(
+		RSEQ_BEGIN RSEQ_ROW_EITHER RSEQ_PUSH_BULK RSEQ_END(aborted)
+		: [m] "=&r"(m), [t] "=&r"(t), [i] "=&r"(i), [dst] "=&r"(dst), [home] "=&r"(home),
+		  [limit] "=&r"(limit), [bits] "=&r"(bits), [count] "+&r"(count)
+		: [handle] "r"(s->handle), [area] "r"(os.rseq_offset), [id] "r"(RSEQ_ID),
+		  [src] "r"(objects)
+		: RSEQ_BULK_CLOBBERS
+		: slow, aborted);
+	return (unsigned int)count;
+aborted:
+	if (--tries)
+		goto again;
+slow:
+	return 0;
+}
+
+#define RSEQ_DEFINE_SWAP(name, CONDITION)                                                          \
+	RSEQ_ALWAYS_INLINE bool rseq_swap_##name(struct section_slots *s)                          \
+	{                                                                                          \
+		void *m, *p;                                                                       \
+		uintptr_t t, w;                                                                    \
+		int tries = RSEQ_TRIES;                                                            \
+                                                                                                   \
+	again:                                                                                     \
+		__asm__ volatile goto(RSEQ_BEGIN RSEQ_ROW_EITHER RSEQ_MAIN_AND_SPARE               \
+					      RSEQ_HAS_SPARE CONDITION RSEQ_SWAP RSEQ_END(aborted) \
+				      : [m] "=&r"(m), [p] "=&r"(p), [t] "=&r"(t), [w] "=&r"(w)     \
+				      : [handle] "r"(s->handle), [area] "r"(os.rseq_offset),       \
+					[id] "r"(RSEQ_ID), [stop] "m"(s->stop)                     \
+				      : RSEQ_CLOBBERS                                              \
+				      : slow, aborted);                                            \
+		return true;                                                                       \
+	aborted:                                                                                   \
+		if (--tries)                                                                       \
+			goto again;                                                                \
+	slow:                                                                                      \
+		return false;                                                                      \
+	}
+
+RSEQ_DEFINE_SWAP(empty, RSEQ_MAIN_EMPTY)
+RSEQ_DEFINE_SWAP(full, RSEQ_MAIN_FULL)
+
+RSEQ_ALWAYS_INLINE bool rseq_replace_spare(struct section_slots *s, struct sheaf *sheaf,
+					   struct sheaf **old)
+{
+	void *m, *p;
+	uintptr_t t;
+	int tries = RSEQ_TRIES;
+
+again:
+	__asm__ volatile goto(
+		RSEQ_BEGIN RSEQ_ROW_EITHER RSEQ_MAIN_AND_SPARE RSEQ_REPLACE RSEQ_END(aborted)
+		: [m] "=&r"(m), [p] "=&r"(p), [t] "=&r"(t)
+		: [handle] "r"(s->handle), [area] "r"(os.rseq_offset), [id] "r"(RSEQ_ID),
+		  [stop] "m"(s->stop), [sheaf] "r"(sheaf)
+		: RSEQ_CLOBBERS
+		: slow, aborted);
+	*old = p;
+	return true;
+aborted:
+	if (--tries)
+		goto again;
+slow:
+	return false;
+}
+
+#endif
