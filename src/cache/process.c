@@ -2,8 +2,9 @@
 /*
  * The library in its process: first use, and fork.
  *
- * First use may be in another library's constructor, so nothing here is one. Nothing is torn down
- * at exit either: other destructors may still free objects.
+ * First use may be in another library's constructor, so none of ours sets anything up but the fork
+ * handlers, which first use would do as well. Nothing is torn down at exit: other destructors may
+ * still free objects.
  *
  * fork: prepare takes every lock a forking thread's child could need, in rank order; the parent
  * releases them, and so does the child, which then forgets what vanished threads had in hand.

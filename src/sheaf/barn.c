@@ -181,6 +181,7 @@ struct sheaf *barn_begin_full(struct sheaf_cache *cache, struct barn_cell *cell)
 	uint64_t node = UINT64_C(1) << os.node_of_row[row];
 	struct sheaf *sheaf = search_shard(cache, row, true, cell);
 
+	cell->far = !sheaf;
 	if (sheaf || (os_load_relaxed(&cache->dry) & node))
 		return sheaf;
 	sheaf = search_far(cache, row, true, cell);
@@ -194,27 +195,37 @@ struct sheaf *barn_begin_empty(struct sheaf_cache *cache, struct barn_cell *cell
 	unsigned int row = os_row();
 	struct sheaf *sheaf = search_shard(cache, row, false, cell);
 
+	cell->far = !sheaf;
 	return sheaf ? sheaf : search_far(cache, row, false, cell);
+}
+
+/* Into this CPU's own shard. */
+static bool put_near(struct sheaf_cache *cache, struct sheaf *sheaf, bool full)
+{
+	uintptr_t *cells = slot_of_row(cache->at.handle, os_row())->cells;
+	uint32_t limit = os_load_relaxed(&cache->shard_full);
+
+	return full ? cells_put_full(cells, limit, sheaf)
+		    : cells_put_empty(cells, SLOT_CELLS, limit, sheaf);
 }
 
 void barn_finish(struct sheaf_cache *cache, struct barn_cell *cell, struct sheaf *sheaf)
 {
 	bool full = sheaf && sheaf->size;
 
-	os_store_release(cell->at, (uintptr_t)sheaf | (full ? BARN_FULL : 0));
+	if (cell->far && sheaf && put_near(cache, sheaf, full))
+		sheaf = NULL;
+	os_store_release(cell->at, (uintptr_t)sheaf | (sheaf && full ? BARN_FULL : 0));
 	if (full)
 		no_longer_dry(cache);
 }
 
 static bool put(struct sheaf_cache *cache, struct sheaf *sheaf, bool full)
 {
-	unsigned int row = os_row(), node = os.node_of_row[row];
-	struct slot *slot = slot_of_row(cache->at.handle, row);
-	uint32_t shard = os_load_relaxed(&cache->shard_full);
+	unsigned int node = os_node();
 	uint32_t left = os_load_relaxed(full ? &cache->barn_full : &cache->barn_empty);
 
-	if (full ? cells_put_full(slot->cells, shard, sheaf)
-		 : cells_put_empty(slot->cells, SLOT_CELLS, shard, sheaf))
+	if (put_near(cache, sheaf, full))
 		return true;
 	for (unsigned int i = 0; left && i < BARN_BLOCKS; i++) {
 		unsigned int limit = left < BARN_BLOCK_CELLS ? left : BARN_BLOCK_CELLS;

@@ -20,10 +20,11 @@ static inline struct sheaf *barn_sheaf(uintptr_t cell)
 	return (struct sheaf *)(cell & ~BARN_TAGS);
 }
 
-/* A cell in transit, and whether a full sheaf may be left in it. */
+/* A cell in transit, whether a full sheaf may be left in it, and whether it is another CPU's or
+ * the node's. */
 struct barn_cell {
 	uintptr_t *at;
-	bool may_be_full;
+	bool may_be_full, far;
 };
 
 /*
@@ -32,7 +33,10 @@ struct barn_cell {
  */
 struct sheaf *barn_begin_full(struct sheaf_cache *cache, struct barn_cell *cell);
 struct sheaf *barn_begin_empty(struct sheaf_cache *cache, struct barn_cell *cell);
-/* Leave this sheaf in the cell, or nothing. A full one only if the cell may be full. */
+/*
+ * Leave this sheaf in the cell, or nothing. A full one only if the cell may be full. From a far cell
+ * the sheaf moves into this CPU's shard if that has room, or a CPU that once went far always would.
+ */
 void barn_finish(struct sheaf_cache *cache, struct barn_cell *cell, struct sheaf *sheaf);
 
 /* Put a sheaf into a cell that is free. False if the barn is at its limit. */

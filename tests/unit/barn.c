@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where the barn takes sheaves from and leaves them: this CPU's shard first, and what came from
+ * another CPU's moves here, so that nobody goes far twice for the same sheaf.
+ */
+#include "sheaf/barn.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cache/cache.h"
+#include "os/machine.h"
+#include "unit.h"
+
+static struct kmem_cache *s;
+static struct sheaf_cache *cache;
+static struct sheaf *full, *empty;
+static unsigned int here, other;
+
+static uintptr_t *cells_of(unsigned int row)
+{
+	return slot_of_row(cache->at.handle, row)->cells;
+}
+
+static unsigned int sheaves_in(unsigned int row)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < SLOT_CELLS; i++)
+		n += cells_of(row)[i] != 0;
+	return n;
+}
+
+static struct sheaf *new_sheaf(uint32_t size)
+{
+	struct sheaf *sheaf = aligned_alloc(64, 1024);
+
+	memset(sheaf, 0, 1024);
+	sheaf->size = size;
+	sheaf->capacity = cache->capacity;
+	return sheaf;
+}
+
+static int set_up(void **state)
+{
+	cpu_set_t cpu;
+
+	(void)state;
+	CPU_ZERO(&cpu);
+	CPU_SET(sched_getcpu(), &cpu);
+	sched_setaffinity(0, sizeof(cpu), &cpu);
+	s = kmem_cache_create("barn", 64, NULL, SLAB_NO_MERGE);
+	cache = &s->sheaf;
+	full = new_sheaf(cache->capacity);
+	empty = new_sheaf(0);
+	here = os_row();
+	for (other = 0; other < os.nr_rows; other++)
+		if (other != here && os.node_of_row[other] == os.node_of_row[here])
+			break;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	for (unsigned int row = 0; row < os.nr_rows; row++)
+		memset(cells_of(row), 0, SLOT_CELLS * sizeof(uintptr_t));
+	kmem_cache_destroy(s);
+	free(full);
+	free(empty);
+	return 0;
+}
+
+static void near_sheaf_changes_places(void **state)
+{
+	struct barn_cell cell;
+
+	(void)state;
+	assert_true(barn_put_full(cache, full));
+	assert_int_equal(sheaves_in(here), 1);
+	assert_ptr_equal(barn_begin_full(cache, &cell), full);
+	barn_finish(cache, &cell, empty);
+	assert_int_equal(sheaves_in(here), 1);
+	assert_ptr_equal(barn_begin_empty(cache, &cell), empty);
+	barn_finish(cache, &cell, full);
+	assert_ptr_equal(barn_begin_full(cache, &cell), full);
+	barn_finish(cache, &cell, NULL);
+	assert_int_equal(sheaves_in(here), 0);
+}
+
+static void far_sheaf_moves_here(void **state)
+{
+	struct barn_cell cell;
+
+	(void)state;
+	if (other == os.nr_rows)
+		skip();
+	cells_of(other)[0] = (uintptr_t)full | BARN_FULL;
+	assert_ptr_equal(barn_begin_full(cache, &cell), full);
+	barn_finish(cache, &cell, empty);
+	assert_int_equal(sheaves_in(other), 0);
+	assert_int_equal(sheaves_in(here), 1);
+
+	cells_of(here)[SLOT_CELLS - 1] = 0;
+	cells_of(other)[SLOT_CELLS - 1] = (uintptr_t)empty;
+	assert_ptr_equal(barn_begin_empty(cache, &cell), empty);
+	barn_finish(cache, &cell, full);
+	assert_int_equal(sheaves_in(other), 0);
+	assert_int_equal(cells_of(here)[0], (uintptr_t)full | BARN_FULL);
+}
+
+static void far_sheaf_stays_when_there_is_no_room(void **state)
+{
+	struct barn_cell cell;
+
+	(void)state;
+	if (other == os.nr_rows)
+		skip();
+	for (unsigned int i = 0; i < SLOT_CELLS; i++)
+		cells_of(here)[i] = (uintptr_t)empty;
+	cells_of(other)[0] = (uintptr_t)full | BARN_FULL;
+	assert_ptr_equal(barn_begin_full(cache, &cell), full);
+	barn_finish(cache, &cell, empty);
+	assert_int_equal(cells_of(other)[0], (uintptr_t)empty);
+}
+
+static void limits_hold(void **state)
+{
+	unsigned int puts = 0;
+	struct barn_cell cell;
+
+	(void)state;
+	sheaf_set_barn(cache, 1, 1);
+	while (puts < 10000 && barn_put_full(cache, full))
+		puts++;
+	assert_int_equal(puts, cache->shard_full + cache->barn_full);
+	for (; puts > 0; puts--) {
+		assert_ptr_equal(barn_begin_full(cache, &cell), full);
+		barn_finish(cache, &cell, NULL);
+	}
+	assert_null(barn_begin_full(cache, &cell));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(near_sheaf_changes_places, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(far_sheaf_moves_here, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(far_sheaf_stays_when_there_is_no_room, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(limits_hold, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
