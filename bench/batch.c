@@ -1,50 +1,45 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What every batch worker shares: options, pinning, the clock, and the output that the `sheaf`
- * command reads: a line "from LIBRARY" if the allocator is a preloaded one, and then a line of
- * nanoseconds per pair for each iteration but the first, or one line of counts.
+ * The batch benchmark: allocate a batch of objects, free it, repeat; objects are not touched.
+ *
+ * Prints what the `sheaf` command reads: a line "from LIBRARY" if the allocator is a preloaded one,
+ * and then a line of nanoseconds per pair for each iteration but the first, or one line of counts.
  */
-#include "batch.h"
-
-#include <dlfcn.h>
-#include <errno.h>
 #include <getopt.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
+#include "allocator.h"
+#include "common.h"
 #include "count.h"
 
+#define BATCH_MAX 4096
+
 struct options {
-	size_t batch, pairs, iterations;
-	bool shuffled, no_sheaf, count;
+	size_t batch, pairs, iterations, size, capacity;
+	bool shuffled, count;
+	const char *variant;
 };
 
+struct job {
+	size_t batch;	/* objects allocated before they are freed */
+	size_t rounds;	/* how often */
+	void **objects; /* room for a batch; by pointer, as the compiler knows no program's */
+	const uint32_t *order; /* in which they are freed; NULL: as they were allocated */
+};
+
+static void *context;
 static void *objects[BATCH_MAX];
 static uint32_t order[BATCH_MAX];
 
 static _Noreturn void usage(const char *program, int status)
 {
 	fprintf(status ? stderr : stdout,
-		"usage: %s [--batch N] [--shuffled] [--pairs N] [--iterations N] [--no-sheaf] "
-		"[--count]\n"
+		"usage: %s [--batch N] [--shuffled] [--pairs N] [--iterations N] [--size BYTES]\n"
+		"       [--capacity N] [--variant NAME] [--count]\n"
 		"Measure one allocator; `sheaf bench batch` and `sheaf bench count` run this.\n",
 		program);
 	exit(status);
-}
-
-static size_t number(const char *program, const char *text, size_t most)
-{
-	char *end;
-	unsigned long long value = strtoull(text, &end, 10);
-
-	if (*end || value < 1 || value > most) {
-		fprintf(stderr, "%s: %s is not a number from 1 to %zu\n", program, text, most);
-		exit(2);
-	}
-	return value;
 }
 
 static struct options parse(int argc, char **argv)
@@ -54,30 +49,39 @@ static struct options parse(int argc, char **argv)
 		{"shuffled", no_argument, NULL, 's'},
 		{"pairs", required_argument, NULL, 'p'},
 		{"iterations", required_argument, NULL, 'i'},
-		{"no-sheaf", no_argument, NULL, 'n'},
+		{"size", required_argument, NULL, 'z'},
+		{"capacity", required_argument, NULL, 'k'},
+		{"variant", required_argument, NULL, 'v'},
 		{"count", no_argument, NULL, 'c'},
 		{"help", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0},
 	};
-	struct options options = {.batch = 100, .pairs = 1000000, .iterations = 11};
+	struct options options = {
+		.batch = 100, .pairs = 1000000, .iterations = 11, .size = 64, .variant = ""};
 	int option;
 
 	while ((option = getopt_long(argc, argv, "", table, NULL)) != -1) {
 		switch (option) {
 		case 'b':
-			options.batch = number(argv[0], optarg, BATCH_MAX);
+			options.batch = bench_number(argv[0], optarg, BATCH_MAX);
 			break;
 		case 's':
 			options.shuffled = true;
 			break;
 		case 'p':
-			options.pairs = number(argv[0], optarg, SIZE_MAX);
+			options.pairs = bench_number(argv[0], optarg, SIZE_MAX);
 			break;
 		case 'i':
-			options.iterations = number(argv[0], optarg, SIZE_MAX);
+			options.iterations = bench_number(argv[0], optarg, SIZE_MAX);
 			break;
-		case 'n':
-			options.no_sheaf = true;
+		case 'z':
+			options.size = bench_number(argv[0], optarg, 1 << 20);
+			break;
+		case 'k':
+			options.capacity = bench_number(argv[0], optarg, 4096);
+			break;
+		case 'v':
+			options.variant = optarg;
 			break;
 		case 'c':
 			options.count = true;
@@ -91,55 +95,32 @@ static struct options parse(int argc, char **argv)
 	return options;
 }
 
-/* Stay on the first CPU this process may use: CPU 0, unless something forbids it. */
-static int pin(void)
+/* Between calls a program does other things: no call's state may stay in registers for the next. */
+#define OTHER_THINGS __asm__ volatile("" : : : "memory")
+
+static __attribute__((noinline)) void run_job(const struct job *job)
 {
-	cpu_set_t allowed;
-	int cpu = 0;
+	void *cache = context, **array = job->objects;
+	const uint32_t *permutation = job->order;
+	size_t batch = job->batch;
 
-	if (sched_getaffinity(0, sizeof(allowed), &allowed)) {
-		perror("sched_getaffinity");
-		exit(1);
+	for (size_t round = 0; round < job->rounds; round++) {
+		for (size_t i = 0; i < batch; i++) {
+			array[i] = bench_alloc(cache);
+			OTHER_THINGS;
+		}
+		if (permutation) {
+			for (size_t i = 0; i < batch; i++) {
+				bench_free(cache, array[permutation[i]]);
+				OTHER_THINGS;
+			}
+		} else {
+			for (size_t i = 0; i < batch; i++) {
+				bench_free(cache, array[i]);
+				OTHER_THINGS;
+			}
+		}
 	}
-	while (!CPU_ISSET(cpu, &allowed))
-		cpu++;
-	CPU_ZERO(&allowed);
-	CPU_SET(cpu, &allowed);
-	if (sched_setaffinity(0, sizeof(allowed), &allowed)) {
-		perror("sched_setaffinity");
-		exit(1);
-	}
-	return cpu;
-}
-
-/* Fisher and Yates, with a xorshift generator. */
-static void shuffle(size_t n, uint64_t seed)
-{
-	uint64_t state = seed * UINT64_C(0x9e3779b97f4a7c15);
-
-	for (size_t i = 0; i < n; i++)
-		order[i] = (uint32_t)i;
-	for (size_t i = n - 1; i > 0; i--) {
-		size_t j;
-		uint32_t swapped = order[i];
-
-		state ^= state << 13;
-		state ^= state >> 7;
-		state ^= state << 17;
-		j = (state >> 11) % (i + 1);
-		order[i] = order[j];
-		order[j] = swapped;
-	}
-}
-
-/* The time this thread has run: what it loses to other programs on a busy machine is not counted.
- */
-static double now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-	return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
 }
 
 static void check_objects(size_t batch)
@@ -152,9 +133,9 @@ static void check_objects(size_t batch)
 	}
 }
 
-static struct batch_job job_of(const struct options *options, size_t pairs)
+static struct job job_of(const struct options *options, size_t pairs)
 {
-	return (struct batch_job){
+	return (struct job){
 		.batch = options->batch,
 		.rounds = pairs < options->batch ? 1 : pairs / options->batch,
 		.objects = objects,
@@ -162,30 +143,34 @@ static struct batch_job job_of(const struct options *options, size_t pairs)
 	};
 }
 
-static void *open_allocator(const struct options *options, int cpu)
+static void open_allocator(const struct options *options)
 {
-	void *context = batch_allocator.open(options->no_sheaf, cpu);
-	Dl_info info;
+	const struct bench_setup setup = {
+		.size = options->size,
+		.objects = BATCH_MAX,
+		.capacity = (unsigned int)options->capacity,
+		.variant = options->variant,
+		.cpu = bench_cpu(0),
+	};
 
+	context = bench_open(&setup);
 	if (!context)
 		exit(1);
-	if (batch_allocator.call && dladdr((void *)batch_allocator.call, &info) && info.dli_fname)
-		printf("from %s\n", info.dli_fname);
-	return context;
+	bench_print_origin(BENCH_CALL);
 }
 
-static int measure(const struct options *options, int cpu)
+static int measure(const struct options *options)
 {
-	void *context = open_allocator(options, cpu);
-	struct batch_job job = job_of(options, options->pairs);
+	struct job job = job_of(options, options->pairs);
 
+	open_allocator(options);
 	for (size_t i = 0; i < options->iterations; i++) {
 		double start, end;
 
-		shuffle(options->batch, i + 1);
-		start = now();
-		batch_allocator.run(context, &job);
-		end = now();
+		bench_shuffle(order, options->batch, i + 1);
+		start = bench_thread_time();
+		run_job(&job);
+		end = bench_thread_time();
 		check_objects(options->batch);
 		if (i > 0)
 			printf("%.4f\n", (end - start) / (double)(job.rounds * job.batch));
@@ -195,39 +180,31 @@ static int measure(const struct options *options, int cpu)
 
 struct counted {
 	const struct options *options;
-	int cpu;
-	void *context;
-	struct batch_job job;
+	struct job job;
 };
 
 /* In the child: everything warm, as many rounds as bring the sheaves back to where they were. */
 static bool prepare(void *data)
 {
 	struct counted *counted = data;
-	struct batch_job warm = job_of(counted->options, 100000);
+	struct job warm = job_of(counted->options, 100000);
 
-	counted->context = open_allocator(counted->options, counted->cpu);
+	open_allocator(counted->options);
 	fflush(stdout);
-	shuffle(counted->options->batch, 1);
-	batch_allocator.run(counted->context, &warm);
+	bench_shuffle(order, counted->options->batch, 1);
+	run_job(&warm);
 	check_objects(counted->options->batch);
-	return !batch_allocator.make_countable || batch_allocator.make_countable();
+	return bench_make_countable();
 }
 
 static void run_counted(void *data)
 {
-	struct counted *counted = data;
-
-	batch_allocator.run(counted->context, &counted->job);
+	run_job(&((struct counted *)data)->job);
 }
 
-static int count(const struct options *options, int cpu)
+static int count(const struct options *options)
 {
-	struct counted counted = {
-		.options = options,
-		.cpu = cpu,
-		.job = job_of(options, options->pairs),
-	};
+	struct counted counted = {.options = options, .job = job_of(options, options->pairs)};
 	size_t pairs = counted.job.rounds * counted.job.batch;
 	struct counts counts;
 
@@ -241,7 +218,7 @@ static int count(const struct options *options, int cpu)
 int main(int argc, char **argv)
 {
 	struct options options = parse(argc, argv);
-	int cpu = pin();
 
-	return options.count ? count(&options, cpu) : measure(&options, cpu);
+	bench_pin(bench_cpu(0));
+	return options.count ? count(&options) : measure(&options);
 }

@@ -28,7 +28,7 @@ class Allocator:
 
 ALLOCATORS = (
     Allocator("sheaf", "sheaf"),
-    Allocator("no-sheaf", "sheaf", ("--no-sheaf",)),
+    Allocator("no-sheaf", "sheaf", ("--variant", "no-sheaf")),
     Allocator("glibc", "malloc"),
     Allocator("jemalloc", "malloc", (), "libjemalloc.so.2", "libjemalloc2", "libjemalloc2"),
     Allocator("mimalloc", "malloc", (), "libmimalloc.so.2", "libmimalloc2.0", "libmimalloc2.0"),

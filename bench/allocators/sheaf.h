@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Batch worker: libsheaf through its public header, with sheaves or (--no-sheaf) without. */
+/* libsheaf through its public header. Variants: "" with sheaves, "no-sheaf" without. */
+#include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "batch.h"
 #include "sheaf/slab.h"
 
 #define RSEQ_UNREGISTER	 1
@@ -16,33 +17,52 @@
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));
 
-static void *open_cache(bool no_sheaf, int cpu)
+#define BENCH_CALL NULL
+
+static inline void *bench_open(const struct bench_setup *setup)
 {
-	(void)cpu;
-	return kmem_cache_create("batch", BATCH_OBJECT_SIZE, NULL,
+	struct kmem_cache_args args = {.sheaf_capacity = setup->capacity};
+	bool no_sheaf = !strcmp(setup->variant, "no-sheaf");
+
+	return kmem_cache_create("bench", (unsigned int)setup->size, &args,
 				 SLAB_NO_MERGE | (no_sheaf ? SLAB_NO_SHEAVES : 0));
 }
 
-static void *alloc(void *cache)
+static inline void bench_thread_begin(unsigned int index)
 {
-	return kmem_cache_alloc(cache, GFP_KERNEL);
+	(void)index;
 }
 
-static void release(void *cache, void *object)
+static inline void *bench_alloc(void *context)
 {
-	kmem_cache_free(cache, object);
+	return kmem_cache_alloc(context, GFP_KERNEL);
 }
 
-static void run(void *cache, const struct batch_job *job)
+static inline void bench_free(void *context, void *object)
 {
-	batch_run(cache, job, alloc, release);
+	kmem_cache_free(context, object);
+}
+
+static inline bool bench_alloc_bulk(void *context, void **objects, unsigned int n)
+{
+	return kmem_cache_alloc_bulk(context, GFP_KERNEL, n, objects);
+}
+
+static inline void bench_free_bulk(void *context, void **objects, unsigned int n)
+{
+	kmem_cache_free_bulk(context, n, objects);
+}
+
+static inline void bench_trim(void *context)
+{
+	kmem_cache_shrink(context);
 }
 
 /*
  * Take this thread's rseq area back from the kernel and fill it in by hand, as CPU 0: the sections
  * then run unaborted under single-stepping. Right only as long as nobody else uses row 0.
  */
-static bool own_rseq_area(void)
+static inline bool bench_make_countable(void)
 {
 	char *area;
 	unsigned int length = 32;
@@ -63,9 +83,3 @@ static bool own_rseq_area(void)
 		*(volatile uint32_t *)(area + RSEQ_NODE_AND_ID + 4 * field) = 0;
 	return true;
 }
-
-const struct batch_allocator batch_allocator = {
-	.open = open_cache,
-	.run = run,
-	.make_countable = own_rseq_area,
-};

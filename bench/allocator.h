@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The allocator a benchmark program measures. Each program is one benchmark (batch.c, ...) built
+ * for one allocator (allocators/NAME.h, named by BENCH_ALLOCATOR), so that every measurement begins
+ * in a fresh process and the allocator's calls are compiled into the loop as into any program.
+ *
+ * An allocators/NAME.h defines, all static:
+ *   void *bench_open(const struct bench_setup *setup)  once; the others' context, or NULL after an
+ *                                                      error it has told
+ *   void bench_thread_begin(unsigned int index)        in each thread but the first, before its use
+ *   void *bench_alloc(void *context), void bench_free(void *context, void *object)
+ *   bool bench_alloc_bulk(void *context, void **objects, unsigned int n), and _free_bulk
+ *   void bench_trim(void *context)                     give free memory back, if there is a call
+ *   bool bench_make_countable(void)                    make what cannot be single-stepped so
+ * and BENCH_CALL: a call whose library is to be named, since it may be preloaded; or NULL.
+ */
+#ifndef BENCH_ALLOCATOR_H
+#define BENCH_ALLOCATOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct bench_setup {
+	size_t size;	       /* bytes of an object */
+	size_t objects;	       /* live at the same time, at most */
+	unsigned int capacity; /* of sheaves; 0: the library's choice */
+	const char *variant;   /* "" or what --variant says */
+	int cpu;	       /* the first thread is pinned to */
+};
+
+#include BENCH_ALLOCATOR
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/* See common.h. */
+#include "common.h"
+
+#include <dlfcn.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+size_t bench_number(const char *program, const char *text, size_t most)
+{
+	char *end;
+	unsigned long long value = strtoull(text, &end, 10);
+
+	if (*end || value < 1 || value > most) {
+		fprintf(stderr, "%s: %s is not a number from 1 to %zu\n", program, text, most);
+		exit(2);
+	}
+	return value;
+}
+
+static void die(const char *call)
+{
+	perror(call);
+	exit(1);
+}
+
+int bench_cpu(unsigned int n)
+{
+	static cpu_set_t allowed; /* as it was before anything was pinned */
+	int cpu = 0;
+
+	if (!CPU_COUNT(&allowed) && sched_getaffinity(0, sizeof(allowed), &allowed))
+		die("sched_getaffinity");
+	n %= (unsigned int)CPU_COUNT(&allowed);
+	for (;; cpu++)
+		if (CPU_ISSET(cpu, &allowed) && n-- == 0)
+			return cpu;
+}
+
+void bench_pin(int cpu)
+{
+	cpu_set_t only;
+
+	CPU_ZERO(&only);
+	CPU_SET(cpu, &only);
+	if (sched_setaffinity(0, sizeof(only), &only))
+		die("sched_setaffinity");
+}
+
+static double clock_of(clockid_t id)
+{
+	struct timespec time;
+
+	clock_gettime(id, &time);
+	return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
+}
+
+double bench_thread_time(void)
+{
+	return clock_of(CLOCK_THREAD_CPUTIME_ID);
+}
+
+double bench_process_time(void)
+{
+	return clock_of(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+double bench_time(void)
+{
+	return clock_of(CLOCK_MONOTONIC);
+}
+
+size_t bench_resident(void)
+{
+	FILE *file = fopen("/proc/self/statm", "r");
+	size_t pages = 0;
+
+	if (!file || fscanf(file, "%*d %zu", &pages) != 1)
+		die("/proc/self/statm");
+	fclose(file);
+	return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+void bench_shuffle(uint32_t *order, size_t n, uint64_t seed)
+{
+	uint64_t state = seed * UINT64_C(0x9e3779b97f4a7c15);
+
+	for (size_t i = 0; i < n; i++)
+		order[i] = (uint32_t)i;
+	for (size_t i = n - 1; i > 0; i--) {
+		size_t j;
+		uint32_t swapped = order[i];
+
+		state ^= state << 13;
+		state ^= state >> 7;
+		state ^= state << 17;
+		j = (state >> 11) % (i + 1);
+		order[i] = order[j];
+		order[j] = swapped;
+	}
+}
+
+void bench_print_origin(void *call)
+{
+	Dl_info info;
+
+	if (call && dladdr(call, &info) && info.dli_fname)
+		printf("from %s\n", info.dli_fname);
+}
