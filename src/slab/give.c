@@ -67,6 +67,12 @@ static struct slab *checked(struct slab_cache *cache, void *object, const char *
 	return NULL;
 }
 
+/* A chain of n that ends in `last` cannot be in use if fewer are, or if that one heads the freelist. */
+static bool given_twice(uint64_t state, unsigned int last, unsigned int n)
+{
+	return slab_inuse(state) < n || slab_head(state) == last;
+}
+
 /* The state after n objects, of which `first` heads the chain, were given back. */
 static uint64_t state_with(uint64_t state, unsigned int first, unsigned int n)
 {
@@ -79,16 +85,23 @@ static uint64_t state_with(uint64_t state, unsigned int first, unsigned int n)
  * The exchange that would empty a listed slab is made under its node's lock: before it the slab
  * cannot go away, since it has an object of ours; after it nobody else can decide about it.
  */
-static void give_last(struct slab_cache *cache, struct slab *slab, unsigned int first, void *tail,
-		      unsigned int n)
+static void give_last(struct slab_cache *cache, struct slab *slab, unsigned int first,
+		      unsigned int last, unsigned int n, const char *call)
 {
 	struct slab_node *node = partial_node_of(cache, slab);
+	void *tail = slab_object(cache, slab, last);
 	uint64_t state, changed;
 	bool spare = false;
 
 	os_lock(&node->lock);
 	state = os_load_acquire(&slab->state);
 	do {
+		/* Another thread that freed the same objects may have been first. */
+		if (given_twice(state, last, n)) {
+			os_unlock(&node->lock);
+			report_double_free(cache, tail, call);
+			return;
+		}
 		freelist_link(cache, tail, slab_head(state));
 		changed = state_with(state, first, n);
 	} while (!os_cmpxchg(&slab->state, &state, changed));
@@ -111,12 +124,12 @@ static void give_chain(struct slab_cache *cache, struct slab *slab, unsigned int
 	uint64_t state = os_load_acquire(&slab->state);
 
 	do {
-		if (slab_inuse(state) < n || slab_head(state) == last) {
+		if (given_twice(state, last, n)) {
 			report_double_free(cache, tail, call);
 			return;
 		}
 		if (slab_inuse(state) == n && (state & SLAB_PARTIAL)) {
-			give_last(cache, slab, first, tail, n);
+			give_last(cache, slab, first, last, n, call);
 			return;
 		}
 		freelist_link(cache, tail, slab_head(state));

@@ -147,6 +147,39 @@ static void flush_beside_others(void **state)
 	all_is_there(s);
 }
 
+static void *free_it(void *of)
+{
+	void **race = of;
+
+	pthread_barrier_wait(race[2]);
+	kmem_cache_free(race[0], race[1]);
+	return NULL;
+}
+
+/* The second of two threads that free a slab's last object at once may not count it twice. */
+static void double_free_by_two_threads(void **state)
+{
+	struct kmem_cache *s = make("double-race", 1024, SLAB_NO_SHEAVES);
+	pthread_barrier_t both;
+	void *race[3] = {s, NULL, &both};
+	pthread_t thread;
+
+	(void)state;
+	pthread_barrier_init(&both, NULL, 2);
+	for (int round = 0; round < 4000; round++) {
+		race[1] = kmem_cache_alloc(s, GFP_KERNEL);
+		assert_non_null(race[1]);
+		told_begin(&told);
+		pthread_create(&thread, NULL, free_it, race);
+		free_it(race);
+		pthread_join(thread, NULL);
+		assert_int_equal(told_end(&told), 1);
+		assert_int_equal(kmem_cache_verify(s), 0);
+	}
+	pthread_barrier_destroy(&both);
+	all_is_there(s);
+}
+
 /* Skipped: a callback that empties a sheaf and forgets it needs kfree_rcu(), which is not here. */
 static void rcu_callback_forgets_its_sheaf(void **state)
 {
@@ -379,6 +412,7 @@ int main(void)
 		cmocka_unit_test(aliases_take_nothing),
 		cmocka_unit_test(flush_waits_for_locks),
 		cmocka_unit_test(flush_beside_others),
+		cmocka_unit_test(double_free_by_two_threads),
 		cmocka_unit_test(rcu_callback_forgets_its_sheaf),
 		cmocka_unit_test(sheaves_own_no_sheaves),
 		cmocka_unit_test(refill_without_direct_reclaim),
