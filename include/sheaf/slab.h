@@ -93,9 +93,9 @@ struct kmem_cache_args {
 };
 
 /*
- * Make a cache of objects of `size` bytes, 1 ... KMEM_CACHE_MAX_SIZE. The name is copied; a name in
- * use already works, with a warning. A cache with the same layout may be shared (see
- * SLAB_NO_MERGE). `args` may be NULL.
+ * Make a cache of objects of `size` bytes, 1 ... KMEM_CACHE_MAX_SIZE. The first 127 bytes of the name
+ * are copied, control characters as `?`; a name in use already works, with a warning, and so does
+ * NULL. A cache with the same layout may be shared (see SLAB_NO_MERGE). `args` may be NULL.
  *
  * Returns NULL if the arguments are wrong (one line says how) or memory is out; with SLAB_PANIC the
  * program ends instead. Takes a lock; O(caches).
@@ -140,7 +140,8 @@ struct kmem_cache *__kmem_cache_create(const char *name, size_t size, size_t ali
 void kmem_cache_destroy(struct kmem_cache *s) SHEAF_SYMBOL(kmem_cache_destroy);
 
 /*
- * Give everything free back to the system: sheaves of every CPU, barns, empty slabs, free pages.
+ * Give everything free back to the system: sheaves of every CPU, barns, empty slabs, free pages;
+ * but not the library's own structures, which are kept for use again.
  * Returns 0 if no slab remains, 1 if some do. May run beside any other call. Sleeps.
  */
 int kmem_cache_shrink(struct kmem_cache *s) SHEAF_SYMBOL(kmem_cache_shrink);
@@ -156,7 +157,8 @@ int kmem_cache_verify(struct kmem_cache *s) SHEAF_SYMBOL(kmem_cache_verify);
 
 /*
  * Change a living cache: the capacity of new sheaves (1 ... 4096; old ones are used up), and the
- * limits of each node's barn (0: the default). A merged cache changes under all its names. Return 0, or -1 if the cache has no sheaves or the value is wrong.
+ * limits of each node's barn (0: the default). A merged cache changes under all its names. Return 0,
+ * or -1 if the cache has no sheaves or the value is wrong.
  */
 int kmem_cache_set_sheaf_capacity(struct kmem_cache *s, unsigned int capacity)
 	SHEAF_SYMBOL(kmem_cache_set_sheaf_capacity);

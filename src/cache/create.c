@@ -12,6 +12,7 @@
 
 #define CACHE_LINE     64u
 #define WORD	       ((unsigned int)sizeof(void *))
+#define NAME_SHOWN     127
 #define FLAGS_KNOWN    0x3fu
 #define FLAGS_TO_MATCH (SLAB_RECLAIM_ACCOUNT | SLAB_ACCOUNT | SLAB_NO_SHEAVES)
 
@@ -38,10 +39,10 @@ static bool check_args(const char *name, size_t size, struct kmem_cache_args *ar
 		return wrong(name, "freeptr_offset", args->freeptr_offset,
 			     "it needs a ctor, a multiple of the word, and to lie in the object");
 	if (args->useroffset > size || args->usersize > size - args->useroffset) {
-		os_report(
-			"kmem_cache_create(%s): usersize %u at %u is not inside the object; taken "
-			"as none",
-			name, args->usersize, args->useroffset);
+		os_report("kmem_cache_create(%s): usersize %u at %u is not inside the object; "
+			  "taken "
+			  "as none",
+			  name, args->usersize, args->useroffset);
 		args->useroffset = args->usersize = 0;
 	}
 	return true;
@@ -153,13 +154,27 @@ static struct kmem_cache *make(const char *name, size_t size, const struct kmem_
 	return s;
 }
 
+/* Names are for reports, which are one line. */
+static void clean_name(char *clean, const char *name)
+{
+	size_t i = 0;
+
+	if (!name) {
+		name = "(no name)";
+		os_report("kmem_cache_create: the name is NULL; taken as \"%s\". Name it: reports "
+			  "tell caches by their names",
+			  name);
+	}
+	for (; i < NAME_SHOWN && name[i]; i++)
+		clean[i] = (unsigned char)name[i] < ' ' || name[i] == 0x7f ? '?' : name[i];
+	clean[i] = '\0';
+}
+
 static struct kmem_cache *create(const char *name, size_t size, struct kmem_cache_args *args,
 				 slab_flags_t flags)
 {
 	struct kmem_cache *s = NULL;
 
-	if (!name)
-		name = "(no name)";
 	if (!check_args(name, size, args, flags) || !caches_ready())
 		return NULL;
 	os_lock(&caches.lock);
@@ -182,16 +197,19 @@ SHEAF_PUBLIC struct kmem_cache *__kmem_cache_create_args(const char *name, size_
 							 size_t args_size, slab_flags_t flags)
 {
 	struct kmem_cache_args copy;
+	char clean[NAME_SHOWN + 1];
 	struct kmem_cache *s;
 	int saved = errno;
 
 	memset(&copy, 0, sizeof(copy));
 	if (args)
 		memcpy(&copy, args, args_size < sizeof(copy) ? args_size : sizeof(copy));
-	s = create(name, size, &copy, flags);
+	clean_name(clean, name);
+	s = create(clean, size, &copy, flags);
 	if (!s && (flags & SLAB_PANIC))
-		os_fatal("kmem_cache_create(%s, %zu bytes) failed, and SLAB_PANIC asks to end here",
-			 name ? name : "(no name)", size);
+		os_fatal("kmem_cache_create(%s, %zu bytes) failed, and SLAB_PANIC asks to end "
+			 "here",
+			 clean, size);
 	errno = saved;
 	return s;
 }

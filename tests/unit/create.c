@@ -157,6 +157,33 @@ static void merging(void **state)
 	kmem_cache_destroy(bare);
 }
 
+/* Told once, and the text stays one short line whatever the name is. */
+static void names_are_for_reports(void **state)
+{
+	struct kmem_cache *s;
+	char *name = malloc(3 << 20);
+
+	(void)state;
+	told_begin(&told);
+	s = kmem_cache_create(NULL, 64, NULL, SLAB_NO_MERGE);
+	assert_int_equal(told_end(&told), 1);
+	assert_non_null(strstr(told.text, "NULL"));
+	assert_non_null(s);
+	kmem_cache_destroy(s);
+
+	memset(name, 'n', (3 << 20) - 1);
+	name[(3 << 20) - 1] = 0;
+	memcpy(name, "a\nb\033c", 5);
+	s = kmem_cache_create(name, 64, NULL, SLAB_NO_MERGE);
+	assert_non_null(s);
+	told_begin(&told);
+	kmem_cache_set_sheaf_capacity(s, 0);
+	assert_int_equal(told_end(&told), 1);
+	assert_non_null(strstr(told.text, "a?b?cnn"));
+	kmem_cache_destroy(s);
+	free(name);
+}
+
 static void name_in_use_warns_once(void **state)
 {
 	struct kmem_cache *s[3];
@@ -200,10 +227,11 @@ static int setup(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(create_forms),		  cmocka_unit_test(smaller_args),
-		cmocka_unit_test(wrong_arguments),	  cmocka_unit_test(wrong_user_region),
-		cmocka_unit_test(slab_panic_aborts),	  cmocka_unit_test(merging),
-		cmocka_unit_test(name_in_use_warns_once), cmocka_unit_test(hwcache_align),
+		cmocka_unit_test(create_forms),		 cmocka_unit_test(smaller_args),
+		cmocka_unit_test(wrong_arguments),	 cmocka_unit_test(wrong_user_region),
+		cmocka_unit_test(slab_panic_aborts),	 cmocka_unit_test(merging),
+		cmocka_unit_test(names_are_for_reports), cmocka_unit_test(name_in_use_warns_once),
+		cmocka_unit_test(hwcache_align),
 	};
 
 	return cmocka_run_group_tests_name("create", tests, setup, NULL);
