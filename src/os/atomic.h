@@ -34,6 +34,13 @@ static inline void os_sim_step(void)
 	(os_sim_step(), __atomic_compare_exchange_n((p), (expected), (v), false, __ATOMIC_ACQ_REL, \
 						    __ATOMIC_ACQUIRE))
 
+/* Order an exchange before later loads. x86-64's locked instructions do that by themselves. */
+#ifdef __x86_64__
+#define os_order_rmw() ((void)0)
+#else
+#define os_order_rmw() os_fence()
+#endif
+
 #ifdef __SANITIZE_THREAD__
 /* The sanitizer does not see fences: an exchange of one word by everybody orders as much. */
 extern unsigned int os_fence_word;

@@ -220,6 +220,11 @@ void barn_finish(struct sheaf_cache *cache, struct barn_cell *cell, struct sheaf
 		no_longer_dry(cache);
 }
 
+void barn_put_back(struct barn_cell *cell, struct sheaf *full)
+{
+	os_store_release(cell->at, (uintptr_t)full | BARN_FULL);
+}
+
 static bool put(struct sheaf_cache *cache, struct sheaf *sheaf, bool full)
 {
 	unsigned int node = os_node();
@@ -274,8 +279,12 @@ static void take_cells(void *data, uintptr_t *cells, unsigned int n)
 	for (unsigned int i = 0; i < n; i++) {
 		uintptr_t cell = os_load_relaxed(&cells[i]);
 
-		/* Reading first keeps the pages of CPUs that never ran unwritten. */
-		if (!cell || (cell & BARN_TRANSIT) || !os_cmpxchg(&cells[i], &cell, 0))
+		/* In transit now, it will be back: stop is set. */
+		while ((cell & BARN_TRANSIT) || (cell && !os_cmpxchg(&cells[i], &cell, 0))) {
+			os_yield();
+			cell = os_load_relaxed(&cells[i]);
+		}
+		if (!cell)
 			continue;
 		sheaf = barn_sheaf(cell);
 		sheaf->next = *list;
@@ -349,10 +358,10 @@ void barn_set_limits(struct sheaf_cache *cache)
 
 	sheaves = sheaves < by_bytes ? sheaves : by_bytes;
 	sheaves = sheaves < BARN_FLOOR ? BARN_FLOOR : sheaves > most ? most : sheaves;
-	/* Three quarters to the shards, at least one each. */
+	/* Three quarters to the shards; none, if there are more CPUs than that. */
 	shard = sheaves * 3 / 4 / cpus;
-	shard = shard < 1 ? 1 : shard > SLOT_CELLS ? SLOT_CELLS : shard;
-	rest = sheaves > shard * cpus ? sheaves - shard * cpus : BARN_FLOOR;
+	shard = shard > SLOT_CELLS ? SLOT_CELLS : shard;
+	rest = sheaves - shard * cpus;
 	os_store_relaxed(&cache->shard_full, (uint32_t)shard);
 	os_store_relaxed(&cache->barn_full, (uint32_t)rest);
 	os_store_relaxed(&cache->barn_empty, (uint32_t)rest);

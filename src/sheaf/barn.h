@@ -39,13 +39,16 @@ struct sheaf *barn_begin_empty(struct sheaf_cache *cache, struct barn_cell *cell
  */
 void barn_finish(struct sheaf_cache *cache, struct barn_cell *cell, struct sheaf *sheaf);
 
+/* Leave the full sheaf that was begun where it was. */
+void barn_put_back(struct barn_cell *cell, struct sheaf *full);
+
 /* Put a sheaf into a cell that is free. False if the barn is at its limit. */
 bool barn_put_full(struct sheaf_cache *cache, struct sheaf *sheaf);
 bool barn_put_empty(struct sheaf_cache *cache, struct sheaf *sheaf);
 
 /* Wait for cells that were put in transit in this phase (0 or 1). */
 void barn_wait(struct sheaf_cache *cache, uint32_t phase);
-/* Take everything out but what is in transit, linked by `next`. */
+/* Take everything out, linked by `next`. Only while stop is set: waits for cells in transit. */
 struct sheaf *barn_take_all(struct sheaf_cache *cache);
 /* After fork: cells that vanished threads had in transit are emptied; returns how many. */
 unsigned int barn_after_fork(struct sheaf_cache *cache);

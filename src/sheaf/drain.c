@@ -6,7 +6,11 @@
  *  2. membarrier: those that had tested it before are aborted or have committed;
  *  3. put the bootstrap sheaf into the slots;
  *  4. membarrier: no pop or push still works on an old main;
- *  5. the sheaves are ours; clear stop; wait for those in other hands; take those in the barn.
+ *  5. the sheaves are ours; wait for those in other hands; take those in the barn; clear stop.
+ *
+ * stop stays set until then: a sheaf on its way from the barn into a slot already emptied would be
+ * missed. Who takes one from a cell looks at stop again after the cell was put in transit, and
+ * leaves it there.
  *
  * The trylock backend takes each slot's lock for step 3 and needs no barrier.
  */
@@ -55,18 +59,16 @@ static void take_slot_locked(struct slot *slot, struct sheaf **list)
 	os_store_release(&slot->lock, 0);
 }
 
-/* Every slot's sheaves. False if the kernel refuses its part: other CPUs' are out of reach. */
+/* Every slot's sheaves; leaves stop set. False if the kernel refuses its part: other CPUs' are out of reach. */
 static bool take_slots(struct sheaf_cache *cache, struct sheaf **list)
 {
-	bool rseq = os.backend == OS_BACKEND_RSEQ, reached = true;
+	bool rseq = os.backend == OS_BACKEND_RSEQ;
 
 	os_store_release(&cache->at.stop, 1);
 	/* The trylock backend: who takes a slot's lock after this sees stop. */
 	os_fence();
-	if (rseq && !os_membarrier()) {
-		os_store_release(&cache->at.stop, 0);
+	if (rseq && !os_membarrier())
 		return false;
-	}
 	for (uint32_t row = 0; row < os.nr_rows; row++) {
 		struct slot *slot = slot_of_row(cache->at.handle, row);
 
@@ -78,10 +80,9 @@ static bool take_slots(struct sheaf_cache *cache, struct sheaf **list)
 	/* Refused half-way, somebody may still pop from these: they are left out for good. */
 	if (rseq && !os_membarrier()) {
 		*list = NULL;
-		reached = false;
+		return false;
 	}
-	os_store_release(&cache->at.stop, 0);
-	return reached;
+	return true;
 }
 
 /* When other CPUs cannot be reached: what this CPU's slot holds. */
@@ -134,6 +135,7 @@ bool sheaf_drain(struct sheaf_cache *cache)
 	hand_wait(cache);
 	flush_list(cache, list);
 	flush_list(cache, barn_take_all(cache));
+	os_store_release(&cache->at.stop, 0);
 	os_unlock(&drain_lock);
 	if (!reached)
 		drain_here(cache);

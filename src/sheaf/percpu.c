@@ -137,6 +137,11 @@ static void *alloc_from_barn(struct sheaf_cache *cache, const char *call)
 
 	if (!full)
 		return NULL;
+	os_order_rmw();
+	if (os_load_relaxed(&cache->at.stop)) {
+		barn_put_back(&cell, full);
+		return NULL;
+	}
 	object = full->objects[--full->size];
 	barn_finish(cache, &cell, install_full(cache, full, call));
 	return object;

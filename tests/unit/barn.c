@@ -135,6 +135,9 @@ static void limits_hold(void **state)
 	while (puts < 10000 && barn_put_full(cache, full))
 		puts++;
 	assert_int_equal(puts, cache->shard_full + cache->barn_full);
+	/* Both limits ask for less than the least: all CPUs and the node together have that. */
+	assert_in_range(cache->shard_full * os_nr_cpus() + cache->barn_full * os.nr_nodes, 1,
+			BARN_FLOOR * os.nr_nodes);
 	for (; puts > 0; puts--) {
 		assert_ptr_equal(barn_begin_full(cache, &cell), full);
 		barn_finish(cache, &cell, NULL);
