@@ -13,8 +13,11 @@
 
 static bool alloc_rest(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p)
 {
-	unsigned int done = slab_take(&s->sheaf.slab, os_node(), SLAB_PREFER_NODE, p, n, n);
+	unsigned int done;
 
+	if (cache_was_destroyed(s, "kmem_cache_alloc_bulk"))
+		return false;
+	done = slab_take(&s->sheaf.slab, os_node(), SLAB_PREFER_NODE, p, n, n);
 	for (; done < n; done++) {
 		p[done] = cache_alloc_on(s, flags & ~__GFP_ZERO, os_node(), SLAB_PREFER_NODE);
 		if (!p[done])
@@ -115,6 +118,8 @@ static void free_rest(struct kmem_cache *s, void **p, unsigned int n)
 {
 	unsigned int done;
 
+	if (cache_was_destroyed(s, "kmem_cache_free_bulk"))
+		return;
 	if (!all_local(p, n, os_node())) {
 		free_mixed(s, p, n);
 		return;

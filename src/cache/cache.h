@@ -28,8 +28,12 @@ struct kmem_cache {
 	slab_flags_t flags;
 	uint32_t nr_names;
 	struct kmem_cache *next;
+	struct sheaf *bootstrap; /* for threads without a row: see os/section.h */
 	uint32_t unmergeable;
 };
+
+_Static_assert(offsetof(struct kmem_cache, bootstrap) == offsetof(struct slot, main),
+	       "the handle is nobody's slot");
 
 _Static_assert(sizeof(struct kmem_cache) <= SHEAF_HANDLE, "a cache fits its handle");
 
@@ -60,6 +64,9 @@ struct sheaf_calls cache_calls_destroyed(void);
 void *cache_alloc_slow(struct kmem_cache *s, gfp_t flags);
 void *cache_alloc_on(struct kmem_cache *s, gfp_t flags, unsigned int node, enum slab_place place);
 void cache_free_slow(struct kmem_cache *s, void *object, const char *call);
+
+/* True after a report, if the cache was destroyed: for cold parts, the fast calls are exchanged. */
+bool cache_was_destroyed(struct kmem_cache *s, const char *call);
 
 /* Report a gfp flag that does not exist. Returns the flags without it. */
 gfp_t cache_check_gfp(struct kmem_cache *s, gfp_t flags);

@@ -11,10 +11,21 @@
 
 #define LIST_MAX 20 /* live objects listed one by one */
 
+bool cache_was_destroyed(struct kmem_cache *s, const char *call)
+{
+	if (s->name)
+		return false;
+	os_report("%s(%p): this cache was destroyed; nothing done. Destroy it after its last use",
+		  call, (void *)s);
+	return true;
+}
+
 SHEAF_PUBLIC int kmem_cache_shrink(struct kmem_cache *s)
 {
 	unsigned int left;
 
+	if (cache_was_destroyed(s, "kmem_cache_shrink"))
+		return 0;
 	sheaf_drain(&s->sheaf);
 	left = slab_shrink(&s->sheaf.slab);
 	page_trim();
@@ -44,6 +55,7 @@ static void release(struct kmem_cache *s)
 	sheaf_cache_exit(&s->sheaf);
 	slab_cache_exit(&s->sheaf.slab);
 	pool_free(s->name, strlen(s->name) + 1);
+	s->name = NULL;
 	s->calls = cache_calls_destroyed();
 	sheaf_give_handle(s);
 }
@@ -74,10 +86,14 @@ SHEAF_PUBLIC void kmem_cache_destroy(struct kmem_cache *s)
 		bool reached = sheaf_drain(&s->sheaf);
 
 		s->unmergeable = 1;
-		if (slab_shrink(&s->sheaf.slab))
-			report_live(s);
-		else if (reached)
+		if (slab_shrink(&s->sheaf.slab) == 0 && reached)
 			release(s);
+		else if (reached)
+			report_live(s);
+		else
+			os_report("kmem_cache_destroy(%s): other CPUs' sheaves cannot be emptied, "
+				  "since membarrier is refused; the cache is leaked",
+				  s->name);
 	}
 	os_unlock(&caches.lock);
 	errno = saved;
@@ -90,6 +106,8 @@ SHEAF_PUBLIC unsigned int kmem_cache_size(struct kmem_cache *s)
 
 SHEAF_PUBLIC int kmem_cache_set_sheaf_capacity(struct kmem_cache *s, unsigned int capacity)
 {
+	if (cache_was_destroyed(s, "kmem_cache_set_sheaf_capacity"))
+		return -1;
 	if (!os_load_relaxed(&s->sheaf.capacity) || capacity == 0 ||
 	    capacity > SHEAF_CAPACITY_MAX) {
 		os_report("kmem_cache_set_sheaf_capacity(%s, %u): use 1 to %u, on a cache that has "
@@ -105,6 +123,8 @@ SHEAF_PUBLIC int kmem_cache_set_sheaf_capacity(struct kmem_cache *s, unsigned in
 
 SHEAF_PUBLIC int kmem_cache_set_barn(struct kmem_cache *s, size_t objects, size_t bytes)
 {
+	if (cache_was_destroyed(s, "kmem_cache_set_barn"))
+		return -1;
 	if (!os_load_relaxed(&s->sheaf.capacity)) {
 		os_report("kmem_cache_set_barn(%s): this cache has no sheaves; nothing changed",
 			  s->name);

@@ -89,12 +89,16 @@ SHEAF_PUBLIC void *kmem_cache_alloc_node(struct kmem_cache *s, gfp_t flags, int 
 {
 	void *object = NULL;
 
+	if (cache_was_destroyed(s, "kmem_cache_alloc_node"))
+		return NULL;
 	flags = cache_check_gfp(s, flags);
 	if (node != NUMA_NO_NODE && (node < 0 || (uint32_t)node >= os.nr_nodes)) {
 		os_report_once(&caches.warned_node,
 			       "kmem_cache_alloc_node(%s, node %d): this machine has nodes 0 to "
-			       "%u; taken as NUMA_NO_NODE",
+			       "%u; taken as NUMA_NO_NODE, or NULL with __GFP_THISNODE",
 			       s->name, node, os.nr_nodes - 1);
+		if (flags & __GFP_THISNODE)
+			return NULL;
 		node = NUMA_NO_NODE;
 	}
 	if (node == NUMA_NO_NODE)

@@ -17,11 +17,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "os/atomic.h"
 #include "os/machine.h"
+#include "os/report.h"
 #include "os/section.h"
 
 #define ROW_BYTES      ((size_t)1 << ROW_SHIFT)
 #define MPOL_PREFERRED 1
+
+static uint32_t discard_refused; /* told */
 
 static void *map(size_t size, int protection)
 {
@@ -81,7 +85,11 @@ void os_discard(void *address, size_t size)
 {
 	int saved = errno;
 
-	madvise(address, size, MADV_DONTNEED);
+	if (madvise(address, size, MADV_DONTNEED))
+		os_report_once(&discard_refused,
+			       "the system does not take memory back (madvise: %s; is it "
+			       "locked?): what is freed stays resident",
+			       strerror(errno));
 	errno = saved;
 }
 
@@ -135,16 +143,19 @@ static int template_file(char *scratch, const struct slot *template_of_node)
 char *os_map_rows(const struct slot *template_of_node)
 {
 	int saved = errno, file;
-	size_t size = (os.nr_rows + 1) * ROW_BYTES;
+	size_t size = (os.nr_rows + 2) * ROW_BYTES;
 	char *rows = map(size, PROT_READ | PROT_WRITE);
 
 	if (!rows)
 		goto out;
 	file = template_file(rows, template_of_node);
-	for (uint32_t r = 0; r < os.nr_rows; r++) {
-		char *row = rows + (r + 1) * ROW_BYTES;
-		uint32_t node = os.node_of_row[r];
+	/* The first row, until now scratch, is nobody's, the second one the handles'. */
+	for (uint32_t r = 0; r < os.nr_rows + 2; r++) {
+		char *row = rows + r * ROW_BYTES;
+		uint32_t node = r < 2 ? 0 : os.node_of_row[r - 2];
 
+		if (r == 1)
+			continue;
 		if (file < 0) {
 			fill_row(row, &template_of_node[node]);
 		} else if (mmap(row, ROW_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED,
@@ -154,11 +165,9 @@ char *os_map_rows(const struct slot *template_of_node)
 			break;
 		}
 	}
-	if (rows)
-		memset(rows, 0, ROW_BYTES);
 	if (file >= 0)
 		syscall(SYS_close, file);
 out:
 	errno = saved;
-	return rows;
+	return rows ? rows + ROW_BYTES : NULL;
 }
