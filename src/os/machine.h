@@ -2,8 +2,9 @@
 /*
  * What the machine is: CPUs, nodes, last-level caches, and which per-CPU backend runs.
  *
- * A row is the index of a CPU's slots: its mm_cid on one node (so that memory follows running
- * threads, not possible CPUs), its cpu_id on several (so that a row belongs to one node).
+ * A row is the index of a CPU's slots: its cpu_id where there are several nodes (so that a row
+ * belongs to one node) or few CPUs, else its mm_cid (so that memory follows running threads, not
+ * possible CPUs).
  *
  * Invariants
  *  M1. `os` is written once, by os_init(), before any other thread can see a cache.

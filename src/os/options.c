@@ -23,6 +23,8 @@ struct option {
 static const struct option table[] = {
 	{"backend=trylock", &os_options.backend_trylock, 0, 0},
 	{"backend=rseq", &os_options.backend_rseq, 0, 0},
+	{"index=mm_cid", &os_options.index_mm_cid, 0, 0},
+	{"index=cpu_id", &os_options.index_cpu_id, 0, 0},
 	{"numa=fake=", &os_options.numa_fake, 1, 64},
 	{"slab_nomerge", &os_options.nomerge, 0, 0},
 	{"slab_strict_numa", &os_options.strict_numa, 0, 0},

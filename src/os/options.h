@@ -14,6 +14,8 @@
 struct os_options {
 	uint32_t backend_trylock; /* backend=trylock */
 	uint32_t backend_rseq;	  /* backend=rseq: complain if it cannot be had */
+	uint32_t index_mm_cid;	  /* index=mm_cid */
+	uint32_t index_cpu_id;	  /* index=cpu_id */
 	uint32_t numa_fake;	  /* numa=fake=N */
 	uint32_t nomerge;	  /* slab_nomerge */
 	uint32_t strict_numa;	  /* slab_strict_numa */

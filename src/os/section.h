@@ -18,10 +18,12 @@
  * low 12 address bits with the cache's handle and with sheaves, which first-level caches and store
  * forwarding take for a conflict (measured: one process in five ran at half speed).
  *
- *   rows, 64 KiB each:   handles | CPU 0 | CPU 1 | ...
+ *   rows, 64 KiB each:   nobody | handles | CPU 0 | CPU 1 | ...
  *
- * A cache's handle is its place in the first row; its slot of CPU n lies n + 1 rows further on. So
- * a section needs no load to find the slots of a cache.
+ * A cache's handle is its place in the second row; its slot of CPU n lies n + 1 rows further on. So
+ * a section needs no load to find the slots of a cache. A thread whose rseq area is not registered
+ * reads -1 or -2 for its CPU: that leads to the handle, or before it, and at both there is the
+ * bootstrap sheaf where a slot has its main. So pop and push by cpu_id need no test of it.
  *
  * Invariants
  *  S1. main is never NULL; a slot without a sheaf holds the bootstrap sheaf (size 0, capacity 0),

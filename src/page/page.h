@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Page runs and slab descriptors: "which slab is this pointer in" is arithmetic and one load,
+ * Page runs and slab descriptors: "which slab is this pointer in" is arithmetic and its descriptor,
  * "which node is it on" is arithmetic alone.
  *
  *   addresses   | node 0's range | node 1's range | ...      each 1 << range_shift bytes

@@ -58,6 +58,13 @@ static void *take_from(struct area *area)
 	return NULL;
 }
 
+static void *nobodys_slot(struct slot *handle)
+{
+	memset(handle, 0, sizeof(*handle));
+	handle->main = &sheaf_bootstrap;
+	return handle;
+}
+
 void *rows_take(void)
 {
 	struct area *area = &first_area, *fresh;
@@ -66,7 +73,7 @@ void *rows_take(void)
 	for (;; area = area->next) {
 		handle = take_from(area);
 		if (handle)
-			return memset(handle, 0, (size_t)1 << SLOT_SHIFT);
+			return nobodys_slot(handle);
 		if (!area->next)
 			break;
 	}
@@ -76,7 +83,7 @@ void *rows_take(void)
 		return NULL;
 	}
 	area->next = fresh;
-	return take_from(fresh);
+	return nobodys_slot(take_from(fresh));
 }
 
 void rows_give(void *handle)

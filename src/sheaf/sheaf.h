@@ -75,7 +75,8 @@ bool sheaf_init(void);
 unsigned int sheaf_capacity_for(uint32_t size);
 
 /*
- * Memory of SHEAF_HANDLE zero bytes for a cache, with a slot for every CPU; NULL if there is none.
+ * Memory of SHEAF_HANDLE bytes for a cache, zero but for a slot's main, with a slot for every CPU; NULL
+ * if there is none.
  * Callers hold OS_RANK_CACHES.
  */
 void *sheaf_take_handle(void);

@@ -153,6 +153,7 @@ static void a_leaked_cache_is_forked(void)
 static void a_destroyed_cache_is_used(void)
 {
 	struct kmem_cache *s = used_cache("a");
+	void *objects[3];
 	int local;
 
 	kmem_cache_destroy(s);
@@ -163,6 +164,17 @@ static void a_destroyed_cache_is_used(void)
 	CHECK(os_reports == 2);
 	kmem_cache_destroy(s);
 	CHECK(os_reports == 3);
+	CHECK(kmem_cache_alloc_bulk(s, GFP_KERNEL, 3, objects) == 0);
+	CHECK(os_reports == 4);
+	objects[0] = &local;
+	kmem_cache_free_bulk(s, 1, objects);
+	CHECK(os_reports == 5);
+	CHECK(!kmem_cache_alloc_node(s, GFP_KERNEL, 0));
+	CHECK(os_reports == 6);
+	kmem_cache_shrink(s);
+	CHECK(kmem_cache_set_sheaf_capacity(s, 9) == -1);
+	CHECK(kmem_cache_set_barn(s, 9, 9) == -1);
+	CHECK(os_reports == 9);
 }
 
 /* GFP_NOWAIT may not take what other CPUs keep, whether the compiler knows the flags or not. */

@@ -30,6 +30,7 @@
 #define RSEQ_CPU_ID	     4
 #define RSEQ_MM_CID	     24
 #define RSEQ_MM_CID_END	     28
+#define FEW_CPUS	     16 /* rows of CPUs a program left behind do not count */
 
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));
@@ -187,11 +188,13 @@ static void choose_backend(bool rows_known)
 
 	os.backend = rseq ? OS_BACKEND_RSEQ : OS_BACKEND_TRYLOCK;
 	os.id_offset = RSEQ_CPU_ID;
-	if (rseq && os.nr_nodes == 1 && getauxval(AT_RSEQ_FEATURE_SIZE) >= RSEQ_MM_CID_END)
+	if (rseq && os.nr_nodes == 1 && getauxval(AT_RSEQ_FEATURE_SIZE) >= RSEQ_MM_CID_END &&
+	    (os_options.index_mm_cid || (os.nr_rows > FEW_CPUS && !os_options.index_cpu_id)))
 		os.id_offset = RSEQ_MM_CID;
-	if (!rseq && os_options.backend_rseq)
-		os_report("SHEAF_OPTIONS: backend=rseq is not to be had here (no glibc rseq "
-			  "registration, or no membarrier); going on with the trylock backend");
+	if (!rseq && !os_options.backend_trylock)
+		os_report("restartable sequences are not to be had here (glibc registers none, or "
+			  "membarrier is refused); going on with the trylock backend, which is "
+			  "slower");
 }
 
 void os_init(void)
@@ -298,7 +301,8 @@ uint64_t os_random(void)
 	int saved = errno;
 	uint64_t bits;
 
-	if (getrandom(&bits, sizeof(bits), GRND_NONBLOCK) != sizeof(bits))
+	/* Not getrandom(3), which is a cancellation point: locks are held. */
+	if (syscall(SYS_getrandom, &bits, sizeof(bits), GRND_NONBLOCK) != sizeof(bits))
 		bits = (uintptr_t)&bits * fallback;
 	errno = saved;
 	return bits;

@@ -35,13 +35,15 @@
 	".popsection\n"
 
 #define RSEQ_ROW_FROM(LOAD_ID)                                                                     \
+	LOAD_ID "add %[t], %[handle], %[t], lsl #16\n"                                             \
+		"add %[t], %[t], #16, lsl #12\n"                                                   \
+		"add %[t], %[t], #192\n"
+#define RSEQ_IF_REGISTERED                                                                         \
 	"ldr %w[t], [x9, #4]\n"                                                                    \
-	"tbnz %w[t], #31, %l[slow]\n" LOAD_ID "add %[t], %[handle], %[t], lsl #16\n"               \
-	"add %[t], %[t], #16, lsl #12\n"                                                           \
-	"add %[t], %[t], #192\n"
-#define RSEQ_ROW_MM_CID RSEQ_ROW_FROM("ldr %w[t], [x9, #24]\n")
-#define RSEQ_ROW_CPU_ID RSEQ_ROW_FROM("")
-#define RSEQ_ROW_EITHER RSEQ_ROW_FROM("ldr %w[t], [x9, %[id]]\n")
+	"tbnz %w[t], #31, %l[slow]\n"
+#define RSEQ_ROW_MM_CID RSEQ_ROW_FROM(RSEQ_IF_REGISTERED "ldr %w[t], [x9, #24]\n")
+#define RSEQ_ROW_CPU_ID RSEQ_ROW_FROM("ldrsw %[t], [x9, #4]\n") /* below 0: see section.h */
+#define RSEQ_ROW_EITHER RSEQ_ROW_FROM(RSEQ_IF_REGISTERED "ldr %w[t], [x9, %[id]]\n")
 
 #define RSEQ_POP                                                                                   \
 	"ldr %[m], [%[t]]\n"                                                                       \

@@ -34,16 +34,15 @@
 	"4: jmp %l[" #aborted "]\n"                                                                \
 	".popsection\n"
 
-/* t = byte offset of this CPU's row from the first one, which is 65536 bytes behind the handle. */
+/* t = byte offset of this CPU's row from the first one, which is 65536 bytes behind the handle. A
+ * cpu_id below 0 leads to a row of its own, which is always empty and always full. */
 #define RSEQ_ROW_MM_CID                                                                            \
 	"cmpl $0, %%fs:4(%[area])\n"                                                               \
 	"js %l[slow]\n"                                                                            \
 	"movl %%fs:24(%[area]), %k[t]\n"                                                           \
 	"shlq $16, %[t]\n"
 #define RSEQ_ROW_CPU_ID                                                                            \
-	"movl %%fs:4(%[area]), %k[t]\n"                                                            \
-	"testl %k[t], %k[t]\n"                                                                     \
-	"js %l[slow]\n"                                                                            \
+	"movslq %%fs:4(%[area]), %[t]\n"                                                           \
 	"shlq $16, %[t]\n"
 #define RSEQ_ROW_EITHER                                                                            \
 	"cmpl $0, %%fs:4(%[area])\n"                                                               \
