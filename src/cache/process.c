@@ -2,9 +2,9 @@
 /*
  * The library in its process: first use, and fork.
  *
- * First use may be in another library's constructor, so none of ours sets anything up but the fork
- * handlers, which first use would do as well. Nothing is torn down at exit: other destructors may
- * still free objects.
+ * First use may be in another library's constructor, so ours sets nothing up but the fork handlers,
+ * which first use would do as well, and that this code stays loaded, which a dlclose() comes after.
+ * Nothing is torn down at exit: other destructors may still free objects.
  *
  * fork: prepare takes every lock a forking thread's child could need, in rank order; the parent
  * releases them, and so does the child, which then forgets what vanished threads had in hand.
@@ -103,9 +103,10 @@ static void handle_fork(void)
  * Before others, if we can: handlers registered before ours run inside ours, with our locks held,
  * and must not allocate then.
  */
-static __attribute__((constructor(101))) void handle_fork_early(void)
+static __attribute__((constructor(101))) void when_loaded(void)
 {
 	pthread_once(&fork_once, handle_fork);
+	os_stay_loaded();
 }
 
 bool caches_ready(void)

@@ -22,6 +22,7 @@
 #define OS_MAX_ROWS  4096
 #define OS_MAX_NODES 64
 #define OS_NO_NODE   (-1)
+#define RSEQ_CPU_ID  4 /* where an rseq area has the CPU's number */
 
 enum os_backend {
 	OS_BACKEND_TRYLOCK, /* a try-lock in every slot; failing means the slow path */
@@ -32,6 +33,7 @@ struct os_machine {
 	ptrdiff_t rseq_offset; /* of the rseq area from the thread pointer */
 	uint32_t id_offset;    /* of the row's number in the rseq area */
 	uint32_t backend;
+	uint32_t counting; /* events are counted: see os/counters.h */
 	uint32_t nr_rows;
 	uint32_t nr_nodes;
 	uint16_t node_of_row[OS_MAX_ROWS];
@@ -59,6 +61,8 @@ static inline unsigned int os_node(void)
  * threads had executed a full fence. False if the kernel refuses.
  */
 bool os_membarrier(void);
+/* Keep the shared object that this code is in loaded. For a constructor: takes the loader's lock. */
+void os_stay_loaded(void);
 /* To be called in a forked child. */
 void os_after_fork(void);
 

@@ -125,8 +125,8 @@ static bool found;
 static void look_into(void *data, struct sheaf *sheaf)
 {
 	(void)data;
-	nr_in_sheaves += sheaf->size;
-	for (uint32_t i = 0; i < sheaf->size; i++)
+	nr_in_sheaves += sheaf_size(sheaf);
+	for (uint32_t i = 0; i < sheaf_size(sheaf); i++)
 		found |= sheaf->objects[i] == looked_for;
 }
 
@@ -429,7 +429,7 @@ static struct sheaf *well_filled;
 static void remember(void *data, struct sheaf *sheaf)
 {
 	(void)data;
-	if (sheaf->size >= 2)
+	if (sheaf_size(sheaf) >= 2)
 		well_filled = sheaf;
 }
 

@@ -23,7 +23,7 @@ static size_t nr_in_sheaves;
 static void count(void *data, struct sheaf *sheaf)
 {
 	(void)data;
-	nr_in_sheaves += sheaf->size;
+	nr_in_sheaves += sheaf_size(sheaf);
 }
 
 static size_t in_sheaves(struct kmem_cache *s)

@@ -68,7 +68,7 @@ static void compare(void)
 	for (int i = 0; i < SHEAVES; i++) {
 		const struct model *model = &models[i];
 
-		assert_int_equal(sheaves[i]->size, model->size);
+		assert_int_equal(sheaf_size(sheaves[i]), model->size);
 		assert_int_equal(sheaves[i]->capacity, model->capacity);
 		assert_memory_equal(sheaves[i]->objects, model->objects,
 				    model->size * sizeof(void *));

@@ -217,7 +217,7 @@ static size_t nr_parked;
 static void count(void *data, struct sheaf *sheaf)
 {
 	(void)data;
-	nr_parked += sheaf->size;
+	nr_parked += sheaf_size(sheaf);
 }
 
 /* Callers that cleared direct reclaim never refilled a sheaf, and starved. */

@@ -47,6 +47,10 @@ bool os_membarrier(void)
 	return true;
 }
 
+void os_stay_loaded(void)
+{
+}
+
 void os_after_fork(void)
 {
 }

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keeps the object that this code is in loaded: libsheaf.so is linked so, but the static library
+ * may be in a shared object that its program closes, while rseq_cs of threads still points into it.
+ *
+ * A unique symbol would not do: of several such objects only the one that defines it first is kept.
+ * Names are weak for C libraries that have these calls in a library of their own. dlopen is looked
+ * up, since to refer to it is a warning at each link with -static, where it is never called.
+ */
+#include <dlfcn.h>
+#include <link.h>
+
+#include "os/machine.h"
+#include "os/report.h"
+
+#pragma weak dladdr1
+#pragma weak dlsym
+
+typedef void *open_fn(const char *name, int mode);
+
+void os_stay_loaded(void)
+{
+	struct link_map *object = NULL;
+	Dl_info info;
+	open_fn *open;
+
+	if (!dladdr1 || !dlsym ||
+	    !dladdr1((void *)os_stay_loaded, &info, (void **)&object, RTLD_DL_LINKMAP))
+		return;
+	/* The program itself has no name, and stays. */
+	if (!object->l_name[0])
+		return;
+	open = (open_fn *)dlsym(RTLD_DEFAULT, "dlopen");
+	if (!open || !open(object->l_name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE))
+		os_report("%s cannot be kept loaded: it must not be closed by dlclose()",
+			  object->l_name);
+}
