@@ -7,9 +7,16 @@
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/report.h"
+#include "slab/stat.h"
 
 #define REMOTE_BATCH 32
 #define BATCH_MAX    (1u << 16)
+
+static void give(struct kmem_cache *s, void **p, unsigned int n, const char *call)
+{
+	stat_add(&s->sheaf.slab, STAT_free_slowpath, n);
+	slab_give(&s->sheaf.slab, p, n, call);
+}
 
 static bool alloc_rest(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p)
 {
@@ -18,13 +25,14 @@ static bool alloc_rest(struct kmem_cache *s, gfp_t flags, unsigned int n, void *
 	if (cache_was_destroyed(s, "kmem_cache_alloc_bulk"))
 		return false;
 	done = slab_take(&s->sheaf.slab, os_node(), SLAB_PREFER_NODE, p, n, n);
+	stat_add(&s->sheaf.slab, STAT_alloc_slowpath, done);
 	for (; done < n; done++) {
 		p[done] = cache_alloc_on(s, flags & ~__GFP_ZERO, os_node(), SLAB_PREFER_NODE);
 		if (!p[done])
 			break;
 	}
 	if (done < n)
-		slab_give(&s->sheaf.slab, p, done, "kmem_cache_alloc_bulk");
+		give(s, p, done, "kmem_cache_alloc_bulk");
 	return done == n;
 }
 
@@ -42,7 +50,7 @@ SHEAF_PUBLIC int kmem_cache_alloc_bulk(struct kmem_cache *s, gfp_t flags, size_t
 			  s->name, n, INT_MAX);
 		return 0;
 	}
-	done = section_pop_bulk(&s->sheaf.at, p, (unsigned int)n);
+	done = sheaf_pop_bulk(&s->sheaf, p, (unsigned int)n);
 	if (done < n)
 		done += sheaf_alloc_bulk(&s->sheaf, p + done, (unsigned int)n - done);
 	if (done < n && !alloc_rest(s, flags, (unsigned int)n - done, p + done)) {
@@ -81,11 +89,11 @@ static void free_mixed(struct kmem_cache *s, void **p, unsigned int n)
 		}
 		remote[nr_remote++] = p[i];
 		if (nr_remote == REMOTE_BATCH) {
-			slab_give(&s->sheaf.slab, remote, nr_remote, "kmem_cache_free_bulk");
+			give(s, remote, nr_remote, "kmem_cache_free_bulk");
 			nr_remote = 0;
 		}
 	}
-	slab_give(&s->sheaf.slab, remote, nr_remote, "kmem_cache_free_bulk");
+	give(s, remote, nr_remote, "kmem_cache_free_bulk");
 }
 
 /* No cache named: runs of objects of one cache are freed to that cache. */
@@ -125,7 +133,7 @@ static void free_rest(struct kmem_cache *s, void **p, unsigned int n)
 		return;
 	}
 	done = sheaf_free_bulk(&s->sheaf, p, n);
-	slab_give(&s->sheaf.slab, p + done, n - done, "kmem_cache_free_bulk");
+	give(s, p + done, n - done, "kmem_cache_free_bulk");
 }
 
 SHEAF_PUBLIC void kmem_cache_free_bulk(struct kmem_cache *s, size_t n, void **p)

@@ -27,8 +27,8 @@ struct kmem_cache {
 	char *name; /* pool memory, strlen + 1 bytes */
 	slab_flags_t flags;
 	uint32_t nr_names;
-	struct kmem_cache *next;
 	struct sheaf *bootstrap; /* for threads without a row: see os/section.h */
+	struct kmem_cache *next;
 	uint32_t unmergeable;
 };
 

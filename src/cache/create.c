@@ -109,6 +109,7 @@ static bool lay_out(struct kmem_cache *s, size_t size, const struct kmem_cache_a
 	};
 	unsigned int capacity;
 
+	s->sheaf.slab.counted = os.counting ? s : NULL;
 	if (!slab_cache_init(&s->sheaf.slab, &request))
 		return false;
 	capacity = sheaf_capacity_for(s->sheaf.slab.size);

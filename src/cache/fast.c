@@ -2,9 +2,9 @@
 /*
  * The fast paths: one section each, everything else out of line.
  *
- * A cache's first words point at the pair for this process: rseq indexed by mm_cid or by cpu_id, or
- * the trylock backend. So no call tests which one runs, and a call through the cache costs no more
- * than one through the procedure linkage table.
+ * A cache's first words point at the pair for this process: rseq indexed by mm_cid or by cpu_id, both
+ * with events counted or not, or the trylock backend. So no call tests which one runs, and a call
+ * through the cache costs no more than one through the procedure linkage table.
  */
 #include <string.h>
 
@@ -61,6 +61,17 @@ DEFINE_CALLS(trylock, c_pop, c_push)
 #ifdef HAVE_RSEQ
 DEFINE_CALLS(mm_cid, rseq_pop_mm_cid, rseq_push_mm_cid)
 DEFINE_CALLS(cpu_id, rseq_pop_cpu_id, rseq_push_cpu_id)
+DEFINE_CALLS(mm_cid_counted, rseq_pop_mm_cid_counted, rseq_push_mm_cid_counted)
+DEFINE_CALLS(cpu_id_counted, rseq_pop_cpu_id_counted, rseq_push_cpu_id_counted)
+
+#define CALLS(suffix) ((struct sheaf_calls){alloc_##suffix, alloc_plain_##suffix, free_##suffix})
+
+static struct sheaf_calls rseq_calls(void)
+{
+	if (os.id_offset == RSEQ_CPU_ID)
+		return os.counting ? CALLS(cpu_id_counted) : CALLS(cpu_id);
+	return os.counting ? CALLS(mm_cid_counted) : CALLS(mm_cid);
+}
 #endif
 
 /* slab_strict_numa: what names no node follows the thread's memory policy. */
@@ -83,10 +94,8 @@ struct sheaf_calls cache_calls(bool strict_numa)
 	struct sheaf_calls calls = {alloc_trylock, alloc_plain_trylock, free_trylock};
 
 #ifdef HAVE_RSEQ
-	if (os.backend == OS_BACKEND_RSEQ && os.id_offset == 4)
-		calls = (struct sheaf_calls){alloc_cpu_id, alloc_plain_cpu_id, free_cpu_id};
-	else if (os.backend == OS_BACKEND_RSEQ)
-		calls = (struct sheaf_calls){alloc_mm_cid, alloc_plain_mm_cid, free_mm_cid};
+	if (os.backend == OS_BACKEND_RSEQ)
+		calls = rseq_calls();
 #endif
 	if (strict_numa) {
 		calls.alloc = alloc_strict;

@@ -8,6 +8,7 @@
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/report.h"
+#include "slab/stat.h"
 
 #define GFP_KNOWN 0xfffu
 
@@ -47,8 +48,10 @@ void *cache_alloc_on(struct kmem_cache *s, gfp_t flags, unsigned int node, enum 
 	void *object;
 
 	for (int tries = 0;; tries++) {
-		if (slab_take(&s->sheaf.slab, node, place, &object, 1, 1) == 1)
+		if (slab_take(&s->sheaf.slab, node, place, &object, 1, 1) == 1) {
+			stat_add(&s->sheaf.slab, STAT_alloc_slowpath, 1);
 			return finish(s, object, flags);
+		}
 		if (!(flags & __GFP_NOFAIL) && (tries || !may_reclaim))
 			return NULL;
 		reclaim(s);
@@ -82,6 +85,7 @@ void cache_free_slow(struct kmem_cache *s, void *object, const char *call)
 		return;
 	if (may_enter_sheaf(s, object) && sheaf_free(&s->sheaf, object))
 		return;
+	stat_add(&s->sheaf.slab, STAT_free_slowpath, 1);
 	slab_give(&s->sheaf.slab, &object, 1, call);
 }
 
@@ -107,6 +111,7 @@ SHEAF_PUBLIC void *kmem_cache_alloc_node(struct kmem_cache *s, gfp_t flags, int 
 		object = sheaf_alloc(&s->sheaf);
 	if (object && page_node(object) == (unsigned int)node)
 		return finish(s, object, flags);
+	stat_add(&s->sheaf.slab, STAT_alloc_node_mismatch, 1);
 	/* A sheaf may hold another node's object, if memory was short: it stays for others. */
 	if (object)
 		cache_free_slow(s, object, "kmem_cache_alloc_node");

@@ -32,14 +32,14 @@ struct check {
 
 static void count_sheaf(void *data, struct sheaf *sheaf)
 {
-	*(size_t *)data += sheaf->size;
+	*(size_t *)data += sheaf_size(sheaf);
 }
 
 static void copy_sheaf(void *data, struct sheaf *sheaf)
 {
 	struct pointers *p = data;
 
-	for (unsigned int i = 0; i < sheaf->size && p->n < p->room; i++)
+	for (unsigned int i = 0; i < sheaf_size(sheaf) && p->n < p->room; i++)
 		p->at[p->n++] = sheaf->objects[i];
 }
 

@@ -33,6 +33,8 @@ static const struct option table[] = {
 	{"slab_min_objects=", &os_options.min_objects, 1, 32767},
 	{"slab_freelist_hardened", &os_options.hardened, 0, 0},
 	{"slab_freelist_random", &os_options.random, 0, 0},
+	{"stats", &os_options.stats, 0, 0},
+	{"stats=live", &os_options.stats_live, 0, 0},
 	{"slab_nospare", &os_options.no_spare_rule, 0, 0},
 };
 

@@ -24,6 +24,8 @@ struct os_options {
 	uint32_t min_objects;	  /* slab_min_objects=N */
 	uint32_t hardened;	  /* slab_freelist_hardened */
 	uint32_t random;	  /* slab_freelist_random */
+	uint32_t stats;		  /* stats: count events, show them to others, print them at exit */
+	uint32_t stats_live;	  /* stats=live: the same, but print nothing */
 	uint32_t no_spare_rule;	  /* slab_nospare: an empty main goes to the barn, as before 7.0 */
 };
 

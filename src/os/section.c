@@ -7,13 +7,13 @@
 #define C_SECTION static __attribute__((noinline))
 #include "os/section_c.h"
 
-#define RSEQ_CPU_ID_OFFSET 4
-
 #ifdef HAVE_RSEQ
 #define SECTION(rseq, c) (os.backend == OS_BACKEND_RSEQ ? (rseq) : (c))
 #define RSEQ_BY_ID(call, ...)                                                                      \
-	(os.id_offset == RSEQ_CPU_ID_OFFSET ? call##_cpu_id(__VA_ARGS__)                           \
-					    : call##_mm_cid(__VA_ARGS__))
+	(os.counting ? (os.id_offset == RSEQ_CPU_ID ? call##_cpu_id_counted(__VA_ARGS__)           \
+						    : call##_mm_cid_counted(__VA_ARGS__))          \
+	 : os.id_offset == RSEQ_CPU_ID ? call##_cpu_id(__VA_ARGS__)                                \
+				       : call##_mm_cid(__VA_ARGS__))
 #else
 #define SECTION(rseq, c) (c)
 #endif
@@ -54,4 +54,15 @@ bool section_swap_full(struct section_slots *s)
 bool section_replace_spare(struct section_slots *s, struct sheaf *sheaf, struct sheaf **old)
 {
 	return SECTION(rseq_replace_spare(s, sheaf, old), c_replace_spare(s, sheaf, old));
+}
+
+void os_count(void *handle, unsigned int i, uint64_t n)
+{
+	char *word = os_counter(handle, i);
+
+	if (SECTION(rseq_count(word, n), false))
+		return;
+	if (os.backend == OS_BACKEND_TRYLOCK)
+		word = os_counter(slot_of_row(handle, os_row()), i);
+	os_fetch_add_relaxed((uint64_t *)word, n);
 }

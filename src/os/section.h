@@ -8,7 +8,7 @@
  *
  *   slot (one per CPU and cache, 256 bytes)         sheaf (32 bytes and the pointers)
  *   +------------------------------+                +---------------------------------+
- *   | cells[24]: the barn's shard  |                | size | capacity | next           |
+ *   | cells[24]: the barn's shard  |                | size, pops | capacity | next ... |
  *   | main | main ^ spare          |                | objects[0] ... objects[size-1]  |
  *   | home | home_size             |                +---------------------------------+
  *   | lock | in_hand[2] ...        |
@@ -30,7 +30,7 @@
  *      which looks empty to a pop and full to a push.
  *  S2. A section commits with one store: pop and push to sheaf->size, swap to slot->main, replace
  *      to slot->pair. Every state between two sections is a valid one.
- *  S3. size is loaded and stored with one width.
+ *  S3. size is loaded and stored with one width: 32 bits, or the whole word where events are counted.
  *  S4. Only a section on the slot's own CPU writes main or pair, or a drain (src/sheaf/drain.c)
  *      while the cache's stop word is set and after a barrier. Pop and push do not test stop.
  *
@@ -52,13 +52,30 @@
 #define SLOT_CELLS    24
 #define SHEAF_HEADER  32
 
+/*
+ * In a slot, and if events are counted, the pops since the sheaf came there ride above the size:
+ * pushes = size + pops - base. Everywhere else there are none, and `size` alone is right.
+ */
 struct sheaf {
-	uint32_t size;
+	union {
+		uint64_t word;
+		uint32_t size;
+	};
 	uint32_t capacity;
+	uint32_t base;	    /* size when the sheaf came to its slot */
 	struct sheaf *next; /* in a private list */
-	uint64_t unused[2]; /* room for a grace period's callback */
+	uint64_t unused;    /* room for a grace period's callback */
 	void *objects[];
 };
+
+#define SHEAF_SIZE_BITS 13
+#define SHEAF_SIZE	((1u << SHEAF_SIZE_BITS) - 1)
+#define SHEAF_POP	(UINT64_C(1) << SHEAF_SIZE_BITS)
+
+static inline uint32_t sheaf_size(const struct sheaf *sheaf)
+{
+	return (uint32_t)sheaf->word & SHEAF_SIZE;
+}
 
 struct slot {
 	uintptr_t cells[SLOT_CELLS];

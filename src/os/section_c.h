@@ -10,6 +10,7 @@
 #define SHEAF_OS_SECTION_C_H
 
 #include "os/atomic.h"
+#include "os/counters.h"
 #include "os/machine.h"
 #include "os/section.h"
 
@@ -75,12 +76,24 @@ static inline bool c_section_live(void)
 			__atomic_store_n((where), (value), __ATOMIC_RELAXED);                      \
 	} while (0)
 
-static inline uint32_t c_size(struct sheaf *sheaf)
+static inline uint64_t c_word(struct sheaf *sheaf)
 {
-	uint32_t size = os_load_relaxed(&sheaf->size);
+	uint64_t word = os_load_relaxed(&sheaf->word);
 
 	/* Aborted, a section in assembly would not look at what this sheaf has become since. */
-	return c_section_live() ? size : 0;
+	return c_section_live() ? word : 0;
+}
+
+static inline uint32_t c_size(struct sheaf *sheaf)
+{
+	return (uint32_t)c_word(sheaf) & SHEAF_SIZE;
+}
+
+/* What others see of main's word, before it is committed. */
+static inline void c_show(struct slot *slot, uint64_t word)
+{
+	if (os.counting)
+		c_section_store((uint64_t *)((char *)slot + OS_COUNTERS), word);
 }
 
 static inline struct sheaf *c_main(struct slot *slot)
@@ -101,11 +114,13 @@ C_SECTION bool c_pop(char *handle, void **object)
 	if (!slot)
 		return false;
 	struct sheaf *m = c_main(slot);
-	uint32_t size = c_size(m);
+	uint64_t word = c_word(m);
+	uint32_t size = (uint32_t)word & SHEAF_SIZE;
 
 	if (size) {
 		*object = os_load_relaxed(&m->objects[size - 1]);
-		done = c_section_commit(&m->size, size - 1);
+		word += (os.counting ? SHEAF_POP : 0) - 1;
+		done = c_section_commit(&m->word, word);
 	}
 	c_section_end(slot);
 	return done;
@@ -120,11 +135,13 @@ C_SECTION bool c_push(char *handle, void *object)
 		return false;
 	if ((uintptr_t)object - slot->home < slot->home_size) {
 		struct sheaf *m = c_main(slot);
-		uint32_t size = c_size(m);
+		uint64_t word = c_word(m);
+		uint32_t size = (uint32_t)word & SHEAF_SIZE;
 
 		if (size < m->capacity && c_section_live()) {
 			c_section_store(&m->objects[size], object);
-			done = c_section_commit(&m->size, size + 1);
+			c_show(slot, word + 1);
+			done = c_section_commit(&m->word, word + 1);
 		}
 	}
 	c_section_end(slot);
@@ -139,12 +156,13 @@ C_SECTION unsigned int c_pop_bulk(struct section_slots *s, void **objects, unsig
 	if (!slot)
 		return 0;
 	struct sheaf *m = c_main(slot);
-	uint32_t size = c_size(m);
+	uint64_t word = c_word(m);
+	uint32_t size = (uint32_t)word & SHEAF_SIZE;
 
 	count = size < n ? size : n;
 	for (unsigned int i = 0; i < count; i++)
 		objects[i] = os_load_relaxed(&m->objects[size - count + i]);
-	if (count && !c_section_commit(&m->size, size - count))
+	if (count && !c_section_commit(&m->word, word - count))
 		count = 0;
 	c_section_end(slot);
 	return count;
@@ -159,14 +177,15 @@ C_SECTION unsigned int c_push_bulk(struct section_slots *s, void **objects, unsi
 	if (!slot)
 		return 0;
 	struct sheaf *m = c_main(slot);
-	uint32_t size = c_size(m), room = m->capacity - size;
+	uint64_t word = c_word(m);
+	uint32_t size = (uint32_t)word & SHEAF_SIZE, room = m->capacity - size;
 
 	count = room < n ? room : n;
 	for (unsigned int i = 0; i < count && c_section_live(); i++) {
 		c_section_store(&m->objects[size + i], objects[i]);
 		bits |= (uintptr_t)objects[i] - slot->home;
 	}
-	if (bits >= slot->home_size || (count && !c_section_commit(&m->size, size + count)))
+	if (bits >= slot->home_size || (count && !c_section_commit(&m->word, word + count)))
 		count = 0;
 	c_section_end(slot);
 	return count;

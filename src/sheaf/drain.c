@@ -22,6 +22,7 @@
 #include "sheaf/hand.h"
 #include "sheaf/rows.h"
 #include "sheaf/sheaf.h"
+#include "slab/stat.h"
 
 static struct os_lock drain_lock = OS_LOCK_INIT(OS_RANK_DRAIN);
 
@@ -92,8 +93,11 @@ static void drain_here(struct sheaf_cache *cache)
 	unsigned int n;
 
 	do {
-		while ((n = section_pop_bulk(&cache->at, objects, 32)) != 0)
+		while ((n = section_pop_bulk(&cache->at, objects, 32)) != 0) {
+			stat_add(&cache->slab, STAT_free_fastpath, n);
+			stat_add(&cache->slab, STAT_sheaf_flush, n);
 			slab_give(&cache->slab, objects, n, "kmem_cache_shrink");
+		}
 	} while (section_swap_empty(&cache->at));
 }
 
@@ -118,6 +122,9 @@ static void flush_list(struct sheaf_cache *cache, struct sheaf *list)
 
 	for (; list; list = next) {
 		next = list->next;
+		sheaf_harvest(cache, list);
+		stat_add(&cache->slab, STAT_sheaf_flush, list->size);
+		stat_add(&cache->slab, STAT_sheaf_free, 1);
 		slab_give(&cache->slab, list->objects, list->size, "kmem_cache_shrink");
 		pool_free(list, SHEAF_HEADER + list->capacity * sizeof(void *));
 	}

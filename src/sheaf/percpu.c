@@ -14,14 +14,16 @@
 #include "sheaf/hand.h"
 #include "sheaf/rows.h"
 #include "sheaf/sheaf.h"
+#include "slab/stat.h"
 
 static size_t sheaf_bytes(unsigned int capacity)
 {
 	return SHEAF_HEADER + capacity * sizeof(void *);
 }
 
-static void sheaf_release(struct sheaf *sheaf)
+static void sheaf_release(struct sheaf_cache *cache, struct sheaf *sheaf)
 {
+	stat_add(&cache->slab, STAT_sheaf_free, 1);
 	pool_free(sheaf, sheaf_bytes(sheaf->capacity));
 }
 
@@ -32,6 +34,7 @@ static struct sheaf *sheaf_new(struct sheaf_cache *cache)
 
 	if (sheaf)
 		sheaf->capacity = capacity;
+	stat_add(&cache->slab, STAT_sheaf_alloc, sheaf != NULL);
 	return sheaf;
 }
 
@@ -40,19 +43,37 @@ static bool fits(struct sheaf_cache *cache, struct sheaf *sheaf)
 	return sheaf->capacity == os_load_relaxed(&cache->capacity);
 }
 
+static bool put_full(struct sheaf_cache *cache, struct sheaf *sheaf)
+{
+	bool done = barn_put_full(cache, sheaf);
+
+	stat_add(&cache->slab, done ? STAT_barn_put_only : STAT_barn_put_fail, 1);
+	return done;
+}
+
+static bool put_empty(struct sheaf_cache *cache, struct sheaf *sheaf)
+{
+	bool done = barn_put_empty(cache, sheaf);
+
+	stat_add(&cache->slab, STAT_barn_put_empty, done);
+	return done;
+}
+
 /* Hand a sheaf over, whatever it is: to the barn, or its objects to the slabs. */
 static void hand_over(struct sheaf_cache *cache, struct sheaf *sheaf, const char *call)
 {
 	if (!sheaf || sheaf == &sheaf_bootstrap)
 		return;
-	if (sheaf->size == sheaf->capacity && barn_put_full(cache, sheaf))
+	sheaf_harvest(cache, sheaf);
+	if (sheaf->size == sheaf->capacity && put_full(cache, sheaf))
 		return;
 	if (sheaf->size) {
+		stat_add(&cache->slab, STAT_sheaf_flush, sheaf->size);
 		slab_give(&cache->slab, sheaf->objects, sheaf->size, call);
-		os_store_relaxed(&sheaf->size, 0);
+		sheaf_set_size(sheaf, 0);
 	}
-	if (!fits(cache, sheaf) || !barn_put_empty(cache, sheaf))
-		sheaf_release(sheaf);
+	if (!fits(cache, sheaf) || !put_empty(cache, sheaf))
+		sheaf_release(cache, sheaf);
 }
 
 /* An empty sheaf of the right capacity from the barn, its cell in transit; or NULL. */
@@ -64,7 +85,7 @@ static struct sheaf *empty_from_barn(struct sheaf_cache *cache, struct barn_cell
 		if (fits(cache, empty))
 			break;
 		barn_finish(cache, cell, NULL);
-		sheaf_release(empty);
+		sheaf_release(cache, empty);
 	}
 	return empty;
 }
@@ -76,6 +97,7 @@ static struct sheaf *empty_sheaf(struct sheaf_cache *cache)
 
 	if (!empty)
 		return sheaf_new(cache);
+	stat_add(&cache->slab, STAT_barn_get_empty, 1);
 	barn_finish(cache, &cell, NULL);
 	return empty;
 }
@@ -90,11 +112,21 @@ static struct sheaf *refill(struct sheaf_cache *cache)
 		return NULL;
 	n = slab_take(&cache->slab, os_node(), SLAB_PREFER_NODE, sheaf->objects, sheaf->capacity,
 		      sheaf->capacity);
-	sheaf->size = n;
+	stat_add(&cache->slab, STAT_sheaf_refill, n);
+	sheaf_set_size(sheaf, n);
 	if (n == sheaf->capacity)
 		return sheaf;
 	hand_over(cache, sheaf, "kmem_cache_alloc");
 	return NULL;
+}
+
+/* For the caller of an allocation: a pop like others, though the sheaf is not in a slot yet. */
+static void *take_newest(struct sheaf *full)
+{
+	void *object = full->objects[full->size - 1];
+
+	full->word += (os.counting ? SHEAF_POP : 0) - 1;
+	return object;
 }
 
 static bool can_install(struct sheaf_cache *cache)
@@ -115,6 +147,7 @@ static struct sheaf *install_full(struct sheaf_cache *cache, struct sheaf *full,
 		return NULL;
 	}
 	section_swap_empty(&cache->at);
+	sheaf_show(cache);
 	if (cache->no_spare_rule) {
 		hand_over(cache, old, call);
 		if (!section_replace_spare(&cache->at, NULL, &old))
@@ -122,6 +155,7 @@ static struct sheaf *install_full(struct sheaf_cache *cache, struct sheaf *full,
 	}
 	if (!old || old == &sheaf_bootstrap)
 		return NULL;
+	sheaf_harvest(cache, old);
 	if (old->size == 0 && fits(cache, old))
 		return old;
 	hand_over(cache, old, call);
@@ -132,18 +166,22 @@ static struct sheaf *install_full(struct sheaf_cache *cache, struct sheaf *full,
 static void *alloc_from_barn(struct sheaf_cache *cache, const char *call)
 {
 	struct barn_cell cell;
-	struct sheaf *full = barn_begin_full(cache, &cell);
+	struct sheaf *full = barn_begin_full(cache, &cell), *left;
 	void *object;
 
-	if (!full)
-		return NULL;
 	os_order_rmw();
-	if (os_load_relaxed(&cache->at.stop)) {
+	if (full && os_load_relaxed(&cache->at.stop)) {
 		barn_put_back(&cell, full);
+		full = NULL;
+	}
+	if (!full) {
+		stat_add(&cache->slab, STAT_barn_get_fail, 1);
 		return NULL;
 	}
-	object = full->objects[--full->size];
-	barn_finish(cache, &cell, install_full(cache, full, call));
+	object = take_newest(full);
+	left = install_full(cache, full, call);
+	stat_add(&cache->slab, left ? STAT_exchange_empty : STAT_barn_get_only, 1);
+	barn_finish(cache, &cell, left);
 	return object;
 }
 
@@ -162,7 +200,7 @@ static void *replace_empty_main(struct sheaf_cache *cache)
 	full = refill(cache);
 	if (!full)
 		return NULL;
-	object = full->objects[--full->size];
+	object = take_newest(full);
 	hand = hand_enter(cache);
 	hand_over(cache, install_full(cache, full, "kmem_cache_alloc"), "kmem_cache_alloc");
 	hand_leave(hand);
@@ -174,9 +212,14 @@ static struct sheaf *install_empty(struct sheaf_cache *cache, struct sheaf *empt
 {
 	struct sheaf *old = empty;
 
-	if (section_replace_spare(&cache->at, empty, &old))
+	if (section_replace_spare(&cache->at, empty, &old)) {
 		section_swap_full(&cache->at);
-	return old == &sheaf_bootstrap ? NULL : old;
+		sheaf_show(cache);
+	}
+	if (!old || old == &sheaf_bootstrap)
+		return NULL;
+	sheaf_harvest(cache, old);
+	return old;
 }
 
 /* Kernel: __pcs_replace_full_main(), with the object in the new main. False: no empty sheaf. */
@@ -194,13 +237,18 @@ static bool replace_full_main(struct sheaf_cache *cache, void *object)
 		empty->size = 1;
 		old = install_empty(cache, empty);
 		if (old && old->size == old->capacity) {
+			stat_add(&cache->slab, STAT_exchange_full, 1);
 			barn_finish(cache, &cell, old);
 			return true;
 		}
+		stat_add(&cache->slab, STAT_replace_full_only, 1);
+		stat_add(&cache->slab, STAT_barn_get_empty, 1);
 		hand_over(cache, old, "kmem_cache_free");
 		barn_finish(cache, &cell, NULL);
 		return true;
 	}
+	stat_add(&cache->slab, STAT_replace_full_only, 1);
+	stat_add(&cache->slab, STAT_barn_get_empty, empty != NULL);
 	if (empty)
 		barn_finish(cache, &cell, NULL);
 	else
@@ -220,14 +268,16 @@ void *sheaf_alloc(struct sheaf_cache *cache)
 	void *object;
 
 	/* If there is nothing to swap, the fast path may only have been interrupted. */
-	section_swap_empty(&cache->at);
+	if (section_swap_empty(&cache->at))
+		sheaf_show(cache);
 	object = section_pop(&cache->at);
 	return object ? object : replace_empty_main(cache);
 }
 
 bool sheaf_free(struct sheaf_cache *cache, void *object)
 {
-	section_swap_full(&cache->at);
+	if (section_swap_full(&cache->at))
+		sheaf_show(cache);
 	return section_push(&cache->at, object) || replace_full_main(cache, object);
 }
 
@@ -236,7 +286,7 @@ unsigned int sheaf_alloc_bulk(struct sheaf_cache *cache, void **objects, unsigne
 	unsigned int done = 0;
 
 	while (done < n) {
-		unsigned int got = section_pop_bulk(&cache->at, objects + done, n - done);
+		unsigned int got = sheaf_pop_bulk(cache, objects + done, n - done);
 
 		done += got;
 		if (got || section_swap_empty(&cache->at))

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "os/counters.h"
 #include "os/machine.h"
 #include "os/memory.h"
 #include "page/page.h"
@@ -58,8 +59,18 @@ static void *take_from(struct area *area)
 	return NULL;
 }
 
+/* What the handle's last cache counted is not the next one's. */
+static void clear_counters(char *handle)
+{
+	for (uint32_t row = 0; row < os.nr_rows + 1; row++)
+		memset(os_counter(handle + ((size_t)row << ROW_SHIFT), 0), 0,
+		       OS_WORDS * sizeof(uint64_t));
+}
+
 static void *nobodys_slot(struct slot *handle)
 {
+	if (os.counting)
+		clear_counters((char *)handle);
 	memset(handle, 0, sizeof(*handle));
 	handle->main = &sheaf_bootstrap;
 	return handle;

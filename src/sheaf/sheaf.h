@@ -37,6 +37,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "os/atomic.h"
 #include "os/section.h"
 #include "slab/slab.h"
 
@@ -92,8 +93,27 @@ void sheaf_set_capacity(struct sheaf_cache *cache, unsigned int capacity);
 /* Bound each node's barn by objects and bytes; BARN_FLOOR sheaves are always allowed. */
 void sheaf_set_barn(struct sheaf_cache *cache, size_t objects, size_t bytes);
 
+/* What went through a sheaf since it came to its slot with `base` objects. */
+struct sheaf_traffic {
+	uint64_t pops, pushes;
+};
+struct sheaf_traffic sheaf_traffic_of(uint64_t word, uint32_t base);
+
+/* Add up what was counted in a sheaf that left its slot. Once; it counts from its size again. */
+void sheaf_harvest(struct sheaf_cache *cache, struct sheaf *sheaf);
+/* Show the words of this CPU's two sheaves to others, if events are counted. */
+void sheaf_show(struct sheaf_cache *cache);
+
+static inline void sheaf_set_size(struct sheaf *sheaf, uint32_t size)
+{
+	sheaf->base = size;
+	os_store_relaxed(&sheaf->word, size);
+}
+
 /* When the fast path found nothing: get a sheaf with objects and pop. NULL: ask the slabs. */
 void *sheaf_alloc(struct sheaf_cache *cache);
+/* Take up to n objects from main, as section_pop_bulk() does. */
+unsigned int sheaf_pop_bulk(struct sheaf_cache *cache, void **objects, unsigned int n);
 /* When the fast path found no room: get a sheaf with room and push. False: to the slab. */
 bool sheaf_free(struct sheaf_cache *cache, void *object);
 /* As many of n objects as sheaves hold. */

@@ -10,6 +10,7 @@
 #include "slab/freelist.h"
 #include "slab/partial.h"
 #include "slab/slab.h"
+#include "slab/stat.h"
 
 #define BATCH_WORDS 4 /* bits for the objects of a batch that are done */
 #define LOOK_AHEAD  3 /* objects of other slabs passed over while a chain is collected */
@@ -81,6 +82,13 @@ static uint64_t state_with(uint64_t state, unsigned int first, unsigned int n)
 	return state & (SLAB_PARTIAL | SLAB_HELD) ? state : state | SLAB_HELD;
 }
 
+/* It was full, and is ours by this exchange (B3). */
+static void list_again(struct slab_cache *cache, struct slab *slab)
+{
+	stat_add(cache, STAT_free_add_partial, 1);
+	partial_release(cache, slab, false);
+}
+
 /*
  * The exchange that would empty a listed slab is made under its node's lock: before it the slab
  * cannot go away, since it has an object of ours; after it nobody else can decide about it.
@@ -104,16 +112,17 @@ static void give_last(struct slab_cache *cache, struct slab *slab, unsigned int 
 		}
 		freelist_link(cache, tail, slab_head(state));
 		changed = state_with(state, first, n);
-	} while (!os_cmpxchg(&slab->state, &state, changed));
+	} while (!stat_cmpxchg(cache, slab, &state, changed));
 	if ((changed & SLAB_PARTIAL) && partial_is_spare(cache, slab, node->nr_partial - 1)) {
 		partial_remove(node, slab);
 		spare = true;
 	}
 	os_unlock(&node->lock);
+	stat_add(cache, STAT_free_remove_partial, spare);
 	if (spare)
 		partial_discard(cache, node, slab);
 	else if (!(state & (SLAB_PARTIAL | SLAB_HELD)))
-		partial_release(cache, slab, false);
+		list_again(cache, slab);
 }
 
 /* Publish a chain of n objects, first ... last, whose links are set but the last one's. */
@@ -133,10 +142,10 @@ static void give_chain(struct slab_cache *cache, struct slab *slab, unsigned int
 			return;
 		}
 		freelist_link(cache, tail, slab_head(state));
-	} while (!os_cmpxchg(&slab->state, &state, state_with(state, first, n)));
+	} while (!stat_cmpxchg(cache, slab, &state, state_with(state, first, n)));
 
 	if (!(state & (SLAB_PARTIAL | SLAB_HELD)))
-		partial_release(cache, slab, false);
+		list_again(cache, slab);
 }
 
 /* Collect the objects of objects[i]'s slab from there on, and give them back. */

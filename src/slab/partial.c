@@ -5,6 +5,7 @@
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "page/pool.h"
+#include "slab/stat.h"
 
 struct slab_node *partial_node(struct slab_cache *cache, unsigned int node)
 {
@@ -101,10 +102,12 @@ struct slab *partial_detach(struct slab_cache *cache, struct slab_node *node, un
 
 void partial_discard(struct slab_cache *cache, struct slab_node *node, struct slab *slab)
 {
-	unsigned int order = slab_order_of(cache, os_load_relaxed(&slab->state)).order;
+	struct slab_order order = slab_order_of(cache, os_load_relaxed(&slab->state));
 
 	os_fetch_sub(&node->nr_slabs, 1);
-	page_free(slab, order);
+	stat_add(cache, STAT_free_slab, 1);
+	stat_add(cache, STAT_total_objects, -(uint64_t)order.objects);
+	page_free(slab, order.order);
 }
 
 bool partial_is_spare(const struct slab_cache *cache, const struct slab *slab, uint32_t others)
@@ -134,6 +137,7 @@ void partial_release(struct slab_cache *cache, struct slab *slab, bool first)
 		discard = true;
 	}
 	os_unlock(&node->lock);
+	stat_add(cache, STAT_free_remove_partial, discard);
 	if (discard)
 		partial_discard(cache, node, slab);
 }

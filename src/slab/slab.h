@@ -76,6 +76,7 @@ struct slab_cache {
 	uint16_t *random_seq;  /* NULL: objects are handed out in order */
 	void (*ctor)(void *object);
 	const char *name;
+	void *counted;		  /* the handle its events are counted by, or NULL */
 	struct slab_node **nodes; /* os.nr_nodes of them, NULL until used */
 };
 

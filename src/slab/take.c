@@ -11,6 +11,7 @@
 #include "slab/freelist.h"
 #include "slab/partial.h"
 #include "slab/slab.h"
+#include "slab/stat.h"
 
 unsigned int slab_fresh_index(const struct slab_cache *cache, const struct slab *slab,
 			      uint64_t state, unsigned int position)
@@ -112,7 +113,7 @@ static unsigned int take_from(struct slab_cache *cache, struct slab *slab, void 
 		fresh = take_fresh(cache, slab, state, &position, objects + freed, max - freed);
 		changed = (state & ~UINT64_C(0xffffffffffff)) |
 			  SLAB_STATE(head, slab_inuse(state) + freed + fresh, position);
-	} while (!os_cmpxchg(&slab->state, &state, changed));
+	} while (!stat_cmpxchg(cache, slab, &state, changed));
 	*constructed = freed;
 	return freed + fresh;
 }
@@ -183,6 +184,7 @@ static struct slab *slab_pages(struct slab_cache *cache, unsigned int node)
 	if (!slab && cache->min.order < cache->oo.order) {
 		slab = page_alloc(node, cache->min.order);
 		small = SLAB_SMALL;
+		stat_add(cache, STAT_order_fallback, slab != NULL);
 	}
 	if (slab)
 		os_store_relaxed(&slab->state, small);
@@ -207,6 +209,8 @@ static unsigned int take_new_slab(struct slab_cache *cache, struct slab_node *pa
 	os_store_relaxed(&slab->state, state);
 	page_own(slab, slab_order_of(cache, state).order, cache);
 	os_fetch_add(&part->nr_slabs, 1);
+	stat_add(cache, STAT_alloc_slab, 1);
+	stat_add(cache, STAT_total_objects, slab_order_of(cache, state).objects);
 	if (state & SLAB_HELD)
 		partial_release(cache, slab, true);
 	construct(cache, objects, n);

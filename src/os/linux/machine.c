@@ -22,12 +22,12 @@
 #include <unistd.h>
 
 #include "os/atomic.h"
+#include "os/linux/shared.h"
 #include "os/options.h"
 #include "os/report.h"
 
 #define AT_RSEQ_FEATURE_SIZE 27
 #define MPOL_BIND	     2
-#define RSEQ_CPU_ID	     4
 #define RSEQ_MM_CID	     24
 #define RSEQ_MM_CID_END	     28
 #define FEW_CPUS	     16 /* rows of CPUs a program left behind do not count */
@@ -192,8 +192,9 @@ static void choose_backend(bool rows_known)
 	    (os_options.index_mm_cid || (os.nr_rows > FEW_CPUS && !os_options.index_cpu_id)))
 		os.id_offset = RSEQ_MM_CID;
 	if (!rseq && !os_options.backend_trylock)
-		os_report("restartable sequences are not to be had here (glibc registers none, or "
-			  "membarrier is refused); going on with the trylock backend, which is "
+		os_report("restartable sequences are not to be had here (glibc registers none, "
+			  "or membarrier or sched_getaffinity is refused); going on with the "
+			  "trylock backend, which is "
 			  "slower");
 }
 
@@ -203,6 +204,7 @@ void os_init(void)
 	bool rows_known;
 
 	os_options_init();
+	os.counting = os_options.stats || os_options.stats_live;
 	rows_known = find_rows();
 	find_present();
 	find_nodes();
@@ -283,6 +285,7 @@ void os_after_fork(void)
 
 	if (os.backend == OS_BACKEND_RSEQ)
 		syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0);
+	shared_after_fork();
 	errno = saved;
 }
 

@@ -54,20 +54,56 @@
 	"ldr %[object], [x10, #32]\n"                                                              \
 	"str %w[t], [%[m]]\n"
 
-#define RSEQ_PUSH                                                                                  \
+#define RSEQ_IS_AT_HOME                                                                            \
 	"ldp %[m], x10, [%[t], #16]\n"                                                             \
 	"sub %[m], %[object], %[m]\n"                                                              \
 	"cmp %[m], x10\n"                                                                          \
-	"b.hs %l[slow]\n"                                                                          \
+	"b.hs %l[slow]\n"
+#define RSEQ_PUSH                                                                                  \
+	RSEQ_IS_AT_HOME                                                                            \
 	"ldr %[m], [%[t]]\n"                                                                       \
 	"ldr %w[t], [%[m]]\n"                                                                      \
-	"ldr w10, [%[m], #4]\n"                                                                    \
+	"ldr w10, [%[m], #8]\n"                                                                    \
 	"cmp %w[t], w10\n"                                                                         \
 	"b.hs %l[slow]\n"                                                                          \
 	"add x10, %[m], %[t], lsl #3\n"                                                            \
 	"str %[object], [x10, #32]\n"                                                              \
 	"add %w[t], %w[t], #1\n"                                                                   \
 	"str %w[t], [%[m]]\n"
+
+/* The same where events are counted: a pop more in the upper bits of the word (w), and a push shows
+ * the word to others, OS_COUNTERS bytes from the slot, before it is committed. */
+#define RSEQ_SHOW                                                                                  \
+	"mov x10, #0x20000000\n"                                                                   \
+	"add x10, x10, %[t]\n"                                                                     \
+	"stur %[w], [x10, #-192]\n"
+#define RSEQ_POP_COUNTED                                                                           \
+	"ldr %[m], [%[t]]\n"                                                                       \
+	"ldr %[w], [%[m]]\n"                                                                       \
+	"ands x10, %[w], #8191\n"                                                                  \
+	"b.eq %l[slow]\n"                                                                          \
+	"add x10, %[m], x10, lsl #3\n"                                                             \
+	"ldr %[object], [x10, #24]\n"                                                              \
+	"mov x10, #8191\n"                                                                         \
+	"add %[w], %[w], x10\n"                                                                    \
+	"str %[w], [%[m]]\n"
+#define RSEQ_PUSH_COUNTED                                                                          \
+	RSEQ_IS_AT_HOME                                                                            \
+	"ldr %[m], [%[t]]\n"                                                                       \
+	"ldr %[w], [%[m]]\n"                                                                       \
+	"and %[i], %[w], #8191\n"                                                                  \
+	"ldr w10, [%[m], #8]\n"                                                                    \
+	"cmp %w[i], w10\n"                                                                         \
+	"b.hs %l[slow]\n"                                                                          \
+	"add x10, %[m], %[i], lsl #3\n"                                                            \
+	"str %[object], [x10, #32]\n"                                                              \
+	"add %[w], %[w], #1\n" RSEQ_SHOW "str %[w], [%[m]]\n"
+
+/* Add n to a word of this CPU's counters; [handle] is the word of the row before the CPUs'. */
+#define RSEQ_COUNT                                                                                 \
+	"ldur x10, [%[t], #-192]\n"                                                                \
+	"add x10, x10, %[n]\n"                                                                     \
+	"stur x10, [%[t], #-192]\n"
 
 /* Copy [i] pointers from src to dst, [i] > 0; LOOK is done to each in x10, after it was stored. */
 #define RSEQ_COPY(LOOK)                                                                            \
@@ -84,11 +120,13 @@
 #define RSEQ_POP_BULK                                                                              \
 	"ldr %[m], [%[t]]\n"                                                                       \
 	"ldr %w[t], [%[m]]\n"                                                                      \
-	"cbz %w[t], %l[slow]\n"                                                                    \
-	"cmp %w[count], %w[t]\n"                                                                   \
-	"csel %w[count], %w[count], %w[t], lo\n"                                                   \
+	"ands %w[i], %w[t], #8191\n"                                                               \
+	"b.eq %l[slow]\n"                                                                          \
+	"cmp %w[count], %w[i]\n"                                                                   \
+	"csel %w[count], %w[count], %w[i], lo\n"                                                   \
 	"sub %w[t], %w[t], %w[count]\n"                                                            \
-	"add %[src], %[m], %[t], lsl #3\n"                                                         \
+	"sub %w[i], %w[i], %w[count]\n"                                                            \
+	"add %[src], %[m], %[i], lsl #3\n"                                                         \
 	"add %[src], %[src], #32\n"                                                                \
 	"mov %w[i], %w[count]\n" RSEQ_COPY("") "str %w[t], [%[m]]\n"
 
@@ -97,10 +135,11 @@
 	"mov %[bits], #0\n"                                                                        \
 	"ldr %[m], [%[t]]\n"                                                                       \
 	"ldr %w[t], [%[m]]\n"                                                                      \
-	"add %[dst], %[m], %[t], lsl #3\n"                                                         \
+	"and w10, %w[t], #8191\n"                                                                  \
+	"add %[dst], %[m], x10, lsl #3\n"                                                          \
 	"add %[dst], %[dst], #32\n"                                                                \
-	"ldr %w[i], [%[m], #4]\n"                                                                  \
-	"subs %w[i], %w[i], %w[t]\n"                                                               \
+	"ldr %w[i], [%[m], #8]\n"                                                                  \
+	"subs %w[i], %w[i], w10\n"                                                                 \
 	"b.eq %l[slow]\n"                                                                          \
 	"cmp %w[count], %w[i]\n"                                                                   \
 	"csel %w[count], %w[count], %w[i], lo\n"                                                   \
@@ -118,16 +157,20 @@
 #define RSEQ_HAS_SPARE "cbz %[p], %l[slow]\n"
 #define RSEQ_MAIN_EMPTY                                                                            \
 	"ldr %w[w], [%[m]]\n"                                                                      \
-	"cbnz %w[w], %l[slow]\n"                                                                   \
+	"tst %w[w], #8191\n"                                                                       \
+	"b.ne %l[slow]\n"                                                                          \
 	"ldr %w[w], [%[p]]\n"                                                                      \
-	"cbz %w[w], %l[slow]\n"
+	"tst %w[w], #8191\n"                                                                       \
+	"b.eq %l[slow]\n"
 #define RSEQ_MAIN_FULL                                                                             \
 	"ldr %w[w], [%[m]]\n"                                                                      \
-	"ldr w10, [%[m], #4]\n"                                                                    \
+	"and %w[w], %w[w], #8191\n"                                                                \
+	"ldr w10, [%[m], #8]\n"                                                                    \
 	"cmp %w[w], w10\n"                                                                         \
 	"b.lo %l[slow]\n"                                                                          \
 	"ldr %w[w], [%[p]]\n"                                                                      \
-	"ldr w10, [%[p], #4]\n"                                                                    \
+	"and %w[w], %w[w], #8191\n"                                                                \
+	"ldr w10, [%[p], #8]\n"                                                                    \
 	"cmp %w[w], w10\n"                                                                         \
 	"b.hs %l[slow]\n"
 #define RSEQ_SWAP "str %[p], [%[t]]\n"

@@ -19,32 +19,33 @@
 #define RSEQ_TRIES	   4 /* aborts in a row before a slow path does without the sheaf */
 #define RSEQ_ALWAYS_INLINE static inline __attribute__((always_inline))
 
-#define RSEQ_DEFINE_POP(suffix, ROW)                                                               \
+#define RSEQ_DEFINE_POP(suffix, ROW, POP)                                                          \
 	RSEQ_ALWAYS_INLINE bool rseq_pop_##suffix(char *handle, void **popped)                     \
 	{                                                                                          \
 		void *object, *m;                                                                  \
-		uintptr_t t;                                                                       \
+		uintptr_t t, w;                                                                    \
                                                                                                    \
-		__asm__ volatile goto(RSEQ_BEGIN ROW RSEQ_POP RSEQ_END(slow)                       \
-				      : [object] "=&r"(object), [m] "=&r"(m), [t] "=&r"(t)         \
-				      : [handle] "r"(handle), [area] "r"(os.rseq_offset)           \
-				      : RSEQ_CLOBBERS                                              \
-				      : slow);                                                     \
+		__asm__ volatile goto(                                                             \
+			RSEQ_BEGIN ROW POP RSEQ_END(slow)                                          \
+			: [object] "=&r"(object), [m] "=&r"(m), [t] "=&r"(t), [w] "=&r"(w)         \
+			: [handle] "r"(handle), [area] "r"(os.rseq_offset)                         \
+			: RSEQ_CLOBBERS                                                            \
+			: slow);                                                                   \
 		*popped = object;                                                                  \
 		return true;                                                                       \
 	slow:                                                                                      \
 		return false;                                                                      \
 	}
 
-#define RSEQ_DEFINE_PUSH(suffix, ROW)                                                              \
+#define RSEQ_DEFINE_PUSH(suffix, ROW, PUSH)                                                        \
 	RSEQ_ALWAYS_INLINE bool rseq_push_##suffix(char *handle, void *object)                     \
 	{                                                                                          \
 		void *m;                                                                           \
-		uintptr_t t;                                                                       \
+		uintptr_t t, w, i;                                                                 \
                                                                                                    \
 		__asm__ volatile goto(                                                             \
-			RSEQ_BEGIN ROW RSEQ_PUSH RSEQ_END(slow)                                    \
-			: [m] "=&r"(m), [t] "=&r"(t)                                               \
+			RSEQ_BEGIN ROW PUSH RSEQ_END(slow)                                         \
+			: [m] "=&r"(m), [t] "=&r"(t), [w] "=&r"(w), [i] "=&r"(i)                   \
 			: [handle] "r"(handle), [area] "r"(os.rseq_offset), [object] "r"(object)   \
 			: RSEQ_CLOBBERS                                                            \
 			: slow);                                                                   \
@@ -53,10 +54,35 @@
 		return false;                                                                      \
 	}
 
-RSEQ_DEFINE_POP(mm_cid, RSEQ_ROW_MM_CID)
-RSEQ_DEFINE_POP(cpu_id, RSEQ_ROW_CPU_ID)
-RSEQ_DEFINE_PUSH(mm_cid, RSEQ_ROW_MM_CID)
-RSEQ_DEFINE_PUSH(cpu_id, RSEQ_ROW_CPU_ID)
+RSEQ_DEFINE_POP(mm_cid, RSEQ_ROW_MM_CID, RSEQ_POP)
+RSEQ_DEFINE_POP(cpu_id, RSEQ_ROW_CPU_ID, RSEQ_POP)
+RSEQ_DEFINE_POP(mm_cid_counted, RSEQ_ROW_MM_CID, RSEQ_POP_COUNTED)
+RSEQ_DEFINE_POP(cpu_id_counted, RSEQ_ROW_CPU_ID, RSEQ_POP_COUNTED)
+RSEQ_DEFINE_PUSH(mm_cid, RSEQ_ROW_MM_CID, RSEQ_PUSH)
+RSEQ_DEFINE_PUSH(cpu_id, RSEQ_ROW_CPU_ID, RSEQ_PUSH)
+RSEQ_DEFINE_PUSH(mm_cid_counted, RSEQ_ROW_MM_CID, RSEQ_PUSH_COUNTED)
+RSEQ_DEFINE_PUSH(cpu_id_counted, RSEQ_ROW_CPU_ID, RSEQ_PUSH_COUNTED)
+
+/* Add n to the word whose place in the row before the CPUs' is given. */
+RSEQ_ALWAYS_INLINE bool rseq_count(char *word, uint64_t n)
+{
+	int tries = RSEQ_TRIES;
+	uintptr_t t;
+
+again:
+	__asm__ volatile goto(
+		RSEQ_BEGIN RSEQ_ROW_EITHER RSEQ_COUNT RSEQ_END(aborted)
+		: [t] "=&r"(t)
+		: [handle] "r"(word), [area] "r"(os.rseq_offset), [id] "r"(RSEQ_ID), [n] "r"(n)
+		: RSEQ_CLOBBERS
+		: slow, aborted);
+	return true;
+aborted:
+	if (--tries)
+		goto again;
+slow:
+	return false;
+}
 
 RSEQ_ALWAYS_INLINE unsigned int rseq_pop_bulk(struct section_slots *s, void **objects,
 					      unsigned int n)

@@ -66,18 +66,48 @@
 	"movl %k[t], (%[m])\n"
 
 /* The home test is the one test of the pointer on free: remote, foreign and large ones fail it. */
-#define RSEQ_PUSH                                                                                  \
+#define RSEQ_IS_AT_HOME                                                                            \
 	"movq %[object], %[m]\n"                                                                   \
 	"subq " SLOT_HOME ", %[m]\n"                                                               \
 	"cmpq " SLOT_HOME_SIZE ", %[m]\n"                                                          \
-	"jae %l[slow]\n"                                                                           \
+	"jae %l[slow]\n"
+#define RSEQ_PUSH                                                                                  \
+	RSEQ_IS_AT_HOME                                                                            \
 	"movq " SLOT_MAIN ", %[m]\n"                                                               \
 	"movl (%[m]), %k[t]\n"                                                                     \
-	"cmpl 4(%[m]), %k[t]\n"                                                                    \
+	"cmpl 8(%[m]), %k[t]\n"                                                                    \
 	"jae %l[slow]\n"                                                                           \
 	"movq %[object], 32(%[m], %[t], 8)\n"                                                      \
 	"addl $1, %k[t]\n"                                                                         \
 	"movl %k[t], (%[m])\n"
+
+/* The same where events are counted: a pop more in the upper bits of the word (w), and a push shows
+ * the word to others, 65536 + OS_COUNTERS bytes from the handle's row, before it is committed. */
+#define SHOWN "536936448(%[handle], %[t])"
+#define RSEQ_POP_COUNTED                                                                           \
+	"movq " SLOT_MAIN ", %[m]\n"                                                               \
+	"movq (%[m]), %[w]\n"                                                                      \
+	"movl %k[w], %k[object]\n"                                                                 \
+	"andl $8191, %k[object]\n"                                                                 \
+	"jz %l[slow]\n"                                                                            \
+	"movq 24(%[m], %[object], 8), %[object]\n"                                                 \
+	"addq $8191, %[w]\n"                                                                       \
+	"movq %[w], (%[m])\n"
+#define RSEQ_PUSH_COUNTED                                                                          \
+	RSEQ_IS_AT_HOME                                                                            \
+	"movq " SLOT_MAIN ", %[m]\n"                                                               \
+	"movq (%[m]), %[w]\n"                                                                      \
+	"movl %k[w], %k[i]\n"                                                                      \
+	"andl $8191, %k[i]\n"                                                                      \
+	"cmpl 8(%[m]), %k[i]\n"                                                                    \
+	"jae %l[slow]\n"                                                                           \
+	"movq %[object], 32(%[m], %[i], 8)\n"                                                      \
+	"addq $1, %[w]\n"                                                                          \
+	"movq %[w], " SHOWN "\n"                                                                   \
+	"movq %[w], (%[m])\n"
+
+/* Add n to a word of this CPU's counters; [handle] is the word of the row before the CPUs'. */
+#define RSEQ_COUNT "addq %[n], 65536(%[handle], %[t])\n"
 
 /*
  * Copy [i] pointers from src to dst, [i] > 0: the odd one, the odd pair, then two pairs a turn. The
@@ -134,21 +164,25 @@
 #define RSEQ_POP_BULK                                                                              \
 	"movq " SLOT_MAIN ", %[m]\n"                                                               \
 	"movl (%[m]), %k[t]\n"                                                                     \
-	"testl %k[t], %k[t]\n"                                                                     \
+	"movl %k[t], %k[i]\n"                                                                      \
+	"andl $8191, %k[i]\n"                                                                      \
 	"jz %l[slow]\n"                                                                            \
-	"cmpl %k[t], %k[count]\n"                                                                  \
-	"cmovael %k[t], %k[count]\n"                                                               \
+	"cmpl %k[i], %k[count]\n"                                                                  \
+	"cmovael %k[i], %k[count]\n"                                                               \
 	"subl %k[count], %k[t]\n"                                                                  \
-	"leaq 32(%[m], %[t], 8), %[src]\n"                                                         \
+	"subl %k[count], %k[i]\n"                                                                  \
+	"leaq 32(%[m], %[i], 8), %[src]\n"                                                         \
 	"movl %k[count], %k[i]\n" RSEQ_COPY(RSEQ_NO_LOOK) "movl %k[t], (%[m])\n"
 
 #define RSEQ_PUSH_BULK                                                                             \
 	RSEQ_HOME_BEGIN                                                                            \
 	"movq " SLOT_MAIN ", %[m]\n"                                                               \
 	"movl (%[m]), %k[t]\n"                                                                     \
-	"leaq 32(%[m], %[t], 8), %[dst]\n"                                                         \
-	"movl 4(%[m]), %k[i]\n"                                                                    \
-	"subl %k[t], %k[i]\n"                                                                      \
+	"movl %k[t], %k[i]\n"                                                                      \
+	"andl $8191, %k[i]\n"                                                                      \
+	"leaq 32(%[m], %[i], 8), %[dst]\n"                                                         \
+	"negl %k[i]\n"                                                                             \
+	"addl 8(%[m]), %k[i]\n"                                                                    \
 	"jz %l[slow]\n"                                                                            \
 	"cmpl %k[i], %k[count]\n"                                                                  \
 	"cmovael %k[i], %k[count]\n"                                                               \
@@ -165,16 +199,18 @@
 	"xorq %[m], %[p]\n"
 #define RSEQ_HAS_SPARE "jz %l[slow]\n"
 #define RSEQ_MAIN_EMPTY                                                                            \
-	"cmpl $0, (%[m])\n"                                                                        \
-	"jne %l[slow]\n"                                                                           \
-	"cmpl $0, (%[p])\n"                                                                        \
-	"je %l[slow]\n"
+	"testl $8191, (%[m])\n"                                                                    \
+	"jnz %l[slow]\n"                                                                           \
+	"testl $8191, (%[p])\n"                                                                    \
+	"jz %l[slow]\n"
 #define RSEQ_MAIN_FULL                                                                             \
 	"movl (%[m]), %k[w]\n"                                                                     \
-	"cmpl 4(%[m]), %k[w]\n"                                                                    \
+	"andl $8191, %k[w]\n"                                                                      \
+	"cmpl 8(%[m]), %k[w]\n"                                                                    \
 	"jb %l[slow]\n"                                                                            \
 	"movl (%[p]), %k[w]\n"                                                                     \
-	"cmpl 4(%[p]), %k[w]\n"                                                                    \
+	"andl $8191, %k[w]\n"                                                                      \
+	"cmpl 8(%[p]), %k[w]\n"                                                                    \
 	"jae %l[slow]\n"
 #define RSEQ_SWAP "movq %[p], " SLOT_MAIN "\n"
 #define RSEQ_REPLACE                                                                               \

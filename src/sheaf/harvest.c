@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is counted in sheaves themselves: pops ride in the word that a pop commits (os/section.h), and
+ * are harvested when the sheaf leaves its slot. Until then others see copies of the two words.
+ */
+#include "os/atomic.h"
+#include "os/machine.h"
+#include "sheaf/rows.h"
+#include "sheaf/sheaf.h"
+#include "slab/stat.h"
+
+struct sheaf_traffic sheaf_traffic_of(uint64_t word, uint32_t base)
+{
+	uint64_t pops = word >> SHEAF_SIZE_BITS;
+
+	return (struct sheaf_traffic){pops, (word & SHEAF_SIZE) + pops - base};
+}
+
+void sheaf_harvest(struct sheaf_cache *cache, struct sheaf *sheaf)
+{
+	struct sheaf_traffic traffic = sheaf_traffic_of(sheaf->word, sheaf->base);
+
+	if (!os.counting)
+		return;
+	stat_add(&cache->slab, STAT_alloc_fastpath, traffic.pops);
+	stat_add(&cache->slab, STAT_free_fastpath, traffic.pushes);
+	sheaf_set_size(sheaf, (uint32_t)sheaf->word & SHEAF_SIZE);
+}
+
+/* Copies: on another CPU by now, they are the other's until its next slow path. */
+void sheaf_show(struct sheaf_cache *cache)
+{
+	struct slot *slot;
+	struct sheaf *m, *spare;
+	uint64_t *shown;
+
+	if (!os.counting)
+		return;
+	slot = slot_of_row(cache->at.handle, os_row());
+	m = os_load_relaxed(&slot->main);
+	spare = (struct sheaf *)(os_load_relaxed(&slot->pair) ^ (uintptr_t)m);
+	spare = spare ? spare : &sheaf_bootstrap;
+	shown = (uint64_t *)os_counter(slot, STAT_MAIN);
+	os_store_relaxed(&shown[STAT_MAIN], os_load_relaxed(&m->word));
+	os_store_relaxed(&shown[STAT_SPARE], os_load_relaxed(&spare->word));
+	os_store_relaxed(&shown[STAT_BASES], m->base | (uint64_t)spare->base << 32);
+}
+
+unsigned int sheaf_pop_bulk(struct sheaf_cache *cache, void **objects, unsigned int n)
+{
+	n = section_pop_bulk(&cache->at, objects, n);
+	/* The word tells no pops, but fewer objects than its pushes brought. */
+	stat_add(&cache->slab, STAT_alloc_fastpath, n);
+	stat_add(&cache->slab, STAT_free_fastpath, n);
+	return n;
+}
