@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The bulk benchmark: arrays of objects, and memory that was not used before.
+ *
+ *   bulk-NAME transfer   get N objects as one array and put them back, again and again
+ *   bulk-NAME fresh      allocate a number of bytes in all, in bulks of N or (N = 1) one by one
+ *
+ * Prints a line "from LIBRARY" if the allocator is a preloaded one, and then a line for each
+ * iteration: nanoseconds of CPU time and page faults, both per object.
+ */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "allocator.h"
+#include "common.h"
+#include "huge.h"
+
+#define BULK_MAX 4096
+
+enum touch {
+	TOUCH_NONE,
+	TOUCH_FIRST,
+	TOUCH_WHOLE
+};
+
+struct options {
+	size_t bulk, size, iterations, capacity, total;
+	enum touch touch;
+	bool faulted;
+	const char *variant;
+};
+
+static void *context;
+
+static _Noreturn void usage(const char *program, int status)
+{
+	fprintf(status ? stderr : stdout,
+		"usage: %s transfer|fresh [--bulk N] [--size BYTES] [--iterations N]\n"
+		"       [--capacity N] [--variant NAME]\n"
+		"fresh: [--total BYTES] [--touch none|first|whole] [--faulted]\n"
+		"  --faulted  in memory of a first round that was touched and freed; else there "
+		"is\n"
+		"             one iteration\n"
+		"Measure one allocator; `sheaf bench bulk` runs this.\n",
+		program);
+	exit(status);
+}
+
+static enum touch touch_of(const char *program, const char *text)
+{
+	static const char *const names[] = {"none", "first", "whole"};
+
+	for (enum touch touch = TOUCH_NONE; touch <= TOUCH_WHOLE; touch++)
+		if (!strcmp(text, names[touch]))
+			return touch;
+	usage(program, 2);
+}
+
+static struct options parse(int argc, char **argv)
+{
+	static const struct option table[] = {
+		{"bulk", required_argument, NULL, 'b'},
+		{"size", required_argument, NULL, 'z'},
+		{"iterations", required_argument, NULL, 'i'},
+		{"capacity", required_argument, NULL, 'k'},
+		{"variant", required_argument, NULL, 'v'},
+		{"total", required_argument, NULL, 't'},
+		{"touch", required_argument, NULL, 'T'},
+		{"faulted", no_argument, NULL, 'f'},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
+	};
+	struct options options = {
+		.bulk = 32, .size = 64, .iterations = 11, .total = 256 << 20, .variant = ""};
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", table, NULL)) != -1) {
+		switch (option) {
+		case 'b':
+			options.bulk = bench_number(argv[0], optarg, BULK_MAX);
+			break;
+		case 'z':
+			options.size = bench_number(argv[0], optarg, 1 << 20);
+			break;
+		case 'i':
+			options.iterations = bench_number(argv[0], optarg, SIZE_MAX);
+			break;
+		case 'k':
+			options.capacity = bench_number(argv[0], optarg, 4096);
+			break;
+		case 'v':
+			options.variant = optarg;
+			break;
+		case 't':
+			options.total = bench_number(argv[0], optarg, SIZE_MAX);
+			break;
+		case 'T':
+			options.touch = touch_of(argv[0], optarg);
+			break;
+		case 'f':
+			options.faulted = true;
+			break;
+		default:
+			usage(argv[0], option == 'h' ? 0 : 2);
+		}
+	}
+	if (optind != argc - 1)
+		usage(argv[0], 2);
+	return options;
+}
+
+static void open_allocator(const struct options *options, size_t live)
+{
+	const struct bench_setup setup = {
+		.size = options->size,
+		.objects = live,
+		.capacity = (unsigned int)options->capacity,
+		.variant = options->variant,
+		.cpu = bench_cpu(0),
+	};
+
+	context = bench_open(&setup);
+	if (!context)
+		exit(1);
+	bench_print_origin(BENCH_CALL);
+}
+
+static _Noreturn void out_of_memory(void)
+{
+	fprintf(stderr, "bulk: the allocator ran out of memory\n");
+	exit(1);
+}
+
+/* Time and faults since a moment. */
+struct moment {
+	double time;
+	long faults;
+};
+
+static struct moment now(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_THREAD, &usage);
+	return (struct moment){.time = bench_thread_time(), .faults = usage.ru_minflt};
+}
+
+static void tell(struct moment since, struct moment until, size_t objects)
+{
+	printf("%.4f %.6f\n", (until.time - since.time) / (double)objects,
+	       (double)(until.faults - since.faults) / (double)objects);
+}
+
+/* Between calls a program does other things: no call's state may stay in registers for the next. */
+#define OTHER_THINGS __asm__ volatile("" : : : "memory")
+
+#define TRANSFERRED 1000000 /* objects an iteration */
+
+static __attribute__((noinline)) bool transfer(void *cache, void **objects, unsigned int n,
+					       size_t rounds)
+{
+	bool all = true;
+
+	for (size_t round = 0; round < rounds; round++) {
+		all &= bench_alloc_bulk(cache, objects, n);
+		OTHER_THINGS;
+		bench_free_bulk(cache, objects, n);
+		OTHER_THINGS;
+	}
+	return all;
+}
+
+static int measure_transfer(const struct options *options)
+{
+	static void *objects[BULK_MAX];
+	size_t rounds = TRANSFERRED / options->bulk;
+
+	open_allocator(options, BULK_MAX);
+	for (size_t i = 0; i < options->iterations; i++) {
+		struct moment start = now(), end;
+
+		if (!transfer(context, objects, (unsigned int)options->bulk, rounds))
+			out_of_memory();
+		end = now();
+		if (i > 0)
+			tell(start, end, rounds * options->bulk);
+	}
+	return 0;
+}
+
+static inline __attribute__((always_inline)) void use(void *object, enum touch touch, size_t size)
+{
+	if (touch == TOUCH_FIRST)
+		*(volatile char *)object = 1;
+	else if (touch == TOUCH_WHOLE)
+		memset(object, 1, size);
+	OTHER_THINGS;
+}
+
+/* One by one; a loop of its own for each kind of touch. */
+static inline __attribute__((always_inline)) bool take_each(void *cache, void **objects, size_t n,
+							    enum touch touch, size_t size)
+{
+	for (size_t i = 0; i < n; i++) {
+		objects[i] = bench_alloc(cache);
+		if (!objects[i])
+			return false;
+		use(objects[i], touch, size);
+	}
+	return true;
+}
+
+static __attribute__((noinline)) bool take_one_by_one(void *cache, void **objects, size_t n,
+						      const struct options *options)
+{
+	switch (options->touch) {
+	case TOUCH_NONE:
+		return take_each(cache, objects, n, TOUCH_NONE, options->size);
+	case TOUCH_FIRST:
+		return take_each(cache, objects, n, TOUCH_FIRST, options->size);
+	default:
+		return take_each(cache, objects, n, TOUCH_WHOLE, options->size);
+	}
+}
+
+static __attribute__((noinline)) bool take_bulks(void *cache, void **objects, size_t n,
+						 const struct options *options)
+{
+	unsigned int bulk = (unsigned int)options->bulk;
+
+	for (size_t i = 0; i < n; i += bulk) {
+		if (!bench_alloc_bulk(cache, objects + i, bulk))
+			return false;
+		OTHER_THINGS;
+		for (unsigned int j = 0; options->touch && j < bulk; j++)
+			use(objects[i + j], options->touch, options->size);
+	}
+	return true;
+}
+
+static void take_all(void **objects, size_t n, const struct options *options)
+{
+	bool all = options->bulk == 1 ? take_one_by_one(context, objects, n, options)
+				      : take_bulks(context, objects, n, options);
+
+	if (!all)
+		out_of_memory();
+}
+
+/* So that the next round finds all memory there, and nothing of this one in it. */
+static void fault_all(void **objects, size_t n, const struct options *options)
+{
+	struct options touching = *options;
+
+	touching.touch = TOUCH_WHOLE;
+	take_all(objects, n, &touching);
+}
+
+static void free_all(void **objects, size_t n, const struct options *options)
+{
+	for (size_t i = 0; i < n; i += options->bulk)
+		bench_free_bulk(context, objects + i, (unsigned int)options->bulk);
+}
+
+static int measure_fresh(const struct options *options)
+{
+	size_t n = options->total / options->size / options->bulk * options->bulk;
+	size_t iterations = options->faulted ? options->iterations : 1;
+	void **objects = bench_huge(n * sizeof(*objects));
+
+	memset(objects, 1, n * sizeof(*objects));
+	open_allocator(options, n);
+	if (options->faulted) {
+		fault_all(objects, n, options);
+		free_all(objects, n, options);
+	}
+	for (size_t i = 0; i < iterations; i++) {
+		struct moment start = now();
+
+		take_all(objects, n, options);
+		tell(start, now(), n);
+		if (options->faulted)
+			free_all(objects, n, options);
+	}
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct options options = parse(argc, argv);
+	const char *part = argv[optind];
+
+	bench_pin(bench_cpu(0));
+	if (!strcmp(part, "transfer"))
+		return measure_transfer(&options);
+	if (!strcmp(part, "fresh"))
+		return measure_fresh(&options);
+	usage(argv[0], 2);
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+/* Frees to slabs that are not this CPU's, and slabs on their way back. See cpu_slab.c. */
+#include "internal.h"
+#include "section.h"
+#include "slab/partial.h"
+
+/* Under the lock of the slab's node, hang a held slab on its list; false if it is to be freed. */
+static bool add_to_node(struct cpu_slab_cache *c, struct slab_node *node, struct slab *slab)
+{
+	if (!partial_is_spare(&c->slab, slab, node->nr_partial)) {
+		partial_add_last(node, slab);
+		/* Who freed the last object just before found it held, and left this to us. */
+		if (!partial_is_spare(&c->slab, slab, node->nr_partial - 1)) {
+			count(c, CPU_SLAB_free_add_partial, 1);
+			return true;
+		}
+		partial_remove(node, slab);
+	}
+	return false;
+}
+
+static void discard(struct cpu_slab_cache *c, struct slab *slab)
+{
+	count(c, CPU_SLAB_free_slab, 1);
+	partial_discard(&c->slab, partial_node_of(&c->slab, slab), slab);
+}
+
+void tiers_free_list(struct cpu_slab_cache *c, struct slab *list)
+{
+	struct slab_node *node = NULL;
+	struct slab *empty = NULL, *slab, *next;
+
+	for (slab = list; !((uintptr_t)slab & EMPTY); slab = next) {
+		struct slab_node *mine = partial_node_of(&c->slab, slab);
+
+		next = slab->next;
+		if (node != mine) {
+			if (node)
+				os_unlock(&node->lock);
+			os_lock(&mine->lock);
+			node = mine;
+		}
+		if (!add_to_node(c, node, slab)) {
+			slab->next = empty;
+			empty = slab;
+		}
+	}
+	if (node)
+		os_unlock(&node->lock);
+	for (slab = empty; slab; slab = next) {
+		next = slab->next;
+		discard(c, slab);
+	}
+}
+
+/* A held slab to this CPU's list. A full list goes to the nodes; so does the slab without one. */
+void tiers_put_partial(struct cpu_slab_cache *c, struct slab *slab)
+{
+	struct slab *list;
+
+	if (push_list((char *)c, slab, c->cpu_partial_slabs))
+		return;
+	if (take_list((char *)c, &list)) {
+		count(c, CPU_SLAB_cpu_partial_drain, 1);
+		tiers_free_list(c, list);
+		if (push_list((char *)c, slab, c->cpu_partial_slabs))
+			return;
+	}
+	slab->next = (struct slab *)EMPTY;
+	tiers_free_list(c, slab);
+}
+
+/* Let a held slab go that is no CPU's any more; false if it has free objects and is still held. */
+static bool let_go_full(struct cpu_slab_cache *c, struct slab *slab)
+{
+	uint64_t state = os_load_acquire(&slab->state);
+
+	while (slab_exhausted(&c->slab, state))
+		if (os_cmpxchg(&slab->state, &state, state & ~SLAB_HELD)) {
+			count(c, CPU_SLAB_deactivate_full, 1);
+			return true;
+		}
+	count(c, CPU_SLAB_deactivate_remote_frees, 1);
+	return false;
+}
+
+static unsigned int index_of(const struct cpu_slab_cache *c, const void *object)
+{
+	return (unsigned int)(((uintptr_t)object & c->mask) * c->slab.reciprocal >> 32);
+}
+
+/* The link that leads from this object to what its slab's freelist is in this state. */
+static uintptr_t freelist_of(const struct cpu_slab_cache *c, const void *object, uint64_t state)
+{
+	uintptr_t base = (uintptr_t)object & ~c->mask;
+	unsigned int head = slab_head(state);
+
+	return head == SLAB_NO_OBJECT ? base | EMPTY : base + head * c->slab.size;
+}
+
+/* The state when n objects from the one of this index on are free again. */
+static uint64_t state_with(uint64_t state, unsigned int index, unsigned int n)
+{
+	state = ((state & ~(uint64_t)SLAB_NO_OBJECT) | index) - ((uint64_t)n << 16);
+	return state & (SLAB_PARTIAL | SLAB_HELD) ? state : state | SLAB_HELD;
+}
+
+/* A freelist of a slab that we hold back onto the slab's own. */
+static void give_back(struct cpu_slab_cache *c, struct slab *slab, uintptr_t head)
+{
+	uintptr_t tail = head;
+	uint64_t state = os_load_acquire(&slab->state);
+	unsigned int n = 1;
+
+	if (head & EMPTY)
+		return;
+	for (; !(*link_of((void *)tail) & EMPTY); n++)
+		tail = *link_of((void *)tail);
+	do {
+		*link_of((void *)tail) = freelist_of(c, (void *)tail, state);
+	} while (
+		!os_cmpxchg(&slab->state, &state, state_with(state, index_of(c, (void *)head), n)));
+}
+
+void tiers_let_go(struct cpu_slab_cache *c, struct slab *slab, uintptr_t head)
+{
+	give_back(c, slab, head);
+	if (!let_go_full(c, slab))
+		tiers_put_partial(c, slab);
+}
+
+/*
+ * The exchange that would empty a listed slab is made under its node's lock: before it the slab
+ * cannot go away, since it has an object of ours; after it nobody else can decide about it.
+ */
+static __attribute__((noinline)) void free_last(struct cpu_slab_cache *c, struct slab *slab,
+						void *object, void *tail, unsigned int n)
+{
+	struct slab_node *node = partial_node_of(&c->slab, slab);
+	uint64_t state, changed;
+	bool spare = false;
+
+	os_lock(&node->lock);
+	state = os_load_acquire(&slab->state);
+	do {
+		*link_of(tail) = freelist_of(c, tail, state);
+		changed = state_with(state, index_of(c, object), n);
+	} while (!os_cmpxchg(&slab->state, &state, changed));
+	if ((changed & SLAB_PARTIAL) && partial_is_spare(&c->slab, slab, node->nr_partial - 1)) {
+		partial_remove(node, slab);
+		spare = true;
+	}
+	os_unlock(&node->lock);
+	if (spare) {
+		count(c, CPU_SLAB_free_remove_partial, 1);
+		discard(c, slab);
+	} else if (!(state & (SLAB_PARTIAL | SLAB_HELD))) {
+		tiers_put_partial(c, slab);
+	}
+}
+
+/* Found before the exchange: false if the slab may become empty and is listed. */
+static inline __attribute__((always_inline)) bool publish(struct cpu_slab_cache *c,
+							  struct slab *slab, void *object,
+							  void *tail, unsigned int n,
+							  uint64_t *found)
+{
+	uint64_t state = os_load_acquire(&slab->state);
+	unsigned int index = index_of(c, object);
+
+	do {
+		if (__builtin_expect(slab_inuse(state) == n && (state & SLAB_PARTIAL), 0))
+			return false;
+		*link_of(tail) = freelist_of(c, tail, state);
+	} while (!os_cmpxchg(&slab->state, &state, state_with(state, index, n)));
+	*found = state;
+	return true;
+}
+
+void tiers_free(struct cpu_slab_cache *c, void *object, void *tail, unsigned int n)
+{
+	struct slab *slab = slab_of(c, object);
+	uint64_t state;
+
+	count(c, CPU_SLAB_free_slowpath, n);
+	if (!publish(c, slab, object, tail, n, &state)) {
+		free_last(c, slab, object, tail, n);
+	} else if (state & SLAB_HELD) {
+		count(c, CPU_SLAB_free_frozen, n);
+	} else if (!(state & SLAB_PARTIAL)) {
+		count(c, CPU_SLAB_cpu_partial_free, 1);
+		tiers_put_partial(c, slab);
+	}
+}
+
+void tiers_free_one(struct cpu_slab *cache, void *object)
+{
+	struct cpu_slab_cache *c = cache_of(cache);
+	struct slab *slab = slab_of(c, object);
+	uint64_t state;
+
+	if (__builtin_expect(!publish(c, slab, object, object, 1, &state), 0))
+		free_last(c, slab, object, object, 1);
+	else if (__builtin_expect(!(state & (SLAB_HELD | SLAB_PARTIAL)), 0))
+		tiers_put_partial(c, slab);
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The memory benchmark: allocate many objects one by one, touch all of each, free them in some
+ * order, do nothing for a while, ask for memory to be given back; resident bytes all along.
+ *
+ * Prints a line "from LIBRARY" if the allocator is a preloaded one, and then lines of PHASE (grow,
+ * free, idle, trim), how much of the phase is done (0 to 1), seconds of CPU time since the start
+ * without those spent looking, and resident bytes beyond those at the start.
+ */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "allocator.h"
+#include "common.h"
+#include "huge.h"
+
+#define LOOKS	   20 /* in each phase */
+#define MOST	   (1u << 28)
+#define IDLE_LOOKS 8
+
+struct options {
+	size_t objects, size, idle;
+	const char *order, *variant;
+};
+
+static void *context;
+
+static _Noreturn void usage(const char *program, int status)
+{
+	fprintf(status ? stderr : stdout,
+		"usage: %s [--objects N] [--size BYTES] [--idle MILLISECONDS] [--variant NAME]\n"
+		"       [--order in-order|reverse|shuffled|every-second]\n"
+		"Measure one allocator; `sheaf bench memory` runs this.\n",
+		program);
+	exit(status);
+}
+
+static struct options parse(int argc, char **argv)
+{
+	static const struct option table[] = {
+		{"objects", required_argument, NULL, 'n'},
+		{"size", required_argument, NULL, 'z'},
+		{"idle", required_argument, NULL, 'i'},
+		{"order", required_argument, NULL, 'o'},
+		{"variant", required_argument, NULL, 'v'},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
+	};
+	struct options options = {
+		.objects = 10000000, .size = 64, .idle = 2000, .order = "in-order", .variant = ""};
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", table, NULL)) != -1) {
+		switch (option) {
+		case 'n':
+			options.objects = bench_number(argv[0], optarg, MOST);
+			break;
+		case 'z':
+			options.size = bench_number(argv[0], optarg, 1 << 20);
+			break;
+		case 'i':
+			options.idle = bench_number(argv[0], optarg, 3600000);
+			break;
+		case 'o':
+			options.order = optarg;
+			break;
+		case 'v':
+			options.variant = optarg;
+			break;
+		default:
+			usage(argv[0], option == 'h' ? 0 : 2);
+		}
+	}
+	if (optind < argc)
+		usage(argv[0], 2);
+	return options;
+}
+
+/*
+ * Resident and swapped bytes, without those that the process has given up (MADV_FREE) and the system
+ * has only not yet taken. Exact: statm's count may lag behind by some pages a CPU.
+ */
+static long resident(void)
+{
+	static const struct {
+		const char *name;
+		long sign;
+	} counted[] = {{"Rss:", 1}, {"Swap:", 1}, {"LazyFree:", -1}};
+	FILE *file = fopen("/proc/self/smaps_rollup", "r");
+	long bytes = 0, kilobytes;
+	char line[128], name[32];
+
+	if (!file)
+		return (long)bench_resident();
+	while (fgets(line, sizeof(line), file))
+		for (size_t i = 0; i < sizeof(counted) / sizeof(counted[0]); i++)
+			if (sscanf(line, "%31s %ld", name, &kilobytes) == 2 &&
+			    !strcmp(name, counted[i].name))
+				bytes += counted[i].sign * kilobytes * 1024;
+	fclose(file);
+	return bytes;
+}
+
+static struct {
+	long resident;
+	double start, looking; /* ns of CPU time: at the beginning, and spent looking since */
+} base;
+
+static void look(const char *phase, double done)
+{
+	double now = bench_process_time();
+
+	printf("%s %.4f %.6f %ld\n", phase, done, (now - base.start - base.looking) / 1e9,
+	       resident() - base.resident);
+	base.looking += bench_process_time() - now;
+}
+
+static void fill_order(const char *program, uint32_t *order, size_t n, const char *name)
+{
+	size_t even = (n + 1) / 2;
+
+	if (!strcmp(name, "shuffled")) {
+		bench_shuffle(order, n, 1);
+		return;
+	}
+	if (strcmp(name, "in-order") && strcmp(name, "reverse") && strcmp(name, "every-second"))
+		usage(program, 2);
+	for (size_t i = 0; i < n; i++)
+		order[i] = (uint32_t)(*name == 'i'   ? i
+				      : *name == 'r' ? n - 1 - i
+				      : i < even     ? 2 * i
+						     : 2 * (i - even) + 1);
+}
+
+/* The end of the part-th of LOOKS parts. */
+static size_t part_end(size_t n, unsigned int part)
+{
+	return n * (part + 1) / LOOKS;
+}
+
+static void grow(void **objects, const struct options *options)
+{
+	size_t i = 0;
+
+	for (unsigned int part = 0; part < LOOKS; part++) {
+		for (; i < part_end(options->objects, part); i++) {
+			objects[i] = bench_alloc(context);
+			if (!objects[i]) {
+				fprintf(stderr, "memory: the allocator ran out of memory\n");
+				exit(1);
+			}
+			memset(objects[i], 1, options->size);
+		}
+		look("grow", (part + 1.0) / LOOKS);
+	}
+}
+
+static void free_all(void **objects, const uint32_t *order, size_t n)
+{
+	size_t i = 0;
+
+	for (unsigned int part = 0; part < LOOKS; part++) {
+		for (; i < part_end(n, part); i++)
+			bench_free(context, objects[order[i]]);
+		look("free", (part + 1.0) / LOOKS);
+	}
+}
+
+static void idle(size_t milliseconds)
+{
+	long step = (long)(milliseconds * 1000000 / IDLE_LOOKS);
+	struct timespec pause = {.tv_sec = step / 1000000000, .tv_nsec = step % 1000000000};
+
+	for (unsigned int i = 0; i < IDLE_LOOKS; i++) {
+		nanosleep(&pause, NULL);
+		look("idle", (i + 1.0) / IDLE_LOOKS);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct options options = parse(argc, argv);
+	const struct bench_setup setup = {
+		.size = options.size,
+		.objects = options.objects,
+		.variant = options.variant,
+		.cpu = bench_cpu(0),
+	};
+	/* The benchmark's own, touched before the base is taken: not the allocator's. */
+	void **objects = bench_huge(options.objects * sizeof(*objects));
+	uint32_t *order = bench_huge(options.objects * sizeof(*order));
+
+	bench_pin(bench_cpu(0));
+	memset(objects, 1, options.objects * sizeof(*objects));
+	fill_order(argv[0], order, options.objects, options.order);
+	base.resident = resident();
+	base.start = bench_process_time();
+	context = bench_open(&setup);
+	if (!context)
+		return 1;
+	bench_print_origin(BENCH_CALL);
+	look("grow", 0);
+	grow(objects, &options);
+	free_all(objects, order, options.objects);
+	idle(options.idle);
+	bench_trim(context);
+	look("trim", 1);
+	return 0;
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The scale benchmark: every thread allocates a batch of objects and frees it, again and again;
+ * objects are not touched. Or, with --idle: once, and then it sleeps.
+ *
+ * Prints what the `sheaf` command reads: lines of threads.h, and a line "resident KIB": by how much
+ * the process has grown since the threads were ready and the allocator unused.
+ */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocator.h"
+#include "common.h"
+#include "threads.h"
+
+#define BATCH_MAX   4096
+#define THREADS_MAX 4096
+#define CACHED	    1024 /* objects a thread's cache may keep beyond a batch */
+
+struct options {
+	size_t batch, threads, size, capacity, window, windows;
+	bool idle;
+	const char *variant;
+};
+
+static struct options options = {
+	.batch = 100, .threads = 1, .size = 64, .window = 3, .windows = 60, .variant = ""};
+static void *context;
+static void **objects; /* batch of them for each thread */
+
+static _Noreturn void usage(const char *program, int status)
+{
+	fprintf(status ? stderr : stdout,
+		"usage: %s [--batch N] [--threads N] [--size BYTES] [--capacity N]\n"
+		"       [--variant NAME] [--window MS] [--windows N] [--idle]\n"
+		"Measure one allocator; `sheaf bench scale` runs this.\n",
+		program);
+	exit(status);
+}
+
+static void parse(int argc, char **argv)
+{
+	static const struct option table[] = {
+		{"batch", required_argument, NULL, 'b'},
+		{"threads", required_argument, NULL, 't'},
+		{"size", required_argument, NULL, 'z'},
+		{"capacity", required_argument, NULL, 'k'},
+		{"variant", required_argument, NULL, 'v'},
+		{"window", required_argument, NULL, 'w'},
+		{"windows", required_argument, NULL, 'n'},
+		{"idle", no_argument, NULL, 'i'},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
+	};
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", table, NULL)) != -1) {
+		switch (option) {
+		case 'b':
+			options.batch = bench_number(argv[0], optarg, BATCH_MAX);
+			break;
+		case 't':
+			options.threads = bench_number(argv[0], optarg, THREADS_MAX);
+			break;
+		case 'z':
+			options.size = bench_number(argv[0], optarg, 1 << 20);
+			break;
+		case 'k':
+			options.capacity = bench_number(argv[0], optarg, 4096);
+			break;
+		case 'v':
+			options.variant = optarg;
+			break;
+		case 'w':
+			options.window = bench_number(argv[0], optarg, 60000);
+			break;
+		case 'n':
+			options.windows = bench_number(argv[0], optarg, 100000);
+			break;
+		case 'i':
+			options.idle = true;
+			break;
+		default:
+			usage(argv[0], option == 'h' ? 0 : 2);
+		}
+	}
+	if (optind < argc)
+		usage(argv[0], 2);
+}
+
+/* As in batch.c: no call's state may stay in registers for the next. */
+#define OTHER_THINGS __asm__ volatile("" : : : "memory")
+
+static void run(struct bench_thread *thread)
+{
+	size_t batch = options.batch;
+	void *cache = context, **array = objects + thread->index * batch;
+
+	bench_thread_begin(thread->index);
+	do {
+		for (size_t i = 0; i < batch; i++) {
+			array[i] = bench_alloc(cache);
+			OTHER_THINGS;
+			if (!array[i])
+				bench_out_of_memory();
+		}
+		for (size_t i = 0; i < batch; i++) {
+			bench_free(cache, array[i]);
+			OTHER_THINGS;
+		}
+		bench_did(thread, batch);
+	} while (!options.idle && bench_goes_on());
+}
+
+static void prepare(unsigned int index)
+{
+	memset(objects + index * options.batch, 0, options.batch * sizeof(*objects));
+}
+
+int main(int argc, char **argv)
+{
+	struct bench_work work = {.prepare = prepare, .run = run};
+	struct bench_setup setup = {.cpu = bench_cpu(0)};
+	size_t before;
+
+	parse(argc, argv);
+	objects = bench_room(options.threads * options.batch * sizeof(*objects));
+	work.threads = (unsigned int)options.threads;
+	bench_threads_start(&work);
+	before = bench_resident();
+	setup.size = options.size;
+	setup.objects = options.threads * (options.batch + CACHED);
+	setup.capacity = (unsigned int)options.capacity;
+	setup.variant = options.variant;
+	context = bench_open(&setup);
+	if (!context)
+		return 1;
+	bench_print_origin(BENCH_CALL);
+	bench_threads_go();
+	if (!options.idle)
+		bench_windows((unsigned int)options.window, (unsigned int)options.windows);
+	bench_threads_stop();
+	printf("resident %.0f\n", ((double)bench_resident() - (double)before) / 1024);
+	return 0;
+}

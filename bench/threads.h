@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Threads that all do one kind of work until told to stop, and how fast they are meanwhile.
+ *
+ *     bench_threads_start()   they exist, have prepared what they need, and wait
+ *     bench_open()            so that what comes after is the allocator's
+ *     bench_threads_go()      they work
+ *     bench_windows()         a line "window PAIRS NANOSECONDS" for each window of time
+ *     bench_threads_stop()    they have left their work and sleep until the process ends
+ *
+ * One of a CPU each if there are CPUs enough, else wherever the system puts them.
+ */
+#ifndef BENCH_THREADS_H
+#define BENCH_THREADS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#define BENCH_APART 128 /* bytes: lines are fetched in pairs */
+
+struct bench_thread {
+	_Alignas(BENCH_APART) atomic_size_t pairs; /* done so far; only this thread writes it */
+	unsigned int index;
+};
+
+struct bench_work {
+	unsigned int threads;
+	void (*prepare)(unsigned int index); /* nothing that allocates */
+	void (*run)(struct bench_thread *thread);
+};
+
+/* More threads than CPUs: whoever waits for another one had better let it run. */
+bool bench_oversubscribed(unsigned int threads);
+
+void bench_threads_start(const struct bench_work *work);
+void bench_threads_go(void);
+void bench_windows(unsigned int milliseconds, unsigned int windows);
+void bench_threads_stop(void);
+
+/* Whether to go on; asked by each thread between small pieces of work. */
+extern atomic_bool bench_stopped;
+static inline bool bench_goes_on(void)
+{
+	return !atomic_load_explicit(&bench_stopped, memory_order_relaxed);
+}
+
+static inline void bench_did(struct bench_thread *thread, size_t pairs)
+{
+	size_t done = atomic_load_explicit(&thread->pairs, memory_order_relaxed);
+
+	atomic_store_explicit(&thread->pairs, done + pairs, memory_order_relaxed);
+}
+
+/* Zeroed memory from the system, not from the allocator that is measured. */
+void *bench_room(size_t bytes);
+
+_Noreturn void bench_out_of_memory(void);
+
+#endif
