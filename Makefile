@@ -29,6 +29,7 @@ check-fresh: ## as root: what a new user does, on a fresh Debian 12 in a folder
 
 bench: all ## every benchmark; the report is build/report/index.html
 	@scripts/setup build bench
+	@bench/peers/fetch
 	@tools/sheaf bench all
 
 install: all ## install to PREFIX below DESTDIR
