@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The allocators that can be measured: ours, and the peers that Debian packages."""
+"""The allocators that can be measured: ours, the peers of Debian packages, and fetched ones."""
 from __future__ import annotations
 
 import os
@@ -9,11 +9,15 @@ from pathlib import Path
 
 from .errors import Failure
 from .machine import package_version
+from .paths import PEERS
 
 OURS = "sheaf"
 HARNESS = "harness"
-NOT_PEERS = (OURS, "no-sheaf", HARNESS)
+CPU_SLAB = "cpu-slab"  # the three-tier baseline
+SLAB_LAYER = "slab-layer"  # ours, called past the cache and its sheaves
+NOT_PEERS = (OURS, "no-sheaf", CPU_SLAB, SLAB_LAYER, HARNESS)
 TIMEOUT = 600
+FETCHED = "make bench fetches it"
 
 
 @dataclass(frozen=True)
@@ -24,23 +28,53 @@ class Allocator:
     library: str | None = None  # to preload
     runtime: str | None = None  # package whose version is told
     install: str | None = None  # package to install if it is missing
+    environment: tuple[tuple[str, str], ...] = ()  # beyond the user's
+    steps: bool = True  # false: a restartable section of its own that stepping restarts for ever
+    only: tuple[str, ...] = ()  # the benchmarks that it takes part in; empty: all
+
+    @property
+    def remedy(self) -> str | None:
+        """What to do if it is missing; None if that cannot be."""
+        return FETCHED if self.fetched else self.install and f"apt-get install {self.install}"
+
+    @property
+    def fetched(self) -> bool:
+        """Built by bench/peers/fetch: no package is its own."""
+        return bool(self.library) and not self.install
+
+    def version(self) -> str | None:
+        if not self.fetched:
+            return package_version(self.runtime) if self.runtime else None
+        try:
+            text = (PEERS / f"{self.name}.version").read_text(encoding="utf-8")
+        except OSError:
+            return None
+        return text.partition("\n")[0]
 
 
 ALLOCATORS = (
     Allocator("sheaf", "sheaf"),
     Allocator("no-sheaf", "sheaf", ("--variant", "no-sheaf")),
+    Allocator(CPU_SLAB, CPU_SLAB),
+    Allocator(SLAB_LAYER, SLAB_LAYER, only=("batch",)),
     Allocator("glibc", "malloc"),
     Allocator("jemalloc", "malloc", (), "libjemalloc.so.2", "libjemalloc2", "libjemalloc2"),
     Allocator("mimalloc", "malloc", (), "libmimalloc.so.2", "libmimalloc2.0", "libmimalloc2.0"),
     Allocator("tcmalloc", "malloc", (), "libtcmalloc_minimal.so.4", "libtcmalloc-minimal4",
               "libtcmalloc-minimal4"),
+    Allocator("mimalloc3", "malloc", (), "libmimalloc3.so"),
+    Allocator("snmalloc", "malloc", (), "libsnmalloc.so"),
+    Allocator("rpmalloc", "malloc", (), "librpmalloc.so"),
+    # Its per-CPU caches need an rseq area that the C library has not registered.
+    Allocator("tcmalloc-google", "malloc", (), "libtcmalloc-google.so",
+              environment=(("GLIBC_TUNABLES", "glibc.pthread.rseq=0"),), steps=False),
     Allocator("dpdk", "dpdk", (), None, "libdpdk-dev", "libdpdk-dev, then build again"),
     Allocator("harness", "harness"),
 )
 
 
 def _find_library(name: str) -> Path | None:
-    for directory in (Path("/usr/local/lib"), *Path("/usr/lib").glob("*-linux-gnu*"),
+    for directory in (PEERS, Path("/usr/local/lib"), *Path("/usr/lib").glob("*-linux-gnu*"),
                       Path("/usr/lib64"), Path("/usr/lib")):
         if (directory / name).exists():
             return directory / name
@@ -59,6 +93,7 @@ class Worker:
     def run(self, *arguments: str) -> list[str]:
         """Run it in a fresh process; the lines it wrote."""
         environment = {key: value for key, value in os.environ.items() if key != "LD_PRELOAD"}
+        environment.update(self.allocator.environment)
         if self.library:
             environment["LD_PRELOAD"] = str(self.library)
         command = [str(self.program), *self.allocator.arguments, *arguments]
@@ -82,26 +117,28 @@ class Worker:
 
 
 def ready(suite: str, directory: Path) -> tuple[list[Worker], dict[str, str]]:
-    """The workers of a suite, and for each allocator that is not here the package to install."""
+    """The workers of a suite, and for each allocator that is not here what to do."""
     workers: list[Worker] = []
     missing: dict[str, str] = {}
     for allocator in ALLOCATORS:
+        if allocator.only and suite not in allocator.only:
+            continue
         program = directory / f"{suite}-{allocator.worker}"
         library = _find_library(allocator.library) if allocator.library else None
         if not program.exists() or (allocator.library and not library):
-            if not allocator.install:
+            if not allocator.remedy:
                 raise Failure(f"{program} is not built")
-            missing[allocator.name] = allocator.install
+            missing[allocator.name] = allocator.remedy
         else:
             workers.append(Worker(allocator, program, library))
     return workers, missing
 
 
 def versions(workers: list[Worker]) -> dict[str, str]:
-    """Of those peers that come from packages."""
+    """Of those peers whose version is known."""
     found = {}
     for worker in workers:
-        version = worker.allocator.runtime and package_version(worker.allocator.runtime)
+        version = worker.allocator.version()
         if version:
             found[worker.name] = version
     return found

@@ -6,6 +6,7 @@ import argparse
 import json
 import shlex
 import sys
+from pathlib import Path
 
 from . import machine, page, paths
 from .document import Document
@@ -23,9 +24,12 @@ examples:
   sheaf bench batch --repeat 30    narrower still
   sheaf bench count                instructions instead of time: exact, whatever else runs
   sheaf bench all --json >all.json every suite, the results as JSON
+  sheaf bench all --html all.html  one page with every table and picture, to send to somebody
 
-Each suite prints a table, and writes SUITE.json and index.html (a picture with error bars) to the
-output directory. Peers that are not installed are named with the package to install.
+Each suite prints a table, and writes SUITE.json and index.html (pictures with error bars) to the
+output directory; index.html has the last results of every suite, the page of --html those of this
+run. Either is complete in itself. `sheaf compare` compares two SUITE.json. Peers that are not
+installed are named with the package to install.
 """
 
 
@@ -52,6 +56,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument("--repeat", type=_repetitions, metavar="N",
                         help="repeat every measurement N times (six give a 95 %% interval)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    parser.add_argument("--html", nargs="?", const="", metavar="FILE",
+                        help="write one page of this run's suites (default: index.html in the "
+                        "output directory)")
     parser.add_argument("--output", metavar="DIR",
                         help="write the report there (default: build/report)")
     parser.add_argument("--build", metavar="DIR",
@@ -92,12 +99,19 @@ def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise Failure(f"{output}: {error.strerror}") from error
+    if arguments.html and (Path(arguments.html).is_dir()
+                           or not Path(arguments.html).resolve().parent.is_dir()):
+        raise Failure(f"--html {arguments.html}: not a file in a directory that exists")
     documents = []
     for name in SUITES if arguments.suite == ALL else [arguments.suite]:
-        described = {**machine.describe(), "command": _command(name, arguments)}
+        described = {**machine.describe(settings.workers), "command": _command(name, arguments)}
         documents.append(SUITES[name].run(settings, described))
         documents[-1].write(output / f"{name}.json")
-    written = page.write(output)
     _print(documents, arguments)
+    if arguments.html is None:
+        written = page.write_all(output, documents)
+    else:
+        written = Path(arguments.html or output / "index.html")
+        page.write(written, documents)
     print(f"report: {written}", file=sys.stderr if arguments.json else sys.stdout)
     return 0

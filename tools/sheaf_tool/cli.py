@@ -1,19 +1,24 @@
 # SPDX-License-Identifier: MIT
-"""The command line: exit code 0 if all went well, 1 after a failure, 2 for wrong usage."""
+"""The command line: exit code 0 if all went well, 1 after a failure, 2 for wrong usage.
+
+A command may have further ones: `sheaf compare` has 3 for a regression.
+"""
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 
-from . import bench
+from . import bench, compare
 from .errors import Failure
 
-COMMANDS = (bench,)
+COMMANDS = (bench, compare)
 
 EPILOG = """\
 examples:
   sheaf bench batch --quick        how fast is it here, in less than a minute
   sheaf bench --help               everything about benchmarks
+  sheaf compare A.json B.json      what became slower or faster
 """
 
 
@@ -30,7 +35,11 @@ def _parser() -> argparse.ArgumentParser:
 def main(words: list[str]) -> int:
     arguments = _parser().parse_args(words)
     try:
-        return arguments.run(arguments)
+        status = arguments.run(arguments)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:  # whoever read the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except Failure as failure:
         print(f"sheaf: {failure}", file=sys.stderr)
     except KeyboardInterrupt:

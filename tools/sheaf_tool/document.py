@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field
+from math import isfinite
 from pathlib import Path
 from typing import Any
+
+from .errors import Failure
 
 
 @dataclass
@@ -50,6 +53,34 @@ class Document:
         path.write_text(json.dumps(self.as_json(), indent=1) + "\n", encoding="utf-8")
 
 
+def _result(raw: Any) -> Result:
+    if not isinstance(raw, dict) or set(raw) != {"name", "params", "unit", "samples"}:
+        raise ValueError("a result has a name, params, a unit and samples")
+    result = Result(**raw)
+    if not isinstance(result.params, dict) or not isinstance(result.samples, list):
+        raise ValueError("params are an object, samples a list")
+    if not result.samples or not all(isinstance(sample, (int, float)) and isfinite(sample)
+                                     for sample in result.samples):
+        raise ValueError(f"samples of {result.name} must be numbers")
+    return result
+
+
 def read(path: Path) -> Document:
-    raw = json.loads(path.read_text(encoding="utf-8"))
-    return Document(raw["suite"], raw["machine"], [Result(**result) for result in raw["results"]])
+    """The results in a file; Failure with one line if it is not such a file."""
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise Failure(f"{path}: {error.strerror}") from error
+    except ValueError as error:
+        raise Failure(f"{path}: not JSON: {error}") from error
+    if isinstance(raw, list):
+        raise Failure(f"{path}: holds a list, as `sheaf bench all --json` prints it; name the file "
+                      "of one suite: SUITE.json beside the report")
+    try:
+        if not isinstance(raw, dict) or not {"suite", "machine", "results"} <= set(raw):
+            raise ValueError("it lacks suite, machine and results")
+        if not isinstance(raw["machine"], dict) or not isinstance(raw["results"], list):
+            raise ValueError("its machine or its results have another form")
+        return Document(str(raw["suite"]), raw["machine"], [_result(one) for one in raw["results"]])
+    except ValueError as error:
+        raise Failure(f"{path}: not the results of a benchmark suite: {error}") from error

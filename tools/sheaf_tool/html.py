@@ -14,9 +14,10 @@ def _cell(tag: str, text: str) -> str:
     return f"<{tag}>{escape(first)}{below}</{tag}>"
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A cell's further lines are set small below its first."""
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], kind: str = "") -> str:
+    """A cell's further lines are set small below its first; kind is a CSS class."""
     head = "".join(_cell("th", text) for text in header)
     body = "".join("<tr>" + _cell("th", row[0]) + "".join(_cell("td", text) for text in row[1:])
                    + "</tr>" for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return (f'<div class="scroll"><table class="{kind}"><thead><tr>{head}</tr></thead>'
+            f"<tbody>{body}</tbody></table></div>")

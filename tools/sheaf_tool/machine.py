@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+NODES = Path("/sys/devices/system/node")
 
 
 def _cpu_model() -> str:
@@ -37,13 +38,48 @@ def package_version(package: str) -> str | None:
     return versions[0] if versions else None
 
 
-def describe() -> dict[str, Any]:
+def _nodes() -> int:
+    return len(list(NODES.glob("node[0-9]*"))) or 1
+
+
+def _libsheaf_version(workers: Path) -> str:
+    """Of the library the workers have in them."""
+    found = sorted((workers.parent / "packaging").glob("libsheaf.so.*.*[0-9]"))
+    if found:
+        return found[0].name[len("libsheaf.so."):]
+    try:
+        result = subprocess.run(["pkg-config", "--modversion", "libsheaf"], capture_output=True,
+                                text=True, check=False)
+    except OSError:
+        return "unknown"
+    return result.stdout.strip() or "unknown"
+
+
+def _backend(workers: Path) -> str:
+    """The library says so on standard error if it cannot have the one it prefers."""
+    if "backend=trylock" in os.environ.get("SHEAF_OPTIONS", ""):
+        return "trylock, as SHEAF_OPTIONS asks"
+    try:
+        result = subprocess.run([workers / "batch-sheaf", "--pairs", "1", "--iterations", "2"],
+                                capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return "unknown"
+    if result.returncode:
+        return "unknown"
+    return "trylock" if "trylock backend" in result.stderr else "rseq"
+
+
+def describe(workers: Path) -> dict[str, Any]:
+    """The machine, and what the workers in this directory are."""
     machine = {
         "cpu": _cpu_model(),
         "cpus": len(os.sched_getaffinity(0)),
         "kernel": f"{platform.system()} {platform.release().split('-')[0]} {platform.machine()}",
         "libc": os.confstr("CS_GNU_LIBC_VERSION") or "unknown",
         "governor": _governor(),
+        "nodes": _nodes(),
+        "libsheaf": _libsheaf_version(workers),
+        "backend": _backend(workers),
         "load": round(os.getloadavg()[0], 2),
     }
     if os.environ.get("SHEAF_OPTIONS"):

@@ -1,77 +1,136 @@
 # SPDX-License-Identifier: MIT
-"""The report: one page with a section for each suite that has results."""
+"""The report: one page, complete in itself, with a section for each suite that has results."""
 from __future__ import annotations
 
+import base64
+import json
+import sys
 from pathlib import Path
 from typing import Any
 
 from .document import Document, read
-from .html import escape
+from .errors import Failure
+from .html import escape, table
+from .seeds import SEEDS
+from .style import STYLE
 from .suites import SUITES
 
-STYLE = """
-:root { color-scheme: light dark; --paper: #fff; --ink: #1c2128; --faint: #667080; --rule: #d9dee5;
-  --ours: #1f6feb; --variant: #93bdf5; --peer: #a8b0bb; --harness: #dfe3e8; --panel: #f5f7f9; }
-@media (prefers-color-scheme: dark) { :root { --paper: #14181d; --ink: #e4e8ed; --faint: #98a2af;
-  --rule: #333b45; --ours: #5aa2ff; --variant: #33598c; --peer: #667080; --harness: #363e48;
-  --panel: #1c2228; } }
-body { margin: 2rem auto; padding: 0 1.5rem; max-width: 100rem; background: var(--paper);
-  color: var(--ink); font: 15px/1.45 system-ui, sans-serif; }
-h1 { font-size: 1.6rem; } h2 { font-size: 1.25rem; margin-top: 2.5rem; } h3 { font-size: 1rem; }
-.beside { display: flex; flex-wrap: wrap; gap: 1.5rem 2.5rem; align-items: flex-start; }
-.beside > figure { flex: 1 1 38rem; max-width: 62rem; margin: 0; }
-.beside > div { flex: 0 1 auto; max-width: 100%; overflow-x: auto; }
-a { color: var(--ours); }
-table { border-collapse: collapse; font-size: 14px; font-variant-numeric: tabular-nums; }
-th, td { padding: .25rem .45rem; text-align: right; border-bottom: 1px solid var(--rule);
-  white-space: nowrap; }
-th:first-child { text-align: left; } tbody th { font-weight: normal; }
-small { color: var(--faint); }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem;
-  margin: 1.5rem 0 .5rem; }
-dt { color: var(--faint); } dd { margin: 0; }
-code { background: var(--panel); padding: .15rem .4rem; border-radius: 3px; }
-svg { width: 100%; height: auto; } svg text { font: 12px system-ui, sans-serif; fill: var(--ink); }
-svg .title { font-weight: 600; font-size: 13px; } svg .tick, svg .note { fill: var(--faint); }
-svg .ours.name, svg .ours.value { font-weight: 600; } svg .harness.name { font-style: italic; }
-svg .bar.ours { fill: var(--ours); } svg .bar.variant { fill: var(--variant); }
-svg .bar.peer { fill: var(--peer); } svg .bar.harness { fill: var(--harness); }
-svg .grid { stroke: var(--rule); stroke-width: 1; } svg .whisker { stroke: var(--ink); }
-svg .gap { stroke: var(--paper); stroke-width: 4; fill: none; }
-"""
-
-MACHINE = [("cpu", "CPU"), ("cpus", "CPUs"), ("kernel", "kernel"), ("libc", "C library"),
-           ("governor", "governor"), ("load", "load at the start"), ("options", "SHEAF_OPTIONS")]
+MACHINE = [("cpu", "CPU"), ("cpus", "CPUs"), ("nodes", "memory nodes"), ("kernel", "kernel"),
+           ("libc", "C library"), ("governor", "governor"), ("libsheaf", "libsheaf"),
+           ("backend", "backend in force"), ("options", "SHEAF_OPTIONS"),
+           ("load", "load at the start")]
 
 
-def _machine(machine: dict[str, Any]) -> str:
-    entries = [(title, str(machine[key])) for key, title in MACHINE if key in machine]
-    found = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
-    if found:
-        entries.append(("peers", found))
+def _entries(machine: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(title, str(machine[key])) for key, title in MACHINE if key in machine]
+
+
+def _peers(documents: list[Document]) -> list[tuple[str, str]]:
+    """Those of any suite, with their versions."""
+    found: dict[str, None] = {}
+    for document in documents:
+        for name, version in document.machine.get("versions", {}).items():
+            found[f"{name} {version}"] = None
+    return [("peers", ", ".join(found))] if found else []
+
+
+def _list(entries: list[tuple[str, str]]) -> str:
     return "<dl>" + "".join(f"<dt>{escape(title)}</dt><dd>{escape(text)}</dd>"
                             for title, text in entries) + "</dl>"
 
 
-def _section(document: Document) -> str:
+def _common(documents: list[Document]) -> list[tuple[str, str]]:
+    """What is true of all of them, told once."""
+    first, *rest = [_entries(document.machine) for document in documents]
+    return [entry for entry in first if all(entry in other for other in rest)]
+
+
+def _samples(document: Document) -> str:
+    """The samples travel in the page: its link needs no other file."""
+    text = json.dumps(document.as_json(), separators=(",", ":"))
+    data = base64.b64encode(text.encode()).decode()
+    name = f"{document.suite}.json"
+    return f'<a download="{name}" href="data:application/json;base64,{data}">{name}</a>'
+
+
+def _section(document: Document, body: str, common: list[tuple[str, str]]) -> str:
     suite = SUITES[document.suite]
-    command = escape(document.machine["command"])
-    return (f"<section><h2>{suite.name}: {escape(suite.summary)}</h2>{suite.html(document)}"
-            f"{_machine(document.machine)}<p>To repeat it: <code>{command}</code>. "
-            f'The samples: <a href="{suite.name}.json">{suite.name}.json</a>.</p></section>')
+    own = [entry for entry in _entries(document.machine) if entry not in common]
+    return (f'<section id="{suite.name}"><h2>{suite.name}: {escape(suite.summary)}</h2>'
+            f"<p>To repeat it: <code>{escape(document.machine['command'])}</code>. "
+            f"Every sample: {_samples(document)}</p>"
+            + (_list(own) if own else "") + body + "</section>")
 
 
-def render(documents: list[Document]) -> str:
+def _contents(documents: list[Document]) -> str:
+    lines = [(document.suite, SUITES[document.suite].summary) for document in documents]
+    lines.append(("published", "what the kernel's documents say"))
+    return "<nav><ul>" + "".join(f'<li><a href="#{name}">{name}</a><span>{escape(text)}</span></li>'
+                                 for name, text in lines) + "</ul></nav>"
+
+
+def _published(documents: list[Document]) -> str:
+    here = {document.suite for document in documents}
+    rows = [[seed.says, f"suite {seed.suite}" if seed.suite in here else "", seed.origin()]
+            for seed in SEEDS]
+    return ('<section id="published"><h2>What the kernel\'s documents say</h2>'
+            "<p>Percentages of one kernel to another, on their machines. Ours, in the suites, are "
+            "ratios of allocators in one run: what is the same is the question.</p>"
+            + table(["claim", "asked here by", "document and machine"], rows, "prose")
+            + "</section>")
+
+
+def _render(documents: list[Document], bodies: list[str]) -> str:
+    common = _common(documents)
     return ('<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
             '<meta name="viewport" content="width=device-width, initial-scale=1">'
             f"<title>libsheaf: benchmarks</title><style>{STYLE}</style></head><body>"
-            "<h1>libsheaf: benchmarks</h1>"
-            + "".join(_section(document) for document in documents) + "</body></html>\n")
+            f"<h1>libsheaf: benchmarks</h1>{_list(common + _peers(documents))}"
+            f"{_contents(documents)}"
+            + "".join(_section(document, body, common)
+                      for document, body in zip(documents, bodies))
+            + _published(documents) + "</body></html>\n")
 
 
-def write(directory: Path) -> Path:
-    """Make the page from the results of every suite in the directory; its path."""
-    found = [directory / f"{name}.json" for name in SUITES]
+def _body(document: Document) -> str:
+    return SUITES[document.suite].html(document)
+
+
+def render(documents: list[Document]) -> str:
+    return _render(documents, [_body(document) for document in documents])
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise Failure(f"{path}: {error.strerror}") from error
+
+
+def write(path: Path, documents: list[Document]) -> None:
+    _write(path, render(documents))
+
+
+def write_all(directory: Path, new: list[Document]) -> Path:
+    """The page of the directory's results, the new ones among them; its path.
+
+    Old files may be of another version, whose results this one cannot show.
+    """
+    measured = {document.suite: document for document in new}
+    documents, bodies = [], []
+    for name in SUITES:
+        path = directory / f"{name}.json"
+        if name in measured:
+            documents.append(measured[name])
+            bodies.append(_body(measured[name]))
+        elif path.exists():
+            try:
+                old = read(path)
+                bodies.append(_body(old))
+                documents.append(old)
+            except (Failure, LookupError, TypeError, ValueError):
+                print(f"sheaf: {path} is left out of the report: not of this version; "
+                      f"`sheaf bench {name}` makes it anew", file=sys.stderr)
     page = directory / "index.html"
-    page.write_text(render([read(path) for path in found if path.exists()]), encoding="utf-8")
+    _write(page, _render(documents, bodies))
     return page

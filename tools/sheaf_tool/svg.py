@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Bar charts with error bars as inline SVG: a grid of panels on one scale.
+"""Bar charts with error bars, and line charts, as inline SVG: a grid of panels on one scale.
 
-Colours are CSS classes (page.py), so that the picture follows the page into the dark.
+Colours and the places of panels are CSS (style.py): the pictures follow the page into the dark, and
+stand below each other where it is narrow.
 """
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ from typing import Sequence
 from .stats import Estimate
 from .table import number
 
-COLUMN = 470  # width of a panel with the space beside it
-NAMES = 78  # of the labels left of the bars
+COLUMN = 506  # width of a panel with the space beside it
+NAMES = 116  # of the labels left of the bars
 VALUES = 44  # of the numbers right of them
 BAR = 13
 PITCH = 19
@@ -80,7 +81,7 @@ class _Canvas:
         for i in range(round(self.limit / step) + 1):
             self.line(self.x(i * step), top, self.x(i * step), bottom, "grid")
             self.text(self.x(i * step), bottom + 13, f"{i * step:g}", "tick", "middle")
-        self.text(self.x(self.limit) + 12, bottom + 13, unit, "tick")
+        self.text(self.x(self.limit) + 8 + 3.5 * len(f"{self.limit:g}"), bottom + 13, unit, "tick")
 
     def whisker(self, found: Estimate, y: float) -> float:
         """Where it ends; one that goes on beyond the scale has no cap there."""
@@ -108,25 +109,128 @@ class _Canvas:
         self.text(end + 5, middle + 4, number(found.value), f"value {bar.kind}")
 
 
-def _panel(panel: Panel, limit: float, unit: str, height: float) -> str:
+def _panel(panel: Panel, limit: float, unit: str) -> str:
+    """A picture of its own, so that a narrow page can stack them."""
+    height = TITLE + len(panel.bars) * PITCH + AXIS - 8
     canvas = _Canvas(limit)
     canvas.text(0, 14, panel.title, "title")
     canvas.axis(TITLE - 3, TITLE + len(panel.bars) * PITCH, unit)
     for i, bar in enumerate(panel.bars):
         canvas.bar(bar, TITLE + i * PITCH + (PITCH - BAR) / 2 - 1)
-    return (f'<g transform="translate({panel.column * COLUMN} {panel.row * height:.0f})">'
-            + "".join(canvas.parts) + "</g>")
+    return (f'<svg style="--column: {panel.column + 1}; --row: {panel.row + 1}" '
+            f'viewBox="0 0 {COLUMN} {height}" role="img" aria-label="{escape(panel.title)}" '
+            f'xmlns="http://www.w3.org/2000/svg">' + "".join(canvas.parts) + "</svg>")
 
 
 def figure(label: str, panels: Sequence[Panel], unit: str, note: Sequence[str]) -> str:
-    """All panels on one scale; the note fills the first free place of the right column."""
+    """All panels on one scale, the note below them."""
     limit = axis_limit([bar.estimate.value for panel in panels for bar in panel.bars])
-    height = TITLE + max(len(panel.bars) for panel in panels) * PITCH + AXIS
     columns = max(panel.column for panel in panels) + 1
-    rows = max(panel.row for panel in panels) + 1
-    lines = "".join(f'<text class="note" x="{(columns - 1) * COLUMN + NAMES}" '
-                    f'y="{TITLE + 14 + i * 20}">{escape(text)}</text>'
-                    for i, text in enumerate(note))
-    return (f'<svg viewBox="0 0 {columns * COLUMN} {rows * height - 8:.0f}" role="img" '
-            f'aria-label="{escape(label)}" xmlns="http://www.w3.org/2000/svg">'
-            + lines + "".join(_panel(panel, limit, unit, height) for panel in panels) + "</svg>")
+    return (f'<div class="panels" role="group" aria-label="{escape(label)}" '
+            f'style="--columns: {columns}">'
+            + "".join(_panel(panel, limit, unit) for panel in panels) + "</div>"
+            + (f'<figcaption>{escape(" ".join(note))}</figcaption>' if note else ""))
+
+
+CHART = 230  # height of a line chart's lines
+CHART_LEFT = 34
+CHART_LABELS = 118  # right of the lines
+LABEL_PITCH = 13
+COLOURS = 8  # that style.py has for lines that are not ours: classes l0 to l7
+
+
+@dataclass(frozen=True)
+class Line:
+    label: str
+    points: Sequence[tuple[float, float]]
+    kind: str  # CSS class
+    marks: Sequence[int] = ()  # points that get a dot
+
+
+@dataclass(frozen=True)
+class LinePanel:
+    title: str
+    column: int
+    row: int
+    lines: Sequence[Line]
+
+
+def spread(places: Sequence[float], pitch: float, end: float) -> list[float]:
+    """The places, moved apart as little as it takes, in their order, the last not beyond the end."""
+    moved = list(places)
+    order = sorted(range(len(moved)), key=moved.__getitem__)
+    last = float("-inf")
+    for i in order:
+        last = moved[i] = max(moved[i], last + pitch)
+    last = end + pitch
+    for i in reversed(order):
+        last = moved[i] = min(moved[i], last - pitch)
+    return moved
+
+
+class _Chart(_Canvas):
+    """Lines over two axes that begin at zero."""
+
+    def __init__(self, limits: tuple[float, float]) -> None:
+        super().__init__(limits[0])
+        self.top = limits[1]
+        self.bottom = TITLE + CHART
+
+    def x(self, value: float) -> float:
+        return CHART_LEFT + value / self.limit * (COLUMN - CHART_LEFT - CHART_LABELS)
+
+    def y(self, value: float) -> float:
+        """What is above the scale is drawn at its edge."""
+        return self.bottom - min(max(value, 0.0), self.top) / self.top * CHART
+
+    def axes(self, units: tuple[str, str]) -> None:
+        right = self.x(self.limit)
+        self.axis(TITLE, self.bottom, units[0])
+        step = axis_step(self.top)
+        for i in range(round(self.top / step) + 1):
+            self.line(self.x(0), self.y(i * step), right, self.y(i * step), "grid")
+            self.text(self.x(0) - 5, self.y(i * step) + 4, f"{i * step:g}", "tick", "end")
+        self.text(right, 14, units[1], "tick", "end")
+
+    def curve(self, line: Line, label: float) -> None:
+        """The line, its label at this height, and what leads from one to the other."""
+        places = [(self.x(x), self.y(y)) for x, y in line.points]
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+        title = f"{line.label}: at most {number(max(y for _, y in line.points))}"
+        self.parts.append(f'<polyline class="line {line.kind}" points="{path}">'
+                          f"<title>{escape(title)}</title></polyline>")
+        for mark in line.marks:
+            self.parts.append(f'<circle class="dot {line.kind}" cx="{places[mark][0]:.1f}" '
+                              f'cy="{places[mark][1]:.1f}" r="2.2"/>')
+        right = self.x(self.limit) + 3
+        self.line(*places[-1], right, label, f"lead {line.kind}")
+        self.text(right + 3, label + 4, f"{line.label} {number(max(line.points[-1][1], 0.0))}",
+                  f"name {line.kind}")
+
+
+def _line_panel(panel: LinePanel, limits: tuple[float, float], units: tuple[str, str]) -> str:
+    chart = _Chart(limits)
+    chart.text(0, 14, panel.title, "title")
+    chart.axes(units)
+    labels = spread([chart.y(line.points[-1][1]) for line in panel.lines], LABEL_PITCH, chart.bottom)
+    for line, label in zip(panel.lines, labels):
+        chart.curve(line, label)
+    return (f'<svg style="--column: {panel.column + 1}; --row: {panel.row + 1}" '
+            f'viewBox="0 0 {COLUMN} {chart.bottom + AXIS - 8}" role="img" '
+            f'aria-label="{escape(panel.title)}" xmlns="http://www.w3.org/2000/svg">'
+            + "".join(chart.parts) + "</svg>")
+
+
+def line_figure(label: str, panels: Sequence[LinePanel], units: tuple[str, str],
+                note: Sequence[str]) -> str:
+    """All panels on one scale, the note below them."""
+    lines = [line for panel in panels for line in panel.lines]
+    farthest = max(x for line in lines for x, _ in line.points)
+    step = axis_step(farthest)
+    limits = (step * -(-farthest // step),
+              axis_limit([max(y for _, y in line.points) for line in lines]))
+    columns = max(panel.column for panel in panels) + 1
+    return (f'<div class="panels" role="group" aria-label="{escape(label)}" '
+            f'style="--columns: {columns}">'
+            + "".join(_line_panel(panel, limits, units) for panel in panels) + "</div>"
+            + (f'<figcaption>{escape(" ".join(note))}</figcaption>' if note else ""))

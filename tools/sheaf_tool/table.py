@@ -45,3 +45,18 @@ def render(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         if index == 0:
             lines.append("-" * (sum(widths) + len(GAP) * (len(widths) - 1)))
     return "\n".join(lines)
+
+
+def fold(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """As render(), but a table too wide for the terminal becomes several, each with the first
+    column."""
+    parts, begin = [], 1
+    while begin < len(header):
+        for end in range(len(header), begin, -1):
+            part = render([header[0], *header[begin:end]],
+                          [[row[0], *row[begin:end]] for row in rows])
+            if end == begin + 1 or max(map(len, part.splitlines())) <= WIDTH:
+                break
+        parts.append(part)
+        begin = end
+    return "\n\n".join(parts)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The registry of benchmark suites: each is a module with a SUITE; a new one is added here."""
-from . import batch, count
+from . import batch, bulk, count, cross, memory, scale
 from .suite import Suite
 
-SUITES: dict[str, Suite] = {suite.name: suite for suite in (batch.SUITE, count.SUITE)}
+SUITES: dict[str, Suite] = {suite.name: suite for suite in (batch.SUITE, count.SUITE,
+                                                            cross.SUITE, scale.SUITE,
+                                                            bulk.SUITE, memory.SUITE)}

@@ -9,23 +9,25 @@ which another program on the same CPU hardly moves.
 from __future__ import annotations
 
 import statistics
+import textwrap
 import time
 from typing import Any
 
-from ..allocators import HARNESS, OURS, Worker, peers, ready, versions
+from ..allocators import CPU_SLAB, HARNESS, OURS, SLAB_LAYER, Worker, peers, ready, versions
 from ..document import Document
 from ..html import escape, table as html_table
 from ..progress import Progress
+from ..seeds import NO_SHEAF_COST, SHEAVES, better_by, more_by, signed
 from ..stats import Estimate, has_interval, median, ratio
 from ..svg import Bar, Panel, figure
-from ..table import beside, render, stacked
+from ..table import WIDTH, beside, fold, render, stacked
 from .suite import Settings, Suite, missing_lines
 
 UNIT = "ns/pair"
 PAIRS = 1_000_000
 ITERATIONS = 11
 # --quick: an allocator ten times as slow as the rest would take half of the time.
-QUICK_ITERATIONS = {"no-sheaf": 4}
+QUICK_ITERATIONS = {"no-sheaf": 4, SLAB_LAYER: 4}
 ROWS = [(1, "fifo"), (10, "fifo"), (100, "fifo"), (1000, "fifo"),
         (10, "shuffled"), (100, "shuffled"), (1000, "shuffled")]
 REPEAT = 15
@@ -80,9 +82,9 @@ def best_peer(document: Document, row: tuple[int, str]) -> str:
                key=lambda name: _estimate(document, name, row).value)
 
 
-def ratio_to(document: Document, other: str, row: tuple[int, str]) -> Estimate:
+def ratio_to(document: Document, other: str, row: tuple[int, str], one: str = OURS) -> Estimate:
     batch, order = row
-    return ratio(document.samples(UNIT, allocator=OURS, batch=batch, order=order),
+    return ratio(document.samples(UNIT, allocator=one, batch=batch, order=order),
                  document.samples(UNIT, allocator=other, batch=batch, order=order))
 
 
@@ -105,6 +107,39 @@ def _ratio_rows(document: Document) -> list[list[str]]:
 
 RATIO_HEADER = ["batch order", "best peer", "sheaf / best peer", "sheaf / glibc",
                 "sheaf / no-sheaf"]
+
+
+SEED_HEADER = ["batch order", "kernel:\nsheaves better", "here: better\nthan cpu-slab",
+               "kernel: cost\nwithout sheaves", "here: no-sheaf\nbeyond slab-layer"]
+NOT_MEASURED = "not measured"
+
+
+def _seed_rows(document: Document) -> list[list[str]]:
+    """The kernel's percentages beside those of this run."""
+    measured = document.allocators()
+    rows = []
+    for row in ROWS:
+        better = cost = NOT_MEASURED
+        if CPU_SLAB in measured:
+            better = signed(better_by(ratio_to(document, CPU_SLAB, row)))
+        if SLAB_LAYER in measured:
+            cost = signed(more_by(ratio_to(document, SLAB_LAYER, row, "no-sheaf")))
+        most = max(NO_SHEAF_COST.percent.values())
+        said = f"+{most:.1f} %" if row[0] in NO_SHEAF_COST.percent else f"< +{most:.1f} %"
+        rows.append([f"{row[0]} {row[1]}", f"+{SHEAVES.percent[row]:.1f} %", better, said, cost])
+    return rows
+
+
+def _what_seeds_are() -> list[str]:
+    return [f"Kernel: {SHEAVES.origin()}.",
+            "Sheaves better: by so much less time than CPU slabs take. cpu-slab is that design, "
+            "CPU slab, CPU partial list and node partial list, on this library's slab layer.",
+            "Cost without sheaves: what a cache that has none pays for the code of sheaves. The "
+            "kernel compares itself before and after that code came, both with CPU slabs. Here "
+            "every cache has that code, so no-sheaf (a cache made with SLAB_NO_SHEAVES) is "
+            "compared with slab-layer: the benchmark calls the same slab layer itself, past the "
+            "cache and its sheaves. Neither has CPU slabs; the difference is all that "
+            "lies between."]
 
 
 def _repetitions(document: Document) -> int:
@@ -138,15 +173,20 @@ def _text(document: Document) -> str:
     names = document.allocators()
     return "\n\n".join([
         "ns per pair of allocation and free of 64 bytes\n" + _what_intervals_are(document),
-        render(["batch\norder", *names], _time_rows(document)),
+        fold(["batch\norder", *names], _time_rows(document)),
         "Ratios of those times; " + _what_ratios_are(document),
         render(RATIO_HEADER, _ratio_rows(document)),
+        "The kernel's percentages beside ours; " + _what_ratios_are(document),
+        render(SEED_HEADER, _seed_rows(document)),
+        "\n".join(textwrap.fill(line, WIDTH, break_on_hyphens=False)
+                  for line in _what_seeds_are()),
         "A ratio below 1 means that sheaves are faster. harness: the loop without an allocator.\n"
         + "\n".join(_notes(document))])
 
 
 def _kind(name: str) -> str:
-    return {OURS: "ours", "no-sheaf": "variant", HARNESS: "harness"}.get(name, "peer")
+    return {OURS: "ours", "no-sheaf": "variant", CPU_SLAB: "variant", SLAB_LAYER: "variant",
+            HARNESS: "harness"}.get(name, "peer")
 
 
 def _picture(document: Document) -> str:
@@ -176,6 +216,9 @@ def _html(document: Document) -> str:
             + html_table(["batch\norder", *names], _time_rows(document))
             + f"<h3>Ratios</h3><p>Below 1 sheaves are faster; {_what_ratios_are(document)}</p>"
             + html_table(RATIO_HEADER, _ratio_rows(document))
+            + "<h3>The kernel's percentages beside ours</h3>"
+            + html_table(SEED_HEADER, _seed_rows(document))
+            + "".join(f"<p>{escape(line)}</p>" for line in _what_seeds_are())
             + notes + "</div></div>")
 
 

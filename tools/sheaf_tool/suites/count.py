@@ -34,8 +34,16 @@ def _count(worker: Worker, batch: int, pairs: int) -> dict[str, float]:
     return {key: counts[key] / counts["pairs"] for key in UNITS}
 
 
+def _countable(workers: list[Worker],
+               missing: dict[str, str]) -> tuple[list[Worker], dict[str, str]]:
+    """Without those whose instructions cannot be counted, and why."""
+    why = {worker.name: "it cannot be stepped through"
+           for worker in workers if not worker.allocator.steps}
+    return [worker for worker in workers if worker.name not in why], {**missing, **why}
+
+
 def _run(settings: Settings, machine: dict[str, Any]) -> Document:
-    workers, missing = ready("batch", settings.workers)
+    workers, missing = _countable(*ready("batch", settings.workers))
     document = Document("count", {**machine, "versions": versions(workers), "missing": missing})
     pairs = QUICK_PAIRS if settings.quick else PAIRS
     with Progress(len(BATCHES) * len(workers)) as progress:

@@ -27,5 +27,5 @@ class Suite:
 
 def missing_lines(machine: dict[str, Any]) -> list[str]:
     """A line for each peer that was not measured."""
-    return [f"{name} is missing: apt-get install {package}"
-            for name, package in machine.get("missing", {}).items()]
+    return [f"{name} is missing: {remedy}"
+            for name, remedy in machine.get("missing", {}).items()]

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: MIT
+"""Suite `bulk`: arrays of objects, and what memory costs that was not used before.
+
+Three parts, each in interleaved repetitions (A B C ... A B C ...), a fresh process a sample:
+
+transfer  get N objects of 64 bytes as one array and put them back;
+slab      the kernel's slub_bulk_bench: every array is the objects of one new slab, the freelist
+          deferred (as it is) or built first, in memory that was faulted before, or was not;
+single    allocate one by one from new memory: not touched, first byte written, all written.
+
+Times are CPU time. The tables and pictures are made in bulk_report.py.
+"""
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Callable
+
+from ..allocators import HARNESS, OURS, Allocator, Worker, peers, ready, versions
+from ..document import Document
+from ..progress import Progress
+from .bulk_report import (CAPACITIES, FAULTS, KINDS, PARTS, SIZES, SLAB_OBJECTS, TOUCHES, TRANSFERS,
+                          UNIT, html, text)
+from .suite import Settings, Suite
+
+MIB = 1 << 20
+TOTAL = 256 * MIB
+QUICK_SLAB_TOTAL = 64 * MIB
+QUICK_SIZES = (16, 64, 512)  # of part single
+QUICK_TOUCHES = ("none", "first")
+TRANSFER_ITERATIONS = 11
+FAULTED_ITERATIONS = 3
+QUICK_FAULTED_ITERATIONS = 2
+LEAST_REPEAT = 3
+# A slab of the kernel's machine (8 CPUs) holds at least so many objects.
+GEOMETRY = "slab_min_objects=20"
+# What makes each allocator keep memory that was freed, so that the next round finds it faulted.
+KEEP = {"MALLOC_TRIM_THRESHOLD_": str(1 << 40), "MALLOC_TOP_PAD_": "0",
+        "MALLOC_CONF": "dirty_decay_ms:-1,muzzy_decay_ms:-1",
+        "MIMALLOC_ALLOW_DECOMMIT": "0", "MIMALLOC_PURGE_DELAY": "-1", "TCMALLOC_RELEASE_RATE": "0"}
+KEEP_OPTION = f"page_keep={4 * TOTAL // MIB}"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One program with its arguments, whose result is one quantity."""
+
+    worker: Worker
+    params: dict[str, Any]
+    arguments: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part is repeated until its seconds are over, in a quick run."""
+
+    cells: Callable[[list[Worker], Path, bool], list[Cell]]
+    repeat: int
+    quick_repeat: int
+    quick_seconds: float
+
+
+def with_environment(worker: Worker, added: dict[str, str]) -> Worker:
+    allocator = worker.allocator
+    return Worker(replace(allocator, environment=(*allocator.environment, *added.items())),
+                  worker.program, worker.library)
+
+
+def with_options(worker: Worker, *options: str) -> Worker:
+    """SHEAF_OPTIONS beside those of the user."""
+    found = filter(None, (os.environ.get("SHEAF_OPTIONS"), *options))
+    return with_environment(worker, {"SHEAF_OPTIONS": ";".join(found)})
+
+
+def _of(workers: list[Worker], names: list[str]) -> list[Worker]:
+    return [worker for worker in workers if worker.name in names]
+
+
+def _mallocs(workers: list[Worker]) -> list[Worker]:
+    """Peers whose memory is not all theirs from the beginning, as a pool's is."""
+    names = peers([worker.name for worker in workers])
+    return [worker for worker in _of(workers, names) if worker.allocator.worker == "malloc"]
+
+
+def transfer_cells(workers: list[Worker], _: Path, __: bool) -> list[Cell]:
+    names = [worker.name for worker in workers]
+    cells = []
+    for objects in TRANSFERS:
+        for worker in _of(workers, [OURS, *peers(names), HARNESS]):
+            for capacity in CAPACITIES if worker.name == OURS else CAPACITIES[:1]:
+                arguments = ["transfer", "--bulk", str(objects),
+                             "--iterations", str(TRANSFER_ITERATIONS)]
+                if capacity:
+                    arguments += ["--capacity", str(capacity)]
+                params = {"allocator": worker.name, "part": "transfer", "objects": objects,
+                          "size": 64, "capacity": capacity or "default"}
+                cells.append(Cell(worker, params, tuple(arguments)))
+    return cells
+
+
+def _slab_arguments(size: int, faulted: bool, quick: bool) -> tuple[str, ...]:
+    arguments = ["fresh", "--size", str(size), "--bulk", str(SLAB_OBJECTS[size]),
+                 "--total", str(QUICK_SLAB_TOTAL if quick else TOTAL)]
+    if faulted:
+        arguments += ["--faulted", "--iterations",
+                      str(QUICK_FAULTED_ITERATIONS if quick else FAULTED_ITERATIONS)]
+    return tuple(arguments)
+
+
+def slab_cells(workers: list[Worker], _: Path, quick: bool) -> list[Cell]:
+    (ours,) = _of(workers, [OURS])
+    cells = []
+    for size in SIZES:
+        for faulted in (True, False):
+            arguments = _slab_arguments(size, faulted, quick)
+            common = {"part": "slab", "size": size, "objects": SLAB_OBJECTS[size],
+                      "faulted": faulted}
+            for kind, (random, built, options) in KINDS.items():
+                worker = with_options(ours, GEOMETRY, KEEP_OPTION if faulted else "", *options)
+                params = {"allocator": OURS, **common, "random": random,
+                          "freelist": "built first" if built else "deferred"}
+                cells.append(Cell(worker, params, arguments))
+            for worker in _mallocs(workers) if faulted else ():
+                cells.append(Cell(with_environment(worker, KEEP),
+                                  {"allocator": worker.name, **common}, arguments))
+    return cells
+
+
+def single_cells(workers: list[Worker], programs: Path, quick: bool) -> list[Cell]:
+    pages = Worker(Allocator(HARNESS, "hugepages"), programs / "bulk-hugepages", None)
+    cells = []
+    for size in QUICK_SIZES if quick else SIZES:
+        for touch in QUICK_TOUCHES if quick else TOUCHES:
+            for worker in [*_of(workers, [OURS]), *_mallocs(workers), pages]:
+                params = {"allocator": worker.name, "part": "single", "size": size, "touch": touch}
+                arguments = ("fresh", "--bulk", "1", "--size", str(size), "--touch", touch,
+                             "--total", str(TOTAL))
+                cells.append(Cell(worker, params, arguments))
+    return cells
+
+
+RUNS = {"transfer": Part(transfer_cells, 15, 7, 8.0),
+        "slab": Part(slab_cells, 12, 6, 34.0),
+        "single": Part(single_cells, 12, 6, 38.0)}
+
+
+def record(document: Document, cell: Cell, lines: list[str]) -> None:
+    """A sample is the median of a process's iterations."""
+    name = cell.params["part"]
+    columns = list(zip(*(map(float, line.split()) for line in lines)))
+    document.result(name, cell.params, UNIT).samples.append(statistics.median(columns[0]))
+    if name != "transfer":
+        document.result(name, cell.params, FAULTS).samples.append(statistics.median(columns[1]))
+
+
+def _run(settings: Settings, machine: dict[str, Any]) -> Document:
+    workers, missing = ready("bulk", settings.workers)
+    total = QUICK_SLAB_TOTAL if settings.quick else TOTAL
+    document = Document("bulk", {**machine, "versions": versions(workers), "missing": missing,
+                                 "slab_total": total, "single_total": TOTAL})
+    plans = []
+    for name in PARTS:
+        part = RUNS[name]
+        repeat = settings.repeat or (part.quick_repeat if settings.quick else part.repeat)
+        plans.append((name, part, part.cells(workers, settings.workers, settings.quick), repeat))
+    with Progress(sum(len(cells) * repeat for _, _, cells, repeat in plans)) as progress:
+        for name, part, cells, repeat in plans:
+            began = time.monotonic()
+            for done in range(repeat):
+                spent = time.monotonic() - began
+                late = done >= LEAST_REPEAT and spent / done * (done + 1) > part.quick_seconds
+                if settings.quick and not settings.repeat and late:
+                    progress.done += (repeat - done) * len(cells)
+                    break
+                for cell in cells:
+                    progress.start(f"bulk, {name}: {cell.worker.name}")
+                    record(document, cell, cell.worker.run(*cell.arguments))
+                    progress.finish()
+    return document
+
+
+SUITE = Suite("bulk", "objects by arrays, of new slabs, and one by one from new memory",
+              _run, text, html)
