@@ -5,7 +5,6 @@
  * Prints what the `sheaf` command reads: a line "from LIBRARY" if the allocator is a preloaded one,
  * and then a line of nanoseconds per pair for each iteration but the first, or one line of counts.
  */
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -32,67 +31,26 @@ static void *context;
 static void *objects[BATCH_MAX];
 static uint32_t order[BATCH_MAX];
 
-static _Noreturn void usage(const char *program, int status)
-{
-	fprintf(status ? stderr : stdout,
-		"usage: %s [--batch N] [--shuffled] [--pairs N] [--iterations N] [--size BYTES]\n"
-		"       [--capacity N] [--variant NAME] [--count]\n"
-		"Measure one allocator; `sheaf bench batch` and `sheaf bench count` run this.\n",
-		program);
-	exit(status);
-}
-
 static struct options parse(int argc, char **argv)
 {
-	static const struct option table[] = {
-		{"batch", required_argument, NULL, 'b'},
-		{"shuffled", no_argument, NULL, 's'},
-		{"pairs", required_argument, NULL, 'p'},
-		{"iterations", required_argument, NULL, 'i'},
-		{"size", required_argument, NULL, 'z'},
-		{"capacity", required_argument, NULL, 'k'},
-		{"variant", required_argument, NULL, 'v'},
-		{"count", no_argument, NULL, 'c'},
-		{"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0},
-	};
-	struct options options = {
+	struct options o = {
 		.batch = 100, .pairs = 1000000, .iterations = 11, .size = 64, .variant = ""};
-	int option;
+	const struct bench_option table[] = {
+		{"batch", &o.batch, BATCH_MAX, NULL, NULL},
+		{"shuffled", NULL, 0, NULL, &o.shuffled},
+		{"pairs", &o.pairs, SIZE_MAX, NULL, NULL},
+		{"iterations", &o.iterations, SIZE_MAX, NULL, NULL},
+		{"size", &o.size, 1 << 20, NULL, NULL},
+		{"capacity", &o.capacity, 4096, NULL, NULL},
+		{"variant", NULL, 0, &o.variant, NULL},
+		{"count", NULL, 0, NULL, &o.count},
+		{NULL, NULL, 0, NULL, NULL},
+	};
 
-	while ((option = getopt_long(argc, argv, "", table, NULL)) != -1) {
-		switch (option) {
-		case 'b':
-			options.batch = bench_number(argv[0], optarg, BATCH_MAX);
-			break;
-		case 's':
-			options.shuffled = true;
-			break;
-		case 'p':
-			options.pairs = bench_number(argv[0], optarg, SIZE_MAX);
-			break;
-		case 'i':
-			options.iterations = bench_number(argv[0], optarg, SIZE_MAX);
-			break;
-		case 'z':
-			options.size = bench_number(argv[0], optarg, 1 << 20);
-			break;
-		case 'k':
-			options.capacity = bench_number(argv[0], optarg, 4096);
-			break;
-		case 'v':
-			options.variant = optarg;
-			break;
-		case 'c':
-			options.count = true;
-			break;
-		default:
-			usage(argv[0], option == 'h' ? 0 : 2);
-		}
-	}
-	if (optind < argc)
-		usage(argv[0], 2);
-	return options;
+	bench_parse(
+		argc, argv, table,
+		"Measure one allocator; `sheaf bench batch` and `sheaf bench count` run this.\n");
+	return o;
 }
 
 /* Between calls a program does other things: no call's state may stay in registers for the next. */

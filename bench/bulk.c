@@ -8,7 +8,6 @@
  * Prints a line "from LIBRARY" if the allocator is a preloaded one, and then a line for each
  * iteration: nanoseconds of CPU time and page faults, both per object.
  */
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,87 +28,41 @@ enum touch {
 struct options {
 	size_t bulk, size, iterations, capacity, total;
 	enum touch touch;
-	bool faulted;
+	bool faulted, fresh;
 	const char *variant;
 };
 
 static void *context;
 
-static _Noreturn void usage(const char *program, int status)
-{
-	fprintf(status ? stderr : stdout,
-		"usage: %s transfer|fresh [--bulk N] [--size BYTES] [--iterations N]\n"
-		"       [--capacity N] [--variant NAME]\n"
-		"fresh: [--total BYTES] [--touch none|first|whole] [--faulted]\n"
-		"  --faulted  in memory of a first round that was touched and freed; else there "
-		"is\n"
-		"             one iteration\n"
-		"Measure one allocator; `sheaf bench bulk` runs this.\n",
-		program);
-	exit(status);
-}
-
-static enum touch touch_of(const char *program, const char *text)
-{
-	static const char *const names[] = {"none", "first", "whole"};
-
-	for (enum touch touch = TOUCH_NONE; touch <= TOUCH_WHOLE; touch++)
-		if (!strcmp(text, names[touch]))
-			return touch;
-	usage(program, 2);
-}
-
 static struct options parse(int argc, char **argv)
 {
-	static const struct option table[] = {
-		{"bulk", required_argument, NULL, 'b'},
-		{"size", required_argument, NULL, 'z'},
-		{"iterations", required_argument, NULL, 'i'},
-		{"capacity", required_argument, NULL, 'k'},
-		{"variant", required_argument, NULL, 'v'},
-		{"total", required_argument, NULL, 't'},
-		{"touch", required_argument, NULL, 'T'},
-		{"faulted", no_argument, NULL, 'f'},
-		{"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0},
-	};
-	struct options options = {
+	static const char *const touches[] = {"none", "first", "whole", NULL};
+	static const char *const parts[] = {"transfer", "fresh", NULL};
+	struct options o = {
 		.bulk = 32, .size = 64, .iterations = 11, .total = 256 << 20, .variant = ""};
-	int option;
+	const char *touch = "none", *part = "transfer";
+	const struct bench_option table[] = {
+		{"part", NULL, 0, &part, NULL},
+		{"bulk", &o.bulk, BULK_MAX, NULL, NULL},
+		{"size", &o.size, 1 << 20, NULL, NULL},
+		{"iterations", &o.iterations, SIZE_MAX, NULL, NULL},
+		{"capacity", &o.capacity, 4096, NULL, NULL},
+		{"variant", NULL, 0, &o.variant, NULL},
+		{"total", &o.total, SIZE_MAX, NULL, NULL},
+		{"touch", NULL, 0, &touch, NULL},
+		{"faulted", NULL, 0, NULL, &o.faulted},
+		{NULL, NULL, 0, NULL, NULL},
+	};
 
-	while ((option = getopt_long(argc, argv, "", table, NULL)) != -1) {
-		switch (option) {
-		case 'b':
-			options.bulk = bench_number(argv[0], optarg, BULK_MAX);
-			break;
-		case 'z':
-			options.size = bench_number(argv[0], optarg, 1 << 20);
-			break;
-		case 'i':
-			options.iterations = bench_number(argv[0], optarg, SIZE_MAX);
-			break;
-		case 'k':
-			options.capacity = bench_number(argv[0], optarg, 4096);
-			break;
-		case 'v':
-			options.variant = optarg;
-			break;
-		case 't':
-			options.total = bench_number(argv[0], optarg, SIZE_MAX);
-			break;
-		case 'T':
-			options.touch = touch_of(argv[0], optarg);
-			break;
-		case 'f':
-			options.faulted = true;
-			break;
-		default:
-			usage(argv[0], option == 'h' ? 0 : 2);
-		}
-	}
-	if (optind != argc - 1)
-		usage(argv[0], 2);
-	return options;
+	bench_parse(
+		argc, argv, table,
+		"part: transfer or fresh. fresh: of --total bytes; --touch none, first or whole;\n"
+		"--faulted: in memory of a first round that was touched and freed, else there is\n"
+		"one iteration.\n"
+		"Measure one allocator; `sheaf bench bulk` runs this.\n");
+	o.touch = (enum touch)bench_choice(argv[0], touch, touches);
+	o.fresh = bench_choice(argv[0], part, parts) == 1;
+	return o;
 }
 
 static void open_allocator(const struct options *options, size_t live)
@@ -291,12 +244,7 @@ static int measure_fresh(const struct options *options)
 int main(int argc, char **argv)
 {
 	struct options options = parse(argc, argv);
-	const char *part = argv[optind];
 
 	bench_pin(bench_cpu(0));
-	if (!strcmp(part, "transfer"))
-		return measure_transfer(&options);
-	if (!strcmp(part, "fresh"))
-		return measure_fresh(&options);
-	usage(argv[0], 2);
+	return options.fresh ? measure_fresh(&options) : measure_transfer(&options);
 }

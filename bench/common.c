@@ -3,13 +3,30 @@
 #include "common.h"
 
 #include <dlfcn.h>
+#include <getopt.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-size_t bench_number(const char *program, const char *text, size_t most)
+static _Noreturn void usage(const char *program, const struct bench_option *table,
+			    const char *about, int status)
+{
+	FILE *to = status ? stderr : stdout;
+
+	fprintf(to, "usage: %s [OPTION]...\n", program);
+	for (; table->name; table++)
+		fprintf(to, "  --%s%s\n", table->name,
+			table->number ? " N"
+			: table->text ? " NAME"
+				      : "");
+	fprintf(to, "%s", about);
+	exit(status);
+}
+
+static size_t number(const char *program, const char *text, size_t most)
 {
 	char *end;
 	unsigned long long value = strtoull(text, &end, 10);
@@ -19,6 +36,42 @@ size_t bench_number(const char *program, const char *text, size_t most)
 		exit(2);
 	}
 	return value;
+}
+
+void bench_parse(int argc, char **argv, const struct bench_option *table, const char *about)
+{
+	struct option options[BENCH_OPTIONS_MAX] = {{"help", no_argument, NULL, 'h'}};
+	int found, index = 0;
+
+	for (int i = 0; table[i].name; i++)
+		options[i + 1] = (struct option){
+			table[i].name, table[i].flag ? no_argument : required_argument, NULL, 0};
+	while ((found = getopt_long(argc, argv, "", options, &index)) != -1) {
+		const struct bench_option *option = &table[index - 1];
+
+		if (found != 0)
+			usage(argv[0], table, about, found == 'h' ? 0 : 2);
+		if (option->flag)
+			*option->flag = true;
+		else if (option->text)
+			*option->text = optarg;
+		else
+			*option->number = number(argv[0], optarg, option->most);
+	}
+	if (optind < argc)
+		usage(argv[0], table, about, 2);
+}
+
+int bench_choice(const char *program, const char *text, const char *const *list)
+{
+	for (int i = 0; list[i]; i++)
+		if (!strcmp(text, list[i]))
+			return i;
+	fprintf(stderr, "%s: %s is not one of", program, text);
+	for (; *list; list++)
+		fprintf(stderr, " %s", *list);
+	fprintf(stderr, "\n");
+	exit(2);
 }
 
 static void die(const char *call)

@@ -3,11 +3,29 @@
 #ifndef BENCH_COMMON_H
 #define BENCH_COMMON_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* A number from 1 to most, or the end of the program with exit status 2. */
-size_t bench_number(const char *program, const char *text, size_t most);
+/* An option, and where its value goes: the one of the three that is not NULL. */
+struct bench_option {
+	const char *name;
+	size_t *number;
+	size_t most; /* numbers are from 1 to this */
+	const char **text;
+	bool *flag;
+};
+
+#define BENCH_OPTIONS_MAX 16
+
+/*
+ * Read the command line by a table that ends with a NULL name. What is wrong, and --help, end the
+ * program; `about` follows the list of options.
+ */
+void bench_parse(int argc, char **argv, const struct bench_option *table, const char *about);
+
+/* Index of a text in a list that ends with NULL, or the end of the program. */
+int bench_choice(const char *program, const char *text, const char *const *list);
 
 /* The n-th of the CPUs this process may use (from 0; round again beyond the last). */
 int bench_cpu(unsigned int n);

@@ -11,7 +11,6 @@
  *
  * Prints what the `sheaf` command reads: see threads.h.
  */
-#include <getopt.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,60 +54,20 @@ static void *context;
 static struct ring *rings; /* rings[i]: filled by thread i */
 static unsigned int spins;
 
-static _Noreturn void usage(const char *program, int status)
-{
-	fprintf(status ? stderr : stdout,
-		"usage: %s [--symmetric] [--threads N] [--size BYTES] [--capacity N]\n"
-		"       [--variant NAME] [--window MS] [--windows N]\n"
-		"Measure one allocator; `sheaf bench cross` runs this.\n",
-		program);
-	exit(status);
-}
+static const struct bench_option table[] = {
+	{"symmetric", NULL, 0, NULL, &options.symmetric},
+	{"threads", &options.threads, THREADS_MAX, NULL, NULL},
+	{"size", &options.size, 1 << 20, NULL, NULL},
+	{"capacity", &options.capacity, 4096, NULL, NULL},
+	{"variant", NULL, 0, &options.variant, NULL},
+	{"window", &options.window, 60000, NULL, NULL},
+	{"windows", &options.windows, 100000, NULL, NULL},
+	{NULL, NULL, 0, NULL, NULL},
+};
 
 static void parse(int argc, char **argv)
 {
-	static const struct option table[] = {
-		{"symmetric", no_argument, NULL, 's'},
-		{"threads", required_argument, NULL, 't'},
-		{"size", required_argument, NULL, 'z'},
-		{"capacity", required_argument, NULL, 'k'},
-		{"variant", required_argument, NULL, 'v'},
-		{"window", required_argument, NULL, 'w'},
-		{"windows", required_argument, NULL, 'n'},
-		{"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0},
-	};
-	int option;
-
-	while ((option = getopt_long(argc, argv, "", table, NULL)) != -1) {
-		switch (option) {
-		case 's':
-			options.symmetric = true;
-			break;
-		case 't':
-			options.threads = bench_number(argv[0], optarg, THREADS_MAX);
-			break;
-		case 'z':
-			options.size = bench_number(argv[0], optarg, 1 << 20);
-			break;
-		case 'k':
-			options.capacity = bench_number(argv[0], optarg, 4096);
-			break;
-		case 'v':
-			options.variant = optarg;
-			break;
-		case 'w':
-			options.window = bench_number(argv[0], optarg, 60000);
-			break;
-		case 'n':
-			options.windows = bench_number(argv[0], optarg, 100000);
-			break;
-		default:
-			usage(argv[0], option == 'h' ? 0 : 2);
-		}
-	}
-	if (optind < argc)
-		usage(argv[0], 2);
+	bench_parse(argc, argv, table, "Measure one allocator; `sheaf bench cross` runs this.\n");
 	if (options.threads % 2 || options.size < sizeof(size_t)) {
 		fprintf(stderr, "%s: threads work in pairs, objects are of %zu bytes at least\n",
 			argv[0], sizeof(size_t));

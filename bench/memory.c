@@ -7,7 +7,6 @@
  * free, idle, trim), how much of the phase is done (0 to 1), seconds of CPU time since the start
  * without those spent looking, and resident bytes beyond those at the start.
  */
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,55 +27,20 @@ struct options {
 
 static void *context;
 
-static _Noreturn void usage(const char *program, int status)
-{
-	fprintf(status ? stderr : stdout,
-		"usage: %s [--objects N] [--size BYTES] [--idle MILLISECONDS] [--variant NAME]\n"
-		"       [--order in-order|reverse|shuffled|every-second]\n"
-		"Measure one allocator; `sheaf bench memory` runs this.\n",
-		program);
-	exit(status);
-}
-
 static struct options parse(int argc, char **argv)
 {
-	static const struct option table[] = {
-		{"objects", required_argument, NULL, 'n'},
-		{"size", required_argument, NULL, 'z'},
-		{"idle", required_argument, NULL, 'i'},
-		{"order", required_argument, NULL, 'o'},
-		{"variant", required_argument, NULL, 'v'},
-		{"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0},
-	};
-	struct options options = {
+	struct options o = {
 		.objects = 10000000, .size = 64, .idle = 2000, .order = "in-order", .variant = ""};
-	int option;
+	const struct bench_option table[] = {
+		{"objects", &o.objects, MOST, NULL, NULL}, {"size", &o.size, 1 << 20, NULL, NULL},
+		{"idle", &o.idle, 3600000, NULL, NULL},	   {"order", NULL, 0, &o.order, NULL},
+		{"variant", NULL, 0, &o.variant, NULL},	   {NULL, NULL, 0, NULL, NULL},
+	};
 
-	while ((option = getopt_long(argc, argv, "", table, NULL)) != -1) {
-		switch (option) {
-		case 'n':
-			options.objects = bench_number(argv[0], optarg, MOST);
-			break;
-		case 'z':
-			options.size = bench_number(argv[0], optarg, 1 << 20);
-			break;
-		case 'i':
-			options.idle = bench_number(argv[0], optarg, 3600000);
-			break;
-		case 'o':
-			options.order = optarg;
-			break;
-		case 'v':
-			options.variant = optarg;
-			break;
-		default:
-			usage(argv[0], option == 'h' ? 0 : 2);
-		}
-	}
-	if (optind < argc)
-		usage(argv[0], 2);
-	return options;
+	bench_parse(argc, argv, table,
+		    "idle: milliseconds; order: in-order, reverse, shuffled or every-second\n"
+		    "Measure one allocator; `sheaf bench memory` runs this.\n");
+	return o;
 }
 
 /*
@@ -120,14 +84,15 @@ static void look(const char *phase, double done)
 
 static void fill_order(const char *program, uint32_t *order, size_t n, const char *name)
 {
+	static const char *const orders[] = {"in-order", "reverse", "shuffled", "every-second",
+					     NULL};
 	size_t even = (n + 1) / 2;
 
+	bench_choice(program, name, orders);
 	if (!strcmp(name, "shuffled")) {
 		bench_shuffle(order, n, 1);
 		return;
 	}
-	if (strcmp(name, "in-order") && strcmp(name, "reverse") && strcmp(name, "every-second"))
-		usage(program, 2);
 	for (size_t i = 0; i < n; i++)
 		order[i] = (uint32_t)(*name == 'i'   ? i
 				      : *name == 'r' ? n - 1 - i

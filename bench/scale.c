@@ -6,7 +6,6 @@
  * Prints what the `sheaf` command reads: lines of threads.h, and a line "resident KIB": by how much
  * the process has grown since the threads were ready and the allocator unused.
  */
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,65 +29,17 @@ static struct options options = {
 static void *context;
 static void **objects; /* batch of them for each thread */
 
-static _Noreturn void usage(const char *program, int status)
-{
-	fprintf(status ? stderr : stdout,
-		"usage: %s [--batch N] [--threads N] [--size BYTES] [--capacity N]\n"
-		"       [--variant NAME] [--window MS] [--windows N] [--idle]\n"
-		"Measure one allocator; `sheaf bench scale` runs this.\n",
-		program);
-	exit(status);
-}
-
-static void parse(int argc, char **argv)
-{
-	static const struct option table[] = {
-		{"batch", required_argument, NULL, 'b'},
-		{"threads", required_argument, NULL, 't'},
-		{"size", required_argument, NULL, 'z'},
-		{"capacity", required_argument, NULL, 'k'},
-		{"variant", required_argument, NULL, 'v'},
-		{"window", required_argument, NULL, 'w'},
-		{"windows", required_argument, NULL, 'n'},
-		{"idle", no_argument, NULL, 'i'},
-		{"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0},
-	};
-	int option;
-
-	while ((option = getopt_long(argc, argv, "", table, NULL)) != -1) {
-		switch (option) {
-		case 'b':
-			options.batch = bench_number(argv[0], optarg, BATCH_MAX);
-			break;
-		case 't':
-			options.threads = bench_number(argv[0], optarg, THREADS_MAX);
-			break;
-		case 'z':
-			options.size = bench_number(argv[0], optarg, 1 << 20);
-			break;
-		case 'k':
-			options.capacity = bench_number(argv[0], optarg, 4096);
-			break;
-		case 'v':
-			options.variant = optarg;
-			break;
-		case 'w':
-			options.window = bench_number(argv[0], optarg, 60000);
-			break;
-		case 'n':
-			options.windows = bench_number(argv[0], optarg, 100000);
-			break;
-		case 'i':
-			options.idle = true;
-			break;
-		default:
-			usage(argv[0], option == 'h' ? 0 : 2);
-		}
-	}
-	if (optind < argc)
-		usage(argv[0], 2);
-}
+static const struct bench_option table[] = {
+	{"batch", &options.batch, BATCH_MAX, NULL, NULL},
+	{"threads", &options.threads, THREADS_MAX, NULL, NULL},
+	{"size", &options.size, 1 << 20, NULL, NULL},
+	{"capacity", &options.capacity, 4096, NULL, NULL},
+	{"variant", NULL, 0, &options.variant, NULL},
+	{"window", &options.window, 60000, NULL, NULL},
+	{"windows", &options.windows, 100000, NULL, NULL},
+	{"idle", NULL, 0, NULL, &options.idle},
+	{NULL, NULL, 0, NULL, NULL},
+};
 
 /* As in batch.c: no call's state may stay in registers for the next. */
 #define OTHER_THINGS __asm__ volatile("" : : : "memory")
@@ -125,7 +76,7 @@ int main(int argc, char **argv)
 	struct bench_setup setup = {.cpu = bench_cpu(0)};
 	size_t before;
 
-	parse(argc, argv);
+	bench_parse(argc, argv, table, "Measure one allocator; `sheaf bench scale` runs this.\n");
 	objects = bench_room(options.threads * options.batch * sizeof(*objects));
 	work.threads = (unsigned int)options.threads;
 	bench_threads_start(&work);

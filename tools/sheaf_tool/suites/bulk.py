@@ -91,7 +91,7 @@ def transfer_cells(workers: list[Worker], _: Path, __: bool) -> list[Cell]:
     for objects in TRANSFERS:
         for worker in _of(workers, [OURS, *peers(names), HARNESS]):
             for capacity in CAPACITIES if worker.name == OURS else CAPACITIES[:1]:
-                arguments = ["transfer", "--bulk", str(objects),
+                arguments = ["--part", "transfer", "--bulk", str(objects),
                              "--iterations", str(TRANSFER_ITERATIONS)]
                 if capacity:
                     arguments += ["--capacity", str(capacity)]
@@ -102,7 +102,7 @@ def transfer_cells(workers: list[Worker], _: Path, __: bool) -> list[Cell]:
 
 
 def _slab_arguments(size: int, faulted: bool, quick: bool) -> tuple[str, ...]:
-    arguments = ["fresh", "--size", str(size), "--bulk", str(SLAB_OBJECTS[size]),
+    arguments = ["--part", "fresh", "--size", str(size), "--bulk", str(SLAB_OBJECTS[size]),
                  "--total", str(QUICK_SLAB_TOTAL if quick else TOTAL)]
     if faulted:
         arguments += ["--faulted", "--iterations",
@@ -136,7 +136,7 @@ def single_cells(workers: list[Worker], programs: Path, quick: bool) -> list[Cel
         for touch in QUICK_TOUCHES if quick else TOUCHES:
             for worker in [*_of(workers, [OURS]), *_mallocs(workers), pages]:
                 params = {"allocator": worker.name, "part": "single", "size": size, "touch": touch}
-                arguments = ("fresh", "--bulk", "1", "--size", str(size), "--touch", touch,
+                arguments = ("--part", "fresh", "--bulk", "1", "--size", str(size), "--touch", touch,
                              "--total", str(TOTAL))
                 cells.append(Cell(worker, params, arguments))
     return cells
