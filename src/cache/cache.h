@@ -3,8 +3,9 @@
  * A cache: the calls that serve it, its per-CPU part with its slabs, and what create needs of it.
  *
  * Invariants
- *  C1. `calls` comes first (the public header reads it), and is set once, before anybody can see
- *      the cache: which backend, which index, whether every call must look at the node.
+ *  C1. `calls` comes first (the public header reads it), and is set before anybody can see the cache:
+ *      which backend, which index, whether every call must look at the node. Later it changes only
+ *      to calls of the same meaning, with the cache's flow.
  *  C2. A cache is on the list from create to the destroy of its last name. One that is destroyed
  *      with live objects stays there, for fork, without a name and shared with nobody.
  *
@@ -23,18 +24,17 @@
 /* What a cache's handle holds: see os/section.h for why it is where it is. */
 struct kmem_cache {
 	struct sheaf_calls calls;
-	struct sheaf_cache sheaf;
 	char *name; /* pool memory, strlen + 1 bytes */
 	slab_flags_t flags;
 	uint32_t nr_names;
-	struct sheaf *bootstrap; /* for threads without a row: see os/section.h */
 	struct kmem_cache *next;
 	uint32_t unmergeable;
+	uint32_t id; /* caches are numbered as they are made */
+	struct sheaf_cache sheaf;
 };
 
-_Static_assert(offsetof(struct kmem_cache, bootstrap) == offsetof(struct slot, main),
+_Static_assert(offsetof(struct kmem_cache, sheaf.bootstrap) == offsetof(struct slot, main),
 	       "the handle is nobody's slot");
-
 _Static_assert(sizeof(struct kmem_cache) <= SHEAF_HANDLE, "a cache fits its handle");
 
 struct caches {
@@ -46,6 +46,7 @@ struct caches {
 	uint32_t nr_live_listed;
 	uint32_t fork_lost;
 	uint32_t fork_handled;
+	uint32_t nr_made;
 	struct kmem_cache *first;
 };
 
@@ -54,8 +55,15 @@ extern struct caches caches;
 /* Initialise the library at its first use. False if there is no memory for it. */
 bool caches_ready(void);
 
-/* The calls for a cache without and with the need to look at the memory policy. */
-struct sheaf_calls cache_calls(bool strict_numa);
+/* At exit, with SHEAF_OPTIONS=stats. In src/stats/; named here, so that a program linked with the
+ * static library has it. */
+void stats_at_exit(void);
+
+/* The calls for a cache: with the need to look at the memory policy, without sheaves. */
+struct sheaf_calls cache_calls(bool strict_numa, bool no_sheaf);
+
+/* The cache's use told something: see src/sheaf/flow.c. */
+void cache_flow_changed(struct sheaf_cache *sheaf);
 
 /* For a cache that is destroyed: they only say so. */
 struct sheaf_calls cache_calls_destroyed(void);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cache/cache.h"
+#include "cache/publish.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/options.h"
@@ -109,9 +110,9 @@ static bool lay_out(struct kmem_cache *s, size_t size, const struct kmem_cache_a
 	};
 	unsigned int capacity;
 
-	s->sheaf.slab.counted = os.counting ? s : NULL;
 	if (!slab_cache_init(&s->sheaf.slab, &request))
 		return false;
+	s->sheaf.slab.counted = os.counting ? s : NULL;
 	capacity = sheaf_capacity_for(s->sheaf.slab.size);
 	if (capacity < args->sheaf_capacity)
 		capacity = args->sheaf_capacity;
@@ -121,6 +122,9 @@ static bool lay_out(struct kmem_cache *s, size_t size, const struct kmem_cache_a
 		slab_cache_exit(&s->sheaf.slab);
 		return false;
 	}
+	s->sheaf.flow_changed = cache_flow_changed;
+	if (args->sheaf_capacity && capacity)
+		sheaf_set_capacity(&s->sheaf, capacity);
 	if (capacity && (args->barn_objects || args->barn_bytes))
 		sheaf_set_barn(&s->sheaf, args->barn_objects ? args->barn_objects : BARN_OBJECTS,
 			       args->barn_bytes ? args->barn_bytes : BARN_BYTES);
@@ -144,8 +148,9 @@ static struct kmem_cache *make(const char *name, size_t size, const struct kmem_
 	s->name = pool_alloc(strlen(name) + 1);
 	s->flags = flags;
 	s->nr_names = 1;
+	s->id = ++caches.nr_made;
 	s->unmergeable = !mergeable(args, flags);
-	s->calls = cache_calls(os_options.strict_numa && os.nr_nodes > 1);
+	s->calls = cache_calls(os_options.strict_numa && os.nr_nodes > 1, flags & SLAB_NO_SHEAVES);
 	if (!s->name || !lay_out(s, size, args, strcpy(s->name, name))) {
 		unmake(s);
 		return NULL;
@@ -189,6 +194,8 @@ static struct kmem_cache *create(const char *name, size_t size, struct kmem_cach
 	} else {
 		s = make(name, size, args, flags);
 	}
+	if (s)
+		publish_cache(s);
 	os_unlock(&caches.lock);
 	return s;
 }

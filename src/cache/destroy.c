@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cache/cache.h"
+#include "cache/publish.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/report.h"
@@ -26,6 +27,7 @@ SHEAF_PUBLIC int kmem_cache_shrink(struct kmem_cache *s)
 
 	if (cache_was_destroyed(s, "kmem_cache_shrink"))
 		return 0;
+	sheaf_forget_flow(&s->sheaf);
 	sheaf_drain(&s->sheaf);
 	left = slab_shrink(&s->sheaf.slab);
 	page_trim();
@@ -52,6 +54,7 @@ static void unlink_cache(struct kmem_cache *s)
 static void release(struct kmem_cache *s)
 {
 	unlink_cache(s);
+	publish_end(s);
 	sheaf_cache_exit(&s->sheaf);
 	slab_cache_exit(&s->sheaf.slab);
 	pool_free(s->name, strlen(s->name) + 1);
@@ -81,11 +84,14 @@ SHEAF_PUBLIC void kmem_cache_destroy(struct kmem_cache *s)
 	if (s->nr_names == 0) {
 		os_report("kmem_cache_destroy(%p): this cache was destroyed before; nothing done",
 			  (void *)s);
-	} else if (--s->nr_names == 0) {
+	} else if (--s->nr_names) {
+		publish_cache(s);
+	} else {
 		/* Where a drain cannot reach every CPU a slot may keep an empty sheaf: leak it too. */
 		bool reached = sheaf_drain(&s->sheaf);
 
 		s->unmergeable = 1;
+		publish_cache(s);
 		if (slab_shrink(&s->sheaf.slab) == 0 && reached)
 			release(s);
 		else if (reached)
@@ -117,6 +123,7 @@ SHEAF_PUBLIC int kmem_cache_set_sheaf_capacity(struct kmem_cache *s, unsigned in
 	}
 	os_lock(&caches.lock);
 	sheaf_set_capacity(&s->sheaf, capacity);
+	publish_cache(s);
 	os_unlock(&caches.lock);
 	return 0;
 }

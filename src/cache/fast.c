@@ -9,10 +9,13 @@
 #include <string.h>
 
 #include "cache/cache.h"
+#include "cache/publish.h"
+#include "os/atomic.h"
 #include "os/machine.h"
 #include "os/report.h"
 #include "os/rseq.h"
 #include "os/section_c.h"
+#include "slab/stat.h"
 
 #define COLD __attribute__((cold, noinline))
 
@@ -31,7 +34,7 @@ static COLD void free_slow(struct kmem_cache *s, void *object)
 	cache_free_slow(s, object, "kmem_cache_free");
 }
 
-#define DEFINE_CALLS(suffix, POP, PUSH)                                                            \
+#define DEFINE_ALLOC_PLAIN(suffix, POP)                                                            \
 	static void *alloc_plain_##suffix(struct kmem_cache *s)                                    \
 	{                                                                                          \
 		void *object;                                                                      \
@@ -39,8 +42,9 @@ static COLD void free_slow(struct kmem_cache *s, void *object)
 		if (__builtin_expect(POP((char *)s, &object), 1))                                  \
 			return object;                                                             \
 		return alloc_slow_plain(s);                                                        \
-	}                                                                                          \
-                                                                                                   \
+	}
+
+#define DEFINE_ALLOC(suffix, POP)                                                                  \
 	static void *alloc_##suffix(struct kmem_cache *s, gfp_t flags)                             \
 	{                                                                                          \
 		void *object;                                                                      \
@@ -49,13 +53,19 @@ static COLD void free_slow(struct kmem_cache *s, void *object)
 		    __builtin_expect(POP((char *)s, &object), 1))                                  \
 			return object;                                                             \
 		return alloc_slow(s, flags);                                                       \
-	}                                                                                          \
+	}
+
+#define DEFINE_CALLS(suffix, POP, PUSH)                                                            \
+	DEFINE_ALLOC_PLAIN(suffix, POP)                                                            \
+	DEFINE_ALLOC(suffix, POP)                                                                  \
                                                                                                    \
 	static void free_##suffix(struct kmem_cache *s, void *object)                              \
 	{                                                                                          \
 		if (!__builtin_expect(PUSH((char *)s, object), 1))                                 \
 			free_slow(s, object);                                                      \
 	}
+
+#define CALLS(suffix) ((struct sheaf_calls){alloc_##suffix, alloc_plain_##suffix, free_##suffix})
 
 DEFINE_CALLS(trylock, c_pop, c_push)
 #ifdef HAVE_RSEQ
@@ -64,7 +74,13 @@ DEFINE_CALLS(cpu_id, rseq_pop_cpu_id, rseq_push_cpu_id)
 DEFINE_CALLS(mm_cid_counted, rseq_pop_mm_cid_counted, rseq_push_mm_cid_counted)
 DEFINE_CALLS(cpu_id_counted, rseq_pop_cpu_id_counted, rseq_push_cpu_id_counted)
 
-#define CALLS(suffix) ((struct sheaf_calls){alloc_##suffix, alloc_plain_##suffix, free_##suffix})
+/* Where objects flow one way: the same, which asks ahead for their lines. */
+#define DEFINE_AHEAD(suffix)                                                                       \
+	DEFINE_ALLOC_PLAIN(suffix##_ahead, rseq_pop_##suffix##_ahead)                              \
+	DEFINE_ALLOC(suffix##_ahead, rseq_pop_##suffix##_ahead)
+
+DEFINE_AHEAD(mm_cid)
+DEFINE_AHEAD(cpu_id)
 
 static struct sheaf_calls rseq_calls(void)
 {
@@ -73,6 +89,27 @@ static struct sheaf_calls rseq_calls(void)
 	return os.counting ? CALLS(mm_cid_counted) : CALLS(mm_cid);
 }
 #endif
+
+/* SLAB_NO_SHEAVES: no section would find anything. */
+static void *alloc_no_sheaf(struct kmem_cache *s, gfp_t flags)
+{
+	if (flags & ~SHEAF_GFP_PLAIN)
+		return cache_alloc_slow(s, flags);
+	return cache_alloc_on(s, flags, os_node(), SLAB_PREFER_NODE);
+}
+
+static void *alloc_plain_no_sheaf(struct kmem_cache *s)
+{
+	return cache_alloc_on(s, GFP_KERNEL, os_node(), SLAB_PREFER_NODE);
+}
+
+static void free_no_sheaf(struct kmem_cache *s, void *object)
+{
+	if (!object)
+		return;
+	stat_add(&s->sheaf.slab, STAT_free_slowpath, 1);
+	slab_give(&s->sheaf.slab, &object, 1, "kmem_cache_free");
+}
 
 /* slab_strict_numa: what names no node follows the thread's memory policy. */
 static void *alloc_strict(struct kmem_cache *s, gfp_t flags)
@@ -89,14 +126,16 @@ static void *alloc_plain_strict(struct kmem_cache *s)
 	return alloc_strict(s, GFP_KERNEL);
 }
 
-struct sheaf_calls cache_calls(bool strict_numa)
+struct sheaf_calls cache_calls(bool strict_numa, bool no_sheaf)
 {
-	struct sheaf_calls calls = {alloc_trylock, alloc_plain_trylock, free_trylock};
+	struct sheaf_calls calls = CALLS(trylock);
 
 #ifdef HAVE_RSEQ
 	if (os.backend == OS_BACKEND_RSEQ)
 		calls = rseq_calls();
 #endif
+	if (no_sheaf)
+		calls = CALLS(no_sheaf);
 	if (strict_numa) {
 		calls.alloc = alloc_strict;
 		calls.alloc_plain = alloc_plain_strict;
@@ -123,6 +162,34 @@ static void free_destroyed(struct kmem_cache *s, void *object)
 	os_report("kmem_cache_free(%p, %p): this cache was destroyed; the pointer is left alone. "
 		  "Destroy it after its last use",
 		  (void *)s, object);
+}
+
+/* The calls are exchanged only for others of the same meaning. */
+static void choose_alloc(struct kmem_cache *s)
+{
+#ifdef HAVE_RSEQ
+	bool by_cpu_id = os.id_offset == RSEQ_CPU_ID;
+	struct sheaf_calls calls = rseq_calls();
+
+	if (os.backend != OS_BACKEND_RSEQ || os.counting || s->calls.alloc == alloc_strict)
+		return;
+	if (os_load_relaxed(&s->sheaf.one_way)) {
+		calls.alloc = by_cpu_id ? alloc_cpu_id_ahead : alloc_mm_cid_ahead;
+		calls.alloc_plain = by_cpu_id ? alloc_plain_cpu_id_ahead : alloc_plain_mm_cid_ahead;
+	}
+	os_store_relaxed(&s->calls.alloc, calls.alloc);
+	os_store_relaxed(&s->calls.alloc_plain, calls.alloc_plain);
+#else
+	(void)s;
+#endif
+}
+
+void cache_flow_changed(struct sheaf_cache *sheaf)
+{
+	struct kmem_cache *s = cache_of_slab(&sheaf->slab);
+
+	choose_alloc(s);
+	publish_capacity(s);
 }
 
 struct sheaf_calls cache_calls_destroyed(void)

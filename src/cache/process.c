@@ -13,8 +13,10 @@
 #include <pthread.h>
 
 #include "cache/cache.h"
+#include "cache/publish.h"
 #include "os/atomic.h"
 #include "os/machine.h"
+#include "os/options.h"
 #include "os/report.h"
 #include "page/pool.h"
 
@@ -91,7 +93,10 @@ static bool initialise(void)
 {
 	if (os.nr_rows == 0)
 		os_init();
-	return page_init() && sheaf_init();
+	if (!page_init() || !sheaf_init())
+		return false;
+	publish_process();
+	return true;
 }
 
 static void handle_fork(void)
@@ -107,6 +112,13 @@ static __attribute__((constructor(101))) void when_loaded(void)
 {
 	pthread_once(&fork_once, handle_fork);
 	os_stay_loaded();
+}
+
+/* After all others: they may still free objects. */
+static __attribute__((destructor(101))) void at_exit(void)
+{
+	if (os_options.stats && os_load_acquire(&caches.ready))
+		stats_at_exit();
 }
 
 bool caches_ready(void)

@@ -40,5 +40,7 @@ void os_count(void *handle, unsigned int i, uint64_t n);
  * nothing is counted.
  */
 void *os_counters_head(void);
+/* Areas of rows that lie behind it. */
+unsigned int os_counters_areas(void);
 
 #endif

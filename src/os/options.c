@@ -2,6 +2,7 @@
 /* Parses SHEAF_OPTIONS; see options.h. */
 #include "os/options.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,6 +36,8 @@ static const struct option table[] = {
 	{"slab_freelist_random", &os_options.random, 0, 0},
 	{"stats", &os_options.stats, 0, 0},
 	{"stats=live", &os_options.stats_live, 0, 0},
+	{"slab_prebuilt_freelist", &os_options.prebuilt_freelist, 0, 0},
+	{"page_keep=", &os_options.page_keep, 1, 1 << 20},
 	{"slab_nospare", &os_options.no_spare_rule, 0, 0},
 };
 
@@ -128,6 +131,25 @@ bool os_options_parse(const char *text)
 		text += *text != '\0';
 	}
 	return understood;
+}
+
+void os_options_text(char *text, size_t size)
+{
+	const struct os_options defaults = DEFAULTS;
+	size_t used = 0;
+
+	*text = '\0';
+	for (size_t i = 0; i < NR_OPTIONS && used < size; i++) {
+		const struct option *option = &table[i];
+		size_t at = (size_t)((const char *)option->value - (const char *)&os_options);
+
+		if (!memcmp((const char *)&defaults + at, option->value, sizeof(*option->value)))
+			continue;
+		used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ";" : "",
+					 option->name);
+		if (option->most && used < size)
+			used += (size_t)snprintf(text + used, size - used, "%u", *option->value);
+	}
 }
 
 void os_options_init(void)

@@ -9,6 +9,7 @@
 #define SHEAF_OS_OPTIONS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct os_options {
@@ -26,13 +27,18 @@ struct os_options {
 	uint32_t random;	  /* slab_freelist_random */
 	uint32_t stats;		  /* stats: count events, show them to others, print them at exit */
 	uint32_t stats_live;	  /* stats=live: the same, but print nothing */
-	uint32_t no_spare_rule;	  /* slab_nospare: an empty main goes to the barn, as before 7.0 */
+	uint32_t page_keep;	  /* page_keep=N: MiB of free pages that do not go back */
+	/* slab_prebuilt_freelist: a new slab's comes first, as before 7.1; benchmarks compare */
+	uint32_t prebuilt_freelist;
+	uint32_t no_spare_rule; /* slab_nospare: an empty main goes to the barn, as before 7.0 */
 };
 
 extern struct os_options os_options;
 
 /* Read SHEAF_OPTIONS (not in a set-user-ID program). */
 void os_options_init(void);
+/* Write the options that are not at their defaults, as SHEAF_OPTIONS would have them. */
+void os_options_text(char *text, size_t size);
 /* Read this text instead; true if every option in it was understood. */
 bool os_options_parse(const char *text);
 

@@ -8,13 +8,14 @@
  *
  *   slot (one per CPU and cache, 256 bytes)         sheaf (32 bytes and the pointers)
  *   +------------------------------+                +---------------------------------+
- *   | cells[24]: the barn's shard  |                | size, pops | capacity | next ... |
+ *   | top, cells[23]: the shard    |                | size, pops | capacity | next ... |
  *   | main | main ^ spare          |                | objects[0] ... objects[size-1]  |
  *   | home | home_size             |                +---------------------------------+
  *   | lock | in_hand[2] ...        |
  *   +------------------------------+
  *
- * The words that every operation touches come last: at the slot's beginning they would share their
+ * Other CPUs look at the first three lines, and write there; the words that every operation touches
+ * are in a line of their own, and come last: at the slot's beginning they would share their
  * low 12 address bits with the cache's handle and with sheaves, which first-level caches and store
  * forwarding take for a conflict (measured: one process in five ran at half speed).
  *
@@ -49,7 +50,7 @@
 #define SLOT_SHIFT    8	 /* bytes of a slot, as a power of two */
 #define ROW_SHIFT     16 /* bytes of a CPU's row of slots */
 #define SLOTS_PER_ROW (1u << (ROW_SHIFT - SLOT_SHIFT))
-#define SLOT_CELLS    24
+#define SLOT_CELLS    23
 #define SHEAF_HEADER  32
 
 /*
@@ -64,7 +65,8 @@ struct sheaf {
 	uint32_t capacity;
 	uint32_t base;	    /* size when the sheaf came to its slot */
 	struct sheaf *next; /* in a private list */
-	uint64_t unused;    /* room for a grace period's callback */
+	uint32_t filled_by; /* row of the CPU that filled it by frees, plus one; 0: by a refill */
+	uint32_t unused;
 	void *objects[];
 };
 
@@ -78,13 +80,15 @@ static inline uint32_t sheaf_size(const struct sheaf *sheaf)
 }
 
 struct slot {
+	uint32_t top; /* barn: where the shard's full cells begin */
+	uint32_t unused0;
 	uintptr_t cells[SLOT_CELLS];
 	struct sheaf *main;
 	uintptr_t pair;	     /* main ^ spare */
 	uintptr_t home;	     /* first address whose objects may be pushed here */
 	uintptr_t home_size; /* and how many bytes from there; 0: none */
 	uint32_t lock;	     /* trylock backend */
-	uint32_t top;	     /* barn: where the shard's full cells begin */
+	uint32_t unused1;
 	uint32_t in_hand[2]; /* sheaves taken from here and not yet handed over, by phase */
 	uintptr_t unused[2];
 };

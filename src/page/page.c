@@ -7,6 +7,7 @@
 #include "os/atomic.h"
 #include "os/lock.h"
 #include "os/machine.h"
+#include "os/options.h"
 #include "page/chunk.h"
 
 #define LARGEST_SHIFT  40
@@ -252,10 +253,18 @@ static void discard_dirty(struct range *range, struct chunk *chunk)
 	}
 }
 
+/* Dirty pages that may stay whatever else: so many bytes, or more if the user asks for it. */
+static size_t keep_pages(size_t bytes)
+{
+	size_t asked = (size_t)os_options.page_keep << 20;
+
+	return (asked > bytes ? asked : bytes) >> OS_PAGE_SHIFT;
+}
+
 /* Dirty pages that may stay, beside whole chunks: a program that uses much soon uses them again. */
 static size_t may_keep(const struct range *range)
 {
-	size_t least = PAGE_KEEP_PARTS >> OS_PAGE_SHIFT;
+	size_t least = keep_pages(PAGE_KEEP_PARTS);
 
 	return range->used / 4 > least ? range->used / 4 : least;
 }
@@ -294,7 +303,7 @@ void page_free(struct slab *slab, unsigned int order)
 	range->dirty += (size_t)1 << order;
 	range->used -= (size_t)1 << order;
 	relist(range, chunk);
-	if (chunk->nr_free == CHUNK_PAGES && range->dirty << OS_PAGE_SHIFT > PAGE_KEEP_CHUNKS)
+	if (chunk->nr_free == CHUNK_PAGES && range->dirty > keep_pages(PAGE_KEEP_CHUNKS))
 		discard_dirty(range, chunk);
 	else if (range->dirty > may_keep(range))
 		discard_parts(range);

@@ -18,7 +18,7 @@
  *  P3. Descriptors below a range's top can be read at any time, whatever the pages hold.
  *  P4. Free pages that were used ("dirty") and are not yet given back stay below the limit: whole
  *      chunks go back above PAGE_KEEP_CHUNKS, parts of chunks above PAGE_KEEP_PARTS or a quarter
- *      of what is in use.
+ *      of what is in use. With page_keep=N nothing goes back by itself below N MiB.
  *
  * Locks: OS_RANK_PAGES, one for each range; memory is given back without it.
  * Callers: src/slab/, and src/page/pool.c for the library's own structures.

@@ -182,6 +182,7 @@ struct sheaf *barn_begin_full(struct sheaf_cache *cache, struct barn_cell *cell)
 	struct sheaf *sheaf = search_shard(cache, row, true, cell);
 
 	cell->far = !sheaf;
+	cell->row = row;
 	if (sheaf || (os_load_relaxed(&cache->dry) & node))
 		return sheaf;
 	sheaf = search_far(cache, row, true, cell);
@@ -196,6 +197,7 @@ struct sheaf *barn_begin_empty(struct sheaf_cache *cache, struct barn_cell *cell
 	struct sheaf *sheaf = search_shard(cache, row, false, cell);
 
 	cell->far = !sheaf;
+	cell->row = row;
 	return sheaf ? sheaf : search_far(cache, row, false, cell);
 }
 
@@ -213,7 +215,7 @@ void barn_finish(struct sheaf_cache *cache, struct barn_cell *cell, struct sheaf
 {
 	bool full = sheaf && sheaf->size;
 
-	if (cell->far && sheaf && put_near(cache, sheaf, full))
+	if (cell->far && sheaf && !full && put_near(cache, sheaf, full))
 		sheaf = NULL;
 	os_store_release(cell->at, (uintptr_t)sheaf | (sheaf && full ? BARN_FULL : 0));
 	if (full)

@@ -2,7 +2,7 @@
 /*
  * The barn: where whole sheaves wait. See sheaf.h for its cells and its order.
  *
- * Callers: src/sheaf/ only.
+ * Callers: src/sheaf/, and src/stats/ to count what is there.
  */
 #ifndef SHEAF_SHEAF_BARN_H
 #define SHEAF_SHEAF_BARN_H
@@ -20,10 +20,11 @@ static inline struct sheaf *barn_sheaf(uintptr_t cell)
 	return (struct sheaf *)(cell & ~BARN_TAGS);
 }
 
-/* A cell in transit, whether a full sheaf may be left in it, and whether it is another CPU's or
- * the node's. */
+/* A cell in transit, the row of who looked for it, whether a full sheaf may be left in it, and whether
+ * it is another CPU's or the node's. */
 struct barn_cell {
 	uintptr_t *at;
+	unsigned int row;
 	bool may_be_full, far;
 };
 
@@ -34,8 +35,9 @@ struct barn_cell {
 struct sheaf *barn_begin_full(struct sheaf_cache *cache, struct barn_cell *cell);
 struct sheaf *barn_begin_empty(struct sheaf_cache *cache, struct barn_cell *cell);
 /*
- * Leave this sheaf in the cell, or nothing. A full one only if the cell may be full. From a far cell
- * the sheaf moves into this CPU's shard if that has room, or a CPU that once went far always would.
+ * Leave this sheaf in the cell, or nothing. A full one only if the cell may be full. An empty one moves
+ * from a far cell into this CPU's shard if that has room, or a CPU that once went far always would; a
+ * full one stays, near the CPU whose allocations emptied the sheaf it replaces.
  */
 void barn_finish(struct sheaf_cache *cache, struct barn_cell *cell, struct sheaf *sheaf);
 

@@ -44,6 +44,7 @@ static void take_slot(struct slot *slot, struct sheaf **list)
 		return;
 	os_store_release(&slot->main, &sheaf_bootstrap);
 	os_store_release(&slot->pair, (uintptr_t)&sheaf_bootstrap);
+	sheaf_show_nothing(slot);
 	push(list, m);
 	push(list, spare);
 }
@@ -159,6 +160,17 @@ void sheaf_unlock_drains(void)
 	os_unlock(&drain_lock);
 }
 
+/* What a slot's sheaves carried until the fork is the parent's. */
+static void begin_counts(const struct slot *slot)
+{
+	struct sheaf *m = slot->main, *spare = (struct sheaf *)(slot->pair ^ (uintptr_t)m);
+
+	if (m != &sheaf_bootstrap)
+		sheaf_set_size(m, sheaf_size(m));
+	if (spare && spare != &sheaf_bootstrap)
+		sheaf_set_size(spare, sheaf_size(spare));
+}
+
 unsigned int sheaf_after_fork(struct sheaf_cache *cache)
 {
 	unsigned int lost = cache->barns ? barn_after_fork(cache) : 0;
@@ -173,6 +185,7 @@ unsigned int sheaf_after_fork(struct sheaf_cache *cache)
 			}
 		if (slot->lock)
 			slot->lock = 0;
+		begin_counts(slot);
 	}
 	return lost;
 }

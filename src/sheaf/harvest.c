@@ -27,23 +27,45 @@ void sheaf_harvest(struct sheaf_cache *cache, struct sheaf *sheaf)
 	sheaf_set_size(sheaf, (uint32_t)sheaf->word & SHEAF_SIZE);
 }
 
+bool sheaf_peek(const struct slot *slot, const struct sheaf **m, const struct sheaf **spare)
+{
+	uintptr_t pair;
+
+	*m = os_load_acquire(&slot->main);
+	pair = os_load_acquire(&slot->pair);
+	*spare = (const struct sheaf *)(pair ^ (uintptr_t)*m);
+	/* Two words that change one by one: of two moments they would name a sheaf that never was. */
+	return os_load_acquire(&slot->main) == *m && os_load_relaxed(&slot->pair) == pair;
+}
+
 /* Copies: on another CPU by now, they are the other's until its next slow path. */
 void sheaf_show(struct sheaf_cache *cache)
 {
+	const struct sheaf *m, *spare;
 	struct slot *slot;
-	struct sheaf *m, *spare;
 	uint64_t *shown;
 
 	if (!os.counting)
 		return;
 	slot = slot_of_row(cache->at.handle, os_row());
-	m = os_load_relaxed(&slot->main);
-	spare = (struct sheaf *)(os_load_relaxed(&slot->pair) ^ (uintptr_t)m);
+	if (!sheaf_peek(slot, &m, &spare))
+		return;
 	spare = spare ? spare : &sheaf_bootstrap;
 	shown = (uint64_t *)os_counter(slot, STAT_MAIN);
 	os_store_relaxed(&shown[STAT_MAIN], os_load_relaxed(&m->word));
 	os_store_relaxed(&shown[STAT_SPARE], os_load_relaxed(&spare->word));
 	os_store_relaxed(&shown[STAT_BASES], m->base | (uint64_t)spare->base << 32);
+}
+
+void sheaf_show_nothing(struct slot *slot)
+{
+	uint64_t *shown = (uint64_t *)os_counter(slot, STAT_MAIN);
+
+	if (!os.counting)
+		return;
+	os_store_relaxed(&shown[STAT_MAIN], 0);
+	os_store_relaxed(&shown[STAT_SPARE], 0);
+	os_store_relaxed(&shown[STAT_BASES], 0);
 }
 
 unsigned int sheaf_pop_bulk(struct sheaf_cache *cache, void **objects, unsigned int n)
@@ -52,5 +74,7 @@ unsigned int sheaf_pop_bulk(struct sheaf_cache *cache, void **objects, unsigned 
 	/* The word tells no pops, but fewer objects than its pushes brought. */
 	stat_add(&cache->slab, STAT_alloc_fastpath, n);
 	stat_add(&cache->slab, STAT_free_fastpath, n);
+	if (n)
+		sheaf_show(cache);
 	return n;
 }

@@ -102,17 +102,40 @@ static struct sheaf *empty_sheaf(struct sheaf_cache *cache)
 	return empty;
 }
 
+/* This CPU's spare sheaf, if it is empty: no barn need be asked for one, nor given it back. */
+static struct sheaf *empty_spare(struct sheaf_cache *cache)
+{
+	uint32_t *hand = hand_enter(cache);
+	struct sheaf *spare = NULL;
+
+	if (!section_replace_spare(&cache->at, NULL, &spare) || spare == &sheaf_bootstrap)
+		spare = NULL;
+	if (spare) {
+		sheaf_harvest(cache, spare);
+		/* Filled by somebody else just now. */
+		if (spare->size || !fits(cache, spare)) {
+			hand_over(cache, spare, "kmem_cache_alloc");
+			spare = NULL;
+		}
+	}
+	hand_leave(hand);
+	return spare;
+}
+
 /* A full sheaf from the slabs, or NULL. Runs constructors, so nothing may be in hand. */
 static struct sheaf *refill(struct sheaf_cache *cache)
 {
-	struct sheaf *sheaf = empty_sheaf(cache);
+	struct sheaf *sheaf = empty_spare(cache);
 	unsigned int n;
 
+	if (!sheaf)
+		sheaf = empty_sheaf(cache);
 	if (!sheaf)
 		return NULL;
 	n = slab_take(&cache->slab, os_node(), SLAB_PREFER_NODE, sheaf->objects, sheaf->capacity,
 		      sheaf->capacity);
 	stat_add(&cache->slab, STAT_sheaf_refill, n);
+	sheaf->filled_by = 0;
 	sheaf_set_size(sheaf, n);
 	if (n == sheaf->capacity)
 		return sheaf;
@@ -178,6 +201,7 @@ static void *alloc_from_barn(struct sheaf_cache *cache, const char *call)
 		stat_add(&cache->slab, STAT_barn_get_fail, 1);
 		return NULL;
 	}
+	sheaf_flow(cache, full, cell.row);
 	object = take_newest(full);
 	left = install_full(cache, full, call);
 	stat_add(&cache->slab, left ? STAT_exchange_empty : STAT_barn_get_only, 1);
@@ -208,7 +232,7 @@ static void *replace_empty_main(struct sheaf_cache *cache)
 }
 
 /* Install a sheaf with room for a full main; the sheaf it replaced, or that one if it cannot be. */
-static struct sheaf *install_empty(struct sheaf_cache *cache, struct sheaf *empty)
+static struct sheaf *install_empty(struct sheaf_cache *cache, struct sheaf *empty, unsigned int row)
 {
 	struct sheaf *old = empty;
 
@@ -219,6 +243,7 @@ static struct sheaf *install_empty(struct sheaf_cache *cache, struct sheaf *empt
 	if (!old || old == &sheaf_bootstrap)
 		return NULL;
 	sheaf_harvest(cache, old);
+	old->filled_by = row + 1;
 	return old;
 }
 
@@ -235,7 +260,7 @@ static bool replace_full_main(struct sheaf_cache *cache, void *object)
 	if (empty && cell.may_be_full) {
 		empty->objects[0] = object;
 		empty->size = 1;
-		old = install_empty(cache, empty);
+		old = install_empty(cache, empty, cell.row);
 		if (old && old->size == old->capacity) {
 			stat_add(&cache->slab, STAT_exchange_full, 1);
 			barn_finish(cache, &cell, old);
@@ -258,7 +283,7 @@ static bool replace_full_main(struct sheaf_cache *cache, void *object)
 	hand = hand_enter(cache);
 	empty->objects[0] = object;
 	empty->size = 1;
-	hand_over(cache, install_empty(cache, empty), "kmem_cache_free");
+	hand_over(cache, install_empty(cache, empty, cell.row), "kmem_cache_free");
 	hand_leave(hand);
 	return true;
 }
@@ -324,6 +349,7 @@ unsigned int sheaf_capacity_for(uint32_t size)
 
 void sheaf_set_capacity(struct sheaf_cache *cache, unsigned int capacity)
 {
+	os_store_relaxed(&cache->first_capacity, 0);
 	os_store_relaxed(&cache->capacity, capacity);
 	barn_set_limits(cache);
 }
@@ -359,7 +385,7 @@ bool sheaf_cache_init(struct sheaf_cache *cache, void *handle, unsigned int capa
 	if (!cache->barns)
 		return false;
 	cache->no_spare_rule = os_options.no_spare_rule;
-	cache->capacity = capacity;
+	cache->first_capacity = cache->capacity = capacity;
 	sheaf_set_barn(cache, BARN_OBJECTS, BARN_BYTES);
 	return true;
 }

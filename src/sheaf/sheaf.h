@@ -64,9 +64,16 @@ struct sheaf_cache {
 	uint32_t shard_full; /* of them, cells of one shard that may hold full ones */
 	uint32_t no_spare_rule;
 	size_t barn_objects, barn_bytes; /* the limits barn_full was computed from */
-	uint64_t dry;			 /* nodes whose barn had no full sheaf when last searched */
-	struct barn **barns;		 /* os.nr_nodes of them, NULL until used */
 	struct slab_cache slab;
+	struct sheaf *bootstrap; /* for threads without a row: see os/section.h */
+	struct barn **barns;	 /* os.nr_nodes of them, NULL until used */
+	uint64_t dry;		 /* nodes whose barn had no full sheaf when last searched */
+	/* one_way or the capacity changed by what the cache's use tells */
+	void (*flow_changed)(struct sheaf_cache *cache);
+	uint32_t flow;		 /* sheaves that other CPUs filled, beyond own ones */
+	uint32_t one_way;	 /* flow is high */
+	uint32_t first_capacity; /* 0: set by the user, and left alone */
+	uint32_t exchanges;	 /* full sheaves taken from barns, until they are many */
 };
 
 /* Once for the process: map the first rows. False if there is no memory. */
@@ -88,7 +95,12 @@ bool sheaf_cache_init(struct sheaf_cache *cache, void *handle, unsigned int capa
 /* Release them. The cache must be drained and used by nobody. */
 void sheaf_cache_exit(struct sheaf_cache *cache);
 
-/* From now on new sheaves have this capacity (1 ... SHEAF_CAPACITY_MAX). */
+/* A full sheaf from a barn is about to be allocated from on this row's CPU: see flow.c. */
+void sheaf_flow(struct sheaf_cache *cache, const struct sheaf *full, unsigned int row);
+/* Begin anew, with the first capacity. */
+void sheaf_forget_flow(struct sheaf_cache *cache);
+
+/* From now on new sheaves have this capacity (1 ... SHEAF_CAPACITY_MAX), and keep it. */
 void sheaf_set_capacity(struct sheaf_cache *cache, unsigned int capacity);
 /* Bound each node's barn by objects and bytes; BARN_FLOOR sheaves are always allowed. */
 void sheaf_set_barn(struct sheaf_cache *cache, size_t objects, size_t bytes);
@@ -99,10 +111,19 @@ struct sheaf_traffic {
 };
 struct sheaf_traffic sheaf_traffic_of(uint64_t word, uint32_t base);
 
+/*
+ * A slot's two sheaves at one moment; *spare may be NULL. False: they were just changing. Only their
+ * headers may be read, which stay readable whatever becomes of the sheaves.
+ */
+bool sheaf_peek(const struct slot *slot, const struct sheaf **m, const struct sheaf **spare);
+
 /* Add up what was counted in a sheaf that left its slot. Once; it counts from its size again. */
 void sheaf_harvest(struct sheaf_cache *cache, struct sheaf *sheaf);
 /* Show the words of this CPU's two sheaves to others, if events are counted. */
 void sheaf_show(struct sheaf_cache *cache);
+
+/* The slot was emptied: what its sheaves carried is in the sums. */
+void sheaf_show_nothing(struct slot *slot);
 
 static inline void sheaf_set_size(struct sheaf *sheaf, uint32_t size)
 {

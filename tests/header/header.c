@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The public header as a user of either language sees it: every call it has, once. */
+/* The public headers as a user of either language sees them: every call they have, once. */
 #include <sheaf/slab.h>
+#include <sheaf/stats.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -53,6 +54,21 @@ static int use(struct kmem_cache *s, size_t size)
 	return 0;
 }
 
+static int look(struct kmem_cache *s)
+{
+	struct kmem_cache_stats stats;
+	struct sheaf_stats process;
+
+	CHECK(kmem_cache_stats(s, &stats) == 0);
+	CHECK(stats.objects_in_use == 0 && strcmp(stats.name, "new") == 0);
+	sheaf_stats(&process);
+	CHECK(process.caches >= 1 && process.cpus >= 1);
+	CHECK(sheaf_stats_print(1, SHEAF_STATS_TEXT) == 0);
+	CHECK(sheaf_stats_print(1, SHEAF_STATS_JSON) == 0);
+	CHECK(sheaf_stats_print(1, SHEAF_STATS_PROMETHEUS) == 0);
+	return 0;
+}
+
 int main(void)
 {
 	struct kmem_cache *points = KMEM_CACHE(point, SLAB_HWCACHE_ALIGN);
@@ -69,6 +85,7 @@ int main(void)
 	CHECK(use(points, sizeof(struct point)) == 0);
 	CHECK(use(new_form, 100) == 0);
 	CHECK(use(plain, 200) == 0);
+	CHECK(look(new_form) == 0);
 	kmem_cache_free(old_form, kmem_cache_alloc(old_form, GFP_KERNEL));
 	CHECK(constructed > 0);
 	CHECK(kmem_cache_set_sheaf_capacity(new_form, 7) == 0);

@@ -62,7 +62,8 @@ static void run_of_seed(uint64_t seed, struct run *run)
 					      "slab_max_order=0;slab_freelist_hardened",
 					      "slab_freelist_random",
 					      "slab_strict_numa;slab_max_order=0",
-					      "slab_nospare;slab_max_order=0"};
+					      "slab_nospare;slab_max_order=0",
+					      "slab_prebuilt_freelist;slab_max_order=0"};
 
 	dice_state = seed << 32;
 	*run = (struct run){.config = {.seed = seed, .silent = true, .max_steps = MAX_STEPS}};

@@ -102,12 +102,13 @@ static void far_sheaf_moves_here(void **state)
 	assert_int_equal(sheaves_in(other), 0);
 	assert_int_equal(sheaves_in(here), 1);
 
+	/* A full one stays where the empty one was: that CPU is the one that allocates. */
 	cells_of(here)[SLOT_CELLS - 1] = 0;
-	cells_of(other)[SLOT_CELLS - 1] = (uintptr_t)empty;
+	cells_of(other)[0] = (uintptr_t)empty;
 	assert_ptr_equal(barn_begin_empty(cache, &cell), empty);
 	barn_finish(cache, &cell, full);
-	assert_int_equal(sheaves_in(other), 0);
-	assert_int_equal(cells_of(here)[0], (uintptr_t)full | BARN_FULL);
+	assert_int_equal(cells_of(other)[0], (uintptr_t)full | BARN_FULL);
+	assert_int_equal(sheaves_in(here), 0);
 }
 
 static void far_sheaf_stays_when_there_is_no_room(void **state)

@@ -276,6 +276,54 @@ static void small_slabs(void **state)
 	assert_int_equal(in_child(fallback_order, 20), 0);
 }
 
+static unsigned int constructed;
+
+static void count_constructed(void *object)
+{
+	(void)object;
+	constructed++;
+}
+
+/* Every object of a new slab is constructed and linked before the first is taken, in either order. */
+static void prebuilt_freelist(void **state)
+{
+	struct slab_request request = request_of(64);
+	struct slab_cache cache;
+
+	(void)state;
+	request.ctor = count_constructed;
+	os_options.prebuilt_freelist = 1;
+	for (os_options.random = 0; os_options.random < 2; os_options.random++) {
+		void *objects[256];
+		unsigned int most;
+		struct slab *slab;
+
+		assert_true(slab_cache_init(&cache, &request));
+		most = cache.oo.objects;
+		assert_true(most <= 256);
+		constructed = 0;
+		assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, objects, 1, 1), 1);
+		slab = page_slab(objects[0]);
+		assert_int_equal(constructed, most);
+		assert_int_equal(slab_fresh(slab->state), slab_fresh_end(&cache, slab->state));
+		assert_int_not_equal(slab_head(slab->state), SLAB_NO_OBJECT);
+		assert_int_equal(
+			slab_take(&cache, 0, SLAB_THIS_NODE, objects + 1, most - 1, most - 1),
+			most - 1);
+		assert_true(slab_exhausted(&cache, slab->state));
+		for (unsigned int i = 0; i < most; i++) {
+			assert_ptr_equal(page_slab(objects[i]), slab);
+			for (unsigned int j = 0; j < i; j++)
+				assert_ptr_not_equal(objects[i], objects[j]);
+		}
+		assert_int_equal(constructed, most);
+		slab_give(&cache, objects, most, "test");
+		assert_int_equal(slab_shrink(&cache), 0);
+		slab_cache_exit(&cache);
+	}
+	os_options.prebuilt_freelist = os_options.random = 0;
+}
+
 static void hardened_links(void **state)
 {
 	struct slab_request request = request_of(64);
@@ -389,6 +437,7 @@ int main(void)
 		cmocka_unit_test(free_pointer_place),
 		cmocka_unit_test(model),
 		cmocka_unit_test(small_slabs),
+		cmocka_unit_test(prebuilt_freelist),
 		cmocka_unit_test(hardened_links),
 		cmocka_unit_test(corrupted_link),
 		cmocka_unit_test(misuse),

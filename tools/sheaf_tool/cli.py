@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The command line: exit code 0 if all went well, 1 after a failure, 2 for wrong usage.
 
-A command may have further ones: `sheaf compare` has 3 for a regression.
+A command may have further ones: `sheaf compare` has 3 for a regression, `sheaf top` has 4 if the
+process ended.
 """
 from __future__ import annotations
 
@@ -9,16 +10,18 @@ import argparse
 import os
 import sys
 
-from . import bench, compare
+from . import bench, compare, info, top
 from .errors import Failure
 
-COMMANDS = (bench, compare)
+COMMANDS = (bench, compare, info, top)
 
 EPILOG = """\
 examples:
   sheaf bench batch --quick        how fast is it here, in less than a minute
   sheaf bench --help               everything about benchmarks
   sheaf compare A.json B.json      what became slower or faster
+  sheaf info                       which running processes show their caches
+  sheaf top PID                    the caches of one of them, live
 """
 
 

@@ -134,7 +134,7 @@ def figure(label: str, panels: Sequence[Panel], unit: str, note: Sequence[str]) 
 
 CHART = 230  # height of a line chart's lines
 CHART_LEFT = 34
-CHART_LABELS = 118  # right of the lines
+CHART_LABELS = 140  # right of the lines
 LABEL_PITCH = 13
 COLOURS = 8  # that style.py has for lines that are not ours: classes l0 to l7
 
@@ -190,7 +190,7 @@ class _Chart(_Canvas):
         for i in range(round(self.top / step) + 1):
             self.line(self.x(0), self.y(i * step), right, self.y(i * step), "grid")
             self.text(self.x(0) - 5, self.y(i * step) + 4, f"{i * step:g}", "tick", "end")
-        self.text(right, 14, units[1], "tick", "end")
+        self.text(COLUMN - 4, 14, units[1], "tick", "end")
 
     def curve(self, line: Line, label: float) -> None:
         """The line, its label at this height, and what leads from one to the other."""

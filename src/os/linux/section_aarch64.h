@@ -54,6 +54,19 @@
 	"ldr %[object], [x10, #32]\n"                                                              \
 	"str %w[t], [%[m]]\n"
 
+/* The same, with the line of an object that will be taken soon asked for, to be written. Of the last
+ * ones it is the header's words that are taken for pointers, which harms nobody. */
+#define RSEQ_POP_AHEAD                                                                             \
+	"ldr %[m], [%[t]]\n"                                                                       \
+	"ldr %w[t], [%[m]]\n"                                                                      \
+	"subs %w[t], %w[t], #1\n"                                                                  \
+	"b.lo %l[slow]\n"                                                                          \
+	"add x10, %[m], %[t], lsl #3\n"                                                            \
+	"ldr %[object], [x10]\n"                                                                   \
+	"prfm pstl1keep, [%[object]]\n"                                                            \
+	"ldr %[object], [x10, #32]\n"                                                              \
+	"str %w[t], [%[m]]\n"
+
 #define RSEQ_IS_AT_HOME                                                                            \
 	"ldp %[m], x10, [%[t], #16]\n"                                                             \
 	"sub %[m], %[object], %[m]\n"                                                              \

@@ -65,6 +65,18 @@
 	"movq 32(%[m], %[t], 8), %[object]\n"                                                      \
 	"movl %k[t], (%[m])\n"
 
+/* The same, with the line of an object that will be taken soon asked for, to be written. Of the last
+ * ones it is the header's words that are taken for pointers, which harms nobody. */
+#define RSEQ_POP_AHEAD                                                                             \
+	"movq " SLOT_MAIN ", %[m]\n"                                                               \
+	"movl (%[m]), %k[t]\n"                                                                     \
+	"subl $1, %k[t]\n"                                                                         \
+	"jb %l[slow]\n"                                                                            \
+	"movq (%[m], %[t], 8), %[object]\n"                                                        \
+	"prefetchw (%[object])\n"                                                                  \
+	"movq 32(%[m], %[t], 8), %[object]\n"                                                      \
+	"movl %k[t], (%[m])\n"
+
 /* The home test is the one test of the pointer on free: remote, foreign and large ones fail it. */
 #define RSEQ_IS_AT_HOME                                                                            \
 	"movq %[object], %[m]\n"                                                                   \

@@ -130,6 +130,11 @@ void *os_counters_head(void)
 	return shared.head;
 }
 
+unsigned int os_counters_areas(void)
+{
+	return shared.nr_areas;
+}
+
 void shared_after_fork(void)
 {
 	shared.owner = 0;

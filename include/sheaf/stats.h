@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Statistics of caches: how many objects and slabs there are, and, with SHEAF_OPTIONS=stats, how
+ * often what happened.
+ *
+ *     struct kmem_cache_stats stats;
+ *
+ *     if (kmem_cache_stats(cache, &stats) == 0)
+ *         printf("%llu in use\n", (unsigned long long)stats.objects_in_use);
+ *     sheaf_stats_print(2, SHEAF_STATS_TEXT);
+ *
+ * Names are those of the kernel's /sys/kernel/slab. Each number is exact when nobody uses the cache
+ * meanwhile; beside other threads it is of about now. Nothing is stopped or slowed to find it out.
+ *
+ * The calls may be made from any thread, at any time, also in a forked child, but not from a signal
+ * handler. They take a lock that creating and destroying caches takes, and sleep for it. errno is
+ * preserved.
+ */
+#ifndef SHEAF_STATS_H
+#define SHEAF_STATS_H
+
+#include <sheaf/slab.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Longest name of a cache, with its end. */
+#define SHEAF_STATS_NAME 128
+
+/* It may grow at its end: kmem_cache_stats() passes its size. */
+struct kmem_cache_stats {
+	char name[SHEAF_STATS_NAME];
+	uint64_t id; /* 1, 2, ... in the order caches were made: names may be in use twice */
+
+	/* What the cache is like. */
+	uint64_t object_size;	  /* bytes of an object, as it was asked for */
+	uint64_t slab_size;	  /* bytes from object to object */
+	uint64_t align;		  /* bytes */
+	uint64_t objs_per_slab;	  /* objects of a slab */
+	uint64_t order;		  /* a slab has 2^order pages */
+	uint64_t sheaf_capacity;  /* objects of a new sheaf; 0: the cache has no sheaves */
+	uint64_t min_partial;	  /* empty slabs a node keeps */
+	uint64_t aliases;	  /* further names that share the cache */
+	uint64_t hwcache_align;	  /* 1: SLAB_HWCACHE_ALIGN */
+	uint64_t reclaim_account; /* 1: SLAB_RECLAIM_ACCOUNT */
+	uint64_t account;	  /* 1: SLAB_ACCOUNT */
+	uint64_t ctor;		  /* 1: it has a constructor */
+	uint64_t destroyed;	  /* 1: it was, while objects were in use */
+
+	/* What it has now. */
+	uint64_t objects;	     /* not free in their slab: in use or in sheaves */
+	uint64_t objects_in_use;     /* with the program */
+	uint64_t objects_in_sheaves; /* free, in sheaves of CPUs and barns */
+	uint64_t total_objects;	     /* that slabs have room for */
+	uint64_t slabs;
+	uint64_t partial;    /* slabs on the nodes' lists */
+	uint64_t slab_bytes; /* memory of the slabs */
+	uint64_t barn_full;  /* full sheaves in barns */
+	uint64_t barn_empty; /* empty sheaves in barns */
+
+	/* What happened since the cache was made; all 0 unless counted is 1. */
+	uint64_t counted;
+	uint64_t alloc_fastpath;      /* objects from this CPU's sheaves */
+	uint64_t alloc_slowpath;      /* objects straight from slabs */
+	uint64_t free_fastpath;	      /* objects into this CPU's sheaves */
+	uint64_t free_slowpath;	      /* objects straight to slabs */
+	uint64_t free_add_partial;    /* full slabs that got a free object */
+	uint64_t free_remove_partial; /* empty slabs taken off their list */
+	uint64_t alloc_slab;	      /* slabs made of fresh pages */
+	uint64_t free_slab;	      /* slabs given back as pages */
+	uint64_t alloc_node_mismatch; /* requests for a node that sheaves could not serve */
+	uint64_t order_fallback;      /* slabs of the fallback order */
+	uint64_t cmpxchg_double_fail; /* races for a slab's word lost */
+	uint64_t sheaf_flush;	      /* objects from sheaves to slabs */
+	uint64_t sheaf_refill;	      /* objects from slabs into sheaves */
+	uint64_t sheaf_alloc;	      /* sheaves made */
+	uint64_t sheaf_free;	      /* sheaves freed */
+	uint64_t barn_get;	      /* full sheaves from a barn */
+	uint64_t barn_get_fail;	      /* times a barn had no full sheaf */
+	uint64_t barn_put;	      /* full sheaves into a barn */
+	uint64_t barn_put_fail;	      /* times a barn had no room for a full sheaf */
+	uint64_t barn_get_empty;      /* empty sheaves from a barn */
+	uint64_t barn_put_empty;      /* empty sheaves into a barn */
+	uint64_t barn_replace_empty;  /* empty sheaves exchanged for full ones */
+	uint64_t barn_replace_full;   /* full sheaves exchanged for empty ones */
+	uint64_t replace_empty_main;  /* times an allocation found main and spare empty */
+	uint64_t replace_full_main;   /* times a free found main and spare full */
+};
+
+int __kmem_cache_stats(struct kmem_cache *s, struct kmem_cache_stats *out, size_t size)
+	SHEAF_SYMBOL(__kmem_cache_stats);
+
+/*
+ * Look at a cache. Returns 0, or -1 after a report if the cache was destroyed, and then *out is all
+ * zero. O(pages the library uses + CPUs).
+ */
+static inline int kmem_cache_stats(struct kmem_cache *s, struct kmem_cache_stats *out)
+{
+	return __kmem_cache_stats(s, out, sizeof(*out));
+}
+
+/* The library in this process. It may grow, too. */
+struct sheaf_stats {
+	uint64_t counted;	  /* 1: events are counted */
+	uint64_t caches;	  /* how many there are */
+	uint64_t cpus;		  /* sets of sheaves each of them has */
+	uint64_t nodes;		  /* of memory */
+	uint64_t committed_bytes; /* made usable for slabs and the library's own structures */
+	uint64_t used_bytes;	  /* of those in use */
+	uint64_t free_bytes;	  /* free, but not yet given back to the system */
+	uint64_t fork_lost;	  /* sheaves vanished threads had in hand at this process's fork */
+};
+
+void __sheaf_stats(struct sheaf_stats *out, size_t size) SHEAF_SYMBOL(__sheaf_stats);
+
+/* Look at the library; all zero before its first use. */
+static inline void sheaf_stats(struct sheaf_stats *out)
+{
+	__sheaf_stats(out, sizeof(*out));
+}
+
+enum sheaf_stats_format {
+	SHEAF_STATS_TEXT,	/* a table for people, as /proc/slabinfo, at most 100 columns */
+	SHEAF_STATS_JSON,	/* one object */
+	SHEAF_STATS_PROMETHEUS, /* the text exposition format, version 0.0.4 */
+};
+
+/*
+ * Write everything about the process and all its caches to a file descriptor. No lock is held while
+ * it is written. Returns 0 or a negative error number: what write(2) said, -ENOMEM, or -EINVAL for
+ * a format that does not exist. O(caches * pages the library uses). A point of cancellation.
+ */
+int sheaf_stats_print(int fd, enum sheaf_stats_format format) SHEAF_SYMBOL(sheaf_stats_print);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

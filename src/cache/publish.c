@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/* The process and its caches, described for others; see publish.h. */
+#include "cache/publish.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "os/atomic.h"
+#include "os/options.h"
+#include "slab/stat.h"
+
+const char *publish_backend(void)
+{
+	return os.backend == OS_BACKEND_RSEQ ? "rseq" : "trylock";
+}
+
+const char *publish_index(void)
+{
+	return os.backend == OS_BACKEND_RSEQ && os.id_offset != RSEQ_CPU_ID ? "mm_cid" : "cpu_id";
+}
+
+struct event {
+	const char *name;
+	uint64_t words;
+	const char *help;
+};
+
+#define EVENT(name, words, help) {#name, words, help},
+static const struct event events[] = {STAT_EVENTS(EVENT)};
+#undef EVENT
+
+#define NR_EVENTS (sizeof(events) / sizeof(events[0]))
+
+/* No text here needs escaping: names and help are ours, options are printed from our own table. */
+static void write_text(struct publish_head *head)
+{
+	char options[512];
+	size_t used = 0, room = sizeof(head->text);
+
+	os_options_text(options, sizeof(options));
+	used += (size_t)snprintf(head->text, room,
+				 "{\"backend\":\"%s\",\"index\":\"%s\",\"options\":\"%s\","
+				 "\"total_objects\":%u,\"size_bits\":%u,\"events\":[",
+				 publish_backend(), publish_index(), options, STAT_total_objects,
+				 SHEAF_SIZE_BITS);
+	for (size_t i = 0; i < NR_EVENTS && used < room; i++)
+		used += (size_t)snprintf(head->text + used, room - used,
+					 "%s{\"name\":\"%s\",\"words\":%llu,\"help\":\"%s\"}",
+					 i ? "," : "", events[i].name,
+					 (unsigned long long)events[i].words, events[i].help);
+	if (used < room)
+		used += (size_t)snprintf(head->text + used, room - used, "]}");
+	head->text_size = (uint32_t)(used < room ? used : 0);
+}
+
+void publish_process(void)
+{
+	struct publish_head *head = os_counters_head();
+
+	if (!head)
+		return;
+	head->magic = PUBLISH_MAGIC;
+	head->pid = getpid();
+	head->nr_rows = os.nr_rows;
+	head->nr_areas = os_counters_areas();
+	head->nr_nodes = os.nr_nodes;
+	head->row_shift = ROW_SHIFT;
+	head->slot_shift = SLOT_SHIFT;
+	memcpy(head->node_of_row, os.node_of_row, sizeof(head->node_of_row));
+	write_text(head);
+	os_store_release(&head->version, PUBLISH_VERSION);
+}
+
+static struct publish_cache *description_of(struct kmem_cache *s)
+{
+	return (struct publish_cache *)os_counter((char *)s - ((size_t)1 << ROW_SHIFT), 0);
+}
+
+static void begin(struct publish_cache *to)
+{
+	os_store_relaxed(&to->generation, to->generation + 1);
+	os_fence();
+}
+
+static void end(struct publish_cache *to)
+{
+	os_store_release(&to->generation, to->generation + 1);
+}
+
+static void describe(struct publish_cache *to, const struct kmem_cache *s)
+{
+	const struct slab_cache *slab = &s->sheaf.slab;
+
+	to->id = s->id;
+	to->flags =
+		s->flags | (slab->ctor ? PUBLISH_CTOR : 0) | (s->nr_names ? 0 : PUBLISH_DESTROYED);
+	to->object_size = slab->object_size;
+	to->slab_size = slab->size;
+	to->align = slab->align;
+	to->objs_per_slab = slab->oo.objects;
+	to->order = slab->oo.order;
+	to->min_objs_per_slab = slab->min.objects;
+	to->min_order = slab->min.order;
+	to->sheaf_capacity = os_load_relaxed(&s->sheaf.capacity);
+	to->min_partial = slab->min_partial;
+	to->aliases = s->nr_names ? s->nr_names - 1 : 0;
+	strncpy(to->name, s->name, sizeof(to->name) - 1);
+}
+
+void publish_cache(struct kmem_cache *s)
+{
+	struct publish_head *head = os_counters_head();
+	struct publish_cache *to;
+
+	if (!head)
+		return;
+	to = description_of(s);
+	begin(to);
+	describe(to, s);
+	end(to);
+	os_store_release(&head->nr_areas, os_counters_areas());
+}
+
+void publish_capacity(struct kmem_cache *s)
+{
+	/* One word, so whole by itself: no lock is held that would keep others from describing. */
+	if (os_counters_head())
+		os_store_relaxed(&description_of(s)->sheaf_capacity,
+				 os_load_relaxed(&s->sheaf.capacity));
+}
+
+void publish_end(struct kmem_cache *s)
+{
+	struct publish_cache *to;
+
+	if (!os_counters_head())
+		return;
+	to = description_of(s);
+	begin(to);
+	to->id = 0;
+	end(to);
+}

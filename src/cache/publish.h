@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What other processes read of this one: the file that counters are in (os/counters.h), described.
+ *
+ *   head | area: descriptions of its caches, unregistered threads' counters, CPU 0's, ... | area ...
+ *
+ * An area has nr_rows + 2 rows of 1 << row_shift bytes; place i of every row is one cache's, of
+ * 1 << slot_shift bytes.
+ *
+ * Invariants
+ *  D1. version is stored last in the head, and all of it but nr_areas never changes.
+ *  D2. A description's generation is odd while it is written, and grows with each change.
+ *  D3. A cache's counters are zero before `id` says that the place is its own.
+ *
+ * Locks: OS_RANK_CACHES is held by the callers.
+ * Callers: src/cache/. tools/sheaf_tool/process.py reads the same layout: version tells it.
+ */
+#ifndef SHEAF_CACHE_PUBLISH_H
+#define SHEAF_CACHE_PUBLISH_H
+
+#include <stdint.h>
+
+#include "cache/cache.h"
+#include "os/counters.h"
+#include "os/machine.h"
+
+#define PUBLISH_MAGIC	0x6665616873ULL /* "sheaf" */
+#define PUBLISH_VERSION 1u
+#define PUBLISH_NAME	128
+
+struct publish_head {
+	uint64_t magic;
+	uint32_t version;
+	int32_t pid;
+	uint32_t nr_rows, nr_areas, nr_nodes;
+	uint32_t row_shift, slot_shift;
+	uint32_t text_size; /* of the text: JSON with backend, index, options, events */
+	uint16_t node_of_row[OS_MAX_ROWS];
+	char text[1 << 14];
+};
+
+#define PUBLISH_CTOR	  0x10000u
+#define PUBLISH_DESTROYED 0x20000u
+
+struct publish_cache {
+	uint32_t generation;
+	uint32_t id;	/* 0: nobody's */
+	uint32_t flags; /* SLAB_ flags and the two above */
+	uint32_t object_size, slab_size, align;
+	uint32_t objs_per_slab, order;
+	uint32_t min_objs_per_slab, min_order; /* of slabs of the fallback order */
+	uint32_t sheaf_capacity;
+	uint32_t min_partial;
+	uint32_t aliases;
+	uint32_t unused;
+	char name[PUBLISH_NAME];
+};
+
+_Static_assert(sizeof(struct publish_head) <= 1u << ROW_SHIFT, "the head is a row's size");
+_Static_assert(sizeof(struct publish_cache) <= OS_WORDS * sizeof(uint64_t),
+	       "a description fits its place");
+
+/* Describe the process, when the first area is mapped. */
+void publish_process(void);
+/* Describe a cache, as it is now. */
+void publish_cache(struct kmem_cache *s);
+/* Its sheaf capacity changed by itself. */
+void publish_capacity(struct kmem_cache *s);
+/* Its place is nobody's. */
+void publish_end(struct kmem_cache *s);
+
+const char *publish_backend(void);
+const char *publish_index(void);
+
+#endif

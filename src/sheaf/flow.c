@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Flow: what a cache's use tells about it. Seen where full sheaves come from a barn.
+ *
+ * Volume. An exchange with a barn costs the same whatever the sheaf holds, and between CPUs a few cache
+ * lines' way from one to the other. A cache that has made many exchanges gets larger sheaves, within a
+ * budget of bytes. A capacity that the user chose is left alone; shrinking the cache begins anew.
+ *
+ * Direction. A sheaf tells which CPU's frees filled it. Where one CPU allocates what another one
+ * freed, allocations ask ahead for the lines of objects, which the other CPU still has
+ * (src/cache/fast.c). A cache whose CPUs allocate what they freed would only pay for that. `flow`
+ * counts sheaves from other CPUs, less twice those from the own one, and decides with hysteresis.
+ *
+ * All of it are hints, changed without order.
+ */
+#include "os/atomic.h"
+#include "os/machine.h"
+#include "sheaf/barn.h"
+#include "sheaf/sheaf.h"
+
+#define MANY_EXCHANGES 1024
+#define FLOW_HIGH      128
+#define LARGE_BYTES    ((size_t)64 << 10) /* of the objects in a sheaf, but not more than */
+#define LARGE_ALL      ((size_t)8 << 20)  /* in a sheaf of every CPU */
+#define LARGE_CAPACITY 508		  /* a sheaf of 4 KiB */
+
+static void grow(struct sheaf_cache *cache)
+{
+	uint32_t first = os_load_relaxed(&cache->first_capacity);
+	size_t bytes = LARGE_ALL / os.nr_rows, larger;
+
+	larger = (bytes < LARGE_BYTES ? bytes : LARGE_BYTES) / cache->slab.size;
+	/* With its header a whole number of lines. */
+	larger = larger < LARGE_CAPACITY ? (larger & ~(size_t)7) - 4 : LARGE_CAPACITY;
+	if (!first || larger > LARGE_CAPACITY || larger <= first)
+		return;
+	os_store_relaxed(&cache->capacity, (uint32_t)larger);
+	barn_set_limits(cache);
+	if (cache->flow_changed)
+		cache->flow_changed(cache);
+}
+
+static void see_direction(struct sheaf_cache *cache, bool own)
+{
+	uint32_t before = os_load_relaxed(&cache->flow), flow = before;
+
+	if (own)
+		flow -= flow < 2 ? flow : 2;
+	else
+		flow += flow < FLOW_HIGH;
+	if (flow != before)
+		os_store_relaxed(&cache->flow, flow);
+	if ((flow == FLOW_HIGH || flow == 0) && os_load_relaxed(&cache->one_way) != (flow != 0) &&
+	    os_exchange(&cache->one_way, flow != 0) != (flow != 0) && cache->flow_changed)
+		cache->flow_changed(cache);
+}
+
+void sheaf_flow(struct sheaf_cache *cache, const struct sheaf *full, unsigned int row)
+{
+	uint32_t exchanges = os_load_relaxed(&cache->exchanges);
+
+	if (exchanges < MANY_EXCHANGES) {
+		os_store_relaxed(&cache->exchanges, exchanges + 1);
+		if (exchanges + 1 == MANY_EXCHANGES)
+			grow(cache);
+	}
+	see_direction(cache, !full->filled_by || full->filled_by == row + 1);
+}
+
+void sheaf_forget_flow(struct sheaf_cache *cache)
+{
+	uint32_t first = os_load_relaxed(&cache->first_capacity);
+
+	os_store_relaxed(&cache->exchanges, 0);
+	if (!first)
+		return;
+	os_store_relaxed(&cache->capacity, first);
+	barn_set_limits(cache);
+	if (cache->flow_changed)
+		cache->flow_changed(cache);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* SHEAF_OPTIONS=stats: the table at exit. Nothing is torn down: other threads may still run. */
+#include <string.h>
+#include <unistd.h>
+
+#include "os/machine.h"
+#include "os/report.h"
+#include "stats/stats.h"
+
+#define TRIES 1000
+
+/* exit() in a signal handler may have interrupted who has the lock: then it is never free again. */
+static bool lock_can_be_had(void)
+{
+	for (int tries = 0; tries < TRIES; tries++) {
+		if (os_trylock(&caches.lock)) {
+			os_unlock(&caches.lock);
+			return true;
+		}
+		os_yield();
+	}
+	return false;
+}
+
+void stats_at_exit(void)
+{
+	int error = lock_can_be_had() ? sheaf_stats_print(STDERR_FILENO, SHEAF_STATS_TEXT) : 0;
+
+	if (error)
+		os_report("statistics cannot be printed: %s", strerror(-error));
+}

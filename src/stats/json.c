@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* One JSON object, on one line for each cache. `sheaf info --json` prints the same names. */
+#include <inttypes.h>
+#include <unistd.h>
+
+#include "stats/stats.h"
+
+static void print_cache(struct out *out, const struct kmem_cache_stats *cache)
+{
+	out_print(out, "{\"name\": ");
+	out_quoted(out, cache->name);
+	out_print(out, ", \"id\": %" PRIu64, cache->id);
+	for (unsigned int i = 0; i < stats_nr_fields; i++) {
+		const struct stats_field *field = &stats_fields[i];
+
+		if (field->kind != STATS_COUNTER || cache->counted)
+			out_print(out, ", \"%s\": %" PRIu64, field->name,
+				  stats_value(cache, field));
+	}
+	out_print(out, "}");
+}
+
+void stats_print_json(struct out *out, const struct stats *stats)
+{
+	const struct sheaf_stats *process = &stats->process;
+
+	out_print(out, "{\"pid\": %d, \"backend\": \"%s\", \"index\": \"%s\", \"options\": ",
+		  (int)getpid(), stats->backend, stats->index);
+	out_quoted(out, stats->options);
+	out_print(out,
+		  ", \"cpus\": %" PRIu64 ", \"nodes\": %" PRIu64 ", \"counted\": %s, "
+		  "\"committed_bytes\": %" PRIu64 ", \"used_bytes\": %" PRIu64
+		  ", \"free_bytes\": %" PRIu64 ", \"fork_lost\": %" PRIu64 ", \"caches\": [",
+		  process->cpus, process->nodes, process->counted ? "true" : "false",
+		  process->committed_bytes, process->used_bytes, process->free_bytes,
+		  process->fork_lost);
+	for (uint64_t i = 0; i < process->caches; i++) {
+		out_print(out, i ? ",\n" : "\n");
+		print_cache(out, &stats->caches[i]);
+	}
+	out_print(out, "]}\n");
+}

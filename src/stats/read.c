@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A look at caches that others use meanwhile. Nothing is stopped: what moves is seen in one of the
+ * places it was in, or in none.
+ * Headers of sheaves that are freed meanwhile can still be read: pools never give memory back.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "cache/cache.h"
+#include "cache/publish.h"
+#include "os/atomic.h"
+#include "os/machine.h"
+#include "os/memory.h"
+#include "os/options.h"
+#include "sheaf/barn.h"
+#include "sheaf/rows.h"
+#include "slab/stat.h"
+#include "stats/stats.h"
+
+static uint64_t *word_of(void *row, unsigned int word)
+{
+	return (uint64_t *)os_counter(row, word);
+}
+
+static uint64_t size_of(uint64_t word)
+{
+	return word & SHEAF_SIZE;
+}
+
+/* A sheaf in a slot: what it holds, and what is counted in itself. */
+static void read_sheaf(struct kmem_cache_stats *out, const struct sheaf *sheaf)
+{
+	struct sheaf_traffic traffic;
+	uint64_t word;
+
+	if (!sheaf || sheaf == &sheaf_bootstrap)
+		return;
+	word = os_load_relaxed(&sheaf->word);
+	out->objects_in_sheaves += size_of(word);
+	if (!out->counted)
+		return;
+	traffic = sheaf_traffic_of(word, os_load_relaxed(&sheaf->base));
+	out->alloc_fastpath += traffic.pops;
+	out->free_fastpath += traffic.pushes;
+}
+
+static void read_cells(void *data, uintptr_t *cells, unsigned int n)
+{
+	struct kmem_cache_stats *out = data;
+
+	for (unsigned int i = 0; i < n; i++) {
+		uintptr_t cell = os_load_relaxed(&cells[i]);
+
+		if (!cell || (cell & BARN_TRANSIT))
+			continue;
+		out->barn_empty += !(cell & BARN_FULL);
+		out->barn_full += (cell & BARN_FULL) != 0;
+		if (cell & BARN_FULL)
+			out->objects_in_sheaves +=
+				size_of(os_load_relaxed(&barn_sheaf(cell)->word));
+	}
+}
+
+static void read_sheaves(struct sheaf_cache *cache, struct kmem_cache_stats *out)
+{
+	if (!cache->barns)
+		return;
+	for (uint32_t row = 0; row < os.nr_rows; row++) {
+		struct slot *slot = slot_of_row(cache->at.handle, row);
+		const struct sheaf *m, *spare;
+
+		while (!sheaf_peek(slot, &m, &spare))
+			;
+		read_sheaf(out, m);
+		read_sheaf(out, spare);
+	}
+	barn_for_each_cells(cache, read_cells, out);
+}
+
+static void read_slab(struct slab_cache *cache, struct slab *slab, struct kmem_cache_stats *out)
+{
+	struct slab_order order;
+	uint64_t state;
+
+	if (os_load_relaxed(&slab->cache) != cache)
+		return;
+	state = os_load_acquire(&slab->state);
+	if (state & SLAB_TAIL)
+		return;
+	order = slab_order_of(cache, state);
+	out->slabs++;
+	out->partial += (state & SLAB_PARTIAL) != 0;
+	out->objects += slab_inuse(state);
+	out->total_objects += order.objects;
+	out->slab_bytes += OS_PAGE << order.order;
+}
+
+static void read_slabs(struct slab_cache *cache, struct kmem_cache_stats *out)
+{
+	for (uint32_t node = 0; node < os.nr_nodes; node++) {
+		struct slab *slab;
+
+		for (size_t n = page_slabs(node, &slab); n > 0; n--, slab++)
+			read_slab(cache, slab, out);
+	}
+}
+
+/* The sum of an event's words over every CPU, and over threads that have none. */
+static uint64_t sum(struct kmem_cache *s, uint64_t words)
+{
+	uint64_t total = 0;
+
+	for (; words; words &= words - 1) {
+		unsigned int word = (unsigned int)__builtin_ctzll(words);
+
+		total += os_load_relaxed(word_of(s, word));
+		for (uint32_t row = 0; row < os.nr_rows; row++)
+			total += os_load_relaxed(word_of(slot_of_row((char *)s, row), word));
+	}
+	return total;
+}
+
+static void read_settings(struct kmem_cache *s, struct kmem_cache_stats *out)
+{
+	const struct slab_cache *slab = &s->sheaf.slab;
+
+	strncpy(out->name, s->name, sizeof(out->name) - 1);
+	out->id = s->id;
+	out->object_size = slab->object_size;
+	out->slab_size = slab->size;
+	out->align = slab->align;
+	out->objs_per_slab = slab->oo.objects;
+	out->order = slab->oo.order;
+	out->sheaf_capacity = os_load_relaxed(&s->sheaf.capacity);
+	out->min_partial = slab->min_partial;
+	out->aliases = s->nr_names ? s->nr_names - 1 : 0;
+	out->hwcache_align = (s->flags & SLAB_HWCACHE_ALIGN) != 0;
+	out->reclaim_account = (s->flags & SLAB_RECLAIM_ACCOUNT) != 0;
+	out->account = (s->flags & SLAB_ACCOUNT) != 0;
+	out->ctor = slab->ctor != NULL;
+	out->destroyed = s->nr_names == 0;
+}
+
+#define SUM(name, words, help) out->name += sum(s, words);
+
+void stats_read_cache(struct kmem_cache *s, struct kmem_cache_stats *out)
+{
+	memset(out, 0, sizeof(*out));
+	read_settings(s, out);
+	out->counted = s->sheaf.slab.counted != NULL;
+	read_slabs(&s->sheaf.slab, out);
+	read_sheaves(&s->sheaf, out);
+	out->objects_in_use =
+		out->objects > out->objects_in_sheaves ? out->objects - out->objects_in_sheaves : 0;
+	if (out->counted) {
+		STAT_EVENTS(SUM)
+	}
+}
+
+SHEAF_PUBLIC int __kmem_cache_stats(struct kmem_cache *s, struct kmem_cache_stats *out, size_t size)
+{
+	struct kmem_cache_stats all;
+
+	memset(&all, 0, sizeof(all));
+	os_lock(&caches.lock);
+	if (s->name)
+		stats_read_cache(s, &all);
+	os_unlock(&caches.lock);
+	memset(out, 0, size);
+	memcpy(out, &all, size < sizeof(all) ? size : sizeof(all));
+	return cache_was_destroyed(s, "kmem_cache_stats") ? -1 : 0;
+}
+
+static void read_process(struct sheaf_stats *out)
+{
+	struct page_usage usage;
+
+	memset(out, 0, sizeof(*out));
+	if (!os_load_acquire(&caches.ready))
+		return;
+	usage = page_usage();
+	out->counted = os.counting != 0;
+	for (struct kmem_cache *s = caches.first; s; s = s->next)
+		out->caches++;
+	out->cpus = os.nr_rows;
+	out->nodes = os.nr_nodes;
+	out->committed_bytes = usage.committed;
+	out->used_bytes = usage.used;
+	out->free_bytes = usage.dirty;
+	out->fork_lost = caches.fork_lost;
+}
+
+SHEAF_PUBLIC void __sheaf_stats(struct sheaf_stats *out, size_t size)
+{
+	struct sheaf_stats all;
+
+	os_lock(&caches.lock);
+	read_process(&all);
+	os_unlock(&caches.lock);
+	memset(out, 0, size);
+	memcpy(out, &all, size < sizeof(all) ? size : sizeof(all));
+}
+
+/* With the lock held: caches come and go. */
+static bool make_room(struct stats *stats)
+{
+	if (!stats->process.caches)
+		return true;
+	stats->room = stats->process.caches * sizeof(*stats->caches);
+	stats->room = (stats->room + OS_PAGE - 1) & ~(OS_PAGE - 1);
+	stats->caches = os_reserve(stats->room);
+	return stats->caches && os_commit(stats->caches, stats->room);
+}
+
+bool stats_read(struct stats *stats)
+{
+	bool done;
+	size_t i;
+
+	memset(stats, 0, sizeof(*stats));
+	os_lock(&caches.lock);
+	read_process(&stats->process);
+	done = make_room(stats);
+	/* The list begins with the youngest. */
+	i = stats->process.caches;
+	for (struct kmem_cache *s = caches.first; done && s; s = s->next)
+		stats_read_cache(s, &stats->caches[--i]);
+	os_unlock(&caches.lock);
+	stats->backend = publish_backend();
+	stats->index = publish_index();
+	os_options_text(stats->options, sizeof(stats->options));
+	if (!done)
+		stats_release(stats);
+	return done;
+}
+
+void stats_release(struct stats *stats)
+{
+	if (stats->caches)
+		os_unreserve(stats->caches, stats->room);
+	stats->caches = NULL;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Statistics: one look at the process and its caches, one list of what there is to tell, and a
+ * printer for each format that goes through the list.
+ *
+ *   read.c -> struct stats (copies, in memory of their own) -> text.c | json.c | prometheus.c -> out.c
+ *
+ * Invariants
+ *  T1. No lock is held while anything is written: who reads a pipe may be slow.
+ *  T2. stats_fields names every number of struct kmem_cache_stats once.
+ *
+ * Locks: OS_RANK_CACHES while caches are looked at, for node lists none.
+ * Callers: src/stats/.
+ */
+#ifndef SHEAF_STATS_STATS_H
+#define SHEAF_STATS_STATS_H
+
+#include "cache/cache.h"
+#include "sheaf/stats.h"
+#include "stats/out.h"
+
+enum stats_kind {
+	STATS_SETTING,
+	STATS_GAUGE,
+	STATS_COUNTER, /* there are none unless events are counted */
+};
+
+struct stats_field {
+	const char *name;
+	size_t offset; /* in struct kmem_cache_stats */
+	enum stats_kind kind;
+	const char *help;
+};
+
+extern const struct stats_field stats_fields[];
+extern const unsigned int stats_nr_fields;
+
+static inline uint64_t stats_value(const struct kmem_cache_stats *of,
+				   const struct stats_field *field)
+{
+	return *(const uint64_t *)((const char *)of + field->offset);
+}
+
+struct stats {
+	struct sheaf_stats process;
+	const char *backend, *index;
+	char options[512];
+	struct kmem_cache_stats *caches; /* process.caches of them, oldest first */
+	size_t room;			 /* bytes there */
+};
+
+/* Look at everything. False: no memory for it. */
+bool stats_read(struct stats *stats);
+void stats_release(struct stats *stats);
+
+/* Add up the words of every CPU, and what is still in sheaves. With OS_RANK_CACHES. */
+void stats_read_cache(struct kmem_cache *s, struct kmem_cache_stats *out);
+
+void stats_print_text(struct out *out, const struct stats *stats);
+void stats_print_json(struct out *out, const struct stats *stats);
+void stats_print_prometheus(struct out *out, const struct stats *stats);
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * For people, after /proc/slabinfo: a line for each cache, its events in the lines below. At most 100
+ * columns; a name is one word.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "stats/stats.h"
+
+#define COLUMNS	     100
+#define NAME_COLUMNS 20
+
+/* The name without spaces, as what a table's reader would split at; its columns. */
+static unsigned int one_word(char *word, const char *name)
+{
+	unsigned int columns = 0;
+
+	for (; *name; name++, word++) {
+		*word = *name == ' ' ? '_' : *name;
+		columns += ((unsigned char)*name & 0xc0) != 0x80;
+	}
+	*word = '\0';
+	return columns;
+}
+
+/* Two words to the column where numbers begin; a long name has a line of its own. */
+static void print_name(struct out *out, const char *name)
+{
+	char word[SHEAF_STATS_NAME];
+	unsigned int columns = one_word(word, name);
+
+	if (columns > COLUMNS)
+		word[COLUMNS - 3] = '\0';
+	if (columns > NAME_COLUMNS)
+		out_print(out, "%s%s\n%*s", word, columns > COLUMNS ? "..." : "", NAME_COLUMNS, "");
+	else
+		out_print(out, "%s%*s", word, (int)(NAME_COLUMNS - columns), "");
+}
+
+static void print_events(struct out *out, const struct kmem_cache_stats *cache)
+{
+	unsigned int column = 0;
+
+	for (unsigned int i = 0; i < stats_nr_fields; i++) {
+		const struct stats_field *field = &stats_fields[i];
+		unsigned long long value = stats_value(cache, field);
+		char word[64];
+		unsigned int length;
+
+		if (field->kind != STATS_COUNTER || !value)
+			continue;
+		length = (unsigned int)snprintf(word, sizeof(word), " %s=%llu", field->name, value);
+		if (column && column + length > COLUMNS) {
+			out_print(out, "\n");
+			column = 0;
+		}
+		out_print(out, "%s%s", column ? "" : " ", word);
+		column += length + !column;
+	}
+	if (column)
+		out_print(out, "\n");
+}
+
+static void print_head(struct out *out, const struct stats *stats)
+{
+	const struct sheaf_stats *process = &stats->process;
+
+	out_print(out,
+		  "# libsheaf statistics of process %d: backend %s, index %s, %llu cpus, "
+		  "%llu nodes\n",
+		  (int)getpid(), stats->backend, stats->index, (unsigned long long)process->cpus,
+		  (unsigned long long)process->nodes);
+	out_print(out, "# options: %.88s\n", *stats->options ? stats->options : "none");
+	out_print(out,
+		  "# memory: %llu KiB committed, %llu KiB used, %llu KiB free; fork_lost %llu\n",
+		  (unsigned long long)process->committed_bytes >> 10,
+		  (unsigned long long)process->used_bytes >> 10,
+		  (unsigned long long)process->free_bytes >> 10,
+		  (unsigned long long)process->fork_lost);
+	if (!process->counted)
+		out_print(out, "# events are not counted: run with SHEAF_OPTIONS=stats\n");
+	out_print(
+		out,
+		"# in_use: objects the program has; parked: free in sheaves; full, empty: sheaves "
+		"in barns\n"
+		"# name             %8s %8s %8s %7s %7s %5s %6s %7s %5s %5s %5s\n",
+		"in_use", "parked", "total", "objsize", "perslab", "order", "slabs", "partial",
+		"sheaf", "full", "empty");
+}
+
+void stats_print_text(struct out *out, const struct stats *stats)
+{
+	print_head(out, stats);
+	for (uint64_t i = 0; i < stats->process.caches; i++) {
+		const struct kmem_cache_stats *cache = &stats->caches[i];
+
+		print_name(out, cache->name);
+		out_print(
+			out, "%7llu %8llu %8llu %7llu %7llu %5llu %6llu %7llu %5llu %5llu %5llu\n",
+			(unsigned long long)cache->objects_in_use,
+			(unsigned long long)cache->objects_in_sheaves,
+			(unsigned long long)cache->total_objects,
+			(unsigned long long)cache->object_size,
+			(unsigned long long)cache->objs_per_slab, (unsigned long long)cache->order,
+			(unsigned long long)cache->slabs, (unsigned long long)cache->partial,
+			(unsigned long long)cache->sheaf_capacity,
+			(unsigned long long)cache->barn_full,
+			(unsigned long long)cache->barn_empty);
+		print_events(out, cache);
+	}
+}

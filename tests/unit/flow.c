@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/* What a cache's use tells about it, and what it gets then. */
+#include <pthread.h>
+#include <sched.h>
+
+#include "cache/cache.h"
+#include "help.h"
+#include "os/options.h"
+#include "unit.h"
+
+#define ROW	3
+#define OTHERS	4
+#define ENOUGH	1000
+#define OBJECTS 500
+
+static void see(struct kmem_cache *s, uint32_t filled_by, unsigned int times)
+{
+	struct sheaf sheaf = {.filled_by = filled_by};
+
+	while (times-- > 0)
+		sheaf_flow(&s->sheaf, &sheaf, ROW);
+}
+
+static void use(struct kmem_cache *s)
+{
+	void *objects[OBJECTS];
+
+	for (int i = 0; i < OBJECTS; i++) {
+		objects[i] =
+			i % 2 ? kmem_cache_alloc(s, GFP_KERNEL) : kmem_cache_zalloc(s, GFP_NOWAIT);
+		assert_non_null(objects[i]);
+		memset(objects[i], 0x5a, kmem_cache_size(s));
+	}
+	for (int i = 0; i < OBJECTS; i++)
+		kmem_cache_free(s, objects[i]);
+	assert_int_equal(kmem_cache_verify(s), 0);
+}
+
+static void direction_begins_and_ends(void **state)
+{
+	struct kmem_cache *s = kmem_cache_create("flow", 64, NULL, SLAB_NO_MERGE);
+	struct sheaf_calls calls = s->calls;
+
+	(void)state;
+	see(s, ROW + 1, 500);
+	see(s, 0, 500);
+	assert_int_equal(s->sheaf.one_way, 0);
+	see(s, OTHERS + 1, 20);
+	assert_int_equal(s->sheaf.one_way, 0);
+	see(s, OTHERS + 1, ENOUGH);
+	assert_int_equal(s->sheaf.one_way, 1);
+	if (os.backend == OS_BACKEND_RSEQ && !os.counting)
+		assert_ptr_not_equal(s->calls.alloc, calls.alloc);
+	use(s);
+	see(s, ROW + 1, 20);
+	assert_int_equal(s->sheaf.one_way, 1);
+	see(s, ROW + 1, ENOUGH);
+	assert_int_equal(s->sheaf.one_way, 0);
+	assert_ptr_equal(s->calls.alloc, calls.alloc);
+	assert_ptr_equal(s->calls.alloc_plain, calls.alloc_plain);
+	use(s);
+	kmem_cache_destroy(s);
+}
+
+static void volume_is_bounded_by_bytes(void **state)
+{
+	static const unsigned int sizes[][2] = {
+		{8, 508}, {256, 252}, {1024, 60}, {4096, 12}, {65536, 4}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		struct kmem_cache *s = kmem_cache_create("flow", sizes[i][0], NULL, SLAB_NO_MERGE);
+
+		see(s, ROW + 1, ENOUGH);
+		assert_int_equal(s->sheaf.capacity, sheaf_capacity_for(s->sheaf.slab.size));
+		see(s, ROW + 1, ENOUGH);
+		assert_int_equal(s->sheaf.capacity, sizes[i][1]);
+		use(s);
+		kmem_cache_shrink(s);
+		assert_int_equal(s->sheaf.capacity, sheaf_capacity_for(s->sheaf.slab.size));
+		kmem_cache_destroy(s);
+	}
+}
+
+static void leaves_a_chosen_capacity_alone(void **state)
+{
+	struct kmem_cache_args args = {.sheaf_capacity = 100};
+	struct kmem_cache *s = kmem_cache_create("flow", 64, &args, 0);
+
+	(void)state;
+	see(s, OTHERS + 1, 2 * ENOUGH);
+	assert_int_equal(s->sheaf.capacity, 100);
+	kmem_cache_destroy(s);
+	s = kmem_cache_create("flow", 64, NULL, SLAB_NO_MERGE);
+	kmem_cache_set_sheaf_capacity(s, 70);
+	see(s, OTHERS + 1, 2 * ENOUGH);
+	assert_int_equal(s->sheaf.capacity, 70);
+	kmem_cache_destroy(s);
+}
+
+struct pipe {
+	struct kmem_cache *s;
+	void *slots[256];
+	size_t head, tail;
+};
+
+static void *consume(void *data)
+{
+	struct pipe *pipe = data;
+
+	pin(1);
+	for (size_t i = 0; i < 200000; i++) {
+		while (__atomic_load_n(&pipe->tail, __ATOMIC_ACQUIRE) == i)
+			sched_yield();
+		kmem_cache_free(pipe->s, pipe->slots[i % 256]);
+		__atomic_store_n(&pipe->head, i + 1, __ATOMIC_RELEASE);
+	}
+	return NULL;
+}
+
+/* One thread on each of two CPUs; skipped where there is one. */
+static void is_found_between_threads(void **state)
+{
+	struct pipe pipe = {.s = kmem_cache_create("flow", 64, NULL, SLAB_NO_MERGE)};
+	pthread_t thread;
+
+	(void)state;
+	if (!pin(1) || !pin(0)) {
+		kmem_cache_destroy(pipe.s);
+		skip();
+	}
+	pthread_create(&thread, NULL, consume, &pipe);
+	for (size_t i = 0; i < 200000; i++) {
+		while (i - __atomic_load_n(&pipe.head, __ATOMIC_ACQUIRE) == 256)
+			sched_yield();
+		pipe.slots[i % 256] = kmem_cache_alloc(pipe.s, GFP_KERNEL);
+		assert_non_null(pipe.slots[i % 256]);
+		__atomic_store_n(&pipe.tail, i + 1, __ATOMIC_RELEASE);
+	}
+	pthread_join(thread, NULL);
+	if (os.nr_nodes == 1)
+		assert_int_equal(pipe.s->sheaf.one_way, 1);
+	assert_int_equal(kmem_cache_verify(pipe.s), 0);
+	assert_int_equal(kmem_cache_shrink(pipe.s), 0);
+	kmem_cache_destroy(pipe.s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(direction_begins_and_ends),
+		cmocka_unit_test(volume_is_bounded_by_bytes),
+		cmocka_unit_test(leaves_a_chosen_capacity_alone),
+		cmocka_unit_test(is_found_between_threads),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/* What statistics tell without counting, and the three formats: columns, escaping, errors. */
+#include <errno.h>
+#include <sheaf/stats.h>
+
+#include "cache/cache.h"
+#include "help.h"
+#include "unit.h"
+
+enum {
+	SHEAF = 60, /* capacity for 64 bytes */
+	MANY = 10 * SHEAF
+};
+
+static struct kmem_cache *s;
+static void *held[MANY];
+
+static struct kmem_cache_stats look(struct kmem_cache *cache)
+{
+	struct kmem_cache_stats stats;
+
+	assert_int_equal(kmem_cache_stats(cache, &stats), 0);
+	return stats;
+}
+
+static void take(unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		held[i] = kmem_cache_alloc(s, GFP_KERNEL);
+		assert_non_null(held[i]);
+	}
+}
+
+static void give(unsigned int from, unsigned int to)
+{
+	for (unsigned int i = from; i < to; i++)
+		kmem_cache_free(s, held[i]);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	pin((unsigned int)sched_getcpu());
+	s = kmem_cache_create("stats", 64, NULL, SLAB_NO_MERGE);
+	return s ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	kmem_cache_destroy(s);
+	return 0;
+}
+
+static void destroyed_cache_is_told(void **state)
+{
+	struct kmem_cache *gone = kmem_cache_create("gone", 64, NULL, SLAB_NO_MERGE);
+	struct kmem_cache_stats stats;
+	struct told told;
+
+	(void)state;
+	kmem_cache_destroy(gone);
+	told_begin(&told);
+	assert_int_equal(kmem_cache_stats(gone, &stats), -1);
+	assert_int_equal(told_end(&told), 1);
+	assert_int_equal(stats.object_size, 0);
+}
+
+/* A program built with an older header has less room. */
+static void only_the_room_is_written(void **state)
+{
+	struct kmem_cache_stats stats;
+	size_t size = offsetof(struct kmem_cache_stats, objects);
+
+	(void)state;
+	memset(&stats, 0xee, sizeof(stats));
+	assert_int_equal(__kmem_cache_stats(s, &stats, size), 0);
+	assert_int_equal(stats.object_size, 64);
+	assert_int_equal(stats.objects, UINT64_C(0xeeeeeeeeeeeeeeee));
+}
+
+static char *printed(enum sheaf_stats_format format)
+{
+	static char text[1 << 17];
+	int file = memfd_create("printed", MFD_CLOEXEC);
+	ssize_t length;
+
+	assert_int_equal(sheaf_stats_print(file, format), 0);
+	length = pread(file, text, sizeof(text) - 1, 0);
+	assert_true(length > 0);
+	text[length] = '\0';
+	close(file);
+	return text;
+}
+
+static void text_fits_a_terminal(void **state)
+{
+	static char long_name[100];
+	struct kmem_cache *long_one;
+	char *text;
+
+	(void)state;
+	memset(long_name, 'x', sizeof(long_name) - 1);
+	long_one = kmem_cache_create(long_name, 64, NULL, SLAB_NO_MERGE);
+	take(10 * SHEAF);
+	give(0, 10 * SHEAF);
+	text = printed(SHEAF_STATS_TEXT);
+	assert_non_null(strstr(text, "\nstats "));
+	assert_int_equal(strstr(text, "alloc_fastpath=600") != NULL, os.counting != 0);
+	for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+		assert_true(strlen(line) <= 100);
+	kmem_cache_destroy(long_one);
+}
+
+static void odd_names_are_escaped(void **state)
+{
+	struct kmem_cache *odd = kmem_cache_create("a \"b\\c\xff\xc3\xa4", 64, NULL, SLAB_NO_MERGE);
+
+	(void)state;
+	assert_non_null(strstr(printed(SHEAF_STATS_JSON),
+			       "\"name\": \"a \\\"b\\\\c\xef\xbf\xbd\xc3\xa4\""));
+	assert_non_null(
+		strstr(printed(SHEAF_STATS_PROMETHEUS),
+		       "sheaf_cache_objects{cache=\"a \\\"b\\\\c\xef\xbf\xbd\xc3\xa4\",id="));
+	assert_non_null(strstr(printed(SHEAF_STATS_TEXT), "\na_\"b\\c"));
+	kmem_cache_destroy(odd);
+}
+
+static void printing_fails_politely(void **state)
+{
+	(void)state;
+	errno = 17;
+	assert_int_equal(sheaf_stats_print(-1, SHEAF_STATS_TEXT), -EBADF);
+	assert_int_equal(sheaf_stats_print(1, (enum sheaf_stats_format)7), -EINVAL);
+	assert_int_equal(errno, 17);
+}
+
+static void process_is_described(void **state)
+{
+	struct sheaf_stats process;
+
+	(void)state;
+	take(SHEAF);
+	sheaf_stats(&process);
+	assert_int_equal(process.counted, os.counting != 0);
+	assert_true(process.caches >= 1);
+	assert_int_equal(process.cpus, os.nr_rows);
+	assert_int_equal(process.nodes, os.nr_nodes);
+	assert_true(process.used_bytes >= look(s).slab_bytes);
+	assert_true(process.committed_bytes >= process.used_bytes + process.free_bytes);
+	give(0, SHEAF);
+}
+
+static void gauges_need_no_counting(void **state)
+{
+	struct kmem_cache_stats stats;
+
+	(void)state;
+	take(3 * SHEAF);
+	give(0, SHEAF);
+	stats = look(s);
+	assert_string_equal(stats.name, "stats");
+	assert_int_equal(stats.sheaf_capacity, SHEAF);
+	assert_int_equal(stats.objects_in_use, 2 * SHEAF);
+	assert_true(stats.objects_in_sheaves >= SHEAF);
+	assert_true(stats.total_objects >= stats.objects);
+	assert_int_equal(stats.total_objects, stats.slabs * stats.objs_per_slab);
+	assert_int_equal(stats.slab_bytes, stats.slabs * OS_PAGE << stats.order);
+	if (!stats.counted)
+		assert_int_equal(stats.alloc_fastpath + stats.alloc_slab + stats.sheaf_refill, 0);
+	give(SHEAF, 3 * SHEAF);
+	assert_int_equal(look(s).objects_in_use, 0);
+}
+
+#define WITH_CACHE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		WITH_CACHE(gauges_need_no_counting),  WITH_CACHE(process_is_described),
+		WITH_CACHE(only_the_room_is_written), cmocka_unit_test(destroyed_cache_is_told),
+		WITH_CACHE(text_fits_a_terminal),     WITH_CACHE(odd_names_are_escaped),
+		WITH_CACHE(printing_fails_politely),
+	};
+
+	return cmocka_run_group_tests_name("stats-print", tests, NULL, NULL);
+}

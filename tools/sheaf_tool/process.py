@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: MIT
+"""A running process's caches, read from the file it counts in; src/cache/publish.h has the layout.
+
+Nothing is asked of the process: it does not notice. Numbers are of about now, and of one CPU after the
+other; a sheaf that is just between two places is seen in both or in neither.
+"""
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import struct
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from . import shared
+from .errors import Failure
+
+MAGIC, VERSION = 0x6665616873, 1
+HEAD = struct.Struct("<QIi6I")
+MAX_ROWS = 4096
+TEXT_AT = HEAD.size + 2 * MAX_ROWS
+CACHE = struct.Struct("<14I128s")
+WORDS = struct.Struct("<32Q")
+MAIN, SPARE, BASES = 0, 1, 2
+PAGE = 4096
+MASK = (1 << 64) - 1
+
+HWCACHE_ALIGN, NO_SHEAVES, RECLAIM_ACCOUNT, ACCOUNT = 0x1, 0x8, 0x10, 0x20
+CTOR, DESTROYED = 0x10000, 0x20000
+
+
+@dataclass
+class Cache:
+    """One cache: its settings, what it has now, what happened; names as in <sheaf/stats.h>."""
+    name: str
+    id: int
+    settings: dict[str, int]
+    gauges: dict[str, int]
+    counters: dict[str, int]
+
+    def values(self) -> dict[str, object]:
+        return {"name": self.name, "id": self.id, **self.settings, **self.gauges, **self.counters}
+
+
+@dataclass
+class Reading:
+    """What was seen at one time."""
+    pid: int
+    command: str
+    backend: str
+    index: str
+    options: str
+    cpus: int
+    nodes: int
+    caches: list[Cache] = field(default_factory=list)
+
+    def values(self) -> dict[str, object]:
+        return {"pid": self.pid, "command": self.command, "backend": self.backend,
+                "index": self.index, "options": self.options, "cpus": self.cpus,
+                "nodes": self.nodes, "caches": [cache.values() for cache in self.caches]}
+
+
+def _gauges(counters: dict[str, int], total: int, shape: tuple[int, int, int, int]) -> dict[str, int]:
+    """What a cache has now, from what happened to it. Never below zero: see above."""
+    objects, order, min_objects, min_order = shape
+    in_use = (counters["alloc_fastpath"] + counters["alloc_slowpath"]
+              - counters["free_fastpath"] - counters["free_slowpath"])
+    parked = (counters["sheaf_refill"] - counters["sheaf_flush"]
+              + counters["free_fastpath"] - counters["alloc_fastpath"])
+    slabs = max(0, counters["alloc_slab"] - counters["free_slab"])
+    small = (slabs * objects - total) // (objects - min_objects) if objects > min_objects else 0
+    small = min(max(0, small), slabs)
+    in_use, parked = max(0, in_use), max(0, parked)
+    return {"objects": in_use + parked, "objects_in_use": in_use, "objects_in_sheaves": parked,
+            "total_objects": total, "slabs": slabs,
+            "slab_bytes": ((slabs - small << order) + (small << min_order)) * PAGE}
+
+
+class Process:
+    """The file of one process, mapped for reading."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.command = shared.command_of(pid)
+        self._file = shared.open_file(pid)
+        self._map: mmap.mmap | None = None
+        try:
+            self._read_head()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Process:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._map is not None:
+            self._map.close()
+        os.close(self._file)
+
+    def runs(self) -> bool:
+        """False once it has ended: then nothing changes any more."""
+        return os.fstat(self._file).st_nlink > 0 and shared.runs(self.pid)
+
+    def _grow(self) -> mmap.mmap:
+        """The whole file: it may have become longer."""
+        size = os.fstat(self._file).st_size
+        if self._map is None or len(self._map) < size:
+            if self._map is not None:
+                self._map.close()
+            self._map = mmap.mmap(self._file, size, prot=mmap.PROT_READ)
+        return self._map
+
+    def _read_head(self) -> None:
+        try:
+            head = HEAD.unpack_from(self._grow())
+        except (ValueError, struct.error):
+            raise self._no_file() from None
+        magic, version, _, self.nr_rows, _, self.nr_nodes, row, slot, size = head
+        if version == 0:
+            raise Failure(f"process {self.pid} has only just begun: try again")
+        if magic != MAGIC:
+            raise self._no_file()
+        if version != VERSION:
+            raise Failure(f"process {self.pid} runs another version of libsheaf: use that "
+                          "version's `sheaf`")
+        self.row, self.slot = 1 << row, 1 << slot
+        try:
+            self.text = json.loads(self._grow()[TEXT_AT:TEXT_AT + size])
+        except ValueError:
+            raise self._no_file() from None
+
+    def _no_file(self) -> Failure:
+        return Failure(f"{shared.path_of(self.pid)}: not a file of libsheaf's statistics")
+
+    @property
+    def help(self) -> dict[str, str]:
+        return {event["name"]: event["help"] for event in self.text["events"]}
+
+    def read(self) -> Reading:
+        reading = Reading(self.pid, self.command, self.text["backend"], self.text["index"],
+                          self.text["options"], self.nr_rows, self.nr_nodes)
+        whole = self._grow()
+        nr_areas = HEAD.unpack_from(whole)[4]
+        area = (self.nr_rows + 2) * self.row
+        for at in range(self.row, self.row + nr_areas * area, area):
+            if at + area > len(whole):
+                break
+            for place in range(at, at + self.row, self.slot):
+                cache = self._cache(whole, place)
+                if cache:
+                    reading.caches.append(cache)
+        reading.caches.sort(key=lambda cache: cache.id)
+        return reading
+
+    def _cache(self, whole: mmap.mmap, place: int) -> Cache | None:
+        for _ in range(100):
+            before = CACHE.unpack_from(whole, place)
+            if not before[1]:
+                return None
+            counted = self._sum(whole, place)
+            if before[0] % 2 == 0 and CACHE.unpack_from(whole, place) == before:
+                return self._describe(before, *counted)
+        return None
+
+    def _sum(self, whole: mmap.mmap, place: int) -> tuple[list[int], int, int]:
+        """A cache's words added up over all rows, and the pops and pushes that are still in sheaves:
+        rows show the words of the two in the slot."""
+        bits = self.text["size_bits"]
+        sums, pops, pushes = [0] * 32, 0, 0
+        for row in range(1, self.nr_rows + 2):
+            words = WORDS.unpack_from(whole, place + row * self.row)
+            if not any(words):
+                continue
+            sums = [a + b for a, b in zip(sums, words)]
+            for word, base in ((words[MAIN], words[BASES] & 0xffffffff),
+                               (words[SPARE], words[BASES] >> 32)):
+                pops += word >> bits
+                pushes += (word & ((1 << bits) - 1)) + (word >> bits) - base
+        return sums, pops, pushes
+
+    def _describe(self, record: tuple, words: list[int], pops: int, pushes: int) -> Cache:
+        (_, identity, flags, object_size, slab_size, align, objects, order, min_objects,
+         min_order, capacity, min_partial, aliases, _, name) = record
+        counters = {}
+        for event in self.text["events"]:
+            chosen = event["words"]
+            counters[event["name"]] = sum(
+                value for index, value in enumerate(words) if chosen >> index & 1) & MASK
+        counters["alloc_fastpath"] += pops
+        counters["free_fastpath"] += pushes  # below zero by what was taken in bulk, which is summed
+        settings = {"object_size": object_size, "slab_size": slab_size, "align": align,
+                    "objs_per_slab": objects, "order": order, "sheaf_capacity": capacity,
+                    "min_partial": min_partial, "aliases": aliases,
+                    "hwcache_align": int(bool(flags & HWCACHE_ALIGN)),
+                    "reclaim_account": int(bool(flags & RECLAIM_ACCOUNT)),
+                    "account": int(bool(flags & ACCOUNT)), "ctor": int(bool(flags & CTOR)),
+                    "destroyed": int(bool(flags & DESTROYED))}
+        total = words[self.text["total_objects"]] & MASK
+        gauges = _gauges(counters, total, (objects, order, min_objects, min_order))
+        return Cache(name.split(b"\0")[0].decode("utf-8", "replace"), identity, settings, gauges,
+                     counters)

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: MIT
+"""Rates of a process's caches from look to look, and the table `sheaf top` shows of them."""
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from .info import bytes_short, head
+from .process import Cache, Reading
+
+SPARK = "▁▂▃▄▅▆▇█"
+LOOKS = 60  # that are kept for the sparkline
+
+ALLOCS = ("alloc_fastpath", "alloc_slowpath")
+FREES = ("free_fastpath", "free_slowpath")
+MISSES = ("replace_empty_main", "replace_full_main")
+COLUMNS = (("in use", 10), ("parked", 9), ("memory", 8), ("allocs/s", 10), ("frees/s", 10),
+           ("misses/s", 10))
+LEAST_NAME, MOST_NAME = 10, 32
+
+
+@dataclass
+class Row:
+    """One cache: the last look at it, and its rates since the one before."""
+    cache: Cache
+    counters: dict[str, int]
+    rates: dict[str, float] = field(default_factory=dict)
+    allocs: deque = field(default_factory=lambda: deque(maxlen=LOOKS))
+
+    def add(self, cache: Cache, seconds: float) -> None:
+        # What moves from a sheaf to the sums may be in neither for a moment.
+        now = {name: max(value, self.counters.get(name, 0))
+               for name, value in cache.counters.items()}
+        for name, events in (("allocs/s", ALLOCS), ("frees/s", FREES), ("misses/s", MISSES)):
+            gone = sum(now[event] - self.counters.get(event, 0) for event in events)
+            self.rates[name] = gone / seconds
+        self.cache, self.counters = cache, now
+        self.allocs.append(self.rates["allocs/s"])
+
+    def value(self, column: str) -> float:
+        if column in ("allocs/s", "frees/s", "misses/s"):
+            return self.rates.get(column, 0.0)
+        return self.cache.gauges[{"in use": "objects_in_use", "parked": "objects_in_sheaves",
+                                  "memory": "slab_bytes"}[column]]
+
+
+class Rates:
+    """All caches, known by their ids: a name may be used again."""
+
+    def __init__(self) -> None:
+        self.rows: dict[int, Row] = {}
+        self.reading: Reading | None = None
+        self._time = 0.0
+
+    def add(self, reading: Reading, now: float) -> None:
+        seconds = max(now - self._time, 1e-6)
+        rows = {}
+        for cache in reading.caches:
+            row = self.rows.get(cache.id)
+            if row:
+                row.add(cache, seconds)
+            elif self.reading:  # made since the last look
+                row = Row(cache, {})
+                row.add(cache, seconds)
+            else:
+                row = Row(cache, cache.counters)
+            rows[cache.id] = row
+        self.rows, self.reading, self._time = rows, reading, now
+
+    def sorted(self, column: str) -> list[Row]:
+        if column == "cache":
+            return sorted(self.rows.values(), key=lambda row: (row.cache.name, row.cache.id))
+        return sorted(self.rows.values(), key=lambda row: (-row.value(column), row.cache.id))
+
+    def values(self) -> dict[str, object]:
+        assert self.reading
+        caches = []
+        for row in self.rows.values():
+            caches.append({**row.cache.values(), **row.counters,
+                           "allocs_per_second": row.rates.get("allocs/s", 0.0),
+                           "frees_per_second": row.rates.get("frees/s", 0.0),
+                           "misses_per_second": row.rates.get("misses/s", 0.0)})
+        return {**self.reading.values(), "caches": caches}
+
+
+def short(value: float) -> str:
+    """In few characters."""
+    if value < 99999.5:
+        return f"{value:.0f}"
+    for unit in ("k", "M"):
+        value /= 1000
+        if value < 9999.5:
+            return f"{value:.0f}{unit}"
+    return f"{value / 1000:.0f}G"
+
+
+def sparkline(values: list[float], width: int) -> str:
+    shown = values[-width:] if width > 0 else []
+    most = max(shown, default=0.0)
+    if most <= 0:
+        return SPARK[0] * len(shown)
+    return "".join(SPARK[min(len(SPARK) - 1, int(value / most * len(SPARK)))] for value in shown)
+
+
+def _cell(row: Row, column: str) -> str:
+    return (bytes_short if column == "memory" else short)(row.value(column))
+
+
+def _cut(text: str, width: int) -> str:
+    """Never beyond the line, and nothing that would move the cursor."""
+    text = "".join(c if c.isprintable() else "?" for c in text)
+    return text if len(text) <= width else text[:max(0, width - 1)] + "…"[:width]
+
+
+def frame(rates: Rates, column: str, width: int, height: int | None) -> list[str]:
+    """The lines of the screen; with no height, all there are."""
+    assert rates.reading
+    longest = max((len(row.cache.name) for row in rates.rows.values()), default=0)
+    name_width = min(max(longest, LEAST_NAME), MOST_NAME)
+    fixed = name_width + sum(size for _, size in COLUMNS) + 1
+    titles = "".join((f"[{name}]" if name == column else name).rjust(size)
+                     for name, size in COLUMNS)
+    first = "[cache]" if column == "cache" else "cache"
+    lines = [*head(rates.reading).split("\n"), "", f"{first:{name_width}}{titles} allocs/s so far"]
+    rows = rates.sorted(column)
+    room = len(rows) if height is None else max(0, height - len(lines) - 1)
+    for row in rows[:room]:
+        cells = "".join(_cell(row, name).rjust(size) for name, size in COLUMNS)
+        spark = sparkline(list(row.allocs), width - fixed)
+        lines.append(f"{_cut(row.cache.name, name_width):{name_width}}{cells} {spark}")
+    if height is not None:
+        left = len(rows) - room
+        lines.append((f"{left} more; " if left > 0 else "") + "sort: o in use, a allocs, f frees, "
+                     "m misses, b bytes, n name; q quit")
+        lines = lines[:max(1, height)]
+    return [_cut(line, width) for line in lines]

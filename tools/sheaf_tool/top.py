@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: MIT
+"""`sheaf top PID`: the caches of a running process, live."""
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import select
+import shutil
+import sys
+import termios
+import time
+import tty
+
+from . import shared
+from .errors import Failure
+from .process import Process
+from .rates import Rates, frame
+
+KEYS = {"o": "in use", "a": "allocs/s", "f": "frees/s", "m": "misses/s", "b": "memory", "n": "cache"}
+ENDED = 4  # exit code
+
+ENTER, LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
+HOME, REST_OF_LINE, REST = "\x1b[H", "\x1b[K", "\x1b[J"
+
+
+def add_parser(commands: argparse._SubParsersAction) -> None:
+    parser = commands.add_parser(
+        "top", help="the caches of a running process, live",
+        description="Show the caches of a process that runs with SHEAF_OPTIONS=stats or stats=live, "
+                    "with rates. Keys: o a f m b n sort by objects, allocations, frees, misses, "
+                    "bytes, name; q ends.")
+    parser.add_argument("pid", metavar="PID", help="the number of a process")
+    parser.add_argument("--interval", type=_seconds, default=1.0, metavar="SECONDS",
+                        help="between two looks (default: 1)")
+    parser.add_argument("--once", action="store_true", help="print one table and end")
+    parser.add_argument("--json", action="store_true", help="print a line of JSON for each look")
+    parser.set_defaults(run=run)
+
+
+def _seconds(word: str) -> float:
+    value = float(word)
+    if not 0.05 <= value <= 3600:
+        raise argparse.ArgumentTypeError("use 0.05 to 3600 seconds")
+    return value
+
+
+class Terminal:
+    """The whole screen, keys as they are pressed; as it was, afterwards."""
+
+    def __enter__(self) -> Terminal:
+        self._input = sys.stdin.fileno()
+        self._saved = termios.tcgetattr(self._input)
+        tty.setcbreak(self._input)
+        print(ENTER, end="", flush=True)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        termios.tcsetattr(self._input, termios.TCSADRAIN, self._saved)
+        print(LEAVE, end="", flush=True)
+
+    def show(self, lines: list[str]) -> None:
+        text = "\r\n".join(line + REST_OF_LINE for line in lines)
+        print(HOME + text + REST, end="", flush=True)
+
+    def key(self, until: float) -> str | None:
+        """A key that is pressed before this time."""
+        ready, _, _ = select.select([self._input], [], [], max(0.0, until - time.monotonic()))
+        if not ready:
+            return None
+        pressed = os.read(self._input, 1).decode("ascii", "replace")
+        return pressed or "q"  # the terminal is gone
+
+
+def _watch(process: Process, rates: Rates, interval: float) -> bool:
+    """Until q is pressed: true; or until the process ends: false."""
+    order = "o"
+    with Terminal() as terminal:
+        next_look = time.monotonic() + interval
+        while True:
+            width, height = shutil.get_terminal_size()
+            terminal.show(frame(rates, KEYS[order], width, height))
+            key = terminal.key(next_look)
+            if key == "q":
+                return True
+            if key in KEYS:
+                order = key
+            if time.monotonic() >= next_look:
+                if not process.runs():
+                    return False
+                rates.add(process.read(), time.monotonic())
+                next_look = time.monotonic() + interval
+
+
+def _print(process: Process, rates: Rates, arguments: argparse.Namespace) -> bool:
+    while True:
+        time.sleep(arguments.interval)
+        runs = process.runs()
+        rates.add(process.read(), time.monotonic())
+        if arguments.json:
+            print(json.dumps(rates.values()), flush=True)
+        else:
+            print("\n".join(frame(rates, KEYS["o"], 100, None)))
+        if arguments.once or not runs:
+            return runs
+
+
+def run(arguments: argparse.Namespace) -> int:
+    pid = shared.number(arguments.pid)
+    plain = arguments.once or arguments.json
+    with Process(pid) as process:
+        if not plain and not (sys.stdin.isatty() and sys.stdout.isatty()):
+            raise Failure("sheaf top needs a terminal; use --once or --json without one")
+        rates = Rates()
+        rates.add(process.read(), time.monotonic())
+        runs = (_print(process, rates, arguments) if plain
+                else _watch(process, rates, arguments.interval))
+    if runs:
+        return 0
+    print(f"sheaf: process {pid} has ended", file=sys.stderr)
+    return ENDED

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A process to look at: does what each line on standard input says, and answers with one.
+ *
+ *   create NAME       a cache of 64-byte objects; further lines use it. The name may have spaces
+ *   alloc N           keep N objects more
+ *   bulk N            the same by one call
+ *   free N            free the N oldest
+ *   shrink            the cache
+ *   many N            make N caches
+ *   destroy           the last cache, with all its objects
+ *   json              print sheaf_stats_print()'s own view instead of an answer
+ */
+#include <sheaf/stats.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ROOM (1 << 20)
+
+static void *objects[ROOM];
+static size_t first, next;
+static struct kmem_cache *s;
+
+static void free_some(size_t n)
+{
+	while (n-- && first < next)
+		kmem_cache_free(s, objects[first++]);
+}
+
+static int do_line(const char *line)
+{
+	size_t n = strtoul(line + strcspn(line, " "), NULL, 10);
+
+	if (!strncmp(line, "create ", 7))
+		s = kmem_cache_create(line + 7, 64, NULL, SLAB_NO_MERGE);
+	else if (!strncmp(line, "alloc ", 6))
+		while (n-- && next < ROOM)
+			objects[next++] = kmem_cache_alloc(s, GFP_KERNEL);
+	else if (!strncmp(line, "bulk ", 5))
+		next += (size_t)kmem_cache_alloc_bulk(s, GFP_KERNEL, n, &objects[next]);
+	else if (!strcmp(line, "shrink"))
+		(void)kmem_cache_shrink(s);
+	else if (!strncmp(line, "free ", 5))
+		free_some(n);
+	else if (!strncmp(line, "many ", 5))
+		while (n--)
+			s = kmem_cache_create("many", 64, NULL, SLAB_NO_MERGE);
+	else if (!strcmp(line, "destroy"))
+		free_some(ROOM), kmem_cache_destroy(s);
+	else if (!strcmp(line, "json"))
+		return sheaf_stats_print(STDOUT_FILENO, SHEAF_STATS_JSON);
+	else
+		return -1;
+	return puts("done") < 0 || fflush(stdout);
+}
+
+int main(void)
+{
+	char line[512];
+
+	while (fgets(line, sizeof(line), stdin)) {
+		line[strcspn(line, "\n")] = '\0';
+		if (do_line(line))
+			return 1;
+	}
+	return 0;
+}

@@ -1,0 +1,349 @@
+# SPDX-License-Identifier: MIT
+"""`sheaf info` and `sheaf top` on a live process, and on what looks like one."""
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+from unittest import mock
+
+from sheaf_tool import shared
+from sheaf_tool.errors import Failure
+from sheaf_tool.process import Process
+
+LIVE = os.environ.get("SHEAF_LIVE", "")
+SHEAF = Path(__file__).resolve().parents[1] / "sheaf"
+DEAD = 4194305  # beyond the largest number a process can have
+
+
+class Live:
+    """The process of live.c."""
+
+    def __init__(self, options: str = "stats=live") -> None:
+        self.process = subprocess.Popen(
+            [LIVE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env={**os.environ, "SHEAF_OPTIONS": options})
+        self.pid = self.process.pid
+
+    def __enter__(self) -> "Live":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.communicate()
+        shared.path_of(self.pid).unlink(missing_ok=True)
+
+    def do(self, line: str) -> None:
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        if self.process.stdout.readline() != "done\n":
+            raise AssertionError(f"{line} went wrong")
+
+    def own_view(self) -> dict:
+        self.process.stdin.write("json\n")
+        self.process.stdin.flush()
+        text = ""
+        while not text.endswith("]}\n"):
+            text += self.process.stdout.readline()
+        return json.loads(text)
+
+
+def sheaf(*words: str, **more: object) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, SHEAF, *words], text=True, capture_output=True,
+                          check=False, stdin=subprocess.DEVNULL, timeout=60, **more)
+
+
+@unittest.skipUnless(LIVE and os.access(shared.DIRECTORY, os.W_OK), "needs a build and /dev/shm")
+class OnAProcess(unittest.TestCase):
+    def fails(self, found: subprocess.CompletedProcess, *parts: str) -> None:
+        """One clear line, exit code 1."""
+        self.assertEqual(found.returncode, 1, found)
+        self.assertEqual(found.stdout, "")
+        self.assertRegex(found.stderr, r"\Asheaf: [^\n]+\n\Z")
+        for part in parts:
+            self.assertIn(part, found.stderr)
+
+    def test_same_as_the_process_sees(self) -> None:
+        for backend in ("rseq", "trylock"):
+            with Live(f"stats=live;backend={backend}") as live:
+                live.do("create first")
+                live.do("alloc 1000")
+                live.do("free 900")
+                own, ours = live.own_view(), json.loads(sheaf("info", str(live.pid), "--json").stdout)
+                self.assertEqual(ours["options"], own["options"])
+                self.assertEqual(ours["backend"], own["backend"])
+                self.assertEqual(len(ours["caches"]), 1)
+                for key, value in ours["caches"][0].items():
+                    self.assertEqual(own["caches"][0][key], value, key)
+                self.assertEqual(ours["caches"][0]["objects_in_use"], 100)
+
+    def test_bulk_and_shrink(self) -> None:
+        with Live() as live:
+            live.do("create first")
+            live.do("alloc 10")
+            live.do("bulk 15")
+            live.do("free 5")
+            for line in ("free 5", "shrink"):
+                live.do(line)
+                own, ours = live.own_view(), json.loads(sheaf("info", str(live.pid), "--json").stdout)
+                for key in ("objects_in_use", "objects_in_sheaves", "alloc_fastpath", "free_fastpath"):
+                    self.assertEqual(ours["caches"][0][key], own["caches"][0][key], key)
+
+    def test_text(self) -> None:
+        with Live("stats=live;slab_max_order=2") as live:
+            live.do("create first")
+            live.do("alloc 78")
+            live.do("free 1")  # a push shows the pops before it
+            text = sheaf("info", str(live.pid)).stdout
+            self.assertIn("slab_max_order=2;stats=live", text)
+            self.assertRegex(text, r"\nfirst +77 ")
+            self.assertIn("alloc_slab=", text)
+            self.assertLessEqual(max(map(len, text.splitlines())), 100)
+
+    def test_printed_at_exit(self) -> None:
+        for options, lines in (("stats", 1), ("stats;backend=trylock", 1), ("stats=live", 0), ("", 0)):
+            found = subprocess.run([LIVE], input="create first\nalloc 90\nfree 20\n", text=True,
+                                   capture_output=True, check=True, timeout=60,
+                                   env={**os.environ, "SHEAF_OPTIONS": options})
+            self.assertEqual(found.stderr.count("# libsheaf statistics"), lines, found.stderr)
+            if lines:
+                self.assertRegex(found.stderr, r"\nfirst +70 ")
+                self.assertIn(" alloc_fastpath=90 free_fastpath=20 ", found.stderr)
+
+    def test_nothing_is_printed_without_use(self) -> None:
+        found = subprocess.run([LIVE], input="", text=True, capture_output=True, check=True,
+                               timeout=60, env={**os.environ, "SHEAF_OPTIONS": "stats"})
+        self.assertEqual(found.stderr, "")
+
+    def test_odd_names(self) -> None:
+        with Live() as live:
+            live.do('create a "b\\c\tä' + "x" * 90)
+            name = 'a "b\\c?ä' + "x" * 90
+            ours = json.loads(sheaf("info", str(live.pid), "--json").stdout)
+            self.assertEqual(ours["caches"][0]["name"], name)
+            self.assertEqual(live.own_view()["caches"][0]["name"], name)
+            text = sheaf("info", str(live.pid), "--prometheus").stdout
+            self.assertIn('{cache="a \\"b\\\\c?ä' + "x" * 90 + '",id="1"}', text)
+            self.assertEqual(sheaf("info", str(live.pid)).returncode, 0)
+            self.assertEqual(sheaf("top", str(live.pid), "--once", "--interval", "0.05").returncode, 0)
+
+    def test_prometheus_is_well_formed(self) -> None:
+        with Live() as live:
+            live.do("many 3")
+            text = sheaf("info", str(live.pid), "--prometheus").stdout
+            seen = set()
+            for line in text.splitlines():
+                if line.startswith("#"):
+                    self.assertRegex(line, r"\A# (HELP \w+ .+|TYPE \w+ (gauge|counter))\Z")
+                    continue
+                self.assertRegex(line, r'\A\w+({\w+="[^"]*"(,\w+="[^"]*")*})? \d+\Z')
+                self.assertNotIn(line.rpartition(" ")[0], seen)
+                seen.add(line.rpartition(" ")[0])
+            self.assertIn('sheaf_cache_alloc_fastpath_total{cache="many",id="3"}', seen)
+
+    def test_further_areas(self) -> None:
+        with Live() as live:
+            live.do("many 1")
+            with Process(live.pid) as process:
+                self.assertEqual(len(process.read().caches), 1)
+                live.do("many 300")
+                found = process.read().caches
+                self.assertEqual([cache.id for cache in found], list(range(1, 302)))
+
+    def test_destroyed_cache_goes(self) -> None:
+        with Live() as live:
+            live.do("create first")
+            live.do("create second")
+            live.do("alloc 500")
+            live.do("destroy")
+            with Process(live.pid) as process:
+                self.assertEqual([cache.name for cache in process.read().caches], ["first"])
+            live.do("create third")
+            with Process(live.pid) as process:
+                third = process.read().caches[1]
+            self.assertEqual((third.name, third.id), ("third", 3))
+            self.assertEqual(sum(third.counters.values()), 0)
+
+    def test_list_of_processes(self) -> None:
+        with Live() as one, Live() as other:
+            one.do("create a")
+            other.do("many 5")
+            found = {entry["pid"]: entry for entry in json.loads(sheaf("info", "--json").stdout)}
+            self.assertEqual(len(found[one.pid]["caches"]), 1)
+            self.assertEqual(len(found[other.pid]["caches"]), 5)
+            self.assertIn(str(one.pid), sheaf("info").stdout)
+
+    def test_process_without_statistics(self) -> None:
+        with Live("") as live:
+            live.do("create a")
+            for command in ("info", "top"):
+                self.fails(sheaf(command, str(live.pid)), "SHEAF_OPTIONS=stats=live", "live")
+
+    def test_no_such_process(self) -> None:
+        for command in ("info", "top"):
+            self.fails(sheaf(command, str(DEAD)), f"there is no process {DEAD}")
+
+    def test_wrong_number(self) -> None:
+        for word in ("abc", "0", "1.5", "", "12345678901"):
+            self.fails(sheaf("info", word), repr(word))
+
+    def test_list_as_prometheus(self) -> None:
+        self.fails(sheaf("info", "--prometheus"), "needs a PID")
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs another user")
+    def test_no_permission(self) -> None:
+        with Live() as live:
+            live.do("create a")
+
+            def as_nobody() -> None:
+                os.setgroups([])
+                os.setgid(65534)
+                os.setuid(65534)
+            with tempfile.TemporaryDirectory() as copy:
+                # The sources may lie where nobody may look.
+                subprocess.run(["cp", "-r", SHEAF, SHEAF.parent / "sheaf_tool", copy], check=True)
+                os.chmod(copy, 0o755)
+                for command in ("info", "top"):
+                    found = subprocess.run(
+                        ["/usr/bin/python3", f"{copy}/sheaf", command, str(live.pid)], text=True,
+                        capture_output=True, check=False, preexec_fn=as_nobody, timeout=60)
+                    self.fails(found, "no permission", str(live.pid))
+            self.assertTrue(shared.path_of(live.pid).exists())
+
+    def test_killed_process_leaves_a_file(self) -> None:
+        with Live() as live:
+            live.do("create a")
+            live.process.kill()
+            live.process.wait()
+            path = shared.path_of(live.pid)
+            self.assertTrue(path.exists())
+            self.assertNotIn(str(live.pid), sheaf("info").stdout.split())
+            self.assertFalse(path.exists())
+
+    def test_one_that_nobody_waited_for_has_ended(self) -> None:
+        with Live() as live:
+            live.do("create a")
+            os.kill(live.pid, signal.SIGKILL)
+            os.waitid(os.P_PID, live.pid, os.WEXITED | os.WNOWAIT)
+            self.fails(sheaf("info", str(live.pid)), "there is no process")
+
+    def test_number_of_another_process(self) -> None:
+        """The file's process ended, and one without libsheaf has its number now."""
+        path = shared.path_of(os.getpid())
+        path.write_bytes(b"\0" * 65536)
+        try:
+            self.assertFalse(shared.left_over(os.getpid()))
+            os.utime(path, (time.time() - 3600,) * 2)
+            self.assertTrue(shared.left_over(os.getpid()))
+            self.fails(sheaf("info", str(os.getpid())), "shows no statistics")
+            self.assertFalse(path.exists())
+        finally:
+            path.unlink(missing_ok=True)
+
+    def test_other_contents(self) -> None:
+        path = shared.path_of(os.getpid())
+        for content in (b"", b"x", b"x" * 70000):
+            path.write_bytes(content)
+            try:
+                with self.assertRaises(Failure):
+                    Process(os.getpid())
+            finally:
+                path.unlink(missing_ok=True)
+
+    def test_other_version(self) -> None:
+        with Live() as live:
+            live.do("create a")
+            with mock.patch("sheaf_tool.process.VERSION", 999):
+                with self.assertRaisesRegex(Failure, "another version"):
+                    Process(live.pid)
+
+    def test_top_once(self) -> None:
+        with Live() as live:
+            live.do("create first")
+            live.do("alloc 34")
+            live.do("free 1")
+            found = sheaf("top", str(live.pid), "--once", "--interval", "0.1")
+            self.assertEqual(found.returncode, 0, found)
+            self.assertRegex(found.stdout, r"\nfirst +33 ")
+
+    def test_top_json(self) -> None:
+        with Live() as live:
+            live.do("create first")
+            live.do("alloc 33")
+            found = sheaf("top", str(live.pid), "--json", "--once", "--interval", "0.1")
+            self.assertEqual(json.loads(found.stdout)["caches"][0]["allocs_per_second"], 0)
+
+    def test_top_needs_a_terminal(self) -> None:
+        with Live() as live:
+            live.do("create first")
+            self.fails(sheaf("top", str(live.pid)), "terminal", "--once")
+
+    def test_top_says_when_the_process_ends(self) -> None:
+        with Live() as live:
+            live.do("create first")
+            top = subprocess.Popen([sys.executable, SHEAF, "top", str(live.pid), "--json",
+                                    "--interval", "0.05"], text=True, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            top.stdout.readline()
+            live.process.communicate()
+            _, told = top.communicate(timeout=60)
+            self.assertEqual(top.returncode, 4)
+            self.assertEqual(told, f"sheaf: process {live.pid} has ended\n")
+
+
+@unittest.skipUnless(LIVE and os.access(shared.DIRECTORY, os.W_OK), "needs a build and /dev/shm")
+class OnATerminal(unittest.TestCase):
+    def setUp(self) -> None:
+        self.live = Live()
+        self.live.do("create first")
+        self.live.do("alloc 33")
+        self.child, self.screen = pty.fork()
+        if self.child == 0:
+            os.execv(sys.executable, [sys.executable, str(SHEAF), "top", str(self.live.pid),
+                                      "--interval", "0.1"])
+        self.seen = ""
+
+    def tearDown(self) -> None:
+        self.live.__exit__()
+        os.close(self.screen)
+
+    def wait_for(self, text: str) -> None:
+        until = time.monotonic() + 30
+        while text not in self.seen:
+            self.assertTrue(select.select([self.screen], [], [], until - time.monotonic())[0],
+                            f"no {text!r} in {self.seen!r}")
+            try:
+                self.seen += os.read(self.screen, 65536).decode("utf-8", "replace")
+            except OSError:
+                self.fail(f"ended without {text!r}: {self.seen!r}")
+
+    def status(self) -> int:
+        return os.waitstatus_to_exitcode(os.waitpid(self.child, 0)[1])
+
+    def test_keys(self) -> None:
+        self.wait_for("[in use]")
+        for key, column in (("a", "[allocs/s]"), ("f", "[frees/s]"), ("m", "[misses/s]"),
+                            ("b", "[memory]"), ("n", "[cache]"), ("o", "[in use]")):
+            self.seen = ""
+            os.write(self.screen, key.encode())
+            self.wait_for(column)
+        os.write(self.screen, b"q")
+        self.wait_for("\x1b[?1049l")
+        self.assertEqual(self.status(), 0)
+
+    def test_process_ends(self) -> None:
+        self.wait_for("first")
+        self.live.process.communicate()
+        self.wait_for(f"sheaf: process {self.live.pid} has ended")
+        self.assertEqual(self.status(), 4)
+
+
+if __name__ == "__main__":
+    unittest.main()
