@@ -27,7 +27,7 @@ void sheaf_harvest(struct sheaf_cache *cache, struct sheaf *sheaf)
 	sheaf_set_size(sheaf, (uint32_t)sheaf->word & SHEAF_SIZE);
 }
 
-bool sheaf_peek(const struct slot *slot, const struct sheaf **m, const struct sheaf **spare)
+static bool peek(const struct slot *slot, const struct sheaf **m, const struct sheaf **spare)
 {
 	uintptr_t pair;
 
@@ -35,26 +35,40 @@ bool sheaf_peek(const struct slot *slot, const struct sheaf **m, const struct sh
 	pair = os_load_acquire(&slot->pair);
 	*spare = (const struct sheaf *)(pair ^ (uintptr_t)*m);
 	/* Two words that change one by one: of two moments they would name a sheaf that never was. */
-	return os_load_acquire(&slot->main) == *m && os_load_relaxed(&slot->pair) == pair;
+	return os_load_acquire(&slot->main) == *m && os_load_acquire(&slot->pair) == pair;
+}
+
+/* What it reads may be freed meanwhile, or another sheaf by now: then the slot has changed, too. */
+__attribute__((no_sanitize("thread"))) bool sheaf_look(const struct slot *slot,
+						       struct sheaf_view *view)
+{
+	const struct sheaf *m, *spare, *m_after, *spare_after;
+
+	if (!peek(slot, &m, &spare))
+		return false;
+	view->main = os_load_relaxed(&m->word);
+	view->main_base = os_load_relaxed(&m->base);
+	view->spare = spare ? os_load_relaxed(&spare->word) : 0;
+	view->spare_base = spare ? os_load_acquire(&spare->base) : 0;
+	return peek(slot, &m_after, &spare_after) && m == m_after && spare == spare_after;
 }
 
 /* Copies: on another CPU by now, they are the other's until its next slow path. */
 void sheaf_show(struct sheaf_cache *cache)
 {
-	const struct sheaf *m, *spare;
+	struct sheaf_view view;
 	struct slot *slot;
 	uint64_t *shown;
 
 	if (!os.counting)
 		return;
 	slot = slot_of_row(cache->at.handle, os_row());
-	if (!sheaf_peek(slot, &m, &spare))
+	if (!sheaf_look(slot, &view))
 		return;
-	spare = spare ? spare : &sheaf_bootstrap;
 	shown = (uint64_t *)os_counter(slot, STAT_MAIN);
-	os_store_relaxed(&shown[STAT_MAIN], os_load_relaxed(&m->word));
-	os_store_relaxed(&shown[STAT_SPARE], os_load_relaxed(&spare->word));
-	os_store_relaxed(&shown[STAT_BASES], m->base | (uint64_t)spare->base << 32);
+	os_store_relaxed(&shown[STAT_MAIN], view.main);
+	os_store_relaxed(&shown[STAT_SPARE], view.spare);
+	os_store_relaxed(&shown[STAT_BASES], view.main_base | (uint64_t)view.spare_base << 32);
 }
 
 void sheaf_show_nothing(struct slot *slot)

@@ -148,7 +148,7 @@ static void *take_newest(struct sheaf *full)
 {
 	void *object = full->objects[full->size - 1];
 
-	full->word += (os.counting ? SHEAF_POP : 0) - 1;
+	os_store_relaxed(&full->word, full->word + (os.counting ? SHEAF_POP : 0) - 1);
 	return object;
 }
 
@@ -259,7 +259,7 @@ static bool replace_full_main(struct sheaf_cache *cache, void *object)
 	empty = empty_from_barn(cache, &cell);
 	if (empty && cell.may_be_full) {
 		empty->objects[0] = object;
-		empty->size = 1;
+		os_store_relaxed(&empty->word, 1);
 		old = install_empty(cache, empty, cell.row);
 		if (old && old->size == old->capacity) {
 			stat_add(&cache->slab, STAT_exchange_full, 1);
@@ -282,7 +282,7 @@ static bool replace_full_main(struct sheaf_cache *cache, void *object)
 		return false;
 	hand = hand_enter(cache);
 	empty->objects[0] = object;
-	empty->size = 1;
+	os_store_relaxed(&empty->word, 1);
 	hand_over(cache, install_empty(cache, empty, cell.row), "kmem_cache_free");
 	hand_leave(hand);
 	return true;

@@ -111,11 +111,13 @@ struct sheaf_traffic {
 };
 struct sheaf_traffic sheaf_traffic_of(uint64_t word, uint32_t base);
 
-/*
- * A slot's two sheaves at one moment; *spare may be NULL. False: they were just changing. Only their
- * headers may be read, which stay readable whatever becomes of the sheaves.
- */
-bool sheaf_peek(const struct slot *slot, const struct sheaf **m, const struct sheaf **spare);
+/* The words of a slot's two sheaves at one moment; of the bootstrap sheaf, or none, they are 0. */
+struct sheaf_view {
+	uint64_t main, spare;
+	uint32_t main_base, spare_base;
+};
+/* False: they were just changing. */
+bool sheaf_look(const struct slot *slot, struct sheaf_view *view);
 
 /* Add up what was counted in a sheaf that left its slot. Once; it counts from its size again. */
 void sheaf_harvest(struct sheaf_cache *cache, struct sheaf *sheaf);
@@ -127,7 +129,8 @@ void sheaf_show_nothing(struct slot *slot);
 
 static inline void sheaf_set_size(struct sheaf *sheaf, uint32_t size)
 {
-	sheaf->base = size;
+	/* sheaf_look() reads headers, whoever has the sheaf. */
+	os_store_relaxed(&sheaf->base, size);
 	os_store_relaxed(&sheaf->word, size);
 }
 

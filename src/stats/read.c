@@ -14,7 +14,6 @@
 #include "os/memory.h"
 #include "os/options.h"
 #include "sheaf/barn.h"
-#include "sheaf/rows.h"
 #include "slab/stat.h"
 #include "stats/stats.h"
 
@@ -29,18 +28,13 @@ static uint64_t size_of(uint64_t word)
 }
 
 /* A sheaf in a slot: what it holds, and what is counted in itself. */
-static void read_sheaf(struct kmem_cache_stats *out, const struct sheaf *sheaf)
+static void read_sheaf(struct kmem_cache_stats *out, uint64_t word, uint32_t base)
 {
-	struct sheaf_traffic traffic;
-	uint64_t word;
+	struct sheaf_traffic traffic = sheaf_traffic_of(word, base);
 
-	if (!sheaf || sheaf == &sheaf_bootstrap)
-		return;
-	word = os_load_relaxed(&sheaf->word);
 	out->objects_in_sheaves += size_of(word);
 	if (!out->counted)
 		return;
-	traffic = sheaf_traffic_of(word, os_load_relaxed(&sheaf->base));
 	out->alloc_fastpath += traffic.pops;
 	out->free_fastpath += traffic.pushes;
 }
@@ -68,12 +62,12 @@ static void read_sheaves(struct sheaf_cache *cache, struct kmem_cache_stats *out
 		return;
 	for (uint32_t row = 0; row < os.nr_rows; row++) {
 		struct slot *slot = slot_of_row(cache->at.handle, row);
-		const struct sheaf *m, *spare;
+		struct sheaf_view view;
 
-		while (!sheaf_peek(slot, &m, &spare))
+		while (!sheaf_look(slot, &view))
 			;
-		read_sheaf(out, m);
-		read_sheaf(out, spare);
+		read_sheaf(out, view.main, view.main_base);
+		read_sheaf(out, view.spare, view.spare_base);
 	}
 	barn_for_each_cells(cache, read_cells, out);
 }
