@@ -1,17 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /* libsheaf through its public header. Variants: "" with sheaves, "no-sheaf" without. */
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "rseq_countable.h"
 #include "sheaf/slab.h"
+#include "sheaf/stats.h"
 
 #define BENCH_CALL NULL
+
+/* For `sheaf bench`, beside what was measured: see tools/sheaf_tool/counters.py. */
+static void bench_print_counters(void)
+{
+	fflush(stdout);
+	sheaf_stats_print(STDOUT_FILENO, SHEAF_STATS_JSON);
+}
 
 static inline void *bench_open(const struct bench_setup *setup)
 {
 	struct kmem_cache_args args = {.sheaf_capacity = setup->capacity};
 	bool no_sheaf = !strcmp(setup->variant, "no-sheaf");
 
+	if (getenv("BENCH_COUNTERS"))
+		atexit(bench_print_counters);
 	return kmem_cache_create("bench", (unsigned int)setup->size, &args,
 				 SLAB_NO_MERGE | (no_sheaf ? SLAB_NO_SHEAVES : 0));
 }

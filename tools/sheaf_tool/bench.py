@@ -7,12 +7,14 @@ import json
 import shlex
 import sys
 from pathlib import Path
+from typing import Any
 
-from . import machine, page, paths
+from . import counters, machine, page, paths
+from .allocators import ready
 from .document import Document
 from .errors import Failure
 from .suites import SUITES
-from .suites.suite import Settings
+from .suites.suite import Settings, Suite
 
 ALL = "all"
 
@@ -82,7 +84,16 @@ def _print(documents: list[Document], arguments: argparse.Namespace) -> None:
         return
     for document in documents:
         print(f"{document.suite}: {SUITES[document.suite].summary}\n")
-        print(SUITES[document.suite].text(document) + "\n")
+        print("\n\n".join(filter(None, [SUITES[document.suite].text(document),
+                                        counters.text(document)])) + "\n")
+
+
+def _measure(suite: Suite, settings: Settings, described: dict[str, Any]) -> Document:
+    document = suite.run(settings, described)
+    works = suite.works(described, settings.quick)
+    if works:
+        counters.add(document, ready(suite.name, settings.workers)[0], works)
+    return document
 
 
 def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
@@ -105,7 +116,7 @@ def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
     documents = []
     for name in SUITES if arguments.suite == ALL else [arguments.suite]:
         described = {**machine.describe(settings.workers), "command": _command(name, arguments)}
-        documents.append(SUITES[name].run(settings, described))
+        documents.append(_measure(SUITES[name], settings, described))
         documents[-1].write(output / f"{name}.json")
     _print(documents, arguments)
     if arguments.html is None:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from . import counters
 from .document import Document, read
 from .errors import Failure
 from .html import escape, table
@@ -93,7 +94,7 @@ def _render(documents: list[Document], bodies: list[str]) -> str:
 
 
 def _body(document: Document) -> str:
-    return SUITES[document.suite].html(document)
+    return SUITES[document.suite].html(document) + counters.html(document)
 
 
 def render(documents: list[Document]) -> str:

@@ -44,11 +44,14 @@ def _iterations(name: str, quick: bool) -> int:
     return QUICK_ITERATIONS.get(name, ITERATIONS) if quick else ITERATIONS
 
 
-def _sample(worker: Worker, batch: int, order: str, iterations: int) -> float:
+def _arguments(batch: int, order: str, iterations: int) -> list[str]:
     arguments = ["--batch", str(batch), "--pairs", str(PAIRS), "--iterations", str(iterations)]
-    if order == "shuffled":
-        arguments.append("--shuffled")
-    return statistics.median(float(line) for line in worker.run(*arguments))
+    return [*arguments, "--shuffled"] if order == "shuffled" else arguments
+
+
+def _sample(worker: Worker, batch: int, order: str, iterations: int) -> float:
+    lines = worker.run(*_arguments(batch, order, iterations))
+    return statistics.median(float(line) for line in lines)
 
 
 def _run(settings: Settings, machine: dict[str, Any]) -> Document:
@@ -222,5 +225,10 @@ def _html(document: Document) -> str:
             + notes + "</div></div>")
 
 
+def _works(_: dict[str, Any], __: bool) -> list[tuple[str, tuple[str, ...]]]:
+    return [(f"{batch}\n{order}", tuple(_arguments(batch, order, ITERATIONS)))
+            for batch, order in ROWS]
+
+
 SUITE = Suite("batch", "allocate and free batches of 1, 10, 100, 1000 objects on one CPU",
-              _run, _text, _html)
+              _run, _text, _html, _works)

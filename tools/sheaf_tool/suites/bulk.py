@@ -182,5 +182,11 @@ def _run(settings: Settings, machine: dict[str, Any]) -> Document:
     return document
 
 
+def _works(_: dict[str, Any], __: bool) -> list[tuple[str, tuple[str, ...]]]:
+    found = [(f"transfer\n{objects} objects", ("--part", "transfer", "--bulk", str(objects)))
+             for objects in TRANSFERS]
+    return found + [("one by one\nnew memory", ("--part", "fresh", "--bulk", "1"))]
+
+
 SUITE = Suite("bulk", "objects by arrays, of new slabs, and one by one from new memory",
-              _run, text, html)
+              _run, text, html, _works)

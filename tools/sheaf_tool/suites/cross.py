@@ -110,5 +110,11 @@ def _html(document: Document) -> str:
             f"<div>{tables}{said}</div></div>")
 
 
+def _works(machine: dict[str, Any], quick: bool) -> list[tuple[str, tuple[str, ...]]]:
+    rows = [(pattern, shape, _row(pattern, shape, machine["cpus"], quick))
+            for pattern in PATTERNS for shape in SHAPES]
+    return [(f"{pattern}\n{_title(shape)}", row.arguments) for pattern, shape, row in rows]
+
+
 SUITE = Suite("cross", "allocate on one CPU, free on another: 2, 8 and 32 threads",
-              _run, _text, _html)
+              _run, _text, _html, _works)

@@ -166,5 +166,10 @@ def _html(document: Document) -> str:
             f"<div>{tables}{notes}</div></div>")
 
 
+def _works(_: dict[str, Any], __: bool) -> list[tuple[str, tuple[str, ...]]]:
+    return [(order, ("--objects", str(QUICK_OBJECTS), "--idle", "1", "--order", order))
+            for order in ORDERS]
+
+
 SUITE = Suite("memory", "resident size while objects are allocated, freed, left and trimmed",
-              _run, _text, _html)
+              _run, _text, _html, _works)

@@ -177,5 +177,9 @@ def _html(document: Document) -> str:
     return f'<div>{pictures}</div><div>{tables}{said}</div>'
 
 
+def _works(machine: dict[str, Any], quick: bool) -> list[tuple[str, tuple[str, ...]]]:
+    return [(row.name.replace(", ", "\n"), row.arguments) for row in _rows(machine["cpus"], quick)]
+
+
 SUITE = Suite("scale", "allocate and free on one to 16 threads a CPU, and the memory it keeps",
-              _run, _text, _html)
+              _run, _text, _html, _works)

@@ -23,6 +23,8 @@ class Suite:
     run: Callable[[Settings, dict[str, Any]], Document]  # with the machine's description
     text: Callable[[Document], str]  # tables, at most 100 columns
     html: Callable[[Document], str]  # picture and tables
+    # What to do once more with events counted: titles and workers' arguments.
+    works: Callable[[dict[str, Any], bool], list[tuple[str, tuple[str, ...]]]]
 
 
 def missing_lines(machine: dict[str, Any]) -> list[str]:

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: MIT
+"""Counters beside figures: what is taken from a worker's statistics, and how it is told."""
+import json
+import unittest
+
+from sheaf_tool import counters
+from sheaf_tool.document import Document
+from sheaf_tool.errors import Failure
+from sheaf_tool.table import WIDTH
+
+
+def lines(**events):
+    cache = {"name": "bench", **{event: 0 for event in counters.EVENTS}, "alloc_fastpath": 0, **events}
+    return ["4.5", *json.dumps({"caches": [{"name": "other"}, cache]}, indent=1).splitlines()]
+
+
+class Counters(unittest.TestCase):
+    def test_events_are_per_thousand_allocations(self):
+        found = counters.parse(lines(alloc_fastpath=1900, alloc_slowpath=100, barn_get=50))
+        self.assertEqual(found["barn_get"], 25)
+        self.assertEqual(found["alloc_slowpath"], 50)
+        self.assertEqual(found["sheaf_flush"], 0)
+
+    def test_a_worker_without_statistics_is_named(self):
+        for wrong in ([], ["4.5"], ['{"caches": []}'], ['{"caches": [{"name": "bench"}]}']):
+            with self.assertRaises(Failure):
+                counters.parse(wrong)
+
+    def test_only_what_happened_is_shown_within_the_width(self):
+        works = {f"work\n{i}": counters.parse(lines(alloc_fastpath=1000, barn_put=i))
+                 for i in range(1, 20)}
+        text = counters.text(Document("batch", {counters.KEY: works}))
+        self.assertIn("barn_put", text)
+        self.assertNotIn("sheaf_flush", text)
+        self.assertLessEqual(max(map(len, text.splitlines())), WIDTH)
+        self.assertIn("barn_put", counters.html(Document("batch", {counters.KEY: works})))
+
+    def test_older_results_have_none(self):
+        self.assertEqual(counters.text(Document("batch", {})), "")
+        self.assertEqual(counters.html(Document("batch", {})), "")
+
+
+if __name__ == "__main__":
+    unittest.main()
