@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Flow: what a cache's use tells about it. Seen where full sheaves come from a barn.
+ * Flow: what a cache's use tells about it. Seen where main and spare are swapped, and where full sheaves
+ * come from a barn.
  *
  * Volume. An exchange with a barn costs the same whatever the sheaf holds, and between CPUs a few cache
- * lines' way from one to the other. A cache that has made many exchanges gets larger sheaves, within a
- * budget of bytes. A capacity that the user chose is left alone; shrinking the cache begins anew.
+ * lines' way from one to the other; a swap cuts a bulk transfer in two. A cache that has made many of
+ * both gets larger sheaves, within a budget of bytes; for a while after that, spare sheaves that are
+ * still small are renewed at swaps. A capacity that the user chose is left alone; shrinking the cache
+ * begins anew.
  *
  * Direction. A sheaf tells which CPU's frees filled it. Where one CPU allocates what another one
  * freed, allocations ask ahead for the lines of objects, which the other CPU still has
@@ -19,6 +22,7 @@
 #include "sheaf/sheaf.h"
 
 #define MANY_EXCHANGES 1024
+#define RENEWALS       64 /* swaps after that, at which spares are renewed */
 #define FLOW_HIGH      128
 #define LARGE_BYTES    ((size_t)64 << 10) /* of the objects in a sheaf, but not more than */
 #define LARGE_ALL      ((size_t)8 << 20)  /* in a sheaf of every CPU */
@@ -40,6 +44,18 @@ static void grow(struct sheaf_cache *cache)
 		cache->flow_changed(cache);
 }
 
+bool sheaf_see_volume(struct sheaf_cache *cache)
+{
+	uint32_t exchanges = os_load_relaxed(&cache->exchanges);
+
+	if (exchanges >= MANY_EXCHANGES + RENEWALS)
+		return false;
+	os_store_relaxed(&cache->exchanges, exchanges + 1);
+	if (exchanges + 1 == MANY_EXCHANGES)
+		grow(cache);
+	return exchanges >= MANY_EXCHANGES;
+}
+
 static void see_direction(struct sheaf_cache *cache, bool own)
 {
 	uint32_t before = os_load_relaxed(&cache->flow), flow = before;
@@ -57,13 +73,7 @@ static void see_direction(struct sheaf_cache *cache, bool own)
 
 void sheaf_flow(struct sheaf_cache *cache, const struct sheaf *full, unsigned int row)
 {
-	uint32_t exchanges = os_load_relaxed(&cache->exchanges);
-
-	if (exchanges < MANY_EXCHANGES) {
-		os_store_relaxed(&cache->exchanges, exchanges + 1);
-		if (exchanges + 1 == MANY_EXCHANGES)
-			grow(cache);
-	}
+	sheaf_see_volume(cache);
 	see_direction(cache, !full->filled_by || full->filled_by == row + 1);
 }
 

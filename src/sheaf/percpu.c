@@ -288,21 +288,63 @@ static bool replace_full_main(struct sheaf_cache *cache, void *object)
 	return true;
 }
 
+/* A spare sheaf of an old capacity goes, and a new one comes in its place. */
+static void renew_spare(struct sheaf_cache *cache)
+{
+	uint32_t *hand = hand_enter(cache);
+	struct sheaf *spare = NULL;
+
+	if (section_replace_spare(&cache->at, NULL, &spare) && spare) {
+		if (!fits(cache, spare)) {
+			hand_over(cache, spare, "kmem_cache_alloc");
+			spare = sheaf_new(cache);
+		}
+		/* What it replaces, or itself if it cannot be put in. */
+		if (spare)
+			section_replace_spare(&cache->at, spare, &spare);
+		hand_over(cache, spare, "kmem_cache_alloc");
+	}
+	hand_leave(hand);
+}
+
+static void swapped(struct sheaf_cache *cache)
+{
+	sheaf_show(cache);
+	if (sheaf_see_volume(cache) && can_install(cache))
+		renew_spare(cache);
+}
+
+static bool swap_empty(struct sheaf_cache *cache)
+{
+	bool done = section_swap_empty(&cache->at);
+
+	if (done)
+		swapped(cache);
+	return done;
+}
+
+static bool swap_full(struct sheaf_cache *cache)
+{
+	bool done = section_swap_full(&cache->at);
+
+	if (done)
+		swapped(cache);
+	return done;
+}
+
 void *sheaf_alloc(struct sheaf_cache *cache)
 {
 	void *object;
 
 	/* If there is nothing to swap, the fast path may only have been interrupted. */
-	if (section_swap_empty(&cache->at))
-		sheaf_show(cache);
+	swap_empty(cache);
 	object = section_pop(&cache->at);
 	return object ? object : replace_empty_main(cache);
 }
 
 bool sheaf_free(struct sheaf_cache *cache, void *object)
 {
-	if (section_swap_full(&cache->at))
-		sheaf_show(cache);
+	swap_full(cache);
 	return section_push(&cache->at, object) || replace_full_main(cache, object);
 }
 
@@ -314,7 +356,7 @@ unsigned int sheaf_alloc_bulk(struct sheaf_cache *cache, void **objects, unsigne
 		unsigned int got = sheaf_pop_bulk(cache, objects + done, n - done);
 
 		done += got;
-		if (got || section_swap_empty(&cache->at))
+		if (got || swap_empty(cache))
 			continue;
 		objects[done] =
 			can_install(cache) ? alloc_from_barn(cache, "kmem_cache_alloc_bulk") : NULL;
@@ -333,7 +375,7 @@ unsigned int sheaf_free_bulk(struct sheaf_cache *cache, void **objects, unsigned
 		unsigned int got = section_push_bulk(&cache->at, objects + done, n - done);
 
 		done += got;
-		if (got || section_swap_full(&cache->at))
+		if (got || swap_full(cache))
 			continue;
 		if (!replace_full_main(cache, objects[done]))
 			break;

@@ -82,6 +82,27 @@ static void volume_is_bounded_by_bytes(void **state)
 	}
 }
 
+/* Batches that two sheaves hold, but not one: no barn is asked. */
+static void swaps_are_volume(void **state)
+{
+	struct kmem_cache *s = kmem_cache_create("flow", 64, NULL, SLAB_NO_MERGE);
+	void *objects[100];
+	const struct slot *slot;
+
+	(void)state;
+	pin(0);
+	for (int round = 0; round < 3 * ENOUGH; round++) {
+		assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, 100, objects), 100);
+		kmem_cache_free_bulk(s, 100, objects);
+	}
+	assert_int_equal(s->sheaf.capacity, 508);
+	slot = slot_of_row((char *)s, os_row());
+	assert_true(slot->main->capacity == 508 || sheaf_size(slot->main) > 0);
+	assert_int_equal(kmem_cache_verify(s), 0);
+	assert_int_equal(kmem_cache_shrink(s), 0);
+	kmem_cache_destroy(s);
+}
+
 static void leaves_a_chosen_capacity_alone(void **state)
 {
 	struct kmem_cache_args args = {.sheaf_capacity = 100};
@@ -150,6 +171,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(direction_begins_and_ends),
 		cmocka_unit_test(volume_is_bounded_by_bytes),
+		cmocka_unit_test(swaps_are_volume),
 		cmocka_unit_test(leaves_a_chosen_capacity_alone),
 		cmocka_unit_test(is_found_between_threads),
 	};
