@@ -18,6 +18,8 @@
 #include "slab/stat.h"
 
 #define COLD __attribute__((cold, noinline))
+/* Each fits a line or two of instructions: one line less to fetch than from anywhere. */
+#define FAST __attribute__((aligned(64)))
 
 static COLD void *alloc_slow_plain(struct kmem_cache *s)
 {
@@ -35,7 +37,7 @@ static COLD void free_slow(struct kmem_cache *s, void *object)
 }
 
 #define DEFINE_ALLOC_PLAIN(suffix, POP)                                                            \
-	static void *alloc_plain_##suffix(struct kmem_cache *s)                                    \
+	static FAST void *alloc_plain_##suffix(struct kmem_cache *s)                               \
 	{                                                                                          \
 		void *object;                                                                      \
                                                                                                    \
@@ -45,7 +47,7 @@ static COLD void free_slow(struct kmem_cache *s, void *object)
 	}
 
 #define DEFINE_ALLOC(suffix, POP)                                                                  \
-	static void *alloc_##suffix(struct kmem_cache *s, gfp_t flags)                             \
+	static FAST void *alloc_##suffix(struct kmem_cache *s, gfp_t flags)                        \
 	{                                                                                          \
 		void *object;                                                                      \
                                                                                                    \
@@ -59,7 +61,7 @@ static COLD void free_slow(struct kmem_cache *s, void *object)
 	DEFINE_ALLOC_PLAIN(suffix, POP)                                                            \
 	DEFINE_ALLOC(suffix, POP)                                                                  \
                                                                                                    \
-	static void free_##suffix(struct kmem_cache *s, void *object)                              \
+	static FAST void free_##suffix(struct kmem_cache *s, void *object)                         \
 	{                                                                                          \
 		if (!__builtin_expect(PUSH((char *)s, object), 1))                                 \
 			free_slow(s, object);                                                      \
