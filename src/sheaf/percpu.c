@@ -111,6 +111,7 @@ static struct sheaf *empty_spare(struct sheaf_cache *cache)
 	if (!section_replace_spare(&cache->at, NULL, &spare) || spare == &sheaf_bootstrap)
 		spare = NULL;
 	if (spare) {
+		sheaf_show(cache);
 		sheaf_harvest(cache, spare);
 		/* Filled by somebody else just now. */
 		if (spare->size || !fits(cache, spare)) {
@@ -295,6 +296,8 @@ static void renew_spare(struct sheaf_cache *cache)
 	struct sheaf *spare = NULL;
 
 	if (section_replace_spare(&cache->at, NULL, &spare) && spare) {
+		/* What it carries is about to be in the sums. */
+		sheaf_show(cache);
 		if (!fits(cache, spare)) {
 			hand_over(cache, spare, "kmem_cache_alloc");
 			spare = sheaf_new(cache);
@@ -302,6 +305,7 @@ static void renew_spare(struct sheaf_cache *cache)
 		/* What it replaces, or itself if it cannot be put in. */
 		if (spare)
 			section_replace_spare(&cache->at, spare, &spare);
+		sheaf_show(cache);
 		hand_over(cache, spare, "kmem_cache_alloc");
 	}
 	hand_leave(hand);

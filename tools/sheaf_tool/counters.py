@@ -43,7 +43,9 @@ def parse(lines: Sequence[str]) -> dict[str, float]:
     if found is None or "alloc_fastpath" not in found:
         raise Failure(f"the worker's statistics count nothing of a cache \"{CACHE}\"")
     allocations = found["alloc_fastpath"] + found["alloc_slowpath"]
-    return {event: found[event] * 1000 / allocations for event in EVENTS if allocations}
+    if not allocations:
+        raise Failure("the worker allocated nothing that was counted")
+    return {event: found[event] * 1000 / allocations for event in EVENTS}
 
 
 def add(document: Document, workers: Sequence[Worker], works: Sequence[tuple[str, tuple[str, ...]]],

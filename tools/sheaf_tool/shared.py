@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import time
 from pathlib import Path
 
@@ -91,6 +92,15 @@ def processes() -> list[int]:
     return sorted(found)
 
 
+def _its_own(pid: int, file: int) -> int:
+    """Only the process's user may have made the file: others could change it while it is read."""
+    found = os.fstat(file)
+    if stat.S_ISREG(found.st_mode) and found.st_uid == os.stat(f"/proc/{pid}").st_uid:
+        return file
+    os.close(file)
+    raise Failure(f"{path_of(pid)} was not made by process {pid}: it is left alone")
+
+
 def open_file(pid: int) -> int:
     """The file of a running process, open for reading."""
     if left_over(pid):
@@ -98,7 +108,9 @@ def open_file(pid: int) -> int:
     if not runs(pid):
         raise Failure(f"there is no process {pid}; `sheaf info` lists those with statistics")
     try:
-        return os.open(path_of(pid), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        # Not to wait for a writer, if somebody made a pipe of this name.
+        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        return _its_own(pid, os.open(path_of(pid), flags))
     except FileNotFoundError:
         raise Failure(f"process {pid} ({command_of(pid)}) shows no statistics: {HOW}") from None
     except PermissionError:

@@ -75,7 +75,7 @@ static char *map_plain(size_t size)
 {
 	char *rows = os.counting ? map_counted(size) : NULL;
 
-	if (!rows && os.counting && !os_counters_head()) {
+	if (!rows && os.counting && !os_counters_areas()) {
 		os_report("SHEAF_OPTIONS: no address space for statistics (ulimit -v?); going on "
 			  "without");
 		os.counting = 0;

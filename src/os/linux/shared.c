@@ -20,6 +20,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -38,12 +39,28 @@ static struct {
 	size_t size;		/* of an area */
 	unsigned int nr_areas;
 	pid_t owner; /* of the file; 0: there is none */
+	dev_t device;
+	ino_t inode;
 	uint32_t told;
 } shared;
 
 static void path_of(pid_t pid, char *path, size_t size)
 {
 	snprintf(path, size, PATH, (int)pid);
+}
+
+/* The file we made, and not one that somebody put in its place. */
+static bool is_ours(int file)
+{
+	struct stat now;
+
+	if (fstat(file, &now) || !S_ISREG(now.st_mode) || now.st_uid != geteuid())
+		return false;
+	if (!shared.owner) {
+		shared.device = now.st_dev;
+		shared.inode = now.st_ino;
+	}
+	return now.st_dev == shared.device && now.st_ino == shared.inode;
 }
 
 static bool may_grow_to(size_t size)
@@ -70,7 +87,8 @@ static int grow_file(size_t size)
 		flags |= O_CREAT | O_EXCL;
 	}
 	file = (int)syscall(SYS_openat, AT_FDCWD, path, flags, 0600);
-	if (file >= 0 && may_grow_to(size) && syscall(SYS_fallocate, file, 0, 0L, size) == 0) {
+	if (file >= 0 && is_ours(file) && may_grow_to(size) &&
+	    syscall(SYS_fallocate, file, 0, 0L, size) == 0) {
 		shared.owner = getpid();
 		return file;
 	}
@@ -78,8 +96,9 @@ static int grow_file(size_t size)
 		       "statistics: %s cannot be made (%s); other processes will not see them",
 		       path, strerror(errno));
 	if (file >= 0) {
+		if (is_ours(file))
+			unlink(path);
 		syscall(SYS_close, file);
-		unlink(path);
 		shared.owner = 0;
 	}
 	return -1;
