@@ -9,7 +9,7 @@ import textwrap
 from . import shared
 from .errors import Failure
 from .process import Cache, Process, Reading
-from .table import WIDTH, fold, render
+from .table import WIDTH, fold, printable, render
 
 HELP = {
     "object_size": "bytes of an object, as it was asked for",
@@ -74,7 +74,7 @@ def _events(cache: Cache) -> str:
 
 def text_of(reading: Reading) -> str:
     if not reading.caches:
-        return f"{head(reading)}\n\nno caches"
+        return printable(f"{head(reading)}\n\nno caches")
     columns = ["cache", "in use", "parked", "total", "size", "per slab", "order", "slabs",
                "memory", "sheaf", "aliases"]
     rows = []
@@ -88,9 +88,8 @@ def text_of(reading: Reading) -> str:
             "objs_per_slab", "order", "slabs")), bytes_short(values["slab_bytes"]),
             str(values["sheaf_capacity"]), str(values["aliases"])])
     events = "\n".join(_events(cache) for cache in reading.caches)
-    return (f"{head(reading)}\n\n{fold(columns, rows)}\n\n"
-            "in use: objects the program has; parked: free, in sheaves; sheaf: its capacity\n\n"
-            f"{events}")
+    return printable(f"{head(reading)}\n\n{fold(columns, rows)}\n\nin use: objects the program has; "
+                     f"parked: free, in sheaves; sheaf: its capacity\n\n{events}")
 
 
 def _label(text: str) -> str:

@@ -20,6 +20,7 @@ MAGIC, VERSION = 0x6665616873, 1
 HEAD = struct.Struct("<QIi6I")
 MAX_ROWS = 4096
 TEXT_AT = HEAD.size + 2 * MAX_ROWS
+TEXT_KEYS = {"backend", "index", "options", "events"}
 CACHE = struct.Struct("<14I128s")
 WORDS = struct.Struct("<32Q")
 MAIN, SPARE, BASES = 0, 1, 2
@@ -128,11 +129,15 @@ class Process:
         if version != VERSION:
             raise Failure(f"process {self.pid} runs another version of libsheaf: use that "
                           "version's `sheaf`")
+        if not 8 <= slot <= row <= 24:
+            raise self._no_file()
         self.row, self.slot = 1 << row, 1 << slot
         try:
             self.text = json.loads(self._grow()[TEXT_AT:TEXT_AT + size])
         except ValueError:
             raise self._no_file() from None
+        if not isinstance(self.text, dict) or not TEXT_KEYS <= self.text.keys():
+            raise self._no_file()
 
     def _no_file(self) -> Failure:
         return Failure(f"{shared.path_of(self.pid)}: not a file of libsheaf's statistics")

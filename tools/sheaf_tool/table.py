@@ -10,6 +10,11 @@ WIDTH = 100
 GAP = "  "
 
 
+def printable(text: str) -> str:
+    """Names and options are a program's: they may not steer the terminal."""
+    return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
+
+
 def number(value: float) -> str:
     """Three significant digits, never in scientific notation."""
     if value >= 99.95:
