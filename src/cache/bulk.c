@@ -12,12 +12,6 @@
 #define REMOTE_BATCH 32
 #define BATCH_MAX    (1u << 16)
 
-static void give(struct kmem_cache *s, void **p, unsigned int n, const char *call)
-{
-	stat_add(&s->sheaf.slab, STAT_free_slowpath, n);
-	slab_give(&s->sheaf.slab, p, n, call);
-}
-
 static bool alloc_rest(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p)
 {
 	unsigned int done;
@@ -32,7 +26,7 @@ static bool alloc_rest(struct kmem_cache *s, gfp_t flags, unsigned int n, void *
 			break;
 	}
 	if (done < n)
-		give(s, p, done, "kmem_cache_alloc_bulk");
+		cache_give(s, p, done, "kmem_cache_alloc_bulk");
 	return done == n;
 }
 
@@ -89,11 +83,11 @@ static void free_mixed(struct kmem_cache *s, void **p, unsigned int n)
 		}
 		remote[nr_remote++] = p[i];
 		if (nr_remote == REMOTE_BATCH) {
-			give(s, remote, nr_remote, "kmem_cache_free_bulk");
+			cache_give(s, remote, nr_remote, "kmem_cache_free_bulk");
 			nr_remote = 0;
 		}
 	}
-	give(s, remote, nr_remote, "kmem_cache_free_bulk");
+	cache_give(s, remote, nr_remote, "kmem_cache_free_bulk");
 }
 
 /* No cache named: runs of objects of one cache are freed to that cache. */
@@ -133,7 +127,7 @@ static void free_rest(struct kmem_cache *s, void **p, unsigned int n)
 		return;
 	}
 	done = sheaf_free_bulk(&s->sheaf, p, n);
-	give(s, p + done, n - done, "kmem_cache_free_bulk");
+	cache_give(s, p + done, n - done, "kmem_cache_free_bulk");
 }
 
 SHEAF_PUBLIC void kmem_cache_free_bulk(struct kmem_cache *s, size_t n, void **p)

@@ -72,6 +72,8 @@ struct sheaf_calls cache_calls_destroyed(void);
 void *cache_alloc_slow(struct kmem_cache *s, gfp_t flags);
 void *cache_alloc_on(struct kmem_cache *s, gfp_t flags, unsigned int node, enum slab_place place);
 void cache_free_slow(struct kmem_cache *s, void *object, const char *call);
+/* Objects straight to their slabs. */
+void cache_give(struct kmem_cache *s, void **objects, unsigned int n, const char *call);
 
 /* True after a report, if the cache was destroyed: for cold parts, the fast calls are exchanged. */
 bool cache_was_destroyed(struct kmem_cache *s, const char *call);

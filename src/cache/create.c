@@ -41,8 +41,7 @@ static bool check_args(const char *name, size_t size, struct kmem_cache_args *ar
 			     "it needs a ctor, a multiple of the word, and to lie in the object");
 	if (args->useroffset > size || args->usersize > size - args->useroffset) {
 		os_report("kmem_cache_create(%s): usersize %u at %u is not inside the object; "
-			  "taken "
-			  "as none",
+			  "taken as none",
 			  name, args->usersize, args->useroffset);
 		args->useroffset = args->usersize = 0;
 	}
@@ -215,8 +214,7 @@ SHEAF_PUBLIC struct kmem_cache *__kmem_cache_create_args(const char *name, size_
 	clean_name(clean, name);
 	s = create(clean, size, &copy, flags);
 	if (!s && (flags & SLAB_PANIC))
-		os_fatal("kmem_cache_create(%s, %zu bytes) failed, and SLAB_PANIC asks to end "
-			 "here",
+		os_fatal("kmem_cache_create(%s, %zu bytes) failed, and SLAB_PANIC asks to end here",
 			 clean, size);
 	errno = saved;
 	return s;

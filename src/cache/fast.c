@@ -15,7 +15,6 @@
 #include "os/report.h"
 #include "os/rseq.h"
 #include "os/section_c.h"
-#include "slab/stat.h"
 
 #define COLD __attribute__((cold, noinline))
 /* Each fits a line or two of instructions: one line less to fetch than from anywhere. */
@@ -107,10 +106,8 @@ static void *alloc_plain_no_sheaf(struct kmem_cache *s)
 
 static void free_no_sheaf(struct kmem_cache *s, void *object)
 {
-	if (!object)
-		return;
-	stat_add(&s->sheaf.slab, STAT_free_slowpath, 1);
-	slab_give(&s->sheaf.slab, &object, 1, "kmem_cache_free");
+	if (object)
+		cache_give(s, &object, 1, "kmem_cache_free");
 }
 
 /* slab_strict_numa: what names no node follows the thread's memory policy. */

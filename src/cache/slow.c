@@ -79,14 +79,19 @@ static bool may_enter_sheaf(struct kmem_cache *s, void *object)
 	       page_node(object) == os_node();
 }
 
+void cache_give(struct kmem_cache *s, void **objects, unsigned int n, const char *call)
+{
+	stat_add(&s->sheaf.slab, STAT_free_slowpath, n);
+	slab_give(&s->sheaf.slab, objects, n, call);
+}
+
 void cache_free_slow(struct kmem_cache *s, void *object, const char *call)
 {
 	if (!object)
 		return;
 	if (may_enter_sheaf(s, object) && sheaf_free(&s->sheaf, object))
 		return;
-	stat_add(&s->sheaf.slab, STAT_free_slowpath, 1);
-	slab_give(&s->sheaf.slab, &object, 1, call);
+	cache_give(s, &object, 1, call);
 }
 
 SHEAF_PUBLIC void *kmem_cache_alloc_node(struct kmem_cache *s, gfp_t flags, int node)

@@ -17,7 +17,6 @@
 #include "os/atomic.h"
 #include "os/lock.h"
 #include "os/machine.h"
-#include "page/pool.h"
 #include "sheaf/barn.h"
 #include "sheaf/hand.h"
 #include "sheaf/rows.h"
@@ -124,10 +123,8 @@ static void flush_list(struct sheaf_cache *cache, struct sheaf *list)
 	for (; list; list = next) {
 		next = list->next;
 		sheaf_harvest(cache, list);
-		stat_add(&cache->slab, STAT_sheaf_flush, list->size);
-		stat_add(&cache->slab, STAT_sheaf_free, 1);
-		slab_give(&cache->slab, list->objects, list->size, "kmem_cache_shrink");
-		pool_free(list, SHEAF_HEADER + list->capacity * sizeof(void *));
+		sheaf_flush(cache, list, "kmem_cache_shrink");
+		sheaf_release(cache, list);
 	}
 }
 

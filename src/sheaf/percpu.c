@@ -21,10 +21,17 @@ static size_t sheaf_bytes(unsigned int capacity)
 	return SHEAF_HEADER + capacity * sizeof(void *);
 }
 
-static void sheaf_release(struct sheaf_cache *cache, struct sheaf *sheaf)
+void sheaf_release(struct sheaf_cache *cache, struct sheaf *sheaf)
 {
 	stat_add(&cache->slab, STAT_sheaf_free, 1);
 	pool_free(sheaf, sheaf_bytes(sheaf->capacity));
+}
+
+void sheaf_flush(struct sheaf_cache *cache, struct sheaf *sheaf, const char *call)
+{
+	stat_add(&cache->slab, STAT_sheaf_flush, sheaf->size);
+	slab_give(&cache->slab, sheaf->objects, sheaf->size, call);
+	sheaf_set_size(sheaf, 0);
 }
 
 static struct sheaf *sheaf_new(struct sheaf_cache *cache)
@@ -67,11 +74,8 @@ static void hand_over(struct sheaf_cache *cache, struct sheaf *sheaf, const char
 	sheaf_harvest(cache, sheaf);
 	if (sheaf->size == sheaf->capacity && put_full(cache, sheaf))
 		return;
-	if (sheaf->size) {
-		stat_add(&cache->slab, STAT_sheaf_flush, sheaf->size);
-		slab_give(&cache->slab, sheaf->objects, sheaf->size, call);
-		sheaf_set_size(sheaf, 0);
-	}
+	if (sheaf->size)
+		sheaf_flush(cache, sheaf, call);
 	if (!fits(cache, sheaf) || !put_empty(cache, sheaf))
 		sheaf_release(cache, sheaf);
 }

@@ -136,6 +136,10 @@ static inline void sheaf_set_size(struct sheaf *sheaf, uint32_t size)
 	os_store_relaxed(&sheaf->word, size);
 }
 
+/* A harvested sheaf in hand: its objects to their slabs; the sheaf itself to the pool. */
+void sheaf_flush(struct sheaf_cache *cache, struct sheaf *sheaf, const char *call);
+void sheaf_release(struct sheaf_cache *cache, struct sheaf *sheaf);
+
 /* When the fast path found nothing: get a sheaf with objects and pop. NULL: ask the slabs. */
 void *sheaf_alloc(struct sheaf_cache *cache);
 /* Take up to n objects from main, as section_pop_bulk() does. */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "os/atomic.h"
+#include "os/linux/map.h"
 #include "os/machine.h"
 #include "os/report.h"
 
@@ -18,18 +19,10 @@
 
 static uint32_t discard_refused; /* told */
 
-static void *map(size_t size, int protection)
-{
-	void *address =
-		mmap(NULL, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	return address == MAP_FAILED ? NULL : address;
-}
-
 void *os_reserve(size_t size)
 {
 	int saved = errno;
-	char *address = map(size + OS_HUGE, PROT_NONE);
+	char *address = map_anywhere(size + OS_HUGE, PROT_NONE);
 
 	if (address) {
 		size_t before = -(uintptr_t)address & (OS_HUGE - 1);

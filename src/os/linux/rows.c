@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "os/linux/map.h"
 #include "os/linux/shared.h"
 #include "os/machine.h"
 #include "os/memory.h"
@@ -52,17 +53,10 @@ static int template_file(char *scratch, const struct slot *template_of_node)
 	return file;
 }
 
-static char *map(size_t size, int protection)
-{
-	char *at = mmap(NULL, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	return at == MAP_FAILED ? NULL : at;
-}
-
 /* Where rows and, behind them, their counters can be. */
 static char *map_counted(size_t size)
 {
-	char *rows = map(size + OS_COUNTERS, PROT_NONE);
+	char *rows = map_anywhere(size + OS_COUNTERS, PROT_NONE);
 
 	if (rows && mprotect(rows, size, PROT_READ | PROT_WRITE) == 0 && shared_map(rows, size))
 		return rows;
@@ -80,7 +74,7 @@ static char *map_plain(size_t size)
 			  "without");
 		os.counting = 0;
 	}
-	return rows || os.counting ? rows : map(size, PROT_READ | PROT_WRITE);
+	return rows || os.counting ? rows : map_anywhere(size, PROT_READ | PROT_WRITE);
 }
 
 static bool map_row(char *row, uint32_t node, int file, const struct slot *template_of_node)

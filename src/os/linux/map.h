@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* Addresses from mmap(), anywhere. Callers: src/os/linux/. */
+#ifndef SHEAF_OS_LINUX_MAP_H
+#define SHEAF_OS_LINUX_MAP_H
+
+#include <stddef.h>
+#include <sys/mman.h>
+
+/* Private and not set aside; NULL if refused. errno is the caller's to keep. */
+static inline void *map_anywhere(size_t size, int protection)
+{
+	void *at = mmap(NULL, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return at == MAP_FAILED ? NULL : at;
+}
+
+#endif
