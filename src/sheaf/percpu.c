@@ -4,107 +4,13 @@
  * replace-full-main, each as two sections. "Replace the spare by the new sheaf, then swap" leaves
  * the old main as spare: that is the spare rule.
  */
-#include <string.h>
-
 #include "os/atomic.h"
 #include "os/machine.h"
-#include "os/options.h"
-#include "page/pool.h"
 #include "sheaf/barn.h"
 #include "sheaf/hand.h"
 #include "sheaf/rows.h"
-#include "sheaf/sheaf.h"
+#include "sheaf/whole.h"
 #include "slab/stat.h"
-
-static size_t sheaf_bytes(unsigned int capacity)
-{
-	return SHEAF_HEADER + capacity * sizeof(void *);
-}
-
-void sheaf_release(struct sheaf_cache *cache, struct sheaf *sheaf)
-{
-	stat_add(&cache->slab, STAT_sheaf_free, 1);
-	pool_free(sheaf, sheaf_bytes(sheaf->capacity));
-}
-
-void sheaf_flush(struct sheaf_cache *cache, struct sheaf *sheaf, const char *call)
-{
-	stat_add(&cache->slab, STAT_sheaf_flush, sheaf->size);
-	slab_give(&cache->slab, sheaf->objects, sheaf->size, call);
-	sheaf_set_size(sheaf, 0);
-}
-
-static struct sheaf *sheaf_new(struct sheaf_cache *cache)
-{
-	uint32_t capacity = os_load_relaxed(&cache->capacity);
-	struct sheaf *sheaf = pool_alloc(sheaf_bytes(capacity));
-
-	if (sheaf)
-		sheaf->capacity = capacity;
-	stat_add(&cache->slab, STAT_sheaf_alloc, sheaf != NULL);
-	return sheaf;
-}
-
-static bool fits(struct sheaf_cache *cache, struct sheaf *sheaf)
-{
-	return sheaf->capacity == os_load_relaxed(&cache->capacity);
-}
-
-static bool put_full(struct sheaf_cache *cache, struct sheaf *sheaf)
-{
-	bool done = barn_put_full(cache, sheaf);
-
-	stat_add(&cache->slab, done ? STAT_barn_put_only : STAT_barn_put_fail, 1);
-	return done;
-}
-
-static bool put_empty(struct sheaf_cache *cache, struct sheaf *sheaf)
-{
-	bool done = barn_put_empty(cache, sheaf);
-
-	stat_add(&cache->slab, STAT_barn_put_empty, done);
-	return done;
-}
-
-/* Hand a sheaf over, whatever it is: to the barn, or its objects to the slabs. */
-static void hand_over(struct sheaf_cache *cache, struct sheaf *sheaf, const char *call)
-{
-	if (!sheaf || sheaf == &sheaf_bootstrap)
-		return;
-	sheaf_harvest(cache, sheaf);
-	if (sheaf->size == sheaf->capacity && put_full(cache, sheaf))
-		return;
-	if (sheaf->size)
-		sheaf_flush(cache, sheaf, call);
-	if (!fits(cache, sheaf) || !put_empty(cache, sheaf))
-		sheaf_release(cache, sheaf);
-}
-
-/* An empty sheaf of the right capacity from the barn, its cell in transit; or NULL. */
-static struct sheaf *empty_from_barn(struct sheaf_cache *cache, struct barn_cell *cell)
-{
-	struct sheaf *empty;
-
-	while ((empty = barn_begin_empty(cache, cell)) != NULL) {
-		if (fits(cache, empty))
-			break;
-		barn_finish(cache, cell, NULL);
-		sheaf_release(cache, empty);
-	}
-	return empty;
-}
-
-static struct sheaf *empty_sheaf(struct sheaf_cache *cache)
-{
-	struct barn_cell cell;
-	struct sheaf *empty = empty_from_barn(cache, &cell);
-
-	if (!empty)
-		return sheaf_new(cache);
-	stat_add(&cache->slab, STAT_barn_get_empty, 1);
-	barn_finish(cache, &cell, NULL);
-	return empty;
-}
 
 /* This CPU's spare sheaf, if it is empty: no barn need be asked for one, nor given it back. */
 static struct sheaf *empty_spare(struct sheaf_cache *cache)
@@ -118,8 +24,8 @@ static struct sheaf *empty_spare(struct sheaf_cache *cache)
 		sheaf_show(cache);
 		sheaf_harvest(cache, spare);
 		/* Filled by somebody else just now. */
-		if (spare->size || !fits(cache, spare)) {
-			hand_over(cache, spare, "kmem_cache_alloc");
+		if (spare->size || !whole_fits(cache, spare)) {
+			whole_hand_over(cache, spare, "kmem_cache_alloc");
 			spare = NULL;
 		}
 	}
@@ -134,7 +40,7 @@ static struct sheaf *refill(struct sheaf_cache *cache)
 	unsigned int n;
 
 	if (!sheaf)
-		sheaf = empty_sheaf(cache);
+		sheaf = whole_empty(cache);
 	if (!sheaf)
 		return NULL;
 	n = slab_take(&cache->slab, os_node(), SLAB_PREFER_NODE, sheaf->objects, sheaf->capacity,
@@ -144,7 +50,7 @@ static struct sheaf *refill(struct sheaf_cache *cache)
 	sheaf_set_size(sheaf, n);
 	if (n == sheaf->capacity)
 		return sheaf;
-	hand_over(cache, sheaf, "kmem_cache_alloc");
+	whole_hand_over(cache, sheaf, "kmem_cache_alloc");
 	return NULL;
 }
 
@@ -171,22 +77,22 @@ static struct sheaf *install_full(struct sheaf_cache *cache, struct sheaf *full,
 	struct sheaf *old = NULL;
 
 	if (!section_replace_spare(&cache->at, full, &old)) {
-		hand_over(cache, full, call);
+		whole_hand_over(cache, full, call);
 		return NULL;
 	}
 	section_swap_empty(&cache->at);
 	sheaf_show(cache);
 	if (cache->no_spare_rule) {
-		hand_over(cache, old, call);
+		whole_hand_over(cache, old, call);
 		if (!section_replace_spare(&cache->at, NULL, &old))
 			return NULL;
 	}
 	if (!old || old == &sheaf_bootstrap)
 		return NULL;
 	sheaf_harvest(cache, old);
-	if (old->size == 0 && fits(cache, old))
+	if (old->size == 0 && whole_fits(cache, old))
 		return old;
-	hand_over(cache, old, call);
+	whole_hand_over(cache, old, call);
 	return NULL;
 }
 
@@ -231,7 +137,7 @@ static void *replace_empty_main(struct sheaf_cache *cache)
 		return NULL;
 	object = take_newest(full);
 	hand = hand_enter(cache);
-	hand_over(cache, install_full(cache, full, "kmem_cache_alloc"), "kmem_cache_alloc");
+	whole_hand_over(cache, install_full(cache, full, "kmem_cache_alloc"), "kmem_cache_alloc");
 	hand_leave(hand);
 	return object;
 }
@@ -261,7 +167,7 @@ static bool replace_full_main(struct sheaf_cache *cache, void *object)
 
 	if (!can_install(cache))
 		return false;
-	empty = empty_from_barn(cache, &cell);
+	empty = whole_begin_empty(cache, &cell);
 	if (empty && cell.may_be_full) {
 		empty->objects[0] = object;
 		os_store_relaxed(&empty->word, 1);
@@ -273,7 +179,7 @@ static bool replace_full_main(struct sheaf_cache *cache, void *object)
 		}
 		stat_add(&cache->slab, STAT_replace_full_only, 1);
 		stat_add(&cache->slab, STAT_barn_get_empty, 1);
-		hand_over(cache, old, "kmem_cache_free");
+		whole_hand_over(cache, old, "kmem_cache_free");
 		barn_finish(cache, &cell, NULL);
 		return true;
 	}
@@ -282,13 +188,13 @@ static bool replace_full_main(struct sheaf_cache *cache, void *object)
 	if (empty)
 		barn_finish(cache, &cell, NULL);
 	else
-		empty = sheaf_new(cache);
+		empty = whole_new(cache);
 	if (!empty)
 		return false;
 	hand = hand_enter(cache);
 	empty->objects[0] = object;
 	os_store_relaxed(&empty->word, 1);
-	hand_over(cache, install_empty(cache, empty, cell.row), "kmem_cache_free");
+	whole_hand_over(cache, install_empty(cache, empty, cell.row), "kmem_cache_free");
 	hand_leave(hand);
 	return true;
 }
@@ -302,15 +208,15 @@ static void renew_spare(struct sheaf_cache *cache)
 	if (section_replace_spare(&cache->at, NULL, &spare) && spare) {
 		/* What it carries is about to be in the sums. */
 		sheaf_show(cache);
-		if (!fits(cache, spare)) {
-			hand_over(cache, spare, "kmem_cache_alloc");
-			spare = sheaf_new(cache);
+		if (!whole_fits(cache, spare)) {
+			whole_hand_over(cache, spare, "kmem_cache_alloc");
+			spare = whole_new(cache);
 		}
 		/* What it replaces, or itself if it cannot be put in. */
 		if (spare)
 			section_replace_spare(&cache->at, spare, &spare);
 		sheaf_show(cache);
-		hand_over(cache, spare, "kmem_cache_alloc");
+		whole_hand_over(cache, spare, "kmem_cache_alloc");
 	}
 	hand_leave(hand);
 }
@@ -390,57 +296,4 @@ unsigned int sheaf_free_bulk(struct sheaf_cache *cache, void **objects, unsigned
 		done++;
 	}
 	return done;
-}
-
-unsigned int sheaf_capacity_for(uint32_t size)
-{
-	return size >= OS_PAGE ? 4 : size >= 1024 ? 12 : size >= 256 ? 28 : 60;
-}
-
-void sheaf_set_capacity(struct sheaf_cache *cache, unsigned int capacity)
-{
-	os_store_relaxed(&cache->first_capacity, 0);
-	os_store_relaxed(&cache->capacity, capacity);
-	barn_set_limits(cache);
-}
-
-void sheaf_set_barn(struct sheaf_cache *cache, size_t objects, size_t bytes)
-{
-	cache->barn_objects = objects;
-	cache->barn_bytes = bytes;
-	barn_set_limits(cache);
-}
-
-bool sheaf_init(void)
-{
-	return rows_init();
-}
-
-void *sheaf_take_handle(void)
-{
-	return rows_take();
-}
-
-void sheaf_give_handle(void *handle)
-{
-	rows_give(handle);
-}
-
-bool sheaf_cache_init(struct sheaf_cache *cache, void *handle, unsigned int capacity)
-{
-	cache->at.handle = handle;
-	if (!capacity)
-		return true;
-	cache->barns = pool_alloc(os.nr_nodes * sizeof(*cache->barns));
-	if (!cache->barns)
-		return false;
-	cache->no_spare_rule = os_options.no_spare_rule;
-	cache->first_capacity = cache->capacity = capacity;
-	sheaf_set_barn(cache, BARN_OBJECTS, BARN_BYTES);
-	return true;
-}
-
-void sheaf_cache_exit(struct sheaf_cache *cache)
-{
-	barn_exit(cache);
 }

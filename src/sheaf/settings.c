@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* A cache's per-CPU part from its beginning to its end, and what can be set. See sheaf.h. */
+#include "os/atomic.h"
+#include "os/machine.h"
+#include "os/options.h"
+#include "page/pool.h"
+#include "sheaf/barn.h"
+#include "sheaf/rows.h"
+#include "sheaf/sheaf.h"
+
+unsigned int sheaf_capacity_for(uint32_t size)
+{
+	return size >= OS_PAGE ? 4 : size >= 1024 ? 12 : size >= 256 ? 28 : 60;
+}
+
+void sheaf_set_capacity(struct sheaf_cache *cache, unsigned int capacity)
+{
+	os_store_relaxed(&cache->first_capacity, 0);
+	os_store_relaxed(&cache->capacity, capacity);
+	barn_set_limits(cache);
+}
+
+void sheaf_set_barn(struct sheaf_cache *cache, size_t objects, size_t bytes)
+{
+	cache->barn_objects = objects;
+	cache->barn_bytes = bytes;
+	barn_set_limits(cache);
+}
+
+bool sheaf_init(void)
+{
+	return rows_init();
+}
+
+void *sheaf_take_handle(void)
+{
+	return rows_take();
+}
+
+void sheaf_give_handle(void *handle)
+{
+	rows_give(handle);
+}
+
+bool sheaf_cache_init(struct sheaf_cache *cache, void *handle, unsigned int capacity)
+{
+	cache->at.handle = handle;
+	if (!capacity)
+		return true;
+	cache->barns = pool_alloc(os.nr_nodes * sizeof(*cache->barns));
+	if (!cache->barns)
+		return false;
+	cache->no_spare_rule = os_options.no_spare_rule;
+	cache->first_capacity = cache->capacity = capacity;
+	sheaf_set_barn(cache, BARN_OBJECTS, BARN_BYTES);
+	return true;
+}
+
+void sheaf_cache_exit(struct sheaf_cache *cache)
+{
+	barn_exit(cache);
+}

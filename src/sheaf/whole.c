@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whole sheaves in hand: made, handed over, emptied, freed. See sheaf.h for what they are, whole.h for
+ * who may have one.
+ */
+#include "sheaf/whole.h"
+
+#include "os/atomic.h"
+#include "page/pool.h"
+#include "sheaf/barn.h"
+#include "sheaf/rows.h"
+#include "slab/stat.h"
+
+static size_t sheaf_bytes(unsigned int capacity)
+{
+	return SHEAF_HEADER + capacity * sizeof(void *);
+}
+
+void sheaf_release(struct sheaf_cache *cache, struct sheaf *sheaf)
+{
+	stat_add(&cache->slab, STAT_sheaf_free, 1);
+	pool_free(sheaf, sheaf_bytes(sheaf->capacity));
+}
+
+void sheaf_flush(struct sheaf_cache *cache, struct sheaf *sheaf, const char *call)
+{
+	stat_add(&cache->slab, STAT_sheaf_flush, sheaf->size);
+	slab_give(&cache->slab, sheaf->objects, sheaf->size, call);
+	sheaf_set_size(sheaf, 0);
+}
+
+struct sheaf *whole_new(struct sheaf_cache *cache)
+{
+	uint32_t capacity = os_load_relaxed(&cache->capacity);
+	struct sheaf *sheaf = pool_alloc(sheaf_bytes(capacity));
+
+	if (sheaf)
+		sheaf->capacity = capacity;
+	stat_add(&cache->slab, STAT_sheaf_alloc, sheaf != NULL);
+	return sheaf;
+}
+
+bool whole_fits(struct sheaf_cache *cache, struct sheaf *sheaf)
+{
+	return sheaf->capacity == os_load_relaxed(&cache->capacity);
+}
+
+bool whole_put_full(struct sheaf_cache *cache, struct sheaf *sheaf)
+{
+	bool done = barn_put_full(cache, sheaf);
+
+	stat_add(&cache->slab, done ? STAT_barn_put_only : STAT_barn_put_fail, 1);
+	return done;
+}
+
+bool whole_put_empty(struct sheaf_cache *cache, struct sheaf *sheaf)
+{
+	bool done = barn_put_empty(cache, sheaf);
+
+	stat_add(&cache->slab, STAT_barn_put_empty, done);
+	return done;
+}
+
+/* Hand a sheaf over, whatever it is: to the barn, or its objects to the slabs. */
+void whole_hand_over(struct sheaf_cache *cache, struct sheaf *sheaf, const char *call)
+{
+	if (!sheaf || sheaf == &sheaf_bootstrap)
+		return;
+	sheaf_harvest(cache, sheaf);
+	if (sheaf->size == sheaf->capacity && whole_put_full(cache, sheaf))
+		return;
+	if (sheaf->size)
+		sheaf_flush(cache, sheaf, call);
+	if (!whole_fits(cache, sheaf) || !whole_put_empty(cache, sheaf))
+		sheaf_release(cache, sheaf);
+}
+
+/* An empty sheaf of the right capacity from the barn, its cell in transit; or NULL. */
+struct sheaf *whole_begin_empty(struct sheaf_cache *cache, struct barn_cell *cell)
+{
+	struct sheaf *empty;
+
+	while ((empty = barn_begin_empty(cache, cell)) != NULL) {
+		if (whole_fits(cache, empty))
+			break;
+		barn_finish(cache, cell, NULL);
+		sheaf_release(cache, empty);
+	}
+	return empty;
+}
+
+struct sheaf *whole_empty(struct sheaf_cache *cache)
+{
+	struct barn_cell cell;
+	struct sheaf *empty = whole_begin_empty(cache, &cell);
+
+	if (!empty)
+		return whole_new(cache);
+	stat_add(&cache->slab, STAT_barn_get_empty, 1);
+	barn_finish(cache, &cell, NULL);
+	return empty;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whole sheaves in hand. Who has one with free objects shows it (H3): by a barn cell in transit, or by
+ * the in-hand count.
+ *
+ * Callers: src/sheaf/ only.
+ */
+#ifndef SHEAF_SHEAF_WHOLE_H
+#define SHEAF_SHEAF_WHOLE_H
+
+#include "sheaf/barn.h"
+#include "sheaf/sheaf.h"
+
+/* An empty sheaf of the cache's capacity, or NULL: from the pool; from the barn, else the pool; from
+ * the barn, its cell in transit. */
+struct sheaf *whole_new(struct sheaf_cache *cache);
+struct sheaf *whole_empty(struct sheaf_cache *cache);
+struct sheaf *whole_begin_empty(struct sheaf_cache *cache, struct barn_cell *cell);
+
+/* Is its capacity still the cache's? */
+bool whole_fits(struct sheaf_cache *cache, struct sheaf *sheaf);
+
+/* Into the barn, counted. False if there is no room. */
+bool whole_put_full(struct sheaf_cache *cache, struct sheaf *sheaf);
+bool whole_put_empty(struct sheaf_cache *cache, struct sheaf *sheaf);
+
+/* Hand a sheaf over, whatever it is (NULL, too): to the barn, or its objects to the slabs. */
+void whole_hand_over(struct sheaf_cache *cache, struct sheaf *sheaf, const char *call);
+
+#endif
