@@ -56,6 +56,16 @@ bool section_replace_spare(struct section_slots *s, struct sheaf *sheaf, struct 
 	return SECTION(rseq_replace_spare(s, sheaf, old), c_replace_spare(s, sheaf, old));
 }
 
+bool section_push_rcu(struct section_slots *s, void *object)
+{
+	return SECTION(rseq_push_rcu(s->handle, object), c_push_rcu(s->handle, object));
+}
+
+bool section_replace_rcu(struct section_slots *s, struct sheaf *sheaf, struct sheaf **old)
+{
+	return SECTION(rseq_replace_rcu(s, sheaf, old), c_replace_rcu(s, sheaf, old));
+}
+
 void os_count(void *handle, unsigned int i, uint64_t n)
 {
 	char *word = os_counter(handle, i);

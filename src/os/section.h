@@ -11,7 +11,7 @@
  *   | top, cells[23]: the shard    |                | size, pops | capacity | next ... |
  *   | main | main ^ spare          |                | objects[0] ... objects[size-1]  |
  *   | home | home_size             |                +---------------------------------+
- *   | lock | in_hand[2] ...        |
+ *   | lock | in_hand[2] | rcu_free |
  *   +------------------------------+
  *
  * Other CPUs look at the first three lines, and write there; the words that every operation touches
@@ -27,13 +27,13 @@
  * bootstrap sheaf where a slot has its main. So pop and push by cpu_id need no test of it.
  *
  * Invariants
- *  S1. main is never NULL; a slot without a sheaf holds the bootstrap sheaf (size 0, capacity 0),
+ *  S1. main and rcu_free are never NULL; a slot without a sheaf holds the bootstrap sheaf (size 0, capacity 0),
  *      which looks empty to a pop and full to a push.
  *  S2. A section commits with one store: pop and push to sheaf->size, swap to slot->main, replace
- *      to slot->pair. Every state between two sections is a valid one.
+ *      to slot->pair or slot->rcu_free. Every state between two sections is a valid one.
  *  S3. size is loaded and stored with one width: 32 bits, or the whole word where events are counted.
- *  S4. Only a section on the slot's own CPU writes main or pair, or a drain (src/sheaf/drain.c)
- *      while the cache's stop word is set and after a barrier. Pop and push do not test stop.
+ *  S4. Only a section on the slot's own CPU writes main, pair or rcu_free, or a drain
+ *      (src/sheaf/drain.c) while the cache's stop word is set and after a barrier. Pop and push do not test stop.
  *
  * Progress: a section that is preempted, signalled or migrated restarts; the caller tries a few
  * times and then does without the sheaf, so single-stepping and signal storms make progress.
@@ -88,9 +88,10 @@ struct slot {
 	uintptr_t home;	     /* first address whose objects may be pushed here */
 	uintptr_t home_size; /* and how many bytes from there; 0: none */
 	uint32_t lock;	     /* trylock backend */
-	uint32_t unused1;
+	uint32_t rcu_since;  /* when rcu_free came here, about, in ms */
 	uint32_t in_hand[2]; /* sheaves taken from here and not yet handed over, by phase */
-	uintptr_t unused[2];
+	struct sheaf *rcu_free;
+	uint32_t rcu_hand[2]; /* rcu_free sheaves taken from here and not yet queued, by phase */
 };
 
 _Static_assert(sizeof(struct sheaf) == SHEAF_HEADER, "sections know where the objects begin");
@@ -128,5 +129,9 @@ bool section_swap_empty(struct section_slots *s);
 bool section_swap_full(struct section_slots *s);
 /* Make `sheaf` (or NULL) the spare of this CPU; *old is what was there, now the caller's. */
 bool section_replace_spare(struct section_slots *s, struct sheaf *sheaf, struct sheaf **old);
+/* Put an object into rcu_free, if it may live in a sheaf here. */
+bool section_push_rcu(struct section_slots *s, void *object);
+/* Make `sheaf` (not NULL) the rcu_free sheaf of this CPU; *old is what was there, now the caller's. */
+bool section_replace_rcu(struct section_slots *s, struct sheaf *sheaf, struct sheaf **old);
 
 #endif

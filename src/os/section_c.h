@@ -230,4 +230,42 @@ C_SECTION bool c_replace_spare(struct section_slots *s, struct sheaf *sheaf, str
 	return done;
 }
 
+C_SECTION bool c_push_rcu(char *handle, void *object)
+{
+	struct slot *slot = c_section_begin(handle);
+	bool done = false;
+
+	if (!slot)
+		return false;
+	if ((uintptr_t)object - slot->home < slot->home_size) {
+		struct sheaf *sheaf = os_load_relaxed(&slot->rcu_free);
+		uint32_t size = c_size(sheaf);
+
+		if (size < sheaf->capacity && c_section_live()) {
+			c_section_store(&sheaf->objects[size], object);
+			done = c_section_commit(&sheaf->size, size + 1);
+		}
+	}
+	c_section_end(slot);
+	return done;
+}
+
+C_SECTION bool c_replace_rcu(struct section_slots *s, struct sheaf *sheaf, struct sheaf **old)
+{
+	struct slot *slot = c_section_begin(s->handle);
+	bool done = false;
+
+	if (!slot)
+		return false;
+	c_section_see_stop();
+	struct sheaf *was = os_load_relaxed(&slot->rcu_free);
+
+	if (!os_load_relaxed(&s->stop) && c_section_commit(&slot->rcu_free, sheaf)) {
+		*old = was;
+		done = true;
+	}
+	c_section_end(slot);
+	return done;
+}
+
 #endif

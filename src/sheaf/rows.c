@@ -31,6 +31,7 @@ static bool map_area(struct area *area)
 
 		slot->main = &sheaf_bootstrap;
 		slot->pair = (uintptr_t)&sheaf_bootstrap;
+		slot->rcu_free = &sheaf_bootstrap;
 		slot->home = (uintptr_t)pages.base + ((uintptr_t)node << pages.range_shift);
 		slot->home_size = (uintptr_t)1 << pages.range_shift;
 	}

@@ -47,7 +47,8 @@ static struct sheaf *in_hand(void)
 void scene_set(void)
 {
 	struct slot *slot = slot_of_row(at->handle, 0);
-	unsigned int sizes[WALK_SHEAVES] = {scene->main_size, scene->spare_size, 3};
+	unsigned int sizes[WALK_SHEAVES] = {scene->main_size, scene->spare_size, 3,
+					    scene->main_size};
 	uintptr_t spare = scene->no_spare ? 0 : (uintptr_t)sheaves[1];
 
 	memset(slot, 0, sizeof(*slot));
@@ -60,6 +61,7 @@ void scene_set(void)
 	memset(bootstrap, 0, sizeof(*bootstrap));
 	slot->main = scene->bootstrap ? bootstrap : sheaves[0];
 	slot->pair = (uintptr_t)slot->main ^ spare;
+	slot->rcu_free = scene->bootstrap ? bootstrap : sheaves[3];
 	slot->home = HOME;
 	slot->home_size = 0x100000;
 	at->stop = scene->stop;
@@ -72,6 +74,7 @@ void scene_view(struct walk_view *view)
 
 	memset(view, 0, sizeof(*view));
 	view->main = slot->main;
+	view->rcu_free = slot->rcu_free;
 	view->spare = (struct sheaf *)(slot->pair ^ (uintptr_t)slot->main);
 	for (int i = 0; i < WALK_SHEAVES; i++) {
 		view->size[i] = sheaves[i]->size;
@@ -103,6 +106,7 @@ static unsigned int nr_outputs(const struct walk_result *r)
 		return r->done ? 1 : 0;
 	case WALK_REPLACE:
 	case WALK_REPLACE_NONE:
+	case WALK_REPLACE_RCU:
 		return 1; /* untouched if it failed */
 	default:
 		return 0;
@@ -131,7 +135,7 @@ static uint64_t run_on_cache(void)
 	return !scene->check || kmem_cache_verify(cache) == 0;
 }
 
-#define RUN(pop, push, pop_bulk, push_bulk, swap_empty, swap_full, replace)                        \
+#define RUN(pop, push, pop_bulk, push_bulk, swap_empty, swap_full, replace, push_rcu, replace_rcu) \
 	do {                                                                                       \
 		struct walk_result r = {0, {NULL}};                                                \
 		void *objects[WALK_CAPACITY];                                                      \
@@ -164,6 +168,15 @@ static uint64_t run_on_cache(void)
 			r.done = replace(at, scene->call == WALK_REPLACE ? in_hand() : NULL,       \
 					 (struct sheaf **)&r.out[0]);                              \
 			break;                                                                     \
+		case WALK_PUSH_RCU:                                                                \
+			r.done = push_rcu(objects[0]);                                             \
+			break;                                                                     \
+		case WALK_PUSH_RCU_FOREIGN:                                                        \
+			r.done = push_rcu((void *)(HOME - 16));                                    \
+			break;                                                                     \
+		case WALK_REPLACE_RCU:                                                             \
+			r.done = replace_rcu(at, in_hand(), (struct sheaf **)&r.out[0]);           \
+			break;                                                                     \
 		default:                                                                           \
 			r.done = run_on_cache();                                                   \
 		}                                                                                  \
@@ -171,13 +184,16 @@ static uint64_t run_on_cache(void)
 		scene->result = r;                                                                 \
 	} while (0)
 
-#define SECTION_PUSH(object) section_push(at, object)
-#define C_PUSH(object)	     c_push(at->handle, object)
+#define SECTION_PUSH(object)	 section_push(at, object)
+#define C_PUSH(object)		 c_push(at->handle, object)
+#define SECTION_PUSH_RCU(object) section_push_rcu(at, object)
+#define C_PUSH_RCU(object)	 c_push_rcu(at->handle, object)
 
 void scene_run(void)
 {
 	RUN((r.out[0] = section_pop(at)) != NULL, SECTION_PUSH, section_pop_bulk, section_push_bulk,
-	    section_swap_empty(at), section_swap_full(at), section_replace_spare);
+	    section_swap_empty(at), section_swap_full(at), section_replace_spare, SECTION_PUSH_RCU,
+	    section_replace_rcu);
 }
 
 void scene_run_in_c(void)
@@ -187,13 +203,14 @@ void scene_run_in_c(void)
 		return;
 	}
 	RUN(c_pop(at->handle, &r.out[0]), C_PUSH, c_pop_bulk, c_push_bulk, c_swap(at, true),
-	    c_swap(at, false), c_replace_spare);
+	    c_swap(at, false), c_replace_spare, C_PUSH_RCU, c_replace_rcu);
 }
 
 bool scene_retries(void)
 {
 	return scene->call != WALK_POP && scene->call != WALK_PUSH &&
-	       scene->call != WALK_PUSH_FOREIGN;
+	       scene->call != WALK_PUSH_FOREIGN && scene->call != WALK_PUSH_RCU &&
+	       scene->call != WALK_PUSH_RCU_FOREIGN;
 }
 
 /* Empty, one, some, full: the sizes at which something is different. */
@@ -209,15 +226,15 @@ static bool next_size(unsigned int *size)
 /* The states of a slot that this call can tell apart: no spare, or one of any size; stop. */
 static bool next_slot(void)
 {
-	bool looks_at_spare = scene->call >= WALK_SWAP_EMPTY;
+	bool looks_at_spare = scene->call >= WALK_SWAP_EMPTY && scene->call <= WALK_REPLACE_NONE;
 
 	scene->bootstrap = !scene->bootstrap && scene->main_size == 0;
 	if (scene->bootstrap || next_size(&scene->main_size))
 		return true;
-	if (!looks_at_spare)
+	if (!looks_at_spare && scene->call != WALK_REPLACE_RCU)
 		return false;
-	scene->no_spare = !scene->no_spare && scene->spare_size == 0;
-	if (scene->no_spare || next_size(&scene->spare_size))
+	scene->no_spare = looks_at_spare && !scene->no_spare && scene->spare_size == 0;
+	if (scene->no_spare || (looks_at_spare && next_size(&scene->spare_size)))
 		return true;
 	scene->stop = !scene->stop;
 	return scene->stop;

@@ -13,7 +13,7 @@
 
 enum {
 	WALK_CAPACITY = 5,
-	WALK_SHEAVES = 3
+	WALK_SHEAVES = 4 /* main, spare, one in hand, rcu_free */
 };
 
 enum walk_call {
@@ -26,6 +26,9 @@ enum walk_call {
 	WALK_SWAP_FULL,
 	WALK_REPLACE,
 	WALK_REPLACE_NONE,
+	WALK_PUSH_RCU,
+	WALK_PUSH_RCU_FOREIGN,
+	WALK_REPLACE_RCU,
 	WALK_NR_SECTIONS,
 	/* On a real cache: sections inlined into the fast paths, and the slow paths behind them. */
 	WALK_ALLOC = WALK_NR_SECTIONS,
@@ -42,7 +45,7 @@ struct walk_result {
 
 /* All that other code can see of the slot and its sheaves. */
 struct walk_view {
-	struct sheaf *main, *spare;
+	struct sheaf *main, *spare, *rcu_free;
 	uint32_t size[WALK_SHEAVES], capacity[WALK_SHEAVES];
 	void *objects[WALK_SHEAVES][WALK_CAPACITY];
 };

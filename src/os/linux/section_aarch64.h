@@ -72,9 +72,9 @@
 	"sub %[m], %[object], %[m]\n"                                                              \
 	"cmp %[m], x10\n"                                                                          \
 	"b.hs %l[slow]\n"
-#define RSEQ_PUSH                                                                                  \
+#define RSEQ_PUSH_TO(SHEAF)                                                                        \
 	RSEQ_IS_AT_HOME                                                                            \
-	"ldr %[m], [%[t]]\n"                                                                       \
+	"ldr %[m], " SHEAF "\n"                                                                    \
 	"ldr %w[t], [%[m]]\n"                                                                      \
 	"ldr w10, [%[m], #8]\n"                                                                    \
 	"cmp %w[t], w10\n"                                                                         \
@@ -83,6 +83,8 @@
 	"str %[object], [x10, #32]\n"                                                              \
 	"add %w[t], %w[t], #1\n"                                                                   \
 	"str %w[t], [%[m]]\n"
+#define RSEQ_PUSH     RSEQ_PUSH_TO("[%[t]]")
+#define RSEQ_PUSH_RCU RSEQ_PUSH_TO("[%[t], #48]")
 
 /* The same where events are counted: a pop more in the upper bits of the word (w), and a push shows
  * the word to others, OS_COUNTERS bytes from the slot, before it is committed. */
@@ -190,6 +192,12 @@
 #define RSEQ_REPLACE                                                                               \
 	"eor %[m], %[m], %[sheaf]\n"                                                               \
 	"str %[m], [%[t], #8]\n"
+
+#define RSEQ_REPLACE_RCU                                                                           \
+	"ldr %w[m], %[stop]\n"                                                                     \
+	"cbnz %w[m], %l[slow]\n"                                                                   \
+	"ldr %[m], [%[t], #48]\n"                                                                  \
+	"str %[sheaf], [%[t], #48]\n"
 
 #define RSEQ_CLOBBERS	   "memory", "cc", "x9", "x10"
 #define RSEQ_BULK_CLOBBERS RSEQ_CLOBBERS

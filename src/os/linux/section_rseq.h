@@ -65,6 +65,24 @@ RSEQ_DEFINE_PUSH(cpu_id, RSEQ_ROW_CPU_ID, RSEQ_PUSH)
 RSEQ_DEFINE_PUSH(mm_cid_counted, RSEQ_ROW_MM_CID, RSEQ_PUSH_COUNTED)
 RSEQ_DEFINE_PUSH(cpu_id_counted, RSEQ_ROW_CPU_ID, RSEQ_PUSH_COUNTED)
 
+/* By either index, and by 32 bits also where events are counted: no pops ride in an rcu_free sheaf's
+ * word. */
+RSEQ_ALWAYS_INLINE bool rseq_push_rcu(char *handle, void *object)
+{
+	uintptr_t t;
+	void *m;
+
+	__asm__ volatile goto(RSEQ_BEGIN RSEQ_ROW_EITHER RSEQ_PUSH_RCU RSEQ_END(slow)
+			      : [m] "=&r"(m), [t] "=&r"(t)
+			      : [handle] "r"(handle), [area] "r"(os.rseq_offset), [id] "r"(RSEQ_ID),
+				[object] "r"(object)
+			      : RSEQ_CLOBBERS
+			      : slow);
+	return true;
+slow:
+	return false;
+}
+
 /* Add n to the word whose place in the row before the CPUs' is given. */
 RSEQ_ALWAYS_INLINE bool rseq_count(char *word, uint64_t n)
 {
@@ -177,6 +195,29 @@ again:
 		: RSEQ_CLOBBERS
 		: slow, aborted);
 	*old = p;
+	return true;
+aborted:
+	if (--tries)
+		goto again;
+slow:
+	return false;
+}
+
+RSEQ_ALWAYS_INLINE bool rseq_replace_rcu(struct section_slots *s, struct sheaf *sheaf,
+					 struct sheaf **old)
+{
+	int tries = RSEQ_TRIES;
+	uintptr_t t;
+	void *m;
+
+again:
+	__asm__ volatile goto(RSEQ_BEGIN RSEQ_ROW_EITHER RSEQ_REPLACE_RCU RSEQ_END(aborted)
+			      : [m] "=&r"(m), [t] "=&r"(t)
+			      : [handle] "r"(s->handle), [area] "r"(os.rseq_offset),
+				[id] "r"(RSEQ_ID), [stop] "m"(s->stop), [sheaf] "r"(sheaf)
+			      : RSEQ_CLOBBERS
+			      : slow, aborted);
+	*old = m;
 	return true;
 aborted:
 	if (--tries)

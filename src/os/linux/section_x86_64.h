@@ -54,6 +54,7 @@
 #define SLOT_PAIR      "65736(%[handle], %[t])"
 #define SLOT_HOME      "65744(%[handle], %[t])"
 #define SLOT_HOME_SIZE "65752(%[handle], %[t])"
+#define SLOT_RCU_FREE  "65776(%[handle], %[t])"
 
 /* size is loaded once and stored from the register: an add to memory would load it twice, and the
  * time of these operations is that of a load which waits for the last one's store. */
@@ -83,15 +84,17 @@
 	"subq " SLOT_HOME ", %[m]\n"                                                               \
 	"cmpq " SLOT_HOME_SIZE ", %[m]\n"                                                          \
 	"jae %l[slow]\n"
-#define RSEQ_PUSH                                                                                  \
+#define RSEQ_PUSH_TO(SHEAF)                                                                        \
 	RSEQ_IS_AT_HOME                                                                            \
-	"movq " SLOT_MAIN ", %[m]\n"                                                               \
+	"movq " SHEAF ", %[m]\n"                                                                   \
 	"movl (%[m]), %k[t]\n"                                                                     \
 	"cmpl 8(%[m]), %k[t]\n"                                                                    \
 	"jae %l[slow]\n"                                                                           \
 	"movq %[object], 32(%[m], %[t], 8)\n"                                                      \
 	"addl $1, %k[t]\n"                                                                         \
 	"movl %k[t], (%[m])\n"
+#define RSEQ_PUSH     RSEQ_PUSH_TO(SLOT_MAIN)
+#define RSEQ_PUSH_RCU RSEQ_PUSH_TO(SLOT_RCU_FREE)
 
 /* The same where events are counted: a pop more in the upper bits of the word (w), and a push shows
  * the word to others, 65536 + OS_COUNTERS bytes from the handle's row, before it is committed. */
@@ -228,6 +231,12 @@
 #define RSEQ_REPLACE                                                                               \
 	"xorq %[sheaf], %[m]\n"                                                                    \
 	"movq %[m], " SLOT_PAIR "\n"
+
+#define RSEQ_REPLACE_RCU                                                                           \
+	"cmpl $0, %[stop]\n"                                                                       \
+	"jne %l[slow]\n"                                                                           \
+	"movq " SLOT_RCU_FREE ", %[m]\n"                                                           \
+	"movq %[sheaf], " SLOT_RCU_FREE "\n"
 
 #define RSEQ_CLOBBERS	   "memory", "cc"
 #define RSEQ_BULK_CLOBBERS RSEQ_CLOBBERS, "xmm0", "xmm1", "xmm2", "xmm3"
