@@ -63,31 +63,43 @@ struct kmem_cache_stats {
 
 	/* What happened since the cache was made; all 0 unless counted is 1. */
 	uint64_t counted;
-	uint64_t alloc_fastpath;      /* objects from this CPU's sheaves */
-	uint64_t alloc_slowpath;      /* objects straight from slabs */
-	uint64_t free_fastpath;	      /* objects into this CPU's sheaves */
-	uint64_t free_slowpath;	      /* objects straight to slabs */
-	uint64_t free_add_partial;    /* full slabs that got a free object */
-	uint64_t free_remove_partial; /* empty slabs taken off their list */
-	uint64_t alloc_slab;	      /* slabs made of fresh pages */
-	uint64_t free_slab;	      /* slabs given back as pages */
-	uint64_t alloc_node_mismatch; /* requests for a node that sheaves could not serve */
-	uint64_t order_fallback;      /* slabs of the fallback order */
-	uint64_t cmpxchg_double_fail; /* races for a slab's word lost */
-	uint64_t sheaf_flush;	      /* objects from sheaves to slabs */
-	uint64_t sheaf_refill;	      /* objects from slabs into sheaves */
-	uint64_t sheaf_alloc;	      /* sheaves made */
-	uint64_t sheaf_free;	      /* sheaves freed */
-	uint64_t barn_get;	      /* full sheaves from a barn */
-	uint64_t barn_get_fail;	      /* times a barn had no full sheaf */
-	uint64_t barn_put;	      /* full sheaves into a barn */
-	uint64_t barn_put_fail;	      /* times a barn had no room for a full sheaf */
-	uint64_t barn_get_empty;      /* empty sheaves from a barn */
-	uint64_t barn_put_empty;      /* empty sheaves into a barn */
-	uint64_t barn_replace_empty;  /* empty sheaves exchanged for full ones */
-	uint64_t barn_replace_full;   /* full sheaves exchanged for empty ones */
-	uint64_t replace_empty_main;  /* times an allocation found main and spare empty */
-	uint64_t replace_full_main;   /* times a free found main and spare full */
+	uint64_t alloc_fastpath;	 /* objects from this CPU's sheaves */
+	uint64_t alloc_slowpath;	 /* objects straight from slabs */
+	uint64_t free_fastpath;		 /* objects into this CPU's sheaves */
+	uint64_t free_slowpath;		 /* objects straight to slabs */
+	uint64_t free_add_partial;	 /* full slabs that got a free object */
+	uint64_t free_remove_partial;	 /* empty slabs taken off their list */
+	uint64_t alloc_slab;		 /* slabs made of fresh pages */
+	uint64_t free_slab;		 /* slabs given back as pages */
+	uint64_t alloc_node_mismatch;	 /* requests for a node that sheaves could not serve */
+	uint64_t order_fallback;	 /* slabs of the fallback order */
+	uint64_t cmpxchg_double_fail;	 /* races for a slab's word lost */
+	uint64_t sheaf_flush;		 /* objects from sheaves to slabs */
+	uint64_t sheaf_refill;		 /* objects from slabs into sheaves */
+	uint64_t sheaf_alloc;		 /* sheaves made */
+	uint64_t sheaf_free;		 /* sheaves freed */
+	uint64_t barn_get;		 /* full sheaves from a barn */
+	uint64_t barn_get_fail;		 /* times a barn had no full sheaf */
+	uint64_t barn_put;		 /* full sheaves into a barn */
+	uint64_t barn_put_fail;		 /* times a barn had no room for a full sheaf */
+	uint64_t barn_get_empty;	 /* empty sheaves from a barn */
+	uint64_t barn_put_empty;	 /* empty sheaves into a barn */
+	uint64_t barn_replace_empty;	 /* empty sheaves exchanged for full ones */
+	uint64_t barn_replace_full;	 /* full sheaves exchanged for empty ones */
+	uint64_t replace_empty_main;	 /* times an allocation found main and spare empty */
+	uint64_t replace_full_main;	 /* times a free found main and spare full */
+	uint64_t free_rcu_sheaf;	 /* objects retired into a CPU's rcu_free sheaf */
+	uint64_t free_rcu_sheaf_fail;	 /* objects retired otherwise */
+	uint64_t rcu_reuse;		 /* full sheaves taken after their grace period */
+	uint64_t rcu_flush;		 /* objects given to slabs after their grace period */
+	uint64_t rcu_over_limit;	 /* times pending bytes were above the limit */
+	uint64_t sheaf_prefill_fast;	 /* sheaves prefilled from this CPU's sheaves or a barn */
+	uint64_t sheaf_prefill_slow;	 /* sheaves prefilled from slabs */
+	uint64_t sheaf_prefill_oversize; /* sheaves prefilled beyond the capacity */
+	uint64_t sheaf_return_fast;	 /* prefilled sheaves returned whole */
+	uint64_t sheaf_return_slow;	 /* prefilled sheaves flushed when returned */
+	uint64_t nolock_fail;		 /* nolock allocations that returned NULL */
+	uint64_t nolock_deferred;	 /* objects that a nolock free queued */
 };
 
 int __kmem_cache_stats(struct kmem_cache *s, struct kmem_cache_stats *out, size_t size)

@@ -65,6 +65,7 @@ void publish_process(void)
 	head->nr_rows = os.nr_rows;
 	head->nr_areas = os_counters_areas();
 	head->nr_nodes = os.nr_nodes;
+	head->nr_planes = OS_PLANES;
 	head->row_shift = ROW_SHIFT;
 	head->slot_shift = SLOT_SHIFT;
 	memcpy(head->node_of_row, os.node_of_row, sizeof(head->node_of_row));

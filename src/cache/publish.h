@@ -4,8 +4,9 @@
  *
  *   head | area: descriptions of its caches, unregistered threads' counters, CPU 0's, ... | area ...
  *
- * An area has nr_rows + 2 rows of 1 << row_shift bytes; place i of every row is one cache's, of
- * 1 << slot_shift bytes.
+ * An area has nr_planes planes, one behind the other, of nr_rows + 2 rows of 1 << row_shift bytes;
+ * place i of every row is one cache's, of 1 << slot_shift bytes. A plane has the words that follow the
+ * last one's; descriptions are in the first.
  *
  * Invariants
  *  D1. version is stored last in the head, and all of it but nr_areas never changes.
@@ -25,14 +26,14 @@
 #include "os/machine.h"
 
 #define PUBLISH_MAGIC	0x6665616873ULL /* "sheaf" */
-#define PUBLISH_VERSION 1u
+#define PUBLISH_VERSION 2u
 #define PUBLISH_NAME	128
 
 struct publish_head {
 	uint64_t magic;
 	uint32_t version;
 	int32_t pid;
-	uint32_t nr_rows, nr_areas, nr_nodes;
+	uint32_t nr_rows, nr_areas, nr_nodes, nr_planes;
 	uint32_t row_shift, slot_shift;
 	uint32_t text_size; /* of the text: JSON with backend, index, options, events */
 	uint16_t node_of_row[OS_MAX_ROWS];
@@ -57,7 +58,7 @@ struct publish_cache {
 };
 
 _Static_assert(sizeof(struct publish_head) <= 1u << ROW_SHIFT, "the head is a row's size");
-_Static_assert(sizeof(struct publish_cache) <= OS_WORDS * sizeof(uint64_t),
+_Static_assert(sizeof(struct publish_cache) <= OS_PLANE_WORDS * sizeof(uint64_t),
 	       "a description fits its place");
 
 /* Describe the process, when the first area is mapped. */

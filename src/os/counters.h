@@ -2,15 +2,16 @@
 /*
  * Event counters of a cache: exact, one set for each CPU, where other processes may map them.
  *
- * Only with SHEAF_OPTIONS=stats. Counters lie at a fixed distance from the slots and have their
- * layout, so that a section which has a slot's address has its counters', too:
+ * Only with SHEAF_OPTIONS=stats. Counters lie in planes at fixed distances from the slots and have
+ * their layout, so that a section which has a slot's address has its counters', too:
  *
- *   rows of slots      nobody      | handles                | CPU 0    | CPU 1 | ...
- *   + OS_COUNTERS      description | unregistered threads'  | counters | ...
+ *   rows of slots        nobody      | handles                | CPU 0       | CPU 1 | ...
+ *   + OS_COUNTERS        description | unregistered threads'  | words 0-31  | ...
+ *   + 2 * OS_COUNTERS    nobody      | unregistered threads'  | words 32-63 | ...
  *
- * A row's places are the caches', 1 << SLOT_SHIFT bytes each, so OS_WORDS words. The first word of a
- * CPU's is a copy of its main sheaf's word, the next ones of its spare's and of what both had when
- * they came to the slot: src/sheaf/ keeps them, the rest are sums.
+ * A row's places are the caches', 1 << SLOT_SHIFT bytes each, so OS_PLANE_WORDS words of a plane. The
+ * first word of a CPU's is a copy of its main sheaf's word, the next ones of its spare's and of what
+ * both had when they came to the slot: src/sheaf/ keeps them, the rest are sums.
  *
  * Invariants
  *  O1. A sum changes by a section on its own CPU, or atomically in the unregistered threads' row.
@@ -23,13 +24,22 @@
 
 #include <stdint.h>
 
-#define OS_COUNTERS ((intptr_t)1 << 29)
-#define OS_WORDS    32u
+#define OS_COUNTERS    ((intptr_t)1 << 29)
+#define OS_PLANES      2u
+#define OS_PLANE_WORDS 32u
+#define OS_WORDS       (OS_PLANES * OS_PLANE_WORDS)
+
+/* How far from the slots a plane is. */
+static inline intptr_t os_plane(unsigned int plane)
+{
+	return (intptr_t)(plane + 1) * OS_COUNTERS;
+}
 
 /* Where word i of the row that follows from this handle or slot is. */
 static inline char *os_counter(void *handle_or_slot, unsigned int i)
 {
-	return (char *)handle_or_slot + OS_COUNTERS + i * sizeof(uint64_t);
+	return (char *)handle_or_slot + os_plane(i / OS_PLANE_WORDS) +
+	       i % OS_PLANE_WORDS * sizeof(uint64_t);
 }
 
 /* Add n to word i of this CPU's counters of a cache. Only if os.counting. */

@@ -64,8 +64,9 @@ static void *take_from(struct area *area)
 static void clear_counters(char *handle)
 {
 	for (uint32_t row = 0; row < os.nr_rows + 1; row++)
-		memset(os_counter(handle + ((size_t)row << ROW_SHIFT), 0), 0,
-		       OS_WORDS * sizeof(uint64_t));
+		for (unsigned int i = 0; i < OS_WORDS; i += OS_PLANE_WORDS)
+			memset(os_counter(handle + ((size_t)row << ROW_SHIFT), i), 0,
+			       OS_PLANE_WORDS * sizeof(uint64_t));
 }
 
 static void *nobodys_slot(struct slot *handle)

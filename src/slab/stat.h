@@ -16,7 +16,7 @@
 #include "os/counters.h"
 #include "slab/slab.h"
 
-/* What is counted as such. */
+/* What is counted as such: the rarer, the later, as words of the second plane are elsewhere. */
 #define STAT_WORDS(X)                                                                              \
 	X(alloc_fastpath)                                                                          \
 	X(alloc_slowpath)                                                                          \
@@ -42,7 +42,19 @@
 	X(barn_get_empty)                                                                          \
 	X(barn_put_empty)                                                                          \
 	X(replace_full_only)                                                                       \
-	X(total_objects)
+	X(total_objects)                                                                           \
+	X(free_rcu_sheaf)                                                                          \
+	X(sheaf_prefill_fast)                                                                      \
+	X(sheaf_return_fast)                                                                       \
+	X(rcu_reuse)                                                                               \
+	X(free_rcu_sheaf_fail)                                                                     \
+	X(rcu_flush)                                                                               \
+	X(rcu_over_limit)                                                                          \
+	X(sheaf_prefill_slow)                                                                      \
+	X(sheaf_prefill_oversize)                                                                  \
+	X(sheaf_return_slow)                                                                       \
+	X(nolock_fail)                                                                             \
+	X(nolock_deferred)
 
 #define STAT_WORD(name) STAT_##name,
 enum stat_word {
@@ -88,7 +100,22 @@ _Static_assert(NR_STAT_WORDS <= OS_WORDS, "counters fit their place");
 	  STAT_BIT(exchange_empty) | STAT_BIT(barn_get_only) | STAT_BIT(barn_get_fail),            \
 	  "times an allocation found main and spare empty")                                        \
 	X(replace_full_main, STAT_BIT(exchange_full) | STAT_BIT(replace_full_only),                \
-	  "times a free found main and spare full")
+	  "times a free found main and spare full")                                                \
+	X(free_rcu_sheaf, STAT_BIT(free_rcu_sheaf), "objects retired into a CPU's rcu_free sheaf") \
+	X(free_rcu_sheaf_fail, STAT_BIT(free_rcu_sheaf_fail), "objects retired otherwise")         \
+	X(rcu_reuse, STAT_BIT(rcu_reuse), "full sheaves taken after their grace period")           \
+	X(rcu_flush, STAT_BIT(rcu_flush), "objects given to slabs after their grace period")       \
+	X(rcu_over_limit, STAT_BIT(rcu_over_limit), "times pending bytes were above the limit")    \
+	X(sheaf_prefill_fast, STAT_BIT(sheaf_prefill_fast),                                        \
+	  "sheaves prefilled from this CPU's sheaves or a barn")                                   \
+	X(sheaf_prefill_slow, STAT_BIT(sheaf_prefill_slow), "sheaves prefilled from slabs")        \
+	X(sheaf_prefill_oversize, STAT_BIT(sheaf_prefill_oversize),                                \
+	  "sheaves prefilled beyond the capacity")                                                 \
+	X(sheaf_return_fast, STAT_BIT(sheaf_return_fast), "prefilled sheaves returned whole")      \
+	X(sheaf_return_slow, STAT_BIT(sheaf_return_slow),                                          \
+	  "prefilled sheaves flushed when returned")                                               \
+	X(nolock_fail, STAT_BIT(nolock_fail), "nolock allocations that returned NULL")             \
+	X(nolock_deferred, STAT_BIT(nolock_deferred), "objects that a nolock free queued")
 
 static inline void stat_add(const struct slab_cache *cache, enum stat_word word, uint64_t n)
 {

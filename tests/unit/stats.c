@@ -277,6 +277,59 @@ static void lost_race_is_counted(void **state)
 	give(0, 1);
 }
 
+/* Each word its own number, in its own row. */
+static void count_all(uint64_t times)
+{
+	for (unsigned int word = STAT_BASES + 1; word < NR_STAT_WORDS; word++)
+		stat_add(&s->sheaf.slab, word, word * times);
+}
+
+static uint64_t sum_of(uint64_t words)
+{
+	uint64_t total = 0;
+
+	for (; words; words &= words - 1)
+		total += (uint64_t)__builtin_ctzll(words);
+	return total;
+}
+
+#define SUMMED(name, words, help) assert_int_equal(stats.name, times *sum_of(words));
+
+static void check_each(uint64_t times)
+{
+	struct kmem_cache_stats stats = look(s);
+
+	STAT_EVENTS(SUMMED)
+}
+
+static void in_childs_planes(void)
+{
+	CHECK(look(s).alloc_slowpath == 0 && look(s).nolock_deferred == 0);
+	count_all(5);
+	CHECK(look(s).alloc_slowpath == 5 * STAT_alloc_slowpath);
+	CHECK(look(s).nolock_deferred == 5 * STAT_nolock_deferred);
+}
+
+/* Also those in planes behind the first, and none is the next cache's or a child's. */
+static void each_event_is_the_sum_of_its_words(void **state)
+{
+	struct kmem_cache *first = s;
+
+	(void)state;
+	skip_unless_counted();
+	assert_true((unsigned int)STAT_nolock_deferred >= OS_PLANE_WORDS);
+	check_each(0);
+	count_all(1);
+	count_all(2);
+	check_each(3);
+	assert_int_equal(in_child(in_childs_planes, 20), 0);
+	check_each(3);
+	kmem_cache_destroy(s);
+	s = kmem_cache_create("next", 64, NULL, SLAB_NO_MERGE);
+	assert_ptr_equal(s, first);
+	check_each(0);
+}
+
 static void fall_back(void)
 {
 	struct kmem_cache *large = kmem_cache_create("large", 2000, NULL, SLAB_NO_MERGE);
@@ -541,6 +594,7 @@ int main(void)
 		WITHOUT_SHEAVES(node_gives_empty_slabs_back),
 		WITHOUT_SHEAVES(node_request_is_a_mismatch),
 		WITH_SHEAVES(lost_race_is_counted),
+		WITH_SHEAVES(each_event_is_the_sum_of_its_words),
 		cmocka_unit_test(small_slabs_are_counted),
 		WITH_SHEAVES(child_counts_for_itself),
 		WITH_SHEAVES(others_see_each_event_once),

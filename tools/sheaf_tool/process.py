@@ -16,13 +16,14 @@ from pathlib import Path
 from . import shared
 from .errors import Failure
 
-MAGIC, VERSION = 0x6665616873, 1
-HEAD = struct.Struct("<QIi6I")
+MAGIC, VERSION = 0x6665616873, 2
+HEAD = struct.Struct("<QIi7I")
 MAX_ROWS = 4096
 TEXT_AT = HEAD.size + 2 * MAX_ROWS
 TEXT_KEYS = {"backend", "index", "options", "events"}
 CACHE = struct.Struct("<14I128s")
-WORDS = struct.Struct("<32Q")
+WORDS = struct.Struct("<32Q")  # of one plane
+MAX_PLANES = 2  # events choose words by the bits of 64
 MAIN, SPARE, BASES = 0, 1, 2
 PAGE = 4096
 MASK = (1 << 64) - 1
@@ -121,7 +122,7 @@ class Process:
             head = HEAD.unpack_from(self._grow())
         except (ValueError, struct.error):
             raise self._no_file() from None
-        magic, version, _, self.nr_rows, _, self.nr_nodes, row, slot, size = head
+        magic, version, _, self.nr_rows, _, self.nr_nodes, self.nr_planes, row, slot, size = head
         if version == 0:
             raise Failure(f"process {self.pid} has only just begun: try again")
         if magic != MAGIC:
@@ -129,7 +130,7 @@ class Process:
         if version != VERSION:
             raise Failure(f"process {self.pid} runs another version of libsheaf: use that "
                           "version's `sheaf`")
-        if not 8 <= slot <= row <= 24:
+        if not (8 <= slot <= row <= 24 and 1 <= self.nr_planes <= MAX_PLANES):
             raise self._no_file()
         self.row, self.slot = 1 << row, 1 << slot
         try:
@@ -151,7 +152,7 @@ class Process:
                           self.text["options"], self.nr_rows, self.nr_nodes)
         whole = self._grow()
         nr_areas = HEAD.unpack_from(whole)[4]
-        area = (self.nr_rows + 2) * self.row
+        area = self.nr_planes * self._plane()
         for at in range(self.row, self.row + nr_areas * area, area):
             if at + area > len(whole):
                 break
@@ -161,6 +162,15 @@ class Process:
                     reading.caches.append(cache)
         reading.caches.sort(key=lambda cache: cache.id)
         return reading
+
+    def _plane(self) -> int:
+        """Bytes of it."""
+        return (self.nr_rows + 2) * self.row
+
+    def _words(self, whole: mmap.mmap, at: int) -> tuple[int, ...]:
+        """Those of all planes."""
+        return sum((WORDS.unpack_from(whole, at + plane * self._plane())
+                    for plane in range(self.nr_planes)), ())
 
     def _cache(self, whole: mmap.mmap, place: int) -> Cache | None:
         for _ in range(100):
@@ -176,9 +186,9 @@ class Process:
         """A cache's words added up over all rows, and the pops and pushes that are still in sheaves:
         rows show the words of the two in the slot."""
         bits = self.text["size_bits"]
-        sums, pops, pushes = [0] * 32, 0, 0
+        sums, pops, pushes = [0] * 32 * self.nr_planes, 0, 0
         for row in range(1, self.nr_rows + 2):
-            words = WORDS.unpack_from(whole, place + row * self.row)
+            words = self._words(whole, place + row * self.row)
             if not any(words):
                 continue
             sums = [a + b for a, b in zip(sums, words)]

@@ -9,6 +9,7 @@
  *   shrink            the cache
  *   many N            make N caches
  *   destroy           the last cache, with all its objects
+ *   count N           move every word that is counted by N times its number, without an event
  *   json              print sheaf_stats_print()'s own view instead of an answer
  */
 #include <sheaf/stats.h>
@@ -16,6 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "cache/cache.h"
+#include "slab/stat.h"
 
 #define ROOM (1 << 20)
 
@@ -29,6 +33,12 @@ static void free_some(size_t n)
 		kmem_cache_free(s, objects[first++]);
 }
 
+static void count(uint64_t n)
+{
+	for (unsigned int word = STAT_BASES + 1; word < NR_STAT_WORDS; word++)
+		stat_add(&s->sheaf.slab, word, n * word);
+}
+
 static int do_line(const char *line)
 {
 	size_t n = strtoul(line + strcspn(line, " "), NULL, 10);
@@ -40,6 +50,8 @@ static int do_line(const char *line)
 			objects[next++] = kmem_cache_alloc(s, GFP_KERNEL);
 	else if (!strncmp(line, "bulk ", 5))
 		next += (size_t)kmem_cache_alloc_bulk(s, GFP_KERNEL, n, &objects[next]);
+	else if (!strncmp(line, "count ", 6))
+		count(n);
 	else if (!strcmp(line, "shrink"))
 		(void)kmem_cache_shrink(s);
 	else if (!strncmp(line, "free ", 5))

@@ -96,6 +96,24 @@ class OnAProcess(unittest.TestCase):
                 for key in ("objects_in_use", "objects_in_sheaves", "alloc_fastpath", "free_fastpath"):
                     self.assertEqual(ours["caches"][0][key], own["caches"][0][key], key)
 
+    def test_every_word(self) -> None:
+        """Also those behind the first plane, and of caches in an area behind the first."""
+        with Live() as live:
+            live.do("create first")
+            live.do("count 1")
+            live.do("many 300")
+            live.do("count 3")
+            own = live.own_view()["caches"]
+            ours = json.loads(sheaf("info", str(live.pid), "--json").stdout)["caches"]
+            self.assertEqual(len(ours), 301)
+            with Process(live.pid) as process:
+                events = [event["name"] for event in process.text["events"]]
+            for at in (0, 1, -1):
+                for name in events:
+                    self.assertEqual(ours[at][name], own[at][name], (at, name))
+            self.assertEqual([ours[at]["nolock_deferred"] for at in (1, -1)],
+                             [0, 3 * ours[0]["nolock_deferred"]])
+
     def test_text(self) -> None:
         with Live("stats=live;slab_max_order=2") as live:
             live.do("create first")

@@ -56,12 +56,13 @@ static int template_file(char *scratch, const struct slot *template_of_node)
 /* Where rows and, behind them, their counters can be. */
 static char *map_counted(size_t size)
 {
-	char *rows = map_anywhere(size + OS_COUNTERS, PROT_NONE);
+	size_t whole = size + (size_t)os_plane(OS_PLANES - 1);
+	char *rows = map_anywhere(whole, PROT_NONE);
 
 	if (rows && mprotect(rows, size, PROT_READ | PROT_WRITE) == 0 && shared_map(rows, size))
 		return rows;
 	if (rows)
-		munmap(rows, size + OS_COUNTERS);
+		munmap(rows, whole);
 	return NULL;
 }
 

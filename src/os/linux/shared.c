@@ -4,7 +4,7 @@
  *
  *   head, ROW_BYTES | area 0 | area 1 | ...
  *
- * An area has a row for each row of slots. All of the file is allocated before it is mapped: a store
+ * An area has its planes one behind the other, each with a row for each row of slots. All of the file is allocated before it is mapped: a store
  * into a hole that cannot be filled would end the program. Where there is no such file, counters are in
  * private memory, and only the process itself can print them. The file goes at exit; one that a killed
  * process left is removed by the next process of its number, or by `sheaf info`.
@@ -36,7 +36,7 @@
 static struct {
 	char *head;
 	char *areas[MAX_AREAS]; /* first rows */
-	size_t size;		/* of an area */
+	size_t size;		/* of a plane of an area */
 	unsigned int nr_areas;
 	pid_t owner; /* of the file; 0: there is none */
 	dev_t device;
@@ -111,6 +111,16 @@ static bool map_part(char *at, size_t size, int file, size_t offset)
 	return mmap(at, size, PROT_READ | PROT_WRITE, flags, file, (off_t)offset) != MAP_FAILED;
 }
 
+/* The planes of the area whose first row that is, from offset in the file. */
+static bool map_planes(char *rows, size_t size, int file, size_t offset)
+{
+	bool done = true;
+
+	for (unsigned int plane = 0; done && plane < OS_PLANES; plane++)
+		done = map_part(rows + os_plane(plane), size, file, offset + plane * size);
+	return done;
+}
+
 static bool map_head(int file)
 {
 	char *head =
@@ -124,17 +134,17 @@ static bool map_head(int file)
 
 bool shared_map(char *rows, size_t size)
 {
-	size_t offset = ROW_BYTES + shared.nr_areas * size;
+	size_t offset = ROW_BYTES + shared.nr_areas * OS_PLANES * size;
 	bool done = true;
 	int file;
 
 	if (shared.nr_areas == MAX_AREAS)
 		return false;
-	file = grow_file(offset + size);
+	file = grow_file(offset + OS_PLANES * size);
 	if (!shared.head)
 		done = map_head(file);
 	if (done)
-		done = map_part(rows + OS_COUNTERS, size, file, offset);
+		done = map_planes(rows, size, file, offset);
 	if (file >= 0)
 		syscall(SYS_close, file);
 	if (done) {
@@ -160,7 +170,7 @@ void shared_after_fork(void)
 	if (shared.head)
 		map_part(shared.head, ROW_BYTES, -1, 0);
 	for (unsigned int i = 0; i < shared.nr_areas; i++)
-		map_part(shared.areas[i] + OS_COUNTERS, shared.size, -1, 0);
+		map_planes(shared.areas[i], shared.size, -1, 0);
 }
 
 static __attribute__((destructor)) void remove_file(void)
