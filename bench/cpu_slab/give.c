@@ -22,7 +22,7 @@ static bool add_to_node(struct cpu_slab_cache *c, struct slab_node *node, struct
 static void discard(struct cpu_slab_cache *c, struct slab *slab)
 {
 	count(c, CPU_SLAB_free_slab, 1);
-	partial_discard(&c->slab, partial_node_of(&c->slab, slab), slab);
+	partial_discard(&c->slab, slab);
 }
 
 void tiers_free_list(struct cpu_slab_cache *c, struct slab *list)

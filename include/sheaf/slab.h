@@ -65,6 +65,12 @@ typedef unsigned int slab_flags_t;
 #define SLAB_RECLAIM_ACCOUNT                                                                       \
 	0x0010u		     /* objects can be reclaimed: kept apart from those that cannot */
 #define SLAB_ACCOUNT 0x0020u /* as __GFP_ACCOUNT on every allocation */
+/*
+ * Pages of empty slabs go back a grace period late, by the RCU provider of the cache (<sheaf/rcu.h>),
+ * which must be there first. Objects themselves may be used again at once: a reader that found one
+ * must take a reference that can fail, and then look whether it still is what it looked for.
+ */
+#define SLAB_TYPESAFE_BY_RCU 0x0040u
 
 #define NUMA_NO_NODE (-1)
 
@@ -72,6 +78,7 @@ typedef unsigned int slab_flags_t;
 #define KMEM_CACHE_MAX_SIZE ((size_t)1 << 20)
 
 struct kmem_cache;
+struct sheaf_rcu_ops;
 
 /*
  * What can be said about a cache beyond its size; zero means the default. Kernel: struct
@@ -82,14 +89,15 @@ struct kmem_cache_args {
 	unsigned int useroffset;     /* region that may be copied to users: checked, and */
 	unsigned int usersize;	     /* such a cache is not merged */
 	unsigned int freeptr_offset; /* where a free object keeps its link, with the next one */
-	unsigned char
-		use_freeptr_offset; /* needs ctor; inside the object, a multiple of the word */
+	unsigned char use_freeptr_offset; /* needs ctor or SLAB_TYPESAFE_BY_RCU; inside the object,
+				     * a multiple of the word */
 	unsigned char reserved[3];
 	void (*ctor)(void *object);  /* runs once per object, before it is first handed out */
 	unsigned int sheaf_capacity; /* objects in a sheaf at least; 0: by size (60, 28, 12 or 4) */
 	unsigned int reserved2;
 	size_t barn_objects; /* free objects a node's barn may hold; 0: 4096 */
 	size_t barn_bytes;   /* and bytes of them; 0: 1 MiB. Ten sheaves are always allowed */
+	const struct sheaf_rcu_ops *rcu; /* whose grace periods; NULL: the process's */
 };
 
 /*

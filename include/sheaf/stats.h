@@ -56,10 +56,12 @@ struct kmem_cache_stats {
 	uint64_t objects_in_sheaves; /* free, in sheaves of CPUs and barns */
 	uint64_t total_objects;	     /* that slabs have room for */
 	uint64_t slabs;
-	uint64_t partial;    /* slabs on the nodes' lists */
-	uint64_t slab_bytes; /* memory of the slabs */
-	uint64_t barn_full;  /* full sheaves in barns */
-	uint64_t barn_empty; /* empty sheaves in barns */
+	uint64_t partial;	      /* slabs on the nodes' lists */
+	uint64_t slab_bytes;	      /* memory of the slabs */
+	uint64_t barn_full;	      /* full sheaves in barns */
+	uint64_t barn_empty;	      /* empty sheaves in barns */
+	uint64_t rcu_pending_objects; /* retired; their grace period has not passed */
+	uint64_t rcu_pending_bytes;
 
 	/* What happened since the cache was made; all 0 unless counted is 1. */
 	uint64_t counted;

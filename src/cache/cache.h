@@ -18,6 +18,7 @@
 #include "os/lock.h"
 #include "sheaf/sheaf.h"
 #include "sheaf/slab.h"
+#include "slab/grace.h"
 
 #define SHEAF_PUBLIC __attribute__((visibility("default")))
 
@@ -28,9 +29,9 @@ struct kmem_cache {
 	slab_flags_t flags;
 	uint32_t nr_names;
 	struct kmem_cache *next;
+	struct sheaf_cache sheaf;
 	uint32_t unmergeable;
 	uint32_t id; /* caches are numbered as they are made */
-	struct sheaf_cache sheaf;
 };
 
 _Static_assert(offsetof(struct kmem_cache, sheaf.bootstrap) == offsetof(struct slot, main),
@@ -74,6 +75,12 @@ void *cache_alloc_on(struct kmem_cache *s, gfp_t flags, unsigned int node, enum 
 void cache_free_slow(struct kmem_cache *s, void *object, const char *call);
 /* Objects straight to their slabs. */
 void cache_give(struct kmem_cache *s, void **objects, unsigned int n, const char *call);
+
+/* Let the cache retire objects with this provider. False: no memory. With OS_RANK_CACHES. */
+bool cache_begin_rcu(struct kmem_cache *s, struct grace *grace);
+
+/* Every object is back, and nothing waits: the cache itself goes. With OS_RANK_CACHES. */
+void cache_release(struct kmem_cache *s);
 
 /* True after a report, if the cache was destroyed: for cold parts, the fast calls are exchanged. */
 bool cache_was_destroyed(struct kmem_cache *s, const char *call);

@@ -10,11 +10,12 @@
 #include "os/options.h"
 #include "os/report.h"
 #include "page/pool.h"
+#include "slab/late.h"
 
 #define CACHE_LINE     64u
 #define WORD	       ((unsigned int)sizeof(void *))
 #define NAME_SHOWN     127
-#define FLAGS_KNOWN    0x3fu
+#define FLAGS_KNOWN    0x7fu
 #define FLAGS_TO_MATCH (SLAB_RECLAIM_ACCOUNT | SLAB_ACCOUNT | SLAB_NO_SHEAVES)
 
 static bool wrong(const char *name, const char *what, size_t value, const char *do_this)
@@ -35,10 +36,19 @@ static bool check_args(const char *name, size_t size, struct kmem_cache_args *ar
 			     "use the SLAB_ names of <sheaf/slab.h>");
 	if (args->sheaf_capacity > SHEAF_CAPACITY_MAX)
 		return wrong(name, "sheaf_capacity", args->sheaf_capacity, "use at most 4096");
-	if (args->use_freeptr_offset && (!args->ctor || args->freeptr_offset % WORD ||
-					 args->freeptr_offset + (size_t)WORD > size))
+	if (args->use_freeptr_offset &&
+	    ((!args->ctor && !(flags & SLAB_TYPESAFE_BY_RCU)) || args->freeptr_offset % WORD ||
+	     args->freeptr_offset + (size_t)WORD > size))
 		return wrong(name, "freeptr_offset", args->freeptr_offset,
-			     "it needs a ctor, a multiple of the word, and to lie in the object");
+			     "it needs a ctor or SLAB_TYPESAFE_BY_RCU, a multiple of the word, and "
+			     "to lie in the object");
+	if ((flags & SLAB_TYPESAFE_BY_RCU) && !grace_of(args->rcu)) {
+		os_report(
+			"kmem_cache_create(%s): SLAB_TYPESAFE_BY_RCU needs an RCU provider first: "
+			"see sheaf_rcu_register() in <sheaf/rcu.h>",
+			name);
+		return false;
+	}
 	if (args->useroffset > size || args->usersize > size - args->useroffset) {
 		os_report("kmem_cache_create(%s): usersize %u at %u is not inside the object; "
 			  "taken as none",
@@ -63,8 +73,9 @@ static unsigned int alignment(size_t size, unsigned int align, slab_flags_t flag
 
 static bool mergeable(const struct kmem_cache_args *args, slab_flags_t flags)
 {
-	return !os_options.nomerge && !(flags & SLAB_NO_MERGE) && !args->ctor && !args->usersize &&
-	       !args->sheaf_capacity && !args->barn_objects && !args->barn_bytes;
+	return !os_options.nomerge && !(flags & (SLAB_NO_MERGE | SLAB_TYPESAFE_BY_RCU)) &&
+	       !args->ctor && !args->usersize && !args->sheaf_capacity && !args->barn_objects &&
+	       !args->barn_bytes && !args->rcu;
 }
 
 /* A cache whose slabs can serve this request too, wasting less than a word. */
@@ -105,6 +116,7 @@ static bool lay_out(struct kmem_cache *s, size_t size, const struct kmem_cache_a
 		.align = alignment(size, args->align, s->flags),
 		.use_freeptr_offset = args->use_freeptr_offset,
 		.freeptr_offset = args->freeptr_offset,
+		.freeptr_outside = (s->flags & SLAB_TYPESAFE_BY_RCU) != 0,
 		.ctor = args->ctor,
 	};
 	unsigned int capacity;
@@ -130,6 +142,16 @@ static bool lay_out(struct kmem_cache *s, size_t size, const struct kmem_cache_a
 	return true;
 }
 
+/* Its own provider is its from the beginning; the process's is looked for when it is needed. */
+static bool begin_rcu(struct kmem_cache *s, const struct kmem_cache_args *args)
+{
+	struct grace *grace = grace_of(args->rcu);
+
+	if (args->rcu && (!grace || !cache_begin_rcu(s, grace)))
+		return false;
+	return !(s->flags & SLAB_TYPESAFE_BY_RCU) || late_init(&s->sheaf.slab, grace);
+}
+
 static void unmake(struct kmem_cache *s)
 {
 	if (s->name)
@@ -152,6 +174,10 @@ static struct kmem_cache *make(const char *name, size_t size, const struct kmem_
 	s->calls = cache_calls(os_options.strict_numa && os.nr_nodes > 1, flags & SLAB_NO_SHEAVES);
 	if (!s->name || !lay_out(s, size, args, strcpy(s->name, name))) {
 		unmake(s);
+		return NULL;
+	}
+	if (!begin_rcu(s, args)) {
+		cache_release(s);
 		return NULL;
 	}
 	s->next = caches.first;

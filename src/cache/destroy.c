@@ -9,6 +9,9 @@
 #include "os/machine.h"
 #include "os/report.h"
 #include "page/pool.h"
+#include "sheaf/rcu.h"
+#include "sheaf/rcu_free.h"
+#include "slab/late.h"
 
 #define LIST_MAX 20 /* live objects listed one by one */
 
@@ -31,6 +34,7 @@ SHEAF_PUBLIC int kmem_cache_shrink(struct kmem_cache *s)
 	sheaf_drain(&s->sheaf);
 	left = slab_shrink(&s->sheaf.slab);
 	page_trim();
+	late_ask(&s->sheaf.slab);
 	return left != 0;
 }
 
@@ -50,11 +54,12 @@ static void unlink_cache(struct kmem_cache *s)
 		*at = s->next;
 }
 
-/* Every object is back: the cache itself goes. */
-static void release(struct kmem_cache *s)
+void cache_release(struct kmem_cache *s)
 {
 	unlink_cache(s);
 	publish_end(s);
+	sheaf_rcu_exit(&s->sheaf);
+	late_exit(&s->sheaf.slab);
 	sheaf_cache_exit(&s->sheaf);
 	slab_cache_exit(&s->sheaf.slab);
 	pool_free(s->name, strlen(s->name) + 1);
@@ -74,12 +79,27 @@ static void report_live(struct kmem_cache *s)
 		  s->name, live, live < LIST_MAX ? (unsigned int)live : LIST_MAX);
 }
 
+/* With no lock held: what was retired is freed, and slabs that go back late have gone. */
+static void finish_retired(struct kmem_cache *s)
+{
+	if (os_load_relaxed(&s->nr_names) != 1 || (!s->sheaf.rcu && !s->sheaf.slab.late))
+		return;
+	if (s->sheaf.rcu)
+		kvfree_rcu_barrier_on_cache(s);
+	if (s->sheaf.slab.late) {
+		sheaf_drain(&s->sheaf);
+		slab_shrink(&s->sheaf.slab);
+		kvfree_rcu_barrier_on_cache(s);
+	}
+}
+
 SHEAF_PUBLIC void kmem_cache_destroy(struct kmem_cache *s)
 {
 	int saved = errno;
 
 	if (!s)
 		return;
+	finish_retired(s);
 	os_lock(&caches.lock);
 	if (s->nr_names == 0) {
 		os_report("kmem_cache_destroy(%p): this cache was destroyed before; nothing done",
@@ -93,7 +113,7 @@ SHEAF_PUBLIC void kmem_cache_destroy(struct kmem_cache *s)
 		s->unmergeable = 1;
 		publish_cache(s);
 		if (slab_shrink(&s->sheaf.slab) == 0 && reached)
-			release(s);
+			cache_release(s);
 		else if (reached)
 			report_live(s);
 		else

@@ -14,11 +14,13 @@
 
 #include "cache/cache.h"
 #include "cache/publish.h"
+#include "cache/rcu_any.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/options.h"
 #include "os/report.h"
 #include "page/pool.h"
+#include "sheaf/rcu_free.h"
 
 struct caches caches = {.lock = OS_LOCK_INIT(OS_RANK_CACHES)};
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT; /* fork mends it in a child */
@@ -33,6 +35,12 @@ static void for_each_node(void (*each)(struct slab_node *node))
 			if (node)
 				each(node);
 		}
+}
+
+static void for_each_cache(void (*each)(struct sheaf_cache *cache))
+{
+	for (struct kmem_cache *s = caches.first; s; s = s->next)
+		each(&s->sheaf);
 }
 
 /* Many locks of one rank, so by try-lock. */
@@ -65,7 +73,10 @@ static void reset_unlocked_node(struct slab_node *node)
 static void before_fork(void)
 {
 	os_lock(&caches.lock);
+	grace_lock_all();
 	sheaf_lock_drains();
+	rcu_any_lock_for_fork();
+	for_each_cache(sheaf_rcu_lock_for_fork);
 	for_each_node(lock_node);
 	pool_lock();
 	page_lock_all();
@@ -76,7 +87,10 @@ static void after_fork(void)
 	page_unlock_all();
 	pool_unlock();
 	for_each_node(unlock_node);
+	for_each_cache(sheaf_rcu_unlock_after_fork);
+	rcu_any_unlock_after_fork();
 	sheaf_unlock_drains();
+	grace_unlock_all();
 	os_unlock(&caches.lock);
 }
 

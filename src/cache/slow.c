@@ -8,6 +8,7 @@
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/report.h"
+#include "slab/late.h"
 #include "slab/stat.h"
 
 #define GFP_KNOWN 0xfffu
@@ -83,6 +84,7 @@ void cache_give(struct kmem_cache *s, void **objects, unsigned int n, const char
 {
 	stat_add(&s->sheaf.slab, STAT_free_slowpath, n);
 	slab_give(&s->sheaf.slab, objects, n, call);
+	late_ask(&s->sheaf.slab);
 }
 
 void cache_free_slow(struct kmem_cache *s, void *object, const char *call)

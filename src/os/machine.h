@@ -72,6 +72,9 @@ int os_policy_node(void);
 /* Let others run: for loops that wait for a thread's hand-over. */
 void os_yield(void);
 
+/* Nanoseconds since some moment. */
+uint64_t os_now(void);
+
 /* Random bits, for secrets and orders. */
 uint64_t os_random(void);
 

@@ -10,7 +10,7 @@
 
 #define DEFAULTS                                                                                   \
 	{                                                                                          \
-		.max_order = 3                                                                     \
+		.max_order = 3, .rcu_delay = 50, .rcu_limit = 64, .rcu_stall = 10000               \
 	}
 
 struct os_options os_options = DEFAULTS;
@@ -38,6 +38,9 @@ static const struct option table[] = {
 	{"stats=live", &os_options.stats_live, 0, 0},
 	{"slab_prebuilt_freelist", &os_options.prebuilt_freelist, 0, 0},
 	{"page_keep=", &os_options.page_keep, 1, 1 << 20},
+	{"rcu_delay=", &os_options.rcu_delay, 1, 3600000},
+	{"rcu_limit=", &os_options.rcu_limit, 1, 1 << 20},
+	{"rcu_stall=", &os_options.rcu_stall, 10, 3600000},
 	{"slab_nospare", &os_options.no_spare_rule, 0, 0},
 };
 

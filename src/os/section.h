@@ -65,8 +65,11 @@ struct sheaf {
 	uint32_t capacity;
 	uint32_t base;	    /* size when the sheaf came to its slot */
 	struct sheaf *next; /* in a private list */
-	uint32_t filled_by; /* row of the CPU that filled it by frees, plus one; 0: by a refill */
-	uint32_t unused;
+	union {
+		/* Row of the CPU that filled it by frees, plus one; 0: by a refill. */
+		uint32_t filled_by;
+		uint64_t number; /* while it waits for a grace period */
+	};
 	void *objects[];
 };
 

@@ -19,11 +19,15 @@
 #include "os/machine.h"
 #include "sheaf/barn.h"
 #include "sheaf/hand.h"
+#include "sheaf/rcu_free.h"
 #include "sheaf/rows.h"
 #include "sheaf/sheaf.h"
 #include "slab/stat.h"
 
 static struct os_lock drain_lock = OS_LOCK_INIT(OS_RANK_DRAIN);
+
+/* Takes what it is after out of a slot, leaving the bootstrap sheaf. */
+typedef void take_fn(struct slot *slot, unsigned int row, struct sheaf **list);
 
 static void push(struct sheaf **list, struct sheaf *sheaf)
 {
@@ -34,11 +38,12 @@ static void push(struct sheaf **list, struct sheaf *sheaf)
 }
 
 /* The slot's two sheaves, leaving the bootstrap one. */
-static void take_slot(struct slot *slot, struct sheaf **list)
+static void take_slot(struct slot *slot, unsigned int row, struct sheaf **list)
 {
 	struct sheaf *m = os_load_relaxed(&slot->main);
 	struct sheaf *spare = (struct sheaf *)(os_load_relaxed(&slot->pair) ^ (uintptr_t)m);
 
+	(void)row;
 	if (m == &sheaf_bootstrap && !spare)
 		return;
 	os_store_release(&slot->main, &sheaf_bootstrap);
@@ -48,20 +53,32 @@ static void take_slot(struct slot *slot, struct sheaf **list)
 	push(list, spare);
 }
 
-static void take_slot_locked(struct slot *slot, struct sheaf **list)
+static void take_rcu_free(struct slot *slot, unsigned int row, struct sheaf **list)
+{
+	struct sheaf *sheaf = os_load_relaxed(&slot->rcu_free);
+
+	if (sheaf == &sheaf_bootstrap)
+		return;
+	os_store_release(&slot->rcu_free, &sheaf_bootstrap);
+	sheaf->base = row;
+	push(list, sheaf);
+}
+
+static void take_locked(take_fn *take, struct slot *slot, unsigned int row, struct sheaf **list)
 {
 	/* A slot nobody has used is not written: its page may be shared with other CPUs. */
 	if (!os_load_acquire(&slot->lock) && os_load_relaxed(&slot->main) == &sheaf_bootstrap &&
-	    os_load_relaxed(&slot->pair) == (uintptr_t)&sheaf_bootstrap)
+	    os_load_relaxed(&slot->pair) == (uintptr_t)&sheaf_bootstrap &&
+	    os_load_relaxed(&slot->rcu_free) == &sheaf_bootstrap)
 		return;
 	while (os_exchange(&slot->lock, 1))
 		os_yield();
-	take_slot(slot, list);
+	take(slot, row, list);
 	os_store_release(&slot->lock, 0);
 }
 
-/* Every slot's sheaves; leaves stop set. False if the kernel refuses its part: other CPUs' are out of reach. */
-static bool take_slots(struct sheaf_cache *cache, struct sheaf **list)
+/* From every slot; leaves stop set. False if the kernel refuses its part: other CPUs' are out of reach. */
+static bool take_slots(struct sheaf_cache *cache, take_fn *take, struct sheaf **list)
 {
 	bool rseq = os.backend == OS_BACKEND_RSEQ;
 
@@ -74,9 +91,9 @@ static bool take_slots(struct sheaf_cache *cache, struct sheaf **list)
 		struct slot *slot = slot_of_row(cache->at.handle, row);
 
 		if (rseq)
-			take_slot(slot, list);
+			take(slot, row, list);
 		else
-			take_slot_locked(slot, list);
+			take_locked(take, slot, row, list);
 	}
 	/* Refused half-way, somebody may still pop from these: they are left out for good. */
 	if (rseq && !os_membarrier()) {
@@ -136,14 +153,32 @@ bool sheaf_drain(struct sheaf_cache *cache)
 	if (!cache->barns)
 		return true;
 	os_lock(&drain_lock);
-	reached = take_slots(cache, &list);
+	reached = take_slots(cache, take_slot, &list);
 	hand_wait(cache);
 	flush_list(cache, list);
 	flush_list(cache, barn_take_all(cache));
+	flush_list(cache, sheaf_rcu_take_all(cache));
 	os_store_release(&cache->at.stop, 0);
 	os_unlock(&drain_lock);
 	if (!reached)
 		drain_here(cache);
+	return reached;
+}
+
+bool drain_rcu(struct sheaf_cache *cache,
+	       void (*taken)(void *data, struct sheaf *sheaf, unsigned int row), void *data)
+{
+	struct sheaf *list = NULL, *next;
+	bool reached;
+
+	os_lock(&drain_lock);
+	reached = take_slots(cache, take_rcu_free, &list);
+	for (; list; list = next) {
+		next = list->next;
+		taken(data, list, list->base);
+	}
+	os_store_release(&cache->at.stop, 0);
+	os_unlock(&drain_lock);
 	return reached;
 }
 
@@ -180,6 +215,12 @@ unsigned int sheaf_after_fork(struct sheaf_cache *cache)
 				lost += slot->in_hand[phase];
 				slot->in_hand[phase] = 0;
 			}
+		/* Sheaves that were taken out, and not queued: their objects are leaked. */
+		for (int phase = 0; phase < 2; phase++) {
+			lost += slot->rcu_hand[phase];
+			if (slot->rcu_hand[phase])
+				slot->rcu_hand[phase] = 0;
+		}
 		if (slot->lock)
 			slot->lock = 0;
 		begin_counts(slot);
@@ -201,6 +242,14 @@ static void visit_cells(void *data, uintptr_t *cells, unsigned int n)
 			visitor->visit(visitor->data, barn_sheaf(cells[i]));
 }
 
+static void visit_queued(void *data, struct sheaf *sheaf, bool waits)
+{
+	struct visitor *visitor = data;
+
+	(void)waits;
+	visitor->visit(visitor->data, sheaf);
+}
+
 void sheaf_for_each(struct sheaf_cache *cache, void (*visit)(void *data, struct sheaf *sheaf),
 		    void *data)
 {
@@ -216,6 +265,9 @@ void sheaf_for_each(struct sheaf_cache *cache, void (*visit)(void *data, struct 
 			visit(data, slot->main);
 		if (spare && spare != &sheaf_bootstrap)
 			visit(data, spare);
+		if (slot->rcu_free != &sheaf_bootstrap)
+			visit(data, slot->rcu_free);
 	}
 	barn_for_each_cells(cache, visit_cells, &visitor);
+	sheaf_rcu_for_each(cache, visit_queued, &visitor);
 }

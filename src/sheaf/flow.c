@@ -77,6 +77,12 @@ void sheaf_flow(struct sheaf_cache *cache, const struct sheaf *full, unsigned in
 	see_direction(cache, !full->filled_by || full->filled_by == row + 1);
 }
 
+void sheaf_flow_cold(struct sheaf_cache *cache)
+{
+	sheaf_see_volume(cache);
+	see_direction(cache, false);
+}
+
 void sheaf_forget_flow(struct sheaf_cache *cache)
 {
 	uint32_t first = os_load_relaxed(&cache->first_capacity);

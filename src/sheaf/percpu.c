@@ -8,6 +8,7 @@
 #include "os/machine.h"
 #include "sheaf/barn.h"
 #include "sheaf/hand.h"
+#include "sheaf/rcu_free.h"
 #include "sheaf/rows.h"
 #include "sheaf/whole.h"
 #include "slab/stat.h"
@@ -120,6 +121,34 @@ static void *alloc_from_barn(struct sheaf_cache *cache, const char *call)
 	return object;
 }
 
+/* The same with a sheaf whose grace period has passed. */
+static void *alloc_after_grace(struct sheaf_cache *cache, const char *call)
+{
+	uint32_t *hand = hand_enter(cache);
+	struct sheaf *full = NULL;
+	void *object = NULL;
+
+	os_order_rmw();
+	if (!os_load_relaxed(&cache->at.stop))
+		full = sheaf_rcu_take(cache);
+	if (full) {
+		stat_add(&cache->slab, STAT_rcu_reuse, 1);
+		sheaf_flow_cold(cache);
+		object = take_newest(full);
+		whole_hand_over(cache, install_full(cache, full, call), call);
+	}
+	hand_leave(hand);
+	return object;
+}
+
+/* A whole sheaf's first object; the rest is this CPU's now. NULL: no sheaf is to be had. */
+static void *alloc_from_whole(struct sheaf_cache *cache, const char *call)
+{
+	void *object = alloc_from_barn(cache, call);
+
+	return object || !os_load_acquire(&cache->rcu) ? object : alloc_after_grace(cache, call);
+}
+
 /* Kernel: __pcs_replace_empty_main(). NULL: there is no sheaf to be had, or none may be put in. */
 static void *replace_empty_main(struct sheaf_cache *cache)
 {
@@ -129,7 +158,7 @@ static void *replace_empty_main(struct sheaf_cache *cache)
 
 	if (!can_install(cache))
 		return NULL;
-	object = alloc_from_barn(cache, "kmem_cache_alloc");
+	object = alloc_from_whole(cache, "kmem_cache_alloc");
 	if (object)
 		return object;
 	full = refill(cache);
@@ -272,8 +301,9 @@ unsigned int sheaf_alloc_bulk(struct sheaf_cache *cache, void **objects, unsigne
 		done += got;
 		if (got || swap_empty(cache))
 			continue;
-		objects[done] =
-			can_install(cache) ? alloc_from_barn(cache, "kmem_cache_alloc_bulk") : NULL;
+		objects[done] = can_install(cache)
+					? alloc_from_whole(cache, "kmem_cache_alloc_bulk")
+					: NULL;
 		if (!objects[done])
 			break;
 		done++;

@@ -74,6 +74,7 @@ struct sheaf_cache {
 	uint32_t one_way;	 /* flow is high */
 	uint32_t first_capacity; /* 0: set by the user, and left alone */
 	uint32_t exchanges;	 /* swaps, and full sheaves from barns, until they are many */
+	struct sheaf_rcu *rcu;	 /* NULL until an object is retired: see rcu_free.h */
 };
 
 /* Once for the process: map the first rows. False if there is no memory. */
@@ -97,6 +98,8 @@ void sheaf_cache_exit(struct sheaf_cache *cache);
 
 /* A full sheaf from a barn is about to be allocated from on this row's CPU: see flow.c. */
 void sheaf_flow(struct sheaf_cache *cache, const struct sheaf *full, unsigned int row);
+/* The same with a sheaf whose objects no CPU has touched for a grace period. */
+void sheaf_flow_cold(struct sheaf_cache *cache);
 /* Count a swap, or an exchange. True for a while after sheaves became larger. */
 bool sheaf_see_volume(struct sheaf_cache *cache);
 /* Begin anew, with the first capacity. */

@@ -120,7 +120,7 @@ static void give_last(struct slab_cache *cache, struct slab *slab, unsigned int 
 	os_unlock(&node->lock);
 	stat_add(cache, STAT_free_remove_partial, spare);
 	if (spare)
-		partial_discard(cache, node, slab);
+		partial_discard(cache, slab);
 	else if (!(state & (SLAB_PARTIAL | SLAB_HELD)))
 		list_again(cache, slab);
 }

@@ -5,6 +5,7 @@
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "page/pool.h"
+#include "slab/late.h"
 #include "slab/stat.h"
 
 struct slab_node *partial_node(struct slab_cache *cache, unsigned int node)
@@ -100,9 +101,18 @@ struct slab *partial_detach(struct slab_cache *cache, struct slab_node *node, un
 	return detached;
 }
 
-void partial_discard(struct slab_cache *cache, struct slab_node *node, struct slab *slab)
+void partial_discard(struct slab_cache *cache, struct slab *slab)
+{
+	if (cache->late)
+		late_discard(cache, slab);
+	else
+		partial_discard_now(cache, slab);
+}
+
+void partial_discard_now(struct slab_cache *cache, struct slab *slab)
 {
 	struct slab_order order = slab_order_of(cache, os_load_relaxed(&slab->state));
+	struct slab_node *node = partial_node_of(cache, slab);
 
 	os_fetch_sub(&node->nr_slabs, 1);
 	stat_add(cache, STAT_free_slab, 1);
@@ -139,5 +149,5 @@ void partial_release(struct slab_cache *cache, struct slab *slab, bool first)
 	os_unlock(&node->lock);
 	stat_add(cache, STAT_free_remove_partial, discard);
 	if (discard)
-		partial_discard(cache, node, slab);
+		partial_discard(cache, slab);
 }

@@ -32,7 +32,8 @@ void partial_release(struct slab_cache *cache, struct slab *slab, bool first);
 /* With the node's lock held: is the slab empty, and does the node have enough others? */
 bool partial_is_spare(const struct slab_cache *cache, const struct slab *slab, uint32_t others);
 
-/* Give a slab's pages back; it is on no list. */
-void partial_discard(struct slab_cache *cache, struct slab_node *node, struct slab *slab);
+/* Give a slab's pages back, late if the cache's go late; it is on no list. */
+void partial_discard(struct slab_cache *cache, struct slab *slab);
+void partial_discard_now(struct slab_cache *cache, struct slab *slab);
 
 #endif

@@ -56,7 +56,7 @@ unsigned int slab_shrink(struct slab_cache *cache)
 		os_unlock(&node->lock);
 		for (; slab; slab = next) {
 			next = slab->next;
-			partial_discard(cache, node, slab);
+			partial_discard(cache, slab);
 		}
 		left += os_load_relaxed(&node->nr_slabs);
 	}

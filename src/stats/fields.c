@@ -26,7 +26,9 @@
 	X(partial, GAUGE, "slabs on the lists of partial slabs")                                   \
 	X(slab_bytes, GAUGE, "bytes of memory of slabs")                                           \
 	X(barn_full, GAUGE, "full sheaves in barns")                                               \
-	X(barn_empty, GAUGE, "empty sheaves in barns")
+	X(barn_empty, GAUGE, "empty sheaves in barns")                                             \
+	X(rcu_pending_objects, GAUGE, "objects that wait for a grace period")                      \
+	X(rcu_pending_bytes, GAUGE, "bytes of them")
 
 #define FIELD(name, kind, help)                                                                    \
 	{#name, offsetof(struct kmem_cache_stats, name), STATS_##kind, help},

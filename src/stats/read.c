@@ -14,6 +14,7 @@
 #include "os/memory.h"
 #include "os/options.h"
 #include "sheaf/barn.h"
+#include "sheaf/rcu_free.h"
 #include "slab/stat.h"
 #include "stats/stats.h"
 
@@ -56,6 +57,17 @@ static void read_cells(void *data, uintptr_t *cells, unsigned int n)
 	}
 }
 
+static void read_queued(void *data, struct sheaf *sheaf, bool waits)
+{
+	struct kmem_cache_stats *out = data;
+	uint64_t size = size_of(os_load_relaxed(&sheaf->word));
+
+	if (waits)
+		out->rcu_pending_objects += size;
+	else
+		out->objects_in_sheaves += size;
+}
+
 static void read_sheaves(struct sheaf_cache *cache, struct kmem_cache_stats *out)
 {
 	if (!cache->barns)
@@ -68,8 +80,10 @@ static void read_sheaves(struct sheaf_cache *cache, struct kmem_cache_stats *out
 			;
 		read_sheaf(out, view.main, view.main_base);
 		read_sheaf(out, view.spare, view.spare_base);
+		read_queued(out, os_load_acquire(&slot->rcu_free), true);
 	}
 	barn_for_each_cells(cache, read_cells, out);
+	sheaf_rcu_for_each(cache, read_queued, out);
 }
 
 static void read_slab(struct slab_cache *cache, struct slab *slab, struct kmem_cache_stats *out)
@@ -140,13 +154,16 @@ static void read_settings(struct kmem_cache *s, struct kmem_cache_stats *out)
 
 void stats_read_cache(struct kmem_cache *s, struct kmem_cache_stats *out)
 {
+	uint64_t elsewhere;
+
 	memset(out, 0, sizeof(*out));
 	read_settings(s, out);
 	out->counted = s->sheaf.slab.counted != NULL;
 	read_slabs(&s->sheaf.slab, out);
 	read_sheaves(&s->sheaf, out);
-	out->objects_in_use =
-		out->objects > out->objects_in_sheaves ? out->objects - out->objects_in_sheaves : 0;
+	elsewhere = out->objects_in_sheaves + out->rcu_pending_objects;
+	out->objects_in_use = out->objects > elsewhere ? out->objects - elsewhere : 0;
+	out->rcu_pending_bytes = out->rcu_pending_objects * out->slab_size;
 	if (out->counted) {
 		STAT_EVENTS(SUM)
 	}

@@ -298,6 +298,16 @@ void os_yield(void)
 	errno = saved;
 }
 
+uint64_t os_now(void)
+{
+	int saved = errno;
+	struct timespec now = {0};
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	errno = saved;
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
 uint64_t os_random(void)
 {
 	static const uint64_t fallback = UINT64_C(0x9e3779b97f4a7c15);

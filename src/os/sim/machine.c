@@ -69,6 +69,11 @@ void os_yield(void)
 		sim_fail("waits for somebody when everything is quiet");
 }
 
+uint64_t os_now(void)
+{
+	return sim.steps * 1000;
+}
+
 uint64_t os_random(void)
 {
 	return sim_random();

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * kfree_rcu() and its family: which way an object takes, and whose grace periods it waits for.
+ *
+ *   one section into the CPU's rcu_free sheaf, or else
+ *   src/sheaf/rcu_free.c: a new rcu_free sheaf; the full one is queued, or else
+ *   rcu_any.c: pointers of any kind
+ *
+ * A cache gets its part in this when it first retires an object: programs without RCU pay nothing.
+ */
+#include "sheaf/rcu.h"
+
+#include <errno.h>
+
+#include "cache/block.h"
+#include "cache/rcu_any.h"
+#include "os/machine.h"
+#include "os/report.h"
+#include "os/rseq.h"
+#include "sheaf/rcu_free.h"
+#include "slab/late.h"
+#include "slab/stat.h"
+
+#define COLD __attribute__((cold, noinline))
+#define FAST __attribute__((aligned(64)))
+
+/* The provider of a cache that has retired before, or of the process. */
+static struct grace *grace_of_cache(struct kmem_cache *s)
+{
+	struct sheaf_rcu *rcu = os_load_acquire(&s->sheaf.rcu);
+
+	return rcu ? rcu->grace : grace_of(NULL);
+}
+
+static __attribute__((noreturn)) void no_provider(const char *name, void *object)
+{
+	os_fatal("kfree_rcu(%s, %p): there is no RCU provider, and freeing without a grace period "
+		 "would be a use after free. Include <urcu.h> and then <sheaf/rcu.h>, call "
+		 "sheaf_urcu_register(0) first, and link libsheaf-urcu; or see "
+		 "sheaf_rcu_register(3)",
+		 name, object);
+}
+
+bool cache_begin_rcu(struct kmem_cache *s, struct grace *grace)
+{
+	return s->sheaf.rcu || (rcu_any_init(grace) && sheaf_rcu_init(&s->sheaf, grace));
+}
+
+/* The first time: its provider is the process's from now on. */
+static struct grace *begin(struct kmem_cache *s, void *object)
+{
+	struct grace *grace = grace_of(NULL);
+
+	if (!grace)
+		no_provider(s->name, object);
+	os_lock(&caches.lock);
+	cache_begin_rcu(s, grace);
+	os_unlock(&caches.lock);
+	return grace_of_cache(s);
+}
+
+static bool retire(struct kmem_cache *s, void *object, size_t offset)
+{
+	struct grace *grace = begin(s, object);
+
+	if (s->sheaf.rcu && sheaf_rcu_free(&s->sheaf, object))
+		return true;
+	stat_add(&s->sheaf.slab, STAT_free_rcu_sheaf_fail, 1);
+	return rcu_any_free(grace, object, offset);
+}
+
+static COLD void retire_slow(struct kmem_cache *s, void *object, size_t offset)
+{
+	int saved = errno;
+
+	if (object && !cache_was_destroyed(s, "kfree_rcu") && !retire(s, object, offset))
+		os_report("kfree_rcu(%s, %p): no memory to keep the pointer until a grace period "
+			  "has passed; the object is leaked. kfree_rcu(pointer, field) needs none",
+			  s->name, object);
+	errno = saved;
+}
+
+/* Into this CPU's rcu_free sheaf. A handle is its cache's address, too. */
+static inline __attribute__((always_inline)) bool push(struct kmem_cache *s, void *object)
+{
+#ifdef HAVE_RSEQ
+	if (__builtin_expect(os.backend == OS_BACKEND_RSEQ, 1))
+		return rseq_push_rcu((char *)s, object);
+#endif
+	return section_push_rcu(&s->sheaf.at, object);
+}
+
+SHEAF_PUBLIC FAST void kmem_cache_free_rcu(struct kmem_cache *s, void *object)
+{
+	if (__builtin_expect(!push(s, object), 0))
+		retire_slow(s, object, RCU_NO_HEAD);
+}
+
+/* The cache that says how a pointer is freed, or NULL. */
+static struct kmem_cache *owner_of(const void *object)
+{
+	struct slab_cache *owner = page_owner(object);
+
+	return owner ? cache_of_slab(owner) : NULL;
+}
+
+/* A pointer that can be freed, or false after a report: NULL needs none. */
+static bool is_block(const void *object, const char *call)
+{
+	struct block block = block_of(object);
+
+	if (block.kind != BLOCK_NONE)
+		return true;
+	if (object)
+		os_report("%s(%p): not an object of any cache, nor a large block; the pointer is "
+			  "left alone. Free it with the allocator it came from",
+			  call, object);
+	return false;
+}
+
+static COLD void retire_other(void *object, size_t offset)
+{
+	struct grace *grace = grace_of(NULL);
+	int saved = errno;
+
+	if (!is_block(object, "kfree_rcu"))
+		return;
+	if (!grace)
+		no_provider("large block", object);
+	if (!rcu_any_free(grace, object, offset))
+		os_report("kfree_rcu(%p): no memory to keep the pointer until a grace period has "
+			  "passed; it is leaked. kfree_rcu(pointer, field) needs none",
+			  object);
+	errno = saved;
+}
+
+SHEAF_PUBLIC FAST void __kvfree_rcu(void *object, size_t offset)
+{
+	struct kmem_cache *s = owner_of(object);
+
+	if (__builtin_expect(!s || !s->sheaf.at.handle, 0))
+		retire_other(object, offset);
+	else if (__builtin_expect(!push(s, object), 0))
+		retire_slow(s, object, offset);
+}
+
+/* Memory is out, or too much is retired: the caller may wait. */
+static void wait_then_free(struct grace *grace, void *object)
+{
+	if (grace_is_over_limit(grace))
+		grace_barrier(grace, NULL);
+	if (!rcu_any_free(grace, object, RCU_NO_HEAD)) {
+		grace_wait(grace, grace_now(grace));
+		cache_free_any(object, "kfree_rcu_mightsleep");
+	}
+}
+
+SHEAF_PUBLIC void kvfree_rcu_mightsleep(void *object)
+{
+	struct kmem_cache *s = owner_of(object);
+	struct grace *grace;
+	int saved = errno;
+
+	if (s && s->sheaf.at.handle && push(s, object))
+		return;
+	if (!is_block(object, "kfree_rcu_mightsleep"))
+		return;
+	grace = s && s->sheaf.at.handle ? begin(s, object) : grace_of(NULL);
+	if (!grace)
+		no_provider("large block", object);
+	if (grace_is_over_limit(grace))
+		grace_barrier(grace, NULL);
+	if (!s || !s->sheaf.rcu || !sheaf_rcu_free(&s->sheaf, object))
+		wait_then_free(grace, object);
+	errno = saved;
+}
+
+static void barrier(struct grace *grace)
+{
+	grace_barrier(grace, NULL);
+}
+
+SHEAF_PUBLIC void kvfree_rcu_barrier(void)
+{
+	int saved = errno;
+
+	grace_for_each(barrier);
+	errno = saved;
+}
+
+SHEAF_PUBLIC void kvfree_rcu_barrier_on_cache(struct kmem_cache *s)
+{
+	struct sheaf_rcu *rcu;
+	int saved = errno;
+
+	if (cache_was_destroyed(s, "kvfree_rcu_barrier_on_cache"))
+		return;
+	rcu = os_load_acquire(&s->sheaf.rcu);
+	if (s->sheaf.slab.late)
+		grace_barrier(s->sheaf.slab.late->grace, &s->sheaf.slab.late->user);
+	if (rcu) {
+		grace_barrier(rcu->grace, &rcu->user);
+		rcu_any_barrier(rcu->grace);
+	}
+	errno = saved;
+}
+
+static int refuse(const char *why)
+{
+	os_report("sheaf_rcu_register: %s; not registered", why);
+	return -1;
+}
+
+SHEAF_PUBLIC int sheaf_rcu_register(const struct sheaf_rcu_ops *ops)
+{
+	int saved = errno, result = 0;
+
+	if (!ops || !ops->call || !ops->barrier || !ops->name || !ops->poll != !ops->start_poll)
+		return refuse("a provider needs a name, call() and barrier(), and both of "
+			      "start_poll() and poll() or none");
+	if (!caches_ready())
+		return -1;
+	os_lock(&caches.lock);
+	if (!grace_of(ops) || !rcu_any_init(grace_of(ops)))
+		result = refuse("memory is out");
+	else if (!grace_register(ops))
+		result = refuse("another provider is in use already (use kmem_cache_args.rcu for "
+				"one of a cache)");
+	os_unlock(&caches.lock);
+	errno = saved;
+	return result;
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT */
+/* Retired pointers of any kind; see rcu_any.h. */
+#include "cache/rcu_any.h"
+
+#include "cache/block.h"
+#include "os/machine.h"
+#include "os/options.h"
+#include "page/pool.h"
+#include "sheaf/rcu_free.h"
+
+#define SHARDS	 8
+#define CAPACITY 252 /* a sheaf of 2 KiB */
+#define BYTES	 (SHEAF_HEADER + CAPACITY * sizeof(void *))
+#define UNIT	 64u /* base counts bytes by so many */
+#define MILLION	 UINT64_C(1000000)
+
+struct shard {
+	struct os_lock lock;
+	uint32_t since; /* ms, when the sheaf that is filled came */
+	uint32_t locked_by_fork;
+	struct sheaf *filled, *spare;
+	struct sheaf_rcu_head *linked; /* objects, by their heads */
+	uint64_t linked_number;	       /* of the last one */
+	struct rcu_queue queue;
+};
+
+struct rcu_any {
+	struct grace_user user; /* first */
+	struct grace *grace;
+	struct rcu_any *next;
+	struct shard shards[SHARDS];
+};
+
+static struct rcu_any *first;
+
+static struct rcu_any *any_of(const struct grace *grace)
+{
+	struct rcu_any *any = os_load_acquire(&first);
+
+	while (any && any->grace != grace)
+		any = any->next;
+	return any;
+}
+
+static uint32_t now_ms(void)
+{
+	return (uint32_t)(os_now() / MILLION);
+}
+
+static struct sheaf *new_sheaf(void)
+{
+	struct sheaf *sheaf = pool_alloc(BYTES);
+
+	if (sheaf)
+		sheaf->capacity = CAPACITY;
+	return sheaf;
+}
+
+/* With the shard's lock held: number the sheaf that is being filled. */
+static void queue_filled(struct rcu_any *any, struct shard *shard)
+{
+	if (!shard->filled || !shard->filled->size)
+		return;
+	rcu_queue_add(&shard->queue, shard->filled, any->grace);
+	shard->filled = NULL;
+}
+
+/* With the shard's lock held. */
+static struct sheaf *with_room(struct rcu_any *any, struct shard *shard)
+{
+	if (shard->filled && shard->filled->size == CAPACITY)
+		queue_filled(any, shard);
+	if (!shard->filled) {
+		shard->filled = shard->spare ? shard->spare : new_sheaf();
+		shard->spare = NULL;
+		shard->since = now_ms();
+	}
+	if (!shard->spare)
+		shard->spare = new_sheaf();
+	return shard->filled;
+}
+
+static bool link_by_head(struct rcu_any *any, struct shard *shard, void *object, size_t offset)
+{
+	struct sheaf_rcu_head *head = (struct sheaf_rcu_head *)((char *)object + offset);
+
+	if (offset == RCU_NO_HEAD)
+		return false;
+	head->next = shard->linked;
+	head->func = (void (*)(struct sheaf_rcu_head *))offset;
+	shard->linked = head;
+	shard->linked_number = grace_now(any->grace);
+	return true;
+}
+
+bool rcu_any_free(struct grace *grace, void *object, size_t offset)
+{
+	struct rcu_any *any = any_of(grace);
+	struct shard *shard = &any->shards[os_row() % SHARDS];
+	uint64_t bytes = block_of(object).size;
+	struct sheaf *sheaf;
+	bool done = true;
+
+	os_lock(&shard->lock);
+	sheaf = with_room(any, shard);
+	if (sheaf) {
+		sheaf->objects[sheaf->size] = object;
+		sheaf->base += (uint32_t)((bytes + UNIT - 1) / UNIT);
+		os_store_relaxed(&sheaf->word, sheaf->size + 1);
+	} else {
+		done = link_by_head(any, shard, object, offset);
+		bytes = 0;
+	}
+	os_unlock(&shard->lock);
+	if (grace_retired(grace, (bytes + UNIT - 1) / UNIT * UNIT))
+		grace_begin(grace);
+	else
+		grace_ask(grace);
+	return done;
+}
+
+/* Objects of one cache together, as far as they come together. */
+static void free_sheaf(struct rcu_any *any, struct sheaf *sheaf)
+{
+	uint32_t i = 0, end;
+
+	grace_reused(any->grace, (uint64_t)sheaf->base * UNIT);
+	while (i < sheaf->size) {
+		struct slab_cache *owner = page_owner(sheaf->objects[i]);
+
+		for (end = i + 1; end < sheaf->size && page_owner(sheaf->objects[end]) == owner;)
+			end++;
+		if (owner && cache_of_slab(owner)->sheaf.at.handle)
+			kmem_cache_free_bulk(cache_of_slab(owner), end - i, &sheaf->objects[i]);
+		else
+			for (uint32_t j = i; j < end; j++)
+				cache_free_any(sheaf->objects[j], "kfree_rcu");
+		i = end;
+	}
+	pool_free(sheaf, BYTES);
+}
+
+/* All of them, if the last one has passed. */
+static struct sheaf_rcu_head *take_linked(struct rcu_any *any, struct shard *shard, uint64_t number)
+{
+	struct sheaf_rcu_head *linked = NULL;
+
+	os_lock(&shard->lock);
+	if (shard->linked_number <= number && grace_passed(any->grace, shard->linked_number)) {
+		linked = shard->linked;
+		shard->linked = NULL;
+	}
+	os_unlock(&shard->lock);
+	return linked;
+}
+
+static void free_linked(struct sheaf_rcu_head *head)
+{
+	while (head) {
+		struct sheaf_rcu_head *next = head->next;
+
+		cache_free_any((char *)head - (uintptr_t)head->func, "kfree_rcu");
+		head = next;
+	}
+}
+
+static void flush(struct grace_user *user, uint64_t number)
+{
+	struct rcu_any *any = (struct rcu_any *)user;
+	uint64_t done = os_load_acquire(&any->grace->done);
+	struct sheaf *sheaf;
+
+	number = number < done ? number : done;
+	for (int i = 0; i < SHARDS; i++) {
+		while ((sheaf = rcu_queue_take(&any->shards[i].queue, number)) != NULL)
+			free_sheaf(any, sheaf);
+		if (any->shards[i].linked)
+			free_linked(take_linked(any, &any->shards[i], number));
+	}
+}
+
+static void collect_older(struct rcu_any *any, uint32_t older_than)
+{
+	for (int i = 0; i < SHARDS; i++) {
+		struct shard *shard = &any->shards[i];
+
+		os_lock(&shard->lock);
+		if (now_ms() - shard->since >= older_than)
+			queue_filled(any, shard);
+		os_unlock(&shard->lock);
+	}
+}
+
+static bool collect(struct grace_user *user)
+{
+	collect_older((struct rcu_any *)user, 0);
+	return true;
+}
+
+static void passed(struct grace_user *user)
+{
+	struct rcu_any *any = (struct rcu_any *)user;
+
+	flush(user, GRACE_NEVER);
+	collect_older(any, os_options.rcu_delay);
+}
+
+static bool waits(struct grace_user *user)
+{
+	struct rcu_any *any = (struct rcu_any *)user;
+	bool any_waits = false;
+
+	for (int i = 0; i < SHARDS; i++) {
+		struct shard *shard = &any->shards[i];
+
+		os_lock(&shard->lock);
+		any_waits |= shard->linked || (shard->filled && shard->filled->size) ||
+			     shard->queue.first;
+		os_unlock(&shard->lock);
+	}
+	return any_waits;
+}
+
+static const struct grace_user_ops ops = {passed, waits, collect, flush};
+
+bool rcu_any_init(struct grace *grace)
+{
+	struct rcu_any *any;
+
+	if (any_of(grace))
+		return true;
+	any = pool_alloc(sizeof(*any));
+	if (!any)
+		return false;
+	any->user.ops = &ops;
+	any->grace = grace;
+	for (int i = 0; i < SHARDS; i++) {
+		os_lock_init(&any->shards[i].lock, OS_RANK_SHARD);
+		rcu_queue_init(&any->shards[i].queue);
+	}
+	any->next = first;
+	os_store_release(&first, any);
+	grace_add_user(grace, &any->user);
+	return true;
+}
+
+void rcu_any_barrier(struct grace *grace)
+{
+	struct rcu_any *any = any_of(grace);
+
+	if (any)
+		grace_barrier(grace, &any->user);
+}
+
+void rcu_any_lock_for_fork(void)
+{
+	for (struct rcu_any *any = first; any; any = any->next)
+		for (int i = 0; i < SHARDS; i++) {
+			while (!os_trylock(&any->shards[i].lock))
+				os_yield();
+			rcu_queue_lock_for_fork(&any->shards[i].queue);
+		}
+}
+
+/* None is made while OS_RANK_CACHES is held, as it is around fork. */
+void rcu_any_unlock_after_fork(void)
+{
+	for (struct rcu_any *any = first; any; any = any->next)
+		for (int i = 0; i < SHARDS; i++) {
+			rcu_queue_unlock_after_fork(&any->shards[i].queue);
+			os_unlock(&any->shards[i].lock);
+		}
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Retired pointers that cannot go into an rcu_free sheaf: of other nodes, of caches without sheaves,
+ * large blocks; or of any cache, while memory is out.
+ *
+ * A provider has a few shards, each with a sheaf that is being filled, under a lock, and a queue as in
+ * src/sheaf/rcu_free.h. When memory is out, pointers with a head in them are linked by that; those
+ * without wait for nobody to know of them any more, and are leaked.
+ *
+ * Invariants
+ *  K1. A shard's spare sheaf is made when the last one came into use, so that memory may be out for as
+ *      long as it takes to fill one.
+ *  K2. A linked object's head holds its next and the offset of the head in the object.
+ *
+ * Locks: OS_RANK_SHARD, one for each shard. Callers: src/cache/.
+ */
+#ifndef SHEAF_CACHE_RCU_ANY_H
+#define SHEAF_CACHE_RCU_ANY_H
+
+#include "slab/grace.h"
+
+#define RCU_NO_HEAD SIZE_MAX
+
+/* Make the shards of this provider. False: no memory. With OS_RANK_CACHES. */
+bool rcu_any_init(struct grace *grace);
+
+/* Retire a pointer of the library's. False: no memory to keep it. */
+bool rcu_any_free(struct grace *grace, void *object, size_t offset);
+/* Is anything retired this way? Then barriers on a cache must look here, too. */
+void rcu_any_barrier(struct grace *grace);
+
+/* What waits for a grace period: call visit for each pointer. */
+void rcu_any_lock_for_fork(void);
+void rcu_any_unlock_after_fork(void);
+
+#endif

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: MIT */
+/* Retired objects of a cache, from its CPUs' rcu_free sheaves on; see rcu_free.h. */
+#include "sheaf/rcu_free.h"
+
+#include "os/machine.h"
+#include "os/options.h"
+#include "page/pool.h"
+#include "sheaf/hand.h"
+#include "sheaf/rows.h"
+#include "sheaf/whole.h"
+#include "slab/stat.h"
+
+#define TRIM_NS	  UINT64_C(50000000) /* what has passed is kept for one to two times as long */
+#define MILLION	  UINT64_C(1000000)
+#define FREE_CALL "kfree_rcu"
+
+static size_t size_of(const struct sheaf_rcu *rcu)
+{
+	return sizeof(*rcu) + os.nr_nodes * rcu->per_node * sizeof(rcu->queues[0]);
+}
+
+static unsigned int nr_queues(const struct sheaf_rcu *rcu)
+{
+	return os.nr_nodes * rcu->per_node;
+}
+
+static struct rcu_queue *queue_of_row(struct sheaf_rcu *rcu, unsigned int row)
+{
+	return &rcu->queues[os.node_of_row[row] * rcu->per_node + row % rcu->per_node];
+}
+
+static uint32_t now_ms(void)
+{
+	return (uint32_t)(os_now() / MILLION);
+}
+
+static uint32_t *enter(struct sheaf_rcu *rcu)
+{
+	struct slot *slot = slot_of_row(rcu->cache->at.handle, os_row());
+	uint32_t *hand = &slot->rcu_hand[os_load_relaxed(&rcu->phase) & 1];
+
+	os_fetch_add(hand, 1);
+	return hand;
+}
+
+static uint64_t bytes_of(const struct sheaf_rcu *rcu, const struct sheaf *sheaf)
+{
+	return (uint64_t)sheaf_size(sheaf) * rcu->cache->slab.size;
+}
+
+/* True if too much is retired. */
+static bool queue_sheaf(struct sheaf_rcu *rcu, struct sheaf *sheaf, unsigned int row)
+{
+	bool over = grace_retired(rcu->grace, bytes_of(rcu, sheaf));
+
+	stat_add(&rcu->cache->slab, STAT_free_rcu_sheaf, sheaf_size(sheaf));
+	stat_add(&rcu->cache->slab, STAT_rcu_over_limit, over);
+	sheaf->base = row + 1;
+	rcu_queue_add(queue_of_row(rcu, row), sheaf, rcu->grace);
+	return over;
+}
+
+/* Put a sheaf with this object in the place of a full one, which is queued. */
+static bool replace_full_rcu(struct sheaf_rcu *rcu, void *object)
+{
+	struct sheaf_cache *cache = rcu->cache;
+	struct sheaf *empty = whole_empty(cache), *old = NULL;
+	bool done, over = false;
+	unsigned int row;
+	uint32_t *hand;
+
+	if (!empty)
+		return false;
+	empty->objects[0] = object;
+	sheaf_set_size(empty, 1);
+	hand = enter(rcu);
+	done = section_replace_rcu(&cache->at, empty, &old);
+	row = os_row();
+	if (done) {
+		/* On another CPU by now, its sheaf's age is off, which the next trim mends. */
+		os_store_relaxed(&slot_of_row(cache->at.handle, row)->rcu_since, now_ms());
+		if (old != &sheaf_bootstrap)
+			over = queue_sheaf(rcu, old, row);
+	}
+	os_fetch_sub(hand, 1);
+	if (!done) {
+		sheaf_set_size(empty, 0);
+		whole_hand_over(cache, empty, FREE_CALL);
+		return false;
+	}
+	if (over)
+		grace_begin(rcu->grace);
+	else
+		grace_ask(rcu->grace);
+	return true;
+}
+
+bool sheaf_rcu_free(struct sheaf_cache *cache, void *object)
+{
+	if (section_push_rcu(&cache->at, object))
+		return true;
+	return cache->barns && !os_load_relaxed(&cache->at.stop) && os_registered() &&
+	       page_is_ours(object) && page_node(object) == os_node() &&
+	       replace_full_rcu(cache->rcu, object);
+}
+
+/* A sheaf whose grace period has passed: from now on its objects are free. */
+static struct sheaf *freed(struct sheaf_rcu *rcu, struct sheaf *sheaf)
+{
+	uint32_t row = sheaf->base;
+
+	if (!sheaf)
+		return NULL;
+	grace_reused(rcu->grace, bytes_of(rcu, sheaf));
+	stat_add(&rcu->cache->slab, STAT_free_fastpath, sheaf_size(sheaf));
+	sheaf->filled_by = row;
+	sheaf_set_size(sheaf, sheaf_size(sheaf));
+	return sheaf;
+}
+
+static struct sheaf *take(struct sheaf_rcu *rcu, unsigned int first, unsigned int n)
+{
+	unsigned int begin = first / rcu->per_node * rcu->per_node;
+	uint64_t done = os_load_acquire(&rcu->grace->done);
+
+	for (unsigned int i = 0; i < n; i++) {
+		unsigned int at = begin + (first - begin + i) % rcu->per_node;
+		struct sheaf *sheaf = rcu_queue_take(&rcu->queues[at], done);
+
+		if (sheaf)
+			return freed(rcu, sheaf);
+	}
+	return NULL;
+}
+
+struct sheaf *sheaf_rcu_take(struct sheaf_cache *cache)
+{
+	struct sheaf_rcu *rcu = cache->rcu;
+	unsigned int mine = (unsigned int)(queue_of_row(rcu, os_row()) - rcu->queues);
+	struct sheaf *sheaf = take(rcu, mine, rcu->per_node);
+
+	if (sheaf || !rcu->grace->ops->poll)
+		return sheaf;
+	grace_poll(rcu->grace);
+	return take(rcu, mine, rcu->per_node);
+}
+
+/* Free objects in hand, to the barn if they fill a sheaf and it has room. */
+static void flush(struct sheaf_rcu *rcu, struct sheaf *sheaf)
+{
+	struct sheaf_cache *cache = rcu->cache;
+
+	if (sheaf->size == sheaf->capacity && whole_fits(cache, sheaf) &&
+	    whole_put_full(cache, sheaf))
+		return;
+	stat_add(&cache->slab, STAT_rcu_flush, sheaf->size);
+	sheaf_flush(cache, sheaf, FREE_CALL);
+	whole_hand_over(cache, sheaf, FREE_CALL);
+}
+
+static void flush_queues(struct sheaf_rcu *rcu, uint64_t number)
+{
+	struct sheaf_cache *cache = rcu->cache;
+	uint64_t done = os_load_acquire(&rcu->grace->done);
+
+	number = number < done ? number : done;
+	for (unsigned int i = 0; i < nr_queues(rcu); i++)
+		for (;;) {
+			uint32_t *hand = hand_enter(cache);
+			struct sheaf *sheaf = rcu_queue_take(&rcu->queues[i], number);
+
+			if (sheaf)
+				flush(rcu, freed(rcu, sheaf));
+			hand_leave(hand);
+			if (!sheaf)
+				break;
+		}
+}
+
+struct sheaf *sheaf_rcu_take_all(struct sheaf_cache *cache)
+{
+	struct sheaf_rcu *rcu = cache->rcu;
+	struct sheaf *list = NULL, *sheaf;
+
+	for (uint32_t node = 0; rcu && node < os.nr_nodes; node++)
+		while ((sheaf = take(rcu, node * rcu->per_node, rcu->per_node)) != NULL) {
+			sheaf->next = list;
+			list = sheaf;
+		}
+	return list;
+}
+
+static bool slot_is_due(const struct slot *slot, uint32_t now, uint32_t older_than)
+{
+	return os_load_relaxed(&slot->rcu_free) != &sheaf_bootstrap &&
+	       now - os_load_relaxed(&slot->rcu_since) >= older_than;
+}
+
+static void take_collected(void *data, struct sheaf *sheaf, unsigned int row)
+{
+	queue_sheaf(data, sheaf, row);
+}
+
+/* Queue every CPU's rcu_free sheaf, if one is older than so many ms. False: not all were reached. */
+static bool collect_older(struct sheaf_rcu *rcu, uint32_t older_than)
+{
+	struct sheaf_cache *cache = rcu->cache;
+	uint32_t now = now_ms();
+	bool due = false;
+
+	for (uint32_t row = 0; cache->barns && row < os.nr_rows && !due; row++)
+		due = slot_is_due(slot_of_row(cache->at.handle, row), now, older_than);
+	if (!due)
+		return true;
+	return drain_rcu(cache, take_collected, rcu);
+}
+
+/* Return when every rcu_free sheaf that was in hand has been queued. */
+static void wait_for_hands(struct sheaf_rcu *rcu)
+{
+	for (int turn = 0; turn < 2; turn++) {
+		uint32_t old = os_fetch_add(&rcu->phase, 1) & 1;
+
+		for (uint32_t row = 0; row < os.nr_rows; row++) {
+			struct slot *slot = slot_of_row(rcu->cache->at.handle, row);
+
+			while (os_load_acquire(&slot->rcu_hand[old]))
+				os_yield();
+		}
+	}
+}
+
+/* What nobody asked for since the last trim is not needed soon. */
+static void trim(struct sheaf_rcu *rcu)
+{
+	uint64_t now = os_now();
+
+	if (now - rcu->trimmed_at < TRIM_NS)
+		return;
+	flush_queues(rcu, rcu->trim_below);
+	rcu->trimmed_at = now;
+	rcu->trim_below = os_load_acquire(&rcu->grace->done);
+}
+
+static bool waits(struct grace_user *user)
+{
+	struct sheaf_rcu *rcu = (struct sheaf_rcu *)user;
+	struct sheaf_cache *cache = rcu->cache;
+
+	for (unsigned int i = 0; i < nr_queues(rcu); i++)
+		if (os_load_relaxed(&rcu->queues[i].first_number) != GRACE_NEVER)
+			return true;
+	for (uint32_t row = 0; cache->barns && row < os.nr_rows; row++)
+		if (os_load_relaxed(&slot_of_row(cache->at.handle, row)->rcu_free) !=
+		    &sheaf_bootstrap)
+			return true;
+	return false;
+}
+
+static void passed(struct grace_user *user)
+{
+	struct sheaf_rcu *rcu = (struct sheaf_rcu *)user;
+
+	collect_older(rcu, os_options.rcu_delay);
+	trim(rcu);
+}
+
+/* Also those that somebody has in hand just now. */
+static bool collect_all(struct grace_user *user)
+{
+	struct sheaf_rcu *rcu = (struct sheaf_rcu *)user;
+	bool reached = collect_older(rcu, 0);
+
+	wait_for_hands(rcu);
+	return reached;
+}
+
+static void flush_passed(struct grace_user *user, uint64_t number)
+{
+	flush_queues((struct sheaf_rcu *)user, number);
+}
+
+static const struct grace_user_ops ops = {passed, waits, collect_all, flush_passed};
+
+bool sheaf_rcu_init(struct sheaf_cache *cache, struct grace *grace)
+{
+	uint32_t per_node = os.nr_rows < RCU_QUEUES ? os.nr_rows : RCU_QUEUES;
+	size_t size = sizeof(struct sheaf_rcu) + os.nr_nodes * per_node * sizeof(struct rcu_queue);
+	struct sheaf_rcu *rcu = pool_alloc(size);
+
+	if (!rcu)
+		return false;
+	rcu->user.ops = &ops;
+	rcu->grace = grace;
+	rcu->cache = cache;
+	rcu->per_node = per_node;
+	for (unsigned int i = 0; i < nr_queues(rcu); i++)
+		rcu_queue_init(&rcu->queues[i]);
+	os_store_release(&cache->rcu, rcu);
+	grace_add_user(grace, &rcu->user);
+	return true;
+}
+
+void sheaf_rcu_exit(struct sheaf_cache *cache)
+{
+	if (!cache->rcu)
+		return;
+	grace_remove_user(cache->rcu->grace, &cache->rcu->user);
+	pool_free(cache->rcu, size_of(cache->rcu));
+	cache->rcu = NULL;
+}
+
+void sheaf_rcu_for_each(struct sheaf_cache *cache,
+			void (*visit)(void *data, struct sheaf *sheaf, bool waits), void *data)
+{
+	struct sheaf_rcu *rcu = os_load_acquire(&cache->rcu);
+
+	for (unsigned int i = 0; rcu && i < nr_queues(rcu); i++) {
+		struct rcu_queue *queue = &rcu->queues[i];
+
+		os_lock(&queue->lock);
+		for (struct sheaf *sheaf = queue->first; sheaf; sheaf = sheaf->next)
+			visit(data, sheaf, !grace_passed(rcu->grace, sheaf->number));
+		os_unlock(&queue->lock);
+	}
+}
+
+void sheaf_rcu_lock_for_fork(struct sheaf_cache *cache)
+{
+	for (unsigned int i = 0; cache->rcu && i < nr_queues(cache->rcu); i++)
+		rcu_queue_lock_for_fork(&cache->rcu->queues[i]);
+}
+
+void sheaf_rcu_unlock_after_fork(struct sheaf_cache *cache)
+{
+	for (unsigned int i = 0; cache->rcu && i < nr_queues(cache->rcu); i++)
+		rcu_queue_unlock_after_fork(&cache->rcu->queues[i]);
+}

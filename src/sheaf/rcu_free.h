@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Objects that wait for a grace period, by whole sheaves.
+ *
+ *   kfree_rcu -> rcu_free of the CPU -- full, or too old --> queue, with a number (slab/grace.h)
+ *                                                              |
+ *   allocation, main and spare empty, barn too <-- has passed -'-- not asked for --> barn, slabs
+ *
+ * A queue is a list of sheaves in the order of their numbers. What has passed is as good as a full
+ * sheaf of the barn, and stays where it is until it is allocated from: in steady use nothing else
+ * ever touches its objects. What was not asked for between two trims goes on to the barn, or to slabs.
+ *
+ * Invariants
+ *  U1. An object in an rcu_free sheaf, or in one whose number has not passed, is in use for
+ *      everybody else: not written to, not drained, not free.
+ *  U2. Who takes an rcu_free sheaf out of its slot is in rcu_hand, by phase, until it is queued.
+ *      Nothing of the provider's runs meanwhile.
+ *  U3. A sheaf in a queue has at least one object. Its `base` is the row it came from plus one.
+ *  U4. The first sheaf's number is in `first_number` too, GRACE_NEVER if there is none.
+ *
+ * Locks: OS_RANK_QUEUE, one for each queue.
+ * Callers: src/sheaf/, src/cache/.
+ */
+#ifndef SHEAF_SHEAF_RCU_FREE_H
+#define SHEAF_SHEAF_RCU_FREE_H
+
+#include "sheaf/sheaf.h"
+#include "slab/grace.h"
+
+#define RCU_QUEUES 8 /* of a node, at most */
+
+struct rcu_queue {
+	struct os_lock lock;
+	uint64_t first_number;
+	struct sheaf *first, *last;
+	uint32_t locked_by_fork, unused0;
+	uint64_t unused[3]; /* queues do not share a line */
+};
+
+struct sheaf_rcu {
+	struct grace_user user; /* first */
+	struct grace *grace;
+	struct sheaf_cache *cache;
+	uint32_t per_node;		 /* queues */
+	uint32_t phase;			 /* of rcu_hand */
+	uint64_t trimmed_at, trim_below; /* ns; a number */
+	struct rcu_queue queues[];
+};
+
+void rcu_queue_init(struct rcu_queue *queue);
+/* Append; number must not be below others that are there. */
+void rcu_queue_add(struct rcu_queue *queue, struct sheaf *sheaf, struct grace *grace);
+/* The first sheaf, if its number is at most this one; or NULL. */
+struct sheaf *rcu_queue_take(struct rcu_queue *queue, uint64_t number);
+void rcu_queue_lock_for_fork(struct rcu_queue *queue);
+void rcu_queue_unlock_after_fork(struct rcu_queue *queue);
+
+/* Let the cache retire objects. False: no memory. With OS_RANK_CACHES. */
+bool sheaf_rcu_init(struct sheaf_cache *cache, struct grace *grace);
+/* Nothing may wait. */
+void sheaf_rcu_exit(struct sheaf_cache *cache);
+
+/* Retire an object of this cache. False: not this way. */
+bool sheaf_rcu_free(struct sheaf_cache *cache, void *object);
+/* A sheaf whose grace period has passed, for an allocation on this CPU; or NULL. Its taker shows it. */
+struct sheaf *sheaf_rcu_take(struct sheaf_cache *cache);
+/* For a drain: take what has passed out of the queues, linked by `next`. */
+struct sheaf *sheaf_rcu_take_all(struct sheaf_cache *cache);
+
+/* Take every CPU's rcu_free sheaf, and call taken for each while no other drain can run. In drain.c. */
+bool drain_rcu(struct sheaf_cache *cache,
+	       void (*taken)(void *data, struct sheaf *sheaf, unsigned int row), void *data);
+
+/* Call visit for every sheaf in a queue; waits: it has not passed. Each queue's lock is held. */
+void sheaf_rcu_for_each(struct sheaf_cache *cache,
+			void (*visit)(void *data, struct sheaf *sheaf, bool waits), void *data);
+
+/* Around fork(). */
+void sheaf_rcu_lock_for_fork(struct sheaf_cache *cache);
+void sheaf_rcu_unlock_after_fork(struct sheaf_cache *cache);
+
+#endif

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT */
+/* Batches, their callbacks and who waits for them; see grace.h. */
+#include "slab/grace.h"
+
+#include "os/machine.h"
+#include "os/options.h"
+#include "os/report.h"
+#include "page/pool.h"
+
+#define ASK_NS	UINT64_C(20000) /* between batches that nobody waits for */
+#define MILLION UINT64_C(1000000)
+
+static struct grace *graces; /* grows only */
+static struct grace *of_process;
+static uint32_t too_many;
+
+static struct grace *find(const struct sheaf_rcu_ops *ops)
+{
+	struct grace *grace = os_load_acquire(&graces);
+
+	while (grace && grace->ops != ops)
+		grace = grace->next;
+	return grace;
+}
+
+static struct grace *make(const struct sheaf_rcu_ops *ops)
+{
+	struct grace *grace = pool_alloc(sizeof(*grace)), *first = os_load_acquire(&graces);
+
+	if (!grace)
+		return NULL;
+	grace->ops = ops;
+	os_lock_init(&grace->lock, OS_RANK_GRACE);
+	for (int i = 0; i < GRACE_BATCHES; i++)
+		grace->batches[i].grace = grace;
+	do {
+		struct grace *other = find(ops);
+
+		if (other) {
+			pool_free(grace, sizeof(*grace));
+			return other;
+		}
+		grace->next = first;
+	} while (!os_cmpxchg(&graces, &first, grace));
+	return grace;
+}
+
+struct grace *grace_of(const struct sheaf_rcu_ops *ops)
+{
+	struct grace *grace;
+
+	if (!ops)
+		return os_load_acquire(&of_process);
+	grace = find(ops);
+	return grace ? grace : make(ops);
+}
+
+bool grace_register(const struct sheaf_rcu_ops *ops)
+{
+	struct grace *grace = grace_of(ops), *none = NULL;
+
+	return grace && (os_cmpxchg(&of_process, &none, grace) || none == grace);
+}
+
+void grace_add_user(struct grace *grace, struct grace_user *user)
+{
+	os_lock(&grace->lock);
+	user->next = grace->users;
+	grace->users = user;
+	os_unlock(&grace->lock);
+}
+
+void grace_remove_user(struct grace *grace, struct grace_user *user)
+{
+	struct grace_user **at = &grace->users;
+
+	os_lock(&grace->lock);
+	while (*at && *at != user)
+		at = &(*at)->next;
+	if (*at)
+		*at = user->next;
+	os_unlock(&grace->lock);
+}
+
+/* True if it is news. */
+static bool advance(struct grace *grace, uint64_t number)
+{
+	uint64_t done = os_load_relaxed(&grace->done);
+
+	do
+		if (done >= number)
+			return false;
+	while (!os_cmpxchg(&grace->done, &done, number));
+	os_store_relaxed(&grace->moved_at, os_now());
+	os_store_relaxed(&grace->told_stall, 0);
+	return true;
+}
+
+static void tell_users(struct grace *grace)
+{
+	bool waits = false;
+
+	os_lock(&grace->lock);
+	for (struct grace_user *user = grace->users; user; user = user->next) {
+		user->ops->passed(user);
+		waits |= user->ops->waits(user);
+	}
+	os_unlock(&grace->lock);
+	if (waits)
+		grace_begin(grace);
+}
+
+static void batch_passed(struct sheaf_rcu_head *head)
+{
+	struct grace_batch *batch = (struct grace_batch *)head;
+	struct grace *grace = batch->grace;
+	uint64_t number = batch->number;
+
+	os_store_release(&batch->busy, 0);
+	advance(grace, number);
+	tell_users(grace);
+}
+
+static struct grace_batch *free_batch(struct grace *grace)
+{
+	for (int i = 0; i < GRACE_BATCHES; i++) {
+		struct grace_batch *batch = &grace->batches[i];
+
+		if (!os_load_relaxed(&batch->busy) && !os_exchange(&batch->busy, 1))
+			return batch;
+	}
+	return NULL;
+}
+
+/* Note the moment at which this batch was begun, if no other is noted. */
+static void arm_poll(struct grace *grace, uint64_t number)
+{
+	if (!grace->ops->start_poll || os_exchange(&grace->poll_taken, 1))
+		return;
+	if (!grace->poll_armed) {
+		grace->ops->start_poll(&grace->poll);
+		grace->poll_number = number;
+		grace->poll_armed = 1;
+	}
+	os_store_release(&grace->poll_taken, 0);
+}
+
+void grace_poll(struct grace *grace)
+{
+	if (!grace->ops->poll || os_load_relaxed(&grace->poll_taken) ||
+	    os_exchange(&grace->poll_taken, 1))
+		return;
+	if (grace->poll_armed && grace->ops->poll(&grace->poll)) {
+		grace->poll_armed = 0;
+		advance(grace, grace->poll_number);
+	}
+	os_store_release(&grace->poll_taken, 0);
+}
+
+void grace_begin(struct grace *grace)
+{
+	struct grace_batch *batch = free_batch(grace);
+	uint64_t now = os_now();
+
+	if (!batch)
+		return;
+	if (os_load_relaxed(&grace->done) == os_load_relaxed(&grace->started))
+		os_store_relaxed(&grace->moved_at, now);
+	os_store_relaxed(&grace->begun_at, now);
+	batch->number = os_fetch_add(&grace->started, 1) + 1;
+	os_fence();
+	arm_poll(grace, batch->number);
+	grace->ops->call(&batch->head, batch_passed);
+}
+
+static void tell_stall(struct grace *grace, uint64_t now)
+{
+	uint64_t for_ms = (now - os_load_relaxed(&grace->moved_at)) / MILLION;
+
+	if (for_ms < os_options.rcu_stall || for_ms > UINT32_MAX ||
+	    os_load_relaxed(&grace->done) == os_load_relaxed(&grace->started) ||
+	    os_exchange(&grace->told_stall, 1))
+		return;
+	os_report("RCU (%s): no grace period has passed for %llu ms, and %llu bytes wait for one. "
+		  "Look for a reader that does not leave its read-side section",
+		  grace->ops->name, (unsigned long long)for_ms,
+		  (unsigned long long)os_load_relaxed(&grace->bytes));
+}
+
+void grace_ask(struct grace *grace)
+{
+	uint64_t now = os_now();
+
+	tell_stall(grace, now);
+	if (now - os_load_relaxed(&grace->begun_at) >= ASK_NS)
+		grace_begin(grace);
+}
+
+void grace_wait(struct grace *grace, uint64_t number)
+{
+	while (!grace_passed(grace, number)) {
+		if (os_load_relaxed(&grace->started) < number)
+			grace_begin(grace);
+		grace->ops->barrier();
+		tell_stall(grace, os_now());
+	}
+}
+
+static bool concerns(const struct grace_user *user, const struct grace_user *one)
+{
+	return !one || user == one;
+}
+
+void grace_barrier(struct grace *grace, struct grace_user *one)
+{
+	bool waits = false, reached = true;
+	uint64_t number;
+
+	os_lock(&grace->lock);
+	for (struct grace_user *user = grace->users; user; user = user->next)
+		if (concerns(user, one)) {
+			reached &= user->ops->collect(user);
+			waits |= user->ops->waits(user);
+		}
+	os_unlock(&grace->lock);
+	if (!reached)
+		os_report("kvfree_rcu_barrier: membarrier is refused, so what other CPUs collect "
+			  "is not waited for. Allow it (seccomp?), or use "
+			  "SHEAF_OPTIONS=backend=trylock");
+	if (!waits)
+		return;
+	number = grace_now(grace);
+	grace_wait(grace, number);
+	os_lock(&grace->lock);
+	for (struct grace_user *user = grace->users; user; user = user->next)
+		if (concerns(user, one))
+			user->ops->flush(user, number);
+	os_unlock(&grace->lock);
+}
+
+bool grace_is_over_limit(struct grace *grace)
+{
+	return os_load_relaxed(&grace->bytes) > (uint64_t)os_options.rcu_limit << 20;
+}
+
+bool grace_retired(struct grace *grace, uint64_t bytes)
+{
+	os_fetch_add_relaxed(&grace->bytes, bytes);
+	if (!grace_is_over_limit(grace))
+		return false;
+	os_report_once(&too_many,
+		       "kfree_rcu: more than %u MiB wait for a grace period (%s), or are not used "
+		       "again. Retire less, let readers be short, or raise "
+		       "SHEAF_OPTIONS=rcu_limit=MIB",
+		       os_options.rcu_limit, grace->ops->name);
+	return true;
+}
+
+void grace_for_each(void (*each)(struct grace *grace))
+{
+	for (struct grace *grace = os_load_acquire(&graces); grace; grace = grace->next)
+		each(grace);
+}
+
+static void lock(struct grace *grace)
+{
+	/* Several of one rank, so by try-lock. */
+	while (!os_trylock(&grace->lock))
+		os_yield();
+	grace->locked_by_fork = 1;
+}
+
+/* One that was made after grace_lock_all() passed is not ours to unlock. */
+static void unlock(struct grace *grace)
+{
+	if (!grace->locked_by_fork)
+		return;
+	grace->locked_by_fork = 0;
+	os_unlock(&grace->lock);
+}
+
+void grace_lock_all(void)
+{
+	grace_for_each(lock);
+}
+
+void grace_unlock_all(void)
+{
+	grace_for_each(unlock);
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Grace periods: what a provider (include/sheaf/rcu.h) says of them, as numbers.
+ *
+ * Grace periods are asked for in batches, numbered as they are begun. What is retired now is safe once
+ * the batch that begins next has passed: grace_now() is its number, grace_passed() the question. So
+ * nothing that waits is linked into the provider's queue, and one callback serves everything that
+ * was retired before it was asked for.
+ *
+ *   retired ---- number n+1 ----.                     .--- passed: n+1 <= done
+ *   batches    ... | n | <------ n+1 is begun: call() | its callback: done = n+1
+ *
+ * Several batches are in flight, so that one need not wait for the next one's callback.
+ *
+ * Invariants
+ *  G1. `started` grows before call() of that batch, `done` in its callback (or when poll() says so).
+ *      A batch that has passed proves it of all with smaller numbers.
+ *  G2. A batch's head is the provider's while it is busy.
+ *  G3. Callbacks go on while a user waits for something: each one begins another batch then.
+ *  G4. No lock of the library is held, and nothing in hand, while a function of the provider's runs.
+ *
+ * Locks: OS_RANK_GRACE, for the users of one provider, held while they are called.
+ * Callers: src/slab/ and the layers above.
+ */
+#ifndef SHEAF_SLAB_GRACE_H
+#define SHEAF_SLAB_GRACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "os/atomic.h"
+#include "os/lock.h"
+#include "sheaf/rcu.h"
+
+#define GRACE_BATCHES 16
+#define GRACE_NEVER   UINT64_MAX
+
+struct grace;
+struct grace_user;
+
+struct grace_batch {
+	struct sheaf_rcu_head head;
+	struct grace *grace;
+	uint64_t number;
+	uint32_t busy;
+	uint32_t unused;
+};
+
+/* Who has something that waits. The users' lock is held while these run. */
+struct grace_user_ops {
+	/* A grace period has passed. */
+	void (*passed)(struct grace_user *user);
+	bool (*waits)(struct grace_user *user);
+	/* Number what was retired and has no number yet. False: not all could be reached. */
+	bool (*collect)(struct grace_user *user);
+	/* Free what has passed with a number of at most this one. */
+	void (*flush)(struct grace_user *user, uint64_t number);
+};
+
+struct grace_user {
+	struct grace_user *next;
+	const struct grace_user_ops *ops;
+};
+
+struct grace {
+	const struct sheaf_rcu_ops *ops;
+	struct grace *next;
+	struct os_lock lock;
+	struct grace_user *users;
+	uint64_t started, done;
+	uint64_t begun_at;   /* when a batch was last begun, in ns */
+	uint64_t moved_at;   /* when done last moved, or the first batch since was begun */
+	uint64_t bytes;	     /* retired, and neither freed nor allocated again */
+	uint32_t told_stall; /* of the grace period in progress */
+	uint32_t told_limit;
+	uint32_t locked_by_fork;
+	/* One moment that the provider is asked about: whoever takes it may look. */
+	uint32_t poll_taken, poll_armed;
+	uint32_t unused;
+	uint64_t poll_number;
+	struct sheaf_rcu_poll poll;
+	struct grace_batch batches[GRACE_BATCHES];
+};
+
+/* The one of this provider, made if there is none; of the process's if ops is NULL. NULL: no memory,
+ * or no provider. */
+struct grace *grace_of(const struct sheaf_rcu_ops *ops);
+/* Make it the process's. False if there is another, or no memory. */
+bool grace_register(const struct sheaf_rcu_ops *ops);
+
+void grace_add_user(struct grace *grace, struct grace_user *user);
+/* On return its function runs no more. */
+void grace_remove_user(struct grace *grace, struct grace_user *user);
+
+/* What is retired by now waits for this number. */
+static inline uint64_t grace_now(struct grace *grace)
+{
+	os_fence();
+	return os_load_relaxed(&grace->started) + 1;
+}
+
+static inline bool grace_passed(struct grace *grace, uint64_t number)
+{
+	return os_load_acquire(&grace->done) >= number;
+}
+
+/* Something waits: begin a batch, unless one was just begun. */
+void grace_ask(struct grace *grace);
+/* Begin one now, if a head is free. */
+void grace_begin(struct grace *grace);
+/* Ask the provider, if it can be asked, whether something passed. */
+void grace_poll(struct grace *grace);
+/* Return when number has passed. Waits; not for readers. */
+void grace_wait(struct grace *grace, uint64_t number);
+/* Return when all that this user, or every user (NULL), retired is freed. Waits; not for readers. */
+void grace_barrier(struct grace *grace, struct grace_user *user);
+
+/* Count bytes that were retired; true if they are too many now. */
+bool grace_retired(struct grace *grace, uint64_t bytes);
+bool grace_is_over_limit(struct grace *grace);
+static inline void grace_reused(struct grace *grace, uint64_t bytes)
+{
+	os_fetch_add_relaxed(&grace->bytes, -bytes);
+}
+
+/* Call each for every provider there is. */
+void grace_for_each(void (*each)(struct grace *grace));
+
+/* Around fork(). */
+void grace_lock_all(void);
+void grace_unlock_all(void);
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/* Slabs that are given back a grace period late; see late.h. */
+#include "slab/late.h"
+
+#include "page/pool.h"
+#include "slab/partial.h"
+
+static void push(struct slab_late *late, struct slab *slab)
+{
+	slab->next = os_load_relaxed(&late->first);
+	while (!os_cmpxchg(&late->first, &slab->next, slab))
+		;
+}
+
+void late_discard(struct slab_cache *cache, struct slab *slab)
+{
+	struct slab_late *late = cache->late;
+
+	slab->prev = (struct slab *)(uintptr_t)grace_now(late->grace);
+	push(late, slab);
+}
+
+void late_ask(struct slab_cache *cache)
+{
+	if (cache->late && os_load_relaxed(&cache->late->first))
+		grace_ask(cache->late->grace);
+}
+
+static bool waits(struct grace_user *user)
+{
+	return os_load_relaxed(&((struct slab_late *)user)->first) != NULL;
+}
+
+static void flush(struct grace_user *user, uint64_t number)
+{
+	struct slab_late *late = (struct slab_late *)user;
+	struct slab *slab = os_exchange(&late->first, NULL), *next;
+
+	for (; slab; slab = next) {
+		uint64_t its = (uintptr_t)slab->prev;
+
+		next = slab->next;
+		if (its <= number && grace_passed(late->grace, its))
+			partial_discard_now(late->cache, slab);
+		else
+			push(late, slab);
+	}
+}
+
+static void passed(struct grace_user *user)
+{
+	flush(user, GRACE_NEVER);
+}
+
+static bool collect(struct grace_user *user)
+{
+	(void)user;
+	return true;
+}
+
+static const struct grace_user_ops ops = {passed, waits, collect, flush};
+
+bool late_init(struct slab_cache *cache, struct grace *grace)
+{
+	struct slab_late *late = pool_alloc(sizeof(*late));
+
+	if (!late)
+		return false;
+	late->user.ops = &ops;
+	late->grace = grace;
+	late->cache = cache;
+	cache->late = late;
+	grace_add_user(grace, &late->user);
+	return true;
+}
+
+void late_exit(struct slab_cache *cache)
+{
+	struct slab_late *late = cache->late;
+
+	if (!late)
+		return;
+	grace_remove_user(late->grace, &late->user);
+	pool_free(late, sizeof(*late));
+	cache->late = NULL;
+}

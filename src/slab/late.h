@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * SLAB_TYPESAFE_BY_RCU: an empty slab's pages go back a grace period late, so that a reader may look at
+ * any object it once found, which is still one of this cache, if perhaps another one.
+ *
+ * Slabs that wait are pushed to a list without a lock, and taken all at once: no ABA. They keep their
+ * cache, and count as its slabs. `prev` holds the number they wait for (slab/grace.h).
+ *
+ * Callers: src/slab/, src/cache/.
+ */
+#ifndef SHEAF_SLAB_LATE_H
+#define SHEAF_SLAB_LATE_H
+
+#include "slab/grace.h"
+#include "slab/slab.h"
+
+struct slab_late {
+	struct grace_user user; /* first */
+	struct grace *grace;
+	struct slab_cache *cache;
+	struct slab *first;
+};
+
+/* Let the cache's slabs wait from now on. False: no memory. */
+bool late_init(struct slab_cache *cache, struct grace *grace);
+/* None may wait. */
+void late_exit(struct slab_cache *cache);
+
+void late_discard(struct slab_cache *cache, struct slab *slab);
+/* With no lock held: ask for a grace period if slabs wait. */
+void late_ask(struct slab_cache *cache);
+
+#endif

@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: MIT */
+/* kfree_rcu() and its family, with grace periods that pass when the test says so. */
+#include <sheaf/slab.h>
+#include <sheaf/stats.h>
+#include <time.h>
+
+#include "by_hand.h"
+#include "cache/cache.h"
+#include "help.h"
+#include "os/options.h"
+#include "unit.h"
+
+enum {
+	MANY = 1000
+};
+
+struct item {
+	uint64_t stamp[2];
+	struct sheaf_rcu_head rcu;
+	uint64_t end[4];
+};
+
+static struct told told;
+
+static struct kmem_cache *make(const char *name, slab_flags_t flags)
+{
+	struct kmem_cache *s =
+		kmem_cache_create(name, sizeof(struct item), NULL, SLAB_NO_MERGE | flags);
+
+	assert_non_null(s);
+	pin(0);
+	return s;
+}
+
+static struct kmem_cache_stats stats_of(struct kmem_cache *s)
+{
+	struct kmem_cache_stats stats;
+
+	assert_int_equal(kmem_cache_stats(s, &stats), 0);
+	return stats;
+}
+
+static void sleep_ms(unsigned int ms)
+{
+	const struct timespec pause = {ms / 1000, (long)(ms % 1000) * 1000000};
+
+	nanosleep(&pause, NULL);
+}
+
+static void fill(struct kmem_cache *s, struct item **items, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		items[i] = kmem_cache_alloc(s, GFP_KERNEL);
+		assert_non_null(items[i]);
+		memset(items[i], 0, sizeof(*items[i]));
+		items[i]->stamp[0] = items[i]->end[3] = (uintptr_t)items[i] ^ 0x5a5a;
+	}
+}
+
+static bool untouched(struct item *const *items, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		if (items[i]->stamp[0] != ((uintptr_t)items[i] ^ 0x5a5a) ||
+		    items[i]->end[3] != items[i]->stamp[0])
+			return false;
+	return true;
+}
+
+static bool is_one_of(struct item *const *items, unsigned int n, const void *object)
+{
+	for (unsigned int i = 0; i < n; i++)
+		if (items[i] == object)
+			return true;
+	return false;
+}
+
+static void destroy(struct kmem_cache *s)
+{
+	assert_int_equal(kmem_cache_verify(s), 0);
+	told_begin(&told);
+	kmem_cache_destroy(s);
+	assert_int_equal(told_end(&told), 0);
+}
+
+static void nothing_is_used_before_its_grace_period(void **state)
+{
+	static struct item *items[MANY], *others[MANY];
+	struct kmem_cache *s = make("rcu-early", 0);
+
+	(void)state;
+	fill(s, items, MANY);
+	for (unsigned int i = 0; i < MANY; i++)
+		kfree_rcu(items[i], rcu);
+	fill(s, others, MANY);
+	for (unsigned int i = 0; i < MANY; i++)
+		assert_false(is_one_of(items, MANY, others[i]));
+	assert_int_equal(kmem_cache_shrink(s), 1);
+	assert_true(untouched(items, MANY));
+	assert_true(stats_of(s).rcu_pending_objects == MANY);
+	assert_true(stats_of(s).rcu_pending_bytes == MANY * stats_of(s).slab_size);
+	kmem_cache_free_bulk(s, MANY, (void **)others);
+	destroy(s);
+}
+
+static void what_has_passed_is_allocated_again(void **state)
+{
+	static struct item *items[MANY], *again[MANY];
+	struct kmem_cache *s = make("rcu-again", 0);
+	uint64_t slabs, refilled;
+	unsigned int reused = 0;
+
+	(void)state;
+	fill(s, items, MANY);
+	slabs = stats_of(s).slabs;
+	refilled = stats_of(s).sheaf_refill;
+	for (unsigned int i = 0; i < MANY; i++)
+		kmem_cache_free_rcu(s, items[i]);
+	/* Twice: what was retired while the first one was under way waits for the next. */
+	by_hand_pass();
+	by_hand_pass();
+	fill(s, again, MANY - 120);
+	for (unsigned int i = 0; i < MANY - 120; i++)
+		reused += is_one_of(items, MANY, again[i]);
+	/* All but what was in sheaves before. */
+	assert_in_range(reused, MANY - 320, MANY);
+	assert_true(stats_of(s).slabs == slabs);
+	if (stats_of(s).counted) {
+		assert_true(stats_of(s).sheaf_refill == refilled);
+		assert_true(stats_of(s).rcu_reuse > 0);
+		assert_true(stats_of(s).sheaf_flush == 0);
+	}
+	kmem_cache_free_bulk(s, MANY - 120, (void **)again);
+	destroy(s);
+}
+
+static void a_barrier_frees_everything(void **state)
+{
+	static struct item *items[MANY];
+
+	(void)state;
+	for (unsigned int n = 0; n < MANY; n = 2 * n + 1) {
+		struct kmem_cache *s = make("rcu-barrier", 0);
+
+		fill(s, items, n);
+		for (unsigned int i = 0; i < n; i++)
+			kfree_rcu(items[i], rcu);
+		if (n % 2)
+			kvfree_rcu_barrier();
+		else
+			kvfree_rcu_barrier_on_cache(s);
+		assert_true(stats_of(s).rcu_pending_objects == 0);
+		assert_true(stats_of(s).objects_in_use == 0);
+		if (stats_of(s).counted) {
+			assert_true(stats_of(s).free_rcu_sheaf == n);
+			assert_true(stats_of(s).free_fastpath + stats_of(s).free_slowpath >= n);
+		}
+		assert_int_equal(kmem_cache_shrink(s), 0);
+		destroy(s);
+	}
+}
+
+static void destroy_waits_for_what_is_retired(void **state)
+{
+	static struct item *items[MANY];
+	struct kmem_cache *s = make("rcu-destroy", 0);
+
+	(void)state;
+	fill(s, items, MANY);
+	for (unsigned int i = 0; i < MANY; i++)
+		kfree_rcu(items[i], rcu);
+	destroy(s);
+}
+
+/* A sheaf that never fills is handed over when it is rcu_delay old. */
+static void a_partly_filled_sheaf_does_not_stay(void **state)
+{
+	struct kmem_cache *s = make("rcu-partly", 0);
+	struct item *items[3];
+
+	(void)state;
+	fill(s, items, 3);
+	for (int i = 0; i < 3; i++)
+		kfree_rcu(items[i], rcu);
+	by_hand_pass();
+	assert_true(stats_of(s).rcu_pending_objects == 3);
+	/* Ages are told in ms: it may be one that had just begun. */
+	sleep_ms(os_options.rcu_delay + 2);
+	by_hand_pass(); /* collects it */
+	by_hand_pass(); /* and this was its grace period */
+	assert_true(stats_of(s).rcu_pending_objects == 0);
+	destroy(s);
+}
+
+/* What nobody allocates goes back to its slabs, and then callbacks end. */
+static void what_is_not_used_goes_back(void **state)
+{
+	static struct item *items[MANY];
+	struct kmem_cache *s = make("rcu-idle", 0);
+	uint64_t objects;
+
+	(void)state;
+	kmem_cache_set_barn(s, 1, 1);
+	fill(s, items, MANY);
+	for (unsigned int i = 0; i < MANY; i++)
+		kfree_rcu(items[i], rcu);
+	for (int i = 0; i < 6; i++) {
+		by_hand_pass();
+		sleep_ms(os_options.rcu_delay + 2);
+	}
+	by_hand_pass();
+	objects = stats_of(s).objects;
+	assert_in_range(objects, 0, 13 * stats_of(s).sheaf_capacity);
+	assert_null(by_hand.first);
+	destroy(s);
+}
+
+static void pointers_of_any_kind(void **state)
+{
+	struct kmem_cache *without = make("rcu-without", SLAB_NO_SHEAVES);
+	struct kmem_cache *s = make("rcu-mixed", 0);
+	struct item *items[64];
+	unsigned int node;
+
+	(void)state;
+	for (unsigned int i = 0; i < 64; i++) {
+		struct kmem_cache *of = i % 2 ? s : without;
+
+		node = i / 2 % os.nr_nodes;
+		items[i] = kmem_cache_alloc_node(of, GFP_KERNEL, (int)node);
+		assert_non_null(items[i]);
+	}
+	for (unsigned int i = 0; i < 64; i++)
+		if (i % 3)
+			kvfree_rcu(items[i], rcu);
+		else
+			kfree_rcu_mightsleep(items[i]);
+	kfree_rcu((struct item *)NULL, rcu);
+	kmem_cache_free_rcu(s, NULL);
+	kfree_rcu_mightsleep(NULL);
+	assert_int_equal(kmem_cache_verify(s), 0);
+	kvfree_rcu_barrier_on_cache(s);
+	kvfree_rcu_barrier_on_cache(without);
+	kvfree_rcu_barrier();
+	assert_true(stats_of(s).objects_in_use == 0);
+	assert_true(stats_of(without).objects_in_use == 0);
+	destroy(s);
+	destroy(without);
+}
+
+static void foreign_pointers_are_reported(void **state)
+{
+	static struct item foreign;
+
+	(void)state;
+	told_begin(&told);
+	kfree_rcu(&foreign, rcu);
+	assert_int_equal(told_end(&told), 1);
+	assert_non_null(strstr(told.text, "kfree_rcu("));
+	told_begin(&told);
+	kfree_rcu_mightsleep(&foreign);
+	assert_int_equal(told_end(&told), 1);
+	assert_non_null(strstr(told.text, "kfree_rcu_mightsleep("));
+}
+
+static void retire_in_child(void)
+{
+	struct kmem_cache *s = make("rcu-child", 0);
+	static struct item *items[MANY];
+
+	fill(s, items, MANY);
+	for (unsigned int i = 0; i < MANY; i++)
+		kfree_rcu(items[i], rcu);
+	kvfree_rcu_barrier();
+	CHECK(stats_of(s).objects_in_use == 0);
+	CHECK(kmem_cache_verify(s) == 0);
+	kmem_cache_destroy(s);
+}
+
+static struct kmem_cache *inherited;
+static struct item *pending[MANY];
+
+/* The child has a copy of everything that waits, and of the provider's queue. */
+static void finish_in_child(void)
+{
+	retire_in_child();
+	CHECK(untouched(pending, 1) || !stats_of(inherited).rcu_pending_objects);
+	kvfree_rcu_barrier_on_cache(inherited);
+	CHECK(stats_of(inherited).objects_in_use == 0);
+	CHECK(kmem_cache_verify(inherited) == 0);
+	kmem_cache_destroy(inherited);
+}
+
+static void a_forked_child_goes_on(void **state)
+{
+	(void)state;
+	inherited = make("rcu-fork", 0);
+	fill(inherited, pending, MANY);
+	for (unsigned int i = 0; i < MANY; i++)
+		kfree_rcu(pending[i], rcu);
+	assert_int_equal(in_child(finish_in_child, 20), 0);
+	assert_true(stats_of(inherited).rcu_pending_objects == MANY);
+	assert_true(untouched(pending, MANY));
+	destroy(inherited);
+}
+
+static void too_much_is_counted_and_told(void **state)
+{
+	static struct item *items[40000];
+	unsigned int limit = os_options.rcu_limit, calls;
+	struct kmem_cache *s = make("rcu-limit", 0);
+
+	(void)state;
+	os_options.rcu_limit = 1;
+	fill(s, items, 40000);
+	told_begin(&told);
+	for (unsigned int i = 0; i < 30000; i++)
+		kfree_rcu(items[i], rcu);
+	assert_int_equal(told_end(&told), 1);
+	assert_non_null(strstr(told.text, "rcu_limit"));
+	if (stats_of(s).counted)
+		assert_true(stats_of(s).rcu_over_limit > 0);
+	/* Who may wait does. */
+	calls = by_hand.barriers;
+	kfree_rcu_mightsleep(items[30000]);
+	for (unsigned int i = 30001; i < 40000; i++)
+		kfree_rcu_mightsleep(items[i]);
+	assert_true(by_hand.barriers > calls);
+	assert_in_range(stats_of(s).rcu_pending_bytes, 0, (1 << 20) + (1 << 16));
+	os_options.rcu_limit = limit;
+	destroy(s);
+}
+
+static void a_stalled_reader_is_told_once(void **state)
+{
+	unsigned int stall = os_options.rcu_stall;
+	struct kmem_cache *s = make("rcu-stall", 0);
+	static struct item *items[MANY];
+
+	(void)state;
+	fill(s, items, MANY);
+	for (unsigned int i = 0; i < MANY / 2; i++)
+		kfree_rcu(items[i], rcu);
+	os_options.rcu_stall = 30;
+	sleep_ms(40);
+	told_begin(&told);
+	for (unsigned int i = MANY / 2; i < MANY; i++)
+		kfree_rcu(items[i], rcu);
+	assert_int_equal(told_end(&told), 1);
+	assert_non_null(strstr(told.text, "RCU (by hand): no grace period has passed for"));
+	os_options.rcu_stall = stall;
+	destroy(s);
+}
+
+/* Readers of such a cache may look at an object that was freed, and allocated again. */
+static void typesafe_pages_go_late(void **state)
+{
+	struct kmem_cache *s = make("rcu-typesafe", SLAB_TYPESAFE_BY_RCU);
+	static struct item *items[MANY];
+
+	(void)state;
+	fill(s, items, MANY);
+	kmem_cache_free_bulk(s, MANY, (void **)items);
+	assert_int_equal(kmem_cache_shrink(s), 1);
+	/* The link of a free object is outside, and the pages are still there. */
+	assert_true(untouched(items, MANY));
+	assert_true(stats_of(s).slabs > 0);
+	by_hand_pass();
+	by_hand_pass();
+	assert_true(stats_of(s).slabs == 0);
+	fill(s, items, MANY);
+	kmem_cache_free_bulk(s, MANY, (void **)items);
+	destroy(s);
+}
+
+static void fail_every_allocation(void)
+{
+	static struct item *items[4 * MANY];
+	struct kmem_cache *s = make("rcu-no-memory", 0);
+
+	fill(s, items, 4 * MANY);
+	kfree_rcu(items[0], rcu);
+	no_more_memory();
+	while (kmem_cache_alloc(s, GFP_NOWAIT))
+		;
+	told_begin(&told);
+	for (unsigned int i = 1; i < 4 * MANY; i++)
+		kfree_rcu(items[i], rcu);
+	CHECK(told_end(&told) == 0);
+	kvfree_rcu_barrier();
+	CHECK(stats_of(s).rcu_pending_objects == 0);
+	/* All of them, whatever the way they went. */
+	for (unsigned int i = 0; i < 4 * MANY; i++)
+		CHECK(kmem_cache_alloc(s, GFP_NOWAIT));
+	CHECK(kmem_cache_verify(s) <= 0); /* -1: no memory to look */
+}
+
+static void without_memory_nothing_is_lost(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(fail_every_allocation, 20), 0);
+}
+
+static void use_without_provider(void)
+{
+	struct kmem_cache *s = kmem_cache_create("rcu-nobody", 64, NULL, SLAB_NO_MERGE);
+
+	kmem_cache_free_rcu(s, kmem_cache_alloc(s, GFP_KERNEL));
+}
+
+static void no_provider_is_fatal(void **state)
+{
+	struct kmem_cache *s;
+	int status;
+
+	(void)state;
+	told_begin(&told);
+	status = in_child(use_without_provider, 10);
+	assert_int_equal(told_end(&told), 1);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+	assert_non_null(strstr(told.text, "rcu-nobody"));
+	assert_non_null(strstr(told.text, "sheaf_urcu_register(0)"));
+	told_begin(&told);
+	s = kmem_cache_create("rcu-typesafe-nobody", 64, NULL, SLAB_TYPESAFE_BY_RCU);
+	assert_int_equal(told_end(&told), 1);
+	assert_null(s);
+}
+
+static const struct sheaf_rcu_ops another = {
+	.name = "another", .call = by_hand_call, .barrier = by_hand_barrier};
+
+static void providers(void **state)
+{
+	struct kmem_cache_args args = {.rcu = &another};
+	struct kmem_cache *s;
+	struct item *item;
+
+	(void)state;
+	told_begin(&told);
+	assert_int_equal(sheaf_rcu_register(NULL), -1);
+	assert_int_equal(told_end(&told), 1);
+	assert_int_equal(sheaf_rcu_register(&by_hand_ops), 0);
+	assert_int_equal(sheaf_rcu_register(&by_hand_ops), 0);
+	told_begin(&told);
+	assert_int_equal(sheaf_rcu_register(&another), -1);
+	assert_int_equal(told_end(&told), 1);
+	/* Of one cache. */
+	s = kmem_cache_create("rcu-own", sizeof(struct item), &args, 0);
+	assert_non_null(s);
+	item = kmem_cache_alloc(s, GFP_KERNEL);
+	kfree_rcu(item, rcu);
+	destroy(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(no_provider_is_fatal),
+		cmocka_unit_test(providers),
+		cmocka_unit_test(nothing_is_used_before_its_grace_period),
+		cmocka_unit_test(what_has_passed_is_allocated_again),
+		cmocka_unit_test(a_barrier_frees_everything),
+		cmocka_unit_test(destroy_waits_for_what_is_retired),
+		cmocka_unit_test(a_partly_filled_sheaf_does_not_stay),
+		cmocka_unit_test(what_is_not_used_goes_back),
+		cmocka_unit_test(pointers_of_any_kind),
+		cmocka_unit_test(foreign_pointers_are_reported),
+		cmocka_unit_test(a_forked_child_goes_on),
+		cmocka_unit_test(too_much_is_counted_and_told),
+		cmocka_unit_test(a_stalled_reader_is_told_once),
+		cmocka_unit_test(typesafe_pages_go_late),
+		cmocka_unit_test(without_memory_nothing_is_lost),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
