@@ -2,15 +2,20 @@
 """The files that libsheaf shows its counters in: which there are, whose, and which are left over.
 
 A process with SHEAF_OPTIONS=stats or stats=live has /dev/shm/libsheaf-PID, readable by its user only.
-It removes the file at exit, but not if it is killed.
+It removes the file at exit, but not if it is killed. As long as it uses the file it holds a shared
+flock() on it; src/os/linux/shared.c tells how. A number says little of who has a file: it may be that
+of a process in another PID namespace. So a file is removed only by who has its lock alone.
 """
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import stat
 import time
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Iterator
 
 from .errors import Failure
 
@@ -24,13 +29,22 @@ def path_of(pid: int) -> Path:
     return DIRECTORY / f"libsheaf-{pid}"
 
 
+def _tasks(pid: int) -> list[Path]:
+    """Its threads that have not ended. The first one may end before the others."""
+    alive = []
+    for task in Path(f"/proc/{pid}/task").glob("*"):
+        try:
+            status = (task / "stat").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            continue
+        if status.rpartition(")")[2].split()[0] not in "ZX":
+            alive.append(task)
+    return alive
+
+
 def runs(pid: int) -> bool:
     """Is there such a process? One that nobody has waited for yet has ended."""
-    try:
-        status = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return False
-    return status.rpartition(")")[2].split()[0] not in "ZX"
+    return bool(_tasks(pid))
 
 
 def command_of(pid: int) -> str:
@@ -42,35 +56,53 @@ def command_of(pid: int) -> str:
 
 def _maps(pid: int, path: Path) -> bool:
     """Does the process have the file mapped? If that cannot be known, yes."""
+    for task in _tasks(pid)[:1]:
+        try:
+            text = (task / "maps").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return True
+        return any(line.endswith(str(path)) for line in text.splitlines())
+    return False
+
+
+def _settled(path: Path) -> bool:
+    return time.time() - path.stat().st_mtime > SETTLED
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[bool]:
+    """Have the file's lock, if nobody uses it."""
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
-        text = Path(f"/proc/{pid}/maps").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return True
-    return any(line.endswith(str(path)) for line in text.splitlines())
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield os.path.samestat(os.fstat(file), path.lstat())
+    except BlockingIOError:
+        yield False
+    finally:
+        os.close(file)
 
 
 def left_over(pid: int) -> bool:
     """Is the file of this number nobody's? A process may have ended, and another got its number."""
     path = path_of(pid)
     try:
-        age = time.time() - path.stat().st_mtime
+        if runs(pid) and (not _settled(path) or _maps(pid, path)):
+            return False
+        with _alone(path) as alone:
+            return alone
     except OSError:
         return False
-    return not runs(pid) or (age > SETTLED and not _maps(pid, path))
 
 
-def remove_left_over(pid: int) -> bool:
-    """Remove it if it is ours; true if it is gone."""
+def remove_left_over(pid: int) -> None:
+    """Remove it if it is ours and nobody's."""
     path = path_of(pid)
     try:
-        if path.lstat().st_uid != os.geteuid():
-            return False
-        path.unlink()
-    except FileNotFoundError:
-        pass
+        with _alone(path) as alone:
+            if alone and path.lstat().st_uid == os.geteuid():
+                path.unlink()
     except OSError:
-        return False
-    return True
+        pass
 
 
 def processes() -> list[int]:
@@ -108,6 +140,8 @@ def open_file(pid: int) -> int:
     if not runs(pid):
         raise Failure(f"there is no process {pid}; `sheaf info` lists those with statistics")
     try:
+        if _settled(path_of(pid)) and not _maps(pid, path_of(pid)):
+            raise FileNotFoundError  # in another PID namespace somebody has the same number
         # Not to wait for a writer, if somebody made a pipe of this name.
         flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         return _its_own(pid, os.open(path_of(pid), flags))

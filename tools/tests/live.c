@@ -10,8 +10,11 @@
  *   many N            make N caches
  *   destroy           the last cache, with all its objects
  *   count N           move every word that is counted by N times its number, without an event
+ *   fork              a child, which waits until its input ends
+ *   leave             the first thread ends, and another one goes on
  *   json              print sheaf_stats_print()'s own view instead of an answer
  */
+#include <pthread.h>
 #include <sheaf/stats.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,6 +42,19 @@ static void count(uint64_t n)
 		stat_add(&s->sheaf.slab, word, n * word);
 }
 
+static void be_child(pid_t child)
+{
+	char byte;
+
+	if (child)
+		return;
+	while (read(STDIN_FILENO, &byte, 1) > 0)
+		;
+	_exit(0);
+}
+
+static void leave(void);
+
 static int do_line(const char *line)
 {
 	size_t n = strtoul(line + strcspn(line, " "), NULL, 10);
@@ -61,6 +77,10 @@ static int do_line(const char *line)
 			s = kmem_cache_create("many", 64, NULL, SLAB_NO_MERGE);
 	else if (!strcmp(line, "destroy"))
 		free_some(ROOM), kmem_cache_destroy(s);
+	else if (!strcmp(line, "fork"))
+		be_child(fork());
+	else if (!strcmp(line, "leave"))
+		leave();
 	else if (!strcmp(line, "json"))
 		return sheaf_stats_print(STDOUT_FILENO, SHEAF_STATS_JSON);
 	else
@@ -68,14 +88,31 @@ static int do_line(const char *line)
 	return puts("done") < 0 || fflush(stdout);
 }
 
-int main(void)
+static void *go_on(void *unused)
 {
 	char line[512];
 
+	(void)unused;
 	while (fgets(line, sizeof(line), stdin)) {
 		line[strcspn(line, "\n")] = '\0';
 		if (do_line(line))
-			return 1;
+			exit(1);
 	}
-	return 0;
+	exit(0);
+}
+
+static void leave(void)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, go_on, NULL))
+		exit(1);
+	puts("done");
+	fflush(stdout);
+	pthread_exit(NULL);
+}
+
+int main(void)
+{
+	go_on(NULL);
 }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """`sheaf info` and `sheaf top` on a live process, and on what looks like one."""
+import fcntl
 import json
 import os
 import pty
@@ -25,10 +26,10 @@ DEAD = 4194305  # beyond the largest number a process can have
 class Live:
     """The process of live.c."""
 
-    def __init__(self, options: str = "stats=live") -> None:
+    def __init__(self, options: str = "stats=live", **more: object) -> None:
         self.process = subprocess.Popen(
             [LIVE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env={**os.environ, "SHEAF_OPTIONS": options})
+            env={**os.environ, "SHEAF_OPTIONS": options}, **more)
         self.pid = self.process.pid
 
     def __enter__(self) -> "Live":
@@ -264,6 +265,92 @@ class OnAProcess(unittest.TestCase):
             self.assertFalse(path.exists())
         finally:
             path.unlink(missing_ok=True)
+
+    def test_first_thread_ends_first(self) -> None:
+        with Live() as live:
+            live.do("create first")
+            live.do("leave")
+            path = shared.path_of(live.pid)
+            stat = Path(f"/proc/{live.pid}/stat")
+            while stat.read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z":
+                time.sleep(0.001)
+            os.utime(path, (time.time() - 3600,) * 2)
+            self.assertIn(str(live.pid), sheaf("info").stdout.split())
+            live.do("alloc 70")
+            live.do("free 1")
+            self.assertRegex(sheaf("info", str(live.pid)).stdout, r"\nfirst +69 ")
+            self.assertTrue(path.exists())
+
+    def test_same_number_in_another_namespace(self) -> None:
+        """Somebody uses the file, but not the process that has its number here."""
+        for pid in (DEAD, os.getpid()):
+            path = shared.path_of(pid)
+            path.write_bytes(b"\0" * 65536)
+            os.utime(path, (time.time() - 3600,) * 2)
+            file = os.open(path, os.O_RDONLY)
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH)
+                self.assertFalse(shared.left_over(pid))
+                shared.remove_left_over(pid)
+                sheaf("info")
+                self.fails(sheaf("info", str(pid)), str(pid))
+                self.assertTrue(path.exists())
+                fcntl.flock(file, fcntl.LOCK_UN)
+                sheaf("info")
+                self.assertFalse(path.exists())
+            finally:
+                os.close(file)
+                path.unlink(missing_ok=True)
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs a PID namespace")
+    def test_another_namespace(self) -> None:
+        path = shared.path_of(1)
+        path.unlink(missing_ok=True)
+        with subprocess.Popen(["unshare", "--pid", "--fork", "--kill-child", LIVE], text=True,
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              env={**os.environ, "SHEAF_OPTIONS": "stats=live"}) as process:
+            try:
+                process.stdin.write("create first\n")
+                process.stdin.flush()
+                if process.stdout.readline() != "done\n":
+                    self.skipTest("no PID namespace is to be had")
+                os.utime(path, (time.time() - 3600,) * 2)
+                sheaf("info")
+                self.assertTrue(path.exists())
+            finally:
+                process.stdin.close()
+                process.wait(60)
+        self.assertFalse(path.exists())
+
+    def test_file_of_the_own_number(self) -> None:
+        """What was left over goes; what somebody uses stays, and is told once."""
+        def make(used: bool) -> None:
+            file = os.open(shared.path_of(os.getpid()), os.O_RDWR | os.O_CREAT, 0o600)
+            os.write(file, b"before")
+            if used:
+                fcntl.flock(file, fcntl.LOCK_SH)
+                os.set_inheritable(file, True)
+
+        for used in (False, True):
+            with Live(preexec_fn=lambda: make(used), close_fds=False,
+                      stderr=subprocess.PIPE) as live:
+                live.do("many 600")
+                path = shared.path_of(live.pid)
+                self.assertEqual(path.read_bytes()[:6] == b"before", used)
+                self.assertEqual(len(live.own_view()["caches"]), 600)
+                _, told = live.process.communicate()
+                self.assertEqual(path.exists(), used)
+                self.assertEqual(told.count("statistics: "), int(used), told)
+                self.assertEqual("cannot be made" in told and str(path) in told, used)
+
+    def test_child_does_not_keep_the_file(self) -> None:
+        """The parent was killed; its forked child goes on, and has counters of its own."""
+        with Live() as live:
+            live.do("create first")
+            live.do("fork")
+            live.process.kill()
+            live.process.wait()
+            self.assertTrue(shared.left_over(live.pid))
 
     def test_other_contents(self) -> None:
         path = shared.path_of(os.getpid())

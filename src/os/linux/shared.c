@@ -4,10 +4,21 @@
  *
  *   head, ROW_BYTES | area 0 | area 1 | ...
  *
- * An area has its planes one behind the other, each with a row for each row of slots. All of the file is allocated before it is mapped: a store
- * into a hole that cannot be filled would end the program. Where there is no such file, counters are in
- * private memory, and only the process itself can print them. The file goes at exit; one that a killed
- * process left is removed by the next process of its number, or by `sheaf info`.
+ * An area has its planes one behind the other, each with a row for each row of slots. All of the file
+ * is allocated before it is mapped: a store into a hole that cannot be filled would end the program.
+ * Where there is no such file, counters are in private memory, and only the process itself can print
+ * them.
+ *
+ * The file goes at exit; one that a killed process left is removed by the next process of its number,
+ * or by `sheaf info`. A number says little: another PID namespace may have the same one. So the file
+ * is locked, by flock(), for as long as it is used, and removed by others only with its lock. The
+ * lock belongs to what open() made, and the mapping of the head keeps that, without a descriptor that
+ * the program could close or a child inherit. A forked child keeps the mapping until it has exchanged
+ * it for memory of its own.
+ *
+ * Invariants
+ *  F1. The file exists only while areas are mapped.
+ *  F2. A file is unlinked by who made it, or by who has its lock alone.
  *
  * Locks: none; callers hold OS_RANK_CACHES, or are alone after fork.
  */
@@ -18,6 +29,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -32,6 +44,7 @@
 #define ROW_BYTES ((size_t)1 << ROW_SHIFT)
 #define MAX_AREAS 64
 #define PATH	  "/dev/shm/libsheaf-%d"
+#define ATTEMPTS  3 /* others may remove a file that is not locked yet */
 
 static struct {
 	char *head;
@@ -49,58 +62,129 @@ static void path_of(pid_t pid, char *path, size_t size)
 	snprintf(path, size, PATH, (int)pid);
 }
 
-/* The file we made, and not one that somebody put in its place. */
-static bool is_ours(int file)
+static bool same_file(const struct stat *one, dev_t device, ino_t inode)
 {
-	struct stat now;
-
-	if (fstat(file, &now) || !S_ISREG(now.st_mode) || now.st_uid != geteuid())
-		return false;
-	if (!shared.owner) {
-		shared.device = now.st_dev;
-		shared.inode = now.st_ino;
-	}
-	return now.st_dev == shared.device && now.st_ino == shared.inode;
+	return one->st_dev == device && one->st_ino == inode;
 }
 
-static bool may_grow_to(size_t size)
+/* By system calls: these functions are points of cancellation, and a lock is held. */
+static int open_file(const char *path, int flags)
+{
+	return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
+}
+
+static void close_file(int file)
+{
+	syscall(SYS_close, file);
+}
+
+/* Remove our file, unless somebody put another one in its place. */
+static void remove_ours(void)
+{
+	struct stat now;
+	char path[64];
+
+	path_of(shared.owner, path, sizeof(path));
+	if (lstat(path, &now) == 0 && same_file(&now, shared.device, shared.inode))
+		unlink(path);
+	shared.owner = 0;
+}
+
+/* Remove a file of ours that nobody uses. False: it is somebody's. */
+static bool remove_left_over(const char *path)
+{
+	int file = open_file(path, O_RDONLY | O_NONBLOCK);
+	struct stat opened, named;
+	bool done = false;
+
+	if (file < 0)
+		return errno == ENOENT;
+	if (fstat(file, &opened) == 0 && S_ISREG(opened.st_mode) && opened.st_uid == geteuid() &&
+	    flock(file, LOCK_EX | LOCK_NB) == 0 && lstat(path, &named) == 0)
+		done = !same_file(&named, opened.st_dev, opened.st_ino) || unlink(path) == 0;
+	if (!done)
+		errno = EBUSY;
+	close_file(file);
+	return done;
+}
+
+/* Make the file and lock it; -1 with errno. */
+static int make_file(const char *path)
+{
+	for (int i = 0; i < ATTEMPTS; i++) {
+		int file = open_file(path, O_RDWR | O_CREAT | O_EXCL), error;
+		struct stat made;
+
+		if (file < 0 && (errno != EEXIST || !remove_left_over(path)))
+			return -1;
+		if (file < 0)
+			continue;
+		if (flock(file, LOCK_SH | LOCK_NB) == 0 && fstat(file, &made) == 0 &&
+		    made.st_nlink > 0) {
+			shared.owner = getpid();
+			shared.device = made.st_dev;
+			shared.inode = made.st_ino;
+			return file;
+		}
+		error = errno;
+		/* If it is locked, then by who removes it. */
+		if (error != EWOULDBLOCK)
+			unlink(path);
+		close_file(file);
+		errno = error;
+	}
+	return -1;
+}
+
+/* The file as we made it; -1 with errno. */
+static int open_again(const char *path)
+{
+	int file = open_file(path, O_RDWR | O_NONBLOCK);
+	struct stat now;
+
+	if (file >= 0 && fstat(file, &now) == 0 && same_file(&now, shared.device, shared.inode))
+		return file;
+	if (file >= 0) {
+		close_file(file);
+		errno = ESTALE;
+	}
+	return -1;
+}
+
+static bool grow_to(int file, size_t size)
 {
 	struct rlimit limit;
 
+	if (getrlimit(RLIMIT_FSIZE, &limit))
+		return false;
 	/* Growing beyond ulimit -f raises SIGXFSZ, also in memory. */
-	return getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
-	       (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= size);
+	if (limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < size) {
+		errno = EFBIG;
+		return false;
+	}
+	return syscall(SYS_fallocate, file, 0, 0L, size) == 0;
 }
 
-/* The file, long enough, or -1 after a report. By system calls: these functions are points of
- * cancellation, and a lock is held. */
+/* The file, long enough, or -1 after a report. */
 static int grow_file(size_t size)
 {
 	char path[64];
-	int file, flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
+	int file;
 
 	if (shared.nr_areas && !shared.owner)
 		return -1;
 	path_of(getpid(), path, sizeof(path));
-	if (!shared.owner) {
-		unlink(path);
-		flags |= O_CREAT | O_EXCL;
-	}
-	file = (int)syscall(SYS_openat, AT_FDCWD, path, flags, 0600);
-	if (file >= 0 && is_ours(file) && may_grow_to(size) &&
-	    syscall(SYS_fallocate, file, 0, 0L, size) == 0) {
-		shared.owner = getpid();
+	file = shared.owner ? open_again(path) : make_file(path);
+	if (file >= 0 && grow_to(file, size))
 		return file;
-	}
-	os_report_once(&shared.told,
-		       "statistics: %s cannot be made (%s); other processes will not see them",
-		       path, strerror(errno));
-	if (file >= 0) {
-		if (is_ours(file))
-			unlink(path);
-		syscall(SYS_close, file);
-		shared.owner = 0;
-	}
+	os_report_once(
+		&shared.told, "statistics: %s cannot be %s (%s); other processes will not see them",
+		path, shared.nr_areas ? "made longer" : "made",
+		errno == EBUSY ? "another process or copy of libsheaf uses it" : strerror(errno));
+	if (file >= 0)
+		close_file(file);
+	if (shared.owner)
+		remove_ours();
 	return -1;
 }
 
@@ -132,6 +216,18 @@ static bool map_head(int file)
 	return map_part(head, ROW_BYTES, file, 0);
 }
 
+/* Without areas there is nothing to show. */
+static void end_unless_used(void)
+{
+	if (shared.nr_areas)
+		return;
+	if (shared.owner)
+		remove_ours();
+	if (shared.head)
+		munmap(shared.head, ROW_BYTES);
+	shared.head = NULL;
+}
+
 bool shared_map(char *rows, size_t size)
 {
 	size_t offset = ROW_BYTES + shared.nr_areas * OS_PLANES * size;
@@ -146,12 +242,20 @@ bool shared_map(char *rows, size_t size)
 	if (done)
 		done = map_planes(rows, size, file, offset);
 	if (file >= 0)
-		syscall(SYS_close, file);
+		close_file(file);
 	if (done) {
 		shared.size = size;
 		shared.areas[shared.nr_areas++] = rows;
+	} else {
+		end_unless_used();
 	}
 	return done;
+}
+
+void shared_unmap_last(void)
+{
+	shared.nr_areas--;
+	end_unless_used();
 }
 
 void *os_counters_head(void)
@@ -164,21 +268,28 @@ unsigned int os_counters_areas(void)
 	return shared.nr_areas;
 }
 
-void shared_after_fork(void)
+bool shared_after_fork(void)
 {
+	bool done = true;
+
+	/* The parent's. */
 	shared.owner = 0;
 	if (shared.head)
-		map_part(shared.head, ROW_BYTES, -1, 0);
+		done = map_part(shared.head, ROW_BYTES, -1, 0);
+	for (unsigned int i = 0; done && i < shared.nr_areas; i++)
+		done = map_planes(shared.areas[i], shared.size, -1, 0);
+	if (done)
+		return true;
 	for (unsigned int i = 0; i < shared.nr_areas; i++)
-		map_planes(shared.areas[i], shared.size, -1, 0);
+		for (unsigned int plane = 0; plane < OS_PLANES; plane++)
+			munmap(shared.areas[i] + os_plane(plane), shared.size);
+	shared.nr_areas = 0;
+	end_unless_used();
+	return false;
 }
 
 static __attribute__((destructor)) void remove_file(void)
 {
-	char path[64];
-
-	if (shared.owner != getpid())
-		return;
-	path_of(shared.owner, path, sizeof(path));
-	unlink(path);
+	if (shared.owner && shared.owner == getpid())
+		remove_ours();
 }

@@ -10,7 +10,10 @@
 
 /* Map the counters of these rows, size bytes with nobody's and the handles'. False: no memory. */
 bool shared_map(char *rows, size_t size);
-/* In a forked child: leave the parent's counters alone. */
-void shared_after_fork(void);
+/* The last area so mapped has no rows after all; its addresses are the caller's to unmap. */
+void shared_unmap_last(void);
+/* In a forked child: leave the parent's counters alone. False: it can have none of its own, and must
+ * not count. */
+bool shared_after_fork(void);
 
 #endif
