@@ -60,8 +60,8 @@ bool caches_ready(void);
  * static library has it. */
 void stats_at_exit(void);
 
-/* The calls for a cache: with the need to look at the memory policy, without sheaves. */
-struct sheaf_calls cache_calls(bool strict_numa, bool no_sheaf);
+/* Set the calls for a cache, by its flags and the options. Nobody may use it meanwhile. */
+void cache_choose_calls(struct kmem_cache *s);
 
 /* The cache's use told something: see src/sheaf/flow.c. */
 void cache_flow_changed(struct sheaf_cache *sheaf);

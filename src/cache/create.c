@@ -171,7 +171,7 @@ static struct kmem_cache *make(const char *name, size_t size, const struct kmem_
 	s->nr_names = 1;
 	s->id = ++caches.nr_made;
 	s->unmergeable = !mergeable(args, flags);
-	s->calls = cache_calls(os_options.strict_numa && os.nr_nodes > 1, flags & SLAB_NO_SHEAVES);
+	cache_choose_calls(s);
 	if (!s->name || !lay_out(s, size, args, strcpy(s->name, name))) {
 		unmake(s);
 		return NULL;

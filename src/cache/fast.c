@@ -12,6 +12,7 @@
 #include "cache/publish.h"
 #include "os/atomic.h"
 #include "os/machine.h"
+#include "os/options.h"
 #include "os/report.h"
 #include "os/rseq.h"
 #include "os/section_c.h"
@@ -125,7 +126,7 @@ static void *alloc_plain_strict(struct kmem_cache *s)
 	return alloc_strict(s, GFP_KERNEL);
 }
 
-struct sheaf_calls cache_calls(bool strict_numa, bool no_sheaf)
+void cache_choose_calls(struct kmem_cache *s)
 {
 	struct sheaf_calls calls = CALLS(trylock);
 
@@ -133,13 +134,13 @@ struct sheaf_calls cache_calls(bool strict_numa, bool no_sheaf)
 	if (os.backend == OS_BACKEND_RSEQ)
 		calls = rseq_calls();
 #endif
-	if (no_sheaf)
+	if (s->flags & SLAB_NO_SHEAVES)
 		calls = CALLS(no_sheaf);
-	if (strict_numa) {
+	if (os_options.strict_numa && os.nr_nodes > 1) {
 		calls.alloc = alloc_strict;
 		calls.alloc_plain = alloc_plain_strict;
 	}
-	return calls;
+	s->calls = calls;
 }
 
 static void *alloc_destroyed(struct kmem_cache *s, gfp_t flags)

@@ -94,13 +94,23 @@ static void after_fork(void)
 	os_unlock(&caches.lock);
 }
 
+/* The child may have no counters of its own: os_after_fork() has said so. */
+static void stop_counting(struct kmem_cache *s)
+{
+	s->sheaf.slab.counted = NULL;
+	cache_choose_calls(s);
+}
+
 static void after_fork_in_child(void)
 {
 	os_after_fork();
 	for_each_node(reset_unlocked_node);
 	after_fork();
-	for (struct kmem_cache *s = caches.first; s; s = s->next)
+	for (struct kmem_cache *s = caches.first; s; s = s->next) {
 		caches.fork_lost += sheaf_after_fork(&s->sheaf);
+		if (!os.counting && s->sheaf.slab.counted)
+			stop_counting(s);
+	}
 }
 
 static bool initialise(void)

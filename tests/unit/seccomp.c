@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A seccomp filter that refuses one system call: the library goes on, or returns NULL.
+ * A seccomp filter that refuses one system call, or one use of it: the library goes on, or returns
+ * NULL.
  *
  * Each call is refused in a child of its own, before the library's first use or after it was used,
  * with EPERM and with ENOSYS. Two threads, made before, then do all that a program does; every
@@ -13,13 +14,14 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
-#include <sheaf/slab.h>
+#include <sheaf/stats.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #include "cache/cache.h"
 #include "help.h"
+#include "os/counters.h"
 #include "os/options.h"
 #include "os/report.h"
 #include "unit.h"
@@ -36,7 +38,8 @@ enum {
 struct refusal {
 	const char *name;
 	int call;
-	bool may_cost; /* caches and objects: there is no memory without it */
+	uint32_t flags; /* mmap only with these; 0: in any case */
+	bool may_cost;	/* caches and objects: there is no memory without it */
 };
 
 #define REFUSE(nr)                                                                                 \
@@ -48,17 +51,40 @@ struct refusal {
 		.name = #nr, .call = SYS_##nr, .may_cost = true                                    \
 	}
 
+/* mmap for one purpose only. */
+#define REFUSE_MAP(what, with, cost)                                                               \
+	{                                                                                          \
+		.name = "mmap of " what, .call = SYS_mmap, .flags = with, .may_cost = cost         \
+	}
+#define ROWS	 (MAP_PRIVATE | MAP_FIXED)
+#define COUNTERS (MAP_SHARED | MAP_FIXED)
+#define OWN	 (MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS)
+
 static const struct refusal refusals[] = {
-	REFUSE_MEMORY(mmap),  REFUSE_MEMORY(mprotect),
-	REFUSE(munmap),	      REFUSE(madvise),
-	REFUSE(mbind),	      REFUSE(get_mempolicy),
-	REFUSE(memfd_create), REFUSE(pwrite64),
-	REFUSE(openat),	      REFUSE(read),
-	REFUSE(write),	      REFUSE(close),
-	REFUSE(membarrier),   REFUSE(sched_getaffinity),
-	REFUSE(getcpu),	      REFUSE(prlimit64),
-	REFUSE(getrandom),    REFUSE(nanosleep),
+	REFUSE_MEMORY(mmap),
+	REFUSE_MEMORY(mprotect),
+	REFUSE(munmap),
+	REFUSE(madvise),
+	REFUSE(mbind),
+	REFUSE(get_mempolicy),
+	REFUSE(memfd_create),
+	REFUSE(pwrite64),
+	REFUSE(openat),
+	REFUSE(read),
+	REFUSE(write),
+	REFUSE(close),
+	REFUSE(membarrier),
+	REFUSE(sched_getaffinity),
+	REFUSE(getcpu),
+	REFUSE(prlimit64),
+	REFUSE(getrandom),
+	REFUSE(nanosleep),
 	REFUSE(sched_yield),
+	REFUSE(fallocate),
+	REFUSE(flock),
+	REFUSE_MAP("rows", ROWS, true),
+	REFUSE_MAP("counters", COUNTERS, true),
+	REFUSE_MAP("a child's counters", OWN, true),
 };
 
 /* A small one, one whose slabs are large, and one that keeps nothing. */
@@ -88,9 +114,13 @@ static pthread_barrier_t turn;
 /* In every thread of this process: answer the call with the error. */
 static void refuse(void)
 {
+	uint32_t all = refused->flags ? ~0u : 0;
 	struct sock_filter filter[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)refused->call, 0, 1),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)refused->call, 0, 4),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[3])),
+		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, all),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, refused->flags, 0, 1),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)refused_with),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
@@ -180,6 +210,15 @@ static void all_use(void)
 	pthread_barrier_wait(&turn);
 }
 
+/* Without the other threads. */
+static void all_use_here(void)
+{
+	for (int c = 0; c < NR_CACHES; c++) {
+		allocate(&workers[0], made[c]);
+		free_all(&workers[0], made[c]);
+	}
+}
+
 /* Shifted, a cache may get what one of another kind left behind when it was destroyed. */
 static void create(int shift)
 {
@@ -199,6 +238,17 @@ static void verify(void)
 		CHECK(!made[c] || kmem_cache_verify(made[c]) <= 0);
 }
 
+/* The file that others may map is there only if something is counted in it. */
+static void check_file(void)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/dev/shm/libsheaf-%d", (int)getpid());
+	CHECK(os_counters_head() || access(path, F_OK));
+	/* Who ends by _exit() leaves it. */
+	remove(path);
+}
+
 static void end(void)
 {
 	for (int i = 0; i < NR_CACHES; i++) {
@@ -213,6 +263,7 @@ static void end(void)
 		}
 	}
 	CHECK(os_reports <= MOST_LINES);
+	check_file();
 }
 
 static void at_the_start(void)
@@ -237,6 +288,59 @@ static void after_use(void)
 	end();
 	if (refused->call == SYS_membarrier && os.backend == OS_BACKEND_RSEQ)
 		CHECK(os_reports > 0);
+}
+
+static size_t address_space(void)
+{
+	size_t pages = 0;
+	FILE *file = fopen("/proc/self/statm", "re");
+
+	CHECK(file && fscanf(file, "%zu", &pages) == 1);
+	fclose(file);
+	return pages;
+}
+
+/* What was begun is undone: the hundredth attempt has what the first one had. */
+static void rows_refused(void)
+{
+	size_t before = 0;
+
+	refuse();
+	for (int i = 0; i < 100; i++) {
+		CHECK(!kmem_cache_create("refused", 64, NULL, SLAB_NO_MERGE));
+		CHECK(os_counters_areas() == 0);
+		if (i == 1)
+			before = address_space();
+	}
+	CHECK(address_space() == before);
+	check_file();
+}
+
+static void forked_child(void)
+{
+	struct kmem_cache_stats stats;
+
+	all_use_here();
+	verify();
+	CHECK(kmem_cache_stats(made[0], &stats) == 0);
+	CHECK(!stats.counted && !os.counting);
+	CHECK(kmem_cache_create("of the child", 64, NULL, SLAB_NO_MERGE));
+}
+
+/* It cannot have counters of its own, and leaves the parent's alone. */
+static void own_counters_refused(void)
+{
+	struct kmem_cache_stats before, after;
+
+	start();
+	create(0);
+	all_use();
+	refuse();
+	CHECK(kmem_cache_stats(made[0], &before) == 0);
+	CHECK(in_child(forked_child, SECONDS) == 0);
+	CHECK(kmem_cache_stats(made[0], &after) == 0);
+	CHECK(memcmp(&before, &after, sizeof(before)) == 0);
+	end();
 }
 
 static int run_one(void (*body)(void), struct told *told)
@@ -281,9 +385,47 @@ static void refused_after_use(void **state)
 	refuse_each(after_use);
 }
 
+static const struct refusal *refusal_of(uint32_t flags)
+{
+	const struct refusal *one = refusals;
+
+	while (one->flags != flags)
+		one++;
+	return one;
+}
+
+static void check_refused(uint32_t flags, void (*body)(void))
+{
+	static struct told told;
+	int status;
+
+	refused = refusal_of(flags);
+	refused_with = ENOMEM;
+	status = run_one(body, &told);
+	if (status)
+		print_error("status %#x\n%s", (unsigned int)status, told.text);
+	assert_int_equal(status, 0);
+}
+
+static void half_made_rows_go(void **state)
+{
+	(void)state;
+	check_refused(ROWS, rows_refused);
+}
+
+static void child_without_memory_does_not_count(void **state)
+{
+	(void)state;
+	if (!strstr(getenv("SHEAF_OPTIONS") ? getenv("SHEAF_OPTIONS") : "", "stats"))
+		skip();
+	check_refused(OWN, own_counters_refused);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(half_made_rows_go),
+		cmocka_unit_test(child_without_memory_does_not_count),
 		cmocka_unit_test(refused_at_the_start),
 		cmocka_unit_test(refused_after_use),
 	};

@@ -285,7 +285,11 @@ void os_after_fork(void)
 
 	if (os.backend == OS_BACKEND_RSEQ)
 		syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0);
-	shared_after_fork();
+	if (!shared_after_fork()) {
+		os_report("statistics: no memory for a forked child's own counters; it goes on "
+			  "without");
+		os.counting = 0;
+	}
 	errno = saved;
 }
 

@@ -53,16 +53,20 @@ static int template_file(char *scratch, const struct slot *template_of_node)
 	return file;
 }
 
+static size_t with_planes(size_t size)
+{
+	return size + (size_t)os_plane(OS_PLANES - 1);
+}
+
 /* Where rows and, behind them, their counters can be. */
 static char *map_counted(size_t size)
 {
-	size_t whole = size + (size_t)os_plane(OS_PLANES - 1);
-	char *rows = map_anywhere(whole, PROT_NONE);
+	char *rows = map_anywhere(with_planes(size), PROT_NONE);
 
 	if (rows && mprotect(rows, size, PROT_READ | PROT_WRITE) == 0 && shared_map(rows, size))
 		return rows;
 	if (rows)
-		munmap(rows, whole);
+		munmap(rows, with_planes(size));
 	return NULL;
 }
 
@@ -76,6 +80,13 @@ static char *map_plain(size_t size)
 		os.counting = 0;
 	}
 	return rows || os.counting ? rows : map_anywhere(size, PROT_READ | PROT_WRITE);
+}
+
+static void unmap(char *rows, size_t size)
+{
+	if (os.counting)
+		shared_unmap_last();
+	munmap(rows, os.counting ? with_planes(size) : size);
 }
 
 static bool map_row(char *row, uint32_t node, int file, const struct slot *template_of_node)
@@ -104,7 +115,7 @@ char *os_map_rows(const struct slot *template_of_node)
 		done = map_row(rows + (r + 2) * ROW_BYTES, os.node_of_row[r], file,
 			       template_of_node);
 	if (rows && !done)
-		munmap(rows, size);
+		unmap(rows, size);
 	if (file >= 0)
 		syscall(SYS_close, file);
 	errno = saved;
