@@ -134,8 +134,7 @@ SHEAF_PUBLIC int kmem_cache_set_sheaf_capacity(struct kmem_cache *s, unsigned in
 {
 	if (cache_was_destroyed(s, "kmem_cache_set_sheaf_capacity"))
 		return -1;
-	if (!os_load_relaxed(&s->sheaf.capacity) || capacity == 0 ||
-	    capacity > SHEAF_CAPACITY_MAX) {
+	if (!sheaf_capacity(&s->sheaf) || capacity == 0 || capacity > SHEAF_CAPACITY_MAX) {
 		os_report("kmem_cache_set_sheaf_capacity(%s, %u): use 1 to %u, on a cache that has "
 			  "sheaves; nothing changed",
 			  s->name, capacity, SHEAF_CAPACITY_MAX);
@@ -152,7 +151,7 @@ SHEAF_PUBLIC int kmem_cache_set_barn(struct kmem_cache *s, size_t objects, size_
 {
 	if (cache_was_destroyed(s, "kmem_cache_set_barn"))
 		return -1;
-	if (!os_load_relaxed(&s->sheaf.capacity)) {
+	if (!sheaf_capacity(&s->sheaf)) {
 		os_report("kmem_cache_set_barn(%s): this cache has no sheaves; nothing changed",
 			  s->name);
 		return -1;

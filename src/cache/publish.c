@@ -89,6 +89,18 @@ static void end(struct publish_cache *to)
 	os_store_release(&to->generation, to->generation + 1);
 }
 
+/* One word, so whole by itself: no lock is held that would keep others from describing it. */
+static void describe_capacity(struct publish_cache *to, const struct kmem_cache *s)
+{
+	uint32_t capacity;
+
+	do {
+		capacity = sheaf_capacity(&s->sheaf);
+		os_store_relaxed(&to->sheaf_capacity, capacity);
+		os_fence();
+	} while (sheaf_capacity(&s->sheaf) != capacity);
+}
+
 static void describe(struct publish_cache *to, const struct kmem_cache *s)
 {
 	const struct slab_cache *slab = &s->sheaf.slab;
@@ -103,7 +115,7 @@ static void describe(struct publish_cache *to, const struct kmem_cache *s)
 	to->order = slab->oo.order;
 	to->min_objs_per_slab = slab->min.objects;
 	to->min_order = slab->min.order;
-	to->sheaf_capacity = os_load_relaxed(&s->sheaf.capacity);
+	describe_capacity(to, s);
 	to->min_partial = slab->min_partial;
 	to->aliases = s->nr_names ? s->nr_names - 1 : 0;
 	strncpy(to->name, s->name, sizeof(to->name) - 1);
@@ -125,10 +137,8 @@ void publish_cache(struct kmem_cache *s)
 
 void publish_capacity(struct kmem_cache *s)
 {
-	/* One word, so whole by itself: no lock is held that would keep others from describing. */
 	if (os_counters_head())
-		os_store_relaxed(&description_of(s)->sheaf_capacity,
-				 os_load_relaxed(&s->sheaf.capacity));
+		describe_capacity(description_of(s), s);
 }
 
 void publish_end(struct kmem_cache *s)

@@ -67,7 +67,7 @@ void *cache_alloc_slow(struct kmem_cache *s, gfp_t flags)
 
 	if (flags & ~SHEAF_GFP_PLAIN)
 		flags = cache_check_gfp(s, flags);
-	object = os_load_relaxed(&s->sheaf.capacity) ? sheaf_alloc(&s->sheaf) : NULL;
+	object = sheaf_capacity(&s->sheaf) ? sheaf_alloc(&s->sheaf) : NULL;
 	if (object)
 		return finish(s, object, flags);
 	return cache_alloc_on(s, flags, os_node(), SLAB_PREFER_NODE);
@@ -76,8 +76,7 @@ void *cache_alloc_slow(struct kmem_cache *s, gfp_t flags)
 /* Remote objects pass the sheaves by; so do pointers that are none of ours. */
 static bool may_enter_sheaf(struct kmem_cache *s, void *object)
 {
-	return os_load_relaxed(&s->sheaf.capacity) && page_is_ours(object) &&
-	       page_node(object) == os_node();
+	return sheaf_capacity(&s->sheaf) && page_is_ours(object) && page_node(object) == os_node();
 }
 
 void cache_give(struct kmem_cache *s, void **objects, unsigned int n, const char *call)
@@ -114,7 +113,7 @@ SHEAF_PUBLIC void *kmem_cache_alloc_node(struct kmem_cache *s, gfp_t flags, int 
 	}
 	if (node == NUMA_NO_NODE)
 		return cache_alloc_slow(s, flags);
-	if (os_load_relaxed(&s->sheaf.capacity) && (unsigned int)node == os_node())
+	if (sheaf_capacity(&s->sheaf) && (unsigned int)node == os_node())
 		object = sheaf_alloc(&s->sheaf);
 	if (object && page_node(object) == (unsigned int)node)
 		return finish(s, object, flags);

@@ -2,6 +2,8 @@
 /* Cells, shards and blocks; see sheaf.h and barn.h. */
 #include "sheaf/barn.h"
 
+#include <string.h>
+
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "page/pool.h"
@@ -348,14 +350,24 @@ void barn_exit(struct sheaf_cache *cache)
 	cache->barns = NULL;
 }
 
-void barn_set_limits(struct sheaf_cache *cache)
+/* What they are computed from. */
+struct limits {
+	size_t capacity, objects, bytes;
+};
+
+static struct limits read_limits(const struct sheaf_cache *cache)
+{
+	return (struct limits){sheaf_capacity(cache), os_load_relaxed(&cache->barn_objects),
+			       os_load_relaxed(&cache->barn_bytes)};
+}
+
+static void compute_limits(struct sheaf_cache *cache, const struct limits *from)
 {
 	/* Possible CPUs may be many more than there are. */
 	size_t cpus = (os_nr_cpus() + os.nr_nodes - 1) / os.nr_nodes;
 	size_t most = cpus * SLOT_CELLS + BARN_BLOCKS * BARN_BLOCK_CELLS;
-	size_t capacity = os_load_relaxed(&cache->capacity);
-	size_t sheaves = cache->barn_objects / capacity;
-	size_t by_bytes = cache->barn_bytes / (capacity * cache->slab.size);
+	size_t sheaves = from->objects / from->capacity;
+	size_t by_bytes = from->bytes / (from->capacity * cache->slab.size);
 	size_t shard, rest;
 
 	sheaves = sheaves < by_bytes ? sheaves : by_bytes;
@@ -367,4 +379,18 @@ void barn_set_limits(struct sheaf_cache *cache)
 	os_store_relaxed(&cache->shard_full, (uint32_t)shard);
 	os_store_relaxed(&cache->barn_full, (uint32_t)rest);
 	os_store_relaxed(&cache->barn_empty, (uint32_t)rest);
+}
+
+void barn_set_limits(struct sheaf_cache *cache)
+{
+	struct limits from, now;
+
+	/* Two at once: who stored last looks at what the other one has changed before. */
+	do {
+		os_fence();
+		from = read_limits(cache);
+		compute_limits(cache, &from);
+		os_fence();
+		now = read_limits(cache);
+	} while (memcmp(&from, &now, sizeof(now)) != 0);
 }

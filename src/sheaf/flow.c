@@ -14,7 +14,8 @@
  * (src/cache/fast.c). A cache whose CPUs allocate what they freed would only pay for that. `flow`
  * counts sheaves from other CPUs, less twice those from the own one, and decides with hysteresis.
  *
- * All of it are hints, changed without order.
+ * All of it are hints, changed without order, but for the capacity: a compare-exchange changes it
+ * together with the word that the user chose it.
  */
 #include "os/atomic.h"
 #include "os/machine.h"
@@ -28,9 +29,25 @@
 #define LARGE_ALL      ((size_t)8 << 20)  /* in a sheaf of every CPU */
 #define LARGE_CAPACITY 508		  /* a sheaf of 4 KiB */
 
+/* Unless the user chose another one, also meanwhile. */
+static void change_capacity(struct sheaf_cache *cache, uint32_t capacity)
+{
+	uint64_t now = os_load_relaxed(&cache->capacities);
+	uint32_t first;
+
+	do {
+		first = sheaf_first_capacity(now);
+		if (!first)
+			return;
+	} while (!os_cmpxchg(&cache->capacities, &now, sheaf_capacities(first, capacity)));
+	barn_set_limits(cache);
+	if (cache->flow_changed)
+		cache->flow_changed(cache);
+}
+
 static void grow(struct sheaf_cache *cache)
 {
-	uint32_t first = os_load_relaxed(&cache->first_capacity);
+	uint32_t first = sheaf_first_capacity(os_load_relaxed(&cache->capacities));
 	size_t bytes = LARGE_ALL / os.nr_rows, larger;
 
 	larger = (bytes < LARGE_BYTES ? bytes : LARGE_BYTES) / cache->slab.size;
@@ -38,10 +55,7 @@ static void grow(struct sheaf_cache *cache)
 	larger = larger < LARGE_CAPACITY ? (larger & ~(size_t)7) - 4 : LARGE_CAPACITY;
 	if (!first || larger > LARGE_CAPACITY || larger <= first)
 		return;
-	os_store_relaxed(&cache->capacity, (uint32_t)larger);
-	barn_set_limits(cache);
-	if (cache->flow_changed)
-		cache->flow_changed(cache);
+	change_capacity(cache, (uint32_t)larger);
 }
 
 bool sheaf_see_volume(struct sheaf_cache *cache)
@@ -85,13 +99,9 @@ void sheaf_flow_cold(struct sheaf_cache *cache)
 
 void sheaf_forget_flow(struct sheaf_cache *cache)
 {
-	uint32_t first = os_load_relaxed(&cache->first_capacity);
+	uint32_t first = sheaf_first_capacity(os_load_relaxed(&cache->capacities));
 
 	os_store_relaxed(&cache->exchanges, 0);
-	if (!first)
-		return;
-	os_store_relaxed(&cache->capacity, first);
-	barn_set_limits(cache);
-	if (cache->flow_changed)
-		cache->flow_changed(cache);
+	if (first)
+		change_capacity(cache, first);
 }

@@ -15,15 +15,14 @@ unsigned int sheaf_capacity_for(uint32_t size)
 
 void sheaf_set_capacity(struct sheaf_cache *cache, unsigned int capacity)
 {
-	os_store_relaxed(&cache->first_capacity, 0);
-	os_store_relaxed(&cache->capacity, capacity);
+	os_store_relaxed(&cache->capacities, sheaf_capacities(0, capacity));
 	barn_set_limits(cache);
 }
 
 void sheaf_set_barn(struct sheaf_cache *cache, size_t objects, size_t bytes)
 {
-	cache->barn_objects = objects;
-	cache->barn_bytes = bytes;
+	os_store_relaxed(&cache->barn_objects, objects);
+	os_store_relaxed(&cache->barn_bytes, bytes);
 	barn_set_limits(cache);
 }
 
@@ -51,7 +50,7 @@ bool sheaf_cache_init(struct sheaf_cache *cache, void *handle, unsigned int capa
 	if (!cache->barns)
 		return false;
 	cache->no_spare_rule = os_options.no_spare_rule;
-	cache->first_capacity = cache->capacity = capacity;
+	cache->capacities = sheaf_capacities(capacity, capacity);
 	sheaf_set_barn(cache, BARN_OBJECTS, BARN_BYTES);
 	return true;
 }

@@ -58,11 +58,10 @@ struct barn {
 struct sheaf_cache {
 	struct section_slots at; /* the slots; without sheaves nobody fills them */
 	uint32_t phase;		 /* of the in-hand counts */
-	uint32_t capacity;	 /* of new sheaves; 0: this cache has none */
 	uint32_t barn_full;	 /* full sheaves in a node's blocks, beside the shards' */
 	uint32_t barn_empty;
 	uint32_t shard_full; /* of them, cells of one shard that may hold full ones */
-	uint32_t no_spare_rule;
+	uint64_t capacities; /* changes as one: see sheaf_capacity() and sheaf_first_capacity() */
 	size_t barn_objects, barn_bytes; /* the limits barn_full was computed from */
 	struct slab_cache slab;
 	struct sheaf *bootstrap; /* for threads without a row: see os/section.h */
@@ -70,12 +69,29 @@ struct sheaf_cache {
 	uint64_t dry;		 /* nodes whose barn had no full sheaf when last searched */
 	/* one_way or the capacity changed by what the cache's use tells */
 	void (*flow_changed)(struct sheaf_cache *cache);
-	uint32_t flow;		 /* sheaves that other CPUs filled, beyond own ones */
-	uint32_t one_way;	 /* flow is high */
-	uint32_t first_capacity; /* 0: set by the user, and left alone */
-	uint32_t exchanges;	 /* swaps, and full sheaves from barns, until they are many */
-	struct sheaf_rcu *rcu;	 /* NULL until an object is retired: see rcu_free.h */
+	uint32_t flow;	    /* sheaves that other CPUs filled, beyond own ones */
+	uint32_t one_way;   /* flow is high */
+	uint32_t exchanges; /* swaps, and full sheaves from barns, until they are many */
+	uint32_t no_spare_rule;
+	struct sheaf_rcu *rcu; /* NULL until an object is retired: see rcu_free.h */
 };
+
+/* Of new sheaves; 0: this cache has none. */
+static inline uint32_t sheaf_capacity(const struct sheaf_cache *cache)
+{
+	return (uint32_t)os_load_relaxed(&cache->capacities);
+}
+
+/* What a cache with these began with; 0: the user set the capacity, and it is left alone. */
+static inline uint32_t sheaf_first_capacity(uint64_t capacities)
+{
+	return (uint32_t)(capacities >> 32);
+}
+
+static inline uint64_t sheaf_capacities(uint32_t first, uint32_t now)
+{
+	return (uint64_t)first << 32 | now;
+}
 
 /* Once for the process: map the first rows. False if there is no memory. */
 bool sheaf_init(void);

@@ -31,7 +31,7 @@ void sheaf_flush(struct sheaf_cache *cache, struct sheaf *sheaf, const char *cal
 
 struct sheaf *whole_new(struct sheaf_cache *cache)
 {
-	uint32_t capacity = os_load_relaxed(&cache->capacity);
+	uint32_t capacity = sheaf_capacity(cache);
 	struct sheaf *sheaf = pool_alloc(sheaf_bytes(capacity));
 
 	if (sheaf)
@@ -42,7 +42,7 @@ struct sheaf *whole_new(struct sheaf_cache *cache)
 
 bool whole_fits(struct sheaf_cache *cache, struct sheaf *sheaf)
 {
-	return sheaf->capacity == os_load_relaxed(&cache->capacity);
+	return sheaf->capacity == sheaf_capacity(cache);
 }
 
 bool whole_put_full(struct sheaf_cache *cache, struct sheaf *sheaf)

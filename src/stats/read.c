@@ -140,7 +140,7 @@ static void read_settings(struct kmem_cache *s, struct kmem_cache_stats *out)
 	out->align = slab->align;
 	out->objs_per_slab = slab->oo.objects;
 	out->order = slab->oo.order;
-	out->sheaf_capacity = os_load_relaxed(&s->sheaf.capacity);
+	out->sheaf_capacity = sheaf_capacity(&s->sheaf);
 	out->min_partial = slab->min_partial;
 	out->aliases = s->nr_names ? s->nr_names - 1 : 0;
 	out->hwcache_align = (s->flags & SLAB_HWCACHE_ALIGN) != 0;

@@ -38,7 +38,7 @@ static struct sheaf *new_sheaf(uint32_t size)
 
 	memset(sheaf, 0, 1024);
 	sheaf->size = size;
-	sheaf->capacity = cache->capacity;
+	sheaf->capacity = sheaf_capacity(cache);
 	return sheaf;
 }
 
@@ -52,7 +52,7 @@ static int set_up(void **state)
 	sched_setaffinity(0, sizeof(cpu), &cpu);
 	s = kmem_cache_create("barn", 64, NULL, SLAB_NO_MERGE);
 	cache = &s->sheaf;
-	full = new_sheaf(cache->capacity);
+	full = new_sheaf(sheaf_capacity(cache));
 	empty = new_sheaf(0);
 	here = os_row();
 	for (other = 0; other < os.nr_rows; other++)

@@ -72,12 +72,12 @@ static void volume_is_bounded_by_bytes(void **state)
 		struct kmem_cache *s = kmem_cache_create("flow", sizes[i][0], NULL, SLAB_NO_MERGE);
 
 		see(s, ROW + 1, ENOUGH);
-		assert_int_equal(s->sheaf.capacity, sheaf_capacity_for(s->sheaf.slab.size));
+		assert_int_equal(sheaf_capacity(&s->sheaf), sheaf_capacity_for(s->sheaf.slab.size));
 		see(s, ROW + 1, ENOUGH);
-		assert_int_equal(s->sheaf.capacity, sizes[i][1]);
+		assert_int_equal(sheaf_capacity(&s->sheaf), sizes[i][1]);
 		use(s);
 		kmem_cache_shrink(s);
-		assert_int_equal(s->sheaf.capacity, sheaf_capacity_for(s->sheaf.slab.size));
+		assert_int_equal(sheaf_capacity(&s->sheaf), sheaf_capacity_for(s->sheaf.slab.size));
 		kmem_cache_destroy(s);
 	}
 }
@@ -95,7 +95,7 @@ static void swaps_are_volume(void **state)
 		assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, 100, objects), 100);
 		kmem_cache_free_bulk(s, 100, objects);
 	}
-	assert_int_equal(s->sheaf.capacity, 508);
+	assert_int_equal(sheaf_capacity(&s->sheaf), 508);
 	slot = slot_of_row((char *)s, os_row());
 	assert_true(slot->main->capacity == 508 || sheaf_size(slot->main) > 0);
 	assert_int_equal(kmem_cache_verify(s), 0);
@@ -110,12 +110,12 @@ static void leaves_a_chosen_capacity_alone(void **state)
 
 	(void)state;
 	see(s, OTHERS + 1, 2 * ENOUGH);
-	assert_int_equal(s->sheaf.capacity, 100);
+	assert_int_equal(sheaf_capacity(&s->sheaf), 100);
 	kmem_cache_destroy(s);
 	s = kmem_cache_create("flow", 64, NULL, SLAB_NO_MERGE);
 	kmem_cache_set_sheaf_capacity(s, 70);
 	see(s, OTHERS + 1, 2 * ENOUGH);
-	assert_int_equal(s->sheaf.capacity, 70);
+	assert_int_equal(sheaf_capacity(&s->sheaf), 70);
 	kmem_cache_destroy(s);
 }
 

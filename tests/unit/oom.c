@@ -126,7 +126,7 @@ static void refill_without_sleeping(void)
 	void *object = kmem_cache_alloc(s, GFP_NOWAIT);
 
 	CHECK(object);
-	CHECK(in_sheaves(s) >= s->sheaf.capacity - 1);
+	CHECK(in_sheaves(s) >= sheaf_capacity(&s->sheaf) - 1);
 	kmem_cache_free(s, object);
 	kmem_cache_destroy(s);
 }

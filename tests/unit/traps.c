@@ -234,7 +234,7 @@ static void refill_without_direct_reclaim(void **state)
 		assert_non_null(object);
 		nr_parked = 0;
 		sheaf_for_each(&s->sheaf, count, NULL);
-		assert_true(nr_parked >= s->sheaf.capacity - 1);
+		assert_true(nr_parked >= sheaf_capacity(&s->sheaf) - 1);
 		kmem_cache_free(s, object);
 		all_is_there(s);
 	}
@@ -295,10 +295,10 @@ static void order_beyond_a_small_slab(void **state)
 
 static struct sheaf *partly_filled(struct kmem_cache *s, unsigned int n)
 {
-	struct sheaf *sheaf = pool_alloc(SHEAF_HEADER + s->sheaf.capacity * sizeof(void *));
+	struct sheaf *sheaf = pool_alloc(SHEAF_HEADER + sheaf_capacity(&s->sheaf) * sizeof(void *));
 
 	assert_non_null(sheaf);
-	sheaf->capacity = s->sheaf.capacity;
+	sheaf->capacity = sheaf_capacity(&s->sheaf);
 	sheaf->size = (uint32_t)kmem_cache_alloc_bulk(s, GFP_KERNEL, n, sheaf->objects);
 	assert_int_equal(sheaf->size, n);
 	return sheaf;
@@ -321,7 +321,7 @@ static void make_spare(struct kmem_cache *s, struct sheaf *sheaf)
 static void spare_with_some_objects(void **state)
 {
 	struct kmem_cache *s = make("some", 64, 0);
-	unsigned int capacity = s->sheaf.capacity;
+	unsigned int capacity = sheaf_capacity(&s->sheaf);
 	static void *p[1000];
 
 	(void)state;

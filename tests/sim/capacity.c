@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A cache's capacity while its user, its use and a shrink change it at once: what the user chose is
+ * what it has in the end, and the barns' limits are those of the last settings.
+ */
+#include <stdio.h>
+
+#include "cache/cache.h"
+#include "os/machine.h"
+#include "sheaf/barn.h"
+#include "sim/sim.h"
+
+enum {
+	SEEDS = 40,
+	ROUNDS = 100,
+	MANY = 1024, /* exchanges that make sheaves larger */
+	CHOSEN = 70,
+	OBJECTS = 9000
+};
+
+static struct kmem_cache *s;
+
+static void change(unsigned int fibre, void *unused)
+{
+	(void)unused;
+	switch (fibre) {
+	case 0:
+		sheaf_see_volume(&s->sheaf);
+		break;
+	case 1:
+		kmem_cache_set_sheaf_capacity(s, CHOSEN);
+		break;
+	case 2:
+		sheaf_forget_flow(&s->sheaf);
+		break;
+	case 3:
+		kmem_cache_set_barn(s, OBJECTS, 0);
+		break;
+	}
+}
+
+static void check(void)
+{
+	uint32_t shard = s->sheaf.shard_full, full = s->sheaf.barn_full;
+
+	if (sheaf_capacity(&s->sheaf) != CHOSEN)
+		sim_fail("the capacity is %u, and not %d", sheaf_capacity(&s->sheaf), CHOSEN);
+	barn_set_limits(&s->sheaf);
+	if (shard != s->sheaf.shard_full || full != s->sheaf.barn_full)
+		sim_fail("limits of %u + %u sheaves, and not %u + %u", shard, full,
+			 s->sheaf.shard_full, s->sheaf.barn_full);
+}
+
+static int run(void *data)
+{
+	sim_start(data);
+	for (int round = 0; round < ROUNDS; round++) {
+		s = kmem_cache_create("capacity", 64, NULL, SLAB_NO_MERGE);
+		if (!s)
+			sim_fail("no memory");
+		while (s->sheaf.exchanges < MANY - 1)
+			sheaf_see_volume(&s->sheaf);
+		sim_run(4, change, NULL);
+		check();
+		kmem_cache_destroy(s);
+	}
+	return 0;
+}
+
+int main(void)
+{
+	struct sim_config config = {.cpus = 4,
+				    .nodes = 1,
+				    .backend = OS_BACKEND_RSEQ,
+				    .switching = SIM_ALWAYS / 2,
+				    .max_steps = UINT64_MAX};
+	uint64_t hash;
+
+	for (config.seed = 1; config.seed <= SEEDS; config.seed++)
+		if (sim_in_child(run, &config, &hash))
+			return 1;
+	return 0;
+}
