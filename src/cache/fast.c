@@ -164,25 +164,46 @@ static void free_destroyed(struct kmem_cache *s, void *object)
 		  (void *)s, object);
 }
 
-/* The calls are exchanged only for others of the same meaning. */
+#ifdef HAVE_RSEQ
+static struct sheaf_calls ahead_calls(void)
+{
+	struct sheaf_calls calls = rseq_calls();
+	bool by_cpu_id = os.id_offset == RSEQ_CPU_ID;
+
+	calls.alloc = by_cpu_id ? alloc_cpu_id_ahead : alloc_mm_cid_ahead;
+	calls.alloc_plain = by_cpu_id ? alloc_plain_cpu_id_ahead : alloc_plain_mm_cid_ahead;
+	return calls;
+}
+
+/* Only one of a pair for the other: the cache may have others, and may just be destroyed. */
+static void exchange_alloc(struct kmem_cache *s, struct sheaf_calls from, struct sheaf_calls to)
+{
+	os_cmpxchg(&s->calls.alloc, &from.alloc, to.alloc);
+	os_cmpxchg(&s->calls.alloc_plain, &from.alloc_plain, to.alloc_plain);
+}
+
 static void choose_alloc(struct kmem_cache *s)
 {
-#ifdef HAVE_RSEQ
-	bool by_cpu_id = os.id_offset == RSEQ_CPU_ID;
-	struct sheaf_calls calls = rseq_calls();
+	const struct sheaf_calls ordinary = rseq_calls(), ahead = ahead_calls();
+	uint32_t one_way;
 
-	if (os.backend != OS_BACKEND_RSEQ || os.counting || s->calls.alloc == alloc_strict)
+	if (os.backend != OS_BACKEND_RSEQ || os.counting)
 		return;
-	if (os_load_relaxed(&s->sheaf.one_way)) {
-		calls.alloc = by_cpu_id ? alloc_cpu_id_ahead : alloc_mm_cid_ahead;
-		calls.alloc_plain = by_cpu_id ? alloc_plain_cpu_id_ahead : alloc_plain_mm_cid_ahead;
-	}
-	os_store_relaxed(&s->calls.alloc, calls.alloc);
-	os_store_relaxed(&s->calls.alloc_plain, calls.alloc_plain);
-#else
-	(void)s;
-#endif
+	do {
+		one_way = os_load_relaxed(&s->sheaf.one_way);
+		if (one_way)
+			exchange_alloc(s, ordinary, ahead);
+		else
+			exchange_alloc(s, ahead, ordinary);
+		os_fence();
+	} while (os_load_relaxed(&s->sheaf.one_way) != one_way);
 }
+#else
+static void choose_alloc(struct kmem_cache *s)
+{
+	(void)s;
+}
+#endif
 
 void cache_flow_changed(struct sheaf_cache *sheaf)
 {

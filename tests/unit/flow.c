@@ -62,6 +62,24 @@ static void direction_begins_and_ends(void **state)
 	kmem_cache_destroy(s);
 }
 
+/* Somebody still uses it, though he should not: that it was destroyed is told for ever. */
+static void destroyed_cache_stays_destroyed(void **state)
+{
+	struct kmem_cache *s = kmem_cache_create("flow", 64, NULL, SLAB_NO_MERGE);
+	const struct sheaf_calls calls = s->calls, destroyed = cache_calls_destroyed();
+
+	(void)state;
+	s->calls = destroyed;
+	see(s, OTHERS + 1, ENOUGH);
+	assert_int_equal(s->sheaf.one_way, 1);
+	assert_memory_equal(&s->calls, &destroyed, sizeof(destroyed));
+	see(s, ROW + 1, ENOUGH);
+	assert_int_equal(s->sheaf.one_way, 0);
+	assert_memory_equal(&s->calls, &destroyed, sizeof(destroyed));
+	s->calls = calls;
+	kmem_cache_destroy(s);
+}
+
 static void volume_is_bounded_by_bytes(void **state)
 {
 	static const unsigned int sizes[][2] = {
@@ -170,6 +188,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(direction_begins_and_ends),
+		cmocka_unit_test(destroyed_cache_stays_destroyed),
 		cmocka_unit_test(volume_is_bounded_by_bytes),
 		cmocka_unit_test(swaps_are_volume),
 		cmocka_unit_test(leaves_a_chosen_capacity_alone),
