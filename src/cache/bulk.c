@@ -138,7 +138,7 @@ SHEAF_PUBLIC void kmem_cache_free_bulk(struct kmem_cache *s, size_t n, void **p)
 	}
 	while (n) {
 		unsigned int batch = n < BATCH_MAX ? (unsigned int)n : BATCH_MAX;
-		unsigned int done = section_push_bulk(&s->sheaf.at, p, batch);
+		unsigned int done = sheaf_push_bulk(&s->sheaf, p, batch);
 
 		if (done < batch)
 			free_rest(s, p + done, batch - done);

@@ -116,6 +116,7 @@ static void drain_here(struct sheaf_cache *cache)
 			slab_give(&cache->slab, objects, n, "kmem_cache_shrink");
 		}
 	} while (section_swap_empty(&cache->at));
+	sheaf_show(cache);
 }
 
 void hand_wait(struct sheaf_cache *cache)

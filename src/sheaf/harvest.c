@@ -9,6 +9,8 @@
 #include "sheaf/sheaf.h"
 #include "slab/stat.h"
 
+#define LOOKS 64 /* until what is shown is what is there */
+
 struct sheaf_traffic sheaf_traffic_of(uint64_t word, uint32_t base)
 {
 	uint64_t pops = word >> SHEAF_SIZE_BITS;
@@ -53,22 +55,39 @@ __attribute__((no_sanitize("thread"))) bool sheaf_look(const struct slot *slot,
 	return peek(slot, &m_after, &spare_after) && m == m_after && spare == spare_after;
 }
 
-/* Copies: on another CPU by now, they are the other's until its next slow path. */
+static bool same_view(const struct sheaf_view *one, const struct sheaf_view *other)
+{
+	return one->main == other->main && one->main_base == other->main_base &&
+	       one->spare == other->spare && one->spare_base == other->spare_base;
+}
+
+static void store_view(uint64_t *shown, const struct sheaf_view *view)
+{
+	os_store_relaxed(&shown[STAT_MAIN], view->main);
+	os_store_relaxed(&shown[STAT_SPARE], view->spare);
+	os_store_relaxed(&shown[STAT_BASES], view->main_base | (uint64_t)view->spare_base << 32);
+	os_fence();
+}
+
+/*
+ * Whoever was put aside between look and store may have stored old words over newer ones: so it looks
+ * again. Not for ever, if others use the slot all the while: each of their pushes shows main.
+ */
 void sheaf_show(struct sheaf_cache *cache)
 {
-	struct sheaf_view view;
+	struct sheaf_view view, after;
 	struct slot *slot;
-	uint64_t *shown;
 
 	if (!os.counting)
 		return;
 	slot = slot_of_row(cache->at.handle, os_row());
-	if (!sheaf_look(slot, &view))
-		return;
-	shown = (uint64_t *)os_counter(slot, STAT_MAIN);
-	os_store_relaxed(&shown[STAT_MAIN], view.main);
-	os_store_relaxed(&shown[STAT_SPARE], view.spare);
-	os_store_relaxed(&shown[STAT_BASES], view.main_base | (uint64_t)view.spare_base << 32);
+	for (int i = 0; i < LOOKS; i++) {
+		if (!sheaf_look(slot, &view))
+			continue;
+		store_view((uint64_t *)os_counter(slot, STAT_MAIN), &view);
+		if (sheaf_look(slot, &after) && same_view(&view, &after))
+			return;
+	}
 }
 
 void sheaf_show_nothing(struct slot *slot)
@@ -80,6 +99,14 @@ void sheaf_show_nothing(struct slot *slot)
 	os_store_relaxed(&shown[STAT_MAIN], 0);
 	os_store_relaxed(&shown[STAT_SPARE], 0);
 	os_store_relaxed(&shown[STAT_BASES], 0);
+}
+
+unsigned int sheaf_push_bulk(struct sheaf_cache *cache, void **objects, unsigned int n)
+{
+	n = section_push_bulk(&cache->at, objects, n);
+	if (n)
+		sheaf_show(cache);
+	return n;
 }
 
 unsigned int sheaf_pop_bulk(struct sheaf_cache *cache, void **objects, unsigned int n)

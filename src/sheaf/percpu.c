@@ -13,22 +13,30 @@
 #include "sheaf/whole.h"
 #include "slab/stat.h"
 
+/* This CPU's spare sheaf into the caller's hand, or NULL. */
+static struct sheaf *take_spare(struct sheaf_cache *cache)
+{
+	struct sheaf *spare = NULL;
+
+	if (!section_replace_spare(&cache->at, NULL, &spare) || !spare || spare == &sheaf_bootstrap)
+		return NULL;
+	/* What it carries is about to be in the sums. */
+	sheaf_show(cache);
+	sheaf_harvest(cache, spare);
+	spare->filled_by = os_row() + 1;
+	return spare;
+}
+
 /* This CPU's spare sheaf, if it is empty: no barn need be asked for one, nor given it back. */
 static struct sheaf *empty_spare(struct sheaf_cache *cache)
 {
 	uint32_t *hand = hand_enter(cache);
-	struct sheaf *spare = NULL;
+	struct sheaf *spare = take_spare(cache);
 
-	if (!section_replace_spare(&cache->at, NULL, &spare) || spare == &sheaf_bootstrap)
+	/* Filled by somebody else just now. */
+	if (spare && (spare->size || !whole_fits(cache, spare))) {
+		whole_hand_over(cache, spare, "kmem_cache_alloc");
 		spare = NULL;
-	if (spare) {
-		sheaf_show(cache);
-		sheaf_harvest(cache, spare);
-		/* Filled by somebody else just now. */
-		if (spare->size || !whole_fits(cache, spare)) {
-			whole_hand_over(cache, spare, "kmem_cache_alloc");
-			spare = NULL;
-		}
 	}
 	hand_leave(hand);
 	return spare;
@@ -87,6 +95,7 @@ static struct sheaf *install_full(struct sheaf_cache *cache, struct sheaf *full,
 		whole_hand_over(cache, old, call);
 		if (!section_replace_spare(&cache->at, NULL, &old))
 			return NULL;
+		sheaf_show(cache);
 	}
 	if (!old || old == &sheaf_bootstrap)
 		return NULL;
@@ -232,18 +241,15 @@ static bool replace_full_main(struct sheaf_cache *cache, void *object)
 static void renew_spare(struct sheaf_cache *cache)
 {
 	uint32_t *hand = hand_enter(cache);
-	struct sheaf *spare = NULL;
+	struct sheaf *spare = take_spare(cache);
 
-	if (section_replace_spare(&cache->at, NULL, &spare) && spare) {
-		/* What it carries is about to be in the sums. */
-		sheaf_show(cache);
-		if (!whole_fits(cache, spare)) {
-			whole_hand_over(cache, spare, "kmem_cache_alloc");
-			spare = whole_new(cache);
-		}
-		/* What it replaces, or itself if it cannot be put in. */
-		if (spare)
-			section_replace_spare(&cache->at, spare, &spare);
+	if (spare && !whole_fits(cache, spare)) {
+		whole_hand_over(cache, spare, "kmem_cache_alloc");
+		spare = whole_new(cache);
+	}
+	/* What it replaces, or itself if it cannot be put in. */
+	if (spare) {
+		section_replace_spare(&cache->at, spare, &spare);
 		sheaf_show(cache);
 		whole_hand_over(cache, spare, "kmem_cache_alloc");
 	}
@@ -316,7 +322,7 @@ unsigned int sheaf_free_bulk(struct sheaf_cache *cache, void **objects, unsigned
 	unsigned int done = 0;
 
 	while (done < n) {
-		unsigned int got = section_push_bulk(&cache->at, objects + done, n - done);
+		unsigned int got = sheaf_push_bulk(cache, objects + done, n - done);
 
 		done += got;
 		if (got || swap_full(cache))

@@ -163,6 +163,8 @@ void sheaf_release(struct sheaf_cache *cache, struct sheaf *sheaf);
 void *sheaf_alloc(struct sheaf_cache *cache);
 /* Take up to n objects from main, as section_pop_bulk() does. */
 unsigned int sheaf_pop_bulk(struct sheaf_cache *cache, void **objects, unsigned int n);
+/* Give up to n objects to main, as section_push_bulk() does. */
+unsigned int sheaf_push_bulk(struct sheaf_cache *cache, void **objects, unsigned int n);
 /* When the fast path found no room: get a sheaf with room and push. False: to the slab. */
 bool sheaf_free(struct sheaf_cache *cache, void *object);
 /* As many of n objects as sheaves hold. */

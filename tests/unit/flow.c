@@ -121,6 +121,38 @@ static void swaps_are_volume(void **state)
 	kmem_cache_destroy(s);
 }
 
+/* A full spare sheaf of the old capacity goes to the barn: filled by this CPU, whoever did so before. */
+static void renewed_spare_tells_who_filled_it(void **state)
+{
+	struct kmem_cache *s = kmem_cache_create("flow", 64, NULL, SLAB_NO_MERGE);
+	struct sheaf *full, *spare;
+	const struct slot *slot;
+	void *objects[OBJECTS];
+	int i = 0;
+
+	(void)state;
+	pin(0);
+	for (int n = 0; n < OBJECTS; n++)
+		objects[n] = kmem_cache_alloc(s, GFP_KERNEL);
+	slot = slot_of_row((char *)s, os_row());
+	do {
+		kmem_cache_free(s, objects[i++]);
+		full = slot->main;
+		spare = (struct sheaf *)(slot->pair ^ (uintptr_t)full);
+	} while (sheaf_size(full) < full->capacity || !spare ||
+		 sheaf_size(spare) == spare->capacity);
+	while (sheaf_capacity(&s->sheaf) == full->capacity)
+		sheaf_see_volume(&s->sheaf);
+	full->filled_by = OTHERS + 1;
+	kmem_cache_free(s, objects[i++]);
+	assert_ptr_equal(slot->main, spare);
+	assert_int_equal(full->filled_by, os_row() + 1);
+	assert_int_equal(sheaf_size(full), full->capacity);
+	kmem_cache_free_bulk(s, (size_t)(OBJECTS - i), objects + i);
+	assert_int_equal(kmem_cache_verify(s), 0);
+	kmem_cache_destroy(s);
+}
+
 static void leaves_a_chosen_capacity_alone(void **state)
 {
 	struct kmem_cache_args args = {.sheaf_capacity = 100};
@@ -191,6 +223,7 @@ int main(void)
 		cmocka_unit_test(destroyed_cache_stays_destroyed),
 		cmocka_unit_test(volume_is_bounded_by_bytes),
 		cmocka_unit_test(swaps_are_volume),
+		cmocka_unit_test(renewed_spare_tells_who_filled_it),
 		cmocka_unit_test(leaves_a_chosen_capacity_alone),
 		cmocka_unit_test(is_found_between_threads),
 	};

@@ -24,6 +24,7 @@
 #include "os/counters.h"
 #include "os/options.h"
 #include "os/report.h"
+#include "shown.h"
 #include "unit.h"
 
 enum {
@@ -235,7 +236,10 @@ static void create(int shift)
 static void verify(void)
 {
 	for (int c = 0; c < NR_CACHES; c++)
-		CHECK(!made[c] || kmem_cache_verify(made[c]) <= 0);
+		if (made[c]) {
+			CHECK(kmem_cache_verify(made[c]) <= 0);
+			check_shown(made[c]);
+		}
 }
 
 /* The file that others may map is there only if something is counted in it. */

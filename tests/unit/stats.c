@@ -10,6 +10,7 @@
 #include "cache/publish.h"
 #include "help.h"
 #include "sheaf/rows.h"
+#include "shown.h"
 #include "slab/stat.h"
 #include "unit.h"
 
@@ -55,6 +56,7 @@ static void check_sums(struct kmem_cache *cache, uint64_t in_use)
 	struct kmem_cache_stats stats = look(cache);
 
 	assert_int_equal(kmem_cache_verify(cache), 0);
+	check_shown(cache);
 	assert_int_equal(stats.objects_in_use, in_use);
 	assert_int_equal(stats.objects, stats.objects_in_use + stats.objects_in_sheaves);
 	if (!stats.counted)

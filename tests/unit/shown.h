@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What other processes see of sheaves in slots, beside what is there. Of a quiet cache the two are the
+ * same, but for pops of main, which the next push or slow path shows.
+ */
+#ifndef SHEAF_TESTS_SHOWN_H
+#define SHEAF_TESTS_SHOWN_H
+
+#include "cache/cache.h"
+#include "help.h"
+#include "slab/stat.h"
+
+static inline void check_shown_of_row(struct kmem_cache *cache, uint32_t row)
+{
+	struct slot *slot = slot_of_row((char *)cache, row);
+	const uint64_t *words = (const uint64_t *)os_counter(slot, 0);
+	struct sheaf_traffic shown, there;
+	struct sheaf_view view;
+
+	CHECK(sheaf_look(slot, &view));
+	shown = sheaf_traffic_of(words[STAT_MAIN], (uint32_t)words[STAT_BASES]);
+	there = sheaf_traffic_of(view.main, view.main_base);
+	CHECK(shown.pushes == there.pushes);
+	CHECK(shown.pops <= there.pops);
+	CHECK(words[STAT_SPARE] == view.spare);
+	CHECK(words[STAT_BASES] == (view.main_base | (uint64_t)view.spare_base << 32));
+}
+
+static inline void check_shown(struct kmem_cache *cache)
+{
+	for (uint32_t row = 0; cache->sheaf.slab.counted && row < os.nr_rows; row++)
+		check_shown_of_row(cache, row);
+}
+
+#endif
