@@ -74,6 +74,8 @@ SPARE = Seed(
     "Granite Rapids, 2 sockets, 4 nodes",
     "will-it-scale mmap from +60 % (64 tasks) to −12 % (256); no suite, as it needs a kernel")
 
+NOT_MEASURED = "not measured"  # here
+
 SEEDS = (SHEAVES, SHEAVES_GROUPS, NO_SHEAF_COST, DEFERRED, CROSS, SYSCALLS, SPARE)
 
 
@@ -85,6 +87,12 @@ def better_by(found: Estimate) -> Estimate:
 def more_by(found: Estimate) -> Estimate:
     """Percent of time added, of a ratio of times."""
     return Estimate(*(100 * (one - 1) for one in (found.value, found.low, found.high)))
+
+
+def left_of(found: Estimate) -> str:
+    """Percent that are left, of a ratio of rates: 36.0 % [34.1 … 38.2]."""
+    value, low, high = (100 * one for one in (found.value, found.low, found.high))
+    return f"{value:.1f} % [{low:.1f} … {high:.1f}]"
 
 
 def signed(found: Estimate) -> str:

@@ -15,6 +15,7 @@
  *   json              print sheaf_stats_print()'s own view instead of an answer
  */
 #include <pthread.h>
+#include <sched.h>
 #include <sheaf/stats.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -112,7 +113,18 @@ static void leave(void)
 	pthread_exit(NULL);
 }
 
+/* On one CPU: the pops of another one would be seen only after its next push. */
+static void stay(void)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET((size_t)sched_getcpu(), &set);
+	(void)sched_setaffinity(0, sizeof(set), &set);
+}
+
 int main(void)
 {
+	stay();
 	go_on(NULL);
 }

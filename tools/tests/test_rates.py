@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
 """The suites of many threads: rates from windows, who is measured, failures, tables."""
+import re
 import unittest
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from sheaf_tool import compare
+from sheaf_tool import compare, seeds
 from sheaf_tool.allocators import Allocator, Worker
 from sheaf_tool.document import Document
 from sheaf_tool.errors import Failure
@@ -121,6 +122,22 @@ class Results(unittest.TestCase):
         self.assertFalse(compare.higher_is_better(scale.RESIDENT))
 
 
+class Seeds(unittest.TestCase):
+    """The kernel's figure stands beside ours."""
+
+    def test_beside_ours(self) -> None:
+        text = cross.SUITE.text(run(cross, fakes()))
+        self.assertEqual(len(re.findall(r"\n\d+ × \d+ B +36\.0 % +120\.0 % \[120\.0 … 120\.0\]",
+                                        text)), len(cross.SHAPES))
+        self.assertIn(seeds.CROSS.date, text)
+
+    def test_without_the_baseline(self) -> None:
+        workers = [one for one in fakes() if one.name != "cpu-slab"]
+        document = run(cross, workers)
+        for said in (cross.SUITE.text(document), cross.SUITE.html(document)):
+            self.assertEqual(said.count(seeds.NOT_MEASURED), len(cross.SHAPES))
+
+
 class Best(unittest.TestCase):
     def test_no_baseline_harness_or_variant(self) -> None:
         view = rates.View(run(cross, fakes()), rates.UNIT,
@@ -199,6 +216,7 @@ class Shown(unittest.TestCase):
 
     def test_every_bar_is_drawn(self) -> None:
         html = cross.SUITE.html(run(cross, fakes()))
+        self.assertIn(seeds.CROSS.date, html)
         self.assertEqual(html.count('class="bar '),
                          len(RATES) * len(cross.PATTERNS) * len(cross.SHAPES))
 

@@ -17,7 +17,7 @@ from ..allocators import CPU_SLAB, HARNESS, OURS, SLAB_LAYER, Worker, peers, rea
 from ..document import Document
 from ..html import escape, table as html_table
 from ..progress import Progress
-from ..seeds import NO_SHEAF_COST, SHEAVES, better_by, more_by, signed
+from ..seeds import NO_SHEAF_COST, NOT_MEASURED, SHEAVES, better_by, more_by, signed
 from ..stats import Estimate, has_interval, median, ratio
 from ..svg import Bar, Panel, figure
 from ..table import WIDTH, beside, fold, render, stacked
@@ -114,9 +114,6 @@ RATIO_HEADER = ["batch order", "best peer", "sheaf / best peer", "sheaf / glibc"
 
 SEED_HEADER = ["batch order", "kernel:\nsheaves better", "here: better\nthan cpu-slab",
                "kernel: cost\nwithout sheaves", "here: no-sheaf\nbeyond slab-layer"]
-NOT_MEASURED = "not measured"
-
-
 def _seed_rows(document: Document) -> list[list[str]]:
     """The kernel's percentages beside those of this run."""
     measured = document.allocators()

@@ -7,13 +7,15 @@ work in pairs, `producer-consumer` one way, `symmetric` both ways at once.
 """
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
-from ..allocators import ready, versions
+from ..allocators import CPU_SLAB, OURS, ready, versions
 from ..document import Document
 from ..html import escape, table as html_table
+from ..seeds import CROSS, NOT_MEASURED, left_of
 from ..svg import Panel, figure
-from ..table import fold
+from ..table import WIDTH, fold, render
 from .rates import (MEAN, UNIT, Params, Row, View, bars, entries, folded_notes, keep_rates, labels,
                     measure, notes, rate_rows, ratio_header, ratio_row, what_intervals_are,
                     whiskers, window_arguments)
@@ -72,6 +74,29 @@ def _ratio_rows(document: Document, pattern: str) -> list[list[str]]:
             for shape, view, mean in zip(SHAPES, _views(document, pattern), means)]
 
 
+SEED_HEADER = ["threads × bytes", "kernel: left of\nthe rate before",
+               "here: sheaf, of\ncpu-slab's rate"]
+SEED_TITLE = f"The kernel's percentage beside ours, {ONE_WAY}"
+
+
+def _seed_rows(document: Document) -> list[list[str]]:
+    """The kernel publishes one figure, of its one machine."""
+    rows = []
+    for shape, view in zip(SHAPES, _views(document, ONE_WAY)):
+        found = view.ratio(OURS, CPU_SLAB)
+        rows.append([_title(shape), f"{CROSS.percent[ONE_WAY]:.1f} %",
+                     left_of(found) if found else NOT_MEASURED])
+    return rows
+
+
+def _what_seeds_are() -> list[str]:
+    return [f"Kernel: {CROSS.origin()}.",
+            "Left of the rate before: the kernel with sheaves is compared with the kernel before, "
+            "with CPU slabs and CPU partial lists. cpu-slab is that design on this library's slab "
+            "layer; above 100 % sheaves are faster. The kernel's operations are block requests, of "
+            "which allocating is a part; here they are nothing else."]
+
+
 HEADER = ["threads × bytes", *(_title(shape) for shape in SHAPES)]
 
 
@@ -87,6 +112,9 @@ def _text(document: Document) -> str:
                   fold(HEADER, rate_rows(_views(document, pattern), labels(document))),
                   _ratio_title(pattern),
                   fold(ratio_header(document, "threads"), _ratio_rows(document, pattern))]
+    parts += [SEED_TITLE, render(SEED_HEADER, _seed_rows(document)),
+              "\n".join(textwrap.fill(line, WIDTH, break_on_hyphens=False)
+                        for line in _what_seeds_are())]
     return "\n\n".join([*parts, folded_notes(document)])
 
 
@@ -105,6 +133,8 @@ def _html(document: Document) -> str:
         + f"<p>{escape(_ratio_title(pattern))}</p>"
         + html_table(ratio_header(document, "threads"), _ratio_rows(document, pattern))
         for pattern, meaning in PATTERNS.items())
+    tables += f"<h3>{escape(SEED_TITLE)}</h3>" + html_table(SEED_HEADER, _seed_rows(document))
+    tables += "".join(f"<p>{escape(line)}</p>" for line in _what_seeds_are())
     said = "".join(f"<p>{escape(line)}</p>" for line in notes(document))
     return (f'<div class="beside"><figure>{_picture(document)}</figure>'
             f"<div>{tables}{said}</div></div>")
