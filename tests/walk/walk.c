@@ -350,7 +350,7 @@ int main(void)
 			}
 	printf("walked %u sections of %td, %u instructions, %lu aborts\n", sections,
 	       __stop___rseq_cs - __start___rseq_cs, nr_seen, nr_aborts);
-	if (sections < 12 || !nr_aborts) {
+	if (sections < 11 || !nr_aborts) {
 		fprintf(stderr, "walk: too few sections were met\n");
 		end(1);
 	}
