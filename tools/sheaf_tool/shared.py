@@ -29,22 +29,20 @@ def path_of(pid: int) -> Path:
     return DIRECTORY / f"libsheaf-{pid}"
 
 
-def _tasks(pid: int) -> list[Path]:
+def _tasks(pid: int) -> Iterator[Path]:
     """Its threads that have not ended. The first one may end before the others."""
-    alive = []
     for task in Path(f"/proc/{pid}/task").glob("*"):
         try:
             status = (task / "stat").read_text(encoding="utf-8", errors="replace")
         except OSError:
             continue
         if status.rpartition(")")[2].split()[0] not in "ZX":
-            alive.append(task)
-    return alive
+            yield task
 
 
 def runs(pid: int) -> bool:
     """Is there such a process? One that nobody has waited for yet has ended."""
-    return bool(_tasks(pid))
+    return next(_tasks(pid), None) is not None
 
 
 def command_of(pid: int) -> str:
@@ -56,13 +54,14 @@ def command_of(pid: int) -> str:
 
 def _maps(pid: int, path: Path) -> bool:
     """Does the process have the file mapped? If that cannot be known, yes."""
-    for task in _tasks(pid)[:1]:
-        try:
-            text = (task / "maps").read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            return True
-        return any(line.endswith(str(path)) for line in text.splitlines())
-    return False
+    task = next(_tasks(pid), None)
+    if task is None:
+        return False
+    try:
+        text = (task / "maps").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return True
+    return any(line.endswith(str(path)) for line in text.splitlines())
 
 
 def _settled(path: Path) -> bool:
