@@ -278,7 +278,8 @@ class OnAProcess(unittest.TestCase):
             self.assertIn(str(live.pid), sheaf("info").stdout.split())
             live.do("alloc 70")
             live.do("free 1")
-            self.assertRegex(sheaf("info", str(live.pid)).stdout, r"\nfirst +69 ")
+            found = sheaf("info", str(live.pid))
+            self.assertRegex(found.stdout, r"\nfirst +69 ", found)
             self.assertTrue(path.exists())
 
     def test_same_number_in_another_namespace(self) -> None:
