@@ -7,6 +7,7 @@
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/report.h"
+#include "slab/late.h"
 #include "slab/stat.h"
 
 #define REMOTE_BATCH 32
@@ -127,6 +128,7 @@ static void free_rest(struct kmem_cache *s, void **p, unsigned int n)
 		return;
 	}
 	done = sheaf_free_bulk(&s->sheaf, p, n);
+	late_ask(&s->sheaf.slab);
 	cache_give(s, p + done, n - done, "kmem_cache_free_bulk");
 }
 

@@ -82,10 +82,9 @@ static void report_live(struct kmem_cache *s)
 /* With no lock held: what was retired is freed, and slabs that go back late have gone. */
 static void finish_retired(struct kmem_cache *s)
 {
-	if (os_load_relaxed(&s->nr_names) != 1 || (!s->sheaf.rcu && !s->sheaf.slab.late))
+	if (os_load_relaxed(&s->nr_names) != 1)
 		return;
-	if (s->sheaf.rcu)
-		kvfree_rcu_barrier_on_cache(s);
+	kvfree_rcu_barrier_on_cache(s);
 	if (s->sheaf.slab.late) {
 		sheaf_drain(&s->sheaf);
 		slab_shrink(&s->sheaf.slab);

@@ -190,6 +190,7 @@ SHEAF_PUBLIC void kvfree_rcu_barrier(void)
 
 SHEAF_PUBLIC void kvfree_rcu_barrier_on_cache(struct kmem_cache *s)
 {
+	struct grace *grace = grace_of_cache(s);
 	struct sheaf_rcu *rcu;
 	int saved = errno;
 
@@ -198,10 +199,11 @@ SHEAF_PUBLIC void kvfree_rcu_barrier_on_cache(struct kmem_cache *s)
 	rcu = os_load_acquire(&s->sheaf.rcu);
 	if (s->sheaf.slab.late)
 		grace_barrier(s->sheaf.slab.late->grace, &s->sheaf.slab.late->user);
-	if (rcu) {
+	if (rcu)
 		grace_barrier(rcu->grace, &rcu->user);
-		rcu_any_barrier(rcu->grace);
-	}
+	/* Without memory its objects went this way. */
+	if (grace)
+		rcu_any_barrier(grace);
 	errno = saved;
 }
 

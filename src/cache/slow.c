@@ -91,8 +91,9 @@ void cache_free_slow(struct kmem_cache *s, void *object, const char *call)
 	if (!object)
 		return;
 	if (may_enter_sheaf(s, object) && sheaf_free(&s->sheaf, object))
-		return;
-	cache_give(s, &object, 1, call);
+		late_ask(&s->sheaf.slab);
+	else
+		cache_give(s, &object, 1, call);
 }
 
 SHEAF_PUBLIC void *kmem_cache_alloc_node(struct kmem_cache *s, gfp_t flags, int node)

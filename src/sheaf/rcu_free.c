@@ -57,6 +57,7 @@ static bool queue_sheaf(struct sheaf_rcu *rcu, struct sheaf *sheaf, unsigned int
 	stat_add(&rcu->cache->slab, STAT_rcu_over_limit, over);
 	sheaf->base = row + 1;
 	rcu_queue_add(queue_of_row(rcu, row), sheaf, rcu->grace);
+	os_store_relaxed(&rcu->active, 1);
 	return over;
 }
 
@@ -77,6 +78,7 @@ static bool replace_full_rcu(struct sheaf_rcu *rcu, void *object)
 	done = section_replace_rcu(&cache->at, empty, &old);
 	row = os_row();
 	if (done) {
+		os_store_relaxed(&rcu->active, 1);
 		/* On another CPU by now, its sheaf's age is off, which the next trim mends. */
 		os_store_relaxed(&slot_of_row(cache->at.handle, row)->rcu_since, now_ms());
 		if (old != &sheaf_bootstrap)
@@ -242,10 +244,9 @@ static void trim(struct sheaf_rcu *rcu)
 	rcu->trim_below = os_load_acquire(&rcu->grace->done);
 }
 
-static bool waits(struct grace_user *user)
+static bool holds_sheaves(const struct sheaf_rcu *rcu)
 {
-	struct sheaf_rcu *rcu = (struct sheaf_rcu *)user;
-	struct sheaf_cache *cache = rcu->cache;
+	const struct sheaf_cache *cache = rcu->cache;
 
 	for (unsigned int i = 0; i < nr_queues(rcu); i++)
 		if (os_load_relaxed(&rcu->queues[i].first_number) != GRACE_NEVER)
@@ -257,10 +258,26 @@ static bool waits(struct grace_user *user)
 	return false;
 }
 
+/* Many caches on many CPUs may retire nothing for long: then one word says so. */
+static bool waits(struct grace_user *user)
+{
+	struct sheaf_rcu *rcu = (struct sheaf_rcu *)user;
+
+	if (!os_exchange(&rcu->active, 0))
+		return false;
+	/* Who installs or queues a sheaf that is not seen here sets it after that. */
+	if (!holds_sheaves(rcu))
+		return false;
+	os_store_relaxed(&rcu->active, 1);
+	return true;
+}
+
 static void passed(struct grace_user *user)
 {
 	struct sheaf_rcu *rcu = (struct sheaf_rcu *)user;
 
+	if (!os_load_relaxed(&rcu->active))
+		return;
 	collect_older(rcu, os_options.rcu_delay);
 	trim(rcu);
 }

@@ -41,8 +41,10 @@ struct sheaf_rcu {
 	struct grace_user user; /* first */
 	struct grace *grace;
 	struct sheaf_cache *cache;
-	uint32_t per_node;		 /* queues */
-	uint32_t phase;			 /* of rcu_hand */
+	uint32_t per_node; /* queues */
+	uint32_t phase;	   /* of rcu_hand */
+	uint32_t active;   /* sheaves were installed or queued since it was found that none waits */
+	uint32_t unused;
 	uint64_t trimmed_at, trim_below; /* ns; a number */
 	struct rcu_queue queues[];
 };

@@ -96,18 +96,30 @@ static bool advance(struct grace *grace, uint64_t number)
 	return true;
 }
 
+static void begin_telling(struct grace *grace)
+{
+	os_lock(&grace->lock);
+	os_store_relaxed(&grace->telling, GRACE_TELLING);
+}
+
+static void end_telling(struct grace *grace, bool waits)
+{
+	waits |= os_exchange(&grace->telling, GRACE_QUIET) == GRACE_ASKED;
+	os_unlock(&grace->lock);
+	if (waits)
+		grace_begin(grace);
+}
+
 static void tell_users(struct grace *grace)
 {
 	bool waits = false;
 
-	os_lock(&grace->lock);
+	begin_telling(grace);
 	for (struct grace_user *user = grace->users; user; user = user->next) {
 		user->ops->passed(user);
 		waits |= user->ops->waits(user);
 	}
-	os_unlock(&grace->lock);
-	if (waits)
-		grace_begin(grace);
+	end_telling(grace, waits);
 }
 
 static void batch_passed(struct sheaf_rcu_head *head)
@@ -187,9 +199,21 @@ static void tell_stall(struct grace *grace, uint64_t now)
 		  (unsigned long long)os_load_relaxed(&grace->bytes));
 }
 
+/* True if the users are being told, perhaps by this very thread, and it will be done after that. */
+static bool ask_later(struct grace *grace)
+{
+	uint32_t telling = GRACE_TELLING;
+
+	return os_load_relaxed(&grace->telling) != GRACE_QUIET &&
+	       (os_cmpxchg(&grace->telling, &telling, GRACE_ASKED) || telling == GRACE_ASKED);
+}
+
 void grace_ask(struct grace *grace)
 {
 	uint64_t now = os_now();
+
+	if (ask_later(grace))
+		return;
 
 	tell_stall(grace, now);
 	if (now - os_load_relaxed(&grace->begun_at) >= ASK_NS)
@@ -231,11 +255,11 @@ void grace_barrier(struct grace *grace, struct grace_user *one)
 		return;
 	number = grace_now(grace);
 	grace_wait(grace, number);
-	os_lock(&grace->lock);
+	begin_telling(grace);
 	for (struct grace_user *user = grace->users; user; user = user->next)
 		if (concerns(user, one))
 			user->ops->flush(user, number);
-	os_unlock(&grace->lock);
+	end_telling(grace, false);
 }
 
 bool grace_is_over_limit(struct grace *grace)
