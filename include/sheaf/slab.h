@@ -237,6 +237,52 @@ SHEAF_CHECK_RESULT int kmem_cache_alloc_bulk(struct kmem_cache *s, gfp_t flags, 
 void kmem_cache_free_bulk(struct kmem_cache *s, size_t n, void **p)
 	SHEAF_SYMBOL(kmem_cache_free_bulk);
 
+/* --- prefilled sheaves -------------------------------------------------------------------------
+ *
+ * Allocations that cannot fail: take what the worst case needs beforehand, as a whole and cheaply, and
+ * give back what was not needed. The objects of a prefilled sheaf are allocated; they are freed like
+ * others. A sheaf is its user's: one thread (or signal handler) at a time may use it.
+ */
+
+struct slab_sheaf;
+
+/*
+ * A sheaf with at least `size` objects (1 ... 262140); most often this CPU's spare sheaf, as it is, or
+ * filled up. Above the sheaves' capacity, or if the cache has none, it is made for this once and has
+ * exactly `size`. __GFP_ZERO has no effect here, nor has __GFP_THISNODE. NULL if memory is out, and
+ * for size 0. O(1) if the spare has enough, else O(capacity).
+ */
+SHEAF_CHECK_RESULT struct slab_sheaf *kmem_cache_prefill_sheaf(struct kmem_cache *s, gfp_t gfp,
+							       unsigned int size)
+	SHEAF_SYMBOL(kmem_cache_prefill_sheaf);
+
+/*
+ * Bring a sheaf to at least `size` objects again; *sheafp may become another one. Returns 0; -ENOMEM
+ * if memory is out, when the sheaf is still usable with what it has; -EINVAL without a sheaf.
+ */
+SHEAF_CHECK_RESULT int kmem_cache_refill_sheaf(struct kmem_cache *s, gfp_t gfp,
+					       struct slab_sheaf **sheafp, unsigned int size)
+	SHEAF_SYMBOL(kmem_cache_refill_sheaf);
+
+/*
+ * Give a sheaf back with what is left in it; NULL is allowed. O(1) if this CPU has no spare sheaf, as
+ * after it was taken: the sheaf becomes the spare. Else it is filled up for the barn, if gfp allows to
+ * allocate at all, or emptied into the slabs.
+ */
+void kmem_cache_return_sheaf(struct kmem_cache *s, gfp_t gfp, struct slab_sheaf *sheaf)
+	SHEAF_SYMBOL(kmem_cache_return_sheaf);
+
+/*
+ * An object of the sheaf, or NULL if it is empty. A pop of private memory: never fails before, never
+ * waits, O(1). Only __GFP_ZERO matters in gfp. Async-signal-safe.
+ */
+SHEAF_CHECK_RESULT void *kmem_cache_alloc_from_sheaf(struct kmem_cache *s, gfp_t gfp,
+						     struct slab_sheaf *sheaf)
+	SHEAF_SYMBOL(kmem_cache_alloc_from_sheaf);
+
+/* Objects left in the sheaf; 0 for NULL. Async-signal-safe. */
+unsigned int kmem_cache_sheaf_size(struct slab_sheaf *sheaf) SHEAF_SYMBOL(kmem_cache_sheaf_size);
+
 #ifdef __cplusplus
 }
 #endif

@@ -95,11 +95,11 @@ struct kmem_cache_stats {
 	uint64_t rcu_reuse;		 /* full sheaves taken after their grace period */
 	uint64_t rcu_flush;		 /* objects given to slabs after their grace period */
 	uint64_t rcu_over_limit;	 /* times pending bytes were above the limit */
-	uint64_t sheaf_prefill_fast;	 /* sheaves prefilled from this CPU's sheaves or a barn */
-	uint64_t sheaf_prefill_slow;	 /* sheaves prefilled from slabs */
+	uint64_t sheaf_prefill_fast;	 /* sheaves prefilled from this CPU's spare */
+	uint64_t sheaf_prefill_slow;	 /* sheaves prefilled from a barn or slabs */
 	uint64_t sheaf_prefill_oversize; /* sheaves prefilled beyond the capacity */
-	uint64_t sheaf_return_fast;	 /* prefilled sheaves returned whole */
-	uint64_t sheaf_return_slow;	 /* prefilled sheaves flushed when returned */
+	uint64_t sheaf_return_fast;	 /* prefilled sheaves that became a spare */
+	uint64_t sheaf_return_slow;	 /* prefilled sheaves returned otherwise */
 	uint64_t nolock_fail;		 /* nolock allocations that returned NULL */
 	uint64_t nolock_deferred;	 /* objects that a nolock free queued */
 };

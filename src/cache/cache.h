@@ -72,6 +72,8 @@ struct sheaf_calls cache_calls_destroyed(void);
 /* Objects from the slab layer when sheaves had none; by gfp it reclaims, waits or fails. */
 void *cache_alloc_slow(struct kmem_cache *s, gfp_t flags);
 void *cache_alloc_on(struct kmem_cache *s, gfp_t flags, unsigned int node, enum slab_place place);
+/* After so many failures before this one: give back what can be, and true to try again. */
+bool cache_reclaim(struct kmem_cache *s, gfp_t flags, int tries);
 void cache_free_slow(struct kmem_cache *s, void *object, const char *call);
 /* Objects straight to their slabs. */
 void cache_give(struct kmem_cache *s, void **objects, unsigned int n, const char *call);

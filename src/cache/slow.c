@@ -36,29 +36,32 @@ static void *finish(struct kmem_cache *s, void *object, gfp_t flags)
 }
 
 /* Out of memory: this cache's free objects and every free page go back before the last try. */
-static void reclaim(struct kmem_cache *s)
+bool cache_reclaim(struct kmem_cache *s, gfp_t flags, int tries)
 {
+	bool may_reclaim = (flags & __GFP_DIRECT_RECLAIM) && !(flags & __GFP_NORETRY);
+
+	if (!(flags & __GFP_NOFAIL) && (tries || !may_reclaim))
+		return false;
 	sheaf_drain(&s->sheaf);
 	slab_shrink(&s->sheaf.slab);
 	page_trim();
+	if (tries)
+		os_yield();
+	return true;
 }
 
 void *cache_alloc_on(struct kmem_cache *s, gfp_t flags, unsigned int node, enum slab_place place)
 {
-	bool may_reclaim = (flags & __GFP_DIRECT_RECLAIM) && !(flags & __GFP_NORETRY);
+	int tries = 0;
 	void *object;
 
-	for (int tries = 0;; tries++) {
+	do {
 		if (slab_take(&s->sheaf.slab, node, place, &object, 1, 1) == 1) {
 			stat_add(&s->sheaf.slab, STAT_alloc_slowpath, 1);
 			return finish(s, object, flags);
 		}
-		if (!(flags & __GFP_NOFAIL) && (tries || !may_reclaim))
-			return NULL;
-		reclaim(s);
-		if (tries)
-			os_yield();
-	}
+	} while (cache_reclaim(s, flags, tries++));
+	return NULL;
 }
 
 void *cache_alloc_slow(struct kmem_cache *s, gfp_t flags)

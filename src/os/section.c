@@ -56,6 +56,11 @@ bool section_replace_spare(struct section_slots *s, struct sheaf *sheaf, struct 
 	return SECTION(rseq_replace_spare(s, sheaf, old), c_replace_spare(s, sheaf, old));
 }
 
+bool section_put_spare(struct section_slots *s, struct sheaf *sheaf)
+{
+	return SECTION(rseq_put_spare(s, sheaf), c_put_spare(s, sheaf));
+}
+
 bool section_push_rcu(struct section_slots *s, void *object)
 {
 	return SECTION(rseq_push_rcu(s->handle, object), c_push_rcu(s->handle, object));

@@ -63,8 +63,11 @@ struct sheaf {
 		uint32_t size;
 	};
 	uint32_t capacity;
-	uint32_t base;	    /* size when the sheaf came to its slot */
-	struct sheaf *next; /* in a private list */
+	uint32_t base; /* size when the sheaf came to its slot */
+	union {
+		struct sheaf *next;  /* in a private list */
+		const void *lent_by; /* a user has it, from this cache: see src/sheaf/prefill.h */
+	};
 	union {
 		/* Row of the CPU that filled it by frees, plus one; 0: by a refill. */
 		uint32_t filled_by;
@@ -132,6 +135,8 @@ bool section_swap_empty(struct section_slots *s);
 bool section_swap_full(struct section_slots *s);
 /* Make `sheaf` (or NULL) the spare of this CPU; *old is what was there, now the caller's. */
 bool section_replace_spare(struct section_slots *s, struct sheaf *sheaf, struct sheaf **old);
+/* Make `sheaf` the spare of this CPU, if it has none. */
+bool section_put_spare(struct section_slots *s, struct sheaf *sheaf);
 /* Put an object into rcu_free, if it may live in a sheaf here. */
 bool section_push_rcu(struct section_slots *s, void *object);
 /* Make `sheaf` (not NULL) the rcu_free sheaf of this CPU; *old is what was there, now the caller's. */

@@ -230,6 +230,22 @@ C_SECTION bool c_replace_spare(struct section_slots *s, struct sheaf *sheaf, str
 	return done;
 }
 
+C_SECTION bool c_put_spare(struct section_slots *s, struct sheaf *sheaf)
+{
+	struct slot *slot = c_section_begin(s->handle);
+	bool done = false;
+
+	if (!slot)
+		return false;
+	c_section_see_stop();
+	struct sheaf *m = c_main(slot), *p = c_spare(slot, m);
+
+	if (!p && !os_load_relaxed(&s->stop))
+		done = c_section_commit(&slot->pair, (uintptr_t)m ^ (uintptr_t)sheaf);
+	c_section_end(slot);
+	return done;
+}
+
 C_SECTION bool c_push_rcu(char *handle, void *object)
 {
 	struct slot *slot = c_section_begin(handle);

@@ -262,6 +262,32 @@ bool barn_put_empty(struct sheaf_cache *cache, struct sheaf *sheaf)
 	return put(cache, sheaf, false);
 }
 
+static bool any_free(const uintptr_t *cells, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		if (!os_load_relaxed(&cells[i]))
+			return true;
+	return false;
+}
+
+bool barn_has_room(struct sheaf_cache *cache)
+{
+	unsigned int row = os_row(), left = os_load_relaxed(&cache->barn_full);
+
+	if (any_free(slot_of_row(cache->at.handle, row)->cells,
+		     os_load_relaxed(&cache->shard_full)))
+		return true;
+	for (unsigned int i = 0; left && i < BARN_BLOCKS; i++) {
+		unsigned int limit = left < BARN_BLOCK_CELLS ? left : BARN_BLOCK_CELLS;
+		const uintptr_t *block = block_of(cache, os.node_of_row[row], i, false);
+
+		if (!block || any_free(block, limit))
+			return true;
+		left -= limit;
+	}
+	return false;
+}
+
 void barn_for_each_cells(struct sheaf_cache *cache,
 			 void (*visit)(void *data, uintptr_t *cells, unsigned int n), void *data)
 {

@@ -47,6 +47,8 @@ void barn_put_back(struct barn_cell *cell, struct sheaf *full);
 /* Put a sheaf into a cell that is free. False if the barn is at its limit. */
 bool barn_put_full(struct sheaf_cache *cache, struct sheaf *sheaf);
 bool barn_put_empty(struct sheaf_cache *cache, struct sheaf *sheaf);
+/* Would a full sheaf find room now? A hint, for who would have to fill one first. */
+bool barn_has_room(struct sheaf_cache *cache);
 
 /* Wait for cells that were put in transit in this phase (0 or 1). */
 void barn_wait(struct sheaf_cache *cache, uint32_t phase);

@@ -29,15 +29,19 @@ void sheaf_flush(struct sheaf_cache *cache, struct sheaf *sheaf, const char *cal
 	sheaf_set_size(sheaf, 0);
 }
 
-struct sheaf *whole_new(struct sheaf_cache *cache)
+struct sheaf *whole_make(struct sheaf_cache *cache, uint32_t capacity)
 {
-	uint32_t capacity = sheaf_capacity(cache);
 	struct sheaf *sheaf = pool_alloc(sheaf_bytes(capacity));
 
 	if (sheaf)
 		sheaf->capacity = capacity;
 	stat_add(&cache->slab, STAT_sheaf_alloc, sheaf != NULL);
 	return sheaf;
+}
+
+struct sheaf *whole_new(struct sheaf_cache *cache)
+{
+	return whole_make(cache, sheaf_capacity(cache));
 }
 
 bool whole_fits(struct sheaf_cache *cache, struct sheaf *sheaf)

@@ -17,6 +17,9 @@ struct sheaf *whole_new(struct sheaf_cache *cache);
 struct sheaf *whole_empty(struct sheaf_cache *cache);
 struct sheaf *whole_begin_empty(struct sheaf_cache *cache, struct barn_cell *cell);
 
+/* One of this capacity from the pool, whatever the cache's is. */
+struct sheaf *whole_make(struct sheaf_cache *cache, uint32_t capacity);
+
 /* Is its capacity still the cache's? */
 bool whole_fits(struct sheaf_cache *cache, struct sheaf *sheaf);
 

@@ -54,7 +54,8 @@
 	X(sheaf_prefill_oversize)                                                                  \
 	X(sheaf_return_slow)                                                                       \
 	X(nolock_fail)                                                                             \
-	X(nolock_deferred)
+	X(nolock_deferred)                                                                         \
+	X(barn_get_prefill)
 
 #define STAT_WORD(name) STAT_##name,
 enum stat_word {
@@ -87,7 +88,8 @@ _Static_assert(NR_STAT_WORDS <= OS_WORDS, "counters fit their place");
 	X(sheaf_refill, STAT_BIT(sheaf_refill), "objects from slabs into sheaves")                 \
 	X(sheaf_alloc, STAT_BIT(sheaf_alloc), "sheaves made")                                      \
 	X(sheaf_free, STAT_BIT(sheaf_free), "sheaves freed")                                       \
-	X(barn_get, STAT_BIT(exchange_empty) | STAT_BIT(barn_get_only),                            \
+	X(barn_get,                                                                                \
+	  STAT_BIT(exchange_empty) | STAT_BIT(barn_get_only) | STAT_BIT(barn_get_prefill),         \
 	  "full sheaves from a barn")                                                              \
 	X(barn_get_fail, STAT_BIT(barn_get_fail), "times a barn had no full sheaf")                \
 	X(barn_put, STAT_BIT(exchange_full) | STAT_BIT(barn_put_only), "full sheaves into a barn") \
@@ -107,13 +109,13 @@ _Static_assert(NR_STAT_WORDS <= OS_WORDS, "counters fit their place");
 	X(rcu_flush, STAT_BIT(rcu_flush), "objects given to slabs after their grace period")       \
 	X(rcu_over_limit, STAT_BIT(rcu_over_limit), "times pending bytes were above the limit")    \
 	X(sheaf_prefill_fast, STAT_BIT(sheaf_prefill_fast),                                        \
-	  "sheaves prefilled from this CPU's sheaves or a barn")                                   \
-	X(sheaf_prefill_slow, STAT_BIT(sheaf_prefill_slow), "sheaves prefilled from slabs")        \
+	  "sheaves prefilled from this CPU's spare")                                               \
+	X(sheaf_prefill_slow, STAT_BIT(sheaf_prefill_slow),                                        \
+	  "sheaves prefilled from a barn or slabs")                                                \
 	X(sheaf_prefill_oversize, STAT_BIT(sheaf_prefill_oversize),                                \
 	  "sheaves prefilled beyond the capacity")                                                 \
-	X(sheaf_return_fast, STAT_BIT(sheaf_return_fast), "prefilled sheaves returned whole")      \
-	X(sheaf_return_slow, STAT_BIT(sheaf_return_slow),                                          \
-	  "prefilled sheaves flushed when returned")                                               \
+	X(sheaf_return_fast, STAT_BIT(sheaf_return_fast), "prefilled sheaves that became a spare") \
+	X(sheaf_return_slow, STAT_BIT(sheaf_return_slow), "prefilled sheaves returned otherwise")  \
 	X(nolock_fail, STAT_BIT(nolock_fail), "nolock allocations that returned NULL")             \
 	X(nolock_deferred, STAT_BIT(nolock_deferred), "objects that a nolock free queued")
 

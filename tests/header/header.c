@@ -27,6 +27,17 @@ static void construct(void *object)
 	constructed++;
 }
 
+static int use_sheaf(struct kmem_cache *s)
+{
+	struct slab_sheaf *sheaf = kmem_cache_prefill_sheaf(s, GFP_KERNEL, 3);
+
+	CHECK(sheaf && kmem_cache_sheaf_size(sheaf) >= 3);
+	kmem_cache_free(s, kmem_cache_alloc_from_sheaf(s, GFP_NOWAIT, sheaf));
+	CHECK(kmem_cache_refill_sheaf(s, GFP_KERNEL, &sheaf, 200) == 0);
+	kmem_cache_return_sheaf(s, GFP_KERNEL, sheaf);
+	return 0;
+}
+
 static int use(struct kmem_cache *s, size_t size)
 {
 	void *p[20];
@@ -49,6 +60,7 @@ static int use(struct kmem_cache *s, size_t size)
 	CHECK(kmem_cache_alloc_bulk(s, GFP_KERNEL, 20, p) == 20);
 	kmem_cache_free_bulk(s, 10, p);
 	kmem_cache_free_bulk(NULL, 10, p + 10);
+	CHECK(use_sheaf(s) == 0);
 	CHECK(kmem_cache_size(s) == size);
 	CHECK(kmem_cache_verify(s) == 0);
 	CHECK(kmem_cache_shrink(s) == 0);

@@ -35,6 +35,8 @@ struct holder {
 	struct object mail[MAILBOX];
 	unsigned int nr_mail;
 	bool grows;
+	struct slab_sheaf *sheaf; /* prefilled, of this cache; so many objects are promised */
+	unsigned int sheaf_of, promised;
 };
 
 static struct kmem_cache *shared[NR_CACHES];
@@ -121,6 +123,48 @@ static void allocate_bulk(struct holder *h)
 		return;
 	for (unsigned int i = 0; i < n; i++)
 		take(h, cache, objects[i]);
+}
+
+/* Whatever happened since, the promised number of objects is there. */
+static void pop_prefilled(struct holder *h, unsigned int n)
+{
+	struct kmem_cache *s = shared[h->sheaf_of];
+
+	for (; n > 0 && h->n < MOST_HELD; n--) {
+		bool zero = h->sheaf_of != CONSTRUCTED && sim_below(4) == 0;
+		char *object = kmem_cache_alloc_from_sheaf(s, zero ? __GFP_ZERO : 0, h->sheaf);
+
+		if (!object && h->promised)
+			sim_fail("a prefilled sheaf of %s lacks %u objects", s->name, h->promised);
+		if (!object)
+			return;
+		for (unsigned int i = 0; zero && i < kmem_cache_size(s); i++)
+			if (object[i])
+				sim_fail("kmem_cache_alloc_from_sheaf: byte %u is not zero", i);
+		h->promised -= h->promised != 0;
+		take(h, h->sheaf_of, object);
+	}
+}
+
+static void use_prefilled(struct holder *h)
+{
+	static const gfp_t kinds[] = {GFP_KERNEL, GFP_NOWAIT, 0};
+	unsigned int what = sim_below(4), n = 1 + sim_below(sim_below(4) ? 8 : 80);
+	gfp_t gfp = kinds[sim_below(3)];
+
+	if (!h->sheaf) {
+		h->sheaf_of = sim_below(LARGE);
+		h->sheaf = kmem_cache_prefill_sheaf(shared[h->sheaf_of], gfp, n);
+		h->promised = n;
+	} else if (what == 0) {
+		if (!kmem_cache_refill_sheaf(shared[h->sheaf_of], gfp, &h->sheaf, n))
+			h->promised = n;
+	} else if (what == 1) {
+		kmem_cache_return_sheaf(shared[h->sheaf_of], gfp, h->sheaf);
+		h->sheaf = NULL;
+	} else {
+		pop_prefilled(h, 1 + sim_below(8));
+	}
 }
 
 static void free_one(struct holder *h)
@@ -216,8 +260,10 @@ static void operate(unsigned int fibre, struct holder *h)
 		kmem_cache_shrink(shared[SMALL]);
 	else if (kind < 140)
 		(sim_below(4) == 0) == h->grows ? free_one(h) : allocate(h);
-	else if (kind < 160)
+	else if (kind < 152)
 		allocate_on_node(h);
+	else if (kind < 166)
+		use_prefilled(h);
 	else if (kind < 182)
 		allocate_bulk(h);
 	else if (kind < 204)
@@ -249,6 +295,8 @@ static void free_all_fibre(unsigned int fibre, void *unused)
 	struct holder *h = &holders[fibre];
 
 	(void)unused;
+	if (h->sheaf)
+		kmem_cache_return_sheaf(shared[h->sheaf_of], GFP_KERNEL, h->sheaf);
 	while (h->n || h->nr_mail) {
 		receive(h);
 		free_one(h);

@@ -154,6 +154,29 @@ static void give_bulk(struct worker *w, unsigned int c)
 	kmem_cache_free_bulk(n % 2 ? caches_under_storm[c] : NULL, n, p);
 }
 
+/* A worst case of n objects, of which some are needed. */
+static void take_prefilled(struct worker *w, unsigned int c)
+{
+	unsigned int n = random_below(&w->seed, MAX_BULK) + 1, used = random_below(&w->seed, n + 1);
+	struct kmem_cache *s = caches_under_storm[c];
+	struct slab_sheaf *sheaf;
+
+	if (w->held[c] + used > MAX_HELD)
+		return;
+	sheaf = kmem_cache_prefill_sheaf(s, GFP_KERNEL, n);
+	if (!sheaf)
+		fail("no memory", sizes[c], NULL);
+	for (unsigned int i = 0; i < used; i++) {
+		uint64_t *object = kmem_cache_alloc_from_sheaf(s, GFP_NOWAIT, sheaf);
+
+		if (!object)
+			fail("a prefilled sheaf lacks objects", sizes[c], NULL);
+		stamp(w, c, object);
+		keep(w, c, object);
+	}
+	kmem_cache_return_sheaf(s, n % 2 ? GFP_KERNEL : 0, sheaf);
+}
+
 /* Leave an object for whoever comes, and take what lies there. */
 static void exchange(struct worker *w, unsigned int c)
 {
@@ -182,8 +205,10 @@ static void *work(void *data)
 				(what < 35 ? take : give)(w, c);
 		else if (what < 80)
 			take_bulk(w, c);
-		else if (what < 88)
+		else if (what < 84)
 			give_bulk(w, c);
+		else if (what < 88)
+			take_prefilled(w, c);
 		else if (what < 98)
 			exchange(w, c);
 		else

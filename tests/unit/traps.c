@@ -285,7 +285,7 @@ static void allocate_from_small_slabs(void)
 }
 
 /* A random order made for large slabs led beyond the end of small ones. */
-static void order_beyond_a_small_slab(void **state)
+static void order_beyond_a_small_slab_without_memory(void **state)
 {
 	(void)state;
 	if (os.nr_nodes > 1)
@@ -417,7 +417,7 @@ int main(void)
 		cmocka_unit_test(sheaves_own_no_sheaves),
 		cmocka_unit_test(refill_without_direct_reclaim),
 		cmocka_unit_test(slab_that_gives_nothing),
-		cmocka_unit_test(order_beyond_a_small_slab),
+		cmocka_unit_test(order_beyond_a_small_slab_without_memory),
 		cmocka_unit_test(spare_with_some_objects),
 		cmocka_unit_test(migration_between_steps),
 		cmocka_unit_test(bulk_returns_the_count),

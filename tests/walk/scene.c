@@ -135,7 +135,8 @@ static uint64_t run_on_cache(void)
 	return !scene->check || kmem_cache_verify(cache) == 0;
 }
 
-#define RUN(pop, push, pop_bulk, push_bulk, swap_empty, swap_full, replace, push_rcu, replace_rcu) \
+#define RUN(pop, push, pop_bulk, push_bulk, swap_empty, swap_full, put_spare, replace, push_rcu,   \
+	    replace_rcu)                                                                           \
 	do {                                                                                       \
 		struct walk_result r = {0, {NULL}};                                                \
 		void *objects[WALK_CAPACITY];                                                      \
@@ -162,6 +163,9 @@ static uint64_t run_on_cache(void)
 			break;                                                                     \
 		case WALK_SWAP_FULL:                                                               \
 			r.done = (swap_full);                                                      \
+			break;                                                                     \
+		case WALK_PUT_SPARE:                                                               \
+			r.done = put_spare(at, in_hand());                                         \
 			break;                                                                     \
 		case WALK_REPLACE:                                                                 \
 		case WALK_REPLACE_NONE:                                                            \
@@ -192,8 +196,8 @@ static uint64_t run_on_cache(void)
 void scene_run(void)
 {
 	RUN((r.out[0] = section_pop(at)) != NULL, SECTION_PUSH, section_pop_bulk, section_push_bulk,
-	    section_swap_empty(at), section_swap_full(at), section_replace_spare, SECTION_PUSH_RCU,
-	    section_replace_rcu);
+	    section_swap_empty(at), section_swap_full(at), section_put_spare, section_replace_spare,
+	    SECTION_PUSH_RCU, section_replace_rcu);
 }
 
 void scene_run_in_c(void)
@@ -203,7 +207,7 @@ void scene_run_in_c(void)
 		return;
 	}
 	RUN(c_pop(at->handle, &r.out[0]), C_PUSH, c_pop_bulk, c_push_bulk, c_swap(at, true),
-	    c_swap(at, false), c_replace_spare, C_PUSH_RCU, c_replace_rcu);
+	    c_swap(at, false), c_put_spare, c_replace_spare, C_PUSH_RCU, c_replace_rcu);
 }
 
 bool scene_retries(void)

@@ -169,7 +169,8 @@
 	"cbnz %w[m], %l[slow]\n"                                                                   \
 	"ldp %[m], %[p], [%[t]]\n"                                                                 \
 	"eor %[p], %[p], %[m]\n"
-#define RSEQ_HAS_SPARE "cbz %[p], %l[slow]\n"
+#define RSEQ_HAS_SPARE	  "cbz %[p], %l[slow]\n"
+#define RSEQ_HAS_NO_SPARE "cbnz %[p], %l[slow]\n"
 #define RSEQ_MAIN_EMPTY                                                                            \
 	"ldr %w[w], [%[m]]\n"                                                                      \
 	"tst %w[w], #8191\n"                                                                       \

@@ -203,6 +203,28 @@ slow:
 	return false;
 }
 
+RSEQ_ALWAYS_INLINE bool rseq_put_spare(struct section_slots *s, struct sheaf *sheaf)
+{
+	void *m, *p;
+	uintptr_t t;
+	int tries = RSEQ_TRIES;
+
+again:
+	__asm__ volatile goto(RSEQ_BEGIN RSEQ_ROW_EITHER RSEQ_MAIN_AND_SPARE RSEQ_HAS_NO_SPARE
+				      RSEQ_REPLACE RSEQ_END(aborted)
+			      : [m] "=&r"(m), [p] "=&r"(p), [t] "=&r"(t)
+			      : [handle] "r"(s->handle), [area] "r"(os.rseq_offset),
+				[id] "r"(RSEQ_ID), [stop] "m"(s->stop), [sheaf] "r"(sheaf)
+			      : RSEQ_CLOBBERS
+			      : slow, aborted);
+	return true;
+aborted:
+	if (--tries)
+		goto again;
+slow:
+	return false;
+}
+
 RSEQ_ALWAYS_INLINE bool rseq_replace_rcu(struct section_slots *s, struct sheaf *sheaf,
 					 struct sheaf **old)
 {

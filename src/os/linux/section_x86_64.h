@@ -212,7 +212,8 @@
 	"movq " SLOT_MAIN ", %[m]\n"                                                               \
 	"movq " SLOT_PAIR ", %[p]\n"                                                               \
 	"xorq %[m], %[p]\n"
-#define RSEQ_HAS_SPARE "jz %l[slow]\n"
+#define RSEQ_HAS_SPARE	  "jz %l[slow]\n"
+#define RSEQ_HAS_NO_SPARE "jnz %l[slow]\n"
 #define RSEQ_MAIN_EMPTY                                                                            \
 	"testl $8191, (%[m])\n"                                                                    \
 	"jnz %l[slow]\n"                                                                           \

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The worst case beforehand: inserting into a search tree takes one node, or, if a leaf splits, one
+ * for every level. Once the insertion has begun it must not fail.
+ *
+ * Two ways to be sure: allocate the worst case by bulk and free the rest; or take a prefilled sheaf,
+ * pop what is needed and return it, mostly a store or two however large the worst case is.
+ */
+#include <sheaf/slab.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+	WORST = 32, /* nodes an insertion may take */
+	TURNS = 200000
+};
+
+struct node {
+	struct node *child[16];
+};
+
+static struct kmem_cache *nodes;
+
+/* How many nodes this insertion takes: one most often, few sometimes, all of them rarely. */
+static unsigned int needed(unsigned int turn)
+{
+	return turn % 1000 == 999 ? WORST : turn % 16 == 15 ? 4 : 1;
+}
+
+static int insert_by_bulk(unsigned int turn, struct node **used)
+{
+	void *all[WORST];
+	unsigned int n = needed(turn);
+
+	if (!kmem_cache_alloc_bulk(nodes, GFP_KERNEL, WORST, all))
+		return -1;
+	/* Nothing below can fail. */
+	memcpy(used, all, n * sizeof(*all));
+	kmem_cache_free_bulk(nodes, WORST - n, all + n);
+	return (int)n;
+}
+
+static int insert_by_sheaf(unsigned int turn, struct node **used)
+{
+	struct slab_sheaf *sheaf = kmem_cache_prefill_sheaf(nodes, GFP_KERNEL, WORST);
+	unsigned int n = needed(turn);
+
+	if (!sheaf)
+		return -1;
+	/* Nothing below can fail. */
+	for (unsigned int i = 0; i < n; i++)
+		used[i] = kmem_cache_alloc_from_sheaf(nodes, GFP_NOWAIT, sheaf);
+	kmem_cache_return_sheaf(nodes, GFP_KERNEL, sheaf);
+	return (int)n;
+}
+
+static double time_of(int (*insert)(unsigned int turn, struct node **used))
+{
+	struct node *used[WORST];
+	struct timespec begin, end;
+
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	for (unsigned int turn = 0; turn < TURNS; turn++) {
+		int n = insert(turn, used);
+
+		if (n < 0)
+			return -1;
+		while (n > 0)
+			kmem_cache_free(nodes, used[--n]);
+	}
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	return (double)(end.tv_sec - begin.tv_sec) * 1e9 + (double)(end.tv_nsec - begin.tv_nsec);
+}
+
+int main(void)
+{
+	double bulk, sheaf;
+
+	nodes = KMEM_CACHE(node, 0);
+	if (!nodes)
+		return 1;
+	bulk = time_of(insert_by_bulk);
+	sheaf = time_of(insert_by_sheaf);
+	if (bulk < 0 || sheaf < 0)
+		return 1;
+	printf("%d insertions, each sure of %d nodes:\n", TURNS, WORST);
+	printf("  bulk allocation of the worst case  %.1f ns\n", bulk / TURNS);
+	printf("  prefilled sheaf                    %.1f ns\n", sheaf / TURNS);
+	kmem_cache_destroy(nodes);
+	return 0;
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Prefilled sheaves, as users see them: how many objects, by which flags, and what was misused.
+ *
+ * An oversize sheaf is filled by a bulk allocation and emptied by a bulk free; one of the cache's
+ * capacity travels as a whole (src/sheaf/prefill.c).
+ */
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "cache/cache.h"
+#include "os/atomic.h"
+#include "os/machine.h"
+#include "os/report.h"
+#include "sheaf/prefill.h"
+
+#define COLD __attribute__((cold, noinline))
+
+static struct sheaf *of_user(struct slab_sheaf *sheaf)
+{
+	return (struct sheaf *)sheaf;
+}
+
+static COLD bool is_not_out(struct kmem_cache *s, const struct sheaf *sheaf, const char *call)
+{
+	if (sheaf)
+		os_report("%s(%s, sheaf %p): not a sheaf that kmem_cache_prefill_sheaf(%s) "
+			  "returned, or "
+			  "returned already; nothing done. Keep it with the cache it is from, and "
+			  "return it once",
+			  call, s->name, (const void *)sheaf, s->name);
+	return false;
+}
+
+/* Is it this cache's, and out? Otherwise a line is told, and nothing may be done. */
+static inline bool is_out(struct kmem_cache *s, const struct sheaf *sheaf, const char *call)
+{
+	return (sheaf && prefill_is_lent(&s->sheaf, sheaf)) || is_not_out(s, sheaf, call);
+}
+
+/* Zeroed one by one when they are popped; where a node has no memory, another's will do. */
+static gfp_t gfp_of_sheaf(struct kmem_cache *s, gfp_t gfp)
+{
+	return cache_check_gfp(s, gfp & ~__GFP_ZERO) & ~__GFP_THISNODE;
+}
+
+static bool is_oversize(struct kmem_cache *s, const struct sheaf *sheaf)
+{
+	return sheaf->capacity > sheaf_capacity(&s->sheaf);
+}
+
+/* At least n objects in the sheaf. False: no memory; those it has stay in it. */
+static bool fill(struct kmem_cache *s, struct sheaf *sheaf, gfp_t gfp, unsigned int n)
+{
+	unsigned int has = sheaf->size;
+
+	if (has < n && !is_oversize(s, sheaf))
+		has = prefill_fill(&s->sheaf, sheaf, n);
+	if (has >= n)
+		return true;
+	if (!kmem_cache_alloc_bulk(s, gfp, n - has, sheaf->objects + has))
+		return false;
+	sheaf_set_size(sheaf, n);
+	return true;
+}
+
+static void give_back(struct kmem_cache *s, struct sheaf *sheaf, gfp_t gfp)
+{
+	if (prefill_return_spare(&s->sheaf, sheaf))
+		return;
+	if (is_oversize(s, sheaf)) {
+		kmem_cache_free_bulk(s, sheaf->size, sheaf->objects);
+		sheaf_set_size(sheaf, 0);
+	}
+	prefill_return(&s->sheaf, sheaf, gfp & __GFP_RECLAIM);
+}
+
+static struct sheaf *lend(struct kmem_cache *s, gfp_t gfp, struct sheaf *spare, unsigned int n)
+{
+	struct sheaf *sheaf;
+	int tries = 0;
+
+	do {
+		sheaf = spare || n <= sheaf_capacity(&s->sheaf)
+				? prefill_lend(&s->sheaf, spare, n)
+				: prefill_lend_oversize(&s->sheaf, n);
+		spare = NULL;
+	} while (!sheaf && cache_reclaim(s, gfp, tries++));
+	return sheaf;
+}
+
+/* More than the spare has, if there is one: it is the first to be filled. */
+static COLD struct sheaf *prefill(struct kmem_cache *s, gfp_t gfp, struct sheaf *spare,
+				  unsigned int n)
+{
+	struct sheaf *sheaf;
+
+	if (cache_was_destroyed(s, "kmem_cache_prefill_sheaf") || !n)
+		return NULL;
+	if (n > PREFILL_MAX) {
+		os_report("kmem_cache_prefill_sheaf(%s, %u objects): at most %zu in a sheaf; none "
+			  "prefilled. Use several",
+			  s->name, n, PREFILL_MAX);
+		return NULL;
+	}
+	gfp = gfp_of_sheaf(s, gfp);
+	sheaf = lend(s, gfp, spare, n);
+	if (!sheaf || fill(s, sheaf, gfp, n))
+		return sheaf;
+	give_back(s, sheaf, 0);
+	return NULL;
+}
+
+SHEAF_PUBLIC struct slab_sheaf *kmem_cache_prefill_sheaf(struct kmem_cache *s, gfp_t gfp,
+							 unsigned int size)
+{
+	struct sheaf *sheaf = NULL;
+
+	if (size - 1 < sheaf_capacity(&s->sheaf)) {
+		sheaf = prefill_lend_spare(&s->sheaf);
+		if (sheaf && sheaf->size >= size)
+			return (struct slab_sheaf *)sheaf;
+	}
+	return (struct slab_sheaf *)prefill(s, gfp, sheaf, size);
+}
+
+SHEAF_PUBLIC int kmem_cache_refill_sheaf(struct kmem_cache *s, gfp_t gfp,
+					 struct slab_sheaf **sheafp, unsigned int size)
+{
+	struct sheaf *sheaf = sheafp ? of_user(*sheafp) : NULL, *larger;
+
+	if (!sheaf)
+		os_report("kmem_cache_refill_sheaf(%s): there is no sheaf; nothing done. Make one "
+			  "by kmem_cache_prefill_sheaf()",
+			  s->name);
+	if (cache_was_destroyed(s, "kmem_cache_refill_sheaf") ||
+	    !is_out(s, sheaf, "kmem_cache_refill_sheaf"))
+		return -EINVAL;
+	if (size <= sheaf->size)
+		return 0;
+	gfp = gfp_of_sheaf(s, gfp);
+	if (size <= sheaf->capacity)
+		return fill(s, sheaf, gfp, size) ? 0 : -ENOMEM;
+	larger = prefill(s, gfp, NULL, size);
+	if (!larger)
+		return -ENOMEM;
+	give_back(s, sheaf, gfp);
+	*sheafp = (struct slab_sheaf *)larger;
+	return 0;
+}
+
+SHEAF_PUBLIC void kmem_cache_return_sheaf(struct kmem_cache *s, gfp_t gfp, struct slab_sheaf *sheaf)
+{
+	if (!s->name) {
+		cache_was_destroyed(s, "kmem_cache_return_sheaf");
+		return;
+	}
+	if (is_out(s, of_user(sheaf), "kmem_cache_return_sheaf"))
+		give_back(s, of_user(sheaf), gfp);
+}
+
+static COLD void clear(struct kmem_cache *s, void *object, gfp_t gfp)
+{
+	if (object && (cache_check_gfp(s, gfp) & __GFP_ZERO))
+		memset(object, 0, s->sheaf.slab.object_size);
+}
+
+SHEAF_PUBLIC void *kmem_cache_alloc_from_sheaf(struct kmem_cache *s, gfp_t gfp,
+					       struct slab_sheaf *sheaf)
+{
+	void *object;
+
+	if (!is_out(s, of_user(sheaf), "kmem_cache_alloc_from_sheaf"))
+		return NULL;
+	object = prefill_pop(of_user(sheaf));
+	if (gfp & ~SHEAF_GFP_PLAIN)
+		clear(s, object, gfp);
+	return object;
+}
+
+SHEAF_PUBLIC unsigned int kmem_cache_sheaf_size(struct slab_sheaf *sheaf)
+{
+	return sheaf ? of_user(sheaf)->size : 0;
+}

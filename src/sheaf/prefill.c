@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/* Sheaves lent to users and taken back; see prefill.h. */
+#include "sheaf/prefill.h"
+
+#include "os/atomic.h"
+#include "os/machine.h"
+#include "sheaf/barn.h"
+#include "sheaf/hand.h"
+#include "sheaf/rows.h"
+#include "sheaf/whole.h"
+#include "slab/stat.h"
+
+#define CALL_PREFILL "kmem_cache_prefill_sheaf"
+#define CALL_RETURN  "kmem_cache_return_sheaf"
+
+/* From now on it is the user's. */
+static struct sheaf *lend(struct sheaf_cache *cache, struct sheaf *sheaf)
+{
+	if (sheaf) {
+		stat_add(&cache->slab, STAT_alloc_fastpath, sheaf->size);
+		sheaf->filled_by = 0;
+		sheaf->lent_by = cache;
+	}
+	return sheaf;
+}
+
+/* It is returned: its objects are free, and the caller's to park or to flush. */
+static void take_back(struct sheaf_cache *cache, struct sheaf *sheaf)
+{
+	sheaf->lent_by = NULL;
+	stat_add(&cache->slab, STAT_free_fastpath, sheaf->size);
+}
+
+/* A sheaf that was taken and cannot be used. */
+static void reject(struct sheaf_cache *cache, struct sheaf *sheaf)
+{
+	take_back(cache, sheaf);
+	if (sheaf->size)
+		sheaf_flush(cache, sheaf, CALL_PREFILL);
+	sheaf_release(cache, sheaf);
+}
+
+/* Taking it allocates its objects at once (F2), so a drain need not wait for this thread. */
+struct sheaf *prefill_lend_spare(struct sheaf_cache *cache)
+{
+	struct sheaf *spare = NULL;
+
+	if (!section_replace_spare(&cache->at, NULL, &spare) || !spare || spare == &sheaf_bootstrap)
+		return NULL;
+	sheaf_show(cache);
+	sheaf_harvest(cache, spare);
+	stat_add(&cache->slab, STAT_sheaf_prefill_fast, 1);
+	return lend(cache, spare);
+}
+
+static struct sheaf *lend_from_barn(struct sheaf_cache *cache)
+{
+	struct barn_cell cell;
+	struct sheaf *full = barn_begin_full(cache, &cell);
+
+	if (!full)
+		return lend(cache, whole_empty(cache));
+	sheaf_flow(cache, full, cell.row);
+	stat_add(&cache->slab, STAT_barn_get_prefill, 1);
+	barn_finish(cache, &cell, NULL);
+	return lend(cache, full);
+}
+
+struct sheaf *prefill_lend(struct sheaf_cache *cache, struct sheaf *sheaf, unsigned int n)
+{
+	if (!sheaf) {
+		sheaf = lend_from_barn(cache);
+		stat_add(&cache->slab, STAT_sheaf_prefill_slow, sheaf != NULL);
+	}
+	/* Of an older, smaller capacity; or the capacity has just become smaller. */
+	if (sheaf && sheaf->capacity < n) {
+		reject(cache, sheaf);
+		sheaf = lend(cache, whole_make(cache, n));
+	}
+	return sheaf;
+}
+
+struct sheaf *prefill_lend_oversize(struct sheaf_cache *cache, unsigned int n)
+{
+	struct sheaf *sheaf = lend(cache, whole_make(cache, n));
+
+	stat_add(&cache->slab, STAT_sheaf_prefill_oversize, sheaf != NULL);
+	return sheaf;
+}
+
+unsigned int prefill_fill(struct sheaf_cache *cache, struct sheaf *sheaf, unsigned int n)
+{
+	unsigned int wanted = (whole_fits(cache, sheaf) ? sheaf->capacity : n) - sheaf->size;
+	unsigned int got = slab_take(&cache->slab, os_node(), SLAB_PREFER_NODE,
+				     sheaf->objects + sheaf->size, wanted, wanted);
+
+	stat_add(&cache->slab, STAT_sheaf_refill, got);
+	stat_add(&cache->slab, STAT_alloc_fastpath, got);
+	sheaf_set_size(sheaf, sheaf->size + got);
+	return sheaf->size;
+}
+
+/* Looks only: it may be filled, or emptied, by the time this returns. */
+static bool has_bootstrap_spare(struct sheaf_cache *cache)
+{
+	const struct slot *slot = slot_of_row(cache->at.handle, os_row());
+	uintptr_t m = (uintptr_t)os_load_relaxed(&slot->main);
+
+	return (os_load_relaxed(&slot->pair) ^ m) == (uintptr_t)&sheaf_bootstrap;
+}
+
+/* Instead of the bootstrap sheaf; what another thread has put there meanwhile is handed over. */
+static bool replace_bootstrap_spare(struct sheaf_cache *cache, struct sheaf *sheaf)
+{
+	uint32_t *hand = hand_enter(cache);
+	struct sheaf *old = NULL;
+	bool done = section_replace_spare(&cache->at, sheaf, &old);
+
+	if (done)
+		whole_hand_over(cache, old, CALL_RETURN);
+	hand_leave(hand);
+	return done;
+}
+
+bool prefill_return_spare(struct sheaf_cache *cache, struct sheaf *sheaf)
+{
+	uint32_t size = sheaf->size;
+
+	if (!whole_fits(cache, sheaf))
+		return false;
+	/* Once it is in the slot it is not ours to change. */
+	sheaf_set_size(sheaf, size);
+	sheaf->lent_by = NULL;
+	if (!section_put_spare(&cache->at, sheaf) &&
+	    !(has_bootstrap_spare(cache) && replace_bootstrap_spare(cache, sheaf))) {
+		sheaf->lent_by = cache;
+		return false;
+	}
+	stat_add(&cache->slab, STAT_free_fastpath, size);
+	stat_add(&cache->slab, STAT_sheaf_return_fast, 1);
+	sheaf_show(cache);
+	return true;
+}
+
+void prefill_return(struct sheaf_cache *cache, struct sheaf *sheaf, bool may_fill)
+{
+	bool fits = whole_fits(cache, sheaf);
+
+	/* While it is still the user's: constructors may run. */
+	if (fits && may_fill && sheaf->size && barn_has_room(cache))
+		prefill_fill(cache, sheaf, sheaf->capacity);
+	sheaf_set_size(sheaf, sheaf->size);
+	take_back(cache, sheaf);
+	stat_add(&cache->slab, STAT_sheaf_return_slow, 1);
+	if (!fits)
+		sheaf_flush(cache, sheaf, CALL_RETURN);
+	whole_hand_over(cache, sheaf, CALL_RETURN);
+}

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: MIT */
+/* Prefilled sheaves: what was promised is there whatever happens, and what is left comes back. */
+#include <errno.h>
+#include <sheaf/slab.h>
+#include <sheaf/stats.h>
+#include <sys/time.h>
+
+#include "cache/cache.h"
+#include "help.h"
+#include "unit.h"
+
+enum {
+	SIZE = 64,
+	MOST = 4000
+};
+
+static struct kmem_cache *s;
+static void *held[MOST];
+static struct told told;
+
+static struct kmem_cache_stats look(void)
+{
+	struct kmem_cache_stats stats;
+
+	CHECK(kmem_cache_stats(s, &stats) == 0);
+	return stats;
+}
+
+/* By how much a counter moved; what it should have where nothing is counted. */
+#define MOVED(before, name, should) (os.counting ? look().name - (before).name : (should))
+
+static void all_is_there(void)
+{
+	struct kmem_cache_stats stats = look();
+
+	assert_int_equal(kmem_cache_verify(s), 0);
+	if (os.counting)
+		assert_int_equal(stats.sheaf_refill - stats.sheaf_flush + stats.free_fastpath -
+					 stats.alloc_fastpath,
+				 stats.objects_in_sheaves);
+	assert_int_equal(stats.objects_in_use, 0);
+	assert_int_equal(kmem_cache_shrink(s), 0);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	pin((unsigned int)sched_getcpu());
+	s = kmem_cache_create("prefill", SIZE, NULL, SLAB_NO_MERGE);
+	return s ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	kmem_cache_destroy(s);
+	return 0;
+}
+
+static struct slab_sheaf *prefilled(unsigned int n)
+{
+	struct slab_sheaf *sheaf = kmem_cache_prefill_sheaf(s, GFP_KERNEL, n);
+
+	assert_non_null(sheaf);
+	assert_true(kmem_cache_sheaf_size(sheaf) >= n);
+	return sheaf;
+}
+
+static void pop(struct slab_sheaf *sheaf, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		unsigned int left = kmem_cache_sheaf_size(sheaf);
+
+		held[i] = kmem_cache_alloc_from_sheaf(s, GFP_NOWAIT, sheaf);
+		assert_non_null(held[i]);
+		assert_int_equal(kmem_cache_sheaf_size(sheaf), left - 1);
+		memset(held[i], 0x77, SIZE);
+	}
+}
+
+static void give(unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		kmem_cache_free(s, held[i]);
+}
+
+/* The common way: the spare is lent, and is the spare again. */
+static void spare_and_back(void **state)
+{
+	struct kmem_cache_stats before;
+	struct slab_sheaf *sheaf;
+
+	(void)state;
+	/* The first frees find the bootstrap sheaf, and leave it as spare. */
+	for (int round = 0; round < 2; round++) {
+		kmem_cache_return_sheaf(s, GFP_KERNEL, prefilled(8));
+		kmem_cache_free(s, kmem_cache_alloc(s, GFP_KERNEL));
+	}
+	before = look();
+	for (int round = 0; round < 10; round++) {
+		sheaf = prefilled(8);
+		pop(sheaf, 2);
+		kmem_cache_return_sheaf(s, GFP_KERNEL, sheaf);
+		give(2);
+	}
+	assert_int_equal(MOVED(before, sheaf_prefill_fast, 10), 10);
+	assert_int_equal(MOVED(before, sheaf_prefill_slow, 0), 0);
+	assert_int_equal(MOVED(before, sheaf_return_fast, 10), 10);
+	assert_int_equal(MOVED(before, sheaf_return_slow, 0), 0);
+	assert_int_equal(MOVED(before, sheaf_alloc, 0), 0);
+	all_is_there();
+}
+
+/* No spare: a full sheaf of the barn is lent; none there: an empty or a new one is filled. */
+static void from_the_barn(void **state)
+{
+	struct kmem_cache_stats before = look();
+	struct slab_sheaf *one, *two;
+
+	(void)state;
+	one = prefilled(1);
+	assert_int_equal(MOVED(before, sheaf_prefill_slow, 1), 1);
+	assert_int_equal(MOVED(before, barn_get, 0), 0);
+	assert_int_equal(kmem_cache_sheaf_size(one), sheaf_capacity(&s->sheaf));
+	two = prefilled(1);
+	kmem_cache_return_sheaf(s, GFP_KERNEL, one);
+	kmem_cache_return_sheaf(s, GFP_KERNEL, two);
+	assert_int_equal(MOVED(before, barn_put, 1), 1);
+	before = look();
+	one = prefilled(3);
+	two = prefilled(3);
+	assert_int_equal(MOVED(before, barn_get, 1), 1);
+	assert_int_equal(MOVED(before, sheaf_refill, 0), 0);
+	kmem_cache_return_sheaf(s, GFP_KERNEL, one);
+	kmem_cache_return_sheaf(s, GFP_KERNEL, two);
+	all_is_there();
+}
+
+/* A spare is there already: filled up for the barn, or, if the flags or the barn forbid it, flushed. */
+static void returned_beside_a_spare(void **state)
+{
+	struct kmem_cache_stats before;
+	struct slab_sheaf *one, *two;
+
+	(void)state;
+	for (int may_fill = 0; may_fill < 2; may_fill++) {
+		one = prefilled(1);
+		two = prefilled(1);
+		pop(two, 5);
+		kmem_cache_return_sheaf(s, GFP_KERNEL, one);
+		before = look();
+		kmem_cache_return_sheaf(s, may_fill ? GFP_NOWAIT : 0, two);
+		assert_int_equal(MOVED(before, sheaf_return_slow, 1), 1);
+		assert_int_equal(MOVED(before, barn_put, (unsigned)may_fill), may_fill);
+		assert_int_equal(
+			MOVED(before, sheaf_flush, may_fill ? 0 : sheaf_capacity(&s->sheaf) - 5),
+			may_fill ? 0 : sheaf_capacity(&s->sheaf) - 5);
+		assert_int_equal(MOVED(before, sheaf_refill, may_fill ? 5 : 0), may_fill ? 5 : 0);
+		give(5);
+		all_is_there();
+	}
+}
+
+static void oversize(void **state)
+{
+	struct kmem_cache_stats before = look();
+	struct slab_sheaf *sheaf = prefilled(1000);
+
+	(void)state;
+	assert_int_equal(kmem_cache_sheaf_size(sheaf), 1000);
+	assert_int_equal(MOVED(before, sheaf_prefill_oversize, 1), 1);
+	assert_int_equal(MOVED(before, sheaf_prefill_slow, 0), 0);
+	pop(sheaf, 1000);
+	assert_null(kmem_cache_alloc_from_sheaf(s, GFP_KERNEL, sheaf));
+	assert_int_equal(kmem_cache_refill_sheaf(s, GFP_KERNEL, &sheaf, 700), 0);
+	assert_int_equal(kmem_cache_sheaf_size(sheaf), 700);
+	assert_int_equal(kmem_cache_refill_sheaf(s, GFP_KERNEL, &sheaf, 2000), 0);
+	assert_int_equal(kmem_cache_sheaf_size(sheaf), 2000);
+	kmem_cache_return_sheaf(s, GFP_KERNEL, sheaf);
+	give(1000);
+	/* Longer than a sheaf in a slot can ever be. */
+	kmem_cache_return_sheaf(s, GFP_KERNEL, prefilled(9000));
+	all_is_there();
+	told_begin(&told);
+	assert_null(kmem_cache_prefill_sheaf(s, GFP_KERNEL, 262141));
+	assert_int_equal(told_end(&told), 1);
+	assert_non_null(strstr(told.text, "at most 262140"));
+}
+
+static void without_sheaves(void **state)
+{
+	struct kmem_cache *mine = s;
+	struct slab_sheaf *sheaf;
+
+	(void)state;
+	s = kmem_cache_create("bare", SIZE, NULL, SLAB_NO_MERGE | SLAB_NO_SHEAVES);
+	sheaf = prefilled(3);
+	assert_int_equal(kmem_cache_sheaf_size(sheaf), 3);
+	pop(sheaf, 3);
+	assert_int_equal(kmem_cache_refill_sheaf(s, GFP_KERNEL, &sheaf, 2), 0);
+	assert_int_equal(kmem_cache_refill_sheaf(s, GFP_KERNEL, &sheaf, 30), 0);
+	assert_int_equal(kmem_cache_sheaf_size(sheaf), 30);
+	kmem_cache_return_sheaf(s, GFP_KERNEL, sheaf);
+	give(3);
+	all_is_there();
+	kmem_cache_destroy(s);
+	s = mine;
+}
+
+static void refill(void **state)
+{
+	struct slab_sheaf *sheaf = prefilled(10), *same = sheaf;
+	unsigned int capacity = sheaf_capacity(&s->sheaf);
+
+	(void)state;
+	pop(sheaf, 20);
+	assert_int_equal(kmem_cache_refill_sheaf(s, GFP_KERNEL, &sheaf, capacity - 20), 0);
+	assert_int_equal(kmem_cache_sheaf_size(sheaf), capacity - 20);
+	assert_int_equal(kmem_cache_refill_sheaf(s, GFP_KERNEL, &sheaf, capacity - 10), 0);
+	assert_int_equal(kmem_cache_sheaf_size(sheaf), capacity);
+	assert_ptr_equal(sheaf, same);
+	assert_int_equal(kmem_cache_refill_sheaf(s, GFP_KERNEL, &sheaf, capacity + 1), 0);
+	assert_int_equal(kmem_cache_sheaf_size(sheaf), capacity + 1);
+	kmem_cache_return_sheaf(s, GFP_KERNEL, sheaf);
+	give(20);
+	all_is_there();
+}
+
+/* Zeroed when it is asked for: what was freed into the sheaf's objects before is not seen. */
+static void zeroed(void **state)
+{
+	static const char zero[SIZE];
+	struct slab_sheaf *sheaf;
+
+	(void)state;
+	for (int i = 0; i < 100; i++)
+		held[i] = memset(kmem_cache_alloc(s, GFP_KERNEL), 0xff, SIZE);
+	give(100);
+	sheaf = prefilled(40);
+	for (int i = 0; i < 40; i++) {
+		held[i] = kmem_cache_alloc_from_sheaf(s, GFP_KERNEL | __GFP_ZERO, sheaf);
+		assert_memory_equal(held[i], zero, SIZE);
+	}
+	kmem_cache_return_sheaf(s, GFP_KERNEL, sheaf);
+	give(40);
+	all_is_there();
+}
+
+/* A spare that a return left partly filled is neither full nor empty to main (kernel-made mistake). */
+static void partly_filled_spare(void **state)
+{
+	unsigned int capacity = sheaf_capacity(&s->sheaf);
+
+	(void)state;
+	for (unsigned int used = 0; used <= capacity; used += 5) {
+		struct slab_sheaf *sheaf = prefilled(capacity);
+
+		pop(sheaf, used);
+		kmem_cache_return_sheaf(s, GFP_KERNEL, sheaf);
+		give(used);
+		for (unsigned int i = 0; i < 5 * capacity; i++)
+			assert_non_null(held[i] = kmem_cache_alloc(s, GFP_KERNEL));
+		assert_int_equal(kmem_cache_verify(s), 0);
+		give(5 * capacity);
+		assert_int_equal(kmem_cache_verify(s), 0);
+	}
+	all_is_there();
+}
+
+/* The sheaf is out while sheaves become smaller or larger, or every CPU is drained. */
+static void changes_while_it_is_out(void **state)
+{
+	static const unsigned int capacities[] = {7, 300, 60, 4096, 1};
+
+	(void)state;
+	for (int i = 0; i < 5; i++) {
+		struct slab_sheaf *sheaf = prefilled(30);
+
+		assert_int_equal(kmem_cache_set_sheaf_capacity(s, capacities[i]), 0);
+		pop(sheaf, 4);
+		assert_int_equal(kmem_cache_shrink(s), 1);
+		assert_int_equal(kmem_cache_refill_sheaf(s, GFP_KERNEL, &sheaf, 30), 0);
+		assert_true(kmem_cache_sheaf_size(sheaf) >= 30);
+		kmem_cache_return_sheaf(s, GFP_KERNEL, sheaf);
+		assert_int_equal(kmem_cache_verify(s), 0);
+		kmem_cache_return_sheaf(s, GFP_KERNEL, prefilled(capacities[i]));
+		give(4);
+		all_is_there();
+	}
+}
+
+static void misuse(void **state)
+{
+	struct kmem_cache *other = kmem_cache_create("other", SIZE, NULL, SLAB_NO_MERGE);
+	struct slab_sheaf *sheaf = prefilled(5), *none = NULL;
+	void *p;
+
+	(void)state;
+	told_begin(&told);
+	assert_null(kmem_cache_prefill_sheaf(s, GFP_KERNEL, 0));
+	kmem_cache_return_sheaf(s, GFP_KERNEL, NULL);
+	assert_int_equal(kmem_cache_sheaf_size(NULL), 0);
+	assert_null(kmem_cache_alloc_from_sheaf(s, GFP_KERNEL, NULL));
+	assert_int_equal(told_end(&told), 0);
+
+	told_begin(&told);
+	assert_int_equal(kmem_cache_refill_sheaf(s, GFP_KERNEL, &none, 5), -EINVAL);
+	assert_int_equal(kmem_cache_refill_sheaf(s, GFP_KERNEL, NULL, 5), -EINVAL);
+	kmem_cache_return_sheaf(other, GFP_KERNEL, sheaf);
+	assert_null(kmem_cache_alloc_from_sheaf(other, GFP_KERNEL, sheaf));
+	assert_int_equal(kmem_cache_refill_sheaf(other, GFP_KERNEL, &sheaf, 500), -EINVAL);
+	assert_int_equal(told_end(&told), 5);
+	assert_non_null(strstr(told.text, "kmem_cache_return_sheaf(other, sheaf 0x"));
+
+	kmem_cache_return_sheaf(s, GFP_KERNEL, sheaf);
+	told_begin(&told);
+	kmem_cache_return_sheaf(s, GFP_KERNEL, sheaf);
+	p = kmem_cache_alloc_from_sheaf(s, GFP_KERNEL, sheaf);
+	assert_null(p);
+	assert_int_equal(told_end(&told), 2);
+	kmem_cache_destroy(other);
+	all_is_there();
+}
+
+static struct slab_sheaf *lent[MOST];
+static unsigned int nr_lent;
+
+/* What is promised is had when nothing else is. */
+static void no_memory(void)
+{
+	unsigned int n = 0, got = 0;
+	struct slab_sheaf *sheaf;
+
+	no_more_memory();
+	while (nr_lent < MOST &&
+	       (sheaf = kmem_cache_prefill_sheaf(s, nr_lent % 2 ? GFP_KERNEL : GFP_NOWAIT,
+						 nr_lent % 100 + 1)) != NULL) {
+		n += nr_lent % 100 + 1;
+		lent[nr_lent++] = sheaf;
+	}
+	CHECK(nr_lent > 5 && nr_lent < MOST);
+	/* No object is to be had but these, and those above what was asked for. */
+	for (unsigned int i = 0; i < nr_lent; i++) {
+		for (unsigned int j = 0; j <= i % 100; j++, got++) {
+			uint64_t *object = kmem_cache_alloc_from_sheaf(s, GFP_NOWAIT, lent[i]);
+
+			CHECK(object && *object != 0x900d);
+			*object = 0x900d;
+		}
+		CHECK(kmem_cache_refill_sheaf(s, GFP_NOWAIT, &lent[i], 200) == -ENOMEM);
+		kmem_cache_return_sheaf(s, GFP_NOWAIT, lent[i]);
+	}
+	CHECK(got == n);
+	CHECK(kmem_cache_verify(s) <= 0);
+}
+
+static void guaranteed_without_memory(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(no_memory, 20), 0);
+}
+
+static struct slab_sheaf *of_handler;
+static unsigned int nr_handled;
+
+static void on_timer(int number)
+{
+	uint64_t *object = kmem_cache_alloc_from_sheaf(s, GFP_NOWAIT, of_handler);
+
+	(void)number;
+	CHECK(object);
+	CHECK(__atomic_exchange_n(object, 0x51617a1, __ATOMIC_RELAXED) != 0x51617a1);
+	__atomic_fetch_add(&nr_handled, 1, __ATOMIC_RELAXED);
+}
+
+/* A handler that pops while the thread it interrupts is anywhere in the library, out of memory. */
+static void in_a_handler(void)
+{
+	struct itimerval every = {{0, 200}, {0, 200}};
+	unsigned int n = 0;
+
+	of_handler = kmem_cache_prefill_sheaf(s, GFP_KERNEL, 1001);
+	CHECK(of_handler);
+	no_more_memory();
+	signal(SIGALRM, on_timer);
+	setitimer(ITIMER_REAL, &every, NULL);
+	while (__atomic_load_n(&nr_handled, __ATOMIC_RELAXED) < 1000) {
+		uint64_t *object = n < MOST ? kmem_cache_alloc(s, GFP_NOWAIT) : NULL;
+
+		if (object) {
+			CHECK(*object != 0x51617a1);
+			*object = 0;
+			held[n++] = object;
+			continue;
+		}
+		while (n)
+			kmem_cache_free(s, held[--n]);
+		kmem_cache_shrink(s);
+	}
+	_exit(0);
+}
+
+static void guaranteed_in_a_handler_without_memory(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(in_a_handler, 60), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(spare_and_back),
+		TEST(from_the_barn),
+		TEST(returned_beside_a_spare),
+		TEST(oversize),
+		TEST(without_sheaves),
+		TEST(refill),
+		TEST(zeroed),
+		TEST(partly_filled_spare),
+		TEST(changes_while_it_is_out),
+		TEST(misuse),
+		TEST(guaranteed_without_memory),
+		TEST(guaranteed_in_a_handler_without_memory),
+	};
+
+	return cmocka_run_group_tests_name("prefill", tests, NULL, NULL);
+}
