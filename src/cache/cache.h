@@ -9,7 +9,7 @@
  *  C2. A cache is on the list from create to the destroy of its last name. One that is destroyed
  *      with live objects stays there, for fork, without a name and shared with nobody.
  *
- * Locks: OS_RANK_CACHES for the list, names and reference counts.
+ * Locks: OS_RANK_CACHES for the list, names and reference counts, and the list of memory pools.
  * Callers: src/cache/.
  */
 #ifndef SHEAF_CACHE_CACHE_H
@@ -49,12 +49,18 @@ struct caches {
 	uint32_t fork_handled;
 	uint32_t nr_made;
 	struct kmem_cache *first;
+	struct mempool *first_pool;
 };
 
 extern struct caches caches;
 
 /* Initialise the library at its first use. False if there is no memory for it. */
 bool caches_ready(void);
+
+/* Memory pools around fork(), with caches.lock held; waiters are not the child's. */
+void mempools_lock(void);
+void mempools_unlock(void);
+void mempools_after_fork_in_child(void);
 
 /* At exit, with SHEAF_OPTIONS=stats. In src/stats/; named here, so that a program linked with the
  * static library has it. */

@@ -80,10 +80,12 @@ static void before_fork(void)
 	for_each_node(lock_node);
 	pool_lock();
 	page_lock_all();
+	mempools_lock();
 }
 
 static void after_fork(void)
 {
+	mempools_unlock();
 	page_unlock_all();
 	pool_unlock();
 	for_each_node(unlock_node);
@@ -105,6 +107,7 @@ static void after_fork_in_child(void)
 {
 	os_after_fork();
 	for_each_node(reset_unlocked_node);
+	mempools_after_fork_in_child();
 	after_fork();
 	for (struct kmem_cache *s = caches.first; s; s = s->next) {
 		caches.fork_lost += sheaf_after_fork(&s->sheaf);

@@ -21,14 +21,15 @@
 /* Lowest rank is taken first. One enum for the whole library: this is the lock order. */
 enum os_rank {
 	OS_RANK_NONE,
-	OS_RANK_CACHES, /* the list of caches: create, merge, destroy */
-	OS_RANK_GRACE,	/* who waits for grace periods of one provider */
-	OS_RANK_DRAIN,	/* one drain of every CPU at a time */
-	OS_RANK_SHARD,	/* pointers of any kind that are being retired */
-	OS_RANK_QUEUE,	/* sheaves that wait for a grace period */
-	OS_RANK_NODE,	/* a node's partial list of one cache */
-	OS_RANK_POOL,	/* an internal pool: sheaves, cache structures */
-	OS_RANK_PAGES,	/* page runs of one arena range */
+	OS_RANK_CACHES,	 /* the list of caches: create, merge, destroy */
+	OS_RANK_GRACE,	 /* who waits for grace periods of one provider */
+	OS_RANK_DRAIN,	 /* one drain of every CPU at a time */
+	OS_RANK_SHARD,	 /* pointers of any kind that are being retired */
+	OS_RANK_QUEUE,	 /* sheaves that wait for a grace period */
+	OS_RANK_NODE,	 /* a node's partial list of one cache */
+	OS_RANK_POOL,	 /* an internal pool: sheaves, cache structures */
+	OS_RANK_PAGES,	 /* page runs of one arena range */
+	OS_RANK_MEMPOOL, /* the reserve of one memory pool */
 	OS_RANK_MAX,
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The public headers as a user of either language sees them: every call they have, once. */
+#include <sheaf/mempool.h>
 #include <sheaf/rcu.h>
 #include <sheaf/slab.h>
 #include <sheaf/stats.h>
@@ -25,6 +26,24 @@ static void construct(void *object)
 {
 	memset(object, 1, 40);
 	constructed++;
+}
+
+static int use_pool(struct kmem_cache *s)
+{
+	mempool_t *pool = mempool_create_slab_pool(2, s);
+	void *element;
+
+	CHECK(pool);
+	CHECK(mempool_resize(pool, 3) == 0);
+	element = mempool_alloc(pool, GFP_KERNEL);
+	CHECK(element);
+	mempool_free(element, pool);
+	mempool_free(mempool_alloc_preallocated(pool), pool);
+	mempool_destroy(pool);
+	pool = mempool_create(1, mempool_alloc_slab, mempool_free_slab, s);
+	CHECK(pool);
+	mempool_destroy(pool);
+	return 0;
 }
 
 static int use_sheaf(struct kmem_cache *s)
@@ -61,6 +80,7 @@ static int use(struct kmem_cache *s, size_t size)
 	kmem_cache_free_bulk(s, 10, p);
 	kmem_cache_free_bulk(NULL, 10, p + 10);
 	CHECK(use_sheaf(s) == 0);
+	CHECK(use_pool(s) == 0);
 	CHECK(kmem_cache_size(s) == size);
 	CHECK(kmem_cache_verify(s) == 0);
 	CHECK(kmem_cache_shrink(s) == 0);

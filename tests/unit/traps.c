@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Mistakes the kernel's own allocator has made, one test each. */
 #include <pthread.h>
+#include <sheaf/mempool.h>
 #include <sheaf/slab.h>
 
 #include "cache/cache.h"
@@ -240,6 +241,31 @@ static void refill_without_direct_reclaim(void **state)
 	}
 }
 
+/* The same seen from a pool, whose first try may not reclaim: its reserve is not touched. */
+static void mempool_refills_sheaves(void **state)
+{
+	struct kmem_cache *s = make("pooled", 64, 0);
+	mempool_t *pool = mempool_create_slab_pool(2, s);
+	void *p[10], *reserve[2];
+
+	(void)state;
+	assert_non_null(pool);
+	assert_int_equal(kmem_cache_shrink(s), 1);
+	for (int i = 0; i < 10; i++)
+		assert_non_null(p[i] = mempool_alloc(pool, i % 2 ? GFP_KERNEL : GFP_NOWAIT));
+	nr_parked = 0;
+	sheaf_for_each(&s->sheaf, count, NULL);
+	assert_true(nr_parked >= sheaf_capacity(&s->sheaf) - 10);
+	for (int i = 0; i < 2; i++)
+		assert_non_null(reserve[i] = mempool_alloc_preallocated(pool));
+	for (int i = 0; i < 2; i++)
+		mempool_free(reserve[i], pool);
+	for (int i = 0; i < 10; i++)
+		mempool_free(p[i], pool);
+	mempool_destroy(pool);
+	all_is_there(s);
+}
+
 /* A slab that turned out to give nothing left its caller with the object of an earlier try. */
 static void slab_that_gives_nothing(void **state)
 {
@@ -416,6 +442,7 @@ int main(void)
 		cmocka_unit_test(rcu_callback_forgets_its_sheaf),
 		cmocka_unit_test(sheaves_own_no_sheaves),
 		cmocka_unit_test(refill_without_direct_reclaim),
+		cmocka_unit_test(mempool_refills_sheaves),
 		cmocka_unit_test(slab_that_gives_nothing),
 		cmocka_unit_test(order_beyond_a_small_slab_without_memory),
 		cmocka_unit_test(spare_with_some_objects),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ranked lock on Linux futexes. See os/lock.h for the invariants; the three-state word is
+ * The ranked lock, and waiting, on Linux futexes. See os/lock.h for the invariants; the three-state word is
  * the one of Drepper, "Futexes Are Tricky" (mutex 2).
  */
 #include "os/lock.h"
@@ -12,6 +12,7 @@
 
 #include "os/atomic.h"
 #include "os/report.h"
+#include "os/wait.h"
 
 #define FREE	0u
 #define HELD	1u
@@ -51,13 +52,26 @@ void os_lock_init(struct os_lock *lock, enum os_rank rank)
 	lock->rank = rank;
 }
 
-static __attribute__((cold, noinline)) void lock_slow(struct os_lock *lock)
+void os_wait(uint32_t *word, uint32_t value)
 {
 	int saved = errno;
 
-	while (os_exchange(&lock->word, WAITERS) != FREE)
-		syscall(SYS_futex, &lock->word, FUTEX_WAIT_PRIVATE, WAITERS, NULL, NULL, 0);
+	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
 	errno = saved;
+}
+
+void os_wake(uint32_t *word)
+{
+	int saved = errno;
+
+	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	errno = saved;
+}
+
+static __attribute__((cold, noinline)) void lock_slow(struct os_lock *lock)
+{
+	while (os_exchange(&lock->word, WAITERS) != FREE)
+		os_wait(&lock->word, WAITERS);
 }
 
 void os_lock(struct os_lock *lock)
@@ -80,19 +94,11 @@ bool os_trylock(struct os_lock *lock)
 	return true;
 }
 
-static __attribute__((cold, noinline)) void wake_one(struct os_lock *lock)
-{
-	int saved = errno;
-
-	syscall(SYS_futex, &lock->word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-	errno = saved;
-}
-
 void os_unlock(struct os_lock *lock)
 {
 	rank_pop(lock);
 	if (os_exchange(&lock->word, FREE) == WAITERS)
-		wake_one(lock);
+		os_wake(&lock->word);
 }
 
 bool os_lock_held(struct os_lock *lock)

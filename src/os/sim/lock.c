@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The ranked lock between fibres. The word is 0 or 1; who finds it held is no candidate for going
- * on until it is released, so that a deadlock is seen. Ranks are always checked.
+ * on until it is released, so that a deadlock is seen, as is one who waits and is never woken. Ranks
+ * are always checked.
  */
 #include "os/lock.h"
 
 #include "os/atomic.h"
 #include "os/sim/state.h"
+#include "os/wait.h"
 
 void os_lock_init(struct os_lock *lock, enum os_rank rank)
 {
@@ -59,4 +61,32 @@ void os_unlock(struct os_lock *lock)
 bool os_lock_held(struct os_lock *lock)
 {
 	return lock->word != 0;
+}
+
+void os_wait(uint32_t *word, uint32_t value)
+{
+	if (sim.current->held_ranks)
+		sim_fail("waits with ranks %#x held", sim.current->held_ranks);
+	os_sim_step();
+	if (*word != value)
+		return;
+	if (sim.current == &sim.outside)
+		sim_fail("waits to be woken when everything is quiet");
+	sim.current->waits_on = word;
+	sim_pass();
+}
+
+void os_wake(uint32_t *word)
+{
+	unsigned int first = sim_below(sim.nr_fibres + 1);
+
+	os_sim_step();
+	for (unsigned int i = 0; i < sim.nr_fibres; i++) {
+		struct fibre *fibre = &sim.fibres[(first + i) % sim.nr_fibres];
+
+		if (fibre->waits_on == word) {
+			fibre->waits_on = NULL;
+			return;
+		}
+	}
 }

@@ -87,7 +87,8 @@ static unsigned int find_candidates(void)
 	for (unsigned int i = 0; i < sim.nr_fibres; i++) {
 		struct fibre *fibre = &sim.fibres[i];
 
-		if (!fibre->done && !fibre->waits_for && fibre->asleep_until <= sim.steps)
+		if (!fibre->done && !fibre->waits_for && !fibre->waits_on &&
+		    fibre->asleep_until <= sim.steps)
 			sim.candidates[n++] = fibre;
 	}
 	return n;
@@ -103,11 +104,14 @@ static struct fibre *first_sleeper(void)
 
 		if (fibre->done)
 			continue;
-		if (fibre->waits_for)
+		if (fibre->waits_for || fibre->waits_on)
 			waiting = fibre;
 		else if (!first || fibre->asleep_until < first->asleep_until)
 			first = fibre;
 	}
+	if (!first && waiting && waiting->waits_on)
+		sim_fail("nobody can go on, and fibre %d waits to be woken",
+			 (int)(waiting - sim.fibres));
 	if (!first && waiting)
 		sim_fail("deadlock: nobody can go on, fibre %d waits for a lock of rank %u",
 			 (int)(waiting - sim.fibres), waiting->waits_for->rank);

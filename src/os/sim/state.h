@@ -24,6 +24,7 @@ struct fibre {
 	bool done;
 	uint64_t asleep_until; /* step */
 	struct os_lock *waits_for;
+	uint32_t *waits_on;   /* to be woken */
 	struct slot *section; /* in progress, or NULL */
 	bool aborted;
 	uint32_t held_ranks;

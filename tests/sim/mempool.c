@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory pools on invented CPUs: fibres that share fewer elements than they are, over an allocator that
+ * mostly refuses. The simulator tells when everybody sleeps: then a wake-up was lost.
+ */
+#include <sheaf/mempool.h>
+#include <stdio.h>
+
+#include "os/machine.h"
+#include "sim/sim.h"
+
+enum {
+	SEEDS = 3000,
+	MOST = 8,
+	ROUNDS = 30
+};
+
+static mempool_t *pool;
+static bool used[MOST];
+static char elements[MOST];
+static unsigned int nr_elements, refused;
+
+static void *few_alloc(gfp_t gfp, void *data)
+{
+	(void)gfp, (void)data;
+	if (sim_holds_locks())
+		sim_fail("the allocator is called with a lock held");
+	for (unsigned int i = 0; i < nr_elements && sim_below(16) >= refused; i++)
+		if (!used[i]) {
+			used[i] = true;
+			return &elements[i];
+		}
+	return NULL;
+}
+
+static void few_free(void *element, void *data)
+{
+	(void)data;
+	if (sim_holds_locks())
+		sim_fail("the allocator is called with a lock held");
+	used[(char *)element - elements] = false;
+}
+
+static void use(unsigned int fibre, void *unused)
+{
+	(void)fibre, (void)unused;
+	for (int i = 0; i < ROUNDS; i++) {
+		void *element = mempool_alloc(pool, sim_below(4) ? GFP_KERNEL : GFP_NOWAIT);
+
+		for (unsigned int wait = sim_below(8); wait > 0; wait--)
+			os_yield();
+		mempool_free(element, pool);
+		if (sim_below(64) == 0)
+			mempool_free(mempool_alloc_preallocated(pool), pool);
+	}
+}
+
+static int run(void *data)
+{
+	struct sim_config *config = data;
+	unsigned int min_nr;
+
+	sim_start(config);
+	min_nr = 1 + sim_below(3);
+	nr_elements = min_nr + sim_below(3);
+	refused = 0;
+	pool = mempool_create((int)min_nr, few_alloc, few_free, NULL);
+	if (!pool)
+		sim_fail("no pool");
+	refused = sim_below(3) ? 16 : sim_below(17);
+	sim_run(2 + sim_below(8), use, NULL);
+	mempool_destroy(pool);
+	for (unsigned int i = 0; i < nr_elements; i++)
+		if (used[i])
+			sim_fail("element %u is lost", i);
+	return 0;
+}
+
+int main(void)
+{
+	struct sim_config config = {.cpus = 4, .nodes = 1, .silent = true, .max_steps = 1 << 24};
+	unsigned int failed = 0;
+	uint64_t hash;
+
+	for (config.seed = 1; config.seed <= SEEDS; config.seed++) {
+		config.switching = SIM_ALWAYS >> config.seed % 7;
+		config.backend = config.seed % 2 ? OS_BACKEND_RSEQ : OS_BACKEND_TRYLOCK;
+		failed += sim_in_child(run, &config, &hash) != 0;
+	}
+	printf("%d seeds, %u failed\n", SEEDS, failed);
+	return failed != 0;
+}

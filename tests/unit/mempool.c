@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT */
+/* Memory pools: the reserve is used last, filled first, and nobody sleeps beside an element. */
+#include <errno.h>
+#include <pthread.h>
+#include <sheaf/mempool.h>
+
+#include "cache/cache.h"
+#include "help.h"
+#include "unit.h"
+
+enum {
+	ELEMENTS = 16,
+	THREADS = 6,
+	ROUNDS = 20000
+};
+
+/* An allocator of a few elements that refuses when it is told to, and looks at its callers. */
+static struct {
+	int refuse;
+	int nr_alloc, nr_free;
+	gfp_t gfp;
+	int used[ELEMENTS];
+	long elements[ELEMENTS];
+} few;
+
+static struct told told;
+
+static void *few_alloc(gfp_t gfp, void *data)
+{
+	assert_ptr_equal(data, &few);
+	few.gfp = gfp;
+	for (int i = 0; i < ELEMENTS && !__atomic_load_n(&few.refuse, __ATOMIC_RELAXED); i++)
+		if (!__atomic_exchange_n(&few.used[i], 1, __ATOMIC_ACQ_REL)) {
+			__atomic_fetch_add(&few.nr_alloc, 1, __ATOMIC_RELAXED);
+			return &few.elements[i];
+		}
+	return NULL;
+}
+
+static void few_free(void *element, void *data)
+{
+	long i = (long *)element - few.elements;
+
+	CHECK(data == &few && i >= 0 && i < ELEMENTS && few.used[i]);
+	__atomic_fetch_add(&few.nr_free, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&few.used[i], 0, __ATOMIC_RELEASE);
+}
+
+static mempool_t *make(int min_nr)
+{
+	mempool_t *pool = mempool_create(min_nr, few_alloc, few_free, &few);
+
+	assert_non_null(pool);
+	assert_int_equal(few.nr_alloc - few.nr_free, min_nr);
+	return pool;
+}
+
+static int reset(void **state)
+{
+	(void)state;
+	memset(&few, 0, sizeof(few));
+	return 0;
+}
+
+static void nothing_is_out(void)
+{
+	assert_int_equal(few.nr_alloc, few.nr_free);
+}
+
+static void reserve_is_the_last_resort(void **state)
+{
+	mempool_t *pool = make(3);
+	void *p[5];
+
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		p[i] = mempool_alloc(pool, GFP_KERNEL);
+	assert_int_equal(few.nr_alloc, 5);
+	assert_true(few.gfp & __GFP_NORETRY);
+	assert_false(few.gfp & __GFP_DIRECT_RECLAIM);
+	few.refuse = 1;
+	for (int i = 2; i < 5; i++)
+		assert_non_null(p[i] = mempool_alloc(pool, GFP_KERNEL));
+	assert_null(mempool_alloc(pool, GFP_NOWAIT));
+	assert_null(mempool_alloc_preallocated(pool));
+	/* The reserve is filled before the allocator gets anything back. */
+	for (int i = 0; i < 5; i++) {
+		mempool_free(p[i], pool);
+		assert_int_equal(few.nr_free, i < 3 ? 0 : i - 2);
+	}
+	mempool_destroy(pool);
+	nothing_is_out();
+}
+
+static void preallocated_only(void **state)
+{
+	mempool_t *pool = make(2);
+	void *a = mempool_alloc_preallocated(pool), *b = mempool_alloc_preallocated(pool);
+
+	(void)state;
+	assert_true(a && b && a != b);
+	assert_null(mempool_alloc_preallocated(pool));
+	assert_int_equal(few.nr_alloc, 2);
+	mempool_free(b, pool);
+	assert_ptr_equal(mempool_alloc_preallocated(pool), b);
+	mempool_free(a, pool);
+	mempool_free(b, pool);
+	mempool_free(NULL, pool);
+	mempool_destroy(pool);
+	nothing_is_out();
+}
+
+static void resized(void **state)
+{
+	mempool_t *pool = make(2);
+	void *p[ELEMENTS];
+	int n = 0;
+
+	(void)state;
+	assert_int_equal(mempool_resize(pool, 8), 0);
+	assert_int_equal(few.nr_alloc - few.nr_free, 8);
+	assert_int_equal(mempool_resize(pool, 3), 0);
+	assert_int_equal(few.nr_alloc - few.nr_free, 3);
+	assert_int_equal(mempool_resize(pool, 6), 0);
+	assert_int_equal(few.nr_alloc - few.nr_free, 6);
+	assert_int_equal(mempool_resize(pool, ELEMENTS + 1), -ENOMEM);
+	/* What could not be had then is kept when it is freed. */
+	while ((p[n] = mempool_alloc_preallocated(pool)) != NULL)
+		n++;
+	assert_int_equal(n, ELEMENTS);
+	while (n)
+		mempool_free(p[--n], pool);
+	assert_int_equal(few.nr_free, few.nr_alloc - ELEMENTS);
+	mempool_destroy(pool);
+	nothing_is_out();
+}
+
+static void misuse(void **state)
+{
+	mempool_t *pool = make(1);
+
+	(void)state;
+	told_begin(&told);
+	assert_null(mempool_create(0, few_alloc, few_free, &few));
+	assert_null(mempool_create(-5, few_alloc, few_free, &few));
+	assert_int_equal(mempool_resize(pool, 0), -EINVAL);
+	assert_int_equal(mempool_resize(pool, 1 << 20), -EINVAL);
+	assert_int_equal(told_end(&told), 4);
+	told_begin(&told);
+	for (int i = 0; i < 2; i++)
+		mempool_free(mempool_alloc(pool, GFP_KERNEL | __GFP_ZERO), pool);
+	assert_int_equal(told_end(&told), 1);
+	few.refuse = 1;
+	assert_null(mempool_create(1, few_alloc, few_free, &few));
+	mempool_destroy(pool);
+	mempool_destroy(NULL);
+	nothing_is_out();
+}
+
+static void *handed_over;
+
+static void *free_later(void *pool)
+{
+	pin(os.nr_rows - 1);
+	usleep(20000);
+	mempool_free(handed_over, pool);
+	return NULL;
+}
+
+/* Out of everything: it waits, until somebody frees on another CPU. */
+static void free_elsewhere_wakes(void **state)
+{
+	mempool_t *pool = make(1);
+	pthread_t thread;
+
+	(void)state;
+	pin(0);
+	few.refuse = 1;
+	handed_over = mempool_alloc(pool, GFP_KERNEL);
+	pthread_create(&thread, NULL, free_later, pool);
+	errno = 4242;
+	assert_ptr_equal(mempool_alloc(pool, GFP_KERNEL), handed_over);
+	assert_int_equal(errno, 4242);
+	pthread_join(thread, NULL);
+	mempool_free(handed_over, pool);
+	mempool_destroy(pool);
+	nothing_is_out();
+}
+
+static int owners;
+
+static void *pass_on(void *pool)
+{
+	uint64_t seed = (uintptr_t)&pool | 1;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		void *element = mempool_alloc(pool, GFP_KERNEL);
+
+		CHECK(element);
+		CHECK(__atomic_fetch_add(&owners, 1, __ATOMIC_ACQ_REL) < ELEMENTS);
+		if (random_below(&seed, 64) == 0)
+			sched_yield();
+		__atomic_fetch_sub(&owners, 1, __ATOMIC_ACQ_REL);
+		mempool_free(element, pool);
+	}
+	return NULL;
+}
+
+/* Hangs, and is killed, if one wake-up is lost: there are fewer elements than threads. */
+static void no_wake_up_is_lost(void **state)
+{
+	pthread_t threads[THREADS];
+
+	(void)state;
+	for (int min_nr = 1; min_nr <= 3; min_nr++) {
+		mempool_t *pool;
+
+		few.refuse = 0;
+		pool = make(min_nr);
+		few.refuse = 1;
+		for (int i = 0; i < THREADS; i++)
+			pthread_create(&threads[i], NULL, pass_on, pool);
+		for (int i = 0; i < THREADS; i++)
+			pthread_join(threads[i], NULL);
+		mempool_destroy(pool);
+		nothing_is_out();
+	}
+}
+
+static mempool_t *inherited;
+
+static void use_inherited(void)
+{
+	for (int i = 0; i < 100; i++) {
+		void *element = mempool_alloc(inherited, GFP_KERNEL);
+
+		CHECK(element);
+		mempool_free(element, inherited);
+	}
+	mempool_destroy(inherited);
+}
+
+static int stop;
+
+static void *churn(void *pool)
+{
+	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED))
+		mempool_free(mempool_alloc_preallocated(pool), pool);
+	return NULL;
+}
+
+/* A child has no element that another thread took, but a pool whose lock nobody holds. */
+static void fork_beside_threads(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	inherited = make(4);
+	stop = 0;
+	pthread_create(&thread, NULL, churn, inherited);
+	for (int i = 0; i < 50; i++)
+		assert_int_equal(in_child(use_inherited, 10), 0);
+	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+	mempool_destroy(inherited);
+	nothing_is_out();
+}
+
+static void out_of_memory(void)
+{
+	struct kmem_cache *s = kmem_cache_create("pool", 256, NULL, SLAB_NO_MERGE);
+	mempool_t *pool = mempool_create_slab_pool(5, s);
+	void *p[5], *all = NULL, *object;
+
+	CHECK(pool);
+	no_more_memory();
+	while ((object = kmem_cache_alloc(s, GFP_KERNEL)) != NULL) {
+		*(void **)object = all;
+		all = object;
+	}
+	for (int i = 0; i < 5; i++)
+		CHECK((p[i] = mempool_alloc(pool, GFP_KERNEL)) != NULL);
+	CHECK(!mempool_alloc(pool, GFP_NOWAIT));
+	for (int i = 0; i < 5; i++)
+		mempool_free(p[i], pool);
+	for (; all; all = object) {
+		object = *(void **)all;
+		mempool_free(all, pool);
+	}
+	mempool_destroy(pool);
+	CHECK(kmem_cache_verify(s) <= 0);
+	CHECK(kmem_cache_shrink(s) == 0);
+}
+
+static void over_a_cache_without_memory(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(out_of_memory, 20), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, reset)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(reserve_is_the_last_resort),
+		TEST(preallocated_only),
+		TEST(resized),
+		TEST(misuse),
+		TEST(free_elsewhere_wakes),
+		TEST(no_wake_up_is_lost),
+		TEST(fork_beside_threads),
+		TEST(over_a_cache_without_memory),
+	};
+
+	return cmocka_run_group_tests_name("mempool", tests, NULL, NULL);
+}
