@@ -283,6 +283,28 @@ SHEAF_CHECK_RESULT void *kmem_cache_alloc_from_sheaf(struct kmem_cache *s, gfp_t
 /* Objects left in the sheaf; 0 for NULL. Async-signal-safe. */
 unsigned int kmem_cache_sheaf_size(struct slab_sheaf *sheaf) SHEAF_SYMBOL(kmem_cache_sheaf_size);
 
+/* --- any context -------------------------------------------------------------------------------
+ *
+ * These two never wait, spin, or take a lock that anybody holds. They are async-signal-safe, also in a
+ * handler that interrupted this library, whatever it was doing; and may be called in an RCU callback.
+ * Objects of both kinds of calls are the same: each may free what the other allocated.
+ */
+
+/*
+ * An object from this CPU's sheaves, the node's barn, or a slab that has some; or NULL if none of them
+ * can be reached at once: no new memory is taken from the system, so a cache that nobody has allocated
+ * from has none. Of gfp, __GFP_ZERO matters.
+ */
+SHEAF_CHECK_RESULT void *kmem_cache_alloc_nolock(struct kmem_cache *s, gfp_t gfp)
+	SHEAF_SYMBOL(kmem_cache_alloc_nolock);
+
+/*
+ * Free an object; NULL is allowed. One that can be put nowhere at once, since its slab has to be listed
+ * and somebody is just at the list, is put back by the cache's next slow path, shrink or destroy.
+ */
+void kmem_cache_free_nolock(struct kmem_cache *s, void *object)
+	SHEAF_SYMBOL(kmem_cache_free_nolock);
+
 #ifdef __cplusplus
 }
 #endif

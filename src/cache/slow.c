@@ -55,6 +55,7 @@ void *cache_alloc_on(struct kmem_cache *s, gfp_t flags, unsigned int node, enum 
 	int tries = 0;
 	void *object;
 
+	sheaf_give_deferred(&s->sheaf);
 	do {
 		if (slab_take(&s->sheaf.slab, node, place, &object, 1, 1) == 1) {
 			stat_add(&s->sheaf.slab, STAT_alloc_slowpath, 1);
@@ -84,6 +85,7 @@ static bool may_enter_sheaf(struct kmem_cache *s, void *object)
 
 void cache_give(struct kmem_cache *s, void **objects, unsigned int n, const char *call)
 {
+	sheaf_give_deferred(&s->sheaf);
 	stat_add(&s->sheaf.slab, STAT_free_slowpath, n);
 	slab_give(&s->sheaf.slab, objects, n, call);
 	late_ask(&s->sheaf.slab);

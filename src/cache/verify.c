@@ -203,6 +203,7 @@ SHEAF_PUBLIC int kmem_cache_verify(struct kmem_cache *s)
 	struct check check = {.s = s};
 	int saved = errno;
 
+	sheaf_give_deferred(&s->sheaf);
 	if (!copy_pointers(&check)) {
 		release_pointers(&check);
 		return -1;

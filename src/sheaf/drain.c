@@ -22,6 +22,7 @@
 #include "sheaf/rcu_free.h"
 #include "sheaf/rows.h"
 #include "sheaf/sheaf.h"
+#include "slab/defer.h"
 #include "slab/stat.h"
 
 static struct os_lock drain_lock = OS_LOCK_INIT(OS_RANK_DRAIN);
@@ -130,7 +131,8 @@ void hand_wait(struct sheaf_cache *cache)
 			while (os_load_acquire(&slot->in_hand[old]))
 				os_yield();
 		}
-		barn_wait(cache, old);
+		if (cache->barns)
+			barn_wait(cache, old);
 	}
 }
 
@@ -151,11 +153,14 @@ bool sheaf_drain(struct sheaf_cache *cache)
 	struct sheaf *list = NULL;
 	bool reached;
 
-	if (!cache->barns)
-		return true;
 	os_lock(&drain_lock);
-	reached = take_slots(cache, take_slot, &list);
+	reached = !cache->barns || take_slots(cache, take_slot, &list);
 	hand_wait(cache);
+	slab_give_deferred(&cache->slab);
+	if (!cache->barns) {
+		os_unlock(&drain_lock);
+		return true;
+	}
 	flush_list(cache, list);
 	flush_list(cache, barn_take_all(cache));
 	flush_list(cache, sheaf_rcu_take_all(cache));
@@ -208,7 +213,7 @@ unsigned int sheaf_after_fork(struct sheaf_cache *cache)
 {
 	unsigned int lost = cache->barns ? barn_after_fork(cache) : 0;
 
-	for (uint32_t row = 0; cache->barns && row < os.nr_rows; row++) {
+	for (uint32_t row = 0; row < os.nr_rows; row++) {
 		struct slot *slot = slot_of_row(cache->at.handle, row);
 
 		for (int phase = 0; phase < 2; phase++)

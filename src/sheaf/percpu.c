@@ -285,6 +285,7 @@ void *sheaf_alloc(struct sheaf_cache *cache)
 {
 	void *object;
 
+	sheaf_give_deferred(cache);
 	/* If there is nothing to swap, the fast path may only have been interrupted. */
 	swap_empty(cache);
 	object = section_pop(&cache->at);
@@ -293,6 +294,7 @@ void *sheaf_alloc(struct sheaf_cache *cache)
 
 bool sheaf_free(struct sheaf_cache *cache, void *object)
 {
+	sheaf_give_deferred(cache);
 	swap_full(cache);
 	return section_push(&cache->at, object) || replace_full_main(cache, object);
 }

@@ -172,6 +172,10 @@ unsigned int sheaf_alloc_bulk(struct sheaf_cache *cache, void **objects, unsigne
 /* As many of n objects, all of this CPU's node, as sheaves have room for. */
 unsigned int sheaf_free_bulk(struct sheaf_cache *cache, void **objects, unsigned int n);
 
+/* Put back to their slabs what src/sheaf/nolock.c had to defer, if there is any. Slow paths begin by
+ * this. */
+void sheaf_give_deferred(struct sheaf_cache *cache);
+
 /* Empty every CPU's slots and every barn into the slabs, and wait for what is in hand. False if only
  * this CPU's slot could be reached. */
 bool sheaf_drain(struct sheaf_cache *cache);

@@ -6,6 +6,7 @@
  * address of its place, so that a link cannot be forged without knowing the secret, nor copied from
  * another object. In either form a value that is not an index of the slab is found when it is read.
  *
+ * Links of deferred objects are mixed in the same way.
  * Callers: src/slab/ only.
  */
 #ifndef SHEAF_SLAB_FREELIST_H

@@ -7,6 +7,7 @@
  */
 #include "os/atomic.h"
 #include "os/report.h"
+#include "slab/defer.h"
 #include "slab/freelist.h"
 #include "slab/partial.h"
 #include "slab/slab.h"
@@ -146,6 +147,53 @@ static void give_chain(struct slab_cache *cache, struct slab *slab, unsigned int
 
 	if (!(state & (SLAB_PARTIAL | SLAB_HELD)))
 		list_again(cache, slab);
+}
+
+/* Does the exchange that gives n back need the node's lock, then or afterwards? */
+static bool needs_lock(uint64_t state, unsigned int n)
+{
+	return !(state & (SLAB_PARTIAL | SLAB_HELD)) ||
+	       (slab_inuse(state) == n && (state & SLAB_PARTIAL));
+}
+
+/* One object, without waiting. False: it needs the lock, and `locked` is not set. */
+static bool give_one_try(struct slab_cache *cache, struct slab *slab, unsigned int index,
+			 bool locked, const char *call)
+{
+	void *object = slab_object(cache, slab, index);
+	uint64_t state = os_load_acquire(&slab->state);
+
+	do {
+		if (given_twice(state, index, 1)) {
+			report_double_free(cache, object, call);
+			return true;
+		}
+		if (needs_lock(state, 1) && !locked)
+			return false;
+		freelist_link(cache, object, slab_head(state));
+	} while (!stat_cmpxchg(cache, slab, &state, state_with(state, index, 1)));
+	if (!(state & (SLAB_PARTIAL | SLAB_HELD))) {
+		stat_add(cache, STAT_free_add_partial, 1);
+		partial_add_last(partial_node_of(cache, slab), slab);
+	}
+	return true;
+}
+
+/* A slab that becomes empty stays listed: its pages are not for now. */
+bool slab_give_try(struct slab_cache *cache, void *object, const char *call)
+{
+	struct slab_node *node;
+	unsigned int index;
+	struct slab *slab = checked(cache, object, call, &index);
+
+	if (!slab || give_one_try(cache, slab, index, false, call))
+		return true;
+	node = partial_node_of(cache, slab);
+	if (!os_trylock(&node->lock))
+		return false;
+	give_one_try(cache, slab, index, true, call);
+	os_unlock(&node->lock);
+	return true;
 }
 
 /* Collect the objects of objects[i]'s slab from there on, and give them back. */

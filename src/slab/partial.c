@@ -125,16 +125,23 @@ bool partial_is_spare(const struct slab_cache *cache, const struct slab *slab, u
 	return slab_inuse(os_load_acquire(&slab->state)) == 0 && others >= cache->min_partial;
 }
 
+bool partial_let_go(struct slab_cache *cache, struct slab *slab)
+{
+	uint64_t state = os_load_acquire(&slab->state);
+
+	while (slab_exhausted(cache, state))
+		if (os_cmpxchg(&slab->state, &state, state & ~SLAB_HELD))
+			return true;
+	return false;
+}
+
 void partial_release(struct slab_cache *cache, struct slab *slab, bool first)
 {
 	struct slab_node *node = partial_node_of(cache, slab);
-	uint64_t state = os_load_acquire(&slab->state);
 	bool discard;
 
-	/* Exhausted: from now on it belongs to whoever frees into it first (B3). */
-	while (slab_exhausted(cache, state))
-		if (os_cmpxchg(&slab->state, &state, state & ~SLAB_HELD))
-			return;
+	if (partial_let_go(cache, slab))
+		return;
 	os_lock(&node->lock);
 	discard = partial_is_spare(cache, slab, node->nr_partial);
 	if (!discard && first)

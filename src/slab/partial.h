@@ -25,6 +25,10 @@ void partial_remove(struct slab_node *node, struct slab *slab);
 struct slab *partial_detach(struct slab_cache *cache, struct slab_node *node, unsigned int min,
 			    unsigned int max);
 
+/* Let a held slab go if it is exhausted: from now on it belongs to whoever frees into it first (B3).
+ * False: somebody has just freed into it. */
+bool partial_let_go(struct slab_cache *cache, struct slab *slab);
+
 /* Let a held slab go: to the list, to nobody if it is exhausted, to the system if it is empty and
  * the node has enough. */
 void partial_release(struct slab_cache *cache, struct slab *slab, bool first);

@@ -60,7 +60,8 @@ struct slab_node {
 	struct slab *first, *last;
 	uint32_t locked_by_fork;
 	uint32_t unused0;
-	uint64_t unused[3]; /* nodes do not share a line */
+	void *deferred;	    /* objects that could not be given back at once: see defer.h */
+	uint64_t unused[2]; /* nodes do not share a line */
 };
 
 struct slab_cache {

@@ -9,10 +9,13 @@
 #include "os/machine.h"
 #include "os/options.h"
 #include "os/report.h"
+#include "slab/defer.h"
 #include "slab/freelist.h"
 #include "slab/partial.h"
 #include "slab/slab.h"
 #include "slab/stat.h"
+
+#define LOOK_FOR_CONSTRUCTED 8 /* slabs whose freelists are looked at */
 
 unsigned int slab_fresh_index(const struct slab_cache *cache, const struct slab *slab,
 			      uint64_t state, unsigned int position)
@@ -150,6 +153,48 @@ static unsigned int take_one(struct slab_cache *cache, struct slab_node *node, v
 		partial_release(cache, slab, true);
 	construct(cache, object + constructed, n - constructed);
 	return n;
+}
+
+/* A listed slab that has an object for who cannot construct one. */
+static struct slab *first_ready(const struct slab_cache *cache, const struct slab_node *node)
+{
+	struct slab *slab = node->first;
+
+	if (!cache->ctor)
+		return slab;
+	for (int looked = 0; slab && looked < LOOK_FOR_CONSTRUCTED; looked++, slab = slab->next)
+		if (slab_head(os_load_acquire(&slab->state)) != SLAB_NO_OBJECT)
+			return slab;
+	return NULL;
+}
+
+/* One object, with the node's lock held: an exhausted slab is let go at once. */
+static unsigned int take_ready(struct slab_cache *cache, struct slab_node *node, void **object)
+{
+	struct slab *slab = first_ready(cache, node);
+	unsigned int constructed, n;
+
+	if (!slab)
+		return 0;
+	n = take_from(cache, slab, object, 1, &constructed);
+	if (slab_exhausted(cache, os_load_relaxed(&slab->state))) {
+		partial_remove(node, slab);
+		if (!partial_let_go(cache, slab))
+			partial_add_first(node, slab);
+	}
+	return n;
+}
+
+bool slab_take_try(struct slab_cache *cache, unsigned int node, void **object)
+{
+	struct slab_node *part = os_load_acquire(&cache->nodes[node]);
+	unsigned int n;
+
+	if (!part || !os_load_relaxed(&part->nr_partial) || !os_trylock(&part->lock))
+		return false;
+	n = take_ready(cache, part, object);
+	os_unlock(&part->lock);
+	return n == 1;
 }
 
 static unsigned int take_partial(struct slab_cache *cache, struct slab_node *node, bool wait,

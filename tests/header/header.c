@@ -80,6 +80,7 @@ static int use(struct kmem_cache *s, size_t size)
 	kmem_cache_free_bulk(s, 10, p);
 	kmem_cache_free_bulk(NULL, 10, p + 10);
 	CHECK(use_sheaf(s) == 0);
+	kmem_cache_free_nolock(s, kmem_cache_alloc_nolock(s, GFP_NOWAIT));
 	CHECK(use_pool(s) == 0);
 	CHECK(kmem_cache_size(s) == size);
 	CHECK(kmem_cache_verify(s) == 0);

@@ -167,6 +167,18 @@ static void use_prefilled(struct holder *h)
 	}
 }
 
+static void allocate_nolock(struct holder *h)
+{
+	unsigned int cache = pick_cache(h);
+	void *object;
+
+	if (h->n == MOST_HELD)
+		return;
+	object = kmem_cache_alloc_nolock(shared[cache], 0);
+	if (object)
+		take(h, cache, object);
+}
+
 static void free_one(struct holder *h)
 {
 	struct object object;
@@ -174,6 +186,10 @@ static void free_one(struct holder *h)
 	if (!drop(h, &object))
 		return;
 	model_remove(shared[object.cache], object.at);
+	if (sim_below(6) == 0) {
+		kmem_cache_free_nolock(shared[object.cache], object.at);
+		return;
+	}
 	kmem_cache_free(shared[object.cache], object.at);
 }
 
@@ -260,7 +276,9 @@ static void operate(unsigned int fibre, struct holder *h)
 		kmem_cache_shrink(shared[SMALL]);
 	else if (kind < 140)
 		(sim_below(4) == 0) == h->grows ? free_one(h) : allocate(h);
-	else if (kind < 152)
+	else if (kind < 146)
+		allocate_nolock(h);
+	else if (kind < 154)
 		allocate_on_node(h);
 	else if (kind < 166)
 		use_prefilled(h);

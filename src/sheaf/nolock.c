@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/* Sheaves without waiting; see nolock.h. */
+#include "sheaf/nolock.h"
+
+#include "os/atomic.h"
+#include "os/machine.h"
+#include "sheaf/barn.h"
+#include "sheaf/hand.h"
+#include "sheaf/rows.h"
+#include "sheaf/whole.h"
+#include "slab/defer.h"
+#include "slab/stat.h"
+
+void nolock_give(struct sheaf_cache *cache, void *object, const char *call)
+{
+	if (slab_give_try(&cache->slab, object, call))
+		return;
+	stat_add(&cache->slab, STAT_nolock_deferred, 1);
+	slab_defer(&cache->slab, object);
+}
+
+/*
+ * A sheaf that came out of the slot into the cell, which is still in transit: full or empty as it is;
+ * partly filled, because somebody else came between, without its objects.
+ */
+static void leave(struct sheaf_cache *cache, struct barn_cell *cell, struct sheaf *old)
+{
+	uint32_t size = old->size;
+
+	if (size && (size < old->capacity || !cell->may_be_full)) {
+		stat_add(&cache->slab, STAT_sheaf_flush, size);
+		sheaf_set_size(old, 0);
+		while (size)
+			nolock_give(cache, old->objects[--size], "kmem_cache_free_nolock");
+	}
+	barn_finish(cache, cell, old);
+}
+
+static void count_exchange(struct sheaf_cache *cache, bool full, const struct sheaf *left)
+{
+	if (full) {
+		stat_add(&cache->slab,
+			 left && !left->size ? STAT_exchange_empty : STAT_barn_get_only, 1);
+		return;
+	}
+	if (left && left->size) {
+		stat_add(&cache->slab, STAT_exchange_full, 1);
+		return;
+	}
+	stat_add(&cache->slab, STAT_replace_full_only, 1);
+	stat_add(&cache->slab, STAT_barn_get_empty, 1);
+}
+
+/* Put a full (an empty) sheaf of the barn into the slot, as main if that is empty (full). */
+static bool install(struct sheaf_cache *cache, bool full)
+{
+	struct barn_cell cell;
+	struct sheaf *sheaf = full ? barn_begin_full(cache, &cell) : barn_begin_empty(cache, &cell);
+	struct sheaf *old = NULL;
+
+	if (!sheaf)
+		return false;
+	os_order_rmw();
+	if (os_load_relaxed(&cache->at.stop) || !(full || whole_fits(cache, sheaf)) ||
+	    !section_replace_spare(&cache->at, sheaf, &old)) {
+		barn_finish(cache, &cell, sheaf);
+		return false;
+	}
+	if (full)
+		section_swap_empty(&cache->at);
+	else
+		section_swap_full(&cache->at);
+	sheaf_show(cache);
+	if (old == &sheaf_bootstrap)
+		old = NULL;
+	if (old) {
+		sheaf_harvest(cache, old);
+		old->filled_by = full ? old->filled_by : cell.row + 1;
+	}
+	count_exchange(cache, full, old);
+	if (old)
+		leave(cache, &cell, old);
+	else
+		barn_finish(cache, &cell, NULL);
+	return true;
+}
+
+void *nolock_alloc(struct sheaf_cache *cache)
+{
+	void *object = section_pop(&cache->at);
+
+	if (!object && section_swap_empty(&cache->at)) {
+		sheaf_show(cache);
+		object = section_pop(&cache->at);
+	}
+	if (!object && os_registered() && install(cache, true))
+		object = section_pop(&cache->at);
+	return object;
+}
+
+bool nolock_free(struct sheaf_cache *cache, void *object)
+{
+	if (section_push(&cache->at, object))
+		return true;
+	if (section_swap_full(&cache->at)) {
+		sheaf_show(cache);
+		if (section_push(&cache->at, object))
+			return true;
+	}
+	return os_registered() && install(cache, false) && section_push(&cache->at, object);
+}
+
+void sheaf_give_deferred(struct sheaf_cache *cache)
+{
+	uint32_t *hand;
+
+	if (!slab_has_deferred(&cache->slab))
+		return;
+	hand = hand_enter(cache);
+	slab_give_deferred(&cache->slab);
+	hand_leave(hand);
+}

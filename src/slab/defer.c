@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/* Lists of deferred objects; see defer.h. */
+#include "slab/defer.h"
+
+#include "os/report.h"
+#include "slab/freelist.h"
+#include "slab/partial.h"
+
+static uintptr_t *link_of(const struct slab_cache *cache, void *object)
+{
+	return (uintptr_t *)((char *)object + cache->offset);
+}
+
+void slab_defer(struct slab_cache *cache, void *object)
+{
+	struct slab_node *node = cache->nodes[page_node(object)];
+	uintptr_t *link = link_of(cache, object);
+	void *first = os_load_relaxed(&node->deferred);
+
+	do
+		*link = (uintptr_t)first ^ freelist_mask(cache, link);
+	while (!os_cmpxchg(&node->deferred, &first, object));
+}
+
+/* The one that follows; NULL at the end, and after a report if something wrote to the object. */
+static void *next_of(const struct slab_cache *cache, void *object)
+{
+	uintptr_t *link = link_of(cache, object), next = *link ^ freelist_mask(cache, link);
+
+	if (!next || page_is_ours((void *)next))
+		return (void *)next;
+	os_report("cache \"%s\": object %p was written to after it was freed; those freed by "
+		  "kmem_cache_free_nolock() before it are left out (leaked). Run with slab_debug",
+		  cache->name, object);
+	return NULL;
+}
+
+void slab_give_deferred(struct slab_cache *cache)
+{
+	for (uint32_t i = 0; i < os.nr_nodes; i++) {
+		struct slab_node *node = os_load_acquire(&cache->nodes[i]);
+		void *object, *next;
+
+		if (!node || !os_load_relaxed(&node->deferred))
+			continue;
+		for (object = os_exchange(&node->deferred, NULL); object; object = next) {
+			next = next_of(cache, object);
+			slab_give(cache, &object, 1, "kmem_cache_free_nolock");
+		}
+	}
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Objects to and from slabs without waiting, and those which must wait: each node of a cache has a list
+ * of deferred objects, linked through the place of their free pointers.
+ *
+ * Invariants
+ *  E1. Anyone may push an object, by compare-exchange; who takes from a list takes all of it, by
+ *      exchange. Hence no ABA.
+ *  E2. A deferred object is free, and its slab counts it as in use.
+ *  E3. Links are mixed like those of freelists (freelist.h), and looked at before they are followed.
+ *
+ * Locks: OS_RANK_NODE by try-lock. Nothing here waits but slab_give_deferred().
+ * Callers: src/sheaf/, src/cache/nolock.c.
+ */
+#ifndef SHEAF_SLAB_DEFER_H
+#define SHEAF_SLAB_DEFER_H
+
+#include "os/atomic.h"
+#include "os/machine.h"
+#include "slab/slab.h"
+
+/* One object of a listed slab of this node; constructed, if the cache has a constructor. False: there
+ * is none, or somebody has the node's lock. */
+bool slab_take_try(struct slab_cache *cache, unsigned int node, void **object);
+
+/* Put an object back. False, and nothing done: somebody has the lock of its node, which is needed
+ * because its slab was full or becomes empty. A wrong pointer is reported, and left alone. */
+bool slab_give_try(struct slab_cache *cache, void *object, const char *call);
+
+/* Leave an object that slab_give_try() could not put back for slab_give_deferred(). */
+void slab_defer(struct slab_cache *cache, void *object);
+/* Put all of them back. */
+void slab_give_deferred(struct slab_cache *cache);
+
+static inline bool slab_has_deferred(const struct slab_cache *cache)
+{
+	for (uint32_t i = 0; i < os.nr_nodes; i++) {
+		const struct slab_node *node = os_load_acquire(&cache->nodes[i]);
+
+		if (node && os_load_relaxed(&node->deferred))
+			return true;
+	}
+	return false;
+}
+
+#endif

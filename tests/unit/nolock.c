@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: MIT */
+/* Any context: with each lock held, and in handlers that interrupt every line of the library. */
+#include <errno.h>
+#include <pthread.h>
+#include <sheaf/mempool.h>
+#include <sheaf/slab.h>
+#include <sheaf/stats.h>
+#include <time.h>
+
+#include "cache/cache.h"
+#include "help.h"
+#include "page/pool.h"
+#include "slab/defer.h"
+#include "unit.h"
+
+enum {
+	SIZE = 64,
+	MANY = 3000,
+	SECONDS = 2
+};
+
+#define CONSTRUCTED UINT64_C(0xc0457c7ed)
+#define LIVE	    UINT64_C(0x57a3b0057a3b00)
+
+static struct told told;
+static void *held[MANY];
+
+static void construct(void *object)
+{
+	((uint64_t *)object)[1] = CONSTRUCTED;
+}
+
+static struct kmem_cache *make(const char *name, slab_flags_t flags)
+{
+	struct kmem_cache *s = kmem_cache_create(name, SIZE, NULL, SLAB_NO_MERGE | flags);
+
+	CHECK(s);
+	return s;
+}
+
+static struct kmem_cache *make_constructed(void)
+{
+	struct kmem_cache_args args = {.ctor = construct};
+	struct kmem_cache *s = kmem_cache_create("constructed", SIZE, &args, SLAB_NO_MERGE);
+
+	CHECK(s);
+	return s;
+}
+
+static struct kmem_cache_stats look(struct kmem_cache *s)
+{
+	struct kmem_cache_stats stats;
+
+	CHECK(kmem_cache_stats(s, &stats) == 0);
+	return stats;
+}
+
+static void take(struct kmem_cache *s, unsigned int n)
+{
+	CHECK(kmem_cache_alloc_bulk(s, GFP_KERNEL, n, held) == (int)n);
+}
+
+static void all_is_there(struct kmem_cache *s)
+{
+	assert_int_equal(kmem_cache_verify(s), 0);
+	assert_int_equal(look(s).objects_in_use, 0);
+	assert_int_equal(kmem_cache_shrink(s), 0);
+	kmem_cache_destroy(s);
+}
+
+/* As many as can be had at once; they go into held[]. */
+static unsigned int take_nolock(struct kmem_cache *s)
+{
+	unsigned int n = 0;
+
+	while (n < MANY && (held[n] = kmem_cache_alloc_nolock(s, 0)) != NULL)
+		n++;
+	return n;
+}
+
+static void give_nolock(struct kmem_cache *s, unsigned int n)
+{
+	while (n)
+		kmem_cache_free_nolock(s, held[--n]);
+}
+
+/* Everything the cache has is had, from main to the last slab, and no page more. */
+static void all_that_is_there(void **state)
+{
+	struct kmem_cache *s = make("nolock", 0);
+	struct kmem_cache_stats before, after;
+
+	(void)state;
+	assert_null(kmem_cache_alloc_nolock(s, 0));
+	take(s, 1000);
+	kmem_cache_free_bulk(s, 1000, held);
+	before = look(s);
+	errno = 4242;
+	assert_int_equal(take_nolock(s), before.total_objects);
+	give_nolock(s, (unsigned int)before.total_objects);
+	assert_int_equal(errno, 4242);
+	after = look(s);
+	assert_int_equal(after.total_objects, before.total_objects);
+	assert_int_equal(after.objects_in_use, 0);
+	if (os.counting) {
+		assert_int_equal(after.nolock_fail, 2);
+		assert_true(after.sheaf_alloc == before.sheaf_alloc);
+	}
+	kmem_cache_free_nolock(s, NULL);
+	all_is_there(s);
+}
+
+static void zeroed_or_constructed(void **state)
+{
+	static const char zero[SIZE];
+	struct kmem_cache *s = make("zeroed", 0);
+	unsigned int n;
+
+	(void)state;
+	take(s, 300);
+	for (int i = 0; i < 300; i++)
+		memset(held[i], 0xff, SIZE);
+	kmem_cache_free_bulk(s, 300, held);
+	for (int i = 0; i < 300; i++) {
+		held[i] = kmem_cache_alloc_nolock(s, __GFP_ZERO);
+		assert_memory_equal(held[i], zero, SIZE);
+	}
+	give_nolock(s, 300);
+	all_is_there(s);
+	s = make_constructed();
+	take(s, 10);
+	kmem_cache_free_bulk(s, 10, held);
+	n = take_nolock(s);
+	assert_true(n >= 10);
+	for (unsigned int i = 0; i < n; i++)
+		assert_int_equal(((uint64_t *)held[i])[1], CONSTRUCTED);
+	give_nolock(s, n);
+	all_is_there(s);
+}
+
+static void misuse(void **state)
+{
+	struct kmem_cache *s = make("mine", SLAB_NO_SHEAVES), *other = make("other", 0);
+	char *object = kmem_cache_alloc(s, GFP_KERNEL);
+	int foreign;
+
+	(void)state;
+	told_begin(&told);
+	kmem_cache_free_nolock(s, &foreign);
+	kmem_cache_free_nolock(s, object + 8);
+	held[0] = kmem_cache_alloc(other, GFP_KERNEL);
+	kmem_cache_free_nolock(s, held[0]);
+	assert_int_equal(told_end(&told), 3);
+	kmem_cache_free_nolock(s, object);
+	kmem_cache_free(other, held[0]);
+	all_is_there(s);
+	all_is_there(other);
+}
+
+/* --- with each lock held by the thread itself: who waits for it, waits for ever --- */
+
+static struct kmem_cache *beside;
+
+static struct os_lock *node_lock(void)
+{
+	return &beside->sheaf.slab.nodes[os_node()]->lock;
+}
+
+static void lock_caches(void)
+{
+	os_lock(&caches.lock);
+}
+
+static void unlock_caches(void)
+{
+	os_unlock(&caches.lock);
+}
+
+static void lock_node(void)
+{
+	os_lock(node_lock());
+}
+
+static void unlock_node(void)
+{
+	os_unlock(node_lock());
+}
+
+static const struct {
+	const char *name;
+	void (*lock)(void);
+	void (*unlock)(void);
+} ranks[] = {
+	{"OS_RANK_CACHES", lock_caches, unlock_caches},
+	{"OS_RANK_DRAIN", sheaf_lock_drains, sheaf_unlock_drains},
+	{"OS_RANK_NODE", lock_node, unlock_node},
+	{"OS_RANK_POOL", pool_lock, pool_unlock},
+	{"OS_RANK_PAGES", page_lock_all, page_unlock_all},
+	{"OS_RANK_MEMPOOL", mempools_lock, mempools_unlock},
+};
+
+static void with_locks_held(void)
+{
+	static const slab_flags_t kinds[] = {0, SLAB_NO_SHEAVES};
+	mempool_t *pool = mempool_create_slab_pool(1, make("pooled", 0));
+
+	CHECK(pool);
+	pin((unsigned int)sched_getcpu());
+	for (size_t i = 0; i < 2 * sizeof(ranks) / sizeof(ranks[0]); i++) {
+		unsigned int n;
+
+		beside = make(ranks[i / 2].name, kinds[i % 2]);
+		take(beside, 1500);
+		kmem_cache_free_bulk(beside, 1000, held + 500);
+		ranks[i / 2].lock();
+		/* Sheaves' at least; the rest is in slabs, which the node's lock may keep. */
+		give_nolock(beside, 500);
+		n = take_nolock(beside);
+		CHECK(n >= 100 || kinds[i % 2]);
+		give_nolock(beside, n);
+		ranks[i / 2].unlock();
+		CHECK(kmem_cache_verify(beside) == 0);
+		CHECK(look(beside).objects_in_use == 0);
+		CHECK(kmem_cache_shrink(beside) == 0);
+		kmem_cache_destroy(beside);
+	}
+}
+
+static void each_lock_held(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(with_locks_held, 20), 0);
+}
+
+/* Objects of full slabs, which cannot be listed now. */
+static void defer(struct kmem_cache *s)
+{
+	take(s, 640);
+	beside = s;
+	lock_node();
+	give_nolock(s, 640);
+	unlock_node();
+	CHECK(slab_has_deferred(&s->sheaf.slab));
+}
+
+static void deferred_until_a_slow_path(void **state)
+{
+	struct kmem_cache *s = make("deferred", SLAB_NO_SHEAVES);
+
+	(void)state;
+	for (int way = 0; way < 5; way++) {
+		defer(s);
+		if (os.counting)
+			assert_true(look(s).nolock_deferred > 0);
+		switch (way) {
+		case 0:
+			kmem_cache_free(s, kmem_cache_alloc(s, GFP_KERNEL));
+			break;
+		case 1:
+			assert_int_equal(kmem_cache_shrink(s), 0);
+			break;
+		case 2:
+			assert_int_equal(kmem_cache_verify(s), 0);
+			break;
+		case 3:
+			take(s, 100);
+			kmem_cache_free_bulk(s, 100, held);
+			break;
+		default:
+			/* Not told as still in use. */
+			told_begin(&told);
+			kmem_cache_destroy(s);
+			assert_int_equal(told_end(&told), 0);
+			return;
+		}
+		assert_false(slab_has_deferred(&s->sheaf.slab));
+		assert_int_equal(kmem_cache_verify(s), 0);
+	}
+}
+
+static void shrink_inherited(void)
+{
+	CHECK(kmem_cache_shrink(beside) == 0);
+}
+
+static void deferred_across_fork(void **state)
+{
+	struct kmem_cache *s = make("forked", SLAB_NO_SHEAVES);
+
+	(void)state;
+	defer(s);
+	assert_int_equal(in_child(shrink_inherited, 10), 0);
+	all_is_there(s);
+}
+
+/* A link that was overwritten is not followed. */
+static void deferred_and_overwritten(void **state)
+{
+	struct kmem_cache *s = make("overwritten", SLAB_NO_SHEAVES);
+	void *last;
+
+	(void)state;
+	take(s, 640);
+	beside = s;
+	lock_node();
+	give_nolock(s, 640);
+	last = s->sheaf.slab.nodes[os_node()]->deferred;
+	unlock_node();
+	memset(last, 0x5e, SIZE);
+	told_begin(&told);
+	kmem_cache_shrink(s);
+	assert_int_equal(told_end(&told), 1);
+	assert_non_null(strstr(told.text, "written to after it was freed"));
+	assert_int_equal(kmem_cache_verify(s), 0);
+}
+
+/* --- handlers at 10 kHz, and threads on every slow path --- */
+
+enum {
+	NR_CACHES = 3,
+	WORKERS = 3,
+	BOXES = 64
+};
+
+static struct kmem_cache *shared[NR_CACHES];
+static uint64_t *boxes[NR_CACHES][BOXES];
+static unsigned int nr_handled, nr_had;
+static int running = 1;
+
+static void stamp(unsigned int c, uint64_t *object)
+{
+	CHECK(__atomic_exchange_n(object, LIVE, __ATOMIC_RELAXED) != LIVE);
+	CHECK(c != 1 || object[1] == CONSTRUCTED);
+}
+
+static void unstamp(uint64_t *object)
+{
+	CHECK(__atomic_exchange_n(object, 0, __ATOMIC_RELAXED) == LIVE);
+}
+
+static void on_signal(int number)
+{
+	unsigned int n = __atomic_fetch_add(&nr_handled, 1, __ATOMIC_RELAXED);
+	int saved = errno;
+
+	(void)number;
+	for (unsigned int c = 0; c < NR_CACHES; c++) {
+		uint64_t *object = kmem_cache_alloc_nolock(shared[c], 0);
+
+		if (object) {
+			stamp(c, object);
+			__atomic_fetch_add(&nr_had, 1, __ATOMIC_RELAXED);
+		}
+		object = __atomic_exchange_n(&boxes[c][n % BOXES], object, __ATOMIC_ACQ_REL);
+		if (!object)
+			continue;
+		unstamp(object);
+		kmem_cache_free_nolock(shared[c], object);
+	}
+	CHECK(errno == saved);
+}
+
+static void wave(struct kmem_cache *s, unsigned int c, uint64_t *seed)
+{
+	uint64_t *p[300];
+	unsigned int n = random_below(seed, 300) + 1;
+
+	if (random_below(seed, 2)) {
+		CHECK(kmem_cache_alloc_bulk(s, GFP_KERNEL, n, (void **)p) == (int)n);
+	} else {
+		for (unsigned int i = 0; i < n; i++)
+			CHECK((p[i] = kmem_cache_alloc(s, GFP_NOWAIT)) != NULL);
+	}
+	for (unsigned int i = 0; i < n; i++)
+		stamp(c, p[i]);
+	for (unsigned int i = 0; i < n; i++)
+		unstamp(p[i]);
+	if (random_below(seed, 2))
+		kmem_cache_free_bulk(s, n, (void **)p);
+	else
+		while (n)
+			kmem_cache_free(s, p[--n]);
+}
+
+static void other_ways(struct kmem_cache *s, unsigned int c, uint64_t *seed, const char *own)
+{
+	struct slab_sheaf *sheaf;
+
+	switch (random_below(seed, 4)) {
+	case 0:
+		kmem_cache_shrink(s);
+		return;
+	case 1:
+		s = make(own, 0);
+		kmem_cache_free_nolock(s, kmem_cache_alloc(s, GFP_KERNEL));
+		kmem_cache_destroy(s);
+		return;
+	case 2:
+		if (c != 2)
+			kmem_cache_set_sheaf_capacity(s, 1 + random_below(seed, 60));
+		return;
+	default:
+		sheaf = kmem_cache_prefill_sheaf(s, GFP_KERNEL, 1 + random_below(seed, 100));
+		CHECK(sheaf);
+		kmem_cache_return_sheaf(s, GFP_KERNEL, sheaf);
+	}
+}
+
+static void *work(void *number)
+{
+	static const char *const own[WORKERS] = {"brief", "short", "soon gone"};
+	uint64_t seed = (uintptr_t)number * 77 + 1;
+
+	while (__atomic_load_n(&running, __ATOMIC_RELAXED)) {
+		unsigned int c = random_below(&seed, NR_CACHES);
+
+		if (random_below(&seed, 8))
+			wave(shared[c], c, &seed);
+		else
+			other_ways(shared[c], c, &seed, own[(uintptr_t)number]);
+	}
+	return NULL;
+}
+
+/* Every 100 microseconds, for whichever thread does not block it. */
+static timer_t start_timer(void)
+{
+	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR2};
+	struct itimerspec every = {{0, 100000}, {0, 100000}};
+	sigset_t blocked;
+	timer_t timer;
+
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGUSR2);
+	pthread_sigmask(SIG_BLOCK, &blocked, NULL);
+	CHECK(timer_create(CLOCK_MONOTONIC, &event, &timer) == 0);
+	CHECK(timer_settime(timer, 0, &every, NULL) == 0);
+	return timer;
+}
+
+static void handlers_on_every_path(void)
+{
+	struct sigaction action = {.sa_flags = SA_RESTART};
+	time_t until = time(NULL) + SECONDS;
+	pthread_t threads[WORKERS];
+	timer_t timer;
+
+	shared[0] = make("plain", 0);
+	shared[1] = make_constructed();
+	shared[2] = make("bare", SLAB_NO_SHEAVES);
+	action.sa_handler = on_signal;
+	sigaction(SIGUSR1, &action, NULL);
+	sigaction(SIGUSR2, &action, NULL);
+	for (uintptr_t i = 0; i < WORKERS; i++)
+		pthread_create(&threads[i], NULL, work, (void *)i);
+	timer = start_timer();
+	for (int i = 0; time(NULL) < until; i++) {
+		pthread_kill(threads[i % WORKERS], SIGUSR1);
+		usleep(50);
+	}
+	timer_delete(timer);
+	__atomic_store_n(&running, 0, __ATOMIC_RELAXED);
+	for (int i = 0; i < WORKERS; i++)
+		pthread_join(threads[i], NULL);
+	for (unsigned int c = 0; c < NR_CACHES; c++) {
+		for (int i = 0; i < BOXES; i++)
+			if (boxes[c][i]) {
+				unstamp(boxes[c][i]);
+				kmem_cache_free_nolock(shared[c], boxes[c][i]);
+			}
+		CHECK(kmem_cache_verify(shared[c]) == 0);
+		CHECK(look(shared[c]).objects_in_use == 0);
+		CHECK(kmem_cache_shrink(shared[c]) == 0);
+		kmem_cache_destroy(shared[c]);
+	}
+	printf("%u handlers ran, %u objects were had\n", nr_handled, nr_had);
+	fflush(stdout);
+	CHECK(nr_handled > 100 && nr_had > 100);
+}
+
+static void handlers(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(handlers_on_every_path, 20 + SECONDS), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(all_that_is_there),
+		cmocka_unit_test(zeroed_or_constructed),
+		cmocka_unit_test(misuse),
+		cmocka_unit_test(each_lock_held),
+		cmocka_unit_test(deferred_until_a_slow_path),
+		cmocka_unit_test(deferred_across_fork),
+		cmocka_unit_test(deferred_and_overwritten),
+		cmocka_unit_test(handlers),
+	};
+
+	return cmocka_run_group_tests_name("nolock", tests, NULL, NULL);
+}
