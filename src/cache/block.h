@@ -18,13 +18,6 @@ struct block {
 	size_t size;
 };
 
-static inline struct slab_cache *page_owner(const void *address)
-{
-	struct slab *slab = page_slab(address);
-
-	return slab ? os_load_acquire(&slab->cache) : NULL;
-}
-
 static inline struct block block_of(const void *pointer)
 {
 	struct slab_cache *owner = page_owner(pointer);

@@ -21,6 +21,7 @@
 /* Lowest rank is taken first. One enum for the whole library: this is the lock order. */
 enum os_rank {
 	OS_RANK_NONE,
+	OS_RANK_KMALLOC, /* making the caches of kmalloc() at their first use */
 	OS_RANK_CACHES,	 /* the list of caches: create, merge, destroy */
 	OS_RANK_GRACE,	 /* who waits for grace periods of one provider */
 	OS_RANK_DRAIN,	 /* one drain of every CPU at a time */
@@ -30,6 +31,7 @@ enum os_rank {
 	OS_RANK_POOL,	 /* an internal pool: sheaves, cache structures */
 	OS_RANK_PAGES,	 /* page runs of one arena range */
 	OS_RANK_MEMPOOL, /* the reserve of one memory pool */
+	OS_RANK_MAPS,	 /* the registry of blocks larger than page runs */
 	OS_RANK_MAX,
 };
 

@@ -21,6 +21,8 @@ struct slot;
 /* Reserve addresses, not memory, aligned to OS_HUGE. NULL if refused. */
 void *os_reserve(size_t size);
 void os_unreserve(void *address, size_t size);
+/* Make reserved addresses readable; they read zero, and cost no memory. False if refused. */
+bool os_allow_reads(void *address, size_t size);
 /* Bytes of addresses this process may use at most (ulimit -v). */
 size_t os_address_limit(void);
 /* Make reserved addresses usable; they read zero. False if the system has no more. */

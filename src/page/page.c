@@ -51,6 +51,10 @@ static bool reserve(unsigned int shift)
 	if (!pages.base)
 		return false;
 	tables = os_reserve(slabs + chunks * os.nr_nodes);
+	if (tables && !os_allow_reads(tables, slabs)) {
+		os_unreserve(tables, slabs + chunks * os.nr_nodes);
+		tables = NULL;
+	}
 	if (!tables) {
 		os_unreserve(pages.base, size);
 		return false;
@@ -331,15 +335,12 @@ size_t page_slabs(unsigned int node, struct slab **first)
 
 struct slab *page_slab(const void *address)
 {
-	struct slab *slab, *first;
+	struct slab *slab;
 	uint64_t state;
 
 	if (!page_is_ours(address))
 		return NULL;
 	slab = pages.slabs + (((uintptr_t)address - (uintptr_t)pages.base) >> OS_PAGE_SHIFT);
-	if ((size_t)(slab - pages.slabs) >=
-	    page_slabs(page_node(address), &first) + (size_t)(first - pages.slabs))
-		return NULL;
 	state = os_load_acquire(&slab->state);
 	if (state & SLAB_TAIL)
 		slab -= (uint16_t)state;

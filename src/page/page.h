@@ -9,19 +9,20 @@
  * A node's range is used from below in chunks of 2 MiB. A chunk knows its free pages in a bitmap;
  * chunks with free pages hang on a list by the largest aligned run they can give.
  *
- * Descriptor of a run's first page: whatever src/slab/ keeps in it; of its other pages: SLAB_TAIL
- * and the distance to the first; of a free page: cache is NULL.
+ * Descriptor of a run's first page: whatever its owner keeps in it; of its other pages: SLAB_TAIL
+ * and the distance to the first; of both: the cache that owns the run; of a free page: cache is NULL.
  *
  * Invariants
  *  P1. A page is free (its bit is set, its descriptor's cache NULL) or part of exactly one run.
  *  P2. A run of 2^k pages is aligned to 2^k pages, k <= PAGE_MAX_ORDER.
- *  P3. Descriptors below a range's top can be read at any time, whatever the pages hold.
+ *  P3. The descriptor of every address of the ranges can be read at any time: page_owner() tests
+ *      nothing else. Those above a range's top read zero.
  *  P4. Free pages that were used ("dirty") and are not yet given back stay below the limit: whole
  *      chunks go back above PAGE_KEEP_CHUNKS, parts of chunks above PAGE_KEEP_PARTS or a quarter
  *      of what is in use. With page_keep=N nothing goes back by itself below N MiB.
  *
  * Locks: OS_RANK_PAGES, one for each range; memory is given back without it.
- * Callers: src/slab/, and src/page/pool.c for the library's own structures.
+ * Callers: src/slab/, src/page/pool.c for the library's own structures, src/cache/large.c.
  */
 #ifndef SHEAF_PAGE_PAGE_H
 #define SHEAF_PAGE_PAGE_H
@@ -30,6 +31,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "os/atomic.h"
 #include "os/memory.h"
 
 #define PAGE_MAX_ORDER	 9
@@ -54,7 +56,7 @@ struct pages {
 	unsigned int range_shift;
 };
 
-extern struct pages pages;
+extern struct pages pages __attribute__((visibility("hidden"))); /* no GOT on fast paths */
 
 /* Reserve the ranges. False if not even the smallest can be had. */
 bool page_init(void);
@@ -84,6 +86,16 @@ struct page_usage page_usage(void);
 static inline bool page_is_ours(const void *address)
 {
 	return (uintptr_t)address - (uintptr_t)pages.base < pages.size;
+}
+
+/* The cache whose run this address is in, or NULL: the fast path of kfree(). */
+static inline struct slab_cache *page_owner(const void *address)
+{
+	size_t offset = (uintptr_t)address - (uintptr_t)pages.base;
+
+	if (__builtin_expect(offset >= pages.size, 0))
+		return NULL;
+	return os_load_relaxed(&pages.slabs[offset >> OS_PAGE_SHIFT].cache);
 }
 
 static inline unsigned int page_node(const void *address)

@@ -56,6 +56,15 @@ void os_unreserve(void *address, size_t size)
 	errno = saved;
 }
 
+bool os_allow_reads(void *address, size_t size)
+{
+	int saved = errno;
+	bool done = mprotect(address, size, PROT_READ) == 0;
+
+	errno = saved;
+	return done;
+}
+
 bool os_commit(void *address, size_t size)
 {
 	int saved = errno;

@@ -63,6 +63,12 @@ void os_unreserve(void *address, size_t size)
 	munmap(address, size);
 }
 
+bool os_allow_reads(void *address, size_t size)
+{
+	(void)address, (void)size;
+	return !refused();
+}
+
 size_t os_address_limit(void)
 {
 	return ADDRESS_LIMIT;
