@@ -233,7 +233,7 @@ SHEAF_CHECK_RESULT void *kmem_cache_alloc_node(struct kmem_cache *s, gfp_t flags
 SHEAF_CHECK_RESULT int kmem_cache_alloc_bulk(struct kmem_cache *s, gfp_t flags, size_t n, void **p)
 	SHEAF_SYMBOL(kmem_cache_alloc_bulk);
 
-/* Free p[0] ... p[n-1]. With s NULL each object goes to the cache it came from. */
+/* Free p[0] ... p[n-1]. With s NULL each goes where it came from, blocks of kmalloc() too. */
 void kmem_cache_free_bulk(struct kmem_cache *s, size_t n, void **p)
 	SHEAF_SYMBOL(kmem_cache_free_bulk);
 
@@ -308,5 +308,7 @@ void kmem_cache_free_nolock(struct kmem_cache *s, void *object)
 #ifdef __cplusplus
 }
 #endif
+
+#include <sheaf/kmalloc.h>
 
 #endif

@@ -3,7 +3,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "cache/cache.h"
+#include "cache/kmalloc.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/report.h"
@@ -95,22 +95,16 @@ static void free_mixed(struct kmem_cache *s, void **p, unsigned int n)
 static void free_by_owner(size_t n, void **p)
 {
 	while (n) {
-		struct slab *slab = p[0] ? page_slab(p[0]) : NULL;
+		struct slab_cache *owner = page_owner(p[0]);
 		size_t run = 1;
 
-		while (slab && run < n && p[run]) {
-			struct slab *next = page_slab(p[run]);
-
-			if (!next || os_load_relaxed(&next->cache) != os_load_relaxed(&slab->cache))
-				break;
-			run++;
+		if (!owner || owner == &kmalloc_large.sheaf.slab) {
+			cache_free_any(p[0], "kmem_cache_free_bulk");
+		} else {
+			while (run < n && page_owner(p[run]) == owner)
+				run++;
+			kmem_cache_free_bulk(cache_of_slab(owner), run, p);
 		}
-		if (slab)
-			kmem_cache_free_bulk(cache_of_slab(os_load_relaxed(&slab->cache)), run, p);
-		else if (p[0])
-			os_report("kmem_cache_free_bulk(%p): not an object of any cache; the "
-				  "pointer is left alone. Free it with the allocator it came from",
-				  p[0]);
 		p += run;
 		n -= run;
 	}

@@ -22,6 +22,9 @@
 
 #define SHEAF_PUBLIC __attribute__((visibility("default")))
 
+/* Among `flags`: a cache of kmalloc()'s sizes, whose objects come back by kfree(). */
+#define CACHE_KMALLOC 0x8000u
+
 /* What a cache's handle holds: see os/section.h for why it is where it is. */
 struct kmem_cache {
 	struct sheaf_calls calls;
@@ -81,6 +84,8 @@ void *cache_alloc_on(struct kmem_cache *s, gfp_t flags, unsigned int node, enum 
 /* After so many failures before this one: give back what can be, and true to try again. */
 bool cache_reclaim(struct kmem_cache *s, gfp_t flags, int tries);
 void cache_free_slow(struct kmem_cache *s, void *object, const char *call);
+/* Give this cache's free objects back, and every free page. */
+void cache_give_up_free(struct kmem_cache *s);
 /* Objects straight to their slabs. */
 void cache_give(struct kmem_cache *s, void **objects, unsigned int n, const char *call);
 
@@ -95,6 +100,8 @@ bool cache_was_destroyed(struct kmem_cache *s, const char *call);
 
 /* Report a gfp flag that does not exist. Returns the flags without it. */
 gfp_t cache_check_gfp(struct kmem_cache *s, gfp_t flags);
+/* Report a node that does not exist, and make it NUMA_NO_NODE; false if only that one would do. */
+bool cache_check_node(struct kmem_cache *s, gfp_t flags, int *node);
 
 /* Call found for every live object of a drained cache; returns how many there are. */
 size_t cache_live_objects(struct kmem_cache *s, void (*found)(struct kmem_cache *s, void *object));

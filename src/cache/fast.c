@@ -33,7 +33,7 @@ static COLD void *alloc_slow(struct kmem_cache *s, gfp_t flags)
 
 static COLD void free_slow(struct kmem_cache *s, void *object)
 {
-	cache_free_slow(s, object, "kmem_cache_free");
+	cache_free_slow(s, object, s->flags & CACHE_KMALLOC ? "kfree" : "kmem_cache_free");
 }
 
 #define DEFINE_ALLOC_PLAIN(suffix, POP)                                                            \

@@ -12,13 +12,14 @@
 #include <errno.h>
 #include <pthread.h>
 
-#include "cache/cache.h"
+#include "cache/kmalloc.h"
 #include "cache/publish.h"
 #include "cache/rcu_any.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/options.h"
 #include "os/report.h"
+#include "page/map.h"
 #include "page/pool.h"
 #include "sheaf/rcu_free.h"
 
@@ -72,6 +73,7 @@ static void reset_unlocked_node(struct slab_node *node)
 
 static void before_fork(void)
 {
+	kmalloc_lock();
 	os_lock(&caches.lock);
 	grace_lock_all();
 	sheaf_lock_drains();
@@ -81,10 +83,12 @@ static void before_fork(void)
 	pool_lock();
 	page_lock_all();
 	mempools_lock();
+	map_lock();
 }
 
 static void after_fork(void)
 {
+	map_unlock();
 	mempools_unlock();
 	page_unlock_all();
 	pool_unlock();
@@ -94,6 +98,7 @@ static void after_fork(void)
 	sheaf_unlock_drains();
 	grace_unlock_all();
 	os_unlock(&caches.lock);
+	kmalloc_unlock();
 }
 
 /* The child may have no counters of its own: os_after_fork() has said so. */
@@ -122,6 +127,7 @@ static bool initialise(void)
 		os_init();
 	if (!page_init() || !sheaf_init())
 		return false;
+	kfree_init();
 	publish_process();
 	return true;
 }

@@ -12,7 +12,7 @@
 
 #include <errno.h>
 
-#include "cache/block.h"
+#include "cache/kmalloc.h"
 #include "cache/rcu_any.h"
 #include "os/machine.h"
 #include "os/report.h"
@@ -111,7 +111,7 @@ static bool is_block(const void *object, const char *call)
 
 	if (block.kind != BLOCK_NONE)
 		return true;
-	if (object)
+	if (!ZERO_OR_NULL_PTR(object))
 		os_report("%s(%p): not an object of any cache, nor a large block; the pointer is "
 			  "left alone. Free it with the allocator it came from",
 			  call, object);

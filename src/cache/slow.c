@@ -35,16 +35,20 @@ static void *finish(struct kmem_cache *s, void *object, gfp_t flags)
 	return object;
 }
 
-/* Out of memory: this cache's free objects and every free page go back before the last try. */
+void cache_give_up_free(struct kmem_cache *s)
+{
+	sheaf_drain(&s->sheaf);
+	slab_shrink(&s->sheaf.slab);
+	page_trim();
+}
+
 bool cache_reclaim(struct kmem_cache *s, gfp_t flags, int tries)
 {
 	bool may_reclaim = (flags & __GFP_DIRECT_RECLAIM) && !(flags & __GFP_NORETRY);
 
 	if (!(flags & __GFP_NOFAIL) && (tries || !may_reclaim))
 		return false;
-	sheaf_drain(&s->sheaf);
-	slab_shrink(&s->sheaf.slab);
-	page_trim();
+	cache_give_up_free(s);
 	if (tries)
 		os_yield();
 	return true;
@@ -101,6 +105,18 @@ void cache_free_slow(struct kmem_cache *s, void *object, const char *call)
 		cache_give(s, &object, 1, call);
 }
 
+bool cache_check_node(struct kmem_cache *s, gfp_t flags, int *node)
+{
+	if (*node == NUMA_NO_NODE || (*node >= 0 && (uint32_t)*node < os.nr_nodes))
+		return true;
+	os_report_once(&caches.warned_node,
+		       "kmem_cache_alloc_node(%s, node %d): this machine has nodes 0 to %u; taken "
+		       "as NUMA_NO_NODE, or NULL with __GFP_THISNODE",
+		       s->name, *node, os.nr_nodes - 1);
+	*node = NUMA_NO_NODE;
+	return !(flags & __GFP_THISNODE);
+}
+
 SHEAF_PUBLIC void *kmem_cache_alloc_node(struct kmem_cache *s, gfp_t flags, int node)
 {
 	void *object = NULL;
@@ -108,15 +124,8 @@ SHEAF_PUBLIC void *kmem_cache_alloc_node(struct kmem_cache *s, gfp_t flags, int 
 	if (cache_was_destroyed(s, "kmem_cache_alloc_node"))
 		return NULL;
 	flags = cache_check_gfp(s, flags);
-	if (node != NUMA_NO_NODE && (node < 0 || (uint32_t)node >= os.nr_nodes)) {
-		os_report_once(&caches.warned_node,
-			       "kmem_cache_alloc_node(%s, node %d): this machine has nodes 0 to "
-			       "%u; taken as NUMA_NO_NODE, or NULL with __GFP_THISNODE",
-			       s->name, node, os.nr_nodes - 1);
-		if (flags & __GFP_THISNODE)
-			return NULL;
-		node = NUMA_NO_NODE;
-	}
+	if (!cache_check_node(s, flags, &node))
+		return NULL;
 	if (node == NUMA_NO_NODE)
 		return cache_alloc_slow(s, flags);
 	if (sheaf_capacity(&s->sheaf) && (unsigned int)node == os_node())

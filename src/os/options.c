@@ -41,6 +41,7 @@ static const struct option table[] = {
 	{"rcu_delay=", &os_options.rcu_delay, 1, 3600000},
 	{"rcu_limit=", &os_options.rcu_limit, 1, 1 << 20},
 	{"rcu_stall=", &os_options.rcu_stall, 10, 3600000},
+	{"random_kmalloc_caches=", &os_options.random_kmalloc_caches, 1, 16},
 	{"slab_nospare", &os_options.no_spare_rule, 0, 0},
 };
 

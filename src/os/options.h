@@ -30,9 +30,11 @@ struct os_options {
 	uint32_t page_keep;	  /* page_keep=N: MiB of free pages that do not go back */
 	/* slab_prebuilt_freelist: a new slab's comes first, as before 7.1; benchmarks compare */
 	uint32_t prebuilt_freelist;
-	uint32_t rcu_delay;	/* rcu_delay=MS: how long a partly filled rcu_free sheaf may stay */
-	uint32_t rcu_limit;	/* rcu_limit=MIB of retired memory */
-	uint32_t rcu_stall;	/* rcu_stall=MS: a grace period that long is reported */
+	uint32_t rcu_delay; /* rcu_delay=MS: how long a partly filled rcu_free sheaf may stay */
+	uint32_t rcu_limit; /* rcu_limit=MIB of retired memory */
+	uint32_t rcu_stall; /* rcu_stall=MS: a grace period that long is reported */
+	uint32_t
+		random_kmalloc_caches; /* random_kmalloc_caches=N: kmalloc() has N sets of caches */
 	uint32_t no_spare_rule; /* slab_nospare: an empty main goes to the barn, as before 7.0 */
 };
 

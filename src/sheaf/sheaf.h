@@ -57,16 +57,16 @@ struct barn {
 
 struct sheaf_cache {
 	struct section_slots at; /* the slots; without sheaves nobody fills them */
+	struct slab_cache slab;	 /* programs know its offset: see sheaf/kmalloc.h */
 	uint32_t phase;		 /* of the in-hand counts */
 	uint32_t barn_full;	 /* full sheaves in a node's blocks, beside the shards' */
 	uint32_t barn_empty;
 	uint32_t shard_full; /* of them, cells of one shard that may hold full ones */
 	uint64_t capacities; /* changes as one: see sheaf_capacity() and sheaf_first_capacity() */
 	size_t barn_objects, barn_bytes; /* the limits barn_full was computed from */
-	struct slab_cache slab;
-	struct sheaf *bootstrap; /* for threads without a row: see os/section.h */
-	struct barn **barns;	 /* os.nr_nodes of them, NULL until used */
-	uint64_t dry;		 /* nodes whose barn had no full sheaf when last searched */
+	struct sheaf *bootstrap;	 /* for threads without a row: see os/section.h */
+	struct barn **barns;		 /* os.nr_nodes of them, NULL until used */
+	uint64_t dry;			 /* nodes whose barn had no full sheaf when last searched */
 	/* one_way or the capacity changed by what the cache's use tells */
 	void (*flow_changed)(struct sheaf_cache *cache);
 	uint32_t flow;	    /* sheaves that other CPUs filled, beyond own ones */

@@ -47,6 +47,10 @@ void stats_print_prometheus(struct out *out, const struct stats *stats)
 		    process->used_bytes);
 	print_value(out, "free_bytes", "free memory not yet given back", process->free_bytes);
 	print_value(out, "fork_lost", "sheaves lost at fork", process->fork_lost);
+	print_value(out, "large_bytes", "memory in page runs of large blocks",
+		    process->large_bytes);
+	print_value(out, "mapped_bytes", "memory in blocks that are mappings",
+		    process->mapped_bytes);
 	for (unsigned int i = 0; i < stats_nr_fields; i++)
 		if (stats_fields[i].kind != STATS_COUNTER || process->counted)
 			print_field(out, &stats_fields[i], stats);

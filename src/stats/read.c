@@ -7,12 +7,13 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cache/cache.h"
+#include "cache/kmalloc.h"
 #include "cache/publish.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/memory.h"
 #include "os/options.h"
+#include "page/map.h"
 #include "sheaf/barn.h"
 #include "sheaf/rcu_free.h"
 #include "slab/stat.h"
@@ -200,6 +201,8 @@ static void read_process(struct sheaf_stats *out)
 	out->used_bytes = usage.used;
 	out->free_bytes = usage.dirty;
 	out->fork_lost = caches.fork_lost;
+	out->large_bytes = large_bytes();
+	out->mapped_bytes = map_bytes();
 }
 
 SHEAF_PUBLIC void __sheaf_stats(struct sheaf_stats *out, size_t size)

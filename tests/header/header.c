@@ -103,6 +103,46 @@ static int look(struct kmem_cache *s)
 	return 0;
 }
 
+static int use_kmalloc(volatile size_t size)
+{
+	kmem_buckets *set = kmem_buckets_create("own", 0, 0, 0, NULL);
+	char *p = (char *)kmalloc(size, GFP_KERNEL), *q;
+
+	CHECK(p && ksize(p) == kmalloc_size_roundup(size));
+	memset(p, 1, size);
+	p = (char *)krealloc(p, 2 * size, GFP_KERNEL);
+	CHECK(p && p[size - 1] == 1);
+	kfree(p);
+	p = (char *)krealloc_array(kcalloc(2, size, GFP_KERNEL), 4, size, GFP_KERNEL);
+	CHECK(p && p[0] == 0);
+	kfree_sensitive(p);
+	CHECK(ZERO_OR_NULL_PTR(kmalloc(0, GFP_KERNEL)) && kmalloc_array(size, SIZE_MAX, 0) == NULL);
+	kfree(kzalloc(64, GFP_KERNEL));
+	kfree(kzalloc_node(size, GFP_NOWAIT, NUMA_NO_NODE));
+	kfree(kmalloc_node(KMALLOC_MAX_CACHE_SIZE + 1, GFP_KERNEL, 0));
+	kvfree(kvzalloc(KMALLOC_MAX_SIZE + size, GFP_KERNEL));
+	kvfree(kvmalloc_node(size, GFP_KERNEL, 0));
+	p = (char *)kvrealloc(kvcalloc(2, size, GFP_KERNEL), 3 * size, GFP_KERNEL);
+	CHECK(p && p[0] == 0);
+	kvfree_sensitive(p, 3 * size);
+	kvfree(kvmalloc_array(3, size, GFP_KERNEL));
+	p = kstrdup("text", GFP_KERNEL);
+	q = kstrndup(p, 2, GFP_KERNEL);
+	CHECK(p && q && strcmp(p, "text") == 0 && strcmp(q, "te") == 0);
+	kfree(q);
+	q = kmemdup_nul(p, 3, GFP_KERNEL);
+	CHECK(q && strcmp(q, "tex") == 0);
+	kfree(q);
+	q = (char *)kmemdup(p, 5, GFP_KERNEL);
+	CHECK(q && strcmp(p, q) == 0);
+	kfree(q);
+	kfree(p);
+	kfree(kmem_buckets_alloc(set, size, GFP_KERNEL));
+	kvfree(kmem_buckets_valloc(set, size, GFP_KERNEL));
+	kmem_buckets_destroy(set);
+	return 0;
+}
+
 int main(void)
 {
 	struct kmem_cache *points = KMEM_CACHE(point, SLAB_HWCACHE_ALIGN);
@@ -124,6 +164,7 @@ int main(void)
 	CHECK(constructed > 0);
 	CHECK(kmem_cache_set_sheaf_capacity(new_form, 7) == 0);
 	CHECK(kmem_cache_set_barn(new_form, 100, 10000) == 0);
+	CHECK(use_kmalloc(77) == 0);
 	kmem_cache_destroy(points);
 	kmem_cache_destroy(old_form);
 	kmem_cache_destroy(new_form);

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory by size, with the names of the Linux kernel: caches for small sizes, page runs and mappings
+ * for large ones. Included by <sheaf/slab.h>.
+ *
+ *     char *text = kmalloc(length + 1, GFP_KERNEL);
+ *     kfree(text);
+ *
+ * Caches kmalloc-8, -16, -32, -64, -96, -128, -192, -256, -512, -1k, -2k, -4k and -8k, made at first
+ * use, each with sheaves. A block whose size is a power of two is aligned to its size; every other
+ * one to 8 bytes, those of 65 to 96 bytes to 32, of 129 to 192 bytes to 64.
+ *
+ * What is said in <sheaf/slab.h> of threads, signals, fork and errno holds here, too.
+ */
+#ifndef SHEAF_KMALLOC_H
+#define SHEAF_KMALLOC_H
+
+#include <sheaf/slab.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What a request for 0 bytes returns: not NULL, to be freed as any block, never to be used. */
+#define ZERO_SIZE_PTR ((void *)16)
+
+/* True for NULL and ZERO_SIZE_PTR. */
+#define ZERO_OR_NULL_PTR(pointer) ((uintptr_t)(pointer) <= (uintptr_t)ZERO_SIZE_PTR)
+
+/* Bytes up to which caches serve, and up to which kmalloc() does. Beyond: kvmalloc(), to INT_MAX. */
+#define KMALLOC_MAX_CACHE_SIZE ((size_t)8192)
+#define KMALLOC_MAX_SIZE       ((size_t)4 << 20)
+
+/*
+ * Private: read by kmalloc() and kfree() below and by nobody else. The caches lie by index, the index
+ * by words of 8 bytes; a page's owner lies SHEAF_OWNER bytes behind the beginning of its cache.
+ */
+#define SHEAF_KMALLOC_CACHES 14
+#define SHEAF_PAGE_SHIFT     12
+#define SHEAF_OWNER	     64
+struct sheaf_page {
+	uint64_t state;
+	char *owner;
+	void *links[2];
+};
+struct sheaf_kmalloc_table {
+	uintptr_t base; /* of all addresses that have pages here */
+	size_t size;
+	struct sheaf_page *pages;
+	struct kmem_cache *caches[SHEAF_KMALLOC_CACHES];
+	unsigned char index_of[KMALLOC_MAX_CACHE_SIZE / 8 + 1];
+};
+extern struct sheaf_kmalloc_table sheaf_kmalloc_table;
+
+/* The index of a size known at compile time. */
+#define SHEAF_KMALLOC_INDEX(size)                                                                  \
+	((size) <= 8	  ? 1u                                                                     \
+	 : (size) <= 16	  ? 2u                                                                     \
+	 : (size) <= 32	  ? 3u                                                                     \
+	 : (size) <= 64	  ? 4u                                                                     \
+	 : (size) <= 96	  ? 5u                                                                     \
+	 : (size) <= 128  ? 6u                                                                     \
+	 : (size) <= 192  ? 7u                                                                     \
+	 : (size) <= 256  ? 8u                                                                     \
+	 : (size) <= 512  ? 9u                                                                     \
+	 : (size) <= 1024 ? 10u                                                                    \
+	 : (size) <= 2048 ? 11u                                                                    \
+	 : (size) <= 4096 ? 12u                                                                    \
+			  : 13u)
+
+SHEAF_CHECK_RESULT void *__kmalloc_large(size_t size, gfp_t flags) SHEAF_SYMBOL(__kmalloc_large);
+
+/*
+ * At least size bytes, or NULL if memory is out. Undefined content; with __GFP_ZERO zeroed up to the
+ * size that ksize() tells. 0 bytes: ZERO_SIZE_PTR. Above KMALLOC_MAX_SIZE: NULL, and a line unless
+ * __GFP_NOWARN. The common case up to 8192 bytes is that of kmem_cache_alloc(); beyond it takes a
+ * lock.
+ */
+static inline SHEAF_CHECK_RESULT void *kmalloc(size_t size, gfp_t flags)
+{
+	unsigned int index;
+
+	if (__builtin_expect(size > KMALLOC_MAX_CACHE_SIZE, 0))
+		return __kmalloc_large(size, flags);
+	index = __builtin_constant_p(size) && size ? SHEAF_KMALLOC_INDEX(size)
+						   : sheaf_kmalloc_table.index_of[(size + 7) >> 3];
+	return kmem_cache_alloc(
+		__atomic_load_n(&sheaf_kmalloc_table.caches[index], __ATOMIC_ACQUIRE), flags);
+}
+
+/* The same, zeroed. */
+static inline SHEAF_CHECK_RESULT void *kzalloc(size_t size, gfp_t flags)
+{
+	return kmalloc(size, flags | __GFP_ZERO);
+}
+
+/* n * size bytes; NULL if the product overflows. */
+static inline SHEAF_CHECK_RESULT void *kmalloc_array(size_t n, size_t size, gfp_t flags)
+{
+	size_t bytes;
+
+	return __builtin_mul_overflow(n, size, &bytes) ? NULL : kmalloc(bytes, flags);
+}
+
+/* The same, zeroed. */
+static inline SHEAF_CHECK_RESULT void *kcalloc(size_t n, size_t size, gfp_t flags)
+{
+	return kmalloc_array(n, size, flags | __GFP_ZERO);
+}
+
+/*
+ * kmalloc() on this node if it has memory, else any; with __GFP_THISNODE that node's or NULL (above
+ * 2 MiB it is a preference in any case). NUMA_NO_NODE: as kmalloc().
+ */
+SHEAF_CHECK_RESULT void *kmalloc_node(size_t size, gfp_t flags, int node)
+	SHEAF_SYMBOL(kmalloc_node);
+
+/* The same, zeroed. */
+static inline SHEAF_CHECK_RESULT void *kzalloc_node(size_t size, gfp_t flags, int node)
+{
+	return kmalloc_node(size, flags | __GFP_ZERO, node);
+}
+
+/*
+ * Make a block size bytes large: in place if it has them already (it never moves to a smaller one),
+ * else a new block with the old one's content, and the old one is freed. Returns NULL, and leaves
+ * the block as it is, if memory is out. A block of NULL or ZERO_SIZE_PTR: as kmalloc(). A size of 0:
+ * as kfree(), and ZERO_SIZE_PTR is returned.
+ * __GFP_ZERO: bytes beyond the old content read zero if every earlier call for this block, too, had
+ * the flag.
+ */
+SHEAF_CHECK_RESULT void *krealloc(const void *block, size_t size, gfp_t flags)
+	SHEAF_SYMBOL(krealloc);
+
+/* The same for n * size bytes; NULL if the product overflows. */
+static inline SHEAF_CHECK_RESULT void *krealloc_array(void *block, size_t n, size_t size,
+						      gfp_t flags)
+{
+	size_t bytes;
+
+	return __builtin_mul_overflow(n, size, &bytes) ? NULL : krealloc(block, bytes, flags);
+}
+
+__attribute__((__cold__)) void __kfree(const void *block) SHEAF_SYMBOL(__kfree);
+
+/*
+ * Free a block of any call of this header, or an object of any cache. NULL and ZERO_SIZE_PTR are
+ * allowed. A pointer that is none of ours is reported and left alone; one that is free already, or
+ * points into a block, is found as by kmem_cache_free(). The common case takes one restartable
+ * section.
+ */
+static inline void kfree(const void *block)
+{
+	size_t offset = (uintptr_t)block - sheaf_kmalloc_table.base;
+	char *owner;
+
+	if (__builtin_expect(offset >= sheaf_kmalloc_table.size, 0)) {
+		__kfree(block);
+		return;
+	}
+	owner = __atomic_load_n(&sheaf_kmalloc_table.pages[offset >> SHEAF_PAGE_SHIFT].owner,
+				__ATOMIC_RELAXED);
+	if (__builtin_expect(!owner, 0)) {
+		__kfree(block);
+		return;
+	}
+	kmem_cache_free((struct kmem_cache *)(void *)(owner - SHEAF_OWNER),
+			(void *)(uintptr_t)block);
+}
+
+/* The same, its content overwritten before, all that ksize() tells. */
+void kfree_sensitive(const void *block) SHEAF_SYMBOL(kfree_sensitive);
+
+/* Bytes that can be used of a block; 0 of NULL and ZERO_SIZE_PTR. O(1); above 2 MiB a lock. */
+size_t ksize(const void *block) SHEAF_SYMBOL(ksize);
+
+/* What ksize() would tell of kmalloc(size); size itself if kmalloc() would fail. O(1). */
+size_t kmalloc_size_roundup(size_t size) SHEAF_SYMBOL(kmalloc_size_roundup);
+
+/* --- larger than kmalloc() ----------------------------------------------------------------------
+ */
+
+/*
+ * kmalloc_node() and kmalloc() for up to INT_MAX bytes. Those above 2 MiB are mappings of their own,
+ * aligned to 2 MiB: O(log(their number)) and system calls.
+ */
+SHEAF_CHECK_RESULT void *kvmalloc_node(size_t size, gfp_t flags, int node)
+	SHEAF_SYMBOL(kvmalloc_node);
+
+static inline SHEAF_CHECK_RESULT void *kvmalloc(size_t size, gfp_t flags)
+{
+	if (__builtin_expect(size <= KMALLOC_MAX_CACHE_SIZE, 1))
+		return kmalloc(size, flags);
+	return kvmalloc_node(size, flags, NUMA_NO_NODE);
+}
+
+static inline SHEAF_CHECK_RESULT void *kvzalloc(size_t size, gfp_t flags)
+{
+	return kvmalloc(size, flags | __GFP_ZERO);
+}
+
+/* n * size bytes; NULL if the product overflows. */
+static inline SHEAF_CHECK_RESULT void *kvmalloc_array(size_t n, size_t size, gfp_t flags)
+{
+	size_t bytes;
+
+	return __builtin_mul_overflow(n, size, &bytes) ? NULL : kvmalloc(bytes, flags);
+}
+
+static inline SHEAF_CHECK_RESULT void *kvcalloc(size_t n, size_t size, gfp_t flags)
+{
+	return kvmalloc_array(n, size, flags | __GFP_ZERO);
+}
+
+/* krealloc() for blocks of kvmalloc(). */
+SHEAF_CHECK_RESULT void *kvrealloc(const void *block, size_t size, gfp_t flags)
+	SHEAF_SYMBOL(kvrealloc);
+
+/* As kfree(). */
+static inline void kvfree(const void *block)
+{
+	kfree(block);
+}
+
+/* The same, its first size bytes overwritten before. */
+void kvfree_sensitive(const void *block, size_t size) SHEAF_SYMBOL(kvfree_sensitive);
+
+/* --- copies -------------------------------------------------------------------------------------
+ */
+
+/* A copy of a text, to be freed by kfree(); of NULL, NULL. kstrndup(): of at most max bytes. */
+SHEAF_CHECK_RESULT char *kstrdup(const char *text, gfp_t flags) SHEAF_SYMBOL(kstrdup);
+SHEAF_CHECK_RESULT char *kstrndup(const char *text, size_t max, gfp_t flags) SHEAF_SYMBOL(kstrndup);
+
+/* A copy of size bytes; kmemdup_nul(): and a zero byte behind them. */
+SHEAF_CHECK_RESULT void *kmemdup(const void *from, size_t size, gfp_t flags) SHEAF_SYMBOL(kmemdup);
+SHEAF_CHECK_RESULT char *kmemdup_nul(const char *from, size_t size, gfp_t flags)
+	SHEAF_SYMBOL(kmemdup_nul);
+
+/* --- sets of one's own --------------------------------------------------------------------------
+ */
+
+/* Caches of the same sizes that nobody else allocates from: an overflow meets its own kind. */
+typedef struct sheaf_kmem_buckets kmem_buckets;
+
+/*
+ * Make a set NAME-8 ... NAME-8k. Flags, useroffset, usersize and ctor are those of every cache (a
+ * region beyond a small cache's object is cut to it). NULL: out of memory, or arguments that
+ * kmem_cache_create() refuses. Destroy a set as one destroys a cache; NULL is allowed.
+ */
+kmem_buckets *kmem_buckets_create(const char *name, slab_flags_t flags, unsigned int useroffset,
+				  unsigned int usersize, void (*ctor)(void *object))
+	SHEAF_SYMBOL(kmem_buckets_create);
+void kmem_buckets_destroy(kmem_buckets *set) SHEAF_SYMBOL(kmem_buckets_destroy);
+
+/* kmalloc() and kvmalloc() from this set; from everybody's, if it is NULL. Free by kfree(). Blocks
+ * above 8192 bytes are nobody's own. */
+SHEAF_CHECK_RESULT void *kmem_buckets_alloc(kmem_buckets *set, size_t size, gfp_t flags)
+	SHEAF_SYMBOL(kmem_buckets_alloc);
+SHEAF_CHECK_RESULT void *kmem_buckets_valloc(kmem_buckets *set, size_t size, gfp_t flags)
+	SHEAF_SYMBOL(kmem_buckets_valloc);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * kmem_buckets: a set of caches of kmalloc()'s sizes that nobody else allocates from.
+ *
+ * Locks: none of its own. Callers: programs.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+#include "cache/kmalloc.h"
+#include "page/pool.h"
+
+struct sheaf_kmem_buckets {
+	struct kmem_cache *caches[SHEAF_KMALLOC_CACHES]; /* [0]: none */
+};
+
+/* What users may copy of an object of this size. */
+static void cut_region(struct kmem_cache_args *args, unsigned int size)
+{
+	if (args->useroffset >= size)
+		args->useroffset = args->usersize = 0;
+	if (args->usersize > size - args->useroffset)
+		args->usersize = size - args->useroffset;
+}
+
+SHEAF_PUBLIC kmem_buckets *kmem_buckets_create(const char *name, slab_flags_t flags,
+					       unsigned int useroffset, unsigned int usersize,
+					       void (*ctor)(void *object))
+{
+	kmem_buckets *set = caches_ready() ? pool_alloc(sizeof(*set)) : NULL;
+
+	for (unsigned int i = 1; set && i < SHEAF_KMALLOC_CACHES; i++) {
+		struct kmem_cache_args args;
+
+		memset(&args, 0, sizeof(args));
+		args.useroffset = useroffset;
+		args.usersize = usersize;
+		args.ctor = ctor;
+		cut_region(&args, kmalloc_sizes[i]);
+		set->caches[i] = kmalloc_make(name ? name : "(no name)", i, &args, flags);
+		if (!set->caches[i]) {
+			kmem_buckets_destroy(set);
+			return NULL;
+		}
+	}
+	return set;
+}
+
+SHEAF_PUBLIC void kmem_buckets_destroy(kmem_buckets *set)
+{
+	for (unsigned int i = 1; set && i < SHEAF_KMALLOC_CACHES; i++)
+		kmem_cache_destroy(set->caches[i]);
+	pool_free(set, sizeof(*set));
+}
+
+static void *alloc(kmem_buckets *set, size_t size, gfp_t flags, size_t most, const char *call,
+		   const void *caller)
+{
+	struct kmem_cache *s;
+
+	if (size > KMALLOC_MAX_CACHE_SIZE)
+		return large_alloc(size, flags, NUMA_NO_NODE, most, call);
+	if (!set || !size)
+		return kmalloc_for(size, flags, NUMA_NO_NODE, caller);
+	s = set->caches[kmalloc_index(size)];
+	return s->calls.alloc(s, flags);
+}
+
+SHEAF_PUBLIC void *kmem_buckets_alloc(kmem_buckets *set, size_t size, gfp_t flags)
+{
+	return alloc(set, size, flags, KMALLOC_MAX_SIZE, "kmem_buckets_alloc",
+		     __builtin_return_address(0));
+}
+
+SHEAF_PUBLIC void *kmem_buckets_valloc(kmem_buckets *set, size_t size, gfp_t flags)
+{
+	return alloc(set, size, flags, INT_MAX, "kmem_buckets_valloc", __builtin_return_address(0));
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/* What a pointer is, and what follows from it: free, size, resize. See kmalloc.h. */
+#include <limits.h>
+#include <string.h>
+
+#include "cache/kmalloc.h"
+#include "os/report.h"
+#include "page/map.h"
+
+#define COLD __attribute__((cold, noinline))
+
+struct block block_of(const void *pointer)
+{
+	struct slab *slab = page_slab(pointer);
+	struct kmem_cache *s = slab ? cache_of_slab(os_load_acquire(&slab->cache)) : NULL;
+	struct mapping mapping;
+
+	if (s == &kmalloc_large)
+		return (struct block){BLOCK_RUN, s, page_address(slab), large_size(slab)};
+	if (s)
+		return (struct block){BLOCK_OBJECT, s, (char *)(uintptr_t)pointer,
+				      s->sheaf.slab.object_size};
+	mapping = map_find(pointer);
+	if (mapping.address)
+		return (struct block){BLOCK_MAPPING, NULL, mapping.address, mapping.size};
+	return (struct block){BLOCK_NONE, NULL, NULL, 0};
+}
+
+static COLD void report_wrong(const void *pointer, const char *call)
+{
+	struct block block = block_of(pointer);
+
+	if (block.kind != BLOCK_NONE)
+		os_report("%s(%p): points %zu bytes into a block of %zu; it is left alone. Use the "
+			  "address that was allocated",
+			  call, pointer, (size_t)((const char *)pointer - block.start), block.size);
+	else if (page_is_ours(pointer))
+		os_report("%s(%p): in no block that is in use; the pointer is left alone. Was it "
+			  "freed before? Look for two owners of it",
+			  call, pointer);
+	else
+		os_report("%s(%p): not an object of any cache, nor a large block; the pointer is "
+			  "left alone. Free it with the allocator it came from",
+			  call, pointer);
+}
+
+void cache_free_any(const void *pointer, const char *call)
+{
+	struct slab_cache *owner;
+	struct kmem_cache *s;
+
+	if (ZERO_OR_NULL_PTR(pointer))
+		return;
+	owner = page_owner(pointer);
+	s = owner ? cache_of_slab(owner) : NULL;
+	if (s)
+		s->calls.free(s, (void *)(uintptr_t)pointer);
+	else if (!map_free((void *)(uintptr_t)pointer))
+		report_wrong(pointer, call);
+}
+
+/* What kfree(), in the header, finds no cache of. */
+SHEAF_PUBLIC void __kfree(const void *block)
+{
+	cache_free_any(block, "kfree");
+}
+
+/* Bytes of a block from its beginning on; 0 after a report if this is none. */
+static size_t size_of(const void *pointer, const char *call)
+{
+	struct block block = block_of(pointer);
+
+	if (block.kind != BLOCK_NONE && block.start == pointer)
+		return block.size;
+	report_wrong(pointer, call);
+	return 0;
+}
+
+SHEAF_PUBLIC size_t ksize(const void *block)
+{
+	return ZERO_OR_NULL_PTR(block) ? 0 : size_of(block, "ksize");
+}
+
+SHEAF_PUBLIC size_t kmalloc_size_roundup(size_t size)
+{
+	if (size <= KMALLOC_MAX_CACHE_SIZE)
+		return kmalloc_sizes[kmalloc_index(size)];
+	return size <= KMALLOC_MAX_SIZE ? large_roundup(size) : size;
+}
+
+/* What is wiped must not be left out as a store that nobody reads. */
+SHEAF_PUBLIC void kfree_sensitive(const void *block)
+{
+	size_t size = ZERO_OR_NULL_PTR(block) ? 0 : size_of(block, "kfree_sensitive");
+
+	if (size) {
+		explicit_bzero((void *)(uintptr_t)block, size);
+		cache_free_any(block, "kfree_sensitive");
+	}
+}
+
+SHEAF_PUBLIC void kvfree_sensitive(const void *block, size_t size)
+{
+	if (!ZERO_OR_NULL_PTR(block))
+		explicit_bzero((void *)(uintptr_t)block, size);
+	cache_free_any(block, "kvfree_sensitive");
+}
+
+static void *alloc(size_t size, gfp_t flags, size_t most, const char *call, const void *caller)
+{
+	if (size > KMALLOC_MAX_CACHE_SIZE)
+		return large_alloc(size, flags, NUMA_NO_NODE, most, call);
+	return kmalloc_for(size, flags, NUMA_NO_NODE, caller);
+}
+
+static void *resize(const void *block, size_t size, gfp_t flags, size_t most, const char *call,
+		    const void *caller)
+{
+	size_t old;
+	void *moved;
+
+	if (size == 0) {
+		cache_free_any(block, call);
+		return ZERO_SIZE_PTR;
+	}
+	if (ZERO_OR_NULL_PTR(block))
+		return alloc(size, flags, most, call, caller);
+	old = size_of(block, call);
+	if (!old)
+		return NULL;
+	/* How much was asked for before is not known: all behind the new size may be written. */
+	if (size <= old) {
+		if (flags & __GFP_ZERO)
+			memset((char *)(uintptr_t)block + size, 0, old - size);
+		return (void *)(uintptr_t)block;
+	}
+	moved = alloc(size, flags, most, call, caller);
+	if (moved) {
+		memcpy(moved, block, old);
+		cache_free_any(block, call);
+	}
+	return moved;
+}
+
+SHEAF_PUBLIC void *krealloc(const void *block, size_t size, gfp_t flags)
+{
+	return resize(block, size, flags, KMALLOC_MAX_SIZE, "krealloc",
+		      __builtin_return_address(0));
+}
+
+SHEAF_PUBLIC void *kvrealloc(const void *block, size_t size, gfp_t flags)
+{
+	return resize(block, size, flags, INT_MAX, "kvrealloc", __builtin_return_address(0));
+}

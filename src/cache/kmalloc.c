@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT */
+/* The family of caches, its first use, and kmalloc(); see kmalloc.h. */
+#include "cache/kmalloc.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "os/atomic.h"
+#include "os/machine.h"
+#include "os/options.h"
+
+const uint16_t kmalloc_sizes[SHEAF_KMALLOC_CACHES] = {0,   8,	16,  32,   64,	 96,   128,
+						      192, 256, 512, 1024, 2048, 4096, 8192};
+
+static const char *const size_names[SHEAF_KMALLOC_CACHES] = {
+	"0", "8", "16", "32", "64", "96", "128", "192", "256", "512", "1k", "2k", "4k", "8k",
+};
+
+static struct {
+	struct os_lock lock;
+	uint32_t ready; /* every cache is made */
+	uint32_t nr_partitions;
+	uint64_t secret;
+	struct kmem_cache *caches[KMALLOC_PARTITIONS][SHEAF_KMALLOC_CACHES];
+} family = {.lock = OS_LOCK_INIT(OS_RANK_KMALLOC)};
+
+/* --- the table, and what it begins with ------------------------------------------------------- */
+
+static void *alloc_zero_size(struct kmem_cache *s, gfp_t flags)
+{
+	(void)s, (void)flags;
+	return ZERO_SIZE_PTR;
+}
+
+static void *alloc_plain_zero_size(struct kmem_cache *s)
+{
+	(void)s;
+	return ZERO_SIZE_PTR;
+}
+
+static const struct sheaf_calls first_use[SHEAF_KMALLOC_CACHES];
+
+static size_t size_of_first_use(struct kmem_cache *s)
+{
+	return kmalloc_sizes[(const struct sheaf_calls *)(const void *)s - first_use];
+}
+
+/* Called by a jump, or by inlined code: who called is who wants memory. */
+static void *alloc_first(struct kmem_cache *s, gfp_t flags)
+{
+	return kmalloc_for(size_of_first_use(s), flags, NUMA_NO_NODE, __builtin_return_address(0));
+}
+
+static void *alloc_plain_first(struct kmem_cache *s)
+{
+	return kmalloc_for(size_of_first_use(s), GFP_KERNEL, NUMA_NO_NODE,
+			   __builtin_return_address(0));
+}
+
+/* None frees: no memory is theirs. */
+static const struct sheaf_calls first_use[SHEAF_KMALLOC_CACHES] = {
+	[0] = {alloc_zero_size, alloc_plain_zero_size, NULL},
+	[1 ... SHEAF_KMALLOC_CACHES - 1] = {alloc_first, alloc_plain_first, NULL},
+};
+
+#define FIRST(i) ((struct kmem_cache *)(uintptr_t)&first_use[i])
+
+/* No pointer is near the base, whatever size is seen with it: NULL may be freed during first use. */
+SHEAF_PUBLIC struct sheaf_kmalloc_table sheaf_kmalloc_table = {
+	.base = (uintptr_t)1 << 63,
+	.caches = {FIRST(0), FIRST(1), FIRST(2), FIRST(3), FIRST(4), FIRST(5), FIRST(6), FIRST(7),
+		   FIRST(8), FIRST(9), FIRST(10), FIRST(11), FIRST(12), FIRST(13)},
+	.index_of =
+		{
+			[1] = 1,
+			[2] = 2,
+			[3 ... 4] = 3,
+			[5 ... 8] = 4,
+			[9 ... 12] = 5,
+			[13 ... 16] = 6,
+			[17 ... 24] = 7,
+			[25 ... 32] = 8,
+			[33 ... 64] = 9,
+			[65 ... 128] = 10,
+			[129 ... 256] = 11,
+			[257 ... 512] = 12,
+			[513 ... 1024] = 13,
+		},
+};
+
+_Static_assert(offsetof(struct kmem_cache, sheaf.slab) == SHEAF_OWNER &&
+		       sizeof(struct sheaf_page) == sizeof(struct slab) &&
+		       offsetof(struct sheaf_page, owner) == offsetof(struct slab, cache) &&
+		       SHEAF_PAGE_SHIFT == OS_PAGE_SHIFT,
+	       "programs know how to find a block's cache");
+
+/* Nobody has a block yet. */
+void kfree_init(void)
+{
+	os_store_relaxed(&sheaf_kmalloc_table.base, (uintptr_t)pages.base);
+	os_store_relaxed(&sheaf_kmalloc_table.pages, (struct sheaf_page *)(void *)pages.slabs);
+	os_store_relaxed(&sheaf_kmalloc_table.size, pages.size);
+}
+
+/* --- first use -------------------------------------------------------------------------------- */
+
+struct kmem_cache *kmalloc_make(const char *prefix, unsigned int index,
+				const struct kmem_cache_args *args, slab_flags_t flags)
+{
+	unsigned int size = kmalloc_sizes[index];
+	struct kmem_cache_args own = *args;
+	struct kmem_cache *s;
+	char name[128];
+
+	snprintf(name, sizeof(name), "%s-%s", prefix, size_names[index]);
+	own.align = size & -size;
+	s = kmem_cache_create(name, size, &own, flags | SLAB_NO_MERGE);
+	if (s) {
+		os_lock(&caches.lock);
+		s->flags |= CACHE_KMALLOC;
+		os_unlock(&caches.lock);
+	}
+	return s;
+}
+
+static bool make_partition(unsigned int number)
+{
+	static const struct kmem_cache_args args;
+	char prefix[32] = "kmalloc";
+
+	if (number)
+		snprintf(prefix, sizeof(prefix), "kmalloc-rnd-%02u", number);
+	for (unsigned int i = 1; i < SHEAF_KMALLOC_CACHES; i++) {
+		struct kmem_cache **s = &family.caches[number][i];
+
+		if (!*s)
+			*s = kmalloc_make(prefix, i, &args, 0);
+		if (!*s)
+			return false;
+	}
+	return true;
+}
+
+static void fill_table(void)
+{
+	for (unsigned int i = 1; i < SHEAF_KMALLOC_CACHES; i++)
+		os_store_release(&sheaf_kmalloc_table.caches[i], family.caches[0][i]);
+}
+
+static bool make_family(void)
+{
+	uint32_t n = os_options.random_kmalloc_caches;
+
+	if (!family.secret)
+		family.secret = os_random() | 1;
+	family.nr_partitions = n ? n : 1;
+	for (unsigned int i = 0; i < family.nr_partitions; i++)
+		if (!make_partition(i))
+			return false;
+	/* Else who allocates decides, each time. */
+	if (family.nr_partitions == 1)
+		fill_table();
+	return true;
+}
+
+static bool family_ready(void)
+{
+	int saved = errno;
+
+	if (os_load_acquire(&family.ready))
+		return true;
+	if (!caches_ready())
+		return false;
+	os_lock(&family.lock);
+	if (!family.ready && make_family())
+		os_store_release(&family.ready, 1);
+	os_unlock(&family.lock);
+	errno = saved;
+	return os_load_acquire(&family.ready);
+}
+
+static struct kmem_cache *cache_for(unsigned int index, const void *caller)
+{
+	uint64_t mixed = ((uintptr_t)caller ^ family.secret) * UINT64_C(0x9e3779b97f4a7c15);
+
+	return family.caches[(mixed >> 32) * family.nr_partitions >> 32][index];
+}
+
+void kmalloc_reclaim(void)
+{
+	if (!os_load_acquire(&family.ready))
+		return;
+	for (unsigned int number = 0; number < family.nr_partitions; number++)
+		for (unsigned int i = 1; i < SHEAF_KMALLOC_CACHES; i++)
+			cache_give_up_free(family.caches[number][i]);
+}
+
+void kmalloc_lock(void)
+{
+	os_lock(&family.lock);
+}
+
+void kmalloc_unlock(void)
+{
+	os_unlock(&family.lock);
+}
+
+/* --- the calls -------------------------------------------------------------------------------- */
+
+void *kmalloc_for(size_t size, gfp_t flags, int node, const void *caller)
+{
+	struct kmem_cache *s;
+
+	if (size > KMALLOC_MAX_CACHE_SIZE)
+		return large_alloc(size, flags, node, KMALLOC_MAX_SIZE, "kmalloc");
+	if (!size)
+		return ZERO_SIZE_PTR;
+	while (!family_ready()) {
+		if (!(flags & __GFP_NOFAIL))
+			return NULL;
+		os_yield();
+	}
+	s = cache_for(kmalloc_index(size), caller);
+	if (node == NUMA_NO_NODE)
+		return s->calls.alloc(s, flags);
+	return kmem_cache_alloc_node(s, flags, node);
+}
+
+SHEAF_PUBLIC void *__kmalloc_large(size_t size, gfp_t flags)
+{
+	return large_alloc(size, flags, NUMA_NO_NODE, KMALLOC_MAX_SIZE, "kmalloc");
+}
+
+SHEAF_PUBLIC void *kmalloc_node(size_t size, gfp_t flags, int node)
+{
+	return kmalloc_for(size, flags, node, __builtin_return_address(0));
+}
+
+SHEAF_PUBLIC void *kvmalloc_node(size_t size, gfp_t flags, int node)
+{
+	if (size > KMALLOC_MAX_CACHE_SIZE)
+		return large_alloc(size, flags, node, INT_MAX, "kvmalloc");
+	return kmalloc_for(size, flags, node, __builtin_return_address(0));
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * kmalloc: memory by size, from a family of 13 caches; larger blocks from page runs and mappings.
+ *
+ *   size          whose                          found by
+ *   0             nobody's: ZERO_SIZE_PTR        its value
+ *   1 ... 8192    a cache, kmalloc-8 ... -8k     the page's descriptor
+ *   ... 2 MiB     a run of 2^n pages             the same: kmalloc_large owns it
+ *   above         a mapping (page/map.h)         a search in their registry
+ *
+ * kmalloc() loads a cache from a table and calls what that begins with. Before first use the table's
+ * entries are not caches but only such calls, which make the family and go on with it; so are, for
+ * ever, those of size 0, and all with random_kmalloc_caches. Hence no test of it on the fast path.
+ * kfree() finds the cache by the page's descriptor, and calls what it begins with, too.
+ *
+ * Invariants
+ *  K1. An entry of the table is replaced once, by a cache that is made, and never again.
+ *  K2. The caches are made one time for the process, by whoever needs one first. Those that could
+ *      not be made for want of memory are tried again by the next who needs one.
+ *  K3. kmalloc_large has no slabs and no sheaves: of its calls only `free` is there.
+ *
+ * Locks: OS_RANK_KMALLOC while the family is made.
+ * Callers: src/cache/, src/stats/.
+ */
+#ifndef SHEAF_CACHE_KMALLOC_H
+#define SHEAF_CACHE_KMALLOC_H
+
+#include "cache/cache.h"
+#include "sheaf/kmalloc.h"
+
+#define KMALLOC_PARTITIONS 16
+
+/* Bytes by index; [0] is 0. */
+extern const uint16_t kmalloc_sizes[SHEAF_KMALLOC_CACHES];
+
+static inline unsigned int kmalloc_index(size_t size)
+{
+	return sheaf_kmalloc_table.index_of[(size + 7) >> 3];
+}
+
+/* One cache of a family: PREFIX-SIZE. NULL: no memory. */
+struct kmem_cache *kmalloc_make(const char *prefix, unsigned int index,
+				const struct kmem_cache_args *args, slab_flags_t flags);
+
+/* Memory of any size for the code at `caller`, on this node or NUMA_NO_NODE. */
+void *kmalloc_for(size_t size, gfp_t flags, int node, const void *caller);
+
+/* Free what every cache of the family keeps: for who needs pages. */
+void kmalloc_reclaim(void);
+
+/* When the library is initialised: tell kfree() where pages are. */
+void kfree_init(void);
+
+/* Around fork(). */
+void kmalloc_lock(void);
+void kmalloc_unlock(void);
+
+/* --- large.c: blocks above KMALLOC_MAX_CACHE_SIZE -------------------------------------------- */
+
+/* Not on the list of caches, and without a handle: nothing can be pushed to it. */
+extern struct kmem_cache kmalloc_large;
+
+/* At most `most` bytes; more is an error, reported as `call`'s. */
+void *large_alloc(size_t size, gfp_t flags, int node, size_t most, const char *call);
+/* Bytes that a block of so many has. */
+size_t large_roundup(size_t size);
+/* Bytes of this run. */
+size_t large_size(const struct slab *run);
+/* Bytes of all runs. */
+size_t large_bytes(void);
+
+/* --- kfree.c ----------------------------------------------------------------------------------- */
+
+enum block_kind {
+	BLOCK_NONE,    /* NULL, ZERO_SIZE_PTR, or no memory of ours */
+	BLOCK_OBJECT,  /* in a slab of `cache` */
+	BLOCK_RUN,     /* in a page run */
+	BLOCK_MAPPING, /* in a mapping */
+};
+
+/* What a pointer is. */
+struct block {
+	enum block_kind kind;
+	struct kmem_cache *cache; /* of an object, or of a run: &kmalloc_large */
+	char *start; /* first address of the run or mapping; an object's is not looked for */
+	size_t size; /* bytes that can be used from the start on */
+};
+
+struct block block_of(const void *pointer);
+
+/* Free any pointer of ours; NULL and ZERO_SIZE_PTR are allowed. Reports name `call`. */
+void cache_free_any(const void *pointer, const char *call);
+
+#endif

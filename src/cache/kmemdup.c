@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* Copies of texts and memory, by kmalloc(). Callers: programs. */
+#include <string.h>
+
+#include "cache/kmalloc.h"
+
+static void *copy(const void *from, size_t size, size_t bytes, gfp_t flags, const void *caller)
+{
+	char *to = kmalloc_for(bytes, flags, NUMA_NO_NODE, caller);
+
+	if (ZERO_OR_NULL_PTR(to))
+		return to;
+	memcpy(to, from, size);
+	if (bytes > size)
+		to[size] = '\0';
+	return to;
+}
+
+static char *copy_text(const char *text, size_t length, gfp_t flags, const void *caller)
+{
+	return length == SIZE_MAX ? NULL : copy(text, length, length + 1, flags, caller);
+}
+
+SHEAF_PUBLIC char *kstrdup(const char *text, gfp_t flags)
+{
+	return text ? copy_text(text, strlen(text), flags, __builtin_return_address(0)) : NULL;
+}
+
+SHEAF_PUBLIC char *kstrndup(const char *text, size_t max, gfp_t flags)
+{
+	return text ? copy_text(text, strnlen(text, max), flags, __builtin_return_address(0))
+		    : NULL;
+}
+
+SHEAF_PUBLIC void *kmemdup(const void *from, size_t size, gfp_t flags)
+{
+	return copy(from, size, size, flags, __builtin_return_address(0));
+}
+
+SHEAF_PUBLIC char *kmemdup_nul(const char *from, size_t size, gfp_t flags)
+{
+	return from ? copy_text(from, size, flags, __builtin_return_address(0)) : NULL;
+}

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: MIT */
+/* kmalloc()'s caches: first use by many threads, sets of one's own and by place, storms, fork. */
+#include <pthread.h>
+#include <sheaf/slab.h>
+#include <sheaf/stats.h>
+
+#include "cache/kmalloc.h"
+#include "help.h"
+#include "os/options.h"
+#include "unit.h"
+
+enum {
+	MiB = 1 << 20,
+	THREADS = 6,
+	HELD = 300,
+	ROUNDS = 15000
+};
+
+static struct kmem_cache *cache_of(const void *object)
+{
+	return block_of(object).cache;
+}
+
+/* --- first use -------------------------------------------------------------------------------- */
+
+static int waiting;
+
+static void *first_user(void *seen)
+{
+	__atomic_fetch_add(&waiting, 1, __ATOMIC_ACQ_REL);
+	while (__atomic_load_n(&waiting, __ATOMIC_ACQUIRE) < THREADS)
+		;
+	*(void **)seen = kmalloc(100, GFP_KERNEL);
+	return NULL;
+}
+
+/* kernel-slub.md 9.2: caches, and their sheaves, are made once. Must run first. */
+static void family_is_made_once_by_many_threads(void **state)
+{
+	pthread_t threads[THREADS];
+	void *seen[THREADS];
+	struct sheaf_stats stats;
+
+	(void)state;
+	kfree(NULL);
+	kfree(kmalloc(0, GFP_KERNEL));
+	sheaf_stats(&stats);
+	assert_int_equal(stats.caches, 0);
+	for (int i = 0; i < THREADS; i++)
+		pthread_create(&threads[i], NULL, first_user, &seen[i]);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	sheaf_stats(&stats);
+	assert_int_equal(stats.caches, 13 * (os_options.random_kmalloc_caches ?: 1));
+	for (int i = 0; i < THREADS; i++) {
+		assert_non_null(seen[i]);
+		assert_ptr_equal(cache_of(seen[i]), cache_of(seen[0]));
+		assert_int_not_equal(sheaf_capacity(&cache_of(seen[i])->sheaf), 0);
+		kfree(seen[i]);
+	}
+}
+
+static void names_are_the_kernels(void **state)
+{
+	static const char *const names[] = {"8",   "16",  "32", "64", "96", "128", "192",
+					    "256", "512", "1k", "2k", "4k", "8k"};
+
+	(void)state;
+	for (unsigned int i = 0; i < 13; i++) {
+		void *p = kmalloc(kmalloc_sizes[i + 1], GFP_KERNEL);
+		const char *name = cache_of(p)->name;
+
+		assert_memory_equal(name, "kmalloc-", 8);
+		assert_string_equal(strrchr(name, '-') + 1, names[i]);
+		kfree(p);
+	}
+}
+
+/* --- sets ------------------------------------------------------------------------------------- */
+
+static void buckets_are_apart(void **state)
+{
+	kmem_buckets *set = kmem_buckets_create("set", 0, 0, 16, NULL);
+	void *mine = kmem_buckets_alloc(set, 100, GFP_KERNEL), *theirs = kmalloc(100, GFP_KERNEL);
+	void *large = kmem_buckets_valloc(set, 6 * MiB, GFP_KERNEL);
+
+	(void)state;
+	assert_string_equal(cache_of(mine)->name, "set-128");
+	assert_ptr_not_equal(cache_of(mine), cache_of(theirs));
+	assert_ptr_equal(kmem_buckets_alloc(set, 0, GFP_KERNEL), ZERO_SIZE_PTR);
+	assert_int_equal(ksize(large), 6 * MiB);
+	kfree(theirs);
+	theirs = kmem_buckets_alloc(NULL, 100, GFP_KERNEL);
+	assert_memory_equal(cache_of(theirs)->name, "kmalloc", 7);
+	kfree(mine);
+	kfree(theirs);
+	kvfree(large);
+	kmem_buckets_destroy(set);
+	kmem_buckets_destroy(NULL);
+}
+
+/* A cache of the same size and flags is not one of kmalloc()'s. */
+static void users_caches_are_not_merged(void **state)
+{
+	struct kmem_cache *s = kmem_cache_create("user", 64, 64, 0, NULL);
+	void *p = kmalloc(64, GFP_KERNEL);
+
+	(void)state;
+	assert_ptr_not_equal(cache_of(p), s);
+	kfree(p);
+	kmem_cache_destroy(s);
+}
+
+static size_t in_use_of_family(void)
+{
+	size_t n = 0;
+
+	for (struct kmem_cache *s = caches.first; s; s = s->next) {
+		struct kmem_cache_stats stats;
+
+		if (!(s->flags & CACHE_KMALLOC))
+			continue;
+		kmem_cache_stats(s, &stats);
+		n += stats.objects_in_use;
+	}
+	return n;
+}
+
+/* kernel-slub.md 9.5: what sheaves, barns and caches need comes from no cache. */
+static void library_allocates_nothing_here(void **state)
+{
+	struct kmem_cache *s = kmem_cache_create("needy", 40, NULL, SLAB_NO_MERGE);
+	size_t before = in_use_of_family();
+	static void *p[20000];
+
+	(void)state;
+	assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, 20000, p), 20000);
+	kmem_cache_free_bulk(s, 20000, p);
+	assert_int_equal(in_use_of_family(), before);
+	kmem_cache_destroy(s);
+}
+
+/* kernel-slub.md 9.13: bulk calls on these caches count as an int, too. */
+static void bulk_counts(void **state)
+{
+	void *first = kmalloc(500, GFP_KERNEL), *p[70];
+	struct kmem_cache *s = cache_of(first);
+
+	(void)state;
+	assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, 70, p), 70);
+	for (int i = 0; i < 70; i++)
+		kfree(p[i]);
+	kfree(first);
+	assert_int_equal(kmem_cache_verify(s), 0);
+}
+
+/* --- random_kmalloc_caches -------------------------------------------------------------------- */
+
+/* Neither a jump, which the caller's caller would be taken for, nor shared with other places. */
+#define PLACE(i)                                                                                   \
+	case i:                                                                                    \
+		p = kmalloc(100, GFP_KERNEL);                                                      \
+		__asm__ volatile("# place " #i : "+r"(p));                                         \
+		return p
+
+static __attribute__((noinline)) void *from_place(int place)
+{
+	void *p;
+
+	switch (place) {
+		PLACE(0);
+		PLACE(1);
+		PLACE(2);
+		PLACE(3);
+		PLACE(4);
+		PLACE(5);
+		PLACE(6);
+		PLACE(7);
+	default:
+		p = kmalloc_node(100, GFP_KERNEL, 0);
+		__asm__ volatile("# no place" : "+r"(p));
+		return p;
+	}
+}
+
+/* Places in the program differ in their caches, each keeps its own; without the option none does. */
+static void partitions(void **state)
+{
+	struct kmem_cache *of[9], *other = NULL;
+
+	(void)state;
+	for (int i = 0; i < 9; i++) {
+		void *p = from_place(i), *q = from_place(i);
+
+		of[i] = cache_of(p);
+		assert_ptr_equal(cache_of(q), of[i]);
+		if (of[i] != of[0])
+			other = of[i];
+		kfree(p);
+		kfree(q);
+	}
+	if (os_options.random_kmalloc_caches < 2)
+		assert_null(other);
+	else
+		assert_non_null(other);
+	if (other)
+		assert_non_null(
+			strstr(strstr(of[0]->name, "rnd") ? of[0]->name : other->name, "rnd"));
+}
+
+/* --- many threads ----------------------------------------------------------------------------- */
+
+struct stamped {
+	size_t size;
+	uintptr_t owner;
+};
+
+static struct stamped *volatile shared[64];
+
+static void check_and_free(struct stamped *object)
+{
+	unsigned char *bytes = (unsigned char *)object;
+
+	if (!object)
+		return;
+	CHECK(object->size >= sizeof(*object) && object->size <= ksize(object));
+	CHECK(object->size == sizeof(*object) ||
+	      bytes[object->size - 1] == (unsigned char)object->owner);
+	object->size = 0;
+	kvfree(object);
+}
+
+static struct stamped *stamped(uint64_t *seed)
+{
+	unsigned int shift = random_below(seed, 40);
+	size_t size =
+		sizeof(struct stamped) + random_below(seed, shift < 38 ? 1u << shift / 3 : 3 * MiB);
+	struct stamped *object = kvmalloc(size, GFP_KERNEL);
+
+	CHECK(object);
+	if (size > sizeof(*object))
+		((unsigned char *)object)[size - 1] = (unsigned char)(uintptr_t)seed;
+	*object = (struct stamped){size, (uintptr_t)seed};
+	return object;
+}
+
+static void *hammer(void *number)
+{
+	static uint64_t seeds[THREADS];
+	uint64_t *seed = &seeds[(uintptr_t)number];
+	struct stamped *held[HELD] = {NULL};
+
+	*seed = (uintptr_t)number + 7;
+	for (int i = 0; i < ROUNDS; i++) {
+		unsigned int at = random_below(seed, HELD);
+
+		check_and_free(held[at]);
+		held[at] = stamped(seed);
+		if (i % 8 == 0)
+			held[at] = __atomic_exchange_n(&shared[random_below(seed, 64)], held[at],
+						       __ATOMIC_ACQ_REL);
+		if (held[at] && i % 50 == 0) {
+			size_t size = held[at]->size;
+
+			held[at] = kvrealloc(held[at], size * 2, GFP_KERNEL);
+			CHECK(held[at] && held[at]->size == size);
+		}
+	}
+	for (int i = 0; i < HELD; i++)
+		check_and_free(held[i]);
+	return NULL;
+}
+
+static void verify_family(void)
+{
+	for (struct kmem_cache *s = caches.first; s; s = s->next)
+		if (s->flags & CACHE_KMALLOC)
+			assert_int_equal(kmem_cache_verify(s), 0);
+}
+
+static void storm(void **state)
+{
+	pthread_t threads[THREADS];
+	struct sheaf_stats stats;
+
+	(void)state;
+	for (uintptr_t i = 0; i < THREADS; i++)
+		pthread_create(&threads[i], NULL, hammer, (void *)i);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	for (int i = 0; i < 64; i++) {
+		check_and_free(shared[i]);
+		shared[i] = NULL;
+	}
+	verify_family();
+	sheaf_stats(&stats);
+	assert_int_equal(stats.large_bytes, 0);
+	assert_int_equal(stats.mapped_bytes, 0);
+	assert_int_equal(in_use_of_family(), 0);
+}
+
+static void in_the_child(void)
+{
+	uint64_t seed = 3;
+	struct stamped *held[100];
+
+	for (int i = 0; i < 100; i++)
+		held[i] = stamped(&seed);
+	for (int i = 0; i < 100; i++)
+		check_and_free(held[i]);
+	kvfree(kvmalloc(3 * MiB, GFP_KERNEL));
+}
+
+static void fork_while_threads_hammer(void **state)
+{
+	pthread_t threads[3];
+
+	(void)state;
+	for (uintptr_t i = 0; i < 3; i++)
+		pthread_create(&threads[i], NULL, hammer, (void *)i);
+	for (int i = 0; i < 15; i++)
+		assert_int_equal(in_child(in_the_child, 20), 0);
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	for (int i = 0; i < 64; i++) {
+		check_and_free(shared[i]);
+		shared[i] = NULL;
+	}
+	verify_family();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(family_is_made_once_by_many_threads),
+		cmocka_unit_test(names_are_the_kernels),
+		cmocka_unit_test(buckets_are_apart),
+		cmocka_unit_test(users_caches_are_not_merged),
+		cmocka_unit_test(library_allocates_nothing_here),
+		cmocka_unit_test(bulk_counts),
+		cmocka_unit_test(partitions),
+		cmocka_unit_test(storm),
+		cmocka_unit_test(fork_while_threads_hammer),
+	};
+
+	return cmocka_run_group_tests_name("kmalloc-family", tests, NULL, NULL);
+}

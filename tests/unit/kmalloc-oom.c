@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * kmalloc() and memory that runs out: at first use, for caches, runs and mappings. Each part runs in
+ * a new image of this program, under a limit of its addresses or of its data.
+ */
+#include <sheaf/slab.h>
+#include <sheaf/stats.h>
+
+#include "help.h"
+#include "unit.h"
+
+enum {
+	MAX = 1 << 21
+};
+
+static void **blocks;
+
+static size_t allocate(size_t size, gfp_t flags, size_t n)
+{
+	while (n < MAX && (blocks[n] = kvmalloc(size, flags)) != NULL)
+		*(size_t *)blocks[n++] = size;
+	CHECK(n < MAX);
+	return n;
+}
+
+static size_t free_down_to(size_t n, size_t to)
+{
+	for (; n > to; n--) {
+		CHECK(*(size_t *)blocks[n - 1] <= ksize(blocks[n - 1]));
+		kvfree(blocks[n - 1]);
+	}
+	return n;
+}
+
+/* What had small blocks can have large ones, and the other way round. */
+static void all_sizes(void)
+{
+	static const size_t sizes[] = {100, 3000, 20000, 300000, 3 << 20, 64};
+	size_t first = 0;
+
+	for (int round = 0; round < 2; round++)
+		for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+			size_t n = allocate(sizes[i], GFP_NOWAIT, 0), again;
+
+			CHECK(n > 0);
+			n = allocate(sizes[i], GFP_KERNEL, n);
+			free_down_to(n, n / 2);
+			again = allocate(sizes[i], GFP_KERNEL, n / 2);
+			CHECK(again >= n - n / 50);
+			free_down_to(again, 0);
+			if (i == 0 && round == 0)
+				first = n;
+			if (i == 0)
+				CHECK(n >= first - first / 10);
+		}
+}
+
+/* Nothing can be had at first use; then NULL, and no crash; then all is well. */
+static void first_use_fails(void)
+{
+	struct rlimit limit, none;
+
+	CHECK(getrlimit(RLIMIT_DATA, &limit) == 0);
+	/* Not 0: a soft limit of none is taken for the hard one. */
+	none = (struct rlimit){1, limit.rlim_max};
+	CHECK(setrlimit(RLIMIT_DATA, &none) == 0);
+	for (int i = 0; i < 3; i++) {
+		CHECK(kmalloc(100, GFP_KERNEL) == NULL);
+		CHECK(kmalloc(100000, GFP_KERNEL) == NULL);
+		CHECK(kvmalloc(10 << 20, GFP_NOWAIT) == NULL);
+		CHECK(kmem_buckets_create("none", 0, 0, 0, NULL) == NULL);
+		CHECK(kstrdup("text", GFP_KERNEL) == NULL);
+		kfree(NULL);
+	}
+	CHECK(setrlimit(RLIMIT_DATA, &limit) == 0);
+	for (size_t size = 8; size <= 4 << 20; size *= 2) {
+		void *p = kvmalloc(size, GFP_KERNEL);
+
+		CHECK(p && ksize(p) >= size);
+		kvfree(p);
+	}
+}
+
+/* A block that cannot grow stays. */
+static void resize_fails(void)
+{
+	char *p = kmalloc(100000, GFP_KERNEL);
+	size_t n;
+
+	CHECK(p);
+	memset(p, 0x3c, 100000);
+	n = allocate(200000, GFP_KERNEL, 0);
+	CHECK(kvrealloc(p, 300000, GFP_KERNEL) == NULL);
+	CHECK(kvrealloc(p, 30 << 20, GFP_NOWAIT) == NULL);
+	for (int i = 0; i < 100000; i++)
+		CHECK(p[i] == 0x3c);
+	free_down_to(n, n - 4);
+	p = kvrealloc(p, 300000, GFP_KERNEL);
+	CHECK(p && p[99999] == 0x3c);
+	kvfree(p);
+	free_down_to(n - 4, 0);
+}
+
+/* Free objects that caches keep become runs, if the caller may wait for it. */
+static void caches_give_back(void)
+{
+	struct sheaf_stats stats;
+	size_t n = allocate(8000, GFP_KERNEL, 0);
+
+	free_down_to(n, 0);
+	no_more_memory();
+	n = allocate(2 << 20, GFP_KERNEL, 0);
+	sheaf_stats(&stats);
+	CHECK(n > 5 && stats.large_bytes + stats.mapped_bytes == n * (2 << 20));
+	free_down_to(n, 0);
+}
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+} parts[] = {
+	{"all-sizes", all_sizes},
+	{"first-use", first_use_fails},
+	{"resize", resize_fails},
+	{"give-back", caches_give_back},
+};
+
+static void under_limits(void **state)
+{
+	static struct told told;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		struct rlimit limit = {(rlim_t)160 << 20, (rlim_t)160 << 20};
+		int status = -1;
+		pid_t child;
+
+		told_begin(&told);
+		child = fork();
+		if (child == 0) {
+			setrlimit(RLIMIT_AS, &limit);
+			alarm(25);
+			execl("/proc/self/exe", "kmalloc-oom", parts[i].name, (char *)NULL);
+			_exit(127);
+		}
+		waitpid(child, &status, 0);
+		told_end(&told);
+		if (status)
+			print_error("%s: status %#x\n%s", parts[i].name, (unsigned int)status,
+				    told.text);
+		assert_int_equal(status, 0);
+	}
+}
+
+static int run_part(const char *name)
+{
+	blocks = mmap(NULL, MAX * sizeof(void *), PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(blocks != MAP_FAILED);
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		if (!strcmp(name, parts[i].name)) {
+			parts[i].run();
+			return 0;
+		}
+	return 2;
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(under_limits),
+	};
+
+	if (argc > 1)
+		return run_part(argv[1]);
+	return cmocka_run_group_tests_name("kmalloc-oom", tests, NULL, NULL);
+}

@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: MIT */
+/* kmalloc() and what belongs to it: sizes, alignment, arrays, resizing, large blocks, misuse. */
+#include <errno.h>
+#include <limits.h>
+#include <sheaf/slab.h>
+#include <sheaf/stats.h>
+
+#include "cache/kmalloc.h"
+#include "help.h"
+#include "unit.h"
+
+enum {
+	MiB = 1 << 20
+};
+
+static struct told told;
+
+static size_t expected_size(size_t size)
+{
+	static const size_t classes[] = {0,   8,   16,	32,   64,   96,	  128,
+					 192, 256, 512, 1024, 2048, 4096, 8192};
+	size_t run = 16384;
+
+	for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++)
+		if (size <= classes[i])
+			return classes[i];
+	while (run < size)
+		run *= 2;
+	return run;
+}
+
+static size_t expected_align(size_t size)
+{
+	size_t whole = expected_size(size);
+
+	return whole & -whole;
+}
+
+static struct kmem_cache *cache_of(const void *object)
+{
+	return block_of(object).cache;
+}
+
+/* --- sizes ------------------------------------------------------------------------------------ */
+
+static void every_size_goes_round(void **state)
+{
+	static const char zeros[32768];
+
+	(void)state;
+	for (size_t size = 0; size <= 20000; size++) {
+		char *p = kmalloc(size, GFP_KERNEL);
+
+		assert_non_null(p);
+		assert_int_equal(ksize(p), expected_size(size));
+		assert_int_equal(kmalloc_size_roundup(size), expected_size(size));
+		if (size == 0)
+			assert_ptr_equal(p, ZERO_SIZE_PTR);
+		else
+			assert_int_equal((uintptr_t)p % expected_align(size), 0);
+		memset(p, 0x5a, size ? ksize(p) : 0);
+		kfree(p);
+		p = kzalloc(size, GFP_NOWAIT);
+		assert_int_equal(memcmp(p, zeros, size ? ksize(p) : 0), 0);
+		memset(p, 0xa5, size ? ksize(p) : 0);
+		kfree(p);
+	}
+}
+
+#define CONSTANT(size)                                                                             \
+	do {                                                                                       \
+		void *p = kmalloc(size, GFP_KERNEL), *q = kmalloc(size, GFP_ATOMIC);               \
+                                                                                                   \
+		assert_int_equal(ksize(p), expected_size(size));                                   \
+		assert_int_equal(ksize(q), expected_size(size));                                   \
+		kfree(p);                                                                          \
+		kfree(q);                                                                          \
+	} while (0)
+
+static void constant_sizes_agree(void **state)
+{
+	(void)state;
+	CONSTANT(0);
+	CONSTANT(1);
+	CONSTANT(8);
+	CONSTANT(9);
+	CONSTANT(16);
+	CONSTANT(17);
+	CONSTANT(32);
+	CONSTANT(33);
+	CONSTANT(64);
+	CONSTANT(65);
+	CONSTANT(96);
+	CONSTANT(97);
+	CONSTANT(128);
+	CONSTANT(129);
+	CONSTANT(192);
+	CONSTANT(193);
+	CONSTANT(256);
+	CONSTANT(257);
+	CONSTANT(512);
+	CONSTANT(513);
+	CONSTANT(1024);
+	CONSTANT(1025);
+	CONSTANT(2048);
+	CONSTANT(2049);
+	CONSTANT(4096);
+	CONSTANT(4097);
+	CONSTANT(8192);
+	CONSTANT(8193);
+}
+
+static void arrays_do_not_overflow(void **state)
+{
+	volatile size_t half = SIZE_MAX / 2 + 1, n = 5;
+	char *p = kcalloc(n, 10, GFP_KERNEL);
+
+	(void)state;
+	assert_int_equal(ksize(p), 64);
+	assert_null(kmalloc_array(half, 2, GFP_KERNEL));
+	assert_null(kcalloc(2, half, GFP_KERNEL));
+	assert_null(kvmalloc_array(half, 4, GFP_KERNEL));
+	assert_null(kvcalloc(SIZE_MAX, SIZE_MAX, GFP_KERNEL));
+	assert_null(krealloc_array(p, half, 2, GFP_KERNEL));
+	assert_ptr_equal(kmalloc_array(0, half, GFP_KERNEL), ZERO_SIZE_PTR);
+	p = krealloc_array(p, n, 20, GFP_KERNEL);
+	assert_int_equal(ksize(p), 128);
+	kfree(p);
+}
+
+static void gfp_flags(void **state)
+{
+	volatile size_t size = 50;
+	void *p;
+
+	(void)state;
+	told_begin(&told);
+	p = kmalloc(size, GFP_KERNEL | 0x80000000u);
+	kfree(p);
+	kfree(kmalloc(50000, GFP_KERNEL | 0x80000000u));
+	assert_int_equal(told_end(&told), 2);
+	assert_non_null(strstr(told.text, "0x80000000 does not exist"));
+	assert_non_null(strstr(told.text, "kmalloc-large"));
+}
+
+static void nodes(void **state)
+{
+	static const size_t sizes[] = {40, 5000, 30000, 3 * MiB};
+
+	(void)state;
+	for (int node = 0; node < (int)os.nr_nodes; node++)
+		for (int i = 0; i < 3; i++) {
+			void *p = kmalloc_node(sizes[i], GFP_KERNEL | __GFP_THISNODE, node);
+
+			assert_non_null(p);
+			assert_int_equal(page_node(p), node);
+			kfree(p);
+			p = kzalloc_node(sizes[i], GFP_KERNEL, NUMA_NO_NODE);
+			assert_int_equal(*(char *)p, 0);
+			kfree(p);
+		}
+	kvfree(kvmalloc_node(sizes[3], GFP_KERNEL, 0));
+	told_begin(&told);
+	for (int i = 0; i < 4; i++) {
+		assert_null(kvmalloc_node(sizes[i], GFP_KERNEL | __GFP_THISNODE, 999));
+		kvfree(kvmalloc_node(sizes[i], GFP_KERNEL, 999));
+	}
+	assert_int_equal(told_end(&told), 1);
+}
+
+/* --- resizing --------------------------------------------------------------------------------- */
+
+static void fill(char *p, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		p[i] = (char)(i * 7 + 1);
+}
+
+static bool is_filled(const char *p, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		if (p[i] != (char)(i * 7 + 1))
+			return false;
+	return true;
+}
+
+static void krealloc_shrink(void **state)
+{
+	char *p = kmalloc(200, GFP_KERNEL), *q;
+
+	(void)state;
+	fill(p, 200);
+	q = krealloc(p, 20, GFP_KERNEL);
+	assert_ptr_equal(p, q);
+	assert_true(is_filled(q, 200));
+	assert_ptr_equal(krealloc(q, 256, GFP_KERNEL), q);
+	assert_ptr_equal(krealloc(q, 0, GFP_KERNEL), ZERO_SIZE_PTR);
+	assert_int_equal(cache_of(q)->flags & CACHE_KMALLOC, CACHE_KMALLOC);
+}
+
+static void krealloc_grow(void **state)
+{
+	static const size_t sizes[] = {1,    8,	   9,	 100,	 192,	  193,
+				       5000, 8192, 8193, 100000, 2 * MiB, 3 * MiB};
+	char *p = krealloc(NULL, 1, GFP_KERNEL);
+
+	(void)state;
+	for (size_t i = 0; i + 1 < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		fill(p, sizes[i]);
+		p = krealloc(p, sizes[i + 1], GFP_KERNEL);
+		assert_non_null(p);
+		assert_true(ksize(p) >= sizes[i + 1]);
+		assert_true(is_filled(p, sizes[i]));
+	}
+	fill(p, 3 * MiB);
+	assert_null(krealloc(p, KMALLOC_MAX_SIZE + 1, GFP_KERNEL | __GFP_NOWARN));
+	p = kvrealloc(p, 7 * MiB, GFP_KERNEL);
+	assert_true(is_filled(p, 3 * MiB));
+	kvfree(p);
+	p = krealloc(ZERO_SIZE_PTR, 10, GFP_KERNEL);
+	assert_int_equal(ksize(p), 16);
+	assert_ptr_equal(krealloc(p, 0, GFP_KERNEL), ZERO_SIZE_PTR);
+}
+
+/* All calls have the flag: whatever the user never wrote reads zero. */
+static void krealloc_zero(void **state)
+{
+	char *p = kzalloc(30, GFP_KERNEL);
+	size_t used = 30;
+
+	(void)state;
+	for (size_t size = 10; size < 40000; size = size * 2 + 3) {
+		fill(p, used);
+		p = krealloc(p, size, GFP_KERNEL | __GFP_ZERO);
+		assert_true(is_filled(p, used < size ? used : size));
+		for (size_t i = used < size ? used : size; i < ksize(p); i++)
+			assert_int_equal(p[i], 0);
+		used = size;
+	}
+	kfree(p);
+}
+
+/* --- large blocks ----------------------------------------------------------------------------- */
+
+static void blocks_of_pages(void **state)
+{
+	static char *p[601];
+	struct sheaf_stats before, stats;
+	size_t runs = 0, maps = 0;
+
+	(void)state;
+	sheaf_stats(&before);
+	for (size_t n = 3; n <= 600; n += 1 + n / 40) {
+		p[n] = kvmalloc(n * OS_PAGE, GFP_KERNEL);
+		assert_non_null(p[n]);
+		assert_true(ksize(p[n]) >= n * OS_PAGE);
+		assert_int_equal((uintptr_t)p[n] % OS_PAGE, 0);
+		if (n <= 512)
+			assert_int_equal((uintptr_t)p[n] % ksize(p[n]), 0);
+		*(n <= 512 ? &runs : &maps) += ksize(p[n]);
+		memset(p[n], (int)n, n * OS_PAGE);
+	}
+	sheaf_stats(&stats);
+	assert_int_equal(stats.large_bytes - before.large_bytes, runs);
+	assert_int_equal(stats.mapped_bytes - before.mapped_bytes, maps);
+	for (size_t n = 3; n <= 600; n += 1 + n / 40) {
+		assert_int_equal(p[n][0], (char)n);
+		assert_int_equal(p[n][n * OS_PAGE - 1], (char)n);
+		kvfree(p[n]);
+	}
+	sheaf_stats(&stats);
+	assert_int_equal(stats.large_bytes, before.large_bytes);
+	assert_int_equal(stats.mapped_bytes, before.mapped_bytes);
+}
+
+static void beyond_two_mib(void **state)
+{
+	volatile size_t too_much = KMALLOC_MAX_SIZE + 1, huge = (size_t)INT_MAX + 1;
+	char *p = kmalloc(KMALLOC_MAX_SIZE, GFP_KERNEL);
+
+	(void)state;
+	assert_int_equal((uintptr_t)p % KMALLOC_MAX_SIZE, 0);
+	assert_int_equal(p[KMALLOC_MAX_SIZE - 1], 0);
+	kfree(p);
+	told_begin(&told);
+	assert_null(kmalloc(too_much, GFP_KERNEL | __GFP_NOWARN));
+	assert_null(kvmalloc(huge, GFP_KERNEL | __GFP_NOWARN));
+	assert_null(kmalloc(too_much, GFP_KERNEL));
+	assert_null(kvmalloc(huge, GFP_KERNEL));
+	assert_int_equal(told_end(&told), 2);
+	p = kvzalloc(INT_MAX, GFP_KERNEL);
+	if (p) {
+		p[INT_MAX - 1] = 1;
+		kvfree(p);
+	}
+	assert_int_equal(kmalloc_size_roundup(3 * MiB + 1), 3 * MiB + OS_PAGE);
+	assert_int_equal(kmalloc_size_roundup(too_much), too_much);
+}
+
+/* The registry grows, and finds each of many in whatever order they go. */
+static void many_mappings(void **state)
+{
+	static char *p[700];
+	uint64_t seed = 5;
+
+	(void)state;
+	for (int i = 0; i < 700; i++) {
+		p[i] = kvmalloc(2 * MiB + OS_PAGE * (1 + i % 3), GFP_KERNEL);
+		assert_non_null(p[i]);
+		*(int *)p[i] = i;
+	}
+	for (int n = 700; n > 0; n--) {
+		unsigned int i = random_below(&seed, (unsigned int)n);
+		struct block block = block_of(p[i] + MiB);
+
+		assert_int_equal(block.kind, BLOCK_MAPPING);
+		assert_ptr_equal(block.start, p[i]);
+		assert_int_equal(ksize(p[i]), 2 * MiB + OS_PAGE * (1 + *(int *)p[i] % 3));
+		kvfree(p[i]);
+		assert_int_equal(block_of(p[i]).kind, BLOCK_NONE);
+		p[i] = p[n - 1];
+	}
+}
+
+/* --- frees ------------------------------------------------------------------------------------ */
+
+static void any_pointer_of_ours(void **state)
+{
+	struct kmem_cache *s = kmem_cache_create("any", 72, NULL, SLAB_NO_MERGE);
+	void *p[6];
+
+	(void)state;
+	for (int i = 0; i < 100; i++)
+		kfree(kmem_cache_alloc(s, GFP_KERNEL));
+	assert_int_equal(kmem_cache_verify(s), 0);
+	p[0] = kmem_cache_alloc(s, GFP_KERNEL);
+	p[1] = kmem_cache_alloc(s, GFP_KERNEL);
+	p[2] = kmalloc(70, GFP_KERNEL);
+	p[3] = kmalloc(70000, GFP_KERNEL);
+	p[4] = NULL;
+	p[5] = kvmalloc(5 * MiB, GFP_KERNEL);
+	assert_int_equal(ksize(p[0]), 72);
+	assert_int_equal(block_of(p[2]).kind, BLOCK_OBJECT);
+	assert_int_equal(block_of(p[3]).kind, BLOCK_RUN);
+	assert_int_equal(block_of((char *)p[3] + 69999).kind, BLOCK_RUN);
+	assert_int_equal(block_of(p[5]).kind, BLOCK_MAPPING);
+	assert_int_equal(block_of(&s).kind, BLOCK_NONE);
+	kmem_cache_free_bulk(NULL, 6, p);
+	assert_int_equal(block_of(p[3]).kind, BLOCK_NONE);
+	assert_int_equal(block_of(p[5]).kind, BLOCK_NONE);
+	assert_int_equal(kmem_cache_shrink(s), 0);
+	kmem_cache_destroy(s);
+}
+
+/* One clear line for each. */
+static void told_once(const void *pointer, const char *what)
+{
+	told_begin(&told);
+	kfree(pointer);
+	assert_int_equal(told_end(&told), 1);
+	if (!strstr(told.text, what) || !strstr(told.text, "kfree("))
+		fail_msg("%s", told.text);
+}
+
+static void wrong_pointers(void **state)
+{
+	char *run = kmalloc(20000, GFP_KERNEL), *map = kvmalloc(9 * MiB, GFP_KERNEL);
+	char *foreign = malloc(100);
+
+	(void)state;
+	told_once(foreign, "not an object of any cache");
+	told_once(&run, "not an object of any cache");
+	told_once((void *)17, "not an object of any cache");
+	told_once(pages.base + pages.size - OS_PAGE, "in no block that is in use");
+	told_once(run + 4096, "points 4096 bytes into a block of 32768");
+	told_once(map + 8 * MiB, "points 8388608 bytes into a block of 9437184");
+	told_begin(&told);
+	assert_int_equal(ksize(foreign), 0);
+	assert_int_equal(ksize(run + 1), 0);
+	assert_null(krealloc(foreign, 10, GFP_KERNEL));
+	kfree_sensitive(map + 1);
+	assert_int_equal(told_end(&told), 4);
+	kfree(run);
+	kvfree(map);
+	told_once(run, "in no block that is in use");
+	told_once(map, "not an object of any cache");
+	free(foreign);
+}
+
+static void double_free_is_found_in_its_slab(void **state)
+{
+	void *p = kmalloc(1000, GFP_KERNEL);
+	struct kmem_cache *s = cache_of(p);
+
+	(void)state;
+	kmem_cache_shrink(s);
+	kfree(p);
+	kfree(p);
+	told_begin(&told);
+	kmem_cache_shrink(s);
+	assert_int_equal(told_end(&told), 1);
+	assert_non_null(strstr(told.text, "double free"));
+	assert_non_null(strstr(told.text, "-1k"));
+	assert_int_equal(kmem_cache_verify(s), 0);
+}
+
+static void sensitive_content_is_gone(void **state)
+{
+	static const size_t sizes[] = {60, 5000, 20000};
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		char *p = kmalloc(sizes[i], GFP_KERNEL);
+		size_t size = ksize(p);
+
+		memset(p, 0x77, size);
+		kfree_sensitive(p);
+		/* A link, or what is given back, may be there; what was there is not. */
+		for (size_t at = 0; at < size; at++)
+			assert_int_not_equal(p[at], 0x77);
+	}
+	kfree_sensitive(NULL);
+	kvfree_sensitive(NULL, 0);
+	kvfree_sensitive(kvmalloc(3 * MiB, GFP_KERNEL), 3 * MiB);
+}
+
+static void copies(void **state)
+{
+	char *p;
+
+	(void)state;
+	assert_null(kstrdup(NULL, GFP_KERNEL));
+	assert_null(kstrndup(NULL, 3, GFP_KERNEL));
+	p = kstrdup("", GFP_KERNEL);
+	assert_string_equal(p, "");
+	kfree(p);
+	p = kstrndup("abcdef", 100, GFP_KERNEL);
+	assert_string_equal(p, "abcdef");
+	kfree(p);
+	p = kmemdup_nul("ab\0def", 5, GFP_KERNEL);
+	assert_memory_equal(p, "ab\0de", 6);
+	kfree(p);
+	assert_ptr_equal(kmemdup("x", 0, GFP_KERNEL), ZERO_SIZE_PTR);
+}
+
+static void errno_is_kept(void **state)
+{
+	void *p;
+
+	(void)state;
+	errno = 4711;
+	kfree(kmalloc(10, GFP_KERNEL));
+	kfree(kmalloc(100000, GFP_KERNEL));
+	p = kvmalloc(10 * MiB, GFP_KERNEL);
+	kvfree(p);
+	assert_int_equal(errno, 4711);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_size_goes_round),
+		cmocka_unit_test(constant_sizes_agree),
+		cmocka_unit_test(arrays_do_not_overflow),
+		cmocka_unit_test(gfp_flags),
+		cmocka_unit_test(nodes),
+		cmocka_unit_test(krealloc_shrink),
+		cmocka_unit_test(krealloc_grow),
+		cmocka_unit_test(krealloc_zero),
+		cmocka_unit_test(blocks_of_pages),
+		cmocka_unit_test(beyond_two_mib),
+		cmocka_unit_test(many_mappings),
+		cmocka_unit_test(any_pointer_of_ours),
+		cmocka_unit_test(wrong_pointers),
+		cmocka_unit_test(double_free_is_found_in_its_slab),
+		cmocka_unit_test(sensitive_content_is_gone),
+		cmocka_unit_test(copies),
+		cmocka_unit_test(errno_is_kept),
+	};
+
+	return cmocka_run_group_tests_name("kmalloc", tests, NULL, NULL);
+}
