@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cache/cache.h"
+#include "cache/kmalloc.h"
 #include "cache/publish.h"
 #include "os/atomic.h"
 #include "os/machine.h"
@@ -33,6 +33,7 @@ SHEAF_PUBLIC int kmem_cache_shrink(struct kmem_cache *s)
 	sheaf_forget_flow(&s->sheaf);
 	sheaf_drain(&s->sheaf);
 	left = slab_shrink(&s->sheaf.slab);
+	large_trim();
 	page_trim();
 	late_ask(&s->sheaf.slab);
 	return left != 0;

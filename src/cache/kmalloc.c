@@ -190,6 +190,7 @@ static struct kmem_cache *cache_for(unsigned int index, const void *caller)
 
 void kmalloc_reclaim(void)
 {
+	large_trim();
 	if (!os_load_acquire(&family.ready))
 		return;
 	for (unsigned int number = 0; number < family.nr_partitions; number++)

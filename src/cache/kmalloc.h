@@ -66,6 +66,8 @@ void *large_alloc(size_t size, gfp_t flags, int node, size_t most, const char *c
 size_t large_roundup(size_t size);
 /* Bytes of this run. */
 size_t large_size(const struct slab *run);
+/* Give runs that CPUs keep for the next one back. */
+void large_trim(void);
 /* Bytes of all runs. */
 size_t large_bytes(void);
 

@@ -5,6 +5,10 @@
  * The state of a run's first descriptor is its order. Freeing begins with an exchange of its owner,
  * so that of two who free a run one is told.
  *
+ * Each CPU keeps the last freed run of each order up to KEEP_ORDER in a cell: all but the first
+ * descriptor's owner stays as it is, so that taking it again costs two stores. Kept runs are at most
+ * 2 MiB a CPU, and go back with kmem_cache_shrink() and when memory is out.
+ *
  * Locks: none of its own. Callers: src/cache/.
  */
 #include <limits.h>
@@ -19,7 +23,15 @@
 
 #define RUN_MAX (OS_PAGE << PAGE_MAX_ORDER)
 
-static size_t run_bytes; /* of all runs */
+#define KEEP_ORDER 8
+
+/* By row; shared, since a thread may be on another CPU by the time it looks. */
+static struct {
+	struct slab *kept[KEEP_ORDER + 1];
+	uint64_t unused[7];
+} cells[OS_MAX_ROWS];
+
+_Static_assert(sizeof(cells[0]) == 128, "CPUs do not share a line");
 
 static void free_run(struct kmem_cache *s, void *block);
 
@@ -32,21 +44,74 @@ struct kmem_cache kmalloc_large = {
 	.sheaf.slab.name = name,
 };
 
+static unsigned int order_of(const struct slab *run)
+{
+	return os_load_relaxed(&run->state) & 0xf;
+}
+
 size_t large_size(const struct slab *run)
 {
-	return OS_PAGE << (os_load_relaxed(&run->state) & 0xf);
+	return OS_PAGE << order_of(run);
 }
 
 size_t large_bytes(void)
 {
-	return os_load_relaxed(&run_bytes);
+	size_t bytes = 0;
+
+	for (uint32_t node = 0; node < os.nr_nodes; node++) {
+		struct slab *slab;
+
+		for (size_t n = page_slabs(node, &slab); n > 0; n--, slab++)
+			if (os_load_relaxed(&slab->cache) == &kmalloc_large.sheaf.slab &&
+			    !(os_load_relaxed(&slab->state) & SLAB_TAIL))
+				bytes += large_size(slab);
+	}
+	return bytes;
+}
+
+/* The run that nobody owns any more: for the next one who needs this order here, or away. */
+static void keep_or_free(struct slab *run)
+{
+	unsigned int order = order_of(run);
+
+	if (order <= KEEP_ORDER && page_node(page_address(run)) == os_node())
+		run = os_exchange(&cells[os_row()].kept[order], run);
+	if (run)
+		page_free(run, order);
+}
+
+static struct slab *take_kept(unsigned int order, unsigned int node)
+{
+	struct slab **cell = &cells[os_row()].kept[order], *run;
+
+	if (order > KEEP_ORDER || !os_load_relaxed(cell))
+		return NULL;
+	run = os_exchange(cell, NULL);
+	if (run && page_node(page_address(run)) != node) {
+		page_free(run, order);
+		run = NULL;
+	}
+	if (run)
+		os_store_release(&run->cache, &kmalloc_large.sheaf.slab);
+	return run;
+}
+
+void large_trim(void)
+{
+	for (uint32_t row = 0; row < os.nr_rows; row++)
+		for (unsigned int order = 0; order <= KEEP_ORDER; order++) {
+			struct slab **cell = &cells[row].kept[order];
+			struct slab *run = os_load_relaxed(cell) ? os_exchange(cell, NULL) : NULL;
+
+			if (run)
+				page_free(run, order);
+		}
 }
 
 static void free_run(struct kmem_cache *s, void *block)
 {
 	struct slab *run = page_slab(block);
 	struct slab_cache *owner = &s->sheaf.slab;
-	size_t size;
 
 	if (run && page_address(run) != block) {
 		os_report("kfree(%p): points %zu bytes into a block of %zu; it is left alone. Free "
@@ -54,31 +119,29 @@ static void free_run(struct kmem_cache *s, void *block)
 			  block, (size_t)((char *)block - page_address(run)), large_size(run));
 		return;
 	}
-	size = run ? large_size(run) : 0;
 	if (!run || !os_cmpxchg(&run->cache, &owner, NULL)) {
 		os_report("kfree(%p): double free; ignored. Two threads free this block of pages: "
 			  "look for two owners of it",
 			  block);
 		return;
 	}
-	os_fetch_sub(&run_bytes, size);
-	page_free(run, (unsigned int)__builtin_ctzll(size) - OS_PAGE_SHIFT);
+	keep_or_free(run);
 }
 
 static void *alloc_run(size_t size, gfp_t flags, unsigned int node)
 {
 	unsigned int order = (unsigned int)__builtin_ctzll(size) - OS_PAGE_SHIFT;
-	struct slab *run = page_alloc(node, order);
+	struct slab *run = take_kept(order, node);
 
+	if (run)
+		return page_address(run);
+	run = page_alloc(node, order);
 	for (uint32_t i = 1; !run && i < os.nr_nodes && !(flags & __GFP_THISNODE); i++)
 		run = page_alloc((node + i) % os.nr_nodes, order);
 	if (!run)
 		return NULL;
 	os_store_relaxed(&run->state, order);
-	os_fetch_add(&run_bytes, size);
 	page_own(run, order, &kmalloc_large.sheaf.slab);
-	if (flags & __GFP_ZERO)
-		memset(page_address(run), 0, size);
 	return page_address(run);
 }
 
@@ -88,6 +151,8 @@ static void *alloc_block(size_t size, gfp_t flags, unsigned int node)
 	void *block = size <= RUN_MAX ? alloc_run(size, flags, node) : NULL;
 	size_t align = size & -size;
 
+	if (block && (flags & __GFP_ZERO))
+		memset(block, 0, size);
 	if (!block && (size > RUN_MAX || !(flags & __GFP_THISNODE)))
 		block = map_alloc(size, align < KMALLOC_MAX_SIZE ? align : KMALLOC_MAX_SIZE, node);
 	return block;

@@ -273,6 +273,36 @@ static void blocks_of_pages(void **state)
 	assert_int_equal(stats.mapped_bytes, before.mapped_bytes);
 }
 
+/* A CPU keeps the last freed run of an order; it is nobody's meanwhile. */
+static void a_freed_run_is_kept(void **state)
+{
+	struct kmem_cache *s = kmem_cache_create("kmalloc-trim", 64, NULL, 0);
+	struct sheaf_stats before, kept, trimmed;
+	void *first, *other;
+
+	(void)state;
+	pin(0);
+	kmem_cache_shrink(s);
+	sheaf_stats(&before);
+	first = kmalloc(64 << 10, GFP_KERNEL);
+	memset(first, 1, 64 << 10);
+	other = kmalloc(64 << 10, GFP_KERNEL);
+	kfree(other);
+	kfree(first);
+	sheaf_stats(&kept);
+	assert_int_equal(kept.large_bytes, before.large_bytes);
+	told_begin(&told);
+	kfree(first);
+	assert_int_equal(told_end(&told), 1);
+	assert_ptr_equal(kzalloc(64 << 10, GFP_KERNEL), first);
+	assert_int_equal(((char *)first)[12345], 0);
+	kfree(first);
+	kmem_cache_shrink(s);
+	sheaf_stats(&trimmed);
+	assert_true(trimmed.used_bytes <= before.used_bytes);
+	kmem_cache_destroy(s);
+}
+
 static void beyond_two_mib(void **state)
 {
 	volatile size_t too_much = KMALLOC_MAX_SIZE + 1, huge = (size_t)INT_MAX + 1;
@@ -468,6 +498,7 @@ int main(void)
 		cmocka_unit_test(krealloc_grow),
 		cmocka_unit_test(krealloc_zero),
 		cmocka_unit_test(blocks_of_pages),
+		cmocka_unit_test(a_freed_run_is_kept),
 		cmocka_unit_test(beyond_two_mib),
 		cmocka_unit_test(many_mappings),
 		cmocka_unit_test(any_pointer_of_ours),
