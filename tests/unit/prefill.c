@@ -11,7 +11,8 @@
 
 enum {
 	SIZE = 64,
-	MOST = 4000
+	MOST = 4000,
+	HANDLED = 1000
 };
 
 static struct kmem_cache *s;
@@ -365,9 +366,13 @@ static unsigned int nr_handled;
 
 static void on_timer(int number)
 {
-	uint64_t *object = kmem_cache_alloc_from_sheaf(s, GFP_NOWAIT, of_handler);
+	uint64_t *object;
 
 	(void)number;
+	/* The thread may be long at something when the last one comes. */
+	if (__atomic_load_n(&nr_handled, __ATOMIC_RELAXED) == HANDLED)
+		return;
+	object = kmem_cache_alloc_from_sheaf(s, GFP_NOWAIT, of_handler);
 	CHECK(object);
 	CHECK(__atomic_exchange_n(object, 0x51617a1, __ATOMIC_RELAXED) != 0x51617a1);
 	__atomic_fetch_add(&nr_handled, 1, __ATOMIC_RELAXED);
@@ -379,12 +384,12 @@ static void in_a_handler(void)
 	struct itimerval every = {{0, 200}, {0, 200}};
 	unsigned int n = 0;
 
-	of_handler = kmem_cache_prefill_sheaf(s, GFP_KERNEL, 1001);
+	of_handler = kmem_cache_prefill_sheaf(s, GFP_KERNEL, HANDLED);
 	CHECK(of_handler);
 	no_more_memory();
 	signal(SIGALRM, on_timer);
 	setitimer(ITIMER_REAL, &every, NULL);
-	while (__atomic_load_n(&nr_handled, __ATOMIC_RELAXED) < 1000) {
+	while (__atomic_load_n(&nr_handled, __ATOMIC_RELAXED) < HANDLED) {
 		uint64_t *object = n < MOST ? kmem_cache_alloc(s, GFP_NOWAIT) : NULL;
 
 		if (object) {
