@@ -113,7 +113,7 @@ static void preallocated_only(void **state)
 static void resized(void **state)
 {
 	mempool_t *pool = make(2);
-	void *p[ELEMENTS];
+	void *p[ELEMENTS + 1];
 	int n = 0;
 
 	(void)state;
