@@ -225,6 +225,22 @@ static inline void kvfree(const void *block)
 /* The same, its first size bytes overwritten before. */
 void kvfree_sensitive(const void *block, size_t size) SHEAF_SYMBOL(kvfree_sensitive);
 
+/* --- any context --------------------------------------------------------------------------------
+ */
+
+/*
+ * At least size bytes in any context, as by kmem_cache_alloc_nolock(): from the cache of that size, else
+ * from the next larger one. The node is preferred; NUMA_NO_NODE: this CPU's. NULL if neither has any at
+ * once, if nobody has called kmalloc() yet, and above KMALLOC_MAX_CACHE_SIZE; 0 bytes: ZERO_SIZE_PTR.
+ * Of gfp, __GFP_ZERO matters. Async-signal-safe, O(nodes).
+ */
+SHEAF_CHECK_RESULT void *kmalloc_nolock(size_t size, gfp_t gfp, int node)
+	SHEAF_SYMBOL(kmalloc_nolock);
+
+/* Free a block of a cache in any context, as by kmem_cache_free_nolock(), whichever call it is from. NULL
+ * and ZERO_SIZE_PTR are allowed; blocks above KMALLOC_MAX_CACHE_SIZE are reported and left alone. */
+void kfree_nolock(const void *block) SHEAF_SYMBOL(kfree_nolock);
+
 /* --- copies -------------------------------------------------------------------------------------
  */
 

@@ -37,6 +37,10 @@ SHEAF_CHECK_RESULT mempool_t *mempool_create(int min_nr, mempool_alloc_fn alloc_
 SHEAF_CHECK_RESULT mempool_t *mempool_create_slab_pool(int min_nr, struct kmem_cache *cache)
 	SHEAF_SYMBOL(mempool_create_slab_pool);
 
+/* Over blocks of size bytes: mempool_kmalloc() and mempool_kfree() with the size as pool_data. */
+SHEAF_CHECK_RESULT mempool_t *mempool_create_kmalloc_pool(int min_nr, size_t size)
+	SHEAF_SYMBOL(mempool_create_kmalloc_pool);
+
 /*
  * An element: from the allocator, without reclaiming; else from the reserve; else from the allocator
  * by all means that gfp has; else, if gfp has __GFP_DIRECT_RECLAIM, it waits until an element is freed
@@ -68,6 +72,10 @@ void mempool_destroy(mempool_t *pool) SHEAF_SYMBOL(mempool_destroy);
 SHEAF_CHECK_RESULT void *mempool_alloc_slab(gfp_t gfp, void *pool_data)
 	SHEAF_SYMBOL(mempool_alloc_slab);
 void mempool_free_slab(void *element, void *pool_data) SHEAF_SYMBOL(mempool_free_slab);
+
+/* For mempool_create(): pool_data is a number of bytes. */
+SHEAF_CHECK_RESULT void *mempool_kmalloc(gfp_t gfp, void *pool_data) SHEAF_SYMBOL(mempool_kmalloc);
+void mempool_kfree(void *element, void *pool_data) SHEAF_SYMBOL(mempool_kfree);
 
 #ifdef __cplusplus
 }

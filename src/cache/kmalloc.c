@@ -188,6 +188,11 @@ static struct kmem_cache *cache_for(unsigned int index, const void *caller)
 	return family.caches[(mixed >> 32) * family.nr_partitions >> 32][index];
 }
 
+struct kmem_cache *kmalloc_cache_made(unsigned int index, const void *caller)
+{
+	return os_load_acquire(&family.ready) ? cache_for(index, caller) : NULL;
+}
+
 void kmalloc_reclaim(void)
 {
 	large_trim();

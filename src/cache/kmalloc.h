@@ -45,6 +45,9 @@ struct kmem_cache *kmalloc_make(const char *prefix, unsigned int index,
 /* Memory of any size for the code at `caller`, on this node or NUMA_NO_NODE. */
 void *kmalloc_for(size_t size, gfp_t flags, int node, const void *caller);
 
+/* The cache of this index, for the code at `caller`; NULL if the family is not made yet. */
+struct kmem_cache *kmalloc_cache_made(unsigned int index, const void *caller);
+
 /* Free what every cache of the family keeps: for who needs pages. */
 void kmalloc_reclaim(void);
 

@@ -284,6 +284,22 @@ SHEAF_PUBLIC void mempool_free_slab(void *element, void *pool_data)
 	kmem_cache_free(pool_data, element);
 }
 
+SHEAF_PUBLIC mempool_t *mempool_create_kmalloc_pool(int min_nr, size_t size)
+{
+	return mempool_create(min_nr, mempool_kmalloc, mempool_kfree, (void *)size);
+}
+
+SHEAF_PUBLIC void *mempool_kmalloc(gfp_t gfp, void *pool_data)
+{
+	return kmalloc((size_t)pool_data, gfp);
+}
+
+SHEAF_PUBLIC void mempool_kfree(void *element, void *pool_data)
+{
+	(void)pool_data;
+	kfree(element);
+}
+
 /* Many locks of one rank, so by try-lock; who holds one waits for nobody. */
 void mempools_lock(void)
 {

@@ -2,18 +2,17 @@
 /* Allocating and freeing in any context: nothing here waits, spins, or takes a lock but by try-lock. */
 #include <string.h>
 
-#include "cache/cache.h"
+#include "cache/kmalloc.h"
 #include "os/atomic.h"
 #include "os/machine.h"
+#include "os/report.h"
 #include "sheaf/nolock.h"
 #include "slab/defer.h"
 #include "slab/stat.h"
 
 /* From a slab of this node, or of any. */
-static void *take_try(struct kmem_cache *s)
+static void *take_try(struct kmem_cache *s, unsigned int node)
 {
-	unsigned int node = os_node();
-
 	for (uint32_t i = 0; i < os.nr_nodes; i++) {
 		void *object;
 
@@ -25,21 +24,51 @@ static void *take_try(struct kmem_cache *s)
 	return NULL;
 }
 
-SHEAF_PUBLIC void *kmem_cache_alloc_nolock(struct kmem_cache *s, gfp_t gfp)
+/* From this node if it has any; sheaves are of the node that this CPU is of. */
+static void *alloc_try(struct kmem_cache *s, gfp_t gfp, unsigned int node)
 {
+	bool here = node == os_node();
 	void *object = NULL;
 
-	if (cache_was_destroyed(s, "kmem_cache_alloc_nolock"))
-		return NULL;
 	gfp = cache_check_gfp(s, gfp);
-	if (s->sheaf.barns)
+	if (!here)
+		object = take_try(s, node);
+	if (!object && s->sheaf.barns)
 		object = nolock_alloc(&s->sheaf);
-	if (!object)
-		object = take_try(s);
+	if (!object && here)
+		object = take_try(s, node);
 	if (object && (gfp & __GFP_ZERO))
 		memset(object, 0, s->sheaf.slab.object_size);
 	stat_add(&s->sheaf.slab, STAT_nolock_fail, object == NULL);
 	return object;
+}
+
+SHEAF_PUBLIC void *kmem_cache_alloc_nolock(struct kmem_cache *s, gfp_t gfp)
+{
+	if (cache_was_destroyed(s, "kmem_cache_alloc_nolock"))
+		return NULL;
+	return alloc_try(s, gfp, os_node());
+}
+
+/* A cache that has nothing at hand is often beside one that has. */
+SHEAF_PUBLIC void *kmalloc_nolock(size_t size, gfp_t gfp, int node)
+{
+	unsigned int wanted =
+		node >= 0 && (uint32_t)node < os.nr_nodes ? (unsigned int)node : os_node();
+	unsigned int index;
+	void *block = NULL;
+
+	if (!size)
+		return ZERO_SIZE_PTR;
+	if (size > KMALLOC_MAX_CACHE_SIZE)
+		return NULL;
+	index = kmalloc_index(size);
+	for (unsigned int i = index; !block && i <= index + 1 && i < SHEAF_KMALLOC_CACHES; i++) {
+		struct kmem_cache *s = kmalloc_cache_made(i, __builtin_return_address(0));
+
+		block = s ? alloc_try(s, gfp, wanted) : NULL;
+	}
+	return block;
 }
 
 SHEAF_PUBLIC void kmem_cache_free_nolock(struct kmem_cache *s, void *object)
@@ -51,4 +80,19 @@ SHEAF_PUBLIC void kmem_cache_free_nolock(struct kmem_cache *s, void *object)
 		return;
 	stat_add(&s->sheaf.slab, STAT_free_slowpath, 1);
 	nolock_give(&s->sheaf, object, "kmem_cache_free_nolock");
+}
+
+SHEAF_PUBLIC void kfree_nolock(const void *block)
+{
+	struct slab_cache *owner;
+
+	if (ZERO_OR_NULL_PTR(block))
+		return;
+	owner = page_owner(block);
+	if (owner && cache_of_slab(owner) != &kmalloc_large)
+		kmem_cache_free_nolock(cache_of_slab(owner), (void *)(uintptr_t)block);
+	else
+		os_report("kfree_nolock(%p): not a block of any cache; the pointer is left alone. "
+			  "Free a large block with kfree()",
+			  block);
 }

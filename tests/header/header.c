@@ -43,6 +43,13 @@ static int use_pool(struct kmem_cache *s)
 	pool = mempool_create(1, mempool_alloc_slab, mempool_free_slab, s);
 	CHECK(pool);
 	mempool_destroy(pool);
+	pool = mempool_create_kmalloc_pool(1, 100);
+	CHECK(pool);
+	mempool_destroy(pool);
+	pool = mempool_create(1, mempool_kmalloc, mempool_kfree, (void *)100);
+	CHECK(pool);
+	mempool_destroy(pool);
+	kfree_nolock(kmalloc_nolock(100, GFP_NOWAIT, NUMA_NO_NODE));
 	return 0;
 }
 

@@ -298,6 +298,22 @@ static void over_a_cache_without_memory(void **state)
 	assert_int_equal(in_child(out_of_memory, 20), 0);
 }
 
+static void over_kmalloc(void **state)
+{
+	mempool_t *pool = mempool_create_kmalloc_pool(3, 1000);
+	void *p[10];
+
+	(void)state;
+	assert_non_null(pool);
+	for (int i = 0; i < 10; i++) {
+		assert_non_null(p[i] = mempool_alloc(pool, GFP_NOWAIT));
+		assert_true(ksize(p[i]) >= 1000);
+	}
+	for (int i = 0; i < 10; i++)
+		mempool_free(p[i], pool);
+	mempool_destroy(pool);
+}
+
 #define TEST(name) cmocka_unit_test_setup(name, reset)
 
 int main(void)
@@ -311,6 +327,7 @@ int main(void)
 		TEST(no_wake_up_is_lost),
 		TEST(fork_beside_threads),
 		TEST(over_a_cache_without_memory),
+		TEST(over_kmalloc),
 	};
 
 	return cmocka_run_group_tests_name("mempool", tests, NULL, NULL);

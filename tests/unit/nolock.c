@@ -484,6 +484,84 @@ static void handlers(void **state)
 	assert_int_equal(in_child(handlers_on_every_path, 20 + SECONDS), 0);
 }
 
+/* --- kmalloc --- */
+
+static void by_size(void **state)
+{
+	static char mapped[1];
+	void *small, *large;
+
+	(void)state;
+	large = kmalloc(20000, GFP_KERNEL);
+	assert_non_null(large);
+	kfree(kmalloc(100, GFP_KERNEL));
+	assert_ptr_equal(kmalloc_nolock(0, 0, NUMA_NO_NODE), ZERO_SIZE_PTR);
+	assert_null(kmalloc_nolock(KMALLOC_MAX_CACHE_SIZE + 1, 0, NUMA_NO_NODE));
+	small = kmalloc_nolock(100, __GFP_ZERO, 0);
+	assert_non_null(small);
+	assert_int_equal(ksize(small), 128);
+	kfree_nolock(small);
+	/* Nobody has used kmalloc-2k; its neighbour serves. */
+	kfree(kmalloc(4096, GFP_KERNEL));
+	small = kmalloc_nolock(1500, 0, 12345);
+	assert_non_null(small);
+	assert_int_equal(ksize(small), 4096);
+	kfree(small);
+	kfree_nolock(NULL);
+	kfree_nolock(ZERO_SIZE_PTR);
+	told_begin(&told);
+	kfree_nolock(large);
+	kfree_nolock(mapped);
+	assert_int_equal(told_end(&told), 2);
+	kfree(large);
+}
+
+static void on_kmalloc_signal(int number)
+{
+	static const unsigned int some[] = {8, 40, 64, 300, 1000};
+	unsigned int n = __atomic_fetch_add(&nr_handled, 1, __ATOMIC_RELAXED);
+	uint64_t *block = kmalloc_nolock(some[n % 5], 0, NUMA_NO_NODE);
+
+	(void)number;
+	if (!block)
+		return;
+	__atomic_fetch_add(&nr_had, 1, __ATOMIC_RELAXED);
+	CHECK(__atomic_exchange_n(block, LIVE, __ATOMIC_RELAXED) != LIVE);
+	unstamp(block);
+	kfree_nolock(block);
+}
+
+/* The kernel's own case: a thousand times a thousand blocks, interrupted everywhere. */
+static void kmalloc_loop(void)
+{
+	struct itimerspec every = {{0, 100000}, {0, 100000}};
+	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR2};
+	timer_t timer;
+
+	signal(SIGUSR2, on_kmalloc_signal);
+	CHECK(timer_create(CLOCK_MONOTONIC, &event, &timer) == 0);
+	CHECK(timer_settime(timer, 0, &every, NULL) == 0);
+	for (int round = 0; round < 1000; round++) {
+		for (int i = 0; i < 1000; i++) {
+			held[i] = kmalloc(i % 5 * 60 + 8, GFP_KERNEL);
+			CHECK(held[i]);
+			stamp(0, held[i]);
+		}
+		for (int i = 0; i < 1000; i++) {
+			unstamp(held[i]);
+			kfree(held[i]);
+		}
+	}
+	timer_delete(timer);
+	CHECK(nr_handled > 100 && nr_had > 10);
+}
+
+static void kunit_kmalloc_kfree_nolock(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(kmalloc_loop, 30), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -495,6 +573,8 @@ int main(void)
 		cmocka_unit_test(deferred_across_fork),
 		cmocka_unit_test(deferred_and_overwritten),
 		cmocka_unit_test(handlers),
+		cmocka_unit_test(by_size),
+		cmocka_unit_test(kunit_kmalloc_kfree_nolock),
 	};
 
 	return cmocka_run_group_tests_name("nolock", tests, NULL, NULL);
