@@ -3,7 +3,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#ifndef BENCH_THREAD_SHIFT
 #define BENCH_THREAD_SHIFT 12 /* objects a thread has to itself, as a power of two */
+#endif
 
 #define BENCH_CALL NULL
 
