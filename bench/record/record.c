@@ -253,6 +253,7 @@ static __attribute__((destructor)) void print(void)
 	bool first = true;
 	char path[PATH_MAX];
 	FILE *to;
+	uint64_t allocations = all.allocations; /* without that of the file */
 
 	if (!directory || !all.table)
 		return;
@@ -268,7 +269,7 @@ static __attribute__((destructor)) void print(void)
 	fprintf(to,
 		"{\"allocations\": %lu, \"reallocations\": %lu, \"foreign_frees\": %lu, "
 		"\"lost\": %lu, \"most_objects\": %zu, \"most_bytes\": %zu, \"rows\": [",
-		all.allocations, all.reallocations, all.foreign_frees, all.lost, all.most_objects,
+		allocations, all.reallocations, all.foreign_frees, all.lost, all.most_objects,
 		all.most_bytes);
 	for (unsigned int i = 0; i < CLASSES; i++)
 		print_row(to, i, &first);
