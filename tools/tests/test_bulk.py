@@ -34,9 +34,9 @@ def invented_bulk(faults: float = 0.0, quick: bool = True, repetitions: int = 6)
     document = Document("bulk", {**MACHINE, "slab_total": 64 << 20, "single_total": 256 << 20})
     for i in range(repetitions):
         for part in bulk.RUNS.values():
-            for cell in part.cells(workers(), PROGRAMS, quick):
+            for cell in part[0](workers(), PROGRAMS, quick):
                 time = time_of(cell) * (1 + i / 100)
-                bulk.record(document, cell, [f"{time} {faults}", f"{time + 1} {faults}",
+                bulk.record(document, cell.params, [f"{time} {faults}", f"{time + 1} {faults}",
                                              f"{time - 1} {faults}"])
     return document
 
@@ -65,7 +65,7 @@ class Bulk(unittest.TestCase):
 
     def test_pools_have_no_part_in_fresh_memory(self) -> None:
         for part in ("slab", "single"):
-            names = {cell.worker.name for cell in bulk.RUNS[part].cells(workers(), PROGRAMS, True)}
+            names = {cell.worker.name for cell in bulk.RUNS[part][0](workers(), PROGRAMS, True)}
             self.assertNotIn("dpdk", names)
             self.assertIn("glibc", names)
 

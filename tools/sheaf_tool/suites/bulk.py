@@ -14,16 +14,15 @@ from __future__ import annotations
 
 import os
 import statistics
-import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
 from ..allocators import HARNESS, OURS, Allocator, Worker, peers, ready, versions
 from ..document import Document
-from ..progress import Progress
 from .bulk_report import (CAPACITIES, FAULTS, KINDS, PARTS, SIZES, SLAB_OBJECTS, TOUCHES, TRANSFERS,
                           UNIT, html, text)
+from .cells import Cell, Part, measure
 from .suite import Settings, Suite
 
 MIB = 1 << 20
@@ -42,25 +41,6 @@ KEEP = {"MALLOC_TRIM_THRESHOLD_": str(1 << 40), "MALLOC_TOP_PAD_": "0",
         "MALLOC_CONF": "dirty_decay_ms:-1,muzzy_decay_ms:-1",
         "MIMALLOC_ALLOW_DECOMMIT": "0", "MIMALLOC_PURGE_DELAY": "-1", "TCMALLOC_RELEASE_RATE": "0"}
 KEEP_OPTION = f"page_keep={4 * TOTAL // MIB}"
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One program with its arguments, whose result is one quantity."""
-
-    worker: Worker
-    params: dict[str, Any]
-    arguments: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Part:
-    """A part is repeated until its seconds are over, in a quick run."""
-
-    cells: Callable[[list[Worker], Path, bool], list[Cell]]
-    repeat: int
-    quick_repeat: int
-    quick_seconds: float
 
 
 def with_environment(worker: Worker, added: dict[str, str]) -> Worker:
@@ -85,6 +65,15 @@ def _mallocs(workers: list[Worker]) -> list[Worker]:
     return [worker for worker in _of(workers, names) if worker.allocator.worker == "malloc"]
 
 
+def record(document: Document, params: dict[str, Any], lines: list[str]) -> None:
+    """A sample is the median of a process's iterations."""
+    name = params["part"]
+    columns = list(zip(*(map(float, line.split()) for line in lines)))
+    document.result(name, params, UNIT).samples.append(statistics.median(columns[0]))
+    if name != "transfer":
+        document.result(name, params, FAULTS).samples.append(statistics.median(columns[1]))
+
+
 def transfer_cells(workers: list[Worker], _: Path, __: bool) -> list[Cell]:
     names = [worker.name for worker in workers]
     cells = []
@@ -97,7 +86,7 @@ def transfer_cells(workers: list[Worker], _: Path, __: bool) -> list[Cell]:
                     arguments += ["--capacity", str(capacity)]
                 params = {"allocator": worker.name, "part": "transfer", "objects": objects,
                           "size": 64, "capacity": capacity or "default"}
-                cells.append(Cell(worker, params, tuple(arguments)))
+                cells.append(Cell(worker, params, tuple(arguments), record))
     return cells
 
 
@@ -122,10 +111,10 @@ def slab_cells(workers: list[Worker], _: Path, quick: bool) -> list[Cell]:
                 worker = with_options(ours, GEOMETRY, KEEP_OPTION if faulted else "", *options)
                 params = {"allocator": OURS, **common, "random": random,
                           "freelist": "built first" if built else "deferred"}
-                cells.append(Cell(worker, params, arguments))
+                cells.append(Cell(worker, params, arguments, record))
             for worker in _mallocs(workers) if faulted else ():
                 cells.append(Cell(with_environment(worker, KEEP),
-                                  {"allocator": worker.name, **common}, arguments))
+                                  {"allocator": worker.name, **common}, arguments, record))
     return cells
 
 
@@ -138,22 +127,14 @@ def single_cells(workers: list[Worker], programs: Path, quick: bool) -> list[Cel
                 params = {"allocator": worker.name, "part": "single", "size": size, "touch": touch}
                 arguments = ("--part", "fresh", "--bulk", "1", "--size", str(size), "--touch", touch,
                              "--total", str(TOTAL))
-                cells.append(Cell(worker, params, arguments))
+                cells.append(Cell(worker, params, arguments, record))
     return cells
 
 
-RUNS = {"transfer": Part(transfer_cells, 15, 7, 8.0),
-        "slab": Part(slab_cells, 12, 6, 34.0),
-        "single": Part(single_cells, 12, 6, 38.0)}
-
-
-def record(document: Document, cell: Cell, lines: list[str]) -> None:
-    """A sample is the median of a process's iterations."""
-    name = cell.params["part"]
-    columns = list(zip(*(map(float, line.split()) for line in lines)))
-    document.result(name, cell.params, UNIT).samples.append(statistics.median(columns[0]))
-    if name != "transfer":
-        document.result(name, cell.params, FAULTS).samples.append(statistics.median(columns[1]))
+# Cells, repetitions, those of a quick run, and its seconds.
+RUNS = {"transfer": (transfer_cells, 15, 7, 8.0),
+        "slab": (slab_cells, 12, 6, 34.0),
+        "single": (single_cells, 12, 6, 38.0)}
 
 
 def _run(settings: Settings, machine: dict[str, Any]) -> Document:
@@ -161,24 +142,11 @@ def _run(settings: Settings, machine: dict[str, Any]) -> Document:
     total = QUICK_SLAB_TOTAL if settings.quick else TOTAL
     document = Document("bulk", {**machine, "versions": versions(workers), "missing": missing,
                                  "slab_total": total, "single_total": TOTAL})
-    plans = []
+    parts = []
     for name in PARTS:
-        part = RUNS[name]
-        repeat = settings.repeat or (part.quick_repeat if settings.quick else part.repeat)
-        plans.append((name, part, part.cells(workers, settings.workers, settings.quick), repeat))
-    with Progress(sum(len(cells) * repeat for _, _, cells, repeat in plans)) as progress:
-        for name, part, cells, repeat in plans:
-            began = time.monotonic()
-            for done in range(repeat):
-                spent = time.monotonic() - began
-                late = done >= LEAST_REPEAT and spent / done * (done + 1) > part.quick_seconds
-                if settings.quick and not settings.repeat and late:
-                    progress.done += (repeat - done) * len(cells)
-                    break
-                for cell in cells:
-                    progress.start(f"bulk, {name}: {cell.worker.name}")
-                    record(document, cell, cell.worker.run(*cell.arguments))
-                    progress.finish()
+        cells, *times = RUNS[name]
+        parts.append(Part(cells(workers, settings.workers, settings.quick), *times, LEAST_REPEAT))
+    measure(document, settings, parts)
     return document
 
 

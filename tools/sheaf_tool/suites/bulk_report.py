@@ -12,7 +12,7 @@ from ..seeds import DEFERRED, better_by
 from ..stats import Estimate, has_interval, median, ratio
 from ..svg import Bar, Panel, figure
 from ..table import WIDTH, fold, stacked
-from .suite import missing_lines
+from .cells import notes as failed_and_missing
 
 UNIT = "ns/object"
 FAULTS = "faults/object"
@@ -210,7 +210,7 @@ def text(document: Document) -> str:
     for title, header, rows, notes in _tables(document):
         parts += [title, fold(header, rows),
                   "\n".join(textwrap.fill(line, WIDTH) for line in notes)]
-    return "\n\n".join([*parts, *missing_lines(document.machine)])
+    return "\n\n".join([*parts, *failed_and_missing(document)])
 
 
 def _kind(name: str) -> str:
@@ -264,5 +264,5 @@ def html(document: Document) -> str:
     tables = "".join(f"<h3>{escape(title)}</h3>" + html_table(header, rows)
                      + "".join(f"<p>{escape(line)}</p>" for line in notes)
                      for title, header, rows, notes in _tables(document))
-    missing = "".join(f"<p>{escape(line)}</p>" for line in missing_lines(document.machine))
+    missing = "".join(f"<p>{escape(line)}</p>" for line in failed_and_missing(document))
     return f"{pictures}{tables}{missing}"
