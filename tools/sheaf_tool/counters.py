@@ -18,10 +18,14 @@ from .progress import Progress
 from .table import fold, number
 
 CACHE = "bench"
+KMALLOC = "kmalloc-"  # the caches of kmalloc, taken together
 EVENTS = ("alloc_slowpath", "free_slowpath", "replace_empty_main", "replace_full_main", "barn_get",
           "barn_get_fail", "barn_put", "barn_put_fail", "barn_get_empty", "barn_put_empty",
           "barn_replace_empty", "barn_replace_full", "sheaf_refill", "sheaf_flush", "sheaf_alloc",
-          "sheaf_free", "alloc_slab", "free_slab", "free_add_partial", "cmpxchg_double_fail")
+          "sheaf_free", "alloc_slab", "free_slab", "free_add_partial", "cmpxchg_double_fail",
+          "free_rcu_sheaf", "free_rcu_sheaf_fail", "rcu_reuse", "rcu_flush", "rcu_over_limit",
+          "sheaf_prefill_fast", "sheaf_prefill_slow", "sheaf_prefill_oversize",
+          "sheaf_return_fast", "sheaf_return_slow")
 KEY = "counters"
 TITLE = "What sheaves did: events per 1000 allocations, of one further run each with stats=live"
 
@@ -38,10 +42,12 @@ def parse(lines: Sequence[str]) -> dict[str, float]:
     begin = next((i for i, line in enumerate(lines) if line.startswith("{")), None)
     if begin is None:
         raise Failure("the worker printed no statistics")
-    caches = json.loads("\n".join(lines[begin:]))["caches"]
-    found = next((cache for cache in caches if cache["name"] == CACHE), None)
-    if found is None or "alloc_fastpath" not in found:
+    caches = [cache for cache in json.loads("\n".join(lines[begin:]))["caches"]
+              if cache["name"] == CACHE or cache["name"].startswith(KMALLOC)]
+    if not any("alloc_fastpath" in cache for cache in caches):
         raise Failure(f"the worker's statistics count nothing of a cache \"{CACHE}\"")
+    found = {event: sum(cache.get(event, 0) for cache in caches)
+             for event in ("alloc_fastpath", *EVENTS)}
     allocations = found["alloc_fastpath"] + found["alloc_slowpath"]
     if not allocations:
         raise Failure("the worker allocated nothing that was counted")
@@ -62,8 +68,9 @@ def add(document: Document, workers: Sequence[Worker], works: Sequence[tuple[str
 
 
 def _rows(found: dict[str, dict[str, float]]) -> list[list[str]]:
-    events = [event for event in EVENTS if any(work[event] for work in found.values())]
-    return [[event, *(number(work[event]) for work in found.values())] for event in events]
+    """Older results have fewer events."""
+    events = [event for event in EVENTS if any(work.get(event) for work in found.values())]
+    return [[event, *(number(work.get(event, 0)) for work in found.values())] for event in events]
 
 
 def text(document: Document) -> str:
