@@ -20,7 +20,7 @@
 #include "common.h"
 #include "sized.h"
 
-#define ROUND 2048
+#define ROUND 8192
 
 struct block {
 	struct rcu_head head;
@@ -87,7 +87,7 @@ static void run(enum way way, size_t size, size_t blocks)
 
 int main(int argc, char **argv)
 {
-	size_t size = 4 * 4096, blocks = 20480, iterations = 6;
+	size_t size = 4 * 4096, blocks = 2 * ROUND, iterations = 6;
 	const char *name = "plain", *variant = "";
 	const struct bench_option table[] = {
 		{"way", NULL, 0, &name, NULL},

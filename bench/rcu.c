@@ -267,7 +267,7 @@ static size_t waiting(void)
 #endif
 	for (size_t i = 0; i < options.writers; i++)
 		retired += atomic_load(&writers[i].retirer.retired);
-	return retired - freed;
+	return retired > freed ? retired - freed : 0; /* retired is told by tables */
 }
 
 static size_t wait_for_writers(void)
@@ -347,12 +347,12 @@ int main(int argc, char **argv)
 	bench_print_origin(BENCH_CALL);
 	start();
 	pthread_barrier_wait(&gate);
-	BENCH_COUNT_BEGIN(context);
+	bench_count(context, 0);
 	from = look();
 	pthread_barrier_wait(&gate);
 	pending = wait_for_writers();
 	to = look();
-	BENCH_COUNT_END(context);
+	bench_count(context, 1);
 	atomic_store(&stopped, true);
 	for (size_t i = 0; i < options.readers; i++)
 		pthread_join(readers[i], NULL);
@@ -361,5 +361,6 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	report(&from, &to, pending);
+	bench_print_counted();
 	return 0;
 }

@@ -137,10 +137,16 @@ bench_retire(struct bench_retirer *retirer, enum bench_way way, struct bench_obj
 	}
 }
 
-/* Events counted while something is measured, if the allocator counts any and is asked to. */
-#ifndef BENCH_COUNT_BEGIN
-#define BENCH_COUNT_BEGIN(context) ((void)(context))
-#define BENCH_COUNT_END(context)   ((void)(context))
+#ifndef BENCH_KFREE_RCU
+static inline void bench_count(void *context, unsigned int look)
+{
+	(void)context;
+	(void)look;
+}
+
+static inline void bench_print_counted(void)
+{
+}
 #endif
 
 static inline bool bench_way_known(enum bench_way way)
