@@ -9,6 +9,7 @@ from .errors import Failure
 PARTS = Path(__file__).resolve().parent
 ROOT = PARTS.parent.parent
 IN_SOURCE_TREE = (ROOT / "meson.build").exists()
+DATA = ROOT / "bench" / "data" if IN_SOURCE_TREE else PARTS.parent / "data"  # recordings
 PEERS = ROOT / "build" / "peers"  # where bench/peers/fetch puts libraries
 
 
