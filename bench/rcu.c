@@ -13,35 +13,18 @@
  * not wait for a barrier; `pending`: objects at most that were retired and not yet free; `reuse`:
  * ns from retiring to reuse that 99 of 100 objects did not exceed (with --rate); `resident`: KiB.
  */
-#include "retire.h"
+#include "writer.h"
 
-#include <pthread.h>
 #include <stdio.h>
-#include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "common.h"
-#include "latency.h"
-
-#define TABLE	    64 /* objects of a writer that readers see; also what is done between looks */
 #define WRITERS_MAX 64
 #define PAUSE_US    50
-#define SLICE_NS    1000000.0 /* --rate is kept at this grain */
-#define LOOK_NS	    1e6	      /* how often what waits is looked at */
+#define LOOK_NS	    1e6 /* how often what waits is looked at */
 
 struct options {
 	size_t writers, readers, round, warm, rounds, rate;
 	const char *way, *variant;
-};
-
-struct writer {
-	_Alignas(BENCH_APART) _Atomic(struct bench_object *) table[TABLE];
-	struct bench_retirer retirer;
-	struct latency latency;
-	double busy; /* ns, in measured rounds, barriers left out */
-	unsigned int index;
-	pthread_t thread;
 };
 
 static struct options options = {.writers = 1,
@@ -51,8 +34,6 @@ static struct options options = {.writers = 1,
 				 .rounds = 8,
 				 .way = "call_rcu",
 				 .variant = ""};
-static enum bench_way way;
-static void *context;
 static struct writer *writers;
 static pthread_t *readers;
 static pthread_barrier_t gate; /* writers and the first thread */
@@ -70,105 +51,6 @@ static const struct bench_option table[] = {
 	{"variant", NULL, 0, &options.variant, NULL},
 	{NULL, NULL, 0, NULL, NULL},
 };
-
-static void sleep_ns(double ns)
-{
-	struct timespec pause = {.tv_sec = (time_t)(ns / 1e9), .tv_nsec = (long)ns % 1000000000};
-
-	nanosleep(&pause, NULL);
-}
-
-static inline struct bench_object *new_object(uint64_t key)
-{
-	struct bench_object *object = bench_alloc(context);
-
-	if (!object)
-		bench_out_of_memory();
-	object->key = key;
-	object->check = ~key;
-	return object;
-}
-
-/* Replace the whole table. `stamped`: note when each object was retired, and look when it is back. */
-static inline __attribute__((always_inline)) void replace(struct writer *writer, enum bench_way how,
-							  bool stamped, uint64_t key)
-{
-	uint64_t now = stamped ? (uint64_t)bench_time() : 0;
-
-	for (size_t i = 0; i < TABLE; i++) {
-		struct bench_object *object = new_object(key + i);
-		struct bench_object *old =
-			atomic_load_explicit(&writer->table[i], memory_order_relaxed);
-
-		if (stamped) {
-			latency_add(&writer->latency, object->stamp, now);
-			object->stamp = 0;
-			old->stamp = now;
-		}
-		atomic_store_explicit(&writer->table[i], object, memory_order_release);
-		bench_retire(&writer->retirer, how, old);
-	}
-}
-
-static __attribute__((noinline)) void run_tables(struct writer *writer, size_t tables)
-{
-	for (size_t i = 0; i < tables; i++) {
-		uint64_t key = i * TABLE;
-
-#define CASE(how)                                                                                  \
-	case how:                                                                                  \
-		replace(writer, how, false, key);                                                  \
-		break
-		switch (way) {
-			CASE(IMMEDIATE);
-			CASE(CALL_RCU);
-			CASE(BATCH);
-			CASE(KFREE_RCU);
-			CASE(CACHE_FREE_RCU);
-			CASE(MIGHTSLEEP);
-		}
-#undef CASE
-		bench_did_retire(&writer->retirer, TABLE);
-		BENCH_QUIESCENT();
-	}
-}
-
-/* The same, no faster than --rate. */
-static __attribute__((noinline)) void run_paced(struct writer *writer, size_t tables)
-{
-	double began = bench_time(), tick = 1e9 / (double)options.rate;
-
-	for (size_t i = 0; i < tables; i++) {
-		double ahead = began + (double)(i * TABLE) * tick - bench_time();
-
-		if (ahead > SLICE_NS) {
-			BENCH_OFFLINE();
-			sleep_ns(ahead);
-			BENCH_ONLINE();
-		}
-		replace(writer, way, true, i * TABLE);
-		bench_did_retire(&writer->retirer, TABLE);
-		BENCH_QUIESCENT();
-	}
-}
-
-static void run_rounds(struct writer *writer, size_t rounds)
-{
-	size_t tables = options.round / TABLE;
-
-	for (size_t i = 0; i < rounds; i++) {
-		double began = bench_time();
-
-		if (options.rate)
-			run_paced(writer, tables);
-		else
-			run_tables(writer, tables);
-		writer->busy += bench_time() - began;
-		if (!options.rate)
-			bench_retire_barrier(&writer->retirer, way);
-	}
-	bench_retire_barrier(&writer->retirer, way);
-}
 
 static void meet(void)
 {
@@ -259,11 +141,11 @@ static size_t waiting(void)
 {
 	size_t freed = atomic_load(&bench_freed), retired = 0;
 
-	if (way == IMMEDIATE)
+	if (job.way == IMMEDIATE)
 		return 0;
 #ifdef BENCH_KFREE_RCU
-	if (way >= KFREE_RCU)
-		return bench_pending(context);
+	if (job.way >= KFREE_RCU)
+		return bench_pending(job.context);
 #endif
 	for (size_t i = 0; i < options.writers; i++)
 		retired += atomic_load(&writers[i].retirer.retired);
@@ -310,7 +192,7 @@ static void start(void)
 	pthread_barrier_init(&gate, NULL, (unsigned int)options.writers + 1);
 	for (size_t i = 0; i < options.writers; i++) {
 		writers[i].index = (unsigned int)i;
-		writers[i].retirer.context = context;
+		writers[i].retirer.context = job.context;
 		if (pthread_create(&writers[i].thread, NULL, writer_main, &writers[i]))
 			exit(1);
 	}
@@ -323,11 +205,13 @@ static void start(void)
 static void parse(int argc, char **argv)
 {
 	bench_parse(argc, argv, table, "Measure one allocator; `sheaf bench rcu` runs this.\n");
-	way = (enum bench_way)bench_choice(argv[0], options.way, bench_ways);
-	if (!bench_way_known(way) || options.round < TABLE) {
+	job.way = (enum bench_way)bench_choice(argv[0], options.way, bench_ways);
+	if (!bench_way_known(job.way) || options.round < TABLE) {
 		fprintf(stderr, "%s: no such way, or a round of less than %d\n", argv[0], TABLE);
 		exit(2);
 	}
+	job.round = options.round;
+	job.rate = options.rate;
 }
 
 int main(int argc, char **argv)
@@ -341,22 +225,22 @@ int main(int argc, char **argv)
 	setup.variant = options.variant;
 	writers = bench_room(options.writers * sizeof(*writers));
 	readers = bench_room(options.readers * sizeof(*readers));
-	context = bench_retire_context = bench_open(&setup);
-	if (!context)
+	job.context = bench_retire_context = bench_open(&setup);
+	if (!job.context)
 		return 1;
 	bench_print_origin(BENCH_CALL);
 	start();
 	pthread_barrier_wait(&gate);
-	bench_count(context, 0);
+	bench_count(job.context, 0);
 	from = look();
 	pthread_barrier_wait(&gate);
 	pending = wait_for_writers();
 	to = look();
-	bench_count(context, 1);
+	bench_count(job.context, 1);
 	atomic_store(&stopped, true);
 	for (size_t i = 0; i < options.readers; i++)
 		pthread_join(readers[i], NULL);
-	if (atomic_load(&broken) && way != IMMEDIATE) {
+	if (atomic_load(&broken) && job.way != IMMEDIATE) {
 		fprintf(stderr, "rcu: a reader saw an object that was used again too early\n");
 		return 1;
 	}
