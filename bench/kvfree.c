@@ -20,7 +20,7 @@
 #include "common.h"
 #include "sized.h"
 
-#define ROUND 8192
+#define ROUND 2048
 
 struct block {
 	struct rcu_head head;
