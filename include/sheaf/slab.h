@@ -9,7 +9,7 @@
  *
  * Unless a function says otherwise it may be called from any thread, at any time after the program
  * or library began to run its constructors, inside an RCU read-side section, and in a forked child;
- * not from a signal handler. errno is preserved. Misuse is told in one line on standard error.
+ * not from a signal handler, unless it is async-signal-safe. errno is preserved. Misuse is told in one line on standard error.
  *
  * Sizes are bytes. Link: `pkg-config --cflags --libs libsheaf`.
  */
