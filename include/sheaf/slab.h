@@ -272,13 +272,33 @@ SHEAF_CHECK_RESULT int kmem_cache_refill_sheaf(struct kmem_cache *s, gfp_t gfp,
 void kmem_cache_return_sheaf(struct kmem_cache *s, gfp_t gfp, struct slab_sheaf *sheaf)
 	SHEAF_SYMBOL(kmem_cache_return_sheaf);
 
+/* How a prefilled sheaf begins. The call below is all that reads it. */
+struct sheaf_lent {
+	uint64_t left;
+	uint64_t unused0;
+	struct kmem_cache *by;
+	uint64_t unused1;
+	void *objects[1]; /* as many as it has */
+};
+
+/* What the next one does with an empty sheaf, with unusual flags, and with a wrong one. */
+SHEAF_CHECK_RESULT void *__kmem_cache_alloc_from_sheaf(struct kmem_cache *s, gfp_t gfp,
+						       struct slab_sheaf *sheaf)
+	SHEAF_SYMBOL(__kmem_cache_alloc_from_sheaf);
+
 /*
  * An object of the sheaf, or NULL if it is empty. A pop of private memory: never fails before, never
  * waits, O(1). Only __GFP_ZERO matters in gfp. Async-signal-safe.
  */
-SHEAF_CHECK_RESULT void *kmem_cache_alloc_from_sheaf(struct kmem_cache *s, gfp_t gfp,
-						     struct slab_sheaf *sheaf)
-	SHEAF_SYMBOL(kmem_cache_alloc_from_sheaf);
+static inline SHEAF_CHECK_RESULT void *kmem_cache_alloc_from_sheaf(struct kmem_cache *s, gfp_t gfp,
+								   struct slab_sheaf *sheaf)
+{
+	struct sheaf_lent *lent = (struct sheaf_lent *)(void *)sheaf;
+
+	if (sheaf && lent->left && lent->by == s && !(gfp & ~SHEAF_GFP_PLAIN))
+		return lent->objects[--lent->left];
+	return __kmem_cache_alloc_from_sheaf(s, gfp, sheaf);
+}
 
 /* Objects left in the sheaf; 0 for NULL. Async-signal-safe. */
 unsigned int kmem_cache_sheaf_size(struct slab_sheaf *sheaf) SHEAF_SYMBOL(kmem_cache_sheaf_size);

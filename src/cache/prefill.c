@@ -17,6 +17,11 @@
 
 #define COLD __attribute__((cold, noinline))
 
+/* What the public header's pop knows. A cache's handle is its address. */
+_Static_assert(offsetof(struct sheaf_lent, by) == offsetof(struct sheaf, lent_by) &&
+		       offsetof(struct sheaf_lent, objects) == offsetof(struct sheaf, objects),
+	       "programs know how a lent sheaf begins");
+
 static struct sheaf *of_user(struct slab_sheaf *sheaf)
 {
 	return (struct sheaf *)sheaf;
@@ -166,8 +171,8 @@ static COLD void clear(struct kmem_cache *s, void *object, gfp_t gfp)
 		memset(object, 0, s->sheaf.slab.object_size);
 }
 
-SHEAF_PUBLIC void *kmem_cache_alloc_from_sheaf(struct kmem_cache *s, gfp_t gfp,
-					       struct slab_sheaf *sheaf)
+SHEAF_PUBLIC void *__kmem_cache_alloc_from_sheaf(struct kmem_cache *s, gfp_t gfp,
+						 struct slab_sheaf *sheaf)
 {
 	void *object;
 

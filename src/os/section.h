@@ -65,8 +65,9 @@ struct sheaf {
 	uint32_t capacity;
 	uint32_t base; /* size when the sheaf came to its slot */
 	union {
-		struct sheaf *next;  /* in a private list */
-		const void *lent_by; /* a user has it, from this cache: see src/sheaf/prefill.h */
+		struct sheaf *next; /* in a private list */
+		const void *
+			lent_by; /* a user has it, from the cache of this handle: see src/sheaf/prefill.h */
 	};
 	union {
 		/* Row of the CPU that filled it by frees, plus one; 0: by a refill. */

@@ -6,6 +6,7 @@
 #include "os/machine.h"
 #include "sheaf/barn.h"
 #include "sheaf/hand.h"
+#include "sheaf/rcu_free.h"
 #include "sheaf/rows.h"
 #include "sheaf/whole.h"
 #include "slab/stat.h"
@@ -19,7 +20,7 @@ static struct sheaf *lend(struct sheaf_cache *cache, struct sheaf *sheaf)
 	if (sheaf) {
 		stat_add(&cache->slab, STAT_alloc_fastpath, sheaf->size);
 		sheaf->filled_by = 0;
-		sheaf->lent_by = cache;
+		sheaf->lent_by = cache->at.handle;
 	}
 	return sheaf;
 }
@@ -53,23 +54,30 @@ struct sheaf *prefill_lend_spare(struct sheaf_cache *cache)
 	return lend(cache, spare);
 }
 
-static struct sheaf *lend_from_barn(struct sheaf_cache *cache)
+static void barn_got(struct sheaf_cache *cache, struct sheaf *full, struct barn_cell *cell)
+{
+	sheaf_flow(cache, full, cell->row);
+	stat_add(&cache->slab, STAT_barn_get_prefill, 1);
+	barn_finish(cache, cell, NULL);
+}
+
+/* A full one if there is any, of the barn or after its grace period; or an empty one. */
+static struct sheaf *lend_whole(struct sheaf_cache *cache)
 {
 	struct barn_cell cell;
 	struct sheaf *full = barn_begin_full(cache, &cell);
 
-	if (!full)
-		return lend(cache, whole_empty(cache));
-	sheaf_flow(cache, full, cell.row);
-	stat_add(&cache->slab, STAT_barn_get_prefill, 1);
-	barn_finish(cache, &cell, NULL);
-	return lend(cache, full);
+	if (!full && os_load_acquire(&cache->rcu))
+		full = sheaf_rcu_take(cache);
+	else if (full)
+		barn_got(cache, full, &cell);
+	return lend(cache, full ? full : whole_empty(cache));
 }
 
 struct sheaf *prefill_lend(struct sheaf_cache *cache, struct sheaf *sheaf, unsigned int n)
 {
 	if (!sheaf) {
-		sheaf = lend_from_barn(cache);
+		sheaf = lend_whole(cache);
 		stat_add(&cache->slab, STAT_sheaf_prefill_slow, sheaf != NULL);
 	}
 	/* Of an older, smaller capacity; or the capacity has just become smaller. */
@@ -90,10 +98,15 @@ struct sheaf *prefill_lend_oversize(struct sheaf_cache *cache, unsigned int n)
 
 unsigned int prefill_fill(struct sheaf_cache *cache, struct sheaf *sheaf, unsigned int n)
 {
-	unsigned int wanted = (whole_fits(cache, sheaf) ? sheaf->capacity : n) - sheaf->size;
-	unsigned int got = slab_take(&cache->slab, os_node(), SLAB_PREFER_NODE,
-				     sheaf->objects + sheaf->size, wanted, wanted);
+	unsigned int room = (whole_fits(cache, sheaf) ? sheaf->capacity : n) - sheaf->size;
+	/* Main has what was freed of earlier sheaves' objects. */
+	unsigned int got = sheaf_pop_bulk(cache, sheaf->objects + sheaf->size, room);
 
+	sheaf_set_size(sheaf, sheaf->size + got);
+	if (sheaf->size >= n)
+		return sheaf->size;
+	got = slab_take(&cache->slab, os_node(), SLAB_PREFER_NODE, sheaf->objects + sheaf->size,
+			room - got, room - got);
 	stat_add(&cache->slab, STAT_sheaf_refill, got);
 	stat_add(&cache->slab, STAT_alloc_fastpath, got);
 	sheaf_set_size(sheaf, sheaf->size + got);
@@ -133,7 +146,7 @@ bool prefill_return_spare(struct sheaf_cache *cache, struct sheaf *sheaf)
 	sheaf->lent_by = NULL;
 	if (!section_put_spare(&cache->at, sheaf) &&
 	    !(has_bootstrap_spare(cache) && replace_bootstrap_spare(cache, sheaf))) {
-		sheaf->lent_by = cache;
+		sheaf->lent_by = cache->at.handle;
 		return false;
 	}
 	stat_add(&cache->slab, STAT_free_fastpath, size);

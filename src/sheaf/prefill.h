@@ -6,7 +6,7 @@
  *
  * Invariants
  *  F1. A lent sheaf is in no slot and no cell, and its objects are allocated: nothing of it is in
- *      hand (H3). `lent_by` names its cache, and nobody, from the moment it is returned.
+ *      hand (H3). `lent_by` is its cache's handle, and nobody, from the moment it is returned.
  *  F2. One that came from a slot is lent by the section that takes it out, like popped objects.
  *  F3. A sheaf of a capacity that is not the cache's (oversize, or of an old one) is emptied and freed
  *      when it is returned, never parked (H4).
@@ -37,7 +37,7 @@ struct sheaf *prefill_lend(struct sheaf_cache *cache, struct sheaf *spare, unsig
 /* An empty one with room for n, from the pool. */
 struct sheaf *prefill_lend_oversize(struct sheaf_cache *cache, unsigned int n);
 
-/* Objects from the slabs into a lent sheaf: until it is full, or has n if it cannot be parked later.
+/* Objects from main, or else from the slabs, into a lent sheaf: until it is full, or has n if it cannot be parked later.
  * How many it has then. Runs constructors. */
 unsigned int prefill_fill(struct sheaf_cache *cache, struct sheaf *sheaf, unsigned int n);
 
@@ -46,7 +46,7 @@ void prefill_return(struct sheaf_cache *cache, struct sheaf *sheaf, bool may_fil
 
 static inline bool prefill_is_lent(const struct sheaf_cache *cache, const struct sheaf *sheaf)
 {
-	return sheaf->lent_by == cache;
+	return sheaf->lent_by == cache->at.handle;
 }
 
 /* Its newest object, or NULL. Nobody else changes the sheaf; others may look at its word. */

@@ -11,7 +11,8 @@
 #include "unit.h"
 
 enum {
-	MANY = 1000
+	MANY = 1000,
+	SHEAVES = 6
 };
 
 struct item {
@@ -130,6 +131,36 @@ static void what_has_passed_is_allocated_again(void **state)
 		assert_true(stats_of(s).sheaf_flush == 0);
 	}
 	kmem_cache_free_bulk(s, MANY - 120, (void **)again);
+	destroy(s);
+}
+
+static void what_has_passed_is_prefilled(void **state)
+{
+	static struct item *items[MANY];
+	struct kmem_cache *s = make("rcu-prefill", 0);
+	unsigned int capacity = (unsigned int)stats_of(s).sheaf_capacity, found = 0;
+	struct slab_sheaf *sheaves[SHEAVES];
+	void *object;
+
+	(void)state;
+	fill(s, items, MANY);
+	for (unsigned int i = 0; i < MANY; i++)
+		kmem_cache_free_rcu(s, items[i]);
+	by_hand_pass();
+	by_hand_pass();
+	/* Main's, spare's and the barn's come first. */
+	for (int i = 0; i < SHEAVES; i++) {
+		sheaves[i] = kmem_cache_prefill_sheaf(s, GFP_KERNEL, capacity);
+		assert_non_null(sheaves[i]);
+	}
+	for (int i = 0; i < SHEAVES; i++) {
+		while ((object = kmem_cache_alloc_from_sheaf(s, GFP_KERNEL, sheaves[i])) != NULL) {
+			found += is_one_of(items, MANY, object);
+			kmem_cache_free(s, object);
+		}
+		kmem_cache_return_sheaf(s, GFP_KERNEL, sheaves[i]);
+	}
+	assert_true(found >= capacity);
 	destroy(s);
 }
 
@@ -458,6 +489,7 @@ int main(void)
 		cmocka_unit_test(providers),
 		cmocka_unit_test(nothing_is_used_before_its_grace_period),
 		cmocka_unit_test(what_has_passed_is_allocated_again),
+		cmocka_unit_test(what_has_passed_is_prefilled),
 		cmocka_unit_test(a_barrier_frees_everything),
 		cmocka_unit_test(destroy_waits_for_what_is_retired),
 		cmocka_unit_test(a_partly_filled_sheaf_does_not_stay),
