@@ -33,8 +33,9 @@ struct kmem_cache {
 	uint32_t nr_names;
 	struct kmem_cache *next;
 	struct sheaf_cache sheaf;
-	uint32_t unmergeable;
-	uint32_t id; /* caches are numbered as they are made */
+	uint16_t unmergeable;
+	uint16_t retired_otherwise; /* before there was memory for sheaf.rcu */
+	uint32_t id;		    /* caches are numbered as they are made */
 };
 
 _Static_assert(offsetof(struct kmem_cache, sheaf.bootstrap) == offsetof(struct slot, main),

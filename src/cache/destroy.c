@@ -83,9 +83,8 @@ static void report_live(struct kmem_cache *s)
 /* With no lock held: what was retired is freed, and slabs that go back late have gone. */
 static void finish_retired(struct kmem_cache *s)
 {
-	if (os_load_relaxed(&s->nr_names) != 1)
-		return;
-	kvfree_rcu_barrier_on_cache(s);
+	if (s->sheaf.rcu || os_load_relaxed(&s->retired_otherwise))
+		kvfree_rcu_barrier_on_cache(s);
 	if (s->sheaf.slab.late) {
 		sheaf_drain(&s->sheaf);
 		slab_shrink(&s->sheaf.slab);
@@ -93,34 +92,43 @@ static void finish_retired(struct kmem_cache *s)
 	}
 }
 
-SHEAF_PUBLIC void kmem_cache_destroy(struct kmem_cache *s)
+/* One name less. True if it was the last one: then nobody else gets the cache. */
+static bool give_up_name(struct kmem_cache *s)
 {
-	int saved = errno;
+	bool last = false;
 
-	if (!s)
-		return;
-	finish_retired(s);
 	os_lock(&caches.lock);
 	if (s->nr_names == 0) {
 		os_report("kmem_cache_destroy(%p): this cache was destroyed before; nothing done",
 			  (void *)s);
-	} else if (--s->nr_names) {
-		publish_cache(s);
 	} else {
-		/* Where a drain cannot reach every CPU a slot may keep an empty sheaf: leak it too. */
-		bool reached = sheaf_drain(&s->sheaf);
-
-		s->unmergeable = 1;
+		last = --s->nr_names == 0;
+		s->unmergeable |= last;
 		publish_cache(s);
-		if (slab_shrink(&s->sheaf.slab) == 0 && reached)
-			cache_release(s);
-		else if (reached)
-			report_live(s);
-		else
-			os_report("kmem_cache_destroy(%s): other CPUs' sheaves cannot be emptied, "
-				  "since membarrier is refused; the cache is leaked",
-				  s->name);
 	}
+	os_unlock(&caches.lock);
+	return last;
+}
+
+SHEAF_PUBLIC void kmem_cache_destroy(struct kmem_cache *s)
+{
+	int saved = errno;
+	bool reached;
+
+	if (!s || !give_up_name(s))
+		return;
+	finish_retired(s);
+	os_lock(&caches.lock);
+	/* Where a drain cannot reach every CPU a slot may keep an empty sheaf: leak it too. */
+	reached = sheaf_drain(&s->sheaf);
+	if (slab_shrink(&s->sheaf.slab) == 0 && reached)
+		cache_release(s);
+	else if (reached)
+		report_live(s);
+	else
+		os_report("kmem_cache_destroy(%s): other CPUs' sheaves cannot be emptied, since "
+			  "membarrier is refused; the cache is leaked",
+			  s->name);
 	os_unlock(&caches.lock);
 	errno = saved;
 }

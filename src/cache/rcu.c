@@ -49,12 +49,15 @@ bool cache_begin_rcu(struct kmem_cache *s, struct grace *grace)
 /* The first time: its provider is the process's from now on. */
 static struct grace *begin(struct kmem_cache *s, void *object)
 {
-	struct grace *grace = grace_of(NULL);
+	struct grace *grace = grace_of_cache(s);
 
+	if (os_load_acquire(&s->sheaf.rcu))
+		return grace;
 	if (!grace)
 		no_provider(s->name, object);
 	os_lock(&caches.lock);
-	cache_begin_rcu(s, grace);
+	if (!cache_begin_rcu(s, grace))
+		os_store_relaxed(&s->retired_otherwise, 1);
 	os_unlock(&caches.lock);
 	return grace_of_cache(s);
 }
@@ -190,20 +193,18 @@ SHEAF_PUBLIC void kvfree_rcu_barrier(void)
 
 SHEAF_PUBLIC void kvfree_rcu_barrier_on_cache(struct kmem_cache *s)
 {
-	struct grace *grace = grace_of_cache(s);
 	struct sheaf_rcu *rcu;
 	int saved = errno;
 
 	if (cache_was_destroyed(s, "kvfree_rcu_barrier_on_cache"))
 		return;
 	rcu = os_load_acquire(&s->sheaf.rcu);
-	if (s->sheaf.slab.late)
-		grace_barrier(s->sheaf.slab.late->grace, &s->sheaf.slab.late->user);
 	if (rcu)
 		grace_barrier(rcu->grace, &rcu->user);
-	/* Without memory its objects went this way. */
-	if (grace)
-		rcu_any_barrier(grace);
+	if (rcu || os_load_relaxed(&s->retired_otherwise))
+		rcu_any_barrier(grace_of_cache(s));
+	if (s->sheaf.slab.late)
+		grace_barrier(s->sheaf.slab.late->grace, &s->sheaf.slab.late->user);
 	errno = saved;
 }
 

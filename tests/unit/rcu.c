@@ -459,6 +459,36 @@ static void no_provider_is_fatal(void **state)
 static const struct sheaf_rcu_ops another = {
 	.name = "another", .call = by_hand_call, .barrier = by_hand_barrier};
 
+/* The process has no provider, and needs none. */
+static void use_own_provider(void)
+{
+	static struct item *items[MANY];
+	struct kmem_cache_args args = {.rcu = &another};
+	struct kmem_cache *s = kmem_cache_create("rcu-only-own", sizeof(struct item), &args, 0);
+
+	CHECK(s);
+	for (unsigned int i = 0; i < MANY; i++) {
+		items[i] = kmem_cache_alloc(s, GFP_KERNEL);
+		CHECK(items[i]);
+	}
+	for (unsigned int i = 0; i < MANY; i++)
+		if (i % 2)
+			kfree_rcu(items[i], rcu);
+		else
+			kfree_rcu_mightsleep(items[i]);
+	kvfree_rcu_barrier_on_cache(s);
+	CHECK(stats_of(s).objects_in_use == 0);
+	told_begin(&told);
+	kmem_cache_destroy(s);
+	CHECK(told_end(&told) == 0);
+}
+
+static void a_provider_of_one_cache_suffices(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(use_own_provider, 20), 0);
+}
+
 static void providers(void **state)
 {
 	struct kmem_cache_args args = {.rcu = &another};
@@ -486,6 +516,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_provider_is_fatal),
+		cmocka_unit_test(a_provider_of_one_cache_suffices),
 		cmocka_unit_test(providers),
 		cmocka_unit_test(nothing_is_used_before_its_grace_period),
 		cmocka_unit_test(what_has_passed_is_allocated_again),
