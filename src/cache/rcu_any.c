@@ -88,7 +88,7 @@ static bool link_by_head(struct rcu_any *any, struct shard *shard, void *object,
 		return false;
 	head->next = shard->linked;
 	head->func = (void (*)(struct sheaf_rcu_head *))offset;
-	shard->linked = head;
+	os_store_relaxed(&shard->linked, head);
 	shard->linked_number = grace_now(any->grace);
 	return true;
 }
@@ -98,21 +98,25 @@ bool rcu_any_free(struct grace *grace, void *object, size_t offset)
 	struct rcu_any *any = any_of(grace);
 	struct shard *shard = &any->shards[os_row() % SHARDS];
 	uint64_t bytes = block_of(object).size;
+	uint32_t units = (uint32_t)((bytes + UNIT - 1) / UNIT);
 	struct sheaf *sheaf;
-	bool done = true;
+	bool done = true, over;
 
+	/* Before somebody can free it, and subtract this. */
+	over = grace_retired(grace, (uint64_t)units * UNIT);
 	os_lock(&shard->lock);
 	sheaf = with_room(any, shard);
 	if (sheaf) {
 		sheaf->objects[sheaf->size] = object;
-		sheaf->base += (uint32_t)((bytes + UNIT - 1) / UNIT);
+		sheaf->base += units;
 		os_store_relaxed(&sheaf->word, sheaf->size + 1);
 	} else {
 		done = link_by_head(any, shard, object, offset);
-		bytes = 0;
 	}
 	os_unlock(&shard->lock);
-	if (grace_retired(grace, (bytes + UNIT - 1) / UNIT * UNIT))
+	if (!sheaf)
+		grace_reused(grace, (uint64_t)units * UNIT);
+	if (over)
 		grace_begin(grace);
 	else
 		grace_ask(grace);
@@ -148,7 +152,7 @@ static struct sheaf_rcu_head *take_linked(struct rcu_any *any, struct shard *sha
 	os_lock(&shard->lock);
 	if (shard->linked_number <= number && grace_passed(any->grace, shard->linked_number)) {
 		linked = shard->linked;
-		shard->linked = NULL;
+		os_store_relaxed(&shard->linked, NULL);
 	}
 	os_unlock(&shard->lock);
 	return linked;
@@ -174,7 +178,7 @@ static void flush(struct grace_user *user, uint64_t number)
 	for (int i = 0; i < SHARDS; i++) {
 		while ((sheaf = rcu_queue_take(&any->shards[i].queue, number)) != NULL)
 			free_sheaf(any, sheaf);
-		if (any->shards[i].linked)
+		if (os_load_relaxed(&any->shards[i].linked))
 			free_linked(take_linked(any, &any->shards[i], number));
 	}
 }
@@ -215,7 +219,7 @@ static bool waits(struct grace_user *user)
 
 		os_lock(&shard->lock);
 		any_waits |= shard->linked || (shard->filled && shard->filled->size) ||
-			     shard->queue.first;
+			     os_load_relaxed(&shard->queue.first_number) != GRACE_NEVER;
 		os_unlock(&shard->lock);
 	}
 	return any_waits;

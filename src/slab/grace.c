@@ -96,30 +96,34 @@ static bool advance(struct grace *grace, uint64_t number)
 	return true;
 }
 
-static void begin_telling(struct grace *grace)
+/* The end of what users did: nobody could begin a batch meanwhile. */
+static void unlock_users(struct grace *grace)
 {
-	os_lock(&grace->lock);
-	os_store_relaxed(&grace->telling, GRACE_TELLING);
+	os_unlock(&grace->lock);
+	if (os_load_relaxed(&grace->wanted) && os_exchange(&grace->wanted, 0))
+		grace_ask(grace);
 }
 
-static void end_telling(struct grace *grace, bool waits)
+void grace_want(struct grace *grace)
 {
-	waits |= os_exchange(&grace->telling, GRACE_QUIET) == GRACE_ASKED;
-	os_unlock(&grace->lock);
-	if (waits)
-		grace_begin(grace);
+	os_exchange(&grace->wanted, 1);
+	/* It may be this very thread that holds it. Who does looks when it lets go. */
+	if (os_trylock(&grace->lock))
+		unlock_users(grace);
 }
 
 static void tell_users(struct grace *grace)
 {
 	bool waits = false;
 
-	begin_telling(grace);
+	os_lock(&grace->lock);
 	for (struct grace_user *user = grace->users; user; user = user->next) {
 		user->ops->passed(user);
 		waits |= user->ops->waits(user);
 	}
-	end_telling(grace, waits);
+	unlock_users(grace);
+	if (waits)
+		grace_begin(grace);
 }
 
 static void batch_passed(struct sheaf_rcu_head *head)
@@ -199,24 +203,14 @@ static void tell_stall(struct grace *grace, uint64_t now)
 		  (unsigned long long)os_load_relaxed(&grace->bytes));
 }
 
-/* True if the users are being told, perhaps by this very thread, and it will be done after that. */
-static bool ask_later(struct grace *grace)
-{
-	uint32_t telling = GRACE_TELLING;
-
-	return os_load_relaxed(&grace->telling) != GRACE_QUIET &&
-	       (os_cmpxchg(&grace->telling, &telling, GRACE_ASKED) || telling == GRACE_ASKED);
-}
-
 void grace_ask(struct grace *grace)
 {
 	uint64_t now = os_now();
 
-	if (ask_later(grace))
-		return;
-
 	tell_stall(grace, now);
-	if (now - os_load_relaxed(&grace->begun_at) >= ASK_NS)
+	/* With none in flight, no callback will see what the caller left to wait. */
+	if (now - os_load_relaxed(&grace->begun_at) >= ASK_NS ||
+	    os_load_relaxed(&grace->done) == os_load_relaxed(&grace->started))
 		grace_begin(grace);
 }
 
@@ -246,7 +240,7 @@ void grace_barrier(struct grace *grace, struct grace_user *one)
 			reached &= user->ops->collect(user);
 			waits |= user->ops->waits(user);
 		}
-	os_unlock(&grace->lock);
+	unlock_users(grace);
 	if (!reached)
 		os_report("kvfree_rcu_barrier: membarrier is refused, so what other CPUs collect "
 			  "is not waited for. Allow it (seccomp?), or use "
@@ -255,11 +249,11 @@ void grace_barrier(struct grace *grace, struct grace_user *one)
 		return;
 	number = grace_now(grace);
 	grace_wait(grace, number);
-	begin_telling(grace);
+	os_lock(&grace->lock);
 	for (struct grace_user *user = grace->users; user; user = user->next)
 		if (concerns(user, one))
 			user->ops->flush(user, number);
-	end_telling(grace, false);
+	unlock_users(grace);
 }
 
 bool grace_is_over_limit(struct grace *grace)

@@ -18,7 +18,6 @@
  *  G2. A batch's head is the provider's while it is busy.
  *  G3. Callbacks go on while a user waits for something: each one begins another batch then.
  *  G4. No lock of the library is held, and nothing in hand, while a function of the provider's runs.
- *      What users free while they are told may ask, too: that is done when they have been told.
  *
  * Locks: OS_RANK_GRACE, for the users of one provider, held while they are called.
  * Callers: src/slab/ and the layers above.
@@ -63,13 +62,6 @@ struct grace_user {
 	const struct grace_user_ops *ops;
 };
 
-/* Users are told of a grace period; somebody asked for another one meanwhile. */
-enum grace_telling {
-	GRACE_QUIET,
-	GRACE_TELLING,
-	GRACE_ASKED,
-};
-
 struct grace {
 	const struct sheaf_rcu_ops *ops;
 	struct grace *next;
@@ -79,13 +71,12 @@ struct grace {
 	uint64_t begun_at;   /* when a batch was last begun, in ns */
 	uint64_t moved_at;   /* when done last moved, or the first batch since was begun */
 	uint64_t bytes;	     /* retired, and neither freed nor allocated again */
-	uint32_t telling;    /* enum below */
 	uint32_t told_stall; /* of the grace period in progress */
 	uint32_t told_limit;
 	uint32_t locked_by_fork;
 	/* One moment that the provider is asked about: whoever takes it may look. */
 	uint32_t poll_taken, poll_armed;
-	uint32_t unused;
+	uint32_t wanted; /* a batch, by who could not begin it */
 	uint64_t poll_number;
 	struct sheaf_rcu_poll poll;
 	struct grace_batch batches[GRACE_BATCHES];
@@ -115,6 +106,8 @@ static inline bool grace_passed(struct grace *grace, uint64_t number)
 
 /* Something waits: begin a batch, unless one was just begun. */
 void grace_ask(struct grace *grace);
+/* The same, for callers that may be inside a user's function: then it is asked for after that. */
+void grace_want(struct grace *grace);
 /* Begin one now, if a head is free. */
 void grace_begin(struct grace *grace);
 /* Ask the provider, if it can be asked, whether something passed. */

@@ -23,7 +23,7 @@ void late_discard(struct slab_cache *cache, struct slab *slab)
 void late_ask(struct slab_cache *cache)
 {
 	if (cache->late && os_load_relaxed(&cache->late->first))
-		grace_ask(cache->late->grace);
+		grace_want(cache->late->grace);
 }
 
 static bool waits(struct grace_user *user)
