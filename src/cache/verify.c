@@ -15,7 +15,9 @@
 #include "os/machine.h"
 #include "os/memory.h"
 #include "os/report.h"
+#include "sheaf/rcu_free.h"
 #include "slab/freelist.h"
+#include "slab/late.h"
 
 struct pointers {
 	void **at;
@@ -198,10 +200,9 @@ static void release_pointers(struct check *check)
 		os_unreserve(p->at, (p->room * sizeof(void *) + OS_PAGE) & ~(OS_PAGE - 1));
 }
 
-SHEAF_PUBLIC int kmem_cache_verify(struct kmem_cache *s)
+static int verify(struct kmem_cache *s)
 {
 	struct check check = {.s = s};
-	int saved = errno;
 
 	sheaf_give_deferred(&s->sheaf);
 	if (!copy_pointers(&check)) {
@@ -212,8 +213,24 @@ SHEAF_PUBLIC int kmem_cache_verify(struct kmem_cache *s)
 	if (check.matched != check.sheaves.n)
 		fault(&check, s, "(the cache) has sheaves with pointers into no slab of its own");
 	release_pointers(&check);
-	errno = saved;
 	return check.faults;
+}
+
+SHEAF_PUBLIC int kmem_cache_verify(struct kmem_cache *s)
+{
+	struct sheaf_rcu *rcu = os_load_acquire(&s->sheaf.rcu);
+	struct slab_late *late = s->sheaf.slab.late;
+	struct grace *grace = rcu ? rcu->grace : late ? late->grace : NULL;
+	int saved = errno, faults;
+
+	/* Nobody uses the cache, but the provider's callbacks may free what was retired before. */
+	if (grace)
+		grace_hold(grace);
+	faults = verify(s);
+	if (grace)
+		grace_let_go(grace);
+	errno = saved;
+	return faults;
 }
 
 struct live {

@@ -313,8 +313,9 @@ bool sheaf_rcu_init(struct sheaf_cache *cache, struct grace *grace)
 	rcu->per_node = per_node;
 	for (unsigned int i = 0; i < nr_queues(rcu); i++)
 		rcu_queue_init(&rcu->queues[i]);
-	os_store_release(&cache->rcu, rcu);
+	/* Before anybody retires: a barrier must find it. */
 	grace_add_user(grace, &rcu->user);
+	os_store_release(&cache->rcu, rcu);
 	return true;
 }
 

@@ -104,6 +104,16 @@ static void unlock_users(struct grace *grace)
 		grace_ask(grace);
 }
 
+void grace_hold(struct grace *grace)
+{
+	os_lock(&grace->lock);
+}
+
+void grace_let_go(struct grace *grace)
+{
+	unlock_users(grace);
+}
+
 void grace_want(struct grace *grace)
 {
 	os_exchange(&grace->wanted, 1);
@@ -126,12 +136,29 @@ static void tell_users(struct grace *grace)
 		grace_begin(grace);
 }
 
+static void tell_stall(struct grace *grace, uint64_t now)
+{
+	uint64_t for_ms = (now - os_load_relaxed(&grace->moved_at)) / MILLION;
+
+	if (for_ms < os_options.rcu_stall || for_ms > UINT32_MAX ||
+	    !os_load_relaxed(&grace->bytes) ||
+	    os_load_relaxed(&grace->done) == os_load_relaxed(&grace->started) ||
+	    os_exchange(&grace->told_stall, 1))
+		return;
+	os_report("RCU (%s): no grace period has passed for %llu ms, and %llu bytes wait for one. "
+		  "Look for a reader that does not leave its read-side section",
+		  grace->ops->name, (unsigned long long)for_ms,
+		  (unsigned long long)os_load_relaxed(&grace->bytes));
+}
+
 static void batch_passed(struct sheaf_rcu_head *head)
 {
 	struct grace_batch *batch = (struct grace_batch *)head;
 	struct grace *grace = batch->grace;
 	uint64_t number = batch->number;
 
+	/* Whoever waited could not. */
+	tell_stall(grace, os_now());
 	os_store_release(&batch->busy, 0);
 	advance(grace, number);
 	tell_users(grace);
@@ -187,20 +214,6 @@ void grace_begin(struct grace *grace)
 	os_fence();
 	arm_poll(grace, batch->number);
 	grace->ops->call(&batch->head, batch_passed);
-}
-
-static void tell_stall(struct grace *grace, uint64_t now)
-{
-	uint64_t for_ms = (now - os_load_relaxed(&grace->moved_at)) / MILLION;
-
-	if (for_ms < os_options.rcu_stall || for_ms > UINT32_MAX ||
-	    os_load_relaxed(&grace->done) == os_load_relaxed(&grace->started) ||
-	    os_exchange(&grace->told_stall, 1))
-		return;
-	os_report("RCU (%s): no grace period has passed for %llu ms, and %llu bytes wait for one. "
-		  "Look for a reader that does not leave its read-side section",
-		  grace->ops->name, (unsigned long long)for_ms,
-		  (unsigned long long)os_load_relaxed(&grace->bytes));
 }
 
 void grace_ask(struct grace *grace)

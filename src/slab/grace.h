@@ -92,6 +92,10 @@ void grace_add_user(struct grace *grace, struct grace_user *user);
 /* On return its function runs no more. */
 void grace_remove_user(struct grace *grace, struct grace_user *user);
 
+/* Keep callbacks from the users' objects. */
+void grace_hold(struct grace *grace);
+void grace_let_go(struct grace *grace);
+
 /* What is retired by now waits for this number. */
 static inline uint64_t grace_now(struct grace *grace)
 {
