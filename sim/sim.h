@@ -43,9 +43,10 @@ struct sim_config {
 	unsigned int no_memory;		 /* os_commit() or os_reserve() is refused */
 	unsigned int membarrier_refused; /* and sheaves of other CPUs are out of reach */
 
-	size_t memory;	    /* bytes the system has to commit; 0: enough */
-	bool silent;	    /* the library has no reason to report anything: it would be a bug */
-	uint64_t max_steps; /* a longer run has no progress: it is reported and aborted */
+	size_t memory;	      /* bytes the system has to commit; 0: enough */
+	bool silent;	      /* the library has no reason to report anything: it would be a bug */
+	unsigned int step_ns; /* how far the clock moves with a step; 0: 1000 */
+	uint64_t max_steps;   /* a longer run has no progress: it is reported and aborted */
 };
 
 /* Invent the machine. Before the first call of the library, once in a process. */

@@ -80,6 +80,9 @@ static void run_of_seed(uint64_t seed, struct run *run)
 	run->storm.few_sheaves = dice(4) != 0;
 	run->storm.drains = dice(3) ? power(6) : 0;
 	run->storm.all_reached = !run->config.membarrier_refused;
+	run->storm.memory_refused = run->config.no_memory || run->config.memory;
+	run->storm.retires = dice(2) ? power(7) : 0;
+	run->config.step_ns = 50u << dice(11);
 }
 
 static int run_in_child(void *data)

@@ -8,7 +8,9 @@
 #include "cache/cache.h"
 #include "model.h"
 #include "os/machine.h"
+#include "readers.h"
 #include "sheaf/barn.h"
+#include "sheaf/rcu_free.h"
 #include "sim/sim.h"
 
 enum {
@@ -17,7 +19,6 @@ enum {
 	NO_SHEAVES,
 	LARGE,
 	NR_CACHES,
-	MOST_FIBRES = 64,
 	MOST_HELD = 80,
 	MOST_LARGE = 4,
 	MAILBOX = 24,
@@ -212,6 +213,91 @@ static void free_bulk(struct holder *h)
 	kmem_cache_free_bulk(by_owner ? NULL : shared[cache], n, objects);
 }
 
+/* By a call that the fibre may make, which depends on whether it is a reader just now. */
+static void retire_object(struct kmem_cache *s, void *object, size_t offset, bool reader)
+{
+	unsigned int how = sim_below(8);
+	/* Without a head and without memory it would be leaked. */
+	bool head = how >= 4 || now->memory_refused;
+	uint64_t which = model_retire(s, object, head && (how || reader));
+
+	if (how == 0 && !reader)
+		kfree_rcu_mightsleep(object);
+	else if (head)
+		__kvfree_rcu(object, offset);
+	else
+		kmem_cache_free_rcu(s, object);
+	model_was_retired(object, which);
+}
+
+static void retire(struct holder *h, bool reader)
+{
+	struct object object;
+
+	if (drop(h, &object))
+		retire_object(shared[object.cache], object.at,
+			      object.cache == CONSTRUCTED ? sizeof(uint64_t) : 0, reader);
+}
+
+/* A read-side section, in which objects are allocated, freed and retired. */
+static void read_section(unsigned int fibre, struct holder *h)
+{
+	readers_enter(fibre);
+	for (unsigned int i = 1 + sim_below(6); i > 0; i--) {
+		unsigned int kind = sim_below(4);
+
+		if (kind == 0)
+			allocate(h);
+		else if (kind == 1)
+			free_one(h);
+		else if (kind == 2)
+			retire(h, true);
+		else
+			os_yield();
+	}
+	readers_leave(fibre);
+}
+
+static void found_waiting(void *data, struct sheaf *sheaf, bool waits)
+{
+	(void)data;
+	for (unsigned int i = 0; waits && i < sheaf_size(sheaf); i++)
+		model_found_waiting(sheaf->objects[i]);
+}
+
+static void check_waiting(void)
+{
+	for (unsigned int i = 0; i < NR_CACHES; i++)
+		sheaf_rcu_for_each(&shared[i]->sheaf, found_waiting, NULL);
+}
+
+static void wait_for_barrier(void)
+{
+	struct kmem_cache *s = sim_below(4) ? shared[sim_below(NR_CACHES)] : NULL;
+	uint64_t moment = model_moment();
+
+	if (s)
+		kvfree_rcu_barrier_on_cache(s);
+	else
+		kvfree_rcu_barrier();
+	model_has_passed(s, moment);
+	check_waiting();
+}
+
+static void use_rcu(unsigned int fibre, struct holder *h)
+{
+	unsigned int kind = sim_below(64);
+
+	if (kind < 36)
+		retire(h, false);
+	else if (kind < 48)
+		read_section(fibre, h);
+	else if (kind < 57)
+		readers_pass();
+	else if (now->all_reached)
+		wait_for_barrier();
+}
+
 static void send(struct holder *h)
 {
 	struct holder *to = &holders[sim_below(now->fibres)];
@@ -238,21 +324,27 @@ static void receive(struct holder *h)
 static void own_cache(unsigned int fibre)
 {
 	static unsigned int nr_made;
+	slab_flags_t flags = sim_below(2) ? SLAB_NO_MERGE : 0;
 	struct kmem_cache *s;
 	void *objects[BULK];
 	char name[32];
 	unsigned int n = 0;
 
 	snprintf(name, sizeof(name), "own-%u-%u", fibre, nr_made++);
-	s = kmem_cache_create(name, 40, NULL, sim_below(2) ? SLAB_NO_MERGE : 0);
+	if (now->retires && sim_below(4) == 0)
+		flags |= SLAB_TYPESAFE_BY_RCU;
+	s = kmem_cache_create(name, 40, NULL, flags);
 	if (!s)
 		return;
 	while (n < BULK && (objects[n] = kmem_cache_alloc(s, GFP_KERNEL)) != NULL)
 		model_add(s, objects[n++], 0);
-	while (n-- > 0) {
-		model_remove(s, objects[n]);
-		kmem_cache_free(s, objects[n]);
-	}
+	while (n-- > 0)
+		if (now->retires && sim_below(2)) {
+			retire_object(s, objects[n], 0, false);
+		} else {
+			model_remove(s, objects[n]);
+			kmem_cache_free(s, objects[n]);
+		}
 	kmem_cache_destroy(s);
 }
 
@@ -274,6 +366,8 @@ static void operate(unsigned int fibre, struct holder *h)
 
 	if (sim_below(256) < now->drains)
 		kmem_cache_shrink(shared[SMALL]);
+	else if (sim_below(256) < now->retires)
+		use_rcu(fibre, h);
 	else if (kind < 140)
 		(sim_below(4) == 0) == h->grows ? free_one(h) : allocate(h);
 	else if (kind < 146)
@@ -335,7 +429,8 @@ static void check_quiet(struct kmem_cache *s)
 	for (unsigned int row = 0; s->sheaf.barns && row < os.nr_rows; row++) {
 		struct slot *slot = slot_of_row(s->sheaf.at.handle, row);
 
-		if (slot->in_hand[0] || slot->in_hand[1] || slot->lock)
+		if (slot->in_hand[0] || slot->in_hand[1] || slot->rcu_hand[0] ||
+		    slot->rcu_hand[1] || slot->lock)
 			sim_fail("a sheaf of %s is in hand when all is quiet", s->name);
 	}
 	if (s->sheaf.barns)
@@ -344,6 +439,28 @@ static void check_quiet(struct kmem_cache *s)
 		sim_fail("stop is set when all is quiet");
 	if (kmem_cache_verify(s))
 		sim_fail("kmem_cache_verify(%s) found faults", s->name);
+	sim_faults(true);
+}
+
+/* Nobody reads: what waits must have been asked for, and a barrier frees it. */
+static void check_retired(bool all)
+{
+	struct grace *grace = grace_of(NULL);
+
+	sim_faults(false);
+	check_waiting();
+	for (unsigned int i = 0; i < 4; i++)
+		readers_pass();
+	for (struct grace_user *user = grace->users; user; user = user->next)
+		if (user->ops->waits(user) && !readers_asked())
+			sim_fail("something waits for a grace period that nobody asked for");
+	if (all) {
+		kvfree_rcu_barrier();
+		model_all_freed();
+		if (now->all_reached && grace->bytes)
+			sim_fail("%llu bytes are retired after a barrier",
+				 (unsigned long long)grace->bytes);
+	}
 	sim_faults(true);
 }
 
@@ -369,9 +486,11 @@ static void make_caches(void)
 void storm_run(const struct storm *storm)
 {
 	now = storm;
+	readers_register();
 	make_caches();
 	for (unsigned int round = 0; round <= storm->rounds; round++) {
 		sim_run(storm->fibres, round < storm->rounds ? storm_fibre : free_all_fibre, NULL);
+		check_retired(round == storm->rounds || sim_below(2));
 		for (unsigned int i = 0; i < NR_CACHES; i++)
 			check_quiet(shared[i]);
 	}

@@ -12,7 +12,9 @@ struct storm {
 	unsigned int operations; /* of one fibre in one round */
 	bool few_sheaves;	 /* small capacities and barns, for more slow paths */
 	bool all_reached;	 /* a shrink reaches every CPU: membarrier is not refused */
-	unsigned int drains;	 /* of 256 operations, these are shrinks of the small cache */
+	bool memory_refused;
+	unsigned int retires; /* of 256 operations, these concern RCU */
+	unsigned int drains;  /* of 256 operations, these are shrinks of the small cache */
 };
 
 /* Make caches, do all rounds, free everything, and prove that nothing is left. */

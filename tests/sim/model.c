@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-#include "sheaf/slab.h"
+#include "readers.h"
+#include "sheaf/rcu.h"
 #include "sim/sim.h"
 
 #define HEADS	  1024
@@ -16,12 +17,15 @@ struct live {
 	struct kmem_cache *cache;
 	uint64_t stamp;
 	size_t size, keep;
+	uint64_t retired, returned; /* places in the order of these, or 0 */
+	uint64_t waits_for;
+	bool head, freed;
 	struct live *next;
 };
 
 static struct live table[MOST_LIVE], *heads[HEADS], *unused;
 static size_t nr_live, nr_used;
-static uint64_t last_stamp;
+static uint64_t last_stamp, last_retired;
 
 static struct live **head_of(const void *object)
 {
@@ -52,45 +56,140 @@ static struct live **find(void *object)
 	return at;
 }
 
+static void check_stamps(const struct live *live, const char *when)
+{
+	uint64_t *word;
+	/* Its head may be in use. */
+	size_t first = live->head ? sizeof(struct sheaf_rcu_head) / 8 : 0;
+
+	for (size_t i = first; (word = stamped(live, i)) != NULL; i++)
+		if (*word != stamp(live, i))
+			sim_fail("object %p was written to while %s, at byte %zu", live->object,
+				 when, (size_t)((char *)word - (char *)live->object));
+	if (live->keep && *(uint64_t *)live->object != MODEL_CONSTRUCTED)
+		sim_fail("object %p lost what its constructor wrote while %s", live->object, when);
+}
+
+static void forget(struct live **at)
+{
+	struct live *live = *at;
+
+	*at = live->next;
+	live->next = unused;
+	unused = live;
+}
+
 void model_add(struct kmem_cache *s, void *object, size_t keep)
 {
-	struct live **at = find(object), *live = unused;
+	struct live **at = find(object), *live;
 	uint64_t *word;
 
-	if (*at)
+	if (*at && (*at)->waits_for)
+		sim_fail("object %p was handed out before its grace period passed", object);
+	if (*at && !(*at)->retired)
 		sim_fail("object %p was handed out while it is live", object);
+	if (*at)
+		forget(at);
 	if (keep && *(uint64_t *)object != MODEL_CONSTRUCTED)
 		sim_fail("object %p was handed out unconstructed", object);
+	live = unused;
 	if (live)
 		unused = live->next;
 	else if (nr_used < MOST_LIVE)
 		live = &table[nr_used++];
 	else
 		sim_fail("more than %d objects are live", MOST_LIVE);
-	*live = (struct live){object, s, ++last_stamp, kmem_cache_size(s), keep, NULL};
+	*live = (struct live){.object = object,
+			      .cache = s,
+			      .stamp = ++last_stamp,
+			      .size = kmem_cache_size(s),
+			      .keep = keep};
+	at = head_of(object);
+	live->next = *at;
 	*at = live;
 	for (size_t i = 0; (word = stamped(live, i)) != NULL; i++)
 		*word = stamp(live, i);
 	nr_live++;
 }
 
+static struct live **live_of(struct kmem_cache *s, void *object)
+{
+	struct live **at = find(object);
+
+	if (!*at || (*at)->cache != s || (*at)->retired)
+		sim_fail("object %p is freed and is not live", object);
+	check_stamps(*at, "it was live");
+	return at;
+}
+
 void model_remove(struct kmem_cache *s, void *object)
 {
-	struct live **at = find(object), *live = *at;
-	uint64_t *word;
-
-	if (!live || live->cache != s)
-		sim_fail("object %p is freed and is not live", object);
-	for (size_t i = 0; (word = stamped(live, i)) != NULL; i++)
-		if (*word != stamp(live, i))
-			sim_fail("object %p was written to while it was live, at byte %zu", object,
-				 (size_t)((char *)word - (char *)object));
-	if (live->keep && *(uint64_t *)object != MODEL_CONSTRUCTED)
-		sim_fail("object %p lost what its constructor wrote", object);
-	*at = live->next;
-	live->next = unused;
-	unused = live;
+	forget(live_of(s, object));
 	nr_live--;
+}
+
+uint64_t model_retire(struct kmem_cache *s, void *object, bool head)
+{
+	struct live *live = *live_of(s, object);
+
+	live->retired = ++last_retired;
+	live->waits_for = readers_now();
+	live->head = head;
+	nr_live--;
+	return live->retired;
+}
+
+void model_was_retired(void *object, uint64_t which)
+{
+	struct live *live = *find(object);
+
+	if (live && live->retired == which)
+		live->returned = ++last_retired;
+}
+
+void model_reader_leaves(uint64_t bit)
+{
+	for (size_t i = 0; i < nr_used; i++)
+		if (table[i].waits_for & bit) {
+			check_stamps(&table[i], "a reader could look at it");
+			table[i].waits_for &= ~bit;
+		}
+}
+
+uint64_t model_moment(void)
+{
+	return last_retired;
+}
+
+void model_has_passed(const struct kmem_cache *s, uint64_t moment)
+{
+	for (size_t i = 0; i < nr_used; i++) {
+		struct live *live = &table[i];
+
+		if (!live->returned || live->returned > moment || (s && live->cache != s))
+			continue;
+		if (live->waits_for)
+			sim_fail("a barrier did not wait for a reader of object %p", live->object);
+		live->freed = true;
+	}
+}
+
+void model_found_waiting(void *object)
+{
+	struct live *live = *find(object);
+
+	if (live && live->freed)
+		sim_fail("object %p waits for a grace period after a barrier", object);
+}
+
+void model_all_freed(void)
+{
+	for (unsigned int i = 0; i < HEADS; i++)
+		for (struct live **at = &heads[i]; *at;)
+			if ((*at)->retired)
+				forget(at);
+			else
+				at = &(*at)->next;
 }
 
 size_t model_live(void)

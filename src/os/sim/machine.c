@@ -71,7 +71,7 @@ void os_yield(void)
 
 uint64_t os_now(void)
 {
-	return sim.steps * 1000;
+	return sim.steps * (sim.config.step_ns ? sim.config.step_ns : 1000);
 }
 
 uint64_t os_random(void)
