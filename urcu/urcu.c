@@ -17,12 +17,15 @@
  * Invariants
  *  E1. `pumping` is set while the callback is queued or runs. Who sets it queues the callback.
  *  E2. A head's function runs after a grace period that began after the head was pushed.
- *  E3. `serving` is odd while the worker has heads in hand.
+ *  E3. Who has heads in hand holds serve_lock. A grace period passes meanwhile: a registered thread of
+ *      a QSBR flavour waits for it offline, or that grace period would wait for this thread.
+ *  E4. Who queues the callback holds queue_lock, which nobody waits with.
  *
- * fork: liburcu's handlers are called around it, so no callback runs meanwhile; in the child the worker
- * is gone, what it had queued was moved to the default one, and that serves us from then on.
+ * fork: both locks are taken and liburcu's handlers called around it, so no heads are in a vanished
+ * thread's hand; in the child the worker is gone, what it had queued was moved to the default one, and
+ * that serves us from then on.
  *
- * Locks: none of its own. Callers: programs, by sheaf_urcu_register().
+ * Callers: programs, by sheaf_urcu_register().
  */
 #include <errno.h>
 #include <pthread.h>
@@ -46,10 +49,13 @@ static struct {
 	struct sheaf_urcu urcu;
 	struct call_rcu_data *worker; /* NULL: the default one, or none */
 	_Atomic(struct sheaf_rcu_head *) heads;
-	atomic_uint pumping, leave, registered, serving;
-	unsigned int synchronous;
+	atomic_uint pumping, leave;
+	pthread_mutex_t register_lock, serve_lock, queue_lock;
+	unsigned int registered, synchronous, no_atfork;
 	struct rcu_head pump_head;
-} u;
+} u = {.register_lock = PTHREAD_MUTEX_INITIALIZER,
+       .serve_lock = PTHREAD_MUTEX_INITIALIZER,
+       .queue_lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Oldest first; how many there were. */
 static unsigned int run(struct sheaf_rcu_head *newest)
@@ -70,15 +76,39 @@ static unsigned int run(struct sheaf_rcu_head *newest)
 	return n;
 }
 
-/* One grace period, for all that is there; how many heads that was. */
+/* True if this thread must be put online again: nobody waits for it meanwhile. */
+static int go_offline(void)
+{
+	int online = u.urcu.flavor->read_ongoing();
+
+	if (online)
+		u.urcu.flavor->thread_offline();
+	return online;
+}
+
+static void go_online(int online)
+{
+	if (online)
+		u.urcu.flavor->thread_online();
+}
+
+/* One grace period, for all that is there; how many heads that was. What others have in hand is done
+ * on return, too. */
 static unsigned int serve(void)
 {
-	struct sheaf_rcu_head *heads = atomic_exchange(&u.heads, NULL);
+	int online = go_offline();
+	struct sheaf_rcu_head *heads;
+	unsigned int n = 0;
 
-	if (!heads)
-		return 0;
-	u.urcu.flavor->update_synchronize_rcu();
-	return run(heads);
+	pthread_mutex_lock(&u.serve_lock);
+	heads = atomic_exchange(&u.heads, NULL);
+	if (heads) {
+		u.urcu.flavor->update_synchronize_rcu();
+		n = run(heads);
+	}
+	pthread_mutex_unlock(&u.serve_lock);
+	go_online(online);
+	return n;
 }
 
 /* The library asks the more often the more is retired: then a grace period costs less than the caches'
@@ -96,13 +126,16 @@ static void pump(struct rcu_head *head);
 
 static void queue_pump(void)
 {
-	struct call_rcu_data *before = u.urcu.get_worker();
+	struct call_rcu_data *before;
 
+	pthread_mutex_lock(&u.queue_lock);
+	before = u.urcu.get_worker();
 	if (u.worker)
 		u.urcu.set_worker(u.worker);
 	u.urcu.flavor->update_call_rcu(&u.pump_head, pump);
 	if (u.worker)
 		u.urcu.set_worker(before);
+	pthread_mutex_unlock(&u.queue_lock);
 }
 
 static uint64_t now(void)
@@ -119,11 +152,8 @@ static void pump(struct rcu_head *head)
 
 	(void)head;
 	while (now() - begun < STAY_NS && !atomic_load(&u.leave)) {
-		unsigned int heads;
+		unsigned int heads = serve();
 
-		atomic_fetch_add(&u.serving, 1);
-		heads = serve();
-		atomic_fetch_add(&u.serving, 1);
 		if (heads) {
 			pause_after(heads);
 			continue;
@@ -147,49 +177,50 @@ static void call(struct sheaf_rcu_head *head, void (*func)(struct sheaf_rcu_head
 		queue_pump();
 }
 
-/* A grace period of the worker's may wait for this very thread (QSBR), unless it is offline. */
-static void wait_for_worker(unsigned int serving)
-{
-	const struct timespec moment = {.tv_nsec = 50000};
-	int online = u.urcu.flavor->read_ongoing();
-
-	if (online)
-		u.urcu.flavor->thread_offline();
-	while (atomic_load(&u.serving) == serving)
-		nanosleep(&moment, NULL);
-	if (online)
-		u.urcu.flavor->thread_online();
-}
-
 static void barrier(void)
 {
-	unsigned int serving = atomic_load(&u.serving);
-
-	if (!serve() && serving % 2)
-		wait_for_worker(serving);
+	serve();
 }
 
 static const struct sheaf_rcu_ops ops = {.name = "liburcu", .call = call, .barrier = barrier};
 
+/* The worker is paused first: it takes our locks. Where the program calls liburcu's handlers, it may
+ * do so before or after this, and what another thread has in hand is lost to the child. */
 static void before_fork(void)
 {
+	int online;
+
+	if (u.no_atfork)
+		return;
 	atomic_store(&u.leave, 1);
+	online = go_offline();
 	u.urcu.before_fork();
+	pthread_mutex_lock(&u.serve_lock);
+	pthread_mutex_lock(&u.queue_lock);
+	go_online(online);
 	if (u.urcu.readers_before_fork)
 		u.urcu.readers_before_fork();
 }
 
 static void after_fork_parent(void)
 {
-	atomic_store(&u.leave, 0);
+	if (u.no_atfork)
+		return;
 	if (u.urcu.readers_after_fork_parent)
 		u.urcu.readers_after_fork_parent();
+	pthread_mutex_unlock(&u.queue_lock);
+	pthread_mutex_unlock(&u.serve_lock);
+	atomic_store(&u.leave, 0);
 	u.urcu.after_fork_parent();
 }
 
 static void after_fork_child(void)
 {
 	u.worker = NULL;
+	pthread_mutex_init(&u.queue_lock, NULL);
+	pthread_mutex_init(&u.serve_lock, NULL);
+	if (u.no_atfork)
+		return;
 	atomic_store(&u.leave, 0);
 	if (u.urcu.readers_after_fork_child)
 		u.urcu.readers_after_fork_child();
@@ -220,22 +251,31 @@ static void make_worker(void)
 			"periods pass only in kfree_rcu_mightsleep() and the barriers\n");
 }
 
+/* Once, with register_lock held. */
+static void begin(const struct sheaf_urcu *urcu, size_t size, unsigned int flags)
+{
+	memcpy(&u.urcu, urcu, size < sizeof(u.urcu) ? size : sizeof(u.urcu));
+	u.no_atfork = (flags & SHEAF_URCU_NO_ATFORK) != 0;
+	make_worker();
+	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+	u.registered = 1;
+}
+
 __attribute__((visibility("default"))) int __sheaf_urcu_register(const struct sheaf_urcu *urcu,
 								 size_t size, unsigned int flags)
 {
-	int saved = errno;
+	int saved = errno, other;
 
-	if (atomic_exchange(&u.registered, 1)) {
-		if (urcu->flavor == u.urcu.flavor)
-			return 0;
+	pthread_mutex_lock(&u.register_lock);
+	if (!u.registered)
+		begin(urcu, size, flags);
+	other = urcu->flavor != u.urcu.flavor;
+	pthread_mutex_unlock(&u.register_lock);
+	errno = saved;
+	if (other) {
 		fprintf(stderr, "libsheaf: sheaf_urcu_register: another flavour is registered "
 				"already; nothing done. Use one flavour, or kmem_cache_args.rcu\n");
 		return -1;
 	}
-	memcpy(&u.urcu, urcu, size < sizeof(u.urcu) ? size : sizeof(u.urcu));
-	make_worker();
-	if (!(flags & SHEAF_URCU_NO_ATFORK) && !u.synchronous)
-		pthread_atfork(before_fork, after_fork_parent, after_fork_child);
-	errno = saved;
 	return sheaf_rcu_register(&ops);
 }

@@ -1,0 +1,585 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libsheaf-urcu with one flavour: registration, barriers and destroy beside retiring threads, a reader
+ * that stays, fork, and a process that can make no thread.
+ *
+ * Each test runs in a child of its own, since a flavour is registered once for a process's life.
+ * pthread_create() is the test's own, and refuses when it is told to.
+ */
+#define _LGPL_SOURCE
+#ifdef FLAVOUR_QSBR
+#include <urcu-qsbr.h>
+#elif defined(FLAVOUR_BP)
+#include <urcu-bp.h>
+#else
+#include <urcu.h>
+#endif
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sheaf/rcu.h>
+#include <sheaf/stats.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "help.h"
+#include "unit.h"
+
+enum {
+	MANY = 5000,
+	RETIRERS = 2
+};
+
+struct item {
+	uint64_t stamp;
+	struct rcu_head rcu;
+	uint64_t rest[4];
+};
+
+static atomic_bool refuse_threads;
+static struct told told;
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *),
+		   void *argument)
+{
+	static __typeof__(&pthread_create) real;
+
+	if (atomic_load(&refuse_threads))
+		return EAGAIN;
+	if (!real)
+		real = (__typeof__(real))dlsym(RTLD_NEXT, "pthread_create");
+	return real(thread, attributes, start, argument);
+}
+
+static void online(bool yes)
+{
+#ifdef FLAVOUR_QSBR
+	if (yes)
+		rcu_thread_online();
+	else
+		rcu_thread_offline();
+#else
+	(void)yes;
+#endif
+}
+
+static void sleep_ms(unsigned int ms)
+{
+	const struct timespec pause = {ms / 1000, (long)(ms % 1000) * 1000000};
+
+	nanosleep(&pause, NULL);
+}
+
+static struct kmem_cache *make(const char *name, slab_flags_t flags)
+{
+	struct kmem_cache *s =
+		kmem_cache_create(name, sizeof(struct item), NULL, SLAB_NO_MERGE | flags);
+
+	CHECK(s);
+	return s;
+}
+
+static struct kmem_cache_stats stats_of(struct kmem_cache *s)
+{
+	struct kmem_cache_stats stats;
+
+	CHECK(kmem_cache_stats(s, &stats) == 0);
+	return stats;
+}
+
+static struct item *new_item(struct kmem_cache *s)
+{
+	struct item *item = kmem_cache_alloc(s, GFP_KERNEL);
+
+	CHECK(item);
+	item->stamp = (uintptr_t)item ^ 0x5a5a;
+	return item;
+}
+
+static void retire_many(struct kmem_cache *s, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		kfree_rcu(new_item(s), rcu);
+}
+
+static void destroy(struct kmem_cache *s)
+{
+	CHECK(kmem_cache_verify(s) == 0);
+	told_begin(&told);
+	kmem_cache_destroy(s);
+	if (told_end(&told)) {
+		fputs(told.text, stderr);
+		CHECK(!"kmem_cache_destroy() reported something");
+	}
+}
+
+static void begin(void)
+{
+	rcu_register_thread();
+	CHECK(sheaf_urcu_register(0) == 0);
+}
+
+/* --- registration ---------------------------------------------------------------------------- */
+
+static const struct sheaf_rcu_ops foreign = {
+	.name = "foreign",
+	.call = (void (*)(struct sheaf_rcu_head *, void (*)(struct sheaf_rcu_head *)))abort,
+	.barrier = abort};
+
+static void register_twice(void)
+{
+	struct rcu_flavor_struct other = rcu_flavor;
+	struct sheaf_urcu urcu = {.flavor = &other};
+
+	begin();
+	CHECK(sheaf_urcu_register(0) == 0);
+	told_begin(&told);
+	CHECK(__sheaf_urcu_register(&urcu, sizeof(urcu), 0) == -1);
+	CHECK(told_end(&told) == 1);
+	CHECK(strstr(told.text, "another flavour"));
+	told_begin(&told);
+	CHECK(sheaf_rcu_register(&foreign) == -1);
+	CHECK(told_end(&told) == 1);
+}
+
+static void register_after_another(void)
+{
+	CHECK(sheaf_rcu_register(&foreign) == 0);
+	rcu_register_thread();
+	/* As often as it is asked for. */
+	for (int i = 0; i < 2; i++) {
+		told_begin(&told);
+		CHECK(sheaf_urcu_register(0) == -1);
+		CHECK(told_end(&told) == 1);
+		CHECK(strstr(told.text, "another provider"));
+	}
+}
+
+/* --- no thread can be made --------------------------------------------------------------------- */
+
+static void without_threads(void)
+{
+	struct kmem_cache *s;
+
+	atomic_store(&refuse_threads, true);
+	rcu_register_thread();
+	told_begin(&told);
+	CHECK(sheaf_urcu_register(0) == 0);
+	CHECK(told_end(&told) == 1);
+	CHECK(strstr(told.text, "no thread can be made"));
+	s = make("urcu-no-thread", 0);
+	retire_many(s, MANY);
+	CHECK(stats_of(s).rcu_pending_objects == MANY);
+	kvfree_rcu_barrier();
+	CHECK(stats_of(s).rcu_pending_objects == 0 && stats_of(s).objects_in_use == 0);
+	/* Waits when the limit, of 1 MiB here, is reached. */
+	for (unsigned int i = 0; i < 100000; i++) {
+		kfree_rcu_mightsleep(new_item(s));
+		if (i % 1000 == 0)
+			CHECK(stats_of(s).rcu_pending_bytes < 3 << 19);
+	}
+	destroy(s);
+}
+
+/* --- barriers and destroy, while others retire ------------------------------------------------ */
+
+struct retirer {
+	pthread_t thread;
+	struct kmem_cache *s;
+	atomic_bool stop;
+	bool waits; /* in barriers, too */
+};
+
+static void *retirer(void *argument)
+{
+	struct retirer *r = argument;
+
+	rcu_register_thread();
+	for (unsigned int i = 0; !atomic_load(&r->stop); i++) {
+		retire_many(r->s, 1);
+		if (r->waits && i % 64 == 0)
+			kvfree_rcu_barrier_on_cache(r->s);
+		if (i % 32 == 0)
+			rcu_quiescent_state();
+	}
+	rcu_unregister_thread();
+	return NULL;
+}
+
+static void start(struct retirer *r, struct kmem_cache *s, bool waits)
+{
+	r->s = s;
+	r->waits = waits;
+	atomic_store(&r->stop, false);
+	CHECK(pthread_create(&r->thread, NULL, retirer, r) == 0);
+}
+
+static void stop(struct retirer *r)
+{
+	atomic_store(&r->stop, true);
+	online(false);
+	pthread_join(r->thread, NULL);
+	online(true);
+}
+
+/* Each barrier finds what was retired before it, while two threads go on in another cache. */
+static void barriers_under_load(void)
+{
+	struct retirer r[RETIRERS] = {0};
+	struct kmem_cache *busy, *s;
+
+	begin();
+	busy = make("urcu-busy", 0);
+	s = make("urcu-counted", 0);
+	for (int i = 0; i < RETIRERS; i++)
+		start(&r[i], busy, false);
+	for (unsigned int round = 0; round < 60; round++) {
+		retire_many(s, 1 + round * 37 % MANY);
+		if (round % 2)
+			kvfree_rcu_barrier();
+		else
+			kvfree_rcu_barrier_on_cache(s);
+		CHECK(stats_of(s).rcu_pending_objects == 0);
+		CHECK(stats_of(s).objects_in_use == 0);
+	}
+	for (int i = 0; i < RETIRERS; i++)
+		stop(&r[i]);
+	destroy(s);
+	destroy(busy);
+}
+
+/* Registered threads of a QSBR flavour that wait for each other's grace periods. */
+static void barriers_of_several_threads(void)
+{
+	struct retirer r[RETIRERS] = {0};
+	struct kmem_cache *s;
+
+	begin();
+	s = make("urcu-barriers", 0);
+	for (int i = 0; i < RETIRERS; i++)
+		start(&r[i], s, true);
+	for (unsigned int round = 0; round < 60; round++) {
+		retire_many(s, 100);
+		kvfree_rcu_barrier();
+	}
+	for (int i = 0; i < RETIRERS; i++)
+		stop(&r[i]);
+	destroy(s);
+}
+
+/* slub_kunit's kfree_rcu and kfree_rcu_wq_destroy: destroy at once, or after a while. Also the kernel's
+ * traps: objects in a partly filled sheaf, in queues, with the provider, and in none of these. */
+static void kfree_rcu_destroy(void)
+{
+	static const slab_flags_t flags[] = {0, SLAB_NO_SHEAVES, SLAB_TYPESAFE_BY_RCU};
+	struct retirer r = {0};
+	uint64_t seed = 1;
+	struct kmem_cache *busy;
+
+	begin();
+	busy = make("urcu-beside", 0);
+	start(&r, busy, false);
+	for (unsigned int round = 0; round < 30; round++) {
+		static const unsigned int counts[] = {1, 31, 60, 61, 500, MANY};
+		struct kmem_cache *s = make("urcu-destroy", flags[round % 3]);
+
+		retire_many(s, counts[round % 6]);
+		if (round % 2)
+			sleep_ms(random_below(&seed, 25));
+		destroy(s);
+	}
+	stop(&r);
+	destroy(busy);
+}
+
+static void *free_some(void *argument)
+{
+	pin(1);
+	for (unsigned int i = 0; i < 200; i++) {
+		struct item *item = kmem_cache_alloc(argument, GFP_KERNEL);
+
+		CHECK(item);
+		kfree_rcu(item, rcu);
+	}
+	return NULL;
+}
+
+/* The kernel's traps 10 and 11: a partly filled spare, and a retiring thread that changes its CPU. */
+static void retire_on_changing_cpus(void)
+{
+	struct kmem_cache *s;
+	void *objects[90];
+
+	begin();
+	s = make("urcu-cpus", 0);
+	for (unsigned int round = 0; round < 200; round++) {
+		pin(round % 2);
+		CHECK(kmem_cache_alloc_bulk(s, GFP_KERNEL, 90, objects) == 90);
+		for (unsigned int i = 0; i < 90; i++) {
+			if (i % 29 == 0)
+				pin((round + i) % 2);
+			if (i % 3)
+				kmem_cache_free_rcu(s, objects[i]);
+			else
+				kmem_cache_free(s, objects[i]);
+		}
+		rcu_quiescent_state();
+	}
+	online(false);
+	{
+		pthread_t thread;
+
+		CHECK(pthread_create(&thread, NULL, free_some, s) == 0);
+		pthread_join(thread, NULL);
+	}
+	online(true);
+	CHECK(kmem_cache_verify(s) == 0);
+	kvfree_rcu_barrier();
+	CHECK(stats_of(s).objects_in_use == 0);
+	/* Trap 4: no sheaf is lost on the way. */
+	if (stats_of(s).counted) {
+		CHECK(kmem_cache_shrink(s) == 0);
+		CHECK(stats_of(s).sheaf_alloc - stats_of(s).sheaf_free <= 16);
+	}
+	destroy(s);
+}
+
+/* --- a reader that stays ------------------------------------------------------------------------ */
+
+static atomic_uint step;
+static struct item *_Atomic watched;
+
+static void *stay(void *argument)
+{
+	struct item *item;
+
+	rcu_register_thread();
+	rcu_read_lock();
+	item = atomic_load(&watched);
+	atomic_store(&step, 1);
+	sleep_ms((unsigned int)(uintptr_t)argument);
+	CHECK(item->stamp == ((uintptr_t)item ^ 0x5a5a));
+	atomic_store(&step, 2);
+	rcu_read_unlock();
+	rcu_unregister_thread();
+	return NULL;
+}
+
+static pthread_t start_reader(struct kmem_cache *s, unsigned int ms)
+{
+	pthread_t thread;
+
+	atomic_store(&watched, new_item(s));
+	CHECK(pthread_create(&thread, NULL, stay, (void *)(uintptr_t)ms) == 0);
+	while (!atomic_load(&step))
+		sleep_ms(1);
+	return thread;
+}
+
+/* Who never waits goes on, and is told once how long it has been. */
+static void a_reader_stays(void)
+{
+	struct kmem_cache *s;
+	pthread_t reader;
+
+	begin();
+	s = make("urcu-stall", 0);
+	reader = start_reader(s, 1800);
+	online(false);
+	kfree_rcu(atomic_exchange(&watched, NULL), rcu);
+	told_begin(&told);
+	while (atomic_load(&step) == 1) {
+		retire_many(s, 20);
+		sleep_ms(5);
+	}
+	CHECK(told_end(&told) == 1);
+	CHECK(strstr(told.text, "RCU (liburcu): no grace period has passed for "));
+	CHECK(atoi(strstr(told.text, "for ") + 4) >= 1000);
+	pthread_join(reader, NULL);
+	online(true);
+	kvfree_rcu_barrier();
+	CHECK(stats_of(s).rcu_pending_objects == 0);
+	destroy(s);
+}
+
+/* Who may wait does, below the limit of 1 MiB: and that, too, is told. */
+static void a_reader_stays_and_who_may_wait_waits(void)
+{
+	struct kmem_cache *s;
+	pthread_t reader;
+	uint64_t most = 0;
+
+	begin();
+	s = make("urcu-bound", 0);
+	reader = start_reader(s, 1800);
+	kfree_rcu_mightsleep(atomic_exchange(&watched, NULL));
+	told_begin(&told);
+	while (atomic_load(&step) == 1) {
+		uint64_t bytes;
+
+		for (unsigned int i = 0; i < 200; i++)
+			kfree_rcu_mightsleep(new_item(s));
+		bytes = stats_of(s).rcu_pending_bytes;
+		most = bytes > most ? bytes : most;
+	}
+	CHECK(told_end(&told) == 2); /* the limit, and the reader */
+	CHECK(strstr(told.text, "no grace period has passed for "));
+	CHECK(most > 1 << 19 && most < 3 << 19);
+	online(false);
+	pthread_join(reader, NULL);
+	online(true);
+	destroy(s);
+}
+
+/* --- fork ------------------------------------------------------------------------------------------ */
+
+static void go_on(struct kmem_cache *inherited)
+{
+	struct kmem_cache *s = make("urcu-child", 0);
+
+	retire_many(inherited, MANY);
+	retire_many(s, MANY);
+	kvfree_rcu_barrier();
+	CHECK(stats_of(inherited).rcu_pending_objects == 0);
+	CHECK(stats_of(s).objects_in_use == 0);
+	/* Grace periods pass without a barrier, too. */
+	retire_many(s, 10);
+	for (int i = 0; stats_of(s).rcu_pending_objects; i++) {
+		CHECK(i < 1000);
+		online(false);
+		sleep_ms(5);
+		online(true);
+	}
+	destroy(s);
+}
+
+static void fork_some(struct kmem_cache *s, int children)
+{
+	for (int i = 0; i < children; i++) {
+		int status = -1;
+		pid_t child;
+
+		retire_many(s, (unsigned int)i * 111);
+		child = fork();
+		if (child == 0) {
+			alarm(20);
+			go_on(s);
+			_exit(0);
+		}
+		CHECK(child > 0);
+		online(false);
+		CHECK(waitpid(child, &status, 0) == child);
+		online(true);
+		if (status) {
+			fprintf(stderr, "child %d: wait status %#x\n", i, (unsigned int)status);
+			exit(1);
+		}
+	}
+}
+
+static void fork_with_pending(void)
+{
+	struct kmem_cache *s;
+
+	begin();
+	s = make("urcu-fork", 0);
+	fork_some(s, 8);
+	kvfree_rcu_barrier();
+	CHECK(stats_of(s).objects_in_use == 0);
+	destroy(s);
+}
+
+/* Other flavours keep vanished threads' registrations: liburcu wants them released before a fork. */
+#ifdef FLAVOUR_BP
+static void fork_beside_retiring_threads(void)
+{
+	struct retirer r[RETIRERS] = {0};
+	struct kmem_cache *s;
+
+	begin();
+	s = make("urcu-fork-busy", 0);
+	for (int i = 0; i < RETIRERS; i++)
+		start(&r[i], s, i);
+	fork_some(s, 30);
+	for (int i = 0; i < RETIRERS; i++)
+		stop(&r[i]);
+	kvfree_rcu_barrier();
+	CHECK(stats_of(s).objects_in_use == 0);
+	destroy(s);
+}
+#endif
+
+/* -------------------------------------------------------------------------------------------------- */
+
+static void remote_objects(void)
+{
+	struct kmem_cache *s, *without;
+	struct sheaf_stats process;
+
+	begin();
+	s = make("urcu-remote", 0);
+	without = make("urcu-no-sheaves", SLAB_NO_SHEAVES);
+	sheaf_stats(&process);
+	for (unsigned int i = 0; i < MANY; i++) {
+		struct kmem_cache *of = i % 3 ? s : without;
+		struct item *item = kmem_cache_alloc_node(of, GFP_KERNEL, (int)(i % process.nodes));
+
+		CHECK(item);
+		if (i % 2)
+			kmem_cache_free_rcu(of, item);
+		else
+			kfree_rcu(item, rcu);
+	}
+	CHECK(kmem_cache_verify(s) == 0 && kmem_cache_verify(without) == 0);
+	kvfree_rcu_barrier_on_cache(without);
+	CHECK(stats_of(without).objects_in_use == 0);
+	kvfree_rcu_barrier_on_cache(s);
+	CHECK(stats_of(s).objects_in_use == 0);
+	destroy(s);
+	destroy(without);
+}
+
+#define TEST(name, seconds)                                                                        \
+	static void test_##name(void **state)                                                      \
+	{                                                                                          \
+		(void)state;                                                                       \
+		assert_int_equal(in_child(name, seconds), 0);                                      \
+	}
+
+TEST(register_twice, 20)
+TEST(register_after_another, 20)
+TEST(without_threads, 30)
+TEST(barriers_under_load, 60)
+TEST(barriers_of_several_threads, 60)
+TEST(kfree_rcu_destroy, 60)
+TEST(retire_on_changing_cpus, 60)
+TEST(a_reader_stays, 30)
+TEST(a_reader_stays_and_who_may_wait_waits, 30)
+TEST(fork_with_pending, 60)
+#ifdef FLAVOUR_BP
+TEST(fork_beside_retiring_threads, 60)
+#endif
+TEST(remote_objects, 30)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_register_twice),
+		cmocka_unit_test(test_register_after_another),
+		cmocka_unit_test(test_without_threads),
+		cmocka_unit_test(test_barriers_under_load),
+		cmocka_unit_test(test_barriers_of_several_threads),
+		cmocka_unit_test(test_kfree_rcu_destroy),
+		cmocka_unit_test(test_retire_on_changing_cpus),
+		cmocka_unit_test(test_a_reader_stays),
+		cmocka_unit_test(test_a_reader_stays_and_who_may_wait_waits),
+		cmocka_unit_test(test_fork_with_pending),
+#ifdef FLAVOUR_BP
+		cmocka_unit_test(test_fork_beside_retiring_threads),
+#endif
+		cmocka_unit_test(test_remote_objects),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
