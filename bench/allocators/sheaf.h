@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* libsheaf through its public header. Variants: "" with sheaves, "no-sheaf" without. */
+/*
+ * libsheaf through its public header. Variants: "" with sheaves, "no-sheaf" without, "wide-barn" with
+ * room in the barn for all objects there may be.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +13,13 @@
 #include "sheaf/stats.h"
 
 #define BENCH_CALL NULL
+
+#ifdef BENCH_URCU
+#include "sheaf_rcu.h" /* counts what is measured, and only that */
+#define BENCH_COUNTS_ITSELF true
+#else
+#define BENCH_COUNTS_ITSELF false
+#endif
 
 /* For `sheaf bench`, beside what was measured: see tools/sheaf_tool/counters.py. */
 static void bench_print_counters(void)
@@ -23,8 +33,16 @@ static inline void *bench_open(const struct bench_setup *setup)
 	struct kmem_cache_args args = {.sheaf_capacity = setup->capacity};
 	bool no_sheaf = !strcmp(setup->variant, "no-sheaf");
 
-	if (getenv("BENCH_COUNTERS"))
+	if (!strcmp(setup->variant, "wide-barn")) {
+		args.barn_objects = 2 * setup->objects;
+		args.barn_bytes = args.barn_objects * setup->size;
+	}
+	if (getenv("BENCH_COUNTERS") && !BENCH_COUNTS_ITSELF)
 		atexit(bench_print_counters);
+#ifdef BENCH_URCU
+	if (!bench_rcu_begin())
+		return NULL;
+#endif
 	return kmem_cache_create("bench", (unsigned int)setup->size, &args,
 				 SLAB_NO_MERGE | (no_sheaf ? SLAB_NO_SHEAVES : 0));
 }

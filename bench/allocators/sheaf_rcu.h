@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/* What sheaf.h has for the RCU benchmarks: libsheaf's own retiring, and what it counts meanwhile. */
+#include <sheaf/rcu.h>
+#include <string.h>
+
+#include "slab/stat.h"
+
+#define BENCH_KFREE_RCU 1
+
+/* Before anything is retired: liburcu's flavour is to give the grace periods. */
+static inline bool bench_rcu_begin(void)
+{
+	bool registered;
+
+	rcu_register_thread();
+	registered = sheaf_urcu_register(0) == 0;
+	rcu_unregister_thread();
+	return registered;
+}
+
+static inline size_t bench_pending(void *context)
+{
+	struct kmem_cache_stats stats;
+
+	return kmem_cache_stats(context, &stats) ? 0 : stats.rcu_pending_objects;
+}
+
+static const struct {
+	const char *name;
+	size_t at;
+} bench_events[] = {
+#define BENCH_EVENT(name, words, help) {#name, offsetof(struct kmem_cache_stats, name)},
+	STAT_EVENTS(BENCH_EVENT)
+#undef BENCH_EVENT
+};
+
+static struct kmem_cache_stats bench_counted[2]; /* before what is measured, and after */
+
+/* Look at what has happened so far, as the first or the second look. */
+static inline void bench_count(void *context, unsigned int look)
+{
+	kmem_cache_stats(context, &bench_counted[look]);
+}
+
+/*
+ * What happened between the two, if that is asked for: in the form of the library's own JSON, which
+ * tools/sheaf_tool/counters.py reads.
+ */
+static inline void bench_print_counted(void)
+{
+	if (!getenv("BENCH_COUNTERS"))
+		return;
+	printf("{\"caches\": [{\"name\": \"%s\"", bench_counted[1].name);
+	for (size_t i = 0; i < sizeof(bench_events) / sizeof(bench_events[0]); i++) {
+		uint64_t before, after;
+
+		memcpy(&before, (char *)&bench_counted[0] + bench_events[i].at, sizeof(before));
+		memcpy(&after, (char *)&bench_counted[1] + bench_events[i].at, sizeof(after));
+		printf(", \"%s\": %llu", bench_events[i].name,
+		       (unsigned long long)(after - before));
+	}
+	printf("}]}\n");
+}
