@@ -76,3 +76,21 @@ static inline void bench_trim(void *context)
 {
 	kmem_cache_shrink(context);
 }
+
+/* For the prefill benchmark: what a prefilled sheaf is, and the calls with it. */
+#define BENCH_PREFILL struct slab_sheaf
+
+static inline BENCH_PREFILL *bench_prefill(void *context, unsigned int n)
+{
+	return kmem_cache_prefill_sheaf(context, GFP_KERNEL, n);
+}
+
+static inline void *bench_alloc_from(void *context, BENCH_PREFILL *sheaf)
+{
+	return kmem_cache_alloc_from_sheaf(context, GFP_KERNEL, sheaf);
+}
+
+static inline void bench_return(void *context, BENCH_PREFILL *sheaf)
+{
+	kmem_cache_return_sheaf(context, GFP_KERNEL, sheaf);
+}

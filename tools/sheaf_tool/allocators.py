@@ -15,7 +15,8 @@ OURS = "sheaf"
 HARNESS = "harness"
 CPU_SLAB = "cpu-slab"  # the three-tier baseline
 SLAB_LAYER = "slab-layer"  # ours, called past the cache and its sheaves
-NOT_PEERS = (OURS, "no-sheaf", CPU_SLAB, SLAB_LAYER, HARNESS)
+MEMPOOL = "mempool"  # ours, every object through a memory pool over the cache
+NOT_PEERS = (OURS, "no-sheaf", CPU_SLAB, SLAB_LAYER, MEMPOOL, HARNESS)
 TIMEOUT = 600
 FETCHED = "make bench fetches it"
 # The benchmarks of objects of one size: the others ask for more than every allocator has.
@@ -59,6 +60,7 @@ ALLOCATORS = (
     Allocator("no-sheaf", "sheaf", ("--variant", "no-sheaf"), only=ONE_SIZE),
     Allocator(CPU_SLAB, CPU_SLAB, only=ONE_SIZE),
     Allocator(SLAB_LAYER, SLAB_LAYER, only=("batch",)),
+    Allocator(MEMPOOL, MEMPOOL, only=("cross",)),
     Allocator("glibc", "malloc"),
     Allocator("jemalloc", "malloc", (), "libjemalloc.so.2", "libjemalloc2", "libjemalloc2"),
     Allocator("mimalloc", "malloc", (), "libmimalloc.so.2", "libmimalloc2.0", "libmimalloc2.0"),

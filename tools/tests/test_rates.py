@@ -86,6 +86,22 @@ class Threads(unittest.TestCase):
         self.assertEqual(scale.thread_counts(1, True), [1, 4, 16])
 
 
+class Pools(unittest.TestCase):
+    def test_a_memory_pool_is_a_variant_of_ours_and_no_peer(self) -> None:
+        """The fastest here: it must not be the best peer."""
+        pool = Fake("mempool", {"working": ["window 3000000 3000000"]})
+        document = run(cross, [*fakes(), pool])
+        row = {"pattern": cross.ONE_WAY, "threads": 2, "size": 64}
+        view = rates.View(document, rates.UNIT, row)
+        self.assertEqual(rates.samples(document, rates.UNIT,
+                                       {"allocator": "sheaf", "mempool": True, **row}), [1000.0] * 2)
+        self.assertEqual(view.best(), "snmalloc")
+        self.assertIn("memory pool over the cache", cross.SUITE.text(document))
+        broken = Fake("mempool", {"working": None})
+        with self.assertRaises(Failure):
+            run(cross, [*fakes(), broken])
+
+
 class Results(unittest.TestCase):
     def test_form(self) -> None:
         document = run(cross, fakes())

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The registry of benchmark suites: each is a module with a SUITE; a new one is added here."""
-from . import batch, bulk, count, cross, memory, rcu, scale
+from . import batch, bulk, count, cross, memory, prefill, rcu, scale
 from .suite import Suite
 
 SUITES: dict[str, Suite] = {suite.name: suite for suite in (batch.SUITE, count.SUITE,
                                                             cross.SUITE, scale.SUITE,
                                                             bulk.SUITE, memory.SUITE,
-                                                            rcu.SUITE)}
+                                                            rcu.SUITE, prefill.SUITE)}

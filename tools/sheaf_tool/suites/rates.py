@@ -16,7 +16,7 @@ import time
 from dataclasses import dataclass
 from typing import Any, Callable, Mapping, Sequence
 
-from ..allocators import CPU_SLAB, HARNESS, OURS, Worker, peers
+from ..allocators import CPU_SLAB, HARNESS, MEMPOOL, OURS, Worker, peers
 from ..document import Document
 from ..errors import Failure
 from ..progress import Progress
@@ -31,6 +31,8 @@ NO_SHEAF = "no-sheaf"
 DPDK = "dpdk"
 CAPACITY = 256  # of the variant of ours
 WIDE = f"{OURS} {CAPACITY}"
+POOLED = f"{OURS} {MEMPOOL}"  # the variant with memory pools
+VARIANTS = (WIDE, POOLED)
 LEAST_REPEAT = 3
 NOTHING = "–"
 
@@ -51,6 +53,8 @@ class Entry:
 
 
 def label(params: Mapping[str, Any]) -> str:
+    if params.get(MEMPOOL):
+        return POOLED
     capacity = params.get("capacity")
     return f"{params['allocator']} {capacity}" if capacity else params["allocator"]
 
@@ -58,6 +62,9 @@ def label(params: Mapping[str, Any]) -> str:
 def entries(workers: Sequence[Worker]) -> list[Entry]:
     found = []
     for worker in workers:
+        if worker.name == MEMPOOL:
+            found.append(Entry(worker, (), {"allocator": OURS, MEMPOOL: True}))
+            continue
         found.append(Entry(worker, (), {"allocator": worker.name}))
         if worker.name == OURS:
             found.append(Entry(worker, ("--capacity", str(CAPACITY)),
@@ -113,7 +120,7 @@ class Failures:
         return where in self.rows
 
     def add(self, entry: Entry, row: str, failure: Failure) -> None:
-        if entry.worker.name == OURS:
+        if entry.worker.name in (OURS, MEMPOOL):
             raise failure
         self.rows.add((entry.label, row))
         self.document.machine["failed"][f"{entry.label}, {row}"] = str(failure).splitlines()[-1]
@@ -192,7 +199,7 @@ class View:
 
     def best(self, choose: Callable[..., str] = max) -> str | None:
         """The best peer: of the highest rate, or with min of the lowest size."""
-        names = [name for name in peers(list(self.samples)) if name != WIDE]
+        names = [name for name in peers(list(self.samples)) if name not in VARIANTS]
         return choose(names, key=lambda name: median(self.samples[name]).value, default=None)
 
     def ratio(self, ours: str, other: str | None) -> Estimate | None:
@@ -204,7 +211,7 @@ class View:
 
 def who(document: Document) -> list[Params]:
     """The params that name an entry, in the order of measurement."""
-    keys = ("allocator", "capacity")
+    keys = ("allocator", "capacity", MEMPOOL)
     found: list[Params] = []
     for result in document.results:
         entry = {key: result.params[key] for key in keys if key in result.params}
@@ -233,7 +240,7 @@ def ratio_header(document: Document, first: str) -> list[str]:
 
 
 def _others(known: Sequence[str]) -> list[str]:
-    return [other for other in (CPU_SLAB, DPDK, NO_SHEAF) if other in known]
+    return [other for other in (CPU_SLAB, DPDK, NO_SHEAF, POOLED) if other in known]
 
 
 def ratio_row(document: Document, title: str, view: View, means: View) -> list[str]:
@@ -259,6 +266,8 @@ def notes(document: Document) -> list[str]:
              "long, 20 ms with more threads than CPUs. By means: the same ratio by the plain means "
              f"over all windows, which the JSON has too, as {MEAN}. harness: no allocator; {WIDE}: "
              f"ours with sheaf_capacity {CAPACITY}."]
+    if POOLED in labels(document):
+        lines.append(f"{POOLED}: every object from and to a memory pool over the cache.")
     lines += [f"{where}: failed and is left out: {why}"
               for where, why in document.machine.get("failed", {}).items()]
     again = ", ".join(f"{name} {n}" for name, n in document.machine.get("again", {}).items())
@@ -280,8 +289,8 @@ def whiskers(document: Document) -> str:
 
 def kind(name: str) -> str:
     """How a bar of the picture is drawn."""
-    return {OURS: "ours", WIDE: "variant", NO_SHEAF: "variant", CPU_SLAB: "variant",
-            HARNESS: "harness"}.get(name, "peer")
+    return {OURS: "ours", WIDE: "variant", POOLED: "variant", NO_SHEAF: "variant",
+            CPU_SLAB: "variant", HARNESS: "harness"}.get(name, "peer")
 
 
 def bars(view: View, names: Sequence[str]) -> list[Bar]:
