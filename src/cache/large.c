@@ -5,9 +5,10 @@
  * The state of a run's first descriptor is its order. Freeing begins with an exchange of its owner,
  * so that of two who free a run one is told.
  *
- * Each CPU keeps the last freed run of each order up to KEEP_ORDER in a cell: all but the first
- * descriptor's owner stays as it is, so that taking it again costs two stores. Kept runs are at most
- * 2 MiB a CPU, and go back with kmem_cache_shrink() and when memory is out.
+ * Each CPU keeps freed runs in cells: all but the first descriptor's owner stays as it is, so that
+ * taking one again costs an exchange and a store. An order's cells together have at most KEPT_BYTES,
+ * and one at least, up to KEEP_ORDER: so 3 MiB a CPU at most, which go back with
+ * kmem_cache_shrink() and when memory is out.
  *
  * Locks: none of its own. Callers: src/cache/.
  */
@@ -24,14 +25,14 @@
 #define RUN_MAX (OS_PAGE << PAGE_MAX_ORDER)
 
 #define KEEP_ORDER 8
+#define KEPT_BYTES ((size_t)512 << 10)
+#define CELLS	   8 /* of an order at most */
 
 /* By row; shared, since a thread may be on another CPU by the time it looks. */
 static struct {
-	struct slab *kept[KEEP_ORDER + 1];
-	uint64_t unused[7];
+	struct slab *kept[KEEP_ORDER + 1][CELLS];
+	uint64_t unused[8]; /* CPUs do not share a line */
 } cells[OS_MAX_ROWS];
-
-_Static_assert(sizeof(cells[0]) == 128, "CPUs do not share a line");
 
 static void free_run(struct kmem_cache *s, void *block);
 
@@ -69,24 +70,41 @@ size_t large_bytes(void)
 	return bytes;
 }
 
+static unsigned int nr_cells(unsigned int order)
+{
+	size_t n = KEPT_BYTES >> OS_PAGE_SHIFT >> order;
+
+	return n > CELLS ? CELLS : n ? (unsigned int)n : 1;
+}
+
 /* The run that nobody owns any more: for the next one who needs this order here, or away. */
 static void keep_or_free(struct slab *run)
 {
 	unsigned int order = order_of(run);
+	struct slab **kept;
 
-	if (order <= KEEP_ORDER && page_node(page_address(run)) == os_node())
-		run = os_exchange(&cells[os_row()].kept[order], run);
-	if (run)
-		page_free(run, order);
+	if (order <= KEEP_ORDER && page_node(page_address(run)) == os_node()) {
+		kept = cells[os_row()].kept[order];
+		for (unsigned int i = 0; i < nr_cells(order); i++) {
+			struct slab *none = NULL;
+
+			if (!os_load_relaxed(&kept[i]) && os_cmpxchg(&kept[i], &none, run))
+				return;
+		}
+	}
+	page_free(run, order);
 }
 
 static struct slab *take_kept(unsigned int order, unsigned int node)
 {
-	struct slab **cell = &cells[os_row()].kept[order], *run;
+	struct slab **kept, *run = NULL;
 
-	if (order > KEEP_ORDER || !os_load_relaxed(cell))
+	if (order > KEEP_ORDER)
 		return NULL;
-	run = os_exchange(cell, NULL);
+	kept = cells[os_row()].kept[order];
+	for (unsigned int i = nr_cells(order); i-- > 0 && !run;)
+		if (os_load_relaxed(&kept[i]))
+			run = os_exchange(&kept[i], NULL);
 	if (run && page_node(page_address(run)) != node) {
 		page_free(run, order);
 		run = NULL;
@@ -96,16 +114,21 @@ static struct slab *take_kept(unsigned int order, unsigned int node)
 	return run;
 }
 
+static void trim_order(struct slab **kept, unsigned int order)
+{
+	for (unsigned int i = 0; i < nr_cells(order); i++) {
+		struct slab *run = os_load_relaxed(&kept[i]) ? os_exchange(&kept[i], NULL) : NULL;
+
+		if (run)
+			page_free(run, order);
+	}
+}
+
 void large_trim(void)
 {
 	for (uint32_t row = 0; row < os.nr_rows; row++)
-		for (unsigned int order = 0; order <= KEEP_ORDER; order++) {
-			struct slab **cell = &cells[row].kept[order];
-			struct slab *run = os_load_relaxed(cell) ? os_exchange(cell, NULL) : NULL;
-
-			if (run)
-				page_free(run, order);
-		}
+		for (unsigned int order = 0; order <= KEEP_ORDER; order++)
+			trim_order(cells[row].kept[order], order);
 }
 
 static void free_run(struct kmem_cache *s, void *block)
