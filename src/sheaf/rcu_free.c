@@ -10,7 +10,8 @@
 #include "sheaf/whole.h"
 #include "slab/stat.h"
 
-#define TRIM_NS	  UINT64_C(50000000) /* what has passed is kept for one to two times as long */
+#define TRIM_NS	  UINT64_C(50000000) /* what has passed is kept for one to two times as long, */
+#define TRIM_PART 4		     /* and then goes by so large parts of its queue */
 #define MILLION	  UINT64_C(1000000)
 #define FREE_CALL "kfree_rcu"
 
@@ -160,23 +161,22 @@ static void flush(struct sheaf_rcu *rcu, struct sheaf *sheaf)
 	whole_hand_over(cache, sheaf, FREE_CALL);
 }
 
-static void flush_queues(struct sheaf_rcu *rcu, uint64_t number)
+/* So many of what has passed with a number of at most this one. */
+static void flush_queue(struct sheaf_rcu *rcu, struct rcu_queue *queue, uint64_t number,
+			unsigned int most)
 {
-	struct sheaf_cache *cache = rcu->cache;
 	uint64_t done = os_load_acquire(&rcu->grace->done);
+	struct sheaf *sheaf;
 
 	number = number < done ? number : done;
-	for (unsigned int i = 0; i < nr_queues(rcu); i++)
-		for (;;) {
-			uint32_t *hand = hand_enter(cache);
-			struct sheaf *sheaf = rcu_queue_take(&rcu->queues[i], number);
+	do {
+		uint32_t *hand = hand_enter(rcu->cache);
 
-			if (sheaf)
-				flush(rcu, freed(rcu, sheaf));
-			hand_leave(hand);
-			if (!sheaf)
-				break;
-		}
+		sheaf = rcu_queue_take(queue, number);
+		if (sheaf)
+			flush(rcu, freed(rcu, sheaf));
+		hand_leave(hand);
+	} while (sheaf && --most);
 }
 
 struct sheaf *sheaf_rcu_take_all(struct sheaf_cache *cache)
@@ -232,14 +232,22 @@ static void wait_for_hands(struct sheaf_rcu *rcu)
 	}
 }
 
-/* What nobody asked for since the last trim is not needed soon. */
+/*
+ * What nobody asked for since the last trim is perhaps not needed soon. Grace periods vary, so a queue that
+ * is emptied is filled from slabs in the next one: it shrinks by parts.
+ */
 static void trim(struct sheaf_rcu *rcu)
 {
 	uint64_t now = os_now();
 
 	if (now - rcu->trimmed_at < TRIM_NS)
 		return;
-	flush_queues(rcu, rcu->trim_below);
+	for (unsigned int i = 0; i < nr_queues(rcu); i++) {
+		struct rcu_queue *queue = &rcu->queues[i];
+
+		flush_queue(rcu, queue, rcu->trim_below,
+			    os_load_relaxed(&queue->n) / TRIM_PART + 1);
+	}
 	rcu->trimmed_at = now;
 	rcu->trim_below = os_load_acquire(&rcu->grace->done);
 }
@@ -294,7 +302,10 @@ static bool collect_all(struct grace_user *user)
 
 static void flush_passed(struct grace_user *user, uint64_t number)
 {
-	flush_queues((struct sheaf_rcu *)user, number);
+	struct sheaf_rcu *rcu = (struct sheaf_rcu *)user;
+
+	for (unsigned int i = 0; i < nr_queues(rcu); i++)
+		flush_queue(rcu, &rcu->queues[i], number, UINT32_MAX);
 }
 
 static const struct grace_user_ops ops = {passed, waits, collect_all, flush_passed};

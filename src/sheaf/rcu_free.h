@@ -33,7 +33,8 @@ struct rcu_queue {
 	struct os_lock lock;
 	uint64_t first_number;
 	struct sheaf *first, *last;
-	uint32_t locked_by_fork, unused0;
+	uint32_t locked_by_fork;
+	uint32_t n;	    /* sheaves */
 	uint64_t unused[3]; /* queues do not share a line */
 };
 

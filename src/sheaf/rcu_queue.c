@@ -22,6 +22,7 @@ void rcu_queue_add(struct rcu_queue *queue, struct sheaf *sheaf, struct grace *g
 		os_store_relaxed(&queue->first_number, sheaf->number);
 	}
 	queue->last = sheaf;
+	os_store_relaxed(&queue->n, queue->n + 1);
 	os_unlock(&queue->lock);
 }
 
@@ -35,6 +36,7 @@ struct sheaf *rcu_queue_take(struct rcu_queue *queue, uint64_t number)
 	if (queue->first_number <= number) {
 		sheaf = queue->first;
 		queue->first = sheaf->next;
+		os_store_relaxed(&queue->n, queue->n - 1);
 		os_store_relaxed(&queue->first_number,
 				 queue->first ? queue->first->number : GRACE_NEVER);
 	}

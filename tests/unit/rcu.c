@@ -234,7 +234,7 @@ static void what_is_not_used_goes_back(void **state)
 	fill(s, items, MANY);
 	for (unsigned int i = 0; i < MANY; i++)
 		kfree_rcu(items[i], rcu);
-	for (int i = 0; i < 6; i++) {
+	for (int i = 0; i < 20; i++) {
 		by_hand_pass();
 		sleep_ms(os_options.rcu_delay + 2);
 	}
