@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Barriers while others retire: a sheaf that somebody has in hand, between its slot and the queue, holds
+ * objects that were retired before. Fibres stand still for long, so that a whole barrier fits in there.
+ */
+#include <stdio.h>
+
+#include "cache/cache.h"
+#include "model.h"
+#include "os/machine.h"
+#include "readers.h"
+#include "sheaf/rcu_free.h"
+#include "sim/sim.h"
+
+enum {
+	SEEDS = 300,
+	RETIRERS = 3,
+	OBJECTS = 400, /* of each */
+	BARRIERS = 60
+};
+
+static struct kmem_cache *s;
+
+static void retire_all(void)
+{
+	for (unsigned int i = 0; i < OBJECTS; i++) {
+		void *object = kmem_cache_alloc(s, GFP_KERNEL);
+		uint64_t which;
+
+		if (!object)
+			sim_fail("no memory");
+		model_add(s, object, 0);
+		which = model_retire(s, object, false);
+		kmem_cache_free_rcu(s, object);
+		model_was_retired(object, which);
+	}
+}
+
+static void found_waiting(void *data, struct sheaf *sheaf, bool waits)
+{
+	(void)data;
+	for (unsigned int i = 0; waits && i < sheaf_size(sheaf); i++)
+		model_found_waiting(sheaf->objects[i]);
+}
+
+static void fibre_of_storm(unsigned int fibre, void *unused)
+{
+	(void)unused;
+	if (fibre < RETIRERS) {
+		retire_all();
+		return;
+	}
+	for (unsigned int i = 0; i < BARRIERS; i++) {
+		uint64_t moment = model_moment();
+
+		kvfree_rcu_barrier_on_cache(s);
+		model_has_passed(s, moment);
+		sheaf_rcu_for_each(&s->sheaf, found_waiting, NULL);
+	}
+	/* What was in hand then is queued by now. */
+	for (unsigned int i = 0; i < 2000; i++) {
+		sheaf_rcu_for_each(&s->sheaf, found_waiting, NULL);
+		readers_pass();
+	}
+}
+
+static int run(void *data)
+{
+	sim_start(data);
+	readers_register();
+	s = kmem_cache_create("barrier", 64, NULL, SLAB_NO_MERGE);
+	if (!s)
+		sim_fail("no memory");
+	kmem_cache_set_sheaf_capacity(s, 3);
+	sim_run(RETIRERS + 1, fibre_of_storm, NULL);
+	kvfree_rcu_barrier();
+	model_all_freed();
+	if (kmem_cache_shrink(s))
+		sim_fail("slabs remain when all objects were freed");
+	kmem_cache_destroy(s);
+	return 0;
+}
+
+int main(void)
+{
+	struct sim_config config = {.cpus = 2,
+				    .nodes = 1,
+				    .switching = SIM_ALWAYS / 8,
+				    .migration = SIM_ALWAYS / 16,
+				    .stall = SIM_ALWAYS / 256,
+				    .stall_steps = 4096,
+				    .silent = true,
+				    .max_steps = 1 << 26};
+	uint64_t hash;
+
+	for (config.seed = 1; config.seed <= SEEDS; config.seed++) {
+		config.backend = config.seed % 2 ? OS_BACKEND_RSEQ : OS_BACKEND_TRYLOCK;
+		if (sim_in_child(run, &config, &hash))
+			return 1;
+	}
+	return 0;
+}
