@@ -128,6 +128,7 @@ struct sheaf_stats {
 	uint64_t fork_lost;	  /* sheaves vanished threads had in hand at this process's fork */
 	uint64_t large_bytes;	  /* in page runs of kmalloc() and kvmalloc(), part of used_bytes */
 	uint64_t mapped_bytes;	  /* in blocks that are mappings, beside committed_bytes */
+	uint64_t rcu_bytes;	  /* retired, and neither freed nor allocated again since */
 };
 
 void __sheaf_stats(struct sheaf_stats *out, size_t size) SHEAF_SYMBOL(__sheaf_stats);

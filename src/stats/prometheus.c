@@ -51,6 +51,8 @@ void stats_print_prometheus(struct out *out, const struct stats *stats)
 		    process->large_bytes);
 	print_value(out, "mapped_bytes", "memory in blocks that are mappings",
 		    process->mapped_bytes);
+	print_value(out, "rcu_bytes", "retired memory, neither freed nor allocated again",
+		    process->rcu_bytes);
 	for (unsigned int i = 0; i < stats_nr_fields; i++)
 		if (stats_fields[i].kind != STATS_COUNTER || process->counted)
 			print_field(out, &stats_fields[i], stats);

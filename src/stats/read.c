@@ -184,6 +184,13 @@ SHEAF_PUBLIC int __kmem_cache_stats(struct kmem_cache *s, struct kmem_cache_stat
 	return cache_was_destroyed(s, "kmem_cache_stats") ? -1 : 0;
 }
 
+static uint64_t rcu_bytes; /* a sum in progress, with OS_RANK_CACHES */
+
+static void add_rcu_bytes(struct grace *grace)
+{
+	rcu_bytes += os_load_relaxed(&grace->bytes);
+}
+
 static void read_process(struct sheaf_stats *out)
 {
 	struct page_usage usage;
@@ -203,6 +210,9 @@ static void read_process(struct sheaf_stats *out)
 	out->fork_lost = caches.fork_lost;
 	out->large_bytes = large_bytes();
 	out->mapped_bytes = map_bytes();
+	rcu_bytes = 0;
+	grace_for_each(add_rcu_bytes);
+	out->rcu_bytes = rcu_bytes;
 }
 
 SHEAF_PUBLIC void __sheaf_stats(struct sheaf_stats *out, size_t size)

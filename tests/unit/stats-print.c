@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <sheaf/stats.h>
 
+#include "by_hand.h"
 #include "cache/cache.h"
 #include "help.h"
 #include "unit.h"
@@ -151,6 +152,34 @@ static void process_is_described(void **state)
 	give(0, SHEAF);
 }
 
+static void retired_bytes_are_told(void **state)
+{
+	struct sheaf_stats process;
+	unsigned long long told;
+
+	(void)state;
+	assert_int_equal(sheaf_rcu_register(&by_hand_ops), 0);
+	take(6 * SHEAF);
+	for (unsigned int i = 0; i < 6 * SHEAF; i++)
+		kmem_cache_free_rcu(s, held[i]);
+	sheaf_stats(&process);
+	/* All but what is in the CPU's rcu_free sheaf: it is counted when that is full. */
+	told = process.rcu_bytes;
+	assert_in_range(told, 4 * SHEAF * look(s).slab_size, 6 * SHEAF * look(s).slab_size);
+	assert_non_null(strstr(printed(SHEAF_STATS_JSON), "\"rcu_bytes\": "));
+	assert_int_equal(
+		strtoull(strstr(printed(SHEAF_STATS_JSON), "\"rcu_bytes\": ") + 13, NULL, 10),
+		told);
+	assert_int_equal(
+		strtoull(strstr(printed(SHEAF_STATS_PROMETHEUS), "\nsheaf_rcu_bytes ") + 17, NULL,
+			 10),
+		told);
+	assert_non_null(strstr(printed(SHEAF_STATS_TEXT), "; retired: "));
+	kvfree_rcu_barrier();
+	sheaf_stats(&process);
+	assert_int_equal(process.rcu_bytes, 0);
+}
+
 static void gauges_need_no_counting(void **state)
 {
 	struct kmem_cache_stats stats;
@@ -180,7 +209,7 @@ int main(void)
 		WITH_CACHE(gauges_need_no_counting),  WITH_CACHE(process_is_described),
 		WITH_CACHE(only_the_room_is_written), cmocka_unit_test(destroyed_cache_is_told),
 		WITH_CACHE(text_fits_a_terminal),     WITH_CACHE(odd_names_are_escaped),
-		WITH_CACHE(printing_fails_politely),
+		WITH_CACHE(printing_fails_politely),  WITH_CACHE(retired_bytes_are_told),
 	};
 
 	return cmocka_run_group_tests_name("stats-print", tests, NULL, NULL);
