@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A home-made provider of grace periods: for programs that have a kind of RCU of their own, or want
+ * one that starts no thread.
+ *
+ *     rcu-provider [SECONDS]
+ *
+ * The scheme: a global epoch, and for each reader a word with the epoch at which it went inside, or 0.
+ * A grace period that began at epoch E has passed when every word is 0 or above E: whoever was inside
+ * then has left. Nobody is told so: it has to be looked for. The program does that wherever it likes, by
+ * poll_readers(), which is what a server would do once in its event loop; and a barrier looks until
+ * there is nothing left.
+ *
+ * What struct sheaf_rcu_ops asks for, and where it is done:
+ *   call()        must not wait or run func: it notes the epoch and links the head
+ *   barrier()     returns when every earlier func has returned, also one that another thread runs
+ *   start_poll(), poll()   let objects be used again before func is called
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <sheaf/rcu.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define MOST_READERS 16
+
+/* --- readers ------------------------------------------------------------------------------------ */
+
+static _Atomic uint64_t epoch = 1;
+static struct {
+	_Alignas(64) _Atomic uint64_t since; /* 0: outside */
+} readers[MOST_READERS];
+
+/* Sequentially consistent: what a reader loads after this cannot have been loaded before. */
+static void read_lock(unsigned int reader)
+{
+	atomic_store(&readers[reader].since, atomic_load(&epoch));
+}
+
+static void read_unlock(unsigned int reader)
+{
+	atomic_store_explicit(&readers[reader].since, 0, memory_order_release);
+}
+
+/* Who goes inside from now on has a larger number than this: it cannot hold what was unlinked before. */
+static uint64_t begin_grace_period(void)
+{
+	return atomic_fetch_add(&epoch, 1);
+}
+
+static int has_passed(uint64_t begun)
+{
+	for (int i = 0; i < MOST_READERS; i++) {
+		uint64_t since = atomic_load(&readers[i].since);
+
+		if (since && since <= begun)
+			return 0;
+	}
+	return 1;
+}
+
+/* --- the provider -------------------------------------------------------------------------------- */
+
+/* Heads come in batches: one waits for readers, or has its functions run, while the next is gathered. */
+static struct {
+	pthread_mutex_t lock; /* held for a moment: nobody waits for readers with it */
+	struct sheaf_rcu_head *gathered;
+	struct sheaf_rcu_head *waits;
+	uint64_t begun;	   /* epoch of those that wait */
+	int running;	   /* somebody runs the functions of those that waited */
+	uint64_t finished; /* batches */
+} batches = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void call(struct sheaf_rcu_head *head, void (*func)(struct sheaf_rcu_head *head))
+{
+	head->func = func;
+	pthread_mutex_lock(&batches.lock);
+	head->next = batches.gathered;
+	batches.gathered = head;
+	pthread_mutex_unlock(&batches.lock);
+}
+
+/* With the lock held: those whose grace period has passed, or NULL. */
+static struct sheaf_rcu_head *take_passed(void)
+{
+	struct sheaf_rcu_head *passed = NULL;
+
+	if (batches.running)
+		return NULL;
+	if (!batches.waits && batches.gathered) {
+		batches.waits = batches.gathered;
+		batches.gathered = NULL;
+		batches.begun = begin_grace_period();
+	}
+	if (batches.waits && has_passed(batches.begun)) {
+		passed = batches.waits;
+		batches.waits = NULL;
+		batches.running = 1;
+	}
+	return passed;
+}
+
+/* Run what has passed. Not inside a section, nor with a lock held that readers wait for. */
+static void poll_readers(void)
+{
+	struct sheaf_rcu_head *head, *next;
+
+	pthread_mutex_lock(&batches.lock);
+	head = take_passed();
+	pthread_mutex_unlock(&batches.lock);
+	if (!head)
+		return;
+	for (; head; head = next) {
+		next = head->next; /* the function may use the head again */
+		head->func(head);
+	}
+	pthread_mutex_lock(&batches.lock);
+	batches.running = 0;
+	batches.finished++;
+	pthread_mutex_unlock(&batches.lock);
+}
+
+static uint64_t batches_to_finish(void)
+{
+	return (batches.waits || batches.running) + (batches.gathered != NULL);
+}
+
+static void barrier(void)
+{
+	uint64_t last, finished;
+
+	pthread_mutex_lock(&batches.lock);
+	last = batches.finished + batches_to_finish();
+	finished = batches.finished;
+	pthread_mutex_unlock(&batches.lock);
+	while (finished < last) {
+		poll_readers();
+		sched_yield();
+		pthread_mutex_lock(&batches.lock);
+		finished = batches.finished;
+		pthread_mutex_unlock(&batches.lock);
+	}
+}
+
+static void start_poll(struct sheaf_rcu_poll *state)
+{
+	state->words[0] = begin_grace_period();
+}
+
+static int poll(const struct sheaf_rcu_poll *state)
+{
+	return has_passed(state->words[0]);
+}
+
+static const struct sheaf_rcu_ops ops = {
+	.name = "epochs", .call = call, .barrier = barrier, .start_poll = start_poll, .poll = poll};
+
+/* --- a program that uses it ------------------------------------------------------------------------ */
+
+enum {
+	READERS = 2,
+	ENTRIES = 64
+};
+
+struct entry {
+	_Atomic long value, same; /* equal for as long as a reader may look */
+};
+
+static struct entry *_Atomic table[ENTRIES];
+static atomic_int stop;
+static atomic_long looks, faults;
+
+static void *reader(void *argument)
+{
+	unsigned int me = (unsigned int)(uintptr_t)argument, at = me;
+
+	while (!atomic_load(&stop)) {
+		read_lock(me);
+		for (int i = 0; i < 16; i++) {
+			struct entry *entry = atomic_load(&table[at++ % ENTRIES]);
+			long value = atomic_load(&entry->value);
+
+			atomic_fetch_add(&faults, value == 0 || value != atomic_load(&entry->same));
+		}
+		read_unlock(me);
+		atomic_fetch_add(&looks, 16);
+	}
+	return NULL;
+}
+
+static struct entry *new_entry(struct kmem_cache *cache, long value)
+{
+	struct entry *entry = kmem_cache_alloc(cache, GFP_KERNEL);
+
+	if (!entry)
+		abort();
+	atomic_store(&entry->same, value);
+	atomic_store(&entry->value, value);
+	return entry;
+}
+
+/* Replace entries until it is late; the old ones are freed when no reader can see them any more. */
+static long write_for(struct kmem_cache *cache, unsigned int seconds)
+{
+	time_t end = time(NULL) + (time_t)seconds + 1;
+	long value = 1;
+
+	for (; time(NULL) < end; value++) {
+		struct entry *old =
+			atomic_exchange(&table[value % ENTRIES], new_entry(cache, value));
+
+		kmem_cache_free_rcu(cache, old);
+		if (value % 256 == 0)
+			poll_readers();
+	}
+	return value;
+}
+
+int main(int argc, char **argv)
+{
+	/* Of this cache only; sheaf_rcu_register(&ops) would make it the process's. */
+	struct kmem_cache_args args = {.rcu = &ops};
+	struct kmem_cache *cache = kmem_cache_create("entries", sizeof(struct entry), &args, 0);
+	pthread_t threads[READERS];
+	long written;
+
+	if (!cache)
+		return 1;
+	for (int i = 0; i < ENTRIES; i++)
+		atomic_store(&table[i], new_entry(cache, -1));
+	for (uintptr_t i = 0; i < READERS; i++)
+		if (pthread_create(&threads[i], NULL, reader, (void *)i))
+			return 1;
+	written = write_for(cache, argc > 1 ? (unsigned int)atoi(argv[1]) : 1);
+	atomic_store(&stop, 1);
+	for (int i = 0; i < READERS; i++)
+		pthread_join(threads[i], NULL);
+	for (int i = 0; i < ENTRIES; i++)
+		kmem_cache_free_rcu(cache, table[i]);
+	kmem_cache_destroy(cache); /* waits for what is retired */
+	printf("%ld entries were replaced under %ld looks of %d readers; %ld of these saw a freed "
+	       "one\n",
+	       written, atomic_load(&looks), READERS, atomic_load(&faults));
+	return atomic_load(&faults) != 0;
+}
