@@ -100,6 +100,8 @@ static bool advance(struct grace *grace, uint64_t number)
 static void unlock_users(struct grace *grace)
 {
 	os_unlock(&grace->lock);
+	/* Who found it locked has set this before. */
+	os_fence();
 	if (os_load_relaxed(&grace->wanted) && os_exchange(&grace->wanted, 0))
 		grace_ask(grace);
 }
