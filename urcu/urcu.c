@@ -19,7 +19,8 @@
  *  E2. A head's function runs after a grace period that began after the head was pushed.
  *  E3. Who has heads in hand holds serve_lock. A grace period passes meanwhile: a registered thread of
  *      a QSBR flavour waits for it offline, or that grace period would wait for this thread.
- *  E4. Who queues the callback holds queue_lock, which nobody waits with.
+ *  E4. Who sets `pumping` and queues the callback holds queue_lock, as does fork. Who calls may be a
+ *      reader, so only fork waits for it; who finds it taken leaves the callback to its holder.
  *
  * fork: both locks are taken and liburcu's handlers called around it, so no heads are in a vanished
  * thread's hand; in the child the worker is gone, what it had queued was moved to the default one, and
@@ -30,6 +31,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -126,16 +128,24 @@ static void pump(struct rcu_head *head);
 
 static void queue_pump(void)
 {
-	struct call_rcu_data *before;
+	struct call_rcu_data *before = u.urcu.get_worker();
 
-	pthread_mutex_lock(&u.queue_lock);
-	before = u.urcu.get_worker();
 	if (u.worker)
 		u.urcu.set_worker(u.worker);
 	u.urcu.flavor->update_call_rcu(&u.pump_head, pump);
 	if (u.worker)
 		u.urcu.set_worker(before);
-	pthread_mutex_unlock(&u.queue_lock);
+}
+
+/* Whoever holds the lock looks again when it is free: nobody's head stays behind. */
+static void start_pump(void)
+{
+	while (!u.synchronous && atomic_load(&u.heads) && !atomic_load(&u.pumping) &&
+	       !pthread_mutex_trylock(&u.queue_lock)) {
+		if (!atomic_exchange(&u.pumping, 1))
+			queue_pump();
+		pthread_mutex_unlock(&u.queue_lock);
+	}
 }
 
 static uint64_t now(void)
@@ -146,11 +156,11 @@ static uint64_t now(void)
 	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-static void pump(struct rcu_head *head)
+/* True if it is to be queued again. */
+static bool stay(void)
 {
 	uint64_t begun = now();
 
-	(void)head;
 	while (now() - begun < STAY_NS && !atomic_load(&u.leave)) {
 		unsigned int heads = serve();
 
@@ -160,9 +170,21 @@ static void pump(struct rcu_head *head)
 		}
 		atomic_store(&u.pumping, 0);
 		if (!atomic_load(&u.heads) || atomic_exchange(&u.pumping, 1))
-			return;
+			return false;
 	}
-	queue_pump();
+	return true;
+}
+
+/* The worker is a reader of a QSBR flavour, whom others would wait for while it pauses. */
+static void pump(struct rcu_head *head)
+{
+	int online = go_offline();
+	bool again = stay();
+
+	(void)head;
+	go_online(online);
+	if (again)
+		queue_pump();
 }
 
 static void call(struct sheaf_rcu_head *head, void (*func)(struct sheaf_rcu_head *head))
@@ -173,8 +195,7 @@ static void call(struct sheaf_rcu_head *head, void (*func)(struct sheaf_rcu_head
 	do
 		head->next = newest;
 	while (!atomic_compare_exchange_weak(&u.heads, &newest, head));
-	if (!u.synchronous && !atomic_exchange(&u.pumping, 1))
-		queue_pump();
+	start_pump();
 }
 
 static void barrier(void)
@@ -212,6 +233,7 @@ static void after_fork_parent(void)
 	pthread_mutex_unlock(&u.serve_lock);
 	atomic_store(&u.leave, 0);
 	u.urcu.after_fork_parent();
+	start_pump();
 }
 
 static void after_fork_child(void)
@@ -225,6 +247,7 @@ static void after_fork_child(void)
 	if (u.urcu.readers_after_fork_child)
 		u.urcu.readers_after_fork_child();
 	u.urcu.after_fork_child();
+	start_pump();
 }
 
 static void *nothing(void *argument)
