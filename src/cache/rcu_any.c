@@ -13,14 +13,17 @@
 #define BYTES	 (SHEAF_HEADER + CAPACITY * sizeof(void *))
 #define UNIT	 64u /* base counts bytes by so many */
 #define MILLION	 UINT64_C(1000000)
+#define MIB	 (1u << 20)
+#define HEAVY	 64u /* part of rcu_limit that a sheaf which is being filled may hold */
+
+#define OFFSET_BITS 12 /* of a head in its object */
 
 struct shard {
 	struct os_lock lock;
 	uint32_t since; /* ms, when the sheaf that is filled came */
 	uint32_t locked_by_fork;
 	struct sheaf *filled, *spare;
-	struct sheaf_rcu_head *linked; /* objects, by their heads */
-	uint64_t linked_number;	       /* of the last one */
+	struct sheaf_rcu_head *linked; /* objects, by their heads; the last one first */
 	struct rcu_queue queue;
 };
 
@@ -65,6 +68,12 @@ static void queue_filled(struct rcu_any *any, struct shard *shard)
 	shard->filled = NULL;
 }
 
+/* Its bytes are up: few objects may be more memory than should wait without a number. */
+static bool is_heavy(const struct sheaf *sheaf)
+{
+	return sheaf->base >= os_options.rcu_limit * (MIB / UNIT / HEAVY);
+}
+
 /* With the shard's lock held. */
 static struct sheaf *with_room(struct rcu_any *any, struct shard *shard)
 {
@@ -87,10 +96,15 @@ static bool link_by_head(struct rcu_any *any, struct shard *shard, void *object,
 	if (offset == RCU_NO_HEAD)
 		return false;
 	head->next = shard->linked;
-	head->func = (void (*)(struct sheaf_rcu_head *))offset;
+	head->func =
+		(void (*)(struct sheaf_rcu_head *))(grace_now(any->grace) << OFFSET_BITS | offset);
 	os_store_relaxed(&shard->linked, head);
-	shard->linked_number = grace_now(any->grace);
 	return true;
+}
+
+static uint64_t number_of(const struct sheaf_rcu_head *head)
+{
+	return (uintptr_t)head->func >> OFFSET_BITS;
 }
 
 bool rcu_any_free(struct grace *grace, void *object, size_t offset)
@@ -110,6 +124,8 @@ bool rcu_any_free(struct grace *grace, void *object, size_t offset)
 		sheaf->objects[sheaf->size] = object;
 		sheaf->base += units;
 		os_store_relaxed(&sheaf->word, sheaf->size + 1);
+		if (is_heavy(sheaf))
+			queue_filled(any, shard);
 	} else {
 		done = link_by_head(any, shard, object, offset);
 	}
@@ -144,16 +160,18 @@ static void free_sheaf(struct rcu_any *any, struct sheaf *sheaf)
 	pool_free(sheaf, BYTES);
 }
 
-/* All of them, if the last one has passed. */
-static struct sheaf_rcu_head *take_linked(struct rcu_any *any, struct shard *shard, uint64_t number)
+/* Those of this number, and older ones, which come behind it. */
+static struct sheaf_rcu_head *take_linked(struct shard *shard, uint64_t number)
 {
-	struct sheaf_rcu_head *linked = NULL;
+	struct sheaf_rcu_head *linked, *newer = NULL;
 
 	os_lock(&shard->lock);
-	if (shard->linked_number <= number && grace_passed(any->grace, shard->linked_number)) {
-		linked = shard->linked;
+	for (linked = shard->linked; linked && number_of(linked) > number; linked = linked->next)
+		newer = linked;
+	if (newer)
+		newer->next = NULL;
+	else
 		os_store_relaxed(&shard->linked, NULL);
-	}
 	os_unlock(&shard->lock);
 	return linked;
 }
@@ -163,7 +181,9 @@ static void free_linked(struct sheaf_rcu_head *head)
 	while (head) {
 		struct sheaf_rcu_head *next = head->next;
 
-		cache_free_any((char *)head - (uintptr_t)head->func, "kfree_rcu");
+		size_t offset = (uintptr_t)head->func & ((1u << OFFSET_BITS) - 1);
+
+		cache_free_any((char *)head - offset, "kfree_rcu");
 		head = next;
 	}
 }
@@ -179,7 +199,7 @@ static void flush(struct grace_user *user, uint64_t number)
 		while ((sheaf = rcu_queue_take(&any->shards[i].queue, number)) != NULL)
 			free_sheaf(any, sheaf);
 		if (os_load_relaxed(&any->shards[i].linked))
-			free_linked(take_linked(any, &any->shards[i], number));
+			free_linked(take_linked(&any->shards[i], number));
 	}
 }
 

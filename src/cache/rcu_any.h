@@ -10,7 +10,8 @@
  * Invariants
  *  K1. A shard's spare sheaf is made when the last one came into use, so that memory may be out for as
  *      long as it takes to fill one.
- *  K2. A linked object's head holds its next and the offset of the head in the object.
+ *  K2. A linked object's head holds its next, the number it waits for and the offset of the head in the
+ *      object. Numbers fall along the list, so what has passed is the rest of it from somewhere on.
  *
  * Locks: OS_RANK_SHARD, one for each shard. Callers: src/cache/.
  */

@@ -10,6 +10,7 @@ static struct {
 	pthread_mutex_t lock;
 	struct sheaf_rcu_head *first, **end;
 	unsigned int calls, barriers;
+	void (*in_barrier)(void); /* what another thread does meanwhile */
 } by_hand = {.lock = PTHREAD_MUTEX_INITIALIZER, .end = &by_hand.first};
 
 static void by_hand_call(struct sheaf_rcu_head *head, void (*func)(struct sheaf_rcu_head *head))
@@ -42,6 +43,8 @@ static inline void by_hand_pass(void)
 static void by_hand_barrier(void)
 {
 	by_hand.barriers++;
+	if (by_hand.in_barrier)
+		by_hand.in_barrier();
 	by_hand_pass();
 }
 

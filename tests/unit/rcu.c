@@ -8,6 +8,8 @@
 #include "cache/cache.h"
 #include "help.h"
 #include "os/options.h"
+#include "page/map.h"
+#include "page/pool.h"
 #include "unit.h"
 
 enum {
@@ -425,10 +427,72 @@ static void fail_every_allocation(void)
 	CHECK(kmem_cache_verify(s) <= 0); /* -1: no memory to look */
 }
 
+/* Also what sheaves are made of. */
+static void take_all_memory(struct kmem_cache *s)
+{
+	no_more_memory();
+	while (kmem_cache_alloc(s, GFP_NOWAIT))
+		;
+	for (size_t size = 4096; size >= 64; size /= 2)
+		while (pool_alloc(size))
+			;
+}
+
+static struct item **meanwhile;
+static unsigned int nr_meanwhile;
+
+/* One for each time that somebody waits for the provider. */
+static void retire_meanwhile(void)
+{
+	if (nr_meanwhile)
+		kfree_rcu(meanwhile[--nr_meanwhile], rcu);
+}
+
+/* A barrier frees what was retired before it, whatever others retire while it waits. */
+static void barrier_without_memory(void)
+{
+	static struct item *items[4 * MANY];
+	struct kmem_cache *s = make("rcu-barrier-no-memory", 0);
+	uint64_t in_use;
+
+	fill(s, items, 4 * MANY);
+	take_all_memory(s);
+	in_use = stats_of(s).objects_in_use;
+	for (unsigned int i = MANY; i < 4 * MANY; i++)
+		kfree_rcu(items[i], rcu);
+	meanwhile = items;
+	nr_meanwhile = MANY;
+	by_hand.in_barrier = retire_meanwhile;
+	kvfree_rcu_barrier();
+	CHECK(stats_of(s).objects_in_use <= in_use - 3 * MANY);
+}
+
 static void without_memory_nothing_is_lost(void **state)
 {
 	(void)state;
 	assert_int_equal(in_child(fail_every_allocation, 20), 0);
+	assert_int_equal(in_child(barrier_without_memory, 20), 0);
+}
+
+/* Few blocks that are much memory wait for no more time than it takes. */
+static void large_blocks_do_not_stay(void **state)
+{
+	unsigned int delay = os_options.rcu_delay;
+	size_t before = map_bytes();
+
+	(void)state;
+	kvfree_rcu_barrier();
+	os_options.rcu_delay = 3600000;
+	for (int i = 0; i < 8; i++) {
+		void *block = kvmalloc(KMALLOC_MAX_SIZE, GFP_KERNEL);
+
+		assert_non_null(block);
+		kvfree_rcu_mightsleep(block);
+	}
+	by_hand_pass();
+	by_hand_pass();
+	os_options.rcu_delay = delay;
+	assert_true(map_bytes() == before);
 }
 
 static void use_without_provider(void)
@@ -531,6 +595,7 @@ int main(void)
 		cmocka_unit_test(too_much_is_counted_and_told),
 		cmocka_unit_test(a_stalled_reader_is_told_once),
 		cmocka_unit_test(typesafe_pages_go_late),
+		cmocka_unit_test(large_blocks_do_not_stay),
 		cmocka_unit_test(without_memory_nothing_is_lost),
 	};
 
