@@ -143,7 +143,8 @@ struct kmem_cache *__kmem_cache_create(const char *name, size_t size, size_t ali
 /*
  * Give the cache up. NULL is allowed; a merged cache goes with its last name. Objects still live
  * are listed, and the cache is then leaked, so that they stay usable. Nobody else may be using it.
- * Sleeps; O(pages used by the library).
+ * Sleeps; waits for grace periods of what was retired (<sheaf/rcu.h>), so not for readers. O(pages used
+ * by the library).
  */
 void kmem_cache_destroy(struct kmem_cache *s) SHEAF_SYMBOL(kmem_cache_destroy);
 
