@@ -58,7 +58,7 @@ static bool queue_sheaf(struct sheaf_rcu *rcu, struct sheaf *sheaf, unsigned int
 	stat_add(&rcu->cache->slab, STAT_rcu_over_limit, over);
 	sheaf->base = row + 1;
 	rcu_queue_add(queue_of_row(rcu, row), sheaf, rcu->grace);
-	os_store_relaxed(&rcu->active, 1);
+	os_store_release(&rcu->active, 1);
 	return over;
 }
 
@@ -79,7 +79,7 @@ static bool replace_full_rcu(struct sheaf_rcu *rcu, void *object)
 	done = section_replace_rcu(&cache->at, empty, &old);
 	row = os_row();
 	if (done) {
-		os_store_relaxed(&rcu->active, 1);
+		os_store_release(&rcu->active, 1);
 		/* On another CPU by now, its sheaf's age is off, which the next trim mends. */
 		os_store_relaxed(&slot_of_row(cache->at.handle, row)->rcu_since, now_ms());
 		if (old != &sheaf_bootstrap)
