@@ -297,7 +297,8 @@ static void a_freed_run_is_kept(void **state)
 	assert_ptr_equal(kzalloc(64 << 10, GFP_KERNEL), first);
 	assert_int_equal(((char *)first)[12345], 0);
 	kfree(first);
-	kmem_cache_shrink(s);
+	/* Any cache that is out of memory gets it. */
+	cache_give_up_free(s);
 	sheaf_stats(&trimmed);
 	assert_true(trimmed.used_bytes <= before.used_bytes);
 	kmem_cache_destroy(s);
