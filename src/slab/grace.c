@@ -9,6 +9,7 @@
 
 #define ASK_NS	UINT64_C(20000) /* between batches that nobody waits for */
 #define MILLION UINT64_C(1000000)
+#define BUSY_NS (40 * MILLION) /* after an ask: as long as its thread may be off its CPU */
 
 static struct grace *graces; /* grows only */
 static struct grace *of_process;
@@ -124,6 +125,18 @@ void grace_want(struct grace *grace)
 		unlock_users(grace);
 }
 
+/* No batch is in flight. */
+static bool is_idle(struct grace *grace)
+{
+	return os_load_relaxed(&grace->done) == os_load_relaxed(&grace->started);
+}
+
+/* Somebody retires much: what is in flight at once decides how soon it can be used again. */
+static bool is_busy(struct grace *grace)
+{
+	return os_now() - os_load_relaxed(&grace->asked_at) < BUSY_NS;
+}
+
 static void tell_users(struct grace *grace)
 {
 	bool waits = false;
@@ -134,7 +147,7 @@ static void tell_users(struct grace *grace)
 		waits |= user->ops->waits(user);
 	}
 	unlock_users(grace);
-	if (waits)
+	if (waits && (is_idle(grace) || is_busy(grace)))
 		grace_begin(grace);
 }
 
@@ -222,6 +235,7 @@ void grace_ask(struct grace *grace)
 {
 	uint64_t now = os_now();
 
+	os_store_relaxed(&grace->asked_at, now);
 	tell_stall(grace, now);
 	/* With none in flight, no callback will see what the caller left to wait. */
 	if (now - os_load_relaxed(&grace->begun_at) >= ASK_NS ||

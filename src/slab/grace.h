@@ -16,7 +16,8 @@
  *  G1. `started` grows before call() of that batch, `done` in its callback (or when poll() says so).
  *      A batch that has passed proves it of all with smaller numbers.
  *  G2. A batch's head is the provider's while it is busy.
- *  G3. Callbacks go on while a user waits for something: each one begins another batch then.
+ *  G3. Callbacks go on while a user waits for something: each one begins another batch then while
+ *      somebody asks, else only the last one in flight.
  *  G4. No lock of the library is held, and nothing in hand, while a function of the provider's runs.
  *
  * Locks: OS_RANK_GRACE, for the users of one provider, held while they are called.
@@ -69,6 +70,7 @@ struct grace {
 	struct grace_user *users;
 	uint64_t started, done;
 	uint64_t begun_at;   /* when a batch was last begun, in ns */
+	uint64_t asked_at;   /* when somebody last asked */
 	uint64_t moved_at;   /* when done last moved, or the first batch since was begun */
 	uint64_t bytes;	     /* retired, and neither freed nor allocated again */
 	uint32_t told_stall; /* of the grace period in progress */

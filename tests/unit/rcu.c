@@ -336,6 +336,27 @@ static void a_forked_child_goes_on(void **state)
 	destroy(inherited);
 }
 
+/* Many are under way at once while much is retired, not when that has ended. */
+static void few_grace_periods_while_little_waits(void **state)
+{
+	struct kmem_cache *s = make("rcu-little", 0);
+	struct item *item;
+	unsigned int before;
+
+	(void)state;
+	fill(s, &item, 1);
+	kfree_rcu(item, rcu);
+	for (int i = 0; i < GRACE_BATCHES; i++)
+		grace_begin(grace_of(NULL));
+	sleep_ms(50);
+	by_hand_pass();
+	before = by_hand.calls;
+	for (int i = 0; i < 8; i++)
+		by_hand_pass();
+	assert_in_range(by_hand.calls - before, 1, 2 * 8);
+	destroy(s);
+}
+
 static void too_much_is_counted_and_told(void **state)
 {
 	static struct item *items[40000];
@@ -592,6 +613,7 @@ int main(void)
 		cmocka_unit_test(pointers_of_any_kind),
 		cmocka_unit_test(foreign_pointers_are_reported),
 		cmocka_unit_test(a_forked_child_goes_on),
+		cmocka_unit_test(few_grace_periods_while_little_waits),
 		cmocka_unit_test(too_much_is_counted_and_told),
 		cmocka_unit_test(a_stalled_reader_is_told_once),
 		cmocka_unit_test(typesafe_pages_go_late),
