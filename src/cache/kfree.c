@@ -9,6 +9,14 @@
 
 #define COLD __attribute__((cold, noinline))
 
+static char *object_start(const struct slab_cache *cache, const struct slab *slab,
+			  const void *pointer)
+{
+	size_t offset = (size_t)((const char *)pointer - page_address(slab));
+
+	return page_address(slab) + offset / cache->size * cache->size;
+}
+
 struct block block_of(const void *pointer)
 {
 	struct slab *slab = page_slab(pointer);
@@ -18,7 +26,7 @@ struct block block_of(const void *pointer)
 	if (s == &kmalloc_large)
 		return (struct block){BLOCK_RUN, s, page_address(slab), large_size(slab)};
 	if (s)
-		return (struct block){BLOCK_OBJECT, s, (char *)(uintptr_t)pointer,
+		return (struct block){BLOCK_OBJECT, s, object_start(&s->sheaf.slab, slab, pointer),
 				      s->sheaf.slab.object_size};
 	mapping = map_find(pointer);
 	if (mapping.address)

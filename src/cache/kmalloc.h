@@ -87,8 +87,8 @@ enum block_kind {
 struct block {
 	enum block_kind kind;
 	struct kmem_cache *cache; /* of an object, or of a run: &kmalloc_large */
-	char *start; /* first address of the run or mapping; an object's is not looked for */
-	size_t size; /* bytes that can be used from the start on */
+	char *start;		  /* first address of the object, run or mapping */
+	size_t size;		  /* bytes that can be used from the start on */
 };
 
 struct block block_of(const void *pointer);

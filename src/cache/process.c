@@ -114,6 +114,7 @@ static void after_fork_in_child(void)
 	for_each_node(reset_unlocked_node);
 	mempools_after_fork_in_child();
 	after_fork();
+	grace_after_fork();
 	for (struct kmem_cache *s = caches.first; s; s = s->next) {
 		caches.fork_lost += sheaf_after_fork(&s->sheaf);
 		if (!os.counting && s->sheaf.slab.counted)

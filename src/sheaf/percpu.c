@@ -133,10 +133,12 @@ static void *alloc_from_barn(struct sheaf_cache *cache, const char *call)
 /* The same with a sheaf whose grace period has passed. */
 static void *alloc_after_grace(struct sheaf_cache *cache, const char *call)
 {
-	uint32_t *hand = hand_enter(cache);
 	struct sheaf *full = NULL;
 	void *object = NULL;
+	uint32_t *hand;
 
+	sheaf_rcu_poll(cache);
+	hand = hand_enter(cache);
 	os_order_rmw();
 	if (!os_load_relaxed(&cache->at.stop))
 		full = sheaf_rcu_take(cache);

@@ -140,12 +140,13 @@ struct sheaf *sheaf_rcu_take(struct sheaf_cache *cache)
 {
 	struct sheaf_rcu *rcu = cache->rcu;
 	unsigned int mine = (unsigned int)(queue_of_row(rcu, os_row()) - rcu->queues);
-	struct sheaf *sheaf = take(rcu, mine, rcu->per_node);
 
-	if (sheaf || !rcu->grace->ops->poll)
-		return sheaf;
-	grace_poll(rcu->grace);
 	return take(rcu, mine, rcu->per_node);
+}
+
+void sheaf_rcu_poll(struct sheaf_cache *cache)
+{
+	grace_poll(cache->rcu->grace);
 }
 
 /* Free objects in hand, to the barn if they fill a sheaf and it has room. */
@@ -153,7 +154,9 @@ static void flush(struct sheaf_rcu *rcu, struct sheaf *sheaf)
 {
 	struct sheaf_cache *cache = rcu->cache;
 
+	/* A drain may have emptied the barn already. */
 	if (sheaf->size == sheaf->capacity && whole_fits(cache, sheaf) &&
+	    !os_load_relaxed(&cache->at.stop) &&
 	    whole_put_full(cache, sheaf))
 		return;
 	stat_add(&cache->slab, STAT_rcu_flush, sheaf->size);

@@ -65,6 +65,8 @@ void sheaf_rcu_exit(struct sheaf_cache *cache);
 
 /* Retire an object of this cache. False: not this way. */
 bool sheaf_rcu_free(struct sheaf_cache *cache, void *object);
+/* Ask the provider, if it can be asked: with nothing in hand. */
+void sheaf_rcu_poll(struct sheaf_cache *cache);
 /* A sheaf whose grace period has passed, for an allocation on this CPU; or NULL. Its taker shows it. */
 struct sheaf *sheaf_rcu_take(struct sheaf_cache *cache);
 /* For a drain: take what has passed out of the queues, linked by `next`. */

@@ -24,6 +24,23 @@ static struct grace *find(const struct sheaf_rcu_ops *ops)
 	return grace;
 }
 
+static bool make_batches(struct grace *grace)
+{
+	struct grace_batch *batches = pool_alloc(GRACE_BATCHES * sizeof(*batches));
+
+	for (int i = 0; batches && i < GRACE_BATCHES; i++)
+		batches[i].grace = grace;
+	if (batches)
+		grace->batches = batches;
+	return batches;
+}
+
+static void unmake(struct grace *grace)
+{
+	pool_free(grace->batches, GRACE_BATCHES * sizeof(*grace->batches));
+	pool_free(grace, sizeof(*grace));
+}
+
 static struct grace *make(const struct sheaf_rcu_ops *ops)
 {
 	struct grace *grace = pool_alloc(sizeof(*grace)), *first = os_load_acquire(&graces);
@@ -32,13 +49,15 @@ static struct grace *make(const struct sheaf_rcu_ops *ops)
 		return NULL;
 	grace->ops = ops;
 	os_lock_init(&grace->lock, OS_RANK_GRACE);
-	for (int i = 0; i < GRACE_BATCHES; i++)
-		grace->batches[i].grace = grace;
+	if (!make_batches(grace)) {
+		unmake(grace);
+		return NULL;
+	}
 	do {
 		struct grace *other = find(ops);
 
 		if (other) {
-			pool_free(grace, sizeof(*grace));
+			unmake(grace);
 			return other;
 		}
 		grace->next = first;
@@ -334,4 +353,21 @@ void grace_lock_all(void)
 void grace_unlock_all(void)
 {
 	grace_for_each(unlock);
+}
+
+/* The old ones are leaked: some of them the provider still has, and may give back. */
+static void renew(struct grace *grace)
+{
+	bool busy = false;
+
+	for (int i = 0; i < GRACE_BATCHES; i++)
+		busy |= grace->batches[i].busy;
+	if (busy)
+		make_batches(grace);
+	grace->poll_taken = 0;
+}
+
+void grace_after_fork(void)
+{
+	grace_for_each(renew);
 }

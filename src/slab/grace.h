@@ -81,7 +81,7 @@ struct grace {
 	uint32_t wanted; /* a batch, by who could not begin it */
 	uint64_t poll_number;
 	struct sheaf_rcu_poll poll;
-	struct grace_batch batches[GRACE_BATCHES];
+	struct grace_batch *batches; /* GRACE_BATCHES */
 };
 
 /* The one of this provider, made if there is none; of the process's if ops is NULL. NULL: no memory,
@@ -137,5 +137,7 @@ void grace_for_each(void (*each)(struct grace *grace));
 /* Around fork(). */
 void grace_lock_all(void);
 void grace_unlock_all(void);
+/* In a forked child: what vanished threads had taken from the provider never comes back. */
+void grace_after_fork(void);
 
 #endif

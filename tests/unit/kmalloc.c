@@ -273,6 +273,31 @@ static void blocks_of_pages(void **state)
 	assert_int_equal(stats.mapped_bytes, before.mapped_bytes);
 }
 
+/* The neighbour must not be wiped before it is seen that the pointer is wrong. */
+static void a_pointer_into_a_block_changes_nothing(void **state)
+{
+	char *blocks[8];
+
+	(void)state;
+	for (int i = 0; i < 8; i++) {
+		blocks[i] = kmalloc(64, GFP_KERNEL);
+		memset(blocks[i], 0x55, 64);
+	}
+	told_begin(&told);
+	for (int i = 0; i < 8; i++) {
+		kfree_sensitive(blocks[i] + 8);
+		assert_null(krealloc(blocks[i] + 8, 128, GFP_KERNEL));
+		assert_int_equal(ksize(blocks[i] + 8), 0);
+	}
+	assert_int_equal(told_end(&told), 24);
+	assert_non_null(strstr(told.text, "points 8 bytes into a block of 64"));
+	for (int i = 0; i < 8; i++) {
+		for (int j = 0; j < 64; j++)
+			assert_int_equal(blocks[i][j], 0x55);
+		kfree(blocks[i]);
+	}
+}
+
 /* A CPU keeps the last freed run of an order; it is nobody's meanwhile. */
 static void a_freed_run_is_kept(void **state)
 {
@@ -499,6 +524,7 @@ int main(void)
 		cmocka_unit_test(krealloc_grow),
 		cmocka_unit_test(krealloc_zero),
 		cmocka_unit_test(blocks_of_pages),
+		cmocka_unit_test(a_pointer_into_a_block_changes_nothing),
 		cmocka_unit_test(a_freed_run_is_kept),
 		cmocka_unit_test(beyond_two_mib),
 		cmocka_unit_test(many_mappings),

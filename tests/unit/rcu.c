@@ -357,6 +357,23 @@ static void few_grace_periods_while_little_waits(void **state)
 	destroy(s);
 }
 
+static void lose_heads_in_child(void)
+{
+	by_hand.first = NULL;
+	by_hand.end = &by_hand.first;
+	retire_in_child();
+}
+
+/* What a vanished thread had taken out of the provider's queue never comes back. */
+static void a_forked_child_goes_on_without_lost_heads(void **state)
+{
+	(void)state;
+	for (int i = 0; i < GRACE_BATCHES; i++)
+		grace_begin(grace_of(NULL));
+	assert_int_equal(in_child(lose_heads_in_child, 20), 0);
+	by_hand_pass();
+}
+
 static void too_much_is_counted_and_told(void **state)
 {
 	static struct item *items[40000];
@@ -614,6 +631,7 @@ int main(void)
 		cmocka_unit_test(foreign_pointers_are_reported),
 		cmocka_unit_test(a_forked_child_goes_on),
 		cmocka_unit_test(few_grace_periods_while_little_waits),
+		cmocka_unit_test(a_forked_child_goes_on_without_lost_heads),
 		cmocka_unit_test(too_much_is_counted_and_told),
 		cmocka_unit_test(a_stalled_reader_is_told_once),
 		cmocka_unit_test(typesafe_pages_go_late),
