@@ -26,8 +26,8 @@ typedef void *(*mempool_alloc_fn)(gfp_t gfp, void *pool_data);
 typedef void (*mempool_free_fn)(void *element, void *pool_data);
 
 /*
- * A pool with a reserve of min_nr elements (1 ... 262144), allocated now. NULL if memory is out or
- * min_nr is wrong. Takes a lock; O(min_nr).
+ * A pool with a reserve of min_nr elements (1 ... 262144), allocated now. NULL if memory is out, or
+ * after a report if min_nr is wrong or a function is NULL. Takes a lock; O(min_nr).
  */
 SHEAF_CHECK_RESULT mempool_t *mempool_create(int min_nr, mempool_alloc_fn alloc_fn,
 					     mempool_free_fn free_fn, void *pool_data)

@@ -231,12 +231,24 @@ static void unlist(struct mempool *pool)
 	os_unlock(&caches.lock);
 }
 
+/* What a caller passes on without a look: the result of a kmem_cache_create() that failed, too. */
+static bool is_missing(const void *what, const char *call, const char *name)
+{
+	if (!what)
+		os_report("%s: %s is NULL; no pool made. A pool is over an allocator, which must "
+			  "be there",
+			  call, name);
+	return !what;
+}
+
 SHEAF_PUBLIC mempool_t *mempool_create(int min_nr, mempool_alloc_fn alloc_fn,
 				       mempool_free_fn free_fn, void *pool_data)
 {
 	struct mempool *pool;
 
-	if (is_wrong(min_nr, "mempool_create") || !caches_ready())
+	if (is_missing((const void *)alloc_fn, "mempool_create", "alloc_fn") ||
+	    is_missing((const void *)free_fn, "mempool_create", "free_fn") ||
+	    is_wrong(min_nr, "mempool_create") || !caches_ready())
 		return NULL;
 	pool = pool_alloc(sizeof(*pool));
 	if (!pool)
@@ -255,6 +267,8 @@ SHEAF_PUBLIC mempool_t *mempool_create(int min_nr, mempool_alloc_fn alloc_fn,
 
 SHEAF_PUBLIC mempool_t *mempool_create_slab_pool(int min_nr, struct kmem_cache *cache)
 {
+	if (is_missing(cache, "mempool_create_slab_pool", "the cache"))
+		return NULL;
 	return mempool_create(min_nr, mempool_alloc_slab, mempool_free_slab, cache);
 }
 

@@ -143,9 +143,12 @@ static void misuse(void **state)
 	told_begin(&told);
 	assert_null(mempool_create(0, few_alloc, few_free, &few));
 	assert_null(mempool_create(-5, few_alloc, few_free, &few));
+	assert_null(mempool_create(1, NULL, few_free, &few));
+	assert_null(mempool_create(1, few_alloc, NULL, &few));
+	assert_null(mempool_create_slab_pool(1, NULL));
 	assert_int_equal(mempool_resize(pool, 0), -EINVAL);
 	assert_int_equal(mempool_resize(pool, 1 << 20), -EINVAL);
-	assert_int_equal(told_end(&told), 4);
+	assert_int_equal(told_end(&told), 7);
 	told_begin(&told);
 	for (int i = 0; i < 2; i++)
 		mempool_free(mempool_alloc(pool, GFP_KERNEL | __GFP_ZERO), pool);
