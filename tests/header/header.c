@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The public headers as a user of either language sees them: every call they have, once. */
+#include <sheaf/maple_tree.h>
 #include <sheaf/mempool.h>
 #include <sheaf/rcu.h>
 #include <sheaf/slab.h>

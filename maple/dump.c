@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A tree as text: a line for each node, its slots below it.
+ *
+ *     maple tree 0x7ffd3e2a9c10, flags 0x303, height 2
+ *     0 ... 18446744073709551615: node 0x70000001f100, 2 slots
+ *       0 ... 99 (gap 10): leaf 0x70000001f200, 3 slots
+ *         0 ... 9: -
+ *         10 ... 19: 0x55d3c1
+ *
+ * Called with the tree's lock held.
+ */
+#include "tree.h"
+
+static void dump_leaf(FILE *out, enode_t e, unsigned long min, unsigned long max, int indent)
+{
+	const struct maple_node *leaf = node_of(e);
+	unsigned int end = end_of(leaf);
+
+	for (unsigned int i = 0; i <= end; i++) {
+		fprintf(out, "%*s%lu ... %lu: ", indent, "", slot_min(leaf, i, min),
+			slot_max(leaf, i, end, max));
+		if (leaf->range.slot[i])
+			fprintf(out, "%p\n", leaf->range.slot[i]);
+		else
+			fprintf(out, "-\n");
+	}
+}
+
+static void dump_node(FILE *out, enode_t e, unsigned long min, unsigned long max, int indent)
+{
+	const struct maple_node *node = node_of(e);
+	unsigned int end = end_of(node);
+
+	fprintf(out, "%s %p, %u slots\n", level_of(e) ? "node" : "leaf", (const void *)node,
+		end + 1);
+	if (level_of(e) == 0) {
+		dump_leaf(out, e, min, max, indent + 2);
+		return;
+	}
+	for (unsigned int i = 0; i <= end; i++) {
+		unsigned long first = slot_min(node, i, min), last = slot_max(node, i, end, max);
+
+		fprintf(out, "%*s%lu ... %lu", indent + 2, "", first, last);
+		if (is_arange(e))
+			fprintf(out, " (gap %lu)", gaps(e)[i]);
+		fprintf(out, ": ");
+		dump_node(out, (enode_t)slots(e)[i], first, last, indent + 2);
+	}
+}
+
+void mt_dump(const struct maple_tree *mt, FILE *out)
+{
+	fprintf(out, "maple tree %p, flags 0x%x, height %u\n", (const void *)mt, mt->ma_flags,
+		mt_height(mt));
+	if (is_node(mt->ma_root)) {
+		fprintf(out, "0 ... %lu: ", ULONG_MAX);
+		dump_node(out, (enode_t)mt->ma_root, 0, ULONG_MAX, 0);
+	} else if (mt->ma_root) {
+		fprintf(out, "0: %p\n", mt->ma_root);
+	}
+}

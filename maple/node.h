@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A node of the tree, what its words mean, and the search in it.
+ *
+ *     leaf, range (16 slots)                      arange (10 slots)
+ *     word   0      meta                          word   0      meta
+ *            1..15  pivot[0..14]                         1..9   pivot[0..8]
+ *           16..31  slot[0..15]                         10..19  slot[0..9]
+ *                                                       20..29  gap[0..9]
+ *
+ * A node covers min ... max, which it does not hold: its parent's pivots say it (the root: 0 ...
+ * ULONG_MAX). Slot i covers pivot[i-1] + 1 ... pivot[i], the first from min, the last (number `end`) up
+ * to max. A slot of a leaf is an entry or NULL; any other is a child, as an encoded pointer: the
+ * address, and in the low byte 2, ENODE_ARANGE for the second layout, and the level (leaves: 0) << 3.
+ *
+ * Invariants:
+ *  1. Pivots from `end` on are ULONG_MAX: the search counts those below an index and needs no end.
+ *  2. Slots from end + 1 on are NULL, gaps 0.
+ *  3. In one leaf no two NULLs are neighbours. A leaf may begin or end with NULL; only a root may be
+ *     all NULL, and then the tree has no node instead.
+ *  4. gap[i] is the longest run of free indices in the leaves of child i, where a run at the end of
+ *     a leaf is counted as far as it goes on in the next leaf, one at its beginning only within it.
+ *  5. A child's pointer may be replaced in place, by one with the same range. Other words of a node
+ *     that a reader may see change only one at a time, so that before and after it the tree is whole;
+ *     meta changes after a pivot did. A node that was replaced is dead: META_DEAD is set, then it is
+ *     retired. Gaps are for writers only.
+ */
+#ifndef MAPLE_NODE_H
+#define MAPLE_NODE_H
+
+#include <sheaf/maple_tree.h>
+#include <stdint.h>
+
+#define NODE_BYTES   256
+#define LEAF_SLOTS   16u
+#define ARANGE_SLOTS 10u
+#define MAX_LEVELS   32u
+
+#define META_END  UINT64_C(0x0f) /* number of the last slot */
+#define META_DEAD UINT64_C(0x10)
+#define META_STEP UINT64_C(0x20) /* above: a count of changes in place */
+
+struct maple_node {
+	uint64_t meta;
+	union {
+		struct {
+			unsigned long pivot[LEAF_SLOTS - 1];
+			void *slot[LEAF_SLOTS];
+		} range;
+		struct {
+			unsigned long pivot[ARANGE_SLOTS - 1];
+			void *slot[ARANGE_SLOTS];
+			unsigned long gap[ARANGE_SLOTS];
+			unsigned long unused[2];
+		} arange;
+	};
+};
+_Static_assert(sizeof(struct maple_node) == NODE_BYTES, "a node is 256 bytes");
+
+/* An encoded pointer to a node: what slots of inner nodes and ma_root hold. */
+typedef uintptr_t enode_t;
+
+#define ENODE_MARK   2u
+#define ENODE_ARANGE 4u
+#define ENODE_LEVEL  3
+
+#define likely(x)   __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+/* Shared words: one width, and the order that RCU needs. */
+#define load_relaxed(p)	    __atomic_load_n((p), __ATOMIC_RELAXED)
+#define load_acquire(p)	    __atomic_load_n((p), __ATOMIC_ACQUIRE)
+#define store_relaxed(p, v) __atomic_store_n((p), (v), __ATOMIC_RELAXED)
+#define store_release(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
+
+/* ma_root is NULL, an entry at index 0 alone, or a node. */
+static inline bool is_node(const void *root)
+{
+	return ((uintptr_t)root & 3) == ENODE_MARK && (uintptr_t)root >= 4096;
+}
+
+static inline bool is_reserved(const void *entry)
+{
+	return ((uintptr_t)entry & 3) == ENODE_MARK && (uintptr_t)entry < 4096;
+}
+
+static inline enode_t encode(const struct maple_node *node, unsigned int level, bool arange)
+{
+	return (uintptr_t)node | ENODE_MARK | (arange && level ? ENODE_ARANGE : 0) |
+	       level << ENODE_LEVEL;
+}
+
+static inline struct maple_node *node_of(enode_t e)
+{
+	return (struct maple_node *)(e & ~(enode_t)(NODE_BYTES - 1));
+}
+
+static inline unsigned int level_of(enode_t e)
+{
+	return e >> ENODE_LEVEL & (MAX_LEVELS - 1);
+}
+
+static inline bool is_arange(enode_t e)
+{
+	return e & ENODE_ARANGE;
+}
+
+static inline unsigned int slots_of(enode_t e)
+{
+	return is_arange(e) ? ARANGE_SLOTS : LEAF_SLOTS;
+}
+
+static inline unsigned long *pivots(enode_t e)
+{
+	return node_of(e)->range.pivot;
+}
+
+static inline void **slots(enode_t e)
+{
+	return is_arange(e) ? node_of(e)->arange.slot : node_of(e)->range.slot;
+}
+
+static inline unsigned long *gaps(enode_t e)
+{
+	return node_of(e)->arange.gap;
+}
+
+static inline unsigned int end_of(const struct maple_node *node)
+{
+	return load_relaxed(&node->meta) & META_END;
+}
+
+static inline enode_t child(enode_t e, unsigned int i)
+{
+	return (enode_t)load_acquire(&slots(e)[i]);
+}
+
+/* Where slot i of a node that covers min ... max begins and ends. */
+static inline unsigned long slot_min(const struct maple_node *node, unsigned int i,
+				     unsigned long min)
+{
+	return i ? load_relaxed(&node->range.pivot[i - 1]) + 1 : min;
+}
+
+static inline unsigned long slot_max(const struct maple_node *node, unsigned int i,
+				     unsigned int end, unsigned long max)
+{
+	return i < end ? load_relaxed(&node->range.pivot[i]) : max;
+}
+
+/*
+ * The slot that covers the index: how many pivots lie below it. Without a branch on what they are, for
+ * such branches are what a walk would mostly wait for; in four sums, for one would be a chain.
+ */
+static inline unsigned int search9(const unsigned long *pivot, unsigned long index)
+{
+	unsigned int a = 0, b = 0, c = 0;
+
+	for (unsigned int i = 0; i < 9; i += 3) {
+		a += load_relaxed(&pivot[i]) < index;
+		b += load_relaxed(&pivot[i + 1]) < index;
+		c += load_relaxed(&pivot[i + 2]) < index;
+	}
+	return a + b + c;
+}
+
+static inline unsigned int search15(const unsigned long *pivot, unsigned long index)
+{
+	unsigned int a = 0, b = 0, c = 0;
+
+	for (unsigned int i = 0; i < 15; i += 3) {
+		a += load_relaxed(&pivot[i]) < index;
+		b += load_relaxed(&pivot[i + 1]) < index;
+		c += load_relaxed(&pivot[i + 2]) < index;
+	}
+	return a + b + c;
+}
+
+static inline unsigned int search(enode_t e, unsigned long index)
+{
+	return is_arange(e) ? search9(pivots(e), index) : search15(pivots(e), index);
+}
+
+/* The lines of a node that its first does not tell of. */
+static inline void prefetch_node(enode_t e)
+{
+	const char *line = (const char *)node_of(e);
+
+	__builtin_prefetch(line);
+	__builtin_prefetch(line + 64);
+	__builtin_prefetch(line + 128);
+	__builtin_prefetch(line + 192);
+}
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Nodes: the cache they come from, those a store has in hand, and where they go.
+ *
+ * A store knows how many nodes it takes before it takes one. One is simply allocated and kept in
+ * mas->alloc; several come as a prefilled sheaf, so that none of them can fail half-way. Readers may
+ * be in a node that was replaced: it is freed after a grace period, or at once if the tree has none.
+ *
+ * Called with the tree's lock held, but for nodes_alloc() and nodes_free().
+ */
+#include <errno.h>
+#include <sheaf/rcu.h>
+
+#include "tree.h"
+
+static struct kmem_cache *cache;
+static pthread_once_t cache_once = PTHREAD_ONCE_INIT;
+
+static void make_cache(void)
+{
+	static const struct kmem_cache_args args = {.align = NODE_BYTES, .sheaf_capacity = 32};
+
+	cache = kmem_cache_create("maple_node", NODE_BYTES, &args, SLAB_PANIC);
+}
+
+struct kmem_cache *node_cache(void)
+{
+	pthread_once(&cache_once, make_cache);
+	return cache;
+}
+
+unsigned int nodes_in_hand(const struct ma_state *mas)
+{
+	return (mas->alloc ? 1 : 0) + (mas->sheaf ? kmem_cache_sheaf_size(mas->sheaf) : 0);
+}
+
+int nodes_get(struct ma_state *mas, unsigned int n, gfp_t gfp)
+{
+	struct kmem_cache *s = node_cache();
+
+	mas->node_request = n;
+	if (mas->alloc)
+		n--;
+	if (n == 0 || mas->node_request == 0)
+		return 0;
+	if (n == 1 && !mas->alloc && !mas->sheaf) {
+		mas->alloc = kmem_cache_alloc(s, gfp);
+		return mas->alloc ? 0 : -ENOMEM;
+	}
+	if (mas->sheaf)
+		return kmem_cache_refill_sheaf(s, gfp, &mas->sheaf, n) ? -ENOMEM : 0;
+	mas->sheaf = kmem_cache_prefill_sheaf(s, gfp, n);
+	return mas->sheaf ? 0 : -ENOMEM;
+}
+
+struct maple_node *node_take(struct ma_state *mas)
+{
+	struct maple_node *node = mas->alloc;
+
+	mas->alloc = NULL;
+	if (!node)
+		node = kmem_cache_alloc_from_sheaf(cache, GFP_NOWAIT, mas->sheaf);
+	return node;
+}
+
+void mas_destroy(struct ma_state *mas)
+{
+	if (mas->sheaf)
+		kmem_cache_return_sheaf(cache, GFP_NOWAIT, mas->sheaf);
+	if (mas->alloc)
+		kmem_cache_free(cache, mas->alloc);
+	mas->sheaf = NULL;
+	mas->alloc = NULL;
+	mas->node_request = 0;
+}
+
+void node_retire(const struct maple_tree *mt, struct maple_node *node)
+{
+	if (mt->ma_flags & MT_FLAGS_USE_RCU) {
+		store_release(&node->meta, node->meta | META_DEAD);
+		kmem_cache_free_rcu(cache, node);
+	} else {
+		kmem_cache_free(cache, node);
+	}
+}
+
+int nodes_alloc(unsigned int n, struct maple_node **nodes, gfp_t gfp)
+{
+	return kmem_cache_alloc_bulk(node_cache(), gfp, n, (void **)nodes) ? 0 : -ENOMEM;
+}
+
+void nodes_free(unsigned int n, struct maple_node **nodes)
+{
+	kmem_cache_free_bulk(cache, n, (void **)nodes);
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The calls that need no ma_state: they take the tree's lock, make a state and use the mas_ calls.
+ * With MT_FLAGS_LOCK_EXTERN the caller holds its own lock, and none is taken here.
+ */
+#include <errno.h>
+
+#include "tree.h"
+
+/* --- the tree -------------------------------------------------------------------------------- */
+
+void mt_init_flags(struct maple_tree *mt, unsigned int flags)
+{
+	mt->ma_root = NULL;
+	mt->ma_flags = flags;
+	mt->ma_locked = false;
+	pthread_mutex_init(&mt->ma_lock, NULL);
+}
+
+void mt_init(struct maple_tree *mt)
+{
+	mt_init_flags(mt, 0);
+}
+
+void mtree_lock(struct maple_tree *mt)
+{
+	pthread_mutex_lock(&mt->ma_lock);
+	mt->ma_owner = pthread_self();
+	mt->ma_locked = true;
+}
+
+void mtree_unlock(struct maple_tree *mt)
+{
+	mt->ma_locked = false;
+	pthread_mutex_unlock(&mt->ma_lock);
+}
+
+static void lock(struct maple_tree *mt)
+{
+	if (!mt_external_lock(mt))
+		mtree_lock(mt);
+}
+
+static void unlock(struct maple_tree *mt)
+{
+	if (!mt_external_lock(mt))
+		mtree_unlock(mt);
+}
+
+void mt_set_in_rcu(struct maple_tree *mt)
+{
+	mt->ma_flags |= MT_FLAGS_USE_RCU;
+}
+
+void mt_clear_in_rcu(struct maple_tree *mt)
+{
+	mt->ma_flags &= ~MT_FLAGS_USE_RCU;
+}
+
+bool mt_in_rcu(const struct maple_tree *mt)
+{
+	return mt->ma_flags & MT_FLAGS_USE_RCU;
+}
+
+bool mt_external_lock(const struct maple_tree *mt)
+{
+	return (mt->ma_flags & MT_FLAGS_LOCK_MASK) == MT_FLAGS_LOCK_EXTERN;
+}
+
+bool mtree_empty(const struct maple_tree *mt)
+{
+	return !load_relaxed(&mt->ma_root);
+}
+
+unsigned int mt_height(const struct maple_tree *mt)
+{
+	const void *root = load_relaxed(&mt->ma_root);
+
+	return is_node(root) ? level_of((enode_t)root) + 1 : 0;
+}
+
+/* --- stores ---------------------------------------------------------------------------------- */
+
+int mtree_store_range(struct maple_tree *mt, unsigned long first, unsigned long last, void *entry,
+		      gfp_t gfp)
+{
+	MA_STATE(mas, mt, first, last);
+	int error;
+
+	lock(mt);
+	error = mas_store_gfp(&mas, entry, gfp);
+	unlock(mt);
+	return error;
+}
+
+int mtree_store(struct maple_tree *mt, unsigned long index, void *entry, gfp_t gfp)
+{
+	return mtree_store_range(mt, index, index, entry, gfp);
+}
+
+/* Store where nothing is, with the lock held. */
+static int insert(struct maple_tree *mt, unsigned long first, unsigned long last, void *entry,
+		  gfp_t gfp)
+{
+	MA_STATE(mas, mt, first, first);
+
+	if (first > last)
+		return -EINVAL;
+	if (mas_find(&mas, last))
+		return -EEXIST;
+	mas_set_range(&mas, first, last);
+	return mas_store_gfp(&mas, entry, gfp);
+}
+
+int mtree_insert_range(struct maple_tree *mt, unsigned long first, unsigned long last, void *entry,
+		       gfp_t gfp)
+{
+	int error;
+
+	lock(mt);
+	error = insert(mt, first, last, entry, gfp);
+	unlock(mt);
+	return error;
+}
+
+int mtree_insert(struct maple_tree *mt, unsigned long index, void *entry, gfp_t gfp)
+{
+	return mtree_insert_range(mt, index, index, entry, gfp);
+}
+
+void *mtree_erase(struct maple_tree *mt, unsigned long index)
+{
+	MA_STATE(mas, mt, index, index);
+	void *entry;
+
+	lock(mt);
+	entry = mas_erase(&mas);
+	unlock(mt);
+	return entry;
+}
+
+/* --- free indices ---------------------------------------------------------------------------- */
+
+typedef int area_call(struct ma_state *mas, unsigned long min, unsigned long max,
+		      unsigned long size);
+
+static int alloc_area(struct maple_tree *mt, area_call *find, unsigned long *startp, void *entry,
+		      unsigned long size, unsigned long min, unsigned long max, gfp_t gfp)
+{
+	MA_STATE(mas, mt, 0, 0);
+	int error;
+
+	if (!entry)
+		return -EINVAL;
+	lock(mt);
+	error = find(&mas, min, max, size);
+	if (!error)
+		error = mas_store_gfp(&mas, entry, gfp);
+	if (!error)
+		*startp = mas.index;
+	unlock(mt);
+	return error;
+}
+
+int mtree_alloc_range(struct maple_tree *mt, unsigned long *startp, void *entry, unsigned long size,
+		      unsigned long min, unsigned long max, gfp_t gfp)
+{
+	return alloc_area(mt, mas_empty_area, startp, entry, size, min, max, gfp);
+}
+
+int mtree_alloc_rrange(struct maple_tree *mt, unsigned long *startp, void *entry,
+		       unsigned long size, unsigned long min, unsigned long max, gfp_t gfp)
+{
+	return alloc_area(mt, mas_empty_area_rev, startp, entry, size, min, max, gfp);
+}
+
+int mas_alloc_cyclic(struct ma_state *mas, unsigned long *startp, void *entry,
+		     unsigned long range_lo, unsigned long range_hi, unsigned long *next, gfp_t gfp)
+{
+	unsigned long from = *next > range_lo ? *next : range_lo;
+	struct maple_tree *mt = mas->tree;
+	bool wrapped = mt->ma_flags & MT_FLAGS_ALLOC_WRAPPED;
+	int error = -EBUSY;
+
+	if (!entry || range_lo > range_hi)
+		return -EINVAL;
+	if (from <= range_hi)
+		error = mas_empty_area(mas, from, range_hi, 1);
+	if (error == -EBUSY && from > range_lo) {
+		wrapped = true;
+		error = mas_empty_area(mas, range_lo, from - 1 < range_hi ? from - 1 : range_hi, 1);
+	}
+	if (!error)
+		error = mas_store_gfp(mas, entry, gfp);
+	if (error)
+		return error;
+	*startp = mas->index;
+	*next = mas->index + 1;
+	mt->ma_flags &= ~MT_FLAGS_ALLOC_WRAPPED;
+	if (*next == 0)
+		mt->ma_flags |= MT_FLAGS_ALLOC_WRAPPED;
+	return wrapped;
+}
+
+int mtree_alloc_cyclic(struct maple_tree *mt, unsigned long *startp, void *entry,
+		       unsigned long range_lo, unsigned long range_hi, unsigned long *next,
+		       gfp_t gfp)
+{
+	MA_STATE(mas, mt, 0, 0);
+	int result;
+
+	lock(mt);
+	result = mas_alloc_cyclic(&mas, startp, entry, range_lo, range_hi, next, gfp);
+	unlock(mt);
+	return result;
+}
+
+/* --- searches -------------------------------------------------------------------------------- */
+
+void *mt_find(struct maple_tree *mt, unsigned long *index, unsigned long max)
+{
+	MA_STATE(mas, mt, *index, *index);
+	void *entry = mas_find(&mas, max);
+
+	if (entry)
+		*index = mas.last + 1;
+	return entry;
+}
+
+void *mt_find_after(struct maple_tree *mt, unsigned long *index, unsigned long max)
+{
+	return *index ? mt_find(mt, index, max) : NULL;
+}
+
+void *mt_next(struct maple_tree *mt, unsigned long index, unsigned long max)
+{
+	MA_STATE(mas, mt, index, index);
+
+	return mas_next(&mas, max);
+}
+
+void *mt_prev(struct maple_tree *mt, unsigned long index, unsigned long min)
+{
+	MA_STATE(mas, mt, index, index);
+
+	return mas_prev(&mas, min);
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the files of the maple tree share. Layers, each using those before it:
+ *
+ *     node.h   a node: layout, search              pool.c    nodes got, held in hand, retired
+ *     path.c   a way from the root to a leaf       walk.c    readers: load, walk, next, previous
+ *     gap.c    gaps kept and searched              rebuild.c stores that change several nodes
+ *     store.c  stores of one leaf, and the mas_ calls         tree.c  the mtree_ and mt_ calls
+ *     dup.c    copy and destroy                    validate.c, dump.c, svg.c
+ */
+#ifndef MAPLE_TREE_H
+#define MAPLE_TREE_H
+
+#include "node.h"
+
+/* --- pool.c ---------------------------------------------------------------------------------- */
+
+struct kmem_cache *node_cache(void);
+/* Have n nodes in hand, so that node_take() gives them; 0 or -ENOMEM. */
+int nodes_get(struct ma_state *mas, unsigned int n, gfp_t gfp);
+unsigned int nodes_in_hand(const struct ma_state *mas);
+/* One of those in hand. */
+struct maple_node *node_take(struct ma_state *mas);
+/* The writer is done with a node that readers may be in. */
+void node_retire(const struct maple_tree *mt, struct maple_node *node);
+/* For nodes that no reader has seen: all n or none; and back. */
+int nodes_alloc(unsigned int n, struct maple_node **nodes, gfp_t gfp);
+void nodes_free(unsigned int n, struct maple_node **nodes);
+
+/* --- path.c: for writers only ---------------------------------------------------------------- */
+
+struct step {
+	enode_t e;
+	unsigned int offset;
+	unsigned long min, max; /* what the node covers */
+};
+
+struct path {
+	unsigned int height; /* the root's level; at[0] is the leaf */
+	struct step at[MAX_LEVELS];
+};
+
+/* From the root to the slot that covers the index. The tree must have a node. */
+void path_walk(struct path *path, const struct maple_tree *mt, unsigned long index);
+/* Give `to` what `from` has, levels in use only. */
+void path_copy(struct path *to, const struct path *from);
+/* The next or previous node of a level, its first or last slot; false if there is none. */
+bool path_next(struct path *path, unsigned int level);
+bool path_prev(struct path *path, unsigned int level);
+
+/* --- gap.c ----------------------------------------------------------------------------------- */
+
+/* The longest run of free indices that a leaf owns; `after` more follow a run at its end. */
+unsigned long leaf_gap(const struct maple_node *leaf, unsigned long min, unsigned long max,
+		       unsigned long after);
+/* The longest gap in an inner node's slots. */
+unsigned long node_gap(const struct maple_node *node);
+/* How many indices are free right after the path's leaf, right before it. */
+unsigned long free_after(const struct path *path);
+unsigned long free_before(const struct path *path);
+/* The child of path's node at this level, whose slot is at[level].offset, has this gap now. */
+void gap_set(struct path *path, unsigned int level, unsigned long gap);
+/* The free run at the beginning of the path's leaf changed: its other part may be in the leaf before. */
+void gap_fix_before(const struct path *path);
+
+/* --- walk.c ---------------------------------------------------------------------------------- */
+
+/* Go to the slot that covers the index: index and last become its range, whatever it holds. */
+void *mas_descend(struct ma_state *mas, unsigned long index);
+
+/* --- rebuild.c ------------------------------------------------------------------------------- */
+
+/* Slots on their way into new nodes: of up to five leaves, and what a store adds. */
+#define MAX_ITEMS (5 * LEAF_SLOTS + 3)
+struct items {
+	unsigned int n;
+	unsigned long min; /* where the first begins */
+	unsigned long pivot[MAX_ITEMS];
+	void *slot[MAX_ITEMS];
+	unsigned long gap[MAX_ITEMS];
+};
+
+/* What happens at one level, decided before anything is allocated. */
+struct level {
+	enode_t left, right; /* neighbours taken in, or 0 */
+	unsigned long left_min, right_max;
+	unsigned int n, nodes; /* items, and the nodes they fill */
+};
+
+/* A store, from the decision what it does to its end. */
+struct store {
+	struct ma_state *mas;
+	void *entry;
+	unsigned long index, last; /* widened over free neighbours if the entry is NULL */
+	enum store_type type;
+	unsigned int nodes;	    /* that it takes */
+	unsigned int first, second; /* slots of the leaf that hold index and last */
+	bool left, right;	    /* they keep a part */
+	unsigned int end;	    /* of the leaf afterwards */
+	unsigned int top;   /* the level where the new nodes are hung in, or the new root's */
+	bool in_place;	    /* hung into a slot, not a new root */
+	int skew;	    /* >0: it grows upwards, <0: downwards; 2: at the end of the tree */
+	struct path lo, hi; /* ways to index and, if in another leaf, to last */
+	struct level level[MAX_LEVELS];
+	struct items items;
+};
+
+/* Decide about a store that does not fit one leaf; sets type, nodes, top. */
+void rebuild_plan(struct store *st);
+void rebuild(struct store *st);
+
+/* --- dup.c ----------------------------------------------------------------------------------- */
+
+/* Retire a node and all below it, readers or not. */
+void subtree_retire(const struct maple_tree *mt, enode_t e);
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Proof of a tree's invariants (node.h): every node is walked, and each fault told in a line.
+ *
+ * Called with the tree's lock held.
+ */
+#include <stdarg.h>
+
+#include "tree.h"
+
+struct proof {
+	struct maple_tree *mt;
+	int faults;
+};
+
+__attribute__((format(printf, 3, 4))) static void fault(struct proof *proof, enode_t e,
+							const char *format, ...)
+{
+	va_list arguments;
+
+	proof->faults++;
+	fprintf(stderr, "libsheaf: maple tree %p, node %p of level %u: ", (void *)proof->mt,
+		(void *)node_of(e), level_of(e));
+	va_start(arguments, format);
+	vfprintf(stderr, format, arguments);
+	va_end(arguments);
+	fputc('\n', stderr);
+}
+
+/* Pivots ascend within the node's bounds; beyond the end nothing is. */
+static void prove_words(struct proof *proof, enode_t e, unsigned long min, unsigned long max)
+{
+	const struct maple_node *node = node_of(e);
+	unsigned int end = end_of(node), cap = slots_of(e);
+
+	if (node->meta & META_DEAD)
+		fault(proof, e, "it is dead, but still in the tree");
+	if (end >= cap) {
+		fault(proof, e, "end is %u of %u slots", end, cap);
+		return;
+	}
+	for (unsigned int i = 0; i < cap - 1; i++) {
+		unsigned long pivot = pivots(e)[i];
+
+		if (i >= end && pivot != ULONG_MAX)
+			fault(proof, e, "pivot %u beyond the end is %lu", i, pivot);
+		if (i < end && (pivot >= max || pivot < slot_min(node, i, min)))
+			fault(proof, e, "pivot %u is %lu, not in %lu ... %lu", i, pivot,
+			      slot_min(node, i, min), max);
+	}
+	for (unsigned int i = end + 1; i < cap; i++)
+		if (slots(e)[i] || (is_arange(e) && gaps(e)[i]))
+			fault(proof, e, "slot %u beyond the end is used", i);
+}
+
+static void prove_leaf(struct proof *proof, enode_t e, unsigned long min)
+{
+	void *const *slot = slots(e);
+	unsigned int end = end_of(node_of(e));
+
+	for (unsigned int i = 0; i < end; i++)
+		if (!slot[i] && !slot[i + 1])
+			fault(proof, e, "slots %u and %u, from %lu on, are both free", i, i + 1,
+			      slot_min(node_of(e), i, min));
+	for (unsigned int i = 0; i <= end; i++)
+		if (is_reserved(slot[i]))
+			fault(proof, e, "slot %u holds the reserved value %p", i, slot[i]);
+	if (end == 0 && !slot[0])
+		fault(proof, e, "it holds nothing but a gap");
+}
+
+static unsigned long longest_below(struct proof *proof, enode_t e, unsigned long min,
+				   unsigned long max)
+{
+	struct path path;
+
+	if (level_of(e))
+		return node_gap(node_of(e));
+	path_walk(&path, proof->mt, min);
+	return leaf_gap(node_of(e), min, max, free_after(&path));
+}
+
+static void prove(struct proof *proof, enode_t e, unsigned long min, unsigned long max)
+{
+	bool arange = proof->mt->ma_flags & MT_FLAGS_ALLOC_RANGE;
+	const struct maple_node *node = node_of(e);
+	unsigned int end = end_of(node);
+
+	prove_words(proof, e, min, max);
+	if (level_of(e) == 0) {
+		prove_leaf(proof, e, min);
+		return;
+	}
+	if (is_arange(e) != arange)
+		fault(proof, e, "its layout is not that of the tree's flags");
+	for (unsigned int i = 0; i <= end && i < slots_of(e); i++) {
+		unsigned long first = slot_min(node, i, min), last = slot_max(node, i, end, max);
+		enode_t below = (enode_t)slots(e)[i];
+
+		if (!is_node((void *)below) || level_of(below) != level_of(e) - 1) {
+			fault(proof, e, "slot %u holds %p, no node of the level below", i,
+			      (void *)below);
+			continue;
+		}
+		prove(proof, below, first, last);
+		if (arange && gaps(e)[i] != longest_below(proof, below, first, last))
+			fault(proof, e, "gap %u is %lu, but the longest below is %lu", i,
+			      gaps(e)[i], longest_below(proof, below, first, last));
+	}
+}
+
+int mt_validate(struct maple_tree *mt)
+{
+	struct proof proof = {mt, 0};
+
+	if (is_node(mt->ma_root))
+		prove(&proof, (enode_t)mt->ma_root, 0, ULONG_MAX);
+	return proof.faults;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/* Grace periods for a program of one thread, which is no reader: they have passed at once. */
+#ifndef TESTS_MAPLE_PROVIDER_H
+#define TESTS_MAPLE_PROVIDER_H
+
+#include <sheaf/rcu.h>
+
+static struct sheaf_rcu_head *provider_called;
+
+static void provider_call(struct sheaf_rcu_head *head, void (*func)(struct sheaf_rcu_head *head))
+{
+	head->func = func;
+	head->next = provider_called;
+	provider_called = head;
+}
+
+static void provider_barrier(void)
+{
+	while (provider_called) {
+		struct sheaf_rcu_head *head = provider_called;
+
+		provider_called = head->next;
+		head->func(head);
+	}
+}
+
+static void provider_start_poll(struct sheaf_rcu_poll *state)
+{
+	state->words[0] = 0;
+}
+
+static int provider_poll(const struct sheaf_rcu_poll *state)
+{
+	(void)state;
+	return 1;
+}
+
+static inline void provider_register(void)
+{
+	static const struct sheaf_rcu_ops ops = {"one thread", provider_call, provider_barrier,
+						 provider_start_poll, provider_poll};
+
+	if (sheaf_rcu_register(&ops))
+		__builtin_trap();
+}
+
+#endif
