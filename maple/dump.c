@@ -49,7 +49,7 @@ static void dump_node(FILE *out, enode_t e, unsigned long min, unsigned long max
 	}
 }
 
-void mt_dump(const struct maple_tree *mt, FILE *out)
+SHEAF_PUBLIC void mt_dump(const struct maple_tree *mt, FILE *out)
 {
 	fprintf(out, "maple tree %p, flags 0x%x, height %u\n", (const void *)mt, mt->ma_flags,
 		mt_height(mt));

@@ -61,7 +61,7 @@ static int dup_children(enode_t copy, gfp_t gfp)
 	return 0;
 }
 
-int __mt_dup(struct maple_tree *from, struct maple_tree *to, gfp_t gfp)
+SHEAF_PUBLIC int __mt_dup(struct maple_tree *from, struct maple_tree *to, gfp_t gfp)
 {
 	struct maple_node *node;
 	void *root = from->ma_root;
@@ -85,7 +85,7 @@ int __mt_dup(struct maple_tree *from, struct maple_tree *to, gfp_t gfp)
 	return 0;
 }
 
-int mtree_dup(struct maple_tree *from, struct maple_tree *to, gfp_t gfp)
+SHEAF_PUBLIC int mtree_dup(struct maple_tree *from, struct maple_tree *to, gfp_t gfp)
 {
 	bool internal = !mt_external_lock(from) && !mt_external_lock(to);
 	int error;
@@ -102,7 +102,7 @@ int mtree_dup(struct maple_tree *from, struct maple_tree *to, gfp_t gfp)
 	return error;
 }
 
-void __mt_destroy(struct maple_tree *mt)
+SHEAF_PUBLIC void __mt_destroy(struct maple_tree *mt)
 {
 	void *root = mt->ma_root;
 	enode_t e = (enode_t)root;
@@ -122,7 +122,7 @@ void __mt_destroy(struct maple_tree *mt)
 	}
 }
 
-void mtree_destroy(struct maple_tree *mt)
+SHEAF_PUBLIC void mtree_destroy(struct maple_tree *mt)
 {
 	bool internal = !mt_external_lock(mt);
 

@@ -263,13 +263,14 @@ static int empty_area(struct ma_state *mas, unsigned long min, unsigned long max
 	return 0;
 }
 
-int mas_empty_area(struct ma_state *mas, unsigned long min, unsigned long max, unsigned long size)
+SHEAF_PUBLIC int mas_empty_area(struct ma_state *mas, unsigned long min, unsigned long max,
+				unsigned long size)
 {
 	return empty_area(mas, min, max, size, false);
 }
 
-int mas_empty_area_rev(struct ma_state *mas, unsigned long min, unsigned long max,
-		       unsigned long size)
+SHEAF_PUBLIC int mas_empty_area_rev(struct ma_state *mas, unsigned long min, unsigned long max,
+				    unsigned long size)
 {
 	return empty_area(mas, min, max, size, true);
 }

@@ -63,7 +63,7 @@ struct maple_node *node_take(struct ma_state *mas)
 	return node;
 }
 
-void mas_destroy(struct ma_state *mas)
+SHEAF_PUBLIC void mas_destroy(struct ma_state *mas)
 {
 	if (mas->sheaf)
 		kmem_cache_return_sheaf(cache, GFP_NOWAIT, mas->sheaf);

@@ -421,7 +421,7 @@ static int store_entry(struct ma_state *mas, void *entry, gfp_t gfp, const char 
 	return 0;
 }
 
-void *mas_store(struct ma_state *mas, void *entry)
+SHEAF_PUBLIC void *mas_store(struct ma_state *mas, void *entry)
 {
 	void *old = mtree_load(mas->tree, mas->index);
 
@@ -429,7 +429,7 @@ void *mas_store(struct ma_state *mas, void *entry)
 	return old;
 }
 
-int mas_store_gfp(struct ma_state *mas, void *entry, gfp_t gfp)
+SHEAF_PUBLIC int mas_store_gfp(struct ma_state *mas, void *entry, gfp_t gfp)
 {
 	int error = store_entry(mas, entry, gfp, "mas_store_gfp");
 
@@ -438,7 +438,7 @@ int mas_store_gfp(struct ma_state *mas, void *entry, gfp_t gfp)
 	return error;
 }
 
-int mas_preallocate(struct ma_state *mas, void *entry, gfp_t gfp)
+SHEAF_PUBLIC int mas_preallocate(struct ma_state *mas, void *entry, gfp_t gfp)
 {
 	struct store st;
 
@@ -453,7 +453,7 @@ int mas_preallocate(struct ma_state *mas, void *entry, gfp_t gfp)
 	return 0;
 }
 
-void mas_store_prealloc(struct ma_state *mas, void *entry)
+SHEAF_PUBLIC void mas_store_prealloc(struct ma_state *mas, void *entry)
 {
 	if (store_entry(mas, entry, GFP_NOWAIT, "mas_store_prealloc"))
 		fprintf(stderr,
@@ -466,7 +466,7 @@ void mas_store_prealloc(struct ma_state *mas, void *entry)
 		mas_destroy(mas);
 }
 
-bool mas_nomem(struct ma_state *mas, gfp_t gfp)
+SHEAF_PUBLIC bool mas_nomem(struct ma_state *mas, gfp_t gfp)
 {
 	bool internal = !mt_external_lock(mas->tree);
 	int error;
@@ -484,7 +484,7 @@ bool mas_nomem(struct ma_state *mas, gfp_t gfp)
 	return true;
 }
 
-void *mas_erase(struct ma_state *mas)
+SHEAF_PUBLIC void *mas_erase(struct ma_state *mas)
 {
 	void *entry = mas_descend(mas, mas->index);
 

@@ -88,7 +88,7 @@ static int width(enode_t e)
 	return sum;
 }
 
-void mt_dump_svg(const struct maple_tree *mt, FILE *out)
+SHEAF_PUBLIC void mt_dump_svg(const struct maple_tree *mt, FILE *out)
 {
 	bool nodes = is_node(mt->ma_root);
 	int x = MARGIN, wide = nodes ? width((enode_t)mt->ma_root) : CELL;

@@ -9,7 +9,7 @@
 
 /* --- the tree -------------------------------------------------------------------------------- */
 
-void mt_init_flags(struct maple_tree *mt, unsigned int flags)
+SHEAF_PUBLIC void mt_init_flags(struct maple_tree *mt, unsigned int flags)
 {
 	mt->ma_root = NULL;
 	mt->ma_flags = flags;
@@ -17,19 +17,19 @@ void mt_init_flags(struct maple_tree *mt, unsigned int flags)
 	pthread_mutex_init(&mt->ma_lock, NULL);
 }
 
-void mt_init(struct maple_tree *mt)
+SHEAF_PUBLIC void mt_init(struct maple_tree *mt)
 {
 	mt_init_flags(mt, 0);
 }
 
-void mtree_lock(struct maple_tree *mt)
+SHEAF_PUBLIC void mtree_lock(struct maple_tree *mt)
 {
 	pthread_mutex_lock(&mt->ma_lock);
 	mt->ma_owner = pthread_self();
 	mt->ma_locked = true;
 }
 
-void mtree_unlock(struct maple_tree *mt)
+SHEAF_PUBLIC void mtree_unlock(struct maple_tree *mt)
 {
 	mt->ma_locked = false;
 	pthread_mutex_unlock(&mt->ma_lock);
@@ -47,32 +47,32 @@ static void unlock(struct maple_tree *mt)
 		mtree_unlock(mt);
 }
 
-void mt_set_in_rcu(struct maple_tree *mt)
+SHEAF_PUBLIC void mt_set_in_rcu(struct maple_tree *mt)
 {
 	mt->ma_flags |= MT_FLAGS_USE_RCU;
 }
 
-void mt_clear_in_rcu(struct maple_tree *mt)
+SHEAF_PUBLIC void mt_clear_in_rcu(struct maple_tree *mt)
 {
 	mt->ma_flags &= ~MT_FLAGS_USE_RCU;
 }
 
-bool mt_in_rcu(const struct maple_tree *mt)
+SHEAF_PUBLIC bool mt_in_rcu(const struct maple_tree *mt)
 {
 	return mt->ma_flags & MT_FLAGS_USE_RCU;
 }
 
-bool mt_external_lock(const struct maple_tree *mt)
+SHEAF_PUBLIC bool mt_external_lock(const struct maple_tree *mt)
 {
 	return (mt->ma_flags & MT_FLAGS_LOCK_MASK) == MT_FLAGS_LOCK_EXTERN;
 }
 
-bool mtree_empty(const struct maple_tree *mt)
+SHEAF_PUBLIC bool mtree_empty(const struct maple_tree *mt)
 {
 	return !load_relaxed(&mt->ma_root);
 }
 
-unsigned int mt_height(const struct maple_tree *mt)
+SHEAF_PUBLIC unsigned int mt_height(const struct maple_tree *mt)
 {
 	const void *root = load_relaxed(&mt->ma_root);
 
@@ -81,8 +81,8 @@ unsigned int mt_height(const struct maple_tree *mt)
 
 /* --- stores ---------------------------------------------------------------------------------- */
 
-int mtree_store_range(struct maple_tree *mt, unsigned long first, unsigned long last, void *entry,
-		      gfp_t gfp)
+SHEAF_PUBLIC int mtree_store_range(struct maple_tree *mt, unsigned long first, unsigned long last,
+				   void *entry, gfp_t gfp)
 {
 	MA_STATE(mas, mt, first, last);
 	int error;
@@ -93,7 +93,7 @@ int mtree_store_range(struct maple_tree *mt, unsigned long first, unsigned long 
 	return error;
 }
 
-int mtree_store(struct maple_tree *mt, unsigned long index, void *entry, gfp_t gfp)
+SHEAF_PUBLIC int mtree_store(struct maple_tree *mt, unsigned long index, void *entry, gfp_t gfp)
 {
 	return mtree_store_range(mt, index, index, entry, gfp);
 }
@@ -112,8 +112,8 @@ static int insert(struct maple_tree *mt, unsigned long first, unsigned long last
 	return mas_store_gfp(&mas, entry, gfp);
 }
 
-int mtree_insert_range(struct maple_tree *mt, unsigned long first, unsigned long last, void *entry,
-		       gfp_t gfp)
+SHEAF_PUBLIC int mtree_insert_range(struct maple_tree *mt, unsigned long first, unsigned long last,
+				    void *entry, gfp_t gfp)
 {
 	int error;
 
@@ -123,12 +123,12 @@ int mtree_insert_range(struct maple_tree *mt, unsigned long first, unsigned long
 	return error;
 }
 
-int mtree_insert(struct maple_tree *mt, unsigned long index, void *entry, gfp_t gfp)
+SHEAF_PUBLIC int mtree_insert(struct maple_tree *mt, unsigned long index, void *entry, gfp_t gfp)
 {
 	return mtree_insert_range(mt, index, index, entry, gfp);
 }
 
-void *mtree_erase(struct maple_tree *mt, unsigned long index)
+SHEAF_PUBLIC void *mtree_erase(struct maple_tree *mt, unsigned long index)
 {
 	MA_STATE(mas, mt, index, index);
 	void *entry;
@@ -162,20 +162,23 @@ static int alloc_area(struct maple_tree *mt, area_call *find, unsigned long *sta
 	return error;
 }
 
-int mtree_alloc_range(struct maple_tree *mt, unsigned long *startp, void *entry, unsigned long size,
-		      unsigned long min, unsigned long max, gfp_t gfp)
+SHEAF_PUBLIC int mtree_alloc_range(struct maple_tree *mt, unsigned long *startp, void *entry,
+				   unsigned long size, unsigned long min, unsigned long max,
+				   gfp_t gfp)
 {
 	return alloc_area(mt, mas_empty_area, startp, entry, size, min, max, gfp);
 }
 
-int mtree_alloc_rrange(struct maple_tree *mt, unsigned long *startp, void *entry,
-		       unsigned long size, unsigned long min, unsigned long max, gfp_t gfp)
+SHEAF_PUBLIC int mtree_alloc_rrange(struct maple_tree *mt, unsigned long *startp, void *entry,
+				    unsigned long size, unsigned long min, unsigned long max,
+				    gfp_t gfp)
 {
 	return alloc_area(mt, mas_empty_area_rev, startp, entry, size, min, max, gfp);
 }
 
-int mas_alloc_cyclic(struct ma_state *mas, unsigned long *startp, void *entry,
-		     unsigned long range_lo, unsigned long range_hi, unsigned long *next, gfp_t gfp)
+SHEAF_PUBLIC int mas_alloc_cyclic(struct ma_state *mas, unsigned long *startp, void *entry,
+				  unsigned long range_lo, unsigned long range_hi,
+				  unsigned long *next, gfp_t gfp)
 {
 	unsigned long from = *next > range_lo ? *next : range_lo;
 	struct maple_tree *mt = mas->tree;
@@ -202,9 +205,9 @@ int mas_alloc_cyclic(struct ma_state *mas, unsigned long *startp, void *entry,
 	return wrapped;
 }
 
-int mtree_alloc_cyclic(struct maple_tree *mt, unsigned long *startp, void *entry,
-		       unsigned long range_lo, unsigned long range_hi, unsigned long *next,
-		       gfp_t gfp)
+SHEAF_PUBLIC int mtree_alloc_cyclic(struct maple_tree *mt, unsigned long *startp, void *entry,
+				    unsigned long range_lo, unsigned long range_hi,
+				    unsigned long *next, gfp_t gfp)
 {
 	MA_STATE(mas, mt, 0, 0);
 	int result;
@@ -217,7 +220,7 @@ int mtree_alloc_cyclic(struct maple_tree *mt, unsigned long *startp, void *entry
 
 /* --- searches -------------------------------------------------------------------------------- */
 
-void *mt_find(struct maple_tree *mt, unsigned long *index, unsigned long max)
+SHEAF_PUBLIC void *mt_find(struct maple_tree *mt, unsigned long *index, unsigned long max)
 {
 	MA_STATE(mas, mt, *index, *index);
 	void *entry = mas_find(&mas, max);
@@ -227,19 +230,19 @@ void *mt_find(struct maple_tree *mt, unsigned long *index, unsigned long max)
 	return entry;
 }
 
-void *mt_find_after(struct maple_tree *mt, unsigned long *index, unsigned long max)
+SHEAF_PUBLIC void *mt_find_after(struct maple_tree *mt, unsigned long *index, unsigned long max)
 {
 	return *index ? mt_find(mt, index, max) : NULL;
 }
 
-void *mt_next(struct maple_tree *mt, unsigned long index, unsigned long max)
+SHEAF_PUBLIC void *mt_next(struct maple_tree *mt, unsigned long index, unsigned long max)
 {
 	MA_STATE(mas, mt, index, index);
 
 	return mas_next(&mas, max);
 }
 
-void *mt_prev(struct maple_tree *mt, unsigned long index, unsigned long min)
+SHEAF_PUBLIC void *mt_prev(struct maple_tree *mt, unsigned long index, unsigned long min)
 {
 	MA_STATE(mas, mt, index, index);
 

@@ -13,6 +13,9 @@
 
 #include "node.h"
 
+/* Of the functions of the public header. */
+#define SHEAF_PUBLIC __attribute__((visibility("default")))
+
 /* --- pool.c ---------------------------------------------------------------------------------- */
 
 struct kmem_cache *node_cache(void);

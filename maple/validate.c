@@ -109,7 +109,7 @@ static void prove(struct proof *proof, enode_t e, unsigned long min, unsigned lo
 	}
 }
 
-int mt_validate(struct maple_tree *mt)
+SHEAF_PUBLIC int mt_validate(struct maple_tree *mt)
 {
 	struct proof proof = {mt, 0};
 

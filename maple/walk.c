@@ -12,7 +12,7 @@
  */
 #include "tree.h"
 
-void *mtree_load(struct maple_tree *mt, unsigned long index)
+SHEAF_PUBLIC void *mtree_load(struct maple_tree *mt, unsigned long index)
 {
 	enode_t e = (enode_t)load_acquire(&mt->ma_root);
 	const struct maple_node *leaf;
@@ -177,7 +177,7 @@ static void widen_before(struct ma_state *mas)
 	}
 }
 
-void *mas_walk(struct ma_state *mas)
+SHEAF_PUBLIC void *mas_walk(struct ma_state *mas)
 {
 	void *entry = mas_descend(mas, mas->index);
 
@@ -291,22 +291,22 @@ static inline void *find_down(struct ma_state *mas, unsigned long min, bool gaps
 	}
 }
 
-void *mas_find(struct ma_state *mas, unsigned long max)
+SHEAF_PUBLIC void *mas_find(struct ma_state *mas, unsigned long max)
 {
 	return find_up(mas, max, false);
 }
 
-void *mas_find_range(struct ma_state *mas, unsigned long max)
+SHEAF_PUBLIC void *mas_find_range(struct ma_state *mas, unsigned long max)
 {
 	return find_up(mas, max, true);
 }
 
-void *mas_find_rev(struct ma_state *mas, unsigned long min)
+SHEAF_PUBLIC void *mas_find_rev(struct ma_state *mas, unsigned long min)
 {
 	return find_down(mas, min, false);
 }
 
-void *mas_find_range_rev(struct ma_state *mas, unsigned long min)
+SHEAF_PUBLIC void *mas_find_range_rev(struct ma_state *mas, unsigned long min)
 {
 	return find_down(mas, min, true);
 }
@@ -318,31 +318,31 @@ static void know_range(struct ma_state *mas)
 		mas_walk(mas);
 }
 
-void *mas_next(struct ma_state *mas, unsigned long max)
+SHEAF_PUBLIC void *mas_next(struct ma_state *mas, unsigned long max)
 {
 	know_range(mas);
 	return find_up(mas, max, false);
 }
 
-void *mas_next_range(struct ma_state *mas, unsigned long max)
+SHEAF_PUBLIC void *mas_next_range(struct ma_state *mas, unsigned long max)
 {
 	know_range(mas);
 	return find_up(mas, max, true);
 }
 
-void *mas_prev(struct ma_state *mas, unsigned long min)
+SHEAF_PUBLIC void *mas_prev(struct ma_state *mas, unsigned long min)
 {
 	know_range(mas);
 	return find_down(mas, min, false);
 }
 
-void *mas_prev_range(struct ma_state *mas, unsigned long min)
+SHEAF_PUBLIC void *mas_prev_range(struct ma_state *mas, unsigned long min)
 {
 	know_range(mas);
 	return find_down(mas, min, true);
 }
 
-void mas_pause(struct ma_state *mas)
+SHEAF_PUBLIC void mas_pause(struct ma_state *mas)
 {
 	mas->status = ma_pause;
 	mas->node = NULL;
