@@ -237,6 +237,13 @@ static bool search_tree(const struct maple_tree *mt, struct wanted *w, bool high
 		return fits(w, mt->ma_root ? 1 : 0, ULONG_MAX, highest);
 	path_walk(&path, mt, highest ? w->max : w->min);
 	leaf = &path.at[0];
+	/* If the leaf owns none that large, only a run that comes from the leaf before can be. */
+	if (path.height && gaps(path.at[1].e)[path.at[1].offset] < w->size) {
+		if (!highest && !next_large(&path, w->size, highest))
+			return false;
+		if (highest)
+			path.at[0].offset = 0;
+	}
 	/* A run that a leaf owns may reach beyond max into the next: then it is not in this leaf. */
 	do {
 		if (highest ? leaf_highest(&path, w) : leaf_lowest(&path, w))

@@ -131,6 +131,10 @@ static void plan_skew(struct store *st)
 static void plan_rebuild(struct store *st, enum store_type type)
 {
 	plan_skew(st);
+	if (st->lo.at[0].e == st->hi.at[0].e) {
+		path_copy(&st->hi, &st->lo);
+		st->hi.at[0].offset = st->second;
+	}
 	rebuild_plan(st);
 	st->type = type;
 }
@@ -141,11 +145,12 @@ static void plan_nodes(struct store *st)
 	unsigned int old_end, count;
 
 	path_walk(&st->lo, mt, st->index);
-	path_copy(&st->hi, &st->lo);
-	if (st->last > st->lo.at[0].max)
+	if (st->last > st->lo.at[0].max) {
 		path_walk(&st->hi, mt, st->last);
-	else
-		st->hi.at[0].offset = search(st->hi.at[0].e, st->last);
+	} else {
+		st->hi.at[0] = st->lo.at[0]; /* the rest of the way only if it is needed */
+		st->hi.at[0].offset = search15(pivots(st->lo.at[0].e), st->last);
+	}
 	st->first = st->lo.at[0].offset;
 	st->second = st->hi.at[0].offset;
 	widen(st);

@@ -90,10 +90,17 @@ void *mas_descend(struct ma_state *mas, unsigned long index)
 			return descend_root(mas, (void *)e, index);
 		mas->min = 0;
 		mas->max = ULONG_MAX;
+		mas->parent = 0;
 		for (unsigned int level = level_of(e); level > 0; level--) {
 			const struct maple_node *node = node_of(e);
 			unsigned int i = search(e, index), end = end_of(node);
 
+			if (level == 1) {
+				mas->parent_min = mas->min;
+				mas->parent_max = mas->max;
+				mas->parent_offset = i;
+			}
+			mas->parent = e;
 			mas->min = slot_min(node, i, mas->min);
 			mas->max = slot_max(node, i, end, mas->max);
 			e = child(e, i);
@@ -104,6 +111,35 @@ void *mas_descend(struct ma_state *mas, unsigned long index)
 		if (likely(leaf_slot(mas, mas->node, index, &entry)))
 			return entry;
 	}
+}
+
+/*
+ * The first (last) slot of the next (previous) leaf, by way of the node above, whose other words than
+ * children never change: if it is alive, its child is the leaf that is there now. NULL is also for
+ * "from the root, please": then mas->node is NULL.
+ */
+static void *next_leaf(struct ma_state *mas, bool up)
+{
+	const struct maple_node *node = node_of(mas->parent);
+	uint64_t meta = mas->parent ? load_acquire(&node->meta) : META_DEAD;
+	unsigned int i = up ? mas->parent_offset + 1 : mas->parent_offset - 1,
+		     end = meta & META_END;
+	void *entry;
+	enode_t e;
+
+	mas->node = NULL;
+	if ((meta & META_DEAD) || i > end) /* below 0 it is above the end */
+		return NULL;
+	e = child(mas->parent, i);
+	if (up ? i < end : i > 0)
+		prefetch_node(child(mas->parent, up ? i + 1 : i - 1));
+	mas->min = slot_min(node, i, mas->parent_min);
+	mas->max = slot_max(node, i, end, mas->parent_max);
+	if (!leaf_slot(mas, node_of(e), up ? mas->min : mas->max, &entry))
+		return NULL;
+	mas->parent_offset = i;
+	mas->node = node_of(e);
+	return entry;
 }
 
 /* The slot after (before) the state's, in its leaf if that is as it was, else from the root. */
@@ -124,6 +160,13 @@ static inline void *slot_after(struct ma_state *mas)
 			mas->last = last;
 			return entry;
 		}
+	} else if (leaf && load_acquire(&leaf->meta) == seen && mas->last == mas->max) {
+		unsigned long last = mas->last;
+		void *entry = next_leaf(mas, true);
+
+		if (likely(mas->node))
+			return entry;
+		mas->last = last;
 	}
 	return mas_descend(mas, mas->last + 1);
 }
@@ -144,6 +187,13 @@ static inline void *slot_before(struct ma_state *mas)
 			mas->index = first;
 			return entry;
 		}
+	} else if (leaf && load_acquire(&leaf->meta) == mas->seen && mas->index == mas->min) {
+		unsigned long index = mas->index;
+		void *entry = next_leaf(mas, false);
+
+		if (likely(mas->node))
+			return entry;
+		mas->index = index;
 	}
 	return mas_descend(mas, mas->index - 1);
 }

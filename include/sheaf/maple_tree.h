@@ -12,7 +12,8 @@
  * Locks. A call that changes a tree needs its lock: the mtree_ calls take it, the mas_ calls want it
  * held (mtree_lock(), or the caller's own with MT_FLAGS_LOCK_EXTERN). A call that reads needs the
  * lock, too, or, if the tree has MT_FLAGS_USE_RCU, an RCU read-side section of <sheaf/rcu.h>, which
- * must span all uses of one ma_state (mas_pause() between two sections). Readers never wait.
+ * must span all uses of one ma_state (mas_pause() between two sections). Readers never wait. Without
+ * MT_FLAGS_USE_RCU a store also makes every other ma_state stale: mas_pause() or mas_reset() it.
  * No call may be made from a signal handler. errno is preserved. n is the number of ranges.
  *
  * Link: `pkg-config --cflags --libs libsheaf-maple`. Layout and algorithms: docs/maple-tree.md.
@@ -192,15 +193,20 @@ struct ma_state {
 	unsigned int offset;
 	uint64_t seen; /* the node's word when it was looked at */
 	struct maple_node *node;
-	unsigned long min, max;	  /* what the node covers */
+	unsigned long min, max; /* what the node covers */
+	uintptr_t parent;	/* the node above it, its slot there, and what that one covers */
+	unsigned int parent_offset;
+	unsigned long parent_min, parent_max;
 	struct maple_node *alloc; /* nodes in hand: one, or a sheaf of them */
 	struct slab_sheaf *sheaf;
 	unsigned long node_request;
 };
 
+/* clang-format off */
 #define MA_STATE(name, mt, first, end)                                                             \
-	struct ma_state name = {(mt), (first), (end), ma_start, wr_invalid, 0,	  0,               \
-				0,    NULL,    0,     0,	NULL,	    NULL, 0}
+	struct ma_state name = {(mt), (first), (end), ma_start, wr_invalid, 0, 0, 0, NULL, 0, 0,   \
+				0, 0, 0, 0, NULL, NULL, 0}
+/* clang-format on */
 
 /* As MA_STATE(), for one index. O(1). */
 static inline void mas_init(struct ma_state *mas, struct maple_tree *tree, unsigned long index)
