@@ -134,45 +134,47 @@ static inline bool fits(struct wanted *w, unsigned long first, unsigned long las
 	return true;
 }
 
-static bool leaf_lowest(const struct path *path, struct wanted *w)
+/*
+ * The slots of a leaf that may hold a run of this size, as bits: free ones that are long enough, and
+ * the free ones at its ends, which may go on in the next leaf or come from the one before.
+ */
+static unsigned int leaf_slots(const struct maple_node *leaf, unsigned long min, unsigned long size)
 {
-	const struct step *at = &path->at[0];
-	const struct maple_node *leaf = node_of(at->e);
-	unsigned int end = end_of(leaf);
+	unsigned int end = end_of(leaf), mask = 0, ends = 1u << end | 1;
 
-	for (unsigned int i = at->offset; i <= end; i++) {
-		unsigned long last;
+	for (unsigned int i = 0; i < LEAF_SLOTS - 1; i++) {
+		unsigned long last = leaf->range.pivot[i];
 
-		if (leaf->range.slot[i])
-			continue;
-		last = slot_max(leaf, i, end, at->max);
-		if (i == end)
-			last += free_after(path);
-		if (fits(w, slot_min(leaf, i, at->min), last, false))
-			return true;
+		mask |= (unsigned int)(!leaf->range.slot[i] & (last - min >= size - 1)) << i;
+		ends &= ~((unsigned int)(leaf->range.slot[i] != NULL) << i);
+		min = last + 1;
 	}
-	return false;
+	if (leaf->range.slot[LEAF_SLOTS - 1])
+		ends &= ~(1u << (LEAF_SLOTS - 1));
+	return (mask & ((1u << end) - 1)) | ends;
 }
 
-static bool leaf_highest(const struct path *path, struct wanted *w)
+/* In the path's leaf, from its slot on upwards (downwards). */
+static bool search_leaf(const struct path *path, struct wanted *w, bool highest)
 {
 	const struct step *at = &path->at[0];
 	const struct maple_node *leaf = node_of(at->e);
-	unsigned int end = end_of(leaf);
+	unsigned int end = end_of(leaf), mask = leaf_slots(leaf, at->min, w->size);
 
-	for (unsigned int i = at->offset + 1; i-- > 0;) {
-		unsigned long first, last;
+	mask &= highest ? (2u << at->offset) - 1 : ~0u << at->offset;
+	while (mask) {
+		unsigned int i =
+			(unsigned int)(highest ? 31 - __builtin_clz(mask) : __builtin_ctz(mask));
+		unsigned long first = slot_min(leaf, i, at->min);
+		unsigned long last = slot_max(leaf, i, end, at->max);
 
-		if (leaf->range.slot[i])
-			continue;
-		first = slot_min(leaf, i, at->min);
-		last = slot_max(leaf, i, end, at->max);
-		if (i == 0 && first > w->min)
+		if (i == 0 && highest && first > w->min)
 			first -= free_before(path);
 		if (i == end && last < w->max)
 			last += free_after(path);
-		if (fits(w, first, last, true))
+		if (fits(w, first, last, highest))
 			return true;
+		mask &= ~(1u << i);
 	}
 	return false;
 }
@@ -239,14 +241,17 @@ static bool search_tree(const struct maple_tree *mt, struct wanted *w, bool high
 	leaf = &path.at[0];
 	/* If the leaf owns none that large, only a run that comes from the leaf before can be. */
 	if (path.height && gaps(path.at[1].e)[path.at[1].offset] < w->size) {
-		if (!highest && !next_large(&path, w->size, highest))
+		const struct maple_node *node = node_of(leaf->e);
+
+		if (highest && leaf->min > w->min && !node->range.slot[0] &&
+		    fits(w, leaf->min - free_before(&path), node->range.pivot[0], true))
+			return true;
+		if (!next_large(&path, w->size, highest))
 			return false;
-		if (highest)
-			path.at[0].offset = 0;
 	}
 	/* A run that a leaf owns may reach beyond max into the next: then it is not in this leaf. */
 	do {
-		if (highest ? leaf_highest(&path, w) : leaf_lowest(&path, w))
+		if (search_leaf(&path, w, highest))
 			return true;
 	} while ((highest ? leaf->min > w->min : leaf->max < w->max) &&
 		 next_large(&path, w->size, highest));
