@@ -134,48 +134,31 @@ static inline bool fits(struct wanted *w, unsigned long first, unsigned long las
 	return true;
 }
 
-/*
- * The slots of a leaf that may hold a run of this size, as bits: free ones that are long enough, and
- * the free ones at its ends, which may go on in the next leaf or come from the one before.
- */
-static unsigned int leaf_slots(const struct maple_node *leaf, unsigned long min, unsigned long size)
+/* A free slot of the path's leaf, with what belongs to its run in the next leaf or the one before. */
+static inline bool search_slot(const struct path *path, unsigned int i, struct wanted *w,
+			       bool highest)
 {
-	unsigned int end = end_of(leaf), mask = 0, ends = 1u << end | 1;
+	const struct step *at = &path->at[0];
+	const struct maple_node *leaf = node_of(at->e);
+	unsigned int end = end_of(leaf);
+	unsigned long first = slot_min(leaf, i, at->min), last = slot_max(leaf, i, end, at->max);
 
-	for (unsigned int i = 0; i < LEAF_SLOTS - 1; i++) {
-		unsigned long last = leaf->range.pivot[i];
-
-		mask |= (unsigned int)(!leaf->range.slot[i] & (last - min >= size - 1)) << i;
-		ends &= ~((unsigned int)(leaf->range.slot[i] != NULL) << i);
-		min = last + 1;
-	}
-	if (leaf->range.slot[LEAF_SLOTS - 1])
-		ends &= ~(1u << (LEAF_SLOTS - 1));
-	return (mask & ((1u << end) - 1)) | ends;
+	if (unlikely(i == 0) && highest && first > w->min)
+		first -= free_before(path);
+	if (unlikely(i == end) && last < w->max)
+		last += free_after(path);
+	return last - first >= w->size - 1 && fits(w, first, last, highest);
 }
 
 /* In the path's leaf, from its slot on upwards (downwards). */
 static bool search_leaf(const struct path *path, struct wanted *w, bool highest)
 {
-	const struct step *at = &path->at[0];
-	const struct maple_node *leaf = node_of(at->e);
-	unsigned int end = end_of(leaf), mask = leaf_slots(leaf, at->min, w->size);
+	void *const *slot = slots(path->at[0].e);
+	unsigned int from = path->at[0].offset, end = end_of(node_of(path->at[0].e));
 
-	mask &= highest ? (2u << at->offset) - 1 : ~0u << at->offset;
-	while (mask) {
-		unsigned int i =
-			(unsigned int)(highest ? 31 - __builtin_clz(mask) : __builtin_ctz(mask));
-		unsigned long first = slot_min(leaf, i, at->min);
-		unsigned long last = slot_max(leaf, i, end, at->max);
-
-		if (i == 0 && highest && first > w->min)
-			first -= free_before(path);
-		if (i == end && last < w->max)
-			last += free_after(path);
-		if (fits(w, first, last, highest))
+	for (unsigned int i = from; highest ? i <= from : i <= end; i += highest ? -1u : 1)
+		if (!slot[i] && search_slot(path, i, w, highest))
 			return true;
-		mask &= ~(1u << i);
-	}
 	return false;
 }
 

@@ -139,6 +139,13 @@ static void plan_rebuild(struct store *st, enum store_type type)
 	st->type = type;
 }
 
+static bool ends_in_slot(const struct step *leaf, unsigned long last)
+{
+	const struct maple_node *node = node_of(leaf->e);
+
+	return last <= slot_max(node, leaf->offset, end_of(node), leaf->max);
+}
+
 static void plan_nodes(struct store *st)
 {
 	const struct maple_tree *mt = st->mas->tree;
@@ -149,7 +156,8 @@ static void plan_nodes(struct store *st)
 		path_walk(&st->hi, mt, st->last);
 	} else {
 		st->hi.at[0] = st->lo.at[0]; /* the rest of the way only if it is needed */
-		st->hi.at[0].offset = search15(pivots(st->lo.at[0].e), st->last);
+		if (!ends_in_slot(&st->lo.at[0], st->last))
+			st->hi.at[0].offset = search15(pivots(st->lo.at[0].e), st->last);
 	}
 	st->first = st->lo.at[0].offset;
 	st->second = st->hi.at[0].offset;
