@@ -303,7 +303,7 @@ static void append(struct store *st, struct maple_node *leaf)
 	unsigned int n = st->first + st->left;
 
 	if (st->right) {
-		leaf->range.slot[n + 1] = leaf->range.slot[st->first];
+		store_relaxed(&leaf->range.slot[n + 1], leaf->range.slot[st->first]);
 		store_relaxed(&leaf->range.pivot[n], st->last);
 	}
 	if (st->left)
@@ -438,7 +438,8 @@ SHEAF_PUBLIC void *mas_store(struct ma_state *mas, void *entry)
 {
 	void *old = mtree_load(mas->tree, mas->index);
 
-	store_entry(mas, entry, GFP_NOWAIT, "mas_store");
+	if (store_entry(mas, entry, GFP_NOWAIT, "mas_store") == 0 && (mas->sheaf || mas->alloc))
+		mas_destroy(mas);
 	return old;
 }
 

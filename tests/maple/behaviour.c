@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../../maple/tree.h"
+#include "help.h"
 #include "provider.h"
 #include "unit.h"
 
@@ -513,6 +514,34 @@ static void nomem(void **state)
 	done(&mt);
 }
 
+/* A library built for debugging tells of a store without the lock; and does it. */
+static void store_without_lock(void **state)
+{
+	struct maple_tree mt = MTREE_INIT(mt, 0), other = MTREE_INIT(other, MT_FLAGS_LOCK_EXTERN);
+	MA_STATE(mas, &mt, 5, 9);
+	struct told told;
+	int lines;
+
+	(void)state;
+	told_begin(&told);
+	assert_int_equal(mas_store_gfp(&mas, ENTRY(1), GFP_KERNEL), 0);
+	lines = told_end(&told);
+#ifdef SHEAF_DEBUG
+	assert_int_equal(lines, 1);
+	assert_non_null(strstr(told.text, "without its lock"));
+#else
+	assert_int_equal(lines, 0);
+#endif
+	told_begin(&told);
+	mtree_lock(&mt);
+	assert_int_equal(mas_store_gfp(&mas, NULL, GFP_KERNEL), 0);
+	mtree_unlock(&mt);
+	store(&other, 1, 2, ENTRY(1));
+	store(&other, 0, ULONG_MAX, NULL);
+	assert_int_equal(told_end(&told), 0);
+	done(&mt);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -535,6 +564,7 @@ int main(void)
 		cmocka_unit_test(duplicate),
 		cmocka_unit_test(preallocation_counts),
 		cmocka_unit_test(nomem),
+		cmocka_unit_test(store_without_lock),
 	};
 
 	provider_register();

@@ -123,7 +123,6 @@ static void store(struct run *r)
 		break;
 	case 1:
 		CHECK(mas_store(&mas, entry) == m->cells[a].entry && !mas_is_err(&mas));
-		mas_destroy(&mas);
 		break;
 	default:
 		CHECK(mas_store_gfp(&mas, entry, GFP_KERNEL) == 0);
