@@ -23,6 +23,7 @@
  *
  * Called with the tree's lock held.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "tree.h"
@@ -30,6 +31,8 @@
 /* Fewer slots than these, and a neighbour is taken in, if both fill three quarters of a node. */
 #define LEAF_FEW   4u
 #define ARANGE_FEW 3u
+/* A leaf too full shares with a neighbour, which takes no more nodes than a split, if both have these. */
+#define LEAF_SHARED 28u
 
 /* --- items ----------------------------------------------------------------------------------- */
 
@@ -154,12 +157,14 @@ static void take_right(struct store *st, unsigned int l, const struct path *way)
 }
 
 /*
- * n items are few for a node of this level: take a neighbour in if it has room, a sibling rather than
- * a cousin. With `must` any neighbour, for n items must not stay alone. False: none was taken.
+ * n items do not suit a node of this level: take a neighbour in if both have at most `room`, a sibling
+ * rather than a cousin. With `must` any neighbour, for n items must not stay alone. False: none was
+ * taken.
  */
-static bool take_neighbour(struct store *st, unsigned int l, unsigned int n, bool must)
+static bool take_neighbour(struct store *st, unsigned int l, unsigned int n, unsigned int room,
+			   bool must)
 {
-	unsigned int room = slots_at(st, l) * 3 / 4, left_n = UINT_MAX, right_n = UINT_MAX;
+	unsigned int left_n = UINT_MAX, right_n = UINT_MAX;
 	bool left_sibling = l < st->lo.height && st->lo.at[l + 1].offset > 0, right_sibling, left;
 	struct path before, after;
 
@@ -183,19 +188,22 @@ static bool take_neighbour(struct store *st, unsigned int l, unsigned int n, boo
 	return true;
 }
 
-/* Level 0: the items, with a neighbour if they are few. */
+/* Level 0: the items, with a neighbour if they are few, or if two leaves can share what is too much. */
 static void plan_leaves(struct store *st)
 {
-	bool one_leaf = st->lo.at[0].e == st->hi.at[0].e, nothing;
+	bool one_leaf = st->lo.at[0].e == st->hi.at[0].e, nothing, few, many;
 	struct items *items = &st->items;
 
 	st->level[0].left = st->level[0].right = 0;
 	gather_leaves(st);
 	nothing = items->n == 1 && !items->slot[0];
-	if (nothing ||
-	    (items->n < LEAF_FEW && (!one_leaf || items->n < end_of(node_of(st->lo.at[0].e)) + 1)))
-		if (take_neighbour(st, 0, items->n, nothing))
-			gather_leaves(st);
+	few = items->n < LEAF_FEW && (!one_leaf || items->n < end_of(node_of(st->lo.at[0].e)) + 1);
+	many = items->n > LEAF_SLOTS && one_leaf && abs(st->skew) < 2;
+	if (((nothing || few) && take_neighbour(st, 0, items->n, LEAF_SLOTS * 3 / 4, nothing)) ||
+	    (many && take_neighbour(st, 0, items->n, LEAF_SHARED, false))) {
+		gather_leaves(st);
+		st->skew = 0;
+	}
 	st->level[0].n = items->n;
 	st->level[0].nodes = nodes_for(items->n, LEAF_SLOTS);
 	st->nodes = st->level[0].nodes;
@@ -214,7 +222,7 @@ static bool plan_level(struct store *st, unsigned int l)
 	n = lo->offset + st->level[l - 1].nodes + end_of(node_of(hi->e)) - hi->offset;
 	fewer = lo->e != hi->e || n < end_of(node_of(lo->e)) + 1;
 	level->left = level->right = 0;
-	if (n < few && fewer && take_neighbour(st, l, n, n == 1)) {
+	if (n < few && fewer && take_neighbour(st, l, n, slots_at(st, l) * 3 / 4, n == 1)) {
 		if (level->left)
 			n += end_of(node_of(level->left)) + 1;
 		if (level->right)
@@ -269,7 +277,7 @@ static unsigned int share(const struct items *items, unsigned int start, unsigne
 	if (n < least)
 		n = least;
 	/* Rather end with an entry than with a gap that would be in two leaves. */
-	if (leaf && !items->slot[start + n - 1]) {
+	if (leaf && skew < 2 && !items->slot[start + n - 1]) {
 		if (n > least && n > 1)
 			n--;
 		else if (n < cap && left - n > (parts - 1) * 2)

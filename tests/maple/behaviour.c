@@ -463,24 +463,44 @@ static void duplicate(void **state)
 	}
 }
 
+/* The number of the last leaf's last slot. */
+static unsigned int last_slot(const struct maple_tree *mt)
+{
+	struct path path;
+
+	path_walk(&path, mt, ULONG_MAX);
+	return path.at[0].offset;
+}
+
 /* Nodes that a store takes with readers: what docs/maple-tree.md says of each type. */
 static void preallocation_counts(void **state)
 {
 	struct maple_tree mt = MTREE_INIT(mt, MT_FLAGS_ALLOC_RANGE | MT_FLAGS_USE_RCU);
-	static const struct {
+	unsigned long n = 100, at;
+
+	(void)state;
+	fill(&mt, 100);
+	while (last_slot(&mt) > 13) /* the last leaf is to have room */
+		mtree_erase(&mt, 10 * --n + 5);
+	n -= 2; /* a range in that leaf: at ... at + 4 */
+	at = 10 * n + 5;
+
+	const struct {
 		unsigned long first, last, nodes;
 		void *entry;
 		enum store_type type;
 	} stores[] = {
-		{15, 19, 0, ENTRY(500), wr_exact_fit},	  {15, 20, 0, ENTRY(1), wr_slot_store},
-		{19, 19, 0, NULL, wr_slot_store},	  {15, 19, 1, NULL, wr_node_store},
-		{16, 17, 1, ENTRY(1), wr_node_store},	  {5000, 5009, 0, ENTRY(1), wr_append},
-		{0, ULONG_MAX, 1, ENTRY(1), wr_new_root}, {10, 14, 0, NULL, wr_none},
+		{at, at + 4, 0, ENTRY(500), wr_exact_fit},
+		{at, at + 5, 0, ENTRY(n), wr_slot_store},
+		{at + 4, at + 4, 0, NULL, wr_slot_store},
+		{at, at + 4, 1, NULL, wr_node_store},
+		{at + 1, at + 2, 1, ENTRY(1), wr_node_store},
+		{5000, 5009, 0, ENTRY(1), wr_append},
+		{0, ULONG_MAX, 1, ENTRY(1), wr_new_root},
+		{at - 5, at - 1, 0, NULL, wr_none},
 	};
 	MA_STATE(mas, &mt, 0, 0);
 
-	(void)state;
-	fill(&mt, 100);
 	mtree_lock(&mt);
 	for (size_t i = 0; i < sizeof(stores) / sizeof(stores[0]); i++) {
 		mas_set_range(&mas, stores[i].first, stores[i].last);
