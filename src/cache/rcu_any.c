@@ -239,7 +239,7 @@ static bool waits(struct grace_user *user)
 
 		os_lock(&shard->lock);
 		any_waits |= shard->linked || (shard->filled && shard->filled->size) ||
-			     os_load_relaxed(&shard->queue.first_number) != GRACE_NEVER;
+			     !rcu_queue_is_empty(&shard->queue);
 		os_unlock(&shard->lock);
 	}
 	return any_waits;

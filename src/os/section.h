@@ -72,7 +72,8 @@ struct sheaf {
 	union {
 		/* Row of the CPU that filled it by frees, plus one; 0: by a refill. */
 		uint32_t filled_by;
-		uint64_t number; /* while it waits for a grace period */
+		uint64_t number;    /* while it waits for a grace period */
+		struct sheaf *prev; /* and when that has passed: the next older one, or NULL */
 	};
 	void *objects[];
 };

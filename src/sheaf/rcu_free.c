@@ -10,8 +10,8 @@
 #include "sheaf/whole.h"
 #include "slab/stat.h"
 
-#define TRIM_NS	  UINT64_C(50000000) /* what has passed is kept for one to two times as long, */
-#define TRIM_PART 4		     /* and then goes by so large parts of its queue */
+#define TRIM_NS	  UINT64_C(50000000) /* between looks at what is too much, of which */
+#define TRIM_PART 4		     /* so large a part goes */
 #define MILLION	  UINT64_C(1000000)
 #define FREE_CALL "kfree_rcu"
 
@@ -156,30 +156,29 @@ static void flush(struct sheaf_rcu *rcu, struct sheaf *sheaf)
 
 	/* A drain may have emptied the barn already. */
 	if (sheaf->size == sheaf->capacity && whole_fits(cache, sheaf) &&
-	    !os_load_relaxed(&cache->at.stop) &&
-	    whole_put_full(cache, sheaf))
+	    !os_load_relaxed(&cache->at.stop) && whole_put_full(cache, sheaf))
 		return;
 	stat_add(&cache->slab, STAT_rcu_flush, sheaf->size);
 	sheaf_flush(cache, sheaf, FREE_CALL);
 	whole_hand_over(cache, sheaf, FREE_CALL);
 }
 
-/* So many of what has passed with a number of at most this one. */
-static void flush_queue(struct sheaf_rcu *rcu, struct rcu_queue *queue, uint64_t number,
-			unsigned int most)
+/* So many of what has passed, the oldest first. */
+static void flush_queue(struct sheaf_rcu *rcu, struct rcu_queue *queue, unsigned int most)
 {
 	uint64_t done = os_load_acquire(&rcu->grace->done);
 	struct sheaf *sheaf;
 
-	number = number < done ? number : done;
-	do {
+	for (; most > 0; most--) {
 		uint32_t *hand = hand_enter(rcu->cache);
 
-		sheaf = rcu_queue_take(queue, number);
+		sheaf = rcu_queue_take_oldest(queue, done);
 		if (sheaf)
 			flush(rcu, freed(rcu, sheaf));
 		hand_leave(hand);
-	} while (sheaf && --most);
+		if (!sheaf)
+			return;
+	}
 }
 
 struct sheaf *sheaf_rcu_take_all(struct sheaf_cache *cache)
@@ -236,8 +235,8 @@ static void wait_for_hands(struct sheaf_rcu *rcu)
 }
 
 /*
- * What nobody asked for since the last trim is perhaps not needed soon. Grace periods vary, so a queue that
- * is emptied is filled from slabs in the next one: it shrinks by parts.
+ * What was not needed since the last trim is too much. Grace periods vary, and what is given back today is
+ * filled from slabs in a longer one: so by parts.
  */
 static void trim(struct sheaf_rcu *rcu)
 {
@@ -246,13 +245,12 @@ static void trim(struct sheaf_rcu *rcu)
 	if (now - rcu->trimmed_at < TRIM_NS)
 		return;
 	for (unsigned int i = 0; i < nr_queues(rcu); i++) {
-		struct rcu_queue *queue = &rcu->queues[i];
+		uint32_t unused =
+			rcu_queue_unused(&rcu->queues[i], os_load_acquire(&rcu->grace->done));
 
-		flush_queue(rcu, queue, rcu->trim_below,
-			    os_load_relaxed(&queue->n) / TRIM_PART + 1);
+		flush_queue(rcu, &rcu->queues[i], (unused + TRIM_PART - 1) / TRIM_PART);
 	}
 	rcu->trimmed_at = now;
-	rcu->trim_below = os_load_acquire(&rcu->grace->done);
 }
 
 static bool holds_sheaves(const struct sheaf_rcu *rcu)
@@ -260,7 +258,7 @@ static bool holds_sheaves(const struct sheaf_rcu *rcu)
 	const struct sheaf_cache *cache = rcu->cache;
 
 	for (unsigned int i = 0; i < nr_queues(rcu); i++)
-		if (os_load_relaxed(&rcu->queues[i].first_number) != GRACE_NEVER)
+		if (!rcu_queue_is_empty(&rcu->queues[i]))
 			return true;
 	for (uint32_t row = 0; cache->barns && row < os.nr_rows; row++)
 		if (os_load_relaxed(&slot_of_row(cache->at.handle, row)->rcu_free) !=
@@ -307,8 +305,10 @@ static void flush_passed(struct grace_user *user, uint64_t number)
 {
 	struct sheaf_rcu *rcu = (struct sheaf_rcu *)user;
 
+	/* Others that have passed, too: as free. */
+	(void)number;
 	for (unsigned int i = 0; i < nr_queues(rcu); i++)
-		flush_queue(rcu, &rcu->queues[i], number, UINT32_MAX);
+		flush_queue(rcu, &rcu->queues[i], UINT32_MAX);
 }
 
 static const struct grace_user_ops ops = {passed, waits, collect_all, flush_passed};
@@ -351,6 +351,8 @@ void sheaf_rcu_for_each(struct sheaf_cache *cache,
 		struct rcu_queue *queue = &rcu->queues[i];
 
 		os_lock(&queue->lock);
+		for (struct sheaf *sheaf = queue->top; sheaf; sheaf = sheaf->next)
+			visit(data, sheaf, false);
 		for (struct sheaf *sheaf = queue->first; sheaf; sheaf = sheaf->next)
 			visit(data, sheaf, !grace_passed(rcu->grace, sheaf->number));
 		os_unlock(&queue->lock);

@@ -6,9 +6,12 @@
  *                                                              |
  *   allocation, main and spare empty, barn too <-- has passed -'-- not asked for --> barn, slabs
  *
- * A queue is a list of sheaves in the order of their numbers. What has passed is as good as a full
- * sheaf of the barn, and stays where it is until it is allocated from: in steady use nothing else
- * ever touches its objects. What was not asked for between two trims goes on to the barn, or to slabs.
+ * A queue has two lists: of sheaves that wait, in the order of their numbers, and of those whose
+ * number has passed, the newest on top. Whoever looks for one moves what has passed from the one to
+ * the other. What has passed is as good as a full sheaf of the barn: the newest is allocated from,
+ * since its objects were used last, and in steady use nothing else ever touches them. As many as
+ * were never needed since the last trim are too many: a part of them goes on to the barn, or to slabs,
+ * the oldest first.
  *
  * Invariants
  *  U1. An object in an rcu_free sheaf, or in one whose number has not passed, is in use for
@@ -16,7 +19,8 @@
  *  U2. Who takes an rcu_free sheaf out of its slot is in rcu_hand, by phase, until it is queued.
  *      Nothing of the provider's runs meanwhile.
  *  U3. A sheaf in a queue has at least one object. Its `base` is the row it came from plus one.
- *  U4. The first sheaf's number is in `first_number` too, GRACE_NEVER if there is none.
+ *  U4. The number of the first one that waits is in `first_number` too, GRACE_NEVER if none waits.
+ *  U5. `least` is the smallest n_passed since it was last set to n_passed.
  *
  * Locks: OS_RANK_QUEUE, one for each queue.
  * Callers: src/sheaf/, src/cache/.
@@ -32,11 +36,13 @@
 struct rcu_queue {
 	struct os_lock lock;
 	uint64_t first_number;
-	struct sheaf *first, *last;
-	uint32_t locked_by_fork;
-	uint32_t n;	    /* sheaves */
-	uint64_t unused[3]; /* queues do not share a line */
+	struct sheaf *first, *last; /* that wait, by `next` */
+	struct sheaf *top, *bottom; /* that have passed, by `next` downwards and `prev` upwards */
+	uint32_t n_passed, least;
+	uint32_t locked_by_fork, unused;
 };
+
+_Static_assert(sizeof(struct rcu_queue) == 64, "queues do not share a line");
 
 struct sheaf_rcu {
 	struct grace_user user; /* first */
@@ -46,15 +52,20 @@ struct sheaf_rcu {
 	uint32_t phase;	   /* of rcu_hand */
 	uint32_t active;   /* sheaves were installed or queued since it was found that none waits */
 	uint32_t unused;
-	uint64_t trimmed_at, trim_below; /* ns; a number */
+	uint64_t trimmed_at; /* ns */
+	uint64_t unused2;
 	struct rcu_queue queues[];
 };
 
 void rcu_queue_init(struct rcu_queue *queue);
 /* Append; number must not be below others that are there. */
 void rcu_queue_add(struct rcu_queue *queue, struct sheaf *sheaf, struct grace *grace);
-/* The first sheaf, if its number is at most this one; or NULL. */
-struct sheaf *rcu_queue_take(struct rcu_queue *queue, uint64_t number);
+/* The newest sheaf, or the oldest, that has passed now that numbers up to `done` have; or NULL. */
+struct sheaf *rcu_queue_take(struct rcu_queue *queue, uint64_t done);
+struct sheaf *rcu_queue_take_oldest(struct rcu_queue *queue, uint64_t done);
+/* How many that have passed were not needed since the last call. */
+uint32_t rcu_queue_unused(struct rcu_queue *queue, uint64_t done);
+bool rcu_queue_is_empty(const struct rcu_queue *queue);
 void rcu_queue_lock_for_fork(struct rcu_queue *queue);
 void rcu_queue_unlock_after_fork(struct rcu_queue *queue);
 

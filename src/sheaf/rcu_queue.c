@@ -22,26 +22,107 @@ void rcu_queue_add(struct rcu_queue *queue, struct sheaf *sheaf, struct grace *g
 		os_store_relaxed(&queue->first_number, sheaf->number);
 	}
 	queue->last = sheaf;
-	os_store_relaxed(&queue->n, queue->n + 1);
 	os_unlock(&queue->lock);
 }
 
-struct sheaf *rcu_queue_take(struct rcu_queue *queue, uint64_t number)
+static void push(struct rcu_queue *queue, struct sheaf *sheaf)
 {
-	struct sheaf *sheaf = NULL;
+	sheaf->next = queue->top;
+	sheaf->prev = NULL;
+	if (queue->top)
+		queue->top->prev = sheaf;
+	else
+		queue->bottom = sheaf;
+	queue->top = sheaf;
+	os_store_relaxed(&queue->n_passed, queue->n_passed + 1);
+}
 
-	if (os_load_relaxed(&queue->first_number) > number)
+/* With the lock held: what waited, and has passed, comes on top. */
+static void move_passed(struct rcu_queue *queue, uint64_t done)
+{
+	struct sheaf *sheaf = queue->first, *next;
+
+	if (queue->first_number > done)
+		return;
+	for (; sheaf && sheaf->number <= done; sheaf = next) {
+		next = sheaf->next;
+		push(queue, sheaf);
+	}
+	queue->first = sheaf;
+	os_store_relaxed(&queue->first_number, sheaf ? sheaf->number : GRACE_NEVER);
+}
+
+static void taken(struct rcu_queue *queue)
+{
+	uint32_t n = queue->n_passed - 1;
+
+	os_store_relaxed(&queue->n_passed, n);
+	if (n < queue->least)
+		queue->least = n;
+}
+
+static bool has_none(const struct rcu_queue *queue, uint64_t done)
+{
+	return !os_load_relaxed(&queue->n_passed) && os_load_relaxed(&queue->first_number) > done;
+}
+
+struct sheaf *rcu_queue_take(struct rcu_queue *queue, uint64_t done)
+{
+	struct sheaf *sheaf;
+
+	if (has_none(queue, done))
 		return NULL;
 	os_lock(&queue->lock);
-	if (queue->first_number <= number) {
-		sheaf = queue->first;
-		queue->first = sheaf->next;
-		os_store_relaxed(&queue->n, queue->n - 1);
-		os_store_relaxed(&queue->first_number,
-				 queue->first ? queue->first->number : GRACE_NEVER);
+	move_passed(queue, done);
+	sheaf = queue->top;
+	if (sheaf) {
+		queue->top = sheaf->next;
+		if (queue->top)
+			queue->top->prev = NULL;
+		else
+			queue->bottom = NULL;
+		taken(queue);
 	}
 	os_unlock(&queue->lock);
 	return sheaf;
+}
+
+struct sheaf *rcu_queue_take_oldest(struct rcu_queue *queue, uint64_t done)
+{
+	struct sheaf *sheaf;
+
+	if (has_none(queue, done))
+		return NULL;
+	os_lock(&queue->lock);
+	move_passed(queue, done);
+	sheaf = queue->bottom;
+	if (sheaf) {
+		queue->bottom = sheaf->prev;
+		if (queue->bottom)
+			queue->bottom->next = NULL;
+		else
+			queue->top = NULL;
+		taken(queue);
+	}
+	os_unlock(&queue->lock);
+	return sheaf;
+}
+
+uint32_t rcu_queue_unused(struct rcu_queue *queue, uint64_t done)
+{
+	uint32_t least;
+
+	os_lock(&queue->lock);
+	move_passed(queue, done);
+	least = queue->least;
+	queue->least = queue->n_passed;
+	os_unlock(&queue->lock);
+	return least;
+}
+
+bool rcu_queue_is_empty(const struct rcu_queue *queue)
+{
+	return has_none(queue, GRACE_NEVER - 1);
 }
 
 void rcu_queue_lock_for_fork(struct rcu_queue *queue)
