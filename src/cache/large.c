@@ -27,6 +27,7 @@
 #define KEEP_ORDER 8
 #define KEPT_BYTES ((size_t)512 << 10)
 #define CELLS	   8 /* of an order at most */
+#define STEAL_MAX  8 /* other CPUs looked at */
 
 /* By row; shared, since a thread may be on another CPU by the time it looks. */
 static struct {
@@ -95,19 +96,30 @@ static void keep_or_free(struct slab *run)
 	page_free(run, order);
 }
 
-static struct slab *take_kept(unsigned int order, unsigned int node)
+static struct slab *take_from(unsigned int row, unsigned int order)
 {
-	struct slab **kept, *run = NULL;
+	struct slab **kept = cells[row].kept[order], *run = NULL;
 
-	if (order > KEEP_ORDER)
-		return NULL;
-	kept = cells[os_row()].kept[order];
 	for (unsigned int i = nr_cells(order); i-- > 0 && !run;)
 		if (os_load_relaxed(&kept[i]))
 			run = os_exchange(&kept[i], NULL);
-	if (run && page_node(page_address(run)) != node) {
-		page_free(run, order);
-		run = NULL;
+	return run;
+}
+
+/* Of this CPU; or of another one of the node, which frees what this one allocates. */
+static struct slab *take_kept(unsigned int order, unsigned int node)
+{
+	unsigned int mine = os_row(),
+		     others = os.nr_rows - 1 < STEAL_MAX ? os.nr_rows - 1 : STEAL_MAX;
+	struct slab *run = NULL;
+
+	if (order > KEEP_ORDER || os.node_of_row[mine] != node)
+		return NULL;
+	for (unsigned int i = 0; i <= others && !run; i++) {
+		unsigned int row = (mine + i) % os.nr_rows;
+
+		if (os.node_of_row[row] == node)
+			run = take_from(row, order);
 	}
 	if (run)
 		os_store_release(&run->cache, &kmalloc_large.sheaf.slab);
