@@ -14,7 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct name {
+	struct name *next;
+	char text[];
+};
+
 static DEFINE_MTREE(networks);
+static struct name *names;
 
 static int read_address(const char *text, unsigned long *address)
 {
@@ -24,6 +30,17 @@ static int read_address(const char *text, unsigned long *address)
 		return -1;
 	*address = ntohl(parsed.s_addr);
 	return 0;
+}
+
+static char *keep_name(const char *text)
+{
+	struct name *name = malloc(sizeof(*name) + strlen(text) + 1);
+
+	if (!name)
+		return NULL;
+	name->next = names;
+	names = name;
+	return strcpy(name->text, text);
 }
 
 /* One line: the range is stored with a copy of the name, kept until the end. */
@@ -39,7 +56,7 @@ static int read_network(char *line)
 	size = 1UL << (32 - bits);
 	if (read_address(line, &first) || first % size)
 		return -1;
-	copy = strdup(name + 1);
+	copy = keep_name(name + 1);
 	if (!copy || mtree_store_range(&networks, first, first + size - 1, copy, GFP_KERNEL))
 		return -1;
 	return 0;
@@ -84,6 +101,17 @@ static void show(const char *text)
 	printf("%s: %s\n", text, name ? name : "not listed");
 }
 
+/* The tree holds pointers, and one name in several places if others lie within it. */
+static void forget_names(void)
+{
+	while (names) {
+		struct name *next = names->next;
+
+		free(names);
+		names = next;
+	}
+}
+
 int main(int argc, char **argv)
 {
 	if (argc < 2) {
@@ -94,6 +122,7 @@ int main(int argc, char **argv)
 		return 1;
 	for (int i = 2; i < argc; i++)
 		show(argv[i]);
+	forget_names();
 	mtree_destroy(&networks);
 	return 0;
 }

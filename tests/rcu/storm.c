@@ -9,7 +9,9 @@
  *
  *   storm-rcu-FLAVOUR [--seconds N]
  */
+#ifndef __SANITIZE_ADDRESS__ /* urcu-bp.h aligns less than it says */
 #define _LGPL_SOURCE
+#endif
 #ifdef FLAVOUR_QSBR
 #include <urcu-qsbr.h>
 #elif defined(FLAVOUR_BP)

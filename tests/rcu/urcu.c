@@ -6,7 +6,9 @@
  * Each test runs in a child of its own, since a flavour is registered once for a process's life.
  * pthread_create() is the test's own, and refuses when it is told to.
  */
+#ifndef __SANITIZE_ADDRESS__ /* urcu-bp.h aligns less than it says */
 #define _LGPL_SOURCE
+#endif
 #ifdef FLAVOUR_QSBR
 #include <urcu-qsbr.h>
 #elif defined(FLAVOUR_BP)
