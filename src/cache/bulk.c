@@ -91,15 +91,15 @@ static void free_mixed(struct kmem_cache *s, void **p, unsigned int n)
 	cache_give(s, remote, nr_remote, "kmem_cache_free_bulk");
 }
 
-/* No cache named: runs of objects of one cache are freed to that cache. */
-static void free_by_owner(size_t n, void **p)
+/* Runs of objects of one cache are freed to that cache. */
+void cache_free_by_owner(size_t n, void **p, const char *call)
 {
 	while (n) {
 		struct slab_cache *owner = page_owner(p[0]);
 		size_t run = 1;
 
 		if (!owner || owner == &kmalloc_large.sheaf.slab) {
-			cache_free_any(p[0], "kmem_cache_free_bulk");
+			cache_free_any(p[0], call);
 		} else {
 			while (run < n && page_owner(p[run]) == owner)
 				run++;
@@ -129,7 +129,7 @@ static void free_rest(struct kmem_cache *s, void **p, unsigned int n)
 SHEAF_PUBLIC void kmem_cache_free_bulk(struct kmem_cache *s, size_t n, void **p)
 {
 	if (!s) {
-		free_by_owner(n, p);
+		cache_free_by_owner(n, p, "kmem_cache_free_bulk");
 		return;
 	}
 	while (n) {

@@ -34,7 +34,7 @@ struct block block_of(const void *pointer)
 	return (struct block){BLOCK_NONE, NULL, NULL, 0};
 }
 
-static COLD void report_wrong(const void *pointer, const char *call)
+COLD void cache_report_wrong(const void *pointer, const char *call)
 {
 	struct block block = block_of(pointer);
 
@@ -64,7 +64,7 @@ void cache_free_any(const void *pointer, const char *call)
 	if (s)
 		s->calls.free(s, (void *)(uintptr_t)pointer);
 	else if (!map_free((void *)(uintptr_t)pointer))
-		report_wrong(pointer, call);
+		cache_report_wrong(pointer, call);
 }
 
 /* What kfree(), in the header, finds no cache of. */
@@ -80,7 +80,7 @@ static size_t size_of(const void *pointer, const char *call)
 
 	if (block.kind != BLOCK_NONE && block.start == pointer)
 		return block.size;
-	report_wrong(pointer, call);
+	cache_report_wrong(pointer, call);
 	return 0;
 }
 

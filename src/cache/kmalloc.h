@@ -95,5 +95,9 @@ struct block block_of(const void *pointer);
 
 /* Free any pointer of ours; NULL and ZERO_SIZE_PTR are allowed. Reports name `call`. */
 void cache_free_any(const void *pointer, const char *call);
+/* Each of these, objects of one cache together as far as they come together. In bulk.c. */
+void cache_free_by_owner(size_t n, void **p, const char *call);
+/* Say what is wrong with a pointer that is no block's beginning. */
+void cache_report_wrong(const void *pointer, const char *call);
 
 #endif

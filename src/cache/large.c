@@ -126,21 +126,19 @@ static struct slab *take_kept(unsigned int order, unsigned int node)
 	return run;
 }
 
-static void trim_order(struct slab **kept, unsigned int order)
-{
-	for (unsigned int i = 0; i < nr_cells(order); i++) {
-		struct slab *run = os_load_relaxed(&kept[i]) ? os_exchange(&kept[i], NULL) : NULL;
-
-		if (run)
-			page_free(run, order);
-	}
-}
-
 void large_trim(void)
 {
+	struct slab *run;
+
 	for (uint32_t row = 0; row < os.nr_rows; row++)
 		for (unsigned int order = 0; order <= KEEP_ORDER; order++)
-			trim_order(cells[row].kept[order], order);
+			/* Not more than there are cells: others may fill them meanwhile. */
+			for (unsigned int i = nr_cells(order); i > 0; i--) {
+				run = take_from(row, order);
+				if (!run)
+					break;
+				page_free(run, order);
+			}
 }
 
 static void free_run(struct kmem_cache *s, void *block)

@@ -44,21 +44,14 @@ static void for_each_cache(void (*each)(struct sheaf_cache *cache))
 		each(&s->sheaf);
 }
 
-/* Many locks of one rank, so by try-lock. */
 static void lock_node(struct slab_node *node)
 {
-	while (!os_trylock(&node->lock))
-		os_yield();
-	node->locked_by_fork = 1;
+	os_lock_for_fork(&node->lock, &node->locked_by_fork);
 }
 
-/* A node that was made after lock_nodes() passed is not ours to unlock. */
 static void unlock_node(struct slab_node *node)
 {
-	if (!node->locked_by_fork)
-		return;
-	node->locked_by_fork = 0;
-	os_unlock(&node->lock);
+	os_unlock_after_fork(&node->lock, &node->locked_by_fork);
 }
 
 /* In the child nobody else is left who could unlock it, and its list may be half changed. */

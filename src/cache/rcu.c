@@ -99,12 +99,12 @@ SHEAF_PUBLIC FAST void kmem_cache_free_rcu(struct kmem_cache *s, void *object)
 		retire_slow(s, object, RCU_NO_HEAD);
 }
 
-/* The cache that says how a pointer is freed, or NULL. */
-static struct kmem_cache *owner_of(const void *object)
+/* The cache that a pointer is an object of, by its page; or NULL. */
+static inline struct kmem_cache *owner_of(const void *object)
 {
 	struct slab_cache *owner = page_owner(object);
 
-	return owner ? cache_of_slab(owner) : NULL;
+	return owner && owner != &kmalloc_large.sheaf.slab ? cache_of_slab(owner) : NULL;
 }
 
 /* A pointer that can be freed, or false after a report: NULL needs none. */
@@ -115,9 +115,7 @@ static bool is_block(const void *object, const char *call)
 	if (block.kind != BLOCK_NONE)
 		return true;
 	if (!ZERO_OR_NULL_PTR(object))
-		os_report("%s(%p): not an object of any cache, nor a large block; the pointer is "
-			  "left alone. Free it with the allocator it came from",
-			  call, object);
+		cache_report_wrong(object, call);
 	return false;
 }
 
@@ -141,21 +139,10 @@ SHEAF_PUBLIC FAST void __kvfree_rcu(void *object, size_t offset)
 {
 	struct kmem_cache *s = owner_of(object);
 
-	if (__builtin_expect(!s || !s->sheaf.at.handle, 0))
+	if (__builtin_expect(!s, 0))
 		retire_other(object, offset);
 	else if (__builtin_expect(!push(s, object), 0))
 		retire_slow(s, object, offset);
-}
-
-/* Memory is out, or too much is retired: the caller may wait. */
-static void wait_then_free(struct grace *grace, void *object)
-{
-	if (grace_is_over_limit(grace))
-		grace_barrier(grace, NULL);
-	if (!rcu_any_free(grace, object, RCU_NO_HEAD)) {
-		grace_wait(grace, grace_now(grace));
-		cache_free_any(object, "kfree_rcu_mightsleep");
-	}
 }
 
 SHEAF_PUBLIC void kvfree_rcu_mightsleep(void *object)
@@ -164,17 +151,21 @@ SHEAF_PUBLIC void kvfree_rcu_mightsleep(void *object)
 	struct grace *grace;
 	int saved = errno;
 
-	if (s && s->sheaf.at.handle && push(s, object))
+	if (s && push(s, object))
 		return;
 	if (!is_block(object, "kfree_rcu_mightsleep"))
 		return;
-	grace = s && s->sheaf.at.handle ? begin(s, object) : grace_of(NULL);
+	grace = s ? begin(s, object) : grace_of(NULL);
 	if (!grace)
 		no_provider("large block", object);
 	if (grace_is_over_limit(grace))
 		grace_barrier(grace, NULL);
-	if (!s || !s->sheaf.rcu || !sheaf_rcu_free(&s->sheaf, object))
-		wait_then_free(grace, object);
+	if (!(s && s->sheaf.rcu && sheaf_rcu_free(&s->sheaf, object)) &&
+	    !rcu_any_free(grace, object, RCU_NO_HEAD)) {
+		/* Memory is out, and the caller may wait. */
+		grace_wait(grace, grace_now(grace));
+		cache_free_any(object, "kfree_rcu_mightsleep");
+	}
 	errno = saved;
 }
 
@@ -217,6 +208,7 @@ static int refuse(const char *why)
 SHEAF_PUBLIC int sheaf_rcu_register(const struct sheaf_rcu_ops *ops)
 {
 	int saved = errno, result = 0;
+	struct grace *grace;
 
 	if (!ops || !ops->call || !ops->barrier || !ops->name || !ops->poll != !ops->start_poll)
 		return refuse("a provider needs a name, call() and barrier(), and both of "
@@ -224,7 +216,8 @@ SHEAF_PUBLIC int sheaf_rcu_register(const struct sheaf_rcu_ops *ops)
 	if (!caches_ready())
 		return -1;
 	os_lock(&caches.lock);
-	if (!grace_of(ops) || !rcu_any_init(grace_of(ops)))
+	grace = grace_of(ops);
+	if (!grace || !rcu_any_init(grace))
 		result = refuse("memory is out");
 	else if (!grace_register(ops))
 		result = refuse("another provider is in use already (use kmem_cache_args.rcu for "

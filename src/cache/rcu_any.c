@@ -12,7 +12,6 @@
 #define CAPACITY 252 /* a sheaf of 2 KiB */
 #define BYTES	 (SHEAF_HEADER + CAPACITY * sizeof(void *))
 #define UNIT	 64u /* base counts bytes by so many */
-#define MILLION	 UINT64_C(1000000)
 #define MIB	 (1u << 20)
 #define HEAVY	 64u /* part of rcu_limit that a sheaf which is being filled may hold */
 
@@ -43,11 +42,6 @@ static struct rcu_any *any_of(const struct grace *grace)
 	while (any && any->grace != grace)
 		any = any->next;
 	return any;
-}
-
-static uint32_t now_ms(void)
-{
-	return (uint32_t)(os_now() / MILLION);
 }
 
 static struct sheaf *new_sheaf(void)
@@ -82,7 +76,7 @@ static struct sheaf *with_room(struct rcu_any *any, struct shard *shard)
 	if (!shard->filled) {
 		shard->filled = shard->spare ? shard->spare : new_sheaf();
 		shard->spare = NULL;
-		shard->since = now_ms();
+		shard->since = os_now_ms();
 	}
 	if (!shard->spare)
 		shard->spare = new_sheaf();
@@ -139,24 +133,10 @@ bool rcu_any_free(struct grace *grace, void *object, size_t offset)
 	return done;
 }
 
-/* Objects of one cache together, as far as they come together. */
 static void free_sheaf(struct rcu_any *any, struct sheaf *sheaf)
 {
-	uint32_t i = 0, end;
-
 	grace_reused(any->grace, (uint64_t)sheaf->base * UNIT);
-	while (i < sheaf->size) {
-		struct slab_cache *owner = page_owner(sheaf->objects[i]);
-
-		for (end = i + 1; end < sheaf->size && page_owner(sheaf->objects[end]) == owner;)
-			end++;
-		if (owner && cache_of_slab(owner)->sheaf.at.handle)
-			kmem_cache_free_bulk(cache_of_slab(owner), end - i, &sheaf->objects[i]);
-		else
-			for (uint32_t j = i; j < end; j++)
-				cache_free_any(sheaf->objects[j], "kfree_rcu");
-		i = end;
-	}
+	cache_free_by_owner(sheaf->size, sheaf->objects, "kfree_rcu");
 	pool_free(sheaf, BYTES);
 }
 
@@ -209,7 +189,7 @@ static void collect_older(struct rcu_any *any, uint32_t older_than)
 		struct shard *shard = &any->shards[i];
 
 		os_lock(&shard->lock);
-		if (now_ms() - shard->since >= older_than)
+		if (os_now_ms() - shard->since >= older_than)
 			queue_filled(any, shard);
 		os_unlock(&shard->lock);
 	}
@@ -279,19 +259,17 @@ void rcu_any_barrier(struct grace *grace)
 void rcu_any_lock_for_fork(void)
 {
 	for (struct rcu_any *any = first; any; any = any->next)
-		for (int i = 0; i < SHARDS; i++) {
-			while (!os_trylock(&any->shards[i].lock))
-				os_yield();
-			rcu_queue_lock_for_fork(&any->shards[i].queue);
+		for (struct shard *shard = any->shards; shard < any->shards + SHARDS; shard++) {
+			os_lock_for_fork(&shard->lock, &shard->locked_by_fork);
+			rcu_queue_lock_for_fork(&shard->queue);
 		}
 }
 
-/* None is made while OS_RANK_CACHES is held, as it is around fork. */
 void rcu_any_unlock_after_fork(void)
 {
 	for (struct rcu_any *any = first; any; any = any->next)
-		for (int i = 0; i < SHARDS; i++) {
-			rcu_queue_unlock_after_fork(&any->shards[i].queue);
-			os_unlock(&any->shards[i].lock);
+		for (struct shard *shard = any->shards; shard < any->shards + SHARDS; shard++) {
+			rcu_queue_unlock_after_fork(&shard->queue);
+			os_unlock_after_fork(&shard->lock, &shard->locked_by_fork);
 		}
 }

@@ -18,6 +18,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "os/machine.h"
+
 /* Lowest rank is taken first. One enum for the whole library: this is the lock order. */
 enum os_rank {
 	OS_RANK_NONE,
@@ -49,6 +51,25 @@ void os_lock_init(struct os_lock *lock, enum os_rank rank);
 void os_lock(struct os_lock *lock);
 bool os_trylock(struct os_lock *lock);
 void os_unlock(struct os_lock *lock);
+
+/*
+ * Around fork(), which takes many locks of one rank: by try-lock, so in any order. *taken says whether
+ * this one is fork's: one that was made after the others were taken is not.
+ */
+static inline void os_lock_for_fork(struct os_lock *lock, uint32_t *taken)
+{
+	while (!os_trylock(lock))
+		os_yield();
+	*taken = 1;
+}
+
+static inline void os_unlock_after_fork(struct os_lock *lock, uint32_t *taken)
+{
+	if (!*taken)
+		return;
+	*taken = 0;
+	os_unlock(lock);
+}
 
 /* True if the lock is held by anybody: for assertions only. */
 bool os_lock_held(struct os_lock *lock);

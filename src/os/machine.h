@@ -75,6 +75,12 @@ void os_yield(void);
 /* Nanoseconds since some moment. */
 uint64_t os_now(void);
 
+/* Milliseconds since some moment; they wrap. */
+static inline uint32_t os_now_ms(void)
+{
+	return (uint32_t)(os_now() / 1000000);
+}
+
 /* Random bits, for secrets and orders. */
 uint64_t os_random(void);
 

@@ -125,12 +125,7 @@ void hand_wait(struct sheaf_cache *cache)
 	for (int turn = 0; turn < 2; turn++) {
 		uint32_t old = os_fetch_add(&cache->phase, 1) & 1;
 
-		for (uint32_t row = 0; row < os.nr_rows; row++) {
-			struct slot *slot = slot_of_row(cache->at.handle, row);
-
-			while (os_load_acquire(&slot->in_hand[old]))
-				os_yield();
-		}
+		hand_wait_phase(cache, offsetof(struct slot, in_hand), old);
 		if (cache->barns)
 			barn_wait(cache, old);
 	}

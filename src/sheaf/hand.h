@@ -15,14 +15,33 @@
 #include "os/machine.h"
 #include "sheaf/sheaf.h"
 
-/* What hand_leave() must be given. */
-static inline uint32_t *hand_enter(struct sheaf_cache *cache)
+/* Of a pair of counts that lies so far into each slot: count this CPU's one of the phase. */
+static inline uint32_t *hand_enter_phase(struct sheaf_cache *cache, size_t place, uint32_t phase)
 {
 	struct slot *slot = slot_of_row(cache->at.handle, os_row());
-	uint32_t *hand = &slot->in_hand[os_load_relaxed(&cache->phase) & 1];
+	uint32_t *hand = (uint32_t *)((char *)slot + place) + (phase & 1);
 
 	os_fetch_add(hand, 1);
 	return hand;
+}
+
+/* Return when every CPU's count of this phase is 0. Sleeps. */
+static inline void hand_wait_phase(struct sheaf_cache *cache, size_t place, uint32_t phase)
+{
+	for (uint32_t row = 0; row < os.nr_rows; row++) {
+		struct slot *slot = slot_of_row(cache->at.handle, row);
+		uint32_t *hand = (uint32_t *)((char *)slot + place) + phase;
+
+		while (os_load_acquire(hand))
+			os_yield();
+	}
+}
+
+/* What hand_leave() must be given. */
+static inline uint32_t *hand_enter(struct sheaf_cache *cache)
+{
+	return hand_enter_phase(cache, offsetof(struct slot, in_hand),
+				os_load_relaxed(&cache->phase));
 }
 
 static inline void hand_leave(uint32_t *hand)

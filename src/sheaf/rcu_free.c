@@ -12,12 +12,11 @@
 
 #define TRIM_NS	  UINT64_C(50000000) /* between looks at what is too much, of which */
 #define TRIM_PART 4		     /* so large a part goes */
-#define MILLION	  UINT64_C(1000000)
 #define FREE_CALL "kfree_rcu"
 
-static size_t size_of(const struct sheaf_rcu *rcu)
+static size_t size_of(uint32_t per_node)
 {
-	return sizeof(*rcu) + os.nr_nodes * rcu->per_node * sizeof(rcu->queues[0]);
+	return sizeof(struct sheaf_rcu) + os.nr_nodes * per_node * sizeof(struct rcu_queue);
 }
 
 static unsigned int nr_queues(const struct sheaf_rcu *rcu)
@@ -30,18 +29,10 @@ static struct rcu_queue *queue_of_row(struct sheaf_rcu *rcu, unsigned int row)
 	return &rcu->queues[os.node_of_row[row] * rcu->per_node + row % rcu->per_node];
 }
 
-static uint32_t now_ms(void)
-{
-	return (uint32_t)(os_now() / MILLION);
-}
-
 static uint32_t *enter(struct sheaf_rcu *rcu)
 {
-	struct slot *slot = slot_of_row(rcu->cache->at.handle, os_row());
-	uint32_t *hand = &slot->rcu_hand[os_load_relaxed(&rcu->phase) & 1];
-
-	os_fetch_add(hand, 1);
-	return hand;
+	return hand_enter_phase(rcu->cache, offsetof(struct slot, rcu_hand),
+				os_load_relaxed(&rcu->phase));
 }
 
 static uint64_t bytes_of(const struct sheaf_rcu *rcu, const struct sheaf *sheaf)
@@ -81,11 +72,11 @@ static bool replace_full_rcu(struct sheaf_rcu *rcu, void *object)
 	if (done) {
 		os_store_release(&rcu->active, 1);
 		/* On another CPU by now, its sheaf's age is off, which the next trim mends. */
-		os_store_relaxed(&slot_of_row(cache->at.handle, row)->rcu_since, now_ms());
+		os_store_relaxed(&slot_of_row(cache->at.handle, row)->rcu_since, os_now_ms());
 		if (old != &sheaf_bootstrap)
 			over = queue_sheaf(rcu, old, row);
 	}
-	os_fetch_sub(hand, 1);
+	hand_leave(hand);
 	if (!done) {
 		sheaf_set_size(empty, 0);
 		whole_hand_over(cache, empty, FREE_CALL);
@@ -112,8 +103,6 @@ static struct sheaf *freed(struct sheaf_rcu *rcu, struct sheaf *sheaf)
 {
 	uint32_t row = sheaf->base;
 
-	if (!sheaf)
-		return NULL;
 	grace_reused(rcu->grace, bytes_of(rcu, sheaf));
 	stat_add(&rcu->cache->slab, STAT_free_fastpath, sheaf_size(sheaf));
 	sheaf->filled_by = row;
@@ -121,12 +110,13 @@ static struct sheaf *freed(struct sheaf_rcu *rcu, struct sheaf *sheaf)
 	return sheaf;
 }
 
-static struct sheaf *take(struct sheaf_rcu *rcu, unsigned int first, unsigned int n)
+/* From this queue or another one of its node. */
+static struct sheaf *take(struct sheaf_rcu *rcu, unsigned int first)
 {
 	unsigned int begin = first / rcu->per_node * rcu->per_node;
 	uint64_t done = os_load_acquire(&rcu->grace->done);
 
-	for (unsigned int i = 0; i < n; i++) {
+	for (unsigned int i = 0; i < rcu->per_node; i++) {
 		unsigned int at = begin + (first - begin + i) % rcu->per_node;
 		struct sheaf *sheaf = rcu_queue_take(&rcu->queues[at], done);
 
@@ -141,7 +131,7 @@ struct sheaf *sheaf_rcu_take(struct sheaf_cache *cache)
 	struct sheaf_rcu *rcu = cache->rcu;
 	unsigned int mine = (unsigned int)(queue_of_row(rcu, os_row()) - rcu->queues);
 
-	return take(rcu, mine, rcu->per_node);
+	return take(rcu, mine);
 }
 
 void sheaf_rcu_poll(struct sheaf_cache *cache)
@@ -187,7 +177,7 @@ struct sheaf *sheaf_rcu_take_all(struct sheaf_cache *cache)
 	struct sheaf *list = NULL, *sheaf;
 
 	for (uint32_t node = 0; rcu && node < os.nr_nodes; node++)
-		while ((sheaf = take(rcu, node * rcu->per_node, rcu->per_node)) != NULL) {
+		while ((sheaf = take(rcu, node * rcu->per_node)) != NULL) {
 			sheaf->next = list;
 			list = sheaf;
 		}
@@ -209,7 +199,7 @@ static void take_collected(void *data, struct sheaf *sheaf, unsigned int row)
 static bool collect_older(struct sheaf_rcu *rcu, uint32_t older_than)
 {
 	struct sheaf_cache *cache = rcu->cache;
-	uint32_t now = now_ms();
+	uint32_t now = os_now_ms();
 	bool due = false;
 
 	for (uint32_t row = 0; cache->barns && row < os.nr_rows && !due; row++)
@@ -222,16 +212,9 @@ static bool collect_older(struct sheaf_rcu *rcu, uint32_t older_than)
 /* Return when every rcu_free sheaf that was in hand has been queued. */
 static void wait_for_hands(struct sheaf_rcu *rcu)
 {
-	for (int turn = 0; turn < 2; turn++) {
-		uint32_t old = os_fetch_add(&rcu->phase, 1) & 1;
-
-		for (uint32_t row = 0; row < os.nr_rows; row++) {
-			struct slot *slot = slot_of_row(rcu->cache->at.handle, row);
-
-			while (os_load_acquire(&slot->rcu_hand[old]))
-				os_yield();
-		}
-	}
+	for (int turn = 0; turn < 2; turn++)
+		hand_wait_phase(rcu->cache, offsetof(struct slot, rcu_hand),
+				os_fetch_add(&rcu->phase, 1) & 1);
 }
 
 /*
@@ -316,8 +299,7 @@ static const struct grace_user_ops ops = {passed, waits, collect_all, flush_pass
 bool sheaf_rcu_init(struct sheaf_cache *cache, struct grace *grace)
 {
 	uint32_t per_node = os.nr_rows < RCU_QUEUES ? os.nr_rows : RCU_QUEUES;
-	size_t size = sizeof(struct sheaf_rcu) + os.nr_nodes * per_node * sizeof(struct rcu_queue);
-	struct sheaf_rcu *rcu = pool_alloc(size);
+	struct sheaf_rcu *rcu = pool_alloc(size_of(per_node));
 
 	if (!rcu)
 		return false;
@@ -338,7 +320,7 @@ void sheaf_rcu_exit(struct sheaf_cache *cache)
 	if (!cache->rcu)
 		return;
 	grace_remove_user(cache->rcu->grace, &cache->rcu->user);
-	pool_free(cache->rcu, size_of(cache->rcu));
+	pool_free(cache->rcu, size_of(cache->rcu->per_node));
 	cache->rcu = NULL;
 }
 

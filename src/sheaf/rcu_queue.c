@@ -52,10 +52,18 @@ static void move_passed(struct rcu_queue *queue, uint64_t done)
 	os_store_relaxed(&queue->first_number, sheaf ? sheaf->number : GRACE_NEVER);
 }
 
-static void taken(struct rcu_queue *queue)
+static void take_out(struct rcu_queue *queue, struct sheaf *sheaf)
 {
 	uint32_t n = queue->n_passed - 1;
 
+	if (sheaf->prev)
+		sheaf->prev->next = sheaf->next;
+	else
+		queue->top = sheaf->next;
+	if (sheaf->next)
+		sheaf->next->prev = sheaf->prev;
+	else
+		queue->bottom = sheaf->prev;
 	os_store_relaxed(&queue->n_passed, n);
 	if (n < queue->least)
 		queue->least = n;
@@ -66,7 +74,7 @@ static bool has_none(const struct rcu_queue *queue, uint64_t done)
 	return !os_load_relaxed(&queue->n_passed) && os_load_relaxed(&queue->first_number) > done;
 }
 
-struct sheaf *rcu_queue_take(struct rcu_queue *queue, uint64_t done)
+static struct sheaf *take(struct rcu_queue *queue, uint64_t done, bool oldest)
 {
 	struct sheaf *sheaf;
 
@@ -74,38 +82,21 @@ struct sheaf *rcu_queue_take(struct rcu_queue *queue, uint64_t done)
 		return NULL;
 	os_lock(&queue->lock);
 	move_passed(queue, done);
-	sheaf = queue->top;
-	if (sheaf) {
-		queue->top = sheaf->next;
-		if (queue->top)
-			queue->top->prev = NULL;
-		else
-			queue->bottom = NULL;
-		taken(queue);
-	}
+	sheaf = oldest ? queue->bottom : queue->top;
+	if (sheaf)
+		take_out(queue, sheaf);
 	os_unlock(&queue->lock);
 	return sheaf;
 }
 
+struct sheaf *rcu_queue_take(struct rcu_queue *queue, uint64_t done)
+{
+	return take(queue, done, false);
+}
+
 struct sheaf *rcu_queue_take_oldest(struct rcu_queue *queue, uint64_t done)
 {
-	struct sheaf *sheaf;
-
-	if (has_none(queue, done))
-		return NULL;
-	os_lock(&queue->lock);
-	move_passed(queue, done);
-	sheaf = queue->bottom;
-	if (sheaf) {
-		queue->bottom = sheaf->prev;
-		if (queue->bottom)
-			queue->bottom->next = NULL;
-		else
-			queue->top = NULL;
-		taken(queue);
-	}
-	os_unlock(&queue->lock);
-	return sheaf;
+	return take(queue, done, true);
 }
 
 uint32_t rcu_queue_unused(struct rcu_queue *queue, uint64_t done)
@@ -127,16 +118,10 @@ bool rcu_queue_is_empty(const struct rcu_queue *queue)
 
 void rcu_queue_lock_for_fork(struct rcu_queue *queue)
 {
-	/* Many locks of one rank, so by try-lock. */
-	while (!os_trylock(&queue->lock))
-		os_yield();
-	queue->locked_by_fork = 1;
+	os_lock_for_fork(&queue->lock, &queue->locked_by_fork);
 }
 
 void rcu_queue_unlock_after_fork(struct rcu_queue *queue)
 {
-	if (!queue->locked_by_fork)
-		return;
-	queue->locked_by_fork = 0;
-	os_unlock(&queue->lock);
+	os_unlock_after_fork(&queue->lock, &queue->locked_by_fork);
 }

@@ -116,8 +116,13 @@ static bool advance(struct grace *grace, uint64_t number)
 	return true;
 }
 
-/* The end of what users did: nobody could begin a batch meanwhile. */
-static void unlock_users(struct grace *grace)
+void grace_hold(struct grace *grace)
+{
+	os_lock(&grace->lock);
+}
+
+/* Nobody could begin a batch meanwhile. */
+void grace_let_go(struct grace *grace)
 {
 	os_unlock(&grace->lock);
 	/* Who found it locked has set this before. */
@@ -126,22 +131,12 @@ static void unlock_users(struct grace *grace)
 		grace_ask(grace);
 }
 
-void grace_hold(struct grace *grace)
-{
-	os_lock(&grace->lock);
-}
-
-void grace_let_go(struct grace *grace)
-{
-	unlock_users(grace);
-}
-
 void grace_want(struct grace *grace)
 {
 	os_exchange(&grace->wanted, 1);
 	/* It may be this very thread that holds it. Who does looks when it lets go. */
 	if (os_trylock(&grace->lock))
-		unlock_users(grace);
+		grace_let_go(grace);
 }
 
 /* No batch is in flight. */
@@ -160,12 +155,12 @@ static void tell_users(struct grace *grace)
 {
 	bool waits = false;
 
-	os_lock(&grace->lock);
+	grace_hold(grace);
 	for (struct grace_user *user = grace->users; user; user = user->next) {
 		user->ops->passed(user);
 		waits |= user->ops->waits(user);
 	}
-	unlock_users(grace);
+	grace_let_go(grace);
 	if (waits && (is_idle(grace) || is_busy(grace)))
 		grace_begin(grace);
 }
@@ -175,9 +170,7 @@ static void tell_stall(struct grace *grace, uint64_t now)
 	uint64_t for_ms = (now - os_load_relaxed(&grace->moved_at)) / MILLION;
 
 	if (for_ms < os_options.rcu_stall || for_ms > UINT32_MAX ||
-	    !os_load_relaxed(&grace->bytes) ||
-	    os_load_relaxed(&grace->done) == os_load_relaxed(&grace->started) ||
-	    os_exchange(&grace->told_stall, 1))
+	    !os_load_relaxed(&grace->bytes) || is_idle(grace) || os_exchange(&grace->told_stall, 1))
 		return;
 	os_report("RCU (%s): no grace period has passed for %llu ms, and %llu bytes wait for one. "
 		  "Look for a reader that does not leave its read-side section",
@@ -241,7 +234,7 @@ void grace_begin(struct grace *grace)
 
 	if (!batch)
 		return;
-	if (os_load_relaxed(&grace->done) == os_load_relaxed(&grace->started))
+	if (is_idle(grace))
 		os_store_relaxed(&grace->moved_at, now);
 	os_store_relaxed(&grace->begun_at, now);
 	batch->number = os_fetch_add(&grace->started, 1) + 1;
@@ -257,8 +250,7 @@ void grace_ask(struct grace *grace)
 	os_store_relaxed(&grace->asked_at, now);
 	tell_stall(grace, now);
 	/* With none in flight, no callback will see what the caller left to wait. */
-	if (now - os_load_relaxed(&grace->begun_at) >= ASK_NS ||
-	    os_load_relaxed(&grace->done) == os_load_relaxed(&grace->started))
+	if (now - os_load_relaxed(&grace->begun_at) >= ASK_NS || is_idle(grace))
 		grace_begin(grace);
 }
 
@@ -282,13 +274,13 @@ void grace_barrier(struct grace *grace, struct grace_user *one)
 	bool waits = false, reached = true;
 	uint64_t number;
 
-	os_lock(&grace->lock);
+	grace_hold(grace);
 	for (struct grace_user *user = grace->users; user; user = user->next)
 		if (concerns(user, one)) {
 			reached &= user->ops->collect(user);
 			waits |= user->ops->waits(user);
 		}
-	unlock_users(grace);
+	grace_let_go(grace);
 	if (!reached)
 		os_report("kvfree_rcu_barrier: membarrier is refused, so what other CPUs collect "
 			  "is not waited for. Allow it (seccomp?), or use "
@@ -297,11 +289,11 @@ void grace_barrier(struct grace *grace, struct grace_user *one)
 		return;
 	number = grace_now(grace);
 	grace_wait(grace, number);
-	os_lock(&grace->lock);
+	grace_hold(grace);
 	for (struct grace_user *user = grace->users; user; user = user->next)
 		if (concerns(user, one))
 			user->ops->flush(user, number);
-	unlock_users(grace);
+	grace_let_go(grace);
 }
 
 bool grace_is_over_limit(struct grace *grace)
@@ -330,19 +322,12 @@ void grace_for_each(void (*each)(struct grace *grace))
 
 static void lock(struct grace *grace)
 {
-	/* Several of one rank, so by try-lock. */
-	while (!os_trylock(&grace->lock))
-		os_yield();
-	grace->locked_by_fork = 1;
+	os_lock_for_fork(&grace->lock, &grace->locked_by_fork);
 }
 
-/* One that was made after grace_lock_all() passed is not ours to unlock. */
 static void unlock(struct grace *grace)
 {
-	if (!grace->locked_by_fork)
-		return;
-	grace->locked_by_fork = 0;
-	os_unlock(&grace->lock);
+	os_unlock_after_fork(&grace->lock, &grace->locked_by_fork);
 }
 
 void grace_lock_all(void)
