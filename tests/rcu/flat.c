@@ -7,10 +7,7 @@
  *
  *   allocator, CPU 0 -- ring --> retirer, CPU 1 -- rcu_free -- grace period --> allocator
  */
-#ifndef __SANITIZE_ADDRESS__ /* urcu-bp.h aligns less than it says */
-#define _LGPL_SOURCE
-#endif
-#include <urcu.h>
+#include "flavour.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -6,10 +6,7 @@
  * The handlers of a flavour that registers readers by itself run when all others have: the test takes
  * their place, and has the other thread retire then.
  */
-#ifndef __SANITIZE_ADDRESS__ /* urcu-bp.h aligns less than it says */
-#define _LGPL_SOURCE
-#endif
-#include <urcu.h>
+#include "flavour.h"
 
 #include <pthread.h>
 #include <semaphore.h>

@@ -9,19 +9,7 @@
  *
  *   storm-rcu-FLAVOUR [--seconds N]
  */
-#ifndef __SANITIZE_ADDRESS__ /* urcu-bp.h aligns less than it says */
-#define _LGPL_SOURCE
-#endif
-#ifdef FLAVOUR_QSBR
-#include <urcu-qsbr.h>
-#elif defined(FLAVOUR_BP)
-#include <urcu-bp.h>
-#elif defined(FLAVOUR_MB)
-#define RCU_MB
-#include <urcu.h>
-#else
-#include <urcu.h>
-#endif
+#include "flavour.h"
 
 #include <pthread.h>
 #include <sheaf/rcu.h>
@@ -113,18 +101,6 @@ static void retire(struct entry *old, unsigned int which, unsigned int how)
 		kfree_rcu(old, rcu);
 	else
 		kmem_cache_free_rcu(caches[which % CACHES], old);
-}
-
-static void online(bool yes)
-{
-#ifdef FLAVOUR_QSBR
-	if (yes)
-		rcu_thread_online();
-	else
-		rcu_thread_offline();
-#else
-	(void)yes;
-#endif
 }
 
 static void *writer(void *argument)

@@ -6,16 +6,7 @@
  * Each test runs in a child of its own, since a flavour is registered once for a process's life.
  * pthread_create() is the test's own, and refuses when it is told to.
  */
-#ifndef __SANITIZE_ADDRESS__ /* urcu-bp.h aligns less than it says */
-#define _LGPL_SOURCE
-#endif
-#ifdef FLAVOUR_QSBR
-#include <urcu-qsbr.h>
-#elif defined(FLAVOUR_BP)
-#include <urcu-bp.h>
-#else
-#include <urcu.h>
-#endif
+#include "flavour.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -52,18 +43,6 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
 	if (!real)
 		real = (__typeof__(real))dlsym(RTLD_NEXT, "pthread_create");
 	return real(thread, attributes, start, argument);
-}
-
-static void online(bool yes)
-{
-#ifdef FLAVOUR_QSBR
-	if (yes)
-		rcu_thread_online();
-	else
-		rcu_thread_offline();
-#else
-	(void)yes;
-#endif
 }
 
 static void sleep_ms(unsigned int ms)
