@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from html import escape
-from typing import Sequence
+from typing import Iterable, Sequence
 
-__all__ = ["escape", "table"]
+__all__ = ["escape", "page", "table"]
 
 
 def _cell(tag: str, text: str) -> str:
@@ -21,3 +21,11 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], kind: str = "") 
                    + "</tr>" for row in rows)
     return (f'<div class="scroll"><table class="{kind}"><thead><tr>{head}</tr></thead>'
             f"<tbody>{body}</tbody></table></div>")
+
+
+def page(pictures: Iterable[str], tables: Iterable[tuple[str, str]], notes: Iterable[str]) -> str:
+    """A suite's part of the report: its pictures beside its titled tables and what is said of them."""
+    drawn = "".join(f"<figure>{picture}</figure>" for picture in pictures)
+    titled = "".join(f"<p>{escape(title)}</p>{table}" for title, table in tables)
+    said = "".join(f"<p>{escape(line)}</p>" for line in notes)
+    return f"<div>{drawn}</div><div>{titled}{said}</div>"

@@ -2,7 +2,8 @@
 """Text tables for a terminal of 100 columns; a cell may have several lines."""
 from __future__ import annotations
 
-from typing import Sequence
+import textwrap
+from typing import Iterable, Sequence
 
 from .stats import Estimate
 
@@ -13,6 +14,16 @@ GAP = "  "
 def printable(text: str) -> str:
     """Names and options are a program's: they may not steer the terminal."""
     return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
+
+
+def folded(notes: Iterable[str]) -> str:
+    """Sentences as lines that fit."""
+    return "\n".join(textwrap.fill(line, WIDTH, break_on_hyphens=False) for line in notes)
+
+
+def page(tables: Iterable[tuple[str, str]], notes: Iterable[str]) -> str:
+    """Tables as they are drawn under their titles, and what is to be said of them."""
+    return "\n\n".join([*(part for table in tables for part in table), folded(notes)])
 
 
 def number(value: float) -> str:

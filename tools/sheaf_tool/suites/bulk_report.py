@@ -9,10 +9,10 @@ from ..allocators import HARNESS, OURS, peers
 from ..document import Document
 from ..html import escape, table as html_table
 from ..seeds import DEFERRED, better_by
-from ..stats import Estimate, has_interval, median, ratio
+from ..stats import Estimate, median, ratio
 from ..svg import Bar, Panel, figure
 from ..table import WIDTH, fold, stacked
-from .cells import notes as failed_and_missing
+from .cells import NOTHING, intervals, notes as failed_and_missing, ratio_cell
 
 UNIT = "ns/object"
 FAULTS = "faults/object"
@@ -31,7 +31,6 @@ KINDS: dict[str, tuple[bool, bool, tuple[str, ...]]] = {
 }
 SHORT = {"deferred": "deferred", "built first": "built first", "deferred, random": "random",
          "built first, random": "rnd., first"}  # as wide as a bar's label may be
-NOTHING = "–"
 HUGE = 2 << 20
 
 
@@ -73,23 +72,6 @@ def _cell(samples: Sequence[float]) -> str:
     return stacked(median(samples)) if samples else NOTHING
 
 
-def _ratio(ours: Sequence[float], theirs: Sequence[float]) -> str:
-    if not ours or not theirs:
-        return NOTHING
-    value = ratio(ours, theirs)
-    return f"{value.value:.2f}\n{value.low:.2f}–{value.high:.2f}"
-
-
-def _repetitions(document: Document, part: str) -> int:
-    return max((len(one.samples) for one in document.results if one.name == part), default=0)
-
-
-def _intervals(document: Document, part: str) -> str:
-    n = _repetitions(document, part)
-    what = "95 % interval" if has_interval(n) else "their range (six are needed for an interval)"
-    return f"median of {n} interleaved repetitions, {what}"
-
-
 TRANSFER_HEADER = ["", *(f"{n} objects" for n in TRANSFERS),
                    *(f"sheaf / this\n{n} objects" for n in TRANSFERS),
                    *(f"sheaf 256 / this\n{n}" for n in TRANSFERS)]
@@ -110,7 +92,7 @@ def transfer_rows(document: Document) -> list[list[str]]:
             row = [label, *map(_cell, samples)]
             for ours in CAPACITIES:
                 row += [NOTHING if name in (OURS, HARNESS)
-                        else _ratio(of(OURS, ours, n), theirs)
+                        else ratio_cell(of(OURS, ours, n), theirs)
                         for n, theirs in zip(TRANSFERS, samples)]
             rows.append(row)
     return rows
@@ -158,10 +140,11 @@ def peer_rows(document: Document, part: str, **params: Any) -> list[list[str]]:
     rows = [[name, *(_cell(of(name, size)) for size in sizes)] for name in names]
     bests = [best(document, part=part, size=size, **params) for size in sizes]
     rows.append(["best peer", *(name or NOTHING for name in bests)])
-    rows.append(["sheaf / best peer", *(_ratio(of(OURS, size), of(name, size)) if name else NOTHING
-                                        for name, size in zip(bests, sizes))])
+    rows.append(["sheaf / best peer",
+                 *(ratio_cell(of(OURS, size), of(name, size)) if name else NOTHING
+                   for name, size in zip(bests, sizes))])
     if HARNESS in names:
-        rows.append(["sheaf / harness", *(_ratio(of(OURS, size), of(HARNESS, size))
+        rows.append(["sheaf / harness", *(ratio_cell(of(OURS, size), of(HARNESS, size))
                                           for size in sizes)])
     return rows
 
@@ -186,12 +169,12 @@ SINGLE_NOTE = ("harness: no allocator; one object after the other in huge pages 
 def _tables(document: Document) -> list[tuple[str, list[str], list[list[str]], list[str]]]:
     """Title, header, rows, notes."""
     tables = [("ns to get and put back an object of 64 bytes, by arrays", TRANSFER_HEADER,
-               transfer_rows(document), [_intervals(document, "transfer"),
+               transfer_rows(document), [intervals(document, "transfer"),
                                          "mallocs by loops. harness: copying pointers."])]
     for random in (False, True):
         order = "random order (slab_freelist_random)" if random else "in order"
         tables.append((f"ns per object, arrays of one new slab's objects, {order}", SLAB_HEADER,
-                       slab_rows(document, random), [_intervals(document, "slab")]))
+                       slab_rows(document, random), [intervals(document, "slab")]))
     tables.append(("ns per object, the same arrays, memory faulted before: every allocator; by size",
                    size_header(document, "slab"), peer_rows(document, "slab", faulted=True),
                    _notes(document)))
@@ -201,7 +184,7 @@ def _tables(document: Document) -> list[tuple[str, list[str], list[list[str]], l
             continue  # a quick run has not all
         tables.append((f"ns per object, {mib} MiB of new memory one by one, {meaning}; by size",
                        size_header(document, "single"), peer_rows(document, "single", touch=touch),
-                       [_intervals(document, "single"), SINGLE_NOTE]))
+                       [intervals(document, "single"), SINGLE_NOTE]))
     return tables
 
 

@@ -7,7 +7,6 @@ work in pairs, `producer-consumer` one way, `symmetric` both ways at once.
 """
 from __future__ import annotations
 
-import textwrap
 from typing import Any
 
 from ..allocators import CPU_SLAB, OURS, ready, versions
@@ -15,9 +14,9 @@ from ..document import Document
 from ..html import escape, table as html_table
 from ..seeds import CROSS, NOT_MEASURED, left_of
 from ..svg import Panel, figure
-from ..table import WIDTH, fold, render
-from .rates import (MEAN, UNIT, Params, Row, View, bars, entries, folded_notes, keep_rates, labels,
-                    measure, notes, rate_rows, ratio_header, ratio_row, what_intervals_are,
+from ..table import fold, folded, render
+from .rates import (MEAN, UNIT, Params, Row, View, bars, entries, keep_rates, labels, measure,
+                    notes, rate_rows, ratio_header, ratio_row, what_intervals_are,
                     whiskers, window_arguments)
 from .suite import Settings, Suite
 
@@ -113,9 +112,8 @@ def _text(document: Document) -> str:
                   _ratio_title(pattern),
                   fold(ratio_header(document, "threads"), _ratio_rows(document, pattern))]
     parts += [SEED_TITLE, render(SEED_HEADER, _seed_rows(document)),
-              "\n".join(textwrap.fill(line, WIDTH, break_on_hyphens=False)
-                        for line in _what_seeds_are())]
-    return "\n\n".join([*parts, folded_notes(document)])
+              folded(_what_seeds_are()), folded(notes(document))]
+    return "\n\n".join(parts)
 
 
 def _picture(document: Document) -> str:

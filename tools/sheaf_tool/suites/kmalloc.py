@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import statistics
 import tempfile
-import textwrap
 from pathlib import Path
 from typing import Any, Callable
 
@@ -18,10 +17,10 @@ from .. import counters
 from ..allocators import HARNESS, OURS, Allocator, Worker, ready, versions
 from ..document import Document
 from ..errors import Failure
-from ..html import escape, table as html_table
+from ..html import page as html_page, table as html_table
 from ..paths import DATA
 from ..svg import Panel, figure
-from ..table import WIDTH, fold
+from ..table import fold, page
 from .cells import Cell, Part, cell, intervals, less, ratio_cell, samples
 from .cells import measure as measure_cells
 from .rates import (MEAN, NOTHING, UNIT, Entry, Params, Row, View, bars, keep_rates, labels, measure,
@@ -218,10 +217,7 @@ def _notes(document: Document) -> list[str]:
 
 
 def _text(document: Document) -> str:
-    parts = [part for table in _tables(document, fold) for part in table]
-    folded = "\n".join(textwrap.fill(line, WIDTH, break_on_hyphens=False)
-                       for line in _notes(document))
-    return "\n\n".join([*parts, folded])
+    return page(_tables(document, fold), _notes(document))
 
 
 def _html(document: Document) -> str:
@@ -231,10 +227,7 @@ def _html(document: Document) -> str:
               for place, (shape, view) in enumerate(zip(SHAPES, _views(document, name)))]
     picture = figure("objects a second for each mix, number of threads and allocator", panels,
                      "M/s", ["Millions of objects a second; longer is better.", whiskers(document)])
-    tables = "".join(f"<p>{escape(title)}</p>{table}"
-                     for title, table in _tables(document, html_table))
-    said = "".join(f"<p>{escape(line)}</p>" for line in _notes(document))
-    return f"<div><figure>{picture}</figure></div><div>{tables}{said}</div>"
+    return html_page([picture], _tables(document, html_table), _notes(document))
 
 
 SUITE = Suite("kmalloc", "objects of any size as real programs ask for them, against every malloc",

@@ -11,7 +11,6 @@ An allocator that fails at a row is left out of that row, and named; ours must n
 from __future__ import annotations
 
 import math
-import textwrap
 import time
 from dataclasses import dataclass
 from typing import Any, Callable, Mapping, Sequence
@@ -22,7 +21,7 @@ from ..errors import Failure
 from ..progress import Progress
 from ..stats import Estimate, has_interval, median, ratio
 from ..svg import Bar
-from ..table import WIDTH, stacked
+from ..table import stacked
 from .suite import Settings, missing_lines
 
 UNIT = "Mpairs/s"
@@ -275,11 +274,6 @@ def notes(document: Document) -> list[str]:
         lines.append("Processes that stood still in nine tenths of their windows and were run "
                      f"again, once: {again}.")
     return lines + missing_lines(document.machine)
-
-
-def folded_notes(document: Document) -> str:
-    return "\n".join(textwrap.fill(line, WIDTH, break_on_hyphens=False)
-                     for line in notes(document))
 
 
 def whiskers(document: Document) -> str:

@@ -2,15 +2,14 @@
 """What suite `rcu` shows: its tables, its pictures, and the arithmetic between."""
 from __future__ import annotations
 
-import textwrap
 from typing import Any, Callable, Sequence
 
 from ..allocators import HARNESS, OURS
 from ..document import Document
-from ..html import escape, table as html_table
+from ..html import page as html_page, table as html_table
 from ..stats import median
 from ..svg import COLOURS, Bar, Line, LinePanel, Panel, figure, line_figure
-from ..table import WIDTH, fold, stacked
+from ..table import fold, page, stacked
 from .cells import NOTHING, cell, intervals, less, notes, ratio_cell, samples
 
 CPU, CALLER, RATE, PENDING = "cpu", "caller", "rate", "pending"  # results; also the program's words
@@ -165,10 +164,7 @@ def _notes(document: Document) -> list[str]:
 
 
 def text(document: Document) -> str:
-    parts = [part for table in _tables(document, fold) for part in table]
-    folded = "\n".join(textwrap.fill(line, WIDTH, break_on_hyphens=False)
-                       for line in _notes(document))
-    return "\n\n".join([*parts, folded])
+    return page(_tables(document, fold), _notes(document))
 
 
 def _kind(entry: Params) -> str:
@@ -210,8 +206,4 @@ def _pictures(document: Document) -> Sequence[str]:
 
 
 def html(document: Document) -> str:
-    pictures = "".join(f"<figure>{picture}</figure>" for picture in _pictures(document))
-    tables = "".join(f"<p>{escape(title)}</p>{table}"
-                     for title, table in _tables(document, html_table))
-    said = "".join(f"<p>{escape(line)}</p>" for line in _notes(document))
-    return f"<div>{pictures}</div><div>{tables}{said}</div>"
+    return html_page(_pictures(document), _tables(document, html_table), _notes(document))

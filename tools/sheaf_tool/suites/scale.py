@@ -12,11 +12,11 @@ from typing import Any, Callable
 from ..allocators import HARNESS, OURS, ready, versions
 from ..document import Document
 from ..errors import Failure
-from ..html import escape, table as html_table
+from ..html import page as html_page, table as html_table
 from ..svg import Panel, figure
-from ..table import fold
+from ..table import fold, page
 from .rates import (MEAN, NOTHING, UNIT, WIDE, Params, Row, View, bars, cell, entries,
-                    folded_notes, keep_rates, labels, measure, notes, rate_rows, ratio_header,
+                    keep_rates, labels, measure, notes, rate_rows, ratio_header,
                     ratio_row, what_intervals_are, whiskers, window_arguments)
 from .suite import Settings, Suite
 
@@ -150,8 +150,7 @@ def _all_tables(document: Document, draw: Render) -> list[tuple[str, str]]:
 
 
 def _text(document: Document) -> str:
-    parts = [part for table in _all_tables(document, fold) for part in table]
-    return "\n\n".join([*parts, folded_notes(document)])
+    return page(_all_tables(document, fold), notes(document))
 
 
 def _pictures(document: Document) -> list[str]:
@@ -170,11 +169,7 @@ def _pictures(document: Document) -> list[str]:
 
 
 def _html(document: Document) -> str:
-    pictures = "".join(f"<figure>{picture}</figure>" for picture in _pictures(document))
-    tables = "".join(f"<p>{escape(title)}</p>{table}"
-                     for title, table in _all_tables(document, html_table))
-    said = "".join(f"<p>{escape(line)}</p>" for line in notes(document))
-    return f'<div>{pictures}</div><div>{tables}{said}</div>'
+    return html_page(_pictures(document), _all_tables(document, html_table), notes(document))
 
 
 def _works(machine: dict[str, Any], quick: bool) -> list[tuple[str, tuple[str, ...]]]:

@@ -8,15 +8,14 @@ kvfree  kvfree_rcu of blocks that are no slab objects, in its forms of two argum
 from __future__ import annotations
 
 import statistics
-import textwrap
 from typing import Any, Callable
 
 from ..allocators import OURS, Worker, ready, versions
 from ..document import Document
-from ..html import escape, table as html_table
+from ..html import page as html_page, table as html_table
 from ..stats import median
 from ..svg import Bar, Panel, figure
-from ..table import WIDTH, fold
+from ..table import fold, page
 from .cells import NOTHING, Cell, Part, best, cell, intervals, measure, notes, ratio_cell, samples
 from .suite import Settings, Suite
 
@@ -117,10 +116,7 @@ def _notes(document: Document) -> list[str]:
 
 
 def _text(document: Document) -> str:
-    parts = [part for table in _tables(document, fold) for part in table]
-    folded = "\n".join(textwrap.fill(line, WIDTH, break_on_hyphens=False)
-                       for line in _notes(document))
-    return "\n\n".join([*parts, folded])
+    return page(_tables(document, fold), _notes(document))
 
 
 def _html(document: Document) -> str:
@@ -133,10 +129,7 @@ def _html(document: Document) -> str:
             panels.append(Panel(f"{loop}, {pages} page{'s' * (pages > 1)}", column, place, bars))
     picture = figure("ns per block for each loop, number of pages and allocator", panels, "ns",
                      ["ns of CPU time per block; shorter is better."])
-    tables = "".join(f"<p>{escape(title)}</p>{table}"
-                     for title, table in _tables(document, html_table))
-    said = "".join(f"<p>{escape(line)}</p>" for line in _notes(document))
-    return f"<div><figure>{picture}</figure></div><div>{tables}{said}</div>"
+    return html_page([picture], _tables(document, html_table), _notes(document))
 
 
 SUITE = Suite("vmalloc", "large blocks by the loops of the kernel's test, and kvfree_rcu of them",
