@@ -18,8 +18,72 @@ void subtree_retire(const struct maple_tree *mt, enode_t e)
 	node_retire(mt, node_of(e));
 }
 
-/* Free what no reader can be in, the nodes below one node in bulk. `made` children are ours. */
-static void subtree_free(enode_t e, unsigned int made)
+/* A duplication: what is to be done with the entries of each leaf, if anything. */
+struct dup {
+	const struct mt_dup_ops *ops; /* or NULL */
+	void *arg;
+	gfp_t gfp;
+};
+
+/* The entries of a leaf without the NULLs between them; gives their number. */
+static unsigned int gather(void *const *slot, void **entries)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < LEAF_SLOTS; i++) {
+		entries[n] = slot[i];
+		n += slot[i] != NULL;
+	}
+	return n;
+}
+
+static void undo_entries(const struct dup *d, void *const *slot)
+{
+	void *entries[LEAF_SLOTS];
+	unsigned int n = gather(slot, entries);
+
+	if (n)
+		d->ops->undo(entries, n, d->arg);
+}
+
+/* Have the entries of a new leaf replaced. If that fails, what was replaced here is undone. */
+static int replace_entries(const struct dup *d, void **slot)
+{
+	void *entries[LEAF_SLOTS];
+	unsigned int n = gather(slot, entries), at = 0, bad = 0;
+	int error = d->ops->copy(entries, n, d->arg);
+
+	if (error)
+		return error;
+	for (unsigned int i = 0; i < LEAF_SLOTS; i++) {
+		void *entry = entries[at];
+
+		if (!slot[i])
+			continue;
+		if (unlikely(!entry || is_reserved(entry))) {
+			entry = NULL;
+			bad++;
+		}
+		slot[i] = entry;
+		at++;
+	}
+	if (likely(!bad))
+		return 0;
+	undo_entries(d, slot);
+	return -EINVAL;
+}
+
+static int copy_node(const struct dup *d, struct maple_node *node, enode_t old)
+{
+	memcpy(node, node_of(old), NODE_BYTES);
+	return d->ops && !level_of(old) ? replace_entries(d, node->range.slot) : 0;
+}
+
+/*
+ * Free what no reader can be in, the nodes below one node in bulk. `made` children are ours. `undo`:
+ * the duplication that failed, if it replaced entries.
+ */
+static void subtree_free(enode_t e, unsigned int made, const struct dup *undo)
 {
 	struct maple_node *nodes[LEAF_SLOTS];
 
@@ -28,61 +92,107 @@ static void subtree_free(enode_t e, unsigned int made)
 
 		nodes[i] = node_of(below);
 		if (level_of(below))
-			subtree_free(below, end_of(nodes[i]) + 1);
+			subtree_free(below, end_of(nodes[i]) + 1, undo);
+		else if (undo)
+			undo_entries(undo, nodes[i]->range.slot);
 	}
 	nodes_free(made, nodes);
 }
 
 /*
- * `copy` has been given the content of a node; give it children of its own. If that fails, none of
- * them and none below them are left.
+ * `copy` has been given the content of a node; give it children of its own, in order. If that fails,
+ * none of them and none below them are left.
  */
-static int dup_children(enode_t copy, gfp_t gfp)
+static int dup_children(const struct dup *d, enode_t copy)
 {
 	struct maple_node *nodes[LEAF_SLOTS];
 	unsigned int n = end_of(node_of(copy)) + 1;
 	void **slot = slots(copy);
 
-	if (nodes_alloc(n, nodes, gfp))
+	if (nodes_alloc(n, nodes, d->gfp))
 		return -ENOMEM;
 	for (unsigned int i = 0; i < n; i++) {
 		enode_t old = (enode_t)slot[i];
+		int error = copy_node(d, nodes[i], old);
 
-		memcpy(nodes[i], node_of(old), NODE_BYTES);
 		slot[i] = (void *)((enode_t)nodes[i] | (old & (NODE_BYTES - 1)));
-	}
-	for (unsigned int i = 0; level_of(copy) > 1 && i < n; i++)
-		if (dup_children((enode_t)slot[i], gfp)) {
-			while (i-- > 0)
-				subtree_free((enode_t)slot[i], end_of(nodes[i]) + 1);
-			nodes_free(n, nodes);
-			return -ENOMEM;
+		if (!error && level_of(old))
+			error = dup_children(d, (enode_t)slot[i]);
+		if (unlikely(error)) {
+			nodes_free(n - i, nodes + i);
+			subtree_free(copy, i, d->ops ? d : NULL);
+			return error;
 		}
+	}
+	return 0;
+}
+
+static int dup_nodes(const struct dup *d, enode_t root, void **made)
+{
+	struct maple_node *node;
+	enode_t copy;
+	int error;
+
+	if (nodes_alloc(1, &node, d->gfp))
+		return -ENOMEM;
+	copy = (enode_t)node | (root & (NODE_BYTES - 1));
+	error = copy_node(d, node, root);
+	if (!error && level_of(copy))
+		error = dup_children(d, copy);
+	if (error)
+		nodes_free(1, &node);
+	else
+		*made = (void *)copy;
+	return error;
+}
+
+/* A tree without a node. A new entry may need one: it may look like a node's address. */
+static int dup_single(const struct dup *d, struct maple_tree *to, void *entry)
+{
+	MA_STATE(mas, to, 0, 0);
+	int error = d->ops->copy(&entry, 1, d->arg);
+
+	if (error)
+		return error;
+	if (!entry || is_reserved(entry))
+		return -EINVAL;
+	error = mas_store_gfp(&mas, entry, d->gfp);
+	if (error)
+		d->ops->undo(&entry, 1, d->arg);
+	return error;
+}
+
+static int dup_tree(const struct dup *d, struct maple_tree *from, struct maple_tree *to)
+{
+	void *root = from->ma_root;
+	int error = 0;
+
+	if (to->ma_root || (from->ma_flags ^ to->ma_flags) & ~MT_FLAGS_ALLOC_WRAPPED)
+		return -EINVAL;
+	if (is_node(root))
+		error = dup_nodes(d, (enode_t)root, &root);
+	else if (root && d->ops)
+		return dup_single(d, to, root);
+	if (error)
+		return error;
+	to->ma_flags = from->ma_flags;
+	store_release(&to->ma_root, root);
 	return 0;
 }
 
 SHEAF_PUBLIC int __mt_dup(struct maple_tree *from, struct maple_tree *to, gfp_t gfp)
 {
-	struct maple_node *node;
-	void *root = from->ma_root;
-	enode_t copy;
+	const struct dup d = {NULL, NULL, gfp};
 
-	if (to->ma_root || (from->ma_flags ^ to->ma_flags) & ~MT_FLAGS_ALLOC_WRAPPED)
-		return -EINVAL;
-	if (is_node(root)) {
-		if (nodes_alloc(1, &node, gfp))
-			return -ENOMEM;
-		memcpy(node, node_of((enode_t)root), NODE_BYTES);
-		copy = (enode_t)node | ((enode_t)root & (NODE_BYTES - 1));
-		if (level_of(copy) && dup_children(copy, gfp)) {
-			nodes_free(1, &node);
-			return -ENOMEM;
-		}
-		root = (void *)copy;
-	}
-	to->ma_flags = from->ma_flags;
-	store_release(&to->ma_root, root);
-	return 0;
+	return dup_tree(&d, from, to);
+}
+
+SHEAF_PUBLIC int __mt_dup_each(struct maple_tree *from, struct maple_tree *to,
+			       const struct mt_dup_ops *ops, void *arg, gfp_t gfp)
+{
+	const struct dup d = {ops, arg, gfp};
+
+	return dup_tree(&d, from, to);
 }
 
 SHEAF_PUBLIC int mtree_dup(struct maple_tree *from, struct maple_tree *to, gfp_t gfp)
@@ -117,7 +227,7 @@ SHEAF_PUBLIC void __mt_destroy(struct maple_tree *mt)
 		struct maple_node *node = node_of(e);
 
 		if (level_of(e))
-			subtree_free(e, end_of(node) + 1);
+			subtree_free(e, end_of(node) + 1, NULL);
 		nodes_free(1, &node);
 	}
 }

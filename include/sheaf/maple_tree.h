@@ -130,6 +130,22 @@ int mtree_alloc_cyclic(struct maple_tree *mt, unsigned long *startp, void *entry
 int mtree_dup(struct maple_tree *from, struct maple_tree *to, gfp_t gfp) SHEAF_SYMBOL(mtree_dup);
 int __mt_dup(struct maple_tree *from, struct maple_tree *to, gfp_t gfp) SHEAF_SYMBOL(__mt_dup);
 
+/*
+ * The same, and new entries in place of the old ones, as fork wants it. copy() is given the entries of
+ * one leaf after another, 1 to 16 of them, none NULL, in order; it puts the new entries into the array
+ * and returns 0, or a negative error, when it has put nothing, or taken back what it had. An error
+ * ends the duplication: undo() is given all new entries, again by leaf, not in order; `to` is empty;
+ * the error is the result. The same happens, with -EINVAL, if copy() puts in NULL or a reserved entry
+ * (undo() is not given those), and with -ENOMEM if there are no more nodes. Neither call may change
+ * one of the trees. O(n).
+ */
+struct mt_dup_ops {
+	int (*copy)(void **entries, unsigned int n, void *arg);
+	void (*undo)(void **entries, unsigned int n, void *arg);
+};
+int __mt_dup_each(struct maple_tree *from, struct maple_tree *to, const struct mt_dup_ops *ops,
+		  void *arg, gfp_t gfp) SHEAF_SYMBOL(__mt_dup_each);
+
 /* Remove everything. mtree_destroy() takes the lock. The tree can be used again. O(n). */
 void mtree_destroy(struct maple_tree *mt) SHEAF_SYMBOL(mtree_destroy);
 void __mt_destroy(struct maple_tree *mt) SHEAF_SYMBOL(__mt_destroy);

@@ -157,6 +157,63 @@ static void duplicate(void)
 	mtree_destroy(&to);
 }
 
+/* New entries are the old ones with a bit that none of those has. */
+#define NEW UINT64_C(0x800000000000)
+
+static unsigned long new_entries;
+
+static int copy_entries(void **entries, unsigned int n, void *arg)
+{
+	(void)arg;
+	if (refuse())
+		return -ENOMEM;
+	for (unsigned int i = 0; i < n; i++)
+		entries[i] = (void *)((uintptr_t)entries[i] | NEW);
+	new_entries += n;
+	return 0;
+}
+
+static void undo_entries(void **entries, unsigned int n, void *arg)
+{
+	(void)arg;
+	for (unsigned int i = 0; i < n; i++)
+		CHECK((uintptr_t)entries[i] & NEW);
+	new_entries -= n;
+}
+
+/* Nodes and calls refused in turn: nothing is left of what was made before. */
+static void duplicate_each(void)
+{
+	static const struct mt_dup_ops ops = {copy_entries, undo_entries};
+	struct maple_tree to = MTREE_INIT(to, tree.ma_flags);
+	unsigned long at = 0, n = 0;
+	void *entry;
+
+	for (unsigned int i = 1;; i++) {
+		int error;
+
+		refuse_in = i;
+		refused = false;
+		new_entries = 0;
+		mtree_lock(&to);
+		error = __mt_dup_each(&tree, &to, &ops, NULL, GFP_KERNEL);
+		mtree_unlock(&to);
+		if (error == 0)
+			break;
+		CHECK(refused && error == -ENOMEM && mtree_empty(&to) && new_entries == 0);
+	}
+	refuse_in = 0;
+	check_tree(&tree);
+	CHECK(mt_validate(&to) == 0);
+	mt_for_each(&to, entry, at, ULONG_MAX)
+	{
+		CHECK((uintptr_t)entry == ((uintptr_t)mtree_load(&tree, at - 1) | NEW));
+		n++;
+	}
+	CHECK(n == new_entries);
+	mtree_destroy(&to);
+}
+
 int main(void)
 {
 	provider_register();
@@ -165,8 +222,10 @@ int main(void)
 		model_init(&model, CELLS, 1000);
 		for (unsigned int i = 0; i < 3000; i++) {
 			store();
-			if (i % 100 == 99)
+			if (i % 100 == 99) {
 				duplicate();
+				duplicate_each();
+			}
 		}
 		mtree_destroy(&tree);
 		check_nodes();
