@@ -12,6 +12,8 @@
  */
 #include "tree.h"
 
+#define AHEAD 3u /* leaves that are asked for before an iteration comes to them */
+
 SHEAF_PUBLIC void *mtree_load(struct maple_tree *mt, unsigned long index)
 {
 	enode_t e = (enode_t)load_acquire(&mt->ma_root);
@@ -70,7 +72,8 @@ static inline bool leaf_slot(struct ma_state *mas, const struct maple_node *leaf
 			return false;
 		offset = search15(leaf->range.pivot, index);
 		*entry = load_acquire(&leaf->range.slot[offset]);
-		mas->offset = offset;
+		mas->at = &leaf->range.slot[offset];
+		mas->stop = &leaf->range.slot[seen & META_END];
 		mas->index = slot_min(leaf, offset, mas->min);
 		mas->last = slot_max(leaf, offset, seen & META_END, mas->max);
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
@@ -113,89 +116,119 @@ void *mas_descend(struct ma_state *mas, unsigned long index)
 	}
 }
 
+/* A leaf's pivots beside a slot: where the slot before it ends, and where it ends itself. */
+static inline unsigned long pivot_before(void *const *at)
+{
+	return load_relaxed((const unsigned long *)at - LEAF_SLOTS);
+}
+
+static inline unsigned long pivot_at(void *const *at)
+{
+	return load_relaxed((const unsigned long *)at - (LEAF_SLOTS - 1));
+}
+
+/* A leaf as it was seen, and the slot where a search in it begins. */
+struct view {
+	const struct maple_node *leaf;
+	uint64_t seen;
+	void *const *at, *const *stop;
+	unsigned long min, max;
+};
+
+static inline void **first_slot(const struct maple_node *leaf)
+{
+	return ((struct maple_node *)leaf)->range.slot;
+}
+
 /*
- * The first (last) slot of the next (previous) leaf, by way of the node above, whose other words than
- * children never change: if it is alive, its child is the leaf that is there now. NULL is also for
- * "from the root, please": then mas->node is NULL.
+ * The first (last) slot from the view's on that counts, if its range begins below (ends above) the
+ * limit: the state goes there. Without gaps a NULL is passed over, and there are never two, unless a
+ * writer has been between. False, and nothing has changed, if there is no such slot or the leaf is not
+ * as it was seen.
  */
-static void *next_leaf(struct ma_state *mas, bool up)
+static inline __attribute__((always_inline)) bool
+look(struct ma_state *mas, struct view v, unsigned long limit, bool up, bool gaps_too, void **entry)
+{
+	void *const *start = first_slot(v.leaf), *const *border = up ? v.stop : start;
+	unsigned long first, last;
+
+	*entry = load_acquire(v.at);
+	if (!gaps_too && !*entry) {
+		if (unlikely(v.at == border))
+			return false;
+		v.at += up ? 1 : -1;
+		*entry = load_acquire(v.at);
+		if (unlikely(!*entry))
+			return false;
+	}
+	first = v.at != start ? pivot_before(v.at) + 1 : v.min;
+	last = v.at != v.stop ? pivot_at(v.at) : v.max;
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if (unlikely(up ? first > limit : last < limit))
+		return false;
+	if (unlikely(load_relaxed(&v.leaf->meta) != v.seen))
+		return false;
+	mas->at = v.at;
+	mas->index = first;
+	mas->last = last;
+	return true;
+}
+
+/* The slot after (before) the state's, in its leaf. */
+static inline bool in_leaf(struct ma_state *mas, unsigned long limit, bool up, void **entry)
+{
+	struct view v = {mas->node, mas->seen, mas->at, mas->stop, mas->min, mas->max};
+
+	if (!mas->node || v.at == (up ? v.stop : first_slot(v.leaf)))
+		return false;
+	v.at += up ? 1 : -1;
+	return look(mas, v, limit, up, true, entry);
+}
+
+/* The slots of its leaf that the state has not come to; without gaps one may be a NULL. */
+static inline bool is_through(const struct ma_state *mas, bool up, bool gaps_too)
+{
+	long left = up ? mas->stop - mas->at : mas->at - first_slot(mas->node);
+
+	return left <= (gaps_too ? 0 : 1) && load_acquire(&mas->node->meta) == mas->seen;
+}
+
+/*
+ * In the next (previous) leaf, by way of the node above, whose other words than children never change:
+ * if it is alive, its child is the leaf that is there now. False: from the root, please.
+ */
+static inline __attribute__((always_inline)) bool
+in_next_leaf(struct ma_state *mas, unsigned long limit, bool up, bool gaps_too, void **entry)
 {
 	const struct maple_node *node = node_of(mas->parent);
-	uint64_t meta = mas->parent ? load_acquire(&node->meta) : META_DEAD;
-	unsigned int i = up ? mas->parent_offset + 1 : mas->parent_offset - 1,
-		     end = meta & META_END;
-	void *entry;
-	enode_t e;
+	unsigned long i = mas->parent_offset + (up ? 1 : -1ul), end;
+	void *const *children = slots(mas->parent);
+	struct view v;
+	uint64_t meta;
 
-	mas->node = NULL;
-	if ((meta & META_DEAD) || i > end) /* below 0 it is above the end */
-		return NULL;
-	e = child(mas->parent, i);
-	if (up ? i < end : i > 0)
-		prefetch_node(child(mas->parent, up ? i + 1 : i - 1));
-	mas->min = slot_min(node, i, mas->parent_min);
-	mas->max = slot_max(node, i, end, mas->parent_max);
-	if (!leaf_slot(mas, node_of(e), up ? mas->min : mas->max, &entry))
-		return NULL;
+	if (unlikely(!mas->node || !mas->parent || !is_through(mas, up, gaps_too)))
+		return false;
+	meta = load_acquire(&node->meta);
+	end = meta & META_END;
+	if (unlikely((meta & META_DEAD) || i > end)) /* below 0 it is above the end */
+		return false;
+	v.leaf = node_of((enode_t)load_acquire(&children[i]));
+	if (up ? i + AHEAD <= end : i >= AHEAD)
+		prefetch_node((enode_t)load_acquire(&children[up ? i + AHEAD : i - AHEAD]));
+	v.seen = load_acquire(&v.leaf->meta);
+	v.stop = first_slot(v.leaf) + (v.seen & META_END);
+	v.at = up ? first_slot(v.leaf) : v.stop;
+	v.min = slot_min(node, i, mas->parent_min);
+	v.max = slot_max(node, i, end, mas->parent_max);
+	if (unlikely(v.seen & META_DEAD) || !look(mas, v, limit, up, gaps_too, entry))
+		return false;
+	mas->node = (struct maple_node *)v.leaf;
+	mas->stop = v.stop;
+	mas->seen = v.seen;
+	mas->min = v.min;
+	mas->max = v.max;
 	mas->parent_offset = i;
-	mas->node = node_of(e);
-	return entry;
-}
-
-/* The slot after (before) the state's, in its leaf if that is as it was, else from the root. */
-static inline void *slot_after(struct ma_state *mas)
-{
-	const struct maple_node *leaf = mas->node;
-	uint64_t seen = mas->seen;
-	unsigned int i = mas->offset + 1, end = seen & META_END;
-
-	if (likely(leaf && i <= end)) {
-		void *entry = load_acquire(&leaf->range.slot[i]);
-		unsigned long last = slot_max(leaf, i, end, mas->max);
-
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		if (likely(load_relaxed(&leaf->meta) == seen)) {
-			mas->offset = i;
-			mas->index = mas->last + 1;
-			mas->last = last;
-			return entry;
-		}
-	} else if (leaf && load_acquire(&leaf->meta) == seen && mas->last == mas->max) {
-		unsigned long last = mas->last;
-		void *entry = next_leaf(mas, true);
-
-		if (likely(mas->node))
-			return entry;
-		mas->last = last;
-	}
-	return mas_descend(mas, mas->last + 1);
-}
-
-static inline void *slot_before(struct ma_state *mas)
-{
-	const struct maple_node *leaf = mas->node;
-	unsigned int i = mas->offset - 1;
-
-	if (likely(leaf && mas->offset > 0)) {
-		void *entry = load_acquire(&leaf->range.slot[i]);
-		unsigned long first = slot_min(leaf, i, mas->min);
-
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		if (likely(load_relaxed(&leaf->meta) == mas->seen)) {
-			mas->offset = i;
-			mas->last = mas->index - 1;
-			mas->index = first;
-			return entry;
-		}
-	} else if (leaf && load_acquire(&leaf->meta) == mas->seen && mas->index == mas->min) {
-		unsigned long index = mas->index;
-		void *entry = next_leaf(mas, false);
-
-		if (likely(mas->node))
-			return entry;
-		mas->index = index;
-	}
-	return mas_descend(mas, mas->index - 1);
+	return true;
 }
 
 /* A gap at a leaf's end may go on in the next leaf: index ... last becomes the whole of it. */
@@ -249,37 +282,50 @@ static void *ended(struct ma_state *mas, unsigned long index, unsigned long last
 	return NULL;
 }
 
-/* From a range that does not count, to the first that does. */
-static inline void *go_up(struct ma_state *mas, unsigned long max, bool gaps_too)
+/* Ask for the leaves that an iteration will come to. */
+static void prefetch_ahead(const struct ma_state *mas, bool up)
+{
+	unsigned int end = mas->parent ? end_of(node_of(mas->parent)) : 0, i = mas->parent_offset;
+
+	for (unsigned int n = 1; mas->parent && n < AHEAD; n++) {
+		i += up ? 1 : -1u;
+		if (i > end)
+			return;
+		prefetch_node(child(mas->parent, i));
+	}
+}
+
+/* From the root to the slots after the state's, to the first that counts. */
+static void *go_up(struct ma_state *mas, unsigned long max, bool gaps_too)
 {
 	unsigned long index = mas->index, last = mas->last;
 
 	while (mas->last < max) {
-		void *entry = slot_after(mas);
+		void *entry = mas_descend(mas, mas->last + 1);
 
-		if (entry)
-			return entry;
-		if (gaps_too) {
+		if (gaps_too && !entry)
 			widen_after(mas);
-			return NULL;
-		}
+		if (!gaps_too && !entry)
+			entry = __mas_step(mas, max, true);
+		if (gaps_too || entry)
+			return entry;
 	}
 	return ended(mas, index, last, ma_overflow);
 }
 
-static inline void *go_down(struct ma_state *mas, unsigned long min, bool gaps_too)
+static void *go_down(struct ma_state *mas, unsigned long min, bool gaps_too)
 {
 	unsigned long index = mas->index, last = mas->last;
 
 	while (mas->index > min) {
-		void *entry = slot_before(mas);
+		void *entry = mas_descend(mas, mas->index - 1);
 
-		if (entry)
-			return entry;
-		if (gaps_too) {
+		if (gaps_too && !entry)
 			widen_before(mas);
-			return NULL;
-		}
+		if (!gaps_too && !entry)
+			entry = __mas_step(mas, min, false);
+		if (gaps_too || entry)
+			return entry;
 	}
 	return ended(mas, index, last, ma_underflow);
 }
@@ -295,6 +341,8 @@ static void *find_first(struct ma_state *mas, unsigned long at, unsigned long li
 		return ended(mas, index, last, up ? ma_overflow : ma_underflow);
 	mas->index = at;
 	entry = gaps_too ? mas_walk(mas) : mas_descend(mas, at);
+	if (!entry && !gaps_too)
+		entry = __mas_step(mas, limit, up);
 	if (entry || gaps_too)
 		return entry;
 	entry = up ? go_up(mas, limit, false) : go_down(mas, limit, false);
@@ -303,13 +351,19 @@ static void *find_first(struct ma_state *mas, unsigned long at, unsigned long li
 	return entry;
 }
 
-static inline void *find_up(struct ma_state *mas, unsigned long max, bool gaps_too)
+/* From the root: what is to be done depends on how the last search ended. */
+static __attribute__((noinline)) void *find_up(struct ma_state *mas, unsigned long max,
+					       bool gaps_too)
 {
+	void *entry;
+
 	switch (mas->status) {
 	case ma_active:
 	case ma_root:
 	case ma_overflow:
-		return go_up(mas, max, gaps_too);
+		entry = go_up(mas, max, gaps_too);
+		prefetch_ahead(mas, true);
+		return entry;
 	case ma_pause:
 		if (mas->last == ULONG_MAX)
 			return ended(mas, mas->index, mas->last, ma_overflow);
@@ -322,13 +376,18 @@ static inline void *find_up(struct ma_state *mas, unsigned long max, bool gaps_t
 	}
 }
 
-static inline void *find_down(struct ma_state *mas, unsigned long min, bool gaps_too)
+static __attribute__((noinline)) void *find_down(struct ma_state *mas, unsigned long min,
+						 bool gaps_too)
 {
+	void *entry;
+
 	switch (mas->status) {
 	case ma_active:
 	case ma_root:
 	case ma_underflow:
-		return go_down(mas, min, gaps_too);
+		entry = go_down(mas, min, gaps_too);
+		prefetch_ahead(mas, false);
+		return entry;
 	case ma_pause:
 		if (mas->index == 0)
 			return ended(mas, mas->index, mas->last, ma_underflow);
@@ -341,55 +400,96 @@ static inline void *find_down(struct ma_state *mas, unsigned long min, bool gaps
 	}
 }
 
+/* Out of line, so that what comes before it needs no stack. */
+static __attribute__((noinline)) void *find_in_next_up(struct ma_state *mas, unsigned long max)
+{
+	void *entry;
+
+	return likely(in_next_leaf(mas, max, true, false, &entry)) ? entry
+								   : find_up(mas, max, false);
+}
+
+static __attribute__((noinline)) void *find_in_next_down(struct ma_state *mas, unsigned long min)
+{
+	void *entry;
+
+	return likely(in_next_leaf(mas, min, false, false, &entry)) ? entry
+								    : find_down(mas, min, false);
+}
+
+static inline void *find(struct ma_state *mas, unsigned long limit, bool up)
+{
+	void *entry = __mas_step(mas, limit, up);
+
+	if (likely(entry))
+		return entry;
+	if (mas->node)
+		return up ? find_in_next_up(mas, limit) : find_in_next_down(mas, limit);
+	return up ? find_up(mas, limit, false) : find_down(mas, limit, false);
+}
+
+static void *find_range(struct ma_state *mas, unsigned long limit, bool up)
+{
+	void *entry;
+
+	if (!in_leaf(mas, limit, up, &entry) && !in_next_leaf(mas, limit, up, true, &entry))
+		return up ? find_up(mas, limit, true) : find_down(mas, limit, true);
+	if (!entry && up)
+		widen_after(mas);
+	else if (!entry)
+		widen_before(mas);
+	return entry;
+}
+
 SHEAF_PUBLIC void *mas_find(struct ma_state *mas, unsigned long max)
 {
-	return find_up(mas, max, false);
+	return find(mas, max, true);
 }
 
 SHEAF_PUBLIC void *mas_find_range(struct ma_state *mas, unsigned long max)
 {
-	return find_up(mas, max, true);
+	return find_range(mas, max, true);
 }
 
 SHEAF_PUBLIC void *mas_find_rev(struct ma_state *mas, unsigned long min)
 {
-	return find_down(mas, min, false);
+	return find(mas, min, false);
 }
 
 SHEAF_PUBLIC void *mas_find_range_rev(struct ma_state *mas, unsigned long min)
 {
-	return find_down(mas, min, true);
+	return find_range(mas, min, false);
 }
 
 /* mas_next() goes on after the range at the index: it must be known first. */
-static void know_range(struct ma_state *mas)
+static inline void know_range(struct ma_state *mas)
 {
-	if (mas->status == ma_start || mas->status == ma_pause)
+	if (unlikely(!mas->node) && (mas->status == ma_start || mas->status == ma_pause))
 		mas_walk(mas);
 }
 
 SHEAF_PUBLIC void *mas_next(struct ma_state *mas, unsigned long max)
 {
 	know_range(mas);
-	return find_up(mas, max, false);
+	return find(mas, max, true);
 }
 
 SHEAF_PUBLIC void *mas_next_range(struct ma_state *mas, unsigned long max)
 {
 	know_range(mas);
-	return find_up(mas, max, true);
+	return find_range(mas, max, true);
 }
 
 SHEAF_PUBLIC void *mas_prev(struct ma_state *mas, unsigned long min)
 {
 	know_range(mas);
-	return find_down(mas, min, false);
+	return find(mas, min, false);
 }
 
 SHEAF_PUBLIC void *mas_prev_range(struct ma_state *mas, unsigned long min)
 {
 	know_range(mas);
-	return find_down(mas, min, true);
+	return find_range(mas, min, false);
 }
 
 SHEAF_PUBLIC void mas_pause(struct ma_state *mas)

@@ -205,23 +205,23 @@ struct ma_state {
 	enum maple_status status;
 	enum store_type store_type;
 	/* The rest is the library's. */
-	int error;
-	unsigned int offset;
-	uint64_t seen; /* the node's word when it was looked at */
-	struct maple_node *node;
-	unsigned long min, max; /* what the node covers */
+	struct maple_node *node; /* the leaf; not NULL only if active */
+	void *const *at;	 /* its slot, and its last one */
+	void *const *stop;
+	uint64_t seen;		/* the leaf's word when it was looked at */
+	unsigned long min, max; /* what the leaf covers */
 	uintptr_t parent;	/* the node above it, its slot there, and what that one covers */
-	unsigned int parent_offset;
-	unsigned long parent_min, parent_max;
+	unsigned long parent_offset, parent_min, parent_max;
 	struct maple_node *alloc; /* nodes in hand: one, or a sheaf of them */
 	struct slab_sheaf *sheaf;
 	unsigned long node_request;
+	int error;
 };
 
 /* clang-format off */
 #define MA_STATE(name, mt, first, end)                                                             \
-	struct ma_state name = {(mt), (first), (end), ma_start, wr_invalid, 0, 0, 0, NULL, 0, 0,   \
-				0, 0, 0, 0, NULL, NULL, 0}
+	struct ma_state name = {(mt), (first), (end), ma_start, wr_invalid, NULL, NULL, NULL, 0,   \
+				0, ULONG_MAX, 0, 0, 0, ULONG_MAX, NULL, NULL, 0, 0}
 /* clang-format on */
 
 /* As MA_STATE(), for one index. O(1). */
@@ -311,8 +311,62 @@ void *mas_next_range(struct ma_state *mas, unsigned long max) SHEAF_SYMBOL(mas_n
 void *mas_prev(struct ma_state *mas, unsigned long min) SHEAF_SYMBOL(mas_prev);
 void *mas_prev_range(struct ma_state *mas, unsigned long min) SHEAF_SYMBOL(mas_prev_range);
 
-#define mas_for_each(mas, entry, max)	  while (((entry) = mas_find((mas), (max))) != NULL)
-#define mas_for_each_rev(mas, entry, min) while (((entry) = mas_find_rev((mas), (min))) != NULL)
+/*
+ * What these two mostly do, to be inlined: the next entry in the leaf where the state is, if that is as
+ * it was seen; else NULL, and the state is unchanged. A leaf's first word tells of changes; the pivots
+ * that end a slot and the one before it are 15 and 16 words below the slot.
+ */
+static inline void *__mas_step(struct ma_state *mas, unsigned long limit, bool up)
+{
+	void *const *at = mas->at, *const *stop = mas->stop;
+	void *const *start = (void *const *)mas->node + 16;
+	unsigned long first, last;
+	void *entry;
+
+	if (!mas->node || at == (up ? stop : start))
+		return NULL;
+	at += up ? 1 : -1;
+	entry = __atomic_load_n(at, __ATOMIC_ACQUIRE);
+	if (!entry) { /* then the next is none, unless a writer has been between */
+		if (at == (up ? stop : start))
+			return NULL;
+		at += up ? 1 : -1;
+		entry = __atomic_load_n(at, __ATOMIC_ACQUIRE);
+		if (!entry)
+			return NULL;
+	}
+	first = up || at != start
+			? __atomic_load_n((const unsigned long *)at - 16, __ATOMIC_RELAXED) + 1
+			: mas->min;
+	last = !up || at != stop ? __atomic_load_n((const unsigned long *)at - 15, __ATOMIC_RELAXED)
+				 : mas->max;
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if ((up ? first > limit : last < limit) ||
+	    __atomic_load_n((const uint64_t *)mas->node, __ATOMIC_RELAXED) != mas->seen)
+		return NULL;
+	mas->at = at;
+	mas->index = first;
+	mas->last = last;
+	return entry;
+}
+
+static inline void *__mas_for_each_next(struct ma_state *mas, unsigned long max)
+{
+	void *entry = __mas_step(mas, max, true);
+
+	return entry ? entry : mas_find(mas, max);
+}
+
+static inline void *__mas_for_each_prev(struct ma_state *mas, unsigned long min)
+{
+	void *entry = __mas_step(mas, min, false);
+
+	return entry ? entry : mas_find_rev(mas, min);
+}
+
+#define mas_for_each(mas, entry, max) while (((entry) = __mas_for_each_next((mas), (max))) != NULL)
+#define mas_for_each_rev(mas, entry, min)                                                          \
+	while (((entry) = __mas_for_each_prev((mas), (min))) != NULL)
 
 /*
  * Store an entry at mas->index ... mas->last. mas_store() never waits for memory: look at mas_error().
