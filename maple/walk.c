@@ -12,7 +12,7 @@
  */
 #include "tree.h"
 
-#define AHEAD 3u /* leaves that are asked for before an iteration comes to them */
+#define AHEAD 4u /* leaves that are asked for before an iteration comes to them */
 
 SHEAF_PUBLIC void *mtree_load(struct maple_tree *mt, unsigned long index)
 {
@@ -82,7 +82,9 @@ static inline bool leaf_slot(struct ma_state *mas, const struct maple_node *leaf
 	return true;
 }
 
-void *mas_descend(struct ma_state *mas, unsigned long index)
+/* `ahead`: an iteration will come to the next (1) or previous (-1) node above the leaves, too. */
+static inline __attribute__((always_inline)) void *descend(struct ma_state *mas,
+							   unsigned long index, int ahead)
 {
 	void *entry;
 
@@ -103,6 +105,8 @@ void *mas_descend(struct ma_state *mas, unsigned long index)
 				mas->parent_max = mas->max;
 				mas->parent_offset = i;
 			}
+			if (ahead && level == 2 && i + (unsigned int)ahead <= end)
+				prefetch_node(child(e, i + (unsigned int)ahead));
 			mas->parent = e;
 			mas->min = slot_min(node, i, mas->min);
 			mas->max = slot_max(node, i, end, mas->max);
@@ -114,6 +118,11 @@ void *mas_descend(struct ma_state *mas, unsigned long index)
 		if (likely(leaf_slot(mas, mas->node, index, &entry)))
 			return entry;
 	}
+}
+
+void *mas_descend(struct ma_state *mas, unsigned long index)
+{
+	return descend(mas, index, 0);
 }
 
 /* A leaf's pivots beside a slot: where the slot before it ends, and where it ends itself. */
@@ -282,17 +291,18 @@ static void *ended(struct ma_state *mas, unsigned long index, unsigned long last
 	return NULL;
 }
 
-/* Ask for the leaves that an iteration will come to. */
-static void prefetch_ahead(const struct ma_state *mas, bool up)
+/* From the root: ask for the leaves that an iteration will come to. */
+static void *descend_on(struct ma_state *mas, unsigned long index, bool up)
 {
-	unsigned int end = mas->parent ? end_of(node_of(mas->parent)) : 0, i = mas->parent_offset;
+	void *entry = descend(mas, index, up ? 1 : -1);
+	unsigned long i = mas->parent_offset, end;
 
-	for (unsigned int n = 1; mas->parent && n < AHEAD; n++) {
-		i += up ? 1 : -1u;
-		if (i > end)
-			return;
-		prefetch_node(child(mas->parent, i));
+	if (mas->node && mas->parent) {
+		end = end_of(node_of(mas->parent));
+		for (unsigned int n = 1; n < AHEAD && (i += up ? 1 : -1ul) <= end; n++)
+			prefetch_node(child(mas->parent, (unsigned int)i));
 	}
+	return entry;
 }
 
 /* From the root to the slots after the state's, to the first that counts. */
@@ -301,7 +311,7 @@ static void *go_up(struct ma_state *mas, unsigned long max, bool gaps_too)
 	unsigned long index = mas->index, last = mas->last;
 
 	while (mas->last < max) {
-		void *entry = mas_descend(mas, mas->last + 1);
+		void *entry = descend_on(mas, mas->last + 1, true);
 
 		if (gaps_too && !entry)
 			widen_after(mas);
@@ -318,7 +328,7 @@ static void *go_down(struct ma_state *mas, unsigned long min, bool gaps_too)
 	unsigned long index = mas->index, last = mas->last;
 
 	while (mas->index > min) {
-		void *entry = mas_descend(mas, mas->index - 1);
+		void *entry = descend_on(mas, mas->index - 1, false);
 
 		if (gaps_too && !entry)
 			widen_before(mas);
@@ -355,15 +365,11 @@ static void *find_first(struct ma_state *mas, unsigned long at, unsigned long li
 static __attribute__((noinline)) void *find_up(struct ma_state *mas, unsigned long max,
 					       bool gaps_too)
 {
-	void *entry;
-
 	switch (mas->status) {
 	case ma_active:
 	case ma_root:
 	case ma_overflow:
-		entry = go_up(mas, max, gaps_too);
-		prefetch_ahead(mas, true);
-		return entry;
+		return go_up(mas, max, gaps_too);
 	case ma_pause:
 		if (mas->last == ULONG_MAX)
 			return ended(mas, mas->index, mas->last, ma_overflow);
@@ -379,15 +385,11 @@ static __attribute__((noinline)) void *find_up(struct ma_state *mas, unsigned lo
 static __attribute__((noinline)) void *find_down(struct ma_state *mas, unsigned long min,
 						 bool gaps_too)
 {
-	void *entry;
-
 	switch (mas->status) {
 	case ma_active:
 	case ma_root:
 	case ma_underflow:
-		entry = go_down(mas, min, gaps_too);
-		prefetch_ahead(mas, false);
-		return entry;
+		return go_down(mas, min, gaps_too);
 	case ma_pause:
 		if (mas->index == 0)
 			return ended(mas, mas->index, mas->last, ma_underflow);
