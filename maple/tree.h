@@ -4,7 +4,7 @@
  *
  *     node.h   a node: layout, search              pool.c    nodes got, held in hand, retired
  *     path.c   a way from the root to a leaf       walk.c    readers: load, walk, next, previous
- *     gap.c    gaps kept and searched              rebuild.c stores that change several nodes
+ *     gap.c    gaps kept, area.c: searched         rebuild.c stores that change several nodes
  *     store.c  stores of one leaf, and the mas_ calls         tree.c  the mtree_ and mt_ calls
  *     dup.c    copy and destroy                    validate.c, dump.c, svg.c
  */

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The search for the highest or lowest free run of a size, by the gaps that gap.c keeps.
+ *
+ * From the top: the highest run of which `size` indices are at or below max. It is the answer if these
+ * begin at or above min; if not, there is none, for all others are below. So min is looked at once, at
+ * the end. The way goes down along max as long as the gaps there are large enough, then to the nearest
+ * slot beside it whose gap is, and in that to the nearest again. The leaf that owns such a run has it,
+ * unless it goes on in the leaf where max is, and is cut off there: then the search goes on.
+ * From the bottom all is the same the other way round, and no run is cut off but the first.
+ *
+ * Called with the tree's lock held. Loads are plain: nobody writes meanwhile.
+ */
+#include <errno.h>
+
+#include "tree.h"
+
+/* The way down: for each level above the leaves the node and the slot taken in it. */
+struct way {
+	unsigned int height;
+	struct {
+		enode_t e;
+		unsigned int slot;
+	} at[MAX_LEVELS];
+};
+
+/* A run that is looked for, and the end of it that is nearest to where the search began. */
+struct wanted {
+	unsigned long limit; /* max, or min if the lowest is wanted */
+	unsigned long size, found;
+};
+
+/* What the way's leaf covers, and how many indices are free right after it. */
+static unsigned long leaf_min(const struct way *way)
+{
+	for (unsigned int l = 1; l <= way->height; l++)
+		if (way->at[l].slot > 0)
+			return pivots(way->at[l].e)[way->at[l].slot - 1] + 1;
+	return 0;
+}
+
+static unsigned long leaf_max(const struct way *way)
+{
+	for (unsigned int l = 1; l <= way->height; l++)
+		if (way->at[l].slot < end_of(node_of(way->at[l].e)))
+			return pivots(way->at[l].e)[way->at[l].slot];
+	return ULONG_MAX;
+}
+
+static __attribute__((noinline)) unsigned long after_leaf(const struct way *way, unsigned long max)
+{
+	const struct maple_node *leaf;
+	unsigned int l = 1;
+	enode_t e;
+
+	while (l <= way->height && way->at[l].slot == end_of(node_of(way->at[l].e)))
+		l++;
+	if (l > way->height)
+		return 0;
+	e = child(way->at[l].e, way->at[l].slot + 1);
+	while (level_of(e))
+		e = child(e, 0);
+	leaf = node_of(e);
+	return leaf->range.slot[0] ? 0 : leaf->range.pivot[0] - max;
+}
+
+/* The run first ... last, which the leaf owns from here on, is cut at the limit. */
+static inline bool fits(struct wanted *w, unsigned long first, unsigned long last, bool highest)
+{
+	if (highest && last > w->limit)
+		last = w->limit;
+	if (!highest && first < w->limit)
+		first = w->limit;
+	if (last < first || last - first < w->size - 1)
+		return false;
+	w->found = highest ? last : first;
+	return true;
+}
+
+/* A free slot of a leaf at its borders, or one that the limit may cut. */
+static __attribute__((noinline)) bool border_slot(const struct way *way,
+						  const struct maple_node *leaf, unsigned int i,
+						  struct wanted *w, bool highest)
+{
+	unsigned int end = end_of(leaf);
+	unsigned long first = i ? leaf->range.pivot[i - 1] + 1 : leaf_min(way);
+	unsigned long last = i < end ? leaf->range.pivot[i] : leaf_max(way);
+
+	if (!highest && fits(w, first, last, false))
+		return true;
+	if (i == end && !(highest && last >= w->limit))
+		last += after_leaf(way, last);
+	return fits(w, first, last, highest);
+}
+
+/* From slot i on, the first that was taken, downwards (upwards). */
+static inline bool search_leaf(const struct way *way, enode_t e, unsigned int i, struct wanted *w,
+			       bool highest)
+{
+	const struct maple_node *leaf = node_of(e);
+	const unsigned long *pivot = leaf->range.pivot;
+	void *const *slot = leaf->range.slot;
+	unsigned int last = highest ? 0 : end_of(leaf);
+
+	if (!slot[i] && border_slot(way, leaf, i, w, highest))
+		return true;
+	if (i == last)
+		return false;
+	for (i += highest ? -1u : 1; highest ? (int)i > 0 : i < last; i += highest ? -1u : 1) {
+		if (slot[i])
+			continue;
+		if (pivot[i] - pivot[i - 1] >= w->size) {
+			w->found = highest ? pivot[i] : pivot[i - 1] + 1;
+			return true;
+		}
+		i += highest ? -1u : 1; /* the next is not free, too */
+	}
+	if (i != last)
+		return false;
+	return !slot[i] && border_slot(way, leaf, i, w, highest);
+}
+
+/* The slots of an arange node whose gap is large enough, as bits: two sums of doubled carries. */
+static inline unsigned int large_slots(const unsigned long *gap, unsigned long size)
+{
+	unsigned int high = 0, low = 0;
+
+	for (unsigned int i = ARANGE_SLOTS / 2; i-- > 0;) {
+		low = low + low + (gap[i] < size);
+		KEEP(low);
+		high = high + high + (gap[i + ARANGE_SLOTS / 2] < size);
+		KEEP(high);
+	}
+	return ~(high << ARANGE_SLOTS / 2 | low) & ((1u << ARANGE_SLOTS) - 1);
+}
+
+static inline unsigned int nearest(unsigned int large, bool highest)
+{
+	return (unsigned int)(highest ? 31 - __builtin_clz(large) : __builtin_ctz(large));
+}
+
+/* Where the limit is. It mostly is at the edge, which a processor can guess, and need not wait for. */
+static inline unsigned int limit_slot(const unsigned long *pivot, unsigned int end,
+				      unsigned long limit, bool highest, bool leaf)
+{
+	if (highest && end && likely(limit > pivot[end - 1]))
+		return end;
+	if (!highest && likely(limit <= pivot[0]))
+		return 0;
+	return leaf ? search15(pivot, limit) : search9(pivot, limit);
+}
+
+/* Along the limit to its leaf, 0, or to the level where the gap there is too small. */
+static inline unsigned int follow_limit(struct way *way, enode_t *leaf, const struct wanted *w,
+					bool highest)
+{
+	enode_t e = *leaf;
+	unsigned int level = way->height = level_of(e);
+
+	for (; level > 0; level--) {
+		const struct maple_node *node = node_of(e);
+		unsigned int i =
+			limit_slot(node->arange.pivot, end_of(node), w->limit, highest, false);
+
+		way->at[level].e = e;
+		way->at[level].slot = i;
+		if (node->arange.gap[i] < w->size)
+			break;
+		e = (enode_t)node->arange.slot[i];
+		prefetch_node(e);
+	}
+	*leaf = e;
+	return level;
+}
+
+/* From this level to the nearest leaf below (above) that owns a large run; 0 if there is none. */
+static inline enode_t next_large(struct way *way, unsigned int level, unsigned long size,
+				 bool highest)
+{
+	unsigned int large, i;
+	enode_t e;
+
+	for (;; level++) {
+		if (level > way->height)
+			return 0;
+		i = way->at[level].slot;
+		large = large_slots(gaps(way->at[level].e), size);
+		large &= highest ? (1u << i) - 1 : ~0u << i << 1;
+		if (large)
+			break;
+	}
+	for (e = way->at[level].e;;) {
+		i = nearest(large, highest);
+		way->at[level].slot = i;
+		e = (enode_t)node_of(e)->arange.slot[i];
+		prefetch_node(e);
+		if (--level == 0)
+			return e;
+		way->at[level].e = e;
+		large = large_slots(gaps(e), size);
+	}
+}
+
+static inline bool search_tree(enode_t e, struct wanted *w, bool highest)
+{
+	struct way way;
+	unsigned int level = follow_limit(&way, &e, w, highest);
+
+	if (level == 0) {
+		const struct maple_node *leaf = node_of(e);
+		unsigned int i =
+			limit_slot(leaf->range.pivot, end_of(leaf), w->limit, highest, true);
+
+		if (search_leaf(&way, e, i, w, highest))
+			return true;
+		level = 1;
+	}
+	while ((e = next_large(&way, level, w->size, highest)) != 0) {
+		unsigned int i = highest ? end_of(node_of(e)) : 0;
+
+		if (search_leaf(&way, e, i, w, highest))
+			return true;
+		level = 1;
+	}
+	return false;
+}
+
+static inline bool search_all(const struct maple_tree *mt, struct wanted *w, bool highest)
+{
+	enode_t e = (enode_t)mt->ma_root;
+
+	if (unlikely(!is_node(mt->ma_root)))
+		return fits(w, mt->ma_root ? 1 : 0, ULONG_MAX, highest);
+	return search_tree(e, w, highest);
+}
+
+static int busy(struct ma_state *mas)
+{
+	mas_reset(mas);
+	mas->status = ma_error;
+	mas->error = -EBUSY;
+	return -EBUSY;
+}
+
+static bool is_wrong(const struct ma_state *mas, unsigned long min, unsigned long max,
+		     unsigned long size)
+{
+	return size == 0 || min > max || !(mas->tree->ma_flags & MT_FLAGS_ALLOC_RANGE);
+}
+
+SHEAF_PUBLIC int mas_empty_area(struct ma_state *mas, unsigned long min, unsigned long max,
+				unsigned long size)
+{
+	struct wanted w = {min, size, 0};
+
+	if (unlikely(is_wrong(mas, min, max, size)))
+		return -EINVAL;
+	if (max - min < size - 1 || !search_all(mas->tree, &w, false) || w.found > max - (size - 1))
+		return busy(mas);
+	mas_set_range(mas, w.found, w.found + (size - 1));
+	return 0;
+}
+
+SHEAF_PUBLIC int mas_empty_area_rev(struct ma_state *mas, unsigned long min, unsigned long max,
+				    unsigned long size)
+{
+	struct wanted w = {max, size, 0};
+
+	if (unlikely(is_wrong(mas, min, max, size)))
+		return -EINVAL;
+	if (max - min < size - 1 || !search_all(mas->tree, &w, true) || w.found < min + (size - 1))
+		return busy(mas);
+	mas_set_range(mas, w.found - (size - 1), w.found);
+	return 0;
+}
