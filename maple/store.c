@@ -302,12 +302,13 @@ static void append(struct store *st, struct maple_node *leaf)
 {
 	unsigned int n = st->first + st->left;
 
-	if (st->right) {
+	if (st->right)
 		store_relaxed(&leaf->range.slot[n + 1], leaf->range.slot[st->first]);
-		store_relaxed(&leaf->range.pivot[n], st->last);
-	}
+	/* In ascending order: a search that counts a pivot counts those before it. */
 	if (st->left)
 		store_release(&leaf->range.pivot[n - 1], st->index - 1);
+	if (st->right)
+		store_release(&leaf->range.pivot[n], st->last);
 	stamp(leaf, st->end);
 	store_release(&leaf->range.slot[n], st->entry);
 }
