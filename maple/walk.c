@@ -77,7 +77,9 @@ static inline bool leaf_slot(struct ma_state *mas, const struct maple_node *leaf
 		mas->index = slot_min(leaf, offset, mas->min);
 		mas->last = slot_max(leaf, offset, seen & META_END, mas->max);
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	} while (unlikely(load_relaxed(&leaf->meta) != seen));
+		/* A border that moves is not in meta yet: the search saw it on the one side. */
+	} while (unlikely(load_relaxed(&leaf->meta) != seen ||
+			  index - mas->index > mas->last - mas->index));
 	mas->seen = seen;
 	return true;
 }
