@@ -67,11 +67,15 @@ typedef uintptr_t enode_t;
 #define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
-/* Shared words: one width, and the order that RCU needs. */
+/* Shared words: one width, and the order that RCU needs. A test may have a look at each (MAPLE_WORDS). */
+#ifdef MAPLE_WORDS
+#include MAPLE_WORDS
+#else
 #define load_relaxed(p)	    __atomic_load_n((p), __ATOMIC_RELAXED)
 #define load_acquire(p)	    __atomic_load_n((p), __ATOMIC_ACQUIRE)
 #define store_relaxed(p, v) __atomic_store_n((p), (v), __ATOMIC_RELAXED)
 #define store_release(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
+#endif
 
 /* ma_root is NULL, an entry at index 0 alone, or a node. */
 static inline bool is_node(const void *root)
@@ -154,7 +158,7 @@ static inline unsigned long slot_max(const struct maple_node *node, unsigned int
  * holds the compiler from making one of them. Plain loads, so that each is one instruction with its
  * comparison: a pivot is read once, and what a writer changes meanwhile shows in meta.
  */
-#ifdef __SANITIZE_THREAD__
+#if defined(__SANITIZE_THREAD__) || defined(MAPLE_WORDS)
 #define PIVOT(i) load_relaxed(&pivot[i])
 #else
 #define PIVOT(i) pivot[i]

@@ -47,7 +47,14 @@ struct sim_config {
 	bool silent;	      /* the library has no reason to report anything: it would be a bug */
 	unsigned int step_ns; /* how far the clock moves with a step; 0: 1000 */
 	uint64_t max_steps;   /* a longer run has no progress: it is reported and aborted */
+
+	/*
+	 * Not chance, but this decides who goes on, for fibres that wait for nothing: at each step
+	 * of `fibre`, and with SIM_NOBODY at the start and at each end of a fibre.
+	 */
+	unsigned int (*decide)(unsigned int fibre);
 };
+#define SIM_NOBODY (~0u)
 
 /* Invent the machine. Before the first call of the library, once in a process. */
 void sim_start(const struct sim_config *config);

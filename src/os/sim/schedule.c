@@ -145,8 +145,10 @@ void sim_pass(void)
 	unsigned int n = find_candidates();
 	struct fibre *chosen = n ? sim.candidates[sim_below(n)] : first_sleeper();
 
+	if (n && sim.config.decide)
+		chosen = &sim.fibres[sim.config.decide(SIM_NOBODY)];
 	/* Who gives way should not be chosen again if there is another. */
-	if (chosen == sim.current && n > 1)
+	else if (chosen == sim.current && n > 1)
 		chosen = sim.candidates[sim_below(n)];
 	go_on(chosen);
 }
@@ -162,6 +164,13 @@ void os_sim_step(void)
 		sim_fail("no progress: more than max_steps steps");
 	if (os_reports && sim.config.silent)
 		sim_fail("the library reported something, and nothing was misused");
+	if (sim.config.decide) {
+		struct fibre *next = &sim.fibres[sim.config.decide((unsigned)(fibre - sim.fibres))];
+
+		if (next != fibre)
+			go_on(next);
+		return;
+	}
 	dice = sim_random();
 	if ((dice & 0xffff) < sim.config.signal)
 		sim_abort_section(fibre);

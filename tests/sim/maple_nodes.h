@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where the maple tree's nodes live in the simulator: in the place of libsheaf a plain row of them, of
+ * which none is used twice in a run, so that whoever comes to a freed one is found at once.
+ *
+ *     unused -> live -> retired (waits for the readers that were inside then) -> freed
+ *
+ * A freed node is poisoned, and a load or store of one of its words fails (maple_words.h). Nothing here
+ * is a step of the simulator, but kmem_cache_free_rcu().
+ */
+#ifndef SHEAF_TESTS_SIM_MAPLE_NODES_H
+#define SHEAF_TESTS_SIM_MAPLE_NODES_H
+
+#include <stdbool.h>
+
+struct maple_tree;
+
+#define WRITER 0u /* the fibre that stores; all others read */
+
+/* What can be made wrong on purpose: a test that finds none of these would find nothing. */
+enum plant {
+	PLANT_NONE,
+	PLANT_NO_STAMP,	     /* a change in place is not counted in meta */
+	PLANT_NO_DEAD_MARK,  /* a replaced node does not tell so */
+	PLANT_NO_GRACE,	     /* it is freed at once */
+	PLANT_RETIRE_FIRST,  /* it is freed before its successor is published */
+	PLANT_PUBLISH_FIRST, /* the successor is published before it is filled */
+	PLANT_PIVOTS_LAST,   /* pivots of a change in place are stored last, in the wrong order */
+	NR_PLANTS
+};
+extern enum plant planted;
+
+/* No node but those of the tree; keep this state; go back to it. */
+void nodes_begin(void);
+void nodes_save(const struct maple_tree *mt);
+void nodes_restore(struct maple_tree *mt);
+/*
+ * A load is a step only if the word is one that a store changed since nodes_learn(false), till
+ * nodes_learned(): before any other, being put aside is the same as before the next of these. Or all.
+ */
+void nodes_learn(bool all);
+void nodes_learned(void);
+/* How many are live or retired. */
+unsigned int nodes_left(void);
+
+/* Of the fibre that runs. */
+void fibre_begins(unsigned int fibre);
+void reader_enters(void);
+void reader_leaves(void);
+/* The writer's store is done: what was planted comes to its end, too. */
+void store_ends(void);
+
+#endif
