@@ -16,29 +16,33 @@ struct cell {
 
 struct model {
 	unsigned int n;
-	unsigned long width; /* indices in a cell; the last goes on to ULONG_MAX */
+	unsigned long base;  /* cell c begins at base + c * width, but the first at 0 */
+	unsigned long width; /* and the last goes on to ULONG_MAX */
 	unsigned long stores;
 	struct cell *cells;
 };
 
 static inline unsigned long cell_min(const struct model *m, unsigned int c)
 {
-	return c * m->width;
+	return c ? m->base + c * m->width : 0;
 }
 
 static inline unsigned long cell_max(const struct model *m, unsigned int c)
 {
-	return c == m->n - 1 ? ULONG_MAX : (c + 1) * m->width - 1;
+	return c == m->n - 1 ? ULONG_MAX : m->base + (c + 1) * m->width - 1;
 }
 
 static inline unsigned int cell_of(const struct model *m, unsigned long index)
 {
-	return index / m->width < m->n ? (unsigned int)(index / m->width) : m->n - 1;
+	unsigned long c = index < m->base ? 0 : (index - m->base) / m->width;
+
+	return c < m->n ? (unsigned int)c : m->n - 1;
 }
 
 static inline void model_init(struct model *m, unsigned int n, unsigned long width)
 {
 	m->n = n;
+	m->base = 0;
 	m->width = width;
 	m->stores = 0;
 	m->cells = calloc(n, sizeof(*m->cells));
