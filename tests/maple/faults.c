@@ -1,47 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Every allocation of nodes refused in turn: a call has either done all it should, or nothing, and the
- * tree is whole; no node is lost. The linker puts the calls below in place of the library's own.
+ * tree is whole; no node is lost. Every public call that changes a tree is among them.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <sheaf/stats.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "../../maple/tree.h"
 #include "model.h"
 #include "provider.h"
-
-int __real_nodes_get(struct ma_state *mas, unsigned int n, gfp_t gfp);
-int __real_nodes_alloc(unsigned int n, struct maple_node **nodes, gfp_t gfp);
-int __wrap_nodes_get(struct ma_state *mas, unsigned int n, gfp_t gfp);
-int __wrap_nodes_alloc(unsigned int n, struct maple_node **nodes, gfp_t gfp);
-
-static unsigned int refuse_in; /* this one is refused; 0: none */
-static bool refused;
-
-static bool refuse(void)
-{
-	if (refuse_in == 0 || --refuse_in > 0)
-		return false;
-	refused = true;
-	return true;
-}
-
-int __wrap_nodes_get(struct ma_state *mas, unsigned int n, gfp_t gfp)
-{
-	if (refuse()) {
-		mas->node_request = n;
-		return -ENOMEM;
-	}
-	return __real_nodes_get(mas, n, gfp);
-}
-
-int __wrap_nodes_alloc(unsigned int n, struct maple_node **nodes, gfp_t gfp)
-{
-	return refuse() ? -ENOMEM : __real_nodes_alloc(n, nodes, gfp);
-}
+#include "refuse.h"
 
 #define CELLS 400
 
@@ -115,21 +84,33 @@ static int store_prealloc(unsigned long first, unsigned long last, void *entry)
 	return error;
 }
 
+static int store_alone(unsigned long first, unsigned long last, void *entry)
+{
+	return first == last ? mtree_store(&tree, first, entry, GFP_KERNEL)
+			     : store_gfp(first, last, entry);
+}
+
 static int (*const calls[])(unsigned long, unsigned long, void *) = {store_gfp, store_nomem,
-								     store_prealloc};
+								     store_prealloc, store_alone};
+
+/* Refuse the n-th from now on. */
+static void begin_refusing(unsigned int n)
+{
+	refuse_in = n;
+	refused = false;
+}
 
 static void store(void)
 {
 	unsigned int a = below(CELLS), b = a + below(below(4) ? 6 : CELLS);
 	void *entry = below(5) < 3 ? (void *)(uintptr_t)(4096 + 16 * model.stores) : NULL;
-	unsigned int which = below(3);
+	unsigned int which = below(sizeof(calls) / sizeof(calls[0]));
 	int error;
 
 	if (b >= CELLS)
 		b = CELLS - 1;
 	for (unsigned int n = 1;; n++) {
-		refuse_in = n;
-		refused = false;
+		begin_refusing(n);
 		error = calls[which](cell_min(&model, a), cell_max(&model, b), entry);
 		refuse_in = 0;
 		CHECK(error == (refused ? -ENOMEM : 0));
@@ -141,13 +122,118 @@ static void store(void)
 	check_tree(&tree);
 }
 
+static void erase(void)
+{
+	unsigned int c = below(CELLS), first = model_first(&model, c), last = model_last(&model, c);
+	bool by_state = below(2);
+	void *entry;
+
+	for (unsigned int n = 1;; n++) {
+		MA_STATE(mas, &tree, cell_max(&model, c), cell_max(&model, c));
+
+		begin_refusing(n);
+		if (by_state) {
+			mtree_lock(&tree);
+			entry = mas_erase(&mas);
+			mtree_unlock(&tree);
+			CHECK(mas_error(&mas) == (refused ? -ENOMEM : 0));
+		} else {
+			entry = mtree_erase(&tree, mas.index);
+		}
+		refuse_in = 0;
+		CHECK(entry == (refused ? NULL : model.cells[c].entry));
+		if (!refused)
+			break;
+		check_tree(&tree);
+	}
+	if (entry)
+		model_store(&model, first, last, NULL);
+	check_tree(&tree);
+}
+
+static void *new_entry(void)
+{
+	return (void *)(uintptr_t)(4096 + 16 * (model.stores + 1));
+}
+
+static void insert(void)
+{
+	unsigned int a = below(CELLS), b = a + below(3);
+	void *entry = new_entry();
+	int error;
+
+	if (b >= CELLS || model_used(&model, a, true) <= b)
+		return;
+	for (unsigned int n = 1;; n++) {
+		begin_refusing(n);
+		error = mtree_insert_range(&tree, cell_min(&model, a), cell_max(&model, b), entry,
+					   GFP_KERNEL);
+		refuse_in = 0;
+		CHECK(error == (refused ? -ENOMEM : 0));
+		if (!error)
+			break;
+		check_tree(&tree);
+	}
+	model_store(&model, a, b, entry);
+	check_tree(&tree);
+}
+
+/* A cell's worth of free indices, from below, from above, or the next one; not in the ends' cells. */
+static void allocate(void)
+{
+	unsigned long min = cell_min(&model, 1), max = cell_max(&model, CELLS - 2), at = 1, start;
+	bool highest = below(2);
+	void *entry = new_entry();
+	int error;
+
+	if (!model_gap(&model, min, max, model.width, highest, &start))
+		return;
+	for (unsigned int n = 1;; n++) {
+		begin_refusing(n);
+		error = (highest ? mtree_alloc_rrange : mtree_alloc_range)(
+			&tree, &at, entry, model.width, min, max, GFP_KERNEL);
+		refuse_in = 0;
+		CHECK(error == (refused ? -ENOMEM : 0));
+		if (!error)
+			break;
+		CHECK(at == 1);
+		check_tree(&tree);
+	}
+	CHECK(at == start);
+	model_store(&model, cell_of(&model, at), cell_of(&model, at), entry);
+	check_tree(&tree);
+}
+
+/* A number, and then it is erased: the model knows whole cells only. */
+static void allocate_cyclic(void)
+{
+	static unsigned long next;
+	unsigned long at = ULONG_MAX, last = next;
+	int error;
+
+	for (unsigned int n = 1;; n++) {
+		begin_refusing(n);
+		error = mtree_alloc_cyclic(&tree, &at, new_entry(), 0, 1000 * CELLS, &next,
+					   GFP_KERNEL);
+		refuse_in = 0;
+		if (error == -EBUSY)
+			return;
+		CHECK(refused ? error == -ENOMEM : error >= 0);
+		if (!refused)
+			break;
+		CHECK(at == ULONG_MAX && next == last);
+		check_tree(&tree);
+	}
+	CHECK(mtree_erase(&tree, at) == new_entry());
+	check_tree(&tree);
+}
+
 static void duplicate(void)
 {
 	struct maple_tree to = MTREE_INIT(to, tree.ma_flags);
 
 	for (unsigned int n = 1;; n++) {
-		refuse_in = n;
-		refused = false;
+		begin_refusing(n);
 		if (mtree_dup(&tree, &to, GFP_KERNEL) == 0)
 			break;
 		CHECK(refused && mtree_empty(&to));
@@ -220,8 +306,14 @@ int main(void)
 	for (unsigned int flags = 0; flags < 4; flags++) {
 		mt_init_flags(&tree, flags);
 		model_init(&model, CELLS, 1000);
-		for (unsigned int i = 0; i < 3000; i++) {
+		for (unsigned int i = 0; i < 1500; i++) {
 			store();
+			erase();
+			insert();
+			if (flags & MT_FLAGS_ALLOC_RANGE) {
+				allocate();
+				allocate_cyclic();
+			}
 			if (i % 100 == 99) {
 				duplicate();
 				duplicate_each();

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+/* Free indices found and numbers given out: what is documented, one test for each behaviour. */
+#include "behaviour.h"
+
+static void alloc_range_forward(void **state)
+{
+	struct maple_tree mt = MTREE_INIT(mt, MT_FLAGS_ALLOC_RANGE);
+	unsigned long at = 0;
+
+	(void)state;
+	for (unsigned long i = 0; i < 400; i++) {
+		assert_int_equal(mtree_alloc_range(&mt, &at, ENTRY(i), 7, 100, 2899, GFP_KERNEL),
+				 0);
+		assert_int_equal(at, 100 + 7 * i);
+	}
+	assert_int_equal(mtree_alloc_range(&mt, &at, ENTRY(1), 1, 100, 2899, GFP_KERNEL), -EBUSY);
+	mtree_erase(&mt, 100 + 7 * 200);
+	mtree_erase(&mt, 100 + 7 * 100);
+	assert_int_equal(mtree_alloc_range(&mt, &at, ENTRY(1), 8, 100, 2899, GFP_KERNEL), -EBUSY);
+	assert_int_equal(mtree_alloc_range(&mt, &at, ENTRY(1), 7, 100, 2899, GFP_KERNEL), 0);
+	assert_int_equal(at, 100 + 7 * 100);
+	assert_int_equal(mtree_alloc_range(&mt, &at, ENTRY(1), 0, 0, 9, GFP_KERNEL), -EINVAL);
+	assert_int_equal(mtree_alloc_range(&mt, &at, ENTRY(1), 1, 9, 8, GFP_KERNEL), -EINVAL);
+	assert_int_equal(mtree_alloc_range(&mt, &at, NULL, 1, 0, 9, GFP_KERNEL), -EINVAL);
+	done(&mt);
+}
+
+static void alloc_range_reverse(void **state)
+{
+	struct maple_tree mt = MTREE_INIT(mt, MT_FLAGS_ALLOC_RANGE);
+	unsigned long at = 0;
+
+	(void)state;
+	for (unsigned long i = 0; i < 400; i++) {
+		assert_int_equal(mtree_alloc_rrange(&mt, &at, ENTRY(i), 7, 100, 2899, GFP_KERNEL),
+				 0);
+		assert_int_equal(at, 2893 - 7 * i);
+	}
+	assert_int_equal(mtree_alloc_rrange(&mt, &at, ENTRY(1), 1, 100, 2899, GFP_KERNEL), -EBUSY);
+	mtree_erase(&mt, 100 + 7 * 200);
+	mtree_erase(&mt, 100 + 7 * 100);
+	assert_int_equal(mtree_alloc_rrange(&mt, &at, ENTRY(1), 7, 100, 2899, GFP_KERNEL), 0);
+	assert_int_equal(at, 100 + 7 * 200);
+	assert_int_equal(mtree_alloc_rrange(&mt, &at, ENTRY(1), 100, 0, ULONG_MAX, GFP_KERNEL), 0);
+	assert_int_equal(at, ULONG_MAX - 99);
+	done(&mt);
+}
+
+static void alloc_cyclic(void **state)
+{
+	struct maple_tree mt = MTREE_INIT(mt, MT_FLAGS_ALLOC_RANGE);
+	unsigned long at = 0, next = 0;
+
+	(void)state;
+	for (unsigned long i = 10; i < 20; i++) {
+		assert_int_equal(mtree_alloc_cyclic(&mt, &at, ENTRY(i), 10, 19, &next, GFP_KERNEL),
+				 0);
+		assert_int_equal(at, i);
+		assert_int_equal(next, i + 1);
+	}
+	assert_int_equal(mtree_alloc_cyclic(&mt, &at, ENTRY(1), 10, 19, &next, GFP_KERNEL), -EBUSY);
+	mtree_erase(&mt, 13);
+	assert_int_equal(mtree_alloc_cyclic(&mt, &at, ENTRY(1), 10, 19, &next, GFP_KERNEL), 1);
+	assert_int_equal(at, 13);
+	assert_int_equal(next, 14);
+	mtree_erase(&mt, 12);
+	mtree_erase(&mt, 15);
+	assert_int_equal(mtree_alloc_cyclic(&mt, &at, ENTRY(1), 10, 19, &next, GFP_KERNEL), 0);
+	assert_int_equal(at, 15);
+	done(&mt);
+}
+
+/* The number after ULONG_MAX is 0: the call after that one says that the numbers began again. */
+static void alloc_cyclic_overflow(void **state)
+{
+	struct maple_tree mt = MTREE_INIT(mt, MT_FLAGS_ALLOC_RANGE);
+	unsigned long at = 0, next = ULONG_MAX;
+
+	(void)state;
+	assert_int_equal(mtree_alloc_cyclic(&mt, &at, ENTRY(1), 2, ULONG_MAX, &next, GFP_KERNEL),
+			 0);
+	assert_int_equal(at, ULONG_MAX);
+	assert_int_equal(next, 0);
+	assert_int_equal(mtree_alloc_cyclic(&mt, &at, ENTRY(2), 2, ULONG_MAX, &next, GFP_KERNEL),
+			 1);
+	assert_int_equal(at, 2);
+	assert_int_equal(mtree_alloc_cyclic(&mt, &at, ENTRY(3), 2, ULONG_MAX, &next, GFP_KERNEL),
+			 0);
+	assert_int_equal(at, 3);
+	done(&mt);
+}
+
+/* Full, in every way to say so: -EBUSY, and nothing changes. */
+static void full_spaces(void **state)
+{
+	struct maple_tree mt = MTREE_INIT(mt, MT_FLAGS_ALLOC_RANGE);
+	unsigned long at = 77, next = 0;
+	MA_STATE(mas, &mt, 0, 0);
+
+	(void)state;
+	for (unsigned int round = 0; round < 2; round++) {
+		if (round)
+			for (unsigned long i = 0; i < 1000; i++)
+				store(&mt, i, i < 999 ? i : ULONG_MAX, ENTRY(i));
+		else
+			store(&mt, 0, ULONG_MAX, ENTRY(1));
+		assert_int_equal(mtree_alloc_range(&mt, &at, ENTRY(2), 1, 0, ULONG_MAX, GFP_KERNEL),
+				 -EBUSY);
+		assert_int_equal(
+			mtree_alloc_rrange(&mt, &at, ENTRY(2), 1, 0, ULONG_MAX, GFP_KERNEL),
+			-EBUSY);
+		assert_int_equal(
+			mtree_alloc_cyclic(&mt, &at, ENTRY(2), 0, ULONG_MAX, &next, GFP_KERNEL),
+			-EBUSY);
+		assert_int_equal(at, 77);
+		assert_int_equal(next, 0);
+		assert_int_equal(mas_empty_area(&mas, 0, ULONG_MAX, 1), -EBUSY);
+		assert_int_equal(mas_error(&mas), -EBUSY);
+		assert_int_equal(mas_empty_area_rev(&mas, 5, 500, 1), -EBUSY);
+	}
+	/* One index is free: only that, and only where it may be. */
+	mtree_erase(&mt, 600);
+	assert_int_equal(mtree_alloc_range(&mt, &at, ENTRY(2), 2, 0, ULONG_MAX, GFP_KERNEL),
+			 -EBUSY);
+	assert_int_equal(mtree_alloc_range(&mt, &at, ENTRY(2), 1, 601, ULONG_MAX, GFP_KERNEL),
+			 -EBUSY);
+	assert_int_equal(mtree_alloc_rrange(&mt, &at, ENTRY(2), 1, 0, 600, GFP_KERNEL), 0);
+	assert_int_equal(at, 600);
+	done(&mt);
+}
+
+/* The whole of all indices is one gap, and its ends can be had. */
+static void gaps_at_the_ends(void **state)
+{
+	struct maple_tree mt = MTREE_INIT(mt, MT_FLAGS_ALLOC_RANGE);
+	unsigned long at = 77;
+	MA_STATE(mas, &mt, 0, 0);
+
+	(void)state;
+	assert_int_equal(mas_empty_area(&mas, 0, ULONG_MAX, ULONG_MAX), 0);
+	assert_int_equal(mas.index, 0);
+	assert_int_equal(mas_empty_area_rev(&mas, 0, ULONG_MAX, ULONG_MAX), 0);
+	assert_int_equal(mas.index, 1);
+	assert_int_equal(mtree_alloc_rrange(&mt, &at, ENTRY(1), 1, 0, ULONG_MAX, GFP_KERNEL), 0);
+	assert_int_equal(at, ULONG_MAX);
+	assert_int_equal(mtree_alloc_range(&mt, &at, ENTRY(2), 1, 0, ULONG_MAX, GFP_KERNEL), 0);
+	assert_int_equal(at, 0);
+	assert_int_equal(mas_empty_area(&mas, 0, ULONG_MAX, ULONG_MAX - 1), 0);
+	assert_int_equal(mas.index, 1);
+	assert_int_equal(mas_empty_area(&mas, 0, ULONG_MAX, ULONG_MAX), -EBUSY);
+	done(&mt);
+}
+
+/* What is given back is given out again only when the numbers have come round. */
+static void alloc_cyclic_goes_on(void **state)
+{
+	struct maple_tree mt = MTREE_INIT(mt, MT_FLAGS_ALLOC_RANGE);
+	unsigned long at = 0, next = 0;
+
+	(void)state;
+	for (unsigned long i = 0; i < 1000; i++) {
+		assert_int_equal(mtree_alloc_cyclic(&mt, &at, ENTRY(i), 1, 300, &next, GFP_KERNEL),
+				 i && i % 300 == 0);
+		assert_int_equal(at, 1 + i % 300);
+		assert_ptr_equal(mtree_erase(&mt, at), ENTRY(i));
+	}
+	assert_int_equal(mtree_alloc_cyclic(&mt, &at, NULL, 1, 300, &next, GFP_KERNEL), -EINVAL);
+	assert_int_equal(mtree_alloc_cyclic(&mt, &at, ENTRY(1), 5, 4, &next, GFP_KERNEL), -EINVAL);
+	done(&mt);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(alloc_range_forward),	cmocka_unit_test(alloc_range_reverse),
+		cmocka_unit_test(alloc_cyclic),		cmocka_unit_test(alloc_cyclic_overflow),
+		cmocka_unit_test(full_spaces),		cmocka_unit_test(gaps_at_the_ends),
+		cmocka_unit_test(alloc_cyclic_goes_on),
+	};
+
+	provider_register();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

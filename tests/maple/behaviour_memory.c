@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+/* Nodes: copies, preallocation, memory that is refused, the lock: what is documented, one test for each behaviour. */
+#include "behaviour.h"
+#include "refuse.h"
+
+static void duplicate(void **state)
+{
+	for (unsigned int flags = 0; flags < 4; flags++) {
+		struct maple_tree mt = MTREE_INIT(mt, flags), to = MTREE_INIT(to, flags);
+		struct maple_tree other = MTREE_INIT(other, flags ^ MT_FLAGS_ALLOC_RANGE);
+
+		(void)state;
+		fill(&mt, 3000);
+		assert_int_equal(mtree_dup(&mt, &to, GFP_KERNEL), 0);
+		assert_int_equal(mt_validate(&to), 0);
+		assert_int_equal(mtree_dup(&mt, &to, GFP_KERNEL), -EINVAL);    /* not empty */
+		assert_int_equal(mtree_dup(&mt, &other, GFP_KERNEL), -EINVAL); /* other flags */
+		for (unsigned long i = 0; i < 3000; i++) {
+			assert_ptr_equal(mtree_load(&to, 10 * i + 5), ENTRY(i));
+			store(&to, 10 * i + 5, 10 * i + 9, ENTRY(i + 7));
+		}
+		for (unsigned long i = 0; i < 3000; i++)
+			assert_ptr_equal(mtree_load(&mt, 10 * i + 5), ENTRY(i));
+		assert_int_equal(mt_validate(&mt), 0);
+		mtree_destroy(&mt);
+		done(&to);
+	}
+}
+
+/* The number of the last leaf's last slot. */
+static unsigned int last_slot(const struct maple_tree *mt)
+{
+	struct path path;
+
+	path_walk(&path, mt, ULONG_MAX);
+	return path.at[0].offset;
+}
+
+/* Nodes that a store takes with readers: what docs/maple-tree.md says of each type. */
+static void preallocation_counts(void **state)
+{
+	struct maple_tree mt = MTREE_INIT(mt, MT_FLAGS_ALLOC_RANGE | MT_FLAGS_USE_RCU);
+	unsigned long n = 100, at;
+
+	(void)state;
+	fill(&mt, 100);
+	while (last_slot(&mt) > 13) /* the last leaf is to have room */
+		mtree_erase(&mt, 10 * --n + 5);
+	n -= 2; /* a range in that leaf: at ... at + 4 */
+	at = 10 * n + 5;
+
+	const struct {
+		unsigned long first, last, nodes;
+		void *entry;
+		enum store_type type;
+	} stores[] = {
+		{at, at + 4, 0, ENTRY(500), wr_exact_fit},
+		{at, at + 5, 0, ENTRY(n), wr_slot_store},
+		{at + 4, at + 4, 0, NULL, wr_slot_store},
+		{at, at + 4, 1, NULL, wr_node_store},
+		{at + 1, at + 2, 1, ENTRY(1), wr_node_store},
+		{5000, 5009, 0, ENTRY(1), wr_append},
+		{0, ULONG_MAX, 1, ENTRY(1), wr_new_root},
+		{at - 5, at - 1, 0, NULL, wr_none},
+	};
+	MA_STATE(mas, &mt, 0, 0);
+
+	mtree_lock(&mt);
+	for (size_t i = 0; i < sizeof(stores) / sizeof(stores[0]); i++) {
+		mas_set_range(&mas, stores[i].first, stores[i].last);
+		mas.node_request = 0;
+		assert_int_equal(mas_preallocate(&mas, stores[i].entry, GFP_KERNEL), 0);
+		assert_int_equal(mas.store_type, stores[i].type);
+		assert_int_equal(mas.node_request, stores[i].nodes);
+		mas_destroy(&mas);
+	}
+	mtree_unlock(&mt);
+	done(&mt);
+}
+
+/* mas_store() without memory, mas_nomem() with it. */
+static void nomem(void **state)
+{
+	struct maple_tree mt = MTREE_INIT(mt, MT_FLAGS_USE_RCU);
+	MA_STATE(mas, &mt, 0, 0);
+
+	(void)state;
+	fill(&mt, 100);
+	mas_set_range(&mas, 7, 17);
+	mtree_lock(&mt);
+	do
+		mas_store(&mas, ENTRY(1));
+	while (mas_nomem(&mas, GFP_KERNEL));
+	assert_false(mas_is_err(&mas));
+	mas_destroy(&mas);
+	mtree_unlock(&mt);
+	assert_ptr_equal(mtree_load(&mt, 12), ENTRY(1));
+	done(&mt);
+}
+
+/* A library built for debugging tells of a store without the lock; and does it. */
+static void store_without_lock(void **state)
+{
+	struct maple_tree mt = MTREE_INIT(mt, 0), other = MTREE_INIT(other, MT_FLAGS_LOCK_EXTERN);
+	MA_STATE(mas, &mt, 5, 9);
+	struct told told;
+	int lines;
+
+	(void)state;
+	told_begin(&told);
+	assert_int_equal(mas_store_gfp(&mas, ENTRY(1), GFP_KERNEL), 0);
+	lines = told_end(&told);
+#ifdef SHEAF_DEBUG
+	assert_int_equal(lines, 1);
+	assert_non_null(strstr(told.text, "without its lock"));
+#else
+	assert_int_equal(lines, 0);
+#endif
+	told_begin(&told);
+	mtree_lock(&mt);
+	assert_int_equal(mas_store_gfp(&mas, NULL, GFP_KERNEL), 0);
+	mtree_unlock(&mt);
+	store(&other, 1, 2, ENTRY(1));
+	store(&other, 0, ULONG_MAX, NULL);
+	assert_int_equal(told_end(&told), 0);
+	done(&mt);
+}
+
+/* Splits and spanning stores: the new nodes of each level, and none that is given back. */
+static void preallocation_counts_of_rebuilds(void **state)
+{
+	struct maple_tree mt = MTREE_INIT(mt, MT_FLAGS_USE_RCU);
+	MA_STATE(mas, &mt, 0, 0);
+
+	(void)state;
+	for (unsigned long i = 0; i < LEAF_SLOTS - 1; i++)
+		store(&mt, i, i, ENTRY(i)); /* and what is free behind them: a full leaf */
+	assert_int_equal(mt_height(&mt), 1);
+	mtree_lock(&mt);
+	mas_set_range(&mas, 5, 5);
+	assert_int_equal(mas_preallocate(&mas, ENTRY(99), GFP_KERNEL), 0);
+	assert_int_equal(mas.store_type, wr_exact_fit);
+	mas_destroy(&mas);
+	mas_set_range(&mas, 100, 200);
+	assert_int_equal(mas_preallocate(&mas, ENTRY(99), GFP_KERNEL), 0);
+	assert_int_equal(mas.store_type, wr_split_store);
+	assert_int_equal(mas.node_request, 3); /* two leaves and a root */
+	mas_store_prealloc(&mas, ENTRY(99));
+	assert_int_equal(mt_height(&mt), 2);
+	mas_set_range(&mas, 1, 150);
+	assert_int_equal(mas_preallocate(&mas, ENTRY(98), GFP_KERNEL), 0);
+	assert_int_equal(mas.store_type, wr_spanning_store);
+	assert_int_equal(mas.node_request, 1); /* a leaf, which is the root */
+	mas_store_prealloc(&mas, ENTRY(98));
+	assert_int_equal(mt_height(&mt), 1);
+	mtree_unlock(&mt);
+	done(&mt);
+}
+
+/* Each allocation of a copy refused: the copy is empty, no node is lost, the next try works. */
+static void duplicate_with_failures(void **state)
+{
+	struct maple_tree mt = MTREE_INIT(mt, MT_FLAGS_ALLOC_RANGE);
+	struct maple_tree to = MTREE_INIT(to, MT_FLAGS_ALLOC_RANGE);
+	struct kmem_cache_stats before, after;
+	unsigned int n = 0;
+	int error;
+
+	(void)state;
+	fill(&mt, 2000);
+	assert_int_equal(kmem_cache_stats(node_cache(), &before), 0);
+	do {
+		refuse_in = ++n;
+		error = mtree_dup(&mt, &to, GFP_KERNEL);
+		if (error) {
+			assert_int_equal(error, -ENOMEM);
+			assert_true(mtree_empty(&to));
+			assert_int_equal(kmem_cache_stats(node_cache(), &after), 0);
+			assert_int_equal(after.objects_in_use, before.objects_in_use);
+		}
+	} while (error);
+	refuse_in = 0;
+	assert_true(n > 10);
+	assert_int_equal(mt_validate(&to), 0);
+	assert_ptr_equal(mtree_load(&to, 19995), ENTRY(1999));
+	mtree_destroy(&to);
+	done(&mt);
+}
+
+static struct maple_tree *raced;
+
+/* Another writer's stores, while the lock is not held: the place asked for looks quite different. */
+static void other_writer(void)
+{
+	for (unsigned long at = 500; at < 600; at++)
+		store(raced, at, at, ENTRY(at));
+	store(raced, 650, 900, NULL);
+}
+
+/* mas_store() without memory; while mas_nomem() waits for it, another one writes. */
+static void nomem_and_writer(void **state)
+{
+	for (unsigned int flags = 0; flags < 4; flags++) {
+		struct maple_tree mt = MTREE_INIT(mt, flags);
+		MA_STATE(mas, &mt, 507, 707);
+		unsigned int tries = 0;
+
+		(void)state;
+		fill(&mt, 100);
+		raced = &mt;
+		refuse_in = 1;
+		mtree_lock(&mt);
+		do {
+			mas_store(&mas, ENTRY(1000));
+			meanwhile = tries++ ? NULL : other_writer;
+		} while (mas_nomem(&mas, GFP_KERNEL));
+		meanwhile = NULL;
+		assert_false(mas_is_err(&mas));
+		mas_destroy(&mas);
+		mtree_unlock(&mt);
+		assert_true(tries > 1);
+		assert_int_equal(mt_validate(&mt), 0);
+		assert_ptr_equal(mtree_load(&mt, 506), ENTRY(506));
+		assert_ptr_equal(mtree_load(&mt, 507), ENTRY(1000));
+		assert_ptr_equal(mtree_load(&mt, 707), ENTRY(1000));
+		assert_null(mtree_load(&mt, 708));
+		assert_ptr_equal(mtree_load(&mt, 905), ENTRY(90));
+		done(&mt);
+	}
+}
+
+/* The state of a preallocation that failed is good for another one, and for a store. */
+static void store_after_failed_preallocation(void **state)
+{
+	struct maple_tree mt = MTREE_INIT(mt, MT_FLAGS_USE_RCU);
+	MA_STATE(mas, &mt, 507, 1707);
+
+	(void)state;
+	fill(&mt, 300);
+	mtree_lock(&mt);
+	refuse_in = 1;
+	assert_int_equal(mas_preallocate(&mas, ENTRY(1), GFP_KERNEL), -ENOMEM);
+	assert_false(mas_is_err(&mas));
+	assert_ptr_equal(mtree_load(&mt, 605), ENTRY(60));
+	assert_int_equal(mas.index, 507);
+	assert_int_equal(mas.last, 1707);
+	assert_int_equal(mas_preallocate(&mas, ENTRY(1), GFP_KERNEL), 0);
+	mas_store_prealloc(&mas, ENTRY(1));
+	assert_ptr_equal(mtree_load(&mt, 605), ENTRY(1));
+	refuse_in = 1;
+	mas_set_range(&mas, 1, 2000);
+	assert_int_equal(mas_preallocate(&mas, ENTRY(2), GFP_KERNEL), -ENOMEM);
+	assert_int_equal(mas_store_gfp(&mas, ENTRY(2), GFP_KERNEL), 0);
+	assert_ptr_equal(mtree_load(&mt, 2), ENTRY(2));
+	/* One that is not used after all. */
+	mas_set_range(&mas, 1, 2500);
+	assert_int_equal(mas_preallocate(&mas, ENTRY(3), GFP_KERNEL), 0);
+	mas_destroy(&mas);
+	mtree_unlock(&mt);
+	done(&mt);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(duplicate),
+		cmocka_unit_test(preallocation_counts),
+		cmocka_unit_test(nomem),
+		cmocka_unit_test(store_without_lock),
+		cmocka_unit_test(preallocation_counts_of_rebuilds),
+		cmocka_unit_test(duplicate_with_failures),
+		cmocka_unit_test(nomem_and_writer),
+		cmocka_unit_test(store_after_failed_preallocation),
+	};
+
+	provider_register();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

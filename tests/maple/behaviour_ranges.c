@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+/* Ranges stored, erased and joined: what is documented, one test for each behaviour. */
+#include "behaviour.h"
+
+static void root_entry(void **state)
+{
+	DEFINE_MTREE(mt);
+
+	(void)state;
+	store(&mt, 0, 0, ENTRY(1));
+	assert_int_equal(mt_height(&mt), 0);
+	assert_ptr_equal(mtree_load(&mt, 0), ENTRY(1));
+	assert_null(mtree_load(&mt, 1));
+	store(&mt, 0, 0, NULL);
+	assert_true(mtree_empty(&mt));
+	/* An entry that looks like a node's address needs a node. */
+	store(&mt, 0, 0, (void *)0x10002);
+	assert_int_equal(mt_height(&mt), 1);
+	assert_ptr_equal(mtree_load(&mt, 0), (void *)0x10002);
+	done(&mt);
+}
+
+static void root_expand(void **state)
+{
+	DEFINE_MTREE(mt);
+
+	(void)state;
+	store(&mt, 0, 0, ENTRY(1));
+	store(&mt, 3, 6, ENTRY(2));
+	assert_int_equal(mt_height(&mt), 1);
+	assert_ptr_equal(mtree_load(&mt, 0), ENTRY(1));
+	assert_null(mtree_load(&mt, 2));
+	assert_ptr_equal(mtree_load(&mt, 6), ENTRY(2));
+	assert_null(mtree_load(&mt, 7));
+	store(&mt, 0, ULONG_MAX, ENTRY(3));
+	assert_ptr_equal(mtree_load(&mt, ULONG_MAX), ENTRY(3));
+	store(&mt, 0, ULONG_MAX, NULL);
+	assert_true(mtree_empty(&mt));
+	done(&mt);
+}
+
+static void wrong_arguments(void **state)
+{
+	DEFINE_MTREE(mt);
+	unsigned long at;
+
+	(void)state;
+	assert_int_equal(mtree_store_range(&mt, 5, 4, ENTRY(1), GFP_KERNEL), -EINVAL);
+	assert_int_equal(mtree_insert_range(&mt, 5, 4, ENTRY(1), GFP_KERNEL), -EINVAL);
+	assert_int_equal(mtree_store(&mt, 5, (void *)6, GFP_KERNEL), -EINVAL);
+	assert_int_equal(mtree_store(&mt, 5, (void *)8, GFP_KERNEL), 0);
+	assert_int_equal(mtree_alloc_range(&mt, &at, ENTRY(1), 1, 0, 9, GFP_KERNEL), -EINVAL);
+	assert_ptr_equal(mtree_erase(&mt, 5), (void *)8);
+	assert_true(mtree_empty(&mt));
+}
+
+static void insert_duplicate(void **state)
+{
+	DEFINE_MTREE(mt);
+
+	(void)state;
+	fill(&mt, 200);
+	assert_int_equal(mtree_insert(&mt, 17, ENTRY(0), GFP_KERNEL), -EEXIST);
+	assert_int_equal(mtree_insert_range(&mt, 0, 5, ENTRY(0), GFP_KERNEL), -EEXIST);
+	assert_int_equal(mtree_insert_range(&mt, 10, 15, ENTRY(0), GFP_KERNEL), -EEXIST);
+	assert_int_equal(mtree_insert_range(&mt, 0, ULONG_MAX, ENTRY(0), GFP_KERNEL), -EEXIST);
+	assert_int_equal(mtree_insert_range(&mt, 10, 14, ENTRY(900), GFP_KERNEL), 0);
+	assert_ptr_equal(mtree_load(&mt, 10), ENTRY(900));
+	assert_ptr_equal(mtree_load(&mt, 15), ENTRY(1));
+	done(&mt);
+}
+
+/* A NULL joins the free ranges beside it, and a gap over several leaves is one range. */
+static void null_expand(void **state)
+{
+	struct maple_tree mt = MTREE_INIT(mt, MT_FLAGS_ALLOC_RANGE);
+	MA_STATE(mas, &mt, 0, 0);
+
+	(void)state;
+	fill(&mt, 300);
+	store(&mt, 1007, 1011, NULL);
+	mas_set(&mas, 1009);
+	assert_null(mas_walk(&mas));
+	assert_int_equal(mas.index, 1007);
+	assert_int_equal(mas.last, 1014);
+	for (unsigned long at = 1007; at < 1500; at += 10)
+		store(&mt, at, at + 3, NULL);
+	for (unsigned long at = 1000; at < 1500; at++)
+		mtree_erase(&mt, at);
+	mas_set(&mas, 1300);
+	assert_null(mas_walk(&mas));
+	assert_int_equal(mas.index, 1000);
+	assert_int_equal(mas.last, 1504);
+	assert_int_equal(mas_empty_area(&mas, 0, ULONG_MAX, 500), 0);
+	assert_int_equal(mas.index, 1000);
+	assert_int_equal(mas_empty_area_rev(&mas, 0, 2000, 500), 0);
+	assert_int_equal(mas.last, 1504);
+	done(&mt);
+}
+
+/* One range over leaves of different parents: nodes go, and in the end a level of them. */
+static void spanning_store(void **state)
+{
+	for (unsigned int flags = 0; flags < 4; flags++) {
+		struct maple_tree mt = MTREE_INIT(mt, flags);
+		MA_STATE(mas, &mt, 0, 0);
+		unsigned int height;
+
+		(void)state;
+		fill(&mt, 2000);
+		height = mt_height(&mt);
+		mas_set_range(&mas, 107, 15006);
+		mtree_lock(&mt);
+		assert_int_equal(mas_store_gfp(&mas, ENTRY(9999), GFP_KERNEL), 0);
+		mtree_unlock(&mt);
+		assert_int_equal(mas.store_type, wr_spanning_store);
+		assert_int_equal(mt_validate(&mt), 0);
+		assert_ptr_equal(mtree_load(&mt, 106), ENTRY(10));
+		assert_ptr_equal(mtree_load(&mt, 107), ENTRY(9999));
+		assert_ptr_equal(mtree_load(&mt, 15006), ENTRY(9999));
+		assert_ptr_equal(mtree_load(&mt, 15007), ENTRY(1500));
+		store(&mt, 20, 19980, NULL);
+		assert_true(mt_height(&mt) < height);
+		assert_int_equal(mt_validate(&mt), 0);
+		assert_ptr_equal(mtree_load(&mt, 19), ENTRY(1));
+		assert_ptr_equal(mtree_load(&mt, 19985), ENTRY(1998));
+		done(&mt);
+	}
+}
+
+/* Erasing one by one, upwards and downwards: leaves join, levels go, and at last the root. */
+static void collapsing_rebalance(void **state)
+{
+	for (unsigned int flags = 0; flags < 4; flags++) {
+		struct maple_tree mt = MTREE_INIT(mt, flags);
+		unsigned int height;
+
+		(void)state;
+		fill(&mt, 1000);
+		height = mt_height(&mt);
+		for (unsigned long i = 0; i < 500; i++) {
+			assert_ptr_equal(mtree_erase(&mt, 10 * i + 7), ENTRY(i));
+			assert_ptr_equal(mtree_erase(&mt, 10 * (999 - i) + 5), ENTRY(999 - i));
+			assert_int_equal(mt_validate(&mt), 0);
+			if (i == 490)
+				assert_true(mt_height(&mt) < height);
+		}
+		assert_true(mtree_empty(&mt));
+		done(&mt);
+	}
+}
+
+/* A leaf that is left with few slots joins its neighbour. */
+static void deficient_node(void **state)
+{
+	DEFINE_MTREE(mt);
+	MA_STATE(mas, &mt, 0, 0);
+	bool joined = false;
+
+	(void)state;
+	fill(&mt, 24);
+	mtree_lock(&mt);
+	for (unsigned long i = 0; i < 12; i++) {
+		mas_set(&mas, 10 * i + 5);
+		assert_ptr_equal(mas_erase(&mas), ENTRY(i));
+		joined |= mas.store_type == wr_rebalance;
+		assert_int_equal(mt_validate(&mt), 0);
+	}
+	mtree_unlock(&mt);
+	assert_true(joined);
+	done(&mt);
+}
+
+/* Erasing what is not there; a tree of nothing but NULLs is the empty one. */
+static void store_null(void **state)
+{
+	DEFINE_MTREE(mt);
+
+	(void)state;
+	store(&mt, 0, ULONG_MAX, NULL);
+	store(&mt, 5, 9, NULL);
+	assert_null(mtree_erase(&mt, 7));
+	assert_true(mtree_empty(&mt));
+	store(&mt, 5, 9, ENTRY(1));
+	store(&mt, 0, 7, NULL);
+	assert_ptr_equal(mtree_load(&mt, 8), ENTRY(1));
+	store(&mt, 8, ULONG_MAX, NULL);
+	assert_true(mtree_empty(&mt));
+	done(&mt);
+}
+
+/* -EEXIST for every range that shares an index with an entry, and nothing changes; 0 for the others. */
+static void overlapping_inserts(void **state)
+{
+	for (unsigned int flags = 0; flags < 4; flags++) {
+		struct maple_tree mt = MTREE_INIT(mt, flags);
+
+		(void)state;
+		fill(&mt, 40);
+		for (unsigned long first = 0; first < 60; first++)
+			for (unsigned long last = first; last < 60; last++) {
+				bool free = first % 10 + (last - first) < 5;
+				int error = mtree_insert_range(&mt, first, last, ENTRY(900),
+							       GFP_KERNEL);
+
+				assert_int_equal(error, free ? 0 : -EEXIST);
+				if (free)
+					assert_ptr_equal(mtree_erase(&mt, first), ENTRY(900));
+			}
+		for (unsigned long i = 0; i < 40; i++)
+			assert_ptr_equal(mtree_load(&mt, 10 * i + 5), ENTRY(i));
+		assert_int_equal(mtree_insert(&mt, ULONG_MAX, ENTRY(1), GFP_KERNEL), 0);
+		assert_int_equal(mtree_insert(&mt, ULONG_MAX, ENTRY(2), GFP_KERNEL), -EEXIST);
+		done(&mt);
+	}
+}
+
+/* One store over all but both ends: levels go at once, and grow again. */
+static void spanning_store_changes_height(void **state)
+{
+	for (unsigned int flags = 0; flags < 4; flags++) {
+		struct maple_tree mt = MTREE_INIT(mt, flags);
+
+		(void)state;
+		fill(&mt, 3000);
+		assert_true(mt_height(&mt) >= 3);
+		store(&mt, 6, 29996, ENTRY(9999));
+		assert_int_equal(mt_height(&mt), 1);
+		assert_int_equal(mt_validate(&mt), 0);
+		assert_ptr_equal(mtree_load(&mt, 5), ENTRY(0));
+		assert_ptr_equal(mtree_load(&mt, 6), ENTRY(9999));
+		assert_ptr_equal(mtree_load(&mt, 29997), ENTRY(2999));
+		fill(&mt, 3000);
+		assert_true(mt_height(&mt) >= 3);
+		done(&mt);
+	}
+}
+
+/* What no entry may be, and what it may. */
+static void reserved_entries(void **state)
+{
+	DEFINE_MTREE(mt);
+
+	(void)state;
+	for (uintptr_t value = 0; value < 4096 + 64; value++) {
+		bool reserved = (value & 3) == 2 && value < 4096;
+		int error = mtree_store(&mt, 3, (void *)value, GFP_KERNEL);
+
+		assert_int_equal(error, reserved ? -EINVAL : 0);
+		if (!reserved)
+			assert_ptr_equal(mtree_load(&mt, 3), (void *)value);
+	}
+	assert_int_equal(mtree_insert(&mt, 9, (void *)6, GFP_KERNEL), -EINVAL);
+	done(&mt);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(root_entry),
+		cmocka_unit_test(root_expand),
+		cmocka_unit_test(wrong_arguments),
+		cmocka_unit_test(insert_duplicate),
+		cmocka_unit_test(null_expand),
+		cmocka_unit_test(spanning_store),
+		cmocka_unit_test(collapsing_rebalance),
+		cmocka_unit_test(deficient_node),
+		cmocka_unit_test(store_null),
+		cmocka_unit_test(overlapping_inserts),
+		cmocka_unit_test(spanning_store_changes_height),
+		cmocka_unit_test(reserved_entries),
+	};
+
+	provider_register();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
