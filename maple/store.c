@@ -21,28 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tree.h"
-
-/* --- the lock -------------------------------------------------------------------------------- */
-
-#ifdef SHEAF_DEBUG
-static void check_locked(const struct maple_tree *mt, const char *call)
-{
-	if ((mt->ma_flags & MT_FLAGS_LOCK_MASK) == MT_FLAGS_LOCK_EXTERN ||
-	    (mt->ma_locked && pthread_equal(mt->ma_owner, pthread_self())))
-		return;
-	fprintf(stderr,
-		"libsheaf: %s on maple tree %p without its lock; call mtree_lock() before, or make "
-		"the tree with MT_FLAGS_LOCK_EXTERN\n",
-		call, (const void *)mt);
-}
-#else
-static inline void check_locked(const struct maple_tree *mt, const char *call)
-{
-	(void)mt;
-	(void)call;
-}
-#endif
+#include "misuse.h"
 
 /* --- the decision ---------------------------------------------------------------------------- */
 
@@ -470,11 +449,16 @@ SHEAF_PUBLIC int mas_preallocate(struct ma_state *mas, void *entry, gfp_t gfp)
 
 SHEAF_PUBLIC void mas_store_prealloc(struct ma_state *mas, void *entry)
 {
-	if (store_entry(mas, entry, GFP_NOWAIT, "mas_store_prealloc"))
+	unsigned int had = nodes_in_hand(mas);
+
+	mas->node_request = 0;
+	if (!store_entry(mas, entry, GFP_NOWAIT, "mas_store_prealloc"))
+		check_prepared(mas, had);
+	else
 		fprintf(stderr,
 			"libsheaf: mas_store_prealloc(%lu ... %lu) on maple tree %p failed (%d): "
-			"nothing "
-			"was stored; preallocate for this range and entry, and keep the lock until "
+			"nothing was stored; preallocate for this range and entry, and keep the "
+			"lock until "
 			"the store\n",
 			mas->index, mas->last, (void *)mas->tree, mas->error);
 	if (mas->sheaf || mas->alloc)

@@ -14,6 +14,7 @@ SHEAF_PUBLIC void mt_init_flags(struct maple_tree *mt, unsigned int flags)
 	mt->ma_root = NULL;
 	mt->ma_flags = flags;
 	mt->ma_locked = false;
+	mt->ma_external_lock = NULL;
 	pthread_mutex_init(&mt->ma_lock, NULL);
 }
 
@@ -65,6 +66,18 @@ SHEAF_PUBLIC bool mt_in_rcu(const struct maple_tree *mt)
 SHEAF_PUBLIC bool mt_external_lock(const struct maple_tree *mt)
 {
 	return (mt->ma_flags & MT_FLAGS_LOCK_MASK) == MT_FLAGS_LOCK_EXTERN;
+}
+
+SHEAF_PUBLIC void mt_set_external_lock(struct maple_tree *mt, pthread_mutex_t *lock)
+{
+	if (mt_external_lock(mt))
+		mt->ma_external_lock = lock;
+	else
+		fprintf(stderr,
+			"libsheaf: mt_set_external_lock: maple tree %p has a lock of its own; make "
+			"it "
+			"with MT_FLAGS_LOCK_EXTERN\n",
+			(void *)mt);
 }
 
 SHEAF_PUBLIC bool mtree_empty(const struct maple_tree *mt)

@@ -6,7 +6,7 @@
  *     path.c   a way from the root to a leaf       walk.c    readers: load, walk, next, previous
  *     gap.c    gaps kept, area.c: searched         rebuild.c stores that change several nodes
  *     store.c  stores of one leaf, and the mas_ calls         tree.c  the mtree_ and mt_ calls
- *     dup.c    copy and destroy                    validate.c, dump.c, svg.c
+ *     dup.c    copy and destroy                    validate.c, dump.c, svg.c, misuse.c
  */
 #ifndef MAPLE_TREE_H
 #define MAPLE_TREE_H

@@ -46,13 +46,16 @@ struct maple_tree {
 	void *ma_root;
 	unsigned int ma_flags;
 	bool ma_locked; /* by ma_owner */
-	pthread_t ma_owner;
+	union {
+		pthread_t ma_owner;
+		pthread_mutex_t *ma_external_lock; /* with MT_FLAGS_LOCK_EXTERN */
+	};
 	pthread_mutex_t ma_lock;
 };
 
 #define MTREE_INIT(name, flags)                                                                    \
 	{                                                                                          \
-		NULL, (flags), false, 0, PTHREAD_MUTEX_INITIALIZER                                 \
+		NULL, (flags), false, {0}, PTHREAD_MUTEX_INITIALIZER                               \
 	}
 #define DEFINE_MTREE(name) struct maple_tree name = MTREE_INIT(name, 0)
 
@@ -72,6 +75,14 @@ void mt_set_in_rcu(struct maple_tree *mt) SHEAF_SYMBOL(mt_set_in_rcu);
 void mt_clear_in_rcu(struct maple_tree *mt) SHEAF_SYMBOL(mt_clear_in_rcu);
 bool mt_in_rcu(const struct maple_tree *mt) SHEAF_SYMBOL(mt_in_rcu);
 bool mt_external_lock(const struct maple_tree *mt) SHEAF_SYMBOL(mt_external_lock);
+
+/*
+ * The caller's lock of a tree with MT_FLAGS_LOCK_EXTERN (without: one line, and nothing else), or NULL,
+ * as at first. A library built for debugging then tells of a store while nobody has it. The lock must
+ * not be a recursive one; the tree never takes it, and it must live as long. O(1).
+ */
+void mt_set_external_lock(struct maple_tree *mt, pthread_mutex_t *lock)
+	SHEAF_SYMBOL(mt_set_external_lock);
 
 /* Whether the tree holds no entry. The levels of nodes it has: 0 if none. O(1). */
 bool mtree_empty(const struct maple_tree *mt) SHEAF_SYMBOL(mtree_empty);

@@ -98,34 +98,6 @@ static void nomem(void **state)
 	done(&mt);
 }
 
-/* A library built for debugging tells of a store without the lock; and does it. */
-static void store_without_lock(void **state)
-{
-	struct maple_tree mt = MTREE_INIT(mt, 0), other = MTREE_INIT(other, MT_FLAGS_LOCK_EXTERN);
-	MA_STATE(mas, &mt, 5, 9);
-	struct told told;
-	int lines;
-
-	(void)state;
-	told_begin(&told);
-	assert_int_equal(mas_store_gfp(&mas, ENTRY(1), GFP_KERNEL), 0);
-	lines = told_end(&told);
-#ifdef SHEAF_DEBUG
-	assert_int_equal(lines, 1);
-	assert_non_null(strstr(told.text, "without its lock"));
-#else
-	assert_int_equal(lines, 0);
-#endif
-	told_begin(&told);
-	mtree_lock(&mt);
-	assert_int_equal(mas_store_gfp(&mas, NULL, GFP_KERNEL), 0);
-	mtree_unlock(&mt);
-	store(&other, 1, 2, ENTRY(1));
-	store(&other, 0, ULONG_MAX, NULL);
-	assert_int_equal(told_end(&told), 0);
-	done(&mt);
-}
-
 /* Splits and spanning stores: the new nodes of each level, and none that is given back. */
 static void preallocation_counts_of_rebuilds(void **state)
 {
@@ -260,17 +232,151 @@ static void store_after_failed_preallocation(void **state)
 	done(&mt);
 }
 
+/* --- misuse ---------------------------------------------------------------------------------- */
+
+/* What was told: in a library built for debugging one line with this, else nothing. */
+static void check_told(struct told *told, const char *line)
+{
+	int lines = told_end(told);
+
+#ifdef SHEAF_DEBUG
+	assert_int_equal(lines, 1);
+	assert_non_null(strstr(told->text, line));
+#else
+	(void)line;
+	assert_int_equal(lines, 0);
+#endif
+}
+
+/* A store without the lock is told of; and done. */
+static void store_without_lock(void **state)
+{
+	struct maple_tree mt = MTREE_INIT(mt, 0), other = MTREE_INIT(other, MT_FLAGS_LOCK_EXTERN);
+	MA_STATE(mas, &mt, 5, 9);
+	struct told told;
+
+	(void)state;
+	told_begin(&told);
+	assert_int_equal(mas_store_gfp(&mas, ENTRY(1), GFP_KERNEL), 0);
+	check_told(&told, "mas_store_gfp on maple tree");
+	told_begin(&told);
+	mas_store(&mas, ENTRY(2));
+	check_told(&told, "without its lock");
+	told_begin(&told);
+	mtree_lock(&mt);
+	assert_int_equal(mas_store_gfp(&mas, NULL, GFP_KERNEL), 0);
+	mtree_unlock(&mt);
+	store(&other, 1, 2, ENTRY(1));
+	store(&other, 0, ULONG_MAX, NULL);
+	assert_int_equal(told_end(&told), 0);
+	done(&mt);
+}
+
+static void external_lock(void **state)
+{
+	struct maple_tree mt = MTREE_INIT(mt, MT_FLAGS_LOCK_EXTERN), own = MTREE_INIT(own, 0);
+	pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	struct told told;
+
+	(void)state;
+	assert_true(mt_external_lock(&mt));
+	assert_false(mt_external_lock(&own));
+	mt_set_external_lock(&mt, &lock);
+	told_begin(&told);
+	store(&mt, 1, 2, ENTRY(1));
+	check_told(&told, "without the lock");
+	assert_int_equal(pthread_mutex_trylock(&lock), 0); /* the look at it left it free */
+	told_begin(&told);
+	store(&mt, 1, 2, ENTRY(2));
+	assert_int_equal(told_end(&told), 0);
+	pthread_mutex_unlock(&lock);
+	mt_set_external_lock(&mt, NULL);
+	told_begin(&told);
+	store(&mt, 1, 2, NULL);
+	assert_int_equal(told_end(&told), 0);
+	told_begin(&told);
+	mt_set_external_lock(&own, &lock);
+	assert_int_equal(told_end(&told), 1);
+	assert_non_null(strstr(told.text, "MT_FLAGS_LOCK_EXTERN"));
+	store(&own, 1, 2, NULL);
+	done(&mt);
+}
+
+/* Stored all the same as long as there is memory; without, one line in every library. */
+static void prealloc_without_preallocation(void **state)
+{
+	struct maple_tree mt = MTREE_INIT(mt, MT_FLAGS_USE_RCU);
+	MA_STATE(mas, &mt, 107, 207);
+	struct told told;
+
+	(void)state;
+	fill(&mt, 100);
+	mtree_lock(&mt);
+	told_begin(&told);
+	mas_store_prealloc(&mas, ENTRY(1));
+	check_told(&told, "call mas_preallocate()");
+	assert_ptr_equal(mtree_load(&mt, 150), ENTRY(1));
+	mas_set_range(&mas, 307, 407);
+	told_begin(&told);
+	refuse_in = 1;
+	mas_store_prealloc(&mas, ENTRY(2));
+	assert_int_equal(told_end(&told), 1);
+	assert_non_null(strstr(told.text, "mas_store_prealloc(307 ... 407)"));
+	assert_non_null(strstr(told.text, "nothing was stored"));
+	assert_int_equal(mas_error(&mas), -ENOMEM);
+	assert_ptr_equal(mtree_load(&mt, 355), ENTRY(35));
+	mtree_unlock(&mt);
+	done(&mt);
+}
+
+/* index > last and reserved entries: -EINVAL, from every call that could store them. */
+static void wrong_stores(void **state)
+{
+	static const struct {
+		unsigned long first, last;
+		void *entry;
+	} wrong[] = {{9, 8, ENTRY(1)}, {9, 9, (void *)2}, {ULONG_MAX, 0, NULL}};
+	DEFINE_MTREE(mt);
+	struct told told;
+
+	(void)state;
+	store(&mt, 0, 20, ENTRY(5));
+	mtree_lock(&mt);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		MA_STATE(mas, &mt, wrong[i].first, wrong[i].last);
+
+		assert_int_equal(mas_store_gfp(&mas, wrong[i].entry, GFP_KERNEL), -EINVAL);
+		mas_set_range(&mas, wrong[i].first, wrong[i].last);
+		mas_store(&mas, wrong[i].entry);
+		assert_int_equal(mas_error(&mas), -EINVAL);
+		assert_false(mas_nomem(&mas, GFP_KERNEL));
+		mas_set_range(&mas, wrong[i].first, wrong[i].last);
+		assert_int_equal(mas_preallocate(&mas, wrong[i].entry, GFP_KERNEL), -EINVAL);
+		mas_set_range(&mas, wrong[i].first, wrong[i].last);
+		told_begin(&told);
+		mas_store_prealloc(&mas, wrong[i].entry);
+		assert_int_equal(told_end(&told), 1);
+		assert_non_null(strstr(told.text, "failed (-22)"));
+	}
+	mtree_unlock(&mt);
+	assert_ptr_equal(mtree_load(&mt, 9), ENTRY(5));
+	done(&mt);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(duplicate),
 		cmocka_unit_test(preallocation_counts),
 		cmocka_unit_test(nomem),
-		cmocka_unit_test(store_without_lock),
 		cmocka_unit_test(preallocation_counts_of_rebuilds),
 		cmocka_unit_test(duplicate_with_failures),
 		cmocka_unit_test(nomem_and_writer),
 		cmocka_unit_test(store_after_failed_preallocation),
+		cmocka_unit_test(store_without_lock),
+		cmocka_unit_test(external_lock),
+		cmocka_unit_test(prealloc_without_preallocation),
+		cmocka_unit_test(wrong_stores),
 	};
 
 	provider_register();

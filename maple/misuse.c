@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* Misuse that a library built for debugging tells of; see misuse.h. */
+#include "misuse.h"
+
+#ifdef SHEAF_DEBUG
+
+#include <errno.h>
+
+/* Some thread has it: whoever could take it now proves that nobody has. */
+static bool is_held(pthread_mutex_t *lock)
+{
+	if (pthread_mutex_trylock(lock) == EBUSY)
+		return true;
+	pthread_mutex_unlock(lock);
+	return false;
+}
+
+void check_locked(const struct maple_tree *mt, const char *call)
+{
+	if (mt_external_lock(mt)) {
+		if (mt->ma_external_lock && !is_held(mt->ma_external_lock))
+			fprintf(stderr,
+				"libsheaf: %s on maple tree %p without the lock %p that "
+				"mt_set_external_lock() named; take it before\n",
+				call, (const void *)mt, (void *)mt->ma_external_lock);
+		return;
+	}
+	if (mt->ma_locked && pthread_equal(mt->ma_owner, pthread_self()))
+		return;
+	fprintf(stderr,
+		"libsheaf: %s on maple tree %p without its lock; call mtree_lock() before, or make "
+		"the tree with MT_FLAGS_LOCK_EXTERN\n",
+		call, (const void *)mt);
+}
+
+void check_prepared(const struct ma_state *mas, unsigned int had)
+{
+	if (mas->node_request > had)
+		fprintf(stderr,
+			"libsheaf: mas_store_prealloc(%lu ... %lu) on maple tree %p takes %lu "
+			"nodes and has %u; call mas_preallocate() for this range and entry, and "
+			"keep the lock until the store\n",
+			mas->index, mas->last, (void *)mas->tree, mas->node_request, had);
+}
+
+#endif
