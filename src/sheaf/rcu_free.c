@@ -10,8 +10,8 @@
 #include "sheaf/whole.h"
 #include "slab/stat.h"
 
-#define TRIM_NS	  UINT64_C(50000000) /* between looks at what is too much, of which */
-#define TRIM_PART 4		     /* so large a part goes */
+#define TRIM_MS	  50u /* between looks at what is too much, of which */
+#define TRIM_PART 4   /* so large a part goes */
 #define FREE_CALL "kfree_rcu"
 
 static size_t size_of(uint32_t per_node)
@@ -223,9 +223,9 @@ static void wait_for_hands(struct sheaf_rcu *rcu)
  */
 static void trim(struct sheaf_rcu *rcu)
 {
-	uint64_t now = os_now();
+	uint32_t now = os_now_ms();
 
-	if (now - rcu->trimmed_at < TRIM_NS)
+	if (now - rcu->trimmed_at < TRIM_MS)
 		return;
 	for (unsigned int i = 0; i < nr_queues(rcu); i++) {
 		uint32_t unused =

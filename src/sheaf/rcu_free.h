@@ -51,9 +51,8 @@ struct sheaf_rcu {
 	uint32_t per_node; /* queues */
 	uint32_t phase;	   /* of rcu_hand */
 	uint32_t active;   /* sheaves were installed or queued since it was found that none waits */
-	uint32_t unused;
-	uint64_t trimmed_at; /* ns */
-	uint64_t unused2;
+	uint32_t trimmed_at; /* ms */
+	uint64_t unused[2];
 	struct rcu_queue queues[];
 };
 

@@ -103,7 +103,7 @@ void grace_remove_user(struct grace *grace, struct grace_user *user)
 }
 
 /* True if it is news. */
-static bool advance(struct grace *grace, uint64_t number)
+static bool advance(struct grace *grace, uint64_t number, uint64_t now)
 {
 	uint64_t done = os_load_relaxed(&grace->done);
 
@@ -111,7 +111,7 @@ static bool advance(struct grace *grace, uint64_t number)
 		if (done >= number)
 			return false;
 	while (!os_cmpxchg(&grace->done, &done, number));
-	os_store_relaxed(&grace->moved_at, os_now());
+	os_store_relaxed(&grace->moved_at, now);
 	os_store_relaxed(&grace->told_stall, 0);
 	return true;
 }
@@ -146,12 +146,14 @@ static bool is_idle(struct grace *grace)
 }
 
 /* Somebody retires much: what is in flight at once decides how soon it can be used again. */
-static bool is_busy(struct grace *grace)
+static bool is_busy(struct grace *grace, uint64_t now)
 {
-	return os_now() - os_load_relaxed(&grace->asked_at) < BUSY_NS;
+	return now - os_load_relaxed(&grace->asked_at) < BUSY_NS;
 }
 
-static void tell_users(struct grace *grace)
+static void begin(struct grace *grace, uint64_t now);
+
+static void tell_users(struct grace *grace, uint64_t now)
 {
 	bool waits = false;
 
@@ -161,8 +163,8 @@ static void tell_users(struct grace *grace)
 		waits |= user->ops->waits(user);
 	}
 	grace_let_go(grace);
-	if (waits && (is_idle(grace) || is_busy(grace)))
-		grace_begin(grace);
+	if (waits && (is_idle(grace) || is_busy(grace, now)))
+		begin(grace, now);
 }
 
 static void tell_stall(struct grace *grace, uint64_t now)
@@ -182,13 +184,13 @@ static void batch_passed(struct sheaf_rcu_head *head)
 {
 	struct grace_batch *batch = (struct grace_batch *)head;
 	struct grace *grace = batch->grace;
-	uint64_t number = batch->number;
+	uint64_t number = batch->number, now = os_now();
 
 	/* Whoever waited could not. */
-	tell_stall(grace, os_now());
+	tell_stall(grace, now);
 	os_store_release(&batch->busy, 0);
-	advance(grace, number);
-	tell_users(grace);
+	advance(grace, number, now);
+	tell_users(grace, now);
 }
 
 static struct grace_batch *free_batch(struct grace *grace)
@@ -222,15 +224,14 @@ void grace_poll(struct grace *grace)
 		return;
 	if (grace->poll_armed && grace->ops->poll(&grace->poll)) {
 		grace->poll_armed = 0;
-		advance(grace, grace->poll_number);
+		advance(grace, grace->poll_number, os_now());
 	}
 	os_store_release(&grace->poll_taken, 0);
 }
 
-void grace_begin(struct grace *grace)
+static void begin(struct grace *grace, uint64_t now)
 {
 	struct grace_batch *batch = free_batch(grace);
-	uint64_t now = os_now();
 
 	if (!batch)
 		return;
@@ -243,6 +244,11 @@ void grace_begin(struct grace *grace)
 	grace->ops->call(&batch->head, batch_passed);
 }
 
+void grace_begin(struct grace *grace)
+{
+	begin(grace, os_now());
+}
+
 void grace_ask(struct grace *grace)
 {
 	uint64_t now = os_now();
@@ -251,7 +257,7 @@ void grace_ask(struct grace *grace)
 	tell_stall(grace, now);
 	/* With none in flight, no callback will see what the caller left to wait. */
 	if (now - os_load_relaxed(&grace->begun_at) >= ASK_NS || is_idle(grace))
-		grace_begin(grace);
+		begin(grace, now);
 }
 
 void grace_wait(struct grace *grace, uint64_t number)

@@ -302,14 +302,28 @@ void os_yield(void)
 	errno = saved;
 }
 
-uint64_t os_now(void)
+static struct timespec read_clock(clockid_t clock)
 {
 	int saved = errno;
 	struct timespec now = {0};
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_gettime(clock, &now);
 	errno = saved;
+	return now;
+}
+
+uint64_t os_now(void)
+{
+	struct timespec now = read_clock(CLOCK_MONOTONIC);
+
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+uint32_t os_now_ms(void)
+{
+	struct timespec now = read_clock(CLOCK_MONOTONIC_COARSE);
+
+	return (uint32_t)((uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000);
 }
 
 uint64_t os_random(void)

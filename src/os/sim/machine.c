@@ -74,6 +74,11 @@ uint64_t os_now(void)
 	return sim.steps * (sim.config.step_ns ? sim.config.step_ns : 1000);
 }
 
+uint32_t os_now_ms(void)
+{
+	return (uint32_t)(os_now() / 1000000);
+}
+
 uint64_t os_random(void)
 {
 	return sim_random();
