@@ -21,19 +21,25 @@ static inline unsigned long longer(unsigned long a, unsigned long b)
 	return a > b ? a : b;
 }
 
+/*
+ * Every slot is looked at, and by no branch on what it holds. Pivots from the end on count as max: that
+ * makes the last run right, and those behind it 0.
+ */
 unsigned long leaf_gap(const struct maple_node *leaf, unsigned long min, unsigned long max,
 		       unsigned long after)
 {
+	unsigned long longest = 0, from = min;
 	unsigned int end = end_of(leaf);
-	unsigned long longest = 0;
 
-	for (unsigned int i = 0; i < end; i++) {
-		if (!leaf->range.slot[i])
-			longest = longer(longest, leaf->range.pivot[i] - min + 1);
-		min = leaf->range.pivot[i] + 1;
+	for (unsigned int i = 0; i < LEAF_SLOTS; i++) {
+		unsigned long last = i < LEAF_SLOTS - 1 ? leaf->range.pivot[i] : max;
+		unsigned long next = (last < max ? last : max) + 1;
+
+		longest = longer(longest, (next - from) & -(unsigned long)!leaf->range.slot[i]);
+		from = next;
 	}
-	if (!leaf->range.slot[end])
-		longest = longer(longest, max - min + 1 + after);
+	if (after && !leaf->range.slot[end])
+		longest = longer(longest, max + 1 - slot_min(leaf, end, min) + after);
 	return longest;
 }
 

@@ -124,6 +124,11 @@ static inline void **slots(enode_t e)
 	return is_arange(e) ? node_of(e)->arange.slot : node_of(e)->range.slot;
 }
 
+static inline void **first_slot(const struct maple_node *leaf)
+{
+	return ((struct maple_node *)leaf)->range.slot;
+}
+
 static inline unsigned long *gaps(enode_t e)
 {
 	return node_of(e)->arange.gap;
@@ -139,17 +144,29 @@ static inline enode_t child(enode_t e, unsigned int i)
 	return (enode_t)load_acquire(&slots(e)[i]);
 }
 
-/* Where slot i of a node that covers min ... max begins and ends. */
+/*
+ * Where slot i of a node that covers min ... max begins and ends. Both words are read in any case (of a
+ * first slot meta, of a last one what follows the pivots): a branch would be on what is stored.
+ */
+static inline unsigned long word(const struct maple_node *node, unsigned int i)
+{
+	return load_relaxed(&((const unsigned long *)node)[i]);
+}
+
 static inline unsigned long slot_min(const struct maple_node *node, unsigned int i,
 				     unsigned long min)
 {
-	return i ? load_relaxed(&node->range.pivot[i - 1]) + 1 : min;
+	unsigned long below = word(node, i);
+
+	return i ? below + 1 : min;
 }
 
 static inline unsigned long slot_max(const struct maple_node *node, unsigned int i,
 				     unsigned int end, unsigned long max)
 {
-	return i < end ? load_relaxed(&node->range.pivot[i]) : max;
+	unsigned long pivot = word(node, i + 1);
+
+	return i < end ? pivot : max;
 }
 
 /*

@@ -71,6 +71,7 @@ SHEAF_PUBLIC void mas_destroy(struct ma_state *mas)
 		kmem_cache_free(cache, mas->alloc);
 	mas->sheaf = NULL;
 	mas->alloc = NULL;
+	mas->prepared = NULL;
 	mas->node_request = 0;
 }
 

@@ -5,7 +5,8 @@
  *     node.h   a node: layout, search              pool.c    nodes got, held in hand, retired
  *     path.c   a way from the root to a leaf       walk.c    readers: load, walk, next, previous
  *     gap.c    gaps kept, area.c: searched         rebuild.c stores that change several nodes
- *     store.c  stores of one leaf, and the mas_ calls         tree.c  the mtree_ and mt_ calls
+ *     leaf.c   stores of one leaf                  plan.c    what a store will do
+ *     store.c  the mas_ calls that store           tree.c    the mtree_ and mt_ calls
  *     dup.c    copy and destroy                    validate.c, dump.c, svg.c, misuse.c
  */
 #ifndef MAPLE_TREE_H
@@ -71,7 +72,7 @@ void gap_fix_before(const struct path *path);
 /* Go to the slot that covers the index: index and last become its range, whatever it holds. */
 void *mas_descend(struct ma_state *mas, unsigned long index);
 
-/* --- rebuild.c ------------------------------------------------------------------------------- */
+/* --- stores ------------------------------------------------------------------------------- */
 
 /* Slots on their way into new nodes: of up to five leaves, and what a store adds. */
 #define MAX_ITEMS (5 * LEAF_SLOTS + 3)
@@ -97,18 +98,28 @@ struct store {
 	unsigned long index, last; /* widened over free neighbours if the entry is NULL */
 	enum store_type type;
 	unsigned int nodes;	    /* that it takes */
-	unsigned int first, second; /* slots of the leaf that hold index and last */
-	bool left, right;	    /* they keep a part */
-	unsigned int end;	    /* of the leaf afterwards */
+	unsigned int first, second; /* slots of the leaf, or of two, that hold index and last */
+	unsigned long first_min, second_max;
+	bool left, right;   /* they keep a part */
+	unsigned int end;   /* of the leaf afterwards */
 	unsigned int top;   /* the level where the new nodes are hung in, or the new root's */
 	bool in_place;	    /* hung into a slot, not a new root */
 	int skew;	    /* >0: it grows upwards, <0: downwards; 2: at the end of the tree */
+	bool has_way;	    /* lo is known; a store of one leaf seldom needs it */
 	struct path lo, hi; /* ways to index and, if in another leaf, to last */
 	struct level level[MAX_LEVELS];
 	struct items items;
 };
 
-/* Decide about a store that does not fit one leaf; sets type, nodes, top. */
+/* plan.c: decide; sets type and nodes. Walk lo's way if it is not known yet. */
+void store_plan(struct store *st, struct ma_state *mas, void *entry);
+void store_way(struct store *st);
+
+/* leaf.c: a store of one leaf, of a tree without nodes or of everything. */
+void leaf_store(struct store *st);
+void root_store(struct store *st);
+
+/* rebuild.c: one that does not fit one leaf; the plan sets nodes, top. */
 void rebuild_plan(struct store *st);
 void rebuild(struct store *st);
 

@@ -84,6 +84,44 @@ static inline bool leaf_slot(struct ma_state *mas, const struct maple_node *leaf
 	return true;
 }
 
+/* From a node to its child, and what that covers. */
+static inline enode_t step_down(enode_t e, unsigned int i, unsigned long *min, unsigned long *max,
+				bool arange)
+{
+	const struct maple_node *node = node_of(e);
+
+	*min = slot_min(node, i, *min);
+	*max = slot_max(node, i, end_of(node), *max);
+	e = (enode_t)load_acquire(arange ? &node->arange.slot[i] : &node->range.slot[i]);
+	prefetch_node(e);
+	return e;
+}
+
+static inline __attribute__((always_inline)) enode_t
+descend_nodes(struct ma_state *mas, enode_t e, unsigned long index, bool arange, int ahead)
+{
+	unsigned long min = 0, max = ULONG_MAX, above_min = 0, above_max = 0;
+	enode_t above = 0;
+	unsigned int i = 0;
+
+	for (unsigned int level = level_of(e); level > 0; level--) {
+		above = e;
+		above_min = min;
+		above_max = max;
+		i = arange ? search9(pivots(e), index) : search15(pivots(e), index);
+		if (ahead && level == 2 && i + (unsigned int)ahead <= end_of(node_of(e)))
+			prefetch_node(child(e, i + (unsigned int)ahead));
+		e = step_down(e, i, &min, &max, arange);
+	}
+	mas->min = min;
+	mas->max = max;
+	mas->parent = above;
+	mas->parent_offset = i;
+	mas->parent_min = above_min;
+	mas->parent_max = above_max;
+	return e;
+}
+
 /* `ahead`: an iteration will come to the next (1) or previous (-1) node above the leaves, too. */
 static inline __attribute__((always_inline)) void *descend(struct ma_state *mas,
 							   unsigned long index, int ahead)
@@ -95,26 +133,8 @@ static inline __attribute__((always_inline)) void *descend(struct ma_state *mas,
 
 		if (unlikely(!is_node((void *)e)))
 			return descend_root(mas, (void *)e, index);
-		mas->min = 0;
-		mas->max = ULONG_MAX;
-		mas->parent = 0;
-		for (unsigned int level = level_of(e); level > 0; level--) {
-			const struct maple_node *node = node_of(e);
-			unsigned int i = search(e, index), end = end_of(node);
-
-			if (level == 1) {
-				mas->parent_min = mas->min;
-				mas->parent_max = mas->max;
-				mas->parent_offset = i;
-			}
-			if (ahead && level == 2 && i + (unsigned int)ahead <= end)
-				prefetch_node(child(e, i + (unsigned int)ahead));
-			mas->parent = e;
-			mas->min = slot_min(node, i, mas->min);
-			mas->max = slot_max(node, i, end, mas->max);
-			e = child(e, i);
-			prefetch_node(e);
-		}
+		e = is_arange(e) ? descend_nodes(mas, e, index, true, ahead)
+				 : descend_nodes(mas, e, index, false, ahead);
 		mas->node = node_of(e);
 		mas->status = ma_active;
 		if (likely(leaf_slot(mas, mas->node, index, &entry)))
@@ -146,11 +166,6 @@ struct view {
 	unsigned long min, max;
 };
 
-static inline void **first_slot(const struct maple_node *leaf)
-{
-	return ((struct maple_node *)leaf)->range.slot;
-}
-
 /*
  * The first (last) slot from the view's on that counts, if its range begins below (ends above) the
  * limit: the state goes there. Without gaps a NULL is passed over, and there are never two, unless a
@@ -177,6 +192,8 @@ look(struct ma_state *mas, struct view v, unsigned long limit, bool up, bool gap
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	if (unlikely(up ? first > limit : last < limit))
 		return false;
+	if (unlikely(gaps_too && (up ? first != mas->last + 1 : last != mas->index - 1)))
+		return false; /* the border is moving, which is not in meta yet */
 	if (unlikely(load_relaxed(&v.leaf->meta) != v.seen))
 		return false;
 	mas->at = v.at;

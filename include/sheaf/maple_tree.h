@@ -223,7 +223,8 @@ struct ma_state {
 	unsigned long min, max; /* what the leaf covers */
 	uintptr_t parent;	/* the node above it, its slot there, and what that one covers */
 	unsigned long parent_offset, parent_min, parent_max;
-	struct maple_node *alloc; /* nodes in hand: one, or a sheaf of them */
+	struct maple_node *prepared; /* the leaf that mas_preallocate() was at */
+	struct maple_node *alloc;    /* nodes in hand: one, or a sheaf of them */
 	struct slab_sheaf *sheaf;
 	unsigned long node_request;
 	int error;
@@ -232,7 +233,7 @@ struct ma_state {
 /* clang-format off */
 #define MA_STATE(name, mt, first, end)                                                             \
 	struct ma_state name = {(mt), (first), (end), ma_start, wr_invalid, NULL, NULL, NULL, 0,   \
-				0, ULONG_MAX, 0, 0, 0, ULONG_MAX, NULL, NULL, 0, 0}
+				0, ULONG_MAX, 0, 0, 0, ULONG_MAX, NULL, NULL, NULL, 0, 0}
 /* clang-format on */
 
 /* As MA_STATE(), for one index. O(1). */
@@ -248,6 +249,7 @@ static inline void mas_reset(struct ma_state *mas)
 {
 	mas->status = ma_start;
 	mas->node = NULL;
+	mas->prepared = NULL;
 }
 
 /* The range to store, or the index to search from; the place is forgotten. O(1). */
@@ -332,6 +334,7 @@ static inline void *__mas_step(struct ma_state *mas, unsigned long limit, bool u
 	void *const *at = mas->at, *const *stop = mas->stop;
 	void *const *start = (void *const *)mas->node + 16;
 	unsigned long first, last;
+	bool adjacent = true;
 	void *entry;
 
 	if (!mas->node || at == (up ? stop : start))
@@ -342,6 +345,7 @@ static inline void *__mas_step(struct ma_state *mas, unsigned long limit, bool u
 		if (at == (up ? stop : start))
 			return NULL;
 		at += up ? 1 : -1;
+		adjacent = false;
 		entry = __atomic_load_n(at, __ATOMIC_ACQUIRE);
 		if (!entry)
 			return NULL;
@@ -352,7 +356,9 @@ static inline void *__mas_step(struct ma_state *mas, unsigned long limit, bool u
 	last = !up || at != stop ? __atomic_load_n((const unsigned long *)at - 15, __ATOMIC_RELAXED)
 				 : mas->max;
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	if ((up ? first > limit : last < limit) ||
+	/* The border between two entries may be moving, which is not in that word yet. */
+	if ((adjacent && (up ? first != mas->last + 1 : last != mas->index - 1)) ||
+	    (up ? first > limit : last < limit) ||
 	    __atomic_load_n((const uint64_t *)mas->node, __ATOMIC_RELAXED) != mas->seen)
 		return NULL;
 	mas->at = at;

@@ -8,9 +8,10 @@
  * eight stores one after the other. What readers may see: maple_readers.h; what is freed: maple_nodes.h.
  *
  * Planted bugs (enum plant), each of which must be found by the same schedules, or the test fails:
- * changes in place not counted in meta; replaced nodes not marked dead; nodes freed without a grace
- * period; freed before the successor is published; published before they are filled; pivots stored
- * last and in the wrong order by an append or a slot store.
+ * replaced nodes not marked dead; nodes freed without a grace period; freed before the successor is
+ * published; published before they are filled; pivots stored last and in the wrong order by an append
+ * or a slot store. That a change in place is counted in meta is not among them: who goes on from a slot
+ * looks at its borders, too.
  *
  *     sim-maple [--budget SCHEDULES] [--seeds N]
  */

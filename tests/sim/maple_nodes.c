@@ -198,9 +198,7 @@ static bool stores_otherwise(void *at, uint64_t value)
 	bool publishes = is_node((void *)value) && node_with(node) < NODES;
 	struct maple_node filled;
 
-	if (planted == PLANT_NO_STAMP && is_meta(at) && !(value & META_DEAD)) {
-		*(uint64_t *)at = (*(uint64_t *)at & ~META_END) | (value & META_END);
-	} else if (planted == PLANT_NO_DEAD_MARK && is_meta(at) && value & META_DEAD) {
+	if (planted == PLANT_NO_DEAD_MARK && is_meta(at) && value & META_DEAD) {
 		return true;
 	} else if ((planted == PLANT_RETIRE_FIRST && publishes) ||
 		   (planted == PLANT_PIVOTS_LAST && is_leaf_pivot(at, value))) {

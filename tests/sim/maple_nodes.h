@@ -20,7 +20,6 @@ struct maple_tree;
 /* What can be made wrong on purpose: a test that finds none of these would find nothing. */
 enum plant {
 	PLANT_NONE,
-	PLANT_NO_STAMP,	     /* a change in place is not counted in meta */
 	PLANT_NO_DEAD_MARK,  /* a replaced node does not tell so */
 	PLANT_NO_GRACE,	     /* it is freed at once */
 	PLANT_RETIRE_FIRST,  /* it is freed before its successor is published */

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Stores of one leaf, and of a tree without nodes. With readers, a store that is done in place is one
+ * word, before and after which the tree is whole; any other is a new leaf, hung in by one word.
+ *
+ * The gaps kept above are changed after the leaf; what the store does to them is noted before. They
+ * seldom change beyond the node above: then, and if a free run goes on in a leaf below another node,
+ * the whole way is walked.
+ *
+ * Called with the tree's lock held.
+ */
+#include <string.h>
+
+#include "tree.h"
+
+/* --- gaps ------------------------------------------------------------------------------------ */
+
+struct gap_change {
+	bool own, scan, before;
+	unsigned long gap;
+};
+
+/* How many indices are free right after the leaf. */
+static unsigned long after_leaf(struct store *st)
+{
+	const struct ma_state *mas = st->mas;
+	const struct maple_node *next;
+
+	if (mas->max == ULONG_MAX)
+		return 0;
+	if (mas->parent_offset == end_of(node_of(mas->parent))) {
+		store_way(st);
+		return free_after(&st->lo);
+	}
+	next = node_of(child(mas->parent, mas->parent_offset + 1));
+	return next->range.slot[0] ? 0 : next->range.pivot[0] - mas->max;
+}
+
+static void note_taken(struct gap_change *change, struct store *st, unsigned long old)
+{
+	const struct ma_state *mas = st->mas;
+	const struct maple_node *leaf = mas->node;
+	unsigned int end = end_of(leaf);
+	unsigned long longest = 0;
+
+	for (unsigned int i = st->first; i <= st->second; i++) {
+		unsigned long run;
+
+		if (leaf->range.slot[i])
+			continue;
+		run = slot_max(leaf, i, end, mas->max) - slot_min(leaf, i, mas->min) + 1;
+		if (i == end)
+			run += after_leaf(st);
+		if (run > longest)
+			longest = run;
+	}
+	change->own = change->scan = longest == old;
+	change->before = st->first == 0 && !leaf->range.slot[0];
+}
+
+static void note_gap(struct gap_change *change, struct store *st)
+{
+	const struct ma_state *mas = st->mas;
+	unsigned long old;
+
+	*change = (struct gap_change){false, false, false, 0};
+	if (!is_arange(mas->parent))
+		return;
+	old = gaps(mas->parent)[mas->parent_offset];
+	if (st->entry) {
+		note_taken(change, st, old);
+		return;
+	}
+	change->gap = st->last - st->index + 1;
+	if (st->last == mas->max)
+		change->gap += after_leaf(st);
+	change->own = change->gap > old;
+	change->before = st->index == mas->min;
+}
+
+/* The leaf's gap is this now. */
+static void set_gap(struct store *st, unsigned long gap)
+{
+	const struct ma_state *mas = st->mas;
+	unsigned long *kept = &gaps(mas->parent)[mas->parent_offset];
+
+	if (mas->parent != (enode_t)mas->tree->ma_root) {
+		unsigned long longest = node_gap(node_of(mas->parent));
+
+		if (*kept == longest || gap > longest) {
+			store_way(st);
+			gap_set(&st->lo, 1, gap);
+			return;
+		}
+	}
+	*kept = gap;
+}
+
+static void change_gap(const struct gap_change *change, struct store *st)
+{
+	const struct ma_state *mas = st->mas;
+	unsigned long gap = change->gap;
+
+	if (change->scan)
+		gap = leaf_gap(mas->node, mas->min, mas->max, after_leaf(st));
+	if (change->own)
+		set_gap(st, gap);
+	if (!change->before || mas->min == 0)
+		return;
+	if (mas->parent_offset > 0) {
+		const struct maple_node *before =
+			node_of(child(mas->parent, mas->parent_offset - 1));
+
+		if (before->range.slot[end_of(before)])
+			return;
+	}
+	store_way(st);
+	gap_fix_before(&st->lo);
+}
+
+/* --- a leaf ---------------------------------------------------------------------------------- */
+
+/* Two words as one: a call of memcpy() would cost as much as all the copying. */
+typedef uint64_t pair __attribute__((vector_size(16), aligned(8), may_alias));
+
+static inline void copy_pair(void *to, const void *from)
+{
+	*(pair *)to = *(const pair *)from;
+}
+
+/* Word i + 1 is pivot i; the first is meta. */
+static inline uint64_t *words(const struct maple_node *node)
+{
+	return (uint64_t *)(uintptr_t)node;
+}
+
+static inline void copy_leaf(struct maple_node *new, const struct maple_node *old)
+{
+#pragma GCC unroll 16
+	for (unsigned int i = 0; i < NODE_BYTES / sizeof(pair); i++)
+		copy_pair((pair *)new + i, (const pair *)old + i);
+}
+
+/*
+ * What is behind the slots that a store covers, to its new place: in pairs from the end downwards, so
+ * that perhaps the slot before and the two pivots before come with it: they are written afterwards.
+ */
+static inline void move_rest(struct maple_node *new, const struct maple_node *old, unsigned int to,
+			     unsigned int from)
+{
+	unsigned int n = LEAF_SLOTS - (from > to ? from : to);
+
+	for (unsigned int i = n; (int)i > 0; i -= 2) {
+		copy_pair(&new->range.slot[to + i - 2], &old->range.slot[from + i - 2]);
+		copy_pair(words(new) + to + i - 2, words(old) + from + i - 2);
+	}
+	for (unsigned int i = to + n; i < LEAF_SLOTS; i++) {
+		new->range.slot[i] = NULL;
+		new->range.pivot[i - 1] = ULONG_MAX;
+		KEEP(i); /* or the compiler would clear two words by a call */
+	}
+}
+
+/* A leaf of its slots in `first`, without what the store covers, with the entry. */
+static void fill_leaf(struct maple_node *new, const struct maple_node *old, const struct store *st)
+{
+	unsigned int n = st->first, second = st->second, end = end_of(old);
+	unsigned int next = n + st->left + 1 + st->right;
+
+	copy_leaf(new, old);
+	if (next != second + 1) {
+		move_rest(new, old, next, second + 1);
+		words(new)[n] = words(old)[n];
+	}
+	if (st->left)
+		new->range.pivot[n++] = st->index - 1;
+	new->range.slot[n] = st->entry;
+	if (n < LEAF_SLOTS - 1)
+		new->range.pivot[n] = n == st->end ? ULONG_MAX : st->last;
+	n++;
+	if (st->right) {
+		new->range.slot[n] = old->range.slot[second];
+		if (n < LEAF_SLOTS - 1)
+			new->range.pivot[n] = second < end ? old->range.pivot[second] : ULONG_MAX;
+	}
+	new->meta = st->end;
+}
+
+/* After a change in place: who has looked at the node looks again. */
+static void stamp(struct maple_node *leaf, unsigned int end)
+{
+	store_release(&leaf->meta, ((leaf->meta & ~META_END) | end) + META_STEP);
+}
+
+static void append(struct store *st, struct maple_node *leaf)
+{
+	unsigned int n = st->first + st->left;
+
+	if (st->right)
+		store_relaxed(&leaf->range.slot[n + 1], leaf->range.slot[st->first]);
+	/* In ascending order: a search that counts a pivot counts those before it. */
+	if (st->left)
+		store_release(&leaf->range.pivot[n - 1], st->index - 1);
+	if (st->right)
+		store_release(&leaf->range.pivot[n], st->last);
+	stamp(leaf, st->end);
+	store_release(&leaf->range.slot[n], st->entry);
+}
+
+static bool in_rcu(const struct store *st)
+{
+	return st->mas->tree->ma_flags & MT_FLAGS_USE_RCU;
+}
+
+static void store_in_place(struct store *st)
+{
+	struct maple_node *leaf = st->mas->node, new;
+
+	if (st->type == wr_exact_fit) {
+		store_release(&leaf->range.slot[st->first], st->entry);
+	} else if (st->type == wr_append) {
+		append(st, leaf);
+	} else if (st->type == wr_slot_store && in_rcu(st)) {
+		store_release(&leaf->range.pivot[st->first], st->left ? st->index - 1 : st->last);
+		stamp(leaf, st->end);
+	} else {
+		fill_leaf(&new, leaf, st);
+		memcpy(&leaf->range, &new.range, sizeof(new.range));
+		stamp(leaf, st->end);
+	}
+}
+
+void leaf_store(struct store *st)
+{
+	struct ma_state *mas = st->mas;
+	struct maple_node *old = mas->node, *new;
+	struct gap_change change;
+
+	note_gap(&change, st);
+	if (st->nodes == 0) {
+		store_in_place(st);
+		change_gap(&change, st);
+		return;
+	}
+	new = node_take(mas);
+	fill_leaf(new, old, st);
+	if (mas->parent)
+		store_release(&slots(mas->parent)[mas->parent_offset],
+			      (void *)encode(new, 0, false));
+	else
+		store_release(&mas->tree->ma_root, (void *)encode(new, 0, false));
+	mas->node = new;
+	st->has_way = false;
+	change_gap(&change, st);
+	node_retire(mas->tree, old);
+}
+
+/* A leaf as root: what is before index, the entry, what is after last. */
+void root_store(struct store *st)
+{
+	struct maple_tree *mt = st->mas->tree;
+	void *root = mt->ma_root, *first = is_node(root) || st->index == 0 ? NULL : root;
+	struct maple_node *node;
+	unsigned int n = 0;
+
+	if (st->nodes == 0) {
+		store_release(&mt->ma_root, st->entry);
+	} else {
+		node = node_take(st->mas);
+		memset(node->range.pivot, 0xff, sizeof(node->range.pivot));
+		memset(node->range.slot, 0, sizeof(node->range.slot));
+		if (first) {
+			node->range.slot[n] = first;
+			node->range.pivot[n++] = 0;
+		}
+		if (st->index > (first ? 1 : 0))
+			node->range.pivot[n++] = st->index - 1;
+		node->range.slot[n] = st->entry;
+		if (st->last != ULONG_MAX)
+			node->range.pivot[n++] = st->last;
+		node->meta = n;
+		store_release(&mt->ma_root, (void *)encode(node, 0, false));
+	}
+	if (is_node(root))
+		subtree_retire(mt, (enode_t)root);
+}

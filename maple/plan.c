@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a store will do, and how many nodes that takes: decided before anything is allocated.
+ *
+ *     the tree has no node      store_root     0 or 1 node
+ *     0 ... ULONG_MAX           new_root       1
+ *     one slot, exactly         exact_fit      0    the slot
+ *     one pivot moves           slot_store     0    the pivot; without readers any change of
+ *                                                   ranges that keeps their number
+ *     in the last, free slot    append         0    slots beyond the end, then the one that shows them
+ *     one leaf                  node_store     1    a new leaf, then the parent's slot; without
+ *                                                   readers in place, and 0
+ *     else                      rebuild.c: split_store, rebalance, spanning_store
+ *
+ * A store of one leaf is decided in the leaf, where the state of the caller is already or is taken by
+ * a walk; the whole way from the root is for those that change more (store_way()).
+ *
+ * Called with the tree's lock held.
+ */
+#include "tree.h"
+
+static bool in_rcu(const struct store *st)
+{
+	return st->mas->tree->ma_flags & MT_FLAGS_USE_RCU;
+}
+
+static void plan_root(struct store *st)
+{
+	const void *root = st->mas->tree->ma_root;
+	bool single = st->index == 0 && st->last == 0 && ((uintptr_t)st->entry & 3) != ENODE_MARK;
+
+	st->type = wr_store_root;
+	st->nodes = st->entry && !single;
+	if (!st->entry && (!root || st->index > 0))
+		st->type = wr_none;
+}
+
+/* --- the place ------------------------------------------------------------------------------- */
+
+/* The state has the leaf of its index, as that is now, and the slot in the node above. */
+static inline bool is_at_index(const struct ma_state *mas)
+{
+	const struct maple_node *leaf = mas->node;
+	enode_t e = encode(leaf, 0, false);
+
+	if (!leaf || mas->index < mas->min || mas->index > mas->max ||
+	    load_relaxed(&leaf->meta) != mas->seen)
+		return false;
+	if (!mas->parent)
+		return (enode_t)mas->tree->ma_root == e;
+	return !(load_relaxed(&node_of(mas->parent)->meta) & META_DEAD) &&
+	       child(mas->parent, mas->parent_offset) == e;
+}
+
+/* Go to the leaf of mas->index; index and last stay. */
+static inline void go_to_index(struct ma_state *mas)
+{
+	unsigned long index = mas->index, last = mas->last;
+
+	if (!mas->node)
+		mas->node = mas->prepared;
+	if (is_at_index(mas))
+		return;
+	mas_descend(mas, index);
+	mas->index = index;
+	mas->last = last;
+}
+
+void store_way(struct store *st)
+{
+	if (!st->has_way)
+		path_walk(&st->lo, st->mas->tree, st->mas->min);
+	st->has_way = true;
+}
+
+/* The slots that hold index and last; from what to what they go. False: in two leaves. */
+static inline bool find_slots(struct store *st)
+{
+	const struct ma_state *mas = st->mas;
+	const struct maple_node *leaf = mas->node;
+	unsigned int end = end_of(leaf), i = (unsigned int)(mas->at - first_slot(leaf));
+	unsigned long min = slot_min(leaf, i, mas->min), max = slot_max(leaf, i, end, mas->max);
+
+	if (unlikely(st->index < min || st->index > max)) {
+		i = search15(leaf->range.pivot, st->index);
+		min = slot_min(leaf, i, mas->min);
+		max = slot_max(leaf, i, end, mas->max);
+	}
+	st->first = i;
+	st->first_min = min;
+	if (unlikely(st->last > max)) {
+		if (st->last > mas->max)
+			return false;
+		i = search15(leaf->range.pivot, st->last);
+		max = slot_max(leaf, i, end, mas->max);
+	}
+	st->second = i;
+	st->second_max = max;
+	return true;
+}
+
+/* The leaf of last is another one. */
+static void find_second(struct store *st)
+{
+	struct step *leaf = &st->hi.at[0];
+	const struct maple_node *node;
+
+	path_walk(&st->hi, st->mas->tree, st->last);
+	node = node_of(leaf->e);
+	st->second = leaf->offset;
+	st->second_max = slot_max(node, leaf->offset, end_of(node), leaf->max);
+}
+
+/* --- the decision ---------------------------------------------------------------------------- */
+
+/* A free entry joins free neighbours within its leaves; the second one goes up to max. */
+static inline void widen_free(struct store *st, const struct maple_node *second, unsigned long max)
+{
+	const struct maple_node *first = st->mas->node;
+	unsigned int end = end_of(second);
+
+	if (!first->range.slot[st->first]) {
+		st->index = st->first_min;
+		st->left = false;
+	} else if (!st->left && st->first > 0 && !first->range.slot[st->first - 1]) {
+		st->first--;
+		st->index = slot_min(first, st->first, st->mas->min);
+	}
+	if (!second->range.slot[st->second]) {
+		st->last = st->second_max;
+		st->right = false;
+	} else if (!st->right && st->second < end && !second->range.slot[st->second + 1]) {
+		st->second++;
+		st->last = slot_max(second, st->second, end, max);
+	}
+}
+
+/* What the first and the last slot keep of their ranges. */
+static inline void find_rests(struct store *st, const struct maple_node *second, unsigned long max)
+{
+	st->left = st->first_min < st->index;
+	st->right = st->last < st->second_max;
+	if (!st->entry)
+		widen_free(st, second, max);
+}
+
+/* Stores that change one word of the leaf, or words that no reader can see yet. */
+static inline bool plan_in_place(struct store *st, unsigned int old_end)
+{
+	void *const *slot = st->mas->node->range.slot;
+	bool rcu = in_rcu(st);
+
+	st->nodes = 0;
+	if (st->first == st->second && !st->left && !st->right) {
+		st->type = slot[st->first] == st->entry ? wr_none : wr_exact_fit;
+	} else if (st->second == st->first + 1 && st->left != st->right &&
+		   slot[st->left ? st->second : st->first] == st->entry) {
+		st->type = wr_slot_store;
+	} else if (st->first == old_end && (st->entry || !rcu) && (!rcu || !slot[old_end])) {
+		st->type = wr_append;
+	} else if (!rcu) {
+		st->type = st->end == old_end ? wr_slot_store : wr_node_store;
+	} else {
+		return false;
+	}
+	return true;
+}
+
+static void plan_skew(struct store *st)
+{
+	const struct ma_state *mas = st->mas;
+	const struct maple_node *node = mas->node;
+	unsigned int old_end = end_of(node);
+
+	if (!st->entry)
+		st->skew = 0;
+	else if (st->second == old_end && (!st->right || !node->range.slot[old_end]))
+		st->skew = mas->max == ULONG_MAX ? 2 : 1;
+	else if (st->first == 0 && (!st->left || !node->range.slot[0]))
+		st->skew = mas->min == 0 ? -2 : -1;
+	else
+		st->skew = 0;
+}
+
+static void plan_spanning(struct store *st)
+{
+	store_way(st);
+	find_second(st);
+	find_rests(st, node_of(st->hi.at[0].e), st->hi.at[0].max);
+	st->skew = 0;
+	rebuild_plan(st);
+	st->type = wr_spanning_store;
+}
+
+static void plan_rebuild(struct store *st, enum store_type type)
+{
+	plan_skew(st);
+	store_way(st);
+	path_copy(&st->hi, &st->lo);
+	rebuild_plan(st);
+	st->type = type;
+}
+
+static inline void plan_leaf(struct store *st)
+{
+	unsigned int old_end = end_of(st->mas->node);
+	unsigned int count = st->first + st->left + 1 + st->right + old_end - st->second;
+
+	st->end = count - 1;
+	if (unlikely(count > LEAF_SLOTS))
+		plan_rebuild(st, wr_split_store);
+	else if (unlikely((count < 4 && count <= old_end && st->mas->parent) ||
+			  (count == 1 && !st->entry)))
+		plan_rebuild(st, wr_rebalance);
+	else if (!plan_in_place(st, old_end)) {
+		st->type = wr_node_store;
+		st->nodes = 1;
+	}
+}
+
+void store_plan(struct store *st, struct ma_state *mas, void *entry)
+{
+	st->mas = mas;
+	st->entry = entry;
+	st->index = mas->index;
+	st->last = mas->last;
+	st->has_way = false;
+	if (unlikely(!is_node(mas->tree->ma_root))) {
+		plan_root(st);
+	} else if (unlikely(st->index == 0 && st->last == ULONG_MAX)) {
+		st->type = wr_new_root;
+		st->nodes = entry ? 1 : 0;
+	} else {
+		go_to_index(mas);
+		if (likely(find_slots(st))) {
+			find_rests(st, mas->node, mas->max);
+			plan_leaf(st);
+		} else {
+			plan_spanning(st);
+		}
+	}
+	mas->store_type = st->type;
+}
