@@ -220,9 +220,12 @@ static inline void plan_leaf(struct store *st)
 
 void store_plan(struct store *st, struct ma_state *mas, void *entry)
 {
+	unsigned long index = mas->index;
+
+	KEEP(index); /* both at once would wait for the stores of either */
 	st->mas = mas;
 	st->entry = entry;
-	st->index = mas->index;
+	st->index = index;
 	st->last = mas->last;
 	st->has_way = false;
 	if (unlikely(!is_node(mas->tree->ma_root))) {
