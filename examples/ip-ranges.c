@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which network an IPv4 address belongs to: a tree of ranges, read from a file of lines such as
+ * Which range an IPv4 address belongs to, and what lies before and after it: a tree of ranges, read from
+ * a file. Each of its lines is a range and a name, in one of these ways; # begins a comment:
  *
  *     192.168.0.0/16 Private use
+ *     192.168.0.0,192.168.255.255,Private use
  *
- * A network inside another one must come after it: its range is stored over a part of the other.
+ * A range may lie within one of an earlier line, and then covers that part of it.
  *
- *     ip-ranges FILE ADDRESS...        ip-ranges examples/ip-ranges.txt 192.168.1.7
+ *     ip-ranges FILE ADDRESS...        ip-ranges examples/ipv4-space.csv 17.1.2.3
+ *     ip-ranges FILE                   every range, in order
  */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <sheaf/maple_tree.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +23,13 @@ struct name {
 	char text[];
 };
 
-static DEFINE_MTREE(networks);
+/* What a line says. */
+struct range {
+	unsigned long first, last;
+	char *name;
+};
+
+static DEFINE_MTREE(ranges);
 static struct name *names;
 
 static int read_address(const char *text, unsigned long *address)
@@ -32,7 +42,68 @@ static int read_address(const char *text, unsigned long *address)
 	return 0;
 }
 
-static char *keep_name(const char *text)
+static const char *write_address(unsigned long address, char text[INET_ADDRSTRLEN])
+{
+	struct in_addr raw = {.s_addr = htonl((in_addr_t)address)};
+
+	return inet_ntop(AF_INET, &raw, text, INET_ADDRSTRLEN);
+}
+
+/* --- a line ---------------------------------------------------------------------------------- */
+
+/* Cut off what comes before one of these characters; NULL if none does. */
+static char *cut(char **rest, const char *ends)
+{
+	char *part = *rest, *end = strpbrk(part, ends);
+
+	if (!end)
+		return NULL;
+	*end = '\0';
+	*rest = end + 1;
+	return part;
+}
+
+/* ADDRESS/BITS NAME. Returns what is wrong with it, or NULL. */
+static const char *read_block(char *line, struct range *range)
+{
+	const char *address = cut(&line, "/"), *bits = cut(&line, " \t");
+	unsigned long n, size;
+	char *end;
+
+	if (!bits)
+		return "a name is missing after ADDRESS/BITS";
+	if (read_address(address, &range->first))
+		return "what is before the / is not an IPv4 address";
+	n = strtoul(bits, &end, 10);
+	if (end == bits || *end || n > 32)
+		return "what is after the / is not a number from 0 to 32";
+	size = 1UL << (32 - n);
+	if (range->first % size)
+		return "the address has bits beyond those that the number after the / leaves";
+	range->last = range->first + (size - 1);
+	range->name = line;
+	return NULL;
+}
+
+/* FIRST,LAST,NAME */
+static const char *read_fields(char *line, struct range *range)
+{
+	const char *first = cut(&line, ","), *last = cut(&line, ",");
+
+	if (!first || !last)
+		return "this is neither ADDRESS/BITS NAME nor FIRST,LAST,NAME";
+	if (read_address(first, &range->first))
+		return "the first field is not an IPv4 address";
+	if (read_address(last, &range->last))
+		return "the second field is not an IPv4 address";
+	if (range->last < range->first)
+		return "the last address is below the first";
+	range->name = line;
+	return NULL;
+}
+
+/* The tree holds pointers, and one name in several places if others lie within it: kept to the end. */
+static const char *keep_name(const char *text)
 {
 	struct name *name = malloc(sizeof(*name) + strlen(text) + 1);
 
@@ -43,86 +114,123 @@ static char *keep_name(const char *text)
 	return strcpy(name->text, text);
 }
 
-/* One line: the range is stored with a copy of the name, kept until the end. */
-static int read_network(char *line)
+static const char *read_range(char *line)
 {
-	unsigned long first, size;
-	unsigned int bits = 0;
-	char *slash = strchr(line, '/'), *name = strchr(line, ' '), *copy;
+	char *slash = strchr(line, '/'), *comma = strchr(line, ',');
+	bool block = slash && (!comma || slash < comma);
+	struct range range;
+	const char *wrong = block ? read_block(line, &range) : read_fields(line, &range);
+	const char *name;
 
-	if (!slash || !name || sscanf(slash, "/%u ", &bits) != 1 || bits > 32)
-		return -1;
-	*slash = '\0';
-	size = 1UL << (32 - bits);
-	if (read_address(line, &first) || first % size)
-		return -1;
-	copy = keep_name(name + 1);
-	if (!copy || mtree_store_range(&networks, first, first + size - 1, copy, GFP_KERNEL))
-		return -1;
-	return 0;
+	if (wrong)
+		return wrong;
+	range.name += strspn(range.name, " \t");
+	if (!*range.name)
+		return "the name is empty";
+	name = keep_name(range.name);
+	if (!name)
+		return "no memory";
+	/* Where the range covers earlier ones, these are cut. */
+	if (mtree_store_range(&ranges, range.first, range.last, (void *)name, GFP_KERNEL))
+		return "no memory";
+	return NULL;
 }
 
 static int read_file(const char *path)
 {
 	FILE *file = fopen(path, "r");
-	char line[256];
-	int number = 0;
+	const char *wrong = NULL;
+	unsigned int number = 0;
+	char *line = NULL;
+	size_t size = 0;
 
 	if (!file) {
-		perror(path);
+		fprintf(stderr, "%s: %s\n", path, strerror(errno));
 		return -1;
 	}
-	while (fgets(line, sizeof(line), file)) {
+	while (!wrong && getline(&line, &size, file) >= 0) {
 		number++;
-		line[strcspn(line, "\n")] = '\0';
-		if (line[0] == '#' || line[0] == '\0')
-			continue;
-		if (read_network(line)) {
-			fprintf(stderr, "%s:%d: not ADDRESS/BITS NAME, or no memory\n", path,
-				number);
-			fclose(file);
-			return -1;
-		}
+		line[strcspn(line, "\r\n")] = '\0';
+		if (line[0] != '#' && line[0] != '\0')
+			wrong = read_range(line);
 	}
+	if (wrong)
+		fprintf(stderr, "%s:%u: %s\n", path, number, wrong);
+	else if (ferror(file))
+		wrong = strerror(errno), fprintf(stderr, "%s: %s\n", path, wrong);
+	free(line);
 	fclose(file);
-	return 0;
+	return wrong ? -1 : 0;
 }
 
-static void show(const char *text)
+/* --- what is asked --------------------------------------------------------------------------- */
+
+/* Where the state is. */
+static void show(const char *what, const struct ma_state *mas, const char *name)
+{
+	char first[INET_ADDRSTRLEN], last[INET_ADDRSTRLEN];
+
+	printf("%s%s ... %s  %s\n", what, write_address(mas->index, first),
+	       write_address(mas->last < UINT32_MAX ? mas->last : UINT32_MAX, last), name);
+}
+
+/* The range of an address, or the gap that it is in, and the ranges before and after that. */
+static int look_up(const char *text)
 {
 	unsigned long address;
 	const char *name;
 
 	if (read_address(text, &address)) {
-		printf("%s: not an address\n", text);
-		return;
+		fprintf(stderr, "%s: not an IPv4 address\n", text);
+		return -1;
 	}
-	name = mtree_load(&networks, address);
-	printf("%s: %s\n", text, name ? name : "not listed");
+
+	MA_STATE(mas, &ranges, address, address);
+
+	printf("%s\n", text);
+	mas_lock(&mas); /* nobody else is here; a tree with MT_FLAGS_USE_RCU would need none */
+	name = mas_walk(&mas);
+	show("    in      ", &mas, name ? name : "(not listed)");
+	name = mas_prev(&mas, 0);
+	if (name)
+		show("    before  ", &mas, name);
+	mas_set(&mas, address);
+	name = mas_next(&mas, UINT32_MAX);
+	if (name)
+		show("    after   ", &mas, name);
+	mas_unlock(&mas);
+	return 0;
 }
 
-/* The tree holds pointers, and one name in several places if others lie within it. */
-static void forget_names(void)
+static void show_all(void)
 {
+	MA_STATE(mas, &ranges, 0, 0);
+	const char *name;
+
+	mas_lock(&mas);
+	mas_for_each(&mas, name, UINT32_MAX) show("", &mas, name);
+	mas_unlock(&mas);
+}
+
+int main(int argc, char **argv)
+{
+	int error;
+
+	if (argc < 2) {
+		fprintf(stderr, "usage: ip-ranges FILE [ADDRESS...]\n");
+		return 2;
+	}
+	error = read_file(argv[1]);
+	for (int i = 2; i < argc && !error; i++)
+		error = look_up(argv[i]);
+	if (argc == 2 && !error)
+		show_all();
+	mtree_destroy(&ranges);
 	while (names) {
 		struct name *next = names->next;
 
 		free(names);
 		names = next;
 	}
-}
-
-int main(int argc, char **argv)
-{
-	if (argc < 2) {
-		fprintf(stderr, "usage: ip-ranges FILE ADDRESS...\n");
-		return 2;
-	}
-	if (read_file(argv[1]))
-		return 1;
-	for (int i = 2; i < argc; i++)
-		show(argv[i]);
-	forget_names();
-	mtree_destroy(&networks);
-	return 0;
+	return error ? 1 : 0;
 }
