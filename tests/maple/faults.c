@@ -317,6 +317,7 @@ int main(void)
 			if (i % 100 == 99) {
 				duplicate();
 				duplicate_each();
+				provider_barrier();
 			}
 		}
 		mtree_destroy(&tree);

@@ -8,8 +8,12 @@
  *
  *     storm [--seconds N]
  */
+#ifdef STORM_ONE_LOCK
+#include "grace.h"
+#else
 #define _LGPL_SOURCE
 #include <urcu.h>
+#endif
 
 #include <pthread.h>
 #include <sheaf/maple_tree.h>
@@ -251,8 +255,13 @@ int main(int argc, char **argv)
 	pthread_t threads[READERS + 1];
 
 	rcu_register_thread();
+#ifdef STORM_ONE_LOCK
+	if (grace_register())
+		return 1;
+#else
 	if (sheaf_urcu_register(0))
 		return 1;
+#endif
 	cache = kmem_cache_create("storm_entry", sizeof(struct entry), NULL, SLAB_NO_MERGE);
 	for (unsigned int g = 0; g < GROUPS; g++) {
 		unsigned long first = place_min(g * GROUP), last = first + WIDTH - 1;
