@@ -15,6 +15,9 @@
 
 #include "tree.h"
 
+/* Into a function for each direction. */
+#define INLINE static inline __attribute__((always_inline))
+
 /* The way down: for each level above the leaves the node and the slot taken in it. */
 struct way {
 	unsigned int height;
@@ -94,8 +97,8 @@ static __attribute__((noinline)) bool border_slot(const struct way *way,
 }
 
 /* From slot i on, the first that was taken, downwards (upwards). */
-static inline bool search_leaf(const struct way *way, enode_t e, unsigned int i, struct wanted *w,
-			       bool highest)
+INLINE bool search_leaf(const struct way *way, enode_t e, unsigned int i, struct wanted *w,
+			bool highest)
 {
 	const struct maple_node *leaf = node_of(e);
 	const unsigned long *pivot = leaf->range.pivot;
@@ -120,28 +123,30 @@ static inline bool search_leaf(const struct way *way, enode_t e, unsigned int i,
 	return !slot[i] && border_slot(way, leaf, i, w, highest);
 }
 
-/* The slots of an arange node whose gap is large enough, as bits: two sums of doubled carries. */
-static inline unsigned int large_slots(const unsigned long *gap, unsigned long size)
+/* The slots of an arange node whose gap is large enough, as bits: carries, doubled as they are added. */
+INLINE unsigned int large_slots(const unsigned long *gap, unsigned long size)
 {
-	unsigned int high = 0, low = 0;
+	unsigned int high = 0, low = 0, same;
 
 	for (unsigned int i = ARANGE_SLOTS / 2; i-- > 0;) {
-		low = low + low + (gap[i] < size);
-		KEEP(low);
-		high = high + high + (gap[i + ARANGE_SLOTS / 2] < size);
-		KEEP(high);
+		same = low;
+		KEEP(same);
+		low = low + (gap[i] < size) + same;
+		same = high;
+		KEEP(same);
+		high = high + (gap[i + ARANGE_SLOTS / 2] < size) + same;
 	}
 	return ~(high << ARANGE_SLOTS / 2 | low) & ((1u << ARANGE_SLOTS) - 1);
 }
 
-static inline unsigned int nearest(unsigned int large, bool highest)
+INLINE unsigned int nearest(unsigned int large, bool highest)
 {
 	return (unsigned int)(highest ? 31 - __builtin_clz(large) : __builtin_ctz(large));
 }
 
 /* Where the limit is. It mostly is at the edge, which a processor can guess, and need not wait for. */
-static inline unsigned int limit_slot(const unsigned long *pivot, unsigned int end,
-				      unsigned long limit, bool highest, bool leaf)
+INLINE unsigned int limit_slot(const unsigned long *pivot, unsigned int end, unsigned long limit,
+			       bool highest, bool leaf)
 {
 	if (highest && end && likely(limit > pivot[end - 1]))
 		return end;
@@ -151,8 +156,8 @@ static inline unsigned int limit_slot(const unsigned long *pivot, unsigned int e
 }
 
 /* Along the limit to its leaf, 0, or to the level where the gap there is too small. */
-static inline unsigned int follow_limit(struct way *way, enode_t *leaf, const struct wanted *w,
-					bool highest)
+INLINE unsigned int follow_limit(struct way *way, enode_t *leaf, const struct wanted *w,
+				 bool highest)
 {
 	enode_t e = *leaf;
 	unsigned int level = way->height = level_of(e);
@@ -174,8 +179,7 @@ static inline unsigned int follow_limit(struct way *way, enode_t *leaf, const st
 }
 
 /* From this level to the nearest leaf below (above) that owns a large run; 0 if there is none. */
-static inline enode_t next_large(struct way *way, unsigned int level, unsigned long size,
-				 bool highest)
+INLINE enode_t next_large(struct way *way, unsigned int level, unsigned long size, bool highest)
 {
 	unsigned int large, i;
 	enode_t e;
@@ -201,7 +205,7 @@ static inline enode_t next_large(struct way *way, unsigned int level, unsigned l
 	}
 }
 
-static inline bool search_tree(enode_t e, struct wanted *w, bool highest)
+INLINE bool search_tree(enode_t e, struct wanted *w, bool highest)
 {
 	struct way way;
 	unsigned int level = follow_limit(&way, &e, w, highest);
@@ -225,7 +229,7 @@ static inline bool search_tree(enode_t e, struct wanted *w, bool highest)
 	return false;
 }
 
-static inline bool search_all(const struct maple_tree *mt, struct wanted *w, bool highest)
+INLINE bool search_all(const struct maple_tree *mt, struct wanted *w, bool highest)
 {
 	enode_t e = (enode_t)mt->ma_root;
 
