@@ -96,31 +96,44 @@ static __attribute__((noinline)) bool border_slot(const struct way *way,
 	return fits(w, first, last, highest);
 }
 
+/*
+ * The slots between two others of a leaf: the first free one that is large enough, or NULL. After a
+ * free one that is not comes one that is taken. A slot is meant by the address of its pivot.
+ */
+INLINE const unsigned long *search_inner(const unsigned long *at, const unsigned long *stop,
+					 unsigned long size, bool highest)
+{
+	while (highest ? at > stop : at < stop) {
+		void *const *slot = (void *const *)at + LEAF_SLOTS - 1;
+
+		if (!*slot) {
+			if (at[0] - at[-1] >= size)
+				return at;
+			at += highest ? -1 : 1;
+		}
+		at += highest ? -1 : 1;
+	}
+	return NULL;
+}
+
 /* From slot i on, the first that was taken, downwards (upwards). */
 INLINE bool search_leaf(const struct way *way, enode_t e, unsigned int i, struct wanted *w,
 			bool highest)
 {
 	const struct maple_node *leaf = node_of(e);
-	const unsigned long *pivot = leaf->range.pivot;
-	void *const *slot = leaf->range.slot;
+	const unsigned long *pivot = leaf->range.pivot, *at;
 	unsigned int last = highest ? 0 : end_of(leaf);
 
-	if (!slot[i] && border_slot(way, leaf, i, w, highest))
+	if (!leaf->range.slot[i] && border_slot(way, leaf, i, w, highest))
 		return true;
 	if (i == last)
 		return false;
-	for (i += highest ? -1u : 1; highest ? (int)i > 0 : i < last; i += highest ? -1u : 1) {
-		if (slot[i])
-			continue;
-		if (pivot[i] - pivot[i - 1] >= w->size) {
-			w->found = highest ? pivot[i] : pivot[i - 1] + 1;
-			return true;
-		}
-		i += highest ? -1u : 1; /* the next is not free, too */
+	at = search_inner(pivot + i + (highest ? -1 : 1), pivot + last, w->size, highest);
+	if (at) {
+		w->found = highest ? at[0] : at[-1] + 1;
+		return true;
 	}
-	if (i != last)
-		return false;
-	return !slot[i] && border_slot(way, leaf, i, w, highest);
+	return !leaf->range.slot[last] && border_slot(way, leaf, last, w, highest);
 }
 
 /* The slots of an arange node whose gap is large enough, as bits: carries, doubled as they are added. */
