@@ -163,6 +163,8 @@ INLINE unsigned int limit_slot(const unsigned long *pivot, unsigned int end, uns
 {
 	if (highest && end && likely(limit > pivot[end - 1]))
 		return end;
+	if (highest && leaf && end > 1 && likely(limit > pivot[end - 2]))
+		return end - 1;
 	if (!highest && likely(limit <= pivot[0]))
 		return 0;
 	return leaf ? search15(pivot, limit) : search9(pivot, limit);
