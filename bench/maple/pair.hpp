@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Unmap and map: of N ranges that are stored one is removed, and one of those that are not is stored.
+ *
+ * The pairs are chosen beforehand, so that choosing costs nothing that is measured. Done backwards,
+ * with both halves exchanged, they lead back to where they began.
+ */
+#ifndef BENCH_MAPLE_PAIR_HPP
+#define BENCH_MAPLE_PAIR_HPP
+
+#include "common.hpp"
+
+constexpr size_t PLACES_PER_8 = 9; /* places for each 8 ranges */
+constexpr size_t AGAIN = 256;	   /* times that the same place is unmapped and mapped */
+
+struct pair_of_places {
+	place out, in;
+};
+
+inline size_t pairs_for(size_t ranges)
+{
+	return ranges <= 10000 ? 40000 : ranges <= 100000 ? 100000 : 200000;
+}
+
+/* At random places. `order` is changed as the structure will be. */
+inline std::vector<pair_of_places> random_pairs(const std::vector<place> &places,
+						std::vector<uint32_t> order, size_t present,
+						size_t n)
+{
+	std::vector<pair_of_places> pairs(n);
+	numbers random(n + present);
+
+	/* The topmost place stays. */
+	std::swap(order[0], *std::find(order.begin(), order.end(), places.size() - 1));
+	for (pair_of_places &one : pairs) {
+		uint32_t &out = order[1 + random.below(present - 1)];
+		uint32_t &in = order[present + random.below(order.size() - present)];
+
+		one = {places[out], places[in]};
+		std::swap(out, in);
+	}
+	return pairs;
+}
+
+/* The same place again and again, then another. */
+inline std::vector<place> same_places(const std::vector<place> &places,
+				      const std::vector<uint32_t> &order, size_t present)
+{
+	std::vector<place> found(160);
+	numbers random(present);
+
+	for (place &one : found)
+		do
+			one = places[order[random.below(present)]];
+		while (one.last == TOP);
+	return found;
+}
+
+template <class S>
+uint64_t run_pairs(S &structure, const pair_of_places *begin, const pair_of_places *end)
+{
+	uint64_t sum = 0;
+
+	for (; begin < end; begin++) {
+		sum += reinterpret_cast<uintptr_t>(structure.unmap(begin->out.first + PAGE / 2));
+		structure.map(begin->in);
+	}
+	return sum;
+}
+
+template <class S> uint64_t run_backwards(S &structure, const std::vector<pair_of_places> &pairs)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = pairs.size(); i-- > 0;) {
+		sum += reinterpret_cast<uintptr_t>(structure.unmap(pairs[i].in.first + PAGE / 2));
+		structure.map(pairs[i].out);
+	}
+	return sum;
+}
+
+template <class S>
+void time_random_pairs(S &structure, const std::vector<place> &places,
+		       const std::vector<uint32_t> &order, size_t present)
+{
+	const auto pairs = random_pairs(places, order, present, pairs_for(present) * 5 / 4);
+	const pair_of_places *const begin = pairs.data() + pairs.size() / 5;
+	const pair_of_places *const end = pairs.data() + pairs.size();
+	uint64_t sum = run_pairs(structure, pairs.data(), begin);
+	const double start = bench_thread_time();
+
+	sum += run_pairs(structure, begin, end);
+	print_time("pair-random", bench_thread_time() - start, static_cast<size_t>(end - begin));
+	print_sum("pair-random", sum + sum_of(structure));
+	run_backwards(structure, pairs);
+}
+
+template <class S>
+void time_same_pairs(S &structure, const std::vector<place> &places,
+		     const std::vector<uint32_t> &order, size_t present)
+{
+	const std::vector<place> where = same_places(places, order, present);
+	uint64_t sum = 0;
+	const double start = bench_thread_time();
+
+	for (const place &one : where) {
+		for (size_t i = 0; i < AGAIN; i++) {
+			sum += reinterpret_cast<uintptr_t>(structure.unmap(one.first + PAGE / 2));
+			structure.map(one);
+		}
+	}
+	print_time("pair-same", bench_thread_time() - start, where.size() * AGAIN);
+	print_sum("pair-same", sum + sum_of(structure));
+}
+
+#endif
