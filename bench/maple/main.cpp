@@ -108,6 +108,16 @@ static void do_varied(size_t ranges)
 		  std::max(SIZES, searches_for(ranges)));
 }
 
+template <class T> void do_copies(const T &tree, size_t ranges)
+{
+	if constexpr (T::copies) {
+		time_copies("dup", "dup", tree, ranges, &T::copy_from);
+		time_copies("dup-replace", "dup-replace", tree, ranges, &T::copy_replaced);
+	}
+	if constexpr (T::stores_copies)
+		time_copies("dup-store", "dup-replace", tree, ranges, &T::copy_and_store);
+}
+
 /* One tree is left. */
 static trees<S> build(const world &w, bool print)
 {
@@ -134,12 +144,8 @@ static void do_tree(const options &o)
 		time_each(tree, o.ranges);
 	if (wanted(o, "gap"))
 		do_gaps(tree, o.ranges);
-	if constexpr (S::copies) {
-		if (wanted(o, "dup")) {
-			time_copies(tree, o.ranges, false);
-			time_copies(tree, o.ranges, true);
-		}
-	}
+	if (wanted(o, "dup"))
+		do_copies(tree, o.ranges);
 	if constexpr (S::changes) {
 		if (wanted(o, "pair")) {
 			time_random_pairs(tree, w.places, w.order, w.present);

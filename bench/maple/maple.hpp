@@ -9,6 +9,7 @@
 #ifndef BENCH_MAPLE_MAPLE_HPP
 #define BENCH_MAPLE_MAPLE_HPP
 
+#define _LGPL_SOURCE /* readers' sections without a call */
 #include <urcu.h>
 
 #include <cstdlib>
@@ -30,6 +31,7 @@ class maple : public structure
       public:
 	static constexpr bool searches = true;
 	static constexpr bool copies = true;
+	static constexpr bool stores_copies = true;
 	static constexpr bool lockless = maple_rcu;
 
 	explicit maple(size_t = 0)
@@ -142,7 +144,17 @@ class maple : public structure
 			std::abort();
 	}
 
+	/* As fork does it. */
 	void copy_replaced(const maple &from)
+	{
+		static const mt_dup_ops ops = {replace_leaf, [](void **, unsigned int, void *) {}};
+
+		if (__mt_dup_each(from.tree(), &tree_, &ops, nullptr, GFP_KERNEL))
+			std::abort();
+	}
+
+	/* As it had to be done without __mt_dup_each(). */
+	void copy_and_store(const maple &from)
 	{
 		MA_STATE(mas, &tree_, 0, 0);
 		void *entry;
@@ -165,6 +177,13 @@ class maple : public structure
 	static inline counts maps, unmaps;
 
       private:
+	static int replace_leaf(void **entries, unsigned int n, void *)
+	{
+		for (unsigned int i = 0; i < n; i++)
+			entries[i] = replaced(entries[i]);
+		return 0;
+	}
+
 	static void note(counts &into, const ma_state &mas)
 	{
 		if (__builtin_expect(!counting, 1))

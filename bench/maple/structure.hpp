@@ -10,6 +10,7 @@
  *   each(visit) const                 visit(first, last, entry) of all ranges in order
  *   gap_from_top(bytes) const         the highest place of so many free bytes above FLOOR, or 0
  *   copy_from(S), copy_replaced(S)    become a copy; every entry replaced(); if it `copies`
+ *   copy_and_store(S)                 the same by storing one by one; if it `stores_copies`
  *   clear()
  */
 #ifndef BENCH_MAPLE_STRUCTURE_HPP
@@ -21,6 +22,7 @@ struct structure {
 	static constexpr bool changes = true;	/* ranges can be stored one by one */
 	static constexpr bool searches = false; /* gaps are found without looking at all ranges */
 	static constexpr bool copies = false;
+	static constexpr bool stores_copies = false;
 	static constexpr bool lockless = false; /* for readers, beside a writer */
 
 	/* Before all; and around each further thread. */

@@ -65,28 +65,29 @@ template <class S> void time_each(const S &tree, size_t ranges)
 	const double start = bench_thread_time();
 
 	for (size_t i = 0; i < rounds; i++)
-		sum += sum_of(tree);
+		tree.each([&](unsigned long first, unsigned long last, void *entry) {
+			sum += (first ^ last) + reinterpret_cast<uintptr_t>(entry);
+		});
 	print_time("iterate", bench_thread_time() - start, rounds * ranges);
 	print_sum("iterate", sum);
 }
 
-template <class S> void time_copies(const S &tree, size_t ranges, bool replace)
+/* What copies by the same sum must be equal. */
+template <class S>
+void time_copies(const std::string &workload, const std::string &sum, const S &tree, size_t ranges,
+		 void (S::*copy)(const S &from))
 {
-	const std::string workload = replace ? "dup-replace" : "dup";
 	double taken = 0;
 
 	for (int round = 0; round < 2; round++) { /* the first is not measured */
 		trees<S> copies = make_trees<S>(trees_for(ranges), 0);
 		const double start = bench_thread_time();
 
-		for (std::unique_ptr<S> &copy : copies)
-			if (replace)
-				copy->copy_replaced(tree);
-			else
-				copy->copy_from(tree);
+		for (std::unique_ptr<S> &one : copies)
+			(one.get()->*copy)(tree);
 		taken = bench_thread_time() - start;
 		if (round)
-			print_sum(workload, sum_of(*copies.back()));
+			print_sum(sum, sum_of(*copies.back()));
 	}
 	print_time(workload, taken, trees_for(ranges) * ranges);
 }

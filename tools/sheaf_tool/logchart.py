@@ -83,7 +83,7 @@ class _LogChart:
         for value in self.xs:
             self.line(self.x(value), TITLE, self.x(value), self.bottom, "grid")
             self.text(self.x(value), self.bottom + 13, short(value), "tick", "middle")
-        self.text(right + 16, self.bottom + 13, units[0], "tick")
+        self.text(right + 24, self.bottom + 13, units[0], "tick")
         self.text(COLUMN - 4, 14, units[1], "tick", "end")
 
     def curves(self) -> None:

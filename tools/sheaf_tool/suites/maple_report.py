@@ -18,9 +18,9 @@ Render = Callable[[list[str], list[list[str]]], str]
 Rows = list[list[str]]
 
 NO_RCU = "sheaf-no-rcu"
-NAMES = {OURS: "sheaf", NO_RCU: "sheaf, RCU off", "map-start": "std::map by start",
-         "map-end": "std::map by end", "btree-start": "btree by start", "btree-end": "btree by end",
-         "judy": "JudyL and record", "rbtree": "rbtree with gaps", HARNESS: "harness (array)"}
+NAMES = {OURS: "sheaf", NO_RCU: "sheaf, RCU off", "map-start": "map by start",
+         "map-end": "map by end", "btree-start": "btree by start", "btree-end": "btree by end",
+         "judy": "JudyL", "rbtree": "rbtree", HARNESS: "harness (array)"}
 WORKLOADS = {
     "load-random": "load: random address in a random range, ns",
     "load-chain": "load: each address needs the result before, ns",
@@ -39,6 +39,7 @@ WORKLOADS = {
     "gap-varied": "gap search from the top: gaps and sizes of all kinds, ns",
     "dup": "duplicate, ns per range",
     "dup-replace": "duplicate and replace every entry (fork), ns per range",
+    "dup-store": "duplicate, then store every entry one by one, ns per range",
     "bytes-random": "bytes per range: stored in random order, with gaps",
     "bytes-ascending": "bytes per range: ascending, with gaps",
     "bytes-adjacent": "bytes per range: ascending, adjacent",
@@ -241,7 +242,10 @@ def _tables(document: Document, draw: Render) -> list[tuple[str, str]]:
 
 
 def _notes(document: Document) -> list[str]:
-    return ["A sample is the CPU time of a workload in a process of its own, structures in rotation; "
+    return ["map: std::map; btree: absl::btree_map, by the start or the end of a range. JudyL: by "
+            "start, to a record of end and entry. rbtree: a red-black tree with the largest gap below "
+            "each node. harness: a sorted array, which no rival could be.",
+            "A sample is the CPU time of a workload in a process of its own, structures in rotation; "
             "all gave the same sums. Ranges of 1 to 16 pages, 1 to 16 free pages between them, one "
             "gap of 4096; packed against the top of 47 bits. Entries are never followed.",
             "kernel's: Linux 7.2's tree in user space on a Xeon at 2.3 GHz, RCU mode, nodes from a "
@@ -276,8 +280,9 @@ def _panel(document: Document, workload: str, place: int) -> LogPanel:
                   if (one := found(document, workload, name, ranges))]
         if points:
             curves.append(Curve(title, points, "ours" if name == OURS else f"l{i % COLOURS}"))
+    most = max(sizes(document, workload))
     targets = [(float(target.ranges), target.bound) for target in TARGETS
-               if target.workload == workload]
+               if target.workload == workload and target.ranges <= most]
     return LogPanel(WORKLOADS[workload], place % 2, place // 2, curves, targets)
 
 
