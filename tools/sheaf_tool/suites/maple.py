@@ -7,6 +7,8 @@ answers differently ends the run. The program is bench/maple/main.cpp.
 """
 from __future__ import annotations
 
+import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Callable
 
@@ -137,9 +139,8 @@ def reader_cells(workers: dict[str, Worker], quick: bool, keep: Keep) -> list[Ce
 
 
 def count_cells(workers: dict[str, Worker]) -> list[Cell]:
-    ours = workers[OURS].allocator
-    counting = Worker(Allocator(ours.name, ours.worker, environment=(("SHEAF_OPTIONS", "stats"),)),
-                      workers[OURS].program, None)
+    counting = copy.copy(workers[OURS])
+    counting.allocator = replace(counting.allocator, environment=(("SHEAF_OPTIONS", "stats"),))
     return [Cell(counting, {"allocator": OURS, "ranges": ranges},
                  ("--ranges", str(ranges), "--only", "counts"), keep_counts)
             for ranges in COUNT_SIZES]
