@@ -79,6 +79,16 @@ template <class S> uint64_t run_backwards(S &structure, const std::vector<pair_o
 	return sum;
 }
 
+/* What a structure says of gaps after it was changed. */
+template <class S> uint64_t sum_of_gaps(const S &structure)
+{
+	uint64_t sum = 0;
+
+	for (unsigned long pages = 1; pages <= 20; pages++)
+		sum += structure.gap_from_top(pages * PAGE);
+	return sum;
+}
+
 template <class S>
 void time_random_pairs(S &structure, const std::vector<place> &places,
 		       const std::vector<uint32_t> &order, size_t present)
@@ -91,7 +101,7 @@ void time_random_pairs(S &structure, const std::vector<place> &places,
 
 	sum += run_pairs(structure, begin, end);
 	print_time("pair-random", bench_thread_time() - start, static_cast<size_t>(end - begin));
-	print_sum("pair-random", sum + sum_of(structure));
+	print_sum("pair-random", sum + sum_of(structure) + sum_of_gaps(structure));
 	run_backwards(structure, pairs);
 }
 
