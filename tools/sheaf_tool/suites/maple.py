@@ -29,7 +29,8 @@ REMEDIES = {
     "judy": "apt-get install libjudy-dev, then build again",
     OURS: "apt-get install liburcu-dev, then build again",
 }
-PACKAGES = {"btree-start": "libabsl-dev", "judy": "libjudy-dev", OURS: "liburcu-dev"}
+PACKAGES = {"btree-start": ("absl", "libabsl-dev"), "judy": ("JudyL", "libjudy-dev"),
+            OURS: ("liburcu", "liburcu-dev")}
 WITHOUT = {NO_RCU: "build,load,pair,adjacent", HARNESS: "load,iterate,dup,gap"}
 EVERYTHING = "build,load,iterate,gap,dup,pair,adjacent,varied"
 
@@ -159,8 +160,8 @@ def parts(workers: dict[str, Worker], sums: Sums, quick: bool) -> list[Part]:
 
 
 def versions(workers: dict[str, Worker]) -> dict[str, str]:
-    found = {name: package_version(package) for name, package in PACKAGES.items()
-             if name in workers}
+    found = {name: package_version(package) for worker, (name, package) in PACKAGES.items()
+             if worker in workers}
     return {name: version for name, version in found.items() if version}
 
 

@@ -251,7 +251,8 @@ def _notes(document: Document) -> list[str]:
             "kernel's: Linux 7.2's tree in user space on a Xeon at 2.3 GHz, RCU mode, nodes from a "
             "free list; then: the rival on that machine; the last column is the target over that, as ratios stand "
             "on any machine.",
-            "sheaf takes liburcu's read lock around each load. Where gaps are searched, maps, b-tree, "
+            "sheaf takes liburcu's read lock around each load; what liburcu's own thread does for "
+            "grace periods is not counted. Where gaps are searched, maps, b-tree, "
             "JudyL and the array look at every range from the top. The red-black tree's nodes are "
             "there before, in the order of their addresses, and cost no allocation. Up to 300 ranges "
             "several trees are built one after another.",
