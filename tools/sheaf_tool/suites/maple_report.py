@@ -92,7 +92,7 @@ def target_row(document: Document, target: Target) -> list[str] | None:
            f"{sign}{number(target.bound)}\n{verdict(target, value, target.bound)}",
            number(target.kernel) if target.kernel else NOTHING,
            f"{target.rival}\nthen {number(target.rivals)}", cell(theirs)]
-    if not theirs or len(ours) != len(theirs):
+    if not theirs or not all(theirs) or len(ours) != len(theirs):  # a rival may not come to run at all
         return [*row, NOTHING, NOTHING]
     compared = ratio(ours, theirs)
     return [*row, f"{compared.value:.2f}\n{compared.low:.2f}–{compared.high:.2f}",
