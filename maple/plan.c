@@ -17,6 +17,7 @@
  *
  * Called with the tree's lock held.
  */
+#include "rules.h"
 #include "tree.h"
 
 static bool in_rcu(const struct store *st)
@@ -124,7 +125,7 @@ static inline void widen_free(struct store *st, const struct maple_node *second,
 		st->left = false;
 	} else if (!st->left && st->first > 0 && !first->range.slot[st->first - 1]) {
 		st->first--;
-		st->index = slot_min(first, st->first, st->mas->min);
+		st->index = st->first_min = slot_min(first, st->first, st->mas->min);
 	}
 	if (!second->range.slot[st->second]) {
 		st->last = st->second_max;
@@ -156,7 +157,8 @@ static inline bool plan_in_place(struct store *st, unsigned int old_end)
 	} else if (st->second == st->first + 1 && st->left != st->right &&
 		   slot[st->left ? st->second : st->first] == st->entry) {
 		st->type = wr_slot_store;
-	} else if (st->first == old_end && (st->entry || !rcu) && (!rcu || !slot[old_end])) {
+	} else if (st->first == old_end && (st->entry || !rcu) &&
+		   (!rcu || (!slot[old_end] && !KERNEL_RULES))) {
 		st->type = wr_append;
 	} else if (!rcu) {
 		st->type = st->end == old_end ? wr_slot_store : wr_node_store;
@@ -182,14 +184,50 @@ static void plan_skew(struct store *st)
 		st->skew = 0;
 }
 
+/*
+ * By the kernel's rules: three nodes for each level up to one that has more than it must have, two if
+ * nothing spans leaves; or up to one that has room.
+ */
+static unsigned int kernel_request(const struct store *st, bool spanning)
+{
+	unsigned int height = st->lo.height + 1, enough = 0, room = 0, levels;
+
+	for (unsigned int l = st->lo.height; l > (spanning ? 1 : 0); l--) {
+		unsigned int end = end_of(node_of(st->lo.at[l].e));
+
+		if (end + 1 < slots_of(st->lo.at[l].e))
+			room = height - l;
+		if (end >= ARANGE_FEW)
+			enough = height - l;
+	}
+	levels = height - (enough < room && st->type != wr_split_store ? enough : room);
+	return (spanning ? 3 : 2) * levels + 1;
+}
+
+static void plan_nodes(struct store *st, enum store_type type)
+{
+	rebuild_plan(st);
+	st->type = type;
+	if (KERNEL_RULES) {
+		unsigned int asked = kernel_request(st, type == wr_spanning_store);
+
+		st->nodes = asked > st->nodes ? asked : st->nodes;
+	}
+}
+
+/* index and last are in two leaves, or (by the kernel's rules) the next leaf is changed, too. */
 static void plan_spanning(struct store *st)
 {
+	unsigned long last = st->last;
+
+	if (KERNEL_RULES && last == st->mas->max)
+		st->last++;
 	store_way(st);
 	find_second(st);
+	st->last = last;
 	find_rests(st, node_of(st->hi.at[0].e), st->hi.at[0].max);
 	st->skew = 0;
-	rebuild_plan(st);
-	st->type = wr_spanning_store;
+	plan_nodes(st, wr_spanning_store);
 }
 
 static void plan_rebuild(struct store *st, enum store_type type)
@@ -197,8 +235,7 @@ static void plan_rebuild(struct store *st, enum store_type type)
 	plan_skew(st);
 	store_way(st);
 	path_copy(&st->hi, &st->lo);
-	rebuild_plan(st);
-	st->type = type;
+	plan_nodes(st, type);
 }
 
 static inline void plan_leaf(struct store *st)
@@ -207,9 +244,12 @@ static inline void plan_leaf(struct store *st)
 	unsigned int count = st->first + st->left + 1 + st->right + old_end - st->second;
 
 	st->end = count - 1;
-	if (unlikely(count > LEAF_SLOTS))
+	if (KERNEL_RULES && !st->entry && st->last == st->mas->max && st->last != ULONG_MAX)
+		plan_spanning(st);
+	else if (unlikely(count > LEAF_SLOTS))
 		plan_rebuild(st, wr_split_store);
-	else if (unlikely((count < 4 && count <= old_end && st->mas->parent) ||
+	else if (unlikely((count < LEAF_FEW && (count <= old_end || KERNEL_RULES) &&
+			   st->mas->parent) ||
 			  (count == 1 && !st->entry)))
 		plan_rebuild(st, wr_rebalance);
 	else if (!plan_in_place(st, old_end)) {

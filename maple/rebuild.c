@@ -26,11 +26,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rules.h"
 #include "tree.h"
 
-/* Fewer slots than these, and a neighbour is taken in, if both fill three quarters of a node. */
-#define LEAF_FEW   4u
-#define ARANGE_FEW 3u
 /* A leaf too full shares with a neighbour, which takes no more nodes than a split, if both have these. */
 #define LEAF_SHARED 28u
 
@@ -199,7 +197,7 @@ static void plan_leaves(struct store *st)
 	nothing = items->n == 1 && !items->slot[0];
 	few = items->n < LEAF_FEW && (!one_leaf || items->n < end_of(node_of(st->lo.at[0].e)) + 1);
 	many = items->n > LEAF_SLOTS && one_leaf && abs(st->skew) < 2;
-	if (((nothing || few) && take_neighbour(st, 0, items->n, LEAF_SLOTS * 3 / 4, nothing)) ||
+	if (((nothing || few) && take_neighbour(st, 0, items->n, JOIN_ROOM(LEAF_SLOTS), nothing)) ||
 	    (many && take_neighbour(st, 0, items->n, LEAF_SHARED, false))) {
 		gather_leaves(st);
 		st->skew = 0;
@@ -222,7 +220,7 @@ static bool plan_level(struct store *st, unsigned int l)
 	n = lo->offset + st->level[l - 1].nodes + end_of(node_of(hi->e)) - hi->offset;
 	fewer = lo->e != hi->e || n < end_of(node_of(lo->e)) + 1;
 	level->left = level->right = 0;
-	if (n < few && fewer && take_neighbour(st, l, n, slots_at(st, l) * 3 / 4, n == 1)) {
+	if (n < few && fewer && take_neighbour(st, l, n, JOIN_ROOM(slots_at(st, l)), n == 1)) {
 		if (level->left)
 			n += end_of(node_of(level->left)) + 1;
 		if (level->right)
