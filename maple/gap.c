@@ -21,26 +21,20 @@ static inline unsigned long longer(unsigned long a, unsigned long b)
 	return a > b ? a : b;
 }
 
-/*
- * Every slot is looked at, and by no branch on what it holds. Pivots from the end on count as max: that
- * makes the last run right, and those behind it 0.
- */
+/* By no branch on what the slots hold; the one at the end is the loop's. */
 unsigned long leaf_gap(const struct maple_node *leaf, unsigned long min, unsigned long max,
 		       unsigned long after)
 {
 	unsigned long longest = 0, from = min;
 	unsigned int end = end_of(leaf);
 
-	for (unsigned int i = 0; i < LEAF_SLOTS; i++) {
-		unsigned long last = i < LEAF_SLOTS - 1 ? leaf->range.pivot[i] : max;
-		unsigned long next = (last < max ? last : max) + 1;
+	for (unsigned int i = 0; i < end; i++) {
+		unsigned long next = leaf->range.pivot[i] + 1;
 
 		longest = longer(longest, (next - from) & -(unsigned long)!leaf->range.slot[i]);
 		from = next;
 	}
-	if (after && !leaf->range.slot[end])
-		longest = longer(longest, max + 1 - slot_min(leaf, end, min) + after);
-	return longest;
+	return leaf->range.slot[end] ? longest : longer(longest, max - from + 1 + after);
 }
 
 unsigned long node_gap(const struct maple_node *node)

@@ -120,14 +120,6 @@ static void change_gap(const struct gap_change *change, struct store *st)
 
 /* --- a leaf ---------------------------------------------------------------------------------- */
 
-/* Two words as one: a call of memcpy() would cost as much as all the copying. */
-typedef uint64_t pair __attribute__((vector_size(16), aligned(8), may_alias));
-
-static inline void copy_pair(void *to, const void *from)
-{
-	*(pair *)to = *(const pair *)from;
-}
-
 /* Word i + 1 is pivot i; the first is meta. */
 static inline uint64_t *words(const struct maple_node *node)
 {

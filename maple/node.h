@@ -212,6 +212,27 @@ static inline unsigned int search(enode_t e, unsigned long index)
 	return is_arange(e) ? search9(pivots(e), index) : search15(pivots(e), index);
 }
 
+/* Two words as one: a call of memcpy() would cost as much as all the copying. */
+typedef uint64_t pair __attribute__((vector_size(16), aligned(8), may_alias));
+
+static inline void copy_pair(void *to, const void *from)
+{
+	*(pair *)to = *(const pair *)from;
+}
+
+/* n words, in pairs. */
+static inline void copy_words(void *to, const void *from, unsigned int n)
+{
+	const uint64_t *source = from;
+	uint64_t *target = to;
+	unsigned int i = 0;
+
+	for (; i + 1 < n; i += 2)
+		copy_pair(&target[i], &source[i]);
+	if (i < n)
+		target[i] = source[i];
+}
+
 /* The lines of a node that its first does not tell of. */
 static inline void prefetch_node(enode_t e)
 {

@@ -44,15 +44,22 @@ static void add_entry(struct items *items, unsigned long last, void *entry)
 	items->slot[items->n++] = entry;
 }
 
-/* Slots from ... to - 1 of a leaf that goes up to max. */
+/* Slots from ... to - 1 of a leaf that goes up to max. Only the first can join what is before. */
 static void add_slots(struct items *items, enode_t e, unsigned int from, unsigned int to,
 		      unsigned long max)
 {
 	const struct maple_node *leaf = node_of(e);
-	unsigned int end = end_of(leaf);
+	unsigned int end = end_of(leaf), n;
 
-	for (unsigned int i = from; i < to; i++)
-		add_entry(items, slot_max(leaf, i, end, max), leaf->range.slot[i]);
+	if (from >= to)
+		return;
+	add_entry(items, slot_max(leaf, from, end, max), leaf->range.slot[from]);
+	n = items->n;
+	copy_words(&items->pivot[n], &leaf->range.pivot[from + 1], to - from - 1);
+	copy_words(&items->slot[n], &leaf->range.slot[from + 1], to - from - 1);
+	items->n += to - from - 1;
+	if (to > end)
+		items->pivot[items->n - 1] = max;
 }
 
 static void gather_leaves(struct store *st)
@@ -85,13 +92,17 @@ static void add_children(struct items *items, enode_t e, unsigned int from, unsi
 			 unsigned long max)
 {
 	const struct maple_node *node = node_of(e);
-	unsigned int end = end_of(node);
+	unsigned int n = items->n;
 
-	for (unsigned int i = from; i < to; i++) {
-		items->pivot[items->n] = slot_max(node, i, end, max);
-		items->slot[items->n] = slots(e)[i];
-		items->gap[items->n++] = is_arange(e) ? gaps(e)[i] : 0;
-	}
+	if (from >= to)
+		return;
+	copy_words(&items->pivot[n], pivots(e) + from, to - from);
+	copy_words(&items->slot[n], slots(e) + from, to - from);
+	if (is_arange(e))
+		copy_words(&items->gap[n], gaps(e) + from, to - from);
+	items->n += to - from;
+	if (to > end_of(node))
+		items->pivot[items->n - 1] = max;
 }
 
 /* The new nodes of a level: what the level above gets in place of the old ones. */
@@ -284,32 +295,31 @@ static unsigned int share(const struct items *items, unsigned int start, unsigne
 	return n;
 }
 
-static enode_t make_leaf(struct maple_node *node, const struct items *items, unsigned int start,
-			 unsigned int n)
+static inline void fill_words(void *to, uint64_t value, unsigned int n)
 {
-	node->meta = n - 1;
-	for (unsigned int i = 0; i < n - 1; i++)
-		node->range.pivot[i] = items->pivot[start + i];
-	for (unsigned int i = n - 1; i < LEAF_SLOTS - 1; i++)
-		node->range.pivot[i] = ULONG_MAX;
-	memcpy(node->range.slot, &items->slot[start], n * sizeof(void *));
-	memset(&node->range.slot[n], 0, (LEAF_SLOTS - n) * sizeof(void *));
-	return encode(node, 0, false);
+	uint64_t *target = to;
+
+	for (unsigned int i = 0; i < n; i++) {
+		target[i] = value;
+		KEEP(i); /* a call for so few would cost more */
+	}
 }
 
-static enode_t make_inner(struct maple_node *node, const struct items *items, unsigned int start,
-			  unsigned int n, unsigned int level, bool arange)
+static enode_t make_node(struct maple_node *node, const struct items *items, unsigned int start,
+			 unsigned int n, unsigned int level, bool arange)
 {
 	enode_t e = encode(node, level, arange);
 	unsigned int cap = slots_of(e);
 
 	node->meta = n - 1;
-	for (unsigned int i = 0; i < cap - 1; i++)
-		pivots(e)[i] = i < n - 1 ? items->pivot[start + i] : ULONG_MAX;
-	for (unsigned int i = 0; i < cap; i++)
-		slots(e)[i] = i < n ? items->slot[start + i] : NULL;
-	for (unsigned int i = 0; arange && i < cap; i++)
-		gaps(e)[i] = i < n ? items->gap[start + i] : 0;
+	copy_words(pivots(e), &items->pivot[start], n - 1);
+	fill_words(pivots(e) + n - 1, ULONG_MAX, cap - n);
+	copy_words(slots(e), &items->slot[start], n);
+	fill_words(slots(e) + n, 0, cap - n);
+	if (is_arange(e)) {
+		copy_words(gaps(e), &items->gap[start], n);
+		fill_words(gaps(e) + n, 0, cap - n);
+	}
 	return e;
 }
 
@@ -349,7 +359,7 @@ static void build_leaves(struct store *st, struct built *built)
 		unsigned int i = built->n++;
 
 		n = share(items, start, parts, LEAF_SLOTS, st->skew, true);
-		built->slot[i] = (void *)make_leaf(node, items, start, n);
+		built->slot[i] = (void *)make_node(node, items, start, n, 0, false);
 		built->max[i] = items->pivot[start + n - 1];
 		built->gap[i] = 0;
 		if (st->mas->tree->ma_flags & MT_FLAGS_ALLOC_RANGE)
@@ -370,7 +380,7 @@ static void build_inner(struct store *st, unsigned int l, unsigned int parts, st
 		unsigned int i = built->n++;
 
 		n = share(items, start, parts, slots_at(st, l), st->skew, false);
-		built->slot[i] = (void *)make_inner(node, items, start, n, l, arange);
+		built->slot[i] = (void *)make_node(node, items, start, n, l, arange);
 		built->max[i] = items->pivot[start + n - 1];
 		built->gap[i] = arange ? node_gap(node) : 0;
 	}
