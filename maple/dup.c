@@ -46,37 +46,51 @@ static void undo_entries(const struct dup *d, void *const *slot)
 		d->ops->undo(entries, n, d->arg);
 }
 
-/* Have the entries of a new leaf replaced. If that fails, what was replaced here is undone. */
-static int replace_entries(const struct dup *d, void **slot)
+/* The new entries of a leaf may not all be entries: then it has those that are, to be undone. */
+static __attribute__((noinline)) int check_entries(const struct dup *d, void **to,
+						   void *const *from)
 {
-	void *entries[LEAF_SLOTS];
-	unsigned int n = gather(slot, entries), at = 0, bad = 0;
-	int error = d->ops->copy(entries, n, d->arg);
+	bool bad = false;
 
-	if (error)
+	for (unsigned int i = 0; i < LEAF_SLOTS; i++)
+		if (from[i] && (!to[i] || is_reserved(to[i]))) {
+			to[i] = NULL;
+			bad = true;
+		}
+	if (!bad)
+		return 0;
+	undo_entries(d, to);
+	return -EINVAL;
+}
+
+/* Have the entries of a leaf replaced in a copy of it. If that fails, what was replaced is undone. */
+static int replace_entries(const struct dup *d, void **to, void *const *from)
+{
+	void *entries[LEAF_SLOTS + 1];
+	unsigned int n = gather(from, entries), at = 0;
+	int error = d->ops->copy(entries, n, d->arg);
+	bool low = false;
+
+	if (unlikely(error))
 		return error;
 	for (unsigned int i = 0; i < LEAF_SLOTS; i++) {
 		void *entry = entries[at];
 
-		if (!slot[i])
+		if (!from[i])
 			continue;
-		if (unlikely(!entry || is_reserved(entry))) {
-			entry = NULL;
-			bad++;
-		}
-		slot[i] = entry;
+		low |= (uintptr_t)entry < 4096;
+		to[i] = entry;
 		at++;
 	}
-	if (likely(!bad))
-		return 0;
-	undo_entries(d, slot);
-	return -EINVAL;
+	return unlikely(low) ? check_entries(d, to, from) : 0;
 }
 
-static int copy_node(const struct dup *d, struct maple_node *node, enode_t old)
+static inline int copy_node(const struct dup *d, struct maple_node *node, enode_t e)
 {
-	memcpy(node, node_of(old), NODE_BYTES);
-	return d->ops && !level_of(old) ? replace_entries(d, node->range.slot) : 0;
+	const struct maple_node *old = node_of(e);
+
+	memcpy(node, old, NODE_BYTES);
+	return d->ops && !level_of(e) ? replace_entries(d, node->range.slot, old->range.slot) : 0;
 }
 
 /*

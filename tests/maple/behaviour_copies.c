@@ -80,13 +80,16 @@ static void duplicate_each(void **state)
 static void duplicate_each_fails(void **state)
 {
 	struct maple_tree mt = MTREE_INIT(mt, MT_FLAGS_ALLOC_RANGE);
+	struct maple_tree to = MTREE_INIT(to, mt.ma_flags);
 	static void *const bad[] = {NULL, (void *)6};
+	struct fork small = {.fail_in = 1, .bad = (void *)8};
+	unsigned long at = 0;
+	void *entry;
 
 	(void)state;
 	fill(&mt, 700);
 	for (unsigned int way = 0; way < 3; way++)
 		for (unsigned int n = 1;; n++) {
-			struct maple_tree to = MTREE_INIT(to, mt.ma_flags);
 			struct fork f = {.fail_in = n};
 			int error;
 
@@ -106,6 +109,12 @@ static void duplicate_each_fails(void **state)
 			assert_int_equal(f.undone, f.made);
 			assert_int_equal(f.sum, 0);
 		}
+	/* A small number is an entry like any other. */
+	assert_int_equal(__mt_dup_each(&mt, &to, &fork_ops, &small, GFP_KERNEL), 0);
+	assert_int_equal(mt_validate(&to), 0);
+	mt_for_each(&to, entry, at, ULONG_MAX) small.undone += entry == (void *)8;
+	assert_int_equal(small.undone, 1);
+	mtree_destroy(&to);
 	done(&mt);
 }
 
