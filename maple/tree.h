@@ -3,7 +3,7 @@
  * What the files of the maple tree share. Layers, each using those before it:
  *
  *     node.h   a node: layout, search              pool.c    nodes got, held in hand, retired
- *     path.c   a way from the root to a leaf       walk.c    readers: load, walk, next, previous
+ *     path.c   a way from the root to a leaf       walk.c    readers: load, walk; find.c: next, previous
  *     gap.c    gaps kept, area.c: searched         rebuild.c stores that change several nodes
  *     leaf.c   stores of one leaf                  plan.c    what a store will do
  *     store.c  the mas_ calls that store           tree.c    the mtree_ and mt_ calls
@@ -71,6 +71,12 @@ void gap_fix_before(const struct path *path);
 
 /* Go to the slot that covers the index: index and last become its range, whatever it holds. */
 void *mas_descend(struct ma_state *mas, unsigned long index);
+/* The same for an iteration upwards (downwards): ask for the leaves that it will come to. */
+#define AHEAD 4u
+void *mas_descend_on(struct ma_state *mas, unsigned long index, bool up);
+/* A gap at a leaf's end may go on in the next leaf: index ... last becomes the whole of it. */
+void mas_widen_after(struct ma_state *mas);
+void mas_widen_before(struct ma_state *mas);
 
 /* --- stores ------------------------------------------------------------------------------- */
 

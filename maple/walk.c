@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Readers: load, walk, find, next, previous.
+ * Readers: load, and walks from the root; find.c goes on from there.
  *
  * Why a reader without the lock sees a whole tree: inner nodes never change but for children replaced
  * by others with the same range, and what a leaf held when the reader came to it was true then. A
@@ -11,8 +11,6 @@
  * Called with the lock, or in an RCU read-side section.
  */
 #include "tree.h"
-
-#define AHEAD 4u /* leaves that are asked for before an iteration comes to them */
 
 SHEAF_PUBLIC void *mtree_load(struct maple_tree *mt, unsigned long index)
 {
@@ -147,120 +145,20 @@ void *mas_descend(struct ma_state *mas, unsigned long index)
 	return descend(mas, index, 0);
 }
 
-/* A leaf's pivots beside a slot: where the slot before it ends, and where it ends itself. */
-static inline unsigned long pivot_before(void *const *at)
+void *mas_descend_on(struct ma_state *mas, unsigned long index, bool up)
 {
-	return load_relaxed((const unsigned long *)at - LEAF_SLOTS);
-}
+	void *entry = descend(mas, index, up ? 1 : -1);
+	unsigned long i = mas->parent_offset, end;
 
-static inline unsigned long pivot_at(void *const *at)
-{
-	return load_relaxed((const unsigned long *)at - (LEAF_SLOTS - 1));
-}
-
-/* A leaf as it was seen, and the slot where a search in it begins. */
-struct view {
-	const struct maple_node *leaf;
-	uint64_t seen;
-	void *const *at, *const *stop;
-	unsigned long min, max;
-};
-
-/*
- * The first (last) slot from the view's on that counts, if its range begins below (ends above) the
- * limit: the state goes there. Without gaps a NULL is passed over, and there are never two, unless a
- * writer has been between. False, and nothing has changed, if there is no such slot or the leaf is not
- * as it was seen.
- */
-static inline __attribute__((always_inline)) bool
-look(struct ma_state *mas, struct view v, unsigned long limit, bool up, bool gaps_too, void **entry)
-{
-	void *const *start = first_slot(v.leaf), *const *border = up ? v.stop : start;
-	unsigned long first, last;
-
-	*entry = load_acquire(v.at);
-	if (!gaps_too && !*entry) {
-		if (unlikely(v.at == border))
-			return false;
-		v.at += up ? 1 : -1;
-		*entry = load_acquire(v.at);
-		if (unlikely(!*entry))
-			return false;
+	if (mas->node && mas->parent) {
+		end = end_of(node_of(mas->parent));
+		for (unsigned int n = 1; n < AHEAD && (i += up ? 1 : -1ul) <= end; n++)
+			prefetch_node(child(mas->parent, (unsigned int)i));
 	}
-	first = v.at != start ? pivot_before(v.at) + 1 : v.min;
-	last = v.at != v.stop ? pivot_at(v.at) : v.max;
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	if (unlikely(up ? first > limit : last < limit))
-		return false;
-	if (unlikely(gaps_too && (up ? first != mas->last + 1 : last != mas->index - 1)))
-		return false; /* the border is moving, which is not in meta yet */
-	if (unlikely(load_relaxed(&v.leaf->meta) != v.seen))
-		return false;
-	mas->at = v.at;
-	mas->index = first;
-	mas->last = last;
-	return true;
+	return entry;
 }
 
-/* The slot after (before) the state's, in its leaf. */
-static inline bool in_leaf(struct ma_state *mas, unsigned long limit, bool up, void **entry)
-{
-	struct view v = {mas->node, mas->seen, mas->at, mas->stop, mas->min, mas->max};
-
-	if (!mas->node || v.at == (up ? v.stop : first_slot(v.leaf)))
-		return false;
-	v.at += up ? 1 : -1;
-	return look(mas, v, limit, up, true, entry);
-}
-
-/* The slots of its leaf that the state has not come to; without gaps one may be a NULL. */
-static inline bool is_through(const struct ma_state *mas, bool up, bool gaps_too)
-{
-	long left = up ? mas->stop - mas->at : mas->at - first_slot(mas->node);
-
-	return left <= (gaps_too ? 0 : 1) && load_acquire(&mas->node->meta) == mas->seen;
-}
-
-/*
- * In the next (previous) leaf, by way of the node above, whose other words than children never change:
- * if it is alive, its child is the leaf that is there now. False: from the root, please.
- */
-static inline __attribute__((always_inline)) bool
-in_next_leaf(struct ma_state *mas, unsigned long limit, bool up, bool gaps_too, void **entry)
-{
-	const struct maple_node *node = node_of(mas->parent);
-	unsigned long i = mas->parent_offset + (up ? 1 : -1ul), end;
-	void *const *children = slots(mas->parent);
-	struct view v;
-	uint64_t meta;
-
-	if (unlikely(!mas->node || !mas->parent || !is_through(mas, up, gaps_too)))
-		return false;
-	meta = load_acquire(&node->meta);
-	end = meta & META_END;
-	if (unlikely((meta & META_DEAD) || i > end)) /* below 0 it is above the end */
-		return false;
-	v.leaf = node_of((enode_t)load_acquire(&children[i]));
-	if (up ? i + AHEAD <= end : i >= AHEAD)
-		prefetch_node((enode_t)load_acquire(&children[up ? i + AHEAD : i - AHEAD]));
-	v.seen = load_acquire(&v.leaf->meta);
-	v.stop = first_slot(v.leaf) + (v.seen & META_END);
-	v.at = up ? first_slot(v.leaf) : v.stop;
-	v.min = slot_min(node, i, mas->parent_min);
-	v.max = slot_max(node, i, end, mas->parent_max);
-	if (unlikely(v.seen & META_DEAD) || !look(mas, v, limit, up, gaps_too, entry))
-		return false;
-	mas->node = (struct maple_node *)v.leaf;
-	mas->stop = v.stop;
-	mas->seen = v.seen;
-	mas->min = v.min;
-	mas->max = v.max;
-	mas->parent_offset = i;
-	return true;
-}
-
-/* A gap at a leaf's end may go on in the next leaf: index ... last becomes the whole of it. */
-static void widen_after(struct ma_state *mas)
+void mas_widen_after(struct ma_state *mas)
 {
 	struct ma_state next = *mas;
 
@@ -274,7 +172,7 @@ static void widen_after(struct ma_state *mas)
 	}
 }
 
-static void widen_before(struct ma_state *mas)
+void mas_widen_before(struct ma_state *mas)
 {
 	struct ma_state previous = *mas;
 
@@ -293,228 +191,8 @@ SHEAF_PUBLIC void *mas_walk(struct ma_state *mas)
 	void *entry = mas_descend(mas, mas->index);
 
 	if (!entry) {
-		widen_after(mas);
-		widen_before(mas);
+		mas_widen_after(mas);
+		mas_widen_before(mas);
 	}
 	return entry;
-}
-
-/* The search ended: index and last are as before it. */
-static void *ended(struct ma_state *mas, unsigned long index, unsigned long last,
-		   enum maple_status status)
-{
-	mas->node = NULL;
-	mas->index = index;
-	mas->last = last;
-	mas->status = status;
-	return NULL;
-}
-
-/* From the root: ask for the leaves that an iteration will come to. */
-static void *descend_on(struct ma_state *mas, unsigned long index, bool up)
-{
-	void *entry = descend(mas, index, up ? 1 : -1);
-	unsigned long i = mas->parent_offset, end;
-
-	if (mas->node && mas->parent) {
-		end = end_of(node_of(mas->parent));
-		for (unsigned int n = 1; n < AHEAD && (i += up ? 1 : -1ul) <= end; n++)
-			prefetch_node(child(mas->parent, (unsigned int)i));
-	}
-	return entry;
-}
-
-/* From the root to the slots after the state's, to the first that counts. */
-static void *go_up(struct ma_state *mas, unsigned long max, bool gaps_too)
-{
-	unsigned long index = mas->index, last = mas->last;
-
-	while (mas->last < max) {
-		void *entry = descend_on(mas, mas->last + 1, true);
-
-		if (gaps_too && !entry)
-			widen_after(mas);
-		if (!gaps_too && !entry)
-			entry = __mas_step(mas, max, true);
-		if (gaps_too || entry)
-			return entry;
-	}
-	return ended(mas, index, last, ma_overflow);
-}
-
-static void *go_down(struct ma_state *mas, unsigned long min, bool gaps_too)
-{
-	unsigned long index = mas->index, last = mas->last;
-
-	while (mas->index > min) {
-		void *entry = descend_on(mas, mas->index - 1, false);
-
-		if (gaps_too && !entry)
-			widen_before(mas);
-		if (!gaps_too && !entry)
-			entry = __mas_step(mas, min, false);
-		if (gaps_too || entry)
-			return entry;
-	}
-	return ended(mas, index, last, ma_underflow);
-}
-
-/* Begin at the index itself; go on from there if nothing is there. */
-static void *find_first(struct ma_state *mas, unsigned long at, unsigned long limit, bool up,
-			bool gaps_too)
-{
-	unsigned long index = mas->index, last = mas->last;
-	void *entry;
-
-	if (up ? at > limit : at < limit)
-		return ended(mas, index, last, up ? ma_overflow : ma_underflow);
-	mas->index = at;
-	entry = gaps_too ? mas_walk(mas) : mas_descend(mas, at);
-	if (!entry && !gaps_too)
-		entry = __mas_step(mas, limit, up);
-	if (entry || gaps_too)
-		return entry;
-	entry = up ? go_up(mas, limit, false) : go_down(mas, limit, false);
-	if (!entry)
-		ended(mas, index, last, mas->status);
-	return entry;
-}
-
-/* From the root: what is to be done depends on how the last search ended. */
-static __attribute__((noinline)) void *find_up(struct ma_state *mas, unsigned long max,
-					       bool gaps_too)
-{
-	switch (mas->status) {
-	case ma_active:
-	case ma_root:
-	case ma_overflow:
-		return go_up(mas, max, gaps_too);
-	case ma_pause:
-		if (mas->last == ULONG_MAX)
-			return ended(mas, mas->index, mas->last, ma_overflow);
-		return find_first(mas, mas->last + 1, max, true, gaps_too);
-	case ma_start:
-	case ma_underflow:
-		return find_first(mas, mas->index, max, true, gaps_too);
-	default:
-		return NULL;
-	}
-}
-
-static __attribute__((noinline)) void *find_down(struct ma_state *mas, unsigned long min,
-						 bool gaps_too)
-{
-	switch (mas->status) {
-	case ma_active:
-	case ma_root:
-	case ma_underflow:
-		return go_down(mas, min, gaps_too);
-	case ma_pause:
-		if (mas->index == 0)
-			return ended(mas, mas->index, mas->last, ma_underflow);
-		return find_first(mas, mas->index - 1, min, false, gaps_too);
-	case ma_start:
-	case ma_overflow:
-		return find_first(mas, mas->index, min, false, gaps_too);
-	default:
-		return NULL;
-	}
-}
-
-/* Out of line, so that what comes before it needs no stack. */
-static __attribute__((noinline)) void *find_in_next_up(struct ma_state *mas, unsigned long max)
-{
-	void *entry;
-
-	return likely(in_next_leaf(mas, max, true, false, &entry)) ? entry
-								   : find_up(mas, max, false);
-}
-
-static __attribute__((noinline)) void *find_in_next_down(struct ma_state *mas, unsigned long min)
-{
-	void *entry;
-
-	return likely(in_next_leaf(mas, min, false, false, &entry)) ? entry
-								    : find_down(mas, min, false);
-}
-
-static inline void *find(struct ma_state *mas, unsigned long limit, bool up)
-{
-	void *entry = __mas_step(mas, limit, up);
-
-	if (likely(entry))
-		return entry;
-	if (mas->node)
-		return up ? find_in_next_up(mas, limit) : find_in_next_down(mas, limit);
-	return up ? find_up(mas, limit, false) : find_down(mas, limit, false);
-}
-
-static void *find_range(struct ma_state *mas, unsigned long limit, bool up)
-{
-	void *entry;
-
-	if (!in_leaf(mas, limit, up, &entry) && !in_next_leaf(mas, limit, up, true, &entry))
-		return up ? find_up(mas, limit, true) : find_down(mas, limit, true);
-	if (!entry && up)
-		widen_after(mas);
-	else if (!entry)
-		widen_before(mas);
-	return entry;
-}
-
-SHEAF_PUBLIC void *mas_find(struct ma_state *mas, unsigned long max)
-{
-	return find(mas, max, true);
-}
-
-SHEAF_PUBLIC void *mas_find_range(struct ma_state *mas, unsigned long max)
-{
-	return find_range(mas, max, true);
-}
-
-SHEAF_PUBLIC void *mas_find_rev(struct ma_state *mas, unsigned long min)
-{
-	return find(mas, min, false);
-}
-
-SHEAF_PUBLIC void *mas_find_range_rev(struct ma_state *mas, unsigned long min)
-{
-	return find_range(mas, min, false);
-}
-
-/* mas_next() goes on after the range at the index: it must be known first. */
-static inline void know_range(struct ma_state *mas)
-{
-	if (unlikely(!mas->node) && (mas->status == ma_start || mas->status == ma_pause))
-		mas_walk(mas);
-}
-
-SHEAF_PUBLIC void *mas_next(struct ma_state *mas, unsigned long max)
-{
-	know_range(mas);
-	return find(mas, max, true);
-}
-
-SHEAF_PUBLIC void *mas_next_range(struct ma_state *mas, unsigned long max)
-{
-	know_range(mas);
-	return find_range(mas, max, true);
-}
-
-SHEAF_PUBLIC void *mas_prev(struct ma_state *mas, unsigned long min)
-{
-	know_range(mas);
-	return find(mas, min, false);
-}
-
-SHEAF_PUBLIC void *mas_prev_range(struct ma_state *mas, unsigned long min)
-{
-	know_range(mas);
-	return find_range(mas, min, false);
-}
-
-SHEAF_PUBLIC void mas_pause(struct ma_state *mas)
-{
-	mas->status = ma_pause;
-	mas->node = NULL;
 }
