@@ -27,8 +27,8 @@ __attribute__((format(printf, 3, 4))) static void fault(struct proof *proof, eno
 	fputc('\n', stderr);
 }
 
-/* Pivots ascend within the node's bounds; beyond the end nothing is. */
-static void prove_words(struct proof *proof, enode_t e, unsigned long min, unsigned long max)
+/* Pivots ascend within the node's bounds; beyond the end nothing is. False: do not look below. */
+static bool prove_words(struct proof *proof, enode_t e, unsigned long min, unsigned long max)
 {
 	const struct maple_node *node = node_of(e);
 	unsigned int end = end_of(node), cap = slots_of(e);
@@ -37,7 +37,7 @@ static void prove_words(struct proof *proof, enode_t e, unsigned long min, unsig
 		fault(proof, e, "it is dead, but still in the tree");
 	if (end >= cap) {
 		fault(proof, e, "end is %u of %u slots", end, cap);
-		return;
+		return false;
 	}
 	for (unsigned int i = 0; i < cap - 1; i++) {
 		unsigned long pivot = pivots(e)[i];
@@ -51,6 +51,7 @@ static void prove_words(struct proof *proof, enode_t e, unsigned long min, unsig
 	for (unsigned int i = end + 1; i < cap; i++)
 		if (slots(e)[i] || (is_arange(e) && gaps(e)[i]))
 			fault(proof, e, "slot %u beyond the end is used", i);
+	return true;
 }
 
 static void prove_leaf(struct proof *proof, enode_t e, unsigned long min)
@@ -86,14 +87,15 @@ static void prove(struct proof *proof, enode_t e, unsigned long min, unsigned lo
 	const struct maple_node *node = node_of(e);
 	unsigned int end = end_of(node);
 
-	prove_words(proof, e, min, max);
+	if (!prove_words(proof, e, min, max))
+		return;
 	if (level_of(e) == 0) {
 		prove_leaf(proof, e, min);
 		return;
 	}
 	if (is_arange(e) != arange)
 		fault(proof, e, "its layout is not that of the tree's flags");
-	for (unsigned int i = 0; i <= end && i < slots_of(e); i++) {
+	for (unsigned int i = 0; i <= end; i++) {
 		unsigned long first = slot_min(node, i, min), last = slot_max(node, i, end, max);
 		enode_t below = (enode_t)slots(e)[i];
 

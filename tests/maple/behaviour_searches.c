@@ -269,6 +269,39 @@ static void states_without_node(void **state)
 	done(&mt);
 }
 
+/* Limits on the wrong side, and the ends of all indices. */
+static void limits(void **state)
+{
+	DEFINE_MTREE(mt);
+	MA_STATE(mas, &mt, 500, 500);
+
+	(void)state;
+	store(&mt, 0, 9, ENTRY(1));
+	store(&mt, ULONG_MAX - 9, ULONG_MAX, ENTRY(2));
+	assert_null(mas_find(&mas, 499));
+	assert_int_equal(mas.status, ma_overflow);
+	mas_set(&mas, 500);
+	assert_null(mas_find_rev(&mas, 501));
+	assert_int_equal(mas.status, ma_underflow);
+	mas_set(&mas, ULONG_MAX);
+	assert_ptr_equal(mas_walk(&mas), ENTRY(2));
+	mas_pause(&mas);
+	assert_null(mas_find(&mas, ULONG_MAX));
+	assert_int_equal(mas.status, ma_overflow);
+	mas_set(&mas, 0);
+	assert_ptr_equal(mas_walk(&mas), ENTRY(1));
+	mas_pause(&mas);
+	assert_null(mas_find_rev(&mas, 0));
+	assert_int_equal(mas.status, ma_underflow);
+	assert_null(mt_next(&mt, ULONG_MAX, ULONG_MAX));
+	assert_null(mt_prev(&mt, 0, 0));
+	assert_ptr_equal(mt_next(&mt, 0, ULONG_MAX - 9), ENTRY(2));
+	assert_null(mt_next(&mt, 0, ULONG_MAX - 10));
+	assert_ptr_equal(mt_prev(&mt, ULONG_MAX, 9), ENTRY(1));
+	assert_null(mt_prev(&mt, ULONG_MAX, 10));
+	done(&mt);
+}
+
 /* --- order ----------------------------------------------------------------------------------- */
 
 /* The nodes of a subtree, each before its children, these from left to right. */
@@ -317,9 +350,13 @@ static void dfs_preorder(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(iteration),	     cmocka_unit_test(iteration_with_changes),
-		cmocka_unit_test(previous_and_next), cmocka_unit_test(states),
-		cmocka_unit_test(state_matrix),	     cmocka_unit_test(states_without_node),
+		cmocka_unit_test(iteration),
+		cmocka_unit_test(iteration_with_changes),
+		cmocka_unit_test(previous_and_next),
+		cmocka_unit_test(states),
+		cmocka_unit_test(state_matrix),
+		cmocka_unit_test(states_without_node),
+		cmocka_unit_test(limits),
 		cmocka_unit_test(dfs_preorder),
 	};
 

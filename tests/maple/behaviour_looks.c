@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+/* Looking at a tree: its flags, the proof of its invariants, text and picture. */
+#include "behaviour.h"
+
+static void flags_and_height(void **state)
+{
+	struct maple_tree mt;
+
+	(void)state;
+	mt_init(&mt);
+	assert_false(mt_in_rcu(&mt));
+	assert_int_equal(mt_height(&mt), 0);
+	fill(&mt, 100);
+	assert_int_equal(mt_height(&mt), 2);
+	mtree_lock(&mt);
+	mt_set_in_rcu(&mt);
+	mtree_unlock(&mt);
+	assert_true(mt_in_rcu(&mt));
+	fill(&mt, 400);
+	mtree_lock(&mt);
+	mt_clear_in_rcu(&mt);
+	mtree_unlock(&mt);
+	assert_false(mt_in_rcu(&mt));
+	done(&mt);
+}
+
+/* --- faults ---------------------------------------------------------------------------------- */
+
+/* What a leaf with 5 or more slots, the first of them free, or the node above it may suffer. */
+static void be_dead(enode_t leaf, enode_t above)
+{
+	(void)above;
+	node_of(leaf)->meta |= META_DEAD;
+}
+
+static void swap_pivots(enode_t leaf, enode_t above)
+{
+	unsigned long *pivot = pivots(leaf), first = pivot[0];
+
+	(void)above;
+	pivot[0] = pivot[1];
+	pivot[1] = first;
+}
+
+static void lose_pivot(enode_t leaf, enode_t above)
+{
+	(void)above;
+	pivots(leaf)[end_of(node_of(leaf))] = 3;
+}
+
+static void use_slot_beyond(enode_t leaf, enode_t above)
+{
+	(void)above;
+	slots(leaf)[end_of(node_of(leaf)) + 1] = ENTRY(1);
+}
+
+static void free_neighbour(enode_t leaf, enode_t above)
+{
+	(void)above;
+	slots(leaf)[1] = NULL;
+}
+
+static void be_reserved(enode_t leaf, enode_t above)
+{
+	(void)above;
+	slots(leaf)[1] = (void *)6;
+}
+
+static void forget_gap(enode_t leaf, enode_t above)
+{
+	(void)leaf;
+	gaps(above)[0]--;
+}
+
+static void lose_child(enode_t leaf, enode_t above)
+{
+	(void)leaf;
+	slots(above)[0] = NULL;
+}
+
+static void go_too_far(enode_t leaf, enode_t above)
+{
+	(void)leaf;
+	node_of(above)->meta |= META_END;
+}
+
+/* Each fault is told in one line, and no tree without one. */
+static void validate_tells_faults(void **state)
+{
+	static const struct {
+		void (*spoil)(enode_t leaf, enode_t above);
+		const char *line;
+	} faults[] = {
+		{be_dead, "it is dead, but still in the tree"},
+		{swap_pivots, "pivot 1 is"},
+		{lose_pivot, "beyond the end is 3"},
+		{use_slot_beyond, "beyond the end is used"},
+		{free_neighbour, "are both free"},
+		{be_reserved, "holds the reserved value 0x6"},
+		{forget_gap, "but the longest below is"},
+		{lose_child, "no node of the level below"},
+	};
+	struct maple_tree mt = MTREE_INIT(mt, MT_FLAGS_ALLOC_RANGE);
+	struct path path;
+	enode_t leaf, above;
+
+	(void)state;
+	fill(&mt, 60);
+	path_walk(&path, &mt, 0);
+	leaf = path.at[0].e;
+	above = path.at[1].e;
+	assert_null(slots(leaf)[0]);
+	assert_in_range(end_of(node_of(leaf)), 4, 14);
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+		struct maple_node leaf_was = *node_of(leaf), above_was = *node_of(above);
+		struct told told;
+		int n, lines;
+
+		faults[i].spoil(leaf, above);
+		told_begin(&told);
+		n = mt_validate(&mt);
+		lines = told_end(&told);
+		*node_of(leaf) = leaf_was;
+		*node_of(above) = above_was;
+		assert_int_not_equal(n, 0);
+		assert_int_equal(lines, n);
+		assert_non_null(strstr(told.text, faults[i].line));
+		assert_int_equal(mt_validate(&mt), 0);
+	}
+	done(&mt);
+}
+
+/* Nothing beyond a node that tells of more slots than there are is looked at. */
+static void validate_stops(void **state)
+{
+	struct maple_tree mt = MTREE_INIT(mt, MT_FLAGS_ALLOC_RANGE);
+	struct path path;
+	struct told told;
+	uint64_t meta;
+	int n;
+
+	(void)state;
+	fill(&mt, 60);
+	path_walk(&path, &mt, 0);
+	meta = node_of(path.at[1].e)->meta;
+	go_too_far(path.at[0].e, path.at[1].e);
+	told_begin(&told);
+	n = mt_validate(&mt);
+	assert_int_equal(told_end(&told), n);
+	node_of(path.at[1].e)->meta = meta;
+	assert_non_null(strstr(told.text, "end is 15 of 10 slots"));
+	done(&mt);
+}
+
+/* --- text and picture ------------------------------------------------------------------------ */
+
+static unsigned int count(const char *text, const char *part)
+{
+	unsigned int n = 0;
+
+	while ((text = strstr(text, part)) != NULL) {
+		n++;
+		text += strlen(part);
+	}
+	return n;
+}
+
+static char *dumped(const struct maple_tree *mt, void (*dump)(const struct maple_tree *, FILE *))
+{
+	char *text;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	assert_non_null(out);
+	dump(mt, out);
+	fclose(out);
+	return text;
+}
+
+/* Every range once, and every node. */
+static void dump_text(void **state)
+{
+	struct maple_tree mt = MTREE_INIT(mt, MT_FLAGS_ALLOC_RANGE);
+	char line[64], *text;
+
+	(void)state;
+	text = dumped(&mt, mt_dump);
+	assert_int_equal(count(text, "\n"), 1);
+	free(text);
+	store(&mt, 0, 0, ENTRY(7));
+	text = dumped(&mt, mt_dump);
+	assert_non_null(strstr(text, "\n0: 0x10070\n"));
+	free(text);
+	store(&mt, 0, 0, NULL);
+	fill(&mt, 60);
+	text = dumped(&mt, mt_dump);
+	assert_non_null(strstr(text, "flags 0x1, height 2\n0 ... 18446744073709551615: node "));
+	assert_int_equal(count(text, "(gap "), count(text, ": leaf "));
+	for (unsigned long i = 0; i < 60; i++) {
+		snprintf(line, sizeof(line), " %lu ... %lu: %p\n", 10 * i + 5, 10 * i + 9,
+			 ENTRY(i));
+		assert_int_equal(count(text, line), 1);
+	}
+	free(text);
+	done(&mt);
+}
+
+/* A cell for every slot, each with a title, and all that is opened is closed. */
+static void dump_svg(void **state)
+{
+	struct maple_tree mt = MTREE_INIT(mt, 0);
+	char *text, *picture;
+
+	(void)state;
+	fill(&mt, 60);
+	text = dumped(&mt, mt_dump);
+	picture = dumped(&mt, mt_dump_svg);
+	assert_int_equal(strncmp(picture, "<svg ", 5), 0);
+	assert_string_equal(picture + strlen(picture) - 7, "</svg>\n");
+	/* A line of text for each slot, but for the tree's first, and the root's. */
+	assert_int_equal(count(picture, "<rect "), count(text, "\n") - 2);
+	assert_int_equal(count(picture, "<rect "), count(picture, "</title></rect>"));
+	for (unsigned long i = 0; i < 60; i++) {
+		char entry[32];
+
+		snprintf(entry, sizeof(entry), "%p<", ENTRY(i));
+		assert_int_equal(count(picture, entry), 1);
+	}
+	free(text);
+	free(picture);
+	done(&mt);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(flags_and_height), cmocka_unit_test(validate_tells_faults),
+		cmocka_unit_test(validate_stops),   cmocka_unit_test(dump_text),
+		cmocka_unit_test(dump_svg),
+	};
+
+	provider_register();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
