@@ -15,7 +15,7 @@
  *
  *     sim-maple [--budget SCHEDULES] [--seeds N]
  */
-#include "maple_readers.h"
+#include "maple_trees.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -32,19 +32,8 @@ enum {
 	READERS = 3
 };
 
-struct store_call {
-	unsigned int first, last; /* cells */
-	void *entry;
-};
-
-static struct maple_tree tree;
 static unsigned long budget = 400, seeds = 400, schedules, cases;
 static unsigned int met[TYPES]; /* stores of each type */
-
-static void *entry_of(unsigned long n)
-{
-	return (void *)(0x10000 + 16 * n);
-}
 
 /* --- a schedule ------------------------------------------------------------------------------ */
 
@@ -73,31 +62,7 @@ static unsigned int decide(unsigned int fibre)
 
 /* --- the fibres ------------------------------------------------------------------------------ */
 
-static struct store_call stores[MOST_STORES];
-static unsigned int nr_stores;
 static struct reader reader;
-
-static enum store_type store(const struct store_call *call)
-{
-	const struct model *m = &history.content[0];
-	MA_STATE(mas, &tree, cell_min(m, call->first), cell_max(m, call->last));
-
-	mtree_lock(&tree);
-	if (mas_store_gfp(&mas, call->entry, GFP_KERNEL))
-		sim_fail("a store fails");
-	store_ends();
-	mtree_unlock(&tree);
-	return mas.store_type;
-}
-
-static void write_all(void)
-{
-	for (unsigned int i = 0; i < nr_stores; i++) {
-		history.begun = i + 1;
-		store(&stores[i]);
-		history.done = i + 1;
-	}
-}
 
 static void fibre_of_case(unsigned int fibre, void *unused)
 {
@@ -107,12 +72,6 @@ static void fibre_of_case(unsigned int fibre, void *unused)
 		write_all();
 	else
 		reader_run(&tree, &reader);
-}
-
-static void restart(void)
-{
-	nodes_restore(&tree);
-	history.begun = history.done = 0;
 }
 
 static void run_schedule(void)
@@ -185,106 +144,6 @@ static void explore_case(void)
 	cases++;
 }
 
-/* --- trees and stores ------------------------------------------------------------------------ */
-
-static const struct shape {
-	unsigned int ranges, width, gap; /* 1 ... width, 0 ... gap wide */
-	bool ascending;
-} shapes[] = {
-	{0, 1, 0, true},   {1, 3, 3, true},   {5, 4, 3, true},
-	{16, 3, 0, true},  {20, 3, 2, true},  {60, 3, 2, true},
-	{190, 2, 1, true}, {60, 4, 0, false}, {300, 2, 0, false},
-};
-
-static void change(struct model *m, const struct store_call *call)
-{
-	model_store(m, call->first, call->last, call->entry);
-}
-
-static void make_tree(const struct shape *shape, unsigned int flags)
-{
-	struct model *m = &history.content[0];
-	unsigned int at = 0;
-
-	nodes_begin();
-	mt_init_flags(&tree, flags);
-	for (unsigned int i = 0; i <= MOST_STORES; i++) {
-		free(history.content[i].cells);
-		model_init(&history.content[i], CELLS, 1);
-	}
-	for (unsigned int i = 0; i < shape->ranges; i++) {
-		unsigned int first = shape->ascending ? at + sim_below(shape->gap + 1)
-						      : sim_below(CELLS - shape->width);
-		struct store_call call = {first, first + sim_below(shape->width), entry_of(i)};
-
-		if (call.last >= CELLS - 1)
-			break;
-		at = call.last + 1;
-		store(&call);
-		change(m, &call);
-	}
-	mt_set_in_rcu(&tree);
-	nodes_save(&tree);
-}
-
-static unsigned int least(unsigned int a, unsigned int b)
-{
-	return a < b ? a : b;
-}
-
-static struct store_call propose(const struct model *m, unsigned long number)
-{
-	unsigned int kind = sim_below(9), c = sim_below(CELLS), last = model_last(m, c);
-	struct store_call call = {c, least(c + sim_below(4), CELLS - 1), entry_of(1000 + number)};
-
-	if (kind < 3) { /* a whole range: replaced, erased, or longer */
-		call.first = model_first(m, c);
-		call.last = kind == 2 ? least(last + 1 + sim_below(2), CELLS - 1) : last;
-		if (kind == 2)
-			call.entry = m->cells[c].entry;
-	} else if (kind == 3) { /* in what is free after a range */
-		c = least(last + 1 + sim_below(2), CELLS - 1);
-		call.first = c;
-		call.last = least(c + sim_below(2), CELLS - 1);
-	} else if (kind < 6) {
-		call.last = least(c + sim_below(kind == 4 ? 90 : 300), CELLS - 1);
-	} else if (kind == 6) {
-		call.first = 0;
-		call.last = CELLS - 1;
-	}
-	if (kind == 1 || (kind > 3 && sim_below(3) == 0))
-		call.entry = NULL;
-	return call;
-}
-
-static void check_tree(const struct model *m)
-{
-	if (mt_validate(&tree))
-		sim_fail("the tree has faults");
-	for (unsigned int c = 0; c < CELLS; c++)
-		if (mtree_load(&tree, cell_max(m, c)) != m->cells[c].entry)
-			sim_fail("the tree has another entry than the model at %u", c);
-}
-
-/* Without readers: it does what it should, and no node is lost. */
-static enum store_type try_store(const struct store_call *call)
-{
-	enum store_type type;
-
-	restart();
-	history.content[1].stores = history.content[0].stores;
-	memcpy(history.content[1].cells, history.content[0].cells, CELLS * sizeof(struct cell));
-	change(&history.content[1], call);
-	nodes_learn(false);
-	type = store(call);
-	nodes_learned();
-	check_tree(&history.content[1]);
-	mtree_destroy(&tree);
-	if (nodes_left())
-		sim_fail("%u nodes are lost", nodes_left());
-	return type;
-}
-
 static void read_around(const struct store_call *call)
 {
 	const struct model *m = &history.content[0];
@@ -305,7 +164,7 @@ static void read_around(const struct store_call *call)
 }
 
 /* So many stores of each type that come by chance. */
-static void explore_tree(const struct shape *shape, unsigned int flags)
+static void explore_tree(unsigned int shape, unsigned int flags)
 {
 	unsigned int here[TYPES] = {0};
 
@@ -332,9 +191,9 @@ static int explore_all(void *unused)
 
 	(void)unused;
 	sim_start(&config);
-	for (unsigned int i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
+	for (unsigned int i = 0; i < NR_SHAPES; i++)
 		for (unsigned int flags = 0; flags <= MT_FLAGS_ALLOC_RANGE; flags++)
-			explore_tree(&shapes[i], flags);
+			explore_tree(i, flags);
 	for (unsigned int type = wr_new_root; type < TYPES; type++)
 		if (!met[type] && !planted)
 			sim_fail("no store of type %u was met", type);
@@ -362,30 +221,22 @@ static void fibre_of_seed(unsigned int fibre, void *unused)
 static void run_seed(uint64_t seed)
 {
 	struct sim_config config = {.seed = seed, .cpus = 4, .max_steps = sim_steps() + (1 << 22)};
-	const struct shape *shape = &shapes[seed % (sizeof(shapes) / sizeof(shapes[0]))];
 
 	config.switching = SIM_ALWAYS / (1u << (1 + seed / 7 % 6));
 	config.stall = seed % 5 ? 0 : SIM_ALWAYS / 64;
 	config.stall_steps = 200;
 	sim_start(&config);
-	make_tree(shape, seed / 3 % 2 ? MT_FLAGS_ALLOC_RANGE : 0);
+	make_tree(seed % NR_SHAPES, seed / 3 % 2 ? MT_FLAGS_ALLOC_RANGE : 0);
 	nr_stores = MOST_STORES;
 	for (unsigned int i = 0; i < nr_stores; i++) {
-		struct model *m = &history.content[i + 1], *before = m - 1;
-
-		m->stores = before->stores;
-		memcpy(m->cells, before->cells, CELLS * sizeof(struct cell));
-		stores[i] = propose(before, i);
-		change(m, &stores[i]);
+		stores[i] = propose(&history.content[i], i);
+		change_content(i, &stores[i]);
 	}
 	restart();
 	nodes_learn(true);
 	sim_run(1 + READERS, fibre_of_seed, NULL);
 	fibre_begins(WRITER);
-	check_tree(&history.content[nr_stores]);
-	mtree_destroy(&tree);
-	if (nodes_left())
-		sim_fail("%u nodes are lost", nodes_left());
+	end_tree(&history.content[nr_stores]);
 }
 
 /* --- all ------------------------------------------------------------------------------------- */

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/* The tree that the simulator's fibres share: how it begins, and the stores of the writer. */
+#ifndef SHEAF_TESTS_SIM_MAPLE_TREES_H
+#define SHEAF_TESTS_SIM_MAPLE_TREES_H
+
+#include "maple_readers.h"
+
+#define NR_SHAPES 9
+
+struct store_call {
+	unsigned int first, last; /* cells */
+	void *entry;
+};
+
+extern struct maple_tree tree;
+extern struct store_call stores[MOST_STORES]; /* of the writer, one after the other */
+extern unsigned int nr_stores;
+
+static inline unsigned int least(unsigned int a, unsigned int b)
+{
+	return a < b ? a : b;
+}
+
+/* A tree, and history.content[0]; it is kept, and restart() makes it again. */
+void make_tree(unsigned int shape, unsigned int flags);
+void restart(void);
+/* Some store of many kinds into this content; its entry is of this number. */
+struct store_call propose(const struct model *m, unsigned long number);
+/* What content[n + 1] is after the store: content[n] with it. */
+void change_content(unsigned int n, const struct store_call *call);
+/* From the kept tree, without readers: it does what it should, and no node is lost. */
+enum store_type try_store(const struct store_call *call);
+/* The writer's fibre: each of the stores. */
+void write_all(void);
+/* The tree is this one, and nothing is left when it is destroyed. */
+void end_tree(const struct model *m);
+
+#endif
