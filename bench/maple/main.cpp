@@ -105,7 +105,7 @@ static void do_varied(size_t ranges)
 		return;
 	fill(tree, places, order, ranges, ranges > 100000);
 	time_gaps("gap-varied", *tree[0], varied_sizes(ranges),
-		  std::max(SIZES, searches_for(ranges)));
+		  std::max(SUMMED, searches_for(ranges)));
 }
 
 template <class T> void do_copies(const T &tree, size_t ranges)

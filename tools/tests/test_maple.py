@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The suite maple: sums that must agree, verdicts by time and by ratio, tables that fit."""
+import functools
 import tempfile
 import unittest
 from pathlib import Path
@@ -40,20 +41,23 @@ def workers(odd: str = "") -> dict[str, Worker]:
     return {name: Fake(name, answer(name, 8 if name == odd else 7)) for name in maple.STRUCTURES}
 
 
-def measured(odd: str = "", quick: bool = False, **changes: Any) -> Document:
+def run(odd: str = "", quick: bool = False, **changes: Any) -> Document:
     found = {**workers(odd), **changes}
     with mock.patch.object(maple, "ready", lambda _: (found, {"judy": "apt-get install it"})):
         return maple.SUITE.run(settings(quick=quick), {})
 
 
+measured = functools.lru_cache(run)  # nothing changes a document
+
+
 class Run(unittest.TestCase):
     def test_a_structure_that_answers_differently_ends_the_run(self) -> None:
         with self.assertRaisesRegex(Failure, "btree-end finds other ranges than sheaf in load-random"):
-            measured(odd="btree-end")
+            run(odd="btree-end")
 
     def test_ours_may_not_differ_either(self) -> None:
         with self.assertRaisesRegex(Failure, "map-start finds other ranges than sheaf"):
-            measured(odd=maple.OURS)
+            run(odd=maple.OURS)
 
     def test_every_structure_is_measured_at_every_size(self) -> None:
         document = measured()
@@ -62,19 +66,25 @@ class Run(unittest.TestCase):
                 self.assertEqual(len(maple_report.found(document, "iterate", name, ranges)), 2)
 
     def test_a_rival_that_fails_is_left_out_and_named(self) -> None:
-        document = measured(judy=Fake("judy", None))
+        document = run(judy=Fake("judy", None))
         self.assertEqual(maple_report.found(document, "iterate", "judy", 60), [])
         self.assertIn("judy, 60: failed and is left out", maple.SUITE.text(document))
 
-    def test_a_program_that_is_not_built(self) -> None:
+    def test_programs_that_are_not_built(self) -> None:
         with tempfile.TemporaryDirectory() as directory:
-            with self.assertRaisesRegex(Failure, "liburcu-dev"):
-                maple.ready(Path(directory))
+            self.assertEqual(maple.ready(Path(directory)), ({}, {"maple": maple.REMEDIES["sheaf"]}))
             (Path(directory) / "maple-sheaf").touch()
             found, missing = maple.ready(Path(directory))
         self.assertEqual(list(found), [maple.OURS])
         self.assertIn("libabsl-dev", missing["btree"])
         self.assertIn("libjudy-dev", missing["judy"])
+
+    def test_without_ours_nothing_is_measured_and_that_is_said(self) -> None:
+        with mock.patch.object(maple, "ready", lambda _: ({}, {"maple": "install it"})):
+            document = maple.SUITE.run(settings(), {})
+        self.assertEqual(maple.SUITE.text(document).strip(),
+                         "Nothing was measured.\nmaple is missing: install it")
+        self.assertIn("install it", maple.SUITE.html(document))
 
 
 class Verdicts(unittest.TestCase):

@@ -27,7 +27,7 @@ STRUCTURES = (OURS, NO_RCU, "map-start", "map-end", "btree-start", "btree-end", 
 REMEDIES = {
     "btree": "apt-get install libabsl-dev, then build again",
     "judy": "apt-get install libjudy-dev, then build again",
-    OURS: "apt-get install liburcu-dev, then build again",
+    OURS: "apt-get install g++ liburcu-dev, then build again",
 }
 PACKAGES = {"btree-start": ("absl", "libabsl-dev"), "judy": ("JudyL", "libjudy-dev"),
             OURS: ("liburcu", "liburcu-dev")}
@@ -89,7 +89,8 @@ def keep_counts(document: Document, params: dict[str, Any], lines: list[str]) ->
 
 
 def ready(directory: Path) -> tuple[dict[str, Worker], dict[str, str]]:
-    """The programs that are built, by structure, and what to do for the others."""
+    """The programs that are built, by structure, and what to do for the others; no program
+    at all if ours is not among them."""
     workers: dict[str, Worker] = {}
     missing: dict[str, str] = {}
     for name in STRUCTURES:
@@ -99,9 +100,7 @@ def ready(directory: Path) -> tuple[dict[str, Worker], dict[str, str]]:
         elif name != NO_RCU:
             kind = name.split("-")[0]
             missing[kind] = REMEDIES.get(kind, "a C++ compiler is needed to build it")
-    if OURS in missing:
-        raise Failure(f"{directory}/maple-{OURS} is not built: g++ and liburcu-dev are needed")
-    return workers, missing
+    return ({}, {"maple": missing[OURS]}) if OURS in missing else (workers, missing)
 
 
 def tree_cells(workers: dict[str, Worker], ranges: int, keep: Keep) -> list[Cell]:
@@ -170,7 +169,7 @@ def _run(settings: Settings, machine: dict[str, Any]) -> Document:
     document = Document("maple", {**machine, "versions": versions(workers), "missing": missing,
                                   "window": QUICK_WINDOW if settings.quick else WINDOW})
     sums = Sums()
-    for part in parts(workers, sums, settings.quick):
+    for part in parts(workers, sums, settings.quick) if workers else ():
         once = Settings(settings.workers, settings.quick, 1) if part.repeat == 1 else settings
         measure(document, once, [part])
         sums.check()

@@ -220,6 +220,8 @@ def type_rows(document: Document) -> Rows:
 
 
 def _tables(document: Document, draw: Render) -> list[tuple[str, str]]:
+    if not document.results:
+        return []
     tables = [("targets, in ns, bytes or M/s; then by the ratio to the best rival\n"
                 + intervals(document, "load-random"),
                draw(TARGET_HEADER, target_rows(document)))]
@@ -242,6 +244,8 @@ def _tables(document: Document, draw: Render) -> list[tuple[str, str]]:
 
 
 def _notes(document: Document) -> list[str]:
+    if not document.results:
+        return ["Nothing was measured.", *notes(document)]
     return ["map: std::map; btree: absl::btree_map, by the start or the end of a range. JudyL: by "
             "start, to a record of end and entry. rbtree: a red-black tree with the largest gap below "
             "each node. harness: a sorted array, which no rival could be.",
