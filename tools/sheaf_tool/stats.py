@@ -2,11 +2,12 @@
 """Medians, their 95 % intervals, and ratios of interleaved series with theirs."""
 from __future__ import annotations
 
+import functools
 import random
 import statistics
 from dataclasses import dataclass
 from math import comb
-from typing import Sequence
+from typing import Iterable, Sequence
 
 CONFIDENCE = 0.95
 RESAMPLES = 2000
@@ -43,6 +44,20 @@ def median(samples: Sequence[float]) -> Estimate:
     return Estimate(statistics.median(ordered), ordered[rank - 1], ordered[-rank])
 
 
+@functools.lru_cache
+def _resamples(n: int) -> list[list[int]]:
+    """Of n repetitions, always the same."""
+    generator = random.Random(1)
+    return [generator.choices(range(n), k=n) for _ in range(RESAMPLES)]
+
+
+def _middle(samples: Iterable[float]) -> float:
+    """As statistics.median(), which takes longer than a report of many ratios should."""
+    ordered = sorted(samples)
+    half = len(ordered) // 2
+    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
+
+
 def ratio(ours: Sequence[float], theirs: Sequence[float]) -> Estimate:
     """The ratio of two medians, with a percentile bootstrap over the repetitions.
 
@@ -51,14 +66,8 @@ def ratio(ours: Sequence[float], theirs: Sequence[float]) -> Estimate:
     """
     if len(ours) != len(theirs):
         raise ValueError("interleaved series have one sample a repetition each")
-    generator = random.Random(1)
-    n = len(ours)
-    ratios = []
-    for _ in range(RESAMPLES):
-        picked = generator.choices(range(n), k=n)
-        ratios.append(statistics.median(ours[i] for i in picked)
-                      / statistics.median(theirs[i] for i in picked))
-    ratios.sort()
+    ratios = sorted(_middle(map(ours.__getitem__, picked)) / _middle(map(theirs.__getitem__, picked))
+                    for picked in _resamples(len(ours)))
     tail = round((1 - CONFIDENCE) / 2 * RESAMPLES)
     value = statistics.median(ours) / statistics.median(theirs)
     return Estimate(value, ratios[tail], ratios[-1 - tail])

@@ -11,7 +11,7 @@ from sheaf_tool import compare, logchart
 from sheaf_tool.allocators import Worker
 from sheaf_tool.errors import Failure
 from sheaf_tool.document import Document
-from sheaf_tool.suites import maple, maple_report
+from sheaf_tool.suites import maple, maple_counts, maple_report
 from sheaf_tool.suites.maple_targets import TARGETS, Target
 from sheaf_tool.table import WIDTH
 
@@ -121,7 +121,7 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(row[6], "not met")
 
     def test_counts(self) -> None:
-        rows = {row[0]: row for row in maple_report.count_rows(measured(), "random")}
+        rows = {row[0]: row for row in maple_counts.count_rows(measured(), "random")}
         self.assertEqual(rows["prefilled sheaves taken"][-2:], ["≤ 0.12\nnot met", "0.24–0.27"])
         self.assertEqual(rows["objects returned unused"][1], "0.0000")
 

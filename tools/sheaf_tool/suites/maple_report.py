@@ -2,6 +2,7 @@
 """Tables and pictures of the suite `maple`: what was to be reached, and every figure."""
 from __future__ import annotations
 
+import functools
 from typing import Any, Callable, Sequence
 
 from ..allocators import HARNESS, OURS
@@ -11,8 +12,9 @@ from ..logchart import Curve, LogPanel, log_figure
 from ..stats import median, ratio
 from ..svg import COLOURS
 from ..table import beside, fold, interval, number, page
-from .cells import NOTHING, cell, intervals, notes, samples
-from .maple_targets import COUNT_TARGETS, RATES, RCU_COST, TARGETS, Target
+from .cells import NOTHING, cell, intervals, notes
+from .maple_counts import count_rows, sizes, type_rows
+from .maple_targets import RATES, RCU_COST, TARGETS, Target
 
 Render = Callable[[list[str], list[list[str]]], str]
 Rows = list[list[str]]
@@ -49,11 +51,6 @@ RACE = {"lookups": "lookups beside a writer, M/s", "pairs": "the writer's pairs 
 
 def said(ranges: int) -> str:
     return f"{ranges:,}".replace(",", " ") if ranges < 1_000_000 else "1 million"
-
-
-def sizes(document: Document, workload: str) -> list[int]:
-    return sorted({result.params["ranges"] for result in document.results
-                   if result.name == workload})
 
 
 def found(document: Document, workload: str, name: str, ranges: int, **more: Any) -> list[float]:
@@ -125,17 +122,31 @@ def rcu_rows(document: Document) -> Rows:
     return rows
 
 
+_ratio = functools.lru_cache(None)(ratio)  # text and page have the same ones
+
+
+def _beside_ours(theirs: Sequence[float], ours: Sequence[float]) -> str:
+    """A rival's figure, and between what ours over it lies."""
+    if not theirs or not ours or len(theirs) != len(ours):
+        return number(median(theirs).value) if theirs else NOTHING
+    compared = _ratio(tuple(ours), tuple(theirs))
+    return f"{number(median(theirs).value)}\n{compared.low:.2f}–{compared.high:.2f} ×"
+
+
 def structure_rows(document: Document, workload: str) -> Rows:
     rows = []
+    ours = [found(document, workload, OURS, ranges) for ranges in sizes(document, workload)]
     for name, title in NAMES.items():
         cells = [found(document, workload, name, ranges) for ranges in sizes(document, workload)]
-        if any(cells):
-            rows.append([title, *(number(median(one).value) if one else NOTHING for one in cells)])
-        nodes = [found(document, f"{workload}-nodes", name, ranges)
-                 for ranges in sizes(document, workload)]
-        if any(nodes) and name == OURS:
-            rows.insert(-1, ["sheaf, nodes alone", *(number(one[0]) if one else NOTHING
+        if name == OURS:
+            nodes = [found(document, f"{workload}-nodes", name, ranges)
+                     for ranges in sizes(document, workload)]
+            if any(nodes):
+                rows.append(["sheaf, nodes alone", *(number(one[0]) if one else NOTHING
                                                     for one in nodes)])
+            rows.append([title, *(cell(one) for one in cells)])
+        elif any(cells):
+            rows.append([title, *(_beside_ours(one, mine) for one, mine in zip(cells, ours))])
     return rows
 
 
@@ -168,57 +179,6 @@ def race_rows(document: Document, what: str) -> Rows:
     return rows
 
 
-# What is told of a pair: the library's events, added up.
-COUNTS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
-    "kmem_cache_alloc": (("map_single", "unmap_single"), ()),
-    "prefilled sheaves taken": (("sheaf_prefill_fast", "sheaf_prefill_slow",
-                                 "sheaf_prefill_oversize"), ()),
-    "objects taken in all": (("alloc_fastpath", "alloc_slowpath"), ()),
-    "nodes retired": (("free_rcu_sheaf", "free_rcu_sheaf_fail"), ()),
-    "objects returned unused": (("alloc_fastpath", "alloc_slowpath"),
-                                ("free_rcu_sheaf", "free_rcu_sheaf_fail")),
-    "objects to and from slabs": (("sheaf_refill", "sheaf_flush", "alloc_slowpath",
-                                   "free_slowpath", "rcu_flush"), ()),
-    "slabs made or freed": (("alloc_slab", "free_slab"), ()),
-}
-
-
-def counted(document: Document, pairs: str, what: str, ranges: int) -> float | None:
-    def total(events: Sequence[str]) -> float:
-        return sum(median(samples(document, event, ranges=ranges, pairs=pairs) or [0.0]).value
-                   for event in events)
-    if not samples(document, "alloc_fastpath", ranges=ranges, pairs=pairs):
-        return None
-    plus, minus = COUNTS[what]
-    return max(0.0, total(plus) - total(minus))
-
-
-def count_rows(document: Document, pairs: str) -> Rows:
-    rows = []
-    for what in COUNTS:
-        found_counts = [counted(document, pairs, what, ranges)
-                        for ranges in sizes(document, "alloc_fastpath")]
-        known = [one for one in found_counts if one is not None]
-        bound, kernel = COUNT_TARGETS.get((pairs, what), (None, NOTHING))
-        asked = ""
-        if bound is not None and known:
-            asked = f"≤ {bound:g}\n{'met' if max(known) <= bound else 'not met'}"
-        rows.append([what, *(NOTHING if one is None else f"{one:.4f}" for one in found_counts),
-                     asked, kernel])
-    return rows
-
-
-def type_rows(document: Document) -> Rows:
-    """Which kinds of store the halves of random pairs were, in percent."""
-    names = list(dict.fromkeys(result.name for result in document.results
-                               if "_type_" in result.name
-                               and result.params["pairs"] == "random"))
-    return [[name.replace("_type_", ": "),
-             *(f"{100 * one[0]:.2f} %" if (one := samples(document, name, ranges=ranges,
-                                                        pairs="random")) else NOTHING
-               for ranges in sizes(document, "alloc_fastpath"))] for name in sorted(names)]
-
-
 def _tables(document: Document, draw: Render) -> list[tuple[str, str]]:
     if not document.results:
         return []
@@ -246,7 +206,8 @@ def _tables(document: Document, draw: Render) -> list[tuple[str, str]]:
 def _notes(document: Document) -> list[str]:
     if not document.results:
         return ["Nothing was measured.", *notes(document)]
-    return ["map: std::map; btree: absl::btree_map, by the start or the end of a range. JudyL: by "
+    return ["Below a rival's figure: what sheaf's is as a multiple of it, 95 % interval.",
+            "map: std::map; btree: absl::btree_map, by the start or the end of a range. JudyL: by "
             "start, to a record of end and entry. rbtree: a red-black tree with the largest gap below "
             "each node. harness: a sorted array, which no rival could be.",
             "A sample is the CPU time of a workload in a process of its own, structures in rotation; "

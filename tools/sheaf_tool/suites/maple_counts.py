@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: MIT
+"""What the maple tree asks of its cache of nodes for a pair of unmap and map: tables of the counts."""
+from __future__ import annotations
+
+from typing import Sequence
+
+from ..document import Document
+from ..stats import median
+from .cells import NOTHING, samples
+from .maple_targets import COUNT_TARGETS
+
+Rows = list[list[str]]
+
+
+def sizes(document: Document, workload: str) -> list[int]:
+    return sorted({result.params["ranges"] for result in document.results
+                   if result.name == workload})
+
+
+# What is told of a pair: the library's events, added up.
+COUNTS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
+    "kmem_cache_alloc": (("map_single", "unmap_single"), ()),
+    "prefilled sheaves taken": (("sheaf_prefill_fast", "sheaf_prefill_slow",
+                                 "sheaf_prefill_oversize"), ()),
+    "objects taken in all": (("alloc_fastpath", "alloc_slowpath"), ()),
+    "nodes retired": (("free_rcu_sheaf", "free_rcu_sheaf_fail"), ()),
+    "objects returned unused": (("alloc_fastpath", "alloc_slowpath"),
+                                ("free_rcu_sheaf", "free_rcu_sheaf_fail")),
+    "objects to and from slabs": (("sheaf_refill", "sheaf_flush", "alloc_slowpath",
+                                   "free_slowpath", "rcu_flush"), ()),
+    "slabs made or freed": (("alloc_slab", "free_slab"), ()),
+}
+
+
+def counted(document: Document, pairs: str, what: str, ranges: int) -> float | None:
+    def total(events: Sequence[str]) -> float:
+        return sum(median(samples(document, event, ranges=ranges, pairs=pairs) or [0.0]).value
+                   for event in events)
+    if not samples(document, "alloc_fastpath", ranges=ranges, pairs=pairs):
+        return None
+    plus, minus = COUNTS[what]
+    return max(0.0, total(plus) - total(minus))
+
+
+def count_rows(document: Document, pairs: str) -> Rows:
+    rows = []
+    for what in COUNTS:
+        found_counts = [counted(document, pairs, what, ranges)
+                        for ranges in sizes(document, "alloc_fastpath")]
+        known = [one for one in found_counts if one is not None]
+        bound, kernel = COUNT_TARGETS.get((pairs, what), (None, NOTHING))
+        asked = ""
+        if bound is not None and known:
+            asked = f"≤ {bound:g}\n{'met' if max(known) <= bound else 'not met'}"
+        rows.append([what, *(NOTHING if one is None else f"{one:.4f}" for one in found_counts),
+                     asked, kernel])
+    return rows
+
+
+def type_rows(document: Document) -> Rows:
+    """Which kinds of store the halves of random pairs were, in percent."""
+    names = list(dict.fromkeys(result.name for result in document.results
+                               if "_type_" in result.name
+                               and result.params["pairs"] == "random"))
+    return [[name.replace("_type_", ": "),
+             *(f"{100 * one[0]:.2f} %" if (one := samples(document, name, ranges=ranges,
+                                                        pairs="random")) else NOTHING
+               for ranges in sizes(document, "alloc_fastpath"))] for name in sorted(names)]
