@@ -8,79 +8,67 @@
 
 #include "internal.h"
 
-#define BULK 32u
+#define BULK	     32u
+#define LEAF_ENTRIES 16u /* that a leaf of a maple tree has at most */
 
 /* --- destroy ---------------------------------------------------------------------------------- */
 
-/* Free the first n VMAs, then the tree. */
-static void free_all(struct space *space, unsigned long n)
+void space_destroy(struct space *space)
 {
 	MA_STATE(mas, &space->tree, 0, 0);
-	struct vma *vmas[BULK];
-	unsigned int k = 0;
+	struct vma *vmas[BULK], *vma;
+	unsigned int n = 0;
 
 	mt_clear_in_rcu(&space->tree);
-	while (n-- > 0) {
-		vmas[k++] = mas_find(&mas, ULONG_MAX);
-		if (k == BULK || n == 0) {
-			vma_free_bulk(k, vmas);
-			k = 0;
+	mas_for_each(&mas, vma, ULONG_MAX)
+	{
+		vmas[n++] = vma;
+		if (n == BULK) {
+			vma_free_bulk(n, vmas);
+			n = 0;
 		}
 	}
+	vma_free_bulk(n, vmas);
 	__mt_destroy(&space->tree);
 	mt_set_in_rcu(&space->tree);
 	space->vmas = space->pages = 0;
-}
-
-void space_destroy(struct space *space)
-{
-	free_all(space, space->vmas);
 	space_set_brk(space, space->low);
 }
 
 /* --- fork ------------------------------------------------------------------------------------- */
 
-/* Put own VMAs in the place of another space's. On failure *done of them are own. */
-static int own_vmas(struct space *space, unsigned long *done)
+/* Own VMAs in the place of another space's, for one leaf of the tree at a time. */
+static int copy_entries(void **entries, unsigned int n, void *to)
 {
-	MA_STATE(mas, &space->tree, 0, 0);
-	struct vma *fresh[BULK], *vma;
-	unsigned int left = 0;
+	struct vma *fresh[LEAF_ENTRIES];
 
-	mas_for_each(&mas, vma, ULONG_MAX)
-	{
-		if (left == 0) {
-			unsigned long n = space->vmas - *done;
-
-			left = n < BULK ? (unsigned int)n : BULK;
-			if (vma_alloc_bulk(left, fresh))
-				return -ENOMEM;
-		}
-		*fresh[--left] = *vma;
-		fresh[left]->space = space;
-		mas_store_gfp(&mas, fresh[left], GFP_NOWAIT);
-		++*done;
+	if (vma_alloc_bulk(n, fresh))
+		return -ENOMEM;
+	for (unsigned int i = 0; i < n; i++) {
+		*fresh[i] = *(const struct vma *)entries[i];
+		fresh[i]->space = to;
+		entries[i] = fresh[i];
 	}
 	return 0;
 }
 
+static void free_entries(void **entries, unsigned int n, void *to)
+{
+	(void)to;
+	vma_free_bulk(n, (struct vma **)entries);
+}
+
 int space_fork(struct space *to, struct space *from)
 {
-	unsigned long done = 0;
+	static const struct mt_dup_ops own_vmas = {copy_entries, free_entries};
 
 	space_init(to, from->low, from->high);
-	if (__mt_dup(&from->tree, &to->tree, GFP_KERNEL))
+	if (__mt_dup_each(&from->tree, &to->tree, &own_vmas, to, GFP_KERNEL))
 		return -ENOMEM;
 	to->vmas = from->vmas;
 	to->pages = from->pages;
 	to->brk_start = from->brk_start;
 	to->brk = from->brk;
-	mt_clear_in_rcu(&to->tree);
-	if (own_vmas(to, &done)) {
-		free_all(to, done);
-		return -ENOMEM;
-	}
-	mt_set_in_rcu(&to->tree);
 	return 0;
 }
 
