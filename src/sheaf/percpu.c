@@ -13,39 +13,10 @@
 #include "sheaf/whole.h"
 #include "slab/stat.h"
 
-/* This CPU's spare sheaf into the caller's hand, or NULL. */
-static struct sheaf *take_spare(struct sheaf_cache *cache)
-{
-	struct sheaf *spare = NULL;
-
-	if (!section_replace_spare(&cache->at, NULL, &spare) || !spare || spare == &sheaf_bootstrap)
-		return NULL;
-	/* What it carries is about to be in the sums. */
-	sheaf_show(cache);
-	sheaf_harvest(cache, spare);
-	spare->filled_by = os_row() + 1;
-	return spare;
-}
-
-/* This CPU's spare sheaf, if it is empty: no barn need be asked for one, nor given it back. */
-static struct sheaf *empty_spare(struct sheaf_cache *cache)
-{
-	uint32_t *hand = hand_enter(cache);
-	struct sheaf *spare = take_spare(cache);
-
-	/* Filled by somebody else just now. */
-	if (spare && (spare->size || !whole_fits(cache, spare))) {
-		whole_hand_over(cache, spare, "kmem_cache_alloc");
-		spare = NULL;
-	}
-	hand_leave(hand);
-	return spare;
-}
-
 /* A full sheaf from the slabs, or NULL. Runs constructors, so nothing may be in hand. */
 static struct sheaf *refill(struct sheaf_cache *cache)
 {
-	struct sheaf *sheaf = empty_spare(cache);
+	struct sheaf *sheaf = whole_empty_spare(cache);
 	unsigned int n;
 
 	if (!sheaf)
@@ -243,7 +214,7 @@ static bool replace_full_main(struct sheaf_cache *cache, void *object)
 static void renew_spare(struct sheaf_cache *cache)
 {
 	uint32_t *hand = hand_enter(cache);
-	struct sheaf *spare = take_spare(cache);
+	struct sheaf *spare = whole_take_spare(cache);
 
 	if (spare && !whole_fits(cache, spare)) {
 		whole_hand_over(cache, spare, "kmem_cache_alloc");

@@ -57,11 +57,14 @@ static bool queue_sheaf(struct sheaf_rcu *rcu, struct sheaf *sheaf, unsigned int
 static bool replace_full_rcu(struct sheaf_rcu *rcu, void *object)
 {
 	struct sheaf_cache *cache = rcu->cache;
-	struct sheaf *empty = whole_empty(cache), *old = NULL;
+	/* By the spare rule it is the main of before, if what is allocated is what was retired. */
+	struct sheaf *empty = whole_empty_spare(cache), *old = NULL;
 	bool done, over = false;
 	unsigned int row;
 	uint32_t *hand;
 
+	if (!empty)
+		empty = whole_empty(cache);
 	if (!empty)
 		return false;
 	empty->objects[0] = object;

@@ -6,8 +6,10 @@
 #include "sheaf/whole.h"
 
 #include "os/atomic.h"
+#include "os/machine.h"
 #include "page/pool.h"
 #include "sheaf/barn.h"
+#include "sheaf/hand.h"
 #include "sheaf/rows.h"
 #include "slab/stat.h"
 
@@ -103,4 +105,38 @@ struct sheaf *whole_empty(struct sheaf_cache *cache)
 	stat_add(&cache->slab, STAT_barn_get_empty, 1);
 	barn_finish(cache, &cell, NULL);
 	return empty;
+}
+
+struct sheaf *whole_take_spare(struct sheaf_cache *cache)
+{
+	struct sheaf *spare = NULL;
+
+	if (!section_replace_spare(&cache->at, NULL, &spare) || !spare || spare == &sheaf_bootstrap)
+		return NULL;
+	/* What it carries is about to be in the sums. */
+	sheaf_show(cache);
+	sheaf_harvest(cache, spare);
+	spare->filled_by = os_row() + 1;
+	return spare;
+}
+
+static void put_spare_back(struct sheaf_cache *cache, struct sheaf *spare)
+{
+	/* The CPU has got another one, or this thread another CPU. */
+	if (!whole_fits(cache, spare) || !section_put_spare(&cache->at, spare))
+		whole_hand_over(cache, spare, "kmem_cache_alloc");
+	sheaf_show(cache);
+}
+
+struct sheaf *whole_empty_spare(struct sheaf_cache *cache)
+{
+	uint32_t *hand = hand_enter(cache);
+	struct sheaf *spare = whole_take_spare(cache);
+
+	if (spare && (spare->size || !whole_fits(cache, spare))) {
+		put_spare_back(cache, spare);
+		spare = NULL;
+	}
+	hand_leave(hand);
+	return spare;
 }

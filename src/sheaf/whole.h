@@ -17,6 +17,13 @@ struct sheaf *whole_new(struct sheaf_cache *cache);
 struct sheaf *whole_empty(struct sheaf_cache *cache);
 struct sheaf *whole_begin_empty(struct sheaf_cache *cache, struct barn_cell *cell);
 
+/*
+ * This CPU's spare sheaf, or NULL: into the hand of a caller who has entered it; or only if it is empty
+ * and fits, when no barn need be asked for one, nor be given it.
+ */
+struct sheaf *whole_take_spare(struct sheaf_cache *cache);
+struct sheaf *whole_empty_spare(struct sheaf_cache *cache);
+
 /* One of this capacity from the pool, whatever the cache's is. */
 struct sheaf *whole_make(struct sheaf_cache *cache, uint32_t capacity);
 
