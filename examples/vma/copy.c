@@ -78,6 +78,7 @@ int space_exec(struct space *fresh, struct space *old, const struct space_reques
 	       unsigned int n)
 {
 	space_init(fresh, old->low, old->high);
+	mt_clear_in_rcu(&fresh->tree);
 	for (unsigned int i = 0; i < n; i++) {
 		long address = space_map(fresh, &image[i]);
 
@@ -86,6 +87,7 @@ int space_exec(struct space *fresh, struct space *old, const struct space_reques
 			return (int)address;
 		}
 	}
+	mt_set_in_rcu(&fresh->tree);
 	space_destroy(old);
 	return 0;
 }

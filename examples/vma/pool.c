@@ -12,7 +12,7 @@ static void make_cache(void)
 {
 	static const struct kmem_cache_args args = {.sheaf_capacity = 32};
 
-	cache = kmem_cache_create("vma", sizeof(struct vma), &args, SLAB_PANIC);
+	cache = kmem_cache_create("vma", sizeof(struct vma), &args, SLAB_PANIC | SLAB_NO_MERGE);
 }
 
 struct kmem_cache *vma_cache(void)
