@@ -17,8 +17,10 @@
 
 #include "threads.h"
 
+#ifndef BENCH_RING
 #define BENCH_RING  1024 /* pointers; a power of two */
 #define BENCH_GROUP 32	 /* divides it */
+#endif
 #define BENCH_SPINS                                                                                \
 	(1 << 14) /* with a CPU of its own, before it is offered to others: about 1 ms */
 

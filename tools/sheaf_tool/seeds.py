@@ -67,12 +67,34 @@ CROSS = Seed(
 SYSCALLS = Seed(
     "[REGRESSION] slab: replace cpu (partial) slabs with sheaves", "2026-03-26",
     "Graviton3 (AArch64) and Sapphire Rapids (x86-64)",
-    "execve and fork slower by 6–11 %; no suite, as it needs a kernel")
+    "execve and fork slower by 6–11 %", "fork",
+    {("Sapphire Rapids", "execve"): -7.4, ("Sapphire Rapids", "fork"): -10.3,
+     ("Graviton3", "execve"): -7.7, ("Graviton3", "fork"): -6.6})
 
 SPARE = Seed(
     "mm/slub: the empty main becomes the spare in __pcs_replace_empty_main(), v2", "2026-01-15",
     "Granite Rapids, 2 sockets, 4 nodes",
-    "will-it-scale mmap from +60 % (64 tasks) to −12 % (256); no suite, as it needs a kernel")
+    "will-it-scale mmap2 from +60 % (64 tasks) to −12 % (256) by the spare rule", "mmap2")
+
+# Of the same thread: tasks, and percent more maps by the spare rule on two machines.
+SPARE_DELTAS = {
+    "Granite Rapids": {1: 3.6, 8: 3.1, 64: 60.2, 128: 49.3, 192: 27.5, 256: -12.1},
+    "AMD EPYC": {1: -1.3, 8: 0.2, 64: 25.8, 128: 112.9, 192: 157.4, 256: 70.6, 384: 132.1}}
+
+# By sheaves for maple nodes over the kernel before, without and with the rule, and larger ones.
+TREE_DELTAS = {
+    "no rule": {1: -8.8, 8: -12.3, 64: -38.9, 128: -8.0, 192: -1.2, 256: -6.6},
+    "rule": {1: -8.8, 8: -9.2, 64: -8.2, 128: 11.4, 192: 9.8, 256: 10.0},
+    "64": {1: -8.2, 8: -10.5, 64: -4.7, 128: 23.2, 192: 20.6, 256: 21.7},
+    "128": {1: -9.9, 8: -10.1, 64: 4.6, 128: 26.9, 192: 22.6, 256: 30.1},
+    "256": {1: -8.7, 8: -8.8, 64: 8.8, 128: 30.6, 192: 25.8, 256: 33.9}}
+
+# Calls per map, without and with the rule.
+SPARE_COUNTS = {
+    "no rule": {"barn_put_empty": 0.0793, "barn_replace_empty": 0.0855, "barn_get_empty": 0.154,
+                "replace_empty_main": 0.0855},
+    "rule": {"barn_put_empty": 0.0021, "barn_replace_empty": 0.0814, "barn_get_empty": 0.0743,
+             "replace_empty_main": 0.0814}}
 
 NOT_MEASURED = "not measured"  # here
 

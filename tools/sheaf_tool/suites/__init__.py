@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The registry of benchmark suites: each is a module with a SUITE; a new one is added here."""
-from . import (batch, bulk, count, cross, kmalloc, maple, memory, prefill, rcu, scale, vmalloc)
+from . import (batch, bulk, count, cross, fork, kmalloc, maple, memory, mmap2, prefill, rcu, scale,
+               vmalloc)
 from .suite import Suite
 
 SUITES: dict[str, Suite] = {suite.name: suite for suite in (batch.SUITE, count.SUITE,
@@ -8,4 +9,5 @@ SUITES: dict[str, Suite] = {suite.name: suite for suite in (batch.SUITE, count.S
                                                             bulk.SUITE, memory.SUITE,
                                                             rcu.SUITE, prefill.SUITE,
                                                             kmalloc.SUITE, vmalloc.SUITE,
-                                                            maple.SUITE)}
+                                                            maple.SUITE, mmap2.SUITE,
+                                                            fork.SUITE)}
