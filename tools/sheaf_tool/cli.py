@@ -2,7 +2,7 @@
 """The command line: exit code 0 if all went well, 1 after a failure, 2 for wrong usage.
 
 A command may have further ones: `sheaf compare` has 3 for a regression, `sheaf top` has 4 if the
-process ended.
+process ended, `sheaf record-maps` those of the program that it runs.
 """
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import argparse
 import os
 import sys
 
-from . import bench, compare, info, top
+from . import bench, compare, info, record_maps, top
 from .errors import Failure
 
-COMMANDS = (bench, compare, info, top)
+COMMANDS = (bench, compare, info, top, record_maps)
 
 EPILOG = """\
 examples:
@@ -22,6 +22,7 @@ examples:
   sheaf compare A.json B.json      what became slower or faster
   sheaf info                       which running processes show their caches
   sheaf top PID                    the caches of one of them, live
+  sheaf record-maps -- PROGRAM     what a program does to its address space
 """
 
 

@@ -27,6 +27,18 @@ def worker_directory(build: str | None) -> Path:
     return found
 
 
+def program(name: str, place: str, build: str | None) -> Path:
+    """One that a command runs, and the place where a build has it."""
+    if build or IN_SOURCE_TREE:
+        found = (Path(build).resolve() if build else ROOT / "build") / place / name
+    else:
+        found = ROOT.parent / "libexec" / "sheaf" / name
+    if not found.exists():
+        raise Failure(f"{found} is not built: run `make` first, or name the build directory with "
+                      "--build")
+    return found
+
+
 def report_directory(output: str | None) -> Path:
     if output:
         return Path(output)

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See record.h: the stops of every traced task, and which address space each has.
+ *
+ *     task (thread) ---> number of a space; 0: its maker has not told us yet, or not executed yet
+ *
+ * A space begins with an exec, or as the copy that a fork makes; threads and vfork's children share
+ * their maker's. It ends with the last task that has it.
+ *
+ * Invariants:
+ * 1. Of the tasks of one space at most one, its holder, is inside a call that changes it; others wait
+ *    stopped at their call's entry. So the order of lines is the order of the kernel's changes.
+ * 2. A task that is stopped is resumed, or listens (it is stopped by a signal), or waits as in 1, or
+ *    waits to be announced by its maker.
+ *
+ * A task may be killed at any time: requests that fail with ESRCH are followed by its end.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <linux/audit.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "record.h"
+
+#ifdef __x86_64__
+#define OUR_ARCH AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define OUR_ARCH AUDIT_ARCH_AARCH64
+#else
+#error "record-maps knows the system calls of x86-64 and AArch64"
+#endif
+
+#define OPTIONS                                                                                    \
+	(PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK |   \
+	 PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXIT)
+#define SYSCALL_STOP (SIGTRAP | 0x80)
+
+struct task {
+	pid_t tid, process;
+	unsigned int space;
+	bool unannounced; /* stopped before its maker told of it */
+	bool waits;	  /* at the entry of a call, for the space's holder */
+	bool ending;
+	struct call call; /* that it is in */
+};
+
+static struct {
+	struct task *tasks;
+	size_t nr_tasks, room;
+	pid_t *holders; /* by number of space; 0: none */
+	unsigned int spaces, processes;
+	pid_t first;
+	int first_status;
+	bool executed, foreign;
+} all;
+
+static volatile sig_atomic_t enough;
+
+void trace_enough(void)
+{
+	enough = 1;
+}
+
+bool trace_executed(void)
+{
+	return all.executed;
+}
+
+unsigned int trace_processes(void)
+{
+	return all.processes;
+}
+
+unsigned int trace_spaces(void)
+{
+	return all.spaces;
+}
+
+static _Noreturn void no_memory(void)
+{
+	warn("out of memory; the program goes on, unrecorded");
+	_exit(OWN_FAILURE);
+}
+
+static struct task *find(pid_t tid)
+{
+	for (size_t i = 0; i < all.nr_tasks; i++)
+		if (all.tasks[i].tid == tid)
+			return &all.tasks[i];
+	return NULL;
+}
+
+static struct task *add(pid_t tid, pid_t process, unsigned int space)
+{
+	if (all.nr_tasks == all.room) {
+		all.room = 2 * all.room + 16;
+		all.tasks = realloc(all.tasks, all.room * sizeof(*all.tasks));
+		if (!all.tasks)
+			no_memory();
+	}
+	all.tasks[all.nr_tasks] =
+		(struct task){.tid = tid, .process = process, .space = space, .call.kind = NONE};
+	return &all.tasks[all.nr_tasks++];
+}
+
+static unsigned int new_space(void)
+{
+	all.spaces++;
+	all.holders = realloc(all.holders, (all.spaces + 1) * sizeof(*all.holders));
+	if (!all.holders)
+		no_memory();
+	all.holders[all.spaces] = 0;
+	return all.spaces;
+}
+
+static void resume(const struct task *task, int signal)
+{
+	ptrace(PTRACE_SYSCALL, task->tid, 0, (long)signal);
+}
+
+/* Let the task into its call if no other is in one of the same space. */
+static bool hold(struct task *task)
+{
+	pid_t holder = all.holders[task->space];
+
+	task->waits = holder && holder != task->tid;
+	if (!task->waits)
+		all.holders[task->space] = task->tid;
+	return !task->waits;
+}
+
+/* The task leaves its call: the next one may go in. */
+static void let_go(struct task *task)
+{
+	task->call.kind = NONE;
+	task->waits = false;
+	if (!task->space || all.holders[task->space] != task->tid)
+		return;
+	all.holders[task->space] = 0;
+	for (size_t i = 0; i < all.nr_tasks; i++)
+		if (all.tasks[i].waits && all.tasks[i].space == task->space) {
+			hold(&all.tasks[i]);
+			resume(&all.tasks[i], 0);
+			return;
+		}
+}
+
+/* Whether another task than those of this process has the space. */
+static bool others_have(unsigned int space, pid_t process)
+{
+	for (size_t i = 0; i < all.nr_tasks; i++)
+		if (all.tasks[i].space == space && all.tasks[i].process != process &&
+		    !all.tasks[i].ending)
+			return true;
+	return false;
+}
+
+/* The task is about to have no space; with `look`, its ranges can still be read. */
+static void leave(struct task *task, bool look)
+{
+	unsigned int space = task->space;
+
+	if (task->ending)
+		return;
+	task->ending = true;
+	let_go(task);
+	for (size_t i = 0; i < all.nr_tasks; i++)
+		if (all.tasks[i].space == space && !all.tasks[i].ending)
+			return;
+	if (!space)
+		return;
+	if (look)
+		put_ranges(task->tid, space, "end");
+	put("%u exit", space);
+	count_call(EXIT, false);
+}
+
+static void drop(struct task *task)
+{
+	*task = all.tasks[--all.nr_tasks];
+}
+
+/* An exec ends the other threads; where another one than the first did it, it takes its number. */
+static void on_exec(pid_t process)
+{
+	char name[NAME_ROOM];
+	unsigned long former = 0;
+	struct task *task;
+	unsigned int space;
+
+	ptrace(PTRACE_GETEVENTMSG, process, 0, &former);
+	task = find((pid_t)former);
+	space = task ? task->space : 0;
+	for (size_t i = all.nr_tasks; i-- > 0;)
+		if (all.tasks[i].process == process) {
+			let_go(&all.tasks[i]);
+			drop(&all.tasks[i]);
+		}
+	if (!space || others_have(space, process))
+		space = new_space();
+	task = add(process, process, space);
+	if (process == all.first && !all.executed) {
+		all.executed = true;
+		put_head();
+	}
+	link_name(name, "/proc/%d/exe", (int)process);
+	put("%u exec %s %" PRIx64, space, name, heap_start(process));
+	if (!put_ranges(process, space, "map"))
+		warn("the ranges of %s cannot be read: %s", name, strerror(errno));
+	count_call(EXEC, false);
+	count_ranges(process, space);
+	resume(task, 0);
+}
+
+static void on_new_task(struct task *maker)
+{
+	unsigned long tid = 0;
+	uint64_t flags = maker->call.flags;
+	unsigned int space = maker->space;
+	struct task *made;
+
+	ptrace(PTRACE_GETEVENTMSG, maker->tid, 0, &tid);
+	if (!(flags & CLONE_VM)) {
+		space = new_space();
+		put("%u fork %u", maker->space, space);
+		count_call(FORK, false);
+	}
+	if (!(flags & CLONE_THREAD))
+		all.processes++;
+	resume(maker, 0);
+	made = find((pid_t)tid);
+	if (!made) {
+		pid_t process = maker->process;
+
+		add((pid_t)tid, flags & CLONE_THREAD ? process : (pid_t)tid, space);
+		return;
+	}
+	made->process = flags & CLONE_THREAD ? maker->process : (pid_t)tid;
+	made->space = space;
+	made->unannounced = false;
+	resume(made, 0);
+}
+
+static void on_call(struct task *task)
+{
+	struct __ptrace_syscall_info info;
+
+	if (ptrace(PTRACE_GET_SYSCALL_INFO, task->tid, sizeof(info), &info) <= 0) {
+		if (errno == EIO)
+			warn("this kernel has no PTRACE_GET_SYSCALL_INFO: Linux 5.3 is needed");
+		resume(task, 0);
+		return;
+	}
+	if (info.arch != OUR_ARCH && !all.foreign) {
+		warn("calls of another architecture are not recorded");
+		all.foreign = true;
+	}
+	if (info.op == PTRACE_SYSCALL_INFO_ENTRY && info.arch == OUR_ARCH && task->space) {
+		call_enter(&task->call, task->tid, (long)info.entry.nr,
+			   (const uint64_t *)info.entry.args);
+		if (task->call.kind < KINDS && !hold(task))
+			return;
+	} else if (info.op == PTRACE_SYSCALL_INFO_EXIT && task->call.kind != NONE) {
+		call_leave(&task->call, task->tid, task->space, info.exit.rval);
+		let_go(task);
+	}
+	resume(task, 0);
+}
+
+/* Stopped by a signal: it stays so. The terminal's stops concern us as well: one job, as shells see it. */
+static void on_group_stop(const struct task *task, int signal)
+{
+	ptrace(PTRACE_LISTEN, task->tid, 0, 0);
+	if (task->tid == all.first && signal != SIGSTOP)
+		raise(SIGSTOP);
+}
+
+static bool stops(int signal)
+{
+	return signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
+}
+
+static void on_stop(pid_t tid, int status)
+{
+	struct task *task = find(tid);
+	int signal = WSTOPSIG(status);
+
+	if (!task) {
+		task = add(tid, tid, 0);
+		task->unannounced = true;
+		return;
+	}
+	switch (status >> 16) {
+	case PTRACE_EVENT_EXEC:
+		on_exec(tid);
+		break;
+	case PTRACE_EVENT_FORK:
+	case PTRACE_EVENT_VFORK:
+	case PTRACE_EVENT_CLONE:
+		on_new_task(task);
+		break;
+	case PTRACE_EVENT_EXIT:
+		leave(task, true);
+		resume(task, 0);
+		break;
+	case PTRACE_EVENT_STOP:
+		if (stops(signal))
+			on_group_stop(task, signal);
+		else
+			resume(task, 0);
+		break;
+	default:
+		if (signal == SYSCALL_STOP)
+			on_call(task);
+		else
+			resume(task, signal);
+	}
+}
+
+int trace_begin(pid_t first)
+{
+	if (ptrace(PTRACE_SEIZE, first, 0, (void *)(long)OPTIONS))
+		return -1;
+	all.first = first;
+	all.processes = 1;
+	add(first, first, 0);
+	return 0;
+}
+
+int trace_all(void)
+{
+	bool first_ended = false;
+
+	while (!(first_ended && (enough || !all.nr_tasks))) {
+		int status;
+		pid_t tid = waitpid(-1, &status, __WALL);
+		struct task *task;
+
+		if (tid < 0 && errno == EINTR)
+			continue;
+		if (tid < 0)
+			break;
+		if (WIFSTOPPED(status)) {
+			on_stop(tid, status);
+			continue;
+		}
+		if (tid == all.first) {
+			all.first_status = status;
+			first_ended = true;
+		}
+		task = find(tid);
+		if (task) {
+			leave(task, false);
+			drop(task);
+		}
+	}
+	return all.first_status;
+}

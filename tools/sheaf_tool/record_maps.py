@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: MIT
+"""`sheaf record-maps`: how a program's address space changes, written down. tools/record_maps does it."""
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import NoReturn
+
+from . import paths
+from .errors import Failure
+
+OWN_FAILURE = 125  # as timeout(1) and env(1) have it
+
+EPILOG = """\
+Written are every mmap, munmap, mprotect, brk, mremap, madvise(MADV_DONTNEED), fork, exec and exit,
+with what the kernel answered, and what is mapped after each exec and before each exit: a call a line.
+sheaf-maps(5) tells the form. examples/vma/replay goes through a recording again.
+
+examples:
+  sheaf record-maps -- python3 -c 'import json'    writes python3.maps
+  sheaf record-maps -o build.maps -- make -j2      every compiler that make starts, too
+
+PROGRAM behaves as without this; each of its system calls takes some microseconds longer, and what is
+set-user-ID runs without that privilege. A summary goes to standard error when it has ended. If it
+leaves processes in the background, the recording goes on until they end, or until ^C.
+
+exit code: PROGRAM's; 125 if it cannot be recorded, 126 if it cannot be run, 127 if it is not found
+"""
+
+
+def add_parser(commands: argparse._SubParsersAction) -> None:
+    parser = commands.add_parser(
+        "record-maps", help="write down how a program's address space changes",
+        usage="sheaf record-maps [-h] [-o FILE] [--build DIR] -- PROGRAM [ARGUMENT]...",
+        description="Run PROGRAM and write down how its address space, and those of the processes it "
+                    "starts, change.", epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("-o", "--output", metavar="FILE", help="write there (default: PROGRAM.maps, "
+                        "which must not exist yet)")
+    parser.add_argument("--build", metavar="DIR",
+                        help="the build whose recorder is run (default: build)")
+    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="PROGRAM",
+                        help="what to run, and its arguments")
+    parser.set_defaults(run=lambda arguments: run(parser, arguments))
+
+
+def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> NoReturn:
+    command = arguments.command
+    if command[:1] == ["--"]:
+        command = command[1:]
+    if not command:
+        parser.error("which program? for example: sheaf record-maps -- ls")
+    words = ["-o", arguments.output] if arguments.output is not None else []
+    try:
+        recorder = paths.program("record-maps", "tools/record_maps", arguments.build)
+        os.execv(recorder, ["record-maps", *words, "--", *command])
+    except (Failure, OSError) as error:
+        print(f"sheaf: {error}", file=sys.stderr)
+    sys.exit(OWN_FAILURE)
