@@ -22,6 +22,7 @@
 
 #include "record.h"
 
+#define WORD_MAX     400  /* letters that are kept of a word of the command */
 #define EXACT_RANGES 1024 /* up to here the peak is exact, above to a sixteenth */
 
 static const char *const kind_names[KINDS] = {
@@ -165,11 +166,11 @@ static void put_word(const char *word)
 			keep = at + 1;
 	if (strpbrk(keep, " '\"$\\;|&<>(){}*?\n") || !*keep) {
 		putc('\'', recording.out);
-		for (; *keep && length++ < 200; keep++)
+		for (; *keep && length++ < WORD_MAX; keep++)
 			putc(*keep == '\n' ? ' ' : *keep, recording.out);
 		putc('\'', recording.out);
 	} else
-		fprintf(recording.out, "%.200s", keep);
+		fprintf(recording.out, "%.*s", WORD_MAX, keep);
 }
 
 void put_head(void)
