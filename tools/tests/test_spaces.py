@@ -9,7 +9,7 @@ from unittest import mock
 from sheaf_tool.allocators import Allocator, Worker
 from sheaf_tool.document import Document
 from sheaf_tool.errors import Failure
-from sheaf_tool.suites import fork, mmap2, mmap2_report, spaces
+from sheaf_tool.suites import fork, histories, mmap2, mmap2_report, spaces
 from sheaf_tool.suites.suite import Settings, Suite
 from sheaf_tool.table import WIDTH
 
@@ -84,6 +84,29 @@ class Spaces(unittest.TestCase):
                               (None, "256")}, sheaves)
         self.assertTrue(all("--capacity" not in arguments
                             for name, _, arguments in asked if name != "sheaf"))
+
+    def test_histories(self) -> None:
+        document = run(mmap2)
+        text = self.check(mmap2.SUITE, document)
+        self.assertIn("Real address-space histories", text)
+        names = list(histories.commands())
+        self.assertIn("gcc", names)
+        rows = histories.rows(document)
+        self.assertEqual([row[:2] for row in rows],
+                         [*([name, "1"] for name in names), ["all", "1"], ["all", "2"],
+                          ["all", "16"]])
+        for row in rows:
+            self.assertEqual([cell.split("\n")[0] for cell in row[6:]], ["2.00", "1.50", "3.00"])
+        asked_of = {arguments[1] for _, _, arguments in asked if arguments[0] == "--recording"}
+        self.assertEqual(asked_of, {str(histories.RECORDINGS),
+                                    *(str(histories.RECORDINGS / f"{name}.maps") for name in names)})
+
+    def test_results_without_histories(self) -> None:
+        """Those that were kept before there were any."""
+        document = run(mmap2)
+        document.results = [result for result in document.results if result.name != "history"]
+        del document.machine["histories"]
+        self.assertNotIn("histories", self.check(mmap2.SUITE, document))
 
     def test_lines_that_are_wrong(self) -> None:
         for lines in (["maps 0", "{}"], ["maps 5"], ["maps 5", '{"caches": []}'],

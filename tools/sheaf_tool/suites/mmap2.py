@@ -4,6 +4,7 @@
 Each task has a space of its own, with 25 mappings; it maps 128 MiB of its file and unmaps them,
 again and again. All VMAs and all nodes come from two caches. With and without the spare rule, with
 larger sheaves, on the three-tier baseline, and without sheaves; and what each map did to the barns.
+Then the histories of real programs: histories.py.
 
 The tables and pictures are made in mmap2_report.py.
 """
@@ -16,6 +17,7 @@ from ..allocators import OURS, Worker
 from ..document import Document
 from ..errors import Failure
 from ..progress import Progress
+from . import histories
 from .cells import Part, measure
 from .mmap2_report import COUNTS, COUNT_KEY, CPU, ENTRIES, EVENTS, NS, OWN, html, text
 from .rates import keep_rates, window_arguments
@@ -26,6 +28,7 @@ TASKS_A_CPU = 8
 CACHES = ("vma", "maple_node")
 COUNT_WINDOWS = ("--window", "20", "--windows", "20")
 REPEAT, QUICK_REPEAT, QUICK_SECONDS = 15, 15, 70.0
+HISTORIES_QUICK_SECONDS = 40.0
 
 
 def task_counts(cpus: int, quick: bool) -> list[int]:
@@ -76,13 +79,17 @@ def keep(document: Document, params: dict[str, Any], lines: list[str]) -> None:
 
 def _run(settings: Settings, machine: dict[str, Any]) -> Document:
     known = workers("mmap2", settings.workers)
-    document = Document("mmap2", {**machine})
+    document = Document("mmap2", {**machine, "histories": histories.commands()})
     tasks = task_counts(machine["cpus"], settings.quick)
     found = [cell for number in tasks
              for cell in cells(known, ENTRIES, {"tasks": number},
                                ("--tasks", str(number),
                                 *window_arguments(number, machine["cpus"], settings.quick)), keep)]
-    measure(document, settings, [Part(found, REPEAT, QUICK_REPEAT, QUICK_SECONDS)])
+    replayed = histories.history_cells(workers("maps", settings.workers),
+                                       list(document.machine["histories"]), machine["cpus"],
+                                       settings.quick)
+    measure(document, settings, [Part(found, REPEAT, QUICK_REPEAT, QUICK_SECONDS),
+                                 Part(replayed, REPEAT, QUICK_REPEAT, HISTORIES_QUICK_SECONDS)])
     count(document, known[OURS], sorted({1, machine["cpus"], tasks[-1]}))
     return document
 

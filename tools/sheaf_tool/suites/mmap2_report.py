@@ -9,6 +9,7 @@ from ..html import page as html_page, table as html_table
 from ..seeds import SPARE, SPARE_COUNTS, SPARE_DELTAS, TREE_DELTAS
 from ..svg import Panel, figure
 from ..table import fold, page
+from . import histories
 from .cells import NOTHING, intervals, notes as failed_and_missing
 from .spaces import (BASELINE, NONE, WHO, bars, ours, percent, rate_rows, ratio_of)
 
@@ -26,7 +27,8 @@ Draw = Callable[[list[str], list[list[str]]], str]
 
 
 def _tasks(document: Document) -> list[int]:
-    return sorted({result.params["tasks"] for result in document.results})
+    return sorted({result.params["tasks"] for result in document.results
+                   if "tasks" in result.params})
 
 
 def _columns(document: Document) -> list[dict[str, Any]]:
@@ -93,6 +95,8 @@ COUNT_TITLE = "Events per map and unmap, of both caches; one further run each wi
 
 def _tables(document: Document, draw: Draw) -> list[tuple[str, str]]:
     columns = _columns(document)
+    found = histories.rows(document)
+    told = [(histories.title(document), draw(histories.HEADER, found))] if found else []
     return [
         (f"{RATES}, by number of tasks\n{intervals(document, 'mmap2')}",
          draw(["tasks", *map(str, _tasks(document))], rate_rows(document, ENTRIES, columns))),
@@ -104,7 +108,7 @@ def _tables(document: Document, draw: Draw) -> list[tuple[str, str]]:
          "those in CPU slabs", draw(KERNEL_HEADER, kernel_rows())),
         ("Here: the same questions; sheaves over cpu-slab",
          draw(HERE_HEADER, here_rows(document))),
-        (COUNT_TITLE, draw(count_header(document), count_rows(document)))]
+        (COUNT_TITLE, draw(count_header(document), count_rows(document))), *told]
 
 
 COUNTS_SAID = [
@@ -126,7 +130,7 @@ COUNTS_SAID = [
 
 
 def _notes(document: Document) -> list[str]:
-    return [*COUNTS_SAID, WHO,
+    return [*COUNTS_SAID, *histories.notes(document), WHO,
             "A sample is the rate of a process's upper-decile window, 3 ms long, 20 ms with more "
             "tasks than CPUs. CPU time is the whole process's, grace periods and all, and does not count what others took from it.",
             *failed_and_missing(document)]
