@@ -193,8 +193,7 @@ static void on_signal(int signal)
 {
 	int error = errno;
 
-	trace_enough();
-	if (signal == SIGTERM || signal == SIGHUP)
+	if (!trace_enough() && (signal == SIGTERM || signal == SIGHUP))
 		kill(recording.program, signal);
 	errno = error;
 }

@@ -86,12 +86,12 @@ void link_name(char name[NAME_ROOM], const char *format, ...) __attribute__((for
 /*
  * trace.c. trace_begin() makes the first task ours, which must not have executed its program yet; -1 and
  * errno if that is not permitted. trace_all() records until the last task has ended, or until
- * trace_enough() was called (by a signal handler) and the first task has ended; it gives the first
- * task's wait status.
+ * trace_enough() was called (by a signal handler; it tells whether the first task has ended) and the
+ * first task has ended; it gives the first task's wait status.
  */
 int trace_begin(pid_t first);
 int trace_all(void);
-void trace_enough(void);
+bool trace_enough(void);
 bool trace_executed(void); /* whether the first task became the program */
 unsigned int trace_processes(void);
 unsigned int trace_spaces(void);

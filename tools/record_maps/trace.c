@@ -57,14 +57,15 @@ static struct {
 	unsigned int spaces, processes;
 	pid_t first;
 	int first_status;
-	bool executed, foreign;
+	bool executed, told; /* what is wrong with calls is told once */
 } all;
 
-static volatile sig_atomic_t enough;
+static volatile sig_atomic_t enough, first_ended;
 
-void trace_enough(void)
+bool trace_enough(void)
 {
 	enough = 1;
+	return first_ended;
 }
 
 bool trace_executed(void)
@@ -252,14 +253,16 @@ static void on_call(struct task *task)
 	struct __ptrace_syscall_info info;
 
 	if (ptrace(PTRACE_GET_SYSCALL_INFO, task->tid, sizeof(info), &info) <= 0) {
-		if (errno == EIO)
+		if (errno == EIO && !all.told) {
 			warn("this kernel has no PTRACE_GET_SYSCALL_INFO: Linux 5.3 is needed");
+			all.told = true;
+		}
 		resume(task, 0);
 		return;
 	}
-	if (info.arch != OUR_ARCH && !all.foreign) {
+	if (info.arch != OUR_ARCH && !all.told) {
 		warn("calls of another architecture are not recorded");
-		all.foreign = true;
+		all.told = true;
 	}
 	if (info.op == PTRACE_SYSCALL_INFO_ENTRY && info.arch == OUR_ARCH && task->space) {
 		call_enter(&task->call, task->tid, (long)info.entry.nr,
@@ -333,10 +336,20 @@ int trace_begin(pid_t first)
 	return 0;
 }
 
+/* A maker that was killed tells of no task: whoever waits for it goes on, unrecorded. */
+static void free_unannounced(void)
+{
+	for (size_t i = all.nr_tasks; i-- > 0;)
+		if (all.tasks[i].unannounced) {
+			ptrace(PTRACE_DETACH, all.tasks[i].tid, 0, 0);
+			warn("process %d is not recorded: who made it was killed",
+			     (int)all.tasks[i].tid);
+			drop(&all.tasks[i]);
+		}
+}
+
 int trace_all(void)
 {
-	bool first_ended = false;
-
 	while (!(first_ended && (enough || !all.nr_tasks))) {
 		int status;
 		pid_t tid = waitpid(-1, &status, __WALL);
@@ -359,6 +372,8 @@ int trace_all(void)
 			leave(task, false);
 			drop(task);
 		}
+		if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+			free_unannounced();
 	}
 	return all.first_status;
 }

@@ -122,9 +122,10 @@ class RecordMaps(unittest.TestCase):
         self.lines()
 
     def test_end_by_signal(self) -> None:
-        found = self.record("-o", "out.maps", "sh", "-c", "kill -SEGV $$")
-        self.assertEqual(found.returncode, -signal.SIGSEGV)
-        self.lines()
+        for number in (signal.SIGSEGV, signal.SIGKILL):
+            found = self.record("-o", "out.maps", "sh", "-c", f"kill -{number.value} $$")
+            self.assertEqual(found.returncode, -number)
+            self.assertTrue(self.lines()[-2].endswith("1 exit"))
 
     def test_options_of_the_program(self) -> None:
         found = self.record("-o", "out.maps", "echo", "-o", "x", "--", "y z")

@@ -95,5 +95,5 @@ def _run(settings: Settings, machine: dict[str, Any]) -> Document:
 
 
 SUITE = Suite("mmap2",
-              "map and unmap in address spaces, 1 to 8 tasks a CPU: the spare rule, capacities",
+              "map and unmap in address spaces, and the histories of real programs",
               _run, text, html, lambda _, __: [])
