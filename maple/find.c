@@ -99,12 +99,13 @@ in_next_leaf(struct ma_state *mas, unsigned long limit, bool up, bool gaps_too, 
 {
 	const struct maple_node *node = node_of(mas->parent);
 	unsigned long i = mas->parent_offset + (up ? 1 : -1ul), end;
-	void *const *children = slots(mas->parent);
+	void *const *children;
 	struct view v;
 	uint64_t meta;
 
 	if (unlikely(!mas->node || !mas->parent || !is_through(mas, up, gaps_too)))
 		return false;
+	children = slots(mas->parent);
 	meta = load_acquire(&node->meta);
 	end = meta & META_END;
 	if (unlikely((meta & META_DEAD) || i > end)) /* below 0 it is above the end */
