@@ -230,10 +230,14 @@ struct ma_state {
 	int error;
 };
 
+/*
+ * No leaf's word is ULONG_MAX. That and what else is not zero is a quarter of the values: with fewer of
+ * them gcc clears the whole first, by a slow string instruction.
+ */
 /* clang-format off */
 #define MA_STATE(name, mt, first, end)                                                             \
-	struct ma_state name = {(mt), (first), (end), ma_start, wr_invalid, NULL, NULL, NULL, 0,   \
-				0, ULONG_MAX, 0, 0, 0, ULONG_MAX, NULL, NULL, NULL, 0, 0}
+	struct ma_state name = {(mt), (first), (end), ma_start, wr_invalid, NULL, NULL, NULL,      \
+				ULONG_MAX, 0, ULONG_MAX, 0, 0, 0, ULONG_MAX, NULL, NULL, NULL, 0, 0}
 /* clang-format on */
 
 /* As MA_STATE(), for one index. O(1). */
@@ -329,41 +333,47 @@ void *mas_prev_range(struct ma_state *mas, unsigned long min) SHEAF_SYMBOL(mas_p
  * it was seen; else NULL, and the state is unchanged. A leaf's first word tells of changes; the pivots
  * that end a slot and the one before it are 15 and 16 words below the slot.
  */
+static inline unsigned long __mas_pivot(void *const *at, int below)
+{
+	return __atomic_load_n((const unsigned long *)at - below, __ATOMIC_RELAXED);
+}
+
 static inline void *__mas_step(struct ma_state *mas, unsigned long limit, bool up)
 {
 	void *const *at = mas->at, *const *stop = mas->stop;
 	void *const *start = (void *const *)mas->node + 16;
-	unsigned long first, last;
-	bool adjacent = true;
+	unsigned long border, other;
 	void *entry;
 
 	if (!mas->node || at == (up ? stop : start))
 		return NULL;
 	at += up ? 1 : -1;
 	entry = __atomic_load_n(at, __ATOMIC_ACQUIRE);
-	if (!entry) { /* then the next is none, unless a writer has been between */
+	border = __mas_pivot(at, up ? 16 : 15);
+	if (entry) { /* a border between two may be moving, which is not in that word yet */
+		if (border != (up ? mas->last : mas->index - 1))
+			return NULL;
+	} else { /* then the next is none, unless a writer has been between */
 		if (at == (up ? stop : start))
 			return NULL;
 		at += up ? 1 : -1;
-		adjacent = false;
 		entry = __atomic_load_n(at, __ATOMIC_ACQUIRE);
+		border = __mas_pivot(at, up ? 16 : 15);
 		if (!entry)
 			return NULL;
 	}
-	first = up || at != start
-			? __atomic_load_n((const unsigned long *)at - 16, __ATOMIC_RELAXED) + 1
-			: mas->min;
-	last = !up || at != stop ? __atomic_load_n((const unsigned long *)at - 15, __ATOMIC_RELAXED)
-				 : mas->max;
+	if (up ? border >= limit : border < limit)
+		return NULL;
+	if (up)
+		other = at != stop ? __mas_pivot(at, 15) : mas->max;
+	else
+		other = at != start ? __mas_pivot(at, 16) + 1 : mas->min;
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	/* The border between two entries may be moving, which is not in that word yet. */
-	if ((adjacent && (up ? first != mas->last + 1 : last != mas->index - 1)) ||
-	    (up ? first > limit : last < limit) ||
-	    __atomic_load_n((const uint64_t *)mas->node, __ATOMIC_RELAXED) != mas->seen)
+	if (__atomic_load_n((const uint64_t *)mas->node, __ATOMIC_RELAXED) != mas->seen)
 		return NULL;
 	mas->at = at;
-	mas->index = first;
-	mas->last = last;
+	mas->index = up ? border + 1 : other;
+	mas->last = up ? other : border;
 	return entry;
 }
 
