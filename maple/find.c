@@ -110,6 +110,7 @@ in_next_leaf(struct ma_state *mas, unsigned long limit, bool up, bool gaps_too, 
 	end = meta & META_END;
 	if (unlikely((meta & META_DEAD) || i > end)) /* below 0 it is above the end */
 		return false;
+	children = slots(mas->parent);
 	v.leaf = node_of((enode_t)load_acquire(&children[i]));
 	if (up ? i + AHEAD <= end : i >= AHEAD)
 		prefetch_node((enode_t)load_acquire(&children[up ? i + AHEAD : i - AHEAD]));

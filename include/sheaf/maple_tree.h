@@ -341,11 +341,14 @@ static inline unsigned long __mas_pivot(void *const *at, int below)
 static inline void *__mas_step(struct ma_state *mas, unsigned long limit, bool up)
 {
 	void *const *at = mas->at, *const *stop = mas->stop;
-	void *const *start = (void *const *)mas->node + 16;
+	void *const *start;
 	unsigned long border, other;
 	void *entry;
 
-	if (!mas->node || at == (up ? stop : start))
+	if (!mas->node)
+		return NULL;
+	start = (void *const *)mas->node + 16;
+	if (at == (up ? stop : start))
 		return NULL;
 	at += up ? 1 : -1;
 	entry = __atomic_load_n(at, __ATOMIC_ACQUIRE);
