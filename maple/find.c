@@ -105,7 +105,6 @@ in_next_leaf(struct ma_state *mas, unsigned long limit, bool up, bool gaps_too, 
 
 	if (unlikely(!mas->node || !mas->parent || !is_through(mas, up, gaps_too)))
 		return false;
-	children = slots(mas->parent);
 	meta = load_acquire(&node->meta);
 	end = meta & META_END;
 	if (unlikely((meta & META_DEAD) || i > end)) /* below 0 it is above the end */
