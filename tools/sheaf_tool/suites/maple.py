@@ -123,8 +123,9 @@ def races(ranges: int, quick: bool) -> list[tuple[str, str, int]]:
              if lock != "rwlock" or ranges < READER_SIZES[-1]]
     if ranges == READER_SIZES[-1]:
         return found
-    many = READERS[-1:] if quick else READERS[1:]
-    return found + [(*racer, readers) for readers in many for racer in CROWD]
+    if quick:
+        return [*found, (*CROWD[0], READERS[-1])]
+    return found + [(*racer, readers) for readers in READERS[1:] for racer in CROWD]
 
 
 def reader_cells(workers: dict[str, Worker], quick: bool, keep: Keep) -> list[Cell]:
