@@ -102,8 +102,9 @@ class maple : public structure
 
 		if (mas_preallocate(&mas, at.entry, GFP_KERNEL))
 			std::abort();
+		const unsigned long asked = mas.node_request; /* the store forgets it */
 		mas_store_prealloc(&mas, at.entry);
-		note(maps, mas);
+		note(maps, mas, asked);
 	}
 
 	void *unmap(unsigned long index)
@@ -115,7 +116,7 @@ class maple : public structure
 			return nullptr;
 		if (mas_store_gfp(&mas, nullptr, GFP_KERNEL))
 			std::abort();
-		note(unmaps, mas);
+		note(unmaps, mas, mas.node_request);
 		return entry;
 	}
 
@@ -184,12 +185,12 @@ class maple : public structure
 		return 0;
 	}
 
-	static void note(counts &into, const ma_state &mas)
+	static void note(counts &into, const ma_state &mas, unsigned long asked)
 	{
 		if (__builtin_expect(!counting, 1))
 			return;
 		into.types[mas.store_type]++;
-		into.single += mas.node_request == 1;
+		into.single += asked == 1;
 	}
 
 	maple_tree *tree() const
