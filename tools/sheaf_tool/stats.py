@@ -45,10 +45,10 @@ def median(samples: Sequence[float]) -> Estimate:
 
 
 @functools.lru_cache
-def _resamples(n: int) -> list[list[int]]:
+def _resamples(n: int, times: int) -> list[list[int]]:
     """Of n repetitions, always the same."""
     generator = random.Random(1)
-    return [generator.choices(range(n), k=n) for _ in range(RESAMPLES)]
+    return [generator.choices(range(n), k=n) for _ in range(times)]
 
 
 def _middle(samples: Iterable[float]) -> float:
@@ -66,8 +66,9 @@ def ratio(ours: Sequence[float], theirs: Sequence[float]) -> Estimate:
     """
     if len(ours) != len(theirs):
         raise ValueError("interleaved series have one sample a repetition each")
-    ratios = sorted(_middle(map(ours.__getitem__, picked)) / _middle(map(theirs.__getitem__, picked))
-                    for picked in _resamples(len(ours)))
+    ratios = sorted(_middle(map(ours.__getitem__, picked))
+                    / _middle(map(theirs.__getitem__, picked))
+                    for picked in _resamples(len(ours), RESAMPLES))
     tail = round((1 - CONFIDENCE) / 2 * RESAMPLES)
     value = statistics.median(ours) / statistics.median(theirs)
     return Estimate(value, ratios[tail], ratios[-1 - tail])
