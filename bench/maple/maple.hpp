@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * libsheaf's maple tree, with liburcu. MAPLE_NO_RCU: the same without readers beside the writer.
+ * MAPLE_AT_ONCE: with grace periods of one thread (at_once.hpp).
  *
  * The tree has no lock of its own (MT_FLAGS_LOCK_EXTERN), as an address space has none: there is one
  * writer. unmap is mas_find() and mas_store_gfp(NULL), map is mas_preallocate() and
@@ -16,6 +17,7 @@
 #include <sheaf/maple_tree.h>
 #include <sheaf/rcu.h>
 
+#include "at_once.hpp"
 #include "common.hpp"
 #include "node_stats.hpp"
 #include "structure.hpp"
@@ -24,6 +26,12 @@
 constexpr bool maple_rcu = false;
 #else
 constexpr bool maple_rcu = true;
+#endif
+
+#ifdef MAPLE_AT_ONCE
+constexpr bool maple_at_once = true;
+#else
+constexpr bool maple_at_once = false;
 #endif
 
 class maple : public structure
@@ -50,7 +58,7 @@ class maple : public structure
 	static void begin()
 	{
 		rcu_register_thread();
-		if (sheaf_urcu_register(0))
+		if (maple_at_once ? !at_once::begin() : sheaf_urcu_register(0) != 0)
 			std::abort();
 	}
 
@@ -94,6 +102,7 @@ class maple : public structure
 
 		if (mas_store_gfp(&mas, at.entry, GFP_KERNEL))
 			std::abort();
+		changed();
 	}
 
 	void map(const place &at)
@@ -105,6 +114,7 @@ class maple : public structure
 		const unsigned long asked = mas.node_request; /* the store forgets it */
 		mas_store_prealloc(&mas, at.entry);
 		note(maps, mas, asked);
+		changed();
 	}
 
 	void *unmap(unsigned long index)
@@ -117,6 +127,7 @@ class maple : public structure
 		if (mas_store_gfp(&mas, nullptr, GFP_KERNEL))
 			std::abort();
 		note(unmaps, mas, mas.node_request);
+		changed();
 		return entry;
 	}
 
@@ -167,6 +178,7 @@ class maple : public structure
 	void clear()
 	{
 		__mt_destroy(&tree_);
+		changed();
 	}
 
 	/* Of a run that counts: how often which kind of store it was, and how often one node sufficed. */
@@ -178,6 +190,12 @@ class maple : public structure
 	static inline counts maps, unmaps;
 
       private:
+	static void changed()
+	{
+		if (maple_at_once)
+			at_once::operation();
+	}
+
 	static int replace_leaf(void **entries, unsigned int n, void *)
 	{
 		for (unsigned int i = 0; i < n; i++)

@@ -21,8 +21,9 @@ from .cells import Cell, Part, measure
 from .suite import Settings, Suite
 
 NS, BYTES, RATE, EVENTS = "ns", "bytes", "M/s", "events/pair"
-NO_RCU = "sheaf-no-rcu"
-STRUCTURES = (OURS, NO_RCU, "map-start", "map-end", "btree-start", "btree-end", "judy", "rbtree",
+AT_ONCE, NO_RCU, KERNEL_RULES = "sheaf-at-once", "sheaf-no-rcu", "sheaf-kernel-rules"
+VARIANTS = (AT_ONCE, NO_RCU, KERNEL_RULES)  # of ours: missing if that is
+STRUCTURES = (OURS, *VARIANTS, "map-start", "map-end", "btree-start", "btree-end", "judy", "rbtree",
               HARNESS)
 REMEDIES = {
     "btree": "apt-get install libabsl-dev, then build again",
@@ -31,7 +32,7 @@ REMEDIES = {
 }
 PACKAGES = {"btree-start": ("absl", "libabsl-dev"), "judy": ("JudyL", "libjudy-dev"),
             OURS: ("liburcu", "liburcu-dev")}
-WITHOUT = {NO_RCU: "build,load,pair,adjacent", HARNESS: "load,iterate,dup,gap"}
+WITHOUT = {AT_ONCE: "build,pair,adjacent", NO_RCU: "build,load,pair,adjacent", HARNESS: "load,iterate,dup,gap"}
 EVERYTHING = "build,load,iterate,gap,dup,pair,adjacent,varied"
 
 SIZES = (60, 300, 1000, 10_000, 100_000, 1_000_000)
@@ -97,7 +98,7 @@ def ready(directory: Path) -> tuple[dict[str, Worker], dict[str, str]]:
         program = directory / f"maple-{name}"
         if program.exists():
             workers[name] = Worker(Allocator(name, name), program, None)
-        elif name != NO_RCU:
+        elif name not in VARIANTS:
             kind = name.split("-")[0]
             missing[kind] = REMEDIES.get(kind, "a C++ compiler is needed to build it")
     return ({}, {"maple": missing[OURS]}) if OURS in missing else (workers, missing)
@@ -106,7 +107,7 @@ def ready(directory: Path) -> tuple[dict[str, Worker], dict[str, str]]:
 def tree_cells(workers: dict[str, Worker], ranges: int, keep: Keep) -> list[Cell]:
     return [Cell(worker, {"allocator": name, "ranges": ranges},
                  ("--ranges", str(ranges), "--only", WITHOUT.get(name, EVERYTHING)), keep)
-            for name, worker in workers.items()]
+            for name, worker in workers.items() if name != KERNEL_RULES]
 
 
 def memory_cells(workers: dict[str, Worker], sizes: tuple[int, ...], keep: Keep) -> list[Cell]:
@@ -114,7 +115,7 @@ def memory_cells(workers: dict[str, Worker], sizes: tuple[int, ...], keep: Keep)
     return [Cell(worker, {"allocator": name, "ranges": ranges},
                  ("--ranges", str(ranges), "--only", order), keep)
             for order in ORDERS for ranges in sizes for name, worker in workers.items()
-            if name not in ("rbtree", HARNESS)]
+            if name not in ("rbtree", HARNESS, AT_ONCE, KERNEL_RULES)]
 
 
 def races(ranges: int, quick: bool) -> list[tuple[str, str, int]]:
@@ -142,11 +143,16 @@ def reader_cells(workers: dict[str, Worker], quick: bool, keep: Keep) -> list[Ce
 
 
 def count_cells(workers: dict[str, Worker]) -> list[Cell]:
-    counting = copy.copy(workers[OURS])
-    counting.allocator = replace(counting.allocator, environment=(("SHEAF_OPTIONS", "stats"),))
-    return [Cell(counting, {"allocator": OURS, "ranges": ranges},
-                 ("--ranges", str(ranges), "--only", "counts"), keep_counts)
-            for ranges in COUNT_SIZES]
+    cells = []
+    for name in (OURS, KERNEL_RULES):
+        if name in workers:
+            counting = copy.copy(workers[name])
+            counting.allocator = replace(counting.allocator,
+                                         environment=(("SHEAF_OPTIONS", "stats"),))
+            cells += [Cell(counting, {"allocator": name, "ranges": ranges},
+                           ("--ranges", str(ranges), "--only", "counts"), keep_counts)
+                      for ranges in COUNT_SIZES]
+    return cells
 
 
 def parts(workers: dict[str, Worker], sums: Sums, quick: bool) -> list[Part]:

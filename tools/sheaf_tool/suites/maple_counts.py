@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Sequence
 
+from ..allocators import OURS
 from ..document import Document
 from ..stats import median
 from .cells import NOTHING, samples
@@ -32,37 +33,41 @@ COUNTS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
 }
 
 
-def counted(document: Document, pairs: str, what: str, ranges: int) -> float | None:
+def counted(document: Document, pairs: str, what: str, ranges: int,
+            rules: str = OURS) -> float | None:
+    def of(event: str) -> list[float]:
+        return samples(document, event, allocator=rules, ranges=ranges, pairs=pairs)
+
     def total(events: Sequence[str]) -> float:
-        return sum(median(samples(document, event, ranges=ranges, pairs=pairs) or [0.0]).value
-                   for event in events)
-    if not samples(document, "alloc_fastpath", ranges=ranges, pairs=pairs):
+        return sum(median(of(event) or [0.0]).value for event in events)
+    if not of("alloc_fastpath"):
         return None
     plus, minus = COUNTS[what]
     return max(0.0, total(plus) - total(minus))
 
 
-def count_rows(document: Document, pairs: str) -> Rows:
+def count_rows(document: Document, pairs: str, rules: str = OURS) -> Rows:
     rows = []
     for what in COUNTS:
-        found_counts = [counted(document, pairs, what, ranges)
+        found_counts = [counted(document, pairs, what, ranges, rules)
                         for ranges in sizes(document, "alloc_fastpath")]
         known = [one for one in found_counts if one is not None]
         bound, kernel = COUNT_TARGETS.get((pairs, what), (None, NOTHING))
         asked = ""
-        if bound is not None and known:
+        if rules == OURS and bound is not None and known:
             asked = f"≤ {bound:g}\n{'met' if max(known) <= bound else 'not met'}"
         rows.append([what, *(NOTHING if one is None else f"{one:.4f}" for one in found_counts),
                      asked, kernel])
     return rows
 
 
-def type_rows(document: Document) -> Rows:
+def type_rows(document: Document, rules: str = OURS) -> Rows:
     """Which kinds of store the halves of random pairs were, in percent."""
     names = list(dict.fromkeys(result.name for result in document.results
                                if "_type_" in result.name
                                and result.params["pairs"] == "random"))
     return [[name.replace("_type_", ": "),
-             *(f"{100 * one[0]:.2f} %" if (one := samples(document, name, ranges=ranges,
-                                                        pairs="random")) else NOTHING
+             *(f"{100 * one[0]:.2f} %" if (one := samples(document, name, allocator=rules,
+                                                        ranges=ranges, pairs="random"))
+               else NOTHING
                for ranges in sizes(document, "alloc_fastpath"))] for name in sorted(names)]
