@@ -6,10 +6,11 @@
  * begin at or above min; if not, there is none, for all others are below. So min is looked at once, at
  * the end. The way goes down along max as long as the gaps there are large enough, then to the nearest
  * slot beside it whose gap is, and in that to the nearest again. The leaf that owns such a run has it,
- * unless it goes on in the leaf where max is, and is cut off there: then the search goes on.
+ * unless it goes on in the leaf where max is, and is cut off there, or what is kept for the leaf is too
+ * much: that is corrected (gap.c), and the search goes on.
  * From the bottom all is the same the other way round, and no run is cut off but the first.
  *
- * Called with the tree's lock held. Loads are plain: nobody writes meanwhile.
+ * Called with the tree's lock held. Loads are plain: nobody else writes meanwhile.
  */
 #include <errno.h>
 
@@ -220,6 +221,23 @@ INLINE enode_t next_large(struct way *way, unsigned int level, unsigned long siz
 	}
 }
 
+/* The way's leaf was said to have a longer run than it has. */
+static __attribute__((noinline)) void correct(const struct way *way, const struct maple_node *leaf)
+{
+	unsigned long max = leaf_max(way), gap, *kept;
+
+	if (way->height == 0)
+		return;
+	gap = leaf_gap(leaf, leaf_min(way), max, after_leaf(way, max));
+	for (unsigned int l = 1; l <= way->height; l++) {
+		kept = &gaps(way->at[l].e)[way->at[l].slot];
+		if (*kept == gap)
+			return;
+		*kept = gap;
+		gap = node_gap(node_of(way->at[l].e));
+	}
+}
+
 INLINE bool search_tree(enode_t e, struct wanted *w, bool highest)
 {
 	struct way way;
@@ -232,6 +250,7 @@ INLINE bool search_tree(enode_t e, struct wanted *w, bool highest)
 
 		if (search_leaf(&way, e, i, w, highest))
 			return true;
+		correct(&way, leaf);
 		level = 1;
 	}
 	while ((e = next_large(&way, level, w->size, highest)) != 0) {
@@ -239,6 +258,7 @@ INLINE bool search_tree(enode_t e, struct wanted *w, bool highest)
 
 		if (search_leaf(&way, e, i, w, highest))
 			return true;
+		correct(&way, node_of(e));
 		level = 1;
 	}
 	return false;

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Free runs of indices: the longest one below each child of an arange node, kept as stores change it,
- * for the searches of area.c.
+ * Free runs of indices: the longest one below each child of an arange node, for the searches of area.c.
+ *
+ * What is kept for a leaf may be too much: a store of an entry, which can only make runs shorter, does
+ * not look for the longest one that is left. A search that comes to a leaf in vain does (area.c), once
+ * for all such stores; who searches nothing pays for nothing. What is kept for an inner node is always
+ * the longest of what is kept in it.
  *
  * A run may begin in one leaf and go on in the next; it never goes further, for no leaf is all free.
  * The leaf where it begins owns the whole of it: the search for a run looks at each leaf's last

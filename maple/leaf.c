@@ -3,9 +3,8 @@
  * Stores of one leaf, and of a tree without nodes. With readers, a store that is done in place is one
  * word, before and after which the tree is whole; any other is a new leaf, hung in by one word.
  *
- * The gaps kept above are changed after the leaf; what the store does to them is noted before. They
- * seldom change beyond the node above: then, and if a free run goes on in a leaf below another node,
- * the whole way is walked.
+ * The gaps kept above are raised after a store of NULL, seldom beyond the node above: then, and if a
+ * free run goes on in a leaf below another node, the whole way is walked.
  *
  * Called with the tree's lock held.
  */
@@ -14,11 +13,6 @@
 #include "tree.h"
 
 /* --- gaps ------------------------------------------------------------------------------------ */
-
-struct gap_change {
-	bool own, scan, before;
-	unsigned long gap;
-};
 
 /* How many indices are free right after the leaf. */
 static unsigned long after_leaf(struct store *st)
@@ -32,90 +26,55 @@ static unsigned long after_leaf(struct store *st)
 		store_way(st);
 		return free_after(&st->lo);
 	}
-	next = node_of(child(mas->parent, mas->parent_offset + 1));
+	next = node_of(child(mas->parent, (unsigned int)mas->parent_offset + 1));
 	return next->range.slot[0] ? 0 : next->range.pivot[0] - mas->max;
 }
 
-static void note_taken(struct gap_change *change, struct store *st, unsigned long old)
-{
-	const struct ma_state *mas = st->mas;
-	const struct maple_node *leaf = mas->node;
-	unsigned int end = end_of(leaf);
-	unsigned long longest = 0;
-
-	for (unsigned int i = st->first; i <= st->second; i++) {
-		unsigned long run;
-
-		if (leaf->range.slot[i])
-			continue;
-		run = slot_max(leaf, i, end, mas->max) - slot_min(leaf, i, mas->min) + 1;
-		if (i == end)
-			run += after_leaf(st);
-		if (run > longest)
-			longest = run;
-	}
-	change->own = change->scan = longest == old;
-	change->before = st->first == 0 && !leaf->range.slot[0];
-}
-
-static void note_gap(struct gap_change *change, struct store *st)
-{
-	const struct ma_state *mas = st->mas;
-	unsigned long old;
-
-	*change = (struct gap_change){false, false, false, 0};
-	if (!is_arange(mas->parent))
-		return;
-	old = gaps(mas->parent)[mas->parent_offset];
-	if (st->entry) {
-		note_taken(change, st, old);
-		return;
-	}
-	change->gap = st->last - st->index + 1;
-	if (st->last == mas->max)
-		change->gap += after_leaf(st);
-	change->own = change->gap > old;
-	change->before = st->index == mas->min;
-}
-
-/* The leaf's gap is this now. */
-static void set_gap(struct store *st, unsigned long gap)
+/* The leaf has a run as long as this now. */
+static void raise_gap(struct store *st, unsigned long gap)
 {
 	const struct ma_state *mas = st->mas;
 	unsigned long *kept = &gaps(mas->parent)[mas->parent_offset];
 
-	if (mas->parent != (enode_t)mas->tree->ma_root) {
-		unsigned long longest = node_gap(node_of(mas->parent));
-
-		if (*kept == longest || gap > longest) {
-			store_way(st);
-			gap_set(&st->lo, 1, gap);
-			return;
-		}
+	if (gap <= *kept)
+		return;
+	if (mas->parent != (enode_t)mas->tree->ma_root && gap > node_gap(node_of(mas->parent))) {
+		store_way(st);
+		gap_set(&st->lo, 1, gap);
+	} else {
+		*kept = gap;
 	}
-	*kept = gap;
 }
 
-static void change_gap(const struct gap_change *change, struct store *st)
+/* The leaf begins with a free run now: it may be the end of one of the leaf before. */
+static void raise_before(struct store *st)
 {
 	const struct ma_state *mas = st->mas;
-	unsigned long gap = change->gap;
 
-	if (change->scan)
-		gap = leaf_gap(mas->node, mas->min, mas->max, after_leaf(st));
-	if (change->own)
-		set_gap(st, gap);
-	if (!change->before || mas->min == 0)
-		return;
 	if (mas->parent_offset > 0) {
 		const struct maple_node *before =
-			node_of(child(mas->parent, mas->parent_offset - 1));
+			node_of(child(mas->parent, (unsigned int)mas->parent_offset - 1));
 
 		if (before->range.slot[end_of(before)])
 			return;
 	}
 	store_way(st);
 	gap_fix_before(&st->lo);
+}
+
+/* A store of an entry makes no run longer, and what is kept may be too much (gap.c). */
+static void note_freed(struct store *st)
+{
+	const struct ma_state *mas = st->mas;
+	unsigned long run = st->last - st->index + 1;
+
+	if (st->entry || !is_arange(mas->parent))
+		return;
+	if (st->last == mas->max)
+		run += after_leaf(st);
+	raise_gap(st, run);
+	if (st->index == mas->min && mas->min > 0)
+		raise_before(st);
 }
 
 /* --- a leaf ---------------------------------------------------------------------------------- */
@@ -226,12 +185,10 @@ void leaf_store(struct store *st)
 {
 	struct ma_state *mas = st->mas;
 	struct maple_node *old = mas->node, *new;
-	struct gap_change change;
 
-	note_gap(&change, st);
 	if (st->nodes == 0) {
 		store_in_place(st);
-		change_gap(&change, st);
+		note_freed(st);
 		return;
 	}
 	new = node_take(mas);
@@ -243,7 +200,7 @@ void leaf_store(struct store *st)
 		store_release(&mas->tree->ma_root, (void *)encode(new, 0, false));
 	mas->node = new;
 	st->has_way = false;
-	change_gap(&change, st);
+	note_freed(st);
 	node_retire(mas->tree, old);
 }
 

@@ -18,8 +18,9 @@
  *  2. Slots from end + 1 on are NULL, gaps 0.
  *  3. In one leaf no two NULLs are neighbours. A leaf may begin or end with NULL; only a root may be
  *     all NULL, and then the tree has no node instead.
- *  4. gap[i] is the longest run of free indices in the leaves of child i, where a run at the end of
- *     a leaf is counted as far as it goes on in the next leaf, one at its beginning only within it.
+ *  4. gap[i] of a leaf is its longest run of free indices, or more; of an inner node the longest gap in
+ *     it. A run at the end of a leaf is counted as far as it goes on in the next leaf, one at its
+ *     beginning only within it.
  *  5. A child's pointer may be replaced in place, by one with the same range. Other words of a node
  *     that a reader may see change only one at a time, so that before and after it the tree is whole;
  *     meta changes after a pivot did. A node that was replaced is dead: META_DEAD is set, then it is

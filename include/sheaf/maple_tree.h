@@ -426,7 +426,8 @@ void mas_destroy(struct ma_state *mas) SHEAF_SYMBOL(mas_destroy);
 
 /*
  * Find the lowest (rev: highest) `size` free indices in min ... max: they become index ... last.
- * 0, -EBUSY or -EINVAL. The tree needs MT_FLAGS_ALLOC_RANGE; the lock must be held. O(log n).
+ * 0, -EBUSY or -EINVAL. The tree needs MT_FLAGS_ALLOC_RANGE; the lock must be held as for a store. O(log
+ * n), and once more for each leaf whose longest gap was filled since the last search came there.
  */
 int mas_empty_area(struct ma_state *mas, unsigned long min, unsigned long max, unsigned long size)
 	SHEAF_SYMBOL(mas_empty_area);

@@ -169,13 +169,55 @@ static void alloc_cyclic_goes_on(void **state)
 	done(&mt);
 }
 
+/* How many leaves below the root are said to have a gap of 100 to 1000 indices. */
+static unsigned int said_to_be_large(const struct maple_tree *mt)
+{
+	enode_t root = (enode_t)mt->ma_root;
+	unsigned int n = 0;
+
+	assert_int_equal(level_of(root), 1);
+	for (unsigned int i = 0; i < ARANGE_SLOTS; i++)
+		n += gaps(root)[i] >= 100 && gaps(root)[i] <= 1000;
+	return n;
+}
+
+/* What is kept of gaps that stores have filled is too much, until a search comes in vain. */
+static void filled_gaps_are_noticed_by_searches(void **state)
+{
+	struct maple_tree mt = MTREE_INIT(mt, MT_FLAGS_ALLOC_RANGE | MT_FLAGS_LOCK_EXTERN);
+	MA_STATE(mas, &mt, 0, 0);
+	unsigned long top = 10 * 60 + 9;
+
+	(void)state;
+	fill(&mt, 60);
+	store(&mt, 200, 299, NULL);
+	assert_int_equal(mas_empty_area(&mas, 0, top, 100), 0);
+	assert_int_equal(mas.index, 200);
+	store(&mt, 240, 259, ENTRY(1));
+	assert_int_equal(said_to_be_large(&mt), 1);
+	for (unsigned int i = 0; i < 2; i++) {
+		assert_int_equal((i ? mas_empty_area_rev : mas_empty_area)(&mas, 0, top, 100),
+				 -EBUSY);
+		assert_int_equal(said_to_be_large(&mt), 0);
+		assert_int_equal(mas_empty_area(&mas, 0, top, 45), 0);
+		assert_int_equal(mas.index, 260);
+		assert_int_equal(mas_empty_area_rev(&mas, 0, top, 45), 0);
+		assert_int_equal(mas.last, 304);
+	}
+	done(&mt);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(alloc_range_forward),	cmocka_unit_test(alloc_range_reverse),
-		cmocka_unit_test(alloc_cyclic),		cmocka_unit_test(alloc_cyclic_overflow),
-		cmocka_unit_test(full_spaces),		cmocka_unit_test(gaps_at_the_ends),
+		cmocka_unit_test(alloc_range_forward),
+		cmocka_unit_test(alloc_range_reverse),
+		cmocka_unit_test(alloc_cyclic),
+		cmocka_unit_test(alloc_cyclic_overflow),
+		cmocka_unit_test(full_spaces),
+		cmocka_unit_test(gaps_at_the_ends),
 		cmocka_unit_test(alloc_cyclic_goes_on),
+		cmocka_unit_test(filled_gaps_are_noticed_by_searches),
 	};
 
 	provider_register();
