@@ -13,7 +13,7 @@ from sheaf_tool.suites import fork, histories, mmap2, mmap2_report, spaces
 from sheaf_tool.suites.suite import Settings, Suite
 from sheaf_tool.table import WIDTH
 
-RATES = {"sheaf": 3.0, "no-sheaf": 1.0, "cpu-slab": 2.0}  # pairs a ns, to be seen in the ratios
+RATES = {"sheaf": 3.0, "no-sheaf": 1.0, "cpu-slab": 2.0, "kernel-rules": 3.0}  # pairs a ns, to be seen in the ratios
 MACHINE = {"cpus": 2}
 CACHES = {"caches": [
     {"name": "vma", "alloc_fastpath": 100, "replace_empty_main": 3, "barn_put_empty": 1},
@@ -71,10 +71,10 @@ class Spaces(unittest.TestCase):
     def test_mmap2_counts_both_caches_with_and_without_the_rule(self) -> None:
         rows = {row[0]: row[1:] for row in mmap2_report.count_rows(run(mmap2))}
         self.assertEqual(rows["replace_empty_main"][:3], ["0.0855", "0.0814", "0.0900"])
-        self.assertEqual(rows["barn_put_empty"][2:], ["0.0200"] * 6)
+        self.assertEqual(rows["barn_put_empty"][2:], ["0.0200"] * 8)
         options = [environment["SHEAF_OPTIONS"] for _, environment, _ in asked
                    if "BENCH_COUNTERS" in environment]
-        self.assertEqual(options, ["stats=live;slab_nospare", "stats=live"] * 3)
+        self.assertEqual(options, ["stats=live;slab_nospare", "stats=live"] * 4)
 
     def test_what_is_asked(self) -> None:
         run(mmap2)
@@ -83,7 +83,8 @@ class Spaces(unittest.TestCase):
         self.assertLessEqual({(None, "32"), ("slab_nospare", "32"), (None, "64"), (None, "128"),
                               (None, "256")}, sheaves)
         self.assertTrue(all("--capacity" not in arguments
-                            for name, _, arguments in asked if name != "sheaf"))
+                            for name, _, arguments in asked
+                            if name in ("no-sheaf", "cpu-slab")))
 
     def test_histories(self) -> None:
         document = run(mmap2)

@@ -25,6 +25,7 @@ from .spaces import NO_SPARE, cells, with_options, workers
 from .suite import Settings, Suite
 
 TASKS_A_CPU = 8
+KERNEL_RULES = "kernel-rules"  # the tree with the kernel's rules for nodes: maple/rules.h
 CACHES = ("vma", "maple_node")
 COUNT_WINDOWS = ("--window", "20", "--windows", "20")
 REPEAT, QUICK_REPEAT, QUICK_SECONDS = 15, 15, 70.0
@@ -56,17 +57,23 @@ def parse_counts(lines: Sequence[str]) -> dict[str, float]:
     return {event: sum(cache.get(event, 0) for cache in found) / maps for event in EVENTS}
 
 
-def count(document: Document, worker: Worker, tasks: Sequence[int]) -> None:
+def count(document: Document, works: Sequence[tuple[str, Worker, int]]) -> None:
     """One further run each with stats=live, with and without the spare rule."""
     found = document.machine[COUNT_KEY] = {}
-    with Progress(len(COUNTS) * len(tasks)) as progress:
-        for number in tasks:
+    with Progress(len(COUNTS) * len(works)) as progress:
+        for work, worker, tasks in works:
             for title, options in (("no rule", (NO_SPARE,)), ("rule", ())):
-                progress.start(f"counters: {number} tasks, {title}")
+                progress.start(f"counters: {work}, {title}")
                 counted = with_options(worker, "stats=live", *options, BENCH_COUNTERS="1")
-                found[f"{number} {title}"] = parse_counts(
-                    counted.run("--tasks", str(number), *OWN.arguments, *COUNT_WINDOWS))
+                found[f"{work}:\n{title}"] = parse_counts(
+                    counted.run("--tasks", str(tasks), *OWN.arguments, *COUNT_WINDOWS))
                 progress.finish()
+
+
+def count_works(known: dict[str, Worker], cpus: int, most: int) -> list[tuple[str, Worker, int]]:
+    works = [(f"{tasks} task{'s' * (tasks > 1)}", known[OURS], tasks)
+             for tasks in sorted({1, cpus, most})]
+    return [*works, ("kernel's\nnodes", known[KERNEL_RULES], cpus)]
 
 
 def keep(document: Document, params: dict[str, Any], lines: list[str]) -> None:
@@ -78,7 +85,7 @@ def keep(document: Document, params: dict[str, Any], lines: list[str]) -> None:
 
 
 def _run(settings: Settings, machine: dict[str, Any]) -> Document:
-    known = workers("mmap2", settings.workers)
+    known = workers("mmap2", settings.workers, KERNEL_RULES)
     document = Document("mmap2", {**machine, "histories": histories.commands()})
     tasks = task_counts(machine["cpus"], settings.quick)
     found = [cell for number in tasks
@@ -90,7 +97,7 @@ def _run(settings: Settings, machine: dict[str, Any]) -> Document:
                                        settings.quick)
     measure(document, settings, [Part(found, REPEAT, QUICK_REPEAT, QUICK_SECONDS),
                                  Part(replayed, REPEAT, QUICK_REPEAT, HISTORIES_QUICK_SECONDS)])
-    count(document, known[OURS], sorted({1, machine["cpus"], tasks[-1]}))
+    count(document, count_works(known, machine["cpus"], tasks[-1]))
     return document
 
 

@@ -84,9 +84,7 @@ def count_rows(document: Document) -> list[list[str]]:
 
 def count_header(document: Document) -> list[str]:
     found = document.machine.get(COUNT_KEY, {})
-    return ["", "kernel:\nno rule", "kernel:\nrule",
-            *(title.replace(" ", " task" + "s" * (not title.startswith("1 ")) + ":\n", 1)
-              for title in found)]
+    return ["", "kernel:\nno rule", "kernel:\nrule", *found]
 
 
 RATES = "millions of maps, each with its unmap, a second"
@@ -124,6 +122,8 @@ COUNTS_SAID = [
     "spare: so neither is an empty sheaf put into the barn nor taken out, while the kernel takes "
     "one out each time. Without the rule the empty main goes to the barn and the rcu_free sheaf "
     "comes from there.",
+    "kernel's nodes: as many tasks as CPUs, the tree built with the kernel's rules for splitting, "
+    "joining and preallocating nodes. Mapping at one place, it asks for the same nodes.",
     "sheaf_refill: objects from slabs, while no grace period has passed yet; they are the more the "
     "longer grace periods last beside the tasks, and come back to the slabs (sheaf_flush) when "
     "fewer are needed."]

@@ -60,9 +60,9 @@ class Patient(Worker):
         return super().run(*arguments) if stood_still(lines) else lines
 
 
-def workers(suite: str, directory: Path) -> dict[str, Worker]:
+def workers(suite: str, directory: Path, *more: str) -> dict[str, Worker]:
     found = {}
-    for name in (OURS, NO_SHEAF, CPU_SLAB):
+    for name in (OURS, NO_SHEAF, CPU_SLAB, *more):
         program = directory / f"{suite}-{name}"
         if not program.exists():
             raise Failure(f"{program} is not built: apt-get install liburcu-dev, then build again")
