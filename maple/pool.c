@@ -20,13 +20,25 @@ static void make_cache(void)
 {
 	static const struct kmem_cache_args args = {.align = NODE_BYTES, .sheaf_capacity = 32};
 
-	cache = kmem_cache_create("maple_node", NODE_BYTES, &args, SLAB_PANIC);
+	store_release(&cache, kmem_cache_create("maple_node", NODE_BYTES, &args, SLAB_PANIC));
 }
 
 struct kmem_cache *node_cache(void)
 {
-	pthread_once(&cache_once, make_cache);
-	return cache;
+	struct kmem_cache *made = load_acquire(&cache);
+
+	if (unlikely(!made)) {
+		pthread_once(&cache_once, make_cache);
+		made = cache;
+	}
+	return made;
+}
+
+/* It was retired a while ago, and all of it will be written. */
+static inline void prefetch_new(const struct maple_node *node)
+{
+	for (unsigned int line = 0; line < NODE_BYTES; line += 64)
+		__builtin_prefetch((const char *)node + line, 1);
 }
 
 unsigned int nodes_in_hand(const struct ma_state *mas)
@@ -45,7 +57,10 @@ int nodes_get(struct ma_state *mas, unsigned int n, gfp_t gfp)
 		return 0;
 	if (n == 1 && !mas->alloc && !mas->sheaf) {
 		mas->alloc = kmem_cache_alloc(s, gfp);
-		return mas->alloc ? 0 : -ENOMEM;
+		if (!mas->alloc)
+			return -ENOMEM;
+		prefetch_new(mas->alloc);
+		return 0;
 	}
 	if (mas->sheaf)
 		return kmem_cache_refill_sheaf(s, gfp, &mas->sheaf, n) ? -ENOMEM : 0;
