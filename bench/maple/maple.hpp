@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * libsheaf's maple tree, with liburcu. MAPLE_NO_RCU: the same without readers beside the writer.
- * MAPLE_AT_ONCE: with grace periods of one thread (at_once.hpp).
  *
  * The tree has no lock of its own (MT_FLAGS_LOCK_EXTERN), as an address space has none: there is one
  * writer. unmap is mas_find() and mas_store_gfp(NULL), map is mas_preallocate() and
@@ -17,7 +16,6 @@
 #include <sheaf/maple_tree.h>
 #include <sheaf/rcu.h>
 
-#include "at_once.hpp"
 #include "common.hpp"
 #include "node_stats.hpp"
 #include "structure.hpp"
@@ -26,12 +24,6 @@
 constexpr bool maple_rcu = false;
 #else
 constexpr bool maple_rcu = true;
-#endif
-
-#ifdef MAPLE_AT_ONCE
-constexpr bool maple_at_once = true;
-#else
-constexpr bool maple_at_once = false;
 #endif
 
 class maple : public structure
@@ -58,7 +50,7 @@ class maple : public structure
 	static void begin()
 	{
 		rcu_register_thread();
-		if (maple_at_once ? !at_once::begin() : sheaf_urcu_register(0) != 0)
+		if (sheaf_urcu_register(0))
 			std::abort();
 	}
 
@@ -102,7 +94,6 @@ class maple : public structure
 
 		if (mas_store_gfp(&mas, at.entry, GFP_KERNEL))
 			std::abort();
-		changed();
 	}
 
 	void map(const place &at)
@@ -114,7 +105,6 @@ class maple : public structure
 		const unsigned long asked = mas.node_request; /* the store forgets it */
 		mas_store_prealloc(&mas, at.entry);
 		note(maps, mas, asked);
-		changed();
 	}
 
 	void *unmap(unsigned long index)
@@ -127,7 +117,6 @@ class maple : public structure
 		if (mas_store_gfp(&mas, nullptr, GFP_KERNEL))
 			std::abort();
 		note(unmaps, mas, mas.node_request);
-		changed();
 		return entry;
 	}
 
@@ -178,7 +167,6 @@ class maple : public structure
 	void clear()
 	{
 		__mt_destroy(&tree_);
-		changed();
 	}
 
 	/* Of a run that counts: how often which kind of store it was, and how often one node sufficed. */
@@ -190,12 +178,6 @@ class maple : public structure
 	static inline counts maps, unmaps;
 
       private:
-	static void changed()
-	{
-		if (maple_at_once)
-			at_once::operation();
-	}
-
 	static int replace_leaf(void **entries, unsigned int n, void *)
 	{
 		for (unsigned int i = 0; i < n; i++)

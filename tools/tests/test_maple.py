@@ -17,7 +17,7 @@ from sheaf_tool.table import WIDTH
 
 from test_cells import Fake, settings, value_of
 
-TIME = {maple.OURS: 10.0, maple.AT_ONCE: 10.0, maple.NO_RCU: 8.0, "rbtree": 40.0}
+TIME = {maple.OURS: 10.0, maple.NO_RCU: 8.0, "rbtree": 40.0}
 WORKLOADS = [name for name in maple_report.WORKLOADS if not name.startswith("bytes")]
 
 

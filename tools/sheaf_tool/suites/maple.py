@@ -21,8 +21,8 @@ from .cells import Cell, Part, measure
 from .suite import Settings, Suite
 
 NS, BYTES, RATE, EVENTS = "ns", "bytes", "M/s", "events/pair"
-AT_ONCE, NO_RCU, KERNEL_RULES = "sheaf-at-once", "sheaf-no-rcu", "sheaf-kernel-rules"
-VARIANTS = (AT_ONCE, NO_RCU, KERNEL_RULES)  # of ours: missing if that is
+NO_RCU, KERNEL_RULES = "sheaf-no-rcu", "sheaf-kernel-rules"
+VARIANTS = (NO_RCU, KERNEL_RULES)  # of ours: missing if that is
 STRUCTURES = (OURS, *VARIANTS, "map-start", "map-end", "btree-start", "btree-end", "judy", "rbtree",
               HARNESS)
 REMEDIES = {
@@ -32,7 +32,7 @@ REMEDIES = {
 }
 PACKAGES = {"btree-start": ("absl", "libabsl-dev"), "judy": ("JudyL", "libjudy-dev"),
             OURS: ("liburcu", "liburcu-dev")}
-WITHOUT = {AT_ONCE: "build,pair,adjacent", NO_RCU: "build,load,pair,adjacent", HARNESS: "load,iterate,dup,gap"}
+WITHOUT = {NO_RCU: "build,load,pair,adjacent", HARNESS: "load,iterate,dup,gap"}
 EVERYTHING = "build,load,iterate,gap,dup,pair,adjacent,varied"
 
 SIZES = (60, 300, 1000, 10_000, 100_000, 1_000_000)
@@ -115,7 +115,7 @@ def memory_cells(workers: dict[str, Worker], sizes: tuple[int, ...], keep: Keep)
     return [Cell(worker, {"allocator": name, "ranges": ranges},
                  ("--ranges", str(ranges), "--only", order), keep)
             for order in ORDERS for ranges in sizes for name, worker in workers.items()
-            if name not in ("rbtree", HARNESS, AT_ONCE, KERNEL_RULES)]
+            if name not in ("rbtree", HARNESS, KERNEL_RULES)]
 
 
 def races(ranges: int, quick: bool) -> list[tuple[str, str, int]]:

@@ -19,8 +19,8 @@ from .maple_targets import RATES, RCU_COST, TARGETS, Target
 Render = Callable[[list[str], list[list[str]]], str]
 Rows = list[list[str]]
 
-AT_ONCE, NO_RCU, KERNEL_RULES = "sheaf-at-once", "sheaf-no-rcu", "sheaf-kernel-rules"
-NAMES = {OURS: "sheaf", AT_ONCE: "sheaf, at once", NO_RCU: "sheaf, RCU off", "map-start": "map by start",
+NO_RCU, KERNEL_RULES = "sheaf-no-rcu", "sheaf-kernel-rules"
+NAMES = {OURS: "sheaf", NO_RCU: "sheaf, RCU off", "map-start": "map by start",
          "map-end": "map by end", "btree-start": "btree by start", "btree-end": "btree by end",
          "judy": "JudyL", "rbtree": "rbtree", HARNESS: "harness (array)"}
 WORKLOADS = {
@@ -71,8 +71,6 @@ def _of_target(document: Document, target: Target) -> tuple[list[float], list[fl
     ours = OURS
     if target.workload.startswith("bytes-"):
         ours = NO_RCU  # what the slabs hold does not depend on how fast grace periods pass
-    elif found(document, target.workload, AT_ONCE, target.ranges):
-        ours = AT_ONCE  # as the kernel's tree was measured
     return (found(document, target.workload, ours, target.ranges),
             found(document, target.rival_workload, target.rival, target.ranges))
 
@@ -114,8 +112,7 @@ def rcu_rows(document: Document) -> Rows:
     rows = []
     for workload in ("pair-random", "pair-same"):
         for ranges in sizes(document, workload):
-            on = (found(document, workload, AT_ONCE, ranges)
-                  or found(document, workload, OURS, ranges))
+            on = found(document, workload, OURS, ranges)
             off = found(document, workload, NO_RCU, ranges)
             if on and len(on) == len(off):
                 compared = ratio(on, off)
@@ -224,9 +221,6 @@ def _notes(document: Document) -> list[str]:
             "kernel's: Linux 7.2's tree in user space on a Xeon at 2.3 GHz, RCU mode, nodes from a "
             "free list; then: the rival on that machine; the last column is the target over that, as ratios stand "
             "on any machine.",
-            "at once: grace periods of one thread, which pass after 64 operations, so that nodes "
-            "come back as soon as the kernel's did; with liburcu (sheaf) a millisecond later, and "
-            "colder. The targets of stores and pairs, and RCU on over off, are for that.",
             "sheaf takes liburcu's read lock around each load; what liburcu's own thread does for "
             "grace periods is not counted. Where gaps are searched, maps, b-tree, "
             "JudyL and the array look at every range from the top. The red-black tree's nodes are "
