@@ -29,8 +29,11 @@
 #include "rules.h"
 #include "tree.h"
 
-/* A leaf too full shares with a neighbour, which takes no more nodes than a split, if both have these. */
-#define LEAF_SHARED 28u
+/*
+ * A leaf too full shares with a neighbour: up to so many slots stay in two leaves, more become three. Two
+ * could have 32, but would be full again at once; a leaf alone would be split into halves.
+ */
+#define LEAF_SHARED 29u
 
 /* --- items ----------------------------------------------------------------------------------- */
 
@@ -197,10 +200,15 @@ static bool take_neighbour(struct store *st, unsigned int l, unsigned int n, uns
 	return true;
 }
 
-/* Level 0: the items, with a neighbour if they are few, or if two leaves can share what is too much. */
+static unsigned int leaves_for(unsigned int n, bool shared)
+{
+	return shared && n > LEAF_SHARED && n <= 3 * LEAF_SLOTS ? 3 : nodes_for(n, LEAF_SLOTS);
+}
+
+/* Level 0: the items, with a neighbour if they are few, or too many for one leaf. */
 static void plan_leaves(struct store *st)
 {
-	bool one_leaf = st->lo.at[0].e == st->hi.at[0].e, nothing, few, many;
+	bool one_leaf = st->lo.at[0].e == st->hi.at[0].e, nothing, few, many, shared = false;
 	struct items *items = &st->items;
 
 	st->level[0].left = st->level[0].right = 0;
@@ -209,12 +217,13 @@ static void plan_leaves(struct store *st)
 	few = items->n < LEAF_FEW && (!one_leaf || items->n < end_of(node_of(st->lo.at[0].e)) + 1);
 	many = items->n > LEAF_SLOTS && one_leaf && abs(st->skew) < 2;
 	if (((nothing || few) && take_neighbour(st, 0, items->n, JOIN_ROOM(LEAF_SLOTS), nothing)) ||
-	    (many && take_neighbour(st, 0, items->n, LEAF_SHARED, false))) {
+	    (many && take_neighbour(st, 0, items->n, 3 * LEAF_SLOTS, false))) {
 		gather_leaves(st);
 		st->skew = 0;
+		shared = many;
 	}
 	st->level[0].n = items->n;
-	st->level[0].nodes = nodes_for(items->n, LEAF_SLOTS);
+	st->level[0].nodes = leaves_for(items->n, shared);
 	st->nodes = st->level[0].nodes;
 	if (items->n == 1 && !items->slot[0])
 		st->nodes = st->level[0].nodes = 0; /* nothing is left in the tree */
