@@ -82,12 +82,14 @@ static inline bool in_leaf(struct ma_state *mas, unsigned long limit, bool up, v
 	return look(mas, v, limit, up, true, entry);
 }
 
-/* The slots of its leaf that the state has not come to; without gaps one may be a NULL. */
+/* The state has come to all slots of its leaf; without gaps one may be left, if it is NULL. */
 static inline bool is_through(const struct ma_state *mas, bool up, bool gaps_too)
 {
 	long left = up ? mas->stop - mas->at : mas->at - first_slot(mas->node);
 
-	return left <= (gaps_too ? 0 : 1) && load_acquire(&mas->node->meta) == mas->seen;
+	if (left > 0 && (gaps_too || left > 1 || load_acquire(mas->at + (up ? 1 : -1))))
+		return false;
+	return load_acquire(&mas->node->meta) == mas->seen;
 }
 
 /*

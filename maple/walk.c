@@ -69,6 +69,8 @@ static inline bool leaf_slot(struct ma_state *mas, const struct maple_node *leaf
 		if (unlikely(seen & META_DEAD))
 			return false;
 		offset = search15(leaf->range.pivot, index);
+		if (unlikely(offset > (seen & META_END)))
+			offset = seen & META_END; /* what an append is about to show is not there */
 		*entry = load_acquire(&leaf->range.slot[offset]);
 		mas->at = &leaf->range.slot[offset];
 		mas->stop = &leaf->range.slot[seen & META_END];

@@ -4,7 +4,8 @@
  *
  * A case is a tree, a store of a known type and a reader. It is run under all schedules with up to so
  * many preemptions that their number is within the budget (readers change nothing that others look at,
- * so two fibres are enough for this), each time from the same nodes. Then seeds: three readers, and
+ * so two fibres are enough for this), each time from the same nodes. Stores come by chance, but for those
+ * in place: every border of some trees, appends to leaves of every size. Then seeds: three readers, and
  * eight stores one after the other. What readers may see: maple_readers.h; what is freed: maple_nodes.h.
  *
  * Planted bugs (enum plant), each of which must be found by the same schedules, or the test fails:
@@ -183,6 +184,57 @@ static void explore_tree(unsigned int shape, unsigned int flags)
 	}
 }
 
+/* --- known stores ---------------------------------------------------------------------------- */
+
+static void read_known(enum store_type type, unsigned int at, unsigned int limit)
+{
+	const struct model *m = &history.content[0];
+
+	if (try_store(&stores[0]) != type)
+		return;
+	for (reader.reading = READ_FIND; reader.reading < NR_READINGS; reader.reading++) {
+		reader.at = cell_min(m, at);
+		reader.limit = cell_max(m, limit);
+		explore_case();
+	}
+}
+
+/* Every border between two ranges moves while a reader is at one of them, at a leaf's end, too. */
+static void explore_borders(unsigned int shape)
+{
+	const struct model *m = &history.content[0];
+	unsigned int second;
+
+	make_tree(shape, 0);
+	nr_stores = 1;
+	for (unsigned int c = 0; c < CELLS - 1; c = second) {
+		unsigned int last;
+
+		second = model_last(m, c) + 1;
+		if (second >= CELLS - 1)
+			break;
+		last = model_last(m, second);
+		if (!m->cells[c].entry || !m->cells[second].entry)
+			continue;
+		stores[0] = (struct store_call){second - 1, last, m->cells[second].entry};
+		read_known(wr_slot_store, c, least(last + 2, CELLS - 1));
+		stores[0] = (struct store_call){c, second, m->cells[c].entry};
+		read_known(wr_slot_store, c, least(last + 2, CELLS - 1));
+	}
+}
+
+/* Into the free end of a leaf with so many slots, before and after the index that a reader is at. */
+static void explore_appends(void)
+{
+	for (unsigned int ranges = 1; ranges < 16; ranges++) {
+		make_dense(ranges);
+		nr_stores = 1;
+		stores[0] = (struct store_call){ranges + 4, ranges + 6, (void *)0x20000};
+		for (unsigned int at = ranges + 3; at < ranges + 9; at++)
+			read_known(wr_append, at, CELLS - 1);
+	}
+}
+
 static const struct sim_config decided = {.seed = 1, .cpus = 1, .decide = decide, .max_steps = -1};
 
 static int explore_all(void *unused)
@@ -194,6 +246,9 @@ static int explore_all(void *unused)
 	for (unsigned int i = 0; i < NR_SHAPES; i++)
 		for (unsigned int flags = 0; flags <= MT_FLAGS_ALLOC_RANGE; flags++)
 			explore_tree(i, flags);
+	for (unsigned int i = 2; i < 6; i++)
+		explore_borders(i);
+	explore_appends();
 	for (unsigned int type = wr_new_root; type < TYPES; type++)
 		if (!met[type] && !planted)
 			sim_fail("no store of type %u was met", type);

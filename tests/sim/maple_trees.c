@@ -53,23 +53,45 @@ static void change(struct model *m, const struct store_call *call)
 	model_store(m, call->first, call->last, call->entry);
 }
 
-void make_tree(unsigned int number, unsigned int flags)
+static void make_empty(unsigned int flags)
 {
-	const struct shape *shape = &shapes[number];
-	struct model *m = &history.content[0];
-	unsigned int at = 0;
-
 	nodes_begin();
 	mt_init_flags(&tree, flags);
 	for (unsigned int i = 0; i <= MOST_STORES; i++) {
 		free(history.content[i].cells);
 		model_init(&history.content[i], CELLS, 1);
 	}
+}
+
+static void *entry_of(unsigned int number)
+{
+	return (void *)(uintptr_t)(0x10000 + 16 * number);
+}
+
+void make_dense(unsigned int ranges)
+{
+	make_empty(0);
+	for (unsigned int i = 0; i < ranges; i++) {
+		struct store_call call = {i, i, entry_of(i)};
+
+		store(&call);
+		change(&history.content[0], &call);
+	}
+	mt_set_in_rcu(&tree);
+	nodes_save(&tree);
+}
+
+void make_tree(unsigned int number, unsigned int flags)
+{
+	const struct shape *shape = &shapes[number];
+	struct model *m = &history.content[0];
+	unsigned int at = 0;
+
+	make_empty(flags);
 	for (unsigned int i = 0; i < shape->ranges; i++) {
 		unsigned int first = shape->ascending ? at + sim_below(shape->gap + 1)
 						      : sim_below(CELLS - shape->width);
-		struct store_call call = {first, first + sim_below(shape->width),
-					  (void *)(uintptr_t)(0x10000 + 16 * i)};
+		struct store_call call = {first, first + sim_below(shape->width), entry_of(i)};
 
 		if (call.last >= CELLS - 1)
 			break;

@@ -23,6 +23,8 @@ static inline unsigned int least(unsigned int a, unsigned int b)
 
 /* A tree, and history.content[0]; it is kept, and restart() makes it again. */
 void make_tree(unsigned int shape, unsigned int flags);
+/* The same of ranges of one index each, without gaps, from 0 on. */
+void make_dense(unsigned int ranges);
 void restart(void);
 /* Some store of many kinds into this content; its entry is of this number. */
 struct store_call propose(const struct model *m, unsigned long number);
