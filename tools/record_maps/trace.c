@@ -15,6 +15,7 @@
  *
  * A task may be killed at any time: requests that fail with ESRCH are followed by its end.
  */
+#include <elf.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <linux/audit.h>
@@ -23,15 +24,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "record.h"
 
 #ifdef __x86_64__
-#define OUR_ARCH AUDIT_ARCH_X86_64
+#define OUR_ARCH	AUDIT_ARCH_X86_64
+#define RESULT_OF(regs) ((int64_t)(regs).rax)
 #elif defined(__aarch64__)
-#define OUR_ARCH AUDIT_ARCH_AARCH64
+#define OUR_ARCH	AUDIT_ARCH_AARCH64
+#define RESULT_OF(regs) ((int64_t)(regs).regs[0])
 #else
 #error "record-maps knows the system calls of x86-64 and AArch64"
 #endif
@@ -120,9 +125,17 @@ static unsigned int new_space(void)
 	return all.spaces;
 }
 
-static void resume(const struct task *task, int signal)
+/* False: it was killed where it stopped. */
+static bool resume(const struct task *task, int signal)
 {
-	ptrace(PTRACE_SYSCALL, task->tid, 0, (long)signal);
+	return !ptrace(PTRACE_SYSCALL, task->tid, 0, (long)signal);
+}
+
+/* Into the call that it has entered; who is killed before that does not make it. */
+static void resume_call(struct task *task)
+{
+	if (!resume(task, 0))
+		task->call.kind = NONE;
 }
 
 /* Let the task into its call if no other is in one of the same space. */
@@ -147,7 +160,7 @@ static void let_go(struct task *task)
 	for (size_t i = 0; i < all.nr_tasks; i++)
 		if (all.tasks[i].waits && all.tasks[i].space == task->space) {
 			hold(&all.tasks[i]);
-			resume(&all.tasks[i], 0);
+			resume_call(&all.tasks[i]);
 			return;
 		}
 }
@@ -162,6 +175,22 @@ static bool others_have(unsigned int space, pid_t process)
 	return false;
 }
 
+/*
+ * A task that is killed in a call does not stop at its exit, but the call was made. What came of it is
+ * in the registers when the task ends; ENOSYS, if it was killed just before.
+ */
+static void finish_call(const struct task *task)
+{
+	struct user_regs_struct registers;
+	struct iovec room = {&registers, sizeof(registers)};
+
+	if (task->call.kind >= KINDS || task->waits ||
+	    ptrace(PTRACE_GETREGSET, task->tid, (void *)NT_PRSTATUS, &room))
+		return;
+	if (RESULT_OF(registers) != -ENOSYS)
+		call_leave(&task->call, task->tid, task->space, RESULT_OF(registers));
+}
+
 /* The task is about to have no space; with `look`, its ranges can still be read. */
 static void leave(struct task *task, bool look)
 {
@@ -170,6 +199,8 @@ static void leave(struct task *task, bool look)
 	if (task->ending)
 		return;
 	task->ending = true;
+	if (look)
+		finish_call(task);
 	let_go(task);
 	for (size_t i = 0; i < all.nr_tasks; i++)
 		if (all.tasks[i].space == space && !all.tasks[i].ending)
@@ -267,8 +298,11 @@ static void on_call(struct task *task)
 	if (info.op == PTRACE_SYSCALL_INFO_ENTRY && info.arch == OUR_ARCH && task->space) {
 		call_enter(&task->call, task->tid, (long)info.entry.nr,
 			   (const uint64_t *)info.entry.args);
-		if (task->call.kind < KINDS && !hold(task))
+		if (task->call.kind < KINDS) {
+			if (hold(task))
+				resume_call(task);
 			return;
+		}
 	} else if (info.op == PTRACE_SYSCALL_INFO_EXIT && task->call.kind != NONE) {
 		call_leave(&task->call, task->tid, task->space, info.exit.rval);
 		let_go(task);

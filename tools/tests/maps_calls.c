@@ -4,6 +4,7 @@
  *
  *     calls     each call in its odd forms, also those that the kernel refuses
  *     threads   four threads that map and unmap at the same time, and thereby each other's pages
+ *     killed    children that are killed while they map and unmap, some by one of their threads
  *     family    children by fork and vfork, an exec by a thread that is not the first
  *     signal    tells its number, waits for SIGUSR1 and says "caught", for ever
  *     stop      tells its number, stops itself, and says "continued" when it goes on
@@ -163,6 +164,39 @@ static void threads(void)
 		pthread_join(thread[i], NULL);
 }
 
+static void *map_for_ever(void *unused)
+{
+	(void)unused;
+	for (size_t pages = 1;; pages = pages % 7 + 1) {
+		char *at = map(NULL, pages + 1, RW, PRIVATE);
+
+		munmap(at, pages * PAGE);
+	}
+	return NULL;
+}
+
+/* One is killed from without, the other ends its process while two threads are in calls. */
+static void killed(void)
+{
+	for (unsigned int i = 0; i < 40; i++) {
+		pid_t child = fork();
+		pthread_t thread;
+
+		if (!child && i % 2)
+			map_for_ever(NULL);
+		if (!child) {
+			pthread_create(&thread, NULL, map_for_ever, NULL);
+			pthread_create(&thread, NULL, map_for_ever, NULL);
+			usleep(500 + i * 50);
+			_exit(0);
+		}
+		usleep(500 + i * 50);
+		if (i % 2)
+			kill(child, SIGKILL);
+		waitpid(child, NULL, 0);
+	}
+}
+
 static void *become(void *argument)
 {
 	execl("/proc/self/exe", "maps_calls", "calls", NULL);
@@ -232,6 +266,8 @@ int main(int argc, char **argv)
 		odd_heap();
 	} else if (!strcmp(what, "threads")) {
 		threads();
+	} else if (!strcmp(what, "killed")) {
+		killed();
 	} else if (!strcmp(what, "family")) {
 		family();
 	} else if (!strcmp(what, "signal")) {
