@@ -57,10 +57,12 @@ static void add_slots(struct items *items, enode_t e, unsigned int from, unsigne
 	if (from >= to)
 		return;
 	add_entry(items, slot_max(leaf, from, end, max), leaf->range.slot[from]);
+	if (++from == to)
+		return;
 	n = items->n;
-	copy_words(&items->pivot[n], &leaf->range.pivot[from + 1], to - from - 1);
-	copy_words(&items->slot[n], &leaf->range.slot[from + 1], to - from - 1);
-	items->n += to - from - 1;
+	copy_words(&items->pivot[n], &leaf->range.pivot[from], to - from);
+	copy_words(&items->slot[n], &leaf->range.slot[from], to - from);
+	items->n += to - from;
 	if (to > end)
 		items->pivot[items->n - 1] = max;
 }
