@@ -333,6 +333,6 @@ SHEAF_PUBLIC void *mas_prev_range(struct ma_state *mas, unsigned long min)
 
 SHEAF_PUBLIC void mas_pause(struct ma_state *mas)
 {
+	mas_reset(mas);
 	mas->status = ma_pause;
-	mas->node = NULL;
 }

@@ -35,7 +35,7 @@ static void store_commit(struct store *st)
 
 static int fail(struct ma_state *mas, int error)
 {
-	mas->node = NULL;
+	mas_reset(mas);
 	mas->status = ma_error;
 	mas->error = error;
 	return error;
