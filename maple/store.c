@@ -136,7 +136,7 @@ SHEAF_PUBLIC bool mas_nomem(struct ma_state *mas, gfp_t gfp)
 
 SHEAF_PUBLIC void *mas_erase(struct ma_state *mas)
 {
-	void *entry = mas_descend(mas, mas->index);
+	void *entry = mas_walk(mas);
 
 	if (entry && mas_store_gfp(mas, NULL, GFP_KERNEL))
 		return NULL;

@@ -189,6 +189,32 @@ static void store_null(void **state)
 	done(&mt);
 }
 
+/* Erasing where nothing is tells the whole gap, as mas_walk() does, though it lies in two leaves. */
+static void erase_in_gap(void **state)
+{
+	DEFINE_MTREE(mt);
+	MA_STATE(walk, &mt, 0, 0);
+	MA_STATE(mas, &mt, 0, 0);
+
+	(void)state;
+	fill(&mt, 400);
+	for (unsigned long i = 0; i < 400; i += 3)
+		mtree_erase(&mt, 10 * i + 5);
+	mtree_lock(&mt);
+	for (unsigned long at = 0; at < 4000; at++) {
+		mas_set(&walk, at);
+		mas_set(&mas, at);
+		if (mas_walk(&walk))
+			continue;
+		assert_null(mas_erase(&mas));
+		assert_int_equal(mas_error(&mas), 0);
+		assert_int_equal(mas.index, walk.index);
+		assert_int_equal(mas.last, walk.last);
+	}
+	mtree_unlock(&mt);
+	done(&mt);
+}
+
 /* -EEXIST for every range that shares an index with an entry, and nothing changes; 0 for the others. */
 static void overlapping_inserts(void **state)
 {
@@ -266,6 +292,7 @@ int main(void)
 		cmocka_unit_test(collapsing_rebalance),
 		cmocka_unit_test(deficient_node),
 		cmocka_unit_test(store_null),
+		cmocka_unit_test(erase_in_gap),
 		cmocka_unit_test(overlapping_inserts),
 		cmocka_unit_test(spanning_store_changes_height),
 		cmocka_unit_test(reserved_entries),
