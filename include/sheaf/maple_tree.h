@@ -12,8 +12,10 @@
  * Locks. A call that changes a tree needs its lock: the mtree_ calls take it, the mas_ calls want it
  * held (mtree_lock(), or the caller's own with MT_FLAGS_LOCK_EXTERN). A call that reads needs the
  * lock, too, or, if the tree has MT_FLAGS_USE_RCU, an RCU read-side section of <sheaf/rcu.h>, which
- * must span all uses of one ma_state (mas_pause() between two sections). Readers never wait. Without
- * MT_FLAGS_USE_RCU a store also makes every other ma_state stale: mas_pause() or mas_reset() it.
+ * must span all uses of one ma_state (mas_pause() between two sections). No call enters a section by
+ * itself. Readers never wait. A store makes every other ma_state stale that is used with the lock: after
+ * it call mas_pause() or mas_reset() for them. Only with MT_FLAGS_USE_RCU, and all uses of a state in one
+ * RCU section, this is not needed.
  * No call may be made from a signal handler. errno is preserved. n is the number of ranges.
  *
  * Link: `pkg-config --cflags --libs libsheaf-maple`. Layout and algorithms: docs/maple-tree.md.
@@ -269,7 +271,7 @@ static inline void mas_set(struct ma_state *mas, unsigned long index)
 	mas_set_range(mas, index, index);
 }
 
-/* Whether the last call failed, and how: 0, -ENOMEM, -EINVAL, -EBUSY or -EEXIST. O(1). */
+/* Whether the last call failed, and how: 0, -ENOMEM, -EINVAL or -EBUSY. O(1). */
 static inline bool mas_is_err(const struct ma_state *mas)
 {
 	return mas->status == ma_error;
