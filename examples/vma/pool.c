@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* VMAs: one cache for all spaces, with sheaves of 32 as the kernel's. Any thread, at any time. */
+/*
+ * VMAs: one cache for all spaces, with sheaves of at least 32, which the kernel asks for, too. Any thread,
+ * at any time.
+ */
 #include <errno.h>
 #include <sheaf/rcu.h>
 

@@ -18,7 +18,7 @@ from ..svg import Bar
 from .cells import NOTHING, Cell, cell, ratio_cell
 from .rates import NO_SHEAF, UNIT, keep_rates, stood_still
 
-SHEAVES = 32  # capacity that both caches have by themselves
+SHEAVES = 32  # capacity that both caches are made with at least; VMAs get more by their size
 NO_SPARE = "slab_nospare"
 
 
