@@ -63,19 +63,21 @@ static inline bool leaf_slot(struct ma_state *mas, const struct maple_node *leaf
 	uint64_t seen;
 
 	do {
-		unsigned int offset;
+		unsigned int offset, end;
 
 		seen = load_acquire(&leaf->meta);
 		if (unlikely(seen & META_DEAD))
 			return false;
+		end = seen & META_END;
 		offset = search15(leaf->range.pivot, index);
-		if (unlikely(offset > (seen & META_END)))
-			offset = seen & META_END; /* what an append is about to show is not there */
+		/* An append has stored pivots, but meta not yet: what it divides is one slot still. */
+		if (unlikely(offset > end))
+			offset = end;
 		*entry = load_acquire(&leaf->range.slot[offset]);
 		mas->at = &leaf->range.slot[offset];
-		mas->stop = &leaf->range.slot[seen & META_END];
+		mas->stop = &leaf->range.slot[end];
 		mas->index = slot_min(leaf, offset, mas->min);
-		mas->last = slot_max(leaf, offset, seen & META_END, mas->max);
+		mas->last = slot_max(leaf, offset, end, mas->max);
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		/* A border that moves is not in meta yet: the search saw it on the one side. */
 	} while (unlikely(load_relaxed(&leaf->meta) != seen ||

@@ -347,29 +347,6 @@ static void dfs_preorder(void **state)
 	}
 }
 
-/* A pause ends what is known of the leaf that nodes were prepared for: it may be gone. */
-static void pause_after_preallocation(void **state)
-{
-	struct maple_tree mt = MTREE_INIT(mt, 0);
-	MA_STATE(mas, &mt, 507, 509);
-
-	(void)state;
-	fill(&mt, 100);
-	mtree_lock(&mt);
-	assert_int_equal(mas_preallocate(&mas, ENTRY(1), GFP_KERNEL), 0);
-	assert_non_null(mas.prepared);
-	mas_pause(&mas);
-	assert_null(mas.prepared);
-	mtree_unlock(&mt);
-	store(&mt, 0, ULONG_MAX, NULL);
-	mtree_lock(&mt);
-	assert_int_equal(mas_store_gfp(&mas, ENTRY(1), GFP_KERNEL), 0);
-	mtree_unlock(&mt);
-	assert_null(mtree_load(&mt, 506));
-	assert_ptr_equal(mtree_load(&mt, 509), ENTRY(1));
-	done(&mt);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -380,7 +357,6 @@ int main(void)
 		cmocka_unit_test(state_matrix),
 		cmocka_unit_test(states_without_node),
 		cmocka_unit_test(limits),
-		cmocka_unit_test(pause_after_preallocation),
 		cmocka_unit_test(dfs_preorder),
 	};
 

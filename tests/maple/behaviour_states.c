@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* What a state may not rely on: leaves that are gone, and half of a store. One test for each. */
+#include "behaviour.h"
+
+/* A pause ends what is known of the leaf that nodes were prepared for: it may be gone. */
+static void pause_after_preallocation(void **state)
+{
+	struct maple_tree mt = MTREE_INIT(mt, 0);
+	MA_STATE(mas, &mt, 507, 509);
+
+	(void)state;
+	fill(&mt, 100);
+	mtree_lock(&mt);
+	assert_int_equal(mas_preallocate(&mas, ENTRY(1), GFP_KERNEL), 0);
+	assert_non_null(mas.prepared);
+	mas_pause(&mas);
+	assert_null(mas.prepared);
+	mtree_unlock(&mt);
+	store(&mt, 0, ULONG_MAX, NULL);
+	mtree_lock(&mt);
+	assert_int_equal(mas_store_gfp(&mas, ENTRY(1), GFP_KERNEL), 0);
+	mtree_unlock(&mt);
+	assert_null(mtree_load(&mt, 506));
+	assert_ptr_equal(mtree_load(&mt, 509), ENTRY(1));
+	done(&mt);
+}
+
+/* A reader comes while the last slot is being divided: it sees that slot whole, and none behind it. */
+static void look_during_append(void **state)
+{
+	for (unsigned long n = 1; n < LEAF_SLOTS - 1; n++) {
+		struct maple_tree mt = MTREE_INIT(mt, MT_FLAGS_USE_RCU);
+		MA_STATE(mas, &mt, 500, 500);
+		struct maple_node *leaf;
+
+		(void)state;
+		for (unsigned long i = 0; i <= n; i++)
+			store(&mt, i, i, ENTRY(i));
+		store(&mt, n, n, NULL);
+		leaf = node_of((enode_t)mt.ma_root);
+		assert_int_equal(end_of(leaf), n);
+		leaf->range.pivot[n] = 99; /* the first word that the writer stores */
+		assert_null(mas_walk(&mas));
+		assert_int_equal(mas.index, n);
+		assert_int_equal(mas.last, ULONG_MAX);
+		assert_ptr_equal(mas.at, mas.stop);
+		assert_null(mas_find(&mas, ULONG_MAX));
+		leaf->range.pivot[n] = ULONG_MAX;
+		done(&mt);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(pause_after_preallocation),
+		cmocka_unit_test(look_during_append),
+	};
+
+	provider_register();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
