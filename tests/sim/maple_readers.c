@@ -2,6 +2,7 @@
 /* Readers of a maple tree and what they may see; see maple_readers.h. */
 #include "maple_readers.h"
 
+#include "../../maple/node.h"
 #include "maple_nodes.h"
 #include "sim/sim.h"
 
@@ -16,6 +17,16 @@ struct look {
 static void begin(struct look *look)
 {
 	look->since = history.done;
+}
+
+/* The state's slot is one of those that its leaf was seen to have: the next step reads beside it. */
+static void check_place(const struct look *look, const struct ma_state *mas)
+{
+	void *const *first = mas->node ? first_slot(mas->node) : NULL;
+
+	if (first && (mas->at < first || mas->at > mas->stop || mas->stop >= first + LEAF_SLOTS))
+		sim_fail("reading %u from %lu: slot %ld of %ld", look->reader->reading,
+			 look->reader->at, (long)(mas->at - first), (long)(mas->stop - first));
 }
 
 /* The range of an entry, as it was at some time of the call. */
@@ -81,6 +92,7 @@ static void read_point(struct look *look, struct maple_tree *mt)
 		saw_entry(look, entry, look->reader->at);
 	} else {
 		entry = mas_walk(&mas);
+		check_place(look, &mas);
 		saw_gap_or_range(look, &mas, entry, look->reader->at);
 	}
 }
@@ -97,6 +109,7 @@ static void read_up(struct look *look, struct maple_tree *mt, bool gaps)
 		begin(look);
 		entry = gaps ? mas_find_range(&mas, look->reader->limit)
 			     : mas_find(&mas, look->reader->limit);
+		check_place(look, &mas);
 		if (mas.status == ma_overflow) {
 			saw_free(look, next, look->reader->limit);
 			return;
@@ -128,6 +141,7 @@ static void read_down(struct look *look, struct maple_tree *mt, bool gaps)
 		begin(look);
 		entry = gaps ? mas_find_range_rev(&mas, look->reader->at)
 			     : mas_find_rev(&mas, look->reader->at);
+		check_place(look, &mas);
 		if (mas.status == ma_underflow) {
 			saw_free(look, look->reader->at, next);
 			return;
@@ -157,6 +171,7 @@ static void read_next_prev(struct look *look, struct maple_tree *mt)
 
 	begin(look);
 	entry = mas_next(&mas, look->reader->limit);
+	check_place(look, &mas);
 	if (entry) {
 		saw_range(look, entry, mas.index, mas.last);
 		if (mas.last <= look->reader->at)
@@ -167,6 +182,7 @@ static void read_next_prev(struct look *look, struct maple_tree *mt)
 	from = mas.index;
 	begin(look);
 	entry = mas_prev(&mas, 0);
+	check_place(look, &mas);
 	if (!entry) {
 		if (from)
 			saw_free(look, 0, from - 1);
