@@ -6,6 +6,7 @@
  *     path.c   a way from the root to a leaf       walk.c    readers: load, walk; find.c: next, previous
  *     gap.c    gaps kept, area.c: searched         rebuild.c stores that change several nodes
  *     leaf.c   stores of one leaf                  plan.c    what a store will do
+ *     rebuild_plan.c, items.c   parts of rebuild.c
  *     store.c  the mas_ calls that store           tree.c    the mtree_ and mt_ calls
  *     dup.c    copy and destroy                    validate.c, dump.c, svg.c, misuse.c
  */

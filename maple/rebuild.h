@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the files of stores that change several nodes share: rebuild_plan.c decides and counts, items.c
+ * makes the lists that new nodes are filled with, rebuild.c fills and publishes them.
+ */
+#ifndef MAPLE_REBUILD_H
+#define MAPLE_REBUILD_H
+
+#include "rules.h"
+#include "tree.h"
+
+/* The new nodes of a level: what the level above gets in place of the old ones. */
+#define MAX_BUILT 8
+struct built {
+	unsigned int n;
+	unsigned long max[MAX_BUILT];
+	void *slot[MAX_BUILT];
+	unsigned long gap[MAX_BUILT];
+};
+
+/* items.c: the list of the leaves, in st->items; and of level l, with what was built below. */
+void gather_leaves(struct store *st);
+void gather_children(struct store *st, unsigned int l, const struct built *built);
+
+static inline unsigned int slots_at(const struct store *st, unsigned int level)
+{
+	return level && st->mas->tree->ma_flags & MT_FLAGS_ALLOC_RANGE ? ARANGE_SLOTS : LEAF_SLOTS;
+}
+
+#endif

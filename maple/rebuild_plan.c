@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How far up a store changes nodes, which neighbours it takes in, and how many nodes that takes: the
+ * first half of rebuild.c, done before anything is allocated.
+ *
+ * Called with the tree's lock held.
+ */
+#include <stdlib.h>
+
+#include "rebuild.h"
+
+/*
+ * A leaf too full shares with a neighbour: up to so many slots stay in two leaves, more become three. Two
+ * could have 32, but would be full again at once; a leaf alone would be split into halves.
+ */
+#define LEAF_SHARED 29u
+
+static unsigned int nodes_for(unsigned int n, unsigned int cap)
+{
+	return (n + cap - 1) / cap;
+}
+
+/* Take the previous (next) node of a level in: above it, the way goes to its slot. */
+static void take_left(struct store *st, unsigned int l, const struct path *way)
+{
+	st->level[l].left = way->at[l].e;
+	st->level[l].left_min = way->at[l].min;
+	for (unsigned int up = l + 1; up <= way->height; up++)
+		st->lo.at[up] = way->at[up];
+}
+
+static void take_right(struct store *st, unsigned int l, const struct path *way)
+{
+	st->level[l].right = way->at[l].e;
+	st->level[l].right_max = way->at[l].max;
+	for (unsigned int up = l + 1; up <= way->height; up++)
+		st->hi.at[up] = way->at[up];
+}
+
+/*
+ * n items do not suit a node of this level: take a neighbour in if both have at most `room`, a sibling
+ * rather than a cousin. With `must` any neighbour, for n items must not stay alone. False: none was
+ * taken.
+ */
+static bool take_neighbour(struct store *st, unsigned int l, unsigned int n, unsigned int room,
+			   bool must)
+{
+	unsigned int left_n = UINT_MAX, right_n = UINT_MAX;
+	bool left_sibling = l < st->lo.height && st->lo.at[l + 1].offset > 0, right_sibling, left;
+	struct path before, after;
+
+	right_sibling =
+		l < st->hi.height && st->hi.at[l + 1].offset < end_of(node_of(st->hi.at[l + 1].e));
+	path_copy(&before, &st->lo);
+	path_copy(&after, &st->hi);
+	if ((left_sibling || must || !right_sibling) && path_prev(&before, l))
+		left_n = end_of(node_of(before.at[l].e)) + 1;
+	if ((right_sibling || must || !left_sibling) && path_next(&after, l))
+		right_n = end_of(node_of(after.at[l].e)) + 1;
+	if (left_n == UINT_MAX && right_n == UINT_MAX)
+		return false;
+	left = left_n == right_n ? left_sibling : left_n < right_n;
+	if (!must && (left ? left_n : right_n) + n > room)
+		return false;
+	if (left)
+		take_left(st, l, &before);
+	else
+		take_right(st, l, &after);
+	return true;
+}
+
+static unsigned int leaves_for(unsigned int n, bool shared)
+{
+	return shared && n > LEAF_SHARED && n <= 3 * LEAF_SLOTS ? 3 : nodes_for(n, LEAF_SLOTS);
+}
+
+/* Level 0: the items, with a neighbour if they are few, or too many for one leaf. */
+static void plan_leaves(struct store *st)
+{
+	bool one_leaf = st->lo.at[0].e == st->hi.at[0].e, nothing, few, many, shared = false;
+	struct items *items = &st->items;
+
+	st->level[0].left = st->level[0].right = 0;
+	gather_leaves(st);
+	nothing = items->n == 1 && !items->slot[0];
+	few = items->n < LEAF_FEW && (!one_leaf || items->n < end_of(node_of(st->lo.at[0].e)) + 1);
+	many = items->n > LEAF_SLOTS && one_leaf && abs(st->skew) < 2;
+	if (((nothing || few) && take_neighbour(st, 0, items->n, JOIN_ROOM(LEAF_SLOTS), nothing)) ||
+	    (many && take_neighbour(st, 0, items->n, 3 * LEAF_SLOTS, false))) {
+		gather_leaves(st);
+		st->skew = 0;
+		shared = many;
+	}
+	st->level[0].n = items->n;
+	st->level[0].nodes = leaves_for(items->n, shared);
+	st->nodes = st->level[0].nodes;
+	if (items->n == 1 && !items->slot[0])
+		st->nodes = st->level[0].nodes = 0; /* nothing is left in the tree */
+}
+
+/* A level above it; false if nothing is to be made there, for its only child can be the root. */
+static bool plan_level(struct store *st, unsigned int l)
+{
+	const struct step *lo = &st->lo.at[l], *hi = &st->hi.at[l];
+	unsigned int few = slots_at(st, l) == ARANGE_SLOTS ? ARANGE_FEW : LEAF_FEW, n;
+	struct level *level = &st->level[l];
+	bool fewer;
+
+	n = lo->offset + st->level[l - 1].nodes + end_of(node_of(hi->e)) - hi->offset;
+	fewer = lo->e != hi->e || n < end_of(node_of(lo->e)) + 1;
+	level->left = level->right = 0;
+	if (n < few && fewer && take_neighbour(st, l, n, JOIN_ROOM(slots_at(st, l)), n == 1)) {
+		if (level->left)
+			n += end_of(node_of(level->left)) + 1;
+		if (level->right)
+			n += end_of(node_of(level->right)) + 1;
+	}
+	level->n = n;
+	level->nodes = n == 1 ? 0 : nodes_for(n, slots_at(st, l));
+	st->nodes += level->nodes;
+	return n > 1;
+}
+
+static bool is_place(const struct store *st, unsigned int l)
+{
+	const struct step *lo = &st->lo.at[l], *hi = &st->hi.at[l];
+
+	return lo->e == hi->e && lo->offset == hi->offset && st->level[l - 1].nodes == 1;
+}
+
+void rebuild_plan(struct store *st)
+{
+	unsigned int height = st->lo.height, l;
+
+	plan_leaves(st);
+	for (l = 1; l <= height && st->nodes; l++)
+		if (is_place(st, l) || !plan_level(st, l))
+			break;
+	/* Here l is where the list of level l - 1 goes: into a slot, or it is the new root. */
+	st->top = l;
+	st->in_place = st->nodes && l <= height && is_place(st, l);
+	if (!st->in_place && st->nodes && st->level[l - 1].nodes > 1)
+		st->nodes++;
+}
