@@ -17,6 +17,7 @@ int __wrap_nodes_alloc(unsigned int n, struct maple_node **nodes, gfp_t gfp);
 
 static unsigned int refuse_in; /* this one is refused; 0: none */
 static bool refused;
+static unsigned long refusals;
 static void (*meanwhile)(
 	void); /* is called once, when nodes that may be waited for are asked for */
 
@@ -25,6 +26,7 @@ static bool refuse(void)
 	if (refuse_in == 0 || --refuse_in > 0)
 		return false;
 	refused = true;
+	refusals++;
 	return true;
 }
 

@@ -14,45 +14,17 @@
 #include "../../examples/vma/internal.h"
 #include "../../maple/tree.h"
 #include "../maple/provider.h"
+#include "../maple/refuse.h"
 
 #define PAGES 300ul
 #define FIRST 16ul /* the space begins at this page */
 
 /* --- refused allocations ---------------------------------------------------------------------- */
 
-int __real_nodes_get(struct ma_state *mas, unsigned int n, gfp_t gfp);
-int __real_nodes_alloc(unsigned int n, struct maple_node **nodes, gfp_t gfp);
 struct vma *__real_vma_alloc(void);
 int __real_vma_alloc_bulk(unsigned int n, struct vma **vmas);
-int __wrap_nodes_get(struct ma_state *mas, unsigned int n, gfp_t gfp);
-int __wrap_nodes_alloc(unsigned int n, struct maple_node **nodes, gfp_t gfp);
 struct vma *__wrap_vma_alloc(void);
 int __wrap_vma_alloc_bulk(unsigned int n, struct vma **vmas);
-
-static unsigned int refuse_in; /* this one is refused; 0: none */
-static unsigned long refusals;
-
-static bool refuse(void)
-{
-	if (refuse_in == 0 || --refuse_in > 0)
-		return false;
-	refusals++;
-	return true;
-}
-
-int __wrap_nodes_get(struct ma_state *mas, unsigned int n, gfp_t gfp)
-{
-	if (refuse()) {
-		mas->node_request = n;
-		return -ENOMEM;
-	}
-	return __real_nodes_get(mas, n, gfp);
-}
-
-int __wrap_nodes_alloc(unsigned int n, struct maple_node **nodes, gfp_t gfp)
-{
-	return refuse() ? -ENOMEM : __real_nodes_alloc(n, nodes, gfp);
-}
 
 struct vma *__wrap_vma_alloc(void)
 {
