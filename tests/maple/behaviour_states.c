@@ -50,11 +50,43 @@ static void look_during_append(void **state)
 	}
 }
 
+/* The border to the leaf's outermost slot moves while a state is beside it: that slot is not passed over. */
+static void look_while_border_moves(void **state)
+{
+	struct maple_tree mt = MTREE_INIT(mt, MT_FLAGS_USE_RCU);
+	MA_STATE(mas, &mt, 0, 0);
+	unsigned long *pivot;
+	void **slot;
+	struct path path;
+	unsigned int end;
+
+	(void)state;
+	for (unsigned long i = 0; i < 100; i++)
+		store(&mt, 4 * i, 4 * i + 3, ENTRY(i));
+	path_walk(&path, &mt, 200);
+	pivot = pivots(path.at[0].e);
+	slot = slots(path.at[0].e);
+	end = end_of(node_of(path.at[0].e));
+	assert_in_range(end, 3, 15);
+	mas_set(&mas, pivot[0] + 1);
+	assert_ptr_equal(mas_walk(&mas), slot[1]);
+	pivot[0]++; /* the first word that the writer stores; meta comes later */
+	assert_ptr_equal(mas_find_rev(&mas, 0), slot[0]);
+	assert_int_equal(mas.last, pivot[0]--);
+	mas_set(&mas, pivot[end - 1]);
+	assert_ptr_equal(mas_walk(&mas), slot[end - 1]);
+	pivot[end - 1]--;
+	assert_ptr_equal(mas_find(&mas, ULONG_MAX), slot[end]);
+	assert_int_equal(mas.index, ++pivot[end - 1]);
+	done(&mt);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pause_after_preallocation),
 		cmocka_unit_test(look_during_append),
+		cmocka_unit_test(look_while_border_moves),
 	};
 
 	provider_register();
