@@ -157,9 +157,15 @@ static void read_around(const struct store_call *call)
 			reader.at = cell_min(m, cells[i]);
 			explore_case();
 		}
+	/* From outside of what is stored, and from within. */
 	for (reader.reading = READ_FIND; reader.reading < NR_READINGS; reader.reading++) {
 		reader.at = before > 5 ? before - 5 : 0;
 		reader.limit = cell_max(m, least(call->last + 6, CELLS - 1));
+		explore_case();
+		reader.at = call->first;
+		explore_case();
+		reader.at = before > 5 ? before - 5 : 0;
+		reader.limit = cell_max(m, call->last);
 		explore_case();
 	}
 }
