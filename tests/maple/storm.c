@@ -280,6 +280,7 @@ int main(int argc, char **argv)
 	for (unsigned int i = 0; i <= READERS; i++)
 		pthread_join(threads[i], NULL);
 	EXPECT(mt_validate(&tree) == 0);
+	EXPECT(atomic_load(&looked) > 0);
 	mtree_destroy(&tree);
 	printf("%lu looks, %u faults\n", atomic_load(&looked), atomic_load(&faults));
 	rcu_unregister_thread();
