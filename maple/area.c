@@ -14,7 +14,7 @@
  */
 #include <errno.h>
 
-#include "tree.h"
+#include "misuse.h"
 
 /* Into a function for each direction. */
 #define INLINE static inline __attribute__((always_inline))
@@ -273,14 +273,6 @@ INLINE bool search_all(const struct maple_tree *mt, struct wanted *w, bool highe
 	return search_tree(e, w, highest);
 }
 
-static int busy(struct ma_state *mas)
-{
-	mas_reset(mas);
-	mas->status = ma_error;
-	mas->error = -EBUSY;
-	return -EBUSY;
-}
-
 static bool is_wrong(const struct ma_state *mas, unsigned long min, unsigned long max,
 		     unsigned long size)
 {
@@ -292,10 +284,11 @@ SHEAF_PUBLIC int mas_empty_area(struct ma_state *mas, unsigned long min, unsigne
 {
 	struct wanted w = {min, size, 0};
 
+	check_locked(mas->tree, "mas_empty_area");
 	if (unlikely(is_wrong(mas, min, max, size)))
-		return -EINVAL;
+		return mas_fail(mas, -EINVAL);
 	if (max - min < size - 1 || !search_all(mas->tree, &w, false) || w.found > max - (size - 1))
-		return busy(mas);
+		return mas_fail(mas, -EBUSY);
 	mas_set_range(mas, w.found, w.found + (size - 1));
 	return 0;
 }
@@ -305,10 +298,11 @@ SHEAF_PUBLIC int mas_empty_area_rev(struct ma_state *mas, unsigned long min, uns
 {
 	struct wanted w = {max, size, 0};
 
+	check_locked(mas->tree, "mas_empty_area_rev");
 	if (unlikely(is_wrong(mas, min, max, size)))
-		return -EINVAL;
+		return mas_fail(mas, -EINVAL);
 	if (max - min < size - 1 || !search_all(mas->tree, &w, true) || w.found < min + (size - 1))
-		return busy(mas);
+		return mas_fail(mas, -EBUSY);
 	mas_set_range(mas, w.found - (size - 1), w.found);
 	return 0;
 }

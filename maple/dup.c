@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "tree.h"
+#include "misuse.h"
 
 void subtree_retire(const struct maple_tree *mt, enode_t e)
 {

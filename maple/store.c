@@ -33,14 +33,6 @@ static void store_commit(struct store *st)
 
 /* --- the calls ------------------------------------------------------------------------------- */
 
-static int fail(struct ma_state *mas, int error)
-{
-	mas_reset(mas);
-	mas->status = ma_error;
-	mas->error = error;
-	return error;
-}
-
 static bool is_wrong(const struct ma_state *mas, const void *entry)
 {
 	return mas->index > mas->last || is_reserved(entry);
@@ -52,10 +44,10 @@ static int store_entry(struct ma_state *mas, void *entry, gfp_t gfp, const char 
 
 	check_locked(mas->tree, call);
 	if (is_wrong(mas, entry))
-		return fail(mas, -EINVAL);
+		return mas_fail(mas, -EINVAL);
 	store_plan(&st, mas, entry);
 	if (st.nodes > nodes_in_hand(mas) && nodes_get(mas, st.nodes, gfp))
-		return fail(mas, -ENOMEM);
+		return mas_fail(mas, -ENOMEM);
 	store_commit(&st);
 	return 0;
 }
@@ -83,8 +75,9 @@ SHEAF_PUBLIC int mas_preallocate(struct ma_state *mas, void *entry, gfp_t gfp)
 	enum maple_status status = mas->status;
 	struct store st;
 
+	check_locked(mas->tree, "mas_preallocate");
 	if (is_wrong(mas, entry))
-		return fail(mas, -EINVAL);
+		return mas_fail(mas, -EINVAL);
 	store_plan(&st, mas, entry);
 	/* Nothing was found for the caller. */
 	mas->status = status;

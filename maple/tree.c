@@ -117,11 +117,12 @@ static int insert(struct maple_tree *mt, unsigned long first, unsigned long last
 {
 	MA_STATE(mas, mt, first, first);
 
-	if (first > last)
+	if (first > last || is_reserved(entry))
 		return -EINVAL;
-	if (mas_find(&mas, last))
+	if (mas_descend(&mas, first) || (mas.last < last && mas_find(&mas, last)))
 		return -EEXIST;
-	mas_set_range(&mas, first, last);
+	mas.index = first;
+	mas.last = last;
 	return mas_store_gfp(&mas, entry, gfp);
 }
 

@@ -18,6 +18,15 @@
 /* Of the functions of the public header. */
 #define SHEAF_PUBLIC __attribute__((visibility("default")))
 
+/* The call failed, and the place is forgotten: what mas_error() tells. */
+static inline int mas_fail(struct ma_state *mas, int error)
+{
+	mas_reset(mas);
+	mas->status = ma_error;
+	mas->error = error;
+	return error;
+}
+
 /* --- pool.c ---------------------------------------------------------------------------------- */
 
 struct kmem_cache *node_cache(void);

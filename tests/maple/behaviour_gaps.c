@@ -195,6 +195,8 @@ static void filled_gaps_are_noticed_by_searches(void **state)
 	assert_int_equal(mas.index, 200);
 	store(&mt, 240, 259, ENTRY(1));
 	assert_int_equal(said_to_be_large(&mt), 1);
+	assert_int_equal(mas_empty_area(&mas, 9, 8, 1), -EINVAL);
+	assert_int_equal(mas_error(&mas), -EINVAL);
 	for (unsigned int i = 0; i < 2; i++) {
 		assert_int_equal((i ? mas_empty_area_rev : mas_empty_area)(&mas, 0, top, 100),
 				 -EBUSY);

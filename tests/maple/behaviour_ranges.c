@@ -64,6 +64,7 @@ static void insert_duplicate(void **state)
 	assert_int_equal(mtree_insert_range(&mt, 0, 5, ENTRY(0), GFP_KERNEL), -EEXIST);
 	assert_int_equal(mtree_insert_range(&mt, 10, 15, ENTRY(0), GFP_KERNEL), -EEXIST);
 	assert_int_equal(mtree_insert_range(&mt, 0, ULONG_MAX, ENTRY(0), GFP_KERNEL), -EEXIST);
+	assert_int_equal(mtree_insert(&mt, 17, (void *)6, GFP_KERNEL), -EINVAL); /* reserved */
 	assert_int_equal(mtree_insert_range(&mt, 10, 14, ENTRY(900), GFP_KERNEL), 0);
 	assert_ptr_equal(mtree_load(&mt, 10), ENTRY(900));
 	assert_ptr_equal(mtree_load(&mt, 15), ENTRY(1));
