@@ -76,8 +76,9 @@ constexpr size_t AT_ONCE = 64; /* operations between two looks whether to go on 
 template <class S, class Lock> class race
 {
       public:
-	race(S &tree, const addresses &where, const std::vector<pair_of_places> &pairs)
-	    : tree_(tree), where_(where), pairs_(pairs)
+	race(S &tree, const std::vector<place> &places, const addresses &where,
+	     const std::vector<pair_of_places> &pairs)
+	    : tree_(tree), places_(places), where_(where), pairs_(pairs)
 	{
 	}
 
@@ -121,19 +122,38 @@ template <class S, class Lock> class race
 		bench_pin(bench_cpu(index ? index + 1 : 0));
 		S::thread_begin();
 		while (!stop_) {
-			for (size_t i = 0; i < AT_ONCE; i++, at++)
-				look_up(where_[at % where_.size()]);
+			const void *found = nullptr;
+			uintptr_t all = 0;
+
+			for (size_t i = 0; i < AT_ONCE; i++) {
+				at = at + 1 < where_.size() ? at + 1 : 0;
+				found = look_up(where_[at]);
+				all |= reinterpret_cast<uintptr_t>(found);
+			}
+			check(found, where_[at]);
+			if (all & 15)
+				wrong_ = true; /* no entry at all */
 			lookups_ += AT_ONCE;
 		}
 		S::thread_end();
 	}
 
-	void look_up(unsigned long index)
+	const void *look_up(unsigned long index)
 	{
 		lock_.read();
 		const void *const found = tree_.load(index);
 		lock_.done();
-		if (found && number_of(found) >= places_most)
+		return found;
+	}
+
+	/* It may be there or not, but no other. */
+	void check(const void *found, unsigned long index)
+	{
+		if (!found)
+			return;
+		const size_t number = number_of(found);
+		if (number >= places_.size() || index < places_[number].first ||
+		    index > places_[number].last)
 			wrong_ = true;
 	}
 
@@ -162,8 +182,8 @@ template <class S, class Lock> class race
 		S::thread_end();
 	}
 
-	static constexpr size_t places_most = 1UL << 32;
 	S &tree_;
+	const std::vector<place> &places_;
 	const addresses &where_;
 	const std::vector<pair_of_places> &pairs_;
 	Lock lock_;
@@ -182,12 +202,12 @@ void do_readers(S &tree, const std::vector<place> &places, const std::vector<uin
 
 	if constexpr (S::lockless)
 		if (!std::strcmp(o.lock, "none"))
-			return race<S, no_lock>(tree, where, pairs).run(o);
+			return race<S, no_lock>(tree, places, where, pairs).run(o);
 	if constexpr (S::changes) {
 		if (!std::strcmp(o.lock, "mutex"))
-			return race<S, mutex_lock>(tree, where, pairs).run(o);
+			return race<S, mutex_lock>(tree, places, where, pairs).run(o);
 		if (!std::strcmp(o.lock, "rwlock"))
-			return race<S, rw_lock>(tree, where, pairs).run(o);
+			return race<S, rw_lock>(tree, places, where, pairs).run(o);
 	}
 	std::fprintf(stderr, "maple: this structure has no --lock %s\n", o.lock);
 	std::exit(2);

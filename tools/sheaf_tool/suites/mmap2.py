@@ -27,7 +27,7 @@ from .suite import Settings, Suite
 TASKS_A_CPU = 8
 KERNEL_RULES = "kernel-rules"  # the tree with the kernel's rules for nodes: maple/rules.h
 CACHES = ("vma", "maple_node")
-COUNT_WINDOWS = ("--window", "20", "--windows", "20")
+COUNT_WINDOWS = ("--window", "20", "--windows", "100")
 REPEAT, QUICK_REPEAT, QUICK_SECONDS = 15, 15, 70.0
 HISTORIES_QUICK_SECONDS = 40.0
 
