@@ -281,6 +281,36 @@ static void reserved_entries(void **state)
 	done(&mt);
 }
 
+/* Stores by another state make one stale, also if it was preallocated; its nodes stay in hand. */
+static void pause_after_preallocation(void **state)
+{
+	struct maple_tree mt = MTREE_INIT(mt, MT_FLAGS_ALLOC_RANGE);
+	MA_STATE(mas, &mt, 0, 0);
+	MA_STATE(other, &mt, 0, 0);
+
+	(void)state;
+	mtree_lock(&mt);
+	for (unsigned long i = 0; i < 4000; i++) {
+		unsigned long at = i * 7919 % 600;
+
+		mas_set(&mas, at);
+		assert_int_equal(mas_preallocate(&mas, ENTRY(i), GFP_KERNEL), 0);
+		for (unsigned long j = 0; j < 12; j++) {
+			unsigned long from = (at + j * i) % 600;
+
+			mas_set_range(&other, from, from + i % 40);
+			mas_store_gfp(&other, j % 3 ? ENTRY(j) : NULL, GFP_KERNEL);
+			assert_int_equal(mas_error(&other), 0);
+		}
+		mas_pause(&mas);
+		assert_int_equal(mas_store_gfp(&mas, ENTRY(i), GFP_KERNEL), 0);
+		assert_ptr_equal(mtree_load(&mt, at), ENTRY(i));
+		assert_int_equal(mt_validate(&mt), 0);
+	}
+	mtree_unlock(&mt);
+	done(&mt);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -297,6 +327,7 @@ int main(void)
 		cmocka_unit_test(overlapping_inserts),
 		cmocka_unit_test(spanning_store_changes_height),
 		cmocka_unit_test(reserved_entries),
+		cmocka_unit_test(pause_after_preallocation),
 	};
 
 	provider_register();
