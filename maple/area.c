@@ -248,9 +248,9 @@ INLINE bool search_tree(enode_t e, struct wanted *w, bool highest)
 		unsigned int i =
 			limit_slot(leaf->range.pivot, end_of(leaf), w->limit, highest, true);
 
+		/* In vain mostly for the limit's sake: nothing to correct. */
 		if (search_leaf(&way, e, i, w, highest))
 			return true;
-		correct(&way, leaf);
 		level = 1;
 	}
 	while ((e = next_large(&way, level, w->size, highest)) != 0) {

@@ -32,6 +32,7 @@ constexpr unsigned long TOP = (1UL << 47) - 1; /* the last index of the space */
 constexpr unsigned long FLOOR = 16 * PAGE;     /* the first that may be given out */
 constexpr unsigned long BIG_GAP = 4096;	       /* pages */
 constexpr size_t SOME = 20000;		       /* operations that a measurement takes at least */
+constexpr size_t MANY = 400000;		       /* if they take nanoseconds */
 
 struct place {
 	unsigned long first, last;

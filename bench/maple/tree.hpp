@@ -61,14 +61,17 @@ double fill(trees<S> &into, const std::vector<place> &places, std::vector<uint32
 
 template <class S> void time_each(const S &tree, size_t ranges)
 {
-	const size_t rounds = trees_for(ranges) + 1;
+	const size_t rounds = MANY / ranges + 1;
 	uint64_t sum = 0;
-	const double start = bench_thread_time();
+	double start = 0;
 
-	for (size_t i = 0; i < rounds; i++)
+	for (size_t i = 0; i <= rounds; i++) {
+		if (i == 1)
+			start = bench_thread_time();
 		tree.each([&](unsigned long first, unsigned long last, void *entry) {
 			sum += (first ^ last) + reinterpret_cast<uintptr_t>(entry);
 		});
+	}
 	print_time("iterate", bench_thread_time() - start, rounds * ranges);
 	print_sum("iterate", sum);
 }
@@ -105,8 +108,10 @@ void time_gaps(const std::string &workload, const S &tree, const std::vector<uns
 		sum += tree.gap_from_top(sizes[i]);
 	print_sum(workload, sum);
 	start = bench_thread_time();
-	for (size_t i = 0; i < searches; i++)
-		sum += tree.gap_from_top(sizes[i % sizes.size()]);
+	for (size_t i = 0, at = 0; i < searches; i++) {
+		sum += tree.gap_from_top(sizes[at]);
+		at = at + 1 < sizes.size() ? at + 1 : 0;
+	}
 	print_time(workload, bench_thread_time() - start + (sum == 1), searches);
 }
 
