@@ -233,21 +233,34 @@ struct ma_state {
 };
 
 /*
- * No leaf's word is ULONG_MAX. That and what else is not zero is a quarter of the values: with fewer of
- * them gcc clears the whole first, by a slow string instruction.
+ * A state that has looked at nothing. What is not set here has no meaning while `node` and `prepared`
+ * are NULL: to set all of it would cost as much as a search.
  */
-/* clang-format off */
-#define MA_STATE(name, mt, first, end)                                                             \
-	struct ma_state name = {(mt), (first), (end), ma_start, wr_invalid, NULL, NULL, NULL,      \
-				ULONG_MAX, 0, ULONG_MAX, 0, 0, 0, ULONG_MAX, NULL, NULL, NULL, 0, 0}
-/* clang-format on */
+static inline struct ma_state __mas_fresh(struct maple_tree *tree, unsigned long first,
+					  unsigned long last)
+{
+	struct ma_state fresh;
+
+	fresh.tree = tree;
+	fresh.index = first;
+	fresh.last = last;
+	fresh.status = ma_start;
+	fresh.store_type = wr_invalid;
+	fresh.node = NULL;
+	fresh.prepared = NULL;
+	fresh.alloc = NULL;
+	fresh.sheaf = NULL;
+	fresh.node_request = 0;
+	fresh.error = 0;
+	return fresh;
+}
+
+#define MA_STATE(name, mt, first, end) struct ma_state name = __mas_fresh((mt), (first), (end))
 
 /* As MA_STATE(), for one index. O(1). */
 static inline void mas_init(struct ma_state *mas, struct maple_tree *tree, unsigned long index)
 {
-	MA_STATE(fresh, tree, index, index);
-
-	*mas = fresh;
+	*mas = __mas_fresh(tree, index, index);
 }
 
 /* Forget the place, keep index and last; what is in hand stays there. O(1). */
