@@ -154,23 +154,28 @@ static void remove_fresh(void)
 		unlink(recording.path);
 }
 
-/* A word of the command, directories left out. */
+/* A word of the command, directories left out: what is after the last slash but one at its end. */
 static void put_word(const char *word)
 {
-	const char *keep = word;
-	size_t length = 0;
+	size_t end = strlen(word), start, length;
 
+	while (end && word[end - 1] == '/')
+		end--;
+	for (start = end; start && word[start - 1] != '/';)
+		start--;
+	length = end - start < WORD_MAX ? end - start : WORD_MAX;
 	putc(' ', recording.out);
-	for (const char *at = word; *at; at++)
-		if (*at == '/')
-			keep = at + 1;
-	if (strpbrk(keep, " '\"$\\;|&<>(){}*?\n") || !*keep) {
-		putc('\'', recording.out);
-		for (; *keep && length++ < WORD_MAX; keep++)
-			putc(*keep == '\n' ? ' ' : *keep, recording.out);
-		putc('\'', recording.out);
-	} else
-		fprintf(recording.out, "%.*s", WORD_MAX, keep);
+	if (length && strcspn(word + start, " '\"$\\;|&<>(){}*?\n") >= length) {
+		fprintf(recording.out, "%.*s", (int)length, word + start);
+		return;
+	}
+	putc('\'', recording.out);
+	for (const char *at = word + start; length; at++, length--)
+		if (*at == '\'')
+			fputs("'\\''", recording.out);
+		else
+			putc(*at == '\n' ? ' ' : *at, recording.out);
+	putc('\'', recording.out);
 }
 
 void put_head(void)

@@ -132,6 +132,10 @@ class RecordMaps(unittest.TestCase):
         self.assertEqual(found.stdout, "-o x -- y z\n")
         self.assertEqual(self.lines()[1], "command echo -o x -- 'y z'")
 
+    def test_words_of_the_command(self) -> None:
+        self.record("-o", "out.maps", "echo", "it's", "/", "/usr/lib/", "")
+        self.assertEqual(self.lines()[1], r"command echo 'it'\''s' '' lib ''")
+
     def test_default_name(self) -> None:
         self.assertEqual(self.record("/bin/true").returncode, 0)
         self.assertTrue(Path(self.directory, "true.maps").exists())
