@@ -53,19 +53,13 @@ static unsigned long leaf_max(const struct way *way)
 
 static __attribute__((noinline)) unsigned long after_leaf(const struct way *way, unsigned long max)
 {
-	const struct maple_node *leaf;
 	unsigned int l = 1;
-	enode_t e;
 
 	while (l <= way->height && way->at[l].slot == end_of(node_of(way->at[l].e)))
 		l++;
 	if (l > way->height)
 		return 0;
-	e = child(way->at[l].e, way->at[l].slot + 1);
-	while (level_of(e))
-		e = child(e, 0);
-	leaf = node_of(e);
-	return leaf->range.slot[0] ? 0 : leaf->range.pivot[0] - max;
+	return free_at_start(child(way->at[l].e, way->at[l].slot + 1), max);
 }
 
 /* The run first ... last, which the leaf owns from here on, is cut at the limit. */
@@ -222,24 +216,17 @@ INLINE enode_t next_large(struct way *way, unsigned int level, unsigned long siz
 }
 
 /* The way's leaf was said to have a longer run than it has. */
-static __attribute__((noinline)) void correct(const struct way *way, const struct maple_node *leaf)
+static __attribute__((noinline)) void correct(const struct maple_tree *mt, const struct way *way)
 {
-	unsigned long max = leaf_max(way), gap, *kept;
+	struct path path;
 
-	if (way->height == 0)
-		return;
-	gap = leaf_gap(leaf, leaf_min(way), max, after_leaf(way, max));
-	for (unsigned int l = 1; l <= way->height; l++) {
-		kept = &gaps(way->at[l].e)[way->at[l].slot];
-		if (*kept == gap)
-			return;
-		*kept = gap;
-		gap = node_gap(node_of(way->at[l].e));
-	}
+	path_walk(&path, mt, leaf_min(way));
+	gap_correct(&path);
 }
 
-INLINE bool search_tree(enode_t e, struct wanted *w, bool highest)
+INLINE bool search_tree(const struct maple_tree *mt, struct wanted *w, bool highest)
 {
+	enode_t e = (enode_t)mt->ma_root;
 	struct way way;
 	unsigned int level = follow_limit(&way, &e, w, highest);
 
@@ -258,7 +245,7 @@ INLINE bool search_tree(enode_t e, struct wanted *w, bool highest)
 
 		if (search_leaf(&way, e, i, w, highest))
 			return true;
-		correct(&way, node_of(e));
+		correct(mt, &way);
 		level = 1;
 	}
 	return false;
@@ -266,11 +253,9 @@ INLINE bool search_tree(enode_t e, struct wanted *w, bool highest)
 
 INLINE bool search_all(const struct maple_tree *mt, struct wanted *w, bool highest)
 {
-	enode_t e = (enode_t)mt->ma_root;
-
 	if (unlikely(!is_node(mt->ma_root)))
 		return fits(w, mt->ma_root ? 1 : 0, ULONG_MAX, highest);
-	return search_tree(e, w, highest);
+	return search_tree(mt, w, highest);
 }
 
 static bool is_wrong(const struct ma_state *mas, unsigned long min, unsigned long max,

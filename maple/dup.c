@@ -235,7 +235,7 @@ SHEAF_PUBLIC void __mt_destroy(struct maple_tree *mt)
 	mt->ma_flags &= ~MT_FLAGS_ALLOC_WRAPPED;
 	if (!is_node(root))
 		return;
-	if (mt->ma_flags & MT_FLAGS_USE_RCU) {
+	if (in_rcu(mt)) {
 		subtree_retire(mt, e);
 	} else {
 		struct maple_node *node = node_of(e);

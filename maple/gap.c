@@ -50,21 +50,25 @@ unsigned long node_gap(const struct maple_node *node)
 	return longest;
 }
 
-unsigned long free_after(const struct path *path)
+unsigned long free_at_start(enode_t e, unsigned long before)
 {
 	const struct maple_node *leaf;
+
+	while (level_of(e))
+		e = child(e, 0);
+	leaf = node_of(e);
+	return leaf->range.slot[0] ? 0 : leaf->range.pivot[0] - before;
+}
+
+unsigned long free_after(const struct path *path)
+{
 	unsigned int up = 1;
-	enode_t e;
 
 	while (up <= path->height && path->at[up].offset == end_of(node_of(path->at[up].e)))
 		up++;
 	if (up > path->height)
 		return 0;
-	e = child(path->at[up].e, path->at[up].offset + 1);
-	while (level_of(e))
-		e = child(e, 0);
-	leaf = node_of(e);
-	return leaf->range.slot[0] ? 0 : leaf->range.pivot[0] - path->at[0].max;
+	return free_at_start(child(path->at[up].e, path->at[up].offset + 1), path->at[0].max);
 }
 
 unsigned long free_before(const struct path *path)
@@ -105,14 +109,20 @@ void gap_set(struct path *path, unsigned int level, unsigned long gap)
 	}
 }
 
+void gap_correct(struct path *path)
+{
+	const struct step *leaf = &path->at[0];
+
+	gap_set(path, 1, leaf_gap(node_of(leaf->e), leaf->min, leaf->max, free_after(path)));
+}
+
 void gap_fix_before(const struct path *path)
 {
 	struct path before;
-	const struct step *leaf = &before.at[0];
 
 	if (!free_before(path))
 		return;
 	path_copy(&before, path);
 	path_prev(&before, 0);
-	gap_set(&before, 1, leaf_gap(node_of(leaf->e), leaf->min, leaf->max, free_after(&before)));
+	gap_correct(&before);
 }

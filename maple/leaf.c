@@ -18,7 +18,6 @@
 static unsigned long after_leaf(struct store *st)
 {
 	const struct ma_state *mas = st->mas;
-	const struct maple_node *next;
 
 	if (mas->max == ULONG_MAX)
 		return 0;
@@ -26,8 +25,7 @@ static unsigned long after_leaf(struct store *st)
 		store_way(st);
 		return free_after(&st->lo);
 	}
-	next = node_of(child(mas->parent, (unsigned int)mas->parent_offset + 1));
-	return next->range.slot[0] ? 0 : next->range.pivot[0] - mas->max;
+	return free_at_start(child(mas->parent, (unsigned int)mas->parent_offset + 1), mas->max);
 }
 
 /* The leaf has a run as long as this now. */
@@ -158,11 +156,6 @@ static void append(struct store *st, struct maple_node *leaf)
 	store_release(&leaf->range.slot[n], st->entry);
 }
 
-static bool in_rcu(const struct store *st)
-{
-	return st->mas->tree->ma_flags & MT_FLAGS_USE_RCU;
-}
-
 static void store_in_place(struct store *st)
 {
 	struct maple_node *leaf = st->mas->node, new;
@@ -171,7 +164,7 @@ static void store_in_place(struct store *st)
 		store_release(&leaf->range.slot[st->first], st->entry);
 	} else if (st->type == wr_append) {
 		append(st, leaf);
-	} else if (st->type == wr_slot_store && in_rcu(st)) {
+	} else if (st->type == wr_slot_store && in_rcu(st->mas->tree)) {
 		store_release(&leaf->range.pivot[st->first], st->left ? st->index - 1 : st->last);
 		stamp(leaf, st->end);
 	} else {

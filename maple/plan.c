@@ -20,11 +20,6 @@
 #include "rules.h"
 #include "tree.h"
 
-static bool in_rcu(const struct store *st)
-{
-	return st->mas->tree->ma_flags & MT_FLAGS_USE_RCU;
-}
-
 static void plan_root(struct store *st)
 {
 	const void *root = st->mas->tree->ma_root;
@@ -53,18 +48,12 @@ static inline bool is_at_index(const struct ma_state *mas)
 	       child(mas->parent, mas->parent_offset) == e;
 }
 
-/* Go to the leaf of mas->index; index and last stay. */
-static inline void go_to_index(struct ma_state *mas)
+static inline void go_to_leaf(struct ma_state *mas)
 {
-	unsigned long index = mas->index, last = mas->last;
-
 	if (!mas->node)
 		mas->node = mas->prepared;
-	if (is_at_index(mas))
-		return;
-	mas_descend(mas, index);
-	mas->index = index;
-	mas->last = last;
+	if (!is_at_index(mas))
+		mas_go_to_index(mas);
 }
 
 void store_way(struct store *st)
@@ -149,7 +138,7 @@ static inline void find_rests(struct store *st, const struct maple_node *second,
 static inline bool plan_in_place(struct store *st, unsigned int old_end)
 {
 	void *const *slot = st->mas->node->range.slot;
-	bool rcu = in_rcu(st);
+	bool rcu = in_rcu(st->mas->tree);
 
 	st->nodes = 0;
 	if (st->first == st->second && !st->left && !st->right) {
@@ -274,7 +263,7 @@ void store_plan(struct store *st, struct ma_state *mas, void *entry)
 		st->type = wr_new_root;
 		st->nodes = entry ? 1 : 0;
 	} else {
-		go_to_index(mas);
+		go_to_leaf(mas);
 		if (likely(find_slots(st))) {
 			find_rests(st, mas->node, mas->max);
 			plan_leaf(st);

@@ -92,7 +92,7 @@ SHEAF_PUBLIC void mas_destroy(struct ma_state *mas)
 
 void node_retire(const struct maple_tree *mt, struct maple_node *node)
 {
-	if (mt->ma_flags & MT_FLAGS_USE_RCU) {
+	if (in_rcu(mt)) {
 		store_release(&node->meta, node->meta | META_DEAD);
 		kmem_cache_free_rcu(cache, node);
 	} else {

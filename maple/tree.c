@@ -60,7 +60,7 @@ SHEAF_PUBLIC void mt_clear_in_rcu(struct maple_tree *mt)
 
 SHEAF_PUBLIC bool mt_in_rcu(const struct maple_tree *mt)
 {
-	return mt->ma_flags & MT_FLAGS_USE_RCU;
+	return in_rcu(mt);
 }
 
 SHEAF_PUBLIC bool mt_external_lock(const struct maple_tree *mt)

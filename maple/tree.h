@@ -18,6 +18,11 @@
 /* Of the functions of the public header. */
 #define SHEAF_PUBLIC __attribute__((visibility("default")))
 
+static inline bool in_rcu(const struct maple_tree *mt)
+{
+	return mt->ma_flags & MT_FLAGS_USE_RCU;
+}
+
 /* The call failed, and the place is forgotten: what mas_error() tells. */
 static inline int mas_fail(struct ma_state *mas, int error)
 {
@@ -69,11 +74,15 @@ unsigned long leaf_gap(const struct maple_node *leaf, unsigned long min, unsigne
 		       unsigned long after);
 /* The longest gap in an inner node's slots. */
 unsigned long node_gap(const struct maple_node *node);
+/* How many indices after `before` are free: e is the next leaf, or has it first. */
+unsigned long free_at_start(enode_t e, unsigned long before);
 /* How many indices are free right after the path's leaf, right before it. */
 unsigned long free_after(const struct path *path);
 unsigned long free_before(const struct path *path);
 /* The child of path's node at this level, whose slot is at[level].offset, has this gap now. */
 void gap_set(struct path *path, unsigned int level, unsigned long gap);
+/* What is kept for the path's leaf becomes the longest run that it owns. */
+void gap_correct(struct path *path);
 /* The free run at the beginning of the path's leaf changed: its other part may be in the leaf before. */
 void gap_fix_before(const struct path *path);
 
@@ -81,6 +90,17 @@ void gap_fix_before(const struct path *path);
 
 /* Go to the slot that covers the index: index and last become its range, whatever it holds. */
 void *mas_descend(struct ma_state *mas, unsigned long index);
+/* Go to the slot of mas->index; index and last stay. */
+static inline void *mas_go_to_index(struct ma_state *mas)
+{
+	unsigned long index = mas->index, last = mas->last;
+	void *entry = mas_descend(mas, index);
+
+	mas->index = index;
+	mas->last = last;
+	return entry;
+}
+
 /* The same for an iteration upwards (downwards): ask for the leaves that it will come to. */
 #define AHEAD 4u
 void *mas_descend_on(struct ma_state *mas, unsigned long index, bool up);
