@@ -54,7 +54,7 @@ static int store_entry(struct ma_state *mas, void *entry, gfp_t gfp, const char 
 
 SHEAF_PUBLIC void *mas_store(struct ma_state *mas, void *entry)
 {
-	void *old = mtree_load(mas->tree, mas->index);
+	void *old = mas_go_to_index(mas);
 
 	if (store_entry(mas, entry, GFP_NOWAIT, "mas_store") == 0 && (mas->sheaf || mas->alloc))
 		mas_destroy(mas);
