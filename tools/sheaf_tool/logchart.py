@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from html import escape
 from typing import Sequence
 
-from .svg import AXIS, CHART, CHART_LABELS, CHART_LEFT, COLUMN, LABEL_PITCH, TITLE, spread
+from .svg import (AXIS, CHART, CHART_LABELS, CHART_LEFT, COLUMN, LABEL_PITCH, TITLE, Drawing, Place,
+                  group, spread)
 from .table import number
 
 Points = Sequence[tuple[float, float]]
@@ -22,10 +22,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class LogPanel:
-    title: str
-    column: int
-    row: int
+class LogPanel(Place):
     curves: Sequence[Curve]
     marks: Points = ()  # diamonds: what is to be reached
 
@@ -49,14 +46,14 @@ def short(value: float) -> str:
     return f"{value:g}"
 
 
-class _LogChart:
+class _LogChart(Drawing):
     def __init__(self, panel: LogPanel) -> None:
+        super().__init__(panel)
         points = [point for curve in panel.curves for point in curve.points] + list(panel.marks)
         self.panel = panel
         self.xs = sorted({x for x, _ in points})
         self.grid = round_values(min(y for _, y in points), max(y for _, y in points))
         self.bottom = TITLE + CHART
-        self.parts: list[str] = []
 
     def x(self, value: float) -> float:
         low, high = math.log10(self.xs[0]), math.log10(self.xs[-1])
@@ -66,14 +63,6 @@ class _LogChart:
     def y(self, value: float) -> float:
         low, high = math.log10(self.grid[0]), math.log10(self.grid[-1])
         return self.bottom - (math.log10(value) - low) / (high - low) * CHART
-
-    def line(self, x1: float, y1: float, x2: float, y2: float, kind: str) -> None:
-        self.parts.append(f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" '
-                          f'y2="{y2:.1f}"/>')
-
-    def text(self, x: float, y: float, text: str, kind: str, anchor: str = "start") -> None:
-        self.parts.append(f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" '
-                          f'text-anchor="{anchor}">{escape(text)}</text>')
 
     def axes(self, units: tuple[str, str]) -> None:
         left, right = self.x(self.xs[0]), self.x(self.xs[-1])
@@ -91,13 +80,10 @@ class _LogChart:
         right = self.x(self.xs[-1]) + 3
         for curve, label in zip(self.panel.curves, spread(ends, LABEL_PITCH, self.bottom)):
             places = [(self.x(x), self.y(y)) for x, y in curve.points]
-            path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
             title = ", ".join(f"{short(x)}: {number(y)}" for x, y in curve.points)
-            self.parts.append(f'<polyline class="line {curve.kind}" points="{path}">'
-                              f"<title>{escape(f'{curve.label}: {title}')}</title></polyline>")
-            self.line(*places[-1], right, label, f"lead {curve.kind}")
-            self.text(right + 3, label + 4, f"{curve.label} {number(curve.points[-1][1])}",
-                      f"name {curve.kind}")
+            self.curve(places, curve.kind, f"{curve.label}: {title}")
+            self.label(places[-1], right, label, f"{curve.label} {number(curve.points[-1][1])}",
+                       curve.kind)
 
     def diamonds(self) -> None:
         for x, y in self.panel.marks:
@@ -107,20 +93,13 @@ class _LogChart:
 
 def _draw(panel: LogPanel, units: tuple[str, str]) -> str:
     chart = _LogChart(panel)
-    chart.text(0, 14, panel.title, "title")
     chart.axes(units)
     chart.curves()
     chart.diamonds()
-    return (f'<svg style="--column: {panel.column + 1}; --row: {panel.row + 1}" '
-            f'viewBox="0 0 {COLUMN} {chart.bottom + AXIS - 8}" role="img" '
-            f'aria-label="{escape(panel.title)}" xmlns="http://www.w3.org/2000/svg">'
-            + "".join(chart.parts) + "</svg>")
+    return chart.svg(chart.bottom + AXIS - 8)
 
 
 def log_figure(label: str, panels: Sequence[LogPanel], units: tuple[str, str],
                note: Sequence[str]) -> str:
-    """The panels, the note below them."""
-    columns = max(panel.column for panel in panels) + 1
-    return (f'<div class="panels" role="group" aria-label="{escape(label)}" '
-            f'style="--columns: {columns}">' + "".join(_draw(panel, units) for panel in panels)
-            + "</div>" + (f'<figcaption>{escape(" ".join(note))}</figcaption>' if note else ""))
+    """Each panel on a scale of its own."""
+    return group(label, panels, (_draw(panel, units) for panel in panels), note)

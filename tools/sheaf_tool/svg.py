@@ -9,7 +9,7 @@ from __future__ import annotations
 import statistics
 from dataclasses import dataclass
 from html import escape
-from typing import Sequence
+from typing import Iterable, Sequence
 
 from .stats import Estimate
 from .table import number
@@ -32,10 +32,16 @@ class Bar:
 
 
 @dataclass(frozen=True)
-class Panel:
+class Place:
+    """Of a panel in its figure."""
+
     title: str
     column: int
     row: int
+
+
+@dataclass(frozen=True)
+class Panel(Place):
     bars: Sequence[Bar]
 
 
@@ -60,13 +66,13 @@ def axis_limit(values: Sequence[float]) -> float:
     return step * -(-limit // step)
 
 
-class _Canvas:
-    def __init__(self, limit: float) -> None:
-        self.limit = limit
-        self.parts: list[str] = []
+class Drawing:
+    """A panel: a picture of its own, so that a narrow page can stack them."""
 
-    def x(self, value: float) -> float:
-        return NAMES + value / self.limit * (COLUMN - NAMES - VALUES - 20)
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.parts: list[str] = []
+        self.text(0, 14, place.title, "title")
 
     def line(self, x1: float, y1: float, x2: float, y2: float, kind: str) -> None:
         self.parts.append(f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" '
@@ -75,6 +81,40 @@ class _Canvas:
     def text(self, x: float, y: float, text: str, kind: str, anchor: str = "start") -> None:
         self.parts.append(f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" '
                           f'text-anchor="{anchor}">{escape(text)}</text>')
+
+    def curve(self, points: Sequence[tuple[float, float]], kind: str, title: str) -> None:
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+        self.parts.append(f'<polyline class="line {kind}" points="{path}">'
+                          f"<title>{escape(title)}</title></polyline>")
+
+    def label(self, end: tuple[float, float], right: float, y: float, text: str,
+              kind: str) -> None:
+        """Beside a curve, at this height, and what leads there from the curve's end."""
+        self.line(*end, right, y, f"lead {kind}")
+        self.text(right + 3, y + 4, text, f"name {kind}")
+
+    def svg(self, height: float) -> str:
+        return (f'<svg style="--column: {self.place.column + 1}; --row: {self.place.row + 1}" '
+                f'viewBox="0 0 {COLUMN} {height}" role="img" '
+                f'aria-label="{escape(self.place.title)}" '
+                f'xmlns="http://www.w3.org/2000/svg">' + "".join(self.parts) + "</svg>")
+
+
+def group(label: str, panels: Sequence[Place], drawn: Iterable[str], note: Sequence[str]) -> str:
+    """A figure: its panels, the note below them."""
+    columns = max(panel.column for panel in panels) + 1
+    return (f'<div class="panels" role="group" aria-label="{escape(label)}" '
+            f'style="--columns: {columns}">' + "".join(drawn) + "</div>"
+            + (f'<figcaption>{escape(" ".join(note))}</figcaption>' if note else ""))
+
+
+class _Canvas(Drawing):
+    def __init__(self, place: Place, limit: float) -> None:
+        super().__init__(place)
+        self.limit = limit
+
+    def x(self, value: float) -> float:
+        return NAMES + value / self.limit * (COLUMN - NAMES - VALUES - 20)
 
     def axis(self, top: float, bottom: float, unit: str) -> None:
         step = axis_step(self.limit)
@@ -110,26 +150,17 @@ class _Canvas:
 
 
 def _panel(panel: Panel, limit: float, unit: str) -> str:
-    """A picture of its own, so that a narrow page can stack them."""
-    height = TITLE + len(panel.bars) * PITCH + AXIS - 8
-    canvas = _Canvas(limit)
-    canvas.text(0, 14, panel.title, "title")
+    canvas = _Canvas(panel, limit)
     canvas.axis(TITLE - 3, TITLE + len(panel.bars) * PITCH, unit)
     for i, bar in enumerate(panel.bars):
         canvas.bar(bar, TITLE + i * PITCH + (PITCH - BAR) / 2 - 1)
-    return (f'<svg style="--column: {panel.column + 1}; --row: {panel.row + 1}" '
-            f'viewBox="0 0 {COLUMN} {height}" role="img" aria-label="{escape(panel.title)}" '
-            f'xmlns="http://www.w3.org/2000/svg">' + "".join(canvas.parts) + "</svg>")
+    return canvas.svg(TITLE + len(panel.bars) * PITCH + AXIS - 8)
 
 
 def figure(label: str, panels: Sequence[Panel], unit: str, note: Sequence[str]) -> str:
-    """All panels on one scale, the note below them."""
+    """All panels on one scale."""
     limit = axis_limit([bar.estimate.value for panel in panels for bar in panel.bars])
-    columns = max(panel.column for panel in panels) + 1
-    return (f'<div class="panels" role="group" aria-label="{escape(label)}" '
-            f'style="--columns: {columns}">'
-            + "".join(_panel(panel, limit, unit) for panel in panels) + "</div>"
-            + (f'<figcaption>{escape(" ".join(note))}</figcaption>' if note else ""))
+    return group(label, panels, (_panel(panel, limit, unit) for panel in panels), note)
 
 
 CHART = 230  # height of a line chart's lines
@@ -148,10 +179,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class LinePanel:
-    title: str
-    column: int
-    row: int
+class LinePanel(Place):
     lines: Sequence[Line]
 
 
@@ -171,8 +199,8 @@ def spread(places: Sequence[float], pitch: float, end: float) -> list[float]:
 class _Chart(_Canvas):
     """Lines over two axes that begin at zero."""
 
-    def __init__(self, limits: tuple[float, float]) -> None:
-        super().__init__(limits[0])
+    def __init__(self, place: Place, limits: tuple[float, float]) -> None:
+        super().__init__(place, limits[0])
         self.top = limits[1]
         self.bottom = TITLE + CHART
 
@@ -192,33 +220,25 @@ class _Chart(_Canvas):
             self.text(self.x(0) - 5, self.y(i * step) + 4, f"{i * step:g}", "tick", "end")
         self.text(COLUMN - 4, 14, units[1], "tick", "end")
 
-    def curve(self, line: Line, label: float) -> None:
-        """The line, its label at this height, and what leads from one to the other."""
+    def draw(self, line: Line, label: float) -> None:
+        """The line, and its label at this height."""
         places = [(self.x(x), self.y(y)) for x, y in line.points]
-        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-        title = f"{line.label}: at most {number(max(y for _, y in line.points))}"
-        self.parts.append(f'<polyline class="line {line.kind}" points="{path}">'
-                          f"<title>{escape(title)}</title></polyline>")
+        self.curve(places, line.kind,
+                   f"{line.label}: at most {number(max(y for _, y in line.points))}")
         for mark in line.marks:
             self.parts.append(f'<circle class="dot {line.kind}" cx="{places[mark][0]:.1f}" '
                               f'cy="{places[mark][1]:.1f}" r="2.2"/>')
-        right = self.x(self.limit) + 3
-        self.line(*places[-1], right, label, f"lead {line.kind}")
-        self.text(right + 3, label + 4, f"{line.label} {number(max(line.points[-1][1], 0.0))}",
-                  f"name {line.kind}")
+        self.label(places[-1], self.x(self.limit) + 3, label,
+                   f"{line.label} {number(max(line.points[-1][1], 0.0))}", line.kind)
 
 
 def _line_panel(panel: LinePanel, limits: tuple[float, float], units: tuple[str, str]) -> str:
-    chart = _Chart(limits)
-    chart.text(0, 14, panel.title, "title")
+    chart = _Chart(panel, limits)
     chart.axes(units)
     labels = spread([chart.y(line.points[-1][1]) for line in panel.lines], LABEL_PITCH, chart.bottom)
     for line, label in zip(panel.lines, labels):
-        chart.curve(line, label)
-    return (f'<svg style="--column: {panel.column + 1}; --row: {panel.row + 1}" '
-            f'viewBox="0 0 {COLUMN} {chart.bottom + AXIS - 8}" role="img" '
-            f'aria-label="{escape(panel.title)}" xmlns="http://www.w3.org/2000/svg">'
-            + "".join(chart.parts) + "</svg>")
+        chart.draw(line, label)
+    return chart.svg(chart.bottom + AXIS - 8)
 
 
 def line_figure(label: str, panels: Sequence[LinePanel], units: tuple[str, str],
@@ -229,8 +249,4 @@ def line_figure(label: str, panels: Sequence[LinePanel], units: tuple[str, str],
     step = axis_step(farthest)
     limits = (step * -(-farthest // step),
               axis_limit([max(y for _, y in line.points) for line in lines]))
-    columns = max(panel.column for panel in panels) + 1
-    return (f'<div class="panels" role="group" aria-label="{escape(label)}" '
-            f'style="--columns: {columns}">'
-            + "".join(_line_panel(panel, limits, units) for panel in panels) + "</div>"
-            + (f'<figcaption>{escape(" ".join(note))}</figcaption>' if note else ""))
+    return group(label, panels, (_line_panel(panel, limits, units) for panel in panels), note)
