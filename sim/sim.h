@@ -45,6 +45,7 @@ struct sim_config {
 
 	size_t memory;	      /* bytes the system has to commit; 0: enough */
 	bool silent;	      /* the library has no reason to report anything: it would be a bug */
+	bool patient;	      /* a wait that should end by itself does not: who wakes it, is seen */
 	unsigned int step_ns; /* how far the clock moves with a step; 0: 1000 */
 	uint64_t max_steps;   /* a longer run has no progress: it is reported and aborted */
 

@@ -44,8 +44,9 @@ SHEAF_CHECK_RESULT mempool_t *mempool_create_kmalloc_pool(int min_nr, size_t siz
 /*
  * An element: from the allocator, without reclaiming; else from the reserve; else from the allocator
  * by all means that gfp has; else, if gfp has __GFP_DIRECT_RECLAIM, it waits until an element is freed
- * to the pool, on whatever CPU, and never returns NULL. Its content is undefined: __GFP_ZERO is reported
- * and ignored. O(1) beside what the allocator takes.
+ * to the pool, on whatever CPU, or the allocator has one again, and never returns NULL. It asks again after
+ * 1 ms, 2 ms, 4 ms and so on, once a second at last. Its content is undefined: __GFP_ZERO is reported
+ * and ignored. O(1) beside what the allocator takes. Kernel: asks again every 5 s.
  */
 SHEAF_CHECK_RESULT void *mempool_alloc(mempool_t *pool, gfp_t gfp) SHEAF_SYMBOL(mempool_alloc);
 

@@ -11,7 +11,9 @@
  *      `turn` it saw then. Who adds an element while somebody is counted changes `turn` and wakes one.
  *  N3. Who was woken looks at the reserve before it asks the allocator. Each element that is added
  *      wakes one, so none lies in the reserve while everybody sleeps.
- *  N4. Nothing is called, and no other lock taken, with the lock held.
+ *  N4. Nobody sleeps for ever: memory may be had again without anybody freeing to this pool. So who
+ *      waits asks the allocator again after 1 ms, 2 ms, 4 ms ... LONGEST_MS.
+ *  N5. Nothing is called, and no other lock taken, with the lock held.
  *
  * Locks: OS_RANK_MEMPOOL, one for each pool; OS_RANK_CACHES for the list of pools.
  * Callers: users.
@@ -29,6 +31,7 @@
 #include "page/pool.h"
 
 #define MIN_NR_MAX 262144
+#define LONGEST_MS 1024 /* between attempts of one who waits */
 
 struct mempool {
 	struct os_lock lock;
@@ -96,8 +99,8 @@ SHEAF_PUBLIC void *mempool_alloc_preallocated(mempool_t *pool)
 	return element;
 }
 
-/* An element of the reserve; if it is empty, NULL after one has come, which somebody else took. */
-static void *wait_for_element(struct mempool *pool)
+/* An element of the reserve, if need be after so many ms at most; or NULL. */
+static void *wait_for_element(struct mempool *pool, uint32_t ms)
 {
 	void *element;
 	uint32_t turn;
@@ -108,7 +111,7 @@ static void *wait_for_element(struct mempool *pool)
 		pool->waiters++;
 		turn = pool->turn;
 		os_unlock(&pool->lock);
-		os_wait(&pool->turn, turn);
+		os_wait(&pool->turn, turn, ms);
 		os_lock(&pool->lock);
 		pool->waiters--;
 		element = take(pool);
@@ -133,10 +136,10 @@ SHEAF_PUBLIC void *mempool_alloc(mempool_t *pool, gfp_t gfp)
 			      pool->data);
 	if (!element)
 		element = mempool_alloc_preallocated(pool);
-	while (!element && may_wait) {
+	for (uint32_t ms = 1; !element && may_wait; ms = ms < LONGEST_MS ? 2 * ms : ms) {
 		element = pool->alloc(gfp, pool->data);
 		if (!element)
-			element = wait_for_element(pool);
+			element = wait_for_element(pool, ms);
 	}
 	return element;
 }

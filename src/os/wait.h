@@ -12,8 +12,9 @@
 
 #include <stdint.h>
 
-/* Sleep while *word is `value`, until woken; may return for no reason. */
-void os_wait(uint32_t *word, uint32_t value);
+/* Sleep while *word is `value`, until woken, or for so many ms (0: without end); may return for no
+ * reason. */
+void os_wait(uint32_t *word, uint32_t value, uint32_t ms);
 /* Wake one thread that sleeps on the word. */
 void os_wake(uint32_t *word);
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Memory pools on invented CPUs: fibres that share fewer elements than they are, over an allocator that
- * mostly refuses. The simulator tells when everybody sleeps: then a wake-up was lost.
+ * mostly refuses. With patient waits the simulator tells when everybody sleeps: then a wake-up was lost.
+ * With others a fibre keeps the whole reserve until the rest have got on by the allocator alone, which
+ * refuses a while and then does not.
  */
 #include <sheaf/mempool.h>
 #include <stdio.h>
@@ -18,13 +20,17 @@ enum {
 static mempool_t *pool;
 static bool used[MOST];
 static char elements[MOST];
-static unsigned int nr_elements, refused;
+static unsigned int nr_elements, refused, refused_calls;
+static unsigned int working; /* fibres */
+static bool hoards;
 
 static void *few_alloc(gfp_t gfp, void *data)
 {
 	(void)gfp, (void)data;
 	if (sim_holds_locks())
 		sim_fail("the allocator is called with a lock held");
+	if (refused_calls && refused_calls--)
+		return NULL;
 	for (unsigned int i = 0; i < nr_elements && sim_below(16) >= refused; i++)
 		if (!used[i]) {
 			used[i] = true;
@@ -41,9 +47,26 @@ static void few_free(void *element, void *data)
 	used[(char *)element - elements] = false;
 }
 
+static void hoard(void)
+{
+	void *reserve[MOST];
+	unsigned int n = 0;
+
+	while ((reserve[n] = mempool_alloc_preallocated(pool)) != NULL)
+		n++;
+	while (working > 1)
+		os_yield();
+	while (n)
+		mempool_free(reserve[--n], pool);
+}
+
 static void use(unsigned int fibre, void *unused)
 {
-	(void)fibre, (void)unused;
+	(void)unused;
+	if (hoards && fibre == 0) {
+		hoard();
+		return;
+	}
 	for (int i = 0; i < ROUNDS; i++) {
 		void *element = mempool_alloc(pool, sim_below(4) ? GFP_KERNEL : GFP_NOWAIT);
 
@@ -53,6 +76,7 @@ static void use(unsigned int fibre, void *unused)
 		if (sim_below(64) == 0)
 			mempool_free(mempool_alloc_preallocated(pool), pool);
 	}
+	working--;
 }
 
 static int run(void *data)
@@ -62,13 +86,18 @@ static int run(void *data)
 
 	sim_start(config);
 	min_nr = 1 + sim_below(3);
-	nr_elements = min_nr + sim_below(3);
-	refused = 0;
+	hoards = !config->patient;
+	nr_elements = min_nr + (hoards ? 1 : 0) + sim_below(3);
+	refused = refused_calls = 0;
 	pool = mempool_create((int)min_nr, few_alloc, few_free, NULL);
 	if (!pool)
 		sim_fail("no pool");
-	refused = sim_below(3) ? 16 : sim_below(17);
-	sim_run(2 + sim_below(8), use, NULL);
+	if (hoards)
+		refused_calls = sim_below(100);
+	else
+		refused = sim_below(3) ? 16 : sim_below(17);
+	working = 2 + sim_below(8);
+	sim_run(working, use, NULL);
 	mempool_destroy(pool);
 	for (unsigned int i = 0; i < nr_elements; i++)
 		if (used[i])
@@ -78,12 +107,14 @@ static int run(void *data)
 
 int main(void)
 {
-	struct sim_config config = {.cpus = 4, .nodes = 1, .silent = true, .max_steps = 1 << 24};
+	struct sim_config config = {
+		.cpus = 4, .nodes = 1, .silent = true, .step_ns = 100000, .max_steps = 1 << 24};
 	unsigned int failed = 0;
 	uint64_t hash;
 
 	for (config.seed = 1; config.seed <= SEEDS; config.seed++) {
 		config.switching = SIM_ALWAYS >> config.seed % 7;
+		config.patient = config.seed % 4;
 		config.backend = config.seed % 2 ? OS_BACKEND_RSEQ : OS_BACKEND_TRYLOCK;
 		failed += sim_in_child(run, &config, &hash) != 0;
 	}

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "os/atomic.h"
@@ -52,11 +53,12 @@ void os_lock_init(struct os_lock *lock, enum os_rank rank)
 	lock->rank = rank;
 }
 
-void os_wait(uint32_t *word, uint32_t value)
+void os_wait(uint32_t *word, uint32_t value, uint32_t ms)
 {
+	const struct timespec most = {ms / 1000, (long)(ms % 1000) * 1000000};
 	int saved = errno;
 
-	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, ms ? &most : NULL, NULL, 0);
 	errno = saved;
 }
 
@@ -71,7 +73,7 @@ void os_wake(uint32_t *word)
 static __attribute__((cold, noinline)) void lock_slow(struct os_lock *lock)
 {
 	while (os_exchange(&lock->word, WAITERS) != FREE)
-		os_wait(&lock->word, WAITERS);
+		os_wait(&lock->word, WAITERS, 0);
 }
 
 void os_lock(struct os_lock *lock)

@@ -63,17 +63,24 @@ bool os_lock_held(struct os_lock *lock)
 	return lock->word != 0;
 }
 
-void os_wait(uint32_t *word, uint32_t value)
+void os_wait(uint32_t *word, uint32_t value, uint32_t ms)
 {
+	struct fibre *fibre = sim.current;
+
 	if (sim.current->held_ranks)
 		sim_fail("waits with ranks %#x held", sim.current->held_ranks);
 	os_sim_step();
 	if (*word != value)
 		return;
-	if (sim.current == &sim.outside)
+	if (fibre == &sim.outside)
 		sim_fail("waits to be woken when everything is quiet");
-	sim.current->waits_on = word;
+	fibre->waits_on = word;
+	fibre->gives_up = ms && !sim.config.patient;
+	if (fibre->gives_up)
+		fibre->asleep_until = sim.steps + ms * UINT64_C(1000000) / sim_step_ns();
 	sim_pass();
+	fibre->waits_on = NULL;
+	fibre->asleep_until = 0;
 }
 
 void os_wake(uint32_t *word)
@@ -86,6 +93,7 @@ void os_wake(uint32_t *word)
 
 		if (fibre->waits_on == word) {
 			fibre->waits_on = NULL;
+			fibre->asleep_until = 0;
 			return;
 		}
 	}

@@ -69,9 +69,14 @@ void os_yield(void)
 		sim_fail("waits for somebody when everything is quiet");
 }
 
+uint64_t sim_step_ns(void)
+{
+	return sim.config.step_ns ? sim.config.step_ns : 1000;
+}
+
 uint64_t os_now(void)
 {
-	return sim.steps * (sim.config.step_ns ? sim.config.step_ns : 1000);
+	return sim.steps * sim_step_ns();
 }
 
 uint32_t os_now_ms(void)

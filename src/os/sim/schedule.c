@@ -79,6 +79,12 @@ void sim_abort_section(struct fibre *fibre)
 		fibre->aborted = true;
 }
 
+/* Only another fibre can change that. */
+static bool waits(const struct fibre *fibre)
+{
+	return fibre->waits_for || (fibre->waits_on && !fibre->gives_up);
+}
+
 /* Everybody who could go on now. */
 static unsigned int find_candidates(void)
 {
@@ -87,8 +93,7 @@ static unsigned int find_candidates(void)
 	for (unsigned int i = 0; i < sim.nr_fibres; i++) {
 		struct fibre *fibre = &sim.fibres[i];
 
-		if (!fibre->done && !fibre->waits_for && !fibre->waits_on &&
-		    fibre->asleep_until <= sim.steps)
+		if (!fibre->done && !waits(fibre) && fibre->asleep_until <= sim.steps)
 			sim.candidates[n++] = fibre;
 	}
 	return n;
@@ -104,7 +109,7 @@ static struct fibre *first_sleeper(void)
 
 		if (fibre->done)
 			continue;
-		if (fibre->waits_for || fibre->waits_on)
+		if (waits(fibre))
 			waiting = fibre;
 		else if (!first || fibre->asleep_until < first->asleep_until)
 			first = fibre;

@@ -25,6 +25,7 @@ struct fibre {
 	uint64_t asleep_until; /* step */
 	struct os_lock *waits_for;
 	uint32_t *waits_on;   /* to be woken */
+	bool gives_up;	      /* when it was asleep for long enough */
 	struct slot *section; /* in progress, or NULL */
 	bool aborted;
 	uint32_t held_ranks;
@@ -48,6 +49,8 @@ struct sim {
 
 extern struct sim sim;
 
+/* Of the clock, for each step. */
+uint64_t sim_step_ns(void);
 /* True with this probability, in 1/65536. */
 bool sim_chance(unsigned int probability);
 /* Let another fibre go on; return when this one is chosen again. */
