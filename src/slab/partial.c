@@ -35,6 +35,12 @@ static void listed(struct slab_node *node, struct slab *slab)
 	os_fetch_add(&slab->state, SLAB_PARTIAL - SLAB_HELD);
 }
 
+void partial_unlisted(struct slab_node *node, struct slab *slab)
+{
+	os_store_relaxed(&node->nr_partial, node->nr_partial - 1);
+	os_fetch_add(&slab->state, SLAB_HELD - SLAB_PARTIAL);
+}
+
 void partial_add_first(struct slab_node *node, struct slab *slab)
 {
 	slab->prev = NULL;
@@ -69,8 +75,7 @@ void partial_remove(struct slab_node *node, struct slab *slab)
 		slab->next->prev = slab->prev;
 	else
 		node->last = slab->prev;
-	os_store_relaxed(&node->nr_partial, node->nr_partial - 1);
-	os_fetch_add(&slab->state, SLAB_HELD - SLAB_PARTIAL);
+	partial_unlisted(node, slab);
 }
 
 static unsigned int nr_free(struct slab_cache *cache, struct slab *slab)

@@ -17,6 +17,8 @@ struct slab_node *partial_node_of(struct slab_cache *cache, const struct slab *s
 void partial_add_first(struct slab_node *node, struct slab *slab);
 void partial_add_last(struct slab_node *node, struct slab *slab);
 void partial_remove(struct slab_node *node, struct slab *slab);
+/* The same of a slab that was taken out of the list's links already. */
+void partial_unlisted(struct slab_node *node, struct slab *slab);
 
 /*
  * With the node's lock held: detach slabs until their free objects reach min; not more than max

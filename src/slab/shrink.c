@@ -1,5 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Shrink: free a cache's empty slabs and sort its partial ones, fullest first. */
+/*
+ * Shrink: free a cache's empty slabs and sort its partial ones, fullest first.
+ *
+ * Each slab of a node is looked at once, and goes to the end of one of these:
+ *
+ *   empty | 1 free object | 2 | ... | PROMOTE_MAX | more, in the order in which they were listed
+ *
+ * The node's lock is held for that one walk, as in the kernel: a list half of which is somewhere else
+ * would look to others as if the memory in it were out.
+ */
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "slab/partial.h"
@@ -7,36 +16,68 @@
 
 #define PROMOTE_MAX 32 /* slabs with at most so many free objects are worth sorting */
 
-/* Move the slabs with `free` free objects to the front. */
-static void promote(struct slab_cache *cache, struct slab_node *node, unsigned int free)
+struct chain {
+	struct slab *first, *last;
+};
+
+/* Indexed by free objects; 0: the empty slabs; PROMOTE_MAX + 1: all the others. */
+struct sorted {
+	struct chain chains[PROMOTE_MAX + 2];
+};
+
+static void append(struct chain *chain, struct slab *slab)
 {
+	slab->prev = chain->last;
+	slab->next = NULL;
+	if (chain->last)
+		chain->last->next = slab;
+	else
+		chain->first = slab;
+	chain->last = slab;
+}
+
+static void append_chain(struct chain *to, const struct chain *chain)
+{
+	if (!chain->first)
+		return;
+	chain->first->prev = to->last;
+	if (to->last)
+		to->last->next = chain->first;
+	else
+		to->first = chain->first;
+	to->last = chain->last;
+}
+
+static unsigned int chain_of(const struct slab_cache *cache, uint64_t state)
+{
+	unsigned int inuse = slab_inuse(state), free = slab_order_of(cache, state).objects - inuse;
+
+	if (!inuse)
+		return 0;
+	/* One that lost its free objects to corruption has none. */
+	return free && free <= PROMOTE_MAX ? free : PROMOTE_MAX + 1;
+}
+
+/* With the node's lock held: sort the list, and detach the empty slabs, linked by `next`. */
+static struct slab *sort(struct slab_cache *cache, struct slab_node *node)
+{
+	struct sorted sorted = {0};
+	struct chain list = {0};
 	struct slab *slab, *next;
 
 	for (slab = node->first; slab; slab = next) {
-		uint64_t state = os_load_relaxed(&slab->state);
+		unsigned int chain = chain_of(cache, os_load_acquire(&slab->state));
 
 		next = slab->next;
-		if (slab_order_of(cache, state).objects - slab_inuse(state) != free)
-			continue;
-		partial_remove(node, slab);
-		partial_add_first(node, slab);
+		append(&sorted.chains[chain], slab);
+		if (chain == 0)
+			partial_unlisted(node, slab);
 	}
-}
-
-/* Detach the empty ones. */
-static struct slab *detach_empty(struct slab_node *node)
-{
-	struct slab *empty = NULL, *slab, *next;
-
-	for (slab = node->first; slab; slab = next) {
-		next = slab->next;
-		if (slab_inuse(os_load_acquire(&slab->state)))
-			continue;
-		partial_remove(node, slab);
-		slab->next = empty;
-		empty = slab;
-	}
-	return empty;
+	for (unsigned int free = 1; free <= PROMOTE_MAX + 1; free++)
+		append_chain(&list, &sorted.chains[free]);
+	node->first = list.first;
+	node->last = list.last;
+	return sorted.chains[0].first;
 }
 
 unsigned int slab_shrink(struct slab_cache *cache)
@@ -50,9 +91,7 @@ unsigned int slab_shrink(struct slab_cache *cache)
 		if (!node)
 			continue;
 		os_lock(&node->lock);
-		slab = detach_empty(node);
-		for (unsigned int free = PROMOTE_MAX; free > 0; free--)
-			promote(cache, node, free);
+		slab = sort(cache, node);
 		os_unlock(&node->lock);
 		for (; slab; slab = next) {
 			next = slab->next;
