@@ -229,12 +229,9 @@ void grace_poll(struct grace *grace)
 	os_store_release(&grace->poll_taken, 0);
 }
 
-static void begin(struct grace *grace, uint64_t now)
+/* With a batch of the caller's. */
+static void call(struct grace *grace, struct grace_batch *batch, uint64_t now)
 {
-	struct grace_batch *batch = free_batch(grace);
-
-	if (!batch)
-		return;
 	if (is_idle(grace))
 		os_store_relaxed(&grace->moved_at, now);
 	os_store_relaxed(&grace->begun_at, now);
@@ -242,6 +239,14 @@ static void begin(struct grace *grace, uint64_t now)
 	os_fence();
 	arm_poll(grace, batch->number);
 	grace->ops->call(&batch->head, batch_passed);
+}
+
+static void begin(struct grace *grace, uint64_t now)
+{
+	struct grace_batch *batch = free_batch(grace);
+
+	if (batch)
+		call(grace, batch, now);
 }
 
 void grace_begin(struct grace *grace)
@@ -260,14 +265,28 @@ void grace_ask(struct grace *grace)
 		begin(grace, now);
 }
 
+/*
+ * A barrier proves nothing of batches that others have numbered and not called yet: those may be off
+ * their CPUs for long, with all heads that there are. So who waits begins a batch of its own, in memory
+ * of its own: its callback has returned when the barrier does. Without memory, or if the provider still
+ * has it, it takes what heads are free.
+ */
 void grace_wait(struct grace *grace, uint64_t number)
 {
+	struct grace_batch *own = pool_alloc(sizeof(*own));
+
+	if (own)
+		own->grace = grace;
 	while (!grace_passed(grace, number)) {
-		if (os_load_relaxed(&grace->started) < number)
+		if (own && !os_exchange(&own->busy, 1))
+			call(grace, own, os_now());
+		else
 			grace_begin(grace);
 		grace->ops->barrier();
 		tell_stall(grace, os_now());
 	}
+	if (own && !os_load_acquire(&own->busy))
+		pool_free(own, sizeof(*own));
 }
 
 static bool concerns(const struct grace_user *user, const struct grace_user *one)

@@ -15,7 +15,8 @@
  * Invariants
  *  G1. `started` grows before call() of that batch, `done` in its callback (or when poll() says so).
  *      A batch that has passed proves it of all with smaller numbers.
- *  G2. A batch's head is the provider's while it is busy.
+ *  G2. A batch's head is the provider's while it is busy. Those of GRACE_BATCHES are everybody's; who
+ *      waits has one of its own, so that it waits for readers and for no thread of ours.
  *  G3. Callbacks go on while a user waits for something: each one begins another batch then while
  *      somebody asks, else only the last one in flight.
  *  G4. No lock of the library is held, and nothing in hand, while a function of the provider's runs.

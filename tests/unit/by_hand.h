@@ -11,10 +11,13 @@ static struct {
 	struct sheaf_rcu_head *first, **end;
 	unsigned int calls, barriers;
 	void (*in_barrier)(void); /* what another thread does meanwhile */
+	void (*in_call)(void);	  /* before the provider knows of it */
 } by_hand = {.lock = PTHREAD_MUTEX_INITIALIZER, .end = &by_hand.first};
 
 static void by_hand_call(struct sheaf_rcu_head *head, void (*func)(struct sheaf_rcu_head *head))
 {
+	if (by_hand.in_call)
+		by_hand.in_call();
 	pthread_mutex_lock(&by_hand.lock);
 	by_hand.calls++;
 	head->func = func;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* kfree_rcu() and its family, with grace periods that pass when the test says so. */
+#include <semaphore.h>
 #include <sheaf/slab.h>
 #include <sheaf/stats.h>
 #include <time.h>
@@ -374,6 +375,71 @@ static void a_forked_child_goes_on_without_lost_heads(void **state)
 	by_hand_pass();
 }
 
+/* Threads that are off their CPUs between the numbers of their batches and call(). */
+static struct {
+	pthread_t waits; /* goes on */
+	sem_t held, go_on;
+	unsigned int barriers;
+} between;
+
+static void stay_between(void)
+{
+	if (pthread_equal(pthread_self(), between.waits))
+		return;
+	sem_post(&between.held);
+	sem_wait(&between.go_on);
+}
+
+static void *begin_and_stay(void *grace)
+{
+	grace_begin(grace);
+	return NULL;
+}
+
+/* For want of progress: the others come first after all. */
+static void count_barriers(void)
+{
+	if (++between.barriers > 2)
+		for (int i = 0; i < GRACE_BATCHES; i++)
+			sem_post(&between.go_on);
+}
+
+/* The number that it waits for is another one's, who does not get on: nor does a barrier help it. */
+static void who_waits_needs_nobody_else(void **state)
+{
+	struct kmem_cache *s = make("rcu-between", 0);
+	pthread_t others[GRACE_BATCHES];
+	struct item *item;
+
+	(void)state;
+	for (int n = 1; n <= GRACE_BATCHES; n += GRACE_BATCHES - 1) {
+		while (by_hand.first)
+			by_hand_pass();
+		between.waits = pthread_self();
+		between.barriers = 0;
+		sem_init(&between.held, 0, 0);
+		sem_init(&between.go_on, 0, 0);
+		by_hand.in_call = stay_between;
+		by_hand.in_barrier = count_barriers;
+		for (int i = 0; i < n; i++) {
+			pthread_create(&others[i], NULL, begin_and_stay, grace_of(NULL));
+			sem_wait(&between.held);
+		}
+		fill(s, &item, 1);
+		kfree_rcu(item, rcu);
+		grace_wait(grace_of(NULL), os_load_relaxed(&grace_of(NULL)->started));
+		kvfree_rcu_barrier();
+		assert_true(stats_of(s).rcu_pending_objects == 0);
+		by_hand.in_call = by_hand.in_barrier = NULL;
+		assert_in_range(between.barriers, 1, 2);
+		for (int i = 0; i < n; i++)
+			sem_post(&between.go_on);
+		for (int i = 0; i < n; i++)
+			pthread_join(others[i], NULL);
+	}
+	destroy(s);
+}
+
 static void too_much_is_counted_and_told(void **state)
 {
 	static struct item *items[40000];
@@ -632,6 +698,7 @@ int main(void)
 		cmocka_unit_test(a_forked_child_goes_on),
 		cmocka_unit_test(few_grace_periods_while_little_waits),
 		cmocka_unit_test(a_forked_child_goes_on_without_lost_heads),
+		cmocka_unit_test(who_waits_needs_nobody_else),
 		cmocka_unit_test(too_much_is_counted_and_told),
 		cmocka_unit_test(a_stalled_reader_is_told_once),
 		cmocka_unit_test(typesafe_pages_go_late),
