@@ -164,7 +164,7 @@ static void run(void (*body)(void), unsigned int plugins)
 {
 	for (int i = 0; i < TIMES; i++) {
 		*record = (struct plugin_record){0, 0};
-		assert_int_equal(in_child(body, 20), 0);
+		assert_int_equal(in_child(body), 0);
 		assert_int_equal(record->faults, 0);
 		assert_in_range(record->ended, plugins, ROUNDS);
 	}

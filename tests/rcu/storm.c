@@ -179,7 +179,6 @@ static int forked_child(void)
 	if (child == 0) {
 		struct entry *entry = new_entry(0);
 
-		alarm(20);
 		kfree_rcu(entry, rcu);
 		kvfree_rcu_barrier();
 		_exit(0);

@@ -125,7 +125,7 @@ static void slab_panic_aborts(void **state)
 
 	(void)state;
 	told_begin(&told);
-	status = in_child(panic, 10);
+	status = in_child(panic);
 	told_end(&told);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
 	assert_non_null(strstr(told.text, "SLAB_PANIC"));

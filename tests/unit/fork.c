@@ -113,7 +113,7 @@ static void forks_while_threads_hammer(void **state)
 	(void)state;
 	start(threads);
 	for (int i = 0; i < FORKS; i++)
-		assert_int_equal(in_child(in_the_child, 20), 0);
+		assert_int_equal(in_child(in_the_child), 0);
 	stop(threads);
 }
 

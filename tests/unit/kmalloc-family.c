@@ -319,7 +319,7 @@ static void fork_while_threads_hammer(void **state)
 	for (uintptr_t i = 0; i < 3; i++)
 		pthread_create(&threads[i], NULL, hammer, (void *)i);
 	for (int i = 0; i < 15; i++)
-		assert_int_equal(in_child(in_the_child, 20), 0);
+		assert_int_equal(in_child(in_the_child), 0);
 	for (int i = 0; i < 3; i++)
 		pthread_join(threads[i], NULL);
 	for (int i = 0; i < 64; i++) {

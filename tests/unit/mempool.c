@@ -283,7 +283,7 @@ static void fork_beside_threads(void **state)
 	stop = 0;
 	pthread_create(&thread, NULL, churn, inherited);
 	for (int i = 0; i < 50; i++)
-		assert_int_equal(in_child(use_inherited, 10), 0);
+		assert_int_equal(in_child(use_inherited), 0);
 	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
 	pthread_join(thread, NULL);
 	mempool_destroy(inherited);
@@ -319,7 +319,7 @@ static void out_of_memory(void)
 static void over_a_cache_without_memory(void **state)
 {
 	(void)state;
-	assert_int_equal(in_child(out_of_memory, 20), 0);
+	assert_int_equal(in_child(out_of_memory), 0);
 }
 
 static void over_kmalloc(void **state)

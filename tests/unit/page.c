@@ -172,7 +172,7 @@ static void exhausted(void)
 static void out_of_memory_is_null(void **state)
 {
 	(void)state;
-	assert_int_equal(in_child(exhausted, 20), 0);
+	assert_int_equal(in_child(exhausted), 0);
 }
 
 static int setup(void **state)

@@ -358,7 +358,7 @@ static void no_memory(void)
 static void guaranteed_without_memory(void **state)
 {
 	(void)state;
-	assert_int_equal(in_child(no_memory, 20), 0);
+	assert_int_equal(in_child(no_memory), 0);
 }
 
 static struct slab_sheaf *of_handler;
@@ -408,7 +408,7 @@ static void in_a_handler(void)
 static void guaranteed_in_a_handler_without_memory(void **state)
 {
 	(void)state;
-	assert_int_equal(in_child(in_a_handler, 60), 0);
+	assert_int_equal(in_child(in_a_handler), 0);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

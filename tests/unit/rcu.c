@@ -331,7 +331,7 @@ static void a_forked_child_goes_on(void **state)
 	fill(inherited, pending, MANY);
 	for (unsigned int i = 0; i < MANY; i++)
 		kfree_rcu(pending[i], rcu);
-	assert_int_equal(in_child(finish_in_child, 20), 0);
+	assert_int_equal(in_child(finish_in_child), 0);
 	assert_true(stats_of(inherited).rcu_pending_objects == MANY);
 	assert_true(untouched(pending, MANY));
 	destroy(inherited);
@@ -371,7 +371,7 @@ static void a_forked_child_goes_on_without_lost_heads(void **state)
 	(void)state;
 	for (int i = 0; i < GRACE_BATCHES; i++)
 		grace_begin(grace_of(NULL));
-	assert_int_equal(in_child(lose_heads_in_child, 20), 0);
+	assert_int_equal(in_child(lose_heads_in_child), 0);
 	by_hand_pass();
 }
 
@@ -574,8 +574,8 @@ static void barrier_without_memory(void)
 static void without_memory_nothing_is_lost(void **state)
 {
 	(void)state;
-	assert_int_equal(in_child(fail_every_allocation, 20), 0);
-	assert_int_equal(in_child(barrier_without_memory, 20), 0);
+	assert_int_equal(in_child(fail_every_allocation), 0);
+	assert_int_equal(in_child(barrier_without_memory), 0);
 }
 
 /* Few blocks that are much memory wait for no more time than it takes. */
@@ -613,7 +613,7 @@ static void no_provider_is_fatal(void **state)
 
 	(void)state;
 	told_begin(&told);
-	status = in_child(use_without_provider, 10);
+	status = in_child(use_without_provider);
 	assert_int_equal(told_end(&told), 1);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
 	assert_non_null(strstr(told.text, "rcu-nobody"));
@@ -654,7 +654,7 @@ static void use_own_provider(void)
 static void a_provider_of_one_cache_suffices(void **state)
 {
 	(void)state;
-	assert_int_equal(in_child(use_own_provider, 20), 0);
+	assert_int_equal(in_child(use_own_provider), 0);
 }
 
 static void providers(void **state)

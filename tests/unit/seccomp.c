@@ -32,7 +32,6 @@ enum {
 	OBJECTS = 1000,
 	BULK = 200,
 	NR_CACHES = 3,
-	SECONDS = 20,
 	MOST_LINES = 12
 };
 
@@ -341,7 +340,7 @@ static void own_counters_refused(void)
 	all_use();
 	refuse();
 	CHECK(kmem_cache_stats(made[0], &before) == 0);
-	CHECK(in_child(forked_child, SECONDS) == 0);
+	CHECK(in_child(forked_child) == 0);
 	CHECK(kmem_cache_stats(made[0], &after) == 0);
 	CHECK(memcmp(&before, &after, sizeof(before)) == 0);
 	end();
@@ -352,7 +351,7 @@ static int run_one(void (*body)(void), struct told *told)
 	int status;
 
 	told_begin(told);
-	status = in_child(body, SECONDS);
+	status = in_child(body);
 	told_end(told);
 	return status;
 }

@@ -275,7 +275,7 @@ static void fallback_order(void)
 static void small_slabs(void **state)
 {
 	(void)state;
-	assert_int_equal(in_child(fallback_order, 20), 0);
+	assert_int_equal(in_child(fallback_order), 0);
 }
 
 static unsigned int constructed;

@@ -324,7 +324,7 @@ static void each_event_is_the_sum_of_its_words(void **state)
 	count_all(1);
 	count_all(2);
 	check_each(3);
-	assert_int_equal(in_child(in_childs_planes, 20), 0);
+	assert_int_equal(in_child(in_childs_planes), 0);
 	check_each(3);
 	kmem_cache_destroy(s);
 	s = kmem_cache_create("next", 64, NULL, SLAB_NO_MERGE);
@@ -350,7 +350,7 @@ static void small_slabs_are_counted(void **state)
 {
 	(void)state;
 	skip_unless_counted();
-	assert_int_equal(in_child(fall_back, 20), 0);
+	assert_int_equal(in_child(fall_back), 0);
 }
 
 struct worker {
@@ -503,7 +503,7 @@ static void child_counts_for_itself(void **state)
 	/* held[5] ... held[9] are five of the first ten, twice taken from the sheaf. */
 	before = look(s);
 	assert_int_equal(before.objects_in_use, 10);
-	assert_int_equal(in_child(in_the_child, 20), 0);
+	assert_int_equal(in_child(in_the_child), 0);
 	after = look(s);
 	assert_memory_equal(&before, &after, sizeof(before));
 	give(0, 10);

@@ -316,7 +316,7 @@ static void order_beyond_a_small_slab_without_memory(void **state)
 	(void)state;
 	if (os.nr_nodes > 1)
 		skip(); /* the other nodes would serve it with large slabs */
-	assert_int_equal(in_child(allocate_from_small_slabs, 20), 0);
+	assert_int_equal(in_child(allocate_from_small_slabs), 0);
 }
 
 static struct sheaf *partly_filled(struct kmem_cache *s, unsigned int n)
