@@ -261,7 +261,8 @@ INLINE bool search_all(const struct maple_tree *mt, struct wanted *w, bool highe
 static bool is_wrong(const struct ma_state *mas, unsigned long min, unsigned long max,
 		     unsigned long size)
 {
-	return size == 0 || min > max || !(mas->tree->ma_flags & MT_FLAGS_ALLOC_RANGE);
+	return size == 0 || min > max || max - min < size - 1 ||
+	       !(mas->tree->ma_flags & MT_FLAGS_ALLOC_RANGE);
 }
 
 SHEAF_PUBLIC int mas_empty_area(struct ma_state *mas, unsigned long min, unsigned long max,
@@ -272,7 +273,7 @@ SHEAF_PUBLIC int mas_empty_area(struct ma_state *mas, unsigned long min, unsigne
 	check_locked(mas->tree, "mas_empty_area");
 	if (unlikely(is_wrong(mas, min, max, size)))
 		return mas_fail(mas, -EINVAL);
-	if (max - min < size - 1 || !search_all(mas->tree, &w, false) || w.found > max - (size - 1))
+	if (!search_all(mas->tree, &w, false) || w.found > max - (size - 1))
 		return mas_fail(mas, -EBUSY);
 	mas_set_range(mas, w.found, w.found + (size - 1));
 	return 0;
@@ -286,7 +287,7 @@ SHEAF_PUBLIC int mas_empty_area_rev(struct ma_state *mas, unsigned long min, uns
 	check_locked(mas->tree, "mas_empty_area_rev");
 	if (unlikely(is_wrong(mas, min, max, size)))
 		return mas_fail(mas, -EINVAL);
-	if (max - min < size - 1 || !search_all(mas->tree, &w, true) || w.found < min + (size - 1))
+	if (!search_all(mas->tree, &w, true) || w.found < min + (size - 1))
 		return mas_fail(mas, -EBUSY);
 	mas_set_range(mas, w.found - (size - 1), w.found);
 	return 0;

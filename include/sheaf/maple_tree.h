@@ -118,7 +118,7 @@ void *mtree_erase(struct maple_tree *mt, unsigned long index) SHEAF_SYMBOL(mtree
 /*
  * Store an entry at the lowest (rrange: highest) `size` free indices in min ... max, in a tree with
  * MT_FLAGS_ALLOC_RANGE; *startp is the first of them. Return 0, -EBUSY (no such gap), -EINVAL (size 0,
- * max < min, NULL entry, no such flag) or -ENOMEM. Take the lock. O(log n).
+ * or more than min ... max has; max < min; NULL entry; no such flag) or -ENOMEM. Take the lock. O(log n).
  */
 int mtree_alloc_range(struct maple_tree *mt, unsigned long *startp, void *entry, unsigned long size,
 		      unsigned long min, unsigned long max, gfp_t gfp)
@@ -441,8 +441,9 @@ void mas_destroy(struct ma_state *mas) SHEAF_SYMBOL(mas_destroy);
 
 /*
  * Find the lowest (rev: highest) `size` free indices in min ... max: they become index ... last.
- * 0, -EBUSY or -EINVAL. The tree needs MT_FLAGS_ALLOC_RANGE; the lock must be held as for a store. O(log
- * n), and once more for each leaf whose longest gap was filled since the last search came there.
+ * 0, -EBUSY or -EINVAL, as mtree_alloc_range(). The tree needs MT_FLAGS_ALLOC_RANGE; the lock must be held
+ * as for a store. O(log n), and once more for each leaf whose longest gap was filled since the last search
+ * came there.
  */
 int mas_empty_area(struct ma_state *mas, unsigned long min, unsigned long max, unsigned long size)
 	SHEAF_SYMBOL(mas_empty_area);

@@ -169,6 +169,51 @@ static void alloc_cyclic_goes_on(void **state)
 	done(&mt);
 }
 
+/* A size that no gap between these limits could have: told as what it is, a mistake. */
+static void windows_too_small(void **state)
+{
+	static const struct {
+		unsigned long min, max, size;
+		int error;
+	} windows[] = {{0, 8, 9, 0},
+		       {0, 8, 10, -EINVAL},
+		       {0, 0, 2, -EINVAL},
+		       {20, 29, 11, -EINVAL},
+		       {1, ULONG_MAX, ULONG_MAX, -EBUSY},
+		       {2, ULONG_MAX, ULONG_MAX, -EINVAL},
+		       {100, 100, 1, -EBUSY},
+		       {100, 100, 2, -EINVAL}};
+
+	(void)state;
+	for (size_t i = 0; i < 2 * sizeof(windows) / sizeof(windows[0]); i++) {
+		unsigned long min = windows[i / 2].min, max = windows[i / 2].max, at = 77;
+		unsigned long size = windows[i / 2].size;
+		struct maple_tree mt = MTREE_INIT(mt, MT_FLAGS_ALLOC_RANGE | MT_FLAGS_LOCK_EXTERN);
+		MA_STATE(mas, &mt, 0, 0);
+		int error = windows[i / 2].error;
+
+		store(&mt, 100, 100, ENTRY(1));
+		if (i % 2) /* the tree has nodes, or only one leaf */
+			fill(&mt, 60);
+		if (i % 2 && error == 0)
+			store(&mt, 0, 50, NULL);
+		assert_int_equal(mas_empty_area(&mas, min, max, size), error);
+		assert_int_equal(mas_error(&mas), error);
+		assert_int_equal(mas_empty_area_rev(&mas, min, max, size), error);
+		assert_int_equal(mas_error(&mas), error);
+		if (error) {
+			assert_int_equal(
+				mtree_alloc_range(&mt, &at, ENTRY(2), size, min, max, GFP_KERNEL),
+				error);
+			assert_int_equal(
+				mtree_alloc_rrange(&mt, &at, ENTRY(2), size, min, max, GFP_KERNEL),
+				error);
+			assert_int_equal(at, 77);
+		}
+		done(&mt);
+	}
+}
+
 /* How many leaves below the root are said to have a gap of 100 to 1000 indices. */
 static unsigned int said_to_be_large(const struct maple_tree *mt)
 {
@@ -219,6 +264,7 @@ int main(void)
 		cmocka_unit_test(full_spaces),
 		cmocka_unit_test(gaps_at_the_ends),
 		cmocka_unit_test(alloc_cyclic_goes_on),
+		cmocka_unit_test(windows_too_small),
 		cmocka_unit_test(filled_gaps_are_noticed_by_searches),
 	};
 

@@ -248,7 +248,10 @@ static void do_gap(struct run *r, const struct op *op)
 	TELL("mas_empty_area%s(&mas, %luUL, %luUL, %luUL);", op->flag ? "_rev" : "", min, max,
 	     op->size);
 	error = (op->flag ? mas_empty_area_rev : mas_empty_area)(&mas, min, max, op->size);
-	CHECK(error == (!keeps_gaps(r) ? -EINVAL : fits ? 0 : -EBUSY));
+	if (!keeps_gaps(r) || max - min < op->size - 1)
+		CHECK(error == -EINVAL);
+	else
+		CHECK(error == (fits ? 0 : -EBUSY));
 	if (!error)
 		CHECK(mas.index == start && mas.last == start + op->size - 1);
 }
