@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
 import sys
 from pathlib import Path
@@ -79,8 +78,8 @@ def _command(name: str, arguments: argparse.Namespace) -> str:
 
 def _print(documents: list[Document], arguments: argparse.Namespace) -> None:
     if arguments.json:
-        shown = [document.as_json() for document in documents]
-        print(json.dumps(shown if arguments.suite == ALL else shown[0], indent=1))
+        shown = [document.text() for document in documents]
+        print("[" + ",\n".join(shown) + "]" if arguments.suite == ALL else shown[0])
         return
     for document in documents:
         print(f"{document.suite}: {SUITES[document.suite].summary}\n")

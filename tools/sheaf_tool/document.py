@@ -49,8 +49,16 @@ class Document:
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 
+    def text(self) -> str:
+        """JSON with one line for each fact about the machine and one for each result."""
+        machine = ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}"
+                             for key, value in self.machine.items())
+        results = ",\n".join(json.dumps(asdict(result)) for result in self.results)
+        return (f'{{"suite": {json.dumps(self.suite)},\n"machine": {{\n{machine}\n}},\n'
+                f'"results": [\n{results}\n]}}')
+
     def write(self, path: Path) -> None:
-        path.write_text(json.dumps(self.as_json(), indent=1) + "\n", encoding="utf-8")
+        path.write_text(self.text() + "\n", encoding="utf-8")
 
 
 def _result(raw: Any) -> Result:

@@ -80,6 +80,15 @@ class Json(unittest.TestCase):
             invented().write(path)
             self.assertEqual(read(path), invented())
 
+    def test_a_result_is_a_line(self) -> None:
+        document = invented()
+        text = document.text()
+        self.assertEqual(json.loads(text), document.as_json())
+        results = [line.rstrip(",") for line in text.splitlines() if line.startswith('{"name"')]
+        self.assertEqual([json.loads(line) for line in results], document.as_json()["results"])
+        self.assertEqual(len(text.splitlines()),
+                         len(document.machine) + len(document.results) + 5)
+
 
 class Picture(unittest.TestCase):
     def test_axis_steps_are_round(self) -> None:
