@@ -4,12 +4,12 @@
 
 PREFIX ?= /usr/local
 
-all: build/build.ninja ## build the library
+all: build/build.ninja ## build the library and the sheaf command
 	@ninja -C build
 
 build/build.ninja:
-	@scripts/setup build check
-	@meson setup build --prefix=$(PREFIX)
+	@scripts/setup build
+	@meson setup build --prefix=$(PREFIX) -Dtests=disabled
 
 demo: ## build, run the example on libsheaf and on malloc, measure, draw a picture
 	@scripts/setup build bench
@@ -27,8 +27,11 @@ check-fresh: ## as root: what a new user does, on a fresh Debian 12 in a folder
 	@scripts/setup fresh
 	@scripts/check-fresh
 
-bench: all ## every benchmark; the report is build/report/index.html
+bench: ## every benchmark; the report is build/report/index.html
 	@scripts/setup build bench
+	@$(MAKE) --no-print-directory build/build.ninja
+	@[ -e build/bench/batch-harness ] || meson configure build -Dbench=true
+	@ninja -C build
 	@bench/peers/fetch
 	@tools/sheaf bench all
 

@@ -41,7 +41,7 @@ def build(tally, directory, compiler, options):
     path = os.path.join(ROOT, directory)
     log = ""
     if not os.path.exists(os.path.join(path, "build.ninja")):
-        result = run(["meson", "setup", path] + options, env=env)
+        result = run(["meson", "setup", path, "-Dtests=enabled", "-Dwerror=true", *options], env=env)
         log = result.stdout
         if result.returncode:
             tally.add(f"{directory}: setup", "FAIL", log)

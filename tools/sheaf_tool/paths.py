@@ -22,8 +22,8 @@ def worker_directory(build: str | None) -> Path:
     else:
         found = ROOT.parent / "libexec" / "sheaf"
     if not (found / "batch-harness").exists():
-        raise Failure(f"no benchmark programs in {found}: run `make` first, or name the build "
-                      "directory with --build")
+        raise Failure(f"no benchmark programs in {found}: build with Meson's option -Dbench=true (`make "
+                      "bench` does), or name the build directory with --build")
     return found
 
 
