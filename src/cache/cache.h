@@ -33,8 +33,9 @@ struct kmem_cache {
 	uint32_t nr_names;
 	struct kmem_cache *next;
 	struct sheaf_cache sheaf;
-	uint16_t unmergeable;
-	uint16_t retired_otherwise; /* before there was memory for sheaf.rcu */
+	uint8_t unmergeable;
+	uint8_t rcu_begun;	    /* sheaf.rcu is there, or somebody makes it */
+	uint16_t retired_otherwise; /* before sheaf.rcu was there */
 	uint32_t id;		    /* caches are numbered as they are made */
 };
 
@@ -90,7 +91,7 @@ void cache_give_up_free(struct kmem_cache *s);
 /* Objects straight to their slabs. */
 void cache_give(struct kmem_cache *s, void **objects, unsigned int n, const char *call);
 
-/* Let the cache retire objects with this provider. False: no memory. With OS_RANK_CACHES. */
+/* Let the cache retire objects with this provider, which rcu_any knows. Never waits. */
 bool cache_begin_rcu(struct kmem_cache *s, struct grace *grace);
 
 /* Every object is back, and nothing waits: the cache itself goes. With OS_RANK_CACHES. */

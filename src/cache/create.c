@@ -5,6 +5,7 @@
 
 #include "cache/cache.h"
 #include "cache/publish.h"
+#include "cache/rcu_any.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/options.h"
@@ -147,7 +148,7 @@ static bool begin_rcu(struct kmem_cache *s, const struct kmem_cache_args *args)
 {
 	struct grace *grace = grace_of(args->rcu);
 
-	if (args->rcu && (!grace || !cache_begin_rcu(s, grace)))
+	if (args->rcu && (!grace || !rcu_any_init(grace) || !cache_begin_rcu(s, grace)))
 		return false;
 	return !(s->flags & SLAB_TYPESAFE_BY_RCU) || late_init(&s->sheaf.slab, grace);
 }

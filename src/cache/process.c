@@ -109,6 +109,8 @@ static void after_fork_in_child(void)
 	after_fork();
 	grace_after_fork();
 	for (struct kmem_cache *s = caches.first; s; s = s->next) {
+		/* Who made it may be another thread. */
+		s->rcu_begun = s->sheaf.rcu != NULL;
 		caches.fork_lost += sheaf_after_fork(&s->sheaf);
 		if (!os.counting && s->sheaf.slab.counted)
 			stop_counting(s);

@@ -41,9 +41,15 @@ static __attribute__((noreturn)) void no_provider(const char *name, void *object
 		 name, object);
 }
 
+/* By one thread: others go on without. False: it is not there, for want of memory or not yet. */
 bool cache_begin_rcu(struct kmem_cache *s, struct grace *grace)
 {
-	return s->sheaf.rcu || (rcu_any_init(grace) && sheaf_rcu_init(&s->sheaf, grace));
+	if (os_exchange(&s->rcu_begun, 1))
+		return os_load_acquire(&s->sheaf.rcu);
+	if (sheaf_rcu_init(&s->sheaf, grace))
+		return true;
+	os_store_release(&s->rcu_begun, 0);
+	return false;
 }
 
 /* The first time: its provider is the process's from now on. */
@@ -55,11 +61,9 @@ static struct grace *begin(struct kmem_cache *s, void *object)
 		return grace;
 	if (!grace)
 		no_provider(s->name, object);
-	os_lock(&caches.lock);
 	if (!cache_begin_rcu(s, grace))
 		os_store_relaxed(&s->retired_otherwise, 1);
-	os_unlock(&caches.lock);
-	return grace_of_cache(s);
+	return grace;
 }
 
 static bool retire(struct kmem_cache *s, void *object, size_t offset)

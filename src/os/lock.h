@@ -20,7 +20,11 @@
 
 #include "os/machine.h"
 
-/* Lowest rank is taken first. One enum for the whole library: this is the lock order. */
+/*
+ * Lowest rank is taken first. One enum for the whole library: this is the lock order. Those up to
+ * OS_RANK_DRAIN may be held for long: no call that promises not to wait takes one of them. The others
+ * are held for a moment.
+ */
 enum os_rank {
 	OS_RANK_NONE,
 	OS_RANK_KMALLOC, /* making the caches of kmalloc() at their first use */

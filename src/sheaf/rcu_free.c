@@ -281,8 +281,12 @@ static void passed(struct grace_user *user)
 static bool collect_all(struct grace_user *user)
 {
 	struct sheaf_rcu *rcu = (struct sheaf_rcu *)user;
-	bool reached = collect_older(rcu, 0);
+	bool reached;
 
+	/* Nobody can have retired here: one that is being made, or was when this process was forked. */
+	if (os_load_acquire(&rcu->cache->rcu) != rcu)
+		return true;
+	reached = collect_older(rcu, 0);
 	wait_for_hands(rcu);
 	return reached;
 }

@@ -68,7 +68,7 @@ bool rcu_queue_is_empty(const struct rcu_queue *queue);
 void rcu_queue_lock_for_fork(struct rcu_queue *queue);
 void rcu_queue_unlock_after_fork(struct rcu_queue *queue);
 
-/* Let the cache retire objects. False: no memory. With OS_RANK_CACHES. */
+/* Let the cache retire objects. False: no memory. By one thread. Never waits. */
 bool sheaf_rcu_init(struct sheaf_cache *cache, struct grace *grace);
 /* Nothing may wait. */
 void sheaf_rcu_exit(struct sheaf_cache *cache);

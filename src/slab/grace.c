@@ -84,22 +84,27 @@ bool grace_register(const struct sheaf_rcu_ops *ops)
 
 void grace_add_user(struct grace *grace, struct grace_user *user)
 {
-	os_lock(&grace->lock);
-	user->next = grace->users;
-	grace->users = user;
-	os_unlock(&grace->lock);
+	user->next = os_load_relaxed(&grace->users);
+	while (!os_cmpxchg(&grace->users, &user->next, user))
+		;
 }
 
 void grace_remove_user(struct grace *grace, struct grace_user *user)
 {
-	struct grace_user **at = &grace->users;
+	struct grace_user *first = user, *before;
 
 	os_lock(&grace->lock);
-	while (*at && *at != user)
-		at = &(*at)->next;
-	if (*at)
-		*at = user->next;
+	if (!os_cmpxchg(&grace->users, &first, user->next)) {
+		for (before = first; before->next != user; before = before->next)
+			;
+		before->next = user->next;
+	}
 	os_unlock(&grace->lock);
+}
+
+static struct grace_user *first_user(struct grace *grace)
+{
+	return os_load_acquire(&grace->users);
 }
 
 /* True if it is news. */
@@ -158,7 +163,7 @@ static void tell_users(struct grace *grace, uint64_t now)
 	bool waits = false;
 
 	grace_hold(grace);
-	for (struct grace_user *user = grace->users; user; user = user->next) {
+	for (struct grace_user *user = first_user(grace); user; user = user->next) {
 		user->ops->passed(user);
 		waits |= user->ops->waits(user);
 	}
@@ -300,7 +305,7 @@ void grace_barrier(struct grace *grace, struct grace_user *one)
 	uint64_t number;
 
 	grace_hold(grace);
-	for (struct grace_user *user = grace->users; user; user = user->next)
+	for (struct grace_user *user = first_user(grace); user; user = user->next)
 		if (concerns(user, one)) {
 			reached &= user->ops->collect(user);
 			waits |= user->ops->waits(user);
@@ -315,7 +320,7 @@ void grace_barrier(struct grace *grace, struct grace_user *one)
 	number = grace_now(grace);
 	grace_wait(grace, number);
 	grace_hold(grace);
-	for (struct grace_user *user = grace->users; user; user = user->next)
+	for (struct grace_user *user = first_user(grace); user; user = user->next)
 		if (concerns(user, one))
 			user->ops->flush(user, number);
 	grace_let_go(grace);

@@ -20,8 +20,10 @@
  *  G3. Callbacks go on while a user waits for something: each one begins another batch then while
  *      somebody asks, else only the last one in flight.
  *  G4. No lock of the library is held, and nothing in hand, while a function of the provider's runs.
+ *  G5. Users are added by an exchange, and removed with the lock, which is held while they are
+ *      called: that takes long.
  *
- * Locks: OS_RANK_GRACE, for the users of one provider, held while they are called.
+ * Locks: OS_RANK_GRACE, for the users of one provider.
  * Callers: src/slab/ and the layers above.
  */
 #ifndef SHEAF_SLAB_GRACE_H
@@ -91,8 +93,9 @@ struct grace *grace_of(const struct sheaf_rcu_ops *ops);
 /* Make it the process's. False if there is another, or no memory. */
 bool grace_register(const struct sheaf_rcu_ops *ops);
 
+/* Never waits: its caller may be a reader. */
 void grace_add_user(struct grace *grace, struct grace_user *user);
-/* On return its function runs no more. */
+/* One that was added. On return its functions run no more. */
 void grace_remove_user(struct grace *grace, struct grace_user *user);
 
 /* Keep callbacks from the users' objects. */
