@@ -171,7 +171,7 @@ static inline void kfree(const void *block)
 /* The same, its content overwritten before, all that ksize() tells. */
 void kfree_sensitive(const void *block) SHEAF_SYMBOL(kfree_sensitive);
 
-/* Bytes that can be used of a block; 0 of NULL and ZERO_SIZE_PTR. O(1); above 2 MiB a lock. */
+/* Bytes that can be used of a block; 0 of NULL and ZERO_SIZE_PTR. O(1), no lock. */
 size_t ksize(const void *block) SHEAF_SYMBOL(ksize);
 
 /* What ksize() would tell of kmalloc(size); size itself if kmalloc() would fail. O(1). */
@@ -182,7 +182,7 @@ size_t kmalloc_size_roundup(size_t size) SHEAF_SYMBOL(kmalloc_size_roundup);
 
 /*
  * kmalloc_node() and kmalloc() for up to INT_MAX bytes. Those above 2 MiB are mappings of their own,
- * aligned to 2 MiB: O(log(their number)) and system calls.
+ * aligned to 2 MiB: system calls, and O(size / 2 MiB), however many there are.
  */
 SHEAF_CHECK_RESULT void *kvmalloc_node(size_t size, gfp_t flags, int node)
 	SHEAF_SYMBOL(kvmalloc_node);

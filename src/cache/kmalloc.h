@@ -6,7 +6,7 @@
  *   0             nobody's: ZERO_SIZE_PTR        its value
  *   1 ... 8192    a cache, kmalloc-8 ... -8k     the page's descriptor
  *   ... 2 MiB     a run of 2^n pages             the same: kmalloc_large owns it
- *   above         a mapping (page/map.h)         a search in their registry
+ *   above         a mapping (page/map.h)         a table by 2 MiB of address
  *
  * kmalloc() loads a cache from a table and calls what that begins with. Before first use the table's
  * entries are not caches but only such calls, which make the family and go on with it; so are, for

@@ -19,7 +19,6 @@
 #include "os/machine.h"
 #include "os/options.h"
 #include "os/report.h"
-#include "page/map.h"
 #include "page/pool.h"
 #include "sheaf/rcu_free.h"
 
@@ -76,12 +75,10 @@ static void before_fork(void)
 	pool_lock();
 	page_lock_all();
 	mempools_lock();
-	map_lock();
 }
 
 static void after_fork(void)
 {
-	map_unlock();
 	mempools_unlock();
 	page_unlock_all();
 	pool_unlock();

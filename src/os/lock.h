@@ -37,7 +37,6 @@ enum os_rank {
 	OS_RANK_POOL,	 /* an internal pool: sheaves, cache structures */
 	OS_RANK_PAGES,	 /* page runs of one arena range */
 	OS_RANK_MEMPOOL, /* the reserve of one memory pool */
-	OS_RANK_MAPS,	 /* the registry of blocks larger than page runs */
 	OS_RANK_MAX,
 };
 

@@ -1,77 +1,85 @@
 /* SPDX-License-Identifier: MIT */
-/* Mappings and their registry; see map.h. */
+/* Mappings and the table of them; see map.h. */
 #include "page/map.h"
 
 #include <stdint.h>
-#include <string.h>
 
-#include "os/lock.h"
+#include "os/atomic.h"
 #include "os/machine.h"
 #include "os/memory.h"
+#include "page/pool.h"
+
+#define ADDRESS_BITS 48 /* the system gives no address beyond, unless one asks for it */
+#define LEAF_BITS    12
+#define LEAF_ENTRIES ((uintptr_t)1 << LEAF_BITS)
+#define NR_LEAVES    ((uintptr_t)1 << (ADDRESS_BITS - OS_HUGE_SHIFT - LEAF_BITS))
+
+/* An entry is 0, a size with HEAD, or a distance above it. */
+#define HEAD ((uintptr_t)1)
 
 static struct {
-	struct os_lock lock;
-	struct mapping *at;
-	size_t n, room; /* entries */
+	uintptr_t *leaves[NR_LEAVES];
 	size_t bytes;
-} maps = {.lock = OS_LOCK_INIT(OS_RANK_MAPS)};
+} maps;
 
-/* How many blocks begin at or below this address. */
-static size_t upper_bound(const char *address)
+/* The number of the entry for this address. */
+static uintptr_t number_of(const void *address)
 {
-	size_t low = 0, high = maps.n;
-
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (maps.at[middle].address <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return (uintptr_t)address >> OS_HUGE_SHIFT;
 }
 
-/* Room for one more: twice the room, in other pages. */
-static bool make_room(void)
+/* Where it is; NULL if there is no leaf for it. */
+static uintptr_t *entry_at(uintptr_t number)
 {
-	size_t old = maps.room * sizeof(*maps.at), size = old ? 2 * old : OS_PAGE;
-	struct mapping *at;
+	uintptr_t leaf = number >> LEAF_BITS, *entries;
 
-	if (maps.n < maps.room)
+	if (leaf >= NR_LEAVES)
+		return NULL;
+	entries = os_load_acquire(&maps.leaves[leaf]);
+	return entries ? &entries[number % LEAF_ENTRIES] : NULL;
+}
+
+static uintptr_t read_entry(uintptr_t number)
+{
+	uintptr_t *entry = entry_at(number);
+
+	return entry ? os_load_acquire(entry) : 0;
+}
+
+static bool make_leaf(uintptr_t leaf)
+{
+	uintptr_t *none = NULL, *entries;
+
+	if (leaf >= NR_LEAVES)
+		return false;
+	if (os_load_acquire(&maps.leaves[leaf]))
 		return true;
-	at = os_reserve(size);
-	if (!at)
+	entries = pool_alloc(LEAF_ENTRIES * sizeof(*entries));
+	if (!entries)
 		return false;
-	if (!os_commit(at, size)) {
-		os_unreserve(at, size);
-		return false;
-	}
-	if (old) {
-		memcpy(at, maps.at, old);
-		os_unreserve(maps.at, old);
-	}
-	maps.at = at;
-	maps.room = size / sizeof(*at);
+	if (!os_cmpxchg(&maps.leaves[leaf], &none, entries))
+		pool_free(entries, LEAF_ENTRIES * sizeof(*entries));
 	return true;
 }
 
-static bool insert(char *address, size_t size)
+static bool make_leaves(const char *address, size_t size)
 {
-	bool done;
+	uintptr_t last = number_of(address + size - 1) >> LEAF_BITS;
 
-	os_lock(&maps.lock);
-	done = make_room();
-	if (done) {
-		size_t i = upper_bound(address);
+	for (uintptr_t leaf = number_of(address) >> LEAF_BITS; leaf <= last; leaf++)
+		if (!make_leaf(leaf))
+			return false;
+	return true;
+}
 
-		memmove(maps.at + i + 1, maps.at + i, (maps.n - i) * sizeof(*maps.at));
-		maps.at[i] = (struct mapping){address, size};
-		maps.n++;
-		maps.bytes += size;
-	}
-	os_unlock(&maps.lock);
-	return done;
+/* Its first entry comes last: who finds it may free the block. */
+static void enter(const char *address, size_t size)
+{
+	uintptr_t first = number_of(address), n = number_of(address + size - 1) - first + 1;
+
+	for (uintptr_t i = 1; i < n; i++)
+		os_store_relaxed(entry_at(first + i), i << 1);
+	os_store_release(entry_at(first), size | HEAD);
 }
 
 /* Reserved addresses of this alignment: what lies beside them goes back. */
@@ -99,59 +107,44 @@ void *map_alloc(size_t size, size_t align, unsigned int node)
 		return NULL;
 	if (os.nr_nodes > 1)
 		os_prefer_node(address, size, node);
-	if (os_commit(address, size) && insert(address, size))
-		return address;
-	os_unreserve(address, size);
-	return NULL;
+	if (!make_leaves(address, size) || !os_commit(address, size)) {
+		os_unreserve(address, size);
+		return NULL;
+	}
+	/* In this order, so that a child forked in between never counts below 0. */
+	os_fetch_add_relaxed(&maps.bytes, size);
+	enter(address, size);
+	return address;
 }
 
 struct mapping map_find(const void *address)
 {
-	struct mapping found = {NULL, 0};
-	size_t i;
+	uintptr_t number = number_of(address), entry = read_entry(number), offset;
 
-	os_lock(&maps.lock);
-	i = upper_bound(address);
-	if (i && (const char *)address < maps.at[i - 1].address + maps.at[i - 1].size)
-		found = maps.at[i - 1];
-	os_unlock(&maps.lock);
-	return found;
+	if (entry && !(entry & HEAD)) {
+		number -= entry >> 1;
+		entry = read_entry(number);
+	}
+	offset = (uintptr_t)address - (number << OS_HUGE_SHIFT);
+	if (!(entry & HEAD) || offset >= (entry & ~HEAD))
+		return (struct mapping){NULL, 0};
+	return (struct mapping){(char *)(number << OS_HUGE_SHIFT), entry & ~HEAD};
 }
 
 bool map_free(void *address)
 {
-	size_t i, size = 0;
+	uintptr_t first = number_of(address), entry = read_entry(first);
+	size_t size = entry & ~HEAD;
 
-	os_lock(&maps.lock);
-	i = upper_bound(address);
-	if (i && maps.at[i - 1].address == address) {
-		size = maps.at[i - 1].size;
-		memmove(maps.at + i - 1, maps.at + i, (maps.n - i) * sizeof(*maps.at));
-		maps.n--;
-		maps.bytes -= size;
-	}
-	os_unlock(&maps.lock);
-	if (size)
-		os_unreserve(address, size);
-	return size;
+	if ((uintptr_t)address % OS_HUGE || !(entry & HEAD) ||
+	    !os_cmpxchg(entry_at(first), &entry, 0))
+		return false;
+	os_fetch_sub(&maps.bytes, size);
+	os_unreserve(address, size);
+	return true;
 }
 
 size_t map_bytes(void)
 {
-	size_t bytes;
-
-	os_lock(&maps.lock);
-	bytes = maps.bytes;
-	os_unlock(&maps.lock);
-	return bytes;
-}
-
-void map_lock(void)
-{
-	os_lock(&maps.lock);
-}
-
-void map_unlock(void)
-{
-	os_unlock(&maps.lock);
+	return os_load_relaxed(&maps.bytes);
 }

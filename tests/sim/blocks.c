@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Large blocks on invented CPUs: of fibres that free the same block one does, whatever the order; who
+ * looks up an address meanwhile finds the block it is in or none; and neither an allocation nor a free
+ * takes more steps when there are many blocks.
+ */
+#include <stdio.h>
+
+#include "os/machine.h"
+#include "page/map.h"
+#include "sheaf/slab.h"
+#include "sim/sim.h"
+
+#define MiB ((size_t)1 << 20)
+
+enum {
+	SEEDS = 1000,
+	FIBRES = 5,
+	BLOCKS = 20,
+	MANY = 1000
+};
+
+static char *blocks[BLOCKS];
+static unsigned int begun[BLOCKS], freed[BLOCKS]; /* frees */
+
+static size_t size_of(unsigned int i)
+{
+	return 3 * MiB + i % 4 * MiB;
+}
+
+static void look(unsigned int i)
+{
+	char *at = blocks[i] + sim_below((unsigned int)size_of(i));
+	struct mapping found = map_find(at);
+
+	if (found.address && (found.address != blocks[i] || found.size != size_of(i)))
+		sim_fail("%p is in %p, not in %p", (void *)at, (void *)blocks[i],
+			 (void *)found.address);
+	if (!found.address && !begun[i])
+		sim_fail("%p is not found", (void *)at);
+}
+
+static void use(unsigned int fibre, void *unused)
+{
+	(void)unused;
+	for (unsigned int n = 0; n < BLOCKS; n++) {
+		unsigned int i = (n + fibre) % BLOCKS;
+
+		look(sim_below(BLOCKS));
+		begun[i]++;
+		if (map_free(blocks[i]))
+			freed[i]++;
+	}
+}
+
+static int run(void *data)
+{
+	struct kmem_cache *first;
+
+	sim_start(data);
+	first = kmem_cache_create("first-use", 64, NULL, 0);
+	for (unsigned int i = 0; i < BLOCKS; i++) {
+		blocks[i] = first ? map_alloc(size_of(i), 1, 0) : NULL;
+		if (!blocks[i])
+			sim_fail("no memory");
+	}
+	sim_run(FIBRES, use, NULL);
+	for (unsigned int i = 0; i < BLOCKS; i++)
+		if (freed[i] != 1)
+			sim_fail("block %u was freed %u times", i, freed[i]);
+	if (map_bytes())
+		sim_fail("%zu bytes are left over", map_bytes());
+	return 0;
+}
+
+/* The least of a few: now and then a block is the first of 8 GiB, and makes their leaf. */
+static uint64_t steps_of_a_pair(void)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (int i = 0; i < 3; i++) {
+		uint64_t before = sim_steps();
+		char *block = map_alloc(3 * MiB, 1, 0);
+
+		if (!block || !map_free(block))
+			sim_fail("a block cannot be had or freed");
+		if (sim_steps() - before < least)
+			least = sim_steps() - before;
+	}
+	return least;
+}
+
+static void count_steps(unsigned int fibre, void *steps)
+{
+	(void)fibre;
+	*(uint64_t *)steps = steps_of_a_pair();
+}
+
+static int count(void *data)
+{
+	uint64_t few, many;
+
+	sim_start(data);
+	if (!kmem_cache_create("first-use", 64, NULL, 0))
+		sim_fail("no memory");
+	sim_run(1, count_steps, &few);
+	for (int i = 0; i < MANY; i++)
+		if (!map_alloc(3 * MiB, 1, 0))
+			sim_fail("no memory");
+	sim_run(1, count_steps, &many);
+	printf("steps of an allocation and a free: %llu, beside %d others %llu\n",
+	       (unsigned long long)few, MANY, (unsigned long long)many);
+	fflush(stdout);
+	return !few || many != few;
+}
+
+int main(void)
+{
+	struct sim_config config = {.cpus = 4, .nodes = 1, .silent = true, .max_steps = 1 << 24};
+	unsigned int failed = 0;
+	uint64_t hash;
+
+	for (config.seed = 1; config.seed <= SEEDS; config.seed++) {
+		config.switching = SIM_ALWAYS >> config.seed % 7;
+		config.backend = config.seed % 2 ? OS_BACKEND_RSEQ : OS_BACKEND_TRYLOCK;
+		failed += sim_in_child(run, &config, &hash) != 0;
+	}
+	failed += sim_in_child(count, &config, &hash) != 0;
+	printf("%d seeds, %u failed\n", SEEDS, failed);
+	return failed != 0;
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+/* Large blocks: every address of one finds it, no other does, and of two who free it one does. */
+#include "page/map.h"
+
+#include <pthread.h>
+
+#include "cache/cache.h"
+#include "help.h"
+#include "os/atomic.h"
+#include "unit.h"
+
+#define MiB ((size_t)1 << 20)
+
+enum {
+	BLOCKS = 300,
+	ROUNDS = 3000,
+	THREADS = 3
+};
+
+static void is_none(const void *address)
+{
+	assert_null(map_find(address).address);
+	assert_int_equal(map_find(address).size, 0);
+}
+
+static void is_block(char *block, size_t size)
+{
+	const size_t at[] = {0, 1, OS_HUGE - 1, OS_HUGE, size / 2, size - 1};
+
+	for (unsigned int i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
+		assert_ptr_equal(map_find(block + at[i]).address, block);
+		assert_int_equal(map_find(block + at[i]).size, size);
+	}
+}
+
+static void each_address_finds_its_block(void **state)
+{
+	const size_t sizes[] = {2 * MiB + OS_PAGE, 4 * MiB,	    4 * MiB + OS_PAGE,
+				6 * MiB - OS_PAGE, (size_t)1 << 30, ((size_t)9 << 30) + OS_PAGE};
+	size_t before = map_bytes();
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+		for (size_t align = 1; align <= 64 * MiB; align *= 64) {
+			char *block;
+
+			if (sizes[i] > os_address_limit() / 2)
+				continue;
+			block = map_alloc(sizes[i], align, 0);
+
+			assert_non_null(block);
+			assert_int_equal((uintptr_t)block % align, 0);
+			assert_int_equal((uintptr_t)block % OS_HUGE, 0);
+			assert_int_equal(map_bytes(), before + sizes[i]);
+			is_block(block, sizes[i]);
+			is_none(block - 1);
+			is_none(block + sizes[i]);
+			assert_false(map_free(block + OS_HUGE));
+			assert_false(map_free(block + 1));
+			assert_true(map_free(block));
+			is_none(block);
+			is_none(block + OS_HUGE);
+			assert_false(map_free(block));
+			assert_int_equal(map_bytes(), before);
+		}
+}
+
+static void no_other_address_does(void **state)
+{
+	int local;
+
+	(void)state;
+	is_none(NULL);
+	is_none(&local);
+	is_none((void *)(uintptr_t)is_none);
+	is_none(pages.base);
+	is_none((void *)UINTPTR_MAX);
+	for (unsigned int bit = 0; bit < 64; bit++)
+		is_none((void *)((uintptr_t)1 << bit));
+	assert_false(map_free(NULL));
+	assert_false(map_free((void *)((uintptr_t)1 << 63)));
+}
+
+/* Freed in any order; neighbours stay found. */
+static void many_blocks(void **state)
+{
+	static struct mapping model[BLOCKS];
+	uint64_t seed = 11;
+	size_t before = map_bytes(), bytes = before;
+
+	(void)state;
+	for (int round = 0; round < 5 * BLOCKS; round++) {
+		struct mapping *one = &model[random_below(&seed, BLOCKS)];
+		size_t size = 2 * MiB + OS_PAGE * (1 + random_below(&seed, 1500));
+
+		if (one->address) {
+			is_block(one->address, one->size);
+			assert_true(map_free(one->address));
+			bytes -= one->size;
+			one->address = NULL;
+		} else {
+			*one = (struct mapping){map_alloc(size, 1, 0), size};
+			assert_non_null(one->address);
+			bytes += size;
+		}
+		assert_int_equal(map_bytes(), bytes);
+	}
+	for (int i = 0; i < BLOCKS; i++)
+		if (model[i].address) {
+			is_block(model[i].address, model[i].size);
+			assert_true(map_free(model[i].address));
+		}
+	assert_int_equal(map_bytes(), before);
+}
+
+/* --- threads ---------------------------------------------------------------------------------- */
+
+static pthread_barrier_t turn;
+static char *shared;
+static uint32_t freed;
+
+static void *free_with_others(void *unused)
+{
+	for (int i = 0; i < ROUNDS; i++) {
+		pthread_barrier_wait(&turn);
+		os_fetch_add(&freed, map_free(shared));
+		pthread_barrier_wait(&turn);
+	}
+	return unused;
+}
+
+static void one_of_many_frees(void **state)
+{
+	pthread_t threads[THREADS];
+
+	(void)state;
+	pthread_barrier_init(&turn, NULL, THREADS + 1);
+	for (int i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, free_with_others, NULL), 0);
+	for (int i = 0; i < ROUNDS; i++) {
+		shared = map_alloc(3 * MiB, 1, 0);
+		os_store_relaxed(&freed, 0);
+		pthread_barrier_wait(&turn);
+		pthread_barrier_wait(&turn);
+		assert_int_equal(os_load_relaxed(&freed), 1);
+		is_none(shared);
+	}
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	pthread_barrier_destroy(&turn);
+}
+
+static char *moving; /* a block that comes and goes */
+static uint32_t moves, stop;
+
+static void *move(void *unused)
+{
+	uint64_t seed = 3;
+
+	while (!os_load_relaxed(&stop)) {
+		char *block = map_alloc(2 * MiB * (1 + random_below(&seed, 8)) + OS_PAGE, 1, 0);
+
+		CHECK(block);
+		os_store_release(&moving, block);
+		CHECK(map_find(block).address == block);
+		CHECK(map_free(block));
+		os_fetch_add(&moves, 1);
+	}
+	return unused;
+}
+
+/* What is found beside others who map and unmap contains the address; what stays is always found. */
+static void others_come_and_go(void **state)
+{
+	char *stays = map_alloc(9 * MiB, 1, 0);
+	pthread_t threads[2];
+	uint64_t seed = 9;
+
+	(void)state;
+	os_store_relaxed(&moves, 0);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, move, NULL), 0);
+	while (os_load_relaxed(&moves) < ROUNDS) {
+		char *at = os_load_acquire(&moving) + random_below(&seed, 18 * MiB);
+		struct mapping found = map_find(at);
+
+		if (found.address)
+			assert_true(found.address <= at && at < found.address + found.size);
+		assert_ptr_equal(map_find(stays + random_below(&seed, 9 * MiB)).address, stays);
+	}
+	os_store_relaxed(&stop, 1);
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	os_store_relaxed(&stop, 0);
+	assert_true(map_free(stays));
+}
+
+static char *inherited;
+
+static void use_in_child(void)
+{
+	size_t before = map_bytes();
+	char *own = map_alloc(5 * MiB, 1, 0);
+
+	CHECK(own && map_find(own + MiB).address == own);
+	CHECK(map_find(inherited + 8 * MiB).address == inherited);
+	CHECK(map_free(own) && map_free(inherited) && !map_free(inherited));
+	CHECK(map_bytes() == before - 9 * MiB && map_bytes() <= before);
+}
+
+static void forked_beside_others(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	inherited = map_alloc(9 * MiB, 1, 0);
+	assert_int_equal(pthread_create(&thread, NULL, move, NULL), 0);
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(in_child(use_in_child, 20), 0);
+	os_store_relaxed(&stop, 1);
+	pthread_join(thread, NULL);
+	os_store_relaxed(&stop, 0);
+	assert_true(map_free(inherited));
+}
+
+static void use_up(void)
+{
+	char *block;
+	size_t n = 0;
+
+	block = map_alloc(3 * MiB, 1, 0);
+	CHECK(block);
+	no_more_memory();
+	CHECK(map_bytes() == 3 * MiB);
+	while (map_alloc((size_t)8 << 30, 1, 0))
+		n++;
+	CHECK(n == 0 && map_bytes() == 3 * MiB);
+	CHECK(map_find(block).address == block && map_free(block));
+}
+
+static void out_of_memory_is_null(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(use_up, 20), 0);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	return caches_ready() ? 0 : -1;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_address_finds_its_block),
+		cmocka_unit_test(no_other_address_does),
+		cmocka_unit_test(many_blocks),
+		cmocka_unit_test(one_of_many_frees),
+		cmocka_unit_test(others_come_and_go),
+		cmocka_unit_test(forked_beside_others),
+		cmocka_unit_test(out_of_memory_is_null),
+	};
+
+	return cmocka_run_group_tests_name("map", tests, setup, NULL);
+}
