@@ -16,6 +16,7 @@
 #ifndef SHEAF_SLAB_H
 #define SHEAF_SLAB_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -325,6 +326,23 @@ SHEAF_CHECK_RESULT void *kmem_cache_alloc_nolock(struct kmem_cache *s, gfp_t gfp
  */
 void kmem_cache_free_nolock(struct kmem_cache *s, void *object)
 	SHEAF_SYMBOL(kmem_cache_free_nolock);
+
+/*
+ * Is this address the library's? For programs in which malloc() and kfree() meet:
+ *
+ *     sheaf_owns(p) ? kfree(p) : free(p);
+ *
+ * True for every address of an object, of a block of kmalloc() or kvmalloc(), and of memory that the
+ * library keeps itself: of the first byte as of any other up to what ksize() tells. What was freed
+ * remains the library's, whether it is in use again or not, so that kfree() can tell a double free; but
+ * not a block above 2 MiB, whose addresses are the system's again. True for ZERO_SIZE_PTR, which
+ * kmalloc() returned; false for NULL, for a struct kmem_cache itself, and for all other addresses,
+ * mapped or not: nothing is read there.
+ *
+ * The answer about a block that is freed meanwhile may be either. Takes no lock, never waits, and is
+ * async-signal-safe. O(1). The kernel's is_vmalloc_addr() and virt_addr_valid() answer such questions.
+ */
+bool sheaf_owns(const void *address) SHEAF_SYMBOL(sheaf_owns);
 
 #ifdef __cplusplus
 }

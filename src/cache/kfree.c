@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cache/kmalloc.h"
+#include "os/atomic.h"
 #include "os/report.h"
 #include "page/map.h"
 
@@ -34,6 +35,16 @@ struct block block_of(const void *pointer)
 	return (struct block){BLOCK_NONE, NULL, NULL, 0};
 }
 
+/* The ranges answer for all they reserve: no other allocator can have what is free in them. */
+SHEAF_PUBLIC bool sheaf_owns(const void *address)
+{
+	if (address == ZERO_SIZE_PTR)
+		return true;
+	if (!os_load_acquire(&caches.ready))
+		return false;
+	return page_is_ours(address) || map_find(address).address;
+}
+
 COLD void cache_report_wrong(const void *pointer, const char *call)
 {
 	struct block block = block_of(pointer);
@@ -47,8 +58,9 @@ COLD void cache_report_wrong(const void *pointer, const char *call)
 			  "freed before? Look for two owners of it",
 			  call, pointer);
 	else
-		os_report("%s(%p): not an object of any cache, nor a large block; the pointer is "
-			  "left alone. Free it with the allocator it came from",
+		os_report("%s(%p): not an object of any cache, nor a large block in use; the "
+			  "pointer is left alone. Was it freed before? Else free it with the "
+			  "allocator it came from",
 			  call, pointer);
 }
 

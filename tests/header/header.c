@@ -71,7 +71,7 @@ static int use(struct kmem_cache *s, size_t size)
 	char *object = (char *)kmem_cache_alloc(s, GFP_KERNEL);
 	gfp_t flags = GFP_NOWAIT;
 
-	CHECK(object);
+	CHECK(object && sheaf_owns(object) && !sheaf_owns(&object));
 	memset(object, 5, size);
 	kmem_cache_free(s, object);
 	object = (char *)kmem_cache_zalloc(s, GFP_KERNEL);
