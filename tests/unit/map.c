@@ -216,7 +216,7 @@ static void forked_beside_others(void **state)
 	inherited = map_alloc(9 * MiB, 1, 0);
 	assert_int_equal(pthread_create(&thread, NULL, move, NULL), 0);
 	for (int i = 0; i < 20; i++)
-		assert_int_equal(in_child(use_in_child, 20), 0);
+		assert_int_equal(in_child(use_in_child), 0);
 	os_store_relaxed(&stop, 1);
 	pthread_join(thread, NULL);
 	os_store_relaxed(&stop, 0);
@@ -241,7 +241,7 @@ static void use_up(void)
 static void out_of_memory_is_null(void **state)
 {
 	(void)state;
-	assert_int_equal(in_child(use_up, 20), 0);
+	assert_int_equal(in_child(use_up), 0);
 }
 
 static int setup(void **state)
