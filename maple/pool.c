@@ -16,22 +16,32 @@
 static struct kmem_cache *cache;
 static pthread_once_t cache_once = PTHREAD_ONCE_INIT;
 
+/* If another thread has made one meanwhile, this one is given up. */
 static void make_cache(void)
 {
 	static const struct kmem_cache_args args = {.align = NODE_BYTES, .sheaf_capacity = 32};
+	struct kmem_cache *made = kmem_cache_create("maple_node", NODE_BYTES, &args, 0);
+	struct kmem_cache *none = NULL;
 
-	store_release(&cache, kmem_cache_create("maple_node", NODE_BYTES, &args, SLAB_PANIC));
+	if (made && !__atomic_compare_exchange_n(&cache, &none, made, false, __ATOMIC_RELEASE,
+						 __ATOMIC_RELAXED))
+		kmem_cache_destroy(made);
+}
+
+/* By one thread while the others wait; if there is no memory for it, by each that comes later. */
+static __attribute__((noinline)) struct kmem_cache *first_use(void)
+{
+	pthread_once(&cache_once, make_cache);
+	if (!load_acquire(&cache))
+		make_cache();
+	return load_acquire(&cache);
 }
 
 struct kmem_cache *node_cache(void)
 {
 	struct kmem_cache *made = load_acquire(&cache);
 
-	if (unlikely(!made)) {
-		pthread_once(&cache_once, make_cache);
-		made = cache;
-	}
-	return made;
+	return likely(made) ? made : first_use();
 }
 
 /* It was retired a while ago, and all of it will be written. */
@@ -55,6 +65,8 @@ int nodes_get(struct ma_state *mas, unsigned int n, gfp_t gfp)
 		n--;
 	if (n == 0 || mas->node_request == 0)
 		return 0;
+	if (unlikely(!s))
+		return -ENOMEM;
 	if (n == 1 && !mas->alloc && !mas->sheaf) {
 		mas->alloc = kmem_cache_alloc(s, gfp);
 		if (!mas->alloc)
@@ -102,7 +114,9 @@ void node_retire(const struct maple_tree *mt, struct maple_node *node)
 
 int nodes_alloc(unsigned int n, struct maple_node **nodes, gfp_t gfp)
 {
-	return kmem_cache_alloc_bulk(node_cache(), gfp, n, (void **)nodes) ? 0 : -ENOMEM;
+	struct kmem_cache *s = node_cache();
+
+	return s && kmem_cache_alloc_bulk(s, gfp, n, (void **)nodes) ? 0 : -ENOMEM;
 }
 
 void nodes_free(unsigned int n, struct maple_node **nodes)

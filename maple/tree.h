@@ -34,6 +34,7 @@ static inline int mas_fail(struct ma_state *mas, int error)
 
 /* --- pool.c ---------------------------------------------------------------------------------- */
 
+/* NULL if there is no memory for the cache itself. */
 struct kmem_cache *node_cache(void);
 /* Have n nodes in hand, so that node_take() gives them; 0 or -ENOMEM. */
 int nodes_get(struct ma_state *mas, unsigned int n, gfp_t gfp);
