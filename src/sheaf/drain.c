@@ -38,6 +38,19 @@ static void push(struct sheaf **list, struct sheaf *sheaf)
 	*list = sheaf;
 }
 
+/*
+ * Make these the slot's two sheaves. Others look at a slot at any time (sheaf_look): each of these stores
+ * is one that a section could make (S2), so they never see the name of a sheaf that is none.
+ */
+static void exchange(struct slot *slot, struct sheaf *m, struct sheaf *spare)
+{
+	uintptr_t was = (uintptr_t)os_load_relaxed(&slot->main);
+
+	os_store_release(&slot->pair, was ^ (uintptr_t)m);
+	os_store_release(&slot->main, m);
+	os_store_release(&slot->pair, (uintptr_t)m ^ (uintptr_t)spare);
+}
+
 /* The slot's two sheaves, leaving the bootstrap one. */
 static void take_slot(struct slot *slot, unsigned int row, struct sheaf **list)
 {
@@ -47,8 +60,7 @@ static void take_slot(struct slot *slot, unsigned int row, struct sheaf **list)
 	(void)row;
 	if (m == &sheaf_bootstrap && !spare)
 		return;
-	os_store_release(&slot->main, &sheaf_bootstrap);
-	os_store_release(&slot->pair, (uintptr_t)&sheaf_bootstrap);
+	exchange(slot, &sheaf_bootstrap, NULL);
 	sheaf_show_nothing(slot);
 	push(list, m);
 	push(list, spare);
