@@ -143,9 +143,11 @@ struct kmem_cache *__kmem_cache_create(const char *name, size_t size, size_t ali
 
 /*
  * Give the cache up. NULL is allowed; a merged cache goes with its last name. Objects still live
- * are listed, and the cache is then leaked, so that they stay usable. Nobody else may be using it.
- * Sleeps; waits for grace periods of what was retired (<sheaf/rcu.h>), so not for readers. O(pages used
- * by the library).
+ * are listed, and the cache is then leaked, so that they stay usable. Nobody else may be using it: every
+ * call with it or its objects must have returned before this one begins, and the program must see to that
+ * by its own synchronisation, as it does before free().
+ * Sleeps; waits for grace periods of what was retired (<sheaf/rcu.h>), so not for readers. O(CPUs + slabs
+ * of the cache); if objects are live, O(pages used by the library).
  */
 void kmem_cache_destroy(struct kmem_cache *s) SHEAF_SYMBOL(kmem_cache_destroy);
 

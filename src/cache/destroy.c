@@ -73,6 +73,8 @@ static void report_live(struct kmem_cache *s)
 {
 	size_t live;
 
+	/* Who frees them uses it. */
+	s->sheaf.quiet = 0;
 	caches.nr_live_listed = 0;
 	live = cache_live_objects(s, list_live);
 	os_report("kmem_cache_destroy(%s): %zu objects are still in use (%u listed above); the "
@@ -104,6 +106,7 @@ static bool give_up_name(struct kmem_cache *s)
 	} else {
 		last = --s->nr_names == 0;
 		s->unmergeable |= last;
+		s->sheaf.quiet = last;
 		publish_cache(s);
 	}
 	os_unlock(&caches.lock);
@@ -113,22 +116,16 @@ static bool give_up_name(struct kmem_cache *s)
 SHEAF_PUBLIC void kmem_cache_destroy(struct kmem_cache *s)
 {
 	int saved = errno;
-	bool reached;
 
 	if (!s || !give_up_name(s))
 		return;
 	finish_retired(s);
 	os_lock(&caches.lock);
-	/* Where a drain cannot reach every CPU a slot may keep an empty sheaf: leak it too. */
-	reached = sheaf_drain(&s->sheaf);
-	if (slab_shrink(&s->sheaf.slab) == 0 && reached)
+	sheaf_drain(&s->sheaf);
+	if (slab_shrink(&s->sheaf.slab) == 0)
 		cache_release(s);
-	else if (reached)
-		report_live(s);
 	else
-		os_report("kmem_cache_destroy(%s): other CPUs' sheaves cannot be emptied, since "
-			  "membarrier is refused; the cache is leaked",
-			  s->name);
+		report_live(s);
 	os_unlock(&caches.lock);
 	errno = saved;
 }

@@ -13,6 +13,12 @@
  * leaves it there.
  *
  * The trylock backend takes each slot's lock for step 3 and needs no barrier.
+ *
+ * Where membarrier is refused a drain reaches this CPU only; refused at step 4, it puts back what step 3
+ * took, since stop is set and the slots are as it left them. A cache that is quiet does without: its
+ * last user has said that nobody uses it, so each of its sections has ended, and what they stored was
+ * seen by that user before, by whatever told it so. Only the library itself may still free retired
+ * objects, with a provider's callback: kmem_cache_destroy() waits for those before it drains.
  */
 #include "os/atomic.h"
 #include "os/lock.h"
@@ -27,15 +33,34 @@
 
 static struct os_lock drain_lock = OS_LOCK_INIT(OS_RANK_DRAIN);
 
-/* Takes what it is after out of a slot, leaving the bootstrap sheaf. */
-typedef void take_fn(struct slot *slot, unsigned int row, struct sheaf **list);
+/* What a drain is after, in a slot. */
+struct aim {
+	/* Take it out, leaving the bootstrap sheaf. */
+	void (*take)(struct slot *slot, unsigned int row, struct sheaf **list);
+	/* Undo that, for one of the sheaves. */
+	void (*put_back)(struct slot *slot, struct sheaf *sheaf);
+};
 
-static void push(struct sheaf **list, struct sheaf *sheaf)
+#define TAKEN_SPARE 1u /* in `number` of a sheaf that was taken, beside the row */
+
+static void push(struct sheaf **list, struct sheaf *sheaf, unsigned int row, unsigned int spare)
 {
 	if (!sheaf || sheaf == &sheaf_bootstrap)
 		return;
+	sheaf->number = row * 2 + spare;
 	sheaf->next = *list;
 	*list = sheaf;
+}
+
+static unsigned int row_of(const struct sheaf *taken)
+{
+	return (unsigned int)(taken->number / 2);
+}
+
+static struct sheaf *spare_of(const struct slot *slot)
+{
+	return (struct sheaf *)(os_load_relaxed(&slot->pair) ^
+				(uintptr_t)os_load_relaxed(&slot->main));
 }
 
 /*
@@ -54,17 +79,28 @@ static void exchange(struct slot *slot, struct sheaf *m, struct sheaf *spare)
 /* The slot's two sheaves, leaving the bootstrap one. */
 static void take_slot(struct slot *slot, unsigned int row, struct sheaf **list)
 {
-	struct sheaf *m = os_load_relaxed(&slot->main);
-	struct sheaf *spare = (struct sheaf *)(os_load_relaxed(&slot->pair) ^ (uintptr_t)m);
+	struct sheaf *m = os_load_relaxed(&slot->main), *spare = spare_of(slot);
 
-	(void)row;
 	if (m == &sheaf_bootstrap && !spare)
 		return;
 	exchange(slot, &sheaf_bootstrap, NULL);
-	sheaf_show_nothing(slot);
-	push(list, m);
-	push(list, spare);
+	push(list, m, row, 0);
+	push(list, spare, row, TAKEN_SPARE);
 }
+
+static void put_back_slot(struct slot *slot, struct sheaf *sheaf)
+{
+	bool spare = sheaf->number & TAKEN_SPARE;
+
+	/* By a refill: what it was filled by is forgotten. */
+	sheaf->number = 0;
+	if (spare)
+		exchange(slot, os_load_relaxed(&slot->main), sheaf);
+	else
+		exchange(slot, sheaf, spare_of(slot));
+}
+
+static const struct aim objects = {take_slot, put_back_slot};
 
 static void take_rcu_free(struct slot *slot, unsigned int row, struct sheaf **list)
 {
@@ -73,11 +109,18 @@ static void take_rcu_free(struct slot *slot, unsigned int row, struct sheaf **li
 	if (sheaf == &sheaf_bootstrap)
 		return;
 	os_store_release(&slot->rcu_free, &sheaf_bootstrap);
-	sheaf->base = row;
-	push(list, sheaf);
+	push(list, sheaf, row, 0);
 }
 
-static void take_locked(take_fn *take, struct slot *slot, unsigned int row, struct sheaf **list)
+static void put_back_rcu_free(struct slot *slot, struct sheaf *sheaf)
+{
+	os_store_release(&slot->rcu_free, sheaf);
+}
+
+static const struct aim retired = {take_rcu_free, put_back_rcu_free};
+
+static void take_locked(const struct aim *aim, struct slot *slot, unsigned int row,
+			struct sheaf **list)
 {
 	/* A slot nobody has used is not written: its page may be shared with other CPUs. */
 	if (!os_load_acquire(&slot->lock) && os_load_relaxed(&slot->main) == &sheaf_bootstrap &&
@@ -86,34 +129,48 @@ static void take_locked(take_fn *take, struct slot *slot, unsigned int row, stru
 		return;
 	while (os_exchange(&slot->lock, 1))
 		os_yield();
-	take(slot, row, list);
+	aim->take(slot, row, list);
 	os_store_release(&slot->lock, 0);
 }
 
-/* From every slot; leaves stop set. False if the kernel refuses its part: other CPUs' are out of reach. */
-static bool take_slots(struct sheaf_cache *cache, take_fn *take, struct sheaf **list)
+/* No section that began before this call goes on. False: the kernel refuses its part. */
+static bool end_sections(const struct sheaf_cache *cache)
+{
+	return os.backend != OS_BACKEND_RSEQ || os_membarrier() || cache->quiet;
+}
+
+static void put_back(struct sheaf_cache *cache, const struct aim *aim, struct sheaf **list)
+{
+	struct sheaf *sheaf;
+
+	while ((sheaf = *list) != NULL) {
+		*list = sheaf->next;
+		aim->put_back(slot_of_row(cache->at.handle, row_of(sheaf)), sheaf);
+	}
+}
+
+/* From every slot; leaves stop set. False, and nothing taken: other CPUs' are out of reach. */
+static bool take_slots(struct sheaf_cache *cache, const struct aim *aim, struct sheaf **list)
 {
 	bool rseq = os.backend == OS_BACKEND_RSEQ;
 
 	os_store_release(&cache->at.stop, 1);
 	/* The trylock backend: who takes a slot's lock after this sees stop. */
 	os_fence();
-	if (rseq && !os_membarrier())
+	if (!end_sections(cache))
 		return false;
 	for (uint32_t row = 0; row < os.nr_rows; row++) {
 		struct slot *slot = slot_of_row(cache->at.handle, row);
 
 		if (rseq)
-			take(slot, row, list);
+			aim->take(slot, row, list);
 		else
-			take_locked(take, slot, row, list);
+			take_locked(aim, slot, row, list);
 	}
-	/* Refused half-way, somebody may still pop from these: they are left out for good. */
-	if (rseq && !os_membarrier()) {
-		*list = NULL;
-		return false;
-	}
-	return true;
+	if (end_sections(cache))
+		return true;
+	put_back(cache, aim, list);
+	return false;
 }
 
 /* When other CPUs cannot be reached: what this CPU's slot holds. */
@@ -143,6 +200,13 @@ void hand_wait(struct sheaf_cache *cache)
 	}
 }
 
+/* What their slots showed is about to be in the sums. */
+static void show_taken(struct sheaf_cache *cache, const struct sheaf *list)
+{
+	for (; os.counting && list; list = list->next)
+		sheaf_show_nothing(slot_of_row(cache->at.handle, row_of(list)));
+}
+
 static void flush_list(struct sheaf_cache *cache, struct sheaf *list)
 {
 	struct sheaf *next;
@@ -161,13 +225,14 @@ bool sheaf_drain(struct sheaf_cache *cache)
 	bool reached;
 
 	os_lock(&drain_lock);
-	reached = !cache->barns || take_slots(cache, take_slot, &list);
+	reached = !cache->barns || take_slots(cache, &objects, &list);
 	hand_wait(cache);
 	slab_give_deferred(&cache->slab);
 	if (!cache->barns) {
 		os_unlock(&drain_lock);
 		return true;
 	}
+	show_taken(cache, list);
 	flush_list(cache, list);
 	flush_list(cache, barn_take_all(cache));
 	flush_list(cache, sheaf_rcu_take_all(cache));
@@ -185,10 +250,10 @@ bool drain_rcu(struct sheaf_cache *cache,
 	bool reached;
 
 	os_lock(&drain_lock);
-	reached = take_slots(cache, take_rcu_free, &list);
+	reached = take_slots(cache, &retired, &list);
 	for (; list; list = next) {
 		next = list->next;
-		taken(data, list, list->base);
+		taken(data, list, row_of(list));
 	}
 	os_store_release(&cache->at.stop, 0);
 	os_unlock(&drain_lock);

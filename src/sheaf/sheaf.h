@@ -72,7 +72,8 @@ struct sheaf_cache {
 	uint32_t flow;	    /* sheaves that other CPUs filled, beyond own ones */
 	uint32_t one_way;   /* flow is high */
 	uint32_t exchanges; /* swaps, and full sheaves from barns, until they are many */
-	uint32_t no_spare_rule;
+	uint16_t no_spare_rule;
+	uint16_t quiet;	       /* nobody uses the cache: see drain.c */
 	struct sheaf_rcu *rcu; /* NULL until an object is retired: see rcu_free.h */
 };
 

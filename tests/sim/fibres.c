@@ -11,6 +11,7 @@
 #include "readers.h"
 #include "sheaf/barn.h"
 #include "sheaf/rcu_free.h"
+#include "sheaf/stats.h"
 #include "sim/sim.h"
 
 enum {
@@ -351,9 +352,12 @@ static void own_cache(unsigned int fibre)
 static void change_settings(unsigned int which)
 {
 	struct kmem_cache *s = shared[sim_below(2)];
+	struct kmem_cache_stats stats;
 
 	if (which == 0)
 		kmem_cache_shrink(shared[sim_below(NR_CACHES)]);
+	else if (sim_below(2))
+		kmem_cache_stats(s, &stats);
 	else if (which == 1)
 		kmem_cache_set_sheaf_capacity(s, 1 + sim_below(now->few_sheaves ? 6 : 64));
 	else
@@ -386,7 +390,7 @@ static void operate(unsigned int fibre, struct holder *h)
 		receive(h);
 	else if (kind < 250)
 		h->grows = !h->grows;
-	else if (kind < 253 || !now->all_reached)
+	else if (kind < 253)
 		change_settings(kind % 3);
 	else
 		own_cache(fibre);
@@ -497,10 +501,14 @@ void storm_run(const struct storm *storm)
 	if (model_live())
 		sim_fail("%zu objects are live when all were freed", model_live());
 	sim_faults(false);
-	for (unsigned int i = 0; i < NR_CACHES; i++) {
-		if (kmem_cache_shrink(shared[i]) && storm->all_reached)
+	for (unsigned int i = 0; i < NR_CACHES; i++)
+		if (storm->all_reached && kmem_cache_shrink(shared[i]))
 			sim_fail("slabs of %s remain when all objects were freed", shared[i]->name);
-		if (storm->all_reached)
-			kmem_cache_destroy(shared[i]);
+	/* Nobody uses them: membarrier is not needed. */
+	sim_faults(true);
+	for (unsigned int i = 0; i < NR_CACHES; i++) {
+		kmem_cache_destroy(shared[i]);
+		if (shared[i]->name)
+			sim_fail("%s was destroyed, and is there still", shared[i]->name);
 	}
 }

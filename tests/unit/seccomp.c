@@ -259,9 +259,12 @@ static void end(void)
 		all_use();
 		verify();
 		for (int c = 0; c < NR_CACHES; c++) {
-			if (made[c])
-				kmem_cache_shrink(made[c]);
+			if (!made[c])
+				continue;
+			kmem_cache_shrink(made[c]);
 			kmem_cache_destroy(made[c]);
+			/* Whatever was refused, it is gone: its slots, too. */
+			CHECK(!made[c]->name);
 			made[c] = NULL;
 		}
 	}

@@ -268,8 +268,8 @@ bool os_membarrier(void)
 	errno = saved;
 	if (!done)
 		os_report_once(&membarrier_refused,
-			       "membarrier is refused now: shrink, destroy and exact counts reach "
-			       "this CPU's sheaves only; allow the system call to mend it");
+			       "membarrier is refused now: shrink and barriers reach this CPU's "
+			       "sheaves only; allow the system call to mend it");
 	return done;
 }
 
