@@ -24,10 +24,25 @@
 
 #define ROW_BYTES ((size_t)1 << ROW_SHIFT)
 
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8u
+#endif
+
 static void fill_row(char *row, const struct slot *template)
 {
 	for (size_t at = 0; at < ROW_BYTES; at += sizeof(*template))
 		memcpy(row + at, template, sizeof(*template));
+}
+
+/* With vm.memfd_noexec=2 Linux 6.3 to 6.5 refuses a file unless it is asked for one that cannot be
+ * executed; older ones do not know that request. */
+static int make_file(void)
+{
+	int file = (int)syscall(SYS_memfd_create, "sheaf-slots", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+
+	if (file < 0 && errno == EINVAL)
+		file = (int)syscall(SYS_memfd_create, "sheaf-slots", MFD_CLOEXEC);
+	return file;
 }
 
 /* A file of one template row for each node, or -1. */
@@ -39,7 +54,7 @@ static int template_file(char *scratch, const struct slot *template_of_node)
 	/* Writing beyond ulimit -f raises SIGXFSZ, also in memory. */
 	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
 	    (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= os.nr_nodes * ROW_BYTES))
-		file = (int)syscall(SYS_memfd_create, "sheaf-slots", 1u /* MFD_CLOEXEC */);
+		file = make_file();
 	if (file < 0)
 		return -1;
 	for (uint32_t node = 0; node < os.nr_nodes; node++) {

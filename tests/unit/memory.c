@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/* What the system may refuse: files that can be executed, or others. */
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sheaf/slab.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include "help.h"
+#include "unit.h"
+
+#define NOEXEC_SEAL 8u /* of memfd_create() */
+
+/* Lines of /proc/self/maps that contain this. */
+static unsigned int mappings_of(const char *name)
+{
+	FILE *file = fopen("/proc/self/maps", "re");
+	unsigned int n = 0;
+	char line[512];
+
+	CHECK(file);
+	while (fgets(line, sizeof(line), file))
+		n += strstr(line, name) != NULL;
+	fclose(file);
+	return n;
+}
+
+/* From now on memfd_create() fails with this error if the flag is, or is not, among its flags. */
+static void refuse_files(bool sealed, int error)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_memfd_create, 0, 4),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
+		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, NOEXEC_SEAL),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, sealed ? NOEXEC_SEAL : 0, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)error),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog program = {sizeof(filter) / sizeof(filter[0]), filter};
+
+	CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+	CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0);
+}
+
+/* Slots that cost memory only where they are used need the file. */
+static void make_cache_from_file(void)
+{
+	CHECK(kmem_cache_create("from-file", 64, NULL, SLAB_NO_MERGE));
+	CHECK(mappings_of("sheaf-slots") > 0);
+}
+
+static void only_sealed(void)
+{
+	refuse_files(false, EACCES);
+	make_cache_from_file();
+}
+
+static void never_sealed(void)
+{
+	refuse_files(true, EINVAL);
+	make_cache_from_file();
+}
+
+static void slots_with_memfd_noexec(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(only_sealed), 0);
+}
+
+static void slots_on_an_old_system(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(never_sealed), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(slots_with_memfd_noexec),
+		cmocka_unit_test(slots_on_an_old_system),
+	};
+
+	return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
+}
