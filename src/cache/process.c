@@ -17,6 +17,7 @@
 #include "cache/rcu_any.h"
 #include "os/atomic.h"
 #include "os/machine.h"
+#include "os/memory.h"
 #include "os/options.h"
 #include "os/report.h"
 #include "page/pool.h"
@@ -161,9 +162,13 @@ bool caches_ready(void)
 			os_store_release(&caches.ready, 1);
 		else
 			os_report_once(
-				&caches.warned_memory,
-				"no address space (ulimit -v?) or memory for the library: caches "
-				"cannot be made until there is");
+				&caches.warned_memory, "%s",
+				os_refused_as_locked()
+					? "addresses that the library reserves count as locked "
+					  "memory since mlockall(), and are beyond its limit: "
+					  "caches cannot be made until that is raised (ulimit -l)"
+					: "no address space (ulimit -v?) or memory for the "
+					  "library: caches cannot be made until there is");
 		errno = saved;
 	}
 	os_unlock(&caches.lock);

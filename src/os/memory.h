@@ -21,6 +21,8 @@ struct slot;
 /* Reserve addresses, not memory, aligned to OS_HUGE. NULL if refused. */
 void *os_reserve(size_t size);
 void os_unreserve(void *address, size_t size);
+/* True if addresses were refused last because mlockall() makes them count as locked memory. */
+bool os_refused_as_locked(void);
 /* Make reserved addresses readable; they read zero, and cost no memory. False if refused. */
 bool os_allow_reads(void *address, size_t size);
 /* Bytes of addresses this process may use at most (ulimit -v). */

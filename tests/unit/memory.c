@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the system may refuse: files that can be executed, or others. */
+/* What the system may refuse: files that can be executed or that cannot, and more locked memory. */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -12,6 +12,7 @@
 #include "unit.h"
 
 #define NOEXEC_SEAL 8u /* of memfd_create() */
+#define MiB	    ((size_t)1 << 20)
 
 /* Lines of /proc/self/maps that contain this. */
 static unsigned int mappings_of(const char *name)
@@ -76,11 +77,42 @@ static void slots_on_an_old_system(void **state)
 	assert_int_equal(in_child(never_sealed), 0);
 }
 
+static struct told told;
+
+static void lock_little(void)
+{
+	struct rlimit limit;
+
+	CHECK(getrlimit(RLIMIT_MEMLOCK, &limit) == 0);
+	if (limit.rlim_max > 8 * MiB)
+		limit.rlim_max = 8 * MiB;
+	limit.rlim_cur = limit.rlim_max;
+	CHECK(setrlimit(RLIMIT_MEMLOCK, &limit) == 0);
+	/* The superuser has no limit; who may lock nothing cannot call mlockall(). */
+	CHECK(geteuid() || seteuid(65534) == 0);
+	if (limit.rlim_cur == 0)
+		return;
+	CHECK(mlockall(MCL_FUTURE) == 0);
+	told_begin(&told);
+	CHECK(!kmem_cache_create("locked", 64, NULL, 0));
+	CHECK(!kmalloc(64, GFP_KERNEL));
+	CHECK(told_end(&told) == 1);
+	CHECK(strstr(told.text, "mlockall()") && strstr(told.text, "ulimit -l"));
+	CHECK(!strstr(told.text, "ulimit -v"));
+}
+
+static void locked_memory_is_named(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(lock_little), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(slots_with_memfd_noexec),
 		cmocka_unit_test(slots_on_an_old_system),
+		cmocka_unit_test(locked_memory_is_named),
 	};
 
 	return cmocka_run_group_tests_name("memory", tests, NULL, NULL);

@@ -7,11 +7,6 @@
 #include <sys/mman.h>
 
 /* Private and not set aside; NULL if refused. errno is the caller's to keep. */
-static inline void *map_anywhere(size_t size, int protection)
-{
-	void *at = mmap(NULL, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	return at == MAP_FAILED ? NULL : at;
-}
+void *map_anywhere(size_t size, int protection);
 
 #endif

@@ -18,6 +18,22 @@
 #define MPOL_PREFERRED 1
 
 static uint32_t discard_refused; /* told */
+static int refused_with;	 /* the last refusal of addresses */
+
+void *map_anywhere(size_t size, int protection)
+{
+	void *at = mmap(NULL, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (at != MAP_FAILED)
+		return at;
+	os_store_relaxed(&refused_with, errno);
+	return NULL;
+}
+
+bool os_refused_as_locked(void)
+{
+	return os_load_relaxed(&refused_with) == EAGAIN;
+}
 
 void *os_reserve(size_t size)
 {

@@ -63,6 +63,11 @@ void os_unreserve(void *address, size_t size)
 	munmap(address, size);
 }
 
+bool os_refused_as_locked(void)
+{
+	return false;
+}
+
 bool os_allow_reads(void *address, size_t size)
 {
 	(void)address, (void)size;
