@@ -99,7 +99,7 @@ INLINE const unsigned long *search_inner(const unsigned long *at, const unsigned
 					 unsigned long size, bool highest)
 {
 	while (highest ? at > stop : at < stop) {
-		void *const *slot = (void *const *)at + LEAF_SLOTS - 1;
+		const any_word *slot = (const any_word *)at + LEAF_SLOTS - 1;
 
 		if (!*slot) {
 			if (at[0] - at[-1] >= size)

@@ -99,16 +99,16 @@ static inline int copy_node(const struct dup *d, struct maple_node *node, enode_
  */
 static void subtree_free(enode_t e, unsigned int made, const struct dup *undo)
 {
-	struct maple_node *nodes[LEAF_SLOTS];
+	void *nodes[LEAF_SLOTS];
 
 	for (unsigned int i = 0; i < made; i++) {
 		enode_t below = (enode_t)slots(e)[i];
 
 		nodes[i] = node_of(below);
 		if (level_of(below))
-			subtree_free(below, end_of(nodes[i]) + 1, undo);
+			subtree_free(below, end_of(node_of(below)) + 1, undo);
 		else if (undo)
-			undo_entries(undo, nodes[i]->range.slot);
+			undo_entries(undo, slots(below));
 	}
 	nodes_free(made, nodes);
 }
@@ -119,7 +119,7 @@ static void subtree_free(enode_t e, unsigned int made, const struct dup *undo)
  */
 static int dup_children(const struct dup *d, enode_t copy)
 {
-	struct maple_node *nodes[LEAF_SLOTS];
+	void *nodes[LEAF_SLOTS];
 	unsigned int n = end_of(node_of(copy)) + 1;
 	void **slot = slots(copy);
 
@@ -143,8 +143,8 @@ static int dup_children(const struct dup *d, enode_t copy)
 
 static int dup_nodes(const struct dup *d, enode_t root, void **made)
 {
-	struct maple_node *node;
 	enode_t copy;
+	void *node;
 	int error;
 
 	if (nodes_alloc(1, &node, d->gfp))
@@ -238,7 +238,7 @@ SHEAF_PUBLIC void __mt_destroy(struct maple_tree *mt)
 	if (in_rcu(mt)) {
 		subtree_retire(mt, e);
 	} else {
-		struct maple_node *node = node_of(e);
+		void *node = node_of(e);
 
 		if (level_of(e))
 			subtree_free(e, end_of(node) + 1, NULL);

@@ -20,12 +20,12 @@
 /* A leaf's pivots beside a slot: where the slot before it ends, and where it ends itself. */
 static inline unsigned long pivot_before(void *const *at)
 {
-	return load_relaxed((const unsigned long *)at - LEAF_SLOTS);
+	return load_relaxed((const any_word *)at - LEAF_SLOTS);
 }
 
 static inline unsigned long pivot_at(void *const *at)
 {
-	return load_relaxed((const unsigned long *)at - (LEAF_SLOTS - 1));
+	return load_relaxed((const any_word *)at - (LEAF_SLOTS - 1));
 }
 
 /* A leaf as it was seen, and the slot where a search in it begins. */

@@ -78,9 +78,9 @@ static void note_freed(struct store *st)
 /* --- a leaf ---------------------------------------------------------------------------------- */
 
 /* Word i + 1 is pivot i; the first is meta. */
-static inline uint64_t *words(const struct maple_node *node)
+static inline any_word *words(const struct maple_node *node)
 {
-	return (uint64_t *)(uintptr_t)node;
+	return (any_word *)(uintptr_t)node;
 }
 
 static inline void copy_leaf(struct maple_node *new, const struct maple_node *old)

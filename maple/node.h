@@ -58,6 +58,9 @@ struct maple_node {
 };
 _Static_assert(sizeof(struct maple_node) == NODE_BYTES, "a node is 256 bytes");
 
+/* A word of a node, whatever it is: pivots and gaps are numbers, slots pointers. */
+typedef uint64_t any_word __attribute__((may_alias));
+
 /* An encoded pointer to a node: what slots of inner nodes and ma_root hold. */
 typedef uintptr_t enode_t;
 
@@ -151,7 +154,7 @@ static inline enode_t child(enode_t e, unsigned int i)
  */
 static inline unsigned long word(const struct maple_node *node, unsigned int i)
 {
-	return load_relaxed(&((const unsigned long *)node)[i]);
+	return load_relaxed(&((const any_word *)node)[i]);
 }
 
 static inline unsigned long slot_min(const struct maple_node *node, unsigned int i,
@@ -224,14 +227,24 @@ static inline void copy_pair(void *to, const void *from)
 /* n words, in pairs. */
 static inline void copy_words(void *to, const void *from, unsigned int n)
 {
-	const uint64_t *source = from;
-	uint64_t *target = to;
+	const any_word *source = from;
+	any_word *target = to;
 	unsigned int i = 0;
 
 	for (; i + 1 < n; i += 2)
 		copy_pair(&target[i], &source[i]);
 	if (i < n)
 		target[i] = source[i];
+}
+
+static inline void fill_words(void *to, uint64_t value, unsigned int n)
+{
+	any_word *target = to;
+
+	for (unsigned int i = 0; i < n; i++) {
+		target[i] = value;
+		KEEP(i); /* a call for so few would cost more */
+	}
 }
 
 /* The lines of a node that its first does not tell of. */

@@ -112,14 +112,14 @@ void node_retire(const struct maple_tree *mt, struct maple_node *node)
 	}
 }
 
-int nodes_alloc(unsigned int n, struct maple_node **nodes, gfp_t gfp)
+int nodes_alloc(unsigned int n, void **nodes, gfp_t gfp)
 {
 	struct kmem_cache *s = node_cache();
 
-	return s && kmem_cache_alloc_bulk(s, gfp, n, (void **)nodes) ? 0 : -ENOMEM;
+	return s && kmem_cache_alloc_bulk(s, gfp, n, nodes) ? 0 : -ENOMEM;
 }
 
-void nodes_free(unsigned int n, struct maple_node **nodes)
+void nodes_free(unsigned int n, void **nodes)
 {
-	kmem_cache_free_bulk(cache, n, (void **)nodes);
+	kmem_cache_free_bulk(cache, n, nodes);
 }

@@ -57,16 +57,6 @@ static unsigned int share(const struct items *items, unsigned int start, unsigne
 	return n;
 }
 
-static inline void fill_words(void *to, uint64_t value, unsigned int n)
-{
-	uint64_t *target = to;
-
-	for (unsigned int i = 0; i < n; i++) {
-		target[i] = value;
-		KEEP(i); /* a call for so few would cost more */
-	}
-}
-
 static enode_t make_node(struct maple_node *node, const struct items *items, unsigned int start,
 			 unsigned int n, unsigned int level, bool arange)
 {

@@ -44,8 +44,8 @@ struct maple_node *node_take(struct ma_state *mas);
 /* The writer is done with a node that readers may be in. */
 void node_retire(const struct maple_tree *mt, struct maple_node *node);
 /* For nodes that no reader has seen: all n or none; and back. */
-int nodes_alloc(unsigned int n, struct maple_node **nodes, gfp_t gfp);
-void nodes_free(unsigned int n, struct maple_node **nodes);
+int nodes_alloc(unsigned int n, void **nodes, gfp_t gfp);
+void nodes_free(unsigned int n, void **nodes);
 
 /* --- path.c: for writers only ---------------------------------------------------------------- */
 

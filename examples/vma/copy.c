@@ -16,7 +16,8 @@
 void space_destroy(struct space *space)
 {
 	MA_STATE(mas, &space->tree, 0, 0);
-	struct vma *vmas[BULK], *vma;
+	void *vmas[BULK];
+	struct vma *vma;
 	unsigned int n = 0;
 
 	mt_clear_in_rcu(&space->tree);
@@ -40,14 +41,16 @@ void space_destroy(struct space *space)
 /* Own VMAs in the place of another space's, for one leaf of the tree at a time. */
 static int copy_entries(void **entries, unsigned int n, void *to)
 {
-	struct vma *fresh[LEAF_ENTRIES];
+	void *fresh[LEAF_ENTRIES];
 
 	if (vma_alloc_bulk(n, fresh))
 		return -ENOMEM;
 	for (unsigned int i = 0; i < n; i++) {
-		*fresh[i] = *(const struct vma *)entries[i];
-		fresh[i]->space = to;
-		entries[i] = fresh[i];
+		struct vma *vma = fresh[i];
+
+		*vma = *(const struct vma *)entries[i];
+		vma->space = to;
+		entries[i] = vma;
 	}
 	return 0;
 }
@@ -55,7 +58,7 @@ static int copy_entries(void **entries, unsigned int n, void *to)
 static void free_entries(void **entries, unsigned int n, void *to)
 {
 	(void)to;
-	vma_free_bulk(n, (struct vma **)entries);
+	vma_free_bulk(n, entries);
 }
 
 int space_fork(struct space *to, struct space *from)

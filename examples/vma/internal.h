@@ -14,10 +14,10 @@
 
 struct vma *vma_alloc(void);
 /* All of n or none. */
-int vma_alloc_bulk(unsigned int n, struct vma **vmas);
+int vma_alloc_bulk(unsigned int n, void **vmas);
 /* One that no reader has seen; one that readers may be at. */
 void vma_free(struct vma *vma);
-void vma_free_bulk(unsigned int n, struct vma **vmas);
+void vma_free_bulk(unsigned int n, void **vmas);
 void vma_retire(struct vma *vma);
 
 /* A new VMA with the part start ... end of an old one, or NULL. */

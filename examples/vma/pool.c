@@ -29,9 +29,9 @@ struct vma *vma_alloc(void)
 	return kmem_cache_alloc(vma_cache(), GFP_KERNEL);
 }
 
-int vma_alloc_bulk(unsigned int n, struct vma **vmas)
+int vma_alloc_bulk(unsigned int n, void **vmas)
 {
-	return kmem_cache_alloc_bulk(vma_cache(), GFP_KERNEL, n, (void **)vmas) ? 0 : -ENOMEM;
+	return kmem_cache_alloc_bulk(vma_cache(), GFP_KERNEL, n, vmas) ? 0 : -ENOMEM;
 }
 
 void vma_free(struct vma *vma)
@@ -39,9 +39,9 @@ void vma_free(struct vma *vma)
 	kmem_cache_free(cache, vma);
 }
 
-void vma_free_bulk(unsigned int n, struct vma **vmas)
+void vma_free_bulk(unsigned int n, void **vmas)
 {
-	kmem_cache_free_bulk(cache, n, (void **)vmas);
+	kmem_cache_free_bulk(cache, n, vmas);
 }
 
 void vma_retire(struct vma *vma)

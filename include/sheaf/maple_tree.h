@@ -348,20 +348,23 @@ void *mas_prev_range(struct ma_state *mas, unsigned long min) SHEAF_SYMBOL(mas_p
  * it was seen; else NULL, and the state is unchanged. A leaf's first word tells of changes; the pivots
  * that end a slot and the one before it are 15 and 16 words below the slot.
  */
+typedef unsigned long __mas_word __attribute__((__may_alias__));
+
 static inline unsigned long __mas_pivot(void *const *at, int below)
 {
-	return __atomic_load_n((const unsigned long *)at - below, __ATOMIC_RELAXED);
+	return __atomic_load_n((const __mas_word *)at - below, __ATOMIC_RELAXED);
 }
 
 static inline void *__mas_step(struct ma_state *mas, unsigned long limit, bool up)
 {
-	void *const *at = mas->at, *const *stop = mas->stop;
-	void *const *start;
+	void *const *at, *const *stop, *const *start;
 	unsigned long border, other;
 	void *entry;
 
 	if (!mas->node)
 		return NULL;
+	at = mas->at;
+	stop = mas->stop;
 	start = (void *const *)mas->node + 16;
 	if (at == (up ? stop : start))
 		return NULL;

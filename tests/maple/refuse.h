@@ -11,9 +11,9 @@
 #include "../../maple/tree.h"
 
 int __real_nodes_get(struct ma_state *mas, unsigned int n, gfp_t gfp);
-int __real_nodes_alloc(unsigned int n, struct maple_node **nodes, gfp_t gfp);
+int __real_nodes_alloc(unsigned int n, void **nodes, gfp_t gfp);
 int __wrap_nodes_get(struct ma_state *mas, unsigned int n, gfp_t gfp);
-int __wrap_nodes_alloc(unsigned int n, struct maple_node **nodes, gfp_t gfp);
+int __wrap_nodes_alloc(unsigned int n, void **nodes, gfp_t gfp);
 
 static unsigned int refuse_in; /* this one is refused; 0: none */
 static bool refused;
@@ -45,7 +45,7 @@ int __wrap_nodes_get(struct ma_state *mas, unsigned int n, gfp_t gfp)
 	return __real_nodes_get(mas, n, gfp);
 }
 
-int __wrap_nodes_alloc(unsigned int n, struct maple_node **nodes, gfp_t gfp)
+int __wrap_nodes_alloc(unsigned int n, void **nodes, gfp_t gfp)
 {
 	return refuse() ? -ENOMEM : __real_nodes_alloc(n, nodes, gfp);
 }

@@ -22,16 +22,16 @@
 /* --- refused allocations ---------------------------------------------------------------------- */
 
 struct vma *__real_vma_alloc(void);
-int __real_vma_alloc_bulk(unsigned int n, struct vma **vmas);
+int __real_vma_alloc_bulk(unsigned int n, void **vmas);
 struct vma *__wrap_vma_alloc(void);
-int __wrap_vma_alloc_bulk(unsigned int n, struct vma **vmas);
+int __wrap_vma_alloc_bulk(unsigned int n, void **vmas);
 
 struct vma *__wrap_vma_alloc(void)
 {
 	return refuse() ? NULL : __real_vma_alloc();
 }
 
-int __wrap_vma_alloc_bulk(unsigned int n, struct vma **vmas)
+int __wrap_vma_alloc_bulk(unsigned int n, void **vmas)
 {
 	return refuse() ? -ENOMEM : __real_vma_alloc_bulk(n, vmas);
 }

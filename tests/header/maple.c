@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* The maple tree as a user of either language sees it: loops over entries of a type. */
+#include <sheaf/maple_tree.h>
+#include <stdio.h>
+
+#define CHECK(condition)                                                                           \
+	do {                                                                                       \
+		if (!(condition)) {                                                                \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);            \
+			return 1;                                                                  \
+		}                                                                                  \
+	} while (0)
+
+struct extent {
+	unsigned long from, length;
+};
+
+static struct extent extents[] = {{10, 5}, {20, 10}, {40, 1}};
+
+static unsigned long sum_up(struct maple_tree *mt)
+{
+	MA_STATE(mas, mt, 0, 0);
+	struct extent *extent;
+	unsigned long sum = 0;
+
+	mas_for_each(&mas, extent, ULONG_MAX) sum += extent->length;
+	return sum;
+}
+
+static unsigned long sum_down(struct maple_tree *mt)
+{
+	MA_STATE(mas, mt, ULONG_MAX, ULONG_MAX);
+	struct extent *extent;
+	unsigned long sum = 0;
+
+	mas_for_each_rev(&mas, extent, 0) sum += extent->length;
+	return sum;
+}
+
+static unsigned long sum_by_tree(struct maple_tree *mt)
+{
+	unsigned long sum = 0, index = 0;
+	struct extent *extent;
+
+	mt_for_each(mt, extent, index, ULONG_MAX) sum += extent->length;
+	return sum;
+}
+
+int main(void)
+{
+	static DEFINE_MTREE(tree);
+
+	for (unsigned int i = 0; i < sizeof(extents) / sizeof(extents[0]); i++)
+		CHECK(mtree_insert_range(&tree, extents[i].from,
+					 extents[i].from + extents[i].length - 1, &extents[i],
+					 GFP_KERNEL) == 0);
+	CHECK(sum_up(&tree) == 16 && sum_down(&tree) == 16 && sum_by_tree(&tree) == 16);
+	mtree_destroy(&tree);
+	return 0;
+}
