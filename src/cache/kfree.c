@@ -82,6 +82,8 @@ void cache_free_any(const void *pointer, const char *call)
 /* What kfree(), in the header, finds no cache of. */
 SHEAF_PUBLIC void __kfree(const void *block)
 {
+	if (os_load_relaxed(&sheaf_kmalloc_table.size) != os_load_relaxed(&pages.readable))
+		kfree_init();
 	cache_free_any(block, "kfree");
 }
 

@@ -101,7 +101,7 @@ void kfree_init(void)
 {
 	os_store_relaxed(&sheaf_kmalloc_table.base, (uintptr_t)pages.base);
 	os_store_relaxed(&sheaf_kmalloc_table.pages, (struct sheaf_page *)(void *)pages.slabs);
-	os_store_relaxed(&sheaf_kmalloc_table.size, pages.size);
+	os_store_relaxed(&sheaf_kmalloc_table.size, os_load_relaxed(&pages.readable));
 }
 
 /* --- first use -------------------------------------------------------------------------------- */

@@ -51,7 +51,7 @@ struct kmem_cache *kmalloc_cache_made(unsigned int index, const void *caller);
 /* Free what every cache of the family keeps: for who needs pages. */
 void kmalloc_reclaim(void);
 
-/* When the library is initialised: tell kfree() where pages are. */
+/* Tell kfree() where pages are: when the library is initialised, and when there are more. */
 void kfree_init(void);
 
 /* Around fork(). */

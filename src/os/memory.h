@@ -25,7 +25,7 @@ void os_unreserve(void *address, size_t size);
 bool os_refused_as_locked(void);
 /* Make reserved addresses readable; they read zero, and cost no memory. False if refused. */
 bool os_allow_reads(void *address, size_t size);
-/* Bytes of addresses this process may use at most (ulimit -v). */
+/* Bytes of addresses this process may use at most (ulimit -v), or where more would cost too much. */
 size_t os_address_limit(void);
 /* Make reserved addresses usable; they read zero. False if the system has no more. */
 bool os_commit(void *address, size_t size);

@@ -10,9 +10,9 @@
 #include "os/options.h"
 #include "page/chunk.h"
 
-#define LARGEST_SHIFT  40
+#define LARGEST_SHIFT  44
 #define SMALLEST_SHIFT 23
-#define ADDRESS_SHIFT  46 /* all ranges together */
+#define ADDRESS_SHIFT  46 /* all ranges together: half of what x86-64 has, a quarter of AArch64 */
 #define CHUNK_SLABS    (CHUNK_PAGES * sizeof(struct slab))
 #define NR_LISTS       (PAGE_MAX_ORDER + 1)
 
@@ -39,11 +39,16 @@ static size_t round_page(size_t size)
 	return (size + OS_PAGE - 1) & ~(OS_PAGE - 1);
 }
 
+static size_t bytes_of_slabs(size_t size)
+{
+	return (size >> OS_PAGE_SHIFT) * sizeof(struct slab);
+}
+
 /* Everything for ranges of this size, or nothing. */
 static bool reserve(unsigned int shift)
 {
-	size_t size = (size_t)os.nr_nodes << shift;
-	size_t slabs = (size >> OS_PAGE_SHIFT) * sizeof(struct slab);
+	size_t size = (size_t)os.nr_nodes << shift, slabs = bytes_of_slabs(size);
+	size_t readable = os.nr_nodes == 1 && size > PAGE_READABLE ? PAGE_READABLE : size;
 	size_t chunks = round_page(((size_t)1 << (shift - OS_HUGE_SHIFT)) * sizeof(struct chunk));
 	char *tables;
 
@@ -51,7 +56,7 @@ static bool reserve(unsigned int shift)
 	if (!pages.base)
 		return false;
 	tables = os_reserve(slabs + chunks * os.nr_nodes);
-	if (tables && !os_allow_reads(tables, slabs)) {
+	if (tables && !os_allow_reads(tables, bytes_of_slabs(readable))) {
 		os_unreserve(tables, slabs + chunks * os.nr_nodes);
 		tables = NULL;
 	}
@@ -60,6 +65,7 @@ static bool reserve(unsigned int shift)
 		return false;
 	}
 	pages.size = size;
+	pages.readable = readable;
 	pages.range_shift = shift;
 	pages.slabs = (struct slab *)tables;
 	for (uint32_t node = 0; node < os.nr_nodes; node++) {
@@ -79,8 +85,9 @@ static bool reserve_largest(void)
 	size_t limit = os_address_limit() / 2;
 	unsigned int shift = LARGEST_SHIFT;
 
-	while (shift > SMALLEST_SHIFT && (((size_t)os.nr_nodes << shift) > limit ||
-					  ((size_t)os.nr_nodes << shift) >> ADDRESS_SHIFT > 1))
+	if (limit > (size_t)1 << ADDRESS_SHIFT)
+		limit = (size_t)1 << ADDRESS_SHIFT;
+	while (shift > SMALLEST_SHIFT && ((size_t)os.nr_nodes << shift) > limit)
 		shift--;
 	for (; shift >= SMALLEST_SHIFT; shift--)
 		if (reserve(shift))
@@ -144,6 +151,20 @@ static void relist(struct range *range, struct chunk *chunk)
 	range->lists[list] = chunk;
 }
 
+/* Let descriptors up to this distance from pages.base be read (P3). There is one node, if not all can. */
+static bool make_readable(size_t end)
+{
+	size_t readable = pages.readable;
+
+	if (end <= readable)
+		return true;
+	if (!os_allow_reads((char *)pages.slabs + bytes_of_slabs(readable),
+			    bytes_of_slabs(PAGE_READABLE)))
+		return false;
+	os_store_release(&pages.readable, readable + PAGE_READABLE);
+	return true;
+}
+
 /* The next chunk from below, made usable, on no list; NULL if range or system are out. */
 static struct chunk *grow(struct range *range)
 {
@@ -158,7 +179,8 @@ static struct chunk *grow(struct range *range)
 			return NULL;
 		range->chunks_committed = end;
 	}
-	if (!os_commit(chunk_slabs(range, chunk), CHUNK_SLABS) ||
+	if (!make_readable((chunk_index(range, chunk) + 1) << OS_HUGE_SHIFT) ||
+	    !os_commit(chunk_slabs(range, chunk), CHUNK_SLABS) ||
 	    !os_commit(chunk_address(range, chunk), OS_HUGE))
 		return NULL;
 	chunk_init(chunk);
@@ -335,12 +357,13 @@ size_t page_slabs(unsigned int node, struct slab **first)
 
 struct slab *page_slab(const void *address)
 {
+	size_t offset = (uintptr_t)address - (uintptr_t)pages.base;
 	struct slab *slab;
 	uint64_t state;
 
-	if (!page_is_ours(address))
+	if (offset >= os_load_relaxed(&pages.readable))
 		return NULL;
-	slab = pages.slabs + (((uintptr_t)address - (uintptr_t)pages.base) >> OS_PAGE_SHIFT);
+	slab = pages.slabs + (offset >> OS_PAGE_SHIFT);
 	state = os_load_acquire(&slab->state);
 	if (state & SLAB_TAIL)
 		slab -= (uint16_t)state;

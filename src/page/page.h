@@ -15,8 +15,8 @@
  * Invariants
  *  P1. A page is free (its bit is set, its descriptor's cache NULL) or part of exactly one run.
  *  P2. A run of 2^k pages is aligned to 2^k pages, k <= PAGE_MAX_ORDER.
- *  P3. The descriptor of every address of the ranges can be read at any time: page_owner() tests
- *      nothing else. Those above a range's top read zero.
+ *  P3. The descriptor of every address below pages.readable can be read at any time: page_owner()
+ *      tests nothing else. Those above a range's top read zero.
  *  P4. Free pages that were used ("dirty") and are not yet given back stay below the limit: whole
  *      chunks go back above PAGE_KEEP_CHUNKS, parts of chunks above PAGE_KEEP_PARTS or a quarter
  *      of what is in use. With page_keep=N nothing goes back by itself below N MiB.
@@ -39,6 +39,12 @@
 #define PAGE_KEEP_PARTS	 ((size_t)16 << 20) /* and above this, parts of chunks too */
 #define PAGE_HUGE_FROM	 ((size_t)16 << 20) /* bytes in use from which huge pages are advised */
 
+/*
+ * mlockall() makes a page table entry for every page that can be read, needed or not: a gigabyte of
+ * descriptors costs half a second, those of a whole range a minute.
+ */
+#define PAGE_READABLE ((size_t)64 << 30)
+
 #define SLAB_TAIL (UINT64_C(1) << 63)
 
 struct slab_cache;
@@ -52,6 +58,7 @@ struct slab {
 struct pages {
 	char *base;
 	size_t size;
+	size_t readable; /* all of it; on one node what is used, and up to PAGE_READABLE more */
 	struct slab *slabs;
 	unsigned int range_shift;
 };
@@ -93,7 +100,7 @@ static inline struct slab_cache *page_owner(const void *address)
 {
 	size_t offset = (uintptr_t)address - (uintptr_t)pages.base;
 
-	if (__builtin_expect(offset >= pages.size, 0))
+	if (__builtin_expect(offset >= os_load_relaxed(&pages.readable), 0))
 		return NULL;
 	return os_load_relaxed(&pages.slabs[offset >> OS_PAGE_SHIFT].cache);
 }

@@ -158,6 +158,64 @@ static void foreign_addresses(void **state)
 		assert_null(page_slab(pages.base + ((size_t)(node + 1) << pages.range_shift) - 1));
 }
 
+/* As large as there are addresses: 16 TiB a node, for machines of today and the next ones. */
+static void a_range_is_large(void **state)
+{
+	size_t wanted = ((size_t)16 << 40) * os.nr_nodes;
+	void *other;
+
+	(void)state;
+	if (os_address_limit() < 2 * wanted || os.nr_nodes > 4)
+		return;
+	other = mmap(NULL, wanted, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (other == MAP_FAILED)
+		return;
+	munmap(other, wanted);
+	assert_int_equal(pages.size, wanted);
+	assert_int_equal((size_t)1 << pages.range_shift, (size_t)16 << 40);
+}
+
+/* P3: descriptors are made readable as they are needed. */
+static void grow_beyond_what_is_readable(void)
+{
+	size_t before = pages.readable;
+	struct slab *slab;
+	void *block;
+
+	while (pages.readable == before) {
+		slab = page_alloc(0, 9);
+		if (!slab)
+			return; /* the system commits no memory that it has not */
+	}
+	page_own(slab, 9, owner);
+	CHECK(page_address(slab) - pages.base == (ptrdiff_t)before);
+	CHECK(page_owner(pages.base + before) == owner);
+	CHECK(page_slab(pages.base + before + OS_HUGE - 1) == slab);
+	CHECK(!page_slab(pages.base + before + OS_HUGE));
+	CHECK(!page_slab(pages.base + pages.size - 1));
+	/* kfree() learns of it when it is first needed. */
+	CHECK(sheaf_kmalloc_table.size == before);
+	block = kmalloc(OS_HUGE, GFP_KERNEL);
+	CHECK((char *)block >= pages.base + before);
+	kfree(block);
+	CHECK(sheaf_kmalloc_table.size == pages.readable);
+	CHECK(!page_slab(block));
+}
+
+static void what_is_readable_grows(void **state)
+{
+	struct told told;
+	int status;
+
+	(void)state;
+	if (pages.readable == pages.size)
+		return;
+	told_begin(&told);
+	status = in_child(grow_beyond_what_is_readable);
+	assert_int_equal(told_end(&told), 0);
+	assert_int_equal(status, 0);
+}
+
 static void exhausted(void)
 {
 	unsigned int n = 0;
@@ -186,6 +244,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(runs_do_not_overlap),	   cmocka_unit_test(given_back_reads_zero),
 		cmocka_unit_test(scattered_pages_go_back), cmocka_unit_test(foreign_addresses),
+		cmocka_unit_test(a_range_is_large),	   cmocka_unit_test(what_is_readable_grows),
 		cmocka_unit_test(out_of_memory_is_null),
 	};
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -16,6 +17,7 @@
 #include "os/report.h"
 
 #define MPOL_PREFERRED 1
+#define EMULATED_LIMIT ((size_t)32 << 30)
 
 static uint32_t discard_refused; /* told */
 static int refused_with;	 /* the last refusal of addresses */
@@ -52,6 +54,13 @@ void *os_reserve(size_t size)
 	return address;
 }
 
+/* Emulators and valgrind keep a table of every page reserved: a terabyte takes them half a minute, and
+ * gigabytes of memory. What the kernel shows every process and they do not is its own code. */
+static bool is_emulated(void)
+{
+	return os.backend == OS_BACKEND_TRYLOCK && !getauxval(AT_SYSINFO_EHDR);
+}
+
 size_t os_address_limit(void)
 {
 	int saved = errno;
@@ -60,6 +69,8 @@ size_t os_address_limit(void)
 
 	if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
 		bytes = (size_t)limit.rlim_cur;
+	if (is_emulated() && bytes > EMULATED_LIMIT)
+		bytes = EMULATED_LIMIT;
 	errno = saved;
 	return bytes;
 }
