@@ -15,6 +15,7 @@
 #ifndef SHEAF_CACHE_CACHE_H
 #define SHEAF_CACHE_CACHE_H
 
+#include "cache/index.h"
 #include "os/lock.h"
 #include "sheaf/sheaf.h"
 #include "sheaf/slab.h"
@@ -28,7 +29,7 @@
 /* What a cache's handle holds: see os/section.h for why it is where it is. */
 struct kmem_cache {
 	struct sheaf_calls calls;
-	char *name; /* pool memory, strlen + 1 bytes */
+	char *name; /* NULL: destroyed. What lies before it: list.c */
 	slab_flags_t flags;
 	uint32_t nr_names;
 	struct kmem_cache *next;
@@ -54,6 +55,7 @@ struct caches {
 	uint32_t fork_handled;
 	uint32_t nr_made;
 	struct kmem_cache *first;
+	struct index by_name, by_layout; /* see list.h */
 	struct mempool *first_pool;
 };
 

@@ -3,21 +3,19 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cache/cache.h"
+#include "cache/list.h"
 #include "cache/publish.h"
 #include "cache/rcu_any.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/options.h"
 #include "os/report.h"
-#include "page/pool.h"
 #include "slab/late.h"
 
-#define CACHE_LINE     64u
-#define WORD	       ((unsigned int)sizeof(void *))
-#define NAME_SHOWN     127
-#define FLAGS_KNOWN    0x7fu
-#define FLAGS_TO_MATCH (SLAB_RECLAIM_ACCOUNT | SLAB_ACCOUNT | SLAB_NO_SHEAVES)
+#define CACHE_LINE  64u
+#define WORD	    ((unsigned int)sizeof(void *))
+#define NAME_SHOWN  127
+#define FLAGS_KNOWN 0x7fu
 
 static bool wrong(const char *name, const char *what, size_t value, const char *do_this)
 {
@@ -79,40 +77,19 @@ static bool mergeable(const struct kmem_cache_args *args, slab_flags_t flags)
 	       !args->barn_bytes && !args->rcu;
 }
 
-/* A cache whose slabs can serve this request too, wasting less than a word. */
-static struct kmem_cache *find_mergeable(size_t size, unsigned int align, slab_flags_t flags)
-{
-	for (struct kmem_cache *s = caches.first; s; s = s->next) {
-		const struct slab_cache *slab = &s->sheaf.slab;
-		size_t wanted = (size + align - 1) & ~((size_t)align - 1);
-
-		if (s->unmergeable || (s->flags ^ flags) & FLAGS_TO_MATCH)
-			continue;
-		if (wanted > slab->size || slab->size - wanted >= WORD || slab->size & (align - 1))
-			continue;
-		if (slab->align >= align)
-			return s;
-	}
-	return NULL;
-}
-
 static void warn_name_in_use(const char *name)
 {
-	for (struct kmem_cache *s = caches.first; s; s = s->next)
-		if (s->nr_names && !strcmp(s->name, name)) {
-			os_report_once(&caches.warned_name,
-				       "kmem_cache_create(%s): a cache of this name exists; both "
-				       "work, but reports cannot tell them apart",
-				       name);
-			return;
-		}
+	if (list_has_name(name))
+		os_report_once(&caches.warned_name,
+			       "kmem_cache_create(%s): a cache of this name exists; both work, but "
+			       "reports cannot tell them apart",
+			       name);
 }
 
-static bool lay_out(struct kmem_cache *s, size_t size, const struct kmem_cache_args *args,
-		    const char *name)
+static bool lay_out(struct kmem_cache *s, size_t size, const struct kmem_cache_args *args)
 {
 	const struct slab_request request = {
-		.name = name,
+		.name = s->name,
 		.object_size = (uint32_t)size,
 		.align = alignment(size, args->align, s->flags),
 		.use_freeptr_offset = args->use_freeptr_offset,
@@ -156,7 +133,7 @@ static bool begin_rcu(struct kmem_cache *s, const struct kmem_cache_args *args)
 static void unmake(struct kmem_cache *s)
 {
 	if (s->name)
-		pool_free(s->name, strlen(s->name) + 1);
+		list_forget_name(s);
 	sheaf_give_handle(s);
 }
 
@@ -167,22 +144,20 @@ static struct kmem_cache *make(const char *name, size_t size, const struct kmem_
 
 	if (!s)
 		return NULL;
-	s->name = pool_alloc(strlen(name) + 1);
 	s->flags = flags;
 	s->nr_names = 1;
 	s->id = ++caches.nr_made;
 	s->unmergeable = !mergeable(args, flags);
 	cache_choose_calls(s);
-	if (!s->name || !lay_out(s, size, args, strcpy(s->name, name))) {
+	if (!list_name(s, name) || !lay_out(s, size, args)) {
 		unmake(s);
 		return NULL;
 	}
+	list_add(s);
 	if (!begin_rcu(s, args)) {
 		cache_release(s);
 		return NULL;
 	}
-	s->next = caches.first;
-	caches.first = s;
 	return s;
 }
 
@@ -212,7 +187,7 @@ static struct kmem_cache *create(const char *name, size_t size, struct kmem_cach
 	os_lock(&caches.lock);
 	warn_name_in_use(name);
 	if (mergeable(args, flags))
-		s = find_mergeable(size, alignment(size, args->align, flags), flags);
+		s = list_find(size, alignment(size, args->align, flags), flags);
 	if (s) {
 		s->nr_names++;
 		if (s->sheaf.slab.object_size < size)

@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "cache/kmalloc.h"
+#include "cache/list.h"
 #include "cache/publish.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/report.h"
-#include "page/pool.h"
 #include "sheaf/rcu.h"
 #include "sheaf/rcu_free.h"
 #include "slab/late.h"
@@ -45,26 +45,14 @@ static void list_live(struct kmem_cache *s, void *object)
 		os_report("kmem_cache_destroy(%s): object %p is still in use", s->name, object);
 }
 
-static void unlink_cache(struct kmem_cache *s)
-{
-	struct kmem_cache **at = &caches.first;
-
-	while (*at && *at != s)
-		at = &(*at)->next;
-	if (*at)
-		*at = s->next;
-}
-
 void cache_release(struct kmem_cache *s)
 {
-	unlink_cache(s);
 	publish_end(s);
 	sheaf_rcu_exit(&s->sheaf);
 	late_exit(&s->sheaf.slab);
 	sheaf_cache_exit(&s->sheaf);
 	slab_cache_exit(&s->sheaf.slab);
-	pool_free(s->name, strlen(s->name) + 1);
-	s->name = NULL;
+	list_remove(s);
 	s->calls = cache_calls_destroyed();
 	sheaf_give_handle(s);
 }
@@ -105,8 +93,9 @@ static bool give_up_name(struct kmem_cache *s)
 			  (void *)s);
 	} else {
 		last = --s->nr_names == 0;
-		s->unmergeable |= last;
 		s->sheaf.quiet = last;
+		if (last)
+			list_hide(s);
 		publish_cache(s);
 	}
 	os_unlock(&caches.lock);

@@ -10,16 +10,16 @@
 #include "page/page.h"
 #include "page/pool.h"
 
-struct area {
-	char *rows;
-	struct area *next;
-	uint64_t used[SLOTS_PER_ROW / 64];
-};
-
 struct sheaf sheaf_bootstrap;
-static struct area first_area;
 
-static bool map_area(struct area *area)
+/* Handles that are nobody's. A row of them is mapped when there is none. */
+static struct {
+	struct slot *given; /* back, linked by `pair`: the last one is taken first */
+	char *fresh;	    /* nobody's yet */
+	unsigned int nr_fresh;
+} handles;
+
+static bool map_area(void)
 {
 	size_t size = os.nr_nodes * sizeof(struct slot);
 	struct slot *templates = pool_alloc(size);
@@ -35,29 +35,15 @@ static bool map_area(struct area *area)
 		slot->home = (uintptr_t)pages.base + ((uintptr_t)node << pages.range_shift);
 		slot->home_size = (uintptr_t)1 << pages.range_shift;
 	}
-	area->rows = os_map_rows(templates);
+	handles.fresh = os_map_rows(templates);
+	handles.nr_fresh = handles.fresh ? SLOTS_PER_ROW : 0;
 	pool_free(templates, size);
-	return area->rows;
+	return handles.fresh;
 }
 
 bool rows_init(void)
 {
-	return map_area(&first_area);
-}
-
-/* A handle of this area, or NULL. */
-static void *take_from(struct area *area)
-{
-	for (unsigned int i = 0; i < SLOTS_PER_ROW / 64; i++) {
-		unsigned int bit;
-
-		if (!~area->used[i])
-			continue;
-		bit = (unsigned int)__builtin_ctzll(~area->used[i]);
-		area->used[i] |= UINT64_C(1) << bit;
-		return area->rows + ((size_t)(i * 64 + bit) << SLOT_SHIFT);
-	}
-	return NULL;
+	return map_area();
 }
 
 /* What the handle's last cache counted is not the next one's. */
@@ -80,34 +66,25 @@ static void *nobodys_slot(struct slot *handle)
 
 void *rows_take(void)
 {
-	struct area *area = &first_area, *fresh;
-	void *handle;
+	struct slot *handle = handles.given;
 
-	for (;; area = area->next) {
-		handle = take_from(area);
-		if (handle)
-			return nobodys_slot(handle);
-		if (!area->next)
-			break;
+	if (handle) {
+		handles.given = (struct slot *)handle->pair;
+		return nobodys_slot(handle);
 	}
-	fresh = pool_alloc(sizeof(*fresh));
-	if (!fresh || !map_area(fresh)) {
-		pool_free(fresh, sizeof(*fresh));
+	if (!handles.nr_fresh && !map_area())
 		return NULL;
-	}
-	area->next = fresh;
-	return nobodys_slot(take_from(fresh));
+	handle = (struct slot *)handles.fresh;
+	handles.fresh += sizeof(*handle);
+	handles.nr_fresh--;
+	return nobodys_slot(handle);
 }
 
-void rows_give(void *handle)
+/* All but `pair` stays as it is: a cache that was destroyed says so as long as its handle is nobody's. */
+void rows_give(void *given)
 {
-	for (struct area *area = &first_area; area; area = area->next) {
-		size_t at = (size_t)((char *)handle - area->rows);
+	struct slot *handle = given;
 
-		if ((char *)handle < area->rows || at >= (size_t)1 << ROW_SHIFT)
-			continue;
-		at >>= SLOT_SHIFT;
-		area->used[at / 64] &= ~(UINT64_C(1) << at % 64);
-		return;
-	}
+	handle->pair = (uintptr_t)handles.given;
+	handles.given = handle;
 }

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/* The list of caches; see list.h. */
+#include "cache/list.h"
+
+#include <string.h>
+
+#include "page/pool.h"
+
+struct entry {
+	struct kmem_cache *s, *prev;
+	struct index_link by_name, by_layout;
+	char name[];
+};
+
+static struct entry *entry_of(const struct kmem_cache *s)
+{
+	return (struct entry *)(s->name - offsetof(struct entry, name));
+}
+
+static struct entry *entry_of_name(struct index_link *link)
+{
+	return (struct entry *)((char *)link - offsetof(struct entry, by_name));
+}
+
+static struct entry *entry_of_layout(struct index_link *link)
+{
+	return (struct entry *)((char *)link - offsetof(struct entry, by_layout));
+}
+
+static size_t size_of(const char *name)
+{
+	return sizeof(struct entry) + strlen(name) + 1;
+}
+
+static uint32_t hash_of_name(const char *name)
+{
+	return index_hash(INDEX_HASH, name, strlen(name));
+}
+
+static uint32_t hash_of_layout(uint32_t size, slab_flags_t flags)
+{
+	flags &= LIST_FLAGS;
+	return index_hash(index_hash(INDEX_HASH, &size, sizeof(size)), &flags, sizeof(flags));
+}
+
+bool list_name(struct kmem_cache *s, const char *name)
+{
+	struct entry *entry = pool_alloc(size_of(name));
+
+	if (!entry)
+		return false;
+	entry->s = s;
+	s->name = strcpy(entry->name, name);
+	return true;
+}
+
+void list_forget_name(struct kmem_cache *s)
+{
+	pool_free(entry_of(s), size_of(s->name));
+	s->name = NULL;
+}
+
+void list_add(struct kmem_cache *s)
+{
+	struct entry *entry = entry_of(s);
+
+	s->next = caches.first;
+	if (s->next)
+		entry_of(s->next)->prev = s;
+	caches.first = s;
+	index_add(&caches.by_name, &entry->by_name, hash_of_name(s->name));
+	if (!s->unmergeable)
+		index_add(&caches.by_layout, &entry->by_layout,
+			  hash_of_layout(s->sheaf.slab.size, s->flags));
+}
+
+void list_hide(struct kmem_cache *s)
+{
+	index_remove(&caches.by_name, &entry_of(s)->by_name);
+	index_remove(&caches.by_layout, &entry_of(s)->by_layout);
+}
+
+void list_remove(struct kmem_cache *s)
+{
+	struct kmem_cache *prev = entry_of(s)->prev;
+
+	list_hide(s);
+	if (prev)
+		prev->next = s->next;
+	else
+		caches.first = s->next;
+	if (s->next)
+		entry_of(s->next)->prev = prev;
+	list_forget_name(s);
+}
+
+bool list_has_name(const char *name)
+{
+	struct index_link *link = index_find(&caches.by_name, hash_of_name(name));
+
+	while (link && strcmp(entry_of_name(link)->name, name) != 0)
+		link = index_next(link);
+	return link;
+}
+
+struct kmem_cache *list_find(size_t size, unsigned int align, slab_flags_t flags)
+{
+	/* Sizes of slabs and alignments are whole words, so it is this one or wastes a word. */
+	uint32_t wanted = (uint32_t)((size + align - 1) & ~((size_t)align - 1));
+	struct index_link *link = index_find(&caches.by_layout, hash_of_layout(wanted, flags));
+
+	for (; link; link = index_next(link)) {
+		struct kmem_cache *s = entry_of_layout(link)->s;
+
+		if (s->sheaf.slab.size == wanted && s->sheaf.slab.align >= align &&
+		    !((s->flags ^ flags) & LIST_FLAGS))
+			return s;
+	}
+	return NULL;
+}

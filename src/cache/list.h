@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The list of caches, and how one is found in it: by its name, or by its layout to be shared.
+ *
+ *   handle --name--> entry: | handle | prev | in the index of names | of layouts | the name itself |
+ *
+ * A handle is full (cache.h), so the rest of what the list needs lies before the cache's name.
+ *
+ * Invariants
+ *  L1. The index of names has the caches that somebody may use: those with nr_names > 0.
+ *  L2. The index of layouts has those of them that others may share.
+ *
+ * Locks: OS_RANK_CACHES is held by the callers. Callers: src/cache/.
+ */
+#ifndef SHEAF_CACHE_LIST_H
+#define SHEAF_CACHE_LIST_H
+
+#include "cache/cache.h"
+
+#define LIST_FLAGS (SLAB_RECLAIM_ACCOUNT | SLAB_ACCOUNT | SLAB_NO_SHEAVES) /* must be the same */
+
+/* Give the cache this name. False: no memory. */
+bool list_name(struct kmem_cache *s, const char *name);
+/* The cache of no list has no name either. */
+void list_forget_name(struct kmem_cache *s);
+
+/* Its layout is known. The list begins with the youngest. */
+void list_add(struct kmem_cache *s);
+/* Nobody gets it any more. */
+void list_hide(struct kmem_cache *s);
+/* The list does without it, and without its name. */
+void list_remove(struct kmem_cache *s);
+
+bool list_has_name(const char *name);
+/* A cache whose slabs can serve this request too, wasting less than a word. */
+struct kmem_cache *list_find(size_t size, unsigned int align, slab_flags_t flags);
+
+#endif
