@@ -24,7 +24,6 @@ class Curve:
 @dataclass(frozen=True)
 class LogPanel(Place):
     curves: Sequence[Curve]
-    marks: Points = ()  # diamonds: what is to be reached
 
 
 def round_values(low: float, high: float) -> list[float]:
@@ -49,7 +48,7 @@ def short(value: float) -> str:
 class _LogChart(Drawing):
     def __init__(self, panel: LogPanel) -> None:
         super().__init__(panel)
-        points = [point for curve in panel.curves for point in curve.points] + list(panel.marks)
+        points = [point for curve in panel.curves for point in curve.points]
         self.panel = panel
         self.xs = sorted({x for x, _ in points})
         self.grid = round_values(min(y for _, y in points), max(y for _, y in points))
@@ -85,17 +84,11 @@ class _LogChart(Drawing):
             self.label(places[-1], right, label, f"{curve.label} {number(curve.points[-1][1])}",
                        curve.kind)
 
-    def diamonds(self) -> None:
-        for x, y in self.panel.marks:
-            self.parts.append(f'<path class="mark" d="M{self.x(x):.1f} {self.y(y) - 5:.1f} l5 5 '
-                              f'l-5 5 l-5 -5 z"><title>target {number(y)}</title></path>')
-
 
 def _draw(panel: LogPanel, units: tuple[str, str]) -> str:
     chart = _LogChart(panel)
     chart.axes(units)
     chart.curves()
-    chart.diamonds()
     return chart.svg(chart.bottom + AXIS - 8)
 
 

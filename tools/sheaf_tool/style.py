@@ -45,7 +45,7 @@ svg .bar.peer { fill: var(--peer); } svg .bar.harness { fill: var(--harness); }
 svg .grid { stroke: var(--rule); stroke-width: 1; } svg .whisker { stroke: var(--ink); }
 svg .gap { stroke: var(--paper); stroke-width: 4; fill: none; }
 svg .line, svg .lead { fill: none; stroke: var(--it); stroke-width: 1.4; }
-svg .dot { fill: var(--it); } svg .mark { fill: none; stroke: var(--ours); stroke-width: 1.6; } svg .line.ours { stroke-width: 3; }
+svg .dot { fill: var(--it); } svg .line.ours { stroke-width: 3; }
 svg .lead { stroke-width: .6; stroke-dasharray: 2 2; } svg .ours { --it: var(--ours); }
 .l0 { --it: #c0562b; } .l1 { --it: #2f9e63; } .l2 { --it: #a4508b; } .l3 { --it: #b08900; }
 .l4 { --it: #5f7f8c; } .l5 { --it: #d0667a; } .l6 { --it: #7a6fd0; } .l7 { --it: #6b8e23; }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The suite maple: sums that must agree, verdicts by time and by ratio, tables that fit."""
+"""The suite maple: sums that must agree, ratios to rivals, tables that fit."""
 import functools
 import tempfile
 import unittest
@@ -12,7 +12,7 @@ from sheaf_tool.allocators import Worker
 from sheaf_tool.errors import Failure
 from sheaf_tool.document import Document
 from sheaf_tool.suites import maple, maple_counts, maple_report
-from sheaf_tool.suites.maple_targets import TARGETS, Target
+from sheaf_tool.suites.maple_elsewhere import ELSEWHERE, Elsewhere
 from sheaf_tool.table import WIDTH
 
 from test_cells import Fake, settings, value_of
@@ -87,55 +87,49 @@ class Run(unittest.TestCase):
         self.assertIn("install it", maple.SUITE.html(document))
 
 
-class Verdicts(unittest.TestCase):
-    def test_time_and_ratio(self) -> None:
-        target = next(one for one in TARGETS if (one.workload, one.ranges) == ("load-random", 60))
-        row = maple_report.target_row(measured(), target)
-        assert row
-        self.assertEqual(row[2], "≤ 15.0\nmet")
-        self.assertEqual(row[6].split("\n")[0], "0.25")
-        self.assertEqual(row[7], "≤ 0.50\nmet")
+def elsewhere(workload: str, ranges: int | None = None) -> Elsewhere:
+    return next(one for one in ELSEWHERE
+                if one.workload == workload and ranges in (None, one.ranges))
 
-    def test_at_the_bound_is_met_and_rates_the_other_way(self) -> None:
-        below = Target("iterate", 60, 4, None, "judy", 2, "iterate")
-        self.assertEqual(maple_report.verdict(below, 4.0, below.bound), "met")
-        self.assertEqual(maple_report.verdict(below, 4.01, below.bound), "not met")
-        above = Target("lookups", 60, 25, None, "map-end", 5, "lookups")
-        self.assertEqual(maple_report.verdict(above, 25.0, above.bound), "met")
-        self.assertEqual(maple_report.verdict(above, 24.9, above.bound), "not met")
-        self.assertEqual(above.ratio, 5)
+
+class Rivals(unittest.TestCase):
+    def test_time_and_ratio(self) -> None:
+        row = maple_report.rival_row(measured(), elsewhere("load-random", 60))
+        assert row
+        self.assertEqual(row[2], "rbtree")
+        self.assertEqual(row[4].split("\n")[0], "0.25")
+        self.assertEqual(row[5], "1.24\n37.1 / 29.9")
 
     def test_fork_is_compared_with_a_copy(self) -> None:
-        target = next(one for one in TARGETS if one.workload == "dup-replace")
-        self.assertEqual((target.rival, target.rival_workload), ("map-start", "dup"))
+        there = elsewhere("dup-replace")
+        self.assertEqual((there.rival, there.rival_workload), ("map-start", "dup"))
 
     def test_readers_are_compared_with_the_mutex(self) -> None:
-        target = next(one for one in TARGETS if one.workload == "lookups")
-        row = maple_report.target_row(measured(), target)
+        row = maple_report.rival_row(measured(), elsewhere("lookups"))
         assert row
-        self.assertEqual(row[6].split("\n")[0], "1.00")
+        self.assertEqual(row[4].split("\n")[0], "1.00")
 
     def test_what_readers_cost(self) -> None:
-        row = maple_report.rcu_rows(measured())[0]
-        self.assertTrue(row[4].startswith("1.25 "))
-        self.assertEqual(row[6], "not met")
+        self.assertTrue(maple_report.rcu_rows(measured())[0][4].startswith("1.25 "))
 
     def test_counts(self) -> None:
         rows = {row[0]: row for row in maple_counts.count_rows(measured(), "random")}
-        self.assertEqual(rows["prefilled sheaves taken"][-2:], ["≤ 0.12\nnot met", "0.24–0.27"])
+        self.assertEqual(rows["prefilled sheaves taken"][-1], "0.24–0.27")
         self.assertEqual(rows["objects returned unused"][1], "0.0000")
 
     def test_counts_by_the_kernels_rules_are_for_comparison(self) -> None:
         rows = {row[0]: row for row in maple_counts.count_rows(measured(), "random",
                                                                maple.KERNEL_RULES)}
         self.assertEqual(rows["prefilled sheaves taken"][1:2], ["0.2500"])
-        self.assertEqual(rows["prefilled sheaves taken"][-2:], ["", "0.24–0.27"])
+        self.assertEqual(rows["prefilled sheaves taken"][-1], "0.24–0.27")
 
     def test_bytes_are_those_of_slabs_without_readers(self) -> None:
-        target = next(one for one in TARGETS if one.workload == "bytes-random")
-        row = maple_report.target_row(measured(), target)
+        document = run()
+        document.result("bytes-random", {"allocator": maple.NO_RCU, "ranges": 100_000},
+                        maple.BYTES).samples[:] = [42.0]
+        row = maple_report.rival_row(document, elsewhere("bytes-random"))
         assert row
-        self.assertEqual(row[2], "≤ 47.0\nnot met")
+        self.assertEqual(row[1].split("\n")[0], "42.0")
 
 
 class Report(unittest.TestCase):

@@ -8,7 +8,7 @@ from ..allocators import OURS
 from ..document import Document
 from ..stats import median
 from .cells import NOTHING, samples
-from .maple_targets import COUNT_TARGETS
+from .maple_elsewhere import KERNEL_COUNTS
 
 Rows = list[list[str]]
 
@@ -51,13 +51,8 @@ def count_rows(document: Document, pairs: str, rules: str = OURS) -> Rows:
     for what in COUNTS:
         found_counts = [counted(document, pairs, what, ranges, rules)
                         for ranges in sizes(document, "alloc_fastpath")]
-        known = [one for one in found_counts if one is not None]
-        bound, kernel = COUNT_TARGETS.get((pairs, what), (None, NOTHING))
-        asked = ""
-        if rules == OURS and bound is not None and known:
-            asked = f"≤ {bound:g}\n{'met' if max(known) <= bound else 'not met'}"
         rows.append([what, *(NOTHING if one is None else f"{one:.4f}" for one in found_counts),
-                     asked, kernel])
+                     KERNEL_COUNTS.get((pairs, what), NOTHING)])
     return rows
 
 
