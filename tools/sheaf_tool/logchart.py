@@ -85,14 +85,15 @@ class _LogChart(Drawing):
                        curve.kind)
 
 
-def _draw(panel: LogPanel, units: tuple[str, str]) -> str:
+def _draw(panel: LogPanel, units: tuple[str, str]) -> Drawing:
     chart = _LogChart(panel)
     chart.axes(units)
     chart.curves()
-    return chart.svg(chart.bottom + AXIS - 8)
+    chart.height = chart.bottom + AXIS - 8
+    return chart
 
 
 def log_figure(label: str, panels: Sequence[LogPanel], units: tuple[str, str],
                note: Sequence[str]) -> str:
     """Each panel on a scale of its own."""
-    return group(label, panels, (_draw(panel, units) for panel in panels), note)
+    return group(label, (_draw(panel, units) for panel in panels), note)

@@ -58,6 +58,7 @@ def _section(document: Document, body: str, common: list[tuple[str, str]]) -> st
     suite = SUITES[document.suite]
     own = [entry for entry in _entries(document.machine) if entry not in common]
     return (f'<section id="{suite.name}"><h2>{suite.name}: {escape(suite.summary)}</h2>'
+            f"<p>{escape(suite.about)}</p>"
             f"<p>To repeat it: <code>{escape(document.machine['command'])}</code>. "
             f"Every sample: {_samples(document)}</p>"
             + (_list(own) if own else "") + body + "</section>")

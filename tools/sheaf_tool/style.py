@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""How the report looks: wide or on a phone, light or dark."""
+"""How the report and pictures look: wide or on a phone, light or dark."""
 
-STYLE = """
+_COLOURS = """
 :root { color-scheme: light dark; --paper: #fff; --ink: #1c2128; --faint: #5f6a79; --rule: #d9dee5;
   --ours: #1f6feb; --variant: #93bdf5; --peer: #a8b0bb; --harness: #dfe3e8; --panel: #f5f7f9; }
 @media (prefers-color-scheme: dark) { :root { --paper: #14181d; --ink: #e4e8ed; --faint: #98a2af;
   --rule: #333b45; --ours: #5aa2ff; --variant: #33598c; --peer: #667080; --harness: #363e48;
   --panel: #1c2228; } }
+"""
+
+_PAGE = """
 * { box-sizing: border-box; }
 body { margin: 2rem auto; padding: 0 1.5rem; max-width: 92rem; background: var(--paper);
   color: var(--ink); font: 15px/1.45 system-ui, sans-serif; overflow-wrap: break-word; }
@@ -37,7 +40,11 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem;
   margin: .75rem 0; }
 dt { color: var(--faint); } dd { margin: 0; min-width: 0; }
 code { background: var(--panel); padding: .15rem .4rem; border-radius: 3px; }
-svg { width: 100%; height: auto; } svg text { font: 12px system-ui, sans-serif; fill: var(--ink); }
+svg { width: 100%; height: auto; }
+"""
+
+_CHARTS = """
+svg text { font: 12px system-ui, sans-serif; fill: var(--ink); }
 svg .title { font-weight: 600; font-size: 13px; } svg .tick, svg .note { fill: var(--faint); }
 svg .ours.name, svg .ours.value { font-weight: 600; } svg .harness.name { font-style: italic; }
 svg .bar.ours { fill: var(--ours); } svg .bar.variant { fill: var(--variant); }
@@ -49,6 +56,9 @@ svg .dot { fill: var(--it); } svg .line.ours { stroke-width: 3; }
 svg .lead { stroke-width: .6; stroke-dasharray: 2 2; } svg .ours { --it: var(--ours); }
 .l0 { --it: #c0562b; } .l1 { --it: #2f9e63; } .l2 { --it: #a4508b; } .l3 { --it: #b08900; }
 .l4 { --it: #5f7f8c; } .l5 { --it: #d0667a; } .l6 { --it: #7a6fd0; } .l7 { --it: #6b8e23; }
+"""
+
+_NARROW = """
 @media (max-width: 46rem) {
   body { margin: 1rem auto; padding: 0 .9rem; } h1 { font-size: 1.35rem; }
   .panels { grid-template-columns: minmax(0, 1fr); }
@@ -59,3 +69,7 @@ svg .lead { stroke-width: .6; stroke-dasharray: 2 2; } svg .ours { --it: var(--o
   svg text { font-size: 13px; } svg .title { font-size: 14px; }
 }
 """
+
+STYLE = _COLOURS + _PAGE + _CHARTS + _NARROW
+# Of a picture in a file of its own.
+FILE_STYLE = _COLOURS + _CHARTS + ".paper { fill: var(--paper); }\n"

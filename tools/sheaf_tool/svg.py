@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""Bar charts with error bars, and line charts, as inline SVG: a grid of panels on one scale.
+"""Bar charts with error bars, and line charts: panels on one scale, inline in a page or as a file.
 
-Colours and the places of panels are CSS (style.py): the pictures follow the page into the dark, and
-stand below each other where it is narrow.
+Colours and the places of panels are CSS (style.py): inline pictures follow the page into the dark,
+and stand below each other where it is narrow. A file brings its colours with it.
 """
 from __future__ import annotations
 
 import statistics
+import textwrap
 from dataclasses import dataclass
 from html import escape
 from typing import Iterable, Sequence
 
 from .stats import Estimate
+from .style import FILE_STYLE
 from .table import number
 
 COLUMN = 506  # width of a panel with the space beside it
@@ -58,9 +60,9 @@ def axis_step(limit: float) -> float:
     return step
 
 
-def axis_limit(values: Sequence[float]) -> float:
+def axis_limit(values: Sequence[float], longest: float = LONGEST_IN_MEDIANS) -> float:
     """The end of the scale: the largest value that is not far off from most."""
-    bound = statistics.median(values) * LONGEST_IN_MEDIANS
+    bound = statistics.median(values) * longest
     limit = max(value for value in values if value <= bound) * 1.06
     step = axis_step(limit)
     return step * -(-limit // step)
@@ -71,6 +73,7 @@ class Drawing:
 
     def __init__(self, place: Place) -> None:
         self.place = place
+        self.height = 0.0
         self.parts: list[str] = []
         self.text(0, 14, place.title, "title")
 
@@ -93,19 +96,45 @@ class Drawing:
         self.line(*end, right, y, f"lead {kind}")
         self.text(right + 3, y + 4, text, f"name {kind}")
 
-    def svg(self, height: float) -> str:
-        return (f'<svg style="--column: {self.place.column + 1}; --row: {self.place.row + 1}" '
-                f'viewBox="0 0 {COLUMN} {height}" role="img" '
+    def svg(self, where: str) -> str:
+        """An element with these attributes."""
+        return (f'<svg {where} viewBox="0 0 {COLUMN} {self.height:g}" role="img" '
                 f'aria-label="{escape(self.place.title)}" '
                 f'xmlns="http://www.w3.org/2000/svg">' + "".join(self.parts) + "</svg>")
 
 
-def group(label: str, panels: Sequence[Place], drawn: Iterable[str], note: Sequence[str]) -> str:
-    """A figure: its panels, the note below them."""
-    columns = max(panel.column for panel in panels) + 1
+def group(label: str, drawings: Iterable[Drawing], note: Sequence[str]) -> str:
+    """A figure in a page: its panels, the note below them."""
+    drawn = list(drawings)
+    columns = max(drawing.place.column for drawing in drawn) + 1
+    svgs = "".join(drawing.svg(f'style="--column: {drawing.place.column + 1}; '
+                               f'--row: {drawing.place.row + 1}"') for drawing in drawn)
     return (f'<div class="panels" role="group" aria-label="{escape(label)}" '
-            f'style="--columns: {columns}">' + "".join(drawn) + "</div>"
+            f'style="--columns: {columns}">{svgs}</div>'
             + (f'<figcaption>{escape(" ".join(note))}</figcaption>' if note else ""))
+
+
+MARGIN = 14
+NOTE_WIDTH = 84  # characters of a line
+NOTE_PITCH = 16
+
+
+def sheet(label: str, drawings: Iterable[Drawing], note: Sequence[str]) -> str:
+    """A picture complete in itself, panels below each other: an SVG file."""
+    parts, top = [], float(MARGIN)
+    for drawing in drawings:
+        parts.append(drawing.svg(f'x="{MARGIN}" y="{top:g}" width="{COLUMN}" '
+                                 f'height="{drawing.height:g}"'))
+        top += drawing.height + MARGIN
+    for line in textwrap.wrap(" ".join(note), NOTE_WIDTH):
+        top += NOTE_PITCH
+        parts.append(f'<text class="note" x="{MARGIN}" y="{top - 4:g}">{escape(line)}</text>')
+    width, height = COLUMN + 2 * MARGIN, top + MARGIN
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height:g}" '
+            f'width="{width}" height="{height:g}" role="img" aria-label="{escape(label)}">\n'
+            f"<style>{FILE_STYLE}</style>\n"
+            f'<rect class="paper" width="{width}" height="{height:g}"/>\n'
+            + "\n".join(parts) + "\n</svg>\n")
 
 
 class _Canvas(Drawing):
@@ -149,18 +178,24 @@ class _Canvas(Drawing):
         self.text(end + 5, middle + 4, number(found.value), f"value {bar.kind}")
 
 
-def _panel(panel: Panel, limit: float, unit: str) -> str:
+def _panel(panel: Panel, limit: float, unit: str) -> Drawing:
     canvas = _Canvas(panel, limit)
     canvas.axis(TITLE - 3, TITLE + len(panel.bars) * PITCH, unit)
     for i, bar in enumerate(panel.bars):
         canvas.bar(bar, TITLE + i * PITCH + (PITCH - BAR) / 2 - 1)
-    return canvas.svg(TITLE + len(panel.bars) * PITCH + AXIS - 8)
+    canvas.height = TITLE + len(panel.bars) * PITCH + AXIS - 8
+    return canvas
+
+
+def bar_panels(panels: Sequence[Panel], unit: str,
+               longest: float = LONGEST_IN_MEDIANS) -> list[Drawing]:
+    """All on one scale; longest: in medians, what is not broken off."""
+    limit = axis_limit([bar.estimate.value for panel in panels for bar in panel.bars], longest)
+    return [_panel(panel, limit, unit) for panel in panels]
 
 
 def figure(label: str, panels: Sequence[Panel], unit: str, note: Sequence[str]) -> str:
-    """All panels on one scale."""
-    limit = axis_limit([bar.estimate.value for panel in panels for bar in panel.bars])
-    return group(label, panels, (_panel(panel, limit, unit) for panel in panels), note)
+    return group(label, bar_panels(panels, unit), note)
 
 
 CHART = 230  # height of a line chart's lines
@@ -232,21 +267,27 @@ class _Chart(_Canvas):
                    f"{line.label} {number(max(line.points[-1][1], 0.0))}", line.kind)
 
 
-def _line_panel(panel: LinePanel, limits: tuple[float, float], units: tuple[str, str]) -> str:
+def _line_panel(panel: LinePanel, limits: tuple[float, float],
+                units: tuple[str, str]) -> Drawing:
     chart = _Chart(panel, limits)
     chart.axes(units)
     labels = spread([chart.y(line.points[-1][1]) for line in panel.lines], LABEL_PITCH, chart.bottom)
     for line, label in zip(panel.lines, labels):
         chart.draw(line, label)
-    return chart.svg(chart.bottom + AXIS - 8)
+    chart.height = chart.bottom + AXIS - 8
+    return chart
 
 
-def line_figure(label: str, panels: Sequence[LinePanel], units: tuple[str, str],
-                note: Sequence[str]) -> str:
-    """All panels on one scale, the note below them."""
+def line_panels(panels: Sequence[LinePanel], units: tuple[str, str]) -> list[Drawing]:
+    """All on one scale."""
     lines = [line for panel in panels for line in panel.lines]
     farthest = max(x for line in lines for x, _ in line.points)
     step = axis_step(farthest)
     limits = (step * -(-farthest // step),
               axis_limit([max(y for _, y in line.points) for line in lines]))
-    return group(label, panels, (_line_panel(panel, limits, units) for panel in panels), note)
+    return [_line_panel(panel, limits, units) for panel in panels]
+
+
+def line_figure(label: str, panels: Sequence[LinePanel], units: tuple[str, str],
+                note: Sequence[str]) -> str:
+    return group(label, line_panels(panels, units), note)

@@ -228,4 +228,7 @@ def _works(_: dict[str, Any], __: bool) -> list[tuple[str, tuple[str, ...]]]:
 
 
 SUITE = Suite("batch", "allocate and free batches of 1, 10, 100, 1000 objects on one CPU",
+              "One thread allocates N objects of 64 bytes, then frees them all: in the order "
+              "of allocation, or shuffled. This is the microbenchmark of the kernel's sheaves "
+              "series.",
               _run, _text, _html, _works)

@@ -93,4 +93,6 @@ def _html(document: Document) -> str:
 
 
 SUITE = Suite("count", "instructions a pair executes, by single-stepping (x86-64)",
+              "The loop of the suite `batch`, stepped through one instruction at a time. The "
+              "counts are exact and do not depend on what else the machine does.",
               _run, _text, _html, lambda _, __: [])

@@ -145,4 +145,7 @@ def _works(machine: dict[str, Any], quick: bool) -> list[tuple[str, tuple[str, .
 
 
 SUITE = Suite("cross", "allocate on one CPU, free on another: 2, 8 and 32 threads",
+              "Threads work in pairs, with a bounded queue between them. In the pattern "
+              "producer-consumer one thread allocates and the other frees; in the symmetric "
+              "pattern both do both.",
               _run, _text, _html, _works)

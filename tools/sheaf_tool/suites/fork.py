@@ -146,4 +146,7 @@ def _html(document: Document) -> str:
 
 
 SUITE = Suite("fork", "address spaces copied by one task and torn down by another, and exec",
+              "One task copies an address space, which allocates mappings and tree nodes in a "
+              "burst; another, on another CPU, tears the copy down. With exec the copy first "
+              "becomes another program of 25 mappings.",
               _run, _text, _html, lambda _, __: [])

@@ -231,4 +231,7 @@ def _html(document: Document) -> str:
 
 
 SUITE = Suite("kmalloc", "objects of any size as real programs ask for them, against every malloc",
+              "Replays what real programs asked of their allocator: sizes, and how long each "
+              "object lived. One table compares kmalloc with kmem_cache_alloc for the same "
+              "size.",
               _run, _text, _html, lambda _, __: [])

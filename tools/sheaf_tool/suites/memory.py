@@ -172,4 +172,7 @@ def _works(_: dict[str, Any], __: bool) -> list[tuple[str, tuple[str, ...]]]:
 
 
 SUITE = Suite("memory", "resident size while objects are allocated, freed, left and trimmed",
+              "Objects of 64 bytes are allocated and written, then freed in one of four "
+              "orders, then left alone for a while; at last each library is asked to give "
+              "memory back.",
               _run, _text, _html, _works)

@@ -103,4 +103,8 @@ def _run(settings: Settings, machine: dict[str, Any]) -> Document:
 
 SUITE = Suite("mmap2",
               "map and unmap in address spaces, and the histories of real programs",
+              "The benchmark mmap2 of will-it-scale with the address spaces in user space: "
+              "each task maps and unmaps 128 MiB in a space of 25 mappings, again and again. "
+              "Mappings and tree nodes come from two caches. Then recorded histories of real "
+              "programs are replayed.",
               _run, text, html, lambda _, __: [])

@@ -150,4 +150,7 @@ def _works(_: dict[str, Any], __: bool) -> list[tuple[str, tuple[str, ...]]]:
 
 
 SUITE = Suite("prefill", "work that may need many objects and uses few: a prefilled sheaf, or bulk",
+              "A piece of work may need N objects of 64 bytes and mostly uses few of them. It "
+              "takes a prefilled sheaf and gives back what it did not use, or allocates an "
+              "array of N and frees the rest, or allocates objects one by one.",
               _run, _text, _html, _works)

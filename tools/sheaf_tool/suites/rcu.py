@@ -151,4 +151,8 @@ def _run(settings: Settings, machine: dict[str, Any]) -> Document:
 
 
 SUITE = Suite("rcu", "retire objects under readers and allocate them again, against call_rcu",
+              "Writers replace objects that readers look at, and retire the old ones: with "
+              "kfree_rcu, with liburcu's call_rcu for each object, with arrays of 64 pointers "
+              "that one callback frees, and at once, without a grace period, as a lower "
+              "bound.",
               _run, text, html, lambda _, __: [])

@@ -177,4 +177,6 @@ def _works(machine: dict[str, Any], quick: bool) -> list[tuple[str, tuple[str, .
 
 
 SUITE = Suite("scale", "allocate and free on one to 16 threads a CPU, and the memory it keeps",
+              "Each thread allocates and frees batches of its own. The suite also measures by "
+              "how much the process has grown: after the work, and while all threads sleep.",
               _run, _text, _html, _works)

@@ -20,6 +20,7 @@ class Settings:
 class Suite:
     name: str
     summary: str  # one line
+    about: str  # what is measured, in a few sentences
     run: Callable[[Settings, dict[str, Any]], Document]  # with the machine's description
     text: Callable[[Document], str]  # tables, at most 100 columns
     html: Callable[[Document], str]  # picture and tables

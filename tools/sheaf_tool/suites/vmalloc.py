@@ -133,4 +133,6 @@ def _html(document: Document) -> str:
 
 
 SUITE = Suite("vmalloc", "large blocks by the loops of the kernel's test, and kvfree_rcu of them",
+              "The loops of the kernel's own test of vmalloc: blocks of 1 to 256 pages are "
+              "allocated, written to and freed; then such blocks are freed with kvfree_rcu.",
               _run, _text, _html, lambda _, __: [])

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: MIT
+"""The pictures of docs/performance.md: complete files, and all of their text lies inside."""
+import re
+import unittest
+import xml.etree.ElementTree as xml
+from pathlib import Path
+
+from sheaf_tool.document import read
+from sheaf_tool.pictures import PICTURES
+from sheaf_tool.svg import COLUMN, MARGIN
+
+RESULTS = Path(__file__).resolve().parents[2] / "bench" / "results"
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+class Pictures(unittest.TestCase):
+    def setUp(self) -> None:
+        self.drawn = {name: draw(read(RESULTS / f"{suite}.json"))
+                      for name, (suite, draw) in PICTURES.items()}
+
+    def test_need_no_other_file(self) -> None:
+        for name, text in self.drawn.items():
+            self.assertIn("prefers-color-scheme: dark", text, name)
+            self.assertNotRegex(text, r"url\(|@import|<script|<image", name)
+
+    def test_show_ours(self) -> None:
+        for name, text in self.drawn.items():
+            panels = xml.fromstring(text).findall(f"{SVG}svg")
+            self.assertGreaterEqual(len(panels), 2, name)
+            for panel in panels:
+                kinds = [one.get("class", "").split() for one in panel.iter()]
+                self.assertTrue(any("ours" in kind for kind in kinds), name)
+
+    def test_panels_do_not_overlap(self) -> None:
+        for name, text in self.drawn.items():
+            root = xml.fromstring(text)
+            end = 0.0
+            for panel in root.findall(f"{SVG}svg"):
+                self.assertGreaterEqual(float(panel.get("y", "")), end, name)
+                end = float(panel.get("y", "")) + float(panel.get("height", ""))
+            notes = [float(note.get("y", "")) for note in root.findall(f"{SVG}text")]
+            self.assertTrue(all(note > end for note in notes), name)
+            self.assertLess(max(notes), float(root.get("height", "")), name)
+
+    def test_labels_fit(self) -> None:
+        """A character of 12 pixels is not wider than this."""
+        for name, text in self.drawn.items():
+            for panel in xml.fromstring(text).findall(f"{SVG}svg"):
+                for label in panel.findall(f"{SVG}text"):
+                    if label.get("text-anchor") == "end":
+                        width = float(label.get("x", ""))
+                    else:
+                        width = COLUMN + MARGIN - float(label.get("x", ""))
+                    self.assertLess(6.4 * len(label.text or ""), width, f"{name}: {label.text}")
+
+    def test_a_colour_for_each_line(self) -> None:
+        for panel in xml.fromstring(self.drawn["memory"]).findall(f"{SVG}svg"):
+            lines = [line.get("class") for line in panel.findall(f"{SVG}polyline")]
+            self.assertEqual(len(lines), len(set(lines)))
+
+    def test_notes_are_sentences(self) -> None:
+        for name, text in self.drawn.items():
+            notes = re.findall('<text class="note"[^>]*>([^<]*)<', text)
+            self.assertTrue(notes[-1].endswith("."), name)
+
+
+if __name__ == "__main__":
+    unittest.main()
