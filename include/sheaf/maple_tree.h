@@ -175,10 +175,20 @@ void *mt_find_after(struct maple_tree *mt, unsigned long *index, unsigned long m
 void *mt_next(struct maple_tree *mt, unsigned long index, unsigned long max) SHEAF_SYMBOL(mt_next);
 void *mt_prev(struct maple_tree *mt, unsigned long index, unsigned long min) SHEAF_SYMBOL(mt_prev);
 
-/* Each entry from index (a variable, changed) up to max, in order. The tree may change meanwhile. */
+/* Loops assign to the user's own variable: in C++ this takes a cast to its type. */
+#ifdef __cplusplus
+#define __MT_ENTRY(entry, found) ((entry) = static_cast<__typeof__(entry)>(found))
+#else
+#define __MT_ENTRY(entry, found) ((entry) = (found))
+#endif
+
+/*
+ * Each entry from index (a variable, changed) up to max, in order. The tree may change meanwhile. entry: a
+ * pointer to anything, as for all loops.
+ */
 #define mt_for_each(tree, entry, index, max)                                                       \
-	for ((entry) = mt_find((tree), &(index), (max)); (entry);                                  \
-	     (entry) = mt_find_after((tree), &(index), (max)))
+	for (__MT_ENTRY(entry, mt_find((tree), &(index), (max))); (entry);                         \
+	     __MT_ENTRY(entry, mt_find_after((tree), &(index), (max))))
 
 /* --- a place in a tree -------------------------------------------------------------------------
  */
@@ -412,9 +422,10 @@ static inline void *__mas_for_each_prev(struct ma_state *mas, unsigned long min)
 	return entry ? entry : mas_find_rev(mas, min);
 }
 
-#define mas_for_each(mas, entry, max) while (((entry) = __mas_for_each_next((mas), (max))) != NULL)
+#define mas_for_each(mas, entry, max)                                                              \
+	while (__MT_ENTRY(entry, __mas_for_each_next((mas), (max))) != NULL)
 #define mas_for_each_rev(mas, entry, min)                                                          \
-	while (((entry) = __mas_for_each_prev((mas), (min))) != NULL)
+	while (__MT_ENTRY(entry, __mas_for_each_prev((mas), (min))) != NULL)
 
 /*
  * Store an entry at mas->index ... mas->last. mas_store() never waits for memory: look at mas_error().

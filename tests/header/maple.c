@@ -46,15 +46,50 @@ static unsigned long sum_by_tree(struct maple_tree *mt)
 	return sum;
 }
 
+#ifdef __cplusplus
+#define REFERENCE &
+#else
+#define REFERENCE
+#endif
+
+/* An entry that is a member and read only, one of any type; in C++ a reference. */
+struct search {
+	const struct extent *found;
+	void *any;
+};
+
+static bool find_length(struct maple_tree *mt, unsigned long length, struct search *search)
+{
+	const struct extent *REFERENCE extent = search->found;
+	unsigned long index = 0;
+	MA_STATE(mas, mt, 0, 0);
+
+	mt_for_each(mt, extent, index, ULONG_MAX)
+	{
+		if (extent->length == length)
+			break;
+	}
+	mas_for_each(&mas, search->any, ULONG_MAX)
+	{
+		search->found = (const struct extent *)search->any;
+		if (search->found->length == length)
+			return extent == search->found;
+	}
+	return false;
+}
+
 int main(void)
 {
 	static DEFINE_MTREE(tree);
+	struct search search = {NULL, NULL};
 
 	for (unsigned int i = 0; i < sizeof(extents) / sizeof(extents[0]); i++)
 		CHECK(mtree_insert_range(&tree, extents[i].from,
 					 extents[i].from + extents[i].length - 1, &extents[i],
 					 GFP_KERNEL) == 0);
 	CHECK(sum_up(&tree) == 16 && sum_down(&tree) == 16 && sum_by_tree(&tree) == 16);
+	CHECK(find_length(&tree, 10, &search) && search.found == &extents[1]);
+	CHECK(!find_length(&tree, 11, &search) && !search.any);
 	mtree_destroy(&tree);
 	return 0;
 }
