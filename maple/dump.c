@@ -10,6 +10,10 @@
  *
  * Called with the tree's lock held.
  */
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "tree.h"
 
 static void dump_leaf(FILE *out, enode_t e, unsigned long min, unsigned long max, int indent)
@@ -49,7 +53,7 @@ static void dump_node(FILE *out, enode_t e, unsigned long min, unsigned long max
 	}
 }
 
-SHEAF_PUBLIC void mt_dump(const struct maple_tree *mt, FILE *out)
+static void dump_text(const struct maple_tree *mt, FILE *out)
 {
 	fprintf(out, "maple tree %p, flags 0x%x, height %u\n", (const void *)mt, mt->ma_flags,
 		mt_height(mt));
@@ -59,4 +63,27 @@ SHEAF_PUBLIC void mt_dump(const struct maple_tree *mt, FILE *out)
 	} else if (mt->ma_root) {
 		fprintf(out, "0: %p\n", mt->ma_root);
 	}
+}
+
+int dump_to(int fd, const struct maple_tree *mt,
+	    void (*dump)(const struct maple_tree *mt, FILE *out))
+{
+	int saved = errno, own = fcntl(fd, F_DUPFD_CLOEXEC, 0), error = 0;
+	FILE *out = own >= 0 ? fdopen(own, "w") : NULL;
+
+	if (out)
+		dump(mt, out);
+	if (!out || fflush(out) || ferror(out))
+		error = -errno;
+	if (out)
+		fclose(out);
+	else if (own >= 0)
+		close(own);
+	errno = saved;
+	return error;
+}
+
+SHEAF_PUBLIC int mt_dump(const struct maple_tree *mt, int fd)
+{
+	return dump_to(fd, mt, dump_text);
 }

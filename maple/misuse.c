@@ -5,6 +5,7 @@
 #ifdef SHEAF_DEBUG
 
 #include <errno.h>
+#include <pthread.h>
 
 /* Some thread has it: whoever could take it now proves that nobody has. */
 static bool is_held(pthread_mutex_t *lock)
@@ -22,10 +23,10 @@ void check_locked(const struct maple_tree *mt, const char *call)
 			fprintf(stderr,
 				"libsheaf: %s on maple tree %p without the lock %p that "
 				"mt_set_external_lock() named; take it before\n",
-				call, (const void *)mt, (void *)mt->ma_external_lock);
+				call, (const void *)mt, mt->ma_external_lock);
 		return;
 	}
-	if (mt->ma_locked && pthread_equal(mt->ma_owner, pthread_self()))
+	if (mt->ma_owner == (uintptr_t)pthread_self())
 		return;
 	fprintf(stderr,
 		"libsheaf: %s on maple tree %p without its lock; call mtree_lock() before, or make "

@@ -9,6 +9,7 @@
  * Called with the tree's lock held, but for nodes_alloc() and nodes_free().
  */
 #include <errno.h>
+#include <pthread.h>
 #include <sheaf/rcu.h>
 
 #include "tree.h"

@@ -88,7 +88,7 @@ static int width(enode_t e)
 	return sum;
 }
 
-SHEAF_PUBLIC void mt_dump_svg(const struct maple_tree *mt, FILE *out)
+static void dump_svg(const struct maple_tree *mt, FILE *out)
 {
 	bool nodes = is_node(mt->ma_root);
 	int x = MARGIN, wide = nodes ? width((enode_t)mt->ma_root) : CELL;
@@ -104,4 +104,9 @@ SHEAF_PUBLIC void mt_dump_svg(const struct maple_tree *mt, FILE *out)
 		fprintf(out, "%p</title></rect>\n", mt->ma_root);
 	}
 	fprintf(out, "</svg>\n");
+}
+
+SHEAF_PUBLIC int mt_dump_svg(const struct maple_tree *mt, int fd)
+{
+	return dump_to(fd, mt, dump_svg);
 }

@@ -4,8 +4,19 @@
  * With MT_FLAGS_LOCK_EXTERN the caller holds its own lock, and none is taken here.
  */
 #include <errno.h>
+#include <pthread.h>
 
 #include "tree.h"
+
+/* Zeros are PTHREAD_MUTEX_INITIALIZER: tests/maple/words.c. */
+_Static_assert(sizeof(pthread_mutex_t) <= sizeof(((struct maple_tree *)NULL)->ma_lock) &&
+		       _Alignof(pthread_mutex_t) <= _Alignof(unsigned long),
+	       "a mutex fits the tree's words for it");
+
+static pthread_mutex_t *mutex_of(struct maple_tree *mt)
+{
+	return (pthread_mutex_t *)mt->ma_lock;
+}
 
 /* --- the tree -------------------------------------------------------------------------------- */
 
@@ -13,9 +24,8 @@ SHEAF_PUBLIC void mt_init_flags(struct maple_tree *mt, unsigned int flags)
 {
 	mt->ma_root = NULL;
 	mt->ma_flags = flags;
-	mt->ma_locked = false;
 	mt->ma_external_lock = NULL;
-	pthread_mutex_init(&mt->ma_lock, NULL);
+	pthread_mutex_init(mutex_of(mt), NULL);
 }
 
 SHEAF_PUBLIC void mt_init(struct maple_tree *mt)
@@ -25,15 +35,14 @@ SHEAF_PUBLIC void mt_init(struct maple_tree *mt)
 
 SHEAF_PUBLIC void mtree_lock(struct maple_tree *mt)
 {
-	pthread_mutex_lock(&mt->ma_lock);
-	mt->ma_owner = pthread_self();
-	mt->ma_locked = true;
+	pthread_mutex_lock(mutex_of(mt));
+	mt->ma_owner = (uintptr_t)pthread_self();
 }
 
 SHEAF_PUBLIC void mtree_unlock(struct maple_tree *mt)
 {
-	mt->ma_locked = false;
-	pthread_mutex_unlock(&mt->ma_lock);
+	mt->ma_owner = 0;
+	pthread_mutex_unlock(mutex_of(mt));
 }
 
 static void lock(struct maple_tree *mt)
@@ -68,10 +77,10 @@ SHEAF_PUBLIC bool mt_external_lock(const struct maple_tree *mt)
 	return (mt->ma_flags & MT_FLAGS_LOCK_MASK) == MT_FLAGS_LOCK_EXTERN;
 }
 
-SHEAF_PUBLIC void mt_set_external_lock(struct maple_tree *mt, pthread_mutex_t *lock)
+SHEAF_PUBLIC void mt_set_external_lock(struct maple_tree *mt, void *mutex)
 {
 	if (mt_external_lock(mt))
-		mt->ma_external_lock = lock;
+		mt->ma_external_lock = mutex;
 	else
 		fprintf(stderr,
 			"libsheaf: mt_set_external_lock: maple tree %p has a lock of its own; make "

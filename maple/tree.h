@@ -13,7 +13,10 @@
 #ifndef MAPLE_TREE_H
 #define MAPLE_TREE_H
 
+#include <stdio.h>
+
 #include "node.h"
+#include "store_type.h"
 
 /* Of the functions of the public header. */
 #define SHEAF_PUBLIC __attribute__((visibility("default")))
@@ -159,6 +162,12 @@ void root_store(struct store *st);
 /* rebuild.c: one that does not fit one leaf; the plan sets nodes, top. */
 void rebuild_plan(struct store *st);
 void rebuild(struct store *st);
+
+/* --- dump.c ------------------------------------------------------------------------------------ */
+
+/* Have it written to the descriptor, by a stream of our own; 0 or why that failed. Keeps errno. */
+int dump_to(int fd, const struct maple_tree *mt,
+	    void (*dump)(const struct maple_tree *mt, FILE *out));
 
 /* --- dup.c ----------------------------------------------------------------------------------- */
 

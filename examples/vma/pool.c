@@ -4,6 +4,7 @@
  * at any time.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <sheaf/rcu.h>
 
 #include "internal.h"

@@ -24,10 +24,8 @@
 #define SHEAF_MAPLE_TREE_H
 
 #include <limits.h>
-#include <pthread.h>
 #include <sheaf/slab.h>
 #include <stdbool.h>
-#include <stdio.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -44,20 +42,29 @@ extern "C" {
 #define MT_FLAGS_LOCK_EXTERN   0x300u /* the caller has a lock of its own; ma_lock is not used */
 #define MT_FLAGS_ALLOC_WRAPPED 0x800u /* alloc_cyclic has come to the end of its numbers */
 
+/* Room for a pthread_mutex_t, whose header would bring in many names. */
+#ifdef __aarch64__
+#define __MT_LOCK_WORDS 6
+#else
+#define __MT_LOCK_WORDS 5
+#endif
+
 struct maple_tree {
 	void *ma_root;
 	unsigned int ma_flags;
-	bool ma_locked; /* by ma_owner */
 	union {
-		pthread_t ma_owner;
-		pthread_mutex_t *ma_external_lock; /* with MT_FLAGS_LOCK_EXTERN */
+		uintptr_t ma_owner;	/* the thread that has the lock, or 0 */
+		void *ma_external_lock; /* with MT_FLAGS_LOCK_EXTERN */
 	};
-	pthread_mutex_t ma_lock;
+	unsigned long ma_lock[__MT_LOCK_WORDS];
 };
 
 #define MTREE_INIT(name, flags)                                                                    \
 	{                                                                                          \
-		NULL, (flags), false, {0}, PTHREAD_MUTEX_INITIALIZER                               \
+		NULL, (flags), {0},                                                                \
+		{                                                                                  \
+			0                                                                          \
+		}                                                                                  \
 	}
 #define DEFINE_MTREE(name) struct maple_tree name = MTREE_INIT(name, 0)
 
@@ -79,12 +86,11 @@ bool mt_in_rcu(const struct maple_tree *mt) SHEAF_SYMBOL(mt_in_rcu);
 bool mt_external_lock(const struct maple_tree *mt) SHEAF_SYMBOL(mt_external_lock);
 
 /*
- * The caller's lock of a tree with MT_FLAGS_LOCK_EXTERN (without: one line, and nothing else), or NULL,
- * as at first. A library built for debugging then tells of a store while nobody has it. The lock must
- * not be a recursive one; the tree never takes it, and it must live as long. O(1).
+ * The caller's lock of a tree with MT_FLAGS_LOCK_EXTERN (without: one line, and nothing else), a
+ * pthread_mutex_t, or NULL, as at first. A library built for debugging then tells of a store while nobody
+ * has it. The lock must not be a recursive one; the tree never takes it, and it must live as long. O(1).
  */
-void mt_set_external_lock(struct maple_tree *mt, pthread_mutex_t *lock)
-	SHEAF_SYMBOL(mt_set_external_lock);
+void mt_set_external_lock(struct maple_tree *mt, void *mutex) SHEAF_SYMBOL(mt_set_external_lock);
 
 /* Whether the tree holds no entry. The levels of nodes it has: 0 if none. O(1). */
 bool mtree_empty(const struct maple_tree *mt) SHEAF_SYMBOL(mtree_empty);
@@ -196,6 +202,7 @@ void *mt_prev(struct maple_tree *mt, unsigned long index, unsigned long min) SHE
 struct maple_node;
 struct slab_sheaf;
 
+/* The names of the kernel's public header. */
 enum maple_status {
 	ma_active,    /* index ... last is a range of the tree */
 	ma_start,     /* nothing looked at yet */
@@ -207,27 +214,12 @@ enum maple_status {
 	ma_error,     /* see mas_error() */
 };
 
-/* What a store did or will do: see docs/maple-tree.md. */
-enum store_type {
-	wr_invalid,
-	wr_none,	   /* the tree has it so already */
-	wr_new_root,	   /* one range from 0 to ULONG_MAX */
-	wr_store_root,	   /* the tree had no node */
-	wr_exact_fit,	   /* one slot */
-	wr_slot_store,	   /* ranges of neighbours change, none comes or goes: in place */
-	wr_append,	   /* into the free end of the last slot, in place */
-	wr_node_store,	   /* one leaf */
-	wr_rebalance,	   /* a leaf too empty joins a neighbour */
-	wr_split_store,	   /* a leaf too full becomes two */
-	wr_spanning_store, /* more than one leaf is covered */
-};
-
 struct ma_state {
 	struct maple_tree *tree;
 	unsigned long index, last; /* the range to store, or that was found */
 	enum maple_status status;
-	enum store_type store_type;
 	/* The rest is the library's. */
+	unsigned int store_type;
 	struct maple_node *node; /* the leaf; not NULL only if active */
 	void *const *at;	 /* its slot, and its last one */
 	void *const *stop;
@@ -255,7 +247,7 @@ static inline struct ma_state __mas_fresh(struct maple_tree *tree, unsigned long
 	fresh.index = first;
 	fresh.last = last;
 	fresh.status = ma_start;
-	fresh.store_type = wr_invalid;
+	fresh.store_type = 0;
 	fresh.node = NULL;
 	fresh.prepared = NULL;
 	fresh.alloc = NULL;
@@ -478,9 +470,12 @@ int mas_alloc_cyclic(struct ma_state *mas, unsigned long *startp, void *entry,
  */
 int mt_validate(struct maple_tree *mt) SHEAF_SYMBOL(mt_validate);
 
-/* Write the tree's nodes as text, or as an SVG picture. With the lock held. O(n). */
-void mt_dump(const struct maple_tree *mt, FILE *out) SHEAF_SYMBOL(mt_dump);
-void mt_dump_svg(const struct maple_tree *mt, FILE *out) SHEAF_SYMBOL(mt_dump_svg);
+/*
+ * Write the tree's nodes to a file descriptor, as text or as an SVG picture. With the lock held. Return 0 or
+ * a negative error number: -ENOMEM, or what dup(2) or write(2) said. A point of cancellation. O(n).
+ */
+int mt_dump(const struct maple_tree *mt, int fd) SHEAF_SYMBOL(mt_dump);
+int mt_dump_svg(const struct maple_tree *mt, int fd) SHEAF_SYMBOL(mt_dump_svg);
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* The maple tree as a user of either language sees it: loops over entries of a type. */
 #include <sheaf/maple_tree.h>
+
+#if defined(PTHREAD_MUTEX_INITIALIZER) || defined(BUFSIZ)
+#error "<sheaf/maple_tree.h> brings in <pthread.h> or <stdio.h>"
+#endif
+
 #include <stdio.h>
+
+/* A name that is neither the kernel's nor has a prefix is the user's. */
+static int wr_none, wr_invalid, wr_append;
 
 #define CHECK(condition)                                                                           \
 	do {                                                                                       \
@@ -82,6 +90,8 @@ int main(void)
 {
 	static DEFINE_MTREE(tree);
 	struct search search = {NULL, NULL};
+
+	CHECK(wr_none == 0 && wr_invalid == 0 && wr_append == 0);
 
 	for (unsigned int i = 0; i < sizeof(extents) / sizeof(extents[0]); i++)
 		CHECK(mtree_insert_range(&tree, extents[i].from,

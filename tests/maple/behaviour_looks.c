@@ -165,16 +165,35 @@ static unsigned int count(const char *text, const char *part)
 	return n;
 }
 
-static char *dumped(const struct maple_tree *mt, void (*dump)(const struct maple_tree *, FILE *))
+static char *dumped(const struct maple_tree *mt, int (*dump)(const struct maple_tree *, int))
 {
-	char *text;
-	size_t size;
-	FILE *out = open_memstream(&text, &size);
+	int file = memfd_create("dumped", MFD_CLOEXEC);
+	char *text = calloc(1, 1 << 20);
 
-	assert_non_null(out);
-	dump(mt, out);
-	fclose(out);
+	errno = 77;
+	assert_int_equal(dump(mt, file), 0);
+	assert_int_equal(errno, 77);
+	assert_true(pread(file, text, (1 << 20) - 1, 0) > 0);
+	close(file);
 	return text;
+}
+
+/* What cannot be written is told as write(2) does. */
+static void dump_to_nowhere(void **state)
+{
+	struct maple_tree mt = MTREE_INIT(mt, 0);
+	int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+
+	(void)state;
+	fill(&mt, 60);
+	errno = 77;
+	assert_int_equal(mt_dump(&mt, -1), -EBADF);
+	assert_int_equal(mt_dump_svg(&mt, -1), -EBADF);
+	assert_int_equal(mt_dump(&mt, full), -ENOSPC);
+	assert_int_equal(mt_dump_svg(&mt, full), -ENOSPC);
+	assert_int_equal(errno, 77);
+	close(full);
+	done(&mt);
 }
 
 /* Every range once, and every node. */
@@ -236,7 +255,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(flags_and_height), cmocka_unit_test(validate_tells_faults),
 		cmocka_unit_test(validate_stops),   cmocka_unit_test(dump_text),
-		cmocka_unit_test(dump_svg),
+		cmocka_unit_test(dump_svg),	    cmocka_unit_test(dump_to_nowhere),
 	};
 
 	provider_register();

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Nodes: copies, preallocation, memory that is refused, the lock: what is documented, one test for each behaviour. */
+#include <pthread.h>
+
 #include "behaviour.h"
 #include "refuse.h"
 

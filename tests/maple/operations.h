@@ -7,6 +7,7 @@
 #define TESTS_MAPLE_OPERATIONS_H
 
 #include <stdint.h>
+#include <stdio.h>
 
 #include "model.h"
 

@@ -2,6 +2,7 @@
 /* Delta debugging of lists of operations; see shrink.h. */
 #include "shrink.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>

@@ -3,6 +3,9 @@
  * The words of a node: copied, filled and searched. Compiled with -O3, so that the compiler uses what it may
  * assume of types: a slot is a pointer, a pivot a number, and what copies both must be seen to change either.
  */
+#include <pthread.h>
+#include <string.h>
+
 #include "../../maple/node.h"
 #include "unit.h"
 
@@ -91,12 +94,23 @@ static void searches(void **state)
 	}
 }
 
+/* A tree that is static has a lock that nobody has made: the C library's own would be the same. */
+static void lock_of_zeros(void **state)
+{
+	const pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+	DEFINE_MTREE(mt);
+
+	(void)state;
+	assert_memory_equal(&mutex, mt.ma_lock, sizeof(mutex));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(words_of_any_type),
 		cmocka_unit_test(words_of_each_length),
 		cmocka_unit_test(searches),
+		cmocka_unit_test(lock_of_zeros),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

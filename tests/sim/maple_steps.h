@@ -7,11 +7,9 @@
 #define SHEAF_TESTS_SIM_MAPLE_STEPS_H
 
 #include <limits.h>
-#include <pthread.h>
 #include <sheaf/slab.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 
 void word_look(const void *at);
 

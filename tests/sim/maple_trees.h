@@ -3,6 +3,7 @@
 #ifndef SHEAF_TESTS_SIM_MAPLE_TREES_H
 #define SHEAF_TESTS_SIM_MAPLE_TREES_H
 
+#include "../../maple/store_type.h"
 #include "maple_readers.h"
 
 #define NR_SHAPES 9

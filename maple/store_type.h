@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* What a store did or will do, as `store_type` of its state says: see docs/maple-tree.md. */
+#ifndef MAPLE_STORE_TYPE_H
+#define MAPLE_STORE_TYPE_H
+
+enum store_type {
+	wr_invalid,
+	wr_none,	   /* the tree has it so already */
+	wr_new_root,	   /* one range from 0 to ULONG_MAX */
+	wr_store_root,	   /* the tree had no node */
+	wr_exact_fit,	   /* one slot */
+	wr_slot_store,	   /* ranges of neighbours change, none comes or goes: in place */
+	wr_append,	   /* into the free end of the last slot, in place */
+	wr_node_store,	   /* one leaf */
+	wr_rebalance,	   /* a leaf too empty joins a neighbour */
+	wr_split_store,	   /* a leaf too full becomes two */
+	wr_spanning_store, /* more than one leaf is covered */
+};
+
+#endif
