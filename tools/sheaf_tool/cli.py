@@ -9,11 +9,11 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from importlib import import_module
 
-from . import bench, compare, info, record_maps, top
 from .errors import Failure
 
-COMMANDS = (bench, compare, info, top, record_maps)
+COMMANDS = ("bench", "compare", "info", "top", "record-maps")
 
 EPILOG = """\
 examples:
@@ -26,18 +26,19 @@ examples:
 """
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(words: list[str]) -> argparse.ArgumentParser:
+    """Of the command that is named, or of all: the benchmarks take longer to read than `sheaf info` runs."""
     parser = argparse.ArgumentParser(
         prog="sheaf", description="Tools for libsheaf: object caches on per-CPU sheaves.",
         epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for command in COMMANDS:
-        command.add_parser(commands)
+    for name in words[:1] if set(words[:1]) & set(COMMANDS) else COMMANDS:
+        import_module("." + name.replace("-", "_"), __package__).add_parser(commands)
     return parser
 
 
 def main(words: list[str]) -> int:
-    arguments = _parser().parse_args(words)
+    arguments = _parser(words).parse_args(words)
     try:
         status = arguments.run(arguments)
         sys.stdout.flush()
