@@ -1,72 +1,82 @@
 # SPDX-License-Identifier: MIT
-"""What the check scripts share: run a command, build, run a build's tests, count the verdicts."""
-import glob
-import json
+"""Verdicts as they come, and their count. On a terminal, a last line tells meanwhile what runs."""
+import contextlib
 import os
-import subprocess
+import shutil
 import sys
-
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import threading
+import time
 
 
 class Tally:
+    """Any thread may call any function."""
+
     def __init__(self):
         self.passed = self.failed = self.skipped = 0
+        self._began = time.monotonic()
+        self._running = {}  # what: how far it is, in the order of their beginnings
+        self._lock = threading.Lock()
+        self._terminal = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+        if self._terminal:
+            threading.Thread(target=self._tick, daemon=True).start()
 
-    def add(self, name, verdict, output=""):
+    def add(self, name, verdict, output="", seconds=None):
         word = {"OK": "ok", "SKIP": "skip"}.get(verdict, "FAIL")
-        print(f"{word:5} {name}", flush=True)
-        if word == "FAIL":
-            self.failed += 1
-            sys.stdout.write(output[-6000:])
-        elif word == "skip":
-            self.skipped += 1
-        else:
-            self.passed += 1
+        took = "" if seconds is None else f" ({seconds:.1f} s)"
+        with self._lock:
+            self._erase()
+            reason = f": {output.strip()}" if word == "skip" and output.strip() else ""
+            print(f"{word:5} {name}{took}{reason}")
+            if word == "FAIL":
+                self.failed += 1
+                print(output[-6000:], end="" if output.endswith("\n") else "\n")
+            elif word == "skip":
+                self.skipped += 1
+            else:
+                self.passed += 1
+            self._show()
+
+    @contextlib.contextmanager
+    def running(self, what):
+        """As a context: `what` runs. What it gives is called with how far that is."""
+        def tell(progress):
+            with self._lock:
+                self._running[what] = progress
+                self._erase()
+                self._show()
+
+        tell("")
+        try:
+            yield tell
+        finally:
+            with self._lock:
+                del self._running[what]
+                self._erase()
+                self._show()
 
     def close(self):
         """Print the closing line; the exit status."""
-        print(f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped")
+        with self._lock:
+            self._erase()
+            self._terminal = False
+            print(f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped", flush=True)
         return 1 if self.failed else 0
 
+    def _erase(self):
+        if self._terminal:
+            sys.stdout.write("\r\033[K")
 
-def run(command, **kwargs):
-    return subprocess.run(command, **{"cwd": ROOT, "text": True, "errors": "replace",
-                                      "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT,
-                                      "check": False, **kwargs})
+    def _show(self):
+        if self._terminal:
+            minutes, seconds = divmod(int(time.monotonic() - self._began), 60)
+            parts = [f"{minutes}:{seconds:02}, {self.passed} passed, {self.failed} failed"]
+            parts += [f"{what} {progress}" for what, progress in self._running.items()]
+            sys.stdout.write(" | ".join(parts)[:shutil.get_terminal_size().columns - 1])
+        sys.stdout.flush()
 
-
-def build(tally, directory, compiler, options):
-    env = dict(os.environ, CC=compiler, CXX={"gcc": "g++", "clang": "clang++"}[compiler])
-    path = os.path.join(ROOT, directory)
-    log = ""
-    if not os.path.exists(os.path.join(path, "build.ninja")):
-        result = run(["meson", "setup", path, "-Dtests=enabled", "-Dwerror=true", *options], env=env)
-        log = result.stdout
-        if result.returncode:
-            tally.add(f"{directory}: setup", "FAIL", log)
-            return False
-    result = run(["ninja", "-C", path])
-    tally.add(f"{directory}: build with {compiler}", "FAIL" if result.returncode else "OK",
-              log + result.stdout)
-    return result.returncode == 0
-
-
-def test(tally, directory, *arguments, env=None):
-    """Run a build's tests; further arguments choose among them, as for meson test."""
-    path = os.path.join(ROOT, directory)
-    # With a wrapper, meson adds that one's name to the report's.
-    reports = os.path.join(glob.escape(path), "meson-logs", "testlog*.json")
-    for old in glob.glob(reports):
-        os.remove(old)
-    result = run(["meson", "test", "-C", path, "--no-rebuild", "--print-errorlogs", *arguments],
-                 env=dict(os.environ, **(env or {})))
-    report = glob.glob(reports)
-    if not report:
-        tally.add(f"{directory}: tests", "FAIL", result.stdout)
-        return
-    with open(report[0], encoding="utf-8") as lines:
-        for line in lines:
-            entry = json.loads(line)
-            tally.add(f"{directory}: {entry['name']}", entry["result"],
-                      entry.get("stdout", "") + entry.get("stderr", ""))
+    def _tick(self):
+        while True:
+            time.sleep(1)
+            with self._lock:
+                self._erase()
+                self._show()

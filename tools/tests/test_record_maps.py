@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """`sheaf record-maps`: the program's own life goes on, and what is written has the form that is told."""
+import functools
 import os
 import re
 import signal
@@ -37,6 +38,7 @@ def begin(*words: str, directory: str, **settings: object) -> "subprocess.Popen[
                             stderr=subprocess.PIPE, **settings)
 
 
+@functools.cache
 def permitted() -> bool:
     with tempfile.TemporaryDirectory() as directory:
         with begin("--", "true", directory=directory) as process:
@@ -46,12 +48,9 @@ def permitted() -> bool:
 @unittest.skipUnless(CALLS and Path(BUILD, "tools/record_maps/record-maps").exists(),
                      "needs a build, on a machine whose system calls it knows")
 class RecordMaps(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls) -> None:
-        if not permitted():
-            raise unittest.SkipTest("ptrace is not permitted here")
-
     def setUp(self) -> None:
+        if not permitted():
+            self.skipTest("ptrace is not permitted here")
         place = tempfile.TemporaryDirectory()
         self.addCleanup(place.cleanup)
         self.directory = place.name

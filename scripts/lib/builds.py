@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: MIT
+"""What the check scripts share: run a command, build, run a build's tests."""
+import os
+import re
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+COMPILERS = {"gcc": "g++", "clang": "clang++"}
+STEP = re.compile(r"\[(\d+/\d+)\] ")
+# What `meson test` and tools/tests/run.py say of a test: number, name, verdict, time and, if it failed,
+# how it ended. What such a one printed follows.
+TESTED = re.compile(r" *\d+/(\d+) (\S+) +([A-Z]+) +([\d.]+)s *(.*)")
+END = re.compile(r"Summary of Failures:|Ok: +\d")
+
+
+def run(command, **kwargs):
+    return subprocess.run(command, **{"cwd": ROOT, "text": True, "errors": "replace",
+                                      "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT,
+                                      "check": False, **kwargs})
+
+
+def start(command, env):
+    return subprocess.Popen(command, cwd=ROOT, text=True, errors="replace", stdout=subprocess.PIPE,
+                            stderr=subprocess.STDOUT, env={**os.environ, **env})
+
+
+def build(tally, directory, compiler, options):
+    """Set up, if that is not done, and build, with tests; whether that went well."""
+    path = os.path.join(ROOT, directory)
+    commands = [["ninja", "-C", path]]
+    if not os.path.exists(os.path.join(path, "build.ninja")):
+        commands.insert(0, ["meson", "setup", path, "-Dtests=enabled", "-Dwerror=true", *options])
+    said = []
+    with tally.running(f"{directory}: build") as tell:
+        for command in commands:
+            with start(command, {"CC": compiler, "CXX": COMPILERS[compiler]}) as process:
+                for line in process.stdout:
+                    if step := STEP.match(line):
+                        tell(step[1])
+                    else:
+                        said.append(line)
+            if process.returncode:
+                break
+    tally.add(f"{directory}: build with {compiler}", "FAIL" if process.returncode else "OK", "".join(said))
+    return process.returncode == 0
+
+
+def _tests(tally, directory, what, command, env):
+    """Run a test runner: add each test's verdict once all that it said is there."""
+    done = total = 0
+    failed, said = None, []
+    with tally.running(f"{directory}: {what}") as tell, start(command, env) as process:
+        for line in process.stdout:
+            found = TESTED.match(line)
+            if not found and not END.match(line):
+                said.append(line)
+                continue
+            if failed:
+                tally.add(**failed, output="".join(said))
+            failed, said = None, []
+            if not found:
+                break
+            done, total = done + 1, int(found[1])
+            tell(f"{done}/{total}")
+            verdict = {"name": f"{directory}: {found[2]}", "verdict": found[3], "seconds": float(found[4])}
+            if found[3] in ("OK", "SKIP"):
+                tally.add(**verdict, output=found[5])
+            else:
+                failed, said = verdict, [f"{found[3]} {found[5]}\n"]
+        said += process.stdout
+    if failed:
+        tally.add(**failed, output="".join(said))
+    if done < max(total, 1):
+        tally.add(f"{directory}: {what} ended after {done} of {total or 'the'} tests", "FAIL",
+                  f"{''.join(said)}exit status {process.returncode}\n")
+
+
+def test(tally, directory, *arguments, env=None):
+    """Run a build's tests; further arguments choose among them, as for meson test."""
+    _tests(tally, directory, "tests",
+           ["meson", "test", "-C", directory, "--no-rebuild", "--print-errorlogs", *arguments], env or {})
+
+
+def names(directory, leave_out=()):
+    """Of a build's tests."""
+    listed = run(["meson", "test", "-C", directory, "--no-rebuild", "--list"]).stdout
+    return [name for name in re.findall(r"^[\w-]+$", listed, flags=re.M) if name not in leave_out]
+
+
+def test_tools(tally, directory):
+    """The tests of the `sheaf` command, on this build's programs."""
+    _tests(tally, directory, "tools", [sys.executable, "tools/tests/run.py", directory], {})
