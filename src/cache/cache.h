@@ -50,7 +50,6 @@ struct caches {
 	uint32_t warned_name;
 	uint32_t warned_node;
 	uint32_t warned_memory;
-	uint32_t nr_live_listed;
 	uint32_t fork_lost;
 	uint32_t fork_handled;
 	uint32_t nr_made;
@@ -96,8 +95,8 @@ void cache_give(struct kmem_cache *s, void **objects, unsigned int n, const char
 /* Let the cache retire objects with this provider, which rcu_any knows. Never waits. */
 bool cache_begin_rcu(struct kmem_cache *s, struct grace *grace);
 
-/* Every object is back, and nothing waits: the cache itself goes. With OS_RANK_CACHES. */
-void cache_release(struct kmem_cache *s);
+/* All of it but the handle, which is nobody's then. On no list, with no object out. */
+void cache_unmake(struct kmem_cache *s);
 
 /* True after a report, if the cache was destroyed: for cold parts, the fast calls are exchanged. */
 bool cache_was_destroyed(struct kmem_cache *s, const char *call);
@@ -107,8 +106,8 @@ gfp_t cache_check_gfp(struct kmem_cache *s, gfp_t flags);
 /* Report a node that does not exist, and make it NUMA_NO_NODE; false if only that one would do. */
 bool cache_check_node(struct kmem_cache *s, gfp_t flags, int *node);
 
-/* Call found for every live object of a drained cache; returns how many there are. */
-size_t cache_live_objects(struct kmem_cache *s, void (*found)(struct kmem_cache *s, void *object));
+/* How many live objects a drained cache has; up to `room` of them. */
+size_t cache_live_objects(struct kmem_cache *s, void **objects, size_t room);
 
 static inline struct kmem_cache *cache_of_slab(struct slab_cache *slab)
 {

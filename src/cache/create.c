@@ -153,11 +153,12 @@ static struct kmem_cache *make(const char *name, size_t size, const struct kmem_
 		unmake(s);
 		return NULL;
 	}
-	list_add(s);
 	if (!begin_rcu(s, args)) {
-		cache_release(s);
+		cache_unmake(s);
+		sheaf_give_handle(s);
 		return NULL;
 	}
+	list_add(s);
 	return s;
 }
 

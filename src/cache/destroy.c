@@ -39,35 +39,43 @@ SHEAF_PUBLIC int kmem_cache_shrink(struct kmem_cache *s)
 	return left != 0;
 }
 
-static void list_live(struct kmem_cache *s, void *object)
+void cache_unmake(struct kmem_cache *s)
 {
-	if (caches.nr_live_listed++ < LIST_MAX)
-		os_report("kmem_cache_destroy(%s): object %p is still in use", s->name, object);
-}
-
-void cache_release(struct kmem_cache *s)
-{
-	publish_end(s);
 	sheaf_rcu_exit(&s->sheaf);
 	late_exit(&s->sheaf.slab);
 	sheaf_cache_exit(&s->sheaf);
 	slab_cache_exit(&s->sheaf.slab);
-	list_remove(s);
+	list_forget_name(s);
 	s->calls = cache_calls_destroyed();
+}
+
+/* Every object is back, and nothing waits: the cache itself goes. */
+static void release(struct kmem_cache *s)
+{
+	os_lock(&caches.lock);
+	publish_end(s);
+	list_remove(s);
+	os_unlock(&caches.lock);
+	cache_unmake(s);
+	os_lock(&caches.lock);
 	sheaf_give_handle(s);
+	os_unlock(&caches.lock);
 }
 
 static void report_live(struct kmem_cache *s)
 {
-	size_t live;
+	void *listed[LIST_MAX];
+	size_t live, n;
 
 	/* Who frees them uses it. */
 	s->sheaf.quiet = 0;
-	caches.nr_live_listed = 0;
-	live = cache_live_objects(s, list_live);
-	os_report("kmem_cache_destroy(%s): %zu objects are still in use (%u listed above); the "
+	live = cache_live_objects(s, listed, LIST_MAX);
+	n = live < LIST_MAX ? live : LIST_MAX;
+	for (size_t i = 0; i < n; i++)
+		os_report("kmem_cache_destroy(%s): object %p is still in use", s->name, listed[i]);
+	os_report("kmem_cache_destroy(%s): %zu objects are still in use (%zu listed above); the "
 		  "cache is leaked so that they stay usable. Free them first",
-		  s->name, live, live < LIST_MAX ? (unsigned int)live : LIST_MAX);
+		  s->name, live, n);
 }
 
 /* With no lock held: what was retired is freed, and slabs that go back late have gone. */
@@ -85,13 +93,11 @@ static void finish_retired(struct kmem_cache *s)
 /* One name less. True if it was the last one: then nobody else gets the cache. */
 static bool give_up_name(struct kmem_cache *s)
 {
-	bool last = false;
+	bool known, last = false;
 
 	os_lock(&caches.lock);
-	if (s->nr_names == 0) {
-		os_report("kmem_cache_destroy(%p): this cache was destroyed before; nothing done",
-			  (void *)s);
-	} else {
+	known = s->nr_names != 0;
+	if (known) {
 		last = --s->nr_names == 0;
 		s->sheaf.quiet = last;
 		if (last)
@@ -99,6 +105,9 @@ static bool give_up_name(struct kmem_cache *s)
 		publish_cache(s);
 	}
 	os_unlock(&caches.lock);
+	if (!known)
+		os_report("kmem_cache_destroy(%p): this cache was destroyed before; nothing done",
+			  (void *)s);
 	return last;
 }
 
@@ -109,13 +118,11 @@ SHEAF_PUBLIC void kmem_cache_destroy(struct kmem_cache *s)
 	if (!s || !give_up_name(s))
 		return;
 	finish_retired(s);
-	os_lock(&caches.lock);
 	sheaf_drain(&s->sheaf);
 	if (slab_shrink(&s->sheaf.slab) == 0)
-		cache_release(s);
+		release(s);
 	else
 		report_live(s);
-	os_unlock(&caches.lock);
 	errno = saved;
 }
 

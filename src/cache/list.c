@@ -91,7 +91,6 @@ void list_remove(struct kmem_cache *s)
 		caches.first = s->next;
 	if (s->next)
 		entry_of(s->next)->prev = prev;
-	list_forget_name(s);
 }
 
 bool list_has_name(const char *name)

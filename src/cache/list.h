@@ -21,14 +21,14 @@
 
 /* Give the cache this name. False: no memory. */
 bool list_name(struct kmem_cache *s, const char *name);
-/* The cache of no list has no name either. */
+/* One of no list, which has no name then. Needs no lock. */
 void list_forget_name(struct kmem_cache *s);
 
 /* Its layout is known. The list begins with the youngest. */
 void list_add(struct kmem_cache *s);
 /* Nobody gets it any more. */
 void list_hide(struct kmem_cache *s);
-/* The list does without it, and without its name. */
+/* The list does without it. */
 void list_remove(struct kmem_cache *s);
 
 bool list_has_name(const char *name);

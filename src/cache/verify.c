@@ -235,8 +235,8 @@ SHEAF_PUBLIC int kmem_cache_verify(struct kmem_cache *s)
 
 struct live {
 	struct check check;
-	void (*found)(struct kmem_cache *s, void *object);
-	size_t n;
+	void **objects;
+	size_t room, n;
 };
 
 static void find_live(struct check *check, struct slab *slab)
@@ -250,14 +250,15 @@ static void find_live(struct check *check, struct slab *slab)
 	mark_fresh(check, slab, state);
 	for (unsigned int i = 0; i < slab_order_of(cache, state).objects; i++)
 		if (!(check->bits[i / 64] >> i % 64 & 1)) {
-			live->found(check->s, slab_object(cache, slab, i));
+			if (live->n < live->room)
+				live->objects[live->n] = slab_object(cache, slab, i);
 			live->n++;
 		}
 }
 
-size_t cache_live_objects(struct kmem_cache *s, void (*found)(struct kmem_cache *s, void *object))
+size_t cache_live_objects(struct kmem_cache *s, void **objects, size_t room)
 {
-	struct live live = {.check = {.s = s}, .found = found};
+	struct live live = {.check = {.s = s}, .objects = objects, .room = room};
 
 	for_each_slab(&live.check, find_live);
 	return live.n;
