@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cache/kmalloc.h"
+#include "os/report.h"
 #include "page/pool.h"
 
 struct sheaf_kmem_buckets {
@@ -44,6 +45,7 @@ SHEAF_PUBLIC kmem_buckets *kmem_buckets_create(const char *name, slab_flags_t fl
 			return NULL;
 		}
 	}
+	os_report_kept();
 	return set;
 }
 

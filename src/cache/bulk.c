@@ -13,13 +13,9 @@
 #define REMOTE_BATCH 32
 #define BATCH_MAX    (1u << 16)
 
-static bool alloc_rest(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p)
+static bool alloc_from_slabs(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p)
 {
-	unsigned int done;
-
-	if (cache_was_destroyed(s, "kmem_cache_alloc_bulk"))
-		return false;
-	done = slab_take(&s->sheaf.slab, os_node(), SLAB_PREFER_NODE, p, n, n);
+	unsigned int done = slab_take(&s->sheaf.slab, os_node(), SLAB_PREFER_NODE, p, n, n);
 	stat_add(&s->sheaf.slab, STAT_alloc_slowpath, done);
 	for (; done < n; done++) {
 		p[done] = cache_alloc_on(s, flags & ~__GFP_ZERO, os_node(), SLAB_PREFER_NODE);
@@ -29,6 +25,22 @@ static bool alloc_rest(struct kmem_cache *s, gfp_t flags, unsigned int n, void *
 	if (done < n)
 		cache_give(s, p, done, "kmem_cache_alloc_bulk");
 	return done == n;
+}
+
+/* What main does not have. All, or false and none. */
+static bool alloc_rest(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p)
+{
+	unsigned int done;
+	bool all;
+
+	if (cache_was_destroyed(s, "kmem_cache_alloc_bulk"))
+		return false;
+	done = sheaf_alloc_bulk(&s->sheaf, p, n);
+	all = done == n || alloc_from_slabs(s, flags, n - done, p + done);
+	if (!all)
+		kmem_cache_free_bulk(s, done, p);
+	os_report_kept();
+	return all;
 }
 
 SHEAF_PUBLIC int kmem_cache_alloc_bulk(struct kmem_cache *s, gfp_t flags, size_t n, void **p)
@@ -46,8 +58,6 @@ SHEAF_PUBLIC int kmem_cache_alloc_bulk(struct kmem_cache *s, gfp_t flags, size_t
 		return 0;
 	}
 	done = sheaf_pop_bulk(&s->sheaf, p, (unsigned int)n);
-	if (done < n)
-		done += sheaf_alloc_bulk(&s->sheaf, p + done, (unsigned int)n - done);
 	if (done < n && !alloc_rest(s, flags, (unsigned int)n - done, p + done)) {
 		kmem_cache_free_bulk(s, done, p);
 		return 0;
@@ -91,25 +101,6 @@ static void free_mixed(struct kmem_cache *s, void **p, unsigned int n)
 	cache_give(s, remote, nr_remote, "kmem_cache_free_bulk");
 }
 
-/* Runs of objects of one cache are freed to that cache. */
-void cache_free_by_owner(size_t n, void **p, const char *call)
-{
-	while (n) {
-		struct slab_cache *owner = page_owner(p[0]);
-		size_t run = 1;
-
-		if (!owner || owner == &kmalloc_large.sheaf.slab) {
-			cache_free_any(p[0], call);
-		} else {
-			while (run < n && page_owner(p[run]) == owner)
-				run++;
-			kmem_cache_free_bulk(cache_of_slab(owner), run, p);
-		}
-		p += run;
-		n -= run;
-	}
-}
-
 /* What main had no room for, or may not have. */
 static void free_rest(struct kmem_cache *s, void **p, unsigned int n)
 {
@@ -126,19 +117,52 @@ static void free_rest(struct kmem_cache *s, void **p, unsigned int n)
 	cache_give(s, p + done, n - done, "kmem_cache_free_bulk");
 }
 
-SHEAF_PUBLIC void kmem_cache_free_bulk(struct kmem_cache *s, size_t n, void **p)
+/* True if not all went into main: then reports may be kept. */
+static bool free_to(struct kmem_cache *s, size_t n, void **p)
 {
-	if (!s) {
-		cache_free_by_owner(n, p, "kmem_cache_free_bulk");
-		return;
-	}
+	bool rest = false;
+
 	while (n) {
 		unsigned int batch = n < BATCH_MAX ? (unsigned int)n : BATCH_MAX;
 		unsigned int done = sheaf_push_bulk(&s->sheaf, p, batch);
 
-		if (done < batch)
+		if (done < batch) {
 			free_rest(s, p + done, batch - done);
+			rest = true;
+		}
 		p += batch;
 		n -= batch;
 	}
+	return rest;
+}
+
+/* Runs of objects of one cache are freed to that cache. */
+void cache_free_by_owner(size_t n, void **p, const char *call)
+{
+	while (n) {
+		struct slab_cache *owner = page_owner(p[0]);
+		size_t run = 1;
+
+		if (!owner || owner == &kmalloc_large.sheaf.slab) {
+			cache_free_any(p[0], call);
+		} else {
+			while (run < n && page_owner(p[run]) == owner)
+				run++;
+			free_to(cache_of_slab(owner), run, p);
+		}
+		p += run;
+		n -= run;
+	}
+}
+
+SHEAF_PUBLIC void kmem_cache_free_bulk(struct kmem_cache *s, size_t n, void **p)
+{
+	bool may_keep = true;
+
+	if (s)
+		may_keep = free_to(s, n, p);
+	else
+		cache_free_by_owner(n, p, "kmem_cache_free_bulk");
+	if (may_keep)
+		os_report_kept();
 }

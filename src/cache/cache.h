@@ -63,6 +63,10 @@ extern struct caches caches;
 /* Initialise the library at its first use. False if there is no memory for it. */
 bool caches_ready(void);
 
+/* kmem_cache_create(), but for reports that are kept. */
+struct kmem_cache *cache_create(const char *name, size_t size, const struct kmem_cache_args *args,
+				slab_flags_t flags);
+
 /* Memory pools around fork(), with caches.lock held; waiters are not the child's. */
 void mempools_lock(void);
 void mempools_unlock(void);

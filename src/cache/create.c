@@ -80,10 +80,11 @@ static bool mergeable(const struct kmem_cache_args *args, slab_flags_t flags)
 static void warn_name_in_use(const char *name)
 {
 	if (list_has_name(name))
-		os_report_once(&caches.warned_name,
-			       "kmem_cache_create(%s): a cache of this name exists; both work, but "
-			       "reports cannot tell them apart",
-			       name);
+		os_report_once_later(
+			&caches.warned_name,
+			"kmem_cache_create(%s): a cache of this name exists; both work, but "
+			"reports cannot tell them apart",
+			name);
 }
 
 static bool lay_out(struct kmem_cache *s, size_t size, const struct kmem_cache_args *args)
@@ -202,24 +203,35 @@ static struct kmem_cache *create(const char *name, size_t size, struct kmem_cach
 	return s;
 }
 
+struct kmem_cache *cache_create(const char *name, size_t size, const struct kmem_cache_args *args,
+				slab_flags_t flags)
+{
+	struct kmem_cache_args own = *args;
+	char clean[NAME_SHOWN + 1];
+	struct kmem_cache *s;
+	int saved = errno;
+
+	clean_name(clean, name);
+	s = create(clean, size, &own, flags);
+	if (!s && (flags & SLAB_PANIC))
+		os_fatal("kmem_cache_create(%s, %zu bytes) failed, and SLAB_PANIC asks to end here",
+			 clean, size);
+	errno = saved;
+	return s;
+}
+
 SHEAF_PUBLIC struct kmem_cache *__kmem_cache_create_args(const char *name, size_t size,
 							 const struct kmem_cache_args *args,
 							 size_t args_size, slab_flags_t flags)
 {
 	struct kmem_cache_args copy;
-	char clean[NAME_SHOWN + 1];
 	struct kmem_cache *s;
-	int saved = errno;
 
 	memset(&copy, 0, sizeof(copy));
 	if (args)
 		memcpy(&copy, args, args_size < sizeof(copy) ? args_size : sizeof(copy));
-	clean_name(clean, name);
-	s = create(clean, size, &copy, flags);
-	if (!s && (flags & SLAB_PANIC))
-		os_fatal("kmem_cache_create(%s, %zu bytes) failed, and SLAB_PANIC asks to end here",
-			 clean, size);
-	errno = saved;
+	s = cache_create(name, size, &copy, flags);
+	os_report_kept();
 	return s;
 }
 

@@ -36,6 +36,7 @@ SHEAF_PUBLIC int kmem_cache_shrink(struct kmem_cache *s)
 	large_trim();
 	page_trim();
 	late_ask(&s->sheaf.slab);
+	os_report_kept();
 	return left != 0;
 }
 
@@ -123,6 +124,7 @@ SHEAF_PUBLIC void kmem_cache_destroy(struct kmem_cache *s)
 		release(s);
 	else
 		report_live(s);
+	os_report_kept();
 	errno = saved;
 }
 

@@ -21,19 +21,23 @@
 /* Each fits a line or two of instructions: one line less to fetch than from anywhere. */
 #define FAST __attribute__((aligned(64)))
 
-static COLD void *alloc_slow_plain(struct kmem_cache *s)
-{
-	return cache_alloc_slow(s, GFP_KERNEL);
-}
-
 static COLD void *alloc_slow(struct kmem_cache *s, gfp_t flags)
 {
-	return cache_alloc_slow(s, flags);
+	void *object = cache_alloc_slow(s, flags);
+
+	os_report_kept();
+	return object;
+}
+
+static COLD void *alloc_slow_plain(struct kmem_cache *s)
+{
+	return alloc_slow(s, GFP_KERNEL);
 }
 
 static COLD void free_slow(struct kmem_cache *s, void *object)
 {
 	cache_free_slow(s, object, s->flags & CACHE_KMALLOC ? "kfree" : "kmem_cache_free");
+	os_report_kept();
 }
 
 #define DEFINE_ALLOC_PLAIN(suffix, POP)                                                            \
@@ -95,20 +99,19 @@ static struct sheaf_calls rseq_calls(void)
 /* SLAB_NO_SHEAVES: no section would find anything. */
 static void *alloc_no_sheaf(struct kmem_cache *s, gfp_t flags)
 {
-	if (flags & ~SHEAF_GFP_PLAIN)
-		return cache_alloc_slow(s, flags);
-	return cache_alloc_on(s, flags, os_node(), SLAB_PREFER_NODE);
+	return alloc_slow(s, flags);
 }
 
 static void *alloc_plain_no_sheaf(struct kmem_cache *s)
 {
-	return cache_alloc_on(s, GFP_KERNEL, os_node(), SLAB_PREFER_NODE);
+	return alloc_slow(s, GFP_KERNEL);
 }
 
 static void free_no_sheaf(struct kmem_cache *s, void *object)
 {
 	if (object)
 		cache_give(s, &object, 1, "kmem_cache_free");
+	os_report_kept();
 }
 
 /* slab_strict_numa: what names no node follows the thread's memory policy. */
@@ -117,7 +120,7 @@ static void *alloc_strict(struct kmem_cache *s, gfp_t flags)
 	int node = os_policy_node();
 
 	if (node == OS_NO_NODE)
-		return cache_alloc_slow(s, flags);
+		return alloc_slow(s, flags);
 	return kmem_cache_alloc_node(s, flags, node);
 }
 

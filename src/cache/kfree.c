@@ -50,33 +50,48 @@ COLD void cache_report_wrong(const void *pointer, const char *call)
 	struct block block = block_of(pointer);
 
 	if (block.kind != BLOCK_NONE)
-		os_report("%s(%p): points %zu bytes into a block of %zu; it is left alone. Use the "
-			  "address that was allocated",
-			  call, pointer, (size_t)((const char *)pointer - block.start), block.size);
+		os_report_later(
+			"%s(%p): points %zu bytes into a block of %zu; it is left alone. Use the "
+			"address that was allocated",
+			call, pointer, (size_t)((const char *)pointer - block.start), block.size);
 	else if (page_is_ours(pointer))
-		os_report("%s(%p): in no block that is in use; the pointer is left alone. Was it "
-			  "freed before? Look for two owners of it",
-			  call, pointer);
+		os_report_later(
+			"%s(%p): in no block that is in use; the pointer is left alone. Was it "
+			"freed before? Look for two owners of it",
+			call, pointer);
 	else
-		os_report("%s(%p): not an object of any cache, nor a large block in use; the "
-			  "pointer is left alone. Was it freed before? Else free it with the "
-			  "allocator it came from",
-			  call, pointer);
+		os_report_later("%s(%p): not an object of any cache, nor a large block in use; the "
+				"pointer is left alone. Was it freed before? Else free it with the "
+				"allocator it came from",
+				call, pointer);
+}
+
+static void free_owned(struct kmem_cache *s, void *block, const char *call)
+{
+	if (s == &kmalloc_large)
+		large_free(block);
+	else if (!section_push(&s->sheaf.at, block))
+		cache_free_slow(s, block, call);
 }
 
 void cache_free_any(const void *pointer, const char *call)
 {
+	void *block = (void *)(uintptr_t)pointer;
 	struct slab_cache *owner;
-	struct kmem_cache *s;
 
 	if (ZERO_OR_NULL_PTR(pointer))
 		return;
 	owner = page_owner(pointer);
-	s = owner ? cache_of_slab(owner) : NULL;
-	if (s)
-		s->calls.free(s, (void *)(uintptr_t)pointer);
-	else if (!map_free((void *)(uintptr_t)pointer))
+	if (owner)
+		free_owned(cache_of_slab(owner), block, call);
+	else if (!map_free(block))
 		cache_report_wrong(pointer, call);
+}
+
+static void free_any(const void *pointer, const char *call)
+{
+	cache_free_any(pointer, call);
+	os_report_kept();
 }
 
 /* What kfree(), in the header, finds no cache of. */
@@ -84,7 +99,7 @@ SHEAF_PUBLIC void __kfree(const void *block)
 {
 	if (os_load_relaxed(&sheaf_kmalloc_table.size) != os_load_relaxed(&pages.readable))
 		kfree_init();
-	cache_free_any(block, "kfree");
+	free_any(block, "kfree");
 }
 
 /* Bytes of a block from its beginning on; 0 after a report if this is none. */
@@ -95,6 +110,7 @@ static size_t size_of(const void *pointer, const char *call)
 	if (block.kind != BLOCK_NONE && block.start == pointer)
 		return block.size;
 	cache_report_wrong(pointer, call);
+	os_report_kept();
 	return 0;
 }
 
@@ -117,7 +133,7 @@ SHEAF_PUBLIC void kfree_sensitive(const void *block)
 
 	if (size) {
 		explicit_bzero((void *)(uintptr_t)block, size);
-		cache_free_any(block, "kfree_sensitive");
+		free_any(block, "kfree_sensitive");
 	}
 }
 
@@ -125,7 +141,7 @@ SHEAF_PUBLIC void kvfree_sensitive(const void *block, size_t size)
 {
 	if (!ZERO_OR_NULL_PTR(block))
 		explicit_bzero((void *)(uintptr_t)block, size);
-	cache_free_any(block, "kvfree_sensitive");
+	free_any(block, "kvfree_sensitive");
 }
 
 static void *alloc(size_t size, gfp_t flags, size_t most, const char *call, const void *caller)
@@ -142,7 +158,7 @@ static void *resize(const void *block, size_t size, gfp_t flags, size_t most, co
 	void *moved;
 
 	if (size == 0) {
-		cache_free_any(block, call);
+		free_any(block, call);
 		return ZERO_SIZE_PTR;
 	}
 	if (ZERO_OR_NULL_PTR(block))
@@ -159,7 +175,7 @@ static void *resize(const void *block, size_t size, gfp_t flags, size_t most, co
 	moved = alloc(size, flags, most, call, caller);
 	if (moved) {
 		memcpy(moved, block, old);
-		cache_free_any(block, call);
+		free_any(block, call);
 	}
 	return moved;
 }

@@ -10,6 +10,7 @@
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/options.h"
+#include "os/report.h"
 
 const uint16_t kmalloc_sizes[SHEAF_KMALLOC_CACHES] = {0,   8,	16,  32,   64,	 96,   128,
 						      192, 256, 512, 1024, 2048, 4096, 8192};
@@ -116,7 +117,7 @@ struct kmem_cache *kmalloc_make(const char *prefix, unsigned int index,
 
 	snprintf(name, sizeof(name), "%s-%s", prefix, size_names[index]);
 	own.align = size & -size;
-	s = kmem_cache_create(name, size, &own, flags | SLAB_NO_MERGE);
+	s = cache_create(name, size, &own, flags | SLAB_NO_MERGE);
 	if (s) {
 		os_lock(&caches.lock);
 		s->flags |= CACHE_KMALLOC;
@@ -177,6 +178,7 @@ static bool family_ready(void)
 	if (!family.ready && make_family())
 		os_store_release(&family.ready, 1);
 	os_unlock(&family.lock);
+	os_report_kept();
 	errno = saved;
 	return os_load_acquire(&family.ready);
 }

@@ -38,7 +38,7 @@ static inline unsigned int kmalloc_index(size_t size)
 	return sheaf_kmalloc_table.index_of[(size + 7) >> 3];
 }
 
-/* One cache of a family: PREFIX-SIZE. NULL: no memory. */
+/* One cache of a family: PREFIX-SIZE. NULL: no memory. Reports are kept. */
 struct kmem_cache *kmalloc_make(const char *prefix, unsigned int index,
 				const struct kmem_cache_args *args, slab_flags_t flags);
 
@@ -65,6 +65,8 @@ extern struct kmem_cache kmalloc_large;
 
 /* At most `most` bytes; more is an error, reported as `call`'s. */
 void *large_alloc(size_t size, gfp_t flags, int node, size_t most, const char *call);
+/* Free a run; one that is none, or freed already, is reported later. */
+void large_free(void *block);
 /* Bytes that a block of so many has. */
 size_t large_roundup(size_t size);
 /* Bytes of this run. */
@@ -93,11 +95,11 @@ struct block {
 
 struct block block_of(const void *pointer);
 
-/* Free any pointer of ours; NULL and ZERO_SIZE_PTR are allowed. Reports name `call`. */
+/* Free any pointer of ours; NULL and ZERO_SIZE_PTR are allowed. Reports name `call`, and are kept. */
 void cache_free_any(const void *pointer, const char *call);
 /* Each of these, objects of one cache together as far as they come together. In bulk.c. */
 void cache_free_by_owner(size_t n, void **p, const char *call);
-/* Say what is wrong with a pointer that is no block's beginning. */
+/* Say, later, what is wrong with a pointer that is no block's beginning. */
 void cache_report_wrong(const void *pointer, const char *call);
 
 #endif

@@ -141,24 +141,33 @@ void large_trim(void)
 			}
 }
 
-static void free_run(struct kmem_cache *s, void *block)
+void large_free(void *block)
 {
 	struct slab *run = page_slab(block);
-	struct slab_cache *owner = &s->sheaf.slab;
+	struct slab_cache *owner = &kmalloc_large.sheaf.slab;
 
 	if (run && page_address(run) != block) {
-		os_report("kfree(%p): points %zu bytes into a block of %zu; it is left alone. Free "
-			  "the address that was allocated",
-			  block, (size_t)((char *)block - page_address(run)), large_size(run));
+		os_report_later(
+			"kfree(%p): points %zu bytes into a block of %zu; it is left alone. Free "
+			"the address that was allocated",
+			block, (size_t)((char *)block - page_address(run)), large_size(run));
 		return;
 	}
 	if (!run || !os_cmpxchg(&run->cache, &owner, NULL)) {
-		os_report("kfree(%p): double free; ignored. Two threads free this block of pages: "
-			  "look for two owners of it",
-			  block);
+		os_report_later(
+			"kfree(%p): double free; ignored. Two threads free this block of pages: "
+			"look for two owners of it",
+			block);
 		return;
 	}
 	keep_or_free(run);
+}
+
+static void free_run(struct kmem_cache *s, void *block)
+{
+	(void)s;
+	large_free(block);
+	os_report_kept();
 }
 
 static void *alloc_run(size_t size, gfp_t flags, unsigned int node)

@@ -40,6 +40,7 @@ static void *alloc_try(struct kmem_cache *s, gfp_t gfp, unsigned int node)
 	if (object && (gfp & __GFP_ZERO))
 		memset(object, 0, s->sheaf.slab.object_size);
 	stat_add(&s->sheaf.slab, STAT_nolock_fail, object == NULL);
+	os_report_kept();
 	return object;
 }
 
@@ -80,6 +81,7 @@ SHEAF_PUBLIC void kmem_cache_free_nolock(struct kmem_cache *s, void *object)
 		return;
 	stat_add(&s->sheaf.slab, STAT_free_slowpath, 1);
 	nolock_give(&s->sheaf, object, "kmem_cache_free_nolock");
+	os_report_kept();
 }
 
 SHEAF_PUBLIC void kfree_nolock(const void *block)

@@ -79,6 +79,7 @@ static void give_back(struct kmem_cache *s, struct sheaf *sheaf, gfp_t gfp)
 		sheaf_set_size(sheaf, 0);
 	}
 	prefill_return(&s->sheaf, sheaf, gfp & __GFP_RECLAIM);
+	os_report_kept();
 }
 
 static struct sheaf *lend(struct kmem_cache *s, gfp_t gfp, struct sheaf *spare, unsigned int n)
@@ -111,10 +112,12 @@ static COLD struct sheaf *prefill(struct kmem_cache *s, gfp_t gfp, struct sheaf 
 	}
 	gfp = gfp_of_sheaf(s, gfp);
 	sheaf = lend(s, gfp, spare, n);
-	if (!sheaf || fill(s, sheaf, gfp, n))
-		return sheaf;
-	give_back(s, sheaf, 0);
-	return NULL;
+	if (sheaf && !fill(s, sheaf, gfp, n)) {
+		give_back(s, sheaf, 0);
+		sheaf = NULL;
+	}
+	os_report_kept();
+	return sheaf;
 }
 
 SHEAF_PUBLIC struct slab_sheaf *kmem_cache_prefill_sheaf(struct kmem_cache *s, gfp_t gfp,
@@ -145,8 +148,12 @@ SHEAF_PUBLIC int kmem_cache_refill_sheaf(struct kmem_cache *s, gfp_t gfp,
 	if (size <= sheaf->size)
 		return 0;
 	gfp = gfp_of_sheaf(s, gfp);
-	if (size <= sheaf->capacity)
-		return fill(s, sheaf, gfp, size) ? 0 : -ENOMEM;
+	if (size <= sheaf->capacity) {
+		bool done = fill(s, sheaf, gfp, size);
+
+		os_report_kept();
+		return done ? 0 : -ENOMEM;
+	}
 	larger = prefill(s, gfp, NULL, size);
 	if (!larger)
 		return -ENOMEM;

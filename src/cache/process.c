@@ -113,6 +113,8 @@ static void after_fork_in_child(void)
 		if (!os.counting && s->sheaf.slab.counted)
 			stop_counting(s);
 	}
+	os_reports_after_fork();
+	os_report_kept();
 }
 
 static bool initialise(void)
@@ -161,7 +163,7 @@ bool caches_ready(void)
 		if (caches.fork_handled && initialise())
 			os_store_release(&caches.ready, 1);
 		else
-			os_report_once(
+			os_report_once_later(
 				&caches.warned_memory, "%s",
 				os_refused_as_locked()
 					? "addresses that the library reserves count as locked "
@@ -172,5 +174,6 @@ bool caches_ready(void)
 		errno = saved;
 	}
 	os_unlock(&caches.lock);
+	os_report_kept();
 	return os_load_acquire(&caches.ready);
 }

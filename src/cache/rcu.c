@@ -84,6 +84,7 @@ static COLD void retire_slow(struct kmem_cache *s, void *object, size_t offset)
 		os_report("kfree_rcu(%s, %p): no memory to keep the pointer until a grace period "
 			  "has passed; the object is leaked. kfree_rcu(pointer, field) needs none",
 			  s->name, object);
+	os_report_kept();
 	errno = saved;
 }
 
@@ -120,6 +121,7 @@ static bool is_block(const void *object, const char *call)
 		return true;
 	if (!ZERO_OR_NULL_PTR(object))
 		cache_report_wrong(object, call);
+	os_report_kept();
 	return false;
 }
 
@@ -170,6 +172,7 @@ SHEAF_PUBLIC void kvfree_rcu_mightsleep(void *object)
 		grace_wait(grace, grace_now(grace));
 		cache_free_any(object, "kfree_rcu_mightsleep");
 	}
+	os_report_kept();
 	errno = saved;
 }
 
@@ -211,7 +214,8 @@ static int refuse(const char *why)
 
 SHEAF_PUBLIC int sheaf_rcu_register(const struct sheaf_rcu_ops *ops)
 {
-	int saved = errno, result = 0;
+	int saved = errno;
+	bool memory, done;
 	struct grace *grace;
 
 	if (!ops || !ops->call || !ops->barrier || !ops->name || !ops->poll != !ops->start_poll)
@@ -221,12 +225,14 @@ SHEAF_PUBLIC int sheaf_rcu_register(const struct sheaf_rcu_ops *ops)
 		return -1;
 	os_lock(&caches.lock);
 	grace = grace_of(ops);
-	if (!grace || !rcu_any_init(grace))
-		result = refuse("memory is out");
-	else if (!grace_register(ops))
-		result = refuse("another provider is in use already (use kmem_cache_args.rcu for "
-				"one of a cache)");
+	memory = grace && rcu_any_init(grace);
+	done = memory && grace_register(ops);
 	os_unlock(&caches.lock);
 	errno = saved;
-	return result;
+	if (!memory)
+		return refuse("memory is out");
+	if (!done)
+		return refuse("another provider is in use already (use kmem_cache_args.rcu for one "
+			      "of a cache)");
+	return 0;
 }

@@ -126,10 +126,7 @@ bool rcu_any_free(struct grace *grace, void *object, size_t offset)
 	os_unlock(&shard->lock);
 	if (!sheaf)
 		grace_reused(grace, (uint64_t)units * UNIT);
-	if (over)
-		grace_begin(grace);
-	else
-		grace_ask(grace);
+	grace_ask_after(grace, over);
 	return done;
 }
 

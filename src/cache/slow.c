@@ -41,6 +41,7 @@ void cache_give_up_free(struct kmem_cache *s)
 	slab_shrink(&s->sheaf.slab);
 	large_trim();
 	page_trim();
+	os_report_kept();
 }
 
 bool cache_reclaim(struct kmem_cache *s, gfp_t flags, int tries)
@@ -118,7 +119,7 @@ bool cache_check_node(struct kmem_cache *s, gfp_t flags, int *node)
 	return !(flags & __GFP_THISNODE);
 }
 
-SHEAF_PUBLIC void *kmem_cache_alloc_node(struct kmem_cache *s, gfp_t flags, int node)
+static void *alloc_node(struct kmem_cache *s, gfp_t flags, int node)
 {
 	void *object = NULL;
 
@@ -139,4 +140,12 @@ SHEAF_PUBLIC void *kmem_cache_alloc_node(struct kmem_cache *s, gfp_t flags, int 
 		cache_free_slow(s, object, "kmem_cache_alloc_node");
 	return cache_alloc_on(s, flags, (unsigned int)node,
 			      flags & __GFP_THISNODE ? SLAB_THIS_NODE : SLAB_PREFER_NODE);
+}
+
+SHEAF_PUBLIC void *kmem_cache_alloc_node(struct kmem_cache *s, gfp_t flags, int node)
+{
+	void *object = alloc_node(s, flags, node);
+
+	os_report_kept();
+	return object;
 }

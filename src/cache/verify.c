@@ -55,7 +55,7 @@ static int by_address(const void *a, const void *b)
 static void fault(struct check *check, const void *object, const char *what)
 {
 	check->faults++;
-	os_report("kmem_cache_verify(%s): object %p %s", check->s->name, object, what);
+	os_report_later("kmem_cache_verify(%s): object %p %s", check->s->name, object, what);
 }
 
 /* Mark an object as free; true if it was not marked before. */
@@ -229,6 +229,7 @@ SHEAF_PUBLIC int kmem_cache_verify(struct kmem_cache *s)
 	faults = verify(s);
 	if (grace)
 		grace_let_go(grace);
+	os_report_kept();
 	errno = saved;
 	return faults;
 }

@@ -76,5 +76,7 @@ static inline void os_unlock_after_fork(struct os_lock *lock, uint32_t *taken)
 
 /* True if the lock is held by anybody: for assertions only. */
 bool os_lock_held(struct os_lock *lock);
+/* Debug builds and the simulator end here if this thread holds a lock while it does `what`. */
+void os_holds_nothing(const char *what);
 
 #endif

@@ -69,6 +69,9 @@ void os_after_fork(void);
 /* The node the calling thread's memory policy asks for now, or OS_NO_NODE. */
 int os_policy_node(void);
 
+/* A number of the calling thread's that no other one has. */
+uintptr_t os_self(void);
+
 /* Let others run: for loops that wait for a thread's hand-over. */
 void os_yield(void);
 

@@ -84,8 +84,8 @@ static void report_unknown(const char *word, size_t length)
 			nearest = &table[i];
 		}
 	}
-	os_report("SHEAF_OPTIONS: unknown option \"%.*s\" ignored; did you mean \"%s%s\"?",
-		  (int)length, word, nearest->name, nearest->most ? "N" : "");
+	os_report_later("SHEAF_OPTIONS: unknown option \"%.*s\" ignored; did you mean \"%s%s\"?",
+			(int)length, word, nearest->name, nearest->most ? "N" : "");
 }
 
 static bool parse_number(const struct option *option, const char *word, size_t length)
@@ -96,8 +96,8 @@ static bool parse_number(const struct option *option, const char *word, size_t l
 
 	if (*digits < '0' || *digits > '9' || end != word + length || value < option->least ||
 	    value > option->most) {
-		os_report("SHEAF_OPTIONS: \"%.*s\" ignored: %s takes a number from %u to %u",
-			  (int)length, word, option->name, option->least, option->most);
+		os_report_later("SHEAF_OPTIONS: \"%.*s\" ignored: %s takes a number from %u to %u",
+				(int)length, word, option->name, option->least, option->most);
 		return false;
 	}
 	*option->value = (uint32_t)value;

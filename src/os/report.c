@@ -10,33 +10,65 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "os/atomic.h"
+#include "os/lock.h"
+#include "os/machine.h"
 
-uint32_t os_reports;
+#define PREFIX "libsheaf: "
+#define KEPT   16
+
+struct line {
+	size_t length;
+	char text[512];
+};
+
+enum {
+	FREE,
+	FILLED, /* by who claimed it */
+	READY
+};
+
+static struct {
+	struct {
+		uint32_t state;
+		uintptr_t by; /* a thread */
+		struct line line;
+	} places[KEPT];
+	uint32_t left_out;
+} kept;
+
+uint32_t os_reports, os_reports_kept;
 
 #ifdef __SANITIZE_THREAD__
 unsigned int os_fence_word;
 #endif
 
-static void report(const char *format, va_list arguments)
+static __attribute__((format(printf, 2, 0))) void make(struct line *line, const char *format,
+						       va_list arguments)
 {
-	static const char prefix[] = "libsheaf: ";
-	char line[512];
-	int saved = errno;
-	size_t used = sizeof(prefix) - 1;
-	int length;
-	ssize_t written;
+	const size_t room = sizeof(line->text) - sizeof(PREFIX) - 1;
+	int length = vsnprintf(line->text + sizeof(PREFIX) - 1, room, format, arguments);
 
-	memcpy(line, prefix, used);
-	length = vsnprintf(line + used, sizeof(line) - used - 1, format, arguments);
-	if (length > 0)
-		used += (size_t)length;
-	if (used > sizeof(line) - 2)
-		used = sizeof(line) - 2;
-	line[used++] = '\n';
+	memcpy(line->text, PREFIX, sizeof(PREFIX) - 1);
+	line->length = length < 0 ? 0 : (size_t)length < room ? (size_t)length : room - 1;
+	line->length += sizeof(PREFIX) - 1;
+	line->text[line->length++] = '\n';
 	os_fetch_add_relaxed(&os_reports, 1);
-	written = syscall(SYS_write, STDERR_FILENO, line, used);
+}
+
+static void write_line(const struct line *line)
+{
+	ssize_t written = syscall(SYS_write, STDERR_FILENO, line->text, line->length);
+
 	(void)written;
+}
+
+static __attribute__((format(printf, 1, 0))) void write_now(const char *format, va_list arguments)
+{
+	int saved = errno;
+	struct line line;
+
+	make(&line, format, arguments);
+	write_line(&line);
 	errno = saved;
 }
 
@@ -44,17 +76,86 @@ void os_report(const char *format, ...)
 {
 	va_list arguments;
 
+	os_holds_nothing("reports");
 	va_start(arguments, format);
-	report(format, arguments);
+	write_now(format, arguments);
 	va_end(arguments);
+}
+
+void os_report_later(const char *format, ...)
+{
+	int saved = errno;
+	va_list arguments;
+
+	for (int i = 0; i < KEPT; i++) {
+		uint32_t expected = FREE;
+
+		if (!os_cmpxchg(&kept.places[i].state, &expected, FILLED))
+			continue;
+		kept.places[i].by = os_self();
+		va_start(arguments, format);
+		make(&kept.places[i].line, format, arguments);
+		va_end(arguments);
+		os_store_release(&kept.places[i].state, READY);
+		os_fetch_add(&os_reports_kept, 1);
+		errno = saved;
+		return;
+	}
+	os_fetch_add(&kept.left_out, 1);
+}
+
+/* Copied, so that its place is free however long the writing takes. */
+static bool take(int i, struct line *line)
+{
+	if (os_load_acquire(&kept.places[i].state) != READY || kept.places[i].by != os_self())
+		return false;
+	*line = kept.places[i].line;
+	os_store_release(&kept.places[i].state, FREE);
+	os_fetch_sub(&os_reports_kept, 1);
+	return true;
+}
+
+static void write_all(void)
+{
+	uint32_t left_out = os_exchange(&kept.left_out, 0);
+	int saved = errno;
+	struct line line;
+
+	for (int i = 0; i < KEPT; i++)
+		if (take(i, &line))
+			write_line(&line);
+	if (left_out) {
+		line.length = (size_t)snprintf(
+			line.text, sizeof(line.text),
+			PREFIX "%u more lines like the last ones are left out\n", left_out);
+		write_line(&line);
+	}
+	errno = saved;
+}
+
+void os_write_kept(void)
+{
+	os_holds_nothing("reports");
+	write_all();
+}
+
+void os_reports_after_fork(void)
+{
+	os_reports_kept = kept.left_out = 0;
+	for (int i = 0; i < KEPT; i++)
+		if (kept.places[i].state == READY && kept.places[i].by == os_self())
+			os_reports_kept++;
+		else
+			kept.places[i].state = FREE;
 }
 
 void os_fatal(const char *format, ...)
 {
 	va_list arguments;
 
+	write_all();
 	va_start(arguments, format);
-	report(format, arguments);
+	write_now(format, arguments);
 	va_end(arguments);
 	abort();
 }

@@ -4,6 +4,16 @@
  *
  * Formats into the stack and writes with one system call: allocates nothing, takes no lock, may be
  * called from anywhere. errno is preserved.
+ *
+ * That system call may last for ever: standard error may be a pipe that nobody reads. So a line is
+ * written by who holds no lock, has nothing in hand and keeps nobody waiting; where that cannot be said, as
+ * in all that slow paths and drains do, it is kept, and the same thread writes it when it can.
+ *
+ * Invariants
+ *  T1. No ranked lock is held while a line is written: debug builds and the simulator look.
+ *  T2. A kept line is the thread's that kept it, which writes it before its call of the library returns.
+ *  T3. At most KEPT lines are kept at once; of those beyond, only the number is told.
+ *
  * Callers: every layer.
  */
 #ifndef SHEAF_OS_REPORT_H
@@ -11,17 +21,40 @@
 
 #include <stdint.h>
 
+#include "os/atomic.h"
+
 void os_report(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
+/* The same, by os_report_kept(). */
+void os_report_later(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
 /* The same, and then abort(). */
 void os_fatal(const char *format, ...) __attribute__((format(printf, 1, 2), cold, noreturn));
-/* os_report(), the first time only for this flag. */
+/* os_report() and os_report_later(), the first time only for this flag. */
 #define os_report_once(flag, ...)                                                                  \
 	do {                                                                                       \
 		if (!os_exchange((flag), 1))                                                       \
 			os_report(__VA_ARGS__);                                                    \
 	} while (0)
+#define os_report_once_later(flag, ...)                                                            \
+	do {                                                                                       \
+		if (!os_exchange((flag), 1))                                                       \
+			os_report_later(__VA_ARGS__);                                              \
+	} while (0)
 
-/* Lines written so far. */
+/* Lines that threads keep; private to the next one. */
+extern uint32_t os_reports_kept;
+void os_write_kept(void) __attribute__((cold));
+
+/* Write what this thread keeps. */
+static inline void os_report_kept(void)
+{
+	if (__builtin_expect(os_load_relaxed(&os_reports_kept) != 0, 0))
+		os_write_kept();
+}
+
+/* In a forked child: other threads' are not its own. */
+void os_reports_after_fork(void);
+
+/* Lines made so far. */
 extern uint32_t os_reports;
 
 #endif

@@ -85,10 +85,7 @@ static bool replace_full_rcu(struct sheaf_rcu *rcu, void *object)
 		whole_hand_over(cache, empty, FREE_CALL);
 		return false;
 	}
-	if (over)
-		grace_begin(rcu->grace);
-	else
-		grace_ask(rcu->grace);
+	grace_ask_after(rcu->grace, over);
 	return true;
 }
 

@@ -33,25 +33,29 @@ static void report_wrong(struct slab_cache *cache, struct slab *slab, void *obje
 	struct slab_cache *other = slab ? os_load_acquire(&slab->cache) : NULL;
 
 	if (!other)
-		os_report("%s(%s, %p): not an object of any cache; the pointer is left alone. Free "
-			  "it with the allocator it came from",
-			  call, cache->name, object);
+		os_report_later(
+			"%s(%s, %p): not an object of any cache; the pointer is left alone. Free "
+			"it with the allocator it came from",
+			call, cache->name, object);
 	else if (other != cache)
-		os_report("%s(%s, %p): an object of cache \"%s\"; it is left alone (leaked). Free "
-			  "it to that cache",
-			  call, cache->name, object, other->name);
+		os_report_later(
+			"%s(%s, %p): an object of cache \"%s\"; it is left alone (leaked). Free "
+			"it to that cache",
+			call, cache->name, object, other->name);
 	else
-		os_report("%s(%s, %p): points %zu bytes into an object; it is left alone. Free the "
-			  "address that was allocated",
-			  call, cache->name, object,
-			  (size_t)((char *)object - page_address(slab)) % cache->size);
+		os_report_later(
+			"%s(%s, %p): points %zu bytes into an object; it is left alone. Free the "
+			"address that was allocated",
+			call, cache->name, object,
+			(size_t)((char *)object - page_address(slab)) % cache->size);
 }
 
 static void report_double_free(struct slab_cache *cache, void *object, const char *call)
 {
-	os_report("%s(%s, %p): double free; ignored. The object is free already: look for two "
-		  "owners of it",
-		  call, cache->name, object);
+	os_report_later(
+		"%s(%s, %p): double free; ignored. The object is free already: look for two "
+		"owners of it",
+		call, cache->name, object);
 }
 
 /* The slab this object is in and its index there, or NULL after a report. */

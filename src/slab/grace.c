@@ -196,6 +196,7 @@ static void batch_passed(struct sheaf_rcu_head *head)
 	os_store_release(&batch->busy, 0);
 	advance(grace, number, now);
 	tell_users(grace, now);
+	os_report_kept();
 }
 
 static struct grace_batch *free_batch(struct grace *grace)
@@ -315,6 +316,7 @@ void grace_barrier(struct grace *grace, struct grace_user *one)
 		os_report("kvfree_rcu_barrier: membarrier is refused, so what other CPUs collect "
 			  "is not waited for. Allow it (seccomp?), or use "
 			  "SHEAF_OPTIONS=backend=trylock");
+	os_report_kept();
 	if (!waits)
 		return;
 	number = grace_now(grace);
@@ -324,6 +326,7 @@ void grace_barrier(struct grace *grace, struct grace_user *one)
 		if (concerns(user, one))
 			user->ops->flush(user, number);
 	grace_let_go(grace);
+	os_report_kept();
 }
 
 bool grace_is_over_limit(struct grace *grace)
@@ -334,14 +337,21 @@ bool grace_is_over_limit(struct grace *grace)
 bool grace_retired(struct grace *grace, uint64_t bytes)
 {
 	os_fetch_add_relaxed(&grace->bytes, bytes);
-	if (!grace_is_over_limit(grace))
-		return false;
+	return grace_is_over_limit(grace);
+}
+
+void grace_ask_after(struct grace *grace, bool over)
+{
+	if (!over) {
+		grace_ask(grace);
+		return;
+	}
 	os_report_once(&too_many,
 		       "kfree_rcu: more than %u MiB wait for a grace period (%s), or are not used "
 		       "again. Retire less, let readers be short, or raise "
 		       "SHEAF_OPTIONS=rcu_limit=MIB",
 		       os_options.rcu_limit, grace->ops->name);
-	return true;
+	grace_begin(grace);
 }
 
 void grace_for_each(void (*each)(struct grace *grace))

@@ -129,6 +129,8 @@ void grace_barrier(struct grace *grace, struct grace_user *user);
 
 /* Count bytes that were retired; true if they are too many now. */
 bool grace_retired(struct grace *grace, uint64_t bytes);
+/* After that, with nothing in hand: ask; begin one at once if they are too many, and say so. */
+void grace_ask_after(struct grace *grace, bool over);
 bool grace_is_over_limit(struct grace *grace);
 static inline void grace_reused(struct grace *grace, uint64_t bytes)
 {

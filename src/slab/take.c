@@ -80,9 +80,10 @@ static void cut_freelist(struct slab_cache *cache, struct slab *slab, uint64_t b
 {
 	uint64_t state = os_load_acquire(&slab->state), cut;
 
-	os_report("cache \"%s\": freelist of slab %p corrupted (link %#llx); its free objects are "
-		  "left out. Something wrote to an object after it was freed: run with slab_debug",
-		  cache->name, (void *)page_address(slab), (unsigned long long)bad);
+	os_report_later(
+		"cache \"%s\": freelist of slab %p corrupted (link %#llx); its free objects are "
+		"left out. Something wrote to an object after it was freed: run with slab_debug",
+		cache->name, (void *)page_address(slab), (unsigned long long)bad);
 	do {
 		cut = (state & ~UINT64_C(0xffffffffffff)) |
 		      SLAB_STATE(SLAB_NO_OBJECT, slab_order_of(cache, state).objects,

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "os/machine.h"
+#include "os/report.h"
 #include "os/section.h"
 #include "page/page.h"
 
@@ -45,7 +46,7 @@ static inline void told_begin(struct told *told)
 	dup2(told->file, STDERR_FILENO);
 }
 
-/* Until now; how many lines they were. */
+/* Until now; how many lines they were. -1: one is still kept. */
 static inline int told_end(struct told *told)
 {
 	ssize_t length = pread(told->file, told->text, sizeof(told->text) - 1, 0);
@@ -57,7 +58,14 @@ static inline int told_end(struct told *told)
 	told->text[length < 0 ? 0 : length] = '\0';
 	for (const char *at = told->text; (at = strchr(at, '\n')) != NULL; at++)
 		lines++;
-	return lines;
+	return os_reports_kept ? -1 : lines;
+}
+
+/* The same of a layer whose callers write what it keeps. */
+static inline int told_end_kept(struct told *told)
+{
+	os_report_kept();
+	return told_end(told);
 }
 
 static inline uint64_t random_next(uint64_t *seed)

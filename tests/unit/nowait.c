@@ -2,6 +2,8 @@
 /* Calls that promise not to wait finish, whatever others are stuck in. */
 #include <pthread.h>
 #include <sheaf/slab.h>
+#include <sheaf/stats.h>
+#include <sys/ioctl.h>
 
 #include "by_hand.h"
 #include "cache/cache.h"
@@ -114,6 +116,148 @@ static void no_lock_that_is_held_for_long(void **state)
 	}
 }
 
+/* --- while somebody's report is stuck in a pipe that nobody reads --------------------------------- */
+
+#define ROOM 200 /* bytes: for a line, not for all of them */
+
+static struct {
+	int in, out, saved;
+	pthread_t reporter, reader;
+} stuck;
+
+static int unread(void)
+{
+	int n = 0;
+
+	CHECK(ioctl(stuck.out, FIONREAD, &n) == 0);
+	return n;
+}
+
+/* Have somebody report more than fits into standard error, and wait for the first line of it. */
+static void begin_report(void *(*report)(void *cache), struct kmem_cache *s)
+{
+	static char text[1 << 20];
+	int ends[2], size;
+
+	CHECK(pipe(ends) == 0);
+	stuck.out = ends[0];
+	stuck.in = ends[1];
+	size = fcntl(stuck.in, F_SETPIPE_SZ, 4096) - ROOM;
+	CHECK(size > 0 && write(stuck.in, text, (size_t)size) == size);
+	stuck.saved = dup(STDERR_FILENO);
+	dup2(stuck.in, STDERR_FILENO);
+	CHECK(pthread_create(&stuck.reporter, NULL, report, s) == 0);
+	while (unread() == size)
+		sched_yield();
+}
+
+static void *read_all(void *unused)
+{
+	char text[512];
+
+	while (read(stuck.out, text, sizeof(text)) > 0)
+		;
+	return unused;
+}
+
+static void end_report(void)
+{
+	CHECK(pthread_create(&stuck.reader, NULL, read_all, NULL) == 0);
+	CHECK(pthread_join(stuck.reporter, NULL) == 0);
+	dup2(stuck.saved, STDERR_FILENO);
+	close(stuck.in);
+	CHECK(pthread_join(stuck.reader, NULL) == 0);
+	close(stuck.out);
+	close(stuck.saved);
+}
+
+static void *destroy_with_live_objects(void *cache)
+{
+	kmem_cache_destroy(cache);
+	return NULL;
+}
+
+static void *shrink_with_wrong_pointers(void *cache)
+{
+	kmem_cache_shrink(cache);
+	return NULL;
+}
+
+static void *verify_with_wrong_pointers(void *cache)
+{
+	CHECK(kmem_cache_verify(cache) > 0);
+	return NULL;
+}
+
+static void *retired_wrong_pointers(void *cache)
+{
+	kvfree_rcu_barrier_on_cache(cache);
+	return NULL;
+}
+
+static void free_now(struct kmem_cache *s, void *object)
+{
+	kmem_cache_free(s, object);
+}
+
+static void keep(struct kmem_cache *s, void *object)
+{
+	(void)s, (void)object;
+}
+
+static const struct {
+	const char *name;
+	void (*before)(struct kmem_cache *s, void *object);
+	void *(*report)(void *cache);
+} reporters[] = {
+	{"nowait-destroy", keep, destroy_with_live_objects},
+	{"nowait-shrink", free_now, shrink_with_wrong_pointers},
+	{"nowait-verify", free_now, verify_with_wrong_pointers},
+	{"nowait-retired", kmem_cache_free_rcu, retired_wrong_pointers},
+};
+
+/* What may wait for locks: nobody who is stuck has any. */
+static void use_locks(void)
+{
+	struct kmem_cache *s = make("nowait-create");
+	int status, file = open("/dev/null", O_WRONLY);
+	pid_t child;
+
+	CHECK(kmem_cache_shrink(s) == 0);
+	CHECK(kmem_cache_verify(s) == 0);
+	kvfree_rcu_barrier();
+	CHECK(sheaf_stats_print(file, SHEAF_STATS_TEXT) == 0);
+	close(file);
+	child = fork();
+	if (child == 0)
+		_exit(kmem_cache_shrink(s));
+	CHECK(waitpid(child, &status, 0) == child && status == 0);
+	kmem_cache_destroy(s);
+}
+
+static void reports_are_made_with_nothing_held(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(reporters) / sizeof(reporters[0]); i++) {
+		struct kmem_cache *s = make(reporters[i].name);
+		char *objects[8];
+
+		pin(0);
+		for (int n = 0; n < 8; n++)
+			CHECK((objects[n] = kmem_cache_alloc(s, GFP_KERNEL)) != NULL);
+		kmem_cache_free_rcu(s, kmem_cache_alloc(s, GFP_KERNEL));
+		/* Into objects that stay in use. */
+		for (int n = 0; n < 8; n++)
+			reporters[i].before(s, objects[n] + sizeof(void *));
+		begin_report(reporters[i].report, s);
+		s = make("nowait-beside");
+		others_go_on(s);
+		use_locks();
+		end_report();
+		kmem_cache_destroy(s);
+	}
+}
+
 static int begin(void **state)
 {
 	(void)state;
@@ -126,6 +270,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_lock_that_is_held_for_long),
+		cmocka_unit_test(reports_are_made_with_nothing_held),
 	};
 
 	return cmocka_run_group_tests_name("nowait", tests, begin, NULL);

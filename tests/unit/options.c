@@ -13,7 +13,7 @@ static bool parse(const char *text, int *lines)
 
 	told_begin(&told);
 	understood = os_options_parse(text);
-	*lines = told_end(&told);
+	*lines = told_end_kept(&told);
 	return understood;
 }
 

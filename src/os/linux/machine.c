@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/membarrier.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -192,10 +193,11 @@ static void choose_backend(bool rows_known)
 	    (os_options.index_mm_cid || (os.nr_rows > FEW_CPUS && !os_options.index_cpu_id)))
 		os.id_offset = RSEQ_MM_CID;
 	if (!rseq && !os_options.backend_trylock)
-		os_report("restartable sequences are not to be had here (glibc registers none, "
-			  "or membarrier or sched_getaffinity is refused); going on with the "
-			  "trylock backend, which is "
-			  "slower");
+		os_report_later(
+			"restartable sequences are not to be had here (glibc registers none, "
+			"or membarrier or sched_getaffinity is refused); going on with the "
+			"trylock backend, which is "
+			"slower");
 }
 
 void os_init(void)
@@ -267,9 +269,10 @@ bool os_membarrier(void)
 		os_fence();
 	errno = saved;
 	if (!done)
-		os_report_once(&membarrier_refused,
-			       "membarrier is refused now: shrink and barriers reach this CPU's "
-			       "sheaves only; allow the system call to mend it");
+		os_report_once_later(
+			&membarrier_refused,
+			"membarrier is refused now: shrink and barriers reach this CPU's "
+			"sheaves only; allow the system call to mend it");
 	return done;
 }
 
@@ -286,11 +289,17 @@ void os_after_fork(void)
 	if (os.backend == OS_BACKEND_RSEQ)
 		syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0);
 	if (!shared_after_fork()) {
-		os_report("statistics: no memory for a forked child's own counters; it goes on "
-			  "without");
+		os_report_later(
+			"statistics: no memory for a forked child's own counters; it goes on "
+			"without");
 		os.counting = 0;
 	}
 	errno = saved;
+}
+
+uintptr_t os_self(void)
+{
+	return (uintptr_t)pthread_self();
 }
 
 void os_yield(void)

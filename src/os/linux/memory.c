@@ -106,10 +106,10 @@ void os_discard(void *address, size_t size)
 	int saved = errno;
 
 	if (madvise(address, size, MADV_DONTNEED))
-		os_report_once(&discard_refused,
-			       "the system does not take memory back (madvise: %s; is it "
-			       "locked?): what is freed stays resident",
-			       strerror(errno));
+		os_report_once_later(&discard_refused,
+				     "the system does not take memory back (madvise: %s; is it "
+				     "locked?): what is freed stays resident",
+				     strerror(errno));
 	errno = saved;
 }
 

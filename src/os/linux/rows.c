@@ -90,8 +90,9 @@ static char *map_plain(size_t size)
 	char *rows = os.counting ? map_counted(size) : NULL;
 
 	if (!rows && os.counting && !os_counters_areas()) {
-		os_report("SHEAF_OPTIONS: no address space for statistics (ulimit -v?); going on "
-			  "without");
+		os_report_later(
+			"SHEAF_OPTIONS: no address space for statistics (ulimit -v?); going on "
+			"without");
 		os.counting = 0;
 	}
 	return rows || os.counting ? rows : map_anywhere(size, PROT_READ | PROT_WRITE);

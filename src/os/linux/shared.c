@@ -177,7 +177,7 @@ static int grow_file(size_t size)
 	file = shared.owner ? open_again(path) : make_file(path);
 	if (file >= 0 && grow_to(file, size))
 		return file;
-	os_report_once(
+	os_report_once_later(
 		&shared.told, "statistics: %s cannot be %s (%s); other processes will not see them",
 		path, shared.nr_areas ? "made longer" : "made",
 		errno == EBUSY ? "another process or copy of libsheaf uses it" : strerror(errno));

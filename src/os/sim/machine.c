@@ -60,6 +60,11 @@ int os_policy_node(void)
 	return sim_below(2) ? OS_NO_NODE : (int)sim_below(os.nr_nodes);
 }
 
+uintptr_t os_self(void)
+{
+	return (uintptr_t)sim.current;
+}
+
 void os_yield(void)
 {
 	os_sim_step();

@@ -257,4 +257,6 @@ void sim_run(unsigned int n, void (*body)(unsigned int fibre, void *data), void 
 	sim.data = data;
 	sim_pass();
 	sim.nr_fibres = 0;
+	if (os_reports_kept)
+		sim_fail("everybody is done, and a report is kept");
 }
