@@ -114,19 +114,12 @@ static uint32_t cpu_partial_slabs(const struct slab_cache *slab)
 /* The cache's handle and slots: rows of its own, so that the template can hold its SPAN. */
 static struct cpu_slab_cache *map_handle(const struct slab_cache *slab)
 {
-	struct slot *templates = pool_alloc(os.nr_nodes * sizeof(*templates));
-	struct cpu_slab_cache *c;
+	const struct slot template = {
+		.pair = EMPTY, .home = EMPTY, .home_size = OS_PAGE << slab->oo.order};
+	struct cpu_slab_cache *c = (struct cpu_slab_cache *)os_map_rows(1, &template);
 
-	if (!templates)
-		return NULL;
-	for (uint32_t node = 0; node < os.nr_nodes; node++) {
-		templates[node].pair = EMPTY;
-		templates[node].home = EMPTY;
-		templates[node].home_size = OS_PAGE << slab->oo.order;
-	}
-	c = (struct cpu_slab_cache *)os_map_rows(templates);
-	pool_free(templates, os.nr_nodes * sizeof(*templates));
-	return c;
+	/* Its row is a copy of the template, too. */
+	return c ? memset(c, 0, sizeof(struct slot)) : NULL;
 }
 
 struct cpu_slab *cpu_slab_create(size_t size, unsigned int flags)

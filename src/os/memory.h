@@ -11,12 +11,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "os/machine.h"
+#include "os/section.h"
+
 #define OS_PAGE_SHIFT 12
 #define OS_PAGE	      ((size_t)1 << OS_PAGE_SHIFT)
 #define OS_HUGE_SHIFT 21
 #define OS_HUGE	      ((size_t)1 << OS_HUGE_SHIFT)
-
-struct slot;
 
 /* Reserve addresses, not memory, aligned to OS_HUGE. NULL if refused. */
 void *os_reserve(size_t size);
@@ -37,10 +38,15 @@ void os_advise_huge(void *address, size_t size, bool huge);
 void os_prefer_node(void *address, size_t size, unsigned int node);
 
 /*
- * Rows of 1 << ROW_SHIFT bytes: one for handles, which reads zero, and one for each of os.nr_rows
- * CPUs, every slot of row r a copy of template_of_node[node of r]. What is not written costs no
- * memory. NULL if refused.
+ * So many areas, one behind the other, of os_area_bytes() each: rows of 1 << ROW_SHIFT bytes for handles,
+ * for each of os.nr_rows CPUs, and for nobody. All are copies of the template. What is not written
+ * costs no memory, but for a few rows of each area. The first row of handles; NULL if refused.
  */
-char *os_map_rows(const struct slot *template_of_node);
+char *os_map_rows(unsigned int nr_areas, const struct slot *template);
+
+static inline size_t os_area_bytes(void)
+{
+	return (size_t)(os.nr_rows + 2) << ROW_SHIFT;
+}
 
 #endif

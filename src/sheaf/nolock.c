@@ -60,6 +60,7 @@ static bool install(struct sheaf_cache *cache, bool full)
 
 	if (!sheaf)
 		return false;
+	rows_open_here(cache->at.handle);
 	os_order_rmw();
 	if (os_load_relaxed(&cache->at.stop) || !(full || whole_fits(cache, sheaf)) ||
 	    !section_replace_spare(&cache->at, sheaf, &old)) {

@@ -43,9 +43,13 @@ static void *take_newest(struct sheaf *full)
 	return object;
 }
 
+/* And then objects may be pushed here, too. */
 static bool can_install(struct sheaf_cache *cache)
 {
-	return cache->barns && !os_load_relaxed(&cache->at.stop) && os_registered();
+	if (!cache->barns || os_load_relaxed(&cache->at.stop) || !os_registered())
+		return false;
+	rows_open_here(cache->at.handle);
+	return true;
 }
 
 /*

@@ -8,42 +8,53 @@
 #include "os/machine.h"
 #include "os/memory.h"
 #include "page/page.h"
-#include "page/pool.h"
+
+/* Above all addresses: less this, each is more than any range has bytes. */
+#define NOWHERE	   ((uintptr_t)1 << (8 * sizeof(uintptr_t) - 1))
+#define MOST_AREAS 64 /* in a block */
 
 struct sheaf sheaf_bootstrap;
 
-/* Handles that are nobody's. A row of them is mapped when there is none. */
+/* Handles that are nobody's. */
 static struct {
 	struct slot *given; /* back, linked by `pair`: the last one is taken first */
-	char *fresh;	    /* nobody's yet */
-	unsigned int nr_fresh;
+	char *block;	    /* the last one; those from `next` on are nobody's yet */
+	unsigned int next, nr;
+	unsigned int nr_areas; /* of all blocks */
 } handles;
 
-static bool map_area(void)
+/* As large as it can be. */
+static bool map_block(void)
 {
-	size_t size = os.nr_nodes * sizeof(struct slot);
-	struct slot *templates = pool_alloc(size);
+	const struct slot closed = {.main = &sheaf_bootstrap,
+				    .pair = (uintptr_t)&sheaf_bootstrap,
+				    .rcu_free = &sheaf_bootstrap,
+				    .home = NOWHERE};
+	unsigned int n = handles.nr_areas < MOST_AREAS ? handles.nr_areas : MOST_AREAS;
+	char *block = NULL;
 
-	if (!templates)
-		return false;
-	for (uint32_t node = 0; node < os.nr_nodes; node++) {
-		struct slot *slot = &templates[node];
-
-		slot->main = &sheaf_bootstrap;
-		slot->pair = (uintptr_t)&sheaf_bootstrap;
-		slot->rcu_free = &sheaf_bootstrap;
-		slot->home = (uintptr_t)pages.base + ((uintptr_t)node << pages.range_shift);
-		slot->home_size = (uintptr_t)1 << pages.range_shift;
+	for (n = n ? n : 1; !block && n; n /= 2) {
+		block = os_map_rows(n, &closed);
+		if (!block)
+			continue;
+		handles.block = block;
+		handles.next = 0;
+		handles.nr = n * SLOTS_PER_ROW;
+		handles.nr_areas += n;
 	}
-	handles.fresh = os_map_rows(templates);
-	handles.nr_fresh = handles.fresh ? SLOTS_PER_ROW : 0;
-	pool_free(templates, size);
-	return handles.fresh;
+	return block;
 }
 
 bool rows_init(void)
 {
-	return map_area();
+	return map_block();
+}
+
+void rows_open(struct slot *slot, unsigned int row)
+{
+	os_store_relaxed(&slot->home, (uintptr_t)pages.base + ((uintptr_t)os.node_of_row[row]
+							       << pages.range_shift));
+	os_store_release(&slot->home_size, (uintptr_t)1 << pages.range_shift);
 }
 
 /* What the handle's last cache counted is not the next one's. */
@@ -72,11 +83,11 @@ void *rows_take(void)
 		handles.given = (struct slot *)handle->pair;
 		return nobodys_slot(handle);
 	}
-	if (!handles.nr_fresh && !map_area())
+	if (handles.next == handles.nr && !map_block())
 		return NULL;
-	handle = (struct slot *)handles.fresh;
-	handles.fresh += sizeof(*handle);
-	handles.nr_fresh--;
+	handle = (struct slot *)(handles.block + handles.next / SLOTS_PER_ROW * os_area_bytes()) +
+		 handles.next % SLOTS_PER_ROW;
+	handles.next++;
 	return nobodys_slot(handle);
 }
 

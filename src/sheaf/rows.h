@@ -1,15 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Where slots come from: areas of os.nr_rows rows of SLOTS_PER_ROW slots, laid out CPU by CPU,
- * behind one row of handles.
+ * behind one row of handles. They are mapped in blocks, each of as many areas as there are already, up to
+ * a limit; what a block costs that does not depend on its areas is then rare.
  *
- * Locks: none; callers hold OS_RANK_CACHES. Callers: src/sheaf/ only.
+ * Slots of all CPUs are made alike, and closed: nothing may be pushed there, since a slot does not know
+ * yet which node's objects are at home. The first slow path of its CPU opens it, for good.
+ *
+ * Invariants
+ *  R1. A closed slot has home_size 0, and a home to which no address is near: whichever of the two a
+ *      section sees first while the slot is opened, no object is at home before both are there.
+ *
+ * Locks: none; callers hold OS_RANK_CACHES, but for rows_open(). Callers: src/sheaf/ only.
  */
 #ifndef SHEAF_SHEAF_ROWS_H
 #define SHEAF_SHEAF_ROWS_H
 
 #include <stdbool.h>
 
+#include "os/atomic.h"
+#include "os/machine.h"
 #include "os/section.h"
 
 /* Size 0, capacity 0: looks empty to a pop and full to a push. */
@@ -21,5 +31,23 @@ bool rows_init(void);
 void *rows_take(void);
 /* Its slots must hold the bootstrap sheaf, no cells and no counts again. */
 void rows_give(void *handle);
+
+/* The slot of this row is used: let objects be pushed there. */
+void rows_open(struct slot *slot, unsigned int row);
+
+static inline bool rows_is_open(const struct slot *slot)
+{
+	return os_load_relaxed(&slot->home_size) != 0;
+}
+
+/* Open the slot of the CPU we are on. */
+static inline void rows_open_here(char *handle)
+{
+	unsigned int row = os_row();
+	struct slot *slot = slot_of_row(handle, row);
+
+	if (!rows_is_open(slot))
+		rows_open(slot, row);
+}
 
 #endif

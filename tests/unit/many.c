@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Many caches: what one more costs does not depend on how many there are. Instructions are counted, of a
- * child that is single-stepped.
+ * Many caches: what one more costs does not depend on how many there are, nor on CPUs that do not run.
+ * Instructions are counted, of a child that is single-stepped, and mappings. Each test is in children of
+ * a process that never used the library.
  */
 #include "../../bench/count.h"
 #include "cache/cache.h"
 #include "cache/index.h"
 #include "help.h"
+#include "sheaf/rows.h"
 #include "unit.h"
 
 enum {
@@ -80,6 +82,7 @@ static void index_finds_what_is_in_it(void **state)
 	uint64_t seed = 1;
 
 	(void)state;
+	assert_true(caches_ready());
 	assert_null(index_find(&index, 7));
 	for (unsigned int i = 0; i < LINKS; i++)
 		index_add(&index, &links[i], i / 3);
@@ -99,18 +102,130 @@ static void index_finds_what_is_in_it(void **state)
 	assert_null(index_find(&index, 7));
 }
 
-static int setup(void **state)
+static unsigned int lines_of(const char *path)
+{
+	FILE *file = fopen(path, "re");
+	unsigned int n = 0;
+	int c;
+
+	CHECK(file);
+	while ((c = getc(file)) != EOF)
+		n += c == '\n';
+	fclose(file);
+	return n;
+}
+
+/* Memory of this process's own, in KiB: pages of the file of slots are not. */
+static size_t own_memory(void)
+{
+	FILE *file = fopen("/proc/self/status", "re");
+	size_t kib = 0;
+	char line[128];
+
+	CHECK(file);
+	while (fgets(line, sizeof(line), file) && sscanf(line, "RssAnon: %zu", &kib) != 1)
+		;
+	fclose(file);
+	return kib;
+}
+
+/* More CPUs than this machine has. */
+static void invent_cpus(unsigned int n)
+{
+	os_init();
+	os.nr_rows = n;
+	CHECK(caches_ready());
+}
+
+static void make_and_use(unsigned int n, unsigned int most_mappings)
+{
+	unsigned int mappings;
+
+	CHECK(make_caches(&n));
+	mappings = lines_of("/proc/self/maps");
+	if (mappings > most_mappings)
+		fprintf(stderr, "%u mappings for %u caches on %u CPUs\n", mappings, n, os.nr_rows);
+	CHECK(mappings <= most_mappings);
+	for (unsigned int i = 0; i < n; i += n / 10) {
+		void *object = kmem_cache_alloc(made[i], GFP_KERNEL);
+
+		CHECK(object);
+		kmem_cache_free(made[i], object);
+		CHECK(kmem_cache_verify(made[i]) == 0);
+	}
+	for (unsigned int i = 0; i < n; i += n / 10)
+		kmem_cache_destroy(made[i]);
+}
+
+static void on_384(void)
+{
+	invent_cpus(384);
+	make_and_use(MANY, 1000);
+}
+
+static void on_4096(void)
+{
+	invent_cpus(OS_MAX_ROWS);
+	make_and_use(4100, 7000);
+}
+
+/* A cache takes no memory for CPUs that do not use it, and few mappings. */
+static void one_on_384(void)
+{
+	size_t before;
+
+	invent_cpus(384);
+	before = own_memory();
+	make_and_use(10, 250);
+	CHECK(own_memory() - before < 1024);
+}
+
+static void mappings_are_few(void **state)
 {
 	(void)state;
-	return caches_ready() ? 0 : -1;
+	assert_int_equal(in_child(on_384), 0);
+	assert_int_equal(in_child(on_4096), 0);
+	assert_int_equal(in_child(one_on_384), 0);
+}
+
+/* The home of an object is known where it is used. */
+static void use_one(void)
+{
+	struct kmem_cache *s = kmem_cache_create("opened", 64, NULL, SLAB_NO_MERGE);
+	void *object;
+
+	CHECK(s);
+	for (uint32_t row = 0; row < os.nr_rows; row++)
+		CHECK(!rows_is_open(slot_of_row((char *)s, row)));
+	object = kmem_cache_alloc(s, GFP_KERNEL);
+	for (uint32_t row = 0; row < os.nr_rows; row++) {
+		struct slot *slot = slot_of_row((char *)s, row);
+
+		CHECK(rows_is_open(slot) == (slot->main != &sheaf_bootstrap));
+		if (rows_is_open(slot))
+			CHECK(slot->home_size &&
+			      page_node((void *)slot->home) == os.node_of_row[row]);
+	}
+	kmem_cache_free(s, object);
+	kmem_cache_destroy(s);
+}
+
+static void slots_open_where_they_are_used(void **state)
+{
+	(void)state;
+	if (!pin(0))
+		skip();
+	assert_int_equal(in_child(use_one), 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_more_costs_the_same),
+		cmocka_unit_test(mappings_are_few),
+		cmocka_unit_test(slots_open_where_they_are_used),
 		cmocka_unit_test(index_finds_what_is_in_it),
 	};
 
-	return cmocka_run_group_tests_name("many", tests, setup, NULL);
+	return cmocka_run_group_tests_name("many", tests, NULL, NULL);
 }

@@ -252,9 +252,9 @@ bool shared_map(char *rows, size_t size)
 	return done;
 }
 
-void shared_unmap_last(void)
+void shared_unmap_last(unsigned int n)
 {
-	shared.nr_areas--;
+	shared.nr_areas -= n;
 	end_unless_used();
 }
 

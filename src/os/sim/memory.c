@@ -5,8 +5,8 @@
  * Reserved addresses can be read, which the real ones cannot: a section in C goes on reading for a
  * moment after it was aborted, where one in assembly has left. Writing to them still crashes.
  *
- * Rows are private mappings of one template file, as on Linux, so that the pages which cost memory
- * can be counted: those that the kernel calls anonymous.
+ * Rows are private mappings of a template file, by what Linux's are made with, so that the pages which
+ * cost memory can be counted (those that the kernel calls anonymous), and the mappings.
  */
 #include "os/memory.h"
 
@@ -14,19 +14,17 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "os/atomic.h"
 #include "os/counters.h"
+#include "os/linux/template.h"
 #include "os/machine.h"
-#include "os/section.h"
 #include "os/sim/state.h"
 
-#define ROW_BYTES	((size_t)1 << ROW_SHIFT)
 #define FIRST_ADDRESS	((uintptr_t)1 << 45)
 #define ADDRESS_LIMIT	((size_t)1 << 34)
-#define MAX_AREAS	64
+#define MAX_AREAS	256
 #define PAGEMAP_FILE	(UINT64_C(1) << 61)
 #define PAGEMAP_PRESENT (UINT64_C(1) << 63)
 
@@ -105,43 +103,26 @@ void os_prefer_node(void *address, size_t size, unsigned int node)
 	(void)address, (void)size, (void)node;
 }
 
-/* A file of one row for each node. */
-static int template_file(const struct slot *template_of_node)
+char *os_map_rows(unsigned int n, const struct slot *slot)
 {
-	static struct slot row[SLOTS_PER_ROW];
-	int file = (int)syscall(SYS_memfd_create, "sheaf-slots", 0u);
-
-	if (file < 0)
-		sim_fail("memfd_create() is refused");
-	for (uint32_t node = 0; node < os.nr_nodes; node++) {
-		for (unsigned int i = 0; i < SLOTS_PER_ROW; i++)
-			row[i] = template_of_node[node];
-		if (pwrite(file, row, ROW_BYTES, (off_t)(node * ROW_BYTES)) != (ssize_t)ROW_BYTES)
-			sim_fail("the file of empty slots cannot be written");
-	}
-	return file;
-}
-
-char *os_map_rows(const struct slot *template_of_node)
-{
+	size_t size = n * os_area_bytes();
+	struct template_file template;
 	char *rows;
-	int file;
 
 	if (refused())
 		return NULL;
-	if (nr_areas == MAX_AREAS)
+	if (nr_areas + n > MAX_AREAS)
 		sim_fail("more than %u areas of slots", MAX_AREAS);
-	/* The row of handles comes before those of slots. */
-	rows = map((os.nr_rows + 1) * ROW_BYTES, PROT_READ | PROT_WRITE) + ROW_BYTES;
-	file = template_file(template_of_node);
-	for (uint32_t row = 0; row < os.nr_rows; row++)
-		if (mmap(rows + row * ROW_BYTES, ROW_BYTES, PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_FIXED, file,
-			 (off_t)(os.node_of_row[row] * ROW_BYTES)) == MAP_FAILED)
-			sim_fail("row %u cannot be mapped", row);
-	close(file);
-	areas[nr_areas++] = rows;
-	return rows - ROW_BYTES;
+	rows = map(size, PROT_READ | PROT_WRITE);
+	template_fill(rows, slot);
+	template = template_file(rows, size / ROW_BYTES, n);
+	if (template.file < 0 || !template_map(&template, rows, size / ROW_BYTES))
+		sim_fail("%u areas of slots cannot be mapped", n);
+	template_close(&template);
+	/* The CPUs' rows come after nobody's and the handles'. */
+	for (unsigned int i = 0; i < n; i++)
+		areas[nr_areas++] = rows + i * os_area_bytes() + 2 * ROW_BYTES;
+	return rows + ROW_BYTES;
 }
 
 /* Nobody else could see what is counted here. */

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rows of copies of a slot, which cost memory where they are written only: private mappings of a file
+ * in memory whose pages are full of it.
+ *
+ * A mapping shows a file once, from one offset on, so a file of F rows takes a mapping for each F rows.
+ * F is so large that MAPPINGS are enough for all the rows, but the file, which is memory, has at most
+ * ROWS_AN_AREA rows for each area that is mapped at once. Since areas are mapped at once in twice as many
+ * each time (src/sheaf/rows.c), their mappings grow with the logarithm of their number.
+ */
+#include "os/linux/template.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define MAPPINGS     32
+#define ROWS_AN_AREA 4
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8u
+#endif
+
+void template_fill(char *row, const struct slot *template)
+{
+	for (size_t at = 0; at < ROW_BYTES; at += sizeof(*template))
+		memcpy(row + at, template, sizeof(*template));
+}
+
+/* With vm.memfd_noexec=2 Linux 6.3 to 6.5 refuses a file unless it is asked for one that cannot be
+ * executed; older ones do not know that request. */
+static int make_file(void)
+{
+	int file = (int)syscall(SYS_memfd_create, "sheaf-slots", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+
+	if (file < 0 && errno == EINVAL)
+		file = (int)syscall(SYS_memfd_create, "sheaf-slots", MFD_CLOEXEC);
+	return file;
+}
+
+/* How many rows the file shall have; 0: it must not be written. */
+static size_t rows_of_file(size_t n, unsigned int nr_areas)
+{
+	size_t rows = (n + MAPPINGS - 1) / MAPPINGS, most = (size_t)nr_areas * ROWS_AN_AREA;
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_FSIZE, &limit))
+		return 0;
+	/* Writing beyond ulimit -f raises SIGXFSZ, also in memory. */
+	if (limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur / ROW_BYTES < most)
+		most = limit.rlim_cur / ROW_BYTES;
+	return rows < most ? rows : most;
+}
+
+struct template_file template_file(const char *row, size_t n, unsigned int nr_areas)
+{
+	struct template_file template = {.file = -1, .rows = rows_of_file(n, nr_areas)};
+
+	if (template.rows)
+		template.file = make_file();
+	for (size_t i = 0; template.file >= 0 && i < template.rows; i++)
+		if (syscall(SYS_pwrite64, template.file, row, ROW_BYTES, (off_t)(i * ROW_BYTES)) !=
+		    (ssize_t)ROW_BYTES) {
+			template_close(&template);
+			template.file = -1;
+		}
+	return template;
+}
+
+bool template_map(const struct template_file *template, char *rows, size_t n)
+{
+	for (size_t at = 0; at < n; at += template->rows) {
+		size_t here = n - at < template->rows ? n - at : template->rows;
+
+		if (mmap(rows + at * ROW_BYTES, here * ROW_BYTES, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_FIXED, template->file, 0) == MAP_FAILED)
+			return false;
+	}
+	return true;
+}
+
+void template_close(const struct template_file *template)
+{
+	syscall(SYS_close, template->file);
+}
