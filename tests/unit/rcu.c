@@ -3,10 +3,10 @@
 #include <semaphore.h>
 #include <sheaf/slab.h>
 #include <sheaf/stats.h>
-#include <time.h>
 
 #include "by_hand.h"
 #include "cache/cache.h"
+#include "clock.h"
 #include "help.h"
 #include "os/options.h"
 #include "page/map.h"
@@ -42,13 +42,6 @@ static struct kmem_cache_stats stats_of(struct kmem_cache *s)
 
 	assert_int_equal(kmem_cache_stats(s, &stats), 0);
 	return stats;
-}
-
-static void sleep_ms(unsigned int ms)
-{
-	const struct timespec pause = {ms / 1000, (long)(ms % 1000) * 1000000};
-
-	nanosleep(&pause, NULL);
 }
 
 static void fill(struct kmem_cache *s, struct item **items, unsigned int n)
@@ -217,8 +210,11 @@ static void a_partly_filled_sheaf_does_not_stay(void **state)
 		kfree_rcu(items[i], rcu);
 	by_hand_pass();
 	assert_true(stats_of(s).rcu_pending_objects == 3);
-	/* Ages are told in ms: it may be one that had just begun. */
-	sleep_ms(os_options.rcu_delay + 2);
+	clock_pass_ms(os_options.rcu_delay - 1);
+	by_hand_pass();
+	by_hand_pass();
+	assert_true(stats_of(s).rcu_pending_objects == 3);
+	clock_pass_ms(1);
 	by_hand_pass(); /* collects it */
 	by_hand_pass(); /* and this was its grace period */
 	assert_true(stats_of(s).rcu_pending_objects == 0);
@@ -239,7 +235,7 @@ static void what_is_not_used_goes_back(void **state)
 		kfree_rcu(items[i], rcu);
 	for (int i = 0; i < 20; i++) {
 		by_hand_pass();
-		sleep_ms(os_options.rcu_delay + 2);
+		clock_pass_ms(os_options.rcu_delay);
 	}
 	by_hand_pass();
 	objects = stats_of(s).objects;
@@ -349,7 +345,7 @@ static void few_grace_periods_while_little_waits(void **state)
 	kfree_rcu(item, rcu);
 	for (int i = 0; i < GRACE_BATCHES; i++)
 		grace_begin(grace_of(NULL));
-	sleep_ms(50);
+	clock_pass_ms(50);
 	by_hand_pass();
 	before = by_hand.calls;
 	for (int i = 0; i < 8; i++)
@@ -467,24 +463,29 @@ static void too_much_is_counted_and_told(void **state)
 	destroy(s);
 }
 
+static void retire_some(struct item **items)
+{
+	for (unsigned int i = 0; i < MANY / 4; i++)
+		kfree_rcu(items[i], rcu);
+}
+
 static void a_stalled_reader_is_told_once(void **state)
 {
-	unsigned int stall = os_options.rcu_stall;
 	struct kmem_cache *s = make("rcu-stall", 0);
 	static struct item *items[MANY];
 
 	(void)state;
 	fill(s, items, MANY);
-	for (unsigned int i = 0; i < MANY / 2; i++)
-		kfree_rcu(items[i], rcu);
-	os_options.rcu_stall = 30;
-	sleep_ms(40);
+	retire_some(items);
 	told_begin(&told);
-	for (unsigned int i = MANY / 2; i < MANY; i++)
-		kfree_rcu(items[i], rcu);
+	clock_pass_ms(os_options.rcu_stall - 1);
+	retire_some(items + MANY / 4); /* nothing yet: what is told is for how long */
+	clock_pass_ms(1);
+	retire_some(items + MANY / 2);
+	clock_pass_ms(os_options.rcu_stall);
+	retire_some(items + 3 * MANY / 4);
 	assert_int_equal(told_end(&told), 1);
-	assert_non_null(strstr(told.text, "RCU (by hand): no grace period has passed for"));
-	os_options.rcu_stall = stall;
+	assert_non_null(strstr(told.text, "RCU (by hand): no grace period has passed for 10000 ms"));
 	destroy(s);
 }
 
@@ -706,5 +707,6 @@ int main(void)
 		cmocka_unit_test(without_memory_nothing_is_lost),
 	};
 
+	clock_stands = true;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

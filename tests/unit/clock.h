@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The library's clock in the test's hand: time passes when the test says so, beside the machine's own
+ * time or instead of it.
+ *
+ * It is the program's own clock_gettime(), which a library linked statically calls like any other.
+ */
+#ifndef SHEAF_TESTS_CLOCK_H
+#define SHEAF_TESTS_CLOCK_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CLOCK_SECOND UINT64_C(1000000000)
+
+/* In ns; not 0 at the beginning, as no clock's is. */
+static _Atomic uint64_t clock_passed = 1000 * CLOCK_SECOND;
+static bool clock_stands; /* but for what the test lets pass */
+
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+	bool monotonic = clock == CLOCK_MONOTONIC || clock == CLOCK_MONOTONIC_COARSE;
+	uint64_t ns;
+
+	if (monotonic && clock_stands)
+		*now = (struct timespec){0};
+	else if (syscall(SYS_clock_gettime, clock, now))
+		return -1;
+	if (!monotonic)
+		return 0;
+	ns = (uint64_t)now->tv_nsec + atomic_load(&clock_passed);
+	now->tv_sec += (time_t)(ns / CLOCK_SECOND);
+	now->tv_nsec = (long)(ns % CLOCK_SECOND);
+	return 0;
+}
+
+static inline void clock_pass_ms(unsigned int ms)
+{
+	atomic_fetch_add(&clock_passed, ms * UINT64_C(1000000));
+}
+
+#endif
