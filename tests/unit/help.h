@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What several tests need: what was told on standard error, seeded random numbers, a pinned
- * thread, a child that checks, memory that runs out, rows that are all one row.
+ * thread, one that sleeps, a child that checks, memory that runs out, rows that are all one row.
  */
 #ifndef SHEAF_TESTS_HELP_H
 #define SHEAF_TESTS_HELP_H
@@ -89,6 +89,26 @@ static inline bool pin(unsigned int cpu)
 	CPU_ZERO(&set);
 	CPU_SET(cpu, &set);
 	return sched_setaffinity(0, sizeof(set), &set) == 0;
+}
+
+/* Return when the process's first thread sleeps: by now it waits for what the caller has. */
+static inline void wait_until_first_sleeps(void)
+{
+	char path[64], text[512], state = 'R';
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)getpid());
+	while (state != 'S') {
+		int file = open(path, O_RDONLY | O_CLOEXEC);
+		ssize_t length = read(file, text, sizeof(text) - 1);
+
+		close(file);
+		text[length < 0 ? 0 : length] = '\0';
+		/* "pid (name) state", and a name may hold anything */
+		if (!strrchr(text, ')'))
+			_exit(1);
+		state = strrchr(text, ')')[2];
+		sched_yield();
+	}
 }
 
 /* Run the body in a forked child; its wait status. One that hangs is ended with the test, by Meson. */

@@ -127,7 +127,7 @@ static void *hold_node(void *unused)
 	(void)unused;
 	os_lock(&node->lock);
 	__atomic_store_n(&held, 1, __ATOMIC_RELEASE);
-	usleep(100000);
+	wait_until_first_sleeps();
 	os_unlock(&node->lock);
 	return NULL;
 }

@@ -89,7 +89,7 @@ static void *hold_node_lock(void *lock)
 {
 	os_lock(lock);
 	__atomic_store_n(&holding, 1, __ATOMIC_RELEASE);
-	usleep(30000);
+	wait_until_first_sleeps();
 	os_unlock(lock);
 	return NULL;
 }
@@ -107,7 +107,7 @@ static void flush_waits_for_locks(void **state)
 	holding = 0;
 	pthread_create(&thread, NULL, hold_node_lock, &s->sheaf.slab.nodes[page_node(p[0])]->lock);
 	while (!__atomic_load_n(&holding, __ATOMIC_ACQUIRE))
-		usleep(100);
+		sched_yield();
 	assert_int_equal(kmem_cache_shrink(s), 0);
 	pthread_join(thread, NULL);
 	all_is_there(s);
