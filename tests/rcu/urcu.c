@@ -14,9 +14,11 @@
 #include <sheaf/rcu.h>
 #include <sheaf/stats.h>
 #include <stdatomic.h>
-#include <time.h>
 
+#include "clock.h"
 #include "help.h"
+#include "os/options.h"
+#include "os/report.h"
 #include "unit.h"
 
 enum {
@@ -43,13 +45,6 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
 	if (!real)
 		real = (__typeof__(real))dlsym(RTLD_NEXT, "pthread_create");
 	return real(thread, attributes, start, argument);
-}
-
-static void sleep_ms(unsigned int ms)
-{
-	const struct timespec pause = {ms / 1000, (long)(ms % 1000) * 1000000};
-
-	nanosleep(&pause, NULL);
 }
 
 static struct kmem_cache *make(const char *name, slab_flags_t flags)
@@ -82,6 +77,17 @@ static void retire_many(struct kmem_cache *s, unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++)
 		kfree_rcu(new_item(s), rcu);
+}
+
+/* Until grace periods have passed without a barrier, and few enough objects wait. */
+static void wait_for_pending(struct kmem_cache *s, uint64_t most)
+{
+	online(false);
+	/* What a sheaf that is not full holds is due. */
+	clock_pass_ms(os_options.rcu_delay);
+	while (stats_of(s).rcu_pending_objects > most)
+		usleep(1000);
+	online(true);
 }
 
 static void destroy(struct kmem_cache *s)
@@ -255,7 +261,6 @@ static void kfree_rcu_destroy(void)
 {
 	static const slab_flags_t flags[] = {0, SLAB_NO_SHEAVES, SLAB_TYPESAFE_BY_RCU};
 	struct retirer r = {0};
-	uint64_t seed = 1;
 	struct kmem_cache *busy;
 
 	begin();
@@ -267,7 +272,7 @@ static void kfree_rcu_destroy(void)
 
 		retire_many(s, counts[round % 6]);
 		if (round % 2)
-			sleep_ms(random_below(&seed, 25));
+			wait_for_pending(s, round % 4 == 1 ? 0 : counts[round % 6] - 1);
 		destroy(s);
 	}
 	stop(&r);
@@ -328,33 +333,37 @@ static void retire_on_changing_cpus(void)
 
 /* --- a reader that stays ------------------------------------------------------------------------ */
 
-static atomic_uint step;
 static struct item *_Atomic watched;
+static atomic_bool inside, leave;
+
+/* By the clock of the test, and by no other one. */
+#define STALL_MS 3600000u
 
 static void *stay(void *argument)
 {
 	struct item *item;
 
+	(void)argument;
 	rcu_register_thread();
 	rcu_read_lock();
 	item = atomic_load(&watched);
-	atomic_store(&step, 1);
-	sleep_ms((unsigned int)(uintptr_t)argument);
+	atomic_store(&inside, true);
+	while (!atomic_load(&leave))
+		usleep(1000);
 	CHECK(item->stamp == ((uintptr_t)item ^ 0x5a5a));
-	atomic_store(&step, 2);
 	rcu_read_unlock();
 	rcu_unregister_thread();
 	return NULL;
 }
 
-static pthread_t start_reader(struct kmem_cache *s, unsigned int ms)
+static pthread_t start_reader(struct kmem_cache *s)
 {
 	pthread_t thread;
 
 	atomic_store(&watched, new_item(s));
-	CHECK(pthread_create(&thread, NULL, stay, (void *)(uintptr_t)ms) == 0);
-	while (!atomic_load(&step))
-		sleep_ms(1);
+	CHECK(pthread_create(&thread, NULL, stay, NULL) == 0);
+	while (!atomic_load(&inside))
+		usleep(100);
 	return thread;
 }
 
@@ -366,17 +375,19 @@ static void a_reader_stays(void)
 
 	begin();
 	s = make("urcu-stall", 0);
-	reader = start_reader(s, 1800);
+	reader = start_reader(s);
 	online(false);
 	kfree_rcu(atomic_exchange(&watched, NULL), rcu);
 	told_begin(&told);
-	while (atomic_load(&step) == 1) {
-		retire_many(s, 20);
-		sleep_ms(5);
-	}
+	retire_many(s, 200);
+	clock_pass_ms(STALL_MS);
+	retire_many(s, 200);
+	clock_pass_ms(STALL_MS);
+	retire_many(s, 200);
 	CHECK(told_end(&told) == 1);
 	CHECK(strstr(told.text, "RCU (liburcu): no grace period has passed for "));
-	CHECK(atoi(strstr(told.text, "for ") + 4) >= 1000);
+	CHECK((unsigned int)atoi(strstr(told.text, "for ") + 4) >= STALL_MS);
+	atomic_store(&leave, true);
 	pthread_join(reader, NULL);
 	online(true);
 	kvfree_rcu_barrier();
@@ -384,19 +395,32 @@ static void a_reader_stays(void)
 	destroy(s);
 }
 
+/* Leaves when too much is retired, and who retires waits for that. */
+static void *let_reader_leave(void *argument)
+{
+	while (!__atomic_load_n(&os_reports, __ATOMIC_RELAXED))
+		usleep(100);
+	wait_until_first_sleeps();
+	clock_pass_ms(STALL_MS);
+	atomic_store(&leave, true);
+	return argument;
+}
+
 /* Who may wait does, below the limit of 1 MiB: and that, too, is told. */
 static void a_reader_stays_and_who_may_wait_waits(void)
 {
+	pthread_t reader, other;
 	struct kmem_cache *s;
-	pthread_t reader;
 	uint64_t most = 0;
 
 	begin();
 	s = make("urcu-bound", 0);
-	reader = start_reader(s, 1800);
+	reader = start_reader(s);
 	kfree_rcu_mightsleep(atomic_exchange(&watched, NULL));
 	told_begin(&told);
-	while (atomic_load(&step) == 1) {
+	os_reports = 0;
+	CHECK(pthread_create(&other, NULL, let_reader_leave, NULL) == 0);
+	while (!atomic_load(&leave)) {
 		uint64_t bytes;
 
 		for (unsigned int i = 0; i < 200; i++)
@@ -408,6 +432,7 @@ static void a_reader_stays_and_who_may_wait_waits(void)
 	CHECK(strstr(told.text, "no grace period has passed for "));
 	CHECK(most > 1 << 19 && most < 3 << 19);
 	online(false);
+	pthread_join(other, NULL);
 	pthread_join(reader, NULL);
 	online(true);
 	destroy(s);
@@ -426,12 +451,7 @@ static void go_on(struct kmem_cache *inherited)
 	CHECK(stats_of(s).objects_in_use == 0);
 	/* Grace periods pass without a barrier, too. */
 	retire_many(s, 10);
-	for (int i = 0; stats_of(s).rcu_pending_objects; i++) {
-		CHECK(i < 1000);
-		online(false);
-		sleep_ms(5);
-		online(true);
-	}
+	wait_for_pending(s, 0);
 	destroy(s);
 }
 
@@ -481,7 +501,7 @@ static void fork_beside_retiring_threads(void)
 	s = make("urcu-fork-busy", 0);
 	for (int i = 0; i < RETIRERS; i++)
 		start(&r[i], s, i);
-	fork_some(s, 30);
+	fork_some(s, 12);
 	for (int i = 0; i < RETIRERS; i++)
 		stop(&r[i]);
 	kvfree_rcu_barrier();
