@@ -63,6 +63,9 @@ void sim_start(const struct sim_config *config);
 /* Run n fibres, each on a CPU chosen by the seed, to their ends: then everything is quiet. */
 void sim_run(unsigned int n, void (*body)(unsigned int fibre, void *data), void *data);
 
+/* Go on on this CPU: for bodies that are bound to one, and for what a test does when all is quiet. */
+void sim_go_to(unsigned int cpu);
+
 /* Refuse memory and membarrier as configured, or not at all (the start). */
 void sim_faults(bool on);
 

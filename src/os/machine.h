@@ -4,11 +4,12 @@
  *
  * A row is the index of a CPU's slots: its cpu_id where there are several nodes (so that a row
  * belongs to one node) or few CPUs, else its mm_cid (so that memory follows running threads, not
- * possible CPUs).
+ * possible CPUs). Distance is the CPU's: whoever is behind which cache, an mm_cid does not tell.
  *
  * Invariants
  *  M1. `os` is written once, by os_init(), before any other thread can see a cache.
- *  M2. Every row a section can compute is below os.nr_rows.
+ *  M2. Every row a section can compute, and every number os_cpu() returns, is below os.nr_rows.
+ *  M3. Where there are several nodes a row is a CPU: node_of_row is its node.
  *
  * Callers: every layer.
  */
@@ -29,6 +30,20 @@ enum os_backend {
 	OS_BACKEND_RSEQ,    /* restartable sequences, glibc's registration */
 };
 
+/*
+ * CPUs by distance: cpu_at lists those of node 0, then those of node 1, ...; of a node those behind one
+ * last-level cache follow each other. A CPU's place counts from its node's first.
+ */
+struct os_place {
+	uint16_t place;
+	uint16_t llc, llc_end; /* places of those behind the same last-level cache */
+	uint16_t allowed;      /* the program might run there when it began */
+};
+
+struct os_node {
+	uint16_t first, n; /* in cpu_at */
+};
+
 struct os_machine {
 	ptrdiff_t rseq_offset; /* of the rseq area from the thread pointer */
 	uint32_t id_offset;    /* of the row's number in the rseq area */
@@ -36,8 +51,14 @@ struct os_machine {
 	uint32_t counting; /* events are counted: see os/counters.h */
 	uint32_t nr_rows;
 	uint32_t nr_nodes;
+	uint32_t nr_allowed;   /* CPUs the program might run on when it began */
+	uint32_t node_allowed; /* those of the node that has most of them */
 	uint16_t node_of_row[OS_MAX_ROWS];
-	uint16_t llc_of_row[OS_MAX_ROWS];
+	/* CPUs behind one last-level cache have the same number. */
+	uint16_t llc_of_cpu[OS_MAX_ROWS];
+	struct os_place place_of[OS_MAX_ROWS];
+	struct os_node node[OS_MAX_NODES];
+	uint16_t cpu_at[OS_MAX_ROWS];
 };
 
 extern struct os_machine os __attribute__((visibility("hidden"))); /* no GOT on fast paths */
@@ -45,8 +66,9 @@ extern struct os_machine os __attribute__((visibility("hidden"))); /* no GOT on 
 /* Find out all of `os`. Called once; reads /sys, never fails (what is unknown is one node). */
 void os_init(void);
 
-/* The row of the CPU this thread runs on now. A hint: it may be another one on return. */
+/* The row, and the number, of the CPU this thread runs on now. Hints: it may be another on return. */
 unsigned int os_row(void);
+unsigned int os_cpu(void);
 
 /* False on a thread whose rseq area the kernel does not serve: no section can run there. */
 bool os_registered(void);
@@ -92,5 +114,14 @@ void os_forget_nodes(void);
 
 /* CPUs of this machine: a term in slab sizes. */
 unsigned int os_nr_cpus(void);
+
+/* The CPU at a place of a node. */
+static inline unsigned int os_cpu_at(unsigned int node, unsigned int place)
+{
+	return os.cpu_at[os.node[node].first + place];
+}
+
+/* For os_init(): fill in places, and count who is allowed, from node_of_row, llc_of_cpu and `allowed`. */
+void os_find_places(void);
 
 #endif

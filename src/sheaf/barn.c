@@ -130,7 +130,7 @@ static struct sheaf *steal(struct sheaf_cache *cache, unsigned int row, bool nea
 		unsigned int other = (row + i) % os.nr_rows;
 
 		if (os.node_of_row[other] != os.node_of_row[row] ||
-		    (os.llc_of_row[other] == os.llc_of_row[row]) != near)
+		    (os.llc_of_cpu[other] == os.llc_of_cpu[row]) != near)
 			continue;
 		looked++;
 		sheaf = search_shard(cache, other, full, found);

@@ -31,6 +31,7 @@
 #define MPOL_BIND	     2
 #define RSEQ_MM_CID	     24
 #define RSEQ_MM_CID_END	     28
+#define MASK_BITS	     (8 * sizeof(long))
 #define FEW_CPUS	     16 /* rows of CPUs a program left behind do not count */
 
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
@@ -86,9 +87,9 @@ static void set_node(unsigned int cpu, unsigned int node)
 		os.nr_nodes = node + 1;
 }
 
-static void set_llc(unsigned int cpu, unsigned int first)
+static void set_llc(unsigned int cpu, unsigned int number)
 {
-	os.llc_of_row[cpu] = (uint16_t)first;
+	os.llc_of_cpu[cpu] = (uint16_t)number;
 }
 
 /*
@@ -98,7 +99,7 @@ static void set_llc(unsigned int cpu, unsigned int first)
  */
 static bool find_rows(void)
 {
-	unsigned long mask[OS_MAX_ROWS / (8 * sizeof(long))];
+	unsigned long mask[OS_MAX_ROWS / MASK_BITS];
 	long bytes = syscall(SYS_sched_getaffinity, 0, sizeof(mask), mask);
 	char text[256];
 
@@ -106,6 +107,10 @@ static bool find_rows(void)
 		for_each_in_list(text, set_row, 0);
 	if (os.nr_rows == 0)
 		os.nr_rows = bytes > 0 ? (uint32_t)bytes * 8 : 1;
+	for (uint32_t cpu = 0; cpu < os.nr_rows; cpu++)
+		os.place_of[cpu].allowed =
+			bytes <= 0 ||
+			(cpu < (size_t)bytes * 8 && (mask[cpu / MASK_BITS] >> cpu % MASK_BITS & 1));
 	return bytes > 0;
 }
 
@@ -150,18 +155,27 @@ static void find_nodes(void)
 	}
 }
 
-static void find_llcs(void)
+/* Of one CPU, if no other one behind the same cache has told. */
+static void find_llc(unsigned int cpu, unsigned int unused)
 {
 	char path[80], text[4096];
 
-	for (uint32_t cpu = 0; cpu < os.nr_rows; cpu++) {
-		snprintf(path, sizeof(path),
-			 "/sys/devices/system/cpu/cpu%u/cache/index3/shared_cpu_list", cpu);
-		if (read_file(path, text, sizeof(text)) <= 0)
-			return;
-		if (strtoul(text, NULL, 10) == cpu)
-			for_each_in_list(text, set_llc, cpu);
-	}
+	(void)unused;
+	if (os.llc_of_cpu[cpu])
+		return;
+	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%u/cache/index3/shared_cpu_list",
+		 cpu);
+	if (read_file(path, text, sizeof(text)) > 0)
+		for_each_in_list(text, set_llc, cpu + 1);
+}
+
+/* 0: of those that do not tell. */
+static void find_llcs(void)
+{
+	char text[1024];
+
+	if (read_file("/sys/devices/system/cpu/online", text, sizeof(text)) > 0)
+		for_each_in_list(text, find_llc, 0);
 }
 
 static char *rseq_area(void)
@@ -210,10 +224,9 @@ void os_init(void)
 	rows_known = find_rows();
 	find_present();
 	find_nodes();
+	find_llcs();
+	os_find_places();
 	choose_backend(rows_known);
-	/* An mm_cid is no CPU: its threads may be behind any cache. */
-	if (os.id_offset == RSEQ_CPU_ID)
-		find_llcs();
 	errno = saved;
 }
 
@@ -223,19 +236,32 @@ bool os_registered(void)
 	       *(volatile int32_t *)(rseq_area() + RSEQ_CPU_ID) >= 0;
 }
 
+static unsigned int known_row(unsigned int row)
+{
+	return row < os.nr_rows ? row : row % os.nr_rows;
+}
+
+/* A word of the rseq area, if the kernel serves it; else what the system calls the CPU. */
+static unsigned int row_at(uint32_t offset)
+{
+	int saved, cpu;
+
+	if (os.backend == OS_BACKEND_RSEQ && os_registered())
+		return known_row(*(volatile uint32_t *)(rseq_area() + offset));
+	saved = errno;
+	cpu = sched_getcpu();
+	errno = saved;
+	return known_row(cpu < 0 ? 0 : (unsigned int)cpu);
+}
+
 unsigned int os_row(void)
 {
-	unsigned int row;
+	return row_at(os.id_offset);
+}
 
-	if (os.backend == OS_BACKEND_RSEQ && os_registered()) {
-		row = *(volatile uint32_t *)(rseq_area() + os.id_offset);
-	} else {
-		int saved = errno, cpu = sched_getcpu();
-
-		errno = saved;
-		row = cpu < 0 ? 0 : (unsigned int)cpu;
-	}
-	return row < os.nr_rows ? row : row % os.nr_rows;
+unsigned int os_cpu(void)
+{
+	return row_at(RSEQ_CPU_ID);
 }
 
 int os_policy_node(void)
@@ -280,6 +306,7 @@ void os_forget_nodes(void)
 {
 	os.nr_nodes = 1;
 	memset(os.node_of_row, 0, sizeof(os.node_of_row));
+	os_find_places();
 }
 
 void os_after_fork(void)

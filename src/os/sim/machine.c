@@ -20,14 +20,28 @@ void os_init(void)
 	os.nr_nodes = sim.config.nodes;
 	for (uint32_t cpu = 0; cpu < os.nr_rows; cpu++) {
 		os.node_of_row[cpu] = (uint16_t)(cpu * os.nr_nodes / os.nr_rows);
-		os.llc_of_row[cpu] = (uint16_t)(cpu / CPUS_PER_LLC);
+		os.llc_of_cpu[cpu] = (uint16_t)(cpu / CPUS_PER_LLC);
+		os.place_of[cpu].allowed = 1;
 	}
+	os_find_places();
 }
 
-unsigned int os_row(void)
+unsigned int os_cpu(void)
 {
 	os_sim_step();
 	return sim.current->cpu;
+}
+
+/* By cpu_id; by mm_cid CPUs have rows in the order in which they first run, until fibres migrate. */
+unsigned int os_row(void)
+{
+	unsigned int cpu = os_cpu();
+
+	if (!os_options.index_mm_cid || os.nr_nodes > 1)
+		return cpu;
+	if (!sim.mm_cids[cpu])
+		sim.mm_cids[cpu] = (uint16_t)++sim.nr_mm_cids;
+	return sim.mm_cids[cpu] - 1u;
 }
 
 bool os_registered(void)
@@ -98,6 +112,7 @@ void os_forget_nodes(void)
 {
 	os.nr_nodes = 1;
 	memset(os.node_of_row, 0, sizeof(os.node_of_row));
+	os_find_places();
 }
 
 unsigned int os_nr_cpus(void)

@@ -123,19 +123,54 @@ static struct fibre *first_sleeper(void)
 	return first ? first : &sim.outside;
 }
 
+/* Two CPUs' mm_cids: whoever runs there had to stop for it. */
+static void exchange_mm_cids(unsigned int one, unsigned int other)
+{
+	uint16_t mm_cid = sim.mm_cids[one];
+
+	if (sim.running[one])
+		sim_abort_section(sim.running[one]);
+	if (sim.running[other])
+		sim_abort_section(sim.running[other]);
+	sim.mm_cids[one] = sim.mm_cids[other];
+	sim.mm_cids[other] = mm_cid;
+}
+
+/* Whoever was on its CPU is put aside. */
+static void take_cpu(struct fibre *fibre)
+{
+	if (sim.running[fibre->cpu] && sim.running[fibre->cpu] != fibre)
+		sim_abort_section(sim.running[fibre->cpu]);
+	sim.running[fibre->cpu] = fibre;
+}
+
+void sim_go_to(unsigned int cpu)
+{
+	sim.current->cpu = cpu;
+	if (sim.current != &sim.outside)
+		take_cpu(sim.current);
+}
+
+/* To any CPU; its mm_cid goes along, as it does where nobody else runs. */
+static void migrate(struct fibre *fibre)
+{
+	unsigned int from = fibre->cpu;
+
+	sim_abort_section(fibre);
+	fibre->cpu = sim_below(sim.config.cpus);
+	if (sim.nr_mm_cids)
+		exchange_mm_cids(from, fibre->cpu);
+}
+
 /* This fibre goes on: on its CPU, or on another one. */
 static void go_on(struct fibre *fibre)
 {
 	struct fibre *from = sim.current;
 
 	if (fibre != &sim.outside) {
-		if (sim_chance(sim.config.migration)) {
-			sim_abort_section(fibre);
-			fibre->cpu = sim_below(sim.config.cpus);
-		}
-		if (sim.running[fibre->cpu] && sim.running[fibre->cpu] != fibre)
-			sim_abort_section(sim.running[fibre->cpu]);
-		sim.running[fibre->cpu] = fibre;
+		if (sim_chance(sim.config.migration))
+			migrate(fibre);
+		take_cpu(fibre);
 		sim_note((uint64_t)(fibre - sim.fibres) << 32 | fibre->cpu);
 	}
 	sim_note(sim.steps);

@@ -40,6 +40,8 @@ struct sim {
 	struct fibre outside; /* the caller of sim_run() */
 	struct fibre *current;
 	struct fibre *running[OS_MAX_ROWS];
+	unsigned int nr_mm_cids;
+	uint16_t mm_cids[OS_MAX_ROWS]; /* of CPUs, plus one; 0: none yet */
 	unsigned int nr_candidates;
 	struct fibre **candidates;
 	void (*body)(unsigned int fibre, void *data);

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* CPUs by distance; see machine.h. */
+#include "os/machine.h"
+
+/* The CPU and who is behind the same cache, at the end of their node's. */
+static void place_near(unsigned int cpu)
+{
+	unsigned int its_node = os.node_of_row[cpu];
+	struct os_node *node = &os.node[its_node];
+	unsigned int begin = node->n;
+
+	for (unsigned int other = cpu; other < os.nr_rows; other++)
+		if (os.node_of_row[other] == its_node && os.llc_of_cpu[other] == os.llc_of_cpu[cpu])
+			os.cpu_at[node->first + node->n++] = (uint16_t)other;
+	for (unsigned int place = begin; place < node->n; place++) {
+		struct os_place *of = &os.place_of[os_cpu_at(its_node, place)];
+
+		of->place = (uint16_t)place;
+		of->llc = (uint16_t)begin;
+		of->llc_end = node->n;
+	}
+}
+
+static unsigned int allowed_of(unsigned int node)
+{
+	unsigned int n = 0;
+
+	for (unsigned int place = 0; place < os.node[node].n; place++)
+		n += os.place_of[os_cpu_at(node, place)].allowed;
+	return n;
+}
+
+void os_find_places(void)
+{
+	unsigned int first = 0;
+
+	os.nr_allowed = os.node_allowed = 0;
+	for (unsigned int cpu = 0; cpu < os.nr_rows; cpu++)
+		os.place_of[cpu].llc_end = 0;
+	for (unsigned int node = 0; node < os.nr_nodes; node++) {
+		unsigned int allowed;
+
+		os.node[node] = (struct os_node){.first = (uint16_t)first};
+		for (unsigned int cpu = 0; cpu < os.nr_rows; cpu++)
+			if (os.node_of_row[cpu] == node && !os.place_of[cpu].llc_end)
+				place_near(cpu);
+		first += os.node[node].n;
+		allowed = allowed_of(node);
+		os.nr_allowed += allowed;
+		os.node_allowed = allowed > os.node_allowed ? allowed : os.node_allowed;
+	}
+}
