@@ -8,13 +8,14 @@
  *
  *   slot (one per CPU and cache, 256 bytes)         sheaf (32 bytes and the pointers)
  *   +------------------------------+                +---------------------------------+
- *   | top, cells[23]: the shard    |                | size, pops | capacity | next ... |
+ *   | top, steal, cells[23]: shard |                | size, pops | capacity | next ... |
  *   | main | main ^ spare          |                | objects[0] ... objects[size-1]  |
  *   | home | home_size             |                +---------------------------------+
  *   | lock | in_hand[2] | rcu_free |
  *   +------------------------------+
  *
- * Other CPUs look at the first three lines, and write there; the words that every operation touches
+ * Other CPUs look at the first three lines, and write there: the barn's shard of the CPU with that
+ * number, whatever row the CPU has (src/sheaf/barn.h). The words that every operation touches
  * are in a line of their own, and come last: at the slot's beginning they would share their
  * low 12 address bits with the cache's handle and with sheaves, which first-level caches and store
  * forwarding take for a conflict (measured: one process in five ran at half speed).
@@ -70,7 +71,7 @@ struct sheaf {
 			lent_by; /* a user has it, from the cache of this handle: see src/sheaf/prefill.h */
 	};
 	union {
-		/* Row of the CPU that filled it by frees, plus one; 0: by a refill. */
+		/* CPU that filled it by frees, plus one; 0: by a refill. */
 		uint32_t filled_by;
 		uint64_t number;    /* while it waits for a grace period */
 		struct sheaf *prev; /* and when that has passed: the next older one, or NULL */
@@ -88,8 +89,8 @@ static inline uint32_t sheaf_size(const struct sheaf *sheaf)
 }
 
 struct slot {
-	uint32_t top; /* barn: where the shard's full cells begin */
-	uint32_t unused0;
+	uint32_t top;	   /* the shard of the CPU, not of the row: where its full cells begin */
+	uint16_t steal[2]; /* places where it looks for others' empty, and full, sheaves */
 	uintptr_t cells[SLOT_CELLS];
 	struct sheaf *main;
 	uintptr_t pair;	     /* main ^ spare */

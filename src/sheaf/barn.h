@@ -2,6 +2,16 @@
 /*
  * The barn: where whole sheaves wait. See sheaf.h for its cells and its order.
  *
+ * Each CPU has a shard of it, 23 cells in the row of slots that has the CPU's number; a node has blocks
+ * of 63 cells, made when they are needed. Sheaves go to this CPU's shard or the blocks. A search looks at
+ * this CPU's shard, where it found another's sheaf before, at the blocks, and at other CPUs' shards
+ * (steal.c).
+ *
+ * Invariants
+ *  N1. A shard that holds a sheaf, or a cell in transit, has its bit in `used`. Bits stay.
+ *  N2. `dry` is a hint, and so are `top` and `steal`. A search that heeds dry looks at one place all the
+ *      same, another one each time: a sheaf that is there is found, sooner or later.
+ *
  * Callers: src/sheaf/, and src/stats/ to count what is there.
  */
 #ifndef SHEAF_SHEAF_BARN_H
@@ -9,22 +19,39 @@
 
 #include "sheaf/sheaf.h"
 
+#define BARN_BLOCK_CELLS 63
+#define BARN_BLOCKS	 7
+
 /* The low bits of a cell; sheaves are aligned to 64 bytes. */
 #define BARN_FULL    ((uintptr_t)1)
 #define BARN_TRANSIT ((uintptr_t)2)
 #define BARN_PHASE   ((uintptr_t)4) /* of a cell in transit */
 #define BARN_TAGS    ((uintptr_t)63)
 
+struct barn_block {
+	uint32_t top; /* where its full cells begin, about */
+	uint32_t unused;
+	uintptr_t cells[BARN_BLOCK_CELLS];
+};
+
+/* Of a node. Written when a CPU first uses it, and when it runs dry. */
+struct barn {
+	struct barn_block *blocks[BARN_BLOCKS]; /* NULL until needed */
+	uint32_t unused;
+	uint16_t dry[2]; /* no empty, no full sheaf was found anywhere when last searched */
+	uint64_t used[]; /* CPUs, by place: see os/machine.h */
+};
+
 static inline struct sheaf *barn_sheaf(uintptr_t cell)
 {
 	return (struct sheaf *)(cell & ~BARN_TAGS);
 }
 
-/* A cell in transit, the row of who looked for it, whether a full sheaf may be left in it, and whether
- * it is another CPU's or the node's. */
+/* A cell in transit, who looked for it, whether a full sheaf may be left in it, and whether it is
+ * another CPU's or the node's. */
 struct barn_cell {
 	uintptr_t *at;
-	unsigned int row;
+	unsigned int cpu;
 	bool may_be_full, far;
 };
 
@@ -56,12 +83,14 @@ void barn_wait(struct sheaf_cache *cache, uint32_t phase);
 struct sheaf *barn_take_all(struct sheaf_cache *cache);
 /* After fork: cells that vanished threads had in transit are emptied; returns how many. */
 unsigned int barn_after_fork(struct sheaf_cache *cache);
-/* Free the blocks. The barn must be empty. */
+/* Make room for the barns; false: no memory. */
+bool barn_init(struct sheaf_cache *cache);
+/* Free what they are made of. They must be empty. */
 void barn_exit(struct sheaf_cache *cache);
-/* Compute barn_full, barn_empty and shard_full from the limits and the capacity. */
+/* Compute barn_full and shard_full from the limits, the capacity and the CPUs. In limits.c. */
 void barn_set_limits(struct sheaf_cache *cache);
 
-/* Call visit for each array of cells the cache has. */
+/* Call visit for each array of cells the cache has ever used. */
 void barn_for_each_cells(struct sheaf_cache *cache,
 			 void (*visit)(void *data, uintptr_t *cells, unsigned int n), void *data);
 

@@ -85,10 +85,10 @@ static void see_direction(struct sheaf_cache *cache, bool own)
 		cache->flow_changed(cache);
 }
 
-void sheaf_flow(struct sheaf_cache *cache, const struct sheaf *full, unsigned int row)
+void sheaf_flow(struct sheaf_cache *cache, const struct sheaf *full, unsigned int cpu)
 {
 	sheaf_see_volume(cache);
-	see_direction(cache, !full->filled_by || full->filled_by == row + 1);
+	see_direction(cache, !full->filled_by || full->filled_by == cpu + 1);
 }
 
 void sheaf_flow_cold(struct sheaf_cache *cache)

@@ -76,7 +76,7 @@ static bool install(struct sheaf_cache *cache, bool full)
 		old = NULL;
 	if (old) {
 		sheaf_harvest(cache, old);
-		old->filled_by = full ? old->filled_by : cell.row + 1;
+		old->filled_by = full ? old->filled_by : cell.cpu + 1;
 	}
 	count_exchange(cache, full, old);
 	if (old)

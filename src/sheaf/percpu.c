@@ -97,7 +97,7 @@ static void *alloc_from_barn(struct sheaf_cache *cache, const char *call)
 		stat_add(&cache->slab, STAT_barn_get_fail, 1);
 		return NULL;
 	}
-	sheaf_flow(cache, full, cell.row);
+	sheaf_flow(cache, full, cell.cpu);
 	object = take_newest(full);
 	left = install_full(cache, full, call);
 	stat_add(&cache->slab, left ? STAT_exchange_empty : STAT_barn_get_only, 1);
@@ -158,7 +158,7 @@ static void *replace_empty_main(struct sheaf_cache *cache)
 }
 
 /* Install a sheaf with room for a full main; the sheaf it replaced, or that one if it cannot be. */
-static struct sheaf *install_empty(struct sheaf_cache *cache, struct sheaf *empty, unsigned int row)
+static struct sheaf *install_empty(struct sheaf_cache *cache, struct sheaf *empty, unsigned int cpu)
 {
 	struct sheaf *old = empty;
 
@@ -169,7 +169,7 @@ static struct sheaf *install_empty(struct sheaf_cache *cache, struct sheaf *empt
 	if (!old || old == &sheaf_bootstrap)
 		return NULL;
 	sheaf_harvest(cache, old);
-	old->filled_by = row + 1;
+	old->filled_by = cpu + 1;
 	return old;
 }
 
@@ -186,7 +186,7 @@ static bool replace_full_main(struct sheaf_cache *cache, void *object)
 	if (empty && cell.may_be_full) {
 		empty->objects[0] = object;
 		os_store_relaxed(&empty->word, 1);
-		old = install_empty(cache, empty, cell.row);
+		old = install_empty(cache, empty, cell.cpu);
 		if (old && old->size == old->capacity) {
 			stat_add(&cache->slab, STAT_exchange_full, 1);
 			barn_finish(cache, &cell, old);
@@ -209,7 +209,7 @@ static bool replace_full_main(struct sheaf_cache *cache, void *object)
 	hand = hand_enter(cache);
 	empty->objects[0] = object;
 	os_store_relaxed(&empty->word, 1);
-	whole_hand_over(cache, install_empty(cache, empty, cell.row), "kmem_cache_free");
+	whole_hand_over(cache, install_empty(cache, empty, cell.cpu), "kmem_cache_free");
 	hand_leave(hand);
 	return true;
 }

@@ -56,7 +56,7 @@ struct sheaf *prefill_lend_spare(struct sheaf_cache *cache)
 
 static void barn_got(struct sheaf_cache *cache, struct sheaf *full, struct barn_cell *cell)
 {
-	sheaf_flow(cache, full, cell->row);
+	sheaf_flow(cache, full, cell->cpu);
 	stat_add(&cache->slab, STAT_barn_get_prefill, 1);
 	barn_finish(cache, cell, NULL);
 }

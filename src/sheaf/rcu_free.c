@@ -103,11 +103,9 @@ bool sheaf_rcu_free(struct sheaf_cache *cache, void *object)
 /* A sheaf whose grace period has passed: from now on its objects are free. */
 static struct sheaf *freed(struct sheaf_rcu *rcu, struct sheaf *sheaf)
 {
-	uint32_t row = sheaf->base;
-
 	grace_reused(rcu->grace, bytes_of(rcu, sheaf));
 	stat_add(&rcu->cache->slab, STAT_free_fastpath, sheaf_size(sheaf));
-	sheaf->filled_by = row;
+	sheaf->filled_by = SHEAF_COLD;
 	sheaf_set_size(sheaf, sheaf_size(sheaf));
 	return sheaf;
 }

@@ -3,7 +3,6 @@
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/options.h"
-#include "page/pool.h"
 #include "sheaf/barn.h"
 #include "sheaf/rows.h"
 #include "sheaf/sheaf.h"
@@ -46,8 +45,7 @@ bool sheaf_cache_init(struct sheaf_cache *cache, void *handle, unsigned int capa
 	cache->at.handle = handle;
 	if (!capacity)
 		return true;
-	cache->barns = pool_alloc(os.nr_nodes * sizeof(*cache->barns));
-	if (!cache->barns)
+	if (!barn_init(cache))
 		return false;
 	cache->no_spare_rule = os_options.no_spare_rule;
 	cache->capacities = sheaf_capacities(capacity, capacity);

@@ -24,7 +24,7 @@
  *      Nobody waits for a drain, takes its lock or runs a user's callback meanwhile.
  *  H4. A sheaf's capacity never changes. One whose capacity is no longer the cache's is used up, and
  *      freed when it is met empty.
- *  H5. A node's blocks hold at most barn_full full sheaves, a shard at most shard_full. Empty ones
+ *  H5. Full sheaves enter a node's blocks up to barn_full, and a shard up to shard_full. Empty ones
  *      are bounded by the cells.
  *
  * Locks: OS_RANK_DRAIN (one drain at a time). Slow paths take no lock but the slab layer's.
@@ -44,36 +44,27 @@
 #define BARN_FLOOR	   10	/* sheaves a node's barn may always hold */
 #define BARN_OBJECTS	   4096 /* default limits of a node's barn */
 #define BARN_BYTES	   ((size_t)1 << 20)
-#define BARN_BLOCK_CELLS   64
-#define BARN_BLOCKS	   7
 #define SHEAF_CAPACITY_MAX 4096
 #define SHEAF_HANDLE	   ((size_t)1 << SLOT_SHIFT)
-
-struct barn {
-	uintptr_t *blocks[BARN_BLOCKS]; /* of BARN_BLOCK_CELLS cells; NULL until needed */
-	uint32_t top;			/* where their full cells begin, about */
-	uint32_t unused;
-};
+#define SHEAF_COLD	   UINT32_MAX /* filled_by: its objects are in no CPU's cache any more */
 
 struct sheaf_cache {
 	struct section_slots at; /* the slots; without sheaves nobody fills them */
 	struct slab_cache slab;	 /* programs know its offset: see sheaf/kmalloc.h */
 	uint32_t phase;		 /* of the in-hand counts */
 	uint32_t barn_full;	 /* full sheaves in a node's blocks, beside the shards' */
-	uint32_t barn_empty;
-	uint32_t shard_full; /* of them, cells of one shard that may hold full ones */
+	uint32_t shard_full;	 /* cells of one shard that may hold full ones */
+	uint32_t no_spare_rule;
 	uint64_t capacities; /* changes as one: see sheaf_capacity() and sheaf_first_capacity() */
 	size_t barn_objects, barn_bytes; /* the limits barn_full was computed from */
 	struct sheaf *bootstrap;	 /* for threads without a row: see os/section.h */
 	struct barn **barns;		 /* os.nr_nodes of them, NULL until used */
-	uint64_t dry;			 /* nodes whose barn had no full sheaf when last searched */
 	/* one_way or the capacity changed by what the cache's use tells */
 	void (*flow_changed)(struct sheaf_cache *cache);
-	uint32_t flow;	    /* sheaves that other CPUs filled, beyond own ones */
-	uint32_t one_way;   /* flow is high */
-	uint32_t exchanges; /* swaps, and full sheaves from barns, until they are many */
-	uint16_t no_spare_rule;
-	uint16_t quiet;	       /* nobody uses the cache: see drain.c */
+	uint32_t flow;	       /* sheaves that other CPUs filled, beyond own ones */
+	uint32_t one_way;      /* flow is high */
+	uint32_t exchanges;    /* swaps, and full sheaves from barns, until they are many */
+	uint32_t quiet;	       /* nobody uses the cache: see drain.c */
 	struct sheaf_rcu *rcu; /* NULL until an object is retired: see rcu_free.h */
 };
 
@@ -113,8 +104,8 @@ bool sheaf_cache_init(struct sheaf_cache *cache, void *handle, unsigned int capa
 /* Release them. The cache must be drained and used by nobody. */
 void sheaf_cache_exit(struct sheaf_cache *cache);
 
-/* A full sheaf from a barn is about to be allocated from on this row's CPU: see flow.c. */
-void sheaf_flow(struct sheaf_cache *cache, const struct sheaf *full, unsigned int row);
+/* A full sheaf from a barn is about to be allocated from on this CPU: see flow.c. */
+void sheaf_flow(struct sheaf_cache *cache, const struct sheaf *full, unsigned int cpu);
 /* The same with a sheaf whose objects no CPU has touched for a grace period. */
 void sheaf_flow_cold(struct sheaf_cache *cache);
 /* Count a swap, or an exchange. True for a while after sheaves became larger. */

@@ -116,7 +116,7 @@ struct sheaf *whole_take_spare(struct sheaf_cache *cache)
 	/* What it carries is about to be in the sums. */
 	sheaf_show(cache);
 	sheaf_harvest(cache, spare);
-	spare->filled_by = os_row() + 1;
+	spare->filled_by = os_cpu() + 1;
 	return spare;
 }
 

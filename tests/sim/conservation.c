@@ -63,6 +63,7 @@ static void run_of_seed(uint64_t seed, struct run *run)
 					      "slab_max_order=0;" QUIET,
 					      "slab_max_order=0;slab_freelist_hardened;" QUIET,
 					      "slab_freelist_random;" QUIET,
+					      "index=mm_cid;slab_max_order=0;" QUIET,
 					      "slab_strict_numa;slab_max_order=0;" QUIET,
 					      "slab_nospare;slab_max_order=0;" QUIET,
 					      "slab_prebuilt_freelist;slab_max_order=0;" QUIET};

@@ -2,6 +2,8 @@
 /*
  * Where the barn takes sheaves from and leaves them: this CPU's shard first, and what came from
  * another CPU's moves here, so that nobody goes far twice for the same sheaf.
+ *
+ * By hand, whatever CPUs there are: another shard is one of a CPU that need not exist.
  */
 #include "sheaf/barn.h"
 
@@ -18,18 +20,31 @@ static struct sheaf_cache *cache;
 static struct sheaf *full, *empty;
 static unsigned int here, other;
 
-static uintptr_t *cells_of(unsigned int row)
+static uintptr_t *cells_of(unsigned int cpu)
 {
-	return slot_of_row(cache->at.handle, row)->cells;
+	return slot_of_row(cache->at.handle, cpu)->cells;
 }
 
-static unsigned int sheaves_in(unsigned int row)
+static unsigned int sheaves_in(unsigned int cpu)
 {
 	unsigned int n = 0;
 
 	for (unsigned int i = 0; i < SLOT_CELLS; i++)
-		n += cells_of(row)[i] != 0;
+		n += cells_of(cpu)[i] != 0;
 	return n;
+}
+
+static struct barn *barn(void)
+{
+	return cache->barns[os.node_of_row[here]];
+}
+
+/* As if that CPU had used the barn. */
+static void use(unsigned int cpu)
+{
+	unsigned int place = os.place_of[cpu].place;
+
+	barn()->used[place / 64] |= UINT64_C(1) << place % 64;
 }
 
 static struct sheaf *new_sheaf(uint32_t size)
@@ -44,6 +59,7 @@ static struct sheaf *new_sheaf(uint32_t size)
 
 static int set_up(void **state)
 {
+	struct barn_cell cell;
 	cpu_set_t cpu;
 
 	(void)state;
@@ -54,18 +70,27 @@ static int set_up(void **state)
 	cache = &s->sheaf;
 	full = new_sheaf(sheaf_capacity(cache));
 	empty = new_sheaf(0);
-	here = os_row();
+	here = os_cpu();
 	for (other = 0; other < os.nr_rows; other++)
 		if (other != here && os.node_of_row[other] == os.node_of_row[here])
 			break;
+	/* There is a barn from now on. */
+	assert_true(barn_put_full(cache, full));
+	assert_ptr_equal(barn_begin_full(cache, &cell), full);
+	barn_finish(cache, &cell, NULL);
+	if (other < os.nr_rows)
+		use(other);
 	return 0;
 }
 
 static int tear_down(void **state)
 {
 	(void)state;
-	for (unsigned int row = 0; row < os.nr_rows; row++)
-		memset(cells_of(row), 0, SLOT_CELLS * sizeof(uintptr_t));
+	for (unsigned int cpu = 0; cpu < os.nr_rows; cpu++)
+		memset(cells_of(cpu), 0, SLOT_CELLS * sizeof(uintptr_t));
+	for (unsigned int i = 0; i < BARN_BLOCKS; i++)
+		if (barn()->blocks[i])
+			memset(barn()->blocks[i], 0, sizeof(struct barn_block));
 	kmem_cache_destroy(s);
 	free(full);
 	free(empty);

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sheaves of other CPUs' shards. Only CPUs that have used the barn are looked at, the nearest first, and
+ * few at a time: where a search ended the next one of this CPU goes on.
+ */
+#include "os/atomic.h"
+#include "sheaf/cells.h"
+
+#define STEAL_MAX 8 /* shards behind the same cache, and as many of the node's others, a search */
+
+/* Places to be looked at: `left` of those in use, from `place` to `end`, but for `skip` to `skip_end`. */
+struct walk {
+	unsigned int place, end, skip, skip_end, left;
+};
+
+/* The first place in use, or `end`. */
+static unsigned int next_used(const struct barn *barn, unsigned int place, unsigned int end)
+{
+	while (place < end) {
+		uint64_t bits = os_load_relaxed(&barn->used[place / 64]) >> place % 64;
+
+		if (bits) {
+			place += (unsigned int)__builtin_ctzll(bits);
+			break;
+		}
+		place = (place | 63) + 1;
+	}
+	return place < end ? place : end;
+}
+
+static unsigned int next_place(const struct barn *barn, const struct walk *w)
+{
+	unsigned int place = next_used(barn, w->place, w->end);
+
+	if (place >= w->skip && place < w->skip_end)
+		place = next_used(barn, w->skip_end, w->end);
+	return place;
+}
+
+/* The walk's place stays at a shard that had one, and at the end else. */
+static struct sheaf *look(const struct barn_search *s, struct walk *w)
+{
+	struct sheaf *sheaf = NULL;
+
+	while (!sheaf && w->left) {
+		w->place = next_place(s->barn, w);
+		if (w->place == w->end)
+			break;
+		w->left--;
+		sheaf = barn_search_shard(s, os_cpu_at(s->node, w->place));
+		w->place += !sheaf;
+	}
+	return sheaf;
+}
+
+/* Round the CPUs behind the same cache; then they, or this one alone, need not be looked at again. */
+static struct sheaf *look_near(const struct barn_search *s, struct walk *w)
+{
+	const struct os_place *mine = &os.place_of[s->cpu];
+	struct sheaf *sheaf;
+
+	*w = (struct walk){mine->place, mine->llc_end, mine->place, mine->place + 1u, STEAL_MAX};
+	sheaf = look(s, w);
+	if (sheaf)
+		return sheaf;
+	w->place = mine->llc;
+	w->end = mine->place;
+	sheaf = look(s, w);
+	if (w->left) {
+		w->skip = mine->llc;
+		w->skip_end = mine->llc_end;
+	}
+	return sheaf;
+}
+
+static uint16_t *next_of(const struct barn_search *s)
+{
+	return &slot_of_row(s->cache->at.handle, s->cpu)->steal[s->full];
+}
+
+static void set_next(const struct barn_search *s, unsigned int place)
+{
+	if (os_load_relaxed(next_of(s)) != place)
+		os_store_relaxed(next_of(s), (uint16_t)place);
+}
+
+struct sheaf *steal_again(const struct barn_search *s)
+{
+	unsigned int mine = os.place_of[s->cpu].place;
+	struct walk w = {os_load_relaxed(next_of(s)), os.node[s->node].n, mine, mine + 1, 1};
+	struct sheaf *sheaf = look(s, &w);
+
+	/* From the last CPU by the node's blocks to the first one. */
+	if (w.left) {
+		sheaf = barn_search_blocks(s);
+		w.place = 0;
+	}
+	set_next(s, w.place);
+	return sheaf;
+}
+
+struct sheaf *steal(const struct barn_search *s, bool *all)
+{
+	unsigned int first = os_load_relaxed(next_of(s));
+	struct walk w;
+	struct sheaf *sheaf = look_near(s, &w);
+
+	*all = false;
+	if (sheaf)
+		return sheaf;
+	w.place = first;
+	w.end = os.node[s->node].n;
+	w.left = STEAL_MAX;
+	sheaf = look(s, &w);
+	if (!sheaf && w.left) {
+		*all = true;
+		w.place = 0;
+		w.end = first;
+		sheaf = look(s, &w);
+	}
+	set_next(s, w.place);
+	return sheaf;
+}

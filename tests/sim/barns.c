@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+/* Barns of large machines: who finds a sheaf in another CPU's shard, and at what price. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cache/cache.h"
+#include "os/machine.h"
+#include "sheaf/barn.h"
+#include "sheaf/whole.h"
+#include "sim/sim.h"
+
+enum {
+	MOST_STEPS = 700, /* of one search, whatever the machine: shards and blocks of cells */
+};
+
+static struct kmem_cache *s;
+
+static struct kmem_cache *new_cache(unsigned int size)
+{
+	struct kmem_cache *made = kmem_cache_create("barns", size, NULL, SLAB_NO_MERGE);
+
+	if (!made)
+		sim_fail("no memory");
+	return made;
+}
+
+static unsigned int used[OS_MAX_ROWS], nr_used;
+
+/* Some sheaf of the barn, by its next search on this CPU. */
+static struct sheaf *search_once(void)
+{
+	struct barn_cell cell;
+	uint64_t before = sim_steps();
+	struct sheaf *full = barn_begin_full(&s->sheaf, &cell);
+
+	if (sim_steps() - before > MOST_STEPS)
+		sim_fail("a search took %llu steps", (unsigned long long)(sim_steps() - before));
+	if (full)
+		barn_finish(&s->sheaf, &cell, NULL);
+	return full;
+}
+
+static void put(unsigned int cpu, struct sheaf *full)
+{
+	sim_go_to(cpu);
+	if (!barn_put_full(&s->sheaf, full))
+		sim_fail("no room in an empty barn");
+}
+
+static bool same_node(unsigned int one, unsigned int other)
+{
+	return os.node_of_row[one] == os.node_of_row[other];
+}
+
+/* As many searches as there are CPUs look everywhere, whatever hints say. */
+static void find_from(unsigned int from, unsigned int by, struct sheaf *full, bool dry)
+{
+	struct sheaf *found = NULL;
+
+	put(from, full);
+	s->sheaf.barns[os.node_of_row[by]]->dry[1] = dry;
+	sim_go_to(by);
+	for (unsigned int i = 0; i < nr_used + 2 && !found; i++)
+		found = search_once();
+	if (found != (same_node(from, by) ? full : NULL))
+		sim_fail("a sheaf in CPU %u's shard, looked for by CPU %u: %s", from, by,
+			 found ? "found" : "not found");
+	sim_go_to(from);
+	if (!found && search_once() != full)
+		sim_fail("a sheaf got lost");
+}
+
+static struct sheaf *new_full(void)
+{
+	struct sheaf *full = whole_new(&s->sheaf);
+
+	if (!full)
+		sim_fail("no memory");
+	full->size = full->capacity;
+	return full;
+}
+
+static void use_shard(unsigned int cpu, struct sheaf *full)
+{
+	used[nr_used++] = cpu;
+	put(cpu, full);
+	if (search_once() != full)
+		sim_fail("CPU %u does not find its own sheaf", cpu);
+}
+
+static void find_all(unsigned int fibre, void *data)
+{
+	const struct sim_config *config = data;
+	struct sheaf *full = new_full();
+
+	(void)fibre;
+	for (unsigned int cpu = 0; cpu < config->cpus; cpu++)
+		if (sim_below(4) == 0)
+			use_shard(cpu, full);
+	for (int i = 0; i < 400 && nr_used; i++) {
+		/* From here on shards have no room, but the blocks of their nodes. */
+		if (i == 300)
+			kmem_cache_set_barn(s, 1, 1);
+		find_from(used[sim_below(nr_used)], used[sim_below(nr_used)], full, i % 2);
+	}
+	sheaf_set_size(full, 0);
+	sheaf_release(&s->sheaf, full);
+}
+
+static int find(void *data)
+{
+	sim_start(data);
+	s = new_cache(64);
+	sim_run(1, find_all, data);
+	return 0;
+}
+
+/* By the caches that CPUs are behind, and in both directions. */
+static void find_nearest(unsigned int fibre, void *unused)
+{
+	static const struct {
+		unsigned int by, near, far;
+	} cases[] = {{9, 8, 12}, {9, 11, 5}, {8, 11, 40}, {11, 8, 12}, {0, 3, 4}, {47, 44, 43}};
+	struct sheaf *near = new_full(), *far = new_full();
+
+	(void)fibre, (void)unused;
+	for (unsigned int cpu = 0; cpu < os.nr_rows; cpu++)
+		use_shard(cpu, near);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		put(cases[i].far, far);
+		put(cases[i].near, near);
+		sim_go_to(cases[i].by);
+		if (search_once() != near)
+			sim_fail("CPU %u does not find CPU %u's sheaf first", cases[i].by,
+				 cases[i].near);
+		sim_go_to(cases[i].far);
+		if (search_once() != far)
+			sim_fail("a sheaf got lost");
+	}
+}
+
+static int nearest(void *data)
+{
+	sim_start(data);
+	s = new_cache(64);
+	sim_run(1, find_nearest, NULL);
+	return 0;
+}
+
+static int run(int (*body)(void *data), unsigned int cpus, unsigned int nodes, const char *options)
+{
+	struct sim_config config = {.seed = 1,
+				    .cpus = cpus,
+				    .nodes = nodes,
+				    .backend = OS_BACKEND_RSEQ,
+				    .options = options,
+				    .switching = SIM_ALWAYS / 64,
+				    .silent = true,
+				    .max_steps = UINT64_MAX};
+	uint64_t hash;
+
+	return sim_in_child(body, &config, &hash) != 0;
+}
+
+int main(void)
+{
+	static const unsigned int machines[][2] = {{1, 1},  {2, 1},   {4, 1},	{8, 1},	   {48, 1},
+						   {64, 2}, {384, 1}, {384, 8}, {4096, 64}};
+	int failed = 0;
+
+	for (size_t i = 0; i < sizeof(machines) / sizeof(machines[0]); i++) {
+		unsigned int cpus = machines[i][0], nodes = machines[i][1];
+
+		failed += run(find, cpus, nodes, NULL);
+	}
+	failed += run(find, 240, 1, "index=mm_cid");
+	failed += run(nearest, 48, 1, NULL);
+	failed += run(nearest, 48, 1, "index=mm_cid");
+	return failed != 0;
+}
