@@ -70,13 +70,14 @@ struct sheaf *barn_search_shard(const struct barn_search *s, unsigned int cpu)
 	return cells_search(s, &shard);
 }
 
+/* Made as far as full ones may be put there. */
 struct sheaf *barn_search_blocks(const struct barn_search *s)
 {
 	unsigned int left = os_load_relaxed(&s->cache->barn_full);
 	struct sheaf *sheaf = NULL;
 
 	for (unsigned int i = 0; !sheaf && i < BARN_BLOCKS; i++) {
-		struct barn_block *block = block_of(s->barn, i, false);
+		struct barn_block *block = block_of(s->barn, i, s->put && left);
 
 		if (!block)
 			break;
@@ -137,14 +138,14 @@ struct sheaf *barn_begin_empty(struct sheaf_cache *cache, struct barn_cell *cell
 	return begin(cache, cell, false);
 }
 
-/* Into the shard of the CPU we are on now. Makes nothing: signal handlers come here. */
-static bool put_near(struct sheaf_cache *cache, struct barn *barn, unsigned int cpu,
-		     struct sheaf *sheaf, bool full)
+/* An empty sheaf into the shard of the CPU we are on now. Makes nothing: signal handlers come here. */
+static bool put_empty_near(struct sheaf_cache *cache, struct barn *barn, unsigned int cpu,
+			   struct sheaf *sheaf)
 {
 	const struct cells shard = shard_of(cache, cpu);
 
 	use(barn, cpu);
-	return cells_put(&shard, sheaf, full);
+	return cells_put_empty(&shard, sheaf);
 }
 
 static bool bring_near(struct sheaf_cache *cache, struct sheaf *sheaf)
@@ -152,7 +153,7 @@ static bool bring_near(struct sheaf_cache *cache, struct sheaf *sheaf)
 	unsigned int cpu = os_cpu();
 	struct barn *barn = barn_of(cache, os.node_of_row[cpu], false);
 
-	return barn && put_near(cache, barn, cpu, sheaf, false);
+	return barn && put_empty_near(cache, barn, cpu, sheaf);
 }
 
 void barn_finish(struct sheaf_cache *cache, struct barn_cell *cell, struct sheaf *sheaf)
@@ -171,8 +172,27 @@ void barn_put_back(struct barn_cell *cell, struct sheaf *full)
 	os_store_release(cell->at, (uintptr_t)full | BARN_FULL);
 }
 
-static bool put_in_blocks(struct sheaf_cache *cache, struct barn *barn, struct sheaf *sheaf,
-			  bool full)
+bool barn_put_full(struct sheaf_cache *cache, struct sheaf *sheaf, struct sheaf **displaced)
+{
+	struct barn_search s = {.cache = cache,
+				.cpu = os_cpu(),
+				.full = true,
+				.put = sheaf,
+				.displaced = displaced};
+
+	*displaced = NULL;
+	s.node = os.node_of_row[s.cpu];
+	s.barn = barn_of(cache, s.node, true);
+	if (!s.barn)
+		return false;
+	use(s.barn, s.cpu);
+	if (!barn_search_shard(&s, s.cpu) && !barn_search_blocks(&s))
+		return false;
+	no_longer_dry(s.barn, true);
+	return true;
+}
+
+static bool put_empty_in_blocks(struct sheaf_cache *cache, struct barn *barn, struct sheaf *sheaf)
 {
 	unsigned int left = os_load_relaxed(&cache->barn_full);
 
@@ -183,33 +203,23 @@ static bool put_in_blocks(struct sheaf_cache *cache, struct barn *barn, struct s
 			break;
 		const struct cells cells = block_cells(block, left);
 
-		if (cells_put(&cells, sheaf, full))
+		if (cells_put_empty(&cells, sheaf))
 			return true;
 		left -= left < BARN_BLOCK_CELLS ? left : BARN_BLOCK_CELLS;
 	}
 	return false;
 }
 
-static bool put(struct sheaf_cache *cache, struct sheaf *sheaf, bool full)
+bool barn_put_empty(struct sheaf_cache *cache, struct sheaf *sheaf)
 {
 	unsigned int cpu = os_cpu();
 	struct barn *barn = barn_of(cache, os.node_of_row[cpu], true);
 
 	if (!barn ||
-	    !(put_near(cache, barn, cpu, sheaf, full) || put_in_blocks(cache, barn, sheaf, full)))
+	    !(put_empty_near(cache, barn, cpu, sheaf) || put_empty_in_blocks(cache, barn, sheaf)))
 		return false;
-	no_longer_dry(barn, full);
+	no_longer_dry(barn, false);
 	return true;
-}
-
-bool barn_put_full(struct sheaf_cache *cache, struct sheaf *sheaf)
-{
-	return put(cache, sheaf, true);
-}
-
-bool barn_put_empty(struct sheaf_cache *cache, struct sheaf *sheaf)
-{
-	return put(cache, sheaf, false);
 }
 
 bool barn_has_room(struct sheaf_cache *cache)

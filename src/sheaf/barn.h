@@ -71,8 +71,11 @@ void barn_finish(struct sheaf_cache *cache, struct barn_cell *cell, struct sheaf
 /* Leave the full sheaf that was begun where it was. */
 void barn_put_back(struct barn_cell *cell, struct sheaf *full);
 
-/* Put a sheaf into a cell that is free. False if the barn is at its limit. */
-bool barn_put_full(struct sheaf_cache *cache, struct sheaf *sheaf);
+/*
+ * Put a sheaf into this CPU's shard or the node's blocks. False if the barn is at its limit. *displaced:
+ * NULL, or the empty sheaf that was in the full one's only place.
+ */
+bool barn_put_full(struct sheaf_cache *cache, struct sheaf *sheaf, struct sheaf **displaced);
 bool barn_put_empty(struct sheaf_cache *cache, struct sheaf *sheaf);
 /* Would a full sheaf find room now? A hint, for who would have to fill one first. */
 bool barn_has_room(struct sheaf_cache *cache);

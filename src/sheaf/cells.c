@@ -15,7 +15,7 @@ static struct sheaf *begin(const struct barn_search *s, uintptr_t *at, uintptr_t
 	return barn_sheaf(cell);
 }
 
-struct sheaf *cells_search(const struct barn_search *s, const struct cells *cells)
+static struct sheaf *find(const struct barn_search *s, const struct cells *cells)
 {
 	unsigned int n = cells->n, top = os_load_relaxed(cells->top);
 
@@ -38,14 +38,41 @@ struct sheaf *cells_search(const struct barn_search *s, const struct cells *cell
 	return NULL;
 }
 
-bool cells_put(const struct cells *cells, struct sheaf *sheaf, bool full)
+/* Into a free cell; else one is taken from an empty sheaf. */
+static bool put_full(const struct cells *cells, struct sheaf *sheaf, struct sheaf **displaced)
 {
-	uintptr_t value = (uintptr_t)sheaf | (full ? BARN_FULL : 0);
+	uintptr_t full = (uintptr_t)sheaf | BARN_FULL, empty = 0;
+	unsigned int at = 0;
 
 	for (unsigned int i = 0; i < cells->limit && i < cells->n; i++) {
-		uintptr_t *at = &cells->at[full ? i : cells->n - 1 - i], none = 0;
+		uintptr_t cell = os_load_relaxed(&cells->at[i]);
 
-		if (!os_load_relaxed(at) && os_cmpxchg(at, &none, value))
+		if (!cell && os_cmpxchg(&cells->at[i], &cell, full))
+			return true;
+		if (cell && !(cell & BARN_TAGS)) {
+			empty = cell;
+			at = i;
+		}
+	}
+	if (!empty || !os_cmpxchg(&cells->at[at], &empty, full))
+		return false;
+	*displaced = barn_sheaf(empty);
+	return true;
+}
+
+struct sheaf *cells_search(const struct barn_search *s, const struct cells *cells)
+{
+	if (s->put)
+		return put_full(cells, s->put, s->displaced) ? s->put : NULL;
+	return find(s, cells);
+}
+
+bool cells_put_empty(const struct cells *cells, struct sheaf *sheaf)
+{
+	for (unsigned int i = 0; i < cells->limit && i < cells->n; i++) {
+		uintptr_t *at = &cells->at[cells->n - 1 - i], none = 0;
+
+		if (!os_load_relaxed(at) && os_cmpxchg(at, &none, (uintptr_t)sheaf))
 			return true;
 	}
 	return false;
@@ -54,7 +81,7 @@ bool cells_put(const struct cells *cells, struct sheaf *sheaf, bool full)
 bool cells_have_room(const struct cells *cells)
 {
 	for (unsigned int i = 0; i < cells->limit && i < cells->n; i++)
-		if (!os_load_relaxed(&cells->at[i]))
+		if (!(os_load_relaxed(&cells->at[i]) & (BARN_FULL | BARN_TRANSIT)))
 			return true;
 	return false;
 }

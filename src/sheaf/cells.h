@@ -21,19 +21,20 @@ struct cells {
 	uint32_t *top;
 };
 
-/* What is looked for, by whom, and its cell when it is found. */
+/* What is looked for, by whom, and its cell when it is found; or room for a full sheaf. */
 struct barn_search {
 	struct sheaf_cache *cache;
 	struct barn *barn; /* of this CPU's node */
 	unsigned int cpu, node;
 	bool full;
 	struct barn_cell *found;
+	struct sheaf *put, **displaced; /* see barn_put_full() */
 };
 
-/* In these cells: the sheaf that was found, or NULL. */
+/* In these cells: the sheaf that was found, or put; or NULL. */
 struct sheaf *cells_search(const struct barn_search *s, const struct cells *cells);
-/* A full one into the first free cell, an empty one into the last; of `limit` cells. False: none is. */
-bool cells_put(const struct cells *cells, struct sheaf *sheaf, bool full);
+/* An empty one into the last free cell; `limit` of them at most may be taken. */
+bool cells_put_empty(const struct cells *cells, struct sheaf *sheaf);
 /* Is there a cell for a full one? */
 bool cells_have_room(const struct cells *cells);
 

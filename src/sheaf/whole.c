@@ -53,8 +53,10 @@ bool whole_fits(struct sheaf_cache *cache, struct sheaf *sheaf)
 
 bool whole_put_full(struct sheaf_cache *cache, struct sheaf *sheaf)
 {
-	bool done = barn_put_full(cache, sheaf);
+	struct sheaf *displaced;
+	bool done = barn_put_full(cache, sheaf, &displaced);
 
+	whole_hand_over(cache, displaced, NULL);
 	stat_add(&cache->slab, done ? STAT_barn_put_only : STAT_barn_put_fail, 1);
 	return done;
 }

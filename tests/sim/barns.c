@@ -42,8 +42,10 @@ static struct sheaf *search_once(void)
 
 static void put(unsigned int cpu, struct sheaf *full)
 {
+	struct sheaf *displaced;
+
 	sim_go_to(cpu);
-	if (!barn_put_full(&s->sheaf, full))
+	if (!barn_put_full(&s->sheaf, full, &displaced) || displaced)
 		sim_fail("no room in an empty barn");
 }
 

@@ -13,6 +13,7 @@
 
 #include "cache/cache.h"
 #include "os/machine.h"
+#include "sheaf/whole.h"
 #include "unit.h"
 
 static struct kmem_cache *s;
@@ -59,6 +60,7 @@ static struct sheaf *new_sheaf(uint32_t size)
 
 static int set_up(void **state)
 {
+	struct sheaf *displaced;
 	struct barn_cell cell;
 	cpu_set_t cpu;
 
@@ -75,7 +77,7 @@ static int set_up(void **state)
 		if (other != here && os.node_of_row[other] == os.node_of_row[here])
 			break;
 	/* There is a barn from now on. */
-	assert_true(barn_put_full(cache, full));
+	assert_true(barn_put_full(cache, full, &displaced));
 	assert_ptr_equal(barn_begin_full(cache, &cell), full);
 	barn_finish(cache, &cell, NULL);
 	if (other < os.nr_rows)
@@ -99,10 +101,12 @@ static int tear_down(void **state)
 
 static void near_sheaf_changes_places(void **state)
 {
+	struct sheaf *displaced;
 	struct barn_cell cell;
 
 	(void)state;
-	assert_true(barn_put_full(cache, full));
+	assert_true(barn_put_full(cache, full, &displaced));
+	assert_null(displaced);
 	assert_int_equal(sheaves_in(here), 1);
 	assert_ptr_equal(barn_begin_full(cache, &cell), full);
 	barn_finish(cache, &cell, empty);
@@ -151,14 +155,43 @@ static void far_sheaf_stays_when_there_is_no_room(void **state)
 	assert_int_equal(cells_of(other)[0], (uintptr_t)empty);
 }
 
+/* Empty sheaves in every cell: none of them keeps a full one out. */
+static void full_sheaf_displaces_an_empty_one(void **state)
+{
+	struct sheaf *displaced;
+
+	(void)state;
+	for (unsigned int i = 0; i < SLOT_CELLS; i++)
+		cells_of(here)[i] = (uintptr_t)empty;
+	assert_true(barn_has_room(cache));
+	assert_true(barn_put_full(cache, full, &displaced));
+	assert_ptr_equal(displaced, empty);
+	assert_int_equal(sheaves_in(here), SLOT_CELLS);
+	assert_ptr_equal(cells_of(here)[cache->shard_full - 1], (uintptr_t)full | BARN_FULL);
+}
+
+static void displaced_sheaf_finds_another_place(void **state)
+{
+	const struct barn_block *block;
+
+	(void)state;
+	for (unsigned int i = 0; i < SLOT_CELLS; i++)
+		cells_of(here)[i] = (uintptr_t)empty;
+	assert_true(whole_put_full(cache, full));
+	block = barn()->blocks[0];
+	assert_non_null(block);
+	assert_int_equal(block->cells[BARN_BLOCK_CELLS - 1], (uintptr_t)empty);
+}
+
 static void limits_hold(void **state)
 {
+	struct sheaf *displaced;
 	unsigned int puts = 0;
 	struct barn_cell cell;
 
 	(void)state;
 	sheaf_set_barn(cache, 1, 1);
-	while (puts < 10000 && barn_put_full(cache, full))
+	while (puts < 10000 && barn_put_full(cache, full, &displaced))
 		puts++;
 	assert_int_equal(puts, cache->shard_full + cache->barn_full);
 	/* Both limits ask for less than the least: all CPUs and the node together have that. */
@@ -177,6 +210,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(near_sheaf_changes_places, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(far_sheaf_moves_here, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(far_sheaf_stays_when_there_is_no_room, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(full_sheaf_displaces_an_empty_one, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(displaced_sheaf_finds_another_place, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(limits_hold, set_up, tear_down),
 	};
