@@ -96,8 +96,8 @@ struct kmem_cache_args {
 	void (*ctor)(void *object);  /* runs once per object, before it is first handed out */
 	unsigned int sheaf_capacity; /* objects in a sheaf at least; 0: by size (60, 28, 12 or 4) */
 	unsigned int reserved2;
-	size_t barn_objects; /* free objects a node's barn may hold; 0: 4096 */
-	size_t barn_bytes;   /* and bytes of them; 0: 1 MiB. Ten sheaves are always allowed */
+	/* Free objects a node's barn may hold, and bytes of them: see kmem_cache_set_barn() */
+	size_t barn_objects, barn_bytes;
 	const struct sheaf_rcu_ops *rcu; /* whose grace periods; NULL: the process's */
 };
 
@@ -169,8 +169,10 @@ int kmem_cache_verify(struct kmem_cache *s) SHEAF_SYMBOL(kmem_cache_verify);
 
 /*
  * Change a living cache: the capacity of new sheaves (1 ... 4096; old ones are used up), and the
- * limits of each node's barn (0: the default). A merged cache changes under all its names. Return 0,
- * or -1 if the cache has no sheaves or the value is wrong.
+ * limits of each node's barn. `objects` 0 sets none; `bytes` 0 sets what each cache begins with: 128 KiB
+ * for each CPU that has used the cache, but not less than 4096 objects or 1 MiB, whichever is less. Ten
+ * sheaves are always allowed. A merged cache changes under all its names. Return 0, or -1 if the cache
+ * has no sheaves or the value is wrong.
  */
 int kmem_cache_set_sheaf_capacity(struct kmem_cache *s, unsigned int capacity)
 	SHEAF_SYMBOL(kmem_cache_set_sheaf_capacity);

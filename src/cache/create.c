@@ -116,8 +116,7 @@ static bool lay_out(struct kmem_cache *s, size_t size, const struct kmem_cache_a
 	if (args->sheaf_capacity && capacity)
 		sheaf_set_capacity(&s->sheaf, capacity);
 	if (capacity && (args->barn_objects || args->barn_bytes))
-		sheaf_set_barn(&s->sheaf, args->barn_objects ? args->barn_objects : BARN_OBJECTS,
-			       args->barn_bytes ? args->barn_bytes : BARN_BYTES);
+		sheaf_set_barn(&s->sheaf, args->barn_objects, args->barn_bytes);
 	return true;
 }
 

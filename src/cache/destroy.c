@@ -160,7 +160,7 @@ SHEAF_PUBLIC int kmem_cache_set_barn(struct kmem_cache *s, size_t objects, size_
 		return -1;
 	}
 	os_lock(&caches.lock);
-	sheaf_set_barn(&s->sheaf, objects ? objects : BARN_OBJECTS, bytes ? bytes : BARN_BYTES);
+	sheaf_set_barn(&s->sheaf, objects, bytes);
 	os_unlock(&caches.lock);
 	return 0;
 }

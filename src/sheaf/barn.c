@@ -53,14 +53,16 @@ static struct barn_block *block_of(struct barn *barn, unsigned int i, bool make)
 	return block;
 }
 
-/* From now on others look into this CPU's shard (N1). */
-static void use(struct barn *barn, unsigned int cpu)
+/* From now on others look into this CPU's shard (N1), and its budget counts. */
+static void use(struct sheaf_cache *cache, struct barn *barn, unsigned int cpu)
 {
 	unsigned int place = os.place_of[cpu].place;
 	uint64_t *used = &barn->used[place / 64], bit = UINT64_C(1) << place % 64;
 
-	if (!(os_load_relaxed(used) & bit))
-		os_fetch_or(used, bit);
+	if ((os_load_relaxed(used) & bit) || (os_fetch_or(used, bit) & bit))
+		return;
+	os_fetch_add(&barn->nr_used, 1);
+	barn_set_limits(cache);
 }
 
 struct sheaf *barn_search_shard(const struct barn_search *s, unsigned int cpu)
@@ -98,7 +100,7 @@ static struct sheaf *search_far(struct barn_search *s)
 	s->barn = barn_of(s->cache, s->node, false);
 	if (!s->barn)
 		return NULL;
-	use(s->barn, s->cpu);
+	use(s->cache, s->barn, s->cpu);
 	sheaf = steal_again(s);
 	if (sheaf || os_load_relaxed(&s->barn->dry[s->full]))
 		return sheaf;
@@ -144,7 +146,7 @@ static bool put_empty_near(struct sheaf_cache *cache, struct barn *barn, unsigne
 {
 	const struct cells shard = shard_of(cache, cpu);
 
-	use(barn, cpu);
+	use(cache, barn, cpu);
 	return cells_put_empty(&shard, sheaf);
 }
 
@@ -179,14 +181,15 @@ bool barn_put_full(struct sheaf_cache *cache, struct sheaf *sheaf, struct sheaf 
 				.full = true,
 				.put = sheaf,
 				.displaced = displaced};
+	bool all;
 
 	*displaced = NULL;
 	s.node = os.node_of_row[s.cpu];
 	s.barn = barn_of(cache, s.node, true);
 	if (!s.barn)
 		return false;
-	use(s.barn, s.cpu);
-	if (!barn_search_shard(&s, s.cpu) && !barn_search_blocks(&s))
+	use(cache, s.barn, s.cpu);
+	if (!barn_search_shard(&s, s.cpu) && !barn_search_blocks(&s) && !steal(&s, &all))
 		return false;
 	no_longer_dry(s.barn, true);
 	return true;

@@ -3,9 +3,14 @@
  * The barn: where whole sheaves wait. See sheaf.h for its cells and its order.
  *
  * Each CPU has a shard of it, 23 cells in the row of slots that has the CPU's number; a node has blocks
- * of 63 cells, made when they are needed. Sheaves go to this CPU's shard or the blocks. A search looks at
- * this CPU's shard, where it found another's sheaf before, at the blocks, and at other CPUs' shards
- * (steal.c).
+ * of 63 cells, made when they are needed. Full sheaves go to this CPU's shard, the blocks or the shard of
+ * another CPU of the node, in that order; empty ones to the first two. A search looks at this CPU's
+ * shard, where it found another's sheaf before, at the blocks, and at other CPUs' shards (steal.c).
+ *
+ * Limits. A node may hold BARN_CPU_BYTES of free objects for each of its CPUs that has used the barn; at
+ * least BARN_NODE_OBJECTS or BARN_NODE_BYTES, whichever is less, and BARN_FLOOR sheaves. Of a CPU's
+ * part three quarters are for its shard, but two sheaves if they are that many; the rest is for the blocks.
+ * Limits of the user's are for all of a node, and divided among the CPUs that may come.
  *
  * Invariants
  *  N1. A shard that holds a sheaf, or a cell in transit, has its bit in `used`. Bits stay.
@@ -19,8 +24,12 @@
 
 #include "sheaf/sheaf.h"
 
-#define BARN_BLOCK_CELLS 63
-#define BARN_BLOCKS	 7
+#define BARN_FLOOR	  10 /* sheaves a node may always have */
+#define BARN_NODE_OBJECTS 4096
+#define BARN_NODE_BYTES	  ((size_t)1 << 20)
+#define BARN_CPU_BYTES	  ((size_t)128 << 10)
+#define BARN_BLOCK_CELLS  63
+#define BARN_BLOCKS	  7
 
 /* The low bits of a cell; sheaves are aligned to 64 bytes. */
 #define BARN_FULL    ((uintptr_t)1)
@@ -37,7 +46,7 @@ struct barn_block {
 /* Of a node. Written when a CPU first uses it, and when it runs dry. */
 struct barn {
 	struct barn_block *blocks[BARN_BLOCKS]; /* NULL until needed */
-	uint32_t unused;
+	uint32_t nr_used;
 	uint16_t dry[2]; /* no empty, no full sheaf was found anywhere when last searched */
 	uint64_t used[]; /* CPUs, by place: see os/machine.h */
 };
@@ -72,8 +81,8 @@ void barn_finish(struct sheaf_cache *cache, struct barn_cell *cell, struct sheaf
 void barn_put_back(struct barn_cell *cell, struct sheaf *full);
 
 /*
- * Put a sheaf into this CPU's shard or the node's blocks. False if the barn is at its limit. *displaced:
- * NULL, or the empty sheaf that was in the full one's only place.
+ * Put a sheaf into this CPU's shard, the node's blocks or, if it is full, another CPU's shard. False if
+ * they are at their limits. *displaced: NULL, or the empty sheaf that was in the full one's only place.
  */
 bool barn_put_full(struct sheaf_cache *cache, struct sheaf *sheaf, struct sheaf **displaced);
 bool barn_put_empty(struct sheaf_cache *cache, struct sheaf *sheaf);
@@ -92,6 +101,8 @@ bool barn_init(struct sheaf_cache *cache);
 void barn_exit(struct sheaf_cache *cache);
 /* Compute barn_full and shard_full from the limits, the capacity and the CPUs. In limits.c. */
 void barn_set_limits(struct sheaf_cache *cache);
+/* CPUs in use: those of all nodes, the program's or this cache's, whichever are more. */
+unsigned int barn_cpus(const struct sheaf_cache *cache);
 
 /* Call visit for each array of cells the cache has ever used. */
 void barn_for_each_cells(struct sheaf_cache *cache,

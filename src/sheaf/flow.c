@@ -26,7 +26,7 @@
 #define RENEWALS       64 /* swaps after that, at which spares are renewed */
 #define FLOW_HIGH      128
 #define LARGE_BYTES    ((size_t)64 << 10) /* of the objects in a sheaf, but not more than */
-#define LARGE_ALL      ((size_t)8 << 20)  /* in a sheaf of every CPU */
+#define LARGE_ALL      ((size_t)8 << 20)  /* in a sheaf of every CPU in use */
 #define LARGE_CAPACITY 508		  /* a sheaf of 4 KiB */
 
 /* Unless the user chose another one, also meanwhile. */
@@ -48,7 +48,7 @@ static void change_capacity(struct sheaf_cache *cache, uint32_t capacity)
 static void grow(struct sheaf_cache *cache)
 {
 	uint32_t first = sheaf_first_capacity(os_load_relaxed(&cache->capacities));
-	size_t bytes = LARGE_ALL / os.nr_rows, larger;
+	size_t bytes = LARGE_ALL / barn_cpus(cache), larger;
 
 	larger = (bytes < LARGE_BYTES ? bytes : LARGE_BYTES) / cache->slab.size;
 	/* With its header a whole number of lines. */

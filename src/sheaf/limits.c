@@ -8,39 +8,83 @@
 
 /* What they are computed from. */
 struct limits {
-	size_t capacity, objects, bytes;
+	size_t capacity, objects, bytes, used;
 };
+
+/* CPUs that have used the barn: of all nodes, and of the node that has most of them. */
+static size_t count_used(const struct sheaf_cache *cache, size_t *of_a_node)
+{
+	size_t all = 0, most = 0;
+
+	for (uint32_t node = 0; node < os.nr_nodes; node++) {
+		const struct barn *barn = os_load_acquire(&cache->barns[node]);
+		size_t used = barn ? os_load_relaxed(&barn->nr_used) : 0;
+
+		all += used;
+		most = used > most ? used : most;
+	}
+	*of_a_node = most;
+	return all;
+}
+
+unsigned int barn_cpus(const struct sheaf_cache *cache)
+{
+	size_t most, used = count_used(cache, &most);
+
+	return used > os.nr_allowed ? (unsigned int)used : os.nr_allowed;
+}
 
 static struct limits read_limits(const struct sheaf_cache *cache)
 {
-	return (struct limits){sheaf_capacity(cache), os_load_relaxed(&cache->barn_objects),
-			       os_load_relaxed(&cache->barn_bytes)};
+	struct limits limits = {.capacity = sheaf_capacity(cache),
+				.objects = os_load_relaxed(&cache->barn_objects),
+				.bytes = os_load_relaxed(&cache->barn_bytes)};
+
+	count_used(cache, &limits.used);
+	limits.used += !limits.used;
+	return limits;
+}
+
+static size_t least(size_t one, size_t other)
+{
+	return one < other ? one : other;
+}
+
+static size_t bytes_of_node(const struct sheaf_cache *cache, size_t cpus)
+{
+	size_t some = least(BARN_NODE_BYTES, (size_t)BARN_NODE_OBJECTS * cache->slab.size);
+
+	return BARN_CPU_BYTES * cpus > some ? BARN_CPU_BYTES * cpus : some;
 }
 
 static void compute_limits(struct sheaf_cache *cache, const struct limits *from)
 {
-	/* Possible CPUs may be many more than there are. */
-	size_t cpus = (os_nr_cpus() + os.nr_nodes - 1) / os.nr_nodes;
-	size_t most = cpus * SLOT_CELLS + BARN_BLOCKS * BARN_BLOCK_CELLS;
-	size_t sheaves = from->objects / from->capacity;
-	size_t by_bytes = from->bytes / (from->capacity * cache->slab.size);
-	size_t shard, rest;
+	size_t sheaf_bytes = from->capacity * cache->slab.size, cpus = from->used, sheaves, shard,
+	       rest;
 
-	sheaves = sheaves < by_bytes ? sheaves : by_bytes;
-	sheaves = sheaves < BARN_FLOOR ? BARN_FLOOR : sheaves > most ? most : sheaves;
-	/* Three quarters to the shards; none, if there are more CPUs than that. */
-	shard = sheaves * 3 / 4 / cpus;
-	shard = shard > SLOT_CELLS ? SLOT_CELLS : shard;
-	rest = sheaves - shard * cpus;
+	/* What the user allows must do for all that may come; a budget of each CPU's own comes with it. */
+	if ((from->objects || from->bytes) && cpus < os.node_allowed)
+		cpus = os.node_allowed;
+	sheaves = (from->bytes ? from->bytes : bytes_of_node(cache, cpus)) / sheaf_bytes;
+	if (from->objects)
+		sheaves = least(sheaves, from->objects / from->capacity);
+	shard = least(BARN_CPU_BYTES / sheaf_bytes, sheaves / cpus);
+	shard = least(shard - shard / 4, SLOT_CELLS);
+	rest = (sheaves < BARN_FLOOR ? BARN_FLOOR : sheaves) - shard * cpus;
 	os_store_relaxed(&cache->shard_full, (uint32_t)shard);
-	os_store_relaxed(&cache->barn_full, (uint32_t)rest);
+	os_store_relaxed(&cache->barn_full,
+			 (uint32_t)least(rest, (size_t)BARN_BLOCKS * BARN_BLOCK_CELLS));
 }
 
 void barn_set_limits(struct sheaf_cache *cache)
 {
 	struct limits from, now;
 
-	/* Two at once: who stored last looks at what the other one has changed before. */
+	/*
+	 * Two at once: who stored last looks at what the other one has changed before. Each changes its
+	 * part, passes the first fence, stores, passes the second one, and reads: of two such fences
+	 * of two threads one comes first, and pairs with the other thread's.
+	 */
 	do {
 		os_fence();
 		from = read_limits(cache);

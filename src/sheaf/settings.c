@@ -49,7 +49,7 @@ bool sheaf_cache_init(struct sheaf_cache *cache, void *handle, unsigned int capa
 		return false;
 	cache->no_spare_rule = os_options.no_spare_rule;
 	cache->capacities = sheaf_capacities(capacity, capacity);
-	sheaf_set_barn(cache, BARN_OBJECTS, BARN_BYTES);
+	barn_set_limits(cache);
 	return true;
 }
 

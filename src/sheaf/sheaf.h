@@ -41,9 +41,6 @@
 #include "os/section.h"
 #include "slab/slab.h"
 
-#define BARN_FLOOR	   10	/* sheaves a node's barn may always hold */
-#define BARN_OBJECTS	   4096 /* default limits of a node's barn */
-#define BARN_BYTES	   ((size_t)1 << 20)
 #define SHEAF_CAPACITY_MAX 4096
 #define SHEAF_HANDLE	   ((size_t)1 << SLOT_SHIFT)
 #define SHEAF_COLD	   UINT32_MAX /* filled_by: its objects are in no CPU's cache any more */
@@ -56,7 +53,7 @@ struct sheaf_cache {
 	uint32_t shard_full;	 /* cells of one shard that may hold full ones */
 	uint32_t no_spare_rule;
 	uint64_t capacities; /* changes as one: see sheaf_capacity() and sheaf_first_capacity() */
-	size_t barn_objects, barn_bytes; /* the limits barn_full was computed from */
+	size_t barn_objects, barn_bytes; /* limits that the user set, or 0: see barn.h */
 	struct sheaf *bootstrap;	 /* for threads without a row: see os/section.h */
 	struct barn **barns;		 /* os.nr_nodes of them, NULL until used */
 	/* one_way or the capacity changed by what the cache's use tells */
@@ -115,7 +112,7 @@ void sheaf_forget_flow(struct sheaf_cache *cache);
 
 /* From now on new sheaves have this capacity (1 ... SHEAF_CAPACITY_MAX), and keep it. */
 void sheaf_set_capacity(struct sheaf_cache *cache, unsigned int capacity);
-/* Bound each node's barn by objects and bytes; BARN_FLOOR sheaves are always allowed. */
+/* Bound each node's barn by objects and bytes, 0 as by default: see barn.h. */
 void sheaf_set_barn(struct sheaf_cache *cache, size_t objects, size_t bytes);
 
 /* What went through a sheaf since it came to its slot with `base` objects. */

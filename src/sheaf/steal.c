@@ -75,7 +75,7 @@ static struct sheaf *look_near(const struct barn_search *s, struct walk *w)
 
 static uint16_t *next_of(const struct barn_search *s)
 {
-	return &slot_of_row(s->cache->at.handle, s->cpu)->steal[s->full];
+	return &slot_of_row(s->cache->at.handle, s->cpu)->steal[s->full && !s->put];
 }
 
 static void set_next(const struct barn_search *s, unsigned int place)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Barns of large machines: who finds a sheaf in another CPU's shard, and at what price. */
+/*
+ * Barns of large machines: what they may hold, who finds a sheaf in another CPU's shard, at what price,
+ * and how many objects pass by slabs when CPUs free in bursts what others allocated.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +13,11 @@
 #include "sim/sim.h"
 
 enum {
+	BUSY = 1100,	  /* swaps after which sheaves have grown */
 	MOST_STEPS = 700, /* of one search, whatever the machine: shards and blocks of cells */
+	RING = 1024,	  /* objects on their way, freed at once */
+	BURSTS = 48,
+	WARM = BURSTS / 2, /* bursts until every pair has its objects */
 };
 
 static struct kmem_cache *s;
@@ -23,6 +30,63 @@ static struct kmem_cache *new_cache(unsigned int size)
 		sim_fail("no memory");
 	return made;
 }
+
+/* --- limits -------------------------------------------------------------------------------------- */
+
+static size_t larger(size_t one, size_t other)
+{
+	return one > other ? one : other;
+}
+
+static void check_limits(unsigned int cpus_of_node, const char *when)
+{
+	const struct sheaf_cache *cache = &s->sheaf;
+	size_t sheaf = sheaf_capacity(cache) * (size_t)cache->slab.size;
+	size_t sheaves = cache->barn_full + (size_t)cache->shard_full * cpus_of_node;
+	size_t node = (size_t)BARN_NODE_OBJECTS * cache->slab.size;
+	size_t budget = larger(cpus_of_node * BARN_CPU_BYTES,
+			       node < BARN_NODE_BYTES ? node : BARN_NODE_BYTES);
+	size_t wanted = larger(budget / sheaf, BARN_FLOOR);
+	size_t two = BARN_CPU_BYTES / sheaf < 2 ? BARN_CPU_BYTES / sheaf : 2;
+
+	if (cache->shard_full < two)
+		sim_fail("%s, size %u: shards of %u sheaves", when, cache->slab.size,
+			 cache->shard_full);
+	if (sheaves > wanted)
+		sim_fail("%s, size %u: %zu sheaves, of %zu", when, cache->slab.size, sheaves,
+			 wanted);
+	if (sheaves < wanted && cache->barn_full < BARN_BLOCKS * BARN_BLOCK_CELLS)
+		sim_fail("%s, size %u: only %zu sheaves, of %zu", when, cache->slab.size, sheaves,
+			 wanted);
+}
+
+static int limits(void *data)
+{
+	static const unsigned int sizes[] = {16, 64, 256, 1024, 4096, 65536};
+	const struct sim_config *config = data;
+
+	sim_start(config);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		void *object;
+
+		s = new_cache(sizes[i]);
+		check_limits(1, "new");
+		for (unsigned int cpu = 0; cpu < config->cpus; cpu++) {
+			sim_go_to(cpu);
+			object = kmem_cache_alloc(s, GFP_KERNEL);
+			kmem_cache_free(s, object);
+			whole_hand_over(&s->sheaf, whole_new(&s->sheaf), NULL);
+		}
+		check_limits(config->cpus / config->nodes, "used by all");
+		for (int k = 0; k < BUSY; k++)
+			sheaf_see_volume(&s->sheaf);
+		check_limits(config->cpus / config->nodes, "busy");
+		kmem_cache_destroy(s);
+	}
+	return 0;
+}
+
+/* --- other CPUs' shards -------------------------------------------------------------------------- */
 
 static unsigned int used[OS_MAX_ROWS], nr_used;
 
@@ -149,6 +213,105 @@ static int nearest(void *data)
 	return 0;
 }
 
+/* --- bursts -------------------------------------------------------------------------------------- */
+
+static uint64_t taken, given;
+
+unsigned int __real_slab_take(struct slab_cache *cache, unsigned int node, enum slab_place place,
+			      void **objects, unsigned int min, unsigned int max);
+unsigned int __wrap_slab_take(struct slab_cache *cache, unsigned int node, enum slab_place place,
+			      void **objects, unsigned int min, unsigned int max);
+void __real_slab_give(struct slab_cache *cache, void *const *objects, unsigned int n,
+		      const char *call);
+void __wrap_slab_give(struct slab_cache *cache, void *const *objects, unsigned int n,
+		      const char *call);
+
+unsigned int __wrap_slab_take(struct slab_cache *cache, unsigned int node, enum slab_place place,
+			      void **objects, unsigned int min, unsigned int max)
+{
+	unsigned int n = __real_slab_take(cache, node, place, objects, min, max);
+
+	taken += n;
+	return n;
+}
+
+void __wrap_slab_give(struct slab_cache *cache, void *const *objects, unsigned int n,
+		      const char *call)
+{
+	given += n;
+	__real_slab_give(cache, objects, n, call);
+}
+
+static struct pair {
+	void *objects[RING];
+	unsigned int bursts; /* handed over */
+	bool full;
+} * pairs;
+static unsigned int nr_warm;
+
+static void produce(struct pair *pair)
+{
+	for (unsigned int burst = 0; burst < BURSTS; burst++) {
+		while (pair->full)
+			os_yield();
+		if (burst == WARM && ++nr_warm == 1)
+			taken = given = 0;
+		for (unsigned int i = 0; i < RING; i++) {
+			pair->objects[i] = kmem_cache_alloc(s, GFP_KERNEL);
+			if (!pair->objects[i])
+				sim_fail("no memory");
+		}
+		pair->full = true;
+	}
+}
+
+static void consume(struct pair *pair)
+{
+	for (unsigned int burst = 0; burst < BURSTS; burst++) {
+		while (!pair->full)
+			os_yield();
+		for (unsigned int i = 0; i < RING; i++)
+			kmem_cache_free(s, pair->objects[i]);
+		pair->full = false;
+	}
+}
+
+/* A CPU each: on the first half of them producers, on the other half consumers. */
+static void burst_fibre(unsigned int fibre, void *data)
+{
+	const struct sim_config *config = data;
+	unsigned int nr_pairs = config->cpus / 2;
+
+	sim_go_to(fibre);
+	if (fibre < nr_pairs)
+		produce(&pairs[fibre]);
+	else
+		consume(&pairs[fibre - nr_pairs]);
+}
+
+static int bursts(void *data)
+{
+	static struct pair all[64];
+	const struct sim_config *config = data;
+	uint64_t objects = (uint64_t)(BURSTS - WARM) * RING * (config->cpus / 2);
+
+	pairs = all;
+	sim_start(config);
+	s = new_cache(64);
+	sim_run(config->cpus, burst_fibre, data);
+	printf("%u CPUs: of %llu objects freed in bursts %llu came from slabs and %llu went "
+	       "there\n",
+	       config->cpus, (unsigned long long)objects, (unsigned long long)taken,
+	       (unsigned long long)given);
+	fflush(stdout);
+	/* One in a hundred: what the first bursts lacked. */
+	if ((taken + given) * 100 > objects)
+		sim_fail("too many of them");
+	return 0;
+}
+
+/* ------------------------------------------------------------------------------------------------- */
+
 static int run(int (*body)(void *data), unsigned int cpus, unsigned int nodes, const char *options)
 {
 	struct sim_config config = {.seed = 1,
@@ -173,10 +336,14 @@ int main(void)
 	for (size_t i = 0; i < sizeof(machines) / sizeof(machines[0]); i++) {
 		unsigned int cpus = machines[i][0], nodes = machines[i][1];
 
+		failed += run(limits, cpus, nodes, NULL);
 		failed += run(find, cpus, nodes, NULL);
 	}
 	failed += run(find, 240, 1, "index=mm_cid");
 	failed += run(nearest, 48, 1, NULL);
 	failed += run(nearest, 48, 1, "index=mm_cid");
+	failed += run(bursts, 8, 1, NULL);
+	failed += run(bursts, 48, 1, NULL);
+	failed += run(bursts, 48, 1, "index=mm_cid");
 	return failed != 0;
 }

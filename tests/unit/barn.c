@@ -183,25 +183,59 @@ static void displaced_sheaf_finds_another_place(void **state)
 	assert_int_equal(block->cells[BARN_BLOCK_CELLS - 1], (uintptr_t)empty);
 }
 
-static void limits_hold(void **state)
+static unsigned int put_all(void)
 {
 	struct sheaf *displaced;
 	unsigned int puts = 0;
-	struct barn_cell cell;
 
-	(void)state;
-	sheaf_set_barn(cache, 1, 1);
 	while (puts < 10000 && barn_put_full(cache, full, &displaced))
 		puts++;
-	assert_int_equal(puts, cache->shard_full + cache->barn_full);
-	/* Both limits ask for less than the least: all CPUs and the node together have that. */
-	assert_in_range(cache->shard_full * os_nr_cpus() + cache->barn_full * os.nr_nodes, 1,
-			BARN_FLOOR * os.nr_nodes);
+	assert_null(displaced);
+	return puts;
+}
+
+static void take_all(unsigned int puts)
+{
+	struct barn_cell cell;
+
 	for (; puts > 0; puts--) {
 		assert_ptr_equal(barn_begin_full(cache, &cell), full);
 		barn_finish(cache, &cell, NULL);
 	}
 	assert_null(barn_begin_full(cache, &cell));
+}
+
+/* What finds no room here goes to the shard of a CPU that has some. */
+static void budget_of_others_is_used(void **state)
+{
+	unsigned int shards = other < os.nr_rows ? 2 : 1, puts;
+
+	(void)state;
+	assert_true(cache->shard_full >= 2);
+	puts = put_all();
+	assert_int_equal(puts, shards * cache->shard_full + cache->barn_full);
+	assert_false(barn_has_room(cache));
+	take_all(puts);
+}
+
+static void limits_hold(void **state)
+{
+	unsigned int puts;
+
+	(void)state;
+	sheaf_set_barn(cache, 1, 1);
+	assert_int_equal(cache->shard_full, 0);
+	puts = put_all();
+	assert_int_equal(puts, BARN_FLOOR);
+	take_all(puts);
+	/* The budget of this CPU, and that one's if it comes; the node's least is more, here or there. */
+	sheaf_set_barn(cache, 0, 0);
+	assert_true(os.nr_allowed == 1 && barn()->nr_used == 1);
+	assert_int_equal(cache->shard_full + cache->barn_full,
+			 BARN_NODE_OBJECTS / sheaf_capacity(cache));
+	sheaf_set_capacity(cache, 1024);
+	assert_int_equal(cache->shard_full, 2);
+	assert_int_equal(cache->barn_full, BARN_FLOOR - 2);
 }
 
 int main(void)
@@ -215,6 +249,7 @@ int main(void)
 						tear_down),
 		cmocka_unit_test_setup_teardown(displaced_sheaf_finds_another_place, set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(budget_of_others_is_used, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(limits_hold, set_up, tear_down),
 	};
 
