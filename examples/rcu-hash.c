@@ -3,7 +3,7 @@
  * An RCU-protected hash table: readers look entries up without a lock, writers insert and delete under a
  * lock for each bucket, and a deleted entry is freed by kfree_rcu() once no reader can see it.
  *
- *     rcu-hash [SECONDS]
+ *     rcu-hash [UPDATES]                    of each writer
  *     cc rcu-hash.c $(pkg-config --cflags --libs libsheaf-urcu liburcu-memb) -pthread
  *
  *   bucket -> entry -> entry -> NULL      a writer unlinks an entry by one store; a reader that stands
@@ -25,7 +25,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum {
 	BUCKETS = 64,
@@ -47,7 +46,8 @@ static struct {
 } table[BUCKETS];
 
 static struct kmem_cache *entries;
-static atomic_bool stop;
+static unsigned long updates = 200000;
+static atomic_bool stop; /* for readers */
 static atomic_ulong lookups, hits, inserted, deleted, faults;
 
 static uint64_t value_of(uint64_t key)
@@ -135,7 +135,7 @@ static void *writer(void *argument)
 	unsigned int seed = (unsigned int)(uintptr_t)argument;
 
 	rcu_register_thread();
-	while (!atomic_load(&stop)) {
+	for (unsigned long i = 0; i < updates; i++) {
 		uint64_t key = (uint64_t)rand_r(&seed) % KEYS;
 
 		if (rand_r(&seed) % 2)
@@ -147,7 +147,7 @@ static void *writer(void *argument)
 	return NULL;
 }
 
-static void run(unsigned int seconds)
+static void run(void)
 {
 	pthread_t threads[READERS + WRITERS];
 
@@ -155,9 +155,10 @@ static void run(unsigned int seconds)
 		if (pthread_create(&threads[i], NULL, i < READERS ? reader : writer,
 				   (void *)(i + 1)))
 			abort();
-	nanosleep(&(struct timespec){.tv_sec = seconds}, NULL);
+	for (int i = READERS; i < READERS + WRITERS; i++)
+		pthread_join(threads[i], NULL);
 	atomic_store(&stop, true);
-	for (int i = 0; i < READERS + WRITERS; i++)
+	for (int i = 0; i < READERS; i++)
 		pthread_join(threads[i], NULL);
 }
 
@@ -173,7 +174,9 @@ int main(int argc, char **argv)
 		pthread_mutex_init(&table[i].lock, NULL);
 		CDS_INIT_LIST_HEAD(&table[i].entries);
 	}
-	run(argc > 1 ? (unsigned int)atoi(argv[1]) : 1);
+	if (argc > 1)
+		updates = strtoul(argv[1], NULL, 10);
+	run();
 	for (uint64_t key = 0; key < KEYS; key++)
 		atomic_fetch_add(&deleted, delete (key));
 	kvfree_rcu_barrier(); /* only to show that nothing is left */

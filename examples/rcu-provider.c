@@ -3,7 +3,7 @@
  * A home-made provider of grace periods: for programs that have a kind of RCU of their own, or want
  * one that starts no thread.
  *
- *     rcu-provider [SECONDS]
+ *     rcu-provider [REPLACEMENTS]
  *
  * The scheme: a global epoch, and for each reader a word with the epoch at which it went inside, or 0.
  * A grace period that began at epoch E has passed when every word is 0 or above E: whoever was inside
@@ -22,7 +22,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define MOST_READERS 16
 
@@ -201,13 +200,10 @@ static struct entry *new_entry(struct kmem_cache *cache, long value)
 	return entry;
 }
 
-/* Replace entries until it is late; the old ones are freed when no reader can see them any more. */
-static long write_for(struct kmem_cache *cache, unsigned int seconds)
+/* The old entries are freed when no reader can see them any more. */
+static void replace_entries(struct kmem_cache *cache, long times)
 {
-	time_t end = time(NULL) + (time_t)seconds + 1;
-	long value = 1;
-
-	for (; time(NULL) < end; value++) {
+	for (long value = 1; value <= times; value++) {
 		struct entry *old =
 			atomic_exchange(&table[value % ENTRIES], new_entry(cache, value));
 
@@ -215,7 +211,6 @@ static long write_for(struct kmem_cache *cache, unsigned int seconds)
 		if (value % 256 == 0)
 			poll_readers();
 	}
-	return value;
 }
 
 int main(int argc, char **argv)
@@ -223,8 +218,8 @@ int main(int argc, char **argv)
 	/* Of this cache only; sheaf_rcu_register(&ops) would make it the process's. */
 	struct kmem_cache_args args = {.rcu = &ops};
 	struct kmem_cache *cache = kmem_cache_create("entries", sizeof(struct entry), &args, 0);
+	long replacements = argc > 1 ? atol(argv[1]) : 2000000;
 	pthread_t threads[READERS];
-	long written;
 
 	if (!cache)
 		return 1;
@@ -233,7 +228,7 @@ int main(int argc, char **argv)
 	for (uintptr_t i = 0; i < READERS; i++)
 		if (pthread_create(&threads[i], NULL, reader, (void *)i))
 			return 1;
-	written = write_for(cache, argc > 1 ? (unsigned int)atoi(argv[1]) : 1);
+	replace_entries(cache, replacements);
 	atomic_store(&stop, 1);
 	for (int i = 0; i < READERS; i++)
 		pthread_join(threads[i], NULL);
@@ -242,6 +237,6 @@ int main(int argc, char **argv)
 	kmem_cache_destroy(cache); /* waits for what is retired */
 	printf("%ld entries were replaced under %ld looks of %d readers; %ld of these saw a freed "
 	       "one\n",
-	       written, atomic_load(&looks), READERS, atomic_load(&faults));
+	       replacements, atomic_load(&looks), READERS, atomic_load(&faults));
 	return atomic_load(&faults) != 0;
 }

@@ -7,7 +7,7 @@
  * Built for each flavour of liburcu: FLAVOUR names it. With NO_GRACE_PERIOD the provider's callbacks
  * come at once: then the readers must see it.
  *
- *   storm-rcu-FLAVOUR [--seconds N]
+ *   storm-rcu-FLAVOUR [--entries N]    replaced by each writer
  */
 #include "flavour.h"
 
@@ -19,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -38,6 +37,8 @@ struct entry {
 static struct kmem_cache *caches[CACHES];
 static struct entry *_Atomic table[ENTRIES];
 static _Atomic uint64_t stamps;
+static unsigned long to_replace = 300000;
+static atomic_uint writers_left = WRITERS;
 static atomic_bool stop;
 static atomic_uint faults;
 
@@ -109,7 +110,7 @@ static void *writer(void *argument)
 
 	rcu_register_thread();
 	online(false);
-	while (!atomic_load(&stop)) {
+	for (unsigned long i = 0; i < to_replace && !atomic_load(&stop); i++) {
 		unsigned int at = (unsigned int)rand_r(&seed) % ENTRIES;
 		struct entry *old = atomic_exchange(&table[at], new_entry(at));
 
@@ -118,6 +119,8 @@ static void *writer(void *argument)
 	}
 	online(true);
 	rcu_unregister_thread();
+	if (atomic_fetch_sub(&writers_left, 1) == 1)
+		atomic_store(&stop, true);
 	return NULL;
 }
 
@@ -151,13 +154,12 @@ static void *reader(void *argument)
 	return NULL;
 }
 
-/* Caches are shrunk, barriers waited for and children made meanwhile. */
-static void disturb(unsigned int seconds)
+/* Caches are shrunk and barriers waited for meanwhile. */
+static void disturb(void)
 {
-	time_t end = time(NULL) + (time_t)seconds;
 	unsigned int seed = 7;
 
-	while (time(NULL) < end && !atomic_load(&stop)) {
+	while (!atomic_load(&stop)) {
 		unsigned int what = (unsigned int)rand_r(&seed) % 4;
 
 		if (what == 0)
@@ -168,7 +170,6 @@ static void disturb(unsigned int seconds)
 			kvfree_rcu_barrier();
 		usleep(1000);
 	}
-	atomic_store(&stop, true);
 }
 
 static int forked_child(void)
@@ -215,11 +216,11 @@ static __attribute__((unused)) int check(void)
 
 int main(int argc, char **argv)
 {
-	unsigned int seconds =
-		argc > 2 && !strcmp(argv[1], "--seconds") ? (unsigned int)atoi(argv[2]) : 2;
 	pthread_t threads[WRITERS + READERS];
 	int faulty;
 
+	if (argc > 2 && !strcmp(argv[1], "--entries"))
+		to_replace = strtoul(argv[2], NULL, 10);
 	rcu_register_thread();
 #ifdef NO_GRACE_PERIOD
 	sheaf_rcu_register(&wrong);
@@ -235,7 +236,7 @@ int main(int argc, char **argv)
 	online(false);
 	for (uintptr_t i = 0; i < WRITERS + READERS; i++)
 		pthread_create(&threads[i], NULL, i < WRITERS ? writer : reader, (void *)i);
-	disturb(seconds);
+	disturb();
 	for (int i = 0; i < WRITERS + READERS; i++)
 		pthread_join(threads[i], NULL);
 #ifdef NO_GRACE_PERIOD
