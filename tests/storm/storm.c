@@ -7,6 +7,8 @@
  * last. Who is handed an object that still carries a pair has met a double hand-out; who frees one
  * that does not carry its own has met a writer of somebody else's. At the end everything is freed,
  * verify must find nothing and shrink must leave nothing.
+ *
+ *   storm [--rounds N] [--threads N] [--seed N]       N rounds of each thread
  */
 #include <errno.h>
 #include <pthread.h>
@@ -33,7 +35,7 @@ enum {
 struct worker {
 	pthread_t thread;
 	unsigned int number;
-	uint64_t seed, sequence, operations;
+	uint64_t seed, sequence;
 	unsigned int held[NR_CACHES];
 	uint64_t *objects[NR_CACHES][MAX_HELD];
 };
@@ -41,8 +43,8 @@ struct worker {
 static struct kmem_cache *caches_under_storm[NR_CACHES];
 static size_t sizes[NR_CACHES] = {16, 64, 200, 1000, 4096, 96};
 static uint64_t *boxes[NR_CACHES][NR_BOXES]; /* the mailbox: objects on their way */
-static int running = 1;
-static uint64_t seed = 1;
+static uint64_t rounds = 10000, seed = 1;
+static unsigned int at_work;
 
 static void fail(const char *what, size_t size, const void *object)
 {
@@ -195,7 +197,7 @@ static void *work(void *data)
 	struct worker *w = data;
 
 	errno = 4242;
-	while (__atomic_load_n(&running, __ATOMIC_RELAXED)) {
+	for (uint64_t i = 0; i < rounds; i++) {
 		unsigned int c = random_below(&w->seed, NR_CACHES);
 		unsigned int what = random_below(&w->seed, 100);
 
@@ -213,7 +215,6 @@ static void *work(void *data)
 			exchange(w, c);
 		else
 			pin(random_below(&w->seed, os.nr_rows));
-		w->operations++;
 		if (errno != 4242 && what < 98)
 			fail("errno was changed", sizes[c], NULL);
 		errno = 4242;
@@ -221,6 +222,7 @@ static void *work(void *data)
 	for (unsigned int c = 0; c < NR_CACHES; c++)
 		while (w->held[c])
 			give(w, c);
+	__atomic_fetch_sub(&at_work, 1, __ATOMIC_RELAXED);
 	return NULL;
 }
 
@@ -304,19 +306,18 @@ static void settle(void)
 int main(int argc, char **argv)
 {
 	static struct worker workers[MAX_THREADS];
-	unsigned int seconds = 3, threads = 8;
-	unsigned long long operations = 0;
+	unsigned long long meddled = 0;
+	unsigned int threads = 8;
 	struct timespec now;
 	uint64_t random;
-	time_t until;
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	seed = (uint64_t)now.tv_nsec | 1;
 	for (int i = 1; i + 1 < argc; i += 2) {
 		unsigned long value = strtoul(argv[i + 1], NULL, 0);
 
-		if (!strcmp(argv[i], "--seconds"))
-			seconds = (unsigned int)value;
+		if (!strcmp(argv[i], "--rounds"))
+			rounds = value;
 		else if (!strcmp(argv[i], "--threads"))
 			threads = value < MAX_THREADS ? (unsigned int)value : MAX_THREADS;
 		else if (!strcmp(argv[i], "--seed"))
@@ -325,20 +326,20 @@ int main(int argc, char **argv)
 	random = seed;
 	make_caches();
 	start_timer();
-	until = time(NULL) + seconds;
+	at_work = threads;
 	for (unsigned int i = 0; i < threads; i++) {
 		workers[i].number = i;
 		workers[i].seed = seed * (i + 2) | 1;
 		pthread_create(&workers[i].thread, NULL, work, &workers[i]);
 	}
-	while (time(NULL) < until)
+	while (__atomic_load_n(&at_work, __ATOMIC_RELAXED)) {
 		meddle(&random);
-	__atomic_store_n(&running, 0, __ATOMIC_RELAXED);
-	for (unsigned int i = 0; i < threads; i++) {
-		pthread_join(workers[i].thread, NULL);
-		operations += workers[i].operations;
+		meddled++;
 	}
+	for (unsigned int i = 0; i < threads; i++)
+		pthread_join(workers[i].thread, NULL);
 	settle();
-	printf("%llu rounds, --seed %llu\n", operations, (unsigned long long)seed);
+	printf("%llu rounds, meddled with %llu times, --seed %llu\n",
+	       (unsigned long long)(rounds * threads), meddled, (unsigned long long)seed);
 	return 0;
 }
