@@ -81,6 +81,9 @@ uint64_t sim_steps(void);
 /* Locks that the running fibre holds: none, while a callback runs (DESIGN R13). */
 bool sim_holds_locks(void);
 
+/* Steps that a fibre made at most while it held a lock of this rank, since the last call. */
+uint64_t sim_longest_hold(unsigned int rank);
+
 /* Pages of slot rows that cost memory of their own, because a CPU wrote to them. */
 size_t sim_row_pages(void);
 

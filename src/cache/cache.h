@@ -52,7 +52,7 @@ struct caches {
 	uint32_t warned_memory;
 	uint32_t fork_lost;
 	uint32_t fork_handled;
-	uint32_t nr_made;
+	uint32_t nr_made, nr;
 	struct kmem_cache *first;
 	struct index by_name, by_layout; /* see list.h */
 	struct mempool *first_pool;

@@ -53,12 +53,10 @@ void cache_unmake(struct kmem_cache *s)
 /* Every object is back, and nothing waits: the cache itself goes. */
 static void release(struct kmem_cache *s)
 {
-	os_lock(&caches.lock);
-	publish_end(s);
 	list_remove(s);
-	os_unlock(&caches.lock);
 	cache_unmake(s);
 	os_lock(&caches.lock);
+	publish_end(s);
 	sheaf_give_handle(s);
 	os_unlock(&caches.lock);
 }

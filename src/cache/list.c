@@ -4,10 +4,13 @@
 
 #include <string.h>
 
+#include "os/atomic.h"
+#include "os/wait.h"
 #include "page/pool.h"
 
 struct entry {
 	struct kmem_cache *s, *prev;
+	uint32_t pins;
 	struct index_link by_name, by_layout;
 	char name[];
 };
@@ -68,6 +71,7 @@ void list_add(struct kmem_cache *s)
 	if (s->next)
 		entry_of(s->next)->prev = s;
 	caches.first = s;
+	os_store_relaxed(&caches.nr, caches.nr + 1);
 	index_add(&caches.by_name, &entry->by_name, hash_of_name(s->name));
 	if (!s->unmergeable)
 		index_add(&caches.by_layout, &entry->by_layout,
@@ -80,17 +84,92 @@ void list_hide(struct kmem_cache *s)
 	index_remove(&caches.by_layout, &entry_of(s)->by_layout);
 }
 
+static void unlink_entry(struct entry *entry)
+{
+	struct kmem_cache *prev = entry->prev, *next = entry->s->next;
+
+	if (prev)
+		prev->next = next;
+	else
+		caches.first = next;
+	if (next)
+		entry_of(next)->prev = prev;
+	os_store_relaxed(&caches.nr, caches.nr - 1);
+}
+
 void list_remove(struct kmem_cache *s)
 {
-	struct kmem_cache *prev = entry_of(s)->prev;
+	struct entry *entry = entry_of(s);
+	uint32_t pins;
 
-	list_hide(s);
-	if (prev)
-		prev->next = s->next;
-	else
-		caches.first = s->next;
-	if (s->next)
-		entry_of(s->next)->prev = prev;
+	os_lock(&caches.lock);
+	while ((pins = entry->pins) != 0) {
+		os_unlock(&caches.lock);
+		os_wait(&entry->pins, pins, 0);
+		os_lock(&caches.lock);
+	}
+	unlink_entry(entry);
+	os_unlock(&caches.lock);
+}
+
+static void pin(struct kmem_cache *s)
+{
+	os_store_relaxed(&entry_of(s)->pins, entry_of(s)->pins + 1);
+}
+
+/* A word to wake up who waits for that, or NULL. It can still be read: pools never give memory back. */
+static uint32_t *unpin(struct kmem_cache *s)
+{
+	struct entry *entry = entry_of(s);
+
+	os_store_relaxed(&entry->pins, entry->pins - 1);
+	return entry->pins || s->nr_names ? NULL : &entry->pins;
+}
+
+struct kmem_cache *list_next(struct kmem_cache *s)
+{
+	struct kmem_cache *next;
+	uint32_t *wake = NULL;
+
+	os_lock(&caches.lock);
+	next = s ? s->next : caches.first;
+	if (next)
+		pin(next);
+	if (s)
+		wake = unpin(s);
+	os_unlock(&caches.lock);
+	if (wake)
+		os_wake(wake);
+	return next;
+}
+
+bool list_pin(struct kmem_cache *s)
+{
+	bool known;
+
+	os_lock(&caches.lock);
+	known = s->name;
+	if (known)
+		pin(s);
+	os_unlock(&caches.lock);
+	return known;
+}
+
+void list_unpin(struct kmem_cache *s)
+{
+	uint32_t *wake;
+
+	os_lock(&caches.lock);
+	wake = unpin(s);
+	os_unlock(&caches.lock);
+	if (wake)
+		os_wake(wake);
+}
+
+void list_after_fork(void)
+{
+	for (struct kmem_cache *s = caches.first; s; s = s->next)
+		entry_of(s)->pins = 0;
 }
 
 bool list_has_name(const char *name)

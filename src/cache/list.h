@@ -9,8 +9,9 @@
  * Invariants
  *  L1. The index of names has the caches that somebody may use: those with nr_names > 0.
  *  L2. The index of layouts has those of them that others may share.
+ *  L3. A cache that is pinned stays on the list: who looks at every page for it does so without the lock.
  *
- * Locks: OS_RANK_CACHES is held by the callers. Callers: src/cache/.
+ * Locks: OS_RANK_CACHES, held by the callers but where it says otherwise. Callers: src/cache/, src/stats/.
  */
 #ifndef SHEAF_CACHE_LIST_H
 #define SHEAF_CACHE_LIST_H
@@ -28,8 +29,17 @@ void list_forget_name(struct kmem_cache *s);
 void list_add(struct kmem_cache *s);
 /* Nobody gets it any more. */
 void list_hide(struct kmem_cache *s);
-/* The list does without it. */
+/* Hidden before: the list does without it when nobody pins it any more. Takes the lock, and waits. */
 void list_remove(struct kmem_cache *s);
+
+/* These take the lock. The next one on the list after s, or the first after NULL, is pinned, and s not
+ * any more. */
+struct kmem_cache *list_next(struct kmem_cache *s);
+/* False if it was destroyed. */
+bool list_pin(struct kmem_cache *s);
+void list_unpin(struct kmem_cache *s);
+/* In a forked child, alone: threads that pinned caches have vanished. */
+void list_after_fork(void);
 
 bool list_has_name(const char *name);
 /* A cache whose slabs can serve this request too, wasting less than a word. */

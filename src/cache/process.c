@@ -13,6 +13,7 @@
 #include <pthread.h>
 
 #include "cache/kmalloc.h"
+#include "cache/list.h"
 #include "cache/publish.h"
 #include "cache/rcu_any.h"
 #include "os/atomic.h"
@@ -106,6 +107,7 @@ static void after_fork_in_child(void)
 	mempools_after_fork_in_child();
 	after_fork();
 	grace_after_fork();
+	list_after_fork();
 	for (struct kmem_cache *s = caches.first; s; s = s->next) {
 		/* Who made it may be another thread. */
 		s->rcu_begun = s->sheaf.rcu != NULL;

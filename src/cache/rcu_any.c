@@ -22,7 +22,7 @@ struct shard {
 	uint32_t since; /* ms, when the sheaf that is filled came */
 	uint32_t locked_by_fork;
 	struct sheaf *filled, *spare;
-	struct sheaf_rcu_head *linked; /* objects, by their heads; the last one first */
+	struct sheaf_rcu_head *linked; /* objects, by their heads */
 	struct rcu_queue queue;
 };
 
@@ -137,32 +137,48 @@ static void free_sheaf(struct rcu_any *any, struct sheaf *sheaf)
 	pool_free(sheaf, BYTES);
 }
 
-/* Those of this number, and older ones, which come behind it. */
-static struct sheaf_rcu_head *take_linked(struct shard *shard, uint64_t number)
+static void *object_of(struct sheaf_rcu_head *head)
 {
-	struct sheaf_rcu_head *linked, *newer = NULL;
+	return (char *)head - ((uintptr_t)head->func & ((1u << OFFSET_BITS) - 1));
+}
+
+static struct sheaf_rcu_head *take_linked(struct shard *shard)
+{
+	struct sheaf_rcu_head *linked;
 
 	os_lock(&shard->lock);
-	for (linked = shard->linked; linked && number_of(linked) > number; linked = linked->next)
-		newer = linked;
-	if (newer)
-		newer->next = NULL;
-	else
-		os_store_relaxed(&shard->linked, NULL);
+	linked = shard->linked;
+	os_store_relaxed(&shard->linked, NULL);
 	os_unlock(&shard->lock);
 	return linked;
 }
 
-static void free_linked(struct sheaf_rcu_head *head)
+/* A list that was taken, or a part of it. */
+static void give_linked(struct shard *shard, struct sheaf_rcu_head *first,
+			struct sheaf_rcu_head *last)
 {
-	while (head) {
-		struct sheaf_rcu_head *next = head->next;
+	os_lock(&shard->lock);
+	last->next = shard->linked;
+	os_store_relaxed(&shard->linked, first);
+	os_unlock(&shard->lock);
+}
 
-		size_t offset = (uintptr_t)head->func & ((1u << OFFSET_BITS) - 1);
+static void free_linked(struct shard *shard, uint64_t number)
+{
+	struct sheaf_rcu_head *head = take_linked(shard), *next, *first = NULL, *last = NULL;
 
-		cache_free_any((char *)head - offset, "kfree_rcu");
-		head = next;
+	for (; head; head = next) {
+		next = head->next;
+		if (number_of(head) <= number) {
+			cache_free_any(object_of(head), "kfree_rcu");
+			continue;
+		}
+		head->next = first;
+		first = head;
+		last = last ? last : head;
 	}
+	if (first)
+		give_linked(shard, first, last);
 }
 
 static void flush(struct grace_user *user, uint64_t number)
@@ -176,7 +192,7 @@ static void flush(struct grace_user *user, uint64_t number)
 		while ((sheaf = rcu_queue_take(&any->shards[i].queue, number)) != NULL)
 			free_sheaf(any, sheaf);
 		if (os_load_relaxed(&any->shards[i].linked))
-			free_linked(take_linked(&any->shards[i], number));
+			free_linked(&any->shards[i], number);
 	}
 }
 

@@ -11,7 +11,8 @@
  *  K1. A shard's spare sheaf is made when the last one came into use, so that memory may be out for as
  *      long as it takes to fill one.
  *  K2. A linked object's head holds its next, the number it waits for and the offset of the head in the
- *      object. Numbers fall along the list, so what has passed is the rest of it from somewhere on.
+ *      object. Who frees takes the whole list, which no lock is held for going through, and gives back what
+ *      has to wait; users' functions are called one at a time (grace.h).
  *
  * Locks: OS_RANK_SHARD, one for each shard. Callers: src/cache/.
  */

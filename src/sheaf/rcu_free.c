@@ -153,18 +153,20 @@ static void flush(struct sheaf_rcu *rcu, struct sheaf *sheaf)
 	whole_hand_over(cache, sheaf, FREE_CALL);
 }
 
-/* So many of what has passed, the oldest first. */
-static void flush_queue(struct sheaf_rcu *rcu, struct rcu_queue *queue, unsigned int most)
+/* So many objects of what has passed, by whole sheaves, the oldest first. */
+static void flush_queue(struct sheaf_rcu *rcu, struct rcu_queue *queue, uint64_t wanted)
 {
-	uint64_t done = os_load_acquire(&rcu->grace->done);
+	uint64_t done = os_load_acquire(&rcu->grace->done), n = 0;
 	struct sheaf *sheaf;
 
-	for (; most > 0; most--) {
+	while (n < wanted) {
 		uint32_t *hand = hand_enter(rcu->cache);
 
 		sheaf = rcu_queue_take_oldest(queue, done);
-		if (sheaf)
+		if (sheaf) {
+			n += sheaf_size(sheaf);
 			flush(rcu, freed(rcu, sheaf));
+		}
 		hand_leave(hand);
 		if (!sheaf)
 			return;
@@ -295,7 +297,7 @@ static void flush_passed(struct grace_user *user, uint64_t number)
 	/* Others that have passed, too: as free. */
 	(void)number;
 	for (unsigned int i = 0; i < nr_queues(rcu); i++)
-		flush_queue(rcu, &rcu->queues[i], UINT32_MAX);
+		flush_queue(rcu, &rcu->queues[i], UINT64_MAX);
 }
 
 static const struct grace_user_ops ops = {passed, waits, collect_all, flush_passed};
@@ -326,6 +328,20 @@ void sheaf_rcu_exit(struct sheaf_cache *cache)
 	grace_remove_user(cache->rcu->grace, &cache->rcu->user);
 	pool_free(cache->rcu, size_of(cache->rcu->per_node));
 	cache->rcu = NULL;
+}
+
+void sheaf_rcu_count(struct sheaf_cache *cache, uint64_t *waiting, uint64_t *passed)
+{
+	struct sheaf_rcu *rcu = os_load_acquire(&cache->rcu);
+
+	*waiting = *passed = 0;
+	for (unsigned int i = 0; rcu && i < nr_queues(rcu); i++) {
+		struct rcu_queue *queue = &rcu->queues[i];
+
+		rcu_queue_settle(queue, os_load_acquire(&rcu->grace->done));
+		*waiting += os_load_relaxed(&queue->n_waiting);
+		*passed += os_load_relaxed(&queue->n_passed);
+	}
 }
 
 void sheaf_rcu_for_each(struct sheaf_cache *cache,

@@ -21,6 +21,8 @@
  *  U3. A sheaf in a queue has at least one object. Its `base` is the row it came from plus one.
  *  U4. The number of the first one that waits is in `first_number` too, GRACE_NEVER if none waits.
  *  U5. `least` is the smallest n_passed since it was last set to n_passed.
+ *  U6. A queue's lock is held for a few sheaves at most, however long its lists are: who retires an
+ *      object may need it, and must not wait. So objects are counted as they come and go.
  *
  * Locks: OS_RANK_QUEUE, one for each queue.
  * Callers: src/sheaf/, src/cache/.
@@ -36,10 +38,10 @@
 struct rcu_queue {
 	struct os_lock lock;
 	uint64_t first_number;
-	struct sheaf *first, *last; /* that wait, by `next` */
-	struct sheaf *top, *bottom; /* that have passed, by `next` downwards and `prev` upwards */
-	uint32_t n_passed, least;
-	uint32_t locked_by_fork, unused;
+	struct sheaf *first, *last;   /* that wait, by `next` */
+	struct sheaf *top, *bottom;   /* that have passed, by `next` downwards and `prev` upwards */
+	uint32_t n_waiting, n_passed; /* objects */
+	uint32_t least, locked_by_fork;
 };
 
 _Static_assert(sizeof(struct rcu_queue) == 64, "queues do not share a line");
@@ -62,7 +64,9 @@ void rcu_queue_add(struct rcu_queue *queue, struct sheaf *sheaf, struct grace *g
 /* The newest sheaf, or the oldest, that has passed now that numbers up to `done` have; or NULL. */
 struct sheaf *rcu_queue_take(struct rcu_queue *queue, uint64_t done);
 struct sheaf *rcu_queue_take_oldest(struct rcu_queue *queue, uint64_t done);
-/* How many that have passed were not needed since the last call. */
+/* What has passed is among what has. */
+void rcu_queue_settle(struct rcu_queue *queue, uint64_t done);
+/* How many objects that have passed were not needed since the last call. */
 uint32_t rcu_queue_unused(struct rcu_queue *queue, uint64_t done);
 bool rcu_queue_is_empty(const struct rcu_queue *queue);
 void rcu_queue_lock_for_fork(struct rcu_queue *queue);
@@ -86,7 +90,9 @@ struct sheaf *sheaf_rcu_take_all(struct sheaf_cache *cache);
 bool drain_rcu(struct sheaf_cache *cache,
 	       void (*taken)(void *data, struct sheaf *sheaf, unsigned int row), void *data);
 
-/* Call visit for every sheaf in a queue; waits: it has not passed. Each queue's lock is held. */
+/* Objects in queues: those that wait, and those whose grace period has passed. */
+void sheaf_rcu_count(struct sheaf_cache *cache, uint64_t *waiting, uint64_t *passed);
+/* Call visit for every sheaf in a queue of a quiet cache, whose lock is held; waits: it has not passed. */
 void sheaf_rcu_for_each(struct sheaf_cache *cache,
 			void (*visit)(void *data, struct sheaf *sheaf, bool waits), void *data);
 

@@ -3,6 +3,8 @@
 #include "os/machine.h"
 #include "sheaf/rcu_free.h"
 
+#define MOVE_MOST 32 /* sheaves, with the lock held */
+
 void rcu_queue_init(struct rcu_queue *queue)
 {
 	os_lock_init(&queue->lock, OS_RANK_QUEUE);
@@ -22,6 +24,7 @@ void rcu_queue_add(struct rcu_queue *queue, struct sheaf *sheaf, struct grace *g
 		os_store_relaxed(&queue->first_number, sheaf->number);
 	}
 	queue->last = sheaf;
+	os_store_relaxed(&queue->n_waiting, queue->n_waiting + sheaf_size(sheaf));
 	os_unlock(&queue->lock);
 }
 
@@ -34,17 +37,18 @@ static void push(struct rcu_queue *queue, struct sheaf *sheaf)
 	else
 		queue->bottom = sheaf;
 	queue->top = sheaf;
-	os_store_relaxed(&queue->n_passed, queue->n_passed + 1);
+	os_store_relaxed(&queue->n_waiting, queue->n_waiting - sheaf_size(sheaf));
+	os_store_relaxed(&queue->n_passed, queue->n_passed + sheaf_size(sheaf));
 }
 
-/* With the lock held: what waited, and has passed, comes on top. */
+/* With the lock held: what waited, and has passed, comes on top; not all of it at once (U6). */
 static void move_passed(struct rcu_queue *queue, uint64_t done)
 {
 	struct sheaf *sheaf = queue->first, *next;
 
 	if (queue->first_number > done)
 		return;
-	for (; sheaf && sheaf->number <= done; sheaf = next) {
+	for (int n = 0; n < MOVE_MOST && sheaf && sheaf->number <= done; n++, sheaf = next) {
 		next = sheaf->next;
 		push(queue, sheaf);
 	}
@@ -54,7 +58,7 @@ static void move_passed(struct rcu_queue *queue, uint64_t done)
 
 static void take_out(struct rcu_queue *queue, struct sheaf *sheaf)
 {
-	uint32_t n = queue->n_passed - 1;
+	uint32_t n = queue->n_passed - sheaf_size(sheaf);
 
 	if (sheaf->prev)
 		sheaf->prev->next = sheaf->next;
@@ -99,12 +103,21 @@ struct sheaf *rcu_queue_take_oldest(struct rcu_queue *queue, uint64_t done)
 	return take(queue, done, true);
 }
 
+void rcu_queue_settle(struct rcu_queue *queue, uint64_t done)
+{
+	while (os_load_relaxed(&queue->first_number) <= done) {
+		os_lock(&queue->lock);
+		move_passed(queue, done);
+		os_unlock(&queue->lock);
+	}
+}
+
 uint32_t rcu_queue_unused(struct rcu_queue *queue, uint64_t done)
 {
 	uint32_t least;
 
+	rcu_queue_settle(queue, done);
 	os_lock(&queue->lock);
-	move_passed(queue, done);
 	least = queue->least;
 	queue->least = queue->n_passed;
 	os_unlock(&queue->lock);

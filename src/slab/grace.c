@@ -354,6 +354,15 @@ void grace_ask_after(struct grace *grace, bool over)
 	grace_begin(grace);
 }
 
+uint64_t grace_bytes(void)
+{
+	uint64_t bytes = 0;
+
+	for (struct grace *grace = os_load_acquire(&graces); grace; grace = grace->next)
+		bytes += os_load_relaxed(&grace->bytes);
+	return bytes;
+}
+
 void grace_for_each(void (*each)(struct grace *grace))
 {
 	for (struct grace *grace = os_load_acquire(&graces); grace; grace = grace->next)

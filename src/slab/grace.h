@@ -137,6 +137,8 @@ static inline void grace_reused(struct grace *grace, uint64_t bytes)
 	os_fetch_add_relaxed(&grace->bytes, -bytes);
 }
 
+/* What waits with every provider there is. */
+uint64_t grace_bytes(void);
 /* Call each for every provider there is. */
 void grace_for_each(void (*each)(struct grace *grace));
 

@@ -2,12 +2,14 @@
 /*
  * A look at caches that others use meanwhile. Nothing is stopped: what moves is seen in one of the
  * places it was in, or in none.
+ * The cache is pinned, so that it stays; no lock is held, since every page is looked at.
  * Headers of sheaves that are freed meanwhile can still be read: pools never give memory back.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "cache/kmalloc.h"
+#include "cache/list.h"
 #include "cache/publish.h"
 #include "os/atomic.h"
 #include "os/machine.h"
@@ -58,19 +60,10 @@ static void read_cells(void *data, uintptr_t *cells, unsigned int n)
 	}
 }
 
-static void read_queued(void *data, struct sheaf *sheaf, bool waits)
-{
-	struct kmem_cache_stats *out = data;
-	uint64_t size = size_of(os_load_relaxed(&sheaf->word));
-
-	if (waits)
-		out->rcu_pending_objects += size;
-	else
-		out->objects_in_sheaves += size;
-}
-
 static void read_sheaves(struct sheaf_cache *cache, struct kmem_cache_stats *out)
 {
+	uint64_t waiting, passed;
+
 	if (!cache->barns)
 		return;
 	for (uint32_t row = 0; row < os.nr_rows; row++) {
@@ -81,10 +74,13 @@ static void read_sheaves(struct sheaf_cache *cache, struct kmem_cache_stats *out
 			;
 		read_sheaf(out, view.main, view.main_base);
 		read_sheaf(out, view.spare, view.spare_base);
-		read_queued(out, os_load_acquire(&slot->rcu_free), true);
+		out->rcu_pending_objects +=
+			size_of(os_load_relaxed(&os_load_acquire(&slot->rcu_free)->word));
 	}
 	barn_for_each_cells(cache, read_cells, out);
-	sheaf_rcu_for_each(cache, read_queued, out);
+	sheaf_rcu_count(cache, &waiting, &passed);
+	out->rcu_pending_objects += waiting;
+	out->objects_in_sheaves += passed;
 }
 
 static void read_slab(struct slab_cache *cache, struct slab *slab, struct kmem_cache_stats *out)
@@ -158,7 +154,9 @@ void stats_read_cache(struct kmem_cache *s, struct kmem_cache_stats *out)
 	uint64_t elsewhere;
 
 	memset(out, 0, sizeof(*out));
+	os_lock(&caches.lock);
 	read_settings(s, out);
+	os_unlock(&caches.lock);
 	out->counted = s->sheaf.slab.counted != NULL;
 	read_slabs(&s->sheaf.slab, out);
 	read_sheaves(&s->sheaf, out);
@@ -175,20 +173,13 @@ SHEAF_PUBLIC int __kmem_cache_stats(struct kmem_cache *s, struct kmem_cache_stat
 	struct kmem_cache_stats all;
 
 	memset(&all, 0, sizeof(all));
-	os_lock(&caches.lock);
-	if (s->name)
+	if (list_pin(s)) {
 		stats_read_cache(s, &all);
-	os_unlock(&caches.lock);
+		list_unpin(s);
+	}
 	memset(out, 0, size);
 	memcpy(out, &all, size < sizeof(all) ? size : sizeof(all));
 	return cache_was_destroyed(s, "kmem_cache_stats") ? -1 : 0;
-}
-
-static uint64_t rcu_bytes; /* a sum in progress, with OS_RANK_CACHES */
-
-static void add_rcu_bytes(struct grace *grace)
-{
-	rcu_bytes += os_load_relaxed(&grace->bytes);
 }
 
 static void read_process(struct sheaf_stats *out)
@@ -200,57 +191,66 @@ static void read_process(struct sheaf_stats *out)
 		return;
 	usage = page_usage();
 	out->counted = os.counting != 0;
-	for (struct kmem_cache *s = caches.first; s; s = s->next)
-		out->caches++;
+	out->caches = os_load_relaxed(&caches.nr);
 	out->cpus = os.nr_rows;
 	out->nodes = os.nr_nodes;
 	out->committed_bytes = usage.committed;
 	out->used_bytes = usage.used;
 	out->free_bytes = usage.dirty;
-	out->fork_lost = caches.fork_lost;
+	out->fork_lost = os_load_relaxed(&caches.fork_lost);
 	out->large_bytes = large_bytes();
 	out->mapped_bytes = map_bytes();
-	rcu_bytes = 0;
-	grace_for_each(add_rcu_bytes);
-	out->rcu_bytes = rcu_bytes;
+	out->rcu_bytes = grace_bytes();
 }
 
 SHEAF_PUBLIC void __sheaf_stats(struct sheaf_stats *out, size_t size)
 {
 	struct sheaf_stats all;
 
-	os_lock(&caches.lock);
 	read_process(&all);
-	os_unlock(&caches.lock);
 	memset(out, 0, size);
 	memcpy(out, &all, size < sizeof(all) ? size : sizeof(all));
 }
 
-/* With the lock held: caches come and go. */
-static bool make_room(struct stats *stats)
+static bool make_room(struct stats *stats, uint64_t nr)
 {
-	if (!stats->process.caches)
+	if (!nr)
 		return true;
-	stats->room = stats->process.caches * sizeof(*stats->caches);
+	stats->room = nr * sizeof(*stats->caches);
 	stats->room = (stats->room + OS_PAGE - 1) & ~(OS_PAGE - 1);
 	stats->caches = os_reserve(stats->room);
 	return stats->caches && os_commit(stats->caches, stats->room);
 }
 
+/* The list begins with the youngest: those made meanwhile are passed over. */
+static void read_caches(struct stats *stats, uint32_t youngest)
+{
+	uint64_t nr = stats->process.caches, i = nr;
+
+	for (struct kmem_cache *s = list_next(NULL); s; s = list_next(s))
+		if ((int32_t)(s->id - youngest) <= 0)
+			stats_read_cache(s, &stats->caches[--i]);
+	if (!i)
+		return;
+	/* Some were destroyed meanwhile. */
+	stats->process.caches = nr - i;
+	memmove(stats->caches, stats->caches + i, (nr - i) * sizeof(*stats->caches));
+}
+
 bool stats_read(struct stats *stats)
 {
+	uint32_t youngest;
 	bool done;
-	size_t i;
 
 	memset(stats, 0, sizeof(*stats));
-	os_lock(&caches.lock);
 	read_process(&stats->process);
-	done = make_room(stats);
-	/* The list begins with the youngest. */
-	i = stats->process.caches;
-	for (struct kmem_cache *s = caches.first; done && s; s = s->next)
-		stats_read_cache(s, &stats->caches[--i]);
+	os_lock(&caches.lock);
+	stats->process.caches = caches.nr;
+	youngest = caches.nr_made;
 	os_unlock(&caches.lock);
+	done = make_room(stats, stats->process.caches);
+	if (done)
+		read_caches(stats, youngest);
 	stats->backend = publish_backend();
 	stats->index = publish_index();
 	os_options_text(stats->options, sizeof(stats->options));

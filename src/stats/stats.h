@@ -6,10 +6,10 @@
  *   read.c -> struct stats (copies, in memory of their own) -> text.c | json.c | prometheus.c -> out.c
  *
  * Invariants
- *  T1. No lock is held while anything is written: who reads a pipe may be slow.
+ *  T1. No lock is held while pages are walked, or anything is written: who reads a pipe may be slow.
  *  T2. stats_fields names every number of struct kmem_cache_stats once.
  *
- * Locks: OS_RANK_CACHES while caches are looked at, for node lists none.
+ * Locks: OS_RANK_CACHES for a moment, for node lists none.
  * Callers: src/stats/.
  */
 #ifndef SHEAF_STATS_STATS_H
@@ -53,7 +53,7 @@ struct stats {
 bool stats_read(struct stats *stats);
 void stats_release(struct stats *stats);
 
-/* Add up the words of every CPU, and what is still in sheaves. With OS_RANK_CACHES. */
+/* Add up the words of every CPU, and what is still in sheaves. The cache is pinned. */
 void stats_read_cache(struct kmem_cache *s, struct kmem_cache_stats *out);
 
 void stats_print_text(struct out *out, const struct stats *stats);

@@ -20,6 +20,23 @@ static void hold(struct os_lock *lock)
 {
 	lock->word = 1;
 	sim.current->held_ranks |= 1u << lock->rank;
+	sim.current->held_since[lock->rank] = sim.current->steps;
+}
+
+static void note_hold(const struct os_lock *lock)
+{
+	uint64_t steps = sim.current->steps - sim.current->held_since[lock->rank];
+
+	if (steps > sim.longest_hold[lock->rank])
+		sim.longest_hold[lock->rank] = steps;
+}
+
+uint64_t sim_longest_hold(unsigned int rank)
+{
+	uint64_t longest = sim.longest_hold[rank];
+
+	sim.longest_hold[rank] = 0;
+	return longest;
 }
 
 void os_lock(struct os_lock *lock)
@@ -51,6 +68,7 @@ void os_unlock(struct os_lock *lock)
 	os_sim_step();
 	if (!lock->word || !(sim.current->held_ranks >> lock->rank & 1))
 		sim_fail("a lock of rank %u is released by who does not hold it", lock->rank);
+	note_hold(lock);
 	lock->word = 0;
 	sim.current->held_ranks &= ~(1u << lock->rank);
 	for (unsigned int i = 0; i < sim.nr_fibres; i++)

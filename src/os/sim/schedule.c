@@ -200,6 +200,7 @@ void os_sim_step(void)
 
 	if (fibre == &sim.outside)
 		return;
+	fibre->steps++;
 	if (++sim.steps > sim.config.max_steps)
 		sim_fail("no progress: more than max_steps steps");
 	if (os_reports && sim.config.silent)

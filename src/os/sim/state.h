@@ -29,6 +29,8 @@ struct fibre {
 	struct slot *section; /* in progress, or NULL */
 	bool aborted;
 	uint32_t held_ranks;
+	uint64_t steps; /* its own */
+	uint64_t held_since[OS_RANK_MAX];
 };
 
 struct sim {
@@ -47,6 +49,7 @@ struct sim {
 	void (*body)(unsigned int fibre, void *data);
 	void *data;
 	size_t committed;
+	uint64_t longest_hold[OS_RANK_MAX];
 };
 
 extern struct sim sim;
