@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Thin front: Meson and Ninja do the work. Each target sets up a fresh machine by itself.
-.PHONY: all demo check check-deep check-fresh bench install clean help
+.PHONY: all demo check check-deep check-fresh bench docs install clean help
 
 PREFIX ?= /usr/local
 
@@ -34,6 +34,10 @@ bench: ## every benchmark; the report is build/report/index.html
 	@ninja -C build
 	@bench/peers/fetch
 	@tools/sheaf bench all
+
+docs: ## the documents and man pages as a site: build/docs/index.html
+	@scripts/setup docs
+	@scripts/make-docs
 
 install: all ## install to PREFIX below DESTDIR
 	@meson configure build --prefix=$(PREFIX)
