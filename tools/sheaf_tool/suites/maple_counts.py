@@ -2,6 +2,7 @@
 """What the maple tree asks of its cache of nodes for a pair of unmap and map: tables of the counts."""
 from __future__ import annotations
 
+from math import fsum
 from typing import Sequence
 
 from ..allocators import OURS
@@ -39,7 +40,7 @@ def counted(document: Document, pairs: str, what: str, ranges: int,
         return samples(document, event, allocator=rules, ranges=ranges, pairs=pairs)
 
     def total(events: Sequence[str]) -> float:
-        return sum(median(of(event) or [0.0]).value for event in events)
+        return fsum(median(of(event) or [0.0]).value for event in events)
     if not of("alloc_fastpath"):
         return None
     plus, minus = COUNTS[what]

@@ -87,7 +87,7 @@ def upper_decile(found: Sequence[tuple[int, float]]) -> float:
 
 def mean(found: Sequence[tuple[int, float]]) -> float:
     """Millions of pairs a second over all windows."""
-    return sum(pairs for pairs, _ in found) / sum(length for _, length in found) * 1e3
+    return sum(pairs for pairs, _ in found) / math.fsum(length for _, length in found) * 1e3
 
 
 def stood_still(lines: Sequence[str]) -> bool:
