@@ -2,11 +2,13 @@
 """What the check scripts share: run a command, build, run a build's tests."""
 import os
 import re
+import shutil
 import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 COMPILERS = {"gcc": "g++", "clang": "clang++"}
+SKIP = 77  # the exit status of what cannot be checked here
 STEP = re.compile(r"\[(\d+/\d+)\] ")
 # What `meson test` and tools/tests/run.py say of a test: number, name, verdict, time and, if it failed,
 # how it ended. What such a one printed follows.
@@ -27,6 +29,9 @@ def start(command, env):
 
 def build(tally, directory, compiler, options):
     """Set up, if that is not done, and build, with tests; whether that went well."""
+    if not shutil.which(compiler):
+        tally.add(f"{directory}: there is no {compiler} here", "SKIP")
+        return False
     path = os.path.join(ROOT, directory)
     commands = [["ninja", "-C", path]]
     if not os.path.exists(os.path.join(path, "build.ninja")):
