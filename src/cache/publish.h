@@ -6,7 +6,8 @@
  *
  * An area has nr_planes planes, one behind the other, of nr_rows + 2 rows of 1 << row_shift bytes;
  * place i of every row is one cache's, of 1 << slot_shift bytes. A plane has the words that follow the
- * last one's; descriptions are in the first.
+ * last one's; descriptions are in the first. Rows of CPUs that never ran are holes of the file: it is to be
+ * read, as looking at a hole through a mapping fills it.
  *
  * Invariants
  *  D1. version is stored last in the head, and all of it but nr_areas never changes.

@@ -13,15 +13,20 @@
  * first word of a CPU's is a copy of its main sheaf's word, the next ones of its spare's and of what
  * both had when they came to the slot: src/sheaf/ keeps them, the rest are sums.
  *
+ * Rows are closed until they are opened, so that those of CPUs which never run cost no memory.
+ *
  * Invariants
  *  O1. A sum changes by a section on its own CPU, or atomically in the unregistered threads' row.
  *  O2. A forked child's counters are its own and begin at 0.
+ *  O3. Nothing is counted in a closed row, nor read: before a CPU's slot is open (src/sheaf/rows.h)
+ *      its events go to the unregistered threads' row.
  *
  * Callers: every layer above.
  */
 #ifndef SHEAF_OS_COUNTERS_H
 #define SHEAF_OS_COUNTERS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define OS_COUNTERS    ((intptr_t)1 << 29)
@@ -41,6 +46,10 @@ static inline char *os_counter(void *handle_or_slot, unsigned int i)
 	return (char *)handle_or_slot + os_plane(i / OS_PLANE_WORDS) +
 	       i % OS_PLANE_WORDS * sizeof(uint64_t);
 }
+
+/* Let there be memory for the counters of the row of slots that this address is in. False: there is none,
+ * or somebody else sees to it just now. Any thread may, at any time. */
+bool os_open_counters(char *row);
 
 /* Add n to word i of this CPU's counters of a cache. Only if os.counting. */
 void os_count(void *handle, unsigned int i, uint64_t n);

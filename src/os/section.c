@@ -73,11 +73,16 @@ bool section_replace_rcu(struct section_slots *s, struct sheaf *sheaf, struct sh
 
 void os_count(void *handle, unsigned int i, uint64_t n)
 {
-	char *word = os_counter(handle, i);
+	intptr_t word = os_counter(handle, i) - (char *)handle;
+	char *from = handle;
 
-	if (SECTION(rseq_count(word, n), false))
+	if (SECTION(rseq_count(handle, word, n), false))
 		return;
-	if (os.backend == OS_BACKEND_TRYLOCK)
-		word = os_counter(slot_of_row(handle, os_row()), i);
-	os_fetch_add_relaxed((uint64_t *)word, n);
+	if (os.backend == OS_BACKEND_TRYLOCK) {
+		struct slot *slot = slot_of_row(handle, os_row());
+
+		if (os_load_acquire(&slot->home_size))
+			from = (char *)slot;
+	}
+	os_fetch_add_relaxed((uint64_t *)(from + word), n);
 }

@@ -81,6 +81,8 @@ void sheaf_show(struct sheaf_cache *cache)
 	if (!os.counting)
 		return;
 	slot = slot_of_row(cache->at.handle, os_row());
+	if (!rows_is_open(slot))
+		return;
 	for (int i = 0; i < LOOKS; i++) {
 		if (!sheaf_look(slot, &view))
 			continue;
@@ -94,7 +96,7 @@ void sheaf_show_nothing(struct slot *slot)
 {
 	uint64_t *shown = (uint64_t *)os_counter(slot, STAT_MAIN);
 
-	if (!os.counting)
+	if (!os.counting || !rows_is_open(slot))
 		return;
 	os_store_relaxed(&shown[STAT_MAIN], 0);
 	os_store_relaxed(&shown[STAT_SPARE], 0);

@@ -55,12 +55,14 @@ static void count_exchange(struct sheaf_cache *cache, bool full, const struct sh
 static bool install(struct sheaf_cache *cache, bool full)
 {
 	struct barn_cell cell;
-	struct sheaf *sheaf = full ? barn_begin_full(cache, &cell) : barn_begin_empty(cache, &cell);
-	struct sheaf *old = NULL;
+	struct sheaf *sheaf, *old = NULL;
 
+	/* Before anything is in hand. */
+	if (!rows_open_here(cache->at.handle))
+		return false;
+	sheaf = full ? barn_begin_full(cache, &cell) : barn_begin_empty(cache, &cell);
 	if (!sheaf)
 		return false;
-	rows_open_here(cache->at.handle);
 	os_order_rmw();
 	if (os_load_relaxed(&cache->at.stop) || !(full || whole_fits(cache, sheaf)) ||
 	    !section_replace_spare(&cache->at, sheaf, &old)) {

@@ -46,10 +46,8 @@ static void *take_newest(struct sheaf *full)
 /* And then objects may be pushed here, too. */
 static bool can_install(struct sheaf_cache *cache)
 {
-	if (!cache->barns || os_load_relaxed(&cache->at.stop) || !os_registered())
-		return false;
-	rows_open_here(cache->at.handle);
-	return true;
+	return cache->barns && !os_load_relaxed(&cache->at.stop) && os_registered() &&
+	       rows_open_here(cache->at.handle);
 }
 
 /*

@@ -93,11 +93,9 @@ bool sheaf_rcu_free(struct sheaf_cache *cache, void *object)
 {
 	if (section_push_rcu(&cache->at, object))
 		return true;
-	if (!cache->barns || os_load_relaxed(&cache->at.stop) || !os_registered() ||
-	    !page_is_ours(object) || page_node(object) != os_node())
-		return false;
-	rows_open_here(cache->at.handle);
-	return replace_full_rcu(cache->rcu, object);
+	return cache->barns && !os_load_relaxed(&cache->at.stop) && os_registered() &&
+	       page_is_ours(object) && page_node(object) == os_node() &&
+	       rows_open_here(cache->at.handle) && replace_full_rcu(cache->rcu, object);
 }
 
 /* A sheaf whose grace period has passed: from now on its objects are free. */

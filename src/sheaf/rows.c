@@ -23,6 +23,8 @@ static struct {
 	unsigned int nr_areas; /* of all blocks */
 } handles;
 
+static uint64_t opened[OS_MAX_ROWS / 64]; /* rows with an open slot of any cache */
+
 /* As large as it can be. */
 static bool map_block(void)
 {
@@ -50,26 +52,51 @@ bool rows_init(void)
 	return map_block();
 }
 
-void rows_open(struct slot *slot, unsigned int row)
+bool rows_open(struct slot *slot, unsigned int row)
 {
+	if (os.counting && !os_open_counters((char *)slot))
+		return false;
+	os_fetch_or(&opened[row / 64], UINT64_C(1) << row % 64);
 	os_store_relaxed(&slot->home, (uintptr_t)pages.base + ((uintptr_t)os.node_of_row[row]
 							       << pages.range_shift));
 	os_store_release(&slot->home_size, (uintptr_t)1 << pages.range_shift);
+	return true;
+}
+
+unsigned int rows_opened_from(unsigned int row)
+{
+	while (row < os.nr_rows) {
+		uint64_t rest = os_load_acquire(&opened[row / 64]) >> row % 64;
+
+		if (rest)
+			return row + (unsigned int)__builtin_ctzll(rest);
+		row = (row / 64 + 1) * 64;
+	}
+	return os.nr_rows;
+}
+
+static void clear_row(struct slot *slot)
+{
+	for (unsigned int i = 0; i < OS_WORDS; i += OS_PLANE_WORDS)
+		memset(os_counter(slot, i), 0, OS_PLANE_WORDS * sizeof(uint64_t));
 }
 
 /* What the handle's last cache counted is not the next one's. */
-static void clear_counters(char *handle)
+static void clear_counters(struct slot *handle)
 {
-	for (uint32_t row = 0; row < os.nr_rows + 1; row++)
-		for (unsigned int i = 0; i < OS_WORDS; i += OS_PLANE_WORDS)
-			memset(os_counter(handle + ((size_t)row << ROW_SHIFT), i), 0,
-			       OS_PLANE_WORDS * sizeof(uint64_t));
+	clear_row(handle);
+	for (unsigned int row = 0; (row = rows_opened_from(row)) < os.nr_rows; row++) {
+		struct slot *slot = slot_of_row((char *)handle, row);
+
+		if (rows_is_open(slot))
+			clear_row(slot);
+	}
 }
 
 static void *nobodys_slot(struct slot *handle)
 {
 	if (os.counting)
-		clear_counters((char *)handle);
+		clear_counters(handle);
 	memset(handle, 0, sizeof(*handle));
 	handle->main = &sheaf_bootstrap;
 	return handle;
@@ -78,6 +105,7 @@ static void *nobodys_slot(struct slot *handle)
 void *rows_take(void)
 {
 	struct slot *handle = handles.given;
+	char *row;
 
 	if (handle) {
 		handles.given = (struct slot *)handle->pair;
@@ -85,9 +113,12 @@ void *rows_take(void)
 	}
 	if (handles.next == handles.nr && !map_block())
 		return NULL;
-	handle = (struct slot *)(handles.block + handles.next / SLOTS_PER_ROW * os_area_bytes()) +
-		 handles.next % SLOTS_PER_ROW;
-	handles.next++;
+	row = handles.block + handles.next / SLOTS_PER_ROW * os_area_bytes();
+	/* Descriptions are in nobody's row, what has no row of its own is counted in the handles'. */
+	if (os.counting &&
+	    !(os_open_counters(row - ((size_t)1 << ROW_SHIFT)) && os_open_counters(row)))
+		return NULL;
+	handle = (struct slot *)row + handles.next++ % SLOTS_PER_ROW;
 	return nobodys_slot(handle);
 }
 

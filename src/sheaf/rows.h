@@ -11,7 +11,8 @@
  *  R1. A closed slot has home_size 0, and a home to which no address is near: whichever of the two a
  *      section sees first while the slot is opened, no object is at home before both are there.
  *
- * Locks: none; callers hold OS_RANK_CACHES, but for rows_open(). Callers: src/sheaf/ only.
+ * Locks: none; callers hold OS_RANK_CACHES, but for rows_open(). Callers: src/sheaf/; src/stats/
+ * to read.
  */
 #ifndef SHEAF_SHEAF_ROWS_H
 #define SHEAF_SHEAF_ROWS_H
@@ -32,8 +33,9 @@ void *rows_take(void);
 /* Its slots must hold the bootstrap sheaf, no cells and no counts again. */
 void rows_give(void *handle);
 
-/* The slot of this row is used: let objects be pushed there. */
-void rows_open(struct slot *slot, unsigned int row);
+/* The slot of this row is used: let objects be pushed there, and events be counted. False: there is no
+ * memory for the counters, and the slot is to be left alone. */
+bool rows_open(struct slot *slot, unsigned int row);
 
 static inline bool rows_is_open(const struct slot *slot)
 {
@@ -41,13 +43,15 @@ static inline bool rows_is_open(const struct slot *slot)
 }
 
 /* Open the slot of the CPU we are on. */
-static inline void rows_open_here(char *handle)
+static inline bool rows_open_here(char *handle)
 {
 	unsigned int row = os_row();
 	struct slot *slot = slot_of_row(handle, row);
 
-	if (!rows_is_open(slot))
-		rows_open(slot, row);
+	return rows_is_open(slot) || rows_open(slot, row);
 }
+
+/* The first row that ever had an open slot, from this one on; os.nr_rows if there is none. */
+unsigned int rows_opened_from(unsigned int row);
 
 #endif

@@ -18,6 +18,7 @@
 #include "page/map.h"
 #include "sheaf/barn.h"
 #include "sheaf/rcu_free.h"
+#include "sheaf/rows.h"
 #include "slab/stat.h"
 #include "stats/stats.h"
 
@@ -120,8 +121,12 @@ static uint64_t sum(struct kmem_cache *s, uint64_t words)
 		unsigned int word = (unsigned int)__builtin_ctzll(words);
 
 		total += os_load_relaxed(word_of(s, word));
-		for (uint32_t row = 0; row < os.nr_rows; row++)
-			total += os_load_relaxed(word_of(slot_of_row((char *)s, row), word));
+		for (unsigned int row = 0; (row = rows_opened_from(row)) < os.nr_rows; row++) {
+			struct slot *slot = slot_of_row((char *)s, row);
+
+			if (rows_is_open(slot))
+				total += os_load_relaxed(word_of(slot, word));
+		}
 	}
 	return total;
 }

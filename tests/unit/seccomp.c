@@ -81,6 +81,7 @@ static const struct refusal refusals[] = {
 	REFUSE(nanosleep),
 	REFUSE(sched_yield),
 	REFUSE(fallocate),
+	REFUSE(ftruncate),
 	REFUSE(flock),
 	REFUSE_MAP("rows", ROWS, true),
 	REFUSE_MAP("counters", COUNTERS, true),

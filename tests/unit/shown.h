@@ -8,6 +8,7 @@
 
 #include "cache/cache.h"
 #include "help.h"
+#include "sheaf/rows.h"
 #include "slab/stat.h"
 
 static inline void check_shown_of_row(struct kmem_cache *cache, uint32_t row)
@@ -17,6 +18,9 @@ static inline void check_shown_of_row(struct kmem_cache *cache, uint32_t row)
 	struct sheaf_traffic shown, there;
 	struct sheaf_view view;
 
+	/* Closed: nothing is counted there, and to look would take memory. */
+	if (!rows_is_open(slot))
+		return;
 	CHECK(sheaf_look(slot, &view));
 	shown = sheaf_traffic_of(words[STAT_MAIN], (uint32_t)words[STAT_BASES]);
 	there = sheaf_traffic_of(view.main, view.main_base);

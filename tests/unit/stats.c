@@ -517,6 +517,8 @@ static uint64_t allocs_seen_by_others(void)
 	uint64_t allocs = words[STAT_alloc_fastpath] + words[STAT_alloc_slowpath];
 
 	for (uint32_t row = 0; row < os.nr_rows; row++) {
+		if (!rows_is_open(slot_of_row((char *)s, row)))
+			continue;
 		words = (const uint64_t *)os_counter(slot_of_row((char *)s, row), 0);
 		allocs += words[STAT_alloc_fastpath] + words[STAT_alloc_slowpath];
 		allocs += sheaf_traffic_of(words[STAT_MAIN], 0).pops;

@@ -6,8 +6,8 @@ other; a sheaf that is just between two places is seen in both or in neither.
 """
 from __future__ import annotations
 
+import errno
 import json
-import mmap
 import os
 import struct
 from dataclasses import dataclass, field
@@ -23,6 +23,7 @@ TEXT_AT = HEAD.size + 2 * MAX_ROWS
 TEXT_KEYS = {"backend", "index", "options", "events"}
 CACHE = struct.Struct("<14I128s")
 WORDS = struct.Struct("<32Q")  # of one plane
+MAX_TEXT = 1 << 16  # bytes
 MAX_PLANES = 2  # events choose words by the bits of 64
 MAIN, SPARE, BASES = 0, 1, 2
 PAGE = 4096
@@ -80,13 +81,12 @@ def _gauges(counters: dict[str, int], total: int, shape: tuple[int, int, int, in
 
 
 class Process:
-    """The file of one process, mapped for reading."""
+    """The file of one process, open for reading."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self.command = shared.command_of(pid)
         self._file = shared.open_file(pid)
-        self._map: mmap.mmap | None = None
         try:
             self._read_head()
         except BaseException:
@@ -100,26 +100,19 @@ class Process:
         self.close()
 
     def close(self) -> None:
-        if self._map is not None:
-            self._map.close()
         os.close(self._file)
 
     def runs(self) -> bool:
         """False once it has ended: then nothing changes any more."""
         return os.fstat(self._file).st_nlink > 0 and shared.runs(self.pid)
 
-    def _grow(self) -> mmap.mmap:
-        """The whole file: it may have become longer."""
-        size = os.fstat(self._file).st_size
-        if self._map is None or len(self._map) < size:
-            if self._map is not None:
-                self._map.close()
-            self._map = mmap.mmap(self._file, size, prot=mmap.PROT_READ)
-        return self._map
+    def _bytes(self, at: int, size: int) -> bytes:
+        """A part of the file. Read, never mapped: to look at a hole through a mapping fills it."""
+        return os.pread(self._file, size, at)
 
     def _read_head(self) -> None:
         try:
-            head = HEAD.unpack_from(self._grow())
+            head = HEAD.unpack(self._bytes(0, HEAD.size))
         except (ValueError, struct.error):
             raise self._no_file() from None
         magic, version, _, self.nr_rows, _, self.nr_nodes, self.nr_planes, row, slot, size = head
@@ -134,7 +127,7 @@ class Process:
             raise self._no_file()
         self.row, self.slot = 1 << row, 1 << slot
         try:
-            self.text = json.loads(self._grow()[TEXT_AT:TEXT_AT + size])
+            self.text = json.loads(self._bytes(TEXT_AT, min(size, MAX_TEXT)))
         except ValueError:
             raise self._no_file() from None
         if not isinstance(self.text, dict) or not TEXT_KEYS <= self.text.keys():
@@ -150,16 +143,13 @@ class Process:
     def read(self) -> Reading:
         reading = Reading(self.pid, self.command, self.text["backend"], self.text["index"],
                           self.text["options"], self.nr_rows, self.nr_nodes)
-        whole = self._grow()
-        nr_areas = HEAD.unpack_from(whole)[4]
+        nr_areas = HEAD.unpack(self._bytes(0, HEAD.size))[4]
+        size = os.fstat(self._file).st_size
         area = self.nr_planes * self._plane()
         for at in range(self.row, self.row + nr_areas * area, area):
-            if at + area > len(whole):
+            if at + area > size:
                 break
-            for place in range(at, at + self.row, self.slot):
-                cache = self._cache(whole, place)
-                if cache:
-                    reading.caches.append(cache)
+            reading.caches += self._area(at)
         reading.caches.sort(key=lambda cache: cache.id)
         return reading
 
@@ -167,28 +157,55 @@ class Process:
         """Bytes of it."""
         return (self.nr_rows + 2) * self.row
 
-    def _words(self, whole: mmap.mmap, at: int) -> tuple[int, ...]:
-        """Those of all planes."""
-        return sum((WORDS.unpack_from(whole, at + plane * self._plane())
-                    for plane in range(self.nr_planes)), ())
+    def _rows(self, plane: int) -> set[int]:
+        """Those of a plane that something was written to: the others are holes."""
+        rows: set[int] = set()
+        at, end = plane, plane + self._plane()
+        while at < end:
+            try:
+                at = os.lseek(self._file, at, os.SEEK_DATA)
+            except OSError as error:
+                if error.errno != errno.ENXIO:  # it does not tell holes from zeros
+                    rows = set(range(self.nr_rows + 2))
+                break
+            if at < end:
+                row = (at - plane) // self.row
+                rows.add(row)
+                at = plane + (row + 1) * self.row
+        return rows
 
-    def _cache(self, whole: mmap.mmap, place: int) -> Cache | None:
+    def _area(self, at: int) -> list[Cache]:
+        """Its caches; those whose description changes all the time are left out."""
+        caches: list[Cache] = []
+        places = set(range(0, self.row, self.slot))
         for _ in range(100):
-            before = CACHE.unpack_from(whole, place)
-            if not before[1]:
-                return None
-            counted = self._sum(whole, place)
-            if before[0] % 2 == 0 and CACHE.unpack_from(whole, place) == before:
-                return self._describe(before, *counted)
-        return None
+            before = self._bytes(at, self.row)
+            places = {place for place in places if CACHE.unpack_from(before, place)[1]}
+            if not places:
+                break
+            counters = self._counters(at)
+            after = self._bytes(at, self.row)
+            for place in sorted(places):
+                record = CACHE.unpack_from(before, place)
+                if record[0] % 2 == 0 and CACHE.unpack_from(after, place) == record:
+                    caches.append(self._describe(record, *self._sum(counters, place)))
+                    places.remove(place)
+        return caches
 
-    def _sum(self, whole: mmap.mmap, place: int) -> tuple[list[int], int, int]:
+    def _counters(self, area: int) -> list[list[bytes]]:
+        """The area's rows of counters that were written to, each in all planes."""
+        planes = [area + i * self._plane() for i in range(self.nr_planes)]
+        rows = set().union(*map(self._rows, planes))
+        return [[self._bytes(plane + row * self.row, self.row) for plane in planes]
+                for row in sorted(rows - {0})]
+
+    def _sum(self, counters: list[list[bytes]], place: int) -> tuple[list[int], int, int]:
         """A cache's words added up over all rows, and the pops and pushes that are still in sheaves:
         rows show the words of the two in the slot."""
         bits = self.text["size_bits"]
         sums, pops, pushes = [0] * 32 * self.nr_planes, 0, 0
-        for row in range(1, self.nr_rows + 2):
-            words = self._words(whole, place + row * self.row)
+        for planes in counters:
+            words = sum((WORDS.unpack_from(plane, place) for plane in planes), ())
             if not any(words):
                 continue
             sums = [a + b for a, b in zip(sums, words)]

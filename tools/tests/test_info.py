@@ -176,6 +176,21 @@ class OnAProcess(unittest.TestCase):
                 found = process.read().caches
                 self.assertEqual([cache.id for cache in found], list(range(1, 302)))
 
+    def test_a_look_takes_no_memory(self) -> None:
+        """Rows of CPUs that did not run are holes of the file, and stay so."""
+        one = {min(os.sched_getaffinity(0))}
+        with Live(preexec_fn=lambda: os.sched_setaffinity(0, one)) as live:
+            live.do("create lonely")
+            live.do("alloc 100")
+            live.do("free 100")
+            path = shared.path_of(live.pid)
+            before = path.stat()
+            self.assertLess(before.st_blocks * 512, before.st_size)
+            with Process(live.pid) as process:
+                counters = process.read().caches[0].counters
+            self.assertEqual(counters["alloc_fastpath"] + counters["alloc_slowpath"], 100)
+            self.assertEqual(path.stat().st_blocks, before.st_blocks)
+
     def test_destroyed_cache_goes(self) -> None:
         with Live() as live:
             live.do("create first")

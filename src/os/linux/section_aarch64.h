@@ -114,8 +114,11 @@
 	"str %[object], [x10, #32]\n"                                                              \
 	"add %[w], %[w], #1\n" RSEQ_SHOW "str %[w], [%[m]]\n"
 
-/* Add n to a word of this CPU's counters; [handle] is the word of the row before the CPUs'. */
+/* Add n to a word of this CPU's counters, if its slot is open. */
 #define RSEQ_COUNT                                                                                 \
+	"ldr x10, [%[t], #24]\n"                                                                   \
+	"cbz x10, %l[slow]\n"                                                                      \
+	"add %[t], %[t], %[word]\n"                                                                \
 	"ldur x10, [%[t], #-192]\n"                                                                \
 	"add x10, x10, %[n]\n"                                                                     \
 	"stur x10, [%[t], #-192]\n"

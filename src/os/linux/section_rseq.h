@@ -83,19 +83,19 @@ slow:
 	return false;
 }
 
-/* Add n to the word whose place in the row before the CPUs' is given. */
-RSEQ_ALWAYS_INLINE bool rseq_count(char *word, uint64_t n)
+/* Add n to the word that is so far behind this CPU's slot, if the slot is open. */
+RSEQ_ALWAYS_INLINE bool rseq_count(char *handle, intptr_t word, uint64_t n)
 {
 	int tries = RSEQ_TRIES;
 	uintptr_t t;
 
 again:
-	__asm__ volatile goto(
-		RSEQ_BEGIN RSEQ_ROW_EITHER RSEQ_COUNT RSEQ_END(aborted)
-		: [t] "=&r"(t)
-		: [handle] "r"(word), [area] "r"(os.rseq_offset), [id] "r"(RSEQ_ID), [n] "r"(n)
-		: RSEQ_CLOBBERS
-		: slow, aborted);
+	__asm__ volatile goto(RSEQ_BEGIN RSEQ_ROW_EITHER RSEQ_COUNT RSEQ_END(aborted)
+			      : [t] "=&r"(t)
+			      : [handle] "r"(handle), [area] "r"(os.rseq_offset), [id] "r"(RSEQ_ID),
+				[word] "r"(word), [n] "r"(n)
+			      : RSEQ_CLOBBERS
+			      : slow, aborted);
 	return true;
 aborted:
 	if (--tries)

@@ -121,8 +121,12 @@
 	"movq %[w], " SHOWN "\n"                                                                   \
 	"movq %[w], (%[m])\n"
 
-/* Add n to a word of this CPU's counters; [handle] is the word of the row before the CPUs'. */
-#define RSEQ_COUNT "addq %[n], 65536(%[handle], %[t])\n"
+/* Add n to a word of this CPU's counters, if its slot is open. */
+#define RSEQ_COUNT                                                                                 \
+	"cmpq $0, " SLOT_HOME_SIZE "\n"                                                            \
+	"je %l[slow]\n"                                                                            \
+	"addq %[word], %[t]\n"                                                                     \
+	"addq %[n], 65536(%[handle], %[t])\n"
 
 /*
  * Copy [i] pointers from src to dst, [i] > 0: the odd one, the odd pair, then two pairs a turn. The

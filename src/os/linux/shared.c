@@ -4,10 +4,11 @@
  *
  *   head, ROW_BYTES | area 0 | area 1 | ...
  *
- * An area has its planes one behind the other, each with a row for each row of slots. All of the file
- * is allocated before it is mapped: a store into a hole that cannot be filled would end the program.
- * Where there is no such file, counters are in private memory, and only the process itself can print
- * them.
+ * An area has its planes one behind the other, each with a row for each row of slots. The file is made of
+ * holes, since most of a large machine's CPUs never run the program: the head and the rows that are opened
+ * (os_open_counters) are allocated. Before that nothing is counted there, as a store into a hole that
+ * cannot be filled would end the program. Where there is no such file, or no memory in it for a row,
+ * counters are in private memory, and only the process itself can print them.
  *
  * The file goes at exit; one that a killed process left is removed by the next process of its number,
  * or by `sheaf info`. A number says little: another PID namespace may have the same one. So the file
@@ -19,8 +20,10 @@
  * Invariants
  *  F1. The file exists only while areas are mapped.
  *  F2. A file is unlinked by who made it, or by who has its lock alone.
+ *  F3. A row of an area that is in the file leaves CLOSED once, by who opens it; nobody else changes where
+ *      its counters are.
  *
- * Locks: none; callers hold OS_RANK_CACHES, or are alone after fork.
+ * Locks: none; callers hold OS_RANK_CACHES, or are alone after fork; os_open_counters() needs neither.
  */
 #include "os/linux/shared.h"
 
@@ -46,10 +49,23 @@
 #define PATH	  "/dev/shm/libsheaf-%d"
 #define ATTEMPTS  3 /* others may remove a file that is not locked yet */
 
+enum state {
+	CLOSED,
+	OPENING, /* by somebody */
+	OPEN,
+	REFUSED
+};
+
+struct area {
+	char *rows;
+	bool in_file;
+	uint8_t states[OS_MAX_ROWS + 2];
+};
+
 static struct {
 	char *head;
-	char *areas[MAX_AREAS]; /* first rows */
-	size_t size;		/* of a plane of an area */
+	struct area areas[MAX_AREAS];
+	size_t size; /* of a plane of an area */
 	unsigned int nr_areas;
 	pid_t owner; /* of the file; 0: there is none */
 	dev_t device;
@@ -151,6 +167,12 @@ static int open_again(const char *path)
 	return -1;
 }
 
+static bool allocate(int file, size_t offset, size_t size)
+{
+	return syscall(SYS_fallocate, file, 0, offset, size) == 0;
+}
+
+/* By a hole. */
 static bool grow_to(int file, size_t size)
 {
 	struct rlimit limit;
@@ -162,7 +184,12 @@ static bool grow_to(int file, size_t size)
 		errno = EFBIG;
 		return false;
 	}
-	return syscall(SYS_fallocate, file, 0, 0L, size) == 0;
+	return allocate(file, 0, ROW_BYTES) && syscall(SYS_ftruncate, file, size) == 0;
+}
+
+static size_t offset_of_area(unsigned int i)
+{
+	return ROW_BYTES + i * OS_PLANES * shared.size;
 }
 
 /* The file, long enough, or -1 after a report. */
@@ -230,12 +257,15 @@ static void end_unless_used(void)
 
 bool shared_map(char *rows, size_t size)
 {
-	size_t offset = ROW_BYTES + shared.nr_areas * OS_PLANES * size;
+	struct area *area = &shared.areas[shared.nr_areas];
 	bool done = true;
+	size_t offset;
 	int file;
 
 	if (shared.nr_areas == MAX_AREAS)
 		return false;
+	shared.size = size;
+	offset = offset_of_area(shared.nr_areas);
 	file = grow_file(offset + OS_PLANES * size);
 	if (!shared.head)
 		done = map_head(file);
@@ -244,8 +274,10 @@ bool shared_map(char *rows, size_t size)
 	if (file >= 0)
 		close_file(file);
 	if (done) {
-		shared.size = size;
-		shared.areas[shared.nr_areas++] = rows;
+		area->rows = rows;
+		area->in_file = file >= 0;
+		memset(area->states, CLOSED, sizeof(area->states));
+		os_store_release(&shared.nr_areas, shared.nr_areas + 1);
 	} else {
 		end_unless_used();
 	}
@@ -256,6 +288,67 @@ void shared_unmap_last(unsigned int n)
 {
 	shared.nr_areas -= n;
 	end_unless_used();
+}
+
+static struct area *area_of(const char *row)
+{
+	unsigned int n = os_load_acquire(&shared.nr_areas);
+
+	for (unsigned int i = 0; i < n; i++)
+		if (row >= shared.areas[i].rows && row < shared.areas[i].rows + shared.size)
+			return &shared.areas[i];
+	return NULL;
+}
+
+static bool allocate_row(const struct area *area, size_t at)
+{
+	size_t offset = offset_of_area((unsigned int)(area - shared.areas)) + at;
+	char path[64];
+	bool done;
+	int file;
+
+	path_of(shared.owner, path, sizeof(path));
+	file = open_again(path);
+	done = file >= 0;
+	for (unsigned int plane = 0; done && plane < OS_PLANES; plane++)
+		done = allocate(file, offset + plane * shared.size, ROW_BYTES);
+	if (!done)
+		os_report_once_later(
+			&shared.told,
+			"statistics: %s cannot be filled (%s); other processes will not see "
+			"all",
+			path, strerror(errno));
+	if (file >= 0)
+		close_file(file);
+	return done;
+}
+
+static bool make_row_private(char *row)
+{
+	bool done = true;
+
+	for (unsigned int plane = 0; done && plane < OS_PLANES; plane++)
+		done = map_part(row + os_plane(plane), ROW_BYTES, -1, 0);
+	return done;
+}
+
+bool os_open_counters(char *row)
+{
+	struct area *area = area_of(row);
+	size_t at = area ? (size_t)(row - area->rows) & ~(ROW_BYTES - 1) : 0;
+	uint8_t *state, closed = CLOSED;
+	int saved = errno;
+
+	if (!area || !area->in_file)
+		return true;
+	state = &area->states[at / ROW_BYTES];
+	if (os_load_acquire(state) == CLOSED && os_cmpxchg(state, &closed, OPENING)) {
+		bool done = allocate_row(area, at) || make_row_private(area->rows + at);
+
+		os_store_release(state, done ? OPEN : REFUSED);
+	}
+	errno = saved;
+	return os_load_acquire(state) == OPEN;
 }
 
 void *os_counters_head(void)
@@ -276,13 +369,15 @@ bool shared_after_fork(void)
 	shared.owner = 0;
 	if (shared.head)
 		done = map_part(shared.head, ROW_BYTES, -1, 0);
-	for (unsigned int i = 0; done && i < shared.nr_areas; i++)
-		done = map_planes(shared.areas[i], shared.size, -1, 0);
+	for (unsigned int i = 0; done && i < shared.nr_areas; i++) {
+		shared.areas[i].in_file = false;
+		done = map_planes(shared.areas[i].rows, shared.size, -1, 0);
+	}
 	if (done)
 		return true;
 	for (unsigned int i = 0; i < shared.nr_areas; i++)
 		for (unsigned int plane = 0; plane < OS_PLANES; plane++)
-			munmap(shared.areas[i] + os_plane(plane), shared.size);
+			munmap(shared.areas[i].rows + os_plane(plane), shared.size);
 	shared.nr_areas = 0;
 	end_unless_used();
 	return false;

@@ -131,6 +131,12 @@ void *os_counters_head(void)
 	return NULL;
 }
 
+bool os_open_counters(char *row)
+{
+	(void)row;
+	return true;
+}
+
 unsigned int os_counters_areas(void)
 {
 	return 0;
