@@ -198,6 +198,7 @@ static void choose_alloc(struct kmem_cache *s)
 			exchange_alloc(s, ordinary, ahead);
 		else
 			exchange_alloc(s, ahead, ordinary);
+		/* Two threads at once: pairs with this same fence of the other one. */
 		os_fence();
 	} while (os_load_relaxed(&s->sheaf.one_way) != one_way);
 }

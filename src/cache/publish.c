@@ -81,6 +81,7 @@ static struct publish_cache *description_of(struct kmem_cache *s)
 static void begin(struct publish_cache *to)
 {
 	os_store_relaxed(&to->generation, to->generation + 1);
+	/* Odd first, then the words. Its reader, in another process, is Python: it has no fence. */
 	os_fence();
 }
 
@@ -97,6 +98,7 @@ static void describe_capacity(struct publish_cache *to, const struct kmem_cache 
 	do {
 		capacity = sheaf_capacity(&s->sheaf);
 		os_store_relaxed(&to->sheaf_capacity, capacity);
+		/* Two threads at once: pairs with this same fence of the other one. */
 		os_fence();
 	} while (sheaf_capacity(&s->sheaf) != capacity);
 }

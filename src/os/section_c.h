@@ -37,7 +37,10 @@ static inline struct slot *c_section_begin(char *handle)
 	return os_exchange(&slot->lock, 1) ? NULL : slot;
 }
 
-/* A drain sets stop and then looks at the lock; who took the lock must not look at stop before. */
+/*
+ * A drain sets stop and then looks at the lock; who took the lock must not look at stop before. Pairs with
+ * the fence in take_slots() (src/sheaf/drain.c).
+ */
 static inline void c_section_see_stop(void)
 {
 	if (os.backend == OS_BACKEND_TRYLOCK)

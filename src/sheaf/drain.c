@@ -155,7 +155,10 @@ static bool take_slots(struct sheaf_cache *cache, const struct aim *aim, struct 
 	bool rseq = os.backend == OS_BACKEND_RSEQ;
 
 	os_store_release(&cache->at.stop, 1);
-	/* The trylock backend: who takes a slot's lock after this sees stop. */
+	/*
+	 * Pairs with hand_sees_drain(), and on the trylock backend with c_section_see_stop(): a thread
+	 * that shows a sheaf in hand or takes a slot's lock after this sees stop.
+	 */
 	os_fence();
 	if (!end_sections(cache))
 		return false;

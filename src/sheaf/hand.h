@@ -49,6 +49,17 @@ static inline void hand_leave(uint32_t *hand)
 	os_fetch_sub(hand, 1);
 }
 
+/*
+ * Has a drain begun? For a caller that has just shown a sheaf in hand, by an exchange of a cell or of a
+ * count. Either this call sees stop, or the drain sees that sheaf: the drain sets stop before it looks.
+ * Pairs with the fence in take_slots() (drain.c).
+ */
+static inline bool hand_sees_drain(const struct sheaf_cache *cache)
+{
+	os_order_rmw();
+	return os_load_relaxed(&cache->at.stop);
+}
+
 /* Return when every sheaf that was in hand at the call has been handed over. Sleeps. */
 void hand_wait(struct sheaf_cache *cache);
 

@@ -66,6 +66,7 @@ static void store_view(uint64_t *shown, const struct sheaf_view *view)
 	os_store_relaxed(&shown[STAT_MAIN], view->main);
 	os_store_relaxed(&shown[STAT_SPARE], view->spare);
 	os_store_relaxed(&shown[STAT_BASES], view->main_base | (uint64_t)view->spare_base << 32);
+	/* Pairs with this same fence of another thread: who stored last has looked after both. */
 	os_fence();
 }
 

@@ -63,8 +63,7 @@ static bool install(struct sheaf_cache *cache, bool full)
 	sheaf = full ? barn_begin_full(cache, &cell) : barn_begin_empty(cache, &cell);
 	if (!sheaf)
 		return false;
-	os_order_rmw();
-	if (os_load_relaxed(&cache->at.stop) || !(full || whole_fits(cache, sheaf)) ||
+	if (hand_sees_drain(cache) || !(full || whole_fits(cache, sheaf)) ||
 	    !section_replace_spare(&cache->at, sheaf, &old)) {
 		barn_finish(cache, &cell, sheaf);
 		return false;

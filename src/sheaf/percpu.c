@@ -86,8 +86,7 @@ static void *alloc_from_barn(struct sheaf_cache *cache, const char *call)
 	struct sheaf *full = barn_begin_full(cache, &cell), *left;
 	void *object;
 
-	os_order_rmw();
-	if (full && os_load_relaxed(&cache->at.stop)) {
+	if (full && hand_sees_drain(cache)) {
 		barn_put_back(&cell, full);
 		full = NULL;
 	}
@@ -112,8 +111,7 @@ static void *alloc_after_grace(struct sheaf_cache *cache, const char *call)
 
 	sheaf_rcu_poll(cache);
 	hand = hand_enter(cache);
-	os_order_rmw();
-	if (!os_load_relaxed(&cache->at.stop))
+	if (!hand_sees_drain(cache))
 		full = sheaf_rcu_take(cache);
 	if (full) {
 		stat_add(&cache->slab, STAT_rcu_reuse, 1);

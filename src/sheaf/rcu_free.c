@@ -137,14 +137,14 @@ void sheaf_rcu_poll(struct sheaf_cache *cache)
 	grace_poll(cache->rcu->grace);
 }
 
-/* Free objects in hand, to the barn if they fill a sheaf and it has room. */
+/* Free objects in hand, counted: to the barn if they fill a sheaf and it has room. */
 static void flush(struct sheaf_rcu *rcu, struct sheaf *sheaf)
 {
 	struct sheaf_cache *cache = rcu->cache;
 
 	/* A drain may have emptied the barn already. */
-	if (sheaf->size == sheaf->capacity && whole_fits(cache, sheaf) &&
-	    !os_load_relaxed(&cache->at.stop) && whole_put_full(cache, sheaf))
+	if (sheaf->size == sheaf->capacity && whole_fits(cache, sheaf) && !hand_sees_drain(cache) &&
+	    whole_put_full(cache, sheaf))
 		return;
 	stat_add(&cache->slab, STAT_rcu_flush, sheaf->size);
 	sheaf_flush(cache, sheaf, FREE_CALL);

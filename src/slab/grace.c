@@ -130,7 +130,7 @@ void grace_hold(struct grace *grace)
 void grace_let_go(struct grace *grace)
 {
 	os_unlock(&grace->lock);
-	/* Who found it locked has set this before. */
+	/* Who found it locked has set this before: pairs with the order in grace_want(). */
 	os_fence();
 	if (os_load_relaxed(&grace->wanted) && os_exchange(&grace->wanted, 0))
 		grace_ask(grace);
@@ -139,6 +139,8 @@ void grace_let_go(struct grace *grace)
 void grace_want(struct grace *grace)
 {
 	os_exchange(&grace->wanted, 1);
+	/* Pairs with the fence in grace_let_go(). */
+	os_order_rmw();
 	/* It may be this very thread that holds it. Who does looks when it lets go. */
 	if (os_trylock(&grace->lock))
 		grace_let_go(grace);
@@ -242,6 +244,7 @@ static void call(struct grace *grace, struct grace_batch *batch, uint64_t now)
 		os_store_relaxed(&grace->moved_at, now);
 	os_store_relaxed(&grace->begun_at, now);
 	batch->number = os_fetch_add(&grace->started, 1) + 1;
+	/* Pairs with grace_now(): who gets this number has unlinked its object before call(). */
 	os_fence();
 	arm_poll(grace, batch->number);
 	grace->ops->call(&batch->head, batch_passed);

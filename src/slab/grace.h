@@ -105,6 +105,7 @@ void grace_let_go(struct grace *grace);
 /* What is retired by now waits for this number. */
 static inline uint64_t grace_now(struct grace *grace)
 {
+	/* Pairs with the fence before a batch is given to the provider, in call() (grace.c). */
 	os_fence();
 	return os_load_relaxed(&grace->started) + 1;
 }
