@@ -2,6 +2,7 @@
 /* Lists of deferred objects; see defer.h. */
 #include "slab/defer.h"
 
+#include "os/machine.h"
 #include "os/report.h"
 #include "slab/freelist.h"
 #include "slab/partial.h"
@@ -20,6 +21,7 @@ void slab_defer(struct slab_cache *cache, void *object)
 	do
 		*link = (uintptr_t)first ^ freelist_mask(cache, link);
 	while (!os_cmpxchg(&node->deferred, &first, object));
+	os_exchange(&cache->deferred, 1);
 }
 
 /* The one that follows; NULL at the end, and after a report if something wrote to the object. */
@@ -38,6 +40,7 @@ static void *next_of(const struct slab_cache *cache, void *object)
 
 void slab_give_deferred(struct slab_cache *cache)
 {
+	os_exchange(&cache->deferred, 0);
 	for (uint32_t i = 0; i < os.nr_nodes; i++) {
 		struct slab_node *node = os_load_acquire(&cache->nodes[i]);
 		void *object, *next;

@@ -8,6 +8,18 @@
  *      exchange. Hence no ABA.
  *  E2. A deferred object is free, and its slab counts it as in use.
  *  E3. Links are mixed like those of freelists (freelist.h), and looked at before they are followed.
+ *  E4. While there is an object on a list, the cache's flag is set, or is about to be. So a slow path reads
+ *      one word, in a line that is rarely written, whatever the number of nodes.
+ *
+ * E4 hangs on the order: who pushes sets the flag after that, and who takes clears it before. The other
+ * way round in either,
+ *
+ *   set flag                        |       find nothing
+ *         clear flag, find nothing  | push, set flag
+ *   push                            |       clear flag
+ *
+ * leave an object without a flag. Both change the flag by exchange: each of those that set it before
+ * it is cleared is a release that the clearing acquires, and its object is seen.
  *
  * Locks: OS_RANK_NODE by try-lock. Nothing here waits but slab_give_deferred().
  * Callers: src/sheaf/, src/cache/nolock.c.
@@ -16,7 +28,6 @@
 #define SHEAF_SLAB_DEFER_H
 
 #include "os/atomic.h"
-#include "os/machine.h"
 #include "slab/slab.h"
 
 /* One object of a listed slab of this node; constructed, if the cache has a constructor. False: there
@@ -34,13 +45,7 @@ void slab_give_deferred(struct slab_cache *cache);
 
 static inline bool slab_has_deferred(const struct slab_cache *cache)
 {
-	for (uint32_t i = 0; i < os.nr_nodes; i++) {
-		const struct slab_node *node = os_load_acquire(&cache->nodes[i]);
-
-		if (node && os_load_relaxed(&node->deferred))
-			return true;
-	}
-	return false;
+	return os_load_relaxed(&cache->deferred);
 }
 
 #endif

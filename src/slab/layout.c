@@ -102,11 +102,11 @@ static bool make_random_seq(struct slab_cache *cache)
 	return true;
 }
 
-static uint32_t min_partial(uint32_t size)
+static uint16_t min_partial(uint32_t size)
 {
 	uint32_t n = (fls(size) - 1) / 2;
 
-	return n < 5 ? 5 : n > 10 ? 10 : n;
+	return (uint16_t)(n < 5 ? 5 : n > 10 ? 10 : n);
 }
 
 bool slab_cache_init(struct slab_cache *cache, const struct slab_request *request)

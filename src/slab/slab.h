@@ -70,7 +70,8 @@ struct slab_cache {
 	uint32_t offset;      /* of the free pointer in a free object */
 	uint32_t align;
 	uint32_t reciprocal; /* of size, scaled by 2^32, rounded up */
-	uint32_t min_partial;
+	uint16_t min_partial;
+	uint16_t deferred;     /* objects may be on a node's list: see defer.h */
 	struct slab_order oo;  /* preferred */
 	struct slab_order min; /* fallback */
 	uint64_t secret;       /* 0: free pointers are stored plain */
