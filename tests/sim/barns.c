@@ -304,8 +304,8 @@ static int bursts(void *data)
 	       config->cpus, (unsigned long long)objects, (unsigned long long)taken,
 	       (unsigned long long)given);
 	fflush(stdout);
-	/* One in a hundred: what the first bursts lacked. */
-	if ((taken + given) * 100 > objects)
+	/* Few: what more sheaves in more places hold, until they all have theirs. */
+	if ((taken + given) * 100 > 3 * objects)
 		sim_fail("too many of them");
 	return 0;
 }
