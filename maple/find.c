@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Readers that go on: find, next, previous.
+ * Readers that go on from a range to the next or previous one. What calls them: states.c.
  *
  * A state remembers its leaf, the leaf's meta word, and the node above. The next slot is taken from
  * the leaf if that word is as it was (mostly in __mas_step() of the public header, which is compiled
@@ -16,6 +16,15 @@
  * Called with the lock, or in an RCU read-side section.
  */
 #include "tree.h"
+
+/* The gap at the leaf's end (beginning) may go on in the next leaf. */
+static inline void widen(struct ma_state *mas, bool up)
+{
+	if (up)
+		mas_widen_after(mas);
+	else
+		mas_widen_before(mas);
+}
 
 /* A leaf's pivots beside a slot: where the slot before it ends, and where it ends itself. */
 static inline unsigned long pivot_before(void *const *at)
@@ -132,208 +141,67 @@ in_next_leaf(struct ma_state *mas, unsigned long limit, bool up, bool gaps_too, 
 	return true;
 }
 
-/* The search ended: index and last are as before it. */
-static void *ended(struct ma_state *mas, unsigned long index, unsigned long last,
-		   enum maple_status status)
+/*
+ * From the root to the range after (before) the state's. If that is a gap and these do not count, and it
+ * reaches the limit, the state is in the gap; if the state's own range does, it stays there.
+ */
+static inline __attribute__((always_inline)) void *
+from_root(struct ma_state *mas, unsigned long limit, bool up, bool gaps_too)
 {
-	mas->node = NULL;
-	mas->index = index;
-	mas->last = last;
-	mas->status = status;
-	return NULL;
-}
+	if (mas_at_limit(mas, limit, up))
+		return mas_ended(mas, up ? ma_overflow : ma_underflow);
+	do {
+		void *entry = mas_descend_on(mas, up ? mas->last + 1 : mas->index - 1, up);
 
-/* From the root to the slots after the state's, to the first that counts. */
-static void *go_up(struct ma_state *mas, unsigned long max, bool gaps_too)
-{
-	unsigned long index = mas->index, last = mas->last;
-
-	while (mas->last < max) {
-		void *entry = mas_descend_on(mas, mas->last + 1, true);
-
-		if (gaps_too && !entry)
-			mas_widen_after(mas);
-		if (!gaps_too && !entry)
-			entry = __mas_step(mas, max, true);
-		if (gaps_too || entry)
+		if (entry)
 			return entry;
-	}
-	return ended(mas, index, last, ma_overflow);
-}
-
-static void *go_down(struct ma_state *mas, unsigned long min, bool gaps_too)
-{
-	unsigned long index = mas->index, last = mas->last;
-
-	while (mas->index > min) {
-		void *entry = mas_descend_on(mas, mas->index - 1, false);
-
-		if (gaps_too && !entry)
-			mas_widen_before(mas);
-		if (!gaps_too && !entry)
-			entry = __mas_step(mas, min, false);
-		if (gaps_too || entry)
-			return entry;
-	}
-	return ended(mas, index, last, ma_underflow);
-}
-
-/* Begin at the index itself; go on from there if nothing is there. */
-static void *find_first(struct ma_state *mas, unsigned long at, unsigned long limit, bool up,
-			bool gaps_too)
-{
-	unsigned long index = mas->index, last = mas->last;
-	void *entry;
-
-	if (up ? at > limit : at < limit)
-		return ended(mas, index, last, up ? ma_overflow : ma_underflow);
-	mas->index = at;
-	entry = gaps_too ? mas_walk(mas) : mas_descend(mas, at);
-	if (!entry && !gaps_too)
+		if (mas_is_outside(mas, up))
+			return NULL;
+		if (gaps_too)
+			break;
 		entry = __mas_step(mas, limit, up);
-	if (entry || gaps_too)
+		if (entry)
+			return entry;
+	} while (!mas_at_limit(mas, limit, up));
+	mas_widen_after(mas);
+	mas_widen_before(mas);
+	return gaps_too ? NULL : mas_ended(mas, up ? ma_overflow : ma_underflow);
+}
+
+static inline __attribute__((always_inline)) void *go_on(struct ma_state *mas, unsigned long limit,
+							 bool up, bool gaps_too)
+{
+	void *entry;
+
+	if (!gaps_too && in_next_leaf(mas, limit, up, false, &entry))
 		return entry;
-	entry = up ? go_up(mas, limit, false) : go_down(mas, limit, false);
-	if (!entry)
-		ended(mas, index, last, mas->status);
-	return entry;
-}
-
-/* From the root: what is to be done depends on how the last search ended. */
-static __attribute__((noinline)) void *find_up(struct ma_state *mas, unsigned long max,
-					       bool gaps_too)
-{
-	switch (mas->status) {
-	case ma_active:
-	case ma_root:
-	case ma_overflow:
-		return go_up(mas, max, gaps_too);
-	case ma_pause:
-		if (mas->last == ULONG_MAX)
-			return ended(mas, mas->index, mas->last, ma_overflow);
-		return find_first(mas, mas->last + 1, max, true, gaps_too);
-	case ma_start:
-	case ma_underflow:
-		return find_first(mas, mas->index, max, true, gaps_too);
-	default:
-		return NULL;
+	if (in_leaf(mas, limit, up, &entry) ||
+	    (gaps_too && in_next_leaf(mas, limit, up, true, &entry))) {
+		if (entry)
+			return entry;
+		widen(mas, up);
+		if (gaps_too)
+			return NULL;
 	}
+	return from_root(mas, limit, up, gaps_too);
 }
 
-static __attribute__((noinline)) void *find_down(struct ma_state *mas, unsigned long min,
-						 bool gaps_too)
+void *mas_up(struct ma_state *mas, unsigned long max)
 {
-	switch (mas->status) {
-	case ma_active:
-	case ma_root:
-	case ma_underflow:
-		return go_down(mas, min, gaps_too);
-	case ma_pause:
-		if (mas->index == 0)
-			return ended(mas, mas->index, mas->last, ma_underflow);
-		return find_first(mas, mas->index - 1, min, false, gaps_too);
-	case ma_start:
-	case ma_overflow:
-		return find_first(mas, mas->index, min, false, gaps_too);
-	default:
-		return NULL;
-	}
+	return go_on(mas, max, true, false);
 }
 
-/* Out of line, so that what comes before it needs no stack. */
-static __attribute__((noinline)) void *find_in_next_up(struct ma_state *mas, unsigned long max)
+void *mas_up_range(struct ma_state *mas, unsigned long max)
 {
-	void *entry;
-
-	return likely(in_next_leaf(mas, max, true, false, &entry)) ? entry
-								   : find_up(mas, max, false);
+	return go_on(mas, max, true, true);
 }
 
-static __attribute__((noinline)) void *find_in_next_down(struct ma_state *mas, unsigned long min)
+void *mas_down(struct ma_state *mas, unsigned long min)
 {
-	void *entry;
-
-	return likely(in_next_leaf(mas, min, false, false, &entry)) ? entry
-								    : find_down(mas, min, false);
+	return go_on(mas, min, false, false);
 }
 
-static inline void *find(struct ma_state *mas, unsigned long limit, bool up)
+void *mas_down_range(struct ma_state *mas, unsigned long min)
 {
-	void *entry = __mas_step(mas, limit, up);
-
-	if (likely(entry))
-		return entry;
-	if (mas->node)
-		return up ? find_in_next_up(mas, limit) : find_in_next_down(mas, limit);
-	return up ? find_up(mas, limit, false) : find_down(mas, limit, false);
-}
-
-static void *find_range(struct ma_state *mas, unsigned long limit, bool up)
-{
-	void *entry;
-
-	if (!in_leaf(mas, limit, up, &entry) && !in_next_leaf(mas, limit, up, true, &entry))
-		return up ? find_up(mas, limit, true) : find_down(mas, limit, true);
-	if (!entry && up)
-		mas_widen_after(mas);
-	else if (!entry)
-		mas_widen_before(mas);
-	return entry;
-}
-
-SHEAF_PUBLIC void *mas_find(struct ma_state *mas, unsigned long max)
-{
-	return find(mas, max, true);
-}
-
-SHEAF_PUBLIC void *mas_find_range(struct ma_state *mas, unsigned long max)
-{
-	return find_range(mas, max, true);
-}
-
-SHEAF_PUBLIC void *mas_find_rev(struct ma_state *mas, unsigned long min)
-{
-	return find(mas, min, false);
-}
-
-SHEAF_PUBLIC void *mas_find_range_rev(struct ma_state *mas, unsigned long min)
-{
-	return find_range(mas, min, false);
-}
-
-/* mas_next() goes on after the range at the index: it must be known first. */
-static inline void know_range(struct ma_state *mas)
-{
-	if (unlikely(!mas->node) && (mas->status == ma_start || mas->status == ma_pause))
-		mas_walk(mas);
-}
-
-SHEAF_PUBLIC void *mas_next(struct ma_state *mas, unsigned long max)
-{
-	know_range(mas);
-	return find(mas, max, true);
-}
-
-SHEAF_PUBLIC void *mas_next_range(struct ma_state *mas, unsigned long max)
-{
-	know_range(mas);
-	return find_range(mas, max, true);
-}
-
-SHEAF_PUBLIC void *mas_prev(struct ma_state *mas, unsigned long min)
-{
-	know_range(mas);
-	return find(mas, min, false);
-}
-
-SHEAF_PUBLIC void *mas_prev_range(struct ma_state *mas, unsigned long min)
-{
-	know_range(mas);
-	return find_range(mas, min, false);
-}
-
-SHEAF_PUBLIC void mas_pause(struct ma_state *mas)
-{
-	mas_reset(mas);
-	mas->status = ma_pause;
+	return go_on(mas, min, false, true);
 }

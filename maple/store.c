@@ -10,25 +10,102 @@
 
 #include "misuse.h"
 
+/*
+ * The gap goes up to the end (the beginning) of the state's leaf, and may go on in the next one (the one
+ * before), but no further: no leaf is all free.
+ */
+static void cover_after(struct ma_state *mas)
+{
+	const struct maple_node *leaf;
+
+	if (mas->max == ULONG_MAX)
+		return;
+	if (mas->parent_offset == end_of(node_of(mas->parent))) {
+		mas_join_after(mas);
+		return;
+	}
+	leaf = node_of(child(mas->parent, (unsigned int)mas->parent_offset + 1));
+	if (!leaf->range.slot[0])
+		mas->last = leaf->range.pivot[0];
+}
+
+static void cover_before(struct ma_state *mas)
+{
+	const struct maple_node *leaf;
+	unsigned int end;
+
+	if (mas->min == 0)
+		return;
+	if (mas->parent_offset == 0) {
+		mas_join_before(mas);
+		return;
+	}
+	leaf = node_of(child(mas->parent, (unsigned int)mas->parent_offset - 1));
+	end = end_of(leaf);
+	if (!leaf->range.slot[end])
+		mas->index = leaf->range.pivot[end - 1] + 1;
+}
+
+/*
+ * NULL was stored in one leaf: the state covers the whole gap now, so that a search goes on from the next
+ * entry, and not from the rest of the gap.
+ */
+static inline void cover_gap(struct ma_state *mas, unsigned long index, unsigned long last)
+{
+	mas->index = index;
+	mas->last = last;
+	if (last == mas->max)
+		cover_after(mas);
+	if (index == mas->min)
+		cover_before(mas);
+}
+
+/* The same after any other store; without a node in the tree nothing is known of it but an entry at 0. */
+static void settle(struct store *st)
+{
+	struct ma_state *mas = st->mas;
+
+	if (is_node(mas->tree->ma_root)) {
+		if (!st->entry)
+			mas_walk(mas);
+		mas_reset(mas);
+		mas->status = ma_active;
+	} else {
+		mas_reset(mas);
+		mas->status = st->entry ? ma_root : ma_start;
+	}
+}
+
 static void store_commit(struct store *st)
 {
+	struct ma_state *mas = st->mas;
+
 	switch (st->type) {
 	case wr_none:
-		break;
+		settle(st);
+		return;
 	case wr_new_root:
 	case wr_store_root:
 		root_store(st);
-		break;
+		settle(st);
+		return;
 	case wr_split_store:
 	case wr_rebalance:
 	case wr_spanning_store:
 		rebuild(st);
-		break;
+		if (!st->entry) { /* if the tree is empty now, this is all */
+			mas->index = st->index;
+			mas->last = st->last;
+		}
+		settle(st);
+		return;
 	default:
 		leaf_store(st);
 	}
-	mas_reset(st->mas);
-	st->mas->status = ma_active;
+	if (!st->entry)
+		cover_gap(mas, st->index, st->last);
+	mas_reset(mas);
+	mas->status = ma_active;
 }
 
 /* --- the calls ------------------------------------------------------------------------------- */

@@ -3,7 +3,7 @@
  * What the files of the maple tree share. Layers, each using those before it:
  *
  *     node.h   a node: layout, search              pool.c    nodes got, held in hand, retired
- *     path.c   a way from the root to a leaf       walk.c    readers: load, walk; find.c: next, previous
+ *     path.c   a way from the root to a leaf       walk.c    readers: load, walk; find.c, states.c
  *     gap.c    gaps kept, area.c: searched         rebuild.c stores that change several nodes
  *     leaf.c   stores of one leaf                  plan.c    what a store will do
  *     rebuild_plan.c, items.c   parts of rebuild.c
@@ -108,9 +108,49 @@ static inline void *mas_go_to_index(struct ma_state *mas)
 /* The same for an iteration upwards (downwards): ask for the leaves that it will come to. */
 #define AHEAD 4u
 void *mas_descend_on(struct ma_state *mas, unsigned long index, bool up);
+/* The state is outside of a tree without nodes, and that way nothing more is. */
+static inline bool mas_is_outside(const struct ma_state *mas, bool up)
+{
+	return mas->status == ma_none && (up || mas->index == 0);
+}
+
+/* The state's range reaches the limit: the next one is beyond it. */
+static inline bool mas_at_limit(const struct ma_state *mas, unsigned long limit, bool up)
+{
+	return up ? mas->last >= limit : mas->index <= limit;
+}
+
+/* A search ends with this status, its index and last as they are. */
+static inline void *mas_ended(struct ma_state *mas, enum maple_status status)
+{
+	mas->node = NULL;
+	mas->status = status;
+	return NULL;
+}
+
 /* A gap at a leaf's end may go on in the next leaf: index ... last becomes the whole of it. */
-void mas_widen_after(struct ma_state *mas);
-void mas_widen_before(struct ma_state *mas);
+void mas_join_after(struct ma_state *mas);
+void mas_join_before(struct ma_state *mas);
+
+static inline void mas_widen_after(struct ma_state *mas)
+{
+	if (mas->status == ma_active && mas->last == mas->max)
+		mas_join_after(mas);
+}
+
+static inline void mas_widen_before(struct ma_state *mas)
+{
+	if (mas->status == ma_active && mas->index == mas->min)
+		mas_join_before(mas);
+}
+
+/* --- find.c ---------------------------------------------------------------------------------- */
+
+/* From a range of the tree to the next entry, or range; with the status of the end if there is none. */
+void *mas_up(struct ma_state *mas, unsigned long max);
+void *mas_up_range(struct ma_state *mas, unsigned long max);
+void *mas_down(struct ma_state *mas, unsigned long min);
+void *mas_down_range(struct ma_state *mas, unsigned long min);
 
 /* --- stores ------------------------------------------------------------------------------- */
 

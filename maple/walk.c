@@ -49,7 +49,7 @@ SHEAF_PUBLIC void *mtree_load(struct maple_tree *mt, unsigned long index)
 /* The tree has no node: an entry at 0, perhaps, and nothing else. */
 static void *descend_root(struct ma_state *mas, void *root, unsigned long index)
 {
-	mas->status = ma_root;
+	mas->status = index == 0 && root ? ma_root : ma_none;
 	mas->node = NULL;
 	mas->index = index && root ? 1 : 0;
 	mas->last = index == 0 && root ? 0 : ULONG_MAX;
@@ -162,12 +162,10 @@ void *mas_descend_on(struct ma_state *mas, unsigned long index, bool up)
 	return entry;
 }
 
-void mas_widen_after(struct ma_state *mas)
+void mas_join_after(struct ma_state *mas)
 {
 	struct ma_state next = *mas;
 
-	if (mas->status != ma_active || mas->last != mas->max)
-		return;
 	while (next.last != ULONG_MAX && !mas_descend(&next, next.last + 1)) {
 		mas->last = next.last;
 		mas->node = NULL;
@@ -176,12 +174,10 @@ void mas_widen_after(struct ma_state *mas)
 	}
 }
 
-void mas_widen_before(struct ma_state *mas)
+void mas_join_before(struct ma_state *mas)
 {
 	struct ma_state previous = *mas;
 
-	if (mas->status != ma_active || mas->index != mas->min)
-		return;
 	while (previous.index != 0 && !mas_descend(&previous, previous.index - 1)) {
 		mas->index = previous.index;
 		mas->node = NULL;
@@ -192,7 +188,7 @@ void mas_widen_before(struct ma_state *mas)
 
 SHEAF_PUBLIC void *mas_walk(struct ma_state *mas)
 {
-	void *entry = mas_descend(mas, mas->index);
+	void *entry = descend(mas, mas->index, 0);
 
 	if (!entry) {
 		mas_widen_after(mas);

@@ -204,13 +204,13 @@ struct slab_sheaf;
 
 /* The names of the kernel's public header. */
 enum maple_status {
-	ma_active,    /* index ... last is a range of the tree */
+	ma_active,    /* index ... last is a range of the tree, an entry's or a whole gap */
 	ma_start,     /* nothing looked at yet */
-	ma_root,      /* active, in a tree that has no node */
-	ma_none,      /* the search came to the end of the tree */
+	ma_root,      /* at the entry at index 0, which is alone and needs no node */
+	ma_none,      /* beyond it, or in a tree that is empty: nothing is there */
 	ma_pause,     /* the tree may have changed: go on after last */
-	ma_overflow,  /* the next range is above the limit */
-	ma_underflow, /* the previous one is below it */
+	ma_overflow,  /* index ... last reaches the limit, and so does a gap that it is, if any */
+	ma_underflow, /* the same, downwards */
 	ma_error,     /* see mas_error() */
 };
 
@@ -297,10 +297,10 @@ static inline int mas_error(const struct ma_state *mas)
 	return mas->status == ma_error ? mas->error : 0;
 }
 
-/* Whether index ... last is a range of the tree. O(1). */
+/* Whether index ... last is a range of the tree, an entry's or a whole gap. O(1). */
 static inline bool mas_is_active(const struct ma_state *mas)
 {
-	return mas->status == ma_active || mas->status == ma_root;
+	return mas->status == ma_active;
 }
 
 static inline void mas_lock(struct ma_state *mas)
@@ -327,8 +327,10 @@ void *mas_walk(struct ma_state *mas) SHEAF_SYMBOL(mas_walk);
 
 /*
  * The first entry at or after mas->index; on an active state the next entry after last. Up to max,
- * where the range begins. NULL if there is none: index and last are then as they were. The _range
- * call stops at gaps, too, as a range with the result NULL. Downwards the _rev calls. O(1) typical.
+ * where the range begins. NULL if there is none: index ... last is then the gap that reaches max, and the
+ * status ma_overflow; or, if the state was at a range that reaches max, both are as they were. The _range
+ * call stops at gaps, too, as a range with the result NULL, but not at one where the search begins, or
+ * goes on after a pause. Downwards the _rev calls: ma_underflow, also if the state was at min. O(1) typical.
  * A range that another thread stores meanwhile, over the last one given, may be given again.
  */
 void *mas_find(struct ma_state *mas, unsigned long max) SHEAF_SYMBOL(mas_find);
@@ -337,8 +339,9 @@ void *mas_find_rev(struct ma_state *mas, unsigned long min) SHEAF_SYMBOL(mas_fin
 void *mas_find_range_rev(struct ma_state *mas, unsigned long min) SHEAF_SYMBOL(mas_find_range_rev);
 
 /*
- * The next entry after the range at mas->index, up to max; or the one before it, down to min. After
- * mas_next() came to the end (ma_overflow), mas_prev() gives the last entry again, and the reverse.
+ * The next entry after the range at mas->index, up to max; or the one before it, down to min. The ends are
+ * those of mas_find_rev(). After mas_next() came to the end (ma_overflow), mas_prev() gives the last entry
+ * again, and the reverse. What each call does with each status: maple/states.c.
  */
 void *mas_next(struct ma_state *mas, unsigned long max) SHEAF_SYMBOL(mas_next);
 void *mas_next_range(struct ma_state *mas, unsigned long max) SHEAF_SYMBOL(mas_next_range);
@@ -421,12 +424,16 @@ static inline void *__mas_for_each_prev(struct ma_state *mas, unsigned long min)
 
 /*
  * Store an entry at mas->index ... mas->last. mas_store() never waits for memory: look at mas_error().
- * mas_store_gfp() returns the error. Either the store happens wholly or nothing changes. O(log n).
+ * mas_store_gfp() returns the error. Either the store happens wholly or nothing changes. After a store of
+ * NULL index ... last is the whole gap that is there now. O(log n).
  */
 void *mas_store(struct ma_state *mas, void *entry) SHEAF_SYMBOL(mas_store);
 int mas_store_gfp(struct ma_state *mas, void *entry, gfp_t gfp) SHEAF_SYMBOL(mas_store_gfp);
 
-/* As mtree_erase(), at mas->index; index and last become the range. NULL: mas_error() tells. */
+/*
+ * As mtree_erase(), at mas->index; index ... last becomes the whole gap that is there now. NULL: mas_error()
+ * tells whether memory was out.
+ */
 void *mas_erase(struct ma_state *mas) SHEAF_SYMBOL(mas_erase);
 
 /*

@@ -89,16 +89,7 @@ static void *shape_store(const struct run *r, const struct op *op, unsigned int 
 
 static void store_by(struct run *r, unsigned int how, struct ma_state *mas, void *entry, void *old)
 {
-	unsigned long first = mas->index, last = mas->last;
-
-	if (how == 0) {
-		TELL("mtree_store_range(&mt, %luUL, %luUL, (void *)0x%lx, GFP_KERNEL);", first,
-		     last, (unsigned long)entry);
-		CHECK(mtree_store_range(&r->tree, first, last, entry, GFP_KERNEL) == 0);
-		mas_set_range(mas, first, last);
-		return;
-	}
-	TELL("mas_set_range(&mas, %luUL, %luUL);", first, last);
+	TELL("mas_set_range(&mas, %luUL, %luUL);", mas->index, mas->last);
 	if (how == 1) {
 		TELL("mas_preallocate(&mas, (void *)0x%lx, GFP_KERNEL);", (unsigned long)entry);
 		CHECK(mas_preallocate(mas, entry, GFP_KERNEL) == 0);
@@ -117,21 +108,26 @@ static void store_by(struct run *r, unsigned int how, struct ma_state *mas, void
 static void do_store(struct run *r, const struct op *op)
 {
 	struct model *m = &r->model;
-	unsigned int a = op->a, b = op->b, c;
-	void *entry = shape_store(r, op, &a, &b), *found;
-	MA_STATE(mas, &r->tree, cell_min(m, a), cell_max(m, b));
+	unsigned int a = op->a, b = op->b;
+	void *entry = shape_store(r, op, &a, &b);
+	unsigned long first = cell_min(m, a), last = cell_max(m, b);
+	struct place place = {first, last, ma_start};
+	bool had_nodes = mt_height(&r->tree) > 0;
+	MA_STATE(mas, &r->tree, first, last);
 
+	if (op->how % 4 == 0) {
+		TELL("mtree_store_range(&mt, %luUL, %luUL, (void *)0x%lx, GFP_KERNEL);", first,
+		     last, (unsigned long)entry);
+		CHECK(mtree_store_range(&r->tree, first, last, entry, GFP_KERNEL) == 0);
+		model_store(m, a, b, entry);
+		return;
+	}
 	store_by(r, op->how % 4, &mas, entry, m->cells[a].entry);
 	model_store(m, a, b, entry);
-	if (op->how < 48 || op->how % 4 == 0 || model_last(m, b) != b)
-		return;
-	/* The state goes on from there. */
-	c = b < m->n - 1 ? model_used(m, b + 1, true) : m->n;
-	TELL("mas_find(&mas, ULONG_MAX);");
-	found = mas_find(&mas, ULONG_MAX);
-	CHECK(found == (c < m->n ? m->cells[c].entry : NULL));
-	if (found)
-		CHECK(mas.index == cell_min(m, c) && mas.last == cell_max(m, model_last(m, c)));
+	place_store(r, &place, had_nodes, entry);
+	check_place(r, &mas, &place);
+	if (op->how >= 32)
+		search_on(r, &mas, &place, op);
 }
 
 static void do_erase(struct run *r, const struct op *op)
@@ -139,17 +135,27 @@ static void do_erase(struct run *r, const struct op *op)
 	struct model *m = &r->model;
 	unsigned int c = cell_of(m, op->index);
 	unsigned int first = model_first(m, c), last = model_last(m, c);
+	struct place place = {op->index, op->index, ma_start};
+	bool had_nodes = mt_height(&r->tree) > 0;
 	MA_STATE(mas, &r->tree, op->index, op->index);
+	void *entry = m->cells[c].entry;
 
+	place_walk(r, &place, op->index);
 	if (op->flag) {
 		TELL("mtree_erase(&mt, %luUL);", op->index);
-		CHECK(mtree_erase(&r->tree, op->index) == m->cells[c].entry);
+		CHECK(mtree_erase(&r->tree, op->index) == entry);
 	} else {
 		TELL("mas_set(&mas, %luUL);\n\tmas_erase(&mas);", op->index);
-		CHECK(mas_erase(&mas) == m->cells[c].entry);
+		CHECK(mas_erase(&mas) == entry);
 	}
-	if (m->cells[c].entry)
+	if (entry) {
 		model_store(m, first, last, NULL);
+		place_store(r, &place, had_nodes, NULL);
+	}
+	if (op->flag)
+		return;
+	check_place(r, &mas, &place);
+	search_on(r, &mas, &place, op);
 }
 
 static void do_insert(struct run *r, const struct op *op)

@@ -4,6 +4,10 @@
 #define TESTS_MAPLE_SEARCHES_H
 
 #include "operations.h"
+#include "places.h"
+
+/* Some steps from here on, by any of the calls. */
+void search_on(struct run *r, struct ma_state *mas, struct place *place, const struct op *op);
 
 /* OP_LOOK, OP_SEARCH, OP_MT_FIND, OP_ITERATE */
 void do_search(struct run *r, const struct op *op);

@@ -103,15 +103,20 @@ static void read_up(struct look *look, struct maple_tree *mt, bool gaps)
 	MA_STATE(mas, mt, look->reader->at, look->reader->at);
 	unsigned long next = look->reader->at;
 
-	for (;;) {
+	for (bool first = gaps;; first = false) {
 		void *entry;
 
 		begin(look);
-		entry = gaps ? mas_find_range(&mas, look->reader->limit)
-			     : mas_find(&mas, look->reader->limit);
+		if (first) /* the gap where it begins is none that mas_find_range() stops at */
+			entry = mas_walk(&mas);
+		else
+			entry = gaps ? mas_find_range(&mas, look->reader->limit)
+				     : mas_find(&mas, look->reader->limit);
 		check_place(look, &mas);
-		if (mas.status == ma_overflow) {
+		if (mas.status != ma_active && !entry) {
 			saw_free(look, next, look->reader->limit);
+			if (mas.status == ma_overflow)
+				saw_free(look, mas.index, mas.last);
 			return;
 		}
 		if (gaps) {
@@ -135,15 +140,21 @@ static void read_down(struct look *look, struct maple_tree *mt, bool gaps)
 	MA_STATE(mas, mt, look->reader->limit, look->reader->limit);
 	unsigned long next = look->reader->limit;
 
-	for (;;) {
+	for (bool first = gaps;; first = false) {
 		void *entry;
 
 		begin(look);
-		entry = gaps ? mas_find_range_rev(&mas, look->reader->at)
-			     : mas_find_rev(&mas, look->reader->at);
+		if (first)
+			entry = mas_walk(&mas);
+		else
+			entry = gaps ? mas_find_range_rev(&mas, look->reader->at)
+				     : mas_find_rev(&mas, look->reader->at);
 		check_place(look, &mas);
-		if (mas.status == ma_underflow) {
+		if (!entry && mas.status != ma_active &&
+		    !(mas.status == ma_none && mas.index > look->reader->at)) {
 			saw_free(look, look->reader->at, next);
+			if (mas.status == ma_underflow)
+				saw_free(look, mas.index, mas.last);
 			return;
 		}
 		if (gaps) {

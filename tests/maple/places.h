@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* What a state is after each call, by the model; see operations.h. */
+#ifndef TESTS_MAPLE_PLACES_H
+#define TESTS_MAPLE_PLACES_H
+
+#include "operations.h"
+
+/* What a program sees of a state. */
+struct place {
+	unsigned long index, last;
+	enum maple_status status;
+};
+
+struct search {
+	const char *name;
+	void *(*call)(struct ma_state *mas, unsigned long limit);
+	/* The same by the model: the entry, and the place becomes what the state has to be. */
+	void *(*wanted)(const struct run *r, struct place *p, unsigned long limit, bool gaps);
+	bool gaps;
+};
+
+enum search_number {
+	SEARCH_FIND,
+	SEARCH_FIND_RANGE,
+	SEARCH_FIND_REV,
+	SEARCH_FIND_RANGE_REV,
+	SEARCH_NEXT,
+	SEARCH_NEXT_RANGE,
+	SEARCH_PREV,
+	SEARCH_PREV_RANGE,
+	SEARCH_WALK, /* has no limit */
+	NR_SEARCHES
+};
+
+extern const struct search searches[NR_SEARCHES];
+
+/* The same for mas_walk(). */
+void *place_walk(const struct run *r, struct place *p, unsigned long index);
+/* After a store of the model's cells first ... last. had_nodes: the tree, before. */
+void place_store(const struct run *r, struct place *p, bool had_nodes, const void *entry);
+/* Exits with a line, if the state is another one. */
+void check_place(const struct run *r, const struct ma_state *mas, const struct place *p);
+
+#endif
