@@ -216,7 +216,7 @@ class Failing(unittest.TestCase):
         shape = {"pattern": cross.ONE_WAY, "threads": 2, "size": 64}
         found = rates.View(document, rates.UNIT, shape).samples
         self.assertEqual((found["sheaf"], found["dpdk"]), ([1.0], [0.0]))
-        self.assertIn(f"once: sheaf 1, dpdk {rows}.", rates.notes(document)[1])
+        self.assertIn(f"once: sheaf 1, dpdk {rows}.", rates.notes(document)[2])
 
     def test_ours_ends_the_run(self) -> None:
         with self.assertRaises(Failure):

@@ -113,7 +113,9 @@ RATIO_HEADER = ["batch order", "best peer", "sheaf / best peer", "sheaf / glibc"
 
 
 SEED_HEADER = ["batch order", "kernel:\nsheaves better", "here: better\nthan cpu-slab",
-               "kernel: cost\nwithout sheaves", "here: no-sheaf\nbeyond slab-layer"]
+               "kernel: cost\nwithout sheaves", "here: no-sheaf\nover slab-layer"]
+
+
 def _seed_rows(document: Document) -> list[list[str]]:
     """The kernel's percentages beside those of this run."""
     measured = document.allocators()
@@ -132,14 +134,13 @@ def _seed_rows(document: Document) -> list[list[str]]:
 
 def _what_seeds_are() -> list[str]:
     return [f"Kernel: {SHEAVES.origin()}.",
-            "Sheaves better: by so much less time than CPU slabs take. cpu-slab is that design, "
-            "CPU slab, CPU partial list and node partial list, on this library's slab layer.",
-            "Cost without sheaves: what a cache that has none pays for the code of sheaves. The "
-            "kernel compares itself before and after that code came, both with CPU slabs. Here "
-            "every cache has that code, so no-sheaf (a cache made with SLAB_NO_SHEAVES) is "
-            "compared with slab-layer: the benchmark calls the same slab layer itself, past the "
-            "cache and its sheaves. Neither has CPU slabs; the difference is all that "
-            "lies between."]
+            "Better: how much less time a pair takes with sheaves than with CPU slabs. "
+            "cpu-slab is that older design (CPU slab, CPU partial list, node partial list) on "
+            "this library's slab layer.",
+            "Cost without sheaves: what a cache without sheaves pays for the code of sheaves. "
+            "The kernel compares itself before and after that code came; both had CPU slabs. "
+            "Here every cache has the code. So no-sheaf, a cache made with SLAB_NO_SHEAVES, is "
+            "compared with slab-layer, where the benchmark calls the slab layer directly."]
 
 
 def _repetitions(document: Document) -> int:
@@ -162,8 +163,9 @@ def _what_ratios_are(document: Document) -> str:
 
 def _notes(document: Document) -> list[str]:
     iterations = document.machine["iterations"]
-    notes = [f"A repetition is one process: {ITERATIONS} iterations of {PAIRS:,} pairs, the first "
-             "dropped.", "Its sample is the median of their CPU times."]
+    notes = [f"A repetition is one process with {ITERATIONS} iterations of {PAIRS:,} pairs; the "
+            "first is dropped.",
+            "Its sample is the median of their CPU times."]
     notes += [f"{name} is slow: {n} iterations (--quick)."
               for name, n in iterations.items() if n != ITERATIONS]
     return notes + missing_lines(document.machine)
@@ -176,11 +178,11 @@ def _text(document: Document) -> str:
         fold(["batch\norder", *names], _time_rows(document)),
         "Ratios of those times; " + _what_ratios_are(document),
         render(RATIO_HEADER, _ratio_rows(document)),
-        "The kernel's percentages beside ours; " + _what_ratios_are(document),
+        "The kernel's percentages next to ours; " + _what_ratios_are(document),
         render(SEED_HEADER, _seed_rows(document)),
         "\n".join(textwrap.fill(line, WIDTH, break_on_hyphens=False)
                   for line in _what_seeds_are()),
-        "A ratio below 1 means that sheaves are faster. harness: the loop without an allocator.\n"
+        "A ratio below 1 means that sheaves are faster. harness is the loop without an allocator.\n"
         + "\n".join(_notes(document))])
 
 
@@ -216,7 +218,7 @@ def _html(document: Document) -> str:
             + html_table(["batch\norder", *names], _time_rows(document))
             + f"<h3>Ratios</h3><p>Below 1 sheaves are faster; {_what_ratios_are(document)}</p>"
             + html_table(RATIO_HEADER, _ratio_rows(document))
-            + "<h3>The kernel's percentages beside ours</h3>"
+            + "<h3>The kernel's percentages next to ours</h3>"
             + html_table(SEED_HEADER, _seed_rows(document))
             + "".join(f"<p>{escape(line)}</p>" for line in _what_seeds_are())
             + notes + "</div></div>")

@@ -151,26 +151,28 @@ def peer_rows(document: Document, part: str, **params: Any) -> list[list[str]]:
 
 def _notes(document: Document) -> list[str]:
     total = document.machine["slab_total"] >> 20
-    notes = [f"Kernel: {DEFERRED.origin()}. Slabs are cut as there: slab_min_objects=20.",
-             f"Faulted before: {total} MiB were allocated, touched and freed first, and no allocator "
-             "was let give them back; the round that is measured takes new slabs of them and touches "
-             "nothing. Faulting: a first round, in memory never used.",
-             "Pools (dpdk) take all of their memory at the beginning, and have no part in this."]
+    notes = [f"Kernel: {DEFERRED.origin()}. Slabs have as many objects as there: "
+             "slab_min_objects=20.",
+             f"Memory faulted before: {total} MiB were allocated, touched and freed first, and "
+             "no allocator was asked to give them back; the measured round takes new slabs of "
+             "this memory and touches nothing. Faulting: a first round, in memory that was "
+             "never used.",
+             "Pools (dpdk) take all of their memory at the start and are left out here."]
     if missed := not_kept(document):
-        notes.append("NOT AS MEANT: page faults in memory that was to be faulted before, of "
+        notes.append("Page faults in memory that should have been faulted before, so not comparable: "
                      + ", ".join(missed) + ".")
     return notes
 
 
-SINGLE_NOTE = ("harness: no allocator; one object after the other in huge pages that are aligned "
-               "and advised, in the same run.")
+SINGLE_NOTE = ("harness: no allocator; one address after the other in memory that is aligned to "
+               "huge pages and advised to use them.")
 
 
 def _tables(document: Document) -> list[tuple[str, list[str], list[list[str]], list[str]]]:
     """Title, header, rows, notes."""
-    tables = [("ns to get and put back an object of 64 bytes, by arrays", TRANSFER_HEADER,
+    tables = [("ns to allocate and free an object of 64 bytes, in arrays", TRANSFER_HEADER,
                transfer_rows(document), [intervals(document, "transfer"),
-                                         "mallocs by loops. harness: copying pointers."])]
+                                         "mallocs are called in a loop. harness copies pointers."])]
     for random in (False, True):
         order = "random order (slab_freelist_random)" if random else "in order"
         tables.append((f"ns per object, arrays of one new slab's objects, {order}", SLAB_HEADER,

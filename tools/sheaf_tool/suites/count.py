@@ -77,10 +77,10 @@ def _rows(document: Document) -> list[list[str]]:
     return rows
 
 
-NOTE = ("Instructions executed for a pair of allocation and free (64 bytes, freed first in first "
-        "out), beyond those of the loop without an allocator. locked: lock prefix, "
-        "or xchg with memory; rseq area and other fs: accesses by the thread pointer; these for "
-        f"batches of {BATCHES[-1]}.")
+NOTE = ("Instructions for a pair of allocation and free of 64 bytes, freed first in, first "
+        "out, less those of the loop without an allocator. locked counts instructions with a "
+        "lock prefix and xchg with memory; rseq area and other fs count accesses through the "
+        f"thread pointer; these are for batches of {BATCHES[-1]}.")
 
 
 def _text(document: Document) -> str:

@@ -73,9 +73,9 @@ def _ratio_rows(document: Document, pattern: str) -> list[list[str]]:
             for shape, view, mean in zip(SHAPES, _views(document, pattern), means)]
 
 
-SEED_HEADER = ["threads × bytes", "kernel: left of\nthe rate before",
-               "here: sheaf, of\ncpu-slab's rate"]
-SEED_TITLE = f"The kernel's percentage beside ours, {ONE_WAY}"
+SEED_HEADER = ["threads × bytes", "kernel: part of\nthe rate before",
+               "here: sheaf, part of\ncpu-slab's rate"]
+SEED_TITLE = f"The kernel's percentage next to ours, {ONE_WAY}"
 
 
 def _seed_rows(document: Document) -> list[list[str]]:
@@ -90,10 +90,10 @@ def _seed_rows(document: Document) -> list[list[str]]:
 
 def _what_seeds_are() -> list[str]:
     return [f"Kernel: {CROSS.origin()}.",
-            "Left of the rate before: the kernel with sheaves is compared with the kernel before, "
-            "with CPU slabs and CPU partial lists. cpu-slab is that design on this library's slab "
-            "layer; above 100 % sheaves are faster. The kernel's operations are block requests, of "
-            "which allocating is a part; here they are nothing else."]
+            "The kernel compares itself with sheaves to itself before, with CPU slabs and CPU "
+            "partial lists. cpu-slab is that older design on this library's slab layer; above "
+            "100 % sheaves are faster. The kernel's operations are block requests, of which "
+            "allocation is a part; here allocation is everything."]
 
 
 HEADER = ["threads × bytes", *(_title(shape) for shape in SHAPES)]

@@ -103,26 +103,27 @@ def seed_rows(document: Document) -> list[list[str]]:
 
 
 def _tables(document: Document, draw: Draw) -> list[tuple[str, str]]:
-    found = [(f"thousands of forks, each with the child's end, a second; {threads} threads\n"
+    found = [(f"thousands of forks a second, with the end of each child; {threads} threads\n"
               + intervals(document, "fork"),
               draw(["", *map(_title, WORKS)],
                    rate_rows(document, ENTRIES, _columns(threads), times=THOUSANDS)))
              for threads in _threads(document)]
     return [*found, ("ratios of those rates; above 1 the first is faster",
                      draw(RATIO_HEADER, ratio_rows(document))),
-            ("The kernel's percentages beside ours", draw(SEED_HEADER, seed_rows(document)))]
+            ("The kernel's percentages next to ours", draw(SEED_HEADER, seed_rows(document)))]
 
 
 def _notes(document: Document) -> list[str]:
-    return [f"Kernel: {SYSCALLS.origin()}; v7.0-rc5 over v6.19. A fork there copies page tables, "
-            "too, and much else: VMAs and nodes are a part of it, here they are all.",
-            "exec: a child of 25 VMAs becomes a program of 25 mappings, stored one by one "
-            "before anybody reads the space, and ends. Half of the threads fork, half are children; at "
-            "most 8 children of a parent wait.",
-            "sheaf: the caches as they are made, VMAs in sheaves of 60 and nodes in sheaves of 32. "
-            "Sheaves move objects between CPUs as wholes, and an object's lines then come from "
-            "the other CPU's cache; CPU slabs give each CPU its own objects back. In exec, where the "
-            "child both frees what the parent wrote and allocates, that costs more than sheaves save.",
+    return [f"Kernel: {SYSCALLS.origin()}; v7.0-rc5 over v6.19. A fork there also copies page "
+            "tables and much else. Here it copies mappings and tree nodes only.",
+            "exec: a child of 25 mappings becomes a program of 25 mappings, stored one by one "
+            "before anybody reads the space, and ends. Half of the threads fork, half run as "
+            "children; at most 8 children of a parent wait.",
+            "sheaf: the caches as they are by default, mappings in sheaves of 60 and nodes in "
+            "sheaves of 32. Sheaves move whole groups of objects between CPUs, and the "
+            "objects' lines then come from the other CPU's cache. CPU slabs give each CPU its "
+            "own objects back. In exec, the child frees what the parent wrote and also "
+            "allocates; there this costs more than sheaves save.",
             WHO, *failed_and_missing(document)]
 
 

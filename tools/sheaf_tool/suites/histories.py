@@ -72,7 +72,8 @@ def notes(document: Document) -> list[str]:
     recorded = document.machine.get("histories", {})
     if not recorded:
         return []
-    return ["Histories: what programs did to their address spaces, from `sheaf record-maps`, each "
-            "mapping at the address that the kernel gave it. A call is an mmap, munmap, mprotect, "
-            "brk, mremap, madvise, fork, exec or exit; exec maps the program and its stack as well.",
+    return ["Histories are what programs did to their address spaces, recorded by `sheaf "
+            "record-maps`; each mapping is at the address that the kernel gave it. A call is an "
+            "mmap, munmap, mprotect, brk, mremap, madvise, fork, exec or exit; exec also maps "
+            "the program and its stack.",
             *(f"{name}: `{command}`" for name, command in recorded.items())]

@@ -207,13 +207,15 @@ def _tables(document: Document, draw: Render) -> list[tuple[str, str]]:
 
 
 def _notes(document: Document) -> list[str]:
-    said = [f"Mix {name}: recorded of `{command}`." for name, command
+    said = [f"Mix {name}: recorded from `{command}`." for name, command
             in document.machine["mixes"].items()]
-    return [*said, "The sizes and how long objects lived, in allocations, are the program's; the "
-            "first word of each is written and read. The compiler does not know the sizes.",
-            "A sample is the rate of a process's upper-decile window of 25 ms; by means: the same "
-            f"ratio by the plain means over all windows, which the JSON has too, as {MEAN}.",
-            *notes(document)[1:]]
+    return [*said,
+            "Sizes, and how long each object lived (in allocations), are the program's. The "
+            "first word of each object is written and read. The compiler does not know the "
+            "sizes.",
+            "A sample is the rate of a process's upper-decile window of 25 ms. By means: the "
+            "same ratio of the plain means over all windows.",
+            *notes(document)[2:]]
 
 
 def _text(document: Document) -> str:

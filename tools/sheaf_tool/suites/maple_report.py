@@ -46,7 +46,8 @@ WORKLOADS = {
     "bytes-ascending": "bytes per range: ascending, with gaps",
     "bytes-adjacent": "bytes per range: ascending, adjacent",
 }
-RACE = {"lookups": "lookups beside a writer, M/s", "pairs": "the writer's pairs beside, M/s"}
+RACE = {"lookups": "lookups next to a writer, M/s",
+        "pairs": "the writer's pairs next to readers, M/s"}
 
 
 def said(ranges: int) -> str:
@@ -170,7 +171,7 @@ def race_rows(document: Document, what: str) -> Rows:
 def _tables(document: Document, draw: Render) -> list[tuple[str, str]]:
     if not document.results:
         return []
-    tables = [("beside the best rival: ns, bytes, or M/s in lookups and pairs\n"
+    tables = [("next to the best rival: ns, bytes, or M/s in lookups and pairs\n"
                + intervals(document, "load-random"),
                draw(RIVAL_HEADER, rival_rows(document)))]
     if rows := rcu_rows(document):

@@ -124,14 +124,16 @@ def _notes(document: Document) -> list[str]:
     n = len(document.results[0].samples)
     what = "95 % interval" if has_interval(n) else "their range (six are needed for an interval)"
     objects, idle = document.machine["objects"], document.machine["idle_ms"]
-    notes = [f"{objects:,} objects of 64 bytes, each written in whole; median of {n} interleaved "
+    notes = [f"{objects:,} objects of 64 bytes, each byte written; median of {n} interleaved "
              f"repetitions, {what}.",
-             "Resident: Rss and Swap less LazyFree of smaps_rollup, beyond those before the "
-             "allocator's first use; the benchmark's arrays do not count.",
-             f"Idling: {idle / 1000:g} s without a call. Trimming: kmem_cache_shrink, malloc_trim, "
-             "or what the library has for it. Times are CPU time, with the page faults."]
+             "Resident is Rss plus Swap less LazyFree of smaps_rollup, less what was resident "
+             "before the allocator's first use and less the benchmark's own arrays.",
+             f"Idling: {idle / 1000:g} s without a call. Trimming: kmem_cache_shrink, "
+             "malloc_trim, or the library's own call. Times are CPU time and include page "
+             "faults."]
     if "dpdk" in document.allocators():
-        notes.append("dpdk's pool is made for the next power of two less one, all at the beginning.")
+        notes.append("dpdk's pool has room for the next power of two less one, and takes all of its "
+                     "memory at the start.")
     return notes + missing_lines(document.machine)
 
 

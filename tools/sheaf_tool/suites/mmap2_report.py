@@ -87,8 +87,8 @@ def count_header(document: Document) -> list[str]:
     return ["", "kernel:\nno rule", "kernel:\nrule", *found]
 
 
-RATES = "millions of maps, each with its unmap, a second"
-COUNT_TITLE = "Events per map and unmap, of both caches; one further run each with stats=live"
+RATES = "millions of maps a second, each with its unmap"
+COUNT_TITLE = "Events for each map with its unmap, both caches; one more run with stats=live"
 
 
 def _tables(document: Document, draw: Draw) -> list[tuple[str, str]]:
@@ -98,7 +98,7 @@ def _tables(document: Document, draw: Draw) -> list[tuple[str, str]]:
     return [
         (f"{RATES}, by number of tasks\n{intervals(document, 'mmap2')}",
          draw(["tasks", *map(str, _tasks(document))], rate_rows(document, ENTRIES, columns))),
-        (f"ns of CPU time a map with its unmap, by number of tasks\n{intervals(document, 'mmap2')}",
+        (f"ns of CPU time for a map with its unmap, by number of tasks\n{intervals(document, 'mmap2')}",
          draw(["tasks", *map(str, _tasks(document))], rate_rows(document, ENTRIES, columns, NS))),
         ("ratios of those rates; above 1 the first is faster",
          draw(RATIO_HEADER, ratio_rows(document))),
@@ -110,29 +110,31 @@ def _tables(document: Document, draw: Draw) -> list[tuple[str, str]]:
 
 
 COUNTS_SAID = [
-    "Kernel: " + SPARE.origin() + "; 25 s on 192 cores. Calls, of whatever cache.",
-    "A map takes one VMA and one node here, an unmap one node: the three objects are retired, and "
-    "a sheaf of 32 is used up after 32 of them, so 3/32 = 0.094 times a map an allocation finds "
-    "main and spare empty. In the kernel it was 0.0855: 2.7 objects of "
-    "sheaves of 32.",
-    "What differs: in the kernel a sheaf whose grace period has passed goes into the barn, and an "
-    "allocation exchanges its empty main for it there (barn_replace_empty). Here the CPU takes it "
-    "from the queue of what it retired itself (rcu_reuse), and the barn has no part in it. The "
-    "empty main becomes the spare by the spare rule, and the next rcu_free sheaf is this empty "
-    "spare: so neither is an empty sheaf put into the barn nor taken out, while the kernel takes "
-    "one out each time. Without the rule the empty main goes to the barn and the rcu_free sheaf "
+    "Kernel: " + SPARE.origin() + "; 25 s on 192 cores. Calls of every cache.",
+    "A map takes one mapping object and one node here, an unmap one node. All three are "
+    "retired, and a sheaf of 32 is used up after 32 of them: so 3/32 = 0.094 times a map, an "
+    "allocation finds main and spare empty. In the kernel it was 0.0855: 2.7 objects of sheaves "
+    "of 32.",
+    "The difference: in the kernel, a sheaf whose grace period has passed goes into the barn, "
+    "and an allocation exchanges its empty main for it there (barn_replace_empty). Here the CPU "
+    "takes it from the queue of what it retired itself (rcu_reuse), without the barn. By the "
+    "spare rule the empty main becomes the spare, and this empty spare becomes the next "
+    "rcu_free sheaf: no empty sheaf goes into the barn or out of it, while the kernel takes one "
+    "out each time. Without the rule the empty main goes to the barn, and the rcu_free sheaf "
     "comes from there.",
-    "kernel's nodes: as many tasks as CPUs, the tree built with the kernel's rules for splitting, "
-    "joining and preallocating nodes. Mapping at one place, it asks for the same nodes.",
-    "sheaf_refill: objects from slabs, while no grace period has passed yet; they are the more the "
-    "longer grace periods last beside the tasks, and come back to the slabs (sheaf_flush) when "
-    "fewer are needed."]
+    "kernel's nodes: as many tasks as CPUs, the tree built with the kernel's rules for "
+    "splitting, joining and preallocating nodes. When it maps at one place, it needs the same "
+    "nodes.",
+    "sheaf_refill counts objects from slabs while no grace period has passed yet. The longer "
+    "grace periods last, the more there are; they return to the slabs (sheaf_flush) when fewer "
+    "are needed."]
 
 
 def _notes(document: Document) -> list[str]:
     return [*COUNTS_SAID, *histories.notes(document), WHO,
-            "A sample is the rate of a process's upper-decile window, 3 ms long, 20 ms with more "
-            "tasks than CPUs. CPU time is the whole process's, grace periods and all, and does not count what others took from it.",
+            "A sample is the rate of a process's upper-decile window, which has 3 ms, or 20 ms "
+            "with more tasks than CPUs. CPU time is that of the whole process, grace periods "
+            "included, without the time that other processes took.",
             *failed_and_missing(document)]
 
 

@@ -106,20 +106,21 @@ def peer_rows(document: Document) -> list[list[str]]:
 
 
 def _notes(document: Document) -> list[str]:
-    return ["Above 1 the prefilled sheaf is cheaper. bulk: kmem_cache_alloc_bulk of all that may be "
-            "needed and kmem_cache_free_bulk of the rest; single: one by one. A sample is the median "
-            f"CPU time of the iterations of a process, {OBJECTS:,} objects each, the first dropped.",
+    return ["Above 1 the prefilled sheaf is cheaper. bulk: kmem_cache_alloc_bulk for all that "
+            "may be needed, kmem_cache_free_bulk for the rest. single: objects one by one. A "
+            f"sample is the median CPU time of a process's iterations of {OBJECTS:,} objects "
+            "each; the first is dropped.",
             *notes(document)]
 
 
-TITLE = "ns per piece of work that may need so many objects and uses so many"
+TITLE = "ns for a piece of work, by how many objects it may need and how many it uses"
 
 
 def _text(document: Document) -> str:
     return "\n\n".join([
         f"{TITLE}\n{intervals(document, NAME)}", fold(HEADER, rows(document)),
-        "every allocator; the second line above is what is used", fold(PEER_HEADER,
-                                                                       peer_rows(document)),
+        "every allocator; the head has the objects needed, and below them the objects used",
+        fold(PEER_HEADER, peer_rows(document)),
         "\n".join(textwrap.fill(line, WIDTH) for line in _notes(document))])
 
 

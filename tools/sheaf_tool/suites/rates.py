@@ -261,18 +261,20 @@ def what_intervals_are(document: Document) -> str:
 
 
 def notes(document: Document) -> list[str]:
-    lines = ["A repetition is one process; its sample is the rate of its upper-decile window, 3 ms "
-             "long, 20 ms with more threads than CPUs. By means: the same ratio by the plain means "
-             f"over all windows, which the JSON has too, as {MEAN}. harness: no allocator; {WIDE}: "
-             f"ours with sheaf_capacity {CAPACITY}."]
+    lines = ["A repetition is one process. Its sample is the rate of its upper-decile window: "
+             "nine tenths of the windows were not faster. A window has 3 ms, or 20 ms with "
+             "more threads than CPUs. By means: the same ratio of the plain means over all "
+             "windows.",
+             f"harness is the loop without an allocator; {WIDE} is sheaf with sheaf_capacity "
+             f"{CAPACITY}."]
     if POOLED in labels(document):
-        lines.append(f"{POOLED}: every object from and to a memory pool over the cache.")
+        lines.append(f"{POOLED}: every object goes through a memory pool over the cache.")
     lines += [f"{where}: failed and is left out: {why}"
               for where, why in document.machine.get("failed", {}).items()]
     again = ", ".join(f"{name} {n}" for name, n in document.machine.get("again", {}).items())
     if again:
-        lines.append("Processes that stood still in nine tenths of their windows and were run "
-                     f"again, once: {again}.")
+        lines.append("Processes that made no progress in nine tenths of their windows and were "
+                     f"run again, once: {again}.")
     return lines + missing_lines(document.machine)
 
 

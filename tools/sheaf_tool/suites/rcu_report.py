@@ -136,7 +136,7 @@ LESS = "less the harness's own (last line: the harness)"
 def _tables(document: Document, draw: Render) -> list[tuple[str, str]]:
     kfree = {"allocator": OURS, "way": "kfree_rcu"}
     wide = {**kfree, "barn": WIDE}
-    over = "CPU time of the others over that of {}; above 1 ours is cheaper"
+    over = "CPU time of the others over that of {}; above 1 sheaf is cheaper"
     return [
         (f"CPU ns per object retired and allocated again, writers and worker,\n{LESS}\n"
          + intervals(document, CPU), draw(HEADER, net_rows(document, CPU))),
@@ -144,7 +144,7 @@ def _tables(document: Document, draw: Render) -> list[tuple[str, str]]:
          draw(HEADER, net_rows(document, CALLER))),
         (over.format(label(kfree)), draw(HEADER, ratio_rows(document, kfree))),
         (over.format(label(wide)), draw(HEADER, ratio_rows(document, wide))),
-        ("millions of objects a second, the time in barriers left out",
+        ("millions of objects a second, without the time in barriers",
          draw(HEADER, rate_rows(document))),
         (f"{document.machine['rate'] / 1e6:g} million objects a second, memb, one writer\n"
          + intervals(document, REUSE), draw(PACED_HEADER, paced_rows(document))),
@@ -154,13 +154,14 @@ def _tables(document: Document, draw: Render) -> list[tuple[str, str]]:
 
 def _notes(document: Document) -> list[str]:
     objects = document.machine["round"] * document.machine["rounds"]
-    return [f"A sample of CPU time is of {objects:,} objects of {BYTES} bytes a writer, after as many "
-            f"that were not measured; a barrier every {document.machine['round']:,}. One reader "
-            "walks the objects, checks them, and sleeps 50 µs; its CPU time does not count.",
-            "array: call_rcu of an array of 64 pointers, freed in the callback. at once: no grace "
-            "period, so no use to a program: the lower bound. "
-            f"{WIDE}: ours, the barn with room for all that waits for a grace period.",
-            "The counters are of the measured part alone.", *notes(document)]
+    return [f"A sample of CPU time covers {objects:,} objects of {BYTES} bytes for each writer, "
+            "after as many that are not measured, with a barrier every "
+            f"{document.machine['round']:,}. One reader walks the objects, checks them, and "
+            "sleeps 50 µs; its CPU time is not counted.",
+            "array: call_rcu of an array of 64 pointers, freed in the callback. at once: no "
+            f"grace period; useless to a program, but a lower bound. {WIDE}: sheaf, with a barn "
+            "that has room for everything that waits.",
+            "Counters are those of the measured part alone.", *notes(document)]
 
 
 def text(document: Document) -> str:

@@ -122,9 +122,9 @@ def _idle_rows(document: Document) -> list[list[str]]:
                    for ours in (OURS, WIDE)]
 
 
-MEMORY = "KiB the process grew by since its threads were ready and the allocator unused: {}"
-IDLE_TITLE = MEMORY.format(f"{IDLE_THREADS} threads that sleep\nafter they allocated and freed "
-                           f"{IDLE_BATCH} objects each")
+MEMORY = "Growth of the process in KiB since its threads were ready, before any allocation: {}"
+IDLE_TITLE = MEMORY.format(f"{IDLE_THREADS} threads\nsleep after each allocated and freed "
+                           f"{IDLE_BATCH} objects")
 IDLE_HEADER = ["", "KiB"]
 
 Render = Callable[[list[str], list[list[str]]], str]

@@ -138,8 +138,9 @@ def bars(document: Document, entries: Sequence[Entry], params: dict[str, Any],
     return found
 
 
-WHO = ("cpu-slab: the same tree and address space on the three-tier baseline; a prefilled sheaf is "
-       "an array got in bulk there, and what is freed after a grace period goes into arrays of 64 "
-       "handed to call_rcu. no-sheaf: ours, both caches without sheaves. The number behind sheaf is the "
-       "capacity of the sheaves of both caches, VMAs and nodes. A process that stood still in nine "
-       "tenths of its windows is run again, once.")
+WHO = ("cpu-slab: the same tree and address space on the design before sheaves; where sheaves "
+       "are prefilled it allocates an array in bulk, and what is freed after a grace period "
+       "goes into arrays of 64 for call_rcu. no-sheaf: ours, with both caches without sheaves. "
+       "A number after sheaf is the capacity of the sheaves of both caches, of mappings and "
+       "nodes. A process that made no progress in nine tenths of its windows is run again, "
+       "once.")

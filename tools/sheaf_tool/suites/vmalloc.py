@@ -108,11 +108,13 @@ def _tables(document: Document, draw: Callable[[list[str], list[list[str]]], str
 
 
 def _notes(document: Document) -> list[str]:
-    return ["The kernel's test of vmalloc has these loops; there a later kernel is slower by 1 to 5 % "
-            "(fix_size, random_size_align) and by 4 to 11 % (kvfree_rcu). random_size_align: of 1 to "
-            "so many pages, aligned to a power of two of at most a page.",
-            "kvfree_rcu of a malloc: call_rcu, and free in the callback. No reader runs; a barrier "
-            "bounds what waits, and its CPU time counts.", *notes(document)]
+    return ["The loops are those of the kernel's own test of vmalloc. There a later kernel is "
+            "slower by 1 to 5 % in fix_size and random_size_align, and by 4 to 11 % in "
+            "kvfree_rcu. random_size_align: of 1 to so many pages, aligned to a power of two of "
+            "at most a page.",
+            "For a malloc, kvfree_rcu is call_rcu with a free in the callback. No reader runs. "
+            "A barrier bounds what waits; its CPU time counts.",
+            *notes(document)]
 
 
 def _text(document: Document) -> str:
