@@ -43,6 +43,7 @@ static const struct option table[] = {
 	{"rcu_stall=", &os_options.rcu_stall, 10, 3600000},
 	{"random_kmalloc_caches=", &os_options.random_kmalloc_caches, 1, 16},
 	{"slab_nospare", &os_options.no_spare_rule, 0, 0},
+	{"verbose", &os_options.verbose, 0, 0},
 };
 
 #define NR_OPTIONS (sizeof(table) / sizeof(table[0]))

@@ -36,6 +36,7 @@ struct os_options {
 	uint32_t
 		random_kmalloc_caches; /* random_kmalloc_caches=N: kmalloc() has N sets of caches */
 	uint32_t no_spare_rule; /* slab_nospare: an empty main goes to the barn, as before 7.0 */
+	uint32_t verbose;	/* verbose: say which backend runs, and why */
 };
 
 extern struct os_options os_options;

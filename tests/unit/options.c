@@ -25,7 +25,7 @@ static void understands_all(void **state)
 	assert_true(parse("backend=trylock;numa=fake=4,slab_nomerge slab_strict_numa;"
 			  "slab_max_order=5;slab_min_order=2;slab_min_objects=17;"
 			  "slab_freelist_hardened;slab_freelist_random;slab_nospare;backend=rseq;"
-			  "slab_prebuilt_freelist;page_keep=1024;random_kmalloc_caches=7",
+			  "slab_prebuilt_freelist;page_keep=1024;random_kmalloc_caches=7;verbose",
 			  &lines));
 	assert_int_equal(lines, 0);
 	assert_int_equal(os_options.backend_trylock, 1);
@@ -42,6 +42,7 @@ static void understands_all(void **state)
 	assert_int_equal(os_options.prebuilt_freelist, 1);
 	assert_int_equal(os_options.page_keep, 1024);
 	assert_int_equal(os_options.random_kmalloc_caches, 7);
+	assert_int_equal(os_options.verbose, 1);
 }
 
 static void defaults(void **state)

@@ -183,35 +183,44 @@ static char *rseq_area(void)
 	return (char *)__builtin_thread_pointer() + os.rseq_offset;
 }
 
-static bool rseq_usable(void)
+/* Why the rseq backend cannot run; NULL if it can. */
+static const char *rseq_obstacle(bool rows_known)
 {
+	if (os_options.backend_trylock)
+		return "backend=trylock asks for it";
+	if (!rows_known)
+		return "sched_getaffinity is refused";
 #if defined(__x86_64__) || defined(__aarch64__)
 	if (!&__rseq_size || !&__rseq_offset || __rseq_size == 0)
-		return false;
+		return "the C library registers no restartable sequences";
 	os.rseq_offset = __rseq_offset;
 	if (*(volatile int32_t *)(rseq_area() + RSEQ_CPU_ID) < 0)
-		return false;
-	return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0) == 0;
+		return "the kernel refused to register restartable sequences";
+	if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0) == 0)
+		return NULL;
+	return "membarrier is refused";
 #else
-	return false;
+	return "no sections are written for this processor";
 #endif
 }
 
 static void choose_backend(bool rows_known)
 {
-	bool rseq = rows_known && !os_options.backend_trylock && rseq_usable();
+	const char *obstacle = rseq_obstacle(rows_known);
 
-	os.backend = rseq ? OS_BACKEND_RSEQ : OS_BACKEND_TRYLOCK;
+	os.backend = obstacle ? OS_BACKEND_TRYLOCK : OS_BACKEND_RSEQ;
 	os.id_offset = RSEQ_CPU_ID;
-	if (rseq && os.nr_nodes == 1 && getauxval(AT_RSEQ_FEATURE_SIZE) >= RSEQ_MM_CID_END &&
+	if (!obstacle && os.nr_nodes == 1 && getauxval(AT_RSEQ_FEATURE_SIZE) >= RSEQ_MM_CID_END &&
 	    (os_options.index_mm_cid || (os.nr_rows > FEW_CPUS && !os_options.index_cpu_id)))
 		os.id_offset = RSEQ_MM_CID;
-	if (!rseq && !os_options.backend_trylock)
-		os_report_later(
-			"restartable sequences are not to be had here (glibc registers none, "
-			"or membarrier or sched_getaffinity is refused); going on with the "
-			"trylock backend, which is "
-			"slower");
+	if (obstacle && os_options.backend_rseq)
+		os_report_later("backend=rseq cannot be had: %s; going on with the trylock backend",
+				obstacle);
+	else if (obstacle && os_options.verbose)
+		os_report_later("the trylock backend runs: %s", obstacle);
+	else if (os_options.verbose)
+		os_report_later("the rseq backend runs, sheaves numbered by %s",
+				os.id_offset == RSEQ_MM_CID ? "mm_cid" : "cpu_id");
 }
 
 void os_init(void)

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/* Which backend runs, and who is told why: only who asks, with backend=rseq or verbose. */
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include <sheaf/slab.h>
+
+#include "help.h"
+#include "unit.h"
+
+static struct told told;
+static const char *options;
+static bool refused;
+
+/* As a container may: membarrier is not to be had. */
+static void refuse_membarrier(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog program = {sizeof(filter) / sizeof(filter[0]), filter};
+
+	CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+	CHECK(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0);
+}
+
+/* A process's first use of the library. */
+static void first_use(void)
+{
+	struct kmem_cache *s;
+
+	CHECK(setenv("SHEAF_OPTIONS", options, 1) == 0);
+	if (refused)
+		refuse_membarrier();
+	s = kmem_cache_create("first", 64, NULL, 0);
+	CHECK(s);
+	CHECK(!refused || os.backend == OS_BACKEND_TRYLOCK);
+	kmem_cache_destroy(s);
+	_exit(os.backend == OS_BACKEND_RSEQ ? 10 : 11);
+}
+
+/* How many lines that tells; whether the rseq backend ran is in *rseq. */
+static int lines(const char *with, bool without_membarrier, bool *rseq)
+{
+	int status, n;
+
+	options = with;
+	refused = without_membarrier;
+	told_begin(&told);
+	status = in_child(first_use);
+	n = told_end(&told);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) != 10 && WEXITSTATUS(status) != 11)
+		print_error("%s", told.text);
+	assert_in_range(WEXITSTATUS(status), 10, 11);
+	*rseq = WEXITSTATUS(status) == 10;
+	return n;
+}
+
+static void says_nothing_unasked(void **state)
+{
+	bool rseq;
+
+	(void)state;
+	assert_int_equal(lines("", false, &rseq), 0);
+	assert_int_equal(lines("", true, &rseq), 0);
+	assert_int_equal(lines("backend=trylock", true, &rseq), 0);
+}
+
+static void says_why_rseq_cannot_be_had(void **state)
+{
+	bool rseq, possible;
+
+	(void)state;
+	lines("", false, &possible);
+	assert_int_equal(lines("backend=rseq", false, &rseq), possible ? 0 : 1);
+	assert_int_equal(lines("backend=rseq", true, &rseq), 1);
+	assert_non_null(strstr(told.text, "backend=rseq cannot be had"));
+	if (possible)
+		assert_non_null(strstr(told.text, "membarrier is refused"));
+}
+
+static void says_what_runs(void **state)
+{
+	bool rseq;
+
+	(void)state;
+	assert_int_equal(lines("verbose", false, &rseq), 1);
+	assert_non_null(
+		strstr(told.text, rseq ? "the rseq backend runs" : "the trylock backend runs: "));
+	if (rseq) {
+		assert_int_equal(lines("verbose", true, &rseq), 1);
+		assert_non_null(
+			strstr(told.text, "the trylock backend runs: membarrier is refused"));
+	}
+	assert_int_equal(lines("verbose;backend=trylock", false, &rseq), 1);
+	assert_false(rseq);
+	assert_non_null(strstr(told.text, "the trylock backend runs: backend=trylock asks for it"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(says_nothing_unasked),
+		cmocka_unit_test(says_why_rseq_cannot_be_had),
+		cmocka_unit_test(says_what_runs),
+	};
+
+	return cmocka_run_group_tests_name("backend", tests, NULL, NULL);
+}
