@@ -32,6 +32,7 @@ struct sim_config {
 	unsigned int nodes;   /* 1 ... OS_MAX_NODES; CPUs are dealt to them in blocks */
 	unsigned int backend; /* enum os_backend */
 	const char *options;  /* as SHEAF_OPTIONS; NULL: none */
+	size_t page_size;     /* of the system; 0: OS_PAGE */
 
 	/* Probabilities in 1/65536 for each step: */
 	unsigned int switching; /* another fibre goes on */

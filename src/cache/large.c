@@ -204,7 +204,7 @@ size_t large_roundup(size_t size)
 {
 	if (size <= RUN_MAX)
 		return (size_t)1 << (64 - __builtin_clzll(size - 1));
-	return (size + OS_PAGE - 1) & ~(OS_PAGE - 1);
+	return os_round_up(size);
 }
 
 void *large_alloc(size_t size, gfp_t flags, int node, size_t most, const char *call)

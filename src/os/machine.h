@@ -53,6 +53,7 @@ struct os_machine {
 	uint32_t nr_nodes;
 	uint32_t nr_allowed;   /* CPUs the program might run on when it began */
 	uint32_t node_allowed; /* those of the node that has most of them */
+	size_t page_size;      /* of the system: see os/memory.h */
 	uint16_t node_of_row[OS_MAX_ROWS];
 	/* CPUs behind one last-level cache have the same number. */
 	uint16_t llc_of_cpu[OS_MAX_ROWS];

@@ -2,7 +2,10 @@
 /*
  * Memory from the machine: reserving addresses, making them usable, giving them back.
  *
- * Sizes and addresses are bytes, multiples of OS_PAGE. Every call preserves errno.
+ * A page is 4 KiB, as layouts and orders count them, whatever the system's pages are: those have
+ * os.page_size bytes, up to 64 KiB. Sizes and addresses are bytes, multiples of OS_PAGE; what the
+ * system does page by page is done to all that it touches, but os_discard() to whole pages only.
+ * Every call preserves errno.
  * Callers: src/page/ (and src/sheaf/ for its rows).
  */
 #ifndef SHEAF_OS_MEMORY_H
@@ -10,6 +13,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "os/machine.h"
 #include "os/section.h"
@@ -18,6 +22,17 @@
 #define OS_PAGE	      ((size_t)1 << OS_PAGE_SHIFT)
 #define OS_HUGE_SHIFT 21
 #define OS_HUGE	      ((size_t)1 << OS_HUGE_SHIFT)
+
+/* Bytes, or an address, to whole pages of the system. */
+static inline uintptr_t os_round_up(uintptr_t bytes)
+{
+	return (bytes + os.page_size - 1) & ~(os.page_size - 1);
+}
+
+static inline uintptr_t os_round_down(uintptr_t bytes)
+{
+	return bytes & ~(os.page_size - 1);
+}
 
 /* Reserve addresses, not memory, aligned to OS_HUGE. NULL if refused. */
 void *os_reserve(size_t size);
@@ -30,7 +45,8 @@ bool os_allow_reads(void *address, size_t size);
 size_t os_address_limit(void);
 /* Make reserved addresses usable; they read zero. False if the system has no more. */
 bool os_commit(void *address, size_t size);
-/* Give the memory behind usable addresses back; they stay usable and read zero. */
+/* Give the memory behind usable addresses back, of whole pages of the system; they stay usable and read
+ * zero. */
 void os_discard(void *address, size_t size);
 /* Advise that these whole huge pages' worth will be used, or that it will be used in parts. */
 void os_advise_huge(void *address, size_t size, bool huge);

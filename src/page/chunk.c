@@ -118,21 +118,30 @@ void chunk_give(struct chunk *chunk, unsigned int page, unsigned int order)
 	chunk->nr_dirty += 1u << order;
 }
 
-unsigned int chunk_take_dirty(struct chunk *chunk, unsigned int from, unsigned int *page)
+/* Does a page of the system begin here that is free, and dirty in part? */
+static bool can_go(const struct chunk *chunk, unsigned int page, unsigned int order)
 {
-	unsigned int length = 0;
+	uint64_t dirty = chunk->dirty[page / 64];
 
-	while (from < CHUNK_PAGES && !(chunk->dirty[from / 64] >> from % 64 & 1))
-		from++;
+	for (unsigned int k = 0; k < order; k++)
+		dirty |= dirty >> (1u << k);
+	return (dirty & runs_in_word(chunk->free[page / 64], order)) >> page % 64 & 1;
+}
+
+unsigned int chunk_take_dirty(struct chunk *chunk, unsigned int order, unsigned int from,
+			      unsigned int *page)
+{
+	unsigned int step = 1u << order, length = 0;
+
+	from = (from + step - 1) & ~(step - 1);
+	while (from < CHUNK_PAGES && !can_go(chunk, from, order))
+		from += step;
 	*page = from;
-	while (from + length < CHUNK_PAGES &&
-	       (chunk->dirty[(from + length) / 64] >> (from + length) % 64 & 1))
-		length++;
+	while (from + length < CHUNK_PAGES && can_go(chunk, from + length, order))
+		length += step;
 	if (length) {
-		clear(chunk->dirty, from, length);
-		clear(chunk->free, from, length);
-		chunk->nr_free -= length;
-		chunk->nr_dirty -= length;
+		chunk->nr_dirty -= clear(chunk->dirty, from, length);
+		chunk->nr_free -= clear(chunk->free, from, length);
 	}
 	return length;
 }

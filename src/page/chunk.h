@@ -29,8 +29,10 @@ int chunk_largest(const struct chunk *chunk);
 /* Take an aligned run of 2^order pages: the index of its first page; -1: there is none. */
 int chunk_take(struct chunk *chunk, unsigned int order);
 void chunk_give(struct chunk *chunk, unsigned int page, unsigned int order);
-/* Find a run of dirty pages at or after `from`, make it neither dirty nor free; its length or 0. */
-unsigned int chunk_take_dirty(struct chunk *chunk, unsigned int from, unsigned int *page);
+/* Find a run of the system's pages at or after `from`, of 2^order each, that are free and in part dirty.
+ * Make it neither dirty nor free; its length or 0. */
+unsigned int chunk_take_dirty(struct chunk *chunk, unsigned int order, unsigned int from,
+			      unsigned int *page);
 /* And make it free again, clean. */
 void chunk_give_clean(struct chunk *chunk, unsigned int page, unsigned int length);
 

@@ -101,7 +101,7 @@ void *map_alloc(size_t size, size_t align, unsigned int node)
 {
 	char *address;
 
-	size = (size + OS_PAGE - 1) & ~(OS_PAGE - 1);
+	size = os_round_up(size);
 	address = reserve_aligned(size, align);
 	if (!address)
 		return NULL;

@@ -32,7 +32,7 @@
 
 struct mapping {
 	char *address;
-	size_t size; /* bytes, a multiple of OS_PAGE */
+	size_t size; /* bytes, whole pages of the system */
 };
 
 /* At least size bytes, zero, aligned to `align` (a power of two) and to OS_HUGE, by preference on

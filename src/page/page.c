@@ -23,6 +23,7 @@ struct range {
 	size_t chunks_committed; /* bytes of the array above */
 	struct chunk *lists[NR_LISTS];
 	size_t used, dirty; /* pages */
+	size_t stuck;	    /* of the dirty ones could not go: parts of the system's pages */
 	uint32_t cursor;    /* the chunk to give parts of back next */
 };
 
@@ -34,9 +35,10 @@ static size_t max_chunks(void)
 	return (size_t)1 << (pages.range_shift - OS_HUGE_SHIFT);
 }
 
-static size_t round_page(size_t size)
+/* A page of the system is so many of ours, as a power of two. */
+static unsigned int system_order(void)
 {
-	return (size + OS_PAGE - 1) & ~(OS_PAGE - 1);
+	return (unsigned int)__builtin_ctzll(os.page_size) - OS_PAGE_SHIFT;
 }
 
 static size_t bytes_of_slabs(size_t size)
@@ -49,7 +51,7 @@ static bool reserve(unsigned int shift)
 {
 	size_t size = (size_t)os.nr_nodes << shift, slabs = bytes_of_slabs(size);
 	size_t readable = os.nr_nodes == 1 && size > PAGE_READABLE ? PAGE_READABLE : size;
-	size_t chunks = round_page(((size_t)1 << (shift - OS_HUGE_SHIFT)) * sizeof(struct chunk));
+	size_t chunks = os_round_up(((size_t)1 << (shift - OS_HUGE_SHIFT)) * sizeof(struct chunk));
 	char *tables;
 
 	pages.base = os_reserve(size);
@@ -169,7 +171,7 @@ static bool make_readable(size_t end)
 static struct chunk *grow(struct range *range)
 {
 	struct chunk *chunk = &range->chunks[range->nr_chunks];
-	size_t end = round_page((size_t)(range->nr_chunks + 1) * sizeof(*chunk));
+	size_t end = os_round_up((size_t)(range->nr_chunks + 1) * sizeof(*chunk));
 
 	if (range->nr_chunks == max_chunks())
 		return NULL;
@@ -260,14 +262,23 @@ static void disown(struct slab *slab, unsigned int order)
 	}
 }
 
-/* Give the chunk's dirty pages back, without the lock while the system works. */
+static unsigned int take_dirty(struct range *range, struct chunk *chunk, unsigned int from,
+			       unsigned int *page)
+{
+	unsigned int dirty = chunk->nr_dirty;
+	unsigned int length = chunk_take_dirty(chunk, system_order(), from, page);
+
+	range->dirty -= dirty - chunk->nr_dirty;
+	return length;
+}
+
+/* Give back what the system can take of the chunk's dirty pages, without the lock while it does. */
 static void discard_dirty(struct range *range, struct chunk *chunk)
 {
 	unsigned int page, length, from = 0;
 
-	while ((length = chunk_take_dirty(chunk, from, &page)) != 0) {
+	while ((length = take_dirty(range, chunk, from, &page)) != 0) {
 		relist(range, chunk);
-		range->dirty -= length;
 		os_unlock(&range->lock);
 		os_discard(chunk_address(range, chunk) + page * OS_PAGE, length * OS_PAGE);
 		if (length == CHUNK_PAGES)
@@ -305,16 +316,22 @@ static void discard_parts_of(struct range *range, struct chunk *chunk)
 	discard_dirty(range, chunk);
 }
 
-/* Down to half of what may stay, going on where the last time ended. */
+/*
+ * Down to half of what may stay, going on where the last time ended. What is left above that after a
+ * look at every chunk cannot go, and is no reason to look again.
+ */
 static void discard_parts(struct range *range)
 {
-	for (uint32_t n = range->nr_chunks; n > 0 && range->dirty > may_keep(range) / 2; n--) {
+	size_t wanted = may_keep(range) / 2;
+
+	for (uint32_t n = range->nr_chunks; n > 0 && range->dirty > wanted; n--) {
 		struct chunk *chunk = &range->chunks[range->cursor % range->nr_chunks];
 
 		range->cursor++;
 		if (chunk->nr_dirty)
 			discard_parts_of(range, chunk);
 	}
+	range->stuck = range->dirty > wanted ? range->dirty : 0;
 }
 
 void page_free(struct slab *slab, unsigned int order)
@@ -325,13 +342,15 @@ void page_free(struct slab *slab, unsigned int order)
 
 	disown(slab, order);
 	os_lock(&range->lock);
+	if (range->stuck > range->dirty)
+		range->stuck = range->dirty;
 	chunk_give(chunk, (unsigned int)(index % CHUNK_PAGES), order);
 	range->dirty += (size_t)1 << order;
 	range->used -= (size_t)1 << order;
 	relist(range, chunk);
 	if (chunk->nr_free == CHUNK_PAGES && range->dirty > keep_pages(PAGE_KEEP_CHUNKS))
 		discard_dirty(range, chunk);
-	else if (range->dirty > may_keep(range))
+	else if (range->dirty - range->stuck > may_keep(range))
 		discard_parts(range);
 	os_unlock(&range->lock);
 }

@@ -19,7 +19,8 @@
  *      tests nothing else. Those above a range's top read zero.
  *  P4. Free pages that were used ("dirty") and are not yet given back stay below the limit: whole
  *      chunks go back above PAGE_KEEP_CHUNKS, parts of chunks above PAGE_KEEP_PARTS or a quarter
- *      of what is in use. With page_keep=N nothing goes back by itself below N MiB.
+ *      of what is in use. With page_keep=N nothing goes back by itself below N MiB. Beyond the limit
+ *      stays what the system cannot take: pages of its own that are in use in part.
  *
  * Locks: OS_RANK_PAGES, one for each range; memory is given back without it.
  * Callers: src/slab/, src/page/pool.c for the library's own structures, src/cache/large.c.

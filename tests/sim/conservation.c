@@ -11,6 +11,7 @@
 
 #include "fibres.h"
 #include "os/machine.h"
+#include "os/memory.h"
 #include "sim/sim.h"
 
 #define QUICK_SEEDS 1500
@@ -86,6 +87,7 @@ static void run_of_seed(uint64_t seed, struct run *run)
 	run->storm.memory_refused = run->config.no_memory || run->config.memory;
 	run->storm.retires = dice(2) ? power(7) : 0;
 	run->config.step_ns = 50u << dice(11);
+	run->config.page_size = OS_PAGE << 2 * dice(3);
 }
 
 static int run_in_child(void *data)

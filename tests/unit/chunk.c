@@ -90,15 +90,28 @@ static void give(struct chunk *chunk, uint64_t *seed)
 	model_set(run.page, 1u << run.order, DIRTY);
 }
 
+/* A page of the system that is free and in part dirty. */
+static bool model_can_go(unsigned int page, unsigned int order)
+{
+	bool dirty = false;
+
+	for (unsigned int i = 0; i < 1u << order; i++)
+		dirty |= model[page + i] == DIRTY;
+	return dirty && model_run_free(page, order);
+}
+
 static void discard(struct chunk *chunk, uint64_t *seed)
 {
-	unsigned int from = random_below(seed, CHUNK_PAGES), expected = from, end, page;
-	unsigned int length = chunk_take_dirty(chunk, from, &page);
+	/* Pages of the system of 4, 16 and 64 KiB. */
+	unsigned int order = 2 * random_below(seed, 3), step = 1u << order;
+	unsigned int from = random_below(seed, CHUNK_PAGES), page, end;
+	unsigned int length = chunk_take_dirty(chunk, order, from, &page);
+	unsigned int expected = (from + step - 1) / step * step;
 
-	while (expected < CHUNK_PAGES && model[expected] != DIRTY)
-		expected++;
-	for (end = expected; end < CHUNK_PAGES && model[end] == DIRTY;)
-		end++;
+	while (expected < CHUNK_PAGES && !model_can_go(expected, order))
+		expected += step;
+	for (end = expected; end < CHUNK_PAGES && model_can_go(end, order);)
+		end += step;
 	assert_int_equal(length, end - expected);
 	if (!length)
 		return;

@@ -12,8 +12,8 @@
 #define MiB ((size_t)1 << 20)
 
 enum {
-	BLOCKS = 300,
-	ROUNDS = 3000,
+	BLOCKS = 80,
+	ROUNDS = 1000,
 	THREADS = 3
 };
 
@@ -35,8 +35,9 @@ static void is_block(char *block, size_t size)
 
 static void each_address_finds_its_block(void **state)
 {
-	const size_t sizes[] = {2 * MiB + OS_PAGE, 4 * MiB,	    4 * MiB + OS_PAGE,
-				6 * MiB - OS_PAGE, (size_t)1 << 30, ((size_t)9 << 30) + OS_PAGE};
+	const size_t sizes[] = {2 * MiB + os.page_size, 4 * MiB,
+				4 * MiB + os.page_size, 6 * MiB - os.page_size,
+				(size_t)1 << 30,	((size_t)9 << 30) + os.page_size};
 	size_t before = map_bytes();
 
 	(void)state;
@@ -89,9 +90,9 @@ static void many_blocks(void **state)
 	size_t before = map_bytes(), bytes = before;
 
 	(void)state;
-	for (int round = 0; round < 5 * BLOCKS; round++) {
+	for (int round = 0; round < 20 * BLOCKS; round++) {
 		struct mapping *one = &model[random_below(&seed, BLOCKS)];
-		size_t size = 2 * MiB + OS_PAGE * (1 + random_below(&seed, 1500));
+		size_t size = os_round_up(2 * MiB + OS_PAGE * (1 + random_below(&seed, 1000)));
 
 		if (one->address) {
 			is_block(one->address, one->size);
@@ -150,16 +151,21 @@ static void one_of_many_frees(void **state)
 	pthread_barrier_destroy(&turn);
 }
 
-static char *moving; /* a block that comes and goes */
-static uint32_t moves, stop;
+static char *moving;		   /* a block that comes and goes */
+static uint32_t moves, most, stop; /* most: an emulator may use each address once only */
 
 static void *move(void *unused)
 {
 	uint64_t seed = 3;
 
 	while (!os_load_relaxed(&stop)) {
-		char *block = map_alloc(2 * MiB * (1 + random_below(&seed, 8)) + OS_PAGE, 1, 0);
+		char *block;
 
+		if (os_load_relaxed(&moves) >= os_load_relaxed(&most)) {
+			os_yield();
+			continue;
+		}
+		block = map_alloc(2 * MiB * (1 + random_below(&seed, 8)) + OS_PAGE, 1, 0);
 		CHECK(block);
 		os_store_release(&moving, block);
 		CHECK(map_find(block).address == block);
@@ -178,6 +184,7 @@ static void others_come_and_go(void **state)
 
 	(void)state;
 	os_store_relaxed(&moves, 0);
+	os_store_relaxed(&most, ROUNDS);
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, move, NULL), 0);
 	while (os_load_relaxed(&moves) < ROUNDS) {
@@ -215,8 +222,10 @@ static void forked_beside_others(void **state)
 	(void)state;
 	inherited = map_alloc(9 * MiB, 1, 0);
 	assert_int_equal(pthread_create(&thread, NULL, move, NULL), 0);
-	for (int i = 0; i < 20; i++)
+	for (int i = 0; i < 10; i++) {
+		os_store_relaxed(&most, os_load_relaxed(&moves) + 50);
 		assert_int_equal(in_child(use_in_child), 0);
+	}
 	os_store_relaxed(&stop, 1);
 	pthread_join(thread, NULL);
 	os_store_relaxed(&stop, 0);

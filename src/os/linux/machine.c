@@ -230,6 +230,7 @@ void os_init(void)
 
 	os_options_init();
 	os.counting = os_options.stats || os_options.stats_live;
+	os.page_size = (size_t)sysconf(_SC_PAGESIZE);
 	rows_known = find_rows();
 	find_present();
 	find_nodes();

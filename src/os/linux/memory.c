@@ -40,7 +40,10 @@ bool os_refused_as_locked(void)
 void *os_reserve(size_t size)
 {
 	int saved = errno;
-	char *address = map_anywhere(size + OS_HUGE, PROT_NONE);
+	char *address;
+
+	size = os_round_up(size);
+	address = map_anywhere(size + OS_HUGE, PROT_NONE);
 
 	if (address) {
 		size_t before = -(uintptr_t)address & (OS_HUGE - 1);
@@ -95,7 +98,9 @@ bool os_allow_reads(void *address, size_t size)
 bool os_commit(void *address, size_t size)
 {
 	int saved = errno;
-	bool done = mprotect(address, size, PROT_READ | PROT_WRITE) == 0;
+	uintptr_t begin = os_round_down((uintptr_t)address);
+	size_t whole = (uintptr_t)address + size - begin;
+	bool done = mprotect((void *)begin, whole, PROT_READ | PROT_WRITE) == 0;
 
 	errno = saved;
 	return done;
@@ -104,8 +109,10 @@ bool os_commit(void *address, size_t size)
 void os_discard(void *address, size_t size)
 {
 	int saved = errno;
+	uintptr_t begin = os_round_up((uintptr_t)address);
+	uintptr_t end = os_round_down((uintptr_t)address + size);
 
-	if (madvise(address, size, MADV_DONTNEED))
+	if (begin < end && madvise((void *)begin, end - begin, MADV_DONTNEED))
 		os_report_once_later(&discard_refused,
 				     "the system does not take memory back (madvise: %s; is it "
 				     "locked?): what is freed stays resident",

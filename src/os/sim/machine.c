@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "os/atomic.h"
+#include "os/memory.h"
 #include "os/options.h"
 #include "os/sim/state.h"
 
@@ -18,6 +19,7 @@ void os_init(void)
 	os.backend = sim.config.backend;
 	os.nr_rows = sim.config.cpus;
 	os.nr_nodes = sim.config.nodes;
+	os.page_size = sim.config.page_size ? sim.config.page_size : OS_PAGE;
 	for (uint32_t cpu = 0; cpu < os.nr_rows; cpu++) {
 		os.node_of_row[cpu] = (uint16_t)(cpu * os.nr_nodes / os.nr_rows);
 		os.llc_of_cpu[cpu] = (uint16_t)(cpu / CPUS_PER_LLC);

@@ -53,12 +53,12 @@ static char *map(size_t size, int protection)
 
 void *os_reserve(size_t size)
 {
-	return refused() ? NULL : map(size, PROT_READ);
+	return refused() ? NULL : map(os_round_up(size), PROT_READ);
 }
 
 void os_unreserve(void *address, size_t size)
 {
-	munmap(address, size);
+	munmap(address, os_round_up(size));
 }
 
 bool os_refused_as_locked(void)
@@ -84,13 +84,19 @@ bool os_commit(void *address, size_t size)
 	if (sim.faults && sim.config.memory && sim.committed + size > sim.config.memory)
 		return false;
 	sim.committed += size;
-	return mprotect(address, size, PROT_READ | PROT_WRITE) == 0;
+	size += (uintptr_t)address - os_round_down((uintptr_t)address);
+	address = (void *)os_round_down((uintptr_t)address);
+	return mprotect(address, os_round_up(size), PROT_READ | PROT_WRITE) == 0;
 }
 
 void os_discard(void *address, size_t size)
 {
+	uintptr_t begin = os_round_up((uintptr_t)address);
+	uintptr_t end = os_round_down((uintptr_t)address + size);
+
 	os_sim_step();
-	madvise(address, size, MADV_DONTNEED);
+	if (begin < end)
+		madvise((void *)begin, end - begin, MADV_DONTNEED);
 }
 
 void os_advise_huge(void *address, size_t size, bool huge)
