@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rows on a large machine: 300 caches on 384 CPUs cost memory only where a CPU used them, and a
- * drain of every CPU writes to no row that was never used. Rows by mm_cid: slots are in the first ones, and
+ * Rows on a large machine: 300 caches on 384 CPUs take fewer mappings than there are CPUs, cost memory
+ * only where a CPU used them, and a drain of every CPU writes to no row that was never used. Rows by mm_cid: slots are in the first ones, and
  * the barn's shards in those of the CPUs that the program ran on.
  */
 #include <stdio.h>
@@ -21,6 +21,19 @@ enum {
 };
 
 static struct kmem_cache *made[CACHES];
+
+static unsigned int mappings(void)
+{
+	FILE *file = fopen("/proc/self/maps", "re");
+	unsigned int n = 0;
+	int c;
+
+	while (file && (c = getc(file)) != EOF)
+		n += c == '\n';
+	if (!file || fclose(file) || !n)
+		sim_fail("/proc/self/maps cannot be read");
+	return n;
+}
 
 static void use_all(unsigned int fibre, void *unused)
 {
@@ -42,15 +55,18 @@ static int run(void *data)
 {
 	const struct sim_config *config = data;
 	size_t idle, used, drained, rows = config->options ? 2 * FIBRES : FIBRES;
+	unsigned int mapped;
 	char name[32];
 
 	sim_start(data);
+	mapped = mappings();
 	for (unsigned int i = 0; i < CACHES; i++) {
 		snprintf(name, sizeof(name), "cache-%u", i);
 		made[i] = kmem_cache_create(name, 64, NULL, SLAB_NO_MERGE);
 		if (!made[i])
 			sim_fail("cache %u cannot be made", i);
 	}
+	mapped = mappings() - mapped;
 	idle = sim_row_pages();
 	sim_run(FIBRES, use_all, NULL);
 	used = sim_row_pages();
@@ -58,8 +74,10 @@ static int run(void *data)
 		if (kmem_cache_shrink(made[i]))
 			sim_fail("cache %u keeps slabs", i);
 	drained = sim_row_pages();
-	printf("pages of rows: %zu idle, %zu used by %d CPUs, %zu after a drain\n", idle, used,
-	       FIBRES, drained);
+	printf("%u mappings; pages of rows: %zu idle, %zu used by %d CPUs, %zu after a drain\n",
+	       mapped, idle, used, FIBRES, drained);
+	if (mapped > CPUS)
+		sim_fail("%d caches take %u mappings", CACHES, mapped);
 	if (idle)
 		sim_fail("idle caches cost %zu pages", idle);
 	if (!used || used > rows * PAGES_OF_A_CPU)
