@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: MIT
+"""The builds of `make check` and their tests. No test minds what else the machine does meanwhile."""
+from concurrent.futures import ThreadPoolExecutor
+
+from lib.builds import build, names, test, test_tools
+
+# What holds for the user, with all that is built at all.
+RELEASE = ("build/gcc-release", "gcc", ["--buildtype=release", "-Dbench=true", "-Dexamples=true"])
+# With assertions; without what is the same in any build: the simulator has assertions and -O2 of its own
+# in each, the tools are Python, and a benchmark that is not optimised is none.
+DEBUG = ("build/clang-debug", "clang", ["--buildtype=debug", "-Dsim=false", "-Dtools=false"])
+
+
+def build_both(tally):
+    for each in RELEASE, DEBUG:
+        build(tally, *each)
+
+
+def build_and_test(tally):
+    """While the tests of the first build run, the second is built."""
+    with ThreadPoolExecutor() as pool:
+        jobs = []
+        if build(tally, *RELEASE):
+            directory = RELEASE[0]
+            # Those of the tools one by one: to meson they are one test.
+            jobs = [pool.submit(test_tools, tally, directory),
+                    pool.submit(test, tally, directory, *names(directory, leave_out=["tools"]))]
+        if build(tally, *DEBUG):
+            jobs.append(pool.submit(test, tally, DEBUG[0]))
+        for job in jobs:
+            job.result()
