@@ -40,7 +40,6 @@
 enum {
 	MAX_ADDRESSES = 256, /* executed in one call */
 	MAX_SEEN = 4096,
-	MAX_SECTIONS = 256,
 	MAX_STEPS = 100000,
 	MAX_STOPS = 200, /* at a breakpoint that stays */
 	MAX_TRIES = 100	 /* of a call that the kernel aborts as well */
@@ -61,6 +60,7 @@ static uint64_t seen[MAX_SEEN];
 static unsigned int nr_seen;
 static unsigned long nr_aborts, nr_retries;
 static pid_t stepper, walker;
+static int walker_memory;
 
 static void end(int status)
 {
@@ -133,25 +133,19 @@ static uint64_t wait_stop(pid_t pid)
 
 static void set_rip(pid_t pid, uint64_t rip)
 {
-	struct user_regs_struct regs;
-
-	if (ptrace(PTRACE_GETREGS, pid, 0, &regs))
-		fail("no registers", rip);
-	regs.rip = rip;
-	if (ptrace(PTRACE_SETREGS, pid, 0, &regs))
+	if (ptrace(PTRACE_POKEUSER, pid, offsetof(struct user, regs.rip), rip))
 		fail("no registers", rip);
 }
 
-static unsigned char peek(pid_t pid, uint64_t address)
+/* As compiled: the children have the same code at the same place. */
+static unsigned char byte_at(uint64_t address)
 {
-	return (unsigned char)ptrace(PTRACE_PEEKTEXT, pid, address, 0);
+	return *(const unsigned char *)address;
 }
 
-static void poke(pid_t pid, uint64_t address, unsigned char byte)
+static void poke(uint64_t address, unsigned char byte)
 {
-	unsigned long word = (unsigned long)ptrace(PTRACE_PEEKTEXT, pid, address, 0);
-
-	if (ptrace(PTRACE_POKETEXT, pid, address, (word & ~0xfful) | byte))
+	if (pwrite(walker_memory, &byte, 1, (off_t)address) != 1)
 		fail("cannot place a breakpoint", address);
 }
 
@@ -167,9 +161,9 @@ static pid_t start(bool registered)
 	return pid;
 }
 
-static bool is_idle(pid_t pid, uint64_t rip)
+static bool is_idle(uint64_t rip)
 {
-	return *(volatile uint32_t *)&scene->idle && peek(pid, rip - 1) == BREAKPOINT;
+	return *(volatile uint32_t *)&scene->idle && byte_at(rip - 1) == BREAKPOINT;
 }
 
 /* --- which instructions a call executes --------------------------------------------------------
@@ -211,7 +205,7 @@ static void step_through(void)
 	for (int steps = 0; steps < MAX_STEPS; steps++) {
 		ptrace(PTRACE_SINGLESTEP, stepper, 0, 0);
 		rip = wait_stop(stepper);
-		if (is_idle(stepper, rip))
+		if (is_idle(rip))
 			return;
 		if (section_at(rip))
 			remember(rip);
@@ -222,18 +216,19 @@ static void step_through(void)
 /* --- aborts ------------------------------------------------------------------------------------
  */
 
-/* Stop, or no longer stop, at the first instruction of every section but this one. */
-static void stop_at_others(const struct descriptor *section, bool stop)
+/* Stop at the first instruction of every section but this one; NULL: of none. */
+static void stop_at_others(const struct descriptor *section)
 {
-	static unsigned char bytes[MAX_SECTIONS];
-	const struct descriptor *d = __start___rseq_cs;
+	static const struct descriptor *now;
+	const struct descriptor *before = now;
 
-	for (unsigned int i = 0; &d[i] < __stop___rseq_cs; i++) {
-		if (d[i].start == section->start)
-			continue;
-		if (stop)
-			bytes[i] = peek(walker, d[i].start);
-		poke(walker, d[i].start, stop ? BREAKPOINT : bytes[i]);
+	now = section;
+	for (const struct descriptor *d = __start___rseq_cs; d < __stop___rseq_cs; d++) {
+		bool stopped = before && d->start != before->start;
+		bool stop = section && d->start != section->start;
+
+		if (stop != stopped)
+			poke(d->start, stop ? BREAKPOINT : byte_at(d->start));
 	}
 }
 
@@ -243,21 +238,19 @@ static void stop_at_others(const struct descriptor *section, bool stop)
  */
 static unsigned int run_with_breakpoint(uint64_t address, bool stays, const struct walk_view *then)
 {
-	unsigned char byte = peek(walker, address);
 	unsigned int stops = 0;
 	struct walk_view view;
 
 	scene->check = true;
-	poke(walker, address, BREAKPOINT);
-	if (stays)
-		stop_at_others(section_at(address), true);
+	stop_at_others(stays ? section_at(address) : NULL);
+	poke(address, BREAKPOINT);
 	*(volatile uint32_t *)&scene->idle = 0;
 	for (;;) {
 		uint64_t rip;
 
 		ptrace(PTRACE_CONT, walker, 0, 0);
 		rip = wait_stop(walker);
-		if (is_idle(walker, rip))
+		if (is_idle(rip))
 			break;
 		scene_view(&view);
 		if (memcmp(&view, then, sizeof(view)))
@@ -265,12 +258,10 @@ static unsigned int run_with_breakpoint(uint64_t address, bool stays, const stru
 		if (++stops == MAX_STOPS)
 			fail("a call that is aborted always does not end", address);
 		if (!stays)
-			poke(walker, address, byte);
+			poke(address, byte_at(address));
 		set_rip(walker, rip - 1);
 	}
-	poke(walker, address, byte);
-	if (stays)
-		stop_at_others(section_at(address), false);
+	poke(address, byte_at(address));
 	return stops;
 }
 
@@ -308,21 +299,19 @@ static bool try_abort(uint64_t address, bool stays, bool committed, const struct
 	return false;
 }
 
-static void abort_at(uint64_t address, const struct outcome *of)
+static void abort_at(uint64_t address, bool stays, const struct outcome *of)
 {
 	const struct descriptor *section = section_at(address);
 	bool committed = address == section->start + section->length;
+	unsigned int tries = 1;
 
-	for (int stays = 0; stays <= !committed; stays++) {
-		unsigned int tries = 1;
-
-		while (!try_abort(address, stays, committed, of))
-			if (tries++ == MAX_TRIES)
-				fail("an instruction is not met again, or a call not tried again",
-				     address);
-		nr_retries += tries - 1;
-		nr_aborts += !committed;
-	}
+	if (committed && stays)
+		return;
+	while (!try_abort(address, stays, committed, of))
+		if (tries++ == MAX_TRIES)
+			fail("an instruction is not met again, or a call not tried again", address);
+	nr_retries += tries - 1;
+	nr_aborts += !committed;
 }
 
 static void walk_scene(void)
@@ -342,23 +331,25 @@ static void walk_scene(void)
 	if (!path_length)
 		fail("no section was entered", 0);
 	memcpy(mine, path, sizeof(mine));
-	for (unsigned int i = 0; i < path_length; i++)
-		abort_at(mine[i], &of);
+	for (int stays = 0; stays <= 1; stays++)
+		for (unsigned int i = 0; i < path_length; i++)
+			abort_at(mine[i], stays, &of);
 }
 
 int main(void)
 {
+	char path_of_memory[32];
 	unsigned int sections = 0;
 
 	if (!scene_make())
 		return 1;
 	if (os.backend != OS_BACKEND_RSEQ)
 		return SKIP;
-	if (__stop___rseq_cs - __start___rseq_cs > MAX_SECTIONS)
-		return 1;
 	pin(0); /* with the children: they take turns, and need not wake another CPU */
 	stepper = start(false);
 	walker = start(true);
+	snprintf(path_of_memory, sizeof(path_of_memory), "/proc/%d/mem", (int)walker);
+	walker_memory = open(path_of_memory, O_RDWR | O_CLOEXEC);
 	memset(scene, 0, sizeof(*scene));
 	do
 		walk_scene();
