@@ -13,7 +13,7 @@ enum {
 	MiB = 1 << 20,
 	THREADS = 6,
 	HELD = 300,
-	ROUNDS = 15000
+	ROUNDS = 5000
 };
 
 static struct kmem_cache *cache_of(const void *object)

@@ -13,7 +13,7 @@
 
 enum {
 	POINTERS = 500,
-	ROUNDS = 2000
+	ROUNDS = 400
 };
 
 /* Every byte of it, asked at some. */

@@ -30,7 +30,7 @@
 enum {
 	THREADS = 2,
 	OBJECTS = 1000,
-	BULK = 200,
+	FEW_OBJECTS = 200, /* of a large size */
 	NR_CACHES = 3,
 	MOST_LINES = 12
 };
@@ -152,13 +152,13 @@ static void free_all(struct worker *w, struct kmem_cache *s)
 
 static void allocate(struct worker *w, struct kmem_cache *s)
 {
-	size_t n = OBJECTS - BULK;
+	size_t n = kmem_cache_size(s) < 1000 ? OBJECTS : FEW_OBJECTS, bulk = n / 5;
 
-	while (w->had < n && (w->objects[w->had] = kmem_cache_alloc(s, GFP_KERNEL)) != NULL)
+	while (w->had < n - bulk && (w->objects[w->had] = kmem_cache_alloc(s, GFP_KERNEL)) != NULL)
 		w->had++;
-	if (kmem_cache_alloc_bulk(s, GFP_KERNEL, BULK, (void **)&w->objects[w->had]))
-		w->had += BULK;
-	CHECK(w->had == OBJECTS || refused->may_cost);
+	if (kmem_cache_alloc_bulk(s, GFP_KERNEL, bulk, (void **)&w->objects[w->had]))
+		w->had += bulk;
+	CHECK(w->had == n || refused->may_cost);
 	for (size_t i = 0; i < w->had; i++)
 		*w->objects[i] = stamp(w, i);
 }
