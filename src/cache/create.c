@@ -211,6 +211,8 @@ struct kmem_cache *cache_create(const char *name, size_t size, const struct kmem
 	int saved = errno;
 
 	clean_name(clean, name);
+	if (caches_ready() && os_options.debug_checks)
+		flags |= SLAB_NO_SHEAVES;
 	s = create(clean, size, &own, flags);
 	if (!s && (flags & SLAB_PANIC))
 		os_fatal("kmem_cache_create(%s, %zu bytes) failed, and SLAB_PANIC asks to end here",

@@ -34,9 +34,14 @@ static COLD void *alloc_slow_plain(struct kmem_cache *s)
 	return alloc_slow(s, GFP_KERNEL);
 }
 
+static const char *free_call(const struct kmem_cache *s)
+{
+	return s->flags & CACHE_KMALLOC ? "kfree" : "kmem_cache_free";
+}
+
 static COLD void free_slow(struct kmem_cache *s, void *object)
 {
-	cache_free_slow(s, object, s->flags & CACHE_KMALLOC ? "kfree" : "kmem_cache_free");
+	cache_free_slow(s, object, free_call(s));
 	os_report_kept();
 }
 
@@ -110,7 +115,7 @@ static void *alloc_plain_no_sheaf(struct kmem_cache *s)
 static void free_no_sheaf(struct kmem_cache *s, void *object)
 {
 	if (object)
-		cache_give(s, &object, 1, "kmem_cache_free");
+		cache_give(s, &object, 1, free_call(s));
 	os_report_kept();
 }
 

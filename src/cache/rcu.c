@@ -80,7 +80,9 @@ static COLD void retire_slow(struct kmem_cache *s, void *object, size_t offset)
 {
 	int saved = errno;
 
-	if (object && !cache_was_destroyed(s, "kfree_rcu") && !retire(s, object, offset))
+	if (object && !cache_was_destroyed(s, "kfree_rcu") &&
+	    slab_leave_out_foreign(&s->sheaf.slab, &object, 1, 1, "kmem_cache_free_rcu") &&
+	    !retire(s, object, offset))
 		os_report("kfree_rcu(%s, %p): no memory to keep the pointer until a grace period "
 			  "has passed; the object is leaked. kfree_rcu(pointer, field) needs none",
 			  s->name, object);

@@ -28,6 +28,7 @@ static const struct option table[] = {
 	{"index=cpu_id", &os_options.index_cpu_id, 0, 0},
 	{"numa=fake=", &os_options.numa_fake, 1, 64},
 	{"slab_nomerge", &os_options.nomerge, 0, 0},
+	{"slab_debug=F", &os_options.debug_checks, 0, 0},
 	{"slab_strict_numa", &os_options.strict_numa, 0, 0},
 	{"slab_max_order=", &os_options.max_order, 0, 9},
 	{"slab_min_order=", &os_options.min_order, 0, 9},

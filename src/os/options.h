@@ -19,6 +19,7 @@ struct os_options {
 	uint32_t index_cpu_id;	  /* index=cpu_id */
 	uint32_t numa_fake;	  /* numa=fake=N */
 	uint32_t nomerge;	  /* slab_nomerge */
+	uint32_t debug_checks;	  /* slab_debug=F: each free is checked */
 	uint32_t strict_numa;	  /* slab_strict_numa */
 	uint32_t max_order;	  /* slab_max_order=N, 0 ... 9 */
 	uint32_t min_order;	  /* slab_min_order=N */

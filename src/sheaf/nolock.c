@@ -77,7 +77,10 @@ static bool install(struct sheaf_cache *cache, bool full)
 		old = NULL;
 	if (old) {
 		sheaf_harvest(cache, old);
-		old->filled_by = full ? old->filled_by : cell.cpu + 1;
+		if (!full) {
+			whole_check_newest(cache, old, "kmem_cache_free_nolock");
+			old->filled_by = cell.cpu + 1;
+		}
 	}
 	count_exchange(cache, full, old);
 	if (old)

@@ -165,6 +165,7 @@ static struct sheaf *install_empty(struct sheaf_cache *cache, struct sheaf *empt
 	if (!old || old == &sheaf_bootstrap)
 		return NULL;
 	sheaf_harvest(cache, old);
+	whole_check_newest(cache, old, "kmem_cache_free");
 	old->filled_by = cpu + 1;
 	return old;
 }

@@ -53,6 +53,16 @@ static bool queue_sheaf(struct sheaf_rcu *rcu, struct sheaf *sheaf, unsigned int
 	return over;
 }
 
+/* U3: if nothing in it is this cache's, there is nothing to wait for. */
+static bool queue_full(struct sheaf_rcu *rcu, struct sheaf *sheaf, unsigned int row)
+{
+	whole_check_newest(rcu->cache, sheaf, "kmem_cache_free_rcu");
+	if (sheaf_size(sheaf))
+		return queue_sheaf(rcu, sheaf, row);
+	whole_hand_over(rcu->cache, sheaf, "kmem_cache_free_rcu");
+	return false;
+}
+
 /* Put a sheaf with this object in the place of a full one, which is queued. */
 static bool replace_full_rcu(struct sheaf_rcu *rcu, void *object)
 {
@@ -77,7 +87,7 @@ static bool replace_full_rcu(struct sheaf_rcu *rcu, void *object)
 		/* On another CPU by now, its sheaf's age is off, which the next trim mends. */
 		os_store_relaxed(&slot_of_row(cache->at.handle, row)->rcu_since, os_now_ms());
 		if (old != &sheaf_bootstrap)
-			over = queue_sheaf(rcu, old, row);
+			over = queue_full(rcu, old, row);
 	}
 	hand_leave(hand);
 	if (!done) {

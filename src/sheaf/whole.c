@@ -13,6 +13,9 @@
 #include "sheaf/rows.h"
 #include "slab/stat.h"
 
+/* Few enough that an exchange costs the same as without (suite cross). */
+#define NEWEST 8
+
 static size_t sheaf_bytes(unsigned int capacity)
 {
 	return SHEAF_HEADER + capacity * sizeof(void *);
@@ -49,6 +52,16 @@ struct sheaf *whole_new(struct sheaf_cache *cache)
 bool whole_fits(struct sheaf_cache *cache, struct sheaf *sheaf)
 {
 	return sheaf->capacity == sheaf_capacity(cache);
+}
+
+void whole_check_newest(struct sheaf_cache *cache, struct sheaf *sheaf, const char *call)
+{
+	unsigned int size = sheaf_size(sheaf);
+	unsigned int left =
+		slab_leave_out_foreign(&cache->slab, sheaf->objects, size, NEWEST, call);
+
+	if (left != size)
+		sheaf_set_size(sheaf, left);
 }
 
 bool whole_put_full(struct sheaf_cache *cache, struct sheaf *sheaf)

@@ -30,6 +30,13 @@ struct sheaf *whole_make(struct sheaf_cache *cache, uint32_t capacity);
 /* Is its capacity still the cache's? */
 bool whole_fits(struct sheaf_cache *cache, struct sheaf *sheaf);
 
+/*
+ * Before a sheaf filled by frees goes on to others: look whose its newest objects are. What was freed to
+ * the wrong cache is reported and left out, so the sheaf may have fewer objects afterwards. A sheaf whose
+ * objects go to their slabs need not be looked at: there each object is.
+ */
+void whole_check_newest(struct sheaf_cache *cache, struct sheaf *sheaf, const char *call);
+
 /* Into the barn, counted. False if there is no room. */
 bool whole_put_full(struct sheaf_cache *cache, struct sheaf *sheaf);
 bool whole_put_empty(struct sheaf_cache *cache, struct sheaf *sheaf);

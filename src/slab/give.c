@@ -263,3 +263,18 @@ void slab_give(struct slab_cache *cache, void *const *objects, unsigned int n, c
 		n -= batch;
 	}
 }
+
+unsigned int slab_leave_out_foreign(struct slab_cache *cache, void **objects, unsigned int n,
+				    unsigned int newest, const char *call)
+{
+	for (unsigned int i = n > newest ? n - newest : 0; i < n;) {
+		if (__builtin_expect(page_owner(objects[i]) == cache, 1)) {
+			i++;
+			continue;
+		}
+		/* It reports what is wrong with it, and leaves it alone. */
+		slab_give(cache, &objects[i], 1, call);
+		objects[i] = objects[--n];
+	}
+	return n;
+}

@@ -114,6 +114,13 @@ unsigned int slab_take(struct slab_cache *cache, unsigned int node, enum slab_pl
 /* Put objects back. Those that are no objects of this cache are reported, named by `call`. */
 void slab_give(struct slab_cache *cache, void *const *objects, unsigned int n, const char *call);
 
+/*
+ * Leave out, after a report, what is another cache's or nobody's among the last `newest` of n objects;
+ * returns how many are left. Looks at the pages' owners only: slab_give() looks at everything.
+ */
+unsigned int slab_leave_out_foreign(struct slab_cache *cache, void **objects, unsigned int n,
+				    unsigned int newest, const char *call);
+
 /* Free empty slabs, sort the partial ones fullest first. Returns the number of slabs left. */
 unsigned int slab_shrink(struct slab_cache *cache);
 

@@ -25,13 +25,15 @@ static void understands_all(void **state)
 	assert_true(parse("backend=trylock;numa=fake=4,slab_nomerge slab_strict_numa;"
 			  "slab_max_order=5;slab_min_order=2;slab_min_objects=17;"
 			  "slab_freelist_hardened;slab_freelist_random;slab_nospare;backend=rseq;"
-			  "slab_prebuilt_freelist;page_keep=1024;random_kmalloc_caches=7;verbose",
+			  "slab_prebuilt_freelist;slab_debug=F;page_keep=1024;random_kmalloc_"
+			  "caches=7;verbose",
 			  &lines));
 	assert_int_equal(lines, 0);
 	assert_int_equal(os_options.backend_trylock, 1);
 	assert_int_equal(os_options.backend_rseq, 1);
 	assert_int_equal(os_options.numa_fake, 4);
 	assert_int_equal(os_options.nomerge, 1);
+	assert_int_equal(os_options.debug_checks, 1);
 	assert_int_equal(os_options.strict_numa, 1);
 	assert_int_equal(os_options.max_order, 5);
 	assert_int_equal(os_options.min_order, 2);

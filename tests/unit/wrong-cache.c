@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Blocks of one cache that are freed to another one. The fast path does not look; whoever hands a sheaf
+ * over looks at its newest objects, whoever empties one into slabs at all of them. With
+ * SHEAF_OPTIONS=slab_debug=F each free is looked at by itself.
+ */
+#include <sheaf/rcu.h>
+#include <sheaf/slab.h>
+
+#include "by_hand.h"
+#include "cache/cache.h"
+#include "help.h"
+#include "os/options.h"
+#include "unit.h"
+
+enum {
+	CAPACITY = 60, /* of objects of this size */
+	EVERY = 7,     /* so many right ones come after each wrong one: of eight one is wrong */
+	OWN = 3 * CAPACITY,
+	WRONG = (OWN + EVERY - 1) / EVERY,
+	SMALL = 32,
+	LARGE = 200
+};
+
+static struct told told;
+static struct kmem_cache *s;
+static void *own[OWN];
+static char *wrong[WRONG];
+
+static void setup(void)
+{
+	pin((unsigned int)sched_getcpu());
+	s = kmem_cache_create("large", LARGE, NULL, SLAB_NO_MERGE);
+	assert_non_null(s);
+	for (unsigned int i = 0; i < OWN; i++) {
+		own[i] = kmem_cache_alloc(s, GFP_KERNEL);
+		assert_non_null(own[i]);
+	}
+	for (unsigned int i = 0; i < WRONG; i++) {
+		wrong[i] = kmalloc(SMALL, GFP_KERNEL);
+		assert_non_null(wrong[i]);
+		memset(wrong[i], (int)i + 1, SMALL);
+	}
+}
+
+/* Their owner still has them, and nobody else got one. */
+static void wrong_ones_are_as_before(void)
+{
+	for (unsigned int i = 0; i < OWN; i++) {
+		own[i] = kmem_cache_alloc(s, GFP_KERNEL);
+		assert_non_null(own[i]);
+		memset(own[i], 0xaa, LARGE);
+	}
+	for (unsigned int i = 0; i < WRONG; i++) {
+		for (unsigned int j = 0; j < SMALL; j++)
+			assert_int_equal(wrong[i][j], (int)i + 1);
+		kfree(wrong[i]);
+	}
+	for (unsigned int i = 0; i < OWN; i++)
+		kmem_cache_free(s, own[i]);
+	assert_int_equal(kmem_cache_verify(s), 0);
+	assert_int_equal(kmem_cache_shrink(s), 0);
+	kmem_cache_destroy(s);
+}
+
+static void says_what_is_wrong(int lines)
+{
+	assert_true(lines > 0);
+	assert_non_null(strstr(told.text, "(large, "));
+	assert_non_null(strstr(told.text, "an object of cache \"kmalloc-32\""));
+}
+
+static void free_all(void (*free_one)(struct kmem_cache *cache, void *object))
+{
+	for (unsigned int i = 0; i < OWN; i++) {
+		if (i % EVERY == 0)
+			free_one(s, wrong[i / EVERY]);
+		free_one(s, own[i]);
+	}
+}
+
+/* More than main and spare hold, less than makes a barn overflow: no sheaf is flushed meanwhile. */
+static void an_exchange_looks(void **state)
+{
+	(void)state;
+	setup();
+	told_begin(&told);
+	free_all(kmem_cache_free);
+	says_what_is_wrong(told_end_kept(&told));
+	/* The rest: what is popped before any slow path would have been handed out. */
+	told_begin(&told);
+	kmem_cache_shrink(s);
+	told_end_kept(&told);
+	wrong_ones_are_as_before();
+}
+
+static void an_exchange_of_nolock_looks(void **state)
+{
+	(void)state;
+	setup();
+	told_begin(&told);
+	free_all(kmem_cache_free_nolock);
+	says_what_is_wrong(told_end_kept(&told));
+	told_begin(&told);
+	kmem_cache_shrink(s);
+	told_end_kept(&told);
+	wrong_ones_are_as_before();
+}
+
+/* A full rcu_free sheaf is handed over to its queue. */
+static void retired_ones_are_looked_at(void **state)
+{
+	(void)state;
+	setup();
+	told_begin(&told);
+	free_all(kmem_cache_free_rcu);
+	says_what_is_wrong(told_end_kept(&told));
+	told_begin(&told);
+	kvfree_rcu_barrier();
+	kmem_cache_shrink(s);
+	told_end_kept(&told);
+	wrong_ones_are_as_before();
+}
+
+/* Nothing but wrong ones: the sheaf is empty afterwards, and nothing waits. */
+static void a_sheaf_of_wrong_ones(void **state)
+{
+	const struct kmem_cache_args args = {.sheaf_capacity = 4};
+	struct kmem_cache *few = kmem_cache_create("few", 8192, &args, SLAB_NO_MERGE);
+	char *blocks[9];
+	int lines;
+
+	(void)state;
+	assert_non_null(few);
+	pin((unsigned int)sched_getcpu());
+	for (unsigned int i = 0; i < 9; i++)
+		blocks[i] = kmalloc(SMALL, GFP_KERNEL);
+	told_begin(&told);
+	for (unsigned int i = 0; i < 9; i++)
+		kmem_cache_free_rcu(few, blocks[i]);
+	kvfree_rcu_barrier();
+	kmem_cache_shrink(few);
+	lines = told_end_kept(&told);
+	assert_int_equal(lines, 9);
+	for (unsigned int i = 0; i < 9; i++)
+		kfree(blocks[i]);
+	assert_int_equal(kmem_cache_verify(few), 0);
+	kmem_cache_destroy(few);
+}
+
+static void told_at_once(const char *what)
+{
+	assert_int_equal(told_end_kept(&told), 1);
+	assert_non_null(strstr(told.text, what));
+}
+
+static void each_free_is_looked_at(void **state)
+{
+	void *object;
+
+	(void)state;
+	if (!os_options.debug_checks)
+		skip();
+	setup();
+	told_begin(&told);
+	kmem_cache_free(s, wrong[0]);
+	told_at_once("kmem_cache_free(large, ");
+	told_begin(&told);
+	kmem_cache_free_bulk(s, 1, (void **)&wrong[1]);
+	told_at_once("an object of cache \"kmalloc-32\"");
+	told_begin(&told);
+	kmem_cache_free_rcu(s, wrong[2]);
+	told_at_once("kmem_cache_free_rcu(large, ");
+	told_begin(&told);
+	kmem_cache_free_nolock(s, wrong[3]);
+	told_at_once("an object of cache \"kmalloc-32\"");
+	told_begin(&told);
+	kfree(wrong[4] + 8);
+	told_at_once("kfree(");
+	told_begin(&told);
+	kmem_cache_free(s, (char *)own[0] + 8);
+	told_at_once("points 8 bytes into an object");
+	object = kmem_cache_alloc(s, GFP_KERNEL);
+	kmem_cache_free(s, object);
+	told_begin(&told);
+	kmem_cache_free(s, object);
+	told_at_once("double free");
+	for (unsigned int i = 0; i < OWN; i++)
+		kmem_cache_free(s, own[i]);
+	wrong_ones_are_as_before();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_exchange_looks),
+		cmocka_unit_test(an_exchange_of_nolock_looks),
+		cmocka_unit_test(retired_ones_are_looked_at),
+		cmocka_unit_test(a_sheaf_of_wrong_ones),
+		cmocka_unit_test(each_free_is_looked_at),
+	};
+
+	sheaf_rcu_register(&by_hand_ops);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
