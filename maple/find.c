@@ -86,7 +86,7 @@ static inline bool in_leaf(struct ma_state *mas, unsigned long limit, bool up, v
 {
 	struct view v = {mas->node, mas->seen, mas->at, mas->stop, mas->min, mas->max};
 
-	if (!mas->node || v.at == (up ? v.stop : first_slot(v.leaf)))
+	if (v.at == (up ? v.stop : first_slot(v.leaf)))
 		return false;
 	v.at += up ? 1 : -1;
 	return look(mas, v, limit, up, true, entry);
@@ -115,7 +115,7 @@ in_next_leaf(struct ma_state *mas, unsigned long limit, bool up, bool gaps_too, 
 	struct view v;
 	uint64_t meta;
 
-	if (unlikely(!mas->node || !mas->parent || !is_through(mas, up, gaps_too)))
+	if (unlikely(!mas->parent || !is_through(mas, up, gaps_too)))
 		return false;
 	meta = load_acquire(&node->meta);
 	end = meta & META_END;
@@ -168,21 +168,33 @@ from_root(struct ma_state *mas, unsigned long limit, bool up, bool gaps_too)
 	return gaps_too ? NULL : mas_ended(mas, up ? ma_overflow : ma_underflow);
 }
 
+/* In the state's leaf, or the one beside it: true, and the entry, if any, is the result. */
+static inline __attribute__((always_inline)) bool nearby(struct ma_state *mas, unsigned long limit,
+							 bool up, bool gaps_too, void **entry)
+{
+	if (gaps_too) {
+		if (!in_leaf(mas, limit, up, entry) && !in_next_leaf(mas, limit, up, true, entry))
+			return false;
+		if (!*entry)
+			widen(mas, up);
+		return true;
+	}
+	if (in_next_leaf(mas, limit, up, false, entry))
+		return true;
+	if (!in_leaf(mas, limit, up, entry))
+		return false;
+	if (!*entry) /* it may reach the limit, and then that is all */
+		widen(mas, up);
+	return *entry;
+}
+
 static inline __attribute__((always_inline)) void *go_on(struct ma_state *mas, unsigned long limit,
 							 bool up, bool gaps_too)
 {
 	void *entry;
 
-	if (!gaps_too && in_next_leaf(mas, limit, up, false, &entry))
+	if (mas->node && nearby(mas, limit, up, gaps_too, &entry))
 		return entry;
-	if (in_leaf(mas, limit, up, &entry) ||
-	    (gaps_too && in_next_leaf(mas, limit, up, true, &entry))) {
-		if (entry)
-			return entry;
-		widen(mas, up);
-		if (gaps_too)
-			return NULL;
-	}
 	return from_root(mas, limit, up, gaps_too);
 }
 
