@@ -14,9 +14,12 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 class Pictures(unittest.TestCase):
-    def setUp(self) -> None:
-        self.drawn = {name: draw(read(RESULTS / f"{suite}.json"))
-                      for name, (suite, draw) in PICTURES.items()}
+    drawn: dict[str, str]
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.drawn = {name: draw(read(RESULTS / f"{suite}.json"))
+                     for name, (suite, draw) in PICTURES.items()}
 
     def test_need_no_other_file(self) -> None:
         for name, text in self.drawn.items():
