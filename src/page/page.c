@@ -7,39 +7,14 @@
 #include "os/atomic.h"
 #include "os/lock.h"
 #include "os/machine.h"
-#include "os/options.h"
-#include "page/chunk.h"
+#include "page/range.h"
 
 #define LARGEST_SHIFT  44
 #define SMALLEST_SHIFT 23
 #define ADDRESS_SHIFT  46 /* all ranges together: half of what x86-64 has, a quarter of AArch64 */
-#define CHUNK_SLABS    (CHUNK_PAGES * sizeof(struct slab))
-#define NR_LISTS       (PAGE_MAX_ORDER + 1)
-
-struct range {
-	struct os_lock lock;
-	uint32_t nr_chunks; /* used so far, from below */
-	struct chunk *chunks;
-	size_t chunks_committed; /* bytes of the array above */
-	struct chunk *lists[NR_LISTS];
-	size_t used, dirty; /* pages */
-	size_t stuck;	    /* of the dirty ones could not go: parts of the system's pages */
-	uint32_t cursor;    /* the chunk to give parts of back next */
-};
 
 struct pages pages;
-static struct range ranges[OS_MAX_NODES];
-
-static size_t max_chunks(void)
-{
-	return (size_t)1 << (pages.range_shift - OS_HUGE_SHIFT);
-}
-
-/* A page of the system is so many of ours, as a power of two. */
-static unsigned int system_order(void)
-{
-	return (unsigned int)__builtin_ctzll(os.page_size) - OS_PAGE_SHIFT;
-}
+struct range ranges[OS_MAX_NODES];
 
 static size_t bytes_of_slabs(size_t size)
 {
@@ -107,21 +82,6 @@ bool page_init(void)
 	return reserve_largest();
 }
 
-static size_t chunk_index(struct range *range, struct chunk *chunk)
-{
-	return (size_t)(range - ranges) * max_chunks() + (size_t)(chunk - range->chunks);
-}
-
-static char *chunk_address(struct range *range, struct chunk *chunk)
-{
-	return pages.base + (chunk_index(range, chunk) << OS_HUGE_SHIFT);
-}
-
-static struct slab *chunk_slabs(struct range *range, struct chunk *chunk)
-{
-	return pages.slabs + chunk_index(range, chunk) * CHUNK_PAGES;
-}
-
 static void unlist(struct range *range, struct chunk *chunk)
 {
 	if (chunk->list < 0)
@@ -135,8 +95,7 @@ static void unlist(struct range *range, struct chunk *chunk)
 	chunk->list = -1;
 }
 
-/* Hang the chunk on the list that fits it now. */
-static void relist(struct range *range, struct chunk *chunk)
+void range_relist(struct range *range, struct chunk *chunk)
 {
 	int list = chunk_largest(chunk);
 
@@ -173,7 +132,7 @@ static struct chunk *grow(struct range *range)
 	struct chunk *chunk = &range->chunks[range->nr_chunks];
 	size_t end = os_round_up((size_t)(range->nr_chunks + 1) * sizeof(*chunk));
 
-	if (range->nr_chunks == max_chunks())
+	if (range->nr_chunks == range_max_chunks())
 		return NULL;
 	if (end > range->chunks_committed) {
 		if (!os_commit((char *)range->chunks + range->chunks_committed,
@@ -211,19 +170,19 @@ static struct chunk *take_run(struct range *range, unsigned int order, unsigned 
 	struct chunk *chunk;
 	int found;
 
-	for (unsigned int list = order; list < NR_LISTS; list++)
+	for (unsigned int list = order; list <= PAGE_MAX_ORDER; list++)
 		while ((chunk = range->lists[list]) != NULL) {
 			found = take_from_chunk(range, chunk, order);
 			if (found >= 0) {
 				*page = (unsigned int)found;
 				return chunk;
 			}
-			relist(range, chunk);
+			range_relist(range, chunk);
 		}
 	chunk = grow(range);
 	if (chunk) {
 		*page = (unsigned int)take_from_chunk(range, chunk, order);
-		relist(range, chunk);
+		range_relist(range, chunk);
 	}
 	return chunk;
 }
@@ -262,115 +221,25 @@ static void disown(struct slab *slab, unsigned int order)
 	}
 }
 
-static unsigned int take_dirty(struct range *range, struct chunk *chunk, unsigned int from,
-			       unsigned int *page)
-{
-	unsigned int dirty = chunk->nr_dirty;
-	unsigned int length = chunk_take_dirty(chunk, system_order(), from, page);
-
-	range->dirty -= dirty - chunk->nr_dirty;
-	return length;
-}
-
-/* Give back what the system can take of the chunk's dirty pages, without the lock while it does. */
-static void discard_dirty(struct range *range, struct chunk *chunk)
-{
-	unsigned int page, length, from = 0;
-
-	while ((length = take_dirty(range, chunk, from, &page)) != 0) {
-		relist(range, chunk);
-		os_unlock(&range->lock);
-		os_discard(chunk_address(range, chunk) + page * OS_PAGE, length * OS_PAGE);
-		if (length == CHUNK_PAGES)
-			os_discard(chunk_slabs(range, chunk), CHUNK_SLABS);
-		os_lock(&range->lock);
-		chunk_give_clean(chunk, page, length);
-		relist(range, chunk);
-		from = page + length;
-	}
-}
-
-/* Dirty pages that may stay whatever else: so many bytes, or more if the user asks for it. */
-static size_t keep_pages(size_t bytes)
-{
-	size_t asked = (size_t)os_options.page_keep << 20;
-
-	return (asked > bytes ? asked : bytes) >> OS_PAGE_SHIFT;
-}
-
-/* Dirty pages that may stay, beside whole chunks: a program that uses much soon uses them again. */
-static size_t may_keep(const struct range *range)
-{
-	size_t least = keep_pages(PAGE_KEEP_PARTS);
-
-	return range->used / 4 > least ? range->used / 4 : least;
-}
-
-/* A huge page that goes back in parts must not be made whole again behind our back. */
-static void discard_parts_of(struct range *range, struct chunk *chunk)
-{
-	if (chunk->huge && chunk->nr_free < CHUNK_PAGES) {
-		chunk->huge = false;
-		os_advise_huge(chunk_address(range, chunk), OS_HUGE, false);
-	}
-	discard_dirty(range, chunk);
-}
-
-/*
- * Down to half of what may stay, going on where the last time ended. What is left above that after a
- * look at every chunk cannot go, and is no reason to look again.
- */
-static void discard_parts(struct range *range)
-{
-	size_t wanted = may_keep(range) / 2;
-
-	for (uint32_t n = range->nr_chunks; n > 0 && range->dirty > wanted; n--) {
-		struct chunk *chunk = &range->chunks[range->cursor % range->nr_chunks];
-
-		range->cursor++;
-		if (chunk->nr_dirty)
-			discard_parts_of(range, chunk);
-	}
-	range->stuck = range->dirty > wanted ? range->dirty : 0;
-}
-
 void page_free(struct slab *slab, unsigned int order)
 {
 	size_t index = (size_t)(slab - pages.slabs);
 	struct range *range = &ranges[page_node(page_address(slab))];
-	struct chunk *chunk = &range->chunks[index / CHUNK_PAGES % max_chunks()];
+	struct chunk *chunk = &range->chunks[index / CHUNK_PAGES % range_max_chunks()];
 
 	disown(slab, order);
 	os_lock(&range->lock);
-	if (range->stuck > range->dirty)
-		range->stuck = range->dirty;
 	chunk_give(chunk, (unsigned int)(index % CHUNK_PAGES), order);
 	range->dirty += (size_t)1 << order;
 	range->used -= (size_t)1 << order;
-	relist(range, chunk);
-	if (chunk->nr_free == CHUNK_PAGES && range->dirty > keep_pages(PAGE_KEEP_CHUNKS))
-		discard_dirty(range, chunk);
-	else if (range->dirty - range->stuck > may_keep(range))
-		discard_parts(range);
+	range_relist(range, chunk);
+	range_given(range, chunk);
 	os_unlock(&range->lock);
-}
-
-void page_trim(void)
-{
-	for (uint32_t node = 0; node < os.nr_nodes; node++) {
-		struct range *range = &ranges[node];
-
-		os_lock(&range->lock);
-		for (uint32_t i = 0; i < range->nr_chunks; i++)
-			if (range->chunks[i].nr_dirty)
-				discard_dirty(range, &range->chunks[i]);
-		os_unlock(&range->lock);
-	}
 }
 
 size_t page_slabs(unsigned int node, struct slab **first)
 {
-	*first = pages.slabs + node * max_chunks() * CHUNK_PAGES;
+	*first = pages.slabs + node * range_max_chunks() * CHUNK_PAGES;
 	return (size_t)os_load_acquire(&ranges[node].nr_chunks) * CHUNK_PAGES;
 }
 

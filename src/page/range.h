@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A node's range from the inside: its chunks, the lists they hang on, and what of it goes back to the
+ * system (discard.c).
+ *
+ * Callers: src/page/page.c, discard.c; but for page_trim() with the range's lock held.
+ */
+#ifndef SHEAF_PAGE_RANGE_H
+#define SHEAF_PAGE_RANGE_H
+
+#include "os/lock.h"
+#include "os/machine.h"
+#include "page/chunk.h"
+#include "page/page.h"
+
+#define CHUNK_SLABS (CHUNK_PAGES * sizeof(struct slab))
+
+struct range {
+	struct os_lock lock;
+	uint32_t nr_chunks; /* used so far, from below */
+	struct chunk *chunks;
+	size_t chunks_committed; /* bytes of the array above */
+	struct chunk *lists[PAGE_MAX_ORDER + 1];
+	size_t used, dirty; /* pages */
+	size_t stuck;	    /* of the dirty ones could not go when all were looked at */
+	uint32_t cursor;    /* the chunk to give parts of back next */
+};
+
+extern struct range ranges[OS_MAX_NODES];
+
+static inline size_t range_max_chunks(void)
+{
+	return (size_t)1 << (pages.range_shift - OS_HUGE_SHIFT);
+}
+
+static inline size_t chunk_index(const struct range *range, const struct chunk *chunk)
+{
+	return (size_t)(range - ranges) * range_max_chunks() + (size_t)(chunk - range->chunks);
+}
+
+static inline char *chunk_address(const struct range *range, const struct chunk *chunk)
+{
+	return pages.base + (chunk_index(range, chunk) << OS_HUGE_SHIFT);
+}
+
+static inline struct slab *chunk_slabs(const struct range *range, const struct chunk *chunk)
+{
+	return pages.slabs + chunk_index(range, chunk) * CHUNK_PAGES;
+}
+
+/* Hang the chunk on the list that fits it now. */
+void range_relist(struct range *range, struct chunk *chunk);
+
+/* To be called when pages of the chunk were freed; it may give memory back, and lets the lock go
+ * meanwhile. */
+void range_given(struct range *range, struct chunk *chunk);
+
+#endif
