@@ -129,6 +129,8 @@ struct sheaf_stats {
 	uint64_t large_bytes;	  /* in page runs of kmalloc() and kvmalloc(), part of used_bytes */
 	uint64_t mapped_bytes;	  /* in blocks that are mappings, beside committed_bytes */
 	uint64_t rcu_bytes;	  /* retired, and neither freed nor allocated again since */
+	uint64_t split_mappings; /* that the system has more, since parts of huge pages went back */
+	uint64_t split_limit;	 /* from there on such parts stay: a quarter of vm.max_map_count */
 };
 
 void __sheaf_stats(struct sheaf_stats *out, size_t size) SHEAF_SYMBOL(__sheaf_stats);

@@ -113,6 +113,9 @@ uint64_t os_random(void);
 /* Go on as with one node: there are no addresses for more. Only before memory is reserved. */
 void os_forget_nodes(void);
 
+/* How many mappings a process may have (vm.max_map_count). */
+size_t os_mappings_limit(void);
+
 /* CPUs of this machine: a term in slab sizes. */
 unsigned int os_nr_cpus(void);
 

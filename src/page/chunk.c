@@ -118,6 +118,12 @@ void chunk_give(struct chunk *chunk, unsigned int page, unsigned int order)
 	chunk->nr_dirty += 1u << order;
 }
 
+void chunk_make_dirty(struct chunk *chunk)
+{
+	memset(chunk->dirty, 0xff, sizeof(chunk->dirty));
+	chunk->nr_dirty = CHUNK_PAGES;
+}
+
 /* Does a page of the system begin here that is free, and dirty in part? */
 static bool can_go(const struct chunk *chunk, unsigned int page, unsigned int order)
 {

@@ -1,7 +1,84 @@
 /* SPDX-License-Identifier: MIT */
-/* What goes back to the system, and when. */
+/*
+ * What goes back to the system, and when; where huge pages are advised.
+ *
+ * A chunk of which parts go back must not be made whole again behind our back: it gets no huge pages
+ * from then on, until all of it is free, or all in use again. The system keeps a mapping for each row of
+ * neighbours that are advised alike, and a process may have so many mappings: that is a budget, of which
+ * ranges may use a part. Beyond it a chunk stays as it is advised, and its free pages stay.
+ *
+ * Invariants
+ *  D1. range_splits.now is how many pairs of neighbouring chunks are advised differently: so many mappings
+ *      more than one a range does the system have for them.
+ *  D2. Only a new chunk brings range_splits.now beyond the limit.
+ */
+#include "os/atomic.h"
 #include "os/options.h"
 #include "page/range.h"
+
+#define SPLITS_PART 4 /* of the mappings a process may have */
+
+struct range_splits range_splits;
+
+/* --- huge pages ------------------------------------------------------------------------------- */
+
+size_t range_most_splits(void)
+{
+	if (!os_load_relaxed(&range_splits.most))
+		os_store_relaxed(&range_splits.most, os_mappings_limit() / SPLITS_PART);
+	return os_load_relaxed(&range_splits.most);
+}
+
+/* Neighbours that are advised differently. */
+static unsigned int nr_edges(const struct range *range, const struct chunk *chunk)
+{
+	const struct chunk *end = range->chunks + range->nr_chunks;
+
+	return (chunk > range->chunks && chunk[-1].advice != chunk->advice) +
+	       (chunk + 1 < end && chunk[1].advice != chunk->advice);
+}
+
+/* False if that would split what may not be split any more. */
+static bool advise(struct range *range, struct chunk *chunk, enum chunk_advice advice)
+{
+	enum chunk_advice old = chunk->advice;
+	unsigned int before = nr_edges(range, chunk), after;
+
+	chunk->advice = advice;
+	after = nr_edges(range, chunk);
+	if (after > before &&
+	    os_load_relaxed(&range_splits.now) + after - before > range_most_splits()) {
+		chunk->advice = old;
+		return false;
+	}
+	os_fetch_add_relaxed(&range_splits.now, (size_t)after - before);
+	os_advise_huge(chunk_address(range, chunk), OS_HUGE, advice == CHUNK_HUGE);
+	return true;
+}
+
+void range_grown(struct range *range, struct chunk *chunk)
+{
+	os_fetch_add_relaxed(&range_splits.now, nr_edges(range, chunk));
+	if (range->used << OS_PAGE_SHIFT >= PAGE_HUGE_FROM)
+		advise(range, chunk, CHUNK_HUGE);
+}
+
+void range_taken(struct range *range, struct chunk *chunk)
+{
+	if (chunk->nr_free == 0 && chunk->advice == CHUNK_PARTS)
+		advise(range, chunk, CHUNK_HUGE);
+}
+
+/* The system may bring all of it back. */
+static void make_whole(struct range *range, struct chunk *chunk)
+{
+	if (!advise(range, chunk, CHUNK_HUGE))
+		return;
+	range->dirty += CHUNK_PAGES - chunk->nr_dirty;
+	chunk_make_dirty(chunk);
+}
+
+/* --- giving back ------------------------------------------------------------------------------ */
 
 /* A page of the system is so many of ours, as a power of two. */
 static unsigned int system_order(void)
@@ -37,6 +114,13 @@ static void discard_dirty(struct range *range, struct chunk *chunk)
 	}
 }
 
+/* True if what is free of the chunk may go while the rest stays. */
+static bool may_part(struct range *range, struct chunk *chunk)
+{
+	return chunk->advice != CHUNK_HUGE || chunk->nr_free == CHUNK_PAGES ||
+	       advise(range, chunk, CHUNK_PARTS);
+}
+
 /* Dirty pages that may stay whatever else: so many bytes, or more if the user asks for it. */
 static size_t keep_pages(size_t bytes)
 {
@@ -53,16 +137,6 @@ static size_t may_keep(const struct range *range)
 	return range->used / 4 > least ? range->used / 4 : least;
 }
 
-/* A huge page that goes back in parts must not be made whole again behind our back. */
-static void discard_parts_of(struct range *range, struct chunk *chunk)
-{
-	if (chunk->huge && chunk->nr_free < CHUNK_PAGES) {
-		chunk->huge = false;
-		os_advise_huge(chunk_address(range, chunk), OS_HUGE, false);
-	}
-	discard_dirty(range, chunk);
-}
-
 /*
  * Down to half of what may stay, going on where the last time ended. What is left above that after a
  * look at every chunk cannot go, and is no reason to look again.
@@ -75,14 +149,16 @@ static void discard_parts(struct range *range)
 		struct chunk *chunk = &range->chunks[range->cursor % range->nr_chunks];
 
 		range->cursor++;
-		if (chunk->nr_dirty)
-			discard_parts_of(range, chunk);
+		if (chunk->nr_dirty && may_part(range, chunk))
+			discard_dirty(range, chunk);
 	}
 	range->stuck = range->dirty > wanted ? range->dirty : 0;
 }
 
 void range_given(struct range *range, struct chunk *chunk)
 {
+	if (chunk->nr_free == CHUNK_PAGES && chunk->advice == CHUNK_PARTS)
+		make_whole(range, chunk);
 	if (range->stuck > range->dirty)
 		range->stuck = range->dirty;
 	if (chunk->nr_free == CHUNK_PAGES && range->dirty > keep_pages(PAGE_KEEP_CHUNKS))
@@ -97,9 +173,15 @@ void page_trim(void)
 		struct range *range = &ranges[node];
 
 		os_lock(&range->lock);
-		for (uint32_t i = 0; i < range->nr_chunks; i++)
-			if (range->chunks[i].nr_dirty)
-				discard_dirty(range, &range->chunks[i]);
+		for (uint32_t i = 0; i < range->nr_chunks; i++) {
+			struct chunk *chunk = &range->chunks[i];
+
+			/* Who asks for all gets it, even if the system may undo it. */
+			if (chunk->nr_dirty) {
+				may_part(range, chunk);
+				discard_dirty(range, chunk);
+			}
+		}
 		os_unlock(&range->lock);
 	}
 }

@@ -145,10 +145,8 @@ static struct chunk *grow(struct range *range)
 	    !os_commit(chunk_address(range, chunk), OS_HUGE))
 		return NULL;
 	chunk_init(chunk);
-	chunk->huge = range->used << OS_PAGE_SHIFT >= PAGE_HUGE_FROM;
-	if (chunk->huge)
-		os_advise_huge(chunk_address(range, chunk), OS_HUGE, true);
 	os_store_release(&range->nr_chunks, range->nr_chunks + 1);
+	range_grown(range, chunk);
 	return chunk;
 }
 
@@ -199,6 +197,7 @@ struct slab *page_alloc(unsigned int node, unsigned int order)
 	if (chunk) {
 		range->used += (size_t)1 << order;
 		slab = chunk_slabs(range, chunk) + page;
+		range_taken(range, chunk);
 	}
 	os_unlock(&range->lock);
 	return slab;
@@ -274,7 +273,8 @@ void page_unlock_all(void)
 
 struct page_usage page_usage(void)
 {
-	struct page_usage usage = {0, 0, 0};
+	struct page_usage usage = {.splits = os_load_relaxed(&range_splits.now),
+				   .most_splits = range_most_splits()};
 
 	for (uint32_t node = 0; node < os.nr_nodes; node++) {
 		struct range *range = &ranges[node];

@@ -20,7 +20,8 @@
  *  P4. Free pages that were used ("dirty") and are not yet given back stay below the limit: whole
  *      chunks go back above PAGE_KEEP_CHUNKS, parts of chunks above PAGE_KEEP_PARTS or a quarter
  *      of what is in use. With page_keep=N nothing goes back by itself below N MiB. Beyond the limit
- *      stays what the system cannot take: pages of its own that are in use in part.
+ *      stays what the system cannot take: pages of its own that are in use in part, and parts of
+ *      chunks for which it has no more mappings (discard.c).
  *
  * Locks: OS_RANK_PAGES, one for each range; memory is given back without it.
  * Callers: src/slab/, src/page/pool.c for the library's own structures, src/cache/large.c.
@@ -88,6 +89,7 @@ void page_unlock_all(void);
 
 struct page_usage {
 	size_t committed, used, dirty; /* bytes: made usable; in runs; free but not given back */
+	size_t splits, most_splits;    /* mappings beyond one a node, and how many there may be */
 };
 struct page_usage page_usage(void);
 

@@ -51,8 +51,17 @@ static inline struct slab *chunk_slabs(const struct range *range, const struct c
 /* Hang the chunk on the list that fits it now. */
 void range_relist(struct range *range, struct chunk *chunk);
 
-/* To be called when pages of the chunk were freed; it may give memory back, and lets the lock go
- * meanwhile. */
+/* To be called when the range got this chunk, when pages of it were taken, and when some were freed;
+ * the last one may give memory back, and lets the lock go meanwhile. */
+void range_grown(struct range *range, struct chunk *chunk);
+void range_taken(struct range *range, struct chunk *chunk);
 void range_given(struct range *range, struct chunk *chunk);
+
+/* Mappings that the system has beyond one for each range, and how many there may be. */
+struct range_splits {
+	size_t now, most; /* most: 0 until it is needed */
+};
+extern struct range_splits range_splits;
+size_t range_most_splits(void);
 
 #endif

@@ -51,6 +51,10 @@ void stats_print_prometheus(struct out *out, const struct stats *stats)
 		    process->large_bytes);
 	print_value(out, "mapped_bytes", "memory in blocks that are mappings",
 		    process->mapped_bytes);
+	print_value(out, "split_mappings",
+		    "mappings that the system has more, since parts of huge pages went back",
+		    process->split_mappings);
+	print_value(out, "split_limit", "how many of them there may be", process->split_limit);
 	print_value(out, "rcu_bytes", "retired memory, neither freed nor allocated again",
 		    process->rcu_bytes);
 	for (unsigned int i = 0; i < stats_nr_fields; i++)

@@ -76,11 +76,13 @@ static void print_head(struct out *out, const struct stats *stats)
 	out_print(
 		out,
 		"# memory: %llu KiB committed, %llu KiB used, %llu KiB free; fork_lost %llu\n"
+		"# mappings split by parts that went back: %llu of at most %llu\n"
 		"# large blocks: %llu KiB in page runs, %llu KiB in mappings; retired: %llu KiB\n",
 		(unsigned long long)process->committed_bytes >> 10,
 		(unsigned long long)process->used_bytes >> 10,
 		(unsigned long long)process->free_bytes >> 10,
-		(unsigned long long)process->fork_lost,
+		(unsigned long long)process->fork_lost, (unsigned long long)process->split_mappings,
+		(unsigned long long)process->split_limit,
 		(unsigned long long)process->large_bytes >> 10,
 		(unsigned long long)process->mapped_bytes >> 10,
 		(unsigned long long)process->rcu_bytes >> 10);

@@ -122,10 +122,18 @@ static void discard(struct chunk *chunk, uint64_t *seed)
 	model_set(page, length, CLEAN);
 }
 
+static void make_dirty(struct chunk *chunk)
+{
+	if (!model_run_free(0, 9))
+		return;
+	chunk_make_dirty(chunk);
+	model_set(0, CHUNK_PAGES, DIRTY);
+}
+
 static void random_operations(void **state)
 {
 	uint64_t seed = 20260101;
-	struct chunk chunk = {.huge = false};
+	struct chunk chunk = {.nr_free = 0};
 
 	(void)state;
 	chunk_init(&chunk);
@@ -136,6 +144,8 @@ static void random_operations(void **state)
 
 		if (random_below(&seed, 20) == 0)
 			discard(&chunk, &seed);
+		else if (random_below(&seed, 20) == 0)
+			make_dirty(&chunk);
 		else if (what < bias)
 			take(&chunk, &seed);
 		else
@@ -146,7 +156,7 @@ static void random_operations(void **state)
 
 static void every_order_fills(void **state)
 {
-	struct chunk chunk = {.huge = false};
+	struct chunk chunk = {.nr_free = 0};
 
 	(void)state;
 	for (unsigned int order = 0; order <= 9; order++) {

@@ -28,6 +28,7 @@
 #include "os/report.h"
 
 #define AT_RSEQ_FEATURE_SIZE 27
+#define MAPPINGS_LIMIT	     65530 /* where the kernel does not tell */
 #define MPOL_BIND	     2
 #define RSEQ_MM_CID	     24
 #define RSEQ_MM_CID_END	     28
@@ -292,6 +293,18 @@ int os_policy_node(void)
 unsigned int os_nr_cpus(void)
 {
 	return nr_present;
+}
+
+size_t os_mappings_limit(void)
+{
+	int saved = errno;
+	char text[32];
+	size_t limit = 0;
+
+	if (read_file("/proc/sys/vm/max_map_count", text, sizeof(text)) > 0)
+		limit = strtoul(text, NULL, 10);
+	errno = saved;
+	return limit ? limit : MAPPINGS_LIMIT;
 }
 
 bool os_membarrier(void)

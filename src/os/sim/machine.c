@@ -121,3 +121,8 @@ unsigned int os_nr_cpus(void)
 {
 	return os.nr_rows;
 }
+
+size_t os_mappings_limit(void)
+{
+	return 65530;
+}

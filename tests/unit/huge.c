@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Huge pages and mappings: a range that grows is one mapping; chunks of which parts went back have one
+ * of their own, counted, until they are whole again or used whole, and not more than the budget.
+ */
+#include "cache/cache.h"
+#include "help.h"
+#include "page/range.h"
+#include "sheaf/stats.h"
+#include "unit.h"
+
+enum {
+	CHUNKS = 64,
+	HALF = 8 /* order of half a chunk */
+};
+
+/* Lines of a file about this process that are in node 0's range, as far as it is used. */
+static unsigned int nr_mappings(void)
+{
+	uintptr_t begin = (uintptr_t)pages.base;
+	uintptr_t end = begin + ((uintptr_t)ranges[0].nr_chunks << OS_HUGE_SHIFT);
+	FILE *file = fopen("/proc/self/maps", "re");
+	unsigned int n = 0;
+	char line[512];
+
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file)) {
+		uintptr_t at = strtoul(line, NULL, 16);
+
+		n += at >= begin && at < end;
+	}
+	fclose(file);
+	return n;
+}
+
+/* Does this system tell by its mappings what was advised? */
+static bool system_splits(void)
+{
+	size_t size = 3 * OS_HUGE;
+	char *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	bool splits = madvise(at, OS_HUGE, MADV_NOHUGEPAGE) == 0;
+	FILE *file = fopen("/proc/self/smaps", "re");
+	bool told = false;
+	char line[512];
+
+	while (file && fgets(line, sizeof(line), file))
+		told |= !strncmp(line, "VmFlags:", 8) && strstr(line, " nh");
+	if (file)
+		fclose(file);
+	munmap(at, size);
+	return splits && told;
+}
+
+static void counted_as_the_system_does(void)
+{
+	static int splits = -1;
+
+	if (splits < 0)
+		splits = system_splits();
+	if (splits)
+		assert_int_equal(nr_mappings(), 1 + page_usage().splits);
+}
+
+static struct slab *first[CHUNKS], *second[CHUNKS];
+
+/* Two halves of a chunk; a byte is written, so that the system has something to keep apart. */
+static void take_chunk(unsigned int i)
+{
+	first[i] = page_alloc(0, HALF);
+	second[i] = page_alloc(0, HALF);
+	assert_non_null(first[i]);
+	assert_ptr_equal(second[i], first[i] + CHUNK_PAGES / 2);
+	*page_address(first[i]) = 1;
+	*page_address(second[i]) = 1;
+}
+
+static void take_all(void)
+{
+	for (unsigned int i = 0; i < CHUNKS; i++)
+		take_chunk(i);
+}
+
+static void give_all(void)
+{
+	for (unsigned int i = 0; i < CHUNKS; i++) {
+		page_free(first[i], HALF);
+		page_free(second[i], HALF);
+	}
+	page_trim();
+}
+
+/* The first half of every second chunk. */
+static void give_parts(void)
+{
+	for (unsigned int i = 0; i < CHUNKS; i += 2)
+		page_free(first[i], HALF);
+}
+
+/* Below PAGE_HUGE_FROM nothing is advised: one border, where that begins. */
+static void growth_splits_nothing(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < CHUNKS; i++) {
+		take_chunk(i);
+		assert_true(page_usage().splits <= 1);
+		counted_as_the_system_does();
+	}
+	give_all();
+	assert_true(page_usage().splits <= 1);
+	counted_as_the_system_does();
+}
+
+static void whole_again(void **state)
+{
+	size_t before = page_usage().splits;
+
+	(void)state;
+	take_all();
+	give_parts();
+	page_trim();
+	assert_true(page_usage().splits >= before + CHUNKS / 2);
+	counted_as_the_system_does();
+	/* What the rest of each chunk and the whole of the others becomes is free in any order. */
+	for (unsigned int i = 0; i < CHUNKS; i++) {
+		if (i % 2)
+			page_free(first[i], HALF);
+		page_free(second[i], HALF);
+		counted_as_the_system_does();
+	}
+	assert_int_equal(page_usage().splits, before);
+	page_trim();
+	assert_int_equal(page_usage().dirty, 0);
+}
+
+static void used_whole(void **state)
+{
+	size_t before = page_usage().splits;
+
+	(void)state;
+	take_all();
+	give_parts();
+	page_trim();
+	assert_true(page_usage().splits > before);
+	for (unsigned int i = 0; i < CHUNKS / 2; i++)
+		first[2 * i] = page_alloc(0, HALF);
+	assert_int_equal(page_usage().splits, before);
+	counted_as_the_system_does();
+	give_all();
+}
+
+/* A chunk in which the system may bring all back is all dirty, so that it goes when it is in the way. */
+static void free_chunks_stay_below_the_limit(void **state)
+{
+	(void)state;
+	take_all();
+	give_parts();
+	page_trim();
+	assert_int_equal(page_usage().dirty, 0);
+	page_free(second[0], HALF);
+	assert_int_equal(page_usage().dirty, OS_HUGE);
+	for (unsigned int i = 2; i < CHUNKS; i += 2) {
+		page_free(second[i], HALF);
+		assert_true(page_usage().dirty <= PAGE_KEEP_CHUNKS);
+	}
+	for (unsigned int i = 0; i < CHUNKS; i += 2) {
+		first[i] = page_alloc(0, HALF);
+		second[i] = page_alloc(0, HALF);
+	}
+	give_all();
+}
+
+static void beyond_the_budget(void **state)
+{
+	size_t before = page_usage().splits, most = page_usage().most_splits;
+	struct sheaf_stats stats;
+
+	(void)state;
+	take_all();
+	range_splits.most = before + 9;
+	give_parts();
+	assert_true(page_usage().splits <= before + 9);
+	counted_as_the_system_does();
+	/* They are kept ... */
+	assert_true(page_usage().dirty > PAGE_KEEP_PARTS);
+	sheaf_stats(&stats);
+	assert_int_equal(stats.split_mappings, page_usage().splits);
+	assert_int_equal(stats.split_limit, before + 9);
+	/* ... until somebody asks for all. */
+	page_trim();
+	assert_int_equal(page_usage().dirty, 0);
+	assert_true(page_usage().splits <= before + 9);
+	for (unsigned int i = 0; i < CHUNKS; i += 2)
+		first[i] = page_alloc(0, HALF);
+	give_all();
+	assert_int_equal(page_usage().splits, before);
+	range_splits.most = most;
+}
+
+/* Halves that are left beside the library's own memory are used up: all other chunks are whole. */
+static int setup(void **state)
+{
+	struct slab *half;
+
+	(void)state;
+	if (!caches_ready())
+		return -1;
+	do
+		half = page_alloc(0, HALF);
+	while (half && (half - pages.slabs) % CHUNK_PAGES);
+	return half && page_alloc(0, HALF) == half + CHUNK_PAGES / 2 ? 0 : -1;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(growth_splits_nothing),
+		cmocka_unit_test(whole_again),
+		cmocka_unit_test(used_whole),
+		cmocka_unit_test(free_chunks_stay_below_the_limit),
+		cmocka_unit_test(beyond_the_budget),
+	};
+
+	return cmocka_run_group_tests_name("huge", tests, setup, NULL);
+}
