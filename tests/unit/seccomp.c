@@ -192,8 +192,34 @@ static void *work(void *argument)
 	return NULL;
 }
 
+static void path_of_file(char *path, size_t size)
+{
+	snprintf(path, size, "/dev/shm/libsheaf-%d", (int)getpid());
+}
+
+/* A process of this number that was killed may have left one. */
+static void remove_left_over(void)
+{
+	char path[64];
+
+	path_of_file(path, sizeof(path));
+	remove(path);
+}
+
+/* The file that others may read is there only if something is counted in it. */
+static void check_file(void)
+{
+	char path[64];
+
+	path_of_file(path, sizeof(path));
+	CHECK(os_counters_head() || access(path, F_OK));
+	/* Who ends by _exit() leaves it. */
+	remove(path);
+}
+
 static void start(void)
 {
+	remove_left_over();
 	CHECK(pthread_barrier_init(&turn, NULL, THREADS) == 0);
 	pin(0);
 	for (unsigned int i = 0; i < THREADS; i++)
@@ -240,17 +266,6 @@ static void verify(void)
 			CHECK(kmem_cache_verify(made[c]) <= 0);
 			check_shown(made[c]);
 		}
-}
-
-/* The file that others may map is there only if something is counted in it. */
-static void check_file(void)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/dev/shm/libsheaf-%d", (int)getpid());
-	CHECK(os_counters_head() || access(path, F_OK));
-	/* Who ends by _exit() leaves it. */
-	remove(path);
 }
 
 static void end(void)
@@ -311,6 +326,7 @@ static void rows_refused(void)
 {
 	size_t before = 0;
 
+	remove_left_over();
 	refuse();
 	for (int i = 0; i < 100; i++) {
 		CHECK(!kmem_cache_create("refused", 64, NULL, SLAB_NO_MERGE));
