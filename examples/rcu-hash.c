@@ -10,7 +10,7 @@
  *                                         on it still finds its way to the end
  *
  * What to see here
- *   - the flavour's header comes first, then <sheaf/rcu.h>; sheaf_urcu_register() once
+ *   - a flavour's header and <sheaf/rcu.h>; sheaf_urcu_register() once
  *   - each thread that reads or retires is registered with liburcu
  *   - kfree_rcu(entry, rcu) never waits: no call_rcu() callback, no list of what is to be freed
  *   - in steady use what was deleted is what is allocated next: whole sheaves of it

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libsheaf-urcu: a provider of grace periods from any flavour of liburcu.
+ * libsheaf-urcu: providers of grace periods from the flavours of liburcu.
  *
- * The flavour comes as a table of its functions from the header that the program includes
- * (<sheaf/rcu.h>), so this library links none of them.
+ * A flavour comes as a table of its functions, by the header that the program includes (<sheaf/urcu.h>),
+ * so this library links none of them. Each has a place of its own, and a set of functions with it, since
+ * those of a provider are told nothing of whose they are.
  *
  *   call() -> heads -- a worker takes all --> synchronize_rcu() -> their functions -- sleep ------.
  *               ^                                                                                |
@@ -26,7 +27,7 @@
  * thread's hand; in the child the worker is gone, what it had queued was moved to the default one, and
  * that serves us from then on.
  *
- * Callers: programs, by sheaf_urcu_register().
+ * Callers: programs, by sheaf_urcu_provider() and sheaf_urcu_register().
  */
 #include <errno.h>
 #include <pthread.h>
@@ -39,25 +40,28 @@
 #include <urcu/call-rcu.h>
 #include <urcu/flavor.h>
 
-#include <sheaf/rcu.h>
+#include <sheaf/urcu.h>
 
-#define STAY_NS 100000000 /* of the callback, on its worker */
-#define MANY	8	  /* heads of one grace period */
+#define STAY_NS	 100000000 /* of the callback, on its worker */
+#define MANY	 8	   /* heads of one grace period */
+#define FLAVOURS 5	   /* memb, mb, signal, qsbr, bp */
 
 _Static_assert(sizeof(struct rcu_head) == sizeof(struct sheaf_rcu_head),
 	       "the one serves as the other");
 
-static struct {
+struct provider {
+	struct rcu_head pump_head; /* first */
 	struct sheaf_urcu urcu;
 	struct call_rcu_data *worker; /* NULL: the default one, or none */
 	_Atomic(struct sheaf_rcu_head *) heads;
 	atomic_uint pumping, leave;
-	pthread_mutex_t register_lock, serve_lock, queue_lock;
-	unsigned int registered, synchronous, no_atfork;
-	struct rcu_head pump_head;
-} u = {.register_lock = PTHREAD_MUTEX_INITIALIZER,
-       .serve_lock = PTHREAD_MUTEX_INITIALIZER,
-       .queue_lock = PTHREAD_MUTEX_INITIALIZER};
+	pthread_mutex_t serve_lock, queue_lock;
+	bool synchronous, no_atfork;
+};
+
+static struct provider providers[FLAVOURS];
+static unsigned int nr_providers;
+static pthread_mutex_t register_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Oldest first; how many there were. */
 static unsigned int run(struct sheaf_rcu_head *newest)
@@ -79,37 +83,37 @@ static unsigned int run(struct sheaf_rcu_head *newest)
 }
 
 /* True if this thread must be put online again: nobody waits for it meanwhile. */
-static int go_offline(void)
+static int go_offline(struct provider *u)
 {
-	int online = u.urcu.flavor->read_ongoing();
+	int online = u->urcu.flavor->read_ongoing();
 
 	if (online)
-		u.urcu.flavor->thread_offline();
+		u->urcu.flavor->thread_offline();
 	return online;
 }
 
-static void go_online(int online)
+static void go_online(struct provider *u, int online)
 {
 	if (online)
-		u.urcu.flavor->thread_online();
+		u->urcu.flavor->thread_online();
 }
 
 /* One grace period, for all that is there; how many heads that was. What others have in hand is done
  * on return, too. */
-static unsigned int serve(void)
+static unsigned int serve(struct provider *u)
 {
-	int online = go_offline();
+	int online = go_offline(u);
 	struct sheaf_rcu_head *heads;
 	unsigned int n = 0;
 
-	pthread_mutex_lock(&u.serve_lock);
-	heads = atomic_exchange(&u.heads, NULL);
+	pthread_mutex_lock(&u->serve_lock);
+	heads = atomic_exchange(&u->heads, NULL);
 	if (heads) {
-		u.urcu.flavor->update_synchronize_rcu();
+		u->urcu.flavor->update_synchronize_rcu();
 		n = run(heads);
 	}
-	pthread_mutex_unlock(&u.serve_lock);
-	go_online(online);
+	pthread_mutex_unlock(&u->serve_lock);
+	go_online(u, online);
 	return n;
 }
 
@@ -126,25 +130,25 @@ static void pause_after(unsigned int heads)
 
 static void pump(struct rcu_head *head);
 
-static void queue_pump(void)
+static void queue_pump(struct provider *u)
 {
-	struct call_rcu_data *before = u.urcu.get_worker();
+	struct call_rcu_data *before = u->urcu.get_worker();
 
-	if (u.worker)
-		u.urcu.set_worker(u.worker);
-	u.urcu.flavor->update_call_rcu(&u.pump_head, pump);
-	if (u.worker)
-		u.urcu.set_worker(before);
+	if (u->worker)
+		u->urcu.set_worker(u->worker);
+	u->urcu.flavor->update_call_rcu(&u->pump_head, pump);
+	if (u->worker)
+		u->urcu.set_worker(before);
 }
 
 /* Whoever holds the lock looks again when it is free: nobody's head stays behind. */
-static void start_pump(void)
+static void start_pump(struct provider *u)
 {
-	while (!u.synchronous && atomic_load(&u.heads) && !atomic_load(&u.pumping) &&
-	       !pthread_mutex_trylock(&u.queue_lock)) {
-		if (!atomic_exchange(&u.pumping, 1))
-			queue_pump();
-		pthread_mutex_unlock(&u.queue_lock);
+	while (!u->synchronous && atomic_load(&u->heads) && !atomic_load(&u->pumping) &&
+	       !pthread_mutex_trylock(&u->queue_lock)) {
+		if (!atomic_exchange(&u->pumping, 1))
+			queue_pump(u);
+		pthread_mutex_unlock(&u->queue_lock);
 	}
 }
 
@@ -157,19 +161,19 @@ static uint64_t now(void)
 }
 
 /* True if it is to be queued again. */
-static bool stay(void)
+static bool stay(struct provider *u)
 {
 	uint64_t begun = now();
 
-	while (now() - begun < STAY_NS && !atomic_load(&u.leave)) {
-		unsigned int heads = serve();
+	while (now() - begun < STAY_NS && !atomic_load(&u->leave)) {
+		unsigned int heads = serve(u);
 
 		if (heads) {
 			pause_after(heads);
 			continue;
 		}
-		atomic_store(&u.pumping, 0);
-		if (!atomic_load(&u.heads) || atomic_exchange(&u.pumping, 1))
+		atomic_store(&u->pumping, 0);
+		if (!atomic_load(&u->heads) || atomic_exchange(&u->pumping, 1))
 			return false;
 	}
 	return true;
@@ -178,77 +182,121 @@ static bool stay(void)
 /* The worker is a reader of a QSBR flavour, whom others would wait for while it pauses. */
 static void pump(struct rcu_head *head)
 {
-	int online = go_offline();
-	bool again = stay();
+	struct provider *u = (struct provider *)head;
+	int online = go_offline(u);
+	bool again = stay(u);
 
-	(void)head;
-	go_online(online);
+	go_online(u, online);
 	if (again)
-		queue_pump();
+		queue_pump(u);
 }
 
-static void call(struct sheaf_rcu_head *head, void (*func)(struct sheaf_rcu_head *head))
+static void call(struct provider *u, struct sheaf_rcu_head *head,
+		 void (*func)(struct sheaf_rcu_head *head))
 {
-	struct sheaf_rcu_head *newest = atomic_load_explicit(&u.heads, memory_order_relaxed);
+	struct sheaf_rcu_head *newest = atomic_load_explicit(&u->heads, memory_order_relaxed);
 
 	head->func = func;
 	do
 		head->next = newest;
-	while (!atomic_compare_exchange_weak(&u.heads, &newest, head));
-	start_pump();
+	while (!atomic_compare_exchange_weak(&u->heads, &newest, head));
+	start_pump(u);
 }
 
-static void barrier(void)
-{
-	serve();
-}
+/* What the library calls, for each place. */
+#define OPS(i)                                                                                     \
+	static void call_##i(struct sheaf_rcu_head *head,                                          \
+			     void (*func)(struct sheaf_rcu_head * head))                           \
+	{                                                                                          \
+		call(&providers[i], head, func);                                                   \
+	}                                                                                          \
+                                                                                                   \
+	static void barrier_##i(void)                                                              \
+	{                                                                                          \
+		serve(&providers[i]);                                                              \
+	}
+#define TABLE(i)                                                                                   \
+	{                                                                                          \
+		"liburcu", call_##i, barrier_##i, NULL, NULL                                       \
+	}
 
-static const struct sheaf_rcu_ops ops = {.name = "liburcu", .call = call, .barrier = barrier};
+OPS(0)
+OPS(1)
+OPS(2)
+OPS(3)
+OPS(4)
+
+static struct sheaf_rcu_ops ops[FLAVOURS] = {TABLE(0), TABLE(1), TABLE(2), TABLE(3), TABLE(4)};
+
+/* --- fork --------------------------------------------------------------------------------------- */
 
 /* The worker is paused first: it takes our locks. Where the program calls liburcu's handlers, it may
  * do so before or after this, and what another thread has in hand is lost to the child. */
-static void before_fork(void)
+static void provider_before_fork(struct provider *u)
 {
 	int online;
 
-	if (u.no_atfork)
+	if (u->no_atfork)
 		return;
-	atomic_store(&u.leave, 1);
-	online = go_offline();
-	u.urcu.before_fork();
-	pthread_mutex_lock(&u.serve_lock);
-	pthread_mutex_lock(&u.queue_lock);
-	go_online(online);
-	if (u.urcu.readers_before_fork)
-		u.urcu.readers_before_fork();
+	atomic_store(&u->leave, 1);
+	online = go_offline(u);
+	u->urcu.before_fork();
+	pthread_mutex_lock(&u->serve_lock);
+	pthread_mutex_lock(&u->queue_lock);
+	go_online(u, online);
+	if (u->urcu.readers_before_fork)
+		u->urcu.readers_before_fork();
+}
+
+static void provider_after_fork_parent(struct provider *u)
+{
+	if (u->no_atfork)
+		return;
+	if (u->urcu.readers_after_fork_parent)
+		u->urcu.readers_after_fork_parent();
+	pthread_mutex_unlock(&u->queue_lock);
+	pthread_mutex_unlock(&u->serve_lock);
+	atomic_store(&u->leave, 0);
+	u->urcu.after_fork_parent();
+	start_pump(u);
+}
+
+static void provider_after_fork_child(struct provider *u)
+{
+	u->worker = NULL;
+	pthread_mutex_init(&u->queue_lock, NULL);
+	pthread_mutex_init(&u->serve_lock, NULL);
+	if (u->no_atfork)
+		return;
+	atomic_store(&u->leave, 0);
+	if (u->urcu.readers_after_fork_child)
+		u->urcu.readers_after_fork_child();
+	u->urcu.after_fork_child();
+	start_pump(u);
+}
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&register_lock);
+	for (unsigned int i = 0; i < nr_providers; i++)
+		provider_before_fork(&providers[i]);
 }
 
 static void after_fork_parent(void)
 {
-	if (u.no_atfork)
-		return;
-	if (u.urcu.readers_after_fork_parent)
-		u.urcu.readers_after_fork_parent();
-	pthread_mutex_unlock(&u.queue_lock);
-	pthread_mutex_unlock(&u.serve_lock);
-	atomic_store(&u.leave, 0);
-	u.urcu.after_fork_parent();
-	start_pump();
+	for (unsigned int i = nr_providers; i-- > 0;)
+		provider_after_fork_parent(&providers[i]);
+	pthread_mutex_unlock(&register_lock);
 }
 
 static void after_fork_child(void)
 {
-	u.worker = NULL;
-	pthread_mutex_init(&u.queue_lock, NULL);
-	pthread_mutex_init(&u.serve_lock, NULL);
-	if (u.no_atfork)
-		return;
-	atomic_store(&u.leave, 0);
-	if (u.urcu.readers_after_fork_child)
-		u.urcu.readers_after_fork_child();
-	u.urcu.after_fork_child();
-	start_pump();
+	for (unsigned int i = nr_providers; i-- > 0;)
+		provider_after_fork_child(&providers[i]);
+	pthread_mutex_init(&register_lock, NULL);
 }
+
+/* --- registration ------------------------------------------------------------------------------- */
 
 static void *nothing(void *argument)
 {
@@ -256,49 +304,62 @@ static void *nothing(void *argument)
 }
 
 /* liburcu ends the program if it cannot make its worker: try first with a thread of our own. */
-static int can_make_threads(void)
+static bool can_make_threads(void)
 {
 	pthread_t thread;
 
 	return pthread_create(&thread, NULL, nothing, NULL) == 0 && pthread_join(thread, NULL) == 0;
 }
 
-static void make_worker(void)
+/* With register_lock held. */
+static struct provider *find(const struct rcu_flavor_struct *flavor)
 {
+	for (unsigned int i = 0; i < nr_providers; i++)
+		if (providers[i].urcu.flavor == flavor)
+			return &providers[i];
+	return NULL;
+}
+
+/* The same. NULL: there is no place. */
+static struct provider *make(const struct sheaf_urcu *urcu, size_t size, unsigned int flags)
+{
+	struct provider *u = &providers[nr_providers];
+
+	if (nr_providers == FLAVOURS)
+		return NULL;
+	memcpy(&u->urcu, urcu, size < sizeof(u->urcu) ? size : sizeof(u->urcu));
+	u->no_atfork = (flags & SHEAF_URCU_NO_ATFORK) != 0;
+	pthread_mutex_init(&u->serve_lock, NULL);
+	pthread_mutex_init(&u->queue_lock, NULL);
 	if (can_make_threads())
-		u.worker = u.urcu.create_worker(0, -1);
-	u.synchronous = !u.worker;
-	if (u.synchronous)
+		u->worker = u->urcu.create_worker(0, -1);
+	u->synchronous = !u->worker;
+	if (nr_providers++ == 0)
+		pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+	return u;
+}
+
+__attribute__((visibility("default"))) const struct sheaf_rcu_ops *
+__sheaf_urcu_provider(const struct sheaf_urcu *urcu, size_t size, unsigned int flags)
+{
+	struct provider *u, *made = NULL;
+	int saved = errno;
+
+	pthread_mutex_lock(&register_lock);
+	u = find(urcu->flavor);
+	if (!u)
+		u = made = make(urcu, size, flags);
+	pthread_mutex_unlock(&register_lock);
+	if (!u)
 		fprintf(stderr,
-			"libsheaf: sheaf_urcu_register: no thread can be made for call_rcu; grace "
+			"libsheaf: sheaf_urcu_provider: %d flavours are in use already; this one "
+			"is "
+			"not made. Give the address of the flavour's own table\n",
+			FLAVOURS);
+	if (made && made->synchronous)
+		fprintf(stderr,
+			"libsheaf: sheaf_urcu_provider: no thread can be made for call_rcu; grace "
 			"periods pass only in kfree_rcu_mightsleep() and the barriers\n");
-}
-
-/* Once, with register_lock held. */
-static void begin(const struct sheaf_urcu *urcu, size_t size, unsigned int flags)
-{
-	memcpy(&u.urcu, urcu, size < sizeof(u.urcu) ? size : sizeof(u.urcu));
-	u.no_atfork = (flags & SHEAF_URCU_NO_ATFORK) != 0;
-	make_worker();
-	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
-	u.registered = 1;
-}
-
-__attribute__((visibility("default"))) int __sheaf_urcu_register(const struct sheaf_urcu *urcu,
-								 size_t size, unsigned int flags)
-{
-	int saved = errno, other;
-
-	pthread_mutex_lock(&u.register_lock);
-	if (!u.registered)
-		begin(urcu, size, flags);
-	other = urcu->flavor != u.urcu.flavor;
-	pthread_mutex_unlock(&u.register_lock);
 	errno = saved;
-	if (other) {
-		fprintf(stderr, "libsheaf: sheaf_urcu_register: another flavour is registered "
-				"already; nothing done. Use one flavour, or kmem_cache_args.rcu\n");
-		return -1;
-	}
-	return sheaf_rcu_register(&ops);
+	return u ? &ops[u - providers] : NULL;
 }

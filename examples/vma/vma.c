@@ -6,7 +6,7 @@
  *     cc *.c $(pkg-config --cflags --libs libsheaf-maple libsheaf-urcu liburcu-memb) -pthread
  *
  * What to see here
- *   - the flavour's header comes first, then <sheaf/rcu.h>; sheaf_urcu_register() once
+ *   - a flavour's header and <sheaf/rcu.h>; sheaf_urcu_register() once
  *   - mapping the same kind of memory again makes a VMA longer; unmapping in its middle makes two
  *   - a reader finds the VMA of an address under rcu_read_lock() alone, while another thread maps
  *   - fork copies tree and VMAs in bulk; exec makes the new space before it destroys the old one

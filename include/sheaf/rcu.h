@@ -2,23 +2,22 @@
 /*
  * Freeing after a grace period: kfree_rcu() and its family, by whole sheaves.
  *
- *     #include <urcu.h>              // or <urcu-qsbr.h>, <urcu-bp.h>: the program's flavour
  *     #include <sheaf/rcu.h>
+ *     #include <urcu.h>              // or <urcu-qsbr.h>, <urcu-bp.h>: the program's flavour
  *
  *     sheaf_urcu_register(0);        // once; link `pkg-config --libs libsheaf-urcu`
  *     ...
  *     kfree_rcu(node, rcu);          // unlinked before; readers may still look at it
  *
  * The RCU is the program's: the library links none. What tells it when a grace period has passed is
- * a provider (struct sheaf_rcu_ops), for the process or for one cache. sheaf_urcu_register() makes one
- * of the liburcu flavour whose header was included before this one.
+ * a provider (struct sheaf_rcu_ops), for the process or for one cache. sheaf_urcu_register() of
+ * <sheaf/urcu.h>, which this file includes, makes one of a liburcu flavour.
  *
  * A retired object goes into a sheaf of its CPU. A full one waits for a grace period as a whole, and is
  * then allocated from as it is: in steady use no object goes back to its slab. A partly filled one
  * waits at most SHEAF_OPTIONS=rcu_delay=MS (50).
  *
- * Which thread: kfree_rcu() may start a grace period by the provider's call(). With liburcu's memb, mb
- * and qsbr flavours that asks for a registered thread, as call_rcu() does.
+ * Which thread: kfree_rcu() may start a grace period by the provider's call(), in the caller's thread.
  */
 #ifndef SHEAF_RCU_H
 #define SHEAF_RCU_H
@@ -76,7 +75,7 @@ int sheaf_rcu_register(const struct sheaf_rcu_ops *ops) SHEAF_SYMBOL(sheaf_rcu_r
 void kmem_cache_free_rcu(struct kmem_cache *s, void *object) SHEAF_SYMBOL(kmem_cache_free_rcu);
 
 /* What kfree_rcu() calls; offset: of the head in the object, below 4096. */
-void __kvfree_rcu(void *object, size_t offset) SHEAF_SYMBOL(__kvfree_rcu);
+void __kvfree_rcu(const void *object, size_t offset) SHEAF_SYMBOL(__kvfree_rcu);
 
 #define SHEAF_RCU_HEAD_OFFSET(pointer, field)                                                      \
 	(offsetof(__typeof__(*(pointer)), field) +                                                 \
@@ -99,7 +98,7 @@ void __kvfree_rcu(void *object, size_t offset) SHEAF_SYMBOL(__kvfree_rcu);
  * rcu_limit of memory is retired, which is a hard bound for programs that only use this call, and when
  * memory is out.
  */
-void kvfree_rcu_mightsleep(void *object) SHEAF_SYMBOL(kvfree_rcu_mightsleep);
+void kvfree_rcu_mightsleep(const void *object) SHEAF_SYMBOL(kvfree_rcu_mightsleep);
 #define kfree_rcu_mightsleep(pointer) kvfree_rcu_mightsleep(pointer)
 
 /*
@@ -109,61 +108,10 @@ void kvfree_rcu_mightsleep(void *object) SHEAF_SYMBOL(kvfree_rcu_mightsleep);
 void kvfree_rcu_barrier(void) SHEAF_SYMBOL(kvfree_rcu_barrier);
 void kvfree_rcu_barrier_on_cache(struct kmem_cache *s) SHEAF_SYMBOL(kvfree_rcu_barrier_on_cache);
 
-/* --- liburcu: whichever flavour's header was included before this one --------------------------
- */
-#ifdef _URCU_FLAVOR_H
-
-/* What the flavour's header knows of itself. */
-struct sheaf_urcu {
-	const struct rcu_flavor_struct *flavor;
-	struct call_rcu_data *(*create_worker)(unsigned long flags, int cpu);
-	struct call_rcu_data *(*get_worker)(void);
-	void (*set_worker)(struct call_rcu_data *worker);
-	void (*before_fork)(void);
-	void (*after_fork_parent)(void);
-	void (*after_fork_child)(void);
-	/* Of flavours that register readers by themselves. */
-	void (*readers_before_fork)(void);
-	void (*readers_after_fork_parent)(void);
-	void (*readers_after_fork_child)(void);
-};
-
-#define SHEAF_URCU_NO_ATFORK 1u /* the program calls liburcu's fork handlers itself */
-
-int __sheaf_urcu_register(const struct sheaf_urcu *urcu, size_t size, unsigned int flags);
-
-#ifdef rcu_flavor
-
-/*
- * Make this flavour the process's provider, with a call_rcu worker thread of its own, made now. If no
- * thread can be made, grace periods pass only in the waiting calls, and one line says so. liburcu's
- * fork handlers are called around fork(), as its documentation asks, unless flags say that the program
- * does. Returns 0, or -1 after a report. From a registered thread.
- */
-static inline int sheaf_urcu_register(unsigned int flags)
-{
-	static struct sheaf_urcu urcu;
-
-	urcu.flavor = &rcu_flavor;
-	urcu.create_worker = create_call_rcu_data;
-	urcu.get_worker = get_thread_call_rcu_data;
-	urcu.set_worker = set_thread_call_rcu_data;
-	urcu.before_fork = call_rcu_before_fork;
-	urcu.after_fork_parent = call_rcu_after_fork_parent;
-	urcu.after_fork_child = call_rcu_after_fork_child;
-#ifdef _URCU_BP_H
-	urcu.readers_before_fork = urcu_bp_before_fork;
-	urcu.readers_after_fork_parent = urcu_bp_after_fork_parent;
-	urcu.readers_after_fork_child = urcu_bp_after_fork_child;
-#endif
-	return __sheaf_urcu_register(&urcu, sizeof(urcu), flags);
-}
-#endif
-
-#endif
-
 #ifdef __cplusplus
 }
 #endif
+
+#include <sheaf/urcu.h>
 
 #endif

@@ -35,7 +35,7 @@ static struct grace *grace_of_cache(struct kmem_cache *s)
 static __attribute__((noreturn)) void no_provider(const char *name, void *object)
 {
 	os_fatal("kfree_rcu(%s, %p): there is no RCU provider, and freeing without a grace period "
-		 "would be a use after free. Include <urcu.h> and then <sheaf/rcu.h>, call "
+		 "would be a use after free. Include <urcu.h> and <sheaf/rcu.h>, call "
 		 "sheaf_urcu_register(0) first, and link libsheaf-urcu; or see "
 		 "sheaf_rcu_register(3)",
 		 name, object);
@@ -143,8 +143,9 @@ static COLD void retire_other(void *object, size_t offset)
 	errno = saved;
 }
 
-SHEAF_PUBLIC FAST void __kvfree_rcu(void *object, size_t offset)
+SHEAF_PUBLIC FAST void __kvfree_rcu(const void *pointer, size_t offset)
 {
+	void *object = (void *)(uintptr_t)pointer;
 	struct kmem_cache *s = owner_of(object);
 
 	if (__builtin_expect(!s, 0))
@@ -153,8 +154,9 @@ SHEAF_PUBLIC FAST void __kvfree_rcu(void *object, size_t offset)
 		retire_slow(s, object, offset);
 }
 
-SHEAF_PUBLIC void kvfree_rcu_mightsleep(void *object)
+SHEAF_PUBLIC void kvfree_rcu_mightsleep(const void *pointer)
 {
+	void *object = (void *)(uintptr_t)pointer;
 	struct kmem_cache *s = owner_of(object);
 	struct grace *grace;
 	int saved = errno;

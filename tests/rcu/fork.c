@@ -98,7 +98,7 @@ static void setup(void)
 
 	counted = rcu_flavor;
 	counted.update_call_rcu = count_callback;
-	if (__sheaf_urcu_register(&urcu, sizeof(urcu), 0))
+	if (sheaf_rcu_register(__sheaf_urcu_provider(&urcu, sizeof(urcu), 0)))
 		abort();
 	cache = kmem_cache_create("fork", sizeof(struct entry), NULL,
 				  SLAB_NO_MERGE | SLAB_NO_SHEAVES);

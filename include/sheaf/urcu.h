@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * liburcu as a provider of grace periods (<sheaf/rcu.h>): any flavour, and several in one program.
+ *
+ *     #include <sheaf/rcu.h>         // includes this file
+ *     #include <urcu.h>              // or <urcu-qsbr.h>, <urcu-bp.h>: before or after
+ *
+ *     sheaf_urcu_register(0);        // once; link `pkg-config --libs libsheaf-urcu`, and the flavour
+ *
+ * Only macros here name functions of liburcu, so the flavour's header is needed where they are used, not
+ * before this file. liburcu 0.11 or later.
+ *
+ * With liburcu's memb, mb and qsbr flavours kfree_rcu() asks for a registered thread, as call_rcu() does.
+ */
+#ifndef SHEAF_URCU_H
+#define SHEAF_URCU_H
+
+#include <sheaf/rcu.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SHEAF_URCU_NO_ATFORK 1u /* the program calls liburcu's fork handlers itself */
+
+/*
+ * Make the flavour whose header this file of the program includes the process's provider: see
+ * sheaf_urcu_provider() and sheaf_rcu_register(). Returns 0, or -1 after a report.
+ */
+#define sheaf_urcu_register(flags) sheaf_rcu_register(SHEAF_URCU_MAPPED(rcu_flavor, flags))
+
+/*
+ * The provider that a flavour is, to be registered or for kmem_cache_args.rcu. `flavor` is the prefix of its
+ * functions: urcu_memb, urcu_mb, urcu_qsbr, urcu_bp. The same for every call; flags are those of the first.
+ *
+ * The first call makes a call_rcu worker thread. If no thread can be made, grace periods pass only in the
+ * waiting calls, and one line says so. liburcu's fork handlers are called around fork(), as its
+ * documentation asks, unless flags say that the program does. NULL after a report: too many flavours. From
+ * a registered thread; takes a lock.
+ */
+#define sheaf_urcu_provider(flavor, flags)                                                         \
+	__sheaf_urcu_provide(&flavor##_flavor, flavor##_create_call_rcu_data,                      \
+			     flavor##_get_thread_call_rcu_data, flavor##_set_thread_call_rcu_data, \
+			     flavor##_call_rcu_before_fork, flavor##_call_rcu_after_fork_parent,   \
+			     flavor##_call_rcu_after_fork_child, SHEAF_URCU_READERS_##flavor,      \
+			     flags)
+
+/* --- private from here on ----------------------------------------------------------------------
+ */
+
+/* What rcu_flavor is depends on the header: <urcu.h> and its like make it a macro. */
+#define SHEAF_URCU_MAPPED(flavor, flags)	SHEAF_URCU_PASTE(SHEAF_URCU_IS_, flavor)(flags)
+#define SHEAF_URCU_PASTE(a, b)			a##b
+#define SHEAF_URCU_IS_urcu_memb_flavor(flags)	sheaf_urcu_provider(urcu_memb, flags)
+#define SHEAF_URCU_IS_urcu_mb_flavor(flags)	sheaf_urcu_provider(urcu_mb, flags)
+#define SHEAF_URCU_IS_urcu_signal_flavor(flags) sheaf_urcu_provider(urcu_signal, flags)
+#define SHEAF_URCU_IS_urcu_qsbr_flavor(flags)	sheaf_urcu_provider(urcu_qsbr, flags)
+#define SHEAF_URCU_IS_urcu_bp_flavor(flags)	sheaf_urcu_provider(urcu_bp, flags)
+#define SHEAF_URCU_IS_rcu_flavor(flags)		sheaf_urcu_register_needs_the_header_of_a_flavour
+
+/* Handlers of flavours that register readers by themselves. */
+#define SHEAF_URCU_READERS_urcu_memb   NULL, NULL, NULL
+#define SHEAF_URCU_READERS_urcu_mb     NULL, NULL, NULL
+#define SHEAF_URCU_READERS_urcu_signal NULL, NULL, NULL
+#define SHEAF_URCU_READERS_urcu_qsbr   NULL, NULL, NULL
+#define SHEAF_URCU_READERS_urcu_bp                                                                 \
+	urcu_bp_before_fork, urcu_bp_after_fork_parent, urcu_bp_after_fork_child
+
+struct rcu_flavor_struct;
+struct call_rcu_data;
+
+/* A flavour's own functions: so libsheaf-urcu links none of liburcu. */
+struct sheaf_urcu {
+	const struct rcu_flavor_struct *flavor;
+	struct call_rcu_data *(*create_worker)(unsigned long flags, int cpu);
+	struct call_rcu_data *(*get_worker)(void);
+	void (*set_worker)(struct call_rcu_data *worker);
+	void (*before_fork)(void);
+	void (*after_fork_parent)(void);
+	void (*after_fork_child)(void);
+	void (*readers_before_fork)(void);
+	void (*readers_after_fork_parent)(void);
+	void (*readers_after_fork_child)(void);
+};
+
+const struct sheaf_rcu_ops *__sheaf_urcu_provider(const struct sheaf_urcu *urcu, size_t size,
+						  unsigned int flags);
+
+static inline const struct sheaf_rcu_ops *
+__sheaf_urcu_provide(const struct rcu_flavor_struct *flavor,
+		     struct call_rcu_data *(*create_worker)(unsigned long flags, int cpu),
+		     struct call_rcu_data *(*get_worker)(void),
+		     void (*set_worker)(struct call_rcu_data *worker), void (*before_fork)(void),
+		     void (*after_fork_parent)(void), void (*after_fork_child)(void),
+		     void (*readers_before_fork)(void), void (*readers_after_fork_parent)(void),
+		     void (*readers_after_fork_child)(void), unsigned int flags)
+{
+	const struct sheaf_urcu urcu = {flavor,
+					create_worker,
+					get_worker,
+					set_worker,
+					before_fork,
+					after_fork_parent,
+					after_fork_child,
+					readers_before_fork,
+					readers_after_fork_parent,
+					readers_after_fork_child};
+
+	return __sheaf_urcu_provider(&urcu, sizeof(urcu), flags);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
