@@ -23,6 +23,10 @@
  *  E4. Who sets `pumping` and queues the callback holds queue_lock, as does fork. Who calls may be a
  *      reader, so only fork waits for it; who finds it taken leaves the callback to its holder.
  *
+ * From liburcu 0.14 on it can be polled, and is where the program was built with that: then objects are used
+ * again when a grace period has passed, even if our callback has not run yet, which also frees what nobody
+ * needs. What is polled for is queued to liburcu's default worker, since ours may be in that callback.
+ *
  * fork: both locks are taken and liburcu's handlers called around it, so no heads are in a vanished
  * thread's hand; in the child the worker is gone, what it had queued was moved to the default one, and
  * that serves us from then on.
@@ -39,6 +43,13 @@
 
 #include <urcu/call-rcu.h>
 #include <urcu/flavor.h>
+#if __has_include(<urcu/urcu-poll.h>)
+#include <urcu/urcu-poll.h>
+#else
+struct urcu_gp_poll_state { /* from liburcu 0.14 on, which the program may be built for */
+	unsigned long grace_period_id;
+};
+#endif
 
 #include <sheaf/urcu.h>
 
@@ -203,6 +214,16 @@ static void call(struct provider *u, struct sheaf_rcu_head *head,
 	start_pump(u);
 }
 
+static void start_poll(struct provider *u, struct sheaf_rcu_poll *state)
+{
+	state->words[0] = u->urcu.start_poll().grace_period_id;
+}
+
+static int poll_state(struct provider *u, const struct sheaf_rcu_poll *state)
+{
+	return u->urcu.poll((struct urcu_gp_poll_state){state->words[0]});
+}
+
 /* What the library calls, for each place. */
 #define OPS(i)                                                                                     \
 	static void call_##i(struct sheaf_rcu_head *head,                                          \
@@ -214,10 +235,20 @@ static void call(struct provider *u, struct sheaf_rcu_head *head,
 	static void barrier_##i(void)                                                              \
 	{                                                                                          \
 		serve(&providers[i]);                                                              \
+	}                                                                                          \
+                                                                                                   \
+	static void start_poll_##i(struct sheaf_rcu_poll *state)                                   \
+	{                                                                                          \
+		start_poll(&providers[i], state);                                                  \
+	}                                                                                          \
+                                                                                                   \
+	static int poll_##i(const struct sheaf_rcu_poll *state)                                    \
+	{                                                                                          \
+		return poll_state(&providers[i], state);                                           \
 	}
 #define TABLE(i)                                                                                   \
 	{                                                                                          \
-		"liburcu", call_##i, barrier_##i, NULL, NULL                                       \
+		"liburcu", call_##i, barrier_##i, start_poll_##i, poll_##i                         \
 	}
 
 OPS(0)
@@ -334,6 +365,9 @@ static struct provider *make(const struct sheaf_urcu *urcu, size_t size, unsigne
 	if (can_make_threads())
 		u->worker = u->urcu.create_worker(0, -1);
 	u->synchronous = !u->worker;
+	/* liburcu makes the default worker when it is first polled: have it now, when threads can be made. */
+	if (!u->worker || !u->urcu.start_poll || !u->urcu.get_default_worker())
+		ops[nr_providers].start_poll = NULL, ops[nr_providers].poll = NULL;
 	if (nr_providers++ == 0)
 		pthread_atfork(before_fork, after_fork_parent, after_fork_child);
 	return u;

@@ -16,6 +16,7 @@
 #define SHEAF_URCU_H
 
 #include <sheaf/rcu.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #ifdef __cplusplus
@@ -44,7 +45,7 @@ extern "C" {
 			     flavor##_get_thread_call_rcu_data, flavor##_set_thread_call_rcu_data, \
 			     flavor##_call_rcu_before_fork, flavor##_call_rcu_after_fork_parent,   \
 			     flavor##_call_rcu_after_fork_child, SHEAF_URCU_READERS_##flavor,      \
-			     flags)
+			     flavor##_get_default_call_rcu_data, SHEAF_URCU_POLL(flavor), flags)
 
 /* --- private from here on ----------------------------------------------------------------------
  */
@@ -67,8 +68,20 @@ extern "C" {
 #define SHEAF_URCU_READERS_urcu_bp                                                                 \
 	urcu_bp_before_fork, urcu_bp_after_fork_parent, urcu_bp_after_fork_child
 
+/* From liburcu 0.14 on. */
+#ifdef __has_include
+#if __has_include(<urcu/urcu-poll.h>)
+#define SHEAF_URCU_POLL(flavor)                                                                    \
+	flavor##_start_poll_synchronize_rcu, flavor##_poll_state_synchronize_rcu
+#endif
+#endif
+#ifndef SHEAF_URCU_POLL
+#define SHEAF_URCU_POLL(flavor) NULL, NULL
+#endif
+
 struct rcu_flavor_struct;
 struct call_rcu_data;
+struct urcu_gp_poll_state;
 
 /* A flavour's own functions: so libsheaf-urcu links none of liburcu. */
 struct sheaf_urcu {
@@ -82,19 +95,23 @@ struct sheaf_urcu {
 	void (*readers_before_fork)(void);
 	void (*readers_after_fork_parent)(void);
 	void (*readers_after_fork_child)(void);
+	struct call_rcu_data *(*get_default_worker)(void);
+	struct urcu_gp_poll_state (*start_poll)(void);
+	bool (*poll)(struct urcu_gp_poll_state state);
 };
 
 const struct sheaf_rcu_ops *__sheaf_urcu_provider(const struct sheaf_urcu *urcu, size_t size,
 						  unsigned int flags);
 
-static inline const struct sheaf_rcu_ops *
-__sheaf_urcu_provide(const struct rcu_flavor_struct *flavor,
-		     struct call_rcu_data *(*create_worker)(unsigned long flags, int cpu),
-		     struct call_rcu_data *(*get_worker)(void),
-		     void (*set_worker)(struct call_rcu_data *worker), void (*before_fork)(void),
-		     void (*after_fork_parent)(void), void (*after_fork_child)(void),
-		     void (*readers_before_fork)(void), void (*readers_after_fork_parent)(void),
-		     void (*readers_after_fork_child)(void), unsigned int flags)
+static inline const struct sheaf_rcu_ops *__sheaf_urcu_provide(
+	const struct rcu_flavor_struct *flavor,
+	struct call_rcu_data *(*create_worker)(unsigned long flags, int cpu),
+	struct call_rcu_data *(*get_worker)(void), void (*set_worker)(struct call_rcu_data *worker),
+	void (*before_fork)(void), void (*after_fork_parent)(void), void (*after_fork_child)(void),
+	void (*readers_before_fork)(void), void (*readers_after_fork_parent)(void),
+	void (*readers_after_fork_child)(void), struct call_rcu_data *(*get_default_worker)(void),
+	struct urcu_gp_poll_state (*start_poll)(void),
+	bool (*poll)(struct urcu_gp_poll_state state), unsigned int flags)
 {
 	const struct sheaf_urcu urcu = {flavor,
 					create_worker,
@@ -105,7 +122,10 @@ __sheaf_urcu_provide(const struct rcu_flavor_struct *flavor,
 					after_fork_child,
 					readers_before_fork,
 					readers_after_fork_parent,
-					readers_after_fork_child};
+					readers_after_fork_child,
+					get_default_worker,
+					start_poll,
+					poll};
 
 	return __sheaf_urcu_provider(&urcu, sizeof(urcu), flags);
 }

@@ -19,6 +19,7 @@
 #include "help.h"
 #include "os/options.h"
 #include "os/report.h"
+#include "slab/grace.h"
 #include "unit.h"
 
 enum {
@@ -163,6 +164,48 @@ static void without_threads(void)
 	}
 	destroy(s);
 }
+
+/* --- polling, from liburcu 0.14 on -------------------------------------------------------------- */
+
+#if __has_include(<urcu/urcu-poll.h>)
+#define RETIRED UINT64_C(0xdeadbeef)
+
+/* The callbacks are stuck from the first one on; who allocates asks by itself whether more has passed. */
+static void polled(void)
+{
+	struct kmem_cache *s;
+	struct grace *grace;
+	bool again = false;
+	uint64_t number;
+
+	begin();
+	s = make("urcu-poll", 0);
+	grace = grace_of(NULL);
+	CHECK(grace->ops->poll);
+	grace_hold(grace);
+	number = grace_now(grace);
+	kfree_rcu(new_item(s), rcu);
+	online(false);
+	while (!grace_passed(grace, number))
+		usleep(1000);
+	online(true);
+	for (unsigned int i = 0; i < MANY; i++) {
+		struct item *item = new_item(s);
+
+		item->rest[3] = RETIRED;
+		kfree_rcu(item, rcu);
+	}
+	for (unsigned int i = 1; !again; i++) {
+		if (i % 100 == 0) {
+			online(false);
+			usleep(1000);
+			online(true);
+		}
+		again = new_item(s)->rest[3] == RETIRED;
+	}
+	grace_let_go(grace);
+}
+#endif
 
 /* --- barriers and destroy, while others retire ------------------------------------------------ */
 
@@ -545,6 +588,9 @@ static void remote_objects(void)
 TEST(register_twice)
 TEST(register_after_another)
 TEST(without_threads)
+#if __has_include(<urcu/urcu-poll.h>)
+TEST(polled)
+#endif
 TEST(barriers_under_load)
 TEST(barriers_of_several_threads)
 TEST(kfree_rcu_destroy)
@@ -563,6 +609,9 @@ int main(void)
 		cmocka_unit_test(test_register_twice),
 		cmocka_unit_test(test_register_after_another),
 		cmocka_unit_test(test_without_threads),
+#if __has_include(<urcu/urcu-poll.h>)
+		cmocka_unit_test(test_polled),
+#endif
 		cmocka_unit_test(test_barriers_under_load),
 		cmocka_unit_test(test_barriers_of_several_threads),
 		cmocka_unit_test(test_kfree_rcu_destroy),
