@@ -247,7 +247,7 @@ static void use_up(void)
 	CHECK(map_find(block).address == block && map_free(block));
 }
 
-static void out_of_memory_is_null(void **state)
+static void null_without_memory(void **state)
 {
 	(void)state;
 	assert_int_equal(in_child(use_up), 0);
@@ -268,7 +268,7 @@ int main(void)
 		cmocka_unit_test(one_of_many_frees),
 		cmocka_unit_test(others_come_and_go),
 		cmocka_unit_test(forked_beside_others),
-		cmocka_unit_test(out_of_memory_is_null),
+		cmocka_unit_test(null_without_memory),
 	};
 
 	return cmocka_run_group_tests_name("map", tests, setup, NULL);
