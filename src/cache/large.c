@@ -110,13 +110,13 @@ static struct slab *take_from(unsigned int row, unsigned int order)
 static struct slab *take_kept(unsigned int order, unsigned int node)
 {
 	unsigned int mine = os_row(),
-		     others = os.nr_rows - 1 < STEAL_MAX ? os.nr_rows - 1 : STEAL_MAX;
+		     others = os.nr_cpus - 1 < STEAL_MAX ? os.nr_cpus - 1 : STEAL_MAX;
 	struct slab *run = NULL;
 
 	if (order > KEEP_ORDER || os.node_of_row[mine] != node)
 		return NULL;
 	for (unsigned int i = 0; i <= others && !run; i++) {
-		unsigned int row = (mine + i) % os.nr_rows;
+		unsigned int row = (mine + i) % os.nr_cpus;
 
 		if (os.node_of_row[row] == node)
 			run = take_from(row, order);
@@ -130,7 +130,7 @@ void large_trim(void)
 {
 	struct slab *run;
 
-	for (uint32_t row = 0; row < os.nr_rows; row++)
+	for (uint32_t row = 0; row < os.nr_cpus; row++)
 		for (unsigned int order = 0; order <= KEEP_ORDER; order++)
 			/* Not more than there are cells: others may fill them meanwhile. */
 			for (unsigned int i = nr_cells(order); i > 0; i--) {

@@ -39,11 +39,12 @@ static void write_text(struct publish_head *head)
 	size_t used = 0, room = sizeof(head->text);
 
 	os_options_text(options, sizeof(options));
-	used += (size_t)snprintf(head->text, room,
-				 "{\"backend\":\"%s\",\"index\":\"%s\",\"options\":\"%s\","
-				 "\"total_objects\":%u,\"size_bits\":%u,\"events\":[",
-				 publish_backend(), publish_index(), options, STAT_total_objects,
-				 SHEAF_SIZE_BITS);
+	used += (size_t)snprintf(
+		head->text, room,
+		"{\"backend\":\"%s\",\"index\":\"%s\",\"options\":\"%s\",\"cpus\":%u,"
+		"\"total_objects\":%u,\"size_bits\":%u,\"events\":[",
+		publish_backend(), publish_index(), options, os.nr_cpus, STAT_total_objects,
+		SHEAF_SIZE_BITS);
 	for (size_t i = 0; i < NR_EVENTS && used < room; i++)
 		used += (size_t)snprintf(head->text + used, room - used,
 					 "%s{\"name\":\"%s\",\"words\":%llu,\"help\":\"%s\"}",

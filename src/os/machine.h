@@ -6,9 +6,13 @@
  * belongs to one node) or few CPUs, else its mm_cid (so that memory follows running threads, not
  * possible CPUs). Distance is the CPU's: whoever is behind which cache, an mm_cid does not tell.
  *
+ * On the trylock backend each node has OS_STAND_INS more rows, of no CPU: the slots there stand in for one
+ * whose lock a thread holds that was put aside. Without them the others of its CPU would do without
+ * sheaves until it goes on.
+ *
  * Invariants
  *  M1. `os` is written once, by os_init(), before any other thread can see a cache.
- *  M2. Every row a section can compute, and every number os_cpu() returns, is below os.nr_rows.
+ *  M2. Every row a section can compute, and every number os_cpu() returns, is below os.nr_cpus.
  *  M3. Where there are several nodes a row is a CPU: node_of_row is its node.
  *
  * Callers: every layer.
@@ -23,6 +27,7 @@
 #define OS_MAX_ROWS  4096
 #define OS_MAX_NODES 64
 #define OS_NO_NODE   (-1)
+#define OS_STAND_INS 8
 #define RSEQ_CPU_ID  4 /* where an rseq area has the CPU's number */
 
 enum os_backend {
@@ -48,8 +53,10 @@ struct os_machine {
 	ptrdiff_t rseq_offset; /* of the rseq area from the thread pointer */
 	uint32_t id_offset;    /* of the row's number in the rseq area */
 	uint32_t backend;
-	uint32_t counting; /* events are counted: see os/counters.h */
-	uint32_t nr_rows;
+	uint32_t counting;     /* events are counted: see os/counters.h */
+	uint32_t nr_cpus;      /* their numbers are below */
+	uint32_t nr_rows;      /* they, and after them nr_stand_ins of each node */
+	uint32_t nr_stand_ins; /* as many as OS_MAX_ROWS has room for */
 	uint32_t nr_nodes;
 	uint32_t nr_allowed;   /* CPUs the program might run on when it began */
 	uint32_t node_allowed; /* those of the node that has most of them */
@@ -125,7 +132,16 @@ static inline unsigned int os_cpu_at(unsigned int node, unsigned int place)
 	return os.cpu_at[os.node[node].first + place];
 }
 
-/* For os_init(): fill in places, and count who is allowed, from node_of_row, llc_of_cpu and `allowed`. */
+/* A row that stands in for those of a node's CPUs. */
+static inline unsigned int os_stand_in(unsigned int node, unsigned int i)
+{
+	return os.nr_cpus + node * os.nr_stand_ins + i;
+}
+
+/*
+ * For os_init(), when the nodes and the backend are known: add the rows that stand in, fill in places and
+ * count who is allowed, from nr_cpus, node_of_row, llc_of_cpu and `allowed`.
+ */
 void os_find_places(void);
 
 #endif

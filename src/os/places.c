@@ -9,7 +9,7 @@ static void place_near(unsigned int cpu)
 	struct os_node *node = &os.node[its_node];
 	unsigned int begin = node->n;
 
-	for (unsigned int other = cpu; other < os.nr_rows; other++)
+	for (unsigned int other = cpu; other < os.nr_cpus; other++)
 		if (os.node_of_row[other] == its_node && os.llc_of_cpu[other] == os.llc_of_cpu[cpu])
 			os.cpu_at[node->first + node->n++] = (uint16_t)other;
 	for (unsigned int place = begin; place < node->n; place++) {
@@ -30,18 +30,30 @@ static unsigned int allowed_of(unsigned int node)
 	return n;
 }
 
+static void add_stand_ins(void)
+{
+	unsigned int room = (OS_MAX_ROWS - os.nr_cpus) / os.nr_nodes;
+
+	os.nr_stand_ins = os.backend == OS_BACKEND_RSEQ ? 0
+			  : room < OS_STAND_INS		? room
+							: OS_STAND_INS;
+	os.nr_rows = os.nr_cpus + os.nr_nodes * os.nr_stand_ins;
+	for (unsigned int i = 0; i < os.nr_nodes * os.nr_stand_ins; i++)
+		os.node_of_row[os.nr_cpus + i] = (uint16_t)(i / os.nr_stand_ins);
+}
+
 void os_find_places(void)
 {
 	unsigned int first = 0;
 
 	os.nr_allowed = os.node_allowed = 0;
-	for (unsigned int cpu = 0; cpu < os.nr_rows; cpu++)
+	for (unsigned int cpu = 0; cpu < os.nr_cpus; cpu++)
 		os.place_of[cpu].llc_end = 0;
 	for (unsigned int node = 0; node < os.nr_nodes; node++) {
 		unsigned int allowed;
 
 		os.node[node] = (struct os_node){.first = (uint16_t)first};
-		for (unsigned int cpu = 0; cpu < os.nr_rows; cpu++)
+		for (unsigned int cpu = 0; cpu < os.nr_cpus; cpu++)
 			if (os.node_of_row[cpu] == node && !os.place_of[cpu].llc_end)
 				place_near(cpu);
 		first += os.node[node].n;
@@ -49,4 +61,5 @@ void os_find_places(void)
 		os.nr_allowed += allowed;
 		os.node_allowed = allowed > os.node_allowed ? allowed : os.node_allowed;
 	}
+	add_stand_ins();
 }

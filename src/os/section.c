@@ -18,6 +18,22 @@
 #define SECTION(rseq, c) (c)
 #endif
 
+__attribute__((cold, noinline)) struct slot *section_stand_in(char *handle)
+{
+	unsigned int node = os_node();
+
+	for (unsigned int i = 0; i < os.nr_stand_ins; i++) {
+		struct slot *slot = slot_of_row(handle, os_stand_in(node, i));
+
+		/* They are opened one after the other. */
+		if (!os_load_relaxed(&slot->home_size))
+			break;
+		if (!os_load_relaxed(&slot->lock) && !os_exchange(&slot->lock, 1))
+			return slot;
+	}
+	return NULL;
+}
+
 void *section_pop(struct section_slots *s)
 {
 	void *object;

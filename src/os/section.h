@@ -20,7 +20,7 @@
  * low 12 address bits with the cache's handle and with sheaves, which first-level caches and store
  * forwarding take for a conflict (measured: one process in five ran at half speed).
  *
- *   rows, 64 KiB each:   nobody | handles | CPU 0 | CPU 1 | ...
+ *   rows, 64 KiB each:   nobody | handles | CPU 0 | CPU 1 | ... | those that stand in
  *
  * A cache's handle is its place in the second row; its slot of CPU n lies n + 1 rows further on. So
  * a section needs no load to find the slots of a cache. A thread whose rseq area is not registered
@@ -33,8 +33,9 @@
  *  S2. A section commits with one store: pop and push to sheaf->size, swap to slot->main, replace
  *      to slot->pair or slot->rcu_free. Every state between two sections is a valid one.
  *  S3. size is loaded and stored with one width: 32 bits, or the whole word where events are counted.
- *  S4. Only a section on the slot's own CPU writes main, pair or rcu_free, or a drain
- *      (src/sheaf/drain.c) while the cache's stop word is set and after a barrier. Pop and push do not test stop.
+ *  S4. Only a section on the slot's own CPU writes main, pair or rcu_free (on the trylock backend, who holds
+ *      its lock), or a drain (src/sheaf/drain.c) while the cache's stop word is set and after a barrier.
+ *      Pop and push do not test stop.
  *
  * Progress: a section that is preempted, signalled or migrated restarts; the caller tries a few
  * times and then does without the sheaf, so single-stepping and signal storms make progress.

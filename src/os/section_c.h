@@ -3,8 +3,9 @@
  * The same sections in C: under a slot's try-lock (the trylock backend), and restartable at every
  * load on the simulator's invented CPUs. tests/walk/ proves the assembly equal to these.
  *
- * c_section_begin() finds the slot of this CPU and enters; c_section_commit() is the one store and
- * fails if the section was aborted before it; c_section_end() leaves.
+ * c_section_begin() finds the slot of this CPU, or one that stands in for it, and enters;
+ * c_section_commit() is the one store and fails if the section was aborted before it; c_section_end()
+ * leaves.
  */
 #ifndef SHEAF_OS_SECTION_C_H
 #define SHEAF_OS_SECTION_C_H
@@ -26,6 +27,9 @@ bool os_sim_section_aborted(void);
 void os_sim_section_leave(struct slot *slot);
 #endif
 
+/* Of those that stand in for a slot that is locked: one that is open, locked now; or NULL. */
+struct slot *section_stand_in(char *handle);
+
 static inline struct slot *c_section_begin(char *handle)
 {
 	struct slot *slot = slot_of_row(handle, os_row());
@@ -34,7 +38,8 @@ static inline struct slot *c_section_begin(char *handle)
 	if (os.backend == OS_BACKEND_RSEQ)
 		return os_sim_section_enter(slot) ? slot : NULL;
 #endif
-	return os_exchange(&slot->lock, 1) ? NULL : slot;
+	/* Its holder may have been put aside: others of its CPU meet a locked slot again and again. */
+	return __builtin_expect(os_exchange(&slot->lock, 1), 0) ? section_stand_in(handle) : slot;
 }
 
 /*

@@ -74,14 +74,10 @@ static void store_view(uint64_t *shown, const struct sheaf_view *view)
  * Whoever was put aside between look and store may have stored old words over newer ones: so it looks
  * again. Not for ever, if others use the slot all the while: each of their pushes shows main.
  */
-void sheaf_show(struct sheaf_cache *cache)
+static void show_slot(struct slot *slot)
 {
 	struct sheaf_view view, after;
-	struct slot *slot;
 
-	if (!os.counting)
-		return;
-	slot = slot_of_row(cache->at.handle, os_row());
 	if (!rows_is_open(slot))
 		return;
 	for (int i = 0; i < LOOKS; i++) {
@@ -91,6 +87,19 @@ void sheaf_show(struct sheaf_cache *cache)
 		if (sheaf_look(slot, &after) && same_view(&view, &after))
 			return;
 	}
+}
+
+/* Whichever of the slots a section had to do with. */
+void sheaf_show(struct sheaf_cache *cache)
+{
+	unsigned int row;
+
+	if (!os.counting)
+		return;
+	row = os_row();
+	show_slot(slot_of_row(cache->at.handle, row));
+	for (unsigned int i = 0; i < os.nr_stand_ins; i++)
+		show_slot(slot_of_row(cache->at.handle, os_stand_in(os.node_of_row[row], i)));
 }
 
 void sheaf_show_nothing(struct slot *slot)

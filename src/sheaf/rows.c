@@ -63,6 +63,35 @@ bool rows_open(struct slot *slot, unsigned int row)
 	return true;
 }
 
+static bool open_row(char *handle, unsigned int row)
+{
+	struct slot *slot = slot_of_row(handle, row);
+
+	return rows_is_open(slot) || rows_open(slot, row);
+}
+
+/* On the trylock backend: the first one that is not locked. */
+static bool open_stand_in(char *handle, unsigned int node)
+{
+	for (unsigned int i = 0; i < os.nr_stand_ins; i++) {
+		unsigned int row = os_stand_in(node, i);
+
+		if (!os_load_relaxed(&slot_of_row(handle, row)->lock))
+			return open_row(handle, row);
+	}
+	return false;
+}
+
+bool rows_open_here(char *handle)
+{
+	unsigned int row = os_row();
+
+	if (!open_row(handle, row))
+		return false;
+	return os.backend == OS_BACKEND_RSEQ || !os_load_relaxed(&slot_of_row(handle, row)->lock) ||
+	       open_stand_in(handle, os.node_of_row[row]);
+}
+
 unsigned int rows_opened_from(unsigned int row)
 {
 	while (row < os.nr_rows) {

@@ -42,14 +42,9 @@ static inline bool rows_is_open(const struct slot *slot)
 	return os_load_relaxed(&slot->home_size) != 0;
 }
 
-/* Open the slot of the CPU we are on. */
-static inline bool rows_open_here(char *handle)
-{
-	unsigned int row = os_row();
-	struct slot *slot = slot_of_row(handle, row);
-
-	return rows_is_open(slot) || rows_open(slot, row);
-}
+/* Open what a section would change here: the slot of the CPU we are on, or the one that stands in for it
+ * while it is locked. False: that cannot be, or all of them are locked. */
+bool rows_open_here(char *handle);
 
 /* The first row that ever had an open slot, from this one on; os.nr_rows if there is none. */
 unsigned int rows_opened_from(unsigned int row);

@@ -197,7 +197,7 @@ static void read_process(struct sheaf_stats *out)
 	usage = page_usage();
 	out->counted = os.counting != 0;
 	out->caches = os_load_relaxed(&caches.nr);
-	out->cpus = os.nr_rows;
+	out->cpus = os.nr_cpus;
 	out->nodes = os.nr_nodes;
 	out->committed_bytes = usage.committed;
 	out->used_bytes = usage.used;

@@ -190,7 +190,7 @@ static void find_nearest(unsigned int fibre, void *unused)
 	struct sheaf *near = new_full(), *far = new_full();
 
 	(void)fibre, (void)unused;
-	for (unsigned int cpu = 0; cpu < os.nr_rows; cpu++)
+	for (unsigned int cpu = 0; cpu < os.nr_cpus; cpu++)
 		use_shard(cpu, near);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		put(cases[i].far, far);

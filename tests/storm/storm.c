@@ -214,7 +214,7 @@ static void *work(void *data)
 		else if (what < 98)
 			exchange(w, c);
 		else
-			pin(random_below(&w->seed, os.nr_rows));
+			pin(random_below(&w->seed, os.nr_cpus));
 		if (errno != 4242 && what < 98)
 			fail("errno was changed", sizes[c], NULL);
 		errno = 4242;

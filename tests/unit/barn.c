@@ -73,14 +73,14 @@ static int set_up(void **state)
 	full = new_sheaf(sheaf_capacity(cache));
 	empty = new_sheaf(0);
 	here = os_cpu();
-	for (other = 0; other < os.nr_rows; other++)
+	for (other = 0; other < os.nr_cpus; other++)
 		if (other != here && os.node_of_row[other] == os.node_of_row[here])
 			break;
 	/* There is a barn from now on. */
 	assert_true(barn_put_full(cache, full, &displaced));
 	assert_ptr_equal(barn_begin_full(cache, &cell), full);
 	barn_finish(cache, &cell, NULL);
-	if (other < os.nr_rows)
+	if (other < os.nr_cpus)
 		use(other);
 	return 0;
 }
@@ -88,7 +88,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	(void)state;
-	for (unsigned int cpu = 0; cpu < os.nr_rows; cpu++)
+	for (unsigned int cpu = 0; cpu < os.nr_cpus; cpu++)
 		memset(cells_of(cpu), 0, SLOT_CELLS * sizeof(uintptr_t));
 	for (unsigned int i = 0; i < BARN_BLOCKS; i++)
 		if (barn()->blocks[i])
@@ -123,7 +123,7 @@ static void far_sheaf_moves_here(void **state)
 	struct barn_cell cell;
 
 	(void)state;
-	if (other == os.nr_rows)
+	if (other == os.nr_cpus)
 		skip();
 	cells_of(other)[0] = (uintptr_t)full | BARN_FULL;
 	assert_ptr_equal(barn_begin_full(cache, &cell), full);
@@ -145,7 +145,7 @@ static void far_sheaf_stays_when_there_is_no_room(void **state)
 	struct barn_cell cell;
 
 	(void)state;
-	if (other == os.nr_rows)
+	if (other == os.nr_cpus)
 		skip();
 	for (unsigned int i = 0; i < SLOT_CELLS; i++)
 		cells_of(here)[i] = (uintptr_t)empty;
@@ -208,7 +208,7 @@ static void take_all(unsigned int puts)
 /* What finds no room here goes to the shard of a CPU that has some. */
 static void budget_of_others_is_used(void **state)
 {
-	unsigned int shards = other < os.nr_rows ? 2 : 1, puts;
+	unsigned int shards = other < os.nr_cpus ? 2 : 1, puts;
 
 	(void)state;
 	assert_true(cache->shard_full >= 2);

@@ -48,7 +48,7 @@ static void nothing_can_be_opened(void)
 	pin(0);
 	limit(RLIMIT_NOFILE, 0);
 	s = used_cache("a");
-	CHECK((long)os.nr_rows >= sysconf(_SC_NPROCESSORS_CONF));
+	CHECK((long)os.nr_cpus >= sysconf(_SC_NPROCESSORS_CONF));
 	for (unsigned int cpu = 0; pin(cpu); cpu++) {
 		void *object;
 

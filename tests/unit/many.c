@@ -141,7 +141,8 @@ static size_t own_memory(void)
 static void invent_cpus(unsigned int n)
 {
 	os_init();
-	os.nr_rows = n;
+	os.nr_cpus = n;
+	os_find_places();
 	CHECK(caches_ready());
 }
 
@@ -165,7 +166,7 @@ static void make_and_use(unsigned int n, unsigned int most_mappings)
 	CHECK(make_caches(&n));
 	mappings = lines_of("/proc/self/maps");
 	if (mappings > most_mappings)
-		fprintf(stderr, "%u mappings for %u caches on %u CPUs\n", mappings, n, os.nr_rows);
+		fprintf(stderr, "%u mappings for %u caches on %u CPUs\n", mappings, n, os.nr_cpus);
 	CHECK(mappings <= most_mappings);
 	for (unsigned int i = 0; i < n; i += n / 10) {
 		void *object = kmem_cache_alloc(made[i], GFP_KERNEL);

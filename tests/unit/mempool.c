@@ -167,7 +167,7 @@ static void *handed_over;
 
 static void *free_later(void *pool)
 {
-	pin(os.nr_rows - 1);
+	pin(os.nr_cpus - 1);
 	wait_until_first_sleeps();
 	mempool_free(handed_over, pool);
 	return NULL;

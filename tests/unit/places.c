@@ -11,9 +11,9 @@ static uint64_t seed = 1;
 /* Numbers of nodes and caches as they come: neither in blocks nor in order. */
 static void invent(void)
 {
-	os.nr_rows = 1 + random_below(&seed, random_below(&seed, 4) ? 64 : 1000);
+	os.nr_cpus = 1 + random_below(&seed, random_below(&seed, 4) ? 64 : 1000);
 	os.nr_nodes = 1 + random_below(&seed, random_below(&seed, 2) ? 4 : OS_MAX_NODES);
-	for (uint32_t cpu = 0; cpu < os.nr_rows; cpu++) {
+	for (uint32_t cpu = 0; cpu < os.nr_cpus; cpu++) {
 		os.node_of_row[cpu] = (uint16_t)random_below(&seed, os.nr_nodes);
 		os.llc_of_cpu[cpu] = (uint16_t)random_below(&seed, 8);
 		os.place_of[cpu].allowed = random_below(&seed, 2) != 0;
@@ -26,7 +26,7 @@ static void check_node(unsigned int node, unsigned int *allowed)
 	unsigned int n = 0;
 
 	*allowed = 0;
-	for (uint32_t cpu = 0; cpu < os.nr_rows; cpu++)
+	for (uint32_t cpu = 0; cpu < os.nr_cpus; cpu++)
 		if (os.node_of_row[cpu] == node) {
 			n++;
 			*allowed += os.place_of[cpu].allowed;
@@ -64,7 +64,7 @@ static void places_are_an_order(void **state)
 		}
 		assert_int_equal(os.nr_allowed, all);
 		assert_int_equal(os.node_allowed, most);
-		for (unsigned int cpu = 0; cpu < os.nr_rows; cpu += 1 + os.nr_rows / 32)
+		for (unsigned int cpu = 0; cpu < os.nr_cpus; cpu += 1 + os.nr_cpus / 32)
 			check_cpu(cpu);
 	}
 }

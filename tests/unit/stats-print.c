@@ -145,7 +145,7 @@ static void process_is_described(void **state)
 	sheaf_stats(&process);
 	assert_int_equal(process.counted, os.counting != 0);
 	assert_true(process.caches >= 1);
-	assert_int_equal(process.cpus, os.nr_rows);
+	assert_int_equal(process.cpus, os.nr_cpus);
 	assert_int_equal(process.nodes, os.nr_nodes);
 	assert_true(process.used_bytes >= look(s).slab_bytes);
 	assert_true(process.committed_bytes >= process.used_bytes + process.free_bytes);

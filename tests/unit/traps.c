@@ -400,7 +400,7 @@ static void *migrate(void *cache)
 		unsigned int at = random_below(&seed, 200);
 
 		if (i % 4 == 0)
-			pin(random_below(&seed, os.nr_rows));
+			pin(random_below(&seed, os.nr_cpus));
 		if (p[at])
 			p[at] = (kmem_cache_free(cache, p[at]), NULL);
 		else

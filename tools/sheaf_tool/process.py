@@ -16,11 +16,11 @@ from pathlib import Path
 from . import shared
 from .errors import Failure
 
-MAGIC, VERSION = 0x6665616873, 2
+MAGIC, VERSION = 0x6665616873, 3
 HEAD = struct.Struct("<QIi7I")
 MAX_ROWS = 4096
 TEXT_AT = HEAD.size + 2 * MAX_ROWS
-TEXT_KEYS = {"backend", "index", "options", "events"}
+TEXT_KEYS = {"backend", "index", "options", "cpus", "events"}
 CACHE = struct.Struct("<14I128s")
 WORDS = struct.Struct("<32Q")  # of one plane
 MAX_TEXT = 1 << 16  # bytes
@@ -142,7 +142,7 @@ class Process:
 
     def read(self) -> Reading:
         reading = Reading(self.pid, self.command, self.text["backend"], self.text["index"],
-                          self.text["options"], self.nr_rows, self.nr_nodes)
+                          self.text["options"], self.text["cpus"], self.nr_nodes)
         nr_areas = HEAD.unpack(self._bytes(0, HEAD.size))[4]
         size = os.fstat(self._file).st_size
         area = self.nr_planes * self._plane()

@@ -77,8 +77,8 @@ static void for_each_in_list(const char *list, void (*set)(unsigned int, unsigne
 static void set_row(unsigned int cpu, unsigned int unused)
 {
 	(void)unused;
-	if (cpu >= os.nr_rows)
-		os.nr_rows = cpu + 1;
+	if (cpu >= os.nr_cpus)
+		os.nr_cpus = cpu + 1;
 }
 
 static void set_node(unsigned int cpu, unsigned int node)
@@ -106,9 +106,9 @@ static bool find_rows(void)
 
 	if (read_file("/sys/devices/system/cpu/possible", text, sizeof(text)) > 0)
 		for_each_in_list(text, set_row, 0);
-	if (os.nr_rows == 0)
-		os.nr_rows = bytes > 0 ? (uint32_t)bytes * 8 : 1;
-	for (uint32_t cpu = 0; cpu < os.nr_rows; cpu++)
+	if (os.nr_cpus == 0)
+		os.nr_cpus = bytes > 0 ? (uint32_t)bytes * 8 : 1;
+	for (uint32_t cpu = 0; cpu < os.nr_cpus; cpu++)
 		os.place_of[cpu].allowed =
 			bytes <= 0 ||
 			(cpu < (size_t)bytes * 8 && (mask[cpu / MASK_BITS] >> cpu % MASK_BITS & 1));
@@ -132,7 +132,7 @@ static void find_present(void)
 	if (read_file("/sys/devices/system/cpu/present", text, sizeof(text)) > 0)
 		for_each_in_list(text, count_present, 0);
 	if (nr_present <= 1)
-		nr_present = os.nr_rows;
+		nr_present = os.nr_cpus;
 }
 
 static void find_nodes(void)
@@ -143,10 +143,10 @@ static void find_nodes(void)
 	if (os_options.numa_fake) {
 		uint32_t nodes = os_options.numa_fake;
 
-		if (nodes > os.nr_rows)
-			nodes = os.nr_rows;
-		for (uint32_t row = 0; row < os.nr_rows; row++)
-			set_node(row, row * nodes / os.nr_rows);
+		if (nodes > os.nr_cpus)
+			nodes = os.nr_cpus;
+		for (uint32_t row = 0; row < os.nr_cpus; row++)
+			set_node(row, row * nodes / os.nr_cpus);
 		return;
 	}
 	for (unsigned int node = 0; node < OS_MAX_NODES; node++) {
@@ -212,7 +212,7 @@ static void choose_backend(bool rows_known)
 	os.backend = obstacle ? OS_BACKEND_TRYLOCK : OS_BACKEND_RSEQ;
 	os.id_offset = RSEQ_CPU_ID;
 	if (!obstacle && os.nr_nodes == 1 && getauxval(AT_RSEQ_FEATURE_SIZE) >= RSEQ_MM_CID_END &&
-	    (os_options.index_mm_cid || (os.nr_rows > FEW_CPUS && !os_options.index_cpu_id)))
+	    (os_options.index_mm_cid || (os.nr_cpus > FEW_CPUS && !os_options.index_cpu_id)))
 		os.id_offset = RSEQ_MM_CID;
 	if (obstacle && os_options.backend_rseq)
 		os_report_later("backend=rseq cannot be had: %s; going on with the trylock backend",
@@ -236,8 +236,8 @@ void os_init(void)
 	find_present();
 	find_nodes();
 	find_llcs();
-	os_find_places();
 	choose_backend(rows_known);
+	os_find_places();
 	errno = saved;
 }
 
@@ -249,7 +249,7 @@ bool os_registered(void)
 
 static unsigned int known_row(unsigned int row)
 {
-	return row < os.nr_rows ? row : row % os.nr_rows;
+	return row < os.nr_cpus ? row : row % os.nr_cpus;
 }
 
 /* A word of the rseq area, if the kernel serves it; else what the system calls the CPU. */

@@ -17,11 +17,11 @@ void os_init(void)
 {
 	os_options_parse(sim.config.options ? sim.config.options : "");
 	os.backend = sim.config.backend;
-	os.nr_rows = sim.config.cpus;
+	os.nr_cpus = sim.config.cpus;
 	os.nr_nodes = sim.config.nodes;
 	os.page_size = sim.config.page_size ? sim.config.page_size : OS_PAGE;
-	for (uint32_t cpu = 0; cpu < os.nr_rows; cpu++) {
-		os.node_of_row[cpu] = (uint16_t)(cpu * os.nr_nodes / os.nr_rows);
+	for (uint32_t cpu = 0; cpu < os.nr_cpus; cpu++) {
+		os.node_of_row[cpu] = (uint16_t)(cpu * os.nr_nodes / os.nr_cpus);
 		os.llc_of_cpu[cpu] = (uint16_t)(cpu / CPUS_PER_LLC);
 		os.place_of[cpu].allowed = 1;
 	}
@@ -119,7 +119,7 @@ void os_forget_nodes(void)
 
 unsigned int os_nr_cpus(void)
 {
-	return os.nr_rows;
+	return os.nr_cpus;
 }
 
 size_t os_mappings_limit(void)

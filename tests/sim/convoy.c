@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Many threads on one CPU, without restartable sequences: whoever is put aside holds the slot's lock for
+ * long, and none of the others moves a sheaf of objects for each that it wants.
+ */
+#include <stdio.h>
+
+#include "cache/cache.h"
+#include "os/machine.h"
+#include "sim/sim.h"
+
+enum {
+	SEEDS = 20,
+	FIBRES = 8,
+	ROUNDS = 100,
+	BATCH = 10,
+};
+
+static struct kmem_cache *s;
+static uint64_t passed; /* objects, from slabs and to slabs */
+
+unsigned int __real_slab_take(struct slab_cache *cache, unsigned int node, enum slab_place place,
+			      void **objects, unsigned int min, unsigned int max);
+unsigned int __wrap_slab_take(struct slab_cache *cache, unsigned int node, enum slab_place place,
+			      void **objects, unsigned int min, unsigned int max);
+void __real_slab_give(struct slab_cache *cache, void *const *objects, unsigned int n,
+		      const char *call);
+void __wrap_slab_give(struct slab_cache *cache, void *const *objects, unsigned int n,
+		      const char *call);
+
+unsigned int __wrap_slab_take(struct slab_cache *cache, unsigned int node, enum slab_place place,
+			      void **objects, unsigned int min, unsigned int max)
+{
+	unsigned int n = __real_slab_take(cache, node, place, objects, min, max);
+
+	passed += n;
+	return n;
+}
+
+void __wrap_slab_give(struct slab_cache *cache, void *const *objects, unsigned int n,
+		      const char *call)
+{
+	passed += n;
+	__real_slab_give(cache, objects, n, call);
+}
+
+static void use(unsigned int fibre, void *unused)
+{
+	void *objects[BATCH];
+
+	(void)fibre, (void)unused;
+	sim_go_to(0);
+	for (int round = 0; round < ROUNDS; round++) {
+		for (int i = 0; i < BATCH; i++) {
+			objects[i] = kmem_cache_alloc(s, GFP_KERNEL);
+			if (!objects[i])
+				sim_fail("no memory");
+		}
+		for (int i = 0; i < BATCH; i++)
+			kmem_cache_free(s, objects[i]);
+	}
+}
+
+static int run(void *data)
+{
+	uint64_t pairs = (uint64_t)FIBRES * ROUNDS * BATCH;
+
+	sim_start(data);
+	s = kmem_cache_create("convoy", 64, NULL, SLAB_NO_MERGE);
+	if (!s)
+		sim_fail("no memory");
+	sim_run(FIBRES, use, NULL);
+	/* What fills the sheaves of every slot once, and a tenth of the pairs at most besides. */
+	if (passed > pairs / 10 + (OS_STAND_INS + 1) * 3 * sheaf_capacity(&s->sheaf))
+		sim_fail("%llu objects passed by slabs, of %llu pairs", (unsigned long long)passed,
+			 (unsigned long long)pairs);
+	if (kmem_cache_verify(s) || kmem_cache_shrink(s))
+		sim_fail("objects are left when all were freed");
+	return 0;
+}
+
+int main(void)
+{
+	struct sim_config config = {.cpus = 2,
+				    .nodes = 1,
+				    .backend = OS_BACKEND_TRYLOCK,
+				    .switching = SIM_ALWAYS / 200,
+				    .silent = true,
+				    .max_steps = UINT64_MAX};
+	uint64_t hash;
+
+	for (config.seed = 1; config.seed <= SEEDS; config.seed++)
+		if (sim_in_child(run, &config, &hash))
+			return 1;
+	return 0;
+}
