@@ -9,7 +9,8 @@
  *
  * Invariants
  *  D1. range_splits.now is how many pairs of neighbouring chunks are advised differently: so many mappings
- *      more than one a range does the system have for them.
+ *      more than one a range does the system have for them. What a forked child inherited it does not
+ *      merge again, so there it may have twice as many.
  *  D2. Only a new chunk brings range_splits.now beyond the limit.
  */
 #include "os/atomic.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What statistics tell without counting, and the three formats: columns, escaping, errors. */
 #include <errno.h>
+#include <inttypes.h>
 #include <sheaf/stats.h>
 
 #include "by_hand.h"
@@ -139,6 +140,7 @@ static void printing_fails_politely(void **state)
 static void process_is_described(void **state)
 {
 	struct sheaf_stats process;
+	char limit[64];
 
 	(void)state;
 	take(SHEAF);
@@ -149,6 +151,13 @@ static void process_is_described(void **state)
 	assert_int_equal(process.nodes, os.nr_nodes);
 	assert_true(process.used_bytes >= look(s).slab_bytes);
 	assert_true(process.committed_bytes >= process.used_bytes + process.free_bytes);
+	assert_true(process.split_limit > 0 && process.split_mappings <= process.split_limit);
+	snprintf(limit, sizeof(limit), "\"split_limit\": %" PRIu64, process.split_limit);
+	assert_non_null(strstr(printed(SHEAF_STATS_JSON), limit));
+	snprintf(limit, sizeof(limit), "\nsheaf_split_limit %" PRIu64, process.split_limit);
+	assert_non_null(strstr(printed(SHEAF_STATS_PROMETHEUS), limit));
+	snprintf(limit, sizeof(limit), " of at most %" PRIu64, process.split_limit);
+	assert_non_null(strstr(printed(SHEAF_STATS_TEXT), limit));
 	give(0, SHEAF);
 }
 
