@@ -7,8 +7,8 @@
  *     kfree(text);
  *
  * Caches kmalloc-8, -16, -32, -64, -96, -128, -192, -256, -512, -1k, -2k, -4k and -8k, made at first
- * use, each with sheaves. A block whose size is a power of two is aligned to its size; every other
- * one to 8 bytes, those of 65 to 96 bytes to 32, of 129 to 192 bytes to 64.
+ * use, each with sheaves. A block of 16 bytes or more is aligned to at least 16, a smaller one to 8, and
+ * one whose size is a power of two to its size. That is a promise; the sizes of the caches are none.
  *
  * What is said in <sheaf/slab.h> of threads, signals, fork and errno holds here, too.
  */

@@ -46,11 +46,12 @@ typedef unsigned int gfp_t;
 #define __GFP_ACCOUNT	     0x800u /* charge to a group; no group exists yet, so no effect */
 
 #define __GFP_RECLAIM (__GFP_DIRECT_RECLAIM | __GFP_KSWAPD_RECLAIM)
-#define GFP_KERNEL    (__GFP_RECLAIM | __GFP_IO | __GFP_FS)
-#define GFP_NOFS      (__GFP_RECLAIM | __GFP_IO)
-#define GFP_NOIO      (__GFP_RECLAIM)
-#define GFP_NOWAIT    (__GFP_KSWAPD_RECLAIM | __GFP_NOWARN)
-#define GFP_ATOMIC    (__GFP_HIGH | __GFP_KSWAPD_RECLAIM)
+/* 0, no flag at all, asks for what GFP_NOWAIT does: never waits for memory, never reclaims. */
+#define GFP_KERNEL (__GFP_RECLAIM | __GFP_IO | __GFP_FS)
+#define GFP_NOFS   (__GFP_RECLAIM | __GFP_IO)
+#define GFP_NOIO   (__GFP_RECLAIM)
+#define GFP_NOWAIT (__GFP_KSWAPD_RECLAIM | __GFP_NOWARN)
+#define GFP_ATOMIC (__GFP_HIGH | __GFP_KSWAPD_RECLAIM)
 
 #define GFP_KERNEL_ACCOUNT (GFP_KERNEL | __GFP_ACCOUNT)
 
@@ -210,13 +211,22 @@ static inline SHEAF_CHECK_RESULT void *kmem_cache_alloc(struct kmem_cache *s, gf
 	return calls->alloc(s, flags);
 }
 
+/* kmem_cache_free(NULL, object): a report. */
+void __kmem_cache_free_null(void *object) SHEAF_SYMBOL(__kmem_cache_free_null)
+	__attribute__((__cold__));
+
 /*
  * Free an object of this cache; NULL is allowed. A pointer that is in no cache's memory is reported
  * and left alone. One into the memory of caches that is no object of this one, or is free already,
  * is only found if it is still in its sheaf when that is flushed: until then it may be handed out.
+ * Without a cache (s is NULL) the object is reported and left alone.
  */
 static inline void kmem_cache_free(struct kmem_cache *s, void *object)
 {
+	if (__builtin_expect(!s, 0)) {
+		__kmem_cache_free_null(object);
+		return;
+	}
 	((const struct sheaf_calls *)(const void *)s)->free(s, object);
 }
 

@@ -149,3 +149,11 @@ SHEAF_PUBLIC void *kmem_cache_alloc_node(struct kmem_cache *s, gfp_t flags, int 
 	os_report_kept();
 	return object;
 }
+
+SHEAF_PUBLIC void __kmem_cache_free_null(void *object)
+{
+	if (object)
+		os_report("kmem_cache_free(NULL, %p): there is no cache; the pointer is left alone "
+			  "(leaked). Pass the cache it came from, or free it by kfree()",
+			  object);
+}

@@ -446,6 +446,43 @@ static int setup(void **state)
 	return caches_ready() ? 0 : -1;
 }
 
+/* Programs free to a cache that they never made. */
+static void free_without_a_cache(void **state)
+{
+	struct kmem_cache *none = NULL;
+	char *block = kmalloc(32, 0);
+
+	(void)state;
+	assert_non_null(block);
+	told_begin(&told);
+	kmem_cache_free(none, NULL);
+	assert_int_equal(told_end_kept(&told), 0);
+	told_begin(&told);
+	kmem_cache_free(none, block);
+	assert_int_equal(told_end_kept(&told), 1);
+	assert_non_null(strstr(told.text, "kmem_cache_free(NULL, "));
+	memset(block, 1, 32);
+	kfree(block);
+}
+
+/* Promised, whatever the caches' sizes are. */
+static void blocks_are_aligned(void **state)
+{
+	(void)state;
+	for (size_t size = 1; size <= 3 * 8192; size += size < 600 ? 1 : 97) {
+		size_t align = size & (size - 1) ? size < 16 ? 8 : 16 : size < 8 ? 8 : size;
+		void *blocks[3];
+
+		for (int i = 0; i < 3; i++) {
+			blocks[i] = kmalloc(size, GFP_NOWAIT);
+			assert_non_null(blocks[i]);
+			assert_int_equal((uintptr_t)blocks[i] % align, 0);
+		}
+		for (int i = 0; i < 3; i++)
+			kfree(blocks[i]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -463,6 +500,8 @@ int main(void)
 		cmocka_unit_test(spare_with_some_objects),
 		cmocka_unit_test(migration_between_steps),
 		cmocka_unit_test(bulk_returns_the_count),
+		cmocka_unit_test(free_without_a_cache),
+		cmocka_unit_test(blocks_are_aligned),
 	};
 
 	return cmocka_run_group_tests_name("traps", tests, setup, NULL);
