@@ -23,7 +23,7 @@ struct line {
 
 enum {
 	FREE,
-	FILLED, /* by who claimed it */
+	CLAIMED, /* to be filled, or to be written */
 	READY
 };
 
@@ -90,7 +90,7 @@ void os_report_later(const char *format, ...)
 	for (int i = 0; i < KEPT; i++) {
 		uint32_t expected = FREE;
 
-		if (!os_cmpxchg(&kept.places[i].state, &expected, FILLED))
+		if (!os_cmpxchg(&kept.places[i].state, &expected, CLAIMED))
 			continue;
 		kept.places[i].by = os_self();
 		va_start(arguments, format);
@@ -104,10 +104,14 @@ void os_report_later(const char *format, ...)
 	os_fetch_add(&kept.left_out, 1);
 }
 
-/* Copied, so that its place is free however long the writing takes. */
+/* Copied, so that its place is free however long the writing takes. Claimed first: a handler that comes
+ * between takes this thread's lines, too. */
 static bool take(int i, struct line *line)
 {
-	if (os_load_acquire(&kept.places[i].state) != READY || kept.places[i].by != os_self())
+	uint32_t ready = READY;
+
+	if (os_load_acquire(&kept.places[i].state) != READY || kept.places[i].by != os_self() ||
+	    !os_cmpxchg(&kept.places[i].state, &ready, CLAIMED))
 		return false;
 	*line = kept.places[i].line;
 	os_store_release(&kept.places[i].state, FREE);
