@@ -4,6 +4,7 @@
 
 #include "os/atomic.h"
 #include "os/machine.h"
+#include "os/report.h"
 #include "sheaf/barn.h"
 #include "sheaf/hand.h"
 #include "sheaf/rows.h"
@@ -105,6 +106,8 @@ void *nolock_alloc(struct sheaf_cache *cache)
 
 bool nolock_free(struct sheaf_cache *cache, void *object)
 {
+	bool done;
+
 	if (section_push(&cache->at, object))
 		return true;
 	if (section_swap_full(&cache->at)) {
@@ -112,7 +115,12 @@ bool nolock_free(struct sheaf_cache *cache, void *object)
 		if (section_push(&cache->at, object))
 			return true;
 	}
-	return os_registered() && install(cache, false) && section_push(&cache->at, object);
+	if (!os_registered() || !install(cache, false))
+		return false;
+	done = section_push(&cache->at, object);
+	/* The sheaf that was exchanged was looked at. */
+	os_report_kept();
+	return done;
 }
 
 void sheaf_give_deferred(struct sheaf_cache *cache)
