@@ -14,12 +14,16 @@ static void provider_call(struct sheaf_rcu_head *head, void (*func)(struct sheaf
 	provider_called = head;
 }
 
+/* Those that were called before; what they call waits for the next time. */
 static void provider_barrier(void)
 {
-	while (provider_called) {
-		struct sheaf_rcu_head *head = provider_called;
+	struct sheaf_rcu_head *called = provider_called;
 
-		provider_called = head->next;
+	provider_called = NULL;
+	while (called) {
+		struct sheaf_rcu_head *head = called;
+
+		called = head->next;
 		head->func(head);
 	}
 }

@@ -6,7 +6,9 @@
  * A place is 16 pages. Place 0 of each group of 16 is never erased; its two entries share it, and the
  * border between them moves. The others come and go, one by one and all of a group at once.
  *
- *     storm [--seconds N]
+ * It ends when the writer has stored so often, and the readers have looked as often.
+ *
+ *     storm [--stores N]
  */
 #ifdef STORM_ONE_LOCK
 #include "grace.h"
@@ -23,7 +25,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum {
 	GROUPS = 200,
@@ -49,6 +50,7 @@ static unsigned long border[GROUPS];
 static _Atomic unsigned long age; /* entries taken out so far */
 static atomic_bool stop;
 static atomic_uint faults;
+static unsigned long stores = 100000;
 static _Atomic unsigned long looked;
 
 #define EXPECT(condition)                                                                          \
@@ -155,7 +157,7 @@ static void *write_on(void *argument)
 
 	(void)argument;
 	rcu_register_thread();
-	while (!atomic_load(&stop)) {
+	for (unsigned long n = 0; n < stores || atomic_load(&looked) < stores; n++) {
 		unsigned int what = below(&seed, 64), group = below(&seed, GROUPS);
 
 		if (what == 0)
@@ -165,6 +167,7 @@ static void *write_on(void *argument)
 		else
 			come_or_go(group * GROUP + 1 + below(&seed, GROUP - 1));
 	}
+	atomic_store(&stop, true);
 	rcu_unregister_thread();
 	return NULL;
 }
@@ -235,25 +238,24 @@ static void iterate(uint64_t *seed)
 static void *read_on(void *argument)
 {
 	uint64_t seed = (uintptr_t)argument;
-	unsigned long n = 0;
 
 	rcu_register_thread();
-	for (; !atomic_load(&stop); n++) {
-		look(&seed);
-		if (n % 64 == 0)
-			iterate(&seed);
+	while (!atomic_load(&stop)) {
+		for (unsigned int i = 0; i < 64; i++)
+			look(&seed);
+		iterate(&seed);
+		atomic_fetch_add(&looked, 64);
 	}
-	atomic_fetch_add(&looked, n);
 	rcu_unregister_thread();
 	return NULL;
 }
 
 int main(int argc, char **argv)
 {
-	unsigned int seconds =
-		argc == 3 && !strcmp(argv[1], "--seconds") ? (unsigned int)atoi(argv[2]) : 3;
 	pthread_t threads[READERS + 1];
 
+	if (argc == 3 && !strcmp(argv[1], "--stores"))
+		stores = strtoul(argv[2], NULL, 0);
 	rcu_register_thread();
 #ifdef STORM_ONE_LOCK
 	if (grace_register())
@@ -275,14 +277,12 @@ int main(int argc, char **argv)
 	for (uintptr_t i = 0; i < READERS; i++)
 		pthread_create(&threads[i], NULL, read_on, (void *)(i + 1));
 	pthread_create(&threads[READERS], NULL, write_on, NULL);
-	sleep(seconds);
-	atomic_store(&stop, true);
 	for (unsigned int i = 0; i <= READERS; i++)
 		pthread_join(threads[i], NULL);
 	EXPECT(mt_validate(&tree) == 0);
-	EXPECT(atomic_load(&looked) > 0);
 	mtree_destroy(&tree);
-	printf("%lu looks, %u faults\n", atomic_load(&looked), atomic_load(&faults));
+	printf("%lu stores, %lu looks, %u faults\n", stores, atomic_load(&looked),
+	       atomic_load(&faults));
 	rcu_unregister_thread();
 	return atomic_load(&faults) != 0;
 }

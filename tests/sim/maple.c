@@ -14,7 +14,7 @@
  * or a slot store. That a change in place is counted in meta is not among them: who goes on from a slot
  * looks at its borders, too.
  *
- *     sim-maple [--budget SCHEDULES] [--seeds N]
+ *     sim-maple [--budget SCHEDULES] [--stores OF-EACH-TYPE-FOR-A-TREE] [--seeds N]
  */
 #include "maple_trees.h"
 
@@ -28,12 +28,11 @@
 enum {
 	MOST_SWITCHES = 8,
 	TYPES = wr_spanning_store + 1,
-	STORES_OF_TYPE = 2, /* for each tree */
 	TRIES = 600,
 	READERS = 3
 };
 
-static unsigned long budget = 400, seeds = 400, schedules, cases;
+static unsigned long budget = 60, stores_of_type = 1, seeds = 100, schedules, cases;
 static unsigned int met[TYPES]; /* stores of each type */
 
 /* --- a schedule ------------------------------------------------------------------------------ */
@@ -182,7 +181,7 @@ static void explore_tree(unsigned int shape, unsigned int flags)
 
 		stores[0] = propose(&history.content[0], i);
 		type = try_store(&stores[0]);
-		if (type == wr_none || here[type] == STORES_OF_TYPE)
+		if (type == wr_none || here[type] == stores_of_type)
 			continue;
 		here[type]++;
 		met[type]++;
@@ -328,7 +327,9 @@ static int find_planted(void)
 int main(int argc, char **argv)
 {
 	for (int i = 1; i + 1 < argc; i += 2)
-		*(strcmp(argv[i], "--seeds") ? &budget : &seeds) = strtoul(argv[i + 1], NULL, 0);
+		*(!strcmp(argv[i], "--seeds")	 ? &seeds
+		  : !strcmp(argv[i], "--stores") ? &stores_of_type
+						 : &budget) = strtoul(argv[i + 1], NULL, 0);
 	explore_all(NULL);
 	printf("%lu cases, %lu schedules; cases by preemptions:", cases, schedules);
 	for (unsigned int i = 1; i < MOST_SWITCHES; i++)
