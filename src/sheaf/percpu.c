@@ -218,6 +218,7 @@ static void renew_spare(struct sheaf_cache *cache)
 	struct sheaf *spare = whole_take_spare(cache);
 
 	if (spare && !whole_fits(cache, spare)) {
+		whole_check_newest(cache, spare, "kmem_cache_free");
 		whole_hand_over(cache, spare, "kmem_cache_alloc");
 		spare = whole_new(cache);
 	}

@@ -54,7 +54,7 @@ static bool queue_sheaf(struct sheaf_rcu *rcu, struct sheaf *sheaf, unsigned int
 }
 
 /* U3: if nothing in it is this cache's, there is nothing to wait for. */
-static bool queue_full(struct sheaf_rcu *rcu, struct sheaf *sheaf, unsigned int row)
+static bool queue_checked(struct sheaf_rcu *rcu, struct sheaf *sheaf, unsigned int row)
 {
 	whole_check_newest(rcu->cache, sheaf, "kmem_cache_free_rcu");
 	if (sheaf_size(sheaf))
@@ -87,7 +87,7 @@ static bool replace_full_rcu(struct sheaf_rcu *rcu, void *object)
 		/* On another CPU by now, its sheaf's age is off, which the next trim mends. */
 		os_store_relaxed(&slot_of_row(cache->at.handle, row)->rcu_since, os_now_ms());
 		if (old != &sheaf_bootstrap)
-			over = queue_full(rcu, old, row);
+			over = queue_checked(rcu, old, row);
 	}
 	hand_leave(hand);
 	if (!done) {
@@ -202,7 +202,7 @@ static bool slot_is_due(const struct slot *slot, uint32_t now, uint32_t older_th
 
 static void take_collected(void *data, struct sheaf *sheaf, unsigned int row)
 {
-	queue_sheaf(data, sheaf, row);
+	queue_checked(data, sheaf, row);
 }
 
 /* Queue every CPU's rcu_free sheaf, if one is older than so many ms. False: not all were reached. */

@@ -9,6 +9,7 @@
 
 #include "by_hand.h"
 #include "cache/cache.h"
+#include "clock.h"
 #include "help.h"
 #include "os/options.h"
 #include "sheaf/whole.h"
@@ -128,6 +129,58 @@ static void retired_ones_are_looked_at(void **state)
 	wrong_ones_are_as_before();
 }
 
+/* An rcu_free sheaf that is not full is handed over when it has waited for long. */
+static void collected_ones_are_looked_at(void **state)
+{
+	(void)state;
+	if (os_options.debug_checks)
+		skip();
+	setup();
+	told_begin(&told);
+	for (unsigned int i = 0; i < EVERY; i++)
+		kmem_cache_free_rcu(s, i == 3 ? (void *)wrong[0] : own[i]);
+	clock_pass_ms(os_options.rcu_delay);
+	by_hand_pass();
+	assert_int_equal(told_end_kept(&told), 1);
+	assert_non_null(strstr(told.text, "kmem_cache_free_rcu(large, "));
+	own[EVERY - 1] = own[3];
+	for (unsigned int i = EVERY - 1; i < OWN; i++)
+		kmem_cache_free(s, own[i]);
+	kvfree_rcu_barrier();
+	wrong_ones_are_as_before();
+}
+
+/* A full spare sheaf goes to the barn when it is too small. */
+static void a_renewed_spare_is_looked_at(void **state)
+{
+	const struct slot *slot;
+	unsigned int i = 0;
+	struct sheaf *m, *spare;
+
+	(void)state;
+	if (os_options.debug_checks)
+		skip();
+	setup();
+	slot = slot_of_row((char *)s, os_row());
+	do {
+		kmem_cache_free(s, own[i++]);
+		m = slot->main;
+		spare = (struct sheaf *)(slot->pair ^ (uintptr_t)m);
+	} while (sheaf_size(m) + 1 != m->capacity || !spare ||
+		 sheaf_size(spare) == spare->capacity);
+	kmem_cache_free(s, wrong[0]);
+	assert_int_equal(sheaf_size(m), m->capacity);
+	while (sheaf_capacity(&s->sheaf) == m->capacity)
+		sheaf_see_volume(&s->sheaf);
+	told_begin(&told);
+	kmem_cache_free(s, own[i++]);
+	assert_int_equal(told_end_kept(&told), 1);
+	assert_non_null(strstr(told.text, "kmem_cache_free(large, "));
+	while (i < OWN)
+		kmem_cache_free(s, own[i++]);
+	wrong_ones_are_as_before();
+}
+
 /* Nothing but wrong ones: the sheaf is empty afterwards, and nothing waits. */
 static void a_sheaf_of_wrong_ones(void **state)
 {
@@ -202,6 +255,8 @@ int main(void)
 		cmocka_unit_test(an_exchange_looks),
 		cmocka_unit_test(an_exchange_of_nolock_looks),
 		cmocka_unit_test(retired_ones_are_looked_at),
+		cmocka_unit_test(collected_ones_are_looked_at),
+		cmocka_unit_test(a_renewed_spare_is_looked_at),
 		cmocka_unit_test(a_sheaf_of_wrong_ones),
 		cmocka_unit_test(each_free_is_looked_at),
 	};
