@@ -282,6 +282,11 @@ void kmem_cache_destroy(struct kmem_cache *s)
 	sim_fail("the cache of nodes is given up");
 }
 
+void __kmem_cache_free_null(void *object)
+{
+	sim_fail("kmem_cache_free(NULL, %p)", object);
+}
+
 void kmem_cache_free_rcu(struct kmem_cache *s, void *object)
 {
 	unsigned int i = live_node(object, "kmem_cache_free_rcu");
