@@ -131,6 +131,32 @@ static void refill_without_sleeping(void)
 	kmem_cache_destroy(s);
 }
 
+static void free_elsewhere(struct kmem_cache *s)
+{
+	pin(os_nr_cpus() - 1);
+	free_down_to(s, nr_objects - 1);
+	pin(0);
+}
+
+/* An object that only a reclaim may reach: 0 finds it if and only if GFP_NOWAIT does. */
+static void no_flags_are_nowait(void)
+{
+	struct kmem_cache *s = kmem_cache_create("no-flags", SIZE, NULL, SLAB_NO_MERGE);
+	static const gfp_t flags[] = {GFP_NOWAIT, 0, GFP_KERNEL};
+	void *object[3];
+	bool found[3];
+
+	CHECK(s);
+	allocate_all(s, GFP_KERNEL);
+	for (int i = 0; i < 3; i++) {
+		free_elsewhere(s);
+		object[i] = kmem_cache_alloc(s, flags[i]);
+		found[i] = object[i] != NULL;
+		allocate_all(s, GFP_KERNEL);
+	}
+	CHECK(found[0] == found[1] && found[2]);
+}
+
 /* A cache that cannot be made is NULL, not a crash; those that were made work. */
 static void many_caches(void)
 {
@@ -163,9 +189,13 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } parts[] = {
-	{"one-cache", one_cache},	  {"moves", memory_moves_between_caches},
-	{"bulk", bulk_is_all_or_nothing}, {"nowait", refill_without_sleeping},
-	{"caches", many_caches},	  {"data", no_more_data},
+	{"one-cache", one_cache},
+	{"moves", memory_moves_between_caches},
+	{"bulk", bulk_is_all_or_nothing},
+	{"nowait", refill_without_sleeping},
+	{"no-flags", no_flags_are_nowait},
+	{"caches", many_caches},
+	{"data", no_more_data},
 };
 
 /* The whole program under a limit; the number of bytes it may address. */
