@@ -127,21 +127,24 @@ SHEAF_PUBLIC size_t kmalloc_size_roundup(size_t size)
 }
 
 /* What is wiped must not be left out as a store that nobody reads. */
-SHEAF_PUBLIC void kfree_sensitive(const void *block)
+static void wipe_and_free(const void *block, size_t most, const char *call)
 {
-	size_t size = ZERO_OR_NULL_PTR(block) ? 0 : size_of(block, "kfree_sensitive");
+	size_t size = ZERO_OR_NULL_PTR(block) ? 0 : size_of(block, call);
 
 	if (size) {
-		explicit_bzero((void *)(uintptr_t)block, size);
-		free_any(block, "kfree_sensitive");
+		explicit_bzero((void *)(uintptr_t)block, size < most ? size : most);
+		free_any(block, call);
 	}
+}
+
+SHEAF_PUBLIC void kfree_sensitive(const void *block)
+{
+	wipe_and_free(block, SIZE_MAX, "kfree_sensitive");
 }
 
 SHEAF_PUBLIC void kvfree_sensitive(const void *block, size_t size)
 {
-	if (!ZERO_OR_NULL_PTR(block))
-		explicit_bzero((void *)(uintptr_t)block, size);
-	free_any(block, "kvfree_sensitive");
+	wipe_and_free(block, size, "kvfree_sensitive");
 }
 
 static void *alloc(size_t size, gfp_t flags, size_t most, const char *call, const void *caller)
