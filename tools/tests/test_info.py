@@ -20,6 +20,7 @@ from sheaf_tool.process import Process
 
 LIVE = os.environ.get("SHEAF_LIVE", "")
 SHEAF = Path(__file__).resolve().parents[1] / "sheaf"
+PATIENCE = 600  # seconds: ends what hangs, and is no test
 DEAD = 4194305  # beyond the largest number a process can have
 
 
@@ -58,7 +59,7 @@ class Live:
 
 def sheaf(*words: str, **more: object) -> subprocess.CompletedProcess:
     return subprocess.run([sys.executable, SHEAF, *words], text=True, capture_output=True,
-                          check=False, stdin=subprocess.DEVNULL, timeout=60, **more)
+                          check=False, stdin=subprocess.DEVNULL, timeout=PATIENCE, **more)
 
 
 @unittest.skipUnless(LIVE and os.access(shared.DIRECTORY, os.W_OK), "needs a build and /dev/shm")
@@ -129,7 +130,7 @@ class OnAProcess(unittest.TestCase):
     def test_printed_at_exit(self) -> None:
         for options, lines in (("stats", 1), ("stats;backend=trylock", 1), ("stats=live", 0), ("", 0)):
             found = subprocess.run([LIVE], input="create first\nalloc 90\nfree 20\n", text=True,
-                                   capture_output=True, check=True, timeout=60,
+                                   capture_output=True, check=True, timeout=PATIENCE,
                                    env={**os.environ, "SHEAF_OPTIONS": options})
             self.assertEqual(found.stderr.count("# libsheaf statistics"), lines, found.stderr)
             if lines:
@@ -138,7 +139,7 @@ class OnAProcess(unittest.TestCase):
 
     def test_nothing_is_printed_without_use(self) -> None:
         found = subprocess.run([LIVE], input="", text=True, capture_output=True, check=True,
-                               timeout=60, env={**os.environ, "SHEAF_OPTIONS": "stats"})
+                               timeout=PATIENCE, env={**os.environ, "SHEAF_OPTIONS": "stats"})
         self.assertEqual(found.stderr, "")
 
     def test_odd_names(self) -> None:
@@ -247,7 +248,7 @@ class OnAProcess(unittest.TestCase):
                 for command in ("info", "top"):
                     found = subprocess.run(
                         ["/usr/bin/python3", f"{copy}/sheaf", command, str(live.pid)], text=True,
-                        capture_output=True, check=False, preexec_fn=as_nobody, timeout=60)
+                        capture_output=True, check=False, preexec_fn=as_nobody, timeout=PATIENCE)
                     self.fails(found, "no permission", str(live.pid))
             self.assertTrue(shared.path_of(live.pid).exists())
 
@@ -414,7 +415,7 @@ class OnAProcess(unittest.TestCase):
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             top.stdout.readline()
             live.process.communicate()
-            _, told = top.communicate(timeout=60)
+            _, told = top.communicate(timeout=PATIENCE)
             self.assertEqual(top.returncode, 4)
             self.assertEqual(told, f"sheaf: process {live.pid} has ended\n")
 
@@ -436,7 +437,7 @@ class OnATerminal(unittest.TestCase):
         os.close(self.screen)
 
     def wait_for(self, text: str) -> None:
-        until = time.monotonic() + 30
+        until = time.monotonic() + PATIENCE
         while text not in self.seen:
             self.assertTrue(select.select([self.screen], [], [], until - time.monotonic())[0],
                             f"no {text!r} in {self.seen!r}")

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """`sheaf record-maps`: the program's own life goes on, and what is written has the form that is told."""
+import contextlib
 import functools
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -14,6 +16,7 @@ from pathlib import Path
 SHEAF = Path(__file__).resolve().parent.parent / "sheaf"
 BUILD = os.environ.get("SHEAF_BUILD", "")
 CALLS = os.environ.get("SHEAF_MAPS_CALLS", "")
+PATIENCE = 600  # seconds: ends what hangs, and is no test
 
 RANGE = r"[0-9a-f]+\+[0-9a-f]+"
 FILE = r"[!-?A-~]+@[0-9a-f]+"
@@ -42,7 +45,7 @@ def begin(*words: str, directory: str, **settings: object) -> "subprocess.Popen[
 def permitted() -> bool:
     with tempfile.TemporaryDirectory() as directory:
         with begin("--", "true", directory=directory) as process:
-            return "traced" not in process.communicate(timeout=60)[1]
+            return "traced" not in process.communicate(timeout=PATIENCE)[1]
 
 
 @unittest.skipUnless(CALLS and Path(BUILD, "tools/record_maps/record-maps").exists(),
@@ -58,7 +61,7 @@ class RecordMaps(unittest.TestCase):
 
     def record(self, *words: str, **settings: object) -> "subprocess.CompletedProcess[str]":
         with begin(*words, directory=self.directory, **settings) as process:
-            said, told = process.communicate(timeout=60)
+            said, told = process.communicate(timeout=PATIENCE)
         return subprocess.CompletedProcess(words, process.returncode, said, told)
 
     def lines(self) -> list[str]:
@@ -115,7 +118,7 @@ class RecordMaps(unittest.TestCase):
     def test_streams_and_status(self) -> None:
         with begin("-o", "out.maps", "--", "sh", "-c", "cat; echo no >&2; exit 7",
                    directory=self.directory, stdin=subprocess.PIPE) as process:
-            said, told = process.communicate("through\n", timeout=60)
+            said, told = process.communicate("through\n", timeout=PATIENCE)
         self.assertEqual((said, process.returncode), ("through\n", 7))
         self.assertTrue(told.startswith("no\n"), told)
         self.lines()
@@ -181,16 +184,14 @@ class RecordMaps(unittest.TestCase):
             os.kill(number, signal.SIGUSR1)
             self.assertEqual(process.stdout.readline(), "caught\n")
             process.send_signal(signal.SIGTERM)  # is passed on
-            process.communicate(timeout=60)
+            process.communicate(timeout=PATIENCE)
         self.assertEqual(process.returncode, -signal.SIGTERM)
         self.lines()
 
     def wait_until_stopped(self, number: int) -> None:
         """For some time: a process that is traced stops for moments all the time."""
         seen = 0
-        until = time.monotonic() + 30
         while seen < 10:
-            self.assertLess(time.monotonic(), until)
             text = Path(f"/proc/{number}/stat").read_text(encoding="ascii")
             seen = seen + 1 if text.rpartition(")")[2].split()[0] in "tT" else 0
             time.sleep(0.01)
@@ -199,8 +200,11 @@ class RecordMaps(unittest.TestCase):
         with begin("-o", "out.maps", CALLS, "stop", directory=self.directory) as process:
             number = int(process.stdout.readline())
             self.wait_until_stopped(number)
-            os.kill(number, signal.SIGCONT)
-            self.assertEqual(process.communicate(timeout=60)[0], "continued\n")
+            # It may have been one of those moments.
+            while not select.select([process.stdout], [], [], 0.1)[0]:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(number, signal.SIGCONT)
+            self.assertEqual(process.communicate(timeout=PATIENCE)[0], "continued\n")
         self.assertEqual(process.returncode, 0)
         self.lines()
 
@@ -217,7 +221,7 @@ class RecordMaps(unittest.TestCase):
             os.kill(number, signal.SIGUSR1)
             self.assertEqual(process.stdout.readline(), "caught\n")
             process.terminate()
-            process.communicate(timeout=60)
+            process.communicate(timeout=PATIENCE)
         self.lines()
 
     def test_background(self) -> None:
@@ -228,7 +232,7 @@ class RecordMaps(unittest.TestCase):
             with self.assertRaises(subprocess.TimeoutExpired):
                 process.wait(0.5)
             process.send_signal(signal.SIGINT)
-            process.communicate(timeout=60)
+            process.communicate(timeout=PATIENCE)
         os.kill(number, signal.SIGKILL)
         self.assertEqual(process.returncode, 0)
         self.lines()
