@@ -43,15 +43,24 @@ static void count(uint64_t n)
 		stat_add(&s->sheaf.slab, word, n * word);
 }
 
-static void be_child(pid_t child)
+/* Return in the parent when the child has counters of its own. */
+static void make_child(void)
 {
+	int ready[2];
 	char byte;
 
-	if (child)
-		return;
-	while (read(STDIN_FILENO, &byte, 1) > 0)
-		;
-	_exit(0);
+	if (pipe(ready))
+		exit(1);
+	if (fork() == 0) {
+		close(ready[0]);
+		close(ready[1]);
+		while (read(STDIN_FILENO, &byte, 1) > 0)
+			;
+		_exit(0);
+	}
+	close(ready[1]);
+	(void)!read(ready[0], &byte, 1);
+	close(ready[0]);
 }
 
 static void leave(void);
@@ -79,7 +88,7 @@ static int do_line(const char *line)
 	else if (!strcmp(line, "destroy"))
 		free_some(ROOM), kmem_cache_destroy(s);
 	else if (!strcmp(line, "fork"))
-		be_child(fork());
+		make_child();
 	else if (!strcmp(line, "leave"))
 		leave();
 	else if (!strcmp(line, "json"))
