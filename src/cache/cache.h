@@ -35,9 +35,10 @@ struct kmem_cache {
 	struct kmem_cache *next;
 	struct sheaf_cache sheaf;
 	uint8_t unmergeable;
-	uint8_t rcu_begun;	    /* sheaf.rcu is there, or somebody makes it */
-	uint16_t retired_otherwise; /* before sheaf.rcu was there */
-	uint32_t id;		    /* caches are numbered as they are made */
+	uint8_t rcu_begun;	   /* sheaf.rcu is there, or somebody makes it */
+	uint8_t retired_otherwise; /* before sheaf.rcu was there */
+	uint8_t gone;		   /* off the list: what it is made of is freed next */
+	uint32_t id;		   /* caches are numbered as they are made */
 };
 
 _Static_assert(offsetof(struct kmem_cache, sheaf.bootstrap) == offsetof(struct slot, main),
@@ -104,6 +105,8 @@ void cache_unmake(struct kmem_cache *s);
 
 /* True after a report, if the cache was destroyed: for cold parts, the fast calls are exchanged. */
 bool cache_was_destroyed(struct kmem_cache *s, const char *call);
+/* That report. */
+void cache_report_destroyed(struct kmem_cache *s, const char *call);
 
 /* Report a gfp flag that does not exist. Returns the flags without it. */
 gfp_t cache_check_gfp(struct kmem_cache *s, gfp_t flags);

@@ -15,12 +15,17 @@
 
 #define LIST_MAX 20 /* live objects listed one by one */
 
+void cache_report_destroyed(struct kmem_cache *s, const char *call)
+{
+	os_report("%s(%p): this cache was destroyed; nothing done. Destroy it after its last use",
+		  call, (void *)s);
+}
+
 bool cache_was_destroyed(struct kmem_cache *s, const char *call)
 {
 	if (s->name)
 		return false;
-	os_report("%s(%p): this cache was destroyed; nothing done. Destroy it after its last use",
-		  call, (void *)s);
+	cache_report_destroyed(s, call);
 	return true;
 }
 

@@ -109,6 +109,7 @@ void list_remove(struct kmem_cache *s)
 		os_lock(&caches.lock);
 	}
 	unlink_entry(entry);
+	s->gone = true;
 	os_unlock(&caches.lock);
 }
 
@@ -148,7 +149,7 @@ bool list_pin(struct kmem_cache *s)
 	bool known;
 
 	os_lock(&caches.lock);
-	known = s->name;
+	known = !s->gone;
 	if (known)
 		pin(s);
 	os_unlock(&caches.lock);

@@ -10,6 +10,7 @@
  *  L1. The index of names has the caches that somebody may use: those with nr_names > 0.
  *  L2. The index of layouts has those of them that others may share.
  *  L3. A cache that is pinned stays on the list: who looks at every page for it does so without the lock.
+ *      One that is off the list is marked as gone, and not pinned again. Its name goes later: reports use it.
  *
  * Locks: OS_RANK_CACHES, held by the callers but where it says otherwise. Callers: src/cache/, src/stats/.
  */
@@ -35,7 +36,7 @@ void list_remove(struct kmem_cache *s);
 /* These take the lock. The next one on the list after s, or the first after NULL, is pinned, and s not
  * any more. */
 struct kmem_cache *list_next(struct kmem_cache *s);
-/* False if it was destroyed. */
+/* False if it was destroyed, or is gone and about to be. */
 bool list_pin(struct kmem_cache *s);
 void list_unpin(struct kmem_cache *s);
 /* In a forked child, alone: threads that pinned caches have vanished. */

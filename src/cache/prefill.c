@@ -165,7 +165,7 @@ SHEAF_PUBLIC int kmem_cache_refill_sheaf(struct kmem_cache *s, gfp_t gfp,
 SHEAF_PUBLIC void kmem_cache_return_sheaf(struct kmem_cache *s, gfp_t gfp, struct slab_sheaf *sheaf)
 {
 	if (!s->name) {
-		cache_was_destroyed(s, "kmem_cache_return_sheaf");
+		cache_report_destroyed(s, "kmem_cache_return_sheaf");
 		return;
 	}
 	if (is_out(s, of_user(sheaf), "kmem_cache_return_sheaf"))

@@ -177,14 +177,15 @@ SHEAF_PUBLIC int __kmem_cache_stats(struct kmem_cache *s, struct kmem_cache_stat
 {
 	struct kmem_cache_stats all;
 
-	memset(&all, 0, sizeof(all));
-	if (list_pin(s)) {
-		stats_read_cache(s, &all);
-		list_unpin(s);
-	}
 	memset(out, 0, size);
+	if (!list_pin(s)) {
+		cache_report_destroyed(s, "kmem_cache_stats");
+		return -1;
+	}
+	stats_read_cache(s, &all);
+	list_unpin(s);
 	memcpy(out, &all, size < sizeof(all) ? size : sizeof(all));
-	return cache_was_destroyed(s, "kmem_cache_stats") ? -1 : 0;
+	return 0;
 }
 
 static void read_process(struct sheaf_stats *out)

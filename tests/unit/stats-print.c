@@ -5,7 +5,7 @@
 #include <sheaf/stats.h>
 
 #include "by_hand.h"
-#include "cache/cache.h"
+#include "cache/list.h"
 #include "help.h"
 #include "unit.h"
 
@@ -66,6 +66,27 @@ static void destroyed_cache_is_told(void **state)
 	assert_int_equal(kmem_cache_stats(gone, &stats), -1);
 	assert_int_equal(told_end(&told), 1);
 	assert_int_equal(stats.object_size, 0);
+}
+
+/* Halfway through destroy: off the list, what it is made of not yet freed. */
+static void cache_off_the_list_is_left_alone(void **state)
+{
+	struct kmem_cache *gone = kmem_cache_create("gone", 64, NULL, SLAB_NO_MERGE);
+	struct kmem_cache_stats stats;
+	struct told told;
+
+	(void)state;
+	os_lock(&caches.lock);
+	gone->nr_names = 0;
+	list_hide(gone);
+	os_unlock(&caches.lock);
+	list_remove(gone);
+	assert_false(list_pin(gone));
+	told_begin(&told);
+	assert_int_equal(kmem_cache_stats(gone, &stats), -1);
+	assert_int_equal(told_end(&told), 1);
+	assert_int_equal(stats.object_size, 0);
+	cache_unmake(gone);
 }
 
 /* A program built with an older header has less room. */
@@ -215,10 +236,15 @@ static void gauges_need_no_counting(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_CACHE(gauges_need_no_counting),  WITH_CACHE(process_is_described),
-		WITH_CACHE(only_the_room_is_written), cmocka_unit_test(destroyed_cache_is_told),
-		WITH_CACHE(text_fits_a_terminal),     WITH_CACHE(odd_names_are_escaped),
-		WITH_CACHE(printing_fails_politely),  WITH_CACHE(retired_bytes_are_told),
+		WITH_CACHE(gauges_need_no_counting),
+		WITH_CACHE(process_is_described),
+		WITH_CACHE(only_the_room_is_written),
+		cmocka_unit_test(destroyed_cache_is_told),
+		cmocka_unit_test(cache_off_the_list_is_left_alone),
+		WITH_CACHE(text_fits_a_terminal),
+		WITH_CACHE(odd_names_are_escaped),
+		WITH_CACHE(printing_fails_politely),
+		WITH_CACHE(retired_bytes_are_told),
 	};
 
 	return cmocka_run_group_tests_name("stats-print", tests, NULL, NULL);
