@@ -288,6 +288,7 @@ unsigned int sheaf_after_fork(struct sheaf_cache *cache)
 {
 	unsigned int lost = cache->barns ? barn_after_fork(cache) : 0;
 
+	slab_defer_after_fork(&cache->slab);
 	for (uint32_t row = 0; row < os.nr_rows; row++) {
 		struct slot *slot = slot_of_row(cache->at.handle, row);
 

@@ -53,3 +53,10 @@ void slab_give_deferred(struct slab_cache *cache)
 		}
 	}
 }
+
+void slab_defer_after_fork(struct slab_cache *cache)
+{
+	for (uint32_t i = 0; i < os.nr_nodes; i++)
+		if (cache->nodes[i] && cache->nodes[i]->deferred)
+			cache->deferred = 1;
+}

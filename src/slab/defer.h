@@ -20,6 +20,7 @@
  *
  * leave an object without a flag. Both change the flag by exchange: each of those that set it before
  * it is cleared is a release that the clearing acquires, and its object is seen.
+ * In a forked child whoever was about to set it has vanished: it is set again there.
  *
  * Locks: OS_RANK_NODE by try-lock. Nothing here waits but slab_give_deferred().
  * Callers: src/sheaf/, src/cache/nolock.c.
@@ -42,6 +43,8 @@ bool slab_give_try(struct slab_cache *cache, void *object, const char *call);
 void slab_defer(struct slab_cache *cache, void *object);
 /* Put all of them back. */
 void slab_give_deferred(struct slab_cache *cache);
+/* In a forked child, alone: set the flag for what is on the lists (E4). */
+void slab_defer_after_fork(struct slab_cache *cache);
 
 static inline bool slab_has_deferred(const struct slab_cache *cache)
 {

@@ -296,6 +296,27 @@ static void deferred_across_fork(void **state)
 	all_is_there(s);
 }
 
+static void find_inherited(void)
+{
+	CHECK(slab_has_deferred(&beside->sheaf.slab));
+	kmem_cache_free(beside, kmem_cache_alloc(beside, GFP_KERNEL));
+	CHECK(!slab_has_deferred(&beside->sheaf.slab));
+	CHECK(kmem_cache_shrink(beside) == 0);
+}
+
+/* Whoever pushed them was about to set the flag. */
+static void deferred_without_a_flag_across_fork(void **state)
+{
+	struct kmem_cache *s = make("unflagged", SLAB_NO_SHEAVES);
+
+	(void)state;
+	defer(s);
+	s->sheaf.slab.deferred = 0;
+	assert_int_equal(in_child(find_inherited), 0);
+	s->sheaf.slab.deferred = 1;
+	all_is_there(s);
+}
+
 /* A link that was overwritten is not followed. */
 static void deferred_and_overwritten(void **state)
 {
@@ -578,6 +599,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(each_lock_held),
 		cmocka_unit_test(deferred_until_a_slow_path),
 		cmocka_unit_test(deferred_across_fork),
+		cmocka_unit_test(deferred_without_a_flag_across_fork),
 		cmocka_unit_test(deferred_and_overwritten),
 		cmocka_unit_test(handlers),
 		cmocka_unit_test(by_size),
