@@ -317,11 +317,27 @@ static void forget_transit(void *data, uintptr_t *cells, unsigned int n)
 		}
 }
 
+/* Written only if it is wrong: the parent's page is shared. */
+static void count_used_again(struct barn *barn, unsigned int node)
+{
+	uint32_t n = 0;
+
+	for (unsigned int i = 0; i < (os.node[node].n + 63u) / 64; i++)
+		n += (uint32_t)__builtin_popcountll(barn->used[i]);
+	if (barn->nr_used != n)
+		barn->nr_used = n;
+}
+
 unsigned int barn_after_fork(struct sheaf_cache *cache)
 {
 	unsigned int lost = 0;
 
 	barn_for_each_cells(cache, forget_transit, &lost);
+	/* Who was in use() may have set the bit only, or not yet the limits. */
+	for (uint32_t node = 0; node < os.nr_nodes; node++)
+		if (cache->barns[node])
+			count_used_again(cache->barns[node], node);
+	barn_set_limits(cache);
 	return lost;
 }
 

@@ -13,7 +13,8 @@
  * Limits of the user's are for all of a node, and divided among the CPUs that may come.
  *
  * Invariants
- *  N1. A shard that holds a sheaf, or a cell in transit, has its bit in `used`. Bits stay.
+ *  N1. A shard that holds a sheaf, or a cell in transit, has its bit in `used`. Bits stay; nr_used counts
+ *      them, or is about to.
  *  N2. `dry` is a hint, and so are `top` and `steal`. A search that heeds dry looks at one place all the
  *      same, another one each time: a sheaf that is there is found, sooner or later.
  *
@@ -93,7 +94,8 @@ bool barn_has_room(struct sheaf_cache *cache);
 void barn_wait(struct sheaf_cache *cache, uint32_t phase);
 /* Take everything out, linked by `next`. Only while stop is set: waits for cells in transit. */
 struct sheaf *barn_take_all(struct sheaf_cache *cache);
-/* After fork: cells that vanished threads had in transit are emptied; returns how many. */
+/* After fork: cells that vanished threads had in transit are emptied; returns how many. CPUs in use are
+ * counted again, and the limits follow. */
 unsigned int barn_after_fork(struct sheaf_cache *cache);
 /* Make room for the barns; false: no memory. */
 bool barn_init(struct sheaf_cache *cache);

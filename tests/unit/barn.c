@@ -238,6 +238,26 @@ static void limits_hold(void **state)
 	assert_int_equal(cache->barn_full, BARN_FLOOR - 2);
 }
 
+/* Whoever set a bit was about to count it, or to set the limits for it. */
+static void bits_are_counted_after_fork(void **state)
+{
+	uint32_t shard_full, barn_full;
+
+	(void)state;
+	barn()->nr_used = 1 + (other < os.nr_cpus);
+	barn_set_limits(cache);
+	shard_full = cache->shard_full;
+	barn_full = cache->barn_full;
+	for (unsigned int counted = 0; counted < 2; counted++) {
+		barn()->nr_used -= !counted;
+		cache->shard_full = cache->barn_full = 0;
+		assert_int_equal(barn_after_fork(cache), 0);
+		assert_int_equal(barn()->nr_used, 1 + (other < os.nr_cpus));
+		assert_int_equal(cache->shard_full, shard_full);
+		assert_int_equal(cache->barn_full, barn_full);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -251,6 +271,7 @@ int main(void)
 						tear_down),
 		cmocka_unit_test_setup_teardown(budget_of_others_is_used, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(limits_hold, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(bits_are_counted_after_fork, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
