@@ -469,6 +469,12 @@ static void gaps_of_many_leaves(void **state)
 			assert_int_equal(mas.index, 10);
 			assert_int_equal(mas.last, 10 * i + 14);
 			assert_ptr_equal(mas_prev_range(&mas, 0), ENTRY(0));
+			mas_set(&mas, 10 * i + 7); /* a state that has looked at nothing */
+			assert_null(mas_next(&mas, 10 * i));
+			assert_null(mas_next(&mas, 10 * i + 13));
+			assert_int_equal(mas.status, ma_overflow);
+			assert_int_equal(mas.index, 10);
+			assert_int_equal(mas.last, 10 * i + 14);
 		}
 		done(&mt);
 	}

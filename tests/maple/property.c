@@ -133,7 +133,7 @@ int main(void)
 		      {500, 0, ULONG_MAX / 500},
 		      {3, 0, 1}};
 	const char *one = getenv("SEED"), *longer = getenv("STEPS");
-	unsigned int steps = longer ? (unsigned int)strtoul(longer, NULL, 0) : 2500;
+	unsigned int steps = longer ? (unsigned int)strtoul(longer, NULL, 0) : 4000;
 	uint64_t first = one ? strtoull(one, NULL, 0) : 1, last = one ? first : 2;
 
 	unsigned long done = 0;
