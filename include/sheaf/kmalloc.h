@@ -27,47 +27,22 @@ extern "C" {
 /* True for NULL and ZERO_SIZE_PTR. */
 #define ZERO_OR_NULL_PTR(pointer) ((uintptr_t)(pointer) <= (uintptr_t)ZERO_SIZE_PTR)
 
-/* Bytes up to which caches serve, and up to which kmalloc() does. Beyond: kvmalloc(), to INT_MAX. */
+/* Bytes up to which this version's caches serve, and up to which kmalloc() does. Beyond: kvmalloc(), to
+ * INT_MAX. */
 #define KMALLOC_MAX_CACHE_SIZE ((size_t)8192)
 #define KMALLOC_MAX_SIZE       ((size_t)4 << 20)
 
 /*
- * Private: read by kmalloc() and kfree() below and by nobody else. The caches lie by index, the index
- * by words of 8 bytes; a page's owner lies SHEAF_OWNER bytes behind the beginning of its cache.
+ * Private: read by kmalloc() below and by nobody else. Who serves a size, by the number of words of 8
+ * bytes that it takes, for up to SHEAF_KMALLOC_WORDS words at least. Programs have built in no sizes of
+ * caches, nor how many there are: those may differ from library to library. They know the table by a
+ * pointer, which never changes: an executable may be given a copy of what it refers to (a COPY
+ * relocation), and what is copied can never grow.
  */
-#define SHEAF_KMALLOC_CACHES 14
-#define SHEAF_PAGE_SHIFT     12
-#define SHEAF_OWNER	     64
-struct sheaf_page {
-	uint64_t state;
-	char *owner;
-	void *links[2];
-};
-struct sheaf_kmalloc_table {
-	uintptr_t base; /* of all addresses that have pages here */
-	size_t size;
-	struct sheaf_page *pages;
-	struct kmem_cache *caches[SHEAF_KMALLOC_CACHES];
-	unsigned char index_of[KMALLOC_MAX_CACHE_SIZE / 8 + 1];
-};
-extern struct sheaf_kmalloc_table sheaf_kmalloc_table;
+#define SHEAF_KMALLOC_WORDS 1024
+extern struct kmem_cache **const sheaf_kmalloc_by_words;
 
-/* The index of a size known at compile time. */
-#define SHEAF_KMALLOC_INDEX(size)                                                                  \
-	((size) <= 8	  ? 1u                                                                     \
-	 : (size) <= 16	  ? 2u                                                                     \
-	 : (size) <= 32	  ? 3u                                                                     \
-	 : (size) <= 64	  ? 4u                                                                     \
-	 : (size) <= 96	  ? 5u                                                                     \
-	 : (size) <= 128  ? 6u                                                                     \
-	 : (size) <= 192  ? 7u                                                                     \
-	 : (size) <= 256  ? 8u                                                                     \
-	 : (size) <= 512  ? 9u                                                                     \
-	 : (size) <= 1024 ? 10u                                                                    \
-	 : (size) <= 2048 ? 11u                                                                    \
-	 : (size) <= 4096 ? 12u                                                                    \
-			  : 13u)
-
+/* kmalloc() of a size beyond those words. */
 SHEAF_CHECK_RESULT void *__kmalloc_large(size_t size, gfp_t flags) SHEAF_SYMBOL(__kmalloc_large);
 
 /*
@@ -78,14 +53,10 @@ SHEAF_CHECK_RESULT void *__kmalloc_large(size_t size, gfp_t flags) SHEAF_SYMBOL(
  */
 static inline SHEAF_CHECK_RESULT void *kmalloc(size_t size, gfp_t flags)
 {
-	unsigned int index;
-
-	if (__builtin_expect(size > KMALLOC_MAX_CACHE_SIZE, 0))
+	if (__builtin_expect(size > 8 * SHEAF_KMALLOC_WORDS, 0))
 		return __kmalloc_large(size, flags);
-	index = __builtin_constant_p(size) && size ? SHEAF_KMALLOC_INDEX(size)
-						   : sheaf_kmalloc_table.index_of[(size + 7) >> 3];
 	return kmem_cache_alloc(
-		__atomic_load_n(&sheaf_kmalloc_table.caches[index], __ATOMIC_ACQUIRE), flags);
+		__atomic_load_n(&sheaf_kmalloc_by_words[(size + 7) >> 3], __ATOMIC_ACQUIRE), flags);
 }
 
 /* The same, zeroed. */
@@ -141,32 +112,13 @@ static inline SHEAF_CHECK_RESULT void *krealloc_array(void *block, size_t n, siz
 	return __builtin_mul_overflow(n, size, &bytes) ? NULL : krealloc(block, bytes, flags);
 }
 
-__attribute__((__cold__)) void __kfree(const void *block) SHEAF_SYMBOL(__kfree);
-
 /*
  * Free a block of any call of this header, or an object of any cache. NULL and ZERO_SIZE_PTR are
  * allowed. A pointer that is none of ours is reported and left alone; one that is free already, or
  * points into a block, is found as by kmem_cache_free(). The common case takes one restartable
  * section.
  */
-static inline void kfree(const void *block)
-{
-	size_t offset = (uintptr_t)block - sheaf_kmalloc_table.base;
-	char *owner;
-
-	if (__builtin_expect(offset >= sheaf_kmalloc_table.size, 0)) {
-		__kfree(block);
-		return;
-	}
-	owner = __atomic_load_n(&sheaf_kmalloc_table.pages[offset >> SHEAF_PAGE_SHIFT].owner,
-				__ATOMIC_RELAXED);
-	if (__builtin_expect(!owner, 0)) {
-		__kfree(block);
-		return;
-	}
-	kmem_cache_free((struct kmem_cache *)(void *)(owner - SHEAF_OWNER),
-			(void *)(uintptr_t)block);
-}
+void kfree(const void *block) SHEAF_SYMBOL(kfree);
 
 /* The same, its content overwritten before, all that ksize() tells. */
 void kfree_sensitive(const void *block) SHEAF_SYMBOL(kfree_sensitive);
@@ -189,7 +141,7 @@ SHEAF_CHECK_RESULT void *kvmalloc_node(size_t size, gfp_t flags, int node)
 
 static inline SHEAF_CHECK_RESULT void *kvmalloc(size_t size, gfp_t flags)
 {
-	if (__builtin_expect(size <= KMALLOC_MAX_CACHE_SIZE, 1))
+	if (__builtin_expect(size <= 8 * SHEAF_KMALLOC_WORDS, 1))
 		return kmalloc(size, flags);
 	return kvmalloc_node(size, flags, NUMA_NO_NODE);
 }

@@ -13,7 +13,7 @@
 #include "page/pool.h"
 
 struct sheaf_kmem_buckets {
-	struct kmem_cache *caches[SHEAF_KMALLOC_CACHES]; /* [0]: none */
+	struct kmem_cache *caches[KMALLOC_CACHES]; /* [0]: none */
 };
 
 /* What users may copy of an object of this size. */
@@ -31,7 +31,7 @@ SHEAF_PUBLIC kmem_buckets *kmem_buckets_create(const char *name, slab_flags_t fl
 {
 	kmem_buckets *set = caches_ready() ? pool_alloc(sizeof(*set)) : NULL;
 
-	for (unsigned int i = 1; set && i < SHEAF_KMALLOC_CACHES; i++) {
+	for (unsigned int i = 1; set && i < KMALLOC_CACHES; i++) {
 		struct kmem_cache_args args;
 
 		memset(&args, 0, sizeof(args));
@@ -51,7 +51,7 @@ SHEAF_PUBLIC kmem_buckets *kmem_buckets_create(const char *name, slab_flags_t fl
 
 SHEAF_PUBLIC void kmem_buckets_destroy(kmem_buckets *set)
 {
-	for (unsigned int i = 1; set && i < SHEAF_KMALLOC_CACHES; i++)
+	for (unsigned int i = 1; set && i < KMALLOC_CACHES; i++)
 		kmem_cache_destroy(set->caches[i]);
 	pool_free(set, sizeof(*set));
 }
@@ -61,7 +61,7 @@ static void *alloc(kmem_buckets *set, size_t size, gfp_t flags, size_t most, con
 {
 	struct kmem_cache *s;
 
-	if (size > KMALLOC_MAX_CACHE_SIZE)
+	if (size > KMALLOC_LARGEST)
 		return large_alloc(size, flags, NUMA_NO_NODE, most, call);
 	if (!set || !size)
 		return kmalloc_for(size, flags, NUMA_NO_NODE, caller);

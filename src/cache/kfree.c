@@ -94,12 +94,22 @@ static void free_any(const void *pointer, const char *call)
 	os_report_kept();
 }
 
-/* What kfree(), in the header, finds no cache of. */
-SHEAF_PUBLIC void __kfree(const void *block)
+static COLD void free_unowned(const void *block)
 {
-	if (os_load_relaxed(&sheaf_kmalloc_table.size) != os_load_relaxed(&pages.readable))
-		kfree_init();
 	free_any(block, "kfree");
+}
+
+SHEAF_PUBLIC void kfree(const void *block)
+{
+	struct slab_cache *owner = page_owner(block);
+	struct kmem_cache *s;
+
+	if (__builtin_expect(!owner, 0)) {
+		free_unowned(block);
+		return;
+	}
+	s = cache_of_slab(owner);
+	s->calls.free(s, (void *)(uintptr_t)block);
 }
 
 /* Bytes of a block from its beginning on; 0 after a report if this is none. */
@@ -121,7 +131,7 @@ SHEAF_PUBLIC size_t ksize(const void *block)
 
 SHEAF_PUBLIC size_t kmalloc_size_roundup(size_t size)
 {
-	if (size <= KMALLOC_MAX_CACHE_SIZE)
+	if (size <= KMALLOC_LARGEST)
 		return kmalloc_sizes[kmalloc_index(size)];
 	return size <= KMALLOC_MAX_SIZE ? large_roundup(size) : size;
 }
@@ -149,7 +159,7 @@ SHEAF_PUBLIC void kvfree_sensitive(const void *block, size_t size)
 
 static void *alloc(size_t size, gfp_t flags, size_t most, const char *call, const void *caller)
 {
-	if (size > KMALLOC_MAX_CACHE_SIZE)
+	if (size > KMALLOC_LARGEST)
 		return large_alloc(size, flags, NUMA_NO_NODE, most, call);
 	return kmalloc_for(size, flags, NUMA_NO_NODE, caller);
 }

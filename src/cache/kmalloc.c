@@ -12,19 +12,21 @@
 #include "os/options.h"
 #include "os/report.h"
 
-const uint16_t kmalloc_sizes[SHEAF_KMALLOC_CACHES] = {0,   8,	16,  32,   64,	 96,   128,
-						      192, 256, 512, 1024, 2048, 4096, 8192};
+/* Tables are made of the list of sizes; words: which of them a size serves. */
+#define WORDS(before, size)	      (before) / 8 + 1 ...(size) / 8
+#define SIZE_OF(index, before, size)  [index] = (size),
+#define INDEX_OF(index, before, size) [WORDS(before, size)] = (index),
+#define FIRST_OF(index, before, size) [WORDS(before, size)] = FIRST(index),
 
-static const char *const size_names[SHEAF_KMALLOC_CACHES] = {
-	"0", "8", "16", "32", "64", "96", "128", "192", "256", "512", "1k", "2k", "4k", "8k",
-};
+const uint16_t kmalloc_sizes[KMALLOC_CACHES] = {KMALLOC_SIZES(SIZE_OF)};
+const uint8_t kmalloc_index_of[KMALLOC_LARGEST / 8 + 1] = {KMALLOC_SIZES(INDEX_OF)};
 
 static struct {
 	struct os_lock lock;
 	uint32_t ready; /* every cache is made */
 	uint32_t nr_partitions;
 	uint64_t secret;
-	struct kmem_cache *caches[KMALLOC_PARTITIONS][SHEAF_KMALLOC_CACHES];
+	struct kmem_cache *caches[KMALLOC_PARTITIONS][KMALLOC_CACHES];
 } family = {.lock = OS_LOCK_INIT(OS_RANK_KMALLOC)};
 
 /* --- the table, and what it begins with ------------------------------------------------------- */
@@ -41,7 +43,7 @@ static void *alloc_plain_zero_size(struct kmem_cache *s)
 	return ZERO_SIZE_PTR;
 }
 
-static const struct sheaf_calls first_use[SHEAF_KMALLOC_CACHES];
+static const struct sheaf_calls first_use[KMALLOC_CACHES];
 
 static size_t size_of_first_use(struct kmem_cache *s)
 {
@@ -61,49 +63,19 @@ static void *alloc_plain_first(struct kmem_cache *s)
 }
 
 /* None frees: no memory is theirs. */
-static const struct sheaf_calls first_use[SHEAF_KMALLOC_CACHES] = {
+static const struct sheaf_calls first_use[KMALLOC_CACHES] = {
 	[0] = {alloc_zero_size, alloc_plain_zero_size, NULL},
-	[1 ... SHEAF_KMALLOC_CACHES - 1] = {alloc_first, alloc_plain_first, NULL},
+	[1 ... KMALLOC_CACHES - 1] = {alloc_first, alloc_plain_first, NULL},
 };
 
 #define FIRST(i) ((struct kmem_cache *)(uintptr_t)&first_use[i])
 
-/* No pointer is near the base, whatever size is seen with it: NULL may be freed during first use. */
-SHEAF_PUBLIC struct sheaf_kmalloc_table sheaf_kmalloc_table = {
-	.base = (uintptr_t)1 << 63,
-	.caches = {FIRST(0), FIRST(1), FIRST(2), FIRST(3), FIRST(4), FIRST(5), FIRST(6), FIRST(7),
-		   FIRST(8), FIRST(9), FIRST(10), FIRST(11), FIRST(12), FIRST(13)},
-	.index_of =
-		{
-			[1] = 1,
-			[2] = 2,
-			[3 ... 4] = 3,
-			[5 ... 8] = 4,
-			[9 ... 12] = 5,
-			[13 ... 16] = 6,
-			[17 ... 24] = 7,
-			[25 ... 32] = 8,
-			[33 ... 64] = 9,
-			[65 ... 128] = 10,
-			[129 ... 256] = 11,
-			[257 ... 512] = 12,
-			[513 ... 1024] = 13,
-		},
-};
+static struct kmem_cache *by_words[KMALLOC_LARGEST / 8 + 1] = {FIRST(0), KMALLOC_SIZES(FIRST_OF)};
 
-_Static_assert(offsetof(struct kmem_cache, sheaf.slab) == SHEAF_OWNER &&
-		       sizeof(struct sheaf_page) == sizeof(struct slab) &&
-		       offsetof(struct sheaf_page, owner) == offsetof(struct slab, cache) &&
-		       SHEAF_PAGE_SHIFT == OS_PAGE_SHIFT,
-	       "programs know how to find a block's cache");
+_Static_assert(sizeof(by_words) / sizeof(by_words[0]) > SHEAF_KMALLOC_WORDS,
+	       "programs look up any size up to so many words");
 
-/* Nobody has a block yet. */
-void kfree_init(void)
-{
-	os_store_relaxed(&sheaf_kmalloc_table.base, (uintptr_t)pages.base);
-	os_store_relaxed(&sheaf_kmalloc_table.pages, (struct sheaf_page *)(void *)pages.slabs);
-	os_store_relaxed(&sheaf_kmalloc_table.size, os_load_relaxed(&pages.readable));
-}
+SHEAF_PUBLIC struct kmem_cache **const sheaf_kmalloc_by_words = by_words;
 
 /* --- first use -------------------------------------------------------------------------------- */
 
@@ -115,7 +87,10 @@ struct kmem_cache *kmalloc_make(const char *prefix, unsigned int index,
 	struct kmem_cache *s;
 	char name[128];
 
-	snprintf(name, sizeof(name), "%s-%s", prefix, size_names[index]);
+	if (size % 1024)
+		snprintf(name, sizeof(name), "%s-%u", prefix, size);
+	else
+		snprintf(name, sizeof(name), "%s-%uk", prefix, size / 1024);
 	own.align = size & -size;
 	s = cache_create(name, size, &own, flags | SLAB_NO_MERGE);
 	if (s) {
@@ -133,7 +108,7 @@ static bool make_partition(unsigned int number)
 
 	if (number)
 		snprintf(prefix, sizeof(prefix), "kmalloc-rnd-%02u", number);
-	for (unsigned int i = 1; i < SHEAF_KMALLOC_CACHES; i++) {
+	for (unsigned int i = 1; i < KMALLOC_CACHES; i++) {
 		struct kmem_cache **s = &family.caches[number][i];
 
 		if (!*s)
@@ -146,8 +121,8 @@ static bool make_partition(unsigned int number)
 
 static void fill_table(void)
 {
-	for (unsigned int i = 1; i < SHEAF_KMALLOC_CACHES; i++)
-		os_store_release(&sheaf_kmalloc_table.caches[i], family.caches[0][i]);
+	for (unsigned int i = 1; i <= KMALLOC_LARGEST / 8; i++)
+		os_store_release(&by_words[i], family.caches[0][kmalloc_index_of[i]]);
 }
 
 static bool make_family(void)
@@ -201,7 +176,7 @@ void kmalloc_reclaim(void)
 	if (!os_load_acquire(&family.ready))
 		return;
 	for (unsigned int number = 0; number < family.nr_partitions; number++)
-		for (unsigned int i = 1; i < SHEAF_KMALLOC_CACHES; i++)
+		for (unsigned int i = 1; i < KMALLOC_CACHES; i++)
 			cache_give_up_free(family.caches[number][i]);
 }
 
@@ -221,7 +196,7 @@ void *kmalloc_for(size_t size, gfp_t flags, int node, const void *caller)
 {
 	struct kmem_cache *s;
 
-	if (size > KMALLOC_MAX_CACHE_SIZE)
+	if (size > KMALLOC_LARGEST)
 		return large_alloc(size, flags, node, KMALLOC_MAX_SIZE, "kmalloc");
 	if (!size)
 		return ZERO_SIZE_PTR;
@@ -238,7 +213,7 @@ void *kmalloc_for(size_t size, gfp_t flags, int node, const void *caller)
 
 SHEAF_PUBLIC void *__kmalloc_large(size_t size, gfp_t flags)
 {
-	return large_alloc(size, flags, NUMA_NO_NODE, KMALLOC_MAX_SIZE, "kmalloc");
+	return kmalloc_for(size, flags, NUMA_NO_NODE, __builtin_return_address(0));
 }
 
 SHEAF_PUBLIC void *kmalloc_node(size_t size, gfp_t flags, int node)
@@ -248,7 +223,7 @@ SHEAF_PUBLIC void *kmalloc_node(size_t size, gfp_t flags, int node)
 
 SHEAF_PUBLIC void *kvmalloc_node(size_t size, gfp_t flags, int node)
 {
-	if (size > KMALLOC_MAX_CACHE_SIZE)
+	if (size > KMALLOC_LARGEST)
 		return large_alloc(size, flags, node, INT_MAX, "kvmalloc");
 	return kmalloc_for(size, flags, node, __builtin_return_address(0));
 }

@@ -61,10 +61,10 @@ SHEAF_PUBLIC void *kmalloc_nolock(size_t size, gfp_t gfp, int node)
 
 	if (!size)
 		return ZERO_SIZE_PTR;
-	if (size > KMALLOC_MAX_CACHE_SIZE)
+	if (size > KMALLOC_LARGEST)
 		return NULL;
 	index = kmalloc_index(size);
-	for (unsigned int i = index; !block && i <= index + 1 && i < SHEAF_KMALLOC_CACHES; i++) {
+	for (unsigned int i = index; !block && i <= index + 1 && i < KMALLOC_CACHES; i++) {
 		struct kmem_cache *s = kmalloc_cache_made(i, __builtin_return_address(0));
 
 		block = s ? alloc_try(s, gfp, wanted) : NULL;

@@ -125,7 +125,6 @@ static bool initialise(void)
 		os_init();
 	if (!page_init() || !sheaf_init())
 		return false;
-	kfree_init();
 	publish_process();
 	return true;
 }
