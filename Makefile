@@ -3,6 +3,8 @@
 .PHONY: all demo check check-deep check-fresh bench docs install clean help
 
 PREFIX ?= /usr/local
+# Debian's folder for libraries, which Meson knows only with dpkg-dev; elsewhere what Meson chooses.
+LIBDIR ?= $(patsubst /usr/%,%,$(wildcard /usr/lib/$(shell uname -m)-linux-gnu))
 
 all: build/build.ninja ## build the library and the sheaf command
 	@ninja -C build
@@ -40,7 +42,7 @@ docs: ## the documents and man pages as a site: build/docs/index.html
 	@scripts/make-docs
 
 install: all ## install to PREFIX below DESTDIR
-	@meson configure build --prefix=$(PREFIX)
+	@meson configure build --prefix=$(PREFIX) $(if $(LIBDIR),--libdir=$(LIBDIR))
 	@DESTDIR="$(DESTDIR)" meson install -C build
 	@[ -n "$(DESTDIR)" ] || [ "$$(id -u)" -ne 0 ] || ldconfig
 
