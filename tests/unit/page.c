@@ -231,11 +231,11 @@ static void grow_beyond_what_is_readable(void)
 	struct slab *slab;
 	void *block;
 
-	while (pages.readable == before) {
+	do {
 		slab = page_alloc(0, 9);
 		if (!slab)
 			return; /* the system commits no memory that it has not */
-	}
+	} while (pages.readable == before);
 	page_own(slab, 9, owner);
 	CHECK(page_address(slab) - pages.base == (ptrdiff_t)before);
 	CHECK(page_owner(pages.base + before) == owner);
