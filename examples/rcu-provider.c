@@ -153,8 +153,12 @@ static int poll(const struct sheaf_rcu_poll *state)
 	return has_passed(state->words[0]);
 }
 
-static const struct sheaf_rcu_ops ops = {
-	.name = "epochs", .call = call, .barrier = barrier, .start_poll = start_poll, .poll = poll};
+static const struct sheaf_rcu_ops ops = {.size = sizeof(struct sheaf_rcu_ops),
+					 .name = "epochs",
+					 .call = call,
+					 .barrier = barrier,
+					 .start_poll = start_poll,
+					 .poll = poll};
 
 /* --- a program that uses it ------------------------------------------------------------------------ */
 

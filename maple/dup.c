@@ -201,12 +201,24 @@ SHEAF_PUBLIC int __mt_dup(struct maple_tree *from, struct maple_tree *to, gfp_t 
 	return dup_tree(&d, from, to);
 }
 
-SHEAF_PUBLIC int __mt_dup_each(struct maple_tree *from, struct maple_tree *to,
-			       const struct mt_dup_ops *ops, void *arg, gfp_t gfp)
+/* A caller's header may be an older or a newer one: what it has not is NULL, what we have not must be. */
+static bool take_ops(struct mt_dup_ops *own, const struct mt_dup_ops *ops, size_t size)
 {
-	const struct dup d = {ops, arg, gfp};
+	memset(own, 0, sizeof(*own));
+	memcpy(own, ops, size < sizeof(*own) ? size : sizeof(*own));
+	for (size_t i = sizeof(*own); i < size; i++)
+		if (((const char *)ops)[i])
+			return false;
+	return own->copy && own->undo;
+}
 
-	return dup_tree(&d, from, to);
+SHEAF_PUBLIC int __mt_dup_sized(struct maple_tree *from, struct maple_tree *to,
+				const struct mt_dup_ops *ops, size_t ops_size, void *arg, gfp_t gfp)
+{
+	struct mt_dup_ops own;
+	const struct dup d = {&own, arg, gfp};
+
+	return take_ops(&own, ops, ops_size) ? dup_tree(&d, from, to) : -EINVAL;
 }
 
 SHEAF_PUBLIC int mtree_dup(struct maple_tree *from, struct maple_tree *to, gfp_t gfp)

@@ -248,7 +248,8 @@ static int poll_state(struct provider *u, const struct sheaf_rcu_poll *state)
 	}
 #define TABLE(i)                                                                                   \
 	{                                                                                          \
-		"liburcu", call_##i, barrier_##i, start_poll_##i, poll_##i                         \
+		sizeof(struct sheaf_rcu_ops), "liburcu", call_##i, barrier_##i, start_poll_##i,    \
+			poll_##i                                                                   \
 	}
 
 OPS(0)

@@ -155,15 +155,21 @@ int __mt_dup(struct maple_tree *from, struct maple_tree *to, gfp_t gfp) SHEAF_SY
  * and returns 0, or a negative error, when it has put nothing, or taken back what it had. An error
  * ends the duplication: undo() is given all new entries, again by leaf, not in order; `to` is empty;
  * the error is the result. The same happens, with -EINVAL, if copy() puts in NULL or a reserved entry
- * (undo() is not given those), and with -ENOMEM if there are no more nodes. Neither call may change
- * one of the trees. O(n).
+ * (undo() is not given those), or if `ops` lacks one of the two or has one that is not known yet; and
+ * with -ENOMEM if there are no more nodes. Neither call may change one of the trees. O(n).
  */
-struct mt_dup_ops {
+struct mt_dup_ops { /* may grow: the call passes its size */
 	int (*copy)(void **entries, unsigned int n, void *arg);
 	void (*undo)(void **entries, unsigned int n, void *arg);
 };
-int __mt_dup_each(struct maple_tree *from, struct maple_tree *to, const struct mt_dup_ops *ops,
-		  void *arg, gfp_t gfp) SHEAF_SYMBOL(__mt_dup_each);
+int __mt_dup_sized(struct maple_tree *from, struct maple_tree *to, const struct mt_dup_ops *ops,
+		   size_t ops_size, void *arg, gfp_t gfp) SHEAF_SYMBOL(__mt_dup_sized);
+
+static inline int __mt_dup_each(struct maple_tree *from, struct maple_tree *to,
+				const struct mt_dup_ops *ops, void *arg, gfp_t gfp)
+{
+	return __mt_dup_sized(from, to, ops, sizeof(*ops), arg, gfp);
+}
 
 /* Remove everything. mtree_destroy() takes the lock. The tree can be used again. O(n). */
 void mtree_destroy(struct maple_tree *mt) SHEAF_SYMBOL(mtree_destroy);

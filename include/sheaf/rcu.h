@@ -40,7 +40,8 @@ struct sheaf_rcu_poll {
 };
 
 /*
- * A provider. It must outlive every cache that uses it.
+ * A provider. It must outlive every cache that uses it, unchanged. It says its size itself, since it is
+ * known by its address, wherever it was made.
  *
  * call: have func(head) called once a grace period after now has passed, by any thread that is no
  *   reader then. Must not wait, nor call func itself: its caller may be a reader. No lock of the
@@ -50,6 +51,7 @@ struct sheaf_rcu_poll {
  *   waits. Where given, objects are used again as soon as poll() says so, before func is called.
  */
 struct sheaf_rcu_ops {
+	size_t size;	  /* sizeof(struct sheaf_rcu_ops): it may grow */
 	const char *name; /* for reports */
 	void (*call)(struct sheaf_rcu_head *head, void (*func)(struct sheaf_rcu_head *head));
 	void (*barrier)(void);
@@ -59,7 +61,7 @@ struct sheaf_rcu_ops {
 
 /*
  * Make `ops` the provider of every cache that has none of its own (kmem_cache_args.rcu) and of every
- * other pointer. Returns 0; -1 if `ops` lacks a call, if another provider is in use already, or if
+ * other pointer. Returns 0; -1 if `ops` lacks a call or its size, if another provider is in use already, or if
  * memory is out. Takes a lock.
  */
 int sheaf_rcu_register(const struct sheaf_rcu_ops *ops) SHEAF_SYMBOL(sheaf_rcu_register);

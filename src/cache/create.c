@@ -10,7 +10,9 @@
 #include "os/machine.h"
 #include "os/options.h"
 #include "os/report.h"
+#include "os/sized.h"
 #include "slab/late.h"
+#include "slab/provider.h"
 
 #define CACHE_LINE  64u
 #define WORD	    ((unsigned int)sizeof(void *))
@@ -21,6 +23,19 @@ static bool wrong(const char *name, const char *what, size_t value, const char *
 {
 	os_report("kmem_cache_create(%s): %s %zu is not possible; %s", name, what, value, do_this);
 	return false;
+}
+
+static bool check_rcu(const char *name, const struct kmem_cache_args *args, slab_flags_t flags)
+{
+	struct sheaf_rcu_ops provider;
+	const char *fault = args->rcu ? provider_read(&provider, args->rcu) : NULL;
+
+	if (!fault && (flags & SLAB_TYPESAFE_BY_RCU) && !grace_of(args->rcu))
+		fault = "SLAB_TYPESAFE_BY_RCU needs an RCU provider first: see "
+			"sheaf_rcu_register() in <sheaf/rcu.h>";
+	if (fault)
+		os_report("kmem_cache_create(%s): %s", name, fault);
+	return !fault;
 }
 
 static bool check_args(const char *name, size_t size, struct kmem_cache_args *args,
@@ -41,13 +56,8 @@ static bool check_args(const char *name, size_t size, struct kmem_cache_args *ar
 		return wrong(name, "freeptr_offset", args->freeptr_offset,
 			     "it needs a ctor or SLAB_TYPESAFE_BY_RCU, a multiple of the word, and "
 			     "to lie in the object");
-	if ((flags & SLAB_TYPESAFE_BY_RCU) && !grace_of(args->rcu)) {
-		os_report(
-			"kmem_cache_create(%s): SLAB_TYPESAFE_BY_RCU needs an RCU provider first: "
-			"see sheaf_rcu_register() in <sheaf/rcu.h>",
-			name);
+	if (!check_rcu(name, args, flags))
 		return false;
-	}
 	if (args->useroffset > size || args->usersize > size - args->useroffset) {
 		os_report("kmem_cache_create(%s): usersize %u at %u is not inside the object; "
 			  "taken as none",
@@ -202,18 +212,25 @@ static struct kmem_cache *create(const char *name, size_t size, struct kmem_cach
 	return s;
 }
 
-struct kmem_cache *cache_create(const char *name, size_t size, const struct kmem_cache_args *args,
-				slab_flags_t flags)
+/* Of args_size bytes, which may be more or fewer than this version's. */
+static struct kmem_cache *create_sized(const char *name, size_t size, const void *args,
+				       size_t args_size, slab_flags_t flags)
 {
-	struct kmem_cache_args own = *args;
+	struct kmem_cache_args own;
 	char clean[NAME_SHOWN + 1];
-	struct kmem_cache *s;
+	struct kmem_cache *s = NULL;
 	int saved = errno;
 
 	clean_name(clean, name);
 	if (caches_ready() && os_options.debug_checks)
 		flags |= SLAB_NO_SHEAVES;
-	s = create(clean, size, &own, flags);
+	if (os_sized_copy(&own, sizeof(own), args, args_size))
+		s = create(clean, size, &own, flags);
+	else
+		os_report("kmem_cache_create(%s): kmem_cache_args has fields that this version "
+			  "does not know; use the library of the header that the program was "
+			  "built with",
+			  clean);
 	if (!s && (flags & SLAB_PANIC))
 		os_fatal("kmem_cache_create(%s, %zu bytes) failed, and SLAB_PANIC asks to end here",
 			 clean, size);
@@ -221,17 +238,18 @@ struct kmem_cache *cache_create(const char *name, size_t size, const struct kmem
 	return s;
 }
 
+struct kmem_cache *cache_create(const char *name, size_t size, const struct kmem_cache_args *args,
+				slab_flags_t flags)
+{
+	return create_sized(name, size, args, sizeof(*args), flags);
+}
+
 SHEAF_PUBLIC struct kmem_cache *__kmem_cache_create_args(const char *name, size_t size,
 							 const struct kmem_cache_args *args,
 							 size_t args_size, slab_flags_t flags)
 {
-	struct kmem_cache_args copy;
-	struct kmem_cache *s;
+	struct kmem_cache *s = create_sized(name, size, args, args ? args_size : 0, flags);
 
-	memset(&copy, 0, sizeof(copy));
-	if (args)
-		memcpy(&copy, args, args_size < sizeof(copy) ? args_size : sizeof(copy));
-	s = cache_create(name, size, &copy, flags);
 	os_report_kept();
 	return s;
 }

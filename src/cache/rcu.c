@@ -19,6 +19,7 @@
 #include "os/rseq.h"
 #include "sheaf/rcu_free.h"
 #include "slab/late.h"
+#include "slab/provider.h"
 #include "slab/stat.h"
 
 #define COLD __attribute__((cold, noinline))
@@ -218,13 +219,14 @@ static int refuse(const char *why)
 
 SHEAF_PUBLIC int sheaf_rcu_register(const struct sheaf_rcu_ops *ops)
 {
+	struct sheaf_rcu_ops own;
+	const char *wrong = provider_read(&own, ops);
 	int saved = errno;
 	bool memory, done;
 	struct grace *grace;
 
-	if (!ops || !ops->call || !ops->barrier || !ops->name || !ops->poll != !ops->start_poll)
-		return refuse("a provider needs a name, call() and barrier(), and both of "
-			      "start_poll() and poll() or none");
+	if (wrong)
+		return refuse(wrong);
 	if (!caches_ready())
 		return -1;
 	os_lock(&caches.lock);

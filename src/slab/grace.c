@@ -6,6 +6,7 @@
 #include "os/options.h"
 #include "os/report.h"
 #include "page/pool.h"
+#include "slab/provider.h"
 
 #define ASK_NS	UINT64_C(20000) /* between batches that nobody waits for */
 #define MILLION UINT64_C(1000000)
@@ -19,7 +20,7 @@ static struct grace *find(const struct sheaf_rcu_ops *ops)
 {
 	struct grace *grace = os_load_acquire(&graces);
 
-	while (grace && grace->ops != ops)
+	while (grace && grace->given != ops)
 		grace = grace->next;
 	return grace;
 }
@@ -47,9 +48,9 @@ static struct grace *make(const struct sheaf_rcu_ops *ops)
 
 	if (!grace)
 		return NULL;
-	grace->ops = ops;
+	grace->given = ops;
 	os_lock_init(&grace->lock, OS_RANK_GRACE);
-	if (!make_batches(grace)) {
+	if (provider_read(&grace->ops, ops) || !make_batches(grace)) {
 		unmake(grace);
 		return NULL;
 	}
@@ -183,7 +184,7 @@ static void tell_stall(struct grace *grace, uint64_t now)
 		return;
 	os_report("RCU (%s): no grace period has passed for %llu ms, and %llu bytes wait for one. "
 		  "Look for a reader that does not leave its read-side section",
-		  grace->ops->name, (unsigned long long)for_ms,
+		  grace->ops.name, (unsigned long long)for_ms,
 		  (unsigned long long)os_load_relaxed(&grace->bytes));
 }
 
@@ -215,10 +216,10 @@ static struct grace_batch *free_batch(struct grace *grace)
 /* Note the moment at which this batch was begun, if no other is noted. */
 static void arm_poll(struct grace *grace, uint64_t number)
 {
-	if (!grace->ops->start_poll || os_exchange(&grace->poll_taken, 1))
+	if (!grace->ops.start_poll || os_exchange(&grace->poll_taken, 1))
 		return;
 	if (!grace->poll_armed) {
-		grace->ops->start_poll(&grace->poll);
+		grace->ops.start_poll(&grace->poll);
 		grace->poll_number = number;
 		grace->poll_armed = 1;
 	}
@@ -227,10 +228,10 @@ static void arm_poll(struct grace *grace, uint64_t number)
 
 void grace_poll(struct grace *grace)
 {
-	if (!grace->ops->poll || os_load_relaxed(&grace->poll_taken) ||
+	if (!grace->ops.poll || os_load_relaxed(&grace->poll_taken) ||
 	    os_exchange(&grace->poll_taken, 1))
 		return;
-	if (grace->poll_armed && grace->ops->poll(&grace->poll)) {
+	if (grace->poll_armed && grace->ops.poll(&grace->poll)) {
 		grace->poll_armed = 0;
 		advance(grace, grace->poll_number, os_now());
 	}
@@ -247,7 +248,7 @@ static void call(struct grace *grace, struct grace_batch *batch, uint64_t now)
 	/* Pairs with grace_now(): who gets this number has unlinked its object before call(). */
 	os_fence();
 	arm_poll(grace, batch->number);
-	grace->ops->call(&batch->head, batch_passed);
+	grace->ops.call(&batch->head, batch_passed);
 }
 
 static void begin(struct grace *grace, uint64_t now)
@@ -291,7 +292,7 @@ void grace_wait(struct grace *grace, uint64_t number)
 			call(grace, own, os_now());
 		else
 			grace_begin(grace);
-		grace->ops->barrier();
+		grace->ops.barrier();
 		tell_stall(grace, os_now());
 	}
 	if (own && !os_load_acquire(&own->busy))
@@ -353,7 +354,7 @@ void grace_ask_after(struct grace *grace, bool over)
 		       "kfree_rcu: more than %u MiB wait for a grace period (%s), or are not used "
 		       "again. Retire less, let readers be short, or raise "
 		       "SHEAF_OPTIONS=rcu_limit=MIB",
-		       os_options.rcu_limit, grace->ops->name);
+		       os_options.rcu_limit, grace->ops.name);
 	grace_begin(grace);
 }
 

@@ -67,7 +67,8 @@ struct grace_user {
 };
 
 struct grace {
-	const struct sheaf_rcu_ops *ops;
+	const struct sheaf_rcu_ops *given; /* by its address it is known */
+	struct sheaf_rcu_ops ops;
 	struct grace *next;
 	struct os_lock lock;
 	struct grace_user *users;
@@ -88,7 +89,7 @@ struct grace {
 };
 
 /* The one of this provider, made if there is none; of the process's if ops is NULL. NULL: no memory,
- * or no provider. */
+ * no provider, or one that cannot be used: see provider.h. */
 struct grace *grace_of(const struct sheaf_rcu_ops *ops);
 /* Make it the process's. False if there is another, or no memory. */
 bool grace_register(const struct sheaf_rcu_ops *ops);

@@ -76,6 +76,33 @@ static void duplicate_each(void **state)
 	}
 }
 
+/* Programs of an older and of a newer header than the library's give other sizes. */
+static void duplicate_each_of_other_headers(void **state)
+{
+	struct {
+		struct mt_dup_ops known;
+		void *unknown;
+	} newer = {.known = fork_ops};
+	DEFINE_MTREE(mt);
+	DEFINE_MTREE(to);
+	struct fork f = {0};
+
+	(void)state;
+	fill(&mt, 7);
+	assert_int_equal(__mt_dup_sized(&mt, &to, &newer.known, sizeof(newer), &f, GFP_KERNEL), 0);
+	assert_int_equal(f.made, 7);
+	mtree_destroy(&to);
+	newer.unknown = &newer;
+	assert_int_equal(__mt_dup_sized(&mt, &to, &newer.known, sizeof(newer), &f, GFP_KERNEL),
+			 -EINVAL);
+	/* One call is too few. */
+	assert_int_equal(__mt_dup_sized(&mt, &to, &fork_ops, offsetof(struct mt_dup_ops, undo), &f,
+					GFP_KERNEL),
+			 -EINVAL);
+	assert_true(mtree_empty(&to));
+	done(&mt);
+}
+
 /* Each call fails in turn: the new entries of all others are given back, and no node stays. */
 static void duplicate_each_fails(void **state)
 {
@@ -156,6 +183,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(duplicate_each),
+		cmocka_unit_test(duplicate_each_of_other_headers),
 		cmocka_unit_test(duplicate_each_fails),
 		cmocka_unit_test(duplicate_each_single),
 	};

@@ -92,8 +92,10 @@ static inline void rcu_unregister_thread(void)
 
 static inline int grace_register(void)
 {
-	static const struct sheaf_rcu_ops ops = {
-		.name = "one lock", .call = grace_call, .barrier = grace_barrier};
+	static const struct sheaf_rcu_ops ops = {.size = sizeof(struct sheaf_rcu_ops),
+						 .name = "one lock",
+						 .call = grace_call,
+						 .barrier = grace_barrier};
 	pthread_t thread;
 
 	return sheaf_rcu_register(&ops) || pthread_create(&thread, NULL, grace_thread, NULL);

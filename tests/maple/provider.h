@@ -41,8 +41,9 @@ static int provider_poll(const struct sheaf_rcu_poll *state)
 
 static inline void provider_register(void)
 {
-	static const struct sheaf_rcu_ops ops = {"one thread", provider_call, provider_barrier,
-						 provider_start_poll, provider_poll};
+	static const struct sheaf_rcu_ops ops = {
+		sizeof(struct sheaf_rcu_ops), "one thread", provider_call, provider_barrier,
+		provider_start_poll,	      provider_poll};
 
 	if (sheaf_rcu_register(&ops))
 		__builtin_trap();

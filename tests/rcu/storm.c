@@ -72,7 +72,10 @@ static void *caller(void *argument)
 	return argument;
 }
 
-static const struct sheaf_rcu_ops wrong = {.name = "none", .call = call_soon, .barrier = call_all};
+static const struct sheaf_rcu_ops wrong = {.size = sizeof(struct sheaf_rcu_ops),
+					   .name = "none",
+					   .call = call_soon,
+					   .barrier = call_all};
 #endif
 
 static void fail(const char *what)

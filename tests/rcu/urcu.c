@@ -113,6 +113,7 @@ static void begin(void)
 /* --- registration ---------------------------------------------------------------------------- */
 
 static const struct sheaf_rcu_ops foreign = {
+	.size = sizeof(struct sheaf_rcu_ops),
 	.name = "foreign",
 	.call = (void (*)(struct sheaf_rcu_head *, void (*)(struct sheaf_rcu_head *)))abort,
 	.barrier = abort};

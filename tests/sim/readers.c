@@ -106,7 +106,8 @@ static void barrier(void)
 			os_yield();
 }
 
-static const struct sheaf_rcu_ops ops = {.name = "fibres", .call = call, .barrier = barrier};
+static const struct sheaf_rcu_ops ops = {
+	.size = sizeof(struct sheaf_rcu_ops), .name = "fibres", .call = call, .barrier = barrier};
 
 void readers_register(void)
 {

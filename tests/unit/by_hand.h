@@ -51,7 +51,9 @@ static void by_hand_barrier(void)
 	by_hand_pass();
 }
 
-static const struct sheaf_rcu_ops by_hand_ops = {
-	.name = "by hand", .call = by_hand_call, .barrier = by_hand_barrier};
+static const struct sheaf_rcu_ops by_hand_ops = {.size = sizeof(struct sheaf_rcu_ops),
+						 .name = "by hand",
+						 .call = by_hand_call,
+						 .barrier = by_hand_barrier};
 
 #endif

@@ -57,6 +57,30 @@ static void smaller_args(void **state)
 	kmem_cache_destroy(s);
 }
 
+/* A newer header has more fields. As long as they say nothing, they need not be known. */
+static void larger_args(void **state)
+{
+	struct {
+		struct kmem_cache_args known;
+		char unknown[24];
+	} args;
+	struct kmem_cache *s;
+
+	(void)state;
+	memset(&args, 0, sizeof(args));
+	args.known.align = 32;
+	s = __kmem_cache_create_args("newer", 40, &args.known, sizeof(args), SLAB_NO_MERGE);
+	assert_non_null(s);
+	assert_int_equal(s->sheaf.slab.size, 64);
+	kmem_cache_destroy(s);
+	args.unknown[23] = 1;
+	told_begin(&told);
+	s = __kmem_cache_create_args("newer", 40, &args.known, sizeof(args), SLAB_NO_MERGE);
+	assert_int_equal(told_end(&told), 1);
+	assert_null(s);
+	assert_non_null(strstr(told.text, "kmem_cache_create(newer)"));
+}
+
 static void wrong_arguments(void **state)
 {
 	static const struct {
@@ -227,10 +251,15 @@ static int setup(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(create_forms),		 cmocka_unit_test(smaller_args),
-		cmocka_unit_test(wrong_arguments),	 cmocka_unit_test(wrong_user_region),
-		cmocka_unit_test(slab_panic_aborts),	 cmocka_unit_test(merging),
-		cmocka_unit_test(names_are_for_reports), cmocka_unit_test(name_in_use_warns_once),
+		cmocka_unit_test(create_forms),
+		cmocka_unit_test(smaller_args),
+		cmocka_unit_test(larger_args),
+		cmocka_unit_test(wrong_arguments),
+		cmocka_unit_test(wrong_user_region),
+		cmocka_unit_test(slab_panic_aborts),
+		cmocka_unit_test(merging),
+		cmocka_unit_test(names_are_for_reports),
+		cmocka_unit_test(name_in_use_warns_once),
 		cmocka_unit_test(hwcache_align),
 	};
 

@@ -626,8 +626,10 @@ static void no_provider_is_fatal(void **state)
 	assert_null(s);
 }
 
-static const struct sheaf_rcu_ops another = {
-	.name = "another", .call = by_hand_call, .barrier = by_hand_barrier};
+static const struct sheaf_rcu_ops another = {.size = sizeof(struct sheaf_rcu_ops),
+					     .name = "another",
+					     .call = by_hand_call,
+					     .barrier = by_hand_barrier};
 
 /* The process has no provider, and needs none. */
 static void use_own_provider(void)

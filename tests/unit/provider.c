@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/* Providers of grace periods as programs give them: of an older header, of a newer one, wrong ones. */
+#include <sheaf/rcu.h>
+
+#include "by_hand.h"
+#include "help.h"
+#include "unit.h"
+
+static struct told told;
+
+/* What a later header may have. */
+struct newer {
+	struct sheaf_rcu_ops known;
+	void (*unknown)(void);
+};
+
+static void nothing(void)
+{
+}
+
+static struct kmem_cache *cache_with(const struct sheaf_rcu_ops *ops)
+{
+	struct kmem_cache_args args = {.rcu = ops};
+
+	return kmem_cache_create("provided", 64, &args, SLAB_TYPESAFE_BY_RCU);
+}
+
+/* Objects go by its grace periods. */
+static void works(const struct sheaf_rcu_ops *ops)
+{
+	struct kmem_cache *s = cache_with(ops);
+	unsigned int barriers = by_hand.barriers;
+	void *object;
+
+	assert_non_null(s);
+	object = kmem_cache_alloc(s, GFP_KERNEL);
+	kmem_cache_free_rcu(s, object);
+	kvfree_rcu_barrier_on_cache(s);
+	assert_true(by_hand.barriers > barriers);
+	told_begin(&told);
+	kmem_cache_destroy(s);
+	assert_int_equal(told_end(&told), 0);
+}
+
+/* It fails, of the process as of a cache, with one line each that says this. */
+static void is_refused(const struct sheaf_rcu_ops *ops, const char *word)
+{
+	told_begin(&told);
+	assert_int_equal(sheaf_rcu_register(ops), -1);
+	assert_int_equal(told_end(&told), 1);
+	assert_non_null(strstr(told.text, word));
+	if (!ops)
+		return;
+	told_begin(&told);
+	assert_null(cache_with(ops));
+	assert_int_equal(told_end(&told), 1);
+	assert_non_null(strstr(told.text, word));
+}
+
+/* What follows its size is somebody else's memory. */
+static void an_older_one_works(void **state)
+{
+	static struct sheaf_rcu_ops older;
+
+	(void)state;
+	memset(&older, 0xff, sizeof(older));
+	older.size = offsetof(struct sheaf_rcu_ops, start_poll);
+	older.name = "older";
+	older.call = by_hand_call;
+	older.barrier = by_hand_barrier;
+	works(&older);
+}
+
+static void a_newer_one_works_that_says_nothing_new(void **state)
+{
+	static struct newer newer = {.known = {.size = sizeof(struct newer),
+					       .name = "newer",
+					       .call = by_hand_call,
+					       .barrier = by_hand_barrier}};
+	static struct newer refused;
+
+	(void)state;
+	works(&newer.known);
+	refused = newer;
+	refused.unknown = nothing;
+	is_refused(&refused.known, "does not know");
+}
+
+static void wrong_ones_are_refused(void **state)
+{
+	struct sheaf_rcu_ops ops = by_hand_ops;
+
+	(void)state;
+	is_refused(NULL, "NULL");
+	ops.size = 0;
+	is_refused(&ops, "sizeof(struct sheaf_rcu_ops)");
+	ops.size = SIZE_MAX;
+	is_refused(&ops, "sizeof(struct sheaf_rcu_ops)");
+	ops.size = offsetof(struct sheaf_rcu_ops, barrier);
+	is_refused(&ops, "barrier()");
+	ops = by_hand_ops;
+	ops.name = NULL;
+	is_refused(&ops, "name");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_older_one_works),
+		cmocka_unit_test(a_newer_one_works_that_says_nothing_new),
+		cmocka_unit_test(wrong_ones_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
