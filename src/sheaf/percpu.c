@@ -4,6 +4,8 @@
  * replace-full-main, each as two sections. "Replace the spare by the new sheaf, then swap" leaves
  * the old main as spare: that is the spare rule.
  */
+#include <string.h>
+
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "sheaf/barn.h"
@@ -211,6 +213,26 @@ static bool replace_full_main(struct sheaf_cache *cache, void *object)
 	return true;
 }
 
+/*
+ * A sheaf of the cache's capacity with the objects of this one, which goes. They stay here: in the barn a
+ * full sheaf of the old capacity would be the next one that this CPU gets, and so on. NULL: no memory.
+ */
+static struct sheaf *renewed(struct sheaf_cache *cache, struct sheaf *sheaf)
+{
+	struct sheaf *fresh = whole_new(cache);
+	unsigned int n = sheaf->size;
+
+	/* There is room, unless the capacity has just become smaller. */
+	if (fresh && n <= fresh->capacity) {
+		memcpy(fresh->objects, sheaf->objects, n * sizeof(*fresh->objects));
+		fresh->filled_by = sheaf->filled_by;
+		sheaf_set_size(fresh, n);
+		sheaf_set_size(sheaf, 0);
+	}
+	whole_hand_over(cache, sheaf, "kmem_cache_alloc");
+	return fresh;
+}
+
 /* A spare sheaf of an old capacity goes, and a new one comes in its place. */
 static void renew_spare(struct sheaf_cache *cache)
 {
@@ -219,8 +241,7 @@ static void renew_spare(struct sheaf_cache *cache)
 
 	if (spare && !whole_fits(cache, spare)) {
 		whole_check_newest(cache, spare, "kmem_cache_free");
-		whole_hand_over(cache, spare, "kmem_cache_alloc");
-		spare = whole_new(cache);
+		spare = renewed(cache, spare);
 	}
 	/* What it replaces, or itself if it cannot be put in. */
 	if (spare) {

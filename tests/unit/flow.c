@@ -121,13 +121,55 @@ static void swaps_are_volume(void **state)
 	kmem_cache_destroy(s);
 }
 
-/* A full spare sheaf of the old capacity goes to the barn: filled by this CPU, whoever did so before. */
+static void use_one_by_one(struct kmem_cache *s, void **objects, int n, const struct slot *slot)
+{
+	const struct sheaf *same = slot ? slot->main : NULL;
+
+	for (int i = 0; i < n; i++) {
+		objects[i] = kmem_cache_alloc(s, GFP_KERNEL);
+		assert_non_null(objects[i]);
+		if (slot)
+			assert_ptr_equal(slot->main, same);
+	}
+	for (int i = 0; i < n; i++) {
+		kmem_cache_free(s, objects[i]);
+		if (slot)
+			assert_ptr_equal(slot->main, same);
+	}
+}
+
+/* One larger sheaf does what two of the old capacity and the barn did: nothing is swapped any more. */
+static void small_sheaves_do_not_stay(void **state)
+{
+	static const int batches[] = {70, 100, 150, 250};
+	void *objects[OBJECTS];
+
+	(void)state;
+	pin(0);
+	for (size_t i = 0; i < sizeof(batches) / sizeof(batches[0]); i++) {
+		struct kmem_cache *s = kmem_cache_create("flow", 64, NULL, SLAB_NO_MERGE);
+		const struct slot *slot = slot_of_row((char *)s, os_row());
+		const struct sheaf *spare;
+
+		for (int round = 0; round < 3 * ENOUGH; round++)
+			use_one_by_one(s, objects, batches[i], NULL);
+		assert_int_equal(slot->main->capacity, 508);
+		spare = (struct sheaf *)(slot->pair ^ (uintptr_t)slot->main);
+		assert_true(!spare || spare->capacity == 508);
+		use_one_by_one(s, objects, batches[i], slot);
+		assert_int_equal(kmem_cache_verify(s), 0);
+		kmem_cache_destroy(s);
+	}
+}
+
+/* The objects of a spare sheaf of the old capacity stay here: filled by this CPU, whoever did so before. */
 static void renewed_spare_tells_who_filled_it(void **state)
 {
 	struct kmem_cache *s = kmem_cache_create("flow", 64, NULL, SLAB_NO_MERGE);
 	struct sheaf *full, *spare;
 	const struct slot *slot;
 	void *objects[OBJECTS];
+	uint32_t first;
 	int i = 0;
 
 	(void)state;
@@ -141,13 +183,16 @@ static void renewed_spare_tells_who_filled_it(void **state)
 		spare = (struct sheaf *)(slot->pair ^ (uintptr_t)full);
 	} while (sheaf_size(full) < full->capacity || !spare ||
 		 sheaf_size(spare) == spare->capacity);
-	while (sheaf_capacity(&s->sheaf) == full->capacity)
+	first = full->capacity;
+	while (sheaf_capacity(&s->sheaf) == first)
 		sheaf_see_volume(&s->sheaf);
 	full->filled_by = OTHERS + 1;
 	kmem_cache_free(s, objects[i++]);
 	assert_ptr_equal(slot->main, spare);
+	full = (struct sheaf *)(slot->pair ^ (uintptr_t)slot->main);
 	assert_int_equal(full->filled_by, os_row() + 1);
-	assert_int_equal(sheaf_size(full), full->capacity);
+	assert_int_equal(full->capacity, sheaf_capacity(&s->sheaf));
+	assert_int_equal(sheaf_size(full), first);
 	kmem_cache_free_bulk(s, (size_t)(OBJECTS - i), objects + i);
 	assert_int_equal(kmem_cache_verify(s), 0);
 	kmem_cache_destroy(s);
@@ -223,6 +268,7 @@ int main(void)
 		cmocka_unit_test(destroyed_cache_stays_destroyed),
 		cmocka_unit_test(volume_is_bounded_by_bytes),
 		cmocka_unit_test(swaps_are_volume),
+		cmocka_unit_test(small_sheaves_do_not_stay),
 		cmocka_unit_test(renewed_spare_tells_who_filled_it),
 		cmocka_unit_test(leaves_a_chosen_capacity_alone),
 		cmocka_unit_test(is_found_between_threads),
