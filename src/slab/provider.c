@@ -14,11 +14,9 @@ const char *provider_read(struct sheaf_rcu_ops *ours, const struct sheaf_rcu_ops
 		return "the provider's size is wrong; set it to sizeof(struct sheaf_rcu_ops)";
 	if (!os_sized_copy(ours, sizeof(*ours), given, given->size))
 		return "the provider has calls that this version does not know; use the library of "
-		       "the "
-		       "header that the program was built with";
+		       "the header that the program was built with";
 	if (!ours->call || !ours->barrier || !ours->name || !ours->poll != !ours->start_poll)
 		return "a provider needs a name, call() and barrier(), and both of start_poll() "
-		       "and "
-		       "poll() or none";
+		       "and poll() or none";
 	return NULL;
 }
