@@ -105,10 +105,11 @@ void cache_unmake(struct kmem_cache *s);
 
 /* True after a report, if the cache was destroyed: for cold parts, the fast calls are exchanged. */
 bool cache_was_destroyed(struct kmem_cache *s, const char *call);
-/* That report. */
+/* That report, kept. */
 void cache_report_destroyed(struct kmem_cache *s, const char *call);
 
-/* Report a gfp flag that does not exist. Returns the flags without it. */
+/* Report a gfp flag that does not exist. Returns the flags without it. The first one keeps the report. */
+gfp_t cache_check_gfp_later(struct kmem_cache *s, gfp_t flags);
 gfp_t cache_check_gfp(struct kmem_cache *s, gfp_t flags);
 /* Report a node that does not exist, and make it NUMA_NO_NODE; false if only that one would do. */
 bool cache_check_node(struct kmem_cache *s, gfp_t flags, int *node);

@@ -17,8 +17,9 @@
 
 void cache_report_destroyed(struct kmem_cache *s, const char *call)
 {
-	os_report("%s(%p): this cache was destroyed; nothing done. Destroy it after its last use",
-		  call, (void *)s);
+	os_report_later(
+		"%s(%p): this cache was destroyed; nothing done. Destroy it after its last use",
+		call, (void *)s);
 }
 
 bool cache_was_destroyed(struct kmem_cache *s, const char *call)
@@ -26,6 +27,7 @@ bool cache_was_destroyed(struct kmem_cache *s, const char *call)
 	if (s->name)
 		return false;
 	cache_report_destroyed(s, call);
+	os_report_kept();
 	return true;
 }
 

@@ -10,6 +10,15 @@
 #include "slab/defer.h"
 #include "slab/stat.h"
 
+static bool was_destroyed(struct kmem_cache *s, const char *call)
+{
+	if (s->name)
+		return false;
+	cache_report_destroyed(s, call);
+	os_report_kept_nowait();
+	return true;
+}
+
 /* From a slab of this node, or of any. */
 static void *take_try(struct kmem_cache *s, unsigned int node)
 {
@@ -30,7 +39,7 @@ static void *alloc_try(struct kmem_cache *s, gfp_t gfp, unsigned int node)
 	bool here = node == os_node();
 	void *object = NULL;
 
-	gfp = cache_check_gfp(s, gfp);
+	gfp = cache_check_gfp_later(s, gfp);
 	if (!here)
 		object = take_try(s, node);
 	if (!object && s->sheaf.barns)
@@ -40,13 +49,13 @@ static void *alloc_try(struct kmem_cache *s, gfp_t gfp, unsigned int node)
 	if (object && (gfp & __GFP_ZERO))
 		memset(object, 0, s->sheaf.slab.object_size);
 	stat_add(&s->sheaf.slab, STAT_nolock_fail, object == NULL);
-	os_report_kept();
+	os_report_kept_nowait();
 	return object;
 }
 
 SHEAF_PUBLIC void *kmem_cache_alloc_nolock(struct kmem_cache *s, gfp_t gfp)
 {
-	if (cache_was_destroyed(s, "kmem_cache_alloc_nolock"))
+	if (was_destroyed(s, "kmem_cache_alloc_nolock"))
 		return NULL;
 	return alloc_try(s, gfp, os_node());
 }
@@ -74,14 +83,14 @@ SHEAF_PUBLIC void *kmalloc_nolock(size_t size, gfp_t gfp, int node)
 
 SHEAF_PUBLIC void kmem_cache_free_nolock(struct kmem_cache *s, void *object)
 {
-	if (!object || cache_was_destroyed(s, "kmem_cache_free_nolock"))
+	if (!object || was_destroyed(s, "kmem_cache_free_nolock"))
 		return;
 	if (s->sheaf.barns && page_is_ours(object) && page_node(object) == os_node() &&
 	    nolock_free(&s->sheaf, object))
 		return;
 	stat_add(&s->sheaf.slab, STAT_free_slowpath, 1);
 	nolock_give(&s->sheaf, object, "kmem_cache_free_nolock");
-	os_report_kept();
+	os_report_kept_nowait();
 }
 
 SHEAF_PUBLIC void kfree_nolock(const void *block)
@@ -91,10 +100,13 @@ SHEAF_PUBLIC void kfree_nolock(const void *block)
 	if (ZERO_OR_NULL_PTR(block))
 		return;
 	owner = page_owner(block);
-	if (owner && cache_of_slab(owner) != &kmalloc_large)
+	if (owner && cache_of_slab(owner) != &kmalloc_large) {
 		kmem_cache_free_nolock(cache_of_slab(owner), (void *)(uintptr_t)block);
-	else
-		os_report("kfree_nolock(%p): not a block of any cache; the pointer is left alone. "
-			  "Free a large block with kfree()",
-			  block);
+		return;
+	}
+	os_report_later(
+		"kfree_nolock(%p): not a block of any cache; the pointer is left alone. Free a "
+		"large block with kfree()",
+		block);
+	os_report_kept_nowait();
 }

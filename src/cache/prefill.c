@@ -30,11 +30,13 @@ static struct sheaf *of_user(struct slab_sheaf *sheaf)
 static COLD bool is_not_out(struct kmem_cache *s, const struct sheaf *sheaf, const char *call)
 {
 	if (sheaf)
-		os_report("%s(%s, sheaf %p): not a sheaf that kmem_cache_prefill_sheaf(%s) "
-			  "returned, or "
-			  "returned already; nothing done. Keep it with the cache it is from, and "
-			  "return it once",
-			  call, s->name, (const void *)sheaf, s->name);
+		os_report_later(
+			"%s(%s, sheaf %p): not a sheaf that kmem_cache_prefill_sheaf(%s) returned, "
+			"or returned already; nothing done. Keep it with the cache it is from, and "
+			"return it once",
+			call, s->name, (const void *)sheaf, s->name);
+	/* A handler may take objects from its sheaf. */
+	os_report_kept_nowait();
 	return false;
 }
 
@@ -166,6 +168,7 @@ SHEAF_PUBLIC void kmem_cache_return_sheaf(struct kmem_cache *s, gfp_t gfp, struc
 {
 	if (!s->name) {
 		cache_report_destroyed(s, "kmem_cache_return_sheaf");
+		os_report_kept();
 		return;
 	}
 	if (is_out(s, of_user(sheaf), "kmem_cache_return_sheaf"))
@@ -174,8 +177,9 @@ SHEAF_PUBLIC void kmem_cache_return_sheaf(struct kmem_cache *s, gfp_t gfp, struc
 
 static COLD void clear(struct kmem_cache *s, void *object, gfp_t gfp)
 {
-	if (object && (cache_check_gfp(s, gfp) & __GFP_ZERO))
+	if (object && (cache_check_gfp_later(s, gfp) & __GFP_ZERO))
 		memset(object, 0, s->sheaf.slab.object_size);
+	os_report_kept_nowait();
 }
 
 SHEAF_PUBLIC void *__kmem_cache_alloc_from_sheaf(struct kmem_cache *s, gfp_t gfp,

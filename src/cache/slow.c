@@ -13,19 +13,28 @@
 
 #define GFP_KNOWN 0xfffu
 
-gfp_t cache_check_gfp(struct kmem_cache *s, gfp_t flags)
+gfp_t cache_check_gfp_later(struct kmem_cache *s, gfp_t flags)
 {
 	if (flags & ~GFP_KNOWN)
-		os_report("kmem_cache_alloc(%s): gfp flag %#x does not exist; ignored. Use the "
-			  "GFP_ names of <sheaf/slab.h>",
-			  s->name, flags & ~GFP_KNOWN);
+		os_report_later(
+			"kmem_cache_alloc(%s): gfp flag %#x does not exist; ignored. Use the "
+			"GFP_ names of <sheaf/slab.h>",
+			s->name, flags & ~GFP_KNOWN);
 	if ((flags & __GFP_ZERO) && s->sheaf.slab.ctor) {
-		os_report("kmem_cache_alloc(%s): __GFP_ZERO would undo the cache's constructor; "
-			  "ignored. Clear what must be clear in the constructor",
-			  s->name);
+		os_report_later(
+			"kmem_cache_alloc(%s): __GFP_ZERO would undo the cache's constructor; "
+			"ignored. Clear what must be clear in the constructor",
+			s->name);
 		flags &= ~__GFP_ZERO;
 	}
 	return flags & GFP_KNOWN;
+}
+
+gfp_t cache_check_gfp(struct kmem_cache *s, gfp_t flags)
+{
+	flags = cache_check_gfp_later(s, flags);
+	os_report_kept();
+	return flags;
 }
 
 static void *finish(struct kmem_cache *s, void *object, gfp_t flags)

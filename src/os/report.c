@@ -3,6 +3,7 @@
 #include "os/report.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,14 +105,18 @@ void os_report_later(const char *format, ...)
 	os_fetch_add(&kept.left_out, 1);
 }
 
+static bool is_own(int i)
+{
+	return os_load_acquire(&kept.places[i].state) == READY && kept.places[i].by == os_self();
+}
+
 /* Copied, so that its place is free however long the writing takes. Claimed first: a handler that comes
  * between takes this thread's lines, too. */
 static bool take(int i, struct line *line)
 {
 	uint32_t ready = READY;
 
-	if (os_load_acquire(&kept.places[i].state) != READY || kept.places[i].by != os_self() ||
-	    !os_cmpxchg(&kept.places[i].state, &ready, CLAIMED))
+	if (!is_own(i) || !os_cmpxchg(&kept.places[i].state, &ready, CLAIMED))
 		return false;
 	*line = kept.places[i].line;
 	os_store_release(&kept.places[i].state, FREE);
@@ -119,15 +124,31 @@ static bool take(int i, struct line *line)
 	return true;
 }
 
-static void write_all(void)
+static bool always(void)
 {
-	uint32_t left_out = os_exchange(&kept.left_out, 0);
+	return true;
+}
+
+/* A pipe has room for a line if it has any. What others write meanwhile is not looked for. */
+static bool takes_a_line(void)
+{
+	struct pollfd error = {.fd = STDERR_FILENO, .events = POLLOUT};
+	const struct timespec at_once = {0, 0};
+
+	return syscall(SYS_ppoll, &error, 1, &at_once, NULL, 0) == 1;
+}
+
+static void write_while(bool (*may_write)(void))
+{
 	int saved = errno;
 	struct line line;
+	uint32_t left_out = 0;
 
 	for (int i = 0; i < KEPT; i++)
-		if (take(i, &line))
+		if (is_own(i) && may_write() && take(i, &line))
 			write_line(&line);
+	if (os_load_relaxed(&kept.left_out) && may_write())
+		left_out = os_exchange(&kept.left_out, 0);
 	if (left_out) {
 		line.length = (size_t)snprintf(
 			line.text, sizeof(line.text),
@@ -140,14 +161,19 @@ static void write_all(void)
 void os_write_kept(void)
 {
 	os_holds_nothing("reports");
-	write_all();
+	write_while(always);
+}
+
+void os_write_kept_nowait(void)
+{
+	write_while(takes_a_line);
 }
 
 void os_reports_after_fork(void)
 {
 	os_reports_kept = kept.left_out = 0;
 	for (int i = 0; i < KEPT; i++)
-		if (kept.places[i].state == READY && kept.places[i].by == os_self())
+		if (is_own(i))
 			os_reports_kept++;
 		else
 			kept.places[i].state = FREE;
@@ -157,7 +183,7 @@ void os_fatal(const char *format, ...)
 {
 	va_list arguments;
 
-	write_all();
+	write_while(always);
 	va_start(arguments, format);
 	write_now(format, arguments);
 	va_end(arguments);

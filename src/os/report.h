@@ -7,11 +7,14 @@
  *
  * That system call may last for ever: standard error may be a pipe that nobody reads. So a line is
  * written by who holds no lock, has nothing in hand and keeps nobody waiting; where that cannot be said, as
- * in all that slow paths and drains do, it is kept, and the same thread writes it when it can.
+ * in all that slow paths and drains do, it is kept, and the same thread writes it when it can. A call that
+ * may come from a signal handler cannot say it: its lines are written if that takes no waiting.
  *
  * Invariants
- *  T1. No ranked lock is held while a line is written: debug builds and the simulator look.
- *  T2. A kept line is the thread's that kept it, which writes it before its call of the library returns.
+ *  T1. No ranked lock is held while a line is written, unless standard error takes it at once: debug builds
+ *      and the simulator look.
+ *  T2. A kept line is the thread's that kept it, which writes it before its call of the library returns;
+ *      if that call must not wait and standard error takes nothing, a later call does.
  *  T3. At most KEPT lines are kept at once; of those beyond, only the number is told.
  *
  * Callers: every layer.
@@ -43,12 +46,20 @@ void os_fatal(const char *format, ...) __attribute__((format(printf, 1, 2), cold
 /* Lines that threads keep; private to the next one. */
 extern uint32_t os_reports_kept;
 void os_write_kept(void) __attribute__((cold));
+void os_write_kept_nowait(void) __attribute__((cold));
 
 /* Write what this thread keeps. */
 static inline void os_report_kept(void)
 {
 	if (__builtin_expect(os_load_relaxed(&os_reports_kept) != 0, 0))
 		os_write_kept();
+}
+
+/* The same for calls in any context: what standard error does not take at once stays kept. */
+static inline void os_report_kept_nowait(void)
+{
+	if (__builtin_expect(os_load_relaxed(&os_reports_kept) != 0, 0))
+		os_write_kept_nowait();
 }
 
 /* In a forked child: other threads' are not its own. */

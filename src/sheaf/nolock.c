@@ -119,7 +119,7 @@ bool nolock_free(struct sheaf_cache *cache, void *object)
 		return false;
 	done = section_push(&cache->at, object);
 	/* The sheaf that was exchanged was looked at. */
-	os_report_kept();
+	os_report_kept_nowait();
 	return done;
 }
 

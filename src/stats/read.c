@@ -15,6 +15,7 @@
 #include "os/machine.h"
 #include "os/memory.h"
 #include "os/options.h"
+#include "os/report.h"
 #include "page/map.h"
 #include "sheaf/barn.h"
 #include "sheaf/rcu_free.h"
@@ -180,6 +181,7 @@ SHEAF_PUBLIC int __kmem_cache_stats(struct kmem_cache *s, struct kmem_cache_stat
 	memset(out, 0, size);
 	if (!list_pin(s)) {
 		cache_report_destroyed(s, "kmem_cache_stats");
+		os_report_kept();
 		return -1;
 	}
 	stats_read_cache(s, &all);

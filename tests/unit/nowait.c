@@ -258,6 +258,80 @@ static void reports_are_made_with_nothing_held(void **state)
 	}
 }
 
+/* --- a handler's lines, when standard error takes none ------------------------------------------- */
+
+static struct {
+	struct kmem_cache *s, *destroyed;
+	struct slab_sheaf *sheaf;
+	char *object;
+} handled;
+
+/* A line each. */
+static void on_signal(int number)
+{
+	static char foreign[64];
+
+	(void)number;
+	kfree_nolock(foreign);
+	kmem_cache_free_nolock(handled.s, handled.object + sizeof(void *));
+	CHECK(!kmem_cache_alloc_nolock(handled.destroyed, 0));
+	kmem_cache_free_nolock(handled.destroyed, foreign);
+	kmem_cache_free_nolock(handled.s, kmem_cache_alloc_nolock(handled.s, 0x80000000));
+	CHECK(!kmem_cache_alloc_from_sheaf(handled.destroyed, 0, handled.sheaf));
+	CHECK(kmem_cache_alloc_from_sheaf(handled.s, 0x80000000, handled.sheaf));
+}
+
+static void fill_standard_error(void)
+{
+	static char text[1 << 20];
+	int ends[2], size;
+
+	CHECK(pipe(ends) == 0);
+	size = fcntl(ends[1], F_SETPIPE_SZ, 4096);
+	CHECK(size > 0 && write(ends[1], text, (size_t)size) == size);
+	dup2(ends[1], STDERR_FILENO);
+	/* The other end stays open: nobody reads it. */
+	close(ends[1]);
+}
+
+static struct kmem_cache *make_destroyed(void)
+{
+	struct kmem_cache *s = make("nowait-gone");
+
+	kmem_cache_destroy(s);
+	return s;
+}
+
+static void lines_of_a_handler_wait_for_nobody(void **state)
+{
+	static struct told told;
+	struct kmem_cache *s = kmem_cache_create("nowait-handler", 64, NULL, SLAB_NO_SHEAVES);
+	int saved = dup(STDERR_FILENO);
+	uint32_t left;
+
+	(void)state;
+	assert_non_null(s);
+	handled.s = s;
+	handled.destroyed = make_destroyed();
+	assert_non_null(handled.object = kmem_cache_alloc(s, GFP_KERNEL));
+	assert_non_null(handled.sheaf = kmem_cache_prefill_sheaf(s, GFP_KERNEL, 1));
+	signal(SIGUSR1, on_signal);
+	fill_standard_error();
+	/* Whom the handler interrupts would keep this lock from others until somebody reads. */
+	lock_caches();
+	raise(SIGUSR1);
+	unlock_caches();
+	left = os_reports_kept;
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	assert_int_equal(left, 7);
+	/* The next call that may wait writes them. */
+	told_begin(&told);
+	kmem_cache_shrink(s);
+	assert_int_equal(told_end(&told), 7);
+	kmem_cache_return_sheaf(s, GFP_KERNEL, handled.sheaf);
+}
+
 static int begin(void **state)
 {
 	(void)state;
@@ -271,6 +345,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_lock_that_is_held_for_long),
 		cmocka_unit_test(reports_are_made_with_nothing_held),
+		cmocka_unit_test(lines_of_a_handler_wait_for_nobody),
 	};
 
 	return cmocka_run_group_tests_name("nowait", tests, begin, NULL);
