@@ -32,7 +32,12 @@ static void report_wrong(struct slab_cache *cache, struct slab *slab, void *obje
 {
 	struct slab_cache *other = slab ? os_load_acquire(&slab->cache) : NULL;
 
-	if (!other)
+	if (!other && page_is_ours(object))
+		os_report_later("%s(%s, %p): in no object that is in use; the pointer is left "
+				"alone. Was it "
+				"freed before? Look for two owners of it",
+				call, cache->name, object);
+	else if (!other)
 		os_report_later(
 			"%s(%s, %p): not an object of any cache; the pointer is left alone. Free "
 			"it with the allocator it came from",

@@ -207,6 +207,33 @@ static void a_sheaf_of_wrong_ones(void **state)
 	kmem_cache_destroy(few);
 }
 
+/* Memory of the library's own is of no cache, but where the fast path takes pointers for objects. */
+static void blocks_of_the_library(void **state)
+{
+	struct slab_sheaf *sheaf;
+
+	(void)state;
+	setup();
+	sheaf = kmem_cache_prefill_sheaf(s, GFP_KERNEL, 2 * WRONG);
+	assert_non_null(sheaf);
+	for (unsigned int i = 0; i < WRONG; i++)
+		kfree(wrong[i]);
+	for (unsigned int i = 0; i < WRONG; i++)
+		wrong[i] = (char *)sheaf + i * sizeof(void *);
+	told_begin(&told);
+	free_all(kmem_cache_free);
+	assert_true(told_end(&told) > 0);
+	assert_non_null(strstr(told.text, "kmem_cache_free(large, "));
+	assert_non_null(strstr(told.text, "in no object that is in use"));
+	told_begin(&told);
+	kmem_cache_shrink(s);
+	told_end_kept(&told);
+	kmem_cache_return_sheaf(s, GFP_KERNEL, sheaf);
+	assert_int_equal(kmem_cache_verify(s), 0);
+	assert_int_equal(kmem_cache_shrink(s), 0);
+	kmem_cache_destroy(s);
+}
+
 static void told_at_once(const char *what)
 {
 	assert_int_equal(told_end_kept(&told), 1);
@@ -258,6 +285,7 @@ int main(void)
 		cmocka_unit_test(collected_ones_are_looked_at),
 		cmocka_unit_test(a_renewed_spare_is_looked_at),
 		cmocka_unit_test(a_sheaf_of_wrong_ones),
+		cmocka_unit_test(blocks_of_the_library),
 		cmocka_unit_test(each_free_is_looked_at),
 	};
 
