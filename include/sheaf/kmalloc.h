@@ -120,7 +120,10 @@ static inline SHEAF_CHECK_RESULT void *krealloc_array(void *block, size_t n, siz
  */
 void kfree(const void *block) SHEAF_SYMBOL(kfree);
 
-/* The same, its content overwritten before, all that ksize() tells. */
+/*
+ * The same, its content overwritten before, all that ksize() tells. What is no block, or points into one,
+ * is reported and left alone, neither overwritten nor freed.
+ */
 void kfree_sensitive(const void *block) SHEAF_SYMBOL(kfree_sensitive);
 
 /* Bytes that can be used of a block; 0 of NULL and ZERO_SIZE_PTR. O(1), no lock. */
@@ -174,7 +177,10 @@ static inline void kvfree(const void *block)
 	kfree(block);
 }
 
-/* The same, its first size bytes overwritten before. */
+/*
+ * The same, its first size bytes overwritten before: at most what ksize() tells. What is no block, or
+ * points into one, is reported and left alone.
+ */
 void kvfree_sensitive(const void *block, size_t size) SHEAF_SYMBOL(kvfree_sensitive);
 
 /* --- any context --------------------------------------------------------------------------------
