@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sheaf/rcu.h>
+#include <time.h>
 
 #include "tree.h"
 
@@ -45,6 +46,19 @@ struct kmem_cache *node_cache(void)
 	return likely(made) ? made : first_use();
 }
 
+/* As of the nodes themselves: who may not fail waits until there is memory. */
+static struct kmem_cache *cache_for(gfp_t gfp)
+{
+	static const struct timespec moment = {.tv_nsec = 50000};
+	struct kmem_cache *s = node_cache();
+
+	while (unlikely(!s) && (gfp & __GFP_NOFAIL)) {
+		clock_nanosleep(CLOCK_MONOTONIC, 0, &moment, NULL);
+		s = node_cache();
+	}
+	return s;
+}
+
 /* It was retired a while ago, and all of it will be written. */
 static inline void prefetch_new(const struct maple_node *node)
 {
@@ -59,7 +73,7 @@ unsigned int nodes_in_hand(const struct ma_state *mas)
 
 int nodes_get(struct ma_state *mas, unsigned int n, gfp_t gfp)
 {
-	struct kmem_cache *s = node_cache();
+	struct kmem_cache *s = cache_for(gfp);
 
 	mas->node_request = n;
 	if (mas->alloc)
@@ -115,7 +129,7 @@ void node_retire(const struct maple_tree *mt, struct maple_node *node)
 
 int nodes_alloc(unsigned int n, void **nodes, gfp_t gfp)
 {
-	struct kmem_cache *s = node_cache();
+	struct kmem_cache *s = cache_for(gfp);
 
 	return s && kmem_cache_alloc_bulk(s, gfp, n, nodes) ? 0 : -ENOMEM;
 }

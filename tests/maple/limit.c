@@ -339,7 +339,7 @@ static void first_use_without_memory(void **state)
 	first_use(RLIMIT_DATA);
 }
 
-/* --- two that come at once ---------------------------------------------------------------------- */
+/* --- what the library is asked for at first use ---------------------------------------------------------------------- */
 
 struct kmem_cache *real_create(const char *name, size_t size, const struct kmem_cache_args *args,
 			       size_t args_size,
@@ -351,6 +351,8 @@ struct kmem_cache *create(const char *name, size_t size, const struct kmem_cache
 static unsigned int creations; /* the first is refused, another thread comes between the second */
 static struct kmem_cache *of_other;
 static bool two_come;
+static unsigned int refusals; /* of the system, until it has memory again */
+static struct rlimit usual;
 
 /* The linker puts this in place of the library's own (--wrap). */
 struct kmem_cache *create(const char *name, size_t size, const struct kmem_cache_args *args,
@@ -361,8 +363,80 @@ struct kmem_cache *create(const char *name, size_t size, const struct kmem_cache
 		return NULL;
 	if (creations == 2)
 		of_other = node_cache();
+	if (refusals && --refusals == 0)
+		limit_memory(usual.rlim_cur);
 	return real_create(name, size, args, args_size, flags);
 }
+
+/* --- a store that may not fail ------------------------------------------------------------------- */
+
+static struct maple_tree plain = MTREE_INIT(plain, 0);
+
+static int store_for_sure(void)
+{
+	return mtree_store_range(&plain, 1, 2, ENTRY(900), GFP_KERNEL | __GFP_NOFAIL);
+}
+
+static int preallocate_for_sure(void)
+{
+	MA_STATE(mas, &plain, 1, 2);
+	int error;
+
+	mas_lock(&mas);
+	error = mas_preallocate(&mas, ENTRY(900), GFP_KERNEL | __GFP_NOFAIL);
+	if (!error)
+		mas_store_prealloc(&mas, ENTRY(900));
+	mas_unlock(&mas);
+	return error;
+}
+
+static int duplicate_for_sure(void)
+{
+	static const struct mt_dup_ops ops = {new_entry, undo_entry};
+	struct maple_tree from = MTREE_INIT(from, MT_FLAGS_LOCK_EXTERN), to = from;
+	int error;
+
+	CHECK(mtree_store(&from, 0, ENTRY(1), GFP_KERNEL) == 0);
+	error = __mt_dup_each(&from, &to, &ops, NULL, GFP_KERNEL | __GFP_NOFAIL);
+	mtree_destroy(&to);
+	mtree_destroy(&from);
+	return error ? error : store_for_sure();
+}
+
+static const struct call sure_calls[] = {
+	{"mtree_store_range", store_for_sure, false},
+	{"mas_preallocate", preallocate_for_sure, false},
+	{"__mt_dup_each", duplicate_for_sure, false},
+};
+
+/* There is memory at the third attempt. */
+static void wait_for_memory(void)
+{
+	CHECK(getrlimit(limited, &usual) == 0);
+	limit_memory(4096);
+	refusals = 3;
+	errno = 4242;
+	CHECK(call->run() == 0);
+	CHECK(errno == 4242);
+	CHECK(refusals == 0);
+	CHECK(mtree_load(&plain, 1) == ENTRY(900));
+	CHECK(mt_validate(&plain) == 0);
+	mtree_destroy(&plain);
+}
+
+static void first_use_that_may_not_fail(void **state)
+{
+	static const int kinds[] = {RLIMIT_AS, RLIMIT_DATA};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		limited = kinds[i];
+		for (call = sure_calls; call < sure_calls + 3; call++)
+			check_child(wait_for_memory);
+	}
+}
+
+/* --- two that come at once ---------------------------------------------------------------------- */
 
 static void at_once(void)
 {
@@ -401,6 +475,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(first_use_without_addresses),
 		cmocka_unit_test(first_use_without_memory),
+		cmocka_unit_test(first_use_that_may_not_fail),
 		cmocka_unit_test(second_try_at_once),
 		cmocka_unit_test(later_use),
 	};
