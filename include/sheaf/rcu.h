@@ -46,7 +46,9 @@ struct sheaf_rcu_poll {
  * call: have func(head) called once a grace period after now has passed, by any thread that is no
  *   reader then. Must not wait, nor call func itself: its caller may be a reader. No lock of the
  *   library is held. It may allocate and free, not retire.
- * barrier: return when every func of an earlier call() has returned. May wait; called by no reader.
+ * barrier: return when every func of an earlier call() has returned. May wait; called by no reader. A func
+ *   may call() again, and does as long as partly filled sheaves wait: who waited for those calls, too,
+ *   until there are none, would wait for several rcu_delay.
  * start_poll, poll: optional, both or none. Note this moment; has a grace period passed since? Neither
  *   waits. Where given, objects are used again as soon as poll() says so, before func is called.
  */
