@@ -276,17 +276,18 @@ static void consume(struct pair *pair)
 	}
 }
 
-/* A CPU each: on the first half of them producers, on the other half consumers. */
+/* A CPU each: on the first half of a node's producers, on the other half consumers. */
 static void burst_fibre(unsigned int fibre, void *data)
 {
 	const struct sim_config *config = data;
-	unsigned int nr_pairs = config->cpus / 2;
+	unsigned int of_node = config->cpus / config->nodes, nr_pairs = of_node / 2;
+	unsigned int node = fibre / of_node, place = fibre % of_node;
 
-	sim_go_to(fibre);
-	if (fibre < nr_pairs)
-		produce(&pairs[fibre]);
+	sim_go_to(os_cpu_at(node, place));
+	if (place < nr_pairs)
+		produce(&pairs[node * nr_pairs + place]);
 	else
-		consume(&pairs[fibre - nr_pairs]);
+		consume(&pairs[node * nr_pairs + place - nr_pairs]);
 }
 
 static int bursts(void *data)
@@ -299,9 +300,9 @@ static int bursts(void *data)
 	sim_start(config);
 	s = new_cache(64);
 	sim_run(config->cpus, burst_fibre, data);
-	printf("%u CPUs: of %llu objects freed in bursts %llu came from slabs and %llu went "
-	       "there\n",
-	       config->cpus, (unsigned long long)objects, (unsigned long long)taken,
+	printf("%u CPUs, %u nodes: of %llu objects freed in bursts %llu came from slabs and %llu "
+	       "went there\n",
+	       config->cpus, config->nodes, (unsigned long long)objects, (unsigned long long)taken,
 	       (unsigned long long)given);
 	fflush(stdout);
 	/* Few: what more sheaves in more places hold, until they all have theirs. */
@@ -329,8 +330,9 @@ static int run(int (*body)(void *data), unsigned int cpus, unsigned int nodes, c
 
 int main(void)
 {
-	static const unsigned int machines[][2] = {{1, 1},  {2, 1},   {4, 1},	{8, 1},	   {48, 1},
-						   {64, 2}, {384, 1}, {384, 8}, {4096, 64}};
+	static const unsigned int machines[][2] = {{1, 1},   {2, 1},	{4, 1},	 {8, 1},
+						   {8, 2},   {48, 1},	{64, 2}, {384, 1},
+						   {384, 8}, {4096, 64}};
 	int failed = 0;
 
 	for (size_t i = 0; i < sizeof(machines) / sizeof(machines[0]); i++) {
@@ -342,8 +344,11 @@ int main(void)
 	failed += run(find, 240, 1, "index=mm_cid");
 	failed += run(nearest, 48, 1, NULL);
 	failed += run(nearest, 48, 1, "index=mm_cid");
+	failed += run(nearest, 48, 2, NULL);
 	failed += run(bursts, 8, 1, NULL);
 	failed += run(bursts, 48, 1, NULL);
 	failed += run(bursts, 48, 1, "index=mm_cid");
+	failed += run(bursts, 8, 2, NULL);
+	failed += run(bursts, 48, 2, NULL);
 	return failed != 0;
 }
