@@ -141,6 +141,7 @@ static void read_down(struct look *look, struct maple_tree *mt, bool gaps)
 	unsigned long next = look->reader->limit;
 
 	for (bool first = gaps;; first = false) {
+		unsigned long from = mas.status == ma_none ? mas.index : next;
 		void *entry;
 
 		begin(look);
@@ -150,6 +151,9 @@ static void read_down(struct look *look, struct maple_tree *mt, bool gaps)
 			entry = gaps ? mas_find_range_rev(&mas, look->reader->at)
 				     : mas_find_rev(&mas, look->reader->at);
 		check_place(look, &mas);
+		/* Outside of a tree without nodes it looks there again: a writer may have been. */
+		if (mas.index <= from && from <= mas.last)
+			next = from;
 		if (!entry && mas.status != ma_active &&
 		    !(mas.status == ma_none && mas.index > look->reader->at)) {
 			saw_free(look, look->reader->at, next);
