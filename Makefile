@@ -25,7 +25,7 @@ check-deep: ## sanitizers, valgrind, AArch64, long storms: about 30 minutes
 	@scripts/setup build check deep
 	@scripts/check-deep
 
-check-fresh: ## as root: what a new user does, on a fresh Debian 12 in a folder
+check-fresh: ## as root: what new users do, on a fresh Debian 12 and a fresh 13 in folders
 	@scripts/setup fresh
 	@scripts/check-fresh
 
