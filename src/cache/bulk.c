@@ -13,6 +13,9 @@
 #define REMOTE_BATCH 32
 #define BATCH_MAX    (1u << 16)
 
+/* True if not all went into main: then reports may be kept. */
+static bool free_to(struct kmem_cache *s, size_t n, void **p);
+
 static bool alloc_from_slabs(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p)
 {
 	unsigned int done = slab_take(&s->sheaf.slab, os_node(), SLAB_PREFER_NODE, p, n, n);
@@ -38,7 +41,7 @@ static bool alloc_rest(struct kmem_cache *s, gfp_t flags, unsigned int n, void *
 	done = sheaf_alloc_bulk(&s->sheaf, p, n);
 	all = done == n || alloc_from_slabs(s, flags, n - done, p + done);
 	if (!all)
-		kmem_cache_free_bulk(s, done, p);
+		free_to(s, done, p);
 	os_report_kept();
 	return all;
 }
@@ -59,9 +62,12 @@ SHEAF_PUBLIC int kmem_cache_alloc_bulk(struct kmem_cache *s, gfp_t flags, size_t
 	}
 	done = sheaf_pop_bulk(&s->sheaf, p, (unsigned int)n);
 	if (done < n && !alloc_rest(s, flags, (unsigned int)n - done, p + done)) {
-		kmem_cache_free_bulk(s, done, p);
+		if (free_to(s, done, p))
+			os_report_kept();
 		return 0;
 	}
+	for (size_t i = 0; os.tsan && i < n; i++)
+		tsan_taken(p[i]);
 	if (flags & __GFP_ZERO)
 		for (size_t i = 0; i < n; i++)
 			memset(p[i], 0, s->sheaf.slab.object_size);
@@ -117,7 +123,6 @@ static void free_rest(struct kmem_cache *s, void **p, unsigned int n)
 	cache_give(s, p + done, n - done, "kmem_cache_free_bulk");
 }
 
-/* True if not all went into main: then reports may be kept. */
 static bool free_to(struct kmem_cache *s, size_t n, void **p)
 {
 	bool rest = false;
@@ -148,6 +153,8 @@ void cache_free_by_owner(size_t n, void **p, const char *call)
 		} else {
 			while (run < n && page_owner(p[run]) == owner)
 				run++;
+			for (size_t i = 0; os.tsan && i < run; i++)
+				cache_freed(cache_of_slab(owner), p[i]);
 			free_to(cache_of_slab(owner), run, p);
 		}
 		p += run;
@@ -159,10 +166,13 @@ SHEAF_PUBLIC void kmem_cache_free_bulk(struct kmem_cache *s, size_t n, void **p)
 {
 	bool may_keep = true;
 
-	if (s)
+	if (s) {
+		for (size_t i = 0; os.tsan && i < n; i++)
+			cache_freed(s, p[i]);
 		may_keep = free_to(s, n, p);
-	else
+	} else {
 		cache_free_by_owner(n, p, "kmem_cache_free_bulk");
+	}
 	if (may_keep)
 		os_report_kept();
 }

@@ -17,6 +17,7 @@
 
 #include "cache/index.h"
 #include "os/lock.h"
+#include "os/tsan.h"
 #include "sheaf/sheaf.h"
 #include "sheaf/slab.h"
 #include "slab/grace.h"
@@ -116,6 +117,15 @@ bool cache_check_node(struct kmem_cache *s, gfp_t flags, int *node);
 
 /* How many live objects a drained cache has; up to `room` of them. */
 size_t cache_live_objects(struct kmem_cache *s, void **objects, size_t room);
+
+/* The thread sanitizer: the program frees this object, if it is one of this cache. */
+void cache_tell_freed(struct kmem_cache *s, void *object);
+
+static inline void cache_freed(struct kmem_cache *s, void *object)
+{
+	if (__builtin_expect(os.tsan, 0))
+		cache_tell_freed(s, object);
+}
 
 static inline struct kmem_cache *cache_of_slab(struct slab_cache *slab)
 {

@@ -114,9 +114,31 @@ static void *alloc_plain_no_sheaf(struct kmem_cache *s)
 
 static void free_no_sheaf(struct kmem_cache *s, void *object)
 {
-	if (object)
+	if (object) {
+		cache_freed(s, object);
 		cache_give(s, &object, 1, free_call(s));
+	}
 	os_report_kept();
+}
+
+/* In a program with the thread sanitizer. */
+static void *alloc_told(struct kmem_cache *s, gfp_t flags)
+{
+	void *object = alloc_trylock(s, flags);
+
+	tsan_taken(object);
+	return object;
+}
+
+static void *alloc_plain_told(struct kmem_cache *s)
+{
+	return alloc_told(s, GFP_KERNEL);
+}
+
+static void free_told(struct kmem_cache *s, void *object)
+{
+	cache_freed(s, object);
+	free_trylock(s, object);
 }
 
 /* slab_strict_numa: what names no node follows the thread's memory policy. */
@@ -136,7 +158,7 @@ static void *alloc_plain_strict(struct kmem_cache *s)
 
 void cache_choose_calls(struct kmem_cache *s)
 {
-	struct sheaf_calls calls = CALLS(trylock);
+	struct sheaf_calls calls = os.tsan ? CALLS(told) : CALLS(trylock);
 
 #ifdef HAVE_RSEQ
 	if (os.backend == OS_BACKEND_RSEQ)

@@ -68,9 +68,12 @@ COLD void cache_report_wrong(const void *pointer, const char *call)
 
 static void free_owned(struct kmem_cache *s, void *block, const char *call)
 {
-	if (s == &kmalloc_large)
+	if (s == &kmalloc_large) {
 		large_free(block);
-	else if (!section_push(&s->sheaf.at, block))
+		return;
+	}
+	cache_freed(s, block);
+	if (!section_push(&s->sheaf.at, block))
 		cache_free_slow(s, block, call);
 }
 

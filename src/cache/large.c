@@ -160,6 +160,8 @@ void large_free(void *block)
 			block);
 		return;
 	}
+	tsan_freed(block, large_size(run));
+	tsan_pages_given(block, large_size(run));
 	keep_or_free(run);
 }
 
@@ -193,6 +195,8 @@ static void *alloc_block(size_t size, gfp_t flags, unsigned int node)
 	void *block = size <= RUN_MAX ? alloc_run(size, flags, node) : NULL;
 	size_t align = size & -size;
 
+	if (block)
+		tsan_pages_taken(block, size);
 	if (block && (flags & __GFP_ZERO))
 		memset(block, 0, size);
 	if (!block && (size > RUN_MAX || !(flags & __GFP_THISNODE)))

@@ -62,6 +62,7 @@ static void *take(struct mempool *pool)
 	if (!pool->nr)
 		return NULL;
 	os_store_relaxed(&pool->nr, pool->nr - 1);
+	tsan_taken(pool->elements[pool->nr]);
 	return pool->elements[pool->nr];
 }
 
@@ -72,6 +73,7 @@ static bool put(struct mempool *pool, void *element)
 
 	if (os_load_relaxed(&pool->nr) >= os_load_relaxed(&pool->min_nr))
 		return false;
+	tsan_given(element);
 	os_lock(&pool->lock);
 	done = pool->nr < pool->min_nr;
 	if (done) {

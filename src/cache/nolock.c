@@ -46,6 +46,7 @@ static void *alloc_try(struct kmem_cache *s, gfp_t gfp, unsigned int node)
 		object = nolock_alloc(&s->sheaf);
 	if (!object && here)
 		object = take_try(s, node);
+	tsan_taken(object);
 	if (object && (gfp & __GFP_ZERO))
 		memset(object, 0, s->sheaf.slab.object_size);
 	stat_add(&s->sheaf.slab, STAT_nolock_fail, object == NULL);
@@ -85,6 +86,7 @@ SHEAF_PUBLIC void kmem_cache_free_nolock(struct kmem_cache *s, void *object)
 {
 	if (!object || was_destroyed(s, "kmem_cache_free_nolock"))
 		return;
+	cache_freed(s, object);
 	if (s->sheaf.barns && page_is_ours(object) && page_node(object) == os_node() &&
 	    nolock_free(&s->sheaf, object))
 		return;

@@ -72,8 +72,18 @@ static bool fill(struct kmem_cache *s, struct sheaf *sheaf, gfp_t gfp, unsigned 
 	return true;
 }
 
+/* To the user: who pops an object of it tells nothing. */
+static struct slab_sheaf *to_user(struct sheaf *sheaf)
+{
+	tsan_taken(sheaf);
+	for (uint32_t i = 0; os.tsan && sheaf && i < sheaf->size; i++)
+		tsan_taken(sheaf->objects[i]);
+	return (struct slab_sheaf *)sheaf;
+}
+
 static void give_back(struct kmem_cache *s, struct sheaf *sheaf, gfp_t gfp)
 {
+	tsan_given(sheaf);
 	if (prefill_return_spare(&s->sheaf, sheaf))
 		return;
 	if (is_oversize(s, sheaf)) {
@@ -130,9 +140,9 @@ SHEAF_PUBLIC struct slab_sheaf *kmem_cache_prefill_sheaf(struct kmem_cache *s, g
 	if (size - 1 < sheaf_capacity(&s->sheaf)) {
 		sheaf = prefill_lend_spare(&s->sheaf);
 		if (sheaf && sheaf->size >= size)
-			return (struct slab_sheaf *)sheaf;
+			return to_user(sheaf);
 	}
-	return (struct slab_sheaf *)prefill(s, gfp, sheaf, size);
+	return to_user(prefill(s, gfp, sheaf, size));
 }
 
 SHEAF_PUBLIC int kmem_cache_refill_sheaf(struct kmem_cache *s, gfp_t gfp,
@@ -153,6 +163,7 @@ SHEAF_PUBLIC int kmem_cache_refill_sheaf(struct kmem_cache *s, gfp_t gfp,
 	if (size <= sheaf->capacity) {
 		bool done = fill(s, sheaf, gfp, size);
 
+		to_user(sheaf);
 		os_report_kept();
 		return done ? 0 : -ENOMEM;
 	}
@@ -160,7 +171,7 @@ SHEAF_PUBLIC int kmem_cache_refill_sheaf(struct kmem_cache *s, gfp_t gfp,
 	if (!larger)
 		return -ENOMEM;
 	give_back(s, sheaf, gfp);
-	*sheafp = (struct slab_sheaf *)larger;
+	*sheafp = to_user(larger);
 	return 0;
 }
 

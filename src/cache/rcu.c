@@ -98,6 +98,7 @@ static inline __attribute__((always_inline)) bool push(struct kmem_cache *s, voi
 	if (__builtin_expect(os.backend == OS_BACKEND_RSEQ, 1))
 		return rseq_push_rcu((char *)s, object);
 #endif
+	tsan_given(object);
 	return section_push_rcu(&s->sheaf.at, object);
 }
 
@@ -135,6 +136,7 @@ static COLD void retire_other(void *object, size_t offset)
 
 	if (!is_block(object, "kfree_rcu"))
 		return;
+	tsan_given(object);
 	if (!grace)
 		no_provider("large block", object);
 	if (!rcu_any_free(grace, object, offset))
@@ -166,6 +168,7 @@ SHEAF_PUBLIC void kvfree_rcu_mightsleep(const void *pointer)
 		return;
 	if (!is_block(object, "kfree_rcu_mightsleep"))
 		return;
+	tsan_given(object);
 	grace = s ? begin(s, object) : grace_of(NULL);
 	if (!grace)
 		no_provider("large block", object);

@@ -133,6 +133,8 @@ bool rcu_any_free(struct grace *grace, void *object, size_t offset)
 static void free_sheaf(struct rcu_any *any, struct sheaf *sheaf)
 {
 	grace_reused(any->grace, (uint64_t)sheaf->base * UNIT);
+	for (uint32_t i = 0; os.tsan && i < sheaf->size; i++)
+		tsan_taken(sheaf->objects[i]);
 	cache_free_by_owner(sheaf->size, sheaf->objects, "kfree_rcu");
 	pool_free(sheaf, BYTES);
 }
@@ -170,6 +172,7 @@ static void free_linked(struct shard *shard, uint64_t number)
 	for (; head; head = next) {
 		next = head->next;
 		if (number_of(head) <= number) {
+			tsan_taken(object_of(head));
 			cache_free_any(object_of(head), "kfree_rcu");
 			continue;
 		}
@@ -184,7 +187,7 @@ static void free_linked(struct shard *shard, uint64_t number)
 static void flush(struct grace_user *user, uint64_t number)
 {
 	struct rcu_any *any = (struct rcu_any *)user;
-	uint64_t done = os_load_acquire(&any->grace->done);
+	uint64_t done = grace_done(any->grace);
 	struct sheaf *sheaf;
 
 	number = number < done ? number : done;

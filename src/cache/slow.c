@@ -39,9 +39,21 @@ gfp_t cache_check_gfp(struct kmem_cache *s, gfp_t flags)
 
 static void *finish(struct kmem_cache *s, void *object, gfp_t flags)
 {
+	tsan_taken(object);
 	if (object && (flags & __GFP_ZERO))
 		memset(object, 0, s->sheaf.slab.object_size);
 	return object;
+}
+
+/* Readers may look at objects of a type-stable cache that are free. */
+void cache_tell_freed(struct kmem_cache *s, void *object)
+{
+	if (page_owner(object) != &s->sheaf.slab)
+		return;
+	if (s->flags & SLAB_TYPESAFE_BY_RCU)
+		tsan_given(object);
+	else
+		tsan_freed(object, s->sheaf.slab.object_size);
 }
 
 void cache_give_up_free(struct kmem_cache *s)

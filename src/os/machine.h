@@ -54,6 +54,7 @@ struct os_machine {
 	uint32_t id_offset;    /* of the row's number in the rseq area */
 	uint32_t backend;
 	uint32_t counting;     /* events are counted: see os/counters.h */
+	uint32_t tsan;	       /* the thread sanitizer must be told what we do: see os/tsan.h */
 	uint32_t nr_cpus;      /* their numbers are below */
 	uint32_t nr_rows;      /* they, and after them nr_stand_ins of each node */
 	uint32_t nr_stand_ins; /* as many as OS_MAX_ROWS has room for */

@@ -6,6 +6,7 @@
 
 #include "os/lock.h"
 #include "os/machine.h"
+#include "os/tsan.h"
 #include "page/page.h"
 
 #define SMALLEST_SHIFT 6
@@ -42,9 +43,12 @@ static struct block *carve(unsigned int index)
 	if (!slab)
 		return NULL;
 	run = page_address(slab);
+	tsan_pages_taken(run, OS_PAGE << order);
+	tsan_given(run);
 	for (size_t at = size; at < OS_PAGE; at += size) {
 		struct block *block = (struct block *)(run + at);
 
+		tsan_given(block);
 		block->next = pool.free[index];
 		pool.free[index] = block;
 	}
@@ -65,7 +69,12 @@ void *pool_alloc(size_t size)
 	else
 		block = carve(index);
 	os_unlock(&pool.lock);
-	return block ? memset(block, 0, size) : NULL;
+	if (!block)
+		return NULL;
+	tsan_taken(block);
+	memset(block, 0, size);
+	tsan_given(block);
+	return block;
 }
 
 void pool_free(void *pointer, size_t size)
@@ -75,6 +84,7 @@ void pool_free(void *pointer, size_t size)
 
 	if (!block)
 		return;
+	tsan_given(block);
 	os_lock(&pool.lock);
 	block->next = pool.free[index];
 	pool.free[index] = block;

@@ -115,6 +115,9 @@ static struct sheaf *freed(struct sheaf_rcu *rcu, struct sheaf *sheaf)
 	stat_add(&rcu->cache->slab, STAT_free_fastpath, sheaf_size(sheaf));
 	sheaf->filled_by = SHEAF_COLD;
 	sheaf_set_size(sheaf, sheaf_size(sheaf));
+	/* The readers are done with them, too. */
+	for (uint32_t i = 0; os.tsan && i < sheaf->size; i++)
+		tsan_given(sheaf->objects[i]);
 	return sheaf;
 }
 
@@ -122,7 +125,7 @@ static struct sheaf *freed(struct sheaf_rcu *rcu, struct sheaf *sheaf)
 static struct sheaf *take(struct sheaf_rcu *rcu, unsigned int first)
 {
 	unsigned int begin = first / rcu->per_node * rcu->per_node;
-	uint64_t done = os_load_acquire(&rcu->grace->done);
+	uint64_t done = grace_done(rcu->grace);
 
 	for (unsigned int i = 0; i < rcu->per_node; i++) {
 		unsigned int at = begin + (first - begin + i) % rcu->per_node;
@@ -164,7 +167,7 @@ static void flush(struct sheaf_rcu *rcu, struct sheaf *sheaf)
 /* So many objects of what has passed, by whole sheaves, the oldest first. */
 static void flush_queue(struct sheaf_rcu *rcu, struct rcu_queue *queue, uint64_t wanted)
 {
-	uint64_t done = os_load_acquire(&rcu->grace->done), n = 0;
+	uint64_t done = grace_done(rcu->grace), n = 0;
 	struct sheaf *sheaf;
 
 	while (n < wanted) {
@@ -238,8 +241,7 @@ static void trim(struct sheaf_rcu *rcu)
 	if (now - rcu->trimmed_at < TRIM_MS)
 		return;
 	for (unsigned int i = 0; i < nr_queues(rcu); i++) {
-		uint32_t unused =
-			rcu_queue_unused(&rcu->queues[i], os_load_acquire(&rcu->grace->done));
+		uint32_t unused = rcu_queue_unused(&rcu->queues[i], grace_done(rcu->grace));
 
 		flush_queue(rcu, &rcu->queues[i], (unused + TRIM_PART - 1) / TRIM_PART);
 	}
@@ -346,7 +348,7 @@ void sheaf_rcu_count(struct sheaf_cache *cache, uint64_t *waiting, uint64_t *pas
 	for (unsigned int i = 0; rcu && i < nr_queues(rcu); i++) {
 		struct rcu_queue *queue = &rcu->queues[i];
 
-		rcu_queue_settle(queue, os_load_acquire(&rcu->grace->done));
+		rcu_queue_settle(queue, grace_done(rcu->grace));
 		*waiting += os_load_relaxed(&queue->n_waiting);
 		*passed += os_load_relaxed(&queue->n_passed);
 	}

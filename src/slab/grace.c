@@ -196,6 +196,7 @@ static void batch_passed(struct sheaf_rcu_head *head)
 
 	/* Whoever waited could not. */
 	tell_stall(grace, now);
+	tsan_given(grace);
 	os_store_release(&batch->busy, 0);
 	advance(grace, number, now);
 	tell_users(grace, now);
@@ -219,7 +220,9 @@ static void arm_poll(struct grace *grace, uint64_t number)
 	if (!grace->ops.start_poll || os_exchange(&grace->poll_taken, 1))
 		return;
 	if (!grace->poll_armed) {
+		tsan_taken(&grace->poll);
 		grace->ops.start_poll(&grace->poll);
+		tsan_given(&grace->poll);
 		grace->poll_number = number;
 		grace->poll_armed = 1;
 	}
@@ -231,10 +234,13 @@ void grace_poll(struct grace *grace)
 	if (!grace->ops.poll || os_load_relaxed(&grace->poll_taken) ||
 	    os_exchange(&grace->poll_taken, 1))
 		return;
+	tsan_taken(&grace->poll);
 	if (grace->poll_armed && grace->ops.poll(&grace->poll)) {
 		grace->poll_armed = 0;
+		tsan_given(grace);
 		advance(grace, grace->poll_number, os_now());
 	}
+	tsan_given(&grace->poll);
 	os_store_release(&grace->poll_taken, 0);
 }
 
@@ -248,6 +254,7 @@ static void call(struct grace *grace, struct grace_batch *batch, uint64_t now)
 	/* Pairs with grace_now(): who gets this number has unlinked its object before call(). */
 	os_fence();
 	arm_poll(grace, batch->number);
+	tsan_taken(grace);
 	grace->ops.call(&batch->head, batch_passed);
 }
 

@@ -34,6 +34,7 @@
 
 #include "os/atomic.h"
 #include "os/lock.h"
+#include "os/tsan.h"
 #include "sheaf/rcu.h"
 
 #define GRACE_BATCHES 16
@@ -111,9 +112,18 @@ static inline uint64_t grace_now(struct grace *grace)
 	return os_load_relaxed(&grace->started) + 1;
 }
 
+/* What has passed by now has a number of at most this one. */
+static inline uint64_t grace_done(struct grace *grace)
+{
+	uint64_t done = os_load_acquire(&grace->done);
+
+	tsan_taken(grace);
+	return done;
+}
+
 static inline bool grace_passed(struct grace *grace, uint64_t number)
 {
-	return os_load_acquire(&grace->done) >= number;
+	return grace_done(grace) >= number;
 }
 
 /* Something waits: begin a batch, unless one was just begun. */

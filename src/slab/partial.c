@@ -4,6 +4,7 @@
 
 #include "os/atomic.h"
 #include "os/machine.h"
+#include "os/tsan.h"
 #include "page/pool.h"
 #include "slab/late.h"
 #include "slab/stat.h"
@@ -114,6 +115,15 @@ void partial_discard(struct slab_cache *cache, struct slab *slab)
 		partial_discard_now(cache, slab);
 }
 
+/* The thread sanitizer: who had the objects is done with the pages. */
+static void tell_gone(const struct slab_cache *cache, const struct slab *slab,
+		      struct slab_order order)
+{
+	for (unsigned int i = 0; i < order.objects; i++)
+		tsan_taken(slab_object(cache, slab, i));
+	tsan_pages_given(page_address(slab), OS_PAGE << order.order);
+}
+
 void partial_discard_now(struct slab_cache *cache, struct slab *slab)
 {
 	struct slab_order order = slab_order_of(cache, os_load_relaxed(&slab->state));
@@ -122,6 +132,8 @@ void partial_discard_now(struct slab_cache *cache, struct slab *slab)
 	os_fetch_sub(&node->nr_slabs, 1);
 	stat_add(cache, STAT_free_slab, 1);
 	stat_add(cache, STAT_total_objects, -(uint64_t)order.objects);
+	if (os.tsan)
+		tell_gone(cache, slab, order);
 	page_free(slab, order.order);
 }
 

@@ -9,6 +9,7 @@
 #include "os/machine.h"
 #include "os/options.h"
 #include "os/report.h"
+#include "os/tsan.h"
 #include "slab/defer.h"
 #include "slab/freelist.h"
 #include "slab/partial.h"
@@ -57,9 +58,11 @@ static unsigned int take_fresh(struct slab_cache *cache, struct slab *slab, uint
 
 static void construct(struct slab_cache *cache, void **objects, unsigned int n)
 {
-	if (cache->ctor)
-		for (unsigned int i = 0; i < n; i++)
-			cache->ctor(objects[i]);
+	for (unsigned int i = 0; cache->ctor && i < n; i++) {
+		tsan_taken(objects[i]);
+		cache->ctor(objects[i]);
+		tsan_given(objects[i]);
+	}
 }
 
 /* Copy up to max objects off the freelist that begins at head; the new head, or a bad link. */
@@ -222,6 +225,16 @@ static unsigned int take_partial(struct slab_cache *cache, struct slab_node *nod
 	return n;
 }
 
+/* The thread sanitizer: who had the pages is done with every object that is made of them. */
+static void tell_made(const struct slab_cache *cache, const struct slab *slab)
+{
+	struct slab_order order = slab_order_of(cache, os_load_relaxed(&slab->state));
+
+	tsan_pages_taken(page_address(slab), OS_PAGE << order.order);
+	for (unsigned int i = 0; i < order.objects; i++)
+		tsan_given(slab_object(cache, slab, i));
+}
+
 /* Pages for a slab, with its order's flag in the state; no cache yet, so nobody finds it. */
 static struct slab *slab_pages(struct slab_cache *cache, unsigned int node)
 {
@@ -235,6 +248,8 @@ static struct slab *slab_pages(struct slab_cache *cache, unsigned int node)
 	}
 	if (slab)
 		os_store_relaxed(&slab->state, small);
+	if (slab && os.tsan)
+		tell_made(cache, slab);
 	return slab;
 }
 

@@ -13,6 +13,7 @@
 
 #include "os/atomic.h"
 #include "os/report.h"
+#include "os/tsan.h"
 #include "os/wait.h"
 
 #define FREE	0u
@@ -87,6 +88,13 @@ static __attribute__((cold, noinline)) void lock_slow(struct os_lock *lock)
 		os_wait(&lock->word, WAITERS, 0);
 }
 
+/* Those that are held for long guard what memcpy() and strcmp() see; to tell of the others would hide
+ * races of the program, as every refill takes one. */
+static bool is_seen(const struct os_lock *lock)
+{
+	return __builtin_expect(os.tsan, 0) && lock->rank <= OS_RANK_DRAIN;
+}
+
 void os_lock(struct os_lock *lock)
 {
 	uint32_t expected = FREE;
@@ -94,6 +102,8 @@ void os_lock(struct os_lock *lock)
 	rank_push(lock, true);
 	if (!os_cmpxchg(&lock->word, &expected, HELD))
 		lock_slow(lock);
+	if (is_seen(lock))
+		tsan_taken(lock);
 }
 
 bool os_trylock(struct os_lock *lock)
@@ -104,12 +114,16 @@ bool os_trylock(struct os_lock *lock)
 		return false;
 	/* A try-lock cannot deadlock, so it may be taken out of order. */
 	rank_push(lock, false);
+	if (is_seen(lock))
+		tsan_taken(lock);
 	return true;
 }
 
 void os_unlock(struct os_lock *lock)
 {
 	rank_pop(lock);
+	if (is_seen(lock))
+		tsan_given(lock);
 	if (os_exchange(&lock->word, FREE) == WAITERS)
 		os_wake(&lock->word);
 }

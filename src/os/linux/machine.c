@@ -26,6 +26,7 @@
 #include "os/linux/shared.h"
 #include "os/options.h"
 #include "os/report.h"
+#include "os/tsan.h"
 
 #define AT_RSEQ_FEATURE_SIZE 27
 #define MAPPINGS_LIMIT	     65530 /* where the kernel does not tell */
@@ -189,6 +190,8 @@ static const char *rseq_obstacle(bool rows_known)
 {
 	if (os_options.backend_trylock)
 		return "backend=trylock asks for it";
+	if (tsan_is_there())
+		return "the thread sanitizer sees no restartable sequences";
 	if (!rows_known)
 		return "sched_getaffinity is refused";
 #if defined(__x86_64__) || defined(__aarch64__)
@@ -231,6 +234,7 @@ void os_init(void)
 
 	os_options_init();
 	os.counting = os_options.stats || os_options.stats_live;
+	os.tsan = tsan_is_there() && !TSAN_SEES_US;
 	os.page_size = (size_t)sysconf(_SC_PAGESIZE);
 	rows_known = find_rows();
 	find_present();
