@@ -159,7 +159,7 @@ from_root(struct ma_state *mas, unsigned long limit, bool up, bool gaps_too)
 			return NULL;
 		if (gaps_too)
 			break;
-		entry = __mas_step(mas, limit, up);
+		entry = mas_step(mas, limit, up);
 		if (entry)
 			return entry;
 	} while (!mas_at_limit(mas, limit, up));
@@ -193,8 +193,10 @@ static inline __attribute__((always_inline)) void *go_on(struct ma_state *mas, u
 {
 	void *entry;
 
-	if (mas->node && nearby(mas, limit, up, gaps_too, &entry))
+	if (mas->node && nearby(mas, limit, up, gaps_too, &entry)) {
+		tell_loaded(mas->tree);
 		return entry;
+	}
 	return from_root(mas, limit, up, gaps_too);
 }
 

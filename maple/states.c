@@ -41,7 +41,7 @@ look_at(struct ma_state *mas, unsigned long index, unsigned long limit, bool up)
 	void *entry = mas_descend(mas, index);
 
 	if (!entry)
-		entry = __mas_step(mas, limit, up);
+		entry = mas_step(mas, limit, up);
 	return entry ? entry : go_on_from_gap(mas, limit, up);
 }
 
@@ -97,7 +97,7 @@ static inline bool goes_down(const struct ma_state *mas)
 
 SHEAF_PUBLIC void *mas_find(struct ma_state *mas, unsigned long max)
 {
-	void *entry = __mas_step(mas, max, true);
+	void *entry = mas_step(mas, max, true);
 
 	if (likely(entry))
 		return entry;
@@ -115,7 +115,7 @@ SHEAF_PUBLIC void *mas_find_range(struct ma_state *mas, unsigned long max)
 
 SHEAF_PUBLIC void *mas_find_rev(struct ma_state *mas, unsigned long min)
 {
-	void *entry = __mas_step(mas, min, false);
+	void *entry = mas_step(mas, min, false);
 
 	if (likely(entry))
 		return entry;
@@ -163,7 +163,7 @@ SHEAF_PUBLIC void *mas_next(struct ma_state *mas, unsigned long max)
 
 	if (unlikely(!mas->node) && !stand(mas, max, true, &entry))
 		return entry;
-	entry = __mas_step(mas, max, true);
+	entry = mas_step(mas, max, true);
 	return likely(entry) ? entry : mas_up(mas, max);
 }
 
@@ -182,7 +182,7 @@ SHEAF_PUBLIC void *mas_prev(struct ma_state *mas, unsigned long min)
 
 	if (unlikely(!mas->node) && !stand(mas, min, false, &entry))
 		return entry;
-	entry = __mas_step(mas, min, false);
+	entry = mas_step(mas, min, false);
 	return likely(entry) ? entry : mas_down(mas, min);
 }
 

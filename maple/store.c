@@ -125,6 +125,7 @@ static int store_entry(struct ma_state *mas, void *entry, gfp_t gfp, const char 
 	store_plan(&st, mas, entry);
 	if (st.nodes > nodes_in_hand(mas) && nodes_get(mas, st.nodes, gfp))
 		return mas_fail(mas, -ENOMEM);
+	tell_stored(mas->tree);
 	store_commit(&st);
 	return 0;
 }

@@ -35,6 +35,35 @@ static inline int mas_fail(struct ma_state *mas, int error)
 	return error;
 }
 
+/* --- in a program built with the thread sanitizer, if the library is not ------------------------- */
+
+extern void __tsan_acquire(void *address) __attribute__((weak));
+extern void __tsan_release(void *address) __attribute__((weak));
+
+/* What the writer did before it stored an entry happens before ... */
+static inline void tell_stored(struct maple_tree *mt)
+{
+	if (!__MT_TSAN && unlikely(&__tsan_release != NULL))
+		__tsan_release(mt);
+}
+
+/* ... what a reader without the lock does with what it loads. */
+static inline void tell_loaded(struct maple_tree *mt)
+{
+	if (!__MT_TSAN && unlikely(&__tsan_acquire != NULL))
+		__tsan_acquire(mt);
+}
+
+static inline __attribute__((always_inline)) void *mas_step(struct ma_state *mas,
+							    unsigned long limit, bool up)
+{
+	void *entry = __mas_step(mas, limit, up);
+
+	if (entry)
+		tell_loaded(mas->tree);
+	return entry;
+}
+
 /* --- pool.c ---------------------------------------------------------------------------------- */
 
 /* NULL if there is no memory for the cache itself. */

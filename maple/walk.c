@@ -19,8 +19,10 @@ SHEAF_PUBLIC void *mtree_load(struct maple_tree *mt, unsigned long index)
 	uint64_t seen;
 	void *entry;
 
-	if (unlikely(!is_node((void *)e)))
+	if (unlikely(!is_node((void *)e))) {
+		tell_loaded(mt);
 		return index == 0 ? (void *)e : NULL;
+	}
 	if (is_arange(e)) {
 		for (unsigned int level = level_of(e); level > 0; level--) {
 			const struct maple_node *node = node_of(e);
@@ -43,6 +45,7 @@ SHEAF_PUBLIC void *mtree_load(struct maple_tree *mt, unsigned long index)
 		seen = load_acquire(&leaf->meta);
 		entry = load_acquire(&leaf->range.slot[search15(leaf->range.pivot, index)]);
 	} while (unlikely((load_relaxed(&leaf->meta) ^ seen) & ~META_DEAD));
+	tell_loaded(mt);
 	return entry;
 }
 
@@ -53,6 +56,7 @@ static void *descend_root(struct ma_state *mas, void *root, unsigned long index)
 	mas->node = NULL;
 	mas->index = index && root ? 1 : 0;
 	mas->last = index == 0 && root ? 0 : ULONG_MAX;
+	tell_loaded(mas->tree);
 	return index == 0 ? root : NULL;
 }
 
@@ -140,8 +144,10 @@ static inline __attribute__((always_inline)) void *descend(struct ma_state *mas,
 		mas->node = node_of(e);
 		mas->status = ma_active;
 		if (likely(leaf_slot(mas, mas->node, index, &entry)))
-			return entry;
+			break;
 	}
+	tell_loaded(mas->tree);
+	return entry;
 }
 
 void *mas_descend(struct ma_state *mas, unsigned long index)

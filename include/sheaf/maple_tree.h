@@ -357,8 +357,19 @@ void *mas_prev_range(struct ma_state *mas, unsigned long min) SHEAF_SYMBOL(mas_p
 /*
  * What these two mostly do, to be inlined: the next entry in the leaf where the state is, if that is as
  * it was seen; else NULL, and the state is unchanged. A leaf's first word tells of changes; the pivots
- * that end a slot and the one before it are 15 and 16 words below the slot.
+ * that end a slot and the one before it are 15 and 16 words below the slot. With the thread sanitizer the
+ * library does it, which tells that the entry was stored before.
  */
+#if defined(__SANITIZE_THREAD__)
+#define __MT_TSAN true
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define __MT_TSAN true
+#endif
+#endif
+#ifndef __MT_TSAN
+#define __MT_TSAN false
+#endif
 typedef unsigned long __mas_word __attribute__((__may_alias__));
 
 static inline unsigned long __mas_pivot(void *const *at, int below)
@@ -372,7 +383,7 @@ static inline void *__mas_step(struct ma_state *mas, unsigned long limit, bool u
 	unsigned long border, other;
 	void *entry;
 
-	if (!mas->node)
+	if (!mas->node || __MT_TSAN)
 		return NULL;
 	at = mas->at;
 	stop = mas->stop;

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A program without a race, for the thread sanitizer: writers store ranges in a maple tree, readers look at
+ * what is stored without its lock. What orders a store and a load is the tree alone, so a report is one
+ * about the library.
+ *
+ *     tree [ROUNDS]
+ */
+#include <sheaf/maple_tree.h>
+#include <stdlib.h>
+
+#include "readers.h"
+
+#define THREADS 3
+#define RANGES	200
+#define WIDTH	10
+
+struct range {
+	struct sheaf_rcu_head rcu;
+	long first, sum;
+};
+
+static struct maple_tree tree = MTREE_INIT(tree, MT_FLAGS_USE_RCU | MT_FLAGS_ALLOC_RANGE);
+static unsigned long rounds;
+
+static void look(const struct range *range)
+{
+	if (range && range->sum != range->first * 2)
+		abort();
+}
+
+static void read_some(unsigned int random)
+{
+	unsigned long index = random % (RANGES * WIDTH), most = index + 5 * WIDTH;
+	struct range *range;
+	MA_STATE(mas, &tree, index, index);
+
+	pthread_rwlock_rdlock(&readers);
+	look(mtree_load(&tree, index));
+	look(mas_walk(&mas));
+	look(mas_next(&mas, most));
+	mas_set(&mas, index);
+	mas_for_each(&mas, range, most) look(range);
+	mas_for_each_rev(&mas, range, index / 2) look(range);
+	pthread_rwlock_unlock(&readers);
+}
+
+static void write_one(unsigned int random)
+{
+	unsigned long index = random / 7 % RANGES * WIDTH;
+	struct range *fresh = random & 1 ? kmalloc(sizeof(*fresh), GFP_KERNEL) : NULL, *old;
+	MA_STATE(mas, &tree, index, index + WIDTH - 1);
+
+	if (fresh) {
+		fresh->first = (long)index;
+		fresh->sum = fresh->first * 2;
+	}
+	mas_lock(&mas);
+	old = mas_walk(&mas);
+	mas_set_range(&mas, index, index + WIDTH - 1);
+	if (mas_store_gfp(&mas, fresh, GFP_KERNEL))
+		abort();
+	mas_unlock(&mas);
+	if (old)
+		kfree_rcu(old, rcu);
+}
+
+static void *run(void *argument)
+{
+	unsigned int state = 1 + (unsigned int)(size_t)argument;
+
+	for (unsigned long i = 0; i < rounds; i++) {
+		unsigned int random = (unsigned int)rand_r(&state);
+
+		if (random % 4 == 0)
+			write_one(random / 4);
+		else
+			read_some(random / 4);
+		if (random % 256 == 0)
+			kvfree_rcu_barrier();
+	}
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t threads[THREADS];
+	unsigned long index = 0;
+	struct range *range;
+
+	rounds = argc > 1 ? strtoul(argv[1], NULL, 0) : 4000;
+	if (sheaf_rcu_register(&provider))
+		return 1;
+	for (size_t i = 0; i < THREADS; i++)
+		if (pthread_create(&threads[i], NULL, run, (void *)i))
+			return 1;
+	for (size_t i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	mt_for_each(&tree, range, index, ULONG_MAX) kfree(range);
+	mtree_destroy(&tree);
+	return 0;
+}
