@@ -20,6 +20,8 @@
  *  T2. It is given after the program's last access and before it enters those structures.
  *  T3. A slab takes its pages and gives each of its objects when it is made; when it goes, it
  *      takes each of its objects and gives its pages.
+ *  T4. What memcpy() and its like do with the library's own structures is seen, too. They take what they read
+ *      and give what they wrote, unless the program or a lock that is told of (os/linux/lock.c) orders them.
  *
  * Callers: every layer.
  */

@@ -8,6 +8,7 @@
 
 #include "os/atomic.h"
 #include "os/machine.h"
+#include "os/tsan.h"
 #include "sheaf/barn.h"
 #include "sheaf/hand.h"
 #include "sheaf/rcu_free.h"
@@ -224,7 +225,9 @@ static struct sheaf *renewed(struct sheaf_cache *cache, struct sheaf *sheaf)
 
 	/* There is room, unless the capacity has just become smaller. */
 	if (fresh && n <= fresh->capacity) {
+		tsan_taken(sheaf);
 		memcpy(fresh->objects, sheaf->objects, n * sizeof(*fresh->objects));
+		tsan_given(fresh);
 		fresh->filled_by = sheaf->filled_by;
 		sheaf_set_size(fresh, n);
 		sheaf_set_size(sheaf, 0);
