@@ -23,7 +23,7 @@
  *      A refill is still an allocation: its objects are the caller's until they are installed.
  *      Nobody waits for a drain, takes its lock or runs a user's callback meanwhile.
  *  H4. A sheaf's capacity never changes. One whose capacity is no longer the cache's is used up, and
- *      freed when it is met empty; or its objects move to one that fits (flow.c).
+ *      freed when it is met empty; or its objects move to one that fits (percpu.c).
  *  H5. Full sheaves enter a node's blocks up to barn_full, and a shard up to shard_full. Empty ones
  *      are bounded by the cells.
  *

@@ -339,7 +339,7 @@ static void first_use_without_memory(void **state)
 	first_use(RLIMIT_DATA);
 }
 
-/* --- what the library is asked for at first use ---------------------------------------------------------------------- */
+/* --- what the library is asked for at first use --------------------------------------------------- */
 
 struct kmem_cache *real_create(const char *name, size_t size, const struct kmem_cache_args *args,
 			       size_t args_size,
