@@ -6,28 +6,17 @@
  *     races two-owners       two threads write to one object
  *     races reused           one thread reads what it gave up; another one has it by then
  *
- * The order is always the same, and is one that the sanitizer sees nothing in: by a relaxed word.
+ * The order is always the same, and is one that the sanitizer does not see.
  */
 #include <pthread.h>
-#include <sched.h>
 #include <sheaf/slab.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "turns.h"
+
 static struct kmem_cache *cache;
 static long *object, *neighbour;
-static int turn;
-
-static void next_turn(void)
-{
-	__atomic_add_fetch(&turn, 1, __ATOMIC_RELAXED);
-}
-
-static void wait_for(int wanted)
-{
-	while (__atomic_load_n(&turn, __ATOMIC_RELAXED) != wanted)
-		sched_yield();
-}
 
 static void *reader(void *unused)
 {

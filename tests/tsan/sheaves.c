@@ -7,24 +7,15 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sheaf/slab.h>
+#include <stdlib.h>
+
+#include "turns.h"
 
 #define BATCH  70   /* more than a sheaf holds at first, so that each goes through two */
 #define ROUNDS 2000 /* until the cache has larger ones, and moves the objects of small ones */
 
 static struct kmem_cache *cache;
 static void *first;
-static int turn;
-
-static void wait_for(int wanted)
-{
-	while (__atomic_load_n(&turn, __ATOMIC_RELAXED) != wanted)
-		sched_yield();
-}
-
-static void next_turn(void)
-{
-	__atomic_add_fetch(&turn, 1, __ATOMIC_RELAXED);
-}
 
 /* There is no sheaf: one is made for this object. */
 static void *maker(void *unused)
@@ -41,7 +32,7 @@ static void *user(void *unused)
 
 	for (int i = 0; i < BATCH; i++)
 		if (!(objects[i] = kmem_cache_alloc(cache, GFP_KERNEL)))
-			return unused;
+			abort();
 	kmem_cache_shrink(cache);
 	next_turn();
 	wait_for(2);
