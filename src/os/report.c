@@ -14,8 +14,9 @@
 #include "os/lock.h"
 #include "os/machine.h"
 
-#define PREFIX "libsheaf: "
-#define KEPT   16
+#define PREFIX	"libsheaf: "
+#define KEPT	16
+#define ANYBODY 0
 
 struct line {
 	size_t length;
@@ -31,7 +32,7 @@ enum {
 static struct {
 	struct {
 		uint32_t state;
-		uintptr_t by; /* a thread */
+		uintptr_t by; /* a thread, or ANYBODY */
 		struct line line;
 	} places[KEPT];
 	uint32_t left_out;
@@ -93,7 +94,7 @@ void os_report_later(const char *format, ...)
 
 		if (!os_cmpxchg(&kept.places[i].state, &expected, CLAIMED))
 			continue;
-		kept.places[i].by = os_self();
+		os_store_relaxed(&kept.places[i].by, os_self());
 		va_start(arguments, format);
 		make(&kept.places[i].line, format, arguments);
 		va_end(arguments);
@@ -105,9 +106,22 @@ void os_report_later(const char *format, ...)
 	os_fetch_add(&kept.left_out, 1);
 }
 
-static bool is_own(int i)
+static bool is_by(int i, uintptr_t thread)
 {
-	return os_load_acquire(&kept.places[i].state) == READY && kept.places[i].by == os_self();
+	return os_load_acquire(&kept.places[i].state) == READY &&
+	       os_load_relaxed(&kept.places[i].by) == thread;
+}
+
+static bool may_take(int i)
+{
+	return is_by(i, os_self()) || is_by(i, ANYBODY);
+}
+
+/* The thread may end, or make no other call. */
+static void leave(int i)
+{
+	if (is_by(i, os_self()))
+		os_store_relaxed(&kept.places[i].by, ANYBODY);
 }
 
 /* Copied, so that its place is free however long the writing takes. Claimed first: a handler that comes
@@ -116,16 +130,11 @@ static bool take(int i, struct line *line)
 {
 	uint32_t ready = READY;
 
-	if (!is_own(i) || !os_cmpxchg(&kept.places[i].state, &ready, CLAIMED))
+	if (!may_take(i) || !os_cmpxchg(&kept.places[i].state, &ready, CLAIMED))
 		return false;
 	*line = kept.places[i].line;
 	os_store_release(&kept.places[i].state, FREE);
 	os_fetch_sub(&os_reports_kept, 1);
-	return true;
-}
-
-static bool always(void)
-{
 	return true;
 }
 
@@ -138,16 +147,21 @@ static bool takes_a_line(void)
 	return syscall(SYS_ppoll, &error, 1, &at_once, NULL, 0) == 1;
 }
 
-static void write_while(bool (*may_write)(void))
+/* Nobody waits for a line that another thread has left, nor for how many there were. */
+static void write_all(bool may_wait)
 {
 	int saved = errno;
 	struct line line;
 	uint32_t left_out = 0;
 
 	for (int i = 0; i < KEPT; i++)
-		if (is_own(i) && may_write() && take(i, &line))
+		if (!may_take(i))
+			continue;
+		else if (!(may_wait && is_by(i, os_self())) && !takes_a_line())
+			leave(i);
+		else if (take(i, &line))
 			write_line(&line);
-	if (os_load_relaxed(&kept.left_out) && may_write())
+	if (os_load_relaxed(&kept.left_out) && takes_a_line())
 		left_out = os_exchange(&kept.left_out, 0);
 	if (left_out) {
 		line.length = (size_t)snprintf(
@@ -161,19 +175,19 @@ static void write_while(bool (*may_write)(void))
 void os_write_kept(void)
 {
 	os_holds_nothing("reports");
-	write_while(always);
+	write_all(true);
 }
 
 void os_write_kept_nowait(void)
 {
-	write_while(takes_a_line);
+	write_all(false);
 }
 
 void os_reports_after_fork(void)
 {
 	os_reports_kept = kept.left_out = 0;
 	for (int i = 0; i < KEPT; i++)
-		if (is_own(i))
+		if (is_by(i, os_self()))
 			os_reports_kept++;
 		else
 			kept.places[i].state = FREE;
@@ -183,7 +197,7 @@ void os_fatal(const char *format, ...)
 {
 	va_list arguments;
 
-	write_while(always);
+	write_all(true);
 	va_start(arguments, format);
 	write_now(format, arguments);
 	va_end(arguments);

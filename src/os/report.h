@@ -14,7 +14,8 @@
  *  T1. No ranked lock is held while a line is written, unless standard error takes it at once: debug builds
  *      and the simulator look.
  *  T2. A kept line is the thread's that kept it, which writes it before its call of the library returns;
- *      if that call must not wait and standard error takes nothing, a later call does.
+ *      if that call must not wait and standard error takes nothing, a later call of any thread does,
+ *      as soon as that takes no waiting.
  *  T3. At most KEPT lines are kept at once; of those beyond, only the number is told.
  *
  * Callers: every layer.
@@ -48,7 +49,7 @@ extern uint32_t os_reports_kept;
 void os_write_kept(void) __attribute__((cold));
 void os_write_kept_nowait(void) __attribute__((cold));
 
-/* Write what this thread keeps. */
+/* Write what this thread keeps, and, if that takes no waiting, what others have left. */
 static inline void os_report_kept(void)
 {
 	if (__builtin_expect(os_load_relaxed(&os_reports_kept) != 0, 0))

@@ -332,6 +332,44 @@ static void lines_of_a_handler_wait_for_nobody(void **state)
 	kmem_cache_return_sheaf(s, GFP_KERNEL, handled.sheaf);
 }
 
+static void *free_foreign_nolock(void *unused)
+{
+	static char foreign[64];
+
+	kfree_nolock(foreign);
+	return unused;
+}
+
+/* More of them than there are places for lines: those must be free again for the others. */
+static void lines_of_threads_that_ended_are_written(void **state)
+{
+	static struct told told;
+	static char foreign[64];
+	struct kmem_cache *s = make("nowait-ended");
+	int saved = dup(STDERR_FILENO);
+	pthread_t thread;
+
+	(void)state;
+	fill_standard_error();
+	for (int i = 0; i < 40; i++) {
+		CHECK(pthread_create(&thread, NULL, free_foreign_nolock, NULL) == 0);
+		CHECK(pthread_join(thread, NULL) == 0);
+	}
+	/* Whose line it is not waits for nobody, either. */
+	kmem_cache_shrink(s);
+	assert_true(os_reports_kept > 0);
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	told_begin(&told);
+	kmem_cache_shrink(s);
+	told_end(&told);
+	assert_int_equal(os_reports_kept, 0);
+	told_begin(&told);
+	kfree(foreign);
+	assert_int_equal(told_end(&told), 1);
+	kmem_cache_destroy(s);
+}
+
 static int begin(void **state)
 {
 	(void)state;
@@ -346,6 +384,7 @@ int main(void)
 		cmocka_unit_test(no_lock_that_is_held_for_long),
 		cmocka_unit_test(reports_are_made_with_nothing_held),
 		cmocka_unit_test(lines_of_a_handler_wait_for_nobody),
+		cmocka_unit_test(lines_of_threads_that_ended_are_written),
 	};
 
 	return cmocka_run_group_tests_name("nowait", tests, begin, NULL);
