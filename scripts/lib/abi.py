@@ -62,9 +62,7 @@ def _libraries(installed):
 
 
 def _soname(library):
-    """Its number; None without readelf."""
-    if not shutil.which("readelf"):
-        return None
+    """Its number."""
     return re.search(r"SONAME.*\.so\.(\w+)\]", _do("readelf", "-d", library))[1]
 
 

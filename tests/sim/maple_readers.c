@@ -151,7 +151,7 @@ static void read_down(struct look *look, struct maple_tree *mt, bool gaps)
 			entry = gaps ? mas_find_range_rev(&mas, look->reader->at)
 				     : mas_find_rev(&mas, look->reader->at);
 		check_place(look, &mas);
-		/* Outside of a tree without nodes it looks there again: a writer may have been. */
+		/* Outside of a tree without nodes it looks there again: a writer may have been there. */
 		if (mas.index <= from && from <= mas.last)
 			next = from;
 		if (!entry && mas.status != ma_active &&
