@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "rseq_countable.h"
-#include "sheaf/slab.h"
-#include "sheaf/stats.h"
+#include <sheaf/slab.h>
+#include <sheaf/stats.h>
 
 #define BENCH_CALL NULL
 

@@ -15,12 +15,13 @@
 #ifndef SHEAF_CACHE_CACHE_H
 #define SHEAF_CACHE_CACHE_H
 
+#include <sheaf/slab.h>
+
 #include "cache/index.h"
+#include "grace/grace.h"
 #include "os/lock.h"
 #include "os/tsan.h"
-#include "sheaf/sheaf.h"
-#include "sheaf/slab.h"
-#include "slab/grace.h"
+#include "percpu/sheaf.h"
 
 #define SHEAF_PUBLIC __attribute__((visibility("default")))
 
@@ -81,7 +82,7 @@ void stats_at_exit(void);
 /* Set the calls for a cache, by its flags and the options. Nobody may use it meanwhile. */
 void cache_choose_calls(struct kmem_cache *s);
 
-/* The cache's use told something: see src/sheaf/flow.c. */
+/* The cache's use told something: see src/percpu/flow.c. */
 void cache_flow_changed(struct sheaf_cache *sheaf);
 
 /* For a cache that is destroyed: they only say so. */

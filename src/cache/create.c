@@ -6,13 +6,13 @@
 #include "cache/list.h"
 #include "cache/publish.h"
 #include "cache/rcu_any.h"
+#include "grace/provider.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/options.h"
 #include "os/report.h"
 #include "os/sized.h"
 #include "slab/late.h"
-#include "slab/provider.h"
 
 #define CACHE_LINE  64u
 #define WORD	    ((unsigned int)sizeof(void *))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Shrink and destroy, and the settings of a living cache. */
 #include <errno.h>
+#include <sheaf/rcu.h>
 #include <string.h>
 
 #include "cache/kmalloc.h"
@@ -9,8 +10,7 @@
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/report.h"
-#include "sheaf/rcu.h"
-#include "sheaf/rcu_free.h"
+#include "percpu/rcu_free.h"
 #include "slab/late.h"
 
 #define LIST_MAX 20 /* live objects listed one by one */

@@ -28,8 +28,9 @@
 #ifndef SHEAF_CACHE_KMALLOC_H
 #define SHEAF_CACHE_KMALLOC_H
 
+#include <sheaf/kmalloc.h>
+
 #include "cache/cache.h"
-#include "sheaf/kmalloc.h"
 
 #define KMALLOC_PARTITIONS 16
 

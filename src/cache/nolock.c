@@ -6,7 +6,7 @@
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/report.h"
-#include "sheaf/nolock.h"
+#include "percpu/nolock.h"
 #include "slab/defer.h"
 #include "slab/stat.h"
 

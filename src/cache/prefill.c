@@ -3,7 +3,7 @@
  * Prefilled sheaves, as users see them: how many objects, by which flags, and what was misused.
  *
  * An oversize sheaf is filled by a bulk allocation and emptied by a bulk free; one of the cache's
- * capacity travels as a whole (src/sheaf/prefill.c).
+ * capacity travels as a whole (src/percpu/prefill.c).
  */
 #include <errno.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/report.h"
-#include "sheaf/prefill.h"
+#include "percpu/prefill.h"
 
 #define COLD __attribute__((cold, noinline))
 

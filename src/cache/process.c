@@ -22,7 +22,7 @@
 #include "os/options.h"
 #include "os/report.h"
 #include "page/pool.h"
-#include "sheaf/rcu_free.h"
+#include "percpu/rcu_free.h"
 
 struct caches caches = {.lock = OS_LOCK_INIT(OS_RANK_CACHES)};
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT; /* fork mends it in a child */

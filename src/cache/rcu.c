@@ -3,23 +3,23 @@
  * kfree_rcu() and its family: which way an object takes, and whose grace periods it waits for.
  *
  *   one section into the CPU's rcu_free sheaf, or else
- *   src/sheaf/rcu_free.c: a new rcu_free sheaf; the full one is queued, or else
+ *   src/percpu/rcu_free.c: a new rcu_free sheaf; the full one is queued, or else
  *   rcu_any.c: pointers of any kind
  *
  * A cache gets its part in this when it first retires an object: programs without RCU pay nothing.
  */
-#include "sheaf/rcu.h"
+#include <sheaf/rcu.h>
 
 #include <errno.h>
 
 #include "cache/kmalloc.h"
 #include "cache/rcu_any.h"
+#include "grace/provider.h"
 #include "os/machine.h"
 #include "os/report.h"
 #include "os/rseq.h"
-#include "sheaf/rcu_free.h"
+#include "percpu/rcu_free.h"
 #include "slab/late.h"
-#include "slab/provider.h"
 #include "slab/stat.h"
 
 #define COLD __attribute__((cold, noinline))

@@ -6,7 +6,7 @@
 #include "os/machine.h"
 #include "os/options.h"
 #include "page/pool.h"
-#include "sheaf/rcu_free.h"
+#include "percpu/rcu_free.h"
 
 #define SHARDS	 8
 #define CAPACITY 252 /* a sheaf of 2 KiB */

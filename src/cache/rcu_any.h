@@ -4,7 +4,7 @@
  * large blocks; or of any cache, while memory is out.
  *
  * A provider has a few shards, each with a sheaf that is being filled, under a lock, and a queue as in
- * src/sheaf/rcu_free.h. When memory is out, pointers with a head in them are linked by that; those
+ * src/percpu/rcu_free.h. When memory is out, pointers with a head in them are linked by that; those
  * without wait for nobody to know of them any more, and are leaked.
  *
  * Invariants
@@ -19,7 +19,7 @@
 #ifndef SHEAF_CACHE_RCU_ANY_H
 #define SHEAF_CACHE_RCU_ANY_H
 
-#include "slab/grace.h"
+#include "grace/grace.h"
 
 #define RCU_NO_HEAD SIZE_MAX
 

@@ -15,7 +15,7 @@
 #include "os/machine.h"
 #include "os/memory.h"
 #include "os/report.h"
-#include "sheaf/rcu_free.h"
+#include "percpu/rcu_free.h"
 #include "slab/freelist.h"
 #include "slab/late.h"
 

@@ -11,14 +11,14 @@
  *
  * A row's places are the caches', 1 << SLOT_SHIFT bytes each, so OS_PLANE_WORDS words of a plane. The
  * first word of a CPU's is a copy of its main sheaf's word, the next ones of its spare's and of what
- * both had when they came to the slot: src/sheaf/ keeps them, the rest are sums.
+ * both had when they came to the slot: src/percpu/ keeps them, the rest are sums.
  *
  * Rows are closed until they are opened, so that those of CPUs which never run cost no memory.
  *
  * Invariants
  *  O1. A sum changes by a section on its own CPU, or atomically in the unregistered threads' row.
  *  O2. A forked child's counters are its own and begin at 0.
- *  O3. Nothing is counted in a closed row, nor read: before a CPU's slot is open (src/sheaf/rows.h)
+ *  O3. Nothing is counted in a closed row, nor read: before a CPU's slot is open (src/percpu/rows.h)
  *      its events go to the unregistered threads' row.
  *
  * Callers: every layer above.

@@ -6,7 +6,7 @@
  * os.page_size bytes, up to 64 KiB. Sizes and addresses are bytes, multiples of OS_PAGE; what the
  * system does page by page is done to all that it touches, but os_discard() to whole pages only.
  * Every call preserves errno.
- * Callers: src/page/ (and src/sheaf/ for its rows).
+ * Callers: src/page/ (and src/percpu/ for its rows).
  */
 #ifndef SHEAF_OS_MEMORY_H
 #define SHEAF_OS_MEMORY_H

@@ -4,7 +4,7 @@
  *
  * User space cannot switch preemption off, so an operation is a restartable section whose last
  * instruction is its only visible store (DESIGN R1). The two layouts the sections touch are given
- * here; src/sheaf/ gives them their meaning.
+ * here; src/percpu/ gives them their meaning.
  *
  *   slot (one per CPU and cache, 256 bytes)         sheaf (32 bytes and the pointers)
  *   +------------------------------+                +---------------------------------+
@@ -15,7 +15,7 @@
  *   +------------------------------+
  *
  * Other CPUs look at the first three lines, and write there: the barn's shard of the CPU with that
- * number, whatever row the CPU has (src/sheaf/barn.h). The words that every operation touches
+ * number, whatever row the CPU has (src/percpu/barn.h). The words that every operation touches
  * are in a line of their own, and come last: at the slot's beginning they would share their
  * low 12 address bits with the cache's handle and with sheaves, which first-level caches and store
  * forwarding take for a conflict (measured: one process in five ran at half speed).
@@ -34,13 +34,13 @@
  *      to slot->pair or slot->rcu_free. Every state between two sections is a valid one.
  *  S3. size is loaded and stored with one width: 32 bits, or the whole word where events are counted.
  *  S4. Only a section on the slot's own CPU writes main, pair or rcu_free (on the trylock backend, who holds
- *      its lock), or a drain (src/sheaf/drain.c) while the cache's stop word is set and after a barrier.
+ *      its lock), or a drain (src/percpu/drain.c) while the cache's stop word is set and after a barrier.
  *      Pop and push do not test stop.
  *
  * Progress: a section that is preempted, signalled or migrated restarts; the caller tries a few
  * times and then does without the sheaf, so single-stepping and signal storms make progress.
  *
- * Callers: src/sheaf/ and the fast paths of src/cache/.
+ * Callers: src/percpu/ and the fast paths of src/cache/.
  */
 #ifndef SHEAF_OS_SECTION_H
 #define SHEAF_OS_SECTION_H
@@ -69,7 +69,7 @@ struct sheaf {
 	union {
 		struct sheaf *next; /* in a private list */
 		const void *
-			lent_by; /* a user has it, from the cache of this handle: see src/sheaf/prefill.h */
+			lent_by; /* a user has it, from the cache of this handle: see src/percpu/prefill.h */
 	};
 	union {
 		/* CPU that filled it by frees, plus one; 0: by a refill. */

@@ -44,7 +44,7 @@ static inline struct slot *c_section_begin(char *handle)
 
 /*
  * A drain sets stop and then looks at the lock; who took the lock must not look at stop before. Pairs with
- * the fence in take_slots() (src/sheaf/drain.c).
+ * the fence in take_slots() (src/percpu/drain.c).
  */
 static inline void c_section_see_stop(void)
 {

@@ -7,7 +7,7 @@
  * larger ones are page runs. Blocks never go back to the system, so that a section which is about
  * to be aborted may still read a sheaf that was given back (it cannot store to it).
  *
- * Locks: OS_RANK_POOL. Callers: src/slab/, src/sheaf/, src/cache/.
+ * Locks: OS_RANK_POOL. Callers: src/slab/, src/percpu/, src/cache/.
  */
 #ifndef SHEAF_PAGE_POOL_H
 #define SHEAF_PAGE_POOL_H

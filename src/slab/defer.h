@@ -23,7 +23,7 @@
  * In a forked child whoever was about to set it has vanished: it is set again there.
  *
  * Locks: OS_RANK_NODE by try-lock. Nothing here waits but slab_give_deferred().
- * Callers: src/sheaf/, src/cache/nolock.c.
+ * Callers: src/percpu/, src/cache/nolock.c.
  */
 #ifndef SHEAF_SLAB_DEFER_H
 #define SHEAF_SLAB_DEFER_H

@@ -4,14 +4,14 @@
  * any object it once found, which is still one of this cache, if perhaps another one.
  *
  * Slabs that wait are pushed to a list without a lock, and taken all at once: no ABA. They keep their
- * cache, and count as its slabs. `prev` holds the number they wait for (slab/grace.h).
+ * cache, and count as its slabs. `prev` holds the number they wait for (grace/grace.h).
  *
  * Callers: src/slab/, src/cache/.
  */
 #ifndef SHEAF_SLAB_LATE_H
 #define SHEAF_SLAB_LATE_H
 
-#include "slab/grace.h"
+#include "grace/grace.h"
 #include "slab/slab.h"
 
 struct slab_late {

@@ -26,7 +26,7 @@
  * Locks: OS_RANK_NODE, one for each cache and node; of other nodes by try-lock only,
  *   unless no node has memory left.
  * Progress: freeing is lock-free unless the slab was full or becomes empty.
- * Callers: src/sheaf/ (refill and flush), src/cache/ (objects without sheaves).
+ * Callers: src/percpu/ (refill and flush), src/cache/ (objects without sheaves).
  */
 #ifndef SHEAF_SLAB_SLAB_H
 #define SHEAF_SLAB_SLAB_H

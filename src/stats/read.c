@@ -17,9 +17,9 @@
 #include "os/options.h"
 #include "os/report.h"
 #include "page/map.h"
-#include "sheaf/barn.h"
-#include "sheaf/rcu_free.h"
-#include "sheaf/rows.h"
+#include "percpu/barn.h"
+#include "percpu/rcu_free.h"
+#include "percpu/rows.h"
 #include "slab/stat.h"
 #include "stats/stats.h"
 

@@ -15,8 +15,9 @@
 #ifndef SHEAF_STATS_STATS_H
 #define SHEAF_STATS_STATS_H
 
+#include <sheaf/stats.h>
+
 #include "cache/cache.h"
-#include "sheaf/stats.h"
 #include "stats/out.h"
 
 enum stats_kind {

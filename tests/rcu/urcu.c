@@ -16,10 +16,10 @@
 #include <stdatomic.h>
 
 #include "clock.h"
+#include "grace/grace.h"
 #include "help.h"
 #include "os/options.h"
 #include "os/report.h"
-#include "slab/grace.h"
 #include "unit.h"
 
 enum {

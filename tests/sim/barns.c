@@ -8,8 +8,8 @@
 
 #include "cache/cache.h"
 #include "os/machine.h"
-#include "sheaf/barn.h"
-#include "sheaf/whole.h"
+#include "percpu/barn.h"
+#include "percpu/whole.h"
 #include "sim/sim.h"
 
 enum {

@@ -8,8 +8,8 @@
 #include "cache/cache.h"
 #include "model.h"
 #include "os/machine.h"
+#include "percpu/rcu_free.h"
 #include "readers.h"
-#include "sheaf/rcu_free.h"
 #include "sim/sim.h"
 
 enum {

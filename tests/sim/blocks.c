@@ -8,8 +8,8 @@
 
 #include "os/machine.h"
 #include "page/map.h"
-#include "sheaf/slab.h"
 #include "sim/sim.h"
+#include <sheaf/slab.h>
 
 #define MiB ((size_t)1 << 20)
 

@@ -7,7 +7,7 @@
 
 #include "cache/cache.h"
 #include "os/machine.h"
-#include "sheaf/barn.h"
+#include "percpu/barn.h"
 #include "sim/sim.h"
 
 enum {

@@ -8,11 +8,11 @@
 #include "cache/cache.h"
 #include "model.h"
 #include "os/machine.h"
+#include "percpu/barn.h"
+#include "percpu/rcu_free.h"
 #include "readers.h"
-#include "sheaf/barn.h"
-#include "sheaf/rcu_free.h"
-#include "sheaf/stats.h"
 #include "sim/sim.h"
+#include <sheaf/stats.h>
 
 enum {
 	SMALL,

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "readers.h"
-#include "sheaf/rcu.h"
 #include "sim/sim.h"
+#include <sheaf/rcu.h>
 
 #define HEADS	  1024
 #define MOST_LIVE 8192

@@ -4,8 +4,8 @@
 
 #include "model.h"
 #include "os/machine.h"
-#include "sheaf/rcu.h"
 #include "sim/sim.h"
+#include <sheaf/rcu.h>
 
 enum {
 	MOST_CALLS = 64

@@ -9,8 +9,8 @@
 #include "os/machine.h"
 #include "os/memory.h"
 #include "os/section.h"
-#include "sheaf/slab.h"
 #include "sim/sim.h"
+#include <sheaf/slab.h>
 
 enum {
 	CPUS = 384,

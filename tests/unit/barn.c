@@ -5,7 +5,7 @@
  *
  * By hand, whatever CPUs there are: another shard is one of a CPU that need not exist.
  */
-#include "sheaf/barn.h"
+#include "percpu/barn.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 #include "cache/cache.h"
 #include "os/machine.h"
-#include "sheaf/whole.h"
+#include "percpu/whole.h"
 #include "unit.h"
 
 static struct kmem_cache *s;

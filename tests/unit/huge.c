@@ -6,8 +6,8 @@
 #include "cache/cache.h"
 #include "help.h"
 #include "page/range.h"
-#include "sheaf/stats.h"
 #include "unit.h"
+#include <sheaf/stats.h>
 
 enum {
 	CHUNKS = 64,

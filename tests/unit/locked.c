@@ -8,9 +8,9 @@
 #include "cache/cache.h"
 #include "help.h"
 #include "os/machine.h"
-#include "sheaf/stats.h"
 #include "shown.h"
 #include "unit.h"
+#include <sheaf/stats.h>
 
 #define BATCH  10
 #define ROUNDS 1000

@@ -12,7 +12,7 @@
 #include "cache/cache.h"
 #include "cache/index.h"
 #include "help.h"
-#include "sheaf/rows.h"
+#include "percpu/rows.h"
 #include "unit.h"
 
 enum {

@@ -8,7 +8,7 @@
 
 #include "cache/cache.h"
 #include "help.h"
-#include "sheaf/rows.h"
+#include "percpu/rows.h"
 #include "unit.h"
 
 #define OBJECTS	  500

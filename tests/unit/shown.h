@@ -8,7 +8,7 @@
 
 #include "cache/cache.h"
 #include "help.h"
-#include "sheaf/rows.h"
+#include "percpu/rows.h"
 #include "slab/stat.h"
 
 static inline void check_shown_of_row(struct kmem_cache *cache, uint32_t row)

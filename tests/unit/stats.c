@@ -9,7 +9,7 @@
 #include "cache/cache.h"
 #include "cache/publish.h"
 #include "help.h"
-#include "sheaf/rows.h"
+#include "percpu/rows.h"
 #include "shown.h"
 #include "slab/stat.h"
 #include "unit.h"

@@ -12,7 +12,7 @@
 #include "clock.h"
 #include "help.h"
 #include "os/options.h"
-#include "sheaf/whole.h"
+#include "percpu/whole.h"
 #include "unit.h"
 
 enum {

@@ -6,7 +6,7 @@
  * A mapping shows a file once, from one offset on, so a file of F rows takes a mapping for each F rows.
  * F is so large that MAPPINGS are enough for all the rows, but the file, which is memory, has at most
  * ROWS_AN_AREA rows for each area that is mapped at once. Since areas are mapped at once in twice as many
- * each time (src/sheaf/rows.c), their mappings grow with the logarithm of their number.
+ * each time (src/percpu/rows.c), their mappings grow with the logarithm of their number.
  */
 #include "os/linux/template.h"
 

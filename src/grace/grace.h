@@ -26,16 +26,16 @@
  * Locks: OS_RANK_GRACE, for the users of one provider.
  * Callers: src/slab/ and the layers above.
  */
-#ifndef SHEAF_SLAB_GRACE_H
-#define SHEAF_SLAB_GRACE_H
+#ifndef SHEAF_GRACE_GRACE_H
+#define SHEAF_GRACE_GRACE_H
 
+#include <sheaf/rcu.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "os/atomic.h"
 #include "os/lock.h"
 #include "os/tsan.h"
-#include "sheaf/rcu.h"
 
 #define GRACE_BATCHES 16
 #define GRACE_NEVER   UINT64_MAX

@@ -4,7 +4,7 @@
 
 #include "os/atomic.h"
 #include "os/machine.h"
-#include "sheaf/barn.h"
+#include "percpu/barn.h"
 
 /* What they are computed from. */
 struct limits {

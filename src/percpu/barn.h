@@ -18,12 +18,12 @@
  *  N2. `dry` is a hint, and so are `top` and `steal`. A search that heeds dry looks at one place all the
  *      same, another one each time: a sheaf that is there is found, sooner or later.
  *
- * Callers: src/sheaf/, and src/stats/ to count what is there.
+ * Callers: src/percpu/, and src/stats/ to count what is there.
  */
-#ifndef SHEAF_SHEAF_BARN_H
-#define SHEAF_SHEAF_BARN_H
+#ifndef SHEAF_PERCPU_BARN_H
+#define SHEAF_PERCPU_BARN_H
 
-#include "sheaf/sheaf.h"
+#include "percpu/sheaf.h"
 
 #define BARN_FLOOR	  10 /* sheaves a node may always have */
 #define BARN_NODE_OBJECTS 4096

@@ -9,11 +9,11 @@
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/tsan.h"
-#include "sheaf/barn.h"
-#include "sheaf/hand.h"
-#include "sheaf/rcu_free.h"
-#include "sheaf/rows.h"
-#include "sheaf/whole.h"
+#include "percpu/barn.h"
+#include "percpu/hand.h"
+#include "percpu/rcu_free.h"
+#include "percpu/rows.h"
+#include "percpu/whole.h"
 #include "slab/stat.h"
 
 /* A full sheaf from the slabs, or NULL. Runs constructors, so nothing may be in hand. */

@@ -11,11 +11,11 @@
  *  R1. A closed slot has home_size 0, and a home to which no address is near: whichever of the two a
  *      section sees first while the slot is opened, no object is at home before both are there.
  *
- * Locks: none; callers hold OS_RANK_CACHES, but for rows_open(). Callers: src/sheaf/; src/stats/
+ * Locks: none; callers hold OS_RANK_CACHES, but for rows_open(). Callers: src/percpu/; src/stats/
  * to read.
  */
-#ifndef SHEAF_SHEAF_ROWS_H
-#define SHEAF_SHEAF_ROWS_H
+#ifndef SHEAF_PERCPU_ROWS_H
+#define SHEAF_PERCPU_ROWS_H
 
 #include <stdbool.h>
 

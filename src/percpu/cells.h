@@ -2,13 +2,13 @@
 /*
  * Arrays of cells, and the search through those of other CPUs. See barn.h.
  *
- * Callers: src/sheaf/barn.c, src/sheaf/steal.c.
+ * Callers: src/percpu/barn.c, src/percpu/steal.c.
  */
-#ifndef SHEAF_SHEAF_CELLS_H
-#define SHEAF_SHEAF_CELLS_H
+#ifndef SHEAF_PERCPU_CELLS_H
+#define SHEAF_PERCPU_CELLS_H
 
 #include "os/machine.h"
-#include "sheaf/barn.h"
+#include "percpu/barn.h"
 
 /*
  * An array of cells, of which `limit` from below may be full. `top` is where empty ones end and

@@ -5,8 +5,8 @@
  */
 #include "os/atomic.h"
 #include "os/machine.h"
-#include "sheaf/rows.h"
-#include "sheaf/sheaf.h"
+#include "percpu/rows.h"
+#include "percpu/sheaf.h"
 #include "slab/stat.h"
 
 #define LOOKS 64 /* until what is shown is what is there */

@@ -15,10 +15,10 @@
  *
  * Locks: none but the slab layer's. Callers: src/cache/prefill.c.
  */
-#ifndef SHEAF_SHEAF_PREFILL_H
-#define SHEAF_SHEAF_PREFILL_H
+#ifndef SHEAF_PERCPU_PREFILL_H
+#define SHEAF_PERCPU_PREFILL_H
 
-#include "sheaf/sheaf.h"
+#include "percpu/sheaf.h"
 
 /* Largest oversize sheaf: what the pool has in one block. */
 #define PREFILL_MAX ((((size_t)2 << 20) - SHEAF_HEADER) / sizeof(void *))

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Sheaves without waiting; see nolock.h. */
-#include "sheaf/nolock.h"
+#include "percpu/nolock.h"
 
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/report.h"
-#include "sheaf/barn.h"
-#include "sheaf/hand.h"
-#include "sheaf/rows.h"
-#include "sheaf/whole.h"
+#include "percpu/barn.h"
+#include "percpu/hand.h"
+#include "percpu/rows.h"
+#include "percpu/whole.h"
 #include "slab/defer.h"
 #include "slab/stat.h"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Retired objects of a cache, from its CPUs' rcu_free sheaves on; see rcu_free.h. */
-#include "sheaf/rcu_free.h"
+#include "percpu/rcu_free.h"
 
 #include "os/machine.h"
 #include "os/options.h"
 #include "page/pool.h"
-#include "sheaf/hand.h"
-#include "sheaf/rows.h"
-#include "sheaf/whole.h"
+#include "percpu/hand.h"
+#include "percpu/rows.h"
+#include "percpu/whole.h"
 #include "slab/stat.h"
 
 #define TRIM_MS	  50u /* between looks at what is too much, of which */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Shards and blocks; see sheaf.h and barn.h. */
-#include "sheaf/barn.h"
+#include "percpu/barn.h"
 
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "page/pool.h"
-#include "sheaf/cells.h"
+#include "percpu/cells.h"
 
 static struct cells shard_of(struct sheaf_cache *cache, unsigned int cpu)
 {

@@ -3,9 +3,9 @@
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/options.h"
-#include "sheaf/barn.h"
-#include "sheaf/rows.h"
-#include "sheaf/sheaf.h"
+#include "percpu/barn.h"
+#include "percpu/rows.h"
+#include "percpu/sheaf.h"
 
 unsigned int sheaf_capacity_for(uint32_t size)
 {

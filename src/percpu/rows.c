@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Areas of slots; see rows.h. */
-#include "sheaf/rows.h"
+#include "percpu/rows.h"
 
 #include <string.h>
 

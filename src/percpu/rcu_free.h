@@ -2,7 +2,7 @@
 /*
  * Objects that wait for a grace period, by whole sheaves.
  *
- *   kfree_rcu -> rcu_free of the CPU -- full, or too old --> queue, with a number (slab/grace.h)
+ *   kfree_rcu -> rcu_free of the CPU -- full, or too old --> queue, with a number (grace/grace.h)
  *                                                              |
  *   allocation, main and spare empty, barn too <-- has passed -'-- not asked for --> barn, slabs
  *
@@ -25,13 +25,13 @@
  *      object may need it, and must not wait. So objects are counted as they come and go.
  *
  * Locks: OS_RANK_QUEUE, one for each queue.
- * Callers: src/sheaf/, src/cache/.
+ * Callers: src/percpu/, src/cache/.
  */
-#ifndef SHEAF_SHEAF_RCU_FREE_H
-#define SHEAF_SHEAF_RCU_FREE_H
+#ifndef SHEAF_PERCPU_RCU_FREE_H
+#define SHEAF_PERCPU_RCU_FREE_H
 
-#include "sheaf/sheaf.h"
-#include "slab/grace.h"
+#include "grace/grace.h"
+#include "percpu/sheaf.h"
 
 #define RCU_QUEUES 8 /* of a node, at most */
 

@@ -3,13 +3,13 @@
  * Whole sheaves in hand. Who has one with free objects shows it (H3): by a barn cell in transit, or by
  * the in-hand count.
  *
- * Callers: src/sheaf/ only.
+ * Callers: src/percpu/ only.
  */
-#ifndef SHEAF_SHEAF_WHOLE_H
-#define SHEAF_SHEAF_WHOLE_H
+#ifndef SHEAF_PERCPU_WHOLE_H
+#define SHEAF_PERCPU_WHOLE_H
 
-#include "sheaf/barn.h"
-#include "sheaf/sheaf.h"
+#include "percpu/barn.h"
+#include "percpu/sheaf.h"
 
 /* An empty sheaf of the cache's capacity, or NULL: from the pool; from the barn, else the pool; from
  * the barn, its cell in transit. */

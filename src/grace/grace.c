@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Batches, their callbacks and who waits for them; see grace.h. */
-#include "slab/grace.h"
+#include "grace/grace.h"
 
+#include "grace/provider.h"
 #include "os/machine.h"
 #include "os/options.h"
 #include "os/report.h"
 #include "page/pool.h"
-#include "slab/provider.h"
 
 #define ASK_NS	UINT64_C(20000) /* between batches that nobody waits for */
 #define MILLION UINT64_C(1000000)

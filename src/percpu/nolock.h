@@ -8,10 +8,10 @@
  *
  * Callers: src/cache/.
  */
-#ifndef SHEAF_SHEAF_NOLOCK_H
-#define SHEAF_SHEAF_NOLOCK_H
+#ifndef SHEAF_PERCPU_NOLOCK_H
+#define SHEAF_PERCPU_NOLOCK_H
 
-#include "sheaf/sheaf.h"
+#include "percpu/sheaf.h"
 
 /* An object of a sheaf, or NULL. */
 void *nolock_alloc(struct sheaf_cache *cache);

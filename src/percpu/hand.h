@@ -6,14 +6,14 @@
  * hand_wait() turns the phase and waits for the old one, counts and cells in transit alike, twice:
  * a thread that read the phase before a turn and showed itself after it is caught by the second.
  *
- * Callers: src/sheaf/ only.
+ * Callers: src/percpu/ only.
  */
-#ifndef SHEAF_SHEAF_HAND_H
-#define SHEAF_SHEAF_HAND_H
+#ifndef SHEAF_PERCPU_HAND_H
+#define SHEAF_PERCPU_HAND_H
 
 #include "os/atomic.h"
 #include "os/machine.h"
-#include "sheaf/sheaf.h"
+#include "percpu/sheaf.h"
 
 /* Of a pair of counts that lies so far into each slot: count this CPU's one of the phase. */
 static inline uint32_t *hand_enter_phase(struct sheaf_cache *cache, size_t place, uint32_t phase)

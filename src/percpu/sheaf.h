@@ -30,8 +30,8 @@
  * Locks: OS_RANK_DRAIN (one drain at a time). Slow paths take no lock but the slab layer's.
  * Callers: src/cache/.
  */
-#ifndef SHEAF_SHEAF_SHEAF_H
-#define SHEAF_SHEAF_SHEAF_H
+#ifndef SHEAF_PERCPU_SHEAF_H
+#define SHEAF_PERCPU_SHEAF_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -161,7 +161,7 @@ unsigned int sheaf_alloc_bulk(struct sheaf_cache *cache, void **objects, unsigne
 /* As many of n objects, all of this CPU's node, as sheaves have room for. */
 unsigned int sheaf_free_bulk(struct sheaf_cache *cache, void **objects, unsigned int n);
 
-/* Put back to their slabs what src/sheaf/nolock.c had to defer, if there is any. Slow paths begin by
+/* Put back to their slabs what src/percpu/nolock.c had to defer, if there is any. Slow paths begin by
  * this. */
 void sheaf_give_deferred(struct sheaf_cache *cache);
 

@@ -3,14 +3,14 @@
  * Whole sheaves in hand: made, handed over, emptied, freed. See sheaf.h for what they are, whole.h for
  * who may have one.
  */
-#include "sheaf/whole.h"
+#include "percpu/whole.h"
 
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "page/pool.h"
-#include "sheaf/barn.h"
-#include "sheaf/hand.h"
-#include "sheaf/rows.h"
+#include "percpu/barn.h"
+#include "percpu/hand.h"
+#include "percpu/rows.h"
 #include "slab/stat.h"
 
 /* Few enough that an exchange costs the same as without (suite cross). */

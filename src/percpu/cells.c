@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Arrays of cells; see cells.h. */
-#include "sheaf/cells.h"
+#include "percpu/cells.h"
 
 #include "os/atomic.h"
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Sheaves lent to users and taken back; see prefill.h. */
-#include "sheaf/prefill.h"
+#include "percpu/prefill.h"
 
 #include "os/atomic.h"
 #include "os/machine.h"
-#include "sheaf/barn.h"
-#include "sheaf/hand.h"
-#include "sheaf/rcu_free.h"
-#include "sheaf/rows.h"
-#include "sheaf/whole.h"
+#include "percpu/barn.h"
+#include "percpu/hand.h"
+#include "percpu/rcu_free.h"
+#include "percpu/rows.h"
+#include "percpu/whole.h"
 #include "slab/stat.h"
 
 #define CALL_PREFILL "kmem_cache_prefill_sheaf"

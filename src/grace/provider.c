@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* See provider.h. */
-#include "slab/provider.h"
+#include "grace/provider.h"
 
 #include "os/sized.h"
 

@@ -4,7 +4,7 @@
  * few at a time: where a search ended the next one of this CPU goes on.
  */
 #include "os/atomic.h"
-#include "sheaf/cells.h"
+#include "percpu/cells.h"
 
 #define STEAL_MAX 8 /* shards behind the same cache, and as many of the node's others, a search */
 

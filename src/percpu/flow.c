@@ -19,8 +19,8 @@
  */
 #include "os/atomic.h"
 #include "os/machine.h"
-#include "sheaf/barn.h"
-#include "sheaf/sheaf.h"
+#include "percpu/barn.h"
+#include "percpu/sheaf.h"
 
 #define MANY_EXCHANGES 1024
 #define RENEWALS       64 /* swaps after that, at which spares are renewed */
