@@ -3,7 +3,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "cache/kmalloc.h"
+#include "cache/block.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/report.h"

@@ -47,9 +47,17 @@ _Static_assert(offsetof(struct kmem_cache, sheaf.bootstrap) == offsetof(struct s
 	       "the handle is nobody's slot");
 _Static_assert(sizeof(struct kmem_cache) <= SHEAF_HANDLE, "a cache fits its handle");
 
+/* What fork() asks of a layer above that has locks of its own, of a rank after all others. */
+struct fork_part {
+	void (*lock)(void);
+	void (*unlock)(void);
+	void (*in_child)(void); /* before unlock() */
+};
+
 struct caches {
 	struct os_lock lock;
-	uint32_t ready; /* the library is initialised */
+	struct os_lock family; /* for who makes a family of caches: OS_RANK_KMALLOC */
+	uint32_t ready;	       /* the library is initialised */
 	uint32_t warned_name;
 	uint32_t warned_node;
 	uint32_t warned_memory;
@@ -58,7 +66,7 @@ struct caches {
 	uint32_t nr_made, nr;
 	struct kmem_cache *first;
 	struct index by_name, by_layout; /* see list.h */
-	struct mempool *first_pool;
+	const struct fork_part *pools;	 /* NULL until there is a memory pool */
 };
 
 extern struct caches caches;
@@ -69,11 +77,6 @@ bool caches_ready(void);
 /* kmem_cache_create(), but for reports that are kept. */
 struct kmem_cache *cache_create(const char *name, size_t size, const struct kmem_cache_args *args,
 				slab_flags_t flags);
-
-/* Memory pools around fork(), with caches.lock held; waiters are not the child's. */
-void mempools_lock(void);
-void mempools_unlock(void);
-void mempools_after_fork_in_child(void);
 
 /* At exit, with SHEAF_OPTIONS=stats. In src/stats/; named here, so that a program linked with the
  * static library has it. */
@@ -94,6 +97,8 @@ void *cache_alloc_on(struct kmem_cache *s, gfp_t flags, unsigned int node, enum 
 /* After so many failures before this one: give back what can be, and true to try again. */
 bool cache_reclaim(struct kmem_cache *s, gfp_t flags, int tries);
 void cache_free_slow(struct kmem_cache *s, void *object, const char *call);
+/* An object without waiting, from this node if it has any; or NULL. */
+void *cache_alloc_try(struct kmem_cache *s, gfp_t gfp, unsigned int node);
 /* Give this cache's free objects back, and every free page. */
 void cache_give_up_free(struct kmem_cache *s);
 /* Objects straight to their slabs. */

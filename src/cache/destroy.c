@@ -4,7 +4,7 @@
 #include <sheaf/rcu.h>
 #include <string.h>
 
-#include "cache/kmalloc.h"
+#include "cache/cache.h"
 #include "cache/list.h"
 #include "cache/publish.h"
 #include "os/atomic.h"
@@ -40,7 +40,6 @@ SHEAF_PUBLIC int kmem_cache_shrink(struct kmem_cache *s)
 	sheaf_forget_flow(&s->sheaf);
 	sheaf_drain(&s->sheaf);
 	left = slab_shrink(&s->sheaf.slab);
-	large_trim();
 	page_trim();
 	late_ask(&s->sheaf.slab);
 	os_report_kept();

@@ -2,7 +2,7 @@
 /* Allocating and freeing in any context: nothing here waits, spins, or takes a lock but by try-lock. */
 #include <string.h>
 
-#include "cache/kmalloc.h"
+#include "cache/cache.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/report.h"
@@ -33,8 +33,8 @@ static void *take_try(struct kmem_cache *s, unsigned int node)
 	return NULL;
 }
 
-/* From this node if it has any; sheaves are of the node that this CPU is of. */
-static void *alloc_try(struct kmem_cache *s, gfp_t gfp, unsigned int node)
+/* Sheaves are of the node that this CPU is of. */
+void *cache_alloc_try(struct kmem_cache *s, gfp_t gfp, unsigned int node)
 {
 	bool here = node == os_node();
 	void *object = NULL;
@@ -58,28 +58,7 @@ SHEAF_PUBLIC void *kmem_cache_alloc_nolock(struct kmem_cache *s, gfp_t gfp)
 {
 	if (was_destroyed(s, "kmem_cache_alloc_nolock"))
 		return NULL;
-	return alloc_try(s, gfp, os_node());
-}
-
-/* A cache that has nothing at hand is often beside one that has. */
-SHEAF_PUBLIC void *kmalloc_nolock(size_t size, gfp_t gfp, int node)
-{
-	unsigned int wanted =
-		node >= 0 && (uint32_t)node < os.nr_nodes ? (unsigned int)node : os_node();
-	unsigned int index;
-	void *block = NULL;
-
-	if (!size)
-		return ZERO_SIZE_PTR;
-	if (size > KMALLOC_LARGEST)
-		return NULL;
-	index = kmalloc_index(size);
-	for (unsigned int i = index; !block && i <= index + 1 && i < KMALLOC_CACHES; i++) {
-		struct kmem_cache *s = kmalloc_cache_made(i, __builtin_return_address(0));
-
-		block = s ? alloc_try(s, gfp, wanted) : NULL;
-	}
-	return block;
+	return cache_alloc_try(s, gfp, os_node());
 }
 
 SHEAF_PUBLIC void kmem_cache_free_nolock(struct kmem_cache *s, void *object)
@@ -92,23 +71,5 @@ SHEAF_PUBLIC void kmem_cache_free_nolock(struct kmem_cache *s, void *object)
 		return;
 	stat_add(&s->sheaf.slab, STAT_free_slowpath, 1);
 	nolock_give(&s->sheaf, object, "kmem_cache_free_nolock");
-	os_report_kept_nowait();
-}
-
-SHEAF_PUBLIC void kfree_nolock(const void *block)
-{
-	struct slab_cache *owner;
-
-	if (ZERO_OR_NULL_PTR(block))
-		return;
-	owner = page_owner(block);
-	if (owner && cache_of_slab(owner) != &kmalloc_large) {
-		kmem_cache_free_nolock(cache_of_slab(owner), (void *)(uintptr_t)block);
-		return;
-	}
-	os_report_later(
-		"kfree_nolock(%p): not a block of any cache; the pointer is left alone. Free a "
-		"large block with kfree()",
-		block);
 	os_report_kept_nowait();
 }

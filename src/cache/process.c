@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <pthread.h>
 
-#include "cache/kmalloc.h"
 #include "cache/list.h"
 #include "cache/publish.h"
 #include "cache/rcu_any.h"
@@ -24,7 +23,10 @@
 #include "page/pool.h"
 #include "percpu/rcu_free.h"
 
-struct caches caches = {.lock = OS_LOCK_INIT(OS_RANK_CACHES)};
+struct caches caches = {
+	.lock = OS_LOCK_INIT(OS_RANK_CACHES),
+	.family = OS_LOCK_INIT(OS_RANK_KMALLOC),
+};
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT; /* fork mends it in a child */
 
 /* Call each for every node list there is. */
@@ -67,7 +69,7 @@ static void reset_unlocked_node(struct slab_node *node)
 
 static void before_fork(void)
 {
-	kmalloc_lock();
+	os_lock(&caches.family);
 	os_lock(&caches.lock);
 	grace_lock_all();
 	sheaf_lock_drains();
@@ -76,12 +78,14 @@ static void before_fork(void)
 	for_each_node(lock_node);
 	pool_lock();
 	page_lock_all();
-	mempools_lock();
+	if (caches.pools)
+		caches.pools->lock();
 }
 
 static void after_fork(void)
 {
-	mempools_unlock();
+	if (caches.pools)
+		caches.pools->unlock();
 	page_unlock_all();
 	pool_unlock();
 	for_each_node(unlock_node);
@@ -90,7 +94,7 @@ static void after_fork(void)
 	sheaf_unlock_drains();
 	grace_unlock_all();
 	os_unlock(&caches.lock);
-	kmalloc_unlock();
+	os_unlock(&caches.family);
 }
 
 /* The child may have no counters of its own: os_after_fork() has said so. */
@@ -104,7 +108,8 @@ static void after_fork_in_child(void)
 {
 	os_after_fork();
 	for_each_node(reset_unlocked_node);
-	mempools_after_fork_in_child();
+	if (caches.pools)
+		caches.pools->in_child();
 	after_fork();
 	grace_after_fork();
 	list_after_fork();

@@ -12,7 +12,7 @@
 
 #include <errno.h>
 
-#include "cache/kmalloc.h"
+#include "cache/block.h"
 #include "cache/rcu_any.h"
 #include "grace/provider.h"
 #include "os/machine.h"

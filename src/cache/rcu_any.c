@@ -2,7 +2,7 @@
 /* Retired pointers of any kind; see rcu_any.h. */
 #include "cache/rcu_any.h"
 
-#include "cache/kmalloc.h"
+#include "cache/block.h"
 #include "os/machine.h"
 #include "os/options.h"
 #include "page/pool.h"

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "cache/kmalloc.h"
+#include "cache/cache.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/report.h"
@@ -60,7 +60,6 @@ void cache_give_up_free(struct kmem_cache *s)
 {
 	sheaf_drain(&s->sheaf);
 	slab_shrink(&s->sheaf.slab);
-	large_trim();
 	page_trim();
 	os_report_kept();
 }

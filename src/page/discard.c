@@ -170,6 +170,7 @@ void range_given(struct range *range, struct chunk *chunk)
 
 void page_trim(void)
 {
+	page_free_kept();
 	for (uint32_t node = 0; node < os.nr_nodes; node++) {
 		struct range *range = &ranges[node];
 

@@ -75,8 +75,15 @@ struct slab *page_alloc(unsigned int node, unsigned int order);
 /* Tell the world what the run holds: from now on page_slab() finds it. */
 void page_own(struct slab *slab, unsigned int order, struct slab_cache *cache);
 void page_free(struct slab *slab, unsigned int order);
-/* Give every free page back to the system. */
+/* Give every free page back to the system, those of kept runs, too. */
 void page_trim(void);
+
+/* Keep a run that its owner gave up for the next one of its kind, or free it. Only one owner may do this:
+ * all descriptors but the first one keep naming it. See kept.c. */
+void page_keep(struct slab *run, unsigned int order);
+/* A run that this CPU, or another one of the node, keeps: the owner must name itself again. Or NULL. */
+struct slab *page_take_kept(unsigned int node, unsigned int order);
+void page_free_kept(void);
 
 /* The run this address is in, or NULL if it is none of ours or a free page. */
 struct slab *page_slab(const void *address);

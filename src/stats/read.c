@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cache/kmalloc.h"
+#include "cache/block.h"
 #include "cache/list.h"
 #include "cache/publish.h"
 #include "os/atomic.h"

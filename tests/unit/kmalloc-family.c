@@ -4,8 +4,8 @@
 #include <sheaf/slab.h>
 #include <sheaf/stats.h>
 
-#include "cache/kmalloc.h"
 #include "help.h"
+#include "kmalloc/kmalloc.h"
 #include "os/options.h"
 #include "unit.h"
 

@@ -5,8 +5,8 @@
 #include <sheaf/slab.h>
 #include <sheaf/stats.h>
 
-#include "cache/kmalloc.h"
 #include "help.h"
+#include "kmalloc/kmalloc.h"
 #include "unit.h"
 
 enum {

@@ -7,8 +7,8 @@
 
 #include "by_hand.h"
 #include "cache/cache.h"
-#include "cache/kmalloc.h"
 #include "help.h"
+#include "kmalloc/kmalloc.h"
 #include "os/lock.h"
 #include "unit.h"
 
@@ -81,6 +81,16 @@ static void unlock_grace(void)
 	grace_let_go(grace_of(NULL));
 }
 
+static void lock_family(void)
+{
+	os_lock(&caches.family);
+}
+
+static void unlock_family(void)
+{
+	os_unlock(&caches.family);
+}
+
 static void lock_caches(void)
 {
 	os_lock(&caches.lock);
@@ -95,7 +105,7 @@ static const struct {
 	void (*lock)(void);
 	void (*unlock)(void);
 } ranks[] = {
-	{kmalloc_lock, kmalloc_unlock},
+	{lock_family, unlock_family},
 	{lock_caches, unlock_caches},
 	{lock_grace, unlock_grace},
 	{sheaf_lock_drains, sheaf_unlock_drains},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The family of caches, its first use, and kmalloc(); see kmalloc.h. */
-#include "cache/kmalloc.h"
+#include "kmalloc/kmalloc.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -22,12 +22,11 @@ const uint16_t kmalloc_sizes[KMALLOC_CACHES] = {KMALLOC_SIZES(SIZE_OF)};
 const uint8_t kmalloc_index_of[KMALLOC_LARGEST / 8 + 1] = {KMALLOC_SIZES(INDEX_OF)};
 
 static struct {
-	struct os_lock lock;
 	uint32_t ready; /* every cache is made */
 	uint32_t nr_partitions;
 	uint64_t secret;
 	struct kmem_cache *caches[KMALLOC_PARTITIONS][KMALLOC_CACHES];
-} family = {.lock = OS_LOCK_INIT(OS_RANK_KMALLOC)};
+} family;
 
 /* --- the table, and what it begins with ------------------------------------------------------- */
 
@@ -152,10 +151,10 @@ static bool family_ready(void)
 		return true;
 	if (!caches_ready())
 		return false;
-	os_lock(&family.lock);
+	os_lock(&caches.family);
 	if (!family.ready && make_family())
 		os_store_release(&family.ready, 1);
-	os_unlock(&family.lock);
+	os_unlock(&caches.family);
 	os_report_kept();
 	errno = saved;
 	return os_load_acquire(&family.ready);
@@ -175,22 +174,12 @@ struct kmem_cache *kmalloc_cache_made(unsigned int index, const void *caller)
 
 void kmalloc_reclaim(void)
 {
-	large_trim();
+	page_trim();
 	if (!os_load_acquire(&family.ready))
 		return;
 	for (unsigned int number = 0; number < family.nr_partitions; number++)
 		for (unsigned int i = 1; i < KMALLOC_CACHES; i++)
 			cache_give_up_free(family.caches[number][i]);
-}
-
-void kmalloc_lock(void)
-{
-	os_lock(&family.lock);
-}
-
-void kmalloc_unlock(void)
-{
-	os_unlock(&family.lock);
 }
 
 /* --- the calls -------------------------------------------------------------------------------- */

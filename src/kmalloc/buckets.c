@@ -8,7 +8,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "cache/kmalloc.h"
+#include "kmalloc/kmalloc.h"
 #include "os/report.h"
 #include "page/pool.h"
 

@@ -22,15 +22,15 @@
  *  K4. Programs have nothing built in but the pointer to the table, that it goes by words of 8 bytes, and
  *      how many there are at least. Sizes and caches are the library's alone.
  *
- * Locks: OS_RANK_KMALLOC while the family is made.
- * Callers: src/cache/, src/stats/.
+ * Locks: OS_RANK_KMALLOC, caches.family, while the family is made.
+ * Callers: src/kmalloc/.
  */
-#ifndef SHEAF_CACHE_KMALLOC_H
-#define SHEAF_CACHE_KMALLOC_H
+#ifndef SHEAF_KMALLOC_KMALLOC_H
+#define SHEAF_KMALLOC_KMALLOC_H
 
 #include <sheaf/kmalloc.h>
 
-#include "cache/cache.h"
+#include "cache/block.h"
 
 #define KMALLOC_PARTITIONS 16
 
@@ -80,52 +80,9 @@ struct kmem_cache *kmalloc_cache_made(unsigned int index, const void *caller);
 /* Free what every cache of the family keeps: for who needs pages. */
 void kmalloc_reclaim(void);
 
-/* Around fork(). */
-void kmalloc_lock(void);
-void kmalloc_unlock(void);
-
 /* --- large.c: blocks above KMALLOC_MAX_CACHE_SIZE -------------------------------------------- */
-
-/* Not on the list of caches, and without a handle: nothing can be pushed to it. */
-extern struct kmem_cache kmalloc_large;
 
 /* At most `most` bytes; more is an error, reported as `call`'s. */
 void *large_alloc(size_t size, gfp_t flags, int node, size_t most, const char *call);
-/* Free a run; one that is none, or freed already, is reported later. */
-void large_free(void *block);
-/* Bytes that a block of so many has. */
-size_t large_roundup(size_t size);
-/* Bytes of this run. */
-size_t large_size(const struct slab *run);
-/* Give runs that CPUs keep for the next one back. */
-void large_trim(void);
-/* Bytes of all runs. */
-size_t large_bytes(void);
-
-/* --- kfree.c ----------------------------------------------------------------------------------- */
-
-enum block_kind {
-	BLOCK_NONE,    /* NULL, ZERO_SIZE_PTR, or no memory of ours */
-	BLOCK_OBJECT,  /* in a slab of `cache` */
-	BLOCK_RUN,     /* in a page run */
-	BLOCK_MAPPING, /* in a mapping */
-};
-
-/* What a pointer is. */
-struct block {
-	enum block_kind kind;
-	struct kmem_cache *cache; /* of an object, or of a run: &kmalloc_large */
-	char *start;		  /* first address of the object, run or mapping */
-	size_t size;		  /* bytes that can be used from the start on */
-};
-
-struct block block_of(const void *pointer);
-
-/* Free any pointer of ours; NULL and ZERO_SIZE_PTR are allowed. Reports name `call`, and are kept. */
-void cache_free_any(const void *pointer, const char *call);
-/* Each of these, objects of one cache together as far as they come together. In bulk.c. */
-void cache_free_by_owner(size_t n, void **p, const char *call);
-/* Say, later, what is wrong with a pointer that is no block's beginning. */
-void cache_report_wrong(const void *pointer, const char *call);
 
 #endif

@@ -45,6 +45,8 @@ struct mempool {
 	struct mempool *next;
 };
 
+static struct mempool *first_pool;
+
 static bool is_wrong(int min_nr, const char *call)
 {
 	if (min_nr >= 1 && min_nr <= MIN_NR_MAX)
@@ -217,17 +219,40 @@ SHEAF_PUBLIC int mempool_resize(mempool_t *pool, int new_min_nr)
 	return fill(pool) ? 0 : -ENOMEM;
 }
 
+static void lock_all(void)
+{
+	for (struct mempool *pool = first_pool; pool; pool = pool->next)
+		while (!os_trylock(&pool->lock))
+			os_yield();
+}
+
+static void unlock_all(void)
+{
+	for (struct mempool *pool = first_pool; pool; pool = pool->next)
+		os_unlock(&pool->lock);
+}
+
+/* Who waited is not there. */
+static void forget_waiters(void)
+{
+	for (struct mempool *pool = first_pool; pool; pool = pool->next)
+		pool->waiters = 0;
+}
+
+static const struct fork_part around_fork = {lock_all, unlock_all, forget_waiters};
+
 static void enlist(struct mempool *pool)
 {
 	os_lock(&caches.lock);
-	pool->next = caches.first_pool;
-	caches.first_pool = pool;
+	pool->next = first_pool;
+	first_pool = pool;
+	caches.pools = &around_fork;
 	os_unlock(&caches.lock);
 }
 
 static void unlist(struct mempool *pool)
 {
-	struct mempool **at = &caches.first_pool;
+	struct mempool **at = &first_pool;
 
 	os_lock(&caches.lock);
 	while (*at != pool)
@@ -320,21 +345,3 @@ SHEAF_PUBLIC void mempool_kfree(void *element, void *pool_data)
 }
 
 /* Many locks of one rank, so by try-lock; who holds one waits for nobody. */
-void mempools_lock(void)
-{
-	for (struct mempool *pool = caches.first_pool; pool; pool = pool->next)
-		while (!os_trylock(&pool->lock))
-			os_yield();
-}
-
-void mempools_unlock(void)
-{
-	for (struct mempool *pool = caches.first_pool; pool; pool = pool->next)
-		os_unlock(&pool->lock);
-}
-
-void mempools_after_fork_in_child(void)
-{
-	for (struct mempool *pool = caches.first_pool; pool; pool = pool->next)
-		pool->waiters = 0;
-}

@@ -2,7 +2,7 @@
 /* Copies of texts and memory, by kmalloc(). Callers: programs. */
 #include <string.h>
 
-#include "cache/kmalloc.h"
+#include "kmalloc/kmalloc.h"
 
 static void *copy(const void *from, size_t size, size_t bytes, gfp_t flags, const void *caller)
 {

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/* What a pointer is, and how it is freed, whatever it is; see block.h. */
+#include "cache/block.h"
+
+#include "os/atomic.h"
+#include "os/report.h"
+#include "page/map.h"
+
+#define COLD __attribute__((cold, noinline))
+
+static char *object_start(const struct slab_cache *cache, const struct slab *slab,
+			  const void *pointer)
+{
+	size_t offset = (size_t)((const char *)pointer - page_address(slab));
+
+	return page_address(slab) + offset / cache->size * cache->size;
+}
+
+struct block block_of(const void *pointer)
+{
+	struct slab *slab = page_slab(pointer);
+	struct kmem_cache *s = slab ? cache_of_slab(os_load_acquire(&slab->cache)) : NULL;
+	struct mapping mapping;
+
+	if (s == &kmalloc_large)
+		return (struct block){BLOCK_RUN, s, page_address(slab), large_size(slab)};
+	if (s)
+		return (struct block){BLOCK_OBJECT, s, object_start(&s->sheaf.slab, slab, pointer),
+				      s->sheaf.slab.object_size};
+	mapping = map_find(pointer);
+	if (mapping.address)
+		return (struct block){BLOCK_MAPPING, NULL, mapping.address, mapping.size};
+	return (struct block){BLOCK_NONE, NULL, NULL, 0};
+}
+
+/* The ranges answer for all they reserve: no other allocator can have what is free in them. */
+SHEAF_PUBLIC bool sheaf_owns(const void *address)
+{
+	if (address == ZERO_SIZE_PTR)
+		return true;
+	if (!os_load_acquire(&caches.ready))
+		return false;
+	return page_is_ours(address) || map_find(address).address;
+}
+
+COLD void cache_report_wrong(const void *pointer, const char *call)
+{
+	struct block block = block_of(pointer);
+
+	if (block.kind != BLOCK_NONE)
+		os_report_later(
+			"%s(%p): points %zu bytes into a block of %zu; it is left alone. Use the "
+			"address that was allocated",
+			call, pointer, (size_t)((const char *)pointer - block.start), block.size);
+	else if (page_is_ours(pointer))
+		os_report_later(
+			"%s(%p): in no block that is in use; the pointer is left alone. Was it "
+			"freed before? Look for two owners of it",
+			call, pointer);
+	else
+		os_report_later("%s(%p): not an object of any cache, nor a large block in use; the "
+				"pointer is left alone. Was it freed before? Else free it with the "
+				"allocator it came from",
+				call, pointer);
+}
+
+static void free_owned(struct kmem_cache *s, void *block, const char *call)
+{
+	if (s == &kmalloc_large) {
+		large_free(block);
+		return;
+	}
+	cache_freed(s, block);
+	if (!section_push(&s->sheaf.at, block))
+		cache_free_slow(s, block, call);
+}
+
+void cache_free_any(const void *pointer, const char *call)
+{
+	void *block = (void *)(uintptr_t)pointer;
+	struct slab_cache *owner;
+
+	if (ZERO_OR_NULL_PTR(pointer))
+		return;
+	owner = page_owner(pointer);
+	if (owner)
+		free_owned(cache_of_slab(owner), block, call);
+	else if (!map_free(block))
+		cache_report_wrong(pointer, call);
+}

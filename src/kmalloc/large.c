@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* Large blocks, as programs ask for them: how large, on which node, and when memory is out. */
+#include <limits.h>
+
+#include "kmalloc/kmalloc.h"
+#include "os/machine.h"
+#include "os/options.h"
+#include "os/report.h"
+
+void *large_alloc(size_t size, gfp_t flags, int node, size_t most, const char *call)
+{
+	bool may_reclaim = (flags & __GFP_DIRECT_RECLAIM) && !(flags & __GFP_NORETRY);
+
+	if (size > most) {
+		if (!(flags & __GFP_NOWARN))
+			os_report("%s(%zu bytes): at most %zu at once; NULL returned. kvmalloc() "
+				  "gives up to %d",
+				  call, size, most, INT_MAX);
+		return NULL;
+	}
+	while (!caches_ready()) {
+		if (!(flags & __GFP_NOFAIL))
+			return NULL;
+		os_yield();
+	}
+	flags = cache_check_gfp(&kmalloc_large, flags);
+	if (!cache_check_node(&kmalloc_large, flags, &node))
+		return NULL;
+	if (node == NUMA_NO_NODE && os_options.strict_numa)
+		node = os_policy_node();
+	if (node == NUMA_NO_NODE)
+		node = (int)os_node();
+	for (int tries = 0;; tries++) {
+		void *block = large_take(large_roundup(size), flags, (unsigned int)node);
+
+		if (block || (!(flags & __GFP_NOFAIL) && (tries || !may_reclaim)))
+			return block;
+		kmalloc_reclaim();
+		if (tries)
+			os_yield();
+	}
+}

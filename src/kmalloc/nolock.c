@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* kmalloc() and kfree() in any context: see src/cache/nolock.c. */
+#include "kmalloc/kmalloc.h"
+#include "os/machine.h"
+#include "os/report.h"
+
+/* A cache that has nothing at hand is often beside one that has. */
+SHEAF_PUBLIC void *kmalloc_nolock(size_t size, gfp_t gfp, int node)
+{
+	unsigned int wanted =
+		node >= 0 && (uint32_t)node < os.nr_nodes ? (unsigned int)node : os_node();
+	unsigned int index;
+	void *block = NULL;
+
+	if (!size)
+		return ZERO_SIZE_PTR;
+	if (size > KMALLOC_LARGEST)
+		return NULL;
+	index = kmalloc_index(size);
+	for (unsigned int i = index; !block && i <= index + 1 && i < KMALLOC_CACHES; i++) {
+		struct kmem_cache *s = kmalloc_cache_made(i, __builtin_return_address(0));
+
+		block = s ? cache_alloc_try(s, gfp, wanted) : NULL;
+	}
+	return block;
+}
+
+SHEAF_PUBLIC void kfree_nolock(const void *block)
+{
+	struct slab_cache *owner;
+
+	if (ZERO_OR_NULL_PTR(block))
+		return;
+	owner = page_owner(block);
+	if (owner && cache_of_slab(owner) != &kmalloc_large) {
+		kmem_cache_free_nolock(cache_of_slab(owner), (void *)(uintptr_t)block);
+		return;
+	}
+	os_report_later(
+		"kfree_nolock(%p): not a block of any cache; the pointer is left alone. Free a "
+		"large block with kfree()",
+		block);
+	os_report_kept_nowait();
+}

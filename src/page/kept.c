@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Runs that CPUs keep for the next one who needs as many pages.
+ *
+ * Each CPU has cells for freed runs. All descriptors of a kept run but the first one stay as its owner left
+ * them, so that taking it again costs an exchange, and the owner one store. An order's cells together have
+ * at most KEPT_BYTES, and one at least, up to KEEP_ORDER: so 3 MiB a CPU at most, which go back with
+ * page_trim().
+ *
+ * Locks: none. Callers: as page.h.
+ */
+#include "os/atomic.h"
+#include "os/machine.h"
+#include "page/page.h"
+
+#define KEEP_ORDER 8
+#define KEPT_BYTES ((size_t)512 << 10)
+#define CELLS	   8 /* of an order at most */
+#define STEAL_MAX  8 /* other CPUs looked at */
+
+/* By row; shared, since a thread may be on another CPU by the time it looks. */
+static struct {
+	struct slab *kept[KEEP_ORDER + 1][CELLS];
+	uint64_t unused[8]; /* CPUs do not share a line */
+} cells[OS_MAX_ROWS];
+
+static unsigned int nr_cells(unsigned int order)
+{
+	size_t n = KEPT_BYTES >> OS_PAGE_SHIFT >> order;
+
+	return n > CELLS ? CELLS : n ? (unsigned int)n : 1;
+}
+
+void page_keep(struct slab *run, unsigned int order)
+{
+	struct slab **kept;
+
+	if (order <= KEEP_ORDER && page_node(page_address(run)) == os_node()) {
+		kept = cells[os_row()].kept[order];
+		for (unsigned int i = 0; i < nr_cells(order); i++) {
+			struct slab *none = NULL;
+
+			if (!os_load_relaxed(&kept[i]) && os_cmpxchg(&kept[i], &none, run))
+				return;
+		}
+	}
+	page_free(run, order);
+}
+
+static struct slab *take_from(unsigned int row, unsigned int order)
+{
+	struct slab **kept = cells[row].kept[order], *run = NULL;
+
+	for (unsigned int i = nr_cells(order); i-- > 0 && !run;)
+		if (os_load_relaxed(&kept[i]))
+			run = os_exchange(&kept[i], NULL);
+	return run;
+}
+
+/* Of this CPU; or of another one of the node, which frees what this one allocates. */
+struct slab *page_take_kept(unsigned int node, unsigned int order)
+{
+	unsigned int mine = os_row(),
+		     others = os.nr_cpus - 1 < STEAL_MAX ? os.nr_cpus - 1 : STEAL_MAX;
+	struct slab *run = NULL;
+
+	if (order > KEEP_ORDER || os.node_of_row[mine] != node)
+		return NULL;
+	for (unsigned int i = 0; i <= others && !run; i++) {
+		unsigned int row = (mine + i) % os.nr_cpus;
+
+		if (os.node_of_row[row] == node)
+			run = take_from(row, order);
+	}
+	return run;
+}
+
+void page_free_kept(void)
+{
+	struct slab *run;
+
+	for (uint32_t row = 0; row < os.nr_cpus; row++)
+		for (unsigned int order = 0; order <= KEEP_ORDER; order++)
+			/* Not more than there are cells: others may fill them meanwhile. */
+			for (unsigned int i = nr_cells(order); i > 0; i--) {
+				run = take_from(row, order);
+				if (!run)
+					break;
+				page_free(run, order);
+			}
+}
