@@ -88,3 +88,10 @@ void cache_free_any(const void *pointer, const char *call)
 	else if (!map_free(block))
 		cache_report_wrong(pointer, call);
 }
+
+static size_t size_of_block(const void *pointer)
+{
+	return block_of(pointer).size;
+}
+
+const struct rcu_any_ops block_rcu_ops = {size_of_block, cache_free_by_owner};

@@ -12,6 +12,7 @@
 #define SHEAF_CACHE_BLOCK_H
 
 #include "cache/cache.h"
+#include "rcu/any.h"
 
 /* --- large.c ----------------------------------------------------------------------------------- */
 
@@ -53,6 +54,8 @@ struct block block_of(const void *pointer);
 void cache_free_any(const void *pointer, const char *call);
 /* Each of these, objects of one cache together as far as they come together. In bulk.c. */
 void cache_free_by_owner(size_t n, void **p, const char *call);
+/* The same for pointers that have waited for a grace period. */
+extern const struct rcu_any_ops block_rcu_ops;
 /* Say, later, what is wrong with a pointer that is no block's beginning. */
 void cache_report_wrong(const void *pointer, const char *call);
 

@@ -104,7 +104,7 @@ void cache_give_up_free(struct kmem_cache *s);
 /* Objects straight to their slabs. */
 void cache_give(struct kmem_cache *s, void **objects, unsigned int n, const char *call);
 
-/* Let the cache retire objects with this provider, which rcu_any knows. Never waits. */
+/* Let the cache retire objects with this provider, which rcu_any_init() knows. Never waits. */
 bool cache_begin_rcu(struct kmem_cache *s, struct grace *grace);
 
 /* All of it but the handle, which is nobody's then. On no list, with no object out. */

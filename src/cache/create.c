@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "cache/block.h"
 #include "cache/list.h"
 #include "cache/publish.h"
-#include "cache/rcu_any.h"
 #include "grace/provider.h"
 #include "os/atomic.h"
 #include "os/machine.h"
@@ -135,7 +135,8 @@ static bool begin_rcu(struct kmem_cache *s, const struct kmem_cache_args *args)
 {
 	struct grace *grace = grace_of(args->rcu);
 
-	if (args->rcu && (!grace || !rcu_any_init(grace) || !cache_begin_rcu(s, grace)))
+	if (args->rcu &&
+	    (!grace || !rcu_any_init(grace, &block_rcu_ops) || !cache_begin_rcu(s, grace)))
 		return false;
 	return !(s->flags & SLAB_TYPESAFE_BY_RCU) || late_init(&s->sheaf.slab, grace);
 }

@@ -10,7 +10,7 @@
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/report.h"
-#include "percpu/rcu_free.h"
+#include "rcu/rcu_free.h"
 #include "slab/late.h"
 
 #define LIST_MAX 20 /* live objects listed one by one */

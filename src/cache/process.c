@@ -14,14 +14,14 @@
 
 #include "cache/list.h"
 #include "cache/publish.h"
-#include "cache/rcu_any.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/memory.h"
 #include "os/options.h"
 #include "os/report.h"
 #include "page/pool.h"
-#include "percpu/rcu_free.h"
+#include "rcu/any.h"
+#include "rcu/rcu_free.h"
 
 struct caches caches = {
 	.lock = OS_LOCK_INIT(OS_RANK_CACHES),

@@ -15,7 +15,7 @@
 #include "os/machine.h"
 #include "os/memory.h"
 #include "os/report.h"
-#include "percpu/rcu_free.h"
+#include "rcu/rcu_free.h"
 #include "slab/freelist.h"
 #include "slab/late.h"
 
@@ -218,7 +218,7 @@ static int verify(struct kmem_cache *s)
 
 SHEAF_PUBLIC int kmem_cache_verify(struct kmem_cache *s)
 {
-	struct sheaf_rcu *rcu = os_load_acquire(&s->sheaf.rcu);
+	struct sheaf_rcu *rcu = sheaf_rcu_of(&s->sheaf);
 	struct slab_late *late = s->sheaf.slab.late;
 	struct grace *grace = rcu ? rcu->grace : late ? late->grace : NULL;
 	int saved = errno, faults;

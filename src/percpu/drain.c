@@ -20,12 +20,12 @@
  * seen by that user before, by whatever told it so. Only the library itself may still free retired
  * objects, with a provider's callback: kmem_cache_destroy() waits for those before it drains.
  */
+#include "percpu/drain.h"
 #include "os/atomic.h"
 #include "os/lock.h"
 #include "os/machine.h"
 #include "percpu/barn.h"
 #include "percpu/hand.h"
-#include "percpu/rcu_free.h"
 #include "percpu/rows.h"
 #include "percpu/sheaf.h"
 #include "slab/defer.h"
@@ -238,7 +238,8 @@ bool sheaf_drain(struct sheaf_cache *cache)
 	show_taken(cache, list);
 	flush_list(cache, list);
 	flush_list(cache, barn_take_all(cache));
-	flush_list(cache, sheaf_rcu_take_all(cache));
+	if (cache->rcu)
+		flush_list(cache, cache->rcu->ops->take_all(cache->rcu));
 	os_store_release(&cache->at.stop, 0);
 	os_unlock(&drain_lock);
 	if (!reached)
@@ -351,5 +352,5 @@ void sheaf_for_each(struct sheaf_cache *cache, void (*visit)(void *data, struct 
 			visit(data, slot->rcu_free);
 	}
 	barn_for_each_cells(cache, visit_cells, &visitor);
-	sheaf_rcu_for_each(cache, visit_queued, &visitor);
+	sheaf_for_each_retired(cache, visit_queued, &visitor);
 }

@@ -11,7 +11,6 @@
 #include "os/tsan.h"
 #include "percpu/barn.h"
 #include "percpu/hand.h"
-#include "percpu/rcu_free.h"
 #include "percpu/rows.h"
 #include "percpu/whole.h"
 #include "slab/stat.h"
@@ -106,16 +105,17 @@ static void *alloc_from_barn(struct sheaf_cache *cache, const char *call)
 }
 
 /* The same with a sheaf whose grace period has passed. */
-static void *alloc_after_grace(struct sheaf_cache *cache, const char *call)
+static void *alloc_after_grace(struct sheaf_cache *cache, struct sheaf_source *rcu,
+			       const char *call)
 {
 	struct sheaf *full = NULL;
 	void *object = NULL;
 	uint32_t *hand;
 
-	sheaf_rcu_poll(cache);
+	rcu->ops->poll(rcu);
 	hand = hand_enter(cache);
 	if (!hand_sees_drain(cache))
-		full = sheaf_rcu_take(cache);
+		full = rcu->ops->take(rcu);
 	if (full) {
 		stat_add(&cache->slab, STAT_rcu_reuse, 1);
 		sheaf_flow_cold(cache);
@@ -130,8 +130,9 @@ static void *alloc_after_grace(struct sheaf_cache *cache, const char *call)
 static void *alloc_from_whole(struct sheaf_cache *cache, const char *call)
 {
 	void *object = alloc_from_barn(cache, call);
+	struct sheaf_source *rcu = object ? NULL : os_load_acquire(&cache->rcu);
 
-	return object || !os_load_acquire(&cache->rcu) ? object : alloc_after_grace(cache, call);
+	return rcu ? alloc_after_grace(cache, rcu, call) : object;
 }
 
 /* Kernel: __pcs_replace_empty_main(). NULL: there is no sheaf to be had, or none may be put in. */

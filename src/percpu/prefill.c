@@ -6,7 +6,6 @@
 #include "os/machine.h"
 #include "percpu/barn.h"
 #include "percpu/hand.h"
-#include "percpu/rcu_free.h"
 #include "percpu/rows.h"
 #include "percpu/whole.h"
 #include "slab/stat.h"
@@ -66,11 +65,12 @@ static struct sheaf *lend_whole(struct sheaf_cache *cache)
 {
 	struct barn_cell cell;
 	struct sheaf *full = barn_begin_full(cache, &cell);
+	struct sheaf_source *rcu = os_load_acquire(&cache->rcu);
 
-	if (!full && os_load_acquire(&cache->rcu))
-		full = sheaf_rcu_take(cache);
-	else if (full)
+	if (full)
 		barn_got(cache, full, &cell);
+	else if (rcu)
+		full = rcu->ops->take(rcu);
 	return lend(cache, full ? full : whole_empty(cache));
 }
 

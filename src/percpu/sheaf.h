@@ -58,12 +58,38 @@ struct sheaf_cache {
 	struct barn **barns;		 /* os.nr_nodes of them, NULL until used */
 	/* one_way or the capacity changed by what the cache's use tells */
 	void (*flow_changed)(struct sheaf_cache *cache);
-	uint32_t flow;	       /* sheaves that other CPUs filled, beyond own ones */
-	uint32_t one_way;      /* flow is high */
-	uint32_t exchanges;    /* swaps, and full sheaves from barns, until they are many */
-	uint32_t quiet;	       /* nobody uses the cache: see drain.c */
-	struct sheaf_rcu *rcu; /* NULL until an object is retired: see rcu_free.h */
+	uint32_t flow;		  /* sheaves that other CPUs filled, beyond own ones */
+	uint32_t one_way;	  /* flow is high */
+	uint32_t exchanges;	  /* swaps, and full sheaves from barns, until they are many */
+	uint32_t quiet;		  /* nobody uses the cache: see drain.c */
+	struct sheaf_source *rcu; /* NULL until an object is retired */
 };
+
+/* Sheaves of retired objects: src/rcu/ keeps them, and allocations come here for those that have passed. */
+struct sheaf_source_ops {
+	/* Ask the provider, if it can be asked, whether something passed: with nothing in hand. */
+	void (*poll)(struct sheaf_source *source);
+	/* A sheaf whose grace period has passed, for an allocation on this CPU; or NULL. Its taker shows it. */
+	struct sheaf *(*take)(struct sheaf_source *source);
+	/* For a drain: all of those, linked by `next`. */
+	struct sheaf *(*take_all)(struct sheaf_source *source);
+	/* Call visit for every sheaf, of a quiet cache; waits: its grace period has not passed. */
+	void (*for_each)(struct sheaf_source *source,
+			 void (*visit)(void *data, struct sheaf *sheaf, bool waits), void *data);
+};
+
+struct sheaf_source {
+	const struct sheaf_source_ops *ops;
+};
+
+/* Call visit for every sheaf of retired objects that is in no slot. */
+static inline void
+sheaf_for_each_retired(struct sheaf_cache *cache,
+		       void (*visit)(void *data, struct sheaf *sheaf, bool waits), void *data)
+{
+	if (cache->rcu)
+		cache->rcu->ops->for_each(cache->rcu, visit, data);
+}
 
 /* Of new sheaves; 0: this cache has none. */
 static inline uint32_t sheaf_capacity(const struct sheaf_cache *cache)

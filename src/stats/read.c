@@ -18,8 +18,8 @@
 #include "os/report.h"
 #include "page/map.h"
 #include "percpu/barn.h"
-#include "percpu/rcu_free.h"
 #include "percpu/rows.h"
+#include "rcu/rcu_free.h"
 #include "slab/stat.h"
 #include "stats/stats.h"
 

@@ -8,7 +8,7 @@
 #include "cache/cache.h"
 #include "model.h"
 #include "os/machine.h"
-#include "percpu/rcu_free.h"
+#include "rcu/rcu_free.h"
 #include "readers.h"
 #include "sim/sim.h"
 
@@ -55,11 +55,11 @@ static void fibre_of_storm(unsigned int fibre, void *unused)
 
 		kvfree_rcu_barrier_on_cache(s);
 		model_has_passed(s, moment);
-		sheaf_rcu_for_each(&s->sheaf, found_waiting, NULL);
+		sheaf_for_each_retired(&s->sheaf, found_waiting, NULL);
 	}
 	/* What was in hand then is queued by now. */
 	for (unsigned int i = 0; i < 2000; i++) {
-		sheaf_rcu_for_each(&s->sheaf, found_waiting, NULL);
+		sheaf_for_each_retired(&s->sheaf, found_waiting, NULL);
 		readers_pass();
 	}
 }

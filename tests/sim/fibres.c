@@ -9,7 +9,7 @@
 #include "model.h"
 #include "os/machine.h"
 #include "percpu/barn.h"
-#include "percpu/rcu_free.h"
+#include "rcu/rcu_free.h"
 #include "readers.h"
 #include "sim/sim.h"
 #include <sheaf/stats.h>
@@ -269,7 +269,7 @@ static void found_waiting(void *data, struct sheaf *sheaf, bool waits)
 static void check_waiting(void)
 {
 	for (unsigned int i = 0; i < NR_CACHES; i++)
-		sheaf_rcu_for_each(&shared[i]->sheaf, found_waiting, NULL);
+		sheaf_for_each_retired(&shared[i]->sheaf, found_waiting, NULL);
 }
 
 static void wait_for_barrier(void)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Retired objects of a cache, from its CPUs' rcu_free sheaves on; see rcu_free.h. */
-#include "percpu/rcu_free.h"
+#include "rcu/rcu_free.h"
 
 #include "os/machine.h"
 #include "os/options.h"
 #include "page/pool.h"
+#include "percpu/drain.h"
 #include "percpu/hand.h"
 #include "percpu/rows.h"
 #include "percpu/whole.h"
@@ -105,7 +106,7 @@ bool sheaf_rcu_free(struct sheaf_cache *cache, void *object)
 		return true;
 	return cache->barns && !os_load_relaxed(&cache->at.stop) && os_registered() &&
 	       page_is_ours(object) && page_node(object) == os_node() &&
-	       rows_open_here(cache->at.handle) && replace_full_rcu(cache->rcu, object);
+	       rows_open_here(cache->at.handle) && replace_full_rcu(sheaf_rcu_of(cache), object);
 }
 
 /* A sheaf whose grace period has passed: from now on its objects are free. */
@@ -137,17 +138,22 @@ static struct sheaf *take(struct sheaf_rcu *rcu, unsigned int first)
 	return NULL;
 }
 
-struct sheaf *sheaf_rcu_take(struct sheaf_cache *cache)
+static struct sheaf_rcu *of_source(struct sheaf_source *source)
 {
-	struct sheaf_rcu *rcu = cache->rcu;
+	return (struct sheaf_rcu *)((char *)source - offsetof(struct sheaf_rcu, source));
+}
+
+static struct sheaf *take_here(struct sheaf_source *source)
+{
+	struct sheaf_rcu *rcu = of_source(source);
 	unsigned int mine = (unsigned int)(queue_of_row(rcu, os_row()) - rcu->queues);
 
 	return take(rcu, mine);
 }
 
-void sheaf_rcu_poll(struct sheaf_cache *cache)
+static void poll(struct sheaf_source *source)
 {
-	grace_poll(cache->rcu->grace);
+	grace_poll(of_source(source)->grace);
 }
 
 /* Free objects in hand, counted: to the barn if they fill a sheaf and it has room. */
@@ -184,12 +190,12 @@ static void flush_queue(struct sheaf_rcu *rcu, struct rcu_queue *queue, uint64_t
 	}
 }
 
-struct sheaf *sheaf_rcu_take_all(struct sheaf_cache *cache)
+static struct sheaf *take_all(struct sheaf_source *source)
 {
-	struct sheaf_rcu *rcu = cache->rcu;
+	struct sheaf_rcu *rcu = of_source(source);
 	struct sheaf *list = NULL, *sheaf;
 
-	for (uint32_t node = 0; rcu && node < os.nr_nodes; node++)
+	for (uint32_t node = 0; node < os.nr_nodes; node++)
 		while ((sheaf = take(rcu, node * rcu->per_node)) != NULL) {
 			sheaf->next = list;
 			list = sheaf;
@@ -293,7 +299,7 @@ static bool collect_all(struct grace_user *user)
 	bool reached;
 
 	/* Nobody can have retired here: one that is being made, or was when this process was forked. */
-	if (os_load_acquire(&rcu->cache->rcu) != rcu)
+	if (sheaf_rcu_of(rcu->cache) != rcu)
 		return true;
 	reached = collect_older(rcu, 0);
 	wait_for_hands(rcu);
@@ -312,54 +318,12 @@ static void flush_passed(struct grace_user *user, uint64_t number)
 
 static const struct grace_user_ops ops = {passed, waits, collect_all, flush_passed};
 
-bool sheaf_rcu_init(struct sheaf_cache *cache, struct grace *grace)
+static void for_each(struct sheaf_source *source,
+		     void (*visit)(void *data, struct sheaf *sheaf, bool waits), void *data)
 {
-	uint32_t per_node = os.nr_rows < RCU_QUEUES ? os.nr_rows : RCU_QUEUES;
-	struct sheaf_rcu *rcu = pool_alloc(size_of(per_node));
+	struct sheaf_rcu *rcu = of_source(source);
 
-	if (!rcu)
-		return false;
-	rcu->user.ops = &ops;
-	rcu->grace = grace;
-	rcu->cache = cache;
-	rcu->per_node = per_node;
-	for (unsigned int i = 0; i < nr_queues(rcu); i++)
-		rcu_queue_init(&rcu->queues[i]);
-	/* Before anybody retires: a barrier must find it. */
-	grace_add_user(grace, &rcu->user);
-	os_store_release(&cache->rcu, rcu);
-	return true;
-}
-
-void sheaf_rcu_exit(struct sheaf_cache *cache)
-{
-	if (!cache->rcu)
-		return;
-	grace_remove_user(cache->rcu->grace, &cache->rcu->user);
-	pool_free(cache->rcu, size_of(cache->rcu->per_node));
-	cache->rcu = NULL;
-}
-
-void sheaf_rcu_count(struct sheaf_cache *cache, uint64_t *waiting, uint64_t *passed)
-{
-	struct sheaf_rcu *rcu = os_load_acquire(&cache->rcu);
-
-	*waiting = *passed = 0;
-	for (unsigned int i = 0; rcu && i < nr_queues(rcu); i++) {
-		struct rcu_queue *queue = &rcu->queues[i];
-
-		rcu_queue_settle(queue, grace_done(rcu->grace));
-		*waiting += os_load_relaxed(&queue->n_waiting);
-		*passed += os_load_relaxed(&queue->n_passed);
-	}
-}
-
-void sheaf_rcu_for_each(struct sheaf_cache *cache,
-			void (*visit)(void *data, struct sheaf *sheaf, bool waits), void *data)
-{
-	struct sheaf_rcu *rcu = os_load_acquire(&cache->rcu);
-
-	for (unsigned int i = 0; rcu && i < nr_queues(rcu); i++) {
+	for (unsigned int i = 0; i < nr_queues(rcu); i++) {
 		struct rcu_queue *queue = &rcu->queues[i];
 
 		os_lock(&queue->lock);
@@ -371,14 +335,65 @@ void sheaf_rcu_for_each(struct sheaf_cache *cache,
 	}
 }
 
+static const struct sheaf_source_ops source_ops = {poll, take_here, take_all, for_each};
+
+bool sheaf_rcu_init(struct sheaf_cache *cache, struct grace *grace)
+{
+	uint32_t per_node = os.nr_rows < RCU_QUEUES ? os.nr_rows : RCU_QUEUES;
+	struct sheaf_rcu *rcu = pool_alloc(size_of(per_node));
+
+	if (!rcu)
+		return false;
+	rcu->user.ops = &ops;
+	rcu->source.ops = &source_ops;
+	rcu->grace = grace;
+	rcu->cache = cache;
+	rcu->per_node = per_node;
+	for (unsigned int i = 0; i < nr_queues(rcu); i++)
+		rcu_queue_init(&rcu->queues[i]);
+	/* Before anybody retires: a barrier must find it. */
+	grace_add_user(grace, &rcu->user);
+	os_store_release(&cache->rcu, &rcu->source);
+	return true;
+}
+
+void sheaf_rcu_exit(struct sheaf_cache *cache)
+{
+	struct sheaf_rcu *rcu = sheaf_rcu_of(cache);
+
+	if (!rcu)
+		return;
+	grace_remove_user(rcu->grace, &rcu->user);
+	pool_free(rcu, size_of(rcu->per_node));
+	cache->rcu = NULL;
+}
+
+void sheaf_rcu_count(struct sheaf_cache *cache, uint64_t *waiting, uint64_t *passed)
+{
+	struct sheaf_rcu *rcu = sheaf_rcu_of(cache);
+
+	*waiting = *passed = 0;
+	for (unsigned int i = 0; rcu && i < nr_queues(rcu); i++) {
+		struct rcu_queue *queue = &rcu->queues[i];
+
+		rcu_queue_settle(queue, grace_done(rcu->grace));
+		*waiting += os_load_relaxed(&queue->n_waiting);
+		*passed += os_load_relaxed(&queue->n_passed);
+	}
+}
+
 void sheaf_rcu_lock_for_fork(struct sheaf_cache *cache)
 {
-	for (unsigned int i = 0; cache->rcu && i < nr_queues(cache->rcu); i++)
-		rcu_queue_lock_for_fork(&cache->rcu->queues[i]);
+	struct sheaf_rcu *rcu = sheaf_rcu_of(cache);
+
+	for (unsigned int i = 0; rcu && i < nr_queues(rcu); i++)
+		rcu_queue_lock_for_fork(&rcu->queues[i]);
 }
 
 void sheaf_rcu_unlock_after_fork(struct sheaf_cache *cache)
 {
-	for (unsigned int i = 0; cache->rcu && i < nr_queues(cache->rcu); i++)
-		rcu_queue_unlock_after_fork(&cache->rcu->queues[i]);
+	struct sheaf_rcu *rcu = sheaf_rcu_of(cache);
+
+	for (unsigned int i = 0; rcu && i < nr_queues(rcu); i++)
+		rcu_queue_unlock_after_fork(&rcu->queues[i]);
 }

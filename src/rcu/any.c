@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Retired pointers of any kind; see rcu_any.h. */
-#include "cache/rcu_any.h"
+/* Retired pointers of any kind; see any.h. */
+#include "rcu/any.h"
 
-#include "cache/block.h"
 #include "os/machine.h"
 #include "os/options.h"
 #include "page/pool.h"
-#include "percpu/rcu_free.h"
+#include "rcu/rcu_free.h"
 
 #define SHARDS	 8
 #define CAPACITY 252 /* a sheaf of 2 KiB */
@@ -29,6 +28,7 @@ struct shard {
 struct rcu_any {
 	struct grace_user user; /* first */
 	struct grace *grace;
+	const struct rcu_any_ops *ops;
 	struct rcu_any *next;
 	struct shard shards[SHARDS];
 };
@@ -105,7 +105,7 @@ bool rcu_any_free(struct grace *grace, void *object, size_t offset)
 {
 	struct rcu_any *any = any_of(grace);
 	struct shard *shard = &any->shards[os_row() % SHARDS];
-	uint64_t bytes = block_of(object).size;
+	uint64_t bytes = any->ops->size_of(object);
 	uint32_t units = (uint32_t)((bytes + UNIT - 1) / UNIT);
 	struct sheaf *sheaf;
 	bool done = true, over;
@@ -135,7 +135,7 @@ static void free_sheaf(struct rcu_any *any, struct sheaf *sheaf)
 	grace_reused(any->grace, (uint64_t)sheaf->base * UNIT);
 	for (uint32_t i = 0; os.tsan && i < sheaf->size; i++)
 		tsan_taken(sheaf->objects[i]);
-	cache_free_by_owner(sheaf->size, sheaf->objects, "kfree_rcu");
+	any->ops->free(sheaf->size, sheaf->objects, "kfree_rcu");
 	pool_free(sheaf, BYTES);
 }
 
@@ -165,15 +165,17 @@ static void give_linked(struct shard *shard, struct sheaf_rcu_head *first,
 	os_unlock(&shard->lock);
 }
 
-static void free_linked(struct shard *shard, uint64_t number)
+static void free_linked(struct rcu_any *any, struct shard *shard, uint64_t number)
 {
 	struct sheaf_rcu_head *head = take_linked(shard), *next, *first = NULL, *last = NULL;
+	void *object;
 
 	for (; head; head = next) {
 		next = head->next;
 		if (number_of(head) <= number) {
-			tsan_taken(object_of(head));
-			cache_free_any(object_of(head), "kfree_rcu");
+			object = object_of(head);
+			tsan_taken(object);
+			any->ops->free(1, &object, "kfree_rcu");
 			continue;
 		}
 		head->next = first;
@@ -195,7 +197,7 @@ static void flush(struct grace_user *user, uint64_t number)
 		while ((sheaf = rcu_queue_take(&any->shards[i].queue, number)) != NULL)
 			free_sheaf(any, sheaf);
 		if (os_load_relaxed(&any->shards[i].linked))
-			free_linked(&any->shards[i], number);
+			free_linked(any, &any->shards[i], number);
 	}
 }
 
@@ -241,9 +243,9 @@ static bool waits(struct grace_user *user)
 	return any_waits;
 }
 
-static const struct grace_user_ops ops = {passed, waits, collect, flush};
+static const struct grace_user_ops user_ops = {passed, waits, collect, flush};
 
-bool rcu_any_init(struct grace *grace)
+bool rcu_any_init(struct grace *grace, const struct rcu_any_ops *ops)
 {
 	struct rcu_any *any;
 
@@ -252,8 +254,9 @@ bool rcu_any_init(struct grace *grace)
 	any = pool_alloc(sizeof(*any));
 	if (!any)
 		return false;
-	any->user.ops = &ops;
+	any->user.ops = &user_ops;
 	any->grace = grace;
+	any->ops = ops;
 	for (int i = 0; i < SHARDS; i++) {
 		os_lock_init(&any->shards[i].lock, OS_RANK_SHARD);
 		rcu_queue_init(&any->shards[i].queue);

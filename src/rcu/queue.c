@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Queues of sheaves that wait for a grace period; see rcu_free.h. */
 #include "os/machine.h"
-#include "percpu/rcu_free.h"
+#include "rcu/rcu_free.h"
 
 #define MOVE_MOST 32 /* sheaves, with the lock held */
 

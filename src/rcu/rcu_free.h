@@ -25,10 +25,10 @@
  *      object may need it, and must not wait. So objects are counted as they come and go.
  *
  * Locks: OS_RANK_QUEUE, one for each queue.
- * Callers: src/percpu/, src/cache/.
+ * Callers: src/rcu/, src/cache/, src/stats/; src/percpu/ by struct sheaf_source.
  */
-#ifndef SHEAF_PERCPU_RCU_FREE_H
-#define SHEAF_PERCPU_RCU_FREE_H
+#ifndef SHEAF_RCU_RCU_FREE_H
+#define SHEAF_RCU_RCU_FREE_H
 
 #include "grace/grace.h"
 #include "percpu/sheaf.h"
@@ -48,13 +48,14 @@ _Static_assert(sizeof(struct rcu_queue) == 64, "queues do not share a line");
 
 struct sheaf_rcu {
 	struct grace_user user; /* first */
+	struct sheaf_source source;
 	struct grace *grace;
 	struct sheaf_cache *cache;
 	uint32_t per_node; /* queues */
 	uint32_t phase;	   /* of rcu_hand */
 	uint32_t active;   /* sheaves were installed or queued since it was found that none waits */
 	uint32_t trimmed_at; /* ms */
-	uint64_t unused[2];
+	uint64_t unused;
 	struct rcu_queue queues[];
 };
 
@@ -72,6 +73,15 @@ bool rcu_queue_is_empty(const struct rcu_queue *queue);
 void rcu_queue_lock_for_fork(struct rcu_queue *queue);
 void rcu_queue_unlock_after_fork(struct rcu_queue *queue);
 
+/* The cache's, or NULL. */
+static inline struct sheaf_rcu *sheaf_rcu_of(const struct sheaf_cache *cache)
+{
+	struct sheaf_source *source = os_load_acquire(&cache->rcu);
+
+	return source ? (struct sheaf_rcu *)((char *)source - offsetof(struct sheaf_rcu, source))
+		      : NULL;
+}
+
 /* Let the cache retire objects. False: no memory. By one thread. Never waits. */
 bool sheaf_rcu_init(struct sheaf_cache *cache, struct grace *grace);
 /* Nothing may wait. */
@@ -79,22 +89,8 @@ void sheaf_rcu_exit(struct sheaf_cache *cache);
 
 /* Retire an object of this cache. False: not this way. */
 bool sheaf_rcu_free(struct sheaf_cache *cache, void *object);
-/* Ask the provider, if it can be asked: with nothing in hand. */
-void sheaf_rcu_poll(struct sheaf_cache *cache);
-/* A sheaf whose grace period has passed, for an allocation on this CPU; or NULL. Its taker shows it. */
-struct sheaf *sheaf_rcu_take(struct sheaf_cache *cache);
-/* For a drain: take what has passed out of the queues, linked by `next`. */
-struct sheaf *sheaf_rcu_take_all(struct sheaf_cache *cache);
-
-/* Take every CPU's rcu_free sheaf, and call taken for each while no other drain can run. In drain.c. */
-bool drain_rcu(struct sheaf_cache *cache,
-	       void (*taken)(void *data, struct sheaf *sheaf, unsigned int row), void *data);
-
 /* Objects in queues: those that wait, and those whose grace period has passed. */
 void sheaf_rcu_count(struct sheaf_cache *cache, uint64_t *waiting, uint64_t *passed);
-/* Call visit for every sheaf in a queue of a quiet cache, whose lock is held; waits: it has not passed. */
-void sheaf_rcu_for_each(struct sheaf_cache *cache,
-			void (*visit)(void *data, struct sheaf *sheaf, bool waits), void *data);
 
 /* Around fork(). */
 void sheaf_rcu_lock_for_fork(struct sheaf_cache *cache);

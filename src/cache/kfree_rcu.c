@@ -3,8 +3,8 @@
  * kfree_rcu() and its family: which way an object takes, and whose grace periods it waits for.
  *
  *   one section into the CPU's rcu_free sheaf, or else
- *   src/percpu/rcu_free.c: a new rcu_free sheaf; the full one is queued, or else
- *   rcu_any.c: pointers of any kind
+ *   src/rcu/rcu_free.c: a new rcu_free sheaf; the full one is queued, or else
+ *   src/rcu/any.c: pointers of any kind
  *
  * A cache gets its part in this when it first retires an object: programs without RCU pay nothing.
  */
@@ -13,12 +13,12 @@
 #include <errno.h>
 
 #include "cache/block.h"
-#include "cache/rcu_any.h"
 #include "grace/provider.h"
 #include "os/machine.h"
 #include "os/report.h"
 #include "os/rseq.h"
-#include "percpu/rcu_free.h"
+#include "rcu/any.h"
+#include "rcu/rcu_free.h"
 #include "slab/late.h"
 #include "slab/stat.h"
 
@@ -28,7 +28,7 @@
 /* The provider of a cache that has retired before, or of the process. */
 static struct grace *grace_of_cache(struct kmem_cache *s)
 {
-	struct sheaf_rcu *rcu = os_load_acquire(&s->sheaf.rcu);
+	struct sheaf_rcu *rcu = sheaf_rcu_of(&s->sheaf);
 
 	return rcu ? rcu->grace : grace_of(NULL);
 }
@@ -204,7 +204,7 @@ SHEAF_PUBLIC void kvfree_rcu_barrier_on_cache(struct kmem_cache *s)
 
 	if (cache_was_destroyed(s, "kvfree_rcu_barrier_on_cache"))
 		return;
-	rcu = os_load_acquire(&s->sheaf.rcu);
+	rcu = sheaf_rcu_of(&s->sheaf);
 	if (rcu)
 		grace_barrier(rcu->grace, &rcu->user);
 	if (rcu || os_load_relaxed(&s->retired_otherwise))
@@ -234,7 +234,7 @@ SHEAF_PUBLIC int sheaf_rcu_register(const struct sheaf_rcu_ops *ops)
 		return -1;
 	os_lock(&caches.lock);
 	grace = grace_of(ops);
-	memory = grace && rcu_any_init(grace);
+	memory = grace && rcu_any_init(grace, &block_rcu_ops);
 	done = memory && grace_register(ops);
 	os_unlock(&caches.lock);
 	errno = saved;
