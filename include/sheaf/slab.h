@@ -85,7 +85,8 @@ struct sheaf_rcu_ops;
 /*
  * What can be said about a cache beyond its size; zero means the default. Kernel: struct
  * kmem_cache_args. It may grow: kmem_cache_create() passes its size. What an older header has not is zero;
- * what a newer one has must be zero, or the cache is not made. docs/versioning.md: the rule for all.
+ * what a newer one has, or this one calls reserved, must be zero, or the cache is not made.
+ * docs/versioning.md: the rule for all.
  */
 struct kmem_cache_args {
 	unsigned int align;	     /* bytes, a power of two; 0: the word */

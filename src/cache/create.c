@@ -213,6 +213,12 @@ static struct kmem_cache *create(const char *name, size_t size, struct kmem_cach
 	return s;
 }
 
+/* A newer header may have fields in these places. */
+static bool says_reserved(const struct kmem_cache_args *args)
+{
+	return args->reserved[0] || args->reserved[1] || args->reserved[2] || args->reserved2;
+}
+
 /* Of args_size bytes, which may be more or fewer than this version's. */
 static struct kmem_cache *create_sized(const char *name, size_t size, const void *args,
 				       size_t args_size, slab_flags_t flags)
@@ -225,7 +231,7 @@ static struct kmem_cache *create_sized(const char *name, size_t size, const void
 	clean_name(clean, name);
 	if (caches_ready() && os_options.debug_checks)
 		flags |= SLAB_NO_SHEAVES;
-	if (os_sized_copy(&own, sizeof(own), args, args_size))
+	if (os_sized_copy(&own, sizeof(own), args, args_size) && !says_reserved(&own))
 		s = create(clean, size, &own, flags);
 	else
 		os_report("kmem_cache_create(%s): kmem_cache_args has fields that this version "

@@ -81,6 +81,20 @@ static void larger_args(void **state)
 	assert_non_null(strstr(told.text, "kmem_cache_create(newer)"));
 }
 
+/* Nor need what is reserved, which may be a field of a newer header. */
+static void reserved_args(void **state)
+{
+	const struct kmem_cache_args wrong[] = {{.reserved = {0, 0, 1}}, {.reserved2 = 1}};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		told_begin(&told);
+		assert_null(kmem_cache_create("newer", 40, &wrong[i], 0));
+		assert_int_equal(told_end(&told), 1);
+		assert_non_null(strstr(told.text, "kmem_cache_create(newer)"));
+	}
+}
+
 static void wrong_arguments(void **state)
 {
 	static const struct {
@@ -251,15 +265,11 @@ static int setup(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(create_forms),
-		cmocka_unit_test(smaller_args),
-		cmocka_unit_test(larger_args),
-		cmocka_unit_test(wrong_arguments),
-		cmocka_unit_test(wrong_user_region),
-		cmocka_unit_test(slab_panic_aborts),
-		cmocka_unit_test(merging),
-		cmocka_unit_test(names_are_for_reports),
-		cmocka_unit_test(name_in_use_warns_once),
+		cmocka_unit_test(create_forms),		 cmocka_unit_test(smaller_args),
+		cmocka_unit_test(larger_args),		 cmocka_unit_test(reserved_args),
+		cmocka_unit_test(wrong_arguments),	 cmocka_unit_test(wrong_user_region),
+		cmocka_unit_test(slab_panic_aborts),	 cmocka_unit_test(merging),
+		cmocka_unit_test(names_are_for_reports), cmocka_unit_test(name_in_use_warns_once),
 		cmocka_unit_test(hwcache_align),
 	};
 
