@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Verify: every object of a quiet cache is in exactly one place (DESIGN R5).
+ * Verify: every object of a quiet cache is in exactly one place (docs/design.md, R5).
  *
  * The pointers in sheaves are copied and sorted; then each slab of the cache is looked at with one
  * bit per object: set by its freelist, by what was never handed out, and by the sheaves. A bit set

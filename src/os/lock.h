@@ -5,7 +5,7 @@
  * One word:  0 free | 1 held | 2 held, and somebody may be asleep in the kernel.
  *
  * Invariants
- *  L1. A thread takes locks in rising rank only (debug builds assert it; DESIGN R12).
+ *  L1. A thread takes locks in rising rank only (debug builds assert it; docs/design.md, R12).
  *  L2. The word is 2 whenever a thread sleeps, or is about to, on it.
  *  L3. No lock is held while a callback of the user's runs (R13).
  *

@@ -3,7 +3,7 @@
  * Per-CPU sections: the only code that changes a slot or the sheaf in it.
  *
  * User space cannot switch preemption off, so an operation is a restartable section whose last
- * instruction is its only visible store (DESIGN R1). The two layouts the sections touch are given
+ * instruction is its only visible store (docs/design.md, R1). The two layouts the sections touch are given
  * here; src/percpu/ gives them their meaning.
  *
  *   slot (one per CPU and cache, 256 bytes)         sheaf (32 bytes and the pointers)

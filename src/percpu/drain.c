@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Drain: reach the sheaves of every CPU (DESIGN R4).
+ * Drain: reach the sheaves of every CPU (docs/design.md, R4).
  *
  *  1. set stop: slot-changing sections fail from now on;
  *  2. membarrier: those that had tested it before are aborted or have committed;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The in-hand count (DESIGN R2), for sheaves with objects that have no barn cell: who takes one is
+ * The in-hand count (docs/design.md, R2), for sheaves with objects that have no barn cell: who takes one is
  * counted, by phase, in the slot of the CPU it began on, until the sheaf is handed over.
  *
  * hand_wait() turns the phase and waits for the old one, counts and cells in transit alike, twice:

@@ -8,7 +8,7 @@
  * yet which node's objects are at home. The first slow path of its CPU opens it, for good.
  *
  * Invariants
- *  R1. A closed slot has home_size 0, and a home to which no address is near: whichever of the two a
+ *  W1. A closed slot has home_size 0, and a home to which no address is near: whichever of the two a
  *      section sees first while the slot is opened, no object is at home before both are there.
  *
  * Locks: none; callers hold OS_RANK_CACHES, but for rows_open(). Callers: src/percpu/; src/stats/

@@ -7,7 +7,7 @@
  *                                   `------------- the barn ------------------------'
  *
  * A sheaf travels as a whole. A slow path takes one out, owns it, and hands it over: into a slot, a
- * barn cell, or its objects to their slabs (DESIGN R2).
+ * barn cell, or its objects to their slabs (docs/design.md, R2).
  *
  * Barn cells hold one sheaf each, tagged full or empty. Whoever wants a full sheaf tags its cell
  * "in transit" by one compare-exchange, installs the sheaf in a slot, and then stores the empty

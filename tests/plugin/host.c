@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program that knows nothing of the library and loads plugins that use it (DESIGN R14).
+ * A program that knows nothing of the library and loads plugins that use it (docs/design.md, R14).
  *
  * The kernel reads the description of the last section a thread ran when it next preempts or
  * signals it, be that after dlclose(): if the plugin's memory were gone, so would be the process.

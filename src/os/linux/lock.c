@@ -21,7 +21,7 @@
 #define WAITERS 2u
 
 #ifdef SHEAF_DEBUG
-/* Ranks this thread holds, one bit each. A TLS variable: debug builds only (DESIGN R9). */
+/* Ranks this thread holds, one bit each. A TLS variable: debug builds only (docs/design.md, R9). */
 static __thread uint32_t held_ranks;
 
 static void rank_push(struct os_lock *lock, bool ordered)
