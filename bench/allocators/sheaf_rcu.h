@@ -3,7 +3,7 @@
 #include <sheaf/rcu.h>
 #include <string.h>
 
-#include "slab/stat.h"
+#include "cache/events.h"
 
 #define BENCH_KFREE_RCU 1
 

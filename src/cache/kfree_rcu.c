@@ -19,8 +19,8 @@
 #include "os/rseq.h"
 #include "rcu/any.h"
 #include "rcu/rcu_free.h"
+#include "rcu/stat.h"
 #include "slab/late.h"
-#include "slab/stat.h"
 
 #define COLD __attribute__((cold, noinline))
 #define FAST __attribute__((aligned(64)))

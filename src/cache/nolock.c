@@ -7,8 +7,8 @@
 #include "os/machine.h"
 #include "os/report.h"
 #include "percpu/nolock.h"
+#include "percpu/stat.h"
 #include "slab/defer.h"
-#include "slab/stat.h"
 
 static bool was_destroyed(struct kmem_cache *s, const char *call)
 {

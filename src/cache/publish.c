@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cache/events.h"
 #include "os/atomic.h"
 #include "os/options.h"
-#include "slab/stat.h"
 
 const char *publish_backend(void)
 {

@@ -28,8 +28,8 @@
 #include "percpu/hand.h"
 #include "percpu/rows.h"
 #include "percpu/sheaf.h"
+#include "percpu/stat.h"
 #include "slab/defer.h"
-#include "slab/stat.h"
 
 static struct os_lock drain_lock = OS_LOCK_INIT(OS_RANK_DRAIN);
 

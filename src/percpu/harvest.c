@@ -7,7 +7,7 @@
 #include "os/machine.h"
 #include "percpu/rows.h"
 #include "percpu/sheaf.h"
-#include "slab/stat.h"
+#include "percpu/stat.h"
 
 #define LOOKS 64 /* until what is shown is what is there */
 

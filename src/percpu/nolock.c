@@ -8,9 +8,9 @@
 #include "percpu/barn.h"
 #include "percpu/hand.h"
 #include "percpu/rows.h"
+#include "percpu/stat.h"
 #include "percpu/whole.h"
 #include "slab/defer.h"
-#include "slab/stat.h"
 
 void nolock_give(struct sheaf_cache *cache, void *object, const char *call)
 {

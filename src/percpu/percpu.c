@@ -12,8 +12,8 @@
 #include "percpu/barn.h"
 #include "percpu/hand.h"
 #include "percpu/rows.h"
+#include "percpu/stat.h"
 #include "percpu/whole.h"
-#include "slab/stat.h"
 
 /* A full sheaf from the slabs, or NULL. Runs constructors, so nothing may be in hand. */
 static struct sheaf *refill(struct sheaf_cache *cache)

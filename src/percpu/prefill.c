@@ -7,8 +7,8 @@
 #include "percpu/barn.h"
 #include "percpu/hand.h"
 #include "percpu/rows.h"
+#include "percpu/stat.h"
 #include "percpu/whole.h"
-#include "slab/stat.h"
 
 #define CALL_PREFILL "kmem_cache_prefill_sheaf"
 #define CALL_RETURN  "kmem_cache_return_sheaf"

@@ -11,7 +11,7 @@
 #include "percpu/barn.h"
 #include "percpu/hand.h"
 #include "percpu/rows.h"
-#include "slab/stat.h"
+#include "percpu/stat.h"
 
 /* Few enough that an exchange costs the same as without (suite cross). */
 #define NEWEST 8

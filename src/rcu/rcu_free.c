@@ -9,7 +9,7 @@
 #include "percpu/hand.h"
 #include "percpu/rows.h"
 #include "percpu/whole.h"
-#include "slab/stat.h"
+#include "rcu/stat.h"
 
 #define TRIM_MS	  50u /* between looks at what is too much, of which */
 #define TRIM_PART 4   /* so large a part goes */

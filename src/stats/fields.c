@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The one list of what is told of a cache. Settings and gauges are here, events in slab/stat.h. */
-#include "slab/stat.h"
+/* The one list of what is told of a cache. Settings and gauges are here, events in cache/events.h. */
+#include "cache/events.h"
 #include "stats/stats.h"
 
 /* X(name, kind, what it tells) */

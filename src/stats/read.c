@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cache/block.h"
+#include "cache/events.h"
 #include "cache/list.h"
 #include "cache/publish.h"
 #include "os/atomic.h"
@@ -20,7 +21,6 @@
 #include "percpu/barn.h"
 #include "percpu/rows.h"
 #include "rcu/rcu_free.h"
-#include "slab/stat.h"
 #include "stats/stats.h"
 
 static uint64_t *word_of(void *row, unsigned int word)

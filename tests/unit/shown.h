@@ -9,7 +9,7 @@
 #include "cache/cache.h"
 #include "help.h"
 #include "percpu/rows.h"
-#include "slab/stat.h"
+#include "percpu/stat.h"
 
 static inline void check_shown_of_row(struct kmem_cache *cache, uint32_t row)
 {

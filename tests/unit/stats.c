@@ -7,11 +7,11 @@
 #include <sheaf/stats.h>
 
 #include "cache/cache.h"
+#include "cache/events.h"
 #include "cache/publish.h"
 #include "help.h"
 #include "percpu/rows.h"
 #include "shown.h"
-#include "slab/stat.h"
 #include "unit.h"
 
 enum {
@@ -282,7 +282,7 @@ static void lost_race_is_counted(void **state)
 /* Each word its own number, in its own row. */
 static void count_all(uint64_t times)
 {
-	for (unsigned int word = STAT_BASES + 1; word < NR_STAT_WORDS; word++)
+	for (unsigned int word = STAT_BASES + 1; word < NR_RCU_WORDS; word++)
 		stat_add(&s->sheaf.slab, word, word * times);
 }
 

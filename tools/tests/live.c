@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #include "cache/cache.h"
-#include "slab/stat.h"
+#include "cache/events.h"
 
 #define ROOM (1 << 20)
 
@@ -39,7 +39,7 @@ static void free_some(size_t n)
 
 static void count(uint64_t n)
 {
-	for (unsigned int word = STAT_BASES + 1; word < NR_STAT_WORDS; word++)
+	for (unsigned int word = STAT_BASES + 1; word < NR_RCU_WORDS; word++)
 		stat_add(&s->sheaf.slab, word, n * word);
 }
 
