@@ -204,6 +204,8 @@ SHEAF_PUBLIC int __mt_dup(struct maple_tree *from, struct maple_tree *to, gfp_t 
 /* A caller's header may be an older or a newer one: what it has not is NULL, what we have not must be. */
 static bool take_ops(struct mt_dup_ops *own, const struct mt_dup_ops *ops, size_t size)
 {
+	if (!ops || size % sizeof(own->copy))
+		return false;
 	memset(own, 0, sizeof(*own));
 	memcpy(own, ops, size < sizeof(*own) ? size : sizeof(*own));
 	for (size_t i = sizeof(*own); i < size; i++)

@@ -155,8 +155,8 @@ int __mt_dup(struct maple_tree *from, struct maple_tree *to, gfp_t gfp) SHEAF_SY
  * and returns 0, or a negative error, when it has put nothing, or taken back what it had. An error
  * ends the duplication: undo() is given all new entries, again by leaf, not in order; `to` is empty;
  * the error is the result. The same happens, with -EINVAL, if copy() puts in NULL or a reserved entry
- * (undo() is not given those), or if `ops` lacks one of the two or has one that is not known yet; and
- * with -ENOMEM if there are no more nodes. Neither call may change one of the trees. O(n).
+ * (undo() is not given those), or if `ops` is NULL, lacks one of the two or has one that is not known
+ * yet; and with -ENOMEM if there are no more nodes. Neither call may change one of the trees. O(n).
  */
 struct mt_dup_ops { /* may grow: the call passes its size */
 	int (*copy)(void **entries, unsigned int n, void *arg);

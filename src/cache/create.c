@@ -231,7 +231,9 @@ static struct kmem_cache *create_sized(const char *name, size_t size, const void
 	clean_name(clean, name);
 	if (caches_ready() && os_options.debug_checks)
 		flags |= SLAB_NO_SHEAVES;
-	if (os_sized_copy(&own, sizeof(own), args, args_size) && !says_reserved(&own))
+	if (!os_sized_whole(args_size))
+		wrong(clean, "args_size", args_size, "pass sizeof(struct kmem_cache_args)");
+	else if (os_sized_copy(&own, sizeof(own), args, args_size) && !says_reserved(&own))
 		s = create(clean, size, &own, flags);
 	else
 		os_report("kmem_cache_create(%s): kmem_cache_args has fields that this version "

@@ -10,7 +10,8 @@ const char *provider_read(struct sheaf_rcu_ops *ours, const struct sheaf_rcu_ops
 {
 	if (!given)
 		return "there is no provider (NULL)";
-	if (given->size < sizeof(given->size) || given->size > SIZE_MOST)
+	if (given->size < sizeof(given->size) || given->size > SIZE_MOST ||
+	    !os_sized_whole(given->size))
 		return "the provider's size is wrong; set it to sizeof(struct sheaf_rcu_ops)";
 	if (!os_sized_copy(ours, sizeof(*ours), given, given->size))
 		return "the provider has calls that this version does not know; use the library of "

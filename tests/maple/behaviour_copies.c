@@ -95,10 +95,15 @@ static void duplicate_each_of_other_headers(void **state)
 	newer.unknown = &newer;
 	assert_int_equal(__mt_dup_sized(&mt, &to, &newer.known, sizeof(newer), &f, GFP_KERNEL),
 			 -EINVAL);
-	/* One call is too few. */
-	assert_int_equal(__mt_dup_sized(&mt, &to, &fork_ops, offsetof(struct mt_dup_ops, undo), &f,
-					GFP_KERNEL),
-			 -EINVAL);
+	/* One call is too few, and half of one is none. */
+	for (size_t size = 0; size < sizeof(fork_ops); size++)
+		assert_int_equal(__mt_dup_sized(&mt, &to, &fork_ops, size, &f, GFP_KERNEL),
+				 -EINVAL);
+	newer.unknown = NULL;
+	assert_int_equal(
+		__mt_dup_sized(&mt, &to, &newer.known, sizeof(fork_ops) + 1, &f, GFP_KERNEL),
+		-EINVAL);
+	assert_int_equal(__mt_dup_each(&mt, &to, NULL, &f, GFP_KERNEL), -EINVAL);
 	assert_true(mtree_empty(&to));
 	done(&mt);
 }

@@ -50,11 +50,35 @@ static void smaller_args(void **state)
 	(void)state;
 	memset(&args, 0xff, sizeof(args));
 	args.align = 32;
-	s = __kmem_cache_create_args("older", 40, &args, sizeof(args.align), SLAB_NO_MERGE);
+	args.useroffset = 0;
+	s = __kmem_cache_create_args("older", 40, &args, offsetof(struct kmem_cache_args, usersize),
+				     SLAB_NO_MERGE);
 	assert_non_null(s);
 	assert_int_equal(s->sheaf.slab.size, 64);
 	assert_null(s->sheaf.slab.ctor);
 	kmem_cache_destroy(s);
+}
+
+/* No header has a structure that ends within a field. */
+static void cut_args(void **state)
+{
+	const struct kmem_cache_args args = {.ctor = nothing};
+	const size_t sizes[] = {
+		1,
+		sizeof(args.align) - 1,
+		offsetof(struct kmem_cache_args, ctor) + sizeof(args.ctor) / 2,
+		sizeof(args) - 1,
+		sizeof(args) + 1,
+		SIZE_MAX,
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		told_begin(&told);
+		assert_null(__kmem_cache_create_args("cut", 40, &args, sizes[i], SLAB_NO_MERGE));
+		assert_int_equal(told_end(&told), 1);
+		assert_non_null(strstr(told.text, "sizeof(struct kmem_cache_args)"));
+	}
 }
 
 /* A newer header has more fields. As long as they say nothing, they need not be known. */
@@ -265,11 +289,17 @@ static int setup(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(create_forms),		 cmocka_unit_test(smaller_args),
-		cmocka_unit_test(larger_args),		 cmocka_unit_test(reserved_args),
-		cmocka_unit_test(wrong_arguments),	 cmocka_unit_test(wrong_user_region),
-		cmocka_unit_test(slab_panic_aborts),	 cmocka_unit_test(merging),
-		cmocka_unit_test(names_are_for_reports), cmocka_unit_test(name_in_use_warns_once),
+		cmocka_unit_test(create_forms),
+		cmocka_unit_test(smaller_args),
+		cmocka_unit_test(cut_args),
+		cmocka_unit_test(larger_args),
+		cmocka_unit_test(reserved_args),
+		cmocka_unit_test(wrong_arguments),
+		cmocka_unit_test(wrong_user_region),
+		cmocka_unit_test(slab_panic_aborts),
+		cmocka_unit_test(merging),
+		cmocka_unit_test(names_are_for_reports),
+		cmocka_unit_test(name_in_use_warns_once),
 		cmocka_unit_test(hwcache_align),
 	};
 

@@ -96,6 +96,11 @@ static void wrong_ones_are_refused(void **state)
 	is_refused(&ops, "sizeof(struct sheaf_rcu_ops)");
 	ops.size = SIZE_MAX;
 	is_refused(&ops, "sizeof(struct sheaf_rcu_ops)");
+	/* No header has one that ends within a call. */
+	ops.size = offsetof(struct sheaf_rcu_ops, barrier) + sizeof(ops.barrier) / 2;
+	is_refused(&ops, "sizeof(struct sheaf_rcu_ops)");
+	ops.size = sizeof(ops) + 1;
+	is_refused(&ops, "sizeof(struct sheaf_rcu_ops)");
 	ops.size = offsetof(struct sheaf_rcu_ops, barrier);
 	is_refused(&ops, "barrier()");
 	ops = by_hand_ops;
