@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -138,16 +139,29 @@ static bool take(int i, struct line *line)
 	return true;
 }
 
-/* A pipe has room for a line if it has any. What others write meanwhile is not looked for. */
-static bool takes_a_line(void)
+/* With any room there is room for a line. A terminal may have it for a byte only, and the write waits. */
+static bool room_is_for_lines(void)
+{
+	struct stat error;
+
+	return fstat(STDERR_FILENO, &error) == 0 &&
+	       (S_ISFIFO(error.st_mode) || S_ISSOCK(error.st_mode) || S_ISREG(error.st_mode));
+}
+
+/*
+ * What others write meanwhile is not looked for. So a call that must not wait still may, if a pipe has
+ * room for one line more, two threads see it at the same time, and nobody reads.
+ */
+static bool takes_a_line(bool may_wait)
 {
 	struct pollfd error = {.fd = STDERR_FILENO, .events = POLLOUT};
 	const struct timespec at_once = {0, 0};
 
-	return syscall(SYS_ppoll, &error, 1, &at_once, NULL, 0) == 1;
+	return (may_wait || room_is_for_lines()) &&
+	       syscall(SYS_ppoll, &error, 1, &at_once, NULL, 0) == 1;
 }
 
-/* Nobody waits for a line that another thread has left, nor for how many there were. */
+/* A line that another thread has left, and how many there were, are written if there is room at all. */
 static void write_all(bool may_wait)
 {
 	int saved = errno;
@@ -157,11 +171,11 @@ static void write_all(bool may_wait)
 	for (int i = 0; i < KEPT; i++)
 		if (!may_take(i))
 			continue;
-		else if (!(may_wait && is_by(i, os_self())) && !takes_a_line())
+		else if (!(may_wait && is_by(i, os_self())) && !takes_a_line(may_wait))
 			leave(i);
 		else if (take(i, &line))
 			write_line(&line);
-	if (os_load_relaxed(&kept.left_out) && takes_a_line())
+	if (os_load_relaxed(&kept.left_out) && takes_a_line(may_wait))
 		left_out = os_exchange(&kept.left_out, 0);
 	if (left_out) {
 		line.length = (size_t)snprintf(

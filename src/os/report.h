@@ -8,7 +8,8 @@
  * That system call may last for ever: standard error may be a pipe that nobody reads. So a line is
  * written by who holds no lock, has nothing in hand and keeps nobody waiting; where that cannot be said, as
  * in all that slow paths and drains do, it is kept, and the same thread writes it when it can. A call that
- * may come from a signal handler cannot say it: its lines are written if that takes no waiting.
+ * may come from a signal handler cannot say it: its lines are written if that takes no waiting, which only a
+ * pipe, a socket or a file can tell; for a terminal or another device they wait for a call that may.
  *
  * Invariants
  *  T1. No ranked lock is held while a line is written, unless standard error takes it at once: debug builds

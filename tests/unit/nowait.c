@@ -342,6 +342,44 @@ static void lines_of_a_handler_wait_for_nobody(void **state)
 	kmem_cache_return_sheaf(s, GFP_KERNEL, handled.sheaf);
 }
 
+/* A terminal that has room may have too little of it for a line. Gives the end that would read. */
+static int terminal_as_standard_error(void)
+{
+	int reader = posix_openpt(O_RDWR | O_NOCTTY), writer;
+
+	if (reader < 0)
+		skip();
+	CHECK(grantpt(reader) == 0 && unlockpt(reader) == 0);
+	writer = open(ptsname(reader), O_WRONLY | O_NOCTTY);
+	CHECK(writer >= 0);
+	dup2(writer, STDERR_FILENO);
+	close(writer);
+	return reader;
+}
+
+static void lines_of_a_handler_are_not_for_a_terminal(void **state)
+{
+	static char foreign[64];
+	struct kmem_cache *s = make("nowait-terminal");
+	int saved = dup(STDERR_FILENO), reader = terminal_as_standard_error();
+	char text[512] = "";
+	uint32_t left, later;
+
+	(void)state;
+	kfree_nolock(foreign);
+	left = os_reports_kept;
+	kmem_cache_shrink(s);
+	later = os_reports_kept;
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	assert_int_equal(left, 1);
+	assert_int_equal(later, 0);
+	assert_true(read(reader, text, sizeof(text) - 1) > 0);
+	assert_non_null(strstr(text, "kfree_nolock"));
+	close(reader);
+	kmem_cache_destroy(s);
+}
+
 static void *free_foreign_nolock(void *unused)
 {
 	static char foreign[64];
@@ -394,6 +432,7 @@ int main(void)
 		cmocka_unit_test(no_lock_that_is_held_for_long),
 		cmocka_unit_test(reports_are_made_with_nothing_held),
 		cmocka_unit_test(lines_of_a_handler_wait_for_nobody),
+		cmocka_unit_test(lines_of_a_handler_are_not_for_a_terminal),
 		cmocka_unit_test(lines_of_threads_that_ended_are_written),
 	};
 

@@ -83,6 +83,7 @@ static const struct refusal refusals[] = {
 	REFUSE(fallocate),
 	REFUSE(ftruncate),
 	REFUSE(flock),
+	REFUSE(ppoll),
 	REFUSE_MAP("rows", ROWS, true),
 	REFUSE_MAP("counters", COUNTERS, true),
 	REFUSE_MAP("a child's counters", OWN, true),
@@ -349,6 +350,20 @@ static void forked_child(void)
 	CHECK(kmem_cache_create("of the child", 64, NULL, SLAB_NO_MERGE));
 }
 
+/* Whether standard error takes a line without waiting cannot be seen: it waits for a call that may. */
+static void no_look_at_standard_error(void)
+{
+	static char foreign[64];
+
+	refuse();
+	os_report_later("a line");
+	os_report_kept_nowait();
+	CHECK(os_reports_kept == 1);
+	kfree(foreign);
+	/* Its own line, which any call may wait for; the one that was left is still another's. */
+	CHECK(os_reports == 2 && os_reports_kept == 1);
+}
+
 /* It cannot have counters of its own, and leaves the parent's alone. */
 static void own_counters_refused(void)
 {
@@ -407,21 +422,21 @@ static void refused_after_use(void **state)
 	refuse_each(after_use);
 }
 
-static const struct refusal *refusal_of(uint32_t flags)
+static const struct refusal *refusal_of(int call, uint32_t flags)
 {
 	const struct refusal *one = refusals;
 
-	while (one->flags != flags)
+	while (one->call != call || one->flags != flags)
 		one++;
 	return one;
 }
 
-static void check_refused(uint32_t flags, void (*body)(void))
+static void check_refused(int call, uint32_t flags, void (*body)(void))
 {
 	static struct told told;
 	int status;
 
-	refused = refusal_of(flags);
+	refused = refusal_of(call, flags);
 	refused_with = ENOMEM;
 	status = run_one(body, &told);
 	if (status)
@@ -432,7 +447,7 @@ static void check_refused(uint32_t flags, void (*body)(void))
 static void half_made_rows_go(void **state)
 {
 	(void)state;
-	check_refused(ROWS, rows_refused);
+	check_refused(SYS_mmap, ROWS, rows_refused);
 }
 
 static void child_without_memory_does_not_count(void **state)
@@ -440,7 +455,13 @@ static void child_without_memory_does_not_count(void **state)
 	(void)state;
 	if (!strstr(getenv("SHEAF_OPTIONS") ? getenv("SHEAF_OPTIONS") : "", "stats"))
 		skip();
-	check_refused(OWN, own_counters_refused);
+	check_refused(SYS_mmap, OWN, own_counters_refused);
+}
+
+static void lines_stay_kept_that_might_wait(void **state)
+{
+	(void)state;
+	check_refused(SYS_ppoll, 0, no_look_at_standard_error);
 }
 
 int main(void)
@@ -448,6 +469,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(half_made_rows_go),
 		cmocka_unit_test(child_without_memory_does_not_count),
+		cmocka_unit_test(lines_stay_kept_that_might_wait),
 		cmocka_unit_test(refused_at_the_start),
 		cmocka_unit_test(refused_after_use),
 	};
