@@ -193,10 +193,8 @@ static inline __attribute__((always_inline)) void *go_on(struct ma_state *mas, u
 {
 	void *entry;
 
-	if (mas->node && nearby(mas, limit, up, gaps_too, &entry)) {
-		tell_loaded(mas->tree);
-		return entry;
-	}
+	if (mas->node && nearby(mas, limit, up, gaps_too, &entry))
+		return tell_loaded(mas->tree, entry);
 	return from_root(mas, limit, up, gaps_too);
 }
 

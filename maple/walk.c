@@ -12,6 +12,12 @@
  */
 #include "tree.h"
 
+void *told_loaded(struct maple_tree *mt, void *entry)
+{
+	__tsan_acquire(mt);
+	return entry;
+}
+
 SHEAF_PUBLIC void *mtree_load(struct maple_tree *mt, unsigned long index)
 {
 	enode_t e = (enode_t)load_acquire(&mt->ma_root);
@@ -19,10 +25,8 @@ SHEAF_PUBLIC void *mtree_load(struct maple_tree *mt, unsigned long index)
 	uint64_t seen;
 	void *entry;
 
-	if (unlikely(!is_node((void *)e))) {
-		tell_loaded(mt);
-		return index == 0 ? (void *)e : NULL;
-	}
+	if (unlikely(!is_node((void *)e)))
+		return tell_loaded(mt, index == 0 ? (void *)e : NULL);
 	if (is_arange(e)) {
 		for (unsigned int level = level_of(e); level > 0; level--) {
 			const struct maple_node *node = node_of(e);
@@ -45,8 +49,7 @@ SHEAF_PUBLIC void *mtree_load(struct maple_tree *mt, unsigned long index)
 		seen = load_acquire(&leaf->meta);
 		entry = load_acquire(&leaf->range.slot[search15(leaf->range.pivot, index)]);
 	} while (unlikely((load_relaxed(&leaf->meta) ^ seen) & ~META_DEAD));
-	tell_loaded(mt);
-	return entry;
+	return tell_loaded(mt, entry);
 }
 
 /* The tree has no node: an entry at 0, perhaps, and nothing else. */
@@ -56,8 +59,7 @@ static void *descend_root(struct ma_state *mas, void *root, unsigned long index)
 	mas->node = NULL;
 	mas->index = index && root ? 1 : 0;
 	mas->last = index == 0 && root ? 0 : ULONG_MAX;
-	tell_loaded(mas->tree);
-	return index == 0 ? root : NULL;
+	return tell_loaded(mas->tree, index == 0 ? root : NULL);
 }
 
 /* The slot of a leaf that covers the index; false if the leaf is dead. */
@@ -146,8 +148,7 @@ static inline __attribute__((always_inline)) void *descend(struct ma_state *mas,
 		if (likely(leaf_slot(mas, mas->node, index, &entry)))
 			break;
 	}
-	tell_loaded(mas->tree);
-	return entry;
+	return tell_loaded(mas->tree, entry);
 }
 
 void *mas_descend(struct ma_state *mas, unsigned long index)
