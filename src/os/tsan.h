@@ -12,7 +12,8 @@
  *
  * An object is known by its first address, and so is a lent sheaf, an element of a pool or a lock. Pages
  * are known one by one. What frees an object writes to all of it, so that a use after free in another
- * thread is a race.
+ * thread is a race. What retires one does not: readers may still be in it. And since two owners of an
+ * object are ordered, a race that lies only across its reuse may stay hidden.
  *
  * Invariants
  *  T1. Whatever the program can reach is taken after it left the library's structures and before a
