@@ -34,8 +34,7 @@ static void report_wrong(struct slab_cache *cache, struct slab *slab, void *obje
 
 	if (!other && page_is_ours(object))
 		os_report_later("%s(%s, %p): in no object that is in use; the pointer is left "
-				"alone. Was it "
-				"freed before? Look for two owners of it",
+				"alone. Was it freed before? Look for two owners of it",
 				call, cache->name, object);
 	else if (!other)
 		os_report_later(
