@@ -114,6 +114,12 @@ static inline struct sheaf *c_spare(struct slot *slot, struct sheaf *m)
 	return (struct sheaf *)(os_load_relaxed(&slot->pair) ^ (uintptr_t)m);
 }
 
+/* A slow path may open the slot meanwhile: see rows.h, R1. */
+static inline bool c_is_home(struct slot *slot, const void *object)
+{
+	return (uintptr_t)object - os_load_relaxed(&slot->home) < os_load_relaxed(&slot->home_size);
+}
+
 C_SECTION bool c_pop(char *handle, void **object)
 {
 	struct slot *slot = c_section_begin(handle);
@@ -141,7 +147,7 @@ C_SECTION bool c_push(char *handle, void *object)
 
 	if (!slot)
 		return false;
-	if ((uintptr_t)object - slot->home < slot->home_size) {
+	if (c_is_home(slot, object)) {
 		struct sheaf *m = c_main(slot);
 		uint64_t word = c_word(m);
 		uint32_t size = (uint32_t)word & SHEAF_SIZE;
@@ -187,13 +193,15 @@ C_SECTION unsigned int c_push_bulk(struct section_slots *s, void **objects, unsi
 	struct sheaf *m = c_main(slot);
 	uint64_t word = c_word(m);
 	uint32_t size = (uint32_t)word & SHEAF_SIZE, room = m->capacity - size;
+	uintptr_t home = os_load_relaxed(&slot->home);
 
 	count = room < n ? room : n;
 	for (unsigned int i = 0; i < count && c_section_live(); i++) {
 		c_section_store(&m->objects[size + i], objects[i]);
-		bits |= (uintptr_t)objects[i] - slot->home;
+		bits |= (uintptr_t)objects[i] - home;
 	}
-	if (bits >= slot->home_size || (count && !c_section_commit(&m->word, word + count)))
+	if (bits >= os_load_relaxed(&slot->home_size) ||
+	    (count && !c_section_commit(&m->word, word + count)))
 		count = 0;
 	c_section_end(slot);
 	return count;
@@ -261,7 +269,7 @@ C_SECTION bool c_push_rcu(char *handle, void *object)
 
 	if (!slot)
 		return false;
-	if ((uintptr_t)object - slot->home < slot->home_size) {
+	if (c_is_home(slot, object)) {
 		struct sheaf *sheaf = os_load_relaxed(&slot->rcu_free);
 		uint32_t size = c_size(sheaf);
 

@@ -7,6 +7,8 @@
 #include "os/section.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <sched.h>
 
 #include "help.h"
 #include "unit.h"
@@ -18,7 +20,8 @@ enum {
 	PATIENCE = 100000
 };
 
-#define HOME UINT64_C(0x10000000)
+#define HOME	UINT64_C(0x10000000)
+#define NOWHERE ((uintptr_t)1 << 63) /* as in a closed slot */
 
 struct model {
 	void *objects[CAPACITY];
@@ -243,6 +246,35 @@ static void bootstrap_is_empty_and_full(void **state)
 	assert_ptr_equal(slot->main, sheaves[0]);
 }
 
+static void *open_slot(void *unused)
+{
+	os_store_relaxed(&slot->home, HOME);
+	os_store_release(&slot->home_size, 0x1000000);
+	return unused;
+}
+
+/* Objects come in once the slot is open, and nothing but that orders the two threads. */
+static void opened_beside_pushes(void **state)
+{
+	(void)state;
+	for (unsigned int n = 0; n < 2; n++) {
+		void *object = fresh();
+		pthread_t thread;
+
+		reset();
+		slot->home = NOWHERE;
+		slot->home_size = 0;
+		assert_false(section_push(&at, object));
+		assert_int_equal(section_push_bulk(&at, &object, 1), 0);
+		pthread_create(&thread, NULL, open_slot, NULL);
+		while (n ? !section_push_bulk(&at, &object, 1) : !section_push(&at, object))
+			sched_yield();
+		pthread_join(thread, NULL);
+		assert_int_equal(sheaf_size(sheaves[0]), 1);
+		assert_ptr_equal(sheaves[0]->objects[0], object);
+	}
+}
+
 static int setup(void **state)
 {
 	char *rows;
@@ -264,6 +296,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(random_operations),
 		cmocka_unit_test(bootstrap_is_empty_and_full),
+		cmocka_unit_test(opened_beside_pushes),
 	};
 
 	return cmocka_run_group_tests_name("section", tests, setup, NULL);
