@@ -439,11 +439,16 @@ static void a_reader_stays(void)
 	destroy(s);
 }
 
+static void wait_for_reports(uint32_t n)
+{
+	while (__atomic_load_n(&os_reports, __ATOMIC_RELAXED) < n)
+		usleep(100);
+}
+
 /* Leaves when too much is retired, and who retires waits for that. */
 static void *let_reader_leave(void *argument)
 {
-	while (!__atomic_load_n(&os_reports, __ATOMIC_RELAXED))
-		usleep(100);
+	wait_for_reports(1);
 	wait_until_first_sleeps();
 	clock_pass_ms(STALL_MS);
 	atomic_store(&leave, true);
@@ -472,10 +477,12 @@ static void a_reader_stays_and_who_may_wait_waits(void)
 		bytes = stats_of(s).rcu_pending_bytes;
 		most = bytes > most ? bytes : most;
 	}
+	online(false);
+	/* A thread asleep need not be one that waits: then the next grace period tells. */
+	wait_for_reports(2);
 	CHECK(told_end(&told) == 2); /* the limit, and the reader */
 	CHECK(strstr(told.text, "no grace period has passed for "));
 	CHECK(most > 1 << 19 && most < 3 << 19);
-	online(false);
 	pthread_join(other, NULL);
 	pthread_join(reader, NULL);
 	online(true);
