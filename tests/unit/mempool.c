@@ -29,7 +29,7 @@ static struct told told;
 static void *few_alloc(gfp_t gfp, void *data)
 {
 	assert_ptr_equal(data, &few);
-	few.gfp = gfp;
+	__atomic_store_n(&few.gfp, gfp, __ATOMIC_RELAXED);
 	if (few.refuse_calls && few.refuse_calls--)
 		return NULL;
 	for (int i = 0; i < ELEMENTS && !__atomic_load_n(&few.refuse, __ATOMIC_RELAXED); i++)
@@ -44,7 +44,8 @@ static void few_free(void *element, void *data)
 {
 	long i = (long *)element - few.elements;
 
-	CHECK(data == &few && i >= 0 && i < ELEMENTS && few.used[i]);
+	CHECK(data == &few && i >= 0 && i < ELEMENTS);
+	CHECK(__atomic_load_n(&few.used[i], __ATOMIC_RELAXED));
 	__atomic_fetch_add(&few.nr_free, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&few.used[i], 0, __ATOMIC_RELEASE);
 }
