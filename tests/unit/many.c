@@ -158,13 +158,15 @@ static size_t shared_memory(void)
 	return (size_t)file.st_blocks / 2;
 }
 
+static unsigned int other_mappings; /* of a process that never used the library */
+
 static void make_and_use(unsigned int n, unsigned int most_mappings)
 {
 	struct kmem_cache_stats stats;
 	unsigned int mappings;
 
 	CHECK(make_caches(&n));
-	mappings = lines_of("/proc/self/maps");
+	mappings = lines_of("/proc/self/maps") - other_mappings;
 	if (mappings > most_mappings)
 		fprintf(stderr, "%u mappings for %u caches on %u CPUs\n", mappings, n, os.nr_cpus);
 	CHECK(mappings <= most_mappings);
@@ -204,13 +206,16 @@ static void one_on_384(void)
 	invent_cpus(384);
 	before = own_memory();
 	make_and_use(10, 250);
+#ifndef __SANITIZE_THREAD__ /* that has memory of its own for each mapping */
 	CHECK(own_memory() - before < 1024);
+#endif
 	CHECK(shared_memory() < 8 * ROW_KIB);
 }
 
 static void mappings_are_few(void **state)
 {
 	(void)state;
+	other_mappings = lines_of("/proc/self/maps");
 	assert_int_equal(in_child(on_384), 0);
 	assert_int_equal(in_child(on_4096), 0);
 	assert_int_equal(in_child(one_on_384), 0);
