@@ -573,7 +573,7 @@ static void barrier_without_memory(void)
 	CHECK(stats_of(s).objects_in_use <= in_use - 3 * MANY);
 }
 
-static void without_memory_nothing_is_lost(void **state)
+static void nothing_is_lost_without_memory(void **state)
 {
 	(void)state;
 	assert_int_equal(in_child(fail_every_allocation), 0);
@@ -707,7 +707,7 @@ int main(void)
 		cmocka_unit_test(a_stalled_reader_is_told_once),
 		cmocka_unit_test(typesafe_pages_go_late),
 		cmocka_unit_test(large_blocks_do_not_stay),
-		cmocka_unit_test(without_memory_nothing_is_lost),
+		cmocka_unit_test(nothing_is_lost_without_memory),
 	};
 
 	clock_stands = true;
