@@ -15,7 +15,7 @@
  *  V3. The library's state is made once for a process, so each configuration runs in a process of
  *      its own: see sim_in_child().
  *
- * Callers: tests/sim/.
+ * Callers: sim/kit/, tests/sim/.
  */
 #ifndef SHEAF_SIM_SIM_H
 #define SHEAF_SIM_SIM_H

@@ -10,6 +10,7 @@
 #include "os/machine.h"
 #include "percpu/barn.h"
 #include "percpu/whole.h"
+#include "sim/kit/slabs.h"
 #include "sim/sim.h"
 
 enum {
@@ -215,33 +216,6 @@ static int nearest(void *data)
 
 /* --- bursts -------------------------------------------------------------------------------------- */
 
-static uint64_t taken, given;
-
-unsigned int __real_slab_take(struct slab_cache *cache, unsigned int node, enum slab_place place,
-			      void **objects, unsigned int min, unsigned int max);
-unsigned int __wrap_slab_take(struct slab_cache *cache, unsigned int node, enum slab_place place,
-			      void **objects, unsigned int min, unsigned int max);
-void __real_slab_give(struct slab_cache *cache, void *const *objects, unsigned int n,
-		      const char *call);
-void __wrap_slab_give(struct slab_cache *cache, void *const *objects, unsigned int n,
-		      const char *call);
-
-unsigned int __wrap_slab_take(struct slab_cache *cache, unsigned int node, enum slab_place place,
-			      void **objects, unsigned int min, unsigned int max)
-{
-	unsigned int n = __real_slab_take(cache, node, place, objects, min, max);
-
-	taken += n;
-	return n;
-}
-
-void __wrap_slab_give(struct slab_cache *cache, void *const *objects, unsigned int n,
-		      const char *call)
-{
-	given += n;
-	__real_slab_give(cache, objects, n, call);
-}
-
 static struct pair {
 	void *objects[RING];
 	unsigned int bursts; /* handed over */
@@ -255,7 +229,7 @@ static void produce(struct pair *pair)
 		while (pair->full)
 			os_yield();
 		if (burst == WARM && ++nr_warm == 1)
-			taken = given = 0;
+			slabs_taken = slabs_given = 0;
 		for (unsigned int i = 0; i < RING; i++) {
 			pair->objects[i] = kmem_cache_alloc(s, GFP_KERNEL);
 			if (!pair->objects[i])
@@ -302,11 +276,11 @@ static int bursts(void *data)
 	sim_run(config->cpus, burst_fibre, data);
 	printf("%u CPUs, %u nodes: of %llu objects freed in bursts %llu came from slabs and %llu "
 	       "went there\n",
-	       config->cpus, config->nodes, (unsigned long long)objects, (unsigned long long)taken,
-	       (unsigned long long)given);
+	       config->cpus, config->nodes, (unsigned long long)objects,
+	       (unsigned long long)slabs_taken, (unsigned long long)slabs_given);
 	fflush(stdout);
 	/* Few: what more sheaves in more places hold, until they all have theirs. */
-	if ((taken + given) * 100 > 3 * objects)
+	if ((slabs_taken + slabs_given) * 100 > 3 * objects)
 		sim_fail("too many of them");
 	return 0;
 }

@@ -6,10 +6,10 @@
 #include <stdio.h>
 
 #include "cache/cache.h"
-#include "model.h"
 #include "os/machine.h"
 #include "rcu/rcu_free.h"
-#include "readers.h"
+#include "sim/kit/model.h"
+#include "sim/kit/readers.h"
 #include "sim/sim.h"
 
 enum {

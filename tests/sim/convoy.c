@@ -7,6 +7,7 @@
 
 #include "cache/cache.h"
 #include "os/machine.h"
+#include "sim/kit/slabs.h"
 #include "sim/sim.h"
 
 enum {
@@ -17,32 +18,6 @@ enum {
 };
 
 static struct kmem_cache *s;
-static uint64_t passed; /* objects, from slabs and to slabs */
-
-unsigned int __real_slab_take(struct slab_cache *cache, unsigned int node, enum slab_place place,
-			      void **objects, unsigned int min, unsigned int max);
-unsigned int __wrap_slab_take(struct slab_cache *cache, unsigned int node, enum slab_place place,
-			      void **objects, unsigned int min, unsigned int max);
-void __real_slab_give(struct slab_cache *cache, void *const *objects, unsigned int n,
-		      const char *call);
-void __wrap_slab_give(struct slab_cache *cache, void *const *objects, unsigned int n,
-		      const char *call);
-
-unsigned int __wrap_slab_take(struct slab_cache *cache, unsigned int node, enum slab_place place,
-			      void **objects, unsigned int min, unsigned int max)
-{
-	unsigned int n = __real_slab_take(cache, node, place, objects, min, max);
-
-	passed += n;
-	return n;
-}
-
-void __wrap_slab_give(struct slab_cache *cache, void *const *objects, unsigned int n,
-		      const char *call)
-{
-	passed += n;
-	__real_slab_give(cache, objects, n, call);
-}
 
 static void use(unsigned int fibre, void *unused)
 {
@@ -63,13 +38,14 @@ static void use(unsigned int fibre, void *unused)
 
 static int run(void *data)
 {
-	uint64_t pairs = (uint64_t)FIBRES * ROUNDS * BATCH;
+	uint64_t passed, pairs = (uint64_t)FIBRES * ROUNDS * BATCH;
 
 	sim_start(data);
 	s = kmem_cache_create("convoy", 64, NULL, SLAB_NO_MERGE);
 	if (!s)
 		sim_fail("no memory");
 	sim_run(FIBRES, use, NULL);
+	passed = slabs_taken + slabs_given;
 	/* What fills the sheaves of every slot once, and a tenth of the pairs at most besides. */
 	if (passed > pairs / 10 + (OS_STAND_INS + 1) * 3 * sheaf_capacity(&s->sheaf))
 		sim_fail("%llu objects passed by slabs, of %llu pairs", (unsigned long long)passed,

@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "cache/cache.h"
-#include "model.h"
 #include "os/machine.h"
 #include "percpu/barn.h"
 #include "rcu/rcu_free.h"
-#include "readers.h"
+#include "sim/kit/model.h"
+#include "sim/kit/readers.h"
 #include "sim/sim.h"
 #include <sheaf/stats.h>
 

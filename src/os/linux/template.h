@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows whose every slot is a copy of one; see template.c. Callers: src/os/linux/, src/os/sim/. */
+/* Rows whose every slot is a copy of one; see template.c. Callers: src/os/linux/, sim/os/. */
 #ifndef SHEAF_OS_LINUX_TEMPLATE_H
 #define SHEAF_OS_LINUX_TEMPLATE_H
 

@@ -6,10 +6,10 @@
  *  F1. A CPU's `running` fibre is the only one on it whose section is not aborted.
  *  F2. A waiting fibre waits for a lock that is held.
  *
- * Callers: src/os/sim/ only.
+ * Callers: sim/ only.
  */
-#ifndef SHEAF_OS_SIM_STATE_H
-#define SHEAF_OS_SIM_STATE_H
+#ifndef SHEAF_SIM_STATE_H
+#define SHEAF_SIM_STATE_H
 
 #include "os/lock.h"
 #include "os/machine.h"

@@ -20,7 +20,7 @@
 #include "os/counters.h"
 #include "os/linux/template.h"
 #include "os/machine.h"
-#include "os/sim/state.h"
+#include "sim/state.h"
 
 #define FIRST_ADDRESS	((uintptr_t)1 << 45)
 #define ADDRESS_LIMIT	((size_t)1 << 34)

@@ -9,8 +9,8 @@
  * A retired object stays in the table with the readers that were inside a section then: until the last
  * of them leaves, it must be as it was, and must not be handed out.
  */
-#ifndef SHEAF_TESTS_SIM_MODEL_H
-#define SHEAF_TESTS_SIM_MODEL_H
+#ifndef SHEAF_SIM_KIT_MODEL_H
+#define SHEAF_SIM_KIT_MODEL_H
 
 #include <stdbool.h>
 #include <stddef.h>

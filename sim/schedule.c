@@ -9,7 +9,7 @@
 #include "os/atomic.h"
 #include "os/report.h"
 #include "os/section_c.h"
-#include "os/sim/state.h"
+#include "sim/state.h"
 
 struct sim sim = {.current = &sim.outside};
 

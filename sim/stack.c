@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
-#include "os/sim/state.h"
+#include "sim/state.h"
 
 #define STACK_SIZE ((size_t)256 << 10)
 #define GUARD	   ((size_t)64 << 10)

@@ -7,7 +7,7 @@
 #include "os/atomic.h"
 #include "os/memory.h"
 #include "os/options.h"
-#include "os/sim/state.h"
+#include "sim/state.h"
 
 #define CPUS_PER_LLC 4
 

@@ -6,8 +6,8 @@
  * these: whoever leaves clears its bit everywhere. What was retired keeps such a word of its own in the
  * model (model.h), so what the library makes of numbers is checked against what readers really do.
  */
-#ifndef SHEAF_TESTS_SIM_READERS_H
-#define SHEAF_TESTS_SIM_READERS_H
+#ifndef SHEAF_SIM_KIT_READERS_H
+#define SHEAF_SIM_KIT_READERS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* A provider of grace periods; see readers.h. No step of the simulator happens while its tables change. */
-#include "readers.h"
+#include "sim/kit/readers.h"
 
-#include "model.h"
 #include "os/machine.h"
+#include "sim/kit/model.h"
 #include "sim/sim.h"
 #include <sheaf/rcu.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Live objects and their stamps; see model.h. */
-#include "model.h"
+#include "sim/kit/model.h"
 
 #include <string.h>
 
-#include "readers.h"
+#include "sim/kit/readers.h"
 #include "sim/sim.h"
 #include <sheaf/rcu.h>
 

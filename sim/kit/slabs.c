@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* What goes to slabs and comes from them; see slabs.h. */
+#include "sim/kit/slabs.h"
+
+#include "slab/slab.h"
+
+uint64_t slabs_taken, slabs_given;
+
+unsigned int __real_slab_take(struct slab_cache *cache, unsigned int node, enum slab_place place,
+			      void **objects, unsigned int min, unsigned int max);
+unsigned int __wrap_slab_take(struct slab_cache *cache, unsigned int node, enum slab_place place,
+			      void **objects, unsigned int min, unsigned int max);
+void __real_slab_give(struct slab_cache *cache, void *const *objects, unsigned int n,
+		      const char *call);
+void __wrap_slab_give(struct slab_cache *cache, void *const *objects, unsigned int n,
+		      const char *call);
+
+unsigned int __wrap_slab_take(struct slab_cache *cache, unsigned int node, enum slab_place place,
+			      void **objects, unsigned int min, unsigned int max)
+{
+	unsigned int n = __real_slab_take(cache, node, place, objects, min, max);
+
+	slabs_taken += n;
+	return n;
+}
+
+void __wrap_slab_give(struct slab_cache *cache, void *const *objects, unsigned int n,
+		      const char *call)
+{
+	slabs_given += n;
+	__real_slab_give(cache, objects, n, call);
+}
