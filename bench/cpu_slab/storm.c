@@ -19,6 +19,8 @@
 #include <unistd.h>
 
 #include "cpu_slab.h"
+#include "kit/objects.h"
+#include "kit/random.h"
 
 enum {
 	NR_THREADS = 6,
@@ -27,9 +29,6 @@ enum {
 	MAX_BULK = 150,
 	NR_BOXES = 64
 };
-
-#define LIVE	  UINT64_C(0x57a3b00000000000)
-#define LIVE_MASK UINT64_C(0xfffff00000000000)
 
 struct worker {
 	pthread_t thread;
@@ -56,47 +55,27 @@ static _Noreturn void fail(const char *what, unsigned int c, const void *object)
 	abort();
 }
 
-static unsigned int random_below(struct worker *w, unsigned int n)
-{
-	w->seed ^= w->seed << 13;
-	w->seed ^= w->seed >> 7;
-	w->seed ^= w->seed << 17;
-	return (unsigned int)((w->seed >> 20) % n);
-}
-
-static uint64_t *last_word(unsigned int c, uint64_t *object)
-{
-	return object + sizes[c] / sizeof(*object) - 1;
-}
-
 static void stamp(struct worker *w, unsigned int c, uint64_t *object)
 {
-	uint64_t mine = LIVE | (uint64_t)w->number << 36 | (w->sequence++ & 0xfffffffff), old;
-
 	if (!object || (uintptr_t)object % 8)
 		fail("no object", c, object);
-	old = __atomic_exchange_n(object, mine, __ATOMIC_RELAXED);
-	if ((old & LIVE_MASK) == LIVE && *last_word(c, object) == ~old)
+	if (!stamp_put(object, sizes[c], w->number, w->sequence++))
 		fail("handed out twice", c, object);
-	*last_word(c, object) = ~mine;
 	w->objects[c][w->held[c]++] = object;
 	__atomic_fetch_add(&allocated[c], 1, __ATOMIC_RELAXED);
 }
 
 static uint64_t *unstamp(unsigned int c, uint64_t *object)
 {
-	uint64_t old = __atomic_exchange_n(object, 0, __ATOMIC_RELAXED);
-
-	if ((old & LIVE_MASK) != LIVE || *last_word(c, object) != ~old)
+	if (!stamp_remove(object, sizes[c]))
 		fail("overwritten while live", c, object);
-	*last_word(c, object) = 0;
 	__atomic_fetch_add(&freed[c], 1, __ATOMIC_RELAXED);
 	return object;
 }
 
 static uint64_t *pick(struct worker *w, unsigned int c)
 {
-	unsigned int i = random_below(w, w->held[c]);
+	unsigned int i = random_below(&w->seed, w->held[c]);
 	uint64_t *object = w->objects[c][i];
 
 	w->objects[c][i] = w->objects[c][--w->held[c]];
@@ -132,7 +111,7 @@ static void give(struct worker *w, unsigned int c, unsigned int n)
 /* Put an object into a box; free what was there, which is most likely another CPU's. */
 static void send(struct worker *w, unsigned int c)
 {
-	uint64_t **box = &boxes[c][random_below(w, NR_BOXES)], *object;
+	uint64_t **box = &boxes[c][random_below(&w->seed, NR_BOXES)], *object;
 
 	if (!w->held[c])
 		return;
@@ -143,7 +122,7 @@ static void send(struct worker *w, unsigned int c)
 
 static void change_cpu(struct worker *w)
 {
-	int cpu = (int)random_below(w, (unsigned int)sysconf(_SC_NPROCESSORS_CONF));
+	int cpu = (int)random_below(&w->seed, (unsigned int)sysconf(_SC_NPROCESSORS_CONF));
 	cpu_set_t only;
 
 	if (!CPU_ISSET(cpu, &allowed))
@@ -158,10 +137,10 @@ static void *work(void *data)
 	struct worker *w = data;
 
 	while (__atomic_load_n(&running, __ATOMIC_RELAXED)) {
-		unsigned int c = random_below(w, NR_CACHES);
-		unsigned int n = random_below(w, random_below(w, 8) ? 8 : MAX_BULK);
+		unsigned int c = random_below(&w->seed, NR_CACHES);
+		unsigned int n = random_below(&w->seed, random_below(&w->seed, 8) ? 8 : MAX_BULK);
 
-		switch (random_below(w, 4)) {
+		switch (random_below(&w->seed, 4)) {
 		case 0:
 			take(w, c, n);
 			break;
@@ -172,7 +151,7 @@ static void *work(void *data)
 			for (; n; n--)
 				send(w, c);
 		}
-		if (!random_below(w, 64))
+		if (!random_below(&w->seed, 64))
 			change_cpu(w);
 	}
 	return NULL;

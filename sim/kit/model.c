@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "percpu/sheaf.h"
 #include "sim/kit/readers.h"
 #include "sim/sim.h"
 #include <sheaf/rcu.h>
@@ -174,12 +175,16 @@ void model_has_passed(const struct kmem_cache *s, uint64_t moment)
 	}
 }
 
-void model_found_waiting(void *object)
+void model_found_waiting(void *data, struct sheaf *sheaf, bool waits)
 {
-	struct live *live = *find(object);
+	(void)data;
+	for (unsigned int i = 0; waits && i < sheaf_size(sheaf); i++) {
+		struct live *live = *find(sheaf->objects[i]);
 
-	if (live && live->freed)
-		sim_fail("object %p waits for a grace period after a barrier", object);
+		if (live && live->freed)
+			sim_fail("object %p waits for a grace period after a barrier",
+				 sheaf->objects[i]);
+	}
 }
 
 void model_all_freed(void)

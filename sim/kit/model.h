@@ -20,6 +20,7 @@
 #define MODEL_CONSTRUCTED 0xc0457c7ed0b1ec75ul
 
 struct kmem_cache;
+struct sheaf;
 
 /* An object came out of the cache: it becomes live. Its first `keep` bytes are not stamped. */
 void model_add(struct kmem_cache *s, void *object, size_t keep);
@@ -36,8 +37,8 @@ void model_reader_leaves(uint64_t bit);
 uint64_t model_moment(void);
 /* A barrier returns: no object of this cache (NULL: of any) that was retired before waits for a reader. */
 void model_has_passed(const struct kmem_cache *s, uint64_t moment);
-/* It was found where objects wait for a grace period. */
-void model_found_waiting(void *object);
+/* For sheaf_for_each_retired(): what is in a sheaf that waits for a grace period does wait for one. */
+void model_found_waiting(void *data, struct sheaf *sheaf, bool waits);
 /* Everything retired has been freed. */
 void model_all_freed(void);
 void model_constructor(void *object);

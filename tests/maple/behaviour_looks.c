@@ -2,6 +2,10 @@
 /* Looking at a tree: its flags, the proof of its invariants, text and picture. */
 #include "behaviour.h"
 
+#include <stdlib.h>
+
+#include "kit/told.h"
+
 static void flags_and_height(void **state)
 {
 	struct maple_tree mt;

@@ -3,7 +3,8 @@
 #include <pthread.h>
 
 #include "behaviour.h"
-#include "refuse.h"
+#include "kit/maple/refuse.h"
+#include "kit/told.h"
 
 static void duplicate(void **state)
 {

@@ -8,9 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "model.h"
-#include "provider.h"
-#include "refuse.h"
+#include "kit/cache.h"
+#include "kit/maple/model.h"
+#include "kit/maple/refuse.h"
+#include "kit/provider.h"
+#include "kit/random.h"
 
 #define CELLS 400
 
@@ -29,8 +31,7 @@ static uint64_t seed = 12345;
 
 static unsigned int below(unsigned int n)
 {
-	seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407;
-	return (unsigned int)(seed >> 33) % n;
+	return random_below(&seed, n);
 }
 
 static void check_tree(struct maple_tree *mt)
@@ -38,14 +39,6 @@ static void check_tree(struct maple_tree *mt)
 	CHECK(mt_validate(mt) == 0);
 	for (unsigned int c = 0; c < CELLS; c++)
 		CHECK(mtree_load(mt, cell_min(&model, c)) == model.cells[c].entry);
-}
-
-static void check_nodes(void)
-{
-	struct kmem_cache_stats stats;
-
-	kvfree_rcu_barrier_on_cache(node_cache());
-	CHECK(kmem_cache_stats(node_cache(), &stats) == 0 && stats.objects_in_use == 0);
 }
 
 static int store_gfp(unsigned long first, unsigned long last, void *entry)
@@ -321,7 +314,7 @@ int main(void)
 			}
 		}
 		mtree_destroy(&tree);
-		check_nodes();
+		CHECK(all_freed(node_cache()));
 		free(model.cells);
 	}
 	return 0;

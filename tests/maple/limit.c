@@ -7,6 +7,8 @@
 #include <sys/resource.h>
 
 #include "behaviour.h"
+#include "kit/process.h"
+#include "kit/told.h"
 
 enum {
 	MAX_NODES = 1 << 20

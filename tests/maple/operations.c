@@ -5,20 +5,8 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "kit/random.h"
 #include "searches.h"
-
-uint64_t random_next(uint64_t *random)
-{
-	*random ^= *random << 13;
-	*random ^= *random >> 7;
-	*random ^= *random << 17;
-	return *random * UINT64_C(0x2545f4914f6cdd1d);
-}
-
-unsigned int random_below(uint64_t *random, unsigned int n)
-{
-	return (unsigned int)((random_next(random) >> 33) % n);
-}
 
 /* An index in the model's cells, now and then next to an end of all indices. */
 static unsigned long make_index(uint64_t *random, const struct model *m)

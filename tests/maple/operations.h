@@ -9,7 +9,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "model.h"
+#include "kit/maple/model.h"
+#include "kit/random.h"
 
 enum op_kind {
 	OP_STORE,
@@ -48,9 +49,6 @@ struct taste {
 	unsigned int span, fill;
 };
 
-uint64_t random_next(uint64_t *random);
-/* 0 ... n - 1 */
-unsigned int random_below(uint64_t *random, unsigned int n);
 void op_make(struct op *op, uint64_t *random, const struct model *m, const struct taste *taste);
 /* Exits with a line, if the tree does not do what the model does. */
 void op_do(struct run *r, const struct op *op);

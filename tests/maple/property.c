@@ -12,7 +12,9 @@
 #include <string.h>
 
 #include "../../maple/tree.h"
-#include "provider.h"
+#include "kit/cache.h"
+#include "kit/provider.h"
+#include "kit/random.h"
 #include "searches.h"
 #include "shrink.h"
 
@@ -25,14 +27,6 @@ struct kind {
 };
 
 /* Every node is in a tree or free. */
-static void check_nodes(struct run *r)
-{
-	struct kmem_cache_stats stats;
-
-	kvfree_rcu_barrier_on_cache(node_cache());
-	CHECK(kmem_cache_stats(node_cache(), &stats) == 0 && stats.objects_in_use == 0);
-}
-
 static void set_up(struct run *r, const struct kind *kind)
 {
 	mt_init_flags(&r->tree, kind->flags | MT_FLAGS_LOCK_EXTERN);
@@ -67,7 +61,7 @@ static void run_list(const struct op *ops, unsigned int n, void *data)
 	check_all(r);
 	mtree_destroy(&r->tree);
 	CHECK(mtree_empty(&r->tree));
-	check_nodes(r);
+	CHECK(all_freed(node_cache()));
 	free(r->model.cells);
 }
 

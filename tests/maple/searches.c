@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Loads, walks, searches and iterations compared with the model; see searches.h. */
 #include "searches.h"
+#include "kit/random.h"
 
 /* The state is at this cell's range, or gap. */
 static void check_range(struct run *r, const struct ma_state *mas, const void *entry,

@@ -26,6 +26,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kit/random.h"
+
 enum {
 	GROUPS = 200,
 	GROUP = 16,
@@ -60,12 +62,6 @@ static _Atomic unsigned long looked;
 			atomic_fetch_add(&faults, 1);                                              \
 		}                                                                                  \
 	} while (0)
-
-static unsigned int below(uint64_t *seed, unsigned int n)
-{
-	*seed = *seed * UINT64_C(6364136223846793005) + 1442695040888963407;
-	return (unsigned int)(*seed >> 33) % n;
-}
 
 static struct entry *make(unsigned long first, unsigned long last)
 {
@@ -122,7 +118,7 @@ static void cover(unsigned int group, uint64_t *seed)
 	unsigned int place = group * GROUP + 1, last = place + GROUP - 2;
 	struct entry *whole = NULL;
 
-	if (below(seed, 2))
+	if (random_below(seed, 2))
 		whole = make(place_min(place), place_min(last + 1) - 1);
 	check(mtree_store_range(&tree, place_min(place), place_min(last + 1) - 1, whole,
 				GFP_KERNEL));
@@ -142,7 +138,7 @@ static void cover(unsigned int group, uint64_t *seed)
 static void move_border(unsigned int group, uint64_t *seed)
 {
 	unsigned long first = place_min(group * GROUP), last = first + WIDTH - 1;
-	unsigned long to = first + 1 + below(seed, WIDTH - 2);
+	unsigned long to = first + 1 + random_below(seed, WIDTH - 2);
 
 	if (to > border[group])
 		check(mtree_store_range(&tree, first, to - 1, lower[group], GFP_KERNEL));
@@ -158,14 +154,14 @@ static void *write_on(void *argument)
 	(void)argument;
 	rcu_register_thread();
 	for (unsigned long n = 0; n < stores || atomic_load(&looked) < stores; n++) {
-		unsigned int what = below(&seed, 64), group = below(&seed, GROUPS);
+		unsigned int what = random_below(&seed, 64), group = random_below(&seed, GROUPS);
 
 		if (what == 0)
 			cover(group, &seed);
 		else if (what < 12)
 			move_border(group, &seed);
 		else
-			come_or_go(group * GROUP + 1 + below(&seed, GROUP - 1));
+			come_or_go(group * GROUP + 1 + random_below(&seed, GROUP - 1));
 	}
 	atomic_store(&stop, true);
 	rcu_unregister_thread();
@@ -185,7 +181,7 @@ static void check_entry(struct entry *entry, unsigned long since)
 
 static void look(uint64_t *seed)
 {
-	unsigned long index = below(seed, PLACES * WIDTH), since;
+	unsigned long index = random_below(seed, PLACES * WIDTH), since;
 	struct entry *entry;
 
 	rcu_read_lock();
@@ -202,7 +198,7 @@ static void look(uint64_t *seed)
 /* Over some groups: what always is there is met, in order. A range that grew meanwhile is met again. */
 static void iterate(uint64_t *seed)
 {
-	unsigned int group = below(seed, GROUPS - 4), met = 0;
+	unsigned int group = random_below(seed, GROUPS - 4), met = 0;
 	unsigned long limit = place_min((group + 3) * GROUP) + WIDTH - 1, at = 0, since;
 	MA_STATE(mas, &tree, place_min(group * GROUP), 0);
 	struct entry *entry;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "../../maple/node.h"
-#include "unit.h"
+#include "kit/unit.h"
 
 #define ENTRY(i) ((void *)(uintptr_t)(0x10000 + 16 * (uintptr_t)(i)))
 

@@ -13,7 +13,8 @@
 #include <string.h>
 
 #include "../../examples/vma/check.h"
-#include "../maple/provider.h"
+#include "kit/provider.h"
+#include "kit/random.h"
 
 #define LINES_MAX 200 /* of a recording, so that a round is short */
 
@@ -22,10 +23,7 @@ static unsigned long refused, verdicts[CHECK_NO_MEMORY + 1];
 
 static uint64_t below(uint64_t n)
 {
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return (state * UINT64_C(0x2545f4914f6cdd1d) >> 20) % n;
+	return (random_next(&state) >> 16) % n;
 }
 
 struct text {

@@ -9,11 +9,17 @@
  */
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
 #include <time.h>
 
-#include "help.h"
+#include "kit/check.h"
+#include "kit/process.h"
+#include "kit/unit.h"
 #include "plugin.h"
-#include "unit.h"
 
 enum {
 	THREADS = 4,

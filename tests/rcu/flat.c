@@ -14,10 +14,14 @@
 #include <sheaf/rcu.h>
 #include <sheaf/stats.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
-#include "help.h"
+#include "kit/cache.h"
+#include "kit/check.h"
+#include "kit/process.h"
 
 enum {
 	RING = 256, /* a power of two */
@@ -55,19 +59,11 @@ static void *allocator(void *argument)
 	return argument;
 }
 
-static struct kmem_cache_stats stats_now(void)
-{
-	struct kmem_cache_stats stats;
-
-	CHECK(kmem_cache_stats(s, &stats) == 0);
-	return stats;
-}
-
 static void see_retired(void)
 {
 	struct sheaf_stats process;
 
-	while (stats_now().rcu_pending_bytes > (uint64_t)WAIT_MIB << 20)
+	while (look(s).rcu_pending_bytes > (uint64_t)WAIT_MIB << 20)
 		usleep(1000);
 	sheaf_stats(&process);
 	if (process.rcu_bytes > most_retired)
@@ -101,12 +97,12 @@ int main(int argc, char **argv)
 	for (unsigned long i = 0; i < rounds; i++) {
 		retire(i);
 		if (i == rounds / 10)
-			early = stats_now().slab_bytes;
+			early = look(s).slab_bytes;
 		if (i % LOOK == 0)
 			see_retired();
 	}
 	pthread_join(thread, NULL);
-	late = stats_now().slab_bytes;
+	late = look(s).slab_bytes;
 	printf("%lu rounds: %llu KiB of slabs after the first tenth, %llu KiB at the end, at most "
 	       "%llu "
 	       "KiB retired\n",

@@ -7,11 +7,14 @@
 
 #include <sheaf/rcu.h>
 #include <sheaf/stats.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <urcu.h>
 
-#include "help.h"
+#include "kit/cache.h"
+#include "kit/check.h"
+#include "kit/told.h"
 
 struct item {
 	long numbers[4];
@@ -19,14 +22,6 @@ struct item {
 };
 
 static struct kmem_cache *memb, *bp;
-
-static uint64_t pending(struct kmem_cache *s)
-{
-	struct kmem_cache_stats stats;
-
-	CHECK(kmem_cache_stats(s, &stats) == 0);
-	return stats.rcu_pending_objects;
-}
 
 static void retire(struct kmem_cache *s)
 {
@@ -46,10 +41,10 @@ static void retire_under_reader(struct kmem_cache *readers, void (*lock)(void),
 	retire(readers);
 	retire(others);
 	kvfree_rcu_barrier_on_cache(others);
-	CHECK(pending(others) == 0 && pending(readers) == 1);
+	CHECK(look(others).rcu_pending_objects == 0 && look(readers).rcu_pending_objects == 1);
 	unlock();
 	kvfree_rcu_barrier();
-	CHECK(pending(readers) == 0);
+	CHECK(look(readers).rcu_pending_objects == 0);
 }
 
 static void memb_lock(void)

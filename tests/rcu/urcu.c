@@ -14,13 +14,24 @@
 #include <sheaf/rcu.h>
 #include <sheaf/stats.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-#include "clock.h"
 #include "grace/grace.h"
-#include "help.h"
+#include "kit/cache.h"
+#include "kit/check.h"
+#include "kit/clock.h"
+#include "kit/process.h"
+#include "kit/told.h"
+#include "kit/unit.h"
 #include "os/options.h"
 #include "os/report.h"
-#include "unit.h"
+#include "page/page.h"
 
 enum {
 	MANY = 5000,
@@ -49,23 +60,6 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
 	return real(thread, attributes, start, argument);
 }
 
-static struct kmem_cache *make(const char *name, slab_flags_t flags)
-{
-	struct kmem_cache *s =
-		kmem_cache_create(name, sizeof(struct item), NULL, SLAB_NO_MERGE | flags);
-
-	CHECK(s);
-	return s;
-}
-
-static struct kmem_cache_stats stats_of(struct kmem_cache *s)
-{
-	struct kmem_cache_stats stats;
-
-	CHECK(kmem_cache_stats(s, &stats) == 0);
-	return stats;
-}
-
 static struct item *new_item(struct kmem_cache *s)
 {
 	struct item *item = kmem_cache_alloc(s, GFP_KERNEL);
@@ -87,7 +81,7 @@ static void wait_for_pending(struct kmem_cache *s, uint64_t most)
 	online(false);
 	/* What a sheaf that is not full holds is due. */
 	clock_pass_ms(os_options.rcu_delay);
-	while (stats_of(s).rcu_pending_objects > most)
+	while (look(s).rcu_pending_objects > most)
 		usleep(1000);
 	online(true);
 }
@@ -153,16 +147,16 @@ static void without_threads(void)
 	CHECK(sheaf_urcu_register(0) == 0);
 	CHECK(told_end(&told) == 1);
 	CHECK(strstr(told.text, "no thread can be made"));
-	s = make("urcu-no-thread", 0);
+	s = make("urcu-no-thread", sizeof(struct item), 0);
 	retire_many(s, MANY);
-	CHECK(stats_of(s).rcu_pending_objects == MANY);
+	CHECK(look(s).rcu_pending_objects == MANY);
 	kvfree_rcu_barrier();
-	CHECK(stats_of(s).rcu_pending_objects == 0 && stats_of(s).objects_in_use == 0);
+	CHECK(look(s).rcu_pending_objects == 0 && look(s).objects_in_use == 0);
 	/* Waits when the limit, of 1 MiB here, is reached. */
 	for (unsigned int i = 0; i < 100000; i++) {
 		kfree_rcu_mightsleep(new_item(s));
 		if (i % 1000 == 0)
-			CHECK(stats_of(s).rcu_pending_bytes < 3 << 19);
+			CHECK(look(s).rcu_pending_bytes < 3 << 19);
 	}
 	destroy(s);
 }
@@ -181,7 +175,7 @@ static void polled(void)
 	uint64_t number;
 
 	begin();
-	s = make("urcu-poll", 0);
+	s = make("urcu-poll", sizeof(struct item), 0);
 	grace = grace_of(NULL);
 	CHECK(grace->ops.poll);
 	grace_hold(grace);
@@ -261,8 +255,8 @@ static void barriers_under_load(void)
 	struct kmem_cache *busy, *s;
 
 	begin();
-	busy = make("urcu-busy", 0);
-	s = make("urcu-counted", 0);
+	busy = make("urcu-busy", sizeof(struct item), 0);
+	s = make("urcu-counted", sizeof(struct item), 0);
 	for (int i = 0; i < RETIRERS; i++)
 		start(&r[i], busy, false);
 	for (unsigned int round = 0; round < 60; round++) {
@@ -271,8 +265,8 @@ static void barriers_under_load(void)
 			kvfree_rcu_barrier();
 		else
 			kvfree_rcu_barrier_on_cache(s);
-		CHECK(stats_of(s).rcu_pending_objects == 0);
-		CHECK(stats_of(s).objects_in_use == 0);
+		CHECK(look(s).rcu_pending_objects == 0);
+		CHECK(look(s).objects_in_use == 0);
 	}
 	for (int i = 0; i < RETIRERS; i++)
 		stop(&r[i]);
@@ -287,7 +281,7 @@ static void barriers_of_several_threads(void)
 	struct kmem_cache *s;
 
 	begin();
-	s = make("urcu-barriers", 0);
+	s = make("urcu-barriers", sizeof(struct item), 0);
 	for (int i = 0; i < RETIRERS; i++)
 		start(&r[i], s, true);
 	for (unsigned int round = 0; round < 60; round++) {
@@ -308,11 +302,11 @@ static void kfree_rcu_destroy(void)
 	struct kmem_cache *busy;
 
 	begin();
-	busy = make("urcu-beside", 0);
+	busy = make("urcu-beside", sizeof(struct item), 0);
 	start(&r, busy, false);
 	for (unsigned int round = 0; round < 30; round++) {
 		static const unsigned int counts[] = {1, 31, 60, 61, 500, MANY};
-		struct kmem_cache *s = make("urcu-destroy", flags[round % 3]);
+		struct kmem_cache *s = make("urcu-destroy", sizeof(struct item), flags[round % 3]);
 
 		retire_many(s, counts[round % 6]);
 		if (round % 2)
@@ -342,7 +336,7 @@ static void retire_on_changing_cpus(void)
 	void *objects[90];
 
 	begin();
-	s = make("urcu-cpus", 0);
+	s = make("urcu-cpus", sizeof(struct item), 0);
 	for (unsigned int round = 0; round < 200; round++) {
 		pin(round % 2);
 		CHECK(kmem_cache_alloc_bulk(s, GFP_KERNEL, 90, objects) == 90);
@@ -366,11 +360,11 @@ static void retire_on_changing_cpus(void)
 	online(true);
 	CHECK(kmem_cache_verify(s) == 0);
 	kvfree_rcu_barrier();
-	CHECK(stats_of(s).objects_in_use == 0);
+	CHECK(look(s).objects_in_use == 0);
 	/* Trap 4: no sheaf is lost on the way. */
-	if (stats_of(s).counted) {
+	if (look(s).counted) {
 		CHECK(kmem_cache_shrink(s) == 0);
-		CHECK(stats_of(s).sheaf_alloc - stats_of(s).sheaf_free <= 16);
+		CHECK(look(s).sheaf_alloc - look(s).sheaf_free <= 16);
 	}
 	destroy(s);
 }
@@ -418,7 +412,7 @@ static void a_reader_stays(void)
 	pthread_t reader;
 
 	begin();
-	s = make("urcu-stall", 0);
+	s = make("urcu-stall", sizeof(struct item), 0);
 	reader = start_reader(s);
 	online(false);
 	kfree_rcu(atomic_exchange(&watched, NULL), rcu);
@@ -435,7 +429,7 @@ static void a_reader_stays(void)
 	pthread_join(reader, NULL);
 	online(true);
 	kvfree_rcu_barrier();
-	CHECK(stats_of(s).rcu_pending_objects == 0);
+	CHECK(look(s).rcu_pending_objects == 0);
 	destroy(s);
 }
 
@@ -463,7 +457,7 @@ static void a_reader_stays_and_who_may_wait_waits(void)
 	uint64_t most = 0;
 
 	begin();
-	s = make("urcu-bound", 0);
+	s = make("urcu-bound", sizeof(struct item), 0);
 	reader = start_reader(s);
 	kfree_rcu_mightsleep(atomic_exchange(&watched, NULL));
 	told_begin(&told);
@@ -474,7 +468,7 @@ static void a_reader_stays_and_who_may_wait_waits(void)
 
 		for (unsigned int i = 0; i < 200; i++)
 			kfree_rcu_mightsleep(new_item(s));
-		bytes = stats_of(s).rcu_pending_bytes;
+		bytes = look(s).rcu_pending_bytes;
 		most = bytes > most ? bytes : most;
 	}
 	online(false);
@@ -493,13 +487,13 @@ static void a_reader_stays_and_who_may_wait_waits(void)
 
 static void go_on(struct kmem_cache *inherited)
 {
-	struct kmem_cache *s = make("urcu-child", 0);
+	struct kmem_cache *s = make("urcu-child", sizeof(struct item), 0);
 
 	retire_many(inherited, MANY);
 	retire_many(s, MANY);
 	kvfree_rcu_barrier();
-	CHECK(stats_of(inherited).rcu_pending_objects == 0);
-	CHECK(stats_of(s).objects_in_use == 0);
+	CHECK(look(inherited).rcu_pending_objects == 0);
+	CHECK(look(s).objects_in_use == 0);
 	/* Grace periods pass without a barrier, too. */
 	retire_many(s, 10);
 	wait_for_pending(s, 0);
@@ -534,10 +528,10 @@ static void fork_with_pending(void)
 	struct kmem_cache *s;
 
 	begin();
-	s = make("urcu-fork", 0);
+	s = make("urcu-fork", sizeof(struct item), 0);
 	fork_some(s, 8);
 	kvfree_rcu_barrier();
-	CHECK(stats_of(s).objects_in_use == 0);
+	CHECK(look(s).objects_in_use == 0);
 	destroy(s);
 }
 
@@ -549,14 +543,14 @@ static void fork_beside_retiring_threads(void)
 	struct kmem_cache *s;
 
 	begin();
-	s = make("urcu-fork-busy", 0);
+	s = make("urcu-fork-busy", sizeof(struct item), 0);
 	for (int i = 0; i < RETIRERS; i++)
 		start(&r[i], s, i);
 	fork_some(s, 12);
 	for (int i = 0; i < RETIRERS; i++)
 		stop(&r[i]);
 	kvfree_rcu_barrier();
-	CHECK(stats_of(s).objects_in_use == 0);
+	CHECK(look(s).objects_in_use == 0);
 	destroy(s);
 }
 #endif
@@ -569,8 +563,8 @@ static void remote_objects(void)
 	struct sheaf_stats process;
 
 	begin();
-	s = make("urcu-remote", 0);
-	without = make("urcu-no-sheaves", SLAB_NO_SHEAVES);
+	s = make("urcu-remote", sizeof(struct item), 0);
+	without = make("urcu-no-sheaves", sizeof(struct item), SLAB_NO_SHEAVES);
 	sheaf_stats(&process);
 	for (unsigned int i = 0; i < MANY; i++) {
 		struct kmem_cache *of = i % 3 ? s : without;
@@ -584,9 +578,9 @@ static void remote_objects(void)
 	}
 	CHECK(kmem_cache_verify(s) == 0 && kmem_cache_verify(without) == 0);
 	kvfree_rcu_barrier_on_cache(without);
-	CHECK(stats_of(without).objects_in_use == 0);
+	CHECK(look(without).objects_in_use == 0);
 	kvfree_rcu_barrier_on_cache(s);
-	CHECK(stats_of(s).objects_in_use == 0);
+	CHECK(look(s).objects_in_use == 0);
 	destroy(s);
 	destroy(without);
 }

@@ -36,13 +36,6 @@ static void retire_all(void)
 	}
 }
 
-static void found_waiting(void *data, struct sheaf *sheaf, bool waits)
-{
-	(void)data;
-	for (unsigned int i = 0; waits && i < sheaf_size(sheaf); i++)
-		model_found_waiting(sheaf->objects[i]);
-}
-
 static void fibre_of_storm(unsigned int fibre, void *unused)
 {
 	(void)unused;
@@ -55,11 +48,11 @@ static void fibre_of_storm(unsigned int fibre, void *unused)
 
 		kvfree_rcu_barrier_on_cache(s);
 		model_has_passed(s, moment);
-		sheaf_for_each_retired(&s->sheaf, found_waiting, NULL);
+		sheaf_for_each_retired(&s->sheaf, model_found_waiting, NULL);
 	}
 	/* What was in hand then is queued by now. */
 	for (unsigned int i = 0; i < 2000; i++) {
-		sheaf_for_each_retired(&s->sheaf, found_waiting, NULL);
+		sheaf_for_each_retired(&s->sheaf, model_found_waiting, NULL);
 		readers_pass();
 	}
 }

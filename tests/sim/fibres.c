@@ -259,17 +259,10 @@ static void read_section(unsigned int fibre, struct holder *h)
 	readers_leave(fibre);
 }
 
-static void found_waiting(void *data, struct sheaf *sheaf, bool waits)
-{
-	(void)data;
-	for (unsigned int i = 0; waits && i < sheaf_size(sheaf); i++)
-		model_found_waiting(sheaf->objects[i]);
-}
-
 static void check_waiting(void)
 {
 	for (unsigned int i = 0; i < NR_CACHES; i++)
-		sheaf_for_each_retired(&shared[i]->sheaf, found_waiting, NULL);
+		sheaf_for_each_retired(&shared[i]->sheaf, model_found_waiting, NULL);
 }
 
 static void wait_for_barrier(void)

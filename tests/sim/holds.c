@@ -10,9 +10,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "kit/by_hand.h"
 #include "os/lock.h"
 #include "sim/sim.h"
-#include "tests/unit/by_hand.h"
 
 enum {
 	FEW = 4,

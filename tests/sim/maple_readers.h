@@ -9,7 +9,7 @@
 #ifndef SHEAF_TESTS_SIM_MAPLE_READERS_H
 #define SHEAF_TESTS_SIM_MAPLE_READERS_H
 
-#include "../maple/model.h"
+#include "kit/maple/model.h"
 
 enum {
 	CELLS = 400, /* indices; the last cell goes on to ULONG_MAX */

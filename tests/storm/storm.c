@@ -14,12 +14,19 @@
 #include <pthread.h>
 #include <sheaf/slab.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
 #include <time.h>
+#include <unistd.h>
 
-#include "help.h"
+#include "kit/objects.h"
+#include "kit/process.h"
+#include "kit/random.h"
+#include "os/machine.h"
 
 enum {
 	MAX_THREADS = 64,
@@ -28,9 +35,6 @@ enum {
 	MAX_BULK = 100,
 	NR_BOXES = 64
 };
-
-#define LIVE	  UINT64_C(0x57a3b00000000000)
-#define LIVE_MASK UINT64_C(0xfffff00000000000)
 
 struct worker {
 	pthread_t thread;
@@ -53,20 +57,10 @@ static void fail(const char *what, size_t size, const void *object)
 	abort();
 }
 
-static uint64_t *last_word(unsigned int c, uint64_t *object)
-{
-	return object + sizes[c] / sizeof(*object) - 1;
-}
-
 static void stamp(struct worker *w, unsigned int c, uint64_t *object)
 {
-	uint64_t mine = LIVE | (uint64_t)w->number << 36 | (w->sequence++ & 0xfffffffff);
-	uint64_t old = __atomic_exchange_n(object, mine, __ATOMIC_RELAXED);
-	uint64_t *end = last_word(c, object);
-
-	if ((old & LIVE_MASK) == LIVE && *end == ~old)
+	if (!stamp_put(object, sizes[c], w->number, w->sequence++))
 		fail("handed out twice", sizes[c], object);
-	*end = ~mine;
 	if ((uintptr_t)object % 8)
 		fail("not aligned", sizes[c], object);
 }
@@ -74,12 +68,8 @@ static void stamp(struct worker *w, unsigned int c, uint64_t *object)
 /* Before an object is freed: it must carry a stamp, and carries none afterwards. */
 static void unstamp(unsigned int c, uint64_t *object)
 {
-	uint64_t *end = last_word(c, object);
-	uint64_t old = __atomic_exchange_n(object, 0, __ATOMIC_RELAXED);
-
-	if ((old & LIVE_MASK) != LIVE || *end != ~old)
+	if (!stamp_remove(object, sizes[c]))
 		fail("overwritten while live", sizes[c], object);
-	*end = 0;
 }
 
 static void keep(struct worker *w, unsigned int c, uint64_t *object)

@@ -3,14 +3,22 @@
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <sheaf/slab.h>
 
-#include "help.h"
-#include "unit.h"
+#include "kit/check.h"
+#include "kit/process.h"
+#include "kit/told.h"
+#include "kit/unit.h"
+#include "os/machine.h"
 
 static struct told told;
 static const char *options;

@@ -12,9 +12,9 @@
 #include <string.h>
 
 #include "cache/cache.h"
+#include "kit/unit.h"
 #include "os/machine.h"
 #include "percpu/whole.h"
-#include "unit.h"
 
 static struct kmem_cache *s;
 static struct sheaf_cache *cache;

@@ -4,9 +4,20 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-#include "help.h"
-#include "unit.h"
+#include "kit/objects.h"
+#include "kit/process.h"
+#include "kit/random.h"
+#include "kit/ready.h"
+#include "kit/told.h"
+#include "kit/unit.h"
+#include "os/machine.h"
+#include "page/page.h"
 
 static struct told told;
 
@@ -187,13 +198,6 @@ static void remote_frees_bypass_sheaves(void **state)
 	assert_int_equal(kmem_cache_verify(s), 0);
 	assert_int_equal(kmem_cache_shrink(s), 0);
 	kmem_cache_destroy(s);
-}
-
-static int by_address(const void *a, const void *b)
-{
-	uintptr_t x = *(const uintptr_t *)a, y = *(const uintptr_t *)b;
-
-	return x < y ? -1 : x > y;
 }
 
 static void bulk_of(slab_flags_t flags)
@@ -473,12 +477,6 @@ static void verify_finds_planted_faults(void **state)
 	assert_int_equal(verify_quietly(s), 0);
 	kmem_cache_free(s, object);
 	kmem_cache_destroy(s);
-}
-
-static int setup(void **state)
-{
-	(void)state;
-	return caches_ready() ? 0 : -1;
 }
 
 int main(void)

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* A chunk's bitmaps against a model of one byte a page. */
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "page/chunk.h"
 
-#include "help.h"
-#include "unit.h"
+#include "kit/random.h"
+#include "kit/unit.h"
 
 enum {
 	ROUNDS = 20000

@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* kmem_cache_create: both forms, every wrong argument, merging, names, alignment. */
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
 #include "cache/cache.h"
 
-#include "help.h"
-#include "unit.h"
+#include "kit/process.h"
+#include "kit/ready.h"
+#include "kit/told.h"
+#include "kit/unit.h"
 
 static struct told told;
 
@@ -278,12 +286,6 @@ static void hwcache_align(void **state)
 		kmem_cache_free_bulk(s, 10, p);
 		kmem_cache_destroy(s);
 	}
-}
-
-static int setup(void **state)
-{
-	(void)state;
-	return caches_ready() ? 0 : -1;
 }
 
 int main(void)

@@ -2,11 +2,15 @@
 /* What a cache's use tells about it, and what it gets then. */
 #include <pthread.h>
 #include <sched.h>
+#include <stdint.h>
+#include <string.h>
 
 #include "cache/cache.h"
-#include "help.h"
+#include "kit/process.h"
+#include "kit/unit.h"
+#include "os/machine.h"
 #include "os/options.h"
-#include "unit.h"
+#include "os/section.h"
 
 #define ROW	3
 #define OTHERS	4

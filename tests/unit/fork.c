@@ -2,10 +2,16 @@
 /* fork() and vfork() in the middle of everything that other threads do. */
 #include <pthread.h>
 #include <sheaf/slab.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "cache/cache.h"
-#include "help.h"
-#include "unit.h"
+#include "kit/check.h"
+#include "kit/process.h"
+#include "kit/random.h"
+#include "kit/unit.h"
 
 enum {
 	THREADS = 3,

@@ -4,10 +4,15 @@
  * of their own, counted, until they are whole again or used whole, and not more than the budget.
  */
 #include "cache/cache.h"
-#include "help.h"
+#include "kit/unit.h"
+#include "page/page.h"
 #include "page/range.h"
-#include "unit.h"
 #include <sheaf/stats.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
 
 enum {
 	CHUNKS = 64,

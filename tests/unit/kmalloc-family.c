@@ -3,11 +3,16 @@
 #include <pthread.h>
 #include <sheaf/slab.h>
 #include <sheaf/stats.h>
+#include <stdint.h>
+#include <string.h>
 
-#include "help.h"
+#include "kit/check.h"
+#include "kit/process.h"
+#include "kit/random.h"
+#include "kit/unit.h"
 #include "kmalloc/kmalloc.h"
 #include "os/options.h"
-#include "unit.h"
+#include "page/page.h"
 
 enum {
 	MiB = 1 << 20,

@@ -5,9 +5,17 @@
  */
 #include <sheaf/slab.h>
 #include <sheaf/stats.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-#include "help.h"
-#include "unit.h"
+#include "kit/check.h"
+#include "kit/parts.h"
+#include "kit/process.h"
+#include "kit/told.h"
+#include "kit/unit.h"
 
 enum {
 	MAX = 1 << 21
@@ -115,10 +123,7 @@ static void caches_give_back(void)
 	free_down_to(n, 0);
 }
 
-static const struct {
-	const char *name;
-	void (*run)(void);
-} parts[] = {
+static const struct part parts[] = {
 	{"all-sizes", all_sizes},
 	{"first-use", first_use_fails},
 	{"resize", resize_fails},
@@ -151,17 +156,12 @@ static void under_limits(void **state)
 	}
 }
 
-static int run_part(const char *name)
+static int run(const char *name)
 {
 	blocks = mmap(NULL, MAX * sizeof(void *), PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	CHECK(blocks != MAP_FAILED);
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-		if (!strcmp(name, parts[i].name)) {
-			parts[i].run();
-			return 0;
-		}
-	return 2;
+	return run_part(parts, sizeof(parts) / sizeof(parts[0]), name);
 }
 
 int main(int argc, char **argv)
@@ -171,6 +171,6 @@ int main(int argc, char **argv)
 	};
 
 	if (argc > 1)
-		return run_part(argv[1]);
+		return run(argv[1]);
 	return cmocka_run_group_tests_name("kmalloc-oom", tests, NULL, NULL);
 }

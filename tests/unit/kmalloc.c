@@ -4,10 +4,18 @@
 #include <limits.h>
 #include <sheaf/slab.h>
 #include <sheaf/stats.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
-#include "help.h"
+#include "kit/process.h"
+#include "kit/random.h"
+#include "kit/told.h"
+#include "kit/unit.h"
 #include "kmalloc/kmalloc.h"
-#include "unit.h"
+#include "os/machine.h"
+#include "page/page.h"
 
 enum {
 	MiB = 1 << 20

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "unit.h"
+#include "kit/unit.h"
 
 enum {
 	THREADS = 4,

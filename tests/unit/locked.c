@@ -4,12 +4,17 @@
  * on with slots that stand in, and move no whole sheaf for one object.
  */
 #include <sched.h>
+#include <stdint.h>
+#include <string.h>
 
 #include "cache/cache.h"
-#include "help.h"
+#include "kit/cache.h"
+#include "kit/process.h"
+#include "kit/shown.h"
+#include "kit/unit.h"
 #include "os/machine.h"
-#include "shown.h"
-#include "unit.h"
+#include "os/section.h"
+#include "page/page.h"
 #include <sheaf/stats.h>
 
 #define BATCH  10
@@ -31,13 +36,10 @@ static void set_locks(unsigned int stand_ins, uint32_t locked)
 		slot_of(os_stand_in(os_node(), i))->lock = locked;
 }
 
-static struct kmem_cache_stats look(void)
+static struct kmem_cache_stats look_and_check(void)
 {
-	struct kmem_cache_stats stats;
-
 	check_shown(s);
-	assert_int_equal(kmem_cache_stats(s, &stats), 0);
-	return stats;
+	return look(s);
 }
 
 static void use(void)
@@ -80,14 +82,14 @@ static void others_stand_in(void **state)
 	(void)state;
 	use();
 	for (unsigned int n = 0; n < os.nr_stand_ins; n++) {
-		struct kmem_cache_stats before = look(), after;
+		struct kmem_cache_stats before = look_and_check(), after;
 		const struct slot *slot = slot_of(os_stand_in(os_node(), n));
 
 		assert_false(rows_is_open(slot));
 		set_locks(n, 1);
 		use();
 		set_locks(n, 0);
-		after = look();
+		after = look_and_check();
 		assert_true(rows_is_open(slot));
 		assert_int_equal(page_node((void *)slot->home), os_node());
 		assert_in_range(after.sheaf_refill - before.sheaf_refill, 0, most);
@@ -103,11 +105,11 @@ static void none_is_left(void **state)
 
 	(void)state;
 	use();
-	before = look();
+	before = look_and_check();
 	set_locks(os.nr_stand_ins, 1);
 	use();
 	set_locks(os.nr_stand_ins, 0);
-	after = look();
+	after = look_and_check();
 	assert_int_equal(after.sheaf_refill, before.sheaf_refill);
 	assert_int_equal(after.sheaf_flush, before.sheaf_flush);
 	assert_int_equal(after.alloc_slowpath - before.alloc_slowpath, PAIRS);

@@ -6,11 +6,19 @@
  * never uses it.
  */
 #include <pthread.h>
+#include <sched.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "cache/cache.h"
-#include "help.h"
+#include "kit/check.h"
+#include "kit/process.h"
+#include "kit/unit.h"
+#include "os/machine.h"
 #include "os/report.h"
-#include "unit.h"
+#include "page/page.h"
 
 static void limit(int resource, rlim_t value)
 {

@@ -7,13 +7,24 @@
 #include "../../bench/count.h"
 
 #include <sheaf/stats.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cache/cache.h"
 #include "cache/index.h"
-#include "help.h"
+#include "kit/check.h"
+#include "kit/process.h"
+#include "kit/random.h"
+#include "kit/unit.h"
+#include "os/machine.h"
+#include "os/section.h"
+#include "page/page.h"
 #include "percpu/rows.h"
-#include "unit.h"
 
 enum {
 	FEW = 10,

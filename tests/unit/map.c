@@ -3,11 +3,17 @@
 #include "page/map.h"
 
 #include <pthread.h>
+#include <stdint.h>
 
 #include "cache/cache.h"
-#include "help.h"
+#include "kit/check.h"
+#include "kit/process.h"
+#include "kit/random.h"
+#include "kit/ready.h"
+#include "kit/unit.h"
 #include "os/atomic.h"
-#include "unit.h"
+#include "os/machine.h"
+#include "page/page.h"
 
 #define MiB ((size_t)1 << 20)
 
@@ -251,12 +257,6 @@ static void null_without_memory(void **state)
 {
 	(void)state;
 	assert_int_equal(in_child(use_up), 0);
-}
-
-static int setup(void **state)
-{
-	(void)state;
-	return caches_ready() ? 0 : -1;
 }
 
 int main(void)

@@ -4,12 +4,21 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sheaf/slab.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
-#include "help.h"
-#include "unit.h"
+#include "kit/check.h"
+#include "kit/process.h"
+#include "kit/told.h"
+#include "kit/unit.h"
+#include "page/page.h"
 
 #define NOEXEC_SEAL 8u /* of memfd_create() */
 #define MiB	    ((size_t)1 << 20)

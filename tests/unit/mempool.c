@@ -2,11 +2,18 @@
 /* Memory pools: the reserve is used last, filled first, and nobody sleeps beside an element. */
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sheaf/mempool.h>
+#include <stdint.h>
+#include <string.h>
 
 #include "cache/cache.h"
-#include "help.h"
-#include "unit.h"
+#include "kit/check.h"
+#include "kit/process.h"
+#include "kit/random.h"
+#include "kit/told.h"
+#include "kit/unit.h"
+#include "os/machine.h"
 
 enum {
 	ELEMENTS = 16,

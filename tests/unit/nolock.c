@@ -6,16 +6,29 @@
  */
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sheaf/mempool.h>
 #include <sheaf/slab.h>
 #include <sheaf/stats.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cache/cache.h"
-#include "help.h"
+#include "kit/cache.h"
+#include "kit/check.h"
+#include "kit/process.h"
+#include "kit/random.h"
+#include "kit/told.h"
+#include "kit/unit.h"
+#include "os/machine.h"
 #include "page/pool.h"
 #include "slab/defer.h"
-#include "unit.h"
 
 enum {
 	SIZE = 64,
@@ -33,14 +46,6 @@ static void construct(void *object)
 	((uint64_t *)object)[1] = CONSTRUCTED;
 }
 
-static struct kmem_cache *make(const char *name, slab_flags_t flags)
-{
-	struct kmem_cache *s = kmem_cache_create(name, SIZE, NULL, SLAB_NO_MERGE | flags);
-
-	CHECK(s);
-	return s;
-}
-
 static struct kmem_cache *make_constructed(void)
 {
 	struct kmem_cache_args args = {.ctor = construct};
@@ -48,14 +53,6 @@ static struct kmem_cache *make_constructed(void)
 
 	CHECK(s);
 	return s;
-}
-
-static struct kmem_cache_stats look(struct kmem_cache *s)
-{
-	struct kmem_cache_stats stats;
-
-	CHECK(kmem_cache_stats(s, &stats) == 0);
-	return stats;
 }
 
 static void take(struct kmem_cache *s, unsigned int n)
@@ -90,7 +87,7 @@ static void give_nolock(struct kmem_cache *s, unsigned int n)
 /* Everything the cache has is had, from main to the last slab, and no page more. */
 static void all_that_is_there(void **state)
 {
-	struct kmem_cache *s = make("nolock", 0);
+	struct kmem_cache *s = make("nolock", SIZE, 0);
 	struct kmem_cache_stats before, after;
 
 	(void)state;
@@ -116,7 +113,7 @@ static void all_that_is_there(void **state)
 static void zeroed_or_constructed(void **state)
 {
 	static const char zero[SIZE];
-	struct kmem_cache *s = make("zeroed", 0);
+	struct kmem_cache *s = make("zeroed", SIZE, 0);
 	unsigned int n;
 
 	(void)state;
@@ -143,7 +140,7 @@ static void zeroed_or_constructed(void **state)
 
 static void misuse(void **state)
 {
-	struct kmem_cache *s = make("mine", SLAB_NO_SHEAVES), *other = make("other", 0);
+	struct kmem_cache *s = make("mine", SIZE, SLAB_NO_SHEAVES), *other = make("other", SIZE, 0);
 	char *object = kmem_cache_alloc(s, GFP_KERNEL);
 	int foreign;
 
@@ -215,14 +212,14 @@ static const struct {
 static void with_locks_held(void)
 {
 	static const slab_flags_t kinds[] = {0, SLAB_NO_SHEAVES};
-	mempool_t *pool = mempool_create_slab_pool(1, make("pooled", 0));
+	mempool_t *pool = mempool_create_slab_pool(1, make("pooled", SIZE, 0));
 
 	CHECK(pool);
 	pin((unsigned int)sched_getcpu());
 	for (size_t i = 0; i < 2 * sizeof(ranks) / sizeof(ranks[0]); i++) {
 		unsigned int n;
 
-		beside = make(ranks[i / 2].name, kinds[i % 2]);
+		beside = make(ranks[i / 2].name, SIZE, kinds[i % 2]);
 		take(beside, 1500);
 		kmem_cache_free_bulk(beside, 1000, held + 500);
 		ranks[i / 2].lock();
@@ -258,7 +255,7 @@ static void defer(struct kmem_cache *s)
 
 static void deferred_until_a_slow_path(void **state)
 {
-	struct kmem_cache *s = make("deferred", SLAB_NO_SHEAVES);
+	struct kmem_cache *s = make("deferred", SIZE, SLAB_NO_SHEAVES);
 
 	(void)state;
 	for (int way = 0; way < 5; way++) {
@@ -298,7 +295,7 @@ static void shrink_inherited(void)
 
 static void deferred_across_fork(void **state)
 {
-	struct kmem_cache *s = make("forked", SLAB_NO_SHEAVES);
+	struct kmem_cache *s = make("forked", SIZE, SLAB_NO_SHEAVES);
 
 	(void)state;
 	defer(s);
@@ -317,7 +314,7 @@ static void find_inherited(void)
 /* Whoever pushed them was about to set the flag. */
 static void deferred_without_a_flag_across_fork(void **state)
 {
-	struct kmem_cache *s = make("unflagged", SLAB_NO_SHEAVES);
+	struct kmem_cache *s = make("unflagged", SIZE, SLAB_NO_SHEAVES);
 
 	(void)state;
 	defer(s);
@@ -330,7 +327,7 @@ static void deferred_without_a_flag_across_fork(void **state)
 /* A link that was overwritten is not followed. */
 static void deferred_and_overwritten(void **state)
 {
-	struct kmem_cache *s = make("overwritten", SLAB_NO_SHEAVES);
+	struct kmem_cache *s = make("overwritten", SIZE, SLAB_NO_SHEAVES);
 	void *last;
 
 	(void)state;
@@ -425,7 +422,7 @@ static void other_ways(struct kmem_cache *s, unsigned int c, uint64_t *seed, con
 		kmem_cache_shrink(s);
 		return;
 	case 1:
-		s = make(own, 0);
+		s = make(own, SIZE, 0);
 		kmem_cache_free_nolock(s, kmem_cache_alloc(s, GFP_KERNEL));
 		kmem_cache_destroy(s);
 		return;
@@ -478,9 +475,9 @@ static void handlers_on_every_path(void)
 	pthread_t threads[WORKERS];
 	timer_t timer;
 
-	shared[0] = make("plain", 0);
+	shared[0] = make("plain", SIZE, 0);
 	shared[1] = make_constructed();
-	shared[2] = make("bare", SLAB_NO_SHEAVES);
+	shared[2] = make("bare", SIZE, SLAB_NO_SHEAVES);
 	action.sa_handler = on_signal;
 	sigaction(SIGUSR1, &action, NULL);
 	sigaction(SIGUSR2, &action, NULL);

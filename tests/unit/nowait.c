@@ -1,16 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /* Calls that promise not to wait finish, whatever others are stuck in. */
+#include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sheaf/slab.h>
 #include <sheaf/stats.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-#include "by_hand.h"
 #include "cache/cache.h"
-#include "help.h"
+#include "kit/by_hand.h"
+#include "kit/cache.h"
+#include "kit/check.h"
+#include "kit/process.h"
+#include "kit/told.h"
+#include "kit/unit.h"
 #include "kmalloc/kmalloc.h"
 #include "os/lock.h"
-#include "unit.h"
+#include "os/report.h"
 
 enum {
 	MANY = 1000
@@ -20,14 +31,6 @@ struct item {
 	uint64_t stamp[4];
 	struct sheaf_rcu_head rcu;
 };
-
-static struct kmem_cache *make(const char *name)
-{
-	struct kmem_cache *s = kmem_cache_create(name, sizeof(struct item), NULL, SLAB_NO_MERGE);
-
-	CHECK(s);
-	return s;
-}
 
 /* --- what a reader, or an allocation that must not wait, may do ---------------------------------- */
 
@@ -115,7 +118,7 @@ static void no_lock_that_is_held_for_long(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof(ranks) / sizeof(ranks[0]); i++) {
-		struct kmem_cache *s = make("nowait-lock");
+		struct kmem_cache *s = make("nowait-lock", sizeof(struct item), 0);
 
 		ranks[i].lock();
 		others_go_on(s);
@@ -229,7 +232,7 @@ static const struct {
 /* What may wait for locks: nobody who is stuck has any. */
 static void use_locks(void)
 {
-	struct kmem_cache *s = make("nowait-create");
+	struct kmem_cache *s = make("nowait-create", sizeof(struct item), 0);
 	int status, file = open("/dev/null", O_WRONLY);
 	pid_t child;
 
@@ -249,7 +252,7 @@ static void reports_are_made_with_nothing_held(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof(reporters) / sizeof(reporters[0]); i++) {
-		struct kmem_cache *s = make(reporters[i].name);
+		struct kmem_cache *s = make(reporters[i].name, sizeof(struct item), 0);
 		char *objects[8];
 
 		pin(0);
@@ -260,7 +263,7 @@ static void reports_are_made_with_nothing_held(void **state)
 		for (int n = 0; n < 8; n++)
 			reporters[i].before(s, objects[n] + sizeof(void *));
 		begin_report(reporters[i].report, s);
-		s = make("nowait-beside");
+		s = make("nowait-beside", sizeof(struct item), 0);
 		others_go_on(s);
 		use_locks();
 		end_report();
@@ -306,7 +309,7 @@ static void fill_standard_error(void)
 
 static struct kmem_cache *make_destroyed(void)
 {
-	struct kmem_cache *s = make("nowait-gone");
+	struct kmem_cache *s = make("nowait-gone", sizeof(struct item), 0);
 
 	kmem_cache_destroy(s);
 	return s;
@@ -360,7 +363,7 @@ static int terminal_as_standard_error(void)
 static void lines_of_a_handler_are_not_for_a_terminal(void **state)
 {
 	static char foreign[64];
-	struct kmem_cache *s = make("nowait-terminal");
+	struct kmem_cache *s = make("nowait-terminal", sizeof(struct item), 0);
 	int saved = dup(STDERR_FILENO), reader = terminal_as_standard_error();
 	char text[512] = "";
 	uint32_t left, later;
@@ -393,7 +396,7 @@ static void lines_of_threads_that_ended_are_written(void **state)
 {
 	static struct told told;
 	static char foreign[64];
-	struct kmem_cache *s = make("nowait-ended");
+	struct kmem_cache *s = make("nowait-ended", sizeof(struct item), 0);
 	int saved = dup(STDERR_FILENO);
 	pthread_t thread;
 

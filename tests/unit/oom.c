@@ -6,10 +6,19 @@
  * the library meets the limit when it reserves its ranges; or with no more data than at its start.
  */
 #include <sheaf/slab.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "cache/cache.h"
-#include "help.h"
-#include "unit.h"
+#include "kit/check.h"
+#include "kit/parts.h"
+#include "kit/process.h"
+#include "kit/told.h"
+#include "kit/unit.h"
 
 enum {
 	MAX_OBJECTS = 1 << 20,
@@ -185,10 +194,7 @@ static void no_more_data(void)
 	free_down_to(s, 0);
 }
 
-static const struct {
-	const char *name;
-	void (*run)(void);
-} parts[] = {
+static const struct part parts[] = {
 	{"one-cache", one_cache},
 	{"moves", memory_moves_between_caches},
 	{"bulk", bulk_is_all_or_nothing},
@@ -250,7 +256,7 @@ static void no_address_space(void **state)
 	assert_non_null(strstr(told.text, "no address space"));
 }
 
-static int run_part(const char *name)
+static int run(const char *name)
 {
 	size_t bytes = MAX_OBJECTS * sizeof(void *);
 
@@ -258,12 +264,7 @@ static int run_part(const char *name)
 		return kmem_cache_create("none", 64, NULL, 0) != NULL;
 	objects = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	CHECK(objects != MAP_FAILED);
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-		if (!strcmp(name, parts[i].name)) {
-			parts[i].run();
-			return 0;
-		}
-	return 2;
+	return run_part(parts, sizeof(parts) / sizeof(parts[0]), name);
 }
 
 int main(int argc, char **argv)
@@ -275,6 +276,6 @@ int main(int argc, char **argv)
 	};
 
 	if (argc > 1)
-		return run_part(argv[1]);
+		return run(argv[1]);
 	return cmocka_run_group_tests_name("oom", tests, NULL, NULL);
 }

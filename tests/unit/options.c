@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* SHEAF_OPTIONS: every option, misspelt ones, numbers out of range. */
+#include <stdbool.h>
+#include <string.h>
+
 #include "os/options.h"
 
-#include "help.h"
-#include "unit.h"
+#include "kit/told.h"
+#include "kit/unit.h"
 
 static struct told told;
 

@@ -4,10 +4,18 @@
 #include <pthread.h>
 #include <sheaf/mempool.h>
 #include <sheaf/slab.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
 
-#include "help.h"
+#include "kit/check.h"
+#include "kit/random.h"
+#include "kit/told.h"
+#include "kit/unit.h"
 #include "os/atomic.h"
-#include "unit.h"
+#include "page/page.h"
 
 #define MiB ((size_t)1 << 20)
 

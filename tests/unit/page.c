@@ -1,10 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /* Page runs: no two overlap, every address finds its run, what is free goes back. */
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
 #include "page/page.h"
 
 #include "cache/cache.h"
-#include "help.h"
-#include "unit.h"
+#include "kit/check.h"
+#include "kit/process.h"
+#include "kit/random.h"
+#include "kit/ready.h"
+#include "kit/told.h"
+#include "kit/unit.h"
+#include "os/machine.h"
 
 enum {
 	RUNS = 600,
@@ -277,12 +288,6 @@ static void out_of_memory_is_null(void **state)
 {
 	(void)state;
 	assert_int_equal(in_child(exhausted), 0);
-}
-
-static int setup(void **state)
-{
-	(void)state;
-	return caches_ready() ? 0 : -1;
 }
 
 int main(void)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* CPUs by distance, on machines of any shape: places are an order of them, nodes and caches parts of it. */
-#include "help.h"
+#include <stdint.h>
+
+#include "kit/random.h"
+#include "kit/unit.h"
 #include "os/machine.h"
-#include "unit.h"
 
 #define MACHINES 300
 

@@ -1,13 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /* Prefilled sheaves: what was promised is there whatever happens, and what is left comes back. */
 #include <errno.h>
+#include <sched.h>
 #include <sheaf/slab.h>
 #include <sheaf/stats.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
 #include <sys/time.h>
+#include <unistd.h>
 
 #include "cache/cache.h"
-#include "help.h"
-#include "unit.h"
+#include "kit/cache.h"
+#include "kit/check.h"
+#include "kit/process.h"
+#include "kit/told.h"
+#include "kit/unit.h"
+#include "os/machine.h"
 
 enum {
 	SIZE = 64,
@@ -19,20 +28,12 @@ static struct kmem_cache *s;
 static void *held[MOST];
 static struct told told;
 
-static struct kmem_cache_stats look(void)
-{
-	struct kmem_cache_stats stats;
-
-	CHECK(kmem_cache_stats(s, &stats) == 0);
-	return stats;
-}
-
 /* By how much a counter moved; what it should have where nothing is counted. */
-#define MOVED(before, name, should) (os.counting ? look().name - (before).name : (should))
+#define MOVED(before, name, should) (os.counting ? look(s).name - (before).name : (should))
 
 static void all_is_there(void)
 {
-	struct kmem_cache_stats stats = look();
+	struct kmem_cache_stats stats = look(s);
 
 	assert_int_equal(kmem_cache_verify(s), 0);
 	if (os.counting)
@@ -97,7 +98,7 @@ static void spare_and_back(void **state)
 		kmem_cache_return_sheaf(s, GFP_KERNEL, prefilled(8));
 		kmem_cache_free(s, kmem_cache_alloc(s, GFP_KERNEL));
 	}
-	before = look();
+	before = look(s);
 	for (int round = 0; round < 10; round++) {
 		sheaf = prefilled(8);
 		pop(sheaf, 2);
@@ -115,7 +116,7 @@ static void spare_and_back(void **state)
 /* No spare: a full sheaf of the barn is lent; none there: an empty or a new one is filled. */
 static void from_the_barn(void **state)
 {
-	struct kmem_cache_stats before = look();
+	struct kmem_cache_stats before = look(s);
 	struct slab_sheaf *one, *two;
 
 	(void)state;
@@ -127,7 +128,7 @@ static void from_the_barn(void **state)
 	kmem_cache_return_sheaf(s, GFP_KERNEL, one);
 	kmem_cache_return_sheaf(s, GFP_KERNEL, two);
 	assert_int_equal(MOVED(before, barn_put, 1), 1);
-	before = look();
+	before = look(s);
 	one = prefilled(3);
 	two = prefilled(3);
 	assert_int_equal(MOVED(before, barn_get, 1), 1);
@@ -149,7 +150,7 @@ static void returned_beside_a_spare(void **state)
 		two = prefilled(1);
 		pop(two, 5);
 		kmem_cache_return_sheaf(s, GFP_KERNEL, one);
-		before = look();
+		before = look(s);
 		kmem_cache_return_sheaf(s, may_fill ? GFP_NOWAIT : 0, two);
 		assert_int_equal(MOVED(before, sheaf_return_slow, 1), 1);
 		assert_int_equal(MOVED(before, barn_put, (unsigned)may_fill), may_fill);
@@ -164,7 +165,7 @@ static void returned_beside_a_spare(void **state)
 
 static void oversize(void **state)
 {
-	struct kmem_cache_stats before = look();
+	struct kmem_cache_stats before = look(s);
 	struct slab_sheaf *sheaf = prefilled(1000);
 
 	(void)state;

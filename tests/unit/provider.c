@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Providers of grace periods as programs give them: of an older header, of a newer one, wrong ones. */
 #include <sheaf/rcu.h>
+#include <string.h>
 
-#include "by_hand.h"
-#include "help.h"
-#include "unit.h"
+#include "kit/by_hand.h"
+#include "kit/told.h"
+#include "kit/unit.h"
 
 static struct told told;
 

@@ -3,15 +3,24 @@
 #include <semaphore.h>
 #include <sheaf/slab.h>
 #include <sheaf/stats.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/wait.h>
 
-#include "by_hand.h"
 #include "cache/cache.h"
-#include "clock.h"
-#include "help.h"
+#include "kit/by_hand.h"
+#include "kit/cache.h"
+#include "kit/check.h"
+#include "kit/clock.h"
+#include "kit/process.h"
+#include "kit/told.h"
+#include "kit/unit.h"
+#include "os/machine.h"
 #include "os/options.h"
 #include "page/map.h"
 #include "page/pool.h"
-#include "unit.h"
 
 enum {
 	MANY = 1000,
@@ -26,22 +35,10 @@ struct item {
 
 static struct told told;
 
-static struct kmem_cache *make(const char *name, slab_flags_t flags)
+static struct kmem_cache *make_items(const char *name, slab_flags_t flags)
 {
-	struct kmem_cache *s =
-		kmem_cache_create(name, sizeof(struct item), NULL, SLAB_NO_MERGE | flags);
-
-	assert_non_null(s);
 	pin(0);
-	return s;
-}
-
-static struct kmem_cache_stats stats_of(struct kmem_cache *s)
-{
-	struct kmem_cache_stats stats;
-
-	assert_int_equal(kmem_cache_stats(s, &stats), 0);
-	return stats;
+	return make(name, sizeof(struct item), flags);
 }
 
 static void fill(struct kmem_cache *s, struct item **items, unsigned int n)
@@ -82,7 +79,7 @@ static void destroy(struct kmem_cache *s)
 static void nothing_is_used_before_its_grace_period(void **state)
 {
 	static struct item *items[MANY], *others[MANY];
-	struct kmem_cache *s = make("rcu-early", 0);
+	struct kmem_cache *s = make_items("rcu-early", 0);
 
 	(void)state;
 	fill(s, items, MANY);
@@ -93,8 +90,8 @@ static void nothing_is_used_before_its_grace_period(void **state)
 		assert_false(is_one_of(items, MANY, others[i]));
 	assert_int_equal(kmem_cache_shrink(s), 1);
 	assert_true(untouched(items, MANY));
-	assert_true(stats_of(s).rcu_pending_objects == MANY);
-	assert_true(stats_of(s).rcu_pending_bytes == MANY * stats_of(s).slab_size);
+	assert_true(look(s).rcu_pending_objects == MANY);
+	assert_true(look(s).rcu_pending_bytes == MANY * look(s).slab_size);
 	kmem_cache_free_bulk(s, MANY, (void **)others);
 	destroy(s);
 }
@@ -102,14 +99,14 @@ static void nothing_is_used_before_its_grace_period(void **state)
 static void what_has_passed_is_allocated_again(void **state)
 {
 	static struct item *items[MANY], *again[MANY];
-	struct kmem_cache *s = make("rcu-again", 0);
+	struct kmem_cache *s = make_items("rcu-again", 0);
 	uint64_t slabs, refilled;
 	unsigned int reused = 0;
 
 	(void)state;
 	fill(s, items, MANY);
-	slabs = stats_of(s).slabs;
-	refilled = stats_of(s).sheaf_refill;
+	slabs = look(s).slabs;
+	refilled = look(s).sheaf_refill;
 	for (unsigned int i = 0; i < MANY; i++)
 		kmem_cache_free_rcu(s, items[i]);
 	/* Twice: what was retired while the first one was under way waits for the next. */
@@ -120,11 +117,11 @@ static void what_has_passed_is_allocated_again(void **state)
 		reused += is_one_of(items, MANY, again[i]);
 	/* All but what was in sheaves before. */
 	assert_in_range(reused, MANY - 320, MANY);
-	assert_true(stats_of(s).slabs == slabs);
-	if (stats_of(s).counted) {
-		assert_true(stats_of(s).sheaf_refill == refilled);
-		assert_true(stats_of(s).rcu_reuse > 0);
-		assert_true(stats_of(s).sheaf_flush == 0);
+	assert_true(look(s).slabs == slabs);
+	if (look(s).counted) {
+		assert_true(look(s).sheaf_refill == refilled);
+		assert_true(look(s).rcu_reuse > 0);
+		assert_true(look(s).sheaf_flush == 0);
 	}
 	kmem_cache_free_bulk(s, MANY - 120, (void **)again);
 	destroy(s);
@@ -133,8 +130,8 @@ static void what_has_passed_is_allocated_again(void **state)
 static void what_has_passed_is_prefilled(void **state)
 {
 	static struct item *items[MANY];
-	struct kmem_cache *s = make("rcu-prefill", 0);
-	unsigned int capacity = (unsigned int)stats_of(s).sheaf_capacity, found = 0;
+	struct kmem_cache *s = make_items("rcu-prefill", 0);
+	unsigned int capacity = (unsigned int)look(s).sheaf_capacity, found = 0;
 	struct slab_sheaf *sheaves[SHEAVES];
 	void *object;
 
@@ -166,7 +163,7 @@ static void a_barrier_frees_everything(void **state)
 
 	(void)state;
 	for (unsigned int n = 0; n < MANY; n = 2 * n + 1) {
-		struct kmem_cache *s = make("rcu-barrier", 0);
+		struct kmem_cache *s = make_items("rcu-barrier", 0);
 
 		fill(s, items, n);
 		for (unsigned int i = 0; i < n; i++)
@@ -175,11 +172,11 @@ static void a_barrier_frees_everything(void **state)
 			kvfree_rcu_barrier();
 		else
 			kvfree_rcu_barrier_on_cache(s);
-		assert_true(stats_of(s).rcu_pending_objects == 0);
-		assert_true(stats_of(s).objects_in_use == 0);
-		if (stats_of(s).counted) {
-			assert_true(stats_of(s).free_rcu_sheaf == n);
-			assert_true(stats_of(s).free_fastpath + stats_of(s).free_slowpath >= n);
+		assert_true(look(s).rcu_pending_objects == 0);
+		assert_true(look(s).objects_in_use == 0);
+		if (look(s).counted) {
+			assert_true(look(s).free_rcu_sheaf == n);
+			assert_true(look(s).free_fastpath + look(s).free_slowpath >= n);
 		}
 		assert_int_equal(kmem_cache_shrink(s), 0);
 		destroy(s);
@@ -189,7 +186,7 @@ static void a_barrier_frees_everything(void **state)
 static void destroy_waits_for_what_is_retired(void **state)
 {
 	static struct item *items[MANY];
-	struct kmem_cache *s = make("rcu-destroy", 0);
+	struct kmem_cache *s = make_items("rcu-destroy", 0);
 
 	(void)state;
 	fill(s, items, MANY);
@@ -201,7 +198,7 @@ static void destroy_waits_for_what_is_retired(void **state)
 /* A sheaf that never fills is handed over when it is rcu_delay old. */
 static void a_partly_filled_sheaf_does_not_stay(void **state)
 {
-	struct kmem_cache *s = make("rcu-partly", 0);
+	struct kmem_cache *s = make_items("rcu-partly", 0);
 	struct item *items[3];
 
 	(void)state;
@@ -209,15 +206,15 @@ static void a_partly_filled_sheaf_does_not_stay(void **state)
 	for (int i = 0; i < 3; i++)
 		kfree_rcu(items[i], rcu);
 	by_hand_pass();
-	assert_true(stats_of(s).rcu_pending_objects == 3);
+	assert_true(look(s).rcu_pending_objects == 3);
 	clock_pass_ms(os_options.rcu_delay - 1);
 	by_hand_pass();
 	by_hand_pass();
-	assert_true(stats_of(s).rcu_pending_objects == 3);
+	assert_true(look(s).rcu_pending_objects == 3);
 	clock_pass_ms(1);
 	by_hand_pass(); /* collects it */
 	by_hand_pass(); /* and this was its grace period */
-	assert_true(stats_of(s).rcu_pending_objects == 0);
+	assert_true(look(s).rcu_pending_objects == 0);
 	destroy(s);
 }
 
@@ -225,7 +222,7 @@ static void a_partly_filled_sheaf_does_not_stay(void **state)
 static void what_is_not_used_goes_back(void **state)
 {
 	static struct item *items[MANY];
-	struct kmem_cache *s = make("rcu-idle", 0);
+	struct kmem_cache *s = make_items("rcu-idle", 0);
 	uint64_t objects;
 
 	(void)state;
@@ -238,16 +235,16 @@ static void what_is_not_used_goes_back(void **state)
 		clock_pass_ms(os_options.rcu_delay);
 	}
 	by_hand_pass();
-	objects = stats_of(s).objects;
-	assert_in_range(objects, 0, 13 * stats_of(s).sheaf_capacity);
+	objects = look(s).objects;
+	assert_in_range(objects, 0, 13 * look(s).sheaf_capacity);
 	assert_null(by_hand.first);
 	destroy(s);
 }
 
 static void pointers_of_any_kind(void **state)
 {
-	struct kmem_cache *without = make("rcu-without", SLAB_NO_SHEAVES);
-	struct kmem_cache *s = make("rcu-mixed", 0);
+	struct kmem_cache *without = make_items("rcu-without", SLAB_NO_SHEAVES);
+	struct kmem_cache *s = make_items("rcu-mixed", 0);
 	struct item *items[64];
 	unsigned int node;
 
@@ -271,8 +268,8 @@ static void pointers_of_any_kind(void **state)
 	kvfree_rcu_barrier_on_cache(s);
 	kvfree_rcu_barrier_on_cache(without);
 	kvfree_rcu_barrier();
-	assert_true(stats_of(s).objects_in_use == 0);
-	assert_true(stats_of(without).objects_in_use == 0);
+	assert_true(look(s).objects_in_use == 0);
+	assert_true(look(without).objects_in_use == 0);
 	destroy(s);
 	destroy(without);
 }
@@ -294,14 +291,14 @@ static void foreign_pointers_are_reported(void **state)
 
 static void retire_in_child(void)
 {
-	struct kmem_cache *s = make("rcu-child", 0);
+	struct kmem_cache *s = make_items("rcu-child", 0);
 	static struct item *items[MANY];
 
 	fill(s, items, MANY);
 	for (unsigned int i = 0; i < MANY; i++)
 		kfree_rcu(items[i], rcu);
 	kvfree_rcu_barrier();
-	CHECK(stats_of(s).objects_in_use == 0);
+	CHECK(look(s).objects_in_use == 0);
 	CHECK(kmem_cache_verify(s) == 0);
 	kmem_cache_destroy(s);
 }
@@ -313,9 +310,9 @@ static struct item *pending[MANY];
 static void finish_in_child(void)
 {
 	retire_in_child();
-	CHECK(untouched(pending, 1) || !stats_of(inherited).rcu_pending_objects);
+	CHECK(untouched(pending, 1) || !look(inherited).rcu_pending_objects);
 	kvfree_rcu_barrier_on_cache(inherited);
-	CHECK(stats_of(inherited).objects_in_use == 0);
+	CHECK(look(inherited).objects_in_use == 0);
 	CHECK(kmem_cache_verify(inherited) == 0);
 	kmem_cache_destroy(inherited);
 }
@@ -323,12 +320,12 @@ static void finish_in_child(void)
 static void a_forked_child_goes_on(void **state)
 {
 	(void)state;
-	inherited = make("rcu-fork", 0);
+	inherited = make_items("rcu-fork", 0);
 	fill(inherited, pending, MANY);
 	for (unsigned int i = 0; i < MANY; i++)
 		kfree_rcu(pending[i], rcu);
 	assert_int_equal(in_child(finish_in_child), 0);
-	assert_true(stats_of(inherited).rcu_pending_objects == MANY);
+	assert_true(look(inherited).rcu_pending_objects == MANY);
 	assert_true(untouched(pending, MANY));
 	destroy(inherited);
 }
@@ -336,7 +333,7 @@ static void a_forked_child_goes_on(void **state)
 /* Many are under way at once while much is retired, not when that has ended. */
 static void few_grace_periods_while_little_waits(void **state)
 {
-	struct kmem_cache *s = make("rcu-little", 0);
+	struct kmem_cache *s = make_items("rcu-little", 0);
 	struct item *item;
 	unsigned int before;
 
@@ -403,7 +400,7 @@ static void count_barriers(void)
 /* The number that it waits for is another one's, who does not get on: nor does a barrier help it. */
 static void who_waits_needs_nobody_else(void **state)
 {
-	struct kmem_cache *s = make("rcu-between", 0);
+	struct kmem_cache *s = make_items("rcu-between", 0);
 	pthread_t others[GRACE_BATCHES];
 	struct item *item;
 
@@ -425,7 +422,7 @@ static void who_waits_needs_nobody_else(void **state)
 		kfree_rcu(item, rcu);
 		grace_wait(grace_of(NULL), os_load_relaxed(&grace_of(NULL)->started));
 		kvfree_rcu_barrier();
-		assert_true(stats_of(s).rcu_pending_objects == 0);
+		assert_true(look(s).rcu_pending_objects == 0);
 		by_hand.in_call = by_hand.in_barrier = NULL;
 		assert_in_range(between.barriers, 1, 2);
 		for (int i = 0; i < n; i++)
@@ -440,7 +437,7 @@ static void too_much_is_counted_and_told(void **state)
 {
 	static struct item *items[40000];
 	unsigned int limit = os_options.rcu_limit, calls;
-	struct kmem_cache *s = make("rcu-limit", 0);
+	struct kmem_cache *s = make_items("rcu-limit", 0);
 
 	(void)state;
 	os_options.rcu_limit = 1;
@@ -450,15 +447,15 @@ static void too_much_is_counted_and_told(void **state)
 		kfree_rcu(items[i], rcu);
 	assert_int_equal(told_end(&told), 1);
 	assert_non_null(strstr(told.text, "rcu_limit"));
-	if (stats_of(s).counted)
-		assert_true(stats_of(s).rcu_over_limit > 0);
+	if (look(s).counted)
+		assert_true(look(s).rcu_over_limit > 0);
 	/* Who may wait does. */
 	calls = by_hand.barriers;
 	kfree_rcu_mightsleep(items[30000]);
 	for (unsigned int i = 30001; i < 40000; i++)
 		kfree_rcu_mightsleep(items[i]);
 	assert_true(by_hand.barriers > calls);
-	assert_in_range(stats_of(s).rcu_pending_bytes, 0, (1 << 20) + (1 << 16));
+	assert_in_range(look(s).rcu_pending_bytes, 0, (1 << 20) + (1 << 16));
 	os_options.rcu_limit = limit;
 	destroy(s);
 }
@@ -471,7 +468,7 @@ static void retire_some(struct item **items)
 
 static void a_stalled_reader_is_told_once(void **state)
 {
-	struct kmem_cache *s = make("rcu-stall", 0);
+	struct kmem_cache *s = make_items("rcu-stall", 0);
 	static struct item *items[MANY];
 
 	(void)state;
@@ -493,7 +490,7 @@ static void a_stalled_reader_is_told_once(void **state)
 /* Readers of such a cache may look at an object that was freed, and allocated again. */
 static void typesafe_pages_go_late(void **state)
 {
-	struct kmem_cache *s = make("rcu-typesafe", SLAB_TYPESAFE_BY_RCU);
+	struct kmem_cache *s = make_items("rcu-typesafe", SLAB_TYPESAFE_BY_RCU);
 	static struct item *items[MANY];
 
 	(void)state;
@@ -502,10 +499,10 @@ static void typesafe_pages_go_late(void **state)
 	assert_int_equal(kmem_cache_shrink(s), 1);
 	/* The link of a free object is outside, and the pages are still there. */
 	assert_true(untouched(items, MANY));
-	assert_true(stats_of(s).slabs > 0);
+	assert_true(look(s).slabs > 0);
 	by_hand_pass();
 	by_hand_pass();
-	assert_true(stats_of(s).slabs == 0);
+	assert_true(look(s).slabs == 0);
 	fill(s, items, MANY);
 	kmem_cache_free_bulk(s, MANY, (void **)items);
 	destroy(s);
@@ -514,7 +511,7 @@ static void typesafe_pages_go_late(void **state)
 static void fail_every_allocation(void)
 {
 	static struct item *items[4 * MANY];
-	struct kmem_cache *s = make("rcu-no-memory", 0);
+	struct kmem_cache *s = make_items("rcu-no-memory", 0);
 
 	fill(s, items, 4 * MANY);
 	kfree_rcu(items[0], rcu);
@@ -526,7 +523,7 @@ static void fail_every_allocation(void)
 		kfree_rcu(items[i], rcu);
 	CHECK(told_end(&told) == 0);
 	kvfree_rcu_barrier();
-	CHECK(stats_of(s).rcu_pending_objects == 0);
+	CHECK(look(s).rcu_pending_objects == 0);
 	/* All of them, whatever the way they went. */
 	for (unsigned int i = 0; i < 4 * MANY; i++)
 		CHECK(kmem_cache_alloc(s, GFP_NOWAIT));
@@ -558,19 +555,19 @@ static void retire_meanwhile(void)
 static void barrier_without_memory(void)
 {
 	static struct item *items[4 * MANY];
-	struct kmem_cache *s = make("rcu-barrier-no-memory", 0);
+	struct kmem_cache *s = make_items("rcu-barrier-no-memory", 0);
 	uint64_t in_use;
 
 	fill(s, items, 4 * MANY);
 	take_all_memory(s);
-	in_use = stats_of(s).objects_in_use;
+	in_use = look(s).objects_in_use;
 	for (unsigned int i = MANY; i < 4 * MANY; i++)
 		kfree_rcu(items[i], rcu);
 	meanwhile = items;
 	nr_meanwhile = MANY;
 	by_hand.in_barrier = retire_meanwhile;
 	kvfree_rcu_barrier();
-	CHECK(stats_of(s).objects_in_use <= in_use - 3 * MANY);
+	CHECK(look(s).objects_in_use <= in_use - 3 * MANY);
 }
 
 static void nothing_is_lost_without_memory(void **state)
@@ -649,7 +646,7 @@ static void use_own_provider(void)
 		else
 			kfree_rcu_mightsleep(items[i]);
 	kvfree_rcu_barrier_on_cache(s);
-	CHECK(stats_of(s).objects_in_use == 0);
+	CHECK(look(s).objects_in_use == 0);
 	told_begin(&told);
 	kmem_cache_destroy(s);
 	CHECK(told_end(&told) == 0);

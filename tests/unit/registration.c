@@ -4,12 +4,19 @@
  * them the slow way, beside others that have one.
  */
 #include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include "cache/cache.h"
-#include "help.h"
+#include "kit/check.h"
+#include "kit/unit.h"
+#include "os/machine.h"
+#include "os/section.h"
 #include "percpu/rows.h"
-#include "unit.h"
 
 #define OBJECTS	  500
 #define SIGNATURE 0x53053053

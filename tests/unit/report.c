@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Lines that are kept, with handlers that keep and write lines of their own meanwhile. */
+#include <fcntl.h>
 #include <signal.h>
 #include <time.h>
+#include <unistd.h>
 
-#include "help.h"
+#include "kit/unit.h"
 #include "os/report.h"
-#include "unit.h"
 
 enum {
 	HANDLERS = 3000

@@ -15,17 +15,27 @@
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <sheaf/stats.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include "cache/cache.h"
-#include "help.h"
+#include "kit/check.h"
+#include "kit/process.h"
+#include "kit/shown.h"
+#include "kit/told.h"
+#include "kit/unit.h"
 #include "os/counters.h"
+#include "os/machine.h"
 #include "os/options.h"
 #include "os/report.h"
-#include "shown.h"
-#include "unit.h"
 
 enum {
 	THREADS = 2,

@@ -9,9 +9,14 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
 
-#include "help.h"
-#include "unit.h"
+#include "kit/pages.h"
+#include "kit/random.h"
+#include "kit/unit.h"
+#include "os/machine.h"
 
 enum {
 	CAPACITY = 8,

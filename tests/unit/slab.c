@@ -1,12 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /* The slab layer alone: layout rules, take and give against a model, and what misuse does. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "slab/slab.h"
 
 #include "cache/cache.h"
-#include "help.h"
+#include "kit/check.h"
+#include "kit/objects.h"
+#include "kit/pages.h"
+#include "kit/process.h"
+#include "kit/random.h"
+#include "kit/ready.h"
+#include "kit/told.h"
+#include "kit/unit.h"
+#include "os/machine.h"
 #include "os/options.h"
+#include "page/page.h"
 #include "slab/freelist.h"
-#include "unit.h"
 
 enum {
 	OBJECTS = 6000
@@ -232,13 +244,6 @@ static void model(void **state)
 	take_and_give(40000);
 }
 
-static int by_address(const void *a, const void *b)
-{
-	uintptr_t x = *(const uintptr_t *)a, y = *(const uintptr_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 /* In a child whose node has single pages only. */
 static void fallback_order(void)
 {
@@ -423,12 +428,6 @@ static void misuse(void **state)
 	assert_int_equal(slab_shrink(&cache), 0);
 	slab_give(&other, &theirs, 1, "test_free");
 	assert_int_equal(slab_shrink(&other), 0);
-}
-
-static int setup(void **state)
-{
-	(void)state;
-	return caches_ready() ? 0 : -1;
 }
 
 int main(void)

@@ -4,13 +4,16 @@
  * empty spare the next rcu_free sheaf, and the barn has no part in it. Without the rule every sheaf
  * goes through the barn when it is empty.
  */
+#include <sched.h>
 #include <sheaf/rcu.h>
 #include <sheaf/stats.h>
+#include <stdint.h>
 
-#include "by_hand.h"
-#include "help.h"
+#include "kit/by_hand.h"
+#include "kit/cache.h"
+#include "kit/process.h"
+#include "kit/unit.h"
 #include "os/options.h"
-#include "unit.h"
 
 enum {
 	CAPACITY = 32,
@@ -19,14 +22,6 @@ enum {
 };
 
 static struct kmem_cache *s;
-
-static struct kmem_cache_stats look(void)
-{
-	struct kmem_cache_stats stats;
-
-	assert_int_equal(kmem_cache_stats(s, &stats), 0);
-	return stats;
-}
 
 /* Allocate and retire so many sheaves' objects; then their grace period passes. */
 static void do_round(void)
@@ -54,10 +49,10 @@ static void empty_sheaves_stay_with_their_cpu(void **state)
 	assert_non_null(s);
 	for (unsigned int i = 0; i < ROUNDS; i++)
 		do_round();
-	before = look();
+	before = look(s);
 	for (unsigned int i = 0; i < ROUNDS; i++)
 		do_round();
-	after = look();
+	after = look(s);
 	replaced = after.replace_empty_main - before.replace_empty_main;
 	put = after.barn_put_empty - before.barn_put_empty;
 	got = after.barn_get_empty - before.barn_get_empty;
@@ -84,12 +79,12 @@ static void full_spare_is_left_alone(void **state)
 	assert_non_null(s);
 	assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, 3 * CAPACITY, held), 3 * CAPACITY);
 	kmem_cache_free_bulk(s, 2 * CAPACITY, held);
-	before = look();
+	before = look(s);
 	for (unsigned int i = 2 * CAPACITY; i < 3 * CAPACITY; i++)
 		kmem_cache_free_rcu(s, held[i]);
-	assert_int_equal(look().objects_in_sheaves, before.objects_in_sheaves);
-	assert_int_equal(look().barn_put, before.barn_put);
-	assert_int_equal(look().sheaf_flush, before.sheaf_flush);
+	assert_int_equal(look(s).objects_in_sheaves, before.objects_in_sheaves);
+	assert_int_equal(look(s).barn_put, before.barn_put);
+	assert_int_equal(look(s).sheaf_flush, before.sheaf_flush);
 	assert_int_equal(kmem_cache_verify(s), 0);
 	kmem_cache_destroy(s);
 }

@@ -3,56 +3,23 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <sheaf/stats.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
-#include "by_hand.h"
 #include "cache/list.h"
-#include "help.h"
-#include "unit.h"
+#include "kit/by_hand.h"
+#include "kit/held.h"
+#include "kit/told.h"
+#include "kit/unit.h"
+#include "os/machine.h"
 
 enum {
 	SHEAF = 60, /* capacity for 64 bytes */
 	MANY = 10 * SHEAF
 };
-
-static struct kmem_cache *s;
-static void *held[MANY];
-
-static struct kmem_cache_stats look(struct kmem_cache *cache)
-{
-	struct kmem_cache_stats stats;
-
-	assert_int_equal(kmem_cache_stats(cache, &stats), 0);
-	return stats;
-}
-
-static void take(unsigned int n)
-{
-	for (unsigned int i = 0; i < n; i++) {
-		held[i] = kmem_cache_alloc(s, GFP_KERNEL);
-		assert_non_null(held[i]);
-	}
-}
-
-static void give(unsigned int from, unsigned int to)
-{
-	for (unsigned int i = from; i < to; i++)
-		kmem_cache_free(s, held[i]);
-}
-
-static int set_up(void **state)
-{
-	(void)state;
-	pin((unsigned int)sched_getcpu());
-	s = kmem_cache_create("stats", 64, NULL, SLAB_NO_MERGE);
-	return s ? 0 : -1;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	kmem_cache_destroy(s);
-	return 0;
-}
 
 static void destroyed_cache_is_told(void **state)
 {

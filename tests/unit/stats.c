@@ -4,15 +4,27 @@
  * the process itself sees.
  */
 #include <pthread.h>
+#include <sched.h>
 #include <sheaf/stats.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "cache/cache.h"
 #include "cache/events.h"
 #include "cache/publish.h"
-#include "help.h"
+#include "kit/check.h"
+#include "kit/held.h"
+#include "kit/pages.h"
+#include "kit/process.h"
+#include "kit/random.h"
+#include "kit/shown.h"
+#include "kit/unit.h"
+#include "os/machine.h"
+#include "os/section.h"
+#include "page/page.h"
 #include "percpu/rows.h"
-#include "shown.h"
-#include "unit.h"
 
 enum {
 	SHEAF = 60, /* capacity for 64 bytes */
@@ -22,33 +34,8 @@ enum {
 	ROUNDS = 40000
 };
 
-static struct kmem_cache *s;
-static void *held[MANY];
-
-static struct kmem_cache_stats look(struct kmem_cache *cache)
-{
-	struct kmem_cache_stats stats;
-
-	CHECK(kmem_cache_stats(cache, &stats) == 0);
-	return stats;
-}
-
 /* By how much a counter moved since. */
 #define MOVED(before, name) (look(s).name - (before).name)
-
-static void take(unsigned int n)
-{
-	for (unsigned int i = 0; i < n; i++) {
-		held[i] = kmem_cache_alloc(s, GFP_KERNEL);
-		assert_non_null(held[i]);
-	}
-}
-
-static void give(unsigned int from, unsigned int to)
-{
-	for (unsigned int i = from; i < to; i++)
-		kmem_cache_free(s, held[i]);
-}
 
 /* What must be true of every quiet cache. */
 static void check_sums(struct kmem_cache *cache, uint64_t in_use)
@@ -70,26 +57,11 @@ static void check_sums(struct kmem_cache *cache, uint64_t in_use)
 	assert_int_equal(stats.alloc_slab - stats.free_slab, stats.slabs);
 }
 
-static int set_up(void **state)
-{
-	(void)state;
-	pin((unsigned int)sched_getcpu());
-	s = kmem_cache_create("stats", 64, NULL, SLAB_NO_MERGE);
-	return s ? 0 : -1;
-}
-
 static int set_up_without_sheaves(void **state)
 {
 	(void)state;
 	s = kmem_cache_create("no sheaves", 64, NULL, SLAB_NO_MERGE | SLAB_NO_SHEAVES);
 	return s ? 0 : -1;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	kmem_cache_destroy(s);
-	return 0;
 }
 
 static void skip_unless_counted(void)

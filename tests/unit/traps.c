@@ -1,25 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /* Mistakes the kernel's own allocator has made, one test each. */
 #include <pthread.h>
+#include <sched.h>
 #include <sheaf/mempool.h>
 #include <sheaf/slab.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
 
 #include "cache/cache.h"
-#include "help.h"
+#include "kit/cache.h"
+#include "kit/check.h"
+#include "kit/pages.h"
+#include "kit/process.h"
+#include "kit/random.h"
+#include "kit/ready.h"
+#include "kit/told.h"
+#include "kit/unit.h"
 #include "os/lock.h"
+#include "os/machine.h"
 #include "os/report.h"
+#include "os/section.h"
+#include "page/page.h"
 #include "page/pool.h"
-#include "unit.h"
 
 static struct told told;
-
-static struct kmem_cache *make(const char *name, size_t size, slab_flags_t flags)
-{
-	struct kmem_cache *s = kmem_cache_create(name, size, NULL, SLAB_NO_MERGE | flags);
-
-	assert_non_null(s);
-	return s;
-}
 
 static void all_is_there(struct kmem_cache *s)
 {
@@ -438,12 +443,6 @@ static void bulk_returns_the_count(void **state)
 	assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, 0, p), 0);
 	kmem_cache_free_bulk(s, 17, p);
 	all_is_there(s);
-}
-
-static int setup(void **state)
-{
-	(void)state;
-	return caches_ready() ? 0 : -1;
 }
 
 /* Programs free to a cache that they never made. */

@@ -4,16 +4,23 @@
  * over looks at its newest objects, whoever empties one into slabs at all of them. With
  * SHEAF_OPTIONS=slab_debug=F each free is looked at by itself.
  */
+#include <sched.h>
 #include <sheaf/rcu.h>
 #include <sheaf/slab.h>
+#include <stdint.h>
+#include <string.h>
 
-#include "by_hand.h"
 #include "cache/cache.h"
-#include "clock.h"
-#include "help.h"
+#include "kit/by_hand.h"
+#include "kit/clock.h"
+#include "kit/process.h"
+#include "kit/told.h"
+#include "kit/unit.h"
+#include "os/machine.h"
 #include "os/options.h"
+#include "os/report.h"
+#include "os/section.h"
 #include "percpu/whole.h"
-#include "unit.h"
 
 enum {
 	CAPACITY = 60, /* of objects of this size */

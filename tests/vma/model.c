@@ -13,8 +13,10 @@
 
 #include "../../examples/vma/internal.h"
 #include "../../maple/tree.h"
-#include "../maple/provider.h"
-#include "../maple/refuse.h"
+#include "kit/cache.h"
+#include "kit/maple/refuse.h"
+#include "kit/provider.h"
+#include "kit/random.h"
 
 #define PAGES 300ul
 #define FIRST 16ul /* the space begins at this page */
@@ -62,10 +64,7 @@ static bool split; /* a merge may have been refused */
 
 static unsigned long below(unsigned long n)
 {
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return (random_state * UINT64_C(0x2545f4914f6cdd1d) >> 33) % n;
+	return (random_next(&random_state) >> 16) % n;
 }
 
 static unsigned long address_of(unsigned long page)
@@ -255,14 +254,6 @@ static void run(unsigned int steps)
 	space_destroy(&space);
 }
 
-static void check_left(struct kmem_cache *cache)
-{
-	struct kmem_cache_stats stats;
-
-	kvfree_rcu_barrier_on_cache(cache);
-	CHECK(kmem_cache_stats(cache, &stats) == 0 && stats.objects_in_use == 0);
-}
-
 int main(void)
 {
 	const char *text = getenv("SEED"), *length = getenv("STEPS");
@@ -273,8 +264,8 @@ int main(void)
 		seed = text ? strtoull(text, NULL, 10) : i;
 		run(steps);
 	}
-	check_left(vma_cache());
-	check_left(node_cache());
+	CHECK(all_freed(vma_cache()));
+	CHECK(all_freed(node_cache()));
 	CHECK(refusals > 100);
 	return 0;
 }

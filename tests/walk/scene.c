@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* States of a slot, the calls on them, and what can be seen of the outcome. */
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "cache/cache.h"
-#include "help.h"
+#include "kit/pages.h"
+#include "os/section.h"
 #include "os/section_c.h"
 #include "walk.h"
 

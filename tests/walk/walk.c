@@ -17,7 +17,10 @@
  */
 #include "walk.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,8 +30,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "help.h"
+#include "kit/process.h"
 #include "os/machine.h"
+#include "os/section.h"
 
 #define SKIP 77
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Grace periods for a program of one thread, which is no reader: they have passed at once. */
-#ifndef TESTS_MAPLE_PROVIDER_H
-#define TESTS_MAPLE_PROVIDER_H
+#ifndef SHEAF_TESTS_PROVIDER_H
+#define SHEAF_TESTS_PROVIDER_H
 
 #include <sheaf/rcu.h>
 

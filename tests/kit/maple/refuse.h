@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-#include "../../maple/tree.h"
+#include "../../../maple/tree.h"
 
 int __real_nodes_get(struct ma_state *mas, unsigned int n, gfp_t gfp);
 int __real_nodes_alloc(unsigned int n, void **nodes, gfp_t gfp);

@@ -6,8 +6,12 @@
 #ifndef SHEAF_TESTS_SHOWN_H
 #define SHEAF_TESTS_SHOWN_H
 
+#include <stdint.h>
+
 #include "cache/cache.h"
-#include "help.h"
+#include "kit/check.h"
+#include "os/machine.h"
+#include "os/section.h"
 #include "percpu/rows.h"
 #include "percpu/stat.h"
 

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A cache for a test, and what its statistics say.
+ *
+ * look(s).X - before.X tells by how much a counter moved.
+ */
+#ifndef SHEAF_TESTS_CACHE_H
+#define SHEAF_TESTS_CACHE_H
+
+#include <err.h>
+#include <sheaf/rcu.h>
+#include <sheaf/slab.h>
+#include <sheaf/stats.h>
+#include <stdbool.h>
+
+/* A cache that no other is merged with. */
+static inline struct kmem_cache *make(const char *name, size_t size, slab_flags_t flags)
+{
+	struct kmem_cache *s = kmem_cache_create(name, size, NULL, SLAB_NO_MERGE | flags);
+
+	if (!s)
+		errx(1, "no cache %s", name);
+	return s;
+}
+
+static inline struct kmem_cache_stats look(struct kmem_cache *s)
+{
+	struct kmem_cache_stats stats;
+
+	if (kmem_cache_stats(s, &stats))
+		errx(1, "no statistics");
+	return stats;
+}
+
+/* Nothing of the cache is in use, when what was retired has been freed. */
+static inline bool all_freed(struct kmem_cache *s)
+{
+	kvfree_rcu_barrier_on_cache(s);
+	return look(s).objects_in_use == 0;
+}
+
+#endif

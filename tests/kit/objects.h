@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* Stamps of live objects, for storms; sorting objects. */
+#ifndef SHEAF_TESTS_OBJECTS_H
+#define SHEAF_TESTS_OBJECTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define STAMP_LIVE	UINT64_C(0x57a3b00000000000)
+#define STAMP_LIVE_MASK UINT64_C(0xfffff00000000000)
+
+/*
+ * A live object carries its owner's stamp in its first word, which a link overwrites when it is free, and
+ * the stamp's complement in its last. Who is handed an object that carries a pair has met a double hand-out;
+ * who frees one that carries none has met a writer of somebody else's.
+ */
+static inline bool stamp_put(uint64_t *object, size_t size, unsigned int owner, uint64_t sequence)
+{
+	uint64_t mine = STAMP_LIVE | (uint64_t)owner << 36 | (sequence & 0xfffffffff);
+	uint64_t old = __atomic_exchange_n(object, mine, __ATOMIC_RELAXED);
+	uint64_t *end = object + size / sizeof(*object) - 1;
+	bool was_live = (old & STAMP_LIVE_MASK) == STAMP_LIVE && *end == ~old;
+
+	*end = ~mine;
+	return !was_live;
+}
+
+/* Before an object is freed; false: it was not as stamp_put() left it. */
+static inline bool stamp_remove(uint64_t *object, size_t size)
+{
+	uint64_t *end = object + size / sizeof(*object) - 1;
+	uint64_t old = __atomic_exchange_n(object, 0, __ATOMIC_RELAXED);
+	bool was_live = (old & STAMP_LIVE_MASK) == STAMP_LIVE && *end == ~old;
+
+	*end = 0;
+	return was_live;
+}
+
+/* For qsort() of pointers. */
+static inline int by_address(const void *a, const void *b)
+{
+	uintptr_t x = *(const uintptr_t *)a, y = *(const uintptr_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* Pages and rows in a state that a test wants. */
+#ifndef SHEAF_TESTS_PAGES_H
+#define SHEAF_TESTS_PAGES_H
+
+#include <stdint.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "kit/process.h"
+#include "os/machine.h"
+#include "os/section.h"
+#include "page/page.h"
+
+/* Leave the node nothing but runs of one page, so that larger slabs cannot be had. */
+static inline void leave_single_pages(unsigned int node)
+{
+	struct slab *runs[PAGE_MAX_ORDER + 1] = {NULL}, *slab;
+
+	no_more_memory();
+	for (unsigned int order = PAGE_MAX_ORDER; order <= PAGE_MAX_ORDER; order--)
+		while ((slab = page_alloc(node, order)) != NULL) {
+			slab->next = runs[order];
+			runs[order] = slab;
+		}
+	for (unsigned int order = 0; order <= PAGE_MAX_ORDER; order++)
+		for (slab = runs[order]; slab; slab = runs[order]) {
+			runs[order] = slab->next;
+			for (unsigned int i = 0; i < 1u << order; i++)
+				if ((slab + i - pages.slabs) % 2 == 0)
+					page_free(slab + i, 0);
+		}
+}
+
+/* A handle whose rows are all the same memory: whatever row a section takes, it is this one. */
+static inline char *map_one_row(void)
+{
+	size_t bytes = (size_t)1 << ROW_SHIFT;
+	int file = memfd_create("row", MFD_CLOEXEC);
+	char *rows =
+		mmap(NULL, (os.nr_rows + 1) * bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (rows == MAP_FAILED || ftruncate(file, (off_t)bytes))
+		return NULL;
+	for (uint32_t row = 0; row <= os.nr_rows; row++)
+		if (mmap(rows + row * bytes, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+			 file, 0) == MAP_FAILED)
+			return NULL;
+	close(file);
+	return rows;
+}
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/* A pinned thread, one that sleeps, a child that checks, a process without more memory. */
+#ifndef SHEAF_TESTS_PROCESS_H
+#define SHEAF_TESTS_PROCESS_H
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "kit/check.h"
+
+/* Keep this thread on one CPU; false if the machine does not let us. */
+static inline bool pin(unsigned int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	return sched_setaffinity(0, sizeof(set), &set) == 0;
+}
+
+/* Return when the process's first thread sleeps: by now it waits for what the caller has. */
+static inline void wait_until_first_sleeps(void)
+{
+	char path[64], text[512], state = 'R';
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)getpid());
+	while (state != 'S') {
+		int file = open(path, O_RDONLY | O_CLOEXEC);
+		ssize_t length = read(file, text, sizeof(text) - 1);
+
+		close(file);
+		text[length < 0 ? 0 : length] = '\0';
+		/* "pid (name) state", and a name may hold anything */
+		if (!strrchr(text, ')'))
+			_exit(1);
+		state = strrchr(text, ')')[2];
+		sched_yield();
+	}
+}
+
+/* Run the body in a forked child; its wait status. One that hangs is ended with the test, by Meson. */
+static inline int in_child(void (*body)(void))
+{
+	struct rlimit none = {0, 0};
+	pid_t child = fork();
+	int status = -1;
+
+	if (child == 0) {
+		/* cmocka catches these, and would go on with the next test in the child. */
+		signal(SIGSEGV, SIG_DFL);
+		signal(SIGBUS, SIG_DFL);
+		setrlimit(RLIMIT_CORE, &none);
+		body();
+		_exit(0);
+	}
+	if (child < 0 || waitpid(child, &status, 0) != child)
+		return -1;
+	return status;
+}
+
+/* No more memory from the system than this process has now: to be used in a child. */
+static inline void no_more_memory(void)
+{
+	struct rlimit limit = {0, 0};
+
+	CHECK(setrlimit(RLIMIT_DATA, &limit) == 0);
+}
+
+#endif
