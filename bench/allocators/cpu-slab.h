@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The three-tier baseline, cpu_slab/. Variants: "", "deferred" links new slabs as needed. */
+/* The three-tier baseline, rivals/cpu_slab/. Variants: "", "deferred" links new slabs as needed. */
 #include <string.h>
 
-#include "cpu_slab/cpu_slab.h"
+#include "rivals/cpu_slab/cpu_slab.h"
 #include "rseq_countable.h"
 
 #define BENCH_CALL NULL

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* No allocator, nothing used twice: one object after the other in untouched huge pages. */
-#include "huge.h"
+#include "common/huge.h"
 
 #define BENCH_CALL NULL
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "../threads.h"
+#include "common/threads.h"
 
 #define HOLE (4 * SPACE_PAGE)
 

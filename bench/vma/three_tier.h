@@ -15,7 +15,7 @@
 #include <sheaf/slab.h>
 #include <stdlib.h>
 
-#include "cpu_slab/cpu_slab.h"
+#include "rivals/cpu_slab/cpu_slab.h"
 
 #define THREE_TIER	 1
 #define THREE_TIER_ARRAY 64

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../examples/vma/check.h"
+#include "../../bench/vma/replay/check.h"
 #include "kit/provider.h"
 #include "kit/random.h"
 

@@ -4,7 +4,7 @@
  * Instructions are counted, of a child that is single-stepped, and mappings. Each test is in children of
  * a process that never used the library.
  */
-#include "../../bench/count.h"
+#include "../../bench/common/count.h"
 
 #include <sheaf/stats.h>
 #include <stdbool.h>

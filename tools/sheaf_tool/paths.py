@@ -10,6 +10,7 @@ PARTS = Path(__file__).resolve().parent
 ROOT = PARTS.parent.parent
 IN_SOURCE_TREE = (ROOT / "meson.build").exists()
 DATA = ROOT / "bench" / "data" if IN_SOURCE_TREE else PARTS.parent / "data"  # recordings
+MAPS = ROOT / "bench" / "vma" / "maps" if IN_SOURCE_TREE else DATA / "maps"  # of address spaces
 PEERS = ROOT / "build" / "peers"  # where bench/peers/fetch puts libraries
 
 

@@ -15,7 +15,7 @@ OWN_FAILURE = 125  # as timeout(1) and env(1) have it
 EPILOG = """\
 Written are every mmap, munmap, mprotect, brk, mremap, madvise(MADV_DONTNEED), fork, exec and exit,
 with what the kernel answered, and what is mapped after each exec and before each exit: a call a line.
-sheaf-maps(5) tells the form. examples/vma/replay goes through a recording again.
+sheaf-maps(5) tells the form. bench/vma/replay goes through a recording again.
 
 examples:
   sheaf record-maps -- python3 -c 'import json'    writes python3.maps

@@ -99,8 +99,8 @@ class Spaces(unittest.TestCase):
         for row in rows:
             self.assertEqual([cell.split("\n")[0] for cell in row[6:]], ["2.00", "1.50", "3.00"])
         asked_of = {arguments[1] for _, _, arguments in asked if arguments[0] == "--recording"}
-        self.assertEqual(asked_of, {str(histories.RECORDINGS),
-                                    *(str(histories.RECORDINGS / f"{name}.maps") for name in names)})
+        self.assertEqual(asked_of, {str(histories.MAPS),
+                                    *(str(histories.MAPS / f"{name}.maps") for name in names)})
 
     def test_results_without_histories(self) -> None:
         """Those that were kept before there were any."""

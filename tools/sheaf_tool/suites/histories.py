@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The part of suite `mmap2` that real programs have written: recordings of `sheaf record-maps`.
 
-Each thread makes a recording's calls on spaces of its own, again and again; bench/data/maps has the
+Each thread makes a recording's calls on spaces of its own, again and again; bench/vma/maps has the
 recordings. With all of them, one after the other, also on every CPU.
 """
 from __future__ import annotations
@@ -11,13 +11,12 @@ from typing import Any, Sequence
 
 from ..allocators import Worker
 from ..document import Document
-from ..paths import DATA
+from ..paths import MAPS
 from .cells import Cell, cell as median_cell, intervals
 from .rates import keep_rates, window_arguments
 from .spaces import BASELINE, NONE, cells, ours, rate, ratio_of
 
 NAME = "history"
-RECORDINGS = DATA / "maps"
 ALL = "all"
 OWN, NO_RULE = ours(), ours(spare=False)
 ENTRIES = [OWN, NO_RULE, BASELINE, NONE]
@@ -34,13 +33,13 @@ def keep(document: Document, params: dict[str, Any], lines: list[str]) -> None:
 def commands() -> dict[str, str]:
     """What each recording is of."""
     return {path.stem: path.read_text(encoding="ascii").splitlines()[1].partition(" ")[2]
-            for path in sorted(RECORDINGS.glob("*.maps"))}
+            for path in sorted(MAPS.glob("*.maps"))}
 
 
 def works(names: Sequence[str], cpus: int) -> list[tuple[str, Path, int]]:
     """Names, what the worker reads, threads."""
-    return [*((name, RECORDINGS / f"{name}.maps", 1) for name in names),
-            *((ALL, RECORDINGS, threads) for threads in sorted({1, cpus, 8 * cpus}))]
+    return [*((name, MAPS / f"{name}.maps", 1) for name in names),
+            *((ALL, MAPS, threads) for threads in sorted({1, cpus, 8 * cpus}))]
 
 
 def history_cells(known: dict[str, Worker], names: Sequence[str], cpus: int,

@@ -3,7 +3,7 @@
 
 A cell is one structure at one number of ranges: a fresh process that builds the tree and goes through
 the workloads. It prints sums of what it found, which must be the same from all structures: one that
-answers differently ends the run. The program is bench/maple/main.cpp.
+answers differently ends the run. The program is bench/rivals/maple/main.cpp.
 """
 from __future__ import annotations
 

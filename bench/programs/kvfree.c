@@ -17,8 +17,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common.h"
-#include "sized.h"
+#include "allocators/sized.h"
+#include "common/common.h"
 
 #define ROUND 2048
 

@@ -19,8 +19,8 @@
 #include <stdlib.h>
 
 #define BENCH_THREAD_SHIFT 18 /* no object is shared by two writers: their lines would travel */
-#include "allocator.h"
-#include "threads.h"
+#include "allocators/allocator.h"
+#include "common/threads.h"
 
 #define BENCH_ARRAY 64 /* objects of a hand-made batch */
 

@@ -3,16 +3,16 @@
  * The scale benchmark: every thread allocates a batch of objects and frees it, again and again;
  * objects are not touched. Or, with --idle: once, and then it sleeps.
  *
- * Prints what the `sheaf` command reads: lines of threads.h, and a line "resident KIB": by how much
+ * Prints what the `sheaf` command reads: lines of common/threads.h, and a line "resident KIB": by how much
  * the process has grown since the threads were ready and the allocator unused.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "allocator.h"
-#include "common.h"
-#include "threads.h"
+#include "allocators/allocator.h"
+#include "common/common.h"
+#include "common/threads.h"
 
 #define BATCH_MAX   4096
 #define THREADS_MAX 4096

@@ -5,7 +5,7 @@
  * burst, the end of the child frees them all; exec frees them and makes a new space, mapping by mapping.
  *
  * Threads work in pairs 2i and 2i + 1, through a ring of a few spaces. Prints what the `sheaf` command
- * reads: lines of threads.h, a "pair" being a fork and its end.
+ * reads: lines of common/threads.h, a "pair" being a fork and its end.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,9 +14,9 @@
 #define BENCH_RING  8 /* children that are there at a time, at most */
 #define BENCH_GROUP 1
 
-#include "common.h"
-#include "ring.h"
-#include "threads.h"
+#include "common/common.h"
+#include "common/ring.h"
+#include "common/threads.h"
 #include "vma/spaces.h"
 
 #define THREADS_MAX 4096

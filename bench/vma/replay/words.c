@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "space.h"
+#include "../../../examples/vma/space.h"
 
 static const char *const hows[] = {"any",  "fixed", "noreplace", "growsdown",
 				   "stay", "move",  "keep"};

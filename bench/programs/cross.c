@@ -6,16 +6,16 @@
  * frees. symmetric: both do both, each frees what the other allocated. The first word of every
  * object is written before it is passed on and read before it is freed.
  *
- * Prints what the `sheaf` command reads: see threads.h.
+ * Prints what the `sheaf` command reads: see common/threads.h.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "allocator.h"
-#include "common.h"
-#include "ring.h"
-#include "threads.h"
+#include "allocators/allocator.h"
+#include "common/common.h"
+#include "common/ring.h"
+#include "common/threads.h"
 
 #define THREADS_MAX 4096
 #define OBJECTS	    4096 /* a thread: a ring, and what per-thread caches keep */

@@ -9,8 +9,8 @@
 #ifndef VMA_HISTORY_H
 #define VMA_HISTORY_H
 
+#include "../../../examples/vma/space.h"
 #include "recording.h"
-#include "space.h"
 
 struct history_space {
 	struct space versions[2]; /* exec makes the other one from the image, then destroys this */

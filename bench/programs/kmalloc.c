@@ -2,22 +2,22 @@
 /*
  * The kmalloc benchmark: what a recorded program does to its allocator, replayed.
  *
- *   same               every thread replays the whole mix (mix.h), again and again
+ *   same               every thread replays the whole mix (common/mix.h), again and again
  *   producer-consumer  the even thread of a pair allocates the mix's sizes in their order, the odd one
  *                      frees them in that order
  *
  * The first word of every object is written when it is new and read before it is freed. Prints what
- * the `sheaf` command reads: see threads.h; a pair is an object that was allocated and freed.
+ * the `sheaf` command reads: see common/threads.h; a pair is an object that was allocated and freed.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common.h"
-#include "mix.h"
-#include "ring.h"
-#include "sized.h"
-#include "threads.h"
+#include "allocators/sized.h"
+#include "common/common.h"
+#include "common/mix.h"
+#include "common/ring.h"
+#include "common/threads.h"
 
 #define THREADS_MAX 64
 #define STRIDE	    64 /* steps between looks at whether to go on */

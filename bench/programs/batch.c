@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "allocator.h"
-#include "common.h"
-#include "count.h"
+#include "allocators/allocator.h"
+#include "common/common.h"
+#include "common/count.h"
 
 #define BATCH_MAX 4096
 

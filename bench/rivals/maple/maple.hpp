@@ -16,7 +16,7 @@
 #include <sheaf/maple_tree.h>
 #include <sheaf/rcu.h>
 
-#include "../../maple/store_type.h"
+#include "../../../maple/store_type.h"
 #include "common.hpp"
 #include "node_stats.hpp"
 #include "structure.hpp"

@@ -24,7 +24,7 @@
 #include <vector>
 
 extern "C" {
-#include "../common.h"
+#include "common/common.h"
 }
 
 constexpr unsigned long PAGE = 4096;

@@ -13,8 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common.h"
-#include "sized.h"
+#include "allocators/sized.h"
+#include "common/common.h"
 
 #define PAGE	  4096u
 #define LOG_PAGE  12

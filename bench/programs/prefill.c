@@ -13,8 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "allocator.h"
-#include "common.h"
+#include "allocators/allocator.h"
+#include "common/common.h"
 
 #define NEEDED_MAX 1024
 

@@ -13,9 +13,9 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "allocator.h"
-#include "common.h"
-#include "huge.h"
+#include "allocators/allocator.h"
+#include "common/common.h"
+#include "common/huge.h"
 
 #define BULK_MAX 4096
 

@@ -14,8 +14,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "common.h"
-#include "ring.h"
+#include "common/common.h"
+#include "common/ring.h"
 
 #define BARRIER	    (1u << 18)
 #define LOOKS	    20

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "common.h"
+#include "common/common.h"
 #include "latency.h"
 
 #define TABLE	 64 /* objects of a writer that readers see; also what is done between looks */

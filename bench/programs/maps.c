@@ -5,7 +5,7 @@
  * A recording may be a directory: then all that are in it take turns, and each thread begins with
  * another one.
  *
- * Prints what the `sheaf` command reads: lines of threads.h, a "pair" being a call. --capacity: of the
+ * Prints what the `sheaf` command reads: lines of common/threads.h, a "pair" being a call. --capacity: of the
  * sheaves of both caches.
  */
 #include <glob.h>
@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "../examples/vma/history.h"
-#include "common.h"
-#include "threads.h"
+#include "common/common.h"
+#include "common/threads.h"
+#include "vma/replay/history.h"
 #include "vma/spaces.h"
 
 #define THREADS_MAX 4096

@@ -12,9 +12,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "allocator.h"
-#include "common.h"
-#include "huge.h"
+#include "allocators/allocator.h"
+#include "common/common.h"
+#include "common/huge.h"
 
 #define LOOKS	   20 /* in each phase */
 #define MOST	   (1u << 28)

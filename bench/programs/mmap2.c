@@ -4,14 +4,14 @@
  * unmaps them, again and again: will-it-scale's mmap2 with the address space in user space. Nothing is
  * touched. All spaces' VMAs and nodes come from two caches.
  *
- * Prints what the `sheaf` command reads: lines of threads.h, a "pair" being a map and its unmap; then
+ * Prints what the `sheaf` command reads: lines of common/threads.h, a "pair" being a map and its unmap; then
  * "maps N", all there were, and "cpu NS": the process's CPU time for each of them. --capacity: of the
  * sheaves of both caches.
  */
 #include <stdio.h>
 
-#include "common.h"
-#include "threads.h"
+#include "common/common.h"
+#include "common/threads.h"
 #include "vma/spaces.h"
 
 #define TASKS_MAX 4096
