@@ -21,7 +21,7 @@
 #define BENCH_COUNTS_ITSELF false
 #endif
 
-/* For `sheaf bench`, beside what was measured: see tools/sheaf_tool/counters.py. */
+/* For `sheaf bench`, beside what was measured: see tools/sheaf_bench/counters.py. */
 static void bench_print_counters(void)
 {
 	fflush(stdout);

@@ -44,7 +44,7 @@ static inline void bench_count(void *context, unsigned int look)
 
 /*
  * What happened between the two, if that is asked for: in the form of the library's own JSON, which
- * tools/sheaf_tool/counters.py reads.
+ * tools/sheaf_bench/counters.py reads.
  */
 static inline void bench_print_counted(void)
 {

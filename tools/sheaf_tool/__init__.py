@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT
-"""The `sheaf` command: benchmarks of libsheaf against other allocators, and their reports."""
+"""The `sheaf` command: what runs, live, and recordings. Its benchmarks are in sheaf_bench."""

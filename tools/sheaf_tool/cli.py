@@ -13,7 +13,9 @@ from importlib import import_module
 
 from .errors import Failure
 
-COMMANDS = ("bench", "compare", "info", "top", "record-maps")
+# Command: the package whose module of this name it is.
+COMMANDS = {"bench": "sheaf_bench", "compare": "sheaf_bench", "info": "sheaf_tool", "top": "sheaf_tool",
+            "record-maps": "sheaf_tool"}
 
 EPILOG = """\
 examples:
@@ -33,7 +35,7 @@ def _parser(words: list[str]) -> argparse.ArgumentParser:
         epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for name in words[:1] if set(words[:1]) & set(COMMANDS) else COMMANDS:
-        import_module("." + name.replace("-", "_"), __package__).add_parser(commands)
+        import_module(f"{COMMANDS[name]}.{name.replace('-', '_')}").add_parser(commands)
     return parser
 
 

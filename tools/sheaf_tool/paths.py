@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Where the workers are and where reports go, in the source tree and once installed."""
+"""Where the command and the programs that it runs are, in the source tree and once installed."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -9,23 +9,6 @@ from .errors import Failure
 PARTS = Path(__file__).resolve().parent
 ROOT = PARTS.parent.parent
 IN_SOURCE_TREE = (ROOT / "meson.build").exists()
-DATA = ROOT / "bench" / "data" if IN_SOURCE_TREE else PARTS.parent / "data"  # recordings
-MAPS = ROOT / "bench" / "vma" / "maps" if IN_SOURCE_TREE else DATA / "maps"  # of address spaces
-PEERS = ROOT / "build" / "peers"  # where bench/peers/fetch puts libraries
-
-
-def worker_directory(build: str | None) -> Path:
-    """The directory of the benchmark programs; `build` is a Meson build directory, if given."""
-    if build:
-        found = Path(build).resolve() / "bench"
-    elif IN_SOURCE_TREE:
-        found = ROOT / "build" / "bench"
-    else:
-        found = ROOT.parent / "libexec" / "sheaf"
-    if not (found / "batch-harness").exists():
-        raise Failure(f"no benchmark programs in {found}: build with Meson's option -Dbench=true (`make "
-                      "bench` does), or name the build directory with --build")
-    return found
 
 
 def program(name: str, place: str, build: str | None) -> Path:
@@ -38,9 +21,3 @@ def program(name: str, place: str, build: str | None) -> Path:
         raise Failure(f"{found} is not built: run `make` first, or name the build directory with "
                       "--build")
     return found
-
-
-def report_directory(output: str | None) -> Path:
-    if output:
-        return Path(output)
-    return ROOT / "build" / "report" if IN_SOURCE_TREE else Path("sheaf-report")

@@ -6,10 +6,10 @@ import xml.etree.ElementTree as xml
 from pathlib import Path
 from unittest import mock
 
-from sheaf_tool.allocators import HARNESS, OURS, Allocator, Worker
-from sheaf_tool.document import Document
-from sheaf_tool.suites import bulk, bulk_report, memory
-from sheaf_tool.svg import spread
+from sheaf_bench.allocators import HARNESS, OURS, Allocator, Worker
+from sheaf_bench.document import Document
+from sheaf_bench.suites import bulk, bulk_report, memory
+from sheaf_bench.svg import spread
 from sheaf_tool.table import WIDTH
 
 NAMES = ("sheaf", "no-sheaf", "glibc", "tcmalloc-google", "dpdk", "harness")

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from sheaf_tool import compare
-from sheaf_tool.allocators import Allocator, Worker
-from sheaf_tool.document import Document
+from sheaf_bench import compare
+from sheaf_bench.allocators import Allocator, Worker
+from sheaf_bench.document import Document
 from sheaf_tool.errors import Failure
-from sheaf_tool.suites import cells, kmalloc, prefill, rcu, rcu_report, vmalloc
-from sheaf_tool.suites.suite import Settings
+from sheaf_bench.suites import cells, kmalloc, prefill, rcu, rcu_report, vmalloc
+from sheaf_bench.suites.suite import Settings
 from sheaf_tool.table import WIDTH
 
 NAMES = ("sheaf", "glibc", "mimalloc", "jemalloc")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sheaf_tool import cli
-from sheaf_tool.compare import (IMPROVEMENT, REGRESSION, SAME, TOO_FEW, UNKNOWN, higher_is_better,
+from sheaf_bench.compare import (IMPROVEMENT, REGRESSION, SAME, TOO_FEW, UNKNOWN, higher_is_better,
                                 verdict_of)
 from sheaf_tool.table import WIDTH
 

@@ -3,8 +3,8 @@
 import json
 import unittest
 
-from sheaf_tool import counters
-from sheaf_tool.document import Document
+from sheaf_bench import counters
+from sheaf_bench.document import Document
 from sheaf_tool.errors import Failure
 from sheaf_tool.table import WIDTH
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any, Callable
 from unittest import mock
 
-from sheaf_tool import compare, logchart
-from sheaf_tool.allocators import Worker
+from sheaf_bench import compare, logchart
+from sheaf_bench.allocators import Worker
 from sheaf_tool.errors import Failure
-from sheaf_tool.document import Document
-from sheaf_tool.suites import maple, maple_counts, maple_report
-from sheaf_tool.suites.maple_elsewhere import ELSEWHERE, Elsewhere
+from sheaf_bench.document import Document
+from sheaf_bench.suites import maple, maple_counts, maple_report
+from sheaf_bench.suites.maple_elsewhere import ELSEWHERE, Elsewhere
 from sheaf_tool.table import WIDTH
 
 from test_cells import Fake, settings, value_of

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from test_report import MACHINE, invented
 
-from sheaf_tool import page
-from sheaf_tool.document import Document, Result
-from sheaf_tool.seeds import DEFERRED, SEEDS, SHEAVES, better_by, more_by
+from sheaf_bench import page
+from sheaf_bench.document import Document, Result
+from sheaf_bench.seeds import DEFERRED, SEEDS, SHEAVES, better_by, more_by
 from sheaf_tool.stats import Estimate
-from sheaf_tool.suites import SUITES, batch
+from sheaf_bench.suites import SUITES, batch
 from sheaf_tool.table import WIDTH, fold
 
 EMPTY = {"br", "meta", "rect", "line", "path"}

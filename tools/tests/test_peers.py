@@ -8,11 +8,11 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from sheaf_tool import allocators
-from sheaf_tool.allocators import ALLOCATORS, FETCHED, Allocator, Worker
+from sheaf_bench import allocators
+from sheaf_bench.allocators import ALLOCATORS, FETCHED, Allocator, Worker
 from sheaf_tool.errors import Failure
 from sheaf_tool.paths import ROOT
-from sheaf_tool.suites import count
+from sheaf_bench.suites import count
 
 sys.path.insert(0, str(ROOT / "bench"))
 

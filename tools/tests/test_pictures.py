@@ -5,9 +5,9 @@ import unittest
 import xml.etree.ElementTree as xml
 from pathlib import Path
 
-from sheaf_tool.document import read
-from sheaf_tool.pictures import PICTURES
-from sheaf_tool.svg import COLUMN, MARGIN
+from sheaf_bench.document import read
+from sheaf_bench.pictures import PICTURES
+from sheaf_bench.svg import COLUMN, MARGIN
 
 RESULTS = Path(__file__).resolve().parents[2] / "bench" / "results"
 SVG = "{http://www.w3.org/2000/svg}"

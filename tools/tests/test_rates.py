@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from sheaf_tool import compare, seeds
-from sheaf_tool.allocators import Allocator, Worker
-from sheaf_tool.document import Document
+from sheaf_bench import compare, seeds
+from sheaf_bench.allocators import Allocator, Worker
+from sheaf_bench.document import Document
 from sheaf_tool.errors import Failure
-from sheaf_tool.suites import cross, rates, scale
-from sheaf_tool.suites.suite import Settings
+from sheaf_bench.suites import cross, rates, scale
+from sheaf_bench.suites.suite import Settings
 from sheaf_tool.table import WIDTH
 
 RATES = {"sheaf": 60.0, "sheaf 256": 80.0, "no-sheaf": 5.0, "cpu-slab": 50.0, "glibc": 7.0,

@@ -7,10 +7,10 @@ import unittest
 import xml.etree.ElementTree as xml
 from pathlib import Path
 
-from sheaf_tool import page
-from sheaf_tool.document import Document, read
-from sheaf_tool.suites import SUITES, batch
-from sheaf_tool.svg import axis_limit, axis_step
+from sheaf_bench import page
+from sheaf_bench.document import Document, read
+from sheaf_bench.suites import SUITES, batch
+from sheaf_bench.svg import axis_limit, axis_step
 from sheaf_tool.table import WIDTH, number, render
 
 ALLOCATORS = {"sheaf": 4.0, "no-sheaf": 123.0, "glibc": 11.0, "jemalloc": 6.0, "mimalloc": 16.0,

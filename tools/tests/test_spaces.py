@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from sheaf_tool.allocators import Allocator, Worker
-from sheaf_tool.document import Document
+from sheaf_bench.allocators import Allocator, Worker
+from sheaf_bench.document import Document
 from sheaf_tool.errors import Failure
-from sheaf_tool.suites import fork, histories, mmap2, mmap2_report, spaces
-from sheaf_tool.suites.suite import Settings, Suite
+from sheaf_bench.suites import fork, histories, mmap2, mmap2_report, spaces
+from sheaf_bench.suites.suite import Settings, Suite
 from sheaf_tool.table import WIDTH
 
 RATES = {"sheaf": 3.0, "no-sheaf": 1.0, "cpu-slab": 2.0, "kernel-rules": 3.0}  # pairs a ns, to be seen in the ratios

@@ -18,7 +18,7 @@ static inline bool sized_rcu_begin(void)
 
 #define SIZED_CALL NULL
 
-/* For `sheaf bench`, beside what was measured: see tools/sheaf_tool/counters.py. */
+/* For `sheaf bench`, beside what was measured: see tools/sheaf_bench/counters.py. */
 static void sized_print_counters(void)
 {
 	fflush(stdout);

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: MIT
+"""The allocators that can be measured: ours, the peers of Debian packages, and fetched ones."""
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from sheaf_tool.errors import Failure
+
+from .machine import package_version
+from .paths import PEERS
+
+OURS = "sheaf"
+HARNESS = "harness"
+CPU_SLAB = "cpu-slab"  # the three-tier baseline
+SLAB_LAYER = "slab-layer"  # ours, called past the cache and its sheaves
+MEMPOOL = "mempool"  # ours, every object through a memory pool over the cache
+NOT_PEERS = (OURS, "no-sheaf", CPU_SLAB, SLAB_LAYER, MEMPOOL, HARNESS)
+TIMEOUT = 600
+FETCHED = "make bench fetches it"
+# The benchmarks of objects of one size: the others ask for more than every allocator has.
+ONE_SIZE = ("batch", "bulk", "cross", "scale", "memory", "prefill")
+
+
+@dataclass(frozen=True)
+class Allocator:
+    name: str
+    worker: str  # the program is SUITE-WORKER
+    arguments: tuple[str, ...] = ()
+    library: str | None = None  # to preload
+    runtime: str | None = None  # package whose version is told
+    install: str | None = None  # package to install if it is missing
+    environment: tuple[tuple[str, str], ...] = ()  # beyond the user's
+    steps: bool = True  # false: a restartable section of its own that stepping restarts for ever
+    only: tuple[str, ...] = ()  # the benchmarks that it takes part in; empty: all
+
+    @property
+    def remedy(self) -> str | None:
+        """What to do if it is missing; None if that cannot be."""
+        return FETCHED if self.fetched else self.install and f"apt-get install {self.install}"
+
+    @property
+    def fetched(self) -> bool:
+        """Built by bench/peers/fetch: no package is its own."""
+        return bool(self.library) and not self.install
+
+    def version(self) -> str | None:
+        if not self.fetched:
+            return package_version(self.runtime) if self.runtime else None
+        try:
+            text = (PEERS / f"{self.name}.version").read_text(encoding="utf-8")
+        except OSError:
+            return None
+        return text.partition("\n")[0]
+
+
+ALLOCATORS = (
+    Allocator("sheaf", "sheaf"),
+    Allocator("no-sheaf", "sheaf", ("--variant", "no-sheaf"), only=ONE_SIZE),
+    Allocator(CPU_SLAB, CPU_SLAB, only=ONE_SIZE),
+    Allocator(SLAB_LAYER, SLAB_LAYER, only=("batch",)),
+    Allocator(MEMPOOL, MEMPOOL, only=("cross",)),
+    Allocator("glibc", "malloc"),
+    Allocator("jemalloc", "malloc", (), "libjemalloc.so.2", "libjemalloc2", "libjemalloc2"),
+    Allocator("mimalloc", "malloc", (), "libmimalloc.so.2", "libmimalloc2.0", "libmimalloc2.0"),
+    Allocator("tcmalloc", "malloc", (), "libtcmalloc_minimal.so.4", "libtcmalloc-minimal4",
+              "libtcmalloc-minimal4"),
+    Allocator("mimalloc3", "malloc", (), "libmimalloc3.so"),
+    Allocator("snmalloc", "malloc", (), "libsnmalloc.so"),
+    Allocator("rpmalloc", "malloc", (), "librpmalloc.so"),
+    # Its per-CPU caches need an rseq area that the C library has not registered.
+    Allocator("tcmalloc-google", "malloc", (), "libtcmalloc-google.so",
+              environment=(("GLIBC_TUNABLES", "glibc.pthread.rseq=0"),), steps=False),
+    Allocator("dpdk", "dpdk", (), None, "libdpdk-dev", "libdpdk-dev, then build again",
+              only=ONE_SIZE),
+    Allocator("harness", "harness", only=(*ONE_SIZE, "kmalloc", "rcu-memb", "rcu-qsbr")),
+)
+
+
+def _find_library(name: str) -> Path | None:
+    for directory in (PEERS, Path("/usr/local/lib"), *Path("/usr/lib").glob("*-linux-gnu*"),
+                      Path("/usr/lib64"), Path("/usr/lib")):
+        if (directory / name).exists():
+            return directory / name
+    return None
+
+
+class Worker:
+    """One allocator's program for one suite, ready to run."""
+
+    def __init__(self, allocator: Allocator, program: Path, library: Path | None) -> None:
+        self.allocator = allocator
+        self.name = allocator.name
+        self.program = program
+        self.library = library
+
+    def run(self, *arguments: str) -> list[str]:
+        """Run it in a fresh process; the lines it wrote."""
+        environment = {key: value for key, value in os.environ.items() if key != "LD_PRELOAD"}
+        environment.update(self.allocator.environment)
+        if self.library:
+            environment["LD_PRELOAD"] = str(self.library)
+        command = [str(self.program), *self.allocator.arguments, *arguments]
+        try:
+            result = subprocess.run(command, env=environment, capture_output=True, text=True,
+                                    timeout=TIMEOUT, check=False)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise Failure(f"{self.name}: {error}") from error
+        if result.returncode:
+            why = result.stderr.strip() or f"exit status {result.returncode}"
+            raise Failure(f"{self.name}: {' '.join(command)}: {why}")
+        return self._without_origin(result.stdout.splitlines())
+
+    def _without_origin(self, lines: list[str]) -> list[str]:
+        """Check that a preloaded library was used: ld.so goes on without one it cannot load."""
+        if lines and lines[0].startswith("from "):
+            origin = Path(lines.pop(0)[len("from "):])
+            if self.library and origin.resolve() != self.library.resolve():
+                raise Failure(f"{self.name}: malloc came from {origin}, not from {self.library}")
+        return lines
+
+
+def ready(suite: str, directory: Path) -> tuple[list[Worker], dict[str, str]]:
+    """The workers of a suite, and for each allocator that is not here what to do."""
+    workers: list[Worker] = []
+    missing: dict[str, str] = {}
+    for allocator in ALLOCATORS:
+        if allocator.only and suite not in allocator.only:
+            continue
+        program = directory / f"{suite}-{allocator.worker}"
+        library = _find_library(allocator.library) if allocator.library else None
+        if not program.exists() or (allocator.library and not library):
+            if not allocator.remedy:
+                raise Failure(f"{program} is not built")
+            missing[allocator.name] = allocator.remedy
+        else:
+            workers.append(Worker(allocator, program, library))
+    return workers, missing
+
+
+def versions(workers: list[Worker]) -> dict[str, str]:
+    """Of those peers whose version is known."""
+    found = {}
+    for worker in workers:
+        version = worker.allocator.version()
+        if version:
+            found[worker.name] = version
+    return found
+
+
+def peers(names: list[str]) -> list[str]:
+    return [name for name in names if name not in NOT_PEERS]

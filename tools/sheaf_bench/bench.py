@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: MIT
+"""`sheaf bench`: run suites, print their tables, write their JSON and the report."""
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+from sheaf_tool.errors import Failure
+
+from . import counters, machine, page, paths
+from .allocators import ready
+from .document import Document
+from .suites import SUITES
+from .suites.suite import Settings, Suite
+
+ALL = "all"
+
+EPILOG = """\
+examples:
+  sheaf bench --list               what there is to measure
+  sheaf bench batch --quick        a first answer, in less than a minute
+  sheaf bench batch                the same with more repetitions: narrower intervals
+  sheaf bench batch --repeat 30    narrower still
+  sheaf bench count                instructions instead of time: exact, whatever else runs
+  sheaf bench all --json >all.json every suite, the results as JSON
+  sheaf bench all --html all.html  one page with every table and picture, to send to somebody
+
+Each suite prints a table, and writes SUITE.json and index.html (pictures with error bars) to the
+output directory; index.html has the last results of every suite, the page of --html those of this
+run. Either is complete in itself. `sheaf compare` compares two SUITE.json. Peers that are not
+installed are named with the package to install.
+"""
+
+
+def _repetitions(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise ValueError
+    return value
+
+
+_repetitions.__name__ = "number of repetitions"  # argparse says "invalid ... value"
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = commands.add_parser(
+        "bench", help="measure libsheaf against other allocators", epilog=EPILOG,
+        description="Measure libsheaf and every other allocator at hand in one interleaved run.",
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("suite", nargs="?", choices=[*SUITES, ALL], metavar="SUITE",
+                        help="one of --list, or all")
+    parser.add_argument("--list", action="store_true", help="list the suites and exit")
+    parser.add_argument("--quick", action="store_true",
+                        help="fewer repetitions: under a minute each")
+    parser.add_argument("--repeat", type=_repetitions, metavar="N",
+                        help="repeat every measurement N times (six give a 95 %% interval)")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    parser.add_argument("--html", nargs="?", const="", metavar="FILE",
+                        help="write one page of this run's suites (default: index.html in the "
+                        "output directory)")
+    parser.add_argument("--output", metavar="DIR",
+                        help="write the report there (default: build/report)")
+    parser.add_argument("--build", metavar="DIR",
+                        help="the build whose benchmark programs are run (default: build)")
+    parser.set_defaults(run=lambda arguments: run(parser, arguments))
+
+
+def _command(name: str, arguments: argparse.Namespace) -> str:
+    words = ["sheaf", "bench", name]
+    if arguments.quick:
+        words.append("--quick")
+    if arguments.repeat:
+        words += ["--repeat", str(arguments.repeat)]
+    return shlex.join(words)
+
+
+def _print(documents: list[Document], arguments: argparse.Namespace) -> None:
+    if arguments.json:
+        shown = [document.text() for document in documents]
+        print("[" + ",\n".join(shown) + "]" if arguments.suite == ALL else shown[0])
+        return
+    for document in documents:
+        print(f"{document.suite}: {SUITES[document.suite].summary}\n")
+        print("\n\n".join(filter(None, [SUITES[document.suite].text(document),
+                                        counters.text(document)])) + "\n")
+
+
+def _measure(suite: Suite, settings: Settings, described: dict[str, Any]) -> Document:
+    document = suite.run(settings, described)
+    works = suite.works(described, settings.quick)
+    if works:
+        counters.add(document, ready(suite.name, settings.workers)[0], works)
+    return document
+
+
+def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
+    if arguments.list:
+        for suite in SUITES.values():
+            print(f"{suite.name:10} {suite.summary}")
+        print(f"{ALL:10} every suite")
+        return 0
+    if not arguments.suite:
+        parser.error("which suite? `sheaf bench --list` lists them")
+    settings = Settings(paths.worker_directory(arguments.build), arguments.quick, arguments.repeat)
+    output = paths.report_directory(arguments.output)
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Failure(f"{output}: {error.strerror}") from error
+    if arguments.html and (Path(arguments.html).is_dir()
+                           or not Path(arguments.html).resolve().parent.is_dir()):
+        raise Failure(f"--html {arguments.html}: not a file in a directory that exists")
+    documents = []
+    for name in SUITES if arguments.suite == ALL else [arguments.suite]:
+        described = {**machine.describe(settings.workers), "command": _command(name, arguments)}
+        documents.append(_measure(SUITES[name], settings, described))
+        documents[-1].write(output / f"{name}.json")
+    _print(documents, arguments)
+    if arguments.html is None:
+        written = page.write_all(output, documents)
+    else:
+        written = Path(arguments.html or output / "index.html")
+        page.write(written, documents)
+    print(f"report: {written}", file=sys.stderr if arguments.json else sys.stdout)
+    return 0

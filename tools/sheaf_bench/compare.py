@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: MIT
+"""`sheaf compare`: what became faster or slower between two files of results.
+
+A result is marked only where the 95 % intervals of its two medians do not overlap. The two files
+are of different runs, so their samples are no pairs: each interval stands for itself.
+"""
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict, dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from sheaf_tool.errors import Failure
+from sheaf_tool.stats import Estimate, has_interval, median
+from sheaf_tool.table import WIDTH, number, render
+
+from .document import Document, Result, read
+
+REGRESSED = 3  # exit code
+REGRESSION, IMPROVEMENT, SAME = "regression", "improvement", "same"
+TOO_FEW, UNKNOWN = "too few samples", "unknown unit"
+MARKS = {REGRESSION: "(R)", IMPROVEMENT: "(I)", TOO_FEW: "?", UNKNOWN: "?"}
+COUNTED = {"instructions", "locked", "rseq", "tls"}  # by single-stepping: one sample is exact
+LOWER_IS_BETTER = COUNTED | {"ns", "faults", "us", "ms", "s", "bytes", "KiB", "MiB"}
+OF_MACHINE = ("cpu", "cpus", "kernel", "libc", "backend", "options")
+
+EPILOG = """\
+(R) and (I) mark a regression and an improvement of B on A: the 95 % intervals of the two medians do
+not overlap. ? marks what cannot be judged. Times, instructions and bytes are better if lower; what
+is per second (.../s) is better if higher.
+
+exit code:
+  0  nothing became worse
+  1  a file cannot be read, or the two cannot be compared
+  2  wrong usage
+  3  at least one regression
+
+examples:
+  sheaf bench batch --json >before.json
+  sheaf compare before.json after.json
+  sheaf compare --threshold 3 --allocator sheaf before.json after.json || echo slower
+"""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One quantity in both files."""
+
+    name: str
+    params: dict[str, Any]
+    unit: str
+    before: Estimate
+    after: Estimate
+    verdict: str
+
+    def ratio(self) -> float | None:
+        """None if there was nothing before."""
+        return self.after.value / self.before.value if self.before.value else None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    suite: str
+    pairs: list[Pair]
+    only: tuple[list[Result], list[Result]]  # in the first file, in the second
+    machines: list[str]  # a line for each way in which they differ
+
+    def count(self, verdict: str) -> int:
+        return sum(pair.verdict == verdict for pair in self.pairs)
+
+
+def higher_is_better(unit: str) -> bool | None:
+    """None if nobody knows."""
+    if unit.endswith("/s"):
+        return True
+    return False if unit.split("/")[0] in LOWER_IS_BETTER else None
+
+
+def verdict_of(unit: str, before: list[float], after: list[float], threshold: float = 0.0) -> str:
+    """Of two series of samples; a change below the threshold (in percent) is none."""
+    higher = higher_is_better(unit)
+    if higher is None:
+        return UNKNOWN
+    exact = unit.split("/")[0] in COUNTED
+    if not exact and not (has_interval(len(before)) and has_interval(len(after))):
+        return TOO_FEW
+    a, b = median(before), median(after)
+    if a.low <= b.high and b.low <= a.high:
+        return SAME
+    if 100 * abs(b.value - a.value) < threshold * abs(a.value):
+        return SAME
+    return IMPROVEMENT if (b.value > a.value) == higher else REGRESSION
+
+
+def _said(params: dict[str, Any]) -> str:
+    return " ".join(f"{key}={_value(value)}" for key, value in params.items())
+
+
+def _value(value: Any) -> str:
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+
+
+def _machines(first: dict[str, Any], second: dict[str, Any]) -> list[str]:
+    return [f"{key}: {first.get(key, 'not told')} / {second.get(key, 'not told')}"
+            for key in OF_MACHINE if first.get(key) != second.get(key)]
+
+
+def _by_key(document: Document, path: str, allocators: list[str]) -> dict[str, Result]:
+    found: dict[str, Result] = {}
+    for result in document.results:
+        key = json.dumps([result.name, result.unit, result.params], sort_keys=True)
+        if key in found:
+            raise Failure(f"{path}: holds {result.name} twice for {_said(result.params)}")
+        if not allocators or result.params.get("allocator") in allocators:
+            found[key] = result
+    return found
+
+
+def compare(files: tuple[str, str], threshold: float, allocators: list[str]) -> Comparison:
+    first, second = (read(Path(path)) for path in files)
+    if first.suite != second.suite:
+        raise Failure(f"{files[0]} holds suite {first.suite}, {files[1]} suite {second.suite}: "
+                      "only results of one suite can be compared")
+    before = _by_key(first, files[0], allocators)
+    after = _by_key(second, files[1], allocators)
+    pairs = []
+    for key, a in before.items():
+        if key in after:
+            b = after[key].samples
+            pairs.append(Pair(a.name, a.params, a.unit, median(a.samples), median(b),
+                              verdict_of(a.unit, a.samples, b, threshold)))
+    if not pairs:
+        raise Failure(f"{files[0]} and {files[1]} have no result in common"
+                      + (f" for allocator {', '.join(allocators)}" if allocators else ""))
+    return Comparison(first.suite, pairs,
+                      ([one for key, one in before.items() if key not in after],
+                       [one for key, one in after.items() if key not in before]),
+                      _machines(first.machine, second.machine))
+
+
+def _change(pair: Pair) -> list[str]:
+    ratio = pair.ratio()
+    if ratio is None:
+        return ["", ""]
+    return [f"{ratio:.2f}", f"{100 * (ratio - 1):+.1f} %"]
+
+
+def _cell(found: Estimate, wide: bool) -> str:
+    if found.low == found.high:
+        return number(found.value)
+    interval = f"[{number(found.low)}–{number(found.high)}]"
+    return f"{number(found.value)}{' ' if wide else chr(10)}{interval}"
+
+
+def _table(pairs: list[Pair]) -> str:
+    """Of one name and unit. A parameter that never changes is told once, above."""
+    keys = list(dict.fromkeys(key for pair in pairs for key in pair.params))
+    told = {key: pairs[0].params.get(key) for key in keys
+            if len({json.dumps(pair.params.get(key)) for pair in pairs}) == 1}
+    columns = [key for key in keys if key not in told or key == "allocator"]
+    better = {True: "higher is better", False: "lower is better", None: "which is better?"}
+    unit = pairs[0].unit
+    title = [f"{pairs[0].name}, {unit} ({better[higher_is_better(unit)]})"]
+    said = _said({key: value for key, value in told.items() if key not in columns})
+    for wide in (True, False):
+        heads = ["B / A", "change"] if wide else ["B / A\nchange"]
+        rows = [[*(_value(pair.params.get(key, "")) for key in columns),
+                 _cell(pair.before, wide), _cell(pair.after, wide),
+                 *(_change(pair) if wide else ["\n".join(_change(pair))]),
+                 MARKS.get(pair.verdict, "")] for pair in pairs]
+        table = render([*columns, "A", "B", *heads, ""], rows)
+        if max(map(len, table.splitlines())) <= WIDTH:
+            break
+    return "\n".join(title + ([said] if said else []) + ["", table])
+
+
+def text(files: tuple[str, str], found: Comparison, threshold: float) -> str:
+    parts = [f"{found.suite}: A is {files[0]}, B is {files[1]}\nmedians with their 95 % intervals"]
+    if found.machines:
+        parts.append("The machines differ, so that differences need not be the library's:\n"
+                     + "\n".join(f"  {line}" for line in found.machines))
+    groups: dict[tuple[str, str], list[Pair]] = {}
+    for pair in found.pairs:
+        groups.setdefault((pair.name, pair.unit), []).append(pair)
+    parts += [_table(pairs) for pairs in groups.values()]
+    for letter, results in zip("AB", found.only):
+        if results:
+            parts.append(f"Only in {letter}:\n" + "\n".join(
+                f"  {one.name} {_said(one.params)} {one.unit}" for one in results))
+    return "\n\n".join([*parts, _summary(found, threshold)])
+
+
+def _plural(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"
+
+
+def _summary(found: Comparison, threshold: float) -> str:
+    lines = [f"{_plural(found.count(REGRESSION), 'regression')} (R), "
+             f"{_plural(found.count(IMPROVEMENT), 'improvement')} (I), "
+             f"{found.count(SAME)} without a difference that counts"
+             + (f" (beyond {threshold:g} %)" if threshold else "")]
+    few, unknown = found.count(TOO_FEW), found.count(UNKNOWN)
+    if few:
+        lines.append(f"{few} not judged (?): fewer than six samples give no 95 % interval")
+    if unknown:
+        lines.append(f"{unknown} not judged (?): nobody said whether more of that unit is better")
+    return "\n".join(lines)
+
+
+def as_json(files: tuple[str, str], found: Comparison, threshold: float) -> dict[str, Any]:
+    return {"suite": found.suite, "a": files[0], "b": files[1], "threshold": threshold,
+            "regressions": found.count(REGRESSION), "improvements": found.count(IMPROVEMENT),
+            "machines": found.machines,
+            "results": [{"name": pair.name, "params": pair.params, "unit": pair.unit,
+                         "a": asdict(pair.before), "b": asdict(pair.after),
+                         "ratio": pair.ratio(), "verdict": pair.verdict}
+                        for pair in found.pairs],
+            **{f"only_{letter}": [{"name": one.name, "params": one.params, "unit": one.unit}
+                                  for one in results]
+               for letter, results in zip("ab", found.only)}}
+
+
+def _percent(text: str) -> float:
+    value = float(text)
+    if not isfinite(value) or value < 0:
+        raise ValueError
+    return value
+
+
+_percent.__name__ = "percentage"  # argparse says "invalid ... value"
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = commands.add_parser(
+        "compare", help="mark what differs between two files of results", epilog=EPILOG,
+        description="Compare two files of one suite: what became slower or faster from A to B.",
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("a", metavar="A.json", help="the results before")
+    parser.add_argument("b", metavar="B.json", help="the results after")
+    parser.add_argument("--threshold", type=_percent, default=0.0, metavar="PCT",
+                        help="mark no change of fewer percent")
+    parser.add_argument("--allocator", action="append", default=[], metavar="NAME",
+                        help="compare only this allocator's results (can be repeated)")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    files = (arguments.a, arguments.b)
+    found = compare(files, arguments.threshold, arguments.allocator)
+    if arguments.json:
+        print(json.dumps(as_json(files, found, arguments.threshold), indent=1))
+    else:
+        print(text(files, found, arguments.threshold))
+    return REGRESSED if found.count(REGRESSION) else 0

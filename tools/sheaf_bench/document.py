@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: MIT
+"""A suite's results, and their JSON form: what `--json` prints and the report is made from."""
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from sheaf_tool.errors import Failure
+
+
+@dataclass
+class Result:
+    """One measured quantity; params always names the allocator."""
+
+    name: str
+    params: dict[str, Any]
+    unit: str
+    samples: list[float] = field(default_factory=list)
+
+
+@dataclass
+class Document:
+    suite: str
+    machine: dict[str, Any]
+    results: list[Result] = field(default_factory=list)
+
+    def result(self, name: str, params: dict[str, Any], unit: str) -> Result:
+        """The result with these params; made if there is none."""
+        for result in self.results:
+            if (result.name, result.params, result.unit) == (name, params, unit):
+                return result
+        self.results.append(Result(name, params, unit))
+        return self.results[-1]
+
+    def samples(self, unit: str, **params: Any) -> list[float]:
+        """The samples of the result that has these params; empty if there is none."""
+        for result in self.results:
+            if result.unit == unit and params.items() <= result.params.items():
+                return result.samples
+        return []
+
+    def allocators(self) -> list[str]:
+        """In the order they were measured."""
+        return list(dict.fromkeys(result.params["allocator"] for result in self.results))
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def text(self) -> str:
+        """JSON with one line for each fact about the machine and one for each result."""
+        machine = ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}"
+                             for key, value in self.machine.items())
+        results = ",\n".join(json.dumps(asdict(result)) for result in self.results)
+        return (f'{{"suite": {json.dumps(self.suite)},\n"machine": {{\n{machine}\n}},\n'
+                f'"results": [\n{results}\n]}}')
+
+    def write(self, path: Path) -> None:
+        path.write_text(self.text() + "\n", encoding="utf-8")
+
+
+def _result(raw: Any) -> Result:
+    if not isinstance(raw, dict) or set(raw) != {"name", "params", "unit", "samples"}:
+        raise ValueError("a result has a name, params, a unit and samples")
+    result = Result(**raw)
+    if not isinstance(result.params, dict) or not isinstance(result.samples, list):
+        raise ValueError("params are an object, samples a list")
+    if not result.samples or not all(isinstance(sample, (int, float)) and isfinite(sample)
+                                     for sample in result.samples):
+        raise ValueError(f"samples of {result.name} must be numbers")
+    return result
+
+
+def read(path: Path) -> Document:
+    """The results in a file; Failure with one line if it is not such a file."""
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise Failure(f"{path}: {error.strerror}") from error
+    except ValueError as error:
+        raise Failure(f"{path}: not JSON: {error}") from error
+    if isinstance(raw, list):
+        raise Failure(f"{path}: holds a list, as `sheaf bench all --json` prints it; name the file "
+                      "of one suite: SUITE.json beside the report")
+    try:
+        if not isinstance(raw, dict) or not {"suite", "machine", "results"} <= set(raw):
+            raise ValueError("it lacks suite, machine and results")
+        if not isinstance(raw["machine"], dict) or not isinstance(raw["results"], list):
+            raise ValueError("its machine or its results have another form")
+        return Document(str(raw["suite"]), raw["machine"], [_result(one) for one in raw["results"]])
+    except ValueError as error:
+        raise Failure(f"{path}: not the results of a benchmark suite: {error}") from error

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: MIT
+"""Where the workers and their data are and where reports go, in the source tree and once installed."""
+from __future__ import annotations
+
+from pathlib import Path
+
+from sheaf_tool.errors import Failure
+from sheaf_tool.paths import IN_SOURCE_TREE, PARTS, ROOT
+
+DATA = ROOT / "bench" / "data" if IN_SOURCE_TREE else PARTS.parent / "data"  # recordings
+MAPS = ROOT / "bench" / "vma" / "maps" if IN_SOURCE_TREE else DATA / "maps"  # of address spaces
+PEERS = ROOT / "build" / "peers"  # where bench/peers/fetch puts libraries
+
+
+def worker_directory(build: str | None) -> Path:
+    """The directory of the benchmark programs; `build` is a Meson build directory, if given."""
+    if build:
+        found = Path(build).resolve() / "bench"
+    elif IN_SOURCE_TREE:
+        found = ROOT / "build" / "bench"
+    else:
+        found = ROOT.parent / "libexec" / "sheaf"
+    if not (found / "batch-harness").exists():
+        raise Failure(f"no benchmark programs in {found}: build with Meson's option -Dbench=true (`make "
+                      "bench` does), or name the build directory with --build")
+    return found
+
+
+def report_directory(output: str | None) -> Path:
+    if output:
+        return Path(output)
+    return ROOT / "build" / "report" if IN_SOURCE_TREE else Path("sheaf-report")

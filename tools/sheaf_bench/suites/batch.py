@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: MIT
+"""Suite `batch`: allocate N objects of 64 bytes, free them, a million pairs an iteration.
+
+The microbenchmark of the kernel's sheaves series. A repetition starts one process for each
+allocator and row in turn (A B C ... A B C ...), so that a slow spell of the machine falls on all;
+its sample is the median of that process's iterations, the first one dropped. Times are CPU time,
+which another program on the same CPU hardly moves.
+"""
+from __future__ import annotations
+
+import statistics
+import textwrap
+import time
+from typing import Any
+
+from sheaf_tool.stats import Estimate, has_interval, median, ratio
+from sheaf_tool.table import WIDTH, beside, fold, render, stacked
+
+from ..allocators import CPU_SLAB, HARNESS, OURS, SLAB_LAYER, Worker, peers, ready, versions
+from ..document import Document
+from ..html import escape, table as html_table
+from ..progress import Progress
+from ..seeds import NO_SHEAF_COST, NOT_MEASURED, SHEAVES, better_by, more_by, signed
+from ..svg import Bar, Panel, figure
+from .suite import Settings, Suite, missing_lines
+
+UNIT = "ns/pair"
+PAIRS = 1_000_000
+ITERATIONS = 11
+# --quick: an allocator ten times as slow as the rest would take half of the time.
+QUICK_ITERATIONS = {"no-sheaf": 4, SLAB_LAYER: 4}
+ROWS = [(1, "fifo"), (10, "fifo"), (100, "fifo"), (1000, "fifo"),
+        (10, "shuffled"), (100, "shuffled"), (1000, "shuffled")]
+REPEAT = 15
+QUICK_REPEAT = 7
+QUICK_SECONDS = 54.0  # --quick begins no repetition that would end later
+LEAST_REPEAT = 3
+
+
+def _params(allocator: str, batch: int, order: str) -> dict[str, Any]:
+    return {"allocator": allocator, "batch": batch, "order": order, "groups": False}
+
+
+def _iterations(name: str, quick: bool) -> int:
+    return QUICK_ITERATIONS.get(name, ITERATIONS) if quick else ITERATIONS
+
+
+def _arguments(batch: int, order: str, iterations: int) -> list[str]:
+    arguments = ["--batch", str(batch), "--pairs", str(PAIRS), "--iterations", str(iterations)]
+    return [*arguments, "--shuffled"] if order == "shuffled" else arguments
+
+
+def _sample(worker: Worker, batch: int, order: str, iterations: int) -> float:
+    lines = worker.run(*_arguments(batch, order, iterations))
+    return statistics.median(float(line) for line in lines)
+
+
+def _run(settings: Settings, machine: dict[str, Any]) -> Document:
+    workers, missing = ready("batch", settings.workers)
+    iterations = {worker.name: _iterations(worker.name, settings.quick) for worker in workers}
+    document = Document("batch", {**machine, "versions": versions(workers), "missing": missing,
+                                  "iterations": iterations})
+    repeat = settings.repeat or (QUICK_REPEAT if settings.quick else REPEAT)
+    began = time.monotonic()
+    with Progress(repeat * len(ROWS) * len(workers)) as progress:
+        for done in range(repeat):
+            spent = time.monotonic() - began
+            late = done >= LEAST_REPEAT and spent / done * (done + 1) > QUICK_SECONDS
+            if settings.quick and not settings.repeat and late:
+                break
+            for batch, order in ROWS:
+                for worker in workers:
+                    progress.start(f"batch {batch} {order}: {worker.name}")
+                    result = document.result("batch", _params(worker.name, batch, order), UNIT)
+                    result.samples.append(_sample(worker, batch, order, iterations[worker.name]))
+                    progress.finish()
+    return document
+
+
+def _estimate(document: Document, allocator: str, row: tuple[int, str]) -> Estimate:
+    return median(document.samples(UNIT, allocator=allocator, batch=row[0], order=row[1]))
+
+
+def best_peer(document: Document, row: tuple[int, str]) -> str:
+    return min(peers(document.allocators()),
+               key=lambda name: _estimate(document, name, row).value)
+
+
+def ratio_to(document: Document, other: str, row: tuple[int, str], one: str = OURS) -> Estimate:
+    batch, order = row
+    return ratio(document.samples(UNIT, allocator=one, batch=batch, order=order),
+                 document.samples(UNIT, allocator=other, batch=batch, order=order))
+
+
+def _time_rows(document: Document) -> list[list[str]]:
+    """Two lines a row, so that eight allocators fit into a terminal."""
+    return [[f"{batch}\n{order}", *(stacked(_estimate(document, name, (batch, order)))
+                                    for name in document.allocators())]
+            for batch, order in ROWS]
+
+
+def _ratio_rows(document: Document) -> list[list[str]]:
+    rows = []
+    for row in ROWS:
+        best = best_peer(document, row)
+        rows.append([f"{row[0]} {row[1]}", best, beside(ratio_to(document, best, row)),
+                     beside(ratio_to(document, "glibc", row)),
+                     beside(ratio_to(document, "no-sheaf", row))])
+    return rows
+
+
+RATIO_HEADER = ["batch order", "best peer", "sheaf / best peer", "sheaf / glibc",
+                "sheaf / no-sheaf"]
+
+
+SEED_HEADER = ["batch order", "kernel:\nsheaves better", "here: better\nthan cpu-slab",
+               "kernel: cost\nwithout sheaves", "here: no-sheaf\nover slab-layer"]
+
+
+def _seed_rows(document: Document) -> list[list[str]]:
+    """The kernel's percentages beside those of this run."""
+    measured = document.allocators()
+    rows = []
+    for row in ROWS:
+        better = cost = NOT_MEASURED
+        if CPU_SLAB in measured:
+            better = signed(better_by(ratio_to(document, CPU_SLAB, row)))
+        if SLAB_LAYER in measured:
+            cost = signed(more_by(ratio_to(document, SLAB_LAYER, row, "no-sheaf")))
+        most = max(NO_SHEAF_COST.percent.values())
+        said = f"+{most:.1f} %" if row[0] in NO_SHEAF_COST.percent else f"< +{most:.1f} %"
+        rows.append([f"{row[0]} {row[1]}", f"+{SHEAVES.percent[row]:.1f} %", better, said, cost])
+    return rows
+
+
+def _what_seeds_are() -> list[str]:
+    return [f"Kernel: {SHEAVES.origin()}.",
+            "Better: how much less time a pair takes with sheaves than with CPU slabs. "
+            "cpu-slab is that older design (CPU slab, CPU partial list, node partial list) on "
+            "this library's slab layer.",
+            "Cost without sheaves: what a cache without sheaves pays for the code of sheaves. "
+            "The kernel compares itself before and after that code came; both had CPU slabs. "
+            "Here every cache has the code. So no-sheaf, a cache made with SLAB_NO_SHEAVES, is "
+            "compared with slab-layer, where the benchmark calls the slab layer directly."]
+
+
+def _repetitions(document: Document) -> int:
+    return len(document.results[0].samples)
+
+
+def _what_intervals_are(document: Document) -> str:
+    n = _repetitions(document)
+    if has_interval(n):
+        return f"median of {n} interleaved repetitions, 95 % interval"
+    return f"median of {n} interleaved repetitions, their range (six are needed for an interval)"
+
+
+def _what_ratios_are(document: Document) -> str:
+    n = _repetitions(document)
+    if has_interval(n):
+        return "95 % interval by bootstrap over the repetitions"
+    return f"bootstrap over {n} repetitions, too few for a 95 % interval"
+
+
+def _notes(document: Document) -> list[str]:
+    iterations = document.machine["iterations"]
+    notes = [f"A repetition is one process with {ITERATIONS} iterations of {PAIRS:,} pairs; the "
+            "first is dropped.",
+            "Its sample is the median of their CPU times."]
+    notes += [f"{name} is slow: {n} iterations (--quick)."
+              for name, n in iterations.items() if n != ITERATIONS]
+    return notes + missing_lines(document.machine)
+
+
+def _text(document: Document) -> str:
+    names = document.allocators()
+    return "\n\n".join([
+        "ns per pair of allocation and free of 64 bytes\n" + _what_intervals_are(document),
+        fold(["batch\norder", *names], _time_rows(document)),
+        "Ratios of those times; " + _what_ratios_are(document),
+        render(RATIO_HEADER, _ratio_rows(document)),
+        "The kernel's percentages next to ours; " + _what_ratios_are(document),
+        render(SEED_HEADER, _seed_rows(document)),
+        "\n".join(textwrap.fill(line, WIDTH, break_on_hyphens=False)
+                  for line in _what_seeds_are()),
+        "A ratio below 1 means that sheaves are faster. harness is the loop without an allocator.\n"
+        + "\n".join(_notes(document))])
+
+
+def _kind(name: str) -> str:
+    return {OURS: "ours", "no-sheaf": "variant", CPU_SLAB: "variant", SLAB_LAYER: "variant",
+            HARNESS: "harness"}.get(name, "peer")
+
+
+def _picture(document: Document) -> str:
+    panels = []
+    for batch, order in ROWS:
+        bars = []
+        for name in document.allocators():
+            found = _estimate(document, name, (batch, order))
+            bars.append(Bar(name, found, _kind(name)))
+        column = 0 if order == "fifo" else 1
+        place = [1, 10, 100, 1000].index(batch)
+        ordered = "first in, first out" if order == "fifo" else "shuffled"
+        panels.append(Panel(f"batch {batch}" + (f", freed {ordered}" if batch > 1 else ""),
+                            column, place, bars))
+    note = ["ns per pair of allocation and free; shorter is better.",
+            "Whiskers: " + ("95 % interval of the median." if has_interval(_repetitions(document))
+                            else "range of the repetitions."),
+            "A bar with a gap goes on beyond the scale."]
+    return figure("ns per pair for each batch size, order and allocator", panels, UNIT, note)
+
+
+def _html(document: Document) -> str:
+    names = document.allocators()
+    notes = "".join(f"<p>{escape(line)}</p>" for line in _notes(document))
+    return (f'<div class="beside"><figure>{_picture(document)}</figure><div>'
+            f"<h3>ns per pair</h3><p>{escape(_what_intervals_are(document))}</p>"
+            + html_table(["batch\norder", *names], _time_rows(document))
+            + f"<h3>Ratios</h3><p>Below 1 sheaves are faster; {_what_ratios_are(document)}</p>"
+            + html_table(RATIO_HEADER, _ratio_rows(document))
+            + "<h3>The kernel's percentages next to ours</h3>"
+            + html_table(SEED_HEADER, _seed_rows(document))
+            + "".join(f"<p>{escape(line)}</p>" for line in _what_seeds_are())
+            + notes + "</div></div>")
+
+
+def _works(_: dict[str, Any], __: bool) -> list[tuple[str, tuple[str, ...]]]:
+    return [(f"{batch}\n{order}", tuple(_arguments(batch, order, ITERATIONS)))
+            for batch, order in ROWS]
+
+
+SUITE = Suite("batch", "allocate and free batches of 1, 10, 100, 1000 objects on one CPU",
+              "One thread allocates N objects of 64 bytes, then frees them all: in the order "
+              "of allocation, or shuffled. This is the microbenchmark of the kernel's sheaves "
+              "series.",
+              _run, _text, _html, _works)

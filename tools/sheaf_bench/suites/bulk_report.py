@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: MIT
+"""What suite `bulk` shows: its tables, its pictures, and the arithmetic between."""
+from __future__ import annotations
+
+import textwrap
+from typing import Any, Sequence
+
+from sheaf_tool.stats import Estimate, median, ratio
+from sheaf_tool.table import WIDTH, fold, stacked
+
+from ..allocators import HARNESS, OURS, peers
+from ..document import Document
+from ..html import escape, table as html_table
+from ..seeds import DEFERRED, better_by
+from ..svg import Bar, Panel, figure
+from .cells import NOTHING, intervals, notes as failed_and_missing, ratio_cell
+
+UNIT = "ns/object"
+FAULTS = "faults/object"
+PARTS = ("transfer", "slab", "single")
+TRANSFERS = (32, 100)
+CAPACITIES = (0, 256)  # 0: the library's choice
+SIZES = (16, 32, 64, 128, 256, 512)
+SLAB_OBJECTS = {16: 256, 32: 128, 64: 64, 128: 32, 256: 32, 512: 32}  # the kernel's benchmark's
+TOUCHES = {"none": "not touched", "first": "first byte written", "whole": "all bytes written"}
+# Name: random order, freelist built first, options.
+KINDS: dict[str, tuple[bool, bool, tuple[str, ...]]] = {
+    "deferred": (False, False, ()),
+    "built first": (False, True, ("slab_prebuilt_freelist",)),
+    "deferred, random": (True, False, ("slab_freelist_random",)),
+    "built first, random": (True, True, ("slab_freelist_random", "slab_prebuilt_freelist")),
+}
+SHORT = {"deferred": "deferred", "built first": "built first", "deferred, random": "random",
+         "built first, random": "rnd., first"}  # as wide as a bar's label may be
+HUGE = 2 << 20
+
+
+def found(document: Document, **params: Any) -> list[float]:
+    return document.samples(UNIT, **params)
+
+
+def slab_samples(document: Document, size: int, kind: str, faulted: bool) -> list[float]:
+    random, built, _ = KINDS[kind]
+    return found(document, allocator=OURS, part="slab", size=size, faulted=faulted, random=random,
+                 freelist="built first" if built else "deferred")
+
+
+def gain(document: Document, size: int, random: bool, faulted: bool) -> Estimate:
+    """Percent of time saved by deferring the freelist."""
+    suffix = ", random" if random else ""
+    return better_by(ratio(slab_samples(document, size, "deferred" + suffix, faulted),
+                           slab_samples(document, size, "built first" + suffix, faulted)))
+
+
+def best(document: Document, **params: Any) -> str | None:
+    """The peer with the smallest median."""
+    medians = {name: median(samples).value for name in peers(document.allocators())
+               if (samples := found(document, allocator=name, **params))}
+    return min(medians, key=medians.__getitem__) if medians else None
+
+
+def not_kept(document: Document) -> list[str]:
+    """Whose second round faulted half of its memory in again, be it by huge pages: it was not kept,
+    or other memory was taken. Of ours only a freelist that is built first touches any."""
+    missed = {result.params["allocator"] for result in document.results
+              if result.unit == FAULTS and result.params["part"] == "slab"
+              and result.params["faulted"] and result.params.get("freelist") != "deferred"
+              and median(result.samples).value > result.params["size"] / HUGE / 2}
+    return [name for name in document.allocators() if name in missed]
+
+
+def _cell(samples: Sequence[float]) -> str:
+    return stacked(median(samples)) if samples else NOTHING
+
+
+TRANSFER_HEADER = ["", *(f"{n} objects" for n in TRANSFERS),
+                   *(f"sheaf / this\n{n} objects" for n in TRANSFERS),
+                   *(f"sheaf 256 / this\n{n}" for n in TRANSFERS)]
+
+
+def transfer_rows(document: Document) -> list[list[str]]:
+    def of(name: str, capacity: int, objects: int) -> list[float]:
+        return found(document, part="transfer", allocator=name, objects=objects,
+                     capacity=capacity or "default")
+
+    rows = []
+    for name in document.allocators():
+        for capacity in CAPACITIES:
+            samples = [of(name, capacity, n) for n in TRANSFERS]
+            if not any(samples):
+                continue
+            label = f"{name}\ncapacity {capacity}" if capacity else name
+            row = [label, *map(_cell, samples)]
+            for ours in CAPACITIES:
+                row += [NOTHING if name in (OURS, HARNESS)
+                        else ratio_cell(of(OURS, ours, n), theirs)
+                        for n, theirs in zip(TRANSFERS, samples)]
+            rows.append(row)
+    return rows
+
+
+SLAB_HEADER = ["size", "objects\nof a slab", "built first", "deferred", "saved\n%", "kernel:\nsaved",
+               "faulting:\nbuilt first", "faulting:\ndeferred", "faulting:\nsaved %"]
+
+
+def _percent(estimate: Estimate) -> str:
+    return f"{estimate.value:.1f}\n{estimate.low:.1f}–{estimate.high:.1f}"
+
+
+def slab_rows(document: Document, random: bool) -> list[list[str]]:
+    suffix = ", random" if random else ""
+    rows = []
+    for size in SIZES:
+        row = [str(size), str(SLAB_OBJECTS[size])]
+        for faulted in (True, False):
+            row += [_cell(slab_samples(document, size, kind + suffix, faulted))
+                    for kind in ("built first", "deferred")]
+            row.append(_percent(gain(document, size, random, faulted)))
+            if faulted:
+                row.append(f"{DEFERRED.percent[size, random]:.1f}")
+        rows.append(row)
+    return rows
+
+
+def sizes_of(document: Document, part: str, **params: Any) -> list[int]:
+    return [size for size in SIZES if found(document, part=part, size=size, **params)]
+
+
+def size_header(document: Document, part: str) -> list[str]:
+    return ["", *(f"{size}" for size in sizes_of(document, part))]
+
+
+def peer_rows(document: Document, part: str, **params: Any) -> list[list[str]]:
+    """A row for each allocator, and ours over the best peer and over no allocator."""
+    def of(name: str, size: int) -> list[float]:
+        fixed = {"freelist": "deferred", "random": False} if name == OURS and part == "slab" else {}
+        return found(document, part=part, allocator=name, size=size, **params, **fixed)
+
+    sizes = sizes_of(document, part)
+    names = [name for name in document.allocators() if any(of(name, size) for size in sizes)]
+    rows = [[name, *(_cell(of(name, size)) for size in sizes)] for name in names]
+    bests = [best(document, part=part, size=size, **params) for size in sizes]
+    rows.append(["best peer", *(name or NOTHING for name in bests)])
+    rows.append(["sheaf / best peer",
+                 *(ratio_cell(of(OURS, size), of(name, size)) if name else NOTHING
+                   for name, size in zip(bests, sizes))])
+    if HARNESS in names:
+        rows.append(["sheaf / harness", *(ratio_cell(of(OURS, size), of(HARNESS, size))
+                                          for size in sizes)])
+    return rows
+
+
+def _notes(document: Document) -> list[str]:
+    total = document.machine["slab_total"] >> 20
+    notes = [f"Kernel: {DEFERRED.origin()}. Slabs have as many objects as there: "
+             "slab_min_objects=20.",
+             f"Memory faulted before: {total} MiB were allocated, touched and freed first, and "
+             "no allocator was asked to give them back; the measured round takes new slabs of "
+             "this memory and touches nothing. Faulting: a first round, in memory that was "
+             "never used.",
+             "Pools (dpdk) take all of their memory at the start and are left out here."]
+    if missed := not_kept(document):
+        notes.append("Page faults in memory that should have been faulted before, so not comparable: "
+                     + ", ".join(missed) + ".")
+    return notes
+
+
+SINGLE_NOTE = ("harness: no allocator; one address after the other in memory that is aligned to "
+               "huge pages and advised to use them.")
+
+
+def _tables(document: Document) -> list[tuple[str, list[str], list[list[str]], list[str]]]:
+    """Title, header, rows, notes."""
+    tables = [("ns to allocate and free an object of 64 bytes, in arrays", TRANSFER_HEADER,
+               transfer_rows(document), [intervals(document, "transfer"),
+                                         "mallocs are called in a loop. harness copies pointers."])]
+    for random in (False, True):
+        order = "random order (slab_freelist_random)" if random else "in order"
+        tables.append((f"ns per object, arrays of one new slab's objects, {order}", SLAB_HEADER,
+                       slab_rows(document, random), [intervals(document, "slab")]))
+    tables.append(("ns per object, the same arrays, memory faulted before: every allocator; by size",
+                   size_header(document, "slab"), peer_rows(document, "slab", faulted=True),
+                   _notes(document)))
+    mib = document.machine["single_total"] >> 20
+    for touch, meaning in TOUCHES.items():
+        if not sizes_of(document, "single", touch=touch):
+            continue  # a quick run has not all
+        tables.append((f"ns per object, {mib} MiB of new memory one by one, {meaning}; by size",
+                       size_header(document, "single"), peer_rows(document, "single", touch=touch),
+                       [intervals(document, "single"), SINGLE_NOTE]))
+    return tables
+
+
+def text(document: Document) -> str:
+    parts = []
+    for title, header, rows, notes in _tables(document):
+        parts += [title, fold(header, rows),
+                  "\n".join(textwrap.fill(line, WIDTH) for line in notes)]
+    return "\n\n".join([*parts, *failed_and_missing(document)])
+
+
+def _kind(name: str) -> str:
+    return {OURS: "ours", HARNESS: "harness"}.get(name, "peer")
+
+
+def _bars(document: Document, **params: Any) -> list[Bar]:
+    return [Bar(name, median(samples), _kind(name)) for name in document.allocators()
+            if (samples := found(document, allocator=name, **params))]
+
+
+def _transfer_picture(document: Document) -> str:
+    panels = []
+    for column, n in enumerate(TRANSFERS):
+        bars = _bars(document, part="transfer", objects=n, capacity="default")
+        wide = found(document, part="transfer", allocator=OURS, objects=n, capacity=CAPACITIES[1])
+        if wide:
+            bars.insert(1, Bar(f"sheaf {CAPACITIES[1]}", median(wide), "variant"))
+        panels.append(Panel(f"{n} objects of 64 bytes as one array", column, 0, bars))
+    return figure("ns per object got and put back", panels, "ns",
+                  ["ns per object got and put back as arrays; shorter is better."])
+
+
+def _slab_picture(document: Document) -> str:
+    panels = []
+    for i, size in enumerate(SIZES):
+        bars = [Bar(SHORT[kind], median(samples), "ours" if kind.startswith("deferred") else "variant")
+                for kind in KINDS if (samples := slab_samples(document, size, kind, True))]
+        bars += [bar for bar in _bars(document, part="slab", size=size, faulted=True)
+                 if bar.label != OURS]
+        panels.append(Panel(f"{SLAB_OBJECTS[size]} objects of {size} bytes", i % 2, i // 2, bars))
+    return figure("ns per object of new slabs, memory faulted before", panels, "ns",
+                  ["ns per object of new slabs, memory faulted before. random: slab_freelist_random;",
+                   "rnd., first: the same, the freelist built first."])
+
+
+def _single_pictures(document: Document) -> list[str]:
+    """Each size on its own scale: the cost goes with the bytes."""
+    return [figure(f"ns per object of {size} bytes from new memory",
+                   [Panel(f"{size} bytes, {TOUCHES[touch]}", column, 0,
+                          _bars(document, part="single", size=size, touch=touch))
+                    for column, touch in enumerate(("none", "first"))], "ns",
+                   [f"ns per object of {size} bytes, one by one from new memory."])
+            for size in sizes_of(document, "single")]
+
+
+def html(document: Document) -> str:
+    pictures = "".join(f"<figure>{picture}</figure>" for picture in
+                       (_transfer_picture(document), _slab_picture(document),
+                        *_single_pictures(document)))
+    tables = "".join(f"<h3>{escape(title)}</h3>" + html_table(header, rows)
+                     + "".join(f"<p>{escape(line)}</p>" for line in notes)
+                     for title, header, rows, notes in _tables(document))
+    missing = "".join(f"<p>{escape(line)}</p>" for line in failed_and_missing(document))
+    return f"{pictures}{tables}{missing}"

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: MIT
+"""What suites share whose measurements are not the same for every allocator.
+
+A cell is one program with its arguments. Cells are measured interleaved, part by part: a repetition
+of a part is all of its cells, a fresh process each (A B C ... A B C ...). A peer that fails is left
+out of its cell from then on, and named; ours must not fail.
+"""
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any, Callable, Mapping, Sequence
+
+from sheaf_tool.errors import Failure
+from sheaf_tool.stats import has_interval, median, ratio
+from sheaf_tool.table import stacked
+
+from ..allocators import OURS, Worker
+from ..document import Document
+from ..progress import Progress
+from .suite import Settings, missing_lines
+
+NOTHING = "–"
+
+Params = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Cell:
+    worker: Worker
+    params: Params  # with the allocator's name
+    arguments: tuple[str, ...]
+    keep: Callable[[Document, dict[str, Any], list[str]], None]  # the worker's lines, as samples
+
+    @property
+    def title(self) -> str:
+        return ", ".join(str(value) for value in self.params.values())
+
+
+@dataclass(frozen=True)
+class Part:
+    """Repeated until its seconds are over, in a quick run."""
+
+    cells: Sequence[Cell]
+    repeat: int
+    quick_repeat: int
+    quick_seconds: float
+    least_repeat: int = 2  # of a quick run, however long it takes
+
+
+def _one(document: Document, cell: Cell, failed: dict[str, str]) -> None:
+    if cell.title in failed:
+        return
+    try:
+        cell.keep(document, dict(cell.params), cell.worker.run(*cell.arguments))
+    except Failure as failure:
+        if cell.worker.name == OURS:
+            raise
+        failed[cell.title] = str(failure).splitlines()[-1]
+        document.results = [result for result in document.results
+                            if not cell.params.items() <= result.params.items()]
+
+
+def measure(document: Document, settings: Settings, parts: Sequence[Part]) -> None:
+    failed = document.machine.setdefault("failed", {})
+    repeats = [settings.repeat or (part.quick_repeat if settings.quick else part.repeat)
+               for part in parts]
+    with Progress(sum(len(part.cells) * n for part, n in zip(parts, repeats))) as progress:
+        for part, repeat in zip(parts, repeats):
+            began = time.monotonic()
+            for done in range(repeat):
+                spent = time.monotonic() - began
+                late = done >= part.least_repeat and spent / done * (done + 1) > part.quick_seconds
+                if settings.quick and not settings.repeat and late:
+                    progress.done += (repeat - done) * len(part.cells)
+                    break
+                for cell in part.cells:
+                    progress.start(f"{document.suite}: {cell.title}")
+                    _one(document, cell, failed)
+                    progress.finish()
+
+
+def samples(document: Document, name: str, **params: Any) -> list[float]:
+    """Of the result of this name that has these params; empty if there is none."""
+    for result in document.results:
+        if result.name == name and params.items() <= result.params.items():
+            return result.samples
+    return []
+
+
+def cell(found: Sequence[float]) -> str:
+    return stacked(median(found)) if found else NOTHING
+
+
+def ratio_cell(one: Sequence[float], other: Sequence[float]) -> str:
+    """The first over the second; nothing if the harness took as long, so that nothing is left."""
+    if not one or not other or min(other) <= 0:
+        return NOTHING
+    value = ratio(one, other)
+    return f"{value.value:.2f}\n{value.low:.2f}–{value.high:.2f}"
+
+
+def less(found: Sequence[float], harness: Sequence[float]) -> list[float]:
+    """Samples without what the harness took in the same repetition."""
+    return [one - empty for one, empty in zip(found, harness)]
+
+
+def best(found: Mapping[str, Sequence[float]]) -> str | None:
+    """The name with the smallest median."""
+    there = {name: median(one).value for name, one in found.items() if one}
+    return min(there, key=there.__getitem__) if there else None
+
+
+def repetitions(document: Document, name: str) -> int:
+    return max((len(one.samples) for one in document.results if one.name == name), default=0)
+
+
+def intervals(document: Document, name: str) -> str:
+    n = repetitions(document, name)
+    what = "95 % interval" if has_interval(n) else "their range (six are needed for an interval)"
+    return f"median of {n} interleaved repetitions, {what}"
+
+
+def notes(document: Document) -> list[str]:
+    lines = [f"{where}: failed and is left out: {why}"
+             for where, why in document.machine.get("failed", {}).items()]
+    return lines + missing_lines(document.machine)

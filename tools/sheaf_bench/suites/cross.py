@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: MIT
+"""Suite `cross`: objects allocated by one thread and freed by another, through bounded rings.
+
+The pattern behind the kernel's regression with sheaves, where block requests are allocated on the
+CPU that submits and freed on the one that completes: IOPS fell to 0.36 of what they were. Threads
+work in pairs, `producer-consumer` one way, `symmetric` both ways at once.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+from sheaf_tool.table import fold, folded, render
+
+from ..allocators import CPU_SLAB, OURS, ready, versions
+from ..document import Document
+from ..html import escape, table as html_table
+from ..seeds import CROSS, NOT_MEASURED, left_of
+from ..svg import Panel, figure
+from .rates import (MEAN, UNIT, Params, Row, View, bars, entries, keep_rates, labels, measure,
+                    notes, rate_rows, ratio_header, ratio_row, what_intervals_are,
+                    whiskers, window_arguments)
+from .suite import Settings, Suite
+
+ONE_WAY, SYMMETRIC = "producer-consumer", "symmetric"
+PATTERNS = {ONE_WAY: "one thread of a pair allocates, the other frees",
+            SYMMETRIC: "both threads of a pair do both, each frees what the other allocated"}
+THREADS = (2, 8, 32)
+SIZES = (64, 256)
+SHAPES = [(threads, size) for size in SIZES for threads in THREADS]
+REPEAT = 11
+QUICK_REPEAT = 6
+QUICK_SECONDS = 100.0
+
+
+def _params(pattern: str, shape: tuple[int, int]) -> Params:
+    return {"pattern": pattern, "threads": shape[0], "size": shape[1]}
+
+
+def _title(shape: tuple[int, int]) -> str:
+    return f"{shape[0]} × {shape[1]} B"
+
+
+def _keep(document: Document, params: Params, lines: list[str]) -> None:
+    keep_rates(document, "cross", params, lines)
+
+
+def _row(pattern: str, shape: tuple[int, int], cpus: int, quick: bool) -> Row:
+    threads, size = shape
+    arguments = ["--threads", str(threads), "--size", str(size),
+                 *window_arguments(threads, cpus, quick)]
+    if pattern == SYMMETRIC:
+        arguments.append("--symmetric")
+    return Row(f"{pattern} {_title(shape)}", tuple(arguments), _params(pattern, shape), _keep)
+
+
+def _run(settings: Settings, machine: dict[str, Any]) -> Document:
+    workers, missing = ready("cross", settings.workers)
+    document = Document("cross", {**machine, "versions": versions(workers), "missing": missing,
+                                  "failed": {}, "again": {}})
+    rows = [_row(pattern, shape, machine["cpus"], settings.quick)
+            for pattern in PATTERNS for shape in SHAPES]
+    repeat = settings.repeat or (QUICK_REPEAT if settings.quick else REPEAT)
+    measure(document, settings, rows, entries(workers), repeat, QUICK_SECONDS)
+    return document
+
+
+def _views(document: Document, pattern: str, unit: str = UNIT) -> list[View]:
+    return [View(document, unit, _params(pattern, shape)) for shape in SHAPES]
+
+
+def _ratio_rows(document: Document, pattern: str) -> list[list[str]]:
+    means = _views(document, pattern, MEAN)
+    return [ratio_row(document, _title(shape), view, mean)
+            for shape, view, mean in zip(SHAPES, _views(document, pattern), means)]
+
+
+SEED_HEADER = ["threads × bytes", "kernel: part of\nthe rate before",
+               "here: sheaf, part of\ncpu-slab's rate"]
+SEED_TITLE = f"The kernel's percentage next to ours, {ONE_WAY}"
+
+
+def _seed_rows(document: Document) -> list[list[str]]:
+    """The kernel publishes one figure, of its one machine."""
+    rows = []
+    for shape, view in zip(SHAPES, _views(document, ONE_WAY)):
+        found = view.ratio(OURS, CPU_SLAB)
+        rows.append([_title(shape), f"{CROSS.percent[ONE_WAY]:.1f} %",
+                     left_of(found) if found else NOT_MEASURED])
+    return rows
+
+
+def _what_seeds_are() -> list[str]:
+    return [f"Kernel: {CROSS.origin()}.",
+            "The kernel compares itself with sheaves to itself before, with CPU slabs and CPU "
+            "partial lists. cpu-slab is that older design on this library's slab layer; above "
+            "100 % sheaves are faster. The kernel's operations are block requests, of which "
+            "allocation is a part; here allocation is everything."]
+
+
+HEADER = ["threads × bytes", *(_title(shape) for shape in SHAPES)]
+
+
+def _ratio_title(pattern: str) -> str:
+    return f"{pattern}: ratios of those rates; above 1 sheaves are faster"
+
+
+def _text(document: Document) -> str:
+    parts = []
+    for pattern, meaning in PATTERNS.items():
+        parts += [f"{pattern}: {meaning}\nmillions of pairs a second\n"
+                  + what_intervals_are(document),
+                  fold(HEADER, rate_rows(_views(document, pattern), labels(document))),
+                  _ratio_title(pattern),
+                  fold(ratio_header(document, "threads"), _ratio_rows(document, pattern))]
+    parts += [SEED_TITLE, render(SEED_HEADER, _seed_rows(document)),
+              folded(_what_seeds_are()), folded(notes(document))]
+    return "\n\n".join(parts)
+
+
+def _picture(document: Document) -> str:
+    panels = [Panel(f"{pattern}, {_title(shape)}", column, place, bars(view, labels(document)))
+              for column, pattern in enumerate(PATTERNS)
+              for place, (shape, view) in enumerate(zip(SHAPES, _views(document, pattern)))]
+    return figure("pairs a second for each pattern, number of threads, size and allocator",
+                  panels, UNIT, ["Longer is better.", whiskers(document)])
+
+
+def _html(document: Document) -> str:
+    tables = "".join(
+        f"<h3>{pattern}</h3><p>{escape(meaning)}; {UNIT}, {escape(what_intervals_are(document))}"
+        "</p>" + html_table(HEADER, rate_rows(_views(document, pattern), labels(document)))
+        + f"<p>{escape(_ratio_title(pattern))}</p>"
+        + html_table(ratio_header(document, "threads"), _ratio_rows(document, pattern))
+        for pattern, meaning in PATTERNS.items())
+    tables += f"<h3>{escape(SEED_TITLE)}</h3>" + html_table(SEED_HEADER, _seed_rows(document))
+    tables += "".join(f"<p>{escape(line)}</p>" for line in _what_seeds_are())
+    said = "".join(f"<p>{escape(line)}</p>" for line in notes(document))
+    return (f'<div class="beside"><figure>{_picture(document)}</figure>'
+            f"<div>{tables}{said}</div></div>")
+
+
+def _works(machine: dict[str, Any], quick: bool) -> list[tuple[str, tuple[str, ...]]]:
+    rows = [(pattern, shape, _row(pattern, shape, machine["cpus"], quick))
+            for pattern in PATTERNS for shape in SHAPES]
+    return [(f"{pattern}\n{_title(shape)}", row.arguments) for pattern, shape, row in rows]
+
+
+SUITE = Suite("cross", "allocate on one CPU, free on another: 2, 8 and 32 threads",
+              "Threads work in pairs, with a bounded queue between them. In the pattern "
+              "producer-consumer one thread allocates and the other frees; in the symmetric "
+              "pattern both do both.",
+              _run, _text, _html, _works)

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: MIT
+"""Suite `fork`: address spaces copied by one task and torn down by another.
+
+A fork allocates VMAs and maple nodes in a burst, on one CPU; the child, on another, ends and frees
+them all, or becomes another program first (exec): it frees them, and makes a space of 25 mappings
+one by one. The pattern of perf's fork and execve benchmarks, of which only the memory of VMAs and
+nodes is here.
+"""
+from __future__ import annotations
+
+from typing import Any, Callable
+
+from sheaf_tool.table import fold, page
+
+from ..document import Document
+from ..html import page as html_page, table as html_table
+from ..seeds import SYSCALLS
+from ..svg import Panel, figure
+from .cells import NOTHING, Part, intervals, measure, notes as failed_and_missing
+from .rates import MEAN, window_arguments
+from .spaces import (AS_MADE, BASELINE, NONE, WHO, bars, cells, ours, percent, rate_rows, ratio_of,
+                     workers)
+from .suite import Settings, Suite
+
+DOUBLE = 64
+OWN, WIDE = ours(), ours(DOUBLE)
+ENTRIES = [AS_MADE, OWN, WIDE, BASELINE, NONE]
+WORKS = [("fork", 25), ("fork", 60), ("fork", 300), ("exec", 25)]  # and VMAs of the parent
+PAIRS_A_CPU = 2
+REPEAT, QUICK_REPEAT, QUICK_SECONDS = 15, 15, 70.0
+THOUSANDS = 1000.0  # of forks, in a million
+
+Draw = Callable[[list[str], list[list[str]]], str]
+
+
+def thread_counts(cpus: int) -> list[int]:
+    """A pair, and as many pairs as make four threads a CPU."""
+    return sorted({2, 2 * PAIRS_A_CPU * cpus})
+
+
+def arguments(work: tuple[str, int], threads: int, cpus: int, quick: bool) -> tuple[str, ...]:
+    exec_too = ("--exec",) if work[0] == "exec" else ()
+    return ("--vmas", str(work[1]), "--threads", str(threads), *exec_too,
+            *window_arguments(threads, cpus, quick))
+
+
+def params_of(work: tuple[str, int], threads: int) -> dict[str, Any]:
+    return {"work": work[0], "vmas": work[1], "threads": threads}
+
+
+def _run(settings: Settings, machine: dict[str, Any]) -> Document:
+    known = workers("fork", settings.workers)
+    document = Document("fork", {**machine})
+    cpus = machine["cpus"]
+    found = [cell for threads in thread_counts(cpus) for work in WORKS
+             for cell in cells(known, ENTRIES, params_of(work, threads),
+                               arguments(work, threads, cpus, settings.quick))]
+    measure(document, settings, [Part(found, REPEAT, QUICK_REPEAT, QUICK_SECONDS)])
+    return document
+
+
+def _threads(document: Document) -> list[int]:
+    return sorted({result.params["threads"] for result in document.results})
+
+
+def _title(work: tuple[str, int]) -> str:
+    return f"{work[0]},\n{work[1]} VMAs"
+
+
+def _columns(threads: int) -> list[dict[str, Any]]:
+    return [params_of(work, threads) for work in WORKS]
+
+
+RATIO_HEADER = ["threads", "work", "sheaf /\ncpu-slab", "sheaf 32 /\ncpu-slab",
+                "sheaf 64 /\ncpu-slab", "sheaf 64 /\nsheaf 32", "sheaf /\nno-sheaf",
+                "sheaf /\ncpu-slab,\nby means"]
+SEED_HEADER = ["", *(f"{machine}:\n{call}" for machine, call in SYSCALLS.percent)]
+
+
+def ratio_rows(document: Document) -> list[list[str]]:
+    rows = []
+    for threads in _threads(document):
+        for work in WORKS:
+            found = params_of(work, threads)
+            rows.append([str(threads), _title(work),
+                         *(ratio_of(document, one, BASELINE, found)
+                           for one in (AS_MADE, OWN, WIDE)),
+                         ratio_of(document, WIDE, OWN, found),
+                         ratio_of(document, AS_MADE, NONE, found),
+                         ratio_of(document, AS_MADE, BASELINE, found, MEAN)])
+    return rows
+
+
+def seed_rows(document: Document) -> list[list[str]]:
+    """The kernel's execve and fork beside ours, of a small process."""
+    rows = [["kernel, over\nthe one before",
+             *(f"{one:+.1f} %" for one in SYSCALLS.percent.values())]]
+    for threads in _threads(document):
+        cell = {call: percent(document, AS_MADE, BASELINE, params_of((work, 25), threads))
+                for call, work in (("execve", "exec"), ("fork", "fork"))}
+        rows.append([f"here, over cpu-slab,\n{threads} threads",
+                     *(cell.get(call, NOTHING) for _, call in SYSCALLS.percent)])
+    return rows
+
+
+def _tables(document: Document, draw: Draw) -> list[tuple[str, str]]:
+    found = [(f"thousands of forks a second, with the end of each child; {threads} threads\n"
+              + intervals(document, "fork"),
+              draw(["", *map(_title, WORKS)],
+                   rate_rows(document, ENTRIES, _columns(threads), times=THOUSANDS)))
+             for threads in _threads(document)]
+    return [*found, ("ratios of those rates; above 1 the first is faster",
+                     draw(RATIO_HEADER, ratio_rows(document))),
+            ("The kernel's percentages next to ours", draw(SEED_HEADER, seed_rows(document)))]
+
+
+def _notes(document: Document) -> list[str]:
+    return [f"Kernel: {SYSCALLS.origin()}; v7.0-rc5 over v6.19. A fork there also copies page "
+            "tables and much else. Here it copies mappings and tree nodes only.",
+            "exec: a child of 25 mappings becomes a program of 25 mappings, stored one by one "
+            "before anybody reads the space, and ends. Half of the threads fork, half run as "
+            "children; at most 8 children of a parent wait.",
+            "sheaf: the caches as they are by default, mappings in sheaves of 60 and nodes in "
+            "sheaves of 32. Sheaves move whole groups of objects between CPUs, and the "
+            "objects' lines then come from the other CPU's cache. CPU slabs give each CPU its "
+            "own objects back. In exec, the child frees what the parent wrote and also "
+            "allocates; there this costs more than sheaves save.",
+            WHO, *failed_and_missing(document)]
+
+
+def _text(document: Document) -> str:
+    return page(_tables(document, fold), _notes(document))
+
+
+def _picture(document: Document, work: tuple[str, int]) -> str:
+    """Each work on its own scale."""
+    panels = [Panel(f"{work[0]} of {work[1]} VMAs, {threads} threads", column, 0,
+                    bars(document, ENTRIES, params_of(work, threads), THOUSANDS))
+              for column, threads in enumerate(_threads(document))]
+    return figure(f"{work[0]} of {work[1]} VMAs for each number of threads and allocator", panels,
+                  "k/s", ["Thousands a second; longer is better. Whiskers: 95 % interval of the "
+                          "median."])
+
+
+def _html(document: Document) -> str:
+    return html_page([_picture(document, work) for work in WORKS],
+                     _tables(document, html_table), _notes(document))
+
+
+SUITE = Suite("fork", "address spaces copied by one task and torn down by another, and exec",
+              "One task copies an address space, which allocates mappings and tree nodes in a "
+              "burst; another, on another CPU, tears the copy down. With exec the copy first "
+              "becomes another program of 25 mappings.",
+              _run, _text, _html, lambda _, __: [])

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: MIT
+"""Suite `kmalloc`: objects of any size, against every malloc.
+
+mix    what real programs asked of their allocator (bench/data, recorded by bench/record) replayed on
+       one thread, on two, and with one thread allocating what the other frees
+pairs  kmalloc + kfree against kmem_cache_alloc + kmem_cache_free of the same size
+"""
+from __future__ import annotations
+
+import json
+import statistics
+import tempfile
+from pathlib import Path
+from typing import Any, Callable
+
+from sheaf_tool.errors import Failure
+from sheaf_tool.table import fold, page
+
+from .. import counters
+from ..allocators import HARNESS, OURS, Allocator, Worker, ready, versions
+from ..document import Document
+from ..html import page as html_page, table as html_table
+from ..paths import DATA
+from ..svg import Panel, figure
+from .cells import Cell, Part, cell, intervals, less, ratio_cell, samples
+from .cells import measure as measure_cells
+from .rates import (MEAN, NOTHING, UNIT, Entry, Params, Row, View, bars, keep_rates, labels, measure,
+                    notes, rate_rows, what_intervals_are, whiskers)
+from .rates import cell as estimate_cell
+from .suite import Settings, Suite
+
+MIXES = ("python", "git")
+SHAPES = (("same", 1), ("same", 2), ("producer-consumer", 2))
+SHORT = {"same": "", "producer-consumer": "\nproducer-consumer"}
+SIZES = (16, 64, 256, 1024, 4096)
+BATCHES = (1, 10, 100)
+PAIRS = 500_000
+COUNT_PAIRS = 100
+CALLS = {"kmem_cache_alloc": "sheaf", "kmalloc": "kmalloc", HARNESS: HARNESS}  # and the program's
+NS = "ns/pair"
+INSTRUCTIONS = "instructions/pair"
+REPEAT = 11
+QUICK_REPEAT = 6
+QUICK_SECONDS = 38.0
+
+
+def recording(name: str) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = json.loads((DATA / f"{name}.json").read_text(encoding="utf-8"))
+    except OSError as error:
+        raise Failure(f"{DATA / name}.json: {error.strerror}") from error
+    return found
+
+
+def write_mix(directory: Path, name: str) -> str:
+    """The recording in the form that the program reads; its path."""
+    path = directory / f"{name}.mix"
+    path.write_text("".join(" ".join(map(str, row)) + "\n" for row in recording(name)["rows"]),
+                    encoding="ascii")
+    return str(path)
+
+
+def _keep_rate(document: Document, params: Params, lines: list[str]) -> None:
+    keep_rates(document, "mix", params, lines)
+
+
+def mix_rows(mixes: dict[str, str], quick: bool) -> list[Row]:
+    """Windows as long as several rounds of a mix."""
+    return [Row(f"{name}, {pattern}, {threads}",
+                ("--mix", path, "--pattern", pattern, "--threads", str(threads),
+                 "--window", "25", "--windows", "5" if quick else "12"),
+                {"mix": name, "pattern": pattern, "threads": threads}, _keep_rate)
+            for name, path in mixes.items() for pattern, threads in SHAPES]
+
+
+def _keep_pair(document: Document, params: Params, lines: list[str]) -> None:
+    document.result("pairs", params, NS).samples.append(
+        statistics.median(float(line) for line in lines))
+
+
+def _keep_count(document: Document, params: Params, lines: list[str]) -> None:
+    words = lines[-1].split()
+    counted = dict(zip(words[::2], map(int, words[1::2])))
+    document.result("count", params, INSTRUCTIONS).samples.append(
+        counted["instructions"] / counted["pairs"])
+
+
+def pair_cells(programs: Path) -> list[Cell]:
+    found = []
+    for size in SIZES:
+        for batch in BATCHES:
+            for call, worker in CALLS.items():
+                name = HARNESS if call == HARNESS else OURS
+                found.append(Cell(
+                    Worker(Allocator(name, worker), programs / f"batch-{worker}", None),
+                    {"allocator": name, "call": call, "size": size, "batch": batch},
+                    ("--size", str(size), "--batch", str(batch), "--pairs", str(PAIRS)),
+                    _keep_pair))
+    return found
+
+
+def count_cells(programs: Path) -> list[Cell]:
+    """One batch size: what a pair executes does not depend on it within a sheaf."""
+    return [Cell(one.worker, one.params, (*one.arguments[:4], "--count", "--pairs", str(COUNT_PAIRS)),
+                 _keep_count)
+            for one in pair_cells(programs) if one.params["batch"] == 1]
+
+
+def _run(settings: Settings, machine: dict[str, Any]) -> Document:
+    workers, missing = ready("kmalloc", settings.workers)
+    commands = {name: " ".join(recording(name)["command"]) for name in MIXES}
+    document = Document("kmalloc", {**machine, "versions": versions(workers), "missing": missing,
+                                    "mixes": commands, "failed": {}, "again": {}})
+    repeat = settings.repeat or (QUICK_REPEAT if settings.quick else REPEAT)
+    with tempfile.TemporaryDirectory() as directory:
+        mixes = {name: write_mix(Path(directory), name) for name in MIXES}
+        rows = mix_rows(mixes, settings.quick)
+        measure(document, settings, rows,
+                [Entry(worker, (), {"allocator": worker.name}) for worker in workers], repeat,
+                QUICK_SECONDS)
+        measure_cells(document, settings, [Part(pair_cells(settings.workers), 15, 7, 12.0)])
+        once = Settings(settings.workers, settings.quick, 1)
+        measure_cells(document, once, [Part(count_cells(settings.workers), 1, 1, 60.0)])
+        counters.add(document, workers, [(row.name.replace(", ", "\n"), row.arguments)
+                                         for row in rows])
+    return document
+
+
+def _row(name: str, shape: tuple[str, int]) -> Params:
+    return {"mix": name, "pattern": shape[0], "threads": shape[1]}
+
+
+def _title(shape: tuple[str, int]) -> str:
+    return f"{shape[1]} thread{'s' * (shape[1] > 1)}{SHORT[shape[0]]}"
+
+
+HEADER = ["", *(_title(shape) for shape in SHAPES)]
+RATIO_HEADER = ["mix and threads", "best peer", "sheaf /\nbest peer", "sheaf /\nglibc",
+                "by means,\nbest peer"]
+
+
+def _views(document: Document, name: str, unit: str = UNIT) -> list[View]:
+    return [View(document, unit, _row(name, shape)) for shape in SHAPES]
+
+
+def _mix_labels(document: Document) -> list[str]:
+    """The calls of the pairs have a table of their own."""
+    mixed = {result.params["allocator"] for result in document.results if result.name == "mix"}
+    return [name for name in labels(document) if name in mixed]
+
+
+def ratio_rows(document: Document) -> list[list[str]]:
+    rows = []
+    for name in MIXES:
+        for shape, view, mean in zip(SHAPES, _views(document, name), _views(document, name, MEAN)):
+            peer = view.best()
+            title = f"{name}\n{_title(shape)}"
+            rows.append([title, peer or NOTHING, estimate_cell(view.ratio(OURS, peer)),
+                         estimate_cell(view.ratio(OURS, "glibc")),
+                         estimate_cell(mean.ratio(OURS, mean.best()))])
+    return rows
+
+
+def _pairs(document: Document, call: str, size: int, batch: int) -> list[float]:
+    return samples(document, "pairs", call=call, size=size, batch=batch)
+
+
+def pair_ratio(document: Document, size: int, batch: int) -> str:
+    """kmalloc over kmem_cache_alloc, both without the loop's own time."""
+    empty = _pairs(document, HARNESS, size, batch)
+    return ratio_cell(less(_pairs(document, "kmalloc", size, batch), empty),
+                      less(_pairs(document, "kmem_cache_alloc", size, batch), empty))
+
+
+PAIR_HEADER = ["size", *(f"{call}\nbatch {batch}" for batch in BATCHES
+                         for call in ("kmem_cache", "kmalloc", "ratio")),
+               "instructions\nkmem_cache", "kmalloc"]
+
+
+def pair_rows(document: Document) -> list[list[str]]:
+    rows = []
+    for size in SIZES:
+        row = [str(size)]
+        for batch in BATCHES:
+            row += [cell(_pairs(document, "kmem_cache_alloc", size, batch)),
+                    cell(_pairs(document, "kmalloc", size, batch)),
+                    pair_ratio(document, size, batch)]
+        counts = [samples(document, "count", call=call, size=size)
+                  for call in ("kmem_cache_alloc", "kmalloc")]
+        rows.append(row + [f"{one[0]:.0f}" if one else NOTHING for one in counts])
+    return rows
+
+
+Render = Callable[[list[str], list[list[str]]], str]
+
+
+def _tables(document: Document, draw: Render) -> list[tuple[str, str]]:
+    found = [(f"{name}: millions of objects allocated and freed a second\n"
+              + what_intervals_are(document),
+              draw(HEADER, rate_rows(_views(document, name), _mix_labels(document))))
+             for name in MIXES]
+    found.append(("ratios of those rates; above 1 kmalloc is faster",
+                  draw(RATIO_HEADER, ratio_rows(document))))
+    found.append(("ns per pair of one size on one CPU; ratio: kmalloc over kmem_cache_alloc, both "
+                  "less the harness\n" + intervals(document, "pairs"),
+                  draw(PAIR_HEADER, pair_rows(document))))
+    return found
+
+
+def _notes(document: Document) -> list[str]:
+    said = [f"Mix {name}: recorded from `{command}`." for name, command
+            in document.machine["mixes"].items()]
+    return [*said,
+            "Sizes, and how long each object lived (in allocations), are the program's. The "
+            "first word of each object is written and read. The compiler does not know the "
+            "sizes.",
+            "A sample is the rate of a process's upper-decile window of 25 ms. By means: the "
+            "same ratio of the plain means over all windows.",
+            *notes(document)[2:]]
+
+
+def _text(document: Document) -> str:
+    return page(_tables(document, fold), _notes(document))
+
+
+def _html(document: Document) -> str:
+    panels = [Panel(f"{name}, {_title(shape)}".replace("\n", ", "), column, place,
+                    bars(view, _mix_labels(document)))
+              for column, name in enumerate(MIXES)
+              for place, (shape, view) in enumerate(zip(SHAPES, _views(document, name)))]
+    picture = figure("objects a second for each mix, number of threads and allocator", panels,
+                     "M/s", ["Millions of objects a second; longer is better.", whiskers(document)])
+    return html_page([picture], _tables(document, html_table), _notes(document))
+
+
+SUITE = Suite("kmalloc", "objects of any size as real programs ask for them, against every malloc",
+              "Replays what real programs asked of their allocator: sizes, and how long each "
+              "object lived. One table compares kmalloc with kmem_cache_alloc for the same "
+              "size.",
+              _run, _text, _html, lambda _, __: [])

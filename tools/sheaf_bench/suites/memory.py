@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: MIT
+"""Suite `memory`: resident bytes while objects come and go.
+
+Many objects of 64 bytes are allocated and touched, freed in one of several orders, then nothing is
+done for a while, and at last each library is asked to give memory back, by its own call if it has
+one. The benchmark's own arrays are resident from the beginning and do not count.
+"""
+from __future__ import annotations
+
+import textwrap
+import time
+from typing import Any
+
+from sheaf_tool.stats import Estimate, has_interval, median
+from sheaf_tool.table import WIDTH, fold, stacked
+
+from ..allocators import OURS, Worker, peers, ready, versions
+from ..document import Document
+from ..html import escape, table as html_table
+from ..progress import Progress
+from ..svg import COLOURS, Line, LinePanel, line_figure
+from .suite import Settings, Suite, missing_lines
+
+BYTES = "bytes/object"
+NS = "ns/object"
+SECONDS = "s"
+OBJECTS = 10_000_000
+QUICK_OBJECTS = 2_000_000
+IDLE = 2000  # ms
+QUICK_IDLE = 500
+REPEAT = 6
+QUICK_REPEAT = 3
+LEAST_REPEAT = 2
+QUICK_SECONDS = 55.0
+ORDERS = {"in-order": "in the order of allocation", "reverse": "in reverse order",
+          "shuffled": "in random order", "every-second": "every second one first, then the others"}
+PHASES = ("grow", "free", "idle", "trim")
+TIMED = PHASES[:2]
+
+
+def record(document: Document, params: dict[str, Any], lines: list[str]) -> None:
+    """One process's lines: phase, how much of it is done, seconds, resident bytes."""
+    objects = document.machine["objects"]
+    ends: dict[str, float] = {}
+    for line in lines:
+        phase, done, seconds, resident = line.split()
+        point = {**params, "phase": phase, "at": float(done)}
+        document.result("resident", point, BYTES).samples.append(int(resident) / objects)
+        ends[phase] = float(seconds)
+    began = 0.0
+    for phase in PHASES:
+        taken = {**params, "phase": phase}
+        seconds = ends[phase] - began
+        if phase in TIMED:
+            document.result("time", taken, NS).samples.append(seconds / objects * 1e9)
+        elif phase == "idle":
+            seconds += document.machine["idle_ms"] / 1000
+        document.result("time", taken, SECONDS).samples.append(seconds)
+        began = ends[phase]
+
+
+def _run(settings: Settings, machine: dict[str, Any]) -> Document:
+    found, missing = ready("memory", settings.workers)
+    wanted = [OURS, *peers([worker.name for worker in found])]
+    workers: list[Worker] = [worker for worker in found if worker.name in wanted]
+    objects = QUICK_OBJECTS if settings.quick else OBJECTS
+    idle = QUICK_IDLE if settings.quick else IDLE
+    document = Document("memory", {**machine, "versions": versions(workers), "missing": missing,
+                                   "objects": objects, "idle_ms": idle})
+    repeat = settings.repeat or (QUICK_REPEAT if settings.quick else REPEAT)
+    began = time.monotonic()
+    with Progress(repeat * len(ORDERS) * len(workers)) as progress:
+        for done in range(repeat):
+            spent = time.monotonic() - began
+            late = done >= LEAST_REPEAT and spent / done * (done + 1) > QUICK_SECONDS
+            if settings.quick and not settings.repeat and late:
+                break
+            for order in ORDERS:
+                for worker in workers:
+                    progress.start(f"memory {order}: {worker.name}")
+                    lines = worker.run("--objects", str(objects), "--idle", str(idle),
+                                       "--order", order)
+                    record(document, {"allocator": worker.name, "order": order}, lines)
+                    progress.finish()
+    return document
+
+
+def resident(document: Document, name: str, order: str, phase: str, at: float = 1.0) -> Estimate:
+    return median(document.samples(BYTES, allocator=name, order=order, phase=phase, at=at))
+
+
+def series(document: Document, name: str, order: str) -> tuple[list[tuple[float, float]], list[int]]:
+    """Seconds and bytes per object, medians; and which points end a phase."""
+    points: list[tuple[float, float]] = []
+    ends: list[int] = []
+    begin = 0.0
+    by_phase: dict[str, list[tuple[float, float]]] = {phase: [] for phase in PHASES}
+    for result in document.results:
+        params = result.params
+        if result.unit == BYTES and (params["allocator"], params["order"]) == (name, order):
+            by_phase[params["phase"]].append((params["at"], median(result.samples).value))
+    for phase in PHASES:
+        lasted = median(document.samples(SECONDS, allocator=name, order=order, phase=phase)).value
+        points += [(begin + at * lasted, found) for at, found in sorted(by_phase[phase])]
+        begin += lasted
+        ends.append(len(points) - 1)
+    return points, ends
+
+
+HEADER = ["", "all\nallocated", "all freed", "after\nidling", "after\ntrimming", "allocation\nns",
+          "free\nns"]
+
+
+def rows(document: Document, order: str) -> list[list[str]]:
+    table = []
+    for name in document.allocators():
+        times = [median(document.samples(NS, allocator=name, order=order, phase=phase))
+                 for phase in TIMED]
+        table.append([name, *(stacked(resident(document, name, order, phase)) for phase in PHASES),
+                      *map(stacked, times)])
+    return table
+
+
+def _notes(document: Document) -> list[str]:
+    n = len(document.results[0].samples)
+    what = "95 % interval" if has_interval(n) else "their range (six are needed for an interval)"
+    objects, idle = document.machine["objects"], document.machine["idle_ms"]
+    notes = [f"{objects:,} objects of 64 bytes, each byte written; median of {n} interleaved "
+             f"repetitions, {what}.",
+             "Resident is Rss plus Swap less LazyFree of smaps_rollup, less what was resident "
+             "before the allocator's first use and less the benchmark's own arrays.",
+             f"Idling: {idle / 1000:g} s without a call. Trimming: kmem_cache_shrink, "
+             "malloc_trim, or the library's own call. Times are CPU time and include page "
+             "faults."]
+    if "dpdk" in document.allocators():
+        notes.append("dpdk's pool has room for the next power of two less one, and takes all of its "
+                     "memory at the start.")
+    return notes + missing_lines(document.machine)
+
+
+def _text(document: Document) -> str:
+    parts = []
+    for order, meaning in ORDERS.items():
+        parts += [f"resident bytes per object, freed {meaning}", fold(HEADER, rows(document, order))]
+    return "\n\n".join([*parts, "\n".join(textwrap.fill(line, WIDTH) for line in _notes(document))])
+
+
+def _picture(document: Document) -> str:
+    others = [name for name in document.allocators() if name != OURS]
+    kinds = {OURS: "ours", **{name: f"l{i % COLOURS}" for i, name in enumerate(others)}}
+    panels = []
+    for i, (order, meaning) in enumerate(ORDERS.items()):
+        lines = []
+        for name in [*others, OURS]:  # ours above the others
+            points, ends = series(document, name, order)
+            lines.append(Line(name, points, kinds[name], ends))
+        panels.append(LinePanel(f"freed {meaning}", i % 2, i // 2, lines))
+    note = ["Resident bytes per object over time (CPU time, then that of the clock while idle).",
+            "Dots: all allocated, all freed, idle no more, trimmed.",
+            "A line at the upper edge goes on above."]
+    return line_figure("resident bytes per object over time", panels, ("s", "bytes an object"), note)
+
+
+def _html(document: Document) -> str:
+    tables = "".join(f"<h3>Freed {escape(meaning)}</h3>" + html_table(HEADER, rows(document, order))
+                     for order, meaning in ORDERS.items())
+    notes = "".join(f"<p>{escape(line)}</p>" for line in _notes(document))
+    return (f'<div class="beside"><figure>{_picture(document)}</figure>'
+            f"<div>{tables}{notes}</div></div>")
+
+
+def _works(_: dict[str, Any], __: bool) -> list[tuple[str, tuple[str, ...]]]:
+    return [(order, ("--objects", str(QUICK_OBJECTS), "--idle", "1", "--order", order))
+            for order in ORDERS]
+
+
+SUITE = Suite("memory", "resident size while objects are allocated, freed, left and trimmed",
+              "Objects of 64 bytes are allocated and written, then freed in one of four "
+              "orders, then left alone for a while; at last each library is asked to give "
+              "memory back.",
+              _run, _text, _html, _works)

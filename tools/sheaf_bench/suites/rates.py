@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: MIT
+"""What the suites of many threads share: who is measured, rates from windows, ratios to peers.
+
+A worker prints a line `window PAIRS NANOSECONDS` for each window of time. The rate shown is that of
+the upper-decile window: a stranger on a CPU stalls a hand-over, or all who wait for one thread, for
+as long as it runs there, and that is no property of the allocator. The plain mean over all windows
+is kept beside it, so that an allocator that stalls by itself is seen to.
+
+An allocator that fails at a row is left out of that row, and named; ours must not fail.
+"""
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from typing import Any, Callable, Mapping, Sequence
+
+from sheaf_tool.errors import Failure
+from sheaf_tool.stats import Estimate, has_interval, median, ratio
+from sheaf_tool.table import stacked
+
+from ..allocators import CPU_SLAB, HARNESS, MEMPOOL, OURS, Worker, peers
+from ..document import Document
+from ..progress import Progress
+from ..svg import Bar
+from .suite import Settings, missing_lines
+
+UNIT = "Mpairs/s"
+MEAN = "mean Mpairs/s"
+NO_SHEAF = "no-sheaf"
+DPDK = "dpdk"
+CAPACITY = 256  # of the variant of ours
+WIDE = f"{OURS} {CAPACITY}"
+POOLED = f"{OURS} {MEMPOOL}"  # the variant with memory pools
+VARIANTS = (WIDE, POOLED)
+LEAST_REPEAT = 3
+NOTHING = "–"
+
+Params = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One allocator, or a variant of ours, as it is measured."""
+
+    worker: Worker
+    arguments: tuple[str, ...]
+    params: Mapping[str, Any]
+
+    @property
+    def label(self) -> str:
+        return label(self.params)
+
+
+def label(params: Mapping[str, Any]) -> str:
+    if params.get(MEMPOOL):
+        return POOLED
+    capacity = params.get("capacity")
+    return f"{params['allocator']} {capacity}" if capacity else params["allocator"]
+
+
+def entries(workers: Sequence[Worker]) -> list[Entry]:
+    found = []
+    for worker in workers:
+        if worker.name == MEMPOOL:
+            found.append(Entry(worker, (), {"allocator": OURS, MEMPOOL: True}))
+            continue
+        found.append(Entry(worker, (), {"allocator": worker.name}))
+        if worker.name == OURS:
+            found.append(Entry(worker, ("--capacity", str(CAPACITY)),
+                               {"allocator": worker.name, "capacity": CAPACITY}))
+    return found
+
+
+def windows(lines: Sequence[str]) -> list[tuple[int, float]]:
+    """Pairs and nanoseconds of each window."""
+    found = [line.split() for line in lines if line.startswith("window ")]
+    if not found:
+        raise Failure(f"lines of windows were expected, not {list(lines)}")
+    return [(int(pairs), float(nanoseconds)) for _, pairs, nanoseconds in found]
+
+
+def upper_decile(found: Sequence[tuple[int, float]]) -> float:
+    """Millions of pairs a second in the window that nine tenths of them do not exceed."""
+    rates = sorted(pairs / nanoseconds * 1e3 for pairs, nanoseconds in found)
+    return rates[math.ceil(0.9 * len(rates)) - 1]
+
+
+def mean(found: Sequence[tuple[int, float]]) -> float:
+    """Millions of pairs a second over all windows."""
+    return sum(pairs for pairs, _ in found) / math.fsum(length for _, length in found) * 1e3
+
+
+def stood_still(lines: Sequence[str]) -> bool:
+    """On a busy machine the system now and then starves one thread of a pair for a whole process.
+
+    Such a process is run again, once: an allocator that stands still by itself does so twice.
+    """
+    found = [line for line in lines if line.startswith("window ")]
+    return bool(found) and upper_decile(windows(found)) == 0
+
+
+def window_arguments(threads: int, cpus: int, quick: bool) -> list[str]:
+    """Oversubscribed, a window must be long beside the time a thread runs at a stretch."""
+    if threads <= cpus:
+        length, number = 3, 14 if quick else 60
+    else:
+        length, number = 20, 4 if quick else 15
+    return ["--window", str(length), "--windows", str(number)]
+
+
+class Failures:
+    """Who failed where; a failure of ours ends the run."""
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self.rows: set[tuple[str, str]] = set()
+
+    def __contains__(self, where: tuple[str, str]) -> bool:
+        return where in self.rows
+
+    def add(self, entry: Entry, row: str, failure: Failure) -> None:
+        if entry.worker.name in (OURS, MEMPOOL):
+            raise failure
+        self.rows.add((entry.label, row))
+        self.document.machine["failed"][f"{entry.label}, {row}"] = str(failure).splitlines()[-1]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One thing that is measured of every entry."""
+
+    name: str  # for people
+    arguments: tuple[str, ...]
+    params: Mapping[str, Any]
+    keep: Callable[[Document, Params, list[str]], None]  # the worker's lines, as samples
+
+
+def measure(document: Document, settings: Settings, rows: Sequence[Row], found: Sequence[Entry],
+            repeat: int, quick_seconds: float) -> None:
+    """Interleaved: a repetition is every row of every entry. A quick run begins none too late."""
+    failures = Failures(document)
+    began = time.monotonic()
+    with Progress(repeat * len(rows) * len(found)) as progress:
+        for done in range(repeat):
+            spent = time.monotonic() - began
+            late = done >= LEAST_REPEAT and spent / done * (done + 1) > quick_seconds
+            if settings.quick and not settings.repeat and late:
+                break
+            for row in rows:
+                for entry in found:
+                    progress.start(f"{row.name}: {entry.label}")
+                    _one(document, row, entry, failures)
+                    progress.finish()
+
+
+def _one(document: Document, row: Row, entry: Entry, failures: Failures) -> None:
+    if (entry.label, row.name) in failures:
+        return
+    params = {**entry.params, **row.params}
+    try:
+        lines = entry.worker.run(*row.arguments, *entry.arguments)
+        if stood_still(lines):
+            again = document.machine["again"]
+            again[entry.label] = again.get(entry.label, 0) + 1
+            lines = entry.worker.run(*row.arguments, *entry.arguments)
+        row.keep(document, params, lines)
+    except Failure as failure:
+        failures.add(entry, row.name, failure)
+        document.results = [result for result in document.results if result.params != params]
+
+
+def keep_rates(document: Document, name: str, params: Params, lines: list[str]) -> None:
+    found = windows(lines)
+    document.result(name, params, UNIT).samples.append(upper_decile(found))
+    document.result(name, params, MEAN).samples.append(mean(found))
+
+
+def samples(document: Document, unit: str, params: Mapping[str, Any]) -> list[float]:
+    """Of exactly these params, since variants have more of them; empty if there is no result."""
+    for result in document.results:
+        if (result.unit, result.params) == (unit, params):
+            return result.samples
+    return []
+
+
+class View:
+    """The results of one unit at one row, by label."""
+
+    def __init__(self, document: Document, unit: str, row: Mapping[str, Any]) -> None:
+        self.samples = {}
+        for entry in who(document):
+            found = samples(document, unit, {**entry, **row})
+            if found:
+                self.samples[label(entry)] = found
+
+    def estimate(self, name: str) -> Estimate | None:
+        return median(self.samples[name]) if name in self.samples else None
+
+    def best(self, choose: Callable[..., str] = max) -> str | None:
+        """The best peer: of the highest rate, or with min of the lowest size."""
+        names = [name for name in peers(list(self.samples)) if name not in VARIANTS]
+        return choose(names, key=lambda name: median(self.samples[name]).value, default=None)
+
+    def ratio(self, ours: str, other: str | None) -> Estimate | None:
+        """None too if the other stood still: a collapse has no ratio."""
+        if other is None or ours not in self.samples or min(self.samples.get(other, [0])) <= 0:
+            return None
+        return ratio(self.samples[ours], self.samples[other])
+
+
+def who(document: Document) -> list[Params]:
+    """The params that name an entry, in the order of measurement."""
+    keys = ("allocator", "capacity", MEMPOOL)
+    found: list[Params] = []
+    for result in document.results:
+        entry = {key: result.params[key] for key in keys if key in result.params}
+        if entry not in found:
+            found.append(entry)
+    return found
+
+
+def labels(document: Document) -> list[str]:
+    return [label(entry) for entry in who(document)]
+
+
+def cell(estimate: Estimate | None) -> str:
+    return stacked(estimate) if estimate else NOTHING
+
+
+def rate_rows(views: Sequence[View], names: Sequence[str]) -> list[list[str]]:
+    """A line for each entry, a column for each view."""
+    return [[name, *(cell(view.estimate(name)) for view in views)] for name in names]
+
+
+def ratio_header(document: Document, first: str) -> list[str]:
+    header = [first, "best peer", f"{OURS} /\nbest peer", f"{WIDE} /\nbest peer"]
+    known = labels(document)
+    return header + [f"{OURS} /\n{other}" for other in _others(known)] + ["by means,\nbest peer"]
+
+
+def _others(known: Sequence[str]) -> list[str]:
+    return [other for other in (CPU_SLAB, DPDK, NO_SHEAF, POOLED) if other in known]
+
+
+def ratio_row(document: Document, title: str, view: View, means: View) -> list[str]:
+    best = view.best()
+    cells = [title, best or NOTHING, cell(view.ratio(OURS, best)), cell(view.ratio(WIDE, best))]
+    cells += [cell(view.ratio(OURS, other)) for other in _others(labels(document))]
+    return cells + [cell(means.ratio(OURS, means.best()))]
+
+
+def repetitions(document: Document) -> int:
+    return max(len(result.samples) for result in document.results)
+
+
+def what_intervals_are(document: Document) -> str:
+    n = repetitions(document)
+    if has_interval(n):
+        return f"median of {n} interleaved repetitions, 95 % interval"
+    return f"median of {n} interleaved repetitions, their range (six are needed for an interval)"
+
+
+def notes(document: Document) -> list[str]:
+    lines = ["A repetition is one process. Its sample is the rate of its upper-decile window: "
+             "nine tenths of the windows were not faster. A window has 3 ms, or 20 ms with "
+             "more threads than CPUs. By means: the same ratio of the plain means over all "
+             "windows.",
+             f"harness is the loop without an allocator; {WIDE} is sheaf with sheaf_capacity "
+             f"{CAPACITY}."]
+    if POOLED in labels(document):
+        lines.append(f"{POOLED}: every object goes through a memory pool over the cache.")
+    lines += [f"{where}: failed and is left out: {why}"
+              for where, why in document.machine.get("failed", {}).items()]
+    again = ", ".join(f"{name} {n}" for name, n in document.machine.get("again", {}).items())
+    if again:
+        lines.append("Processes that made no progress in nine tenths of their windows and were "
+                     f"run again, once: {again}.")
+    return lines + missing_lines(document.machine)
+
+
+def whiskers(document: Document) -> str:
+    return "Whiskers: " + ("95 % interval of the median." if has_interval(repetitions(document))
+                           else "range of the repetitions.")
+
+
+def kind(name: str) -> str:
+    """How a bar of the picture is drawn."""
+    return {OURS: "ours", WIDE: "variant", POOLED: "variant", NO_SHEAF: "variant",
+            CPU_SLAB: "variant", HARNESS: "harness"}.get(name, "peer")
+
+
+def bars(view: View, names: Sequence[str]) -> list[Bar]:
+    found = [(name, view.estimate(name)) for name in names]
+    return [Bar(name, estimate, kind(name)) for name, estimate in found if estimate]
