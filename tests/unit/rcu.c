@@ -608,12 +608,14 @@ static void use_without_provider(void)
 static void no_provider_is_fatal(void **state)
 {
 	struct kmem_cache *s;
-	int status;
+	int status, lines;
 
 	(void)state;
 	told_begin(&told);
 	status = in_child(use_without_provider);
-	assert_int_equal(told_end(&told), 1);
+	lines = told_end(&told);
+	/* An emulator says in a line of its own what ended it. */
+	assert_int_equal(lines, strstr(told.text, "qemu: ") ? 2 : 1);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
 	assert_non_null(strstr(told.text, "rcu-nobody"));
 	assert_non_null(strstr(told.text, "sheaf_urcu_register(0)"));
