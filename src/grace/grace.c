@@ -214,19 +214,39 @@ static struct grace_batch *free_batch(struct grace *grace)
 	return NULL;
 }
 
+/* With poll_taken: note this moment, which is after this batch was begun. */
+static void note_moment(struct grace *grace, uint64_t number)
+{
+	grace->ops.start_poll(&grace->poll);
+	grace->poll_number = number;
+	grace->poll_armed = 1;
+}
+
 /* Note the moment at which this batch was begun, if no other is noted. */
 static void arm_poll(struct grace *grace, uint64_t number)
 {
 	if (!grace->ops.start_poll || os_exchange(&grace->poll_taken, 1))
 		return;
-	if (!grace->poll_armed) {
-		tsan_taken(&grace->poll);
-		grace->ops.start_poll(&grace->poll);
-		tsan_given(&grace->poll);
-		grace->poll_number = number;
-		grace->poll_armed = 1;
-	}
+	tsan_taken(&grace->poll);
+	if (!grace->poll_armed)
+		note_moment(grace, number);
+	tsan_given(&grace->poll);
 	os_store_release(&grace->poll_taken, 0);
+}
+
+/* The moments of batches that were begun while another one was noted are not: this one is as good. */
+static void poll_passed(struct grace *grace)
+{
+	uint64_t begun = os_load_acquire(&grace->started);
+
+	grace->poll_armed = 0;
+	tsan_given(grace);
+	advance(grace, grace->poll_number, os_now());
+	if (begun == grace->poll_number)
+		return;
+	/* Pairs with grace_now(): who waits for these numbers has unlinked its object before. */
+	os_fence();
+	note_moment(grace, begun);
 }
 
 void grace_poll(struct grace *grace)
@@ -235,11 +255,8 @@ void grace_poll(struct grace *grace)
 	    os_exchange(&grace->poll_taken, 1))
 		return;
 	tsan_taken(&grace->poll);
-	if (grace->poll_armed && grace->ops.poll(&grace->poll)) {
-		grace->poll_armed = 0;
-		tsan_given(grace);
-		advance(grace, grace->poll_number, os_now());
-	}
+	if (grace->poll_armed && grace->ops.poll(&grace->poll))
+		poll_passed(grace);
 	tsan_given(&grace->poll);
 	os_store_release(&grace->poll_taken, 0);
 }

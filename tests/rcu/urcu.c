@@ -184,10 +184,6 @@ static void polled(void)
 	online(false);
 	while (!grace_passed(grace, number))
 		usleep(1000);
-	/* So that the first of these sheaves' batches notes a moment; all find one that is free, though
-	 * each that is begun stays behind the callback that is stuck. */
-	for (; os_load_relaxed(&grace->poll_armed); usleep(1000))
-		grace_poll(grace);
 	online(true);
 	for (unsigned int i = 0; i < FEW; i++) {
 		struct item *item = new_item(s);
