@@ -22,6 +22,8 @@
  *      a QSBR flavour waits for it offline, or that grace period would wait for this thread.
  *  E4. Who sets `pumping` and queues the callback holds queue_lock, as does fork. Who calls may be a
  *      reader, so only fork waits for it; who finds it taken leaves the callback to its holder.
+ *  E5. liburcu polls under a lock that its fork handlers do not know. So `polling` counts who is in there:
+ *      fork waits for them, and nobody enters while `leave` is set.
  *
  * From liburcu 0.14 on it can be polled, and is where the program was built with that: then objects are used
  * again when a grace period has passed, even if our callback has not run yet, which also frees what nobody
@@ -35,6 +37,7 @@
  */
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -65,7 +68,7 @@ struct provider {
 	struct sheaf_urcu urcu;
 	struct call_rcu_data *worker; /* NULL: the default one, or none */
 	_Atomic(struct sheaf_rcu_head *) heads;
-	atomic_uint pumping, leave;
+	atomic_uint pumping, leave, polling;
 	pthread_mutex_t serve_lock, queue_lock;
 	bool synchronous, no_atfork;
 };
@@ -214,14 +217,44 @@ static void call(struct provider *u, struct sheaf_rcu_head *head,
 	start_pump(u);
 }
 
+/* False while a fork begins: it waits for those inside (E5), and they must not wait for it. */
+static bool poll_enter(struct provider *u)
+{
+	atomic_fetch_add(&u->polling, 1);
+	if (!atomic_load(&u->leave))
+		return true;
+	atomic_fetch_sub(&u->polling, 1);
+	return false;
+}
+
+static void poll_leave(struct provider *u)
+{
+	atomic_fetch_sub(&u->polling, 1);
+}
+
+/* words[1]: the moment is not noted yet. A later one will do. */
 static void start_poll(struct provider *u, struct sheaf_rcu_poll *state)
 {
+	state->words[1] = !poll_enter(u);
+	if (state->words[1])
+		return;
 	state->words[0] = u->urcu.start_poll().grace_period_id;
+	poll_leave(u);
 }
 
 static int poll_state(struct provider *u, const struct sheaf_rcu_poll *state)
 {
-	return u->urcu.poll((struct urcu_gp_poll_state){state->words[0]});
+	int passed;
+
+	if (state->words[1]) {
+		start_poll(u, (struct sheaf_rcu_poll *)(uintptr_t)state);
+		return 0;
+	}
+	if (!poll_enter(u))
+		return 0;
+	passed = u->urcu.poll((struct urcu_gp_poll_state){state->words[0]});
+	poll_leave(u);
+	return passed;
 }
 
 /* What the library calls, for each place. */
@@ -271,6 +304,9 @@ static void provider_before_fork(struct provider *u)
 	if (u->no_atfork)
 		return;
 	atomic_store(&u->leave, 1);
+	/* Before liburcu's own locks are taken, which they may need. */
+	while (atomic_load(&u->polling))
+		sched_yield();
 	online = go_offline(u);
 	u->urcu.before_fork();
 	pthread_mutex_lock(&u->serve_lock);
@@ -298,6 +334,7 @@ static void provider_after_fork_child(struct provider *u)
 	u->worker = NULL;
 	pthread_mutex_init(&u->queue_lock, NULL);
 	pthread_mutex_init(&u->serve_lock, NULL);
+	atomic_store(&u->polling, 0);
 	if (u->no_atfork)
 		return;
 	atomic_store(&u->leave, 0);
