@@ -66,8 +66,7 @@ SHEAF_PUBLIC int kmem_cache_alloc_bulk(struct kmem_cache *s, gfp_t flags, size_t
 			os_report_kept();
 		return 0;
 	}
-	for (size_t i = 0; os.tsan && i < n; i++)
-		tsan_taken(p[i]);
+	tsan_all_taken(p, n);
 	if (flags & __GFP_ZERO)
 		for (size_t i = 0; i < n; i++)
 			memset(p[i], 0, s->sheaf.slab.object_size);
@@ -153,8 +152,7 @@ void cache_free_by_owner(size_t n, void **p, const char *call)
 		} else {
 			while (run < n && page_owner(p[run]) == owner)
 				run++;
-			for (size_t i = 0; os.tsan && i < run; i++)
-				cache_freed(cache_of_slab(owner), p[i]);
+			cache_all_freed(cache_of_slab(owner), p, run);
 			free_to(cache_of_slab(owner), run, p);
 		}
 		p += run;
@@ -167,8 +165,7 @@ SHEAF_PUBLIC void kmem_cache_free_bulk(struct kmem_cache *s, size_t n, void **p)
 	bool may_keep = true;
 
 	if (s) {
-		for (size_t i = 0; os.tsan && i < n; i++)
-			cache_freed(s, p[i]);
+		cache_all_freed(s, p, n);
 		may_keep = free_to(s, n, p);
 	} else {
 		cache_free_by_owner(n, p, "kmem_cache_free_bulk");

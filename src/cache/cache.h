@@ -133,6 +133,12 @@ static inline void cache_freed(struct kmem_cache *s, void *object)
 		cache_tell_freed(s, object);
 }
 
+static inline void cache_all_freed(struct kmem_cache *s, void *const *objects, size_t n)
+{
+	for (size_t i = 0; __builtin_expect(os.tsan, 0) && i < n; i++)
+		cache_tell_freed(s, objects[i]);
+}
+
 static inline struct kmem_cache *cache_of_slab(struct slab_cache *slab)
 {
 	return (struct kmem_cache *)((char *)slab - offsetof(struct kmem_cache, sheaf.slab));

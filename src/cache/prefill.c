@@ -76,8 +76,8 @@ static bool fill(struct kmem_cache *s, struct sheaf *sheaf, gfp_t gfp, unsigned 
 static struct slab_sheaf *to_user(struct sheaf *sheaf)
 {
 	tsan_taken(sheaf);
-	for (uint32_t i = 0; os.tsan && sheaf && i < sheaf->size; i++)
-		tsan_taken(sheaf->objects[i]);
+	if (sheaf)
+		tsan_all_taken(sheaf->objects, sheaf->size);
 	return (struct slab_sheaf *)sheaf;
 }
 

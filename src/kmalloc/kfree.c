@@ -4,9 +4,7 @@
 #include <string.h>
 
 #include "kmalloc/kmalloc.h"
-#include "os/atomic.h"
 #include "os/report.h"
-#include "page/map.h"
 
 #define COLD __attribute__((cold, noinline))
 

@@ -16,12 +16,12 @@
  * object are ordered, a race that lies only across its reuse may stay hidden.
  *
  * Invariants
- *  T1. Whatever the program can reach is taken after it left the library's structures and before a
+ *  Z1. Whatever the program can reach is taken after it left the library's structures and before a
  *      pointer to it is returned, or a callback of the program's gets one.
- *  T2. It is given after the program's last access and before it enters those structures.
- *  T3. A slab takes its pages and gives each of its objects when it is made; when it goes, it
+ *  Z2. It is given after the program's last access and before it enters those structures.
+ *  Z3. A slab takes its pages and gives each of its objects when it is made; when it goes, it
  *      takes each of its objects and gives its pages.
- *  T4. What memcpy() and its like do with the library's own structures is seen, too. They take what they read
+ *  Z4. What memcpy() and its like do with the library's own structures is seen, too. They take what they read
  *      and give what they wrote, unless the program or a lock that is told of (os/linux/lock.c) orders them.
  *
  * Callers: every layer.
@@ -75,6 +75,18 @@ static inline void tsan_freed(void *address, size_t bytes)
 		__tsan_write_range(address, bytes);
 		__tsan_release(address);
 	}
+}
+
+static inline void tsan_all_taken(void *const *objects, size_t n)
+{
+	for (size_t i = 0; __builtin_expect(os.tsan, 0) && i < n; i++)
+		tsan_taken(objects[i]);
+}
+
+static inline void tsan_all_given(void *const *objects, size_t n)
+{
+	for (size_t i = 0; __builtin_expect(os.tsan, 0) && i < n; i++)
+		tsan_given(objects[i]);
 }
 
 static inline void tsan_pages_taken(char *address, size_t bytes)

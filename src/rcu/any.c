@@ -133,8 +133,7 @@ bool rcu_any_free(struct grace *grace, void *object, size_t offset)
 static void free_sheaf(struct rcu_any *any, struct sheaf *sheaf)
 {
 	grace_reused(any->grace, (uint64_t)sheaf->base * UNIT);
-	for (uint32_t i = 0; os.tsan && i < sheaf->size; i++)
-		tsan_taken(sheaf->objects[i]);
+	tsan_all_taken(sheaf->objects, sheaf->size);
 	any->ops->free(sheaf->size, sheaf->objects, "kfree_rcu");
 	pool_free(sheaf, BYTES);
 }

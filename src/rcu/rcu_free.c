@@ -117,8 +117,7 @@ static struct sheaf *freed(struct sheaf_rcu *rcu, struct sheaf *sheaf)
 	sheaf->filled_by = SHEAF_COLD;
 	sheaf_set_size(sheaf, sheaf_size(sheaf));
 	/* The readers are done with them, too. */
-	for (uint32_t i = 0; os.tsan && i < sheaf->size; i++)
-		tsan_given(sheaf->objects[i]);
+	tsan_all_given(sheaf->objects, sheaf->size);
 	return sheaf;
 }
 
