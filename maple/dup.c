@@ -201,7 +201,7 @@ SHEAF_PUBLIC int __mt_dup(struct maple_tree *from, struct maple_tree *to, gfp_t 
 	return dup_tree(&d, from, to);
 }
 
-/* A caller's header may be an older or a newer one: what it has not is NULL, what we have not must be. */
+/* The caller's header may be older or newer: members it lacks are NULL, members we do not know must be. */
 static bool take_ops(struct mt_dup_ops *own, const struct mt_dup_ops *ops, size_t size)
 {
 	if (!ops || size % sizeof(own->copy))

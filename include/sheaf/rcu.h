@@ -40,15 +40,15 @@ struct sheaf_rcu_poll {
 };
 
 /*
- * A provider. It must outlive every cache that uses it, unchanged. It says its size itself, since it is
- * known by its address, wherever it was made.
+ * A provider. It must outlive every cache that uses it, and must not change. It contains its own size: two
+ * parts of a program that were built with different headers may share one.
  *
  * call: have func(head) called once a grace period after now has passed, by any thread that is no
  *   reader then. Must not wait, nor call func itself: its caller may be a reader. No lock of the
  *   library is held. It may allocate and free, not retire.
  * barrier: return when every func of an earlier call() has returned. May wait; called by no reader. A func
- *   may call() again, and does as long as partly filled sheaves wait: who waited for those calls, too,
- *   until there are none, would wait for several rcu_delay.
+ *   may call() again, and does so while partly filled sheaves wait. A barrier that also waited for these
+ *   later calls would take several rcu_delay.
  * start_poll, poll: optional, both or none. Note this moment; has a grace period passed since? Neither
  *   waits. Where given, objects are used again as soon as poll() says so, before func is called.
  */

@@ -84,9 +84,9 @@ struct sheaf_rcu_ops;
 
 /*
  * What can be said about a cache beyond its size; zero means the default. Kernel: struct
- * kmem_cache_args. It may grow: kmem_cache_create() passes its size. What an older header has not is zero;
- * what a newer one has, or this one calls reserved, must be zero, or the cache is not made.
- * docs/versioning.md: the rule for all.
+ * kmem_cache_args. It may grow: kmem_cache_create() passes its size. Members that an
+ * older header lacks are taken as zero. Reserved members, and those of a newer header that this version
+ * does not know, must be zero, or the cache is not made. docs/versioning.md has the rule.
  */
 struct kmem_cache_args {
 	unsigned int align;	     /* bytes, a power of two; 0: the word */
@@ -110,7 +110,7 @@ struct kmem_cache_args {
  * NULL. A cache with the same layout may be shared (see SLAB_NO_MERGE). `args` may be NULL.
  *
  * Returns NULL if the arguments are wrong (one line says how) or memory is out; with SLAB_PANIC the
- * program ends instead. Takes a lock; it costs the same beside ten caches and ten thousand.
+ * program ends instead. Takes a lock; the cost does not depend on the number of caches.
  */
 struct kmem_cache *__kmem_cache_create_args(const char *name, size_t size,
 					    const struct kmem_cache_args *args, size_t args_size,

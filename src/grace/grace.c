@@ -234,7 +234,7 @@ static void arm_poll(struct grace *grace, uint64_t number)
 	os_store_release(&grace->poll_taken, 0);
 }
 
-/* The moments of batches that were begun while another one was noted are not: this one is as good. */
+/* Batches that were begun while a moment was noted have none of their own: note this one for them. */
 static void poll_passed(struct grace *grace)
 {
 	uint64_t begun = os_load_acquire(&grace->started);

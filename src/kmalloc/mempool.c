@@ -219,6 +219,7 @@ SHEAF_PUBLIC int mempool_resize(mempool_t *pool, int new_min_nr)
 	return fill(pool) ? 0 : -ENOMEM;
 }
 
+/* Many locks of one rank, so by try-lock; who holds one waits for nobody. */
 static void lock_all(void)
 {
 	for (struct mempool *pool = first_pool; pool; pool = pool->next)
@@ -232,7 +233,7 @@ static void unlock_all(void)
 		os_unlock(&pool->lock);
 }
 
-/* Who waited is not there. */
+/* In a forked child the threads that waited do not exist. */
 static void forget_waiters(void)
 {
 	for (struct mempool *pool = first_pool; pool; pool = pool->next)
@@ -343,5 +344,3 @@ SHEAF_PUBLIC void mempool_kfree(void *element, void *pool_data)
 	(void)pool_data;
 	kfree(element);
 }
-
-/* Many locks of one rank, so by try-lock; who holds one waits for nobody. */
