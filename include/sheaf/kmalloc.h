@@ -22,15 +22,16 @@ extern "C" {
 #endif
 
 /* What a request for 0 bytes returns: not NULL, to be freed as any block, never to be used. */
-#define ZERO_SIZE_PTR ((void *)16)
+#define ZERO_SIZE_PTR SHEAF_ADDRESS(void *, 16)
 
 /* True for NULL and ZERO_SIZE_PTR. */
-#define ZERO_OR_NULL_PTR(pointer) ((uintptr_t)(pointer) <= (uintptr_t)ZERO_SIZE_PTR)
+#define ZERO_OR_NULL_PTR(pointer)                                                                  \
+	(SHEAF_ADDRESS(uintptr_t, SHEAF_CAST(const volatile void *, pointer)) <= 16)
 
 /* Bytes up to which this version's caches serve, and up to which kmalloc() does. Beyond: kvmalloc(), to
  * INT_MAX. */
-#define KMALLOC_MAX_CACHE_SIZE ((size_t)8192)
-#define KMALLOC_MAX_SIZE       ((size_t)4 << 20)
+#define KMALLOC_MAX_CACHE_SIZE SHEAF_CAST(size_t, 8192)
+#define KMALLOC_MAX_SIZE       (SHEAF_CAST(size_t, 4) << 20)
 
 /*
  * Private: read by kmalloc() below and by nobody else. Who serves a size, by the number of words of 8

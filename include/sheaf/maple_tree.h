@@ -371,10 +371,12 @@ void *mas_prev_range(struct ma_state *mas, unsigned long min) SHEAF_SYMBOL(mas_p
 #define __MT_TSAN false
 #endif
 typedef unsigned long __mas_word __attribute__((__may_alias__));
+typedef void *__mas_entry;
+#define __MT_AT(type, place) SHEAF_CAST(const type *, SHEAF_CAST(const void *, place))
 
 static inline unsigned long __mas_pivot(void *const *at, int below)
 {
-	return __atomic_load_n((const __mas_word *)at - below, __ATOMIC_RELAXED);
+	return __atomic_load_n(__MT_AT(__mas_word, at) - below, __ATOMIC_RELAXED);
 }
 
 static inline void *__mas_step(struct ma_state *mas, unsigned long limit, bool up)
@@ -387,7 +389,7 @@ static inline void *__mas_step(struct ma_state *mas, unsigned long limit, bool u
 		return NULL;
 	at = mas->at;
 	stop = mas->stop;
-	start = (void *const *)mas->node + 16;
+	start = __MT_AT(__mas_entry, mas->node) + 16;
 	if (at == (up ? stop : start))
 		return NULL;
 	at += up ? 1 : -1;
@@ -412,7 +414,7 @@ static inline void *__mas_step(struct ma_state *mas, unsigned long limit, bool u
 	else
 		other = at != start ? __mas_pivot(at, 16) + 1 : mas->min;
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	if (__atomic_load_n((const uint64_t *)mas->node, __ATOMIC_RELAXED) != mas->seen)
+	if (__atomic_load_n(__MT_AT(uint64_t, mas->node), __ATOMIC_RELAXED) != mas->seen)
 		return NULL;
 	mas->at = at;
 	mas->index = up ? border + 1 : other;

@@ -27,6 +27,15 @@ extern "C" {
 /* The library's symbols carry this prefix: kernel names are seen only where this file is. */
 #define SHEAF_SYMBOL(name) __asm__("sheaf_" #name)
 
+/* Casts that a C++ compiler with -Wold-style-cast accepts; the second one of an address as a number. */
+#ifdef __cplusplus
+#define SHEAF_CAST(type, value)	   static_cast<type>(value)
+#define SHEAF_ADDRESS(type, value) reinterpret_cast<type>(value)
+#else
+#define SHEAF_CAST(type, value)	   ((type)(value))
+#define SHEAF_ADDRESS(type, value) ((type)(value))
+#endif
+
 /* --- gfp: how an allocation may behave ---------------------------------------------------------
  */
 
@@ -77,7 +86,7 @@ typedef unsigned int slab_flags_t;
 #define NUMA_NO_NODE (-1)
 
 /* Largest object a cache can have. */
-#define KMEM_CACHE_MAX_SIZE ((size_t)1 << 20)
+#define KMEM_CACHE_MAX_SIZE (SHEAF_CAST(size_t, 1) << 20)
 
 struct kmem_cache;
 struct sheaf_rcu_ops;
@@ -192,6 +201,8 @@ struct sheaf_calls {
 	void (*free)(struct kmem_cache *s, void *object);
 };
 
+#define SHEAF_CALLS(s) SHEAF_CAST(const struct sheaf_calls *, SHEAF_CAST(const void *, s))
+
 /* Flags that the fast path need not look at. alloc_plain serves them as GFP_KERNEL: only if they
  * allow to reclaim. */
 #define SHEAF_GFP_PLAIN 0xffu
@@ -206,7 +217,7 @@ struct sheaf_calls {
  */
 static inline SHEAF_CHECK_RESULT void *kmem_cache_alloc(struct kmem_cache *s, gfp_t flags)
 {
-	const struct sheaf_calls *calls = (const struct sheaf_calls *)(const void *)s;
+	const struct sheaf_calls *calls = SHEAF_CALLS(s);
 
 	if (__builtin_constant_p(flags) && SHEAF_GFP_IS_KERNEL(flags))
 		return calls->alloc_plain(s);
@@ -229,13 +240,13 @@ static inline void kmem_cache_free(struct kmem_cache *s, void *object)
 		__kmem_cache_free_null(object);
 		return;
 	}
-	((const struct sheaf_calls *)(const void *)s)->free(s, object);
+	SHEAF_CALLS(s)->free(s, object);
 }
 
 /* A zeroed object. Not for caches with a ctor. */
 static inline SHEAF_CHECK_RESULT void *kmem_cache_zalloc(struct kmem_cache *s, gfp_t flags)
 {
-	return ((const struct sheaf_calls *)(const void *)s)->alloc(s, flags | __GFP_ZERO);
+	return SHEAF_CALLS(s)->alloc(s, flags | __GFP_ZERO);
 }
 
 /*
@@ -311,7 +322,7 @@ SHEAF_CHECK_RESULT void *__kmem_cache_alloc_from_sheaf(struct kmem_cache *s, gfp
 static inline SHEAF_CHECK_RESULT void *kmem_cache_alloc_from_sheaf(struct kmem_cache *s, gfp_t gfp,
 								   struct slab_sheaf *sheaf)
 {
-	struct sheaf_lent *lent = (struct sheaf_lent *)(void *)sheaf;
+	struct sheaf_lent *lent = SHEAF_CAST(struct sheaf_lent *, SHEAF_CAST(void *, sheaf));
 
 	if (sheaf && lent->left && lent->by == s && !(gfp & ~SHEAF_GFP_PLAIN))
 		return lent->objects[--lent->left];

@@ -104,6 +104,12 @@ struct kmem_cache_stats {
 	uint64_t nolock_deferred;	 /* objects that a nolock free queued */
 };
 
+/* Structures and calls have one name each, as the kernel likes it: in C++ that hides a constructor. */
+#if defined(__cplusplus) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+#endif
+
 int __kmem_cache_stats(struct kmem_cache *s, struct kmem_cache_stats *out, size_t size)
 	SHEAF_SYMBOL(__kmem_cache_stats);
 
@@ -140,6 +146,10 @@ static inline void sheaf_stats(struct sheaf_stats *out)
 {
 	__sheaf_stats(out, sizeof(*out));
 }
+
+#if defined(__cplusplus) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 
 enum sheaf_stats_format {
 	SHEAF_STATS_TEXT,	/* a table for people, as /proc/slabinfo, at most 100 columns */
