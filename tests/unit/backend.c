@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Which backend runs, and who is told why: only who asks, with backend=rseq or verbose. */
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,6 +12,7 @@
 
 #include "kit/check.h"
 #include "kit/process.h"
+#include "kit/refuse.h"
 #include "kit/told.h"
 #include "kit/unit.h"
 #include "os/machine.h"
@@ -24,21 +21,6 @@ static struct told told;
 static const char *options;
 static bool refused;
 
-/* As a container may: membarrier is not to be had. */
-static void refuse_membarrier(void)
-{
-	struct sock_filter filter[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	const struct sock_fprog program = {sizeof(filter) / sizeof(filter[0]), filter};
-
-	CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
-	CHECK(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0);
-}
-
 /* A process's first use of the library. */
 static void first_use(void)
 {
@@ -46,7 +28,7 @@ static void first_use(void)
 
 	CHECK(setenv("SHEAF_OPTIONS", options, 1) == 0);
 	if (refused)
-		refuse_membarrier();
+		refuse_where(SYS_membarrier, EPERM, 0, NULL);
 	s = kmem_cache_create("first", 64, NULL, 0);
 	CHECK(s);
 	CHECK(!refused || os.backend == OS_BACKEND_TRYLOCK);

@@ -1,21 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* What the system may refuse: files that can be executed or that cannot, and more locked memory. */
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sheaf/slab.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include "kit/check.h"
 #include "kit/process.h"
+#include "kit/refuse.h"
 #include "kit/told.h"
 #include "kit/unit.h"
 #include "page/page.h"
@@ -40,19 +37,10 @@ static unsigned int mappings_of(const char *name)
 /* From now on memfd_create() fails with this error if the flag is, or is not, among its flags. */
 static void refuse_files(bool sealed, int error)
 {
-	struct sock_filter filter[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_memfd_create, 0, 4),
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
-		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, NOEXEC_SEAL),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, sealed ? NOEXEC_SEAL : 0, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)error),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	const struct sock_fprog program = {sizeof(filter) / sizeof(filter[0]), filter};
+	const struct scmp_arg_cmp flags =
+		SCMP_A1(SCMP_CMP_MASKED_EQ, NOEXEC_SEAL, sealed ? NOEXEC_SEAL : 0);
 
-	CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
-	CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0);
+	refuse_where(SYS_memfd_create, error, 1, &flags);
 }
 
 /* Slots that cost memory only where they are used need the file. */

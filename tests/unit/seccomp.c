@@ -11,24 +11,21 @@
  * waits or begins. What threads need to begin and end is why they do neither under the filter.
  */
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sheaf/stats.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "cache/cache.h"
 #include "kit/check.h"
 #include "kit/process.h"
+#include "kit/refuse.h"
 #include "kit/shown.h"
 #include "kit/told.h"
 #include "kit/unit.h"
@@ -126,21 +123,10 @@ static pthread_barrier_t turn;
 /* In every thread of this process: answer the call with the error. */
 static void refuse(void)
 {
-	uint32_t all = refused->flags ? ~0u : 0;
-	struct sock_filter filter[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)refused->call, 0, 4),
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[3])),
-		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, all),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, refused->flags, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)refused_with),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	const struct sock_fprog program = {sizeof(filter) / sizeof(filter[0]), filter};
+	const struct scmp_arg_cmp flags =
+		SCMP_A3(SCMP_CMP_MASKED_EQ, refused->flags, refused->flags);
 
-	CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
-	CHECK(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) ==
-	      0);
+	refuse_where(refused->call, refused_with, refused->flags != 0, &flags);
 }
 
 static uintptr_t stamp(struct worker *w, size_t i)
