@@ -4,14 +4,13 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 COMPILERS = {"gcc": "g++", "clang": "clang++"}
 SKIP = 77  # the exit status of what cannot be checked here
 STEP = re.compile(r"\[(\d+/\d+)\] ")
-# What `meson test` and tools/tests/run.py say of a test: number, name, verdict, time and, if it failed,
-# how it ended. What such a one printed follows.
+# What `meson test` says of a test: number, name, verdict, time and, if it failed, how it ended. What such
+# a one printed follows.
 TESTED = re.compile(r" *\d+/(\d+) (\S+) +([A-Z]+) +([\d.]+)s *(.*)")
 END = re.compile(r"Summary of Failures:|Ok: +\d")
 
@@ -52,11 +51,13 @@ def build(tally, directory, compiler, options):
     return process.returncode == 0
 
 
-def _tests(tally, directory, what, command, env):
-    """Run a test runner: add each test's verdict once all that it said is there."""
+def test(tally, directory, *arguments, env=None):
+    """Run a build's tests: add each one's verdict once all that it said is there. Further arguments choose
+    among them, as for meson test."""
+    command = ["meson", "test", "-C", directory, "--no-rebuild", "--print-errorlogs", *arguments]
     done = total = 0
     failed, said = None, []
-    with tally.running(f"{directory}: {what}") as tell, start(command, env) as process:
+    with tally.running(f"{directory}: tests") as tell, start(command, env or {}) as process:
         for line in process.stdout:
             found = TESTED.match(line)
             if not found and not END.match(line):
@@ -78,22 +79,11 @@ def _tests(tally, directory, what, command, env):
     if failed:
         tally.add(**failed, output="".join(said))
     if done < max(total, 1):
-        tally.add(f"{directory}: {what} ended after {done} of {total or 'the'} tests", "FAIL",
+        tally.add(f"{directory}: tests ended after {done} of {total or 'the'} tests", "FAIL",
                   f"{''.join(said)}exit status {process.returncode}\n")
 
 
-def test(tally, directory, *arguments, env=None):
-    """Run a build's tests; further arguments choose among them, as for meson test."""
-    _tests(tally, directory, "tests",
-           ["meson", "test", "-C", directory, "--no-rebuild", "--print-errorlogs", *arguments], env or {})
-
-
 def names(directory, leave_out=()):
-    """Of a build's tests."""
+    """Of a build's tests; leave_out: how the names begin of those that are not wanted."""
     listed = run(["meson", "test", "-C", directory, "--no-rebuild", "--list"]).stdout
-    return [name for name in re.findall(r"^[\w-]+$", listed, flags=re.M) if name not in leave_out]
-
-
-def test_tools(tally, directory):
-    """The tests of the `sheaf` command, on this build's programs."""
-    _tests(tally, directory, "tools", [sys.executable, "tools/tests/run.py", directory], {})
+    return [name for name in re.findall(r"^[\w-]+$", listed, flags=re.M) if not name.startswith(tuple(leave_out))]

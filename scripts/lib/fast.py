@@ -2,7 +2,7 @@
 """The builds of `make check` and their tests. No test minds what else the machine does meanwhile."""
 from concurrent.futures import ThreadPoolExecutor
 
-from lib.builds import build, names, test, test_tools
+from lib.builds import build, test
 
 # What holds for the user, with all that is built at all.
 RELEASE = ("build/gcc-release", "gcc", ["--buildtype=release", "-Dbench=true", "-Dexamples=true"])
@@ -21,10 +21,7 @@ def build_and_test(tally):
     with ThreadPoolExecutor() as pool:
         jobs = []
         if build(tally, *RELEASE):
-            directory = RELEASE[0]
-            # Those of the tools one by one: to meson they are one test.
-            jobs = [pool.submit(test_tools, tally, directory),
-                    pool.submit(test, tally, directory, *names(directory, leave_out=["tools"]))]
+            jobs.append(pool.submit(test, tally, RELEASE[0]))
         if build(tally, *DEBUG):
             jobs.append(pool.submit(test, tally, DEBUG[0]))
         for job in jobs:

@@ -160,7 +160,3 @@ class Spread(unittest.TestCase):
 
     def test_what_is_apart_stays(self) -> None:
         self.assertEqual(spread([0.0, 50.0, 20.0], 13, 100), [0.0, 50.0, 20.0])
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -209,7 +209,3 @@ class Recordings(unittest.TestCase):
     def test_one_that_is_not_there_is_named(self) -> None:
         with self.assertRaisesRegex(Failure, "nothing.json"):
             kmalloc.recording("nothing")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -185,7 +185,3 @@ class Command(unittest.TestCase):
         for samples in ([], ["1"], [float("nan")], [float("inf")], 3):
             bad = self.suite("bad", [{**results(TEN)[0], "samples": samples}])
             self.assertIn("not the results", self.refused(good, bad), samples)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -38,7 +38,3 @@ class Counters(unittest.TestCase):
     def test_older_results_have_none(self):
         self.assertEqual(counters.text(Document("batch", {})), "")
         self.assertEqual(counters.html(Document("batch", {})), "")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -465,7 +465,3 @@ class OnATerminal(unittest.TestCase):
         self.live.process.communicate()
         self.wait_for(f"sheaf: process {self.live.pid} has ended")
         self.assertEqual(self.status(), 4)
-
-
-if __name__ == "__main__":
-    unittest.main()

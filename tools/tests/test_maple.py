@@ -163,7 +163,3 @@ class LogChart(unittest.TestCase):
     def test_short(self) -> None:
         self.assertEqual([logchart.short(one) for one in (0.5, 60, 1000, 2e6)],
                          ["0.5", "60", "1k", "2M"])
-
-
-if __name__ == "__main__":
-    unittest.main()

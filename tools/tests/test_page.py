@@ -176,7 +176,3 @@ class Fold(unittest.TestCase):
             self.assertTrue(part.splitlines()[2].startswith("x  "))
         self.assertEqual(" ".join(part.splitlines()[2] for part in parts).split(),
                          list("x0123x4567x8"))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -2,21 +2,16 @@
 """The peers that are fetched: the table, what is verified, and how each is found and run."""
 import json
 import os
-import sys
 import tempfile
 import unittest
 from pathlib import Path
 from unittest import mock
 
+from peers import recipes, source
 from sheaf_bench import allocators
 from sheaf_bench.allocators import ALLOCATORS, FETCHED, Allocator, Worker
 from sheaf_tool.errors import Failure
-from sheaf_tool.paths import ROOT
 from sheaf_bench.suites import count
-
-sys.path.insert(0, str(ROOT / "bench"))
-
-from peers import recipes, source  # noqa: E402  (the path above comes first)
 
 PEER = source.Peer("quick", "1.2", "quick-sys", "0.1+abc", "aa11")
 # What ends up on the standard error of cargo without a network.
@@ -162,7 +157,3 @@ class Measuring(unittest.TestCase):
         program.chmod(0o755)
         with self.assertRaisesRegex(Failure, "malloc came from /lib/libc.so.6"):
             Worker(self.entry, program, self.directory / "libquick.so").run()
-
-
-if __name__ == "__main__":
-    unittest.main()

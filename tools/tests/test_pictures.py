@@ -65,7 +65,3 @@ class Pictures(unittest.TestCase):
         for name, text in self.drawn.items():
             notes = re.findall('<text class="note"[^>]*>([^<]*)<', text)
             self.assertTrue(notes[-1].endswith("."), name)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -243,7 +243,3 @@ class Shown(unittest.TestCase):
     def test_scale_has_a_picture_of_the_memory(self) -> None:
         html = scale.SUITE.html(run(scale, fakes(), quick=True))
         self.assertEqual(html.count("<svg"), 2 * 4 + 1)
-
-
-if __name__ == "__main__":
-    unittest.main()

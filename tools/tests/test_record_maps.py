@@ -236,7 +236,3 @@ class RecordMaps(unittest.TestCase):
         os.kill(number, signal.SIGKILL)
         self.assertEqual(process.returncode, 0)
         self.lines()
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -111,7 +111,3 @@ class Picture(unittest.TestCase):
 
     def test_suites_are_registered_by_their_names(self) -> None:
         self.assertTrue(all(name == suite.name for name, suite in SUITES.items()))
-
-
-if __name__ == "__main__":
-    unittest.main()

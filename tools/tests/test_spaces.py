@@ -137,7 +137,3 @@ class Spaces(unittest.TestCase):
     def test_programs_that_are_not_built(self) -> None:
         with self.assertRaisesRegex(Failure, "liburcu-dev"):
             spaces.workers("mmap2", Path("/nonexistent"))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -62,7 +62,3 @@ class Ratio(unittest.TestCase):
     def test_lengths_must_agree(self) -> None:
         with self.assertRaises(ValueError):
             ratio([1.0, 2.0], [1.0])
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -121,7 +121,3 @@ class Gauges(unittest.TestCase):
     def test_never_below_zero(self) -> None:
         found = _gauges(self.counters(free_fastpath=5, sheaf_flush=9), 0, (16, 3, 2, 0))
         self.assertEqual(min(found.values()), 0)
-
-
-if __name__ == "__main__":
-    unittest.main()
