@@ -92,7 +92,9 @@ static int do_line(const char *line)
 	else if (!strcmp(line, "leave"))
 		leave();
 	else if (!strcmp(line, "json"))
-		return sheaf_stats_print(STDOUT_FILENO, SHEAF_STATS_JSON);
+		(void)sheaf_stats_print(STDOUT_FILENO, SHEAF_STATS_JSON);
+	else if (!strcmp(line, "prometheus"))
+		(void)sheaf_stats_print(STDOUT_FILENO, SHEAF_STATS_PROMETHEUS);
 	else
 		return -1;
 	return puts("done") < 0 || fflush(stdout);
