@@ -8,9 +8,11 @@
 
 #include "os/report.h"
 
+#define ZERO(field, name)
+#define DEFAULT(field, name, least, most, value) .field = value,
 #define DEFAULTS                                                                                   \
 	{                                                                                          \
-		.max_order = 3, .rcu_delay = 50, .rcu_limit = 64, .rcu_stall = 10000               \
+		OS_OPTIONS(ZERO, DEFAULT)                                                          \
 	}
 
 struct os_options os_options = DEFAULTS;
@@ -21,31 +23,10 @@ struct option {
 	uint32_t least, most;
 };
 
-static const struct option table[] = {
-	{"backend=trylock", &os_options.backend_trylock, 0, 0},
-	{"backend=rseq", &os_options.backend_rseq, 0, 0},
-	{"index=mm_cid", &os_options.index_mm_cid, 0, 0},
-	{"index=cpu_id", &os_options.index_cpu_id, 0, 0},
-	{"numa=fake=", &os_options.numa_fake, 1, 64},
-	{"slab_nomerge", &os_options.nomerge, 0, 0},
-	{"slab_debug=F", &os_options.debug_checks, 0, 0},
-	{"slab_strict_numa", &os_options.strict_numa, 0, 0},
-	{"slab_max_order=", &os_options.max_order, 0, 9},
-	{"slab_min_order=", &os_options.min_order, 0, 9},
-	{"slab_min_objects=", &os_options.min_objects, 1, 32767},
-	{"slab_freelist_hardened", &os_options.hardened, 0, 0},
-	{"slab_freelist_random", &os_options.random, 0, 0},
-	{"stats", &os_options.stats, 0, 0},
-	{"stats=live", &os_options.stats_live, 0, 0},
-	{"slab_prebuilt_freelist", &os_options.prebuilt_freelist, 0, 0},
-	{"page_keep=", &os_options.page_keep, 1, 1 << 20},
-	{"rcu_delay=", &os_options.rcu_delay, 1, 3600000},
-	{"rcu_limit=", &os_options.rcu_limit, 1, 1 << 20},
-	{"rcu_stall=", &os_options.rcu_stall, 10, 3600000},
-	{"random_kmalloc_caches=", &os_options.random_kmalloc_caches, 1, 16},
-	{"slab_nospare", &os_options.no_spare_rule, 0, 0},
-	{"verbose", &os_options.verbose, 0, 0},
-};
+#define SWITCH(field, name)			{name, &os_options.field, 0, 0},
+#define NUMBER(field, name, least, most, value) {name, &os_options.field, least, most},
+
+static const struct option table[] = {OS_OPTIONS(SWITCH, NUMBER)};
 
 #define NR_OPTIONS (sizeof(table) / sizeof(table[0]))
 #define LONGEST	   64

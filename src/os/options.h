@@ -12,33 +12,51 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/*
+ * Every option: SWITCH(field, name) and NUMBER(field, name, least, most, default), where a default
+ * below the least means that the library chooses. man/libsheaf.7 describes them.
+ */
+#define OS_OPTIONS(SWITCH, NUMBER)                                                                 \
+	/* which backend and index; the second: complain if restartable sequences cannot be had */ \
+	SWITCH(backend_trylock, "backend=trylock")                                                 \
+	SWITCH(backend_rseq, "backend=rseq")                                                       \
+	SWITCH(index_mm_cid, "index=mm_cid")                                                       \
+	SWITCH(index_cpu_id, "index=cpu_id")                                                       \
+	NUMBER(numa_fake, "numa=fake=", 1, 64, 0)                                                  \
+	SWITCH(nomerge, "slab_nomerge")                                                            \
+	/* each free is checked */                                                                 \
+	SWITCH(debug_checks, "slab_debug=F")                                                       \
+	SWITCH(strict_numa, "slab_strict_numa")                                                    \
+	NUMBER(max_order, "slab_max_order=", 0, 9, 3)                                              \
+	NUMBER(min_order, "slab_min_order=", 0, 9, 0)                                              \
+	NUMBER(min_objects, "slab_min_objects=", 1, 32767, 0)                                      \
+	SWITCH(hardened, "slab_freelist_hardened")                                                 \
+	SWITCH(random, "slab_freelist_random")                                                     \
+	/* count events, show them to others, print them at exit; the second: print nothing */     \
+	SWITCH(stats, "stats")                                                                     \
+	SWITCH(stats_live, "stats=live")                                                           \
+	/* a new slab's freelist comes first, as before 7.1; benchmarks compare */                 \
+	SWITCH(prebuilt_freelist, "slab_prebuilt_freelist")                                        \
+	/* MiB of free pages that do not go back */                                                \
+	NUMBER(page_keep, "page_keep=", 1, 1 << 20, 0)                                             \
+	/* milliseconds a partly filled rcu_free sheaf may stay */                                 \
+	NUMBER(rcu_delay, "rcu_delay=", 1, 3600000, 50)                                            \
+	/* MiB of retired memory */                                                                \
+	NUMBER(rcu_limit, "rcu_limit=", 1, 1 << 20, 64)                                            \
+	/* milliseconds from which on a grace period is reported */                                \
+	NUMBER(rcu_stall, "rcu_stall=", 10, 3600000, 10000)                                        \
+	/* sets of caches that kmalloc() has */                                                    \
+	NUMBER(random_kmalloc_caches, "random_kmalloc_caches=", 1, 16, 0)                          \
+	/* an empty main goes to the barn, as before 7.0 */                                        \
+	SWITCH(no_spare_rule, "slab_nospare")                                                      \
+	/* say which backend runs, and why */                                                      \
+	SWITCH(verbose, "verbose")
+
+#define OS_OPTION(field, ...) uint32_t field;
 struct os_options {
-	uint32_t backend_trylock; /* backend=trylock */
-	uint32_t backend_rseq;	  /* backend=rseq: complain if it cannot be had */
-	uint32_t index_mm_cid;	  /* index=mm_cid */
-	uint32_t index_cpu_id;	  /* index=cpu_id */
-	uint32_t numa_fake;	  /* numa=fake=N */
-	uint32_t nomerge;	  /* slab_nomerge */
-	uint32_t debug_checks;	  /* slab_debug=F: each free is checked */
-	uint32_t strict_numa;	  /* slab_strict_numa */
-	uint32_t max_order;	  /* slab_max_order=N, 0 ... 9 */
-	uint32_t min_order;	  /* slab_min_order=N */
-	uint32_t min_objects;	  /* slab_min_objects=N */
-	uint32_t hardened;	  /* slab_freelist_hardened */
-	uint32_t random;	  /* slab_freelist_random */
-	uint32_t stats;		  /* stats: count events, show them to others, print them at exit */
-	uint32_t stats_live;	  /* stats=live: the same, but print nothing */
-	uint32_t page_keep;	  /* page_keep=N: MiB of free pages that do not go back */
-	/* slab_prebuilt_freelist: a new slab's comes first, as before 7.1; benchmarks compare */
-	uint32_t prebuilt_freelist;
-	uint32_t rcu_delay; /* rcu_delay=MS: how long a partly filled rcu_free sheaf may stay */
-	uint32_t rcu_limit; /* rcu_limit=MIB of retired memory */
-	uint32_t rcu_stall; /* rcu_stall=MS: a grace period that long is reported */
-	uint32_t
-		random_kmalloc_caches; /* random_kmalloc_caches=N: kmalloc() has N sets of caches */
-	uint32_t no_spare_rule; /* slab_nospare: an empty main goes to the barn, as before 7.0 */
-	uint32_t verbose;	/* verbose: say which backend runs, and why */
+	OS_OPTIONS(OS_OPTION, OS_OPTION)
 };
+#undef OS_OPTION
 
 extern struct os_options os_options;
 
