@@ -25,7 +25,7 @@
 static void bench_print_counters(void)
 {
 	fflush(stdout);
-	sheaf_stats_print(STDOUT_FILENO, SHEAF_STATS_JSON);
+	sheaf_stats_print(STDOUT_FILENO, SHEAF_STATS_PROMETHEUS);
 }
 
 static inline void *bench_open(const struct bench_setup *setup)

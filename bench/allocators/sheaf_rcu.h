@@ -43,21 +43,19 @@ static inline void bench_count(void *context, unsigned int look)
 }
 
 /*
- * What happened between the two, if that is asked for: in the form of the library's own JSON, which
+ * What happened between the two, if that is asked for: in the form of the library's own statistics, which
  * tools/sheaf_bench/counters.py reads.
  */
 static inline void bench_print_counted(void)
 {
 	if (!getenv("BENCH_COUNTERS"))
 		return;
-	printf("{\"caches\": [{\"name\": \"%s\"", bench_counted[1].name);
 	for (size_t i = 0; i < sizeof(bench_events) / sizeof(bench_events[0]); i++) {
 		uint64_t before, after;
 
 		memcpy(&before, (char *)&bench_counted[0] + bench_events[i].at, sizeof(before));
 		memcpy(&after, (char *)&bench_counted[1] + bench_events[i].at, sizeof(after));
-		printf(", \"%s\": %llu", bench_events[i].name,
-		       (unsigned long long)(after - before));
+		printf("sheaf_cache_%s_total{cache=\"%s\",id=\"1\"} %llu\n", bench_events[i].name,
+		       bench_counted[1].name, (unsigned long long)(after - before));
 	}
-	printf("}]}\n");
 }

@@ -2,12 +2,15 @@
 """Why a figure is what it is: what the library counted while it did the same work once more.
 
 A suite names the work; each is run once with SHEAF_OPTIONS=stats=live, after all that is timed, and
-the worker prints its statistics as JSON when it ends. What is kept are events per 1000 allocations.
+the worker prints its statistics in Prometheus' format when it ends, which tells events from settings.
+What is kept are events per 1000 allocations.
 """
 from __future__ import annotations
 
-import json
+import re
+from collections import Counter
 from dataclasses import replace
+from itertools import chain
 from typing import Any, Sequence
 
 from sheaf_tool.errors import Failure
@@ -20,13 +23,7 @@ from .progress import Progress
 
 CACHE = "bench"
 KMALLOC = "kmalloc-"  # the caches of kmalloc, taken together
-EVENTS = ("alloc_slowpath", "free_slowpath", "replace_empty_main", "replace_full_main", "barn_get",
-          "barn_get_fail", "barn_put", "barn_put_fail", "barn_get_empty", "barn_put_empty",
-          "barn_replace_empty", "barn_replace_full", "sheaf_refill", "sheaf_flush", "sheaf_alloc",
-          "sheaf_free", "alloc_slab", "free_slab", "free_add_partial", "cmpxchg_double_fail",
-          "free_rcu_sheaf", "free_rcu_sheaf_fail", "rcu_reuse", "rcu_flush", "rcu_over_limit",
-          "sheaf_prefill_fast", "sheaf_prefill_slow", "sheaf_prefill_oversize",
-          "sheaf_return_fast", "sheaf_return_slow")
+EVENT = re.compile(r'sheaf_cache_(\w+)_total\{cache="([^"]*)",id="\d+"\} (\d+)')
 KEY = "counters"
 TITLE = "What sheaves did: events per 1000 allocations, of one further run each with stats=live"
 
@@ -39,20 +36,18 @@ def counted(worker: Worker) -> Worker:
 
 
 def parse(lines: Sequence[str]) -> dict[str, float]:
-    """Events per 1000 allocations, from a worker's lines: the JSON comes last."""
-    begin = next((i for i, line in enumerate(lines) if line.startswith("{")), None)
-    if begin is None:
-        raise Failure("the worker printed no statistics")
-    caches = [cache for cache in json.loads("\n".join(lines[begin:]))["caches"]
-              if cache["name"] == CACHE or cache["name"].startswith(KMALLOC)]
-    if not any("alloc_fastpath" in cache for cache in caches):
+    """Events per 1000 allocations, from a worker's lines."""
+    found: Counter[str] = Counter()
+    for event, cache, count in (match.groups() for match in map(EVENT.fullmatch, lines) if match):
+        if cache == CACHE or cache.startswith(KMALLOC):
+            found[event] += int(count)
+    if not found:
         raise Failure(f"the worker's statistics count nothing of a cache \"{CACHE}\"")
-    found = {event: sum(cache.get(event, 0) for cache in caches)
-             for event in ("alloc_fastpath", *EVENTS)}
     allocations = found["alloc_fastpath"] + found["alloc_slowpath"]
     if not allocations:
         raise Failure("the worker allocated nothing that was counted")
-    return {event: found[event] * 1000 / allocations for event in EVENTS}
+    return {event: count * 1000 / allocations for event, count in found.items()
+            if event not in ("alloc_fastpath", "free_fastpath")}
 
 
 def add(document: Document, workers: Sequence[Worker], works: Sequence[tuple[str, tuple[str, ...]]],
@@ -70,7 +65,8 @@ def add(document: Document, workers: Sequence[Worker], works: Sequence[tuple[str
 
 def _rows(found: dict[str, dict[str, float]]) -> list[list[str]]:
     """Older results have fewer events."""
-    events = [event for event in EVENTS if any(work.get(event) for work in found.values())]
+    events = [event for event in dict.fromkeys(chain(*found.values()))
+              if any(work.get(event) for work in found.values())]
     return [[event, *(number(work.get(event, 0)) for work in found.values())] for event in events]
 
 

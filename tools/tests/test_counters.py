@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
 """Counters beside figures: what is taken from a worker's statistics, and how it is told."""
-import json
 import unittest
 
 from sheaf_bench import counters
@@ -10,8 +9,10 @@ from sheaf_tool.table import WIDTH
 
 
 def lines(**events):
-    cache = {"name": "bench", **{event: 0 for event in counters.EVENTS}, "alloc_fastpath": 0, **events}
-    return ["4.5", *json.dumps({"caches": [{"name": "other"}, cache]}, indent=1).splitlines()]
+    events = {"alloc_fastpath": 0, "sheaf_flush": 0, **events}
+    return ["4.5", 'sheaf_cache_objects{cache="bench",id="1"} 7',
+            *(f'sheaf_cache_{event}_total{{cache="{cache}",id="1"}} {count}'
+              for event, count in events.items() for cache in ("bench", "other"))]
 
 
 class Counters(unittest.TestCase):
@@ -22,7 +23,7 @@ class Counters(unittest.TestCase):
         self.assertEqual(found["sheaf_flush"], 0)
 
     def test_a_worker_without_statistics_is_named(self):
-        for wrong in ([], ["4.5"], ['{"caches": []}'], ['{"caches": [{"name": "bench"}]}']):
+        for wrong in ([], ["4.5"], lines()[:2], lines()):
             with self.assertRaises(Failure):
                 counters.parse(wrong)
 

@@ -22,7 +22,7 @@ static inline bool sized_rcu_begin(void)
 static void sized_print_counters(void)
 {
 	fflush(stdout);
-	sheaf_stats_print(STDOUT_FILENO, SHEAF_STATS_JSON);
+	sheaf_stats_print(STDOUT_FILENO, SHEAF_STATS_PROMETHEUS);
 }
 
 static inline bool sized_begin(const char *variant)
