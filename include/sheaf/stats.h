@@ -38,30 +38,30 @@ struct kmem_cache_stats {
 	/* What the cache is like. */
 	uint64_t object_size;	  /* bytes of an object, as it was asked for */
 	uint64_t slab_size;	  /* bytes from object to object */
-	uint64_t align;		  /* bytes */
+	uint64_t align;		  /* alignment of objects in bytes */
 	uint64_t objs_per_slab;	  /* objects of a slab */
 	uint64_t order;		  /* a slab has 2^order pages */
-	uint64_t sheaf_capacity;  /* objects of a new sheaf; 0: the cache has no sheaves */
+	uint64_t sheaf_capacity;  /* objects of a new sheaf, 0 without sheaves */
 	uint64_t min_partial;	  /* empty slabs a node keeps */
 	uint64_t aliases;	  /* further names that share the cache */
-	uint64_t hwcache_align;	  /* 1: SLAB_HWCACHE_ALIGN */
-	uint64_t reclaim_account; /* 1: SLAB_RECLAIM_ACCOUNT */
-	uint64_t account;	  /* 1: SLAB_ACCOUNT */
-	uint64_t ctor;		  /* 1: it has a constructor */
-	uint64_t destroyed;	  /* 1: it was, while objects were in use */
+	uint64_t hwcache_align;	  /* 1 if objects are aligned to cache lines */
+	uint64_t reclaim_account; /* 1 if objects can be reclaimed */
+	uint64_t account;	  /* 1 if allocations are charged */
+	uint64_t ctor;		  /* 1 if objects are constructed */
+	uint64_t destroyed;	  /* 1 if destroyed while objects were in use */
 
 	/* What it has now. */
-	uint64_t objects;	     /* not free in their slab: in use or in sheaves */
-	uint64_t objects_in_use;     /* with the program */
-	uint64_t objects_in_sheaves; /* free, in sheaves of CPUs and barns */
-	uint64_t total_objects;	     /* that slabs have room for */
-	uint64_t slabs;
-	uint64_t partial;	      /* slabs on the nodes' lists */
-	uint64_t slab_bytes;	      /* memory of the slabs */
+	uint64_t objects;	      /* objects in use or in sheaves */
+	uint64_t objects_in_use;      /* objects the program has */
+	uint64_t objects_in_sheaves;  /* free objects in sheaves */
+	uint64_t total_objects;	      /* objects that slabs have room for */
+	uint64_t slabs;		      /* slabs */
+	uint64_t partial;	      /* slabs on the lists of partial slabs */
+	uint64_t slab_bytes;	      /* bytes of memory of slabs */
 	uint64_t barn_full;	      /* full sheaves in barns */
 	uint64_t barn_empty;	      /* empty sheaves in barns */
-	uint64_t rcu_pending_objects; /* retired; their grace period has not passed */
-	uint64_t rcu_pending_bytes;
+	uint64_t rcu_pending_objects; /* objects that wait for a grace period */
+	uint64_t rcu_pending_bytes;   /* bytes of objects that wait for a grace period */
 
 	/* What happened since the cache was made; all 0 unless counted is 1. */
 	uint64_t counted;
@@ -73,7 +73,7 @@ struct kmem_cache_stats {
 	uint64_t free_remove_partial;	 /* empty slabs taken off their list */
 	uint64_t alloc_slab;		 /* slabs made of fresh pages */
 	uint64_t free_slab;		 /* slabs given back as pages */
-	uint64_t alloc_node_mismatch;	 /* requests for a node that sheaves could not serve */
+	uint64_t alloc_node_mismatch;	 /* requests for a node that went past sheaves */
 	uint64_t order_fallback;	 /* slabs of the fallback order */
 	uint64_t cmpxchg_double_fail;	 /* races for a slab's word lost */
 	uint64_t sheaf_flush;		 /* objects from sheaves to slabs */
@@ -88,12 +88,12 @@ struct kmem_cache_stats {
 	uint64_t barn_put_empty;	 /* empty sheaves into a barn */
 	uint64_t barn_replace_empty;	 /* empty sheaves exchanged for full ones */
 	uint64_t barn_replace_full;	 /* full sheaves exchanged for empty ones */
-	uint64_t replace_empty_main;	 /* times an allocation found main and spare empty */
-	uint64_t replace_full_main;	 /* times a free found main and spare full */
+	uint64_t replace_empty_main;	 /* allocations that found main and spare empty */
+	uint64_t replace_full_main;	 /* frees that found main and spare full */
 	uint64_t free_rcu_sheaf;	 /* objects retired into a CPU's rcu_free sheaf */
 	uint64_t free_rcu_sheaf_fail;	 /* objects retired otherwise */
 	uint64_t rcu_reuse;		 /* full sheaves taken after their grace period */
-	uint64_t rcu_flush;		 /* objects given to slabs after their grace period */
+	uint64_t rcu_flush;		 /* objects to slabs after their grace period */
 	uint64_t rcu_over_limit;	 /* times pending bytes were above the limit */
 	uint64_t sheaf_prefill_fast;	 /* sheaves prefilled from this CPU's spare */
 	uint64_t sheaf_prefill_slow;	 /* sheaves prefilled from a barn or slabs */

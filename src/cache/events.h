@@ -1,13 +1,45 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every event there is. Statistics in every form, and the file that other processes read, are made from
- * this list. Callers: src/cache/, src/stats/.
+ * Every number that statistics have of a cache: what it is like, what it has now, what happened to it.
+ * Statistics in every form, and the file that other processes read, are made from these lists.
+ * struct kmem_cache_stats and its man page have the same names and texts: scripts/check-lists.
+ * Callers: src/cache/, src/stats/.
  */
 #ifndef SHEAF_CACHE_EVENTS_H
 #define SHEAF_CACHE_EVENTS_H
 
 #include "rcu/stat.h"
 
+/* X(name, what it tells) */
+#define STAT_SETTINGS(X)                                                                           \
+	X(object_size, "bytes of an object, as it was asked for")                                  \
+	X(slab_size, "bytes from object to object")                                                \
+	X(align, "alignment of objects in bytes")                                                  \
+	X(objs_per_slab, "objects of a slab")                                                      \
+	X(order, "a slab has 2^order pages")                                                       \
+	X(sheaf_capacity, "objects of a new sheaf, 0 without sheaves")                             \
+	X(min_partial, "empty slabs a node keeps")                                                 \
+	X(aliases, "further names that share the cache")                                           \
+	X(hwcache_align, "1 if objects are aligned to cache lines")                                \
+	X(reclaim_account, "1 if objects can be reclaimed")                                        \
+	X(account, "1 if allocations are charged")                                                 \
+	X(ctor, "1 if objects are constructed")                                                    \
+	X(destroyed, "1 if destroyed while objects were in use")
+
+#define STAT_GAUGES(X)                                                                             \
+	X(objects, "objects in use or in sheaves")                                                 \
+	X(objects_in_use, "objects the program has")                                               \
+	X(objects_in_sheaves, "free objects in sheaves")                                           \
+	X(total_objects, "objects that slabs have room for")                                       \
+	X(slabs, "slabs")                                                                          \
+	X(partial, "slabs on the lists of partial slabs")                                          \
+	X(slab_bytes, "bytes of memory of slabs")                                                  \
+	X(barn_full, "full sheaves in barns")                                                      \
+	X(barn_empty, "empty sheaves in barns")                                                    \
+	X(rcu_pending_objects, "objects that wait for a grace period")                             \
+	X(rcu_pending_bytes, "bytes of objects that wait for a grace period")
+
+/* X(name, the words it is the sum of, what it tells) */
 #define STAT_EVENTS(X) SLAB_EVENTS(X) PERCPU_EVENTS(X) RCU_EVENTS(X)
 
 _Static_assert(NR_RCU_WORDS <= OS_WORDS, "counters fit their place");

@@ -20,17 +20,19 @@ const char *publish_index(void)
 	return os.backend == OS_BACKEND_RSEQ && os.id_offset != RSEQ_CPU_ID ? "mm_cid" : "cpu_id";
 }
 
-struct event {
+struct number {
 	const char *name;
-	uint64_t words;
+	uint64_t words; /* none: it is no event, and its reader finds it elsewhere */
 	const char *help;
 };
 
+#define OTHER(name, help)	 {#name, 0, help},
 #define EVENT(name, words, help) {#name, words, help},
-static const struct event events[] = {STAT_EVENTS(EVENT)};
+static const struct number numbers[] = {STAT_SETTINGS(OTHER) STAT_GAUGES(OTHER) STAT_EVENTS(EVENT)};
+#undef OTHER
 #undef EVENT
 
-#define NR_EVENTS (sizeof(events) / sizeof(events[0]))
+#define NR_NUMBERS (sizeof(numbers) / sizeof(numbers[0]))
 
 /* No text here needs escaping: names and help are ours, options are printed from our own table. */
 static void write_text(struct publish_head *head)
@@ -42,14 +44,14 @@ static void write_text(struct publish_head *head)
 	used += (size_t)snprintf(
 		head->text, room,
 		"{\"backend\":\"%s\",\"index\":\"%s\",\"options\":\"%s\",\"cpus\":%u,"
-		"\"total_objects\":%u,\"size_bits\":%u,\"events\":[",
+		"\"total_objects\":%u,\"size_bits\":%u,\"numbers\":[",
 		publish_backend(), publish_index(), options, os.nr_cpus, STAT_total_objects,
 		SHEAF_SIZE_BITS);
-	for (size_t i = 0; i < NR_EVENTS && used < room; i++)
+	for (size_t i = 0; i < NR_NUMBERS && used < room; i++)
 		used += (size_t)snprintf(head->text + used, room - used,
 					 "%s{\"name\":\"%s\",\"words\":%llu,\"help\":\"%s\"}",
-					 i ? "," : "", events[i].name,
-					 (unsigned long long)events[i].words, events[i].help);
+					 i ? "," : "", numbers[i].name,
+					 (unsigned long long)numbers[i].words, numbers[i].help);
 	if (used < room)
 		used += (size_t)snprintf(head->text + used, room - used, "]}");
 	head->text_size = (uint32_t)(used < room ? used : 0);

@@ -27,7 +27,7 @@
 #include "os/machine.h"
 
 #define PUBLISH_MAGIC	0x6665616873ULL /* "sheaf" */
-#define PUBLISH_VERSION 3u
+#define PUBLISH_VERSION 4u
 #define PUBLISH_NAME	128
 
 struct publish_head {
@@ -36,7 +36,8 @@ struct publish_head {
 	int32_t pid;
 	uint32_t nr_rows, nr_areas, nr_nodes, nr_planes;
 	uint32_t row_shift, slot_shift;
-	uint32_t text_size; /* of the text: JSON with backend, index, options, CPUs, events */
+	uint32_t
+		text_size; /* of the text: JSON with backend, index, options, CPUs, names of numbers */
 	uint16_t node_of_row[OS_MAX_ROWS];
 	char text[1 << 14];
 };

@@ -56,9 +56,9 @@ enum percpu_word {
 	X(barn_replace_full, STAT_BIT(exchange_full), "full sheaves exchanged for empty ones")     \
 	X(replace_empty_main,                                                                      \
 	  STAT_BIT(exchange_empty) | STAT_BIT(barn_get_only) | STAT_BIT(barn_get_fail),            \
-	  "times an allocation found main and spare empty")                                        \
+	  "allocations that found main and spare empty")                                           \
 	X(replace_full_main, STAT_BIT(exchange_full) | STAT_BIT(replace_full_only),                \
-	  "times a free found main and spare full")                                                \
+	  "frees that found main and spare full")                                                  \
 	X(rcu_reuse, STAT_BIT(rcu_reuse), "full sheaves taken after their grace period")           \
 	X(sheaf_prefill_fast, STAT_BIT(sheaf_prefill_fast),                                        \
 	  "sheaves prefilled from this CPU's spare")                                               \

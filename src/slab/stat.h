@@ -46,7 +46,7 @@ enum slab_word {
 	X(alloc_slab, STAT_BIT(alloc_slab), "slabs made of fresh pages")                           \
 	X(free_slab, STAT_BIT(free_slab), "slabs given back as pages")                             \
 	X(alloc_node_mismatch, STAT_BIT(alloc_node_mismatch),                                      \
-	  "requests for a node that sheaves could not serve")                                      \
+	  "requests for a node that went past sheaves")                                            \
 	X(order_fallback, STAT_BIT(order_fallback), "slabs of the fallback order")                 \
 	X(cmpxchg_double_fail, STAT_BIT(cmpxchg_double_fail), "races for a slab's word lost")
 

@@ -5,33 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import textwrap
+from typing import Any
 
 from . import shared
 from .errors import Failure
 from .process import Cache, Process, Reading
 from .table import WIDTH, fold, printable, render
-
-HELP = {
-    "object_size": "bytes of an object, as it was asked for",
-    "slab_size": "bytes from object to object",
-    "align": "alignment of objects in bytes",
-    "objs_per_slab": "objects of a slab",
-    "order": "a slab has 2^order pages",
-    "sheaf_capacity": "objects of a sheaf, 0 without sheaves",
-    "min_partial": "empty slabs a node keeps",
-    "aliases": "further names that share the cache",
-    "hwcache_align": "1 if objects are aligned to cache lines",
-    "reclaim_account": "1 if objects can be reclaimed",
-    "account": "1 if allocations are charged",
-    "ctor": "1 if objects are constructed",
-    "destroyed": "1 if destroyed while objects were in use",
-    "objects": "objects in use or in sheaves",
-    "objects_in_use": "objects the program has",
-    "objects_in_sheaves": "free objects in sheaves",
-    "total_objects": "objects that slabs have room for",
-    "slabs": "slabs",
-    "slab_bytes": "bytes of memory of slabs",
-}
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
@@ -96,7 +75,7 @@ def _label(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
-def prometheus(reading: Reading, events: dict[str, str]) -> str:
+def prometheus(reading: Reading, numbers: list[dict[str, Any]]) -> str:
     """As sheaf_stats_print() in the process itself, less what only that can know."""
     lines = ["# HELP sheaf_info how the library runs", "# TYPE sheaf_info gauge",
              f'sheaf_info{{backend="{reading.backend}",index="{reading.index}",'
@@ -105,12 +84,13 @@ def prometheus(reading: Reading, events: dict[str, str]) -> str:
                               ("nodes", reading.nodes, "nodes of memory")):
         lines += [f"# HELP sheaf_{name} {told}", f"# TYPE sheaf_{name} gauge",
                   f"sheaf_{name} {value}"]
-    for name, told in {**HELP, **events}.items():
-        kind, suffix = ("counter", "_total") if name in events else ("gauge", "")
-        lines += [f"# HELP sheaf_cache_{name}{suffix} {told}",
-                  f"# TYPE sheaf_cache_{name}{suffix} {kind}"]
-        lines += [f'sheaf_cache_{name}{suffix}{{cache="{_label(cache.name)}",id="{cache.id}"}} '
-                  f"{cache.values()[name]}" for cache in reading.caches]
+    for number in numbers:
+        name, kind, suffix = number["name"], *(("counter", "_total") if number["words"] else ("gauge", ""))
+        metric = f"sheaf_cache_{name}{suffix}"
+        samples = [f'{metric}{{cache="{_label(cache.name)}",id="{cache.id}"}} {cache.values()[name]}'
+                   for cache in reading.caches if name in cache.values()]
+        if samples:
+            lines += [f"# HELP {metric} {number['help']}", f"# TYPE {metric} {kind}", *samples]
     return "\n".join(lines)
 
 
@@ -144,7 +124,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.json:
             print(json.dumps(reading.values(), indent=1))
         elif arguments.prometheus:
-            print(prometheus(reading, process.help))
+            print(prometheus(reading, process.text["numbers"]))
         else:
             print(text_of(reading))
     return 0

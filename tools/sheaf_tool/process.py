@@ -16,11 +16,11 @@ from pathlib import Path
 from . import shared
 from .errors import Failure
 
-MAGIC, VERSION = 0x6665616873, 3
+MAGIC, VERSION = 0x6665616873, 4
 HEAD = struct.Struct("<QIi7I")
 MAX_ROWS = 4096
 TEXT_AT = HEAD.size + 2 * MAX_ROWS
-TEXT_KEYS = {"backend", "index", "options", "cpus", "events"}
+TEXT_KEYS = {"backend", "index", "options", "cpus", "numbers"}
 CACHE = struct.Struct("<14I128s")
 WORDS = struct.Struct("<32Q")  # of one plane
 MAX_TEXT = 1 << 16  # bytes
@@ -136,10 +136,6 @@ class Process:
     def _no_file(self) -> Failure:
         return Failure(f"{shared.path_of(self.pid)}: not a file of libsheaf's statistics")
 
-    @property
-    def help(self) -> dict[str, str]:
-        return {event["name"]: event["help"] for event in self.text["events"]}
-
     def read(self) -> Reading:
         reading = Reading(self.pid, self.command, self.text["backend"], self.text["index"],
                           self.text["options"], self.text["cpus"], self.nr_nodes)
@@ -219,10 +215,10 @@ class Process:
         (_, identity, flags, object_size, slab_size, align, objects, order, min_objects,
          min_order, capacity, min_partial, aliases, _, name) = record
         counters = {}
-        for event in self.text["events"]:
-            chosen = event["words"]
-            counters[event["name"]] = sum(
-                value for index, value in enumerate(words) if chosen >> index & 1) & MASK
+        for number in self.text["numbers"]:
+            if chosen := number["words"]:
+                counters[number["name"]] = sum(
+                    value for index, value in enumerate(words) if chosen >> index & 1) & MASK
         counters["alloc_fastpath"] += pops
         counters["free_fastpath"] += pushes  # below zero by what was taken in bulk, which is summed
         settings = {"object_size": object_size, "slab_size": slab_size, "align": align,

@@ -122,7 +122,7 @@ class OnAProcess(unittest.TestCase):
             ours = json.loads(sheaf("info", str(live.pid), "--json").stdout)["caches"]
             self.assertEqual(len(ours), 301)
             with Process(live.pid) as process:
-                events = [event["name"] for event in process.text["events"]]
+                events = [number["name"] for number in process.text["numbers"] if number["words"]]
             for at in (0, 1, -1):
                 for name in events:
                     self.assertEqual(ours[at][name], own[at][name], (at, name))
