@@ -128,7 +128,7 @@ static bool free_to(struct kmem_cache *s, size_t n, void **p)
 
 	while (n) {
 		unsigned int batch = n < BATCH_MAX ? (unsigned int)n : BATCH_MAX;
-		unsigned int done = sheaf_push_bulk(&s->sheaf, p, batch);
+		unsigned int done = section_push_bulk(&s->sheaf.at, p, batch);
 
 		if (done < batch) {
 			free_rest(s, p + done, batch - done);

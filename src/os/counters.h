@@ -10,8 +10,7 @@
  *   + 2 * OS_COUNTERS    nobody      | unregistered threads'  | words 32-63 | ...
  *
  * A row's places are the caches', 1 << SLOT_SHIFT bytes each, so OS_PLANE_WORDS words of a plane. The
- * first word of a CPU's is a copy of its main sheaf's word, the next ones of its spare's and of what
- * both had when they came to the slot: src/percpu/ keeps them, the rest are sums.
+ * first words of a CPU's are copies of what its two sheaves carry (os/view.h), the rest are sums.
  *
  * Rows are closed until they are opened, so that those of CPUs which never run cost no memory.
  *
@@ -33,6 +32,13 @@
 #define OS_PLANES      2u
 #define OS_PLANE_WORDS 32u
 #define OS_WORDS       (OS_PLANES * OS_PLANE_WORDS)
+
+enum os_shown {
+	OS_SHOWN_MAIN, /* words of the slot's two sheaves; a counted push stores the first one */
+	OS_SHOWN_SPARE,
+	OS_SHOWN_BASES, /* what they had when they came: main in the low half, spare in the high one */
+	OS_NR_SHOWN,
+};
 
 /* How far from the slots a plane is. */
 static inline intptr_t os_plane(unsigned int plane)

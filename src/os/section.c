@@ -3,6 +3,7 @@
 #include "os/section.h"
 
 #include "os/rseq.h"
+#include "os/view.h"
 
 #define C_SECTION static __attribute__((noinline))
 #include "os/section_c.h"
@@ -47,34 +48,42 @@ bool section_push(struct section_slots *s, void *object)
 	return SECTION(RSEQ_BY_ID(rseq_push, s->handle, object), c_push(s->handle, object));
 }
 
+/* A section that changed a slot, or moved many objects at once: others see that. */
+static inline unsigned int shown(struct section_slots *s, unsigned int done)
+{
+	if (__builtin_expect(os.counting, 0) && done)
+		view_show(s->handle);
+	return done;
+}
+
 unsigned int section_pop_bulk(struct section_slots *s, void **objects, unsigned int n)
 {
-	return SECTION(rseq_pop_bulk(s, objects, n), c_pop_bulk(s, objects, n));
+	return shown(s, SECTION(rseq_pop_bulk(s, objects, n), c_pop_bulk(s, objects, n)));
 }
 
 unsigned int section_push_bulk(struct section_slots *s, void **objects, unsigned int n)
 {
-	return SECTION(rseq_push_bulk(s, objects, n), c_push_bulk(s, objects, n));
+	return shown(s, SECTION(rseq_push_bulk(s, objects, n), c_push_bulk(s, objects, n)));
 }
 
 bool section_swap_empty(struct section_slots *s)
 {
-	return SECTION(rseq_swap_empty(s), c_swap(s, true));
+	return shown(s, SECTION(rseq_swap_empty(s), c_swap(s, true)));
 }
 
 bool section_swap_full(struct section_slots *s)
 {
-	return SECTION(rseq_swap_full(s), c_swap(s, false));
+	return shown(s, SECTION(rseq_swap_full(s), c_swap(s, false)));
 }
 
 bool section_replace_spare(struct section_slots *s, struct sheaf *sheaf, struct sheaf **old)
 {
-	return SECTION(rseq_replace_spare(s, sheaf, old), c_replace_spare(s, sheaf, old));
+	return shown(s, SECTION(rseq_replace_spare(s, sheaf, old), c_replace_spare(s, sheaf, old)));
 }
 
 bool section_put_spare(struct section_slots *s, struct sheaf *sheaf)
 {
-	return SECTION(rseq_put_spare(s, sheaf), c_put_spare(s, sheaf));
+	return shown(s, SECTION(rseq_put_spare(s, sheaf), c_put_spare(s, sheaf)));
 }
 
 bool section_push_rcu(struct section_slots *s, void *object)

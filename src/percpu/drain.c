@@ -24,6 +24,7 @@
 #include "os/atomic.h"
 #include "os/lock.h"
 #include "os/machine.h"
+#include "os/view.h"
 #include "percpu/barn.h"
 #include "percpu/hand.h"
 #include "percpu/rows.h"
@@ -64,7 +65,7 @@ static struct sheaf *spare_of(const struct slot *slot)
 }
 
 /*
- * Make these the slot's two sheaves. Others look at a slot at any time (sheaf_look): each of these stores
+ * Make these the slot's two sheaves. Others look at a slot at any time (view_slot): each of these stores
  * is one that a section could make (S2), so they never see the name of a sheaf that is none.
  */
 static void exchange(struct slot *slot, struct sheaf *m, struct sheaf *spare)
@@ -189,7 +190,6 @@ static void drain_here(struct sheaf_cache *cache)
 			slab_give(&cache->slab, objects, n, "kmem_cache_shrink");
 		}
 	} while (section_swap_empty(&cache->at));
-	sheaf_show(cache);
 }
 
 void hand_wait(struct sheaf_cache *cache)
@@ -201,13 +201,6 @@ void hand_wait(struct sheaf_cache *cache)
 		if (cache->barns)
 			barn_wait(cache, old);
 	}
-}
-
-/* What their slots showed is about to be in the sums. */
-static void show_taken(struct sheaf_cache *cache, const struct sheaf *list)
-{
-	for (; os.counting && list; list = list->next)
-		sheaf_show_nothing(slot_of_row(cache->at.handle, row_of(list)));
 }
 
 static void flush_list(struct sheaf_cache *cache, struct sheaf *list)
@@ -235,7 +228,9 @@ bool sheaf_drain(struct sheaf_cache *cache)
 		os_unlock(&drain_lock);
 		return true;
 	}
-	show_taken(cache, list);
+	/* What their slots show is about to be in the sums. */
+	for (struct sheaf *taken = list; os.counting && taken; taken = taken->next)
+		view_clear(slot_of_row(cache->at.handle, row_of(taken)));
 	flush_list(cache, list);
 	flush_list(cache, barn_take_all(cache));
 	if (cache->rcu)

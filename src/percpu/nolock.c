@@ -73,7 +73,6 @@ static bool install(struct sheaf_cache *cache, bool full)
 		section_swap_empty(&cache->at);
 	else
 		section_swap_full(&cache->at);
-	sheaf_show(cache);
 	if (old == &sheaf_bootstrap)
 		old = NULL;
 	if (old) {
@@ -95,10 +94,8 @@ void *nolock_alloc(struct sheaf_cache *cache)
 {
 	void *object = section_pop(&cache->at);
 
-	if (!object && section_swap_empty(&cache->at)) {
-		sheaf_show(cache);
+	if (!object && section_swap_empty(&cache->at))
 		object = section_pop(&cache->at);
-	}
 	if (!object && os_registered() && install(cache, true))
 		object = section_pop(&cache->at);
 	return object;
@@ -108,13 +105,9 @@ bool nolock_free(struct sheaf_cache *cache, void *object)
 {
 	bool done;
 
-	if (section_push(&cache->at, object))
+	if (section_push(&cache->at, object) ||
+	    (section_swap_full(&cache->at) && section_push(&cache->at, object)))
 		return true;
-	if (section_swap_full(&cache->at)) {
-		sheaf_show(cache);
-		if (section_push(&cache->at, object))
-			return true;
-	}
 	if (!os_registered() || !install(cache, false))
 		return false;
 	done = section_push(&cache->at, object);

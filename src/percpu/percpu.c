@@ -65,12 +65,10 @@ static struct sheaf *install_full(struct sheaf_cache *cache, struct sheaf *full,
 		return NULL;
 	}
 	section_swap_empty(&cache->at);
-	sheaf_show(cache);
 	if (cache->no_spare_rule) {
 		whole_hand_over(cache, old, call);
 		if (!section_replace_spare(&cache->at, NULL, &old))
 			return NULL;
-		sheaf_show(cache);
 	}
 	if (!old || old == &sheaf_bootstrap)
 		return NULL;
@@ -162,10 +160,8 @@ static struct sheaf *install_empty(struct sheaf_cache *cache, struct sheaf *empt
 {
 	struct sheaf *old = empty;
 
-	if (section_replace_spare(&cache->at, empty, &old)) {
+	if (section_replace_spare(&cache->at, empty, &old))
 		section_swap_full(&cache->at);
-		sheaf_show(cache);
-	}
 	if (!old || old == &sheaf_bootstrap)
 		return NULL;
 	sheaf_harvest(cache, old);
@@ -250,7 +246,6 @@ static void renew_spare(struct sheaf_cache *cache)
 	/* What it replaces, or itself if it cannot be put in. */
 	if (spare) {
 		section_replace_spare(&cache->at, spare, &spare);
-		sheaf_show(cache);
 		whole_hand_over(cache, spare, "kmem_cache_alloc");
 	}
 	hand_leave(hand);
@@ -258,7 +253,6 @@ static void renew_spare(struct sheaf_cache *cache)
 
 static void swapped(struct sheaf_cache *cache)
 {
-	sheaf_show(cache);
 	if (sheaf_see_volume(cache) && can_install(cache))
 		renew_spare(cache);
 }
@@ -324,7 +318,7 @@ unsigned int sheaf_free_bulk(struct sheaf_cache *cache, void **objects, unsigned
 	unsigned int done = 0;
 
 	while (done < n) {
-		unsigned int got = sheaf_push_bulk(cache, objects + done, n - done);
+		unsigned int got = section_push_bulk(&cache->at, objects + done, n - done);
 
 		done += got;
 		if (got || swap_full(cache))

@@ -47,7 +47,6 @@ struct sheaf *prefill_lend_spare(struct sheaf_cache *cache)
 
 	if (!section_replace_spare(&cache->at, NULL, &spare) || !spare || spare == &sheaf_bootstrap)
 		return NULL;
-	sheaf_show(cache);
 	sheaf_harvest(cache, spare);
 	stat_add(&cache->slab, STAT_sheaf_prefill_fast, 1);
 	return lend(cache, spare);
@@ -151,7 +150,6 @@ bool prefill_return_spare(struct sheaf_cache *cache, struct sheaf *sheaf)
 	}
 	stat_add(&cache->slab, STAT_free_fastpath, size);
 	stat_add(&cache->slab, STAT_sheaf_return_fast, 1);
-	sheaf_show(cache);
 	return true;
 }
 

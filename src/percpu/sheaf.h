@@ -147,25 +147,12 @@ struct sheaf_traffic {
 };
 struct sheaf_traffic sheaf_traffic_of(uint64_t word, uint32_t base);
 
-/* The words of a slot's two sheaves at one moment; of the bootstrap sheaf, or none, they are 0. */
-struct sheaf_view {
-	uint64_t main, spare;
-	uint32_t main_base, spare_base;
-};
-/* False: they were just changing. */
-bool sheaf_look(const struct slot *slot, struct sheaf_view *view);
-
 /* Add up what was counted in a sheaf that left its slot. Once; it counts from its size again. */
 void sheaf_harvest(struct sheaf_cache *cache, struct sheaf *sheaf);
-/* Show the words of this CPU's two sheaves to others, if events are counted. */
-void sheaf_show(struct sheaf_cache *cache);
-
-/* The slot was emptied: what its sheaves carried is in the sums. */
-void sheaf_show_nothing(struct slot *slot);
 
 static inline void sheaf_set_size(struct sheaf *sheaf, uint32_t size)
 {
-	/* sheaf_look() reads headers, whoever has the sheaf. */
+	/* view_slot() reads headers, whoever has the sheaf. */
 	os_store_relaxed(&sheaf->base, size);
 	os_store_relaxed(&sheaf->word, size);
 }
@@ -176,10 +163,8 @@ void sheaf_release(struct sheaf_cache *cache, struct sheaf *sheaf);
 
 /* When the fast path found nothing: get a sheaf with objects and pop. NULL: ask the slabs. */
 void *sheaf_alloc(struct sheaf_cache *cache);
-/* Take up to n objects from main, as section_pop_bulk() does. */
+/* Take up to n objects from main, as section_pop_bulk() does, counted. */
 unsigned int sheaf_pop_bulk(struct sheaf_cache *cache, void **objects, unsigned int n);
-/* Give up to n objects to main, as section_push_bulk() does. */
-unsigned int sheaf_push_bulk(struct sheaf_cache *cache, void **objects, unsigned int n);
 /* When the fast path found no room: get a sheaf with room and push. False: to the slab. */
 bool sheaf_free(struct sheaf_cache *cache, void *object);
 /* As many of n objects as sheaves hold. */

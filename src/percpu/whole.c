@@ -128,8 +128,6 @@ struct sheaf *whole_take_spare(struct sheaf_cache *cache)
 
 	if (!section_replace_spare(&cache->at, NULL, &spare) || !spare || spare == &sheaf_bootstrap)
 		return NULL;
-	/* What it carries is about to be in the sums. */
-	sheaf_show(cache);
 	sheaf_harvest(cache, spare);
 	spare->filled_by = os_cpu() + 1;
 	return spare;
@@ -140,7 +138,6 @@ static void put_spare_back(struct sheaf_cache *cache, struct sheaf *spare)
 	/* The CPU has got another one, or this thread another CPU. */
 	if (!whole_fits(cache, spare) || !section_put_spare(&cache->at, spare))
 		whole_hand_over(cache, spare, "kmem_cache_alloc");
-	sheaf_show(cache);
 }
 
 struct sheaf *whole_empty_spare(struct sheaf_cache *cache)

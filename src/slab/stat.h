@@ -31,9 +31,7 @@
 	X(total_objects)
 
 enum slab_word {
-	STAT_MAIN, /* words of the slot's two sheaves, as last seen */
-	STAT_SPARE,
-	STAT_BASES, /* what they had when they came: main in the low half, spare in the high one */
+	STAT_BEFORE_SLAB = OS_NR_SHOWN - 1,
 	SLAB_WORDS(STAT_WORD) NR_SLAB_WORDS,
 };
 

@@ -17,6 +17,7 @@
 #include "os/memory.h"
 #include "os/options.h"
 #include "os/report.h"
+#include "os/view.h"
 #include "page/map.h"
 #include "percpu/barn.h"
 #include "percpu/rows.h"
@@ -70,9 +71,9 @@ static void read_sheaves(struct sheaf_cache *cache, struct kmem_cache_stats *out
 		return;
 	for (uint32_t row = 0; row < os.nr_rows; row++) {
 		struct slot *slot = slot_of_row(cache->at.handle, row);
-		struct sheaf_view view;
+		struct slot_view view;
 
-		while (!sheaf_look(slot, &view))
+		while (!view_slot(slot, &view))
 			;
 		read_sheaf(out, view.main, view.main_base);
 		read_sheaf(out, view.spare, view.spare_base);

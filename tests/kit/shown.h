@@ -12,6 +12,7 @@
 #include "kit/check.h"
 #include "os/machine.h"
 #include "os/section.h"
+#include "os/view.h"
 #include "percpu/rows.h"
 #include "percpu/stat.h"
 
@@ -20,18 +21,18 @@ static inline void check_shown_of_row(struct kmem_cache *cache, uint32_t row)
 	struct slot *slot = slot_of_row((char *)cache, row);
 	const uint64_t *words = (const uint64_t *)os_counter(slot, 0);
 	struct sheaf_traffic shown, there;
-	struct sheaf_view view;
+	struct slot_view view;
 
 	/* Closed: nothing is counted there, and to look would take memory. */
 	if (!rows_is_open(slot))
 		return;
-	CHECK(sheaf_look(slot, &view));
-	shown = sheaf_traffic_of(words[STAT_MAIN], (uint32_t)words[STAT_BASES]);
+	CHECK(view_slot(slot, &view));
+	shown = sheaf_traffic_of(words[OS_SHOWN_MAIN], (uint32_t)words[OS_SHOWN_BASES]);
 	there = sheaf_traffic_of(view.main, view.main_base);
 	CHECK(shown.pushes == there.pushes);
 	CHECK(shown.pops <= there.pops);
-	CHECK(words[STAT_SPARE] == view.spare);
-	CHECK(words[STAT_BASES] == (view.main_base | (uint64_t)view.spare_base << 32));
+	CHECK(words[OS_SHOWN_SPARE] == view.spare);
+	CHECK(words[OS_SHOWN_BASES] == (view.main_base | (uint64_t)view.spare_base << 32));
 }
 
 static inline void check_shown(struct kmem_cache *cache)

@@ -7,6 +7,7 @@
 
 #include "cache/cache.h"
 #include "os/machine.h"
+#include "os/view.h"
 #include "sim/sim.h"
 
 enum {
@@ -33,10 +34,10 @@ static void use(void)
 
 static void look(void)
 {
-	struct sheaf_view view;
+	struct slot_view view;
 
 	for (unsigned int row = 0; row < os.nr_rows; row++)
-		if (sheaf_look(slot_of_row(s->sheaf.at.handle, row), &view) &&
+		if (view_slot(slot_of_row(s->sheaf.at.handle, row), &view) &&
 		    ((view.main & SHEAF_SIZE) > CAPACITY || (view.spare & SHEAF_SIZE) > CAPACITY))
 			sim_fail("row %u shows sheaves of %llu and %llu objects", row,
 				 (unsigned long long)view.main, (unsigned long long)view.spare);

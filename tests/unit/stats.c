@@ -254,7 +254,7 @@ static void lost_race_is_counted(void **state)
 /* Each word its own number, in its own row. */
 static void count_all(uint64_t times)
 {
-	for (unsigned int word = STAT_BASES + 1; word < NR_RCU_WORDS; word++)
+	for (unsigned int word = OS_NR_SHOWN; word < NR_RCU_WORDS; word++)
 		stat_add(&s->sheaf.slab, word, word * times);
 }
 
@@ -491,8 +491,8 @@ static uint64_t allocs_seen_by_others(void)
 			continue;
 		words = (const uint64_t *)os_counter(slot_of_row((char *)s, row), 0);
 		allocs += words[STAT_alloc_fastpath] + words[STAT_alloc_slowpath];
-		allocs += sheaf_traffic_of(words[STAT_MAIN], 0).pops;
-		allocs += sheaf_traffic_of(words[STAT_SPARE], 0).pops;
+		allocs += sheaf_traffic_of(words[OS_SHOWN_MAIN], 0).pops;
+		allocs += sheaf_traffic_of(words[OS_SHOWN_SPARE], 0).pops;
 	}
 	return allocs;
 }

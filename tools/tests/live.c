@@ -39,7 +39,7 @@ static void free_some(size_t n)
 
 static void count(uint64_t n)
 {
-	for (unsigned int word = STAT_BASES + 1; word < NR_RCU_WORDS; word++)
+	for (unsigned int word = OS_NR_SHOWN; word < NR_RCU_WORDS; word++)
 		stat_add(&s->sheaf.slab, word, n * word);
 }
 
