@@ -48,10 +48,10 @@ _repetitions.__name__ = "number of repetitions"  # argparse says "invalid ... va
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = commands.add_parser(
         "bench", help="measure libsheaf against other allocators", epilog=EPILOG,
-        description="Measure libsheaf and every other allocator at hand in one interleaved run.",
+        description="Measure libsheaf and every other installed allocator in one interleaved run.",
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("suite", nargs="?", choices=[*SUITES, ALL], metavar="SUITE",
-                        help="one of --list, or all")
+                        help="a suite from --list, or all")
     parser.add_argument("--list", action="store_true", help="list the suites and exit")
     parser.add_argument("--quick", action="store_true",
                         help="fewer repetitions: under a minute each")
@@ -64,7 +64,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument("--output", metavar="DIR",
                         help="write the report there (default: build/report)")
     parser.add_argument("--build", metavar="DIR",
-                        help="the build whose benchmark programs are run (default: build)")
+                        help="the build directory of the benchmark programs (default: build)")
     parser.set_defaults(run=lambda arguments: run(parser, arguments))
 
 

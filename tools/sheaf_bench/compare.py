@@ -104,7 +104,7 @@ def _value(value: Any) -> str:
 
 
 def _machines(first: dict[str, Any], second: dict[str, Any]) -> list[str]:
-    return [f"{key}: {first.get(key, 'not told')} / {second.get(key, 'not told')}"
+    return [f"{key}: {first.get(key, 'not recorded')} / {second.get(key, 'not recorded')}"
             for key in OF_MACHINE if first.get(key) != second.get(key)]
 
 
@@ -161,7 +161,7 @@ def _table(pairs: list[Pair]) -> str:
     told = {key: pairs[0].params.get(key) for key in keys
             if len({json.dumps(pair.params.get(key)) for pair in pairs}) == 1}
     columns = [key for key in keys if key not in told or key == "allocator"]
-    better = {True: "higher is better", False: "lower is better", None: "which is better?"}
+    better = {True: "higher is better", False: "lower is better", None: "it is unknown which is better"}
     unit = pairs[0].unit
     title = [f"{pairs[0].name}, {unit} ({better[higher_is_better(unit)]})"]
     said = _said({key: value for key, value in told.items() if key not in columns})
@@ -180,7 +180,7 @@ def _table(pairs: list[Pair]) -> str:
 def text(files: tuple[str, str], found: Comparison, threshold: float) -> str:
     parts = [f"{found.suite}: A is {files[0]}, B is {files[1]}\nmedians with their 95 % intervals"]
     if found.machines:
-        parts.append("The machines differ, so that differences need not be the library's:\n"
+        parts.append("The machines differ, so differences need not come from the library:\n"
                      + "\n".join(f"  {line}" for line in found.machines))
     groups: dict[tuple[str, str], list[Pair]] = {}
     for pair in found.pairs:
@@ -200,13 +200,13 @@ def _plural(n: int, what: str) -> str:
 def _summary(found: Comparison, threshold: float) -> str:
     lines = [f"{_plural(found.count(REGRESSION), 'regression')} (R), "
              f"{_plural(found.count(IMPROVEMENT), 'improvement')} (I), "
-             f"{found.count(SAME)} without a difference that counts"
+             f"{found.count(SAME)} without a significant difference"
              + (f" (beyond {threshold:g} %)" if threshold else "")]
     few, unknown = found.count(TOO_FEW), found.count(UNKNOWN)
     if few:
         lines.append(f"{few} not judged (?): fewer than six samples give no 95 % interval")
     if unknown:
-        lines.append(f"{unknown} not judged (?): nobody said whether more of that unit is better")
+        lines.append(f"{unknown} not judged (?): it is not known whether more of that unit is better")
     return "\n".join(lines)
 
 
@@ -235,13 +235,13 @@ _percent.__name__ = "percentage"  # argparse says "invalid ... value"
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = commands.add_parser(
-        "compare", help="mark what differs between two files of results", epilog=EPILOG,
-        description="Compare two files of one suite: what became slower or faster from A to B.",
+        "compare", help="show the differences between two files of results", epilog=EPILOG,
+        description="Compare two result files of one suite: show what became slower or faster from A to B.",
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("a", metavar="A.json", help="the results before")
     parser.add_argument("b", metavar="B.json", help="the results after")
     parser.add_argument("--threshold", type=_percent, default=0.0, metavar="PCT",
-                        help="mark no change of fewer percent")
+                        help="do not mark changes below PCT percent")
     parser.add_argument("--allocator", action="append", default=[], metavar="NAME",
                         help="compare only this allocator's results (can be repeated)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")

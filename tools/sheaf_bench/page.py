@@ -67,7 +67,7 @@ def _section(document: Document, body: str, common: list[tuple[str, str]]) -> st
 
 def _contents(documents: list[Document]) -> str:
     lines = [(document.suite, SUITES[document.suite].summary) for document in documents]
-    lines.append(("published", "what the kernel's documents say"))
+    lines.append(("published", "published figures of the kernel"))
     return "<nav><ul>" + "".join(f'<li><a href="#{name}">{name}</a><span>{escape(text)}</span></li>'
                                  for name, text in lines) + "</ul></nav>"
 
@@ -77,9 +77,9 @@ def _published(documents: list[Document]) -> str:
     rows = [[seed.says, f"suite {seed.suite}" if seed.suite in here else "", seed.origin()]
             for seed in SEEDS]
     return ('<section id="published"><h2>What the kernel\'s documents say</h2>'
-            "<p>Percentages of one kernel to another, on their machines. Ours, in the suites, are "
-            "ratios of allocators in one run: what is the same is the question.</p>"
-            + table(["claim", "asked here by", "document and machine"], rows, "prose")
+            "<p>These percentages compare one kernel with another, on other machines. Our figures, in "
+            "the suites, compare allocators in one run. Only the question is the same.</p>"
+            + table(["claim", "suite that asks the same", "document and machine"], rows, "prose")
             + "</section>")
 
 
@@ -132,8 +132,8 @@ def write_all(directory: Path, new: list[Document]) -> Path:
                 bodies.append(_body(old))
                 documents.append(old)
             except (Failure, LookupError, TypeError, ValueError):
-                print(f"sheaf: {path} is left out of the report: not of this version; "
-                      f"`sheaf bench {name}` makes it anew", file=sys.stderr)
+                print(f"sheaf: {path} is left out of the report: another version made it; "
+                      f"`sheaf bench {name}` makes a new one", file=sys.stderr)
     page = directory / "index.html"
     _write(page, _render(documents, bodies))
     return page

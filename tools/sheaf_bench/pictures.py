@@ -53,9 +53,9 @@ def two_threads(document: Document) -> str:
         bars = rates.bars(view, [OURS, CPU_SLAB, *peers(document.allocators())])
         panels.append(Panel(f"objects of {size} bytes", 0, place,
                             sorted(bars, key=lambda bar: -bar.estimate.value)))
-    return sheet("One CPU allocates, another frees: millions of objects a second",
+    return sheet("One CPU allocates, another frees: millions of objects per second",
                  bar_panels(panels, "M/s", longest=inf),
-                 ["Millions of objects a second; longer is better.",
+                 ["Millions of objects per second; longer is better.",
                   "cpu-slab: the design before sheaves.",
                   _whiskers(document)])
 
@@ -94,9 +94,9 @@ def bytes_left(document: Document) -> str:
             "time. Dots: all allocated, all freed, after a pause, after the call that trims."]
     if rates.DPDK in document.allocators():
         taken = memory.resident(document, rates.DPDK, ORDERS[0], "grow").value
-        note.append(f"Not drawn: dpdk, whose pool has {number(taken)} bytes an object throughout.")
+        note.append(f"Not drawn: dpdk, whose pool has {number(taken)} bytes per object throughout.")
     return sheet("Resident memory while objects come and go",
-                 line_panels(panels, ("s", "bytes an object")), note)
+                 line_panels(panels, ("s", "bytes per object")), note)
 
 
 # File: suite, picture.

@@ -57,7 +57,7 @@ DEFERRED = Seed(
      (16, True): 58.6, (32, True): 63.4, (64, True): 65.9,
      (128, True): 66.6, (256, True): 70.8, (512, True): 69.2})
 
-# Pattern: what is left of the operations a second, 36 to 13 million.
+# Pattern: what is left of the operations per second, 36 to 13 million.
 CROSS = Seed(
     "[Regression] mm:slab/sheaves: severe performance regression in cross-CPU slab allocation",
     "2026-02-24", "NUMA machine, at least 32 CPUs",

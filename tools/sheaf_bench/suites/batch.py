@@ -93,7 +93,7 @@ def ratio_to(document: Document, other: str, row: tuple[int, str], one: str = OU
 
 
 def _time_rows(document: Document) -> list[list[str]]:
-    """Two lines a row, so that eight allocators fit into a terminal."""
+    """Two lines per row, so that eight allocators fit into a terminal."""
     return [[f"{batch}\n{order}", *(stacked(_estimate(document, name, (batch, order)))
                                     for name in document.allocators())]
             for batch, order in ROWS]
@@ -138,8 +138,8 @@ def _what_seeds_are() -> list[str]:
             "Better: how much less time a pair takes with sheaves than with CPU slabs. "
             "cpu-slab is that older design (CPU slab, CPU partial list, node partial list) on "
             "this library's slab layer.",
-            "Cost without sheaves: what a cache without sheaves pays for the code of sheaves. "
-            "The kernel compares itself before and after that code came; both had CPU slabs. "
+            "Cost without sheaves: the slowdown of a cache without sheaves due to the code for sheaves. "
+            "The kernel compares versions before and after that code was added; both had CPU slabs. "
             "Here every cache has the code. So no-sheaf, a cache made with SLAB_NO_SHEAVES, is "
             "compared with slab-layer, where the benchmark calls the slab layer directly."]
 
@@ -207,7 +207,7 @@ def _picture(document: Document) -> str:
     note = ["ns per pair of allocation and free; shorter is better.",
             "Whiskers: " + ("95 % interval of the median." if has_interval(_repetitions(document))
                             else "range of the repetitions."),
-            "A bar with a gap goes on beyond the scale."]
+            "A bar with a gap extends beyond the scale."]
     return figure("ns per pair for each batch size, order and allocator", panels, UNIT, note)
 
 

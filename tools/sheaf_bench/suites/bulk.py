@@ -156,9 +156,8 @@ def _works(_: dict[str, Any], __: bool) -> list[tuple[str, tuple[str, ...]]]:
     return found + [("one by one\nnew memory", ("--part", "fresh", "--bulk", "1"))]
 
 
-SUITE = Suite("bulk", "objects by arrays, of new slabs, and one by one from new memory",
-              "Three questions: what it costs to allocate and free whole arrays of objects; "
-              "what the objects of a new slab cost, with and without building its freelist "
-              "first; and what it costs to allocate one by one from memory that was never "
-              "used.",
+SUITE = Suite("bulk", "objects in arrays, from new slabs, and one by one from new memory",
+              "Three questions: the cost of allocating and freeing whole arrays of objects; "
+              "the cost of objects from a new slab, with and without building its freelist "
+              "first; and the cost of allocating one by one from memory that was never used.",
               _run, text, html, _works)

@@ -158,7 +158,7 @@ def _notes(document: Document) -> list[str]:
              "no allocator was asked to give them back; the measured round takes new slabs of "
              "this memory and touches nothing. Faulting: a first round, in memory that was "
              "never used.",
-             "Pools (dpdk) take all of their memory at the start and are left out here."]
+             "Pools (dpdk) take all of their memory at the start and are omitted here."]
     if missed := not_kept(document):
         notes.append("Page faults in memory that should have been faulted before, so not comparable: "
                      + ", ".join(missed) + ".")

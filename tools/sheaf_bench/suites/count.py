@@ -78,7 +78,7 @@ def _rows(document: Document) -> list[list[str]]:
     return rows
 
 
-NOTE = ("Instructions for a pair of allocation and free of 64 bytes, freed first in, first "
+NOTE = ("Instructions per allocation and free of 64 bytes, freed first in, first "
         "out, less those of the loop without an allocator. locked counts instructions with a "
         "lock prefix and xchg with memory; rseq area and other fs count accesses through the "
         f"thread pointer; these are for batches of {BATCHES[-1]}.")
@@ -93,7 +93,7 @@ def _html(document: Document) -> str:
     return f"<p>{escape(NOTE)}</p>" + html_table(HEADER, _rows(document))
 
 
-SUITE = Suite("count", "instructions a pair executes, by single-stepping (x86-64)",
+SUITE = Suite("count", "instructions per pair, by single-stepping (x86-64)",
               "The loop of the suite `batch`, stepped through one instruction at a time. The "
               "counts are exact and do not depend on what else the machine does.",
               _run, _text, _html, lambda _, __: [])

@@ -91,7 +91,7 @@ def _seed_rows(document: Document) -> list[list[str]]:
 
 def _what_seeds_are() -> list[str]:
     return [f"Kernel: {CROSS.origin()}.",
-            "The kernel compares itself with sheaves to itself before, with CPU slabs and CPU "
+            "The kernel compares a version with sheaves with the one before, with CPU slabs and CPU "
             "partial lists. cpu-slab is that older design on this library's slab layer; above "
             "100 % sheaves are faster. The kernel's operations are block requests, of which "
             "allocation is a part; here allocation is everything."]
@@ -107,7 +107,7 @@ def _ratio_title(pattern: str) -> str:
 def _text(document: Document) -> str:
     parts = []
     for pattern, meaning in PATTERNS.items():
-        parts += [f"{pattern}: {meaning}\nmillions of pairs a second\n"
+        parts += [f"{pattern}: {meaning}\nmillions of pairs per second\n"
                   + what_intervals_are(document),
                   fold(HEADER, rate_rows(_views(document, pattern), labels(document))),
                   _ratio_title(pattern),
@@ -121,7 +121,7 @@ def _picture(document: Document) -> str:
     panels = [Panel(f"{pattern}, {_title(shape)}", column, place, bars(view, labels(document)))
               for column, pattern in enumerate(PATTERNS)
               for place, (shape, view) in enumerate(zip(SHAPES, _views(document, pattern)))]
-    return figure("pairs a second for each pattern, number of threads, size and allocator",
+    return figure("pairs per second for each pattern, number of threads, size and allocator",
                   panels, UNIT, ["Longer is better.", whiskers(document)])
 
 

@@ -34,7 +34,7 @@ Draw = Callable[[list[str], list[list[str]]], str]
 
 
 def thread_counts(cpus: int) -> list[int]:
-    """A pair, and as many pairs as make four threads a CPU."""
+    """A pair, and as many pairs as make four threads per CPU."""
     return sorted({2, 2 * PAIRS_A_CPU * cpus})
 
 
@@ -104,7 +104,7 @@ def seed_rows(document: Document) -> list[list[str]]:
 
 
 def _tables(document: Document, draw: Draw) -> list[tuple[str, str]]:
-    found = [(f"thousands of forks a second, with the end of each child; {threads} threads\n"
+    found = [(f"thousands of forks per second, with the end of each child; {threads} threads\n"
               + intervals(document, "fork"),
               draw(["", *map(_title, WORKS)],
                    rate_rows(document, ENTRIES, _columns(threads), times=THOUSANDS)))
@@ -118,9 +118,9 @@ def _notes(document: Document) -> list[str]:
     return [f"Kernel: {SYSCALLS.origin()}; v7.0-rc5 over v6.19. A fork there also copies page "
             "tables and much else. Here it copies mappings and tree nodes only.",
             "exec: a child of 25 mappings becomes a program of 25 mappings, stored one by one "
-            "before anybody reads the space, and ends. Half of the threads fork, half run as "
+            "before any thread reads the space, and ends. Half of the threads fork, half run as "
             "children; at most 8 children of a parent wait.",
-            "sheaf: the caches as they are by default, mappings in sheaves of 60 and nodes in "
+            "sheaf: the caches with their default settings: mappings in sheaves of 60 and nodes in "
             "sheaves of 32. Sheaves move whole groups of objects between CPUs, and the "
             "objects' lines then come from the other CPU's cache. CPU slabs give each CPU its "
             "own objects back. In exec, the child frees what the parent wrote and also "
@@ -138,7 +138,7 @@ def _picture(document: Document, work: tuple[str, int]) -> str:
                     bars(document, ENTRIES, params_of(work, threads), THOUSANDS))
               for column, threads in enumerate(_threads(document))]
     return figure(f"{work[0]} of {work[1]} VMAs for each number of threads and allocator", panels,
-                  "k/s", ["Thousands a second; longer is better. Whiskers: 95 % interval of the "
+                  "k/s", ["Thousands per second; longer is better. Whiskers: 95 % interval of the "
                           "median."])
 
 

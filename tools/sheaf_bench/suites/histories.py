@@ -20,8 +20,8 @@ NAME = "history"
 ALL = "all"
 OWN, NO_RULE = ours(), ours(spare=False)
 ENTRIES = [OWN, NO_RULE, BASELINE, NONE]
-TITLE = ("Real address-space histories: millions of calls a second\n"
-         "a history, and threads that go through it in spaces of their own")
+TITLE = ("Real address-space histories: millions of calls per second\n"
+         "by history, and threads that go through it in spaces of their own")
 HEADER = ["", "threads", OWN.label, "no spare\nrule", BASELINE.label, NONE.label,
           "rule /\nno rule", "sheaf /\ncpu-slab", "sheaf /\nno-sheaf"]
 

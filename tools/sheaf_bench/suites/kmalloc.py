@@ -195,7 +195,7 @@ Render = Callable[[list[str], list[list[str]]], str]
 
 
 def _tables(document: Document, draw: Render) -> list[tuple[str, str]]:
-    found = [(f"{name}: millions of objects allocated and freed a second\n"
+    found = [(f"{name}: millions of objects allocated and freed per second\n"
               + what_intervals_are(document),
               draw(HEADER, rate_rows(_views(document, name), _mix_labels(document))))
              for name in MIXES]
@@ -228,12 +228,12 @@ def _html(document: Document) -> str:
                     bars(view, _mix_labels(document)))
               for column, name in enumerate(MIXES)
               for place, (shape, view) in enumerate(zip(SHAPES, _views(document, name)))]
-    picture = figure("objects a second for each mix, number of threads and allocator", panels,
-                     "M/s", ["Millions of objects a second; longer is better.", whiskers(document)])
+    picture = figure("objects per second for each mix, number of threads and allocator", panels,
+                     "M/s", ["Millions of objects per second; longer is better.", whiskers(document)])
     return html_page([picture], _tables(document, html_table), _notes(document))
 
 
-SUITE = Suite("kmalloc", "objects of any size as real programs ask for them, against every malloc",
+SUITE = Suite("kmalloc", "objects of the sizes that real programs request, against every malloc",
               "Replays what real programs asked of their allocator: sizes, and how long each "
               "object lived. One table compares kmalloc with kmem_cache_alloc for the same "
               "size.",

@@ -192,6 +192,5 @@ SUITE = Suite("maple", "the maple tree against maps, b-tree, JudyL and red-black
               "The maple tree does what a tree of ranges is used for, next to ordered maps, "
               "JudyL and a red-black tree with gaps. None of these rivals can be read while "
               "it is changed, none splits or overwrites ranges, and only the red-black tree "
-              "finds gaps: the table compares the time of the same work, not what one gets "
-              "for it.",
+              "finds gaps: the table compares the time of the same work, not the features.",
               _run, maple_report.text, maple_report.html, lambda _, __: [])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the maple tree asks of its cache of nodes for a pair of unmap and map: tables of the counts."""
+"""The calls that the maple tree makes to its cache of nodes per unmap and map: tables of the counts."""
 from __future__ import annotations
 
 from math import fsum

@@ -176,7 +176,7 @@ def _tables(document: Document, draw: Render) -> list[tuple[str, str]]:
                + intervals(document, "load-random"),
                draw(RIVAL_HEADER, rival_rows(document)))]
     if rows := rcu_rows(document):
-        tables.append(("what it costs to change the tree for readers", draw(RCU_HEADER, rows)))
+        tables.append(("the cost of changing the tree while readers may run", draw(RCU_HEADER, rows)))
     tables += [(title, draw(header(document, workload), structure_rows(document, workload)))
                for workload, title in WORKLOADS.items() if sizes(document, workload)]
     for what, title in RACE.items():
@@ -188,11 +188,11 @@ def _tables(document: Document, draw: Render) -> list[tuple[str, str]]:
         for pairs in ("random", "same"):
             tables.append((f"per pair, {pairs} place{'s' * (pairs == 'random')}, ranges:",
                            draw(["", *head], count_rows(document, pairs))))
-        tables.append(("what stores did, of the halves of random pairs, ranges:",
+        tables.append(("kinds of stores, in percent of the halves of random pairs, ranges:",
                        draw(["", *(said(one) for one in ranges)], type_rows(document))))
         tables.append(("by the kernel's rules: per pair, random places, ranges:",
                        draw(["", *head], count_rows(document, "random", KERNEL_RULES))))
-        tables.append(("by the kernel's rules: what stores did, ranges:",
+        tables.append(("by the kernel's rules: kinds of stores, ranges:",
                        draw(["", *(said(one) for one in ranges)],
                             type_rows(document, KERNEL_RULES))))
     return tables

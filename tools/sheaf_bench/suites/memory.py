@@ -33,7 +33,7 @@ QUICK_REPEAT = 3
 LEAST_REPEAT = 2
 QUICK_SECONDS = 55.0
 ORDERS = {"in-order": "in the order of allocation", "reverse": "in reverse order",
-          "shuffled": "in random order", "every-second": "every second one first, then the others"}
+          "shuffled": "in random order", "every-second": "every other one first, then the rest"}
 PHASES = ("grow", "free", "idle", "trim")
 TIMED = PHASES[:2]
 
@@ -155,10 +155,10 @@ def _picture(document: Document) -> str:
             points, ends = series(document, name, order)
             lines.append(Line(name, points, kinds[name], ends))
         panels.append(LinePanel(f"freed {meaning}", i % 2, i // 2, lines))
-    note = ["Resident bytes per object over time (CPU time, then that of the clock while idle).",
-            "Dots: all allocated, all freed, idle no more, trimmed.",
-            "A line at the upper edge goes on above."]
-    return line_figure("resident bytes per object over time", panels, ("s", "bytes an object"), note)
+    note = ["Resident bytes per object over time (CPU time, then wall-clock time while idle).",
+            "Dots: all allocated, all freed, after idling, trimmed.",
+            "A line at the upper edge continues above it."]
+    return line_figure("resident bytes per object over time", panels, ("s", "bytes per object"), note)
 
 
 def _html(document: Document) -> str:
@@ -174,8 +174,8 @@ def _works(_: dict[str, Any], __: bool) -> list[tuple[str, tuple[str, ...]]]:
             for order in ORDERS]
 
 
-SUITE = Suite("memory", "resident size while objects are allocated, freed, left and trimmed",
+SUITE = Suite("memory", "resident size while objects are allocated, freed, left alone and trimmed",
               "Objects of 64 bytes are allocated and written, then freed in one of four "
-              "orders, then left alone for a while; at last each library is asked to give "
-              "memory back.",
+              "orders, then left alone for a while; finally each library is asked to return "
+              "memory.",
               _run, _text, _html, _works)

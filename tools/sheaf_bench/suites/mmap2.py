@@ -34,7 +34,7 @@ HISTORIES_QUICK_SECONDS = 40.0
 
 
 def task_counts(cpus: int, quick: bool) -> list[int]:
-    """Powers of two up to eight a CPU; quickly, not all of them."""
+    """Powers of two up to eight per CPU; quickly, not all of them."""
     most = TASKS_A_CPU * cpus
     if quick:
         return sorted({1, cpus, 2 * cpus, most})

@@ -88,7 +88,7 @@ def count_header(document: Document) -> list[str]:
     return ["", "kernel:\nno rule", "kernel:\nrule", *found]
 
 
-RATES = "millions of maps a second, each with its unmap"
+RATES = "millions of maps per second, each with its unmap"
 COUNT_TITLE = "Events for each map with its unmap, both caches; one more run with stats=live"
 
 
@@ -103,7 +103,7 @@ def _tables(document: Document, draw: Draw) -> list[tuple[str, str]]:
          draw(["tasks", *map(str, _tasks(document))], rate_rows(document, ENTRIES, columns, NS))),
         ("ratios of those rates; above 1 the first is faster",
          draw(RATIO_HEADER, ratio_rows(document))),
-        ("The kernel: more maps a second by the spare rule, and by maple nodes in sheaves over\n"
+        ("The kernel: more maps per second by the spare rule, and by maple nodes in sheaves over\n"
          "those in CPU slabs", draw(KERNEL_HEADER, kernel_rows())),
         ("Here: the same questions; sheaves over cpu-slab",
          draw(HERE_HEADER, here_rows(document))),
@@ -113,7 +113,7 @@ def _tables(document: Document, draw: Draw) -> list[tuple[str, str]]:
 COUNTS_SAID = [
     "Kernel: " + SPARE.origin() + "; 25 s on 192 cores. Calls of every cache.",
     "A map takes one mapping object and one node here, an unmap one node. All three are "
-    "retired, and a sheaf of 32 is used up after 32 of them: so 3/32 = 0.094 times a map, an "
+    "retired, and a sheaf of 32 is used up after 32 of them: so 3/32 = 0.094 times per map, an "
     "allocation finds main and spare empty. In the kernel it was 0.0855: 2.7 objects of sheaves "
     "of 32.",
     "The difference: in the kernel, a sheaf whose grace period has passed goes into the barn, "
@@ -133,7 +133,7 @@ COUNTS_SAID = [
 
 def _notes(document: Document) -> list[str]:
     return [*COUNTS_SAID, *histories.notes(document), WHO,
-            "A sample is the rate of a process's upper-decile window, which has 3 ms, or 20 ms "
+            "A sample is the rate of a process's upper-decile window, which lasts 3 ms, or 20 ms "
             "with more tasks than CPUs. CPU time is that of the whole process, grace periods "
             "included, without the time that other processes took.",
             *failed_and_missing(document)]
@@ -147,7 +147,7 @@ def html(document: Document) -> str:
     panels = [Panel(f"{params['tasks']} task{'s' * (params['tasks'] > 1)}", i % 2, i // 2,
                     bars(document, ENTRIES, params))
               for i, params in enumerate(_columns(document))]
-    picture = figure("maps a second for each number of tasks and allocator", panels, "M/s",
+    picture = figure("maps per second for each number of tasks and allocator", panels, "M/s",
                      [f"{RATES[0].upper()}{RATES[1:]}; longer is better. Whiskers: 95 % interval "
                       "of the median."])
     return html_page([picture], _tables(document, html_table), _notes(document))

@@ -81,13 +81,13 @@ def windows(lines: Sequence[str]) -> list[tuple[int, float]]:
 
 
 def upper_decile(found: Sequence[tuple[int, float]]) -> float:
-    """Millions of pairs a second in the window that nine tenths of them do not exceed."""
+    """Millions of pairs per second in the window that nine tenths of them do not exceed."""
     rates = sorted(pairs / nanoseconds * 1e3 for pairs, nanoseconds in found)
     return rates[math.ceil(0.9 * len(rates)) - 1]
 
 
 def mean(found: Sequence[tuple[int, float]]) -> float:
-    """Millions of pairs a second over all windows."""
+    """Millions of pairs per second over all windows."""
     return sum(pairs for pairs, _ in found) / math.fsum(length for _, length in found) * 1e3
 
 
@@ -263,7 +263,7 @@ def what_intervals_are(document: Document) -> str:
 
 def notes(document: Document) -> list[str]:
     lines = ["A repetition is one process. Its sample is the rate of its upper-decile window: "
-             "nine tenths of the windows were not faster. A window has 3 ms, or 20 ms with "
+             "nine tenths of the windows were not faster. A window lasts 3 ms, or 20 ms with "
              "more threads than CPUs. By means: the same ratio of the plain means over all "
              "windows.",
              f"harness is the loop without an allocator; {WIDE} is sheaf with sheaf_capacity "

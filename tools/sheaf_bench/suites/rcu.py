@@ -5,7 +5,7 @@ Three parts, each in interleaved repetitions, a fresh process a sample:
 
 cost    writers replace objects of 64 bytes as fast as they can; a barrier after every 262,144 bounds
         what waits. CPU time of the writers and of liburcu's worker, per object.
-paced   each writer retires a million objects a second, as a server may, and no barrier is made: how
+paced   each writer retires a million objects per second, as a server may, and no barrier is made: how
         long until an object is used again, and how much waits.
 strand  one thread allocates, another on its own CPU retires, ten million times: resident size.
 
@@ -30,7 +30,7 @@ FLAVOURS = ("memb", "qsbr")
 ROUND = 1 << 18
 ROUNDS = 8  # measured, after as many that are not: two million objects each
 QUICK_ROUNDS = 4
-PACE = 1_000_000  # objects a second
+PACE = 1_000_000  # objects per second
 PACED_ROUND = {False: 1 << 18, True: 1 << 17}  # a fraction of a second each
 STRAND_ROUNDS = 10_000_000
 QUICK_STRAND_ROUNDS = 2_000_000

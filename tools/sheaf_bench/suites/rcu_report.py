@@ -90,7 +90,7 @@ def ratio_rows(document: Document, ours: Params) -> list[list[str]]:
     return rows
 
 
-PACED_HEADER = ["", "retired to used again,\nms, 99th percentile", "waiting at most,\nKiB",
+PACED_HEADER = ["", "from retiring to reuse,\nms, 99th percentile", "waiting at most,\nKiB",
                 "waiting at most,\nKiB, flat out"]
 
 
@@ -145,9 +145,9 @@ def _tables(document: Document, draw: Render) -> list[tuple[str, str]]:
          draw(HEADER, net_rows(document, CALLER))),
         (over.format(label(kfree)), draw(HEADER, ratio_rows(document, kfree))),
         (over.format(label(wide)), draw(HEADER, ratio_rows(document, wide))),
-        ("millions of objects a second, without the time in barriers",
+        ("millions of objects per second, without the time in barriers",
          draw(HEADER, rate_rows(document))),
-        (f"{document.machine['rate'] / 1e6:g} million objects a second, memb, one writer\n"
+        (f"{document.machine['rate'] / 1e6:g} million objects per second, memb, one writer\n"
          + intervals(document, REUSE), draw(PACED_HEADER, paced_rows(document))),
         ("allocated on one CPU, retired on another: MiB the process has grown by, after rounds\n"
          + intervals(document, RESIDENT), draw(strand_header(document), strand_rows(document)))]
@@ -161,8 +161,8 @@ def _notes(document: Document) -> list[str]:
             "sleeps 50 µs; its CPU time is not counted.",
             "array: call_rcu of an array of 64 pointers, freed in the callback. at once: no "
             f"grace period; useless to a program, but a lower bound. {WIDE}: sheaf, with a barn "
-            "that has room for everything that waits.",
-            "Counters are those of the measured part alone.", *notes(document)]
+            "that has room for all waiting objects.",
+            "Counters cover the measured part only.", *notes(document)]
 
 
 def text(document: Document) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Suite `scale`: every thread allocates and frees its own batches, from one thread to 16 a CPU.
+"""Suite `scale`: every thread allocates and frees its own batches, from one thread to 16 per CPU.
 
 With the rate goes the resident memory: what the process grew by since its threads were ready and
 the allocator unused, after they have worked, and when they sleep after one batch each. What a
@@ -33,7 +33,7 @@ QUICK_SECONDS = 80.0
 
 
 def thread_counts(cpus: int, quick: bool) -> list[int]:
-    """Powers of two and the ends; quickly, one, and one, four and 16 a CPU."""
+    """Powers of two and the ends; quickly, one, and one, four and 16 per CPU."""
     most = THREADS_A_CPU * cpus
     if quick:
         return sorted({1, cpus, 4 * cpus, most})
@@ -136,11 +136,11 @@ def _tables(document: Document, batch: int, draw: Render) -> list[tuple[str, str
     counts = _counts(document)
     header = ["threads", *map(str, counts)]
     return [
-        (f"batches of {batch}: millions of pairs a second\n" + what_intervals_are(document),
+        (f"batches of {batch}: millions of pairs per second\n" + what_intervals_are(document),
          draw(header, rate_rows(_views(document, UNIT, batch, counts), labels(document)))),
         (f"batches of {batch}: ratios of those rates; above 1 sheaves are faster",
          draw(ratio_header(document, "threads"), _ratio_rows(document, batch))),
-        (MEMORY.format(f"{batch} objects\na batch, after the work"),
+        (MEMORY.format(f"{batch} objects\nper batch, after the work"),
          draw(header, rate_rows(_views(document, RESIDENT, batch, counts),
                                 _without_harness(document))))]
 
@@ -163,7 +163,7 @@ def _pictures(document: Document) -> list[str]:
               in enumerate(zip(counts, _views(document, UNIT, batch, counts)))]
     idle = Panel(f"{IDLE_THREADS} idle threads", 0, 0,
                  bars(_idle_view(document), _without_harness(document)))
-    return [figure("pairs a second for each batch size, number of threads and allocator", panels,
+    return [figure("pairs per second for each batch size, number of threads and allocator", panels,
                    UNIT, ["Longer is better.", whiskers(document)]),
             figure("resident memory of idle threads for each allocator", [idle], RESIDENT,
                    ["Shorter is better.", whiskers(document)])]
@@ -177,7 +177,7 @@ def _works(machine: dict[str, Any], quick: bool) -> list[tuple[str, tuple[str, .
     return [(row.name.replace(", ", "\n"), row.arguments) for row in _rows(machine["cpus"], quick)]
 
 
-SUITE = Suite("scale", "allocate and free on one to 16 threads a CPU, and the memory it keeps",
+SUITE = Suite("scale", "allocate and free on one to 16 threads per CPU, and the memory it keeps",
               "Each thread allocates and frees batches of its own. The suite also measures by "
               "how much the process has grown: after the work, and while all threads sleep.",
               _run, _text, _html, _works)

@@ -142,6 +142,6 @@ def bars(document: Document, entries: Sequence[Entry], params: dict[str, Any],
 WHO = ("cpu-slab: the same tree and address space on the design before sheaves; where sheaves "
        "are prefilled it allocates an array in bulk, and what is freed after a grace period "
        "goes into arrays of 64 for call_rcu. no-sheaf: ours, with both caches without sheaves. "
-       "A number after sheaf is the capacity of the sheaves of both caches, of mappings and "
+       "A number after sheaf is the sheaf capacity of both caches, mappings and "
        "nodes. A process that made no progress in nine tenths of its windows is run again, "
        "once.")
