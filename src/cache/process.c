@@ -152,7 +152,7 @@ static __attribute__((constructor(101))) void when_loaded(void)
 /* After all others: they may still free objects. */
 static __attribute__((destructor(101))) void at_exit(void)
 {
-	if (os_options.stats && os_load_acquire(&caches.ready))
+	if ((os_options.stats || os_options.stats_json) && os_load_acquire(&caches.ready))
 		stats_at_exit();
 }
 

@@ -32,9 +32,12 @@
 	NUMBER(min_objects, "slab_min_objects=", 1, 32767, 0)                                      \
 	SWITCH(hardened, "slab_freelist_hardened")                                                 \
 	SWITCH(random, "slab_freelist_random")                                                     \
-	/* count events, show them to others, print them at exit; the second: print nothing */     \
+	/* count events, show them to others, print them at exit; nothing; as JSON */              \
 	SWITCH(stats, "stats")                                                                     \
 	SWITCH(stats_live, "stats=live")                                                           \
+	SWITCH(stats_json, "stats=json")                                                           \
+	/* the descriptor that they are printed to at exit */                                      \
+	NUMBER(stats_fd, "stats_fd=", 0, 1 << 20, 2)                                               \
 	/* a new slab's freelist comes first, as before 7.1; benchmarks compare */                 \
 	SWITCH(prebuilt_freelist, "slab_prebuilt_freelist")                                        \
 	/* MiB of free pages that do not go back */                                                \

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* SHEAF_OPTIONS=stats: the table at exit. Nothing is torn down: other threads may still run. */
+/* SHEAF_OPTIONS=stats and stats=json: what is printed at exit. Nothing is torn down: other threads may still run. */
 #include <string.h>
-#include <unistd.h>
 
 #include "os/machine.h"
+#include "os/options.h"
 #include "os/report.h"
 #include "stats/stats.h"
 
@@ -24,7 +24,9 @@ static bool lock_can_be_had(void)
 
 void stats_at_exit(void)
 {
-	int error = lock_can_be_had() ? sheaf_stats_print(STDERR_FILENO, SHEAF_STATS_TEXT) : 0;
+	enum sheaf_stats_format format =
+		os_options.stats_json ? SHEAF_STATS_JSON : SHEAF_STATS_TEXT;
+	int error = lock_can_be_had() ? sheaf_stats_print((int)os_options.stats_fd, format) : 0;
 
 	if (error)
 		os_report("statistics cannot be printed: %s", strerror(-error));

@@ -233,7 +233,7 @@ void os_init(void)
 	bool rows_known;
 
 	os_options_init();
-	os.counting = os_options.stats || os_options.stats_live;
+	os.counting = os_options.stats || os_options.stats_json || os_options.stats_live;
 	os.tsan = tsan_is_there() && !TSAN_SEES_US;
 	os.page_size = (size_t)sysconf(_SC_PAGESIZE);
 	rows_known = find_rows();
