@@ -13,10 +13,19 @@ from .process import Cache, Process, Reading
 from .table import WIDTH, fold, printable, render
 
 
+EPILOG = """\
+examples:
+  sheaf info                        which processes there are
+  sheaf info 1234                   the caches of one
+  sheaf info --json | jq '.[].pid'  the same for programs
+"""
+
+
 def add_parser(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser(
-        "info", help="the caches of a running process",
-        description="Show the caches of a process that runs with SHEAF_OPTIONS=stats or stats=live; "
+        "info", help="the caches of a running process", epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Show the caches of a process that runs with SHEAF_OPTIONS=stats or stats=live;\n"
                     "without PID, which processes those are.")
     parser.add_argument("pid", nargs="?", metavar="PID", help="the number of a process")
     form = parser.add_mutually_exclusive_group()

@@ -2,6 +2,7 @@
 """Where the command and the programs that it runs are, in the source tree and once installed."""
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from .errors import Failure
@@ -9,6 +10,14 @@ from .errors import Failure
 PARTS = Path(__file__).resolve().parent
 ROOT = PARTS.parent.parent
 IN_SOURCE_TREE = (ROOT / "meson.build").exists()
+
+
+def version() -> str:
+    """The library's, which the command came with."""
+    if IN_SOURCE_TREE:
+        text = (ROOT / "meson.build").read_text(encoding="utf-8")
+        return re.search(r"^ *version: '(.+)',$", text, re.MULTILINE)[1]
+    return (PARTS.parent / "version").read_text(encoding="utf-8").strip()
 
 
 def program(name: str, place: str, build: str | None) -> Path:

@@ -57,11 +57,14 @@ class Reading:
     cpus: int
     nodes: int
     caches: list[Cache] = field(default_factory=list)
+    resident_bytes: int = 0  # of all the process has
+    peak_resident_bytes: int = 0
 
     def values(self) -> dict[str, object]:
         return {"pid": self.pid, "command": self.command, "backend": self.backend,
                 "index": self.index, "options": self.options, "cpus": self.cpus,
-                "nodes": self.nodes, "caches": [cache.values() for cache in self.caches]}
+                "nodes": self.nodes, "resident_bytes": self.resident_bytes,
+                "peak_resident_bytes": self.peak_resident_bytes, "caches": [cache.values() for cache in self.caches]}
 
 
 def _gauges(counters: dict[str, int], total: int, shape: tuple[int, int, int, int]) -> dict[str, int]:
@@ -81,12 +84,12 @@ def _gauges(counters: dict[str, int], total: int, shape: tuple[int, int, int, in
 
 
 class Process:
-    """The file of one process, open for reading."""
+    """The file of one process, open for reading; or what one left, that has ended."""
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, ended: bool = False) -> None:
         self.pid = pid
         self.command = shared.command_of(pid)
-        self._file = shared.open_file(pid)
+        self._file = shared.open_left(pid) if ended else shared.open_file(pid)
         try:
             self._read_head()
         except BaseException:
@@ -139,6 +142,7 @@ class Process:
     def read(self) -> Reading:
         reading = Reading(self.pid, self.command, self.text["backend"], self.text["index"],
                           self.text["options"], self.text["cpus"], self.nr_nodes)
+        reading.resident_bytes, reading.peak_resident_bytes = shared.resident_of(self.pid)
         nr_areas = HEAD.unpack(self._bytes(0, HEAD.size))[4]
         size = os.fstat(self._file).st_size
         area = self.nr_planes * self._plane()

@@ -14,6 +14,11 @@ LOOKS = 60  # that are kept for the sparkline
 ALLOCS = ("alloc_fastpath", "alloc_slowpath")
 FREES = ("free_fastpath", "free_slowpath")
 MISSES = ("replace_empty_main", "replace_full_main")
+RATES = {"allocs/s": ALLOCS, "frees/s": FREES, "misses/s": MISSES, "+slabs/s": ("alloc_slab",),
+         "-slabs/s": ("free_slab",)}
+RATES_IN_JSON = {"allocs_per_second": "allocs/s", "frees_per_second": "frees/s",
+                 "misses_per_second": "misses/s", "slabs_made_per_second": "+slabs/s",
+                 "slabs_freed_per_second": "-slabs/s"}
 COLUMNS = (("in use", 10), ("parked", 9), ("memory", 8), ("allocs/s", 10), ("frees/s", 10),
            ("misses/s", 10))
 LEAST_NAME, MOST_NAME = 10, 32
@@ -31,14 +36,14 @@ class Row:
         # What moves from a sheaf to the sums may be in neither for a moment.
         now = {name: max(value, self.counters.get(name, 0))
                for name, value in cache.counters.items()}
-        for name, events in (("allocs/s", ALLOCS), ("frees/s", FREES), ("misses/s", MISSES)):
+        for name, events in RATES.items():
             gone = sum(now[event] - self.counters.get(event, 0) for event in events)
             self.rates[name] = gone / seconds
         self.cache, self.counters = cache, now
         self.allocs.append(self.rates["allocs/s"])
 
     def value(self, column: str) -> float:
-        if column in ("allocs/s", "frees/s", "misses/s"):
+        if column in RATES:
             return self.rates.get(column, 0.0)
         return self.cache.gauges[{"in use": "objects_in_use", "parked": "objects_in_sheaves",
                                   "memory": "slab_bytes"}[column]]
@@ -72,14 +77,20 @@ class Rates:
             return sorted(self.rows.values(), key=lambda row: (row.cache.name, row.cache.id))
         return sorted(self.rows.values(), key=lambda row: (-row.value(column), row.cache.id))
 
+    def totals(self) -> dict[str, float]:
+        """Of all caches together."""
+        gauges = {key: sum(row.cache.gauges[key] for row in self.rows.values())
+                  for key in ("slab_bytes", "objects_in_use", "objects_in_sheaves")}
+        rates = {key: sum(row.rates.get(name, 0.0) for row in self.rows.values())
+                 for key, name in RATES_IN_JSON.items()}
+        return {"resident_bytes": self.reading.resident_bytes, **gauges, **rates}
+
     def values(self) -> dict[str, object]:
         assert self.reading
         caches = []
         for row in self.rows.values():
             caches.append({**row.cache.values(), **row.counters,
-                           "allocs_per_second": row.rates.get("allocs/s", 0.0),
-                           "frees_per_second": row.rates.get("frees/s", 0.0),
-                           "misses_per_second": row.rates.get("misses/s", 0.0)})
+                           **{key: row.rates.get(name, 0.0) for key, name in RATES_IN_JSON.items()}})
         return {**self.reading.values(), "caches": caches}
 
 

@@ -14,16 +14,16 @@ OWN_FAILURE = 125  # as timeout(1) and env(1) have it
 
 EPILOG = """\
 Written are every mmap, munmap, mprotect, brk, mremap, madvise(MADV_DONTNEED), fork, exec and exit,
-with what the kernel answered, and what is mapped after each exec and before each exit: a call a line.
-sheaf-maps(5) tells the form. bench/vma/replay goes through a recording again.
+with what the kernel answered, and what is mapped after each exec and before each exit: one call a
+line. sheaf-maps(5) describes the format. bench/vma/replay goes through a recording again.
 
 examples:
   sheaf record-maps -- python3 -c 'import json'    writes python3.maps
   sheaf record-maps -o build.maps -- make -j2      every compiler that make starts, too
 
-PROGRAM behaves as without this; each of its system calls takes some microseconds longer, and what is
-set-user-ID runs without that privilege. A summary goes to standard error when it has ended. If it
-leaves processes in the background, the recording goes on until they end, or until ^C.
+PROGRAM behaves as without this; each of its system calls takes some microseconds longer, and
+set-user-ID programs run without that privilege. A summary goes to standard error when it has ended.
+If it leaves processes in the background, the recording goes on until they end, or until ^C.
 
 exit code: PROGRAM's; 125 if it cannot be recorded, 126 if it cannot be run, 127 if it is not found
 """

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Iterator
 
 from .errors import Failure
+from .table import printable
 
 DIRECTORY = Path("/dev/shm")
 NAME = re.compile(r"libsheaf-([1-9][0-9]*)")
@@ -50,6 +51,25 @@ def command_of(pid: int) -> str:
         return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").rstrip("\n")
     except OSError:
         return "?"
+
+
+def command_line_of(pid: int) -> str:
+    """With its arguments, if they can be read, in a line of a terminal."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").replace(b"\0", b" ")
+    except OSError:
+        words = b""
+    return printable(words.decode("utf-8", "replace") or command_of(pid))[:80]
+
+
+def resident_of(pid: int) -> tuple[int, int]:
+    """Its resident bytes, now and at most; 0 if it has ended or that is not known."""
+    try:
+        text = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return 0, 0
+    found = dict(re.findall(r"^(VmRSS|VmHWM):\s*(\d+) kB$", text, re.MULTILINE))
+    return int(found.get("VmRSS", 0)) << 10, int(found.get("VmHWM", 0)) << 10
 
 
 def _maps(pid: int, path: Path) -> bool:
@@ -149,6 +169,14 @@ def open_file(pid: int) -> int:
     except PermissionError:
         raise Failure(f"no permission to read the statistics of process {pid}: they are for its "
                       "user only") from None
+    except OSError as error:
+        raise Failure(f"{path_of(pid)}: {error.strerror}") from None
+
+
+def open_left(pid: int) -> int:
+    """The file that a child of ours left, which has ended and that nobody has waited for yet."""
+    try:
+        return _its_own(pid, os.open(path_of(pid), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW))
     except OSError as error:
         raise Failure(f"{path_of(pid)}: {error.strerror}") from None
 

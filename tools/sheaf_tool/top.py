@@ -12,7 +12,7 @@ import termios
 import time
 import tty
 
-from . import shared
+from .choose import pid_of
 from .errors import Failure
 from .process import Process
 from .rates import Rates, frame
@@ -24,21 +24,35 @@ ENTER, LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 HOME, REST_OF_LINE, REST = "\x1b[H", "\x1b[K", "\x1b[J"
 
 
+EPILOG = """\
+keys: o a f m b n sort by objects, allocations, frees, misses, bytes, name; q ends
+
+examples:
+  sheaf top                       the one process there is, or one that you choose
+  sheaf top -i 0.2 1234           five looks a second
+  sheaf top --once 1234           one table, without a terminal
+  sheaf top --json 1234           a JSON object for each look
+
+exit code: 0 after q or --once, 4 if the process ended
+"""
+
+
 def add_parser(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser(
         "top", help="the caches of a running process, live",
-        description="Show the caches of a process that runs with SHEAF_OPTIONS=stats or stats=live, "
-                    "with rates. Keys: o a f m b n sort by objects, allocations, frees, misses, "
-                    "bytes, name; q ends.")
-    parser.add_argument("pid", metavar="PID", help="the number of a process")
-    parser.add_argument("--interval", type=_seconds, default=1.0, metavar="SECONDS",
+        epilog=EPILOG,
+        description="Show the caches of a process that runs with SHEAF_OPTIONS=stats or stats=live, with\n"
+                    "rates. Without PID, ask which process, if there are several.",
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pid", nargs="?", metavar="PID", help="the number of a process")
+    parser.add_argument("-i", "--interval", type=seconds, default=1.0, metavar="SECONDS",
                         help="between two looks (default: 1)")
     parser.add_argument("--once", action="store_true", help="print one table and end")
     parser.add_argument("--json", action="store_true", help="print a line of JSON for each look")
     parser.set_defaults(run=run)
 
 
-def _seconds(word: str) -> float:
+def seconds(word: str) -> float:
     value = float(word)
     if not 0.05 <= value <= 3600:
         raise argparse.ArgumentTypeError("use 0.05 to 3600 seconds")
@@ -106,7 +120,7 @@ def _print(process: Process, rates: Rates, arguments: argparse.Namespace) -> boo
 
 
 def run(arguments: argparse.Namespace) -> int:
-    pid = shared.number(arguments.pid)
+    pid = pid_of(arguments.pid, "top")
     plain = arguments.once or arguments.json
     with Process(pid) as process:
         if not plain and not (sys.stdin.isatty() and sys.stdout.isatty()):

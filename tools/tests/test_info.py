@@ -3,8 +3,6 @@
 import fcntl
 import json
 import os
-import pty
-import select
 import signal
 import subprocess
 import sys
@@ -16,48 +14,12 @@ from unittest import mock
 
 import pytest
 
+from live import HAS_LIVE, LIVE, PATIENCE, SHEAF, Live, Screen, sheaf
 from sheaf_tool import shared
 from sheaf_tool.errors import Failure
 from sheaf_tool.process import Process
 
-LIVE = os.environ.get("SHEAF_LIVE", "")
-SHEAF = Path(__file__).resolve().parents[1] / "sheaf"
-PATIENCE = 600  # seconds: ends what hangs, and is no test
 DEAD = 4194305  # beyond the largest number a process can have
-
-
-class Live:
-    """The process of live.c."""
-
-    def __init__(self, options: str = "stats=live", **more: object) -> None:
-        self.process = subprocess.Popen(
-            [LIVE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env={**os.environ, "SHEAF_OPTIONS": options}, **more)
-        self.pid = self.process.pid
-
-    def __enter__(self) -> "Live":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.communicate()
-        shared.path_of(self.pid).unlink(missing_ok=True)
-
-    def do(self, line: str) -> None:
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
-        if self.process.stdout.readline() != "done\n":
-            raise AssertionError(f"{line} went wrong")
-
-    def printed(self, form: str) -> str:
-        """What sheaf_stats_print() prints in the process itself."""
-        self.process.stdin.write(form + "\n")
-        self.process.stdin.flush()
-        return "".join(iter(self.process.stdout.readline, "done\n"))
-
-    def own_view(self) -> dict:
-        return json.loads(self.printed("json"))
 
 
 def families(text: str) -> dict:
@@ -70,12 +32,7 @@ def labels(family: object) -> list[tuple]:
     return [tuple(sorted(sample.labels.items())) for sample in family.samples]
 
 
-def sheaf(*words: str, **more: object) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, SHEAF, *words], text=True, capture_output=True,
-                          check=False, stdin=subprocess.DEVNULL, timeout=PATIENCE, **more)
-
-
-@unittest.skipUnless(LIVE and os.access(shared.DIRECTORY, os.W_OK), "needs a build and /dev/shm")
+@unittest.skipUnless(HAS_LIVE, "needs a build and /dev/shm")
 class OnAProcess(unittest.TestCase):
     def fails(self, found: subprocess.CompletedProcess, *parts: str) -> None:
         """One clear line, exit code 1."""
@@ -435,48 +392,31 @@ class OnAProcess(unittest.TestCase):
             self.assertEqual(told, f"sheaf: process {live.pid} has ended\n")
 
 
-@unittest.skipUnless(LIVE and os.access(shared.DIRECTORY, os.W_OK), "needs a build and /dev/shm")
+@unittest.skipUnless(HAS_LIVE, "needs a build and /dev/shm")
 class OnATerminal(unittest.TestCase):
     def setUp(self) -> None:
         self.live = Live()
         self.live.do("create first")
         self.live.do("alloc 33")
-        self.child, self.screen = pty.fork()
-        if self.child == 0:
-            os.execv(sys.executable, [sys.executable, str(SHEAF), "top", str(self.live.pid),
-                                      "--interval", "0.1"])
-        self.seen = ""
+        self.screen = Screen("top", str(self.live.pid), "--interval", "0.1")
 
     def tearDown(self) -> None:
         self.live.__exit__()
-        os.close(self.screen)
-
-    def wait_for(self, text: str) -> None:
-        until = time.monotonic() + PATIENCE
-        while text not in self.seen:
-            self.assertTrue(select.select([self.screen], [], [], until - time.monotonic())[0],
-                            f"no {text!r} in {self.seen!r}")
-            try:
-                self.seen += os.read(self.screen, 65536).decode("utf-8", "replace")
-            except OSError:
-                self.fail(f"ended without {text!r}: {self.seen!r}")
-
-    def status(self) -> int:
-        return os.waitstatus_to_exitcode(os.waitpid(self.child, 0)[1])
+        self.screen.close()
 
     def test_keys(self) -> None:
-        self.wait_for("[in use]")
+        self.screen.wait_for("[in use]", self)
         for key, column in (("a", "[allocs/s]"), ("f", "[frees/s]"), ("m", "[misses/s]"),
                             ("b", "[memory]"), ("n", "[cache]"), ("o", "[in use]")):
-            self.seen = ""
-            os.write(self.screen, key.encode())
-            self.wait_for(column)
-        os.write(self.screen, b"q")
-        self.wait_for("\x1b[?1049l")
-        self.assertEqual(self.status(), 0)
+            self.screen.seen = ""
+            self.screen.type(key)
+            self.screen.wait_for(column, self)
+        self.screen.type("q")
+        self.screen.wait_for("\x1b[?1049l", self)
+        self.assertEqual(self.screen.status(), 0)
 
     def test_process_ends(self) -> None:
-        self.wait_for("first")
+        self.screen.wait_for("first", self)
         self.live.process.communicate()
-        self.wait_for(f"sheaf: process {self.live.pid} has ended")
-        self.assertEqual(self.status(), 4)
+        self.screen.wait_for(f"sheaf: process {self.live.pid} has ended", self)
+        self.assertEqual(self.screen.status(), 4)

@@ -26,7 +26,8 @@ class Rate(unittest.TestCase):
         rates.add(reading(cache(alloc_fastpath=100)), 10.0)
         rates.add(reading(cache(alloc_fastpath=300, alloc_slowpath=20, free_fastpath=50,
                                 replace_empty_main=3, replace_full_main=1)), 12.0)
-        self.assertEqual(rates.rows[1].rates, {"allocs/s": 110, "frees/s": 25, "misses/s": 2})
+        self.assertEqual(rates.rows[1].rates, {
+            "allocs/s": 110, "frees/s": 25, "misses/s": 2, "+slabs/s": 0, "-slabs/s": 0})
 
     def test_counter_never_goes_down(self) -> None:
         rates = Rates()

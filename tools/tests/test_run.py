@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: MIT
+"""`sheaf run`: the program's life is its own, and its table is printed however it ends."""
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+from live import HAS_LIVE, LIVE, PATIENCE, SHEAF, sheaf
+from sheaf_tool import shared
+
+
+@unittest.skipUnless(HAS_LIVE, "needs a build and /dev/shm")
+class Run(unittest.TestCase):
+    def test_table_at_the_end(self) -> None:
+        found = sheaf("run", "--", LIVE, input="create first\nalloc 90\nfree 20\n")
+        self.assertEqual((found.returncode, found.stdout), (0, "done\n" * 3))
+        self.assertRegex(found.stderr, r"\nfirst +70 ")
+
+    def test_to_a_file(self) -> None:
+        with tempfile.TemporaryDirectory() as place:
+            for words, begins in (((), "# libsheaf"), (("--json",), "{")):
+                file = Path(place, "out")
+                file.write_text("older", encoding="utf-8")
+                found = sheaf("run", "-o", str(file), *words, LIVE, input="create first\nalloc 9\n")
+                self.assertEqual((found.returncode, found.stderr), (0, ""))
+                self.assertTrue(file.read_text(encoding="utf-8").startswith(begins))
+            self.assertEqual(json.loads(file.read_text(encoding="utf-8"))["caches"][0]["name"], "first")
+
+    def test_program_that_closes_standard_error(self) -> None:
+        found = sheaf("run", "--", "sh", "-c", f"exec {LIVE} 2>&-", input="create first\nalloc 9\n")
+        self.assertRegex(found.stderr, r"\nfirst +9 ")
+
+    def test_options(self) -> None:
+        found = sheaf("run", "--options", "slab_max_order=2", "--", LIVE,
+                      input="create first\n", env={**os.environ, "SHEAF_OPTIONS": "backend=trylock"})
+        self.assertRegex(found.stderr, "backend trylock.*\n# options: backend=trylock;slab_max_order=2;")
+
+    def test_exit_codes(self) -> None:
+        for words, code in ((("sh", "-c", "exit 42"), 42), (("sh", "-c", "kill -9 $$"), 137),
+                            (("/no/such/program",), 127), (("/dev/null",), 126)):
+            self.assertEqual(sheaf("run", "--", *words).returncode, code, words)
+        self.assertEqual(sheaf("run").returncode, 2)
+        found = sheaf("run", "-o", "/no/such/folder/file", "true")
+        self.assertEqual(found.returncode, 1)
+        self.assertRegex(found.stderr, r"\Asheaf: /no/such/folder/file: [^\n]+\n\Z")
+
+    def test_signals_and_what_a_killed_program_leaves(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            with subprocess.Popen([sys.executable, SHEAF, "run", "--", LIVE], text=True,
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE) as process:
+                process.stdin.write("create first\nalloc 78\nfree 1\n")
+                process.stdin.flush()
+                for _ in range(3):
+                    process.stdout.readline()
+                process.send_signal(number)
+                # Its input stays open: at its end the program would exit.
+                self.assertEqual(process.wait(PATIENCE), 128 + number)
+                told = process.stderr.read()
+                self.assertRegex(told, r"\nfirst +77 ")
+                pid = int(told.split()[1])
+                self.assertFalse(shared.path_of(pid).exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
