@@ -30,7 +30,7 @@ static struct grace *grace_of_cache(struct kmem_cache *s)
 {
 	struct sheaf_rcu *rcu = sheaf_rcu_of(&s->sheaf);
 
-	return rcu ? rcu->grace : grace_of(NULL);
+	return rcu ? rcu->user.grace : grace_of(NULL);
 }
 
 static __attribute__((noreturn)) void no_provider(const char *name, void *object)
@@ -206,11 +206,11 @@ SHEAF_PUBLIC void kvfree_rcu_barrier_on_cache(struct kmem_cache *s)
 		return;
 	rcu = sheaf_rcu_of(&s->sheaf);
 	if (rcu)
-		grace_barrier(rcu->grace, &rcu->user);
+		grace_barrier(rcu->user.grace, &rcu->user);
 	if (rcu || os_load_relaxed(&s->retired_otherwise))
 		rcu_any_barrier(grace_of_cache(s));
 	if (s->sheaf.slab.late)
-		grace_barrier(s->sheaf.slab.late->grace, &s->sheaf.slab.late->user);
+		grace_barrier(s->sheaf.slab.late->user.grace, &s->sheaf.slab.late->user);
 	errno = saved;
 }
 

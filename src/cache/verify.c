@@ -220,7 +220,7 @@ SHEAF_PUBLIC int kmem_cache_verify(struct kmem_cache *s)
 {
 	struct sheaf_rcu *rcu = sheaf_rcu_of(&s->sheaf);
 	struct slab_late *late = s->sheaf.slab.late;
-	struct grace *grace = rcu ? rcu->grace : late ? late->grace : NULL;
+	struct grace *grace = rcu ? rcu->user.grace : late ? late->user.grace : NULL;
 	int saved = errno, faults;
 
 	/* Nobody uses the cache, but the provider's callbacks may free what was retired before. */

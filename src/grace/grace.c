@@ -83,15 +83,18 @@ bool grace_register(const struct sheaf_rcu_ops *ops)
 	return grace && (os_cmpxchg(&of_process, &none, grace) || none == grace);
 }
 
-void grace_add_user(struct grace *grace, struct grace_user *user)
+void grace_add_user(struct grace *grace, struct grace_user *user, const struct grace_user_ops *ops)
 {
+	user->grace = grace;
+	user->ops = ops;
 	user->next = os_load_relaxed(&grace->users);
 	while (!os_cmpxchg(&grace->users, &user->next, user))
 		;
 }
 
-void grace_remove_user(struct grace *grace, struct grace_user *user)
+void grace_remove_user(struct grace_user *user)
 {
+	struct grace *grace = user->grace;
 	struct grace_user *first = user, *before;
 
 	os_lock(&grace->lock);
@@ -167,7 +170,8 @@ static void tell_users(struct grace *grace, uint64_t now)
 
 	grace_hold(grace);
 	for (struct grace_user *user = first_user(grace); user; user = user->next) {
-		user->ops->passed(user);
+		user->ops->collect(user, os_options.rcu_delay);
+		user->ops->flush(user, false);
 		waits |= user->ops->waits(user);
 	}
 	grace_let_go(grace);
@@ -331,12 +335,11 @@ static bool concerns(const struct grace_user *user, const struct grace_user *one
 void grace_barrier(struct grace *grace, struct grace_user *one)
 {
 	bool waits = false, reached = true;
-	uint64_t number;
 
 	grace_hold(grace);
 	for (struct grace_user *user = first_user(grace); user; user = user->next)
 		if (concerns(user, one)) {
-			reached &= user->ops->collect(user);
+			reached &= user->ops->collect(user, 0);
 			waits |= user->ops->waits(user);
 		}
 	grace_let_go(grace);
@@ -347,12 +350,11 @@ void grace_barrier(struct grace *grace, struct grace_user *one)
 	os_report_kept();
 	if (!waits)
 		return;
-	number = grace_now(grace);
-	grace_wait(grace, number);
+	grace_wait(grace, grace_now(grace));
 	grace_hold(grace);
 	for (struct grace_user *user = first_user(grace); user; user = user->next)
 		if (concerns(user, one))
-			user->ops->flush(user, number);
+			user->ops->flush(user, true);
 	grace_let_go(grace);
 	os_report_kept();
 }

@@ -53,17 +53,16 @@ struct grace_batch {
 
 /* Who has something that waits. The users' lock is held while these run. */
 struct grace_user_ops {
-	/* A grace period has passed. */
-	void (*passed)(struct grace_user *user);
+	/* Number what was retired so many ms ago or earlier. False: not all could be reached. */
+	bool (*collect)(struct grace_user *user, uint32_t older_than);
+	/* Free what has passed: all of it, or what is not worth keeping for allocations. */
+	void (*flush)(struct grace_user *user, bool all);
 	bool (*waits)(struct grace_user *user);
-	/* Number what was retired and has no number yet. False: not all could be reached. */
-	bool (*collect)(struct grace_user *user);
-	/* Free what has passed with a number of at most this one. */
-	void (*flush)(struct grace_user *user, uint64_t number);
 };
 
 struct grace_user {
 	struct grace_user *next;
+	struct grace *grace;
 	const struct grace_user_ops *ops;
 };
 
@@ -96,9 +95,9 @@ struct grace *grace_of(const struct sheaf_rcu_ops *ops);
 bool grace_register(const struct sheaf_rcu_ops *ops);
 
 /* Never waits: its caller may be a reader. */
-void grace_add_user(struct grace *grace, struct grace_user *user);
-/* One that was added. On return its functions run no more. */
-void grace_remove_user(struct grace *grace, struct grace_user *user);
+void grace_add_user(struct grace *grace, struct grace_user *user, const struct grace_user_ops *ops);
+/* On return its functions run no more. */
+void grace_remove_user(struct grace_user *user);
 
 /* Keep callbacks from the users' objects. */
 void grace_hold(struct grace *grace);

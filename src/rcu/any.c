@@ -27,7 +27,6 @@ struct shard {
 
 struct rcu_any {
 	struct grace_user user; /* first */
-	struct grace *grace;
 	const struct rcu_any_ops *ops;
 	struct rcu_any *next;
 	struct shard shards[SHARDS];
@@ -39,7 +38,7 @@ static struct rcu_any *any_of(const struct grace *grace)
 {
 	struct rcu_any *any = os_load_acquire(&first);
 
-	while (any && any->grace != grace)
+	while (any && any->user.grace != grace)
 		any = any->next;
 	return any;
 }
@@ -58,7 +57,7 @@ static void queue_filled(struct rcu_any *any, struct shard *shard)
 {
 	if (!shard->filled || !shard->filled->size)
 		return;
-	rcu_queue_add(&shard->queue, shard->filled, any->grace);
+	rcu_queue_add(&shard->queue, shard->filled, any->user.grace);
 	shard->filled = NULL;
 }
 
@@ -90,8 +89,8 @@ static bool link_by_head(struct rcu_any *any, struct shard *shard, void *object,
 	if (offset == RCU_NO_HEAD)
 		return false;
 	head->next = shard->linked;
-	head->func =
-		(void (*)(struct sheaf_rcu_head *))(grace_now(any->grace) << OFFSET_BITS | offset);
+	head->func = (void (*)(struct sheaf_rcu_head *))(grace_now(any->user.grace) << OFFSET_BITS |
+							 offset);
 	os_store_relaxed(&shard->linked, head);
 	return true;
 }
@@ -132,7 +131,7 @@ bool rcu_any_free(struct grace *grace, void *object, size_t offset)
 
 static void free_sheaf(struct rcu_any *any, struct sheaf *sheaf)
 {
-	grace_reused(any->grace, (uint64_t)sheaf->base * UNIT);
+	grace_reused(any->user.grace, (uint64_t)sheaf->base * UNIT);
 	tsan_all_taken(sheaf->objects, sheaf->size);
 	any->ops->free(sheaf->size, sheaf->objects, "kfree_rcu");
 	pool_free(sheaf, BYTES);
@@ -185,23 +184,26 @@ static void free_linked(struct rcu_any *any, struct shard *shard, uint64_t numbe
 		give_linked(shard, first, last);
 }
 
-static void flush(struct grace_user *user, uint64_t number)
+/* Nothing here is allocated again. */
+static void flush(struct grace_user *user, bool all)
 {
 	struct rcu_any *any = (struct rcu_any *)user;
-	uint64_t done = grace_done(any->grace);
+	uint64_t done = grace_done(user->grace);
 	struct sheaf *sheaf;
 
-	number = number < done ? number : done;
+	(void)all;
 	for (int i = 0; i < SHARDS; i++) {
-		while ((sheaf = rcu_queue_take(&any->shards[i].queue, number)) != NULL)
+		while ((sheaf = rcu_queue_take(&any->shards[i].queue, done)) != NULL)
 			free_sheaf(any, sheaf);
 		if (os_load_relaxed(&any->shards[i].linked))
-			free_linked(any, &any->shards[i], number);
+			free_linked(any, &any->shards[i], done);
 	}
 }
 
-static void collect_older(struct rcu_any *any, uint32_t older_than)
+static bool collect(struct grace_user *user, uint32_t older_than)
 {
+	struct rcu_any *any = (struct rcu_any *)user;
+
 	for (int i = 0; i < SHARDS; i++) {
 		struct shard *shard = &any->shards[i];
 
@@ -210,20 +212,7 @@ static void collect_older(struct rcu_any *any, uint32_t older_than)
 			queue_filled(any, shard);
 		os_unlock(&shard->lock);
 	}
-}
-
-static bool collect(struct grace_user *user)
-{
-	collect_older((struct rcu_any *)user, 0);
 	return true;
-}
-
-static void passed(struct grace_user *user)
-{
-	struct rcu_any *any = (struct rcu_any *)user;
-
-	flush(user, GRACE_NEVER);
-	collect_older(any, os_options.rcu_delay);
 }
 
 static bool waits(struct grace_user *user)
@@ -242,7 +231,7 @@ static bool waits(struct grace_user *user)
 	return any_waits;
 }
 
-static const struct grace_user_ops user_ops = {passed, waits, collect, flush};
+static const struct grace_user_ops user_ops = {collect, flush, waits};
 
 bool rcu_any_init(struct grace *grace, const struct rcu_any_ops *ops)
 {
@@ -253,16 +242,14 @@ bool rcu_any_init(struct grace *grace, const struct rcu_any_ops *ops)
 	any = pool_alloc(sizeof(*any));
 	if (!any)
 		return false;
-	any->user.ops = &user_ops;
-	any->grace = grace;
 	any->ops = ops;
 	for (int i = 0; i < SHARDS; i++) {
 		os_lock_init(&any->shards[i].lock, OS_RANK_SHARD);
 		rcu_queue_init(&any->shards[i].queue);
 	}
+	grace_add_user(grace, &any->user, &user_ops);
 	any->next = first;
 	os_store_release(&first, any);
-	grace_add_user(grace, &any->user);
 	return true;
 }
 

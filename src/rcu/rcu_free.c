@@ -44,12 +44,12 @@ static uint64_t bytes_of(const struct sheaf_rcu *rcu, const struct sheaf *sheaf)
 /* True if too much is retired. */
 static bool queue_sheaf(struct sheaf_rcu *rcu, struct sheaf *sheaf, unsigned int row)
 {
-	bool over = grace_retired(rcu->grace, bytes_of(rcu, sheaf));
+	bool over = grace_retired(rcu->user.grace, bytes_of(rcu, sheaf));
 
 	stat_add(&rcu->cache->slab, STAT_free_rcu_sheaf, sheaf_size(sheaf));
 	stat_add(&rcu->cache->slab, STAT_rcu_over_limit, over);
 	sheaf->base = row + 1;
-	rcu_queue_add(queue_of_row(rcu, row), sheaf, rcu->grace);
+	rcu_queue_add(queue_of_row(rcu, row), sheaf, rcu->user.grace);
 	os_store_release(&rcu->active, 1);
 	return over;
 }
@@ -96,7 +96,7 @@ static bool replace_full_rcu(struct sheaf_rcu *rcu, void *object)
 		whole_hand_over(cache, empty, FREE_CALL);
 		return false;
 	}
-	grace_ask_after(rcu->grace, over);
+	grace_ask_after(rcu->user.grace, over);
 	return true;
 }
 
@@ -112,7 +112,7 @@ bool sheaf_rcu_free(struct sheaf_cache *cache, void *object)
 /* A sheaf whose grace period has passed: from now on its objects are free. */
 static struct sheaf *freed(struct sheaf_rcu *rcu, struct sheaf *sheaf)
 {
-	grace_reused(rcu->grace, bytes_of(rcu, sheaf));
+	grace_reused(rcu->user.grace, bytes_of(rcu, sheaf));
 	stat_add(&rcu->cache->slab, STAT_free_fastpath, sheaf_size(sheaf));
 	sheaf->filled_by = SHEAF_COLD;
 	sheaf_set_size(sheaf, sheaf_size(sheaf));
@@ -125,7 +125,7 @@ static struct sheaf *freed(struct sheaf_rcu *rcu, struct sheaf *sheaf)
 static struct sheaf *take(struct sheaf_rcu *rcu, unsigned int first)
 {
 	unsigned int begin = first / rcu->per_node * rcu->per_node;
-	uint64_t done = grace_done(rcu->grace);
+	uint64_t done = grace_done(rcu->user.grace);
 
 	for (unsigned int i = 0; i < rcu->per_node; i++) {
 		unsigned int at = begin + (first - begin + i) % rcu->per_node;
@@ -152,7 +152,7 @@ static struct sheaf *take_here(struct sheaf_source *source)
 
 static void poll(struct sheaf_source *source)
 {
-	grace_poll(of_source(source)->grace);
+	grace_poll(of_source(source)->user.grace);
 }
 
 /* Free objects in hand, counted: to the barn if they fill a sheaf and it has room. */
@@ -172,7 +172,7 @@ static void flush(struct sheaf_rcu *rcu, struct sheaf *sheaf)
 /* So many objects of what has passed, by whole sheaves, the oldest first. */
 static void flush_queue(struct sheaf_rcu *rcu, struct rcu_queue *queue, uint64_t wanted)
 {
-	uint64_t done = grace_done(rcu->grace), n = 0;
+	uint64_t done = grace_done(rcu->user.grace), n = 0;
 	struct sheaf *sheaf;
 
 	while (n < wanted) {
@@ -239,18 +239,22 @@ static void wait_for_hands(struct sheaf_rcu *rcu)
  * What was not needed since the last trim is too much. Grace periods vary, and what is given back today is
  * filled from slabs in a longer one: so by parts.
  */
-static void trim(struct sheaf_rcu *rcu)
+static uint64_t too_much(struct sheaf_rcu *rcu, struct rcu_queue *queue)
+{
+	uint32_t unused = rcu_queue_unused(queue, grace_done(rcu->user.grace));
+
+	return (unused + TRIM_PART - 1) / TRIM_PART;
+}
+
+/* Is it time for that? */
+static bool trim_is_due(struct sheaf_rcu *rcu)
 {
 	uint32_t now = os_now_ms();
 
-	if (now - rcu->trimmed_at < TRIM_MS)
-		return;
-	for (unsigned int i = 0; i < nr_queues(rcu); i++) {
-		uint32_t unused = rcu_queue_unused(&rcu->queues[i], grace_done(rcu->grace));
-
-		flush_queue(rcu, &rcu->queues[i], (unused + TRIM_PART - 1) / TRIM_PART);
-	}
+	if (!os_load_relaxed(&rcu->active) || now - rcu->trimmed_at < TRIM_MS)
+		return false;
 	rcu->trimmed_at = now;
+	return true;
 }
 
 static bool holds_sheaves(const struct sheaf_rcu *rcu)
@@ -281,22 +285,14 @@ static bool waits(struct grace_user *user)
 	return true;
 }
 
-static void passed(struct grace_user *user)
-{
-	struct sheaf_rcu *rcu = (struct sheaf_rcu *)user;
-
-	if (!os_load_relaxed(&rcu->active))
-		return;
-	collect_older(rcu, os_options.rcu_delay);
-	trim(rcu);
-}
-
-/* Also those that somebody has in hand just now. */
-static bool collect_all(struct grace_user *user)
+/* All: also those that somebody has in hand just now. */
+static bool collect(struct grace_user *user, uint32_t older_than)
 {
 	struct sheaf_rcu *rcu = (struct sheaf_rcu *)user;
 	bool reached;
 
+	if (older_than)
+		return !os_load_relaxed(&rcu->active) || collect_older(rcu, older_than);
 	/* Nobody can have retired here: one that is being made, or was when this process was forked. */
 	if (sheaf_rcu_of(rcu->cache) != rcu)
 		return true;
@@ -305,17 +301,20 @@ static bool collect_all(struct grace_user *user)
 	return reached;
 }
 
-static void flush_passed(struct grace_user *user, uint64_t number)
+static void flush_passed(struct grace_user *user, bool all)
 {
 	struct sheaf_rcu *rcu = (struct sheaf_rcu *)user;
 
-	/* Others that have passed, too: as free. */
-	(void)number;
-	for (unsigned int i = 0; i < nr_queues(rcu); i++)
-		flush_queue(rcu, &rcu->queues[i], UINT64_MAX);
+	if (!all && !trim_is_due(rcu))
+		return;
+	for (unsigned int i = 0; i < nr_queues(rcu); i++) {
+		struct rcu_queue *queue = &rcu->queues[i];
+
+		flush_queue(rcu, queue, all ? UINT64_MAX : too_much(rcu, queue));
+	}
 }
 
-static const struct grace_user_ops ops = {passed, waits, collect_all, flush_passed};
+static const struct grace_user_ops ops = {collect, flush_passed, waits};
 
 static void for_each(struct sheaf_source *source,
 		     void (*visit)(void *data, struct sheaf *sheaf, bool waits), void *data)
@@ -329,7 +328,7 @@ static void for_each(struct sheaf_source *source,
 		for (struct sheaf *sheaf = queue->top; sheaf; sheaf = sheaf->next)
 			visit(data, sheaf, false);
 		for (struct sheaf *sheaf = queue->first; sheaf; sheaf = sheaf->next)
-			visit(data, sheaf, !grace_passed(rcu->grace, sheaf->number));
+			visit(data, sheaf, !grace_passed(rcu->user.grace, sheaf->number));
 		os_unlock(&queue->lock);
 	}
 }
@@ -343,15 +342,13 @@ bool sheaf_rcu_init(struct sheaf_cache *cache, struct grace *grace)
 
 	if (!rcu)
 		return false;
-	rcu->user.ops = &ops;
 	rcu->source.ops = &source_ops;
-	rcu->grace = grace;
 	rcu->cache = cache;
 	rcu->per_node = per_node;
 	for (unsigned int i = 0; i < nr_queues(rcu); i++)
 		rcu_queue_init(&rcu->queues[i]);
 	/* Before anybody retires: a barrier must find it. */
-	grace_add_user(grace, &rcu->user);
+	grace_add_user(grace, &rcu->user, &ops);
 	os_store_release(&cache->rcu, &rcu->source);
 	return true;
 }
@@ -362,7 +359,7 @@ void sheaf_rcu_exit(struct sheaf_cache *cache)
 
 	if (!rcu)
 		return;
-	grace_remove_user(rcu->grace, &rcu->user);
+	grace_remove_user(&rcu->user);
 	pool_free(rcu, size_of(rcu->per_node));
 	cache->rcu = NULL;
 }
@@ -375,7 +372,7 @@ void sheaf_rcu_count(struct sheaf_cache *cache, uint64_t *waiting, uint64_t *pas
 	for (unsigned int i = 0; rcu && i < nr_queues(rcu); i++) {
 		struct rcu_queue *queue = &rcu->queues[i];
 
-		rcu_queue_settle(queue, grace_done(rcu->grace));
+		rcu_queue_settle(queue, grace_done(rcu->user.grace));
 		*waiting += os_load_relaxed(&queue->n_waiting);
 		*passed += os_load_relaxed(&queue->n_passed);
 	}

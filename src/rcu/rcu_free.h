@@ -49,7 +49,6 @@ _Static_assert(sizeof(struct rcu_queue) == 64, "queues do not share a line");
 struct sheaf_rcu {
 	struct grace_user user; /* first */
 	struct sheaf_source source;
-	struct grace *grace;
 	struct sheaf_cache *cache;
 	uint32_t per_node; /* queues */
 	uint32_t phase;	   /* of rcu_hand */

@@ -16,14 +16,14 @@ void late_discard(struct slab_cache *cache, struct slab *slab)
 {
 	struct slab_late *late = cache->late;
 
-	slab->prev = (struct slab *)(uintptr_t)grace_now(late->grace);
+	slab->prev = (struct slab *)(uintptr_t)grace_now(late->user.grace);
 	push(late, slab);
 }
 
 void late_ask(struct slab_cache *cache)
 {
 	if (cache->late && os_load_relaxed(&cache->late->first))
-		grace_want(cache->late->grace);
+		grace_want(cache->late->user.grace);
 }
 
 static bool waits(struct grace_user *user)
@@ -31,34 +31,30 @@ static bool waits(struct grace_user *user)
 	return os_load_relaxed(&((struct slab_late *)user)->first) != NULL;
 }
 
-static void flush(struct grace_user *user, uint64_t number)
+static void flush(struct grace_user *user, bool all)
 {
 	struct slab_late *late = (struct slab_late *)user;
 	struct slab *slab = os_exchange(&late->first, NULL), *next;
 
+	(void)all;
 	for (; slab; slab = next) {
-		uint64_t its = (uintptr_t)slab->prev;
-
 		next = slab->next;
-		if (its <= number && grace_passed(late->grace, its))
+		if (grace_passed(user->grace, (uintptr_t)slab->prev))
 			partial_discard_now(late->cache, slab);
 		else
 			push(late, slab);
 	}
 }
 
-static void passed(struct grace_user *user)
-{
-	flush(user, GRACE_NEVER);
-}
-
-static bool collect(struct grace_user *user)
+/* Each slab has its number from the beginning. */
+static bool collect(struct grace_user *user, uint32_t older_than)
 {
 	(void)user;
+	(void)older_than;
 	return true;
 }
 
-static const struct grace_user_ops ops = {passed, waits, collect, flush};
+static const struct grace_user_ops ops = {collect, flush, waits};
 
 bool late_init(struct slab_cache *cache, struct grace *grace)
 {
@@ -66,11 +62,9 @@ bool late_init(struct slab_cache *cache, struct grace *grace)
 
 	if (!late)
 		return false;
-	late->user.ops = &ops;
-	late->grace = grace;
 	late->cache = cache;
 	cache->late = late;
-	grace_add_user(grace, &late->user);
+	grace_add_user(grace, &late->user, &ops);
 	return true;
 }
 
@@ -80,7 +74,7 @@ void late_exit(struct slab_cache *cache)
 
 	if (!late)
 		return;
-	grace_remove_user(late->grace, &late->user);
+	grace_remove_user(&late->user);
 	pool_free(late, sizeof(*late));
 	cache->late = NULL;
 }

@@ -16,7 +16,6 @@
 
 struct slab_late {
 	struct grace_user user; /* first */
-	struct grace *grace;
 	struct slab_cache *cache;
 	struct slab *first;
 };
