@@ -219,7 +219,7 @@ static int verify(struct kmem_cache *s)
 SHEAF_PUBLIC int kmem_cache_verify(struct kmem_cache *s)
 {
 	struct sheaf_rcu *rcu = sheaf_rcu_of(&s->sheaf);
-	struct slab_late *late = s->sheaf.slab.late;
+	struct grace_list *late = s->sheaf.slab.late;
 	struct grace *grace = rcu ? rcu->user.grace : late ? late->user.grace : NULL;
 	int saved = errno, faults;
 

@@ -164,13 +164,18 @@ static bool is_busy(struct grace *grace, uint64_t now)
 
 static void begin(struct grace *grace, uint64_t now);
 
+static bool collect(struct grace_user *user, uint32_t older_than)
+{
+	return !user->ops->collect || user->ops->collect(user, older_than);
+}
+
 static void tell_users(struct grace *grace, uint64_t now)
 {
 	bool waits = false;
 
 	grace_hold(grace);
 	for (struct grace_user *user = first_user(grace); user; user = user->next) {
-		user->ops->collect(user, os_options.rcu_delay);
+		collect(user, os_options.rcu_delay);
 		user->ops->flush(user, false);
 		waits |= user->ops->waits(user);
 	}
@@ -339,7 +344,7 @@ void grace_barrier(struct grace *grace, struct grace_user *one)
 	grace_hold(grace);
 	for (struct grace_user *user = first_user(grace); user; user = user->next)
 		if (concerns(user, one)) {
-			reached &= user->ops->collect(user, 0);
+			reached &= collect(user, 0);
 			waits |= user->ops->waits(user);
 		}
 	grace_let_go(grace);

@@ -53,7 +53,8 @@ struct grace_batch {
 
 /* Who has something that waits. The users' lock is held while these run. */
 struct grace_user_ops {
-	/* Number what was retired so many ms ago or earlier. False: not all could be reached. */
+	/* Number what was retired so many ms ago or earlier; NULL: all has its number from the beginning.
+	 * False: not all could be reached. */
 	bool (*collect)(struct grace_user *user, uint32_t older_than);
 	/* Free what has passed: all of it, or what is not worth keeping for allocations. */
 	void (*flush)(struct grace_user *user, bool all);

@@ -2,6 +2,7 @@
 /* Retired pointers of any kind; see any.h. */
 #include "rcu/any.h"
 
+#include "grace/list.h"
 #include "os/machine.h"
 #include "os/options.h"
 #include "page/pool.h"
@@ -14,14 +15,11 @@
 #define MIB	 (1u << 20)
 #define HEAVY	 64u /* part of rcu_limit that a sheaf which is being filled may hold */
 
-#define OFFSET_BITS 12 /* of a head in its object */
-
 struct shard {
 	struct os_lock lock;
 	uint32_t since; /* ms, when the sheaf that is filled came */
 	uint32_t locked_by_fork;
 	struct sheaf *filled, *spare;
-	struct sheaf_rcu_head *linked; /* objects, by their heads */
 	struct rcu_queue queue;
 };
 
@@ -29,6 +27,7 @@ struct rcu_any {
 	struct grace_user user; /* first */
 	const struct rcu_any_ops *ops;
 	struct rcu_any *next;
+	struct grace_list linked; /* objects, by their heads */
 	struct shard shards[SHARDS];
 };
 
@@ -82,22 +81,12 @@ static struct sheaf *with_room(struct rcu_any *any, struct shard *shard)
 	return shard->filled;
 }
 
-static bool link_by_head(struct rcu_any *any, struct shard *shard, void *object, size_t offset)
+static bool link_by_head(struct rcu_any *any, void *object, size_t offset)
 {
-	struct sheaf_rcu_head *head = (struct sheaf_rcu_head *)((char *)object + offset);
-
 	if (offset == RCU_NO_HEAD)
 		return false;
-	head->next = shard->linked;
-	head->func = (void (*)(struct sheaf_rcu_head *))(grace_now(any->user.grace) << OFFSET_BITS |
-							 offset);
-	os_store_relaxed(&shard->linked, head);
+	grace_list_add(&any->linked, (struct grace_link *)((char *)object + offset), offset);
 	return true;
-}
-
-static uint64_t number_of(const struct sheaf_rcu_head *head)
-{
-	return (uintptr_t)head->func >> OFFSET_BITS;
 }
 
 bool rcu_any_free(struct grace *grace, void *object, size_t offset)
@@ -119,12 +108,12 @@ bool rcu_any_free(struct grace *grace, void *object, size_t offset)
 		os_store_relaxed(&sheaf->word, sheaf->size + 1);
 		if (is_heavy(sheaf))
 			queue_filled(any, shard);
-	} else {
-		done = link_by_head(any, shard, object, offset);
 	}
 	os_unlock(&shard->lock);
-	if (!sheaf)
+	if (!sheaf) {
 		grace_reused(grace, (uint64_t)units * UNIT);
+		done = link_by_head(any, object, offset);
+	}
 	grace_ask_after(grace, over);
 	return done;
 }
@@ -137,51 +126,13 @@ static void free_sheaf(struct rcu_any *any, struct sheaf *sheaf)
 	pool_free(sheaf, BYTES);
 }
 
-static void *object_of(struct sheaf_rcu_head *head)
+static void free_linked(struct grace_list *linked, struct grace_link *link)
 {
-	return (char *)head - ((uintptr_t)head->func & ((1u << OFFSET_BITS) - 1));
-}
+	struct rcu_any *any = (struct rcu_any *)((char *)linked - offsetof(struct rcu_any, linked));
+	void *object = (char *)link - grace_link_tag(link);
 
-static struct sheaf_rcu_head *take_linked(struct shard *shard)
-{
-	struct sheaf_rcu_head *linked;
-
-	os_lock(&shard->lock);
-	linked = shard->linked;
-	os_store_relaxed(&shard->linked, NULL);
-	os_unlock(&shard->lock);
-	return linked;
-}
-
-/* A list that was taken, or a part of it. */
-static void give_linked(struct shard *shard, struct sheaf_rcu_head *first,
-			struct sheaf_rcu_head *last)
-{
-	os_lock(&shard->lock);
-	last->next = shard->linked;
-	os_store_relaxed(&shard->linked, first);
-	os_unlock(&shard->lock);
-}
-
-static void free_linked(struct rcu_any *any, struct shard *shard, uint64_t number)
-{
-	struct sheaf_rcu_head *head = take_linked(shard), *next, *first = NULL, *last = NULL;
-	void *object;
-
-	for (; head; head = next) {
-		next = head->next;
-		if (number_of(head) <= number) {
-			object = object_of(head);
-			tsan_taken(object);
-			any->ops->free(1, &object, "kfree_rcu");
-			continue;
-		}
-		head->next = first;
-		first = head;
-		last = last ? last : head;
-	}
-	if (first)
-		give_linked(shard, first, last);
+	tsan_taken(object);
+	any->ops->free(1, &object, "kfree_rcu");
 }
 
 /* Nothing here is allocated again. */
@@ -192,12 +143,9 @@ static void flush(struct grace_user *user, bool all)
 	struct sheaf *sheaf;
 
 	(void)all;
-	for (int i = 0; i < SHARDS; i++) {
+	for (int i = 0; i < SHARDS; i++)
 		while ((sheaf = rcu_queue_take(&any->shards[i].queue, done)) != NULL)
 			free_sheaf(any, sheaf);
-		if (os_load_relaxed(&any->shards[i].linked))
-			free_linked(any, &any->shards[i], done);
-	}
 }
 
 static bool collect(struct grace_user *user, uint32_t older_than)
@@ -224,7 +172,7 @@ static bool waits(struct grace_user *user)
 		struct shard *shard = &any->shards[i];
 
 		os_lock(&shard->lock);
-		any_waits |= shard->linked || (shard->filled && shard->filled->size) ||
+		any_waits |= (shard->filled && shard->filled->size) ||
 			     !rcu_queue_is_empty(&shard->queue);
 		os_unlock(&shard->lock);
 	}
@@ -248,6 +196,7 @@ bool rcu_any_init(struct grace *grace, const struct rcu_any_ops *ops)
 		rcu_queue_init(&any->shards[i].queue);
 	}
 	grace_add_user(grace, &any->user, &user_ops);
+	grace_list_init(&any->linked, grace, free_linked);
 	any->next = first;
 	os_store_release(&first, any);
 	return true;
@@ -257,8 +206,10 @@ void rcu_any_barrier(struct grace *grace)
 {
 	struct rcu_any *any = any_of(grace);
 
-	if (any)
-		grace_barrier(grace, &any->user);
+	if (!any)
+		return;
+	grace_barrier(grace, &any->user);
+	grace_barrier(grace, &any->linked.user);
 }
 
 void rcu_any_lock_for_fork(void)

@@ -4,15 +4,12 @@
  * large blocks; or of any cache, while memory is out.
  *
  * A provider has a few shards, each with a sheaf that is being filled, under a lock, and a queue as in
- * src/rcu/rcu_free.h. When memory is out, pointers with a head in them are linked by that; those
- * without wait for nobody to know of them any more, and are leaked.
+ * src/rcu/rcu_free.h. When memory is out, pointers with a head in them are linked by that (grace/list.h),
+ * tagged with the head's offset; those without wait for nobody to know of them any more, and are leaked.
  *
  * Invariants
  *  K1. A shard's spare sheaf is made when the last one came into use, so that memory may be out for as
  *      long as it takes to fill one.
- *  K2. A linked object's head holds its next, the number it waits for and the offset of the head in the
- *      object. Who frees takes the whole list, which no lock is held for going through, and gives back what
- *      has to wait; users' functions are called one at a time (grace.h).
  *
  * Locks: OS_RANK_SHARD, one for each shard. Callers: src/cache/.
  */

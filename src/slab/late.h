@@ -3,22 +3,15 @@
  * SLAB_TYPESAFE_BY_RCU: an empty slab's pages go back a grace period late, so that a reader may look at
  * any object it once found, which is still one of this cache, if perhaps another one.
  *
- * Slabs that wait are pushed to a list without a lock, and taken all at once: no ABA. They keep their
- * cache, and count as its slabs. `prev` holds the number they wait for (grace/grace.h).
+ * Slabs that wait (grace/list.h) keep their cache, and count as its slabs.
  *
  * Callers: src/slab/, src/cache/.
  */
 #ifndef SHEAF_SLAB_LATE_H
 #define SHEAF_SLAB_LATE_H
 
-#include "grace/grace.h"
+#include "grace/list.h"
 #include "slab/slab.h"
-
-struct slab_late {
-	struct grace_user user; /* first */
-	struct slab_cache *cache;
-	struct slab *first;
-};
 
 /* Let the cache's slabs wait from now on. False: no memory. */
 bool late_init(struct slab_cache *cache, struct grace *grace);

@@ -80,7 +80,7 @@ struct slab_cache {
 	const char *name;
 	void *counted;		  /* the handle its events are counted by, or NULL */
 	struct slab_node **nodes; /* os.nr_nodes of them, NULL until used */
-	struct slab_late *late;	  /* NULL, or empty slabs go back late: see late.h */
+	struct grace_list *late;  /* NULL, or empty slabs go back late: see late.h */
 };
 
 /* What the layout asks for; offsets and sizes in bytes. */

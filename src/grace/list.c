@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* Lists of what waits; see list.h. */
+#include "grace/list.h"
+
+static void push(struct grace_list *list, struct grace_link *link)
+{
+	link->next = os_load_relaxed(&list->first);
+	while (!os_cmpxchg(&list->first, &link->next, link))
+		;
+}
+
+void grace_list_add(struct grace_list *list, struct grace_link *link, size_t tag)
+{
+	link->number = grace_now(list->user.grace) << GRACE_TAG_BITS | tag;
+	push(list, link);
+	/* Who asks next, and finds a batch in flight, leaves it to a callback that sees this. */
+	os_order_rmw();
+}
+
+static void flush(struct grace_user *user, bool all)
+{
+	struct grace_list *list = (struct grace_list *)user;
+	struct grace_link *link = os_exchange(&list->first, NULL), *next;
+	uint64_t done = grace_done(user->grace);
+
+	(void)all;
+	for (; link; link = next) {
+		next = link->next;
+		if (link->number >> GRACE_TAG_BITS <= done)
+			list->free(list, link);
+		else
+			push(list, link);
+	}
+}
+
+static bool waits(struct grace_user *user)
+{
+	return os_load_relaxed(&((struct grace_list *)user)->first) != NULL;
+}
+
+static const struct grace_user_ops ops = {NULL, flush, waits};
+
+void grace_list_init(struct grace_list *list, struct grace *grace,
+		     void (*free)(struct grace_list *list, struct grace_link *link))
+{
+	list->free = free;
+	grace_add_user(grace, &list->user, &ops);
+}

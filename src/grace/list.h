@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What waits for a grace period in memory of its own: a list without a lock, through two words of each.
+ *
+ * Anyone adds by compare-exchange. A callback or barrier takes all of it by exchange, frees what has passed,
+ * and adds the rest again: no ABA. Users are called one at a time (G5), and so is free().
+ *
+ * Callers: src/slab/late.c, src/rcu/any.c.
+ */
+#ifndef SHEAF_GRACE_LIST_H
+#define SHEAF_GRACE_LIST_H
+
+#include "grace/grace.h"
+
+#define GRACE_TAG_BITS 12
+
+struct grace_link {
+	struct grace_link *next;
+	uint64_t number; /* above GRACE_TAG_BITS of the adder's own */
+};
+
+struct grace_list {
+	struct grace_user user; /* first */
+	struct grace_link *first;
+	void (*free)(struct grace_list *list, struct grace_link *link);
+};
+
+void grace_list_init(struct grace_list *list, struct grace *grace,
+		     void (*free)(struct grace_list *list, struct grace_link *link));
+/* Free this after a grace period. Its adder asks for one. */
+void grace_list_add(struct grace_list *list, struct grace_link *link, size_t tag);
+
+static inline size_t grace_link_tag(const struct grace_link *link)
+{
+	return link->number & ((1u << GRACE_TAG_BITS) - 1);
+}
+
+#endif
