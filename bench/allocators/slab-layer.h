@@ -23,7 +23,7 @@ static inline void bench_thread_begin(unsigned int index)
 
 static inline bool bench_alloc_bulk(void *context, void **objects, unsigned int n)
 {
-	return slab_take(context, os_node(), SLAB_PREFER_NODE, objects, n, n) == n;
+	return slab_take(context, os_node(), SLAB_PREFER_NODE, objects, n) == n;
 }
 
 static inline void bench_free_bulk(void *context, void **objects, unsigned int n)

@@ -7,21 +7,21 @@
 uint64_t slabs_taken, slabs_given;
 
 unsigned int __real_slab_take(struct slab_cache *cache, unsigned int node, enum slab_place place,
-			      void **objects, unsigned int min, unsigned int max);
+			      void **objects, unsigned int n);
 unsigned int __wrap_slab_take(struct slab_cache *cache, unsigned int node, enum slab_place place,
-			      void **objects, unsigned int min, unsigned int max);
+			      void **objects, unsigned int n);
 void __real_slab_give(struct slab_cache *cache, void *const *objects, unsigned int n,
 		      const char *call);
 void __wrap_slab_give(struct slab_cache *cache, void *const *objects, unsigned int n,
 		      const char *call);
 
 unsigned int __wrap_slab_take(struct slab_cache *cache, unsigned int node, enum slab_place place,
-			      void **objects, unsigned int min, unsigned int max)
+			      void **objects, unsigned int n)
 {
-	unsigned int n = __real_slab_take(cache, node, place, objects, min, max);
+	unsigned int got = __real_slab_take(cache, node, place, objects, n);
 
-	slabs_taken += n;
-	return n;
+	slabs_taken += got;
+	return got;
 }
 
 void __wrap_slab_give(struct slab_cache *cache, void *const *objects, unsigned int n,

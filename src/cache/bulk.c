@@ -18,7 +18,7 @@ static bool free_to(struct kmem_cache *s, size_t n, void **p);
 
 static bool alloc_from_slabs(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p)
 {
-	unsigned int done = slab_take(&s->sheaf.slab, os_node(), SLAB_PREFER_NODE, p, n, n);
+	unsigned int done = slab_take(&s->sheaf.slab, os_node(), SLAB_PREFER_NODE, p, n);
 	stat_add(&s->sheaf.slab, STAT_alloc_slowpath, done);
 	for (; done < n; done++) {
 		p[done] = cache_alloc_on(s, flags & ~__GFP_ZERO, os_node(), SLAB_PREFER_NODE);

@@ -83,7 +83,7 @@ void *cache_alloc_on(struct kmem_cache *s, gfp_t flags, unsigned int node, enum 
 
 	sheaf_give_deferred(&s->sheaf);
 	do {
-		if (slab_take(&s->sheaf.slab, node, place, &object, 1, 1) == 1) {
+		if (slab_take(&s->sheaf.slab, node, place, &object, 1) == 1) {
 			stat_add(&s->sheaf.slab, STAT_alloc_slowpath, 1);
 			return finish(s, object, flags);
 		}

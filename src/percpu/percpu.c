@@ -25,8 +25,7 @@ static struct sheaf *refill(struct sheaf_cache *cache)
 		sheaf = whole_empty(cache);
 	if (!sheaf)
 		return NULL;
-	n = slab_take(&cache->slab, os_node(), SLAB_PREFER_NODE, sheaf->objects, sheaf->capacity,
-		      sheaf->capacity);
+	n = slab_take(&cache->slab, os_node(), SLAB_PREFER_NODE, sheaf->objects, sheaf->capacity);
 	stat_add(&cache->slab, STAT_sheaf_refill, n);
 	sheaf->filled_by = 0;
 	sheaf_set_size(sheaf, n);

@@ -105,7 +105,7 @@ unsigned int prefill_fill(struct sheaf_cache *cache, struct sheaf *sheaf, unsign
 	if (sheaf->size >= n)
 		return sheaf->size;
 	got = slab_take(&cache->slab, os_node(), SLAB_PREFER_NODE, sheaf->objects + sheaf->size,
-			room - got, room - got);
+			room - got);
 	stat_add(&cache->slab, STAT_sheaf_refill, got);
 	stat_add(&cache->slab, STAT_alloc_fastpath, got);
 	sheaf_set_size(sheaf, sheaf->size + got);

@@ -86,17 +86,17 @@ static unsigned int nr_free(struct slab_cache *cache, struct slab *slab)
 	return slab_order_of(cache, state).objects - slab_inuse(state);
 }
 
-struct slab *partial_detach(struct slab_cache *cache, struct slab_node *node, unsigned int min,
-			    unsigned int max)
+struct slab *partial_detach(struct slab_cache *cache, struct slab_node *node, unsigned int n)
 {
 	struct slab *detached = NULL, **end = &detached, *slab, *next;
 	unsigned int count = 0;
 
-	for (slab = node->first; slab && count < min; slab = next) {
+	for (slab = node->first; slab && count < n; slab = next) {
 		unsigned int free = nr_free(cache, slab);
 
 		next = slab->next;
-		if (count && count + free > max)
+		/* With a constructor one by one: nothing may be in hand while it runs. */
+		if (count && (cache->ctor || count + free > n))
 			break;
 		partial_remove(node, slab);
 		slab->next = NULL;

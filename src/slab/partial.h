@@ -21,11 +21,10 @@ void partial_remove(struct slab_node *node, struct slab *slab);
 void partial_unlisted(struct slab_node *node, struct slab *slab);
 
 /*
- * With the node's lock held: detach slabs until their free objects reach min; not more than max
- * once min is reached. Returns them linked by `next`, or NULL.
+ * With the node's lock held: detach the first slab with free objects, and without a constructor more as
+ * long as they have at most n together. Returns them linked by `next`, or NULL.
  */
-struct slab *partial_detach(struct slab_cache *cache, struct slab_node *node, unsigned int min,
-			    unsigned int max);
+struct slab *partial_detach(struct slab_cache *cache, struct slab_node *node, unsigned int n);
 
 /* Let a held slab go if it is exhausted: from now on it belongs to whoever frees into it first (B3).
  * False: somebody has just freed into it. */

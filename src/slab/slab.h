@@ -104,12 +104,9 @@ enum slab_place {
 	SLAB_THIS_NODE,	  /* that node only */
 };
 
-/*
- * Take objects out of slabs: at least min if there is memory, at most max. Returns how many; fewer
- * than min means out of memory, and the caller keeps or returns what it got.
- */
+/* Take n objects out of slabs. Returns how many; fewer: memory is out, and the caller keeps or returns them. */
 unsigned int slab_take(struct slab_cache *cache, unsigned int node, enum slab_place place,
-		       void **objects, unsigned int min, unsigned int max);
+		       void **objects, unsigned int n);
 
 /* Put objects back. Those that are no objects of this cache are reported, named by `call`. */
 void slab_give(struct slab_cache *cache, void *const *objects, unsigned int n, const char *call);

@@ -202,10 +202,10 @@ bool slab_take_try(struct slab_cache *cache, unsigned int node, void **object)
 }
 
 static unsigned int take_partial(struct slab_cache *cache, struct slab_node *node, bool wait,
-				 void **objects, unsigned int min, unsigned int max)
+				 void **objects, unsigned int n)
 {
 	struct slab *slab, *next;
-	unsigned int n = 0;
+	unsigned int got = 0;
 
 	if (!os_load_relaxed(&node->nr_partial))
 		return 0;
@@ -213,16 +213,15 @@ static unsigned int take_partial(struct slab_cache *cache, struct slab_node *nod
 		return 0;
 	if (wait)
 		os_lock(&node->lock);
-	if (max == 1)
+	if (n == 1)
 		return take_one(cache, node, objects);
-	/* With a constructor one by one: nothing may be in hand while it runs. */
-	slab = partial_detach(cache, node, cache->ctor ? 1 : min, max);
+	slab = partial_detach(cache, node, n);
 	os_unlock(&node->lock);
 	for (; slab; slab = next) {
 		next = slab->next;
-		n += take_detached(cache, slab, objects + n, max - n);
+		got += take_detached(cache, slab, objects + got, n - got);
 	}
-	return n;
+	return got;
 }
 
 /* The thread sanitizer: who had the pages is done with every object that is made of them. */
@@ -320,66 +319,62 @@ static unsigned int take_new_slab(struct slab_cache *cache, struct slab_node *pa
 }
 
 static unsigned int take_new(struct slab_cache *cache, unsigned int node, void **objects,
-			     unsigned int min, unsigned int max)
+			     unsigned int n)
 {
 	struct slab_node *part = partial_node(cache, node);
-	unsigned int n = 0, got;
+	unsigned int got = 0, more = 1;
 
-	while (part && n < min) {
-		got = take_new_slab(cache, part, node, objects + n, max - n);
-		if (!got)
-			break;
-		n += got;
-	}
-	return n;
+	for (; part && got < n && more; got += more)
+		more = take_new_slab(cache, part, node, objects + got, n - got);
+	return got;
 }
 
 /* Other nodes: their partial slabs if they have more than they should keep, then their memory. */
 static unsigned int take_elsewhere(struct slab_cache *cache, unsigned int node, bool fresh,
-				   void **objects, unsigned int min, unsigned int max)
+				   void **objects, unsigned int n)
 {
-	unsigned int n = 0;
+	unsigned int got = 0;
 
-	for (uint32_t i = 1; i < os.nr_nodes && n < min; i++) {
+	for (uint32_t i = 1; i < os.nr_nodes && got < n; i++) {
 		unsigned int other = (node + i) % os.nr_nodes;
 		struct slab_node *part = os_load_acquire(&cache->nodes[other]);
 
 		if (fresh)
-			n += take_new(cache, other, objects + n, min - n, max - n);
+			got += take_new(cache, other, objects + got, n - got);
 		/* No memory anywhere: then what the others would keep for themselves. */
-		if (fresh && part && n < min)
-			n += take_partial(cache, part, true, objects + n, min - n, max - n);
+		if (fresh && part && got < n)
+			got += take_partial(cache, part, true, objects + got, n - got);
 		if (!fresh && part && os_load_relaxed(&part->nr_partial) > cache->min_partial)
-			n += take_partial(cache, part, false, objects + n, min - n, max - n);
+			got += take_partial(cache, part, false, objects + got, n - got);
 	}
-	return n;
+	return got;
 }
 
 static unsigned int take_all_partial(struct slab_cache *cache, struct slab_node *node,
-				     void **objects, unsigned int min, unsigned int max)
+				     void **objects, unsigned int n)
 {
-	unsigned int n = 0, got;
+	unsigned int got = 0, more;
 
 	do {
-		got = take_partial(cache, node, true, objects + n, min - n, max - n);
-		n += got;
-	} while (cache->ctor && got && n < min);
-	return n;
+		more = take_partial(cache, node, true, objects + got, n - got);
+		got += more;
+	} while (cache->ctor && more && got < n);
+	return got;
 }
 
 unsigned int slab_take(struct slab_cache *cache, unsigned int node, enum slab_place place,
-		       void **objects, unsigned int min, unsigned int max)
+		       void **objects, unsigned int n)
 {
 	struct slab_node *part = os_load_acquire(&cache->nodes[node]);
-	unsigned int n = 0;
+	unsigned int got = 0;
 
 	if (part)
-		n = take_all_partial(cache, part, objects, min, max);
-	if (n < min && place == SLAB_PREFER_NODE)
-		n += take_elsewhere(cache, node, false, objects + n, min - n, max - n);
-	if (n < min)
-		n += take_new(cache, node, objects + n, min - n, max - n);
-	if (n < min && place == SLAB_PREFER_NODE)
-		n += take_elsewhere(cache, node, true, objects + n, min - n, max - n);
-	return n;
+		got = take_all_partial(cache, part, objects, n);
+	if (got < n && place == SLAB_PREFER_NODE)
+		got += take_elsewhere(cache, node, false, objects + got, n - got);
+	if (got < n)
+		got += take_new(cache, node, objects + got, n - got);
+	if (got < n && place == SLAB_PREFER_NODE)
+		got += take_elsewhere(cache, node, true, objects + got, n - got);
+	return got;
 }

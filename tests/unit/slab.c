@@ -199,12 +199,12 @@ static void take_and_give(uint32_t size)
 
 	assert_true(slab_cache_init(&cache, &request));
 	for (int round = 0; round < 1500; round++) {
-		unsigned int max = random_below(&seed, 70) + 1, min = random_below(&seed, max) + 1;
+		unsigned int max = random_below(&seed, 70) + 1;
 		unsigned int node = random_below(&seed, os.nr_nodes), got;
 
 		if (round / 200 % 2 == (random_below(&seed, 4) == 0) && n + max <= most) {
-			got = slab_take(&cache, node, SLAB_THIS_NODE, objects + n, min, max);
-			assert_true(got >= min && got <= max);
+			got = slab_take(&cache, node, SLAB_THIS_NODE, objects + n, max);
+			assert_int_equal(got, max);
 			for (unsigned int i = n; i < n + got; i++) {
 				assert_int_equal(page_node(objects[i]), node);
 				stamp(&cache, objects[i]);
@@ -254,7 +254,7 @@ static void fallback_order(void)
 
 	CHECK(slab_cache_init(&cache, &request));
 	/* The node's part is made while there is memory. */
-	CHECK(slab_take(&cache, 0, SLAB_THIS_NODE, objects, 1, 1) == 1);
+	CHECK(slab_take(&cache, 0, SLAB_THIS_NODE, objects, 1) == 1);
 	slab_give(&cache, objects, 1, "test");
 	slab_shrink(&cache);
 	CHECK(cache.oo.order > cache.min.order);
@@ -262,7 +262,7 @@ static void fallback_order(void)
 	qsort(objects, 200, sizeof(void *), by_address);
 	leave_single_pages(0);
 	for (n = 0; n < 200; n++) {
-		CHECK(slab_take(&cache, 0, SLAB_THIS_NODE, objects + n, 1, 1) == 1);
+		CHECK(slab_take(&cache, 0, SLAB_THIS_NODE, objects + n, 1) == 1);
 		CHECK(page_slab(objects[n])->state & SLAB_SMALL);
 	}
 	/* Eight a page, each once: so the pages were all used up, one after the other. */
@@ -309,14 +309,13 @@ static void prebuilt_freelist(void **state)
 		most = cache.oo.objects;
 		assert_true(most <= 256);
 		constructed = 0;
-		assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, objects, 1, 1), 1);
+		assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, objects, 1), 1);
 		slab = page_slab(objects[0]);
 		assert_int_equal(constructed, most);
 		assert_int_equal(slab_fresh(slab->state), slab_fresh_end(&cache, slab->state));
 		assert_int_not_equal(slab_head(slab->state), SLAB_NO_OBJECT);
-		assert_int_equal(
-			slab_take(&cache, 0, SLAB_THIS_NODE, objects + 1, most - 1, most - 1),
-			most - 1);
+		assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, objects + 1, most - 1),
+				 most - 1);
 		assert_true(slab_exhausted(&cache, slab->state));
 		for (unsigned int i = 0; i < most; i++) {
 			assert_ptr_equal(page_slab(objects[i]), slab);
@@ -340,7 +339,7 @@ static void hardened_links(void **state)
 
 	(void)state;
 	assert_true(slab_cache_init(&cache, &request));
-	assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, objects, 2, 2), 2);
+	assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, objects, 2), 2);
 	slab_give(&cache, &objects[0], 1, "test");
 	slab_give(&cache, &objects[1], 1, "test");
 	link = *(uint64_t *)((char *)objects[1] + cache.offset);
@@ -362,12 +361,12 @@ static void corrupted_link(void **state)
 
 	(void)state;
 	assert_true(slab_cache_init(&cache, &request));
-	assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, objects, 10, 10), 10);
+	assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, objects, 10), 10);
 	slab_give(&cache, objects, 9, "test");
 	/* Use after free. */
 	memset(objects[4], 0xde, 64);
 	told_begin(&told);
-	assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, more, 100, 100), 100);
+	assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, more, 100), 100);
 	lines = told_end_kept(&told);
 	assert_int_equal(lines, 1);
 	assert_non_null(strstr(told.text, "corrupted"));
@@ -390,8 +389,8 @@ static void misuse(void **state)
 	assert_true(slab_cache_init(&cache, &request));
 	request.name = "other";
 	assert_true(slab_cache_init(&other, &request));
-	assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, objects, 3, 3), 3);
-	assert_int_equal(slab_take(&other, 0, SLAB_THIS_NODE, &theirs, 1, 1), 1);
+	assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, objects, 3), 3);
+	assert_int_equal(slab_take(&other, 0, SLAB_THIS_NODE, &theirs, 1), 1);
 
 	slab_give(&cache, objects, 1, "test_free");
 	told_begin(&told);
