@@ -111,18 +111,16 @@ static struct grace_user *first_user(struct grace *grace)
 	return os_load_acquire(&grace->users);
 }
 
-/* True if it is news. */
-static bool advance(struct grace *grace, uint64_t number, uint64_t now)
+static void advance(struct grace *grace, uint64_t number, uint64_t now)
 {
 	uint64_t done = os_load_relaxed(&grace->done);
 
 	do
 		if (done >= number)
-			return false;
+			return;
 	while (!os_cmpxchg(&grace->done, &done, number));
 	os_store_relaxed(&grace->moved_at, now);
 	os_store_relaxed(&grace->told_stall, 0);
-	return true;
 }
 
 void grace_hold(struct grace *grace)

@@ -79,7 +79,6 @@ struct grace {
 	uint64_t moved_at;   /* when done last moved, or the first batch since was begun */
 	uint64_t bytes;	     /* retired, and neither freed nor allocated again */
 	uint32_t told_stall; /* of the grace period in progress */
-	uint32_t told_limit;
 	uint32_t locked_by_fork;
 	/* One moment that the provider is asked about: whoever takes it may look. */
 	uint32_t poll_taken, poll_armed;

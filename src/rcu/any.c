@@ -144,7 +144,7 @@ static void flush(struct grace_user *user, bool all)
 
 	(void)all;
 	for (int i = 0; i < SHARDS; i++)
-		while ((sheaf = rcu_queue_take(&any->shards[i].queue, done)) != NULL)
+		while ((sheaf = rcu_queue_take(&any->shards[i].queue, done, RCU_NEWEST)) != NULL)
 			free_sheaf(any, sheaf);
 }
 
@@ -217,7 +217,7 @@ void rcu_any_lock_for_fork(void)
 	for (struct rcu_any *any = first; any; any = any->next)
 		for (struct shard *shard = any->shards; shard < any->shards + SHARDS; shard++) {
 			os_lock_for_fork(&shard->lock, &shard->locked_by_fork);
-			rcu_queue_lock_for_fork(&shard->queue);
+			os_lock_for_fork(&shard->queue.lock, &shard->queue.locked_by_fork);
 		}
 }
 
@@ -225,7 +225,7 @@ void rcu_any_unlock_after_fork(void)
 {
 	for (struct rcu_any *any = first; any; any = any->next)
 		for (struct shard *shard = any->shards; shard < any->shards + SHARDS; shard++) {
-			rcu_queue_unlock_after_fork(&shard->queue);
+			os_unlock_after_fork(&shard->queue.lock, &shard->queue.locked_by_fork);
 			os_unlock_after_fork(&shard->lock, &shard->locked_by_fork);
 		}
 }

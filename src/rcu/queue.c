@@ -78,7 +78,7 @@ static bool has_none(const struct rcu_queue *queue, uint64_t done)
 	return !os_load_relaxed(&queue->n_passed) && os_load_relaxed(&queue->first_number) > done;
 }
 
-static struct sheaf *take(struct rcu_queue *queue, uint64_t done, bool oldest)
+struct sheaf *rcu_queue_take(struct rcu_queue *queue, uint64_t done, enum rcu_queue_end end)
 {
 	struct sheaf *sheaf;
 
@@ -86,21 +86,11 @@ static struct sheaf *take(struct rcu_queue *queue, uint64_t done, bool oldest)
 		return NULL;
 	os_lock(&queue->lock);
 	move_passed(queue, done);
-	sheaf = oldest ? queue->bottom : queue->top;
+	sheaf = end == RCU_OLDEST ? queue->bottom : queue->top;
 	if (sheaf)
 		take_out(queue, sheaf);
 	os_unlock(&queue->lock);
 	return sheaf;
-}
-
-struct sheaf *rcu_queue_take(struct rcu_queue *queue, uint64_t done)
-{
-	return take(queue, done, false);
-}
-
-struct sheaf *rcu_queue_take_oldest(struct rcu_queue *queue, uint64_t done)
-{
-	return take(queue, done, true);
 }
 
 void rcu_queue_settle(struct rcu_queue *queue, uint64_t done)
@@ -127,14 +117,4 @@ uint32_t rcu_queue_unused(struct rcu_queue *queue, uint64_t done)
 bool rcu_queue_is_empty(const struct rcu_queue *queue)
 {
 	return has_none(queue, GRACE_NEVER - 1);
-}
-
-void rcu_queue_lock_for_fork(struct rcu_queue *queue)
-{
-	os_lock_for_fork(&queue->lock, &queue->locked_by_fork);
-}
-
-void rcu_queue_unlock_after_fork(struct rcu_queue *queue)
-{
-	os_unlock_after_fork(&queue->lock, &queue->locked_by_fork);
 }

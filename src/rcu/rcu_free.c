@@ -129,7 +129,7 @@ static struct sheaf *take(struct sheaf_rcu *rcu, unsigned int first)
 
 	for (unsigned int i = 0; i < rcu->per_node; i++) {
 		unsigned int at = begin + (first - begin + i) % rcu->per_node;
-		struct sheaf *sheaf = rcu_queue_take(&rcu->queues[at], done);
+		struct sheaf *sheaf = rcu_queue_take(&rcu->queues[at], done, RCU_NEWEST);
 
 		if (sheaf)
 			return freed(rcu, sheaf);
@@ -178,7 +178,7 @@ static void flush_queue(struct sheaf_rcu *rcu, struct rcu_queue *queue, uint64_t
 	while (n < wanted) {
 		uint32_t *hand = hand_enter(rcu->cache);
 
-		sheaf = rcu_queue_take_oldest(queue, done);
+		sheaf = rcu_queue_take(queue, done, RCU_OLDEST);
 		if (sheaf) {
 			n += sheaf_size(sheaf);
 			flush(rcu, freed(rcu, sheaf));
@@ -291,13 +291,14 @@ static bool collect(struct grace_user *user, uint32_t older_than)
 	struct sheaf_rcu *rcu = (struct sheaf_rcu *)user;
 	bool reached;
 
-	if (older_than)
-		return !os_load_relaxed(&rcu->active) || collect_older(rcu, older_than);
+	if (older_than && !os_load_relaxed(&rcu->active))
+		return true;
 	/* Nobody can have retired here: one that is being made, or was when this process was forked. */
 	if (sheaf_rcu_of(rcu->cache) != rcu)
 		return true;
-	reached = collect_older(rcu, 0);
-	wait_for_hands(rcu);
+	reached = collect_older(rcu, older_than);
+	if (!older_than)
+		wait_for_hands(rcu);
 	return reached;
 }
 
@@ -383,7 +384,7 @@ void sheaf_rcu_lock_for_fork(struct sheaf_cache *cache)
 	struct sheaf_rcu *rcu = sheaf_rcu_of(cache);
 
 	for (unsigned int i = 0; rcu && i < nr_queues(rcu); i++)
-		rcu_queue_lock_for_fork(&rcu->queues[i]);
+		os_lock_for_fork(&rcu->queues[i].lock, &rcu->queues[i].locked_by_fork);
 }
 
 void sheaf_rcu_unlock_after_fork(struct sheaf_cache *cache)
@@ -391,5 +392,5 @@ void sheaf_rcu_unlock_after_fork(struct sheaf_cache *cache)
 	struct sheaf_rcu *rcu = sheaf_rcu_of(cache);
 
 	for (unsigned int i = 0; rcu && i < nr_queues(rcu); i++)
-		rcu_queue_unlock_after_fork(&rcu->queues[i]);
+		os_unlock_after_fork(&rcu->queues[i].lock, &rcu->queues[i].locked_by_fork);
 }

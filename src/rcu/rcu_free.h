@@ -58,19 +58,22 @@ struct sheaf_rcu {
 	struct rcu_queue queues[];
 };
 
+_Static_assert(offsetof(struct sheaf_rcu, queues) % 64 == 0, "nor does the first one with these");
+
 void rcu_queue_init(struct rcu_queue *queue);
 /* Append; number must not be below others that are there. */
 void rcu_queue_add(struct rcu_queue *queue, struct sheaf *sheaf, struct grace *grace);
-/* The newest sheaf, or the oldest, that has passed now that numbers up to `done` have; or NULL. */
-struct sheaf *rcu_queue_take(struct rcu_queue *queue, uint64_t done);
-struct sheaf *rcu_queue_take_oldest(struct rcu_queue *queue, uint64_t done);
+enum rcu_queue_end {
+	RCU_NEWEST,
+	RCU_OLDEST,
+};
+/* A sheaf that has passed now that numbers up to `done` have; or NULL. */
+struct sheaf *rcu_queue_take(struct rcu_queue *queue, uint64_t done, enum rcu_queue_end end);
 /* What has passed is among what has. */
 void rcu_queue_settle(struct rcu_queue *queue, uint64_t done);
 /* How many objects that have passed were not needed since the last call. */
 uint32_t rcu_queue_unused(struct rcu_queue *queue, uint64_t done);
 bool rcu_queue_is_empty(const struct rcu_queue *queue);
-void rcu_queue_lock_for_fork(struct rcu_queue *queue);
-void rcu_queue_unlock_after_fork(struct rcu_queue *queue);
 
 /* The cache's, or NULL. */
 static inline struct sheaf_rcu *sheaf_rcu_of(const struct sheaf_cache *cache)

@@ -157,11 +157,11 @@ static void give_chain(struct slab_cache *cache, struct slab *slab, unsigned int
 		list_again(cache, slab);
 }
 
-/* Does the exchange that gives n back need the node's lock, then or afterwards? */
-static bool needs_lock(uint64_t state, unsigned int n)
+/* Does the exchange that gives one back need the node's lock, then or afterwards? */
+static bool needs_lock(uint64_t state)
 {
 	return !(state & (SLAB_PARTIAL | SLAB_HELD)) ||
-	       (slab_inuse(state) == n && (state & SLAB_PARTIAL));
+	       (slab_inuse(state) == 1 && (state & SLAB_PARTIAL));
 }
 
 /* One object, without waiting. False: it needs the lock, and `locked` is not set. */
@@ -176,7 +176,7 @@ static bool give_one_try(struct slab_cache *cache, struct slab *slab, unsigned i
 			report_double_free(cache, object, call);
 			return true;
 		}
-		if (needs_lock(state, 1) && !locked)
+		if (needs_lock(state) && !locked)
 			return false;
 		freelist_link(cache, object, slab_head(state));
 	} while (!stat_cmpxchg(cache, slab, &state, state_with(state, index, 1)));
