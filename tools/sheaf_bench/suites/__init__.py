@@ -1,13 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The registry of benchmark suites: each is a module with a SUITE; a new one is added here."""
-from . import (batch, bulk, count, cross, fork, kmalloc, maple, memory, mmap2, prefill, rcu, scale,
-               vmalloc)
+"""The suites: each module of this package that has a SUITE."""
+import importlib
+import pkgutil
+
 from .suite import Suite
 
-SUITES: dict[str, Suite] = {suite.name: suite for suite in (batch.SUITE, count.SUITE,
-                                                            cross.SUITE, scale.SUITE,
-                                                            bulk.SUITE, memory.SUITE,
-                                                            rcu.SUITE, prefill.SUITE,
-                                                            kmalloc.SUITE, vmalloc.SUITE,
-                                                            maple.SUITE, mmap2.SUITE,
-                                                            fork.SUITE)}
+_MODULES = [importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)]
+SUITES: dict[str, Suite] = {module.SUITE.name: module.SUITE for module in _MODULES if hasattr(module, "SUITE")}
