@@ -120,7 +120,7 @@ class Command(unittest.TestCase):
         status, out, _ = self.run_it(self.suite("a.json", [first, second]),
                                      self.suite("b.json", [turned, first]))
         self.assertEqual(status, 0)
-        self.assertIn("2 without a difference", out)
+        self.assertIn("2 without a significant difference", out)
 
     def test_lists_what_only_one_has(self) -> None:
         a = self.suite("a.json", results(TEN, TEN))
