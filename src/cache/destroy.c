@@ -6,6 +6,7 @@
 
 #include "cache/cache.h"
 #include "cache/list.h"
+#include "cache/past.h"
 #include "cache/publish.h"
 #include "os/atomic.h"
 #include "os/machine.h"
@@ -60,6 +61,9 @@ void cache_unmake(struct kmem_cache *s)
 static void release(struct kmem_cache *s)
 {
 	list_remove(s);
+	os_lock(&caches.lock);
+	past_add(s);
+	os_unlock(&caches.lock);
 	cache_unmake(s);
 	os_lock(&caches.lock);
 	publish_end(s);

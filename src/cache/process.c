@@ -13,6 +13,7 @@
 #include <pthread.h>
 
 #include "cache/list.h"
+#include "cache/past.h"
 #include "cache/publish.h"
 #include "os/atomic.h"
 #include "os/machine.h"
@@ -113,6 +114,7 @@ static void after_fork_in_child(void)
 	after_fork();
 	grace_after_fork();
 	list_after_fork();
+	past_forget();
 	for (struct kmem_cache *s = caches.first; s; s = s->next) {
 		/* Who made it may be another thread. */
 		s->rcu_begun = s->sheaf.rcu != NULL;

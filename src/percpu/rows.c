@@ -104,6 +104,24 @@ unsigned int rows_opened_from(unsigned int row)
 	return os.nr_rows;
 }
 
+static uint64_t word_of(void *row, unsigned int word)
+{
+	return os_load_relaxed((uint64_t *)os_counter(row, word));
+}
+
+uint64_t rows_counted(char *handle, unsigned int word)
+{
+	uint64_t total = word_of(handle, word);
+
+	for (unsigned int row = 0; (row = rows_opened_from(row)) < os.nr_rows; row++) {
+		struct slot *slot = slot_of_row(handle, row);
+
+		if (rows_is_open(slot))
+			total += word_of(slot, word);
+	}
+	return total;
+}
+
 static void clear_row(struct slot *slot)
 {
 	for (unsigned int i = 0; i < OS_WORDS; i += OS_PLANE_WORDS)

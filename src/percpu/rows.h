@@ -49,4 +49,7 @@ bool rows_open_here(char *handle);
 /* The first row that ever had an open slot, from this one on; os.nr_rows if there is none. */
 unsigned int rows_opened_from(unsigned int row);
 
+/* The sum of a counted word over every CPU, and over threads that have none. */
+uint64_t rows_counted(char *handle, unsigned int word);
+
 #endif

@@ -20,6 +20,26 @@ static void print_cache(struct out *out, const struct kmem_cache_stats *cache)
 	out_print(out, "}");
 }
 
+static void print_past(struct out *out)
+{
+	const char *between = "\n";
+	struct kmem_cache_stats stats;
+
+	for (const struct past *past = past_next(NULL); past; past = past_next(past)) {
+		uint64_t times = stats_read_past(past, &stats);
+
+		out_print(out, "%s{\"name\": ", between);
+		out_quoted(out, stats.name);
+		out_print(out, ", \"caches\": %" PRIu64, times);
+		for (unsigned int i = 0; i < stats_nr_fields; i++)
+			if (stats_fields[i].kind == STATS_COUNTER)
+				out_print(out, ", \"%s\": %" PRIu64, stats_fields[i].name,
+					  stats_value(&stats, &stats_fields[i]));
+		out_print(out, "}");
+		between = ",\n";
+	}
+}
+
 void stats_print_json(struct out *out, const struct stats *stats)
 {
 	const struct sheaf_stats *process = &stats->process;
@@ -42,5 +62,7 @@ void stats_print_json(struct out *out, const struct stats *stats)
 		out_print(out, i ? ",\n" : "\n");
 		print_cache(out, &stats->caches[i]);
 	}
+	out_print(out, "],\n\"destroyed_caches\": [");
+	print_past(out);
 	out_print(out, "]}\n");
 }

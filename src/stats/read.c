@@ -24,11 +24,6 @@
 #include "rcu/rcu_free.h"
 #include "stats/stats.h"
 
-static uint64_t *word_of(void *row, unsigned int word)
-{
-	return (uint64_t *)os_counter(row, word);
-}
-
 static uint64_t size_of(uint64_t word)
 {
 	return word & SHEAF_SIZE;
@@ -114,22 +109,13 @@ static void read_slabs(struct slab_cache *cache, struct kmem_cache_stats *out)
 	}
 }
 
-/* The sum of an event's words over every CPU, and over threads that have none. */
+/* The sum of an event's words. */
 static uint64_t sum(struct kmem_cache *s, uint64_t words)
 {
 	uint64_t total = 0;
 
-	for (; words; words &= words - 1) {
-		unsigned int word = (unsigned int)__builtin_ctzll(words);
-
-		total += os_load_relaxed(word_of(s, word));
-		for (unsigned int row = 0; (row = rows_opened_from(row)) < os.nr_rows; row++) {
-			struct slot *slot = slot_of_row((char *)s, row);
-
-			if (rows_is_open(slot))
-				total += os_load_relaxed(word_of(slot, word));
-		}
-	}
+	for (; words; words &= words - 1)
+		total += rows_counted((char *)s, (unsigned int)__builtin_ctzll(words));
 	return total;
 }
 
@@ -173,6 +159,29 @@ void stats_read_cache(struct kmem_cache *s, struct kmem_cache_stats *out)
 	if (out->counted) {
 		STAT_EVENTS(SUM)
 	}
+}
+
+static uint64_t sum_of_past(const struct past *past, uint64_t words)
+{
+	uint64_t total = 0;
+
+	for (; words; words &= words - 1)
+		total += os_load_relaxed(&past->words[__builtin_ctzll(words)]);
+	return total;
+}
+
+#define SUM_OF_PAST(name, words, help) out->name = sum_of_past(past, words);
+
+uint64_t stats_read_past(const struct past *past, struct kmem_cache_stats *out)
+{
+	memset(out, 0, sizeof(*out));
+	strncpy(out->name, past->name, sizeof(out->name) - 1);
+	out->object_size = past->object_size;
+	out->slab_size = past->slab_size;
+	out->objs_per_slab = past->objs_per_slab;
+	out->sheaf_capacity = past->sheaf_capacity;
+	STAT_EVENTS(SUM_OF_PAST)
+	return os_load_relaxed(&past->times);
 }
 
 SHEAF_PUBLIC int __kmem_cache_stats(struct kmem_cache *s, struct kmem_cache_stats *out, size_t size)

@@ -18,6 +18,7 @@
 #include <sheaf/stats.h>
 
 #include "cache/cache.h"
+#include "cache/past.h"
 #include "stats/out.h"
 
 enum stats_kind {
@@ -56,6 +57,9 @@ void stats_release(struct stats *stats);
 
 /* Add up the words of every CPU, and what is still in sheaves. The cache is pinned. */
 void stats_read_cache(struct kmem_cache *s, struct kmem_cache_stats *out);
+
+/* What was counted of caches that were destroyed; how many they were. */
+uint64_t stats_read_past(const struct past *past, struct kmem_cache_stats *out);
 
 void stats_print_text(struct out *out, const struct stats *stats);
 void stats_print_json(struct out *out, const struct stats *stats);

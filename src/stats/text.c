@@ -97,6 +97,31 @@ static void print_head(struct out *out, const struct stats *stats)
 		"sheaf", "full", "empty");
 }
 
+static void print_past(struct out *out)
+{
+	const struct past *past = past_next(NULL);
+	struct kmem_cache_stats stats;
+
+	if (past)
+		out_print(out,
+			  "# caches that were destroyed: how many of a name there were, and what "
+			  "happened in them\n"
+			  "# name             %8s %8s %8s %7s %12s %12s\n",
+			  "caches", "objsize", "perslab", "sheaf", "allocated", "freed");
+	for (; past; past = past_next(past)) {
+		unsigned long long times = stats_read_past(past, &stats);
+
+		print_name(out, stats.name);
+		out_print(out, "%7llu %8llu %8llu %7llu %12llu %12llu\n", times,
+			  (unsigned long long)stats.object_size,
+			  (unsigned long long)stats.objs_per_slab,
+			  (unsigned long long)stats.sheaf_capacity,
+			  (unsigned long long)(stats.alloc_fastpath + stats.alloc_slowpath),
+			  (unsigned long long)(stats.free_fastpath + stats.free_slowpath));
+		print_events(out, &stats);
+	}
+}
+
 void stats_print_text(struct out *out, const struct stats *stats)
 {
 	print_head(out, stats);
@@ -117,4 +142,5 @@ void stats_print_text(struct out *out, const struct stats *stats)
 			(unsigned long long)cache->barn_empty);
 		print_events(out, cache);
 	}
+	print_past(out);
 }

@@ -20,6 +20,13 @@ class Run(unittest.TestCase):
         self.assertEqual((found.returncode, found.stdout), (0, "done\n" * 3))
         self.assertRegex(found.stderr, r"\nfirst +70 ")
 
+    def test_caches_that_are_gone(self) -> None:
+        lines = "create point\nalloc 90\ndestroy\ncreate point\nalloc 5\ndestroy\n"
+        self.assertRegex(sheaf("run", "--", LIVE, input=lines).stderr, r"\npoint +2 .* 95 +95\n")
+        told = json.loads(sheaf("run", "--json", "--", LIVE, input=lines).stderr)["destroyed_caches"]
+        self.assertEqual([(entry["name"], entry["caches"], entry["alloc_fastpath"]) for entry in told],
+                         [("point", 2, 95)])
+
     def test_to_a_file(self) -> None:
         with tempfile.TemporaryDirectory() as place:
             for words, begins in (((), "# libsheaf"), (("--json",), "{")):

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/* What was counted of caches that are gone; see past.h. */
+#include "cache/past.h"
+
+#include <string.h>
+
+#include "cache/events.h"
+#include "os/atomic.h"
+#include "page/pool.h"
+#include "percpu/rows.h"
+
+static struct {
+	struct past *first;
+	uint32_t nr;
+} past;
+
+/* False: nothing was ever counted. */
+static bool read_words(struct kmem_cache *s, uint64_t *words)
+{
+	uint64_t any = 0;
+
+	memset(words, 0, OS_WORDS * sizeof(*words));
+	for (unsigned int i = OS_NR_SHOWN; i < NR_RCU_WORDS; i++)
+		any |= words[i] = rows_counted((char *)s, i);
+	return any != 0;
+}
+
+static bool is_of(const struct past *entry, const struct kmem_cache *s, const char *name)
+{
+	return entry->object_size == s->sheaf.slab.object_size &&
+	       entry->slab_size == s->sheaf.slab.size && !strcmp(entry->name, name);
+}
+
+static struct past *find(const struct kmem_cache *s, const char *name)
+{
+	struct past *entry = past.first;
+
+	while (entry && !is_of(entry, s, name))
+		entry = entry->next;
+	return entry;
+}
+
+static struct past *make(const char *name)
+{
+	struct past *entry = pool_alloc(sizeof(*entry) + strlen(name) + 1);
+
+	if (!entry)
+		return NULL;
+	memset(entry, 0, sizeof(*entry));
+	strcpy(entry->name, name);
+	entry->next = past.first;
+	past.nr++;
+	os_store_release(&past.first, entry);
+	return entry;
+}
+
+static struct past *others(void)
+{
+	struct past *entry = past.first;
+
+	while (entry && strcmp(entry->name, PAST_OTHERS) != 0)
+		entry = entry->next;
+	return entry ? entry : make(PAST_OTHERS);
+}
+
+static void add(struct past *entry, const struct kmem_cache *s, const uint64_t *words)
+{
+	entry->object_size = s->sheaf.slab.object_size;
+	entry->slab_size = s->sheaf.slab.size;
+	entry->objs_per_slab = s->sheaf.slab.oo.objects;
+	entry->sheaf_capacity = sheaf_capacity(&s->sheaf);
+	os_store_relaxed(&entry->times, entry->times + 1);
+	for (unsigned int i = 0; i < NR_RCU_WORDS; i++)
+		os_store_relaxed(&entry->words[i], entry->words[i] + words[i]);
+}
+
+void past_add(struct kmem_cache *s)
+{
+	uint64_t words[OS_WORDS];
+	struct past *entry;
+
+	if (!s->sheaf.slab.counted || !read_words(s, words))
+		return;
+	entry = find(s, s->name);
+	if (!entry)
+		entry = past.nr < PAST_ENTRIES ? make(s->name) : others();
+	if (entry)
+		add(entry, s, words);
+}
+
+const struct past *past_next(const struct past *entry)
+{
+	return entry ? entry->next : os_load_acquire(&past.first);
+}
+
+void past_forget(void)
+{
+	memset(&past, 0, sizeof(past));
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Caches that were destroyed: what was counted of them, so that totals at exit have it.
+ *
+ * Caches of one name and layout are one entry. After PAST_ENTRIES names further ones share the last entry,
+ * so that a program which invents names does not fill its memory.
+ *
+ * Invariants
+ *  E1. Nothing is remembered unless events are counted. A forked child begins with nothing.
+ *  E2. Entries are never freed, and new ones come first: the list is read without the lock, while numbers grow.
+ *
+ * Locks: OS_RANK_CACHES, held by the callers of past_add(). Callers: src/cache/, src/stats/.
+ */
+#ifndef SHEAF_CACHE_PAST_H
+#define SHEAF_CACHE_PAST_H
+
+#include "cache/cache.h"
+#include "os/counters.h"
+
+#define PAST_ENTRIES 256u
+#define PAST_OTHERS  "(other names)"
+
+struct past {
+	struct past *next;
+	uint64_t times; /* caches that were destroyed */
+	uint32_t object_size, slab_size, objs_per_slab, sheaf_capacity; /* of the last one */
+	uint64_t words[OS_WORDS];
+	char name[];
+};
+
+/* This cache goes. It is drained, and has its name and its counters still. */
+void past_add(struct kmem_cache *s);
+/* The entry after this one, or the first; NULL at the end. */
+const struct past *past_next(const struct past *past);
+/* In a forked child, alone. */
+void past_forget(void);
+
+#endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/* Caches that were destroyed: what was counted of them stays, in bounds, and is this process's only. */
+#include <sheaf/stats.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cache/events.h"
+#include "cache/past.h"
+#include "kit/check.h"
+#include "kit/process.h"
+#include "kit/unit.h"
+#include "os/machine.h"
+
+enum {
+	OBJECTS = 200
+};
+
+static void use(const char *name, unsigned int n)
+{
+	struct kmem_cache *s = kmem_cache_create(name, 64, NULL, SLAB_NO_MERGE);
+	void *objects[OBJECTS];
+
+	assert_non_null(s);
+	for (unsigned int i = 0; i < n; i++)
+		objects[i] = kmem_cache_alloc(s, GFP_KERNEL);
+	for (unsigned int i = 0; i < n; i++)
+		kmem_cache_free(s, objects[i]);
+	kmem_cache_destroy(s);
+}
+
+static unsigned int entries(void)
+{
+	unsigned int n = 0;
+
+	for (const struct past *past = past_next(NULL); past; past = past_next(past))
+		n++;
+	return n;
+}
+
+static const struct past *of_name(const char *name)
+{
+	const struct past *past = past_next(NULL);
+
+	while (past && strcmp(past->name, name) != 0)
+		past = past_next(past);
+	return past;
+}
+
+static uint64_t allocations(const struct past *past)
+{
+	return past->words[STAT_alloc_fastpath] + past->words[STAT_alloc_slowpath];
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	past_forget();
+	return 0;
+}
+
+static void skip_unless_counted(void)
+{
+	use("", 1);
+	past_forget();
+	if (!os.counting)
+		skip();
+}
+
+static void nothing_is_remembered_without_counting(void **state)
+{
+	(void)state;
+	use("uncounted", OBJECTS);
+	assert_int_equal(entries(), os.counting ? 1 : 0);
+}
+
+static void same_name_adds_up(void **state)
+{
+	(void)state;
+	skip_unless_counted();
+	use("one", OBJECTS);
+	use("two", 0);
+	use("one", 7);
+	assert_int_equal(entries(), 1);
+	assert_int_equal(of_name("one")->times, 2);
+	assert_int_equal(allocations(of_name("one")), OBJECTS + 7);
+}
+
+static void many_names_share_an_entry(void **state)
+{
+	char name[32];
+
+	(void)state;
+	skip_unless_counted();
+	for (unsigned int i = 0; i < PAST_ENTRIES + 50; i++) {
+		snprintf(name, sizeof(name), "name %u", i);
+		use(name, 1);
+	}
+	assert_int_equal(entries(), PAST_ENTRIES + 1);
+	assert_int_equal(of_name(PAST_OTHERS)->times, 50);
+	assert_int_equal(of_name("name 0")->times, 1);
+}
+
+static void begins_with_nothing(void)
+{
+	CHECK(entries() == 0);
+}
+
+static void child_begins_with_nothing(void **state)
+{
+	(void)state;
+	skip_unless_counted();
+	use("parent's", 1);
+	assert_int_equal(entries(), 1);
+	assert_int_equal(in_child(begins_with_nothing), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(nothing_is_remembered_without_counting, begin),
+		cmocka_unit_test_setup(same_name_adds_up, begin),
+		cmocka_unit_test_setup(many_names_share_an_entry, begin),
+		cmocka_unit_test_setup(child_begins_with_nothing, begin),
+	};
+
+	return cmocka_run_group_tests_name("past", tests, NULL, NULL);
+}
