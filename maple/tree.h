@@ -9,6 +9,7 @@
  *     rebuild_plan.c, items.c   parts of rebuild.c
  *     store.c  the mas_ calls that store           tree.c    the mtree_ and mt_ calls
  *     dup.c    copy and destroy                    validate.c, dump.c, svg.c, misuse.c
+ *     symbols.c what the header inlines
  */
 #ifndef MAPLE_TREE_H
 #define MAPLE_TREE_H

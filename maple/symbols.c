@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* What the header inlines, as symbols for callers that cannot inline C: see src/kmalloc/symbols.c. */
+#include "tree.h"
+
+#define SYMBOL(name)                                                                               \
+	extern __typeof__(name) symbol_of_##name SHEAF_SYMBOL(name)                                \
+		__attribute__((alias(#name), visibility("default")))
+
+SYMBOL(mas_error);
+SYMBOL(mas_init);
+SYMBOL(mas_is_active);
+SYMBOL(mas_is_err);
+SYMBOL(mas_lock);
+SYMBOL(mas_reset);
+SYMBOL(mas_set);
+SYMBOL(mas_set_range);
+SYMBOL(mas_unlock);

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the headers inline, as symbols: for callers that cannot inline C, such as Rust, Go or Python.
+ *
+ * Each symbol is another name of the function that the header has here, so nothing is written twice. A test
+ * finds the inline function that is missing in the list. Callers: programs, by a foreign interface.
+ */
+#include "cache/cache.h"
+
+#define SYMBOL(name)                                                                               \
+	extern __typeof__(name) symbol_of_##name SHEAF_SYMBOL(name)                                \
+		__attribute__((alias(#name), visibility("default")))
+
+SYMBOL(kmem_cache_alloc);
+SYMBOL(kmem_cache_alloc_from_sheaf);
+SYMBOL(kmem_cache_free);
+SYMBOL(kmem_cache_zalloc);
+
+SYMBOL(kcalloc);
+SYMBOL(kmalloc);
+SYMBOL(kmalloc_array);
+SYMBOL(krealloc_array);
+SYMBOL(kvcalloc);
+SYMBOL(kvfree);
+SYMBOL(kvmalloc);
+SYMBOL(kvmalloc_array);
+SYMBOL(kvzalloc);
+SYMBOL(kzalloc);
+SYMBOL(kzalloc_node);
