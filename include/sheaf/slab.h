@@ -64,6 +64,35 @@ typedef unsigned int gfp_t;
 
 #define GFP_KERNEL_ACCOUNT (GFP_KERNEL | __GFP_ACCOUNT)
 
+/*
+ * What kernel code says that has no meaning here and does no harm: which zone, which reserve, which checker.
+ * As in a kernel built without these, they are no bits. The zones that an address must lie in (__GFP_DMA,
+ * __GFP_DMA32) cannot be had and are not defined.
+ */
+#define __GFP_COMP	  0u
+#define __GFP_HARDWALL	  0u
+#define __GFP_HIGHMEM	  0u
+#define __GFP_MEMALLOC	  0u
+#define __GFP_MOVABLE	  0u
+#define __GFP_NOLOCKDEP	  0u
+#define __GFP_NOMEMALLOC  0u
+#define __GFP_NO_OBJ_EXT  0u
+#define __GFP_RECLAIMABLE 0u
+#define __GFP_SKIP_KASAN  0u
+#define __GFP_SKIP_ZERO	  0u
+#define __GFP_WRITE	  0u
+#define __GFP_ZEROTAGS	  0u
+
+#define GFP_USER	     (GFP_KERNEL | __GFP_HARDWALL)
+#define GFP_HIGHUSER	     (GFP_USER | __GFP_HIGHMEM)
+#define GFP_HIGHUSER_MOVABLE (GFP_HIGHUSER | __GFP_MOVABLE)
+
+/* Whether an allocation with these flags may sleep and reclaim. Async-signal-safe, O(1). */
+static inline bool gfpflags_allow_blocking(const gfp_t gfp_flags)
+{
+	return (gfp_flags & __GFP_DIRECT_RECLAIM) != 0;
+}
+
 /* --- slab flags: what a cache is like ----------------------------------------------------------
  */
 
@@ -82,6 +111,10 @@ typedef unsigned int slab_flags_t;
  * must take a reference that can fail, and then look whether it still is what it looked for.
  */
 #define SLAB_TYPESAFE_BY_RCU 0x0040u
+/* Accepted, without a meaning here: no bits, as in a kernel built without what they are about. */
+#define SLAB_NOLEAKTRACE   0u
+#define SLAB_NO_USER_FLAGS 0u
+#define SLAB_TEMPORARY	   SLAB_RECLAIM_ACCOUNT
 
 #define NUMA_NO_NODE (-1)
 

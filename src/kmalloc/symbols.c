@@ -11,6 +11,7 @@
 	extern __typeof__(name) symbol_of_##name SHEAF_SYMBOL(name)                                \
 		__attribute__((alias(#name), visibility("default")))
 
+SYMBOL(gfpflags_allow_blocking);
 SYMBOL(kmem_cache_alloc);
 SYMBOL(kmem_cache_alloc_from_sheaf);
 SYMBOL(kmem_cache_free);

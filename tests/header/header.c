@@ -84,6 +84,7 @@ static int use(struct kmem_cache *s, size_t size)
 	CHECK(object);
 	kmem_cache_free(s, object);
 	kmem_cache_free(s, NULL);
+	CHECK(gfpflags_allow_blocking(GFP_USER) && !gfpflags_allow_blocking(flags));
 	CHECK(kmem_cache_alloc_bulk(s, GFP_KERNEL, 20, p) == 20);
 	kmem_cache_free_bulk(s, 10, p);
 	kmem_cache_free_bulk(NULL, 10, p + 10);

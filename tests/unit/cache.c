@@ -129,6 +129,35 @@ static void unknown_gfp_flag(void **state)
 	kmem_cache_destroy(s);
 }
 
+/* What kernel code passes without a need here: no line, and the fast path. */
+static void harmless_flags(void **state)
+{
+	const gfp_t flags = GFP_USER | GFP_HIGHUSER_MOVABLE | __GFP_NOLOCKDEP | __GFP_NOMEMALLOC |
+			    __GFP_COMP | __GFP_RECLAIMABLE | __GFP_WRITE;
+	struct kmem_cache *s = kmem_cache_create(
+		"harmless", 64, NULL, SLAB_NOLEAKTRACE | SLAB_NO_USER_FLAGS | SLAB_TEMPORARY);
+	void *object;
+
+	(void)state;
+	assert_true(SHEAF_GFP_IS_KERNEL(GFP_HIGHUSER_MOVABLE | __GFP_NOLOCKDEP));
+	told_begin(&told);
+	object = kmem_cache_alloc(s, flags);
+	assert_int_equal(told_end(&told), 0);
+	assert_non_null(object);
+	kmem_cache_free(s, object);
+	kmem_cache_destroy(s);
+}
+
+static void who_may_block(void **state)
+{
+	(void)state;
+	assert_true(gfpflags_allow_blocking(GFP_KERNEL));
+	assert_true(gfpflags_allow_blocking(GFP_NOFS | __GFP_ZERO));
+	assert_false(gfpflags_allow_blocking(GFP_NOWAIT));
+	assert_false(gfpflags_allow_blocking(GFP_ATOMIC | __GFP_ZERO));
+	assert_false(gfpflags_allow_blocking(0));
+}
+
 static size_t nr_in_sheaves;
 static void *looked_for;
 static bool found;
@@ -485,6 +514,8 @@ int main(void)
 		cmocka_unit_test(constructor),
 		cmocka_unit_test(zalloc),
 		cmocka_unit_test(unknown_gfp_flag),
+		cmocka_unit_test(harmless_flags),
+		cmocka_unit_test(who_may_block),
 		cmocka_unit_test(nodes),
 		cmocka_unit_test(remote_frees_bypass_sheaves),
 		cmocka_unit_test(bulk),
