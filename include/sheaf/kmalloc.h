@@ -94,10 +94,11 @@ static inline SHEAF_CHECK_RESULT void *kzalloc_node(size_t size, gfp_t flags, in
 }
 
 /*
- * Make a block size bytes large: in place if it has them already (it never moves to a smaller one),
- * else a new block with the old one's content, and the old one is freed. Returns NULL, and leaves
- * the block as it is, if memory is out. A block of NULL or ZERO_SIZE_PTR: as kmalloc(). A size of 0:
- * as kfree(), and ZERO_SIZE_PTR is returned.
+ * Make a block size bytes large: in place if it has them already, else a new block with the old
+ * one's content, and the old one is freed. If a new block would have half the bytes or less
+ * (kmalloc_size_roundup()), it moves there, too, unless there is no memory at once: a smaller size never
+ * fails. Returns NULL, and leaves the block as it is, if memory is out. A block of NULL or ZERO_SIZE_PTR: as
+ * kmalloc(). A size of 0: as kfree(), and ZERO_SIZE_PTR is returned. Kernel: never moves to a smaller one.
  * __GFP_ZERO: bytes beyond the old content read zero if every earlier call for this block, too, had
  * the flag.
  */

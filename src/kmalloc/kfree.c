@@ -49,11 +49,15 @@ SHEAF_PUBLIC size_t ksize(const void *block)
 	return ZERO_OR_NULL_PTR(block) ? 0 : size_of(block, "ksize");
 }
 
+/* Bytes of a block for so many. */
+static size_t roundup(size_t size)
+{
+	return size <= KMALLOC_LARGEST ? kmalloc_sizes[kmalloc_index(size)] : large_roundup(size);
+}
+
 SHEAF_PUBLIC size_t kmalloc_size_roundup(size_t size)
 {
-	if (size <= KMALLOC_LARGEST)
-		return kmalloc_sizes[kmalloc_index(size)];
-	return size <= KMALLOC_MAX_SIZE ? large_roundup(size) : size;
+	return size <= KMALLOC_MAX_SIZE ? roundup(size) : size;
 }
 
 /* What is wiped must not be left out as a store that nobody reads. */
@@ -84,11 +88,33 @@ static void *alloc(size_t size, gfp_t flags, size_t most, const char *call, cons
 	return kmalloc_for(size, flags, NUMA_NO_NODE, caller);
 }
 
+static void *move(void *to, const void *block, size_t bytes, const char *call)
+{
+	memcpy(to, block, bytes);
+	free_any(block, call);
+	return to;
+}
+
+/* To a block of half the bytes or less, if one is to be had at once: nobody waits to have less. */
+static void *shrink(const void *block, size_t old, size_t size, gfp_t flags, const char *call,
+		    const void *caller)
+{
+	gfp_t now = (flags & __GFP_ZERO) | GFP_NOWAIT | __GFP_NORETRY;
+	void *smaller = roundup(size) <= old / 2 ? alloc(size, now, INT_MAX, call, caller) : NULL;
+
+	if (smaller)
+		return move(smaller, block, size, call);
+	/* How much was asked for before is not known: all behind the new size may be written. */
+	if (flags & __GFP_ZERO)
+		memset((char *)(uintptr_t)block + size, 0, old - size);
+	return (void *)(uintptr_t)block;
+}
+
 static void *resize(const void *block, size_t size, gfp_t flags, size_t most, const char *call,
 		    const void *caller)
 {
 	size_t old;
-	void *moved;
+	void *larger;
 
 	if (size == 0) {
 		free_any(block, call);
@@ -99,18 +125,10 @@ static void *resize(const void *block, size_t size, gfp_t flags, size_t most, co
 	old = size_of(block, call);
 	if (!old)
 		return NULL;
-	/* How much was asked for before is not known: all behind the new size may be written. */
-	if (size <= old) {
-		if (flags & __GFP_ZERO)
-			memset((char *)(uintptr_t)block + size, 0, old - size);
-		return (void *)(uintptr_t)block;
-	}
-	moved = alloc(size, flags, most, call, caller);
-	if (moved) {
-		memcpy(moved, block, old);
-		free_any(block, call);
-	}
-	return moved;
+	if (size <= old)
+		return shrink(block, old, size, flags, call, caller);
+	larger = alloc(size, flags, most, call, caller);
+	return larger ? move(larger, block, old, call) : NULL;
 }
 
 SHEAF_PUBLIC void *krealloc(const void *block, size_t size, gfp_t flags)

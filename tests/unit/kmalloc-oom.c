@@ -89,6 +89,26 @@ static void first_use_fails(void)
 	}
 }
 
+/* A block that cannot move to a smaller one stays, and nobody waits for that. */
+static void shrink_fails(void)
+{
+	char *p = kmalloc(100000, GFP_KERNEL);
+	size_t n;
+
+	CHECK(p);
+	memset(p, 0x3c, 100000);
+	n = allocate(200000, GFP_KERNEL, 0);
+	n = allocate(64, GFP_KERNEL, n);
+	CHECK(krealloc(p, 64, GFP_KERNEL | __GFP_NOFAIL) == p);
+	CHECK(p[63] == 0x3c && p[99999] == 0x3c);
+	CHECK(krealloc(p, 64, GFP_KERNEL | __GFP_ZERO) == p);
+	CHECK(p[63] == 0x3c && p[64] == 0 && p[99999] == 0);
+	free_down_to(n, 0);
+	p = krealloc(p, 64, GFP_KERNEL);
+	CHECK(p && ksize(p) == 64 && p[63] == 0x3c);
+	kfree(p);
+}
+
 /* A block that cannot grow stays. */
 static void resize_fails(void)
 {
@@ -124,10 +144,8 @@ static void caches_give_back(void)
 }
 
 static const struct part parts[] = {
-	{"all-sizes", all_sizes},
-	{"first-use", first_use_fails},
-	{"resize", resize_fails},
-	{"give-back", caches_give_back},
+	{"all-sizes", all_sizes}, {"first-use", first_use_fails},  {"resize", resize_fails},
+	{"shrink", shrink_fails}, {"give-back", caches_give_back},
 };
 
 static void under_limits(void **state)

@@ -192,18 +192,47 @@ static bool is_filled(const char *p, size_t size)
 	return true;
 }
 
-static void krealloc_shrink(void **state)
+static void krealloc_stays(void **state)
 {
 	char *p = kmalloc(200, GFP_KERNEL), *q;
 
 	(void)state;
 	fill(p, 200);
-	q = krealloc(p, 20, GFP_KERNEL);
+	q = krealloc(p, 129, GFP_KERNEL);
 	assert_ptr_equal(p, q);
 	assert_true(is_filled(q, 200));
 	assert_ptr_equal(krealloc(q, 256, GFP_KERNEL), q);
 	assert_ptr_equal(krealloc(q, 0, GFP_KERNEL), ZERO_SIZE_PTR);
 	assert_int_equal(cache_of(q)->flags & CACHE_KMALLOC, CACHE_KMALLOC);
+}
+
+/* To a block of half the bytes or less, and no sooner. */
+static void krealloc_shrink(void **state)
+{
+	static const size_t sizes[] = {6 * MiB, 3 * MiB, 2 * MiB, 100000, 8193, 8192,
+				       4096,	2049,	 1000,	  130,	  128,	64,
+				       33,	32,	 17,	  9,	  8,	1};
+	gfp_t flags = GFP_KERNEL;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+		for (size_t j = i; j < sizeof(sizes) / sizeof(sizes[0]); j++) {
+			char *p = kvmalloc(sizes[i], GFP_KERNEL), *q;
+			size_t old = ksize(p);
+
+			fill(p, sizes[j]);
+			q = kvrealloc(p, sizes[j], flags ^= __GFP_ZERO);
+			assert_true(is_filled(q, sizes[j]));
+			if (q == p)
+				assert_int_equal(ksize(q), old);
+			else
+				assert_true(2 * ksize(q) <= old);
+			assert_true(q != p || ksize(q) < 4 * sizes[j] || ksize(q) == 8 ||
+				    ksize(q) == 16384);
+			for (size_t k = sizes[j]; flags & __GFP_ZERO && k < ksize(q); k++)
+				assert_int_equal(q[k], 0);
+			kvfree(q);
+		}
 }
 
 static void krealloc_grow(void **state)
@@ -533,6 +562,7 @@ int main(void)
 		cmocka_unit_test(arrays_do_not_overflow),
 		cmocka_unit_test(gfp_flags),
 		cmocka_unit_test(nodes),
+		cmocka_unit_test(krealloc_stays),
 		cmocka_unit_test(krealloc_shrink),
 		cmocka_unit_test(krealloc_grow),
 		cmocka_unit_test(krealloc_zero),
