@@ -39,6 +39,7 @@ static bool alloc_rest(struct kmem_cache *s, gfp_t flags, unsigned int n, void *
 	if (cache_was_destroyed(s, "kmem_cache_alloc_bulk"))
 		return false;
 	done = sheaf_alloc_bulk(&s->sheaf, p, n);
+	cache_see_flow(s);
 	all = done == n || alloc_from_slabs(s, flags, n - done, p + done);
 	if (!all)
 		free_to(s, done, p);
@@ -118,6 +119,7 @@ static void free_rest(struct kmem_cache *s, void **p, unsigned int n)
 		return;
 	}
 	done = sheaf_free_bulk(&s->sheaf, p, n);
+	cache_see_flow(s);
 	late_ask(&s->sheaf.slab);
 	cache_give(s, p + done, n - done, "kmem_cache_free_bulk");
 }

@@ -85,8 +85,15 @@ void stats_at_exit(void);
 /* Set the calls for a cache, by its flags and the options. Nobody may use it meanwhile. */
 void cache_choose_calls(struct kmem_cache *s);
 
-/* The cache's use told something: see src/percpu/flow.c. */
-void cache_flow_changed(struct sheaf_cache *sheaf);
+/* What the cache's use told (src/percpu/flow.c) is done: other calls, another capacity published. */
+void cache_flow_changed(struct kmem_cache *s);
+
+/* At the end of slow paths that change whole sheaves; what one leaves the next one does. */
+static inline void cache_see_flow(struct kmem_cache *s)
+{
+	if (__builtin_expect(os_load_relaxed(&s->sheaf.flow_changed), 0))
+		cache_flow_changed(s);
+}
 
 /* For a cache that is destroyed: they only say so. */
 struct sheaf_calls cache_calls_destroyed(void);

@@ -122,7 +122,6 @@ static bool lay_out(struct kmem_cache *s, size_t size, const struct kmem_cache_a
 		slab_cache_exit(&s->sheaf.slab);
 		return false;
 	}
-	s->sheaf.flow_changed = cache_flow_changed;
 	if (args->sheaf_capacity && capacity)
 		sheaf_set_capacity(&s->sheaf, capacity);
 	if (capacity && (args->barn_objects || args->barn_bytes))

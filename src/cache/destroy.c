@@ -39,6 +39,7 @@ SHEAF_PUBLIC int kmem_cache_shrink(struct kmem_cache *s)
 	if (cache_was_destroyed(s, "kmem_cache_shrink"))
 		return 0;
 	sheaf_forget_flow(&s->sheaf);
+	cache_see_flow(s);
 	sheaf_drain(&s->sheaf);
 	left = slab_shrink(&s->sheaf.slab);
 	page_trim();

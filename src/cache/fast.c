@@ -236,10 +236,9 @@ static void choose_alloc(struct kmem_cache *s)
 }
 #endif
 
-void cache_flow_changed(struct sheaf_cache *sheaf)
+COLD void cache_flow_changed(struct kmem_cache *s)
 {
-	struct kmem_cache *s = cache_of_slab(&sheaf->slab);
-
+	os_exchange(&s->sheaf.flow_changed, 0);
 	choose_alloc(s);
 	publish_capacity(s);
 }

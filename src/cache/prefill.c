@@ -105,6 +105,7 @@ static struct sheaf *lend(struct kmem_cache *s, gfp_t gfp, struct sheaf *spare, 
 				: prefill_lend_oversize(&s->sheaf, n);
 		spare = NULL;
 	} while (!sheaf && cache_reclaim(s, gfp, tries++));
+	cache_see_flow(s);
 	return sheaf;
 }
 

@@ -98,6 +98,7 @@ void *cache_alloc_slow(struct kmem_cache *s, gfp_t flags)
 	if (flags & ~SHEAF_GFP_PLAIN)
 		flags = cache_check_gfp(s, flags);
 	object = sheaf_capacity(&s->sheaf) ? sheaf_alloc(&s->sheaf) : NULL;
+	cache_see_flow(s);
 	if (object)
 		return finish(s, object, flags);
 	return cache_alloc_on(s, flags, os_node(), SLAB_PREFER_NODE);
@@ -121,10 +122,12 @@ void cache_free_slow(struct kmem_cache *s, void *object, const char *call)
 {
 	if (!object)
 		return;
-	if (may_enter_sheaf(s, object) && sheaf_free(&s->sheaf, object))
-		late_ask(&s->sheaf.slab);
-	else
+	if (!may_enter_sheaf(s, object) || !sheaf_free(&s->sheaf, object)) {
 		cache_give(s, &object, 1, call);
+		return;
+	}
+	late_ask(&s->sheaf.slab);
+	cache_see_flow(s);
 }
 
 bool cache_check_node(struct kmem_cache *s, gfp_t flags, int *node)

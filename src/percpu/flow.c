@@ -15,7 +15,8 @@
  * counts sheaves from other CPUs, less twice those from the own one, and decides with hysteresis.
  *
  * All of it are hints, changed without order, but for the capacity: a compare-exchange changes it
- * together with the word that the user chose it.
+ * together with the word that the user chose it. What changed is told by `flow_changed`: a slow path of
+ * the layer above sees it when it has nothing in hand.
  */
 #include "os/atomic.h"
 #include "os/machine.h"
@@ -41,8 +42,7 @@ static void change_capacity(struct sheaf_cache *cache, uint32_t capacity)
 			return;
 	} while (!os_cmpxchg(&cache->capacities, &now, sheaf_capacities(first, capacity)));
 	barn_set_limits(cache);
-	if (cache->flow_changed)
-		cache->flow_changed(cache);
+	os_store_release(&cache->flow_changed, 1);
 }
 
 static void grow(struct sheaf_cache *cache)
@@ -81,8 +81,8 @@ static void see_direction(struct sheaf_cache *cache, bool own)
 	if (flow != before)
 		os_store_relaxed(&cache->flow, flow);
 	if ((flow == FLOW_HIGH || flow == 0) && os_load_relaxed(&cache->one_way) != (flow != 0) &&
-	    os_exchange(&cache->one_way, flow != 0) != (flow != 0) && cache->flow_changed)
-		cache->flow_changed(cache);
+	    os_exchange(&cache->one_way, flow != 0) != (flow != 0))
+		os_store_release(&cache->flow_changed, 1);
 }
 
 void sheaf_flow(struct sheaf_cache *cache, const struct sheaf *full, unsigned int cpu)

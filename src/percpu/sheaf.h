@@ -56,12 +56,11 @@ struct sheaf_cache {
 	size_t barn_objects, barn_bytes; /* limits that the user set, or 0: see barn.h */
 	struct sheaf *bootstrap;	 /* for threads without a row: see os/section.h */
 	struct barn **barns;		 /* os.nr_nodes of them, NULL until used */
-	/* one_way or the capacity changed by what the cache's use tells */
-	void (*flow_changed)(struct sheaf_cache *cache);
-	uint32_t flow;		  /* sheaves that other CPUs filled, beyond own ones */
-	uint32_t one_way;	  /* flow is high */
-	uint32_t exchanges;	  /* swaps, and full sheaves from barns, until they are many */
-	uint32_t quiet;		  /* nobody uses the cache: see drain.c */
+	uint32_t flow;			 /* sheaves that other CPUs filled, beyond own ones */
+	uint32_t flow_changed; /* one_way, or the capacity by volume: the layer above clears it */
+	uint32_t one_way;      /* flow is high */
+	uint32_t exchanges;    /* swaps, and full sheaves from barns, until they are many */
+	uint32_t quiet;	       /* nobody uses the cache: see drain.c */
 	struct sheaf_source *rcu; /* NULL until an object is retired */
 };
 

@@ -23,6 +23,7 @@ static void see(struct kmem_cache *s, uint32_t filled_by, unsigned int times)
 
 	while (times-- > 0)
 		sheaf_flow(&s->sheaf, &sheaf, ROW);
+	cache_see_flow(s);
 }
 
 static void use(struct kmem_cache *s)
