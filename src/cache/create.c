@@ -12,6 +12,7 @@
 #include "os/options.h"
 #include "os/report.h"
 #include "os/sized.h"
+#include "percpu/rows.h"
 #include "slab/late.h"
 
 #define CACHE_LINE  64u
@@ -144,13 +145,13 @@ static void unmake(struct kmem_cache *s)
 {
 	if (s->name)
 		list_forget_name(s);
-	sheaf_give_handle(s);
+	rows_give(s);
 }
 
 static struct kmem_cache *make(const char *name, size_t size, const struct kmem_cache_args *args,
 			       slab_flags_t flags)
 {
-	struct kmem_cache *s = sheaf_take_handle();
+	struct kmem_cache *s = rows_take();
 
 	if (!s)
 		return NULL;
@@ -165,7 +166,7 @@ static struct kmem_cache *make(const char *name, size_t size, const struct kmem_
 	}
 	if (!begin_rcu(s, args)) {
 		cache_unmake(s);
-		sheaf_give_handle(s);
+		rows_give(s);
 		return NULL;
 	}
 	list_add(s);

@@ -11,6 +11,8 @@
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/report.h"
+#include "percpu/barn.h"
+#include "percpu/rows.h"
 #include "rcu/rcu_free.h"
 #include "slab/late.h"
 
@@ -52,7 +54,7 @@ void cache_unmake(struct kmem_cache *s)
 {
 	sheaf_rcu_exit(&s->sheaf);
 	late_exit(&s->sheaf.slab);
-	sheaf_cache_exit(&s->sheaf);
+	barn_exit(&s->sheaf);
 	slab_cache_exit(&s->sheaf.slab);
 	list_forget_name(s);
 	s->calls = cache_calls_destroyed();
@@ -68,7 +70,7 @@ static void release(struct kmem_cache *s)
 	cache_unmake(s);
 	os_lock(&caches.lock);
 	publish_end(s);
-	sheaf_give_handle(s);
+	rows_give(s);
 	os_unlock(&caches.lock);
 }
 

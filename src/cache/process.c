@@ -21,6 +21,7 @@
 #include "os/options.h"
 #include "os/report.h"
 #include "page/pool.h"
+#include "percpu/rows.h"
 #include "rcu/any.h"
 #include "rcu/rcu_free.h"
 
@@ -130,7 +131,7 @@ static bool initialise(void)
 {
 	if (os.nr_rows == 0)
 		os_init();
-	if (!page_init() || !sheaf_init())
+	if (!page_init() || !rows_init())
 		return false;
 	publish_process();
 	return true;

@@ -74,7 +74,7 @@ static inline void os_unlock_after_fork(struct os_lock *lock, uint32_t *taken)
 	os_unlock(lock);
 }
 
-/* True if the lock is held by anybody: for assertions only. */
+/* True if the lock is held by anybody: a hint, but in a child that is alone. */
 bool os_lock_held(struct os_lock *lock);
 /* Debug builds and the simulator end here if this thread holds a lock while it does `what`. */
 void os_holds_nothing(const char *what);

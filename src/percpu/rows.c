@@ -52,8 +52,14 @@ bool rows_init(void)
 	return map_block();
 }
 
-bool rows_open(struct slot *slot, unsigned int row)
+/* The slot of this row is used: let objects be pushed there, and events be counted. False: there is no
+ * memory for the counters, and the slot is to be left alone. */
+static bool open_row(char *handle, unsigned int row)
 {
+	struct slot *slot = slot_of_row(handle, row);
+
+	if (rows_is_open(slot))
+		return true;
 	if (os.counting && !os_open_counters((char *)slot))
 		return false;
 	os_fetch_or(&opened[row / 64], UINT64_C(1) << row % 64);
@@ -61,13 +67,6 @@ bool rows_open(struct slot *slot, unsigned int row)
 							       << pages.range_shift));
 	os_store_release(&slot->home_size, (uintptr_t)1 << pages.range_shift);
 	return true;
-}
-
-static bool open_row(char *handle, unsigned int row)
-{
-	struct slot *slot = slot_of_row(handle, row);
-
-	return rows_is_open(slot) || rows_open(slot, row);
 }
 
 /* On the trylock backend: the first one that is not locked. */

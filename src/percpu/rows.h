@@ -11,8 +11,8 @@
  *  W1. A closed slot has home_size 0, and a home to which no address is near: whichever of the two a
  *      section sees first while the slot is opened, no object is at home before both are there.
  *
- * Locks: none; callers hold OS_RANK_CACHES, but for rows_open(). Callers: src/percpu/; src/stats/
- * to read.
+ * Locks: none; callers hold OS_RANK_CACHES, but for rows_open_here(). Callers: src/percpu/, src/cache/; src/stats/ to
+ * read.
  */
 #ifndef SHEAF_PERCPU_ROWS_H
 #define SHEAF_PERCPU_ROWS_H
@@ -26,16 +26,13 @@
 /* Size 0, capacity 0: looks empty to a pop and full to a push. */
 extern struct sheaf sheaf_bootstrap;
 
+/* Once for the process: map the first ones. False if there is no memory. */
 bool rows_init(void);
-/* A handle of 1 << SLOT_SHIFT zero bytes, with a slot in every row that holds the bootstrap sheaf;
- * NULL if there is no memory. */
+/* A handle for a cache: SHEAF_HANDLE bytes, zero but for a slot's main, with a slot in every row that holds
+ * the bootstrap sheaf. NULL if there is no memory. */
 void *rows_take(void);
 /* Its slots must hold the bootstrap sheaf, no cells and no counts again. */
 void rows_give(void *handle);
-
-/* The slot of this row is used: let objects be pushed there, and events be counted. False: there is no
- * memory for the counters, and the slot is to be left alone. */
-bool rows_open(struct slot *slot, unsigned int row);
 
 static inline bool rows_is_open(const struct slot *slot)
 {

@@ -4,7 +4,6 @@
 #include "os/machine.h"
 #include "os/options.h"
 #include "percpu/barn.h"
-#include "percpu/rows.h"
 #include "percpu/sheaf.h"
 
 unsigned int sheaf_capacity_for(uint32_t size)
@@ -25,21 +24,6 @@ void sheaf_set_barn(struct sheaf_cache *cache, size_t objects, size_t bytes)
 	barn_set_limits(cache);
 }
 
-bool sheaf_init(void)
-{
-	return rows_init();
-}
-
-void *sheaf_take_handle(void)
-{
-	return rows_take();
-}
-
-void sheaf_give_handle(void *handle)
-{
-	rows_give(handle);
-}
-
 bool sheaf_cache_init(struct sheaf_cache *cache, void *handle, unsigned int capacity)
 {
 	cache->at.handle = handle;
@@ -51,9 +35,4 @@ bool sheaf_cache_init(struct sheaf_cache *cache, void *handle, unsigned int capa
 	cache->capacities = sheaf_capacities(capacity, capacity);
 	barn_set_limits(cache);
 	return true;
-}
-
-void sheaf_cache_exit(struct sheaf_cache *cache)
-{
-	barn_exit(cache);
 }

@@ -107,24 +107,12 @@ static inline uint64_t sheaf_capacities(uint32_t first, uint32_t now)
 	return (uint64_t)first << 32 | now;
 }
 
-/* Once for the process: map the first rows. False if there is no memory. */
-bool sheaf_init(void);
-
 /* The kernel's capacity for a stride of so many bytes. */
 unsigned int sheaf_capacity_for(uint32_t size);
 
-/*
- * Memory of SHEAF_HANDLE bytes for a cache, zero but for a slot's main, with a slot for every CPU; NULL
- * if there is none.
- * Callers hold OS_RANK_CACHES.
- */
-void *sheaf_take_handle(void);
-void sheaf_give_handle(void *handle);
-
-/* Give the cache its slots and barns; its slab part must be laid out. False: no memory. */
+/* Give the cache its slots and barns; its slab part must be laid out. False: no memory. barn_exit() releases
+ * them, when the cache is drained and used by nobody. */
 bool sheaf_cache_init(struct sheaf_cache *cache, void *handle, unsigned int capacity);
-/* Release them. The cache must be drained and used by nobody. */
-void sheaf_cache_exit(struct sheaf_cache *cache);
 
 /* A full sheaf from a barn is about to be allocated from on this CPU: see flow.c. */
 void sheaf_flow(struct sheaf_cache *cache, const struct sheaf *full, unsigned int cpu);
