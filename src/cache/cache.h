@@ -106,8 +106,8 @@ bool cache_reclaim(struct kmem_cache *s, gfp_t flags, int tries);
 void cache_free_slow(struct kmem_cache *s, void *object, const char *call);
 /* An object without waiting, from this node if it has any; or NULL. */
 void *cache_alloc_try(struct kmem_cache *s, gfp_t gfp, unsigned int node);
-/* Give this cache's free objects back, and every free page. */
-void cache_give_up_free(struct kmem_cache *s);
+/* Free objects leave the sheaves, and slabs without others their node; how many slabs are left. */
+unsigned int cache_give_up_free(struct kmem_cache *s);
 /* Objects straight to their slabs. */
 void cache_give(struct kmem_cache *s, void **objects, unsigned int n, const char *call);
 

@@ -42,8 +42,7 @@ SHEAF_PUBLIC int kmem_cache_shrink(struct kmem_cache *s)
 		return 0;
 	sheaf_forget_flow(&s->sheaf);
 	cache_see_flow(s);
-	sheaf_drain(&s->sheaf);
-	left = slab_shrink(&s->sheaf.slab);
+	left = cache_give_up_free(s);
 	page_trim();
 	late_ask(&s->sheaf.slab);
 	os_report_kept();
@@ -96,8 +95,7 @@ static void finish_retired(struct kmem_cache *s)
 	if (s->sheaf.rcu || os_load_relaxed(&s->retired_otherwise))
 		kvfree_rcu_barrier_on_cache(s);
 	if (s->sheaf.slab.late) {
-		sheaf_drain(&s->sheaf);
-		slab_shrink(&s->sheaf.slab);
+		cache_give_up_free(s);
 		kvfree_rcu_barrier_on_cache(s);
 	}
 }
@@ -130,8 +128,7 @@ SHEAF_PUBLIC void kmem_cache_destroy(struct kmem_cache *s)
 	if (!s || !give_up_name(s))
 		return;
 	finish_retired(s);
-	sheaf_drain(&s->sheaf);
-	if (slab_shrink(&s->sheaf.slab) == 0)
+	if (cache_give_up_free(s) == 0)
 		release(s);
 	else
 		report_live(s);

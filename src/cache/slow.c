@@ -56,12 +56,10 @@ void cache_tell_freed(struct kmem_cache *s, void *object)
 		tsan_freed(object, s->sheaf.slab.object_size);
 }
 
-void cache_give_up_free(struct kmem_cache *s)
+unsigned int cache_give_up_free(struct kmem_cache *s)
 {
 	sheaf_drain(&s->sheaf);
-	slab_shrink(&s->sheaf.slab);
-	page_trim();
-	os_report_kept();
+	return slab_shrink(&s->sheaf.slab);
 }
 
 bool cache_reclaim(struct kmem_cache *s, gfp_t flags, int tries)
@@ -71,6 +69,8 @@ bool cache_reclaim(struct kmem_cache *s, gfp_t flags, int tries)
 	if (!(flags & __GFP_NOFAIL) && (tries || !may_reclaim))
 		return false;
 	cache_give_up_free(s);
+	page_trim();
+	os_report_kept();
 	if (tries)
 		os_yield();
 	return true;

@@ -174,12 +174,13 @@ struct kmem_cache *kmalloc_cache_made(unsigned int index, const void *caller)
 
 void kmalloc_reclaim(void)
 {
-	page_trim();
-	if (!os_load_acquire(&family.ready))
-		return;
-	for (unsigned int number = 0; number < family.nr_partitions; number++)
+	unsigned int n = os_load_acquire(&family.ready) ? family.nr_partitions : 0;
+
+	for (unsigned int number = 0; number < n; number++)
 		for (unsigned int i = 1; i < KMALLOC_CACHES; i++)
 			cache_give_up_free(family.caches[number][i]);
+	page_trim();
+	os_report_kept();
 }
 
 /* --- the calls -------------------------------------------------------------------------------- */
