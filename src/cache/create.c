@@ -29,14 +29,17 @@ static bool wrong(const char *name, const char *what, size_t value, const char *
 static bool check_rcu(const char *name, const struct kmem_cache_args *args, slab_flags_t flags)
 {
 	struct sheaf_rcu_ops provider;
-	const char *fault = args->rcu ? provider_read(&provider, args->rcu) : NULL;
+	const char *fault;
 
-	if (!fault && (flags & SLAB_TYPESAFE_BY_RCU) && !grace_of(args->rcu))
+	if (grace_of(args->rcu) || !(args->rcu || (flags & SLAB_TYPESAFE_BY_RCU)))
+		return true;
+	if (args->rcu)
+		fault = provider_read(&provider, args->rcu);
+	else
 		fault = "SLAB_TYPESAFE_BY_RCU needs an RCU provider first: see "
 			"sheaf_rcu_register() in <sheaf/rcu.h>";
-	if (fault)
-		os_report("kmem_cache_create(%s): %s", name, fault);
-	return !fault;
+	os_report("kmem_cache_create(%s): %s", name, fault ? fault : "memory is out");
+	return false;
 }
 
 static bool check_args(const char *name, size_t size, struct kmem_cache_args *args,
@@ -194,7 +197,7 @@ static struct kmem_cache *create(const char *name, size_t size, struct kmem_cach
 {
 	struct kmem_cache *s = NULL;
 
-	if (!check_args(name, size, args, flags) || !caches_ready())
+	if (!caches_ready() || !check_args(name, size, args, flags))
 		return NULL;
 	os_lock(&caches.lock);
 	warn_name_in_use(name);

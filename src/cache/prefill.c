@@ -178,12 +178,8 @@ SHEAF_PUBLIC int kmem_cache_refill_sheaf(struct kmem_cache *s, gfp_t gfp,
 
 SHEAF_PUBLIC void kmem_cache_return_sheaf(struct kmem_cache *s, gfp_t gfp, struct slab_sheaf *sheaf)
 {
-	if (!s->name) {
-		cache_report_destroyed(s, "kmem_cache_return_sheaf");
-		os_report_kept();
-		return;
-	}
-	if (is_out(s, of_user(sheaf), "kmem_cache_return_sheaf"))
+	if (!cache_was_destroyed(s, "kmem_cache_return_sheaf") &&
+	    is_out(s, of_user(sheaf), "kmem_cache_return_sheaf"))
 		give_back(s, of_user(sheaf), gfp);
 }
 
