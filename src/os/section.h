@@ -65,7 +65,10 @@ struct sheaf {
 		uint32_t size;
 	};
 	uint32_t capacity;
-	uint32_t base; /* size when the sheaf came to its slot */
+	union {
+		uint32_t base;	/* its size when it came to its slot */
+		uint32_t units; /* of pointers of any kind, their memory: see src/rcu/any.c */
+	};
 	union {
 		struct sheaf *next; /* in a private list */
 		const void *
@@ -74,8 +77,9 @@ struct sheaf {
 	union {
 		/* CPU that filled it by frees, plus one; 0: by a refill. */
 		uint32_t filled_by;
-		uint64_t number;    /* while it waits for a grace period */
-		struct sheaf *prev; /* and when that has passed: the next older one, or NULL */
+		uint64_t number;     /* while it waits for a grace period */
+		uint64_t taken_from; /* while a drain has it: see src/percpu/drain.c */
+		struct sheaf *prev;  /* and when that has passed: the next older one, or NULL */
 	};
 	void *objects[];
 };

@@ -42,20 +42,20 @@ struct aim {
 	void (*put_back)(struct slot *slot, struct sheaf *sheaf);
 };
 
-#define TAKEN_SPARE 1u /* in `number` of a sheaf that was taken, beside the row */
+#define TAKEN_SPARE 1u /* in taken_from, beside the row */
 
 static void push(struct sheaf **list, struct sheaf *sheaf, unsigned int row, unsigned int spare)
 {
 	if (!sheaf || sheaf == &sheaf_bootstrap)
 		return;
-	sheaf->number = row * 2 + spare;
+	sheaf->taken_from = row * 2 + spare;
 	sheaf->next = *list;
 	*list = sheaf;
 }
 
 static unsigned int row_of(const struct sheaf *taken)
 {
-	return (unsigned int)(taken->number / 2);
+	return (unsigned int)(taken->taken_from / 2);
 }
 
 static struct sheaf *spare_of(const struct slot *slot)
@@ -91,10 +91,10 @@ static void take_slot(struct slot *slot, unsigned int row, struct sheaf **list)
 
 static void put_back_slot(struct slot *slot, struct sheaf *sheaf)
 {
-	bool spare = sheaf->number & TAKEN_SPARE;
+	bool spare = sheaf->taken_from & TAKEN_SPARE;
 
 	/* By a refill: what it was filled by is forgotten. */
-	sheaf->number = 0;
+	sheaf->taken_from = 0;
 	if (spare)
 		exchange(slot, os_load_relaxed(&slot->main), sheaf);
 	else

@@ -11,7 +11,7 @@
 #define SHARDS	 8
 #define CAPACITY 252 /* a sheaf of 2 KiB */
 #define BYTES	 (SHEAF_HEADER + CAPACITY * sizeof(void *))
-#define UNIT	 64u /* base counts bytes by so many */
+#define UNIT	 64u /* bytes that one of a sheaf's units is */
 #define MIB	 (1u << 20)
 #define HEAVY	 64u /* part of rcu_limit that a sheaf which is being filled may hold */
 
@@ -19,7 +19,7 @@ struct shard {
 	struct os_lock lock;
 	uint32_t since; /* ms, when the sheaf that is filled came */
 	uint32_t locked_by_fork;
-	struct sheaf *filled, *spare;
+	struct sheaf *filled, *standby; /* the second one takes the first one's place */
 	struct rcu_queue queue;
 };
 
@@ -63,7 +63,7 @@ static void queue_filled(struct rcu_any *any, struct shard *shard)
 /* Its bytes are up: few objects may be more memory than should wait without a number. */
 static bool is_heavy(const struct sheaf *sheaf)
 {
-	return sheaf->base >= os_options.rcu_limit * (MIB / UNIT / HEAVY);
+	return sheaf->units >= os_options.rcu_limit * (MIB / UNIT / HEAVY);
 }
 
 /* With the shard's lock held. */
@@ -72,12 +72,12 @@ static struct sheaf *with_room(struct rcu_any *any, struct shard *shard)
 	if (shard->filled && shard->filled->size == CAPACITY)
 		queue_filled(any, shard);
 	if (!shard->filled) {
-		shard->filled = shard->spare ? shard->spare : new_sheaf();
-		shard->spare = NULL;
+		shard->filled = shard->standby ? shard->standby : new_sheaf();
+		shard->standby = NULL;
 		shard->since = os_now_ms();
 	}
-	if (!shard->spare)
-		shard->spare = new_sheaf();
+	if (!shard->standby)
+		shard->standby = new_sheaf();
 	return shard->filled;
 }
 
@@ -104,7 +104,7 @@ bool rcu_any_free(struct grace *grace, void *object, size_t offset)
 	sheaf = with_room(any, shard);
 	if (sheaf) {
 		sheaf->objects[sheaf->size] = object;
-		sheaf->base += units;
+		sheaf->units += units;
 		os_store_relaxed(&sheaf->word, sheaf->size + 1);
 		if (is_heavy(sheaf))
 			queue_filled(any, shard);
@@ -120,7 +120,7 @@ bool rcu_any_free(struct grace *grace, void *object, size_t offset)
 
 static void free_sheaf(struct rcu_any *any, struct sheaf *sheaf)
 {
-	grace_reused(any->user.grace, (uint64_t)sheaf->base * UNIT);
+	grace_reused(any->user.grace, (uint64_t)sheaf->units * UNIT);
 	tsan_all_taken(sheaf->objects, sheaf->size);
 	any->ops->free(sheaf->size, sheaf->objects, "kfree_rcu");
 	pool_free(sheaf, BYTES);

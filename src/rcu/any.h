@@ -8,7 +8,7 @@
  * tagged with the head's offset; those without wait for nobody to know of them any more, and are leaked.
  *
  * Invariants
- *  K1. A shard's spare sheaf is made when the last one came into use, so that memory may be out for as
+ *  K1. A shard's standby sheaf is made when the last one came into use, so that memory may be out for as
  *      long as it takes to fill one.
  *
  * Locks: OS_RANK_SHARD, one for each shard. Callers: src/cache/.

@@ -48,7 +48,6 @@ static bool queue_sheaf(struct sheaf_rcu *rcu, struct sheaf *sheaf, unsigned int
 
 	stat_add(&rcu->cache->slab, STAT_free_rcu_sheaf, sheaf_size(sheaf));
 	stat_add(&rcu->cache->slab, STAT_rcu_over_limit, over);
-	sheaf->base = row + 1;
 	rcu_queue_add(queue_of_row(rcu, row), sheaf, rcu->user.grace);
 	os_store_release(&rcu->active, 1);
 	return over;

@@ -18,7 +18,7 @@
  *      everybody else: not written to, not drained, not free.
  *  U2. Who takes an rcu_free sheaf out of its slot is in rcu_hand, by phase, until it is queued.
  *      Nothing of the provider's runs meanwhile.
- *  U3. A sheaf in a queue has at least one object. Its `base` is the row it came from plus one.
+ *  U3. A sheaf in a queue has at least one object.
  *  U4. The number of the first one that waits is in `first_number` too, GRACE_NEVER if none waits.
  *  U5. `least` is the smallest n_passed since it was last set to n_passed.
  *  U6. A queue's lock is held for a few sheaves at most, however long its lists are: who retires an
