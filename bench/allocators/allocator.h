@@ -19,6 +19,9 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
+
+#include "common/common.h"
 
 struct bench_setup {
 	size_t size;	       /* bytes of an object */
@@ -29,5 +32,23 @@ struct bench_setup {
 };
 
 #include BENCH_ALLOCATOR
+
+/* The allocator's context, once it is known whose calls these are; or the end of the program. */
+static inline void *bench_begin(size_t size, size_t objects, size_t capacity, const char *variant)
+{
+	const struct bench_setup setup = {
+		.size = size,
+		.objects = objects,
+		.capacity = (unsigned int)capacity,
+		.variant = variant,
+		.cpu = bench_cpu(0),
+	};
+	void *context = bench_open(&setup);
+
+	if (!context)
+		exit(1);
+	bench_print_origin(BENCH_CALL);
+	return context;
+}
 
 #endif

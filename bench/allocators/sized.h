@@ -13,7 +13,18 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
+
+#include "common/common.h"
 
 #include BENCH_SIZED
+
+/* sized_begin(), and whose calls these are; or the end of the program. */
+static inline void sized_start(const char *variant)
+{
+	if (!sized_begin(variant))
+		exit(1);
+	bench_print_origin(SIZED_CALL);
+}
 
 #endif

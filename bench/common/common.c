@@ -137,20 +137,37 @@ size_t bench_resident(void)
 	return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
+void bench_iterate(size_t iterations, double (*clock)(void), void (*once)(const void *options),
+		   const void *options, size_t items)
+{
+	for (size_t i = 0; i < iterations; i++) {
+		double start = clock();
+
+		once(options);
+		if (i > 0)
+			printf("%.4f\n", (clock() - start) / (double)items);
+	}
+}
+
+void bench_out_of_memory(void)
+{
+	static const char text[] = "the allocator ran out of memory\n";
+
+	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
+		_exit(2);
+	_exit(1);
+}
+
 void bench_shuffle(uint32_t *order, size_t n, uint64_t seed)
 {
-	uint64_t state = seed * UINT64_C(0x9e3779b97f4a7c15);
+	uint64_t state = seed * BENCH_SEED;
 
 	for (size_t i = 0; i < n; i++)
 		order[i] = (uint32_t)i;
 	for (size_t i = n - 1; i > 0; i--) {
-		size_t j;
+		size_t j = (bench_random(&state) >> 11) % (i + 1);
 		uint32_t swapped = order[i];
 
-		state ^= state << 13;
-		state ^= state >> 7;
-		state ^= state << 17;
-		j = (state >> 11) % (i + 1);
 		order[i] = order[j];
 		order[j] = swapped;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What benchmark programs share: numbers from the command line, pinning, clocks, shuffling. */
+/* What benchmark programs share: their command line, pinning, clocks, pseudo-random numbers. */
 #ifndef BENCH_COMMON_H
 #define BENCH_COMMON_H
 
@@ -39,6 +39,30 @@ double bench_time(void);
 
 /* Resident bytes of this process. */
 size_t bench_resident(void);
+
+/* Between calls a program does other things: no call's state may stay in registers for the next. */
+#define OTHER_THINGS __asm__ volatile("" : : : "memory")
+
+/*
+ * Do it a number of times; after each but the first print a line of the clock's ns for each of
+ * `items` in it.
+ */
+void bench_iterate(size_t iterations, double (*clock)(void), void (*once)(const void *options),
+		   const void *options, size_t items);
+
+/* From any thread: the others may be anywhere, so nothing is tidied up. */
+__attribute__((noreturn)) void bench_out_of_memory(void);
+
+/* The next of a series (xorshift) whose state is never 0. */
+static inline uint64_t bench_random(uint64_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}
+
+#define BENCH_SEED UINT64_C(0x9e3779b97f4a7c15)
 
 /* A permutation of 0 ... n - 1, the same for the same seed. */
 void bench_shuffle(uint32_t *order, size_t n, uint64_t seed);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common.h"
 #include "threads.h"
 
 #define ROWS_MAX 512
@@ -60,12 +61,9 @@ static void read_rows(const char *path)
 
 static uint64_t random_below(uint64_t limit)
 {
-	static uint64_t state = UINT64_C(0x9e3779b97f4a7c15);
+	static uint64_t state = BENCH_SEED;
 
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return (state >> 11) % limit;
+	return (bench_random(&state) >> 11) % limit;
 }
 
 /* One of the recorded objects: its size, and its age when it was freed. */

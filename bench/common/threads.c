@@ -44,16 +44,6 @@ void *bench_room(size_t bytes)
 	return room;
 }
 
-/* From any thread: the others may be anywhere, so nothing is tidied up. */
-_Noreturn void bench_out_of_memory(void)
-{
-	static const char text[] = "the allocator ran out of memory\n";
-
-	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
-		_exit(2);
-	_exit(1);
-}
-
 bool bench_oversubscribed(unsigned int count)
 {
 	if (!CPU_COUNT(&allowed))
@@ -83,7 +73,8 @@ static void *thread_main(void *argument)
 
 	if (!bench_oversubscribed(job.threads))
 		bench_pin(bench_cpu(thread->index));
-	job.prepare(thread->index);
+	if (job.prepare)
+		job.prepare(thread->index);
 	pthread_barrier_wait(&gate);
 	pthread_barrier_wait(&gate);
 	job.run(thread);
@@ -115,13 +106,6 @@ void bench_threads_start(const struct bench_work *work)
 			die("pthread_create", error);
 	}
 	pthread_attr_destroy(&attributes);
-	pthread_barrier_wait(&gate);
-}
-
-void bench_threads_go(void)
-{
-	/* An allocator may have pinned this thread to a CPU where another one is to work. */
-	sched_setaffinity(0, sizeof(allowed), &allowed);
 	pthread_barrier_wait(&gate);
 }
 
@@ -161,14 +145,15 @@ static size_t look(double *now, double window)
 	return done;
 }
 
-void bench_windows(unsigned int milliseconds, unsigned int windows)
+/* A line for each window of time. */
+static void look_at_windows(unsigned int milliseconds, size_t windows)
 {
 	double began, window = milliseconds * 1e6;
 	size_t before;
 
 	sleep_ms(WARM_MS);
 	before = look(&began, window);
-	for (unsigned int i = 0; i < windows; i++) {
+	for (size_t i = 0; i < windows; i++) {
 		double now;
 		size_t done;
 
@@ -180,8 +165,13 @@ void bench_windows(unsigned int milliseconds, unsigned int windows)
 	}
 }
 
-void bench_threads_stop(void)
+void bench_threads_run(size_t milliseconds, size_t windows)
 {
+	/* An allocator may have pinned this thread to a CPU where another one is to work. */
+	sched_setaffinity(0, sizeof(allowed), &allowed);
+	pthread_barrier_wait(&gate);
+	if (windows)
+		look_at_windows((unsigned int)milliseconds, windows);
 	atomic_store_explicit(&bench_stopped, true, memory_order_relaxed);
 	pthread_barrier_wait(&gate);
 }

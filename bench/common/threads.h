@@ -3,10 +3,9 @@
  * Threads that all do one kind of work until told to stop, and how fast they are meanwhile.
  *
  *     bench_threads_start()   they exist, have prepared what they need, and wait
- *     bench_open()            so that what comes after is the allocator's
- *     bench_threads_go()      they work
- *     bench_windows()         a line "window PAIRS NANOSECONDS" for each window of time
- *     bench_threads_stop()    they have left their work and sleep until the process ends
+ *     bench_begin()           so that what comes after is the allocator's
+ *     bench_threads_run()     they work, with a line "window PAIRS NANOSECONDS" for each window of time;
+ *                             then they have left their work and sleep until the process ends
  *
  * One of a CPU each if there are CPUs enough, else wherever the system puts them.
  */
@@ -26,7 +25,7 @@ struct bench_thread {
 
 struct bench_work {
 	unsigned int threads;
-	void (*prepare)(unsigned int index); /* nothing that allocates */
+	void (*prepare)(unsigned int index); /* nothing that allocates; or NULL */
 	void (*run)(struct bench_thread *thread);
 };
 
@@ -34,9 +33,8 @@ struct bench_work {
 bool bench_oversubscribed(unsigned int threads);
 
 void bench_threads_start(const struct bench_work *work);
-void bench_threads_go(void);
-void bench_windows(unsigned int milliseconds, unsigned int windows);
-void bench_threads_stop(void);
+/* Without windows they are told to stop at once. */
+void bench_threads_run(size_t milliseconds, size_t windows);
 
 /* Whether to go on; asked by each thread between small pieces of work. */
 extern atomic_bool bench_stopped;
@@ -54,7 +52,5 @@ static inline void bench_did(struct bench_thread *thread, size_t pairs)
 
 /* Zeroed memory from the system, not from the allocator that is measured. */
 void *bench_room(size_t bytes);
-
-_Noreturn void bench_out_of_memory(void);
 
 #endif

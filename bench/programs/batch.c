@@ -53,9 +53,6 @@ static struct options parse(int argc, char **argv)
 	return o;
 }
 
-/* Between calls a program does other things: no call's state may stay in registers for the next. */
-#define OTHER_THINGS __asm__ volatile("" : : : "memory")
-
 static __attribute__((noinline)) void run_job(const struct job *job)
 {
 	void *cache = context, **array = job->objects;
@@ -83,12 +80,9 @@ static __attribute__((noinline)) void run_job(const struct job *job)
 
 static void check_objects(size_t batch)
 {
-	for (size_t i = 0; i < batch; i++) {
-		if (!objects[i]) {
-			fprintf(stderr, "batch: the allocator ran out of memory\n");
-			exit(1);
-		}
-	}
+	for (size_t i = 0; i < batch; i++)
+		if (!objects[i])
+			bench_out_of_memory();
 }
 
 static struct job job_of(const struct options *options, size_t pairs)
@@ -103,18 +97,7 @@ static struct job job_of(const struct options *options, size_t pairs)
 
 static void open_allocator(const struct options *options)
 {
-	const struct bench_setup setup = {
-		.size = options->size,
-		.objects = BATCH_MAX,
-		.capacity = (unsigned int)options->capacity,
-		.variant = options->variant,
-		.cpu = bench_cpu(0),
-	};
-
-	context = bench_open(&setup);
-	if (!context)
-		exit(1);
-	bench_print_origin(BENCH_CALL);
+	context = bench_begin(options->size, BATCH_MAX, options->capacity, options->variant);
 }
 
 static int measure(const struct options *options)

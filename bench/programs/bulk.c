@@ -67,24 +67,7 @@ static struct options parse(int argc, char **argv)
 
 static void open_allocator(const struct options *options, size_t live)
 {
-	const struct bench_setup setup = {
-		.size = options->size,
-		.objects = live,
-		.capacity = (unsigned int)options->capacity,
-		.variant = options->variant,
-		.cpu = bench_cpu(0),
-	};
-
-	context = bench_open(&setup);
-	if (!context)
-		exit(1);
-	bench_print_origin(BENCH_CALL);
-}
-
-static _Noreturn void out_of_memory(void)
-{
-	fprintf(stderr, "bulk: the allocator ran out of memory\n");
-	exit(1);
+	context = bench_begin(options->size, live, options->capacity, options->variant);
 }
 
 /* Time and faults since a moment. */
@@ -106,9 +89,6 @@ static void tell(struct moment since, struct moment until, size_t objects)
 	printf("%.4f %.6f\n", (until.time - since.time) / (double)objects,
 	       (double)(until.faults - since.faults) / (double)objects);
 }
-
-/* Between calls a program does other things: no call's state may stay in registers for the next. */
-#define OTHER_THINGS __asm__ volatile("" : : : "memory")
 
 #define TRANSFERRED 1000000 /* objects an iteration */
 
@@ -136,7 +116,7 @@ static int measure_transfer(const struct options *options)
 		struct moment start = now(), end;
 
 		if (!transfer(context, objects, (unsigned int)options->bulk, rounds))
-			out_of_memory();
+			bench_out_of_memory();
 		end = now();
 		if (i > 0)
 			tell(start, end, rounds * options->bulk);
@@ -200,7 +180,7 @@ static void take_all(void **objects, size_t n, const struct options *options)
 				      : take_bulks(context, objects, n, options);
 
 	if (!all)
-		out_of_memory();
+		bench_out_of_memory();
 }
 
 /* So that the next round finds all memory there, and nothing of this one in it. */

@@ -152,23 +152,14 @@ static void prepare(unsigned int index)
 int main(int argc, char **argv)
 {
 	struct bench_work work = {.prepare = prepare, .run = run};
-	struct bench_setup setup = {.cpu = bench_cpu(0)};
 
 	parse(argc, argv);
 	rings = bench_room(options.threads * sizeof(*rings));
 	work.threads = (unsigned int)options.threads;
 	spins = bench_oversubscribed(work.threads) ? 0 : BENCH_SPINS;
 	bench_threads_start(&work);
-	setup.size = options.size;
-	setup.objects = options.threads * OBJECTS;
-	setup.capacity = (unsigned int)options.capacity;
-	setup.variant = options.variant;
-	context = bench_open(&setup);
-	if (!context)
-		return 1;
-	bench_print_origin(BENCH_CALL);
-	bench_threads_go();
-	bench_windows((unsigned int)options.window, (unsigned int)options.windows);
-	bench_threads_stop();
+	context = bench_begin(options.size, options.threads * OBJECTS, options.capacity,
+			      options.variant);
+	bench_threads_run(options.window, options.windows);
 	return 0;
 }

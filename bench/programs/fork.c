@@ -145,8 +145,6 @@ int main(int argc, char **argv)
 	spins = bench_oversubscribed(work.threads) ? 0 : BENCH_SPINS;
 	bench_threads_start(&work);
 	spaces_begin((unsigned int)options.capacity);
-	bench_threads_go();
-	bench_windows((unsigned int)options.window, (unsigned int)options.windows);
-	bench_threads_stop();
+	bench_threads_run(options.window, options.windows);
 	return 0;
 }

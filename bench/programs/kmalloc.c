@@ -175,11 +175,7 @@ int main(int argc, char **argv)
 	work.threads = (unsigned int)options.threads;
 	spins = bench_oversubscribed(work.threads) ? 0 : BENCH_SPINS;
 	bench_threads_start(&work);
-	if (!sized_begin(options.variant))
-		return 1;
-	bench_print_origin(SIZED_CALL);
-	bench_threads_go();
-	bench_windows((unsigned int)options.window, (unsigned int)options.windows);
-	bench_threads_stop();
+	sized_start(options.variant);
+	bench_threads_run(options.window, options.windows);
 	return 0;
 }

@@ -59,18 +59,25 @@ static struct block *new_block(size_t size)
 {
 	struct block *block = sized_pages(size, 1);
 
-	if (!block) {
-		fprintf(stderr, "kvfree: the allocator ran out of memory\n");
-		exit(1);
-	}
+	if (!block)
+		bench_out_of_memory();
 	*(volatile char *)&block->byte = 1;
 	return block;
 }
 
-static void run(enum way way, size_t size, size_t blocks)
+struct options {
+	enum way way;
+	size_t size, blocks, iterations;
+	const char *variant;
+};
+
+static void run(const void *of)
 {
-	for (size_t i = 0; i < blocks; i++) {
-		struct block *block = new_block(size);
+	const struct options *options = of;
+	enum way way = options->way;
+
+	for (size_t i = 0; i < options->blocks; i++) {
+		struct block *block = new_block(options->size);
 
 		if (way == PLAIN)
 			sized_pages_free(block);
@@ -87,36 +94,29 @@ static void run(enum way way, size_t size, size_t blocks)
 
 int main(int argc, char **argv)
 {
-	size_t size = 4 * 4096, blocks = 2 * ROUND, iterations = 6;
-	const char *name = "plain", *variant = "";
+	struct options o = {.size = 4 * 4096, .blocks = 2 * ROUND, .iterations = 6, .variant = ""};
+	const char *way = "plain";
 	const struct bench_option table[] = {
-		{"way", NULL, 0, &name, NULL},
-		{"size", &size, 1 << 24, NULL, NULL},
-		{"blocks", &blocks, SIZE_MAX, NULL, NULL},
-		{"iterations", &iterations, SIZE_MAX, NULL, NULL},
-		{"variant", NULL, 0, &variant, NULL},
+		{"way", NULL, 0, &way, NULL},
+		{"size", &o.size, 1 << 24, NULL, NULL},
+		{"blocks", &o.blocks, SIZE_MAX, NULL, NULL},
+		{"iterations", &o.iterations, SIZE_MAX, NULL, NULL},
+		{"variant", NULL, 0, &o.variant, NULL},
 		{NULL, NULL, 0, NULL, NULL},
 	};
-	enum way way;
 
 	bench_parse(argc, argv, table, "Measure one allocator; `sheaf bench vmalloc` runs this.\n");
-	way = (enum way)bench_choice(argv[0], name, ways);
-	if (size < sizeof(struct block) || (way == ONE && !HAS_ONE)) {
+	o.way = (enum way)bench_choice(argv[0], way, ways);
+	if (o.size < sizeof(struct block) || (o.way == ONE && !HAS_ONE)) {
 		fprintf(stderr, "%s: no such way of this allocator, or too small a block\n",
 			argv[0]);
 		return 2;
 	}
 	bench_pin(bench_cpu(0));
 	rcu_register_thread();
-	if (!sized_begin(variant) || !sized_rcu_begin())
+	sized_start(o.variant);
+	if (!sized_rcu_begin())
 		return 1;
-	bench_print_origin(SIZED_CALL);
-	for (size_t i = 0; i < iterations; i++) {
-		double start = bench_process_time();
-
-		run(way, size, blocks);
-		if (i > 0)
-			printf("%.4f\n", (bench_process_time() - start) / (double)blocks);
-	}
+	bench_iterate(o.iterations, bench_process_time, run, &o, o.blocks);
 	return 0;
 }

@@ -99,14 +99,9 @@ static void run(struct bench_thread *thread)
 	spaces_thread_end();
 }
 
-static void prepare(unsigned int index)
-{
-	(void)index;
-}
-
 int main(int argc, char **argv)
 {
-	struct bench_work work = {.prepare = prepare, .run = run};
+	struct bench_work work = {.run = run};
 
 	bench_parse(argc, argv, table,
 		    "--recording is wanted: a file or a directory of them\n"
@@ -117,8 +112,6 @@ int main(int argc, char **argv)
 	work.threads = (unsigned int)options.threads;
 	bench_threads_start(&work);
 	spaces_begin((unsigned int)options.capacity);
-	bench_threads_go();
-	bench_windows((unsigned int)options.window, (unsigned int)options.windows);
-	bench_threads_stop();
+	bench_threads_run(options.window, options.windows);
 	return 0;
 }

@@ -113,10 +113,8 @@ static void grow(void **objects, const struct options *options)
 	for (unsigned int part = 0; part < LOOKS; part++) {
 		for (; i < part_end(options->objects, part); i++) {
 			objects[i] = bench_alloc(context);
-			if (!objects[i]) {
-				fprintf(stderr, "memory: the allocator ran out of memory\n");
-				exit(1);
-			}
+			if (!objects[i])
+				bench_out_of_memory();
 			memset(objects[i], 1, options->size);
 		}
 		look("grow", (part + 1.0) / LOOKS);
@@ -148,12 +146,6 @@ static void idle(size_t milliseconds)
 int main(int argc, char **argv)
 {
 	struct options options = parse(argc, argv);
-	const struct bench_setup setup = {
-		.size = options.size,
-		.objects = options.objects,
-		.variant = options.variant,
-		.cpu = bench_cpu(0),
-	};
 	/* The benchmark's own, touched before the base is taken: not the allocator's. */
 	void **objects = bench_huge(options.objects * sizeof(*objects));
 	uint32_t *order = bench_huge(options.objects * sizeof(*order));
@@ -163,10 +155,7 @@ int main(int argc, char **argv)
 	fill_order(argv[0], order, options.objects, options.order);
 	base.resident = resident();
 	base.start = bench_process_time();
-	context = bench_open(&setup);
-	if (!context)
-		return 1;
-	bench_print_origin(BENCH_CALL);
+	context = bench_begin(options.size, options.objects, 0, options.variant);
 	look("grow", 0);
 	grow(objects, &options);
 	free_all(objects, order, options.objects);

@@ -62,14 +62,9 @@ static void run(struct bench_thread *thread)
 	spaces_thread_end();
 }
 
-static void prepare(unsigned int index)
-{
-	(void)index;
-}
-
 int main(int argc, char **argv)
 {
-	struct bench_work work = {.prepare = prepare, .run = run};
+	struct bench_work work = {.run = run};
 	double before;
 	size_t done;
 
@@ -78,9 +73,7 @@ int main(int argc, char **argv)
 	bench_threads_start(&work);
 	spaces_begin((unsigned int)options.capacity);
 	before = bench_process_time();
-	bench_threads_go();
-	bench_windows((unsigned int)options.window, (unsigned int)options.windows);
-	bench_threads_stop();
+	bench_threads_run(options.window, options.windows);
 	done = atomic_load(&maps);
 	printf("maps %zu\n", done);
 	printf("cpu %.3f\n", (bench_process_time() - before) / (double)done);

@@ -28,14 +28,12 @@ static const char *const ways[] = {"prefill", "bulk", "single", NULL};
 
 struct options {
 	size_t needed, used, works, iterations, size;
-	const char *way, *variant;
+	const char *variant;
+	enum way way;
 };
 
 static void *context;
 static void *objects[NEEDED_MAX];
-
-/* Between calls a program does other things: no call's state may stay in registers for the next. */
-#define OTHER_THINGS __asm__ volatile("" : : : "memory")
 
 static _Noreturn void fail(const char *why)
 {
@@ -54,7 +52,7 @@ static void free_singly(size_t from, size_t to)
 static void work_bulk(size_t needed, size_t used)
 {
 	if (!bench_alloc_bulk(context, objects, (unsigned int)needed))
-		fail("the allocator ran out of memory");
+		bench_out_of_memory();
 	if (used < needed)
 		bench_free_bulk(context, objects + used, (unsigned int)(needed - used));
 	free_singly(0, used);
@@ -66,7 +64,7 @@ static void work_single(size_t needed, size_t used)
 		objects[i] = bench_alloc(context);
 		OTHER_THINGS;
 		if (!objects[i])
-			fail("the allocator ran out of memory");
+			bench_out_of_memory();
 	}
 	free_singly(used, needed);
 	free_singly(0, used);
@@ -78,7 +76,7 @@ static void work_prefill(size_t needed, size_t used)
 	BENCH_PREFILL *sheaf = bench_prefill(context, (unsigned int)needed);
 
 	if (!sheaf)
-		fail("the allocator ran out of memory");
+		bench_out_of_memory();
 	for (size_t i = 0; i < used; i++) {
 		objects[i] = bench_alloc_from(context, sheaf);
 		OTHER_THINGS;
@@ -95,11 +93,12 @@ static void work_prefill(size_t needed, size_t used)
 }
 #endif
 
-static void run(enum way way, const struct options *options)
+static void run(const void *of)
 {
-	void (*const work)(size_t, size_t) = way == PREFILL ? work_prefill
-					     : way == BULK  ? work_bulk
-							    : work_single;
+	const struct options *options = of;
+	void (*const work)(size_t, size_t) = options->way == PREFILL ? work_prefill
+					     : options->way == BULK  ? work_bulk
+								     : work_single;
 
 	for (size_t i = 0; i < options->works; i++)
 		work(options->needed, options->used);
@@ -112,41 +111,27 @@ int main(int argc, char **argv)
 			    .works = 20000,
 			    .iterations = 11,
 			    .size = 64,
-			    .way = "bulk",
 			    .variant = ""};
+	const char *way = "bulk";
 	const struct bench_option table[] = {
 		{"needed", &o.needed, NEEDED_MAX, NULL, NULL},
 		{"used", &o.used, NEEDED_MAX, NULL, NULL},
 		{"works", &o.works, SIZE_MAX, NULL, NULL},
 		{"iterations", &o.iterations, SIZE_MAX, NULL, NULL},
 		{"size", &o.size, 1 << 20, NULL, NULL},
-		{"way", NULL, 0, &o.way, NULL},
+		{"way", NULL, 0, &way, NULL},
 		{"variant", NULL, 0, &o.variant, NULL},
 		{NULL, NULL, 0, NULL, NULL},
 	};
-	struct bench_setup setup = {.cpu = bench_cpu(0)};
-	enum way way;
 
 	bench_parse(argc, argv, table,
 		    "way: prefill, bulk or single; none is used without --used\n"
 		    "Measure one allocator; `sheaf bench prefill` runs this.\n");
-	way = (enum way)bench_choice(argv[0], o.way, ways);
+	o.way = (enum way)bench_choice(argv[0], way, ways);
 	if (o.used > o.needed)
 		fail("more objects used than needed");
 	bench_pin(bench_cpu(0));
-	setup.size = o.size;
-	setup.objects = NEEDED_MAX;
-	setup.variant = o.variant;
-	context = bench_open(&setup);
-	if (!context)
-		return 1;
-	bench_print_origin(BENCH_CALL);
-	for (size_t i = 0; i < o.iterations; i++) {
-		double start = bench_thread_time();
-
-		run(way, &o);
-		if (i > 0)
-			printf("%.4f\n", (bench_thread_time() - start) / (double)o.works);
-	}
+	context = bench_begin(o.size, NEEDED_MAX, 0, o.variant);
+	bench_iterate(o.iterations, bench_thread_time, run, &o, o.works);
 	return 0;
 }

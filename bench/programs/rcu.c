@@ -216,19 +216,14 @@ static void parse(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	struct bench_setup setup = {.size = sizeof(struct bench_object), .cpu = bench_cpu(0)};
 	struct clocks from, to;
 	size_t pending;
 
 	parse(argc, argv);
-	setup.objects = options.writers * options.round;
-	setup.variant = options.variant;
 	writers = bench_room(options.writers * sizeof(*writers));
 	readers = bench_room(options.readers * sizeof(*readers));
-	job.context = bench_retire_context = bench_open(&setup);
-	if (!job.context)
-		return 1;
-	bench_print_origin(BENCH_CALL);
+	job.context = bench_retire_context = bench_begin(
+		sizeof(struct bench_object), options.writers * options.round, 0, options.variant);
 	start();
 	pthread_barrier_wait(&gate);
 	bench_count(job.context, 0);

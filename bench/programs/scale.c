@@ -41,9 +41,6 @@ static const struct bench_option table[] = {
 	{NULL, NULL, 0, NULL, NULL},
 };
 
-/* As in batch.c: no call's state may stay in registers for the next. */
-#define OTHER_THINGS __asm__ volatile("" : : : "memory")
-
 static void run(struct bench_thread *thread)
 {
 	size_t batch = options.batch;
@@ -73,7 +70,6 @@ static void prepare(unsigned int index)
 int main(int argc, char **argv)
 {
 	struct bench_work work = {.prepare = prepare, .run = run};
-	struct bench_setup setup = {.cpu = bench_cpu(0)};
 	size_t before;
 
 	bench_parse(argc, argv, table, "Measure one allocator; `sheaf bench scale` runs this.\n");
@@ -81,18 +77,9 @@ int main(int argc, char **argv)
 	work.threads = (unsigned int)options.threads;
 	bench_threads_start(&work);
 	before = bench_resident();
-	setup.size = options.size;
-	setup.objects = options.threads * (options.batch + CACHED);
-	setup.capacity = (unsigned int)options.capacity;
-	setup.variant = options.variant;
-	context = bench_open(&setup);
-	if (!context)
-		return 1;
-	bench_print_origin(BENCH_CALL);
-	bench_threads_go();
-	if (!options.idle)
-		bench_windows((unsigned int)options.window, (unsigned int)options.windows);
-	bench_threads_stop();
+	context = bench_begin(options.size, options.threads * (options.batch + CACHED),
+			      options.capacity, options.variant);
+	bench_threads_run(options.window, options.idle ? 0 : options.windows);
 	printf("resident %.0f\n", ((double)bench_resident() - (double)before) / 1024);
 	return 0;
 }

@@ -122,8 +122,6 @@ static void retire(void)
 
 int main(int argc, char **argv)
 {
-	struct bench_setup setup = {.size = sizeof(struct bench_object), .cpu = bench_cpu(0)};
-
 	bench_parse(argc, argv, table, "Measure one allocator; `sheaf bench rcu` runs this.\n");
 	way = (enum bench_way)bench_choice(argv[0], options.way, bench_ways);
 	if (!bench_way_known(way) || options.threads < 2) {
@@ -133,12 +131,8 @@ int main(int argc, char **argv)
 	spins = bench_oversubscribed((unsigned int)options.threads) ? 0 : BENCH_SPINS;
 	rings = bench_room(options.threads * sizeof(*rings));
 	before = bench_resident();
-	setup.objects = BARRIER;
-	setup.variant = options.variant;
-	context = bench_retire_context = bench_open(&setup);
-	if (!context)
-		return 1;
-	bench_print_origin(BENCH_CALL);
+	context = bench_retire_context =
+		bench_begin(sizeof(struct bench_object), BARRIER, 0, options.variant);
 	rcu_register_thread();
 	for (size_t i = 0; i + 1 < options.threads; i++) {
 		pthread_t thread;

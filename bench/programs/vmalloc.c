@@ -27,45 +27,51 @@ enum loop {
 
 static const char *const loops[] = {"fix_size", "random_size_align", NULL};
 
+struct options {
+	size_t pages, blocks, iterations;
+	const char *variant;
+};
+
 static void touch_and_free(volatile char *block)
 {
-	if (!block) {
-		fprintf(stderr, "vmalloc: the allocator ran out of memory\n");
-		exit(1);
-	}
+	if (!block)
+		bench_out_of_memory();
 	*block = 1;
 	sized_pages_free((void *)block);
 }
 
-static void run_fixed(size_t pages, size_t blocks)
+static void run_fixed(const void *of)
 {
+	const struct options *options = of;
+	size_t size = options->pages * PAGE, blocks = options->blocks;
+
 	for (size_t i = 0; i < blocks; i++)
-		touch_and_free(sized_pages(pages * PAGE, 1));
+		touch_and_free(sized_pages(size, 1));
 }
 
-static void run_random(size_t pages, size_t blocks)
+static void run_random(const void *of)
 {
-	uint64_t state = UINT64_C(0x9e3779b97f4a7c15);
+	const struct options *options = of;
+	uint64_t state = BENCH_SEED;
 
-	for (size_t i = 0; i < blocks; i++) {
-		state ^= state << 13;
-		state ^= state >> 7;
-		state ^= state << 17;
-		touch_and_free(sized_pages(((state >> 32) % pages + 1) * PAGE,
-					   (size_t)1 << ((state >> 16) % (LOG_PAGE + 1))));
+	for (size_t i = 0; i < options->blocks; i++) {
+		uint64_t chosen = bench_random(&state);
+
+		touch_and_free(sized_pages(((chosen >> 32) % options->pages + 1) * PAGE,
+					   (size_t)1 << ((chosen >> 16) % (LOG_PAGE + 1))));
 	}
 }
 
 int main(int argc, char **argv)
 {
-	size_t pages = 1, blocks = 50000, iterations = 6;
-	const char *name = "fix_size", *variant = "";
+	struct options o = {.pages = 1, .blocks = 50000, .iterations = 6, .variant = ""};
+	const char *name = "fix_size";
 	const struct bench_option table[] = {
 		{"loop", NULL, 0, &name, NULL},
-		{"pages", &pages, PAGES_MAX, NULL, NULL},
-		{"blocks", &blocks, SIZE_MAX, NULL, NULL},
-		{"iterations", &iterations, SIZE_MAX, NULL, NULL},
-		{"variant", NULL, 0, &variant, NULL},
+		{"pages", &o.pages, PAGES_MAX, NULL, NULL},
+		{"blocks", &o.blocks, SIZE_MAX, NULL, NULL},
+		{"iterations", &o.iterations, SIZE_MAX, NULL, NULL},
+		{"variant", NULL, 0, &o.variant, NULL},
 		{NULL, NULL, 0, NULL, NULL},
 	};
 	enum loop loop;
@@ -73,18 +79,8 @@ int main(int argc, char **argv)
 	bench_parse(argc, argv, table, "Measure one allocator; `sheaf bench vmalloc` runs this.\n");
 	loop = (enum loop)bench_choice(argv[0], name, loops);
 	bench_pin(bench_cpu(0));
-	if (!sized_begin(variant))
-		return 1;
-	bench_print_origin(SIZED_CALL);
-	for (size_t i = 0; i < iterations; i++) {
-		double start = bench_thread_time();
-
-		if (loop == FIX_SIZE)
-			run_fixed(pages, blocks);
-		else
-			run_random(pages, blocks);
-		if (i > 0)
-			printf("%.4f\n", (bench_thread_time() - start) / (double)blocks);
-	}
+	sized_start(o.variant);
+	bench_iterate(o.iterations, bench_thread_time, loop == FIX_SIZE ? run_fixed : run_random,
+		      &o, o.blocks);
 	return 0;
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "common/threads.h"
+#include "common/common.h"
 
 #define HOLE (4 * SPACE_PAGE)
 
