@@ -10,7 +10,7 @@ from sheaf_tool.table import number
 
 from .allocators import CPU_SLAB, HARNESS, OURS, peers
 from .document import Document
-from .suites import batch, cross, memory, rates, rcu_report
+from .suites import batch, cross, memory, rates, rcu_report, windows
 from .svg import COLOURS, Bar, Line, LinePanel, Panel, bar_panels, line_panels, sheet
 
 BATCHES = (100, 1000)
@@ -48,7 +48,7 @@ def one_thread(document: Document) -> str:
 def two_threads(document: Document) -> str:
     panels = []
     for place, (threads, size) in enumerate(PAIRS_OF_THREADS):
-        view = rates.View(document, rates.UNIT,
+        view = rates.View(document, windows.UNIT,
                           {"pattern": cross.ONE_WAY, "threads": threads, "size": size})
         bars = rates.bars(view, [OURS, CPU_SLAB, *peers(document.allocators())])
         panels.append(Panel(f"objects of {size} bytes", 0, place,

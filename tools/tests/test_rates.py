@@ -10,7 +10,7 @@ from sheaf_bench import compare, seeds
 from sheaf_bench.allocators import Allocator, Worker
 from sheaf_bench.document import Document
 from sheaf_tool.errors import Failure
-from sheaf_bench.suites import cross, rates, scale
+from sheaf_bench.suites import cross, rates, scale, windows
 from sheaf_bench.suites.suite import Settings
 from sheaf_tool.table import WIDTH
 
@@ -50,31 +50,31 @@ def run(suite: Any, workers: list[Worker], repeat: int = REPEAT, quick: bool = F
 
 class Windows(unittest.TestCase):
     def test_parse(self) -> None:
-        self.assertEqual(rates.windows(["window 30 10", "resident 5", "window 7 20"]),
+        self.assertEqual(windows.windows(["window 30 10", "resident 5", "window 7 20"]),
                          [(30, 10.0), (7, 20.0)])
         with self.assertRaises(Failure):
-            rates.windows(["resident 5"])
+            windows.windows(["resident 5"])
 
     def test_mean_is_the_same_with_every_python(self) -> None:
         """Until 3.11 a sum of floats is rounded at each step: here to 0.9999999999999999."""
-        self.assertEqual(rates.mean([(1, 0.1)] * 10), 10 / 1.0 * 1e3)
+        self.assertEqual(windows.mean([(1, 0.1)] * 10), 10 / 1.0 * 1e3)
 
     def test_upper_decile_is_a_window_and_not_the_luckiest_of_many(self) -> None:
         found = [(i, 1e3) for i in range(1, 21)]
-        self.assertEqual(rates.upper_decile(found), 18.0)
-        self.assertEqual(rates.upper_decile(list(reversed(found))), 18.0)
-        self.assertEqual(rates.upper_decile([(3, 1e3), (5, 1e3)]), 5.0)
+        self.assertEqual(windows.upper_decile(found), 18.0)
+        self.assertEqual(windows.upper_decile(list(reversed(found))), 18.0)
+        self.assertEqual(windows.upper_decile([(3, 1e3), (5, 1e3)]), 5.0)
 
     def test_rate_is_of_the_time_that_passed(self) -> None:
         """A late look at the counters is no fast window."""
-        self.assertEqual(rates.upper_decile([(100, 1e3), (300, 6e3)]), 100.0)
+        self.assertEqual(windows.upper_decile([(100, 1e3), (300, 6e3)]), 100.0)
 
     def test_mean_weighs_windows_by_their_length(self) -> None:
-        self.assertEqual(rates.mean([(100, 1e3), (0, 3e3)]), 25.0)
+        self.assertEqual(windows.mean([(100, 1e3), (0, 3e3)]), 25.0)
 
     def test_windows_are_long_if_threads_share_cpus(self) -> None:
-        self.assertEqual(rates.window_arguments(2, 2, False)[:2], ["--window", "3"])
-        self.assertEqual(rates.window_arguments(3, 2, False)[:2], ["--window", "20"])
+        self.assertEqual(windows.window_arguments(2, 2, False)[:2], ["--window", "3"])
+        self.assertEqual(windows.window_arguments(3, 2, False)[:2], ["--window", "20"])
 
     def test_resident(self) -> None:
         self.assertEqual(scale.resident(["window 1 2", "resident -12"]), -12.0)
@@ -96,8 +96,8 @@ class Pools(unittest.TestCase):
         pool = Fake("mempool", {"working": ["window 3000000 3000000"]})
         document = run(cross, [*fakes(), pool])
         row = {"pattern": cross.ONE_WAY, "threads": 2, "size": 64}
-        view = rates.View(document, rates.UNIT, row)
-        self.assertEqual(rates.samples(document, rates.UNIT,
+        view = rates.View(document, windows.UNIT, row)
+        self.assertEqual(rates.samples(document, windows.UNIT,
                                        {"allocator": "sheaf", "mempool": True, **row}), [1000.0] * 2)
         self.assertEqual(view.best(), "snmalloc")
         self.assertIn("memory pool over the cache", cross.SUITE.text(document))
@@ -109,7 +109,7 @@ class Pools(unittest.TestCase):
 class Results(unittest.TestCase):
     def test_form(self) -> None:
         document = run(cross, fakes())
-        found = [one for one in document.results if one.unit == rates.UNIT]
+        found = [one for one in document.results if one.unit == windows.UNIT]
         self.assertEqual(len(found), len(RATES) * 2 * 3 * 2)
         for one in found:
             self.assertEqual(set(one.params) - {"capacity"},
@@ -126,8 +126,8 @@ class Results(unittest.TestCase):
         document = Document("cross", {}, [])
         for capacity, value in ((256, 2.0), (None, 1.0)):
             params = {"allocator": "sheaf", **({"capacity": capacity} if capacity else {}), **row}
-            document.result("cross", params, rates.UNIT).samples.append(value)
-        self.assertEqual(rates.View(document, rates.UNIT, row).samples,
+            document.result("cross", params, windows.UNIT).samples.append(value)
+        self.assertEqual(rates.View(document, windows.UNIT, row).samples,
                          {"sheaf": [1.0], "sheaf 256": [2.0]})
 
     def test_idle_is_not_working(self) -> None:
@@ -137,8 +137,8 @@ class Results(unittest.TestCase):
         self.assertEqual((working.samples["glibc"][0], idle.samples["glibc"][0]), (100.0, 40.0))
 
     def test_compare_knows_which_is_better(self) -> None:
-        self.assertTrue(compare.higher_is_better(rates.UNIT))
-        self.assertTrue(compare.higher_is_better(rates.MEAN))
+        self.assertTrue(compare.higher_is_better(windows.UNIT))
+        self.assertTrue(compare.higher_is_better(windows.MEAN))
         self.assertFalse(compare.higher_is_better(scale.RESIDENT))
 
 
@@ -160,7 +160,7 @@ class Seeds(unittest.TestCase):
 
 class Best(unittest.TestCase):
     def test_no_baseline_harness_or_variant(self) -> None:
-        view = rates.View(run(cross, fakes()), rates.UNIT,
+        view = rates.View(run(cross, fakes()), windows.UNIT,
                           {"pattern": cross.ONE_WAY, "threads": 2, "size": 64})
         self.assertEqual((view.best(), view.best(min)), ("snmalloc", "glibc"))
         self.assertEqual(view.ratio("sheaf", "snmalloc").value, 0.96)
@@ -181,7 +181,7 @@ class Failing(unittest.TestCase):
     def test_peer_is_left_out_and_named(self) -> None:
         workers = self._with("dpdk", {"idle": ["resident 3"]})
         document = run(scale, workers)
-        working = rates.View(document, rates.UNIT, {"batch": 100, "threads": 1})
+        working = rates.View(document, windows.UNIT, {"batch": 100, "threads": 1})
         self.assertEqual(set(working.samples), set(RATES) - {"dpdk"})
         self.assertIn("dpdk", rates.View(document, scale.RESIDENT, scale.IDLE).samples)
         self.assertIn("dpdk, batch 100, 1 thread: failed and is left out: the last one",
@@ -214,7 +214,7 @@ class Failing(unittest.TestCase):
         self.assertEqual((len(starved.asked), len(dead.asked)), (2 * rows + 1, 2 * rows))
         self.assertEqual(document.machine["again"], {"sheaf": 1, "dpdk": rows})
         shape = {"pattern": cross.ONE_WAY, "threads": 2, "size": 64}
-        found = rates.View(document, rates.UNIT, shape).samples
+        found = rates.View(document, windows.UNIT, shape).samples
         self.assertEqual((found["sheaf"], found["dpdk"]), ([1.0], [0.0]))
         self.assertIn(f"once: sheaf 1, dpdk {rows}.", rates.notes(document)[2])
 

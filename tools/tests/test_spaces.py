@@ -126,14 +126,6 @@ class Spaces(unittest.TestCase):
                          ["2", "fork,", "1.50", "1.50", "1.50", "1.00", "3.00", "1.50"])
         self.assertEqual({arguments[1] for _, _, arguments in asked}, {"25", "60", "300"})
 
-    def test_a_process_that_stood_still_is_run_again_once(self) -> None:
-        answers = [["window 0 1000"], ["window 5 1000"], ["window 0 1000"], ["window 0 1000"]]
-        worker = spaces.Patient(Allocator("sheaf", "sheaf"), Path("x"), None)
-        with mock.patch.object(Worker, "run", lambda *_: answers.pop(0)):
-            self.assertEqual(worker.run(), ["window 5 1000"])
-            self.assertEqual(worker.run(), ["window 0 1000"])
-        self.assertFalse(answers)
-
     def test_programs_that_are_not_built(self) -> None:
         with self.assertRaisesRegex(Failure, "liburcu-dev"):
             spaces.workers("mmap2", Path("/nonexistent"))

@@ -10,18 +10,17 @@ from __future__ import annotations
 
 import statistics
 import textwrap
-import time
 from typing import Any
 
 from sheaf_tool.stats import Estimate, has_interval, median, ratio
 from sheaf_tool.table import WIDTH, beside, fold, render, stacked
 
-from ..allocators import CPU_SLAB, HARNESS, OURS, SLAB_LAYER, Worker, peers, ready, versions
+from ..allocators import CPU_SLAB, HARNESS, OURS, SLAB_LAYER, peers, ready, versions
 from ..document import Document
 from ..html import escape, table as html_table
-from ..progress import Progress
 from ..seeds import NO_SHEAF_COST, NOT_MEASURED, SHEAVES, better_by, more_by, signed
 from ..svg import Bar, Panel, figure
+from .cells import Cell, Part, measure
 from .suite import Settings, Suite, missing_lines
 
 UNIT = "ns/pair"
@@ -45,14 +44,14 @@ def _iterations(name: str, quick: bool) -> int:
     return QUICK_ITERATIONS.get(name, ITERATIONS) if quick else ITERATIONS
 
 
-def _arguments(batch: int, order: str, iterations: int) -> list[str]:
-    arguments = ["--batch", str(batch), "--pairs", str(PAIRS), "--iterations", str(iterations)]
-    return [*arguments, "--shuffled"] if order == "shuffled" else arguments
+def _arguments(batch: int, order: str, iterations: int) -> tuple[str, ...]:
+    arguments = ("--batch", str(batch), "--pairs", str(PAIRS), "--iterations", str(iterations))
+    return (*arguments, "--shuffled") if order == "shuffled" else arguments
 
 
-def _sample(worker: Worker, batch: int, order: str, iterations: int) -> float:
-    lines = worker.run(*_arguments(batch, order, iterations))
-    return statistics.median(float(line) for line in lines)
+def _keep(document: Document, params: dict[str, Any], lines: list[str]) -> None:
+    document.result("batch", params, UNIT).samples.append(
+        statistics.median(float(line) for line in lines))
 
 
 def _run(settings: Settings, machine: dict[str, Any]) -> Document:
@@ -60,20 +59,9 @@ def _run(settings: Settings, machine: dict[str, Any]) -> Document:
     iterations = {worker.name: _iterations(worker.name, settings.quick) for worker in workers}
     document = Document("batch", {**machine, "versions": versions(workers), "missing": missing,
                                   "iterations": iterations})
-    repeat = settings.repeat or (QUICK_REPEAT if settings.quick else REPEAT)
-    began = time.monotonic()
-    with Progress(repeat * len(ROWS) * len(workers)) as progress:
-        for done in range(repeat):
-            spent = time.monotonic() - began
-            late = done >= LEAST_REPEAT and spent / done * (done + 1) > QUICK_SECONDS
-            if settings.quick and not settings.repeat and late:
-                break
-            for batch, order in ROWS:
-                for worker in workers:
-                    progress.start(f"batch {batch} {order}: {worker.name}")
-                    result = document.result("batch", _params(worker.name, batch, order), UNIT)
-                    result.samples.append(_sample(worker, batch, order, iterations[worker.name]))
-                    progress.finish()
+    found = [Cell(worker, _params(worker.name, *row), _arguments(*row, iterations[worker.name]), _keep)
+             for row in ROWS for worker in workers]
+    measure(document, settings, [Part(found, REPEAT, QUICK_REPEAT, QUICK_SECONDS, LEAST_REPEAT, True)])
     return document
 
 
@@ -226,7 +214,7 @@ def _html(document: Document) -> str:
 
 
 def _works(_: dict[str, Any], __: bool) -> list[tuple[str, tuple[str, ...]]]:
-    return [(f"{batch}\n{order}", tuple(_arguments(batch, order, ITERATIONS)))
+    return [(f"{batch}\n{order}", _arguments(batch, order, ITERATIONS))
             for batch, order in ROWS]
 
 

@@ -19,6 +19,7 @@ from ..allocators import OURS, Worker
 from ..document import Document
 from ..progress import Progress
 from .suite import Settings, missing_lines
+from .windows import stood_still
 
 NOTHING = "–"
 
@@ -31,10 +32,11 @@ class Cell:
     params: Params  # with the allocator's name
     arguments: tuple[str, ...]
     keep: Callable[[Document, dict[str, Any], list[str]], None]  # the worker's lines, as samples
+    name: str = ""  # for people; "": its params
 
     @property
     def title(self) -> str:
-        return ", ".join(str(value) for value in self.params.values())
+        return self.name or ", ".join(str(value) for value in self.params.values())
 
 
 @dataclass(frozen=True)
@@ -46,15 +48,26 @@ class Part:
     quick_repeat: int
     quick_seconds: float
     least_repeat: int = 2  # of a quick run, however long it takes
+    all_needed: bool = False  # a peer that fails ends the run, too
 
 
-def _one(document: Document, cell: Cell, failed: dict[str, str]) -> None:
+def _lines(document: Document, cell: Cell) -> list[str]:
+    """What the worker prints, or prints when it is run again if it stood still."""
+    lines = cell.worker.run(*cell.arguments)
+    if not stood_still(lines):
+        return lines
+    again = document.machine.setdefault("again", {})
+    again[cell.worker.name] = again.get(cell.worker.name, 0) + 1
+    return cell.worker.run(*cell.arguments)
+
+
+def _one(document: Document, cell: Cell, failed: dict[str, str], all_needed: bool) -> None:
     if cell.title in failed:
         return
     try:
-        cell.keep(document, dict(cell.params), cell.worker.run(*cell.arguments))
+        cell.keep(document, dict(cell.params), _lines(document, cell))
     except Failure as failure:
-        if cell.worker.name == OURS:
+        if all_needed or cell.params["allocator"] == OURS:
             raise
         failed[cell.title] = str(failure).splitlines()[-1]
         document.results = [result for result in document.results
@@ -76,7 +89,7 @@ def measure(document: Document, settings: Settings, parts: Sequence[Part]) -> No
                     break
                 for cell in part.cells:
                     progress.start(f"{document.suite}: {cell.title}")
-                    _one(document, cell, failed)
+                    _one(document, cell, failed, part.all_needed)
                     progress.finish()
 
 

@@ -16,10 +16,10 @@ from ..document import Document
 from ..html import escape, table as html_table
 from ..seeds import CROSS, NOT_MEASURED, left_of
 from ..svg import Panel, figure
-from .rates import (MEAN, UNIT, Params, Row, View, bars, entries, keep_rates, labels, measure,
-                    notes, rate_rows, ratio_header, ratio_row, what_intervals_are,
-                    whiskers, window_arguments)
+from .rates import (Params, Row, View, bars, entries, labels, measure, notes, rate_rows, ratio_header,
+                    ratio_row, what_intervals_are, whiskers)
 from .suite import Settings, Suite
+from .windows import MEAN, UNIT, keep_rates, window_arguments
 
 ONE_WAY, SYMMETRIC = "producer-consumer", "symmetric"
 PATTERNS = {ONE_WAY: "one thread of a pair allocates, the other frees",
@@ -55,12 +55,10 @@ def _row(pattern: str, shape: tuple[int, int], cpus: int, quick: bool) -> Row:
 
 def _run(settings: Settings, machine: dict[str, Any]) -> Document:
     workers, missing = ready("cross", settings.workers)
-    document = Document("cross", {**machine, "versions": versions(workers), "missing": missing,
-                                  "failed": {}, "again": {}})
+    document = Document("cross", {**machine, "versions": versions(workers), "missing": missing})
     rows = [_row(pattern, shape, machine["cpus"], settings.quick)
             for pattern in PATTERNS for shape in SHAPES]
-    repeat = settings.repeat or (QUICK_REPEAT if settings.quick else REPEAT)
-    measure(document, settings, rows, entries(workers), repeat, QUICK_SECONDS)
+    measure(document, settings, rows, entries(workers), REPEAT, QUICK_REPEAT, QUICK_SECONDS)
     return document
 
 

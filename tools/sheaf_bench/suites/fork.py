@@ -17,10 +17,10 @@ from ..html import page as html_page, table as html_table
 from ..seeds import SYSCALLS
 from ..svg import Panel, figure
 from .cells import NOTHING, Part, intervals, measure, notes as failed_and_missing
-from .rates import MEAN, window_arguments
 from .spaces import (AS_MADE, BASELINE, NONE, WHO, bars, cells, ours, percent, rate_rows, ratio_of,
                      workers)
 from .suite import Settings, Suite
+from .windows import MEAN, window_arguments
 
 DOUBLE = 64
 OWN, WIDE = ours(), ours(DOUBLE)

@@ -13,8 +13,8 @@ from ..allocators import Worker
 from ..document import Document
 from ..paths import MAPS
 from .cells import Cell, cell as median_cell, intervals
-from .rates import keep_rates, window_arguments
 from .spaces import BASELINE, NONE, cells, ours, rate, ratio_of
+from .windows import keep_rates, window_arguments
 
 NAME = "history"
 ALL = "all"

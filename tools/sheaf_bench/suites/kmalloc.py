@@ -24,10 +24,11 @@ from ..paths import DATA
 from ..svg import Panel, figure
 from .cells import Cell, Part, cell, intervals, less, ratio_cell, samples
 from .cells import measure as measure_cells
-from .rates import (MEAN, NOTHING, UNIT, Entry, Params, Row, View, bars, keep_rates, labels, measure,
-                    notes, rate_rows, what_intervals_are, whiskers)
+from .rates import (NOTHING, Entry, Params, Row, View, bars, labels, measure, notes, rate_rows,
+                    what_intervals_are, whiskers)
 from .rates import cell as estimate_cell
 from .suite import Settings, Suite
+from .windows import MEAN, UNIT, keep_rates
 
 MIXES = ("python", "git")
 SHAPES = (("same", 1), ("same", 2), ("producer-consumer", 2))
@@ -110,14 +111,13 @@ def _run(settings: Settings, machine: dict[str, Any]) -> Document:
     workers, missing = ready("kmalloc", settings.workers)
     commands = {name: " ".join(recording(name)["command"]) for name in MIXES}
     document = Document("kmalloc", {**machine, "versions": versions(workers), "missing": missing,
-                                    "mixes": commands, "failed": {}, "again": {}})
-    repeat = settings.repeat or (QUICK_REPEAT if settings.quick else REPEAT)
+                                    "mixes": commands})
     with tempfile.TemporaryDirectory() as directory:
         mixes = {name: write_mix(Path(directory), name) for name in MIXES}
         rows = mix_rows(mixes, settings.quick)
         measure(document, settings, rows,
-                [Entry(worker, (), {"allocator": worker.name}) for worker in workers], repeat,
-                QUICK_SECONDS)
+                [Entry(worker, (), {"allocator": worker.name}) for worker in workers], REPEAT,
+                QUICK_REPEAT, QUICK_SECONDS)
         measure_cells(document, settings, [Part(pair_cells(settings.workers), 15, 7, 12.0)])
         once = Settings(settings.workers, settings.quick, 1)
         measure_cells(document, once, [Part(count_cells(settings.workers), 1, 1, 60.0)])

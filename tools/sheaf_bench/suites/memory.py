@@ -8,17 +8,16 @@ one. The benchmark's own arrays are resident from the beginning and do not count
 from __future__ import annotations
 
 import textwrap
-import time
 from typing import Any
 
 from sheaf_tool.stats import Estimate, has_interval, median
 from sheaf_tool.table import WIDTH, fold, stacked
 
-from ..allocators import OURS, Worker, peers, ready, versions
+from ..allocators import OURS, peers, ready, versions
 from ..document import Document
 from ..html import escape, table as html_table
-from ..progress import Progress
 from ..svg import COLOURS, Line, LinePanel, line_figure
+from .cells import Cell, Part, measure
 from .suite import Settings, Suite, missing_lines
 
 BYTES = "bytes/object"
@@ -30,7 +29,6 @@ IDLE = 2000  # ms
 QUICK_IDLE = 500
 REPEAT = 6
 QUICK_REPEAT = 3
-LEAST_REPEAT = 2
 QUICK_SECONDS = 55.0
 ORDERS = {"in-order": "in the order of allocation", "reverse": "in reverse order",
           "shuffled": "in random order", "every-second": "every other one first, then the rest"}
@@ -62,26 +60,15 @@ def record(document: Document, params: dict[str, Any], lines: list[str]) -> None
 def _run(settings: Settings, machine: dict[str, Any]) -> Document:
     found, missing = ready("memory", settings.workers)
     wanted = [OURS, *peers([worker.name for worker in found])]
-    workers: list[Worker] = [worker for worker in found if worker.name in wanted]
+    workers = [worker for worker in found if worker.name in wanted]
     objects = QUICK_OBJECTS if settings.quick else OBJECTS
     idle = QUICK_IDLE if settings.quick else IDLE
     document = Document("memory", {**machine, "versions": versions(workers), "missing": missing,
                                    "objects": objects, "idle_ms": idle})
-    repeat = settings.repeat or (QUICK_REPEAT if settings.quick else REPEAT)
-    began = time.monotonic()
-    with Progress(repeat * len(ORDERS) * len(workers)) as progress:
-        for done in range(repeat):
-            spent = time.monotonic() - began
-            late = done >= LEAST_REPEAT and spent / done * (done + 1) > QUICK_SECONDS
-            if settings.quick and not settings.repeat and late:
-                break
-            for order in ORDERS:
-                for worker in workers:
-                    progress.start(f"memory {order}: {worker.name}")
-                    lines = worker.run("--objects", str(objects), "--idle", str(idle),
-                                       "--order", order)
-                    record(document, {"allocator": worker.name, "order": order}, lines)
-                    progress.finish()
+    cells = [Cell(worker, {"allocator": worker.name, "order": order},
+                  ("--objects", str(objects), "--idle", str(idle), "--order", order), record)
+             for order in ORDERS for worker in workers]
+    measure(document, settings, [Part(cells, REPEAT, QUICK_REPEAT, QUICK_SECONDS, all_needed=True)])
     return document
 
 

@@ -21,9 +21,9 @@ from ..progress import Progress
 from . import histories
 from .cells import Part, measure
 from .mmap2_report import COUNTS, COUNT_KEY, CPU, ENTRIES, EVENTS, NS, OWN, html, text
-from .rates import keep_rates, window_arguments
 from .spaces import NO_SPARE, cells, with_options, workers
 from .suite import Settings, Suite
+from .windows import keep_rates, window_arguments
 
 TASKS_A_CPU = 8
 KERNEL_RULES = "kernel-rules"  # the tree with the kernel's rules for nodes: maple/rules.h

@@ -1,32 +1,22 @@
 # SPDX-License-Identifier: MIT
-"""What the suites of many threads share: who is measured, rates from windows, ratios to peers.
-
-A worker prints a line `window PAIRS NANOSECONDS` for each window of time. The rate shown is that of
-the upper-decile window: a stranger on a CPU stalls a hand-over, or all who wait for one thread, for
-as long as it runs there, and that is no property of the allocator. The plain mean over all windows
-is kept beside it, so that an allocator that stalls by itself is seen to.
+"""What the suites of many threads share: who is measured, rates by windows.py, ratios to peers.
 
 An allocator that fails at a row is left out of that row, and named; ours must not fail.
 """
 from __future__ import annotations
 
-import math
-import time
 from dataclasses import dataclass
 from typing import Any, Callable, Mapping, Sequence
 
-from sheaf_tool.errors import Failure
 from sheaf_tool.stats import Estimate, has_interval, median, ratio
 from sheaf_tool.table import stacked
 
 from ..allocators import CPU_SLAB, HARNESS, MEMPOOL, OURS, Worker, peers
 from ..document import Document
-from ..progress import Progress
 from ..svg import Bar
+from . import cells
 from .suite import Settings, missing_lines
 
-UNIT = "Mpairs/s"
-MEAN = "mean Mpairs/s"
 NO_SHEAF = "no-sheaf"
 DPDK = "dpdk"
 CAPACITY = 256  # of the variant of ours
@@ -72,60 +62,6 @@ def entries(workers: Sequence[Worker]) -> list[Entry]:
     return found
 
 
-def windows(lines: Sequence[str]) -> list[tuple[int, float]]:
-    """Pairs and nanoseconds of each window."""
-    found = [line.split() for line in lines if line.startswith("window ")]
-    if not found:
-        raise Failure(f"lines of windows were expected, not {list(lines)}")
-    return [(int(pairs), float(nanoseconds)) for _, pairs, nanoseconds in found]
-
-
-def upper_decile(found: Sequence[tuple[int, float]]) -> float:
-    """Millions of pairs per second in the window that nine tenths of them do not exceed."""
-    rates = sorted(pairs / nanoseconds * 1e3 for pairs, nanoseconds in found)
-    return rates[math.ceil(0.9 * len(rates)) - 1]
-
-
-def mean(found: Sequence[tuple[int, float]]) -> float:
-    """Millions of pairs per second over all windows."""
-    return sum(pairs for pairs, _ in found) / math.fsum(length for _, length in found) * 1e3
-
-
-def stood_still(lines: Sequence[str]) -> bool:
-    """On a busy machine the system now and then starves one thread of a pair for a whole process.
-
-    Such a process is run again, once: an allocator that stands still by itself does so twice.
-    """
-    found = [line for line in lines if line.startswith("window ")]
-    return bool(found) and upper_decile(windows(found)) == 0
-
-
-def window_arguments(threads: int, cpus: int, quick: bool) -> list[str]:
-    """Oversubscribed, a window must be long beside the time a thread runs at a stretch."""
-    if threads <= cpus:
-        length, number = 3, 14 if quick else 60
-    else:
-        length, number = 20, 4 if quick else 15
-    return ["--window", str(length), "--windows", str(number)]
-
-
-class Failures:
-    """Who failed where; a failure of ours ends the run."""
-
-    def __init__(self, document: Document) -> None:
-        self.document = document
-        self.rows: set[tuple[str, str]] = set()
-
-    def __contains__(self, where: tuple[str, str]) -> bool:
-        return where in self.rows
-
-    def add(self, entry: Entry, row: str, failure: Failure) -> None:
-        if entry.worker.name in (OURS, MEMPOOL):
-            raise failure
-        self.rows.add((entry.label, row))
-        self.document.machine["failed"][f"{entry.label}, {row}"] = str(failure).splitlines()[-1]
-
-
 @dataclass(frozen=True)
 class Row:
     """One thing that is measured of every entry."""
@@ -137,43 +73,13 @@ class Row:
 
 
 def measure(document: Document, settings: Settings, rows: Sequence[Row], found: Sequence[Entry],
-            repeat: int, quick_seconds: float) -> None:
-    """Interleaved: a repetition is every row of every entry. A quick run begins none too late."""
-    failures = Failures(document)
-    began = time.monotonic()
-    with Progress(repeat * len(rows) * len(found)) as progress:
-        for done in range(repeat):
-            spent = time.monotonic() - began
-            late = done >= LEAST_REPEAT and spent / done * (done + 1) > quick_seconds
-            if settings.quick and not settings.repeat and late:
-                break
-            for row in rows:
-                for entry in found:
-                    progress.start(f"{row.name}: {entry.label}")
-                    _one(document, row, entry, failures)
-                    progress.finish()
-
-
-def _one(document: Document, row: Row, entry: Entry, failures: Failures) -> None:
-    if (entry.label, row.name) in failures:
-        return
-    params = {**entry.params, **row.params}
-    try:
-        lines = entry.worker.run(*row.arguments, *entry.arguments)
-        if stood_still(lines):
-            again = document.machine["again"]
-            again[entry.label] = again.get(entry.label, 0) + 1
-            lines = entry.worker.run(*row.arguments, *entry.arguments)
-        row.keep(document, params, lines)
-    except Failure as failure:
-        failures.add(entry, row.name, failure)
-        document.results = [result for result in document.results if result.params != params]
-
-
-def keep_rates(document: Document, name: str, params: Params, lines: list[str]) -> None:
-    found = windows(lines)
-    document.result(name, params, UNIT).samples.append(upper_decile(found))
-    document.result(name, params, MEAN).samples.append(mean(found))
+            repeat: int, quick_repeat: int, quick_seconds: float) -> None:
+    """Interleaved: a repetition is every row of every entry."""
+    work = [cells.Cell(entry.worker, {**entry.params, **row.params},
+                       (*row.arguments, *entry.arguments), row.keep, f"{entry.label}, {row.name}")
+            for row in rows for entry in found]
+    cells.measure(document, settings,
+                  [cells.Part(work, repeat, quick_repeat, quick_seconds, LEAST_REPEAT)])
 
 
 def samples(document: Document, unit: str, params: Mapping[str, Any]) -> list[float]:

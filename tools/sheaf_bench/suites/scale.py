@@ -16,10 +16,10 @@ from ..allocators import HARNESS, OURS, ready, versions
 from ..document import Document
 from ..html import page as html_page, table as html_table
 from ..svg import Panel, figure
-from .rates import (MEAN, NOTHING, UNIT, WIDE, Params, Row, View, bars, cell, entries,
-                    keep_rates, labels, measure, notes, rate_rows, ratio_header,
-                    ratio_row, what_intervals_are, whiskers, window_arguments)
+from .rates import (NOTHING, WIDE, Params, Row, View, bars, cell, entries, labels, measure, notes,
+                    rate_rows, ratio_header, ratio_row, what_intervals_are, whiskers)
 from .suite import Settings, Suite
+from .windows import MEAN, UNIT, keep_rates, window_arguments
 
 RESIDENT = "KiB"
 BATCHES = (100, 1000)
@@ -84,11 +84,9 @@ def _rows(cpus: int, quick: bool) -> list[Row]:
 
 def _run(settings: Settings, machine: dict[str, Any]) -> Document:
     workers, missing = ready("scale", settings.workers)
-    document = Document("scale", {**machine, "versions": versions(workers), "missing": missing,
-                                  "failed": {}, "again": {}})
-    repeat = settings.repeat or (QUICK_REPEAT if settings.quick else REPEAT)
-    measure(document, settings, _rows(machine["cpus"], settings.quick), entries(workers), repeat,
-            QUICK_SECONDS)
+    document = Document("scale", {**machine, "versions": versions(workers), "missing": missing})
+    measure(document, settings, _rows(machine["cpus"], settings.quick), entries(workers), REPEAT,
+            QUICK_REPEAT, QUICK_SECONDS)
     return document
 
 

@@ -2,7 +2,7 @@
 """What the suites of address spaces share: who is measured, rates, and percentages as the kernel's.
 
 The same maple tree and address space run on ours, on ours without sheaves, and on the three-tier
-baseline; a sample is the rate of a process's upper-decile window, as in rates.py.
+baseline; a sample is the rate of a process's upper-decile window, see windows.py.
 """
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from ..allocators import CPU_SLAB, OURS, Allocator, Worker
 from ..document import Document
 from ..svg import Bar
 from .cells import NOTHING, Cell, cell, ratio_cell
-from .rates import NO_SHEAF, UNIT, keep_rates, stood_still
+from .rates import NO_SHEAF
+from .windows import UNIT, keep_rates
 
 SHEAVES = 32  # capacity that both caches are made with at least; VMAs get more by their size
 NO_SPARE = "slab_nospare"
@@ -53,21 +54,13 @@ BASELINE = Entry(CPU_SLAB, CPU_SLAB)
 NONE = Entry(NO_SHEAF, NO_SHEAF)
 
 
-class Patient(Worker):
-    """On a busy machine the system now and then starves one thread of two for a whole process."""
-
-    def run(self, *arguments: str) -> list[str]:
-        lines = super().run(*arguments)
-        return super().run(*arguments) if stood_still(lines) else lines
-
-
 def workers(suite: str, directory: Path, *more: str) -> dict[str, Worker]:
     found = {}
     for name in (OURS, NO_SHEAF, CPU_SLAB, *more):
         program = directory / f"{suite}-{name}"
         if not program.exists():
             raise Failure(f"{program} is not built: apt-get install liburcu-dev, then build again")
-        found[name] = Patient(Allocator(name, name), program, None)
+        found[name] = Worker(Allocator(name, name), program, None)
     return found
 
 
@@ -75,7 +68,7 @@ def with_options(worker: Worker, *options: str, **environment: str) -> Worker:
     """The worker with these SHEAF_OPTIONS."""
     allocator = replace(worker.allocator, environment=(
         ("SHEAF_OPTIONS", ";".join(options)), *environment.items()))
-    return type(worker)(allocator, worker.program, worker.library)
+    return Worker(allocator, worker.program, worker.library)
 
 
 def cells(known: dict[str, Worker], entries: Sequence[Entry], params: dict[str, Any],
