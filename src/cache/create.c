@@ -144,15 +144,15 @@ static bool begin_rcu(struct kmem_cache *s, const struct kmem_cache_args *args)
 	return !(s->flags & SLAB_TYPESAFE_BY_RCU) || late_init(&s->sheaf.slab, grace);
 }
 
-static void unmake(struct kmem_cache *s)
+static void unmake_cache(struct kmem_cache *s)
 {
 	if (s->name)
 		list_forget_name(s);
 	rows_give(s);
 }
 
-static struct kmem_cache *make(const char *name, size_t size, const struct kmem_cache_args *args,
-			       slab_flags_t flags)
+static struct kmem_cache *make_cache(const char *name, size_t size,
+				     const struct kmem_cache_args *args, slab_flags_t flags)
 {
 	struct kmem_cache *s = rows_take();
 
@@ -164,7 +164,7 @@ static struct kmem_cache *make(const char *name, size_t size, const struct kmem_
 	s->unmergeable = !mergeable(args, flags);
 	cache_choose_calls(s);
 	if (!list_name(s, name) || !lay_out(s, size, args)) {
-		unmake(s);
+		unmake_cache(s);
 		return NULL;
 	}
 	if (!begin_rcu(s, args)) {
@@ -208,7 +208,7 @@ static struct kmem_cache *create(const char *name, size_t size, struct kmem_cach
 		if (s->sheaf.slab.object_size < size)
 			s->sheaf.slab.object_size = (uint32_t)size;
 	} else {
-		s = make(name, size, args, flags);
+		s = make_cache(name, size, args, flags);
 	}
 	if (s)
 		publish_cache(s);

@@ -15,7 +15,7 @@ static void insert(struct index *index, struct index_link *link)
 	*chain = link;
 }
 
-static void grow(struct index *index)
+static void grow_index(struct index *index)
 {
 	struct index_link **old = index->chains, *link, *next;
 	uint32_t nr_old = index->nr_chains, n = nr_old ? nr_old * 2 : INDEX_FIRST_CHAINS;
@@ -38,7 +38,7 @@ static void grow(struct index *index)
 void index_add(struct index *index, struct index_link *link, uint32_t hash)
 {
 	if (index->nr_links++ >= index->nr_chains)
-		grow(index);
+		grow_index(index);
 	link->hash = hash;
 	insert(index, link);
 }

@@ -54,7 +54,7 @@ bool cache_begin_rcu(struct kmem_cache *s, struct grace *grace)
 }
 
 /* The first time: its provider is the process's from now on. */
-static struct grace *begin(struct kmem_cache *s, void *object)
+static struct grace *begin_retiring(struct kmem_cache *s, void *object)
 {
 	struct grace *grace = grace_of_cache(s);
 
@@ -69,7 +69,7 @@ static struct grace *begin(struct kmem_cache *s, void *object)
 
 static bool retire(struct kmem_cache *s, void *object, size_t offset)
 {
-	struct grace *grace = begin(s, object);
+	struct grace *grace = begin_retiring(s, object);
 
 	if (s->sheaf.rcu && sheaf_rcu_free(&s->sheaf, object))
 		return true;
@@ -169,7 +169,7 @@ SHEAF_PUBLIC void kvfree_rcu_mightsleep(const void *pointer)
 	if (!is_block(object, "kfree_rcu_mightsleep"))
 		return;
 	tsan_given(object);
-	grace = s ? begin(s, object) : grace_of(NULL);
+	grace = s ? begin_retiring(s, object) : grace_of(NULL);
 	if (!grace)
 		no_provider("large block", object);
 	if (grace_is_over_limit(grace))

@@ -30,7 +30,7 @@ static struct entry *entry_of_layout(struct index_link *link)
 	return (struct entry *)((char *)link - offsetof(struct entry, by_layout));
 }
 
-static size_t size_of(const char *name)
+static size_t size_of_name(const char *name)
 {
 	return sizeof(struct entry) + strlen(name) + 1;
 }
@@ -48,7 +48,7 @@ static uint32_t hash_of_layout(uint32_t size, slab_flags_t flags)
 
 bool list_name(struct kmem_cache *s, const char *name)
 {
-	struct entry *entry = pool_alloc(size_of(name));
+	struct entry *entry = pool_alloc(size_of_name(name));
 
 	if (!entry)
 		return false;
@@ -59,7 +59,7 @@ bool list_name(struct kmem_cache *s, const char *name)
 
 void list_forget_name(struct kmem_cache *s)
 {
-	pool_free(entry_of(s), size_of(s->name));
+	pool_free(entry_of(s), size_of_name(s->name));
 	s->name = NULL;
 }
 

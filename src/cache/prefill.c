@@ -58,7 +58,7 @@ static bool is_oversize(struct kmem_cache *s, const struct sheaf *sheaf)
 }
 
 /* At least n objects in the sheaf. False: no memory; those it has stay in it. */
-static bool fill(struct kmem_cache *s, struct sheaf *sheaf, gfp_t gfp, unsigned int n)
+static bool fill_sheaf(struct kmem_cache *s, struct sheaf *sheaf, gfp_t gfp, unsigned int n)
 {
 	unsigned int has = sheaf->size;
 
@@ -94,7 +94,8 @@ static void give_back(struct kmem_cache *s, struct sheaf *sheaf, gfp_t gfp)
 	os_report_kept();
 }
 
-static struct sheaf *lend(struct kmem_cache *s, gfp_t gfp, struct sheaf *spare, unsigned int n)
+static struct sheaf *lend_filled(struct kmem_cache *s, gfp_t gfp, struct sheaf *spare,
+				 unsigned int n)
 {
 	struct sheaf *sheaf;
 	int tries = 0;
@@ -124,8 +125,8 @@ static COLD struct sheaf *prefill(struct kmem_cache *s, gfp_t gfp, struct sheaf 
 		return NULL;
 	}
 	gfp = gfp_of_sheaf(s, gfp);
-	sheaf = lend(s, gfp, spare, n);
-	if (sheaf && !fill(s, sheaf, gfp, n)) {
+	sheaf = lend_filled(s, gfp, spare, n);
+	if (sheaf && !fill_sheaf(s, sheaf, gfp, n)) {
 		give_back(s, sheaf, 0);
 		sheaf = NULL;
 	}
@@ -162,7 +163,7 @@ SHEAF_PUBLIC int kmem_cache_refill_sheaf(struct kmem_cache *s, gfp_t gfp,
 		return 0;
 	gfp = gfp_of_sheaf(s, gfp);
 	if (size <= sheaf->capacity) {
-		bool done = fill(s, sheaf, gfp, size);
+		bool done = fill_sheaf(s, sheaf, gfp, size);
 
 		to_user(sheaf);
 		os_report_kept();
@@ -183,7 +184,7 @@ SHEAF_PUBLIC void kmem_cache_return_sheaf(struct kmem_cache *s, gfp_t gfp, struc
 		give_back(s, of_user(sheaf), gfp);
 }
 
-static COLD void clear(struct kmem_cache *s, void *object, gfp_t gfp)
+static COLD void clear_object(struct kmem_cache *s, void *object, gfp_t gfp)
 {
 	if (object && (cache_check_gfp_later(s, gfp) & __GFP_ZERO))
 		memset(object, 0, s->sheaf.slab.object_size);
@@ -199,7 +200,7 @@ SHEAF_PUBLIC void *__kmem_cache_alloc_from_sheaf(struct kmem_cache *s, gfp_t gfp
 		return NULL;
 	object = prefill_pop(of_user(sheaf));
 	if (gfp & ~SHEAF_GFP_PLAIN)
-		clear(s, object, gfp);
+		clear_object(s, object, gfp);
 	return object;
 }
 

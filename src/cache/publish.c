@@ -81,14 +81,14 @@ static struct publish_cache *description_of(struct kmem_cache *s)
 	return (struct publish_cache *)os_counter((char *)s - ((size_t)1 << ROW_SHIFT), 0);
 }
 
-static void begin(struct publish_cache *to)
+static void begin_change(struct publish_cache *to)
 {
 	os_store_relaxed(&to->generation, to->generation + 1);
 	/* Odd first, then the words. Its reader, in another process, is Python: it has no fence. */
 	os_fence();
 }
 
-static void end(struct publish_cache *to)
+static void end_change(struct publish_cache *to)
 {
 	os_store_release(&to->generation, to->generation + 1);
 }
@@ -134,9 +134,9 @@ void publish_cache(struct kmem_cache *s)
 	if (!head)
 		return;
 	to = description_of(s);
-	begin(to);
+	begin_change(to);
 	describe(to, s);
-	end(to);
+	end_change(to);
 	os_store_release(&head->nr_areas, os_counters_areas());
 }
 
@@ -153,7 +153,7 @@ void publish_end(struct kmem_cache *s)
 	if (!os_counters_head())
 		return;
 	to = description_of(s);
-	begin(to);
+	begin_change(to);
 	to->id = 0;
-	end(to);
+	end_change(to);
 }

@@ -17,7 +17,7 @@ void grace_list_add(struct grace_list *list, struct grace_link *link, size_t tag
 	os_order_rmw();
 }
 
-static void flush(struct grace_user *user, bool all)
+static void flush_list(struct grace_user *user, bool all)
 {
 	struct grace_list *list = (struct grace_list *)user;
 	struct grace_link *link = os_exchange(&list->first, NULL), *next;
@@ -33,16 +33,16 @@ static void flush(struct grace_user *user, bool all)
 	}
 }
 
-static bool waits(struct grace_user *user)
+static bool list_waits(struct grace_user *user)
 {
 	return os_load_relaxed(&((struct grace_list *)user)->first) != NULL;
 }
 
-static const struct grace_user_ops ops = {NULL, flush, waits};
+static const struct grace_user_ops list_ops = {NULL, flush_list, list_waits};
 
 void grace_list_init(struct grace_list *list, struct grace *grace,
 		     void (*free)(struct grace_list *list, struct grace_link *link))
 {
 	list->free = free;
-	grace_add_user(grace, &list->user, &ops);
+	grace_add_user(grace, &list->user, &list_ops);
 }

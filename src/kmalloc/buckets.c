@@ -56,8 +56,8 @@ SHEAF_PUBLIC void kmem_buckets_destroy(kmem_buckets *set)
 	pool_free(set, sizeof(*set));
 }
 
-static void *alloc(kmem_buckets *set, size_t size, gfp_t flags, size_t most, const char *call,
-		   const void *caller)
+static void *alloc_of(kmem_buckets *set, size_t size, gfp_t flags, size_t most, const char *call,
+		      const void *caller)
 {
 	struct kmem_cache *s;
 
@@ -71,11 +71,12 @@ static void *alloc(kmem_buckets *set, size_t size, gfp_t flags, size_t most, con
 
 SHEAF_PUBLIC void *kmem_buckets_alloc(kmem_buckets *set, size_t size, gfp_t flags)
 {
-	return alloc(set, size, flags, KMALLOC_MAX_SIZE, "kmem_buckets_alloc",
-		     __builtin_return_address(0));
+	return alloc_of(set, size, flags, KMALLOC_MAX_SIZE, "kmem_buckets_alloc",
+			__builtin_return_address(0));
 }
 
 SHEAF_PUBLIC void *kmem_buckets_valloc(kmem_buckets *set, size_t size, gfp_t flags)
 {
-	return alloc(set, size, flags, INT_MAX, "kmem_buckets_valloc", __builtin_return_address(0));
+	return alloc_of(set, size, flags, INT_MAX, "kmem_buckets_valloc",
+			__builtin_return_address(0));
 }

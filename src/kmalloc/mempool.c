@@ -59,7 +59,7 @@ static bool is_wrong(int min_nr, const char *call)
 }
 
 /* With the lock held: an element of the reserve, or NULL. */
-static void *take(struct mempool *pool)
+static void *take_element(struct mempool *pool)
 {
 	if (!pool->nr)
 		return NULL;
@@ -98,7 +98,7 @@ SHEAF_PUBLIC void *mempool_alloc_preallocated(mempool_t *pool)
 	if (!os_load_relaxed(&pool->nr))
 		return NULL;
 	os_lock(&pool->lock);
-	element = take(pool);
+	element = take_element(pool);
 	os_unlock(&pool->lock);
 	return element;
 }
@@ -110,7 +110,7 @@ static void *wait_for_element(struct mempool *pool, uint32_t ms)
 	uint32_t turn;
 
 	os_lock(&pool->lock);
-	element = take(pool);
+	element = take_element(pool);
 	if (!element) {
 		pool->waiters++;
 		turn = pool->turn;
@@ -118,7 +118,7 @@ static void *wait_for_element(struct mempool *pool, uint32_t ms)
 		os_wait(&pool->turn, turn, ms);
 		os_lock(&pool->lock);
 		pool->waiters--;
-		element = take(pool);
+		element = take_element(pool);
 	}
 	os_unlock(&pool->lock);
 	return element;
@@ -155,7 +155,7 @@ SHEAF_PUBLIC void mempool_free(void *element, mempool_t *pool)
 }
 
 /* Fill the reserve from the allocator. False: no memory. */
-static bool fill(struct mempool *pool)
+static bool fill_pool(struct mempool *pool)
 {
 	while (os_load_relaxed(&pool->nr) < os_load_relaxed(&pool->min_nr)) {
 		void *element = pool->alloc(GFP_KERNEL, pool->data);
@@ -175,14 +175,14 @@ static void trim(struct mempool *pool, uint32_t n)
 	do {
 		os_lock(&pool->lock);
 		os_store_relaxed(&pool->min_nr, n);
-		element = pool->nr > n ? take(pool) : NULL;
+		element = pool->nr > n ? take_element(pool) : NULL;
 		os_unlock(&pool->lock);
 		if (element)
 			pool->free(element, pool->data);
 	} while (element);
 }
 
-static bool make_room(struct mempool *pool, uint32_t n)
+static bool make_room_for(struct mempool *pool, uint32_t n)
 {
 	void **larger = pool_alloc(n * sizeof(*larger)), **old;
 	uint32_t room = pool->room;
@@ -213,10 +213,10 @@ SHEAF_PUBLIC int mempool_resize(mempool_t *pool, int new_min_nr)
 		os_lock(&pool->lock);
 		os_store_relaxed(&pool->min_nr, (uint32_t)new_min_nr);
 		os_unlock(&pool->lock);
-	} else if (!make_room(pool, (uint32_t)new_min_nr)) {
+	} else if (!make_room_for(pool, (uint32_t)new_min_nr)) {
 		return -ENOMEM;
 	}
-	return fill(pool) ? 0 : -ENOMEM;
+	return fill_pool(pool) ? 0 : -ENOMEM;
 }
 
 /* Many locks of one rank, so by try-lock; who holds one waits for nobody. */
@@ -251,7 +251,7 @@ static void enlist(struct mempool *pool)
 	os_unlock(&caches.lock);
 }
 
-static void unlist(struct mempool *pool)
+static void unlist_pool(struct mempool *pool)
 {
 	struct mempool **at = &first_pool;
 
@@ -289,7 +289,7 @@ SHEAF_PUBLIC mempool_t *mempool_create(int min_nr, mempool_alloc_fn alloc_fn,
 	pool->free = free_fn;
 	pool->data = pool_data;
 	enlist(pool);
-	if (!make_room(pool, (uint32_t)min_nr) || !fill(pool)) {
+	if (!make_room_for(pool, (uint32_t)min_nr) || !fill_pool(pool)) {
 		mempool_destroy(pool);
 		return NULL;
 	}
@@ -314,7 +314,7 @@ SHEAF_PUBLIC void mempool_destroy(mempool_t *pool)
 	if (pool->waiters)
 		return;
 	trim(pool, 0);
-	unlist(pool);
+	unlist_pool(pool);
 	pool_free(pool->elements, pool->room * sizeof(*pool->elements));
 	pool_free(pool, sizeof(*pool));
 }

@@ -119,7 +119,7 @@ static bool may_take(int i)
 }
 
 /* The thread may end, or make no other call. */
-static void leave(int i)
+static void leave_line(int i)
 {
 	if (is_by(i, os_self()))
 		os_store_relaxed(&kept.places[i].by, ANYBODY);
@@ -127,7 +127,7 @@ static void leave(int i)
 
 /* Copied, so that its place is free however long the writing takes. Claimed first: a handler that comes
  * between takes this thread's lines, too. */
-static bool take(int i, struct line *line)
+static bool take_line(int i, struct line *line)
 {
 	uint32_t ready = READY;
 
@@ -172,8 +172,8 @@ static void write_all(bool may_wait)
 		if (!may_take(i))
 			continue;
 		else if (!(may_wait && is_by(i, os_self())) && !takes_a_line(may_wait))
-			leave(i);
-		else if (take(i, &line))
+			leave_line(i);
+		else if (take_line(i, &line))
 			write_line(&line);
 	if (os_load_relaxed(&kept.left_out) && takes_a_line(may_wait))
 		left_out = os_exchange(&kept.left_out, 0);

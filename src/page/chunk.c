@@ -40,7 +40,7 @@ void chunk_init(struct chunk *chunk)
 }
 
 /* First page of an aligned free run, or -1. */
-static int find(const struct chunk *chunk, unsigned int order)
+static int find_run(const struct chunk *chunk, unsigned int order)
 {
 	if (order <= 6) {
 		for (unsigned int i = 0; i < CHUNK_WORDS; i++) {
@@ -63,7 +63,8 @@ int chunk_largest(const struct chunk *chunk)
 
 	if (chunk->nr_free == 0)
 		return -1;
-	while (order > 0 && (chunk->nr_free < 1u << order || find(chunk, (unsigned int)order) < 0))
+	while (order > 0 &&
+	       (chunk->nr_free < 1u << order || find_run(chunk, (unsigned int)order) < 0))
 		order--;
 	return order;
 }
@@ -84,7 +85,7 @@ static void set(uint64_t *words, unsigned int page, unsigned int length)
 }
 
 /* Clear the bits; how many of them were set. */
-static unsigned int clear(uint64_t *words, unsigned int page, unsigned int length)
+static unsigned int clear_pages(uint64_t *words, unsigned int page, unsigned int length)
 {
 	unsigned int n = 0;
 
@@ -99,14 +100,14 @@ static unsigned int clear(uint64_t *words, unsigned int page, unsigned int lengt
 
 int chunk_take(struct chunk *chunk, unsigned int order)
 {
-	int page = chunk->nr_free < 1u << order ? -1 : find(chunk, order);
+	int page = chunk->nr_free < 1u << order ? -1 : find_run(chunk, order);
 
 	if (page < 0)
 		return -1;
-	clear(chunk->free, (unsigned int)page, 1u << order);
+	clear_pages(chunk->free, (unsigned int)page, 1u << order);
 	chunk->nr_free -= 1u << order;
 	if (chunk->nr_dirty)
-		chunk->nr_dirty -= clear(chunk->dirty, (unsigned int)page, 1u << order);
+		chunk->nr_dirty -= clear_pages(chunk->dirty, (unsigned int)page, 1u << order);
 	return page;
 }
 
@@ -146,8 +147,8 @@ unsigned int chunk_take_dirty(struct chunk *chunk, unsigned int order, unsigned 
 	while (from + length < CHUNK_PAGES && can_go(chunk, from + length, order))
 		length += step;
 	if (length) {
-		chunk->nr_dirty -= clear(chunk->dirty, from, length);
-		chunk->nr_free -= clear(chunk->free, from, length);
+		chunk->nr_dirty -= clear_pages(chunk->dirty, from, length);
+		chunk->nr_free -= clear_pages(chunk->free, from, length);
 	}
 	return length;
 }

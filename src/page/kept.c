@@ -47,7 +47,7 @@ void page_keep(struct slab *run, unsigned int order)
 	page_free(run, order);
 }
 
-static struct slab *take_from(unsigned int row, unsigned int order)
+static struct slab *take_kept(unsigned int row, unsigned int order)
 {
 	struct slab **kept = cells[row].kept[order], *run = NULL;
 
@@ -70,7 +70,7 @@ struct slab *page_take_kept(unsigned int node, unsigned int order)
 		unsigned int row = (mine + i) % os.nr_cpus;
 
 		if (os.node_of_row[row] == node)
-			run = take_from(row, order);
+			run = take_kept(row, order);
 	}
 	return run;
 }
@@ -83,7 +83,7 @@ void page_free_kept(void)
 		for (unsigned int order = 0; order <= KEEP_ORDER; order++)
 			/* Not more than there are cells: others may fill them meanwhile. */
 			for (unsigned int i = nr_cells(order); i > 0; i--) {
-				run = take_from(row, order);
+				run = take_kept(row, order);
 				if (!run)
 					break;
 				page_free(run, order);

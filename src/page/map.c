@@ -73,7 +73,7 @@ static bool make_leaves(const char *address, size_t size)
 }
 
 /* Its first entry comes last: who finds it may free the block. */
-static void enter(const char *address, size_t size)
+static void enter_block(const char *address, size_t size)
 {
 	uintptr_t first = number_of(address), n = number_of(address + size - 1) - first + 1;
 
@@ -113,7 +113,7 @@ void *map_alloc(size_t size, size_t align, unsigned int node)
 	}
 	/* In this order, so that a child forked in between never counts below 0. */
 	os_fetch_add_relaxed(&maps.bytes, size);
-	enter(address, size);
+	enter_block(address, size);
 	return address;
 }
 

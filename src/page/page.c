@@ -82,7 +82,7 @@ bool page_init(void)
 	return reserve_largest();
 }
 
-static void unlist(struct range *range, struct chunk *chunk)
+static void unlist_chunk(struct range *range, struct chunk *chunk)
 {
 	if (chunk->list < 0)
 		return;
@@ -101,7 +101,7 @@ void range_relist(struct range *range, struct chunk *chunk)
 
 	if (list == chunk->list)
 		return;
-	unlist(range, chunk);
+	unlist_chunk(range, chunk);
 	if (list < 0)
 		return;
 	chunk->list = (int8_t)list;
@@ -127,7 +127,7 @@ static bool make_readable(size_t end)
 }
 
 /* The next chunk from below, made usable, on no list; NULL if range or system are out. */
-static struct chunk *grow(struct range *range)
+static struct chunk *grow_range(struct range *range)
 {
 	struct chunk *chunk = &range->chunks[range->nr_chunks];
 	size_t end = os_round_up((size_t)(range->nr_chunks + 1) * sizeof(*chunk));
@@ -177,7 +177,7 @@ static struct chunk *take_run(struct range *range, unsigned int order, unsigned 
 			}
 			range_relist(range, chunk);
 		}
-	chunk = grow(range);
+	chunk = grow_range(range);
 	if (chunk) {
 		*page = (unsigned int)take_from_chunk(range, chunk, order);
 		range_relist(range, chunk);

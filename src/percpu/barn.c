@@ -119,7 +119,7 @@ static void no_longer_dry(struct barn *barn, bool full)
 		os_store_relaxed(&barn->dry[full], 0);
 }
 
-static struct sheaf *begin(struct sheaf_cache *cache, struct barn_cell *cell, bool full)
+static struct sheaf *begin_in(struct sheaf_cache *cache, struct barn_cell *cell, bool full)
 {
 	struct barn_search s = {.cache = cache, .cpu = os_cpu(), .full = full, .found = cell};
 	struct sheaf *sheaf = barn_search_shard(&s, s.cpu);
@@ -132,12 +132,12 @@ static struct sheaf *begin(struct sheaf_cache *cache, struct barn_cell *cell, bo
 
 struct sheaf *barn_begin_full(struct sheaf_cache *cache, struct barn_cell *cell)
 {
-	return begin(cache, cell, true);
+	return begin_in(cache, cell, true);
 }
 
 struct sheaf *barn_begin_empty(struct sheaf_cache *cache, struct barn_cell *cell)
 {
-	return begin(cache, cell, false);
+	return begin_in(cache, cell, false);
 }
 
 /* An empty sheaf into the shard of the CPU we are on now. Makes nothing: signal handlers come here. */

@@ -5,7 +5,7 @@
 #include "os/atomic.h"
 
 /* Put a cell in transit if it still holds what was read; the sheaf, or NULL. */
-static struct sheaf *begin(const struct barn_search *s, uintptr_t *at, uintptr_t cell)
+static struct sheaf *begin_at(const struct barn_search *s, uintptr_t *at, uintptr_t cell)
 {
 	uintptr_t phase = os_load_relaxed(&s->cache->phase) & 1 ? BARN_PHASE : 0;
 
@@ -15,7 +15,7 @@ static struct sheaf *begin(const struct barn_search *s, uintptr_t *at, uintptr_t
 	return barn_sheaf(cell);
 }
 
-static struct sheaf *find(const struct barn_search *s, const struct cells *cells)
+static struct sheaf *find_cell(const struct barn_search *s, const struct cells *cells)
 {
 	unsigned int n = cells->n, top = os_load_relaxed(cells->top);
 
@@ -28,7 +28,7 @@ static struct sheaf *find(const struct barn_search *s, const struct cells *cells
 		cell = os_load_relaxed(&cells->at[i]);
 		if (!cell || (cell & BARN_TRANSIT) || s->full != (bool)(cell & BARN_FULL))
 			continue;
-		sheaf = begin(s, &cells->at[i], cell);
+		sheaf = begin_at(s, &cells->at[i], cell);
 		if (!sheaf)
 			continue;
 		s->found->may_be_full = i < cells->limit;
@@ -64,7 +64,7 @@ struct sheaf *cells_search(const struct barn_search *s, const struct cells *cell
 {
 	if (s->put)
 		return put_full(cells, s->put, s->displaced) ? s->put : NULL;
-	return find(s, cells);
+	return find_cell(s, cells);
 }
 
 bool cells_put_empty(const struct cells *cells, struct sheaf *sheaf)

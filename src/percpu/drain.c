@@ -44,7 +44,8 @@ struct aim {
 
 #define TAKEN_SPARE 1u /* in taken_from, beside the row */
 
-static void push(struct sheaf **list, struct sheaf *sheaf, unsigned int row, unsigned int spare)
+static void push_drained(struct sheaf **list, struct sheaf *sheaf, unsigned int row,
+			 unsigned int spare)
 {
 	if (!sheaf || sheaf == &sheaf_bootstrap)
 		return;
@@ -85,8 +86,8 @@ static void take_slot(struct slot *slot, unsigned int row, struct sheaf **list)
 	if (m == &sheaf_bootstrap && !spare)
 		return;
 	exchange(slot, &sheaf_bootstrap, NULL);
-	push(list, m, row, 0);
-	push(list, spare, row, TAKEN_SPARE);
+	push_drained(list, m, row, 0);
+	push_drained(list, spare, row, TAKEN_SPARE);
 }
 
 static void put_back_slot(struct slot *slot, struct sheaf *sheaf)
@@ -110,7 +111,7 @@ static void take_rcu_free(struct slot *slot, unsigned int row, struct sheaf **li
 	if (sheaf == &sheaf_bootstrap)
 		return;
 	os_store_release(&slot->rcu_free, &sheaf_bootstrap);
-	push(list, sheaf, row, 0);
+	push_drained(list, sheaf, row, 0);
 }
 
 static void put_back_rcu_free(struct slot *slot, struct sheaf *sheaf)

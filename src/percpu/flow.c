@@ -45,7 +45,7 @@ static void change_capacity(struct sheaf_cache *cache, uint32_t capacity)
 	os_store_release(&cache->flow_changed, 1);
 }
 
-static void grow(struct sheaf_cache *cache)
+static void grow_capacity(struct sheaf_cache *cache)
 {
 	uint32_t first = sheaf_first_capacity(os_load_relaxed(&cache->capacities));
 	size_t bytes = LARGE_ALL / barn_cpus(cache), larger;
@@ -66,7 +66,7 @@ bool sheaf_see_volume(struct sheaf_cache *cache)
 		return false;
 	os_store_relaxed(&cache->exchanges, exchanges + 1);
 	if (exchanges + 1 == MANY_EXCHANGES)
-		grow(cache);
+		grow_capacity(cache);
 	return exchanges >= MANY_EXCHANGES;
 }
 

@@ -136,7 +136,7 @@ static void free_linked(struct grace_list *linked, struct grace_link *link)
 }
 
 /* Nothing here is allocated again. */
-static void flush(struct grace_user *user, bool all)
+static void flush_pointers(struct grace_user *user, bool all)
 {
 	struct rcu_any *any = (struct rcu_any *)user;
 	uint64_t done = grace_done(user->grace);
@@ -148,7 +148,7 @@ static void flush(struct grace_user *user, bool all)
 			free_sheaf(any, sheaf);
 }
 
-static bool collect(struct grace_user *user, uint32_t older_than)
+static bool collect_pointers(struct grace_user *user, uint32_t older_than)
 {
 	struct rcu_any *any = (struct rcu_any *)user;
 
@@ -163,7 +163,7 @@ static bool collect(struct grace_user *user, uint32_t older_than)
 	return true;
 }
 
-static bool waits(struct grace_user *user)
+static bool pointers_wait(struct grace_user *user)
 {
 	struct rcu_any *any = (struct rcu_any *)user;
 	bool any_waits = false;
@@ -179,7 +179,7 @@ static bool waits(struct grace_user *user)
 	return any_waits;
 }
 
-static const struct grace_user_ops user_ops = {collect, flush, waits};
+static const struct grace_user_ops user_ops = {collect_pointers, flush_pointers, pointers_wait};
 
 bool rcu_any_init(struct grace *grace, const struct rcu_any_ops *ops)
 {

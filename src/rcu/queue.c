@@ -28,7 +28,7 @@ void rcu_queue_add(struct rcu_queue *queue, struct sheaf *sheaf, struct grace *g
 	os_unlock(&queue->lock);
 }
 
-static void push(struct rcu_queue *queue, struct sheaf *sheaf)
+static void push_sheaf(struct rcu_queue *queue, struct sheaf *sheaf)
 {
 	sheaf->next = queue->top;
 	sheaf->prev = NULL;
@@ -50,7 +50,7 @@ static void move_passed(struct rcu_queue *queue, uint64_t done)
 		return;
 	for (int n = 0; n < MOVE_MOST && sheaf && sheaf->number <= done; n++, sheaf = next) {
 		next = sheaf->next;
-		push(queue, sheaf);
+		push_sheaf(queue, sheaf);
 	}
 	queue->first = sheaf;
 	os_store_relaxed(&queue->first_number, sheaf ? sheaf->number : GRACE_NEVER);

@@ -15,7 +15,7 @@
 #define TRIM_PART 4   /* so large a part goes */
 #define FREE_CALL "kfree_rcu"
 
-static size_t size_of(uint32_t per_node)
+static size_t size_of_rcu(uint32_t per_node)
 {
 	return sizeof(struct sheaf_rcu) + os.nr_nodes * per_node * sizeof(struct rcu_queue);
 }
@@ -121,7 +121,7 @@ static struct sheaf *freed(struct sheaf_rcu *rcu, struct sheaf *sheaf)
 }
 
 /* From this queue or another one of its node. */
-static struct sheaf *take(struct sheaf_rcu *rcu, unsigned int first)
+static struct sheaf *take_sheaf(struct sheaf_rcu *rcu, unsigned int first)
 {
 	unsigned int begin = first / rcu->per_node * rcu->per_node;
 	uint64_t done = grace_done(rcu->user.grace);
@@ -146,7 +146,7 @@ static struct sheaf *take_here(struct sheaf_source *source)
 	struct sheaf_rcu *rcu = of_source(source);
 	unsigned int mine = (unsigned int)(queue_of_row(rcu, os_row()) - rcu->queues);
 
-	return take(rcu, mine);
+	return take_sheaf(rcu, mine);
 }
 
 static void poll(struct sheaf_source *source)
@@ -194,7 +194,7 @@ static struct sheaf *take_all(struct sheaf_source *source)
 	struct sheaf *list = NULL, *sheaf;
 
 	for (uint32_t node = 0; node < os.nr_nodes; node++)
-		while ((sheaf = take(rcu, node * rcu->per_node)) != NULL) {
+		while ((sheaf = take_sheaf(rcu, node * rcu->per_node)) != NULL) {
 			sheaf->next = list;
 			list = sheaf;
 		}
@@ -271,7 +271,7 @@ static bool holds_sheaves(const struct sheaf_rcu *rcu)
 }
 
 /* Many caches on many CPUs may retire nothing for long: then one word says so. */
-static bool waits(struct grace_user *user)
+static bool sheaves_wait(struct grace_user *user)
 {
 	struct sheaf_rcu *rcu = (struct sheaf_rcu *)user;
 
@@ -285,7 +285,7 @@ static bool waits(struct grace_user *user)
 }
 
 /* All: also those that somebody has in hand just now. */
-static bool collect(struct grace_user *user, uint32_t older_than)
+static bool collect_sheaves(struct grace_user *user, uint32_t older_than)
 {
 	struct sheaf_rcu *rcu = (struct sheaf_rcu *)user;
 	bool reached;
@@ -314,7 +314,7 @@ static void flush_passed(struct grace_user *user, bool all)
 	}
 }
 
-static const struct grace_user_ops ops = {collect, flush_passed, waits};
+static const struct grace_user_ops sheaves_ops = {collect_sheaves, flush_passed, sheaves_wait};
 
 static void for_each(struct sheaf_source *source,
 		     void (*visit)(void *data, struct sheaf *sheaf, bool waits), void *data)
@@ -338,7 +338,7 @@ static const struct sheaf_source_ops source_ops = {poll, take_here, take_all, fo
 bool sheaf_rcu_init(struct sheaf_cache *cache, struct grace *grace)
 {
 	uint32_t per_node = os.nr_rows < RCU_QUEUES ? os.nr_rows : RCU_QUEUES;
-	struct sheaf_rcu *rcu = pool_alloc(size_of(per_node));
+	struct sheaf_rcu *rcu = pool_alloc(size_of_rcu(per_node));
 
 	if (!rcu)
 		return false;
@@ -348,7 +348,7 @@ bool sheaf_rcu_init(struct sheaf_cache *cache, struct grace *grace)
 	for (unsigned int i = 0; i < nr_queues(rcu); i++)
 		rcu_queue_init(&rcu->queues[i]);
 	/* Before anybody retires: a barrier must find it. */
-	grace_add_user(grace, &rcu->user, &ops);
+	grace_add_user(grace, &rcu->user, &sheaves_ops);
 	os_store_release(&cache->rcu, &rcu->source);
 	return true;
 }
@@ -360,7 +360,7 @@ void sheaf_rcu_exit(struct sheaf_cache *cache)
 	if (!rcu)
 		return;
 	grace_remove_user(&rcu->user);
-	pool_free(rcu, size_of(rcu->per_node));
+	pool_free(rcu, size_of_rcu(rcu->per_node));
 	cache->rcu = NULL;
 }
 

@@ -25,7 +25,7 @@ void slab_defer(struct slab_cache *cache, void *object)
 }
 
 /* The one that follows; NULL at the end, and after a report if something wrote to the object. */
-static void *next_of(const struct slab_cache *cache, void *object)
+static void *next_deferred(const struct slab_cache *cache, void *object)
 {
 	uintptr_t *link = link_of(cache, object), next = *link ^ freelist_mask(cache, link);
 
@@ -48,7 +48,7 @@ void slab_give_deferred(struct slab_cache *cache)
 		if (!node || !os_load_relaxed(&node->deferred))
 			continue;
 		for (object = os_exchange(&node->deferred, NULL); object; object = next) {
-			next = next_of(cache, object);
+			next = next_deferred(cache, object);
 			slab_give(cache, &object, 1, "kmem_cache_free_nolock");
 		}
 	}

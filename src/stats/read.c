@@ -24,7 +24,7 @@
 #include "rcu/rcu_free.h"
 #include "stats/stats.h"
 
-static uint64_t size_of(uint64_t word)
+static uint64_t objects_of(uint64_t word)
 {
 	return word & SHEAF_SIZE;
 }
@@ -34,7 +34,7 @@ static void read_sheaf(struct kmem_cache_stats *out, uint64_t word, uint32_t bas
 {
 	struct sheaf_traffic traffic = sheaf_traffic_of(word, base);
 
-	out->objects_in_sheaves += size_of(word);
+	out->objects_in_sheaves += objects_of(word);
 	if (!out->counted)
 		return;
 	out->alloc_fastpath += traffic.pops;
@@ -54,7 +54,7 @@ static void read_cells(void *data, uintptr_t *cells, unsigned int n)
 		out->barn_full += (cell & BARN_FULL) != 0;
 		if (cell & BARN_FULL)
 			out->objects_in_sheaves +=
-				size_of(os_load_relaxed(&barn_sheaf(cell)->word));
+				objects_of(os_load_relaxed(&barn_sheaf(cell)->word));
 	}
 }
 
@@ -73,7 +73,7 @@ static void read_sheaves(struct sheaf_cache *cache, struct kmem_cache_stats *out
 		read_sheaf(out, view.main, view.main_base);
 		read_sheaf(out, view.spare, view.spare_base);
 		out->rcu_pending_objects +=
-			size_of(os_load_relaxed(&os_load_acquire(&slot->rcu_free)->word));
+			objects_of(os_load_relaxed(&os_load_acquire(&slot->rcu_free)->word));
 	}
 	barn_for_each_cells(cache, read_cells, out);
 	sheaf_rcu_count(cache, &waiting, &passed);

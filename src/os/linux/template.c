@@ -32,7 +32,7 @@ void template_fill(char *row, const struct slot *template)
 
 /* With vm.memfd_noexec=2 Linux 6.3 to 6.5 refuses a file unless it is asked for one that cannot be
  * executed; older ones do not know that request. */
-static int make_file(void)
+static int make_template(void)
 {
 	int file = (int)syscall(SYS_memfd_create, "sheaf-slots", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
 
@@ -60,7 +60,7 @@ struct template_file template_file(const char *row, size_t n, unsigned int nr_ar
 	struct template_file template = {.file = -1, .rows = rows_of_file(n, nr_areas)};
 
 	if (template.rows)
-		template.file = make_file();
+		template.file = make_template();
 	for (size_t i = 0; template.file >= 0 && i < template.rows; i++)
 		if (syscall(SYS_pwrite64, template.file, row, ROW_BYTES, (off_t)(i * ROW_BYTES)) !=
 		    (ssize_t)ROW_BYTES) {
