@@ -58,6 +58,8 @@ struct kmem_cache_stats {
 	uint64_t slabs;		      /* slabs */
 	uint64_t partial;	      /* slabs on the lists of partial slabs */
 	uint64_t slab_bytes;	      /* bytes of memory of slabs */
+	uint64_t waste_bytes;	      /* bytes of slabs that no object can use */
+	uint64_t peak_slab_bytes;     /* most bytes that slabs had, 0 unless counted */
 	uint64_t barn_full;	      /* full sheaves in barns */
 	uint64_t barn_empty;	      /* empty sheaves in barns */
 	uint64_t rcu_pending_objects; /* objects that wait for a grace period */

@@ -34,6 +34,8 @@
 	X(slabs, "slabs")                                                                          \
 	X(partial, "slabs on the lists of partial slabs")                                          \
 	X(slab_bytes, "bytes of memory of slabs")                                                  \
+	X(waste_bytes, "bytes of slabs that no object can use")                                    \
+	X(peak_slab_bytes, "most bytes that slabs had, 0 unless counted")                          \
 	X(barn_full, "full sheaves in barns")                                                      \
 	X(barn_empty, "empty sheaves in barns")                                                    \
 	X(rcu_pending_objects, "objects that wait for a grace period")                             \

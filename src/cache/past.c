@@ -71,7 +71,10 @@ static void add(struct past *entry, const struct kmem_cache *s, const uint64_t *
 	entry->sheaf_capacity = sheaf_capacity(&s->sheaf);
 	os_store_relaxed(&entry->times, entry->times + 1);
 	for (unsigned int i = 0; i < NR_RCU_WORDS; i++)
-		os_store_relaxed(&entry->words[i], entry->words[i] + words[i]);
+		if (i != STAT_peak_slab_bytes)
+			os_store_relaxed(&entry->words[i], entry->words[i] + words[i]);
+	if (entry->words[STAT_peak_slab_bytes] < words[STAT_peak_slab_bytes])
+		os_store_relaxed(&entry->words[STAT_peak_slab_bytes], words[STAT_peak_slab_bytes]);
 }
 
 void past_add(struct kmem_cache *s)

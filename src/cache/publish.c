@@ -44,9 +44,10 @@ static void write_text(struct publish_head *head)
 	used += (size_t)snprintf(
 		head->text, room,
 		"{\"backend\":\"%s\",\"index\":\"%s\",\"options\":\"%s\",\"cpus\":%u,"
-		"\"total_objects\":%u,\"size_bits\":%u,\"numbers\":[",
+		"\"total_objects\":%u,\"slab_bytes\":%u,\"peak_slab_bytes\":%u,\"size_bits\":%u,"
+		"\"numbers\":[",
 		publish_backend(), publish_index(), options, os.nr_cpus, STAT_total_objects,
-		SHEAF_SIZE_BITS);
+		STAT_slab_bytes, STAT_peak_slab_bytes, SHEAF_SIZE_BITS);
 	for (size_t i = 0; i < NR_NUMBERS && used < room; i++)
 		used += (size_t)snprintf(head->text + used, room - used,
 					 "%s{\"name\":\"%s\",\"words\":%llu,\"help\":\"%s\"}",
@@ -118,8 +119,6 @@ static void describe(struct publish_cache *to, const struct kmem_cache *s)
 	to->align = slab->align;
 	to->objs_per_slab = slab->oo.objects;
 	to->order = slab->oo.order;
-	to->min_objs_per_slab = slab->min.objects;
-	to->min_order = slab->min.order;
 	describe_capacity(to, s);
 	to->min_partial = slab->min_partial;
 	to->aliases = s->nr_names ? s->nr_names - 1 : 0;

@@ -27,7 +27,7 @@
 #include "os/machine.h"
 
 #define PUBLISH_MAGIC	0x6665616873ULL /* "sheaf" */
-#define PUBLISH_VERSION 4u
+#define PUBLISH_VERSION 5u
 #define PUBLISH_NAME	128
 
 struct publish_head {
@@ -51,7 +51,6 @@ struct publish_cache {
 	uint32_t flags; /* SLAB_ flags and the two above */
 	uint32_t object_size, slab_size, align;
 	uint32_t objs_per_slab, order;
-	uint32_t min_objs_per_slab, min_order; /* of slabs of the fallback order */
 	uint32_t sheaf_capacity;
 	uint32_t min_partial;
 	uint32_t aliases;

@@ -132,6 +132,7 @@ void partial_discard_now(struct slab_cache *cache, struct slab *slab)
 	os_fetch_sub(&node->nr_slabs, 1);
 	stat_add(cache, STAT_free_slab, 1);
 	stat_add(cache, STAT_total_objects, -(uint64_t)order.objects);
+	stat_slab_bytes(cache, -(int64_t)(OS_PAGE << order.order));
 	if (os.tsan)
 		tell_gone(cache, slab, order);
 	page_free(slab, order.order);

@@ -28,7 +28,9 @@
 	X(alloc_node_mismatch)                                                                     \
 	X(order_fallback)                                                                          \
 	X(cmpxchg_double_fail)                                                                     \
-	X(total_objects)
+	X(total_objects)                                                                           \
+	X(slab_bytes)                                                                              \
+	X(peak_slab_bytes)
 
 enum slab_word {
 	STAT_BEFORE_SLAB = OS_NR_SHOWN - 1,
@@ -52,6 +54,26 @@ static inline void stat_add(const struct slab_cache *cache, unsigned int word, u
 {
 	if (__builtin_expect(cache->counted != NULL, 0) && n)
 		os_count(cache->counted, word, n);
+}
+
+/*
+ * Slabs of so many bytes came, or went if it is negative. Of these two words only those of threads without a
+ * CPU are in use: a peak is of the whole cache. Slabs are rare enough for atomic words.
+ */
+static inline void stat_slab_bytes(const struct slab_cache *cache, int64_t bytes)
+{
+	uint64_t *peak, before, now;
+
+	if (__builtin_expect(!cache->counted, 1))
+		return;
+	now = (uint64_t)bytes +
+	      os_fetch_add((uint64_t *)os_counter(cache->counted, STAT_slab_bytes),
+			   (uint64_t)bytes);
+	peak = (uint64_t *)os_counter(cache->counted, STAT_peak_slab_bytes);
+	before = os_load_relaxed(peak);
+	/* A forked child counts from 0, and may be below that. */
+	while ((int64_t)now > (int64_t)before && !os_cmpxchg(peak, &before, now))
+		;
 }
 
 /* Exchange a slab's word; on failure *state is what was found, and the race lost is counted. */

@@ -311,6 +311,7 @@ static unsigned int take_new_slab(struct slab_cache *cache, struct slab_node *pa
 	os_fetch_add(&part->nr_slabs, 1);
 	stat_add(cache, STAT_alloc_slab, 1);
 	stat_add(cache, STAT_total_objects, slab_order_of(cache, state).objects);
+	stat_slab_bytes(cache, (int64_t)(OS_PAGE << slab_order_of(cache, state).order));
 	if (state & SLAB_HELD)
 		partial_release(cache, slab, true);
 	if (!prebuilt)

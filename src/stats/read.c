@@ -144,7 +144,7 @@ static void read_settings(struct kmem_cache *s, struct kmem_cache_stats *out)
 
 void stats_read_cache(struct kmem_cache *s, struct kmem_cache_stats *out)
 {
-	uint64_t elsewhere;
+	uint64_t elsewhere, used;
 
 	memset(out, 0, sizeof(*out));
 	os_lock(&caches.lock);
@@ -156,8 +156,14 @@ void stats_read_cache(struct kmem_cache *s, struct kmem_cache_stats *out)
 	elsewhere = out->objects_in_sheaves + out->rcu_pending_objects;
 	out->objects_in_use = out->objects > elsewhere ? out->objects - elsewhere : 0;
 	out->rcu_pending_bytes = out->rcu_pending_objects * out->slab_size;
+	used = out->total_objects * out->object_size;
+	out->waste_bytes = out->slab_bytes > used ? out->slab_bytes - used : 0;
 	if (out->counted) {
 		STAT_EVENTS(SUM)
+		out->peak_slab_bytes = rows_counted((char *)s, STAT_peak_slab_bytes);
+		/* A forked child did not see all of them come. */
+		if (out->peak_slab_bytes < out->slab_bytes)
+			out->peak_slab_bytes = out->slab_bytes;
 	}
 }
 
@@ -180,6 +186,7 @@ uint64_t stats_read_past(const struct past *past, struct kmem_cache_stats *out)
 	out->slab_size = past->slab_size;
 	out->objs_per_slab = past->objs_per_slab;
 	out->sheaf_capacity = past->sheaf_capacity;
+	out->peak_slab_bytes = os_load_relaxed(&past->words[STAT_peak_slab_bytes]);
 	STAT_EVENTS(SUM_OF_PAST)
 	return os_load_relaxed(&past->times);
 }

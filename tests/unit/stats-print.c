@@ -21,6 +21,26 @@ enum {
 	MANY = 10 * SHEAF
 };
 
+static void waste_and_peak_are_told(void **state)
+{
+	struct kmem_cache *odd = kmem_cache_create("odd", 1000, NULL, SLAB_NO_MERGE);
+	struct kmem_cache_stats before = look(s), most;
+
+	(void)state;
+	assert_int_equal(before.waste_bytes, before.slab_bytes - 64 * before.total_objects);
+	take(MANY);
+	most = look(s);
+	give(0, MANY);
+	(void)kmem_cache_shrink(s);
+	assert_true(look(s).slab_bytes < most.slab_bytes);
+	assert_int_equal(look(s).peak_slab_bytes, os.counting ? most.slab_bytes : 0);
+	kmem_cache_free(odd, kmem_cache_alloc(odd, GFP_KERNEL));
+	most = look(odd);
+	assert_int_equal(most.waste_bytes, most.slab_bytes - most.total_objects * 1000);
+	assert_true(most.waste_bytes > 0);
+	kmem_cache_destroy(odd);
+}
+
 static void destroyed_cache_is_told(void **state)
 {
 	struct kmem_cache *gone = kmem_cache_create("gone", 64, NULL, SLAB_NO_MERGE);
@@ -204,6 +224,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		WITH_CACHE(gauges_need_no_counting),
+		WITH_CACHE(waste_and_peak_are_told),
 		WITH_CACHE(process_is_described),
 		WITH_CACHE(only_the_room_is_written),
 		cmocka_unit_test(destroyed_cache_is_told),

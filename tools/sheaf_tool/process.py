@@ -16,17 +16,17 @@ from pathlib import Path
 from . import shared
 from .errors import Failure
 
-MAGIC, VERSION = 0x6665616873, 4
+MAGIC, VERSION = 0x6665616873, 5
 HEAD = struct.Struct("<QIi7I")
 MAX_ROWS = 4096
 TEXT_AT = HEAD.size + 2 * MAX_ROWS
-TEXT_KEYS = {"backend", "index", "options", "cpus", "numbers"}
-CACHE = struct.Struct("<14I128s")
+TEXT_KEYS = {"backend", "index", "options", "cpus", "total_objects", "slab_bytes",
+             "peak_slab_bytes", "size_bits", "numbers"}
+CACHE = struct.Struct("<12I128s")
 WORDS = struct.Struct("<32Q")  # of one plane
 MAX_TEXT = 1 << 16  # bytes
 MAX_PLANES = 2  # events choose words by the bits of 64
 MAIN, SPARE, BASES = 0, 1, 2
-PAGE = 4096
 MASK = (1 << 64) - 1
 
 HWCACHE_ALIGN, NO_SHEAVES, RECLAIM_ACCOUNT, ACCOUNT = 0x1, 0x8, 0x10, 0x20
@@ -67,20 +67,17 @@ class Reading:
                 "peak_resident_bytes": self.peak_resident_bytes, "caches": [cache.values() for cache in self.caches]}
 
 
-def _gauges(counters: dict[str, int], total: int, shape: tuple[int, int, int, int]) -> dict[str, int]:
+def _gauges(counters: dict[str, int], total: int, slab_bytes: int, peak: int,
+            object_size: int) -> dict[str, int]:
     """What a cache has now, from what happened to it. Never below zero: see above."""
-    objects, order, min_objects, min_order = shape
-    in_use = (counters["alloc_fastpath"] + counters["alloc_slowpath"]
-              - counters["free_fastpath"] - counters["free_slowpath"])
-    parked = (counters["sheaf_refill"] - counters["sheaf_flush"]
-              + counters["free_fastpath"] - counters["alloc_fastpath"])
-    slabs = max(0, counters["alloc_slab"] - counters["free_slab"])
-    small = (slabs * objects - total) // (objects - min_objects) if objects > min_objects else 0
-    small = min(max(0, small), slabs)
-    in_use, parked = max(0, in_use), max(0, parked)
+    in_use = max(0, counters["alloc_fastpath"] + counters["alloc_slowpath"]
+                 - counters["free_fastpath"] - counters["free_slowpath"])
+    parked = max(0, counters["sheaf_refill"] - counters["sheaf_flush"]
+                 + counters["free_fastpath"] - counters["alloc_fastpath"])
     return {"objects": in_use + parked, "objects_in_use": in_use, "objects_in_sheaves": parked,
-            "total_objects": total, "slabs": slabs,
-            "slab_bytes": ((slabs - small << order) + (small << min_order)) * PAGE}
+            "total_objects": total, "slabs": max(0, counters["alloc_slab"] - counters["free_slab"]),
+            "slab_bytes": slab_bytes, "waste_bytes": max(0, slab_bytes - total * object_size),
+            "peak_slab_bytes": max(peak, slab_bytes)}
 
 
 class Process:
@@ -216,8 +213,8 @@ class Process:
         return sums, pops, pushes
 
     def _describe(self, record: tuple, words: list[int], pops: int, pushes: int) -> Cache:
-        (_, identity, flags, object_size, slab_size, align, objects, order, min_objects,
-         min_order, capacity, min_partial, aliases, _, name) = record
+        (_, identity, flags, object_size, slab_size, align, objects, order, capacity,
+         min_partial, aliases, _, name) = record
         counters = {}
         for number in self.text["numbers"]:
             if chosen := number["words"]:
@@ -232,7 +229,8 @@ class Process:
                     "reclaim_account": int(bool(flags & RECLAIM_ACCOUNT)),
                     "account": int(bool(flags & ACCOUNT)), "ctor": int(bool(flags & CTOR)),
                     "destroyed": int(bool(flags & DESTROYED))}
-        total = words[self.text["total_objects"]] & MASK
-        gauges = _gauges(counters, total, (objects, order, min_objects, min_order))
+        total, slab_bytes, peak = (words[self.text[name]] & MASK for name in (
+            "total_objects", "slab_bytes", "peak_slab_bytes"))
+        gauges = _gauges(counters, total, slab_bytes, peak, object_size)
         return Cache(name.split(b"\0")[0].decode("utf-8", "replace"), identity, settings, gauges,
                      counters)

@@ -121,7 +121,3 @@ class Which(unittest.TestCase):
             screen.wait_for("\x1b[?1049l", self)
             self.assertEqual(screen.status(), 0)
             screen.close()
-
-
-if __name__ == "__main__":
-    unittest.main()

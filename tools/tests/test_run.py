@@ -71,7 +71,3 @@ class Run(unittest.TestCase):
                 self.assertRegex(told, r"\nfirst +77 ")
                 pid = int(told.split()[1])
                 self.assertFalse(shared.path_of(pid).exists())
-
-
-if __name__ == "__main__":
-    unittest.main()

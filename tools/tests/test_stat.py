@@ -71,7 +71,3 @@ class OnAProcess(unittest.TestCase):
     def test_wrong_words(self) -> None:
         for words in (("--count", "0"), ("--count", "x"), ("-i", "0"), ("-i", "x")):
             self.assertEqual(sheaf("stat", *words, "1").returncode, 2, words)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -109,16 +109,11 @@ class Gauges(unittest.TestCase):
 
     def test_in_use_and_parked(self) -> None:
         found = _gauges(self.counters(alloc_fastpath=100, free_fastpath=60, sheaf_refill=120,
-                                      sheaf_flush=20, alloc_slab=3, free_slab=1), 128, (64, 0, 64, 0))
-        self.assertEqual(found["objects_in_use"], 40)
-        self.assertEqual(found["objects_in_sheaves"], 60)
-        self.assertEqual(found["objects"], 100)
-        self.assertEqual(found["slab_bytes"], 2 * 4096)
-
-    def test_slabs_of_the_fallback_order(self) -> None:
-        found = _gauges(self.counters(alloc_slab=5), 3 * 16 + 2 * 2, (16, 3, 2, 0))
-        self.assertEqual(found["slab_bytes"], (3 * 8 + 2) * 4096)
+                                      sheaf_flush=20, alloc_slab=3, free_slab=1), 128, 8192, 12288, 60)
+        self.assertEqual(found, {
+            "objects": 100, "objects_in_use": 40, "objects_in_sheaves": 60, "total_objects": 128,
+            "slabs": 2, "slab_bytes": 8192, "waste_bytes": 8192 - 128 * 60, "peak_slab_bytes": 12288})
 
     def test_never_below_zero(self) -> None:
-        found = _gauges(self.counters(free_fastpath=5, sheaf_flush=9), 0, (16, 3, 2, 0))
-        self.assertEqual(min(found.values()), 0)
+        found = _gauges(self.counters(free_fastpath=5, sheaf_flush=9, free_slab=1), 10, 0, 0, 16)
+        self.assertEqual((min(found.values()), found["waste_bytes"]), (0, 0))
