@@ -93,6 +93,20 @@ static inline SHEAF_CHECK_RESULT void *kzalloc_node(size_t size, gfp_t flags, in
 	return kmalloc_node(size, flags | __GFP_ZERO, node);
 }
 
+/* kmalloc_array() and kcalloc() on this node. */
+static inline SHEAF_CHECK_RESULT void *kmalloc_array_node(size_t n, size_t size, gfp_t flags,
+							  int node)
+{
+	size_t bytes;
+
+	return __builtin_mul_overflow(n, size, &bytes) ? NULL : kmalloc_node(bytes, flags, node);
+}
+
+static inline SHEAF_CHECK_RESULT void *kcalloc_node(size_t n, size_t size, gfp_t flags, int node)
+{
+	return kmalloc_array_node(n, size, flags | __GFP_ZERO, node);
+}
+
 /*
  * Make a block size bytes large: in place if it has them already, else a new block with the old
  * one's content, and the old one is freed. If a new block would have half the bytes or less
@@ -121,6 +135,12 @@ static inline SHEAF_CHECK_RESULT void *krealloc_array(void *block, size_t n, siz
  * section.
  */
 void kfree(const void *block) SHEAF_SYMBOL(kfree);
+
+/* kfree() of p[0] ... p[n-1], blocks of one size together as far as they come together. O(n). */
+static inline void kfree_bulk(size_t n, void **p)
+{
+	kmem_cache_free_bulk(NULL, n, p);
+}
 
 /*
  * The same, its content overwritten before, all that ksize() tells. What is no block, or points into one,
@@ -167,6 +187,20 @@ static inline SHEAF_CHECK_RESULT void *kvmalloc_array(size_t n, size_t size, gfp
 static inline SHEAF_CHECK_RESULT void *kvcalloc(size_t n, size_t size, gfp_t flags)
 {
 	return kvmalloc_array(n, size, flags | __GFP_ZERO);
+}
+
+/* kvmalloc_array() and kvcalloc() on this node, as by kmalloc_node(). */
+static inline SHEAF_CHECK_RESULT void *kvmalloc_array_node(size_t n, size_t size, gfp_t flags,
+							   int node)
+{
+	size_t bytes;
+
+	return __builtin_mul_overflow(n, size, &bytes) ? NULL : kvmalloc_node(bytes, flags, node);
+}
+
+static inline SHEAF_CHECK_RESULT void *kvcalloc_node(size_t n, size_t size, gfp_t flags, int node)
+{
+	return kvmalloc_array_node(n, size, flags | __GFP_ZERO, node);
 }
 
 /* krealloc() for blocks of kvmalloc(). */

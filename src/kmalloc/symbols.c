@@ -18,13 +18,18 @@ SYMBOL(kmem_cache_free);
 SYMBOL(kmem_cache_zalloc);
 
 SYMBOL(kcalloc);
+SYMBOL(kcalloc_node);
+SYMBOL(kfree_bulk);
 SYMBOL(kmalloc);
 SYMBOL(kmalloc_array);
+SYMBOL(kmalloc_array_node);
 SYMBOL(krealloc_array);
 SYMBOL(kvcalloc);
+SYMBOL(kvcalloc_node);
 SYMBOL(kvfree);
 SYMBOL(kvmalloc);
 SYMBOL(kvmalloc_array);
+SYMBOL(kvmalloc_array_node);
 SYMBOL(kvzalloc);
 SYMBOL(kzalloc);
 SYMBOL(kzalloc_node);

@@ -116,6 +116,7 @@ static int use_kmalloc(volatile size_t size)
 {
 	kmem_buckets *set = kmem_buckets_create("own", 0, 0, 0, NULL);
 	char *p = (char *)kmalloc(size, GFP_KERNEL), *q;
+	void *block;
 
 	CHECK(p && ksize(p) == kmalloc_size_roundup(size));
 	memset(p, 1, size);
@@ -135,6 +136,11 @@ static int use_kmalloc(volatile size_t size)
 	CHECK(p && p[0] == 0);
 	kvfree_sensitive(p, 3 * size);
 	kvfree(kvmalloc_array(3, size, GFP_KERNEL));
+	kfree(kmalloc_array_node(2, size, GFP_KERNEL, NUMA_NO_NODE));
+	kvfree(kvmalloc_array_node(2, size, GFP_KERNEL, NUMA_NO_NODE));
+	block = kcalloc_node(2, size, GFP_KERNEL, 0);
+	kfree_bulk(1, &block);
+	kvfree(kvcalloc_node(2, size, GFP_KERNEL, 0));
 	p = kstrdup("text", GFP_KERNEL);
 	q = kstrndup(p, 2, GFP_KERNEL);
 	CHECK(p && q && strcmp(p, "text") == 0 && strcmp(q, "te") == 0);

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/* Calls of the kernel's that ports use beside kmalloc(): arrays on a node, bulk frees. */
+#include <errno.h>
+#include <sheaf/slab.h>
+#include <sheaf/stats.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "kit/told.h"
+#include "kit/unit.h"
+#include "os/machine.h"
+#include "page/page.h"
+
+enum {
+	MiB = 1 << 20
+};
+
+static struct told told;
+
+static void arrays_on_a_node(void **state)
+{
+	static const char zeros[4000];
+	const size_t half = (size_t)1 << 63;
+
+	(void)state;
+	for (int node = 0; node < (int)os.nr_nodes; node++) {
+		char *p = kmalloc_array_node(10, 40, GFP_KERNEL | __GFP_THISNODE, node);
+
+		assert_int_equal(page_node(p), node);
+		memset(p, 0xff, 400);
+		kfree(p);
+		p = kcalloc_node(100, 40, GFP_KERNEL, node);
+		assert_int_equal(page_node(p), node);
+		assert_memory_equal(p, zeros, 4000);
+		kfree(p);
+		p = kvcalloc_node(100, 40, GFP_KERNEL, NUMA_NO_NODE);
+		assert_memory_equal(p, zeros, 4000);
+		kvfree(p);
+		p = kvmalloc_array_node(3, MiB, GFP_KERNEL, node);
+		assert_int_equal(ksize(p), 3 * MiB);
+		kvfree(p);
+	}
+	assert_null(kmalloc_array_node(half, 2, GFP_KERNEL, 0));
+	assert_null(kcalloc_node(2, half, GFP_KERNEL, 0));
+	assert_null(kvmalloc_array_node(half, 4, GFP_KERNEL, 0));
+	assert_null(kvcalloc_node(SIZE_MAX, SIZE_MAX, GFP_KERNEL, 0));
+}
+
+/* Of any size, in any order; NULL and ZERO_SIZE_PTR among them. */
+static void bulk_free(void **state)
+{
+	static void *p[500];
+	struct sheaf_stats before, after;
+
+	(void)state;
+	kfree(kmalloc(8, GFP_KERNEL));
+	sheaf_stats(&before);
+	for (size_t i = 0; i < 500; i++)
+		p[i] = i % 50 ? kvmalloc(i * i, GFP_KERNEL) : NULL;
+	told_begin(&told);
+	kfree_bulk(500, p);
+	kfree_bulk(0, NULL);
+	assert_int_equal(told_end(&told), 0);
+	sheaf_stats(&after);
+	assert_int_equal(after.large_bytes, before.large_bytes);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(arrays_on_a_node),
+		cmocka_unit_test(bulk_free),
+	};
+
+	return cmocka_run_group_tests_name("ports", tests, NULL, NULL);
+}
