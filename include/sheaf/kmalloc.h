@@ -219,6 +219,30 @@ static inline void kvfree(const void *block)
  */
 void kvfree_sensitive(const void *block, size_t size) SHEAF_SYMBOL(kvfree_sensitive);
 
+/*
+ * Whole pages: at least size bytes, as many as there is room for, aligned to 4096. Of NULL for 0 bytes, as
+ * if memory were out. To be freed by vfree() or any other call of its kind. Up to 2 MiB they are runs of 2^n
+ * pages, beyond as for kvmalloc(). vmalloc() and vzalloc(): with GFP_KERNEL. Kernel: the pages need not be
+ * neighbours in physical memory; here nobody can tell.
+ */
+SHEAF_CHECK_RESULT void *__vmalloc(size_t size, gfp_t flags) SHEAF_SYMBOL(__vmalloc);
+
+static inline SHEAF_CHECK_RESULT void *vmalloc(size_t size)
+{
+	return __vmalloc(size, GFP_KERNEL);
+}
+
+static inline SHEAF_CHECK_RESULT void *vzalloc(size_t size)
+{
+	return __vmalloc(size, GFP_KERNEL | __GFP_ZERO);
+}
+
+/* As kfree(). */
+static inline void vfree(const void *block)
+{
+	kfree(block);
+}
+
 /* --- any context --------------------------------------------------------------------------------
  */
 

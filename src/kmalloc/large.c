@@ -7,6 +7,8 @@
 #include "os/options.h"
 #include "os/report.h"
 
+#define VMALLOC_MOST ((size_t)1 << 47) /* no process has more addresses */
+
 void *large_alloc(size_t size, gfp_t flags, int node, size_t most, const char *call)
 {
 	bool may_reclaim = (flags & __GFP_DIRECT_RECLAIM) && !(flags & __GFP_NORETRY);
@@ -39,4 +41,12 @@ void *large_alloc(size_t size, gfp_t flags, int node, size_t most, const char *c
 		if (tries)
 			os_yield();
 	}
+}
+
+SHEAF_PUBLIC void *__vmalloc(size_t size, gfp_t flags)
+{
+	if (!size || size > VMALLOC_MOST)
+		return NULL;
+	return large_alloc(size > OS_PAGE ? size : OS_PAGE, flags, NUMA_NO_NODE, VMALLOC_MOST,
+			   "vmalloc");
 }

@@ -33,3 +33,6 @@ SYMBOL(kvmalloc_array_node);
 SYMBOL(kvzalloc);
 SYMBOL(kzalloc);
 SYMBOL(kzalloc_node);
+SYMBOL(vfree);
+SYMBOL(vmalloc);
+SYMBOL(vzalloc);

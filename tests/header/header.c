@@ -141,6 +141,10 @@ static int use_kmalloc(volatile size_t size)
 	block = kcalloc_node(2, size, GFP_KERNEL, 0);
 	kfree_bulk(1, &block);
 	kvfree(kvcalloc_node(2, size, GFP_KERNEL, 0));
+	vfree(vmalloc(size));
+	p = (char *)vzalloc(size);
+	CHECK(p && p[0] == 0);
+	vfree(p);
 	p = kstrdup("text", GFP_KERNEL);
 	q = kstrndup(p, 2, GFP_KERNEL);
 	CHECK(p && q && strcmp(p, "text") == 0 && strcmp(q, "te") == 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls of the kernel's that ports use beside kmalloc(): arrays on a node, bulk frees. */
+/* Calls of the kernel's that ports use beside kmalloc(): arrays on a node, bulk frees, pages. */
 #include <errno.h>
 #include <sheaf/slab.h>
 #include <sheaf/stats.h>
@@ -65,11 +65,42 @@ static void bulk_free(void **state)
 	assert_int_equal(after.large_bytes, before.large_bytes);
 }
 
+static void whole_pages(void **state)
+{
+	static const size_t sizes[] = {1, 4096, 4097, 100000, 2 * MiB, 5 * MiB + 1};
+
+	(void)state;
+	errno = 33;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		char *p = vmalloc(sizes[i]);
+
+		assert_non_null(p);
+		assert_int_equal((uintptr_t)p % 4096, 0);
+		assert_true(ksize(p) >= sizes[i] && ksize(p) % 4096 == 0);
+		memset(p, 0x5a, ksize(p));
+		vfree(p);
+		p = vzalloc(sizes[i]);
+		for (size_t j = 0; j < sizes[i]; j += 13)
+			assert_int_equal(p[j], 0);
+		p = kvrealloc(p, 3 * sizes[i], GFP_KERNEL);
+		kvfree(p);
+	}
+	vfree(NULL);
+	told_begin(&told);
+	assert_null(vmalloc(0));
+	assert_null(vmalloc(SIZE_MAX));
+	assert_null(vzalloc(SIZE_MAX / 2));
+	assert_null(__vmalloc((size_t)1 << 47, GFP_NOWAIT));
+	assert_int_equal(told_end(&told), 0);
+	assert_int_equal(errno, 33);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(arrays_on_a_node),
 		cmocka_unit_test(bulk_free),
+		cmocka_unit_test(whole_pages),
 	};
 
 	return cmocka_run_group_tests_name("ports", tests, NULL, NULL);
