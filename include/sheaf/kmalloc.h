@@ -16,6 +16,7 @@
 #define SHEAF_KMALLOC_H
 
 #include <sheaf/slab.h>
+#include <stdarg.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -270,6 +271,15 @@ SHEAF_CHECK_RESULT char *kstrndup(const char *text, size_t max, gfp_t flags) SHE
 SHEAF_CHECK_RESULT void *kmemdup(const void *from, size_t size, gfp_t flags) SHEAF_SYMBOL(kmemdup);
 SHEAF_CHECK_RESULT char *kmemdup_nul(const char *from, size_t size, gfp_t flags)
 	SHEAF_SYMBOL(kmemdup_nul);
+
+/*
+ * A text as printf() would write it, to be freed by kfree(); formats are the C library's. NULL if memory is
+ * out or the format fails. O(length), formatted twice.
+ */
+SHEAF_CHECK_RESULT char *kasprintf(gfp_t flags, const char *format, ...) SHEAF_SYMBOL(kasprintf)
+	__attribute__((__format__(__printf__, 2, 3)));
+SHEAF_CHECK_RESULT char *kvasprintf(gfp_t flags, const char *format, va_list arguments)
+	SHEAF_SYMBOL(kvasprintf) __attribute__((__format__(__printf__, 2, 0)));
 
 /* --- sets of one's own --------------------------------------------------------------------------
  */

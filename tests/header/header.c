@@ -145,6 +145,9 @@ static int use_kmalloc(volatile size_t size)
 	p = (char *)vzalloc(size);
 	CHECK(p && p[0] == 0);
 	vfree(p);
+	p = kasprintf(GFP_KERNEL, "%d", 5);
+	CHECK(p && p[0] == '5');
+	kfree(p);
 	p = kstrdup("text", GFP_KERNEL);
 	q = kstrndup(p, 2, GFP_KERNEL);
 	CHECK(p && q && strcmp(p, "text") == 0 && strcmp(q, "te") == 0);

@@ -78,6 +78,7 @@ static void first_use_fails(void)
 		CHECK(kvmalloc(10 << 20, GFP_NOWAIT) == NULL);
 		CHECK(kmem_buckets_create("none", 0, 0, 0, NULL) == NULL);
 		CHECK(kstrdup("text", GFP_KERNEL) == NULL);
+		CHECK(kasprintf(GFP_KERNEL, "%d", i) == NULL);
 		CHECK(vmalloc(100) == NULL);
 		kfree(NULL);
 	}

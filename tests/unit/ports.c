@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls of the kernel's that ports use beside kmalloc(): arrays on a node, bulk frees, pages. */
+/* Calls of the kernel's that ports use beside kmalloc(): arrays on a node, bulk frees, pages, texts. */
 #include <errno.h>
 #include <sheaf/slab.h>
 #include <sheaf/stats.h>
 #include <stdint.h>
 #include <string.h>
+#include <wchar.h>
 
 #include "kit/told.h"
 #include "kit/unit.h"
@@ -95,12 +96,45 @@ static void whole_pages(void **state)
 	assert_int_equal(errno, 33);
 }
 
+static char *by_list(const char *format, ...)
+{
+	va_list arguments;
+	char *text;
+
+	va_start(arguments, format);
+	text = kvasprintf(GFP_NOWAIT, format, arguments);
+	va_end(arguments);
+	return text;
+}
+
+static void printed(void **state)
+{
+	static const wchar_t no_character[] = {0x7fffffff, 0};
+	char *text = kasprintf(GFP_KERNEL, "%s-%d", "sda", 12), *longer;
+
+	(void)state;
+	errno = 33;
+	assert_string_equal(text, "sda-12");
+	longer = by_list("%s/%09000d", text, 7);
+	assert_int_equal(strlen(longer), 7 + 9000);
+	assert_int_equal(longer[7 + 8999], '7');
+	kfree(longer);
+	kfree(text);
+	text = kasprintf(GFP_KERNEL, "%s", "");
+	assert_string_equal(text, "");
+	kfree(text);
+	assert_null(kasprintf(GFP_KERNEL, "%ls", no_character));
+	assert_null(by_list("%*d", 5 * MiB, 1));
+	assert_int_equal(errno, 33);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(arrays_on_a_node),
 		cmocka_unit_test(bulk_free),
 		cmocka_unit_test(whole_pages),
+		cmocka_unit_test(printed),
 	};
 
 	return cmocka_run_group_tests_name("ports", tests, NULL, NULL);
