@@ -3,6 +3,8 @@
 import random
 import unittest
 
+import pytest
+
 from sheaf_tool.stats import Estimate, has_interval, median, ratio
 
 
@@ -62,3 +64,33 @@ class Ratio(unittest.TestCase):
     def test_lengths_must_agree(self) -> None:
         with self.assertRaises(ValueError):
             ratio([1.0, 2.0], [1.0])
+
+
+class AgainstScipy(unittest.TestCase):
+    """Where scipy is installed, its figures are the same."""
+
+    def setUp(self) -> None:
+        pytest.importorskip("numpy")
+        self.scipy = pytest.importorskip("scipy.stats")
+
+    def test_ranks_of_the_median(self) -> None:
+        for n in range(6, 60):
+            rank = int(self.scipy.binom.ppf(0.025, n, 0.5))
+            found = median(range(1, n + 1))
+            self.assertEqual((found.low, found.high), (rank, n + 1 - rank), n)
+
+    def test_bootstrap_of_a_ratio(self) -> None:
+        """Of other resamples: the ends differ by less than the interval is wide."""
+        import numpy
+
+        def medians(a: numpy.ndarray, b: numpy.ndarray, axis: int = -1) -> numpy.ndarray:
+            return numpy.median(a, axis=axis) / numpy.median(b, axis=axis)
+
+        generator = random.Random(3)
+        for n in (15, 25, 40):
+            ours, theirs = ([generator.lognormvariate(0, 0.1) for _ in range(n)] for _ in range(2))
+            found = ratio(ours, theirs)
+            low, high = self.scipy.bootstrap((ours, theirs), medians, paired=True, n_resamples=9999,
+                                             method="percentile", random_state=1).confidence_interval
+            for one, other in ((found.low, low), (found.high, high)):
+                self.assertLess(abs(one - other), (found.high - found.low) / 10, n)
