@@ -5,24 +5,19 @@ from __future__ import annotations
 from math import inf
 from typing import Callable, Sequence
 
-from sheaf_tool.stats import has_interval, median
+from sheaf_tool.stats import median
 from sheaf_tool.table import number
 
 from .allocators import CPU_SLAB, HARNESS, OURS, peers
 from .document import Document
 from .suites import batch, cross, memory, rates, rcu_report, windows
+from .suites.cells import whiskers
 from .svg import COLOURS, Bar, Line, LinePanel, Panel, bar_panels, line_panels, sheet
 
 BATCHES = (100, 1000)
 PAIRS_OF_THREADS = ((2, 64), (2, 256))  # threads, bytes
 WRITERS = (("memb", 1), ("memb", 2))
 ORDERS = ("in-order", "shuffled")
-
-
-def _whiskers(document: Document) -> str:
-    n = max(len(result.samples) for result in document.results)
-    return ("Whiskers: 95 % interval of the median." if has_interval(n)
-            else f"Whiskers: range of {n} repetitions.")
 
 
 def _shortest_first(bars: Sequence[Bar]) -> list[Bar]:
@@ -42,7 +37,7 @@ def one_thread(document: Document) -> str:
     return sheet("One thread: ns per pair of allocation and free", bar_panels(panels, "ns"),
                  ["ns per allocation and free of 64 bytes on one CPU; shorter is better.",
                   "cpu-slab: the design before sheaves. harness: the loop alone.",
-                  _whiskers(document)])
+                  whiskers(document)])
 
 
 def two_threads(document: Document) -> str:
@@ -57,7 +52,7 @@ def two_threads(document: Document) -> str:
                  bar_panels(panels, "M/s", longest=inf),
                  ["Millions of objects per second; longer is better.",
                   "cpu-slab: the design before sheaves.",
-                  _whiskers(document)])
+                  whiskers(document)])
 
 
 def readers(document: Document) -> str:
@@ -76,7 +71,7 @@ def readers(document: Document) -> str:
                  bar_panels(panels, "ns"),
                  ["ns of CPU time for each object retired and allocated again, all threads; "
                   "shorter is better. call_rcu: one callback for each object. array: one for 64.",
-                  _whiskers(document)])
+                  whiskers(document)])
 
 
 def bytes_left(document: Document) -> str:

@@ -15,12 +15,13 @@ from typing import Any
 from sheaf_tool.stats import Estimate, has_interval, median, ratio
 from sheaf_tool.table import WIDTH, beside, fold, render, stacked
 
-from ..allocators import CPU_SLAB, HARNESS, OURS, SLAB_LAYER, peers, ready, versions
+from ..allocators import CPU_SLAB, OURS, SLAB_LAYER, peers, ready, versions
 from ..document import Document
 from ..html import escape, table as html_table
 from ..seeds import NO_SHEAF_COST, NOT_MEASURED, SHEAVES, better_by, more_by, signed
 from ..svg import Bar, Panel, figure
-from .cells import Cell, Part, measure
+from .cells import Cell, Part, intervals, measure, repetitions, whiskers
+from .rates import kind
 from .suite import Settings, Suite, missing_lines
 
 UNIT = "ns/pair"
@@ -132,19 +133,8 @@ def _what_seeds_are() -> list[str]:
             "compared with slab-layer, where the benchmark calls the slab layer directly."]
 
 
-def _repetitions(document: Document) -> int:
-    return len(document.results[0].samples)
-
-
-def _what_intervals_are(document: Document) -> str:
-    n = _repetitions(document)
-    if has_interval(n):
-        return f"median of {n} interleaved repetitions, 95 % interval"
-    return f"median of {n} interleaved repetitions, their range (six are needed for an interval)"
-
-
 def _what_ratios_are(document: Document) -> str:
-    n = _repetitions(document)
+    n = repetitions(document)
     if has_interval(n):
         return "95 % interval by bootstrap over the repetitions"
     return f"bootstrap over {n} repetitions, too few for a 95 % interval"
@@ -163,7 +153,7 @@ def _notes(document: Document) -> list[str]:
 def _text(document: Document) -> str:
     names = document.allocators()
     return "\n\n".join([
-        "ns per pair of allocation and free of 64 bytes\n" + _what_intervals_are(document),
+        "ns per pair of allocation and free of 64 bytes\n" + intervals(document),
         fold(["batch\norder", *names], _time_rows(document)),
         "Ratios of those times; " + _what_ratios_are(document),
         render(RATIO_HEADER, _ratio_rows(document)),
@@ -175,26 +165,20 @@ def _text(document: Document) -> str:
         + "\n".join(_notes(document))])
 
 
-def _kind(name: str) -> str:
-    return {OURS: "ours", "no-sheaf": "variant", CPU_SLAB: "variant", SLAB_LAYER: "variant",
-            HARNESS: "harness"}.get(name, "peer")
-
-
 def _picture(document: Document) -> str:
     panels = []
     for batch, order in ROWS:
         bars = []
         for name in document.allocators():
             found = _estimate(document, name, (batch, order))
-            bars.append(Bar(name, found, _kind(name)))
+            bars.append(Bar(name, found, kind(name)))
         column = 0 if order == "fifo" else 1
         place = [1, 10, 100, 1000].index(batch)
         ordered = "first in, first out" if order == "fifo" else "shuffled"
         panels.append(Panel(f"batch {batch}" + (f", freed {ordered}" if batch > 1 else ""),
                             column, place, bars))
     note = ["ns per pair of allocation and free; shorter is better.",
-            "Whiskers: " + ("95 % interval of the median." if has_interval(_repetitions(document))
-                            else "range of the repetitions."),
+            whiskers(document),
             "A bar with a gap extends beyond the scale."]
     return figure("ns per pair for each batch size, order and allocator", panels, UNIT, note)
 
@@ -203,7 +187,7 @@ def _html(document: Document) -> str:
     names = document.allocators()
     notes = "".join(f"<p>{escape(line)}</p>" for line in _notes(document))
     return (f'<div class="beside"><figure>{_picture(document)}</figure><div>'
-            f"<h3>ns per pair</h3><p>{escape(_what_intervals_are(document))}</p>"
+            f"<h3>ns per pair</h3><p>{escape(intervals(document))}</p>"
             + html_table(["batch\norder", *names], _time_rows(document))
             + f"<h3>Ratios</h3><p>Below 1 sheaves are faster; {_what_ratios_are(document)}</p>"
             + html_table(RATIO_HEADER, _ratio_rows(document))

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import textwrap
-from typing import Any, Sequence
+from typing import Any
 
 from sheaf_tool.stats import Estimate, median, ratio
-from sheaf_tool.table import WIDTH, fold, stacked
+from sheaf_tool.table import WIDTH, fold
 
 from ..allocators import HARNESS, OURS, peers
 from ..document import Document
 from ..html import escape, table as html_table
 from ..seeds import DEFERRED, better_by
 from ..svg import Bar, Panel, figure
-from .cells import NOTHING, intervals, notes as failed_and_missing, ratio_cell
+from . import cells
+from .cells import NOTHING, cell, intervals, notes as failed_and_missing, ratio_cell
+from .rates import kind
 
 UNIT = "ns/object"
 FAULTS = "faults/object"
@@ -54,9 +56,8 @@ def gain(document: Document, size: int, random: bool, faulted: bool) -> Estimate
 
 def best(document: Document, **params: Any) -> str | None:
     """The peer with the smallest median."""
-    medians = {name: median(samples).value for name in peers(document.allocators())
-               if (samples := found(document, allocator=name, **params))}
-    return min(medians, key=medians.__getitem__) if medians else None
+    return cells.best({name: found(document, allocator=name, **params)
+                       for name in peers(document.allocators())})
 
 
 def not_kept(document: Document) -> list[str]:
@@ -67,10 +68,6 @@ def not_kept(document: Document) -> list[str]:
               and result.params["faulted"] and result.params.get("freelist") != "deferred"
               and median(result.samples).value > result.params["size"] / HUGE / 2}
     return [name for name in document.allocators() if name in missed]
-
-
-def _cell(samples: Sequence[float]) -> str:
-    return stacked(median(samples)) if samples else NOTHING
 
 
 TRANSFER_HEADER = ["", *(f"{n} objects" for n in TRANSFERS),
@@ -90,7 +87,7 @@ def transfer_rows(document: Document) -> list[list[str]]:
             if not any(samples):
                 continue
             label = f"{name}\ncapacity {capacity}" if capacity else name
-            row = [label, *map(_cell, samples)]
+            row = [label, *map(cell, samples)]
             for ours in CAPACITIES:
                 row += [NOTHING if name in (OURS, HARNESS)
                         else ratio_cell(of(OURS, ours, n), theirs)
@@ -113,7 +110,7 @@ def slab_rows(document: Document, random: bool) -> list[list[str]]:
     for size in SIZES:
         row = [str(size), str(SLAB_OBJECTS[size])]
         for faulted in (True, False):
-            row += [_cell(slab_samples(document, size, kind + suffix, faulted))
+            row += [cell(slab_samples(document, size, kind + suffix, faulted))
                     for kind in ("built first", "deferred")]
             row.append(_percent(gain(document, size, random, faulted)))
             if faulted:
@@ -138,7 +135,7 @@ def peer_rows(document: Document, part: str, **params: Any) -> list[list[str]]:
 
     sizes = sizes_of(document, part)
     names = [name for name in document.allocators() if any(of(name, size) for size in sizes)]
-    rows = [[name, *(_cell(of(name, size)) for size in sizes)] for name in names]
+    rows = [[name, *(cell(of(name, size)) for size in sizes)] for name in names]
     bests = [best(document, part=part, size=size, **params) for size in sizes]
     rows.append(["best peer", *(name or NOTHING for name in bests)])
     rows.append(["sheaf / best peer",
@@ -199,12 +196,8 @@ def text(document: Document) -> str:
     return "\n\n".join([*parts, *failed_and_missing(document)])
 
 
-def _kind(name: str) -> str:
-    return {OURS: "ours", HARNESS: "harness"}.get(name, "peer")
-
-
 def _bars(document: Document, **params: Any) -> list[Bar]:
-    return [Bar(name, median(samples), _kind(name)) for name in document.allocators()
+    return [Bar(name, median(samples), kind(name)) for name in document.allocators()
             if (samples := found(document, allocator=name, **params))]
 
 

@@ -124,17 +124,28 @@ def best(found: Mapping[str, Sequence[float]]) -> str | None:
     return min(there, key=there.__getitem__) if there else None
 
 
-def repetitions(document: Document, name: str) -> int:
-    return max((len(one.samples) for one in document.results if one.name == name), default=0)
+def repetitions(document: Document, name: str | None = None) -> int:
+    """Of the results of this name, or of any."""
+    return max((len(one.samples) for one in document.results if name in (None, one.name)), default=0)
 
 
-def intervals(document: Document, name: str) -> str:
+def intervals(document: Document, name: str | None = None) -> str:
     n = repetitions(document, name)
     what = "95 % interval" if has_interval(n) else "their range (six are needed for an interval)"
     return f"median of {n} interleaved repetitions, {what}"
 
 
+def whiskers(document: Document) -> str:
+    n = repetitions(document)
+    return ("Whiskers: 95 % interval of the median." if has_interval(n)
+            else f"Whiskers: range of {n} repetitions.")
+
+
 def notes(document: Document) -> list[str]:
     lines = [f"{where}: failed and is left out: {why}"
              for where, why in document.machine.get("failed", {}).items()]
+    again = ", ".join(f"{name} {n}" for name, n in document.machine.get("again", {}).items())
+    if again:
+        lines.append("Processes that made no progress in nine tenths of their windows and were "
+                     f"run again, once: {again}.")
     return lines + missing_lines(document.machine)

@@ -16,8 +16,9 @@ from ..document import Document
 from ..html import escape, table as html_table
 from ..seeds import CROSS, NOT_MEASURED, left_of
 from ..svg import Panel, figure
+from .cells import intervals, whiskers
 from .rates import (Params, Row, View, bars, entries, labels, measure, notes, rate_rows, ratio_header,
-                    ratio_row, what_intervals_are, whiskers)
+                    ratio_row)
 from .suite import Settings, Suite
 from .windows import MEAN, UNIT, keep_rates, window_arguments
 
@@ -106,7 +107,7 @@ def _text(document: Document) -> str:
     parts = []
     for pattern, meaning in PATTERNS.items():
         parts += [f"{pattern}: {meaning}\nmillions of pairs per second\n"
-                  + what_intervals_are(document),
+                  + intervals(document),
                   fold(HEADER, rate_rows(_views(document, pattern), labels(document))),
                   _ratio_title(pattern),
                   fold(ratio_header(document, "threads"), _ratio_rows(document, pattern))]
@@ -125,7 +126,7 @@ def _picture(document: Document) -> str:
 
 def _html(document: Document) -> str:
     tables = "".join(
-        f"<h3>{pattern}</h3><p>{escape(meaning)}; {UNIT}, {escape(what_intervals_are(document))}"
+        f"<h3>{pattern}</h3><p>{escape(meaning)}; {UNIT}, {escape(intervals(document))}"
         "</p>" + html_table(HEADER, rate_rows(_views(document, pattern), labels(document)))
         + f"<p>{escape(_ratio_title(pattern))}</p>"
         + html_table(ratio_header(document, "threads"), _ratio_rows(document, pattern))

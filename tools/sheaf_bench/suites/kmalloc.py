@@ -22,10 +22,9 @@ from ..document import Document
 from ..html import page as html_page, table as html_table
 from ..paths import DATA
 from ..svg import Panel, figure
-from .cells import Cell, Part, cell, intervals, less, ratio_cell, samples
+from .cells import Cell, Part, cell, intervals, less, ratio_cell, samples, whiskers
 from .cells import measure as measure_cells
-from .rates import (NOTHING, Entry, Params, Row, View, bars, labels, measure, notes, rate_rows,
-                    what_intervals_are, whiskers)
+from .rates import (NOTHING, Entry, Params, Row, View, bars, labels, measure, notes, rate_rows)
 from .rates import cell as estimate_cell
 from .suite import Settings, Suite
 from .windows import MEAN, UNIT, keep_rates
@@ -196,7 +195,7 @@ Render = Callable[[list[str], list[list[str]]], str]
 
 def _tables(document: Document, draw: Render) -> list[tuple[str, str]]:
     found = [(f"{name}: millions of objects allocated and freed per second\n"
-              + what_intervals_are(document),
+              + intervals(document),
               draw(HEADER, rate_rows(_views(document, name), _mix_labels(document))))
              for name in MIXES]
     found.append(("ratios of those rates; above 1 kmalloc is faster",

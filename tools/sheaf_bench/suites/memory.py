@@ -10,14 +10,14 @@ from __future__ import annotations
 import textwrap
 from typing import Any
 
-from sheaf_tool.stats import Estimate, has_interval, median
+from sheaf_tool.stats import Estimate, median
 from sheaf_tool.table import WIDTH, fold, stacked
 
 from ..allocators import OURS, peers, ready, versions
 from ..document import Document
 from ..html import escape, table as html_table
 from ..svg import COLOURS, Line, LinePanel, line_figure
-from .cells import Cell, Part, measure
+from .cells import Cell, Part, intervals, measure
 from .suite import Settings, Suite, missing_lines
 
 BYTES = "bytes/object"
@@ -109,11 +109,9 @@ def rows(document: Document, order: str) -> list[list[str]]:
 
 
 def _notes(document: Document) -> list[str]:
-    n = len(document.results[0].samples)
-    what = "95 % interval" if has_interval(n) else "their range (six are needed for an interval)"
     objects, idle = document.machine["objects"], document.machine["idle_ms"]
-    notes = [f"{objects:,} objects of 64 bytes, each byte written; median of {n} interleaved "
-             f"repetitions, {what}.",
+    notes = [f"{objects:,} objects of 64 bytes, each byte written; "
+             f"{intervals(document)}.",
              "Resident is Rss plus Swap less LazyFree of smaps_rollup, less what was resident "
              "before the allocator's first use and less the benchmark's own arrays.",
              f"Idling: {idle / 1000:g} s without a call. Trimming: kmem_cache_shrink, "

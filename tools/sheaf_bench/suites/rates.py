@@ -8,14 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Callable, Mapping, Sequence
 
-from sheaf_tool.stats import Estimate, has_interval, median, ratio
+from sheaf_tool.stats import Estimate, median, ratio
 from sheaf_tool.table import stacked
 
-from ..allocators import CPU_SLAB, HARNESS, MEMPOOL, OURS, Worker, peers
+from ..allocators import CPU_SLAB, HARNESS, MEMPOOL, OURS, SLAB_LAYER, Worker, peers
 from ..document import Document
 from ..svg import Bar
 from . import cells
-from .suite import Settings, missing_lines
+from .cells import NOTHING
+from .suite import Settings
 
 NO_SHEAF = "no-sheaf"
 DPDK = "dpdk"
@@ -24,7 +25,6 @@ WIDE = f"{OURS} {CAPACITY}"
 POOLED = f"{OURS} {MEMPOOL}"  # the variant with memory pools
 VARIANTS = (WIDE, POOLED)
 LEAST_REPEAT = 3
-NOTHING = "–"
 
 Params = dict[str, Any]
 
@@ -156,17 +156,6 @@ def ratio_row(document: Document, title: str, view: View, means: View) -> list[s
     return cells + [cell(means.ratio(OURS, means.best()))]
 
 
-def repetitions(document: Document) -> int:
-    return max(len(result.samples) for result in document.results)
-
-
-def what_intervals_are(document: Document) -> str:
-    n = repetitions(document)
-    if has_interval(n):
-        return f"median of {n} interleaved repetitions, 95 % interval"
-    return f"median of {n} interleaved repetitions, their range (six are needed for an interval)"
-
-
 def notes(document: Document) -> list[str]:
     lines = ["A repetition is one process. Its sample is the rate of its upper-decile window: "
              "nine tenths of the windows were not faster. A window lasts 3 ms, or 20 ms with "
@@ -176,24 +165,14 @@ def notes(document: Document) -> list[str]:
              f"{CAPACITY}."]
     if POOLED in labels(document):
         lines.append(f"{POOLED}: every object goes through a memory pool over the cache.")
-    lines += [f"{where}: failed and is left out: {why}"
-              for where, why in document.machine.get("failed", {}).items()]
-    again = ", ".join(f"{name} {n}" for name, n in document.machine.get("again", {}).items())
-    if again:
-        lines.append("Processes that made no progress in nine tenths of their windows and were "
-                     f"run again, once: {again}.")
-    return lines + missing_lines(document.machine)
-
-
-def whiskers(document: Document) -> str:
-    return "Whiskers: " + ("95 % interval of the median." if has_interval(repetitions(document))
-                           else "range of the repetitions.")
+    return lines + cells.notes(document)
 
 
 def kind(name: str) -> str:
     """How a bar of the picture is drawn."""
-    return {OURS: "ours", WIDE: "variant", POOLED: "variant", NO_SHEAF: "variant",
-            CPU_SLAB: "variant", HARNESS: "harness"}.get(name, "peer")
+    if name in (WIDE, POOLED, NO_SHEAF, CPU_SLAB, SLAB_LAYER):
+        return "variant"
+    return name if name == HARNESS else "ours" if name == OURS else "peer"
 
 
 def bars(view: View, names: Sequence[str]) -> list[Bar]:

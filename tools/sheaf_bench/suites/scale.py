@@ -16,8 +16,9 @@ from ..allocators import HARNESS, OURS, ready, versions
 from ..document import Document
 from ..html import page as html_page, table as html_table
 from ..svg import Panel, figure
-from .rates import (NOTHING, WIDE, Params, Row, View, bars, cell, entries, labels, measure, notes,
-                    rate_rows, ratio_header, ratio_row, what_intervals_are, whiskers)
+from .cells import NOTHING, intervals, whiskers
+from .rates import (WIDE, Params, Row, View, bars, cell, entries, labels, measure, notes,
+                    rate_rows, ratio_header, ratio_row)
 from .suite import Settings, Suite
 from .windows import MEAN, UNIT, keep_rates, window_arguments
 
@@ -134,7 +135,7 @@ def _tables(document: Document, batch: int, draw: Render) -> list[tuple[str, str
     counts = _counts(document)
     header = ["threads", *map(str, counts)]
     return [
-        (f"batches of {batch}: millions of pairs per second\n" + what_intervals_are(document),
+        (f"batches of {batch}: millions of pairs per second\n" + intervals(document),
          draw(header, rate_rows(_views(document, UNIT, batch, counts), labels(document)))),
         (f"batches of {batch}: ratios of those rates; above 1 sheaves are faster",
          draw(ratio_header(document, "threads"), _ratio_rows(document, batch))),

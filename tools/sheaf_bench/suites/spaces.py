@@ -17,7 +17,7 @@ from ..allocators import CPU_SLAB, OURS, Allocator, Worker
 from ..document import Document
 from ..svg import Bar
 from .cells import NOTHING, Cell, cell, ratio_cell
-from .rates import NO_SHEAF
+from .rates import NO_SHEAF, samples
 from .windows import UNIT, keep_rates
 
 SHEAVES = 32  # capacity that both caches are made with at least; VMAs get more by their size
@@ -89,11 +89,7 @@ def _keep(document: Document, params: dict[str, Any], lines: list[str]) -> None:
 
 
 def rate(document: Document, entry: Entry, params: dict[str, Any], unit: str = UNIT) -> list[float]:
-    wanted = {**entry.params, **params}
-    for result in document.results:
-        if result.unit == unit and result.params == wanted:
-            return result.samples
-    return []
+    return samples(document, unit, {**entry.params, **params})
 
 
 def rate_rows(document: Document, entries: Sequence[Entry], columns: Sequence[dict[str, Any]],
