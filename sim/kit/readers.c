@@ -103,7 +103,7 @@ static void barrier(void)
 		sim_fail("the provider's barrier is called with a lock held");
 	while (is_asked(number))
 		if (!pass_one(number))
-			os_yield();
+			os_sleep_briefly();
 }
 
 static const struct sheaf_rcu_ops ops = {

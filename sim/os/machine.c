@@ -81,7 +81,7 @@ uintptr_t os_self(void)
 	return (uintptr_t)sim.current;
 }
 
-void os_yield(void)
+void os_sleep_briefly(void)
 {
 	os_sim_step();
 	if (sim.current != &sim.outside)

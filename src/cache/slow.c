@@ -72,7 +72,7 @@ bool cache_reclaim(struct kmem_cache *s, gfp_t flags, int tries)
 	page_trim();
 	os_report_kept();
 	if (tries)
-		os_yield();
+		os_sleep_briefly();
 	return true;
 }
 

@@ -196,7 +196,7 @@ void *kmalloc_for(size_t size, gfp_t flags, int node, const void *caller)
 	while (!family_ready()) {
 		if (!(flags & __GFP_NOFAIL))
 			return NULL;
-		os_yield();
+		os_sleep_briefly();
 	}
 	s = cache_for(kmalloc_index(size), caller);
 	if (node == NUMA_NO_NODE)

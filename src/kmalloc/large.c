@@ -23,7 +23,7 @@ void *large_alloc(size_t size, gfp_t flags, int node, size_t most, const char *c
 	while (!caches_ready()) {
 		if (!(flags & __GFP_NOFAIL))
 			return NULL;
-		os_yield();
+		os_sleep_briefly();
 	}
 	flags = cache_check_gfp(&kmalloc_large, flags);
 	if (!cache_check_node(&kmalloc_large, flags, &node))
@@ -39,7 +39,7 @@ void *large_alloc(size_t size, gfp_t flags, int node, size_t most, const char *c
 			return block;
 		kmalloc_reclaim();
 		if (tries)
-			os_yield();
+			os_sleep_briefly();
 	}
 }
 

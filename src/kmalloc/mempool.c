@@ -224,7 +224,7 @@ static void lock_all(void)
 {
 	for (struct mempool *pool = first_pool; pool; pool = pool->next)
 		while (!os_trylock(&pool->lock))
-			os_yield();
+			os_sleep_briefly();
 }
 
 static void unlock_all(void)

@@ -62,7 +62,7 @@ void os_unlock(struct os_lock *lock);
 static inline void os_lock_for_fork(struct os_lock *lock, uint32_t *taken)
 {
 	while (!os_trylock(lock))
-		os_yield();
+		os_sleep_briefly();
 	*taken = 1;
 }
 

@@ -103,8 +103,8 @@ int os_policy_node(void);
 /* A number of the calling thread's that no other one has. */
 uintptr_t os_self(void);
 
-/* Let others run: for loops that wait for a thread's hand-over. */
-void os_yield(void);
+/* Sleep 50 µs, or on invented CPUs let another one run: for loops that wait for a thread's hand-over. */
+void os_sleep_briefly(void);
 
 /* Nanoseconds since some moment. */
 uint64_t os_now(void);

@@ -262,7 +262,7 @@ void page_lock_all(void)
 	/* Same rank, so by try-lock: fork() is the only one to hold several. */
 	for (uint32_t node = 0; node < os.nr_nodes; node++)
 		while (!os_trylock(&ranges[node].lock))
-			os_yield();
+			os_sleep_briefly();
 }
 
 void page_unlock_all(void)

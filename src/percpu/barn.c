@@ -281,7 +281,7 @@ static void take_cells(void *data, uintptr_t *cells, unsigned int n)
 
 		/* In transit now, it will be back: stop is set. */
 		while ((cell & BARN_TRANSIT) || (cell && !os_cmpxchg(&cells[i], &cell, 0))) {
-			os_yield();
+			os_sleep_briefly();
 			cell = os_load_relaxed(&cells[i]);
 		}
 		if (!cell)
@@ -298,7 +298,7 @@ static void wait_cells(void *data, uintptr_t *cells, unsigned int n)
 
 	for (unsigned int i = 0; i < n; i++)
 		while ((os_load_acquire(&cells[i]) & (BARN_TRANSIT | BARN_PHASE)) == transit)
-			os_yield();
+			os_sleep_briefly();
 }
 
 void barn_wait(struct sheaf_cache *cache, uint32_t phase)

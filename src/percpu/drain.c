@@ -130,7 +130,7 @@ static void take_locked(const struct aim *aim, struct slot *slot, unsigned int r
 	    os_load_relaxed(&slot->rcu_free) == &sheaf_bootstrap)
 		return;
 	while (os_exchange(&slot->lock, 1))
-		os_yield();
+		os_sleep_briefly();
 	aim->take(slot, row, list);
 	os_store_release(&slot->lock, 0);
 }

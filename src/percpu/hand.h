@@ -33,7 +33,7 @@ static inline void hand_wait_phase(struct sheaf_cache *cache, size_t place, uint
 		uint32_t *hand = (uint32_t *)((char *)slot + place) + phase;
 
 		while (os_load_acquire(hand))
-			os_yield();
+			os_sleep_briefly();
 	}
 }
 

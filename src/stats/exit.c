@@ -17,7 +17,7 @@ static bool lock_can_be_had(void)
 			os_unlock(&caches.lock);
 			return true;
 		}
-		os_yield();
+		os_sleep_briefly();
 	}
 	return false;
 }

@@ -227,7 +227,7 @@ static void produce(struct pair *pair)
 {
 	for (unsigned int burst = 0; burst < BURSTS; burst++) {
 		while (pair->full)
-			os_yield();
+			os_sleep_briefly();
 		if (burst == WARM && ++nr_warm == 1)
 			slabs_taken = slabs_given = 0;
 		for (unsigned int i = 0; i < RING; i++) {
@@ -243,7 +243,7 @@ static void consume(struct pair *pair)
 {
 	for (unsigned int burst = 0; burst < BURSTS; burst++) {
 		while (!pair->full)
-			os_yield();
+			os_sleep_briefly();
 		for (unsigned int i = 0; i < RING; i++)
 			kmem_cache_free(s, pair->objects[i]);
 		pair->full = false;

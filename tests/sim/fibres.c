@@ -254,7 +254,7 @@ static void read_section(unsigned int fibre, struct holder *h)
 		else if (kind == 2)
 			retire(h, true);
 		else
-			os_yield();
+			os_sleep_briefly();
 	}
 	readers_leave(fibre);
 }

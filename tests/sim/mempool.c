@@ -55,7 +55,7 @@ static void hoard(void)
 	while ((reserve[n] = mempool_alloc_preallocated(pool)) != NULL)
 		n++;
 	while (working > 1)
-		os_yield();
+		os_sleep_briefly();
 	while (n)
 		mempool_free(reserve[--n], pool);
 }
@@ -71,7 +71,7 @@ static void use(unsigned int fibre, void *unused)
 		void *element = mempool_alloc(pool, sim_below(4) ? GFP_KERNEL : GFP_NOWAIT);
 
 		for (unsigned int wait = sim_below(8); wait > 0; wait--)
-			os_yield();
+			os_sleep_briefly();
 		mempool_free(element, pool);
 		if (sim_below(64) == 0)
 			mempool_free(mempool_alloc_preallocated(pool), pool);

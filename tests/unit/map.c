@@ -168,7 +168,7 @@ static void *move(void *unused)
 		char *block;
 
 		if (os_load_relaxed(&moves) >= os_load_relaxed(&most)) {
-			os_yield();
+			os_sleep_briefly();
 			continue;
 		}
 		block = map_alloc(2 * MiB * (1 + random_below(&seed, 8)) + OS_PAGE, 1, 0);

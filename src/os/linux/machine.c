@@ -356,7 +356,7 @@ uintptr_t os_self(void)
 	return (uintptr_t)pthread_self();
 }
 
-void os_yield(void)
+void os_sleep_briefly(void)
 {
 	int saved = errno;
 	const struct timespec moment = {.tv_nsec = 50000};
