@@ -102,21 +102,21 @@ static struct sheaf *search_far(struct barn_search *s)
 		return NULL;
 	use(s->cache, s->barn, s->cpu);
 	sheaf = steal_again(s);
-	if (sheaf || os_load_relaxed(&s->barn->dry[s->full]))
+	if (sheaf || os_load_relaxed(&s->barn->found_none[s->full]))
 		return sheaf;
 	sheaf = barn_search_blocks(s);
 	if (!sheaf)
 		sheaf = steal(s, &all);
 	if (!sheaf && all)
-		os_store_relaxed(&s->barn->dry[s->full], 1);
+		os_store_relaxed(&s->barn->found_none[s->full], 1);
 	return sheaf;
 }
 
 /* A mark set beside a put hides its sheaf from most searches until the next put: see N2. */
-static void no_longer_dry(struct barn *barn, bool full)
+static void forget_found_none(struct barn *barn, bool full)
 {
-	if (os_load_relaxed(&barn->dry[full]))
-		os_store_relaxed(&barn->dry[full], 0);
+	if (os_load_relaxed(&barn->found_none[full]))
+		os_store_relaxed(&barn->found_none[full], 0);
 }
 
 static struct sheaf *begin_in(struct sheaf_cache *cache, struct barn_cell *cell, bool full)
@@ -166,7 +166,7 @@ void barn_finish(struct sheaf_cache *cache, struct barn_cell *cell, struct sheaf
 		sheaf = NULL;
 	os_store_release(cell->at, (uintptr_t)sheaf | (full ? BARN_FULL : 0));
 	if (sheaf)
-		no_longer_dry(barn_of(cache, os.node_of_row[cell->cpu], false), full);
+		forget_found_none(barn_of(cache, os.node_of_row[cell->cpu], false), full);
 }
 
 void barn_put_back(struct barn_cell *cell, struct sheaf *full)
@@ -191,7 +191,7 @@ bool barn_put_full(struct sheaf_cache *cache, struct sheaf *sheaf, struct sheaf 
 	use(cache, s.barn, s.cpu);
 	if (!barn_search_shard(&s, s.cpu) && !barn_search_blocks(&s) && !steal(&s, &all))
 		return false;
-	no_longer_dry(s.barn, true);
+	forget_found_none(s.barn, true);
 	return true;
 }
 
@@ -221,7 +221,7 @@ bool barn_put_empty(struct sheaf_cache *cache, struct sheaf *sheaf)
 	if (!barn ||
 	    !(put_empty_near(cache, barn, cpu, sheaf) || put_empty_in_blocks(cache, barn, sheaf)))
 		return false;
-	no_longer_dry(barn, false);
+	forget_found_none(barn, false);
 	return true;
 }
 

@@ -15,7 +15,7 @@
  * Invariants
  *  N1. A shard that holds a sheaf, or a cell in transit, has its bit in `used`. Bits stay; nr_used counts
  *      them, or is about to.
- *  N2. `dry` is a hint, and so are `top` and `steal`. A search that heeds dry looks at one place all the
+ *  N2. `found_none` is a hint, and so are `top` and `steal`. A search that heeds it looks at one place all the
  *      same, another one each time: a sheaf that is there is found, sooner or later.
  *
  * Callers: src/percpu/, and src/stats/ to count what is there.
@@ -44,12 +44,12 @@ struct barn_block {
 	uintptr_t cells[BARN_BLOCK_CELLS];
 };
 
-/* Of a node. Written when a CPU first uses it, and when it runs dry. */
+/* Of a node. Written when a CPU first uses it, and when a search finds nothing. */
 struct barn {
 	struct barn_block *blocks[BARN_BLOCKS]; /* NULL until needed */
 	uint32_t nr_used;
-	uint16_t dry[2]; /* no empty, no full sheaf was found anywhere when last searched */
-	uint64_t used[]; /* CPUs, by place: see os/machine.h */
+	uint16_t found_none[2]; /* no empty, no full sheaf was found anywhere when last searched */
+	uint64_t used[];	/* CPUs, by place: see os/machine.h */
 };
 
 static inline struct sheaf *barn_sheaf(uintptr_t cell)

@@ -120,12 +120,12 @@ static bool same_node(unsigned int one, unsigned int other)
 }
 
 /* As many searches as there are CPUs look everywhere, whatever hints say. */
-static void find_from(unsigned int from, unsigned int by, struct sheaf *full, bool dry)
+static void find_from(unsigned int from, unsigned int by, struct sheaf *full, bool found_none)
 {
 	struct sheaf *found = NULL;
 
 	put(from, full);
-	s->sheaf.barns[os.node_of_row[by]]->dry[1] = dry;
+	s->sheaf.barns[os.node_of_row[by]]->found_none[1] = found_none;
 	sim_go_to(by);
 	for (unsigned int i = 0; i < nr_used + 2 && !found; i++)
 		found = search_once();
