@@ -105,7 +105,7 @@ struct slot {
 	uint32_t rcu_since;  /* when rcu_free came here, about, in ms */
 	uint32_t in_hand[2]; /* sheaves taken from here and not yet handed over, by phase */
 	struct sheaf *rcu_free;
-	uint32_t rcu_hand[2]; /* rcu_free sheaves taken from here and not yet queued, by phase */
+	uint32_t rcu_in_hand[2]; /* rcu_free sheaves taken from here and not yet queued, by phase */
 };
 
 _Static_assert(sizeof(struct sheaf) == SHEAF_HEADER, "sections know where the objects begin");

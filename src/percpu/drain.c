@@ -26,7 +26,7 @@
 #include "os/machine.h"
 #include "os/view.h"
 #include "percpu/barn.h"
-#include "percpu/hand.h"
+#include "percpu/in_hand.h"
 #include "percpu/rows.h"
 #include "percpu/sheaf.h"
 #include "percpu/stat.h"
@@ -158,7 +158,7 @@ static bool take_slots(struct sheaf_cache *cache, const struct aim *aim, struct 
 
 	os_store_release(&cache->at.stop, 1);
 	/*
-	 * Pairs with hand_sees_drain(), and on the trylock backend with c_section_see_stop(): a thread
+	 * Pairs with in_hand_sees_drain(), and on the trylock backend with c_section_see_stop(): a thread
 	 * that shows a sheaf in hand or takes a slot's lock after this sees stop.
 	 */
 	os_fence();
@@ -193,12 +193,12 @@ static void drain_here(struct sheaf_cache *cache)
 	} while (section_swap_empty(&cache->at));
 }
 
-void hand_wait(struct sheaf_cache *cache)
+void in_hand_wait(struct sheaf_cache *cache)
 {
 	for (int turn = 0; turn < 2; turn++) {
 		uint32_t old = os_fetch_add(&cache->phase, 1) & 1;
 
-		hand_wait_phase(cache, offsetof(struct slot, in_hand), old);
+		in_hand_wait_phase(cache, offsetof(struct slot, in_hand), old);
 		if (cache->barns)
 			barn_wait(cache, old);
 	}
@@ -223,7 +223,7 @@ bool sheaf_drain(struct sheaf_cache *cache)
 
 	os_lock(&drain_lock);
 	reached = !cache->barns || take_slots(cache, &objects, &list);
-	hand_wait(cache);
+	in_hand_wait(cache);
 	slab_give_deferred(&cache->slab);
 	if (!cache->barns) {
 		os_unlock(&drain_lock);
@@ -296,9 +296,9 @@ unsigned int sheaf_after_fork(struct sheaf_cache *cache)
 			}
 		/* Sheaves that were taken out, and not queued: their objects are leaked. */
 		for (int phase = 0; phase < 2; phase++) {
-			lost += slot->rcu_hand[phase];
-			if (slot->rcu_hand[phase])
-				slot->rcu_hand[phase] = 0;
+			lost += slot->rcu_in_hand[phase];
+			if (slot->rcu_in_hand[phase])
+				slot->rcu_in_hand[phase] = 0;
 		}
 		if (slot->lock)
 			slot->lock = 0;

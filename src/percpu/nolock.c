@@ -6,7 +6,7 @@
 #include "os/machine.h"
 #include "os/report.h"
 #include "percpu/barn.h"
-#include "percpu/hand.h"
+#include "percpu/in_hand.h"
 #include "percpu/rows.h"
 #include "percpu/stat.h"
 #include "percpu/whole.h"
@@ -64,7 +64,7 @@ static bool install(struct sheaf_cache *cache, bool full)
 	sheaf = full ? barn_begin_full(cache, &cell) : barn_begin_empty(cache, &cell);
 	if (!sheaf)
 		return false;
-	if (hand_sees_drain(cache) || !(full || whole_fits(cache, sheaf)) ||
+	if (in_hand_sees_drain(cache) || !(full || whole_fits(cache, sheaf)) ||
 	    !section_replace_spare(&cache->at, sheaf, &old)) {
 		barn_finish(cache, &cell, sheaf);
 		return false;
@@ -118,11 +118,11 @@ bool nolock_free(struct sheaf_cache *cache, void *object)
 
 void sheaf_give_deferred(struct sheaf_cache *cache)
 {
-	uint32_t *hand;
+	uint32_t *in_hand;
 
 	if (!slab_has_deferred(&cache->slab))
 		return;
-	hand = hand_enter(cache);
+	in_hand = in_hand_begin(cache);
 	slab_give_deferred(&cache->slab);
-	hand_leave(hand);
+	in_hand_end(in_hand);
 }

@@ -10,7 +10,7 @@
 #include "os/machine.h"
 #include "os/tsan.h"
 #include "percpu/barn.h"
-#include "percpu/hand.h"
+#include "percpu/in_hand.h"
 #include "percpu/rows.h"
 #include "percpu/stat.h"
 #include "percpu/whole.h"
@@ -85,7 +85,7 @@ static void *alloc_from_barn(struct sheaf_cache *cache, const char *call)
 	struct sheaf *full = barn_begin_full(cache, &cell), *left;
 	void *object;
 
-	if (full && hand_sees_drain(cache)) {
+	if (full && in_hand_sees_drain(cache)) {
 		barn_put_back(&cell, full);
 		full = NULL;
 	}
@@ -107,11 +107,11 @@ static void *alloc_after_grace(struct sheaf_cache *cache, struct sheaf_source *r
 {
 	struct sheaf *full = NULL;
 	void *object = NULL;
-	uint32_t *hand;
+	uint32_t *in_hand;
 
 	rcu->ops->poll(rcu);
-	hand = hand_enter(cache);
-	if (!hand_sees_drain(cache))
+	in_hand = in_hand_begin(cache);
+	if (!in_hand_sees_drain(cache))
 		full = rcu->ops->take(rcu);
 	if (full) {
 		stat_add(&cache->slab, STAT_rcu_reuse, 1);
@@ -119,7 +119,7 @@ static void *alloc_after_grace(struct sheaf_cache *cache, struct sheaf_source *r
 		object = take_newest(full);
 		whole_hand_over(cache, install_full(cache, full, call), call);
 	}
-	hand_leave(hand);
+	in_hand_end(in_hand);
 	return object;
 }
 
@@ -136,7 +136,7 @@ static void *alloc_from_whole(struct sheaf_cache *cache, const char *call)
 static void *replace_empty_main(struct sheaf_cache *cache)
 {
 	struct sheaf *full;
-	uint32_t *hand;
+	uint32_t *in_hand;
 	void *object;
 
 	if (!can_install(cache))
@@ -148,9 +148,9 @@ static void *replace_empty_main(struct sheaf_cache *cache)
 	if (!full)
 		return NULL;
 	object = take_newest(full);
-	hand = hand_enter(cache);
+	in_hand = in_hand_begin(cache);
 	whole_hand_over(cache, install_full(cache, full, "kmem_cache_alloc"), "kmem_cache_alloc");
-	hand_leave(hand);
+	in_hand_end(in_hand);
 	return object;
 }
 
@@ -174,7 +174,7 @@ static bool replace_full_main(struct sheaf_cache *cache, void *object)
 {
 	struct sheaf *empty, *old;
 	struct barn_cell cell;
-	uint32_t *hand;
+	uint32_t *in_hand;
 
 	if (!can_install(cache))
 		return false;
@@ -202,11 +202,11 @@ static bool replace_full_main(struct sheaf_cache *cache, void *object)
 		empty = whole_new(cache);
 	if (!empty)
 		return false;
-	hand = hand_enter(cache);
+	in_hand = in_hand_begin(cache);
 	empty->objects[0] = object;
 	os_store_relaxed(&empty->word, 1);
 	whole_hand_over(cache, install_empty(cache, empty, cell.cpu), "kmem_cache_free");
-	hand_leave(hand);
+	in_hand_end(in_hand);
 	return true;
 }
 
@@ -235,7 +235,7 @@ static struct sheaf *renewed(struct sheaf_cache *cache, struct sheaf *sheaf)
 /* A spare sheaf of an old capacity goes, and a new one comes in its place. */
 static void renew_spare(struct sheaf_cache *cache)
 {
-	uint32_t *hand = hand_enter(cache);
+	uint32_t *in_hand = in_hand_begin(cache);
 	struct sheaf *spare = whole_take_spare(cache);
 
 	if (spare && !whole_fits(cache, spare)) {
@@ -247,7 +247,7 @@ static void renew_spare(struct sheaf_cache *cache)
 		section_replace_spare(&cache->at, spare, &spare);
 		whole_hand_over(cache, spare, "kmem_cache_alloc");
 	}
-	hand_leave(hand);
+	in_hand_end(in_hand);
 }
 
 static void swapped(struct sheaf_cache *cache)

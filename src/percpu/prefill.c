@@ -5,7 +5,7 @@
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "percpu/barn.h"
-#include "percpu/hand.h"
+#include "percpu/in_hand.h"
 #include "percpu/rows.h"
 #include "percpu/stat.h"
 #include "percpu/whole.h"
@@ -124,13 +124,13 @@ static bool has_bootstrap_spare(struct sheaf_cache *cache)
 /* Instead of the bootstrap sheaf; what another thread has put there meanwhile is handed over. */
 static bool replace_bootstrap_spare(struct sheaf_cache *cache, struct sheaf *sheaf)
 {
-	uint32_t *hand = hand_enter(cache);
+	uint32_t *in_hand = in_hand_begin(cache);
 	struct sheaf *old = NULL;
 	bool done = section_replace_spare(&cache->at, sheaf, &old);
 
 	if (done)
 		whole_hand_over(cache, old, CALL_RETURN);
-	hand_leave(hand);
+	in_hand_end(in_hand);
 	return done;
 }
 

@@ -9,7 +9,7 @@
 #include "os/machine.h"
 #include "page/pool.h"
 #include "percpu/barn.h"
-#include "percpu/hand.h"
+#include "percpu/in_hand.h"
 #include "percpu/rows.h"
 #include "percpu/stat.h"
 
@@ -142,13 +142,13 @@ static void put_spare_back(struct sheaf_cache *cache, struct sheaf *spare)
 
 struct sheaf *whole_empty_spare(struct sheaf_cache *cache)
 {
-	uint32_t *hand = hand_enter(cache);
+	uint32_t *in_hand = in_hand_begin(cache);
 	struct sheaf *spare = whole_take_spare(cache);
 
 	if (spare && (spare->size || !whole_fits(cache, spare))) {
 		put_spare_back(cache, spare);
 		spare = NULL;
 	}
-	hand_leave(hand);
+	in_hand_end(in_hand);
 	return spare;
 }

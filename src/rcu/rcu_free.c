@@ -6,7 +6,7 @@
 #include "os/options.h"
 #include "page/pool.h"
 #include "percpu/drain.h"
-#include "percpu/hand.h"
+#include "percpu/in_hand.h"
 #include "percpu/rows.h"
 #include "percpu/whole.h"
 #include "rcu/stat.h"
@@ -32,8 +32,8 @@ static struct rcu_queue *queue_of_row(struct sheaf_rcu *rcu, unsigned int row)
 
 static uint32_t *enter(struct sheaf_rcu *rcu)
 {
-	return hand_enter_phase(rcu->cache, offsetof(struct slot, rcu_hand),
-				os_load_relaxed(&rcu->phase));
+	return in_hand_begin_phase(rcu->cache, offsetof(struct slot, rcu_in_hand),
+				   os_load_relaxed(&rcu->phase));
 }
 
 static uint64_t bytes_of(const struct sheaf_rcu *rcu, const struct sheaf *sheaf)
@@ -71,7 +71,7 @@ static bool replace_full_rcu(struct sheaf_rcu *rcu, void *object)
 	struct sheaf *empty = whole_empty_spare(cache), *old = NULL;
 	bool done, over = false;
 	unsigned int row;
-	uint32_t *hand;
+	uint32_t *in_hand;
 
 	if (!empty)
 		empty = whole_empty(cache);
@@ -79,7 +79,7 @@ static bool replace_full_rcu(struct sheaf_rcu *rcu, void *object)
 		return false;
 	empty->objects[0] = object;
 	sheaf_set_size(empty, 1);
-	hand = enter(rcu);
+	in_hand = enter(rcu);
 	done = section_replace_rcu(&cache->at, empty, &old);
 	row = os_row();
 	if (done) {
@@ -89,7 +89,7 @@ static bool replace_full_rcu(struct sheaf_rcu *rcu, void *object)
 		if (old != &sheaf_bootstrap)
 			over = queue_checked(rcu, old, row);
 	}
-	hand_leave(hand);
+	in_hand_end(in_hand);
 	if (!done) {
 		sheaf_set_size(empty, 0);
 		whole_hand_over(cache, empty, FREE_CALL);
@@ -160,8 +160,8 @@ static void flush(struct sheaf_rcu *rcu, struct sheaf *sheaf)
 	struct sheaf_cache *cache = rcu->cache;
 
 	/* A drain may have emptied the barn already. */
-	if (sheaf->size == sheaf->capacity && whole_fits(cache, sheaf) && !hand_sees_drain(cache) &&
-	    whole_put_full(cache, sheaf))
+	if (sheaf->size == sheaf->capacity && whole_fits(cache, sheaf) &&
+	    !in_hand_sees_drain(cache) && whole_put_full(cache, sheaf))
 		return;
 	stat_add(&cache->slab, STAT_rcu_flush, sheaf->size);
 	sheaf_flush(cache, sheaf, FREE_CALL);
@@ -175,14 +175,14 @@ static void flush_queue(struct sheaf_rcu *rcu, struct rcu_queue *queue, uint64_t
 	struct sheaf *sheaf;
 
 	while (n < wanted) {
-		uint32_t *hand = hand_enter(rcu->cache);
+		uint32_t *in_hand = in_hand_begin(rcu->cache);
 
 		sheaf = rcu_queue_take(queue, done, RCU_OLDEST);
 		if (sheaf) {
 			n += sheaf_size(sheaf);
 			flush(rcu, freed(rcu, sheaf));
 		}
-		hand_leave(hand);
+		in_hand_end(in_hand);
 		if (!sheaf)
 			return;
 	}
@@ -230,8 +230,8 @@ static bool collect_older(struct sheaf_rcu *rcu, uint32_t older_than)
 static void wait_for_hands(struct sheaf_rcu *rcu)
 {
 	for (int turn = 0; turn < 2; turn++)
-		hand_wait_phase(rcu->cache, offsetof(struct slot, rcu_hand),
-				os_fetch_add(&rcu->phase, 1) & 1);
+		in_hand_wait_phase(rcu->cache, offsetof(struct slot, rcu_in_hand),
+				   os_fetch_add(&rcu->phase, 1) & 1);
 }
 
 /*

@@ -16,7 +16,7 @@
  * Invariants
  *  U1. An object in an rcu_free sheaf, or in one whose number has not passed, is in use for
  *      everybody else: not written to, not drained, not free.
- *  U2. Who takes an rcu_free sheaf out of its slot is in rcu_hand, by phase, until it is queued.
+ *  U2. Who takes an rcu_free sheaf out of its slot is in rcu_in_hand, by phase, until it is queued.
  *      Nothing of the provider's runs meanwhile.
  *  U3. A sheaf in a queue has at least one object.
  *  U4. The number of the first one that waits is in `first_number` too, GRACE_NEVER if none waits.
@@ -51,7 +51,7 @@ struct sheaf_rcu {
 	struct sheaf_source source;
 	struct sheaf_cache *cache;
 	uint32_t per_node; /* queues */
-	uint32_t phase;	   /* of rcu_hand */
+	uint32_t phase;	   /* of rcu_in_hand */
 	uint32_t active;   /* sheaves were installed or queued since it was found that none waits */
 	uint32_t trimmed_at; /* ms */
 	uint64_t unused;

@@ -426,8 +426,8 @@ static void check_quiet(struct kmem_cache *s)
 	for (unsigned int row = 0; s->sheaf.barns && row < os.nr_rows; row++) {
 		struct slot *slot = slot_of_row(s->sheaf.at.handle, row);
 
-		if (slot->in_hand[0] || slot->in_hand[1] || slot->rcu_hand[0] ||
-		    slot->rcu_hand[1] || slot->lock)
+		if (slot->in_hand[0] || slot->in_hand[1] || slot->rcu_in_hand[0] ||
+		    slot->rcu_in_hand[1] || slot->lock)
 			sim_fail("a sheaf of %s is in hand when all is quiet", s->name);
 	}
 	if (s->sheaf.barns)
