@@ -7,6 +7,8 @@
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/report.h"
+#include "percpu/harvest.h"
+#include "percpu/percpu.h"
 #include "slab/late.h"
 #include "slab/stat.h"
 

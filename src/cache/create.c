@@ -12,6 +12,7 @@
 #include "os/options.h"
 #include "os/report.h"
 #include "os/sized.h"
+#include "percpu/limits.h"
 #include "percpu/rows.h"
 #include "slab/late.h"
 

@@ -12,6 +12,8 @@
 #include "os/machine.h"
 #include "os/report.h"
 #include "percpu/barn.h"
+#include "percpu/flow.h"
+#include "percpu/limits.h"
 #include "percpu/rows.h"
 #include "rcu/rcu_free.h"
 #include "slab/late.h"

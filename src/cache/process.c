@@ -21,6 +21,7 @@
 #include "os/options.h"
 #include "os/report.h"
 #include "page/pool.h"
+#include "percpu/drain.h"
 #include "percpu/rows.h"
 #include "rcu/any.h"
 #include "rcu/rcu_free.h"

@@ -8,6 +8,9 @@
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/report.h"
+#include "percpu/drain.h"
+#include "percpu/nolock.h"
+#include "percpu/percpu.h"
 #include "slab/late.h"
 #include "slab/stat.h"
 

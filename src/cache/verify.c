@@ -15,6 +15,8 @@
 #include "os/machine.h"
 #include "os/memory.h"
 #include "os/report.h"
+#include "percpu/drain.h"
+#include "percpu/nolock.h"
 #include "rcu/rcu_free.h"
 #include "slab/freelist.h"
 #include "slab/late.h"

@@ -6,6 +6,7 @@
 #include "os/machine.h"
 #include "page/pool.h"
 #include "percpu/cells.h"
+#include "percpu/limits.h"
 
 static struct cells shard_of(struct sheaf_cache *cache, unsigned int cpu)
 {

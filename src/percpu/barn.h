@@ -101,10 +101,6 @@ unsigned int barn_after_fork(struct sheaf_cache *cache);
 bool barn_init(struct sheaf_cache *cache);
 /* Free what they are made of. They must be empty. */
 void barn_exit(struct sheaf_cache *cache);
-/* Compute barn_full and shard_full from the limits, the capacity and the CPUs. In limits.c. */
-void barn_set_limits(struct sheaf_cache *cache);
-/* CPUs in use: those of all nodes, the program's or this cache's, whichever are more. */
-unsigned int barn_cpus(const struct sheaf_cache *cache);
 
 /* Call visit for each array of cells the cache has ever used. */
 void barn_for_each_cells(struct sheaf_cache *cache,

@@ -26,6 +26,7 @@
 #include "os/machine.h"
 #include "os/view.h"
 #include "percpu/barn.h"
+#include "percpu/harvest.h"
 #include "percpu/in_hand.h"
 #include "percpu/rows.h"
 #include "percpu/sheaf.h"
@@ -193,7 +194,8 @@ static void drain_here(struct sheaf_cache *cache)
 	} while (section_swap_empty(&cache->at));
 }
 
-void in_hand_wait(struct sheaf_cache *cache)
+/* Return when every sheaf that was in hand at the call has been handed over. Sleeps. */
+static void wait_in_hand(struct sheaf_cache *cache)
 {
 	for (int turn = 0; turn < 2; turn++) {
 		uint32_t old = os_fetch_add(&cache->phase, 1) & 1;
@@ -223,7 +225,7 @@ bool sheaf_drain(struct sheaf_cache *cache)
 
 	os_lock(&drain_lock);
 	reached = !cache->barns || take_slots(cache, &objects, &list);
-	in_hand_wait(cache);
+	wait_in_hand(cache);
 	slab_give_deferred(&cache->slab);
 	if (!cache->barns) {
 		os_unlock(&drain_lock);

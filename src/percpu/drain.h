@@ -1,12 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* What a drain of every CPU does for the layer above; the drain of a cache's free objects is in sheaf.h. */
+/* Reaching every CPU's sheaves; see drain.c. Callers: src/rcu/, src/cache/. */
 #ifndef SHEAF_PERCPU_DRAIN_H
 #define SHEAF_PERCPU_DRAIN_H
 
 #include "percpu/sheaf.h"
 
+/* Empty every CPU's slots and every barn into the slabs, and wait for what is in hand. False if only
+ * this CPU's slot could be reached. */
+bool sheaf_drain(struct sheaf_cache *cache);
+
 /* Take every CPU's rcu_free sheaf, and call taken for each while no other drain can run. */
 bool drain_rcu(struct sheaf_cache *cache,
 	       void (*taken)(void *data, struct sheaf *sheaf, unsigned int row), void *data);
+
+/* Call visit for each sheaf of a quiet cache. */
+void sheaf_for_each(struct sheaf_cache *cache, void (*visit)(void *data, struct sheaf *sheaf),
+		    void *data);
+
+/* Around fork(): no drain runs; in the child, sheaves in vanished threads' hands are lost. */
+void sheaf_lock_drains(void);
+void sheaf_unlock_drains(void);
+/* Forget what vanished threads had in hand; how many sheaves that were. */
+unsigned int sheaf_after_fork(struct sheaf_cache *cache);
 
 #endif

@@ -18,9 +18,12 @@
  * together with the word that the user chose it. What changed is told by `flow_changed`: a slow path of
  * the layer above sees it when it has nothing in hand.
  */
+#include "percpu/flow.h"
+
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "percpu/barn.h"
+#include "percpu/limits.h"
 #include "percpu/sheaf.h"
 
 #define MANY_EXCHANGES 1024

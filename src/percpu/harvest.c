@@ -3,6 +3,8 @@
  * What is counted in sheaves themselves: pops ride in the word that a pop commits (os/section.h), and
  * are harvested when the sheaf leaves its slot. Until then others see copies (os/view.h).
  */
+#include "percpu/harvest.h"
+
 #include "os/machine.h"
 #include "percpu/sheaf.h"
 #include "percpu/stat.h"

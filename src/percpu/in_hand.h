@@ -3,10 +3,10 @@
  * The in-hand count (docs/design.md, R2), for sheaves with objects that have no barn cell: who takes one is
  * counted, by phase, in the slot of the CPU it began on, until the sheaf is handed over.
  *
- * in_hand_wait() turns the phase and waits for the old one, counts and cells in transit alike, twice:
- * a thread that read the phase before a turn and showed itself after it is caught by the second.
+ * A drain (drain.c) turns the phase and waits for the old one, counts and cells in transit alike, twice: a
+ * thread that read the phase before a turn and showed itself after it is caught by the second.
  *
- * Callers: src/percpu/ only.
+ * Callers: src/percpu/, src/rcu/.
  */
 #ifndef SHEAF_PERCPU_IN_HAND_H
 #define SHEAF_PERCPU_IN_HAND_H
@@ -59,8 +59,5 @@ static inline bool in_hand_sees_drain(const struct sheaf_cache *cache)
 	os_order_rmw();
 	return os_load_relaxed(&cache->at.stop);
 }
-
-/* Return when every sheaf that was in hand at the call has been handed over. Sleeps. */
-void in_hand_wait(struct sheaf_cache *cache);
 
 #endif

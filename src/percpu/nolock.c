@@ -6,10 +6,11 @@
 #include "os/machine.h"
 #include "os/report.h"
 #include "percpu/barn.h"
+#include "percpu/harvest.h"
 #include "percpu/in_hand.h"
 #include "percpu/rows.h"
+#include "percpu/sheaf.h"
 #include "percpu/stat.h"
-#include "percpu/whole.h"
 #include "slab/defer.h"
 
 void nolock_give(struct sheaf_cache *cache, void *object, const char *call)
@@ -64,7 +65,7 @@ static bool install(struct sheaf_cache *cache, bool full)
 	sheaf = full ? barn_begin_full(cache, &cell) : barn_begin_empty(cache, &cell);
 	if (!sheaf)
 		return false;
-	if (in_hand_sees_drain(cache) || !(full || whole_fits(cache, sheaf)) ||
+	if (in_hand_sees_drain(cache) || !(full || sheaf_fits(cache, sheaf)) ||
 	    !section_replace_spare(&cache->at, sheaf, &old)) {
 		barn_finish(cache, &cell, sheaf);
 		return false;
@@ -78,7 +79,7 @@ static bool install(struct sheaf_cache *cache, bool full)
 	if (old) {
 		sheaf_harvest(cache, old);
 		if (!full) {
-			whole_check_newest(cache, old, "kmem_cache_free_nolock");
+			sheaf_check_newest(cache, old, "kmem_cache_free_nolock");
 			old->filled_by = cell.cpu + 1;
 		}
 	}

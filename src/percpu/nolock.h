@@ -20,4 +20,8 @@ bool nolock_free(struct sheaf_cache *cache, void *object);
 /* An object to its slab, or to those that wait for the next slow path. */
 void nolock_give(struct sheaf_cache *cache, void *object, const char *call);
 
+/* Put back to their slabs what nolock_give() had to defer, if there is any. Slow paths begin by
+ * this. */
+void sheaf_give_deferred(struct sheaf_cache *cache);
+
 #endif

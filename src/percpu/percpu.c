@@ -4,25 +4,30 @@
  * replace-full-main, each as two sections. "Replace the spare by the new sheaf, then swap" leaves
  * the old main as spare: that is the spare rule.
  */
+#include "percpu/percpu.h"
+
 #include <string.h>
 
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/tsan.h"
 #include "percpu/barn.h"
+#include "percpu/flow.h"
+#include "percpu/harvest.h"
 #include "percpu/in_hand.h"
+#include "percpu/nolock.h"
 #include "percpu/rows.h"
+#include "percpu/sheaf.h"
 #include "percpu/stat.h"
-#include "percpu/whole.h"
 
 /* A full sheaf from the slabs, or NULL. Runs constructors, so nothing may be in hand. */
 static struct sheaf *refill(struct sheaf_cache *cache)
 {
-	struct sheaf *sheaf = whole_empty_spare(cache);
+	struct sheaf *sheaf = sheaf_take_empty_spare(cache);
 	unsigned int n;
 
 	if (!sheaf)
-		sheaf = whole_empty(cache);
+		sheaf = sheaf_take_empty(cache);
 	if (!sheaf)
 		return NULL;
 	n = slab_take(&cache->slab, os_node(), SLAB_PREFER_NODE, sheaf->objects, sheaf->capacity);
@@ -31,7 +36,7 @@ static struct sheaf *refill(struct sheaf_cache *cache)
 	sheaf_set_size(sheaf, n);
 	if (n == sheaf->capacity)
 		return sheaf;
-	whole_hand_over(cache, sheaf, "kmem_cache_alloc");
+	sheaf_hand_over(cache, sheaf, "kmem_cache_alloc");
 	return NULL;
 }
 
@@ -60,21 +65,21 @@ static struct sheaf *install_full(struct sheaf_cache *cache, struct sheaf *full,
 	struct sheaf *old = NULL;
 
 	if (!section_replace_spare(&cache->at, full, &old)) {
-		whole_hand_over(cache, full, call);
+		sheaf_hand_over(cache, full, call);
 		return NULL;
 	}
 	section_swap_empty(&cache->at);
 	if (cache->no_spare_rule) {
-		whole_hand_over(cache, old, call);
+		sheaf_hand_over(cache, old, call);
 		if (!section_replace_spare(&cache->at, NULL, &old))
 			return NULL;
 	}
 	if (!old || old == &sheaf_bootstrap)
 		return NULL;
 	sheaf_harvest(cache, old);
-	if (old->size == 0 && whole_fits(cache, old))
+	if (old->size == 0 && sheaf_fits(cache, old))
 		return old;
-	whole_hand_over(cache, old, call);
+	sheaf_hand_over(cache, old, call);
 	return NULL;
 }
 
@@ -117,7 +122,7 @@ static void *alloc_after_grace(struct sheaf_cache *cache, struct sheaf_source *r
 		stat_add(&cache->slab, STAT_rcu_reuse, 1);
 		sheaf_flow_cold(cache);
 		object = take_newest(full);
-		whole_hand_over(cache, install_full(cache, full, call), call);
+		sheaf_hand_over(cache, install_full(cache, full, call), call);
 	}
 	in_hand_end(in_hand);
 	return object;
@@ -149,7 +154,7 @@ static void *replace_empty_main(struct sheaf_cache *cache)
 		return NULL;
 	object = take_newest(full);
 	in_hand = in_hand_begin(cache);
-	whole_hand_over(cache, install_full(cache, full, "kmem_cache_alloc"), "kmem_cache_alloc");
+	sheaf_hand_over(cache, install_full(cache, full, "kmem_cache_alloc"), "kmem_cache_alloc");
 	in_hand_end(in_hand);
 	return object;
 }
@@ -164,7 +169,7 @@ static struct sheaf *install_empty(struct sheaf_cache *cache, struct sheaf *empt
 	if (!old || old == &sheaf_bootstrap)
 		return NULL;
 	sheaf_harvest(cache, old);
-	whole_check_newest(cache, old, "kmem_cache_free");
+	sheaf_check_newest(cache, old, "kmem_cache_free");
 	old->filled_by = cpu + 1;
 	return old;
 }
@@ -178,7 +183,7 @@ static bool replace_full_main(struct sheaf_cache *cache, void *object)
 
 	if (!can_install(cache))
 		return false;
-	empty = whole_begin_empty(cache, &cell);
+	empty = sheaf_begin_empty(cache, &cell);
 	if (empty && cell.may_be_full) {
 		empty->objects[0] = object;
 		os_store_relaxed(&empty->word, 1);
@@ -190,7 +195,7 @@ static bool replace_full_main(struct sheaf_cache *cache, void *object)
 		}
 		stat_add(&cache->slab, STAT_replace_full_only, 1);
 		stat_add(&cache->slab, STAT_barn_get_empty, 1);
-		whole_hand_over(cache, old, "kmem_cache_free");
+		sheaf_hand_over(cache, old, "kmem_cache_free");
 		barn_finish(cache, &cell, NULL);
 		return true;
 	}
@@ -199,13 +204,13 @@ static bool replace_full_main(struct sheaf_cache *cache, void *object)
 	if (empty)
 		barn_finish(cache, &cell, NULL);
 	else
-		empty = whole_new(cache);
+		empty = sheaf_new(cache);
 	if (!empty)
 		return false;
 	in_hand = in_hand_begin(cache);
 	empty->objects[0] = object;
 	os_store_relaxed(&empty->word, 1);
-	whole_hand_over(cache, install_empty(cache, empty, cell.cpu), "kmem_cache_free");
+	sheaf_hand_over(cache, install_empty(cache, empty, cell.cpu), "kmem_cache_free");
 	in_hand_end(in_hand);
 	return true;
 }
@@ -216,7 +221,7 @@ static bool replace_full_main(struct sheaf_cache *cache, void *object)
  */
 static struct sheaf *renewed(struct sheaf_cache *cache, struct sheaf *sheaf)
 {
-	struct sheaf *fresh = whole_new(cache);
+	struct sheaf *fresh = sheaf_new(cache);
 	unsigned int n = sheaf->size;
 
 	/* There is room, unless the capacity has just become smaller. */
@@ -228,7 +233,7 @@ static struct sheaf *renewed(struct sheaf_cache *cache, struct sheaf *sheaf)
 		sheaf_set_size(fresh, n);
 		sheaf_set_size(sheaf, 0);
 	}
-	whole_hand_over(cache, sheaf, "kmem_cache_alloc");
+	sheaf_hand_over(cache, sheaf, "kmem_cache_alloc");
 	return fresh;
 }
 
@@ -236,16 +241,16 @@ static struct sheaf *renewed(struct sheaf_cache *cache, struct sheaf *sheaf)
 static void renew_spare(struct sheaf_cache *cache)
 {
 	uint32_t *in_hand = in_hand_begin(cache);
-	struct sheaf *spare = whole_take_spare(cache);
+	struct sheaf *spare = sheaf_take_spare(cache);
 
-	if (spare && !whole_fits(cache, spare)) {
-		whole_check_newest(cache, spare, "kmem_cache_free");
+	if (spare && !sheaf_fits(cache, spare)) {
+		sheaf_check_newest(cache, spare, "kmem_cache_free");
 		spare = renewed(cache, spare);
 	}
 	/* What it replaces, or itself if it cannot be put in. */
 	if (spare) {
 		section_replace_spare(&cache->at, spare, &spare);
-		whole_hand_over(cache, spare, "kmem_cache_alloc");
+		sheaf_hand_over(cache, spare, "kmem_cache_alloc");
 	}
 	in_hand_end(in_hand);
 }

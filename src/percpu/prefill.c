@@ -5,10 +5,12 @@
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "percpu/barn.h"
+#include "percpu/flow.h"
+#include "percpu/harvest.h"
 #include "percpu/in_hand.h"
 #include "percpu/rows.h"
+#include "percpu/sheaf.h"
 #include "percpu/stat.h"
-#include "percpu/whole.h"
 
 #define CALL_PREFILL "kmem_cache_prefill_sheaf"
 #define CALL_RETURN  "kmem_cache_return_sheaf"
@@ -70,7 +72,7 @@ static struct sheaf *lend_whole(struct sheaf_cache *cache)
 		barn_got(cache, full, &cell);
 	else if (rcu)
 		full = rcu->ops->take(rcu);
-	return lend(cache, full ? full : whole_empty(cache));
+	return lend(cache, full ? full : sheaf_take_empty(cache));
 }
 
 struct sheaf *prefill_lend(struct sheaf_cache *cache, struct sheaf *sheaf, unsigned int n)
@@ -82,14 +84,14 @@ struct sheaf *prefill_lend(struct sheaf_cache *cache, struct sheaf *sheaf, unsig
 	/* Of an older, smaller capacity; or the capacity has just become smaller. */
 	if (sheaf && sheaf->capacity < n) {
 		reject(cache, sheaf);
-		sheaf = lend(cache, whole_make(cache, n));
+		sheaf = lend(cache, sheaf_make(cache, n));
 	}
 	return sheaf;
 }
 
 struct sheaf *prefill_lend_oversize(struct sheaf_cache *cache, unsigned int n)
 {
-	struct sheaf *sheaf = lend(cache, whole_make(cache, n));
+	struct sheaf *sheaf = lend(cache, sheaf_make(cache, n));
 
 	stat_add(&cache->slab, STAT_sheaf_prefill_oversize, sheaf != NULL);
 	return sheaf;
@@ -97,7 +99,7 @@ struct sheaf *prefill_lend_oversize(struct sheaf_cache *cache, unsigned int n)
 
 unsigned int prefill_fill(struct sheaf_cache *cache, struct sheaf *sheaf, unsigned int n)
 {
-	unsigned int room = (whole_fits(cache, sheaf) ? sheaf->capacity : n) - sheaf->size;
+	unsigned int room = (sheaf_fits(cache, sheaf) ? sheaf->capacity : n) - sheaf->size;
 	/* Main has what was freed of earlier sheaves' objects. */
 	unsigned int got = sheaf_pop_bulk(cache, sheaf->objects + sheaf->size, room);
 
@@ -129,7 +131,7 @@ static bool replace_bootstrap_spare(struct sheaf_cache *cache, struct sheaf *she
 	bool done = section_replace_spare(&cache->at, sheaf, &old);
 
 	if (done)
-		whole_hand_over(cache, old, CALL_RETURN);
+		sheaf_hand_over(cache, old, CALL_RETURN);
 	in_hand_end(in_hand);
 	return done;
 }
@@ -138,7 +140,7 @@ bool prefill_return_spare(struct sheaf_cache *cache, struct sheaf *sheaf)
 {
 	uint32_t size = sheaf->size;
 
-	if (!whole_fits(cache, sheaf))
+	if (!sheaf_fits(cache, sheaf))
 		return false;
 	/* Once it is in the slot it is not ours to change. */
 	sheaf_set_size(sheaf, size);
@@ -155,7 +157,7 @@ bool prefill_return_spare(struct sheaf_cache *cache, struct sheaf *sheaf)
 
 void prefill_return(struct sheaf_cache *cache, struct sheaf *sheaf, bool may_fill)
 {
-	bool fits = whole_fits(cache, sheaf);
+	bool fits = sheaf_fits(cache, sheaf);
 
 	/* While it is still the user's: constructors may run. */
 	if (fits && may_fill && sheaf->size && barn_has_room(cache))
@@ -165,5 +167,5 @@ void prefill_return(struct sheaf_cache *cache, struct sheaf *sheaf, bool may_fil
 	stat_add(&cache->slab, STAT_sheaf_return_slow, 1);
 	if (!fits)
 		sheaf_flush(cache, sheaf, CALL_RETURN);
-	whole_hand_over(cache, sheaf, CALL_RETURN);
+	sheaf_hand_over(cache, sheaf, CALL_RETURN);
 }

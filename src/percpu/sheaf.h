@@ -107,36 +107,6 @@ static inline uint64_t sheaf_capacities(uint32_t first, uint32_t now)
 	return (uint64_t)first << 32 | now;
 }
 
-/* The kernel's capacity for a stride of so many bytes. */
-unsigned int sheaf_capacity_for(uint32_t size);
-
-/* Give the cache its slots and barns; its slab part must be laid out. False: no memory. barn_exit() releases
- * them, when the cache is drained and used by nobody. */
-bool sheaf_cache_init(struct sheaf_cache *cache, void *handle, unsigned int capacity);
-
-/* A full sheaf from a barn is about to be allocated from on this CPU: see flow.c. */
-void sheaf_flow(struct sheaf_cache *cache, const struct sheaf *full, unsigned int cpu);
-/* The same with a sheaf whose objects no CPU has touched for a grace period. */
-void sheaf_flow_cold(struct sheaf_cache *cache);
-/* Count a swap, or an exchange. True for a while after sheaves became larger. */
-bool sheaf_see_volume(struct sheaf_cache *cache);
-/* Begin anew, with the first capacity. */
-void sheaf_forget_flow(struct sheaf_cache *cache);
-
-/* From now on new sheaves have this capacity (1 ... SHEAF_CAPACITY_MAX), and keep it. */
-void sheaf_set_capacity(struct sheaf_cache *cache, unsigned int capacity);
-/* Bound each node's barn by objects and bytes, 0 as by default: see barn.h. */
-void sheaf_set_barn(struct sheaf_cache *cache, size_t objects, size_t bytes);
-
-/* What went through a sheaf since it came to its slot with `base` objects. */
-struct sheaf_traffic {
-	uint64_t pops, pushes;
-};
-struct sheaf_traffic sheaf_traffic_of(uint64_t word, uint32_t base);
-
-/* Add up what was counted in a sheaf that left its slot. Once; it counts from its size again. */
-void sheaf_harvest(struct sheaf_cache *cache, struct sheaf *sheaf);
-
 static inline void sheaf_set_size(struct sheaf *sheaf, uint32_t size)
 {
 	/* view_slot() reads headers, whoever has the sheaf. */
@@ -144,37 +114,48 @@ static inline void sheaf_set_size(struct sheaf *sheaf, uint32_t size)
 	os_store_relaxed(&sheaf->word, size);
 }
 
+/*
+ * Whole sheaves in hand. Who has one with free objects shows it (H3): by a barn cell in transit,
+ * or by the in-hand count. Callers: src/percpu/, src/rcu/.
+ */
+
+struct barn_cell;
+
+/* An empty sheaf of the cache's capacity, or NULL: from the pool; from the barn, else the pool; from
+ * the barn, its cell in transit. */
+struct sheaf *sheaf_new(struct sheaf_cache *cache);
+struct sheaf *sheaf_take_empty(struct sheaf_cache *cache);
+struct sheaf *sheaf_begin_empty(struct sheaf_cache *cache, struct barn_cell *cell);
+
+/*
+ * This CPU's spare sheaf, or NULL: into the hand of a caller who has entered it; or only if it is empty
+ * and fits, when no barn need be asked for one, nor be given it.
+ */
+struct sheaf *sheaf_take_spare(struct sheaf_cache *cache);
+struct sheaf *sheaf_take_empty_spare(struct sheaf_cache *cache);
+
+/* One of this capacity from the pool, whatever the cache's is. */
+struct sheaf *sheaf_make(struct sheaf_cache *cache, uint32_t capacity);
+
+/* Is its capacity still the cache's? */
+bool sheaf_fits(struct sheaf_cache *cache, struct sheaf *sheaf);
+
+/*
+ * Before a sheaf filled by frees goes on to others: look whose its newest objects are. What was freed to
+ * the wrong cache is reported and left out, so the sheaf may have fewer objects afterwards. A sheaf whose
+ * objects go to their slabs need not be looked at: there each object is.
+ */
+void sheaf_check_newest(struct sheaf_cache *cache, struct sheaf *sheaf, const char *call);
+
+/* Into the barn, counted. False if there is no room. */
+bool sheaf_put_full(struct sheaf_cache *cache, struct sheaf *sheaf);
+bool sheaf_put_empty(struct sheaf_cache *cache, struct sheaf *sheaf);
+
+/* Hand a sheaf over, whatever it is (NULL, too): to the barn, or its objects to the slabs. */
+void sheaf_hand_over(struct sheaf_cache *cache, struct sheaf *sheaf, const char *call);
+
 /* A harvested sheaf in hand: its objects to their slabs; the sheaf itself to the pool. */
 void sheaf_flush(struct sheaf_cache *cache, struct sheaf *sheaf, const char *call);
 void sheaf_release(struct sheaf_cache *cache, struct sheaf *sheaf);
-
-/* When the fast path found nothing: get a sheaf with objects and pop. NULL: ask the slabs. */
-void *sheaf_alloc(struct sheaf_cache *cache);
-/* Take up to n objects from main, as section_pop_bulk() does, counted. */
-unsigned int sheaf_pop_bulk(struct sheaf_cache *cache, void **objects, unsigned int n);
-/* When the fast path found no room: get a sheaf with room and push. False: to the slab. */
-bool sheaf_free(struct sheaf_cache *cache, void *object);
-/* As many of n objects as sheaves hold. */
-unsigned int sheaf_alloc_bulk(struct sheaf_cache *cache, void **objects, unsigned int n);
-/* As many of n objects, all of this CPU's node, as sheaves have room for. */
-unsigned int sheaf_free_bulk(struct sheaf_cache *cache, void **objects, unsigned int n);
-
-/* Put back to their slabs what src/percpu/nolock.c had to defer, if there is any. Slow paths begin by
- * this. */
-void sheaf_give_deferred(struct sheaf_cache *cache);
-
-/* Empty every CPU's slots and every barn into the slabs, and wait for what is in hand. False if only
- * this CPU's slot could be reached. */
-bool sheaf_drain(struct sheaf_cache *cache);
-
-/* Call visit for each sheaf of a quiet cache. */
-void sheaf_for_each(struct sheaf_cache *cache, void (*visit)(void *data, struct sheaf *sheaf),
-		    void *data);
-
-/* Around fork(): no drain runs; in the child, sheaves in vanished threads' hands are lost. */
-void sheaf_lock_drains(void);
-void sheaf_unlock_drains(void);
-/* Forget what vanished threads had in hand; how many sheaves that were. */
-unsigned int sheaf_after_fork(struct sheaf_cache *cache);
 
 #endif

@@ -8,7 +8,7 @@
 #include "percpu/drain.h"
 #include "percpu/in_hand.h"
 #include "percpu/rows.h"
-#include "percpu/whole.h"
+#include "percpu/sheaf.h"
 #include "rcu/stat.h"
 
 #define TRIM_MS	  50u /* between looks at what is too much, of which */
@@ -56,10 +56,10 @@ static bool queue_sheaf(struct sheaf_rcu *rcu, struct sheaf *sheaf, unsigned int
 /* U3: if nothing in it is this cache's, there is nothing to wait for. */
 static bool queue_checked(struct sheaf_rcu *rcu, struct sheaf *sheaf, unsigned int row)
 {
-	whole_check_newest(rcu->cache, sheaf, "kmem_cache_free_rcu");
+	sheaf_check_newest(rcu->cache, sheaf, "kmem_cache_free_rcu");
 	if (sheaf_size(sheaf))
 		return queue_sheaf(rcu, sheaf, row);
-	whole_hand_over(rcu->cache, sheaf, "kmem_cache_free_rcu");
+	sheaf_hand_over(rcu->cache, sheaf, "kmem_cache_free_rcu");
 	return false;
 }
 
@@ -68,13 +68,13 @@ static bool replace_full_rcu(struct sheaf_rcu *rcu, void *object)
 {
 	struct sheaf_cache *cache = rcu->cache;
 	/* By the spare rule it is the main of before, if what is allocated is what was retired. */
-	struct sheaf *empty = whole_empty_spare(cache), *old = NULL;
+	struct sheaf *empty = sheaf_take_empty_spare(cache), *old = NULL;
 	bool done, over = false;
 	unsigned int row;
 	uint32_t *in_hand;
 
 	if (!empty)
-		empty = whole_empty(cache);
+		empty = sheaf_take_empty(cache);
 	if (!empty)
 		return false;
 	empty->objects[0] = object;
@@ -92,7 +92,7 @@ static bool replace_full_rcu(struct sheaf_rcu *rcu, void *object)
 	in_hand_end(in_hand);
 	if (!done) {
 		sheaf_set_size(empty, 0);
-		whole_hand_over(cache, empty, FREE_CALL);
+		sheaf_hand_over(cache, empty, FREE_CALL);
 		return false;
 	}
 	grace_ask_after(rcu->user.grace, over);
@@ -160,12 +160,12 @@ static void flush(struct sheaf_rcu *rcu, struct sheaf *sheaf)
 	struct sheaf_cache *cache = rcu->cache;
 
 	/* A drain may have emptied the barn already. */
-	if (sheaf->size == sheaf->capacity && whole_fits(cache, sheaf) &&
-	    !in_hand_sees_drain(cache) && whole_put_full(cache, sheaf))
+	if (sheaf->size == sheaf->capacity && sheaf_fits(cache, sheaf) &&
+	    !in_hand_sees_drain(cache) && sheaf_put_full(cache, sheaf))
 		return;
 	stat_add(&cache->slab, STAT_rcu_flush, sheaf->size);
 	sheaf_flush(cache, sheaf, FREE_CALL);
-	whole_hand_over(cache, sheaf, FREE_CALL);
+	sheaf_hand_over(cache, sheaf, FREE_CALL);
 }
 
 /* So many objects of what has passed, by whole sheaves, the oldest first. */

@@ -20,6 +20,7 @@
 #include "os/view.h"
 #include "page/map.h"
 #include "percpu/barn.h"
+#include "percpu/harvest.h"
 #include "percpu/rows.h"
 #include "rcu/rcu_free.h"
 #include "stats/stats.h"

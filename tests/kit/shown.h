@@ -13,6 +13,7 @@
 #include "os/machine.h"
 #include "os/section.h"
 #include "os/view.h"
+#include "percpu/harvest.h"
 #include "percpu/rows.h"
 #include "percpu/stat.h"
 

@@ -9,7 +9,8 @@
 #include "cache/cache.h"
 #include "os/machine.h"
 #include "percpu/barn.h"
-#include "percpu/whole.h"
+#include "percpu/flow.h"
+#include "percpu/sheaf.h"
 #include "sim/kit/slabs.h"
 #include "sim/sim.h"
 
@@ -76,7 +77,7 @@ static int limits(void *data)
 			sim_go_to(cpu);
 			object = kmem_cache_alloc(s, GFP_KERNEL);
 			kmem_cache_free(s, object);
-			whole_hand_over(&s->sheaf, whole_new(&s->sheaf), NULL);
+			sheaf_hand_over(&s->sheaf, sheaf_new(&s->sheaf), NULL);
 		}
 		check_limits(config->cpus / config->nodes, "used by all");
 		for (int k = 0; k < BUSY; k++)
@@ -139,7 +140,7 @@ static void find_from(unsigned int from, unsigned int by, struct sheaf *full, bo
 
 static struct sheaf *new_full(void)
 {
-	struct sheaf *full = whole_new(&s->sheaf);
+	struct sheaf *full = sheaf_new(&s->sheaf);
 
 	if (!full)
 		sim_fail("no memory");

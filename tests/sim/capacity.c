@@ -8,6 +8,8 @@
 #include "cache/cache.h"
 #include "os/machine.h"
 #include "percpu/barn.h"
+#include "percpu/flow.h"
+#include "percpu/limits.h"
 #include "sim/sim.h"
 
 enum {

@@ -7,6 +7,7 @@
 
 #include "cache/cache.h"
 #include "os/machine.h"
+#include "percpu/nolock.h"
 #include "sim/sim.h"
 #include "slab/defer.h"
 

@@ -14,7 +14,8 @@
 #include "cache/cache.h"
 #include "kit/unit.h"
 #include "os/machine.h"
-#include "percpu/whole.h"
+#include "percpu/limits.h"
+#include "percpu/sheaf.h"
 
 static struct kmem_cache *s;
 static struct sheaf_cache *cache;
@@ -177,7 +178,7 @@ static void displaced_sheaf_finds_another_place(void **state)
 	(void)state;
 	for (unsigned int i = 0; i < SLOT_CELLS; i++)
 		cells_of(here)[i] = (uintptr_t)empty;
-	assert_true(whole_put_full(cache, full));
+	assert_true(sheaf_put_full(cache, full));
 	block = barn()->blocks[0];
 	assert_non_null(block);
 	assert_int_equal(block->cells[BARN_BLOCK_CELLS - 1], (uintptr_t)empty);

@@ -18,6 +18,7 @@
 #include "kit/unit.h"
 #include "os/machine.h"
 #include "page/page.h"
+#include "percpu/drain.h"
 
 static struct told told;
 

@@ -28,6 +28,7 @@
 #include "kit/unit.h"
 #include "os/machine.h"
 #include "page/pool.h"
+#include "percpu/drain.h"
 #include "slab/defer.h"
 
 enum {

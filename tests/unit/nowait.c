@@ -22,6 +22,7 @@
 #include "kmalloc/kmalloc.h"
 #include "os/lock.h"
 #include "os/report.h"
+#include "percpu/drain.h"
 
 enum {
 	MANY = 1000

@@ -19,6 +19,7 @@
 #include "kit/process.h"
 #include "kit/told.h"
 #include "kit/unit.h"
+#include "percpu/drain.h"
 
 enum {
 	MAX_OBJECTS = 1 << 20,

@@ -24,6 +24,7 @@
 #include "os/machine.h"
 #include "os/section.h"
 #include "page/page.h"
+#include "percpu/harvest.h"
 #include "percpu/rows.h"
 
 enum {

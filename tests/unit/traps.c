@@ -23,6 +23,7 @@
 #include "os/section.h"
 #include "page/page.h"
 #include "page/pool.h"
+#include "percpu/drain.h"
 
 static struct told told;
 

@@ -20,7 +20,8 @@
 #include "os/options.h"
 #include "os/report.h"
 #include "os/section.h"
-#include "percpu/whole.h"
+#include "percpu/flow.h"
+#include "percpu/sheaf.h"
 
 enum {
 	CAPACITY = 60, /* of objects of this size */
@@ -111,7 +112,7 @@ static void an_exchange_of_nolock_looks(void **state)
 	setup();
 	/* It makes none: without these each object would go to its slab. With slab_debug=F it does. */
 	for (int i = 0; i < 2 && !os_options.debug_checks; i++)
-		assert_true(whole_put_empty(&s->sheaf, whole_new(&s->sheaf)));
+		assert_true(sheaf_put_empty(&s->sheaf, sheaf_new(&s->sheaf)));
 	told_begin(&told);
 	free_all(kmem_cache_free_nolock);
 	says_what_is_wrong(told_end(&told));

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whole sheaves in hand: made, handed over, emptied, freed. See sheaf.h for what they are, whole.h for
- * who may have one.
+ * Whole sheaves in hand: made, handed over, emptied, freed. See sheaf.h.
  */
-#include "percpu/whole.h"
+#include "percpu/sheaf.h"
 
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "page/pool.h"
 #include "percpu/barn.h"
+#include "percpu/harvest.h"
 #include "percpu/in_hand.h"
 #include "percpu/rows.h"
 #include "percpu/stat.h"
@@ -34,7 +34,7 @@ void sheaf_flush(struct sheaf_cache *cache, struct sheaf *sheaf, const char *cal
 	sheaf_set_size(sheaf, 0);
 }
 
-struct sheaf *whole_make(struct sheaf_cache *cache, uint32_t capacity)
+struct sheaf *sheaf_make(struct sheaf_cache *cache, uint32_t capacity)
 {
 	struct sheaf *sheaf = pool_alloc(sheaf_bytes(capacity));
 
@@ -44,17 +44,17 @@ struct sheaf *whole_make(struct sheaf_cache *cache, uint32_t capacity)
 	return sheaf;
 }
 
-struct sheaf *whole_new(struct sheaf_cache *cache)
+struct sheaf *sheaf_new(struct sheaf_cache *cache)
 {
-	return whole_make(cache, sheaf_capacity(cache));
+	return sheaf_make(cache, sheaf_capacity(cache));
 }
 
-bool whole_fits(struct sheaf_cache *cache, struct sheaf *sheaf)
+bool sheaf_fits(struct sheaf_cache *cache, struct sheaf *sheaf)
 {
 	return sheaf->capacity == sheaf_capacity(cache);
 }
 
-void whole_check_newest(struct sheaf_cache *cache, struct sheaf *sheaf, const char *call)
+void sheaf_check_newest(struct sheaf_cache *cache, struct sheaf *sheaf, const char *call)
 {
 	unsigned int size = sheaf_size(sheaf);
 	unsigned int left =
@@ -64,17 +64,17 @@ void whole_check_newest(struct sheaf_cache *cache, struct sheaf *sheaf, const ch
 		sheaf_set_size(sheaf, left);
 }
 
-bool whole_put_full(struct sheaf_cache *cache, struct sheaf *sheaf)
+bool sheaf_put_full(struct sheaf_cache *cache, struct sheaf *sheaf)
 {
 	struct sheaf *displaced;
 	bool done = barn_put_full(cache, sheaf, &displaced);
 
-	whole_hand_over(cache, displaced, NULL);
+	sheaf_hand_over(cache, displaced, NULL);
 	stat_add(&cache->slab, done ? STAT_barn_put_only : STAT_barn_put_fail, 1);
 	return done;
 }
 
-bool whole_put_empty(struct sheaf_cache *cache, struct sheaf *sheaf)
+bool sheaf_put_empty(struct sheaf_cache *cache, struct sheaf *sheaf)
 {
 	bool done = barn_put_empty(cache, sheaf);
 
@@ -83,26 +83,26 @@ bool whole_put_empty(struct sheaf_cache *cache, struct sheaf *sheaf)
 }
 
 /* Hand a sheaf over, whatever it is: to the barn, or its objects to the slabs. */
-void whole_hand_over(struct sheaf_cache *cache, struct sheaf *sheaf, const char *call)
+void sheaf_hand_over(struct sheaf_cache *cache, struct sheaf *sheaf, const char *call)
 {
 	if (!sheaf || sheaf == &sheaf_bootstrap)
 		return;
 	sheaf_harvest(cache, sheaf);
-	if (sheaf->size == sheaf->capacity && whole_put_full(cache, sheaf))
+	if (sheaf->size == sheaf->capacity && sheaf_put_full(cache, sheaf))
 		return;
 	if (sheaf->size)
 		sheaf_flush(cache, sheaf, call);
-	if (!whole_fits(cache, sheaf) || !whole_put_empty(cache, sheaf))
+	if (!sheaf_fits(cache, sheaf) || !sheaf_put_empty(cache, sheaf))
 		sheaf_release(cache, sheaf);
 }
 
 /* An empty sheaf of the right capacity from the barn, its cell in transit; or NULL. */
-struct sheaf *whole_begin_empty(struct sheaf_cache *cache, struct barn_cell *cell)
+struct sheaf *sheaf_begin_empty(struct sheaf_cache *cache, struct barn_cell *cell)
 {
 	struct sheaf *empty;
 
 	while ((empty = barn_begin_empty(cache, cell)) != NULL) {
-		if (whole_fits(cache, empty))
+		if (sheaf_fits(cache, empty))
 			break;
 		barn_finish(cache, cell, NULL);
 		sheaf_release(cache, empty);
@@ -110,19 +110,19 @@ struct sheaf *whole_begin_empty(struct sheaf_cache *cache, struct barn_cell *cel
 	return empty;
 }
 
-struct sheaf *whole_empty(struct sheaf_cache *cache)
+struct sheaf *sheaf_take_empty(struct sheaf_cache *cache)
 {
 	struct barn_cell cell;
-	struct sheaf *empty = whole_begin_empty(cache, &cell);
+	struct sheaf *empty = sheaf_begin_empty(cache, &cell);
 
 	if (!empty)
-		return whole_new(cache);
+		return sheaf_new(cache);
 	stat_add(&cache->slab, STAT_barn_get_empty, 1);
 	barn_finish(cache, &cell, NULL);
 	return empty;
 }
 
-struct sheaf *whole_take_spare(struct sheaf_cache *cache)
+struct sheaf *sheaf_take_spare(struct sheaf_cache *cache)
 {
 	struct sheaf *spare = NULL;
 
@@ -136,16 +136,16 @@ struct sheaf *whole_take_spare(struct sheaf_cache *cache)
 static void put_spare_back(struct sheaf_cache *cache, struct sheaf *spare)
 {
 	/* The CPU has got another one, or this thread another CPU. */
-	if (!whole_fits(cache, spare) || !section_put_spare(&cache->at, spare))
-		whole_hand_over(cache, spare, "kmem_cache_alloc");
+	if (!sheaf_fits(cache, spare) || !section_put_spare(&cache->at, spare))
+		sheaf_hand_over(cache, spare, "kmem_cache_alloc");
 }
 
-struct sheaf *whole_empty_spare(struct sheaf_cache *cache)
+struct sheaf *sheaf_take_empty_spare(struct sheaf_cache *cache)
 {
 	uint32_t *in_hand = in_hand_begin(cache);
-	struct sheaf *spare = whole_take_spare(cache);
+	struct sheaf *spare = sheaf_take_spare(cache);
 
-	if (spare && (spare->size || !whole_fits(cache, spare))) {
+	if (spare && (spare->size || !sheaf_fits(cache, spare))) {
 		put_spare_back(cache, spare);
 		spare = NULL;
 	}
