@@ -92,7 +92,7 @@ static COLD void retire_slow(struct kmem_cache *s, void *object, size_t offset)
 }
 
 /* Into this CPU's rcu_free sheaf. A handle is its cache's address, too. */
-static inline __attribute__((always_inline)) bool push(struct kmem_cache *s, void *object)
+static inline __attribute__((always_inline)) bool push_retired(struct kmem_cache *s, void *object)
 {
 #ifdef HAVE_RSEQ
 	if (__builtin_expect(os.backend == OS_BACKEND_RSEQ, 1))
@@ -104,7 +104,7 @@ static inline __attribute__((always_inline)) bool push(struct kmem_cache *s, voi
 
 SHEAF_PUBLIC FAST void kmem_cache_free_rcu(struct kmem_cache *s, void *object)
 {
-	if (__builtin_expect(!push(s, object), 0))
+	if (__builtin_expect(!push_retired(s, object), 0))
 		retire_slow(s, object, RCU_NO_HEAD);
 }
 
@@ -153,7 +153,7 @@ SHEAF_PUBLIC FAST void __kvfree_rcu(const void *pointer, size_t offset)
 
 	if (__builtin_expect(!s, 0))
 		retire_other(object, offset);
-	else if (__builtin_expect(!push(s, object), 0))
+	else if (__builtin_expect(!push_retired(s, object), 0))
 		retire_slow(s, object, offset);
 }
 
@@ -164,7 +164,7 @@ SHEAF_PUBLIC void kvfree_rcu_mightsleep(const void *pointer)
 	struct grace *grace;
 	int saved = errno;
 
-	if (s && push(s, object))
+	if (s && push_retired(s, object))
 		return;
 	if (!is_block(object, "kfree_rcu_mightsleep"))
 		return;

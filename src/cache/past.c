@@ -31,7 +31,7 @@ static bool is_of(const struct past *entry, const struct kmem_cache *s, const ch
 	       entry->slab_size == s->sheaf.slab.size && !strcmp(entry->name, name);
 }
 
-static struct past *find(const struct kmem_cache *s, const char *name)
+static struct past *find_past(const struct kmem_cache *s, const char *name)
 {
 	struct past *entry = past.first;
 
@@ -40,7 +40,7 @@ static struct past *find(const struct kmem_cache *s, const char *name)
 	return entry;
 }
 
-static struct past *make(const char *name)
+static struct past *make_past(const char *name)
 {
 	struct past *entry = pool_alloc(sizeof(*entry) + strlen(name) + 1);
 
@@ -60,7 +60,7 @@ static struct past *others(void)
 
 	while (entry && strcmp(entry->name, PAST_OTHERS) != 0)
 		entry = entry->next;
-	return entry ? entry : make(PAST_OTHERS);
+	return entry ? entry : make_past(PAST_OTHERS);
 }
 
 static void add(struct past *entry, const struct kmem_cache *s, const uint64_t *words)
@@ -84,9 +84,9 @@ void past_add(struct kmem_cache *s)
 
 	if (!s->sheaf.slab.counted || !read_words(s, words))
 		return;
-	entry = find(s, s->name);
+	entry = find_past(s, s->name);
 	if (!entry)
-		entry = past.nr < PAST_ENTRIES ? make(s->name) : others();
+		entry = past.nr < PAST_ENTRIES ? make_past(s->name) : others();
 	if (entry)
 		add(entry, s, words);
 }

@@ -17,7 +17,7 @@ void grace_list_add(struct grace_list *list, struct grace_link *link, size_t tag
 	os_order_rmw();
 }
 
-static void flush_list(struct grace_user *user, bool all)
+static void flush_retired(struct grace_user *user, bool all)
 {
 	struct grace_list *list = (struct grace_list *)user;
 	struct grace_link *link = os_exchange(&list->first, NULL), *next;
@@ -38,7 +38,7 @@ static bool list_waits(struct grace_user *user)
 	return os_load_relaxed(&((struct grace_list *)user)->first) != NULL;
 }
 
-static const struct grace_user_ops list_ops = {NULL, flush_list, list_waits};
+static const struct grace_user_ops list_ops = {NULL, flush_retired, list_waits};
 
 void grace_list_init(struct grace_list *list, struct grace *grace,
 		     void (*free)(struct grace_list *list, struct grace_link *link))

@@ -33,7 +33,7 @@ SHEAF_PUBLIC void kfree(const void *block)
 }
 
 /* Bytes of a block from its beginning on; 0 after a report if this is none. */
-static size_t size_of_block(const void *pointer, const char *call)
+static size_t size_allocated(const void *pointer, const char *call)
 {
 	struct block block = block_of(pointer);
 
@@ -46,7 +46,7 @@ static size_t size_of_block(const void *pointer, const char *call)
 
 SHEAF_PUBLIC size_t ksize(const void *block)
 {
-	return ZERO_OR_NULL_PTR(block) ? 0 : size_of_block(block, "ksize");
+	return ZERO_OR_NULL_PTR(block) ? 0 : size_allocated(block, "ksize");
 }
 
 /* Bytes of a block for so many. */
@@ -63,7 +63,7 @@ SHEAF_PUBLIC size_t kmalloc_size_roundup(size_t size)
 /* What is wiped must not be left out as a store that nobody reads. */
 static void wipe_and_free(const void *block, size_t most, const char *call)
 {
-	size_t size = ZERO_OR_NULL_PTR(block) ? 0 : size_of_block(block, call);
+	size_t size = ZERO_OR_NULL_PTR(block) ? 0 : size_allocated(block, call);
 
 	if (size) {
 		explicit_bzero((void *)(uintptr_t)block, size < most ? size : most);
@@ -122,7 +122,7 @@ static void *resize(const void *block, size_t size, gfp_t flags, size_t most, co
 	}
 	if (ZERO_OR_NULL_PTR(block))
 		return alloc(size, flags, most, call, caller);
-	old = size_of_block(block, call);
+	old = size_allocated(block, call);
 	if (!old)
 		return NULL;
 	if (size <= old)

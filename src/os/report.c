@@ -45,8 +45,8 @@ uint32_t os_reports, os_reports_kept;
 unsigned int os_fence_word;
 #endif
 
-static __attribute__((format(printf, 2, 0))) void make(struct line *line, const char *format,
-						       va_list arguments)
+static __attribute__((format(printf, 2, 0))) void make_line(struct line *line, const char *format,
+							    va_list arguments)
 {
 	const size_t room = sizeof(line->text) - sizeof(PREFIX) - 1;
 	int length = vsnprintf(line->text + sizeof(PREFIX) - 1, room, format, arguments);
@@ -70,7 +70,7 @@ static __attribute__((format(printf, 1, 0))) void write_now(const char *format, 
 	int saved = errno;
 	struct line line;
 
-	make(&line, format, arguments);
+	make_line(&line, format, arguments);
 	write_line(&line);
 	errno = saved;
 }
@@ -97,7 +97,7 @@ void os_report_later(const char *format, ...)
 			continue;
 		os_store_relaxed(&kept.places[i].by, os_self());
 		va_start(arguments, format);
-		make(&kept.places[i].line, format, arguments);
+		make_line(&kept.places[i].line, format, arguments);
 		va_end(arguments);
 		os_store_release(&kept.places[i].state, READY);
 		os_fetch_add(&os_reports_kept, 1);

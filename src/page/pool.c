@@ -12,13 +12,13 @@
 #define SMALLEST_SHIFT 6
 #define NR_SIZES       16 /* 64 bytes to 2 MiB */
 
-struct block {
-	struct block *next;
+struct pool_block {
+	struct pool_block *next;
 };
 
 static struct {
 	struct os_lock lock;
-	struct block *free[NR_SIZES];
+	struct pool_block *free[NR_SIZES];
 } pool = {.lock = OS_LOCK_INIT(OS_RANK_POOL)};
 
 static unsigned int size_index(size_t size)
@@ -31,7 +31,7 @@ static unsigned int size_index(size_t size)
 }
 
 /* A new run for this size: one block to the caller, the rest to the list. */
-static struct block *carve(unsigned int index)
+static struct pool_block *carve(unsigned int index)
 {
 	size_t size = (size_t)1 << (SMALLEST_SHIFT + index);
 	unsigned int order = size > OS_PAGE ? SMALLEST_SHIFT + index - OS_PAGE_SHIFT : 0;
@@ -46,19 +46,19 @@ static struct block *carve(unsigned int index)
 	tsan_pages_taken(run, OS_PAGE << order);
 	tsan_given(run);
 	for (size_t at = size; at < OS_PAGE; at += size) {
-		struct block *block = (struct block *)(run + at);
+		struct pool_block *block = (struct pool_block *)(run + at);
 
 		tsan_given(block);
 		block->next = pool.free[index];
 		pool.free[index] = block;
 	}
-	return (struct block *)run;
+	return (struct pool_block *)run;
 }
 
 void *pool_alloc(size_t size)
 {
 	unsigned int index = size_index(size);
-	struct block *block;
+	struct pool_block *block;
 
 	if (index == NR_SIZES)
 		return NULL;
@@ -80,7 +80,7 @@ void *pool_alloc(size_t size)
 void pool_free(void *pointer, size_t size)
 {
 	unsigned int index = size_index(size);
-	struct block *block = pointer;
+	struct pool_block *block = pointer;
 
 	if (!block)
 		return;

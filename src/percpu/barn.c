@@ -41,7 +41,7 @@ static struct barn *barn_of(struct sheaf_cache *cache, unsigned int node, bool m
 	return barn;
 }
 
-static struct barn_block *block_of(struct barn *barn, unsigned int i, bool make)
+static struct barn_block *barn_block_of(struct barn *barn, unsigned int i, bool make)
 {
 	struct barn_block *block = os_load_acquire(&barn->blocks[i]), *fresh;
 
@@ -80,7 +80,7 @@ struct sheaf *barn_search_blocks(const struct barn_search *s)
 	struct sheaf *sheaf = NULL;
 
 	for (unsigned int i = 0; !sheaf && i < BARN_BLOCKS; i++) {
-		struct barn_block *block = block_of(s->barn, i, s->put && left);
+		struct barn_block *block = barn_block_of(s->barn, i, s->put && left);
 
 		if (!block)
 			break;
@@ -201,7 +201,7 @@ static bool put_empty_in_blocks(struct sheaf_cache *cache, struct barn *barn, st
 	unsigned int left = os_load_relaxed(&cache->barn_full);
 
 	for (unsigned int i = 0; left && i < BARN_BLOCKS; i++) {
-		struct barn_block *block = block_of(barn, i, true);
+		struct barn_block *block = barn_block_of(barn, i, true);
 
 		if (!block)
 			break;
@@ -235,7 +235,7 @@ bool barn_has_room(struct sheaf_cache *cache)
 	if (cells_have_room(&shard))
 		return true;
 	for (unsigned int i = 0; left && i < BARN_BLOCKS; i++) {
-		struct barn_block *block = barn ? block_of(barn, i, false) : NULL;
+		struct barn_block *block = barn ? barn_block_of(barn, i, false) : NULL;
 
 		if (!block)
 			return true;
@@ -259,7 +259,7 @@ static void for_each_of_node(struct sheaf_cache *cache, unsigned int node,
 			visit(data, slot_of_row(cache->at.handle, os_cpu_at(node, place))->cells,
 			      SLOT_CELLS);
 	for (unsigned int i = 0; barn && i < BARN_BLOCKS; i++) {
-		struct barn_block *block = block_of(barn, i, false);
+		struct barn_block *block = barn_block_of(barn, i, false);
 
 		if (block)
 			visit(data, block->cells, BARN_BLOCK_CELLS);

@@ -149,7 +149,7 @@ static struct sheaf *take_here(struct sheaf_source *source)
 	return take_sheaf(rcu, mine);
 }
 
-static void poll(struct sheaf_source *source)
+static void poll_sheaves(struct sheaf_source *source)
 {
 	grace_poll(of_source(source)->user.grace);
 }
@@ -333,7 +333,7 @@ static void for_each(struct sheaf_source *source,
 	}
 }
 
-static const struct sheaf_source_ops source_ops = {poll, take_here, take_all, for_each};
+static const struct sheaf_source_ops source_ops = {poll_sheaves, take_here, take_all, for_each};
 
 bool sheaf_rcu_init(struct sheaf_cache *cache, struct grace *grace)
 {

@@ -20,7 +20,7 @@ static void print_cache(struct out *out, const struct kmem_cache_stats *cache)
 	out_print(out, "}");
 }
 
-static void print_past(struct out *out)
+static void print_past_caches(struct out *out)
 {
 	const char *between = "\n";
 	struct kmem_cache_stats stats;
@@ -63,6 +63,6 @@ void stats_print_json(struct out *out, const struct stats *stats)
 		print_cache(out, &stats->caches[i]);
 	}
 	out_print(out, "],\n\"destroyed_caches\": [");
-	print_past(out);
+	print_past_caches(out);
 	out_print(out, "]}\n");
 }

@@ -25,7 +25,7 @@ void out_flush(struct out *out)
 	out->used = 0;
 }
 
-static void add(struct out *out, const char *text, size_t length)
+static void add_text(struct out *out, const char *text, size_t length)
 {
 	if (length > sizeof(out->text) - out->used)
 		out_flush(out);
@@ -43,7 +43,8 @@ void out_print(struct out *out, const char *format, ...)
 	length = vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
 	if (length > 0)
-		add(out, text, (size_t)length < sizeof(text) ? (size_t)length : sizeof(text) - 1);
+		add_text(out, text,
+			 (size_t)length < sizeof(text) ? (size_t)length : sizeof(text) - 1);
 }
 
 /* Bytes of the UTF-8 character at text; 0 if it is none. */
@@ -74,17 +75,17 @@ static size_t utf8_length(const unsigned char *text)
 
 void out_quoted(struct out *out, const char *text)
 {
-	add(out, "\"", 1);
+	add_text(out, "\"", 1);
 	while (*text) {
 		size_t length = utf8_length((const unsigned char *)text);
 
 		if (*text == '"' || *text == '\\')
-			add(out, "\\", 1);
+			add_text(out, "\\", 1);
 		if (length)
-			add(out, text, length);
+			add_text(out, text, length);
 		else
-			add(out, "\xef\xbf\xbd", 3); /* U+FFFD */
+			add_text(out, "\xef\xbf\xbd", 3); /* U+FFFD */
 		text += length ? length : 1;
 	}
-	add(out, "\"", 1);
+	add_text(out, "\"", 1);
 }

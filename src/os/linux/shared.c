@@ -2,7 +2,7 @@
 /*
  * The file in memory that `sheaf info` and `sheaf top` map: /dev/shm/libsheaf-PID, for its owner only.
  *
- *   head, ROW_BYTES | area 0 | area 1 | ...
+ *   head, ROW_SIZE | area 0 | area 1 | ...
  *
  * An area has its planes one behind the other, each with a row for each row of slots. The file is made of
  * holes, since most of a large machine's CPUs never run the program: the head and the rows that are opened
@@ -44,7 +44,7 @@
 #include "os/report.h"
 #include "os/section.h"
 
-#define ROW_BYTES ((size_t)1 << ROW_SHIFT)
+#define ROW_SIZE  ((size_t)1 << ROW_SHIFT)
 #define MAX_AREAS 64
 #define PATH	  "/dev/shm/libsheaf-%d"
 #define ATTEMPTS  3 /* others may remove a file that is not locked yet */
@@ -184,12 +184,12 @@ static bool grow_to(int file, size_t size)
 		errno = EFBIG;
 		return false;
 	}
-	return allocate(file, 0, ROW_BYTES) && syscall(SYS_ftruncate, file, size) == 0;
+	return allocate(file, 0, ROW_SIZE) && syscall(SYS_ftruncate, file, size) == 0;
 }
 
 static size_t offset_of_area(unsigned int i)
 {
-	return ROW_BYTES + i * OS_PLANES * shared.size;
+	return ROW_SIZE + i * OS_PLANES * shared.size;
 }
 
 /* The file, long enough, or -1 after a report. */
@@ -235,12 +235,12 @@ static bool map_planes(char *rows, size_t size, int file, size_t offset)
 static bool map_head(int file)
 {
 	char *head =
-		mmap(NULL, ROW_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		mmap(NULL, ROW_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (head == MAP_FAILED)
 		return false;
 	shared.head = head;
-	return map_part(head, ROW_BYTES, file, 0);
+	return map_part(head, ROW_SIZE, file, 0);
 }
 
 /* Without areas there is nothing to show. */
@@ -251,7 +251,7 @@ static void end_unless_used(void)
 	if (shared.owner)
 		remove_ours();
 	if (shared.head)
-		munmap(shared.head, ROW_BYTES);
+		munmap(shared.head, ROW_SIZE);
 	shared.head = NULL;
 }
 
@@ -311,7 +311,7 @@ static bool allocate_row(const struct area *area, size_t at)
 	file = open_again(path);
 	done = file >= 0;
 	for (unsigned int plane = 0; done && plane < OS_PLANES; plane++)
-		done = allocate(file, offset + plane * shared.size, ROW_BYTES);
+		done = allocate(file, offset + plane * shared.size, ROW_SIZE);
 	if (!done)
 		os_report_once_later(
 			&shared.told,
@@ -328,20 +328,20 @@ static bool make_row_private(char *row)
 	bool done = true;
 
 	for (unsigned int plane = 0; done && plane < OS_PLANES; plane++)
-		done = map_part(row + os_plane(plane), ROW_BYTES, -1, 0);
+		done = map_part(row + os_plane(plane), ROW_SIZE, -1, 0);
 	return done;
 }
 
 bool os_open_counters(char *row)
 {
 	struct area *area = area_of(row);
-	size_t at = area ? (size_t)(row - area->rows) & ~(ROW_BYTES - 1) : 0;
+	size_t at = area ? (size_t)(row - area->rows) & ~(ROW_SIZE - 1) : 0;
 	uint8_t *state, closed = CLOSED;
 	int saved = errno;
 
 	if (!area || !area->in_file)
 		return true;
-	state = &area->states[at / ROW_BYTES];
+	state = &area->states[at / ROW_SIZE];
 	if (os_load_acquire(state) == CLOSED && os_cmpxchg(state, &closed, OPENING)) {
 		bool done = allocate_row(area, at) || make_row_private(area->rows + at);
 
@@ -368,7 +368,7 @@ bool shared_after_fork(void)
 	/* The parent's. */
 	shared.owner = 0;
 	if (shared.head)
-		done = map_part(shared.head, ROW_BYTES, -1, 0);
+		done = map_part(shared.head, ROW_SIZE, -1, 0);
 	for (unsigned int i = 0; done && i < shared.nr_areas; i++) {
 		shared.areas[i].in_file = false;
 		done = map_planes(shared.areas[i].rows, shared.size, -1, 0);
