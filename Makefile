@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Thin front: Meson and Ninja do the work. Each target sets up a fresh machine by itself.
-.PHONY: all demo check check-deep check-fresh bench docs install clean help
+.PHONY: all demo check check-deep check-fresh bench docs install single-file clean help
 
 PREFIX ?= /usr/local
 # Debian's folder for libraries, which Meson knows only with dpkg-dev; elsewhere what Meson chooses.
@@ -45,6 +45,11 @@ install: all ## install to PREFIX below DESTDIR
 	@meson configure build --prefix=$(PREFIX) $(if $(LIBDIR),--libdir=$(LIBDIR))
 	@DESTDIR="$(DESTDIR)" meson install -C build
 	@[ -n "$(DESTDIR)" ] || [ "$$(id -u)" -ne 0 ] || ldconfig
+
+single-file: ## the library as one source and one header: build/sheaf.c, build/sheaf.h
+	@mkdir -p build
+	@packaging/make-single-file build
+	@echo "build/sheaf.c and build/sheaf.h: cc -O2 -c build/sheaf.c"
 
 clean: ## remove what was built
 	@rm -rf build
