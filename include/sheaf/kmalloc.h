@@ -267,6 +267,15 @@ void kfree_nolock(const void *block) SHEAF_SYMBOL(kfree_nolock);
 SHEAF_CHECK_RESULT char *kstrdup(const char *text, gfp_t flags) SHEAF_SYMBOL(kstrdup);
 SHEAF_CHECK_RESULT char *kstrndup(const char *text, size_t max, gfp_t flags) SHEAF_SYMBOL(kstrndup);
 
+/*
+ * kstrdup() that copies no constant: a text in a part of the program's own file that cannot be written, such
+ * as most literals in it, is returned as it is. Texts of shared libraries are copied: they may be
+ * unloaded. To be freed by kfree_const() only, which leaves constants alone. O(length).
+ */
+SHEAF_CHECK_RESULT const char *kstrdup_const(const char *text, gfp_t flags)
+	SHEAF_SYMBOL(kstrdup_const);
+void kfree_const(const void *text) SHEAF_SYMBOL(kfree_const);
+
 /* A copy of size bytes; kmemdup_nul(): and a zero byte behind them. */
 SHEAF_CHECK_RESULT void *kmemdup(const void *from, size_t size, gfp_t flags) SHEAF_SYMBOL(kmemdup);
 SHEAF_CHECK_RESULT char *kmemdup_nul(const char *from, size_t size, gfp_t flags)

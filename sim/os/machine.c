@@ -67,6 +67,12 @@ void os_stay_loaded(void)
 {
 }
 
+bool os_is_constant(const void *address)
+{
+	(void)address;
+	return false;
+}
+
 void os_after_fork(void)
 {
 }

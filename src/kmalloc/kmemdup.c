@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "kmalloc/kmalloc.h"
+#include "os/machine.h"
 
 static void *copy(const void *from, size_t size, size_t bytes, gfp_t flags, const void *caller)
 {
@@ -30,6 +31,19 @@ SHEAF_PUBLIC char *kstrndup(const char *text, size_t max, gfp_t flags)
 {
 	return text ? copy_text(text, strnlen(text, max), flags, __builtin_return_address(0))
 		    : NULL;
+}
+
+SHEAF_PUBLIC const char *kstrdup_const(const char *text, gfp_t flags)
+{
+	if (!text || os_is_constant(text))
+		return text;
+	return copy_text(text, strlen(text), flags, __builtin_return_address(0));
+}
+
+SHEAF_PUBLIC void kfree_const(const void *text)
+{
+	if (!os_is_constant(text))
+		kfree(text);
 }
 
 SHEAF_PUBLIC void *kmemdup(const void *from, size_t size, gfp_t flags)

@@ -94,6 +94,8 @@ static inline unsigned int os_node(void)
 bool os_membarrier(void);
 /* Keep the shared object that this code is in loaded. For a constructor: takes the loader's lock. */
 void os_stay_loaded(void);
+/* Whether this is in the program's own file, where nothing is written and nothing is unloaded. */
+bool os_is_constant(const void *address);
 /* To be called in a forked child. */
 void os_after_fork(void);
 

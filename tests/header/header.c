@@ -148,6 +148,7 @@ static int use_kmalloc(volatile size_t size)
 	p = kasprintf(GFP_KERNEL, "%d", 5);
 	CHECK(p && p[0] == '5');
 	kfree(p);
+	kfree_const(kstrdup_const("text", GFP_KERNEL));
 	p = kstrdup("text", GFP_KERNEL);
 	q = kstrndup(p, 2, GFP_KERNEL);
 	CHECK(p && q && strcmp(p, "text") == 0 && strcmp(q, "te") == 0);

@@ -80,6 +80,8 @@ static void first_use_fails(void)
 		CHECK(kstrdup("text", GFP_KERNEL) == NULL);
 		CHECK(kasprintf(GFP_KERNEL, "%d", i) == NULL);
 		CHECK(vmalloc(100) == NULL);
+		CHECK(kstrdup_const((char[]){"a"}, GFP_KERNEL) == NULL);
+		CHECK(kstrdup_const("constant", GFP_KERNEL) != NULL);
 		kfree(NULL);
 	}
 	CHECK(setrlimit(RLIMIT_DATA, &limit) == 0);

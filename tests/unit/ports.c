@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Calls of the kernel's that ports use beside kmalloc(): arrays on a node, bulk frees, pages, texts. */
 #include <errno.h>
+#include <locale.h>
 #include <sheaf/slab.h>
 #include <sheaf/stats.h>
 #include <stdint.h>
@@ -128,6 +129,38 @@ static void printed(void **state)
 	assert_int_equal(errno, 33);
 }
 
+static const char constant[] = "a constant of this program";
+static const char *const relocated[] = {constant};
+
+static void constants_are_not_copied(void **state)
+{
+	static char written[] = "a variable";
+	char on_stack[] = "on the stack";
+	const char *literal = "a literal",
+		   *texts[] = {written, on_stack, setlocale(LC_ALL, NULL), strerror(ENOMEM)};
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		assert_ptr_equal(kstrdup_const(constant, GFP_KERNEL), constant);
+		assert_ptr_equal(kstrdup_const(relocated[0], GFP_KERNEL), constant);
+		assert_ptr_equal(kstrdup_const(literal, GFP_KERNEL), literal);
+		assert_null(kstrdup_const(NULL, GFP_KERNEL));
+	}
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		const char *copy = kstrdup_const(texts[i], GFP_KERNEL);
+
+		assert_ptr_not_equal(copy, texts[i]);
+		assert_string_equal(copy, texts[i]);
+		kfree_const(copy);
+	}
+	told_begin(&told);
+	kfree_const(constant);
+	kfree_const(literal);
+	kfree_const(NULL);
+	kfree_const(kmalloc(0, GFP_KERNEL));
+	assert_int_equal(told_end(&told), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -135,6 +168,7 @@ int main(void)
 		cmocka_unit_test(bulk_free),
 		cmocka_unit_test(whole_pages),
 		cmocka_unit_test(printed),
+		cmocka_unit_test(constants_are_not_copied),
 	};
 
 	return cmocka_run_group_tests_name("ports", tests, NULL, NULL);

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which addresses are constants: in segments of the program's own file that cannot be written. The program
+ * stays as long as the process, so its constants can be kept without a copy; what dlopen() loads may go, and
+ * counts as no constant, as a module's in the kernel. So the segments are looked up once, and no dlopen() or
+ * dlclose() matters.
+ */
+#include <link.h>
+
+#include "os/atomic.h"
+#include "os/machine.h"
+
+#define SEGMENTS 8 /* of a program: two or three. Constants in further ones are copied */
+
+struct segments {
+	unsigned int n;
+	struct {
+		uintptr_t from, to;
+	} of[SEGMENTS];
+};
+
+static struct {
+	uint32_t taken, ready;
+	struct segments segments;
+} kept;
+
+/* The first object is the program. */
+static int look(struct dl_phdr_info *program, size_t size, void *found)
+{
+	struct segments *segments = found;
+
+	(void)size;
+	for (unsigned int i = 0; i < program->dlpi_phnum && segments->n < SEGMENTS; i++) {
+		const ElfW(Phdr) *header = &program->dlpi_phdr[i];
+
+		if (header->p_type != PT_LOAD || header->p_flags & PF_W)
+			continue;
+		segments->of[segments->n].from = program->dlpi_addr + header->p_vaddr;
+		segments->of[segments->n].to = segments->of[segments->n].from + header->p_memsz;
+		segments->n++;
+	}
+	return 1;
+}
+
+static bool is_in(const struct segments *segments, const void *address)
+{
+	for (unsigned int i = 0; i < segments->n; i++)
+		if ((uintptr_t)address >= segments->of[i].from &&
+		    (uintptr_t)address < segments->of[i].to)
+			return true;
+	return false;
+}
+
+/* With no lock of ours: the loader has one of its own. */
+bool os_is_constant(const void *address)
+{
+	struct segments found = {0};
+
+	if (os_load_acquire(&kept.ready))
+		return is_in(&kept.segments, address);
+	dl_iterate_phdr(look, &found);
+	if (!os_exchange(&kept.taken, 1)) {
+		kept.segments = found;
+		os_store_release(&kept.ready, 1);
+	}
+	return is_in(&found, address);
+}
