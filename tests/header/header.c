@@ -148,6 +148,8 @@ static int use_kmalloc(volatile size_t size)
 	p = kasprintf(GFP_KERNEL, "%d", 5);
 	CHECK(p && p[0] == '5');
 	kfree(p);
+	kfree(kmalloc_obj(struct point));
+	kvfree(kvzalloc_objs(struct point, size, GFP_KERNEL));
 	kfree_const(kstrdup_const("text", GFP_KERNEL));
 	p = kstrdup("text", GFP_KERNEL);
 	q = kstrndup(p, 2, GFP_KERNEL);

@@ -161,6 +161,47 @@ static void constants_are_not_copied(void **state)
 	assert_int_equal(told_end(&told), 0);
 }
 
+struct point {
+	double x, y, z;
+};
+
+struct text {
+	size_t length;
+	uint32_t characters[];
+};
+
+static void objects_of_a_type(void **state)
+{
+	volatile size_t n = 100, half = (size_t)1 << 63;
+	struct point *p = kmalloc_obj(*p), *q = kzalloc_obj(struct point, GFP_NOWAIT);
+	struct text *t = kmalloc_flex(*t, characters, n);
+
+	(void)state;
+	assert_int_equal(ksize(p), 32);
+	assert_true(q->x == 0 && q->z == 0);
+	assert_int_equal(ksize(t), 512);
+	kfree(p);
+	kfree(q);
+	kfree(t);
+	p = kzalloc_objs(*p, n);
+	assert_int_equal(ksize(p), 4096);
+	assert_true(p[99].z == 0);
+	kfree(p);
+	p = kvmalloc_objs(*p, 4 * MiB, GFP_KERNEL);
+	assert_int_equal(ksize(p), 96 * MiB);
+	kvfree(p);
+	t = kvzalloc_flex(struct text, characters, 2 * MiB, GFP_KERNEL);
+	assert_true(ksize(t) >= 8 * MiB + sizeof(*t));
+	assert_int_equal(t->characters[2 * MiB - 1], 0);
+	kvfree(t);
+	assert_null(kmalloc_objs(*p, half));
+	told_begin(&told);
+	assert_null(kmalloc_flex(*t, characters, half, GFP_KERNEL | __GFP_NOWARN));
+	assert_null(kvmalloc_flex(*t, characters, SIZE_MAX / 4, GFP_KERNEL | __GFP_NOWARN));
+	assert_int_equal(told_end(&told), 0);
+	assert_null(kmalloc_flex(*t, characters, half));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -169,6 +210,7 @@ int main(void)
 		cmocka_unit_test(whole_pages),
 		cmocka_unit_test(printed),
 		cmocka_unit_test(constants_are_not_copied),
+		cmocka_unit_test(objects_of_a_type),
 	};
 
 	return cmocka_run_group_tests_name("ports", tests, NULL, NULL);

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory for objects of a type: no size to get wrong, and a pointer of that type. Included by <sheaf/slab.h>.
+ *
+ *     struct point *p = kmalloc_obj(*p), *many = kzalloc_objs(struct point, n, GFP_KERNEL);
+ *     struct text *t = kmalloc_flex(*t, bytes, length, GFP_NOWAIT);
+ *
+ * WHAT is a type, or an expression that has it and is not evaluated. GFP is optional: GFP_KERNEL.
+ * Otherwise each is the call whose name it begins with: same results, contexts and cost; to be freed by
+ * kfree(), or kvfree(). No constructor runs. Kernel: the same names, from 7.0 on.
+ */
+#ifndef SHEAF_KMALLOC_OBJ_H
+#define SHEAF_KMALLOC_OBJ_H
+
+#include <sheaf/kmalloc.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* (WHAT) or (WHAT, GFP): one object. */
+#define kmalloc_obj(...)  SHEAF_OBJ(kmalloc, __VA_ARGS__)
+#define kzalloc_obj(...)  SHEAF_OBJ(kzalloc, __VA_ARGS__)
+#define kvmalloc_obj(...) SHEAF_OBJ(kvmalloc, __VA_ARGS__)
+#define kvzalloc_obj(...) SHEAF_OBJ(kvzalloc, __VA_ARGS__)
+
+/* (WHAT, COUNT) or (WHAT, COUNT, GFP): an array of so many. NULL if the product overflows. */
+#define kmalloc_objs(...)  SHEAF_OBJS(kmalloc_array, __VA_ARGS__)
+#define kzalloc_objs(...)  SHEAF_OBJS(kcalloc, __VA_ARGS__)
+#define kvmalloc_objs(...) SHEAF_OBJS(kvmalloc_array, __VA_ARGS__)
+#define kvzalloc_objs(...) SHEAF_OBJS(kvcalloc, __VA_ARGS__)
+
+/*
+ * (WHAT, MEMBER, COUNT) or (WHAT, MEMBER, COUNT, GFP): a structure whose last member MEMBER[] has so many
+ * elements. If the size overflows, that of SIZE_MAX bytes is asked for: NULL, with a line. A member that
+ * counts the elements is the caller's to set.
+ */
+#define kmalloc_flex(...)  SHEAF_FLEX(kmalloc, __VA_ARGS__)
+#define kzalloc_flex(...)  SHEAF_FLEX(kzalloc, __VA_ARGS__)
+#define kvmalloc_flex(...) SHEAF_FLEX(kvmalloc, __VA_ARGS__)
+#define kvzalloc_flex(...) SHEAF_FLEX(kvzalloc, __VA_ARGS__)
+
+/* --- private from here on ----------------------------------------------------------------------
+ */
+
+static inline size_t __kmalloc_flex_bytes(size_t head, size_t n, size_t each)
+{
+	size_t bytes;
+
+	if (__builtin_mul_overflow(n, each, &bytes) || __builtin_add_overflow(bytes, head, &bytes))
+		return SIZE_MAX;
+	return bytes;
+}
+
+/* The one for as many arguments as there are; the last empty one is for strict compilers. */
+#define SHEAF_PICK_2(a, b, chosen, ...)	      chosen
+#define SHEAF_PICK_3(a, b, c, chosen, ...)    chosen
+#define SHEAF_PICK_4(a, b, c, d, chosen, ...) chosen
+
+#define SHEAF_OBJ(call, ...)                                                                       \
+	SHEAF_PICK_2(__VA_ARGS__, SHEAF_OBJ_2, SHEAF_OBJ_1, )(call, __VA_ARGS__)
+#define SHEAF_OBJ_1(call, what)	     SHEAF_OBJ_2(call, what, GFP_KERNEL)
+#define SHEAF_OBJ_2(call, what, gfp) SHEAF_CAST(__typeof__(what) *, call(sizeof(what), gfp))
+
+#define SHEAF_OBJS(call, ...)                                                                      \
+	SHEAF_PICK_3(__VA_ARGS__, SHEAF_OBJS_3, SHEAF_OBJS_2, )(call, __VA_ARGS__)
+#define SHEAF_OBJS_2(call, what, count) SHEAF_OBJS_3(call, what, count, GFP_KERNEL)
+#define SHEAF_OBJS_3(call, what, count, gfp)                                                       \
+	SHEAF_CAST(__typeof__(what) *, call(count, sizeof(what), gfp))
+
+#define SHEAF_FLEX(call, ...)                                                                      \
+	SHEAF_PICK_4(__VA_ARGS__, SHEAF_FLEX_4, SHEAF_FLEX_3, )(call, __VA_ARGS__)
+#define SHEAF_FLEX_3(call, what, member, count) SHEAF_FLEX_4(call, what, member, count, GFP_KERNEL)
+#define SHEAF_FLEX_4(call, what, member, count, gfp)                                               \
+	SHEAF_CAST(__typeof__(what) *,                                                             \
+		   call(__kmalloc_flex_bytes(                                                      \
+				sizeof(what), count,                                               \
+				sizeof(SHEAF_CAST(__typeof__(what) *, NULL)->member[0])),          \
+			gfp))
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
