@@ -2,6 +2,7 @@
 /* Calls of the kernel's that ports use beside kmalloc(): arrays on a node, bulk frees, pages, texts. */
 #include <errno.h>
 #include <locale.h>
+#include <sheaf/cleanup.h>
 #include <sheaf/slab.h>
 #include <sheaf/stats.h>
 #include <stdint.h>
@@ -202,6 +203,61 @@ static void objects_of_a_type(void **state)
 	assert_null(kmalloc_flex(*t, characters, half));
 }
 
+static int nr_put;
+
+static void put(struct point *p)
+{
+	nr_put++;
+	kfree(p);
+}
+
+DEFINE_FREE(put, struct point *, if (_T) put(_T))
+
+static char *kept(bool keep)
+{
+	const char *first __free(kfree_const) = kstrdup_const(keep ? constant : "", GFP_KERNEL);
+	char *second __free(kfree) = kasprintf(GFP_KERNEL, "of %s", first);
+	struct point *p __free(put) = kmalloc_obj(*p), *none __free(put) = NULL;
+
+	(void)none;
+	if (!keep || !p)
+		return NULL;
+	return_ptr(second);
+}
+
+static void variables_free(void **state)
+{
+	void *large __free(kvfree) = kvmalloc(3 * MiB, GFP_KERNEL);
+	void *gone __free(kfree) = kmalloc(100, GFP_KERNEL), *mine;
+	struct sheaf_stats before, after;
+	char *text;
+
+	(void)state;
+	sheaf_stats(&before);
+	{
+		void *pages __free(vfree) = vmalloc(7 * MiB);
+		char *secret __free(kfree_sensitive) = kzalloc(30, GFP_KERNEL);
+
+		assert_true(pages && secret);
+		sheaf_stats(&after);
+		assert_int_equal(after.mapped_bytes, before.mapped_bytes + 7 * MiB);
+	}
+	sheaf_stats(&after);
+	assert_int_equal(after.mapped_bytes, before.mapped_bytes);
+	assert_null(kept(false));
+	assert_int_equal(nr_put, 1);
+	text = kept(true);
+	assert_string_equal(text, "of a constant of this program");
+	assert_int_equal(nr_put, 2);
+	kfree(text);
+	mine = no_free_ptr(gone);
+	assert_null(gone);
+	kfree(mine);
+	kvfree(large);
+	retain_and_null_ptr(large);
+	assert_null(large);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -211,6 +267,7 @@ int main(void)
 		cmocka_unit_test(printed),
 		cmocka_unit_test(constants_are_not_copied),
 		cmocka_unit_test(objects_of_a_type),
+		cmocka_unit_test(variables_free),
 	};
 
 	return cmocka_run_group_tests_name("ports", tests, NULL, NULL);

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Pointers that free what they point to where their variable ends. Not included by <sheaf/slab.h>: its names
+ * are for programs that ask for them.
+ *
+ *     #include <sheaf/cleanup.h>
+ *
+ *     char *name __free(kfree) = kstrdup("name", GFP_KERNEL);
+ *     if (!name || !valid(name))
+ *         return NULL;          // freed here
+ *     return_ptr(name);         // not freed: the caller's now
+ *
+ * Variables are freed in the reverse order of their declarations, on each way out of their block but
+ * longjmp(), exit() and the end of a thread. Give each a value where it is declared. In C and C++, with gcc
+ * or clang. Kernel: <linux/cleanup.h>, the same names.
+ */
+#ifndef SHEAF_CLEANUP_H
+#define SHEAF_CLEANUP_H
+
+#include <sheaf/slab.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * Define what __free(name) does with a variable of a pointer type: `statement`, in which the variable's value
+ * is _T. At file scope, once. These are defined here: kfree, kvfree, vfree, kfree_sensitive, kfree_const.
+ */
+#define DEFINE_FREE(name, type, statement)                                                         \
+	static inline __attribute__((__unused__)) void __free_##name(void *variable)               \
+	{                                                                                          \
+		type _T;                                                                           \
+                                                                                                   \
+		memcpy(&_T, variable, sizeof(_T));                                                 \
+		statement;                                                                         \
+	}
+
+/* After a variable in its declaration: at the end of its block it is freed, as DEFINE_FREE() says. */
+#define __free(name) __attribute__((__cleanup__(__free_##name)))
+
+/* The variable's value; the variable becomes NULL, so that nothing is freed. */
+#define no_free_ptr(variable) SHEAF_CAST(__typeof__(variable), __sheaf_take_pointer(&(variable)))
+
+/* Return the variable's value, which is not freed. */
+#define return_ptr(variable) return no_free_ptr(variable)
+
+/* The variable's value is somebody else's now, who need not be told. */
+#define retain_and_null_ptr(variable) SHEAF_CAST(void, __sheaf_take_pointer(&(variable)))
+
+/* Private: of a variable of any pointer type. */
+static inline void *__sheaf_take_pointer(void *variable)
+{
+	void *value, *none = NULL;
+
+	memcpy(&value, variable, sizeof(value));
+	memcpy(variable, &none, sizeof(none));
+	return value;
+}
+
+DEFINE_FREE(kfree, const void *, kfree(_T))
+DEFINE_FREE(kvfree, const void *, kvfree(_T))
+DEFINE_FREE(vfree, const void *, vfree(_T))
+DEFINE_FREE(kfree_sensitive, const void *, kfree_sensitive(_T))
+DEFINE_FREE(kfree_const, const void *, kfree_const(_T))
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
