@@ -18,7 +18,10 @@
 extern "C" {
 #endif
 
-typedef struct mempool mempool_t;
+/* To be initialised by mempool_init() in the program's own memory, or made by mempool_create(). */
+typedef struct mempool {
+	struct sheaf_mempool *reserve; /* private; NULL: not initialised */
+} mempool_t;
 
 /* What a pool is over. Called with no lock held; alloc may return NULL, and never waits for elements
  * of the pool. */
@@ -26,8 +29,9 @@ typedef void *(*mempool_alloc_fn)(gfp_t gfp, void *pool_data);
 typedef void (*mempool_free_fn)(void *element, void *pool_data);
 
 /*
- * A pool with a reserve of min_nr elements (1 ... 262144), allocated now. NULL if memory is out, or
- * after a report if min_nr is wrong or a function is NULL. Takes a lock; O(min_nr).
+ * A pool with a reserve of min_nr elements (0 ... 262144), allocated now. NULL if memory is out, or
+ * after a report if min_nr is wrong or a function is NULL. Takes a lock; O(min_nr). With a reserve of none, who
+ * waits gets what is freed or what the allocator has again, but nobody is sure to go on.
  */
 SHEAF_CHECK_RESULT mempool_t *mempool_create(int min_nr, mempool_alloc_fn alloc_fn,
 					     mempool_free_fn free_fn, void *pool_data)
@@ -40,6 +44,37 @@ SHEAF_CHECK_RESULT mempool_t *mempool_create_slab_pool(int min_nr, struct kmem_c
 /* Over blocks of size bytes: mempool_kmalloc() and mempool_kfree() with the size as pool_data. */
 SHEAF_CHECK_RESULT mempool_t *mempool_create_kmalloc_pool(int min_nr, size_t size)
 	SHEAF_SYMBOL(mempool_create_kmalloc_pool);
+
+/* mempool_create() that allocates the reserve with these flags. The node is not looked at. */
+SHEAF_CHECK_RESULT mempool_t *mempool_create_node(int min_nr, mempool_alloc_fn alloc_fn,
+						  mempool_free_fn free_fn, void *pool_data,
+						  gfp_t gfp, int node)
+	SHEAF_SYMBOL(mempool_create_node);
+
+/*
+ * The same in the program's own memory, such as a member of a structure: mempool_exit() gives up what it
+ * holds. Return 0, -ENOMEM, or -EINVAL after a report.
+ */
+SHEAF_CHECK_RESULT int mempool_init(mempool_t *pool, int min_nr, mempool_alloc_fn alloc_fn,
+				    mempool_free_fn free_fn, void *pool_data)
+	SHEAF_SYMBOL(mempool_init);
+SHEAF_CHECK_RESULT int mempool_init_node(mempool_t *pool, int min_nr, mempool_alloc_fn alloc_fn,
+					 mempool_free_fn free_fn, void *pool_data, gfp_t gfp,
+					 int node) SHEAF_SYMBOL(mempool_init_node);
+SHEAF_CHECK_RESULT int mempool_init_slab_pool(mempool_t *pool, int min_nr, struct kmem_cache *cache)
+	SHEAF_SYMBOL(mempool_init_slab_pool);
+SHEAF_CHECK_RESULT int mempool_init_kmalloc_pool(mempool_t *pool, int min_nr, size_t size)
+	SHEAF_SYMBOL(mempool_init_kmalloc_pool);
+
+/* Free the reserve of a pool that was initialised; of one that was not, or was before and failed, or whose
+ * memory is all zero: nothing. Nobody else may be using it. It may be initialised again. */
+void mempool_exit(mempool_t *pool) SHEAF_SYMBOL(mempool_exit);
+
+/* Whether it was initialised, and not given up. Of memory that is all zero: no. O(1). */
+static inline bool mempool_initialized(mempool_t *pool)
+{
+	return pool->reserve != NULL;
+}
 
 /*
  * An element: from the allocator, without reclaiming; else from the reserve; else from the allocator

@@ -6,14 +6,16 @@
  * full, and pass it by without its lock.
  *
  * Invariants
- *  N1. nr <= min_nr <= room; min_nr >= 1. All change under the lock.
+ *  N1. nr <= max(min_nr, 1), min_nr <= room, and room >= 1. All change under the lock.
  *  N2. Who waits found nr == 0 and counted itself under one hold of the lock, and sleeps with the
  *      `turn` it saw then. Who adds an element while somebody is counted changes `turn` and wakes one.
  *  N3. Who was woken looks at the reserve before it asks the allocator. Each element that is added
  *      wakes one, so none lies in the reserve while everybody sleeps.
  *  N4. Nobody sleeps for ever: memory may be had again without anybody freeing to this pool. So who
  *      waits asks the allocator again after 1 ms, 2 ms, 4 ms ... LONGEST_MS.
- *  N5. Nothing is called, and no other lock taken, with the lock held.
+ *  N5. A reserve of none has room for an element while somebody waits and it is empty: what is freed goes
+ *      to who waits. N4 covers who begins to wait just then.
+ *  N6. Nothing is called, and no other lock taken, with the lock held.
  *
  * Locks: OS_RANK_MEMPOOL, one for each pool; OS_RANK_CACHES for the list of pools.
  * Callers: users.
@@ -33,7 +35,8 @@
 #define MIN_NR_MAX 262144
 #define LONGEST_MS 1024 /* between attempts of one who waits */
 
-struct mempool {
+struct sheaf_mempool {
+	mempool_t handle; /* of one that was not made in the caller's memory */
 	struct os_lock lock;
 	uint32_t nr, min_nr, room;
 	uint32_t turn, waiters;
@@ -42,24 +45,31 @@ struct mempool {
 	mempool_alloc_fn alloc;
 	mempool_free_fn free;
 	void *data;
-	struct mempool *next;
+	struct sheaf_mempool *next;
 };
 
-static struct mempool *first_pool;
+/* What a pool is over. */
+struct mempool_over {
+	mempool_alloc_fn alloc;
+	mempool_free_fn free;
+	void *data;
+};
+
+static struct sheaf_mempool *first_pool;
 
 static bool is_wrong(int min_nr, const char *call)
 {
-	if (min_nr >= 1 && min_nr <= MIN_NR_MAX)
+	if (min_nr >= 0 && min_nr <= MIN_NR_MAX)
 		return false;
 	os_report(
-		"%s(%d elements): a reserve has 1 to %d; nothing done. One is enough for somebody "
+		"%s(%d elements): a reserve has 0 to %d; nothing done. One is enough for somebody "
 		"to go on always",
 		call, min_nr, MIN_NR_MAX);
 	return true;
 }
 
 /* With the lock held: an element of the reserve, or NULL. */
-static void *take_element(struct mempool *pool)
+static void *take_element(struct sheaf_mempool *pool)
 {
 	if (!pool->nr)
 		return NULL;
@@ -68,16 +78,24 @@ static void *take_element(struct mempool *pool)
 	return pool->elements[pool->nr];
 }
 
+/* With the lock held, or as a guess without. */
+static bool pool_has_room(const struct sheaf_mempool *pool)
+{
+	uint32_t nr = os_load_relaxed(&pool->nr);
+
+	return nr < os_load_relaxed(&pool->min_nr) || (!nr && os_load_relaxed(&pool->waiters));
+}
+
 /* An element into the reserve. False if it is full. */
-static bool put(struct mempool *pool, void *element)
+static bool put_element(struct sheaf_mempool *pool, void *element)
 {
 	bool done, wake;
 
-	if (os_load_relaxed(&pool->nr) >= os_load_relaxed(&pool->min_nr))
+	if (!pool_has_room(pool))
 		return false;
 	tsan_given(element);
 	os_lock(&pool->lock);
-	done = pool->nr < pool->min_nr;
+	done = pool_has_room(pool);
 	if (done) {
 		pool->elements[pool->nr] = element;
 		os_store_relaxed(&pool->nr, pool->nr + 1);
@@ -91,7 +109,7 @@ static bool put(struct mempool *pool, void *element)
 	return done;
 }
 
-SHEAF_PUBLIC void *mempool_alloc_preallocated(mempool_t *pool)
+static void *take_preallocated(struct sheaf_mempool *pool)
 {
 	void *element;
 
@@ -103,8 +121,13 @@ SHEAF_PUBLIC void *mempool_alloc_preallocated(mempool_t *pool)
 	return element;
 }
 
+SHEAF_PUBLIC void *mempool_alloc_preallocated(mempool_t *pool)
+{
+	return take_preallocated(pool->reserve);
+}
+
 /* An element of the reserve, if need be after so many ms at most; or NULL. */
-static void *wait_for_element(struct mempool *pool, uint32_t ms)
+static void *wait_for_element(struct sheaf_mempool *pool, uint32_t ms)
 {
 	void *element;
 	uint32_t turn;
@@ -112,20 +135,21 @@ static void *wait_for_element(struct mempool *pool, uint32_t ms)
 	os_lock(&pool->lock);
 	element = take_element(pool);
 	if (!element) {
-		pool->waiters++;
+		os_store_relaxed(&pool->waiters, pool->waiters + 1);
 		turn = pool->turn;
 		os_unlock(&pool->lock);
 		os_wait(&pool->turn, turn, ms);
 		os_lock(&pool->lock);
-		pool->waiters--;
+		os_store_relaxed(&pool->waiters, pool->waiters - 1);
 		element = take_element(pool);
 	}
 	os_unlock(&pool->lock);
 	return element;
 }
 
-SHEAF_PUBLIC void *mempool_alloc(mempool_t *pool, gfp_t gfp)
+SHEAF_PUBLIC void *mempool_alloc(mempool_t *handle, gfp_t gfp)
 {
+	struct sheaf_mempool *pool = handle->reserve;
 	bool may_wait = gfp & __GFP_DIRECT_RECLAIM;
 	void *element;
 
@@ -133,13 +157,13 @@ SHEAF_PUBLIC void *mempool_alloc(mempool_t *pool, gfp_t gfp)
 		os_report_once(&pool->warned_zero,
 			       "mempool_alloc(%p): __GFP_ZERO cannot be kept for elements of the "
 			       "reserve; ignored. Clear what must be clear yourself",
-			       (void *)pool);
+			       (void *)handle);
 	/* Waiting for the pool's own elements is what never fails. */
 	gfp &= ~(__GFP_ZERO | __GFP_NOFAIL);
 	element = pool->alloc((gfp & ~__GFP_DIRECT_RECLAIM) | __GFP_NORETRY | __GFP_NOWARN,
 			      pool->data);
 	if (!element)
-		element = mempool_alloc_preallocated(pool);
+		element = take_preallocated(pool);
 	for (uint32_t ms = 1; !element && may_wait; ms = ms < LONGEST_MS ? 2 * ms : ms) {
 		element = pool->alloc(gfp, pool->data);
 		if (!element)
@@ -148,27 +172,33 @@ SHEAF_PUBLIC void *mempool_alloc(mempool_t *pool, gfp_t gfp)
 	return element;
 }
 
-SHEAF_PUBLIC void mempool_free(void *element, mempool_t *pool)
+static void give_element(struct sheaf_mempool *pool, void *element)
 {
-	if (element && !put(pool, element))
+	if (!put_element(pool, element))
 		pool->free(element, pool->data);
 }
 
+SHEAF_PUBLIC void mempool_free(void *element, mempool_t *pool)
+{
+	if (element)
+		give_element(pool->reserve, element);
+}
+
 /* Fill the reserve from the allocator. False: no memory. */
-static bool fill_pool(struct mempool *pool)
+static bool fill_pool(struct sheaf_mempool *pool, gfp_t gfp)
 {
 	while (os_load_relaxed(&pool->nr) < os_load_relaxed(&pool->min_nr)) {
-		void *element = pool->alloc(GFP_KERNEL, pool->data);
+		void *element = pool->alloc(gfp, pool->data);
 
 		if (!element)
 			return false;
-		mempool_free(element, pool);
+		give_element(pool, element);
 	}
 	return true;
 }
 
 /* Down to n elements in the reserve, and n at most from now on. */
-static void trim(struct mempool *pool, uint32_t n)
+static void trim(struct sheaf_mempool *pool, uint32_t n)
 {
 	void *element;
 
@@ -182,9 +212,9 @@ static void trim(struct mempool *pool, uint32_t n)
 	} while (element);
 }
 
-static bool make_room_for(struct mempool *pool, uint32_t n)
+static bool make_room_for(struct sheaf_mempool *pool, uint32_t n)
 {
-	void **larger = pool_alloc(n * sizeof(*larger)), **old;
+	void **larger = pool_alloc((n ? n : 1) * sizeof(*larger)), **old;
 	uint32_t room = pool->room;
 
 	if (!larger)
@@ -194,15 +224,17 @@ static bool make_room_for(struct mempool *pool, uint32_t n)
 	if (pool->nr)
 		memcpy(larger, old, pool->nr * sizeof(*larger));
 	pool->elements = larger;
-	pool->room = n;
+	pool->room = n ? n : 1;
 	os_store_relaxed(&pool->min_nr, n);
 	os_unlock(&pool->lock);
 	pool_free(old, room * sizeof(*old));
 	return true;
 }
 
-SHEAF_PUBLIC int mempool_resize(mempool_t *pool, int new_min_nr)
+SHEAF_PUBLIC int mempool_resize(mempool_t *handle, int new_min_nr)
 {
+	struct sheaf_mempool *pool = handle->reserve;
+
 	if (is_wrong(new_min_nr, "mempool_resize"))
 		return -EINVAL;
 	if ((uint32_t)new_min_nr <= pool->min_nr) {
@@ -216,33 +248,33 @@ SHEAF_PUBLIC int mempool_resize(mempool_t *pool, int new_min_nr)
 	} else if (!make_room_for(pool, (uint32_t)new_min_nr)) {
 		return -ENOMEM;
 	}
-	return fill_pool(pool) ? 0 : -ENOMEM;
+	return fill_pool(pool, GFP_KERNEL) ? 0 : -ENOMEM;
 }
 
 /* Many locks of one rank, so by try-lock; who holds one waits for nobody. */
 static void lock_all(void)
 {
-	for (struct mempool *pool = first_pool; pool; pool = pool->next)
+	for (struct sheaf_mempool *pool = first_pool; pool; pool = pool->next)
 		while (!os_trylock(&pool->lock))
 			os_sleep_briefly();
 }
 
 static void unlock_all(void)
 {
-	for (struct mempool *pool = first_pool; pool; pool = pool->next)
+	for (struct sheaf_mempool *pool = first_pool; pool; pool = pool->next)
 		os_unlock(&pool->lock);
 }
 
 /* In a forked child the threads that waited do not exist. */
 static void forget_waiters(void)
 {
-	for (struct mempool *pool = first_pool; pool; pool = pool->next)
+	for (struct sheaf_mempool *pool = first_pool; pool; pool = pool->next)
 		pool->waiters = 0;
 }
 
 static const struct fork_part around_fork = {lock_all, unlock_all, forget_waiters};
 
-static void enlist(struct mempool *pool)
+static void enlist(struct sheaf_mempool *pool)
 {
 	os_lock(&caches.lock);
 	pool->next = first_pool;
@@ -251,9 +283,9 @@ static void enlist(struct mempool *pool)
 	os_unlock(&caches.lock);
 }
 
-static void unlist_pool(struct mempool *pool)
+static void unlist_pool(struct sheaf_mempool *pool)
 {
-	struct mempool **at = &first_pool;
+	struct sheaf_mempool **at = &first_pool;
 
 	os_lock(&caches.lock);
 	while (*at != pool)
@@ -262,85 +294,105 @@ static void unlist_pool(struct mempool *pool)
 	os_unlock(&caches.lock);
 }
 
-/* What a caller passes on without a look: the result of a kmem_cache_create() that failed, too. */
-static bool is_missing(const void *what, const char *call, const char *name)
+static bool is_missing(const void *function, const char *call, const char *name)
 {
-	if (!what)
+	if (!function)
 		os_report("%s: %s is NULL; no pool made. A pool is over an allocator, which must "
 			  "be there",
 			  call, name);
-	return !what;
+	return !function;
+}
+
+/* False if threads wait for an element of it. */
+static bool unmake_pool(struct sheaf_mempool *pool, mempool_t *handle, const char *call)
+{
+	if (pool->waiters) {
+		os_report(
+			"%s(%p): %u threads wait for an element of it; the pool is leaked. End it "
+			"after its last use",
+			call, (void *)handle, pool->waiters);
+		return false;
+	}
+	trim(pool, 0);
+	unlist_pool(pool);
+	pool_free(pool->elements, pool->room * sizeof(*pool->elements));
+	pool_free(pool, sizeof(*pool));
+	return true;
+}
+
+/* 0 and a pool, -EINVAL after a report, or -ENOMEM. */
+static int make_pool(struct sheaf_mempool **made, int min_nr, const struct mempool_over *over, gfp_t gfp,
+		const char *call)
+{
+	struct sheaf_mempool *pool;
+
+	if (is_missing((const void *)over->alloc, call, "alloc_fn") ||
+	    is_missing((const void *)over->free, call, "free_fn") || is_wrong(min_nr, call))
+		return -EINVAL;
+	pool = caches_ready() ? pool_alloc(sizeof(*pool)) : NULL;
+	if (!pool)
+		return -ENOMEM;
+	os_lock_init(&pool->lock, OS_RANK_MEMPOOL);
+	pool->handle.reserve = pool;
+	pool->alloc = over->alloc;
+	pool->free = over->free;
+	pool->data = over->data;
+	enlist(pool);
+	if (!make_room_for(pool, (uint32_t)min_nr) || !fill_pool(pool, gfp)) {
+		unmake_pool(pool, &pool->handle, call);
+		return -ENOMEM;
+	}
+	*made = pool;
+	return 0;
+}
+
+SHEAF_PUBLIC mempool_t *mempool_create_node(int min_nr, mempool_alloc_fn alloc_fn,
+					    mempool_free_fn free_fn, void *pool_data, gfp_t gfp,
+					    int node)
+{
+	const struct mempool_over over = {alloc_fn, free_fn, pool_data};
+	struct sheaf_mempool *pool;
+
+	(void)node;
+	return make_pool(&pool, min_nr, &over, gfp, "mempool_create") ? NULL : &pool->handle;
 }
 
 SHEAF_PUBLIC mempool_t *mempool_create(int min_nr, mempool_alloc_fn alloc_fn,
 				       mempool_free_fn free_fn, void *pool_data)
 {
-	struct mempool *pool;
-
-	if (is_missing((const void *)alloc_fn, "mempool_create", "alloc_fn") ||
-	    is_missing((const void *)free_fn, "mempool_create", "free_fn") ||
-	    is_wrong(min_nr, "mempool_create") || !caches_ready())
-		return NULL;
-	pool = pool_alloc(sizeof(*pool));
-	if (!pool)
-		return NULL;
-	os_lock_init(&pool->lock, OS_RANK_MEMPOOL);
-	pool->alloc = alloc_fn;
-	pool->free = free_fn;
-	pool->data = pool_data;
-	enlist(pool);
-	if (!make_room_for(pool, (uint32_t)min_nr) || !fill_pool(pool)) {
-		mempool_destroy(pool);
-		return NULL;
-	}
-	return pool;
+	return mempool_create_node(min_nr, alloc_fn, free_fn, pool_data, GFP_KERNEL, NUMA_NO_NODE);
 }
 
-SHEAF_PUBLIC mempool_t *mempool_create_slab_pool(int min_nr, struct kmem_cache *cache)
+SHEAF_PUBLIC int mempool_init_node(mempool_t *handle, int min_nr, mempool_alloc_fn alloc_fn,
+				   mempool_free_fn free_fn, void *pool_data, gfp_t gfp, int node)
 {
-	if (is_missing(cache, "mempool_create_slab_pool", "the cache"))
-		return NULL;
-	return mempool_create(min_nr, mempool_alloc_slab, mempool_free_slab, cache);
+	const struct mempool_over over = {alloc_fn, free_fn, pool_data};
+
+	(void)node;
+	handle->reserve = NULL;
+	return make_pool(&handle->reserve, min_nr, &over, gfp, "mempool_init");
 }
 
-SHEAF_PUBLIC void mempool_destroy(mempool_t *pool)
+SHEAF_PUBLIC int mempool_init(mempool_t *handle, int min_nr, mempool_alloc_fn alloc_fn,
+			      mempool_free_fn free_fn, void *pool_data)
 {
+	return mempool_init_node(handle, min_nr, alloc_fn, free_fn, pool_data, GFP_KERNEL,
+				 NUMA_NO_NODE);
+}
+
+SHEAF_PUBLIC void mempool_exit(mempool_t *handle)
+{
+	struct sheaf_mempool *pool = handle->reserve;
+
 	if (!pool)
 		return;
-	if (pool->waiters)
-		os_report("mempool_destroy(%p): %u threads wait for an element of it; the pool is "
-			  "leaked. Destroy it after its last use",
-			  (void *)pool, pool->waiters);
-	if (pool->waiters)
-		return;
-	trim(pool, 0);
-	unlist_pool(pool);
-	pool_free(pool->elements, pool->room * sizeof(*pool->elements));
-	pool_free(pool, sizeof(*pool));
+	handle->reserve = NULL;
+	if (!unmake_pool(pool, handle, "mempool_exit"))
+		handle->reserve = pool;
 }
 
-SHEAF_PUBLIC void *mempool_alloc_slab(gfp_t gfp, void *pool_data)
+SHEAF_PUBLIC void mempool_destroy(mempool_t *handle)
 {
-	return kmem_cache_alloc(pool_data, gfp);
-}
-
-SHEAF_PUBLIC void mempool_free_slab(void *element, void *pool_data)
-{
-	kmem_cache_free(pool_data, element);
-}
-
-SHEAF_PUBLIC mempool_t *mempool_create_kmalloc_pool(int min_nr, size_t size)
-{
-	return mempool_create(min_nr, mempool_kmalloc, mempool_kfree, (void *)size);
-}
-
-SHEAF_PUBLIC void *mempool_kmalloc(gfp_t gfp, void *pool_data)
-{
-	return kmalloc((size_t)pool_data, gfp);
-}
-
-SHEAF_PUBLIC void mempool_kfree(void *element, void *pool_data)
-{
-	(void)pool_data;
-	kfree(element);
+	if (handle)
+		unmake_pool(handle->reserve, handle, "mempool_destroy");
 }

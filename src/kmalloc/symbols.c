@@ -5,6 +5,8 @@
  * Each symbol is another name of the function that the header has here, so nothing is written twice. A test
  * finds the inline function that is missing in the list. Callers: programs, by a foreign interface.
  */
+#include <sheaf/mempool.h>
+
 #include "cache/cache.h"
 
 #define SYMBOL(name)                                                                               \
@@ -36,3 +38,5 @@ SYMBOL(kzalloc_node);
 SYMBOL(vfree);
 SYMBOL(vmalloc);
 SYMBOL(vzalloc);
+
+SYMBOL(mempool_initialized);

@@ -31,7 +31,7 @@ static void construct(void *object)
 
 static int use_pool(struct kmem_cache *s)
 {
-	mempool_t *pool = mempool_create_slab_pool(2, s);
+	mempool_t *pool = mempool_create_slab_pool(2, s), own;
 	void *element;
 
 	CHECK(pool);
@@ -41,6 +41,9 @@ static int use_pool(struct kmem_cache *s)
 	mempool_free(element, pool);
 	mempool_free(mempool_alloc_preallocated(pool), pool);
 	mempool_destroy(pool);
+	CHECK(mempool_init(&own, 1, mempool_kmalloc, mempool_kfree, (void *)100) == 0);
+	CHECK(mempool_initialized(&own));
+	mempool_exit(&own);
 	pool = mempool_create(1, mempool_alloc_slab, mempool_free_slab, s);
 	CHECK(pool);
 	mempool_destroy(pool);

@@ -148,24 +148,30 @@ static void resized(void **state)
 
 static void misuse(void **state)
 {
-	mempool_t *pool = make(1);
+	mempool_t *pool = make(1), own;
 
 	(void)state;
 	told_begin(&told);
-	assert_null(mempool_create(0, few_alloc, few_free, &few));
 	assert_null(mempool_create(-5, few_alloc, few_free, &few));
 	assert_null(mempool_create(1, NULL, few_free, &few));
 	assert_null(mempool_create(1, few_alloc, NULL, &few));
 	assert_null(mempool_create_slab_pool(1, NULL));
-	assert_int_equal(mempool_resize(pool, 0), -EINVAL);
+	assert_int_equal(mempool_resize(pool, -1), -EINVAL);
 	assert_int_equal(mempool_resize(pool, 1 << 20), -EINVAL);
-	assert_int_equal(told_end(&told), 7);
+	assert_int_equal(mempool_init(&own, -1, few_alloc, few_free, &few), -EINVAL);
+	assert_int_equal(mempool_init(&own, 1, NULL, few_free, &few), -EINVAL);
+	assert_int_equal(mempool_init_slab_pool(&own, 1, NULL), -EINVAL);
+	assert_false(mempool_initialized(&own));
+	mempool_exit(&own);
+	assert_int_equal(told_end(&told), 9);
 	told_begin(&told);
 	for (int i = 0; i < 2; i++)
 		mempool_free(mempool_alloc(pool, GFP_KERNEL | __GFP_ZERO), pool);
 	assert_int_equal(told_end(&told), 1);
 	few.refuse = 1;
 	assert_null(mempool_create(1, few_alloc, few_free, &few));
+	assert_int_equal(mempool_init(&own, 1, few_alloc, few_free, &few), -ENOMEM);
+	assert_false(mempool_initialized(&own));
 	mempool_destroy(pool);
 	mempool_destroy(NULL);
 	nothing_is_out();
@@ -199,6 +205,84 @@ static void free_elsewhere_wakes(void **state)
 	mempool_free(handed_over, pool);
 	mempool_destroy(pool);
 	nothing_is_out();
+}
+
+/* Who waits may just be up to ask the allocator: then the element goes there, and is taken back. */
+static void *free_until_it_waits(void *pool)
+{
+	int *used = &few.used[(long *)handed_over - few.elements];
+
+	pin(os.nr_cpus - 1);
+	wait_until_first_sleeps();
+	mempool_free(handed_over, pool);
+	while (!__atomic_exchange_n(used, 1, __ATOMIC_ACQ_REL)) {
+		few.nr_alloc++;
+		wait_until_first_sleeps();
+		mempool_free(handed_over, pool);
+	}
+	return NULL;
+}
+
+/* With a reserve of none what is freed goes to the allocator, unless somebody waits for it. */
+static void reserve_of_none(void **state)
+{
+	mempool_t *pool = make(0);
+	pthread_t thread;
+	void *element;
+
+	(void)state;
+	pin(0);
+	mempool_free(mempool_alloc(pool, GFP_KERNEL), pool);
+	nothing_is_out();
+	assert_null(mempool_alloc_preallocated(pool));
+	handed_over = mempool_alloc(pool, GFP_KERNEL);
+	few.refuse = 1;
+	assert_null(mempool_alloc(pool, GFP_NOWAIT));
+	pthread_create(&thread, NULL, free_until_it_waits, pool);
+	element = mempool_alloc(pool, GFP_KERNEL);
+	assert_ptr_equal(element, handed_over);
+	pthread_join(thread, NULL);
+	mempool_free(element, pool);
+	nothing_is_out();
+	few.refuse = 0;
+	assert_int_equal(mempool_resize(pool, 2), 0);
+	assert_int_equal(mempool_resize(pool, 0), 0);
+	nothing_is_out();
+	mempool_destroy(pool);
+}
+
+/* In memory of the program's own, again and again. */
+static void in_ones_own_memory(void **state)
+{
+	struct kmem_cache *s = kmem_cache_create("pool", 256, NULL, SLAB_NO_MERGE);
+	static mempool_t pool, other;
+	void *p[3];
+
+	(void)state;
+	mempool_exit(&pool);
+	for (int i = 0; i < 3; i++) {
+		assert_false(mempool_initialized(&pool));
+		few.refuse = 0;
+		assert_int_equal(
+			mempool_init_node(&pool, 2, few_alloc, few_free, &few, GFP_NOWAIT, 0), 0);
+		assert_int_equal(few.gfp, GFP_NOWAIT);
+		assert_true(mempool_initialized(&pool));
+		few.refuse = 1;
+		p[0] = mempool_alloc(&pool, GFP_KERNEL);
+		p[1] = mempool_alloc(&pool, GFP_NOWAIT);
+		assert_true(p[0] && p[1] && !mempool_alloc(&pool, GFP_NOWAIT));
+		mempool_free(p[0], &pool);
+		mempool_free(p[1], &pool);
+		mempool_exit(&pool);
+		nothing_is_out();
+	}
+	assert_int_equal(mempool_init_slab_pool(&pool, 3, s), 0);
+	assert_int_equal(mempool_init_kmalloc_pool(&other, 3, 1000), 0);
+	mempool_free(mempool_alloc(&pool, GFP_KERNEL), &pool);
+	mempool_free(mempool_alloc(&other, GFP_KERNEL), &other);
+	mempool_exit(&other);
+	mempool_exit(&pool);
+	kmem_cache_destroy(s);
 }
 
 /* Nobody frees to the pool, but the allocator has memory again when it is asked for the fifth time. */
@@ -301,10 +385,11 @@ static void fork_beside_threads(void **state)
 static void out_of_memory(void)
 {
 	struct kmem_cache *s = kmem_cache_create("pool", 256, NULL, SLAB_NO_MERGE);
-	mempool_t *pool = mempool_create_slab_pool(5, s);
+	mempool_t *pool = mempool_create_slab_pool(5, s), none;
 	void *p[5], *all = NULL, *object;
 
 	CHECK(pool);
+	CHECK(mempool_init_slab_pool(&none, 0, s) == 0);
 	no_more_memory();
 	while ((object = kmem_cache_alloc(s, GFP_KERNEL)) != NULL) {
 		*(void **)object = all;
@@ -313,8 +398,10 @@ static void out_of_memory(void)
 	for (int i = 0; i < 5; i++)
 		CHECK((p[i] = mempool_alloc(pool, GFP_KERNEL)) != NULL);
 	CHECK(!mempool_alloc(pool, GFP_NOWAIT));
+	CHECK(!mempool_alloc(&none, GFP_NOWAIT));
 	for (int i = 0; i < 5; i++)
 		mempool_free(p[i], pool);
+	mempool_exit(&none);
 	for (; all; all = object) {
 		object = *(void **)all;
 		mempool_free(all, pool);
@@ -356,6 +443,8 @@ int main(void)
 		TEST(resized),
 		TEST(misuse),
 		TEST(free_elsewhere_wakes),
+		TEST(reserve_of_none),
+		TEST(in_ones_own_memory),
 		TEST(memory_that_is_back_is_used),
 		TEST(everybody_goes_on),
 		TEST(fork_beside_threads),
