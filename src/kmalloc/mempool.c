@@ -321,8 +321,8 @@ static bool unmake_pool(struct sheaf_mempool *pool, mempool_t *handle, const cha
 }
 
 /* 0 and a pool, -EINVAL after a report, or -ENOMEM. */
-static int make_pool(struct sheaf_mempool **made, int min_nr, const struct mempool_over *over, gfp_t gfp,
-		const char *call)
+static int make_pool(struct sheaf_mempool **made, int min_nr, const struct mempool_over *over,
+		     gfp_t gfp, const char *call)
 {
 	struct sheaf_mempool *pool;
 

@@ -7,7 +7,7 @@
 #include "os/report.h"
 
 /* Callers pass on the result of a kmem_cache_create() that failed, too. */
-static bool is_missing(const struct kmem_cache *cache, const char *call)
+static bool cache_is_missing(const struct kmem_cache *cache, const char *call)
 {
 	if (!cache)
 		os_report("%s: the cache is NULL; no pool made. A pool is over an allocator, which "
@@ -18,7 +18,7 @@ static bool is_missing(const struct kmem_cache *cache, const char *call)
 
 SHEAF_PUBLIC mempool_t *mempool_create_slab_pool(int min_nr, struct kmem_cache *cache)
 {
-	if (is_missing(cache, "mempool_create_slab_pool"))
+	if (cache_is_missing(cache, "mempool_create_slab_pool"))
 		return NULL;
 	return mempool_create(min_nr, mempool_alloc_slab, mempool_free_slab, cache);
 }
@@ -26,7 +26,7 @@ SHEAF_PUBLIC mempool_t *mempool_create_slab_pool(int min_nr, struct kmem_cache *
 SHEAF_PUBLIC int mempool_init_slab_pool(mempool_t *pool, int min_nr, struct kmem_cache *cache)
 {
 	pool->reserve = NULL;
-	if (is_missing(cache, "mempool_init_slab_pool"))
+	if (cache_is_missing(cache, "mempool_init_slab_pool"))
 		return -EINVAL;
 	return mempool_init(pool, min_nr, mempool_alloc_slab, mempool_free_slab, cache);
 }

@@ -22,10 +22,10 @@ struct segments {
 static struct {
 	uint32_t taken, ready;
 	struct segments segments;
-} kept;
+} constants;
 
 /* The first object is the program. */
-static int look(struct dl_phdr_info *program, size_t size, void *found)
+static int look_at_program(struct dl_phdr_info *program, size_t size, void *found)
 {
 	struct segments *segments = found;
 
@@ -42,7 +42,7 @@ static int look(struct dl_phdr_info *program, size_t size, void *found)
 	return 1;
 }
 
-static bool is_in(const struct segments *segments, const void *address)
+static bool is_in_segments(const struct segments *segments, const void *address)
 {
 	for (unsigned int i = 0; i < segments->n; i++)
 		if ((uintptr_t)address >= segments->of[i].from &&
@@ -56,12 +56,12 @@ bool os_is_constant(const void *address)
 {
 	struct segments found = {0};
 
-	if (os_load_acquire(&kept.ready))
-		return is_in(&kept.segments, address);
-	dl_iterate_phdr(look, &found);
-	if (!os_exchange(&kept.taken, 1)) {
-		kept.segments = found;
-		os_store_release(&kept.ready, 1);
+	if (os_load_acquire(&constants.ready))
+		return is_in_segments(&constants.segments, address);
+	dl_iterate_phdr(look_at_program, &found);
+	if (!os_exchange(&constants.taken, 1)) {
+		constants.segments = found;
+		os_store_release(&constants.ready, 1);
 	}
-	return is_in(&found, address);
+	return is_in_segments(&found, address);
 }
