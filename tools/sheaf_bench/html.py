@@ -23,9 +23,15 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], kind: str = "") 
             f"<tbody>{body}</tbody></table></div>")
 
 
-def page(pictures: Iterable[str], tables: Iterable[tuple[str, str]], notes: Iterable[str]) -> str:
-    """A suite's part of the report: its pictures beside its titled tables and what is said of them."""
+def _titled(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    first, _, rest = title.partition("\n")
+    return (f"<h3>{escape(first)}</h3>" + (f"<p>{escape(rest)}</p>" if rest else "")
+            + table(header, rows))
+
+
+def page(pictures: Iterable[str], tables: Iterable[tuple[str, Sequence[str], Sequence[Sequence[str]]]],
+         notes: Iterable[str]) -> str:
+    """A suite's part of the report: its pictures, its titled tables and what is said of them."""
     drawn = "".join(f"<figure>{picture}</figure>" for picture in pictures)
-    titled = "".join(f"<p>{escape(title)}</p>{table}" for title, table in tables)
     said = "".join(f"<p>{escape(line)}</p>" for line in notes)
-    return f"<div>{drawn}</div><div>{titled}{said}</div>"
+    return drawn + "".join(_titled(*one) for one in tables) + said

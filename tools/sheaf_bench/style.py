@@ -21,9 +21,6 @@ a { color: var(--ours); }
 nav ul { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; padding: 0;
   list-style: none; }
 nav li { display: contents; }
-.beside { display: flex; flex-wrap: wrap; gap: 1.5rem 2.5rem; align-items: flex-start; }
-.beside > * { min-width: 0; } .beside > figure { flex: 1 1 38rem; max-width: 62rem; }
-.beside > div { flex: 0 1 auto; max-width: 100%; }
 figure { margin: 1rem 0; } figcaption { color: var(--faint); margin-top: .5rem; }
 .panels { display: grid; gap: 1.25rem 1rem; max-width: 64rem;
   grid-template-columns: repeat(var(--columns), minmax(0, 1fr)); }
@@ -63,7 +60,7 @@ _NARROW = """
   body { margin: 1rem auto; padding: 0 .9rem; } h1 { font-size: 1.35rem; }
   .panels { grid-template-columns: minmax(0, 1fr); }
   .panels > svg { grid-column: auto; grid-row: auto; }
-  .beside > figure { flex-basis: 100%; } figure { overflow-x: auto; }
+  figure { overflow-x: auto; }
   figure > svg { min-width: 44rem; }
   nav ul { grid-template-columns: 1fr; gap: 0; } nav span { margin-bottom: .4rem; }
   svg text { font-size: 13px; } svg .title { font-size: 14px; }

@@ -70,8 +70,8 @@ class Bulk(unittest.TestCase):
             self.assertIn("glibc", names)
 
     def test_memory_that_was_not_kept_is_told(self) -> None:
-        self.assertNotIn("so not comparable", bulk_report.text(invented_bulk()))
-        told = bulk_report.text(invented_bulk(faults=0.01))
+        self.assertNotIn("so not comparable", bulk.SUITE.text(invented_bulk()))
+        told = bulk.SUITE.text(invented_bulk(faults=0.01))
         self.assertIn("so not comparable", told)
         # Objects of 512 bytes: one fault for two huge pages' worth is little, for one it is all.
         self.assertEqual(bulk_report.not_kept(invented_bulk(faults=16 / (4 << 20))), [])
@@ -94,13 +94,13 @@ class Bulk(unittest.TestCase):
 
     def test_fits_the_terminal(self) -> None:
         for quick in (True, False):
-            text = bulk_report.text(invented_bulk(quick=quick))
+            text = bulk.SUITE.text(invented_bulk(quick=quick))
             self.assertLessEqual(max(map(len, text.splitlines())), WIDTH)
             self.assertEqual("all bytes written" in text, not quick)
             self.assertIn("apt-get install libjemalloc2", text)
 
     def test_picture_shows_both_capacities(self) -> None:
-        html = bulk_report.html(invented_bulk())
+        html = bulk.SUITE.html(invented_bulk())
         self.assertIn(">sheaf 256<", html)
         self.assertIn(f">{HARNESS}<", html)
 

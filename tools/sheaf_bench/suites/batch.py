@@ -9,20 +9,18 @@ which another program on the same CPU hardly moves.
 from __future__ import annotations
 
 import statistics
-import textwrap
 from typing import Any
 
 from sheaf_tool.stats import Estimate, has_interval, median, ratio
-from sheaf_tool.table import WIDTH, beside, fold, render, stacked
+from sheaf_tool.table import beside, stacked
 
 from ..allocators import CPU_SLAB, OURS, SLAB_LAYER, peers, ready, versions
 from ..document import Document
-from ..html import escape, table as html_table
 from ..seeds import NO_SHEAF_COST, NOT_MEASURED, SHEAVES, better_by, more_by, signed
 from ..svg import Bar, Panel, figure
 from .cells import Cell, Part, intervals, measure, repetitions, whiskers
 from .rates import kind
-from .suite import Settings, Suite, missing_lines
+from .suite import Settings, Suite, Table, missing_lines
 
 UNIT = "ns/pair"
 PAIRS = 1_000_000
@@ -142,7 +140,8 @@ def _what_ratios_are(document: Document) -> str:
 
 def _notes(document: Document) -> list[str]:
     iterations = document.machine["iterations"]
-    notes = [f"A repetition is one process with {ITERATIONS} iterations of {PAIRS:,} pairs; the "
+    notes = [*_what_seeds_are(), "harness is the loop without an allocator.",
+             f"A repetition is one process with {ITERATIONS} iterations of {PAIRS:,} pairs; the "
             "first is dropped.",
             "Its sample is the median of their CPU times."]
     notes += [f"{name} is slow: {n} iterations (--quick)."
@@ -150,22 +149,16 @@ def _notes(document: Document) -> list[str]:
     return notes + missing_lines(document.machine)
 
 
-def _text(document: Document) -> str:
-    names = document.allocators()
-    return "\n\n".join([
-        "ns per pair of allocation and free of 64 bytes\n" + intervals(document),
-        fold(["batch\norder", *names], _time_rows(document)),
-        "Ratios of those times; " + _what_ratios_are(document),
-        render(RATIO_HEADER, _ratio_rows(document)),
-        "The kernel's percentages next to ours; " + _what_ratios_are(document),
-        render(SEED_HEADER, _seed_rows(document)),
-        "\n".join(textwrap.fill(line, WIDTH, break_on_hyphens=False)
-                  for line in _what_seeds_are()),
-        "A ratio below 1 means that sheaves are faster. harness is the loop without an allocator.\n"
-        + "\n".join(_notes(document))])
+def _tables(document: Document) -> list[Table]:
+    ratios = _what_ratios_are(document)
+    return [("ns per pair of allocation and free of 64 bytes\n" + intervals(document),
+             ["batch\norder", *document.allocators()], _time_rows(document)),
+            (f"Ratios of those times; below 1 sheaves are faster\n{ratios}", RATIO_HEADER,
+             _ratio_rows(document)),
+            (f"The kernel's percentages next to ours\n{ratios}", SEED_HEADER, _seed_rows(document))]
 
 
-def _picture(document: Document) -> str:
+def _pictures(document: Document) -> list[str]:
     panels = []
     for batch, order in ROWS:
         bars = []
@@ -180,21 +173,7 @@ def _picture(document: Document) -> str:
     note = ["ns per pair of allocation and free; shorter is better.",
             whiskers(document),
             "A bar with a gap extends beyond the scale."]
-    return figure("ns per pair for each batch size, order and allocator", panels, UNIT, note)
-
-
-def _html(document: Document) -> str:
-    names = document.allocators()
-    notes = "".join(f"<p>{escape(line)}</p>" for line in _notes(document))
-    return (f'<div class="beside"><figure>{_picture(document)}</figure><div>'
-            f"<h3>ns per pair</h3><p>{escape(intervals(document))}</p>"
-            + html_table(["batch\norder", *names], _time_rows(document))
-            + f"<h3>Ratios</h3><p>Below 1 sheaves are faster; {_what_ratios_are(document)}</p>"
-            + html_table(RATIO_HEADER, _ratio_rows(document))
-            + "<h3>The kernel's percentages next to ours</h3>"
-            + html_table(SEED_HEADER, _seed_rows(document))
-            + "".join(f"<p>{escape(line)}</p>" for line in _what_seeds_are())
-            + notes + "</div></div>")
+    return [figure("ns per pair for each batch size, order and allocator", panels, UNIT, note)]
 
 
 def _works(_: dict[str, Any], __: bool) -> list[tuple[str, tuple[str, ...]]]:
@@ -206,4 +185,4 @@ SUITE = Suite("batch", "allocate and free batches of 1, 10, 100, 1000 objects on
               "One thread allocates N objects of 64 bytes, then frees them all: in the order "
               "of allocation, or shuffled. This is the microbenchmark of the kernel's sheaves "
               "series.",
-              _run, _text, _html, _works)
+              _run, _pictures, _tables, _notes, _works)

@@ -21,7 +21,7 @@ from typing import Any
 from ..allocators import HARNESS, OURS, Allocator, Worker, peers, ready, versions
 from ..document import Document
 from .bulk_report import (CAPACITIES, FAULTS, KINDS, PARTS, SIZES, SLAB_OBJECTS, TOUCHES, TRANSFERS,
-                          UNIT, html, text)
+                          UNIT, notes, pictures, tables)
 from .cells import Cell, Part, measure
 from .suite import Settings, Suite
 
@@ -160,4 +160,4 @@ SUITE = Suite("bulk", "objects in arrays, from new slabs, and one by one from ne
               "Three questions: the cost of allocating and freeing whole arrays of objects; "
               "the cost of objects from a new slab, with and without building its freelist "
               "first; and the cost of allocating one by one from memory that was never used.",
-              _run, text, html, _works)
+              _run, pictures, tables, notes, _works)

@@ -2,20 +2,18 @@
 """What suite `bulk` shows: its tables, its pictures, and the arithmetic between."""
 from __future__ import annotations
 
-import textwrap
 from typing import Any
 
 from sheaf_tool.stats import Estimate, median, ratio
-from sheaf_tool.table import WIDTH, fold
 
 from ..allocators import HARNESS, OURS, peers
 from ..document import Document
-from ..html import escape, table as html_table
 from ..seeds import DEFERRED, better_by
 from ..svg import Bar, Panel, figure
 from . import cells
 from .cells import NOTHING, cell, intervals, notes as failed_and_missing, ratio_cell
 from .rates import kind
+from .suite import Table
 
 UNIT = "ns/object"
 FAULTS = "faults/object"
@@ -147,53 +145,41 @@ def peer_rows(document: Document, part: str, **params: Any) -> list[list[str]]:
     return rows
 
 
-def _notes(document: Document) -> list[str]:
+def notes(document: Document) -> list[str]:
     total = document.machine["slab_total"] >> 20
-    notes = [f"Kernel: {DEFERRED.origin()}. Slabs have as many objects as there: "
+    said = [f"Kernel: {DEFERRED.origin()}. Slabs have as many objects as there: "
              "slab_min_objects=20.",
              f"Memory faulted before: {total} MiB were allocated, touched and freed first, and "
              "no allocator was asked to give them back; the measured round takes new slabs of "
              "this memory and touches nothing. Faulting: a first round, in memory that was "
              "never used.",
-             "Pools (dpdk) take all of their memory at the start and are omitted here."]
+             "Pools (dpdk) take all of their memory at the start and are omitted there.",
+             "Transfer: mallocs are called in a loop; harness copies pointers. One by one: harness is "
+             "no allocator, but one address after the other in memory that is aligned to huge pages "
+             "and advised to use them."]
     if missed := not_kept(document):
-        notes.append("Page faults in memory that should have been faulted before, so not comparable: "
+        said.append("Page faults in memory that should have been faulted before, so not comparable: "
                      + ", ".join(missed) + ".")
-    return notes
+    return [*said, *failed_and_missing(document)]
 
 
-SINGLE_NOTE = ("harness: no allocator; one address after the other in memory that is aligned to "
-               "huge pages and advised to use them.")
-
-
-def _tables(document: Document) -> list[tuple[str, list[str], list[list[str]], list[str]]]:
-    """Title, header, rows, notes."""
-    tables = [("ns to allocate and free an object of 64 bytes, in arrays", TRANSFER_HEADER,
-               transfer_rows(document), [intervals(document, "transfer"),
-                                         "mallocs are called in a loop. harness copies pointers."])]
+def tables(document: Document) -> list[Table]:
+    slab, single = intervals(document, "slab"), intervals(document, "single")
+    shown = [("ns to allocate and free an object of 64 bytes, in arrays\n"
+              + intervals(document, "transfer"), TRANSFER_HEADER, transfer_rows(document))]
     for random in (False, True):
         order = "random order (slab_freelist_random)" if random else "in order"
-        tables.append((f"ns per object, arrays of one new slab's objects, {order}", SLAB_HEADER,
-                       slab_rows(document, random), [intervals(document, "slab")]))
-    tables.append(("ns per object, the same arrays, memory faulted before: every allocator; by size",
-                   size_header(document, "slab"), peer_rows(document, "slab", faulted=True),
-                   _notes(document)))
+        shown.append((f"ns per object, arrays of one new slab's objects, {order}\n{slab}",
+                      SLAB_HEADER, slab_rows(document, random)))
+    shown.append(("ns per object, the same arrays, memory faulted before: every allocator; by size\n"
+                  + slab, size_header(document, "slab"), peer_rows(document, "slab", faulted=True)))
     mib = document.machine["single_total"] >> 20
     for touch, meaning in TOUCHES.items():
-        if not sizes_of(document, "single", touch=touch):
-            continue  # a quick run has not all
-        tables.append((f"ns per object, {mib} MiB of new memory one by one, {meaning}; by size",
-                       size_header(document, "single"), peer_rows(document, "single", touch=touch),
-                       [intervals(document, "single"), SINGLE_NOTE]))
-    return tables
-
-
-def text(document: Document) -> str:
-    parts = []
-    for title, header, rows, notes in _tables(document):
-        parts += [title, fold(header, rows),
-                  "\n".join(textwrap.fill(line, WIDTH) for line in notes)]
-    return "\n\n".join([*parts, *failed_and_missing(document)])
+        if sizes_of(document, "single", touch=touch):  # a quick run has not all
+            shown.append((f"ns per object, {mib} MiB of new memory one by one, {meaning}; by size\n"
+                          + single, size_header(document, "single"),
+                          peer_rows(document, "single", touch=touch)))
+    return shown
 
 
 def _bars(document: Document, **params: Any) -> list[Bar]:
@@ -236,12 +222,5 @@ def _single_pictures(document: Document) -> list[str]:
             for size in sizes_of(document, "single")]
 
 
-def html(document: Document) -> str:
-    pictures = "".join(f"<figure>{picture}</figure>" for picture in
-                       (_transfer_picture(document), _slab_picture(document),
-                        *_single_pictures(document)))
-    tables = "".join(f"<h3>{escape(title)}</h3>" + html_table(header, rows)
-                     + "".join(f"<p>{escape(line)}</p>" for line in notes)
-                     for title, header, rows, notes in _tables(document))
-    missing = "".join(f"<p>{escape(line)}</p>" for line in failed_and_missing(document))
-    return f"{pictures}{tables}{missing}"
+def pictures(document: Document) -> list[str]:
+    return [_transfer_picture(document), _slab_picture(document), *_single_pictures(document)]

@@ -7,17 +7,14 @@ aborted. Counts do not depend on what else the machine does.
 """
 from __future__ import annotations
 
-import textwrap
 from typing import Any
 
 from sheaf_tool.errors import Failure
-from sheaf_tool.table import WIDTH, render
 
 from ..allocators import HARNESS, Worker, ready, versions
 from ..document import Document
-from ..html import escape, table as html_table
 from ..progress import Progress
-from .suite import Settings, Suite, missing_lines
+from .suite import Settings, Suite, Table, missing_lines
 
 BATCHES = (1, 100)
 PAIRS = 400
@@ -84,16 +81,15 @@ NOTE = ("Instructions per allocation and free of 64 bytes, freed first in, first
         f"thread pointer; these are for batches of {BATCHES[-1]}.")
 
 
-def _text(document: Document) -> str:
-    return "\n\n".join([textwrap.fill(NOTE, WIDTH), render(HEADER, _rows(document)),
-                        *missing_lines(document.machine)])
+def _tables(document: Document) -> list[Table]:
+    return [("instructions per allocation and free of 64 bytes", HEADER, _rows(document))]
 
 
-def _html(document: Document) -> str:
-    return f"<p>{escape(NOTE)}</p>" + html_table(HEADER, _rows(document))
+def _notes(document: Document) -> list[str]:
+    return [NOTE, *missing_lines(document.machine)]
 
 
 SUITE = Suite("count", "instructions per pair, by single-stepping (x86-64)",
               "The loop of the suite `batch`, stepped through one instruction at a time. The "
               "counts are exact and do not depend on what else the machine does.",
-              _run, _text, _html, lambda _, __: [])
+              _run, lambda _: [], _tables, _notes, lambda _, __: [])

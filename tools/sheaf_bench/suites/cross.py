@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from sheaf_tool.table import fold, folded, render
 
 from ..allocators import CPU_SLAB, OURS, ready, versions
 from ..document import Document
-from ..html import escape, table as html_table
 from ..seeds import CROSS, NOT_MEASURED, left_of
 from ..svg import Panel, figure
 from .cells import intervals, whiskers
 from .rates import (Params, Row, View, bars, entries, labels, measure, notes, rate_rows, ratio_header,
                     ratio_row)
-from .suite import Settings, Suite
+from .suite import Settings, Suite, Table
 from .windows import MEAN, UNIT, keep_rates, window_arguments
 
 ONE_WAY, SYMMETRIC = "producer-consumer", "symmetric"
@@ -99,43 +97,26 @@ def _what_seeds_are() -> list[str]:
 HEADER = ["threads × bytes", *(_title(shape) for shape in SHAPES)]
 
 
-def _ratio_title(pattern: str) -> str:
-    return f"{pattern}: ratios of those rates; above 1 sheaves are faster"
-
-
-def _text(document: Document) -> str:
-    parts = []
+def _tables(document: Document) -> list[Table]:
+    tables: list[Table] = []
     for pattern, meaning in PATTERNS.items():
-        parts += [f"{pattern}: {meaning}\nmillions of pairs per second\n"
-                  + intervals(document),
-                  fold(HEADER, rate_rows(_views(document, pattern), labels(document))),
-                  _ratio_title(pattern),
-                  fold(ratio_header(document, "threads"), _ratio_rows(document, pattern))]
-    parts += [SEED_TITLE, render(SEED_HEADER, _seed_rows(document)),
-              folded(_what_seeds_are()), folded(notes(document))]
-    return "\n\n".join(parts)
+        tables += [(f"{pattern}: {meaning}\nmillions of pairs per second\n" + intervals(document),
+                    HEADER, rate_rows(_views(document, pattern), labels(document))),
+                   (f"{pattern}: ratios of those rates; above 1 sheaves are faster",
+                    ratio_header(document, "threads"), _ratio_rows(document, pattern))]
+    return [*tables, (SEED_TITLE, SEED_HEADER, _seed_rows(document))]
 
 
-def _picture(document: Document) -> str:
+def _notes(document: Document) -> list[str]:
+    return [*_what_seeds_are(), *notes(document)]
+
+
+def _pictures(document: Document) -> list[str]:
     panels = [Panel(f"{pattern}, {_title(shape)}", column, place, bars(view, labels(document)))
               for column, pattern in enumerate(PATTERNS)
               for place, (shape, view) in enumerate(zip(SHAPES, _views(document, pattern)))]
-    return figure("pairs per second for each pattern, number of threads, size and allocator",
-                  panels, UNIT, ["Longer is better.", whiskers(document)])
-
-
-def _html(document: Document) -> str:
-    tables = "".join(
-        f"<h3>{pattern}</h3><p>{escape(meaning)}; {UNIT}, {escape(intervals(document))}"
-        "</p>" + html_table(HEADER, rate_rows(_views(document, pattern), labels(document)))
-        + f"<p>{escape(_ratio_title(pattern))}</p>"
-        + html_table(ratio_header(document, "threads"), _ratio_rows(document, pattern))
-        for pattern, meaning in PATTERNS.items())
-    tables += f"<h3>{escape(SEED_TITLE)}</h3>" + html_table(SEED_HEADER, _seed_rows(document))
-    tables += "".join(f"<p>{escape(line)}</p>" for line in _what_seeds_are())
-    said = "".join(f"<p>{escape(line)}</p>" for line in notes(document))
-    return (f'<div class="beside"><figure>{_picture(document)}</figure>'
-            f"<div>{tables}{said}</div></div>")
+    return [figure("pairs per second for each pattern, number of threads, size and allocator",
+                   panels, UNIT, ["Longer is better.", whiskers(document)])]
 
 
 def _works(machine: dict[str, Any], quick: bool) -> list[tuple[str, tuple[str, ...]]]:
@@ -148,4 +129,4 @@ SUITE = Suite("cross", "allocate on one CPU, free on another: 2, 8 and 32 thread
               "Threads work in pairs, with a bounded queue between them. In the pattern "
               "producer-consumer one thread allocates and the other frees; in the symmetric "
               "pattern both do both.",
-              _run, _text, _html, _works)
+              _run, _pictures, _tables, _notes, _works)

@@ -8,18 +8,16 @@ nodes is here.
 """
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Any
 
-from sheaf_tool.table import fold, page
 
 from ..document import Document
-from ..html import page as html_page, table as html_table
 from ..seeds import SYSCALLS
 from ..svg import Panel, figure
 from .cells import NOTHING, Part, intervals, measure, notes as failed_and_missing
 from .spaces import (AS_MADE, BASELINE, NONE, WHO, bars, cells, ours, percent, rate_rows, ratio_of,
                      workers)
-from .suite import Settings, Suite
+from .suite import Settings, Suite, Table
 from .windows import MEAN, window_arguments
 
 DOUBLE = 64
@@ -29,8 +27,6 @@ WORKS = [("fork", 25), ("fork", 60), ("fork", 300), ("exec", 25)]  # and VMAs of
 PAIRS_A_CPU = 2
 REPEAT, QUICK_REPEAT, QUICK_SECONDS = 15, 15, 70.0
 THOUSANDS = 1000.0  # of forks, in a million
-
-Draw = Callable[[list[str], list[list[str]]], str]
 
 
 def thread_counts(cpus: int) -> list[int]:
@@ -103,15 +99,15 @@ def seed_rows(document: Document) -> list[list[str]]:
     return rows
 
 
-def _tables(document: Document, draw: Draw) -> list[tuple[str, str]]:
+def _tables(document: Document) -> list[Table]:
     found = [(f"thousands of forks per second, with the end of each child; {threads} threads\n"
               + intervals(document, "fork"),
-              draw(["", *map(_title, WORKS)],
-                   rate_rows(document, ENTRIES, _columns(threads), times=THOUSANDS)))
+              ["", *map(_title, WORKS)],
+                   rate_rows(document, ENTRIES, _columns(threads), times=THOUSANDS))
              for threads in _threads(document)]
     return [*found, ("ratios of those rates; above 1 the first is faster",
-                     draw(RATIO_HEADER, ratio_rows(document))),
-            ("The kernel's percentages next to ours", draw(SEED_HEADER, seed_rows(document)))]
+                     RATIO_HEADER, ratio_rows(document)),
+            ("The kernel's percentages next to ours", SEED_HEADER, seed_rows(document))]
 
 
 def _notes(document: Document) -> list[str]:
@@ -128,10 +124,6 @@ def _notes(document: Document) -> list[str]:
             WHO, *failed_and_missing(document)]
 
 
-def _text(document: Document) -> str:
-    return page(_tables(document, fold), _notes(document))
-
-
 def _picture(document: Document, work: tuple[str, int]) -> str:
     """Each work on its own scale."""
     panels = [Panel(f"{work[0]} of {work[1]} VMAs, {threads} threads", column, 0,
@@ -142,13 +134,12 @@ def _picture(document: Document, work: tuple[str, int]) -> str:
                           "median."])
 
 
-def _html(document: Document) -> str:
-    return html_page([_picture(document, work) for work in WORKS],
-                     _tables(document, html_table), _notes(document))
+def _pictures(document: Document) -> list[str]:
+    return [_picture(document, work) for work in WORKS]
 
 
 SUITE = Suite("fork", "address spaces copied by one task and torn down by another, and exec",
               "One task copies an address space, which allocates mappings and tree nodes in a "
               "burst; another, on another CPU, tears the copy down. With exec the copy first "
               "becomes another program of 25 mappings.",
-              _run, _text, _html, lambda _, __: [])
+              _run, _pictures, _tables, _notes, lambda _, __: [])

@@ -11,22 +11,20 @@ import json
 import statistics
 import tempfile
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
 from sheaf_tool.errors import Failure
-from sheaf_tool.table import fold, page
 
 from .. import counters
 from ..allocators import HARNESS, OURS, Allocator, Worker, ready, versions
 from ..document import Document
-from ..html import page as html_page, table as html_table
 from ..paths import DATA
 from ..svg import Panel, figure
 from .cells import Cell, Part, cell, intervals, less, ratio_cell, samples, whiskers
 from .cells import measure as measure_cells
-from .rates import (NOTHING, Entry, Params, Row, View, bars, labels, measure, notes, rate_rows)
+from .rates import NOTHING, Entry, Params, Row, View, bars, labels, measure, notes, rate_rows
 from .rates import cell as estimate_cell
-from .suite import Settings, Suite
+from .suite import Settings, Suite, Table
 from .windows import MEAN, UNIT, keep_rates
 
 MIXES = ("python", "git")
@@ -190,19 +188,16 @@ def pair_rows(document: Document) -> list[list[str]]:
     return rows
 
 
-Render = Callable[[list[str], list[list[str]]], str]
-
-
-def _tables(document: Document, draw: Render) -> list[tuple[str, str]]:
+def _tables(document: Document) -> list[Table]:
     found = [(f"{name}: millions of objects allocated and freed per second\n"
               + intervals(document),
-              draw(HEADER, rate_rows(_views(document, name), _mix_labels(document))))
+              HEADER, rate_rows(_views(document, name), _mix_labels(document)))
              for name in MIXES]
     found.append(("ratios of those rates; above 1 kmalloc is faster",
-                  draw(RATIO_HEADER, ratio_rows(document))))
+                  RATIO_HEADER, ratio_rows(document)))
     found.append(("ns per pair of one size on one CPU; ratio: kmalloc over kmem_cache_alloc, both "
                   "less the harness\n" + intervals(document, "pairs"),
-                  draw(PAIR_HEADER, pair_rows(document))))
+                  PAIR_HEADER, pair_rows(document)))
     return found
 
 
@@ -218,22 +213,17 @@ def _notes(document: Document) -> list[str]:
             *notes(document)[2:]]
 
 
-def _text(document: Document) -> str:
-    return page(_tables(document, fold), _notes(document))
-
-
-def _html(document: Document) -> str:
+def _pictures(document: Document) -> list[str]:
     panels = [Panel(f"{name}, {_title(shape)}".replace("\n", ", "), column, place,
                     bars(view, _mix_labels(document)))
               for column, name in enumerate(MIXES)
               for place, (shape, view) in enumerate(zip(SHAPES, _views(document, name)))]
-    picture = figure("objects per second for each mix, number of threads and allocator", panels,
-                     "M/s", ["Millions of objects per second; longer is better.", whiskers(document)])
-    return html_page([picture], _tables(document, html_table), _notes(document))
+    return [figure("objects per second for each mix, number of threads and allocator", panels,
+                   "M/s", ["Millions of objects per second; longer is better.", whiskers(document)])]
 
 
 SUITE = Suite("kmalloc", "objects of the sizes that real programs request, against every malloc",
               "Replays what real programs asked of their allocator: sizes, and how long each "
               "object lived. One table compares kmalloc with kmem_cache_alloc for the same "
               "size.",
-              _run, _text, _html, lambda _, __: [])
+              _run, _pictures, _tables, _notes, lambda _, __: [])

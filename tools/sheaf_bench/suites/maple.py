@@ -193,4 +193,4 @@ SUITE = Suite("maple", "the maple tree against maps, b-tree, JudyL and red-black
               "JudyL and a red-black tree with gaps. None of these rivals can be read while "
               "it is changed, none splits or overwrites ranges, and only the red-black tree "
               "finds gaps: the table compares the time of the same work, not the features.",
-              _run, maple_report.text, maple_report.html, lambda _, __: [])
+              _run, maple_report.pictures, maple_report.tables, maple_report.notes, lambda _, __: [])

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable, Sequence
+from typing import Any, Sequence
 
 from sheaf_tool.stats import median, ratio
-from sheaf_tool.table import beside, fold, interval, number, page
+from sheaf_tool.table import beside, number
 
 from ..allocators import HARNESS, OURS
 from ..document import Document
-from ..html import page as html_page, table as html_table
 from ..logchart import Curve, LogPanel, log_figure
 from ..svg import COLOURS
-from .cells import NOTHING, cell, intervals, notes
+from .cells import NOTHING, cell, intervals, notes as failed_and_missing
 from .maple_counts import count_rows, sizes, type_rows
 from .maple_elsewhere import ELSEWHERE, RATES, Elsewhere
-
-Render = Callable[[list[str], list[list[str]]], str]
+from .suite import Table
 Rows = list[list[str]]
 
 NO_RCU, KERNEL_RULES = "sheaf-no-rcu", "sheaf-kernel-rules"
@@ -169,38 +167,38 @@ def race_rows(document: Document, what: str) -> Rows:
     return rows
 
 
-def _tables(document: Document, draw: Render) -> list[tuple[str, str]]:
+def tables(document: Document) -> list[Table]:
     if not document.results:
         return []
     tables = [("next to the best rival: ns, bytes, or M/s in lookups and pairs\n"
                + intervals(document, "load-random"),
-               draw(RIVAL_HEADER, rival_rows(document)))]
+               RIVAL_HEADER, rival_rows(document))]
     if rows := rcu_rows(document):
-        tables.append(("the cost of changing the tree while readers may run", draw(RCU_HEADER, rows)))
-    tables += [(title, draw(header(document, workload), structure_rows(document, workload)))
+        tables.append(("the cost of changing the tree while readers may run", RCU_HEADER, rows))
+    tables += [(title, header(document, workload), structure_rows(document, workload))
                for workload, title in WORKLOADS.items() if sizes(document, workload)]
     for what, title in RACE.items():
         if sizes(document, what):
             head = ["", "readers", *(said(ranges) for ranges in sizes(document, what))]
-            tables.append((title, draw(head, race_rows(document, what))))
+            tables.append((title, head, race_rows(document, what)))
     if ranges := sizes(document, "alloc_fastpath"):
         head = [*(said(one) for one in ranges), "kernel's"]
         for pairs in ("random", "same"):
             tables.append((f"per pair, {pairs} place{'s' * (pairs == 'random')}, ranges:",
-                           draw(["", *head], count_rows(document, pairs))))
+                           ["", *head], count_rows(document, pairs)))
         tables.append(("kinds of stores, in percent of the halves of random pairs, ranges:",
-                       draw(["", *(said(one) for one in ranges)], type_rows(document))))
+                       ["", *(said(one) for one in ranges)], type_rows(document)))
         tables.append(("by the kernel's rules: per pair, random places, ranges:",
-                       draw(["", *head], count_rows(document, "random", KERNEL_RULES))))
+                       ["", *head], count_rows(document, "random", KERNEL_RULES)))
         tables.append(("by the kernel's rules: kinds of stores, ranges:",
-                       draw(["", *(said(one) for one in ranges)],
-                            type_rows(document, KERNEL_RULES))))
+                       ["", *(said(one) for one in ranges)],
+                            type_rows(document, KERNEL_RULES)))
     return tables
 
 
-def _notes(document: Document) -> list[str]:
+def notes(document: Document) -> list[str]:
     if not document.results:
-        return ["Nothing was measured.", *notes(document)]
+        return ["Nothing was measured.", *failed_and_missing(document)]
     return ["The small line below a rival's figure is the ratio of sheaf's figure to it, as a 95 % "
             "interval.",
             "map is std::map, btree is absl::btree_map; both are keyed by the start or the end of a "
@@ -226,11 +224,7 @@ def _notes(document: Document) -> list[str]:
             "Lookups are those of all readers, pairs those of the one writer, in windows of "
             f"{document.machine['window']} ms; the writer has a CPU of its own if there are two. A "
             "lock is taken for each lookup and for each half of a pair.",
-            *notes(document)]
-
-
-def text(document: Document) -> str:
-    return page(_tables(document, fold), _notes(document))
+            *failed_and_missing(document)]
 
 
 FIGURES = {"loads, ns": ("load-random", "load-chain", "load-same", "load-miss"),
@@ -249,17 +243,17 @@ def _panel(document: Document, workload: str, place: int) -> LogPanel:
     return LogPanel(WORKLOADS[workload], place % 2, place // 2, curves)
 
 
-def html(document: Document) -> str:
-    pictures = []
+def pictures(document: Document) -> list[str]:
+    drawn = []
     for label, workloads in FIGURES.items():
         there = [one for one in workloads if sizes(document, one)]
         if there:
-            pictures.append(log_figure(label, [_panel(document, one, i)
+            drawn.append(log_figure(label, [_panel(document, one, i)
                                                for i, one in enumerate(there)],
                                        ("ranges", "ns"),
                                        [f"{label[0].upper()}{label[1:]}, over the number of ranges; "
                                         "lower is better."]))
-    return html_page(pictures, _tables(document, html_table), _notes(document))
+    return drawn
 
 
 assert set(RATES) == set(RACE)

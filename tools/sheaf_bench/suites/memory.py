@@ -7,18 +7,16 @@ one. The benchmark's own arrays are resident from the beginning and do not count
 """
 from __future__ import annotations
 
-import textwrap
 from typing import Any
 
 from sheaf_tool.stats import Estimate, median
-from sheaf_tool.table import WIDTH, fold, stacked
+from sheaf_tool.table import stacked
 
 from ..allocators import OURS, peers, ready, versions
 from ..document import Document
-from ..html import escape, table as html_table
 from ..svg import COLOURS, Line, LinePanel, line_figure
 from .cells import Cell, Part, intervals, measure
-from .suite import Settings, Suite, missing_lines
+from .suite import Settings, Suite, Table, missing_lines
 
 BYTES = "bytes/object"
 NS = "ns/object"
@@ -123,14 +121,12 @@ def _notes(document: Document) -> list[str]:
     return notes + missing_lines(document.machine)
 
 
-def _text(document: Document) -> str:
-    parts = []
-    for order, meaning in ORDERS.items():
-        parts += [f"resident bytes per object, freed {meaning}", fold(HEADER, rows(document, order))]
-    return "\n\n".join([*parts, "\n".join(textwrap.fill(line, WIDTH) for line in _notes(document))])
+def _tables(document: Document) -> list[Table]:
+    return [(f"resident bytes per object, freed {meaning}", HEADER, rows(document, order))
+            for order, meaning in ORDERS.items()]
 
 
-def _picture(document: Document) -> str:
+def _pictures(document: Document) -> list[str]:
     others = [name for name in document.allocators() if name != OURS]
     kinds = {OURS: "ours", **{name: f"l{i % COLOURS}" for i, name in enumerate(others)}}
     panels = []
@@ -143,15 +139,8 @@ def _picture(document: Document) -> str:
     note = ["Resident bytes per object over time (CPU time, then wall-clock time while idle).",
             "Dots: all allocated, all freed, after idling, trimmed.",
             "A line at the upper edge continues above it."]
-    return line_figure("resident bytes per object over time", panels, ("s", "bytes per object"), note)
-
-
-def _html(document: Document) -> str:
-    tables = "".join(f"<h3>Freed {escape(meaning)}</h3>" + html_table(HEADER, rows(document, order))
-                     for order, meaning in ORDERS.items())
-    notes = "".join(f"<p>{escape(line)}</p>" for line in _notes(document))
-    return (f'<div class="beside"><figure>{_picture(document)}</figure>'
-            f"<div>{tables}{notes}</div></div>")
+    return [line_figure("resident bytes per object over time", panels, ("s", "bytes per object"),
+                        note)]
 
 
 def _works(_: dict[str, Any], __: bool) -> list[tuple[str, tuple[str, ...]]]:
@@ -163,4 +152,4 @@ SUITE = Suite("memory", "resident size while objects are allocated, freed, left 
               "Objects of 64 bytes are allocated and written, then freed in one of four "
               "orders, then left alone for a while; finally each library is asked to return "
               "memory.",
-              _run, _text, _html, _works)
+              _run, _pictures, _tables, _notes, _works)

@@ -20,7 +20,7 @@ from ..document import Document
 from ..progress import Progress
 from . import histories
 from .cells import Part, measure
-from .mmap2_report import COUNTS, COUNT_KEY, CPU, ENTRIES, EVENTS, NS, OWN, html, text
+from .mmap2_report import COUNTS, COUNT_KEY, CPU, ENTRIES, EVENTS, NS, OWN, notes, pictures, tables
 from .spaces import NO_SPARE, cells, with_options, workers
 from .suite import Settings, Suite
 from .windows import keep_rates, window_arguments
@@ -108,4 +108,4 @@ SUITE = Suite("mmap2",
               "each task maps and unmaps 128 MiB in a space of 25 mappings, again and again. "
               "Mappings and tree nodes come from two caches. Then recorded histories of real "
               "programs are replayed.",
-              _run, text, html, lambda _, __: [])
+              _run, pictures, tables, notes, lambda _, __: [])

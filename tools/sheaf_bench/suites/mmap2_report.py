@@ -2,17 +2,16 @@
 """What suite `mmap2` shows: its tables, its pictures, and the kernel's figures beside ours."""
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Any
 
-from sheaf_tool.table import fold, page
 
 from ..document import Document
-from ..html import page as html_page, table as html_table
 from ..seeds import SPARE, SPARE_COUNTS, SPARE_DELTAS, TREE_DELTAS
 from ..svg import Panel, figure
 from . import histories
 from .cells import NOTHING, intervals, notes as failed_and_missing
 from .spaces import (BASELINE, NONE, WHO, bars, ours, percent, rate_rows, ratio_of)
+from .suite import Table
 
 CAPACITIES = (64, 128, 256)
 OWN, NO_RULE = ours(), ours(spare=False)
@@ -23,8 +22,6 @@ EVENTS = ("replace_empty_main", "barn_put_empty", "barn_replace_empty", "barn_ge
 COUNTS = ("no rule", "rule")
 CPU, NS = "cpu", "ns/map"
 COUNT_KEY = "counts per map"
-
-Draw = Callable[[list[str], list[list[str]]], str]
 
 
 def _tasks(document: Document) -> list[int]:
@@ -92,22 +89,22 @@ RATES = "millions of maps per second, each with its unmap"
 COUNT_TITLE = "Events for each map with its unmap, both caches; one more run with stats=live"
 
 
-def _tables(document: Document, draw: Draw) -> list[tuple[str, str]]:
+def tables(document: Document) -> list[Table]:
     columns = _columns(document)
     found = histories.rows(document)
-    told = [(histories.title(document), draw(histories.HEADER, found))] if found else []
+    told = [(histories.title(document), histories.HEADER, found)] if found else []
     return [
         (f"{RATES}, by number of tasks\n{intervals(document, 'mmap2')}",
-         draw(["tasks", *map(str, _tasks(document))], rate_rows(document, ENTRIES, columns))),
+         ["tasks", *map(str, _tasks(document))], rate_rows(document, ENTRIES, columns)),
         (f"ns of CPU time for a map with its unmap, by number of tasks\n{intervals(document, 'mmap2')}",
-         draw(["tasks", *map(str, _tasks(document))], rate_rows(document, ENTRIES, columns, NS))),
+         ["tasks", *map(str, _tasks(document))], rate_rows(document, ENTRIES, columns, NS)),
         ("ratios of those rates; above 1 the first is faster",
-         draw(RATIO_HEADER, ratio_rows(document))),
+         RATIO_HEADER, ratio_rows(document)),
         ("The kernel: more maps per second by the spare rule, and by maple nodes in sheaves over\n"
-         "those in CPU slabs", draw(KERNEL_HEADER, kernel_rows())),
+         "those in CPU slabs", KERNEL_HEADER, kernel_rows()),
         ("Here: the same questions; sheaves over cpu-slab",
-         draw(HERE_HEADER, here_rows(document))),
-        (COUNT_TITLE, draw(count_header(document), count_rows(document))), *told]
+         HERE_HEADER, here_rows(document)),
+        (COUNT_TITLE, count_header(document), count_rows(document)), *told]
 
 
 COUNTS_SAID = [
@@ -131,7 +128,7 @@ COUNTS_SAID = [
     "are needed."]
 
 
-def _notes(document: Document) -> list[str]:
+def notes(document: Document) -> list[str]:
     return [*COUNTS_SAID, *histories.notes(document), WHO,
             "A sample is the rate of a process's upper-decile window, which lasts 3 ms, or 20 ms "
             "with more tasks than CPUs. CPU time is that of the whole process, grace periods "
@@ -139,15 +136,10 @@ def _notes(document: Document) -> list[str]:
             *failed_and_missing(document)]
 
 
-def text(document: Document) -> str:
-    return page(_tables(document, fold), _notes(document))
-
-
-def html(document: Document) -> str:
+def pictures(document: Document) -> list[str]:
     panels = [Panel(f"{params['tasks']} task{'s' * (params['tasks'] > 1)}", i % 2, i // 2,
                     bars(document, ENTRIES, params))
               for i, params in enumerate(_columns(document))]
-    picture = figure("maps per second for each number of tasks and allocator", panels, "M/s",
-                     [f"{RATES[0].upper()}{RATES[1:]}; longer is better. Whiskers: 95 % interval "
-                      "of the median."])
-    return html_page([picture], _tables(document, html_table), _notes(document))
+    return [figure("maps per second for each number of tasks and allocator", panels, "M/s",
+                   [f"{RATES[0].upper()}{RATES[1:]}; longer is better. Whiskers: 95 % interval "
+                    "of the median."])]

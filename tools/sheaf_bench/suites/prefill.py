@@ -7,18 +7,15 @@ and putting the rest back, and against N single allocations. The K are freed one
 from __future__ import annotations
 
 import statistics
-import textwrap
 from typing import Any
 
 from sheaf_tool.stats import median
-from sheaf_tool.table import WIDTH, fold
 
 from ..allocators import CPU_SLAB, HARNESS, OURS, Worker, peers, ready, versions
 from ..document import Document
-from ..html import escape, table as html_table
 from ..svg import Bar, Panel, figure
 from .cells import (NOTHING, Cell, Part, best, cell, intervals, measure, notes, ratio_cell, samples)
-from .suite import Settings, Suite
+from .suite import Settings, Suite, Table
 
 UNIT = "ns/work"
 NAME = "prefill"
@@ -114,15 +111,11 @@ def _notes(document: Document) -> list[str]:
             *notes(document)]
 
 
-TITLE = "ns for a piece of work, by how many objects it may need and how many it uses"
-
-
-def _text(document: Document) -> str:
-    return "\n\n".join([
-        f"{TITLE}\n{intervals(document, NAME)}", fold(HEADER, rows(document)),
-        "every allocator; the head has the objects needed, and below them the objects used",
-        fold(PEER_HEADER, peer_rows(document)),
-        "\n".join(textwrap.fill(line, WIDTH) for line in _notes(document))])
+def _tables(document: Document) -> list[Table]:
+    return [("ns for a piece of work, by how many objects it may need and how many it uses\n"
+             + intervals(document, NAME), HEADER, rows(document)),
+            ("every allocator; the head has the objects needed, and below them the objects used",
+             PEER_HEADER, peer_rows(document))]
 
 
 def _picture(document: Document, needed: int) -> str:
@@ -138,12 +131,8 @@ def _picture(document: Document, needed: int) -> str:
                   [f"ns per piece of work that may need {needed} objects; shorter is better."])
 
 
-def _html(document: Document) -> str:
-    pictures = "".join(f"<figure>{_picture(document, needed)}</figure>" for needed in NEEDED)
-    said = "".join(f"<p>{escape(line)}</p>" for line in _notes(document))
-    return (f"<div>{pictures}</div><div><p>{escape(TITLE)}, {escape(intervals(document, NAME))}</p>"
-            + html_table(HEADER, rows(document)) + html_table(PEER_HEADER, peer_rows(document))
-            + said + "</div>")
+def _pictures(document: Document) -> list[str]:
+    return [_picture(document, needed) for needed in NEEDED]
 
 
 def _works(_: dict[str, Any], __: bool) -> list[tuple[str, tuple[str, ...]]]:
@@ -155,4 +144,4 @@ SUITE = Suite("prefill", "work that may need many objects and uses few: a prefil
               "A piece of work may need N objects of 64 bytes and mostly uses few of them. It "
               "takes a prefilled sheaf and gives back what it did not use, or allocates an "
               "array of N and frees the rest, or allocates objects one by one.",
-              _run, _text, _html, _works)
+              _run, _pictures, _tables, _notes, _works)

@@ -22,8 +22,8 @@ from .. import counters
 from ..allocators import HARNESS, OURS, Worker, ready, versions
 from ..document import Document
 from .cells import Cell, Part, measure
-from .rcu_report import (BYTES, CALLER, CONFIGS, CPU, NS, PENDING, RATE, REUSE, RESIDENT, WIDE, html,
-                         text)
+from .rcu_report import (BYTES, CALLER, CONFIGS, CPU, NS, PENDING, RATE, REUSE, RESIDENT, WIDE, notes,
+                         pictures, tables)
 from .suite import Settings, Suite
 
 FLAVOURS = ("memb", "qsbr")
@@ -156,4 +156,4 @@ SUITE = Suite("rcu", "retire objects under readers and allocate them again, agai
               "kfree_rcu, with liburcu's call_rcu for each object, with arrays of 64 pointers "
               "that one callback frees, and at once, without a grace period, as a lower "
               "bound.",
-              _run, text, html, lambda _, __: [])
+              _run, pictures, tables, notes, lambda _, __: [])

@@ -2,16 +2,16 @@
 """What suite `rcu` shows: its tables, its pictures, and the arithmetic between."""
 from __future__ import annotations
 
-from typing import Any, Callable, Sequence
+from typing import Any
 
 from sheaf_tool.stats import median
-from sheaf_tool.table import fold, page, stacked
+from sheaf_tool.table import stacked
 
 from ..allocators import HARNESS, OURS
 from ..document import Document
-from ..html import page as html_page, table as html_table
 from ..svg import COLOURS, Bar, Line, LinePanel, Panel, figure, line_figure
-from .cells import NOTHING, cell, intervals, less, notes, ratio_cell, samples
+from .cells import NOTHING, cell, intervals, less, notes as failed_and_missing, ratio_cell, samples
+from .suite import Table
 
 CPU, CALLER, RATE, PENDING = "cpu", "caller", "rate", "pending"  # results; also the program's words
 REUSE, RESIDENT = "reuse", "resident"
@@ -23,7 +23,6 @@ NAMES = {"kfree_rcu": "kfree_rcu", "cache": "cache_free_rcu", "call_rcu": "call_
          "batch": "array", "immediate": "at once"}
 
 Params = dict[str, Any]
-Render = Callable[[list[str], list[list[str]]], str]
 
 
 def label(params: Params) -> str:
@@ -134,26 +133,26 @@ def strand_rows(document: Document) -> list[list[str]]:
 LESS = "less the harness's own (last line: the harness)"
 
 
-def _tables(document: Document, draw: Render) -> list[tuple[str, str]]:
+def tables(document: Document) -> list[Table]:
     kfree = {"allocator": OURS, "way": "kfree_rcu"}
     wide = {**kfree, "barn": WIDE}
     over = "CPU time of the others over that of {}; above 1 sheaf is cheaper"
     return [
         (f"CPU ns per object retired and allocated again, writers and worker,\n{LESS}\n"
-         + intervals(document, CPU), draw(HEADER, net_rows(document, CPU))),
+         + intervals(document, CPU), HEADER, net_rows(document, CPU)),
         (f"the caller's share of that: writers alone, {LESS}",
-         draw(HEADER, net_rows(document, CALLER))),
-        (over.format(label(kfree)), draw(HEADER, ratio_rows(document, kfree))),
-        (over.format(label(wide)), draw(HEADER, ratio_rows(document, wide))),
+         HEADER, net_rows(document, CALLER)),
+        (over.format(label(kfree)), HEADER, ratio_rows(document, kfree)),
+        (over.format(label(wide)), HEADER, ratio_rows(document, wide)),
         ("millions of objects per second, without the time in barriers",
-         draw(HEADER, rate_rows(document))),
+         HEADER, rate_rows(document)),
         (f"{document.machine['rate'] / 1e6:g} million objects per second, memb, one writer\n"
-         + intervals(document, REUSE), draw(PACED_HEADER, paced_rows(document))),
+         + intervals(document, REUSE), PACED_HEADER, paced_rows(document)),
         ("allocated on one CPU, retired on another: MiB the process has grown by, after rounds\n"
-         + intervals(document, RESIDENT), draw(strand_header(document), strand_rows(document)))]
+         + intervals(document, RESIDENT), strand_header(document), strand_rows(document))]
 
 
-def _notes(document: Document) -> list[str]:
+def notes(document: Document) -> list[str]:
     objects = document.machine["round"] * document.machine["rounds"]
     return [f"A sample of CPU time covers {objects:,} objects of {BYTES} bytes for each writer, "
             "after as many that are not measured, with a barrier every "
@@ -162,11 +161,7 @@ def _notes(document: Document) -> list[str]:
             "array: call_rcu of an array of 64 pointers, freed in the callback. at once: no "
             f"grace period; useless to a program, but a lower bound. {WIDE}: sheaf, with a barn "
             "that has room for all waiting objects.",
-            "Counters cover the measured part only.", *notes(document)]
-
-
-def text(document: Document) -> str:
-    return page(_tables(document, fold), _notes(document))
+            "Counters cover the measured part only.", *failed_and_missing(document)]
 
 
 def _kind(entry: Params) -> str:
@@ -197,7 +192,7 @@ def _strand_picture(document: Document) -> str:
                        ["Resident size while one CPU allocates and another retires."])
 
 
-def _pictures(document: Document) -> Sequence[str]:
+def pictures(document: Document) -> list[str]:
     panels = [Panel(f"{flavour}, {writers} writer{'s' * (writers > 1)}", i % 2, i // 2,
                     _bars(document, (flavour, writers)))
               for i, (flavour, writers) in enumerate(CONFIGS)]
@@ -205,7 +200,3 @@ def _pictures(document: Document) -> Sequence[str]:
                    ["CPU ns per object, writers and worker, less the harness; shorter is better. "
                     "array: call_rcu of 64 pointers. at once: no grace period."]),
             _strand_picture(document)]
-
-
-def html(document: Document) -> str:
-    return html_page(_pictures(document), _tables(document, html_table), _notes(document))

@@ -7,19 +7,17 @@ malloc took to start up, or for the making of threads, was there before and is n
 """
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Any
 
 from sheaf_tool.errors import Failure
-from sheaf_tool.table import fold, page
 
 from ..allocators import HARNESS, OURS, ready, versions
 from ..document import Document
-from ..html import page as html_page, table as html_table
 from ..svg import Panel, figure
 from .cells import NOTHING, intervals, whiskers
 from .rates import (WIDE, Params, Row, View, bars, cell, entries, labels, measure, notes,
                     rate_rows, ratio_header, ratio_row)
-from .suite import Settings, Suite
+from .suite import Settings, Suite, Table
 from .windows import MEAN, UNIT, keep_rates, window_arguments
 
 RESIDENT = "KiB"
@@ -127,30 +125,24 @@ IDLE_TITLE = MEMORY.format(f"{IDLE_THREADS} threads\nsleep after each allocated 
                            f"{IDLE_BATCH} objects")
 IDLE_HEADER = ["", "KiB"]
 
-Render = Callable[[list[str], list[list[str]]], str]
 
-
-def _tables(document: Document, batch: int, draw: Render) -> list[tuple[str, str]]:
+def _tables(document: Document, batch: int) -> list[Table]:
     """Titles and tables for one batch size."""
     counts = _counts(document)
     header = ["threads", *map(str, counts)]
     return [
         (f"batches of {batch}: millions of pairs per second\n" + intervals(document),
-         draw(header, rate_rows(_views(document, UNIT, batch, counts), labels(document)))),
+         header, rate_rows(_views(document, UNIT, batch, counts), labels(document))),
         (f"batches of {batch}: ratios of those rates; above 1 sheaves are faster",
-         draw(ratio_header(document, "threads"), _ratio_rows(document, batch))),
+         ratio_header(document, "threads"), _ratio_rows(document, batch)),
         (MEMORY.format(f"{batch} objects\nper batch, after the work"),
-         draw(header, rate_rows(_views(document, RESIDENT, batch, counts),
-                                _without_harness(document))))]
+         header, rate_rows(_views(document, RESIDENT, batch, counts),
+                                _without_harness(document)))]
 
 
-def _all_tables(document: Document, draw: Render) -> list[tuple[str, str]]:
-    found = [table for batch in BATCHES for table in _tables(document, batch, draw)]
-    return found + [(IDLE_TITLE, draw(IDLE_HEADER, _idle_rows(document)))]
-
-
-def _text(document: Document) -> str:
-    return page(_all_tables(document, fold), notes(document))
+def _all_tables(document: Document) -> list[Table]:
+    found = [table for batch in BATCHES for table in _tables(document, batch)]
+    return found + [(IDLE_TITLE, IDLE_HEADER, _idle_rows(document))]
 
 
 def _pictures(document: Document) -> list[str]:
@@ -168,10 +160,6 @@ def _pictures(document: Document) -> list[str]:
                    ["Shorter is better.", whiskers(document)])]
 
 
-def _html(document: Document) -> str:
-    return html_page(_pictures(document), _all_tables(document, html_table), notes(document))
-
-
 def _works(machine: dict[str, Any], quick: bool) -> list[tuple[str, tuple[str, ...]]]:
     return [(row.name.replace(", ", "\n"), row.arguments) for row in _rows(machine["cpus"], quick)]
 
@@ -179,4 +167,4 @@ def _works(machine: dict[str, Any], quick: bool) -> list[tuple[str, tuple[str, .
 SUITE = Suite("scale", "allocate and free on one to 16 threads per CPU, and the memory it keeps",
               "Each thread allocates and frees batches of its own. The suite also measures by "
               "how much the process has grown: after the work, and while all threads sleep.",
-              _run, _text, _html, _works)
+              _run, _pictures, _all_tables, notes, _works)

@@ -6,7 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable
 
+from sheaf_tool import table
+
+from .. import html
 from ..document import Document
+
+Table = tuple[str, list[str], list[list[str]]]  # title, header, rows; the first line is the heading
 
 
 @dataclass(frozen=True)
@@ -22,10 +27,19 @@ class Suite:
     summary: str  # one line
     about: str  # what is measured, in a few sentences
     run: Callable[[Settings, dict[str, Any]], Document]  # with the machine's description
-    text: Callable[[Document], str]  # tables, at most 100 columns
-    html: Callable[[Document], str]  # picture and tables
+    pictures: Callable[[Document], list[str]]  # as HTML
+    tables: Callable[[Document], list[Table]]
+    notes: Callable[[Document], list[str]]  # what is to be said of them
     # What to do once more with events counted: titles and workers' arguments.
     works: Callable[[dict[str, Any], bool], list[tuple[str, tuple[str, ...]]]]
+
+    def text(self, document: Document) -> str:
+        """At most 100 columns."""
+        return table.page([(title, table.fold(header, rows))
+                           for title, header, rows in self.tables(document)], self.notes(document))
+
+    def html(self, document: Document) -> str:
+        return html.page(self.pictures(document), self.tables(document), self.notes(document))
 
 
 def missing_lines(machine: dict[str, Any]) -> list[str]:

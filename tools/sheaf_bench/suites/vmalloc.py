@@ -11,14 +11,12 @@ import statistics
 from typing import Any, Callable
 
 from sheaf_tool.stats import median
-from sheaf_tool.table import fold, page
 
 from ..allocators import OURS, Worker, ready, versions
 from ..document import Document
-from ..html import page as html_page, table as html_table
 from ..svg import Bar, Panel, figure
 from .cells import NOTHING, Cell, Part, best, cell, intervals, measure, notes, ratio_cell, samples
-from .suite import Settings, Suite
+from .suite import Settings, Suite, Table
 
 UNIT = "ns/block"
 LOOPS = ("fix_size", "random_size_align")
@@ -99,12 +97,11 @@ def kvfree_rows(document: Document) -> list[list[str]]:
 HEADER = ["", *(f"{pages} page{'s' * (pages > 1)}" for pages in PAGES)]
 
 
-def _tables(document: Document, draw: Callable[[list[str], list[list[str]]], str],
-            ) -> list[tuple[str, str]]:
+def _tables(document: Document) -> list[Table]:
     found = [(f"{loop}: ns per block\n{intervals(document, 'loop')}",
-              draw(HEADER, loop_rows(document, loop))) for loop in LOOPS]
+              HEADER, loop_rows(document, loop)) for loop in LOOPS]
     found.append((f"kvfree_rcu of blocks of {KVFREE_PAGES} pages: ns of CPU time per block\n"
-                  + intervals(document, "kvfree"), draw(KVFREE_HEADER, kvfree_rows(document))))
+                  + intervals(document, "kvfree"), KVFREE_HEADER, kvfree_rows(document)))
     return found
 
 
@@ -118,11 +115,7 @@ def _notes(document: Document) -> list[str]:
             *notes(document)]
 
 
-def _text(document: Document) -> str:
-    return page(_tables(document, fold), _notes(document))
-
-
-def _html(document: Document) -> str:
+def _pictures(document: Document) -> list[str]:
     panels = []
     for column, loop in enumerate(LOOPS):
         for place, pages in enumerate(PAGES):
@@ -130,12 +123,11 @@ def _html(document: Document) -> str:
                     for name in document.allocators()
                     if (one := _loop(document, name, (loop, pages)))]
             panels.append(Panel(f"{loop}, {pages} page{'s' * (pages > 1)}", column, place, bars))
-    picture = figure("ns per block for each loop, number of pages and allocator", panels, "ns",
-                     ["ns of CPU time per block; shorter is better."])
-    return html_page([picture], _tables(document, html_table), _notes(document))
+    return [figure("ns per block for each loop, number of pages and allocator", panels, "ns",
+                   ["ns of CPU time per block; shorter is better."])]
 
 
 SUITE = Suite("vmalloc", "large blocks by the loops of the kernel's test, and kvfree_rcu of them",
               "The loops of the kernel's own test of vmalloc: blocks of 1 to 256 pages are "
               "allocated, written to and freed; then such blocks are freed with kvfree_rcu.",
-              _run, _text, _html, lambda _, __: [])
+              _run, _pictures, _tables, _notes, lambda _, __: [])
