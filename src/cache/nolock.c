@@ -8,7 +8,6 @@
 #include "os/report.h"
 #include "percpu/nolock.h"
 #include "percpu/stat.h"
-#include "slab/defer.h"
 
 static bool was_destroyed(struct kmem_cache *s, const char *call)
 {

@@ -6,7 +6,7 @@
 #include "os/machine.h"
 #include "os/options.h"
 #include "page/pool.h"
-#include "rcu/rcu_free.h"
+#include "rcu/queue.h"
 
 #define SHARDS	 8
 #define CAPACITY 252 /* a sheaf of 2 KiB */

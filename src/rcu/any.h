@@ -4,7 +4,7 @@
  * large blocks; or of any cache, while memory is out.
  *
  * A provider has a few shards, each with a sheaf that is being filled, under a lock, and a queue as in
- * src/rcu/rcu_free.h. When memory is out, pointers with a head in them are linked by that (grace/list.h),
+ * src/rcu/queue.h. When memory is out, pointers with a head in them are linked by that (grace/list.h),
  * tagged with the head's offset; those without wait for nobody to know of them any more, and are leaked.
  *
  * Invariants

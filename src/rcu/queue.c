@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Queues of sheaves that wait for a grace period; see rcu_free.h. */
+/* Queues of sheaves; see queue.h. */
+#include "rcu/queue.h"
+
 #include "os/machine.h"
-#include "rcu/rcu_free.h"
 
 #define MOVE_MOST 32 /* sheaves, with the lock held */
 
@@ -41,7 +42,7 @@ static void push_sheaf(struct rcu_queue *queue, struct sheaf *sheaf)
 	os_store_relaxed(&queue->n_passed, queue->n_passed + sheaf_size(sheaf));
 }
 
-/* With the lock held: what waited, and has passed, comes on top; not all of it at once (U6). */
+/* With the lock held: what waited, and has passed, comes on top; not all of it at once (Q4). */
 static void move_passed(struct rcu_queue *queue, uint64_t done)
 {
 	struct sheaf *sheaf = queue->first, *next;

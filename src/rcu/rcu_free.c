@@ -53,7 +53,7 @@ static bool queue_sheaf(struct sheaf_rcu *rcu, struct sheaf *sheaf, unsigned int
 	return over;
 }
 
-/* U3: if nothing in it is this cache's, there is nothing to wait for. */
+/* Q1: if nothing in it is this cache's, there is nothing to wait for. */
 static bool queue_checked(struct sheaf_rcu *rcu, struct sheaf *sheaf, unsigned int row)
 {
 	sheaf_check_newest(rcu->cache, sheaf, "kmem_cache_free_rcu");

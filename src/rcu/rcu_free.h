@@ -6,9 +6,7 @@
  *                                                              |
  *   allocation, main and spare empty, barn too <-- has passed -'-- not asked for --> barn, slabs
  *
- * A queue has two lists: of sheaves that wait, in the order of their numbers, and of those whose
- * number has passed, the newest on top. Whoever looks for one moves what has passed from the one to
- * the other. What has passed is as good as a full sheaf of the barn: the newest is allocated from,
+ * What has passed is as good as a full sheaf of the barn: the newest is allocated from,
  * since its objects were used last, and in steady use nothing else ever touches them. As many as
  * were never needed since the last trim are too many: a part of them goes on to the barn, or to slabs,
  * the oldest first.
@@ -18,33 +16,15 @@
  *      everybody else: not written to, not drained, not free.
  *  U2. Who takes an rcu_free sheaf out of its slot is in rcu_in_hand, by phase, until it is queued.
  *      Nothing of the provider's runs meanwhile.
- *  U3. A sheaf in a queue has at least one object.
- *  U4. The number of the first one that waits is in `first_number` too, GRACE_NEVER if none waits.
- *  U5. `least` is the smallest n_passed since it was last set to n_passed.
- *  U6. A queue's lock is held for a few sheaves at most, however long its lists are: who retires an
- *      object may need it, and must not wait. So objects are counted as they come and go.
  *
- * Locks: OS_RANK_QUEUE, one for each queue.
  * Callers: src/rcu/, src/cache/, src/stats/; src/percpu/ by struct sheaf_source.
  */
 #ifndef SHEAF_RCU_RCU_FREE_H
 #define SHEAF_RCU_RCU_FREE_H
 
-#include "grace/grace.h"
-#include "percpu/sheaf.h"
+#include "rcu/queue.h"
 
 #define RCU_QUEUES 8 /* of a node, at most */
-
-struct rcu_queue {
-	struct os_lock lock;
-	uint64_t first_number;
-	struct sheaf *first, *last;   /* that wait, by `next` */
-	struct sheaf *top, *bottom;   /* that have passed, by `next` downwards and `prev` upwards */
-	uint32_t n_waiting, n_passed; /* objects */
-	uint32_t least, locked_by_fork;
-};
-
-_Static_assert(sizeof(struct rcu_queue) == 64, "queues do not share a line");
 
 struct sheaf_rcu {
 	struct grace_user user; /* first */
@@ -59,21 +39,6 @@ struct sheaf_rcu {
 };
 
 _Static_assert(offsetof(struct sheaf_rcu, queues) % 64 == 0, "nor does the first one with these");
-
-void rcu_queue_init(struct rcu_queue *queue);
-/* Append; number must not be below others that are there. */
-void rcu_queue_add(struct rcu_queue *queue, struct sheaf *sheaf, struct grace *grace);
-enum rcu_queue_end {
-	RCU_NEWEST,
-	RCU_OLDEST,
-};
-/* A sheaf that has passed now that numbers up to `done` have; or NULL. */
-struct sheaf *rcu_queue_take(struct rcu_queue *queue, uint64_t done, enum rcu_queue_end end);
-/* What has passed is among what has. */
-void rcu_queue_settle(struct rcu_queue *queue, uint64_t done);
-/* How many objects that have passed were not needed since the last call. */
-uint32_t rcu_queue_unused(struct rcu_queue *queue, uint64_t done);
-bool rcu_queue_is_empty(const struct rcu_queue *queue);
 
 /* The cache's, or NULL. */
 static inline struct sheaf_rcu *sheaf_rcu_of(const struct sheaf_cache *cache)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Objects to and from slabs without waiting, and those which must wait: each node of a cache has a list
- * of deferred objects, linked through the place of their free pointers.
+ * Objects that slab_give_try() could not put back: each node of a cache has a list of those, linked through
+ * the place of their free pointers.
  *
  * Invariants
  *  E1. Anyone may push an object, by compare-exchange; who takes from a list takes all of it, by
@@ -22,7 +22,7 @@
  * it is cleared is a release that the clearing acquires, and its object is seen.
  * In a forked child whoever was about to set it has vanished: it is set again there.
  *
- * Locks: OS_RANK_NODE by try-lock. Nothing here waits but slab_give_deferred().
+ * Nothing here waits but slab_give_deferred().
  * Callers: src/percpu/, src/cache/nolock.c.
  */
 #ifndef SHEAF_SLAB_DEFER_H
@@ -30,14 +30,6 @@
 
 #include "os/atomic.h"
 #include "slab/slab.h"
-
-/* One object of a listed slab of this node; constructed, if the cache has a constructor. False: there
- * is none, or somebody has the node's lock. */
-bool slab_take_try(struct slab_cache *cache, unsigned int node, void **object);
-
-/* Put an object back. False, and nothing done: somebody has the lock of its node, which is needed
- * because its slab was full or becomes empty. A wrong pointer is reported, and left alone. */
-bool slab_give_try(struct slab_cache *cache, void *object, const char *call);
 
 /* Leave an object that slab_give_try() could not put back for slab_give_deferred(). */
 void slab_defer(struct slab_cache *cache, void *object);

@@ -7,7 +7,6 @@
  */
 #include "os/atomic.h"
 #include "os/report.h"
-#include "slab/defer.h"
 #include "slab/freelist.h"
 #include "slab/partial.h"
 #include "slab/slab.h"

@@ -93,10 +93,14 @@ struct slab_request {
 	void (*ctor)(void *object);
 };
 
+/* --- layout.c ---------------------------------------------------------------------------------- */
+
 /* Lay the cache out. False if there is no memory. */
 bool slab_cache_init(struct slab_cache *cache, const struct slab_request *request);
 /* Release what slab_cache_init() took. No slab may be left. */
 void slab_cache_exit(struct slab_cache *cache);
+
+/* --- take.c ------------------------------------------------------------------------------------ */
 
 /* Which nodes may serve an allocation. */
 enum slab_place {
@@ -108,6 +112,17 @@ enum slab_place {
 unsigned int slab_take(struct slab_cache *cache, unsigned int node, enum slab_place place,
 		       void **objects, unsigned int n);
 
+/* One object of a listed slab of this node; constructed, if the cache has a constructor. False: there
+ * is none, or somebody has the node's lock. */
+bool slab_take_try(struct slab_cache *cache, unsigned int node, void **object);
+
+/* The object at this position of the slab's order of first use; SLAB_NO_OBJECT if a slab of the
+ * fallback order does not have it. */
+unsigned int slab_fresh_index(const struct slab_cache *cache, const struct slab *slab,
+			      uint64_t state, unsigned int position);
+
+/* --- give.c ------------------------------------------------------------------------------------ */
+
 /* Put objects back. Those that are no objects of this cache are reported, named by `call`. */
 void slab_give(struct slab_cache *cache, void *const *objects, unsigned int n, const char *call);
 
@@ -118,17 +133,20 @@ void slab_give(struct slab_cache *cache, void *const *objects, unsigned int n, c
 unsigned int slab_leave_out_foreign(struct slab_cache *cache, void **objects, unsigned int n,
 				    unsigned int newest, const char *call);
 
-/* Free empty slabs, sort the partial ones fullest first. Returns the number of slabs left. */
-unsigned int slab_shrink(struct slab_cache *cache);
+/* Put an object back. False, and nothing done: somebody has the lock of its node, which is needed
+ * because its slab was full or becomes empty. A wrong pointer is reported, and left alone. */
+bool slab_give_try(struct slab_cache *cache, void *object, const char *call);
 
 /* Index of an object in its slab; SLAB_NO_OBJECT if the address is not an object's first byte. */
 unsigned int slab_index(const struct slab_cache *cache, const struct slab *slab,
 			const void *object);
 
-/* The object at this position of the slab's order of first use; SLAB_NO_OBJECT if a slab of the
- * fallback order does not have it. */
-unsigned int slab_fresh_index(const struct slab_cache *cache, const struct slab *slab,
-			      uint64_t state, unsigned int position);
+/* --- shrink.c ---------------------------------------------------------------------------------- */
+
+/* Free empty slabs, sort the partial ones fullest first. Returns the number of slabs left. */
+unsigned int slab_shrink(struct slab_cache *cache);
+
+/* --- a slab's word ----------------------------------------------------------------------------- */
 
 static inline unsigned int slab_head(uint64_t state)
 {

@@ -10,7 +10,6 @@
 #include "os/options.h"
 #include "os/report.h"
 #include "os/tsan.h"
-#include "slab/defer.h"
 #include "slab/freelist.h"
 #include "slab/partial.h"
 #include "slab/slab.h"
