@@ -37,10 +37,10 @@ struct kmem_cache {
 	struct kmem_cache *next;
 	struct sheaf_cache sheaf;
 	uint8_t unmergeable;
-	uint8_t rcu_begun;	   /* sheaf.rcu is there, or somebody makes it */
-	uint8_t retired_otherwise; /* before sheaf.rcu was there */
-	uint8_t gone;		   /* off the list: what it is made of is freed next */
-	uint32_t id;		   /* caches are numbered as they are made */
+	uint8_t rcu_begun;    /* sheaf.rcu is there, or somebody makes it */
+	uint8_t used_rcu_any; /* before sheaf.rcu was there: see rcu/any.h */
+	uint8_t gone;	      /* off the list: what it is made of is freed next */
+	uint32_t id;	      /* caches are numbered as they are made */
 };
 
 _Static_assert(offsetof(struct kmem_cache, sheaf.bootstrap) == offsetof(struct slot, main),

@@ -94,7 +94,7 @@ static void report_live(struct kmem_cache *s)
 /* With no lock held: what was retired is freed, and slabs that go back late have gone. */
 static void finish_retired(struct kmem_cache *s)
 {
-	if (s->sheaf.rcu || os_load_relaxed(&s->retired_otherwise))
+	if (s->sheaf.rcu || os_load_relaxed(&s->used_rcu_any))
 		kvfree_rcu_barrier_on_cache(s);
 	if (s->sheaf.slab.late) {
 		cache_give_up_free(s);

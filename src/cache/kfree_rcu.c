@@ -63,7 +63,7 @@ static struct grace *begin_retiring(struct kmem_cache *s, void *object)
 	if (!grace)
 		no_provider(s->name, object);
 	if (!cache_begin_rcu(s, grace))
-		os_store_relaxed(&s->retired_otherwise, 1);
+		os_store_relaxed(&s->used_rcu_any, 1);
 	return grace;
 }
 
@@ -207,7 +207,7 @@ SHEAF_PUBLIC void kvfree_rcu_barrier_on_cache(struct kmem_cache *s)
 	rcu = sheaf_rcu_of(&s->sheaf);
 	if (rcu)
 		grace_barrier(rcu->user.grace, &rcu->user);
-	if (rcu || os_load_relaxed(&s->retired_otherwise))
+	if (rcu || os_load_relaxed(&s->used_rcu_any))
 		rcu_any_barrier(grace_of_cache(s));
 	if (s->sheaf.slab.late)
 		grace_barrier(s->sheaf.slab.late->user.grace, &s->sheaf.slab.late->user);

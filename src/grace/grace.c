@@ -8,9 +8,9 @@
 #include "os/report.h"
 #include "page/pool.h"
 
-#define ASK_NS	UINT64_C(20000) /* between batches that nobody waits for */
-#define MILLION UINT64_C(1000000)
-#define BUSY_NS (40 * MILLION) /* after an ask: as long as its thread may be off its CPU */
+#define SPACING_NS UINT64_C(20000) /* between batches that nobody waits for */
+#define MILLION	   UINT64_C(1000000)
+#define BUSY_NS	   (40 * MILLION) /* after an ask: as long as its thread may be off its CPU */
 
 static struct grace *graces; /* grows only */
 static struct grace *of_process;
@@ -128,17 +128,21 @@ void grace_hold(struct grace *grace)
 	os_lock(&grace->lock);
 }
 
-/* Nobody could begin a batch meanwhile. */
+/* Starts one unless one was just started. */
+static void start_spaced(struct grace *grace);
+static void start_at(struct grace *grace, uint64_t now);
+
+/* Nobody could start a batch meanwhile. */
 void grace_let_go(struct grace *grace)
 {
 	os_unlock(&grace->lock);
-	/* Who found it locked has set this before: pairs with the order in grace_want(). */
+	/* Who found it locked has set this before: pairs with the order in grace_start_later(). */
 	os_fence();
 	if (os_load_relaxed(&grace->wanted) && os_exchange(&grace->wanted, 0))
-		grace_ask(grace);
+		start_spaced(grace);
 }
 
-void grace_want(struct grace *grace)
+void grace_start_later(struct grace *grace)
 {
 	os_exchange(&grace->wanted, 1);
 	/* Pairs with the fence in grace_let_go(). */
@@ -160,8 +164,6 @@ static bool is_busy(struct grace *grace, uint64_t now)
 	return now - os_load_relaxed(&grace->asked_at) < BUSY_NS;
 }
 
-static void begin(struct grace *grace, uint64_t now);
-
 static bool collect(struct grace_user *user, uint32_t older_than)
 {
 	return !user->ops->collect || user->ops->collect(user, older_than);
@@ -179,7 +181,7 @@ static void tell_users(struct grace *grace, uint64_t now)
 	}
 	grace_let_go(grace);
 	if (waits && (is_idle(grace) || is_busy(grace, now)))
-		begin(grace, now);
+		start_at(grace, now);
 }
 
 static void tell_stall(struct grace *grace, uint64_t now)
@@ -221,7 +223,7 @@ static struct grace_batch *free_batch(struct grace *grace)
 	return NULL;
 }
 
-/* With poll_taken: note this moment, which is after this batch was begun. */
+/* With poll_taken: note this moment, which is after this batch was started. */
 static void note_moment(struct grace *grace, uint64_t number)
 {
 	grace->ops.start_poll(&grace->poll);
@@ -229,7 +231,7 @@ static void note_moment(struct grace *grace, uint64_t number)
 	grace->poll_armed = 1;
 }
 
-/* Note the moment at which this batch was begun, if no other is noted. */
+/* Note the moment at which this batch was started, if no other is noted. */
 static void arm_poll(struct grace *grace, uint64_t number)
 {
 	if (!grace->ops.start_poll || os_exchange(&grace->poll_taken, 1))
@@ -241,19 +243,19 @@ static void arm_poll(struct grace *grace, uint64_t number)
 	os_store_release(&grace->poll_taken, 0);
 }
 
-/* Batches that were begun while a moment was noted have none of their own: note this one for them. */
+/* Batches that were started while a moment was noted have none of their own: note this one for them. */
 static void poll_passed(struct grace *grace)
 {
-	uint64_t begun = os_load_acquire(&grace->started);
+	uint64_t started = os_load_acquire(&grace->started);
 
 	grace->poll_armed = 0;
 	tsan_given(grace);
 	advance(grace, grace->poll_number, os_now());
-	if (begun == grace->poll_number)
+	if (started == grace->poll_number)
 		return;
 	/* Pairs with grace_now(): who waits for these numbers has unlinked its object before. */
 	os_fence();
-	note_moment(grace, begun);
+	note_moment(grace, started);
 }
 
 void grace_poll(struct grace *grace)
@@ -269,46 +271,46 @@ void grace_poll(struct grace *grace)
 }
 
 /* With a batch of the caller's. */
-static void call(struct grace *grace, struct grace_batch *batch, uint64_t now)
+static void start_batch(struct grace *grace, struct grace_batch *batch, uint64_t now)
 {
 	if (is_idle(grace))
 		os_store_relaxed(&grace->moved_at, now);
-	os_store_relaxed(&grace->begun_at, now);
+	os_store_relaxed(&grace->started_at, now);
 	batch->number = os_fetch_add(&grace->started, 1) + 1;
-	/* Pairs with grace_now(): who gets this number has unlinked its object before call(). */
+	/* Pairs with grace_now(): who gets this number has unlinked its object before this. */
 	os_fence();
 	arm_poll(grace, batch->number);
 	tsan_taken(grace);
 	grace->ops.call(&batch->head, batch_passed);
 }
 
-static void begin(struct grace *grace, uint64_t now)
+static void start_at(struct grace *grace, uint64_t now)
 {
 	struct grace_batch *batch = free_batch(grace);
 
 	if (batch)
-		call(grace, batch, now);
+		start_batch(grace, batch, now);
 }
 
-void grace_begin(struct grace *grace)
+void grace_start(struct grace *grace)
 {
-	begin(grace, os_now());
+	start_at(grace, os_now());
 }
 
-void grace_ask(struct grace *grace)
+static void start_spaced(struct grace *grace)
 {
 	uint64_t now = os_now();
 
 	os_store_relaxed(&grace->asked_at, now);
 	tell_stall(grace, now);
 	/* With none in flight, no callback will see what the caller left to wait. */
-	if (now - os_load_relaxed(&grace->begun_at) >= ASK_NS || is_idle(grace))
-		begin(grace, now);
+	if (now - os_load_relaxed(&grace->started_at) >= SPACING_NS || is_idle(grace))
+		start_at(grace, now);
 }
 
 /*
  * A barrier proves nothing of batches that others have numbered and not called yet: those may be off
- * their CPUs for long, with all heads that there are. So who waits begins a batch of its own, in memory
+ * their CPUs for long, with all heads that there are. So who waits starts a batch of its own, in memory
  * of its own: its callback has returned when the barrier does. Without memory, or if the provider still
  * has it, it takes what heads are free.
  */
@@ -320,9 +322,9 @@ void grace_wait(struct grace *grace, uint64_t number)
 		own->grace = grace;
 	while (!grace_passed(grace, number)) {
 		if (own && !os_exchange(&own->busy, 1))
-			call(grace, own, os_now());
+			start_batch(grace, own, os_now());
 		else
-			grace_begin(grace);
+			grace_start(grace);
 		grace->ops.barrier();
 		tell_stall(grace, os_now());
 	}
@@ -373,10 +375,10 @@ bool grace_retired(struct grace *grace, uint64_t bytes)
 	return grace_is_over_limit(grace);
 }
 
-void grace_ask_after(struct grace *grace, bool over)
+void grace_start_after(struct grace *grace, bool over)
 {
 	if (!over) {
-		grace_ask(grace);
+		start_spaced(grace);
 		return;
 	}
 	os_report_once(&too_many,
@@ -384,7 +386,7 @@ void grace_ask_after(struct grace *grace, bool over)
 		       "again. Retire less, let readers be short, or raise "
 		       "SHEAF_OPTIONS=rcu_limit=MIB",
 		       os_options.rcu_limit, grace->ops.name);
-	grace_begin(grace);
+	grace_start(grace);
 }
 
 uint64_t grace_bytes(void)

@@ -2,13 +2,13 @@
 /*
  * Grace periods: what a provider (include/sheaf/rcu.h) says of them, as numbers.
  *
- * Grace periods are asked for in batches, numbered as they are begun. What is retired now is safe once
- * the batch that begins next has passed: grace_now() is its number, grace_passed() the question. So
+ * Grace periods are asked for in batches, numbered as they are started. What is retired now is safe once
+ * the batch that is started next has passed: grace_now() is its number, grace_passed() the question. So
  * nothing that waits is linked into the provider's queue, and one callback serves everything that
  * was retired before it was asked for.
  *
  *   retired ---- number n+1 ----.                     .--- passed: n+1 <= done
- *   batches    ... | n | <------ n+1 is begun: call() | its callback: done = n+1
+ *   batches    ... | n | <------ n+1 is started: call() | its callback: done = n+1
  *
  * Several batches are in flight, so that one need not wait for the next one's callback.
  *
@@ -17,8 +17,8 @@
  *      A batch that has passed proves it of all with smaller numbers.
  *  G2. A batch's head is the provider's while it is busy. Those of GRACE_BATCHES are everybody's; who
  *      waits has one of its own, so that it waits for readers and for no thread of ours.
- *  G3. Callbacks go on while a user waits for something: each one begins another batch then while
- *      somebody asks, else only the last one in flight.
+ *  G3. Callbacks go on while a user waits for something: each one starts another batch then while
+ *      somebody wants one, else only the last one in flight.
  *  G4. No lock of the library is held, and nothing in hand, while a function of the provider's runs.
  *  G5. Users are added by an exchange, and removed with the lock, which is held while they are
  *      called: that takes long.
@@ -74,15 +74,15 @@ struct grace {
 	struct os_lock lock;
 	struct grace_user *users;
 	uint64_t started, done;
-	uint64_t begun_at;   /* when a batch was last begun, in ns */
-	uint64_t asked_at;   /* when somebody last asked */
-	uint64_t moved_at;   /* when done last moved, or the first batch since was begun */
+	uint64_t started_at; /* when a batch was last started, in ns */
+	uint64_t asked_at;   /* when somebody last wanted one */
+	uint64_t moved_at;   /* when done last moved, or the first batch since was started */
 	uint64_t bytes;	     /* retired, and neither freed nor allocated again */
 	uint32_t told_stall; /* of the grace period in progress */
 	uint32_t locked_by_fork;
 	/* One moment that the provider is asked about: whoever takes it may look. */
 	uint32_t poll_taken, poll_armed;
-	uint32_t wanted; /* a batch, by who could not begin it */
+	uint32_t wanted; /* a batch, by who could not start it */
 	uint64_t poll_number;
 	struct sheaf_rcu_poll poll;
 	struct grace_batch *batches; /* GRACE_BATCHES */
@@ -106,7 +106,7 @@ void grace_let_go(struct grace *grace);
 /* What is retired by now waits for this number. */
 static inline uint64_t grace_now(struct grace *grace)
 {
-	/* Pairs with the fence before a batch is given to the provider, in call() (grace.c). */
+	/* Pairs with the fence before a batch is given to the provider, in start_batch() (grace.c). */
 	os_fence();
 	return os_load_relaxed(&grace->started) + 1;
 }
@@ -125,12 +125,10 @@ static inline bool grace_passed(struct grace *grace, uint64_t number)
 	return grace_done(grace) >= number;
 }
 
-/* Something waits: begin a batch, unless one was just begun. */
-void grace_ask(struct grace *grace);
-/* The same, for callers that may be inside a user's function: then it is asked for after that. */
-void grace_want(struct grace *grace);
-/* Begin one now, if a head is free. */
-void grace_begin(struct grace *grace);
+/* Start a batch now, if a head is free. */
+void grace_start(struct grace *grace);
+/* Start one unless one was just started; for callers that may be inside a user's function, after that. */
+void grace_start_later(struct grace *grace);
 /* Ask the provider, if it can be asked, whether something passed. */
 void grace_poll(struct grace *grace);
 /* Return when number has passed. Waits; not for readers. */
@@ -140,8 +138,8 @@ void grace_barrier(struct grace *grace, struct grace_user *user);
 
 /* Count bytes that were retired; true if they are too many now. */
 bool grace_retired(struct grace *grace, uint64_t bytes);
-/* After that, with nothing in hand: ask; begin one at once if they are too many, and say so. */
-void grace_ask_after(struct grace *grace, bool over);
+/* After that, with nothing in hand: start a batch unless one was just started, or if they are too many. */
+void grace_start_after(struct grace *grace, bool over);
 bool grace_is_over_limit(struct grace *grace);
 static inline void grace_reused(struct grace *grace, uint64_t bytes)
 {

@@ -13,7 +13,7 @@ void grace_list_add(struct grace_list *list, struct grace_link *link, size_t tag
 {
 	link->number = grace_now(list->user.grace) << GRACE_TAG_BITS | tag;
 	push(list, link);
-	/* Who asks next, and finds a batch in flight, leaves it to a callback that sees this. */
+	/* Who starts no batch, because one is in flight, leaves it to a callback that sees this. */
 	os_order_rmw();
 }
 

@@ -27,7 +27,7 @@ struct grace_list {
 
 void grace_list_init(struct grace_list *list, struct grace *grace,
 		     void (*free)(struct grace_list *list, struct grace_link *link));
-/* Free this after a grace period. Its adder asks for one. */
+/* Free this after a grace period. Its adder starts a batch. */
 void grace_list_add(struct grace_list *list, struct grace_link *link, size_t tag);
 
 static inline size_t grace_link_tag(const struct grace_link *link)

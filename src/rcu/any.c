@@ -114,7 +114,7 @@ bool rcu_any_free(struct grace *grace, void *object, size_t offset)
 		grace_reused(grace, (uint64_t)units * UNIT);
 		done = link_by_head(any, object, offset);
 	}
-	grace_ask_after(grace, over);
+	grace_start_after(grace, over);
 	return done;
 }
 

@@ -95,7 +95,7 @@ static bool replace_full_rcu(struct sheaf_rcu *rcu, void *object)
 		sheaf_hand_over(cache, empty, FREE_CALL);
 		return false;
 	}
-	grace_ask_after(rcu->user.grace, over);
+	grace_start_after(rcu->user.grace, over);
 	return true;
 }
 

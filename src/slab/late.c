@@ -26,7 +26,7 @@ static void discard(struct grace_list *late, struct grace_link *link)
 void late_ask(struct slab_cache *cache)
 {
 	if (cache->late && os_load_relaxed(&cache->late->first))
-		grace_want(cache->late->user.grace);
+		grace_start_later(cache->late->user.grace);
 }
 
 bool late_init(struct slab_cache *cache, struct grace *grace)

@@ -141,9 +141,9 @@ static void polls_for_every_batch(void **state)
 	(void)state;
 	assert_non_null(s);
 	begun = grace_now(grace);
-	grace_begin(grace);
-	grace_begin(grace);
-	grace_begin(grace);
+	grace_start(grace);
+	grace_start(grace);
+	grace_start(grace);
 	grace_poll(grace);
 	assert_false(grace_passed(grace, begun));
 	passed = moments;

@@ -341,7 +341,7 @@ static void few_grace_periods_while_little_waits(void **state)
 	fill(s, &item, 1);
 	kfree_rcu(item, rcu);
 	for (int i = 0; i < GRACE_BATCHES; i++)
-		grace_begin(grace_of(NULL));
+		grace_start(grace_of(NULL));
 	clock_pass_ms(50);
 	by_hand_pass();
 	before = by_hand.calls;
@@ -363,7 +363,7 @@ static void a_forked_child_goes_on_without_lost_heads(void **state)
 {
 	(void)state;
 	for (int i = 0; i < GRACE_BATCHES; i++)
-		grace_begin(grace_of(NULL));
+		grace_start(grace_of(NULL));
 	assert_int_equal(in_child(lose_heads_in_child), 0);
 	by_hand_pass();
 }
@@ -385,7 +385,7 @@ static void stay_between(void)
 
 static void *begin_and_stay(void *grace)
 {
-	grace_begin(grace);
+	grace_start(grace);
 	return NULL;
 }
 
