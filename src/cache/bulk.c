@@ -9,7 +9,6 @@
 #include "os/report.h"
 #include "percpu/harvest.h"
 #include "percpu/percpu.h"
-#include "slab/late.h"
 #include "slab/stat.h"
 
 #define REMOTE_BATCH 32
@@ -45,7 +44,7 @@ static bool alloc_rest(struct kmem_cache *s, gfp_t flags, unsigned int n, void *
 	all = done == n || alloc_from_slabs(s, flags, n - done, p + done);
 	if (!all)
 		free_to(s, done, p);
-	os_report_kept();
+	cache_leave();
 	return all;
 }
 
@@ -66,7 +65,7 @@ SHEAF_PUBLIC int kmem_cache_alloc_bulk(struct kmem_cache *s, gfp_t flags, size_t
 	done = sheaf_pop_bulk(&s->sheaf, p, (unsigned int)n);
 	if (done < n && !alloc_rest(s, flags, (unsigned int)n - done, p + done)) {
 		if (free_to(s, done, p))
-			os_report_kept();
+			cache_leave();
 		return 0;
 	}
 	tsan_all_taken(p, n);
@@ -122,7 +121,6 @@ static void free_rest(struct kmem_cache *s, void **p, unsigned int n)
 	}
 	done = sheaf_free_bulk(&s->sheaf, p, n);
 	cache_see_flow(s);
-	late_ask(&s->sheaf.slab);
 	cache_give(s, p + done, n - done, "kmem_cache_free_bulk");
 }
 
@@ -175,5 +173,5 @@ SHEAF_PUBLIC void kmem_cache_free_bulk(struct kmem_cache *s, size_t n, void **p)
 		cache_free_by_owner(n, p, "kmem_cache_free_bulk");
 	}
 	if (may_keep)
-		os_report_kept();
+		cache_leave();
 }

@@ -20,6 +20,7 @@
 #include "cache/index.h"
 #include "grace/grace.h"
 #include "os/lock.h"
+#include "os/report.h"
 #include "os/tsan.h"
 #include "percpu/sheaf.h"
 
@@ -81,6 +82,14 @@ struct kmem_cache *cache_create(const char *name, size_t size, const struct kmem
 /* At exit, with SHEAF_OPTIONS=stats. In src/stats/; named here, so that a program linked with the
  * static library has it. */
 void stats_at_exit(void);
+
+/* The end of each call that may have taken a slow path, with no lock held and nothing in hand: what had to
+ * be put off until now. */
+static inline void cache_leave(void)
+{
+	grace_start_wanted();
+	os_report_kept();
+}
 
 /* Set the calls for a cache, by its flags and the options. Nobody may use it meanwhile. */
 void cache_choose_calls(struct kmem_cache *s);

@@ -32,7 +32,7 @@ bool cache_was_destroyed(struct kmem_cache *s, const char *call)
 	if (s->name)
 		return false;
 	cache_report_destroyed(s, call);
-	os_report_kept();
+	cache_leave();
 	return true;
 }
 
@@ -46,8 +46,7 @@ SHEAF_PUBLIC int kmem_cache_shrink(struct kmem_cache *s)
 	cache_see_flow(s);
 	left = cache_give_up_free(s);
 	page_trim();
-	late_ask(&s->sheaf.slab);
-	os_report_kept();
+	cache_leave();
 	return left != 0;
 }
 
@@ -134,7 +133,7 @@ SHEAF_PUBLIC void kmem_cache_destroy(struct kmem_cache *s)
 		release(s);
 	else
 		report_live(s);
-	os_report_kept();
+	cache_leave();
 	errno = saved;
 }
 

@@ -25,7 +25,7 @@ static COLD void *alloc_slow(struct kmem_cache *s, gfp_t flags)
 {
 	void *object = cache_alloc_slow(s, flags);
 
-	os_report_kept();
+	cache_leave();
 	return object;
 }
 
@@ -42,7 +42,7 @@ static const char *free_call(const struct kmem_cache *s)
 static COLD void free_slow(struct kmem_cache *s, void *object)
 {
 	cache_free_slow(s, object, free_call(s));
-	os_report_kept();
+	cache_leave();
 }
 
 #define DEFINE_ALLOC_PLAIN(suffix, POP)                                                            \
@@ -118,7 +118,7 @@ static void free_no_sheaf(struct kmem_cache *s, void *object)
 		cache_freed(s, object);
 		cache_give(s, &object, 1, free_call(s));
 	}
-	os_report_kept();
+	cache_leave();
 }
 
 /* In a program with the thread sanitizer. */

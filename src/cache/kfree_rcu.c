@@ -87,7 +87,7 @@ static COLD void retire_slow(struct kmem_cache *s, void *object, size_t offset)
 		os_report("kfree_rcu(%s, %p): no memory to keep the pointer until a grace period "
 			  "has passed; the object is leaked. kfree_rcu(pointer, field) needs none",
 			  s->name, object);
-	os_report_kept();
+	cache_leave();
 	errno = saved;
 }
 
@@ -125,7 +125,7 @@ static bool is_block(const void *object, const char *call)
 		return true;
 	if (!ZERO_OR_NULL_PTR(object))
 		cache_report_wrong(object, call);
-	os_report_kept();
+	cache_leave();
 	return false;
 }
 
@@ -180,7 +180,7 @@ SHEAF_PUBLIC void kvfree_rcu_mightsleep(const void *pointer)
 		grace_wait(grace, grace_now(grace));
 		cache_free_any(object, "kfree_rcu_mightsleep");
 	}
-	os_report_kept();
+	cache_leave();
 	errno = saved;
 }
 

@@ -91,7 +91,7 @@ static void give_back(struct kmem_cache *s, struct sheaf *sheaf, gfp_t gfp)
 		sheaf_set_size(sheaf, 0);
 	}
 	prefill_return(&s->sheaf, sheaf, gfp & __GFP_RECLAIM);
-	os_report_kept();
+	cache_leave();
 }
 
 static struct sheaf *lend_filled(struct kmem_cache *s, gfp_t gfp, struct sheaf *spare,
@@ -130,7 +130,7 @@ static COLD struct sheaf *prefill(struct kmem_cache *s, gfp_t gfp, struct sheaf 
 		give_back(s, sheaf, 0);
 		sheaf = NULL;
 	}
-	os_report_kept();
+	cache_leave();
 	return sheaf;
 }
 
@@ -166,7 +166,7 @@ SHEAF_PUBLIC int kmem_cache_refill_sheaf(struct kmem_cache *s, gfp_t gfp,
 		bool done = fill_sheaf(s, sheaf, gfp, size);
 
 		to_user(sheaf);
-		os_report_kept();
+		cache_leave();
 		return done ? 0 : -ENOMEM;
 	}
 	larger = prefill(s, gfp, NULL, size);

@@ -11,7 +11,6 @@
 #include "percpu/drain.h"
 #include "percpu/nolock.h"
 #include "percpu/percpu.h"
-#include "slab/late.h"
 #include "slab/stat.h"
 
 #define GFP_KNOWN 0xfffu
@@ -36,7 +35,7 @@ gfp_t cache_check_gfp_later(struct kmem_cache *s, gfp_t flags)
 gfp_t cache_check_gfp(struct kmem_cache *s, gfp_t flags)
 {
 	flags = cache_check_gfp_later(s, flags);
-	os_report_kept();
+	cache_leave();
 	return flags;
 }
 
@@ -73,7 +72,7 @@ bool cache_reclaim(struct kmem_cache *s, gfp_t flags, int tries)
 		return false;
 	cache_give_up_free(s);
 	page_trim();
-	os_report_kept();
+	cache_leave();
 	if (tries)
 		os_sleep_briefly();
 	return true;
@@ -118,19 +117,16 @@ void cache_give(struct kmem_cache *s, void **objects, unsigned int n, const char
 	sheaf_give_deferred(&s->sheaf);
 	stat_add(&s->sheaf.slab, STAT_free_slowpath, n);
 	slab_give(&s->sheaf.slab, objects, n, call);
-	late_ask(&s->sheaf.slab);
 }
 
 void cache_free_slow(struct kmem_cache *s, void *object, const char *call)
 {
 	if (!object)
 		return;
-	if (!may_enter_sheaf(s, object) || !sheaf_free(&s->sheaf, object)) {
+	if (may_enter_sheaf(s, object) && sheaf_free(&s->sheaf, object))
+		cache_see_flow(s);
+	else
 		cache_give(s, &object, 1, call);
-		return;
-	}
-	late_ask(&s->sheaf.slab);
-	cache_see_flow(s);
 }
 
 bool cache_check_node(struct kmem_cache *s, gfp_t flags, int *node)
@@ -172,7 +168,7 @@ SHEAF_PUBLIC void *kmem_cache_alloc_node(struct kmem_cache *s, gfp_t flags, int 
 {
 	void *object = alloc_node(s, flags, node);
 
-	os_report_kept();
+	cache_leave();
 	return object;
 }
 

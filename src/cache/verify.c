@@ -231,7 +231,7 @@ SHEAF_PUBLIC int kmem_cache_verify(struct kmem_cache *s)
 	faults = verify(s);
 	if (grace)
 		grace_let_go(grace);
-	os_report_kept();
+	cache_leave();
 	errno = saved;
 	return faults;
 }

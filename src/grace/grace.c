@@ -2,6 +2,8 @@
 /* Batches, their callbacks and who waits for them; see grace.h. */
 #include "grace/grace.h"
 
+#include <errno.h>
+
 #include "grace/provider.h"
 #include "os/machine.h"
 #include "os/options.h"
@@ -15,6 +17,7 @@
 static struct grace *graces; /* grows only */
 static struct grace *of_process;
 static uint32_t too_many;
+uint32_t grace_some_wanted;
 
 static struct grace *find(const struct sheaf_rcu_ops *ops)
 {
@@ -136,7 +139,7 @@ static void start_at(struct grace *grace, uint64_t now);
 void grace_let_go(struct grace *grace)
 {
 	os_unlock(&grace->lock);
-	/* Who found it locked has set this before: pairs with the order in grace_start_later(). */
+	/* Who found it locked has set this before: pairs with the order in grace_start_all_wanted(). */
 	os_fence();
 	if (os_load_relaxed(&grace->wanted) && os_exchange(&grace->wanted, 0))
 		start_spaced(grace);
@@ -144,12 +147,27 @@ void grace_let_go(struct grace *grace)
 
 void grace_start_later(struct grace *grace)
 {
-	os_exchange(&grace->wanted, 1);
-	/* Pairs with the fence in grace_let_go(). */
-	os_order_rmw();
-	/* It may be this very thread that holds it. Who does looks when it lets go. */
-	if (os_trylock(&grace->lock))
+	os_store_relaxed(&grace->wanted, 1);
+	os_exchange(&grace_some_wanted, 1);
+}
+
+/* It may be this very thread that holds the lock. Who does looks when it lets go. */
+static void start_if_wanted(struct grace *grace)
+{
+	if (os_load_acquire(&grace->wanted) && os_trylock(&grace->lock))
 		grace_let_go(grace);
+}
+
+void grace_start_all_wanted(void)
+{
+	int saved = errno;
+
+	if (os_exchange(&grace_some_wanted, 0)) {
+		/* Pairs with the fence in grace_let_go(). */
+		os_order_rmw();
+		grace_for_each(start_if_wanted);
+	}
+	errno = saved;
 }
 
 /* No batch is in flight. */

@@ -127,8 +127,22 @@ static inline bool grace_passed(struct grace *grace, uint64_t number)
 
 /* Start a batch now, if a head is free. */
 void grace_start(struct grace *grace);
-/* Start one unless one was just started; for callers that may be inside a user's function, after that. */
+/*
+ * Start one unless one was just started, at the next call of grace_start_wanted(): for callers with something
+ * in hand, or inside a user's function, or that must not wait.
+ */
 void grace_start_later(struct grace *grace);
+
+extern uint32_t grace_some_wanted;
+void grace_start_all_wanted(void) __attribute__((cold));
+
+/* With no lock held and nothing in hand: start what was put off. */
+static inline void grace_start_wanted(void)
+{
+	if (__builtin_expect(os_load_relaxed(&grace_some_wanted) != 0, 0))
+		grace_start_all_wanted();
+}
+
 /* Ask the provider, if it can be asked, whether something passed. */
 void grace_poll(struct grace *grace);
 /* Return when number has passed. Waits; not for readers. */

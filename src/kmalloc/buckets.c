@@ -45,7 +45,7 @@ SHEAF_PUBLIC kmem_buckets *kmem_buckets_create(const char *name, slab_flags_t fl
 			return NULL;
 		}
 	}
-	os_report_kept();
+	cache_leave();
 	return set;
 }
 

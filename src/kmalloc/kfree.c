@@ -11,7 +11,7 @@
 static void free_any(const void *pointer, const char *call)
 {
 	cache_free_any(pointer, call);
-	os_report_kept();
+	cache_leave();
 }
 
 static COLD void free_unowned(const void *block)
@@ -40,7 +40,7 @@ static size_t size_allocated(const void *pointer, const char *call)
 	if (block.kind != BLOCK_NONE && block.start == pointer)
 		return block.size;
 	cache_report_wrong(pointer, call);
-	os_report_kept();
+	cache_leave();
 	return 0;
 }
 

@@ -155,7 +155,7 @@ static bool family_ready(void)
 	if (!family.ready && make_family())
 		os_store_release(&family.ready, 1);
 	os_unlock(&caches.family);
-	os_report_kept();
+	cache_leave();
 	errno = saved;
 	return os_load_acquire(&family.ready);
 }
@@ -180,7 +180,7 @@ void kmalloc_reclaim(void)
 		for (unsigned int i = 1; i < KMALLOC_CACHES; i++)
 			cache_give_up_free(family.caches[number][i]);
 	page_trim();
-	os_report_kept();
+	cache_leave();
 }
 
 /* --- the calls -------------------------------------------------------------------------------- */

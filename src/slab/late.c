@@ -13,6 +13,7 @@ _Static_assert(offsetof(struct slab, prev) - offsetof(struct slab, next) ==
 void late_discard(struct slab_cache *cache, struct slab *slab)
 {
 	grace_list_add(cache->late, (struct grace_link *)&slab->next, 0);
+	grace_start_later(cache->late->user.grace);
 }
 
 static void discard(struct grace_list *late, struct grace_link *link)
@@ -21,12 +22,6 @@ static void discard(struct grace_list *late, struct grace_link *link)
 
 	(void)late;
 	partial_discard_now(slab->cache, slab);
-}
-
-void late_ask(struct slab_cache *cache)
-{
-	if (cache->late && os_load_relaxed(&cache->late->first))
-		grace_start_later(cache->late->user.grace);
 }
 
 bool late_init(struct slab_cache *cache, struct grace *grace)

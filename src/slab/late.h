@@ -19,7 +19,5 @@ bool late_init(struct slab_cache *cache, struct grace *grace);
 void late_exit(struct slab_cache *cache);
 
 void late_discard(struct slab_cache *cache, struct slab *slab);
-/* With no lock held: ask for a grace period if slabs wait. */
-void late_ask(struct slab_cache *cache);
 
 #endif

@@ -508,6 +508,27 @@ static void typesafe_pages_go_late(void **state)
 	destroy(s);
 }
 
+/* Whatever the call that lets slabs go, somebody starts a batch for them. */
+static void returned_sheaf_starts_batch(void **state)
+{
+	struct kmem_cache_args args = {.sheaf_capacity = 256};
+	struct kmem_cache *s;
+	struct slab_sheaf *sheaf;
+
+	(void)state;
+	pin(0);
+	s = kmem_cache_create("rcu-returned", 4096, &args, SLAB_TYPESAFE_BY_RCU);
+	assert_non_null(s);
+	sheaf = kmem_cache_prefill_sheaf(s, GFP_KERNEL, 256);
+	assert_non_null(sheaf);
+	/* It does not fit any more, and goes to the slabs. */
+	assert_int_equal(kmem_cache_set_sheaf_capacity(s, 512), 0);
+	kmem_cache_return_sheaf(s, GFP_KERNEL, sheaf);
+	by_hand_pass();
+	assert_true(look(s).slabs <= 10);
+	destroy(s);
+}
+
 static void fail_every_allocation(void)
 {
 	static struct item *items[4 * MANY];
@@ -705,6 +726,7 @@ int main(void)
 		cmocka_unit_test(too_much_is_counted_and_told),
 		cmocka_unit_test(a_stalled_reader_is_told_once),
 		cmocka_unit_test(typesafe_pages_go_late),
+		cmocka_unit_test(returned_sheaf_starts_batch),
 		cmocka_unit_test(large_blocks_do_not_stay),
 		cmocka_unit_test(nothing_is_lost_without_memory),
 	};
