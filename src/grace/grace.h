@@ -37,6 +37,8 @@
 #include "os/lock.h"
 #include "os/tsan.h"
 
+/* In flight at once. With one, what is retired after its start waits for its end, too: up to two grace periods.
+ * With 16 little more than one; more would only be more callbacks. Not measured. */
 #define GRACE_BATCHES 16
 #define GRACE_NEVER   UINT64_MAX
 

@@ -8,12 +8,17 @@
 #include "page/pool.h"
 #include "rcu/queue.h"
 
-#define SHARDS	 8
-#define CAPACITY 252 /* a sheaf of 2 KiB */
+/* CPUs that share one wait for its lock, for an object at a time; each keeps two sheaves. Not measured. */
+#define SHARDS 8
+/* A sheaf of 2 KiB. Half: twice as many allocations of sheaves; double: twice as much for a few objects. */
+#define CAPACITY 252
 #define BYTES	 (SHEAF_HEADER + CAPACITY * sizeof(void *))
-#define UNIT	 64u /* bytes that one of a sheaf's units is */
-#define MIB	 (1u << 20)
-#define HEAVY	 64u /* part of rcu_limit that a sheaf which is being filled may hold */
+/* Bytes that one of a sheaf's units is: 32 bits of them count 256 GiB. */
+#define UNIT 64u
+#define MIB  (1u << 20)
+/* Part of rcu_limit that a sheaf which is being filled may hold: together an eighth of it has no number at most.
+ * Half: a quarter; double: sheaves of half as many large blocks. Not measured. */
+#define HEAVY 64u
 
 struct shard {
 	struct os_lock lock;

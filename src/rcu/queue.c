@@ -4,7 +4,9 @@
 
 #include "os/machine.h"
 
-#define MOVE_MOST 32 /* sheaves, with the lock held */
+/* Sheaves, with the lock held. Who retires may wait for as many: with no bound, 855 of the simulator's steps for
+ * 25,600 objects instead of 9. Fewer: an allocation finds the newest later when many have passed at once. */
+#define MOVE_MOST 32
 
 void rcu_queue_init(struct rcu_queue *queue)
 {

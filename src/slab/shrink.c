@@ -14,7 +14,8 @@
 #include "slab/partial.h"
 #include "slab/slab.h"
 
-#define PROMOTE_MAX 32 /* slabs with at most so many free objects are worth sorting */
+/* Slabs with at most so many free objects are sorted, as in the kernel; those with more are far from full. */
+#define PROMOTE_MAX 32
 
 struct chain {
 	struct slab *first, *last;
