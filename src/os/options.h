@@ -12,6 +12,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Of builds with benchmarks, and of the simulator: what others do, to compare. */
+#ifdef SHEAF_BENCH
+#define OS_BENCH_OPTIONS(OPTION)                                                                   \
+	/* a new slab's freelist comes first, as before 7.1 */                                     \
+	OPTION(prebuilt_freelist, "slab_prebuilt_freelist")                                        \
+	/* an empty main goes to the barn, as before 7.0 */                                        \
+	OPTION(no_spare_rule, "slab_nospare")
+#define OS_BENCH_OPTION(field) (os_options.field != 0)
+#else
+#define OS_BENCH_OPTIONS(OPTION)
+#define OS_BENCH_OPTION(field) false
+#endif
+
 /*
  * Every option: SWITCH(field, name) and NUMBER(field, name, least, most, default), where a default
  * below the least means that the library chooses. man/libsheaf.7 describes them.
@@ -38,8 +51,6 @@
 	SWITCH(stats_json, "stats=json")                                                           \
 	/* the descriptor that they are printed to at exit */                                      \
 	NUMBER(stats_fd, "stats_fd=", 0, 1 << 20, 2)                                               \
-	/* a new slab's freelist comes first, as before 7.1; benchmarks compare */                 \
-	SWITCH(prebuilt_freelist, "slab_prebuilt_freelist")                                        \
 	/* MiB of free pages that do not go back */                                                \
 	NUMBER(page_keep, "page_keep=", 1, 1 << 20, 0)                                             \
 	/* milliseconds a partly filled rcu_free sheaf may stay */                                 \
@@ -50,10 +61,9 @@
 	NUMBER(rcu_stall, "rcu_stall=", 10, 3600000, 10000)                                        \
 	/* sets of caches that kmalloc() has */                                                    \
 	NUMBER(random_kmalloc_caches, "random_kmalloc_caches=", 1, 16, 0)                          \
-	/* an empty main goes to the barn, as before 7.0 */                                        \
-	SWITCH(no_spare_rule, "slab_nospare")                                                      \
 	/* say which backend runs, and why */                                                      \
-	SWITCH(verbose, "verbose")
+	SWITCH(verbose, "verbose")                                                                 \
+	OS_BENCH_OPTIONS(SWITCH)
 
 #define OS_OPTION(field, ...) uint32_t field;
 struct os_options {

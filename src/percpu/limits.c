@@ -6,7 +6,6 @@
 
 #include "os/atomic.h"
 #include "os/machine.h"
-#include "os/options.h"
 #include "percpu/barn.h"
 
 /* What they are computed from. */
@@ -122,7 +121,6 @@ bool sheaf_cache_init(struct sheaf_cache *cache, void *handle, unsigned int capa
 		return true;
 	if (!barn_init(cache))
 		return false;
-	cache->no_spare_rule = os_options.no_spare_rule;
 	cache->capacities = sheaf_capacities(capacity, capacity);
 	barn_set_limits(cache);
 	return true;

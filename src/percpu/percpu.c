@@ -10,6 +10,7 @@
 
 #include "os/atomic.h"
 #include "os/machine.h"
+#include "os/options.h"
 #include "os/tsan.h"
 #include "percpu/barn.h"
 #include "percpu/flow.h"
@@ -69,7 +70,7 @@ static struct sheaf *install_full(struct sheaf_cache *cache, struct sheaf *full,
 		return NULL;
 	}
 	section_swap_empty(&cache->at);
-	if (cache->no_spare_rule) {
+	if (OS_BENCH_OPTION(no_spare_rule)) {
 		sheaf_hand_over(cache, old, call);
 		if (!section_replace_spare(&cache->at, NULL, &old))
 			return NULL;

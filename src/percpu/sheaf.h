@@ -51,7 +51,6 @@ struct sheaf_cache {
 	uint32_t phase;		 /* of the in-hand counts */
 	uint32_t barn_full;	 /* full sheaves in a node's blocks, beside the shards' */
 	uint32_t shard_full;	 /* cells of one shard that may hold full ones */
-	uint32_t no_spare_rule;
 	uint64_t capacities; /* changes as one: see sheaf_capacity() and sheaf_first_capacity() */
 	size_t barn_objects, barn_bytes; /* limits that the user set, or 0: see barn.h */
 	struct sheaf *bootstrap;	 /* for threads without a row: see os/section.h */

@@ -293,7 +293,7 @@ static unsigned int take_new_slab(struct slab_cache *cache, struct slab_node *pa
 {
 	struct slab *slab = slab_pages(cache, node);
 	unsigned int n, position = 0;
-	bool prebuilt = os_options.prebuilt_freelist;
+	bool prebuilt = OS_BENCH_OPTION(prebuilt_freelist);
 	uint64_t state;
 
 	if (!slab)

@@ -283,6 +283,7 @@ static void small_slabs(void **state)
 	assert_int_equal(in_child(fallback_order), 0);
 }
 
+#ifdef SHEAF_BENCH
 static unsigned int constructed;
 
 static void count_constructed(void *object)
@@ -329,6 +330,7 @@ static void prebuilt_freelist(void **state)
 	}
 	os_options.prebuilt_freelist = os_options.random = 0;
 }
+#endif
 
 static void hardened_links(void **state)
 {
@@ -437,7 +439,9 @@ int main(void)
 		cmocka_unit_test(free_pointer_place),
 		cmocka_unit_test(model),
 		cmocka_unit_test(small_slabs),
+#ifdef SHEAF_BENCH
 		cmocka_unit_test(prebuilt_freelist),
+#endif
 		cmocka_unit_test(hardened_links),
 		cmocka_unit_test(corrupted_link),
 		cmocka_unit_test(misuse),
