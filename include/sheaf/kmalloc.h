@@ -6,11 +6,12 @@
  *     char *text = kmalloc(length + 1, GFP_KERNEL);
  *     kfree(text);
  *
- * Caches kmalloc-8, -16, -32, -64, -96, -128, -192, -256, -512, -1k, -2k, -4k and -8k, made at first
- * use, each with sheaves. A block of 16 bytes or more is aligned to at least 16, a smaller one to 8, and
- * one whose size is a power of two to its size. That is a promise; the sizes of the caches are none.
+ * The caches kmalloc-8, -16, -32, -64, -96, -128, -192, -256, -512, -1k, -2k, -4k and -8k are
+ * created at first use, each with sheaves. A block of 16 bytes or more is aligned to at least 16, a
+ * smaller one to 8, and a block whose size is a power of two to its size. This alignment is
+ * guaranteed; the sizes of the caches are not.
  *
- * What is said in <sheaf/slab.h> of threads, signals, fork and errno holds here, too.
+ * The rules of <sheaf/slab.h> for threads, signals, fork and errno apply here, too.
  */
 #ifndef SHEAF_KMALLOC_H
 #define SHEAF_KMALLOC_H
@@ -22,24 +23,25 @@
 extern "C" {
 #endif
 
-/* What a request for 0 bytes returns: not NULL, to be freed as any block, never to be used. */
+/* The result of a request for 0 bytes: not NULL; it may be freed like any block, but not
+ * dereferenced. */
 #define ZERO_SIZE_PTR SHEAF_ADDRESS(void *, 16)
 
 /* True for NULL and ZERO_SIZE_PTR. */
 #define ZERO_OR_NULL_PTR(pointer)                                                                  \
 	(SHEAF_ADDRESS(uintptr_t, SHEAF_CAST(const volatile void *, pointer)) <= 16)
 
-/* Bytes up to which this version's caches serve, and up to which kmalloc() does. Beyond: kvmalloc(), to
- * INT_MAX. */
+/* The largest size that this version's caches serve, and the largest of kmalloc(). kvmalloc()
+ * serves up to INT_MAX. */
 #define KMALLOC_MAX_CACHE_SIZE SHEAF_CAST(size_t, 8192)
 #define KMALLOC_MAX_SIZE       (SHEAF_CAST(size_t, 4) << 20)
 
 /*
- * Private: read by kmalloc() below and by nobody else. Who serves a size, by the number of words of 8
- * bytes that it takes, for up to SHEAF_KMALLOC_WORDS words at least. Programs have built in no sizes of
- * caches, nor how many there are: those may differ from library to library. They know the table by a
- * pointer, which never changes: an executable may be given a copy of what it refers to (a COPY
- * relocation), and what is copied can never grow.
+ * Private: only kmalloc() below reads it. The cache for each size, in words of 8 bytes, for at
+ * least SHEAF_KMALLOC_WORDS words. Neither the sizes of caches nor their number are compiled into
+ * programs, because they may differ between versions of the library. Programs reach the table
+ * through a pointer that never changes: an executable may get a copy of a variable that it refers
+ * to (a COPY relocation), and a copied variable can never grow.
  */
 #define SHEAF_KMALLOC_WORDS 1024
 extern struct kmem_cache **const sheaf_kmalloc_by_words;
@@ -48,10 +50,10 @@ extern struct kmem_cache **const sheaf_kmalloc_by_words;
 SHEAF_CHECK_RESULT void *__kmalloc_large(size_t size, gfp_t flags) SHEAF_SYMBOL(__kmalloc_large);
 
 /*
- * At least size bytes, or NULL if memory is out. Undefined content; with __GFP_ZERO zeroed up to the
- * size that ksize() tells. 0 bytes: ZERO_SIZE_PTR. Above KMALLOC_MAX_SIZE: NULL, and a line unless
- * __GFP_NOWARN. The common case up to 8192 bytes is that of kmem_cache_alloc(); beyond it takes a
- * lock.
+ * Return at least size bytes, or NULL if there is no memory. The content is undefined; with
+ * __GFP_ZERO it is zero up to the size that ksize() returns. 0 bytes: ZERO_SIZE_PTR. Above
+ * KMALLOC_MAX_SIZE: NULL, and a report unless __GFP_NOWARN is given. Up to 8192 bytes the common
+ * case is that of kmem_cache_alloc(); larger blocks take a lock.
  */
 static inline SHEAF_CHECK_RESULT void *kmalloc(size_t size, gfp_t flags)
 {
@@ -82,8 +84,8 @@ static inline SHEAF_CHECK_RESULT void *kcalloc(size_t n, size_t size, gfp_t flag
 }
 
 /*
- * kmalloc() on this node if it has memory, else any; with __GFP_THISNODE that node's or NULL (above
- * 2 MiB it is a preference in any case). NUMA_NO_NODE: as kmalloc().
+ * kmalloc() on this node, or on another node if it has no memory; with __GFP_THISNODE, NULL instead
+ * (above 2 MiB the node is always only a preference). NUMA_NO_NODE: the same as kmalloc().
  */
 SHEAF_CHECK_RESULT void *kmalloc_node(size_t size, gfp_t flags, int node)
 	SHEAF_SYMBOL(kmalloc_node);
@@ -109,13 +111,13 @@ static inline SHEAF_CHECK_RESULT void *kcalloc_node(size_t n, size_t size, gfp_t
 }
 
 /*
- * Make a block size bytes large: in place if it has them already, else a new block with the old
- * one's content, and the old one is freed. If a new block would have half the bytes or less
- * (kmalloc_size_roundup()), it moves there, too, unless there is no memory at once: a smaller size never
- * fails. Returns NULL, and leaves the block as it is, if memory is out. A block of NULL or ZERO_SIZE_PTR: as
- * kmalloc(). A size of 0: as kfree(), and ZERO_SIZE_PTR is returned. Kernel: never moves to a smaller one.
- * __GFP_ZERO: bytes beyond the old content read zero if every earlier call for this block, too, had
- * the flag.
+ * Change the size of a block: in place if it already has so many bytes; otherwise the content is
+ * copied to a new block, and the old one is freed. If a new block would have half the bytes or less
+ * (kmalloc_size_roundup()), the content moves there, too, unless there is no memory at once: a
+ * smaller size never fails. Returns NULL, and does not change the block, if there is no memory. If
+ * the block is NULL or ZERO_SIZE_PTR: the same as kmalloc(). If size is 0: the same as kfree(), and
+ * ZERO_SIZE_PTR is returned. Kernel: never moves to a smaller block. __GFP_ZERO: the bytes beyond
+ * the old content are zero if every earlier call for this block also had the flag.
  */
 SHEAF_CHECK_RESULT void *krealloc(const void *block, size_t size, gfp_t flags)
 	SHEAF_SYMBOL(krealloc);
@@ -130,37 +132,37 @@ static inline SHEAF_CHECK_RESULT void *krealloc_array(void *block, size_t n, siz
 }
 
 /*
- * Free a block of any call of this header, or an object of any cache. NULL and ZERO_SIZE_PTR are
- * allowed. A pointer that is none of ours is reported and left alone; one that is free already, or
- * points into a block, is found as by kmem_cache_free(). The common case takes one restartable
- * section.
+ * Free a block from any call of this header, or an object of any cache. NULL and ZERO_SIZE_PTR are
+ * allowed. A pointer that does not belong to the library is reported and not freed. A pointer to a
+ * free block, or into a block, is found as by kmem_cache_free(). The common case takes one
+ * restartable section.
  */
 void kfree(const void *block) SHEAF_SYMBOL(kfree);
 
-/* kfree() of p[0] ... p[n-1], blocks of one size together as far as they come together. O(n). */
+/* kfree() of p[0] ... p[n-1]; consecutive blocks of the same size are freed together. O(n). */
 static inline void kfree_bulk(size_t n, void **p)
 {
 	kmem_cache_free_bulk(NULL, n, p);
 }
 
 /*
- * The same, its content overwritten before, all that ksize() tells. What is no block, or points into one,
- * is reported and left alone, neither overwritten nor freed.
+ * The same, but first overwrite the whole block with zeros (ksize() bytes). A pointer that is not
+ * the start of a block is reported, and nothing is overwritten or freed.
  */
 void kfree_sensitive(const void *block) SHEAF_SYMBOL(kfree_sensitive);
 
-/* Bytes that can be used of a block; 0 of NULL and ZERO_SIZE_PTR. O(1), no lock. */
+/* The usable bytes of a block; 0 for NULL and ZERO_SIZE_PTR. O(1), no lock. */
 size_t ksize(const void *block) SHEAF_SYMBOL(ksize);
 
-/* What ksize() would tell of kmalloc(size); size itself if kmalloc() would fail. O(1). */
+/* The result of ksize() for kmalloc(size); size itself if kmalloc() would fail. O(1). */
 size_t kmalloc_size_roundup(size_t size) SHEAF_SYMBOL(kmalloc_size_roundup);
 
 /* --- larger than kmalloc() ----------------------------------------------------------------------
  */
 
 /*
- * kmalloc_node() and kmalloc() for up to INT_MAX bytes. Those above 2 MiB are mappings of their own,
- * aligned to 2 MiB: system calls, and O(size / 2 MiB), however many there are.
+ * kmalloc_node() and kmalloc() for up to INT_MAX bytes. Blocks above 2 MiB are separate mappings,
+ * aligned to 2 MiB: they cost system calls and O(size / 2 MiB), whatever their number.
  */
 SHEAF_CHECK_RESULT void *kvmalloc_node(size_t size, gfp_t flags, int node)
 	SHEAF_SYMBOL(kvmalloc_node);
@@ -215,16 +217,17 @@ static inline void kvfree(const void *block)
 }
 
 /*
- * The same, its first size bytes overwritten before: at most what ksize() tells. What is no block, or
- * points into one, is reported and left alone.
+ * The same, but first overwrite size bytes with zeros, at most ksize() bytes. A pointer that is not
+ * the start of a block is reported, and nothing is overwritten or freed.
  */
 void kvfree_sensitive(const void *block, size_t size) SHEAF_SYMBOL(kvfree_sensitive);
 
 /*
- * Whole pages: at least size bytes, as many as there is room for, aligned to 4096. Of NULL for 0 bytes, as
- * if memory were out. To be freed by vfree() or any other call of its kind. Up to 2 MiB they are runs of 2^n
- * pages, beyond as for kvmalloc(). vmalloc() and vzalloc(): with GFP_KERNEL. Kernel: the pages need not be
- * neighbours in physical memory; here nobody can tell.
+ * Allocate whole pages: at least size bytes of any size that the system grants, aligned to 4096.
+ * NULL for 0 bytes, and if there is no memory. Free them by vfree() or a related call. Up to 2 MiB
+ * they are runs of 2^n pages; larger blocks are as for kvmalloc(). vmalloc() and vzalloc() use
+ * GFP_KERNEL. Kernel: the pages need not be contiguous in physical memory; here programs cannot see
+ * that.
  */
 SHEAF_CHECK_RESULT void *__vmalloc(size_t size, gfp_t flags) SHEAF_SYMBOL(__vmalloc);
 
@@ -248,22 +251,25 @@ static inline void vfree(const void *block)
  */
 
 /*
- * At least size bytes in any context, as by kmem_cache_alloc_nolock(): from the cache of that size, else
- * from the next larger one. The node is preferred; NUMA_NO_NODE: this CPU's. NULL if neither has any at
- * once, if nobody has called kmalloc() yet, and above KMALLOC_MAX_CACHE_SIZE; 0 bytes: ZERO_SIZE_PTR.
- * Of gfp, __GFP_ZERO matters. Async-signal-safe, O(nodes).
+ * Return at least size bytes in any context, as by kmem_cache_alloc_nolock(): from the cache of
+ * that size, or from the next larger one. The node is a preference; NUMA_NO_NODE: the node of this
+ * CPU. NULL if neither cache has a block at once, before the first call of kmalloc(), and above
+ * KMALLOC_MAX_CACHE_SIZE. 0 bytes: ZERO_SIZE_PTR. All flags in gfp except __GFP_ZERO are ignored.
+ * Async-signal-safe, O(nodes).
  */
 SHEAF_CHECK_RESULT void *kmalloc_nolock(size_t size, gfp_t gfp, int node)
 	SHEAF_SYMBOL(kmalloc_nolock);
 
-/* Free a block of a cache in any context, as by kmem_cache_free_nolock(), whichever call it is from. NULL
- * and ZERO_SIZE_PTR are allowed; blocks above KMALLOC_MAX_CACHE_SIZE are reported and left alone. */
+/* Free a block of a cache in any context, as by kmem_cache_free_nolock(), whichever call allocated
+ * it. NULL and ZERO_SIZE_PTR are allowed; blocks above KMALLOC_MAX_CACHE_SIZE are reported and not
+ * freed. */
 void kfree_nolock(const void *block) SHEAF_SYMBOL(kfree_nolock);
 
 /* --- copies -------------------------------------------------------------------------------------
  */
 
-/* A copy of a text, to be freed by kfree(); of NULL, NULL. kstrndup(): of at most max bytes. */
+/* Return a copy of a string, to be freed by kfree(); NULL for NULL. kstrndup() copies at most max
+ * bytes. */
 SHEAF_CHECK_RESULT char *kstrdup(const char *text, gfp_t flags) SHEAF_SYMBOL(kstrdup);
 SHEAF_CHECK_RESULT char *kstrndup(const char *text, size_t max, gfp_t flags) SHEAF_SYMBOL(kstrndup);
 
@@ -276,14 +282,14 @@ SHEAF_CHECK_RESULT const char *kstrdup_const(const char *text, gfp_t flags)
 	SHEAF_SYMBOL(kstrdup_const);
 void kfree_const(const void *text) SHEAF_SYMBOL(kfree_const);
 
-/* A copy of size bytes; kmemdup_nul(): and a zero byte behind them. */
+/* Return a copy of size bytes; kmemdup_nul() adds a zero byte. */
 SHEAF_CHECK_RESULT void *kmemdup(const void *from, size_t size, gfp_t flags) SHEAF_SYMBOL(kmemdup);
 SHEAF_CHECK_RESULT char *kmemdup_nul(const char *from, size_t size, gfp_t flags)
 	SHEAF_SYMBOL(kmemdup_nul);
 
 /*
- * A text as printf() would write it, to be freed by kfree(); formats are the C library's. NULL if memory is
- * out or the format fails. O(length), formatted twice.
+ * Return a string formatted as by printf(), to be freed by kfree(). The formats are those of the C
+ * library. NULL if there is no memory or the format fails. O(length): it is formatted twice.
  */
 SHEAF_CHECK_RESULT char *kasprintf(gfp_t flags, const char *format, ...) SHEAF_SYMBOL(kasprintf)
 	__attribute__((__format__(__printf__, 2, 3)));
@@ -293,21 +299,23 @@ SHEAF_CHECK_RESULT char *kvasprintf(gfp_t flags, const char *format, va_list arg
 /* --- sets of one's own --------------------------------------------------------------------------
  */
 
-/* Caches of the same sizes that nobody else allocates from: an overflow meets its own kind. */
+/* Caches of the same sizes that only calls with this set use: an overflow hits only blocks of the
+ * same kind. */
 typedef struct sheaf_kmem_buckets kmem_buckets;
 
 /*
- * Make a set NAME-8 ... NAME-8k. Flags, useroffset, usersize and ctor are those of every cache (a
- * region beyond a small cache's object is cut to it). NULL: out of memory, or arguments that
- * kmem_cache_create() refuses. Destroy a set as one destroys a cache; NULL is allowed.
+ * Create a set of caches NAME-8 ... NAME-8k. Flags, useroffset, usersize and ctor apply to every
+ * cache (a region beyond a small cache's object is cut). NULL if there is no memory, or if
+ * kmem_cache_create() refuses an argument. The rules for destroying a set are those of
+ * kmem_cache_destroy(); NULL is allowed.
  */
 kmem_buckets *kmem_buckets_create(const char *name, slab_flags_t flags, unsigned int useroffset,
 				  unsigned int usersize, void (*ctor)(void *object))
 	SHEAF_SYMBOL(kmem_buckets_create);
 void kmem_buckets_destroy(kmem_buckets *set) SHEAF_SYMBOL(kmem_buckets_destroy);
 
-/* kmalloc() and kvmalloc() from this set; from everybody's, if it is NULL. Free by kfree(). Blocks
- * above 8192 bytes are nobody's own. */
+/* kmalloc() and kvmalloc() from this set, or from the common caches if it is NULL. Free blocks by
+ * kfree(). Blocks above 8192 bytes are not kept separate. */
 SHEAF_CHECK_RESULT void *kmem_buckets_alloc(kmem_buckets *set, size_t size, gfp_t flags)
 	SHEAF_SYMBOL(kmem_buckets_alloc);
 SHEAF_CHECK_RESULT void *kmem_buckets_valloc(kmem_buckets *set, size_t size, gfp_t flags)

@@ -6,17 +6,18 @@
  *     mtree_store_range(&tree, 10, 19, entry, GFP_KERNEL);
  *     entry = mtree_load(&tree, 15);
  *
- * Ranges never overlap; what no range covers holds NULL. An entry is any pointer but those below 4096
- * whose two low bits are 10. Names, arguments and results are the kernel's.
+ * Ranges never overlap. Indices that no range covers hold NULL. An entry is any pointer, except
+ * values below 4096 whose two lowest bits are 10 (binary). Names, arguments and results are the
+ * kernel's.
  *
- * Locks. A call that changes a tree needs its lock: the mtree_ calls take it, the mas_ calls want it
- * held (mtree_lock(), or the caller's own with MT_FLAGS_LOCK_EXTERN). A call that reads needs the
- * lock, too, or, if the tree has MT_FLAGS_USE_RCU, an RCU read-side section of <sheaf/rcu.h>, which
- * must span all uses of one ma_state (mas_pause() between two sections). No call enters a section by
- * itself. Readers never wait. A store makes every other ma_state stale that is used with the lock: after
- * it call mas_pause() or mas_reset() for them. Only with MT_FLAGS_USE_RCU, and all uses of a state in one
- * RCU section, this is not needed.
- * No call may be made from a signal handler. errno is preserved. n is the number of ranges.
+ * Locks. A call that changes a tree needs the tree's lock: the mtree_ calls take it; for the mas_
+ * calls the caller must hold it (mtree_lock(), or the caller's own lock with MT_FLAGS_LOCK_EXTERN).
+ * A call that reads needs the lock, too, or, if the tree has MT_FLAGS_USE_RCU, an RCU read-side
+ * section of <sheaf/rcu.h>, which must span all uses of one ma_state (use mas_pause() between two
+ * sections). No call enters a section by itself. Readers never wait. A store invalidates every
+ * other ma_state that is used with the lock: call mas_pause() or mas_reset() on them after it. This
+ * is not needed only with MT_FLAGS_USE_RCU, if all uses of a state are in one RCU section. Signal
+ * handlers must not make any of these calls. errno is preserved. n is the number of ranges.
  *
  * Link: `pkg-config --cflags --libs libsheaf-maple`. Layout and algorithms: docs/maple-tree.md.
  */
@@ -68,7 +69,7 @@ struct maple_tree {
 	}
 #define DEFINE_MTREE(name) struct maple_tree name = MTREE_INIT(name, 0)
 
-/* Make an empty tree with these MT_FLAGS_; mt_init() with none. O(1). */
+/* Initialise an empty tree with these MT_FLAGS_; mt_init() uses none. O(1). */
 void mt_init_flags(struct maple_tree *mt, unsigned int flags) SHEAF_SYMBOL(mt_init_flags);
 void mt_init(struct maple_tree *mt) SHEAF_SYMBOL(mt_init);
 
@@ -77,8 +78,8 @@ void mtree_lock(struct maple_tree *mt) SHEAF_SYMBOL(mtree_lock);
 void mtree_unlock(struct maple_tree *mt) SHEAF_SYMBOL(mtree_unlock);
 
 /*
- * From now on changes are made so that readers need no lock, or need one again. mt_set_in_rcu()
- * before the first reader, with the lock held; mt_clear_in_rcu() after the last. O(1).
+ * Switch to changes for which readers need no lock, or back. Call mt_set_in_rcu() before the first
+ * reader without a lock, with the lock held, and mt_clear_in_rcu() after the last one. O(1).
  */
 void mt_set_in_rcu(struct maple_tree *mt) SHEAF_SYMBOL(mt_set_in_rcu);
 void mt_clear_in_rcu(struct maple_tree *mt) SHEAF_SYMBOL(mt_clear_in_rcu);
@@ -86,45 +87,48 @@ bool mt_in_rcu(const struct maple_tree *mt) SHEAF_SYMBOL(mt_in_rcu);
 bool mt_external_lock(const struct maple_tree *mt) SHEAF_SYMBOL(mt_external_lock);
 
 /*
- * The caller's lock of a tree with MT_FLAGS_LOCK_EXTERN (without: one line, and nothing else), a
- * pthread_mutex_t, or NULL, as at first. A library built for debugging then tells of a store while nobody
- * has it. The lock must not be a recursive one; the tree never takes it, and it must live as long. O(1).
+ * Pass the caller's lock of a tree with MT_FLAGS_LOCK_EXTERN (without this flag, the call only
+ * reports): a pthread_mutex_t, or NULL, the initial value. A debug build of the library then
+ * reports a store made while no thread holds the lock. The lock must not be recursive and must live
+ * as long as the tree, which never takes it. O(1).
  */
 void mt_set_external_lock(struct maple_tree *mt, void *mutex) SHEAF_SYMBOL(mt_set_external_lock);
 
-/* Whether the tree holds no entry. The levels of nodes it has: 0 if none. O(1). */
+/* Return whether the tree is empty; the number of levels of nodes, 0 if there is no node. O(1). */
 bool mtree_empty(const struct maple_tree *mt) SHEAF_SYMBOL(mtree_empty);
 unsigned int mt_height(const struct maple_tree *mt) SHEAF_SYMBOL(mt_height);
 
-/* The entry at this index, or NULL. A reader's call. O(log n). */
+/* Return the entry at this index, or NULL. For readers. O(log n). */
 void *mtree_load(struct maple_tree *mt, unsigned long index) SHEAF_SYMBOL(mtree_load);
 
 /*
- * Store an entry (NULL: nothing) at one index or at all of first ... last, over what was there.
- * Return 0, -EINVAL (last < first, or an entry that is reserved) or -ENOMEM, and then nothing has
- * changed. Take the lock; allocate as gfp says. O(log n), and O(nodes below) for what a range covers.
+ * Store an entry (NULL erases) at one index, or at all of first ... last, and overwrite what was
+ * there. Return 0, or -EINVAL (last < first, or a reserved entry) or -ENOMEM; if a call fails, the
+ * tree is unchanged. Take the lock; allocate with the flags gfp. O(log n), plus O(nodes below) for
+ * nodes that the range covers.
  */
 int mtree_store(struct maple_tree *mt, unsigned long index, void *entry, gfp_t gfp)
 	SHEAF_SYMBOL(mtree_store);
 int mtree_store_range(struct maple_tree *mt, unsigned long first, unsigned long last, void *entry,
 		      gfp_t gfp) SHEAF_SYMBOL(mtree_store_range);
 
-/* The same, but only where nothing is: -EEXIST if any index has an entry. */
+/* The same, but only if all indices are free: -EEXIST if any index has an entry. */
 int mtree_insert(struct maple_tree *mt, unsigned long index, void *entry, gfp_t gfp)
 	SHEAF_SYMBOL(mtree_insert);
 int mtree_insert_range(struct maple_tree *mt, unsigned long first, unsigned long last, void *entry,
 		       gfp_t gfp) SHEAF_SYMBOL(mtree_insert_range);
 
 /*
- * Remove the whole range that contains the index. Returns its entry, or NULL if there is none, or if
- * memory is out, and then nothing has changed. Takes the lock; allocates as GFP_KERNEL. O(log n).
+ * Remove the whole range that contains the index. Returns its entry, or NULL if there is no entry
+ * or no memory; the tree is then unchanged. Takes the lock; allocates with GFP_KERNEL. O(log n).
  */
 void *mtree_erase(struct maple_tree *mt, unsigned long index) SHEAF_SYMBOL(mtree_erase);
 
 /*
- * Store an entry at the lowest (rrange: highest) `size` free indices in min ... max, in a tree with
- * MT_FLAGS_ALLOC_RANGE; *startp is the first of them. Return 0, -EBUSY (no such gap), -EINVAL (size 0,
- * or more than min ... max has; max < min; NULL entry; no such flag) or -ENOMEM. Take the lock. O(log n).
+ * Store an entry at the lowest (rrange: highest) `size` consecutive free indices in min ... max, in
+ * a tree with MT_FLAGS_ALLOC_RANGE, and set *startp to the first of them. Return 0, -EBUSY (no such
+ * gap), -EINVAL (size is 0 or larger than min ... max; max < min; NULL entry; the tree lacks the
+ * flag) or -ENOMEM. Take the lock. O(log n).
  */
 int mtree_alloc_range(struct maple_tree *mt, unsigned long *startp, void *entry, unsigned long size,
 		      unsigned long min, unsigned long max, gfp_t gfp)
@@ -134,29 +138,31 @@ int mtree_alloc_rrange(struct maple_tree *mt, unsigned long *startp, void *entry
 	SHEAF_SYMBOL(mtree_alloc_rrange);
 
 /*
- * Store an entry at the first free index from *next on in range_lo ... range_hi, going on from
- * range_lo when the end is reached; *startp is the index, *next the one after it. Return 0, or 1 if
- * the numbers began again, or as mtree_alloc_range(). Take the lock. O(log n).
+ * Store an entry at the first free index at or after *next in range_lo ... range_hi; at the end,
+ * continue from range_lo. Set *startp to the index, and *next to the index after it. Return 0; 1 if
+ * the search wrapped around; or an error of mtree_alloc_range(). Take the lock. O(log n).
  */
 int mtree_alloc_cyclic(struct maple_tree *mt, unsigned long *startp, void *entry,
 		       unsigned long range_lo, unsigned long range_hi, unsigned long *next,
 		       gfp_t gfp) SHEAF_SYMBOL(mtree_alloc_cyclic);
 
 /*
- * Make the empty tree `to` a copy of `from`: same entries, same flags, else -EINVAL. mtree_dup() takes
- * both locks, the copy's first. Return 0 or -ENOMEM, and then `to` is empty. O(n), nodes in bulk.
+ * Make the empty tree `to` a copy of `from`, with the same entries. Both must have the same flags,
+ * else -EINVAL. mtree_dup() takes both locks, the copy's first. Return 0, or -ENOMEM, and then `to`
+ * is empty. O(n); nodes are allocated in bulk.
  */
 int mtree_dup(struct maple_tree *from, struct maple_tree *to, gfp_t gfp) SHEAF_SYMBOL(mtree_dup);
 int __mt_dup(struct maple_tree *from, struct maple_tree *to, gfp_t gfp) SHEAF_SYMBOL(__mt_dup);
 
 /*
- * The same, and new entries in place of the old ones, as fork wants it. copy() is given the entries of
- * one leaf after another, 1 to 16 of them, none NULL, in order; it puts the new entries into the array
- * and returns 0, or a negative error, when it has put nothing, or taken back what it had. An error
- * ends the duplication: undo() is given all new entries, again by leaf, not in order; `to` is empty;
- * the error is the result. The same happens, with -EINVAL, if copy() puts in NULL or a reserved entry
- * (undo() is not given those), or if `ops` is NULL, lacks one of the two or has one that is not known
- * yet; and with -ENOMEM if there are no more nodes. Neither call may change one of the trees. O(n).
+ * The same, but replace the old entries by new ones, as a fork needs it. copy() is called for each
+ * leaf in turn with the leaf's entries: 1 to 16 of them, none NULL, in order. It must put the new
+ * entries into the array and return 0, or return a negative error after undoing its own work on
+ * this leaf. An error ends the duplication: undo() is called with all new entries, again by leaf
+ * but in no order; `to` is empty; and the error is returned. The same happens, with -EINVAL, if
+ * copy() stores NULL or a reserved entry (which undo() does not get), or if `ops` is NULL, lacks a
+ * function or has an unknown one; and with -ENOMEM if there is no memory for nodes. Neither
+ * function may change one of the trees. O(n).
  */
 struct mt_dup_ops { /* may grow: the call passes its size */
 	int (*copy)(void **entries, unsigned int n, void *arg);
@@ -176,14 +182,16 @@ void mtree_destroy(struct maple_tree *mt) SHEAF_SYMBOL(mtree_destroy);
 void __mt_destroy(struct maple_tree *mt) SHEAF_SYMBOL(__mt_destroy);
 
 /*
- * The first entry at or after *index, up to max, or NULL; *index becomes the index after its range.
- * mt_find_after() is for going on: it gives NULL when *index is 0, past the end. Readers. O(log n).
+ * Return the first entry at or after *index, up to max, or NULL, and set *index to the index after
+ * its range. mt_find_after() continues a search: it returns NULL if *index is 0, past the end. For
+ * readers. O(log n).
  */
 void *mt_find(struct maple_tree *mt, unsigned long *index, unsigned long max) SHEAF_SYMBOL(mt_find);
 void *mt_find_after(struct maple_tree *mt, unsigned long *index, unsigned long max)
 	SHEAF_SYMBOL(mt_find_after);
 
-/* The next entry after the range at index, up to max; or the one before it, down to min; or NULL. */
+/* Return the next entry after the range at index, up to max; or the entry before it, down to min;
+ * or NULL. */
 void *mt_next(struct maple_tree *mt, unsigned long index, unsigned long max) SHEAF_SYMBOL(mt_next);
 void *mt_prev(struct maple_tree *mt, unsigned long index, unsigned long min) SHEAF_SYMBOL(mt_prev);
 
@@ -195,8 +203,8 @@ void *mt_prev(struct maple_tree *mt, unsigned long index, unsigned long min) SHE
 #endif
 
 /*
- * Each entry from index (a variable, changed) up to max, in order. The tree may change meanwhile. entry: a
- * pointer to anything, as for all loops.
+ * Iterate over the entries from index (a variable, which changes) up to max, in order. The tree may
+ * change meanwhile. entry: a pointer to any type, as for all loops.
  */
 #define mt_for_each(tree, entry, index, max)                                                       \
 	for (__MT_ENTRY(entry, mt_find((tree), &(index), (max))); (entry);                         \
@@ -241,8 +249,8 @@ struct ma_state {
 };
 
 /*
- * A state that has looked at nothing. What is not set here has no meaning while `node` and `prepared`
- * are NULL: to set all of it would cost as much as a search.
+ * A new state. The members that are not set here have no meaning while `node` and `prepared` are
+ * NULL; setting them all would cost as much as a search.
  */
 static inline struct ma_state __mas_fresh(struct maple_tree *tree, unsigned long first,
 					  unsigned long last)
@@ -271,7 +279,7 @@ static inline void mas_init(struct ma_state *mas, struct maple_tree *tree, unsig
 	*mas = __mas_fresh(tree, index, index);
 }
 
-/* Forget the place, keep index and last; what is in hand stays there. O(1). */
+/* Clear the place in the tree; keep index, last and preallocated nodes. O(1). */
 static inline void mas_reset(struct ma_state *mas)
 {
 	mas->status = ma_start;
@@ -279,7 +287,7 @@ static inline void mas_reset(struct ma_state *mas)
 	mas->prepared = NULL;
 }
 
-/* The range to store, or the index to search from; the place is forgotten. O(1). */
+/* Set the range to store, or the index to search from; clear the place in the tree. O(1). */
 static inline void mas_set_range(struct ma_state *mas, unsigned long start, unsigned long last)
 {
 	mas_reset(mas);
@@ -292,7 +300,7 @@ static inline void mas_set(struct ma_state *mas, unsigned long index)
 	mas_set_range(mas, index, index);
 }
 
-/* Whether the last call failed, and how: 0, -ENOMEM, -EINVAL or -EBUSY. O(1). */
+/* Return whether the last call failed, and its error: 0, -ENOMEM, -EINVAL or -EBUSY. O(1). */
 static inline bool mas_is_err(const struct ma_state *mas)
 {
 	return mas->status == ma_error;
@@ -303,7 +311,7 @@ static inline int mas_error(const struct ma_state *mas)
 	return mas->status == ma_error ? mas->error : 0;
 }
 
-/* Whether index ... last is a range of the tree, an entry's or a whole gap. O(1). */
+/* Return whether index ... last is a range of the tree: that of an entry, or a whole gap. O(1). */
 static inline bool mas_is_active(const struct ma_state *mas)
 {
 	return mas->status == ma_active;
@@ -320,24 +328,25 @@ static inline void mas_unlock(struct ma_state *mas)
 }
 
 /*
- * Before the lock or the RCU section is left: the next mas_find() goes on after last, mas_find_rev()
- * before index, in the tree as it is then. O(1).
+ * Call this before leaving the lock or the RCU section. The next mas_find() then continues after
+ * last, mas_find_rev() before index, in the tree as it is at that time. O(1).
  */
 void mas_pause(struct ma_state *mas) SHEAF_SYMBOL(mas_pause);
 
 /*
- * The entry at mas->index, or NULL; index ... last becomes the range that has it, or the whole gap.
- * A reader's call, as all down to mas_for_each_rev(). O(log n).
+ * Return the entry at mas->index, or NULL, and set index ... last to the range of this entry, or to
+ * the whole gap. For readers, like all calls down to mas_for_each_rev(). O(log n).
  */
 void *mas_walk(struct ma_state *mas) SHEAF_SYMBOL(mas_walk);
 
 /*
- * The first entry at or after mas->index; on an active state the next entry after last. Up to max,
- * where the range begins. NULL if there is none: index ... last is then the gap that reaches max, and the
- * status ma_overflow; or, if the state was at a range that reaches max, both are as they were. The _range
- * call stops at gaps, too, as a range with the result NULL, but not at one where the search begins, or
- * goes on after a pause. Downwards the _rev calls: ma_underflow, also if the state was at min. O(1) typical.
- * A range that another thread stores meanwhile, over the last one given, may be given again.
+ * Return the first entry at or after mas->index; on an active state, the next entry after last. The
+ * entry's range must begin at or below max. If there is none, return NULL; index ... last is then
+ * the gap that reaches max, and the status is ma_overflow. If the state was already at a range that
+ * reaches max, both are unchanged. The _range call also stops at gaps and then returns NULL, but
+ * not at the gap where the search begins, or continues after a pause. The _rev calls search
+ * downwards: ma_underflow, even if the state was at min. Typically O(1). A range that another
+ * thread stores meanwhile over the last one returned may be returned, too.
  */
 void *mas_find(struct ma_state *mas, unsigned long max) SHEAF_SYMBOL(mas_find);
 void *mas_find_range(struct ma_state *mas, unsigned long max) SHEAF_SYMBOL(mas_find_range);
@@ -345,9 +354,10 @@ void *mas_find_rev(struct ma_state *mas, unsigned long min) SHEAF_SYMBOL(mas_fin
 void *mas_find_range_rev(struct ma_state *mas, unsigned long min) SHEAF_SYMBOL(mas_find_range_rev);
 
 /*
- * The next entry after the range at mas->index, up to max; or the one before it, down to min. The ends are
- * those of mas_find_rev(). After mas_next() came to the end (ma_overflow), mas_prev() gives the last entry
- * again, and the reverse. What each call does with each status: maple/states.c.
+ * Return the next entry after the range at mas->index, up to max; or the entry before it, down to
+ * min. At the ends they behave like mas_find_rev(). After mas_next() reached the end (ma_overflow),
+ * mas_prev() returns the last entry again, and the other way round. maple/states.c lists what each
+ * call does with each status.
  */
 void *mas_next(struct ma_state *mas, unsigned long max) SHEAF_SYMBOL(mas_next);
 void *mas_next_range(struct ma_state *mas, unsigned long max) SHEAF_SYMBOL(mas_next_range);
@@ -355,10 +365,10 @@ void *mas_prev(struct ma_state *mas, unsigned long min) SHEAF_SYMBOL(mas_prev);
 void *mas_prev_range(struct ma_state *mas, unsigned long min) SHEAF_SYMBOL(mas_prev_range);
 
 /*
- * What these two mostly do, to be inlined: the next entry in the leaf where the state is, if that is as
- * it was seen; else NULL, and the state is unchanged. A leaf's first word tells of changes; the pivots
- * that end a slot and the one before it are 15 and 16 words below the slot. With the thread sanitizer the
- * library does it, which tells that the entry was stored before.
+ * The common case of these two, inlined: return the next entry in the state's leaf, if the leaf is
+ * unchanged; otherwise NULL, and the state is unchanged. A leaf's first word shows changes; the
+ * pivots that end a slot and the previous slot are 15 and 16 words below the slot. With the thread
+ * sanitizer the library does this instead, and reports to it that the entry was stored earlier.
  */
 #if defined(__SANITIZE_THREAD__)
 #define __MT_TSAN true
@@ -442,47 +452,49 @@ static inline void *__mas_for_each_prev(struct ma_state *mas, unsigned long min)
 	while (__MT_ENTRY(entry, __mas_for_each_prev((mas), (min))) != NULL)
 
 /*
- * Store an entry at mas->index ... mas->last. mas_store() never waits for memory: look at mas_error().
- * mas_store_gfp() returns the error. Either the store happens wholly or nothing changes. After a store of
- * NULL index ... last is the whole gap that is there now. O(log n).
+ * Store an entry at mas->index ... mas->last. mas_store() never waits for memory: check
+ * mas_error(). mas_store_gfp() returns the error. The store happens completely or not at all. After
+ * a store of NULL, index ... last is the whole resulting gap. O(log n).
  */
 void *mas_store(struct ma_state *mas, void *entry) SHEAF_SYMBOL(mas_store);
 int mas_store_gfp(struct ma_state *mas, void *entry, gfp_t gfp) SHEAF_SYMBOL(mas_store_gfp);
 
 /*
- * As mtree_erase(), at mas->index; index ... last becomes the whole gap that is there now. NULL: mas_error()
- * tells whether memory was out.
+ * The same as mtree_erase(), at mas->index; index ... last becomes the whole resulting gap. If it
+ * returns NULL, mas_error() tells whether there was no memory.
  */
 void *mas_erase(struct ma_state *mas) SHEAF_SYMBOL(mas_erase);
 
 /*
- * Get the nodes that storing this entry will take, so that mas_store_prealloc() cannot fail as long as
- * the tree does not change in between. 0, -EINVAL or -ENOMEM. O(log n).
+ * Allocate exactly the nodes needed to store this entry, so that mas_store_prealloc() cannot fail
+ * if the tree does not change in between. Returns 0, -EINVAL or -ENOMEM. O(log n).
  */
 int mas_preallocate(struct ma_state *mas, void *entry, gfp_t gfp) SHEAF_SYMBOL(mas_preallocate);
 void mas_store_prealloc(struct ma_state *mas, void *entry) SHEAF_SYMBOL(mas_store_prealloc);
 
 /*
- * After mas_store(): if it failed for want of memory, leave the lock, get what it takes as gfp says,
- * take the lock again and return true: try once more. Else, or if there is no memory, false.
+ * Call this after mas_store(). If that failed because of missing memory, release the lock, allocate
+ * the nodes with the flags gfp, take the lock again and return true: the caller should try again.
+ * Otherwise, or if there is still no memory, return false.
  */
 bool mas_nomem(struct ma_state *mas, gfp_t gfp) SHEAF_SYMBOL(mas_nomem);
 
-/* Give back what is in hand. To be called after mas_preallocate() or mas_nomem(). O(nodes in hand). */
+/* Return preallocated nodes. Call this after mas_preallocate() or mas_nomem(). O(preallocated
+ * nodes). */
 void mas_destroy(struct ma_state *mas) SHEAF_SYMBOL(mas_destroy);
 
 /*
- * Find the lowest (rev: highest) `size` free indices in min ... max: they become index ... last.
- * 0, -EBUSY or -EINVAL, as mtree_alloc_range(). The tree needs MT_FLAGS_ALLOC_RANGE; the lock must be held
- * as for a store. O(log n), and once more for each leaf whose longest gap was filled since the last search
- * came there.
+ * Find the lowest (rev: highest) `size` consecutive free indices in min ... max, and set index ...
+ * last to them. Returns 0, -EBUSY or -EINVAL, like mtree_alloc_range(). The tree needs
+ * MT_FLAGS_ALLOC_RANGE, and the lock must be held as for a store. O(log n), and once more for each
+ * leaf whose longest gap was filled since the last search in it.
  */
 int mas_empty_area(struct ma_state *mas, unsigned long min, unsigned long max, unsigned long size)
 	SHEAF_SYMBOL(mas_empty_area);
 int mas_empty_area_rev(struct ma_state *mas, unsigned long min, unsigned long max,
 		       unsigned long size) SHEAF_SYMBOL(mas_empty_area_rev);
 
-/* As mtree_alloc_cyclic(), with the lock held. */
+/* The same as mtree_alloc_cyclic(), but the caller must hold the lock. */
 int mas_alloc_cyclic(struct ma_state *mas, unsigned long *startp, void *entry,
 		     unsigned long range_lo, unsigned long range_hi, unsigned long *next, gfp_t gfp)
 	SHEAF_SYMBOL(mas_alloc_cyclic);
@@ -491,14 +503,15 @@ int mas_alloc_cyclic(struct ma_state *mas, unsigned long *startp, void *entry,
  */
 
 /*
- * Prove the tree's invariants (docs/maple-tree.md), with the lock held. Returns the number of faults,
- * each of them told in a line. O(n).
+ * Check the tree's invariants (docs/maple-tree.md). The caller must hold the lock. Returns the
+ * number of faults, each of which is reported in one line. O(n).
  */
 int mt_validate(struct maple_tree *mt) SHEAF_SYMBOL(mt_validate);
 
 /*
- * Write the tree's nodes to a file descriptor, as text or as an SVG picture. With the lock held. Return 0 or
- * a negative error number: -ENOMEM, or what dup(2) or write(2) said. A point of cancellation. O(n).
+ * Write the tree's nodes to a file descriptor, as text or as an SVG picture. The caller must hold
+ * the lock. Return 0 or a negative error number: -ENOMEM, or the error of dup(2) or write(2). A
+ * cancellation point. O(n).
  */
 int mt_dump(const struct maple_tree *mt, int fd) SHEAF_SYMBOL(mt_dump);
 int mt_dump_svg(const struct maple_tree *mt, int fd) SHEAF_SYMBOL(mt_dump_svg);

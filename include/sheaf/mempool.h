@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory pools: an allocator with a reserve behind it, for work that must go on when memory is out.
+ * Memory pools: an allocator with a reserve behind it, for work that must continue when there is no
+ * memory.
  *
  *     mempool_t *requests = mempool_create_slab_pool(4, request_cache);
  *     struct request *r = mempool_alloc(requests, GFP_KERNEL);   never NULL: waits for one instead
  *     mempool_free(r, requests);
  *
- * Whoever holds elements must be able to finish and free them without allocating more from the same
- * pool: then somebody always goes on.
+ * A thread that holds elements must be able to free them without allocating more from the same
+ * pool. Then at least one thread always makes progress.
  */
 #ifndef SHEAF_MEMPOOL_H
 #define SHEAF_MEMPOOL_H
@@ -23,15 +24,16 @@ typedef struct mempool {
 	struct sheaf_mempool *reserve; /* private; NULL: not initialised */
 } mempool_t;
 
-/* What a pool is over. Called with no lock held; alloc may return NULL, and never waits for elements
- * of the pool. */
+/* The allocator below a pool. Called with no lock held. alloc may return NULL, and must not wait
+ * for elements of the pool. */
 typedef void *(*mempool_alloc_fn)(gfp_t gfp, void *pool_data);
 typedef void (*mempool_free_fn)(void *element, void *pool_data);
 
 /*
- * A pool with a reserve of min_nr elements (0 ... 262144), allocated now. NULL if memory is out, or
- * after a report if min_nr is wrong or a function is NULL. Takes a lock; O(min_nr). With a reserve of none, who
- * waits gets what is freed or what the allocator has again, but nobody is sure to go on.
+ * Create a pool with a reserve of min_nr elements (0 ... 262144), which are allocated at once.
+ * Returns NULL if there is no memory, or, after a report, if min_nr is wrong or a function is NULL.
+ * Takes a lock; O(min_nr). With an empty reserve, a waiting thread gets an element that is freed or
+ * that the allocator has again, but progress is not guaranteed.
  */
 SHEAF_CHECK_RESULT mempool_t *mempool_create(int min_nr, mempool_alloc_fn alloc_fn,
 					     mempool_free_fn free_fn, void *pool_data)
@@ -45,15 +47,15 @@ SHEAF_CHECK_RESULT mempool_t *mempool_create_slab_pool(int min_nr, struct kmem_c
 SHEAF_CHECK_RESULT mempool_t *mempool_create_kmalloc_pool(int min_nr, size_t size)
 	SHEAF_SYMBOL(mempool_create_kmalloc_pool);
 
-/* mempool_create() that allocates the reserve with these flags. The node is not looked at. */
+/* mempool_create(), but allocate the reserve with these flags. The node is ignored. */
 SHEAF_CHECK_RESULT mempool_t *mempool_create_node(int min_nr, mempool_alloc_fn alloc_fn,
 						  mempool_free_fn free_fn, void *pool_data,
 						  gfp_t gfp, int node)
 	SHEAF_SYMBOL(mempool_create_node);
 
 /*
- * The same in the program's own memory, such as a member of a structure: mempool_exit() gives up what it
- * holds. Return 0, -ENOMEM, or -EINVAL after a report.
+ * The same in the program's own memory, such as a member of a structure; mempool_exit() frees the
+ * reserve. Return 0, -ENOMEM, or -EINVAL after a report.
  */
 SHEAF_CHECK_RESULT int mempool_init(mempool_t *pool, int min_nr, mempool_alloc_fn alloc_fn,
 				    mempool_free_fn free_fn, void *pool_data)
@@ -66,42 +68,46 @@ SHEAF_CHECK_RESULT int mempool_init_slab_pool(mempool_t *pool, int min_nr, struc
 SHEAF_CHECK_RESULT int mempool_init_kmalloc_pool(mempool_t *pool, int min_nr, size_t size)
 	SHEAF_SYMBOL(mempool_init_kmalloc_pool);
 
-/* Free the reserve of a pool that was initialised; of one that was not, or was before and failed, or whose
- * memory is all zero: nothing. Nobody else may be using it. It may be initialised again. */
+/* Free the reserve of a pool. Nothing happens if the pool was not initialised, if its
+ * initialisation failed, or if its memory is all zero. No other thread may be using it. It may be
+ * initialised again. */
 void mempool_exit(mempool_t *pool) SHEAF_SYMBOL(mempool_exit);
 
-/* Whether it was initialised, and not given up. Of memory that is all zero: no. O(1). */
+/* Return whether the pool is initialised. False for memory that is all zero. O(1). */
 static inline bool mempool_initialized(mempool_t *pool)
 {
 	return pool->reserve != NULL;
 }
 
 /*
- * An element: from the allocator, without reclaiming; else from the reserve; else from the allocator
- * by all means that gfp has; else, if gfp has __GFP_DIRECT_RECLAIM, it waits until an element is freed
- * to the pool, on whatever CPU, or the allocator has one again, and never returns NULL. It asks again after
- * 1 ms, 2 ms, 4 ms and so on, once a second at last. Its content is undefined: __GFP_ZERO is reported
- * and ignored. O(1) beside what the allocator takes. Kernel: asks again every 5 s.
+ * Return an element. The call tries, in this order: the allocator without reclaiming; the reserve;
+ * the allocator with everything that gfp allows. If all fail and gfp has __GFP_DIRECT_RECLAIM, it
+ * waits until any thread frees an element to the pool, or until the allocator succeeds again, and
+ * never returns NULL. It retries the allocator after 1 ms, 2 ms, 4 ms and so on, up to once per
+ * second. The content is undefined: __GFP_ZERO is reported and ignored. O(1) plus the cost of the
+ * allocator. Kernel: retries every 5 s.
  */
 SHEAF_CHECK_RESULT void *mempool_alloc(mempool_t *pool, gfp_t gfp) SHEAF_SYMBOL(mempool_alloc);
 
-/* An element of the reserve, or NULL if it is empty; the allocator is not asked, nobody waits. */
+/* Return an element of the reserve, or NULL if it is empty, without calling the allocator or
+ * waiting. */
 SHEAF_CHECK_RESULT void *mempool_alloc_preallocated(mempool_t *pool)
 	SHEAF_SYMBOL(mempool_alloc_preallocated);
 
-/* Free an element: into the reserve if that is not full, and then whoever waits for one gets it; else
- * to the allocator. NULL is allowed. */
+/* Free an element: into the reserve if it is not full, where a waiting thread can take it;
+ * otherwise to the allocator. NULL is allowed. */
 void mempool_free(void *element, mempool_t *pool) SHEAF_SYMBOL(mempool_free);
 
 /*
- * Change the reserve to new_min_nr elements; those too many are freed, those missing allocated. May
- * run beside allocations and frees, not beside another resize. Returns 0; -ENOMEM if not all could be
- * allocated (the reserve fills up by frees), or the reserve is unchanged; -EINVAL for a wrong number.
+ * Change the reserve to new_min_nr elements: free extra elements, or allocate missing ones. Other
+ * threads may allocate and free meanwhile, but must not resize the pool. Returns 0; -ENOMEM if not
+ * all elements could be allocated (later frees then fill the reserve), or if the reserve is
+ * unchanged; -EINVAL for a wrong number.
  */
 int mempool_resize(mempool_t *pool, int new_min_nr) SHEAF_SYMBOL(mempool_resize);
 
-/* Free the reserve and the pool. NULL is allowed. Nobody else may be using it, and elements that are
- * still out cannot be freed to it any more. */
+/* Free the reserve and the pool. NULL is allowed. No other thread may be using the pool, and
+ * elements still in use can no longer be freed to it. */
 void mempool_destroy(mempool_t *pool) SHEAF_SYMBOL(mempool_destroy);
 
 /* For mempool_create(): pool_data is a struct kmem_cache. */

@@ -7,9 +7,10 @@
  *     kmem_cache_free(cache, p);
  *     kmem_cache_destroy(cache);
  *
- * Unless a function says otherwise it may be called from any thread, at any time after the program
- * or library began to run its constructors, inside an RCU read-side section, and in a forked child;
- * not from a signal handler, unless it is async-signal-safe. errno is preserved. Misuse is told in one line on standard error.
+ * Unless a function's comment says otherwise, any thread may call it, at any time after
+ * constructors have started to run, inside an RCU read-side section, and in a forked child. A
+ * signal handler may call it only if it is async-signal-safe. All calls preserve errno. Misuse is
+ * reported in one line on standard error.
  *
  * Sizes are bytes. Link: `pkg-config --cflags --libs libsheaf`.
  */
@@ -24,10 +25,12 @@
 extern "C" {
 #endif
 
-/* The library's symbols carry this prefix: kernel names are seen only where this file is. */
+/* The library's symbols have this prefix, so only files that include this header see the kernel's
+ * names. */
 #define SHEAF_SYMBOL(name) __asm__("sheaf_" #name)
 
-/* Casts that a C++ compiler with -Wold-style-cast accepts; the second one of an address as a number. */
+/* Casts that a C++ compiler accepts with -Wold-style-cast; the second one converts between
+ * addresses and numbers. */
 #ifdef __cplusplus
 #define SHEAF_CAST(type, value)	   static_cast<type>(value)
 #define SHEAF_ADDRESS(type, value) reinterpret_cast<type>(value)
@@ -51,11 +54,11 @@ typedef unsigned int gfp_t;
 #define __GFP_FS	     0x80u  /* accepted, no effect here */
 #define __GFP_ZERO	     0x100u /* zeroed memory */
 #define __GFP_THISNODE	     0x200u /* kmem_cache_alloc_node(): that node or NULL */
-#define __GFP_NOFAIL	     0x400u /* wait for memory rather than return NULL */
+#define __GFP_NOFAIL	     0x400u /* wait for memory instead of returning NULL */
 #define __GFP_ACCOUNT	     0x800u /* charge to a group; no group exists yet, so no effect */
 
 #define __GFP_RECLAIM (__GFP_DIRECT_RECLAIM | __GFP_KSWAPD_RECLAIM)
-/* 0, no flag at all, asks for what GFP_NOWAIT does: never waits for memory, never reclaims. */
+/* 0 means the same as GFP_NOWAIT: never wait for memory, never reclaim. */
 #define GFP_KERNEL (__GFP_RECLAIM | __GFP_IO | __GFP_FS)
 #define GFP_NOFS   (__GFP_RECLAIM | __GFP_IO)
 #define GFP_NOIO   (__GFP_RECLAIM)
@@ -65,9 +68,9 @@ typedef unsigned int gfp_t;
 #define GFP_KERNEL_ACCOUNT (GFP_KERNEL | __GFP_ACCOUNT)
 
 /*
- * What kernel code says that has no meaning here and does no harm: which zone, which reserve, which checker.
- * As in a kernel built without these, they are no bits. The zones that an address must lie in (__GFP_DMA,
- * __GFP_DMA32) cannot be had and are not defined.
+ * Flags of kernel code that have no meaning here and do no harm: zones, reserves, checkers. They
+ * are 0, as in a kernel built without these features. The flags that request special addresses
+ * (__GFP_DMA, __GFP_DMA32) are unsupported and not defined.
  */
 #define __GFP_COMP	  0u
 #define __GFP_HARDWALL	  0u
@@ -87,7 +90,7 @@ typedef unsigned int gfp_t;
 #define GFP_HIGHUSER	     (GFP_USER | __GFP_HIGHMEM)
 #define GFP_HIGHUSER_MOVABLE (GFP_HIGHUSER | __GFP_MOVABLE)
 
-/* Whether an allocation with these flags may sleep and reclaim. Async-signal-safe, O(1). */
+/* Return whether an allocation with these flags may sleep and reclaim. Async-signal-safe, O(1). */
 static inline bool gfpflags_allow_blocking(const gfp_t gfp_flags)
 {
 	return (gfp_flags & __GFP_DIRECT_RECLAIM) != 0;
@@ -106,12 +109,13 @@ typedef unsigned int slab_flags_t;
 	0x0010u		     /* objects can be reclaimed: kept apart from those that cannot */
 #define SLAB_ACCOUNT 0x0020u /* as __GFP_ACCOUNT on every allocation */
 /*
- * Pages of empty slabs go back a grace period late, by the RCU provider of the cache (<sheaf/rcu.h>),
- * which must be there first. Objects themselves may be used again at once: a reader that found one
- * must take a reference that can fail, and then look whether it still is what it looked for.
+ * Pages of empty slabs are returned only after a grace period of the cache's RCU provider
+ * (<sheaf/rcu.h>), which must be registered first. Objects themselves may be allocated again at
+ * once: a reader that found an object must take a reference, which may fail, and then check that it
+ * is still the object it looked for.
  */
 #define SLAB_TYPESAFE_BY_RCU 0x0040u
-/* Accepted, without a meaning here: no bits, as in a kernel built without what they are about. */
+/* Accepted without effect: they are 0, as in a kernel built without these features. */
 #define SLAB_NOLEAKTRACE   0u
 #define SLAB_NO_USER_FLAGS 0u
 #define SLAB_TEMPORARY	   SLAB_RECLAIM_ACCOUNT
@@ -125,10 +129,11 @@ struct kmem_cache;
 struct sheaf_rcu_ops;
 
 /*
- * What can be said about a cache beyond its size; zero means the default. Kernel: struct
- * kmem_cache_args. It may grow: kmem_cache_create() passes its size. Members that an
- * older header lacks are taken as zero. Reserved members, and those of a newer header that this version
- * does not know, must be zero, or the cache is not made. docs/versioning.md has the rule.
+ * Properties of a cache other than its size; zero means the default. Kernel: struct
+ * kmem_cache_args. The structure may grow, so kmem_cache_create() passes its size. Members that an
+ * older header lacks count as zero. Reserved members, and members of a newer header that this
+ * version does not know, must be zero, or the cache is not created. docs/versioning.md has the
+ * rule.
  */
 struct kmem_cache_args {
 	unsigned int align;	     /* bytes, a power of two; 0: the word */
@@ -147,12 +152,14 @@ struct kmem_cache_args {
 };
 
 /*
- * Make a cache of objects of `size` bytes, 1 ... KMEM_CACHE_MAX_SIZE. The first 127 bytes of the name
- * are copied, control characters as `?`; a name in use already works, with a warning, and so does
- * NULL. A cache with the same layout may be shared (see SLAB_NO_MERGE). `args` may be NULL.
+ * Create a cache of objects of `size` bytes, 1 ... KMEM_CACHE_MAX_SIZE. The first 127 bytes of the
+ * name are copied, with control characters replaced by `?`. A name that is already in use, and
+ * NULL, work with a warning. Caches with the same layout may be merged (see SLAB_NO_MERGE). `args`
+ * may be NULL.
  *
- * Returns NULL if the arguments are wrong (one line says how) or memory is out; with SLAB_PANIC the
- * program ends instead. Takes a lock; the cost does not depend on the number of caches.
+ * Returns NULL if an argument is wrong (which is reported in one line) or there is no memory; with
+ * SLAB_PANIC the program ends instead. Takes a lock; the cost does not depend on the number of
+ * caches.
  */
 struct kmem_cache *__kmem_cache_create_args(const char *name, size_t size,
 					    const struct kmem_cache_args *args, size_t args_size,
@@ -187,37 +194,38 @@ struct kmem_cache *__kmem_cache_create(const char *name, size_t size, size_t ali
 	__kmem_cache_create(#type, sizeof(struct type), SHEAF_ALIGNOF(struct type), flags, NULL)
 
 /*
- * Give the cache up. NULL is allowed; a merged cache goes with its last name. Objects still live
- * are listed, and the cache is then leaked, so that they stay usable. Nobody else may be using it: every
- * call with it or its objects must have returned before this one begins, and the program must see to that
- * by its own synchronisation, as it does before free().
- * Sleeps; waits for grace periods of what was retired (<sheaf/rcu.h>), so not for readers. O(CPUs + slabs
- * of the cache); if objects are live, O(pages used by the library).
+ * Destroy the cache. NULL is allowed. A merged cache lives until its last name is destroyed.
+ * Objects still in use are reported, and the cache is then leaked, so that they stay usable. No
+ * other thread may be using the cache: every call with it or its objects must have returned before
+ * this call begins. The program must ensure that by its own synchronisation, as before free(). May
+ * sleep. Waits for grace periods of retired objects (<sheaf/rcu.h>), so readers must not call it.
+ * O(CPUs + slabs of the cache); if objects are in use, O(pages used by the library).
  */
 void kmem_cache_destroy(struct kmem_cache *s) SHEAF_SYMBOL(kmem_cache_destroy);
 
 /*
- * Give everything free back to the system: sheaves of every CPU, barns, empty slabs, free pages;
- * but not the library's own structures, which are kept for use again.
- * Returns 0 if no slab remains, 1 if some do. May run beside any other call. Sleeps.
+ * Return all free memory to the system: sheaves of every CPU, barns, empty slabs, free pages; but
+ * not the library's own structures, which are kept for reuse. Returns 0 if the cache has no slabs
+ * left, otherwise 1. Safe while other threads use the cache. May sleep.
  */
 int kmem_cache_shrink(struct kmem_cache *s) SHEAF_SYMBOL(kmem_cache_shrink);
 
-/* Bytes of an object, as it was asked for (of the largest, if merged). */
+/* The requested object size in bytes; for merged caches, the largest of their sizes. */
 unsigned int kmem_cache_size(struct kmem_cache *s) SHEAF_SYMBOL(kmem_cache_size);
 
 /*
- * Prove that every object of a quiet cache is in exactly one place: with the user, in one sheaf, on
- * one freelist. Returns the number of faults, each of them told in a line. -1: no memory to check.
+ * Check that every object of a quiet cache is in exactly one place: with the user, in one sheaf, or
+ * on one freelist. Returns the number of faults, each of which is reported in one line, or -1 if
+ * there is no memory for the check.
  */
 int kmem_cache_verify(struct kmem_cache *s) SHEAF_SYMBOL(kmem_cache_verify);
 
 /*
- * Change a living cache: the capacity of new sheaves (1 ... 4096; old ones are used up), and the
- * limits of each node's barn. `objects` 0 sets none; `bytes` 0 sets what each cache begins with: 128 KiB
- * for each CPU that has used the cache, but not less than 4096 objects or 1 MiB, whichever is less. Ten
- * sheaves are always allowed. A merged cache changes under all its names. Return 0, or -1 if the cache
- * has no sheaves or the value is wrong.
+ * Change a cache that is in use: the capacity of new sheaves (1 ... 4096; old sheaves are used up
+ * and replaced), and the limits of each node's barn. `objects` 0 sets no limit on objects. `bytes`
+ * 0 sets the initial limit: 128 KiB for each CPU that has used the cache, but not less than 4096
+ * objects or 1 MiB, whichever is less. Ten sheaves are always allowed. A merged cache changes under
+ * all its names. Return 0, or -1 if the cache has no sheaves or the value is wrong.
  */
 int kmem_cache_set_sheaf_capacity(struct kmem_cache *s, unsigned int capacity)
 	SHEAF_SYMBOL(kmem_cache_set_sheaf_capacity);
@@ -227,7 +235,8 @@ int kmem_cache_set_barn(struct kmem_cache *s, size_t objects, size_t bytes)
 /* --- objects -----------------------------------------------------------------------------------
  */
 
-/* How a cache begins. The two calls below are all that reads it; the rest of it is private. */
+/* The first fields of a cache. Only the inline calls below read them; the rest of a cache is
+ * private. */
 struct sheaf_calls {
 	void *(*alloc)(struct kmem_cache *s, gfp_t flags);
 	void *(*alloc_plain)(struct kmem_cache *s);
@@ -236,8 +245,8 @@ struct sheaf_calls {
 
 #define SHEAF_CALLS(s) SHEAF_CAST(const struct sheaf_calls *, SHEAF_CAST(const void *, s))
 
-/* Flags that the fast path need not look at. alloc_plain serves them as GFP_KERNEL: only if they
- * allow to reclaim. */
+/* Flags that the fast path can ignore. alloc_plain treats them as GFP_KERNEL, so it serves them
+ * only if they allow reclaiming. */
 #define SHEAF_GFP_PLAIN 0xffu
 #define SHEAF_GFP_IS_KERNEL(flags)                                                                 \
 	(((flags) & ~(SHEAF_GFP_PLAIN & ~__GFP_NORETRY)) == 0 && ((flags)&__GFP_DIRECT_RECLAIM))
@@ -245,8 +254,8 @@ struct sheaf_calls {
 #define SHEAF_CHECK_RESULT __attribute__((__warn_unused_result__))
 
 /*
- * An object, or NULL if memory is out. Its content is undefined (constructed, if the cache has a
- * ctor). The common case takes one restartable section: no lock, no atomic instruction.
+ * Return an object, or NULL if there is no memory. Its content is undefined (constructed, if the
+ * cache has a ctor). The common case takes one restartable section: no lock, no atomic instruction.
  */
 static inline SHEAF_CHECK_RESULT void *kmem_cache_alloc(struct kmem_cache *s, gfp_t flags)
 {
@@ -257,15 +266,15 @@ static inline SHEAF_CHECK_RESULT void *kmem_cache_alloc(struct kmem_cache *s, gf
 	return calls->alloc(s, flags);
 }
 
-/* kmem_cache_free(NULL, object): a report. */
+/* Report kmem_cache_free(NULL, object). */
 void __kmem_cache_free_null(void *object) SHEAF_SYMBOL(__kmem_cache_free_null)
 	__attribute__((__cold__));
 
 /*
- * Free an object of this cache; NULL is allowed. A pointer that is in no cache's memory is reported
- * and left alone. One into the memory of caches that is no object of this one, or is free already,
- * is only found if it is still in its sheaf when that is flushed: until then it may be handed out.
- * Without a cache (s is NULL) the object is reported and left alone.
+ * Free an object of this cache; NULL is allowed. A pointer outside the memory of all caches is
+ * reported and not freed. A pointer into the memory of caches that is not an object of this cache,
+ * or is already free, is found only if it is still in its sheaf when the sheaf is flushed; until
+ * then it may be allocated again. If s is NULL, the object is reported and not freed.
  */
 static inline void kmem_cache_free(struct kmem_cache *s, void *object)
 {
@@ -276,15 +285,15 @@ static inline void kmem_cache_free(struct kmem_cache *s, void *object)
 	SHEAF_CALLS(s)->free(s, object);
 }
 
-/* A zeroed object. Not for caches with a ctor. */
+/* Return a zeroed object. Not for caches with a ctor. */
 static inline SHEAF_CHECK_RESULT void *kmem_cache_zalloc(struct kmem_cache *s, gfp_t flags)
 {
 	return SHEAF_CALLS(s)->alloc(s, flags | __GFP_ZERO);
 }
 
 /*
- * An object on this node if it has memory, else any; with __GFP_THISNODE that node's or NULL.
- * NUMA_NO_NODE: as kmem_cache_alloc().
+ * Return an object on this node, or on another node if it has no memory; with __GFP_THISNODE, NULL
+ * instead. NUMA_NO_NODE: the same as kmem_cache_alloc().
  */
 SHEAF_CHECK_RESULT void *kmem_cache_alloc_node(struct kmem_cache *s, gfp_t flags, int node)
 	SHEAF_SYMBOL(kmem_cache_alloc_node);
@@ -295,46 +304,48 @@ SHEAF_CHECK_RESULT void *kmem_cache_alloc_node(struct kmem_cache *s, gfp_t flags
 SHEAF_CHECK_RESULT int kmem_cache_alloc_bulk(struct kmem_cache *s, gfp_t flags, size_t n, void **p)
 	SHEAF_SYMBOL(kmem_cache_alloc_bulk);
 
-/* Free p[0] ... p[n-1]. With s NULL each goes where it came from, blocks of kmalloc() too. */
+/* Free p[0] ... p[n-1]. If s is NULL, each is freed to its own cache, as by kfree(). */
 void kmem_cache_free_bulk(struct kmem_cache *s, size_t n, void **p)
 	SHEAF_SYMBOL(kmem_cache_free_bulk);
 
 /* --- prefilled sheaves -------------------------------------------------------------------------
  *
- * Allocations that cannot fail: take what the worst case needs beforehand, as a whole and cheaply, and
- * give back what was not needed. The objects of a prefilled sheaf are allocated; they are freed like
- * others. A sheaf is its user's: one thread (or signal handler) at a time may use it.
+ * Allocations that cannot fail: take the objects for the worst case in advance, all at once and
+ * cheaply, and return the unused ones. The objects of a prefilled sheaf count as allocated; they
+ * are freed like other objects. Only one thread (or signal handler) at a time may use a sheaf.
  */
 
 struct slab_sheaf;
 
 /*
- * A sheaf with at least `size` objects (1 ... 262140); most often this CPU's spare sheaf, as it is, or
- * filled up. Above the sheaves' capacity, or if the cache has none, it is made for this once and has
- * exactly `size`. __GFP_ZERO has no effect here, nor has __GFP_THISNODE. NULL if memory is out, and
- * for size 0. O(1) if the spare has enough, else O(capacity).
+ * Return a sheaf with at least `size` objects (1 ... 262140). Usually this is the CPU's spare
+ * sheaf, as it is or refilled. Above the sheaf capacity, or if the cache has no sheaves, the sheaf
+ * is made for this call and has exactly `size` objects. __GFP_ZERO and __GFP_THISNODE have no
+ * effect here. NULL if there is no memory, and for size 0. O(1) if the spare has enough, else
+ * O(capacity).
  */
 SHEAF_CHECK_RESULT struct slab_sheaf *kmem_cache_prefill_sheaf(struct kmem_cache *s, gfp_t gfp,
 							       unsigned int size)
 	SHEAF_SYMBOL(kmem_cache_prefill_sheaf);
 
 /*
- * Bring a sheaf to at least `size` objects again; *sheafp may become another one. Returns 0; -ENOMEM
- * if memory is out, when the sheaf is still usable with what it has; -EINVAL without a sheaf.
+ * Refill a sheaf to at least `size` objects; *sheafp may be replaced by another sheaf. Returns 0;
+ * -ENOMEM if there is no memory, in which case the sheaf keeps its objects and stays usable;
+ * -EINVAL if there is no sheaf.
  */
 SHEAF_CHECK_RESULT int kmem_cache_refill_sheaf(struct kmem_cache *s, gfp_t gfp,
 					       struct slab_sheaf **sheafp, unsigned int size)
 	SHEAF_SYMBOL(kmem_cache_refill_sheaf);
 
 /*
- * Give a sheaf back with what is left in it; NULL is allowed. O(1) if this CPU has no spare sheaf, as
- * after it was taken: the sheaf becomes the spare. Else it is filled up for the barn, if gfp allows to
- * allocate at all, or emptied into the slabs.
+ * Return a sheaf with its remaining objects; NULL is allowed. If this CPU has no spare sheaf, as is
+ * usual after taking it, the sheaf becomes the spare in O(1). Otherwise it is refilled for the
+ * barn, if gfp allows any reclaim, or flushed to the slabs.
  */
 void kmem_cache_return_sheaf(struct kmem_cache *s, gfp_t gfp, struct slab_sheaf *sheaf)
 	SHEAF_SYMBOL(kmem_cache_return_sheaf);
 
-/* How a prefilled sheaf begins. The call below is all that reads it. */
+/* The first fields of a prefilled sheaf. Only the inline call below reads them. */
 struct sheaf_lent {
 	uint64_t left;
 	uint64_t unused0;
@@ -343,14 +354,15 @@ struct sheaf_lent {
 	void *objects[1]; /* as many as it has */
 };
 
-/* What the next one does with an empty sheaf, with unusual flags, and with a wrong one. */
+/* The slow path of the next call: for an empty sheaf, unusual flags, or a wrong sheaf. */
 SHEAF_CHECK_RESULT void *__kmem_cache_alloc_from_sheaf(struct kmem_cache *s, gfp_t gfp,
 						       struct slab_sheaf *sheaf)
 	SHEAF_SYMBOL(__kmem_cache_alloc_from_sheaf);
 
 /*
- * An object of the sheaf, or NULL if it is empty. A pop of private memory: never fails before, never
- * waits, O(1). Only __GFP_ZERO matters in gfp. Async-signal-safe.
+ * Return an object of the sheaf, or NULL if the sheaf is empty. It pops from private memory: it
+ * never fails before the sheaf is empty, and never waits. O(1). It ignores all flags in gfp except
+ * __GFP_ZERO. Async-signal-safe.
  */
 static inline SHEAF_CHECK_RESULT void *kmem_cache_alloc_from_sheaf(struct kmem_cache *s, gfp_t gfp,
 								   struct slab_sheaf *sheaf)
@@ -367,40 +379,42 @@ unsigned int kmem_cache_sheaf_size(struct slab_sheaf *sheaf) SHEAF_SYMBOL(kmem_c
 
 /* --- any context -------------------------------------------------------------------------------
  *
- * These two never wait, spin, or take a lock that anybody holds. They are async-signal-safe, also in a
- * handler that interrupted this library, whatever it was doing; and may be called in an RCU callback.
- * Objects of both kinds of calls are the same: each may free what the other allocated.
+ * These two calls never wait or spin, and only try locks. They are async-signal-safe, even in a
+ * handler that interrupted this library at any point, and may be called in an RCU callback.
+ * Ordinary calls may free objects that they allocated, and the other way round.
  */
 
 /*
- * An object from this CPU's sheaves, the node's barn, or a slab that has some; or NULL if none of them
- * can be reached at once: no new memory is taken from the system, so a cache that nobody has allocated
- * from has none. Of gfp, __GFP_ZERO matters.
+ * Return an object from this CPU's sheaves, the node's barn, or a slab with free objects; or NULL
+ * if none is available at once. The call takes no new memory from the system, so it cannot allocate
+ * from a cache that has not been used yet. It ignores all flags in gfp except __GFP_ZERO.
  */
 SHEAF_CHECK_RESULT void *kmem_cache_alloc_nolock(struct kmem_cache *s, gfp_t gfp)
 	SHEAF_SYMBOL(kmem_cache_alloc_nolock);
 
 /*
- * Free an object; NULL is allowed. One that can be put nowhere at once, since its slab has to be listed
- * and somebody is just at the list, is put back by the cache's next slow path, shrink or destroy.
+ * Free an object; NULL is allowed. If the object's slab must be put on a list that another thread
+ * is changing, the object is deferred: the cache's next slow path, shrink or destroy frees it.
  */
 void kmem_cache_free_nolock(struct kmem_cache *s, void *object)
 	SHEAF_SYMBOL(kmem_cache_free_nolock);
 
 /*
- * Is this address the library's? For programs in which malloc() and kfree() meet:
+ * Return whether an address belongs to the library. For programs that mix pointers from malloc()
+ * and kmalloc():
  *
  *     sheaf_owns(p) ? kfree(p) : free(p);
  *
- * True for every address of an object, of a block of kmalloc() or kvmalloc(), and of memory that the
- * library keeps itself: of the first byte as of any other up to what ksize() tells. What was freed
- * remains the library's, whether it is in use again or not, so that kfree() can tell a double free; but
- * not a block above 2 MiB, whose addresses are the system's again. True for ZERO_SIZE_PTR, which
- * kmalloc() returned; false for NULL, for a struct kmem_cache itself, and for all other addresses,
- * mapped or not: nothing is read there.
+ * True for every address in an object and in a block of kmalloc() or kvmalloc(), from the first
+ * byte up to the size that ksize() returns, and in free memory of the library. Freed memory still
+ * belongs to the library, even if it is in use again, so that kfree() can detect a double free; but
+ * the addresses of a freed block above 2 MiB are back with the system. True for ZERO_SIZE_PTR,
+ * which kmalloc() returns. False for NULL, for a struct kmem_cache itself, and for all other
+ * addresses, mapped or not. The call does not access the address.
  *
- * The answer about a block that is freed meanwhile may be either. Takes no lock, never waits, and is
- * async-signal-safe. O(1). The kernel's is_vmalloc_addr() and virt_addr_valid() answer such questions.
+ * While another thread frees a block, the result for that block may be either. Takes no lock, never
+ * waits, and is async-signal-safe. O(1). The kernel's is_vmalloc_addr() and virt_addr_valid()
+ * answer similar questions.
  */
 bool sheaf_owns(const void *address) SHEAF_SYMBOL(sheaf_owns);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Statistics of caches: how many objects and slabs there are, and, with SHEAF_OPTIONS=stats, how
- * often what happened.
+ * Statistics of caches: the numbers of objects and slabs, and, with SHEAF_OPTIONS=stats, the number
+ * of events of each kind.
  *
  *     struct kmem_cache_stats stats;
  *
@@ -9,12 +9,12 @@
  *         printf("%llu in use\n", (unsigned long long)stats.objects_in_use);
  *     sheaf_stats_print(2, SHEAF_STATS_TEXT);
  *
- * Names are those of the kernel's /sys/kernel/slab. Each number is exact when nobody uses the cache
- * meanwhile; beside other threads it is of about now. Nothing is stopped or slowed to find it out.
+ * Names are those of the kernel's /sys/kernel/slab. Each number is exact if no other thread uses
+ * the cache during the call. Otherwise it is approximate, because the calls do not stop or slow
+ * other threads.
  *
- * The calls may be made from any thread, at any time, also in a forked child, but not from a signal
- * handler. They take a lock that creating and destroying caches takes, and sleep for it. errno is
- * preserved.
+ * Any thread may make these calls at any time, also in a forked child, but a signal handler may
+ * not. They may wait for the lock that creating and destroying caches takes. errno is preserved.
  */
 #ifndef SHEAF_STATS_H
 #define SHEAF_STATS_H
@@ -106,7 +106,8 @@ struct kmem_cache_stats {
 	uint64_t nolock_deferred;	 /* objects that a nolock free queued */
 };
 
-/* Structures and calls have one name each, as the kernel likes it: in C++ that hides a constructor. */
+/* Structures and calls share names, as in the kernel; C++ compilers may warn that this hides a
+ * constructor. */
 #if defined(__cplusplus) && !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"
@@ -116,8 +117,8 @@ int __kmem_cache_stats(struct kmem_cache *s, struct kmem_cache_stats *out, size_
 	SHEAF_SYMBOL(__kmem_cache_stats);
 
 /*
- * Look at a cache. Returns 0, or -1 after a report if the cache was destroyed, and then *out is all
- * zero. O(pages the library uses + CPUs).
+ * Return the statistics of a cache. Returns 0, or -1 after a report if the cache was destroyed;
+ * *out is then all zero. O(pages the library uses + CPUs).
  */
 static inline int kmem_cache_stats(struct kmem_cache *s, struct kmem_cache_stats *out)
 {
@@ -143,7 +144,7 @@ struct sheaf_stats {
 
 void __sheaf_stats(struct sheaf_stats *out, size_t size) SHEAF_SYMBOL(__sheaf_stats);
 
-/* Look at the library; all zero before its first use. */
+/* Return the statistics of the library; all zero before its first use. */
 static inline void sheaf_stats(struct sheaf_stats *out)
 {
 	__sheaf_stats(out, sizeof(*out));
@@ -160,9 +161,9 @@ enum sheaf_stats_format {
 };
 
 /*
- * Write everything about the process and all its caches to a file descriptor. No lock is held while
- * it is written. Returns 0 or a negative error number: what write(2) said, -ENOMEM, or -EINVAL for
- * a format that does not exist. O(caches * pages the library uses). A point of cancellation.
+ * Write the statistics of the process and all its caches to a file descriptor. No lock is held
+ * while writing. Returns 0 or a negative error number: the error of write(2), -ENOMEM, or -EINVAL
+ * for an unknown format. O(caches * pages the library uses). A cancellation point.
  */
 int sheaf_stats_print(int fd, enum sheaf_stats_format format) SHEAF_SYMBOL(sheaf_stats_print);
 

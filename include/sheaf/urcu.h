@@ -7,10 +7,11 @@
  *
  *     sheaf_urcu_register(0);        // once; link `pkg-config --libs libsheaf-urcu`, and the flavour
  *
- * Only macros here name functions of liburcu, so the flavour's header is needed where they are used, not
- * before this file. liburcu 0.11 or later.
+ * Only macros in this file use functions of liburcu, so the flavour's header is needed only where
+ * the macros are used. liburcu 0.11 or later.
  *
- * With liburcu's memb, mb and qsbr flavours kfree_rcu() asks for a registered thread, as call_rcu() does.
+ * With liburcu's memb, mb and qsbr flavours, a thread that calls kfree_rcu() must be registered, as
+ * for call_rcu().
  */
 #ifndef SHEAF_URCU_H
 #define SHEAF_URCU_H
@@ -26,19 +27,21 @@ extern "C" {
 #define SHEAF_URCU_NO_ATFORK 1u /* the program calls liburcu's fork handlers itself */
 
 /*
- * Make the flavour whose header this file of the program includes the process's provider: see
+ * Register the flavour whose header this source file includes as the provider of the process; see
  * sheaf_urcu_provider() and sheaf_rcu_register(). Returns 0, or -1 after a report.
  */
 #define sheaf_urcu_register(flags) sheaf_rcu_register(SHEAF_URCU_MAPPED(rcu_flavor, flags))
 
 /*
- * The provider that a flavour is, to be registered or for kmem_cache_args.rcu. `flavor` is the prefix of its
- * functions: urcu_memb, urcu_mb, urcu_qsbr, urcu_bp. The same for every call; flags are those of the first.
+ * Return the provider of a flavour, to register it or for kmem_cache_args.rcu. `flavor` is the
+ * prefix of its functions: urcu_memb, urcu_mb, urcu_qsbr, urcu_bp. Every call returns the same
+ * provider, with the flags of the first call.
  *
- * The first call makes a call_rcu worker thread. If no thread can be made, grace periods pass only in the
- * waiting calls, and one line says so. liburcu's fork handlers are called around fork(), as its
- * documentation asks, unless flags say that the program does. NULL after a report: too many flavours. From
- * a registered thread; takes a lock.
+ * The first call creates a call_rcu worker thread. If no thread can be created, grace periods pass
+ * only in the calls that wait, and one line reports this. The library calls liburcu's fork handlers
+ * around fork(), as liburcu's documentation requires, unless flags say that the program does. NULL
+ * after a report if there are too many flavours. The calling thread must be registered. Takes a
+ * lock.
  */
 #define sheaf_urcu_provider(flavor, flags)                                                         \
 	__sheaf_urcu_provide(&flavor##_flavor, flavor##_create_call_rcu_data,                      \
