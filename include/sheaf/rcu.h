@@ -70,6 +70,15 @@ struct sheaf_rcu_ops {
 int sheaf_rcu_register(const struct sheaf_rcu_ops *ops) SHEAF_SYMBOL(sheaf_rcu_register);
 
 /*
+ * Say that the program has no readers: none of its threads looks at an object that was retired. From now on
+ * the calls below free at once, where without a provider they would end the program; caches with a
+ * provider of their own still wait for it. For code that is ported with its kfree_rcu() into a program that
+ * has no RCU, or one thread. Returns 0; -1 after a report if there is a provider for the process. It cannot be
+ * taken back: sheaf_rcu_register() fails then. Takes a lock.
+ */
+int sheaf_rcu_none(void) SHEAF_SYMBOL(sheaf_rcu_none);
+
+/*
  * Free an object of this cache after a grace period. Needs no head in the object, and does not
  * write to the object until then. NULL is allowed. Never waits, so readers may call it. Kernel:
  * kfree_rcu() of an object, which needs its head only if memory is short.
@@ -78,6 +87,10 @@ int sheaf_rcu_register(const struct sheaf_rcu_ops *ops) SHEAF_SYMBOL(sheaf_rcu_r
  * there is no memory to store the pointer, the object is leaked and reported.
  */
 void kmem_cache_free_rcu(struct kmem_cache *s, void *object) SHEAF_SYMBOL(kmem_cache_free_rcu);
+
+/* The same for each of p[0] ... p[n-1]. O(n). */
+void kmem_cache_free_bulk_rcu(struct kmem_cache *s, size_t n, void **p)
+	SHEAF_SYMBOL(kmem_cache_free_bulk_rcu);
 
 /* The function behind kfree_rcu(). offset: of the head in the object, below 4096. */
 void __kvfree_rcu(const void *object, size_t offset) SHEAF_SYMBOL(__kvfree_rcu);

@@ -62,6 +62,7 @@ struct caches {
 	uint32_t warned_name;
 	uint32_t warned_node;
 	uint32_t warned_memory;
+	uint32_t no_readers; /* the program said so: sheaf_rcu_none() */
 	uint32_t fork_lost;
 	uint32_t fork_handled;
 	uint32_t nr_made, nr;
@@ -119,6 +120,12 @@ void *cache_alloc_try(struct kmem_cache *s, gfp_t gfp, unsigned int node);
 unsigned int cache_give_up_free(struct kmem_cache *s);
 /* Objects straight to their slabs. */
 void cache_give(struct kmem_cache *s, void **objects, unsigned int n, const char *call);
+
+/* The process has no provider and needs none: what is retired is freed at once. */
+static inline bool cache_has_no_readers(const struct grace *grace)
+{
+	return !grace && os_load_acquire(&caches.no_readers);
+}
 
 /* Let the cache retire objects with this provider, which rcu_any_init() knows. Never waits. */
 bool cache_begin_rcu(struct kmem_cache *s, struct grace *grace);

@@ -32,7 +32,8 @@ static bool check_rcu(const char *name, const struct kmem_cache_args *args, slab
 	struct sheaf_rcu_ops provider;
 	const char *fault;
 
-	if (grace_of(args->rcu) || !(args->rcu || (flags & SLAB_TYPESAFE_BY_RCU)))
+	if (grace_of(args->rcu) || !(args->rcu || (flags & SLAB_TYPESAFE_BY_RCU)) ||
+	    (!args->rcu && cache_has_no_readers(NULL)))
 		return true;
 	if (args->rcu)
 		fault = provider_read(&provider, args->rcu);
@@ -142,7 +143,8 @@ static bool begin_rcu(struct kmem_cache *s, const struct kmem_cache_args *args)
 	if (args->rcu &&
 	    (!grace || !rcu_any_init(grace, &block_rcu_ops) || !cache_begin_rcu(s, grace)))
 		return false;
-	return !(s->flags & SLAB_TYPESAFE_BY_RCU) || late_init(&s->sheaf.slab, grace);
+	return !(s->flags & SLAB_TYPESAFE_BY_RCU) || cache_has_no_readers(grace) ||
+	       late_init(&s->sheaf.slab, grace);
 }
 
 static void unmake_cache(struct kmem_cache *s)

@@ -6,7 +6,8 @@
  *   src/rcu/rcu_free.c: a new rcu_free sheaf; the full one is queued, or else
  *   src/rcu/any.c: pointers of any kind
  *
- * A cache gets its part in this when it first retires an object: programs without RCU pay nothing.
+ * A cache gets its part in this when it first retires an object: programs without RCU pay nothing. Where the
+ * program said that there are no readers, none gets it, so that each object comes to the slow way, and is freed.
  */
 #include <sheaf/rcu.h>
 
@@ -53,12 +54,12 @@ bool cache_begin_rcu(struct kmem_cache *s, struct grace *grace)
 	return false;
 }
 
-/* The first time: its provider is the process's from now on. */
+/* The first time: its provider is the process's from now on. NULL: there are no readers. */
 static struct grace *begin_retiring(struct kmem_cache *s, void *object)
 {
 	struct grace *grace = grace_of_cache(s);
 
-	if (os_load_acquire(&s->sheaf.rcu))
+	if (os_load_acquire(&s->sheaf.rcu) || cache_has_no_readers(grace))
 		return grace;
 	if (!grace)
 		no_provider(s->name, object);
@@ -71,6 +72,10 @@ static bool retire(struct kmem_cache *s, void *object, size_t offset)
 {
 	struct grace *grace = begin_retiring(s, object);
 
+	if (!grace) {
+		cache_free_any(object, "kfree_rcu");
+		return true;
+	}
 	if (s->sheaf.rcu && sheaf_rcu_free(&s->sheaf, object))
 		return true;
 	stat_add(&s->sheaf.slab, STAT_free_rcu_sheaf_fail, 1);
@@ -108,6 +113,12 @@ SHEAF_PUBLIC FAST void kmem_cache_free_rcu(struct kmem_cache *s, void *object)
 		retire_slow(s, object, RCU_NO_HEAD);
 }
 
+SHEAF_PUBLIC void kmem_cache_free_bulk_rcu(struct kmem_cache *s, size_t n, void **p)
+{
+	for (size_t i = 0; i < n; i++)
+		kmem_cache_free_rcu(s, p[i]);
+}
+
 /* The cache that a pointer is an object of, by its page; or NULL. */
 static inline struct kmem_cache *owner_of(const void *object)
 {
@@ -137,12 +148,15 @@ static COLD void retire_other(void *object, size_t offset)
 	if (!is_block(object, "kfree_rcu"))
 		return;
 	tsan_given(object);
-	if (!grace)
+	if (cache_has_no_readers(grace))
+		cache_free_any(object, "kfree_rcu");
+	else if (!grace)
 		no_provider("large block", object);
-	if (!rcu_any_free(grace, object, offset))
+	else if (!rcu_any_free(grace, object, offset))
 		os_report("kfree_rcu(%p): no memory to keep the pointer until a grace period has "
 			  "passed; it is leaked. kfree_rcu(pointer, field) needs none",
 			  object);
+	cache_leave();
 	errno = saved;
 }
 
@@ -155,6 +169,18 @@ SHEAF_PUBLIC FAST void __kvfree_rcu(const void *pointer, size_t offset)
 		retire_other(object, offset);
 	else if (__builtin_expect(!push_retired(s, object), 0))
 		retire_slow(s, object, offset);
+}
+
+static void retire_or_wait(struct grace *grace, struct kmem_cache *s, void *object)
+{
+	if (grace_is_over_limit(grace))
+		grace_barrier(grace, NULL);
+	if ((s && s->sheaf.rcu && sheaf_rcu_free(&s->sheaf, object)) ||
+	    rcu_any_free(grace, object, RCU_NO_HEAD))
+		return;
+	/* Memory is out, and the caller may wait. */
+	grace_wait(grace, grace_now(grace));
+	cache_free_any(object, "kfree_rcu_mightsleep");
 }
 
 SHEAF_PUBLIC void kvfree_rcu_mightsleep(const void *pointer)
@@ -170,16 +196,12 @@ SHEAF_PUBLIC void kvfree_rcu_mightsleep(const void *pointer)
 		return;
 	tsan_given(object);
 	grace = s ? begin_retiring(s, object) : grace_of(NULL);
-	if (!grace)
-		no_provider("large block", object);
-	if (grace_is_over_limit(grace))
-		grace_barrier(grace, NULL);
-	if (!(s && s->sheaf.rcu && sheaf_rcu_free(&s->sheaf, object)) &&
-	    !rcu_any_free(grace, object, RCU_NO_HEAD)) {
-		/* Memory is out, and the caller may wait. */
-		grace_wait(grace, grace_now(grace));
+	if (cache_has_no_readers(grace))
 		cache_free_any(object, "kfree_rcu_mightsleep");
-	}
+	else if (!grace)
+		no_provider("large block", object);
+	else
+		retire_or_wait(grace, s, object);
 	cache_leave();
 	errno = saved;
 }
@@ -235,13 +257,33 @@ SHEAF_PUBLIC int sheaf_rcu_register(const struct sheaf_rcu_ops *ops)
 	os_lock(&caches.lock);
 	grace = grace_of(ops);
 	memory = grace && rcu_any_init(grace, &block_rcu_ops);
-	done = memory && grace_register(ops);
+	done = memory && !caches.no_readers && grace_register(ops);
 	os_unlock(&caches.lock);
 	errno = saved;
 	if (!memory)
 		return refuse("memory is out");
+	if (os_load_acquire(&caches.no_readers))
+		return refuse("sheaf_rcu_none() said before that there are no readers");
 	if (!done)
 		return refuse("another provider is in use already (use kmem_cache_args.rcu for one "
 			      "of a cache)");
 	return 0;
+}
+
+SHEAF_PUBLIC int sheaf_rcu_none(void)
+{
+	bool done;
+
+	if (!caches_ready())
+		return -1;
+	os_lock(&caches.lock);
+	done = !grace_of(NULL);
+	if (done)
+		os_store_release(&caches.no_readers, 1);
+	os_unlock(&caches.lock);
+	if (!done)
+		os_report(
+			"sheaf_rcu_none: the process has an RCU provider already, so there may be "
+			"readers; nothing changed");
+	return done ? 0 : -1;
 }
