@@ -269,13 +269,29 @@ SHEAF_PUBLIC struct kmem_cache *__kmem_cache_create_args(const char *name, size_
 	return s;
 }
 
-SHEAF_PUBLIC struct kmem_cache *__kmem_cache_create(const char *name, size_t size, size_t align,
-						    slab_flags_t flags, void (*ctor)(void *object))
+/* What does not fit is refused as well. */
+static unsigned int fit_uint(size_t n)
+{
+	return n > UINT32_MAX ? UINT32_MAX : (unsigned int)n;
+}
+
+SHEAF_PUBLIC struct kmem_cache *kmem_cache_create_usercopy(const char *name, size_t size,
+							   size_t align, slab_flags_t flags,
+							   size_t useroffset, size_t usersize,
+							   void (*ctor)(void *object))
 {
 	struct kmem_cache_args args;
 
 	memset(&args, 0, sizeof(args));
-	args.align = align > UINT32_MAX ? UINT32_MAX : (unsigned int)align;
+	args.align = fit_uint(align);
+	args.useroffset = fit_uint(useroffset);
+	args.usersize = fit_uint(usersize);
 	args.ctor = ctor;
 	return __kmem_cache_create_args(name, size, &args, sizeof(args), flags);
+}
+
+SHEAF_PUBLIC struct kmem_cache *__kmem_cache_create(const char *name, size_t size, size_t align,
+						    slab_flags_t flags, void (*ctor)(void *object))
+{
+	return kmem_cache_create_usercopy(name, size, align, flags, 0, 0, ctor);
 }

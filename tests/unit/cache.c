@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sheaf/stats.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -399,12 +400,15 @@ static void destroy_with_parked_objects(void **state)
 static void destroy_with_live_objects(void **state)
 {
 	struct kmem_cache *s = kmem_cache_create("alive", 64, NULL, SLAB_NO_MERGE);
+	struct kmem_cache_stats stats;
 	char line[64];
 	void *p[30];
 
 	(void)state;
 	assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, 30, p), 30);
 	kmem_cache_free_bulk(s, 27, p);
+	assert_int_equal(kmem_cache_stats(s, &stats), 0);
+	assert_int_equal(stats.objects_in_use, 3);
 	told_begin(&told);
 	kmem_cache_destroy(s);
 	assert_int_equal(told_end(&told), 4);

@@ -127,6 +127,29 @@ static void reserved_args(void **state)
 	}
 }
 
+struct message {
+	long id;
+	char text[24];
+};
+
+/* Of the region only this is kept: it lies in the object, and the cache is not merged. */
+static void region_for_users(void **state)
+{
+	struct kmem_cache *a = KMEM_CACHE_USERCOPY(message, 0, text), *b = KMEM_CACHE(message, 0);
+	struct kmem_cache *c;
+
+	(void)state;
+	assert_true(a && b && a != b);
+	assert_int_equal(kmem_cache_size(a), sizeof(struct message));
+	told_begin(&told);
+	c = kmem_cache_create_usercopy("message", 32, 8, 0, (size_t)5 << 32, 1, NULL);
+	assert_int_equal(told_end(&told), 1);
+	assert_ptr_equal(c, b);
+	kmem_cache_destroy(a);
+	kmem_cache_destroy(b);
+	kmem_cache_destroy(c);
+}
+
 static void wrong_arguments(void **state)
 {
 	static const struct {
@@ -296,6 +319,7 @@ int main(void)
 		cmocka_unit_test(cut_args),
 		cmocka_unit_test(larger_args),
 		cmocka_unit_test(reserved_args),
+		cmocka_unit_test(region_for_users),
 		cmocka_unit_test(wrong_arguments),
 		cmocka_unit_test(wrong_user_region),
 		cmocka_unit_test(slab_panic_aborts),
