@@ -10,6 +10,8 @@ SYMBOL(mas_error);
 SYMBOL(mas_init);
 SYMBOL(mas_is_active);
 SYMBOL(mas_is_err);
+SYMBOL(mas_is_paused);
+SYMBOL(mas_is_start);
 SYMBOL(mas_lock);
 SYMBOL(mas_reset);
 SYMBOL(mas_set);

@@ -317,6 +317,18 @@ static inline bool mas_is_active(const struct ma_state *mas)
 	return mas->status == ma_active;
 }
 
+/* Whether nothing has been looked at yet, as after MA_STATE(), mas_set() and mas_reset(). O(1). */
+static inline bool mas_is_start(const struct ma_state *mas)
+{
+	return mas->status == ma_start;
+}
+
+/* Whether the state was left by mas_pause(), and nothing was looked at since. O(1). */
+static inline bool mas_is_paused(const struct ma_state *mas)
+{
+	return mas->status == ma_pause;
+}
+
 static inline void mas_lock(struct ma_state *mas)
 {
 	mtree_lock(mas->tree);

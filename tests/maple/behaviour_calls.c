@@ -84,6 +84,8 @@ static void run(struct maple_tree *mt, const struct one_step *steps, size_t n)
 		assert_int_equal(mas.last, step->at.last);
 		assert_int_equal(mas.status, step->status);
 		assert_int_equal(mas_is_active(&mas), step->status == ma_active);
+		assert_int_equal(mas_is_start(&mas), step->status == ma_start);
+		assert_int_equal(mas_is_paused(&mas), step->status == ma_pause);
 	}
 }
 
