@@ -140,6 +140,9 @@ struct sheaf_stats {
 	uint64_t rcu_bytes;	  /* retired, and neither freed nor allocated again since */
 	uint64_t split_mappings; /* that the system has more, since parts of huge pages went back */
 	uint64_t split_limit;	 /* from there on such parts stay: a quarter of vm.max_map_count */
+	uint64_t resident_bytes; /* of the whole process, not of the library alone */
+	uint64_t peak_resident_bytes; /* the most that there were */
+	uint64_t peak_bytes; /* the most that used_bytes + mapped_bytes was, 0 unless counted */
 };
 
 void __sheaf_stats(struct sheaf_stats *out, size_t size) SHEAF_SYMBOL(__sheaf_stats);

@@ -104,6 +104,11 @@ void os_advise_huge(void *address, size_t size, bool huge)
 	(void)address, (void)size, (void)huge;
 }
 
+void os_resident(size_t *now, size_t *peak)
+{
+	*now = *peak = 0;
+}
+
 void os_prefer_node(void *address, size_t size, unsigned int node)
 {
 	(void)address, (void)size, (void)node;

@@ -12,6 +12,7 @@
 #include "cache/block.h"
 #include "os/atomic.h"
 #include "os/machine.h"
+#include "os/process_words.h"
 #include "os/report.h"
 #include "page/map.h"
 
@@ -53,6 +54,15 @@ size_t large_bytes(void)
 	return bytes;
 }
 
+/* Blocks come and go with their own words, so only where others see it; large_bytes() needs no count. */
+static void show_large(int64_t bytes)
+{
+	uint64_t *word = os.counting ? os_process_word(OS_PROCESS_large_bytes) : NULL;
+
+	if (word)
+		os_fetch_add_relaxed(word, (uint64_t)bytes);
+}
+
 void large_free(void *block)
 {
 	struct slab *run = page_slab(block);
@@ -72,6 +82,7 @@ void large_free(void *block)
 			block);
 		return;
 	}
+	show_large(-(int64_t)large_size(run));
 	tsan_freed(block, large_size(run));
 	tsan_pages_given(block, large_size(run));
 	page_keep(run, order_of(run));
@@ -108,8 +119,10 @@ void *large_take(size_t size, gfp_t flags, unsigned int node)
 	void *block = size <= RUN_MAX ? alloc_run(size, flags, node) : NULL;
 	size_t align = size & -size;
 
-	if (block)
+	if (block) {
+		show_large((int64_t)size);
 		tsan_pages_taken(block, size);
+	}
 	if (block && (flags & __GFP_ZERO))
 		memset(block, 0, size);
 	if (!block && (size > RUN_MAX || !(flags & __GFP_THISNODE)))

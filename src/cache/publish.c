@@ -32,6 +32,10 @@ static const struct number numbers[] = {STAT_SETTINGS(OTHER) STAT_GAUGES(OTHER) 
 #undef OTHER
 #undef EVENT
 
+#define PROCESS_WORD(name) #name,
+static const char *const process_words[] = {OS_PROCESS_WORDS(PROCESS_WORD)};
+#undef PROCESS_WORD
+
 #define NR_NUMBERS (sizeof(numbers) / sizeof(numbers[0]))
 
 /* No text here needs escaping: names and help are ours, options are printed from our own table. */
@@ -45,9 +49,14 @@ static void write_text(struct publish_head *head)
 		head->text, room,
 		"{\"backend\":\"%s\",\"index\":\"%s\",\"options\":\"%s\",\"cpus\":%u,"
 		"\"total_objects\":%u,\"slab_bytes\":%u,\"peak_slab_bytes\":%u,\"size_bits\":%u,"
-		"\"numbers\":[",
+		"\"process_at\":%zu,\"process\":[",
 		publish_backend(), publish_index(), options, os.nr_cpus, STAT_total_objects,
-		STAT_slab_bytes, STAT_peak_slab_bytes, SHEAF_SIZE_BITS);
+		STAT_slab_bytes, STAT_peak_slab_bytes, SHEAF_SIZE_BITS, OS_PROCESS_AT);
+	for (size_t i = 0; i < OS_NR_PROCESS_WORDS && used < room; i++)
+		used += (size_t)snprintf(head->text + used, room - used, "%s\"%s\"", i ? "," : "",
+					 process_words[i]);
+	if (used < room)
+		used += (size_t)snprintf(head->text + used, room - used, "],\"numbers\":[");
 	for (size_t i = 0; i < NR_NUMBERS && used < room; i++)
 		used += (size_t)snprintf(head->text + used, room - used,
 					 "%s{\"name\":\"%s\",\"words\":%llu,\"help\":\"%s\"}",

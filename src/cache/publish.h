@@ -4,13 +4,14 @@
  *
  *   head | area: descriptions of its caches, unregistered threads' counters, CPU 0's, ... | area ...
  *
+ * The head ends with words of the process's memory (os/process_words.h).
  * An area has nr_planes planes, one behind the other, of nr_rows + 2 rows of 1 << row_shift bytes;
  * place i of every row is one cache's, of 1 << slot_shift bytes. A plane has the words that follow the
  * last one's; descriptions are in the first. Rows of CPUs that never ran are holes of the file: it is to be
  * read, as looking at a hole through a mapping fills it.
  *
  * Invariants
- *  D1. version is stored last in the head, and all of it but nr_areas never changes.
+ *  D1. version is stored last in the head, and all of it but nr_areas and those words never changes.
  *  D2. A description's generation is odd while it is written, and grows with each change.
  *  D3. A cache's counters are zero before `id` says that the place is its own.
  *
@@ -23,11 +24,11 @@
 #include <stdint.h>
 
 #include "cache/cache.h"
-#include "os/counters.h"
 #include "os/machine.h"
+#include "os/process_words.h"
 
 #define PUBLISH_MAGIC	0x6665616873ULL /* "sheaf" */
-#define PUBLISH_VERSION 5u
+#define PUBLISH_VERSION 6u
 #define PUBLISH_NAME	128
 
 struct publish_head {
@@ -58,7 +59,7 @@ struct publish_cache {
 	char name[PUBLISH_NAME];
 };
 
-_Static_assert(sizeof(struct publish_head) <= 1u << ROW_SHIFT, "the head is a row's size");
+_Static_assert(sizeof(struct publish_head) <= OS_PROCESS_AT, "words of the process come behind");
 _Static_assert(sizeof(struct publish_cache) <= OS_PLANE_WORDS * sizeof(uint64_t),
 	       "a description fits its place");
 

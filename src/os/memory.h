@@ -50,6 +50,8 @@ bool os_commit(void *address, size_t size);
 void os_discard(void *address, size_t size);
 /* Advise that these whole huge pages' worth will be used, or that it will be used in parts. */
 void os_advise_huge(void *address, size_t size, bool huge);
+/* Resident bytes of the whole process, now and at most; 0 where that is not known. */
+void os_resident(size_t *now, size_t *peak);
 /* Prefer memory of this node for addresses not yet touched. */
 void os_prefer_node(void *address, size_t size, unsigned int node);
 

@@ -16,6 +16,7 @@
 #include "os/atomic.h"
 #include "os/options.h"
 #include "page/range.h"
+#include "page/show.h"
 
 #define SPLITS_PART 4 /* of the mappings a process may have */
 
@@ -184,6 +185,6 @@ void page_trim(void)
 				discard_dirty(range, chunk);
 			}
 		}
-		os_unlock(&range->lock);
+		range_unlock(range);
 	}
 }

@@ -8,6 +8,7 @@
 #include "os/machine.h"
 #include "os/memory.h"
 #include "page/pool.h"
+#include "page/show.h"
 
 #define ADDRESS_BITS 48 /* the system gives no address beyond, unless one asks for it */
 #define LEAF_BITS    12
@@ -113,6 +114,7 @@ void *map_alloc(size_t size, size_t align, unsigned int node)
 	}
 	/* In this order, so that a child forked in between never counts below 0. */
 	os_fetch_add_relaxed(&maps.bytes, size);
+	show_mapped(&maps.bytes);
 	enter_block(address, size);
 	return address;
 }
@@ -140,6 +142,7 @@ bool map_free(void *address)
 	    !os_cmpxchg(entry_at(first), &entry, 0))
 		return false;
 	os_fetch_sub(&maps.bytes, size);
+	show_mapped(&maps.bytes);
 	os_unreserve(address, size);
 	return true;
 }

@@ -8,6 +8,7 @@
 #include "os/lock.h"
 #include "os/machine.h"
 #include "page/range.h"
+#include "page/show.h"
 
 #define LARGEST_SHIFT  44
 #define SMALLEST_SHIFT 23
@@ -199,7 +200,7 @@ struct slab *page_alloc(unsigned int node, unsigned int order)
 		slab = chunk_slabs(range, chunk) + page;
 		range_taken(range, chunk);
 	}
-	os_unlock(&range->lock);
+	range_unlock(range);
 	return slab;
 }
 
@@ -233,7 +234,7 @@ void page_free(struct slab *slab, unsigned int order)
 	range->used -= (size_t)1 << order;
 	range_relist(range, chunk);
 	range_given(range, chunk);
-	os_unlock(&range->lock);
+	range_unlock(range);
 }
 
 size_t page_slabs(unsigned int node, struct slab **first)

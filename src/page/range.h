@@ -23,7 +23,10 @@ struct range {
 	struct chunk *lists[PAGE_MAX_ORDER + 1];
 	size_t used, dirty; /* pages */
 	size_t stuck;	    /* of the dirty ones could not go when all were looked at */
-	uint32_t cursor;    /* the chunk to give parts of back next */
+	struct {
+		size_t committed, used, free;
+	} shown;	 /* of what show.h shows; bytes */
+	uint32_t cursor; /* the chunk to give parts of back next */
 };
 
 extern struct range ranges[OS_MAX_NODES];

@@ -51,6 +51,13 @@ void stats_print_prometheus(struct out *out, const struct stats *stats)
 		    process->large_bytes);
 	print_value(out, "mapped_bytes", "memory in blocks that are mappings",
 		    process->mapped_bytes);
+	print_value(out, "resident_bytes", "resident memory of the whole process",
+		    process->resident_bytes);
+	print_value(out, "peak_resident_bytes", "most resident memory of the whole process",
+		    process->peak_resident_bytes);
+	print_value(out, "peak_bytes",
+		    "most memory that was in slabs, blocks and the library itself, if counted",
+		    process->peak_bytes);
 	print_value(out, "split_mappings",
 		    "mappings that the system has more, since parts of huge pages went back",
 		    process->split_mappings);

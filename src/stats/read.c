@@ -16,6 +16,7 @@
 #include "os/machine.h"
 #include "os/memory.h"
 #include "os/options.h"
+#include "os/process_words.h"
 #include "os/report.h"
 #include "os/view.h"
 #include "page/map.h"
@@ -208,9 +209,20 @@ SHEAF_PUBLIC int __kmem_cache_stats(struct kmem_cache *s, struct kmem_cache_stat
 	return 0;
 }
 
+/* A forked child did not see all of it come. */
+static uint64_t peak_bytes(const struct sheaf_stats *process)
+{
+	const uint64_t *word = os_process_word(OS_PROCESS_peak_bytes);
+	uint64_t now = process->used_bytes + process->mapped_bytes;
+	uint64_t peak = word ? os_load_relaxed(word) : 0;
+
+	return process->counted && peak < now ? now : peak;
+}
+
 static void read_process(struct sheaf_stats *out)
 {
 	struct page_usage usage;
+	size_t resident, peak;
 
 	memset(out, 0, sizeof(*out));
 	if (!os_load_acquire(&caches.ready))
@@ -229,6 +241,10 @@ static void read_process(struct sheaf_stats *out)
 	out->large_bytes = large_bytes();
 	out->mapped_bytes = map_bytes();
 	out->rcu_bytes = grace_bytes();
+	os_resident(&resident, &peak);
+	out->resident_bytes = resident;
+	out->peak_resident_bytes = peak;
+	out->peak_bytes = peak_bytes(out);
 }
 
 SHEAF_PUBLIC void __sheaf_stats(struct sheaf_stats *out, size_t size)

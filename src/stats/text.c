@@ -73,19 +73,25 @@ static void print_head(struct out *out, const struct stats *stats)
 		  (int)getpid(), stats->backend, stats->index, (unsigned long long)process->cpus,
 		  (unsigned long long)process->nodes);
 	out_print(out, "# options: %.88s\n", *stats->options ? stats->options : "none");
-	out_print(
-		out,
-		"# memory: %llu KiB committed, %llu KiB used, %llu KiB free; fork_lost %llu\n"
-		"# mappings split by parts that went back: %llu of at most %llu\n"
-		"# large blocks: %llu KiB in page runs, %llu KiB in mappings; retired: %llu KiB\n",
-		(unsigned long long)process->committed_bytes >> 10,
-		(unsigned long long)process->used_bytes >> 10,
-		(unsigned long long)process->free_bytes >> 10,
-		(unsigned long long)process->fork_lost, (unsigned long long)process->split_mappings,
-		(unsigned long long)process->split_limit,
-		(unsigned long long)process->large_bytes >> 10,
-		(unsigned long long)process->mapped_bytes >> 10,
-		(unsigned long long)process->rcu_bytes >> 10);
+	out_print(out,
+		  "# memory: %llu KiB committed, %llu KiB used, %llu KiB free; fork_lost %llu\n"
+		  "# mappings split by parts that went back: %llu of at most %llu\n"
+		  "# large blocks: %llu KiB in page runs, %llu KiB in mappings; retired: %llu KiB\n"
+		  "# resident memory of the process: %llu KiB, at most %llu KiB\n",
+		  (unsigned long long)process->committed_bytes >> 10,
+		  (unsigned long long)process->used_bytes >> 10,
+		  (unsigned long long)process->free_bytes >> 10,
+		  (unsigned long long)process->fork_lost,
+		  (unsigned long long)process->split_mappings,
+		  (unsigned long long)process->split_limit,
+		  (unsigned long long)process->large_bytes >> 10,
+		  (unsigned long long)process->mapped_bytes >> 10,
+		  (unsigned long long)process->rcu_bytes >> 10,
+		  (unsigned long long)process->resident_bytes >> 10,
+		  (unsigned long long)process->peak_resident_bytes >> 10);
+	if (process->counted)
+		out_print(out, "# most that was used, large blocks included: %llu KiB\n",
+			  (unsigned long long)process->peak_bytes >> 10);
 	if (!process->counted)
 		out_print(out, "# events are not counted: run with SHEAF_OPTIONS=stats\n");
 	out_print(

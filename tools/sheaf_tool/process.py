@@ -16,12 +16,12 @@ from pathlib import Path
 from . import shared
 from .errors import Failure
 
-MAGIC, VERSION = 0x6665616873, 5
+MAGIC, VERSION = 0x6665616873, 6
 HEAD = struct.Struct("<QIi7I")
 MAX_ROWS = 4096
 TEXT_AT = HEAD.size + 2 * MAX_ROWS
 TEXT_KEYS = {"backend", "index", "options", "cpus", "total_objects", "slab_bytes",
-             "peak_slab_bytes", "size_bits", "numbers"}
+             "peak_slab_bytes", "process", "process_at", "size_bits", "numbers"}
 CACHE = struct.Struct("<12I128s")
 WORDS = struct.Struct("<32Q")  # of one plane
 MAX_TEXT = 1 << 16  # bytes
@@ -42,6 +42,10 @@ class Cache:
     gauges: dict[str, int]
     counters: dict[str, int]
 
+    def used(self) -> bool:
+        """Was anything ever allocated from it?"""
+        return bool(self.gauges["peak_slab_bytes"] or any(self.counters.values()))
+
     def values(self) -> dict[str, object]:
         return {"name": self.name, "id": self.id, **self.settings, **self.gauges, **self.counters}
 
@@ -57,14 +61,13 @@ class Reading:
     cpus: int
     nodes: int
     caches: list[Cache] = field(default_factory=list)
-    resident_bytes: int = 0  # of all the process has
-    peak_resident_bytes: int = 0
+    memory: dict[str, int] = field(default_factory=dict)  # bytes; names as in <sheaf/stats.h>
 
     def values(self) -> dict[str, object]:
         return {"pid": self.pid, "command": self.command, "backend": self.backend,
                 "index": self.index, "options": self.options, "cpus": self.cpus,
-                "nodes": self.nodes, "resident_bytes": self.resident_bytes,
-                "peak_resident_bytes": self.peak_resident_bytes, "caches": [cache.values() for cache in self.caches]}
+                "nodes": self.nodes, **self.memory,
+                "caches": [cache.values() for cache in self.caches]}
 
 
 def _gauges(counters: dict[str, int], total: int, slab_bytes: int, peak: int,
@@ -139,7 +142,7 @@ class Process:
     def read(self) -> Reading:
         reading = Reading(self.pid, self.command, self.text["backend"], self.text["index"],
                           self.text["options"], self.text["cpus"], self.nr_nodes)
-        reading.resident_bytes, reading.peak_resident_bytes = shared.resident_of(self.pid)
+        reading.memory = self._memory()
         nr_areas = HEAD.unpack(self._bytes(0, HEAD.size))[4]
         size = os.fstat(self._file).st_size
         area = self.nr_planes * self._plane()
@@ -149,6 +152,15 @@ class Process:
             reading.caches += self._area(at)
         reading.caches.sort(key=lambda cache: cache.id)
         return reading
+
+    def _memory(self) -> dict[str, int]:
+        """Of the whole process, from its words and from the system."""
+        names = self.text["process"]
+        found = self._bytes(self.text["process_at"], 8 * len(names))
+        # What is added and taken away on several CPUs may be seen in the wrong order.
+        memory = dict(zip(names, (max(0, value) for value in struct.unpack(f"<{len(names)}q", found))))
+        memory["resident_bytes"], memory["peak_resident_bytes"] = shared.resident_of(self.pid)
+        return memory
 
     def _plane(self) -> int:
         """Bytes of it."""

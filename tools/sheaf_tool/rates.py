@@ -83,7 +83,7 @@ class Rates:
                   for key in ("slab_bytes", "objects_in_use", "objects_in_sheaves")}
         rates = {key: sum(row.rates.get(name, 0.0) for row in self.rows.values())
                  for key, name in RATES_IN_JSON.items()}
-        return {"resident_bytes": self.reading.resident_bytes, **gauges, **rates}
+        return {**self.reading.memory, **gauges, **rates}
 
     def values(self) -> dict[str, object]:
         assert self.reading
@@ -123,17 +123,18 @@ def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[:max(0, width - 1)] + "…"[:width]
 
 
-def frame(rates: Rates, column: str, width: int, height: int | None) -> list[str]:
-    """The lines of the screen; with no height, all there are."""
+def frame(rates: Rates, column: str, width: int, height: int | None,
+          everything: bool = True) -> list[str]:
+    """The lines of the screen; with no height, all there are. Perhaps without unused caches."""
     assert rates.reading
-    longest = max((len(row.cache.name) for row in rates.rows.values()), default=0)
+    rows = [row for row in rates.sorted(column) if everything or row.cache.used()]
+    longest = max((len(row.cache.name) for row in rows), default=0)
     name_width = min(max(longest, LEAST_NAME), MOST_NAME)
     fixed = name_width + sum(size for _, size in COLUMNS) + 1
     titles = "".join((f"[{name}]" if name == column else name).rjust(size)
                      for name, size in COLUMNS)
     first = "[cache]" if column == "cache" else "cache"
     lines = [*head(rates.reading).split("\n"), "", f"{first:{name_width}}{titles} allocs/s so far"]
-    rows = rates.sorted(column)
     room = len(rows) if height is None else max(0, height - len(lines) - 1)
     for row in rows[:room]:
         cells = "".join(_cell(row, name).rjust(size) for name, size in COLUMNS)
@@ -142,6 +143,6 @@ def frame(rates: Rates, column: str, width: int, height: int | None) -> list[str
     if height is not None:
         left = len(rows) - room
         lines.append((f"{left} more; " if left > 0 else "") + "sort: o in use, a allocs, f frees, "
-                     "m misses, b bytes, n name; q quit")
+                     "m misses, b bytes, n name; u unused; q quit")
         lines = lines[:max(1, height)]
     return [_cut(line, width) for line in lines]

@@ -10,12 +10,15 @@
  *   many N            make N caches
  *   destroy           the last cache, with all its objects
  *   count N           move every word that is counted by N times its number, without an event
+ *   block N           keep a block of N bytes
+ *   release           free all of those
  *   fork              a child, which waits until its input ends
  *   leave             the first thread ends, and another one goes on
  *   json              print sheaf_stats_print()'s own view instead of an answer
  */
 #include <pthread.h>
 #include <sched.h>
+#include <sheaf/kmalloc.h>
 #include <sheaf/stats.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,6 +33,9 @@
 static void *objects[ROOM];
 static size_t first, next;
 static struct kmem_cache *s;
+
+static void *blocks[ROOM];
+static size_t nr_blocks;
 
 static void free_some(size_t n)
 {
@@ -87,6 +93,11 @@ static int do_line(const char *line)
 			s = kmem_cache_create("many", 64, NULL, SLAB_NO_MERGE);
 	else if (!strcmp(line, "destroy"))
 		free_some(ROOM), kmem_cache_destroy(s);
+	else if (!strncmp(line, "block ", 6))
+		blocks[nr_blocks++] = kvmalloc(n, GFP_KERNEL);
+	else if (!strcmp(line, "release"))
+		while (nr_blocks)
+			kvfree(blocks[--nr_blocks]);
 	else if (!strcmp(line, "fork"))
 		make_child();
 	else if (!strcmp(line, "leave"))

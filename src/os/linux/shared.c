@@ -239,8 +239,13 @@ static bool map_head(int file)
 
 	if (head == MAP_FAILED)
 		return false;
-	shared.head = head;
-	return map_part(head, ROW_SIZE, file, 0);
+	if (!map_part(head, ROW_SIZE, file, 0)) {
+		munmap(head, ROW_SIZE);
+		return false;
+	}
+	/* Who counts pages looks without the lock. */
+	os_store_release(&shared.head, head);
+	return true;
 }
 
 /* Without areas there is nothing to show. */
@@ -353,7 +358,7 @@ bool os_open_counters(char *row)
 
 void *os_counters_head(void)
 {
-	return shared.head;
+	return os_load_acquire(&shared.head);
 }
 
 unsigned int os_counters_areas(void)

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* See show.h. Ranges add what changed since they were shown last, as each has a lock of its own. */
+#include "page/show.h"
+
+#include "os/atomic.h"
+#include "os/memory.h"
+#include "os/process_words.h"
+
+static void show_peak(void)
+{
+	uint64_t *peak = os_process_word(OS_PROCESS_peak_bytes), before = os_load_relaxed(peak);
+	uint64_t now = os_load_relaxed(os_process_word(OS_PROCESS_used_bytes)) +
+		       os_load_relaxed(os_process_word(OS_PROCESS_mapped_bytes));
+
+	/* A forked child shows changes only, and may be below zero. */
+	while ((int64_t)now > (int64_t)before && !os_cmpxchg(peak, &before, now))
+		;
+}
+
+static void show_change(enum os_process_word word, size_t now, size_t *shown)
+{
+	if (now != *shown)
+		os_fetch_add_relaxed(os_process_word(word), (uint64_t)now - *shown);
+	*shown = now;
+}
+
+void show_range(struct range *range)
+{
+	if (!os_counters_head())
+		return;
+	show_change(OS_PROCESS_committed_bytes, (size_t)range->nr_chunks << OS_HUGE_SHIFT,
+		    &range->shown.committed);
+	show_change(OS_PROCESS_used_bytes, range->used << OS_PAGE_SHIFT, &range->shown.used);
+	show_change(OS_PROCESS_free_bytes, range->dirty << OS_PAGE_SHIFT, &range->shown.free);
+	show_peak();
+}
+
+void show_mapped(const size_t *bytes)
+{
+	uint64_t *word = os_process_word(OS_PROCESS_mapped_bytes);
+	size_t now;
+
+	if (!word)
+		return;
+	do {
+		now = os_load_relaxed(bytes);
+		os_store_relaxed(word, now);
+		/* Two threads at once: pairs with this same fence of the other one. */
+		os_fence();
+	} while (os_load_relaxed(bytes) != now);
+	show_peak();
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What pages the process has, stored where other processes see it (os/process_words.h). Does nothing
+ * unless events are counted.
+ *
+ * Invariants
+ *  W1. used_bytes, free_bytes and committed_bytes are right whenever no range's lock is held.
+ *  W2. peak_bytes is the most that used_bytes and mapped_bytes were together.
+ *
+ * Callers: src/page/.
+ */
+#ifndef SHEAF_PAGE_SHOW_H
+#define SHEAF_PAGE_SHOW_H
+
+#include "page/range.h"
+
+/* With the range's lock held. */
+void show_range(struct range *range);
+/* The total of mappings, which this points to, changed. */
+void show_mapped(const size_t *bytes);
+
+/* After the range changed. */
+static inline void range_unlock(struct range *range)
+{
+	if (__builtin_expect(os.counting, 0))
+		show_range(range);
+	os_unlock(&range->lock);
+}
+
+#endif
