@@ -10,13 +10,30 @@ from typing import Any
 from . import shared
 from .errors import Failure
 from .process import Cache, Process, Reading
-from .table import WIDTH, fold, printable, render
+from .table import fold, folded, printable, render, terminal_width
 
+
+MEMORY = {
+    "committed_bytes": "memory made usable",
+    "used_bytes": "memory in slabs and of the library itself",
+    "free_bytes": "free memory not yet given back",
+    "large_bytes": "memory in page runs of large blocks",
+    "mapped_bytes": "memory in blocks that are mappings",
+    "resident_bytes": "resident memory of the whole process",
+    "peak_resident_bytes": "most resident memory of the whole process",
+    "peak_bytes": "most memory that was in slabs, blocks and the library itself, if counted",
+}
+COLUMNS = ("cache", "in use", "parked", "size", "slabs", "memory", "peak", "waste", "sheaf")
+LONGEST_NAME = 30
+LEGEND = ("in use: objects the program has; parked: free ones in sheaves; size: bytes of an object; "
+          "memory: of slabs, at most peak; waste: bytes of slabs that no object can use; sheaf: its "
+          "capacity")
 
 EPILOG = """\
 examples:
   sheaf info                        which processes there are
   sheaf info 1234                   the caches of one
+  sheaf info --all 1234             those that were never used, too
   sheaf info --json | jq '.[].pid'  the same for programs
 """
 
@@ -28,6 +45,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         description="Show the caches of a process that runs with SHEAF_OPTIONS=stats or stats=live;\n"
                     "without PID, which processes those are.")
     parser.add_argument("pid", nargs="?", metavar="PID", help="the number of a process")
+    parser.add_argument("--all", action="store_true", help="show caches that were never used, too")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON")
     form.add_argument("--prometheus", action="store_true",
@@ -47,37 +65,63 @@ def _counts(value: int) -> str:
     return "1 node" if value == 1 else f"{value} nodes"
 
 
+def memory_lines(reading: Reading) -> list[str]:
+    """What the process has, and what of it is whose."""
+    slabs = sum(cache.gauges["slab_bytes"] for cache in reading.caches)
+    memory = reading.memory
+    own = max(0, memory["used_bytes"] - memory["large_bytes"] - slabs)
+    process, most, used, peak, free, *parts = map(bytes_short, (
+        memory["resident_bytes"], memory["peak_resident_bytes"],
+        memory["used_bytes"] + memory["mapped_bytes"], memory["peak_bytes"], memory["free_bytes"],
+        slabs, memory["large_bytes"], memory["mapped_bytes"], own, memory["committed_bytes"]))
+    return [f"memory: process {process} resident, at most {most}; "
+            f"libsheaf {used} used, at most {peak}; {free} free",
+            "used: slabs {}, large blocks {}, mapped blocks {}, own {}; committed {}".format(*parts)]
+
+
 def head(reading: Reading) -> str:
-    return (f"process {reading.pid} ({reading.command}): backend {reading.backend}, index "
-            f"{reading.index}, {reading.cpus} CPUs, {_counts(reading.nodes)}\n"
-            f"options: {reading.options}")
+    return "\n".join([
+        f"process {reading.pid} ({reading.command}): backend {reading.backend}, index "
+        f"{reading.index}, {reading.cpus} CPUs, {_counts(reading.nodes)}",
+        f"options: {reading.options}", *memory_lines(reading)])
 
 
 def _events(cache: Cache) -> str:
     words = " ".join(f"{name}={value}" for name, value in cache.counters.items() if value)
-    text = textwrap.fill(words, WIDTH, initial_indent="  ", subsequent_indent="  ",
+    text = textwrap.fill(words, terminal_width(), initial_indent="  ", subsequent_indent="  ",
                          break_long_words=False, break_on_hyphens=False)
     return f"{cache.name}\n{text or '  nothing yet'}"
 
 
-def text_of(reading: Reading) -> str:
+def _row(cache: Cache) -> list[str]:
+    values = {**cache.settings, **cache.gauges}
+    name = cache.name + (" (destroyed)" if values["destroyed"] else "")
+    name = name if len(name) <= LONGEST_NAME else name[:LONGEST_NAME - 3] + "..."
+    return [name, *(str(values[key]) for key in (
+        "objects_in_use", "objects_in_sheaves", "object_size", "slabs")),
+        *(bytes_short(values[key]) for key in ("slab_bytes", "peak_slab_bytes", "waste_bytes")),
+        str(values["sheaf_capacity"])]
+
+
+def hidden(unused: int) -> str:
+    caches = "1 unused cache is" if unused == 1 else f"{unused} unused caches are"
+    return f"{caches} not shown; --all shows all"
+
+
+def text_of(reading: Reading, everything: bool = False) -> str:
+    """For people. Caches that were never used are left out: kmalloc() alone makes dozens."""
+    shown = [cache for cache in reading.caches if everything or cache.used()]
+    unused = len(reading.caches) - len(shown)
+    parts = [folded(head(reading).split("\n"), terminal_width())]
     if not reading.caches:
-        return printable(f"{head(reading)}\n\nno caches")
-    columns = ["cache", "in use", "parked", "total", "size", "per slab", "order", "slabs",
-               "memory", "sheaf", "aliases"]
-    rows = []
-    for cache in reading.caches:
-        values = {**cache.settings, **cache.gauges}
-        name = cache.name + (" (destroyed)" if values["destroyed"] else "")
-        name = textwrap.shorten(name, 30, placeholder="...") if " " in name else name
-        name = name if len(name) <= 30 else name[:27] + "..."
-        rows.append([name, *(str(values[key]) for key in (
-            "objects_in_use", "objects_in_sheaves", "total_objects", "object_size",
-            "objs_per_slab", "order", "slabs")), bytes_short(values["slab_bytes"]),
-            str(values["sheaf_capacity"]), str(values["aliases"])])
-    events = "\n".join(_events(cache) for cache in reading.caches)
-    return printable(f"{head(reading)}\n\n{fold(columns, rows)}\n\nin use: objects the program has; "
-                     f"parked: free, in sheaves; sheaf: its capacity\n\n{events}")
+        parts.append("no caches")
+    if shown:
+        parts += [fold(COLUMNS, list(map(_row, shown)), terminal_width()),
+                  folded([LEGEND], terminal_width()),
+                  "\n".join(map(_events, shown))]
+    if unused:
+        parts.append(hidden(unused))
+    return printable("\n\n".join(parts))
 
 
 def _label(text: str) -> str:
@@ -90,7 +134,8 @@ def prometheus(reading: Reading, numbers: list[dict[str, Any]]) -> str:
              f'sheaf_info{{backend="{reading.backend}",index="{reading.index}",'
              f'options="{_label(reading.options)}"}} 1']
     for name, value, told in (("cpus", reading.cpus, "sets of sheaves a cache has"),
-                              ("nodes", reading.nodes, "nodes of memory")):
+                              ("nodes", reading.nodes, "nodes of memory"),
+                              *((name, value, MEMORY[name]) for name, value in reading.memory.items())):
         lines += [f"# HELP sheaf_{name} {told}", f"# TYPE sheaf_{name} gauge",
                   f"sheaf_{name} {value}"]
     for number in numbers:
@@ -119,9 +164,11 @@ def _list(arguments: argparse.Namespace) -> int:
         print(f"no process shows statistics to this user; to see one, {shared.HOW}")
     else:
         rows = [[str(reading.pid), reading.command, reading.backend, str(len(reading.caches)),
-                 bytes_short(sum(cache.gauges["slab_bytes"] for cache in reading.caches))]
+                 *(bytes_short(value) for value in (
+                     reading.memory["used_bytes"] + reading.memory["mapped_bytes"],
+                     reading.memory["free_bytes"], reading.memory["resident_bytes"]))]
                 for reading in readings]
-        print(render(["PID", "command", "backend", "caches", "memory"], rows))
+        print(render(["PID", "command", "backend", "caches", "used", "free", "resident"], rows))
     return 0
 
 
@@ -135,5 +182,5 @@ def run(arguments: argparse.Namespace) -> int:
         elif arguments.prometheus:
             print(prometheus(reading, process.text["numbers"]))
         else:
-            print(text_of(reading))
+            print(text_of(reading, arguments.all))
     return 0

@@ -18,19 +18,22 @@ HEADER_EVERY = 20  # lines, on a terminal
 # Of all caches together: title, key in JSON, columns, how it is written.
 COLUMNS: tuple[tuple[str, str, int, Callable[[float], str]], ...] = (
     ("resident", "resident_bytes", 8, bytes_short),
-    ("slabs", "slab_bytes", 8, bytes_short),
-    ("in use", "objects_in_use", 9, short),
+    ("used", "used_bytes", 7, bytes_short),
+    ("mapped", "mapped_bytes", 7, bytes_short),
+    ("free", "free_bytes", 7, bytes_short),
+    ("in use", "objects_in_use", 8, short),
     ("parked", "objects_in_sheaves", 8, short),
-    ("allocs/s", "allocs_per_second", 10, short),
-    ("frees/s", "frees_per_second", 10, short),
+    ("allocs/s", "allocs_per_second", 9, short),
+    ("frees/s", "frees_per_second", 9, short),
     ("misses/s", "misses_per_second", 9, short),
-    ("+slabs/s", "slabs_made_per_second", 9, short),
-    ("-slabs/s", "slabs_freed_per_second", 9, short),
+    ("slabs/s", "slabs_made_per_second", 8, short),
 )
 
 EPILOG = """\
 Rates are per second of the interval that the line ends, of all caches together. A miss is a call
-that no sheaf of the CPU could serve; +slabs: slabs made of fresh pages; -slabs: slabs given back.
+that no sheaf of the CPU could serve; slabs: slabs made of fresh pages. Of memory, resident is the
+process's; used is in slabs, blocks of up to 2 MiB and the library itself; mapped is in larger
+blocks; free was used, and is not yet given back.
 
 examples:
   sheaf stat                      of the one process there is, or one that you choose

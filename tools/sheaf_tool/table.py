@@ -2,6 +2,7 @@
 """Text tables for a terminal of 100 columns; a cell may have several lines."""
 from __future__ import annotations
 
+import shutil
 import textwrap
 from typing import Iterable, Sequence
 
@@ -16,9 +17,9 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
 
 
-def folded(notes: Iterable[str]) -> str:
+def folded(notes: Iterable[str], width: int = WIDTH) -> str:
     """Sentences as lines that fit."""
-    return "\n".join(textwrap.fill(line, WIDTH, break_on_hyphens=False) for line in notes)
+    return "\n".join(textwrap.fill(line, width, break_on_hyphens=False) for line in notes)
 
 
 def page(tables: Iterable[tuple[str, str]], notes: Iterable[str]) -> str:
@@ -63,7 +64,12 @@ def render(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(lines)
 
 
-def fold(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def terminal_width() -> int:
+    """At most WIDTH; for a terminal that is narrower, its own."""
+    return min(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns)
+
+
+def fold(header: Sequence[str], rows: Sequence[Sequence[str]], width: int = WIDTH) -> str:
     """As render(), but a table too wide for the terminal becomes several, each with the first
     column."""
     parts, begin = [], 1
@@ -71,7 +77,7 @@ def fold(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         for end in range(len(header), begin, -1):
             part = render([header[0], *header[begin:end]],
                           [[row[0], *row[begin:end]] for row in rows])
-            if end == begin + 1 or max(map(len, part.splitlines())) <= WIDTH:
+            if end == begin + 1 or max(map(len, part.splitlines())) <= width:
                 break
         parts.append(part)
         begin = end

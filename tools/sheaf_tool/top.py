@@ -25,7 +25,8 @@ HOME, REST_OF_LINE, REST = "\x1b[H", "\x1b[K", "\x1b[J"
 
 
 EPILOG = """\
-keys: o a f m b n sort by objects, allocations, frees, misses, bytes, name; q ends
+keys: o a f m b n sort by objects, allocations, frees, misses, bytes, name; u shows unused caches or
+hides them; q ends
 
 examples:
   sheaf top                       the one process there is, or one that you choose
@@ -47,6 +48,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("pid", nargs="?", metavar="PID", help="the number of a process")
     parser.add_argument("-i", "--interval", type=seconds, default=1.0, metavar="SECONDS",
                         help="between two looks (default: 1)")
+    parser.add_argument("--all", action="store_true", help="show caches that were never used, too")
     parser.add_argument("--once", action="store_true", help="print one table and end")
     parser.add_argument("--json", action="store_true", help="print a line of JSON for each look")
     parser.set_defaults(run=run)
@@ -86,19 +88,21 @@ class Terminal:
         return pressed or "q"  # the terminal is gone
 
 
-def _watch(process: Process, rates: Rates, interval: float) -> bool:
+def _watch(process: Process, rates: Rates, arguments: argparse.Namespace) -> bool:
     """Until q is pressed: true; or until the process ends: false."""
-    order = "o"
+    order, interval, everything = "o", arguments.interval, arguments.all
     with Terminal() as terminal:
         next_look = time.monotonic() + interval
         while True:
             width, height = shutil.get_terminal_size()
-            terminal.show(frame(rates, KEYS[order], width, height))
+            terminal.show(frame(rates, KEYS[order], width, height, everything))
             key = terminal.key(next_look)
             if key == "q":
                 return True
             if key in KEYS:
                 order = key
+            if key == "u":
+                everything = not everything
             if time.monotonic() >= next_look:
                 if not process.runs():
                     return False
@@ -114,7 +118,7 @@ def _print(process: Process, rates: Rates, arguments: argparse.Namespace) -> boo
         if arguments.json:
             print(json.dumps(rates.values()), flush=True)
         else:
-            print("\n".join(frame(rates, KEYS["o"], 100, None)))
+            print("\n".join(frame(rates, KEYS["o"], 100, None, arguments.all)))
         if arguments.once or not runs:
             return runs
 
@@ -128,7 +132,7 @@ def run(arguments: argparse.Namespace) -> int:
         rates = Rates()
         rates.add(process.read(), time.monotonic())
         runs = (_print(process, rates, arguments) if plain
-                else _watch(process, rates, arguments.interval))
+                else _watch(process, rates, arguments))
     if runs:
         return 0
     print(f"sheaf: process {pid} has ended", file=sys.stderr)

@@ -108,6 +108,7 @@ class Which(unittest.TestCase):
         with Live() as one, Live() as other:
             one.do("create first")
             other.do("create second")
+            other.do("alloc 70")
             for command in ("top", "stat"):
                 found = sheaf(command)
                 self.assertEqual((found.returncode, found.stdout), (2, ""))
