@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which range an IPv4 address belongs to, and what lies before and after it: a tree of ranges, read from
- * a file. Each of its lines is a range and a name, in one of these ways; # begins a comment:
+ * Show the range that an IPv4 address belongs to, and its neighbours: a tree of ranges, read from a
+ * file. Each line of the file has a range and a name, in one of these forms; # begins a comment:
  *
  *     192.168.0.0/16 Private use
  *     192.168.0.0,192.168.255.255,Private use
  *
- * A range may lie within one of an earlier line, and then covers that part of it.
+ * A range may lie within the range of an earlier line, and then replaces that part of it.
  *
  *     ip-ranges FILE ADDRESS...        ip-ranges examples/ipv4-space.csv 17.1.2.3
  *     ip-ranges FILE                   every range, in order
@@ -23,7 +23,7 @@ struct name {
 	char text[];
 };
 
-/* What a line says. */
+/* The content of a line. */
 struct range {
 	unsigned long first, last;
 	char *name;
@@ -51,7 +51,7 @@ static const char *write_address(unsigned long address, char text[INET_ADDRSTRLE
 
 /* --- a line ---------------------------------------------------------------------------------- */
 
-/* Cut off what comes before one of these characters; NULL if none does. */
+/* Cut off the text before the first of these characters; NULL if there is none. */
 static char *cut(char **rest, const char *ends)
 {
 	char *part = *rest, *end = strpbrk(part, ends);
@@ -63,7 +63,7 @@ static char *cut(char **rest, const char *ends)
 	return part;
 }
 
-/* ADDRESS/BITS NAME. Returns what is wrong with it, or NULL. */
+/* ADDRESS/BITS NAME. Returns an error message, or NULL. */
 static const char *read_block(char *line, struct range *range)
 {
 	const char *address = cut(&line, "/"), *bits = cut(&line, " \t");
@@ -73,13 +73,13 @@ static const char *read_block(char *line, struct range *range)
 	if (!bits)
 		return "a name is missing after ADDRESS/BITS";
 	if (read_address(address, &range->first))
-		return "what is before the / is not an IPv4 address";
+		return "the text before the / is not an IPv4 address";
 	n = strtoul(bits, &end, 10);
 	if (end == bits || *end || n > 32)
-		return "what is after the / is not a number from 0 to 32";
+		return "the text after the / is not a number from 0 to 32";
 	size = 1UL << (32 - n);
 	if (range->first % size)
-		return "the address has bits beyond those that the number after the / leaves";
+		return "the address has bits set beyond the prefix length after the /";
 	range->last = range->first + (size - 1);
 	range->name = line;
 	return NULL;
@@ -102,7 +102,8 @@ static const char *read_fields(char *line, struct range *range)
 	return NULL;
 }
 
-/* The tree holds pointers, and one name in several places if others lie within it: kept to the end. */
+/* The tree holds pointers to the name, at several places if other ranges lie within it; so names
+ * are never freed. */
 static const char *keep_name(const char *text)
 {
 	struct name *name = malloc(sizeof(*name) + strlen(text) + 1);
@@ -130,7 +131,7 @@ static const char *read_range(char *line)
 	name = keep_name(range.name);
 	if (!name)
 		return "no memory";
-	/* Where the range covers earlier ones, these are cut. */
+	/* Earlier ranges are cut where this range covers them. */
 	if (mtree_store_range(&ranges, range.first, range.last, (void *)name, GFP_KERNEL))
 		return "no memory";
 	return NULL;
@@ -174,7 +175,7 @@ static void show(const char *what, const struct ma_state *mas, const char *name)
 	       write_address(mas->last < UINT32_MAX ? mas->last : UINT32_MAX, last), name);
 }
 
-/* The range of an address, or the gap that it is in, and the ranges before and after that. */
+/* Show the range of an address, or the gap that it is in, and the ranges before and after it. */
 static int look_up(const char *text)
 {
 	unsigned long address;
@@ -188,7 +189,7 @@ static int look_up(const char *text)
 	MA_STATE(mas, &ranges, address, address);
 
 	printf("%s\n", text);
-	mas_lock(&mas); /* nobody else is here; a tree with MT_FLAGS_USE_RCU would need none */
+	mas_lock(&mas); /* no other thread runs; with MT_FLAGS_USE_RCU none is needed */
 	name = mas_walk(&mas);
 	show("    in      ", &mas, name ? name : "(not listed)");
 	name = mas_prev(&mas, 0);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The worst case beforehand: inserting into a search tree takes one node, or, if a leaf splits, one
- * for every level. Once the insertion has begun it must not fail.
+ * Allocate the worst case in advance: inserting into a search tree takes one node, or, if a leaf
+ * splits, one node for every level. Once the insertion has begun, it must not fail.
  *
- * Two ways to be sure: allocate the worst case by bulk and free the rest; or take a prefilled sheaf,
- * pop what is needed and return it, mostly a store or two however large the worst case is.
+ * There are two ways to ensure that. Allocate the worst case in bulk and free the rest; or take a
+ * prefilled sheaf, pop the needed nodes and return the sheaf, which usually costs a store or two,
+ * however large the worst case is.
  */
 #include <sheaf/slab.h>
 #include <stdio.h>
@@ -22,7 +23,8 @@ struct node {
 
 static struct kmem_cache *nodes;
 
-/* How many nodes this insertion takes: one most often, few sometimes, all of them rarely. */
+/* The number of nodes that this insertion takes: usually one, sometimes a few, rarely all of them.
+ * */
 static unsigned int needed(unsigned int turn)
 {
 	return turn % 1000 == 999 ? WORST : turn % 16 == 15 ? 4 : 1;
@@ -84,7 +86,7 @@ int main(void)
 	sheaf = time_of(insert_by_sheaf);
 	if (bulk < 0 || sheaf < 0)
 		return 1;
-	printf("%d insertions, each sure of %d nodes:\n", TURNS, WORST);
+	printf("%d insertions, each with %d nodes reserved:\n", TURNS, WORST);
 	printf("  bulk allocation of the worst case  %.1f ns\n", bulk / TURNS);
 	printf("  prefilled sheaf                    %.1f ns\n", sheaf / TURNS);
 	kmem_cache_destroy(nodes);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A bounded queue of pointers between threads. Full: putting waits. Empty: getting waits. */
+/* A bounded queue of pointers between threads. Putting waits while it is full, getting while it is
+ * empty. */
 #ifndef EXAMPLES_QUEUE_H
 #define EXAMPLES_QUEUE_H
 

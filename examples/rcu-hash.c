@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An RCU-protected hash table: readers look entries up without a lock, writers insert and delete under a
- * lock for each bucket, and a deleted entry is freed by kfree_rcu() once no reader can see it.
+ * An RCU-protected hash table. Readers look up entries without a lock; writers insert and delete
+ * under a lock for each bucket; kfree_rcu() frees a deleted entry once no reader can see it.
  *
  *     rcu-hash [UPDATES]                    of each writer
  *     cc rcu-hash.c $(pkg-config --cflags --libs libsheaf-urcu liburcu-memb) -pthread
@@ -9,11 +9,11 @@
  *   bucket -> entry -> entry -> NULL      a writer unlinks an entry by one store; a reader that stands
  *                                         on it still finds its way to the end
  *
- * What to see here
+ * This example shows:
  *   - a flavour's header and <sheaf/rcu.h>; sheaf_urcu_register() once
  *   - each thread that reads or retires is registered with liburcu
- *   - kfree_rcu(entry, rcu) never waits: no call_rcu() callback, no list of what is to be freed
- *   - in steady use what was deleted is what is allocated next: whole sheaves of it
+ *   - kfree_rcu(entry, rcu) never waits: no call_rcu() callback, no list of objects to free
+ *   - in steady use, deleted entries are allocated again, in whole sheaves
  */
 #include <urcu.h>
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A home-made provider of grace periods: for programs that have a kind of RCU of their own, or want
- * one that starts no thread.
+ * A custom provider of grace periods, for programs that have their own kind of RCU, or want one
+ * that starts no thread.
  *
  *     rcu-provider [REPLACEMENTS]
  *
- * The scheme: a global epoch, and for each reader a word with the epoch at which it went inside, or 0.
- * A grace period that began at epoch E has passed when every word is 0 or above E: whoever was inside
- * then has left. Nobody is told so: it has to be looked for. The program does that wherever it likes, by
- * poll_readers(), which is what a server would do once in its event loop; and a barrier looks until
- * there is nothing left.
+ * The scheme: there is a global epoch, and for each reader a word with the epoch at which it
+ * entered its section, or 0. A grace period that began at epoch E has passed when every word is 0
+ * or above E: all readers that were inside then have left. The program must poll for this. It calls
+ * poll_readers() wherever it likes, as a server would do once in its event loop; a barrier polls
+ * until nothing is left.
  *
- * What struct sheaf_rcu_ops asks for, and where it is done:
+ * What struct sheaf_rcu_ops requires, and how it is done here:
  *   call()        must not wait or run func: it notes the epoch and links the head
  *   barrier()     returns when every earlier func has returned, also one that another thread runs
  *   start_poll(), poll()   let objects be used again before func is called
@@ -43,7 +43,8 @@ static void read_unlock(unsigned int reader)
 	atomic_store_explicit(&readers[reader].since, 0, memory_order_release);
 }
 
-/* Who goes inside from now on has a larger number than this: it cannot hold what was unlinked before. */
+/* A reader that enters from now on gets a larger number than this: it cannot see what was unlinked
+ * before. */
 static uint64_t begin_grace_period(void)
 {
 	return atomic_fetch_add(&epoch, 1);
@@ -62,7 +63,8 @@ static int has_passed(uint64_t begun)
 
 /* --- the provider -------------------------------------------------------------------------------- */
 
-/* Heads come in batches: one waits for readers, or has its functions run, while the next is gathered. */
+/* Heads are handled in batches: one batch waits for readers, or its functions run, while the next
+ * is gathered. */
 static struct {
 	pthread_mutex_t lock; /* held for a moment: nobody waits for readers with it */
 	struct sheaf_rcu_head *gathered;
@@ -81,7 +83,7 @@ static void call(struct sheaf_rcu_head *head, void (*func)(struct sheaf_rcu_head
 	pthread_mutex_unlock(&batches.lock);
 }
 
-/* With the lock held: those whose grace period has passed, or NULL. */
+/* Return the heads whose grace period has passed, or NULL. The caller holds the lock. */
 static struct sheaf_rcu_head *take_passed(void)
 {
 	struct sheaf_rcu_head *passed = NULL;
@@ -101,7 +103,8 @@ static struct sheaf_rcu_head *take_passed(void)
 	return passed;
 }
 
-/* Run what has passed. Not inside a section, nor with a lock held that readers wait for. */
+/* Run the functions whose grace period has passed. Must not be called inside a section, or with a
+ * lock held that readers wait for. */
 static void poll_readers(void)
 {
 	struct sheaf_rcu_head *head, *next;
@@ -219,7 +222,8 @@ static void replace_entries(struct kmem_cache *cache, long times)
 
 int main(int argc, char **argv)
 {
-	/* Of this cache only; sheaf_rcu_register(&ops) would make it the process's. */
+	/* The provider of this cache only; sheaf_rcu_register(&ops) would make it the provider of
+	 * the process. */
 	struct kmem_cache_args args = {.rcu = &ops};
 	struct kmem_cache *cache = kmem_cache_create("entries", sizeof(struct entry), &args, 0);
 	long replacements = argc > 1 ? atol(argv[1]) : 2000000;

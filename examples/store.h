@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A store: where the objects of one type come from. With a cache they come from libsheaf, without
- * one from malloc, so that a program can be run on both.
+ * A store allocates the objects of one type: from libsheaf if it has a cache, otherwise from
+ * malloc, so that a program can run on both.
  *
- * Counting is left to the program, which adds up many objects first: a shared counter changed for
+ * The program counts the objects, and adds up many of them first: changing a shared counter for
  * each object would cost more than the object.
  */
 #ifndef EXAMPLES_STORE_H

@@ -25,7 +25,7 @@ static int compare(const struct entry *entry, uint32_t hash, const char *text, s
 	return memcmp(entry->text, text, length);
 }
 
-/* Where the entry for this word is, or where it belongs. */
+/* The place of the entry for this word, or the place where it belongs. */
 static struct entry **find(struct tally *tally, uint32_t hash, const char *text, size_t length)
 {
 	struct entry **at = &tally->root;

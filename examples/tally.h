@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How often each word occurs: a binary tree in the order of the words' hashes, which keeps it
- * shallow whatever order the words come in. One thread at a time.
+ * Counts of words: a binary tree in the order of the words' hashes, which keeps the tree shallow in
+ * whatever order the words come. For one thread at a time.
  */
 #ifndef EXAMPLES_TALLY_H
 #define EXAMPLES_TALLY_H

@@ -46,7 +46,7 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t';
 }
 
-/* One word with the blanks before it, from the text up to end; returns where it stops. */
+/* Read one word with the blanks before it, from the text up to end; returns the end of the word. */
 static const char *word_make(struct word **at, const char *text, const char *end)
 {
 	struct word *word = store_get(&words);
@@ -102,7 +102,7 @@ struct part *part_make(const struct file *file, size_t start)
 	return part;
 }
 
-/* Is this word the next thing in the text? Returns where it stops, NULL if it is not. */
+/* Check that this word comes next in the text. Returns its end, or NULL if it does not. */
 static const char *word_check(const struct word *word, const char *text, const char *end)
 {
 	if ((size_t)(end - text) < (size_t)word->blanks + word->length)
@@ -132,7 +132,7 @@ bool part_check(const struct part *part)
 	}
 	if (at == end)
 		return true;
-	fprintf(stderr, "words: what was read from %s is not what is there, at byte %zu\n",
+	fprintf(stderr, "words: the text read from %s differs from the file at byte %zu\n",
 		part->file->path, (size_t)((at ? at : text) - part->file->text));
 	return false;
 }

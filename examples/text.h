@@ -6,7 +6,7 @@
  *            |       |                 whether it ends, a part where in its file it was
  *           word -> word -> ...
  *
- * Whoever holds the part holds all of it; nothing in it is shared between threads.
+ * The thread that owns a part owns everything in it; threads share nothing in it.
  */
 #ifndef EXAMPLES_TEXT_H
 #define EXAMPLES_TEXT_H
@@ -50,14 +50,14 @@ struct part {
 
 extern struct store parts, lines, words;
 
-/* Read a whole file. False, and one line said, if that fails or it is empty. */
+/* Read a whole file. Returns false after an error message if that fails or the file is empty. */
 bool file_read(struct file *file, const char *path);
 
-/* Make the part of a file that begins at this byte. */
+/* Create the part of a file that begins at this byte. */
 struct part *part_make(const struct file *file, size_t start);
-/* Compare every byte with the file's. False, and one line said, where they differ. */
+/* Compare every byte with the file's. Returns false after an error message if they differ. */
 bool part_check(const struct part *part);
-/* Flip one bit of one word, to see that the check finds it. */
+/* Flip one bit of one word, to test that the check finds it. */
 void part_damage(struct part *part);
 void part_free(struct part *part);
 

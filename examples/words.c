@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * words: a small program that lives on small objects, to be run on libsheaf and on malloc.
+ * words: a small program that allocates many small objects, to be run on libsheaf and on malloc.
  *
  *   readers --- parts (lines, words) ---> queue ---> checkers: count words, keep a while, check,
  * free
  *
- * Readers turn text files into linked objects and hand them on part by part. Checkers count the
- * words, keep the newest parts on a shelf, and compare every byte of the oldest with the file
- * before they free it: objects are freed by another thread than the one that allocated them. At the
- * end the counts must add up to the words read, and every cache must be empty.
+ * Readers turn text files into linked objects and pass them on part by part. Checkers count the
+ * words, keep the newest parts on a shelf, and compare every byte of the oldest part with the file
+ * before they free it. So the thread that frees an object is not the one that allocated it. At the
+ * end the counts must add up to the number of words read, and every cache must be empty.
  */
 #include <string.h>
 #include <sys/resource.h>
@@ -231,7 +231,7 @@ static bool make_caches(void)
 	return true;
 }
 
-/* Everything was freed; with libsheaf, the caches must think so too. */
+/* Everything was freed; with libsheaf, the caches must agree. */
 static bool all_empty(void)
 {
 	bool empty = true;

@@ -2,9 +2,9 @@
 /*
  * Protection and the heap.
  *
- * A range within one VMA is protected by one store. One over several VMAs first gets borders at both its
- * ends, then other VMAs in the same places, which takes no node and so cannot stop half-way; then
- * neighbours that became alike are joined, as far as there is memory.
+ * One store protects a range within one VMA. A range over several VMAs is first split at both its
+ * ends. Then other VMAs replace those in it, which takes no node and so cannot stop half-way.
+ * Finally neighbours that became alike are joined, as far as there is memory.
  */
 #include <errno.h>
 
@@ -62,7 +62,8 @@ static int make_border(struct space *space, unsigned long at)
 	return 0;
 }
 
-/* Join what begins at the address with what ends there. Not to do so is no failure. */
+/* Join the VMA that begins at the address with the one that ends there. It is no failure if that
+ * cannot be done. */
 static void remove_border(struct space *space, unsigned long at)
 {
 	const struct vma *vma = mtree_load(&space->tree, at);
@@ -77,7 +78,8 @@ static void remove_border(struct space *space, unsigned long at)
 		(void)space_put_merged(space, piece);
 }
 
-/* Other VMAs for all of a range that begins and ends at borders, linked by next; NULL without memory. */
+/* New VMAs for all of a range that begins and ends at borders, linked by next; NULL if there is no
+ * memory. */
 static struct vma *changed_copies(struct space *space, unsigned long start, unsigned long end,
 				  unsigned long flags)
 {

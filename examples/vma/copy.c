@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whole spaces: copied, replaced, destroyed. Their nodes and VMAs come and go in bulk, for nobody reads
- * a space that is not ready yet, or not in use any more: there is no grace period to wait for.
+ * Whole spaces: copied, replaced, destroyed. Their nodes and VMAs are allocated and freed in bulk.
+ * No thread reads a space that is not ready yet or no longer in use, so there is no grace period to
+ * wait for.
  */
 #include <errno.h>
 #include <limits.h>
@@ -38,7 +39,7 @@ void space_destroy(struct space *space)
 
 /* --- fork ------------------------------------------------------------------------------------- */
 
-/* Own VMAs in the place of another space's, for one leaf of the tree at a time. */
+/* Replace another space's VMAs by new ones, for one leaf of the tree at a time. */
 static int copy_entries(void **entries, unsigned int n, void *to)
 {
 	void *fresh[LEAF_ENTRIES];

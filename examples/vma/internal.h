@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of the address space share.
+ * Functions that the files of the address space share.
  *
  *     pool.c     VMAs: allocated, freed         change.c   protection, heap
  *     space.c    map, unmap, look               copy.c     fork, exec, destroy
@@ -15,7 +15,7 @@
 struct vma *vma_alloc(void);
 /* All of n or none. */
 int vma_alloc_bulk(unsigned int n, void **vmas);
-/* One that no reader has seen; one that readers may be at. */
+/* Free a VMA that no reader has seen; free one that readers may be using. */
 void vma_free(struct vma *vma);
 void vma_free_bulk(unsigned int n, void **vmas);
 void vma_retire(struct vma *vma);
@@ -26,21 +26,23 @@ struct vma *vma_copy_part(const struct vma *vma, unsigned long start, unsigned l
 /* --- space.c --------------------------------------------------------------------------------- */
 
 /*
- * Let start ... end hold `piece` (NULL: nothing), which has these bounds. What VMAs have outside of it
- * stays as new ones. All or nothing: 0 or -ENOMEM, and then the piece is still the caller's.
+ * Let start ... end hold `piece` (NULL: nothing), which has these bounds. The parts of old VMAs
+ * outside these bounds become new VMAs. All or nothing: returns 0, or -ENOMEM, and then the caller
+ * still owns the piece.
  */
 int space_put(struct space *space, unsigned long start, unsigned long end, struct vma *piece);
 
-/* The same, and the piece takes in neighbours of its kind first. It is freed if that fails. */
+/* The same, but first extend the piece by neighbours of its kind. It is freed if that fails. */
 int space_put_merged(struct space *space, struct vma *piece);
 
-/* Put another VMA in the place of one with its bounds. Takes no memory. */
+/* Replace a VMA by another one with the same bounds. Takes no memory. */
 void space_exchange(struct space *space, struct vma *vma);
 
-/* Whether the VMA, which holds a neighbour of the address `at`, goes on there as the piece does. */
+/* Return whether the VMA next to the address `at` has the same kind as the piece and continues it
+ * there. */
 bool vma_is_alike(const struct vma *vma, const struct vma *piece, unsigned long at);
 
-/* Whether the range is not empty, lies within the space and is of whole pages. */
+/* Return whether the range is not empty, lies within the space and consists of whole pages. */
 bool space_has_range(const struct space *space, unsigned long start, unsigned long length);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * VMAs: one cache for all spaces, with sheaves of at least 32, which the kernel asks for, too. Any thread,
- * at any time.
+ * VMAs: one cache for all spaces, with sheaves of at least 32 objects, as in the kernel. Any thread
+ * may call these functions at any time.
  */
 #include <errno.h>
 #include <pthread.h>

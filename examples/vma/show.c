@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A space printed, and proved. With the caller's lock, or by the one thread that changes it. */
+/* Print and check a space. The caller holds its lock, or is the one thread that changes it. */
 #include <limits.h>
 
 #include "internal.h"

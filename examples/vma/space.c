@@ -9,7 +9,7 @@
  *     exchanged   | NULL |  A' |    P    |   C'  |           same ranges: takes no node
  *     retired       A, B, C
  *
- * Between these steps a reader finds A for an address of A', which says the same about it.
+ * Between these steps a reader finds A for an address of A', with the same content.
  */
 #include "internal.h"
 

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An address space, as an emulator or a monitor of virtual machines has one: a maple tree of VMAs,
- * each a run of pages of one kind, from a cache with sheaves. Kernel: struct mm_struct, mmap(2) and
- * its family, without the pages themselves.
+ * An address space, as in an emulator or a virtual machine monitor: a maple tree of VMAs, each a
+ * run of pages of one kind, from a cache with sheaves. Kernel: struct mm_struct, mmap(2) and
+ * related calls, without the pages themselves.
  *
  *     tree:   NULL | vma A | vma B |        NULL        | vma C | NULL
  *             low                   <- gaps are searched from the top     high
  *
  * Invariants:
- *  1. A VMA's start and end are what its range in the tree is; all are multiples of SPACE_PAGE.
- *  2. A VMA that is in the tree never changes: it is replaced by another one and freed after a grace
- *     period. So readers need no lock: what they found is true until they leave their section.
- *  3. No two neighbours are of the same kind, but where memory ran out when they became so.
- *  4. A call that fails has changed nothing: every address is what it was before.
+ *  1. A VMA's start and end equal its range in the tree; all are multiples of SPACE_PAGE.
+ *  2. A VMA in the tree never changes: another VMA replaces it, and it is freed after a grace
+ *     period. So readers need no lock: a VMA that they found is valid until they leave their
+ *     section.
+ *  3. No two neighbours are of the same kind, unless there was no memory to join them.
+ *  4. A call that fails changes nothing.
  *
  * One thread at a time may change a space (its own, or under a lock of the caller's); any number may
  * meanwhile call space_fault(). Threads that change it are registered with the provider of grace
@@ -62,45 +63,49 @@ struct space_request {
 	bool fixed;			 /* there, over what is there */
 };
 
-/* Make an empty space. brk begins at low. O(1). */
+/* Create an empty space. brk begins at low. O(1). */
 void space_init(struct space *space, unsigned long low, unsigned long high);
 
-/* Free everything in it. Nobody may be reading it any more. The space is empty then. O(n). */
+/* Free everything in the space, which is then empty. No thread may be reading it. O(n). */
 void space_destroy(struct space *space);
 
-/* Map; returns the address: the wish if it is free, else the highest that is. O(log n). */
+/* Map; returns the address: the requested one if it is free, else the highest free one. O(log n).
+ * */
 long space_map(struct space *space, const struct space_request *request);
 
-/* Unmap what is mapped there, splitting VMAs at both ends. O(log n + VMAs). */
+/* Unmap everything in the range, splitting VMAs at both ends. O(log n + VMAs). */
 int space_unmap(struct space *space, unsigned long start, unsigned long length);
 
-/* Replace the VMA_READ, WRITE and EXEC flags. -ENOMEM, too, if there is a hole in it. As above. */
+/* Replace the VMA_READ, WRITE and EXEC flags. Also -ENOMEM if the range has a hole. O(log n +
+ * VMAs). */
 int space_protect(struct space *space, unsigned long start, unsigned long length,
 		  unsigned long flags);
 
-/* Where the heap begins: space_brk() grows from there. O(1). */
+/* Set the start of the heap, from which space_brk() grows it. O(1). */
 void space_set_brk(struct space *space, unsigned long start);
 
-/* Let the heap end at this address. Returns its end: as it was, if that is below its beginning. */
+/* Set the end of the heap. Returns the end, which is unchanged if the address is below the heap's
+ * start. */
 long space_brk(struct space *space, unsigned long end);
 
 /*
- * The VMA of an address, or NULL. A reader's call, in an RCU section: the VMA is there until the
+ * Return the VMA of an address, or NULL. For readers, in an RCU section: the VMA is valid until the
  * section ends. O(log n), no lock.
  */
 const struct vma *space_fault(struct space *space, unsigned long address);
 
-/* Make `to`, which is no space yet, a copy with VMAs of its own. O(n), all in bulk. */
+/* Initialise `to` as a copy with its own VMAs. O(n), all in bulk. */
 int space_fork(struct space *to, struct space *from);
 
-/* Make `fresh`, which is no space yet, with these mappings; then destroy `old`. */
+/* Initialise `fresh` with these mappings; then destroy `old`. */
 int space_exec(struct space *fresh, struct space *old, const struct space_request *image,
 	       unsigned int n);
 
-/* Write what is mapped, as /proc/PID/maps has it. */
+/* Write the mappings in the format of /proc/PID/maps. */
 void space_print(struct space *space, FILE *out);
 
-/* Prove the invariants 1, 3 (unless `split`) and the counts. Returns the number of faults, each told. */
+/* Check the invariants 1, 3 (unless `split`) and the counts. Returns the number of faults, each of
+ * which is reported. */
 int space_validate(struct space *space, bool split);
 
 /* The cache of all spaces' VMAs. */

@@ -5,7 +5,7 @@
  *     vma
  *     cc *.c $(pkg-config --cflags --libs libsheaf-maple libsheaf-urcu liburcu-memb) -pthread
  *
- * What to see here
+ * This example shows:
  *   - a flavour's header and <sheaf/rcu.h>; sheaf_urcu_register() once
  *   - mapping the same kind of memory again makes a VMA longer; unmapping in its middle makes two
  *   - a reader finds the VMA of an address under rcu_read_lock() alone, while another thread maps
@@ -58,7 +58,8 @@ static long map_memory(struct space *space, unsigned long length)
 	return address;
 }
 
-/* --- a reader beside the thread that maps -------------------------------------------------------- */
+/* --- a reader next to the thread that maps -------------------------------------------------------
+ * */
 
 static atomic_bool stop;
 static atomic_ulong faults;
@@ -97,7 +98,7 @@ static void map_beside_reader(struct space *space)
 	}
 	atomic_store(&stop, true);
 	pthread_join(thread, &wrong);
-	printf("a reader beside it found %s\n\n", wrong ? "WRONG VMAs" : "the right VMA each time");
+	printf("meanwhile a reader found %s\n\n", wrong ? "WRONG VMAs" : "the right VMA each time");
 	if (wrong)
 		exit(1);
 }
