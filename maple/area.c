@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The search for the highest or lowest free run of a size, by the gaps that gap.c keeps.
+ * The search for the highest or lowest free run of a size, by the gaps that gap.c stores.
  *
- * From the top: the highest run of which `size` indices are at or below max. It is the answer if these
- * begin at or above min; if not, there is none, for all others are below. So min is looked at once, at
- * the end. The way goes down along max as long as the gaps there are large enough, then to the nearest
- * slot beside it whose gap is, and in that to the nearest again. The leaf that owns such a run has it,
- * unless it goes on in the leaf where max is, and is cut off there, or what is kept for the leaf is too
- * much: that is corrected (gap.c), and the search goes on.
- * From the bottom all is the same the other way round, and no run is cut off but the first.
+ * From the top: find the highest run with `size` indices at or below max. It is the result if these
+ * begin at or above min; otherwise there is no result, because all other runs are lower. So min is
+ * checked once, at the end. The search descends along max while the gaps there are large enough,
+ * then continues with the nearest slot whose gap is large enough, and in that with the nearest
+ * again. The leaf that owns such a run contains it, with two exceptions: the run continues in the
+ * leaf of max and is cut off there, or the gap stored for the leaf is too large. The latter is
+ * corrected (gap.c), and the search continues. From the bottom everything is mirrored, and only the
+ * first run can be cut off.
  *
- * Called with the tree's lock held. Loads are plain: nobody else writes meanwhile.
+ * Called with the tree's lock held. Loads are plain, because no other thread writes meanwhile.
  */
 #include <errno.h>
 
@@ -28,7 +29,7 @@ struct way {
 	} at[MAX_LEVELS];
 };
 
-/* A run that is looked for, and the end of it that is nearest to where the search began. */
+/* The run to search for, and its end nearest to where the search began. */
 struct wanted {
 	unsigned long limit; /* max, or min if the lowest is wanted */
 	unsigned long size, found;
@@ -215,7 +216,7 @@ INLINE enode_t next_large(struct way *way, unsigned int level, unsigned long siz
 	}
 }
 
-/* The way's leaf was said to have a longer run than it has. */
+/* The gap stored for the path's leaf was larger than its longest run. */
 static __attribute__((noinline)) void correct(const struct maple_tree *mt, const struct way *way)
 {
 	struct path path;
@@ -235,7 +236,7 @@ INLINE bool search_tree(const struct maple_tree *mt, struct wanted *w, bool high
 		unsigned int i =
 			limit_slot(leaf->range.pivot, end_of(leaf), w->limit, highest, true);
 
-		/* In vain mostly for the limit's sake: nothing to correct. */
+		/* Usually the search failed here because of the limit: nothing to correct. */
 		if (search_leaf(&way, e, i, w, highest))
 			return true;
 		level = 1;

@@ -18,14 +18,14 @@ void subtree_retire(const struct maple_tree *mt, enode_t e)
 	node_retire(mt, node_of(e));
 }
 
-/* A duplication: what is to be done with the entries of each leaf, if anything. */
+/* A duplication: the functions to call for the entries of each leaf, if any. */
 struct dup {
 	const struct mt_dup_ops *ops; /* or NULL */
 	void *arg;
 	gfp_t gfp;
 };
 
-/* The entries of a leaf without the NULLs between them; gives their number. */
+/* Gather the entries of a leaf without the NULLs between them; returns their number. */
 static unsigned int gather(void *const *slot, void **entries)
 {
 	unsigned int n = 0;
@@ -46,7 +46,7 @@ static void undo_entries(const struct dup *d, void *const *slot)
 		d->ops->undo(entries, n, d->arg);
 }
 
-/* The new entries of a leaf may not all be entries: then it has those that are, to be undone. */
+/* Some new entries of a leaf may be invalid: then the valid ones are undone. */
 static __attribute__((noinline)) int check_entries(const struct dup *d, void **to,
 						   void *const *from)
 {
@@ -63,7 +63,7 @@ static __attribute__((noinline)) int check_entries(const struct dup *d, void **t
 	return -EINVAL;
 }
 
-/* Have the entries of a leaf replaced in a copy of it. If that fails, what was replaced is undone. */
+/* Replace the entries of a leaf in a copy of it. If that fails, undo the replaced entries. */
 static int replace_entries(const struct dup *d, void **to, void *const *from)
 {
 	void *entries[LEAF_SLOTS + 1];
@@ -94,8 +94,8 @@ static inline int copy_node(const struct dup *d, struct maple_node *node, enode_
 }
 
 /*
- * Free what no reader can be in, the nodes below one node in bulk. `made` children are ours. `undo`:
- * the duplication that failed, if it replaced entries.
+ * Free a subtree that no reader can be using; the children of a node are freed in bulk. The first
+ * `made` children are ours. `undo`: the duplication that failed, if it replaced entries.
  */
 static void subtree_free(enode_t e, unsigned int made, const struct dup *undo)
 {
@@ -201,7 +201,8 @@ SHEAF_PUBLIC int __mt_dup(struct maple_tree *from, struct maple_tree *to, gfp_t 
 	return dup_tree(&d, from, to);
 }
 
-/* The caller's header may be older or newer: members it lacks are NULL, members we do not know must be. */
+/* The caller's header may be older or newer: members that it lacks are NULL, and members unknown
+ * here must be NULL. */
 static bool take_ops(struct mt_dup_ops *own, const struct mt_dup_ops *ops, size_t size)
 {
 	if (!ops || size % sizeof(own->copy))

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Readers that go on from a range to the next or previous one. What calls them: states.c.
+ * Readers that continue from a range to the next or previous one; states.c calls them.
  *
- * A state remembers its leaf, the leaf's meta word, and the node above. The next slot is taken from
- * the leaf if that word is as it was (mostly in __mas_step() of the public header, which is compiled
- * into loops); at the leaf's end from the next one below the same node; and if neither is there, by a
- * walk from the root to the index after the last one given. Each step reads first what it wants to
- * know, then the meta word, and only then changes the state: a step that fails has changed nothing.
+ * A state stores its leaf, the leaf's meta word, and the node above. The next slot comes from the
+ * leaf if that word is unchanged (usually in __mas_step() of the public header, which is inlined
+ * into loops); at the leaf's end, from the next leaf below the same node; and otherwise from a walk
+ * from the root to the index after the last one returned. Each step first reads its data, then the
+ * meta word, and only then changes the state: a step that fails changes nothing.
  *
  * Invariants:
  *  1. A state with a leaf is active; at and stop are slots of that leaf, stop the last one as seen, and at

@@ -2,15 +2,15 @@
 /*
  * Free runs of indices: the longest one below each child of an arange node, for the searches of area.c.
  *
- * What is kept for a leaf may be too much: a store of an entry, which can only make runs shorter, does
- * not look for the longest one that is left. A search that comes to a leaf in vain does (area.c), once
- * for all such stores; who searches nothing pays for nothing. What is kept for an inner node is always
- * the longest of what is kept in it.
+ * The length stored for a leaf may be too large: a store of an entry, which can only make runs
+ * shorter, does not look for the longest remaining run. A failed search in a leaf does (area.c),
+ * once for all such stores; programs that never search for gaps pay nothing. The length stored for
+ * an inner node is always the longest of those stored in it.
  *
- * A run may begin in one leaf and go on in the next; it never goes further, for no leaf is all free.
- * The leaf where it begins owns the whole of it: the search for a run looks at each leaf's last
- * slot together with the next leaf's first. The next leaf counts its part for itself, too, which is
- * never more than the run.
+ * A run may begin in one leaf and continue in the next, but no further, because no leaf is all
+ * free. The leaf where the run begins owns all of it: the search for a run looks at each leaf's
+ * last slot together with the next leaf's first slot. The next leaf also counts its own part, which
+ * is never longer than the run.
  *
  *        leaf A                    leaf B
  *     | a |free| b | free........ | ....free | c | ...

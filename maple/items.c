@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Slots on their way from old nodes into new ones: what stays of the nodes on the two ways, and of
- * neighbours taken in, and between them what is stored (at level 0) or was built a level below.
+ * Slots that move from old nodes into new ones: the remaining slots of the nodes on the two paths
+ * and of joined neighbours, and between them what is stored (at level 0) or was built one level
+ * below.
  *
  * Called with the tree's lock held.
  */

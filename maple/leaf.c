@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stores of one leaf, and of a tree without nodes. With readers, a store that is done in place is one
- * word, before and after which the tree is whole; any other is a new leaf, hung in by one word.
+ * Stores in one leaf, and in a tree without nodes. With readers, a store in place changes one word,
+ * and the tree is consistent before and after it; any other store writes a new leaf and publishes
+ * it with one word.
  *
- * The gaps kept above are raised after a store of NULL, seldom beyond the node above: then, and if a
- * free run goes on in a leaf below another node, the whole way is walked.
+ * After a store of NULL the gaps stored above are raised, seldom beyond the node above. In that
+ * case, and if a free run continues in a leaf below another node, the whole path is walked.
  *
  * Called with the tree's lock held.
  */
@@ -60,7 +61,7 @@ static void raise_before(struct store *st)
 	gap_fix_before(&st->lo);
 }
 
-/* A store of an entry makes no run longer, and what is kept may be too much (gap.c). */
+/* A store of an entry makes no run longer, and the stored gap may be too large (gap.c). */
 static void note_freed(struct store *st)
 {
 	const struct ma_state *mas = st->mas;
@@ -135,7 +136,7 @@ static void fill_leaf(struct maple_node *new, const struct maple_node *old, cons
 	new->meta = st->end;
 }
 
-/* After a change in place: who has looked at the node looks again. */
+/* Called after a change in place: readers that have read the node read it again. */
 static void stamp(struct maple_node *leaf, unsigned int end)
 {
 	store_release(&leaf->meta, ((leaf->meta & ~META_END) | end) + META_STEP);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Misuse that a library built for debugging tells of; see misuse.h. */
+/* Misuse that a debug build reports; see misuse.h. */
 #include "misuse.h"
 
 #ifdef SHEAF_DEBUG
@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <pthread.h>
 
-/* Some thread has it: whoever could take it now proves that nobody has. */
+/* Some thread holds it: if trylock succeeds, no thread does. */
 static bool is_held(pthread_mutex_t *lock)
 {
 	if (pthread_mutex_trylock(lock) == EBUSY)

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* What a library built for debugging (SHEAF_DEBUG) looks at in each store, and tells in a line. */
+/* Checks that a debug build of the library (SHEAF_DEBUG) makes in each store, and reports in one
+ * line. */
 #ifndef MAPLE_MISUSE_H
 #define MAPLE_MISUSE_H
 
 #include "tree.h"
 
 #ifdef SHEAF_DEBUG
-/* The tree's lock is this thread's; the caller's own, if it is known, is somebody's. */
+/* Check that this thread holds the tree's lock, or that some thread holds the caller's own lock, if
+ * it is known. */
 void check_locked(const struct maple_tree *mt, const char *call);
-/* mas_store_prealloc() had so many nodes in hand, and asked for mas->node_request if these were few. */
+/* mas_store_prealloc() had this many preallocated nodes; mas->node_request is set if these were too
+ * few. */
 void check_prepared(const struct ma_state *mas, unsigned int had);
 #else
 static inline void check_locked(const struct maple_tree *mt, const char *call)

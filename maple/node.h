@@ -8,23 +8,24 @@
  *           16..31  slot[0..15]                         10..19  slot[0..9]
  *                                                       20..29  gap[0..9]
  *
- * A node covers min ... max, which it does not hold: its parent's pivots say it (the root: 0 ...
- * ULONG_MAX). Slot i covers pivot[i-1] + 1 ... pivot[i], the first from min, the last (number `end`) up
- * to max. A slot of a leaf is an entry or NULL; any other is a child, as an encoded pointer: the
- * address, and in the low byte 2, ENODE_ARANGE for the second layout, and the level (leaves: 0) << 3.
+ * A node covers min ... max, which it does not store: its parent's pivots give them (the root
+ * covers 0 ... ULONG_MAX). Slot i covers pivot[i-1] + 1 ... pivot[i]; the first slot begins at min,
+ * the last (number `end`) ends at max. A slot of a leaf holds an entry or NULL. A slot of an inner
+ * node holds a child as an encoded pointer: the address, and in the low byte 2, ENODE_ARANGE for
+ * the second layout, and the level (leaves: 0) << 3.
  *
  * Invariants:
  *  1. Pivots from `end` on are ULONG_MAX: the search counts those below an index and needs no end.
  *  2. Slots from end + 1 on are NULL, gaps 0.
  *  3. In one leaf no two NULLs are neighbours. A leaf may begin or end with NULL; only a root may be
  *     all NULL, and then the tree has no node instead.
- *  4. gap[i] of a leaf is its longest run of free indices, or more; of an inner node the longest gap in
- *     it. A run at the end of a leaf is counted as far as it goes on in the next leaf, one at its
- *     beginning only within it.
- *  5. A child's pointer may be replaced in place, by one with the same range. Other words of a node
- *     that a reader may see change only one at a time, so that before and after it the tree is whole;
- *     meta changes after a pivot did. A node that was replaced is dead: META_DEAD is set, then it is
- *     retired. Gaps are for writers only.
+ *  4. gap[i] of a leaf is at least its longest run of free indices; of an inner node it is the
+ *     longest gap in it. A run at the end of a leaf includes its continuation in the next leaf; a
+ *     run at the beginning of a leaf counts only within the leaf.
+ *  5. A writer may replace a child's pointer in place by one with the same range. It changes other
+ *     words of a node that a reader may see one at a time, so that the tree is consistent before
+ *     and after each change; it changes meta after a pivot. A replaced node is dead: the writer
+ *     sets META_DEAD and then retires it. Only writers use gaps.
  */
 #ifndef MAPLE_NODE_H
 #define MAPLE_NODE_H
@@ -61,7 +62,7 @@ _Static_assert(sizeof(struct maple_node) == NODE_BYTES, "a node is 256 bytes");
 /* A word of a node, whatever it is: pivots and gaps are numbers, slots pointers. */
 typedef uint64_t any_word __attribute__((may_alias));
 
-/* An encoded pointer to a node: what slots of inner nodes and ma_root hold. */
+/* An encoded pointer to a node, as in slots of inner nodes and ma_root. */
 typedef uintptr_t enode_t;
 
 #define ENODE_MARK   2u
@@ -71,7 +72,8 @@ typedef uintptr_t enode_t;
 #define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
-/* Shared words: one width, and the order that RCU needs. A test may have a look at each (MAPLE_WORDS). */
+/* Accesses to shared words: one width, and the order that RCU needs. A test can observe each
+ * (MAPLE_WORDS). */
 #ifdef MAPLE_WORDS
 #include MAPLE_WORDS
 #else
@@ -149,8 +151,9 @@ static inline enode_t child(enode_t e, unsigned int i)
 }
 
 /*
- * Where slot i of a node that covers min ... max begins and ends. Both words are read in any case (of a
- * first slot meta, of a last one what follows the pivots): a branch would be on what is stored.
+ * Return where slot i of a node that covers min ... max begins and ends. Both words are always read
+ * (meta for the first slot, the word after the pivots for the last), because a branch would depend
+ * on the data.
  */
 static inline unsigned long word(const struct maple_node *node, unsigned int i)
 {
@@ -174,10 +177,11 @@ static inline unsigned long slot_max(const struct maple_node *node, unsigned int
 }
 
 /*
- * The slot that covers the index: how many pivots lie below it. Without a branch on what they are, for
- * such branches are what a walk would mostly wait for. In three sums, for one would be a chain; KEEP()
- * holds the compiler from making one of them. Plain loads, so that each is one instruction with its
- * comparison: a pivot is read once, and what a writer changes meanwhile shows in meta.
+ * Return the slot that covers the index: the number of pivots below it. No branch depends on the
+ * pivots, because a walk would mostly wait for such branches. There are three sums, because one sum
+ * would be a dependency chain; KEEP() prevents the compiler from merging them. The loads are plain,
+ * so that each is one instruction with its comparison: a pivot is read once, and changes by a
+ * writer show in meta.
  */
 #if defined(__SANITIZE_THREAD__) || defined(MAPLE_WORDS)
 #define PIVOT(i) load_relaxed(&pivot[i])
@@ -216,7 +220,7 @@ static inline unsigned int search(enode_t e, unsigned long index)
 	return is_arange(e) ? search9(pivots(e), index) : search15(pivots(e), index);
 }
 
-/* Two words as one: a call of memcpy() would cost as much as all the copying. */
+/* Copy two words at once: a call of memcpy() would cost as much as all the copying. */
 typedef uint64_t pair __attribute__((vector_size(16), aligned(8), may_alias));
 
 static inline void copy_pair(void *to, const void *from)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A way from the root to a leaf, for writers: every node on it, the slot taken in each, and what each
- * node covers. Nodes do not point to their parents, so that replacing an inner node touches none of
- * its children; who must go up has come down along such a path. Called with the tree's lock held.
+ * A path from the root to a leaf, for writers: every node on it, the slot taken in each, and the
+ * range of each node. Nodes do not point to their parents, so that replacing an inner node touches
+ * none of its children. A writer that must go up has come down along such a path. Called with the
+ * tree's lock held.
  */
 #include "tree.h"
 

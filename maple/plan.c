@@ -12,8 +12,8 @@
  *                                                   readers in place, and 0
  *     else                      rebuild.c: split_store, rebalance, spanning_store
  *
- * A store of one leaf is decided in the leaf, where the state of the caller is already or is taken by
- * a walk; the whole way from the root is for those that change more (store_way()).
+ * A store in one leaf is planned in the leaf, where the caller's state already is, or which a walk
+ * finds. Only stores that change more need the whole path from the root (store_way()).
  *
  * Called with the tree's lock held.
  */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Nodes: the cache they come from, those a store has in hand, and where they go.
+ * Nodes: their cache, preallocated nodes, and retired nodes.
  *
- * A store knows how many nodes it takes before it takes one. One is simply allocated and kept in
- * mas->alloc; several come as a prefilled sheaf, so that none of them can fail half-way. Readers may
- * be in a node that was replaced: it is freed after a grace period, or at once if the tree has none.
+ * A store knows how many nodes it needs before it takes one. A single node is allocated and stored
+ * in mas->alloc; several nodes come as a prefilled sheaf, so that no allocation can fail half-way.
+ * Readers may be using a replaced node, so it is freed after a grace period, or at once if the tree
+ * has no readers.
  *
- * Called with the tree's lock held, but for nodes_alloc() and nodes_free().
+ * Called with the tree's lock held, except nodes_alloc() and nodes_free().
  */
 #include <errno.h>
 #include <pthread.h>
@@ -18,7 +19,7 @@
 static struct kmem_cache *cache;
 static pthread_once_t cache_once = PTHREAD_ONCE_INIT;
 
-/* If another thread has made one meanwhile, this one is given up. */
+/* If another thread has created one meanwhile, this one is destroyed. */
 static void make_cache(void)
 {
 	static const struct kmem_cache_args args = {.align = NODE_BYTES, .sheaf_capacity = 32};
@@ -46,7 +47,7 @@ struct kmem_cache *node_cache(void)
 	return likely(made) ? made : first_use();
 }
 
-/* As of the nodes themselves: who may not fail waits until there is memory. */
+/* As for the nodes themselves: a call that must not fail waits until there is memory. */
 static struct kmem_cache *cache_for(gfp_t gfp)
 {
 	static const struct timespec moment = {.tv_nsec = 50000};

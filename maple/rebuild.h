@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of stores that change several nodes share: rebuild_plan.c decides and counts, items.c
- * makes the lists that new nodes are filled with, rebuild.c fills and publishes them.
+ * Shared by the files of stores that change several nodes: rebuild_plan.c decides and counts,
+ * items.c makes the lists that fill new nodes, rebuild.c fills and publishes the nodes.
  */
 #ifndef MAPLE_REBUILD_H
 #define MAPLE_REBUILD_H
@@ -9,7 +9,7 @@
 #include "rules.h"
 #include "tree.h"
 
-/* The new nodes of a level: what the level above gets in place of the old ones. */
+/* The new nodes of a level, which replace the old ones in the level above. */
 #define MAX_BUILT 8
 struct built {
 	unsigned int n;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How far up a store changes nodes, which neighbours it takes in, and how many nodes that takes: the
- * first half of rebuild.c, done before anything is allocated.
+ * Decide how far up a store changes nodes, which neighbours it joins, and how many nodes it needs:
+ * the first half of rebuild.c, done before anything is allocated.
  *
  * Called with the tree's lock held.
  */
@@ -10,8 +10,9 @@
 #include "rebuild.h"
 
 /*
- * A leaf too full shares with a neighbour: up to so many slots stay in two leaves, more become three. Two
- * could have 32, but would be full again at once; a leaf alone would be split into halves.
+ * A leaf that is too full shares its slots with a neighbour: up to this many slots stay in two
+ * leaves, more go into three. Two leaves could hold 32, but would be full again at once; a leaf
+ * alone would be split into halves.
  */
 #define LEAF_SHARED 29u
 
@@ -38,9 +39,9 @@ static void take_right(struct store *st, unsigned int l, const struct path *way)
 }
 
 /*
- * n items do not suit a node of this level: take a neighbour in if both have at most `room`, a sibling
- * rather than a cousin. With `must` any neighbour, for n items must not stay alone. False: none was
- * taken.
+ * n items are too many or too few for a node of this level: join a neighbour if both have at most
+ * `room`, preferably a sibling, not a cousin. With `must`, join any neighbour, because n items must
+ * not stay alone. Returns false if no neighbour was joined.
  */
 static bool take_neighbour(struct store *st, unsigned int l, unsigned int n, unsigned int room,
 			   bool must)

@@ -2,10 +2,11 @@
 /*
  * When nodes are split and joined, and how many nodes a store asks for.
  *
- * MAPLE_KERNEL_RULES: as the Linux kernel does it. Only for measurements of the cache below the tree,
- * which is to get the same requests: the kernel's leaf may not end with NULL, so that freeing its last
- * range rebuilds the next leaf, too; it is joined with a neighbour below three eighths; appending in
- * place is for trees without readers; and what a rebuilding store asks for is a bound (plan.c).
+ * MAPLE_KERNEL_RULES: the rules of the Linux kernel, only for measurements of the cache below the
+ * tree, which must get the same requests. In the kernel a leaf may not end with NULL, so erasing
+ * its last range also rebuilds the next leaf; a leaf is joined with a neighbour below three
+ * eighths; appends in place happen only in trees without readers; and the number of nodes requested
+ * by a rebuilding store is an upper bound (plan.c).
  */
 #ifndef MAPLE_RULES_H
 #define MAPLE_RULES_H
@@ -17,7 +18,8 @@
 #define JOIN_ROOM(slots) (2 * (slots))
 #else
 #define KERNEL_RULES	 0
-/* Fewer slots than these, and a neighbour is taken in, if both fill no more than this. */
+/* A node with fewer slots than these joins a neighbour, if both together fill no more than
+ * JOIN_ROOM. */
 #define LEAF_FEW	 4u
 #define ARANGE_FEW	 3u
 #define JOIN_ROOM(slots) ((slots)*3 / 4)

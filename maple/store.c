@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The mas_ calls that store: what a store will do is decided first (plan.c), with the number of nodes
- * it takes; then the nodes are had in hand (pool.c); then it is done (leaf.c, rebuild.c), and cannot
+ * The mas_ calls that store. A store is first planned, with the number of nodes it needs (plan.c).
+ * Then the nodes are allocated (pool.c). Then it is carried out (leaf.c, rebuild.c) and cannot
  * fail.
  *
  * Called with the tree's lock held.
@@ -11,8 +11,8 @@
 #include "misuse.h"
 
 /*
- * The gap goes up to the end (the beginning) of the state's leaf, and may go on in the next one (the one
- * before), but no further: no leaf is all free.
+ * The gap reaches the end (the beginning) of the state's leaf, and may continue in the next
+ * (previous) leaf, but no further, because no leaf is all free.
  */
 static void cover_after(struct ma_state *mas)
 {
@@ -47,8 +47,8 @@ static void cover_before(struct ma_state *mas)
 }
 
 /*
- * NULL was stored in one leaf: the state covers the whole gap now, so that a search goes on from the next
- * entry, and not from the rest of the gap.
+ * NULL was stored in one leaf: set the state to the whole gap, so that a search continues from the
+ * next entry, not from the rest of the gap.
  */
 static inline void cover_gap(struct ma_state *mas, unsigned long index, unsigned long last)
 {

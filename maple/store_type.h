@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a store did or will do, as `store_type` of its state says: see docs/maple-tree.md. */
+/* What a store did or will do: `store_type` of its state; see docs/maple-tree.md. */
 #ifndef MAPLE_STORE_TYPE_H
 #define MAPLE_STORE_TYPE_H
 

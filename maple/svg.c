@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A tree as a picture: a row of boxes for each level, a box for each node, a cell for each slot. Cells
- * of leaves are filled where an entry is; a cell tells its range, and its entry or gap, when pointed at.
+ * A tree as a picture: a row of boxes for each level, a box for each node, a cell for each slot.
+ * Cells of leaves are filled if they hold an entry. Hovering over a cell shows its range, and its
+ * entry or gap.
  *
  * Called with the tree's lock held.
  */

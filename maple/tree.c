@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The calls that need no ma_state: they take the tree's lock, make a state and use the mas_ calls.
- * With MT_FLAGS_LOCK_EXTERN the caller holds its own lock, and none is taken here.
+ * The calls without an ma_state: they take the tree's lock, make a state and use the mas_ calls.
+ * With MT_FLAGS_LOCK_EXTERN the caller holds its own lock, and no lock is taken here.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of the maple tree share. Layers, each using those before it:
+ * Shared by the files of the maple tree. Layers, each using those before it:
  *
  *     node.h   a node: layout, search              pool.c    nodes got, held in hand, retired
  *     path.c   a way from the root to a leaf       walk.c    readers: load, walk; find.c, states.c
@@ -27,7 +27,7 @@ static inline bool in_rcu(const struct maple_tree *mt)
 	return mt->ma_flags & MT_FLAGS_USE_RCU;
 }
 
-/* The call failed, and the place is forgotten: what mas_error() tells. */
+/* Record that the call failed: clear the place, and set the error for mas_error(). */
 static inline int mas_fail(struct ma_state *mas, int error)
 {
 	mas_reset(mas);
@@ -76,14 +76,14 @@ static inline __attribute__((always_inline)) void *mas_step(struct ma_state *mas
 
 /* NULL if there is no memory for the cache itself. */
 struct kmem_cache *node_cache(void);
-/* Have n nodes in hand, so that node_take() gives them; 0 or -ENOMEM. */
+/* Preallocate n nodes for node_take(); 0 or -ENOMEM. */
 int nodes_get(struct ma_state *mas, unsigned int n, gfp_t gfp);
 unsigned int nodes_in_hand(const struct ma_state *mas);
 /* One of those in hand. */
 struct maple_node *node_take(struct ma_state *mas);
-/* The writer is done with a node that readers may be in. */
+/* Retire a node that readers may be using. */
 void node_retire(const struct maple_tree *mt, struct maple_node *node);
-/* For nodes that no reader has seen: all n or none; and back. */
+/* Allocate (all n or none) and free nodes that no reader has seen. */
 int nodes_alloc(unsigned int n, void **nodes, gfp_t gfp);
 void nodes_free(unsigned int n, void **nodes);
 
@@ -102,9 +102,9 @@ struct path {
 
 /* From the root to the slot that covers the index. The tree must have a node. */
 void path_walk(struct path *path, const struct maple_tree *mt, unsigned long index);
-/* Give `to` what `from` has, levels in use only. */
+/* Copy the levels in use from `from` to `to`. */
 void path_copy(struct path *to, const struct path *from);
-/* The next or previous node of a level, its first or last slot; false if there is none. */
+/* Move to the next or previous node of a level, at its first or last slot; false if there is none. */
 bool path_next(struct path *path, unsigned int level);
 bool path_prev(struct path *path, unsigned int level);
 
@@ -115,16 +115,18 @@ unsigned long leaf_gap(const struct maple_node *leaf, unsigned long min, unsigne
 		       unsigned long after);
 /* The longest gap in an inner node's slots. */
 unsigned long node_gap(const struct maple_node *node);
-/* How many indices after `before` are free: e is the next leaf, or has it first. */
+/* The number of free indices after `before`: e is the next leaf, or an inner node with that leaf
+ * first. */
 unsigned long free_at_start(enode_t e, unsigned long before);
-/* How many indices are free right after the path's leaf, right before it. */
+/* The number of free indices right after the path's leaf; right before it. */
 unsigned long free_after(const struct path *path);
 unsigned long free_before(const struct path *path);
-/* The child of path's node at this level, whose slot is at[level].offset, has this gap now. */
+/* Set the gap of the child in slot at[level].offset of the path's node at this level. */
 void gap_set(struct path *path, unsigned int level, unsigned long gap);
-/* What is kept for the path's leaf becomes the longest run that it owns. */
+/* Set the gap stored for the path's leaf to the longest run that it owns. */
 void gap_correct(struct path *path);
-/* The free run at the beginning of the path's leaf changed: its other part may be in the leaf before. */
+/* The free run at the beginning of the path's leaf changed; its first part may be in the previous
+ * leaf. */
 void gap_fix_before(const struct path *path);
 
 /* --- walk.c ---------------------------------------------------------------------------------- */
@@ -142,10 +144,10 @@ static inline void *mas_go_to_index(struct ma_state *mas)
 	return entry;
 }
 
-/* The same for an iteration upwards (downwards): ask for the leaves that it will come to. */
+/* The same for an iteration upwards (downwards): prefetch the next leaves. */
 #define AHEAD 4u
 void *mas_descend_on(struct ma_state *mas, unsigned long index, bool up);
-/* The state is outside of a tree without nodes, and that way nothing more is. */
+/* The state is outside of a tree without nodes, and there is nothing more in this direction. */
 static inline bool mas_is_outside(const struct ma_state *mas, bool up)
 {
 	return mas->status == ma_none && (up || mas->index == 0);
@@ -165,7 +167,7 @@ static inline void *mas_ended(struct ma_state *mas, enum maple_status status)
 	return NULL;
 }
 
-/* A gap at a leaf's end may go on in the next leaf: index ... last becomes the whole of it. */
+/* A gap at a leaf's end may continue in the next leaf: set index ... last to the whole gap. */
 void mas_join_after(struct ma_state *mas);
 void mas_join_before(struct ma_state *mas);
 
@@ -208,7 +210,7 @@ struct level {
 	unsigned int n, nodes; /* items, and the nodes they fill */
 };
 
-/* A store, from the decision what it does to its end. */
+/* The state of a store, from the plan to its end. */
 struct store {
 	struct ma_state *mas;
 	void *entry;
@@ -228,7 +230,7 @@ struct store {
 	struct items items;
 };
 
-/* plan.c: decide; sets type and nodes. Walk lo's way if it is not known yet. */
+/* plan.c: plan the store; set type and nodes. Walk the path lo if it is not known yet. */
 void store_plan(struct store *st, struct ma_state *mas, void *entry);
 void store_way(struct store *st);
 
@@ -242,13 +244,13 @@ void rebuild(struct store *st);
 
 /* --- dump.c ------------------------------------------------------------------------------------ */
 
-/* Have it written to the descriptor, by a stream of our own; 0 or why that failed. Keeps errno. */
+/* Write it to the descriptor through a new stream; returns 0 or the error. Preserves errno. */
 int dump_to(int fd, const struct maple_tree *mt,
 	    void (*dump)(const struct maple_tree *mt, FILE *out));
 
 /* --- dup.c ----------------------------------------------------------------------------------- */
 
-/* Retire a node and all below it, readers or not. */
+/* Retire a node and all nodes below it, whether or not there are readers. */
 void subtree_retire(const struct maple_tree *mt, enode_t e);
 
 #endif

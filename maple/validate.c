@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Proof of a tree's invariants (node.h): every node is walked, and each fault told in a line.
+ * Check a tree's invariants (node.h): walk every node, and report each fault in one line.
  *
  * Called with the tree's lock held.
  */

@@ -69,8 +69,7 @@ void space_init(struct space *space, unsigned long low, unsigned long high);
 /* Free everything in the space, which is then empty. No thread may be reading it. O(n). */
 void space_destroy(struct space *space);
 
-/* Map; returns the address: the requested one if it is free, else the highest free one. O(log n).
- * */
+/* Map; returns the address: the requested one if it is free, else the highest free one. O(log n). */
 long space_map(struct space *space, const struct space_request *request);
 
 /* Unmap everything in the range, splitting VMAs at both ends. O(log n + VMAs). */

@@ -58,8 +58,7 @@ static long map_memory(struct space *space, unsigned long length)
 	return address;
 }
 
-/* --- a reader next to the thread that maps -------------------------------------------------------
- * */
+/* --- a reader next to the thread that maps ------------------------------------------------------- */
 
 static atomic_bool stop;
 static atomic_ulong faults;
