@@ -325,4 +325,6 @@ SHEAF_CHECK_RESULT void *kmem_buckets_valloc(kmem_buckets *set, size_t size, gfp
 }
 #endif
 
+#include <sheaf/kmalloc_obj.h>
+
 #endif

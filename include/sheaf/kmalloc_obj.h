@@ -32,24 +32,36 @@ extern "C" {
 
 /*
  * (WHAT, MEMBER, COUNT) or (WHAT, MEMBER, COUNT, GFP): a structure whose last member MEMBER[] has so many
- * elements. If the size overflows, that of SIZE_MAX bytes is asked for: NULL, with a line. A member that
- * counts the elements is the caller's to set.
+ * elements. NULL if the size overflows. A member that counts the elements is the caller's to set.
  */
-#define kmalloc_flex(...)  SHEAF_FLEX(kmalloc, __VA_ARGS__)
-#define kzalloc_flex(...)  SHEAF_FLEX(kzalloc, __VA_ARGS__)
-#define kvmalloc_flex(...) SHEAF_FLEX(kvmalloc, __VA_ARGS__)
-#define kvzalloc_flex(...) SHEAF_FLEX(kvzalloc, __VA_ARGS__)
+#define kmalloc_flex(...)  SHEAF_FLEX(__kmalloc_flexible, 0u, __VA_ARGS__)
+#define kzalloc_flex(...)  SHEAF_FLEX(__kmalloc_flexible, __GFP_ZERO, __VA_ARGS__)
+#define kvmalloc_flex(...) SHEAF_FLEX(__kvmalloc_flexible, 0u, __VA_ARGS__)
+#define kvzalloc_flex(...) SHEAF_FLEX(__kvmalloc_flexible, __GFP_ZERO, __VA_ARGS__)
 
 /* --- private from here on ----------------------------------------------------------------------
  */
 
-static inline size_t __kmalloc_flex_bytes(size_t head, size_t n, size_t each)
+static inline bool __kmalloc_flex_overflows(size_t head, size_t n, size_t each, size_t *bytes)
+{
+	return __builtin_mul_overflow(n, each, bytes) ||
+	       __builtin_add_overflow(*bytes, head, bytes);
+}
+
+static inline SHEAF_CHECK_RESULT void *__kmalloc_flexible(size_t head, size_t n, size_t each,
+							  gfp_t flags)
 {
 	size_t bytes;
 
-	if (__builtin_mul_overflow(n, each, &bytes) || __builtin_add_overflow(bytes, head, &bytes))
-		return SIZE_MAX;
-	return bytes;
+	return __kmalloc_flex_overflows(head, n, each, &bytes) ? NULL : kmalloc(bytes, flags);
+}
+
+static inline SHEAF_CHECK_RESULT void *__kvmalloc_flexible(size_t head, size_t n, size_t each,
+							   gfp_t flags)
+{
+	size_t bytes;
+
+	return __kmalloc_flex_overflows(head, n, each, &bytes) ? NULL : kvmalloc(bytes, flags);
 }
 
 /* The one for as many arguments as there are; the last empty one is for strict compilers. */
@@ -68,15 +80,14 @@ static inline size_t __kmalloc_flex_bytes(size_t head, size_t n, size_t each)
 #define SHEAF_OBJS_3(call, what, count, gfp)                                                       \
 	SHEAF_CAST(__typeof__(what) *, call(count, sizeof(what), gfp))
 
-#define SHEAF_FLEX(call, ...)                                                                      \
-	SHEAF_PICK_4(__VA_ARGS__, SHEAF_FLEX_4, SHEAF_FLEX_3, )(call, __VA_ARGS__)
-#define SHEAF_FLEX_3(call, what, member, count) SHEAF_FLEX_4(call, what, member, count, GFP_KERNEL)
-#define SHEAF_FLEX_4(call, what, member, count, gfp)                                               \
+#define SHEAF_FLEX(call, more, ...)                                                                \
+	SHEAF_PICK_4(__VA_ARGS__, SHEAF_FLEX_4, SHEAF_FLEX_3, )(call, more, __VA_ARGS__)
+#define SHEAF_FLEX_3(call, more, what, member, count)                                              \
+	SHEAF_FLEX_4(call, more, what, member, count, GFP_KERNEL)
+#define SHEAF_FLEX_4(call, more, what, member, count, gfp)                                         \
 	SHEAF_CAST(__typeof__(what) *,                                                             \
-		   call(__kmalloc_flex_bytes(                                                      \
-				sizeof(what), count,                                               \
-				sizeof(SHEAF_CAST(__typeof__(what) *, NULL)->member[0])),          \
-			gfp))
+		   call(sizeof(what), count,                                                       \
+			sizeof(SHEAF_CAST(__typeof__(what) *, NULL)->member[0]), (gfp) | (more)))
 
 #ifdef __cplusplus
 }

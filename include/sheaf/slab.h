@@ -437,6 +437,5 @@ bool sheaf_owns(const void *address) SHEAF_SYMBOL(sheaf_owns);
 #endif
 
 #include <sheaf/kmalloc.h>
-#include <sheaf/kmalloc_obj.h>
 
 #endif
