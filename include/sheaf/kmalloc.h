@@ -47,7 +47,8 @@ extern "C" {
 extern struct kmem_cache **const sheaf_kmalloc_by_words;
 
 /* kmalloc() of a size beyond those words. */
-SHEAF_CHECK_RESULT void *__kmalloc_large(size_t size, gfp_t flags) SHEAF_SYMBOL(__kmalloc_large);
+SHEAF_FRESH SHEAF_SIZED(1) void *__kmalloc_large(size_t size, gfp_t flags)
+	SHEAF_SYMBOL(__kmalloc_large);
 
 /*
  * Return at least size bytes, or NULL if there is no memory. The content is undefined; with
@@ -55,7 +56,7 @@ SHEAF_CHECK_RESULT void *__kmalloc_large(size_t size, gfp_t flags) SHEAF_SYMBOL(
  * KMALLOC_MAX_SIZE: NULL, and a report unless __GFP_NOWARN is given. Up to 8192 bytes the common
  * case is that of kmem_cache_alloc(); larger blocks take a lock.
  */
-static inline SHEAF_CHECK_RESULT void *kmalloc(size_t size, gfp_t flags)
+static inline SHEAF_FRESH SHEAF_SIZED(1) void *kmalloc(size_t size, gfp_t flags)
 {
 	if (__builtin_expect(size > 8 * SHEAF_KMALLOC_WORDS, 0))
 		return __kmalloc_large(size, flags);
@@ -64,13 +65,13 @@ static inline SHEAF_CHECK_RESULT void *kmalloc(size_t size, gfp_t flags)
 }
 
 /* The same, zeroed. */
-static inline SHEAF_CHECK_RESULT void *kzalloc(size_t size, gfp_t flags)
+static inline SHEAF_FRESH SHEAF_SIZED(1) void *kzalloc(size_t size, gfp_t flags)
 {
 	return kmalloc(size, flags | __GFP_ZERO);
 }
 
 /* n * size bytes; NULL if the product overflows. */
-static inline SHEAF_CHECK_RESULT void *kmalloc_array(size_t n, size_t size, gfp_t flags)
+static inline SHEAF_FRESH SHEAF_SIZED(1, 2) void *kmalloc_array(size_t n, size_t size, gfp_t flags)
 {
 	size_t bytes;
 
@@ -78,7 +79,7 @@ static inline SHEAF_CHECK_RESULT void *kmalloc_array(size_t n, size_t size, gfp_
 }
 
 /* The same, zeroed. */
-static inline SHEAF_CHECK_RESULT void *kcalloc(size_t n, size_t size, gfp_t flags)
+static inline SHEAF_FRESH SHEAF_SIZED(1, 2) void *kcalloc(size_t n, size_t size, gfp_t flags)
 {
 	return kmalloc_array(n, size, flags | __GFP_ZERO);
 }
@@ -87,25 +88,26 @@ static inline SHEAF_CHECK_RESULT void *kcalloc(size_t n, size_t size, gfp_t flag
  * kmalloc() on this node, or on another node if it has no memory; with __GFP_THISNODE, NULL instead
  * (above 2 MiB the node is always only a preference). NUMA_NO_NODE: the same as kmalloc().
  */
-SHEAF_CHECK_RESULT void *kmalloc_node(size_t size, gfp_t flags, int node)
+SHEAF_FRESH SHEAF_SIZED(1) void *kmalloc_node(size_t size, gfp_t flags, int node)
 	SHEAF_SYMBOL(kmalloc_node);
 
 /* The same, zeroed. */
-static inline SHEAF_CHECK_RESULT void *kzalloc_node(size_t size, gfp_t flags, int node)
+static inline SHEAF_FRESH SHEAF_SIZED(1) void *kzalloc_node(size_t size, gfp_t flags, int node)
 {
 	return kmalloc_node(size, flags | __GFP_ZERO, node);
 }
 
 /* kmalloc_array() and kcalloc() on this node. */
-static inline SHEAF_CHECK_RESULT void *kmalloc_array_node(size_t n, size_t size, gfp_t flags,
-							  int node)
+static inline SHEAF_FRESH SHEAF_SIZED(1, 2) void *kmalloc_array_node(size_t n, size_t size,
+								     gfp_t flags, int node)
 {
 	size_t bytes;
 
 	return __builtin_mul_overflow(n, size, &bytes) ? NULL : kmalloc_node(bytes, flags, node);
 }
 
-static inline SHEAF_CHECK_RESULT void *kcalloc_node(size_t n, size_t size, gfp_t flags, int node)
+static inline SHEAF_FRESH SHEAF_SIZED(1, 2) void *kcalloc_node(size_t n, size_t size, gfp_t flags,
+							       int node)
 {
 	return kmalloc_array_node(n, size, flags | __GFP_ZERO, node);
 }
@@ -119,12 +121,12 @@ static inline SHEAF_CHECK_RESULT void *kcalloc_node(size_t n, size_t size, gfp_t
  * ZERO_SIZE_PTR is returned. Kernel: never moves to a smaller block. __GFP_ZERO: the bytes beyond
  * the old content are zero if every earlier call for this block also had the flag.
  */
-SHEAF_CHECK_RESULT void *krealloc(const void *block, size_t size, gfp_t flags)
+SHEAF_OBJECT SHEAF_SIZED(2) void *krealloc(const void *block, size_t size, gfp_t flags)
 	SHEAF_SYMBOL(krealloc);
 
 /* The same for n * size bytes; NULL if the product overflows. */
-static inline SHEAF_CHECK_RESULT void *krealloc_array(void *block, size_t n, size_t size,
-						      gfp_t flags)
+static inline SHEAF_OBJECT SHEAF_SIZED(2, 3) void *krealloc_array(void *block, size_t n,
+								  size_t size, gfp_t flags)
 {
 	size_t bytes;
 
@@ -151,7 +153,11 @@ static inline void kfree_bulk(size_t n, void **p)
  */
 void kfree_sensitive(const void *block) SHEAF_SYMBOL(kfree_sensitive);
 
-/* The usable bytes of a block; 0 for NULL and ZERO_SIZE_PTR. O(1), no lock. */
+/*
+ * The usable bytes of a block; 0 for NULL and ZERO_SIZE_PTR. O(1), no lock. Compilers are told the
+ * size that was asked for, and with _FORTIFY_SOURCE end a program that writes beyond it: to use all
+ * bytes, ask for kmalloc_size_roundup(size).
+ */
 size_t ksize(const void *block) SHEAF_SYMBOL(ksize);
 
 /* The result of ksize() for kmalloc(size); size itself if kmalloc() would fail. O(1). */
@@ -164,50 +170,51 @@ size_t kmalloc_size_roundup(size_t size) SHEAF_SYMBOL(kmalloc_size_roundup);
  * kmalloc_node() and kmalloc() for up to INT_MAX bytes. Blocks above 2 MiB are separate mappings,
  * aligned to 2 MiB: they cost system calls and O(size / 2 MiB), whatever their number.
  */
-SHEAF_CHECK_RESULT void *kvmalloc_node(size_t size, gfp_t flags, int node)
+SHEAF_FRESH SHEAF_SIZED(1) void *kvmalloc_node(size_t size, gfp_t flags, int node)
 	SHEAF_SYMBOL(kvmalloc_node);
 
-static inline SHEAF_CHECK_RESULT void *kvmalloc(size_t size, gfp_t flags)
+static inline SHEAF_FRESH SHEAF_SIZED(1) void *kvmalloc(size_t size, gfp_t flags)
 {
 	if (__builtin_expect(size <= 8 * SHEAF_KMALLOC_WORDS, 1))
 		return kmalloc(size, flags);
 	return kvmalloc_node(size, flags, NUMA_NO_NODE);
 }
 
-static inline SHEAF_CHECK_RESULT void *kvzalloc(size_t size, gfp_t flags)
+static inline SHEAF_FRESH SHEAF_SIZED(1) void *kvzalloc(size_t size, gfp_t flags)
 {
 	return kvmalloc(size, flags | __GFP_ZERO);
 }
 
 /* n * size bytes; NULL if the product overflows. */
-static inline SHEAF_CHECK_RESULT void *kvmalloc_array(size_t n, size_t size, gfp_t flags)
+static inline SHEAF_FRESH SHEAF_SIZED(1, 2) void *kvmalloc_array(size_t n, size_t size, gfp_t flags)
 {
 	size_t bytes;
 
 	return __builtin_mul_overflow(n, size, &bytes) ? NULL : kvmalloc(bytes, flags);
 }
 
-static inline SHEAF_CHECK_RESULT void *kvcalloc(size_t n, size_t size, gfp_t flags)
+static inline SHEAF_FRESH SHEAF_SIZED(1, 2) void *kvcalloc(size_t n, size_t size, gfp_t flags)
 {
 	return kvmalloc_array(n, size, flags | __GFP_ZERO);
 }
 
 /* kvmalloc_array() and kvcalloc() on this node, as by kmalloc_node(). */
-static inline SHEAF_CHECK_RESULT void *kvmalloc_array_node(size_t n, size_t size, gfp_t flags,
-							   int node)
+static inline SHEAF_FRESH SHEAF_SIZED(1, 2) void *kvmalloc_array_node(size_t n, size_t size,
+								      gfp_t flags, int node)
 {
 	size_t bytes;
 
 	return __builtin_mul_overflow(n, size, &bytes) ? NULL : kvmalloc_node(bytes, flags, node);
 }
 
-static inline SHEAF_CHECK_RESULT void *kvcalloc_node(size_t n, size_t size, gfp_t flags, int node)
+static inline SHEAF_FRESH SHEAF_SIZED(1, 2) void *kvcalloc_node(size_t n, size_t size, gfp_t flags,
+								int node)
 {
 	return kvmalloc_array_node(n, size, flags | __GFP_ZERO, node);
 }
 
 /* krealloc() for blocks of kvmalloc(). */
-SHEAF_CHECK_RESULT void *kvrealloc(const void *block, size_t size, gfp_t flags)
+SHEAF_OBJECT SHEAF_SIZED(2) void *kvrealloc(const void *block, size_t size, gfp_t flags)
 	SHEAF_SYMBOL(kvrealloc);
 
 /* As kfree(). */
@@ -229,14 +236,14 @@ void kvfree_sensitive(const void *block, size_t size) SHEAF_SYMBOL(kvfree_sensit
  * GFP_KERNEL. Kernel: the pages need not be contiguous in physical memory; here programs cannot see
  * that.
  */
-SHEAF_CHECK_RESULT void *__vmalloc(size_t size, gfp_t flags) SHEAF_SYMBOL(__vmalloc);
+SHEAF_FRESH SHEAF_SIZED(1) void *__vmalloc(size_t size, gfp_t flags) SHEAF_SYMBOL(__vmalloc);
 
-static inline SHEAF_CHECK_RESULT void *vmalloc(size_t size)
+static inline SHEAF_FRESH SHEAF_SIZED(1) void *vmalloc(size_t size)
 {
 	return __vmalloc(size, GFP_KERNEL);
 }
 
-static inline SHEAF_CHECK_RESULT void *vzalloc(size_t size)
+static inline SHEAF_FRESH SHEAF_SIZED(1) void *vzalloc(size_t size)
 {
 	return __vmalloc(size, GFP_KERNEL | __GFP_ZERO);
 }
@@ -257,7 +264,7 @@ static inline void vfree(const void *block)
  * KMALLOC_MAX_CACHE_SIZE. 0 bytes: ZERO_SIZE_PTR. All flags in gfp except __GFP_ZERO are ignored.
  * Async-signal-safe, O(nodes).
  */
-SHEAF_CHECK_RESULT void *kmalloc_nolock(size_t size, gfp_t gfp, int node)
+SHEAF_FRESH SHEAF_SIZED(1) void *kmalloc_nolock(size_t size, gfp_t gfp, int node)
 	SHEAF_SYMBOL(kmalloc_nolock);
 
 /* Free a block of a cache in any context, as by kmem_cache_free_nolock(), whichever call allocated
@@ -270,8 +277,8 @@ void kfree_nolock(const void *block) SHEAF_SYMBOL(kfree_nolock);
 
 /* Return a copy of a string, to be freed by kfree(); NULL for NULL. kstrndup() copies at most max
  * bytes. */
-SHEAF_CHECK_RESULT char *kstrdup(const char *text, gfp_t flags) SHEAF_SYMBOL(kstrdup);
-SHEAF_CHECK_RESULT char *kstrndup(const char *text, size_t max, gfp_t flags) SHEAF_SYMBOL(kstrndup);
+SHEAF_FRESH char *kstrdup(const char *text, gfp_t flags) SHEAF_SYMBOL(kstrdup);
+SHEAF_FRESH char *kstrndup(const char *text, size_t max, gfp_t flags) SHEAF_SYMBOL(kstrndup);
 
 /*
  * kstrdup() that copies no constant: a text in a part of the program's own file that cannot be written, such
@@ -283,17 +290,17 @@ SHEAF_CHECK_RESULT const char *kstrdup_const(const char *text, gfp_t flags)
 void kfree_const(const void *text) SHEAF_SYMBOL(kfree_const);
 
 /* Return a copy of size bytes; kmemdup_nul() adds a zero byte. */
-SHEAF_CHECK_RESULT void *kmemdup(const void *from, size_t size, gfp_t flags) SHEAF_SYMBOL(kmemdup);
-SHEAF_CHECK_RESULT char *kmemdup_nul(const char *from, size_t size, gfp_t flags)
-	SHEAF_SYMBOL(kmemdup_nul);
+SHEAF_OBJECT SHEAF_SIZED(2) void *kmemdup(const void *from, size_t size, gfp_t flags)
+	SHEAF_SYMBOL(kmemdup);
+SHEAF_FRESH char *kmemdup_nul(const char *from, size_t size, gfp_t flags) SHEAF_SYMBOL(kmemdup_nul);
 
 /*
  * Return a string formatted as by printf(), to be freed by kfree(). The formats are those of the C
  * library. NULL if there is no memory or the format fails. O(length): it is formatted twice.
  */
-SHEAF_CHECK_RESULT char *kasprintf(gfp_t flags, const char *format, ...) SHEAF_SYMBOL(kasprintf)
+SHEAF_FRESH char *kasprintf(gfp_t flags, const char *format, ...) SHEAF_SYMBOL(kasprintf)
 	__attribute__((__format__(__printf__, 2, 3)));
-SHEAF_CHECK_RESULT char *kvasprintf(gfp_t flags, const char *format, va_list arguments)
+SHEAF_FRESH char *kvasprintf(gfp_t flags, const char *format, va_list arguments)
 	SHEAF_SYMBOL(kvasprintf) __attribute__((__format__(__printf__, 2, 0)));
 
 /* --- sets of one's own --------------------------------------------------------------------------
@@ -316,9 +323,9 @@ void kmem_buckets_destroy(kmem_buckets *set) SHEAF_SYMBOL(kmem_buckets_destroy);
 
 /* kmalloc() and kvmalloc() from this set, or from the common caches if it is NULL. Free blocks by
  * kfree(). Blocks above 8192 bytes are not kept separate. */
-SHEAF_CHECK_RESULT void *kmem_buckets_alloc(kmem_buckets *set, size_t size, gfp_t flags)
+SHEAF_OBJECT SHEAF_SIZED(2) void *kmem_buckets_alloc(kmem_buckets *set, size_t size, gfp_t flags)
 	SHEAF_SYMBOL(kmem_buckets_alloc);
-SHEAF_CHECK_RESULT void *kmem_buckets_valloc(kmem_buckets *set, size_t size, gfp_t flags)
+SHEAF_OBJECT SHEAF_SIZED(2) void *kmem_buckets_valloc(kmem_buckets *set, size_t size, gfp_t flags)
 	SHEAF_SYMBOL(kmem_buckets_valloc);
 
 #ifdef __cplusplus

@@ -210,8 +210,8 @@ struct kmem_cache *kmem_cache_create_usercopy(const char *name, size_t size, siz
  * Destroy the cache. NULL is allowed. A merged cache lives until its last name is destroyed.
  * Objects still in use are reported, and the cache is then leaked, so that they stay usable. A program
  * that wants their number reads objects_in_use with kmem_cache_stats() (<sheaf/stats.h>) before; for a
- * merged cache that is the number of all its names. No other thread may be using the cache: every call with it or its objects must have returned before
- * this call begins. The program must ensure that by its own synchronisation, as before free(). May
+ * merged cache that is the number of all its names. No other thread may be using the cache: every call
+ * with it or its objects must have returned before this call begins. The program must ensure that by its own synchronisation, as before free(). May
  * sleep. Waits for grace periods of retired objects (<sheaf/rcu.h>), so readers must not call it.
  * O(CPUs + slabs of the cache); if objects are in use, O(pages used by the library).
  */
@@ -265,13 +265,21 @@ struct sheaf_calls {
 #define SHEAF_GFP_IS_KERNEL(flags)                                                                 \
 	(((flags) & ~(SHEAF_GFP_PLAIN & ~__GFP_NORETRY)) == 0 && ((flags)&__GFP_DIRECT_RECLAIM))
 
+/*
+ * What compilers are told of results. All are aligned to the word. A fresh block aliases no other
+ * memory and holds no pointers; an object may, as its constructor or its last user left it. A block's
+ * size is the one asked for: see ksize().
+ */
 #define SHEAF_CHECK_RESULT __attribute__((__warn_unused_result__))
+#define SHEAF_OBJECT	   SHEAF_CHECK_RESULT __attribute__((__assume_aligned__(8)))
+#define SHEAF_FRESH	   SHEAF_OBJECT __attribute__((__malloc__))
+#define SHEAF_SIZED(...)   __attribute__((__alloc_size__(__VA_ARGS__)))
 
 /*
  * Return an object, or NULL if there is no memory. Its content is undefined (constructed, if the
  * cache has a ctor). The common case takes one restartable section: no lock, no atomic instruction.
  */
-static inline SHEAF_CHECK_RESULT void *kmem_cache_alloc(struct kmem_cache *s, gfp_t flags)
+static inline SHEAF_OBJECT void *kmem_cache_alloc(struct kmem_cache *s, gfp_t flags)
 {
 	const struct sheaf_calls *calls = SHEAF_CALLS(s);
 
@@ -300,7 +308,7 @@ static inline void kmem_cache_free(struct kmem_cache *s, void *object)
 }
 
 /* Return a zeroed object. Not for caches with a ctor. */
-static inline SHEAF_CHECK_RESULT void *kmem_cache_zalloc(struct kmem_cache *s, gfp_t flags)
+static inline SHEAF_OBJECT void *kmem_cache_zalloc(struct kmem_cache *s, gfp_t flags)
 {
 	return SHEAF_CALLS(s)->alloc(s, flags | __GFP_ZERO);
 }
@@ -309,7 +317,7 @@ static inline SHEAF_CHECK_RESULT void *kmem_cache_zalloc(struct kmem_cache *s, g
  * Return an object on this node, or on another node if it has no memory; with __GFP_THISNODE, NULL
  * instead. NUMA_NO_NODE: the same as kmem_cache_alloc().
  */
-SHEAF_CHECK_RESULT void *kmem_cache_alloc_node(struct kmem_cache *s, gfp_t flags, int node)
+SHEAF_OBJECT void *kmem_cache_alloc_node(struct kmem_cache *s, gfp_t flags, int node)
 	SHEAF_SYMBOL(kmem_cache_alloc_node);
 
 /*
@@ -369,8 +377,8 @@ struct sheaf_lent {
 };
 
 /* The slow path of the next call: for an empty sheaf, unusual flags, or a wrong sheaf. */
-SHEAF_CHECK_RESULT void *__kmem_cache_alloc_from_sheaf(struct kmem_cache *s, gfp_t gfp,
-						       struct slab_sheaf *sheaf)
+SHEAF_OBJECT void *__kmem_cache_alloc_from_sheaf(struct kmem_cache *s, gfp_t gfp,
+						 struct slab_sheaf *sheaf)
 	SHEAF_SYMBOL(__kmem_cache_alloc_from_sheaf);
 
 /*
@@ -378,8 +386,8 @@ SHEAF_CHECK_RESULT void *__kmem_cache_alloc_from_sheaf(struct kmem_cache *s, gfp
  * never fails before the sheaf is empty, and never waits. O(1). It ignores all flags in gfp except
  * __GFP_ZERO. Async-signal-safe.
  */
-static inline SHEAF_CHECK_RESULT void *kmem_cache_alloc_from_sheaf(struct kmem_cache *s, gfp_t gfp,
-								   struct slab_sheaf *sheaf)
+static inline SHEAF_OBJECT void *kmem_cache_alloc_from_sheaf(struct kmem_cache *s, gfp_t gfp,
+							     struct slab_sheaf *sheaf)
 {
 	struct sheaf_lent *lent = SHEAF_CAST(struct sheaf_lent *, SHEAF_CAST(void *, sheaf));
 
@@ -403,7 +411,7 @@ unsigned int kmem_cache_sheaf_size(struct slab_sheaf *sheaf) SHEAF_SYMBOL(kmem_c
  * if none is available at once. The call takes no new memory from the system, so it cannot allocate
  * from a cache that has not been used yet. It ignores all flags in gfp except __GFP_ZERO.
  */
-SHEAF_CHECK_RESULT void *kmem_cache_alloc_nolock(struct kmem_cache *s, gfp_t gfp)
+SHEAF_OBJECT void *kmem_cache_alloc_nolock(struct kmem_cache *s, gfp_t gfp)
 	SHEAF_SYMBOL(kmem_cache_alloc_nolock);
 
 /*

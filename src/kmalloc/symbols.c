@@ -9,9 +9,16 @@
 
 #include "cache/cache.h"
 
+/* gcc wants what it is told of a function to be told of its other name, too. */
+#if __has_attribute(__copy__)
+#define SAME_ATTRIBUTES(name) __attribute__((__copy__(name)))
+#else
+#define SAME_ATTRIBUTES(name)
+#endif
+
 #define SYMBOL(name)                                                                               \
 	extern __typeof__(name) symbol_of_##name SHEAF_SYMBOL(name)                                \
-		__attribute__((alias(#name), visibility("default")))
+		__attribute__((alias(#name), visibility("default"))) SAME_ATTRIBUTES(name)
 
 SYMBOL(gfpflags_allow_blocking);
 SYMBOL(kmem_cache_alloc);

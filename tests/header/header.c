@@ -117,6 +117,7 @@ static int look(struct kmem_cache *s)
 
 static int use_kmalloc(volatile size_t size)
 {
+	volatile size_t most = SIZE_MAX; /* which compilers do not see */
 	kmem_buckets *set = kmem_buckets_create("own", 0, 0, 0, NULL);
 	char *p = (char *)kmalloc(size, GFP_KERNEL), *q;
 	void *block;
@@ -129,7 +130,7 @@ static int use_kmalloc(volatile size_t size)
 	p = (char *)krealloc_array(kcalloc(2, size, GFP_KERNEL), 4, size, GFP_KERNEL);
 	CHECK(p && p[0] == 0);
 	kfree_sensitive(p);
-	CHECK(ZERO_OR_NULL_PTR(kmalloc(0, GFP_KERNEL)) && kmalloc_array(size, SIZE_MAX, 0) == NULL);
+	CHECK(ZERO_OR_NULL_PTR(kmalloc(0, GFP_KERNEL)) && kmalloc_array(size, most, 0) == NULL);
 	kfree(kzalloc(64, GFP_KERNEL));
 	kfree(kzalloc_node(size, GFP_NOWAIT, NUMA_NO_NODE));
 	kfree(kmalloc_node(KMALLOC_MAX_CACHE_SIZE + 1, GFP_KERNEL, 0));
