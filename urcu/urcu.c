@@ -2,36 +2,39 @@
 /*
  * libsheaf-urcu: providers of grace periods from the flavours of liburcu.
  *
- * A flavour comes as a table of its functions, by the header that the program includes (<sheaf/urcu.h>),
- * so this library links none of them. Each has a place of its own, and a set of functions with it, since
- * those of a provider are told nothing of whose they are.
+ * A flavour is passed as a table of its functions by the header that the program includes
+ * (<sheaf/urcu.h>), so this library links no flavour. Each flavour has its own place with its own
+ * set of functions, because the functions of a provider do not get an argument that identifies it.
  *
  *   call() -> heads -- a worker takes all --> synchronize_rcu() -> their functions -- sleep ------.
  *               ^                                                                                |
  *               `---------------------------- until there are none ------------------------------'
  *
- * liburcu's call_rcu worker sleeps 10 ms between batches. What a busy program retires in 10 ms is more
- * than the caches of its CPUs hold. So the worker's one callback of ours stays for STAY_NS while there
- * is something to do, and the more there is, the less it sleeps; the worker is our own, so only an
- * rcu_barrier() waits for that.
+ * liburcu's call_rcu worker sleeps 10 ms between batches. A busy program retires more in 10 ms than
+ * its CPUs' caches hold. So our one callback stays in the worker for STAY_NS while there is work,
+ * and sleeps less the more work there is. The worker is our own, so only an rcu_barrier() waits for
+ * the callback.
  *
  * Invariants
- *  E1. `pumping` is set while the callback is queued or runs. Who sets it queues the callback.
+ *  E1. `pumping` is set while the callback is queued or runs. The thread that sets it queues the
+ *      callback.
  *  E2. A head's function runs after a grace period that began after the head was pushed.
- *  E3. Who has heads in hand holds serve_lock. A grace period passes meanwhile: a registered thread of
- *      a QSBR flavour waits for it offline, or that grace period would wait for this thread.
- *  E4. Who sets `pumping` and queues the callback holds queue_lock, as does fork. Who calls may be a
- *      reader, so only fork waits for it; who finds it taken leaves the callback to its holder.
- *  E5. liburcu polls under a lock that its fork handlers do not know. So `polling` counts who is in there:
- *      fork waits for them, and nobody enters while `leave` is set.
+ *  E3. A thread that has heads in hand holds serve_lock. A grace period passes meanwhile, so a
+ *     registered thread of a QSBR flavour waits offline; otherwise that grace period would wait for
+ *     this thread.
+ *  E4. A thread that sets `pumping` and queues the callback holds queue_lock; so does fork. The
+ *     thread may be a reader, so only fork waits for this lock; any other thread that finds it
+ *     taken leaves the callback to its holder.
+ *  E5. liburcu polls under a lock that its fork handlers do not know. So `polling` counts the
+ *      threads that poll: fork waits for them, and no thread starts to poll while `leave` is set.
  *
- * From liburcu 0.14 on it can be polled, and is where the program was built with that: then objects are used
- * again when a grace period has passed, even if our callback has not run yet, which also frees what nobody
- * needs. What is polled for is queued to liburcu's default worker, since ours may be in that callback.
+ * liburcu 0.14 and later can be polled. If the program was built with such headers, objects are
+ * reused when a grace period has passed, even if our callback has not run yet. The polled grace
+ * periods are queued to liburcu's default worker, because ours may be in that callback.
  *
- * fork: both locks are taken and liburcu's handlers called around it, so no heads are in a vanished
- * thread's hand; in the child the worker is gone, what it had queued was moved to the default one, and
- * that serves us from then on.
+ * fork: this file takes both locks and calls liburcu's handlers around it, so no vanished thread
+ * has heads in hand. In the child the worker is gone; its queue was moved to the default worker,
+ * which serves us from then on.
  *
  * Callers: programs, by sheaf_urcu_provider() and sheaf_urcu_register().
  */
@@ -96,7 +99,8 @@ static unsigned int run(struct sheaf_rcu_head *newest)
 	return n;
 }
 
-/* True if this thread must be put online again: nobody waits for it meanwhile. */
+/* Returns true if this thread must be put online again: until then, no grace period waits for it.
+ * */
 static int go_offline(struct provider *u)
 {
 	int online = u->urcu.flavor->read_ongoing();
@@ -155,7 +159,8 @@ static void queue_pump(struct provider *u)
 		u->urcu.set_worker(before);
 }
 
-/* Whoever holds the lock looks again when it is free: nobody's head stays behind. */
+/* The thread that holds the lock checks again after it releases the lock, so no head is left
+ * behind. */
 static void start_pump(struct provider *u)
 {
 	while (!u->synchronous && atomic_load(&u->heads) && !atomic_load(&u->pumping) &&
@@ -193,7 +198,7 @@ static bool stay(struct provider *u)
 	return true;
 }
 
-/* The worker is a reader of a QSBR flavour, whom others would wait for while it pauses. */
+/* The worker is a reader of a QSBR flavour; other threads would wait for it while it pauses. */
 static void pump(struct rcu_head *head)
 {
 	struct provider *u = (struct provider *)head;
@@ -372,7 +377,8 @@ static void *nothing(void *argument)
 	return argument;
 }
 
-/* liburcu ends the program if it cannot make its worker: try first with a thread of our own. */
+/* liburcu ends the program if it cannot create its worker, so first try with a thread of our own.
+ * */
 static bool can_make_threads(void)
 {
 	pthread_t thread;
@@ -403,7 +409,8 @@ static struct provider *make(const struct sheaf_urcu *urcu, size_t size, unsigne
 	if (can_make_threads())
 		u->worker = u->urcu.create_worker(0, -1);
 	u->synchronous = !u->worker;
-	/* liburcu makes the default worker when it is first polled: have it now, when threads can be made. */
+	/* liburcu creates the default worker when it is first polled: create it now, while threads
+	 * can be created. */
 	if (!u->worker || !u->urcu.start_poll || !u->urcu.get_default_worker())
 		ops[nr_providers].start_poll = NULL, ops[nr_providers].poll = NULL;
 	if (nr_providers++ == 0)
