@@ -73,16 +73,34 @@ struct caches {
 
 extern struct caches caches;
 
+/* --- process.c, and in src/stats/ exit.c ------------------------------------------------------- */
+
 /* Initialise the library at its first use. False if there is no memory for it. */
 bool caches_ready(void);
+
+/* At exit, with SHEAF_OPTIONS=stats. Named here, so that a program linked with the static library has it. */
+void stats_at_exit(void);
+
+/* --- create.c ---------------------------------------------------------------------------------- */
 
 /* kmem_cache_create(), but for reports that are kept. */
 struct kmem_cache *cache_create(const char *name, size_t size, const struct kmem_cache_args *args,
 				slab_flags_t flags);
 
-/* At exit, with SHEAF_OPTIONS=stats. In src/stats/; named here, so that a program linked with the
- * static library has it. */
-void stats_at_exit(void);
+/* --- destroy.c, verify.c ----------------------------------------------------------------------- */
+
+/* All of it but the handle, which is nobody's then. On no list, with no object out. */
+void cache_unmake(struct kmem_cache *s);
+
+/* True after a report, if the cache was destroyed: for cold parts, the fast calls are exchanged. */
+bool cache_was_destroyed(struct kmem_cache *s, const char *call);
+/* That report, kept. */
+void cache_report_destroyed(struct kmem_cache *s, const char *call);
+
+/* How many live objects a drained cache has; up to `room` of them. */
+size_t cache_live_objects(struct kmem_cache *s, void **objects, size_t room);
+
+/* --- fast.c ------------------------------------------------------------------------------------ */
 
 /* The end of each call that may have taken a slow path, with no lock held and nothing in hand: what had to
  * be put off until now. */
@@ -94,6 +112,8 @@ static inline void cache_leave(void)
 
 /* Set the calls for a cache, by its flags and the options. Nobody may use it meanwhile. */
 void cache_choose_calls(struct kmem_cache *s);
+/* For a cache that is destroyed: they only say so. */
+struct sheaf_calls cache_calls_destroyed(void);
 
 /* What the cache's use told (src/percpu/flow.c) is done: other calls, another capacity published. */
 void cache_flow_changed(struct kmem_cache *s);
@@ -105,47 +125,25 @@ static inline void cache_see_flow(struct kmem_cache *s)
 		cache_flow_changed(s);
 }
 
-/* For a cache that is destroyed: they only say so. */
-struct sheaf_calls cache_calls_destroyed(void);
+/* --- slow.c ------------------------------------------------------------------------------------ */
 
 /* Objects from the slab layer when sheaves had none; by gfp it reclaims, waits or fails. */
 void *cache_alloc_slow(struct kmem_cache *s, gfp_t flags);
 void *cache_alloc_on(struct kmem_cache *s, gfp_t flags, unsigned int node, enum slab_place place);
 /* After so many failures before this one: give back what can be, and true to try again. */
 bool cache_reclaim(struct kmem_cache *s, gfp_t flags, int tries);
-void cache_free_slow(struct kmem_cache *s, void *object, const char *call);
-/* An object without waiting, from this node if it has any; or NULL. */
-void *cache_alloc_try(struct kmem_cache *s, gfp_t gfp, unsigned int node);
 /* Free objects leave the sheaves, and slabs without others their node; how many slabs are left. */
 unsigned int cache_give_up_free(struct kmem_cache *s);
+
+void cache_free_slow(struct kmem_cache *s, void *object, const char *call);
 /* Objects straight to their slabs. */
 void cache_give(struct kmem_cache *s, void **objects, unsigned int n, const char *call);
-
-/* The process has no provider and needs none: what is retired is freed at once. */
-static inline bool cache_has_no_readers(const struct grace *grace)
-{
-	return !grace && os_load_acquire(&caches.no_readers);
-}
-
-/* Let the cache retire objects with this provider, which rcu_any_init() knows. Never waits. */
-bool cache_begin_rcu(struct kmem_cache *s, struct grace *grace);
-
-/* All of it but the handle, which is nobody's then. On no list, with no object out. */
-void cache_unmake(struct kmem_cache *s);
-
-/* True after a report, if the cache was destroyed: for cold parts, the fast calls are exchanged. */
-bool cache_was_destroyed(struct kmem_cache *s, const char *call);
-/* That report, kept. */
-void cache_report_destroyed(struct kmem_cache *s, const char *call);
 
 /* Report a gfp flag that does not exist. Returns the flags without it. The first one keeps the report. */
 gfp_t cache_check_gfp_later(struct kmem_cache *s, gfp_t flags);
 gfp_t cache_check_gfp(struct kmem_cache *s, gfp_t flags);
 /* Report a node that does not exist, and make it NUMA_NO_NODE; false if only that one would do. */
 bool cache_check_node(struct kmem_cache *s, gfp_t flags, int *node);
-
-/* How many live objects a drained cache has; up to `room` of them. */
-size_t cache_live_objects(struct kmem_cache *s, void **objects, size_t room);
 
 /* The thread sanitizer: the program frees this object, if it is one of this cache. */
 void cache_tell_freed(struct kmem_cache *s, void *object);
@@ -161,6 +159,22 @@ static inline void cache_all_freed(struct kmem_cache *s, void *const *objects, s
 	for (size_t i = 0; __builtin_expect(os.tsan, 0) && i < n; i++)
 		cache_tell_freed(s, objects[i]);
 }
+
+/* --- nolock.c, kfree_rcu.c --------------------------------------------------------------------- */
+
+/* An object without waiting, from this node if it has any; or NULL. */
+void *cache_alloc_try(struct kmem_cache *s, gfp_t gfp, unsigned int node);
+
+/* The process has no provider and needs none: what is retired is freed at once. */
+static inline bool cache_has_no_readers(const struct grace *grace)
+{
+	return !grace && os_load_acquire(&caches.no_readers);
+}
+
+/* Let the cache retire objects with this provider, which rcu_any_init() knows. Never waits. */
+bool cache_begin_rcu(struct kmem_cache *s, struct grace *grace);
+
+/* ----------------------------------------------------------------------------------------------- */
 
 static inline struct kmem_cache *cache_of_slab(struct slab_cache *slab)
 {

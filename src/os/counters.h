@@ -53,11 +53,11 @@ static inline char *os_counter(void *handle_or_slot, unsigned int i)
 	       i % OS_PLANE_WORDS * sizeof(uint64_t);
 }
 
-/* Let there be memory for the counters of the row of slots that this address is in. False: there is none,
+/* In linux/shared.c. Let there be memory for the counters of the row of slots that this address is in. False: there is none,
  * or somebody else sees to it just now. Any thread may, at any time. */
 bool os_open_counters(char *row);
 
-/* Add n to word i of this CPU's counters of a cache. Only if os.counting. */
+/* In section.c. Add n to word i of this CPU's counters of a cache. Only if os.counting. */
 void os_count(void *handle, unsigned int i, uint64_t n);
 
 /*

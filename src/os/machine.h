@@ -92,9 +92,10 @@ static inline unsigned int os_node(void)
  * threads had executed a full fence. False if the kernel refuses.
  */
 bool os_membarrier(void);
-/* Keep the shared object that this code is in loaded. For a constructor: takes the loader's lock. */
+/* In linux/loaded.c, for a constructor as it takes the loader's lock: keep the shared object that this code is in
+ * loaded. */
 void os_stay_loaded(void);
-/* Whether this is in the program's own file, where nothing is written and nothing is unloaded. */
+/* In linux/constant.c. Whether this is in the program's own file, where nothing is written and nothing is unloaded. */
 bool os_is_constant(const void *address);
 /* To be called in a forked child. */
 void os_after_fork(void);
@@ -142,7 +143,7 @@ static inline unsigned int os_stand_in(unsigned int node, unsigned int i)
 }
 
 /*
- * For os_init(), when the nodes and the backend are known: add the rows that stand in, fill in places and
+ * In places.c. For os_init(), when the nodes and the backend are known: add the rows that stand in, fill in places and
  * count who is allowed, from nr_cpus, node_of_row, llc_of_cpu and `allowed`.
  */
 void os_find_places(void);

@@ -50,13 +50,13 @@ bool os_commit(void *address, size_t size);
 void os_discard(void *address, size_t size);
 /* Advise that these whole huge pages' worth will be used, or that it will be used in parts. */
 void os_advise_huge(void *address, size_t size, bool huge);
-/* Resident bytes of the whole process, now and at most; 0 where that is not known. */
+/* In linux/resident.c. Resident bytes of the whole process, now and at most; 0 where that is not known. */
 void os_resident(size_t *now, size_t *peak);
 /* Prefer memory of this node for addresses not yet touched. */
 void os_prefer_node(void *address, size_t size, unsigned int node);
 
 /*
- * So many areas, one behind the other, of os_area_bytes() each: rows of 1 << ROW_SHIFT bytes for handles,
+ * In linux/rows.c. So many areas, one behind the other, of os_area_bytes() each: rows of 1 << ROW_SHIFT bytes for handles,
  * for each of os.nr_rows CPUs, and for nobody. All are copies of the template. What is not written
  * costs no memory, but for a few rows of each area. The first row of handles; NULL if refused.
  */

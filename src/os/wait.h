@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sleeping until a word changes: what os/lock.h does for its own word, for other conditions.
+ * Sleeping until a word changes, in linux/lock.c: what os/lock.h does for its own word, for other conditions.
  *
  * Who waits reads the word, looks at its condition, and waits with what it read; who makes the condition
  * true changes the word, then wakes. A change between read and wait is seen, so none is lost.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Addresses from mmap(), anywhere. Callers: src/os/linux/. */
+/* Addresses from mmap(), anywhere: in memory.c. Callers: src/os/linux/. */
 #ifndef SHEAF_OS_LINUX_MAP_H
 #define SHEAF_OS_LINUX_MAP_H
 
