@@ -40,6 +40,9 @@ enum os_shown {
 	OS_NR_SHOWN,
 };
 
+_Static_assert(OS_COUNTERS == 0x20000000 && OS_COUNTERS + 65536 == 536936448 && OS_SHOWN_MAIN == 0,
+	       "a counted push knows where it shows main's word");
+
 /* How far from the slots a plane is. */
 static inline intptr_t os_plane(unsigned int plane)
 {

@@ -108,9 +108,19 @@ struct slot {
 	uint32_t rcu_in_hand[2]; /* rcu_free sheaves taken from here and not yet queued, by phase */
 };
 
-_Static_assert(sizeof(struct sheaf) == SHEAF_HEADER, "sections know where the objects begin");
 _Static_assert(sizeof(struct slot) == 1u << SLOT_SHIFT, "rows are arrays of slots");
-_Static_assert(offsetof(struct slot, main) == 192, "sections know where main is");
+
+/* The numbers in the text of linux/section_*.h, of slots from main on. A change here is one there. */
+#define SLOT_AT(member, at) (offsetof(struct slot, member) == offsetof(struct slot, main) + (at))
+_Static_assert(offsetof(struct slot, main) == 192 && SLOT_AT(pair, 8) && SLOT_AT(home, 16) &&
+		       SLOT_AT(home_size, 24) && SLOT_AT(rcu_free, 48),
+	       "sections know where the words of a slot are");
+_Static_assert(offsetof(struct sheaf, word) == 0 && offsetof(struct sheaf, size) == 0 &&
+		       offsetof(struct sheaf, capacity) == 8 &&
+		       offsetof(struct sheaf, objects) == 32 && SHEAF_HEADER == 32,
+	       "sections know where the words of a sheaf are");
+_Static_assert(ROW_SHIFT == 16 && SHEAF_SIZE == 8191 && SHEAF_POP - 1 == 8191,
+	       "sections know how rows follow each other, and what a counted pop adds");
 
 /* What a section needs to know of a cache's per-CPU part. */
 struct section_slots {

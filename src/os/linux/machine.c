@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/membarrier.h>
+#include <linux/rseq.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -38,6 +39,12 @@
 
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));
+
+/* mm_cid, at 24, is in no header older than Linux 6.3. */
+_Static_assert(offsetof(struct rseq, cpu_id) == RSEQ_CPU_ID &&
+		       offsetof(struct rseq, rseq_cs) == 8 &&
+		       sizeof(((struct rseq *)0)->rseq_cs) == 8,
+	       "sections know where the words of the rseq area are");
 
 struct os_machine os;
 static uint32_t membarrier_refused;
