@@ -11,8 +11,9 @@
 #include "percpu/percpu.h"
 #include "slab/stat.h"
 
-#define REMOTE_BATCH 32
-#define BATCH_MAX    (1u << 16)
+#define REMOTE_BATCH 32 /* on the stack; a slab's share of them is given by one exchange */
+#define BATCH_MAX                                                                                  \
+	(1u << 16) /* what all_local() looks at before it is freed: half a second-level cache */
 
 /* True if not all went into main: then reports may be kept. */
 static bool free_to(struct kmem_cache *s, size_t n, void **p);

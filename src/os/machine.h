@@ -27,6 +27,7 @@
 #define OS_MAX_ROWS  4096
 #define OS_MAX_NODES 64
 #define OS_NO_NODE   (-1)
+/* Of a node. With 8 a pair costs 8 threads of one CPU 31 ns, and 70 without; 24 measured the same. */
 #define OS_STAND_INS 8
 #define RSEQ_CPU_ID  4 /* where an rseq area has the CPU's number */
 

@@ -6,7 +6,8 @@
 #include "os/counters.h"
 #include "os/machine.h"
 
-#define LOOKS 64 /* until what is shown is what is there */
+#define LOOKS                                                                                      \
+	64 /* until what is shown is what is there: others must change the slot in each to miss it */
 
 static bool peek(const struct slot *slot, const struct sheaf **m, const struct sheaf **spare)
 {

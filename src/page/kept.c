@@ -13,10 +13,15 @@
 #include "os/machine.h"
 #include "page/page.h"
 
+/*
+ * A kept run costs kvmalloc() and kvfree() 24 to 28 ns instead of 110 to 520 (4 to 256 pages). What it balances
+ * is memory: 3 MiB a CPU at most. Half as many cells serve programs that free a few blocks before they
+ * allocate the next ones; double is 6 MiB for the few that free more.
+ */
 #define KEEP_ORDER 8
 #define KEPT_BYTES ((size_t)512 << 10)
 #define CELLS	   8 /* of an order at most */
-#define STEAL_MAX  8 /* other CPUs looked at */
+#define STEAL_MAX  8 /* other CPUs looked at: a search in vain looks at 72 cells at most */
 
 /* By row; shared, since a thread may be on another CPU by the time it looks. */
 static struct {

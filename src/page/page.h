@@ -36,10 +36,17 @@
 #include "os/atomic.h"
 #include "os/memory.h"
 
-#define PAGE_MAX_ORDER	 9
-#define PAGE_KEEP_CHUNKS ((size_t)4 << 20)  /* bytes of dirty free pages: above, whole chunks go */
-#define PAGE_KEEP_PARTS	 ((size_t)16 << 20) /* and above this, parts of chunks too */
-#define PAGE_HUGE_FROM	 ((size_t)16 << 20) /* bytes in use from which huge pages are advised */
+#define PAGE_MAX_ORDER 9
+/*
+ * Memory against page faults, 1.6 µs a page. Of dirty free pages, in bytes: above the first whole chunks go, two
+ * of which a program may free and take again; above the second parts of chunks too, which cost frees up to
+ * twice as much, and later huge pages. Half gives back sooner what small programs keep; double keeps it.
+ */
+#define PAGE_KEEP_CHUNKS ((size_t)4 << 20)
+#define PAGE_KEEP_PARTS	 ((size_t)16 << 20)
+/* Bytes in use from which huge pages are advised: a page fault is 0.6 µs for each 4 KiB then, but one touched
+ * byte may cost 2 MiB, which is an eighth of this at most. */
+#define PAGE_HUGE_FROM ((size_t)16 << 20)
 
 /*
  * mlockall() makes a page table entry for every page that can be read, needed or not: a gigabyte of

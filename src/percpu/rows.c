@@ -10,8 +10,10 @@
 #include "page/page.h"
 
 /* Above all addresses: less this, each is more than any range has bytes. */
-#define NOWHERE	   ((uintptr_t)1 << (8 * sizeof(uintptr_t) - 1))
-#define MOST_AREAS 64 /* in a block */
+#define NOWHERE ((uintptr_t)1 << (8 * sizeof(uintptr_t) - 1))
+/* In a block, which has as many as there are already: mappings grow with the logarithm of their number. At 64
+ * a block has room for 16,384 caches; a larger one would only reserve addresses that nobody takes. */
+#define MOST_AREAS 64
 
 struct sheaf sheaf_bootstrap;
 

@@ -35,7 +35,9 @@
 #define RSEQ_MM_CID	     24
 #define RSEQ_MM_CID_END	     28
 #define MASK_BITS	     (8 * sizeof(long))
-#define FEW_CPUS	     16 /* rows of CPUs a program left behind do not count */
+/* Up to so many, rows go by cpu_id, which is four instructions less a pair; each may keep sheaves that its
+ * program left behind. Above, memory follows running threads, by mm_cid. */
+#define FEW_CPUS 16
 
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));

@@ -17,7 +17,7 @@
 #include "os/report.h"
 
 #define MPOL_PREFERRED 1
-#define EMULATED_LIMIT ((size_t)32 << 30)
+#define EMULATED_LIMIT ((size_t)32 << 30) /* a second's work for them, and more than they run in */
 
 static uint32_t discard_refused; /* told */
 static int refused_with;	 /* the last refusal of addresses */

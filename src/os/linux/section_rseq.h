@@ -16,7 +16,9 @@
 #include "os/machine.h"
 #include "os/section.h"
 
-#define RSEQ_TRIES	   4 /* aborts in a row before a slow path does without the sheaf */
+/* Aborts in a row before a slow path does without the sheaf. One is a preemption, rare; a second one in so few
+ * instructions is a storm of signals or a debugger's stepping, which more tries do not outlast. */
+#define RSEQ_TRIES	   4
 #define RSEQ_ALWAYS_INLINE static inline __attribute__((always_inline))
 
 #define RSEQ_DEFINE_POP(suffix, ROW, POP)                                                          \
