@@ -210,6 +210,7 @@ static struct kmem_cache *create(const char *name, size_t size, struct kmem_cach
 		s->nr_names++;
 		if (s->sheaf.slab.object_size < size)
 			s->sheaf.slab.object_size = (uint32_t)size;
+		publish_alias(s, name);
 	} else {
 		s = make_cache(name, size, args, flags);
 	}

@@ -91,6 +91,25 @@ static struct publish_cache *description_of(struct kmem_cache *s)
 	return (struct publish_cache *)os_counter((char *)s - ((size_t)1 << ROW_SHIFT), 0);
 }
 
+static char *aliases_of(struct kmem_cache *s)
+{
+	return os_counter((char *)s - ((size_t)1 << ROW_SHIFT), OS_PLANE_WORDS);
+}
+
+static bool has_line(const char *lines, const char *line)
+{
+	size_t length = strlen(line);
+
+	for (const char *end; *lines; lines = end + 1) {
+		end = strchrnul(lines, '\n');
+		if ((size_t)(end - lines) == length && !memcmp(lines, line, length))
+			return true;
+		if (!*end)
+			return false;
+	}
+	return false;
+}
+
 static void begin_change(struct publish_cache *to)
 {
 	os_store_relaxed(&to->generation, to->generation + 1);
@@ -148,6 +167,24 @@ void publish_cache(struct kmem_cache *s)
 	os_store_release(&head->nr_areas, os_counters_areas());
 }
 
+void publish_alias(struct kmem_cache *s, const char *name)
+{
+	struct publish_cache *to;
+	char *names;
+	size_t used;
+
+	if (!os_counters_head())
+		return;
+	names = aliases_of(s);
+	if (!strcmp(name, s->name) || has_line(names, name))
+		return;
+	to = description_of(s);
+	used = strlen(names);
+	begin_change(to);
+	snprintf(names + used, PUBLISH_ALIASES - used, "%s%s", used ? "\n" : "", name);
+	end_change(to);
+}
+
 void publish_capacity(struct kmem_cache *s)
 {
 	if (os_counters_head())
@@ -163,5 +200,6 @@ void publish_end(struct kmem_cache *s)
 	to = description_of(s);
 	begin_change(to);
 	to->id = 0;
+	memset(aliases_of(s), 0, PUBLISH_ALIASES);
 	end_change(to);
 }

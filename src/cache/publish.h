@@ -7,7 +7,8 @@
  * The head ends with words of the process's memory (os/process_words.h).
  * An area has nr_planes planes, one behind the other, of nr_rows + 2 rows of 1 << row_shift bytes;
  * place i of every row is one cache's, of 1 << slot_shift bytes. A plane has the words that follow the
- * last one's; descriptions are in the first. Rows of CPUs that never ran are holes of the file: it is to be
+ * last one's; descriptions are in the first, and where they would be in the second the names that share
+ * the cache, a line each, cut off at the end of the place. Rows of CPUs that never ran are holes of the file: it is to be
  * read, as looking at a hole through a mapping fills it.
  *
  * Invariants
@@ -28,8 +29,9 @@
 #include "os/process_words.h"
 
 #define PUBLISH_MAGIC	0x6665616873ULL /* "sheaf" */
-#define PUBLISH_VERSION 6u
+#define PUBLISH_VERSION 7u
 #define PUBLISH_NAME	128
+#define PUBLISH_ALIASES (OS_PLANE_WORDS * sizeof(uint64_t)) /* bytes */
 
 struct publish_head {
 	uint64_t magic;
@@ -67,6 +69,8 @@ _Static_assert(sizeof(struct publish_cache) <= OS_PLANE_WORDS * sizeof(uint64_t)
 void publish_process(void);
 /* Describe a cache, as it is now. */
 void publish_cache(struct kmem_cache *s);
+/* It is shared by this name, too. Which of them give it up again cannot be known: all have one handle. */
+void publish_alias(struct kmem_cache *s, const char *name);
 /* Its sheaf capacity changed by itself. */
 void publish_capacity(struct kmem_cache *s);
 /* Its place is nobody's. */

@@ -87,10 +87,13 @@ def head(reading: Reading) -> str:
 
 
 def _events(cache: Cache) -> str:
+    width = terminal_width()
+    names = ", ".join(cache.alias_names)
+    shared_by = textwrap.fill(f"also {names}", width, initial_indent="  ", subsequent_indent="  ") + "\n"
     words = " ".join(f"{name}={value}" for name, value in cache.counters.items() if value)
-    text = textwrap.fill(words, terminal_width(), initial_indent="  ", subsequent_indent="  ",
+    text = textwrap.fill(words, width, initial_indent="  ", subsequent_indent="  ",
                          break_long_words=False, break_on_hyphens=False)
-    return f"{cache.name}\n{text or '  nothing yet'}"
+    return f"{cache.name}\n{shared_by if names else ''}{text or '  nothing yet'}"
 
 
 def _row(cache: Cache) -> list[str]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from . import shared
 from .errors import Failure
 
-MAGIC, VERSION = 0x6665616873, 6
+MAGIC, VERSION = 0x6665616873, 7
 HEAD = struct.Struct("<QIi7I")
 MAX_ROWS = 4096
 TEXT_AT = HEAD.size + 2 * MAX_ROWS
@@ -24,6 +24,7 @@ TEXT_KEYS = {"backend", "index", "options", "cpus", "total_objects", "slab_bytes
              "peak_slab_bytes", "process", "process_at", "size_bits", "numbers"}
 CACHE = struct.Struct("<12I128s")
 WORDS = struct.Struct("<32Q")  # of one plane
+ALIASES = WORDS.size
 MAX_TEXT = 1 << 16  # bytes
 MAX_PLANES = 2  # events choose words by the bits of 64
 MAIN, SPARE, BASES = 0, 1, 2
@@ -41,13 +42,14 @@ class Cache:
     settings: dict[str, int]
     gauges: dict[str, int]
     counters: dict[str, int]
+    alias_names: list[str] = field(default_factory=list)
 
     def used(self) -> bool:
         """Was anything ever allocated from it?"""
         return bool(self.gauges["peak_slab_bytes"] or any(self.counters.values()))
 
     def values(self) -> dict[str, object]:
-        return {"name": self.name, "id": self.id, **self.settings, **self.gauges, **self.counters}
+        return {"name": self.name, "id": self.id, "alias_names": self.alias_names, **self.settings, **self.gauges, **self.counters}
 
 
 @dataclass
@@ -81,6 +83,16 @@ def _gauges(counters: dict[str, int], total: int, slab_bytes: int, peak: int,
             "total_objects": total, "slabs": max(0, counters["alloc_slab"] - counters["free_slab"]),
             "slab_bytes": slab_bytes, "waste_bytes": max(0, slab_bytes - total * object_size),
             "peak_slab_bytes": max(peak, slab_bytes)}
+
+
+def _text(text: bytes) -> str:
+    return text.split(b"\0")[0].decode("utf-8", "replace")
+
+
+def _lines(names: bytes) -> list[str]:
+    """What did not fit is marked in the last one."""
+    lines = _text(names).splitlines()
+    return lines[:-1] + [lines[-1] + "..."] if b"\0" not in names[:-1] else lines
 
 
 class Process:
@@ -193,11 +205,13 @@ class Process:
             if not places:
                 break
             counters = self._counters(at)
+            names = self._bytes(at + self._plane(), self.row)
             after = self._bytes(at, self.row)
             for place in sorted(places):
                 record = CACHE.unpack_from(before, place)
                 if record[0] % 2 == 0 and CACHE.unpack_from(after, place) == record:
                     caches.append(self._describe(record, *self._sum(counters, place)))
+                    caches[-1].alias_names = _lines(names[place:place + ALIASES])
                     places.remove(place)
         return caches
 
@@ -244,5 +258,5 @@ class Process:
         total, slab_bytes, peak = (words[self.text[name]] & MASK for name in (
             "total_objects", "slab_bytes", "peak_slab_bytes"))
         gauges = _gauges(counters, total, slab_bytes, peak, object_size)
-        return Cache(name.split(b"\0")[0].decode("utf-8", "replace"), identity, settings, gauges,
+        return Cache(_text(name), identity, settings, gauges,
                      counters)

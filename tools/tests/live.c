@@ -3,6 +3,7 @@
  * A process to look at: does what each line on standard input says, and answers with one.
  *
  *   create NAME       a cache of 64-byte objects; further lines use it. The name may have spaces
+ *   merge NAME        the same, but it may share the cache of others
  *   alloc N           keep N objects more
  *   bulk N            the same by one call
  *   free N            free the N oldest
@@ -77,6 +78,8 @@ static int do_line(const char *line)
 
 	if (!strncmp(line, "create ", 7))
 		s = kmem_cache_create(line + 7, 64, NULL, SLAB_NO_MERGE);
+	else if (!strncmp(line, "merge ", 6))
+		s = kmem_cache_create(line + 6, 64, NULL, 0);
 	else if (!strncmp(line, "alloc ", 6))
 		while (n-- && next < ROOM)
 			objects[next++] = kmem_cache_alloc(s, GFP_KERNEL);

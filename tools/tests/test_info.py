@@ -52,6 +52,7 @@ class OnAProcess(unittest.TestCase):
                 self.assertEqual(ours["options"], own["options"])
                 self.assertEqual(ours["backend"], own["backend"])
                 self.assertEqual(len(ours["caches"]), 1)
+                self.assertEqual(ours["caches"][0].pop("alias_names"), [])
                 for key, value in ours["caches"][0].items():
                     self.assertEqual(own["caches"][0][key], value, key)
                 self.assertEqual(ours["caches"][0]["objects_in_use"], 100)
@@ -103,6 +104,27 @@ class OnAProcess(unittest.TestCase):
             text = sheaf("info", str(live.pid)).stdout
             self.assertRegex(text, r"\nmemory: process \d+[KM] resident, at most \d+[KM]; libsheaf ")
             self.assertIn(", large blocks 16K, mapped blocks 0, ", text)
+
+    def test_names_of_merged_caches(self) -> None:
+        with Live() as live:
+            for name in ("first", "second", "first", "third", "second"):
+                live.do(f"merge {name}")
+            live.do("alloc 78")
+            with Process(live.pid) as process:
+                self.assertEqual([(cache.name, cache.alias_names) for cache in process.read().caches],
+                                 [("first", ["second", "third"])])
+            self.assertIn("\nfirst\n  also second, third\n", sheaf("info", str(live.pid)).stdout)
+            for i in range(40):
+                live.do(f"merge one of many names {i}")
+            with Process(live.pid) as process:
+                names = process.read().caches[0].alias_names
+                self.assertEqual(names[2:4], ["one of many names 0", "one of many names 1"])
+                self.assertRegex(names[-1], r"\A.*\.\.\.\Z")
+            for _ in range(45):
+                live.do("destroy")
+            live.do("merge new")
+            with Process(live.pid) as process:
+                self.assertEqual(process.read().caches[0].alias_names, [])
 
     def test_unused_caches_are_hidden(self) -> None:
         with Live() as live:
