@@ -74,9 +74,9 @@ def memory_lines(reading: Reading) -> list[str]:
         memory["resident_bytes"], memory["peak_resident_bytes"],
         memory["used_bytes"] + memory["mapped_bytes"], memory["peak_bytes"], memory["free_bytes"],
         slabs, memory["large_bytes"], memory["mapped_bytes"], own, memory["committed_bytes"]))
-    return [f"memory: process {process} resident, at most {most}; "
-            f"libsheaf {used} used, at most {peak}; {free} free",
-            "used: slabs {}, large blocks {}, mapped blocks {}, own {}; committed {}".format(*parts)]
+    return [f"memory: {process} resident (peak {most}); "
+            f"libsheaf {used} used (peak {peak}), {free} free",
+            "used: slabs {}, large blocks {}, mapped {}, own {}; committed {}".format(*parts)]
 
 
 def head(reading: Reading) -> str:

@@ -2,6 +2,7 @@
 """What `sheaf top` computes and draws: rates, order, sparklines, screens of any size."""
 import unittest
 
+from sheaf_tool.info import memory_lines
 from sheaf_tool.process import Cache, Reading, _gauges
 from sheaf_tool.rates import SPARK, Rates, frame, short, sparkline
 
@@ -93,6 +94,11 @@ class Drawing(unittest.TestCase):
         rates = Rates()
         rates.add(reading(*(cache(f"c{i}", i) for i in range(1, 50))), 0.0)
         self.assertEqual(sum(line.startswith("c") for line in frame(rates, "in use", 100, None)), 50)
+
+    def test_memory_fits_a_narrow_terminal(self) -> None:
+        found = reading(cache(memory=9999 << 10))
+        found.memory = dict.fromkeys(found.memory, 9999 << 10)
+        self.assertLessEqual(max(map(len, memory_lines(found))), 80)
 
     def test_no_escape_reaches_the_terminal(self) -> None:
         rates = Rates()
