@@ -50,7 +50,6 @@ struct grace_batch {
 	struct grace *grace;
 	uint64_t number;
 	uint32_t busy;
-	uint32_t unused;
 };
 
 /* Who has something that waits. The users' lock is held while these run. */

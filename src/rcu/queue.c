@@ -35,10 +35,7 @@ static void push_sheaf(struct rcu_queue *queue, struct sheaf *sheaf)
 {
 	sheaf->next = queue->top;
 	sheaf->prev = NULL;
-	if (queue->top)
-		queue->top->prev = sheaf;
-	else
-		queue->bottom = sheaf;
+	*(queue->top ? &queue->top->prev : &queue->bottom) = sheaf;
 	queue->top = sheaf;
 	os_store_relaxed(&queue->n_waiting, queue->n_waiting - sheaf_size(sheaf));
 	os_store_relaxed(&queue->n_passed, queue->n_passed + sheaf_size(sheaf));
@@ -63,14 +60,8 @@ static void take_out(struct rcu_queue *queue, struct sheaf *sheaf)
 {
 	uint32_t n = queue->n_passed - sheaf_size(sheaf);
 
-	if (sheaf->prev)
-		sheaf->prev->next = sheaf->next;
-	else
-		queue->top = sheaf->next;
-	if (sheaf->next)
-		sheaf->next->prev = sheaf->prev;
-	else
-		queue->bottom = sheaf->prev;
+	*(sheaf->prev ? &sheaf->prev->next : &queue->top) = sheaf->next;
+	*(sheaf->next ? &sheaf->next->prev : &queue->bottom) = sheaf->prev;
 	os_store_relaxed(&queue->n_passed, n);
 	if (n < queue->least)
 		queue->least = n;

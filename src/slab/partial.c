@@ -30,52 +30,37 @@ struct slab_node *partial_node_of(struct slab_cache *cache, const struct slab *s
 	return cache->nodes[page_node(page_address(slab))];
 }
 
-static void listed(struct slab_node *node, struct slab *slab)
-{
-	os_store_relaxed(&node->nr_partial, node->nr_partial + 1);
-	os_fetch_add(&slab->state, SLAB_PARTIAL - SLAB_HELD);
-}
-
 void partial_unlisted(struct slab_node *node, struct slab *slab)
 {
 	os_store_relaxed(&node->nr_partial, node->nr_partial - 1);
 	os_fetch_add(&slab->state, SLAB_HELD - SLAB_PARTIAL);
 }
 
+static void put_between(struct slab_node *node, struct slab *prev, struct slab *slab,
+			struct slab *next)
+{
+	slab->prev = prev;
+	slab->next = next;
+	*(prev ? &prev->next : &node->first) = slab;
+	*(next ? &next->prev : &node->last) = slab;
+	os_store_relaxed(&node->nr_partial, node->nr_partial + 1);
+	os_fetch_add(&slab->state, SLAB_PARTIAL - SLAB_HELD);
+}
+
 void partial_add_first(struct slab_node *node, struct slab *slab)
 {
-	slab->prev = NULL;
-	slab->next = node->first;
-	if (node->first)
-		node->first->prev = slab;
-	else
-		node->last = slab;
-	node->first = slab;
-	listed(node, slab);
+	put_between(node, NULL, slab, node->first);
 }
 
 void partial_add_last(struct slab_node *node, struct slab *slab)
 {
-	slab->next = NULL;
-	slab->prev = node->last;
-	if (node->last)
-		node->last->next = slab;
-	else
-		node->first = slab;
-	node->last = slab;
-	listed(node, slab);
+	put_between(node, node->last, slab, NULL);
 }
 
 void partial_remove(struct slab_node *node, struct slab *slab)
 {
-	if (slab->prev)
-		slab->prev->next = slab->next;
-	else
-		node->first = slab->next;
-	if (slab->next)
-		slab->next->prev = slab->prev;
-	else
-		node->last = slab->prev;
+	*(slab->prev ? &slab->prev->next : &node->first) = slab->next;
+	*(slab->next ? &slab->next->prev : &node->last) = slab->prev;
 	partial_unlisted(node, slab);
 }
 
