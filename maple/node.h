@@ -89,9 +89,11 @@ static inline bool is_node(const void *root)
 	return ((uintptr_t)root & 3) == ENODE_MARK && (uintptr_t)root >= 4096;
 }
 
+/* The mas_ calls store XA_ZERO_ENTRY, too. */
 static inline bool is_reserved(const void *entry)
 {
-	return ((uintptr_t)entry & 3) == ENODE_MARK && (uintptr_t)entry < 4096;
+	return ((uintptr_t)entry & 3) == ENODE_MARK && (uintptr_t)entry < 4096 &&
+	       !xa_is_zero(entry);
 }
 
 static inline enode_t encode(const struct maple_node *node, unsigned int level, bool arange)

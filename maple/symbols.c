@@ -17,3 +17,4 @@ SYMBOL(mas_reset);
 SYMBOL(mas_set);
 SYMBOL(mas_set_range);
 SYMBOL(mas_unlock);
+SYMBOL(xa_is_zero);

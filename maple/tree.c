@@ -109,6 +109,8 @@ SHEAF_PUBLIC int mtree_store_range(struct maple_tree *mt, unsigned long first, u
 	MA_STATE(mas, mt, first, last);
 	int error;
 
+	if (xa_is_zero(entry))
+		return -EINVAL;
 	lock(mt);
 	error = mas_store_gfp(&mas, entry, gfp);
 	unlock(mt);
@@ -126,7 +128,7 @@ static int insert(struct maple_tree *mt, unsigned long first, unsigned long last
 {
 	MA_STATE(mas, mt, first, first);
 
-	if (first > last || is_reserved(entry))
+	if (first > last || is_reserved(entry) || xa_is_zero(entry))
 		return -EINVAL;
 	if (mas_descend(&mas, first) || (mas.last < last && mas_find(&mas, last)))
 		return -EEXIST;
@@ -246,8 +248,11 @@ SHEAF_PUBLIC int mtree_alloc_cyclic(struct maple_tree *mt, unsigned long *startp
 SHEAF_PUBLIC void *mt_find(struct maple_tree *mt, unsigned long *index, unsigned long max)
 {
 	MA_STATE(mas, mt, *index, *index);
-	void *entry = mas_find(&mas, max);
+	void *entry;
 
+	do
+		entry = mas_find(&mas, max);
+	while (unlikely(xa_is_zero(entry)));
 	if (entry)
 		*index = mas.last + 1;
 	return entry;

@@ -18,6 +18,11 @@ void *told_loaded(struct maple_tree *mt, void *entry)
 	return entry;
 }
 
+static inline void *visible(void *entry)
+{
+	return unlikely(xa_is_zero(entry)) ? NULL : entry;
+}
+
 SHEAF_PUBLIC void *mtree_load(struct maple_tree *mt, unsigned long index)
 {
 	enode_t e = (enode_t)load_acquire(&mt->ma_root);
@@ -26,7 +31,7 @@ SHEAF_PUBLIC void *mtree_load(struct maple_tree *mt, unsigned long index)
 	void *entry;
 
 	if (unlikely(!is_node((void *)e)))
-		return tell_loaded(mt, index == 0 ? (void *)e : NULL);
+		return tell_loaded(mt, index == 0 ? visible((void *)e) : NULL);
 	if (is_arange(e)) {
 		for (unsigned int level = level_of(e); level > 0; level--) {
 			const struct maple_node *node = node_of(e);
@@ -49,7 +54,7 @@ SHEAF_PUBLIC void *mtree_load(struct maple_tree *mt, unsigned long index)
 		seen = load_acquire(&leaf->meta);
 		entry = load_acquire(&leaf->range.slot[search15(leaf->range.pivot, index)]);
 	} while (unlikely((load_relaxed(&leaf->meta) ^ seen) & ~META_DEAD));
-	return tell_loaded(mt, entry);
+	return tell_loaded(mt, visible(entry));
 }
 
 /* The tree has no node: an entry at 0, perhaps, and nothing else. */

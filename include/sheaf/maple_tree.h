@@ -43,6 +43,20 @@ extern "C" {
 #define MT_FLAGS_LOCK_EXTERN   0x300u /* the caller has a lock of its own; ma_lock is not used */
 #define MT_FLAGS_ALLOC_WRAPPED 0x800u /* alloc_cyclic has come to the end of its numbers */
 
+/*
+ * An entry that marks a range as taken and empty. The mas_ calls store and return it like any other
+ * entry. mtree_load() returns NULL for it, mt_find() and mt_for_each() skip it, and mtree_store() and
+ * mtree_insert() refuse to store it. For trees that are abandoned while they are built, such as the
+ * copy of an address space in a fork that fails.
+ */
+#define XA_ZERO_ENTRY SHEAF_ADDRESS(void *, 1030)
+
+/* Whether an entry is XA_ZERO_ENTRY. O(1). */
+static inline bool xa_is_zero(const void *entry)
+{
+	return entry == XA_ZERO_ENTRY;
+}
+
 /* Room for a pthread_mutex_t, whose header would bring in many names. */
 #ifdef __aarch64__
 #define __MT_LOCK_WORDS 6

@@ -311,6 +311,75 @@ static void pause_after_preallocation(void **state)
 	done(&mt);
 }
 
+static int same(void **entries, unsigned int n, void *arg)
+{
+	(void)entries, (void)n, (void)arg;
+	return 0;
+}
+
+static void nothing(void **entries, unsigned int n, void *arg)
+{
+	(void)entries, (void)n, (void)arg;
+}
+
+/* What takes its place and is not there: in a tree without nodes, in one, in a copy. */
+static void zero_entries(void **state)
+{
+	static const struct mt_dup_ops ops = {same, nothing};
+	DEFINE_MTREE(mt);
+	DEFINE_MTREE(copy);
+	DEFINE_MTREE(other);
+	MA_STATE(mas, &mt, 0, 0);
+	unsigned long index = 0;
+	unsigned int n = 0;
+	void *entry;
+
+	(void)state;
+	assert_int_equal(mtree_store(&mt, 5, XA_ZERO_ENTRY, GFP_KERNEL), -EINVAL);
+	assert_int_equal(mtree_insert(&mt, 5, XA_ZERO_ENTRY, GFP_KERNEL), -EINVAL);
+	assert_true(mtree_empty(&mt));
+	mtree_lock(&mt);
+	assert_int_equal(mas_store_gfp(&mas, XA_ZERO_ENTRY, GFP_KERNEL), 0);
+	assert_null(mtree_load(&mt, 0));
+	mas_set(&mas, 0);
+	assert_true(xa_is_zero(mas_walk(&mas)));
+	mtree_unlock(&mt);
+	fill(&mt, 50);
+	mtree_lock(&mt);
+	for (unsigned long i = 0; i < 50; i += 2) {
+		mas_set_range(&mas, 10 * i + 5, 10 * i + 9);
+		assert_int_equal(mas_preallocate(&mas, XA_ZERO_ENTRY, GFP_KERNEL), 0);
+		mas_store_prealloc(&mas, XA_ZERO_ENTRY);
+		assert_null(mtree_load(&mt, 10 * i + 7));
+	}
+	mas_set(&mas, 0);
+	mas_for_each(&mas, entry, ULONG_MAX) n += xa_is_zero(entry);
+	assert_int_equal(n, 26);
+	mtree_unlock(&mt);
+	mt_for_each(&mt, entry, index, ULONG_MAX)
+	{
+		assert_false(xa_is_zero(entry));
+		n--;
+	}
+	assert_int_equal(n, 1);
+	assert_int_equal(mtree_insert(&mt, 5, ENTRY(1), GFP_KERNEL), -EEXIST);
+	assert_int_equal(mtree_dup(&mt, &copy, GFP_KERNEL), 0);
+	mtree_lock(&mt);
+	mtree_lock(&other);
+	assert_int_equal(__mt_dup_each(&mt, &other, &ops, NULL, GFP_KERNEL), 0);
+	mtree_unlock(&other);
+	mtree_unlock(&mt);
+	assert_null(mtree_load(&copy, 5));
+	assert_ptr_equal(mtree_load(&other, 15), ENTRY(1));
+	assert_true(xa_is_zero(mtree_erase(&mt, 5)));
+	assert_int_equal(mtree_insert(&mt, 5, ENTRY(1), GFP_KERNEL), 0);
+	assert_int_equal(mt_validate(&copy), 0);
+	assert_int_equal(mt_validate(&other), 0);
+	mtree_destroy(&copy);
+	mtree_destroy(&other);
+	done(&mt);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -327,6 +396,7 @@ int main(void)
 		cmocka_unit_test(overlapping_inserts),
 		cmocka_unit_test(spanning_store_changes_height),
 		cmocka_unit_test(reserved_entries),
+		cmocka_unit_test(zero_entries),
 		cmocka_unit_test(pause_after_preallocation),
 	};
 
