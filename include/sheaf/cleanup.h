@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pointers that free what they point to where their variable ends. Not included by <sheaf/slab.h>: its names
- * are for programs that ask for them.
+ * Pointer variables that free their memory at the end of their block. <sheaf/slab.h> does not include
+ * this header, because its names are short.
  *
  *     #include <sheaf/cleanup.h>
  *
@@ -10,9 +10,9 @@
  *         return NULL;          // freed here
  *     return_ptr(name);         // not freed: the caller's now
  *
- * Variables are freed in the reverse order of their declarations, on each way out of their block but
- * longjmp(), exit() and the end of a thread. Give each a value where it is declared. In C and C++, with gcc
- * or clang. Kernel: <linux/cleanup.h>, the same names.
+ * Variables are freed in the reverse order of their declarations, on every way out of their block
+ * except longjmp(), exit() and the end of a thread. Initialise each variable where it is declared. For
+ * C and C++, with gcc or clang. Kernel: <linux/cleanup.h>, the same names.
  */
 #ifndef SHEAF_CLEANUP_H
 #define SHEAF_CLEANUP_H
@@ -46,7 +46,7 @@ extern "C" {
 /* Return the variable's value, which is not freed. */
 #define return_ptr(variable) return no_free_ptr(variable)
 
-/* The variable's value is somebody else's now, who need not be told. */
+/* The variable's value now has another owner: set the variable to NULL. */
 #define retain_and_null_ptr(variable) SHEAF_CAST(void, __sheaf_take_pointer(&(variable)))
 
 /* Private: of a variable of any pointer type. */

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory for objects of a type: no size to get wrong, and a pointer of that type. Included by <sheaf/slab.h>.
+ * Memory for objects of a type: the macros compute the size and return a pointer of that type. Included
+ * by <sheaf/slab.h>.
  *
  *     struct point *p = kmalloc_obj(*p), *many = kzalloc_objs(struct point, n, GFP_KERNEL);
  *     struct text *t = kmalloc_flex(*t, bytes, length, GFP_NOWAIT);
  *
- * WHAT is a type, or an expression that has it and is not evaluated. GFP is optional: GFP_KERNEL.
- * Otherwise each is the call whose name it begins with: same results, contexts and cost; to be freed by
- * kfree(), or kvfree(). No constructor runs. Kernel: the same names, from 7.0 on.
+ * WHAT is a type, or an expression of that type, which is not evaluated. GFP is optional; the default is
+ * GFP_KERNEL. Otherwise each macro is like the call whose name it begins with: same results, contexts and
+ * cost. Free the memory by kfree() or kvfree(). No constructor runs. Kernel: the same names, since 7.0.
  */
 #ifndef SHEAF_KMALLOC_OBJ_H
 #define SHEAF_KMALLOC_OBJ_H

@@ -70,11 +70,11 @@ struct sheaf_rcu_ops {
 int sheaf_rcu_register(const struct sheaf_rcu_ops *ops) SHEAF_SYMBOL(sheaf_rcu_register);
 
 /*
- * Say that the program has no readers: none of its threads looks at an object that was retired. From now on
- * the calls below free at once, where without a provider they would end the program; caches with a
- * provider of their own still wait for it. For code that is ported with its kfree_rcu() into a program that
- * has no RCU, or one thread. Returns 0; -1 after a report if there is a provider for the process. It cannot be
- * taken back: sheaf_rcu_register() fails then. Takes a lock.
+ * Declare that the program has no readers: no thread looks at an object after another one retired
+ * it. From then on the calls below free objects at once; without a provider and without this call
+ * they end the program. Caches with their own provider still wait for it. For ported code that calls
+ * kfree_rcu() in a program without RCU. Returns 0, or -1 after a report if the process has a
+ * provider. It cannot be undone: sheaf_rcu_register() fails afterwards. Takes a lock.
  */
 int sheaf_rcu_none(void) SHEAF_SYMBOL(sheaf_rcu_none);
 
