@@ -99,8 +99,7 @@ static unsigned int run(struct sheaf_rcu_head *newest)
 	return n;
 }
 
-/* Returns true if this thread must be put online again: until then, no grace period waits for it.
- * */
+/* Returns true if this thread must be put online again: until then, no grace period waits for it. */
 static int go_offline(struct provider *u)
 {
 	int online = u->urcu.flavor->read_ongoing();
@@ -377,8 +376,7 @@ static void *nothing(void *argument)
 	return argument;
 }
 
-/* liburcu ends the program if it cannot create its worker, so first try with a thread of our own.
- * */
+/* liburcu ends the program if it cannot create its worker, so first try with a thread of our own. */
 static bool can_make_threads(void)
 {
 	pthread_t thread;
