@@ -429,14 +429,13 @@ __sheaf_urcu_provider(const struct sheaf_urcu *urcu, size_t size, unsigned int f
 	pthread_mutex_unlock(&register_lock);
 	if (!u)
 		fprintf(stderr,
-			"libsheaf: sheaf_urcu_provider: %d flavours are in use already; this one "
-			"is "
-			"not made. Give the address of the flavour's own table\n",
+			"libsheaf: sheaf_urcu_provider: %d flavours are already in use; this one "
+			"is not created. Pass the address of the flavour's own table\n",
 			FLAVOURS);
 	if (made && made->synchronous)
 		fprintf(stderr,
-			"libsheaf: sheaf_urcu_provider: no thread can be made for call_rcu; grace "
-			"periods pass only in kfree_rcu_mightsleep() and the barriers\n");
+			"libsheaf: sheaf_urcu_provider: cannot create a thread for call_rcu; "
+			"grace periods end only in kfree_rcu_mightsleep() and the barriers\n");
 	errno = saved;
 	return u ? &ops[u - providers] : NULL;
 }

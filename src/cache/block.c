@@ -49,18 +49,18 @@ COLD void cache_report_wrong(const void *pointer, const char *call)
 
 	if (block.kind != BLOCK_NONE)
 		os_report_later(
-			"%s(%p): points %zu bytes into a block of %zu; it is left alone. Use the "
+			"%s(%p): points %zu bytes into a block of %zu bytes; ignored. Use the "
 			"address that was allocated",
 			call, pointer, (size_t)((const char *)pointer - block.start), block.size);
 	else if (page_is_ours(pointer))
 		os_report_later(
-			"%s(%p): in no block that is in use; the pointer is left alone. Was it "
-			"freed before? Look for two owners of it",
+			"%s(%p): not in a block that is in use; ignored. If it was freed before, "
+			"look for two owners",
 			call, pointer);
 	else
-		os_report_later("%s(%p): not an object of any cache, nor a large block in use; the "
-				"pointer is left alone. Was it freed before? Else free it with the "
-				"allocator it came from",
+		os_report_later("%s(%p): not an object of any cache, and not a large block in "
+				"use; ignored. If it was not freed before, free it with the "
+				"allocator that it came from",
 				call, pointer);
 }
 

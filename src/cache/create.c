@@ -23,7 +23,7 @@
 
 static bool wrong(const char *name, const char *what, size_t value, const char *do_this)
 {
-	os_report("kmem_cache_create(%s): %s %zu is not possible; %s", name, what, value, do_this);
+	os_report("kmem_cache_create(%s): invalid %s %zu; %s", name, what, value, do_this);
 	return false;
 }
 
@@ -40,7 +40,7 @@ static bool check_rcu(const char *name, const struct kmem_cache_args *args, slab
 	else
 		fault = "SLAB_TYPESAFE_BY_RCU needs an RCU provider first: see "
 			"sheaf_rcu_register() in <sheaf/rcu.h>";
-	os_report("kmem_cache_create(%s): %s", name, fault ? fault : "memory is out");
+	os_report("kmem_cache_create(%s): %s", name, fault ? fault : "out of memory");
 	return false;
 }
 
@@ -60,13 +60,13 @@ static bool check_args(const char *name, size_t size, struct kmem_cache_args *ar
 	    ((!args->ctor && !(flags & SLAB_TYPESAFE_BY_RCU)) || args->freeptr_offset % WORD ||
 	     args->freeptr_offset + (size_t)WORD > size))
 		return wrong(name, "freeptr_offset", args->freeptr_offset,
-			     "it needs a ctor or SLAB_TYPESAFE_BY_RCU, a multiple of the word, and "
-			     "to lie in the object");
+			     "it needs a ctor or SLAB_TYPESAFE_BY_RCU, and must be a multiple of "
+			     "the word size inside the object");
 	if (!check_rcu(name, args, flags))
 		return false;
 	if (args->useroffset > size || args->usersize > size - args->useroffset) {
 		os_report("kmem_cache_create(%s): usersize %u at %u is not inside the object; "
-			  "taken as none",
+			  "ignored",
 			  name, args->usersize, args->useroffset);
 		args->useroffset = args->usersize = 0;
 	}
@@ -98,8 +98,8 @@ static void warn_name_in_use(const char *name)
 	if (list_has_name(name))
 		os_report_once_later(
 			&caches.warned_name,
-			"kmem_cache_create(%s): a cache of this name exists; both work, but "
-			"reports cannot tell them apart",
+			"kmem_cache_create(%s): a cache with this name exists. Both work, but "
+			"reports cannot distinguish them",
 			name);
 }
 
@@ -186,8 +186,8 @@ static void clean_name(char *clean, const char *name)
 
 	if (!name) {
 		name = "(no name)";
-		os_report("kmem_cache_create: the name is NULL; taken as \"%s\". Name it: reports "
-			  "tell caches by their names",
+		os_report("kmem_cache_create: the name is NULL; \"%s\" is used. Name the cache: "
+			  "reports identify caches by name",
 			  name);
 	}
 	for (; i < NAME_SHOWN && name[i]; i++)
@@ -244,12 +244,12 @@ static struct kmem_cache *create_sized(const char *name, size_t size, const void
 		s = create(clean, size, &own, flags);
 	else
 		os_report("kmem_cache_create(%s): kmem_cache_args has fields that this version "
-			  "does not know; use the library of the header that the program was "
-			  "built with",
+			  "does not know. Use the library that belongs to the header the program "
+			  "was built with",
 			  clean);
 	if (!s && (flags & SLAB_PANIC))
-		os_fatal("kmem_cache_create(%s, %zu bytes) failed, and SLAB_PANIC asks to end here",
-			 clean, size);
+		os_fatal("kmem_cache_create(%s, %zu bytes) failed, and SLAB_PANIC is set", clean,
+			 size);
 	errno = saved;
 	return s;
 }

@@ -23,7 +23,8 @@
 void cache_report_destroyed(struct kmem_cache *s, const char *call)
 {
 	os_report_later(
-		"%s(%p): this cache was destroyed; nothing done. Destroy it after its last use",
+		"%s(%p): this cache was destroyed; the call is ignored. Destroy it after its last "
+		"use",
 		call, (void *)s);
 }
 
@@ -86,7 +87,7 @@ static void report_live(struct kmem_cache *s)
 	for (size_t i = 0; i < n; i++)
 		os_report("kmem_cache_destroy(%s): object %p is still in use", s->name, listed[i]);
 	os_report("kmem_cache_destroy(%s): %zu objects are still in use (%zu listed above); the "
-		  "cache is leaked so that they stay usable. Free them first",
+		  "cache is leaked, so that they stay usable. Free them first",
 		  s->name, live, n);
 }
 
@@ -117,7 +118,8 @@ static bool give_up_name(struct kmem_cache *s)
 	}
 	os_unlock(&caches.lock);
 	if (!known)
-		os_report("kmem_cache_destroy(%p): this cache was destroyed before; nothing done",
+		os_report("kmem_cache_destroy(%p): this cache was destroyed already; the call is "
+			  "ignored",
 			  (void *)s);
 	return last;
 }
@@ -147,8 +149,8 @@ SHEAF_PUBLIC int kmem_cache_set_sheaf_capacity(struct kmem_cache *s, unsigned in
 	if (cache_was_destroyed(s, "kmem_cache_set_sheaf_capacity"))
 		return -1;
 	if (!sheaf_capacity(&s->sheaf) || capacity == 0 || capacity > SHEAF_CAPACITY_MAX) {
-		os_report("kmem_cache_set_sheaf_capacity(%s, %u): use 1 to %u, on a cache that has "
-			  "sheaves; nothing changed",
+		os_report("kmem_cache_set_sheaf_capacity(%s, %u): the capacity must be from 1 to "
+			  "%u, and the cache must have sheaves; nothing changed",
 			  s->name, capacity, SHEAF_CAPACITY_MAX);
 		return -1;
 	}

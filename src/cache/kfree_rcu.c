@@ -89,8 +89,9 @@ static COLD void retire_slow(struct kmem_cache *s, void *object, size_t offset)
 	if (object && !cache_was_destroyed(s, "kfree_rcu") &&
 	    slab_leave_out_foreign(&s->sheaf.slab, &object, 1, 1, "kmem_cache_free_rcu") &&
 	    !retire(s, object, offset))
-		os_report("kfree_rcu(%s, %p): no memory to keep the pointer until a grace period "
-			  "has passed; the object is leaked. kfree_rcu(pointer, field) needs none",
+		os_report("kfree_rcu(%s, %p): no memory to store the pointer until a grace period "
+			  "has passed; the object is leaked. kfree_rcu(pointer, field) needs no "
+			  "memory",
 			  s->name, object);
 	cache_leave();
 	errno = saved;
@@ -153,8 +154,8 @@ static COLD void retire_other(void *object, size_t offset)
 	else if (!grace)
 		no_provider("large block", object);
 	else if (!rcu_any_free(grace, object, offset))
-		os_report("kfree_rcu(%p): no memory to keep the pointer until a grace period has "
-			  "passed; it is leaked. kfree_rcu(pointer, field) needs none",
+		os_report("kfree_rcu(%p): no memory to store the pointer until a grace period has "
+			  "passed; the object is leaked. kfree_rcu(pointer, field) needs no memory",
 			  object);
 	cache_leave();
 	errno = saved;
@@ -261,12 +262,12 @@ SHEAF_PUBLIC int sheaf_rcu_register(const struct sheaf_rcu_ops *ops)
 	os_unlock(&caches.lock);
 	errno = saved;
 	if (!memory)
-		return refuse("memory is out");
+		return refuse("out of memory");
 	if (os_load_acquire(&caches.no_readers))
-		return refuse("sheaf_rcu_none() said before that there are no readers");
+		return refuse("sheaf_rcu_none() declared earlier that there are no readers");
 	if (!done)
-		return refuse("another provider is in use already (use kmem_cache_args.rcu for one "
-			      "of a cache)");
+		return refuse("another provider is already in use (use kmem_cache_args.rcu for "
+			      "the provider of one cache)");
 	return 0;
 }
 
@@ -283,7 +284,7 @@ SHEAF_PUBLIC int sheaf_rcu_none(void)
 	os_unlock(&caches.lock);
 	if (!done)
 		os_report(
-			"sheaf_rcu_none: the process has an RCU provider already, so there may be "
-			"readers; nothing changed");
+			"sheaf_rcu_none: the process already has an RCU provider, so there may be "
+			"readers; the call is ignored");
 	return done ? 0 : -1;
 }

@@ -70,15 +70,15 @@ void large_free(void *block)
 
 	if (run && page_address(run) != block) {
 		os_report_later(
-			"kfree(%p): points %zu bytes into a block of %zu; it is left alone. Free "
-			"the address that was allocated",
+			"kfree(%p): points %zu bytes into a block of %zu bytes; ignored. Free the "
+			"address that was allocated",
 			block, (size_t)((char *)block - page_address(run)), large_size(run));
 		return;
 	}
 	if (!run || !os_cmpxchg(&run->cache, &owner, NULL)) {
 		os_report_later(
-			"kfree(%p): double free; ignored. Two threads free this block of pages: "
-			"look for two owners of it",
+			"kfree(%p): double free; ignored. Two threads free this large block: look "
+			"for two owners",
 			block);
 		return;
 	}

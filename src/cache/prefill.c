@@ -31,8 +31,8 @@ static COLD bool is_not_out(struct kmem_cache *s, const struct sheaf *sheaf, con
 {
 	if (sheaf)
 		os_report_later(
-			"%s(%s, sheaf %p): not a sheaf that kmem_cache_prefill_sheaf(%s) returned, "
-			"or returned already; nothing done. Keep it with the cache it is from, and "
+			"%s(%s, sheaf %p): not a sheaf from kmem_cache_prefill_sheaf(%s), or "
+			"already returned; ignored. Use a sheaf with its own cache only, and "
 			"return it once",
 			call, s->name, (const void *)sheaf, s->name);
 	/* A handler may take objects from its sheaf. */
@@ -119,8 +119,8 @@ static COLD struct sheaf *prefill(struct kmem_cache *s, gfp_t gfp, struct sheaf 
 	if (cache_was_destroyed(s, "kmem_cache_prefill_sheaf") || !n)
 		return NULL;
 	if (n > PREFILL_MAX) {
-		os_report("kmem_cache_prefill_sheaf(%s, %u objects): at most %zu in a sheaf; none "
-			  "prefilled. Use several",
+		os_report("kmem_cache_prefill_sheaf(%s, %u objects): a sheaf holds at most %zu; "
+			  "none prefilled. Use several sheaves",
 			  s->name, n, PREFILL_MAX);
 		return NULL;
 	}
@@ -153,8 +153,8 @@ SHEAF_PUBLIC int kmem_cache_refill_sheaf(struct kmem_cache *s, gfp_t gfp,
 	struct sheaf *sheaf = sheafp ? of_user(*sheafp) : NULL, *larger;
 
 	if (!sheaf)
-		os_report("kmem_cache_refill_sheaf(%s): there is no sheaf; nothing done. Make one "
-			  "by kmem_cache_prefill_sheaf()",
+		os_report("kmem_cache_refill_sheaf(%s): the sheaf is NULL; ignored. Create one "
+			  "with kmem_cache_prefill_sheaf()",
 			  s->name);
 	if (cache_was_destroyed(s, "kmem_cache_refill_sheaf") ||
 	    !is_out(s, sheaf, "kmem_cache_refill_sheaf"))

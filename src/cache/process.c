@@ -177,10 +177,10 @@ bool caches_ready(void)
 				&caches.warned_memory, "%s",
 				os_refused_as_locked()
 					? "addresses that the library reserves count as locked "
-					  "memory since mlockall(), and are beyond its limit: "
-					  "caches cannot be made until that is raised (ulimit -l)"
+					  "memory since mlockall(), and exceed its limit: caches "
+					  "cannot be created until it is raised (ulimit -l)"
 					: "no address space (ulimit -v?) or memory for the "
-					  "library: caches cannot be made until there is");
+					  "library: caches cannot be created until there is some");
 		errno = saved;
 	}
 	os_unlock(&caches.lock);

@@ -25,7 +25,7 @@ gfp_t cache_check_gfp_later(struct kmem_cache *s, gfp_t flags)
 	if ((flags & __GFP_ZERO) && s->sheaf.slab.ctor) {
 		os_report_later(
 			"kmem_cache_alloc(%s): __GFP_ZERO would undo the cache's constructor; "
-			"ignored. Clear what must be clear in the constructor",
+			"ignored. Clear memory in the constructor",
 			s->name);
 		flags &= ~__GFP_ZERO;
 	}
@@ -134,8 +134,8 @@ bool cache_check_node(struct kmem_cache *s, gfp_t flags, int *node)
 	if (*node == NUMA_NO_NODE || (*node >= 0 && (uint32_t)*node < os.nr_nodes))
 		return true;
 	os_report_once(&caches.warned_node,
-		       "kmem_cache_alloc_node(%s, node %d): this machine has nodes 0 to %u; taken "
-		       "as NUMA_NO_NODE, or NULL with __GFP_THISNODE",
+		       "kmem_cache_alloc_node(%s, node %d): this machine has nodes 0 to %u; "
+		       "treated as NUMA_NO_NODE (with __GFP_THISNODE, NULL is returned)",
 		       s->name, *node, os.nr_nodes - 1);
 	*node = NUMA_NO_NODE;
 	return !(flags & __GFP_THISNODE);
@@ -175,7 +175,7 @@ SHEAF_PUBLIC void *kmem_cache_alloc_node(struct kmem_cache *s, gfp_t flags, int 
 SHEAF_PUBLIC void __kmem_cache_free_null(void *object)
 {
 	if (object)
-		os_report("kmem_cache_free(NULL, %p): there is no cache; the pointer is left alone "
-			  "(leaked). Pass the cache it came from, or free it by kfree()",
+		os_report("kmem_cache_free(NULL, %p): the cache is NULL; the object is leaked. "
+			  "Pass the cache that it came from, or use kfree()",
 			  object);
 }

@@ -216,7 +216,7 @@ static void tell_stall(struct grace *grace, uint64_t now)
 	if (for_ms < os_options.rcu_stall || for_ms > UINT32_MAX ||
 	    !os_load_relaxed(&grace->bytes) || is_idle(grace) || os_exchange(&grace->told_stall, 1))
 		return;
-	os_report("RCU (%s): no grace period has passed for %llu ms, and %llu bytes wait for one. "
+	os_report("RCU (%s): no grace period has ended for %llu ms, and %llu bytes wait for one. "
 		  "Look for a reader that does not leave its read-side section",
 		  grace->ops.name, (unsigned long long)for_ms,
 		  (unsigned long long)os_load_relaxed(&grace->bytes));
@@ -374,9 +374,9 @@ void grace_barrier(struct grace *grace, struct grace_user *one)
 		}
 	grace_let_go(grace);
 	if (!reached)
-		os_report("kvfree_rcu_barrier: membarrier is refused, so what other CPUs collect "
-			  "is not waited for. Allow it (seccomp?), or use "
-			  "SHEAF_OPTIONS=backend=trylock");
+		os_report("kvfree_rcu_barrier: the kernel refuses membarrier, so objects that are "
+			  "collected on other CPUs are not waited for. Allow it (seccomp?), or "
+			  "use SHEAF_OPTIONS=backend=trylock");
 	os_report_kept();
 	if (!waits)
 		return;
@@ -407,9 +407,8 @@ void grace_start_after(struct grace *grace, bool over)
 		return;
 	}
 	os_report_once(&too_many,
-		       "kfree_rcu: more than %u MiB wait for a grace period (%s), or are not used "
-		       "again. Retire less, let readers be short, or raise "
-		       "SHEAF_OPTIONS=rcu_limit=MIB",
+		       "kfree_rcu: more than %u MiB wait for a grace period or for reuse (%s). "
+		       "Retire less, keep readers short, or raise SHEAF_OPTIONS=rcu_limit=MIB",
 		       os_options.rcu_limit, grace->ops.name);
 	grace_start(grace);
 }

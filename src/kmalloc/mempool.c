@@ -61,10 +61,9 @@ static bool is_wrong(int min_nr, const char *call)
 {
 	if (min_nr >= 0 && min_nr <= MIN_NR_MAX)
 		return false;
-	os_report(
-		"%s(%d elements): a reserve has 0 to %d; nothing done. One is enough for somebody "
-		"to go on always",
-		call, min_nr, MIN_NR_MAX);
+	os_report("%s(%d elements): a reserve has 0 to %d; ignored. With one element, one thread "
+		  "can always continue",
+		  call, min_nr, MIN_NR_MAX);
 	return true;
 }
 
@@ -155,8 +154,8 @@ SHEAF_PUBLIC void *mempool_alloc(mempool_t *handle, gfp_t gfp)
 
 	if (gfp & __GFP_ZERO)
 		os_report_once(&pool->warned_zero,
-			       "mempool_alloc(%p): __GFP_ZERO cannot be kept for elements of the "
-			       "reserve; ignored. Clear what must be clear yourself",
+			       "mempool_alloc(%p): __GFP_ZERO does not apply to elements of the "
+			       "reserve; ignored. Clear the memory after the call",
 			       (void *)handle);
 	/* Waiting for the pool's own elements is what never fails. */
 	gfp &= ~(__GFP_ZERO | __GFP_NOFAIL);
@@ -297,9 +296,7 @@ static void unlist_pool(struct sheaf_mempool *pool)
 static bool is_missing(const void *function, const char *call, const char *name)
 {
 	if (!function)
-		os_report("%s: %s is NULL; no pool made. A pool is over an allocator, which must "
-			  "be there",
-			  call, name);
+		os_report("%s: %s is NULL; no pool created. A pool needs an allocator", call, name);
 	return !function;
 }
 
@@ -307,10 +304,9 @@ static bool is_missing(const void *function, const char *call, const char *name)
 static bool unmake_pool(struct sheaf_mempool *pool, mempool_t *handle, const char *call)
 {
 	if (pool->waiters) {
-		os_report(
-			"%s(%p): %u threads wait for an element of it; the pool is leaked. End it "
-			"after its last use",
-			call, (void *)handle, pool->waiters);
+		os_report("%s(%p): %u threads wait for an element; the pool is leaked. Destroy it "
+			  "after its last use",
+			  call, (void *)handle, pool->waiters);
 		return false;
 	}
 	trim(pool, 0);

@@ -10,8 +10,7 @@
 static bool cache_is_missing(const struct kmem_cache *cache, const char *call)
 {
 	if (!cache)
-		os_report("%s: the cache is NULL; no pool made. A pool is over an allocator, which "
-			  "must be there",
+		os_report("%s: the cache is NULL; no pool created. A pool needs an allocator",
 			  call);
 	return !cache;
 }

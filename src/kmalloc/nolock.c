@@ -37,8 +37,8 @@ SHEAF_PUBLIC void kfree_nolock(const void *block)
 		return;
 	}
 	os_report_later(
-		"kfree_nolock(%p): not a block of any cache; the pointer is left alone. Free a "
-		"large block with kfree()",
+		"kfree_nolock(%p): not an object of any cache; ignored. Free a large block with "
+		"kfree()",
 		block);
 	os_report_kept_nowait();
 }

@@ -35,23 +35,22 @@ static void report_wrong(struct slab_cache *cache, struct slab *slab, void *obje
 	struct slab_cache *other = slab ? os_load_acquire(&slab->cache) : NULL;
 
 	if (!other && page_is_ours(object))
-		os_report_later("%s(%s, %p): in no object that is in use; the pointer is left "
-				"alone. Was it freed before? Look for two owners of it",
+		os_report_later("%s(%s, %p): not in an object that is in use; ignored. If it was "
+				"freed before, look for two owners",
 				call, cache->name, object);
 	else if (!other)
-		os_report_later(
-			"%s(%s, %p): not an object of any cache; the pointer is left alone. Free "
-			"it with the allocator it came from",
-			call, cache->name, object);
+		os_report_later("%s(%s, %p): not an object of any cache; ignored. Free it with the "
+				"allocator that it came from",
+				call, cache->name, object);
 	else if (other != cache)
 		os_report_later(
-			"%s(%s, %p): an object of cache \"%s\"; it is left alone (leaked). Free "
-			"it to that cache",
+			"%s(%s, %p): this object belongs to cache \"%s\"; it is leaked. Free it "
+			"to that cache",
 			call, cache->name, object, other->name);
 	else
 		os_report_later(
-			"%s(%s, %p): points %zu bytes into an object; it is left alone. Free the "
-			"address that was allocated",
+			"%s(%s, %p): points %zu bytes into an object; ignored. Free the address "
+			"that was allocated",
 			call, cache->name, object,
 			(size_t)((char *)object - page_address(slab)) % cache->size);
 }
@@ -59,8 +58,7 @@ static void report_wrong(struct slab_cache *cache, struct slab *slab, void *obje
 static void report_double_free(struct slab_cache *cache, void *object, const char *call)
 {
 	os_report_later(
-		"%s(%s, %p): double free; ignored. The object is free already: look for two "
-		"owners of it",
+		"%s(%s, %p): double free; ignored. The object is already free: look for two owners",
 		call, cache->name, object);
 }
 

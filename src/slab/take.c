@@ -86,7 +86,7 @@ static void cut_freelist(struct slab_cache *cache, struct slab *slab, uint64_t b
 
 	os_report_later(
 		"cache \"%s\": freelist of slab %p corrupted (link %#llx); its free objects are "
-		"left out. Something wrote to an object after it was freed: run with slab_debug",
+		"leaked. The program wrote to an object after it freed it",
 		cache->name, (void *)page_address(slab), (unsigned long long)bad);
 	do {
 		cut = (state & ~UINT64_C(0xffffffffffff)) |

@@ -29,5 +29,5 @@ void stats_at_exit(void)
 	int error = lock_can_be_had() ? sheaf_stats_print((int)os_options.stats_fd, format) : 0;
 
 	if (error)
-		os_report("statistics cannot be printed: %s", strerror(-error));
+		os_report("cannot print statistics: %s", strerror(-error));
 }

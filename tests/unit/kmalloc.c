@@ -464,7 +464,7 @@ static void wrong_pointers(void **state)
 	told_once(foreign, "not an object of any cache");
 	told_once(&run, "not an object of any cache");
 	told_once((void *)17, "not an object of any cache");
-	told_once(pages.base + pages.size - OS_PAGE, "in no block that is in use");
+	told_once(pages.base + pages.size - OS_PAGE, "not in a block that is in use");
 	told_once(run + 4096, "points 4096 bytes into a block of 32768");
 	told_once(map + 8 * MiB, "points 8388608 bytes into a block of 9437184");
 	told_begin(&told);
@@ -476,7 +476,7 @@ static void wrong_pointers(void **state)
 	assert_int_equal(told_end(&told), 5);
 	kfree(run);
 	kvfree(map);
-	told_once(run, "in no block that is in use");
+	told_once(run, "not in a block that is in use");
 	told_once(map, "not an object of any cache");
 	/* Not written to: nothing is mapped there any more. */
 	told_begin(&told);

@@ -77,7 +77,7 @@ static void says_what_is_wrong(int lines)
 {
 	assert_true(lines > 0);
 	assert_non_null(strstr(told.text, "(large, "));
-	assert_non_null(strstr(told.text, "an object of cache \"kmalloc-32\""));
+	assert_non_null(strstr(told.text, "belongs to cache \"kmalloc-32\""));
 }
 
 /* Each call writes what it found before it returns: there may be no later one. */
@@ -232,7 +232,7 @@ static void blocks_of_the_library(void **state)
 	free_all(kmem_cache_free);
 	assert_true(told_end(&told) > 0);
 	assert_non_null(strstr(told.text, "kmem_cache_free(large, "));
-	assert_non_null(strstr(told.text, "in no object that is in use"));
+	assert_non_null(strstr(told.text, "not in an object that is in use"));
 	told_begin(&told);
 	kmem_cache_shrink(s);
 	told_end_kept(&told);
@@ -261,13 +261,13 @@ static void each_free_is_looked_at(void **state)
 	told_at_once("kmem_cache_free(large, ");
 	told_begin(&told);
 	kmem_cache_free_bulk(s, 1, (void **)&wrong[1]);
-	told_at_once("an object of cache \"kmalloc-32\"");
+	told_at_once("belongs to cache \"kmalloc-32\"");
 	told_begin(&told);
 	kmem_cache_free_rcu(s, wrong[2]);
 	told_at_once("kmem_cache_free_rcu(large, ");
 	told_begin(&told);
 	kmem_cache_free_nolock(s, wrong[3]);
-	told_at_once("an object of cache \"kmalloc-32\"");
+	told_at_once("belongs to cache \"kmalloc-32\"");
 	told_begin(&told);
 	kfree(wrong[4] + 8);
 	told_at_once("kfree(");

@@ -393,7 +393,7 @@ class OnAProcess(unittest.TestCase):
                 _, told = live.process.communicate()
                 self.assertEqual(path.exists(), used)
                 self.assertEqual(told.count("statistics: "), int(used), told)
-                self.assertEqual("cannot be made" in told and str(path) in told, used)
+                self.assertEqual("cannot be created" in told and str(path) in told, used)
 
     def test_child_does_not_keep_the_file(self) -> None:
         """The parent was killed; its forked child goes on, and has counters of its own."""

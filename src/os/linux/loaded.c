@@ -32,6 +32,5 @@ void os_stay_loaded(void)
 		return;
 	open = (open_fn *)dlsym(RTLD_DEFAULT, "dlopen");
 	if (!open || !open(object->l_name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE))
-		os_report("%s cannot be kept loaded: it must not be closed by dlclose()",
-			  object->l_name);
+		os_report("cannot keep %s loaded: do not close it with dlclose()", object->l_name);
 }

@@ -198,11 +198,11 @@ static char *rseq_area(void)
 static const char *rseq_obstacle(bool rows_known)
 {
 	if (os_options.backend_trylock)
-		return "backend=trylock asks for it";
+		return "backend=trylock is set";
 	if (tsan_is_there())
-		return "the thread sanitizer sees no restartable sequences";
+		return "the thread sanitizer cannot see restartable sequences";
 	if (!rows_known)
-		return "sched_getaffinity is refused";
+		return "the kernel refuses sched_getaffinity";
 #if defined(__x86_64__) || defined(__aarch64__)
 	if (!&__rseq_size || !&__rseq_offset || __rseq_size == 0)
 		return "the C library registers no restartable sequences";
@@ -211,9 +211,9 @@ static const char *rseq_obstacle(bool rows_known)
 		return "the kernel refused to register restartable sequences";
 	if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0) == 0)
 		return NULL;
-	return "membarrier is refused";
+	return "the kernel refuses membarrier";
 #else
-	return "no sections are written for this processor";
+	return "there are no sections for this processor";
 #endif
 }
 
@@ -227,12 +227,12 @@ static void choose_backend(bool rows_known)
 	    (os_options.index_mm_cid || (os.nr_cpus > FEW_CPUS && !os_options.index_cpu_id)))
 		os.id_offset = RSEQ_MM_CID;
 	if (obstacle && os_options.backend_rseq)
-		os_report_later("backend=rseq cannot be had: %s; going on with the trylock backend",
+		os_report_later("backend=rseq is not available: %s; using the trylock backend",
 				obstacle);
 	else if (obstacle && os_options.verbose)
-		os_report_later("the trylock backend runs: %s", obstacle);
+		os_report_later("using the trylock backend: %s", obstacle);
 	else if (os_options.verbose)
-		os_report_later("the rseq backend runs, sheaves numbered by %s",
+		os_report_later("using the rseq backend, with sheaves per %s",
 				os.id_offset == RSEQ_MM_CID ? "mm_cid" : "cpu_id");
 }
 
@@ -333,8 +333,8 @@ bool os_membarrier(void)
 	if (!done)
 		os_report_once_later(
 			&membarrier_refused,
-			"membarrier is refused now: shrink and barriers reach this CPU's "
-			"sheaves only; allow the system call to mend it");
+			"the kernel now refuses membarrier: shrink and barriers reach only this "
+			"CPU's sheaves. Allow this system call");
 	return done;
 }
 
@@ -353,8 +353,8 @@ void os_after_fork(void)
 		syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0);
 	if (!shared_after_fork()) {
 		os_report_later(
-			"statistics: no memory for a forked child's own counters; it goes on "
-			"without");
+			"statistics: no memory for the counters of a forked child; its statistics "
+			"are off");
 		os.counting = 0;
 	}
 	errno = saved;

@@ -115,7 +115,7 @@ void os_discard(void *address, size_t size)
 	if (begin < end && madvise((void *)begin, end - begin, MADV_DONTNEED))
 		os_report_once_later(&discard_refused,
 				     "the system does not take memory back (madvise: %s; is it "
-				     "locked?): what is freed stays resident",
+				     "locked?): freed memory stays resident",
 				     strerror(errno));
 	errno = saved;
 }

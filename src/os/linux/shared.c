@@ -205,8 +205,8 @@ static int grow_file(size_t size)
 	if (file >= 0 && grow_to(file, size))
 		return file;
 	os_report_once_later(
-		&shared.told, "statistics: %s cannot be %s (%s); other processes will not see them",
-		path, shared.nr_areas ? "made longer" : "made",
+		&shared.told, "statistics: %s cannot be %s (%s); other processes cannot read them",
+		path, shared.nr_areas ? "extended" : "created",
 		errno == EBUSY ? "another process or copy of libsheaf uses it" : strerror(errno));
 	if (file >= 0)
 		close_file(file);
@@ -320,8 +320,8 @@ static bool allocate_row(const struct area *area, size_t at)
 	if (!done)
 		os_report_once_later(
 			&shared.told,
-			"statistics: %s cannot be filled (%s); other processes will not see "
-			"all",
+			"statistics: no memory for %s (%s); other processes will not see all "
+			"events",
 			path, strerror(errno));
 	if (file >= 0)
 		close_file(file);
