@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Atomic operations on lines shared between CPUs: the only place under src/ that names the
+ * Atomic operations on lines shared between CPUs: the only place under src/ that uses the
  * compiler's built-ins. Each call is one step for the simulator, which may switch CPUs before it.
  *
  * Callers: every layer. A plain load or store of a shared word is a data race; use these.
@@ -28,12 +28,12 @@ static inline void os_sim_step(void)
 #define os_fetch_or(p, v)	   (os_sim_step(), __atomic_fetch_or((p), (v), __ATOMIC_ACQ_REL))
 #define os_fetch_add_relaxed(p, v) (os_sim_step(), __atomic_fetch_add((p), (v), __ATOMIC_RELAXED))
 
-/* On failure *expected is what was found there. Strong: fails only if the values differ. */
+/* On failure *expected becomes the value found. Strong: fails only if the values differ. */
 #define os_cmpxchg(p, expected, v)                                                                 \
 	(os_sim_step(), __atomic_compare_exchange_n((p), (expected), (v), false, __ATOMIC_ACQ_REL, \
 						    __ATOMIC_ACQUIRE))
 
-/* Order an exchange before later loads. x86-64's locked instructions do that by themselves. */
+/* Order an exchange before later loads. On x86-64, locked instructions already do this. */
 #ifdef __x86_64__
 #define os_order_rmw() ((void)0)
 #else
@@ -41,7 +41,7 @@ static inline void os_sim_step(void)
 #endif
 
 #ifdef __SANITIZE_THREAD__
-/* The sanitizer does not see fences: an exchange of one word by everybody orders as much. */
+/* The thread sanitizer does not see fences. An exchange of one shared word gives the same order. */
 extern unsigned int os_fence_word;
 #define os_fence() ((void)__atomic_fetch_add(&os_fence_word, 1, __ATOMIC_SEQ_CST))
 #else

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ranked lock: a futex-backed mutex that never spins on a holder which may be preempted.
+ * The ranked lock: a futex-backed mutex that never spins on a holder that may be preempted.
  *
- * One word:  0 free | 1 held | 2 held, and somebody may be asleep in the kernel.
+ * One word: 0 free | 1 held | 2 held, and a thread may be asleep in the kernel.
  *
  * Invariants
- *  L1. A thread takes locks in rising rank only (debug builds assert it; docs/design.md, R12).
+ *  L1. A thread takes locks only in order of rising rank (debug builds assert it; docs/design.md,
+ *      R12).
  *  L2. The word is 2 whenever a thread sleeps, or is about to, on it.
- *  L3. No lock is held while a callback of the user's runs (R13).
+ *  L3. No lock is held while a callback of the program runs (R13).
  *
  * Progress: os_trylock() is wait-free; os_lock() sleeps. errno is preserved by both.
  * Callers: every layer; never a signal handler, except os_trylock().
@@ -21,17 +22,17 @@
 #include "os/machine.h"
 
 /*
- * Lowest rank is taken first. One enum for the whole library: this is the lock order. Those up to
- * OS_RANK_DRAIN may be held for long: no call that promises not to wait takes one of them. The others
- * are held for a moment.
+ * The lowest rank is taken first. This enum is the lock order of the whole library. Locks up to
+ * OS_RANK_DRAIN may be held for long: calls that promise not to wait take none of them. The others
+ * are held briefly.
  */
 enum os_rank {
 	OS_RANK_NONE,
-	OS_RANK_KMALLOC, /* making the caches of kmalloc() at their first use */
+	OS_RANK_KMALLOC, /* creation of the caches of kmalloc() at their first use */
 	OS_RANK_CACHES,	 /* the list of caches: create, merge, destroy */
-	OS_RANK_GRACE,	 /* who waits for grace periods of one provider */
+	OS_RANK_GRACE,	 /* waiting for grace periods of one provider */
 	OS_RANK_DRAIN,	 /* one drain of every CPU at a time */
-	OS_RANK_SHARD,	 /* pointers of any kind that are being retired */
+	OS_RANK_SHARD,	 /* retired pointers of any kind */
 	OS_RANK_QUEUE,	 /* sheaves that wait for a grace period */
 	OS_RANK_NODE,	 /* a node's partial list of one cache */
 	OS_RANK_POOL,	 /* an internal pool: sheaves, cache structures */
@@ -56,8 +57,9 @@ bool os_trylock(struct os_lock *lock);
 void os_unlock(struct os_lock *lock);
 
 /*
- * Around fork(), which takes many locks of one rank: by try-lock, so in any order. *taken says whether
- * this one is fork's: one that was made after the others were taken is not.
+ * Take a lock around fork(), which takes many locks of one rank: by try-lock, so in any order.
+ * *taken says whether fork holds this lock: it does not hold one that was created after it took the
+ * others.
  */
 static inline void os_lock_for_fork(struct os_lock *lock, uint32_t *taken)
 {
@@ -74,9 +76,9 @@ static inline void os_unlock_after_fork(struct os_lock *lock, uint32_t *taken)
 	os_unlock(lock);
 }
 
-/* True if the lock is held by anybody: a hint, but in a child that is alone. */
+/* True if any thread holds the lock: only a hint, except in a child with one thread. */
 bool os_lock_held(struct os_lock *lock);
-/* Debug builds and the simulator end here if this thread holds a lock while it does `what`. */
+/* Debug builds and the simulator stop here if this thread holds a lock while it does `what`. */
 void os_holds_nothing(const char *what);
 
 #endif

@@ -4,16 +4,17 @@
  *
  * A row is the index of a CPU's slots: its cpu_id where there are several nodes (so that a row
  * belongs to one node) or few CPUs, else its mm_cid (so that memory follows running threads, not
- * possible CPUs). Distance is the CPU's: whoever is behind which cache, an mm_cid does not tell.
+ * possible CPUs). Distance belongs to the CPU: an mm_cid does not say which CPUs share a cache.
  *
- * On the trylock backend each node has OS_STAND_INS more rows, of no CPU: the slots there stand in for one
- * whose lock a thread holds that was put aside. Without them the others of its CPU would do without
- * sheaves until it goes on.
+ * On the trylock backend each node has OS_STAND_INS additional rows that belong to no CPU. Their
+ * slots replace a slot that is locked by a preempted thread. Without them, other threads on that
+ * CPU could not use sheaves until the holder continues.
  *
  * Invariants
  *  M1. `os` is written once, by os_init(), before any other thread can see a cache.
- *  M2. Every row a section can compute, and every number os_cpu() returns, is below os.nr_cpus.
- *  M3. Where there are several nodes a row is a CPU: node_of_row is its node.
+ *  M2. Every row that a section can compute, and every number that os_cpu() returns, is below
+ *      os.nr_cpus.
+ *  M3. If there are several nodes, a row is a CPU, and node_of_row is its node.
  *
  * Callers: every layer.
  */
@@ -27,23 +28,24 @@
 #define OS_MAX_ROWS  4096
 #define OS_MAX_NODES 64
 #define OS_NO_NODE   (-1)
-/* Of a node. With 8 a pair costs 8 threads of one CPU 31 ns, and 70 without; 24 measured the same. */
+/* Per node. With 8, a pair costs 8 threads on one CPU 31 ns; without stand-ins, 70 ns; 24 measured
+ * the same. */
 #define OS_STAND_INS 8
-#define RSEQ_CPU_ID  4 /* where an rseq area has the CPU's number */
+#define RSEQ_CPU_ID  4 /* where the rseq area has the CPU number */
 
 enum os_backend {
-	OS_BACKEND_TRYLOCK, /* a try-lock in every slot; failing means the slow path */
-	OS_BACKEND_RSEQ,    /* restartable sequences, glibc's registration */
+	OS_BACKEND_TRYLOCK, /* a try-lock in every slot; a failed try means the slow path */
+	OS_BACKEND_RSEQ,    /* restartable sequences, registered by glibc */
 };
 
 /*
- * CPUs by distance: cpu_at lists those of node 0, then those of node 1, ...; of a node those behind one
- * last-level cache follow each other. A CPU's place counts from its node's first.
+ * CPUs by distance: cpu_at lists the CPUs of node 0, then those of node 1, ...; within a node, CPUs
+ * behind one last-level cache are adjacent. A CPU's place is relative to the first one of its node.
  */
 struct os_place {
 	uint16_t place;
-	uint16_t llc, llc_end; /* places of those behind the same last-level cache */
-	uint16_t allowed;      /* the program might run there when it began */
+	uint16_t llc, llc_end; /* places of the CPUs behind the same last-level cache */
+	uint16_t allowed;      /* the program was allowed to run there when it began */
 };
 
 struct os_node {
@@ -51,18 +53,18 @@ struct os_node {
 };
 
 struct os_machine {
-	ptrdiff_t rseq_offset; /* of the rseq area from the thread pointer */
-	uint32_t id_offset;    /* of the row's number in the rseq area */
+	ptrdiff_t rseq_offset; /* offset of the rseq area from the thread pointer */
+	uint32_t id_offset;    /* offset of the row number in the rseq area */
 	uint32_t backend;
 	uint32_t counting;     /* events are counted: see os/counters.h */
-	uint32_t tsan;	       /* the thread sanitizer must be told what we do: see os/tsan.h */
-	uint32_t nr_cpus;      /* their numbers are below */
-	uint32_t nr_rows;      /* they, and after them nr_stand_ins of each node */
-	uint32_t nr_stand_ins; /* as many as OS_MAX_ROWS has room for */
+	uint32_t tsan;	       /* the thread sanitizer must see our operations: see os/tsan.h */
+	uint32_t nr_cpus;      /* CPU numbers are below this */
+	uint32_t nr_rows;      /* these, and after them nr_stand_ins of each node */
+	uint32_t nr_stand_ins; /* as many as fit into OS_MAX_ROWS */
 	uint32_t nr_nodes;
-	uint32_t nr_allowed;   /* CPUs the program might run on when it began */
-	uint32_t node_allowed; /* those of the node that has most of them */
-	size_t page_size;      /* of the system: see os/memory.h */
+	uint32_t nr_allowed;   /* CPUs on which the program was allowed to run when it began */
+	uint32_t node_allowed; /* CPUs of the node that has most of them */
+	size_t page_size;      /* the system's page size: see os/memory.h */
 	uint16_t node_of_row[OS_MAX_ROWS];
 	/* CPUs behind one last-level cache have the same number. */
 	uint16_t llc_of_cpu[OS_MAX_ROWS];
@@ -73,14 +75,15 @@ struct os_machine {
 
 extern struct os_machine os __attribute__((visibility("hidden"))); /* no GOT on fast paths */
 
-/* Find out all of `os`. Called once; reads /sys, never fails (what is unknown is one node). */
+/* Fill in `os`. Called once; reads /sys and never fails (unknown nodes count as one). */
 void os_init(void);
 
-/* The row, and the number, of the CPU this thread runs on now. Hints: it may be another on return. */
+/* The row, and the number, of the CPU on which this thread runs now. Hints: the thread may have
+ * moved on return. */
 unsigned int os_row(void);
 unsigned int os_cpu(void);
 
-/* False on a thread whose rseq area the kernel does not serve: no section can run there. */
+/* False in a thread whose rseq area the kernel does not serve: no section can run there. */
 bool os_registered(void);
 
 static inline unsigned int os_node(void)
@@ -88,44 +91,42 @@ static inline unsigned int os_node(void)
 	return os.nr_nodes == 1 ? 0 : os.node_of_row[os_row()];
 }
 
-/*
- * Abort every section running on another CPU of this process, and order memory as if each of its
- * threads had executed a full fence. False if the kernel refuses.
- */
+/* Abort every section that runs on another CPU of this process, and order memory as if each of its
+ * threads had executed a full fence. Returns false if the kernel refuses. */
 bool os_membarrier(void);
-/* In linux/loaded.c, for a constructor as it takes the loader's lock: keep the shared object that this code is in
- * loaded. */
+/* In linux/loaded.c, for a constructor because it takes the loader's lock: keep the shared object
+ * that contains this code loaded. */
 void os_stay_loaded(void);
-/* In linux/constant.c. Whether this is in the program's own file, where nothing is written and nothing is unloaded. */
+/* In linux/constant.c. Returns true if this address is in the program's own file, in memory that is
+ * never written or unloaded. */
 bool os_is_constant(const void *address);
-/* To be called in a forked child. */
+/* Must be called in a forked child. */
 void os_after_fork(void);
 
-/* The node the calling thread's memory policy asks for now, or OS_NO_NODE. */
+/* The node that the calling thread's memory policy prefers now, or OS_NO_NODE. */
 int os_policy_node(void);
 
-/* A number of the calling thread's that no other one has. */
+/* A number that identifies the calling thread. */
 uintptr_t os_self(void);
 
-/* Sleep 50 µs, or on invented CPUs let another one run: for loops that wait for a thread's hand-over. */
+/* Sleep 50 µs, or let another invented CPU run: for loops that wait for another thread. */
 void os_sleep_briefly(void);
 
-/* Nanoseconds since some moment. */
+/* Nanoseconds since an arbitrary moment. */
 uint64_t os_now(void);
 
-/*
- * Milliseconds since some moment, a tick of the machine late at most; they wrap. Much cheaper than
- * os_now(), which reads a clock that waits for all instructions before it.
- */
+/* Milliseconds since an arbitrary moment, at most one tick late; the number wraps. Much cheaper
+ * than os_now(), which reads a clock that waits for all earlier instructions. */
 uint32_t os_now_ms(void);
 
-/* Random bits, for secrets and orders. */
+/* Random bits, for secrets and for orders. */
 uint64_t os_random(void);
 
-/* Go on as with one node: there are no addresses for more. Only before memory is reserved. */
+/* Continue as if there were one node, because there are no addresses for more. Call it only before
+ * memory is reserved. */
 void os_forget_nodes(void);
 
-/* How many mappings a process may have (vm.max_map_count). */
+/* The number of mappings that a process may have (vm.max_map_count). */
 size_t os_mappings_limit(void);
 
 /* CPUs of this machine: a term in slab sizes. */
@@ -137,16 +138,14 @@ static inline unsigned int os_cpu_at(unsigned int node, unsigned int place)
 	return os.cpu_at[os.node[node].first + place];
 }
 
-/* A row that stands in for those of a node's CPUs. */
+/* A row that replaces a locked slot of this node's CPUs. */
 static inline unsigned int os_stand_in(unsigned int node, unsigned int i)
 {
 	return os.nr_cpus + node * os.nr_stand_ins + i;
 }
 
-/*
- * In places.c. For os_init(), when the nodes and the backend are known: add the rows that stand in, fill in places and
- * count who is allowed, from nr_cpus, node_of_row, llc_of_cpu and `allowed`.
- */
+/* In places.c. For os_init(), when the nodes and the backend are known: add the stand-in rows, fill
+ * in places and count the allowed CPUs, from nr_cpus, node_of_row, llc_of_cpu and `allowed`. */
 void os_find_places(void);
 
 #endif

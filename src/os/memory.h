@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory from the machine: reserving addresses, making them usable, giving them back.
+ * Memory from the machine: reserve addresses, make them usable, return their memory.
  *
- * A page is 4 KiB, as layouts and orders count them, whatever the system's pages are: those have
- * os.page_size bytes, up to 64 KiB. Sizes and addresses are bytes, multiples of OS_PAGE; what the
- * system does page by page is done to all that it touches, but os_discard() to whole pages only.
- * Every call preserves errno.
- * Callers: src/page/ (and src/percpu/ for its rows).
+ * A page here is 4 KiB, the unit of layouts and orders. The system's pages have os.page_size bytes,
+ * up to 64 KiB. Sizes and addresses are in bytes, multiples of OS_PAGE. Calls affect every system
+ * page that the range touches, except os_discard(), which affects whole system pages only. Every
+ * call preserves errno. Callers: src/page/ (and src/percpu/ for its rows).
  */
 #ifndef SHEAF_OS_MEMORY_H
 #define SHEAF_OS_MEMORY_H
@@ -23,7 +22,7 @@
 #define OS_HUGE_SHIFT 21
 #define OS_HUGE	      ((size_t)1 << OS_HUGE_SHIFT)
 
-/* Bytes, or an address, to whole pages of the system. */
+/* Round bytes, or an address, to whole pages of the system. */
 static inline uintptr_t os_round_up(uintptr_t bytes)
 {
 	return (bytes + os.page_size - 1) & ~(os.page_size - 1);
@@ -34,31 +33,35 @@ static inline uintptr_t os_round_down(uintptr_t bytes)
 	return bytes & ~(os.page_size - 1);
 }
 
-/* Reserve addresses, not memory, aligned to OS_HUGE. NULL if refused. */
+/* Reserve addresses, not memory, aligned to OS_HUGE. Returns NULL if refused. */
 void *os_reserve(size_t size);
 void os_unreserve(void *address, size_t size);
-/* True if addresses were refused last because mlockall() makes them count as locked memory. */
+/* True if addresses were last refused because mlockall() makes them count as locked memory. */
 bool os_refused_as_locked(void);
-/* Make reserved addresses readable; they read zero, and cost no memory. False if refused. */
+/*
+ * Make reserved addresses readable; they read as zero and use no memory. Returns false if refused.
+ */
 bool os_allow_reads(void *address, size_t size);
-/* Bytes of addresses this process may use at most (ulimit -v), or where more would cost too much. */
+/* The most bytes of addresses that this process may use (ulimit -v), or above which they cost too
+ * much. */
 size_t os_address_limit(void);
-/* Make reserved addresses usable; they read zero. False if the system has no more. */
+/* Make reserved addresses usable; they read as zero. Returns false if the system has no memory. */
 bool os_commit(void *address, size_t size);
-/* Give the memory behind usable addresses back, of whole pages of the system; they stay usable and read
- * zero. */
+/* Return the memory of whole system pages in this range to the system; the addresses stay usable
+ * and read as zero. */
 void os_discard(void *address, size_t size);
-/* Advise that these whole huge pages' worth will be used, or that it will be used in parts. */
+/* Advise that this range of whole huge pages will be used as a whole, or in parts. */
 void os_advise_huge(void *address, size_t size, bool huge);
-/* In linux/resident.c. Resident bytes of the whole process, now and at most; 0 where that is not known. */
+/* In linux/resident.c. Resident bytes of the whole process: now, and the peak; 0 where unknown. */
 void os_resident(size_t *now, size_t *peak);
-/* Prefer memory of this node for addresses not yet touched. */
+/* Prefer memory of this node for addresses that have not been touched yet. */
 void os_prefer_node(void *address, size_t size, unsigned int node);
 
 /*
- * In linux/rows.c. So many areas, one behind the other, of os_area_bytes() each: rows of 1 << ROW_SHIFT bytes for handles,
- * for each of os.nr_rows CPUs, and for nobody. All are copies of the template. What is not written
- * costs no memory, but for a few rows of each area. The first row of handles; NULL if refused.
+ * In linux/rows.c. Map nr_areas areas, one after the other, of os_area_bytes() each. An area has
+ * rows of 1 << ROW_SHIFT bytes: one for handles, one for each of os.nr_rows CPUs, and nobody's. All
+ * are copies of the template. Memory is used only for rows that are written, and for a few rows of
+ * each area. Returns the first row of handles; NULL if refused.
  */
 char *os_map_rows(unsigned int nr_areas, const struct slot *template);
 

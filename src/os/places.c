@@ -2,7 +2,7 @@
 /* CPUs by distance; see machine.h. */
 #include "os/machine.h"
 
-/* The CPU and who is behind the same cache, at the end of their node's. */
+/* Place the CPU, and those behind the same cache, at the end of their node's places. */
 static void place_near(unsigned int cpu)
 {
 	unsigned int its_node = os.node_of_row[cpu];

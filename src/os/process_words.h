@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What memory the process has from the library, in words that other processes see: they lie at the end of
- * the head of the file of counters. Each layer keeps its own up to date; all are bytes.
+ * The memory that the process has from the library, in words that other processes can read. They
+ * are at the end of the head of the counters' file. Each layer updates its own words; all are in
+ * bytes.
  *
  * Callers: src/page/, src/cache/, src/stats/.
  */
@@ -28,7 +29,7 @@ enum os_process_word {
 };
 #undef OS_PROCESS_WORD
 
-/* NULL if nothing is counted, or nothing is there yet. */
+/* NULL if nothing is counted, or if there are no counters yet. */
 static inline uint64_t *os_process_word(enum os_process_word word)
 {
 	char *head = os_counters_head();

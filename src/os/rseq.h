@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The assembly sections of this architecture, if it has any: HAVE_RSEQ is defined then.
+ * The assembly sections of this architecture, if there are any; HAVE_RSEQ is then defined.
  *
  * Callers: src/os/section.c and the fast paths of src/cache/fast.c.
  */

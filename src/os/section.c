@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The sections for slow paths: the backend is chosen here, everything else is inline. */
+/* The sections for slow paths: the backend is selected here; everything else is inline. */
 #include "os/section.h"
 
 #include "os/rseq.h"
@@ -26,7 +26,7 @@ __attribute__((cold, noinline)) struct slot *section_stand_in(char *handle)
 	for (unsigned int i = 0; i < os.nr_stand_ins; i++) {
 		struct slot *slot = slot_of_row(handle, os_stand_in(node, i));
 
-		/* They are opened one after the other. */
+		/* Slots are opened one after the other. */
 		if (!os_load_relaxed(&slot->home_size))
 			break;
 		if (!os_load_relaxed(&slot->lock) && !os_exchange(&slot->lock, 1))
@@ -48,7 +48,7 @@ bool section_push(struct section_slots *s, void *object)
 	return SECTION(RSEQ_BY_ID(rseq_push, s->handle, object), c_push(s->handle, object));
 }
 
-/* A section that changed a slot, or moved many objects at once: others see that. */
+/* After a section that changed a slot, or moved many objects at once: show it to others. */
 static inline unsigned int shown(struct section_slots *s, unsigned int done)
 {
 	if (__builtin_expect(os.counting, 0) && done)

@@ -3,8 +3,8 @@
  * Per-CPU sections: the only code that changes a slot or the sheaf in it.
  *
  * User space cannot switch preemption off, so an operation is a restartable section whose last
- * instruction is its only visible store (docs/design.md, R1). The two layouts the sections touch are given
- * here; src/percpu/ gives them their meaning.
+ * instruction is its only visible store (docs/design.md, R1). The two layouts that the sections
+ * touch are defined here; src/percpu/ gives them their meaning.
  *
  *   slot (one per CPU and cache, 256 bytes)         sheaf (32 bytes and the pointers)
  *   +------------------------------+                +---------------------------------+
@@ -14,31 +14,33 @@
  *   | lock | in_hand[2] | rcu_free |
  *   +------------------------------+
  *
- * Other CPUs look at the first three lines, and write there: the barn's shard of the CPU with that
- * number, whatever row the CPU has (src/percpu/barn.h). The words that every operation touches
- * are in a line of their own, and come last: at the slot's beginning they would share their
- * low 12 address bits with the cache's handle and with sheaves, which first-level caches and store
- * forwarding take for a conflict (measured: one process in five ran at half speed).
+ * Other CPUs read and write the first three lines: they are the barn's shard of the CPU with that
+ * number, whichever row the CPU uses (src/percpu/barn.h). The words that every operation touches
+ * are in a separate line at the end: at the beginning of the slot, their low 12 address bits would
+ * equal those of the cache's handle and of sheaves, which first-level caches and store forwarding
+ * treat as a conflict (measured: one process in five ran at half speed).
  *
  *   rows, 64 KiB each:   nobody | handles | CPU 0 | CPU 1 | ... | those that stand in
  *
- * A cache's handle is its place in the second row; its slot of CPU n lies n + 1 rows further on. So
- * a section needs no load to find the slots of a cache. A thread whose rseq area is not registered
- * reads -1 or -2 for its CPU: that leads to the handle, or before it, and at both there is the
- * bootstrap sheaf where a slot has its main. So pop and push by cpu_id need no test of it.
+ * A cache's handle is its place in the second row; its slot for CPU n is n + 1 rows after it. So a
+ * section needs no load to find the slots of a cache. A thread whose rseq area is not registered
+ * reads -1 or -2 as its CPU. That leads to the handle, or one row before it, and both have the
+ * bootstrap sheaf where a slot has its main. So pop and push by cpu_id need not test for it.
  *
  * Invariants
- *  S1. main and rcu_free are never NULL; a slot without a sheaf holds the bootstrap sheaf (size 0, capacity 0),
- *      which looks empty to a pop and full to a push.
- *  S2. A section commits with one store: pop and push to sheaf->size, swap to slot->main, replace
- *      to slot->pair or slot->rcu_free. Every state between two sections is a valid one.
- *  S3. size is loaded and stored with one width: 32 bits, or the whole word where events are counted.
- *  S4. Only a section on the slot's own CPU writes main, pair or rcu_free (on the trylock backend, who holds
- *      its lock), or a drain (src/percpu/drain.c) while the cache's stop word is set and after a barrier.
- *      Pop and push do not test stop.
+ *  S1. main and rcu_free are never NULL; a slot without a sheaf holds the bootstrap sheaf (size 0,
+ *      capacity 0), which is empty for a pop and full for a push.
+ *  S2. A section commits with one store: pop and push store sheaf->size, swap stores slot->main,
+ *      replace stores slot->pair or slot->rcu_free. Every state between two sections is valid.
+ *  S3. Sections load and store size with one width: 32 bits, or the whole word where events are
+ *      counted.
+ *  S4. Only a section on the slot's own CPU (on the trylock backend, a thread that holds the slot's
+ *      lock) writes main, pair or rcu_free; or a drain (src/percpu/drain.c), while the cache's stop
+ *      word is set and after a barrier. Pop and push do not test stop.
  *
  * Progress: a section that is preempted, signalled or migrated restarts; the caller tries a few
- * times and then does without the sheaf, so single-stepping and signal storms make progress.
+ * times and then continues without the sheaf, so threads make progress under single-stepping and
+ * signal storms.
  *
  * Callers: src/percpu/ and the fast paths of src/cache/.
  */
@@ -55,10 +57,8 @@
 #define SLOT_CELLS    23
 #define SHEAF_HEADER  32
 
-/*
- * In a slot, and if events are counted, the pops since the sheaf came there ride above the size:
- * pushes = size + pops - base. Everywhere else there are none, and `size` alone is right.
- */
+/* In a slot, if events are counted, the upper half holds the pops since the sheaf arrived there:
+ * pushes = size + pops - base. Everywhere else there are no pops, and `size` alone is correct. */
 struct sheaf {
 	union {
 		uint64_t word;
@@ -66,20 +66,19 @@ struct sheaf {
 	};
 	uint32_t capacity;
 	union {
-		uint32_t base;	/* its size when it came to its slot */
-		uint32_t units; /* of pointers of any kind, their memory: see src/rcu/any.c */
+		uint32_t base;	/* its size when it arrived in its slot */
+		uint32_t units; /* of pointers of any kind: their memory, see src/rcu/any.c */
 	};
 	union {
-		struct sheaf *next; /* in a private list */
-		const void *
-			lent_by; /* a user has it, from the cache of this handle: see src/percpu/prefill.h */
+		struct sheaf *next;  /* in a private list */
+		const void *lent_by; /* a user owns it; its cache's handle: src/percpu/prefill.h */
 	};
 	union {
-		/* CPU that filled it by frees, plus one; 0: by a refill. */
+		/* The CPU whose frees filled it, plus one; 0: a refill did. */
 		uint32_t filled_by;
 		uint64_t number;     /* while it waits for a grace period */
-		uint64_t taken_from; /* while a drain has it: see src/percpu/drain.c */
-		struct sheaf *prev;  /* and when that has passed: the next older one, or NULL */
+		uint64_t taken_from; /* while a drain owns it: see src/percpu/drain.c */
+		struct sheaf *prev;  /* and after it: the next older one, or NULL */
 	};
 	void *objects[];
 };
@@ -99,10 +98,10 @@ struct slot {
 	uintptr_t cells[SLOT_CELLS];
 	struct sheaf *main;
 	uintptr_t pair;	     /* main ^ spare */
-	uintptr_t home;	     /* first address whose objects may be pushed here */
-	uintptr_t home_size; /* and how many bytes from there; 0: none */
+	uintptr_t home;	     /* first address of the objects that may be pushed here */
+	uintptr_t home_size; /* and the length in bytes of that range; 0: none */
 	uint32_t lock;	     /* trylock backend */
-	uint32_t rcu_since;  /* when rcu_free came here, about, in ms */
+	uint32_t rcu_since;  /* approximate time when rcu_free arrived here, in ms */
 	uint32_t in_hand[2]; /* sheaves taken from here and not yet handed over, by phase */
 	struct sheaf *rcu_free;
 	uint32_t rcu_in_hand[2]; /* rcu_free sheaves taken from here and not yet queued, by phase */
@@ -110,7 +109,9 @@ struct slot {
 
 _Static_assert(sizeof(struct slot) == 1u << SLOT_SHIFT, "rows are arrays of slots");
 
-/* The numbers in the text of linux/section_*.h, of slots from main on. A change here is one there. */
+/*
+ * Offsets in the text of linux/section_*.h, relative to main. Change them here and there together.
+ */
 #define SLOT_AT(member, at) (offsetof(struct slot, member) == offsetof(struct slot, main) + (at))
 _Static_assert(offsetof(struct slot, main) == 192 && SLOT_AT(pair, 8) && SLOT_AT(home, 16) &&
 		       SLOT_AT(home_size, 24) && SLOT_AT(rcu_free, 48),
@@ -122,7 +123,7 @@ _Static_assert(offsetof(struct sheaf, word) == 0 && offsetof(struct sheaf, size)
 _Static_assert(ROW_SHIFT == 16 && SHEAF_SIZE == 8191 && SHEAF_POP - 1 == 8191,
 	       "sections know how rows follow each other, and what a counted pop adds");
 
-/* What a section needs to know of a cache's per-CPU part. */
+/* The words of a cache's per-CPU part that a section needs. */
 struct section_slots {
 	char *handle;
 	uint32_t stop; /* set while a drain changes slots: slot-changing sections fail */
@@ -133,31 +134,35 @@ static inline struct slot *slot_of_row(char *handle, unsigned int row)
 	return (struct slot *)(handle + ((size_t)(row + 1) << ROW_SHIFT));
 }
 
-/*
- * All of these return NULL, 0 or false when there is nothing to do, when this thread has no
- * registered rseq area, and after a few aborts in a row. None waits; errno is untouched.
- */
+/* All of these return NULL, 0 or false when there is nothing to do, when this thread has no
+ * registered rseq area, and after a few aborts in a row. None of them waits; errno is preserved. */
 
 /* Take the newest object from main. */
 void *section_pop(struct section_slots *s);
-/* Put an object into main, if it may live in a sheaf here. */
+/* Put an object into main, if sheaves here may hold it. */
 bool section_push(struct section_slots *s, void *object);
-/* Take up to n objects from main, n > 0, as one section. */
+/* Take up to n objects from main in one section, n > 0. */
 unsigned int section_pop_bulk(struct section_slots *s, void **objects, unsigned int n);
-/* Put up to n objects into main, n > 0, as one section; the first ones of the array. None, if one of them
- * may not live in a sheaf here: main's room or that decides, and the caller must look. */
+/*
+ * Put up to n objects into main in one section, n > 0, from the beginning of the array. Puts none
+ * if sheaves here may not hold one of them. The caller must find out whether that or main's room
+ * was the limit.
+ */
 unsigned int section_push_bulk(struct section_slots *s, void **objects, unsigned int n);
 /* Swap main and spare if main is empty and spare is not. */
 bool section_swap_empty(struct section_slots *s);
 /* Swap main and spare if main is full and spare is not. */
 bool section_swap_full(struct section_slots *s);
-/* Make `sheaf` (or NULL) the spare of this CPU; *old is what was there, now the caller's. */
+/*
+ * Make `sheaf` (or NULL) the spare of this CPU; *old is the previous one, now owned by the caller.
+ */
 bool section_replace_spare(struct section_slots *s, struct sheaf *sheaf, struct sheaf **old);
 /* Make `sheaf` the spare of this CPU, if it has none. */
 bool section_put_spare(struct section_slots *s, struct sheaf *sheaf);
-/* Put an object into rcu_free, if it may live in a sheaf here. */
+/* Put an object into rcu_free, if sheaves here may hold it. */
 bool section_push_rcu(struct section_slots *s, void *object);
-/* Make `sheaf` (not NULL) the rcu_free sheaf of this CPU; *old is what was there, now the caller's. */
+/* Make `sheaf` (not NULL) the rcu_free sheaf of this CPU; *old is the previous one, now owned by
+ * the caller. */
 bool section_replace_rcu(struct section_slots *s, struct sheaf *sheaf, struct sheaf **old);
 
 #endif

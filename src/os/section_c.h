@@ -3,9 +3,8 @@
  * The same sections in C: under a slot's try-lock (the trylock backend), and restartable at every
  * load on the simulator's invented CPUs. tests/walk/ proves the assembly equal to these.
  *
- * c_section_begin() finds the slot of this CPU, or one that stands in for it, and enters;
- * c_section_commit() is the one store and fails if the section was aborted before it; c_section_end()
- * leaves.
+ * c_section_begin() finds the slot of this CPU, or its stand-in, and enters; c_section_commit() is
+ * the one store, and fails if the section was aborted before it; c_section_end() leaves.
  */
 #ifndef SHEAF_OS_SECTION_C_H
 #define SHEAF_OS_SECTION_C_H
@@ -15,19 +14,19 @@
 #include "os/machine.h"
 #include "os/section.h"
 
-/* How to define the sections: inline on a fast path, out of line beside the assembly ones. */
+/* How to define the sections: inline on a fast path, out of line next to the assembly ones. */
 #ifndef C_SECTION
 #define C_SECTION static inline
 #endif
 
 #ifdef SHEAF_SIM
-/* The fibre was preempted, signalled or migrated since it entered. */
+/* True if the fibre was preempted, signalled or migrated since it entered. */
 bool os_sim_section_enter(struct slot *slot);
 bool os_sim_section_aborted(void);
 void os_sim_section_leave(struct slot *slot);
 #endif
 
-/* Of those that stand in for a slot that is locked: one that is open, locked now; or NULL. */
+/* Lock an open slot among the stand-ins for a locked slot, and return it; or NULL. */
 struct slot *section_stand_in(char *handle);
 
 static inline struct slot *c_section_begin(char *handle)
@@ -38,14 +37,13 @@ static inline struct slot *c_section_begin(char *handle)
 	if (os.backend == OS_BACKEND_RSEQ)
 		return os_sim_section_enter(slot) ? slot : NULL;
 #endif
-	/* Its holder may have been put aside: others of its CPU meet a locked slot again and again. */
+	/* Its holder may be preempted: other threads on its CPU then find the slot locked again and
+	 * again. */
 	return __builtin_expect(os_exchange(&slot->lock, 1), 0) ? section_stand_in(handle) : slot;
 }
 
-/*
- * A drain sets stop and then looks at the lock; who took the lock must not look at stop before. Pairs with
- * the fence in take_slots() (src/percpu/drain.c).
- */
+/* A drain sets stop and then reads the lock; a thread that took the lock must not read stop before
+ * that. Pairs with the fence in take_slots() (src/percpu/drain.c). */
 static inline void c_section_see_stop(void)
 {
 	if (os.backend == OS_BACKEND_TRYLOCK)
@@ -76,7 +74,9 @@ static inline bool c_section_live(void)
 	(os_sim_step(),                                                                            \
 	 c_section_live() && (__atomic_store_n((where), (value), __ATOMIC_RELEASE), true))
 
-/* A store that is not the commit. Aborted before it, a section in assembly would have left. */
+/*
+ * A store that is not the commit. An assembly section that was aborted would have left before it.
+ */
 #define c_section_store(where, value)                                                              \
 	do {                                                                                       \
 		os_sim_step();                                                                     \
@@ -88,7 +88,9 @@ static inline uint64_t c_word(struct sheaf *sheaf)
 {
 	uint64_t word = os_load_relaxed(&sheaf->word);
 
-	/* Aborted, a section in assembly would not look at what this sheaf has become since. */
+	/*
+	 * An aborted section in assembly would not read this sheaf, which may have changed its use.
+	 */
 	return c_section_live() ? word : 0;
 }
 
@@ -97,7 +99,7 @@ static inline uint32_t c_size(struct sheaf *sheaf)
 	return (uint32_t)c_word(sheaf) & SHEAF_SIZE;
 }
 
-/* What others see of main's word, before it is committed. */
+/* The copy of main's word for others, stored before the commit. */
 static inline void c_show(struct slot *slot, uint64_t word)
 {
 	if (os.counting)
@@ -114,7 +116,7 @@ static inline struct sheaf *c_spare(struct slot *slot, struct sheaf *m)
 	return (struct sheaf *)(os_load_relaxed(&slot->pair) ^ (uintptr_t)m);
 }
 
-/* A slow path may open the slot meanwhile: see rows.h, R1. */
+/* A slow path may open the slot at the same time: see rows.h, R1. */
 static inline bool c_is_home(struct slot *slot, const void *object)
 {
 	return (uintptr_t)object - os_load_relaxed(&slot->home) < os_load_relaxed(&slot->home_size);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Structures of the public interface that a caller fills in, and that may grow at their end.
+ * Structures of the public interface that a caller fills in and that may grow at their end.
  *
- * Each comes with its size, as the caller's header had it. Fields that the caller's header did not have yet
- * are zero, which always means what was before. Fields that only the caller's has must be zero, too: else it
- * asks for what this library does not know, and is refused. No header's structure ends within a field.
- * docs/versioning.md is for users of this.
+ * The caller passes the structure's size from its header. Fields that are missing in the caller's
+ * header are zero here, and zero always means the earlier behaviour. Fields that this library does
+ * not know must be zero too; otherwise the call is refused. No version of a structure ends within a
+ * field. docs/versioning.md describes this for users.
  *
  * Callers: src/grace/, src/cache/.
  */
@@ -16,13 +16,15 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Any of them has pointers, and is a multiple of one. */
+/* These structures contain pointers, so their size is a multiple of a pointer's. */
 static inline bool os_sized_whole(size_t size)
 {
 	return size % sizeof(void *) == 0;
 }
 
-/* `from` may be NULL, of size 0; the size is a whole one. False if it says something that is not known. */
+/*
+ * `from` may be NULL with size 0; the size must be whole. Returns false if an unknown field is set.
+ */
 static inline bool os_sized_copy(void *to, size_t to_size, const void *from, size_t from_size)
 {
 	memset(to, 0, to_size);

@@ -1,28 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the thread sanitizer is told, in a program that is built with it.
+ * What the library reports to the thread sanitizer, in a program that is built with it.
  *
- * It sees what the program does with memory, but not what this library does, unless that is built with it,
- * too: neither how an object comes from one thread to another, nor that it was free in between. So the
- * last access before a free and the first one after the next allocation would look like a race. It
- * has to be told:
+ * The sanitizer sees the program's memory accesses. It does not see this library's, unless the
+ * library is built with it too: it sees neither how an object moves from one thread to another, nor
+ * that the object was free in between. So the last access before a free and the first access after
+ * the next allocation would look like a race. The library reports:
  *
  *   given: all that this thread has done happens before ...   (__tsan_release)
  *   taken: ... what the thread does that takes it next        (__tsan_acquire)
  *
- * An object is known by its first address, and so is a lent sheaf, an element of a pool or a lock. Pages
- * are known one by one. What frees an object writes to all of it, so that a use after free in another
- * thread is a race. What retires one does not: readers may still be in it. And since two owners of an
- * object are ordered, a race that lies only across its reuse may stay hidden.
+ * An object is identified by its first address, and so are a lent sheaf, an element of a pool and a
+ * lock. Pages are identified one by one. A call that frees an object reports a write to all of it,
+ * so that a use after free in another thread is a race. A call that retires an object does not,
+ * because readers may still use it. Two successive owners of an object are ordered, so a race
+ * between an access by the first and an access by the second may stay hidden.
  *
  * Invariants
- *  Z1. Whatever the program can reach is taken after it left the library's structures and before a
- *      pointer to it is returned, or a callback of the program's gets one.
+ *  Z1. Anything that the program can reach is taken after it leaves the library's structures, and
+ *      before the library returns a pointer to it or passes one to a callback.
  *  Z2. It is given after the program's last access and before it enters those structures.
- *  Z3. A slab takes its pages and gives each of its objects when it is made; when it goes, it
- *      takes each of its objects and gives its pages.
- *  Z4. What memcpy() and its like do with the library's own structures is seen, too. They take what they read
- *      and give what they wrote, unless the program or a lock that is told of (os/linux/lock.c) orders them.
+ *  Z3. A new slab takes its pages and gives each of its objects; a slab that is freed takes each of
+ *      its objects and gives its pages.
+ *  Z4. The sanitizer also sees memcpy() and similar calls on the library's own structures. They
+ *      take what they read and give what they wrote, unless the program or a reported lock
+ *      (os/linux/lock.c) orders them.
  *
  * Callers: every layer.
  */
@@ -37,7 +39,7 @@ extern void __tsan_acquire(void *address) __attribute__((weak));
 extern void __tsan_release(void *address) __attribute__((weak));
 extern void __tsan_write_range(void *address, unsigned long bytes) __attribute__((weak));
 
-/* A library that is built with it, too, hides nothing. */
+/* A library that is built with the sanitizer too hides nothing. */
 #ifdef __SANITIZE_THREAD__
 #define TSAN_SEES_US true
 #elif defined(__has_feature)
@@ -49,13 +51,13 @@ extern void __tsan_write_range(void *address, unsigned long bytes) __attribute__
 #define TSAN_SEES_US false
 #endif
 
-/* Is this program built with it? */
+/* True if the program is built with the sanitizer. */
 static inline bool tsan_is_there(void)
 {
 	return &__tsan_acquire && &__tsan_release && &__tsan_write_range;
 }
 
-/* NULL is nobody's. */
+/* NULL has no owner. */
 static inline void tsan_taken(const void *address)
 {
 	if (__builtin_expect(os.tsan, 0) && address)
@@ -68,7 +70,7 @@ static inline void tsan_given(const void *address)
 		__tsan_release((void *)(uintptr_t)address);
 }
 
-/* Given, and nobody may use it any more. */
+/* Given, and no thread may use it any more. */
 static inline void tsan_freed(void *address, size_t bytes)
 {
 	if (__builtin_expect(os.tsan, 0)) {

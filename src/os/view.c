@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Slots seen from outside; see view.h. */
+/* Slots as other threads see them; see view.h. */
 #include "os/view.h"
 
 #include "os/atomic.h"
@@ -7,7 +7,7 @@
 #include "os/machine.h"
 
 #define LOOKS                                                                                      \
-	64 /* until what is shown is what is there: others must change the slot in each to miss it */
+	64 /* tries for a consistent copy: it fails only if others change the slot during each */
 
 static bool peek(const struct slot *slot, const struct sheaf **m, const struct sheaf **spare)
 {
@@ -16,11 +16,12 @@ static bool peek(const struct slot *slot, const struct sheaf **m, const struct s
 	*m = os_load_acquire(&slot->main);
 	pair = os_load_acquire(&slot->pair);
 	*spare = (const struct sheaf *)(pair ^ (uintptr_t)*m);
-	/* Two words that change one by one: of two moments they would name a sheaf that never was. */
+	/* The two words change one at a time: combined from two moments they would name a sheaf
+	 * that never existed. */
 	return os_load_acquire(&slot->main) == *m && os_load_acquire(&slot->pair) == pair;
 }
 
-/* What it reads may be freed meanwhile, or another sheaf by now: then the slot has changed, too. */
+/* The sheaf that it reads may be freed meanwhile or reused: the slot has then changed as well. */
 __attribute__((no_sanitize("thread"))) bool view_slot(const struct slot *slot,
 						      struct slot_view *view)
 {
@@ -52,28 +53,30 @@ static bool same(const struct slot_view *one, const struct slot_view *other)
 }
 
 /*
- * Whoever was put aside between look and store may have stored old words over newer ones: so it looks
- * again. Not for ever, if others use the slot all the while: each of their pushes shows main.
+ * A thread that is preempted between its look and its store may overwrite newer words with older
+ * ones, so it looks again. It stops after a while if others keep using the slot: each of their
+ * pushes shows main.
  */
 static void show_slot(struct slot *slot)
 {
 	struct slot_view view, after;
 
-	/* Closed: nothing is counted there. */
+	/* Closed: nothing is counted here. */
 	if (!os_load_relaxed(&slot->home_size))
 		return;
 	for (int i = 0; i < LOOKS; i++) {
 		if (!view_slot(slot, &view))
 			continue;
 		store(slot, &view);
-		/* Pairs with this same fence of another thread: who stored last has looked after both. */
+		/* Pairs with this same fence in another thread: the thread that stored last looked
+		 * after both stores. */
 		os_fence();
 		if (view_slot(slot, &after) && same(&view, &after))
 			return;
 	}
 }
 
-/* Whichever of the slots a section had to do with. */
+/* Show each slot that a section may have used. */
 void view_show(char *handle)
 {
 	unsigned int row = os_row();

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sleeping until a word changes, in linux/lock.c: what os/lock.h does for its own word, for other conditions.
+ * Sleeping until a word changes, in linux/lock.c: what os/lock.h does for its own word, but for
+ * other conditions.
  *
- * Who waits reads the word, looks at its condition, and waits with what it read; who makes the condition
- * true changes the word, then wakes. A change between read and wait is seen, so none is lost.
+ * A waiting thread reads the word, tests its condition, and waits with the value that it read. A
+ * thread that makes the condition true changes the word, then wakes. A change between read and wait
+ * is noticed, so none is lost.
  *
  * Callers: every layer; no lock may be held. errno is preserved.
  */
@@ -12,8 +14,8 @@
 
 #include <stdint.h>
 
-/* Sleep while *word is `value`, until woken, or for so many ms (0: without end); may return for no
- * reason. */
+/* Sleep while *word is `value`, until woken, or for at most ms milliseconds (0: no limit); may
+ * return early. */
 void os_wait(uint32_t *word, uint32_t value, uint32_t ms);
 /* Wake one thread that sleeps on the word. */
 void os_wake(uint32_t *word);

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which addresses are constants: in segments of the program's own file that cannot be written. The program
- * stays as long as the process, so its constants can be kept without a copy; what dlopen() loads may go, and
- * counts as no constant, as a module's in the kernel. So the segments are looked up once, and no dlopen() or
- * dlclose() matters.
+ * Which addresses are constants: those in segments of the program's own file that cannot be
+ * written. The program stays loaded as long as the process lives, so its constants can be used
+ * without a copy. Memory from dlopen() may be unloaded and does not count as constant, like a
+ * module's memory in the kernel. So the segments are looked up once, and no dlopen() or dlclose()
+ * matters.
  */
 #include <link.h>
 
 #include "os/atomic.h"
 #include "os/machine.h"
 
-#define SEGMENTS 8 /* of a program: two or three. Constants in further ones are copied */
+#define SEGMENTS 8 /* of a program: two or three. Constants in others are copied */
 
 struct segments {
 	unsigned int n;
@@ -51,7 +52,7 @@ static bool is_in_segments(const struct segments *segments, const void *address)
 	return false;
 }
 
-/* With no lock of ours: the loader has one of its own. */
+/* Called without a lock of ours: the loader has its own. */
 bool os_is_constant(const void *address)
 {
 	struct segments found = {0};

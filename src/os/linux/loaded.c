@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps the object that this code is in loaded: libsheaf.so is linked so, but the static library
- * may be in a shared object that its program closes, while rseq_cs of threads still points into it.
+ * Keeps the object that contains this code loaded. libsheaf.so is linked that way, but the static
+ * library may be in a shared object that its program closes while rseq_cs of some threads still
+ * points into it.
  *
- * A unique symbol would not do: of several such objects only the one that defines it first is kept.
- * Names are weak for C libraries that have these calls in a library of their own. dlopen is looked
- * up, since to refer to it is a warning at each link with -static, where it is never called.
+ * A unique symbol would not be enough: of several such objects, only the one that defines it first
+ * stays loaded. Names are weak for C libraries that have these calls in a separate library. dlopen
+ * is looked up at run time, because a reference to it causes a warning at each link with -static,
+ * where it is never called.
  */
 #include <dlfcn.h>
 #include <link.h>
@@ -27,7 +29,7 @@ void os_stay_loaded(void)
 	if (!dladdr1 || !dlsym ||
 	    !dladdr1((void *)os_stay_loaded, &info, (void **)&object, RTLD_DL_LINKMAP))
 		return;
-	/* The program itself has no name, and stays. */
+	/* The program itself has no name, and is never unloaded. */
 	if (!object->l_name[0])
 		return;
 	open = (open_fn *)dlsym(RTLD_DEFAULT, "dlopen");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ranked lock, and waiting, on Linux futexes. See os/lock.h for the invariants; the three-state word is
- * the one of Drepper, "Futexes Are Tricky" (mutex 2).
+ * The ranked lock, and waiting, on Linux futexes. See os/lock.h for the invariants; the three-state
+ * word is from Drepper, "Futexes Are Tricky" (mutex 2).
  */
 #include "os/lock.h"
 
@@ -21,7 +21,8 @@
 #define WAITERS 2u
 
 #ifdef SHEAF_DEBUG
-/* Ranks this thread holds, one bit each. A TLS variable: debug builds only (docs/design.md, R9). */
+/* Ranks that this thread holds, one bit each. A TLS variable: debug builds only (docs/design.md,
+ * R9). */
 static __thread uint32_t held_ranks;
 
 static void rank_push(struct os_lock *lock, bool ordered)
@@ -88,8 +89,8 @@ static __attribute__((cold, noinline)) void lock_slow(struct os_lock *lock)
 		os_wait(&lock->word, WAITERS, 0);
 }
 
-/* Those that are held for long guard what memcpy() and strcmp() see; to tell of the others would hide
- * races of the program, as every refill takes one. */
+/* Locks that may be held for long guard data that memcpy() and strcmp() touch. Reporting the others
+ * to the sanitizer would hide races of the program, because every refill takes one. */
 static bool is_seen(const struct os_lock *lock)
 {
 	return __builtin_expect(os.tsan, 0) && lock->rank <= OS_RANK_DRAIN;

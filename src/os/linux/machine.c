@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The machine as Linux shows it: possible CPUs, nodes and caches from /sys; rseq from glibc.
+ * The machine as Linux describes it: possible CPUs, nodes and caches from /sys; rseq from glibc.
  *
- * rseq: only the area that glibc (2.35 or later) registered is used, and no field of it but rseq_cs
- * is ever written. Its symbols are weak, so that older libraries load too. mm_cid is there only if
- * the kernel says that it fills that much of the area.
+ * rseq: the library uses only the area that glibc (2.35 or later) registered, and writes only its
+ * field rseq_cs. glibc's symbols are weak, so that the library also loads with older versions.
+ * mm_cid is available only if the kernel says that it fills that much of the area.
  */
 #include "os/machine.h"
 
@@ -30,19 +30,22 @@
 #include "os/tsan.h"
 
 #define AT_RSEQ_FEATURE_SIZE 27
-#define MAPPINGS_LIMIT	     65530 /* where the kernel does not tell */
+#define MAPPINGS_LIMIT	     65530 /* where the kernel does not say */
 #define MPOL_BIND	     2
 #define RSEQ_MM_CID	     24
 #define RSEQ_MM_CID_END	     28
 #define MASK_BITS	     (8 * sizeof(long))
-/* Up to so many, rows go by cpu_id, which is four instructions less a pair; each may keep sheaves that its
- * program left behind. Above, memory follows running threads, by mm_cid. */
+/*
+ * Up to this number of CPUs, rows are indexed by cpu_id, which saves four instructions per pair;
+ * each row may keep sheaves that its program no longer uses. Above it, mm_cid is the index, so that
+ * memory follows running threads.
+ */
 #define FEW_CPUS 16
 
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));
 
-/* mm_cid, at 24, is in no header older than Linux 6.3. */
+/* mm_cid, at offset 24, is in no header older than Linux 6.3. */
 _Static_assert(offsetof(struct rseq, cpu_id) == RSEQ_CPU_ID &&
 		       offsetof(struct rseq, rseq_cs) == 8 &&
 		       sizeof(((struct rseq *)0)->rseq_cs) == 8,
@@ -51,8 +54,8 @@ _Static_assert(offsetof(struct rseq, cpu_id) == RSEQ_CPU_ID &&
 struct os_machine os;
 static uint32_t membarrier_refused;
 
-/* Read a small file; the length, or -1. By system calls: the library's own functions are points of
- * cancellation, and a thread that ended in one would leave our locks held. */
+/* Read a small file; returns the length, or -1. With system calls: the C library's functions are
+ * cancellation points, and a thread that is cancelled there would leave our locks held. */
 static int read_file(const char *path, char *text, size_t size)
 {
 	int file = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
@@ -104,9 +107,9 @@ static void set_llc(unsigned int cpu, unsigned int number)
 }
 
 /*
- * M2 hangs on this: neither the CPUs we may run on nor those online bound what a section reads.
- * False if the bound is not known. The kernel copies as many bytes of its mask as there are
- * possible CPUs, and refuses if they are more than the buffer holds.
+ * M2 depends on this: neither the CPUs on which we may run nor those online bound what a section
+ * reads. Returns false if the bound is unknown. The kernel copies as many bytes of its mask as
+ * there are possible CPUs, and refuses if the buffer is too small.
  */
 static bool find_rows(void)
 {
@@ -133,7 +136,8 @@ static void count_present(unsigned int cpu, unsigned int unused)
 	nr_present++;
 }
 
-/* As the kernel counts for its slab orders: those present, or possible if only one is. */
+/* Counted as the kernel does for its slab orders: present CPUs, or possible ones if only one is
+ * present. */
 static void find_present(void)
 {
 	char text[256];
@@ -166,7 +170,7 @@ static void find_nodes(void)
 	}
 }
 
-/* Of one CPU, if no other one behind the same cache has told. */
+/* For one CPU, unless another CPU behind the same cache has already listed it. */
 static void find_llc(unsigned int cpu, unsigned int unused)
 {
 	char path[80], text[4096];
@@ -180,7 +184,7 @@ static void find_llc(unsigned int cpu, unsigned int unused)
 		for_each_in_list(text, set_llc, cpu + 1);
 }
 
-/* 0: of those that do not tell. */
+/* 0 for CPUs that do not say. */
 static void find_llcs(void)
 {
 	char text[1024];
@@ -194,7 +198,7 @@ static char *rseq_area(void)
 	return (char *)__builtin_thread_pointer() + os.rseq_offset;
 }
 
-/* Why the rseq backend cannot run; NULL if it can. */
+/* The reason why the rseq backend cannot run; NULL if it can. */
 static const char *rseq_obstacle(bool rows_known)
 {
 	if (os_options.backend_trylock)
@@ -265,7 +269,9 @@ static unsigned int known_row(unsigned int row)
 	return row < os.nr_cpus ? row : row % os.nr_cpus;
 }
 
-/* A word of the rseq area, if the kernel serves it; else what the system calls the CPU. */
+/*
+ * A word of the rseq area, if the kernel serves it; otherwise the CPU number from the system call.
+ */
 static unsigned int row_at(uint32_t offset)
 {
 	int saved, cpu;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory by mmap. */
+/* Memory from mmap(). */
 #include "os/memory.h"
 
 #include <errno.h>
@@ -17,9 +17,9 @@
 #include "os/report.h"
 
 #define MPOL_PREFERRED 1
-#define EMULATED_LIMIT ((size_t)32 << 30) /* a second's work for them, and more than they run in */
+#define EMULATED_LIMIT ((size_t)32 << 30) /* a second's work for them, and more than they use */
 
-static uint32_t discard_refused; /* told */
+static uint32_t discard_refused; /* reported */
 static int refused_with;	 /* the last refusal of addresses */
 
 void *map_anywhere(size_t size, int protection)
@@ -57,8 +57,8 @@ void *os_reserve(size_t size)
 	return address;
 }
 
-/* Emulators and valgrind keep a table of every page reserved: a terabyte takes them half a minute, and
- * gigabytes of memory. What the kernel shows every process and they do not is its own code. */
+/* Emulators and valgrind keep a table of every reserved page: a terabyte costs them half a minute
+ * and gigabytes of memory. The kernel shows its own code to every process; they do not. */
 static bool is_emulated(void)
 {
 	return os.backend == OS_BACKEND_TRYLOCK && !getauxval(AT_SYSINFO_EHDR);
@@ -133,7 +133,7 @@ void os_prefer_node(void *address, size_t size, unsigned int node)
 	int saved = errno;
 	unsigned long mask = 1ul << node;
 
-	/* An invented or absent node is refused: the addresses then only serve as a label. */
+	/* A node that does not exist is refused: the addresses are then only labelled with it. */
 	syscall(SYS_mbind, address, size, MPOL_PREFERRED, &mask, OS_MAX_NODES + 1, 0);
 	errno = saved;
 }

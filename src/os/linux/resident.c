@@ -16,7 +16,7 @@ static size_t status_bytes(const char *text, const char *key)
 	return found ? (size_t)strtoull(found + strlen(key), NULL, 10) << 10 : 0;
 }
 
-/* By system calls: the library's own functions are points of cancellation. */
+/* With system calls: the C library's functions are cancellation points. */
 static ssize_t read_status(char *text, size_t size)
 {
 	int file = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/status", O_RDONLY | O_CLOEXEC);

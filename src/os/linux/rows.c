@@ -2,9 +2,9 @@
 /*
  * Rows of slots, and of counters.
  *
- * A fresh slot must hold the bootstrap sheaf, yet a machine may have hundreds of CPUs and a program
- * thousands of caches: see template.c. Where memfd_create() is refused every row is written at once
- * instead, and areas are mapped one by one.
+ * A fresh slot must hold the bootstrap sheaf, but a machine may have hundreds of CPUs and a program
+ * thousands of caches: see template.c. If memfd_create() is refused, every row is written at once
+ * instead, and areas are mapped one at a time.
  */
 #include <errno.h>
 #include <sys/mman.h>
@@ -22,7 +22,7 @@ static size_t with_planes(size_t size)
 	return size + (size_t)os_plane(OS_PLANES - 1);
 }
 
-/* The counters of each of these areas. */
+/* Map the counters of each of these areas. */
 static bool share(char *rows, unsigned int nr_areas)
 {
 	size_t size = os_area_bytes();
@@ -35,13 +35,13 @@ static bool share(char *rows, unsigned int nr_areas)
 	return true;
 }
 
-/* Where rows and, behind them, their counters can be. */
+/* Map addresses where rows fit and, after them, their counters. */
 static char *map_counted(unsigned int nr_areas)
 {
 	size_t size = nr_areas * os_area_bytes();
 	char *rows;
 
-	/* The counters' first plane begins there. */
+	/* The first plane of counters begins there. */
 	if (size > (size_t)OS_COUNTERS)
 		return NULL;
 	rows = map_anywhere(with_planes(size), PROT_NONE);
@@ -76,7 +76,7 @@ static void unmap(char *rows, unsigned int nr_areas)
 	munmap(rows, os.counting ? with_planes(size) : size);
 }
 
-/* False: refused, or areas that would all have to be written are more than one. */
+/* Returns false if it is refused, or if more than one area would have to be written. */
 static bool copy_template(char *rows, unsigned int nr_areas, const struct slot *slot)
 {
 	size_t n = nr_areas * os_area_bytes() / ROW_BYTES;

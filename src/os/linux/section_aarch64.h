@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The text of the restartable sections for aarch64; linux/section_rseq.h makes functions of it.
+ * The text of the restartable sections for AArch64; linux/section_rseq.h makes functions from it.
  *
  * Labels and the rseq area are as in linux/section_x86_64.h. x9 and x10 hold the area's address and a
  * scratch value; t becomes the address of the slot's hot words.
@@ -54,8 +54,8 @@
 	"ldr %[object], [x10, #32]\n"                                                              \
 	"str %w[t], [%[m]]\n"
 
-/* The same, with the line of an object that will be taken soon asked for, to be written. Of the last
- * ones it is the header's words that are taken for pointers, which harms nobody. */
+/* The same, with a prefetch for writing of an object that will be taken soon. For the last objects,
+ * words of the sheaf's header are taken for pointers, which is harmless. */
 #define RSEQ_POP_AHEAD                                                                             \
 	"ldr %[m], [%[t]]\n"                                                                       \
 	"ldr %w[t], [%[m]]\n"                                                                      \
@@ -86,8 +86,8 @@
 #define RSEQ_PUSH     RSEQ_PUSH_TO("[%[t]]")
 #define RSEQ_PUSH_RCU RSEQ_PUSH_TO("[%[t], #48]")
 
-/* The same where events are counted: a pop more in the upper bits of the word (w), and a push shows
- * the word to others, OS_COUNTERS bytes from the slot, before it is committed. */
+/* The same where events are counted: a pop also adds one in the upper bits of the word (w), and a
+ * push shows the word to others, OS_COUNTERS bytes from the slot, before committing it. */
 #define RSEQ_SHOW                                                                                  \
 	"mov x10, #0x20000000\n"                                                                   \
 	"add x10, x10, %[t]\n"                                                                     \
@@ -123,14 +123,15 @@
 	"add x10, x10, %[n]\n"                                                                     \
 	"stur x10, [%[t], #-192]\n"
 
-/* Copy [i] pointers from src to dst, [i] > 0; LOOK is done to each in x10, after it was stored. */
+/* Copy [i] pointers from src to dst, [i] > 0; LOOK is applied to each pointer in x10, after it is
+ * stored. */
 #define RSEQ_COPY(LOOK)                                                                            \
 	"5: sub %[i], %[i], #1\n"                                                                  \
 	"ldr x10, [%[src], %[i], lsl #3]\n"                                                        \
 	"str x10, [%[dst], %[i], lsl #3]\n" LOOK "cbnz %[i], 5b\n"
 
-/* The home test of a whole batch: a range's size is a power of two, so no offset from its begin
- * reaches it if their bits together do not. */
+/* The home test of a whole batch: the size of a range is a power of two, so if the OR of all
+ * offsets from its beginning is below it, so is each offset. */
 #define RSEQ_LOOK_AT_HOME                                                                          \
 	"sub x10, x10, %[home]\n"                                                                  \
 	"orr %[bits], %[bits], x10\n"
@@ -205,7 +206,7 @@
 
 #define RSEQ_CLOBBERS	   "memory", "cc", "x9", "x10"
 #define RSEQ_BULK_CLOBBERS RSEQ_CLOBBERS
-/* What RSEQ_ROW_EITHER finds in [id]. */
+/* The offset that RSEQ_ROW_EITHER expects in [id]. */
 #define RSEQ_ID ((ptrdiff_t)os.id_offset)
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The restartable sections, from the text of this architecture.
+ * The restartable sections, made from this architecture's text.
  *
- * Each is one `asm volatile goto`: volatile because a compiler may delete a section whose outputs
- * it thinks unused, goto because a section has no flag left to test. Leaving by `slow` (nothing to
- * do, or not registered) or `aborted` means that nothing was stored. pop and push leave the second
- * try to their callers; the others try RSEQ_TRIES times. rseq_cs stays set after a section: the
- * library is never unloaded.
+ * Each is one `asm volatile goto`: volatile, because a compiler may delete a section whose outputs
+ * it thinks are unused; goto, because a section has no flag left to test. A section that leaves by
+ * `slow` (nothing to do, or not registered) or `aborted` has stored nothing. For pop and push, the
+ * caller makes the second try; the others try RSEQ_TRIES times. rseq_cs stays set after a section:
+ * the library is never unloaded.
  *
  * Callers: os/rseq.h.
  */
@@ -16,8 +16,11 @@
 #include "os/machine.h"
 #include "os/section.h"
 
-/* Aborts in a row before a slow path does without the sheaf. One is a preemption, rare; a second one in so few
- * instructions is a storm of signals or a debugger's stepping, which more tries do not outlast. */
+/*
+ * Aborts in a row before a slow path continues without the sheaf. One abort is a preemption, which
+ * is rare; a second one in so few instructions means a storm of signals or a debugger that steps,
+ * and more tries do not help there.
+ */
 #define RSEQ_TRIES	   4
 #define RSEQ_ALWAYS_INLINE static inline __attribute__((always_inline))
 
@@ -67,8 +70,8 @@ RSEQ_DEFINE_PUSH(cpu_id, RSEQ_ROW_CPU_ID, RSEQ_PUSH)
 RSEQ_DEFINE_PUSH(mm_cid_counted, RSEQ_ROW_MM_CID, RSEQ_PUSH_COUNTED)
 RSEQ_DEFINE_PUSH(cpu_id_counted, RSEQ_ROW_CPU_ID, RSEQ_PUSH_COUNTED)
 
-/* By either index, and by 32 bits also where events are counted: no pops ride in an rcu_free sheaf's
- * word. */
+/* By either index. 32 bits wide even where events are counted, because the word of an rcu_free
+ * sheaf carries no pops. */
 RSEQ_ALWAYS_INLINE bool rseq_push_rcu(char *handle, void *object)
 {
 	uintptr_t t;
@@ -85,7 +88,7 @@ slow:
 	return false;
 }
 
-/* Add n to the word that is so far behind this CPU's slot, if the slot is open. */
+/* Add n to the word at this distance from this CPU's slot, if the slot is open. */
 RSEQ_ALWAYS_INLINE bool rseq_count(char *handle, intptr_t word, uint64_t n)
 {
 	int tries = RSEQ_TRIES;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The text of the restartable sections for x86-64; linux/section_rseq.h makes functions of it.
+ * The text of the restartable sections for x86-64; linux/section_rseq.h makes functions from it.
  *
  * Labels: 1 start, 2 after the commit, 3 descriptor, 4 abort. rseq area: cpu_id at 4 (negative: not
  * registered), rseq_cs at 8, mm_cid at 24.
@@ -25,7 +25,8 @@
 	"movq %[t], %%fs:8(%[area])\n"                                                             \
 	"1:\n"
 
-/* After the commit; and the abort handler, behind the signature the kernel looks for. */
+/* The end of a section after the commit, and the abort handler after the signature that the kernel
+ * looks for. */
 #define RSEQ_END(aborted)                                                                          \
 	"2:\n"                                                                                     \
 	".pushsection __rseq_failure, \"ax\"\n"                                                    \
@@ -34,8 +35,8 @@
 	"4: jmp %l[" #aborted "]\n"                                                                \
 	".popsection\n"
 
-/* t = byte offset of this CPU's row from the first one, which is 65536 bytes behind the handle. A
- * cpu_id below 0 leads to a row of its own, which is always empty and always full. */
+/* t = byte offset of this CPU's row from the first one, which is 65536 bytes after the handle. A
+ * negative cpu_id leads to a separate row, which is always both empty and full. */
 #define RSEQ_ROW_MM_CID                                                                            \
 	"cmpl $0, %%fs:4(%[area])\n"                                                               \
 	"js %l[slow]\n"                                                                            \
@@ -57,7 +58,7 @@
 #define SLOT_RCU_FREE  "65776(%[handle], %[t])"
 
 /* size is loaded once and stored from the register: an add to memory would load it twice, and the
- * time of these operations is that of a load which waits for the last one's store. */
+ * time of these operations is the time of a load that waits for the previous one's store. */
 #define RSEQ_POP                                                                                   \
 	"movq " SLOT_MAIN ", %[m]\n"                                                               \
 	"movl (%[m]), %k[t]\n"                                                                     \
@@ -66,8 +67,8 @@
 	"movq 32(%[m], %[t], 8), %[object]\n"                                                      \
 	"movl %k[t], (%[m])\n"
 
-/* The same, with the line of an object that will be taken soon asked for, to be written. Of the last
- * ones it is the header's words that are taken for pointers, which harms nobody. */
+/* The same, with a prefetch for writing of an object that will be taken soon. For the last objects,
+ * words of the sheaf's header are taken for pointers, which is harmless. */
 #define RSEQ_POP_AHEAD                                                                             \
 	"movq " SLOT_MAIN ", %[m]\n"                                                               \
 	"movl (%[m]), %k[t]\n"                                                                     \
@@ -78,7 +79,7 @@
 	"movq 32(%[m], %[t], 8), %[object]\n"                                                      \
 	"movl %k[t], (%[m])\n"
 
-/* The home test is the one test of the pointer on free: remote, foreign and large ones fail it. */
+/* The home test is the only test of the pointer on free: remote, foreign and large ones fail it. */
 #define RSEQ_IS_AT_HOME                                                                            \
 	"movq %[object], %[m]\n"                                                                   \
 	"subq " SLOT_HOME ", %[m]\n"                                                               \
@@ -96,8 +97,11 @@
 #define RSEQ_PUSH     RSEQ_PUSH_TO(SLOT_MAIN)
 #define RSEQ_PUSH_RCU RSEQ_PUSH_TO(SLOT_RCU_FREE)
 
-/* The same where events are counted: a pop more in the upper bits of the word (w), and a push shows
- * the word to others, 65536 + OS_COUNTERS bytes from the handle's row, before it is committed. */
+/*
+ * The same where events are counted: a pop also adds one in the upper bits of the word (w), and a
+ * push shows the word to others, 65536 + OS_COUNTERS bytes from the handle's row, before committing
+ * it.
+ */
 #define SHOWN "536936448(%[handle], %[t])"
 #define RSEQ_POP_COUNTED                                                                           \
 	"movq " SLOT_MAIN ", %[m]\n"                                                               \
@@ -129,9 +133,9 @@
 	"addq %[n], 65536(%[handle], %[t])\n"
 
 /*
- * Copy [i] pointers from src to dst, [i] > 0: the odd one, the odd pair, then two pairs a turn. The
- * same count is copied in the same pieces both ways, so that loads find whole stores to forward.
- * LOOK is done to each pair, in its register, after it was stored.
+ * Copy [i] pointers from src to dst, [i] > 0: the odd one, the odd pair, then two pairs per turn.
+ * The same count is copied in the same pieces in both directions, so that loads find whole stores
+ * to forward. LOOK is applied to each pair, in its register, after it is stored.
  */
 /* clang-format off */
 #define RSEQ_COPY(LOOK)                                                                            \
@@ -162,8 +166,8 @@
 /* clang-format on */
 #define RSEQ_NO_LOOK(pair) ""
 
-/* The home test of a whole batch: a range's size is a power of two, so no offset from its begin
- * reaches it if their bits together do not. xmm2 = home twice, xmm3 = those bits. */
+/* The home test of a whole batch: the size of a range is a power of two, so if the OR of all
+ * offsets from its beginning is below it, so is each offset. xmm2 = home twice, xmm3 = the OR. */
 #define RSEQ_LOOK_AT_HOME(pair)                                                                    \
 	"psubq %%xmm2, " pair "\n"                                                                 \
 	"por " pair ", %%xmm3\n"
@@ -245,7 +249,7 @@
 
 #define RSEQ_CLOBBERS	   "memory", "cc"
 #define RSEQ_BULK_CLOBBERS RSEQ_CLOBBERS, "xmm0", "xmm1", "xmm2", "xmm3"
-/* What RSEQ_ROW_EITHER finds in [id]. */
+/* The offset that RSEQ_ROW_EITHER expects in [id]. */
 #define RSEQ_ID (os.rseq_offset + (ptrdiff_t)os.id_offset)
 
 #endif

@@ -1,29 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The file in memory that `sheaf info` and `sheaf top` map: /dev/shm/libsheaf-PID, for its owner only.
+ * The file in memory that `sheaf info` and `sheaf top` map: /dev/shm/libsheaf-PID, readable by its
+ * owner only.
  *
  *   head, ROW_SIZE | area 0 | area 1 | ...
  *
- * An area has its planes one behind the other, each with a row for each row of slots. The file is made of
- * holes, since most of a large machine's CPUs never run the program: the head and the rows that are opened
- * (os_open_counters) are allocated. Before that nothing is counted there, as a store into a hole that
- * cannot be filled would end the program. Where there is no such file, or no memory in it for a row,
- * counters are in private memory, and only the process itself can print them.
+ * The planes of an area follow one another; each has a row for each row of slots. The file is
+ * sparse, because most CPUs of a large machine never run the program: only the head and the opened
+ * rows (os_open_counters) are allocated. Nothing is counted in a row before that, because a store
+ * into a hole that cannot be filled would end the program. If there is no such file, or no memory
+ * in it for a row, counters are in private memory, and only the process itself can print them.
  *
- * The file goes at exit; one that a killed process left is removed by the next process of its number,
- * or by `sheaf info`. A number says little: another PID namespace may have the same one. So the file
- * is locked, by flock(), for as long as it is used, and removed by others only with its lock. The
- * lock belongs to what open() made, and the mapping of the head keeps that, without a descriptor that
- * the program could close or a child inherit. A forked child keeps the mapping until it has exchanged
- * it for memory of its own.
+ * The file is removed at exit. A file that a killed process left is removed by the next process
+ * with its PID, or by `sheaf info`. A PID is not enough to identify the owner: another PID
+ * namespace may have the same one. So the process holds a flock() on the file for as long as it
+ * uses it, and others must take the lock before they remove the file. The lock belongs to the open
+ * file description, and the mapping of the head keeps that alive, without a descriptor that the
+ * program could close or a child could inherit. A forked child keeps the mapping until it has
+ * replaced it with its own memory.
  *
  * Invariants
  *  F1. The file exists only while areas are mapped.
- *  F2. A file is unlinked by who made it, or by who has its lock alone.
- *  F3. A row of an area that is in the file leaves CLOSED once, by who opens it; nobody else changes where
- *      its counters are.
+ *  F2. Only the process that created a file, or one that holds its lock exclusively, unlinks it.
+ *  F3. A row of an area in the file leaves the state CLOSED once; the thread that opens it does
+ *      this, and no other thread changes where its counters are.
  *
- * Locks: none; callers hold OS_RANK_CACHES, or are alone after fork; os_open_counters() needs neither.
+ * Locks: none; callers hold OS_RANK_CACHES, or are the only thread after fork; os_open_counters()
+ * needs neither.
  */
 #include "os/linux/shared.h"
 
@@ -51,7 +54,7 @@
 
 enum state {
 	CLOSED,
-	OPENING, /* by somebody */
+	OPENING, /* by some thread */
 	OPEN,
 	REFUSED
 };
@@ -83,7 +86,7 @@ static bool same_file(const struct stat *one, dev_t device, ino_t inode)
 	return one->st_dev == device && one->st_ino == inode;
 }
 
-/* By system calls: these functions are points of cancellation, and a lock is held. */
+/* With system calls: the C library's functions are cancellation points, and a lock is held. */
 static int open_file(const char *path, int flags)
 {
 	return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -94,7 +97,7 @@ static void close_file(int file)
 	syscall(SYS_close, file);
 }
 
-/* Remove our file, unless somebody put another one in its place. */
+/* Remove our file, unless another process put a different one in its place. */
 static void remove_ours(void)
 {
 	struct stat now;
@@ -106,7 +109,7 @@ static void remove_ours(void)
 	shared.owner = 0;
 }
 
-/* Remove a file of ours that nobody uses. False: it is somebody's. */
+/* Remove a file with our PID that no process uses. Returns false if one does. */
 static bool remove_left_over(const char *path)
 {
 	int file = open_file(path, O_RDONLY | O_NONBLOCK);
@@ -124,7 +127,7 @@ static bool remove_left_over(const char *path)
 	return done;
 }
 
-/* Make the file and lock it; -1 with errno. */
+/* Create the file and lock it; -1 with errno. */
 static int make_file(const char *path)
 {
 	for (int i = 0; i < ATTEMPTS; i++) {
@@ -143,7 +146,7 @@ static int make_file(const char *path)
 			return file;
 		}
 		error = errno;
-		/* If it is locked, then by who removes it. */
+		/* If it is locked, a process that removes it holds the lock. */
 		if (error != EWOULDBLOCK)
 			unlink(path);
 		close_file(file);
@@ -152,7 +155,7 @@ static int make_file(const char *path)
 	return -1;
 }
 
-/* The file as we made it; -1 with errno. */
+/* Open the file that we created; -1 with errno. */
 static int open_again(const char *path)
 {
 	int file = open_file(path, O_RDWR | O_NONBLOCK);
@@ -172,14 +175,14 @@ static bool allocate(int file, size_t offset, size_t size)
 	return syscall(SYS_fallocate, file, 0, offset, size) == 0;
 }
 
-/* By a hole. */
+/* Extends the file with a hole. */
 static bool grow_to(int file, size_t size)
 {
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_FSIZE, &limit))
 		return false;
-	/* Growing beyond ulimit -f raises SIGXFSZ, also in memory. */
+	/* Growing beyond ulimit -f raises SIGXFSZ, even for a file in memory. */
 	if (limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < size) {
 		errno = EFBIG;
 		return false;
@@ -192,7 +195,7 @@ static size_t offset_of_area(unsigned int i)
 	return ROW_SIZE + i * OS_PLANES * shared.size;
 }
 
-/* The file, long enough, or -1 after a report. */
+/* Open the file and make it long enough; -1 after a report. */
 static int grow_file(size_t size)
 {
 	char path[64];
@@ -222,7 +225,7 @@ static bool map_part(char *at, size_t size, int file, size_t offset)
 	return mmap(at, size, PROT_READ | PROT_WRITE, flags, file, (off_t)offset) != MAP_FAILED;
 }
 
-/* The planes of the area whose first row that is, from offset in the file. */
+/* Map the planes of the area with this first row, from offset in the file. */
 static bool map_planes(char *rows, size_t size, int file, size_t offset)
 {
 	bool done = true;
@@ -243,7 +246,7 @@ static bool map_head(int file)
 		munmap(head, ROW_SIZE);
 		return false;
 	}
-	/* Who counts pages looks without the lock. */
+	/* Threads that count pages read it without the lock. */
 	os_store_release(&shared.head, head);
 	return true;
 }
@@ -370,7 +373,7 @@ bool shared_after_fork(void)
 {
 	bool done = true;
 
-	/* The parent's. */
+	/* It belongs to the parent. */
 	shared.owner = 0;
 	if (shared.head)
 		done = map_part(shared.head, ROW_SIZE, -1, 0);

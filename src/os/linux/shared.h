@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The file that counters are shared through; see shared.c. Callers: src/os/linux/. */
+/* The file for sharing counters; see shared.c. Callers: src/os/linux/. */
 #ifndef SHEAF_OS_LINUX_SHARED_H
 #define SHEAF_OS_LINUX_SHARED_H
 
@@ -8,12 +8,13 @@
 
 #include "os/counters.h"
 
-/* Map the counters of these rows, size bytes with nobody's and the handles'. False: no memory. */
+/* Map the counters of these rows; size includes nobody's row and the row of handles. Returns false
+ * if there is no memory. */
 bool shared_map(char *rows, size_t size);
-/* The last n areas so mapped have no rows after all; their addresses are the caller's to unmap. */
+/* The last n areas mapped this way have no rows after all; the caller unmaps their addresses. */
 void shared_unmap_last(unsigned int n);
-/* In a forked child: leave the parent's counters alone. False: it can have none of its own, and must
- * not count. */
+/* In a forked child: stop using the parent's counters. Returns false if the child cannot have its
+ * own, and must not count. */
 bool shared_after_fork(void);
 
 #endif

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rows of copies of a slot, which cost memory where they are written only: private mappings of a file
- * in memory whose pages are full of it.
+ * Rows that are copies of one slot, and that use memory only where they are written: private
+ * mappings of a file in memory whose pages are full of copies.
  *
- * A mapping shows a file once, from one offset on, so a file of F rows takes a mapping for each F rows.
- * F is so large that MAPPINGS are enough for all the rows, but the file, which is memory, has at most
- * ROWS_AN_AREA rows for each area that is mapped at once. Since areas are mapped at once in twice as many
- * each time (src/percpu/rows.c), their mappings grow with the logarithm of their number.
+ * A mapping shows a file once, from one offset on, so F rows of a file need one mapping for each F
+ * rows. F is large enough for MAPPINGS to cover all rows, but the file, which is memory, has at
+ * most ROWS_AN_AREA rows for each area mapped at once. Each time, twice as many areas are mapped at
+ * once (src/percpu/rows.c), so the number of mappings grows with the logarithm of the number of
+ * areas.
  */
 #include "os/linux/template.h"
 
@@ -30,8 +31,8 @@ void template_fill(char *row, const struct slot *template)
 		memcpy(row + at, template, sizeof(*template));
 }
 
-/* With vm.memfd_noexec=2 Linux 6.3 to 6.5 refuses a file unless it is asked for one that cannot be
- * executed; older ones do not know that request. */
+/* With vm.memfd_noexec=2, Linux 6.3 to 6.5 refuses a file unless the caller asks for one that
+ * cannot be executed; older kernels do not know that flag. */
 static int make_template(void)
 {
 	int file = (int)syscall(SYS_memfd_create, "sheaf-slots", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
@@ -41,7 +42,7 @@ static int make_template(void)
 	return file;
 }
 
-/* How many rows the file shall have; 0: it must not be written. */
+/* The number of rows for the file; 0 if it must not be written. */
 static size_t rows_of_file(size_t n, unsigned int nr_areas)
 {
 	size_t rows = (n + MAPPINGS - 1) / MAPPINGS, most = (size_t)nr_areas * ROWS_AN_AREA;
@@ -49,7 +50,7 @@ static size_t rows_of_file(size_t n, unsigned int nr_areas)
 
 	if (getrlimit(RLIMIT_FSIZE, &limit))
 		return 0;
-	/* Writing beyond ulimit -f raises SIGXFSZ, also in memory. */
+	/* Writing beyond ulimit -f raises SIGXFSZ, even to a file in memory. */
 	if (limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur / ROW_BYTES < most)
 		most = limit.rlim_cur / ROW_BYTES;
 	return rows < most ? rows : most;

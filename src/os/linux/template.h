@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows whose every slot is a copy of one; see template.c. Callers: src/os/linux/, sim/os/. */
+/* Rows of copies of one slot; see template.c. Callers: src/os/linux/, sim/os/. */
 #ifndef SHEAF_OS_LINUX_TEMPLATE_H
 #define SHEAF_OS_LINUX_TEMPLATE_H
 
@@ -13,13 +13,13 @@
 /* One row. */
 void template_fill(char *row, const struct slot *template);
 
-/* Rows of copies of this row, for n rows of so many areas. */
+/* A file with copies of this row, for n rows of nr_areas areas. */
 struct template_file {
-	int file; /* -1: there can be none */
+	int file; /* -1: it could not be created */
 	size_t rows;
 };
 struct template_file template_file(const char *row, size_t n, unsigned int nr_areas);
-/* Map n rows of it over these addresses. False: refused, and some may be mapped. */
+/* Map n rows of it over these addresses. Returns false if refused; some may then be mapped. */
 bool template_map(const struct template_file *template, char *rows, size_t n);
 void template_close(const struct template_file *template);
 
