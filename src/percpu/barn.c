@@ -16,7 +16,7 @@ static struct cells shard_of(struct sheaf_cache *cache, unsigned int cpu)
 			      &slot->top};
 }
 
-/* The node's block of this number, in which so many cells may be full. */
+/* The node's block of this number; `limit` of its cells may be full. */
 static struct cells block_cells(struct barn_block *block, unsigned int limit)
 {
 	return (struct cells){block->cells, BARN_BLOCK_CELLS, limit, &block->top};
@@ -27,7 +27,7 @@ static size_t barn_size(unsigned int node)
 	return sizeof(struct barn) + (os.node[node].n + 63u) / 64 * sizeof(uint64_t);
 }
 
-/* The node's barn, made if it is missing and wanted. */
+/* The node's barn; created if it is missing and `make` is set. */
 static struct barn *barn_of(struct sheaf_cache *cache, unsigned int node, bool make)
 {
 	struct barn *barn = os_load_acquire(&cache->barns[node]), *fresh;
@@ -54,7 +54,7 @@ static struct barn_block *barn_block_of(struct barn *barn, unsigned int i, bool 
 	return block;
 }
 
-/* From now on others look into this CPU's shard (N1), and its budget counts. */
+/* From now on other CPUs look into this CPU's shard (N1), and its budget counts. */
 static void use(struct sheaf_cache *cache, struct barn *barn, unsigned int cpu)
 {
 	unsigned int place = os.place_of[cpu].place;
@@ -73,7 +73,7 @@ struct sheaf *barn_search_shard(const struct barn_search *s, unsigned int cpu)
 	return cells_search(s, &shard);
 }
 
-/* Made as far as full ones may be put there. */
+/* Blocks exist up to the limit of cells that may be full. */
 struct sheaf *barn_search_blocks(const struct barn_search *s)
 {
 	unsigned int left = os_load_relaxed(&s->cache->barn_full);
@@ -92,7 +92,7 @@ struct sheaf *barn_search_blocks(const struct barn_search *s)
 	return sheaf;
 }
 
-/* Beyond this CPU's own shard. */
+/* Search beyond this CPU's own shard. */
 static struct sheaf *search_far(struct barn_search *s)
 {
 	struct sheaf *sheaf;
@@ -113,7 +113,7 @@ static struct sheaf *search_far(struct barn_search *s)
 	return sheaf;
 }
 
-/* A mark set beside a put hides its sheaf from most searches until the next put: see N2. */
+/* A mark that is set during a put hides the sheaf from most searches until the next put: see N2. */
 static void forget_found_none(struct barn *barn, bool full)
 {
 	if (os_load_relaxed(&barn->found_none[full]))
@@ -141,7 +141,8 @@ struct sheaf *barn_begin_empty(struct sheaf_cache *cache, struct barn_cell *cell
 	return begin_in(cache, cell, false);
 }
 
-/* An empty sheaf into the shard of the CPU we are on now. Makes nothing: signal handlers come here. */
+/* Put an empty sheaf into the shard of the CPU on which we run. Allocates nothing: signal handlers
+ * call it. */
 static bool put_empty_near(struct sheaf_cache *cache, struct barn *barn, unsigned int cpu,
 			   struct sheaf *sheaf)
 {
@@ -280,7 +281,7 @@ static void take_cells(void *data, uintptr_t *cells, unsigned int n)
 	for (unsigned int i = 0; i < n; i++) {
 		uintptr_t cell = os_load_relaxed(&cells[i]);
 
-		/* In transit now, it will be back: stop is set. */
+		/* The cell is in transit, and its sheaf will be back: stop is set. */
 		while ((cell & BARN_TRANSIT) || (cell && !os_cmpxchg(&cells[i], &cell, 0))) {
 			os_sleep_briefly();
 			cell = os_load_relaxed(&cells[i]);
@@ -318,7 +319,7 @@ static void forget_transit(void *data, uintptr_t *cells, unsigned int n)
 		}
 }
 
-/* Written only if it is wrong: the parent's page is shared. */
+/* Write the count only if it is wrong: the page is shared with the parent. */
 static void count_used_again(struct barn *barn, unsigned int node)
 {
 	uint32_t n = 0;
@@ -334,7 +335,9 @@ unsigned int barn_after_fork(struct sheaf_cache *cache)
 	unsigned int lost = 0;
 
 	barn_for_each_cells(cache, forget_transit, &lost);
-	/* Who was in use() may have set the bit only, or not yet the limits. */
+	/*
+	 * A thread that was in use() at the fork may have set only the bit, but not yet the limits.
+	 */
 	for (uint32_t node = 0; node < os.nr_nodes; node++)
 		if (cache->barns[node])
 			count_used_again(cache->barns[node], node);
@@ -353,7 +356,7 @@ struct sheaf *barn_take_all(struct sheaf_cache *cache)
 bool barn_init(struct sheaf_cache *cache)
 {
 	cache->barns = pool_alloc(os.nr_nodes * sizeof(*cache->barns));
-	/* Where there is one node it is used for sure. */
+	/* If there is only one node, it will certainly be used. */
 	if (cache->barns && (os.nr_nodes > 1 || barn_of(cache, 0, true)))
 		return true;
 	barn_exit(cache);

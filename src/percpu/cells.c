@@ -4,7 +4,7 @@
 
 #include "os/atomic.h"
 
-/* Put a cell in transit if it still holds what was read; the sheaf, or NULL. */
+/* Put a cell in transit if it still holds the value that was read. Returns the sheaf, or NULL. */
 static struct sheaf *begin_at(const struct barn_search *s, uintptr_t *at, uintptr_t cell)
 {
 	uintptr_t phase = os_load_relaxed(&s->cache->phase) & 1 ? BARN_PHASE : 0;
@@ -38,7 +38,7 @@ static struct sheaf *find_cell(const struct barn_search *s, const struct cells *
 	return NULL;
 }
 
-/* Into a free cell; else one is taken from an empty sheaf. */
+/* Put it into a free cell, or else into the cell of an empty sheaf, which is taken out. */
 static bool put_full(const struct cells *cells, struct sheaf *sheaf, struct sheaf **displaced)
 {
 	uintptr_t full = (uintptr_t)sheaf | BARN_FULL, empty = 0;

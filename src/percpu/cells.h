@@ -11,9 +11,9 @@
 #include "percpu/barn.h"
 
 /*
- * An array of cells, of which `limit` from below may be full. `top` is where empty ones end and
- * full ones begin, if nobody else came between: each exchange moves it by one, like a stack's
- * pointer, so that the first cell looked at is the right one. Only a hint.
+ * An array of cells, of which the first `limit` may be full. `top` is where empty ones end and full
+ * ones begin, if no other thread interferes: each exchange moves it by one, like a stack pointer,
+ * so that the first cell a search looks at is usually the right one. Only a hint.
  */
 struct cells {
 	uintptr_t *at;
@@ -21,7 +21,8 @@ struct cells {
 	uint32_t *top;
 };
 
-/* What is looked for, by whom, and its cell when it is found; or room for a full sheaf. */
+/* The kind of sheaf a search looks for, on whose behalf, and its cell when it is found; or room for
+ * a full sheaf. */
 struct barn_search {
 	struct sheaf_cache *cache;
 	struct barn *barn; /* of this CPU's node */
@@ -31,20 +32,21 @@ struct barn_search {
 	struct sheaf *put, **displaced; /* see barn_put_full() */
 };
 
-/* In these cells: the sheaf that was found, or put; or NULL. */
+/* Search these cells. Returns the sheaf that was found, or put; or NULL. */
 struct sheaf *cells_search(const struct barn_search *s, const struct cells *cells);
-/* An empty one into the last free cell; `limit` of them at most may be taken. */
+/* Put an empty sheaf into the last free cell; at most `limit` of them may be taken. */
 bool cells_put_empty(const struct cells *cells, struct sheaf *sheaf);
-/* Is there a cell for a full one? */
+/* True if there is a cell for a full one. */
 bool cells_have_room(const struct cells *cells);
 
-/* In the shard of a CPU, in the node's blocks. */
+/* Search the shard of a CPU; the node's blocks. */
 struct sheaf *barn_search_shard(const struct barn_search *s, unsigned int cpu);
 struct sheaf *barn_search_blocks(const struct barn_search *s);
 
-/* In the shard where this CPU found one before; the next time one further, if there is none now. */
+/* Search the shard where this CPU last found a sheaf. If there is none now, the next call looks one
+ * shard further. */
 struct sheaf *steal_again(const struct barn_search *s);
-/* In shards of this node's CPUs. *all: the last one of those that are used was looked at. */
+/* Search the shards of this node's CPUs. *all: the search has looked at every shard in use. */
 struct sheaf *steal(const struct barn_search *s, bool *all);
 
 #endif

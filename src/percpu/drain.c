@@ -8,17 +8,18 @@
  *  4. membarrier: no pop or push still works on an old main;
  *  5. the sheaves are ours; wait for those in other hands; take those in the barn; clear stop.
  *
- * stop stays set until then: a sheaf on its way from the barn into a slot already emptied would be
- * missed. Who takes one from a cell looks at stop again after the cell was put in transit, and
- * leaves it there.
+ * stop stays set until then; otherwise a sheaf that moves from the barn into a slot already emptied
+ * would be missed. A thread that takes a sheaf from a cell reads stop again after it has put the
+ * cell in transit, and leaves the sheaf there if stop is set.
  *
  * The trylock backend takes each slot's lock for step 3 and needs no barrier.
  *
- * Where membarrier is refused a drain reaches this CPU only; refused at step 4, it puts back what step 3
- * took, since stop is set and the slots are as it left them. A cache that is quiet does without: its
- * last user has said that nobody uses it, so each of its sections has ended, and what they stored was
- * seen by that user before, by whatever told it so. Only the library itself may still free retired
- * objects, with a provider's callback: kmem_cache_destroy() waits for those before it drains.
+ * If membarrier is refused, a drain reaches this CPU only. If it is refused at step 4, the drain
+ * puts the sheaves of step 3 back: stop is set, so the slots are unchanged. A quiet cache needs no
+ * membarrier: its last user says that no thread uses it, so all its sections have ended, and the
+ * synchronization by which that user knows this also made their stores visible. Only the library
+ * itself may still free retired objects, in a provider's callback: kmem_cache_destroy() waits for
+ * those before it drains.
  */
 #include "percpu/drain.h"
 #include "os/atomic.h"
@@ -35,15 +36,15 @@
 
 static struct os_lock drain_lock = OS_LOCK_INIT(OS_RANK_DRAIN);
 
-/* What a drain is after, in a slot. */
+/* What a drain takes from a slot. */
 struct aim {
-	/* Take it out, leaving the bootstrap sheaf. */
+	/* Take the sheaf out and leave the bootstrap sheaf. */
 	void (*take)(struct slot *slot, unsigned int row, struct sheaf **list);
-	/* Undo that, for one of the sheaves. */
+	/* Undo this for one of the sheaves. */
 	void (*put_back)(struct slot *slot, struct sheaf *sheaf);
 };
 
-#define TAKEN_SPARE 1u /* in taken_from, beside the row */
+#define TAKEN_SPARE 1u /* in taken_from, with the row */
 
 static void push_drained(struct sheaf **list, struct sheaf *sheaf, unsigned int row,
 			 unsigned int spare)
@@ -67,8 +68,9 @@ static struct sheaf *spare_of(const struct slot *slot)
 }
 
 /*
- * Make these the slot's two sheaves. Others look at a slot at any time (view_slot): each of these stores
- * is one that a section could make (S2), so they never see the name of a sheaf that is none.
+ * Make these the slot's two sheaves. Others may look at a slot at any time (view_slot). Each of
+ * these stores is one that a section could make (S2), so they never see a pointer that is not a
+ * sheaf.
  */
 static void exchange(struct slot *slot, struct sheaf *m, struct sheaf *spare)
 {
@@ -79,7 +81,7 @@ static void exchange(struct slot *slot, struct sheaf *m, struct sheaf *spare)
 	os_store_release(&slot->pair, (uintptr_t)m ^ (uintptr_t)spare);
 }
 
-/* The slot's two sheaves, leaving the bootstrap one. */
+/* Take the slot's two sheaves and leave the bootstrap sheaf. */
 static void take_slot(struct slot *slot, unsigned int row, struct sheaf **list)
 {
 	struct sheaf *m = os_load_relaxed(&slot->main), *spare = spare_of(slot);
@@ -95,7 +97,7 @@ static void put_back_slot(struct slot *slot, struct sheaf *sheaf)
 {
 	bool spare = sheaf->taken_from & TAKEN_SPARE;
 
-	/* By a refill: what it was filled by is forgotten. */
+	/* Set by a refill: the CPU that filled it is forgotten. */
 	sheaf->taken_from = 0;
 	if (spare)
 		exchange(slot, os_load_relaxed(&slot->main), sheaf);
@@ -125,7 +127,7 @@ static const struct aim retired = {take_rcu_free, put_back_rcu_free};
 static void take_locked(const struct aim *aim, struct slot *slot, unsigned int row,
 			struct sheaf **list)
 {
-	/* A slot nobody has used is not written: its page may be shared with other CPUs. */
+	/* A slot that was never used is not written: its page may be shared with other CPUs. */
 	if (!os_load_acquire(&slot->lock) && os_load_relaxed(&slot->main) == &sheaf_bootstrap &&
 	    os_load_relaxed(&slot->pair) == (uintptr_t)&sheaf_bootstrap &&
 	    os_load_relaxed(&slot->rcu_free) == &sheaf_bootstrap)
@@ -136,7 +138,8 @@ static void take_locked(const struct aim *aim, struct slot *slot, unsigned int r
 	os_store_release(&slot->lock, 0);
 }
 
-/* No section that began before this call goes on. False: the kernel refuses its part. */
+/* Return after every section that began before this call has ended. Returns false if the kernel
+ * refuses membarrier. */
 static bool end_sections(const struct sheaf_cache *cache)
 {
 	return os.backend != OS_BACKEND_RSEQ || os_membarrier() || cache->quiet;
@@ -152,16 +155,15 @@ static void put_back(struct sheaf_cache *cache, const struct aim *aim, struct sh
 	}
 }
 
-/* From every slot; leaves stop set. False, and nothing taken: other CPUs' are out of reach. */
+/* Take from every slot; leaves stop set. Returns false, with nothing taken, if other CPUs' slots
+ * cannot be reached. */
 static bool take_slots(struct sheaf_cache *cache, const struct aim *aim, struct sheaf **list)
 {
 	bool rseq = os.backend == OS_BACKEND_RSEQ;
 
 	os_store_release(&cache->at.stop, 1);
-	/*
-	 * Pairs with in_hand_sees_drain(), and on the trylock backend with c_section_see_stop(): a thread
-	 * that shows a sheaf in hand or takes a slot's lock after this sees stop.
-	 */
+	/* Pairs with in_hand_sees_drain(), and on the trylock backend with c_section_see_stop(): a
+	 * thread that shows a sheaf in hand or takes a slot's lock after this sees stop. */
 	os_fence();
 	if (!end_sections(cache))
 		return false;
@@ -179,7 +181,7 @@ static bool take_slots(struct sheaf_cache *cache, const struct aim *aim, struct 
 	return false;
 }
 
-/* When other CPUs cannot be reached: what this CPU's slot holds. */
+/* Take from this CPU's slot, when other CPUs cannot be reached. */
 static void drain_here(struct sheaf_cache *cache)
 {
 	void *objects[32];
@@ -194,7 +196,7 @@ static void drain_here(struct sheaf_cache *cache)
 	} while (section_swap_empty(&cache->at));
 }
 
-/* Return when every sheaf that was in hand at the call has been handed over. Sleeps. */
+/* Return when every sheaf that was in hand at the time of the call has been handed over. Sleeps. */
 static void wait_in_hand(struct sheaf_cache *cache)
 {
 	for (int turn = 0; turn < 2; turn++) {
@@ -231,7 +233,7 @@ bool sheaf_drain(struct sheaf_cache *cache)
 		os_unlock(&drain_lock);
 		return true;
 	}
-	/* What their slots show is about to be in the sums. */
+	/* The counts that their slots show will shortly be in the sums. */
 	for (struct sheaf *taken = list; os.counting && taken; taken = taken->next)
 		view_clear(slot_of_row(cache->at.handle, row_of(taken)));
 	flush_list(cache, list);
@@ -272,7 +274,7 @@ void sheaf_unlock_drains(void)
 	os_unlock(&drain_lock);
 }
 
-/* What a slot's sheaves carried until the fork is the parent's. */
+/* The counts of a slot's sheaves until the fork belong to the parent. */
 static void begin_counts(const struct slot *slot)
 {
 	struct sheaf *m = slot->main, *spare = (struct sheaf *)(slot->pair ^ (uintptr_t)m);
@@ -296,7 +298,7 @@ unsigned int sheaf_after_fork(struct sheaf_cache *cache)
 				lost += slot->in_hand[phase];
 				slot->in_hand[phase] = 0;
 			}
-		/* Sheaves that were taken out, and not queued: their objects are leaked. */
+		/* Sheaves that were taken out but not queued: their objects are leaked. */
 		for (int phase = 0; phase < 2; phase++) {
 			lost += slot->rcu_in_hand[phase];
 			if (slot->rcu_in_hand[phase])

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Flow: what a cache's use tells about it. Seen where main and spare are swapped, and where full sheaves
- * come from a barn.
+ * Flow: how a cache is used, observed where main and spare are swapped, and where full sheaves are
+ * taken from a barn.
  *
- * Volume. An exchange with a barn costs the same whatever the sheaf holds, and between CPUs a few cache
- * lines' way from one to the other; a swap cuts a bulk transfer in two. A cache that has made many of
- * both gets larger sheaves, within a budget of bytes; for a while after that, spare sheaves that are
- * still small are renewed at swaps. A capacity that the user chose is left alone; shrinking the cache
- * begins anew.
+ * Volume. An exchange with a barn costs the same however many objects the sheaf holds, and a few
+ * cache lines move if the sheaf comes from another CPU; a swap cuts a bulk transfer in two. A cache
+ * that has made many of both gets larger sheaves, within a budget of bytes; for a while after that,
+ * small spare sheaves are renewed at swaps. A capacity that the user chose does not change;
+ * shrinking the cache starts over.
  *
- * Direction. A sheaf tells which CPU's frees filled it. Where one CPU allocates what another one
- * freed, allocations ask ahead for the lines of objects, which the other CPU still has
- * (src/cache/fast.c). A cache whose CPUs allocate what they freed would only pay for that. `flow`
- * counts sheaves from other CPUs, less twice those from the own one, and decides with hysteresis.
+ * Direction. A sheaf records which CPU's frees filled it. If one CPU allocates objects that another
+ * CPU freed, allocations prefetch the lines of objects, which the other CPU's cache still holds
+ * (src/cache/fast.c). For a cache whose CPUs allocate the objects that they freed, this would only
+ * be a cost. `flow` counts sheaves from other CPUs, minus twice those from the same CPU, and
+ * decides with hysteresis.
  *
- * All of it are hints, changed without order, but for the capacity: a compare-exchange changes it
- * together with the word that the user chose it. What changed is told by `flow_changed`: a slow path of
- * the layer above sees it when it has nothing in hand.
+ * All of these are hints, changed without ordering, except the capacity: a compare-exchange changes
+ * it together with the word that says whether the user chose it. `flow_changed` says what changed:
+ * a slow path of the layer above reads it when it has nothing in hand.
  */
 #include "percpu/flow.h"
 
@@ -26,36 +27,36 @@
 #include "percpu/limits.h"
 #include "percpu/sheaf.h"
 
-/*
- * Larger sheaves are memory that only a busy cache is worth. So many exchanges of 60 objects are 61,000
- * pairs, a third of a millisecond: half or double only moves that moment.
- */
+/* Larger sheaves are worth their memory only in a busy cache. 1024 exchanges of 60 objects are
+ * 61,000 pairs, a third of a millisecond: half or double only moves that moment. */
 #define MANY_EXCHANGES 1024
 
 /*
- * Swaps after that, at which spares are renewed: one for each CPU of 64. Half leaves those beyond 32 their
- * small spares until these are met empty; double keeps a test in as many more swaps.
+ * Swaps after that, at which spares are renewed: one for each of 64 CPUs. With half, CPUs beyond 32
+ * keep their small spares until they are found empty; double keeps one test in twice as many swaps.
  */
 #define RENEWALS 64
 
 /*
- * Sheaves from other CPUs, less twice the own ones, until allocations ask ahead; back at 0. Asking ahead is
- * worth 139 to 156 M pairs a second one way, and costs 0.6 ns a pair where no object travels. So a
- * cache must show it for long, and a batch of its own undoes it. Half or double: sooner or later by 64 sheaves.
+ * Sheaves from other CPUs, minus twice those from the same CPU, until allocations prefetch; they
+ * stop at 0. Prefetching raises 139 to 156 M pairs per second from CPU to CPU, and costs 0.6 ns per
+ * pair where objects stay on their CPU. So a cache must show this use for long, and one batch of
+ * its own objects undoes it. Half or double: 64 sheaves sooner or later.
  */
 #define FLOW_HIGH 128
 
 /*
- * How large. From CPU to CPU, 64 bytes: 94 M pairs a second with 60 objects, 139 with 252, 142 with 508, 147
- * with 1020. So 508, a sheaf of 4 KiB, and for larger objects as many as are 64 KiB: half costs those more
- * exchanges, double is memory of each CPU for little. All CPUs' together are bounded, too: from 128 CPUs
- * on each gets less (from 64, with half).
+ * The larger capacity. From CPU to CPU, objects of 64 bytes: 94 M pairs per second with 60 objects,
+ * 139 with 252, 142 with 508, 147 with 1020. So the capacity is 508, a sheaf of 4 KiB; for larger
+ * objects, 64 KiB of objects. Half costs those more exchanges; double is memory on each CPU for
+ * little gain. The sum over all CPUs is bounded too: from 128 CPUs on, each gets less (from 64,
+ * with half).
  */
 #define LARGE_CAPACITY 508
 #define LARGE_BYTES    ((size_t)64 << 10) /* of the objects in a sheaf */
-#define LARGE_ALL      ((size_t)8 << 20)  /* of those in a sheaf of every CPU in use */
+#define LARGE_ALL      ((size_t)8 << 20)  /* of those in one sheaf of every CPU in use */
 
-/* Unless the user chose another one, also meanwhile. */
+/* Unless the user chose another one, even during this call. */
 static void change_capacity(struct sheaf_cache *cache, uint32_t capacity)
 {
 	uint64_t now = os_load_relaxed(&cache->capacities);
@@ -76,7 +77,7 @@ static void grow_capacity(struct sheaf_cache *cache)
 	size_t bytes = LARGE_ALL / barn_cpus(cache), larger;
 
 	larger = (bytes < LARGE_BYTES ? bytes : LARGE_BYTES) / cache->slab.size;
-	/* With its header a whole number of lines. */
+	/* With its header, a whole number of cache lines. */
 	larger = larger < LARGE_CAPACITY ? (larger & ~(size_t)7) - 4 : LARGE_CAPACITY;
 	if (!first || larger > LARGE_CAPACITY || larger <= first)
 		return;

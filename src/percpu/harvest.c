@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is counted in sheaves themselves: pops ride in the word that a pop commits (os/section.h), and
- * are harvested when the sheaf leaves its slot. Until then others see copies (os/view.h).
+ * Counts in the sheaves themselves: the word that a pop commits also counts pops (os/section.h).
+ * They are harvested when the sheaf leaves its slot. Until then others see copies (os/view.h).
  */
 #include "percpu/harvest.h"
 
@@ -30,7 +30,7 @@ void sheaf_harvest(struct sheaf_cache *cache, struct sheaf *sheaf)
 unsigned int sheaf_pop_bulk(struct sheaf_cache *cache, void **objects, unsigned int n)
 {
 	n = section_pop_bulk(&cache->at, objects, n);
-	/* The word tells no pops, but fewer objects than its pushes brought. */
+	/* The word counts no pops, but shows fewer objects than were pushed. */
 	stat_add(&cache->slab, STAT_alloc_fastpath, n);
 	stat_add(&cache->slab, STAT_free_fastpath, n);
 	return n;

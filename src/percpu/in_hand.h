@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The in-hand count (docs/design.md, R2), for sheaves with objects that have no barn cell: who takes one is
- * counted, by phase, in the slot of the CPU it began on, until the sheaf is handed over.
+ * The in-hand count (docs/design.md, R2), for sheaves that have objects but no barn cell. A thread
+ * that takes one is counted, by phase, in the slot of the CPU on which it began, until it hands the
+ * sheaf over.
  *
- * A drain (drain.c) turns the phase and waits for the old one, counts and cells in transit alike, twice: a
- * thread that read the phase before a turn and showed itself after it is caught by the second.
+ * A drain (drain.c) flips the phase and waits until the old phase's counts are 0 and its cells are
+ * no longer in transit. It does this twice: the second time catches a thread that read the phase
+ * before the first flip and showed itself after it.
  *
  * Callers: src/percpu/, src/rcu/.
  */
@@ -15,7 +17,7 @@
 #include "os/machine.h"
 #include "percpu/sheaf.h"
 
-/* Of a pair of counts that lies so far into each slot: count this CPU's one of the phase. */
+/* For a pair of counts at this offset in each slot: increment this CPU's count of the phase. */
 static inline uint32_t *in_hand_begin_phase(struct sheaf_cache *cache, size_t place, uint32_t phase)
 {
 	struct slot *slot = slot_of_row(cache->at.handle, os_row());
@@ -37,7 +39,7 @@ static inline void in_hand_wait_phase(struct sheaf_cache *cache, size_t place, u
 	}
 }
 
-/* What in_hand_end() must be given. */
+/* Returns the argument for in_hand_end(). */
 static inline uint32_t *in_hand_begin(struct sheaf_cache *cache)
 {
 	return in_hand_begin_phase(cache, offsetof(struct slot, in_hand),
@@ -50,9 +52,9 @@ static inline void in_hand_end(uint32_t *in_hand)
 }
 
 /*
- * Has a drain begun? For a caller that has just shown a sheaf in hand, by an exchange of a cell or of a
- * count. Either this call sees stop, or the drain sees that sheaf: the drain sets stop before it looks.
- * Pairs with the fence in take_slots() (drain.c).
+ * True if a drain has begun. For a caller that has just shown a sheaf in hand, by an exchange of a
+ * cell or of a count. Either this call sees stop, or the drain sees the sheaf: the drain sets stop
+ * before it looks. Pairs with the fence in take_slots() (drain.c).
  */
 static inline bool in_hand_sees_drain(const struct sheaf_cache *cache)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Capacities and limits; see limits.h, and barn.h for what a barn may hold. */
+/* Capacities and limits; see limits.h, and barn.h for the limits of a barn. */
 #include "percpu/limits.h"
 
 #include <string.h>
@@ -8,12 +8,12 @@
 #include "os/machine.h"
 #include "percpu/barn.h"
 
-/* What they are computed from. */
+/* The values from which they are computed. */
 struct limits {
 	size_t capacity, objects, bytes, used;
 };
 
-/* CPUs that have used the barn: of all nodes, and of the node that has most of them. */
+/* CPUs that have used the barn: on all nodes, and on the node that has most of them. */
 static size_t count_used(const struct sheaf_cache *cache, size_t *of_a_node)
 {
 	size_t all = 0, most = 0;
@@ -64,7 +64,8 @@ static void compute_limits(struct sheaf_cache *cache, const struct limits *from)
 	size_t sheaf_bytes = from->capacity * cache->slab.size, cpus = from->used, sheaves, shard,
 	       rest;
 
-	/* What the user allows must do for all that may come; a budget of each CPU's own comes with it. */
+	/* The user's limit must be enough for all CPUs that may use the cache; otherwise each CPU
+	 * adds its own budget. */
 	if ((from->objects || from->bytes) && cpus < os.node_allowed)
 		cpus = os.node_allowed;
 	sheaves = (from->bytes ? from->bytes : bytes_of_node(cache, cpus)) / sheaf_bytes;
@@ -83,9 +84,10 @@ void barn_set_limits(struct sheaf_cache *cache)
 	struct limits from, now;
 
 	/*
-	 * Two at once: who stored last looks at what the other one has changed before. Each changes its
-	 * part, passes the first fence, stores, passes the second one, and reads: of two such fences
-	 * of two threads one comes first, and pairs with the other thread's.
+	 * Two threads may do this at once: the one that stores last has seen what the other changed
+	 * before. Each changes its part, passes the first fence, stores, passes the second fence,
+	 * and reads. Of two such fences in two threads one comes first, and pairs with the other
+	 * thread's.
 	 */
 	do {
 		os_fence();

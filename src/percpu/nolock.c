@@ -22,8 +22,9 @@ void nolock_give(struct sheaf_cache *cache, void *object, const char *call)
 }
 
 /*
- * A sheaf that came out of the slot into the cell, which is still in transit: full or empty as it is;
- * partly filled, because somebody else came between, without its objects.
+ * Leave a sheaf from the slot in the cell, which is still in transit. A full or an empty sheaf
+ * stays as it is. One that is partly filled, because another thread interfered, is left without its
+ * objects.
  */
 static void leave(struct sheaf_cache *cache, struct barn_cell *cell, struct sheaf *old)
 {
@@ -53,13 +54,13 @@ static void count_exchange(struct sheaf_cache *cache, bool full, const struct sh
 	stat_add(&cache->slab, STAT_barn_get_empty, 1);
 }
 
-/* Put a full (an empty) sheaf of the barn into the slot, as main if that is empty (full). */
+/* Move a full (an empty) sheaf from the barn into the slot, as main if that is empty (full). */
 static bool install(struct sheaf_cache *cache, bool full)
 {
 	struct barn_cell cell;
 	struct sheaf *sheaf, *old = NULL;
 
-	/* Before anything is in hand. */
+	/* Done before anything is in hand. */
 	if (!rows_open_here(cache->at.handle))
 		return false;
 	sheaf = full ? barn_begin_full(cache, &cell) : barn_begin_empty(cache, &cell);
@@ -112,7 +113,7 @@ bool nolock_free(struct sheaf_cache *cache, void *object)
 	if (!os_registered() || !install(cache, false))
 		return false;
 	done = section_push(&cache->at, object);
-	/* The sheaf that was exchanged was looked at. */
+	/* The sheaf that was exchanged has been checked. */
 	os_report_kept_nowait();
 	return done;
 }

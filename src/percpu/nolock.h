@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sheaves without waiting: what a signal handler may do that interrupted any line of this library.
+ * Sheaves without waiting, for signal handlers that may interrupt any line of this library.
  *
- * Sections are aborted by signals, barn cells change by one exchange, and neither the pool nor a lock
- * is touched. A sheaf that comes out of a slot is left in the cell that its successor came from; one
- * that cannot be left there as it is, is emptied object by object.
+ * Signals abort sections, barn cells change with one exchange, and these calls touch neither the
+ * pool nor a lock. A sheaf that is taken out of a slot is left in the cell where its successor was;
+ * if it cannot be left there as it is, it is emptied object by object.
  *
  * Callers: src/cache/.
  */
@@ -13,15 +13,15 @@
 
 #include "percpu/sheaf.h"
 
-/* An object of a sheaf, or NULL. */
+/* Take an object from a sheaf, or return NULL. */
 void *nolock_alloc(struct sheaf_cache *cache);
-/* An object of this CPU's node into a sheaf. False: no room at once. */
+/* Put an object of this CPU's node into a sheaf. Returns false if there is no room at once. */
 bool nolock_free(struct sheaf_cache *cache, void *object);
-/* An object to its slab, or to those that wait for the next slow path. */
+/* Return an object to its slab, or add it to those that wait for the next slow path. */
 void nolock_give(struct sheaf_cache *cache, void *object, const char *call);
 
-/* Put back to their slabs what nolock_give() had to defer, if there is any. Slow paths begin by
- * this. */
+/* Return to their slabs the objects that nolock_give() deferred, if there are any. Slow paths begin
+ * with this. */
 void sheaf_give_deferred(struct sheaf_cache *cache);
 
 #endif

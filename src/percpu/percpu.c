@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What happens when main is empty (alloc) or full (free): the kernel's replace-empty-main and
- * replace-full-main, each as two sections. "Replace the spare by the new sheaf, then swap" leaves
- * the old main as spare: that is the spare rule.
+ * The slow paths when main is empty (alloc) or full (free): the kernel's replace-empty-main and
+ * replace-full-main, each as two sections. "Replace the spare with the new sheaf, then swap" leaves
+ * the old main as the spare: this is the spare rule.
  */
 #include "percpu/percpu.h"
 
@@ -21,7 +21,7 @@
 #include "percpu/sheaf.h"
 #include "percpu/stat.h"
 
-/* A full sheaf from the slabs, or NULL. Runs constructors, so nothing may be in hand. */
+/* Returns a sheaf filled from the slabs, or NULL. Runs constructors, so nothing may be in hand. */
 static struct sheaf *refill(struct sheaf_cache *cache)
 {
 	struct sheaf *sheaf = sheaf_take_empty_spare(cache);
@@ -41,7 +41,8 @@ static struct sheaf *refill(struct sheaf_cache *cache)
 	return NULL;
 }
 
-/* For the caller of an allocation: a pop like others, though the sheaf is not in a slot yet. */
+/* Take an object for the caller of an allocation: it counts as a pop, although the sheaf is not in
+ * a slot yet. */
 static void *take_newest(struct sheaf *full)
 {
 	void *object = full->objects[full->size - 1];
@@ -50,17 +51,15 @@ static void *take_newest(struct sheaf *full)
 	return object;
 }
 
-/* And then objects may be pushed here, too. */
+/* After this, objects may also be pushed here. */
 static bool can_install(struct sheaf_cache *cache)
 {
 	return cache->barns && !os_load_relaxed(&cache->at.stop) && os_registered() &&
 	       rows_open_here(cache->at.handle);
 }
 
-/*
- * Install a full sheaf for an empty main. Returns what its place in the barn should hold now: the
- * empty sheaf it replaced, or NULL; others are handed over here.
- */
+/* Install a full sheaf in place of an empty main. Returns what its cell in the barn should hold
+ * now: the empty sheaf that it replaced, or NULL; other sheaves are handed over here. */
 static struct sheaf *install_full(struct sheaf_cache *cache, struct sheaf *full, const char *call)
 {
 	struct sheaf *old = NULL;
@@ -84,7 +83,8 @@ static struct sheaf *install_full(struct sheaf_cache *cache, struct sheaf *full,
 	return NULL;
 }
 
-/* Put a full sheaf of the barn into the slot, less the object it returns. NULL: there is none. */
+/* Move a full sheaf from the barn into the slot, except the object that is returned. NULL: there is
+ * none. */
 static void *alloc_from_barn(struct sheaf_cache *cache, const char *call)
 {
 	struct barn_cell cell;
@@ -107,7 +107,7 @@ static void *alloc_from_barn(struct sheaf_cache *cache, const char *call)
 	return object;
 }
 
-/* The same with a sheaf whose grace period has passed. */
+/* The same for a sheaf whose grace period has passed. */
 static void *alloc_after_grace(struct sheaf_cache *cache, struct sheaf_source *rcu,
 			       const char *call)
 {
@@ -129,7 +129,8 @@ static void *alloc_after_grace(struct sheaf_cache *cache, struct sheaf_source *r
 	return object;
 }
 
-/* A whole sheaf's first object; the rest is this CPU's now. NULL: no sheaf is to be had. */
+/* Take a whole sheaf, return its first object, and leave the rest to this CPU. NULL: there is no
+ * sheaf. */
 static void *alloc_from_whole(struct sheaf_cache *cache, const char *call)
 {
 	void *object = alloc_from_barn(cache, call);
@@ -138,7 +139,7 @@ static void *alloc_from_whole(struct sheaf_cache *cache, const char *call)
 	return rcu ? alloc_after_grace(cache, rcu, call) : object;
 }
 
-/* Kernel: __pcs_replace_empty_main(). NULL: there is no sheaf to be had, or none may be put in. */
+/* Kernel: __pcs_replace_empty_main(). NULL: there is no sheaf, or none can be installed. */
 static void *replace_empty_main(struct sheaf_cache *cache)
 {
 	struct sheaf *full;
@@ -160,7 +161,8 @@ static void *replace_empty_main(struct sheaf_cache *cache)
 	return object;
 }
 
-/* Install a sheaf with room for a full main; the sheaf it replaced, or that one if it cannot be. */
+/* Install a sheaf with room in place of a full main. Returns the sheaf that it replaced, or the new
+ * sheaf if it cannot be installed. */
 static struct sheaf *install_empty(struct sheaf_cache *cache, struct sheaf *empty, unsigned int cpu)
 {
 	struct sheaf *old = empty;
@@ -217,15 +219,16 @@ static bool replace_full_main(struct sheaf_cache *cache, void *object)
 }
 
 /*
- * A sheaf of the cache's capacity with the objects of this one, which goes. They stay here: in the barn a
- * full sheaf of the old capacity would be the next one that this CPU gets, and so on. NULL: no memory.
+ * Returns a sheaf of the cache's capacity with the objects of this one, which is freed. The objects
+ * stay on this CPU: in the barn, a full sheaf of the old capacity would be the next one that this
+ * CPU gets, and so on. NULL: no memory.
  */
 static struct sheaf *renewed(struct sheaf_cache *cache, struct sheaf *sheaf)
 {
 	struct sheaf *fresh = sheaf_new(cache);
 	unsigned int n = sheaf->size;
 
-	/* There is room, unless the capacity has just become smaller. */
+	/* There is room, unless the capacity has just decreased. */
 	if (fresh && n <= fresh->capacity) {
 		tsan_taken(sheaf);
 		memcpy(fresh->objects, sheaf->objects, n * sizeof(*fresh->objects));
@@ -238,7 +241,7 @@ static struct sheaf *renewed(struct sheaf_cache *cache, struct sheaf *sheaf)
 	return fresh;
 }
 
-/* A spare sheaf of an old capacity goes, and a new one comes in its place. */
+/* Replace a spare sheaf of an old capacity with a new one. */
 static void renew_spare(struct sheaf_cache *cache)
 {
 	uint32_t *in_hand = in_hand_begin(cache);
@@ -248,7 +251,7 @@ static void renew_spare(struct sheaf_cache *cache)
 		sheaf_check_newest(cache, spare, "kmem_cache_free");
 		spare = renewed(cache, spare);
 	}
-	/* What it replaces, or itself if it cannot be put in. */
+	/* The spare that it replaced, or itself if it cannot be put in. */
 	if (spare) {
 		section_replace_spare(&cache->at, spare, &spare);
 		sheaf_hand_over(cache, spare, "kmem_cache_alloc");

@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Objects from sheaves and into them, when the fast path has none or no room. Callers: src/cache/.
+ * Allocate from sheaves and free into them, when the fast path has no object or no room. Callers:
+ * src/cache/.
  */
 #ifndef SHEAF_PERCPU_PERCPU_H
 #define SHEAF_PERCPU_PERCPU_H
 
 #include "percpu/sheaf.h"
 
-/* When the fast path found nothing: get a sheaf with objects and pop. NULL: ask the slabs. */
+/*
+ * Called when the fast path found no object: get a sheaf with objects and pop. NULL: use the slabs.
+ */
 void *sheaf_alloc(struct sheaf_cache *cache);
-/* When the fast path found no room: get a sheaf with room and push. False: to the slab. */
+/* Called when the fast path found no room: get a sheaf with room and push. False: use the slab. */
 bool sheaf_free(struct sheaf_cache *cache, void *object);
-/* As many of n objects as sheaves hold. */
+/* Allocate up to n objects, as many as sheaves hold. Returns their number. */
 unsigned int sheaf_alloc_bulk(struct sheaf_cache *cache, void **objects, unsigned int n);
-/* As many of n objects, all of this CPU's node, as sheaves have room for. */
+/* Free up to n objects, all of this CPU's node, as many as sheaves have room for. Returns their
+ * number. */
 unsigned int sheaf_free_bulk(struct sheaf_cache *cache, void **objects, unsigned int n);
 
 #endif

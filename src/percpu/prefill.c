@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sheaves lent to users and taken back; see prefill.h. */
+/* Lends sheaves to users and takes them back; see prefill.h. */
 #include "percpu/prefill.h"
 
 #include "os/atomic.h"
@@ -15,7 +15,7 @@
 #define CALL_PREFILL "kmem_cache_prefill_sheaf"
 #define CALL_RETURN  "kmem_cache_return_sheaf"
 
-/* From now on it is the user's. */
+/* From now on it belongs to the user. */
 static struct sheaf *lend(struct sheaf_cache *cache, struct sheaf *sheaf)
 {
 	if (sheaf) {
@@ -26,14 +26,14 @@ static struct sheaf *lend(struct sheaf_cache *cache, struct sheaf *sheaf)
 	return sheaf;
 }
 
-/* It is returned: its objects are free, and the caller's to park or to flush. */
+/* The user returned it: its objects are free, and the caller parks or flushes them. */
 static void take_back(struct sheaf_cache *cache, struct sheaf *sheaf)
 {
 	sheaf->lent_by = NULL;
 	stat_add(&cache->slab, STAT_free_fastpath, sheaf->size);
 }
 
-/* A sheaf that was taken and cannot be used. */
+/* Release a sheaf that was taken and cannot be used. */
 static void reject(struct sheaf_cache *cache, struct sheaf *sheaf)
 {
 	take_back(cache, sheaf);
@@ -42,7 +42,7 @@ static void reject(struct sheaf_cache *cache, struct sheaf *sheaf)
 	sheaf_release(cache, sheaf);
 }
 
-/* Taking it allocates its objects at once (F2), so a drain need not wait for this thread. */
+/* Taking the sheaf allocates its objects at once (F2), so a drain need not wait for this thread. */
 struct sheaf *prefill_lend_spare(struct sheaf_cache *cache)
 {
 	struct sheaf *spare = NULL;
@@ -61,7 +61,8 @@ static void barn_got(struct sheaf_cache *cache, struct sheaf *full, struct barn_
 	barn_finish(cache, cell, NULL);
 }
 
-/* A full one if there is any, of the barn or after its grace period; or an empty one. */
+/* Lend a full sheaf if there is any, from the barn or after its grace period; otherwise an empty
+ * one. */
 static struct sheaf *lend_whole(struct sheaf_cache *cache)
 {
 	struct barn_cell cell;
@@ -81,7 +82,7 @@ struct sheaf *prefill_lend(struct sheaf_cache *cache, struct sheaf *sheaf, unsig
 		sheaf = lend_whole(cache);
 		stat_add(&cache->slab, STAT_sheaf_prefill_slow, sheaf != NULL);
 	}
-	/* Of an older, smaller capacity; or the capacity has just become smaller. */
+	/* It has an older, smaller capacity; or the capacity has just decreased. */
 	if (sheaf && sheaf->capacity < n) {
 		reject(cache, sheaf);
 		sheaf = lend(cache, sheaf_make(cache, n));
@@ -100,7 +101,7 @@ struct sheaf *prefill_lend_oversize(struct sheaf_cache *cache, unsigned int n)
 unsigned int prefill_fill(struct sheaf_cache *cache, struct sheaf *sheaf, unsigned int n)
 {
 	unsigned int room = (sheaf_fits(cache, sheaf) ? sheaf->capacity : n) - sheaf->size;
-	/* Main has what was freed of earlier sheaves' objects. */
+	/* Main has objects that were freed from earlier sheaves. */
 	unsigned int got = sheaf_pop_bulk(cache, sheaf->objects + sheaf->size, room);
 
 	sheaf_set_size(sheaf, sheaf->size + got);
@@ -114,7 +115,7 @@ unsigned int prefill_fill(struct sheaf_cache *cache, struct sheaf *sheaf, unsign
 	return sheaf->size;
 }
 
-/* Looks only: it may be filled, or emptied, by the time this returns. */
+/* Only a look: the spare may be filled or emptied before this returns. */
 static bool has_bootstrap_spare(struct sheaf_cache *cache)
 {
 	const struct slot *slot = slot_of_row(cache->at.handle, os_row());
@@ -123,7 +124,9 @@ static bool has_bootstrap_spare(struct sheaf_cache *cache)
 	return (os_load_relaxed(&slot->pair) ^ m) == (uintptr_t)&sheaf_bootstrap;
 }
 
-/* Instead of the bootstrap sheaf; what another thread has put there meanwhile is handed over. */
+/*
+ * Replace the bootstrap sheaf; a sheaf that another thread has put there meanwhile is handed over.
+ */
 static bool replace_bootstrap_spare(struct sheaf_cache *cache, struct sheaf *sheaf)
 {
 	uint32_t *in_hand = in_hand_begin(cache);
@@ -142,7 +145,7 @@ bool prefill_return_spare(struct sheaf_cache *cache, struct sheaf *sheaf)
 
 	if (!sheaf_fits(cache, sheaf))
 		return false;
-	/* Once it is in the slot it is not ours to change. */
+	/* Once it is in the slot, we must not change it. */
 	sheaf_set_size(sheaf, size);
 	sheaf->lent_by = NULL;
 	if (!section_put_spare(&cache->at, sheaf) &&
@@ -159,7 +162,7 @@ void prefill_return(struct sheaf_cache *cache, struct sheaf *sheaf, bool may_fil
 {
 	bool fits = sheaf_fits(cache, sheaf);
 
-	/* While it is still the user's: constructors may run. */
+	/* Fill it while it still belongs to the user: constructors may run. */
 	if (fits && may_fill && sheaf->size && barn_has_room(cache))
 		prefill_fill(cache, sheaf, sheaf->capacity);
 	sheaf_set_size(sheaf, sheaf->size);

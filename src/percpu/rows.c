@@ -9,25 +9,28 @@
 #include "os/memory.h"
 #include "page/page.h"
 
-/* Above all addresses: less this, each is more than any range has bytes. */
+/* Above all addresses: the distance from it to any address is larger than any range. */
 #define NOWHERE ((uintptr_t)1 << (8 * sizeof(uintptr_t) - 1))
-/* In a block, which has as many as there are already: mappings grow with the logarithm of their number. At 64
- * a block has room for 16,384 caches; a larger one would only reserve addresses that nobody takes. */
+/*
+ * Areas in a block. A block has as many as there are already, so that mappings grow with the
+ * logarithm of their number. A block of 64 has room for 16,384 caches; a larger one would only
+ * reserve addresses that are not used.
+ */
 #define MOST_AREAS 64
 
 struct sheaf sheaf_bootstrap;
 
-/* Handles that are nobody's. */
+/* Handles without an owner. */
 static struct {
-	struct slot *given; /* back, linked by `pair`: the last one is taken first */
-	char *block;	    /* the last one; those from `next` on are nobody's yet */
+	struct slot *given; /* returned handles, linked by `pair`: the last one is taken first */
+	char *block;	    /* the last block; its handles from `next` on are unused */
 	unsigned int next, nr;
 	unsigned int nr_areas; /* of all blocks */
 } handles;
 
 static uint64_t opened[OS_MAX_ROWS / 64]; /* rows with an open slot of any cache */
 
-/* As large as it can be. */
+/* Map as many areas as possible. */
 static bool map_block(void)
 {
 	const struct slot closed = {.main = &sheaf_bootstrap,
@@ -54,8 +57,8 @@ bool rows_init(void)
 	return map_block();
 }
 
-/* The slot of this row is used: let objects be pushed there, and events be counted. False: there is no
- * memory for the counters, and the slot is to be left alone. */
+/* Open the slot of this row: let objects be pushed there and events be counted. Returns false if
+ * there is no memory for the counters; the slot then stays closed. */
 static bool open_row(char *handle, unsigned int row)
 {
 	struct slot *slot = slot_of_row(handle, row);
@@ -71,7 +74,7 @@ static bool open_row(char *handle, unsigned int row)
 	return true;
 }
 
-/* On the trylock backend: the first one that is not locked. */
+/* On the trylock backend: open the first stand-in that is not locked. */
 static bool open_stand_in(char *handle, unsigned int node)
 {
 	for (unsigned int i = 0; i < os.nr_stand_ins; i++) {
@@ -129,7 +132,7 @@ static void clear_row(struct slot *slot)
 		memset(os_counter(slot, i), 0, OS_PLANE_WORDS * sizeof(uint64_t));
 }
 
-/* What the handle's last cache counted is not the next one's. */
+/* Clear the counts of the handle's previous cache. */
 static void clear_counters(struct slot *handle)
 {
 	clear_row(handle);
@@ -162,7 +165,9 @@ void *rows_take(void)
 	if (handles.next == handles.nr && !map_block())
 		return NULL;
 	row = handles.block + handles.next / SLOTS_PER_ROW * os_area_bytes();
-	/* Descriptions are in nobody's row, what has no row of its own is counted in the handles'. */
+	/*
+	 * Descriptions are in nobody's row; events without a row are counted in the row of handles.
+	 */
 	if (os.counting &&
 	    !(os_open_counters(row - ((size_t)1 << ROW_SHIFT)) && os_open_counters(row)))
 		return NULL;
@@ -170,7 +175,8 @@ void *rows_take(void)
 	return nobodys_slot(handle);
 }
 
-/* All but `pair` stays as it is: a cache that was destroyed says so as long as its handle is nobody's. */
+/* All except `pair` stays unchanged: a destroyed cache is recognised as long as its handle has no
+ * owner. */
 void rows_give(void *given)
 {
 	struct slot *handle = given;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Whole sheaves in hand: made, handed over, emptied, freed. See sheaf.h.
- */
+/* Whole sheaves in hand: allocation, hand-over, flush, free. See sheaf.h. */
 #include "percpu/sheaf.h"
 
 #include "os/atomic.h"
@@ -14,9 +12,9 @@
 #include "percpu/stat.h"
 
 /*
- * Looked at when a sheaf goes on to others. What a program frees to a wrong cache it frees often: fewer would
- * do. With 8 an exchange costs the same as without (suite cross: 0.99 and 1.02, within the noise); each
- * more may be a miss on a page's descriptor.
+ * Objects to check when a sheaf is handed on. A program that frees to a wrong cache does it often,
+ * so fewer would be enough. With 8, an exchange costs the same as without (suite cross: 0.99 and
+ * 1.02, within the noise); each additional object may cause a cache miss on a page's descriptor.
  */
 #define NEWEST 8
 
@@ -86,7 +84,7 @@ bool sheaf_put_empty(struct sheaf_cache *cache, struct sheaf *sheaf)
 	return done;
 }
 
-/* Hand a sheaf over, whatever it is: to the barn, or its objects to the slabs. */
+/* Hand over any sheaf: to the barn, or its objects to the slabs. */
 void sheaf_hand_over(struct sheaf_cache *cache, struct sheaf *sheaf, const char *call)
 {
 	if (!sheaf || sheaf == &sheaf_bootstrap)
@@ -100,7 +98,8 @@ void sheaf_hand_over(struct sheaf_cache *cache, struct sheaf *sheaf, const char 
 		sheaf_release(cache, sheaf);
 }
 
-/* An empty sheaf of the right capacity from the barn, its cell in transit; or NULL. */
+/* Take an empty sheaf of the right capacity from the barn, with its cell in transit; or return
+ * NULL. */
 struct sheaf *sheaf_begin_empty(struct sheaf_cache *cache, struct barn_cell *cell)
 {
 	struct sheaf *empty;
@@ -139,7 +138,7 @@ struct sheaf *sheaf_take_spare(struct sheaf_cache *cache)
 
 static void put_spare_back(struct sheaf_cache *cache, struct sheaf *spare)
 {
-	/* The CPU has got another one, or this thread another CPU. */
+	/* The CPU has another spare, or this thread another CPU. */
 	if (!sheaf_fits(cache, spare) || !section_put_spare(&cache->at, spare))
 		sheaf_hand_over(cache, spare, "kmem_cache_alloc");
 }

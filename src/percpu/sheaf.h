@@ -1,34 +1,36 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sheaves: the per-CPU part of a cache, and the barns behind it.
+ * Sheaves: the per-CPU part of a cache, and its barns.
  *
  *   thread -> slot (main, spare) -> shard of its CPU -> node's blocks -> other CPUs' shards ->
  * slabs
  *                                   `------------- the barn ------------------------'
  *
- * A sheaf travels as a whole. A slow path takes one out, owns it, and hands it over: into a slot, a
- * barn cell, or its objects to their slabs (docs/design.md, R2).
+ * A sheaf moves as a whole. A slow path takes one out, owns it, and hands it over: into a slot,
+ * into a barn cell, or its objects to their slabs (docs/design.md, R2).
  *
- * Barn cells hold one sheaf each, tagged full or empty. Whoever wants a full sheaf tags its cell
- * "in transit" by one compare-exchange, installs the sheaf in a slot, and then stores the empty
- * sheaf it got for it into the same cell; the other way round for a free. No links, so no ABA;
- * nobody waits for anybody: others pass a cell in transit by (R3). Full sheaves fill an array from
- * below, empty ones from above.
+ * Barn cells hold one sheaf each, tagged full or empty. A thread that wants a full sheaf tags its
+ * cell "in transit" with one compare-exchange, installs the sheaf in a slot, and then stores the
+ * empty sheaf that it replaced into the same cell. A free does the reverse. There are no links, so
+ * no ABA, and no thread waits for another: threads skip cells in transit (R3). Full sheaves fill an
+ * array from below, empty ones from above.
  *
  * Invariants
  *  H1. A sheaf is in one slot (as main or spare), in one cell, or in one thread's hands.
- *  H2. Objects in sheaves are of this cache, and free; their slabs count them as in use.
- *  H3. Whoever has a sheaf with free objects in hand shows it, so that a drain can wait for it: by a
- *      cell in transit, or by the in-hand count where there is no cell. Both carry the phase.
- *      A refill is still an allocation: its objects are the caller's until they are installed.
- *      Nobody waits for a drain, takes its lock or runs a user's callback meanwhile.
- *  H4. A sheaf's capacity never changes. One whose capacity is no longer the cache's is used up, and
- *      freed when it is met empty; or its objects move to one that fits (percpu.c).
+ *  H2. Objects in sheaves belong to this cache and are free; their slabs count them as in use.
+ *  H3. A thread that has a sheaf with free objects in hand shows it, so that a drain can wait for
+ *      it: by a cell in transit, or by the in-hand count if there is no cell. Both carry the phase.
+ *      A refill is still an allocation: the caller owns its objects until they are installed. While
+ *      it has a sheaf in hand, a thread never waits for a drain, takes the drain lock or runs a
+ *      user's callback.
+ *  H4. A sheaf's capacity never changes. A sheaf whose capacity is no longer the cache's is used
+ *      up, and freed when a slow path finds it empty; or its objects move to a sheaf with the right
+ *      capacity (percpu.c).
  *  H5. Full sheaves enter a node's blocks up to barn_full, and a shard up to shard_full. Empty ones
  *      are bounded by the cells.
  *
- * Locks: OS_RANK_DRAIN (one drain at a time). Slow paths take no lock but the slab layer's.
- * Callers: src/cache/.
+ * Locks: OS_RANK_DRAIN (one drain at a time). Slow paths take only the slab layer's locks. Callers:
+ * src/cache/.
  */
 #ifndef SHEAF_PERCPU_SHEAF_H
 #define SHEAF_PERCPU_SHEAF_H
@@ -43,35 +45,40 @@
 
 #define SHEAF_CAPACITY_MAX 4096
 #define SHEAF_HANDLE	   ((size_t)1 << SLOT_SHIFT)
-#define SHEAF_COLD	   UINT32_MAX /* filled_by: its objects are in no CPU's cache any more */
+#define SHEAF_COLD	   UINT32_MAX /* in filled_by: no CPU's cache holds its objects any more */
 
 struct sheaf_cache {
-	struct section_slots at; /* the slots; without sheaves nobody fills them */
+	struct section_slots at; /* the slots; caches without sheaves never fill them */
 	struct slab_cache slab;	 /* programs know its offset: see sheaf/kmalloc.h */
 	uint32_t phase;		 /* of the in-hand counts */
-	uint32_t barn_full;	 /* full sheaves in a node's blocks, beside the shards' */
-	uint32_t shard_full;	 /* cells of one shard that may hold full ones */
-	uint64_t capacities; /* changes as one: see sheaf_capacity() and sheaf_first_capacity() */
+	uint32_t barn_full;	 /* limit of full sheaves in a node's blocks, without the shards */
+	uint32_t shard_full;	 /* number of cells of one shard that may hold full ones */
+	uint64_t capacities; /* changed together: see sheaf_capacity() and sheaf_first_capacity() */
 	size_t barn_objects, barn_bytes; /* limits that the user set, or 0: see barn.h */
 	struct sheaf *bootstrap;	 /* for threads without a row: see os/section.h */
 	struct barn **barns;		 /* os.nr_nodes of them, NULL until used */
 	uint32_t flow;			 /* sheaves that other CPUs filled, beyond own ones */
 	uint32_t flow_changed; /* one_way, or the capacity by volume: the layer above clears it */
 	uint32_t one_way;      /* flow is high */
-	uint32_t exchanges;    /* swaps, and full sheaves from barns, until they are many */
-	uint32_t quiet;	       /* nobody uses the cache: see drain.c */
+	uint32_t exchanges;    /* swaps, and full sheaves from barns, up to MANY_EXCHANGES */
+	uint32_t quiet;	       /* no thread uses the cache: see drain.c */
 	struct sheaf_source *rcu; /* NULL until an object is retired */
 };
 
-/* Sheaves of retired objects: src/rcu/ keeps them, and allocations come here for those that have passed. */
+/* Sheaves of retired objects: src/rcu/ stores them, and allocations take the ones whose grace
+ * period has passed. */
 struct sheaf_source_ops {
-	/* Ask the provider, if it can be asked, whether something passed: with nothing in hand. */
+	/* Ask the provider, if it supports that, whether a grace period passed: with nothing in
+	 * hand. */
 	void (*poll)(struct sheaf_source *source);
-	/* A sheaf whose grace period has passed, for an allocation on this CPU; or NULL. Its taker shows it. */
+	/* Take a sheaf whose grace period has passed, for an allocation on this CPU; or return
+	 * NULL. The caller shows it. */
 	struct sheaf *(*take)(struct sheaf_source *source);
 	/* For a drain: all of those, linked by `next`. */
 	struct sheaf *(*take_all)(struct sheaf_source *source);
-	/* Call visit for every sheaf, of a quiet cache; waits: its grace period has not passed. */
+	/*
+	 * Call visit for every sheaf, of a quiet cache; waits: its grace period has not passed yet.
+	 */
 	void (*for_each)(struct sheaf_source *source,
 			 void (*visit)(void *data, struct sheaf *sheaf, bool waits), void *data);
 };
@@ -80,7 +87,7 @@ struct sheaf_source {
 	const struct sheaf_source_ops *ops;
 };
 
-/* Call visit for every sheaf of retired objects that is in no slot. */
+/* Call visit for every sheaf of retired objects that is not in a slot. */
 static inline void
 sheaf_for_each_retired(struct sheaf_cache *cache,
 		       void (*visit)(void *data, struct sheaf *sheaf, bool waits), void *data)
@@ -89,13 +96,13 @@ sheaf_for_each_retired(struct sheaf_cache *cache,
 		cache->rcu->ops->for_each(cache->rcu, visit, data);
 }
 
-/* Of new sheaves; 0: this cache has none. */
+/* The capacity of new sheaves; 0: this cache has none. */
 static inline uint32_t sheaf_capacity(const struct sheaf_cache *cache)
 {
 	return (uint32_t)os_load_relaxed(&cache->capacities);
 }
 
-/* What a cache with these began with; 0: the user set the capacity, and it is left alone. */
+/* The first capacity of a cache with these words; 0: the user set it, and it must not change. */
 static inline uint32_t sheaf_first_capacity(uint64_t capacities)
 {
 	return (uint32_t)(capacities >> 32);
@@ -108,52 +115,52 @@ static inline uint64_t sheaf_capacities(uint32_t first, uint32_t now)
 
 static inline void sheaf_set_size(struct sheaf *sheaf, uint32_t size)
 {
-	/* view_slot() reads headers, whoever has the sheaf. */
+	/* view_slot() reads headers, whoever owns the sheaf. */
 	os_store_relaxed(&sheaf->base, size);
 	os_store_relaxed(&sheaf->word, size);
 }
 
-/*
- * Whole sheaves in hand. Who has one with free objects shows it (H3): by a barn cell in transit,
- * or by the in-hand count. Callers: src/percpu/, src/rcu/.
- */
+/* Whole sheaves in hand. A thread that has one with free objects shows it (H3): by a barn cell in
+ * transit, or by the in-hand count. Callers: src/percpu/, src/rcu/. */
 
 struct barn_cell;
 
-/* An empty sheaf of the cache's capacity, or NULL: from the pool; from the barn, else the pool; from
- * the barn, its cell in transit. */
+/* Get an empty sheaf of the cache's capacity, or NULL: from the pool; from the barn, else the pool;
+ * from the barn, with its cell in transit. */
 struct sheaf *sheaf_new(struct sheaf_cache *cache);
 struct sheaf *sheaf_take_empty(struct sheaf_cache *cache);
 struct sheaf *sheaf_begin_empty(struct sheaf_cache *cache, struct barn_cell *cell);
 
 /*
- * This CPU's spare sheaf, or NULL: into the hand of a caller who has entered it; or only if it is empty
- * and fits, when no barn need be asked for one, nor be given it.
+ * Take this CPU's spare sheaf, or return NULL: for a caller that has entered the in-hand count; or
+ * only if the spare is empty and fits, so that the barn need not provide an empty sheaf or take
+ * one.
  */
 struct sheaf *sheaf_take_spare(struct sheaf_cache *cache);
 struct sheaf *sheaf_take_empty_spare(struct sheaf_cache *cache);
 
-/* One of this capacity from the pool, whatever the cache's is. */
+/* Allocate a sheaf of this capacity from the pool, whatever the cache's capacity is. */
 struct sheaf *sheaf_make(struct sheaf_cache *cache, uint32_t capacity);
 
-/* Is its capacity still the cache's? */
+/* True if its capacity is still the cache's. */
 bool sheaf_fits(struct sheaf_cache *cache, struct sheaf *sheaf);
 
 /*
- * Before a sheaf filled by frees goes on to others: look whose its newest objects are. What was freed to
- * the wrong cache is reported and left out, so the sheaf may have fewer objects afterwards. A sheaf whose
- * objects go to their slabs need not be looked at: there each object is.
+ * Before a sheaf filled by frees is handed on, check the owner of its newest objects. Objects that
+ * were freed to the wrong cache are reported and left out, so the sheaf may have fewer objects
+ * afterwards. A sheaf whose objects return to their slabs need not be checked: the slabs check each
+ * object.
  */
 void sheaf_check_newest(struct sheaf_cache *cache, struct sheaf *sheaf, const char *call);
 
-/* Into the barn, counted. False if there is no room. */
+/* Put it into the barn and count it. Returns false if there is no room. */
 bool sheaf_put_full(struct sheaf_cache *cache, struct sheaf *sheaf);
 bool sheaf_put_empty(struct sheaf_cache *cache, struct sheaf *sheaf);
 
-/* Hand a sheaf over, whatever it is (NULL, too): to the barn, or its objects to the slabs. */
+/* Hand over any sheaf (or NULL): to the barn, or its objects to the slabs. */
 void sheaf_hand_over(struct sheaf_cache *cache, struct sheaf *sheaf, const char *call);
 
-/* A harvested sheaf in hand: its objects to their slabs; the sheaf itself to the pool. */
+/* Empty a harvested sheaf in hand: its objects return to their slabs, the sheaf to the pool. */
 void sheaf_flush(struct sheaf_cache *cache, struct sheaf *sheaf, const char *call);
 void sheaf_release(struct sheaf_cache *cache, struct sheaf *sheaf);
 

@@ -5,7 +5,7 @@
 
 #include "slab/stat.h"
 
-/* The rarer, the later: words of the second plane are elsewhere. */
+/* In order of frequency: words of the second plane are in another cache line. */
 #define PERCPU_WORDS(X)                                                                            \
 	X(alloc_fastpath)                                                                          \
 	X(free_fastpath)                                                                           \

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sheaves of other CPUs' shards. Only CPUs that have used the barn are looked at, the nearest first, and
- * few at a time: where a search ended the next one of this CPU goes on.
+ * Steals sheaves from other CPUs' shards. A search looks only at CPUs that have used the barn, the
+ * nearest first, and at few at a time: the next search of this CPU continues where it ended.
  */
 #include "os/atomic.h"
 #include "percpu/cells.h"
 
 /*
- * Shards behind the same cache, and as many of the node's others, a search. It bounds a search in vain, 16
- * shards of 23 cells on any machine; since the next one goes on from there, half finds the same sheaf in twice
- * as many searches, and each of those in between is a refill.
+ * Shards behind the same cache, and the same number of the node's others, per search. It bounds a
+ * failed search to 16 shards of 23 cells on any machine. Because the next search continues from
+ * there, half would find the same sheaf in twice as many searches, and each one before that is a
+ * refill.
  */
 #define STEAL_MAX 8
 
-/* Places to be looked at: `left` of those in use, from `place` to `end`, but for `skip` to `skip_end`. */
+/* Places to search: `left` of those in use, from `place` to `end`, except `skip` to `skip_end`. */
 struct walk {
 	unsigned int place, end, skip, skip_end, left;
 };
@@ -42,7 +43,7 @@ static unsigned int next_place(const struct barn *barn, const struct walk *w)
 	return place;
 }
 
-/* The walk's place stays at a shard that had one, and at the end else. */
+/* The walk's place stays at a shard that had a sheaf, and otherwise moves to the end. */
 static struct sheaf *look(const struct barn_search *s, struct walk *w)
 {
 	struct sheaf *sheaf = NULL;
@@ -58,7 +59,7 @@ static struct sheaf *look(const struct barn_search *s, struct walk *w)
 	return sheaf;
 }
 
-/* Round the CPUs behind the same cache; then they, or this one alone, need not be looked at again. */
+/* Search the CPUs behind the same cache; then these, or this CPU alone, are skipped. */
 static struct sheaf *look_near(const struct barn_search *s, struct walk *w)
 {
 	const struct os_place *mine = &os.place_of[s->cpu];
@@ -95,7 +96,7 @@ struct sheaf *steal_again(const struct barn_search *s)
 	struct walk w = {os_load_relaxed(next_of(s)), os.node[s->node].n, mine, mine + 1, 1};
 	struct sheaf *sheaf = look(s, &w);
 
-	/* From the last CPU by the node's blocks to the first one. */
+	/* Continue from the last CPU via the node's blocks to the first one. */
 	if (w.left) {
 		sheaf = barn_search_blocks(s);
 		w.place = 0;
