@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Batches, their callbacks and who waits for them; see grace.h. */
+/* Batches, their callbacks, and threads that wait for them; see grace.h. */
 #include "grace/grace.h"
 
 #include <errno.h>
@@ -11,13 +11,17 @@
 #include "page/pool.h"
 
 #define MILLION UINT64_C(1000000)
-/* Between batches. Half: on a busy machine up to twice as many callbacks; double: what is retired waits so
- * much longer for the start of its grace period, which itself takes milliseconds. Not measured. */
+/*
+ * Between batches. Half: up to twice as many callbacks on a busy machine. Double: retired objects
+ * wait that much longer for the start of their grace period, which itself takes milliseconds. Not
+ * measured.
+ */
 #define SPACING_NS UINT64_C(20000)
 /*
- * As long after somebody wanted a batch, each callback starts another one: longer than that thread may be off
- * its CPU. With no end, 16 batches stayed in flight for one object in 50 ms, and liburcu's thread took a tenth of
- * a CPU. Double: that for twice as long after a busy time; half: who comes back waits for a start more often.
+ * For this time after a thread last wanted a batch, each callback starts another one: longer than
+ * that thread may be off its CPU. Without an end, 16 batches stayed in flight for one object in 50
+ * ms, and liburcu's thread used a tenth of a CPU. Double: that lasts twice as long after a busy
+ * time. Half: a thread that returns waits for a start more often.
  */
 #define BUSY_NS (40 * MILLION)
 
@@ -138,15 +142,16 @@ void grace_hold(struct grace *grace)
 	os_lock(&grace->lock);
 }
 
-/* Starts one unless one was just started. */
+/* Starts a batch unless one has just been started. */
 static void start_spaced(struct grace *grace);
 static void start_at(struct grace *grace, uint64_t now);
 
-/* Nobody could start a batch meanwhile. */
+/* No other thread could start a batch while we held it. */
 void grace_let_go(struct grace *grace)
 {
 	os_unlock(&grace->lock);
-	/* Who found it locked has set this before: pairs with the order in grace_start_all_wanted(). */
+	/* A thread that found it locked has set this before: pairs with the order in
+	 * grace_start_all_wanted(). */
 	os_fence();
 	if (os_load_relaxed(&grace->wanted) && os_exchange(&grace->wanted, 0))
 		start_spaced(grace);
@@ -158,7 +163,7 @@ void grace_start_later(struct grace *grace)
 	os_exchange(&grace_some_wanted, 1);
 }
 
-/* It may be this very thread that holds the lock. Who does looks when it lets go. */
+/* This thread itself may hold the lock. The holder looks again when it releases the lock. */
 static void start_if_wanted(struct grace *grace)
 {
 	if (os_load_acquire(&grace->wanted) && os_trylock(&grace->lock))
@@ -183,7 +188,8 @@ static bool is_idle(struct grace *grace)
 	return os_load_relaxed(&grace->done) == os_load_relaxed(&grace->started);
 }
 
-/* Somebody retires much: what is in flight at once decides how soon it can be used again. */
+/* A thread retires many objects: the number of batches in flight decides how soon their memory can
+ * be reused. */
 static bool is_busy(struct grace *grace, uint64_t now)
 {
 	return now - os_load_relaxed(&grace->asked_at) < BUSY_NS;
@@ -228,7 +234,7 @@ static void batch_passed(struct sheaf_rcu_head *head)
 	struct grace *grace = batch->grace;
 	uint64_t number = batch->number, now = os_now();
 
-	/* Whoever waited could not. */
+	/* Waiting threads could not report the stall. */
 	tell_stall(grace, now);
 	tsan_given(grace);
 	os_store_release(&batch->busy, 0);
@@ -248,7 +254,7 @@ static struct grace_batch *free_batch(struct grace *grace)
 	return NULL;
 }
 
-/* With poll_taken: note this moment, which is after this batch was started. */
+/* With poll_taken held: note this moment, which is after the start of this batch. */
 static void note_moment(struct grace *grace, uint64_t number)
 {
 	grace->ops.start_poll(&grace->poll);
@@ -256,7 +262,7 @@ static void note_moment(struct grace *grace, uint64_t number)
 	grace->poll_armed = 1;
 }
 
-/* Note the moment at which this batch was started, if no other is noted. */
+/* Note the moment when this batch was started, unless another one is noted. */
 static void arm_poll(struct grace *grace, uint64_t number)
 {
 	if (!grace->ops.start_poll || os_exchange(&grace->poll_taken, 1))
@@ -268,7 +274,9 @@ static void arm_poll(struct grace *grace, uint64_t number)
 	os_store_release(&grace->poll_taken, 0);
 }
 
-/* Batches that were started while a moment was noted have none of their own: note this one for them. */
+/*
+ * Batches that were started while a moment was noted have no moment noted: note this one for them.
+ */
 static void poll_passed(struct grace *grace)
 {
 	uint64_t started = os_load_acquire(&grace->started);
@@ -278,7 +286,8 @@ static void poll_passed(struct grace *grace)
 	advance(grace, grace->poll_number, os_now());
 	if (started == grace->poll_number)
 		return;
-	/* Pairs with grace_now(): who waits for these numbers has unlinked its object before. */
+	/* Pairs with grace_now(): a thread that waits for these numbers has unlinked its object
+	 * before. */
 	os_fence();
 	note_moment(grace, started);
 }
@@ -295,14 +304,15 @@ void grace_poll(struct grace *grace)
 	os_store_release(&grace->poll_taken, 0);
 }
 
-/* With a batch of the caller's. */
+/* Start a batch that the caller provides. */
 static void start_batch(struct grace *grace, struct grace_batch *batch, uint64_t now)
 {
 	if (is_idle(grace))
 		os_store_relaxed(&grace->moved_at, now);
 	os_store_relaxed(&grace->started_at, now);
 	batch->number = os_fetch_add(&grace->started, 1) + 1;
-	/* Pairs with grace_now(): who gets this number has unlinked its object before this. */
+	/* Pairs with grace_now(): a thread that gets this number has unlinked its object before
+	 * this. */
 	os_fence();
 	arm_poll(grace, batch->number);
 	tsan_taken(grace);
@@ -328,16 +338,16 @@ static void start_spaced(struct grace *grace)
 
 	os_store_relaxed(&grace->asked_at, now);
 	tell_stall(grace, now);
-	/* With none in flight, no callback will see what the caller left to wait. */
+	/* If none is in flight, no callback will see what the caller has left to wait. */
 	if (now - os_load_relaxed(&grace->started_at) >= SPACING_NS || is_idle(grace))
 		start_at(grace, now);
 }
 
 /*
- * A barrier proves nothing of batches that others have numbered and not called yet: those may be off
- * their CPUs for long, with all heads that there are. So who waits starts a batch of its own, in memory
- * of its own: its callback has returned when the barrier does. Without memory, or if the provider still
- * has it, it takes what heads are free.
+ * A provider's barrier does not cover batches that other threads have numbered but not called yet:
+ * those threads may be off their CPUs for long, and hold all heads. So a waiting thread starts its
+ * own batch, in its own memory: its callback has returned when the barrier returns. Without memory,
+ * or if the provider still has that batch, the thread uses any head that is free.
  */
 void grace_wait(struct grace *grace, uint64_t number)
 {
@@ -448,7 +458,7 @@ void grace_unlock_all(void)
 	grace_for_each(unlock);
 }
 
-/* The old ones are leaked: some of them the provider still has, and may give back. */
+/* The old ones are leaked: the provider still has some of them, and may return them. */
 static void renew(struct grace *grace)
 {
 	bool busy = false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Lists of what waits; see list.h. */
+/* Lists of waiting objects; see list.h. */
 #include "grace/list.h"
 
 static void push(struct grace_list *list, struct grace_link *link)
@@ -13,7 +13,8 @@ void grace_list_add(struct grace_list *list, struct grace_link *link, size_t tag
 {
 	link->number = grace_now(list->user.grace) << GRACE_TAG_BITS | tag;
 	push(list, link);
-	/* Who starts no batch, because one is in flight, leaves it to a callback that sees this. */
+	/* A thread that starts no batch, because one is in flight, relies on a callback that sees
+	 * this. */
 	os_order_rmw();
 }
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What waits for a grace period in memory of its own: a list without a lock, through two words of each.
+ * Objects that wait for a grace period, linked through two words of their own memory: a list
+ * without a lock.
  *
- * Anyone adds by compare-exchange. A callback or barrier takes all of it by exchange, frees what has passed,
- * and adds the rest again: no ABA. Users are called one at a time (G5), and so is free().
+ * Any thread adds with a compare-exchange. A callback or barrier takes the whole list with an
+ * exchange, frees what has passed, and adds the rest again, so there is no ABA. Users are called
+ * one at a time (G5), and so is free().
  *
  * Callers: src/slab/late.c, src/rcu/any.c.
  */
@@ -16,7 +18,7 @@
 
 struct grace_link {
 	struct grace_link *next;
-	uint64_t number; /* above GRACE_TAG_BITS of the adder's own */
+	uint64_t number; /* above GRACE_TAG_BITS for the caller's tag */
 };
 
 struct grace_list {
@@ -27,7 +29,7 @@ struct grace_list {
 
 void grace_list_init(struct grace_list *list, struct grace *grace,
 		     void (*free)(struct grace_list *list, struct grace_link *link));
-/* Free this after a grace period. Its adder starts a batch. */
+/* Free this after a grace period. The caller starts a batch. */
 void grace_list_add(struct grace_list *list, struct grace_link *link, size_t tag);
 
 static inline size_t grace_link_tag(const struct grace_link *link)

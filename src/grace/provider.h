@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a program says of its provider of grace periods, as the library keeps it.
+ * The library's copy of a program's description of its provider of grace periods.
  *
  * Callers: src/grace/grace.c, src/cache/.
  */
@@ -9,7 +9,8 @@
 
 #include "grace/grace.h"
 
-/* Take it over. NULL if it can be used, else what is wrong with it, and what to do. */
+/* Copy it. Returns NULL if it can be used; otherwise a text that says what is wrong with it, and
+ * what to do. */
 const char *provider_read(struct sheaf_rcu_ops *ours, const struct sheaf_rcu_ops *given);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kmem_buckets: a set of caches of kmalloc()'s sizes that nobody else allocates from.
+ * kmem_buckets: a separate set of caches with kmalloc()'s sizes.
  *
- * Locks: none of its own. Callers: programs.
+ * Locks: none here. Callers: programs.
  */
 #include <errno.h>
 #include <limits.h>
@@ -16,7 +16,7 @@ struct sheaf_kmem_buckets {
 	struct kmem_cache *caches[KMALLOC_CACHES]; /* [0]: none */
 };
 
-/* What users may copy of an object of this size. */
+/* Limit the region that may be copied to user space to an object of this size. */
 static void cut_region(struct kmem_cache_args *args, unsigned int size)
 {
 	if (args->useroffset >= size)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Texts by format, by kmalloc(). Callers: programs. */
+/* Formatted texts in memory from kmalloc(). Callers: programs. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -16,7 +16,8 @@ static char *print(gfp_t flags, const char *format, va_list arguments, const voi
 	va_end(again);
 	if (length >= 0)
 		text = kmalloc_for((size_t)length + 1, flags, NUMA_NO_NODE, caller);
-	/* What an argument points to may change in between: then the text ends where memory does. */
+	/* Text that an argument points to may change in between: the result then ends where its
+	 * memory does. */
 	if (text && vsnprintf(text, (size_t)length + 1, format, arguments) < 0) {
 		kfree(text);
 		text = NULL;

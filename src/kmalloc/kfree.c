@@ -32,7 +32,7 @@ SHEAF_PUBLIC void kfree(const void *block)
 	s->calls.free(s, (void *)(uintptr_t)block);
 }
 
-/* Bytes of a block from its beginning on; 0 after a report if this is none. */
+/* The bytes of a block from its beginning; 0 after a report if this is not a block. */
 static size_t size_allocated(const void *pointer, const char *call)
 {
 	struct block block = block_of(pointer);
@@ -49,7 +49,7 @@ SHEAF_PUBLIC size_t ksize(const void *block)
 	return ZERO_OR_NULL_PTR(block) ? 0 : size_allocated(block, "ksize");
 }
 
-/* Bytes of a block for so many. */
+/* The bytes of a block for this size. */
 static size_t roundup(size_t size)
 {
 	return size <= KMALLOC_LARGEST ? kmalloc_sizes[kmalloc_index(size)] : large_roundup(size);
@@ -60,7 +60,7 @@ SHEAF_PUBLIC size_t kmalloc_size_roundup(size_t size)
 	return size <= KMALLOC_MAX_SIZE ? roundup(size) : size;
 }
 
-/* What is wiped must not be left out as a store that nobody reads. */
+/* The compiler must not drop the clearing as a store that is never read. */
 static void wipe_and_free(const void *block, size_t most, const char *call)
 {
 	size_t size = ZERO_OR_NULL_PTR(block) ? 0 : size_allocated(block, call);
@@ -95,7 +95,8 @@ static void *move(void *to, const void *block, size_t bytes, const char *call)
 	return to;
 }
 
-/* To a block of half the bytes or less, if one is to be had at once: nobody waits to have less. */
+/* Move to a block of at most half the bytes, if one is available at once: a thread never waits to
+ * have less memory. */
 static void *shrink(const void *block, size_t old, size_t size, gfp_t flags, const char *call,
 		    const void *caller)
 {
@@ -104,7 +105,8 @@ static void *shrink(const void *block, size_t old, size_t size, gfp_t flags, con
 
 	if (smaller)
 		return move(smaller, block, size, call);
-	/* How much was asked for before is not known: all behind the new size may be written. */
+	/* The size requested before is unknown: everything after the new size may have been
+	 * written. */
 	if (flags & __GFP_ZERO)
 		memset((char *)(uintptr_t)block + size, 0, old - size);
 	return (void *)(uintptr_t)block;

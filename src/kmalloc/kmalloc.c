@@ -12,7 +12,7 @@
 #include "os/options.h"
 #include "os/report.h"
 
-/* Tables are made of the list of sizes; words: which of them a size serves. */
+/* Tables are built from the list of sizes; words: the entries that a size serves. */
 #define WORDS(before, size)	      (before) / 8 + 1 ...(size) / 8
 #define SIZE_OF(index, before, size)  [index] = (size),
 #define INDEX_OF(index, before, size) [WORDS(before, size)] = (index),
@@ -22,13 +22,15 @@ const uint16_t kmalloc_sizes[KMALLOC_CACHES] = {KMALLOC_SIZES(SIZE_OF)};
 const uint8_t kmalloc_index_of[KMALLOC_LARGEST / 8 + 1] = {KMALLOC_SIZES(INDEX_OF)};
 
 static struct {
-	uint32_t ready; /* every cache is made */
+	uint32_t ready; /* every cache was created */
 	uint32_t nr_partitions;
 	uint64_t secret;
 	struct kmem_cache *caches[KMALLOC_PARTITIONS][KMALLOC_CACHES];
 } family;
 
-/* --- the table, and what it begins with ------------------------------------------------------- */
+/*
+ * --- the table, and its first entries -----------------------------------------------------------
+ */
 
 static void *alloc_zero_size(struct kmem_cache *s, gfp_t flags)
 {
@@ -49,7 +51,8 @@ static size_t size_of_first_use(struct kmem_cache *s)
 	return kmalloc_sizes[(const struct sheaf_calls *)(const void *)s - first_use];
 }
 
-/* Called by a jump, or by inlined code: who called is who wants memory. */
+/* Reached by a jump, or from inlined code: the return address belongs to the code that wants
+ * memory. */
 static void *alloc_first(struct kmem_cache *s, gfp_t flags)
 {
 	return kmalloc_for(size_of_first_use(s), flags, NUMA_NO_NODE, __builtin_return_address(0));
@@ -61,7 +64,7 @@ static void *alloc_plain_first(struct kmem_cache *s)
 			   __builtin_return_address(0));
 }
 
-/* None frees: no memory is theirs. */
+/* They have no free: no memory belongs to them. */
 static const struct sheaf_calls first_use[KMALLOC_CACHES] = {
 	[0] = {alloc_zero_size, alloc_plain_zero_size, NULL},
 	[1 ... KMALLOC_CACHES - 1] = {alloc_first, alloc_plain_first, NULL},
@@ -121,7 +124,7 @@ static bool make_partition(unsigned int number)
 static void fill_table(void)
 {
 	for (unsigned int i = 1; i <= KMALLOC_LARGEST / 8; i++) {
-		/* Programs load it, and what the cache begins with. */
+		/* Programs load the pointer, and the first words of the cache. */
 		tsan_given(&by_words[i]);
 		os_store_release(&by_words[i], family.caches[0][kmalloc_index_of[i]]);
 	}
@@ -137,7 +140,7 @@ static bool make_family(void)
 	for (unsigned int i = 0; i < family.nr_partitions; i++)
 		if (!make_partition(i))
 			return false;
-	/* Else who allocates decides, each time. */
+	/* Otherwise the caller of the allocation decides, each time. */
 	if (family.nr_partitions == 1)
 		fill_table();
 	return true;

@@ -8,22 +8,23 @@
  *   ... 2 MiB     a run of 2^n pages             the same: kmalloc_large owns it
  *   above         a mapping (page/map.h)         a table by 2 MiB of address
  *
- * kmalloc(), in the header, loads a cache from a table by words of 8 bytes, and calls what that begins
- * with. Before first use the table's entries are not caches but only such calls, which make the family and
- * go on with it; so are, for ever, those of size 0, and all with random_kmalloc_caches. Hence no test of it
- * on the fast path. kfree() finds the cache by the page's descriptor, and calls what it begins with, too. It
- * is a call and not inlined, so that no program knows descriptors: three more instructions.
+ * kmalloc(), in the header, loads a cache from a table indexed by words of 8 bytes, and calls the
+ * function in its first word. Before first use, the table's entries are not caches but only such
+ * functions, which create the family and continue with it. The entry for size 0, and all entries
+ * with random_kmalloc_caches, always stay such functions. So the fast path needs no test for these
+ * cases. kfree() finds the cache in the page's descriptor, and also calls the function in its first
+ * words. It is not inlined, so that programs do not depend on descriptors; this costs three
+ * instructions.
  *
  * Invariants
- *  K1. An entry of the table is replaced once, by a cache that is made, and never again.
- *  K2. The caches are made one time for the process, by whoever needs one first. Those that could
- *      not be made for want of memory are tried again by the next who needs one.
- *  K3. kmalloc_large has no slabs and no sheaves: of its calls only `free` is there.
- *  K4. Programs have nothing built in but the pointer to the table, that it goes by words of 8 bytes, and
- *      how many there are at least. Sizes and caches are the library's alone.
+ *  K1. An entry of the table is replaced once, by a finished cache, and never again.
+ *  K2. The first thread that needs one of the caches creates all of them, once per process. If
+ *      there was no memory for some, the next thread that needs one tries again.
+ *  K3. kmalloc_large has no slabs and no sheaves: `free` is its only call.
+ *  K4. Programs have compiled in only the pointer to the table, its index by words of 8 bytes, and
+ *      its minimum length. Only the library knows sizes and caches.
  *
- * Locks: OS_RANK_KMALLOC, caches.family, while the family is made.
- * Callers: src/kmalloc/.
+ * Locks: OS_RANK_KMALLOC, caches.family, while the family is created. Callers: src/kmalloc/.
  */
 #ifndef SHEAF_KMALLOC_KMALLOC_H
 #define SHEAF_KMALLOC_KMALLOC_H
@@ -35,8 +36,9 @@
 #define KMALLOC_PARTITIONS 16
 
 /*
- * The sizes: index, the size before, the size. Those above 8 are multiples of 16, and the powers of two are
- * among them: the header promises alignment. A test builds the library with other ones (tests/abi/).
+ * The sizes: index, previous size, size. Sizes above 8 are multiples of 16, and the powers of two
+ * are among them: the header promises alignment. A test builds the library with other sizes
+ * (tests/abi/).
  */
 #ifndef KMALLOC_SIZES
 #define KMALLOC_SIZES(X)                                                                           \
@@ -53,7 +55,7 @@
 	X(11, 1024, 2048)                                                                          \
 	X(12, 2048, 4096)                                                                          \
 	X(13, 4096, 8192)
-#define KMALLOC_CACHES	14 /* and the one of size 0 */
+#define KMALLOC_CACHES	14 /* and the entry for size 0 */
 #define KMALLOC_LARGEST KMALLOC_MAX_CACHE_SIZE
 #endif
 
@@ -67,22 +69,23 @@ static inline unsigned int kmalloc_index(size_t size)
 	return kmalloc_index_of[(size + 7) >> 3];
 }
 
-/* One cache of a family: PREFIX-SIZE. NULL: no memory. Reports are kept. */
+/* Create one cache of a family: PREFIX-SIZE. Returns NULL if there is no memory. Reports are
+ * deferred. */
 struct kmem_cache *kmalloc_make(const char *prefix, unsigned int index,
 				const struct kmem_cache_args *args, slab_flags_t flags);
 
-/* Memory of any size for the code at `caller`, on this node or NUMA_NO_NODE. */
+/* Allocate any size for the code at `caller`, on this node or NUMA_NO_NODE. */
 void *kmalloc_for(size_t size, gfp_t flags, int node, const void *caller);
 
-/* The cache of this index, for the code at `caller`; NULL if the family is not made yet. */
+/* The cache of this index, for the code at `caller`; NULL if the family does not exist yet. */
 struct kmem_cache *kmalloc_cache_made(unsigned int index, const void *caller);
 
-/* Free what every cache of the family keeps: for who needs pages. */
+/* Free the memory that every cache of the family holds: for threads that need pages. */
 void kmalloc_reclaim(void);
 
 /* --- large.c: blocks above KMALLOC_MAX_CACHE_SIZE -------------------------------------------- */
 
-/* At most `most` bytes; more is an error, reported as `call`'s. */
+/* Allocate at most `most` bytes; more is an error, reported with the name `call`. */
 void *large_alloc(size_t size, gfp_t flags, int node, size_t most, const char *call);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Copies of texts and memory, by kmalloc(). Callers: programs. */
+/* Copies of texts and memory, from kmalloc(). Callers: programs. */
 #include <string.h>
 
 #include "kmalloc/kmalloc.h"

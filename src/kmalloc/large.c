@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Large blocks, as programs ask for them: how large, on which node, and when memory is out. */
+/* Large blocks: how programs ask for them, on which node, and what happens without memory. */
 #include <limits.h>
 
 #include "kmalloc/kmalloc.h"

@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory pools: a reserve beside an allocator, and those who wait for an element.
+ * Memory pools: a reserve in addition to an allocator, and threads that wait for an element.
  *
- * The reserve is an array used last in, first out. Most allocations and frees see only that it is
- * full, and pass it by without its lock.
+ * The reserve is an array, used last in, first out. Most allocations and frees only see that it is
+ * full, and do not take its lock.
  *
  * Invariants
  *  N1. nr <= max(min_nr, 1), min_nr <= room, and room >= 1. All change under the lock.
- *  N2. Who waits found nr == 0 and counted itself under one hold of the lock, and sleeps with the
- *      `turn` it saw then. Who adds an element while somebody is counted changes `turn` and wakes one.
- *  N3. Who was woken looks at the reserve before it asks the allocator. Each element that is added
- *      wakes one, so none lies in the reserve while everybody sleeps.
- *  N4. Nobody sleeps for ever: memory may be had again without anybody freeing to this pool. So who
- *      waits asks the allocator again after 1 ms, 2 ms, 4 ms ... LONGEST_MS.
- *  N5. A reserve of none has room for an element while somebody waits and it is empty: what is freed goes
- *      to who waits. N4 covers who begins to wait just then.
- *  N6. Nothing is called, and no other lock taken, with the lock held.
+ *  N2. A waiting thread found nr == 0 and counted itself while it held the lock, and sleeps with
+ *      the value of `turn` at that time. A thread that adds an element while any thread is counted
+ *      changes `turn` and wakes one.
+ *  N3. A thread that was woken looks at the reserve before it asks the allocator. Each added
+ *      element wakes one thread, so the reserve never holds an element while all waiting threads
+ *      sleep.
+ *  N4. No thread sleeps forever: memory may become available without a free to this pool. So a
+ *      waiting thread asks the allocator again after 1 ms, 2 ms, 4 ms ... LONGEST_MS.
+ *  N5. A reserve with min_nr 0 has room for one element while it is empty and a thread waits: a
+ *      waiting thread gets the element that is freed. N4 covers a thread that begins to wait just
+ *      then.
+ *  N6. A thread that holds the lock calls no function of the pool's user and takes no other lock.
  *
  * Locks: OS_RANK_MEMPOOL, one for each pool; OS_RANK_CACHES for the list of pools.
  * Callers: users.
@@ -33,10 +36,10 @@
 #include "page/pool.h"
 
 #define MIN_NR_MAX 262144
-#define LONGEST_MS 1024 /* between attempts of one who waits */
+#define LONGEST_MS 1024 /* longest time between two attempts of a waiting thread */
 
 struct sheaf_mempool {
-	mempool_t handle; /* of one that was not made in the caller's memory */
+	mempool_t handle; /* of a pool that is not in the caller's memory */
 	struct os_lock lock;
 	uint32_t nr, min_nr, room;
 	uint32_t turn, waiters;
@@ -48,7 +51,7 @@ struct sheaf_mempool {
 	struct sheaf_mempool *next;
 };
 
-/* What a pool is over. */
+/* The allocator of a pool. */
 struct mempool_over {
 	mempool_alloc_fn alloc;
 	mempool_free_fn free;
@@ -67,7 +70,7 @@ static bool is_wrong(int min_nr, const char *call)
 	return true;
 }
 
-/* With the lock held: an element of the reserve, or NULL. */
+/* With the lock held: take an element from the reserve, or return NULL. */
 static void *take_element(struct sheaf_mempool *pool)
 {
 	if (!pool->nr)
@@ -77,7 +80,7 @@ static void *take_element(struct sheaf_mempool *pool)
 	return pool->elements[pool->nr];
 }
 
-/* With the lock held, or as a guess without. */
+/* With the lock held; without it, only a guess. */
 static bool pool_has_room(const struct sheaf_mempool *pool)
 {
 	uint32_t nr = os_load_relaxed(&pool->nr);
@@ -85,7 +88,7 @@ static bool pool_has_room(const struct sheaf_mempool *pool)
 	return nr < os_load_relaxed(&pool->min_nr) || (!nr && os_load_relaxed(&pool->waiters));
 }
 
-/* An element into the reserve. False if it is full. */
+/* Put an element into the reserve. Returns false if it is full. */
 static bool put_element(struct sheaf_mempool *pool, void *element)
 {
 	bool done, wake;
@@ -125,7 +128,8 @@ SHEAF_PUBLIC void *mempool_alloc_preallocated(mempool_t *pool)
 	return take_preallocated(pool->reserve);
 }
 
-/* An element of the reserve, if need be after so many ms at most; or NULL. */
+/* Take an element from the reserve; wait for one if necessary, for at most ms milliseconds; or
+ * return NULL. */
 static void *wait_for_element(struct sheaf_mempool *pool, uint32_t ms)
 {
 	void *element;
@@ -157,7 +161,7 @@ SHEAF_PUBLIC void *mempool_alloc(mempool_t *handle, gfp_t gfp)
 			       "mempool_alloc(%p): __GFP_ZERO does not apply to elements of the "
 			       "reserve; ignored. Clear the memory after the call",
 			       (void *)handle);
-	/* Waiting for the pool's own elements is what never fails. */
+	/* The pool never fails because it waits for its own elements, so the allocator may fail. */
 	gfp &= ~(__GFP_ZERO | __GFP_NOFAIL);
 	element = pool->alloc((gfp & ~__GFP_DIRECT_RECLAIM) | __GFP_NORETRY | __GFP_NOWARN,
 			      pool->data);
@@ -183,7 +187,7 @@ SHEAF_PUBLIC void mempool_free(void *element, mempool_t *pool)
 		give_element(pool->reserve, element);
 }
 
-/* Fill the reserve from the allocator. False: no memory. */
+/* Fill the reserve from the allocator. Returns false if there is no memory. */
 static bool fill_pool(struct sheaf_mempool *pool, gfp_t gfp)
 {
 	while (os_load_relaxed(&pool->nr) < os_load_relaxed(&pool->min_nr)) {
@@ -196,7 +200,7 @@ static bool fill_pool(struct sheaf_mempool *pool, gfp_t gfp)
 	return true;
 }
 
-/* Down to n elements in the reserve, and n at most from now on. */
+/* Reduce the reserve to n elements, which is its size from now on. */
 static void trim(struct sheaf_mempool *pool, uint32_t n)
 {
 	void *element;
@@ -250,7 +254,7 @@ SHEAF_PUBLIC int mempool_resize(mempool_t *handle, int new_min_nr)
 	return fill_pool(pool, GFP_KERNEL) ? 0 : -ENOMEM;
 }
 
-/* Many locks of one rank, so by try-lock; who holds one waits for nobody. */
+/* Many locks of one rank, so by try-lock; a holder of one waits for no thread. */
 static void lock_all(void)
 {
 	for (struct sheaf_mempool *pool = first_pool; pool; pool = pool->next)
@@ -264,7 +268,7 @@ static void unlock_all(void)
 		os_unlock(&pool->lock);
 }
 
-/* In a forked child the threads that waited do not exist. */
+/* In a forked child, threads that waited no longer exist. */
 static void forget_waiters(void)
 {
 	for (struct sheaf_mempool *pool = first_pool; pool; pool = pool->next)
@@ -300,7 +304,7 @@ static bool is_missing(const void *function, const char *call, const char *name)
 	return !function;
 }
 
-/* False if threads wait for an element of it. */
+/* Returns false if threads wait for an element. */
 static bool unmake_pool(struct sheaf_mempool *pool, mempool_t *handle, const char *call)
 {
 	if (pool->waiters) {
@@ -316,7 +320,7 @@ static bool unmake_pool(struct sheaf_mempool *pool, mempool_t *handle, const cha
 	return true;
 }
 
-/* 0 and a pool, -EINVAL after a report, or -ENOMEM. */
+/* Returns 0 and a pool, -EINVAL after a report, or -ENOMEM. */
 static int make_pool(struct sheaf_mempool **made, int min_nr, const struct mempool_over *over,
 		     gfp_t gfp, const char *call)
 {

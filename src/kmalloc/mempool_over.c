@@ -6,7 +6,7 @@
 #include "cache/cache.h"
 #include "os/report.h"
 
-/* Callers pass on the result of a kmem_cache_create() that failed, too. */
+/* Callers may pass on the NULL from a kmem_cache_create() that failed. */
 static bool cache_is_missing(const struct kmem_cache *cache, const char *call)
 {
 	if (!cache)

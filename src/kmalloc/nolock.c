@@ -4,7 +4,7 @@
 #include "os/machine.h"
 #include "os/report.h"
 
-/* A cache that has nothing at hand is often beside one that has. */
+/* If a cache has no object at hand, the next larger one often has one. */
 SHEAF_PUBLIC void *kmalloc_nolock(size_t size, gfp_t gfp, int node)
 {
 	unsigned int wanted =

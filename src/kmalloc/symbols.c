@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the headers inline, as symbols: for callers that cannot inline C, such as Rust, Go or Python.
+ * Symbols for the inline functions of the headers, for callers that cannot inline C, such as Rust,
+ * Go or Python.
  *
- * Each symbol is another name of the function that the header has here, so nothing is written twice. A test
- * finds the inline function that is missing in the list. Callers: programs, by a foreign interface.
+ * Each symbol is another name for the header's function, so nothing is written twice. A test finds
+ * inline functions that are missing in the list. Callers: programs, through a foreign-function
+ * interface.
  */
 #include <sheaf/mempool.h>
 
 #include "cache/cache.h"
 
-/* gcc wants what it is told of a function to be told of its other name, too. */
+/* gcc wants the attributes of a function repeated for its other name. */
 #if __has_attribute(__copy__)
 #define SAME_ATTRIBUTES(name) __attribute__((__copy__(name)))
 #else

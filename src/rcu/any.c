@@ -8,23 +8,28 @@
 #include "page/pool.h"
 #include "rcu/queue.h"
 
-/* CPUs that share one wait for its lock, for an object at a time; each keeps two sheaves. Not measured. */
+/* CPUs that share a shard wait for its lock, for one object at a time; each shard keeps two
+ * sheaves. Not measured. */
 #define SHARDS 8
-/* A sheaf of 2 KiB. Half: twice as many allocations of sheaves; double: twice as much for a few objects. */
+/* A sheaf of 2 KiB. Half: twice as many allocations of sheaves. Double: twice as much memory for a
+ * few objects. */
 #define CAPACITY 252
 #define BYTES	 (SHEAF_HEADER + CAPACITY * sizeof(void *))
-/* Bytes that one of a sheaf's units is: 32 bits of them count 256 GiB. */
+/* Bytes in one of a sheaf's units: 32 bits of them count 256 GiB. */
 #define UNIT 64u
 #define MIB  (1u << 20)
-/* Part of rcu_limit that a sheaf which is being filled may hold: together an eighth of it has no number at most.
- * Half: a quarter; double: sheaves of half as many large blocks. Not measured. */
+/*
+ * The part of rcu_limit that a sheaf may hold while it is being filled: together, at most an eighth
+ * of the limit has no number. Half: a quarter. Double: sheaves of half as many large blocks. Not
+ * measured.
+ */
 #define HEAVY 64u
 
 struct shard {
 	struct os_lock lock;
-	uint32_t since; /* ms, when the sheaf that is filled came */
+	uint32_t since; /* in ms: when the sheaf that is being filled arrived */
 	uint32_t locked_by_fork;
-	struct sheaf *filled, *standby; /* the second one takes the first one's place */
+	struct sheaf *filled, *standby; /* standby replaces filled */
 	struct rcu_queue queue;
 };
 
@@ -56,7 +61,7 @@ static struct sheaf *new_sheaf(void)
 	return sheaf;
 }
 
-/* With the shard's lock held: number the sheaf that is being filled. */
+/* With the shard's lock held: give a number to the sheaf that is being filled. */
 static void queue_filled(struct rcu_any *any, struct shard *shard)
 {
 	if (!shard->filled || !shard->filled->size)
@@ -65,7 +70,7 @@ static void queue_filled(struct rcu_any *any, struct shard *shard)
 	shard->filled = NULL;
 }
 
-/* Its bytes are up: few objects may be more memory than should wait without a number. */
+/* It holds too many bytes: a few objects may be more memory than should wait without a number. */
 static bool is_heavy(const struct sheaf *sheaf)
 {
 	return sheaf->units >= os_options.rcu_limit * (MIB / UNIT / HEAVY);
@@ -103,7 +108,7 @@ bool rcu_any_free(struct grace *grace, void *object, size_t offset)
 	struct sheaf *sheaf;
 	bool done = true, over;
 
-	/* Before somebody can free it, and subtract this. */
+	/* Counted before another thread can free it and subtract this. */
 	over = grace_retired(grace, (uint64_t)units * UNIT);
 	os_lock(&shard->lock);
 	sheaf = with_room(any, shard);
@@ -140,7 +145,7 @@ static void free_linked(struct grace_list *linked, struct grace_link *link)
 	any->ops->free(1, &object, "kfree_rcu");
 }
 
-/* Nothing here is allocated again. */
+/* These pointers are never allocated again. */
 static void flush_pointers(struct grace_user *user, bool all)
 {
 	struct rcu_any *any = (struct rcu_any *)user;

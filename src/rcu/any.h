@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Retired pointers that cannot go into an rcu_free sheaf: of other nodes, of caches without sheaves,
- * large blocks; or of any cache, while memory is out.
+ * Retired pointers that cannot go into an rcu_free sheaf: objects of other nodes or of caches
+ * without sheaves, and large blocks; or objects of any cache while there is no memory.
  *
- * A provider has a few shards, each with a sheaf that is being filled, under a lock, and a queue as in
- * src/rcu/queue.h. When memory is out, pointers with a head in them are linked by that (grace/list.h),
- * tagged with the head's offset; those without wait for nobody to know of them any more, and are leaked.
+ * A provider has a few shards. Each has a sheaf that is being filled, under a lock, and a queue as
+ * in src/rcu/queue.h. While there is no memory, objects that contain a head are linked through it
+ * (grace/list.h), tagged with the head's offset; objects without a head are leaked.
  *
  * Invariants
- *  K1. A shard's standby sheaf is made when the last one came into use, so that memory may be out for as
- *      long as it takes to fill one.
+ *  K1. A shard's standby sheaf is allocated when the previous one comes into use, so that the shard
+ *      needs no memory until one sheaf is full.
  *
  * Locks: OS_RANK_SHARD, one for each shard. Callers: src/cache/.
  */
@@ -20,18 +20,19 @@
 
 #define RCU_NO_HEAD SIZE_MAX
 
-/* What the layer that knows pointers of every kind does with them. */
+/* The functions of the layer that knows pointers of every kind. */
 struct rcu_any_ops {
 	size_t (*size_of)(const void *pointer);
 	void (*free)(size_t n, void **pointers, const char *call);
 };
 
-/* Make the shards of this provider. False: no memory. With OS_RANK_CACHES. */
+/* Create the shards of this provider. Returns false if there is no memory. With OS_RANK_CACHES
+ * held. */
 bool rcu_any_init(struct grace *grace, const struct rcu_any_ops *ops);
 
-/* Retire a pointer of the library's. False: no memory to keep it. */
+/* Retire a pointer of the library. Returns false if there is no memory to store it. */
 bool rcu_any_free(struct grace *grace, void *object, size_t offset);
-/* Is anything retired this way? Then barriers on a cache must look here, too. */
+/* Wait for everything that was retired this way: barriers on a cache must call this, too. */
 void rcu_any_barrier(struct grace *grace);
 
 /* Around fork(). */

@@ -4,8 +4,11 @@
 
 #include "os/machine.h"
 
-/* Sheaves, with the lock held. Who retires may wait for as many: with no bound, 855 of the simulator's steps for
- * 25,600 objects instead of 9. Fewer: an allocation finds the newest later when many have passed at once. */
+/*
+ * Sheaves moved with the lock held. A thread that retires objects may wait for that many moves:
+ * with no bound, 855 of the simulator's steps for 25,600 objects instead of 9. With fewer, an
+ * allocation finds the newest sheaf later when many have passed at once.
+ */
 #define MOVE_MOST 32
 
 void rcu_queue_init(struct rcu_queue *queue)
@@ -41,7 +44,9 @@ static void push_sheaf(struct rcu_queue *queue, struct sheaf *sheaf)
 	os_store_relaxed(&queue->n_passed, queue->n_passed + sheaf_size(sheaf));
 }
 
-/* With the lock held: what waited, and has passed, comes on top; not all of it at once (Q4). */
+/*
+ * With the lock held: move sheaves that have passed to the top, but not all of them at once (Q4).
+ */
 static void move_passed(struct rcu_queue *queue, uint64_t done)
 {
 	struct sheaf *sheaf = queue->first, *next;

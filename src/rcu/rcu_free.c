@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Retired objects of a cache, from its CPUs' rcu_free sheaves on; see rcu_free.h. */
+/* Retired objects of a cache, after its CPUs' rcu_free sheaves; see rcu_free.h. */
 #include "rcu/rcu_free.h"
 
 #include "os/machine.h"
@@ -11,11 +11,14 @@
 #include "percpu/sheaf.h"
 #include "rcu/stat.h"
 
-/* Between looks at what is too much. Half: what a grace period of more than 25 ms will need looks unused;
- * double: it is kept for twice as long. */
+/* Between two trims. Half: objects needed after a grace period of more than 25 ms look unused.
+ * Double: they are held for twice as long. */
 #define TRIM_MS 50u
-/* So large a part of it goes. With all of it, 154 objects of 1000 were freed to slabs and taken from them again
- * (docs/decisions.md); with less, memory that is not needed leaves more slowly. */
+/*
+ * The part of the unused objects that is freed. When all were freed, 154 objects of 1000 were freed
+ * to slabs and taken from them again (docs/decisions.md). With a smaller part, unused memory is
+ * freed more slowly.
+ */
 #define TRIM_PART 4
 #define FREE_CALL "kfree_rcu"
 
@@ -45,7 +48,7 @@ static uint64_t bytes_of(const struct sheaf_rcu *rcu, const struct sheaf *sheaf)
 	return (uint64_t)sheaf_size(sheaf) * rcu->cache->slab.size;
 }
 
-/* True if too much is retired. */
+/* Returns true if too much is retired. */
 static bool queue_sheaf(struct sheaf_rcu *rcu, struct sheaf *sheaf, unsigned int row)
 {
 	bool over = grace_retired(rcu->user.grace, bytes_of(rcu, sheaf));
@@ -57,7 +60,7 @@ static bool queue_sheaf(struct sheaf_rcu *rcu, struct sheaf *sheaf, unsigned int
 	return over;
 }
 
-/* Q1: if nothing in it is this cache's, there is nothing to wait for. */
+/* Q1: if no object in it belongs to this cache, the sheaf need not wait. */
 static bool queue_checked(struct sheaf_rcu *rcu, struct sheaf *sheaf, unsigned int row)
 {
 	sheaf_check_newest(rcu->cache, sheaf, "kmem_cache_free_rcu");
@@ -67,11 +70,11 @@ static bool queue_checked(struct sheaf_rcu *rcu, struct sheaf *sheaf, unsigned i
 	return false;
 }
 
-/* Put a sheaf with this object in the place of a full one, which is queued. */
+/* Put a sheaf with this object in place of a full one, which is queued. */
 static bool replace_full_rcu(struct sheaf_rcu *rcu, void *object)
 {
 	struct sheaf_cache *cache = rcu->cache;
-	/* By the spare rule it is the main of before, if what is allocated is what was retired. */
+	/* By the spare rule it is the previous main, if the program retires what it allocates. */
 	struct sheaf *empty = sheaf_take_empty_spare(cache), *old = NULL;
 	bool done, over = false;
 	unsigned int row;
@@ -88,7 +91,7 @@ static bool replace_full_rcu(struct sheaf_rcu *rcu, void *object)
 	row = os_row();
 	if (done) {
 		os_store_release(&rcu->active, 1);
-		/* On another CPU by now, its sheaf's age is off, which the next trim mends. */
+		/* If we are on another CPU by now, its sheaf's age is wrong until the next trim. */
 		os_store_relaxed(&slot_of_row(cache->at.handle, row)->rcu_since, os_now_ms());
 		if (old != &sheaf_bootstrap)
 			over = queue_checked(rcu, old, row);
@@ -112,19 +115,19 @@ bool sheaf_rcu_free(struct sheaf_cache *cache, void *object)
 	       rows_open_here(cache->at.handle) && replace_full_rcu(sheaf_rcu_of(cache), object);
 }
 
-/* A sheaf whose grace period has passed: from now on its objects are free. */
+/* The grace period of this sheaf has passed: from now on its objects are free. */
 static struct sheaf *freed(struct sheaf_rcu *rcu, struct sheaf *sheaf)
 {
 	grace_reused(rcu->user.grace, bytes_of(rcu, sheaf));
 	stat_add(&rcu->cache->slab, STAT_free_fastpath, sheaf_size(sheaf));
 	sheaf->filled_by = SHEAF_COLD;
 	sheaf_set_size(sheaf, sheaf_size(sheaf));
-	/* The readers are done with them, too. */
+	/* The readers have finished with them, too. */
 	tsan_all_given(sheaf->objects, sheaf->size);
 	return sheaf;
 }
 
-/* From this queue or another one of its node. */
+/* Take one from this queue or another queue of the node. */
 static struct sheaf *take_sheaf(struct sheaf_rcu *rcu, unsigned int first)
 {
 	unsigned int begin = first / rcu->per_node * rcu->per_node;
@@ -158,12 +161,12 @@ static void poll_sheaves(struct sheaf_source *source)
 	grace_poll(of_source(source)->user.grace);
 }
 
-/* Free objects in hand, counted: to the barn if they fill a sheaf and it has room. */
+/* Free and count the objects in hand: to the barn if they fill a sheaf and it has room. */
 static void flush(struct sheaf_rcu *rcu, struct sheaf *sheaf)
 {
 	struct sheaf_cache *cache = rcu->cache;
 
-	/* A drain may have emptied the barn already. */
+	/* A drain may already have emptied the barn. */
 	if (sheaf->size == sheaf->capacity && sheaf_fits(cache, sheaf) &&
 	    !in_hand_sees_drain(cache) && sheaf_put_full(cache, sheaf))
 		return;
@@ -172,7 +175,7 @@ static void flush(struct sheaf_rcu *rcu, struct sheaf *sheaf)
 	sheaf_hand_over(cache, sheaf, FREE_CALL);
 }
 
-/* So many objects of what has passed, by whole sheaves, the oldest first. */
+/* Free this many passed objects, in whole sheaves, the oldest first. */
 static void flush_queue(struct sheaf_rcu *rcu, struct rcu_queue *queue, uint64_t wanted)
 {
 	uint64_t done = grace_done(rcu->user.grace), n = 0;
@@ -216,7 +219,8 @@ static void take_collected(void *data, struct sheaf *sheaf, unsigned int row)
 	queue_checked(data, sheaf, row);
 }
 
-/* Queue every CPU's rcu_free sheaf, if one is older than so many ms. False: not all were reached. */
+/* Queue every CPU's rcu_free sheaf if one of them is older than older_than ms. Returns false if not
+ * all could be reached. */
 static bool collect_older(struct sheaf_rcu *rcu, uint32_t older_than)
 {
 	struct sheaf_cache *cache = rcu->cache;
@@ -238,10 +242,8 @@ static void wait_for_hands(struct sheaf_rcu *rcu)
 				   os_fetch_add(&rcu->phase, 1) & 1);
 }
 
-/*
- * What was not needed since the last trim is too much. Grace periods vary, and what is given back today is
- * filled from slabs in a longer one: so by parts.
- */
+/* Objects that were not needed since the last trim are too many. Grace periods vary, and objects
+ * that are freed now must come from slabs again in a longer one, so only a part is freed. */
 static uint64_t too_much(struct sheaf_rcu *rcu, struct rcu_queue *queue)
 {
 	uint32_t unused = rcu_queue_unused(queue, grace_done(rcu->user.grace));
@@ -249,7 +251,7 @@ static uint64_t too_much(struct sheaf_rcu *rcu, struct rcu_queue *queue)
 	return (unused + TRIM_PART - 1) / TRIM_PART;
 }
 
-/* Is it time for that? */
+/* True if it is time for a trim. */
 static bool trim_is_due(struct sheaf_rcu *rcu)
 {
 	uint32_t now = os_now_ms();
@@ -274,21 +276,23 @@ static bool holds_sheaves(const struct sheaf_rcu *rcu)
 	return false;
 }
 
-/* Many caches on many CPUs may retire nothing for long: then one word says so. */
+/* Many caches on many CPUs may retire nothing for long: one word says so. */
 static bool sheaves_wait(struct grace_user *user)
 {
 	struct sheaf_rcu *rcu = (struct sheaf_rcu *)user;
 
 	if (!os_exchange(&rcu->active, 0))
 		return false;
-	/* Who installs or queues a sheaf that is not seen here sets it after that. */
+	/*
+	 * A thread that installs or queues a sheaf that is not seen here sets the word after that.
+	 */
 	if (!holds_sheaves(rcu))
 		return false;
 	os_store_relaxed(&rcu->active, 1);
 	return true;
 }
 
-/* All: also those that somebody has in hand just now. */
+/* Collect all sheaves, including those that a thread has in hand now. */
 static bool collect_sheaves(struct grace_user *user, uint32_t older_than)
 {
 	struct sheaf_rcu *rcu = (struct sheaf_rcu *)user;
@@ -296,7 +300,8 @@ static bool collect_sheaves(struct grace_user *user, uint32_t older_than)
 
 	if (older_than && !os_load_relaxed(&rcu->active))
 		return true;
-	/* Nobody can have retired here: one that is being made, or was when this process was forked. */
+	/* No object can have been retired here: the structure is being created, or was when this
+	 * process was forked. */
 	if (sheaf_rcu_of(rcu->cache) != rcu)
 		return true;
 	reached = collect_older(rcu, older_than);
@@ -351,7 +356,7 @@ bool sheaf_rcu_init(struct sheaf_cache *cache, struct grace *grace)
 	rcu->per_node = per_node;
 	for (unsigned int i = 0; i < nr_queues(rcu); i++)
 		rcu_queue_init(&rcu->queues[i]);
-	/* Before anybody retires: a barrier must find it. */
+	/* Before any object is retired: a barrier must find it. */
 	grace_add_user(grace, &rcu->user, &sheaves_ops);
 	os_store_release(&cache->rcu, &rcu->source);
 	return true;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* SHEAF_OPTIONS=stats and stats=json: what is printed at exit. Nothing is torn down: other threads may still run. */
+/* SHEAF_OPTIONS=stats and stats=json: printing at exit. Nothing is torn down, because other threads
+ * may still run. */
 #include <string.h>
 
 #include "os/machine.h"
@@ -9,7 +10,8 @@
 
 #define TRIES 1000
 
-/* exit() in a signal handler may have interrupted who has the lock: then it is never free again. */
+/* exit() in a signal handler may have interrupted the thread that holds the lock, which is then
+ * never released. */
 static bool lock_can_be_had(void)
 {
 	for (int tries = 0; tries < TRIES; tries++) {

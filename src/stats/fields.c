@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What cache/events.h lists, for the printers to go through. */
+/* The fields that cache/events.h lists, as a table for the printers. */
 #include "cache/events.h"
 #include "stats/stats.h"
 
@@ -13,7 +13,7 @@ const struct stats_field stats_fields[] = {STAT_SETTINGS(SETTING_FIELD) STAT_GAU
 						   STAT_EVENTS(EVENT_FIELD)};
 const unsigned int stats_nr_fields = sizeof(stats_fields) / sizeof(stats_fields[0]);
 
-/* Beside the list there are the name, id and counted. */
+/* Three fields are not in the list: name, id and counted. */
 _Static_assert(sizeof(struct kmem_cache_stats) ==
 		       SHEAF_STATS_NAME + sizeof(stats_fields) / sizeof(stats_fields[0]) * 8 + 16,
 	       "every number is in the list");

@@ -47,7 +47,7 @@ void out_print(struct out *out, const char *format, ...)
 			 (size_t)length < sizeof(text) ? (size_t)length : sizeof(text) - 1);
 }
 
-/* Bytes of the UTF-8 character at text; 0 if it is none. */
+/* The length of the UTF-8 character at text; 0 if it is not one. */
 static size_t utf8_length(const unsigned char *text)
 {
 	unsigned char first = text[0], second_least = 0x80, second_most = 0xbf;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Text to a file descriptor, in few writes and without the C library's streams. Callers: src/stats/. */
+/* Writes text to a file descriptor, in few writes and without the C library's streams. Callers:
+ * src/stats/. */
 #ifndef SHEAF_STATS_OUT_H
 #define SHEAF_STATS_OUT_H
 
@@ -7,14 +8,15 @@
 
 struct out {
 	int fd;
-	int error; /* an error number; then nothing more is written */
+	int error; /* an error number; after that nothing is written */
 	size_t used;
 	char text[4096];
 };
 
-/* Shorter than the text has room for. */
+/* The result must fit into the text. */
 void out_print(struct out *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* As a string between quotes, of JSON and of Prometheus' labels: what is no UTF-8 is replaced. */
+/* Print it as a quoted string, for JSON and for labels in Prometheus; bytes that are not UTF-8 are
+ * replaced. */
 void out_quoted(struct out *out, const char *text);
 void out_flush(struct out *out);
 

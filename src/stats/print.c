@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The printing call: a look, and then a format. */
+/* The printing call: read the statistics, then format them. */
 #include <errno.h>
 
 #include "stats/stats.h"

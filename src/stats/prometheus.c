@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Prometheus' text format: each metric's samples together, below its HELP and TYPE. A cache is told
- * by its id, too: two may have one name.
+ * Prometheus' text format: each metric's samples together, below its HELP and TYPE. A cache is also
+ * identified by its id, because two caches may have the same name.
  */
 #include <inttypes.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A look at caches that others use meanwhile. Nothing is stopped: what moves is seen in one of the
- * places it was in, or in none.
- * The cache is pinned, so that it stays; no lock is held, since every page is looked at.
- * Headers of sheaves that are freed meanwhile can still be read: pools never give memory back.
+ * Reads the statistics of caches while other threads use them. No thread is stopped: a sheaf that
+ * moves is seen in one of its places, or in none. The cache is pinned, so that it is not freed; no
+ * lock is held, because the call reads every page. Headers of sheaves that are freed meanwhile can
+ * still be read, because pools never return memory.
  */
 #include <errno.h>
 #include <string.h>
@@ -31,7 +31,7 @@ static uint64_t objects_of(uint64_t word)
 	return word & SHEAF_SIZE;
 }
 
-/* A sheaf in a slot: what it holds, and what is counted in itself. */
+/* A sheaf in a slot: its objects, and the counts in it. */
 static void read_sheaf(struct kmem_cache_stats *out, uint64_t word, uint32_t base)
 {
 	struct sheaf_traffic traffic = sheaf_traffic_of(word, base);
@@ -163,7 +163,7 @@ void stats_read_cache(struct kmem_cache *s, struct kmem_cache_stats *out)
 	if (out->counted) {
 		STAT_EVENTS(SUM)
 		out->peak_slab_bytes = rows_counted((char *)s, STAT_peak_slab_bytes);
-		/* A forked child did not see all of them come. */
+		/* A forked child did not see all slabs being allocated. */
 		if (out->peak_slab_bytes < out->slab_bytes)
 			out->peak_slab_bytes = out->slab_bytes;
 	}
@@ -209,7 +209,7 @@ SHEAF_PUBLIC int __kmem_cache_stats(struct kmem_cache *s, struct kmem_cache_stat
 	return 0;
 }
 
-/* A forked child did not see all of it come. */
+/* A forked child did not see all memory being allocated. */
 static uint64_t peak_bytes(const struct sheaf_stats *process)
 {
 	const uint64_t *word = os_process_word(OS_PROCESS_peak_bytes);
@@ -266,7 +266,7 @@ static bool make_room(struct stats *stats, uint64_t nr)
 	return stats->caches && os_commit(stats->caches, stats->room);
 }
 
-/* The list begins with the youngest: those made meanwhile are passed over. */
+/* The list begins with the youngest cache: skip those created meanwhile. */
 static void read_caches(struct stats *stats, uint32_t youngest)
 {
 	uint64_t nr = stats->process.caches, i = nr;

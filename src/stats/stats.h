@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Statistics: one look at the process and its caches, one list of what there is to tell, and a
- * printer for each format that goes through the list.
+ * Statistics: a copy of the state of the process and its caches, one list of fields, and a printer
+ * for each format that goes through the list.
  *
  *   read.c -> struct stats (copies, in memory of their own) -> text.c | json.c | prometheus.c -> out.c
  *
  * Invariants
- *  T1. No lock is held while pages are walked, or anything is written: who reads a pipe may be slow.
+ *  T1. No lock is held while pages are read, or while anything is written: the reader of a pipe may
+ *      be slow.
  *  T2. stats_fields names every number of struct kmem_cache_stats once.
  *
- * Locks: OS_RANK_CACHES for a moment, for node lists none.
- * Callers: src/stats/.
+ * Locks: OS_RANK_CACHES briefly, none for node lists. Callers: src/stats/.
  */
 #ifndef SHEAF_STATS_STATS_H
 #define SHEAF_STATS_STATS_H
@@ -48,17 +48,17 @@ struct stats {
 	const char *backend, *index;
 	char options[512];
 	struct kmem_cache_stats *caches; /* process.caches of them, oldest first */
-	size_t room;			 /* bytes there */
+	size_t room;			 /* bytes allocated there */
 };
 
-/* Look at everything. False: no memory for it. */
+/* Read everything. Returns false if there is no memory for it. */
 bool stats_read(struct stats *stats);
 void stats_release(struct stats *stats);
 
-/* Add up the words of every CPU, and what is still in sheaves. The cache is pinned. */
+/* Add up the words of every CPU, and the counts that are still in sheaves. The cache is pinned. */
 void stats_read_cache(struct kmem_cache *s, struct kmem_cache_stats *out);
 
-/* What was counted of caches that were destroyed; how many they were. */
+/* The counts of destroyed caches; returns the number of these caches. */
 uint64_t stats_read_past(const struct past *past, struct kmem_cache_stats *out);
 
 void stats_print_text(struct out *out, const struct stats *stats);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For people, after /proc/slabinfo: a line for each cache, its events in the lines below. At most 100
- * columns; a name is one word.
+ * For people, similar to /proc/slabinfo: one line per cache, and its events in the lines below. At
+ * most 100 columns; a name is one word.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,8 @@
 #define COLUMNS	     100
 #define NAME_COLUMNS 20
 
-/* The name without spaces, as what a table's reader would split at; its columns. */
+/* The name without spaces, at which a reader of the table would split it; returns its width in
+ * columns. */
 static unsigned int one_word(char *word, const char *name)
 {
 	unsigned int columns = 0;
@@ -25,7 +26,7 @@ static unsigned int one_word(char *word, const char *name)
 	return columns;
 }
 
-/* Two words to the column where numbers begin; a long name has a line of its own. */
+/* Names reach to the column where numbers begin; a long name has its own line. */
 static void print_name(struct out *out, const char *name)
 {
 	char word[SHEAF_STATS_NAME];
