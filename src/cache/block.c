@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a pointer is, and how it is freed, whatever it is; see block.h. */
+/* What kind of block a pointer is, and how it is freed; see block.h. */
 #include "cache/block.h"
 
 #include "os/atomic.h"
@@ -33,7 +33,8 @@ struct block block_of(const void *pointer)
 	return (struct block){BLOCK_NONE, NULL, NULL, 0};
 }
 
-/* The ranges answer for all they reserve: no other allocator can have what is free in them. */
+/* The ranges cover all addresses that they reserve: no other allocator can own a free address in
+ * them. */
 SHEAF_PUBLIC bool sheaf_owns(const void *address)
 {
 	if (address == ZERO_SIZE_PTR)

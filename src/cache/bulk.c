@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Bulk: arrays of objects, by sheaves as far as they reach, then by slabs. */
+/* Bulk calls: arrays of objects, from sheaves first, then from slabs. */
 #include <limits.h>
 #include <string.h>
 
@@ -11,11 +11,10 @@
 #include "percpu/percpu.h"
 #include "slab/stat.h"
 
-#define REMOTE_BATCH 32 /* on the stack; a slab's share of them is given by one exchange */
-#define BATCH_MAX                                                                                  \
-	(1u << 16) /* what all_local() looks at before it is freed: half a second-level cache */
+#define REMOTE_BATCH 32		/* on the stack; a slab gets its share of them with one exchange */
+#define BATCH_MAX    (1u << 16) /* looked at before they are freed: half a second-level cache */
 
-/* True if not all went into main: then reports may be kept. */
+/* Returns true if not all went into main: reports may then be pending. */
 static bool free_to(struct kmem_cache *s, size_t n, void **p);
 
 static bool alloc_from_slabs(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p)
@@ -32,7 +31,7 @@ static bool alloc_from_slabs(struct kmem_cache *s, gfp_t flags, unsigned int n, 
 	return done == n;
 }
 
-/* What main does not have. All, or false and none. */
+/* Allocate what main does not have. All, or false and none. */
 static bool alloc_rest(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p)
 {
 	unsigned int done;
@@ -76,8 +75,8 @@ SHEAF_PUBLIC int kmem_cache_alloc_bulk(struct kmem_cache *s, gfp_t flags, size_t
 	return (int)n;
 }
 
-/* Are all of these on this node? Then they may enter sheaves as they are. One test for all: a
- * range's size is a power of two, so no offset reaches it if their bits together do not. */
+/* True if all of these are on this node, and may enter sheaves unchanged. One test for all: the
+ * size of a range is a power of two, so if the OR of all offsets is below it, so is each offset. */
 static bool all_local(void **p, unsigned int n, unsigned int node)
 {
 	uintptr_t home = (uintptr_t)pages.base + ((uintptr_t)node << pages.range_shift), bits = 0;
@@ -87,7 +86,7 @@ static bool all_local(void **p, unsigned int n, unsigned int node)
 	return bits >> pages.range_shift == 0;
 }
 
-/* Each where it belongs: local ones to sheaves, the others in batches to their slabs. */
+/* Free each object to its place: local ones to sheaves, the others in batches to their slabs. */
 static void free_mixed(struct kmem_cache *s, void **p, unsigned int n)
 {
 	void *remote[REMOTE_BATCH];
@@ -109,7 +108,7 @@ static void free_mixed(struct kmem_cache *s, void **p, unsigned int n)
 	cache_give(s, remote, nr_remote, "kmem_cache_free_bulk");
 }
 
-/* What main had no room for, or may not have. */
+/* Free the objects for which main had no room, or which may not enter it. */
 static void free_rest(struct kmem_cache *s, void **p, unsigned int n)
 {
 	unsigned int done;
@@ -143,7 +142,7 @@ static bool free_to(struct kmem_cache *s, size_t n, void **p)
 	return rest;
 }
 
-/* Runs of objects of one cache are freed to that cache. */
+/* Consecutive objects of one cache are freed to that cache. */
 void cache_free_by_owner(size_t n, void **p, const char *call)
 {
 	while (n) {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A cache: the calls that serve it, its per-CPU part with its slabs, and what create needs of it.
+ * A cache: its calls, its per-CPU part with its slabs, and the fields that create needs.
  *
  * Invariants
- *  C1. `calls` comes first (the public header reads it), and is set before anybody can see the cache:
- *      which backend, which index, whether every call must look at the node. Later it changes only
- *      to calls of the same meaning, with the cache's flow.
- *  C2. A cache is on the list from create to the destroy of its last name. One that is destroyed
- *      with live objects stays there, for fork, without a name and shared with nobody.
+ *  C1. `calls` is the first member (the public header reads it), and is set before any thread can
+ *      see the cache: for the backend, the index, and whether every call must look at the node.
+ *      Later it changes only to calls with the same meaning, depending on the cache's flow.
+ *  C2. A cache is on the list from its creation until its last name is destroyed. A cache that is
+ *      destroyed with live objects stays on the list, for fork, without a name and no longer
+ *      shared.
  *
  * Locks: OS_RANK_CACHES for the list, names and reference counts, and the list of memory pools.
  * Callers: src/cache/.
@@ -26,29 +27,29 @@
 
 #define SHEAF_PUBLIC __attribute__((visibility("default")))
 
-/* Among `flags`: a cache of kmalloc()'s sizes, whose objects come back by kfree(). */
+/* In `flags`: a cache of kmalloc()'s sizes, whose objects are freed with kfree(). */
 #define CACHE_KMALLOC 0x8000u
 
-/* What a cache's handle holds: see os/section.h for why it is where it is. */
+/* The contents of a cache's handle: see os/section.h for its place. */
 struct kmem_cache {
 	struct sheaf_calls calls;
-	char *name; /* NULL: destroyed. What lies before it: list.c */
+	char *name; /* NULL: destroyed. What precedes the name: list.c */
 	slab_flags_t flags;
 	uint32_t nr_names;
 	struct kmem_cache *next;
 	struct sheaf_cache sheaf;
 	uint8_t unmergeable;
-	uint8_t rcu_begun;    /* sheaf.rcu is there, or somebody makes it */
-	uint8_t used_rcu_any; /* before sheaf.rcu was there: see rcu/any.h */
-	uint8_t gone;	      /* off the list: what it is made of is freed next */
-	uint32_t id;	      /* caches are numbered as they are made */
+	uint8_t rcu_begun;    /* sheaf.rcu exists, or a thread is creating it */
+	uint8_t used_rcu_any; /* retired objects before sheaf.rcu existed: see rcu/any.h */
+	uint8_t gone;	      /* off the list: its memory is freed next */
+	uint32_t id;	      /* caches are numbered as they are created */
 };
 
 _Static_assert(offsetof(struct kmem_cache, sheaf.bootstrap) == offsetof(struct slot, main),
 	       "the handle is nobody's slot");
 _Static_assert(sizeof(struct kmem_cache) <= SHEAF_HANDLE, "a cache fits its handle");
 
-/* What fork() asks of a layer above that has locks of its own, of a rank after all others. */
+/* A layer above that has its own locks, of a rank after all others, provides this for fork(). */
 struct fork_part {
 	void (*lock)(void);
 	void (*unlock)(void);
@@ -57,12 +58,12 @@ struct fork_part {
 
 struct caches {
 	struct os_lock lock;
-	struct os_lock family; /* for who makes a family of caches: OS_RANK_KMALLOC */
+	struct os_lock family; /* for a thread that creates a family of caches: OS_RANK_KMALLOC */
 	uint32_t ready;	       /* the library is initialised */
 	uint32_t warned_name;
 	uint32_t warned_node;
 	uint32_t warned_memory;
-	uint32_t no_readers; /* the program said so: sheaf_rcu_none() */
+	uint32_t no_readers; /* the program said so with sheaf_rcu_none() */
 	uint32_t fork_lost;
 	uint32_t fork_handled;
 	uint32_t nr_made, nr;
@@ -75,50 +76,56 @@ extern struct caches caches;
 
 /* --- process.c, and in src/stats/ exit.c ------------------------------------------------------- */
 
-/* Initialise the library at its first use. False if there is no memory for it. */
+/* Initialise the library at its first use. Returns false if there is no memory for it. */
 bool caches_ready(void);
 
-/* At exit, with SHEAF_OPTIONS=stats. Named here, so that a program linked with the static library has it. */
+/* At exit, with SHEAF_OPTIONS=stats. Referenced here, so that a program linked with the static
+ * library includes it. */
 void stats_at_exit(void);
 
 /* --- create.c ---------------------------------------------------------------------------------- */
 
-/* kmem_cache_create(), but for reports that are kept. */
+/* kmem_cache_create(), except that its reports are deferred. */
 struct kmem_cache *cache_create(const char *name, size_t size, const struct kmem_cache_args *args,
 				slab_flags_t flags);
 
 /* --- destroy.c, verify.c ----------------------------------------------------------------------- */
 
-/* All of it but the handle, which is nobody's then. On no list, with no object out. */
+/* Free all of it except the handle, which then has no owner. It is on no list, and no object is in
+ * use. */
 void cache_unmake(struct kmem_cache *s);
 
-/* True after a report, if the cache was destroyed: for cold parts, the fast calls are exchanged. */
+/* True, after a report, if the cache was destroyed. For slow calls; the fast calls are exchanged
+ * instead. */
 bool cache_was_destroyed(struct kmem_cache *s, const char *call);
-/* That report, kept. */
+/* That report, deferred. */
 void cache_report_destroyed(struct kmem_cache *s, const char *call);
 
-/* How many live objects a drained cache has; up to `room` of them. */
+/* Count the live objects of a drained cache, and list up to `room` of them. */
 size_t cache_live_objects(struct kmem_cache *s, void **objects, size_t room);
 
 /* --- fast.c ------------------------------------------------------------------------------------ */
 
-/* The end of each call that may have taken a slow path, with no lock held and nothing in hand: what had to
- * be put off until now. */
+/* At the end of each call that may have taken a slow path, with no lock held and nothing in hand:
+ * do what had to be deferred until now. */
 static inline void cache_leave(void)
 {
 	grace_start_wanted();
 	os_report_kept();
 }
 
-/* Set the calls for a cache, by its flags and the options. Nobody may use it meanwhile. */
+/* Set the calls of a cache, by its flags and the options. No other thread may use the cache
+ * meanwhile. */
 void cache_choose_calls(struct kmem_cache *s);
-/* For a cache that is destroyed: they only say so. */
+/* The calls of a destroyed cache: they only report that. */
 struct sheaf_calls cache_calls_destroyed(void);
 
-/* What the cache's use told (src/percpu/flow.c) is done: other calls, another capacity published. */
+/* React to a change in how the cache is used (src/percpu/flow.c): exchange its calls, publish
+ * another capacity. */
 void cache_flow_changed(struct kmem_cache *s);
 
-/* At the end of slow paths that change whole sheaves; what one leaves the next one does. */
+/* At the end of slow paths that change whole sheaves; a change that one misses is handled by the
+ * next. */
 static inline void cache_see_flow(struct kmem_cache *s)
 {
 	if (__builtin_expect(os_load_relaxed(&s->sheaf.flow_changed), 0))
@@ -127,25 +134,31 @@ static inline void cache_see_flow(struct kmem_cache *s)
 
 /* --- slow.c ------------------------------------------------------------------------------------ */
 
-/* Objects from the slab layer when sheaves had none; by gfp it reclaims, waits or fails. */
+/* Get objects from the slab layer when sheaves had none; the gfp flags decide whether it reclaims,
+ * waits or fails. */
 void *cache_alloc_slow(struct kmem_cache *s, gfp_t flags);
 void *cache_alloc_on(struct kmem_cache *s, gfp_t flags, unsigned int node, enum slab_place place);
-/* After so many failures before this one: give back what can be, and true to try again. */
+/* Called after `tries` failures: free what is possible, and return true if the caller should try
+ * again. */
 bool cache_reclaim(struct kmem_cache *s, gfp_t flags, int tries);
-/* Free objects leave the sheaves, and slabs without others their node; how many slabs are left. */
+/* Move free objects out of the sheaves, and free slabs without live objects; returns the number of
+ * slabs left. */
 unsigned int cache_give_up_free(struct kmem_cache *s);
 
 void cache_free_slow(struct kmem_cache *s, void *object, const char *call);
-/* Objects straight to their slabs. */
+/* Free objects straight to their slabs. */
 void cache_give(struct kmem_cache *s, void **objects, unsigned int n, const char *call);
 
-/* Report a gfp flag that does not exist. Returns the flags without it. The first one keeps the report. */
+/* Report a gfp flag that does not exist, later. Returns the flags without it. */
 gfp_t cache_check_gfp_later(struct kmem_cache *s, gfp_t flags);
 gfp_t cache_check_gfp(struct kmem_cache *s, gfp_t flags);
-/* Report a node that does not exist, and make it NUMA_NO_NODE; false if only that one would do. */
+/* Report a node that does not exist, and replace it with NUMA_NO_NODE; returns false with
+ * __GFP_THISNODE. */
 bool cache_check_node(struct kmem_cache *s, gfp_t flags, int *node);
 
-/* The thread sanitizer: the program frees this object, if it is one of this cache. */
+/*
+ * Tell the thread sanitizer that the program frees this object, if it is an object of this cache.
+ */
 void cache_tell_freed(struct kmem_cache *s, void *object);
 
 static inline void cache_freed(struct kmem_cache *s, void *object)
@@ -162,16 +175,18 @@ static inline void cache_all_freed(struct kmem_cache *s, void *const *objects, s
 
 /* --- nolock.c, kfree_rcu.c --------------------------------------------------------------------- */
 
-/* An object without waiting, from this node if it has any; or NULL. */
+/* Allocate without waiting, from this node if it has an object; or return NULL. */
 void *cache_alloc_try(struct kmem_cache *s, gfp_t gfp, unsigned int node);
 
-/* The process has no provider and needs none: what is retired is freed at once. */
+/* True if the process has no provider and needs none: retired objects are freed at once. */
 static inline bool cache_has_no_readers(const struct grace *grace)
 {
 	return !grace && os_load_acquire(&caches.no_readers);
 }
 
-/* Let the cache retire objects with this provider, which rcu_any_init() knows. Never waits. */
+/*
+ * Let the cache retire objects with this provider, on which rcu_any_init() was called. Never waits.
+ */
 bool cache_begin_rcu(struct kmem_cache *s, struct grace *grace);
 
 /* ----------------------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Create: arguments are checked, a cache of the same layout is shared, or a new one is made. */
+/* Create: check the arguments, then share a cache with the same layout or create a new one. */
 #include <errno.h>
 #include <string.h>
 
@@ -135,7 +135,8 @@ static bool lay_out(struct kmem_cache *s, size_t size, const struct kmem_cache_a
 	return true;
 }
 
-/* Its own provider is its from the beginning; the process's is looked for when it is needed. */
+/* A cache's own provider is set from the beginning; the process's provider is looked up when it is
+ * needed. */
 static bool begin_rcu(struct kmem_cache *s, const struct kmem_cache_args *args)
 {
 	struct grace *grace = grace_of(args->rcu);
@@ -179,7 +180,7 @@ static struct kmem_cache *make_cache(const char *name, size_t size,
 	return s;
 }
 
-/* Names are for reports, which are one line. */
+/* Names appear in reports, which are one line long. */
 static void clean_name(char *clean, const char *name)
 {
 	size_t i = 0;
@@ -226,7 +227,7 @@ static bool says_reserved(const struct kmem_cache_args *args)
 	return args->reserved[0] || args->reserved[1] || args->reserved[2] || args->reserved2;
 }
 
-/* Of args_size bytes, which may be more or fewer than this version's. */
+/* args has args_size bytes, which may be more or fewer than in this version. */
 static struct kmem_cache *create_sized(const char *name, size_t size, const void *args,
 				       size_t args_size, slab_flags_t flags)
 {
@@ -270,7 +271,7 @@ SHEAF_PUBLIC struct kmem_cache *__kmem_cache_create_args(const char *name, size_
 	return s;
 }
 
-/* What does not fit is refused as well. */
+/* A value that does not fit is refused as well. */
 static unsigned int fit_uint(size_t n)
 {
 	return n > UINT32_MAX ? UINT32_MAX : (unsigned int)n;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Shrink and destroy, and the settings of a living cache. */
+/* Shrink and destroy a cache, and change its settings. */
 #include <errno.h>
 #include <sheaf/rcu.h>
 #include <string.h>
@@ -18,7 +18,7 @@
 #include "rcu/rcu_free.h"
 #include "slab/late.h"
 
-#define LIST_MAX 20 /* live objects listed one by one */
+#define LIST_MAX 20 /* live objects that are listed one by one */
 
 void cache_report_destroyed(struct kmem_cache *s, const char *call)
 {
@@ -61,7 +61,7 @@ void cache_unmake(struct kmem_cache *s)
 	s->calls = cache_calls_destroyed();
 }
 
-/* Every object is back, and nothing waits: the cache itself goes. */
+/* Every object is free, and none waits: free the cache itself. */
 static void release(struct kmem_cache *s)
 {
 	list_remove(s);
@@ -80,7 +80,7 @@ static void report_live(struct kmem_cache *s)
 	void *listed[LIST_MAX];
 	size_t live, n;
 
-	/* Who frees them uses it. */
+	/* The caller that frees them uses the cache. */
 	s->sheaf.quiet = 0;
 	live = cache_live_objects(s, listed, LIST_MAX);
 	n = live < LIST_MAX ? live : LIST_MAX;
@@ -91,7 +91,9 @@ static void report_live(struct kmem_cache *s)
 		  s->name, live, n);
 }
 
-/* With no lock held: what was retired is freed, and slabs that go back late have gone. */
+/*
+ * With no lock held: wait until retired objects are freed, and slabs with a delayed free are gone.
+ */
 static void finish_retired(struct kmem_cache *s)
 {
 	if (s->sheaf.rcu || os_load_relaxed(&s->used_rcu_any))
@@ -102,7 +104,7 @@ static void finish_retired(struct kmem_cache *s)
 	}
 }
 
-/* One name less. True if it was the last one: then nobody else gets the cache. */
+/* Drop one name. Returns true if it was the last one: no thread can then get the cache any more. */
 static bool give_up_name(struct kmem_cache *s)
 {
 	bool known, last = false;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every number that statistics have of a cache: what it is like, what it has now, what happened to it.
- * Statistics in every form, and the file that other processes read, are made from these lists.
- * struct kmem_cache_stats and its man page have the same names and texts: scripts/check-lists.
- * Callers: src/cache/, src/stats/.
+ * Every number in the statistics of a cache: its settings, its current state, its events. All
+ * formats of statistics, and the file that other processes read, are made from these lists. struct
+ * kmem_cache_stats and its man page have the same names and texts: scripts/check-lists. Callers:
+ * src/cache/, src/stats/.
  */
 #ifndef SHEAF_CACHE_EVENTS_H
 #define SHEAF_CACHE_EVENTS_H
 
 #include "rcu/stat.h"
 
-/* X(name, what it tells) */
+/* X(name, its text) */
 #define STAT_SETTINGS(X)                                                                           \
 	X(object_size, "bytes of an object, as it was asked for")                                  \
 	X(slab_size, "bytes from object to object")                                                \
@@ -41,7 +41,7 @@
 	X(rcu_pending_objects, "objects that wait for a grace period")                             \
 	X(rcu_pending_bytes, "bytes of objects that wait for a grace period")
 
-/* X(name, the words it is the sum of, what it tells) */
+/* X(name, the words whose sum it is, its text) */
 #define STAT_EVENTS(X) SLAB_EVENTS(X) PERCPU_EVENTS(X) RCU_EVENTS(X)
 
 _Static_assert(NR_RCU_WORDS <= OS_WORDS, "counters fit their place");

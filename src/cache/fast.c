@@ -2,9 +2,9 @@
 /*
  * The fast paths: one section each, everything else out of line.
  *
- * A cache's first words point at the pair for this process: rseq indexed by mm_cid or by cpu_id, both
- * with events counted or not, or the trylock backend. So no call tests which one runs, and a call
- * through the cache costs no more than one through the procedure linkage table.
+ * A cache's first words point at the pair for this process: rseq indexed by mm_cid or by cpu_id,
+ * both with events counted or not, or the trylock backend. So no call tests which one runs, and a
+ * call through the cache costs no more than a call through the procedure linkage table.
  */
 #include <string.h>
 
@@ -18,7 +18,7 @@
 #include "os/section_c.h"
 
 #define COLD __attribute__((cold, noinline))
-/* Each fits a line or two of instructions: one line less to fetch than from anywhere. */
+/* Each fits into one or two lines of instructions: unaligned, one more line would be fetched. */
 #define FAST __attribute__((aligned(64)))
 
 static COLD void *alloc_slow(struct kmem_cache *s, gfp_t flags)
@@ -85,7 +85,7 @@ DEFINE_CALLS(cpu_id, rseq_pop_cpu_id, rseq_push_cpu_id)
 DEFINE_CALLS(mm_cid_counted, rseq_pop_mm_cid_counted, rseq_push_mm_cid_counted)
 DEFINE_CALLS(cpu_id_counted, rseq_pop_cpu_id_counted, rseq_push_cpu_id_counted)
 
-/* Where objects flow one way: the same, which asks ahead for their lines. */
+/* If objects flow one way: the same, with a prefetch of their lines. */
 #define DEFINE_AHEAD(suffix)                                                                       \
 	DEFINE_ALLOC_PLAIN(suffix##_ahead, rseq_pop_##suffix##_ahead)                              \
 	DEFINE_ALLOC(suffix##_ahead, rseq_pop_##suffix##_ahead)
@@ -101,7 +101,7 @@ static struct sheaf_calls rseq_calls(void)
 }
 #endif
 
-/* SLAB_NO_SHEAVES: no section would find anything. */
+/* SLAB_NO_SHEAVES: a section would find nothing. */
 static void *alloc_no_sheaf(struct kmem_cache *s, gfp_t flags)
 {
 	return alloc_slow(s, flags);
@@ -121,7 +121,7 @@ static void free_no_sheaf(struct kmem_cache *s, void *object)
 	cache_leave();
 }
 
-/* In a program with the thread sanitizer. */
+/* For a program that is built with the thread sanitizer. */
 static void *alloc_told(struct kmem_cache *s, gfp_t flags)
 {
 	void *object = alloc_trylock(s, flags);
@@ -141,7 +141,7 @@ static void free_told(struct kmem_cache *s, void *object)
 	free_trylock(s, object);
 }
 
-/* slab_strict_numa: what names no node follows the thread's memory policy. */
+/* slab_strict_numa: allocations that name no node follow the thread's memory policy. */
 static void *alloc_strict(struct kmem_cache *s, gfp_t flags)
 {
 	int node = os_policy_node();
@@ -205,7 +205,8 @@ static struct sheaf_calls ahead_calls(void)
 	return calls;
 }
 
-/* Only one of a pair for the other: the cache may have others, and may just be destroyed. */
+/* Exchange only one call of a pair for the other: the cache may have different calls, or may just
+ * be destroyed. */
 static void exchange_alloc(struct kmem_cache *s, struct sheaf_calls from, struct sheaf_calls to)
 {
 	os_cmpxchg(&s->calls.alloc, &from.alloc, to.alloc);
@@ -225,7 +226,9 @@ static void choose_alloc(struct kmem_cache *s)
 			exchange_alloc(s, ordinary, ahead);
 		else
 			exchange_alloc(s, ahead, ordinary);
-		/* Two threads at once: pairs with this same fence of the other one. */
+		/*
+		 * Two threads may do this at once: pairs with this same fence in the other thread.
+		 */
 		os_fence();
 	} while (os_load_relaxed(&s->sheaf.one_way) != one_way);
 }

@@ -72,7 +72,7 @@ struct index_link *index_next(const struct index_link *link)
 	return with_hash(link->next, link->hash);
 }
 
-/* FNV-1a, of which the low bits choose a chain. */
+/* FNV-1a; its low bits select a chain. */
 uint32_t index_hash(uint32_t hash, const void *bytes, size_t size)
 {
 	for (const unsigned char *byte = bytes; size > 0; byte++, size--)

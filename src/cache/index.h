@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An index: what has a hash is found in a time that does not depend on how many there are.
+ * An index: finds entries by hash, in a time that does not depend on their number.
  *
  *   chains[hash % number] --> link --> link --> NULL      each link knows the pointer that leads to it
  *
- * The chains are doubled, and all links dealt anew, when there are more links than chains. If there is
- * no memory for that the chains just grow longer: adding never fails.
+ * When there are more links than chains, the number of chains doubles and all links are
+ * redistributed. If there is no memory for that, the chains grow longer: adding never fails.
  *
- * Locks: none of its own. Callers: src/cache/.
+ * Locks: none here. Callers: src/cache/.
  */
 #ifndef SHEAF_CACHE_INDEX_H
 #define SHEAF_CACHE_INDEX_H
@@ -17,7 +17,7 @@
 
 #define INDEX_FIRST_CHAINS 16u
 
-/* In what is found. All zero: in no index. */
+/* Part of an indexed structure. All zero: not in an index. */
 struct index_link {
 	struct index_link *next, **from;
 	uint32_t hash;
@@ -25,19 +25,21 @@ struct index_link {
 
 /* All zero: empty. */
 struct index {
-	struct index_link **chains; /* pool memory, or the first ones */
+	struct index_link **chains; /* pool memory, or first_chains */
 	uint32_t nr_chains, nr_links;
 	struct index_link *first_chains[INDEX_FIRST_CHAINS];
 };
 
 void index_add(struct index *index, struct index_link *link, uint32_t hash);
-/* Nothing is done if it is in none. */
+/* Does nothing if the link is not in an index. */
 void index_remove(struct index *index, struct index_link *link);
-/* The first one of this hash, and the one after it; or NULL. The youngest mostly come first. */
+/*
+ * Return the first link with this hash, the one after it, or NULL. Usually the youngest are first.
+ */
 struct index_link *index_find(const struct index *index, uint32_t hash);
 struct index_link *index_next(const struct index_link *link);
 
-/* Hash of some bytes, or of one that goes on with more. */
+/* Hash some bytes; `hash` is INDEX_HASH, or the result for the bytes before. */
 #define INDEX_HASH 0x811c9dc5u
 uint32_t index_hash(uint32_t hash, const void *bytes, size_t size);
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kfree_rcu() and its family: which way an object takes, and whose grace periods it waits for.
+ * kfree_rcu() and related calls: where a retired object is stored, and whose grace periods it waits
+ * for.
  *
- *   one section into the CPU's rcu_free sheaf, or else
- *   src/rcu/rcu_free.c: a new rcu_free sheaf; the full one is queued, or else
- *   src/rcu/any.c: pointers of any kind
+ *   one section pushes into the CPU's rcu_free sheaf, or else src/rcu/rcu_free.c: a new rcu_free
+ *   sheaf; the full one is queued, or else src/rcu/any.c: pointers of any kind
  *
- * A cache gets its part in this when it first retires an object: programs without RCU pay nothing. Where the
- * program said that there are no readers, none gets it, so that each object comes to the slow way, and is freed.
+ * A cache gets its part of this when it first retires an object: programs without RCU pay nothing.
+ * If the program said that there are no readers, no cache gets it: each object reaches the slow
+ * path and is freed there.
  */
 #include <sheaf/rcu.h>
 
@@ -26,7 +27,7 @@
 #define COLD __attribute__((cold, noinline))
 #define FAST __attribute__((aligned(64)))
 
-/* The provider of a cache that has retired before, or of the process. */
+/* The provider of a cache that has retired objects before, or of the process. */
 static struct grace *grace_of_cache(struct kmem_cache *s)
 {
 	struct sheaf_rcu *rcu = sheaf_rcu_of(&s->sheaf);
@@ -43,7 +44,8 @@ static __attribute__((noreturn)) void no_provider(const char *name, void *object
 		 name, object);
 }
 
-/* By one thread: others go on without. False: it is not there, for want of memory or not yet. */
+/* One thread does this; others continue without. Returns false if it does not exist: no memory, or
+ * not yet. */
 bool cache_begin_rcu(struct kmem_cache *s, struct grace *grace)
 {
 	if (os_exchange(&s->rcu_begun, 1))
@@ -54,7 +56,8 @@ bool cache_begin_rcu(struct kmem_cache *s, struct grace *grace)
 	return false;
 }
 
-/* The first time: its provider is the process's from now on. NULL: there are no readers. */
+/* At the first retired object: the process's provider becomes the cache's. Returns NULL if there
+ * are no readers. */
 static struct grace *begin_retiring(struct kmem_cache *s, void *object)
 {
 	struct grace *grace = grace_of_cache(s);
@@ -97,7 +100,7 @@ static COLD void retire_slow(struct kmem_cache *s, void *object, size_t offset)
 	errno = saved;
 }
 
-/* Into this CPU's rcu_free sheaf. A handle is its cache's address, too. */
+/* Push into this CPU's rcu_free sheaf. A cache's address is also its handle. */
 static inline __attribute__((always_inline)) bool push_retired(struct kmem_cache *s, void *object)
 {
 #ifdef HAVE_RSEQ
@@ -120,7 +123,7 @@ SHEAF_PUBLIC void kmem_cache_free_bulk_rcu(struct kmem_cache *s, size_t n, void 
 		kmem_cache_free_rcu(s, p[i]);
 }
 
-/* The cache that a pointer is an object of, by its page; or NULL. */
+/* The cache to which an object at this address belongs, by its page; or NULL. */
 static inline struct kmem_cache *owner_of(const void *object)
 {
 	struct slab_cache *owner = page_owner(object);
@@ -128,7 +131,7 @@ static inline struct kmem_cache *owner_of(const void *object)
 	return owner && owner != &kmalloc_large.sheaf.slab ? cache_of_slab(owner) : NULL;
 }
 
-/* A pointer that can be freed, or false after a report: NULL needs none. */
+/* Returns true if this pointer can be freed, or false after a report (without one for NULL). */
 static bool is_block(const void *object, const char *call)
 {
 	struct block block = block_of(object);
@@ -179,7 +182,7 @@ static void retire_or_wait(struct grace *grace, struct kmem_cache *s, void *obje
 	if ((s && s->sheaf.rcu && sheaf_rcu_free(&s->sheaf, object)) ||
 	    rcu_any_free(grace, object, RCU_NO_HEAD))
 		return;
-	/* Memory is out, and the caller may wait. */
+	/* There is no memory, and the caller may wait. */
 	grace_wait(grace, grace_now(grace));
 	cache_free_any(object, "kfree_rcu_mightsleep");
 }

@@ -2,10 +2,10 @@
 /*
  * Blocks too large for a cache: runs of 2^n pages, owned by kmalloc_large, and mappings.
  *
- * The state of a run's first descriptor is its order. Freeing begins with an exchange of its owner,
- * so that of two who free a run one is told.
+ * The state in a run's first descriptor is its order. A free begins with an exchange of the owner,
+ * so that if two threads free the same run, one of them gets a report.
  *
- * Locks: none of its own. Callers: src/cache/.
+ * Locks: none here. Callers: src/cache/.
  */
 #include <string.h>
 
@@ -54,7 +54,8 @@ size_t large_bytes(void)
 	return bytes;
 }
 
-/* Blocks come and go with their own words, so only where others see it; large_bytes() needs no count. */
+/* Each block changes the process's word, so this is done only if others can see it; large_bytes()
+ * needs no count. */
 static void show_large(int64_t bytes)
 {
 	uint64_t *word = os.counting ? os_process_word(OS_PROCESS_large_bytes) : NULL;

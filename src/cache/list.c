@@ -118,7 +118,8 @@ static void pin(struct kmem_cache *s)
 	os_store_relaxed(&entry_of(s)->pins, entry_of(s)->pins + 1);
 }
 
-/* A word to wake up who waits for that, or NULL. It can still be read: pools never give memory back. */
+/* Returns a word to wake threads that wait for this, or NULL. The word stays readable: pools never
+ * return memory. */
 static uint32_t *unpin(struct kmem_cache *s)
 {
 	struct entry *entry = entry_of(s);
@@ -184,7 +185,8 @@ bool list_has_name(const char *name)
 
 struct kmem_cache *list_find(size_t size, unsigned int align, slab_flags_t flags)
 {
-	/* Sizes of slabs and alignments are whole words, so it is this one or wastes a word. */
+	/* Sizes of slabs and alignments are whole words, so the size is equal or wastes at least a
+	 * word. */
 	uint32_t wanted = (uint32_t)((size + align - 1) & ~((size_t)align - 1));
 	struct index_link *link = index_find(&caches.by_layout, hash_of_layout(wanted, flags));
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Allocating and freeing in any context: nothing here waits, spins, or takes a lock but by try-lock. */
+/* Allocating and freeing in any context: nothing here waits or spins, or takes a lock except by
+ * try-lock. */
 #include <string.h>
 
 #include "cache/cache.h"
@@ -18,7 +19,7 @@ static bool was_destroyed(struct kmem_cache *s, const char *call)
 	return true;
 }
 
-/* From a slab of this node, or of any. */
+/* Take an object from a slab of this node, or of any node. */
 static void *take_try(struct kmem_cache *s, unsigned int node)
 {
 	for (uint32_t i = 0; i < os.nr_nodes; i++) {
@@ -32,7 +33,7 @@ static void *take_try(struct kmem_cache *s, unsigned int node)
 	return NULL;
 }
 
-/* Sheaves are of the node that this CPU is of. */
+/* Sheaves hold objects of this CPU's node. */
 void *cache_alloc_try(struct kmem_cache *s, gfp_t gfp, unsigned int node)
 {
 	bool here = node == os_node();

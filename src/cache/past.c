@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What was counted of caches that are gone; see past.h. */
+/* Counts of caches that are gone; see past.h. */
 #include "cache/past.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ static struct {
 	uint32_t nr;
 } past;
 
-/* False: nothing was ever counted. */
+/* Returns false if nothing was ever counted. */
 static bool read_words(struct kmem_cache *s, uint64_t *words)
 {
 	uint64_t any = 0;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Caches that were destroyed: what was counted of them, so that totals at exit have it.
+ * The counts of destroyed caches, so that totals at exit include them.
  *
- * Caches of one name and layout are one entry. After PAST_ENTRIES names further ones share the last entry,
- * so that a program which invents names does not fill its memory.
+ * Caches with the same name and layout share an entry. After PAST_ENTRIES names, further ones share
+ * the last entry, so that a program that invents names does not fill its memory.
  *
  * Invariants
- *  E1. Nothing is remembered unless events are counted. A forked child begins with nothing.
+ *  E1. Nothing is stored unless events are counted. A forked child begins without entries.
  *  E2. Entries are never freed, and new ones come first: the list is read without the lock, while numbers grow.
  *
  * Locks: OS_RANK_CACHES, held by the callers of past_add(). Callers: src/cache/, src/stats/.
@@ -28,11 +28,11 @@ struct past {
 	char name[];
 };
 
-/* This cache goes. It is drained, and has its name and its counters still. */
+/* This cache will be freed. It is drained, and still has its name and its counters. */
 void past_add(struct kmem_cache *s);
 /* The entry after this one, or the first; NULL at the end. */
 const struct past *past_next(const struct past *past);
-/* In a forked child, alone. */
+/* In a forked child, with one thread. */
 void past_forget(void);
 
 #endif

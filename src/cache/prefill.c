@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Prefilled sheaves, as users see them: how many objects, by which flags, and what was misused.
+ * Prefilled sheaves for users: number of objects, flags, and checks for misuse.
  *
- * An oversize sheaf is filled by a bulk allocation and emptied by a bulk free; one of the cache's
- * capacity travels as a whole (src/percpu/prefill.c).
+ * An oversize sheaf is filled by a bulk allocation and emptied by a bulk free; one with the cache's
+ * capacity moves as a whole (src/percpu/prefill.c).
  */
 #include <errno.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@
 
 #define COLD __attribute__((cold, noinline))
 
-/* What the public header's pop knows. A cache's handle is its address. */
+/* The fields that the public header's pop uses. A cache's address is its handle. */
 _Static_assert(offsetof(struct sheaf_lent, by) == offsetof(struct sheaf, lent_by) &&
 		       offsetof(struct sheaf_lent, objects) == offsetof(struct sheaf, objects),
 	       "programs know how a lent sheaf begins");
@@ -35,18 +35,20 @@ static COLD bool is_not_out(struct kmem_cache *s, const struct sheaf *sheaf, con
 			"already returned; ignored. Use a sheaf with its own cache only, and "
 			"return it once",
 			call, s->name, (const void *)sheaf, s->name);
-	/* A handler may take objects from its sheaf. */
+	/* A signal handler may take objects from its sheaf. */
 	os_report_kept_nowait();
 	return false;
 }
 
-/* Is it this cache's, and out? Otherwise a line is told, and nothing may be done. */
+/* True if it belongs to this cache and is lent. Otherwise the misuse is reported, and the caller
+ * does nothing. */
 static inline bool is_out(struct kmem_cache *s, const struct sheaf *sheaf, const char *call)
 {
 	return (sheaf && prefill_is_lent(&s->sheaf, sheaf)) || is_not_out(s, sheaf, call);
 }
 
-/* Zeroed one by one when they are popped; where a node has no memory, another's will do. */
+/* Objects are zeroed one by one when they are popped; if a node has no memory, another node's is
+ * used. */
 static gfp_t gfp_of_sheaf(struct kmem_cache *s, gfp_t gfp)
 {
 	return cache_check_gfp(s, gfp & ~__GFP_ZERO) & ~__GFP_THISNODE;
@@ -57,7 +59,8 @@ static bool is_oversize(struct kmem_cache *s, const struct sheaf *sheaf)
 	return sheaf->capacity > sheaf_capacity(&s->sheaf);
 }
 
-/* At least n objects in the sheaf. False: no memory; those it has stay in it. */
+/* Fill the sheaf to at least n objects. Returns false if there is no memory; its objects then stay
+ * in it. */
 static bool fill_sheaf(struct kmem_cache *s, struct sheaf *sheaf, gfp_t gfp, unsigned int n)
 {
 	unsigned int has = sheaf->size;
@@ -72,7 +75,7 @@ static bool fill_sheaf(struct kmem_cache *s, struct sheaf *sheaf, gfp_t gfp, uns
 	return true;
 }
 
-/* To the user: who pops an object of it tells nothing. */
+/* Hand it to the user: pops of its objects are not reported to the thread sanitizer. */
 static struct slab_sheaf *to_user(struct sheaf *sheaf)
 {
 	tsan_taken(sheaf);
@@ -110,7 +113,7 @@ static struct sheaf *lend_filled(struct kmem_cache *s, gfp_t gfp, struct sheaf *
 	return sheaf;
 }
 
-/* More than the spare has, if there is one: it is the first to be filled. */
+/* More objects than the spare has, or there is no spare; an existing spare is filled first. */
 static COLD struct sheaf *prefill(struct kmem_cache *s, gfp_t gfp, struct sheaf *spare,
 				  unsigned int n)
 {

@@ -2,12 +2,13 @@
 /*
  * The library in its process: first use, and fork.
  *
- * First use may be in another library's constructor, so ours sets nothing up but the fork handlers,
- * which first use would do as well, and that this code stays loaded, which a dlclose() comes after.
- * Nothing is torn down at exit: other destructors may still free objects.
+ * First use may be in another library's constructor, so ours sets up only two things: the fork
+ * handlers, which first use would also do, and that this code stays loaded, which must happen
+ * before a dlclose(). Nothing is torn down at exit, because other destructors may still free
+ * objects.
  *
- * fork: prepare takes every lock a forking thread's child could need, in rank order; the parent
- * releases them, and so does the child, which then forgets what vanished threads had in hand.
+ * fork: prepare takes every lock that the child could need, in rank order. The parent releases
+ * them, and so does the child, which then forgets everything that vanished threads had in hand.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -30,9 +31,9 @@ struct caches caches = {
 	.lock = OS_LOCK_INIT(OS_RANK_CACHES),
 	.family = OS_LOCK_INIT(OS_RANK_KMALLOC),
 };
-static pthread_once_t fork_once = PTHREAD_ONCE_INIT; /* fork mends it in a child */
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT; /* reset by fork in a child */
 
-/* Call each for every node list there is. */
+/* Call each for every node list. */
 static void for_each_node(void (*each)(struct slab_node *node))
 {
 	for (struct kmem_cache *s = caches.first; s; s = s->next)
@@ -60,7 +61,7 @@ static void unlock_node(struct slab_node *node)
 	os_unlock_after_fork(&node->lock, &node->locked_by_fork);
 }
 
-/* In the child nobody else is left who could unlock it, and its list may be half changed. */
+/* In the child no other thread exists that could unlock it, and its list may be half changed. */
 static void reset_unlocked_node(struct slab_node *node)
 {
 	if (node->locked_by_fork || !os_lock_held(&node->lock))
@@ -100,7 +101,7 @@ static void after_fork(void)
 	os_unlock(&caches.family);
 }
 
-/* The child may have no counters of its own: os_after_fork() has said so. */
+/* The child may have no counters: os_after_fork() has reported that. */
 static void stop_counting(struct kmem_cache *s)
 {
 	s->sheaf.slab.counted = NULL;
@@ -118,7 +119,7 @@ static void after_fork_in_child(void)
 	list_after_fork();
 	past_forget();
 	for (struct kmem_cache *s = caches.first; s; s = s->next) {
-		/* Who made it may be another thread. */
+		/* A vanished thread may have been creating it. */
 		s->rcu_begun = s->sheaf.rcu != NULL;
 		caches.fork_lost += sheaf_after_fork(&s->sheaf);
 		if (!os.counting && s->sheaf.slab.counted)
@@ -143,17 +144,15 @@ static void handle_fork(void)
 	caches.fork_handled = pthread_atfork(before_fork, after_fork, after_fork_in_child) == 0;
 }
 
-/*
- * Before others, if we can: handlers registered before ours run inside ours, with our locks held,
- * and must not allocate then.
- */
+/* Before other constructors, if possible: fork handlers registered before ours run inside ours,
+ * with our locks held, and must not allocate then. */
 static __attribute__((constructor(101))) void when_loaded(void)
 {
 	pthread_once(&fork_once, handle_fork);
 	os_stay_loaded();
 }
 
-/* After all others: they may still free objects. */
+/* After all others, which may still free objects. */
 static __attribute__((destructor(101))) void at_exit(void)
 {
 	if ((os_options.stats || os_options.stats_json) && os_load_acquire(&caches.ready))
@@ -164,7 +163,7 @@ bool caches_ready(void)
 {
 	if (os_load_acquire(&caches.ready))
 		return true;
-	/* Before the lock is first taken: a child that inherits it held could never go on. */
+	/* Before the lock is first taken: a child that inherits it locked could never continue. */
 	pthread_once(&fork_once, handle_fork);
 	os_lock(&caches.lock);
 	if (!caches.ready) {

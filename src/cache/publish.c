@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The process and its caches, described for others; see publish.h. */
+/* Describes the process and its caches for other processes; see publish.h. */
 #include "cache/publish.h"
 
 #include <stdio.h>
@@ -22,7 +22,7 @@ const char *publish_index(void)
 
 struct number {
 	const char *name;
-	uint64_t words; /* none: it is no event, and its reader finds it elsewhere */
+	uint64_t words; /* 0: it is not an event, and the reader finds it elsewhere */
 	const char *help;
 };
 
@@ -38,7 +38,8 @@ static const char *const process_words[] = {OS_PROCESS_WORDS(PROCESS_WORD)};
 
 #define NR_NUMBERS (sizeof(numbers) / sizeof(numbers[0]))
 
-/* No text here needs escaping: names and help are ours, options are printed from our own table. */
+/* No text here needs escaping: names and help texts are ours, and options are printed from our own
+ * table. */
 static void write_text(struct publish_head *head)
 {
 	char options[512];
@@ -113,7 +114,8 @@ static bool has_line(const char *lines, const char *line)
 static void begin_change(struct publish_cache *to)
 {
 	os_store_relaxed(&to->generation, to->generation + 1);
-	/* Odd first, then the words. Its reader, in another process, is Python: it has no fence. */
+	/* First the odd generation, then the words. The reader, in another process, is Python and
+	 * has no fence. */
 	os_fence();
 }
 
@@ -122,7 +124,8 @@ static void end_change(struct publish_cache *to)
 	os_store_release(&to->generation, to->generation + 1);
 }
 
-/* One word, so whole by itself: no lock is held that would keep others from describing it. */
+/* A single word, which is always consistent: no lock is held that would keep other threads from
+ * describing the cache. */
 static void describe_capacity(struct publish_cache *to, const struct kmem_cache *s)
 {
 	uint32_t capacity;
@@ -130,7 +133,9 @@ static void describe_capacity(struct publish_cache *to, const struct kmem_cache 
 	do {
 		capacity = sheaf_capacity(&s->sheaf);
 		os_store_relaxed(&to->sheaf_capacity, capacity);
-		/* Two threads at once: pairs with this same fence of the other one. */
+		/*
+		 * Two threads may do this at once: pairs with this same fence in the other thread.
+		 */
 		os_fence();
 	} while (sheaf_capacity(&s->sheaf) != capacity);
 }

@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What other processes read of this one: the file that counters are in (os/counters.h), described.
+ * The description of this process for other processes, in the file of counters (os/counters.h).
  *
  *   head | area: descriptions of its caches, unregistered threads' counters, CPU 0's, ... | area ...
  *
- * The head ends with words of the process's memory (os/process_words.h).
- * An area has nr_planes planes, one behind the other, of nr_rows + 2 rows of 1 << row_shift bytes;
- * place i of every row is one cache's, of 1 << slot_shift bytes. A plane has the words that follow the
- * last one's; descriptions are in the first, and where they would be in the second the names that share
- * the cache, a line each, cut off at the end of the place. Rows of CPUs that never ran are holes of the file: it is to be
- * read, as looking at a hole through a mapping fills it.
+ * The head ends with the words about the process's memory (os/process_words.h). An area has
+ * nr_planes planes, one after the other, with nr_rows + 2 rows of 1 << row_shift bytes each. Place
+ * i of every row, of 1 << slot_shift bytes, belongs to one cache. Each plane continues the words of
+ * the previous one. Descriptions are in the first plane; in the same place of the second are the
+ * names that share the cache, one per line, cut off at the end of the place. Rows of CPUs that
+ * never ran are holes in the file. Readers must use read(), because an access to a hole through a
+ * mapping fills it.
  *
  * Invariants
  *  D1. version is stored last in the head, and all of it but nr_areas and those words never changes.
- *  D2. A description's generation is odd while it is written, and grows with each change.
- *  D3. A cache's counters are zero before `id` says that the place is its own.
+ *  D2. A description's generation is odd while the description is written, and grows with each
+ *      change.
+ *  D3. A cache's counters are zero before `id` says that the place belongs to it.
  *
- * Locks: OS_RANK_CACHES is held by the callers.
- * Callers: src/cache/. tools/sheaf_tool/process.py reads the same layout: version tells it.
+ * Locks: OS_RANK_CACHES, held by the callers. Callers: src/cache/. tools/sheaf_tool/process.py
+ * reads the same layout, identified by version.
  */
 #ifndef SHEAF_CACHE_PUBLISH_H
 #define SHEAF_CACHE_PUBLISH_H
@@ -39,8 +41,7 @@ struct publish_head {
 	int32_t pid;
 	uint32_t nr_rows, nr_areas, nr_nodes, nr_planes;
 	uint32_t row_shift, slot_shift;
-	uint32_t
-		text_size; /* of the text: JSON with backend, index, options, CPUs, names of numbers */
+	uint32_t text_size; /* of the JSON text: backend, index, options, CPUs, names of numbers */
 	uint16_t node_of_row[OS_MAX_ROWS];
 	char text[1 << 14];
 };
@@ -50,7 +51,7 @@ struct publish_head {
 
 struct publish_cache {
 	uint32_t generation;
-	uint32_t id;	/* 0: nobody's */
+	uint32_t id;	/* 0: no owner */
 	uint32_t flags; /* SLAB_ flags and the two above */
 	uint32_t object_size, slab_size, align;
 	uint32_t objs_per_slab, order;
@@ -67,13 +68,14 @@ _Static_assert(sizeof(struct publish_cache) <= OS_PLANE_WORDS * sizeof(uint64_t)
 
 /* Describe the process, when the first area is mapped. */
 void publish_process(void);
-/* Describe a cache, as it is now. */
+/* Describe a cache in its current state. */
 void publish_cache(struct kmem_cache *s);
-/* It is shared by this name, too. Which of them give it up again cannot be known: all have one handle. */
+/* It is now also shared under this name. Which names are dropped later is unknown, because all have
+ * the same handle. */
 void publish_alias(struct kmem_cache *s, const char *name);
-/* Its sheaf capacity changed by itself. */
+/* Its sheaf capacity changed automatically. */
 void publish_capacity(struct kmem_cache *s);
-/* Its place is nobody's. */
+/* Its place has no owner any more. */
 void publish_end(struct kmem_cache *s);
 
 const char *publish_backend(void);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * One object when the fast path had none, or no room; unusual gfp flags; nodes asked for.
- */
+/* One object when the fast path had none, or no room; unusual gfp flags; requests for a node. */
 #include <string.h>
 
 #include "cache/cache.h"
@@ -47,7 +45,7 @@ static void *finish(struct kmem_cache *s, void *object, gfp_t flags)
 	return object;
 }
 
-/* Readers may look at objects of a type-stable cache that are free. */
+/* Readers may access free objects of a type-stable cache. */
 void cache_tell_freed(struct kmem_cache *s, void *object)
 {
 	if (page_owner(object) != &s->sheaf.slab)
@@ -106,7 +104,7 @@ void *cache_alloc_slow(struct kmem_cache *s, gfp_t flags)
 	return cache_alloc_on(s, flags, os_node(), SLAB_PREFER_NODE);
 }
 
-/* Remote objects pass the sheaves by; so do pointers that are none of ours. */
+/* Remote objects bypass the sheaves; so do pointers that are not ours. */
 static bool may_enter_sheaf(struct kmem_cache *s, void *object)
 {
 	return sheaf_capacity(&s->sheaf) && page_is_ours(object) && page_node(object) == os_node();
@@ -157,7 +155,9 @@ static void *alloc_node(struct kmem_cache *s, gfp_t flags, int node)
 	if (object && page_node(object) == (unsigned int)node)
 		return finish(s, object, flags);
 	stat_add(&s->sheaf.slab, STAT_alloc_node_mismatch, 1);
-	/* A sheaf may hold another node's object, if memory was short: it stays for others. */
+	/*
+	 * A sheaf may hold another node's object, if memory was short: it stays for other requests.
+	 */
 	if (object)
 		cache_free_slow(s, object, "kmem_cache_alloc_node");
 	return cache_alloc_on(s, flags, (unsigned int)node,

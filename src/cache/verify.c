@@ -2,9 +2,10 @@
 /*
  * Verify: every object of a quiet cache is in exactly one place (docs/design.md, R5).
  *
- * The pointers in sheaves are copied and sorted; then each slab of the cache is looked at with one
- * bit per object: set by its freelist, by what was never handed out, and by the sheaves. A bit set
- * twice is an object in two places; counts must agree with the slab's word.
+ * The pointers in sheaves are copied and sorted. Then each slab of the cache is checked with one
+ * bit per object, which is set if the object is on the freelist, was never handed out, or is in a
+ * sheaf. A bit that is set twice is an object in two places. The counts must agree with the slab's
+ * word.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -60,7 +61,7 @@ static void fault(struct check *check, const void *object, const char *what)
 	os_report_later("kmem_cache_verify(%s): object %p %s", check->s->name, object, what);
 }
 
-/* Mark an object as free; true if it was not marked before. */
+/* Mark an object as free; returns true if it was not marked before. */
 static bool mark(struct check *check, const struct slab *slab, unsigned int index, const char *what)
 {
 	uint64_t bit = UINT64_C(1) << index % 64;
@@ -92,8 +93,8 @@ static unsigned int mark_freelist(struct check *check, struct slab *slab, uint64
 	return n;
 }
 
-/* Objects never handed out: in order all from `fresh` on; in a random order only their number is
- * known here, so take_fresh's own order is asked. */
+/* Mark objects that were never handed out: in address order, all from `fresh` on; in a random order
+ * only their number is known here, so take_fresh() provides the order. */
 static unsigned int mark_fresh(struct check *check, struct slab *slab, uint64_t state)
 {
 	struct slab_cache *cache = &check->s->sheaf.slab;
@@ -225,7 +226,8 @@ SHEAF_PUBLIC int kmem_cache_verify(struct kmem_cache *s)
 	struct grace *grace = rcu ? rcu->user.grace : late ? late->user.grace : NULL;
 	int saved = errno, faults;
 
-	/* Nobody uses the cache, but the provider's callbacks may free what was retired before. */
+	/* No thread uses the cache, but the provider's callbacks may free objects that were retired
+	 * before. */
 	if (grace)
 		grace_hold(grace);
 	faults = verify(s);
