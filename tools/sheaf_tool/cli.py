@@ -10,13 +10,16 @@ import argparse
 import os
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 
 from . import complete, paths
 from .errors import Failure
 
-# Command: the package whose module of this name it is.
-COMMANDS = {"bench": "sheaf_bench", "compare": "sheaf_bench", "info": "sheaf_tool", "top": "sheaf_tool",
-            "stat": "sheaf_tool", "run": "sheaf_tool", "record-maps": "sheaf_tool"}
+# Command: the package whose module of this name it is. Benchmarks are not installed.
+BENCHMARKS = ("bench", "compare")
+HAS_BENCHMARKS = find_spec("sheaf_bench") is not None
+COMMANDS = {**({name: "sheaf_bench" for name in BENCHMARKS} if HAS_BENCHMARKS else {}),
+            **{name: "sheaf_tool" for name in ("info", "top", "stat", "run", "record-maps")}}
 
 EPILOG = """\
 examples:
@@ -25,12 +28,16 @@ examples:
   sheaf info PID                   the caches of one of them
   sheaf top                        the same live; asks which one, if there are several
   sheaf stat -i 5 PID              a line every five seconds
-  sheaf bench batch --quick        how fast is it here, in less than a minute
-  sheaf compare A.json B.json      what became slower or faster
-  sheaf record-maps -- PROGRAM     what a program does to its address space
+{benchmarks}  sheaf record-maps -- PROGRAM     what a program does to its address space
 
 `sheaf COMMAND --help` has more of them. Processes show statistics if they were started with
 SHEAF_OPTIONS=stats=live, SHEAF_OPTIONS=stats or `sheaf run`.
+"""
+
+
+BENCHMARK_EXAMPLES = """\
+  sheaf bench batch --quick        how fast is it here, in less than a minute
+  sheaf compare A.json B.json      what became slower or faster
 """
 
 
@@ -38,7 +45,8 @@ def parser_for(words: list[str]) -> argparse.ArgumentParser:
     """Of the command that is named, or of all: the benchmarks take longer to read than `sheaf info` runs."""
     parser = argparse.ArgumentParser(
         prog="sheaf", description="Tools for libsheaf: object caches on per-CPU sheaves.",
-        epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter)
+        epilog=EPILOG.format(benchmarks=BENCHMARK_EXAMPLES if HAS_BENCHMARKS else ""),
+        formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     commands = parser.add_subparsers(metavar="COMMAND", dest="command_name")
     for name in words[:1] if set(words[:1]) & set(COMMANDS) else COMMANDS:
@@ -49,6 +57,9 @@ def parser_for(words: list[str]) -> argparse.ArgumentParser:
 def main(words: list[str]) -> int:
     if words[:1] == [complete.OPTION]:
         return complete.run(parser_for, words[1:])
+    if words[:1] and words[0] in BENCHMARKS and not HAS_BENCHMARKS:
+        print(f"sheaf: {words[0]} runs in libsheaf's source tree, by tools/sheaf {words[0]}", file=sys.stderr)
+        return 2
     parser = parser_for(words)
     arguments = parser.parse_args(words)
     if arguments.version:

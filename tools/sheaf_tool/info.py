@@ -25,8 +25,8 @@ MEMORY = {
 }
 COLUMNS = ("cache", "in use", "parked", "size", "slabs", "memory", "peak", "waste", "sheaf")
 LONGEST_NAME = 30
-LEGEND = ("in use: objects the program has; parked: free ones in sheaves; size: bytes of an object; "
-          "memory: of slabs, at most peak; waste: bytes of slabs that no object can use; sheaf: its "
+LEGEND = ("in use: objects the program has, exact to one sheaf per CPU; parked: free ones in sheaves; "
+          "size: bytes of an object; memory: of slabs, at most peak; waste: bytes of slabs that no object can use; sheaf: its "
           "capacity")
 
 EPILOG = """\

@@ -71,6 +71,21 @@ def _environment(arguments: argparse.Namespace, out: int) -> dict[str, str]:
     return {**os.environ, "SHEAF_OPTIONS": ";".join(filter(None, options))}
 
 
+class _PassedOn:
+    """Signals that the program gets. It may act on its input before Popen() returns, and so may who waits for it."""
+
+    def __init__(self) -> None:
+        self._early: list[int] = []
+        for number in PASSED_ON:
+            signal.signal(number, lambda got, _: self._early.append(got))
+
+    def to(self, child: "subprocess.Popen[bytes]") -> None:
+        for number in PASSED_ON:
+            signal.signal(number, lambda got, _: child.send_signal(got))
+        for number in self._early:
+            child.send_signal(number)
+
+
 def _left(pid: int, out: TextIO, as_json: bool) -> None:
     """What a process that has ended without exit() left, if it did."""
     try:
@@ -99,12 +114,13 @@ def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
     with _open(arguments.output) as out:
         for number in FROM_TERMINAL:
             signal.signal(number, lambda *_: None)  # not SIG_IGN, which the program would inherit
+        # Those that come before there is a program wait for it.
+        passed_on = _PassedOn()
         try:
             child = subprocess.Popen(command, env=_environment(arguments, out.fileno()),
                                      pass_fds=[out.fileno()])
         except OSError as error:
             print(f"sheaf: {command[0]}: {error.strerror}", file=sys.stderr)
             return NOT_FOUND if isinstance(error, FileNotFoundError) else CANNOT_RUN
-        for number in PASSED_ON:
-            signal.signal(number, lambda got, _: child.send_signal(got))
+        passed_on.to(child)
         return _wait(child, out, arguments.json)
