@@ -45,21 +45,22 @@ void stats_print_prometheus(struct out *out, const struct stats *stats)
 	print_value(out, "committed_bytes", "memory made usable", process->committed_bytes);
 	print_value(out, "used_bytes", "memory in slabs and of the library itself",
 		    process->used_bytes);
-	print_value(out, "free_bytes", "free memory not yet given back", process->free_bytes);
+	print_value(out, "free_bytes", "free memory not yet returned to the system",
+		    process->free_bytes);
 	print_value(out, "fork_lost", "sheaves lost at fork", process->fork_lost);
 	print_value(out, "large_bytes", "memory in page runs of large blocks",
 		    process->large_bytes);
-	print_value(out, "mapped_bytes", "memory in blocks that are mappings",
+	print_value(out, "mapped_bytes", "memory in blocks that are separate mappings",
 		    process->mapped_bytes);
 	print_value(out, "resident_bytes", "resident memory of the whole process",
 		    process->resident_bytes);
-	print_value(out, "peak_resident_bytes", "most resident memory of the whole process",
+	print_value(out, "peak_resident_bytes", "peak of the resident memory of the whole process",
 		    process->peak_resident_bytes);
 	print_value(out, "peak_bytes",
-		    "most memory that was in slabs, blocks and the library itself, if counted",
+		    "peak of the memory in slabs, blocks and the library itself, if counted",
 		    process->peak_bytes);
 	print_value(out, "split_mappings",
-		    "mappings that the system has more, since parts of huge pages went back",
+		    "additional mappings in the system, because parts of huge pages were returned",
 		    process->split_mappings);
 	print_value(out, "split_limit", "how many of them there may be", process->split_limit);
 	print_value(out, "rcu_bytes", "retired memory, neither freed nor allocated again",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which process a command shows: the one that was named, the only one, or one chosen from a list."""
+"""Which process a command shows: the one named, the only one, or one chosen from a list."""
 from __future__ import annotations
 
 import sys
@@ -13,7 +13,7 @@ def _named(pid: int) -> str:
 
 
 def _ask(found: list[int]) -> int:
-    """Standard error has the question: standard output may be JSON."""
+    """The question goes to standard error, because standard output may be JSON."""
     for number, pid in enumerate(found, 1):
         print(f"{number:3}  {pid:7}  {shared.command_line_of(pid)}", file=sys.stderr)
     while True:
@@ -35,7 +35,7 @@ def pid_of(word: str | None, command: str) -> int:
         return shared.number(word)
     found = shared.processes()
     if not found:
-        raise Failure(f"no process shows statistics to this user: {shared.HOW}")
+        raise Failure(f"this user has no process with statistics: {shared.HOW}")
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise Usage(f"which process? sheaf {command} PID; running: {', '.join(map(_named, found))}")
     return found[0] if len(found) == 1 else _ask(found)

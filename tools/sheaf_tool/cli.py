@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The command line: exit code 0 if all went well, 1 after a failure, 2 for wrong usage.
+"""The command line: exit code 0 for success, 1 after a failure, 2 for wrong usage.
 
-A command may have further ones: `sheaf compare` has 3 for a regression, `sheaf top` and `sheaf stat` have 4
-if the process ended, `sheaf run` and `sheaf record-maps` those of the program that they run.
+Commands may have others: `sheaf compare` returns 3 for a regression, `sheaf top` and `sheaf stat` return 4
+if the process ended, `sheaf run` and `sheaf record-maps` return the code of the program that they run.
 """
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ COMMANDS = {**({name: "sheaf_bench" for name in BENCHMARKS} if HAS_BENCHMARKS el
 EPILOG = """\
 examples:
   sheaf run -- ./program           run a program and show its caches when it ends
-  sheaf info                       which running processes show their caches
-  sheaf info PID                   the caches of one of them
-  sheaf top                        the same live; asks which one, if there are several
-  sheaf stat -i 5 PID              a line every five seconds
-{benchmarks}  sheaf record-maps -- PROGRAM     what a program does to its address space
+  sheaf info                       list the running processes with statistics
+  sheaf info PID                   show the caches of one of them
+  sheaf top                        the same, live; asks which one if there are several
+  sheaf stat -i 5 PID              print a line every five seconds
+{benchmarks}  sheaf record-maps -- PROGRAM     record how a program uses its address space
 
-`sheaf COMMAND --help` has more of them. Processes show statistics if they were started with
+`sheaf COMMAND --help` has more examples. A process has statistics if it was started with
 SHEAF_OPTIONS=stats=live, SHEAF_OPTIONS=stats or `sheaf run`.
 """
 
 
 BENCHMARK_EXAMPLES = """\
-  sheaf bench batch --quick        how fast is it here, in less than a minute
-  sheaf compare A.json B.json      what became slower or faster
+  sheaf bench batch --quick        measure the speed here, in less than a minute
+  sheaf compare A.json B.json      show what became slower or faster
 """
 
 
 def parser_for(words: list[str]) -> argparse.ArgumentParser:
-    """Of the command that is named, or of all: the benchmarks take longer to read than `sheaf info` runs."""
+    """The parser of one command, or of all: importing the benchmarks takes longer than `sheaf info` runs."""
     parser = argparse.ArgumentParser(
         prog="sheaf", description="Tools for libsheaf: object caches on per-CPU sheaves.",
         epilog=EPILOG.format(benchmarks=BENCHMARK_EXAMPLES if HAS_BENCHMARKS else ""),
@@ -72,7 +72,7 @@ def main(words: list[str]) -> int:
         status = arguments.run(arguments)
         sys.stdout.flush()
         return status
-    except BrokenPipeError:  # whoever read the output has seen enough
+    except BrokenPipeError:  # the reader of the output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except Failure as failure:
         print(f"sheaf: {failure}", file=sys.stderr)

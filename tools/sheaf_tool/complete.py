@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""`sheaf --complete WORD...`: what the last word may become, one a line; tools/completion/sheaf asks.
+"""`sheaf --complete WORD...`: completions of the last word, one per line, for tools/completion/sheaf.
 
-Words are the parser's own, so nothing is listed here. No line: bash offers files.
+The words come from the parser, so nothing is listed here. Without output, bash offers files.
 """
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`sheaf info [PID]`: which processes show statistics, or the caches of one of them."""
+"""`sheaf info [PID]`: list the processes with statistics, or show the caches of one of them."""
 from __future__ import annotations
 
 import argparse
@@ -16,25 +16,25 @@ from .table import fold, folded, printable, render, terminal_width
 MEMORY = {
     "committed_bytes": "memory made usable",
     "used_bytes": "memory in slabs and of the library itself",
-    "free_bytes": "free memory not yet given back",
+    "free_bytes": "free memory not yet returned to the system",
     "large_bytes": "memory in page runs of large blocks",
-    "mapped_bytes": "memory in blocks that are mappings",
+    "mapped_bytes": "memory in blocks that are separate mappings",
     "resident_bytes": "resident memory of the whole process",
-    "peak_resident_bytes": "most resident memory of the whole process",
-    "peak_bytes": "most memory that was in slabs, blocks and the library itself, if counted",
+    "peak_resident_bytes": "peak of the resident memory of the whole process",
+    "peak_bytes": "peak of the memory in slabs, blocks and the library itself, if counted",
 }
 COLUMNS = ("cache", "in use", "parked", "size", "slabs", "memory", "peak", "waste", "sheaf")
 LONGEST_NAME = 30
-LEGEND = ("in use: objects the program has, exact to one sheaf per CPU; parked: free ones in sheaves; "
-          "size: bytes of an object; memory: of slabs, at most peak; waste: bytes of slabs that no object can use; sheaf: its "
-          "capacity")
+LEGEND = ("in use: objects that the program has, exact to one sheaf per CPU; parked: free objects in sheaves; "
+          "size: bytes per object; memory: of slabs now, and at its peak; waste: bytes of slabs that no "
+          "object can use; sheaf: capacity of a sheaf")
 
 EPILOG = """\
 examples:
-  sheaf info                        which processes there are
-  sheaf info 1234                   the caches of one
-  sheaf info --all 1234             those that were never used, too
-  sheaf info --json | jq '.[].pid'  the same for programs
+  sheaf info                        list the processes
+  sheaf info 1234                   show the caches of one
+  sheaf info --all 1234             include caches that were never used
+  sheaf info --json | jq '.[].pid'  the same, for scripts
 """
 
 
@@ -43,9 +43,9 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "info", help="the caches of a running process", epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Show the caches of a process that runs with SHEAF_OPTIONS=stats or stats=live;\n"
-                    "without PID, which processes those are.")
+                    "without PID, list these processes.")
     parser.add_argument("pid", nargs="?", metavar="PID", help="the number of a process")
-    parser.add_argument("--all", action="store_true", help="show caches that were never used, too")
+    parser.add_argument("--all", action="store_true", help="include caches that were never used")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON")
     form.add_argument("--prometheus", action="store_true",
@@ -66,7 +66,7 @@ def _counts(value: int) -> str:
 
 
 def memory_lines(reading: Reading) -> list[str]:
-    """What the process has, and what of it is whose."""
+    """The memory of the process, and the library's parts of it."""
     slabs = sum(cache.gauges["slab_bytes"] for cache in reading.caches)
     memory = reading.memory
     own = max(0, memory["used_bytes"] - memory["large_bytes"] - slabs)
@@ -112,7 +112,7 @@ def hidden(unused: int) -> str:
 
 
 def text_of(reading: Reading, everything: bool = False) -> str:
-    """For people. Caches that were never used are left out: kmalloc() alone makes dozens."""
+    """For people. Caches that were never used are hidden: kmalloc() alone creates dozens."""
     shown = [cache for cache in reading.caches if everything or cache.used()]
     unused = len(reading.caches) - len(shown)
     parts = [folded(head(reading).split("\n"), terminal_width())]
@@ -132,7 +132,7 @@ def _label(text: str) -> str:
 
 
 def prometheus(reading: Reading, numbers: list[dict[str, Any]]) -> str:
-    """As sheaf_stats_print() in the process itself, less what only that can know."""
+    """Like sheaf_stats_print() in the process, without the values that only the process knows."""
     lines = ["# HELP sheaf_info how the library runs", "# TYPE sheaf_info gauge",
              f'sheaf_info{{backend="{reading.backend}",index="{reading.index}",'
              f'options="{_label(reading.options)}"}} 1']
@@ -159,12 +159,12 @@ def _list(arguments: argparse.Namespace) -> int:
         try:
             with Process(pid) as process:
                 readings.append(process.read())
-        except Failure:  # it has ended meanwhile
+        except Failure:  # it has ended since
             continue
     if arguments.json:
         print(json.dumps([reading.values() for reading in readings], indent=1))
     elif not readings:
-        print(f"no process shows statistics to this user; to see one, {shared.HOW}")
+        print(f"this user has no process with statistics; to see one, {shared.HOW}")
     else:
         rows = [[str(reading.pid), reading.command, reading.backend, str(len(reading.caches)),
                  *(bytes_short(value) for value in (

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""A running process's caches, read from the file it counts in; src/cache/publish.h has the layout.
+"""The caches of a running process, read from its file of counters; src/cache/publish.h has the layout.
 
-Nothing is asked of the process: it does not notice. Numbers are of about now, and of one CPU after the
-other; a sheaf that is just between two places is seen in both or in neither.
+The process is not involved and does not notice. The CPUs' numbers are read one after the other, so they are
+not from one moment; a sheaf that is moving between two places is seen in both or in neither.
 """
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CTOR, DESTROYED = 0x10000, 0x20000
 
 @dataclass
 class Cache:
-    """One cache: its settings, what it has now, what happened; names as in <sheaf/stats.h>."""
+    """One cache: its settings, its current state, its events; names as in <sheaf/stats.h>."""
     name: str
     id: int
     settings: dict[str, int]
@@ -45,7 +45,7 @@ class Cache:
     alias_names: list[str] = field(default_factory=list)
 
     def used(self) -> bool:
-        """Was anything ever allocated from it?"""
+        """True if anything was ever allocated from it."""
         return bool(self.gauges["peak_slab_bytes"] or any(self.counters.values()))
 
     def values(self) -> dict[str, object]:
@@ -54,7 +54,7 @@ class Cache:
 
 @dataclass
 class Reading:
-    """What was seen at one time."""
+    """The state at one time."""
     pid: int
     command: str
     backend: str
@@ -74,7 +74,7 @@ class Reading:
 
 def _gauges(counters: dict[str, int], total: int, slab_bytes: int, peak: int,
             object_size: int) -> dict[str, int]:
-    """What a cache has now, from what happened to it. Never below zero: see above."""
+    """The current state of a cache, computed from its events. Never below zero: see above."""
     in_use = max(0, counters["alloc_fastpath"] + counters["alloc_slowpath"]
                  - counters["free_fastpath"] - counters["free_slowpath"])
     parked = max(0, counters["sheaf_refill"] - counters["sheaf_flush"]
@@ -90,13 +90,13 @@ def _text(text: bytes) -> str:
 
 
 def _lines(names: bytes) -> list[str]:
-    """What did not fit is marked in the last one."""
+    """The last name is marked if some names did not fit."""
     lines = _text(names).splitlines()
     return lines[:-1] + [lines[-1] + "..."] if b"\0" not in names[:-1] else lines
 
 
 class Process:
-    """The file of one process, open for reading; or what one left, that has ended."""
+    """The file of one process, open for reading; or the file that an ended process left."""
 
     def __init__(self, pid: int, ended: bool = False) -> None:
         self.pid = pid
@@ -118,11 +118,11 @@ class Process:
         os.close(self._file)
 
     def runs(self) -> bool:
-        """False once it has ended: then nothing changes any more."""
+        """False after it has ended: then nothing changes any more."""
         return os.fstat(self._file).st_nlink > 0 and shared.runs(self.pid)
 
     def _bytes(self, at: int, size: int) -> bytes:
-        """A part of the file. Read, never mapped: to look at a hole through a mapping fills it."""
+        """A part of the file. Read, never mapped: an access to a hole through a mapping fills it."""
         return os.pread(self._file, size, at)
 
     def _read_head(self) -> None:
@@ -132,7 +132,7 @@ class Process:
             raise self._no_file() from None
         magic, version, _, self.nr_rows, _, self.nr_nodes, self.nr_planes, row, slot, size = head
         if version == 0:
-            raise Failure(f"process {self.pid} has only just begun: try again")
+            raise Failure(f"process {self.pid} has just started: try again")
         if magic != MAGIC:
             raise self._no_file()
         if version != VERSION:
@@ -166,27 +166,27 @@ class Process:
         return reading
 
     def _memory(self) -> dict[str, int]:
-        """Of the whole process, from its words and from the system."""
+        """The memory of the whole process, from its words and from the system."""
         names = self.text["process"]
         found = self._bytes(self.text["process_at"], 8 * len(names))
-        # What is added and taken away on several CPUs may be seen in the wrong order.
+        # Additions and subtractions on different CPUs may be seen in the wrong order.
         memory = dict(zip(names, (max(0, value) for value in struct.unpack(f"<{len(names)}q", found))))
         memory["resident_bytes"], memory["peak_resident_bytes"] = shared.resident_of(self.pid)
         return memory
 
     def _plane(self) -> int:
-        """Bytes of it."""
+        """Its size in bytes."""
         return (self.nr_rows + 2) * self.row
 
     def _rows(self, plane: int) -> set[int]:
-        """Those of a plane that something was written to: the others are holes."""
+        """The rows of a plane that were written: the others are holes."""
         rows: set[int] = set()
         at, end = plane, plane + self._plane()
         while at < end:
             try:
                 at = os.lseek(self._file, at, os.SEEK_DATA)
             except OSError as error:
-                if error.errno != errno.ENXIO:  # it does not tell holes from zeros
+                if error.errno != errno.ENXIO:  # the file system does not distinguish holes from zeros
                     rows = set(range(self.nr_rows + 2))
                 break
             if at < end:
@@ -196,7 +196,7 @@ class Process:
         return rows
 
     def _area(self, at: int) -> list[Cache]:
-        """Its caches; those whose description changes all the time are left out."""
+        """Its caches, except those whose description keeps changing."""
         caches: list[Cache] = []
         places = set(range(0, self.row, self.slot))
         for _ in range(100):
@@ -216,15 +216,15 @@ class Process:
         return caches
 
     def _counters(self, area: int) -> list[list[bytes]]:
-        """The area's rows of counters that were written to, each in all planes."""
+        """The area's rows of counters that were written, each in all planes."""
         planes = [area + i * self._plane() for i in range(self.nr_planes)]
         rows = set().union(*map(self._rows, planes))
         return [[self._bytes(plane + row * self.row, self.row) for plane in planes]
                 for row in sorted(rows - {0})]
 
     def _sum(self, counters: list[list[bytes]], place: int) -> tuple[list[int], int, int]:
-        """A cache's words added up over all rows, and the pops and pushes that are still in sheaves:
-        rows show the words of the two in the slot."""
+        """The sums of a cache's words over all rows, and the pops and pushes that are still counted in sheaves:
+        rows show the words of the two sheaves in the slot."""
         bits = self.text["size_bits"]
         sums, pops, pushes = [0] * 32 * self.nr_planes, 0, 0
         for planes in counters:
@@ -247,7 +247,7 @@ class Process:
                 counters[number["name"]] = sum(
                     value for index, value in enumerate(words) if chosen >> index & 1) & MASK
         counters["alloc_fastpath"] += pops
-        counters["free_fastpath"] += pushes  # below zero by what was taken in bulk, which is summed
+        counters["free_fastpath"] += pushes  # negative if objects were taken in bulk, which sums count
         settings = {"object_size": object_size, "slab_size": slab_size, "align": align,
                     "objs_per_slab": objects, "order": order, "sheaf_capacity": capacity,
                     "min_partial": min_partial, "aliases": aliases,

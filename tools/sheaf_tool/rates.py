@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Rates of a process's caches from look to look, and the table `sheaf top` shows of them."""
+"""The rates of a process's caches between two readings, and the table of them for `sheaf top`."""
 from __future__ import annotations
 
 from collections import deque
@@ -9,7 +9,7 @@ from .info import bytes_short, head
 from .process import Cache, Reading
 
 SPARK = "▁▂▃▄▅▆▇█"
-LOOKS = 60  # that are kept for the sparkline
+LOOKS = 60  # stored for the sparkline
 
 ALLOCS = ("alloc_fastpath", "alloc_slowpath")
 FREES = ("free_fastpath", "free_slowpath")
@@ -26,14 +26,14 @@ LEAST_NAME, MOST_NAME = 10, 32
 
 @dataclass
 class Row:
-    """One cache: the last look at it, and its rates since the one before."""
+    """One cache: its last reading, and its rates since the one before."""
     cache: Cache
     counters: dict[str, int]
     rates: dict[str, float] = field(default_factory=dict)
     allocs: deque = field(default_factory=lambda: deque(maxlen=LOOKS))
 
     def add(self, cache: Cache, seconds: float) -> None:
-        # What moves from a sheaf to the sums may be in neither for a moment.
+        # Counts that move from a sheaf to the sums may be in neither for a moment.
         now = {name: max(value, self.counters.get(name, 0))
                for name, value in cache.counters.items()}
         for name, events in RATES.items():
@@ -50,7 +50,7 @@ class Row:
 
 
 class Rates:
-    """All caches, known by their ids: a name may be used again."""
+    """All caches, identified by id: a name may be used again."""
 
     def __init__(self) -> None:
         self.rows: dict[int, Row] = {}
@@ -64,7 +64,7 @@ class Rates:
             row = self.rows.get(cache.id)
             if row:
                 row.add(cache, seconds)
-            elif self.reading:  # made since the last look
+            elif self.reading:  # created since the last reading
                 row = Row(cache, {})
                 row.add(cache, seconds)
             else:
@@ -95,7 +95,7 @@ class Rates:
 
 
 def short(value: float) -> str:
-    """In few characters."""
+    """A number in few characters."""
     if value < 99999.5:
         return f"{value:.0f}"
     for unit in ("k", "M"):
@@ -118,14 +118,14 @@ def _cell(row: Row, column: str) -> str:
 
 
 def _cut(text: str, width: int) -> str:
-    """Never beyond the line, and nothing that would move the cursor."""
+    """Cut text to the width, and replace characters that would move the cursor."""
     text = "".join(c if c.isprintable() else "?" for c in text)
     return text if len(text) <= width else text[:max(0, width - 1)] + "…"[:width]
 
 
 def frame(rates: Rates, column: str, width: int, height: int | None,
           everything: bool = True) -> list[str]:
-    """The lines of the screen; with no height, all there are. Perhaps without unused caches."""
+    """The lines of the screen; all of them if height is None. May leave out unused caches."""
     assert rates.reading
     rows = [row for row in rates.sorted(column) if everything or row.cache.used()]
     longest = max((len(row.cache.name) for row in rows), default=0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`sheaf record-maps`: how a program's address space changes, written down. tools/record_maps does it."""
+"""`sheaf record-maps`: record how a program's address space changes, with tools/record_maps."""
 from __future__ import annotations
 
 import argparse
@@ -10,20 +10,21 @@ from typing import NoReturn
 from . import paths
 from .errors import Failure
 
-OWN_FAILURE = 125  # as timeout(1) and env(1) have it
+OWN_FAILURE = 125  # as for timeout(1) and env(1)
 
 EPILOG = """\
-Written are every mmap, munmap, mprotect, brk, mremap, madvise(MADV_DONTNEED), fork, exec and exit,
-with what the kernel answered, and what is mapped after each exec and before each exit: one call a
-line. sheaf-maps(5) describes the format. bench/vma/replay goes through a recording again.
+The recording has one line for each mmap, munmap, mprotect, brk, mremap, madvise(MADV_DONTNEED),
+fork, exec and exit with its result, and the mappings after each exec and before each exit.
+sheaf-maps(5) describes the format. bench/vma/replay replays a recording.
 
 examples:
   sheaf record-maps -- python3 -c 'import json'    writes python3.maps
-  sheaf record-maps -o build.maps -- make -j2      every compiler that make starts, too
+  sheaf record-maps -o build.maps -- make -j2      including every compiler that make starts
 
-PROGRAM behaves as without this; each of its system calls takes some microseconds longer, and
-set-user-ID programs run without that privilege. A summary goes to standard error when it has ended.
-If it leaves processes in the background, the recording goes on until they end, or until ^C.
+PROGRAM behaves as usual, but each of its system calls takes some microseconds longer, and
+set-user-ID programs run without that privilege. When it has ended, a summary goes to standard
+error. If it leaves processes in the background, the recording continues until they end, or until
+^C.
 
 exit code: PROGRAM's; 125 if it cannot be recorded, 126 if it cannot be run, 127 if it is not found
 """
@@ -31,17 +32,17 @@ exit code: PROGRAM's; 125 if it cannot be recorded, 126 if it cannot be run, 127
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser(
-        "record-maps", help="write down how a program's address space changes",
+        "record-maps", help="record how a program's address space changes",
         usage="sheaf record-maps [-h] [-o FILE] [--build DIR] -- PROGRAM [ARGUMENT]...",
-        description="Run PROGRAM and write down how its address space, and those of the processes it "
+        description="Run PROGRAM and record how its address space, and those of the processes it "
                     "starts, change.", epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("-o", "--output", metavar="FILE", help="write there (default: PROGRAM.maps, "
+    parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE (default: PROGRAM.maps, "
                         "which must not exist yet)")
     parser.add_argument("--build", metavar="DIR",
-                        help="the build whose recorder is run (default: build)")
+                        help="the build whose recorder is used (default: build)")
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="PROGRAM",
-                        help="what to run, and its arguments")
+                        help="the program and its arguments")
     parser.set_defaults(run=lambda arguments: run(parser, arguments))
 
 

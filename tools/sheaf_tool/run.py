@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""`sheaf run -- PROGRAM`: a program with statistics, and the table of them when it ends.
+"""`sheaf run -- PROGRAM`: run a program with statistics, and show the table when it ends.
 
-The library prints the table itself, when the program exits. It does so to a descriptor of its own, since many
-programs close their standard error before. One that was killed, or that left by _exit(), leaves
-the file that it counted in, and the table is made of that.
+The library itself prints the table when the program exits, to a separate descriptor, because many programs
+close their standard error earlier. A program that was killed or called _exit() leaves its file of counters,
+and the table is made from that.
 """
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from .errors import Failure
 from .info import text_of
 from .process import Process
 
-CANNOT_RUN, NOT_FOUND = 126, 127  # as env(1) has it
+CANNOT_RUN, NOT_FOUND = 126, 127  # as for env(1)
 PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
-FROM_TERMINAL = (signal.SIGINT, signal.SIGQUIT)  # the program gets them, too
+FROM_TERMINAL = (signal.SIGINT, signal.SIGQUIT)  # the program gets them as well
 
 EPILOG = """\
-Each process of PROGRAM that uses libsheaf prints a table when it ends. `sheaf top` shows it before.
+Each process of PROGRAM that uses libsheaf prints a table when it ends. Use `sheaf top` before that.
 
 examples:
-  sheaf run -- ./program --its-option            the table on standard error
-  sheaf run -o table -- make -j2                 of every process that make starts, in a file
+  sheaf run -- ./program --its-option            the table goes to standard error
+  sheaf run -o table -- make -j2                 tables of all processes that make starts
   sheaf run --json -o table.json -- ./program    as JSON
-  sheaf run --options slab_nomerge -- ./program  every cache by itself
+  sheaf run --options slab_nomerge -- ./program  no caches are merged
 
 exit code: PROGRAM's, or 128 + N if signal N ended it; 1 if FILE cannot be written, 126 if PROGRAM
 cannot be run, 127 if it is not found
@@ -45,17 +45,17 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         description="Run PROGRAM with statistics (SHEAF_OPTIONS=stats) and print its caches when it "
                     "ends.", epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--output", metavar="FILE",
-                        help="write there, not to standard error")
+                        help="write to FILE, not to standard error")
     parser.add_argument("--options", metavar="OPTIONS", default="",
-                        help="further options, as SHEAF_OPTIONS has them")
+                        help="additional options, as in SHEAF_OPTIONS")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="PROGRAM",
-                        help="what to run, and its arguments")
+                        help="the program and its arguments")
     parser.set_defaults(run=lambda arguments: run(parser, arguments))
 
 
 def _open(name: str | None) -> TextIO:
-    """Appending: processes of the program may write to it at the same time."""
+    """Open it for appending: processes of the program may write to it at the same time."""
     if name is None:
         return os.fdopen(os.dup(sys.stderr.fileno()), "a", encoding="utf-8")
     try:
@@ -72,7 +72,7 @@ def _environment(arguments: argparse.Namespace, out: int) -> dict[str, str]:
 
 
 class _PassedOn:
-    """Signals that the program gets. It may act on its input before Popen() returns, and so may who waits for it."""
+    """Signals that the program gets. The program, and others that wait for it, may act before Popen() returns."""
 
     def __init__(self) -> None:
         self._early: list[int] = []
@@ -87,7 +87,7 @@ class _PassedOn:
 
 
 def _left(pid: int, out: TextIO, as_json: bool) -> None:
-    """What a process that has ended without exit() left, if it did."""
+    """The file of a process that ended without exit(), if it left one."""
     try:
         with Process(pid, ended=True) as process:
             reading = process.read()
@@ -98,7 +98,7 @@ def _left(pid: int, out: TextIO, as_json: bool) -> None:
 
 
 def _wait(child: "subprocess.Popen[bytes]", out: TextIO, as_json: bool) -> int:
-    """Nobody gets its number before what it left has been read."""
+    """Read the file that it left before its PID can be reused."""
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
     _left(child.pid, out, as_json)
     status = child.wait()
@@ -113,8 +113,8 @@ def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
         parser.error("which program? for example: sheaf run -- ./program")
     with _open(arguments.output) as out:
         for number in FROM_TERMINAL:
-            signal.signal(number, lambda *_: None)  # not SIG_IGN, which the program would inherit
-        # Those that come before there is a program wait for it.
+            signal.signal(number, lambda *_: None)  # not SIG_IGN, because the program would inherit that
+        # Signals that arrive before there is a program wait for it.
         passed_on = _PassedOn()
         try:
             child = subprocess.Popen(command, env=_environment(arguments, out.fileno()),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The files that libsheaf shows its counters in: which there are, whose, and which are left over.
+"""The files of counters: which ones exist, whose they are, and which are left over.
 
 A process with SHEAF_OPTIONS=stats or stats=live has /dev/shm/libsheaf-PID, readable by its user only.
 It removes the file at exit, but not if it is killed. As long as it uses the file it holds a shared
@@ -22,7 +22,7 @@ from .table import printable
 
 DIRECTORY = Path("/dev/shm")
 NAME = re.compile(r"libsheaf-([1-9][0-9]*)")
-SETTLED = 10.0  # seconds until a new file is surely mapped by its process
+SETTLED = 10.0  # seconds after which its process has certainly mapped a new file
 HOW = "start it with SHEAF_OPTIONS=stats=live"
 
 
@@ -31,7 +31,7 @@ def path_of(pid: int) -> Path:
 
 
 def _tasks(pid: int) -> Iterator[Path]:
-    """Its threads that have not ended. The first one may end before the others."""
+    """Its threads that have not ended. The main thread may end before the others."""
     for task in Path(f"/proc/{pid}/task").glob("*"):
         try:
             status = (task / "stat").read_text(encoding="utf-8", errors="replace")
@@ -42,7 +42,7 @@ def _tasks(pid: int) -> Iterator[Path]:
 
 
 def runs(pid: int) -> bool:
-    """Is there such a process? One that nobody has waited for yet has ended."""
+    """True if the process exists. A zombie counts as ended."""
     return next(_tasks(pid), None) is not None
 
 
@@ -54,7 +54,7 @@ def command_of(pid: int) -> str:
 
 
 def command_line_of(pid: int) -> str:
-    """With its arguments, if they can be read, in a line of a terminal."""
+    """The command with its arguments, if they can be read, for one line of a terminal."""
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").replace(b"\0", b" ")
     except OSError:
@@ -63,7 +63,7 @@ def command_line_of(pid: int) -> str:
 
 
 def resident_of(pid: int) -> tuple[int, int]:
-    """Its resident bytes, now and at most; 0 if it has ended or that is not known."""
+    """Its resident bytes, now and the peak; 0 if it has ended or they are unknown."""
     try:
         text = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -73,7 +73,7 @@ def resident_of(pid: int) -> tuple[int, int]:
 
 
 def _maps(pid: int, path: Path) -> bool:
-    """Does the process have the file mapped? If that cannot be known, yes."""
+    """True if the process has the file mapped, or if that is unknown."""
     task = next(_tasks(pid), None)
     if task is None:
         return False
@@ -90,7 +90,7 @@ def _settled(path: Path) -> bool:
 
 @contextmanager
 def _alone(path: Path) -> Iterator[bool]:
-    """Have the file's lock, if nobody uses it."""
+    """Take the file's lock, if no process uses the file."""
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -102,7 +102,7 @@ def _alone(path: Path) -> Iterator[bool]:
 
 
 def left_over(pid: int) -> bool:
-    """Is the file of this number nobody's? A process may have ended, and another got its number."""
+    """True if no process owns this PID's file: its process may have ended, and another may have the PID."""
     path = path_of(pid)
     try:
         if runs(pid) and (not _settled(path) or _maps(pid, path)):
@@ -114,7 +114,7 @@ def left_over(pid: int) -> bool:
 
 
 def remove_left_over(pid: int) -> None:
-    """Remove it if it is ours and nobody's."""
+    """Remove the file if it belongs to this user and no process owns it."""
     path = path_of(pid)
     try:
         with _alone(path) as alone:
@@ -125,7 +125,7 @@ def remove_left_over(pid: int) -> None:
 
 
 def processes() -> list[int]:
-    """Who shows counters to us, in order; what was left over is removed."""
+    """The processes whose counters we can read, in order; files that are left over are removed."""
     found = []
     try:
         names = os.listdir(DIRECTORY)
@@ -144,12 +144,12 @@ def processes() -> list[int]:
 
 
 def _its_own(pid: int, file: int) -> int:
-    """Only the process's user may have made the file: others could change it while it is read."""
+    """Only the process's user may have created the file: another user could change it while it is read."""
     found = os.fstat(file)
     if stat.S_ISREG(found.st_mode) and found.st_uid == os.stat(f"/proc/{pid}").st_uid:
         return file
     os.close(file)
-    raise Failure(f"{path_of(pid)} was not made by process {pid}: it is left alone")
+    raise Failure(f"{path_of(pid)} was not created by process {pid}: not read")
 
 
 def open_file(pid: int) -> int:
@@ -160,12 +160,12 @@ def open_file(pid: int) -> int:
         raise Failure(f"there is no process {pid}; `sheaf info` lists those with statistics")
     try:
         if _settled(path_of(pid)) and not _maps(pid, path_of(pid)):
-            raise FileNotFoundError  # in another PID namespace somebody has the same number
-        # Not to wait for a writer, if somebody made a pipe of this name.
+            raise FileNotFoundError  # a process in another PID namespace has the same PID
+        # Do not wait for a writer if there is a pipe with this name.
         flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         return _its_own(pid, os.open(path_of(pid), flags))
     except FileNotFoundError:
-        raise Failure(f"process {pid} ({command_of(pid)}) shows no statistics: {HOW}") from None
+        raise Failure(f"process {pid} ({command_of(pid)}) has no statistics: {HOW}") from None
     except PermissionError:
         raise Failure(f"no permission to read the statistics of process {pid}: they are for its "
                       "user only") from None
@@ -174,7 +174,7 @@ def open_file(pid: int) -> int:
 
 
 def open_left(pid: int) -> int:
-    """The file that a child of ours left, which has ended and that nobody has waited for yet."""
+    """The file that a zombie child of ours left."""
     try:
         return _its_own(pid, os.open(path_of(pid), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW))
     except OSError as error:
@@ -182,8 +182,8 @@ def open_left(pid: int) -> int:
 
 
 def number(word: str) -> int:
-    """A process's number from the command line."""
+    """A PID from the command line."""
     if not re.fullmatch(r"[1-9][0-9]{0,9}", word):
-        raise Failure(f"{word!r} is not the number of a process; `sheaf info` lists those with "
+        raise Failure(f"{word!r} is not a PID; `sheaf info` lists those with "
                       "statistics")
     return int(word)

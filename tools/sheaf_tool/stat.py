@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`sheaf stat PID`: what a process's caches do, a line for each interval, as vmstat has it."""
+"""`sheaf stat PID`: the activity of a process's caches, one line per interval, like vmstat."""
 from __future__ import annotations
 
 import argparse
@@ -15,7 +15,7 @@ from .rates import Rates, short
 from .top import ENDED, seconds
 
 HEADER_EVERY = 20  # lines, on a terminal
-# Of all caches together: title, key in JSON, columns, how it is written.
+# Sums over all caches: title, key in JSON, width, format.
 COLUMNS: tuple[tuple[str, str, int, Callable[[float], str]], ...] = (
     ("resident", "resident_bytes", 8, bytes_short),
     ("used", "used_bytes", 7, bytes_short),
@@ -30,16 +30,16 @@ COLUMNS: tuple[tuple[str, str, int, Callable[[float], str]], ...] = (
 )
 
 EPILOG = """\
-Rates are per second of the interval that the line ends, of all caches together. A miss is a call
-that no sheaf of the CPU could serve; slabs: slabs made of fresh pages. Of memory, resident is the
-process's; used is in slabs, blocks of up to 2 MiB and the library itself; mapped is in larger
-blocks; free was used, and is not yet given back.
+Rates are per second over the interval, summed over all caches. A miss is a call that no sheaf of
+the CPU could serve; slabs counts slabs made of fresh pages. Resident memory is that of the
+process; used memory is in slabs, in blocks of up to 2 MiB and in the library itself; mapped
+memory is in larger blocks; free memory was used, and has not yet been returned to the system.
 
 examples:
-  sheaf stat                      of the one process there is, or one that you choose
+  sheaf stat                      the only process, or one that you choose
   sheaf stat -i 5 1234            every five seconds
   sheaf stat --count 10 1234      ten lines
-  sheaf stat --json 1234          a JSON object for each line
+  sheaf stat --json 1234          a JSON object per line
 
 exit code: 0 after --count lines, 4 if the process ended
 """
@@ -47,14 +47,14 @@ exit code: 0 after --count lines, 4 if the process ended
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser(
-        "stat", help="a line for each interval, as vmstat has it", epilog=EPILOG,
-        description="Print what the caches of a process do, all together, a line for each interval.",
+        "stat", help="the activity of a process's caches, one line per interval, like vmstat", epilog=EPILOG,
+        description="Print the activity of a process's caches, summed over all of them, one line per interval.",
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pid", nargs="?", metavar="PID", help="the number of a process")
     parser.add_argument("-i", "--interval", type=seconds, default=1.0, metavar="SECONDS",
-                        help="how long a line's interval is (default: 1)")
+                        help="length of the interval (default: 1)")
     parser.add_argument("-c", "--count", type=_count, metavar="N", help="end after N lines")
-    parser.add_argument("--json", action="store_true", help="print a JSON object for each line")
+    parser.add_argument("--json", action="store_true", help="print a JSON object per line")
     parser.set_defaults(run=run)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Medians, their 95 % intervals, and ratios of interleaved series with theirs."""
+"""Medians and ratios of interleaved series, with 95 % intervals."""
 from __future__ import annotations
 
 import functools
@@ -15,7 +15,7 @@ RESAMPLES = 2000
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value and the interval it lies in."""
+    """A value and its interval."""
 
     value: float
     low: float
@@ -23,12 +23,12 @@ class Estimate:
 
 
 def _coverage(n: int, rank: int) -> float:
-    """How likely the median lies between the rank-th smallest and rank-th largest of n samples."""
+    """The probability that the median is between the rank-th smallest and rank-th largest of n samples."""
     return 1 - 2 * sum(comb(n, i) for i in range(rank)) / 2**n
 
 
 def has_interval(n: int) -> bool:
-    """Whether n samples are enough for a 95 % interval of their median (six are)."""
+    """True if n samples are enough for a 95 % interval of their median (six are)."""
     return n > 0 and _coverage(n, 1) >= CONFIDENCE
 
 
@@ -46,13 +46,13 @@ def median(samples: Sequence[float]) -> Estimate:
 
 @functools.lru_cache
 def _resamples(n: int, times: int) -> list[list[int]]:
-    """Of n repetitions, always the same."""
+    """For n repetitions, always the same indices."""
     generator = random.Random(1)
     return [generator.choices(range(n), k=n) for _ in range(times)]
 
 
 def _middle(samples: Iterable[float]) -> float:
-    """As statistics.median(), which takes longer than a report of many ratios should."""
+    """Like statistics.median(), which is too slow for a report of many ratios."""
     ordered = sorted(samples)
     half = len(ordered) // 2
     return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
@@ -65,7 +65,7 @@ def ratio(ours: Sequence[float], theirs: Sequence[float]) -> Estimate:
     slowed the machine down for a while slowed both down.
     """
     if len(ours) != len(theirs):
-        raise ValueError("interleaved series have one sample a repetition each")
+        raise ValueError("interleaved series need one sample per repetition each")
     ratios = sorted(_middle(map(ours.__getitem__, picked))
                     / _middle(map(theirs.__getitem__, picked))
                     for picked in _resamples(len(ours), RESAMPLES))

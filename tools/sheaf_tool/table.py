@@ -13,17 +13,17 @@ GAP = "  "
 
 
 def printable(text: str) -> str:
-    """Names and options are a program's: they may not steer the terminal."""
+    """Names and options come from a program: they must not control the terminal."""
     return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
 
 
 def folded(notes: Iterable[str], width: int = WIDTH) -> str:
-    """Sentences as lines that fit."""
+    """Fold notes into lines that fit."""
     return "\n".join(textwrap.fill(line, width, break_on_hyphens=False) for line in notes)
 
 
 def page(tables: Iterable[tuple[str, str]], notes: Iterable[str]) -> str:
-    """Tables as they are drawn under their titles, and what is to be said of them."""
+    """Tables under their titles, and the notes about them."""
     return "\n\n".join([*(part for table in tables for part in table), folded(notes)])
 
 
@@ -39,7 +39,7 @@ def interval(estimate: Estimate) -> str:
 
 
 def stacked(estimate: Estimate) -> str:
-    """The value, its interval below: as narrow as can be."""
+    """The value with its interval below, as narrow as possible."""
     return f"{number(estimate.value)}\n{interval(estimate)}"
 
 
@@ -65,12 +65,12 @@ def render(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def terminal_width() -> int:
-    """At most WIDTH; for a terminal that is narrower, its own."""
+    """WIDTH, or the width of a narrower terminal."""
     return min(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns)
 
 
 def fold(header: Sequence[str], rows: Sequence[Sequence[str]], width: int = WIDTH) -> str:
-    """As render(), but a table too wide for the terminal becomes several, each with the first
+    """Like render(), but a table that is too wide for the terminal becomes several, each with the first
     column."""
     parts, begin = [], 1
     while begin < len(header):

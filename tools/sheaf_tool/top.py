@@ -25,14 +25,14 @@ HOME, REST_OF_LINE, REST = "\x1b[H", "\x1b[K", "\x1b[J"
 
 
 EPILOG = """\
-keys: o a f m b n sort by objects, allocations, frees, misses, bytes, name; u shows unused caches or
-hides them; q ends
+keys: o a f m b n sort by objects, allocations, frees, misses, bytes, name; u shows or hides unused
+caches; q quits
 
 examples:
-  sheaf top                       the one process there is, or one that you choose
-  sheaf top -i 0.2 1234           five looks a second
+  sheaf top                       the only process, or one that you choose
+  sheaf top -i 0.2 1234           five updates per second
   sheaf top --once 1234           one table, without a terminal
-  sheaf top --json 1234           a JSON object for each look
+  sheaf top --json 1234           a JSON object per update
 
 exit code: 0 after q or --once, 4 if the process ended
 """
@@ -47,10 +47,10 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pid", nargs="?", metavar="PID", help="the number of a process")
     parser.add_argument("-i", "--interval", type=seconds, default=1.0, metavar="SECONDS",
-                        help="between two looks (default: 1)")
-    parser.add_argument("--all", action="store_true", help="show caches that were never used, too")
+                        help="between two updates (default: 1)")
+    parser.add_argument("--all", action="store_true", help="include caches that were never used")
     parser.add_argument("--once", action="store_true", help="print one table and end")
-    parser.add_argument("--json", action="store_true", help="print a line of JSON for each look")
+    parser.add_argument("--json", action="store_true", help="print a line of JSON per update")
     parser.set_defaults(run=run)
 
 
@@ -62,7 +62,7 @@ def seconds(word: str) -> float:
 
 
 class Terminal:
-    """The whole screen, keys as they are pressed; as it was, afterwards."""
+    """Takes the whole screen and single keys; restores the terminal afterwards."""
 
     def __enter__(self) -> Terminal:
         self._input = sys.stdin.fileno()
@@ -80,7 +80,7 @@ class Terminal:
         print(HOME + text + REST, end="", flush=True)
 
     def key(self, until: float) -> str | None:
-        """A key that is pressed before this time."""
+        """A key pressed before this time."""
         ready, _, _ = select.select([self._input], [], [], max(0.0, until - time.monotonic()))
         if not ready:
             return None
@@ -89,7 +89,7 @@ class Terminal:
 
 
 def _watch(process: Process, rates: Rates, arguments: argparse.Namespace) -> bool:
-    """Until q is pressed: true; or until the process ends: false."""
+    """Run until q is pressed (returns True) or the process ends (returns False)."""
     order, interval, everything = "o", arguments.interval, arguments.all
     with Terminal() as terminal:
         next_look = time.monotonic() + interval

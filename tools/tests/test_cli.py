@@ -100,7 +100,7 @@ class Which(unittest.TestCase):
 
     def test_nobody_runs(self) -> None:
         for terminal in (False, True):
-            with self.assertRaisesRegex(Failure, "no process shows statistics"):
+            with self.assertRaisesRegex(Failure, "no process with statistics"):
                 self.ask([], terminal)
 
     @unittest.skipUnless(HAS_LIVE, "needs a build and /dev/shm")

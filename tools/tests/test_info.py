@@ -312,7 +312,7 @@ class OnAProcess(unittest.TestCase):
             self.assertFalse(shared.left_over(os.getpid()))
             os.utime(path, (time.time() - 3600,) * 2)
             self.assertTrue(shared.left_over(os.getpid()))
-            self.fails(sheaf("info", str(os.getpid())), "shows no statistics")
+            self.fails(sheaf("info", str(os.getpid())), "has no statistics")
             self.assertFalse(path.exists())
         finally:
             path.unlink(missing_ok=True)
