@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-# Thin front: Meson and Ninja do the work. Each target sets up a fresh machine by itself.
+# A thin front end: Meson and Ninja do the work. Each target sets up a fresh machine.
 .PHONY: all demo check check-deep check-fresh bench docs install single-file clean help
 
 PREFIX ?= /usr/local
-# Debian's folder for libraries, which Meson knows only with dpkg-dev; elsewhere what Meson chooses.
+# Debian's library directory, which Meson knows only if dpkg-dev is installed; elsewhere Meson's choice.
 LIBDIR ?= $(patsubst /usr/%,%,$(wildcard /usr/lib/$(shell uname -m)-linux-gnu))
 
 all: build/build.ninja ## build the library and the sheaf command
@@ -25,11 +25,11 @@ check-deep: ## sanitizers, valgrind, AArch64, long storms: about 30 minutes
 	@scripts/setup build check deep
 	@scripts/check-deep
 
-check-fresh: ## as root: what new users do, on a fresh Debian 12 and a fresh 13 in folders
+check-fresh: ## as root: what new users do, on a fresh Debian 12 and a fresh Debian 13
 	@scripts/setup fresh
 	@scripts/check-fresh
 
-bench: ## every benchmark; the report is build/report/index.html
+bench: ## run every benchmark; the report is build/report/index.html
 	@scripts/setup build bench
 	@$(MAKE) --no-print-directory build/build.ninja
 	@[ -e build/bench/batch-harness ] || meson configure build -Dbench=true
@@ -37,7 +37,7 @@ bench: ## every benchmark; the report is build/report/index.html
 	@bench/peers/fetch
 	@tools/sheaf bench all
 
-docs: ## the documents and man pages as a site: build/docs/index.html
+docs: ## build the documents and man pages as a site: build/docs/index.html
 	@scripts/setup docs
 	@scripts/make-docs
 
@@ -46,13 +46,13 @@ install: all ## install to PREFIX below DESTDIR
 	@DESTDIR="$(DESTDIR)" meson install -C build
 	@[ -n "$(DESTDIR)" ] || [ "$$(id -u)" -ne 0 ] || ldconfig
 
-single-file: ## the library as one source and one header: build/sheaf.c, build/sheaf.h
+single-file: ## write the library as one source and one header: build/sheaf.c, build/sheaf.h
 	@mkdir -p build
 	@packaging/make-single-file build
 	@echo "build/sheaf.c and build/sheaf.h: cc -O2 -c build/sheaf.c"
 
-clean: ## remove what was built
+clean: ## remove all built files
 	@rm -rf build
 
-help: ## this list
+help: ## print this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What changed in the binary interface: each installed library against that of an earlier commit."""
+"""Changes of the binary interface: each installed library against that of an earlier commit."""
 import glob
 import os
 import re
@@ -14,7 +14,7 @@ ERROR, CHANGED = 3, 4
 
 
 class Failed(Exception):
-    """A command failed; what it said."""
+    """A command failed; its output."""
 
 
 def _do(*command, **kwargs):
@@ -33,7 +33,7 @@ def last_release():
 
 
 def _unpack(base, place):
-    """The sources of a commit, below this place; none of them if they are there."""
+    """Unpack the sources of a commit here, unless they exist."""
     commit = _do("git", "rev-parse", "--verify", f"{base}^{{commit}}").strip()
     source = os.path.join(place, commit[:12])
     if not os.path.exists(source):
@@ -46,7 +46,7 @@ def _unpack(base, place):
 
 
 def _install(source, place):
-    """Build these sources and install them; what is found there later is only what they have."""
+    """Build and install these sources; the folder then has only their files."""
     build, root = os.path.join(place, "build"), os.path.join(place, "root")
     if not os.path.exists(os.path.join(build, "build.ninja")):
         _do("meson", "setup", build, source, *OPTIONS)
@@ -67,7 +67,7 @@ def _soname(library):
 
 
 def _compare(tally, base, old, new, headers):
-    """One library. Only a change of what was there breaks a program; and nothing is promised by soname 0."""
+    """Compare one library. Only a change of something that existed breaks a program; soname 0 promises nothing."""
     name = os.path.basename(new).split(".")[0]
     command = ["abidiff", "--headers-dir1", headers[0], "--headers-dir2", headers[1], "--drop-private-types",
                "--suppressions", IGNORE, "--no-show-locs", old, new]
@@ -92,7 +92,7 @@ def _compare(tally, base, old, new, headers):
 
 
 def compare(tally, base):
-    """Every library of this tree with that of a commit; without one, of the last release."""
+    """Compare every library of this tree with that of a commit, or else of the last release."""
     base = base or last_release()
     if not shutil.which("abidiff"):
         tally.add("no abidiff here: abigail-tools has it", "SKIP")

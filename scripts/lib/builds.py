@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the check scripts share: run a command, build, run a build's tests."""
+"""Shared by the check scripts: run a command, build, run a build's tests."""
 import os
 import re
 import shutil
@@ -27,7 +27,7 @@ def start(command, env):
 
 
 def build(tally, directory, compiler, options):
-    """Set up, if that is not done, and build, with tests; whether that went well."""
+    """Set up, if necessary, and build, with tests; returns True on success."""
     if not shutil.which(compiler):
         tally.add(f"{directory}: there is no {compiler} here", "SKIP")
         return False
@@ -52,8 +52,8 @@ def build(tally, directory, compiler, options):
 
 
 def test(tally, directory, *arguments, env=None):
-    """Run a build's tests: add each one's verdict once all that it said is there. Further arguments choose
-    among them, as for meson test."""
+    """Run a build's tests: add each one's verdict when its output is complete. Further arguments select
+    tests, as for meson test."""
     command = ["meson", "test", "-C", directory, "--no-rebuild", "--print-errorlogs", *arguments]
     done = total = 0
     failed, said = None, []
@@ -84,6 +84,6 @@ def test(tally, directory, *arguments, env=None):
 
 
 def names(directory, leave_out=()):
-    """Of a build's tests; leave_out: how the names begin of those that are not wanted."""
+    """The names of a build's tests; leave_out: beginnings of the names of unwanted tests."""
     listed = run(["meson", "test", "-C", directory, "--no-rebuild", "--list"]).stdout
     return [name for name in re.findall(r"^[\w-]+$", listed, flags=re.M) if not name.startswith(tuple(leave_out))]

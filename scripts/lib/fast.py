@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The builds of `make check` and their tests. No test minds what else the machine does meanwhile."""
+"""The builds of `make check` and their tests. No test depends on the load of the machine."""
 from concurrent.futures import ThreadPoolExecutor
 
 from lib.builds import build, test

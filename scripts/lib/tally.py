@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Verdicts as they come, and their count. On a terminal, a last line tells meanwhile what runs."""
+"""Prints verdicts as they arrive, and their count. On a terminal, a last line shows what runs now."""
 import contextlib
 import os
 import shutil
@@ -14,7 +14,7 @@ class Tally:
     def __init__(self):
         self.passed = self.failed = self.skipped = 0
         self._began = time.monotonic()
-        self._running = {}  # what: how far it is, in the order of their beginnings
+        self._running = {}  # what: its progress, in the order of their starts
         self._lock = threading.Lock()
         self._terminal = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
         if self._terminal:
@@ -38,7 +38,7 @@ class Tally:
 
     @contextlib.contextmanager
     def running(self, what):
-        """As a context: `what` runs. What it gives is called with how far that is."""
+        """A context in which `what` runs. It yields a function to call with the progress."""
         def tell(progress):
             with self._lock:
                 self._running[what] = progress
