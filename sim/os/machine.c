@@ -7,6 +7,7 @@
 #include "os/atomic.h"
 #include "os/memory.h"
 #include "os/options.h"
+#include "os/start.h"
 #include "sim/state.h"
 
 #define CPUS_PER_LLC 4
@@ -26,6 +27,11 @@ void os_init(void)
 		os.place_of[cpu].allowed = 1;
 	}
 	os_find_places();
+}
+
+/* A simulation may try any options on any machine, and is silent. */
+void os_tell_start(void)
+{
 }
 
 unsigned int os_cpu(void)

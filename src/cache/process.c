@@ -21,6 +21,7 @@
 #include "os/memory.h"
 #include "os/options.h"
 #include "os/report.h"
+#include "os/start.h"
 #include "page/pool.h"
 #include "percpu/drain.h"
 #include "percpu/rows.h"
@@ -161,6 +162,8 @@ static __attribute__((destructor(101))) void at_exit(void)
 
 bool caches_ready(void)
 {
+	bool begun = false;
+
 	if (os_load_acquire(&caches.ready))
 		return true;
 	/* Before the lock is first taken: a child that inherits it locked could never continue. */
@@ -169,7 +172,8 @@ bool caches_ready(void)
 	if (!caches.ready) {
 		int saved = errno;
 
-		if (caches.fork_handled && initialise())
+		begun = caches.fork_handled && initialise();
+		if (begun)
 			os_store_release(&caches.ready, 1);
 		else
 			os_report_once_later(
@@ -184,5 +188,7 @@ bool caches_ready(void)
 	}
 	os_unlock(&caches.lock);
 	os_report_kept();
+	if (begun)
+		os_tell_start();
 	return os_load_acquire(&caches.ready);
 }

@@ -56,6 +56,7 @@ struct os_machine {
 	ptrdiff_t rseq_offset; /* offset of the rseq area from the thread pointer */
 	uint32_t id_offset;    /* offset of the row number in the rseq area */
 	uint32_t backend;
+	const char *obstacle;  /* why restartable sequences do not run; NULL if they do */
 	uint32_t counting;     /* events are counted: see os/counters.h */
 	uint32_t tsan;	       /* the thread sanitizer must see our operations: see os/tsan.h */
 	uint32_t nr_cpus;      /* CPU numbers are below this */

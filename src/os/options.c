@@ -8,8 +8,8 @@
 
 #include "os/report.h"
 
-#define ZERO(field, name)
-#define DEFAULT(field, name, least, most, value) .field = value,
+#define ZERO(field, name, meaning)
+#define DEFAULT(field, name, least, most, value, meaning) .field = value,
 #define DEFAULTS                                                                                   \
 	{                                                                                          \
 		OS_OPTIONS(ZERO, DEFAULT)                                                          \
@@ -20,11 +20,13 @@ struct os_options os_options = DEFAULTS;
 struct option {
 	const char *name; /* ends in '=' if a number follows */
 	uint32_t *value;
-	uint32_t least, most;
+	uint32_t least, most, preset;
+	const char *meaning;
 };
 
-#define SWITCH(field, name)			{name, &os_options.field, 0, 0},
-#define NUMBER(field, name, least, most, value) {name, &os_options.field, least, most},
+#define SWITCH(field, name, meaning) {name, &os_options.field, 0, 0, 0, meaning},
+#define NUMBER(field, name, least, most, value, meaning)                                           \
+	{name, &os_options.field, least, most, value, meaning},
 
 static const struct option table[] = {OS_OPTIONS(SWITCH, NUMBER)};
 
@@ -54,24 +56,58 @@ static unsigned int distance(const char *a, size_t a_length, const char *b)
 	return row[b_length];
 }
 
+/* A number is no part of the name. */
+static unsigned int distance_to(const struct option *option, const char *word, size_t length)
+{
+	const char *digits = option->most ? memrchr(word, '=', length) : NULL;
+
+	return distance(word, digits ? (size_t)(digits - word) + 1 : length, option->name);
+}
+
+/* Far names are no misspellings: up to a third of the letters may be wrong. */
+static bool is_near(const struct option *option, unsigned int d, size_t length)
+{
+	size_t longer = strlen(option->name);
+
+	return d <= (longer > length ? longer : length) / 3;
+}
+
 static void report_unknown(const char *word, size_t length)
 {
 	const struct option *nearest = &table[0];
 	unsigned int best = ~0u;
 
 	for (size_t i = 0; i < NR_OPTIONS; i++) {
-		unsigned int d = distance(word, length, table[i].name);
+		unsigned int d = distance_to(&table[i], word, length);
 
 		if (d < best) {
 			best = d;
 			nearest = &table[i];
 		}
 	}
-	os_report_later("SHEAF_OPTIONS: unknown option \"%.*s\" ignored; did you mean \"%s%s\"?",
-			(int)length, word, nearest->name, nearest->most ? "N" : "");
+	if (is_near(nearest, best, length))
+		os_report_later("SHEAF_OPTIONS: unknown option \"%.*s\" ignored; did you mean "
+				"\"%s%s\"?",
+				(int)length, word, nearest->name, nearest->most ? "N" : "");
+	else
+		os_report_later("SHEAF_OPTIONS: unknown option \"%.*s\" ignored; "
+				"SHEAF_OPTIONS=help lists them",
+				(int)length, word);
 }
 
-static bool parse_number(const struct option *option, const char *word, size_t length)
+static bool set_option(const struct option *option, uint32_t value, bool *given)
+{
+	bool *before = &given[option - table];
+
+	if (*before && *option->value != value)
+		os_report_later("SHEAF_OPTIONS: %s%u and %s%u; the second is used", option->name,
+				*option->value, option->name, value);
+	*before = true;
+	*option->value = value;
+	return true;
+}
+
+static bool parse_number(const struct option *option, const char *word, size_t length, bool *given)
 {
 	const char *digits = word + strlen(option->name);
 	char *end;
@@ -83,60 +119,104 @@ static bool parse_number(const struct option *option, const char *word, size_t l
 				(int)length, word, option->name, option->least, option->most);
 		return false;
 	}
-	*option->value = (uint32_t)value;
-	return true;
+	return set_option(option, (uint32_t)value, given);
 }
 
-static bool parse_word(const char *word, size_t length)
+static bool parse_word(const char *word, size_t length, bool *given)
 {
 	for (size_t i = 0; i < NR_OPTIONS; i++) {
 		const struct option *option = &table[i];
 		size_t name = strlen(option->name);
 
 		if (option->most && length >= name && !memcmp(word, option->name, name))
-			return parse_number(option, word, length);
-		if (!option->most && length == name && !memcmp(word, option->name, name)) {
-			*option->value = 1;
-			return true;
-		}
+			return parse_number(option, word, length, given);
+		if (!option->most && length == name && !memcmp(word, option->name, name))
+			return set_option(option, 1, given);
 	}
 	report_unknown(word, length < LONGEST ? length : LONGEST);
 	return false;
 }
 
+/* What no machine can do; os/start.c reports what this one cannot. */
+static void report_contradictions(const bool *given)
+{
+	const struct os_options *o = &os_options;
+	bool prints = o->stats || o->stats_json;
+
+	if (o->min_order > o->max_order)
+		os_report_later("SHEAF_OPTIONS: slab_min_order=%u is above slab_max_order=%u; "
+				"slab_min_order is ignored",
+				o->min_order, o->max_order);
+	if (o->backend_trylock && o->backend_rseq)
+		os_report_later("SHEAF_OPTIONS: backend=trylock and backend=rseq; trylock is used");
+	if (o->index_mm_cid && o->index_cpu_id)
+		os_report_later("SHEAF_OPTIONS: index=mm_cid and index=cpu_id; mm_cid is used");
+	if (o->stats && o->stats_json)
+		os_report_later("SHEAF_OPTIONS: stats and stats=json; JSON is printed at exit");
+	if (o->stats_live && prints)
+		os_report_later(
+			"SHEAF_OPTIONS: %s and stats=live; the counters are printed at exit",
+			o->stats_json ? "stats=json" : "stats");
+	for (size_t i = 0; i < NR_OPTIONS; i++)
+		if (given[i] && table[i].value == &o->stats_fd && !prints)
+			os_report_later("SHEAF_OPTIONS: stats_fd=%u is ignored without stats or "
+					"stats=json",
+					o->stats_fd);
+}
+
 bool os_options_parse(const char *text)
 {
-	bool understood = true;
+	bool understood = true, given[NR_OPTIONS] = {false};
 
 	os_options = (struct os_options)DEFAULTS;
 	while (*text) {
 		size_t length = strcspn(text, ";, ");
 
 		if (length)
-			understood &= parse_word(text, length);
+			understood &= parse_word(text, length, given);
 		text += length;
 		text += *text != '\0';
 	}
+	report_contradictions(given);
 	return understood;
 }
 
 void os_options_text(char *text, size_t size)
 {
-	const struct os_options defaults = DEFAULTS;
 	size_t used = 0;
 
 	*text = '\0';
 	for (size_t i = 0; i < NR_OPTIONS && used < size; i++) {
 		const struct option *option = &table[i];
-		size_t at = (size_t)((const char *)option->value - (const char *)&os_options);
 
-		if (!memcmp((const char *)&defaults + at, option->value, sizeof(*option->value)))
+		if (*option->value == option->preset)
 			continue;
 		used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ";" : "",
 					 option->name);
 		if (option->most && used < size)
 			used += (size_t)snprintf(text + used, size - used, "%u", *option->value);
 	}
+}
+
+static void print_option(const struct option *option)
+{
+	char line[160], name[40], limits[48] = "", preset[24] = "";
+
+	snprintf(name, sizeof(name), "%s%s", option->name, option->most ? "N" : "");
+	if (option->most && option->preset >= option->least)
+		snprintf(preset, sizeof(preset), "; default %u", option->preset);
+	if (option->most)
+		snprintf(limits, sizeof(limits), " (%u to %u%s)", option->least, option->most,
+			 preset);
+	snprintf(line, sizeof(line), "  %-24s %s%s\n", name, option->meaning, limits);
+	os_print(line);
+}
+
+void os_options_help(void)
+{
+	os_print("SHEAF_OPTIONS=\"name;name=N;...\": man 7 libsheaf describes each.\n");
+	for (size_t i = 0; i < NR_OPTIONS; i++)
+		print_option(&table[i]);
 }
 
 void os_options_init(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * SHEAF_OPTIONS="name=value;name;...": the one environment variable, its options named as the
- * kernel's boot options are. A misspelt one is reported with the nearest name; the rest counts.
+ * kernel's boot options are. One that is misspelt, or contradicts another, is reported; the rest counts.
  *
  * Callers: every layer reads os_options; os_init() fills it.
  */
@@ -15,10 +15,9 @@
 /* Of builds with benchmarks, and of the simulator: what others do, to compare. */
 #ifdef SHEAF_BENCH
 #define OS_BENCH_OPTIONS(OPTION)                                                                   \
-	/* a new slab's freelist comes first, as before 7.1 */                                     \
-	OPTION(prebuilt_freelist, "slab_prebuilt_freelist")                                        \
-	/* an empty main goes to the barn, as before 7.0 */                                        \
-	OPTION(no_spare_rule, "slab_nospare")
+	OPTION(prebuilt_freelist, "slab_prebuilt_freelist",                                        \
+	       "a new slab's freelist comes first, as before 7.1")                                 \
+	OPTION(no_spare_rule, "slab_nospare", "an empty main goes to the barn, as before 7.0")
 #define OS_BENCH_OPTION(field) (os_options.field != 0)
 #else
 #define OS_BENCH_OPTIONS(OPTION)
@@ -26,43 +25,39 @@
 #endif
 
 /*
- * Every option: SWITCH(field, name) and NUMBER(field, name, least, most, default), where a default
- * below the least means that the library chooses. man/libsheaf.7 describes them.
+ * Every option: SWITCH(field, name, meaning) and NUMBER(field, name, least, most, default, meaning), where
+ * a default below the least means that the library chooses. `help` prints them; man/libsheaf.7 describes
+ * them at length.
  */
 #define OS_OPTIONS(SWITCH, NUMBER)                                                                 \
-	/* which backend and index; the second: complain if restartable sequences cannot be had */ \
-	SWITCH(backend_trylock, "backend=trylock")                                                 \
-	SWITCH(backend_rseq, "backend=rseq")                                                       \
-	SWITCH(index_mm_cid, "index=mm_cid")                                                       \
-	SWITCH(index_cpu_id, "index=cpu_id")                                                       \
-	NUMBER(numa_fake, "numa=fake=", 1, 64, 0)                                                  \
-	SWITCH(nomerge, "slab_nomerge")                                                            \
-	/* each free is checked */                                                                 \
-	SWITCH(debug_checks, "slab_debug=F")                                                       \
-	SWITCH(strict_numa, "slab_strict_numa")                                                    \
-	NUMBER(max_order, "slab_max_order=", 0, 9, 3)                                              \
-	NUMBER(min_order, "slab_min_order=", 0, 9, 0)                                              \
-	NUMBER(min_objects, "slab_min_objects=", 1, 32767, 0)                                      \
-	SWITCH(hardened, "slab_freelist_hardened")                                                 \
-	SWITCH(random, "slab_freelist_random")                                                     \
-	/* count events, show them to others, print them at exit; nothing; as JSON */              \
-	SWITCH(stats, "stats")                                                                     \
-	SWITCH(stats_live, "stats=live")                                                           \
-	SWITCH(stats_json, "stats=json")                                                           \
-	/* the descriptor that they are printed to at exit */                                      \
-	NUMBER(stats_fd, "stats_fd=", 0, 1 << 20, 2)                                               \
-	/* MiB of free pages that do not go back */                                                \
-	NUMBER(page_keep, "page_keep=", 1, 1 << 20, 0)                                             \
-	/* milliseconds a partly filled rcu_free sheaf may stay */                                 \
-	NUMBER(rcu_delay, "rcu_delay=", 1, 3600000, 50)                                            \
-	/* MiB of retired memory */                                                                \
-	NUMBER(rcu_limit, "rcu_limit=", 1, 1 << 20, 64)                                            \
-	/* milliseconds from which on a grace period is reported */                                \
-	NUMBER(rcu_stall, "rcu_stall=", 10, 3600000, 10000)                                        \
-	/* sets of caches that kmalloc() has */                                                    \
-	NUMBER(random_kmalloc_caches, "random_kmalloc_caches=", 1, 16, 0)                          \
-	/* say which backend runs, and why */                                                      \
-	SWITCH(verbose, "verbose")                                                                 \
+	SWITCH(help, "help", "print this list at the first use")                                   \
+	SWITCH(verbose, "verbose", "report backend, nodes, CPUs and options at the first use")     \
+	SWITCH(backend_trylock, "backend=trylock", "use try-locks, not restartable sequences")     \
+	SWITCH(backend_rseq, "backend=rseq", "report if restartable sequences are unavailable")    \
+	SWITCH(index_mm_cid, "index=mm_cid", "number sheaves by the process's running threads")    \
+	SWITCH(index_cpu_id, "index=cpu_id", "number sheaves by CPU")                              \
+	NUMBER(numa_fake, "numa=fake=", 1, 64, 0, "split the CPUs into N simulated memory nodes")  \
+	SWITCH(nomerge, "slab_nomerge", "never let caches share slabs")                            \
+	SWITCH(debug_checks, "slab_debug=F", "check each free at once; caches have no sheaves")    \
+	SWITCH(strict_numa, "slab_strict_numa", "follow the memory policy for each object")        \
+	NUMBER(max_order, "slab_max_order=", 0, 9, 3, "slabs of at most 2^N pages")                \
+	NUMBER(min_order, "slab_min_order=", 0, 9, 0, "slabs of at least 2^N pages")               \
+	NUMBER(min_objects, "slab_min_objects=", 1, 32767, 0, "slabs that hold N objects")         \
+	SWITCH(hardened, "slab_freelist_hardened", "encode the links between free objects")        \
+	SWITCH(random, "slab_freelist_random", "hand out a new slab's objects in random order")    \
+	SWITCH(stats, "stats", "count events, show them to `sheaf info`, print them at exit")      \
+	SWITCH(stats_live, "stats=live", "the same, but print nothing at exit")                    \
+	SWITCH(stats_json, "stats=json", "the same, but print JSON at exit")                       \
+	NUMBER(stats_fd, "stats_fd=", 0, 1 << 20, 2, "print them to file descriptor N")            \
+	NUMBER(page_keep, "page_keep=", 1, 1 << 20, 0, "keep N MiB of free memory")                \
+	NUMBER(rcu_delay, "rcu_delay=", 1, 3600000, 50,                                            \
+	       "milliseconds that a partly filled sheaf of retired objects may wait")              \
+	NUMBER(rcu_limit, "rcu_limit=", 1, 1 << 20, 64,                                            \
+	       "MiB of retired memory above which grace periods are requested at once")            \
+	NUMBER(rcu_stall, "rcu_stall=", 10, 3600000, 10000,                                        \
+	       "milliseconds after which a grace period is reported")                              \
+	NUMBER(random_kmalloc_caches, "random_kmalloc_caches=", 1, 16, 0,                          \
+	       "N sets of kmalloc caches")                                                         \
 	OS_BENCH_OPTIONS(SWITCH)
 
 #define OS_OPTION(field, ...) uint32_t field;
@@ -77,7 +72,9 @@ extern struct os_options os_options;
 void os_options_init(void);
 /* Write the options that are not at their defaults, as SHEAF_OPTIONS would have them. */
 void os_options_text(char *text, size_t size);
-/* Read this text instead; true if every option in it was understood. */
+/* Read this text instead; true if every option in it was understood. What contradicts itself is reported. */
 bool os_options_parse(const char *text);
+/* Print every option to standard error. With no lock held. */
+void os_options_help(void) __attribute__((cold));
 
 #endif

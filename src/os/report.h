@@ -67,6 +67,9 @@ static inline void os_report_kept_nowait(void)
 /* In a forked child: other threads' are not its own. */
 void os_reports_after_fork(void);
 
+/* A text as it is, to standard error. With no lock held. */
+void os_print(const char *text);
+
 /* Lines made so far. */
 extern uint32_t os_reports;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which backend runs, and who is told why: only who asks, with backend=rseq or verbose. */
+/* Which backend runs, and who is told why: only who asks, with backend=rseq, verbose or help. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -83,6 +83,8 @@ static void says_what_runs(void **state)
 
 	(void)state;
 	assert_int_equal(lines("verbose", false, &rseq), 1);
+	assert_non_null(strstr(told.text, " node"));
+	assert_non_null(strstr(told.text, " allowed); options in force: verbose\n"));
 	assert_non_null(
 		strstr(told.text, rseq ? "using the rseq backend" : "using the trylock backend: "));
 	if (rseq) {
@@ -95,12 +97,37 @@ static void says_what_runs(void **state)
 	assert_non_null(strstr(told.text, "using the trylock backend: backend=trylock is set"));
 }
 
+static void says_what_is_ignored(void **state)
+{
+	bool rseq;
+
+	(void)state;
+	assert_int_equal(lines("numa=fake=1;slab_strict_numa", false, &rseq), 1);
+	assert_non_null(strstr(told.text, "slab_strict_numa is ignored: there is one memory node"));
+	assert_int_equal(lines("backend=trylock;index=mm_cid", false, &rseq), 1);
+	assert_non_null(strstr(told.text, "index=mm_cid is ignored: the trylock backend runs"));
+	lines("backend=rseq;index=mm_cid;numa=fake=2", false, &rseq);
+	if (rseq)
+		assert_non_null(strstr(told.text, "index=mm_cid is ignored"));
+}
+
+static void prints_help_and_goes_on(void **state)
+{
+	bool rseq;
+
+	(void)state;
+	assert_true(lines("help", false, &rseq) > 20);
+	assert_non_null(strstr(told.text, "  slab_nomerge "));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(says_nothing_unasked),
 		cmocka_unit_test(says_why_rseq_cannot_be_had),
 		cmocka_unit_test(says_what_runs),
+		cmocka_unit_test(says_what_is_ignored),
+		cmocka_unit_test(prints_help_and_goes_on),
 	};
 
 	return cmocka_run_group_tests_name("backend", tests, NULL, NULL);

@@ -27,12 +27,12 @@ static void understands_all(void **state)
 	(void)state;
 	assert_true(parse("backend=trylock;numa=fake=4,slab_nomerge slab_strict_numa;"
 			  "slab_max_order=5;slab_min_order=2;slab_min_objects=17;"
-			  "slab_freelist_hardened;slab_freelist_random;backend=rseq;slab_debug=F;"
+			  "slab_freelist_hardened;slab_freelist_random;slab_debug=F;help;"
 			  "page_keep=1024;random_kmalloc_caches=7;verbose",
 			  &lines));
 	assert_int_equal(lines, 0);
 	assert_int_equal(os_options.backend_trylock, 1);
-	assert_int_equal(os_options.backend_rseq, 1);
+	assert_int_equal(os_options.help, 1);
 	assert_int_equal(os_options.numa_fake, 4);
 	assert_int_equal(os_options.nomerge, 1);
 	assert_int_equal(os_options.debug_checks, 1);
@@ -96,6 +96,76 @@ static void names_the_nearest(void **state)
 	}
 }
 
+static void far_names_have_no_nearest(void **state)
+{
+	static const char *const wrong[] = {"tcache=on", "foo", "narenas:4",
+					    "slab_merge_all_of_them", "stall=1"};
+	int lines;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		assert_false(parse(wrong[i], &lines));
+		assert_int_equal(lines, 1);
+		assert_null(strstr(told.text, "did you mean"));
+		assert_non_null(strstr(told.text, "SHEAF_OPTIONS=help lists them"));
+	}
+}
+
+/* Each is one line, and the program goes on with what the line says. */
+static void contradictions(void **state)
+{
+	static const char *const wrong[][2] = {
+		{"slab_min_order=5;slab_max_order=2", "slab_min_order is ignored"},
+		{"slab_min_order=4", "slab_max_order=3"},
+		{"backend=rseq;backend=trylock", "trylock is used"},
+		{"index=cpu_id;index=mm_cid", "mm_cid is used"},
+		{"stats;stats=json", "JSON is printed"},
+		{"stats=live;stats", "are printed at exit"},
+		{"stats=live;stats=json", "are printed at exit"},
+		{"stats_fd=3", "ignored without stats"},
+		{"stats_fd=3;stats=live", "ignored without stats"},
+		{"rcu_delay=7;rcu_delay=9", "rcu_delay=7 and rcu_delay=9; the second is used"},
+	};
+	static const char *const right[] = {
+		"slab_min_order=3;slab_max_order=3",
+		"backend=rseq;backend=rseq",
+		"stats;stats_fd=3",
+		"stats=json;stats_fd=1",
+		"rcu_delay=9;rcu_delay=9",
+	};
+	int lines;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		assert_true(parse(wrong[i][0], &lines));
+		assert_int_equal(lines, 1);
+		assert_non_null(strstr(told.text, wrong[i][1]));
+	}
+	assert_int_equal(os_options.rcu_delay, 9);
+	for (size_t i = 0; i < sizeof(right) / sizeof(right[0]); i++) {
+		assert_true(parse(right[i], &lines));
+		assert_int_equal(lines, 0);
+	}
+}
+
+static void help_lists_all(void **state)
+{
+	static const char *const some[] = {"help",
+					   "backend=trylock",
+					   "numa=fake=N",
+					   "(1 to 64)",
+					   "slab_max_order=N",
+					   "(0 to 9; default 3)",
+					   "random_kmalloc_caches=N"};
+
+	(void)state;
+	told_begin(&told);
+	os_options_help();
+	assert_true(told_end(&told) > 20);
+	for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++)
+		assert_non_null(strstr(told.text, some[i]));
+}
+
 static void the_rest_counts(void **state)
 {
 	int lines;
@@ -145,7 +215,8 @@ int main(void)
 		cmocka_unit_test(understands_all), cmocka_unit_test(those_of_benchmarks),
 		cmocka_unit_test(defaults),	   cmocka_unit_test(names_the_nearest),
 		cmocka_unit_test(the_rest_counts), cmocka_unit_test(bad_numbers),
-		cmocka_unit_test(long_words),
+		cmocka_unit_test(long_words),	   cmocka_unit_test(far_names_have_no_nearest),
+		cmocka_unit_test(contradictions),  cmocka_unit_test(help_lists_all),
 	};
 
 	return cmocka_run_group_tests_name("options", tests, NULL, NULL);

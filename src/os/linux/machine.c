@@ -223,21 +223,13 @@ static const char *rseq_obstacle(bool rows_known)
 
 static void choose_backend(bool rows_known)
 {
-	const char *obstacle = rseq_obstacle(rows_known);
-
-	os.backend = obstacle ? OS_BACKEND_TRYLOCK : OS_BACKEND_RSEQ;
+	os.obstacle = rseq_obstacle(rows_known);
+	os.backend = os.obstacle ? OS_BACKEND_TRYLOCK : OS_BACKEND_RSEQ;
 	os.id_offset = RSEQ_CPU_ID;
-	if (!obstacle && os.nr_nodes == 1 && getauxval(AT_RSEQ_FEATURE_SIZE) >= RSEQ_MM_CID_END &&
+	if (!os.obstacle && os.nr_nodes == 1 &&
+	    getauxval(AT_RSEQ_FEATURE_SIZE) >= RSEQ_MM_CID_END &&
 	    (os_options.index_mm_cid || (os.nr_cpus > FEW_CPUS && !os_options.index_cpu_id)))
 		os.id_offset = RSEQ_MM_CID;
-	if (obstacle && os_options.backend_rseq)
-		os_report_later("backend=rseq is not available: %s; using the trylock backend",
-				obstacle);
-	else if (obstacle && os_options.verbose)
-		os_report_later("using the trylock backend: %s", obstacle);
-	else if (os_options.verbose)
-		os_report_later("using the rseq backend, with sheaves per %s",
-				os.id_offset == RSEQ_MM_CID ? "mm_cid" : "cpu_id");
 }
 
 void os_init(void)

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* What is said at the first use: who asks is told what runs, and what the machine cannot do of that. */
+#include "os/start.h"
+
+#include "os/machine.h"
+#include "os/options.h"
+#include "os/report.h"
+
+static void report_unavailable(void)
+{
+	if (os.obstacle && os_options.backend_rseq && !os_options.backend_trylock)
+		os_report("backend=rseq is not available: %s; using the trylock backend",
+			  os.obstacle);
+	if (os_options.index_mm_cid && os.id_offset == RSEQ_CPU_ID)
+		os_report("SHEAF_OPTIONS: index=mm_cid is ignored: %s",
+			  os.backend == OS_BACKEND_TRYLOCK ? "the trylock backend runs"
+			  : os.nr_nodes > 1		   ? "there are several memory nodes"
+							   : "the kernel does not provide it");
+	if (os_options.strict_numa && os.nr_nodes == 1)
+		os_report("SHEAF_OPTIONS: slab_strict_numa is ignored: there is one memory node");
+	if (os_options.numa_fake > os.nr_nodes)
+		os_report("SHEAF_OPTIONS: numa=fake=%u: there are %u CPUs and %u nodes",
+			  os_options.numa_fake, os.nr_cpus, os.nr_nodes);
+}
+
+static void report_setup(void)
+{
+	char options[256];
+
+	os_options_text(options, sizeof(options));
+	os_report(
+		"using the %s backend%s%s; %u node%s, %u CPU%s (%u allowed); options in force: %s",
+		os.backend == OS_BACKEND_RSEQ ? "rseq" : "trylock",
+		os.obstacle		      ? ": "
+		: os.id_offset == RSEQ_CPU_ID ? ", with sheaves per cpu_id"
+					      : ", with sheaves per mm_cid",
+		os.obstacle ? os.obstacle : "", os.nr_nodes, os.nr_nodes == 1 ? "" : "s",
+		os.nr_cpus, os.nr_cpus == 1 ? "" : "s", os.nr_allowed, options);
+}
+
+void os_tell_start(void)
+{
+	if (os_options.help)
+		os_options_help();
+	report_unavailable();
+	if (os_options.verbose)
+		report_setup();
+}
