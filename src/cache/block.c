@@ -49,17 +49,20 @@ COLD void cache_report_wrong(const void *pointer, const char *call)
 	struct block block = block_of(pointer);
 
 	if (block.kind != BLOCK_NONE)
-		os_report_later(
+		os_misuse_later(
+			NULL,
 			"%s(%p): points %zu bytes into a block of %zu bytes; ignored. Use the "
 			"address that was allocated",
 			call, pointer, (size_t)((const char *)pointer - block.start), block.size);
 	else if (page_is_ours(pointer))
-		os_report_later(
+		os_misuse_later(
+			NULL,
 			"%s(%p): not in a block that is in use; ignored. If it was freed before, "
 			"look for two owners",
 			call, pointer);
 	else
-		os_report_later("%s(%p): not an object of any cache, and not a large block in "
+		os_misuse_later(NULL,
+				"%s(%p): not an object of any cache, and not a large block in "
 				"use; ignored. If it was not freed before, free it with the "
 				"allocator that it came from",
 				call, pointer);

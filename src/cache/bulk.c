@@ -57,7 +57,8 @@ SHEAF_PUBLIC int kmem_cache_alloc_bulk(struct kmem_cache *s, gfp_t flags, size_t
 	if (n == 0)
 		return 0;
 	if (n > INT_MAX) {
-		os_report("kmem_cache_alloc_bulk(%s, %zu objects): at most %d in one call; none "
+		os_misuse(s->name,
+			  "kmem_cache_alloc_bulk(%s, %zu objects): at most %d in one call; none "
 			  "allocated",
 			  s->name, n, INT_MAX);
 		return 0;

@@ -23,7 +23,7 @@
 
 static bool wrong(const char *name, const char *what, size_t value, const char *do_this)
 {
-	os_report("kmem_cache_create(%s): invalid %s %zu; %s", name, what, value, do_this);
+	os_misuse(name, "kmem_cache_create(%s): invalid %s %zu; %s", name, what, value, do_this);
 	return false;
 }
 
@@ -65,7 +65,8 @@ static bool check_args(const char *name, size_t size, struct kmem_cache_args *ar
 	if (!check_rcu(name, args, flags))
 		return false;
 	if (args->useroffset > size || args->usersize > size - args->useroffset) {
-		os_report("kmem_cache_create(%s): usersize %u at %u is not inside the object; "
+		os_misuse(name,
+			  "kmem_cache_create(%s): usersize %u at %u is not inside the object; "
 			  "ignored",
 			  name, args->usersize, args->useroffset);
 		args->useroffset = args->usersize = 0;

@@ -22,7 +22,8 @@
 
 void cache_report_destroyed(struct kmem_cache *s, const char *call)
 {
-	os_report_later(
+	os_misuse_later(
+		NULL,
 		"%s(%p): this cache was destroyed; the call is ignored. Destroy it after its last "
 		"use",
 		call, (void *)s);
@@ -85,8 +86,10 @@ static void report_live(struct kmem_cache *s)
 	live = cache_live_objects(s, listed, LIST_MAX);
 	n = live < LIST_MAX ? live : LIST_MAX;
 	for (size_t i = 0; i < n; i++)
-		os_report("kmem_cache_destroy(%s): object %p is still in use", s->name, listed[i]);
-	os_report("kmem_cache_destroy(%s): %zu objects are still in use (%zu listed above); the "
+		os_misuse(s->name, "kmem_cache_destroy(%s): object %p is still in use", s->name,
+			  listed[i]);
+	os_misuse(s->name,
+		  "kmem_cache_destroy(%s): %zu objects are still in use (%zu listed above); the "
 		  "cache is leaked, so that they stay usable. Free them first",
 		  s->name, live, n);
 }
@@ -120,7 +123,8 @@ static bool give_up_name(struct kmem_cache *s)
 	}
 	os_unlock(&caches.lock);
 	if (!known)
-		os_report("kmem_cache_destroy(%p): this cache was destroyed already; the call is "
+		os_misuse(NULL,
+			  "kmem_cache_destroy(%p): this cache was destroyed already; the call is "
 			  "ignored",
 			  (void *)s);
 	return last;
@@ -151,7 +155,8 @@ SHEAF_PUBLIC int kmem_cache_set_sheaf_capacity(struct kmem_cache *s, unsigned in
 	if (cache_was_destroyed(s, "kmem_cache_set_sheaf_capacity"))
 		return -1;
 	if (!sheaf_capacity(&s->sheaf) || capacity == 0 || capacity > SHEAF_CAPACITY_MAX) {
-		os_report("kmem_cache_set_sheaf_capacity(%s, %u): the capacity must be from 1 to "
+		os_misuse(s->name,
+			  "kmem_cache_set_sheaf_capacity(%s, %u): the capacity must be from 1 to "
 			  "%u, and the cache must have sheaves; nothing changed",
 			  s->name, capacity, SHEAF_CAPACITY_MAX);
 		return -1;

@@ -176,7 +176,8 @@ void cache_choose_calls(struct kmem_cache *s)
 static void *alloc_destroyed(struct kmem_cache *s, gfp_t flags)
 {
 	(void)flags;
-	os_report("kmem_cache_alloc(%p): this cache was destroyed; returning NULL. Destroy it "
+	os_misuse(NULL,
+		  "kmem_cache_alloc(%p): this cache was destroyed; returning NULL. Destroy it "
 		  "after its last use",
 		  (void *)s);
 	return NULL;
@@ -189,7 +190,8 @@ static void *alloc_plain_destroyed(struct kmem_cache *s)
 
 static void free_destroyed(struct kmem_cache *s, void *object)
 {
-	os_report("kmem_cache_free(%p, %p): this cache was destroyed; the pointer is ignored. "
+	os_misuse(NULL,
+		  "kmem_cache_free(%p, %p): this cache was destroyed; the pointer is ignored. "
 		  "Destroy the cache after its last use",
 		  (void *)s, object);
 }

@@ -286,7 +286,8 @@ SHEAF_PUBLIC int sheaf_rcu_none(void)
 		os_store_release(&caches.no_readers, 1);
 	os_unlock(&caches.lock);
 	if (!done)
-		os_report(
+		os_misuse(
+			NULL,
 			"sheaf_rcu_none: the process already has an RCU provider, so there may be "
 			"readers; the call is ignored");
 	return done ? 0 : -1;

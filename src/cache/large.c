@@ -70,14 +70,16 @@ void large_free(void *block)
 	struct slab_cache *owner = &kmalloc_large.sheaf.slab;
 
 	if (run && page_address(run) != block) {
-		os_report_later(
+		os_misuse_later(
+			NULL,
 			"kfree(%p): points %zu bytes into a block of %zu bytes; ignored. Free the "
 			"address that was allocated",
 			block, (size_t)((char *)block - page_address(run)), large_size(run));
 		return;
 	}
 	if (!run || !os_cmpxchg(&run->cache, &owner, NULL)) {
-		os_report_later(
+		os_misuse_later(
+			NULL,
 			"kfree(%p): double free; ignored. Two threads free this large block: look "
 			"for two owners",
 			block);

@@ -30,7 +30,8 @@ static struct sheaf *of_user(struct slab_sheaf *sheaf)
 static COLD bool is_not_out(struct kmem_cache *s, const struct sheaf *sheaf, const char *call)
 {
 	if (sheaf)
-		os_report_later(
+		os_misuse_later(
+			s->name,
 			"%s(%s, sheaf %p): not a sheaf from kmem_cache_prefill_sheaf(%s), or "
 			"already returned; ignored. Use a sheaf with its own cache only, and "
 			"return it once",
@@ -122,7 +123,8 @@ static COLD struct sheaf *prefill(struct kmem_cache *s, gfp_t gfp, struct sheaf 
 	if (cache_was_destroyed(s, "kmem_cache_prefill_sheaf") || !n)
 		return NULL;
 	if (n > PREFILL_MAX) {
-		os_report("kmem_cache_prefill_sheaf(%s, %u objects): a sheaf holds at most %zu; "
+		os_misuse(s->name,
+			  "kmem_cache_prefill_sheaf(%s, %u objects): a sheaf holds at most %zu; "
 			  "none prefilled. Use several sheaves",
 			  s->name, n, PREFILL_MAX);
 		return NULL;
@@ -156,7 +158,8 @@ SHEAF_PUBLIC int kmem_cache_refill_sheaf(struct kmem_cache *s, gfp_t gfp,
 	struct sheaf *sheaf = sheafp ? of_user(*sheafp) : NULL, *larger;
 
 	if (!sheaf)
-		os_report("kmem_cache_refill_sheaf(%s): the sheaf is NULL; ignored. Create one "
+		os_misuse(s->name,
+			  "kmem_cache_refill_sheaf(%s): the sheaf is NULL; ignored. Create one "
 			  "with kmem_cache_prefill_sheaf()",
 			  s->name);
 	if (cache_was_destroyed(s, "kmem_cache_refill_sheaf") ||

@@ -158,6 +158,7 @@ static __attribute__((destructor(101))) void at_exit(void)
 {
 	if ((os_options.stats || os_options.stats_json) && os_load_acquire(&caches.ready))
 		stats_at_exit();
+	os_report_left_out();
 }
 
 bool caches_ready(void)

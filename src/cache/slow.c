@@ -16,12 +16,14 @@
 gfp_t cache_check_gfp_later(struct kmem_cache *s, gfp_t flags)
 {
 	if (flags & ~GFP_KNOWN)
-		os_report_later(
+		os_misuse_later(
+			s->name,
 			"kmem_cache_alloc(%s): gfp flag %#x does not exist; ignored. Use the "
 			"GFP_ names of <sheaf/slab.h>",
 			s->name, flags & ~GFP_KNOWN);
 	if ((flags & __GFP_ZERO) && s->sheaf.slab.ctor) {
-		os_report_later(
+		os_misuse_later(
+			s->name,
 			"kmem_cache_alloc(%s): __GFP_ZERO would undo the cache's constructor; "
 			"ignored. Clear memory in the constructor",
 			s->name);
@@ -175,7 +177,8 @@ SHEAF_PUBLIC void *kmem_cache_alloc_node(struct kmem_cache *s, gfp_t flags, int 
 SHEAF_PUBLIC void __kmem_cache_free_null(void *object)
 {
 	if (object)
-		os_report("kmem_cache_free(NULL, %p): the cache is NULL; the object is leaked. "
+		os_misuse(NULL,
+			  "kmem_cache_free(NULL, %p): the cache is NULL; the object is leaked. "
 			  "Pass the cache that it came from, or use kfree()",
 			  object);
 }

@@ -58,7 +58,8 @@ static int by_address(const void *a, const void *b)
 static void fault(struct check *check, const void *object, const char *what)
 {
 	check->faults++;
-	os_report_later("kmem_cache_verify(%s): object %p %s", check->s->name, object, what);
+	os_misuse_later(check->s->name, "kmem_cache_verify(%s): object %p %s", check->s->name,
+			object, what);
 }
 
 /* Mark an object as free; returns true if it was not marked before. */

@@ -15,7 +15,8 @@ void *large_alloc(size_t size, gfp_t flags, int node, size_t most, const char *c
 
 	if (size > most) {
 		if (!(flags & __GFP_NOWARN))
-			os_report("%s(%zu bytes): at most %zu bytes; returning NULL. kvmalloc() "
+			os_misuse(NULL,
+				  "%s(%zu bytes): at most %zu bytes; returning NULL. kvmalloc() "
 				  "can allocate up to %d",
 				  call, size, most, INT_MAX);
 		return NULL;

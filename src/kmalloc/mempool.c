@@ -64,7 +64,8 @@ static bool is_wrong(int min_nr, const char *call)
 {
 	if (min_nr >= 0 && min_nr <= MIN_NR_MAX)
 		return false;
-	os_report("%s(%d elements): a reserve has 0 to %d; ignored. With one element, one thread "
+	os_misuse(NULL,
+		  "%s(%d elements): a reserve has 0 to %d; ignored. With one element, one thread "
 		  "can always continue",
 		  call, min_nr, MIN_NR_MAX);
 	return true;
@@ -300,7 +301,8 @@ static void unlist_pool(struct sheaf_mempool *pool)
 static bool is_missing(const void *function, const char *call, const char *name)
 {
 	if (!function)
-		os_report("%s: %s is NULL; no pool created. A pool needs an allocator", call, name);
+		os_misuse(NULL, "%s: %s is NULL; no pool created. A pool needs an allocator", call,
+			  name);
 	return !function;
 }
 
@@ -308,7 +310,8 @@ static bool is_missing(const void *function, const char *call, const char *name)
 static bool unmake_pool(struct sheaf_mempool *pool, mempool_t *handle, const char *call)
 {
 	if (pool->waiters) {
-		os_report("%s(%p): %u threads wait for an element; the pool is leaked. Destroy it "
+		os_misuse(NULL,
+			  "%s(%p): %u threads wait for an element; the pool is leaked. Destroy it "
 			  "after its last use",
 			  call, (void *)handle, pool->waiters);
 		return false;

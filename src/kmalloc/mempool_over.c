@@ -10,7 +10,7 @@
 static bool cache_is_missing(const struct kmem_cache *cache, const char *call)
 {
 	if (!cache)
-		os_report("%s: the cache is NULL; no pool created. A pool needs an allocator",
+		os_misuse(NULL, "%s: the cache is NULL; no pool created. A pool needs an allocator",
 			  call);
 	return !cache;
 }

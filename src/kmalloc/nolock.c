@@ -36,7 +36,8 @@ SHEAF_PUBLIC void kfree_nolock(const void *block)
 		kmem_cache_free_nolock(cache_of_slab(owner), (void *)(uintptr_t)block);
 		return;
 	}
-	os_report_later(
+	os_misuse_later(
+		NULL,
 		"kfree_nolock(%p): not an object of any cache; ignored. Free a large block with "
 		"kfree()",
 		block);

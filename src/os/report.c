@@ -14,14 +14,20 @@
 
 #include "os/lock.h"
 #include "os/machine.h"
+#include "os/options.h"
+#include "os/stack.h"
 
-#define PREFIX	"libsheaf: "
-#define KEPT	16
-#define ANYBODY 0
+#define PREFIX	   "libsheaf: "
+#define KEPT	   16
+#define ANYBODY	   0
+#define IN_FULL	   5	/* reports of a kind that are all written */
+#define TEXT_MAX   512	/* of a line, without the stack */
+#define REPORT_MAX 1024 /* below PIPE_BUF: threads' lines do not mix */
 
 struct line {
 	size_t length;
-	char text[512];
+	bool last; /* the program stops when it is written */
+	char text[REPORT_MAX];
 };
 
 enum {
@@ -30,14 +36,24 @@ enum {
 	READY
 };
 
+struct place {
+	uint32_t state;
+	uintptr_t by; /* a thread, or ANYBODY */
+	struct line line;
+};
+
 static struct {
-	struct {
-		uint32_t state;
-		uintptr_t by; /* a thread, or ANYBODY */
-		struct line line;
-	} places[KEPT];
+	struct place places[KEPT];
 	uint32_t left_out;
 } kept;
+
+/* How often there was what. Kinds that find no place share the last one. */
+#define KINDS 64
+static struct {
+	uint64_t kind; /* 0: free */
+	uint32_t count;
+} seen[KINDS];
+static uint32_t misuse_left_out;
 
 uint32_t os_reports, os_reports_kept;
 
@@ -48,14 +64,96 @@ unsigned int os_fence_word;
 static __attribute__((format(printf, 2, 0))) void make_line(struct line *line, const char *format,
 							    va_list arguments)
 {
-	const size_t room = sizeof(line->text) - sizeof(PREFIX) - 1;
+	const size_t room = TEXT_MAX - sizeof(PREFIX) - 1;
 	int length = vsnprintf(line->text + sizeof(PREFIX) - 1, room, format, arguments);
 
 	memcpy(line->text, PREFIX, sizeof(PREFIX) - 1);
 	line->length = length < 0 ? 0 : (size_t)length < room ? (size_t)length : room - 1;
 	line->length += sizeof(PREFIX) - 1;
 	line->text[line->length++] = '\n';
+	line->last = false;
 	os_fetch_add_relaxed(&os_reports, 1);
+}
+
+/* In the place of the line feed. */
+static __attribute__((format(printf, 2, 3))) void extend_line(struct line *line, const char *format,
+							      ...)
+{
+	size_t room = REPORT_MAX - line->length;
+	va_list arguments;
+	int length;
+
+	va_start(arguments, format);
+	length = vsnprintf(line->text + line->length - 1, room, format, arguments);
+	va_end(arguments);
+	if (length > 0)
+		line->length += (size_t)length < room ? (size_t)length : room - 1;
+	line->text[line->length - 1] = '\n';
+}
+
+/* Here, not where it is written: that may be another call of another thread. */
+static void add_stack(struct line *line)
+{
+	char stack[REPORT_MAX - TEXT_MAX - 100];
+
+	if (os_stack(stack, sizeof(stack)))
+		extend_line(line, "; called from%s", stack);
+}
+
+static void make_misuse(struct line *line, uint32_t n, const char *format, va_list arguments)
+	__attribute__((format(printf, 3, 0)));
+
+static void make_misuse(struct line *line, uint32_t n, const char *format, va_list arguments)
+{
+	make_line(line, format, arguments);
+	if (n > IN_FULL)
+		extend_line(line, " (number %u of such reports; most are left out)", n);
+	add_stack(line);
+	line->last = os_options.panic_on_warn;
+}
+
+/* FNV-1a; never 0. */
+static uint64_t kind_of(const char *about, const char *format)
+{
+	uint64_t hash = UINT64_C(14695981039346656037) ^ (uintptr_t)format;
+
+	for (; about && *about; about++)
+		hash = (hash ^ (uint8_t)*about) * UINT64_C(1099511628211);
+	return hash ? hash : 1;
+}
+
+/* How often there was this kind, with this time. */
+static uint32_t count_kind(uint64_t kind)
+{
+	unsigned int i = 0;
+
+	for (; i < KINDS - 1; i++) {
+		uint64_t there = os_load_relaxed(&seen[i].kind);
+
+		if (there == kind ||
+		    (!there && (os_cmpxchg(&seen[i].kind, &there, kind) || there == kind)))
+			break;
+	}
+	return os_fetch_add_relaxed(&seen[i].count, 1) + 1;
+}
+
+static bool is_power_of_ten(uint32_t n)
+{
+	while (n % 10 == 0)
+		n /= 10;
+	return n == 1;
+}
+
+/* Which one of its kind this is; 0: it is left out. */
+static uint32_t count_misuse(const char *about, const char *format)
+{
+	uint32_t n = count_kind(kind_of(about, format));
+
+	if (n <= IN_FULL || is_power_of_ten(n))
+		return n;
+	os_fetch_add_relaxed(&os_reports, 1);
+	os_fetch_add_relaxed(&misuse_left_out, 1);
+	return 0;
 }
 
 void os_print(const char *text)
@@ -74,6 +172,8 @@ static void write_line(const struct line *line)
 	ssize_t written = syscall(SYS_write, STDERR_FILENO, line->text, line->length);
 
 	(void)written;
+	if (line->last)
+		abort();
 }
 
 static __attribute__((format(printf, 1, 0))) void write_now(const char *format, va_list arguments)
@@ -96,26 +196,73 @@ void os_report(const char *format, ...)
 	va_end(arguments);
 }
 
-void os_report_later(const char *format, ...)
+void os_misuse(const char *about, const char *format, ...)
 {
+	uint32_t n = count_misuse(about, format);
 	int saved = errno;
 	va_list arguments;
+	struct line line;
 
+	os_holds_nothing("reports");
+	if (!n)
+		return;
+	va_start(arguments, format);
+	make_misuse(&line, n, format, arguments);
+	va_end(arguments);
+	write_line(&line);
+	errno = saved;
+}
+
+/* A place for a line to keep: NULL if there is none left. */
+static struct place *claim_place(void)
+{
 	for (int i = 0; i < KEPT; i++) {
 		uint32_t expected = FREE;
 
 		if (!os_cmpxchg(&kept.places[i].state, &expected, CLAIMED))
 			continue;
 		os_store_relaxed(&kept.places[i].by, os_self());
-		va_start(arguments, format);
-		make_line(&kept.places[i].line, format, arguments);
-		va_end(arguments);
-		os_store_release(&kept.places[i].state, READY);
-		os_fetch_add(&os_reports_kept, 1);
-		errno = saved;
-		return;
+		return &kept.places[i];
 	}
 	os_fetch_add(&kept.left_out, 1);
+	return NULL;
+}
+
+static void keep_line(struct place *place)
+{
+	os_store_release(&place->state, READY);
+	os_fetch_add(&os_reports_kept, 1);
+}
+
+void os_report_later(const char *format, ...)
+{
+	int saved = errno;
+	struct place *place = claim_place();
+	va_list arguments;
+
+	if (place) {
+		va_start(arguments, format);
+		make_line(&place->line, format, arguments);
+		va_end(arguments);
+		keep_line(place);
+	}
+	errno = saved;
+}
+
+void os_misuse_later(const char *about, const char *format, ...)
+{
+	int saved = errno;
+	uint32_t n = count_misuse(about, format);
+	struct place *place = n ? claim_place() : NULL;
+	va_list arguments;
+
+	if (place) {
+		va_start(arguments, format);
+		make_misuse(&place->line, n, format, arguments);
+		va_end(arguments);
+		keep_line(place);
+	}
+	errno = saved;
 }
 
 static bool is_by(int i, uintptr_t thread)
@@ -192,6 +339,7 @@ static void write_all(bool may_wait)
 		line.length = (size_t)snprintf(
 			line.text, sizeof(line.text),
 			PREFIX "%u more lines like the last ones are left out\n", left_out);
+		line.last = false;
 		write_line(&line);
 	}
 	errno = saved;
@@ -208,8 +356,28 @@ void os_write_kept_nowait(void)
 	write_all(false);
 }
 
+/* Nothing waits for a reader of standard error at exit. */
+void os_report_left_out(void)
+{
+	uint32_t n = os_load_relaxed(&misuse_left_out);
+
+	if (n && takes_a_line(true))
+		os_report("%u reports of misuse were left out: of each kind the first %d, the "
+			  "10th, the "
+			  "100th and so on were written",
+			  n, IN_FULL);
+}
+
+void os_misuse_forget(void)
+{
+	for (int i = 0; i < KINDS; i++)
+		os_store_relaxed(&seen[i].count, 0);
+	os_store_relaxed(&misuse_left_out, 0);
+}
+
 void os_reports_after_fork(void)
 {
+	os_misuse_forget();
 	os_reports_kept = kept.left_out = 0;
 	for (int i = 0; i < KEPT; i++)
 		if (is_by(i, os_self()))

@@ -19,6 +19,11 @@
  *      as soon as that takes no waiting.
  *  T3. At most KEPT lines are kept at once; of those beyond, only the number is told.
  *
+ * Misuse is what the program did wrong. Its reports carry the stack at the place of misuse (os/stack.h),
+ * and are limited by number, not by time: of one kind (the format) about one thing (a cache's name, or
+ * NULL) the first five are written, then the 10th, the 100th and so on. How many were left out is written
+ * at exit. With panic_on_warn the program is aborted as soon as a report of misuse is written.
+ *
  * Callers: every layer.
  */
 #ifndef SHEAF_OS_REPORT_H
@@ -31,7 +36,12 @@
 void os_report(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
 /* The same, by os_report_kept(). */
 void os_report_later(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
-/* The same, and then abort(). */
+/* The same two for misuse: of `about`, a cache's name or NULL. */
+void os_misuse(const char *about, const char *format, ...)
+	__attribute__((format(printf, 2, 3), cold));
+void os_misuse_later(const char *about, const char *format, ...)
+	__attribute__((format(printf, 2, 3), cold));
+/* The same as os_report(), and then abort(). */
 void os_fatal(const char *format, ...) __attribute__((format(printf, 1, 2), cold, noreturn));
 /* os_report() and os_report_later(), the first time only for this flag. */
 #define os_report_once(flag, ...)                                                                  \
@@ -67,10 +77,14 @@ static inline void os_report_kept_nowait(void)
 /* In a forked child: other threads' are not its own. */
 void os_reports_after_fork(void);
 
+/* Count misuse anew. */
+void os_misuse_forget(void);
+/* At exit: how many reports of misuse were left out, if any. */
+void os_report_left_out(void);
 /* A text as it is, to standard error. With no lock held. */
 void os_print(const char *text);
 
-/* Lines made so far. */
+/* Lines made so far, and those of misuse that were left out. */
 extern uint32_t os_reports;
 
 #endif

@@ -31,7 +31,8 @@ static void *next_deferred(const struct slab_cache *cache, void *object)
 
 	if (!next || page_is_ours((void *)next))
 		return (void *)next;
-	os_report_later("cache \"%s\": object %p was written to after it was freed; objects that "
+	os_misuse_later(cache->name,
+			"cache \"%s\": object %p was written to after it was freed; objects that "
 			"kmem_cache_free_nolock() freed before it are leaked",
 			cache->name, object);
 	return NULL;

@@ -35,20 +35,24 @@ static void report_wrong(struct slab_cache *cache, struct slab *slab, void *obje
 	struct slab_cache *other = slab ? os_load_acquire(&slab->cache) : NULL;
 
 	if (!other && page_is_ours(object))
-		os_report_later("%s(%s, %p): not in an object that is in use; ignored. If it was "
+		os_misuse_later(cache->name,
+				"%s(%s, %p): not in an object that is in use; ignored. If it was "
 				"freed before, look for two owners",
 				call, cache->name, object);
 	else if (!other)
-		os_report_later("%s(%s, %p): not an object of any cache; ignored. Free it with the "
+		os_misuse_later(cache->name,
+				"%s(%s, %p): not an object of any cache; ignored. Free it with the "
 				"allocator that it came from",
 				call, cache->name, object);
 	else if (other != cache)
-		os_report_later(
+		os_misuse_later(
+			cache->name,
 			"%s(%s, %p): this object belongs to cache \"%s\"; it is leaked. Free it "
 			"to that cache",
 			call, cache->name, object, other->name);
 	else
-		os_report_later(
+		os_misuse_later(
+			cache->name,
 			"%s(%s, %p): points %zu bytes into an object; ignored. Free the address "
 			"that was allocated",
 			call, cache->name, object,
@@ -57,7 +61,8 @@ static void report_wrong(struct slab_cache *cache, struct slab *slab, void *obje
 
 static void report_double_free(struct slab_cache *cache, void *object, const char *call)
 {
-	os_report_later(
+	os_misuse_later(
+		cache->name,
 		"%s(%s, %p): double free; ignored. The object is already free: look for two owners",
 		call, cache->name, object);
 }

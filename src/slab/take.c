@@ -84,7 +84,8 @@ static void cut_freelist(struct slab_cache *cache, struct slab *slab, uint64_t b
 {
 	uint64_t state = os_load_acquire(&slab->state), cut;
 
-	os_report_later(
+	os_misuse_later(
+		cache->name,
 		"cache \"%s\": freelist of slab %p corrupted (link %#llx); its free objects are "
 		"leaked. The program wrote to an object after it freed it",
 		cache->name, (void *)page_address(slab), (unsigned long long)bad);

@@ -15,9 +15,10 @@ struct told {
 	char text[16384];
 };
 
-/* From now on standard error is kept rather than shown. */
+/* From now on standard error is kept rather than shown, and nothing was reported before. */
 static inline void told_begin(struct told *told)
 {
+	os_misuse_forget();
 	told->file = memfd_create("told", MFD_CLOEXEC);
 	told->saved = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 100);
 	dup2(told->file, STDERR_FILENO);

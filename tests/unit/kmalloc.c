@@ -314,6 +314,7 @@ static void blocks_of_pages(void **state)
 static void a_pointer_into_a_block_changes_nothing(void **state)
 {
 	char *blocks[8];
+	uint32_t reports;
 
 	(void)state;
 	for (int i = 0; i < 8; i++) {
@@ -321,12 +322,14 @@ static void a_pointer_into_a_block_changes_nothing(void **state)
 		memset(blocks[i], 0x55, 64);
 	}
 	told_begin(&told);
+	reports = os_reports;
 	for (int i = 0; i < 8; i++) {
 		kfree_sensitive(blocks[i] + 8);
 		assert_null(krealloc(blocks[i] + 8, 128, GFP_KERNEL));
 		assert_int_equal(ksize(blocks[i] + 8), 0);
 	}
-	assert_int_equal(told_end(&told), 24);
+	assert_true(told_end(&told) > 0);
+	assert_int_equal(os_reports - reports, 24);
 	assert_non_null(strstr(told.text, "points 8 bytes into a block of 64"));
 	for (int i = 0; i < 8; i++) {
 		for (int j = 0; j < 64; j++)

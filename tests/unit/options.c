@@ -25,14 +25,16 @@ static void understands_all(void **state)
 	int lines;
 
 	(void)state;
-	assert_true(parse("backend=trylock;numa=fake=4,slab_nomerge slab_strict_numa;"
-			  "slab_max_order=5;slab_min_order=2;slab_min_objects=17;"
-			  "slab_freelist_hardened;slab_freelist_random;slab_debug=F;help;"
-			  "page_keep=1024;random_kmalloc_caches=7;verbose",
-			  &lines));
+	assert_true(
+		parse("backend=trylock;numa=fake=4,slab_nomerge slab_strict_numa;"
+		      "slab_max_order=5;slab_min_order=2;slab_min_objects=17;"
+		      "slab_freelist_hardened;slab_freelist_random;slab_debug=F;panic_on_warn;help;"
+		      "page_keep=1024;random_kmalloc_caches=7;verbose",
+		      &lines));
 	assert_int_equal(lines, 0);
 	assert_int_equal(os_options.backend_trylock, 1);
 	assert_int_equal(os_options.help, 1);
+	assert_int_equal(os_options.panic_on_warn, 1);
 	assert_int_equal(os_options.numa_fake, 4);
 	assert_int_equal(os_options.nomerge, 1);
 	assert_int_equal(os_options.debug_checks, 1);
@@ -150,13 +152,10 @@ static void contradictions(void **state)
 
 static void help_lists_all(void **state)
 {
-	static const char *const some[] = {"help",
-					   "backend=trylock",
-					   "numa=fake=N",
-					   "(1 to 64)",
-					   "slab_max_order=N",
-					   "(0 to 9; default 3)",
-					   "random_kmalloc_caches=N"};
+	static const char *const some[] = {
+		"help",		 "backend=trylock",	   "numa=fake=N",
+		"(1 to 64)",	 "slab_max_order=N",	   "(0 to 9; default 3)",
+		"panic_on_warn", "random_kmalloc_caches=N"};
 
 	(void)state;
 	told_begin(&told);

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/* The stack as text; see stack.h. */
+#include "os/stack.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unwind.h>
+
+#if defined(DLFO_STRUCT_HAS_EH_DBASE)
+
+/* Absent before glibc 2.35. */
+extern __typeof__(_dl_find_object) _dl_find_object __attribute__((weak));
+/* Where the library's code is; not known if it is a part of another module. */
+extern const char __start_sheaf_text[] __attribute__((weak, visibility("hidden")));
+extern const char __stop_sheaf_text[] __attribute__((weak, visibility("hidden")));
+
+struct stack_walk {
+	uintptr_t ip[OS_STACK_DEPTH];
+	unsigned int n;
+	bool left; /* the library, for the program */
+};
+
+/* What a module's dynamic section says of its symbols. */
+struct module_symbols {
+	const ElfW(Sym) * table;
+	const char *names;
+	const uint32_t *hash; /* DT_GNU_HASH */
+};
+
+static bool is_ours(uintptr_t ip)
+{
+	return __start_sheaf_text && ip >= (uintptr_t)__start_sheaf_text &&
+	       ip < (uintptr_t)__stop_sheaf_text;
+}
+
+/* A callback of the program's that the library called stays: only the innermost are left out. */
+static _Unwind_Reason_Code walk_step(struct _Unwind_Context *context, void *argument)
+{
+	struct stack_walk *walk = argument;
+	uintptr_t ip = _Unwind_GetIP(context);
+
+	if (!ip || walk->n == OS_STACK_DEPTH)
+		return _URC_END_OF_STACK;
+	if (!walk->left && is_ours(ip - 1))
+		return _URC_NO_REASON;
+	walk->left = true;
+	walk->ip[walk->n++] = ip;
+	return _URC_NO_REASON;
+}
+
+/* The loader makes most of these pointers addresses; some processors' leave them relative. */
+static const void *at(const struct link_map *map, ElfW(Addr) value)
+{
+	return (const void *)(value < map->l_addr ? value + map->l_addr : value);
+}
+
+static struct module_symbols symbols_of(const struct link_map *map)
+{
+	struct module_symbols symbols = {NULL, NULL, NULL};
+
+	for (const ElfW(Dyn) *d = map->l_ld; d && d->d_tag != DT_NULL; d++)
+		if (d->d_tag == DT_SYMTAB)
+			symbols.table = at(map, d->d_un.d_ptr);
+		else if (d->d_tag == DT_STRTAB)
+			symbols.names = at(map, d->d_un.d_ptr);
+		else if (d->d_tag == DT_GNU_HASH)
+			symbols.hash = at(map, d->d_un.d_ptr);
+	return symbols;
+}
+
+/* One beyond the last symbol: the table has no length, but the end of its longest chain is that. */
+static uint32_t nr_symbols(const struct module_symbols *symbols)
+{
+	const uint32_t *hash = symbols->hash, nr_buckets = hash[0], first = hash[1];
+	const uint32_t *buckets = hash + 4 + hash[2] * (sizeof(ElfW(Addr)) / sizeof(*hash));
+	uint32_t last = 0;
+
+	for (uint32_t i = 0; i < nr_buckets; i++)
+		if (buckets[i] > last)
+			last = buckets[i];
+	if (last < first)
+		return first;
+	while (!(buckets[nr_buckets + last - first] & 1))
+		last++;
+	return last + 1;
+}
+
+/* The exported function that an address is in; NULL: none, or a static one. */
+static const char *function_at(const struct link_map *map, uintptr_t ip, size_t *offset)
+{
+	struct module_symbols symbols = symbols_of(map);
+
+	if (!symbols.table || !symbols.names || !symbols.hash)
+		return NULL;
+	for (uint32_t i = 0, n = nr_symbols(&symbols); i < n; i++) {
+		const ElfW(Sym) *symbol = &symbols.table[i];
+		uintptr_t start = map->l_addr + symbol->st_value;
+
+		if (ELF64_ST_TYPE(symbol->st_info) != STT_FUNC || !symbol->st_shndx ||
+		    ip <= start || ip - start > symbol->st_size)
+			continue;
+		*offset = ip - start;
+		return symbols.names + symbol->st_name;
+	}
+	return NULL;
+}
+
+static size_t write_frame(char *text, size_t size, uintptr_t ip)
+{
+	struct dl_find_object found;
+	const char *path, *module, *function;
+	size_t offset;
+
+	if (_dl_find_object((void *)(ip - 1), &found))
+		return (size_t)snprintf(text, size, " [%#zx]", (size_t)ip);
+	offset = ip - found.dlfo_link_map->l_addr;
+	path = found.dlfo_link_map->l_name;
+	module = *path ? path : program_invocation_name;
+	module = strrchr(module, '/') ? strrchr(module, '/') + 1 : module;
+	function = function_at(found.dlfo_link_map, ip, &offset);
+	return (size_t)snprintf(text, size, " %.40s(%.60s+%#zx)", module, function ? function : "",
+				offset);
+}
+
+size_t os_stack(char *text, size_t size)
+{
+	struct stack_walk walk = {.n = 0};
+	size_t used = 0;
+
+	if (!_dl_find_object)
+		return 0;
+	_Unwind_Backtrace(walk_step, &walk);
+	for (unsigned int i = 0; i < walk.n; i++) {
+		size_t length = write_frame(text + used, size - used, walk.ip[i]);
+
+		if (used + length >= size)
+			break;
+		used += length;
+	}
+	text[used] = '\0';
+	return used;
+}
+
+#else
+
+size_t os_stack(char *text, size_t size)
+{
+	(void)text, (void)size;
+	return 0;
+}
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who called: the program's functions on this thread's stack, for reports of misuse.
+ *
+ * Walks by unwind tables, which every usual build has. Takes no lock, allocates nothing and waits for
+ * nothing, so it may be called with any lock held and from signal handlers. That holds with glibc 2.35 or
+ * later, whose loader finds tables without a lock; elsewhere nothing is written.
+ *
+ * Functions of the library are left out where its code is one range: in the shared and in the installed
+ * static library (packaging/make-static).
+ *
+ * Callers: os/report.c.
+ */
+#ifndef SHEAF_OS_STACK_H
+#define SHEAF_OS_STACK_H
+
+#include <stddef.h>
+
+#define OS_STACK_DEPTH 8
+
+/* Write "module(symbol+offset) ...", innermost first, as backtrace_symbols() does; addr2line takes
+ * the module and the offset. Its length; 0: unknown. */
+size_t os_stack(char *text, size_t size) __attribute__((cold, noinline));
+
+#endif

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/* Reports of misuse: how many are written, the stack they carry, and the end that panic_on_warn makes. */
+#include <signal.h>
+#include <string.h>
+
+#include <sheaf/slab.h>
+
+#include "kit/check.h"
+#include "kit/process.h"
+#include "kit/told.h"
+#include "kit/unit.h"
+#include "os/options.h"
+#include "os/stack.h"
+
+static struct told told;
+static int not_an_object;
+
+/* Names that the program exports, which stacks therefore have. */
+void wrong_free(struct kmem_cache *s);
+void misused_here(void);
+void kept_here(void);
+void written_here(void);
+
+__attribute__((noinline)) void wrong_free(struct kmem_cache *s)
+{
+	kmem_cache_free(s, &not_an_object);
+	__asm__ volatile(""); /* no tail call */
+}
+
+__attribute__((noinline)) void misused_here(void)
+{
+	os_misuse("here", "a line");
+	__asm__ volatile("");
+}
+
+__attribute__((noinline)) void kept_here(void)
+{
+	os_misuse_later("kept", "a line");
+	__asm__ volatile("");
+}
+
+__attribute__((noinline)) void written_here(void)
+{
+	os_report_kept();
+	__asm__ volatile("");
+}
+
+static struct kmem_cache *make(const char *name)
+{
+	struct kmem_cache *s = kmem_cache_create(name, 64, NULL, SLAB_NO_MERGE);
+
+	CHECK(s);
+	return s;
+}
+
+/* 5, the 10th, the 100th and the 1000th; another cache's are counted for themselves. */
+static void a_thousand_are_a_few_lines(void **state)
+{
+	struct kmem_cache *s = make("thousand"), *other = make("other");
+	uint32_t before = os_reports;
+
+	(void)state;
+	told_begin(&told);
+	for (int i = 0; i < 1000; i++)
+		wrong_free(s);
+	wrong_free(s);
+	wrong_free(other);
+	os_report_left_out();
+	assert_int_equal(told_end(&told), 5 + 3 + 1 + 1);
+	assert_int_equal(os_reports - before, 1000 + 1 + 1 + 1);
+	assert_non_null(strstr(told.text, "number 10 of such"));
+	assert_non_null(strstr(told.text, "number 1000 of such"));
+	assert_non_null(strstr(told.text, "kmem_cache_free(other, "));
+	assert_non_null(strstr(told.text, "993 reports of misuse were left out"));
+	kmem_cache_destroy(s);
+	kmem_cache_destroy(other);
+}
+
+/* More kinds than there are places for: all are counted, together. */
+static void kinds_beyond_the_table(void **state)
+{
+	char name[16];
+
+	(void)state;
+	told_begin(&told);
+	for (int i = 0; i < 200; i++) {
+		snprintf(name, sizeof(name), "kind %d", i);
+		os_misuse(name, "a line");
+	}
+	assert_in_range(told_end(&told), 64, 199);
+}
+
+static bool no_stacks(void)
+{
+	char text[512];
+
+	if (os_stack(text, sizeof(text)))
+		return false;
+	print_message("this C library does not find unwind tables without a lock\n");
+	return true;
+}
+
+/* tests/install/check-install looks at those of public calls, where the library's own functions are left out. */
+static void a_report_says_who_called(void **state)
+{
+	(void)state;
+	if (no_stacks())
+		skip();
+	told_begin(&told);
+	misused_here();
+	assert_int_equal(told_end(&told), 1);
+	assert_non_null(strstr(told.text, "a line; called from "));
+	assert_non_null(strstr(told.text, "(misused_here+0x"));
+}
+
+static void a_kept_line_has_the_stack_of_its_maker(void **state)
+{
+	(void)state;
+	if (no_stacks())
+		skip();
+	told_begin(&told);
+	kept_here();
+	written_here();
+	assert_int_equal(told_end(&told), 1);
+	assert_non_null(strstr(told.text, "(kept_here+0x"));
+	assert_null(strstr(told.text, "(written_here+0x"));
+}
+
+static struct kmem_cache *used_by_handler;
+
+static void on_signal(int number)
+{
+	(void)number;
+	kmem_cache_free_nolock(used_by_handler, &not_an_object);
+}
+
+static void a_handler_reports(void **state)
+{
+	(void)state;
+	used_by_handler = make("handler");
+	signal(SIGUSR1, on_signal);
+	told_begin(&told);
+	raise(SIGUSR1);
+	assert_int_equal(told_end(&told), 1);
+	assert_non_null(strstr(told.text, "kmem_cache_free_nolock(handler, "));
+	kmem_cache_destroy(used_by_handler);
+}
+
+static void misuse_twice(void)
+{
+	struct kmem_cache *s = make("panic");
+
+	os_options.panic_on_warn = 1;
+	os_report("no misuse");
+	wrong_free(s);
+	os_report("not reached");
+}
+
+static void misuse_at_once(void)
+{
+	os_options.panic_on_warn = 1;
+	os_misuse(NULL, "at once");
+	os_report("not reached");
+}
+
+static void check_end(void (*body)(void), int lines)
+{
+	int status;
+
+	told_begin(&told);
+	status = in_child(body);
+	assert_int_equal(told_end(&told), lines);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGABRT);
+	assert_null(strstr(told.text, "not reached"));
+}
+
+static void panic_ends_after_the_line(void **state)
+{
+	(void)state;
+	check_end(misuse_twice, 2);
+	assert_non_null(strstr(told.text, "kmem_cache_free(panic, "));
+	check_end(misuse_at_once, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_thousand_are_a_few_lines),
+		cmocka_unit_test(a_report_says_who_called),
+		cmocka_unit_test(a_kept_line_has_the_stack_of_its_maker),
+		cmocka_unit_test(a_handler_reports),
+		cmocka_unit_test(panic_ends_after_the_line),
+		cmocka_unit_test(kinds_beyond_the_table),
+	};
+
+	return cmocka_run_group_tests_name("misuse", tests, NULL, NULL);
+}
