@@ -45,6 +45,7 @@ install: all ## install to PREFIX below DESTDIR
 	@meson configure build --prefix=$(PREFIX) $(if $(LIBDIR),--libdir=$(LIBDIR))
 	@DESTDIR="$(DESTDIR)" meson install -C build
 	@[ -n "$(DESTDIR)" ] || [ "$$(id -u)" -ne 0 ] || ldconfig
+	@[ -n "$(DESTDIR)" ] || packaging/show-exports build
 
 single-file: ## write the library as one source and one header: build/sheaf.c, build/sheaf.h
 	@mkdir -p build

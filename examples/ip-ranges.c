@@ -10,6 +10,8 @@
  *
  *     ip-ranges FILE ADDRESS...        ip-ranges examples/ipv4-space.csv 17.1.2.3
  *     ip-ranges FILE                   every range, in order
+ *
+ *     cc -O2 ip-ranges.c -o ip-ranges $(pkg-config --cflags --libs libsheaf-maple)
  */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -6,6 +6,8 @@
  * There are two ways to ensure that. Allocate the worst case in bulk and free the rest; or take a
  * prefilled sheaf, pop the needed nodes and return the sheaf, which usually costs a store or two,
  * however large the worst case is.
+ *
+ *     cc -O2 prefill.c -o prefill $(pkg-config --cflags --libs libsheaf)
  */
 #include <sheaf/slab.h>
 #include <stdio.h>

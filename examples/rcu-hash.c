@@ -4,7 +4,7 @@
  * under a lock for each bucket; kfree_rcu() frees a deleted entry once no reader can see it.
  *
  *     rcu-hash [UPDATES]                    of each writer
- *     cc rcu-hash.c $(pkg-config --cflags --libs libsheaf-urcu liburcu-memb) -pthread
+ *     cc -O2 rcu-hash.c -o rcu-hash $(pkg-config --cflags --libs libsheaf-urcu liburcu-memb) -pthread
  *
  *   bucket -> entry -> entry -> NULL      a writer unlinks an entry by one store; a reader that stands
  *                                         on it still finds its way to the end

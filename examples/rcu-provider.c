@@ -4,6 +4,7 @@
  * that starts no thread.
  *
  *     rcu-provider [REPLACEMENTS]
+ *     cc -O2 rcu-provider.c -o rcu-provider $(pkg-config --cflags --libs libsheaf) -pthread
  *
  * The scheme: there is a global epoch, and for each reader a word with the epoch at which it
  * entered its section, or 0. A grace period that began at epoch E has passed when every word is 0

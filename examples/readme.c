@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The example of README.md: scripts/check-readme compares them. */
+/*
+ * The example of README.md: scripts/check-readme compares them.
+ *
+ *     cc readme.c -o readme $(pkg-config --cflags --libs libsheaf)
+ */
 #include <sheaf/slab.h>
 #include <stdio.h>
 

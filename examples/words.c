@@ -9,6 +9,9 @@
  * words, keep the newest parts on a shelf, and compare every byte of the oldest part with the file
  * before they free it. So the thread that frees an object is not the one that allocated it. At the
  * end the counts must add up to the number of words read, and every cache must be empty.
+ *
+ *     cc -O2 words.c queue.c tally.c text.c -o words $(pkg-config --cflags --libs libsheaf) -pthread
+ *     ./words --help
  */
 #include <string.h>
 #include <sys/resource.h>

@@ -3,7 +3,7 @@
  * A small process's address space from its exec to its exit, shown at each step.
  *
  *     vma
- *     cc *.c $(pkg-config --cflags --libs libsheaf-maple libsheaf-urcu liburcu-memb) -pthread
+ *     cc -O2 *.c -o vma $(pkg-config --cflags --libs libsheaf-maple libsheaf-urcu liburcu-memb) -pthread
  *
  * This example shows:
  *   - a flavour's header and <sheaf/rcu.h>; sheaf_urcu_register() once
