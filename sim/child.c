@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One run in a process of its own; see sim.h. */
+/* Runs one simulation in a separate process; see sim.h. */
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The scheduler: who goes on, where, and whose section that aborts. See sim/sim.h. */
+/* The scheduler: chooses the next fibre and its CPU, and aborts sections. See sim/sim.h. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,7 +85,7 @@ static bool waits(const struct fibre *fibre)
 	return fibre->waits_for || (fibre->waits_on && !fibre->gives_up);
 }
 
-/* Everybody who could go on now. */
+/* Find the fibres that could continue now. */
 static unsigned int find_candidates(void)
 {
 	unsigned int n = 0;
@@ -99,7 +99,8 @@ static unsigned int find_candidates(void)
 	return n;
 }
 
-/* Nobody can go on: the first sleeper does, or all wait for each other, or all are done. */
+/* No fibre can continue: wake the first sleeper, or all fibres wait for each other, or all are
+ * done. */
 static struct fibre *first_sleeper(void)
 {
 	struct fibre *first = NULL, *waiting = NULL;
@@ -123,7 +124,7 @@ static struct fibre *first_sleeper(void)
 	return first ? first : &sim.outside;
 }
 
-/* Two CPUs' mm_cids: whoever runs there had to stop for it. */
+/* Exchange the mm_cids of two CPUs: fibres that run there must stop for this. */
 static void exchange_mm_cids(unsigned int one, unsigned int other)
 {
 	uint16_t mm_cid = sim.mm_cids[one];
@@ -136,7 +137,7 @@ static void exchange_mm_cids(unsigned int one, unsigned int other)
 	sim.mm_cids[other] = mm_cid;
 }
 
-/* Whoever was on its CPU is put aside. */
+/* The fibre that was on its CPU is preempted. */
 static void take_cpu(struct fibre *fibre)
 {
 	if (sim.running[fibre->cpu] && sim.running[fibre->cpu] != fibre)
@@ -151,7 +152,7 @@ void sim_go_to(unsigned int cpu)
 		take_cpu(sim.current);
 }
 
-/* To any CPU; its mm_cid goes along, as it does where nobody else runs. */
+/* Move to any CPU; the mm_cid moves along, as it does if no other thread runs. */
 static void migrate(struct fibre *fibre)
 {
 	unsigned int from = fibre->cpu;
@@ -162,7 +163,7 @@ static void migrate(struct fibre *fibre)
 		exchange_mm_cids(from, fibre->cpu);
 }
 
-/* This fibre goes on: on its CPU, or on another one. */
+/* Continue this fibre on its CPU, or on another one. */
 static void go_on(struct fibre *fibre)
 {
 	struct fibre *from = sim.current;
@@ -187,7 +188,7 @@ void sim_pass(void)
 
 	if (n && sim.config.decide)
 		chosen = &sim.fibres[sim.config.decide(SIM_NOBODY)];
-	/* Who gives way should not be chosen again if there is another. */
+	/* Do not choose the fibre that yields again if there is another. */
 	else if (chosen == sim.current && n > 1)
 		chosen = sim.candidates[sim_below(n)];
 	go_on(chosen);
@@ -265,7 +266,7 @@ void sim_start(const struct sim_config *config)
 	sim.outside.stack = stack_outside();
 }
 
-/* Fibres keep their stacks from one run to the next. */
+/* Fibres keep their stacks between runs. */
 static void want_fibres(unsigned int n)
 {
 	if (n <= sim.nr_candidates)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stacks of fibres. A fibre begins by makecontext(); after that it is left and entered by
- * _setjmp() and _longjmp(), which cost no system call.
+ * Stacks of fibres. A fibre begins with makecontext(); after that, _setjmp() and _longjmp() leave
+ * and enter it without a system call.
  */
-#undef _FORTIFY_SOURCE /* it takes a jump to another stack for a mistake */
+#undef _FORTIFY_SOURCE /* it mistakes a jump to another stack for an error */
 #include <setjmp.h>
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the invented machine is made of. Everything that changes is in `sim`.
+ * The state of the simulated machine. Everything that changes is in `sim`.
  *
  * Invariants
  *  F1. A CPU's `running` fibre is the only one on it whose section is not aborted.
@@ -16,20 +16,20 @@
 #include "os/section.h"
 #include "sim/sim.h"
 
-struct stack; /* where a fibre lives while another one runs */
+struct stack; /* the stack of a fibre while another one runs */
 
 struct fibre {
 	struct stack *stack;
 	unsigned int cpu;
 	bool done;
-	uint64_t asleep_until; /* step */
+	uint64_t asleep_until; /* a step number */
 	struct os_lock *waits_for;
-	uint32_t *waits_on;   /* to be woken */
-	bool gives_up;	      /* when it was asleep for long enough */
+	uint32_t *waits_on;   /* a word to be woken on */
+	bool gives_up;	      /* it has slept for long enough */
 	struct slot *section; /* in progress, or NULL */
 	bool aborted;
 	uint32_t held_ranks;
-	uint64_t steps; /* its own */
+	uint64_t steps; /* its own steps */
 	uint64_t held_since[OS_RANK_MAX];
 };
 
@@ -54,19 +54,19 @@ struct sim {
 
 extern struct sim sim;
 
-/* Of the clock, for each step. */
+/* How far the clock advances per step. */
 uint64_t sim_step_ns(void);
 /* True with this probability, in 1/65536. */
 bool sim_chance(unsigned int probability);
-/* Let another fibre go on; return when this one is chosen again. */
+/* Switch to another fibre; returns when this one is chosen again. */
 void sim_pass(void);
 void sim_abort_section(struct fibre *fibre);
 
 /* A stack on which entry() will run; it must never return. */
 struct stack *stack_new(void (*entry)(void));
-/* The stack of the caller, to come back to. */
+/* The stack of the caller, to return to. */
 struct stack *stack_outside(void);
-/* Use it again from entry(). */
+/* Start it again at entry(). */
 void stack_reset(struct stack *stack);
 void stack_switch(struct stack *from, struct stack *to);
 

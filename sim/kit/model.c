@@ -11,14 +11,14 @@
 
 #define HEADS	  1024
 #define MOST_LIVE 8192
-#define STAMPED	  512 /* bytes of an object that are stamped, and its last word */
+#define STAMPED	  512 /* stamped bytes of an object, including its last word */
 
 struct live {
 	void *object;
 	struct kmem_cache *cache;
 	uint64_t stamp;
 	size_t size, keep;
-	uint64_t retired, returned; /* places in the order of these, or 0 */
+	uint64_t retired, returned; /* positions in the order of retirement and return, or 0 */
 	uint64_t waits_for;
 	bool head, freed;
 	struct live *next;
@@ -33,7 +33,7 @@ static struct live **head_of(const void *object)
 	return &heads[((uintptr_t)object >> 3) * UINT64_C(0x9e3779b97f4a7c15) >> 54];
 }
 
-/* Where the stamp of word i lies, from `keep` on; NULL behind the last one. */
+/* The place of the stamp of word i, counted from `keep`; NULL after the last one. */
 static uint64_t *stamped(const struct live *live, size_t i)
 {
 	size_t words = (live->size - live->keep) / 8;

@@ -58,7 +58,7 @@ static void call(struct sheaf_rcu_head *head, void (*func)(struct sheaf_rcu_head
 	sim_fail("more than %d grace periods are asked for", MOST_CALLS);
 }
 
-/* Call one whose number is at most this; false if none has passed. */
+/* Call one function whose number is at most this; returns false if none has passed. */
 static bool pass_one(uint64_t number)
 {
 	for (int i = 0; i < MOST_CALLS; i++) {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Grace periods of the simulator's fibres, which are readers, too.
+ * Grace periods for the simulator's fibres, which are also the readers.
  *
- * Who is inside a read-side section is one bit each. A grace period that begins now waits for exactly
- * these: whoever leaves clears its bit everywhere. What was retired keeps such a word of its own in the
- * model (model.h), so what the library makes of numbers is checked against what readers really do.
+ * Each fibre inside a read-side section has a bit. A grace period that begins now waits for exactly
+ * these fibres: a fibre that leaves clears its bit everywhere. The model (model.h) stores such a
+ * word for each retired object, so that the library's numbers are checked against the readers' real
+ * sections.
  */
 #ifndef SHEAF_SIM_KIT_READERS_H
 #define SHEAF_SIM_KIT_READERS_H
@@ -14,16 +15,18 @@
 
 #define MOST_FIBRES 64
 
-/* Of this provider, for the process. Before the first run. */
+/* Register this provider for the process. Before the first run. */
 void readers_register(void);
 void readers_enter(unsigned int fibre);
 void readers_leave(unsigned int fibre);
 bool readers_inside(unsigned int fibre);
-/* Fibres inside a section now. */
+/* Fibres that are inside a section now. */
 uint64_t readers_now(void);
-/* Run the functions whose grace period has passed: what they begin is left. Outside sections. */
+/*
+ * Call the functions whose grace period has passed, but not those that they add. Outside sections.
+ */
 void readers_pass(void);
-/* Does a function wait to be called? */
+/* True if a function waits to be called. */
 bool readers_asked(void);
 
 #endif

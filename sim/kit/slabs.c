@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What goes to slabs and comes from them; see slabs.h. */
+/* Counts objects that move from and to slabs; see slabs.h. */
 #include "sim/kit/slabs.h"
 
 #include "slab/slab.h"

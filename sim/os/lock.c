@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ranked lock between fibres. The word is 0 or 1; who finds it held is no candidate for going
- * on until it is released, so that a deadlock is seen, as is one who waits and is never woken. Ranks
- * are always checked.
+ * The ranked lock between fibres. The word is 0 or 1. A fibre that finds it held is not a candidate
+ * for the scheduler until it is released, so that the simulator detects deadlocks and fibres that
+ * are never woken. Ranks are always checked.
  */
 #include "os/lock.h"
 

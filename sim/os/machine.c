@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The invented machine: CPUs, nodes, barriers, yields, and random bits from the seed. */
+/* The simulated machine: CPUs, nodes, barriers, yields, and random bits from the seed. */
 #include "os/machine.h"
 
 #include <string.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory of the invented machine: real mappings, at the same addresses in every run.
+ * Memory of the simulated machine: real mappings, at the same addresses in every run.
  *
- * Reserved addresses can be read, which the real ones cannot: a section in C goes on reading for a
- * moment after it was aborted, where one in assembly has left. Writing to them still crashes.
+ * Reserved addresses can be read here, unlike on the real machine: a section in C continues to read
+ * for a moment after it was aborted, while one in assembly has left. Writing to them still crashes.
  *
- * Rows are private mappings of a template file, by what Linux's are made with, so that the pages which
- * cost memory can be counted (those that the kernel calls anonymous), and the mappings.
+ * Rows are private mappings of a template file, made by the same code as on Linux, so that the
+ * mappings and the pages that use memory (those that the kernel calls anonymous) can be counted.
  */
 #include "os/memory.h"
 
@@ -130,13 +130,13 @@ char *os_map_rows(unsigned int n, const struct slot *slot)
 	if (template.file < 0 || !template_map(&template, rows, size / ROW_BYTES))
 		sim_fail("%u areas of slots cannot be mapped", n);
 	template_close(&template);
-	/* The CPUs' rows come after nobody's and the handles'. */
+	/* The CPUs' rows come after nobody's row and the row of handles. */
 	for (unsigned int i = 0; i < n; i++)
 		areas[nr_areas++] = rows + i * os_area_bytes() + 2 * ROW_BYTES;
 	return rows + ROW_BYTES;
 }
 
-/* Nobody else could see what is counted here. */
+/* No other process could see these counts. */
 void *os_counters_head(void)
 {
 	return NULL;
