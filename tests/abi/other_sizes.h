@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* kmalloc()'s sizes as a later library may have them: others, more, and larger. See kmalloc/kmalloc.h. */
+/* kmalloc()'s sizes as a later library may have them: different ones, more, and larger. See
+ * kmalloc/kmalloc.h. */
 #define KMALLOC_SIZES(X)                                                                           \
 	X(1, 0, 8)                                                                                 \
 	X(2, 8, 16)                                                                                \

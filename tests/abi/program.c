@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program that is built once and runs with libraries whose kmalloc() has sizes of its own each. It
- * knows no size: it asks the library, and sees that what it gets is like that.
+ * A program that is built once and runs with libraries whose kmalloc() has different sizes. It
+ * knows no size: it asks the library, and checks that it gets such blocks.
  *
- * Prints what the library makes of 144 bytes: who runs it sees that this is the library that was meant.
+ * Prints the library's size for 144 bytes, so that the caller sees that it ran with the intended
+ * library.
  */
 #include <sheaf/slab.h>
 #include <stdio.h>
@@ -33,7 +34,7 @@ static void look_at(unsigned char *block, size_t size, const char *what)
 	memset(block, (int)(size & 0xff), ksize(block));
 }
 
-/* All at once, so that blocks that overlap are seen. */
+/* All at once, so that overlapping blocks are found. */
 static void sizes_that_the_compiler_does_not_know(void)
 {
 	static unsigned char *blocks[MOST];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Linked to the unit tests of builds whose own runtime needs memory of the system at any time, as a
- * sanitizer's does: leaves out the tests which take the system's memory away from the process.
+ * Linked to the unit tests of builds whose runtime needs memory from the system at any time, as a
+ * sanitizer's does: leaves out the tests that refuse memory to the process.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A program without the headers, as other languages are: what it calls it takes from the library by name. */
+/* A program without the headers, like one in another language: it looks up the library's calls by
+ * name. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

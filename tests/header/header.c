@@ -117,7 +117,7 @@ static int look(struct kmem_cache *s)
 
 static int use_kmalloc(volatile size_t size)
 {
-	volatile size_t most = SIZE_MAX; /* which compilers do not see */
+	volatile size_t most = SIZE_MAX; /* compilers do not know its value */
 	kmem_buckets *set = kmem_buckets_create("own", 0, 0, 0, NULL);
 	char *p = (char *)kmalloc(size, GFP_KERNEL), *q;
 	void *block;

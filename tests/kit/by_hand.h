@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A provider whose grace periods pass when a test says so, or when somebody waits for one. */
+/* A provider whose grace periods pass when a test says so, or when a thread waits for one. */
 #ifndef SHEAF_TESTS_BY_HAND_H
 #define SHEAF_TESTS_BY_HAND_H
 
@@ -10,7 +10,7 @@ static struct {
 	pthread_mutex_t lock;
 	struct sheaf_rcu_head *first, **end;
 	unsigned int calls, barriers;
-	void (*in_barrier)(void); /* what another thread does meanwhile */
+	void (*in_barrier)(void); /* another thread's work during it */
 	void (*in_call)(void);	  /* before the provider knows of it */
 } by_hand = {.lock = PTHREAD_MUTEX_INITIALIZER, .end = &by_hand.first};
 
@@ -27,7 +27,7 @@ static void by_hand_call(struct sheaf_rcu_head *head, void (*func)(struct sheaf_
 	pthread_mutex_unlock(&by_hand.lock);
 }
 
-/* A grace period: what was called before is run, what that calls is not. */
+/* A grace period: callbacks added before it are called; those that they add are not. */
 static inline void by_hand_pass(void)
 {
 	struct sheaf_rcu_head *head, *next;

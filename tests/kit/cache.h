@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A cache for a test, and what its statistics say.
+ * A cache for a test, and its statistics.
  *
- * look(s).X - before.X tells by how much a counter moved.
+ * look(s).X - before.X is the change of a counter.
  */
 #ifndef SHEAF_TESTS_CACHE_H
 #define SHEAF_TESTS_CACHE_H
@@ -13,7 +13,7 @@
 #include <sheaf/stats.h>
 #include <stdbool.h>
 
-/* A cache that no other is merged with. */
+/* A cache that is not merged with others. */
 static inline struct kmem_cache *make(const char *name, size_t size, slab_flags_t flags)
 {
 	struct kmem_cache *s = kmem_cache_create(name, size, NULL, SLAB_NO_MERGE | flags);
@@ -32,7 +32,7 @@ static inline struct kmem_cache_stats look(struct kmem_cache *s)
 	return stats;
 }
 
-/* Nothing of the cache is in use, when what was retired has been freed. */
+/* True if no object of the cache is in use, once retired objects have been freed. */
 static inline bool all_freed(struct kmem_cache *s)
 {
 	kvfree_rcu_barrier_on_cache(s);

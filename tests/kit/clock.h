@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The library's clock in the test's hand: time passes when the test says so, beside the machine's own
+ * A clock that the test controls: time passes when the test says so, in addition to the machine's
  * time or instead of it.
  *
- * It is the program's own clock_gettime(), which a library linked statically calls like any other.
+ * It replaces clock_gettime(), which a statically linked library calls like any other function.
  */
 #ifndef SHEAF_TESTS_CLOCK_H
 #define SHEAF_TESTS_CLOCK_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One cache, and the objects that a test of one thread took from it. */
+/* One cache, and the objects that a single-threaded test took from it. */
 #ifndef SHEAF_TESTS_HELD_H
 #define SHEAF_TESTS_HELD_H
 

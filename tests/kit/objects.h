@@ -11,9 +11,10 @@
 #define STAMP_LIVE_MASK UINT64_C(0xfffff00000000000)
 
 /*
- * A live object carries its owner's stamp in its first word, which a link overwrites when it is free, and
- * the stamp's complement in its last. Who is handed an object that carries a pair has met a double hand-out;
- * who frees one that carries none has met a writer of somebody else's.
+ * A live object has its owner's stamp in its first word, which a link overwrites when the object is
+ * free, and the stamp's complement in its last word. A thread that gets an object with such a pair
+ * has found an object with two owners; a thread that frees one without a pair has found a foreign
+ * write.
  */
 static inline bool stamp_put(uint64_t *object, size_t size, unsigned int owner, uint64_t sequence)
 {
@@ -26,7 +27,7 @@ static inline bool stamp_put(uint64_t *object, size_t size, unsigned int owner, 
 	return !was_live;
 }
 
-/* Before an object is freed; false: it was not as stamp_put() left it. */
+/* Before an object is freed; returns false if it is not as stamp_put() left it. */
 static inline bool stamp_remove(uint64_t *object, size_t size)
 {
 	uint64_t *end = object + size / sizeof(*object) - 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Pages and rows in a state that a test wants. */
+/* Puts pages and rows into a state that a test needs. */
 #ifndef SHEAF_TESTS_PAGES_H
 #define SHEAF_TESTS_PAGES_H
 
@@ -12,7 +12,7 @@
 #include "os/section.h"
 #include "page/page.h"
 
-/* Leave the node nothing but runs of one page, so that larger slabs cannot be had. */
+/* Leave the node only runs of one page, so that larger slabs cannot be allocated. */
 static inline void leave_single_pages(unsigned int node)
 {
 	struct slab *runs[PAGE_MAX_ORDER + 1] = {NULL}, *slab;
@@ -32,7 +32,7 @@ static inline void leave_single_pages(unsigned int node)
 		}
 }
 
-/* A handle whose rows are all the same memory: whatever row a section takes, it is this one. */
+/* A handle whose rows all share the same memory: every row that a section uses is this one. */
 static inline char *map_one_row(void)
 {
 	size_t bytes = (size_t)1 << ROW_SHIFT;

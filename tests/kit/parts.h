@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Parts of a test that each run in a new image of its program, by their names. */
+/* Parts of a test, by name; each runs in a new image of its program. */
 #ifndef SHEAF_TESTS_PARTS_H
 #define SHEAF_TESTS_PARTS_H
 
@@ -11,7 +11,7 @@ struct part {
 	void (*run)(void);
 };
 
-/* The exit status of an image that is told this name. */
+/* The exit status of an image that runs the part with this name. */
 static inline int run_part(const struct part *parts, size_t n, const char *name)
 {
 	for (size_t i = 0; i < n; i++)

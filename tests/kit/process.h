@@ -25,7 +25,9 @@ static inline bool pin(unsigned int cpu)
 	return sched_setaffinity(0, sizeof(set), &set) == 0;
 }
 
-/* Return when the process's first thread sleeps: by now it waits for what the caller has. */
+/*
+ * Return when the process's first thread sleeps: it then waits for something that the caller holds.
+ */
 static inline void wait_until_first_sleeps(void)
 {
 	char path[64], text[512], state = 'R';
@@ -53,7 +55,7 @@ static inline int in_child(void (*body)(void))
 	int status = -1;
 
 	if (child == 0) {
-		/* cmocka catches these, and would go on with the next test in the child. */
+		/* cmocka catches these, and would continue with the next test in the child. */
 		signal(SIGSEGV, SIG_DFL);
 		signal(SIGBUS, SIG_DFL);
 		setrlimit(RLIMIT_CORE, &none);
@@ -65,7 +67,7 @@ static inline int in_child(void (*body)(void))
 	return status;
 }
 
-/* No more memory from the system than this process has now: to be used in a child. */
+/* Give the process no more memory than it has now: for use in a child. */
 static inline void no_more_memory(void)
 {
 	struct rlimit limit = {0, 0};

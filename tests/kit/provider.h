@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Grace periods for a program of one thread, which is no reader: they have passed at once. */
+/* Grace periods for a single-threaded program, which is no reader: they pass at once. */
 #ifndef SHEAF_TESTS_PROVIDER_H
 #define SHEAF_TESTS_PROVIDER_H
 
@@ -14,7 +14,7 @@ static void provider_call(struct sheaf_rcu_head *head, void (*func)(struct sheaf
 	provider_called = head;
 }
 
-/* Those that were called before; what they call waits for the next time. */
+/* Calls the functions added before; those that they add wait for the next time. */
 static void provider_barrier(void)
 {
 	struct sheaf_rcu_head *called = provider_called;

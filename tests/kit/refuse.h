@@ -7,10 +7,8 @@
 
 #include "kit/check.h"
 
-/*
- * From now on, in every thread of this process, the call fails with this error; if conditions are
- * given, only where its arguments meet them all.
- */
+/* From now on the call fails with this error in every thread of this process; with conditions, only
+ * if its arguments meet all of them. */
 static inline void refuse_where(int call, int error, unsigned int nr_conditions,
 				const struct scmp_arg_cmp *conditions)
 {

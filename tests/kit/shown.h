@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What other processes see of sheaves in slots, beside what is there. Of a quiet cache the two are the
- * same, but for pops of main, which the next push or slow path shows.
+ * Compares what other processes see of sheaves in slots with the sheaves themselves. For a quiet
+ * cache they are equal, except for pops from main, which the next push or slow path shows.
  */
 #ifndef SHEAF_TESTS_SHOWN_H
 #define SHEAF_TESTS_SHOWN_H
@@ -24,7 +24,7 @@ static inline void check_shown_of_row(struct kmem_cache *cache, uint32_t row)
 	struct sheaf_traffic shown, there;
 	struct slot_view view;
 
-	/* Closed: nothing is counted there, and to look would take memory. */
+	/* Closed: nothing is counted there, and reading it would allocate memory. */
 	if (!rows_is_open(slot))
 		return;
 	CHECK(view_slot(slot, &view));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What was reported on standard error. */
+/* Captures reports on standard error. */
 #ifndef SHEAF_TESTS_TOLD_H
 #define SHEAF_TESTS_TOLD_H
 
@@ -15,7 +15,7 @@ struct told {
 	char text[16384];
 };
 
-/* From now on standard error is kept rather than shown, and nothing was reported before. */
+/* From now on standard error is captured instead of shown. */
 static inline void told_begin(struct told *told)
 {
 	os_misuse_forget();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cmocka, after the headers it wants included before it. */
+/* cmocka, after the headers that it needs. */
 #ifndef SHEAF_TESTS_UNIT_H
 #define SHEAF_TESTS_UNIT_H
 

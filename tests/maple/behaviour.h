@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of documented behaviour share: ranges.c, searches.c and so on, one test for each. */
+/* Shared by the tests of documented behaviour: ranges.c, searches.c and so on, with one test per
+ * behaviour. */
 #ifndef TESTS_MAPLE_BEHAVIOUR_H
 #define TESTS_MAPLE_BEHAVIOUR_H
 

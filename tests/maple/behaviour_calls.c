@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What each call does with a state, however the last one ended: index, last, status and the entry, step by
- * step. Scripts of calls on three entries, on one without a node, on none; and after a store.
+ * The effect of each call on a state, for every end of the previous call: index, last, status and
+ * the entry, step by step. Scripts of calls on three entries, on one without a node, on none; and
+ * after a store.
  */
 #include "behaviour.h"
 
@@ -26,7 +27,7 @@ static void *walk(struct ma_state *mas, unsigned long unused)
 	return mas_walk(mas);
 }
 
-/* Gives NULL, for that is what is there afterwards. */
+/* Returns NULL, because that is the entry afterwards. */
 static void *erase(struct ma_state *mas, unsigned long entry)
 {
 	mas_lock(mas);
@@ -116,7 +117,7 @@ static void three_entries(struct maple_tree *mt)
 	store(mt, 0x3000, 0x3500, ENTRY(3));
 }
 
-/* A step that goes beyond the limit leaves the state in the gap there, or where it is. */
+/* A step beyond the limit leaves the state in the gap there, or where it is. */
 static void next_and_prev(void **state)
 {
 	const struct one_step steps[] = {
@@ -191,7 +192,7 @@ static void next_and_prev_range(void **state)
 	done(&mt);
 }
 
-/* At the limit mas_find() leaves the state alone; mas_find_rev() does not. */
+/* At the limit mas_find() does not change the state; mas_find_rev() does. */
 static void find(void **state)
 {
 	const struct one_step steps[] = {
@@ -235,7 +236,7 @@ static void find(void **state)
 	done(&mt);
 }
 
-/* Gaps count on the way, but none where the search begins, or begins again. */
+/* Gaps count on the way, but not the gap where the search begins, or begins again. */
 static void find_range(void **state)
 {
 	const struct one_step steps[] = {
@@ -293,7 +294,7 @@ static void walks(void **state)
 	done(&mt);
 }
 
-/* Nothing but a walk or a reset goes on from an error. */
+/* Only a walk or a reset continues from an error. */
 static void errors(void **state)
 {
 	void *(*const calls[])(struct ma_state *, unsigned long) = {
@@ -402,7 +403,7 @@ static void nothing(void **state)
 
 /* --- after a store ---------------------------------------------------------------------------- */
 
-/* A state that erased is in the gap that there is now, and goes on from it. */
+/* After an erasure the state is in the new gap, and continues from it. */
 static void after_erasing(void **state)
 {
 	const struct one_step steps[] = {
@@ -449,7 +450,7 @@ static void after_storing_null(void **state)
 	done(&mt);
 }
 
-/* The gap lies in several leaves, below several nodes: the state covers the whole of it all the same. */
+/* The gap covers several leaves below several nodes; the state still covers all of it. */
 static void gaps_of_many_leaves(void **state)
 {
 	for (unsigned int flags = 0; flags < 4; flags++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Documented behaviour: a copy whose entries are others. */
+/* Documented behaviour: copies with different entries. */
 #include "behaviour.h"
 
-/* What a fork does to entries: each is replaced by one that is 1 MiB above it. */
+/* The effect of a fork on entries: each is replaced by one that is 1 MiB higher. */
 struct fork {
 	unsigned long made, undone, sum; /* entries; the sum tells whether they are the same */
 	void *before;			 /* the entry that was given last */
@@ -108,7 +108,7 @@ static void duplicate_each_of_other_headers(void **state)
 	done(&mt);
 }
 
-/* Each call fails in turn: the new entries of all others are given back, and no node stays. */
+/* Each call fails in turn: the new entries of the earlier calls are undone, and no node is left. */
 static void duplicate_each_fails(void **state)
 {
 	struct maple_tree mt = MTREE_INIT(mt, MT_FLAGS_ALLOC_RANGE);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Free indices found and numbers given out: what is documented, one test for each behaviour. */
+/*
+ * Documented behaviour: finding free indices and allocating numbers, with one test per behaviour.
+ */
 #include "behaviour.h"
 
 static void alloc_range_forward(void **state)
@@ -90,7 +92,7 @@ static void alloc_cyclic_overflow(void **state)
 	done(&mt);
 }
 
-/* Full, in every way to say so: -EBUSY, and nothing changes. */
+/* A full tree, in every form: -EBUSY, and nothing changes. */
 static void full_spaces(void **state)
 {
 	struct maple_tree mt = MTREE_INIT(mt, MT_FLAGS_ALLOC_RANGE);
@@ -129,7 +131,7 @@ static void full_spaces(void **state)
 	done(&mt);
 }
 
-/* The whole of all indices is one gap, and its ends can be had. */
+/* All indices are one gap, and its ends can be allocated. */
 static void gaps_at_the_ends(void **state)
 {
 	struct maple_tree mt = MTREE_INIT(mt, MT_FLAGS_ALLOC_RANGE);
@@ -151,7 +153,7 @@ static void gaps_at_the_ends(void **state)
 	done(&mt);
 }
 
-/* What is given back is given out again only when the numbers have come round. */
+/* A freed number is allocated again only after the numbers have wrapped around. */
 static void alloc_cyclic_goes_on(void **state)
 {
 	struct maple_tree mt = MTREE_INIT(mt, MT_FLAGS_ALLOC_RANGE);
@@ -169,7 +171,7 @@ static void alloc_cyclic_goes_on(void **state)
 	done(&mt);
 }
 
-/* A size that no gap between these limits could have: told as what it is, a mistake. */
+/* A size that does not fit between these limits: the mistake gets its own error. */
 static void windows_too_small(void **state)
 {
 	static const struct {
@@ -214,7 +216,7 @@ static void windows_too_small(void **state)
 	}
 }
 
-/* How many leaves below the root are said to have a gap of 100 to 1000 indices. */
+/* The number of leaves below the root that have a stored gap of 100 to 1000 indices. */
 static unsigned int said_to_be_large(const struct maple_tree *mt)
 {
 	enode_t root = (enode_t)mt->ma_root;
@@ -226,7 +228,7 @@ static unsigned int said_to_be_large(const struct maple_tree *mt)
 	return n;
 }
 
-/* What is kept of gaps that stores have filled is too much, until a search comes in vain. */
+/* The stored length of gaps that stores have filled is too large, until a search fails. */
 static void filled_gaps_are_noticed_by_searches(void **state)
 {
 	struct maple_tree mt = MTREE_INIT(mt, MT_FLAGS_ALLOC_RANGE | MT_FLAGS_LOCK_EXTERN);

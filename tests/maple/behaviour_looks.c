@@ -30,7 +30,7 @@ static void flags_and_height(void **state)
 
 /* --- faults ---------------------------------------------------------------------------------- */
 
-/* What a leaf with 5 or more slots, the first of them free, or the node above it may suffer. */
+/* Faults for a leaf with 5 or more slots, the first of them free, or for the node above it. */
 static void be_dead(enode_t leaf, enode_t above)
 {
 	(void)above;
@@ -88,7 +88,7 @@ static void go_too_far(enode_t leaf, enode_t above)
 	node_of(above)->meta |= META_END;
 }
 
-/* Each fault is told in one line, and no tree without one. */
+/* Each fault is reported in one line; a correct tree is not reported. */
 static void validate_tells_faults(void **state)
 {
 	static const struct {
@@ -134,7 +134,7 @@ static void validate_tells_faults(void **state)
 	done(&mt);
 }
 
-/* Nothing beyond a node that tells of more slots than there are is looked at. */
+/* The check reads nothing beyond a node that claims more slots than there are. */
 static void validate_stops(void **state)
 {
 	struct maple_tree mt = MTREE_INIT(mt, MT_FLAGS_ALLOC_RANGE);
@@ -182,7 +182,7 @@ static char *dumped(const struct maple_tree *mt, int (*dump)(const struct maple_
 	return text;
 }
 
-/* What cannot be written is told as write(2) does. */
+/* A failed write is reported with the error of write(2). */
 static void dump_to_nowhere(void **state)
 {
 	struct maple_tree mt = MTREE_INIT(mt, 0);
@@ -228,7 +228,7 @@ static void dump_text(void **state)
 	done(&mt);
 }
 
-/* A cell for every slot, each with a title, and all that is opened is closed. */
+/* A cell for every slot, each with a title, and every opened element is closed. */
 static void dump_svg(void **state)
 {
 	struct maple_tree mt = MTREE_INIT(mt, 0);
@@ -240,7 +240,7 @@ static void dump_svg(void **state)
 	picture = dumped(&mt, mt_dump_svg);
 	assert_int_equal(strncmp(picture, "<svg ", 5), 0);
 	assert_string_equal(picture + strlen(picture) - 7, "</svg>\n");
-	/* A line of text for each slot, but for the tree's first, and the root's. */
+	/* A line of text for each slot, except the tree's first and the root's. */
 	assert_int_equal(count(picture, "<rect "), count(text, "\n") - 2);
 	assert_int_equal(count(picture, "<rect "), count(picture, "</title></rect>"));
 	for (unsigned long i = 0; i < 60; i++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Nodes: copies, preallocation, memory that is refused, the lock: what is documented, one test for each behaviour. */
+/* Documented behaviour: nodes, copies, preallocation, refused memory and the lock, with one test
+ * per behaviour. */
 #include <pthread.h>
 
 #include "behaviour.h"
@@ -39,7 +40,7 @@ static unsigned int last_slot(const struct maple_tree *mt)
 	return path.at[0].offset;
 }
 
-/* Nodes that a store takes with readers: what docs/maple-tree.md says of each type. */
+/* The nodes that a store needs with readers, as docs/maple-tree.md says for each type. */
 static void preallocation_counts(void **state)
 {
 	struct maple_tree mt = MTREE_INIT(mt, MT_FLAGS_ALLOC_RANGE | MT_FLAGS_USE_RCU);
@@ -101,7 +102,7 @@ static void nomem(void **state)
 	done(&mt);
 }
 
-/* Splits and spanning stores: the new nodes of each level, and none that is given back. */
+/* Splits and spanning stores: the new nodes of each level, and none that is freed. */
 static void preallocation_counts_of_rebuilds(void **state)
 {
 	struct maple_tree mt = MTREE_INIT(mt, MT_FLAGS_USE_RCU);
@@ -164,7 +165,7 @@ static void duplicate_with_failures(void **state)
 
 static struct maple_tree *raced;
 
-/* Another writer's stores, while the lock is not held: the place asked for looks quite different. */
+/* Another writer's stores, while the lock is not held: the requested place changes completely. */
 static void other_writer(void)
 {
 	for (unsigned long at = 500; at < 600; at++)
@@ -204,7 +205,7 @@ static void nomem_and_writer(void **state)
 	}
 }
 
-/* The state of a preallocation that failed is good for another one, and for a store. */
+/* The state of a failed preallocation can be used for another one, and for a store. */
 static void store_after_failed_preallocation(void **state)
 {
 	struct maple_tree mt = MTREE_INIT(mt, MT_FLAGS_USE_RCU);
@@ -227,7 +228,7 @@ static void store_after_failed_preallocation(void **state)
 	assert_int_equal(mas_preallocate(&mas, ENTRY(2), GFP_KERNEL), -ENOMEM);
 	assert_int_equal(mas_store_gfp(&mas, ENTRY(2), GFP_KERNEL), 0);
 	assert_ptr_equal(mtree_load(&mt, 2), ENTRY(2));
-	/* One that is not used after all. */
+	/* A preallocation that is not used. */
 	mas_set_range(&mas, 1, 2500);
 	assert_int_equal(mas_preallocate(&mas, ENTRY(3), GFP_KERNEL), 0);
 	mas_destroy(&mas);
@@ -237,7 +238,7 @@ static void store_after_failed_preallocation(void **state)
 
 /* --- misuse ---------------------------------------------------------------------------------- */
 
-/* What was told: in a library built for debugging one line with this, else nothing. */
+/* Checks the reports: one line with this text in a debug build, otherwise none. */
 static void check_told(struct told *told, const char *line)
 {
 	int lines = told_end(told);
@@ -251,7 +252,7 @@ static void check_told(struct told *told, const char *line)
 #endif
 }
 
-/* A store without the lock is told of; and done. */
+/* A store without the lock is reported, and done. */
 static void store_without_lock(void **state)
 {
 	struct maple_tree mt = MTREE_INIT(mt, 0), other = MTREE_INIT(other, MT_FLAGS_LOCK_EXTERN);
@@ -305,7 +306,7 @@ static void external_lock(void **state)
 	done(&mt);
 }
 
-/* Stored all the same as long as there is memory; without, one line in every library. */
+/* The store succeeds as long as there is memory; without memory, every build reports one line. */
 static void prealloc_without_preallocation(void **state)
 {
 	struct maple_tree mt = MTREE_INIT(mt, MT_FLAGS_USE_RCU);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Ranges stored, erased and joined: what is documented, one test for each behaviour. */
+/* Documented behaviour: storing, erasing and joining ranges, with one test per behaviour. */
 #include "behaviour.h"
 
 static void root_entry(void **state)
@@ -71,7 +71,7 @@ static void insert_duplicate(void **state)
 	done(&mt);
 }
 
-/* A NULL joins the free ranges beside it, and a gap over several leaves is one range. */
+/* A NULL joins the free ranges next to it, and a gap over several leaves is one range. */
 static void null_expand(void **state)
 {
 	struct maple_tree mt = MTREE_INIT(mt, MT_FLAGS_ALLOC_RANGE);
@@ -99,7 +99,7 @@ static void null_expand(void **state)
 	done(&mt);
 }
 
-/* One range over leaves of different parents: nodes go, and in the end a level of them. */
+/* One range over leaves of different parents: nodes are removed, and finally a level of them. */
 static void spanning_store(void **state)
 {
 	for (unsigned int flags = 0; flags < 4; flags++) {
@@ -129,7 +129,8 @@ static void spanning_store(void **state)
 	}
 }
 
-/* Erasing one by one, upwards and downwards: leaves join, levels go, and at last the root. */
+/* Erasing entries one by one, upwards and downwards: leaves join, levels disappear, and finally the
+ * root. */
 static void collapsing_rebalance(void **state)
 {
 	for (unsigned int flags = 0; flags < 4; flags++) {
@@ -172,7 +173,7 @@ static void deficient_node(void **state)
 	done(&mt);
 }
 
-/* Erasing what is not there; a tree of nothing but NULLs is the empty one. */
+/* Erasing an entry that does not exist; a tree that contains only NULLs is empty. */
 static void store_null(void **state)
 {
 	DEFINE_MTREE(mt);
@@ -190,7 +191,9 @@ static void store_null(void **state)
 	done(&mt);
 }
 
-/* Erasing where nothing is tells the whole gap, as mas_walk() does, though it lies in two leaves. */
+/*
+ * Erasing at a free index returns the whole gap, as mas_walk() does, although it covers two leaves.
+ */
 static void erase_in_gap(void **state)
 {
 	DEFINE_MTREE(mt);
@@ -242,7 +245,7 @@ static void overlapping_inserts(void **state)
 	}
 }
 
-/* One store over all but both ends: levels go at once, and grow again. */
+/* One store over everything except both ends: levels disappear at once, and grow again. */
 static void spanning_store_changes_height(void **state)
 {
 	for (unsigned int flags = 0; flags < 4; flags++) {
@@ -263,7 +266,7 @@ static void spanning_store_changes_height(void **state)
 	}
 }
 
-/* What no entry may be, and what it may. */
+/* Values that cannot be entries, and values that can. */
 static void reserved_entries(void **state)
 {
 	DEFINE_MTREE(mt);
@@ -281,7 +284,8 @@ static void reserved_entries(void **state)
 	done(&mt);
 }
 
-/* Stores by another state make one stale, also if it was preallocated; its nodes stay in hand. */
+/* Stores through another state make this one stale, even if it was preallocated; it keeps its
+ * nodes. */
 static void pause_after_preallocation(void **state)
 {
 	struct maple_tree mt = MTREE_INIT(mt, MT_FLAGS_ALLOC_RANGE);

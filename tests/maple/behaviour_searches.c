@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Iteration, the next and the previous entry: what is documented, one test for each behaviour. */
+/* Documented behaviour: iteration, the next and the previous entry, with one test per behaviour. */
 #include "behaviour.h"
 
 static void iteration(void **state)
@@ -35,7 +35,7 @@ static void iteration(void **state)
 		assert_int_equal(index, 10 * n);
 	}
 	assert_int_equal(n, 200);
-	/* The last index of all: the search that goes on ends there. */
+	/* The last of all indices: the continued search ends there. */
 	store(&mt, ULONG_MAX, ULONG_MAX, ENTRY(1));
 	index = ULONG_MAX;
 	assert_ptr_equal(mt_find(&mt, &index, ULONG_MAX), ENTRY(1));
@@ -44,7 +44,7 @@ static void iteration(void **state)
 	done(&mt);
 }
 
-/* Ranges may be stored and erased while a state goes over them. */
+/* Ranges may be stored and erased during an iteration. */
 static void iteration_with_changes(void **state)
 {
 	for (unsigned int flags = 0; flags < 4; flags++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What a state may not rely on: leaves that are gone, and half of a store. One test for each. */
+/* What a state must not rely on: leaves that are gone, and half of a store. One test per case. */
 #include "behaviour.h"
 
-/* A pause ends what is known of the leaf that nodes were prepared for: it may be gone. */
+/* After a pause the state must not use the leaf for which nodes were prepared: it may be gone. */
 static void pause_after_preallocation(void **state)
 {
 	struct maple_tree mt = MTREE_INIT(mt, 0);
@@ -25,7 +25,8 @@ static void pause_after_preallocation(void **state)
 	done(&mt);
 }
 
-/* A reader comes while the last slot is being divided: it sees that slot whole, and none behind it. */
+/* A reader arrives while the last slot is being divided: it sees that slot whole, and none after
+ * it. */
 static void look_during_append(void **state)
 {
 	for (unsigned long n = 1; n < LEAF_SLOTS - 1; n++) {
@@ -50,7 +51,8 @@ static void look_during_append(void **state)
 	}
 }
 
-/* The border to the leaf's outermost slot moves while a state is beside it: that slot is not passed over. */
+/* The border of the leaf's outermost slot moves while a state is next to it: the slot is not
+ * skipped. */
 static void look_while_border_moves(void **state)
 {
 	struct maple_tree mt = MTREE_INIT(mt, MT_FLAGS_USE_RCU);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every allocation of nodes refused in turn: a call has either done all it should, or nothing, and the
- * tree is whole; no node is lost. Every public call that changes a tree is among them.
+ * Refuses every allocation of nodes in turn: a call has either its full effect or none, the tree is
+ * valid, and no node is lost. This covers every public call that changes a tree.
  */
 #include <inttypes.h>
 #include <sheaf/stats.h>
@@ -63,7 +63,7 @@ static int store_nomem(unsigned long first, unsigned long last, void *entry)
 	return error;
 }
 
-/* A store after a failed preallocation, by another way. */
+/* A store after a failed preallocation, done in a different way. */
 static int store_prealloc(unsigned long first, unsigned long last, void *entry)
 {
 	MA_STATE(mas, &tree, first, last);
@@ -197,7 +197,7 @@ static void allocate(void)
 	check_tree(&tree);
 }
 
-/* A number, and then it is erased: the model knows whole cells only. */
+/* Allocate a number and erase it: the model knows only whole cells. */
 static void allocate_cyclic(void)
 {
 	static unsigned long next;
@@ -236,7 +236,7 @@ static void duplicate(void)
 	mtree_destroy(&to);
 }
 
-/* New entries are the old ones with a bit that none of those has. */
+/* New entries are the old ones with an additional bit that none of them has. */
 #define NEW UINT64_C(0x800000000000)
 
 static unsigned long new_entries;
@@ -260,7 +260,7 @@ static void undo_entries(void **entries, unsigned int n, void *arg)
 	new_entries -= n;
 }
 
-/* Nodes and calls refused in turn: nothing is left of what was made before. */
+/* Nodes and calls are refused in turn: nothing that was made before is left. */
 static void duplicate_each(void)
 {
 	static const struct mt_dup_ops ops = {copy_entries, undo_entries};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Grace periods made of one lock: readers hold it shared, and a thread that takes it alone knows that all
- * readers of before have left. Slow, but a thread sanitizer sees the order that it makes, which it
- * does not of liburcu. With the names of liburcu, for a program that could use either.
+ * Grace periods made with one lock: readers hold it shared, and a thread that takes it exclusively
+ * knows that all earlier readers have left. This is slow, but the thread sanitizer sees the order,
+ * which it does not with liburcu. The names are liburcu's, for programs that could use either.
  */
 #ifndef TESTS_MAPLE_GRACE_H
 #define TESTS_MAPLE_GRACE_H

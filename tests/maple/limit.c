@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * No memory from the system: every call that may need nodes says -ENOMEM, changes nothing, and works when
- * there is memory again. Each in a child of its own: at first use, when there is not even a cache of nodes
- * yet; and later, when that cache has no free node and cannot have more.
+ * No memory from the system: every call that may need nodes returns -ENOMEM, changes nothing, and
+ * works when there is memory again. Each call runs in a separate child: at first use, when there is
+ * no cache of nodes yet, and later, when that cache has no free node and cannot grow.
  */
 #include <sys/resource.h>
 
@@ -307,7 +307,7 @@ static void in_later_use(void)
 	try_again_and_again(true);
 }
 
-/* What the library tells of the limit is no matter, unless the child fails. */
+/* The library's reports about the limit do not matter, unless the child fails. */
 static void check_child(void (*body)(void))
 {
 	static struct told told;
@@ -451,7 +451,8 @@ static void at_once(void)
 	CHECK(stats.caches == 1);
 }
 
-/* There was no memory, and now two threads make the cache: one gives its own up, both use the other's. */
+/* There was no memory, and now two threads create the cache: one frees its own, both use the
+ * other's. */
 static void second_try_at_once(void **state)
 {
 	(void)state;

@@ -55,7 +55,7 @@ static void *new_entry(const struct run *r)
 	return (void *)(4096 + 16 * (r->model.stores + 1));
 }
 
-/* What is asked for, or a whole range, or one that grows over its end or its begin. */
+/* Store the requested range, or a whole range, or one that grows over its end or beginning. */
 static void *shape_store(const struct run *r, const struct op *op, unsigned int *a, unsigned int *b)
 {
 	const struct model *m = &r->model;
@@ -176,7 +176,7 @@ static void bounds(const struct op *op, unsigned long *min, unsigned long *max)
 	*max = op->shape < 6 ? ULONG_MAX : ordered ? op->limit : op->index;
 }
 
-/* Whole cells are free, so a whole cell is looked for: the model knows no others. */
+/* Whole cells are free, so search for a whole cell: the model knows no others. */
 static void do_alloc(struct run *r, const struct op *op)
 {
 	struct model *m = &r->model;
@@ -202,7 +202,7 @@ static void do_alloc(struct run *r, const struct op *op)
 	model_store(m, cell_of(m, at), cell_of(m, at), entry);
 }
 
-/* Where a cell is one index. */
+/* If a cell is one index. */
 static void do_cyclic(struct run *r, const struct op *op)
 {
 	struct model *m = &r->model;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Operations on a tree and its model, each complete in itself, so that a list of them with any left
- * out is a list again (shrink.h). What an operation does in the tree is compared with the model.
+ * Operations on a tree and its model. Each is independent, so that a list without some of them is
+ * still a valid list (shrink.h). The effect of an operation on the tree is compared with the model.
  */
 #ifndef TESTS_MAPLE_OPERATIONS_H
 #define TESTS_MAPLE_OPERATIONS_H
@@ -35,7 +35,7 @@ struct op {
 	unsigned long size, index, limit;
 };
 
-/* A tree with its model, and who is asked about its faults. */
+/* A tree with its model, and options for reports of faults. */
 struct run {
 	struct maple_tree tree;
 	struct model model;
@@ -44,13 +44,13 @@ struct run {
 	unsigned int step;
 };
 
-/* What a run is like: sizes of ranges in cells, of 100 stores those with an entry. */
+/* The kind of a run: sizes of ranges in cells; of 100 stores, those with an entry. */
 struct taste {
 	unsigned int span, fill;
 };
 
 void op_make(struct op *op, uint64_t *random, const struct model *m, const struct taste *taste);
-/* Exits with a line, if the tree does not do what the model does. */
+/* Prints a line and exits if the tree does not behave like the model. */
 void op_do(struct run *r, const struct op *op);
 /* Every range and gap, upwards and downwards, and the invariants. */
 void check_all(struct run *r);

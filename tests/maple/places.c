@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a state is after each call, by the model: written from what is documented, a line for each case, and
- * without a thought of leaves. See places.h.
+ * The expected state after each call, by the model: written from the documentation, one line per
+ * case, without regard to leaves. See places.h.
  */
 #include "places.h"
 
@@ -63,7 +63,9 @@ static void *go_down(const struct run *r, struct place *p, unsigned long min, bo
 	return ended(p, ma_underflow);
 }
 
-/* The entry at the index, or the first one after the gap: no call stops at the gap where it begins. */
+/*
+ * The entry at the index, or the first one after the gap: no call stops at the gap where it begins.
+ */
 static void *look_up(const struct run *r, struct place *p, unsigned long index, unsigned long max)
 {
 	void *entry = place_walk(r, p, index);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What a state is after each call, by the model; see operations.h. */
+/* The expected state after each call, by the model; see operations.h. */
 #ifndef TESTS_MAPLE_PLACES_H
 #define TESTS_MAPLE_PLACES_H
 
 #include "operations.h"
 
-/* What a program sees of a state. */
+/* The fields of a state that programs see. */
 struct place {
 	unsigned long index, last;
 	enum maple_status status;
@@ -14,7 +14,7 @@ struct place {
 struct search {
 	const char *name;
 	void *(*call)(struct ma_state *mas, unsigned long limit);
-	/* The same by the model: the entry, and the place becomes what the state has to be. */
+	/* The same by the model: returns the entry, and the place becomes the expected state. */
 	void *(*wanted)(const struct run *r, struct place *p, unsigned long limit, bool gaps);
 	bool gaps;
 };
@@ -36,9 +36,11 @@ extern const struct search searches[NR_SEARCHES];
 
 /* The same for mas_walk(). */
 void *place_walk(const struct run *r, struct place *p, unsigned long index);
-/* After a store of the model's cells first ... last. had_nodes: the tree, before. */
+/*
+ * After a store of the model's cells first ... last. had_nodes: whether the tree had nodes before.
+ */
 void place_store(const struct run *r, struct place *p, bool had_nodes, const void *entry);
-/* Exits with a line, if the state is another one. */
+/* Prints a line and exits if the state is a different one. */
 void check_place(const struct run *r, const struct ma_state *mas, const struct place *p);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Random operations of every kind, each compared with a plain model, the tree's invariants proved
- * again and again. A list that fails is shrunk and printed as C calls. SEED repeats one seed, STEPS
- * goes on longer.
+ * Random operations of every kind, each compared with a plain model; the tree's invariants are
+ * proved repeatedly. A list that fails is shrunk and printed as C calls. SEED repeats one seed,
+ * STEPS sets a longer run.
  *
- * To see that it works: with PLANT=1 the model loses the last cell of a store to more than six. The test
- * passes then if this is found, and shrunk to less than four operations.
+ * To test this test: with PLANT=1 the model loses the last cell of a store to more than six cells.
+ * The test then passes if this is found, and shrunk to fewer than four operations.
  */
 #include <inttypes.h>
 #include <sheaf/stats.h>
@@ -22,7 +22,7 @@
 struct kind {
 	unsigned int flags, cells;
 	unsigned long base, width;
-	unsigned int every; /* so many steps the invariants are proved */
+	unsigned int every; /* number of operations between proofs of the invariants */
 	bool tell, plant;
 };
 
@@ -65,7 +65,7 @@ static void run_list(const struct op *ops, unsigned int n, void *data)
 	free(r->model.cells);
 }
 
-/* The list fails: make it short, and tell it. */
+/* The list fails: make it short, and print it. */
 static unsigned int tell_shortest(struct kind *kind, struct op *ops, unsigned int n, uint64_t seed)
 {
 	unsigned int at;
@@ -81,7 +81,7 @@ static unsigned int tell_shortest(struct kind *kind, struct op *ops, unsigned in
 	return n;
 }
 
-/* The number of operations that it takes to fail, or 0. */
+/* Returns the number of operations until it fails, or 0. */
 static unsigned int go(uint64_t seed, struct kind *kind, unsigned int steps)
 {
 	uint64_t random = seed * 2 + 1;

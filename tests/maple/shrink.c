@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What takes longer has no end: seconds of the CPU, however busy that is. */
+/* A run that takes longer is endless: seconds of CPU time, however busy the CPU is. */
 enum {
 	LONGEST_RUN = 100,
 	LONGEST_TRIAL = 20
@@ -57,7 +57,7 @@ bool list_fails(list_run *run, const struct op *ops, unsigned int n, void *data,
 	return status != 0;
 }
 
-/* Without ops[from ... from + size - 1]: true if that fails still. */
+/* Without ops[from ... from + size - 1]: true if the list still fails. */
 static bool fails_without(list_run *run, struct op *ops, unsigned int *n, unsigned int from,
 			  unsigned int size, void *data)
 {

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Readers without the lock beside writers: what is always in the tree is always found, by itself and
- * in an iteration; every entry that is found is alive and belongs where it was found.
+ * Readers without the lock next to writers: an entry that is always in the tree is always found, by
+ * a lookup and in an iteration; every entry that is found is alive and belongs to the place where
+ * it was found.
  *
- * A place is 16 pages. Place 0 of each group of 16 is never erased; its two entries share it, and the
- * border between them moves. The others come and go, one by one and all of a group at once.
+ * A place is 16 pages. Place 0 of each group of 16 is never erased; its two entries share it, and
+ * the border between them moves. The others are stored and erased, one by one and all of a group at
+ * once.
  *
- * It ends when the writer has stored so often, and the readers have looked as often.
+ * It ends when the writer has done this many stores, and the readers as many reads.
  *
  *     storm [--stores N]
  */
@@ -39,7 +41,7 @@ enum {
 
 struct entry {
 	_Atomic uint64_t live;
-	_Atomic unsigned long gone; /* the tree's age when it was out of it; 0: it is in */
+	_Atomic unsigned long gone; /* the tree's age when it was erased; 0: it is in the tree */
 	unsigned long first, last;
 	struct rcu_head rcu;
 };
@@ -49,7 +51,7 @@ static struct kmem_cache *cache;
 static struct entry *entries[PLACES];
 static struct entry *lower[GROUPS], *upper[GROUPS];
 static unsigned long border[GROUPS];
-static _Atomic unsigned long age; /* entries taken out so far */
+static _Atomic unsigned long age; /* entries erased so far */
 static atomic_bool stop;
 static atomic_uint faults;
 static unsigned long stores = 100000;
@@ -170,7 +172,7 @@ static void *write_on(void *argument)
 
 /* --- readers --------------------------------------------------------------------------------- */
 
-/* Alive, and in the tree at some time since it was `since` old. */
+/* Check that it is alive, and was in the tree at some time since the age `since`. */
 static void check_entry(struct entry *entry, unsigned long since)
 {
 	unsigned long gone = atomic_load(&entry->gone);
@@ -195,7 +197,8 @@ static void look(uint64_t *seed)
 	rcu_read_unlock();
 }
 
-/* Over some groups: what always is there is met, in order. A range that grew meanwhile is met again. */
+/* Iterate over some groups: entries that are always there are found, in order. A range that has
+ * grown since is found again. */
 static void iterate(uint64_t *seed)
 {
 	unsigned int group = random_below(seed, GROUPS - 4), met = 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The words of a node: copied, filled and searched. Compiled with -O3, so that the compiler uses what it may
- * assume of types: a slot is a pointer, a pivot a number, and what copies both must be seen to change either.
+ * The words of a node: copied, filled and searched. Compiled with -O3, so that the compiler uses
+ * its assumptions about types: a slot is a pointer, a pivot is a number, and the compiler must see
+ * that copying both may change either.
  */
 #include <pthread.h>
 #include <string.h>
@@ -11,7 +12,9 @@
 
 #define ENTRY(i) ((void *)(uintptr_t)(0x10000 + 16 * (uintptr_t)(i)))
 
-/* What is read afterwards is what was copied, though it is read as something else. */
+/*
+ * The words read afterwards are those that were copied, although they are read with another type.
+ */
 static void *slot_after_copy(void **slot, void *const *from)
 {
 	*slot = ENTRY(1);
@@ -94,7 +97,9 @@ static void searches(void **state)
 	}
 }
 
-/* A tree that is static has a lock that nobody has made: the C library's own would be the same. */
+/*
+ * A static tree has a lock that was never initialised: the C library's initial value is the same.
+ */
 static void lock_of_zeros(void **state)
 {
 	const pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;

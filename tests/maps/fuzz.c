@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Recordings of address spaces, damaged at random: the parser finds what is wrong or accepts it, and what
- * it accepts the space goes through exactly as the model does. Built with the address sanitizer where
- * there is one. SEED repeats a run, ROUNDS makes it longer.
+ * Recordings of address spaces, damaged at random: the parser either reports the damage or accepts
+ * the recording, and the space then replays it exactly as the model does. Built with the address
+ * sanitizer, if it is available. SEED repeats a run, ROUNDS makes it longer.
  *
  *     fuzz RECORDING...
  */
@@ -40,7 +40,7 @@ static void fail(const char *why, const struct text *text, const char *error)
 
 /* --- the text ------------------------------------------------------------------------------------ */
 
-/* Put other bytes in the place of some. */
+/* Replace some bytes with others. */
 static void replace(struct text *text, size_t at, size_t length, const char *with, size_t n)
 {
 	if (text->size - length + n + 1 > text->room) {
@@ -68,7 +68,7 @@ static size_t line_end(const struct text *text, size_t at)
 	return at < text->size ? at + 1 : at;
 }
 
-/* The number of lines as it should be, so that not all damage is found at the end. */
+/* Correct the number of lines, so that not all damage is found at the end. */
 static void mend_end(struct text *text)
 {
 	size_t done = text->size ? line_begin(text, text->size - 1) : 0, lines = 0;

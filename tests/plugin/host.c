@@ -2,8 +2,9 @@
 /*
  * A program that knows nothing of the library and loads plugins that use it (docs/design.md, R14).
  *
- * The kernel reads the description of the last section a thread ran when it next preempts or
- * signals it, be that after dlclose(): if the plugin's memory were gone, so would be the process.
+ * The kernel reads the description of the last section that a thread ran when it next preempts or
+ * signals the thread, even after dlclose(): if the plugin's memory were gone, the kernel would kill
+ * the process.
  *
  * Usage: host PLUGIN OTHER-PLUGIN
  */
@@ -69,7 +70,7 @@ static void take_signal(int number)
 	(void)number;
 }
 
-/* Use the plugin, and then live on without it: every other thread asleep, the others at work. */
+/* Use the plugin, then continue without it: every other thread sleeps, the rest work. */
 static void *outlive(void *number)
 {
 	CHECK(plugin.use(1000) == 0);
@@ -86,7 +87,7 @@ static void start(pthread_t *threads, void *(*body)(void *))
 		CHECK(pthread_create(&threads[i], NULL, body, (void *)i) == 0);
 }
 
-/* All on one CPU, so that they are preempted, too. */
+/* All on one CPU, so that they also preempt each other. */
 static void threads_outlive_the_plugin(void)
 {
 	pthread_t threads[THREADS];
@@ -145,7 +146,7 @@ static void opened_again(void)
 	exit(0);
 }
 
-/* Each has a library of its own, or they share one; closing one leaves the other as it was. */
+/* Each has its own library, or they share one; closing one does not affect the other. */
 static void two_plugins(void)
 {
 	struct plugin other;
@@ -165,7 +166,7 @@ static void two_plugins(void)
 	exit(0);
 }
 
-/* What goes wrong depends on when a thread was last preempted: several times. */
+/* Failures depend on when a thread was last preempted, so run it several times. */
 static void run(void (*body)(void), unsigned int plugins)
 {
 	for (int i = 0; i < TIMES; i++) {

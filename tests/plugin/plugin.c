@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A plugin that uses the library: its caches are made in a constructor, and what was allocated there
- * is freed in a destructor, when other threads may still be in it.
+ * A plugin that uses the library: a constructor creates its caches, and a destructor frees objects
+ * that were allocated there, when other threads may still be inside it.
  */
 #include <sheaf/slab.h>
 #include <stdint.h>

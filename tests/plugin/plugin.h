@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the plugin of this test shows its host, which finds it by dlsym(). */
+/* The calls of this test's plugin for its host, which finds them with dlsym(). */
 #ifndef SHEAF_TESTS_PLUGIN_H
 #define SHEAF_TESTS_PLUGIN_H
 
@@ -11,7 +11,8 @@ struct plugin_record {
 
 /* Where the destructor leaves its word. */
 typedef void plugin_begin_fn(struct plugin_record *record);
-/* Allocate and free so many objects; how many could not be had or were another's too. */
+/* Allocate and free this many objects; returns how many were not available or belonged to others
+ * too. */
 typedef unsigned int plugin_use_fn(unsigned int objects);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory stays as it is when one CPU allocates and another one retires, for as long as they like: what
- * has passed its grace period on the one must come back to the other.
+ * Memory does not grow when one CPU allocates and another one retires, however long they continue:
+ * objects that have passed their grace period on one CPU must return to the other.
  *
  *   flat [ROUNDS]
  *
@@ -28,7 +28,7 @@ enum {
 	LIMIT_MIB = 64,
 	WAIT_MIB = 8, /* where the retirer waits for grace periods: the worker may get no CPU */
 	LOOK = 8192,  /* rounds between looks at that */
-	TIMES = 4     /* what it may grow by after the first tenth */
+	TIMES = 4     /* how much it may grow after the first tenth */
 };
 
 struct item {

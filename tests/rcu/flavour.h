@@ -19,7 +19,7 @@
 
 #include <stdbool.h>
 
-/* Is this thread one that others' grace periods wait for? Only QSBR asks. */
+/* Make grace periods of others wait for this thread, or not. Only QSBR needs it. */
 static inline void online(bool yes)
 {
 #ifdef FLAVOUR_QSBR

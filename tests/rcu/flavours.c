@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two flavours in one program: memb is the process's, bp that of one cache. A reader of the one keeps nothing
- * of the other's waiting.
+ * Two flavours in one program: memb for the process, bp for one cache. A reader of one does not
+ * delay the other's grace periods.
  */
 #include "flavours.h"
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fork() beside a thread that retires an object: that thread does not wait until the fork is done,
- * since it may be a reader, and what it retired does not keep the child from freeing its own.
+ * fork() while another thread retires an object: that thread does not wait for the end of the fork,
+ * because it may be a reader, and its retired object does not prevent the child from freeing its
+ * own objects.
  *
- * The handlers of a flavour that registers readers by itself run when all others have: the test takes
- * their place, and has the other thread retire then.
+ * The fork handlers of a flavour that registers readers automatically run after all others: the
+ * test takes their place, and makes the other thread retire then.
  */
 #include "flavour.h"
 
@@ -47,7 +48,7 @@ static void *other_thread(void *argument)
 	return argument;
 }
 
-/* Where the other thread waits for the fork, this is where the test hangs. */
+/* If the other thread waited for the fork, the test would hang here. */
 static void in_the_middle(void)
 {
 	sem_post(&go);
@@ -58,7 +59,7 @@ static void nothing(void)
 {
 }
 
-/* Without a barrier: by the callbacks alone. Or the test hangs here. */
+/* Without a barrier, by the callbacks alone. Otherwise the test hangs here. */
 static void wait_until_all_is_freed(void)
 {
 	struct kmem_cache_stats stats;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kfree_rcu() under real readers: writers replace entries of a table and retire the old ones by every
- * call there is; readers hold entries across whole read-side sections and look at their stamps. An
- * entry whose stamp changes while a reader holds it was freed, or allocated again, too early.
+ * kfree_rcu() under real readers: writers replace entries of a table and retire the old ones with
+ * every available call; readers hold entries during whole read-side sections and check their
+ * stamps. If a stamp changes while a reader holds the entry, the entry was freed or allocated again
+ * too early.
  *
- * Built for each flavour of liburcu: FLAVOUR names it. With NO_GRACE_PERIOD the provider's callbacks
- * come at once: then the readers must see it.
+ * Built for each flavour of liburcu: FLAVOUR names it. With NO_GRACE_PERIOD the provider calls its
+ * callbacks at once: the readers must then detect it.
  *
  *   storm-rcu-FLAVOUR [--entries N]    replaced by each writer
  */
@@ -157,7 +158,7 @@ static void *reader(void *argument)
 	return NULL;
 }
 
-/* Caches are shrunk and barriers waited for meanwhile. */
+/* Caches are shrunk and barriers wait during the storm. */
 static void disturb(void)
 {
 	unsigned int seed = 7;

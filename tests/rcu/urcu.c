@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libsheaf-urcu with one flavour: registration, barriers and destroy beside retiring threads, a reader
- * that stays, fork, and a process that can make no thread.
+ * libsheaf-urcu with one flavour: registration, barriers and destroy while threads retire, a reader
+ * that does not leave, fork, and a process that cannot create threads.
  *
- * Each test runs in a child of its own, since a flavour is registered once for a process's life.
- * pthread_create() is the test's own, and refuses when it is told to.
+ * Each test runs in a separate child, because a flavour is registered once for the life of a
+ * process. The test replaces pthread_create(), which fails on request.
  */
 #include "flavour.h"
 
@@ -79,14 +79,15 @@ static void retire_many(struct kmem_cache *s, unsigned int n)
 static void wait_for_pending(struct kmem_cache *s, uint64_t most)
 {
 	online(false);
-	/* What a sheaf that is not full holds is due. */
+	/* The contents of a partly filled sheaf are due. */
 	clock_pass_ms(os_options.rcu_delay);
 	while (look(s).rcu_pending_objects > most)
 		usleep(1000);
 	online(true);
 }
 
-/* It tells nothing; but another thread may be told meanwhile that it retires much. */
+/* It reports nothing; but another thread may get a report at the same time that it retires too
+ * much. */
 static void destroy(struct kmem_cache *s)
 {
 	int lines;
@@ -126,7 +127,7 @@ static void register_after_another(void)
 {
 	CHECK(sheaf_rcu_register(&foreign) == 0);
 	rcu_register_thread();
-	/* As often as it is asked for. */
+	/* As often as it is called. */
 	for (int i = 0; i < 2; i++) {
 		told_begin(&told);
 		CHECK(sheaf_urcu_register(0) == -1);
@@ -147,7 +148,7 @@ static void without_threads(void)
 	CHECK(sheaf_urcu_register(0) == 0);
 	CHECK(told_end(&told) == 1);
 	CHECK(strstr(told.text, "cannot create a thread"));
-	/* What another node's CPU retires is not counted for its cache. */
+	/* Objects retired on another node's CPU are not counted for their cache. */
 	pin(0);
 	s = make("urcu-no-thread", sizeof(struct item), 0);
 	retire_many(s, MANY);
@@ -168,7 +169,8 @@ static void without_threads(void)
 #if __has_include(<urcu/urcu-poll.h>)
 #define RETIRED UINT64_C(0xdeadbeef)
 
-/* The callbacks are stuck from the first one on; who allocates asks by itself whether more has passed. */
+/* The callbacks are stuck from the first one on; a thread that allocates asks the provider whether
+ * more has passed. */
 static void polled(void)
 {
 	struct kmem_cache *s;
@@ -246,7 +248,7 @@ static void stop(struct retirer *r)
 	online(true);
 }
 
-/* Each barrier finds what was retired before it, while two threads go on in another cache. */
+/* Each barrier covers everything retired before it, while two threads continue in another cache. */
 static void barriers_under_load(void)
 {
 	struct retirer r[RETIRERS] = {0};
@@ -372,7 +374,7 @@ static void retire_on_changing_cpus(void)
 static struct item *_Atomic watched;
 static atomic_bool inside, leave;
 
-/* By the clock of the test, and by no other one. */
+/* By the test's clock only. */
 #define STALL_MS 3600000u
 
 static void *stay(void *argument)
@@ -403,7 +405,7 @@ static pthread_t start_reader(struct kmem_cache *s)
 	return thread;
 }
 
-/* Who never waits goes on, and is told once how long it has been. */
+/* A thread that never waits continues, and gets one report of how long it has been. */
 static void a_reader_stays(void)
 {
 	struct kmem_cache *s;
@@ -437,7 +439,7 @@ static void wait_for_reports(uint32_t n)
 		usleep(100);
 }
 
-/* Leaves when too much is retired, and who retires waits for that. */
+/* Leaves when too much is retired; the retiring thread waits for that. */
 static void *let_reader_leave(void *argument)
 {
 	wait_for_reports(1);
@@ -447,7 +449,7 @@ static void *let_reader_leave(void *argument)
 	return argument;
 }
 
-/* Who may wait does, below the limit of 1 MiB: and that, too, is told. */
+/* A thread that may wait does so, below the limit of 1 MiB, and that is reported as well. */
 static void a_reader_stays_and_who_may_wait_waits(void)
 {
 	pthread_t reader, other;
@@ -470,7 +472,9 @@ static void a_reader_stays_and_who_may_wait_waits(void)
 		most = bytes > most ? bytes : most;
 	}
 	online(false);
-	/* A thread asleep need not be one that waits: then the next grace period tells. */
+	/*
+	 * A sleeping thread need not be the one that waits: then the next grace period reports it.
+	 */
 	wait_for_reports(2);
 	CHECK(told_end(&told) == 2); /* the limit, and the reader */
 	CHECK(strstr(told.text, "no grace period has ended for "));

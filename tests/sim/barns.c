@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Barns of large machines: what they may hold, who finds a sheaf in another CPU's shard, at what price,
- * and how many objects pass by slabs when CPUs free in bursts what others allocated.
+ * Barns of large machines: their limits, finding sheaves in other CPUs' shards and the cost of
+ * that, and how many objects pass through slabs when CPUs free in bursts what others allocated.
  */
 #include <stdio.h>
 #include <string.h>
@@ -92,7 +92,7 @@ static int limits(void *data)
 
 static unsigned int used[OS_MAX_ROWS], nr_used;
 
-/* Some sheaf of the barn, by its next search on this CPU. */
+/* Return some sheaf of the barn, with the next search on this CPU. */
 static struct sheaf *search_once(void)
 {
 	struct barn_cell cell;
@@ -120,7 +120,7 @@ static bool same_node(unsigned int one, unsigned int other)
 	return os.node_of_row[one] == os.node_of_row[other];
 }
 
-/* As many searches as there are CPUs look everywhere, whatever hints say. */
+/* As many searches as there are CPUs look everywhere, whatever the hints say. */
 static void find_from(unsigned int from, unsigned int by, struct sheaf *full, bool found_none)
 {
 	struct sheaf *found = NULL;
@@ -183,7 +183,7 @@ static int find(void *data)
 	return 0;
 }
 
-/* By the caches that CPUs are behind, and in both directions. */
+/* By the caches that CPUs share, and in both directions. */
 static void find_nearest(unsigned int fibre, void *unused)
 {
 	static const struct {

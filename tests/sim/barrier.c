@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Barriers while others retire: a sheaf that somebody has in hand, between its slot and the queue, holds
- * objects that were retired before. Fibres stand still for long, so that a whole barrier fits in there.
+ * Barriers while others retire: a sheaf in hand, between its slot and the queue, holds objects that
+ * were retired earlier. Fibres pause for long, so that a whole barrier fits into that time.
  */
 #include <stdio.h>
 
@@ -50,7 +50,7 @@ static void fibre_of_storm(unsigned int fibre, void *unused)
 		model_has_passed(s, moment);
 		sheaf_for_each_retired(&s->sheaf, model_found_waiting, NULL);
 	}
-	/* What was in hand then is queued by now. */
+	/* Sheaves that were in hand then are queued by now. */
 	for (unsigned int i = 0; i < 2000; i++) {
 		sheaf_for_each_retired(&s->sheaf, model_found_waiting, NULL);
 		readers_pass();

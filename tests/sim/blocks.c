@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Large blocks on invented CPUs: of fibres that free the same block one does, whatever the order; who
- * looks up an address meanwhile finds the block it is in or none; and neither an allocation nor a free
- * takes more steps when there are many blocks.
+ * Large blocks on simulated CPUs: if several fibres free the same block, exactly one does, in any
+ * order; a concurrent lookup of an address finds its block or none; and the number of steps of an
+ * allocation or a free does not depend on the number of blocks.
  */
 #include <stdio.h>
 
@@ -73,7 +73,7 @@ static int run(void *data)
 	return 0;
 }
 
-/* The least of a few: now and then a block is the first of 8 GiB, and makes their leaf. */
+/* The least of a few: sometimes a block is the first of 8 GiB, and creates their leaf. */
 static uint64_t steps_of_a_pair(void)
 {
 	uint64_t least = UINT64_MAX;

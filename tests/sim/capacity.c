@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A cache's capacity while its user, its use and a shrink change it at once: what the user chose is
- * what it has in the end, and the barns' limits are those of the last settings.
+ * A cache's capacity while its user, its use and a shrink change it at the same time: in the end it
+ * is the user's choice, and the barns' limits match the last settings.
  */
 #include <stdio.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Conservation (DESIGN R5) on invented machines: each seed is a machine, its faults, a schedule and
- * a storm of operations. A seed that fails is printed with the command that repeats it.
+ * Conservation (docs/design.md, R5) on simulated machines: each seed gives a machine, its faults, a
+ * schedule and a storm of operations. A seed that fails is printed with the command that repeats
+ * it.
  *
  *   conservation [--seeds N] [--seed FIRST] [--verbose]
  */
@@ -15,7 +16,7 @@
 #include "sim/sim.h"
 
 #define QUICK_SEEDS 1500
-/* Time flies here: a reader that is put aside for long is no fault. */
+/* Time passes quickly here: a reader that is preempted for long is not a fault. */
 #define QUIET	      "rcu_stall=3600000"
 #define REPEATED      10 /* seeds that are run twice, to prove that they repeat */
 #define MAX_STEPS     (UINT64_C(1) << 26)
@@ -53,7 +54,9 @@ static void faults_of_seed(struct sim_config *config)
 	config->no_memory = dice(3) ? 0 : SIM_ALWAYS >> (1 + dice(3));
 	config->memory = dice(3) ? 0 : MEMORY_SCARCE;
 	config->membarrier_refused = dice(8) ? 0 : SIM_ALWAYS >> dice(3);
-	/* Without switches only who ends or waits gives way: every storm needs one of them. */
+	/*
+	 * Without switches a fibre stops only when it ends or waits: every storm needs one of them.
+	 */
 	if (!config->switching && !config->stall)
 		config->switching = SIM_ALWAYS >> 10;
 }

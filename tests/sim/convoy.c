@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Many threads on one CPU, without restartable sequences: whoever is put aside holds the slot's lock for
- * long, and none of the others moves a sheaf of objects for each that it wants.
+ * Many threads on one CPU, without restartable sequences: a preempted thread holds the slot's lock
+ * for long, but the others do not move a sheaf of objects for each object that they allocate.
  */
 #include <stdio.h>
 
@@ -46,7 +46,8 @@ static int run(void *data)
 		sim_fail("no memory");
 	sim_run(FIBRES, use, NULL);
 	passed = slabs_taken + slabs_given;
-	/* What fills the sheaves of every slot once, and a tenth of the pairs at most besides. */
+	/* The objects that fill the sheaves of every slot once, and at most a tenth of the pairs in
+	 * addition. */
 	if (passed > pairs / 10 + (OS_STAND_INS + 1) * 3 * sheaf_capacity(&s->sheaf))
 		sim_fail("%llu objects passed by slabs, of %llu pairs", (unsigned long long)passed,
 			 (unsigned long long)pairs);

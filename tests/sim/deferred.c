@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Objects that could not go back to their slabs at once: none is left behind without the flag that tells
- * slow paths of it, and what that costs them does not depend on the number of nodes.
+ * Objects whose return to their slabs was deferred: none is left without the flag that slow paths
+ * test, and the cost of that test does not depend on the number of nodes.
  */
 #include <stdio.h>
 
@@ -69,7 +69,7 @@ static int storm(void *data)
 	return 0;
 }
 
-/* Another node's objects go straight to their slabs: the shortest slow path there is. */
+/* Another node's objects return straight to their slabs: the shortest slow path. */
 static void free_remote(unsigned int fibre, void *data)
 {
 	const struct sim_config *config = data;

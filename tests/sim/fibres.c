@@ -37,7 +37,7 @@ struct holder {
 	struct object mail[MAILBOX];
 	unsigned int nr_mail;
 	bool grows;
-	struct slab_sheaf *sheaf; /* prefilled, of this cache; so many objects are promised */
+	struct slab_sheaf *sheaf; /* prefilled, of this cache; this many objects are promised */
 	unsigned int sheaf_of, promised;
 };
 
@@ -214,7 +214,7 @@ static void free_bulk(struct holder *h)
 	kmem_cache_free_bulk(by_owner ? NULL : shared[cache], n, objects);
 }
 
-/* By a call that the fibre may make, which depends on whether it is a reader just now. */
+/* With a call that the fibre may make, which depends on whether it is a reader now. */
 static void retire_object(struct kmem_cache *s, void *object, size_t offset, bool reader)
 {
 	unsigned int how = sim_below(8);
@@ -419,7 +419,7 @@ static void no_transit(void *data, uintptr_t *cells, unsigned int n)
 			sim_fail("a cell of %s is in transit when all is quiet", (char *)data);
 }
 
-/* Nobody is inside the library: nothing may be in hand, and every object in one place. */
+/* No fibre is inside the library: nothing may be in hand, and every object must be in one place. */
 static void check_quiet(struct kmem_cache *s)
 {
 	sim_faults(false);
@@ -439,7 +439,8 @@ static void check_quiet(struct kmem_cache *s)
 	sim_faults(true);
 }
 
-/* Nobody reads: what waits must have been asked for, and a barrier frees it. */
+/* There are no readers: everything that waits must have a requested grace period, and a barrier
+ * frees it. */
 static void check_retired(bool all)
 {
 	struct grace *grace = grace_of(NULL);
@@ -497,7 +498,7 @@ void storm_run(const struct storm *storm)
 	for (unsigned int i = 0; i < NR_CACHES; i++)
 		if (storm->all_reached && kmem_cache_shrink(shared[i]))
 			sim_fail("slabs of %s remain when all objects were freed", shared[i]->name);
-	/* Nobody uses them: membarrier is not needed. */
+	/* No fibre uses them: membarrier is not needed. */
 	sim_faults(true);
 	for (unsigned int i = 0; i < NR_CACHES; i++) {
 		kmem_cache_destroy(shared[i]);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the fibres of the conservation test do to the caches, at random, and the quiet in between.
- */
+/* The random operations of the conservation test's fibres, and the quiet times between them. */
 #ifndef SHEAF_TESTS_SIM_FIBRES_H
 #define SHEAF_TESTS_SIM_FIBRES_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long locks are held that calls take which promise not to wait: it must not depend on how much there
- * is. The same is done with few and with many slabs, caches and retired sheaves. Left out is the node's lock
- * during a shrink, which sorts the list under it (src/slab/shrink.c).
+ * How long the library holds locks that non-waiting calls take: it must not depend on the amount of
+ * data. The same is done with few and with many slabs, caches and retired sheaves. The exception is
+ * the node's lock during a shrink, which sorts the list under it (src/slab/shrink.c).
  */
 #include <fcntl.h>
 #include <sheaf/slab.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A look at slots, as statistics take it, while others allocate, free and drain: whatever moment it is, a
- * slot's two words name sheaves that are there, or the look says that they were just changing.
+ * Reading slots, as statistics do, while others allocate, free and drain: at any moment, a slot's
+ * two words name existing sheaves, or the read reports that they were just changing.
  */
 #include <stdio.h>
 

@@ -2,11 +2,11 @@
 /*
  * The maple tree under every short schedule: one writer and a reader, then several readers at random.
  *
- * A case is a tree, a store of a known type and a reader. It is run under all schedules with up to so
- * many preemptions that their number is within the budget (readers change nothing that others look at,
- * so two fibres are enough for this), each time from the same nodes. Stores come by chance, but for those
- * in place: every border of some trees, appends to leaves of every size. Then seeds: three readers, and
- * eight stores one after the other. What readers may see: maple_readers.h; what is freed: maple_nodes.h.
+ * A case is a tree, a store of a known type and a reader. It runs under all schedules up to a
+ * number of preemptions that the budget allows, each time from the same nodes (readers change
+ * nothing that others read, so two fibres are enough). Stores are random, except those in place:
+ * every border of some trees, appends to leaves of every size. Then seeds: three readers, and eight
+ * stores one after the other. What readers may see: maple_readers.h; what is freed: maple_nodes.h.
  *
  * Planted bugs (enum plant), each of which must be found by the same schedules, or the test fails:
  * replaced nodes not marked dead; nodes freed without a grace period; freed before the successor is
@@ -37,7 +37,8 @@ static unsigned int met[TYPES]; /* stores of each type */
 
 /* --- a schedule ------------------------------------------------------------------------------ */
 
-/* `first` takes run[0] steps, the other one run[1], and so on; after n of them nobody is put aside. */
+/* `first` takes run[0] steps, the other one run[1], and so on; after n of them no fibre is
+ * preempted. */
 static struct schedule {
 	unsigned int first, n, run[MOST_SWITCHES];
 } schedule;
@@ -111,7 +112,7 @@ static unsigned int most_switches(unsigned int reads, unsigned int writes)
 	return n > 1 ? n - 1 : 1;
 }
 
-/* This schedule, and each that puts its last run aside somewhere. */
+/* Run this schedule, and each one that preempts its last run somewhere. */
 static void explore(unsigned int most)
 {
 	unsigned int length, n = schedule.n;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the maple tree's nodes live in the simulator: in the place of libsheaf a plain row of them, of
- * which none is used twice in a run, so that whoever comes to a freed one is found at once.
+ * The maple tree's nodes in the simulator: a plain array replaces libsheaf. No node is used twice
+ * in a run, so that an access to a freed one is found at once.
  *
  *     unused -> live -> retired (waits for the readers that were inside then) -> freed
  *
@@ -17,10 +17,10 @@ struct maple_tree;
 
 #define WRITER 0u /* the fibre that stores; all others read */
 
-/* What can be made wrong on purpose: a test that finds none of these would find nothing. */
+/* Faults that can be planted on purpose: a test that does not find them would find nothing. */
 enum plant {
 	PLANT_NONE,
-	PLANT_NO_DEAD_MARK,  /* a replaced node does not tell so */
+	PLANT_NO_DEAD_MARK,  /* a replaced node is not marked dead */
 	PLANT_NO_GRACE,	     /* it is freed at once */
 	PLANT_RETIRE_FIRST,  /* it is freed before its successor is published */
 	PLANT_PUBLISH_FIRST, /* the successor is published before it is filled */
@@ -46,7 +46,7 @@ unsigned int nodes_left(void);
 void fibre_begins(unsigned int fibre);
 void reader_enters(void);
 void reader_leaves(void);
-/* The writer's store is done: what was planted comes to its end, too. */
+/* The writer's store is done: planted faults end, too. */
 void store_ends(void);
 
 #endif

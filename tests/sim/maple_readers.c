@@ -68,7 +68,7 @@ static void saw_free(const struct look *look, unsigned long first, unsigned long
 		saw_entry(look, NULL, cell_max(m, c));
 }
 
-/* index ... last has the index that the call had to go on with. */
+/* index ... last contains the index at which the call had to continue. */
 static void saw_gap_or_range(const struct look *look, const struct ma_state *mas, const void *entry,
 			     unsigned long index)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Readers of a maple tree in the simulator, and the proof of what they saw.
+ * Readers of a maple tree in the simulator, and checks of their results.
  *
  * The writer's stores are numbered; content[n] is the tree after n of them. A call that began when n
  * were done and ended when m had begun may have seen content[n] ... content[m]: an entry must be, with

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The public header as the maple tree's sources include it in the simulator: the loads of the step that
- * is compiled into loops are steps, too; see maple_words.h.
+ * The public header as the maple tree's sources include it in the simulator: the loads of the
+ * inlined step are also steps of the simulator; see maple_words.h.
  */
 #ifndef SHEAF_TESTS_SIM_MAPLE_STEPS_H
 #define SHEAF_TESTS_SIM_MAPLE_STEPS_H

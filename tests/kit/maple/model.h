@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A plain model of a tree of ranges: a row of cells, each an entry for a fixed interval of indices,
- * and the number of the store that wrote it: cells that are neighbours and of one store are one range.
+ * A plain model of a tree of ranges: a row of cells. Each cell is a fixed interval of indices, with
+ * an entry and the number of the store that wrote it; neighbouring cells written by the same store
+ * are one range.
  */
 #ifndef TESTS_MAPLE_MODEL_H
 #define TESTS_MAPLE_MODEL_H
@@ -16,7 +17,7 @@ struct cell {
 
 struct model {
 	unsigned int n;
-	unsigned long base;  /* cell c begins at base + c * width, but the first at 0 */
+	unsigned long base;  /* cell c begins at base + c * width, the first at 0 */
 	unsigned long width; /* and the last goes on to ULONG_MAX */
 	unsigned long stores;
 	struct cell *cells;

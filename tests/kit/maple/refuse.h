@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Nodes refused, one by one. The linker puts the calls below in place of the library's own
+ * Refuses nodes, one by one. The linker puts these calls in place of the library's
  * (--wrap=nodes_get, --wrap=nodes_alloc).
  */
 #ifndef TESTS_MAPLE_REFUSE_H
@@ -19,7 +19,7 @@ static unsigned int refuse_in; /* this one is refused; 0: none */
 static bool refused;
 static unsigned long refusals;
 static void (*meanwhile)(
-	void); /* is called once, when nodes that may be waited for are asked for */
+	void); /* called once, when nodes are requested by a caller that may wait */
 
 static bool refuse(void)
 {
