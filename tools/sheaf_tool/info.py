@@ -74,8 +74,9 @@ def memory_lines(reading: Reading) -> list[str]:
         memory["resident_bytes"], memory["peak_resident_bytes"],
         memory["used_bytes"] + memory["mapped_bytes"], memory["peak_bytes"], memory["free_bytes"],
         slabs, memory["large_bytes"], memory["mapped_bytes"], own, memory["committed_bytes"]))
-    return [f"memory: {process} resident (peak {most}); "
-            f"libsheaf {used} used (peak {peak}), {free} free",
+    # Unknown after the process has ended.
+    resident = f"{process} resident (peak {most}); " if memory["resident_bytes"] else ""
+    return [f"memory: {resident}libsheaf {used} used (peak {peak}), {free} free",
             "used: slabs {}, large blocks {}, mapped {}, own {}; committed {}".format(*parts)]
 
 

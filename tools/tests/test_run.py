@@ -69,5 +69,6 @@ class Run(unittest.TestCase):
                 self.assertEqual(process.wait(PATIENCE), 128 + number)
                 told = process.stderr.read()
                 self.assertRegex(told, r"\nfirst +77 ")
+                self.assertNotIn("resident", told)
                 pid = int(told.split()[1])
                 self.assertFalse(shared.path_of(pid).exists())
