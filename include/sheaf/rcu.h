@@ -5,9 +5,11 @@
  *     #include <sheaf/rcu.h>
  *     #include <urcu.h>              // or <urcu-qsbr.h>, <urcu-bp.h>: the program's flavour
  *
- *     sheaf_urcu_register(0);        // once; link `pkg-config --libs libsheaf-urcu`
+ *     sheaf_urcu_register(0);        // once, from a registered thread
  *     ...
  *     kfree_rcu(node, rcu);          // unlinked before; readers may still look at it
+ *
+ * Link with the flavour, too: cc program.c $(pkg-config --cflags --libs libsheaf-urcu liburcu-memb)
  *
  * The program brings its own RCU; the library links none. A provider (struct sheaf_rcu_ops), for
  * the process or for one cache, reports when a grace period has passed. sheaf_urcu_register() of
@@ -17,7 +19,8 @@
  * whole, and allocations then use it as it is: in steady use no object goes back to its slab. A
  * partly filled sheaf waits at most SHEAF_OPTIONS=rcu_delay=MS (50).
  *
- * kfree_rcu() may start a grace period by the provider's call(), in the caller's thread.
+ * kfree_rcu() may start a grace period by the provider's call(), in the caller's thread. So may any
+ * other call, after an empty slab of a SLAB_TYPESAFE_BY_RCU cache was freed.
  */
 #ifndef SHEAF_RCU_H
 #define SHEAF_RCU_H
