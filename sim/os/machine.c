@@ -40,7 +40,8 @@ unsigned int os_cpu(void)
 	return sim.current->cpu;
 }
 
-/* By cpu_id; by mm_cid CPUs have rows in the order in which they first run, until fibres migrate. */
+/* With cpu_id, the CPU number. With mm_cid, CPUs have rows in the order in which they first run,
+ * until fibres migrate. */
 unsigned int os_row(void)
 {
 	unsigned int cpu = os_cpu();

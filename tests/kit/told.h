@@ -24,7 +24,7 @@ static inline void told_begin(struct told *told)
 	dup2(told->file, STDERR_FILENO);
 }
 
-/* Until now; how many lines they were. -1: one is still kept. */
+/* Stop capturing; returns the number of lines. -1: a report is still deferred. */
 static inline int told_end(struct told *told)
 {
 	ssize_t length = pread(told->file, told->text, sizeof(told->text) - 1, 0);
@@ -39,7 +39,7 @@ static inline int told_end(struct told *told)
 	return os_reports_kept ? -1 : lines;
 }
 
-/* The same of a layer whose callers write what it keeps. */
+/* The same for a layer whose callers write its deferred reports. */
 static inline int told_end_kept(struct told *told)
 {
 	os_report_kept();

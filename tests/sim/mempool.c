@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory pools on invented CPUs: fibres that share fewer elements than they are, over an allocator that
- * mostly refuses. With patient waits the simulator tells when everybody sleeps: then a wake-up was lost.
- * With others a fibre keeps the whole reserve until the rest have got on by the allocator alone, which
- * refuses a while and then does not.
+ * Memory pools on simulated CPUs: more fibres than elements, over an allocator that usually
+ * refuses. With patient waits the simulator detects when all fibres sleep: then a wake-up was lost.
+ * Otherwise one fibre holds the whole reserve until the others have continued with the allocator
+ * alone, which refuses for a while and then does not.
  */
 #include <sheaf/mempool.h>
 #include <stdio.h>

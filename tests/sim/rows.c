@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rows on a large machine: 300 caches on 384 CPUs take fewer mappings than there are CPUs, cost memory
- * only where a CPU used them, and a drain of every CPU writes to no row that was never used. Rows by mm_cid: slots are in the first ones, and
- * the barn's shards in those of the CPUs that the program ran on.
+ * Rows on a large machine: 300 caches on 384 CPUs need fewer mappings than there are CPUs, use
+ * memory only where a CPU used them, and a drain of every CPU writes to no unused row. With rows by
+ * mm_cid, slots are in the first rows, and the barn's shards in the rows of the CPUs on which the
+ * program ran.
  */
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kmem_cache_shrink looks at each partial slab once: its steps are counted for few slabs and for many.
- * The list it leaves is sorted, fullest first, as far as slabs are worth sorting.
+ * kmem_cache_shrink visits each partial slab once: its steps are counted for few slabs and for
+ * many. The resulting list is sorted, fullest first, as far as slabs are worth sorting.
  */
 #include <stdio.h>
 

@@ -169,7 +169,7 @@ static void take_prefilled(struct worker *w, unsigned int c)
 	kmem_cache_return_sheaf(s, n % 2 ? GFP_KERNEL : 0, sheaf);
 }
 
-/* Leave an object for whoever comes, and take what lies there. */
+/* Leave an object for any other thread, and take the one that is there. */
 static void exchange(struct worker *w, unsigned int c)
 {
 	uint64_t **box = &boxes[c][random_below(&w->seed, NR_BOXES)];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program without a race, for the thread sanitizer: one thread is the first to call kmalloc(), another one
- * calls it later. They share nothing but the library.
+ * A program without a race, for the thread sanitizer: one thread is the first to call kmalloc(),
+ * another one calls it later. They share only the library.
  */
 #include <pthread.h>
 #include <sheaf/slab.h>

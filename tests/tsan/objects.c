@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program without a race, for the thread sanitizer: several threads allocate in every way there is, write
- * every byte, and hand what they have to each other through a table with a lock, or retire it under
- * readers. Nothing else orders them. So a report is one about the library: it did not tell that memory
- * changed hands.
+ * A program without a race, for the thread sanitizer: several threads allocate with every call,
+ * write every byte, and pass their objects to each other through a table with a lock, or retire
+ * them under readers. Nothing else orders the threads. So a race report means that the library did
+ * not tell the sanitizer about a change of owner.
  *
  *     objects [ROUNDS]
  */
@@ -123,7 +123,7 @@ static struct held make(enum kind kind, unsigned int random)
 	return held;
 }
 
-/* One object of the sheaf is used; who returns it may be another thread. */
+/* Use one object of the sheaf; another thread may return the sheaf. */
 static void use_sheaf(struct slab_sheaf *sheaf)
 {
 	struct held one = {kmem_cache_alloc_from_sheaf(plain, GFP_KERNEL, sheaf), 96, OBJECT};

@@ -71,7 +71,7 @@ int main(int argc, char **argv)
 								 : NULL;
 	pthread_t thread;
 
-	/* What was freed last is allocated next, by whichever CPU. */
+	/* The last freed object is allocated next, on any CPU. */
 	cache = kmem_cache_create("raced", 64, NULL, SLAB_NO_SHEAVES);
 	if (!other || !cache)
 		return 2;

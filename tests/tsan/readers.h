@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A provider of grace periods whose every order the thread sanitizer sees: readers hold a lock that who waits
- * for them takes, too. barrier() is what waits.
+ * A provider of grace periods whose ordering the thread sanitizer sees completely: readers hold a
+ * lock, and barrier(), which waits for them, takes it too.
  */
 #ifndef TSAN_READERS_H
 #define TSAN_READERS_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program without a race, for the thread sanitizer: one thread uses a sheaf that another one made, and no
- * object that it had. The library looks into the sheaf with memcpy(), which the sanitizer sees.
+ * A program without a race, for the thread sanitizer: one thread uses a sheaf that another one
+ * prefilled, but none of that thread's objects. The library reads the sheaf with memcpy(), which
+ * the sanitizer sees.
  */
 #define _GNU_SOURCE
 #include <pthread.h>

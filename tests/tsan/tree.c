@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program without a race, for the thread sanitizer: writers store ranges in a maple tree, readers look at
- * what is stored without its lock. What orders a store and a load is the tree alone, so a report is one
- * about the library.
+ * A program without a race, for the thread sanitizer: writers store ranges in a maple tree, and
+ * readers read entries without its lock. Only the tree orders a store and a load, so a race report
+ * is a bug in the library.
  *
  *     tree [ROUNDS]
  */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads that take turns: always in the same order, by a relaxed word, so that the thread sanitizer sees none. */
+/* Threads that take turns, always in the same order, with a relaxed word, so that the thread
+ * sanitizer sees no order. */
 #ifndef TSAN_TURNS_H
 #define TSAN_TURNS_H
 

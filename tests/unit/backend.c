@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which backend runs, and who is told why: only who asks, with backend=rseq, verbose or help. */
+/* Which backend runs, and when the reason is reported: only with backend=rseq, verbose or help. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static void first_use(void)
 	_exit(os.backend == OS_BACKEND_RSEQ ? 10 : 11);
 }
 
-/* How many lines that tells; whether the rseq backend ran is in *rseq. */
+/* The number of reported lines; *rseq says whether the rseq backend ran. */
 static int lines(const char *with, bool without_membarrier, bool *rseq)
 {
 	int status, n;

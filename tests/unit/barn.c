@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the barn takes sheaves from and leaves them: this CPU's shard first, and what came from
- * another CPU's moves here, so that nobody goes far twice for the same sheaf.
+ * Where the barn takes sheaves from and where it leaves them: this CPU's shard first; a sheaf from
+ * another CPU's shard moves here, so that no CPU takes the same sheaf from far twice.
  *
- * By hand, whatever CPUs there are: another shard is one of a CPU that need not exist.
+ * The tests need no second CPU: they use the shard of a CPU that may not exist.
  */
 #include "percpu/barn.h"
 
@@ -206,7 +206,7 @@ static void take_all(unsigned int puts)
 	assert_null(barn_begin_full(cache, &cell));
 }
 
-/* What finds no room here goes to the shard of a CPU that has some. */
+/* A sheaf that finds no room here is put into the shard of a CPU that has some. */
 static void budget_of_others_is_used(void **state)
 {
 	unsigned int shards = other < os.nr_cpus ? 2 : 1, puts;
@@ -239,7 +239,7 @@ static void limits_hold(void **state)
 	assert_int_equal(cache->barn_full, BARN_FLOOR - 2);
 }
 
-/* Whoever set a bit was about to count it, or to set the limits for it. */
+/* The thread that set a bit was about to count it, or to set the limits for it. */
 static void bits_are_counted_after_fork(void **state)
 {
 	uint32_t shard_full, barn_full;

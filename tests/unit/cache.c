@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The calls on a cache and its objects: what each promises, and what misuse does. */
+/* The calls on a cache and its objects: their promises, and the effects of misuse. */
 #include "cache/cache.h"
 
 #include <errno.h>
@@ -131,7 +131,7 @@ static void unknown_gfp_flag(void **state)
 	kmem_cache_destroy(s);
 }
 
-/* What kernel code passes without a need here: no line, and the fast path. */
+/* Flags that kernel code passes but that have no effect here: no report, and the fast path. */
 static void harmless_flags(void **state)
 {
 	const gfp_t flags = GFP_USER | GFP_HIGHUSER_MOVABLE | __GFP_NOLOCKDEP | __GFP_NOMEMALLOC |

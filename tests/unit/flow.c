@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a cache's use tells about it, and what it gets then. */
+/* How a cache's use is recognised, and how the cache then changes. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
@@ -69,7 +69,7 @@ static void direction_begins_and_ends(void **state)
 	kmem_cache_destroy(s);
 }
 
-/* Somebody still uses it, though he should not: that it was destroyed is told for ever. */
+/* A thread still uses it by mistake: the cache reports for ever that it was destroyed. */
 static void destroyed_cache_stays_destroyed(void **state)
 {
 	struct kmem_cache *s = kmem_cache_create("flow", 64, NULL, SLAB_NO_MERGE);
@@ -169,7 +169,8 @@ static void small_sheaves_do_not_stay(void **state)
 	}
 }
 
-/* The objects of a spare sheaf of the old capacity stay here: filled by this CPU, whoever did so before. */
+/* The objects of a spare sheaf of the old capacity stay on this CPU: it counts as filled by this
+ * CPU, whichever CPU filled it before. */
 static void renewed_spare_tells_who_filled_it(void **state)
 {
 	struct kmem_cache *s = kmem_cache_create("flow", 64, NULL, SLAB_NO_MERGE);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fork() and vfork() in the middle of everything that other threads do. */
+/* fork() and vfork() during everything that other threads do. */
 #include <pthread.h>
 #include <sheaf/slab.h>
 #include <stdint.h>
@@ -63,7 +63,7 @@ static void *hammer(void *number)
 	return NULL;
 }
 
-/* What vanished threads held stays in use; everything else must work and be in one place. */
+/* Objects of vanished threads stay in use; everything else must work and be in one place. */
 static void in_the_child(void)
 {
 	struct kmem_cache *own = kmem_cache_create("child", 64, NULL, SLAB_NO_MERGE);

@@ -186,7 +186,7 @@ static void beyond_the_budget(void **state)
 	sheaf_stats(&stats);
 	assert_int_equal(stats.split_mappings, page_usage().splits);
 	assert_int_equal(stats.split_limit, before + 9);
-	/* ... until somebody asks for all. */
+	/* ... until a thread asks for all of it. */
 	page_trim();
 	assert_int_equal(page_usage().dirty, 0);
 	assert_true(page_usage().splits <= before + 9);
@@ -197,7 +197,7 @@ static void beyond_the_budget(void **state)
 	range_splits.most = most;
 }
 
-/* Halves that are left beside the library's own memory are used up: all other chunks are whole. */
+/* The halves next to the library's own memory are used up: all other chunks are whole. */
 static int setup(void **state)
 {
 	struct slab *half;

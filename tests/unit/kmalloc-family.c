@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* kmalloc()'s caches: first use by many threads, sets of one's own and by place, storms, fork. */
+/* kmalloc()'s caches: first use by many threads, separate sets and sets by place, storms, fork. */
 #include <pthread.h>
 #include <sheaf/slab.h>
 #include <sheaf/stats.h>

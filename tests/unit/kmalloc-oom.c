@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kmalloc() and memory that runs out: at first use, for caches, runs and mappings. Each part runs in
- * a new image of this program, under a limit of its addresses or of its data.
+ * kmalloc() without memory: at first use, for caches, runs and mappings. Each part runs in a new
+ * image of this program, under a limit on its addresses or its data.
  */
 #include <sheaf/slab.h>
 #include <sheaf/stats.h>
@@ -40,7 +40,7 @@ static size_t free_down_to(size_t n, size_t to)
 	return n;
 }
 
-/* What had small blocks can have large ones, and the other way round. */
+/* Memory of small blocks can be used for large ones, and the reverse. */
 static void all_sizes(void)
 {
 	static const size_t sizes[] = {100, 3000, 20000, 300000, 3 << 20, 64};
@@ -93,7 +93,7 @@ static void first_use_fails(void)
 	}
 }
 
-/* A block that cannot move to a smaller one stays, and nobody waits for that. */
+/* A block that cannot move to a smaller one stays where it is, and no thread waits for that. */
 static void shrink_fails(void)
 {
 	char *p = kmalloc(100000, GFP_KERNEL);

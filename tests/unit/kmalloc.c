@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* kmalloc() and what belongs to it: sizes, alignment, arrays, resizing, large blocks, misuse. */
+/* kmalloc() and related calls: sizes, alignment, arrays, resizing, large blocks, misuse. */
 #include <errno.h>
 #include <limits.h>
 #include <sheaf/slab.h>

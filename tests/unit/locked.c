@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The trylock backend, while the CPU's slot is locked by a thread that was put aside: others of the CPU go
- * on with slots that stand in, and move no whole sheaf for one object.
+ * The trylock backend while a preempted thread has locked the CPU's slot: other threads on that CPU
+ * continue with stand-in slots, and do not move a whole sheaf for one object.
  */
 #include <sched.h>
 #include <stdint.h>
@@ -28,7 +28,7 @@ static struct slot *slot_of(unsigned int row)
 	return slot_of_row((char *)s, row);
 }
 
-/* As if its holder never went on: of the CPU we are on, and of so many that stand in. */
+/* Lock the slots as if their holders never continued: this CPU's, and this many stand-ins. */
 static void set_locks(unsigned int stand_ins, uint32_t locked)
 {
 	slot_of(os_row())->lock = locked;

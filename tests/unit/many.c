@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Many caches: what one more costs does not depend on how many there are, nor on CPUs that do not run.
- * Instructions are counted, of a child that is single-stepped, and mappings. Each test is in children of
- * a process that never used the library.
+ * Many caches: the cost of one more does not depend on their number, nor on CPUs that do not run.
+ * The test counts mappings, and instructions of a child that is single-stepped. Each test runs in
+ * children of a process that never used the library.
  */
 #include "../../bench/common/count.h"
 

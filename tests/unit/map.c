@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Large blocks: every address of one finds it, no other does, and of two who free it one does. */
+/* Large blocks: every address in one finds it, no other address does, and if two threads free it,
+ * exactly one succeeds. */
 #include "page/map.h"
 
 #include <pthread.h>
@@ -181,7 +182,8 @@ static void *move(void *unused)
 	return unused;
 }
 
-/* What is found beside others who map and unmap contains the address; what stays is always found. */
+/* A mapping found while others map and unmap contains the address; a block that stays is always
+ * found. */
 static void others_come_and_go(void **state)
 {
 	char *stays = map_alloc(9 * MiB, 1, 0);

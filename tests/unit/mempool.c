@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory pools: the reserve is used last, filled first, and nobody sleeps beside an element. */
+/* Memory pools: the reserve is used last and filled first, and no thread sleeps while there is an
+ * element. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -21,7 +22,7 @@ enum {
 	ROUNDS = 20000
 };
 
-/* An allocator of a few elements that refuses when it is told to, and looks at its callers. */
+/* An allocator of a few elements that refuses on request, and checks its callers. */
 static struct {
 	int refuse;
 	int refuse_calls; /* so many of the next */
@@ -187,7 +188,7 @@ static void *free_later(void *pool)
 	return NULL;
 }
 
-/* Out of everything: it waits, until somebody frees on another CPU. */
+/* Everything is used up: the thread waits until another CPU frees. */
 static void free_elsewhere_wakes(void **state)
 {
 	mempool_t *pool = make(1);
@@ -223,7 +224,7 @@ static void *free_until_it_waits(void *pool)
 	return NULL;
 }
 
-/* With a reserve of none what is freed goes to the allocator, unless somebody waits for it. */
+/* With min_nr 0, a freed element returns to the allocator, unless a thread waits for it. */
 static void reserve_of_none(void **state)
 {
 	mempool_t *pool = make(0);
@@ -285,7 +286,8 @@ static void in_ones_own_memory(void **state)
 	kmem_cache_destroy(s);
 }
 
-/* Nobody frees to the pool, but the allocator has memory again when it is asked for the fifth time. */
+/* No thread frees to the pool, but the allocator has memory again when it is asked for the fifth
+ * time. */
 static void memory_that_is_back_is_used(void **state)
 {
 	mempool_t *pool = make(1);
@@ -322,7 +324,7 @@ static void *pass_on(void *pool)
 	return NULL;
 }
 
-/* There are fewer elements than threads. (That no wake-up is lost the simulator tells.) */
+/* There are fewer elements than threads. (The simulator checks that no wake-up is lost.) */
 static void everybody_goes_on(void **state)
 {
 	pthread_t threads[THREADS];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A program that says it has no readers: what it retires is free at once. */
+/* A program that says it has no readers: its retired objects are free at once. */
 #include <errno.h>
 #include <sheaf/rcu.h>
 #include <sheaf/stats.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls that promise not to wait finish, whatever others are stuck in. */
+/* Calls that promise not to wait finish, wherever other threads are stuck. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
@@ -230,7 +230,7 @@ static const struct {
 	{"nowait-retired", kmem_cache_free_rcu, retired_wrong_pointers},
 };
 
-/* What may wait for locks: nobody who is stuck has any. */
+/* Operations that may wait for locks: no stuck thread holds any. */
 static void use_locks(void)
 {
 	struct kmem_cache *s = make("nowait-create", sizeof(struct item), 0);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Out of memory: NULL, nothing lost, and on it goes when something was freed.
+ * Out of memory: NULL, nothing is lost, and allocation continues once something was freed.
  *
- * Each test runs in a new image of this program under a limit of addresses (ulimit -v), so that
- * the library meets the limit when it reserves its ranges; or with no more data than at its start.
+ * Each test runs in a new image of this program, under a limit on its addresses (ulimit -v), so
+ * that the library meets the limit when it reserves its ranges; or under a limit that lets its data
+ * grow no more.
  */
 #include <sheaf/slab.h>
 #include <stdbool.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* sheaf_owns(): what is ours and what is not, in and after use, in a handler and beside other threads. */
+/* sheaf_owns(): which addresses are ours, during and after use, in a handler and while other
+ * threads run. */
 #include <errno.h>
 #include <pthread.h>
 #include <sheaf/mempool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Page runs: no two overlap, every address finds its run, what is free goes back. */
+/* Page runs: no two overlap, every address finds its run, and free memory returns to the system. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Caches that were destroyed: what was counted of them stays, in bounds, and is this process's only. */
+/* Destroyed caches: their counts remain, are bounded, and belong to this process only. */
 #include <sheaf/stats.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Prefilled sheaves: what was promised is there whatever happens, and what is left comes back. */
+/*
+ * Prefilled sheaves: promised objects are there in every case, and the remaining ones are returned.
+ */
 #include <errno.h>
 #include <sched.h>
 #include <sheaf/slab.h>

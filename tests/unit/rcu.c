@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* kfree_rcu() and its family, with grace periods that pass when the test says so. */
+/* kfree_rcu() and related calls, with grace periods that pass when the test says so. */
 #include <semaphore.h>
 #include <sheaf/slab.h>
 #include <sheaf/stats.h>

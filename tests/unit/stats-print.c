@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What statistics tell without counting, and the three formats: columns, escaping, errors. */
+/* Statistics without counting, and the three formats: columns, escaping, errors. */
 #include <errno.h>
 #include <inttypes.h>
 #include <sheaf/stats.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Statistics: each counter is moved by the event it names, sums are conserved, and others see what
- * the process itself sees.
+ * Statistics: each counter changes with the event it names, sums are conserved, and other processes
+ * see the same numbers as the process itself.
  */
 #include <pthread.h>
 #include <sched.h>

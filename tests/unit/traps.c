@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Mistakes the kernel's own allocator has made, one test each. */
+/* Mistakes that the kernel's own allocator has made, one test each. */
 #include <pthread.h>
 #include <sched.h>
 #include <sheaf/mempool.h>

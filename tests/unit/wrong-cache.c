@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Blocks of one cache that are freed to another one. The fast path does not look; whoever hands a sheaf
- * over looks at its newest objects, whoever empties one into slabs at all of them. With
- * SHEAF_OPTIONS=slab_debug=F each free is looked at by itself.
+ * Blocks of one cache that are freed to another one. The fast path does not check; a thread that
+ * hands a sheaf over checks its newest objects, and one that empties a sheaf into slabs checks all
+ * of them. With SHEAF_OPTIONS=slab_debug=F every free is checked.
  */
 #include <sched.h>
 #include <sheaf/rcu.h>

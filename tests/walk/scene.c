@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* States of a slot, the calls on them, and what can be seen of the outcome. */
+/* States of a slot, the calls on them, and the visible outcome. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>

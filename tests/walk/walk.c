@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The walker: every section is aborted at each of its instructions, and must then have happened
- * once or not at all, exactly as the sections in C say.
+ * The walker: aborts every section at each of its instructions. The section must then have happened
+ * once or not at all, exactly like the section in C.
  *
- * A first child, whose rseq area is unregistered, is single-stepped through each call: this tells
- * which instructions of which section it executes (a registered one would be aborted at each step).
- * A second child runs the same call again and again, with a breakpoint at one of them in turn: the
- * kernel sees a thread that stopped inside a section, and goes on at its abort handler. Breakpoints
- * stay for one stop, or for good: then the call must give up, having stored nothing.
+ * A first child, whose rseq area is unregistered, is single-stepped through each call. This shows
+ * which instructions of which section the call executes. (With a registered area, the kernel would
+ * abort the section at each step.)
  *
- * The kernel aborts a section by itself, too, where it preempts the child or has it change its CPU: then
- * an instruction may not be met, and a call give up that would have been tried again. What that leaves
- * must be right as well, but shows nothing of our abort: the call is run once more.
+ * A second child repeats the same call, each time with a breakpoint at another of these
+ * instructions. The kernel sees a thread that stopped inside a section, and continues at its abort
+ * handler. A breakpoint stays for one stop, or for the whole call: then the call must give up and
+ * store nothing.
  *
- * Exit status 77: no ptrace, no rseq, or not the machine whose instructions are known here.
+ * The kernel also aborts a section when it preempts the child or moves it to another CPU. Then the
+ * child may not reach an instruction, and a call may give up instead of trying again. The outcome
+ * must be right even so, but it shows nothing about our abort: the call is run once more.
+ *
+ * Exit status 77: no ptrace, no rseq, or a machine whose instructions are not known here.
  */
 #include "walk.h"
 

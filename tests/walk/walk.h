@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The walker in two parts: what a section is asked to do and how its outcome is looked at
- * (scene.c), and the traced child whose sections are aborted at every instruction (walk.c).
+ * The walker in two parts: the task of a section and the check of its outcome (scene.c), and the
+ * traced child whose sections are aborted at every instruction (walk.c).
  */
 #ifndef SHEAF_TESTS_WALK_H
 #define SHEAF_TESTS_WALK_H
@@ -38,7 +38,7 @@ enum walk_call {
 	WALK_NR_CALLS
 };
 
-/* What a section came to: done, and what it handed out. */
+/* The outcome of a section: done, and the objects that it returned. */
 struct walk_result {
 	uint64_t done;
 	void *out[WALK_CAPACITY + 1];
