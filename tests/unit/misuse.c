@@ -146,6 +146,26 @@ static void a_handler_reports(void **state)
 	kmem_cache_destroy(used_by_handler);
 }
 
+/* A walk of the stack would not fit below the frame of the signal, and the program would end. */
+static void a_handler_on_a_small_stack_reports(void **state)
+{
+	static char memory[8192];
+	stack_t small = {.ss_sp = memory, .ss_size = sizeof(memory)}, before;
+	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_ONSTACK}, usual;
+
+	(void)state;
+	used_by_handler = make("small");
+	assert_int_equal(sigaltstack(&small, &before), 0);
+	sigaction(SIGUSR1, &action, &usual);
+	told_begin(&told);
+	raise(SIGUSR1);
+	told_end(&told);
+	sigaction(SIGUSR1, &usual, NULL);
+	sigaltstack(&before, NULL);
+	assert_non_null(strstr(told.text, "kmem_cache_free_nolock(small, "));
+	kmem_cache_destroy(used_by_handler);
+}
+
 static void misuse_twice(void)
 {
 	struct kmem_cache *s = make("panic");
@@ -190,6 +210,7 @@ int main(void)
 		cmocka_unit_test(a_report_says_who_called),
 		cmocka_unit_test(a_kept_line_has_the_stack_of_its_maker),
 		cmocka_unit_test(a_handler_reports),
+		cmocka_unit_test(a_handler_on_a_small_stack_reports),
 		cmocka_unit_test(panic_ends_after_the_line),
 		cmocka_unit_test(kinds_beyond_the_table),
 	};

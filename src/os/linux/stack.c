@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,6 +19,9 @@ extern __typeof__(_dl_find_object) _dl_find_object __attribute__((weak));
 /* Where the library's code is; not known if it is a part of another module. */
 extern const char __start_sheaf_text[] __attribute__((weak, visibility("hidden")));
 extern const char __stop_sheaf_text[] __attribute__((weak, visibility("hidden")));
+
+/* More than a walk and the formatting of its line take. */
+#define WALK_BYTES 8192
 
 struct stack_walk {
 	uintptr_t ip[OS_STACK_DEPTH];
@@ -127,12 +131,22 @@ static size_t write_frame(char *text, size_t size, uintptr_t ip)
 				offset);
 }
 
+/* The alternate stack of a signal handler may be too small for a walk. */
+static bool has_room(void)
+{
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+	stack_t own;
+
+	return sigaltstack(NULL, &own) || !(own.ss_flags & SS_ONSTACK) ||
+	       here - (uintptr_t)own.ss_sp >= WALK_BYTES;
+}
+
 size_t os_stack(char *text, size_t size)
 {
 	struct stack_walk walk = {.n = 0};
 	size_t used = 0;
 
-	if (!_dl_find_object)
+	if (!_dl_find_object || !has_room())
 		return 0;
 	_Unwind_Backtrace(walk_step, &walk);
 	for (unsigned int i = 0; i < walk.n; i++) {
