@@ -21,7 +21,7 @@ static struct told told;
 static const char *options;
 static bool refused;
 
-/* A process's first use of the library. */
+/* The first use of the library in a process. */
 static void first_use(void)
 {
 	struct kmem_cache *s;

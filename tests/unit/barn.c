@@ -132,7 +132,7 @@ static void far_sheaf_moves_here(void **state)
 	assert_int_equal(sheaves_in(other), 0);
 	assert_int_equal(sheaves_in(here), 1);
 
-	/* A full one stays where the empty one was: that CPU is the one that allocates. */
+	/* A full sheaf stays where the empty one was: that CPU is the one that allocates. */
 	cells_of(here)[SLOT_CELLS - 1] = 0;
 	cells_of(other)[0] = (uintptr_t)empty;
 	assert_ptr_equal(barn_begin_empty(cache, &cell), empty);
@@ -206,7 +206,7 @@ static void take_all(unsigned int puts)
 	assert_null(barn_begin_full(cache, &cell));
 }
 
-/* A sheaf that finds no room here is put into the shard of a CPU that has some. */
+/* A sheaf that finds no room here is put into the shard of a CPU that has room. */
 static void budget_of_others_is_used(void **state)
 {
 	unsigned int shards = other < os.nr_cpus ? 2 : 1, puts;
@@ -229,7 +229,8 @@ static void limits_hold(void **state)
 	puts = put_all();
 	assert_int_equal(puts, BARN_FLOOR);
 	take_all(puts);
-	/* The budget of this CPU, and that one's if it comes; the node's least is more, here or there. */
+	/* The budget of this CPU, and of the other one if that shard is used; the minimum of the
+	 * node is more, here or there. */
 	sheaf_set_barn(cache, 0, 0);
 	assert_true(os.nr_allowed == 1 && barn()->nr_used == 1);
 	assert_int_equal(cache->shard_full + cache->barn_full,

@@ -66,7 +66,8 @@ static void constructor(void **state)
 	/* Once for each object: those in the user's hands and those waiting in sheaves. */
 	first = nr_constructed;
 	assert_true(first >= MANY && first < MANY + 4096);
-	/* Half stay, so that no slab becomes empty: nothing may be constructed again. */
+	/* Half of the objects stay allocated, so that no slab becomes empty: nothing may be
+	 * constructed again. */
 	for (int round = 0; round < 20000; round++) {
 		unsigned int i = random_below(&seed, MANY / 2) * 2;
 
@@ -286,8 +287,7 @@ static void bulk_without_a_cache(void **state)
 	kmem_cache_destroy(b);
 }
 
-/* --- what a living cache lets change -----------------------------------------------------------
- */
+/* --- changes to a living cache ---------------------------------------------------------------- */
 
 static void churn(struct kmem_cache *s, void **p, unsigned int n, uint64_t *seed)
 {
@@ -418,7 +418,7 @@ static void destroy_with_live_objects(void **state)
 		memset(p[i], 1, 64);
 	}
 	assert_non_null(strstr(told.text, "3 objects are still in use"));
-	/* Leaked, so that they can still be freed. */
+	/* The cache was leaked, so these can still be freed. */
 	kmem_cache_free_bulk(s, 3, p + 27);
 }
 
@@ -497,7 +497,7 @@ static void verify_finds_planted_faults(void **state)
 	place = &well_filled->objects[0];
 	kept = *place;
 
-	*place = well_filled->objects[1]; /* one twice, one nowhere */
+	*place = well_filled->objects[1]; /* one object twice, another nowhere */
 	assert_true(verify_quietly(s) > 0);
 	*place = (char *)kept + 8;
 	assert_true(verify_quietly(s) > 0);
@@ -505,7 +505,7 @@ static void verify_finds_planted_faults(void **state)
 	assert_true(verify_quietly(s) > 0);
 	*place = kept;
 	assert_int_equal(verify_quietly(s), 0);
-	slab->state += UINT64_C(1) << 16; /* one more in use than there are */
+	slab->state += UINT64_C(1) << 16; /* one more in use than the slab has */
 	assert_true(verify_quietly(s) > 0);
 	slab->state -= UINT64_C(1) << 16;
 	assert_int_equal(verify_quietly(s), 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A chunk's bitmaps against a model of one byte a page. */
+/* A chunk's bitmaps against a model with one byte per page. */
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -93,7 +93,7 @@ static void give(struct chunk *chunk, uint64_t *seed)
 	model_set(run.page, 1u << run.order, DIRTY);
 }
 
-/* A page of the system that is free and in part dirty. */
+/* True if a whole page of the system is free and partly dirty. */
 static bool model_can_go(unsigned int page, unsigned int order)
 {
 	bool dirty = false;
@@ -105,7 +105,7 @@ static bool model_can_go(unsigned int page, unsigned int order)
 
 static void discard(struct chunk *chunk, uint64_t *seed)
 {
-	/* Pages of the system of 4, 16 and 64 KiB. */
+	/* System pages of 4, 16 and 64 KiB. */
 	unsigned int order = 2 * random_below(seed, 3), step = 1u << order;
 	unsigned int from = random_below(seed, CHUNK_PAGES), page, end;
 	unsigned int length = chunk_take_dirty(chunk, order, from, &page);
@@ -142,7 +142,7 @@ static void random_operations(void **state)
 	chunk_init(&chunk);
 	compare(&chunk);
 	for (int round = 0; round < ROUNDS; round++) {
-		/* Waves: mostly taking, then mostly giving. */
+		/* Waves: first mostly takes, then mostly gives. */
 		unsigned int bias = round / 500 % 2 ? 3 : 7, what = random_below(&seed, 10);
 
 		if (random_below(&seed, 20) == 0)

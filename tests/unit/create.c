@@ -49,7 +49,7 @@ static void create_forms(void **state)
 	kmem_cache_destroy(NULL);
 }
 
-/* A program built against an older header passes fewer bytes: what follows is not read. */
+/* A program built with an older header passes fewer bytes: the bytes after them are not read. */
 static void smaller_args(void **state)
 {
 	struct kmem_cache_args args;
@@ -89,7 +89,7 @@ static void cut_args(void **state)
 	}
 }
 
-/* A newer header has more fields. As long as they say nothing, they need not be known. */
+/* A newer header has more fields. The library need not know them as long as they are zero. */
 static void larger_args(void **state)
 {
 	struct {
@@ -113,7 +113,7 @@ static void larger_args(void **state)
 	assert_non_null(strstr(told.text, "kmem_cache_create(newer)"));
 }
 
-/* Nor need what is reserved, which may be a field of a newer header. */
+/* Reserved fields may be fields of a newer header, and need not be known either. */
 static void reserved_args(void **state)
 {
 	const struct kmem_cache_args wrong[] = {{.reserved = {0, 0, 1}}, {.reserved2 = 1}};
@@ -132,7 +132,8 @@ struct message {
 	char text[24];
 };
 
-/* Of the region only this is kept: it lies in the object, and the cache is not merged. */
+/* The library uses only two facts about the region: it lies in the object, and the cache is not
+ * merged. */
 static void region_for_users(void **state)
 {
 	struct kmem_cache *a = KMEM_CACHE_USERCOPY(message, 0, text), *b = KMEM_CACHE(message, 0);
@@ -193,7 +194,7 @@ static void wrong_arguments(void **state)
 	assert_int_equal(told_end(&told), 1);
 }
 
-/* The kernel warns and goes on without the region. */
+/* The kernel warns and continues without the region. */
 static void wrong_user_region(void **state)
 {
 	struct kmem_cache_args args = {.useroffset = 60, .usersize = 8};
@@ -250,7 +251,7 @@ static void merging(void **state)
 	kmem_cache_destroy(bare);
 }
 
-/* Told once, and the text stays one short line whatever the name is. */
+/* Reported once, and the text stays one short line for every name. */
 static void names_are_for_reports(void **state)
 {
 	struct kmem_cache *s;

@@ -107,7 +107,7 @@ static void volume_is_bounded_by_bytes(void **state)
 	}
 }
 
-/* Batches that two sheaves hold, but not one: no barn is asked. */
+/* Batches that fit into two sheaves, but not into one: the barn is not used. */
 static void swaps_are_volume(void **state)
 {
 	struct kmem_cache *s = kmem_cache_create("flow", 64, NULL, SLAB_NO_MERGE);
@@ -145,7 +145,7 @@ static void use_one_by_one(struct kmem_cache *s, void **objects, int n, const st
 	}
 }
 
-/* One larger sheaf does what two of the old capacity and the barn did: nothing is swapped any more. */
+/* One larger sheaf replaces two of the old capacity and the barn: there are no more swaps. */
 static void small_sheaves_do_not_stay(void **state)
 {
 	static const int batches[] = {70, 100, 150, 250};
@@ -242,7 +242,7 @@ static void *consume(void *data)
 	return NULL;
 }
 
-/* One thread on each of two CPUs; skipped where there is one. */
+/* One thread on each of two CPUs; skipped on machines with one CPU. */
 static void is_found_between_threads(void **state)
 {
 	struct pipe pipe = {.s = kmem_cache_create("flow", 64, NULL, SLAB_NO_MERGE)};

@@ -123,7 +123,7 @@ static void forks_while_threads_hammer(void **state)
 	stop(threads);
 }
 
-/* A vfork child may only exec: until then it runs on its parent's memory. */
+/* A vfork child may only exec: until then it uses its parent's memory. */
 static void vfork_child_execs(void **state)
 {
 	pthread_t threads[THREADS];

@@ -39,7 +39,7 @@ static void *first_user(void *seen)
 	return NULL;
 }
 
-/* kernel-slub.md 9.2: caches, and their sheaves, are made once. Must run first. */
+/* kernel-slub.md 9.2: caches and their sheaves are made once. Must run first. */
 static void family_is_made_once_by_many_threads(void **state)
 {
 	pthread_t threads[THREADS];
@@ -104,7 +104,7 @@ static void buckets_are_apart(void **state)
 	kmem_buckets_destroy(NULL);
 }
 
-/* A cache of the same size and flags is not one of kmalloc()'s. */
+/* A user's cache of the same size and flags is not merged with one of kmalloc()'s. */
 static void users_caches_are_not_merged(void **state)
 {
 	struct kmem_cache *s = kmem_cache_create("user", 64, 64, 0, NULL);
@@ -131,7 +131,7 @@ static size_t in_use_of_family(void)
 	return n;
 }
 
-/* kernel-slub.md 9.5: what sheaves, barns and caches need comes from no cache. */
+/* kernel-slub.md 9.5: the memory for sheaves, barns and caches comes from no cache. */
 static void library_allocates_nothing_here(void **state)
 {
 	struct kmem_cache *s = kmem_cache_create("needy", 40, NULL, SLAB_NO_MERGE);
@@ -145,7 +145,7 @@ static void library_allocates_nothing_here(void **state)
 	kmem_cache_destroy(s);
 }
 
-/* kernel-slub.md 9.13: bulk calls on these caches count as an int, too. */
+/* kernel-slub.md 9.13: bulk calls on these caches return a count as an int, too. */
 static void bulk_counts(void **state)
 {
 	void *first = kmalloc(500, GFP_KERNEL), *p[70];
@@ -161,7 +161,8 @@ static void bulk_counts(void **state)
 
 /* --- random_kmalloc_caches -------------------------------------------------------------------- */
 
-/* Neither a jump, which the caller's caller would be taken for, nor shared with other places. */
+/* The asm keeps the call from becoming a jump, which would show the caller's caller as the place,
+ * and from being merged with the calls of other places. */
 #define PLACE(i)                                                                                   \
 	case i:                                                                                    \
 		p = kmalloc(100, GFP_KERNEL);                                                      \
@@ -188,7 +189,8 @@ static __attribute__((noinline)) void *from_place(int place)
 	}
 }
 
-/* Places in the program differ in their caches, each keeps its own; without the option none does. */
+/* Different places in the program use different caches, and each place always the same one; without
+ * the option all places share one. */
 static void partitions(void **state)
 {
 	struct kmem_cache *of[9], *other = NULL;

@@ -63,13 +63,13 @@ static void all_sizes(void)
 		}
 }
 
-/* Nothing can be had at first use; then NULL, and no crash; then all is well. */
+/* No memory at the first use: NULL, and no crash; later all calls succeed. */
 static void first_use_fails(void)
 {
 	struct rlimit limit, none;
 
 	CHECK(getrlimit(RLIMIT_DATA, &limit) == 0);
-	/* Not 0: a soft limit of none is taken for the hard one. */
+	/* Not 0: a soft limit of 0 is taken as the hard limit. */
 	none = (struct rlimit){1, limit.rlim_max};
 	CHECK(setrlimit(RLIMIT_DATA, &none) == 0);
 	for (int i = 0; i < 3; i++) {
@@ -133,7 +133,7 @@ static void resize_fails(void)
 	free_down_to(n - 4, 0);
 }
 
-/* Free objects that caches keep become runs, if the caller may wait for it. */
+/* Free objects in caches become runs, if the caller may wait for that. */
 static void caches_give_back(void)
 {
 	struct sheaf_stats stats;

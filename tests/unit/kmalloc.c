@@ -206,7 +206,7 @@ static void krealloc_stays(void **state)
 	assert_int_equal(cache_of(q)->flags & CACHE_KMALLOC, CACHE_KMALLOC);
 }
 
-/* To a block of half the bytes or less, and no sooner. */
+/* Moves to a block of half the bytes or less, and no sooner. */
 static void krealloc_shrink(void **state)
 {
 	static const size_t sizes[] = {6 * MiB, 3 * MiB, 2 * MiB, 100000, 8193, 8192,
@@ -259,7 +259,7 @@ static void krealloc_grow(void **state)
 	assert_ptr_equal(krealloc(p, 0, GFP_KERNEL), ZERO_SIZE_PTR);
 }
 
-/* All calls have the flag: whatever the user never wrote reads zero. */
+/* All calls have the flag: bytes that the user never wrote read zero. */
 static void krealloc_zero(void **state)
 {
 	char *p = kzalloc(30, GFP_KERNEL);
@@ -310,7 +310,7 @@ static void blocks_of_pages(void **state)
 	assert_int_equal(stats.mapped_bytes, before.mapped_bytes);
 }
 
-/* The neighbour must not be wiped before it is seen that the pointer is wrong. */
+/* The neighbour must not be wiped before the library has seen that the pointer is wrong. */
 static void a_pointer_into_a_block_changes_nothing(void **state)
 {
 	char *blocks[8];
@@ -338,7 +338,7 @@ static void a_pointer_into_a_block_changes_nothing(void **state)
 	}
 }
 
-/* A CPU keeps the last freed run of an order; it is nobody's meanwhile. */
+/* A CPU keeps the last freed run of an order; meanwhile nobody owns it. */
 static void a_freed_run_is_kept(void **state)
 {
 	struct kmem_cache *s = kmem_cache_create("kmalloc-trim", 64, NULL, 0);
@@ -362,7 +362,7 @@ static void a_freed_run_is_kept(void **state)
 	assert_ptr_equal(kzalloc(64 << 10, GFP_KERNEL), first);
 	assert_int_equal(((char *)first)[12345], 0);
 	kfree(first);
-	/* Any cache that is out of memory gets it. */
+	/* Any cache that is out of memory can take it. */
 	assert_true(cache_reclaim(s, GFP_KERNEL, 0));
 	sheaf_stats(&trimmed);
 	assert_true(trimmed.used_bytes <= before.used_bytes);
@@ -393,7 +393,7 @@ static void beyond_two_mib(void **state)
 	assert_int_equal(kmalloc_size_roundup(too_much), too_much);
 }
 
-/* Each of many is found, in whatever order they go. */
+/* Each of many mappings is found, in any order of frees. */
 static void many_mappings(void **state)
 {
 	static char *p[150];
@@ -448,7 +448,7 @@ static void any_pointer_of_ours(void **state)
 	kmem_cache_destroy(s);
 }
 
-/* One clear line for each. */
+/* One clear line for each call. */
 static void told_once(const void *pointer, const char *what)
 {
 	told_begin(&told);
@@ -481,7 +481,7 @@ static void wrong_pointers(void **state)
 	kvfree(map);
 	told_once(run, "not in a block that is in use");
 	told_once(map, "not an object of any cache");
-	/* Not written to: nothing is mapped there any more. */
+	/* The call must not write to it: nothing is mapped there any more. */
 	told_begin(&told);
 	kvfree_sensitive(map, 9 * MiB);
 	assert_int_equal(told_end(&told), 1);
@@ -516,7 +516,7 @@ static void sensitive_content_is_gone(void **state)
 
 		memset(p, 0x77, size);
 		kfree_sensitive(p);
-		/* A link, or what is given back, may be there; what was there is not. */
+		/* A link may be there, or memory that was given back; the old contents are gone. */
 		for (size_t at = 0; at < size; at++)
 			assert_int_not_equal(p[at], 0x77);
 	}

@@ -48,7 +48,7 @@ static void no_file_may_be_written(void)
 	kmem_cache_destroy(used_cache("a"));
 }
 
-/* What CPUs there are must not be taken from those this thread may run on. */
+/* The set of CPUs must not be derived from the CPUs on which this thread may run. */
 static void nothing_can_be_opened(void)
 {
 	struct kmem_cache *s;
@@ -68,7 +68,7 @@ static void nothing_can_be_opened(void)
 	CHECK(kmem_cache_shrink(s) == 0);
 }
 
-/* Valgrind maps the stack itself, and cannot under a limit. */
+/* Valgrind maps the stack itself, and cannot do so under a limit. */
 static __attribute__((noinline)) void grow_stack(void)
 {
 	volatile char stack[64 << 10];
@@ -77,7 +77,7 @@ static __attribute__((noinline)) void grow_stack(void)
 		stack[at] = 0;
 }
 
-/* The first try fails, the second has what it needs. */
+/* The first attempt fails, the second one has the memory that it needs. */
 static void memory_comes_back(void)
 {
 	struct rlimit before;
@@ -140,7 +140,7 @@ static void *hold_node(void *unused)
 	return NULL;
 }
 
-/* Objects of a cache that was destroyed too early stay usable, in a forked child too. */
+/* Objects of a cache that was destroyed too early stay usable, also in a forked child. */
 static void a_leaked_cache_is_forked(void)
 {
 	void *objects[100];
@@ -194,7 +194,7 @@ static void a_destroyed_cache_is_used(void)
 	CHECK(os_reports == 9);
 }
 
-/* GFP_NOWAIT may not take what other CPUs keep, whether the compiler knows the flags or not. */
+/* GFP_NOWAIT may not reclaim from other CPUs, whether the compiler knows the flags or not. */
 static void nowait_does_not_reclaim(void)
 {
 	struct kmem_cache *s = kmem_cache_create("a", 4096, NULL, SLAB_NO_MERGE);
@@ -212,7 +212,8 @@ static void nowait_does_not_reclaim(void)
 		;
 	while (kmem_cache_alloc(s, GFP_NOWAIT))
 		;
-	/* By mm_cid a lone thread has one slot wherever it runs; by CPU the other one's is still full. */
+	/* With mm_cid, a lone thread has one slot on every CPU; with CPU numbers, the slot of the
+	 * other CPU is still full. */
 	if (os.backend == OS_BACKEND_TRYLOCK)
 		CHECK(kmem_cache_alloc(s, GFP_KERNEL));
 }
@@ -229,7 +230,7 @@ static void make_ring(void *object)
 	ring->self = ring;
 }
 
-/* A constructed object may hold pointers to itself: the compiler must not be told otherwise. */
+/* A constructed object may hold pointers to itself: the compiler must not assume otherwise. */
 static void a_constructed_object_points_to_itself(void)
 {
 	struct kmem_cache *s =

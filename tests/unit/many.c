@@ -37,7 +37,7 @@ enum {
 static struct kmem_cache *made[MANY], *stepped[2 * STEPPED];
 static char names[MANY][16];
 
-/* Every other one may be shared, each with a size that no other cache has. */
+/* Every second cache may be merged, each with a size that no other cache has. */
 static bool make_caches(void *number)
 {
 	unsigned int n = *(unsigned int *)number;
@@ -53,7 +53,8 @@ static bool make_caches(void *number)
 	return true;
 }
 
-/* New ones, and names of old ones; the oldest go, which are the last ones of the list. */
+/* Make new caches, and ones that reuse old names; destroy the oldest, which are at the end of the
+ * list. */
 static void make_and_destroy(void *unused)
 {
 	(void)unused;
@@ -73,7 +74,7 @@ static void one_more_costs_the_same(void **state)
 	struct counts of_few, of_many;
 
 	(void)state;
-	/* The stepped child is killed, and would leave its file. */
+	/* The stepped child is killed, and would leave its file for statistics. */
 	if (strstr(getenv("SHEAF_OPTIONS") ? getenv("SHEAF_OPTIONS") : "", "stats"))
 		skip();
 	if (!count_steps(make_caches, make_and_destroy, &few, &of_few))
@@ -93,7 +94,7 @@ static struct index_link *link_of(struct index *index, struct index_link *link, 
 	return found;
 }
 
-/* Each hash is some links', and neighbours are in different chains. */
+/* Three links each have the same hash, and neighbouring hashes are in different chains. */
 static void index_finds_what_is_in_it(void **state)
 {
 	static struct index_link links[LINKS];
@@ -134,7 +135,7 @@ static unsigned int lines_of(const char *path)
 	return n;
 }
 
-/* Memory of this process's own, in KiB: pages of the file of slots are not. */
+/* Memory of this process alone, in KiB, without the pages of the file of slots. */
 static size_t own_memory(void)
 {
 	FILE *file = fopen("/proc/self/status", "re");
@@ -148,7 +149,7 @@ static size_t own_memory(void)
 	return kib;
 }
 
-/* More CPUs than this machine has. */
+/* Pretend to have more CPUs than this machine. */
 static void invent_cpus(unsigned int n)
 {
 	os_init();
@@ -157,7 +158,7 @@ static void invent_cpus(unsigned int n)
 	CHECK(caches_ready());
 }
 
-/* KiB of the file that others map; it is removed. */
+/* KiB of the file that others map; the file is removed. */
 static size_t shared_memory(void)
 {
 	struct stat file = {0};
@@ -204,12 +205,12 @@ static void on_384(void)
 static void on_4096(void)
 {
 	invent_cpus(OS_MAX_ROWS);
-	/* Counters lie where a second area would. */
+	/* Counters lie at the place of a second area. */
 	make_and_use(4100, os.counting ? 20000 : 7000);
 	CHECK(shared_memory() < 17u * 6 * ROW_KIB);
 }
 
-/* A cache takes no memory for CPUs that do not use it, not for counters either, and few mappings. */
+/* A cache takes no memory for CPUs that do not use it, not even for counters, and few mappings. */
 static void one_on_384(void)
 {
 	size_t before;
@@ -217,7 +218,7 @@ static void one_on_384(void)
 	invent_cpus(384);
 	before = own_memory();
 	make_and_use(10, 250);
-#ifndef __SANITIZE_THREAD__ /* that has memory of its own for each mapping */
+#ifndef __SANITIZE_THREAD__ /* its runtime has memory of its own for each mapping */
 	CHECK(own_memory() - before < 1024);
 #endif
 	CHECK(shared_memory() < 8 * ROW_KIB);
@@ -232,7 +233,7 @@ static void mappings_are_few(void **state)
 	assert_int_equal(in_child(one_on_384), 0);
 }
 
-/* The home of an object is known where it is used. */
+/* A slot that is used is open, and knows its home node. */
 static void use_one(void)
 {
 	struct kmem_cache *s = kmem_cache_create("opened", 64, NULL, SLAB_NO_MERGE);

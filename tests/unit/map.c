@@ -89,7 +89,7 @@ static void no_other_address_does(void **state)
 	assert_false(map_free((void *)((uintptr_t)1 << 63)));
 }
 
-/* Freed in any order; neighbours stay found. */
+/* Blocks are freed in random order; their neighbours are still found. */
 static void many_blocks(void **state)
 {
 	static struct mapping model[BLOCKS];
@@ -159,7 +159,7 @@ static void one_of_many_frees(void **state)
 }
 
 static char *moving;		   /* a block that comes and goes */
-static uint32_t moves, most, stop; /* most: an emulator may use each address once only */
+static uint32_t moves, most, stop; /* most: an emulator may use each address only once */
 
 static void *move(void *unused)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the system may refuse: files that can be executed or that cannot, and more locked memory. */
+/* Requests that the system may refuse: files with or without the right to execute, and more locked
+ * memory. */
 #include <errno.h>
 #include <sheaf/slab.h>
 #include <stdbool.h>
@@ -34,7 +35,7 @@ static unsigned int mappings_of(const char *name)
 	return n;
 }
 
-/* From now on memfd_create() fails with this error if the flag is, or is not, among its flags. */
+/* From now on memfd_create() fails with this error if its flags contain, or lack, the given one. */
 static void refuse_files(bool sealed, int error)
 {
 	const struct scmp_arg_cmp flags =
@@ -43,7 +44,7 @@ static void refuse_files(bool sealed, int error)
 	refuse_where(SYS_memfd_create, error, 1, &flags);
 }
 
-/* Slots that cost memory only where they are used need the file. */
+/* Slots need the file if only the CPUs that use them shall cost memory. */
 static void make_cache_from_file(void)
 {
 	CHECK(kmem_cache_create("from-file", 64, NULL, SLAB_NO_MERGE));
@@ -85,7 +86,7 @@ static void lock_little(void)
 		limit.rlim_max = 8 * MiB;
 	limit.rlim_cur = limit.rlim_max;
 	CHECK(setrlimit(RLIMIT_MEMLOCK, &limit) == 0);
-	/* The superuser has no limit; who may lock nothing cannot call mlockall(). */
+	/* The superuser has no limit; a process that may lock no memory cannot call mlockall(). */
 	CHECK(geteuid() || seteuid(65534) == 0);
 	if (limit.rlim_cur == 0)
 		return;

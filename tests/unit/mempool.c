@@ -25,7 +25,7 @@ enum {
 /* An allocator of a few elements that refuses on request, and checks its callers. */
 static struct {
 	int refuse;
-	int refuse_calls; /* so many of the next */
+	int refuse_calls; /* refuse this many of the next calls */
 	int nr_alloc, nr_free;
 	gfp_t gfp;
 	int used[ELEMENTS];
@@ -95,7 +95,7 @@ static void reserve_is_the_last_resort(void **state)
 		assert_non_null(p[i] = mempool_alloc(pool, GFP_KERNEL));
 	assert_null(mempool_alloc(pool, GFP_NOWAIT));
 	assert_null(mempool_alloc_preallocated(pool));
-	/* The reserve is filled before the allocator gets anything back. */
+	/* The reserve is filled before elements return to the allocator. */
 	for (int i = 0; i < 5; i++) {
 		mempool_free(p[i], pool);
 		assert_int_equal(few.nr_free, i < 3 ? 0 : i - 2);
@@ -136,7 +136,7 @@ static void resized(void **state)
 	assert_int_equal(mempool_resize(pool, 6), 0);
 	assert_int_equal(few.nr_alloc - few.nr_free, 6);
 	assert_int_equal(mempool_resize(pool, ELEMENTS + 1), -ENOMEM);
-	/* What could not be had then is kept when it is freed. */
+	/* The pool keeps the elements that it lacked when they are freed. */
 	while ((p[n] = mempool_alloc_preallocated(pool)) != NULL)
 		n++;
 	assert_int_equal(n, ELEMENTS);
@@ -208,7 +208,8 @@ static void free_elsewhere_wakes(void **state)
 	nothing_is_out();
 }
 
-/* Who waits may just be up to ask the allocator: then the element goes there, and is taken back. */
+/* The waiting thread may be just about to ask the allocator: then the allocator gets the element,
+ * and this thread takes it back. */
 static void *free_until_it_waits(void *pool)
 {
 	int *used = &few.used[(long *)handed_over - few.elements];
@@ -252,7 +253,7 @@ static void reserve_of_none(void **state)
 	mempool_destroy(pool);
 }
 
-/* In memory of the program's own, again and again. */
+/* Pools in the program's own memory, initialised several times. */
 static void in_ones_own_memory(void **state)
 {
 	struct kmem_cache *s = kmem_cache_create("pool", 256, NULL, SLAB_NO_MERGE);
@@ -367,7 +368,7 @@ static void *churn(void *pool)
 	return NULL;
 }
 
-/* A child has no element that another thread took, but a pool whose lock nobody holds. */
+/* In the child, the elements of other threads are lost, but the pool's lock is free. */
 static void fork_beside_threads(void **state)
 {
 	pthread_t thread;

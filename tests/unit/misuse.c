@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reports of misuse: how many are written, the stack they carry, and the end that panic_on_warn makes. */
+/* Reports of misuse: their number, their stacks, and the abort by panic_on_warn. */
 #include <signal.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@
 static struct told told;
 static int not_an_object;
 
-/* Names that the program exports, which stacks therefore have. */
+/* Names that the program exports: the stacks show them. */
 void wrong_free(struct kmem_cache *s);
 void misused_here(void);
 void kept_here(void);
@@ -53,7 +53,7 @@ static struct kmem_cache *make(const char *name)
 	return s;
 }
 
-/* 5, the 10th, the 100th and the 1000th; another cache's are counted for themselves. */
+/* The first 5, the 10th, the 100th and the 1000th are written; each cache has its own count. */
 static void a_thousand_are_a_few_lines(void **state)
 {
 	struct kmem_cache *s = make("thousand"), *other = make("other");
@@ -76,7 +76,7 @@ static void a_thousand_are_a_few_lines(void **state)
 	kmem_cache_destroy(other);
 }
 
-/* More kinds than there are places for: all are counted, together. */
+/* More kinds than the table has places: all are counted, in one shared place. */
 static void kinds_beyond_the_table(void **state)
 {
 	char name[16];
@@ -100,7 +100,8 @@ static bool no_stacks(void)
 	return true;
 }
 
-/* tests/install/check-install looks at those of public calls, where the library's own functions are left out. */
+/* tests/install/check-install looks at the stacks of public calls, where the library's own
+ * functions are left out. */
 static void a_report_says_who_called(void **state)
 {
 	(void)state;

@@ -35,7 +35,7 @@ static void free_after_provider(void)
 	_exit(sheaf_rcu_register(&by_hand_ops) == 0 && sheaf_rcu_none() == -1 ? 0 : 1);
 }
 
-/* Must run first: what is said stays said. */
+/* Must run first: sheaf_rcu_none() cannot be undone. */
 static void not_with_a_provider(void **state)
 {
 	(void)state;
@@ -120,7 +120,7 @@ static void misuse_is_told(void **state)
 	kmem_cache_destroy(s);
 }
 
-/* Pages need not wait either. */
+/* Pages need no grace period either. */
 static void typesafe_caches_can_be_made(void **state)
 {
 	struct kmem_cache *s = KMEM_CACHE(item, SLAB_TYPESAFE_BY_RCU);

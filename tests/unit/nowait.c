@@ -33,7 +33,7 @@ struct item {
 	struct sheaf_rcu_head rcu;
 };
 
-/* --- what a reader, or an allocation that must not wait, may do ---------------------------------- */
+/* --- calls that a reader may make, and allocations that must not wait ------------------------- */
 
 static void retire(struct kmem_cache *s, struct item **items, unsigned int n)
 {
@@ -73,7 +73,7 @@ static void others_go_on(struct kmem_cache *s)
 	CHECK(pthread_join(thread, NULL) == 0);
 }
 
-/* --- while somebody has a lock that may be held for long ------------------------------------------ */
+/* --- while another thread holds a lock for long ----------------------------------------------- */
 
 static void lock_grace(void)
 {
@@ -130,9 +130,9 @@ static void no_lock_that_is_held_for_long(void **state)
 	}
 }
 
-/* --- while somebody's report is stuck in a pipe that nobody reads --------------------------------- */
+/* --- while another thread's report is stuck in a pipe that nobody reads ----------------------- */
 
-#define ROOM 700 /* bytes: for a line, not for all of them */
+#define ROOM 700 /* bytes: enough for one line, not for all */
 
 static struct {
 	int in, out, saved;
@@ -147,7 +147,7 @@ static int unread(void)
 	return n;
 }
 
-/* Have somebody report more than fits into standard error, and wait for the first line of it. */
+/* Start a thread that reports more than fits into standard error, and wait for its first line. */
 static void begin_report(void *(*report)(void *cache), struct kmem_cache *s)
 {
 	static char text[1 << 20];
@@ -260,7 +260,7 @@ static void reports_are_made_with_nothing_held(void **state)
 		for (int n = 0; n < 8; n++)
 			CHECK((objects[n] = kmem_cache_alloc(s, GFP_KERNEL)) != NULL);
 		kmem_cache_free_rcu(s, kmem_cache_alloc(s, GFP_KERNEL));
-		/* Into objects that stay in use. */
+		/* Frees into slabs with objects that stay in use. */
 		for (int n = 0; n < 8; n++)
 			reporters[i].before(s, objects[n] + sizeof(void *));
 		begin_report(reporters[i].report, s);
@@ -272,7 +272,7 @@ static void reports_are_made_with_nothing_held(void **state)
 	}
 }
 
-/* --- a handler's lines, when standard error takes none ------------------------------------------- */
+/* --- lines of a handler, while standard error takes none -------------------------------------- */
 
 static struct {
 	struct kmem_cache *s, *destroyed;
@@ -280,7 +280,7 @@ static struct {
 	char *object;
 } handled;
 
-/* A line each. */
+/* One line per call. */
 static void on_signal(int number)
 {
 	static char foreign[64];
@@ -331,7 +331,8 @@ static void lines_of_a_handler_wait_for_nobody(void **state)
 	assert_non_null(handled.sheaf = kmem_cache_prefill_sheaf(s, GFP_KERNEL, 1));
 	signal(SIGUSR1, on_signal);
 	fill_standard_error();
-	/* Whom the handler interrupts would keep this lock from others until somebody reads. */
+	/* If the handler waited, the interrupted thread would hold this lock until the pipe is
+	 * read. */
 	lock_caches();
 	raise(SIGUSR1);
 	unlock_caches();
@@ -339,14 +340,15 @@ static void lines_of_a_handler_wait_for_nobody(void **state)
 	dup2(saved, STDERR_FILENO);
 	close(saved);
 	assert_int_equal(left, 7);
-	/* The next call that may wait writes them. */
+	/* The next call that may wait writes the lines. */
 	told_begin(&told);
 	kmem_cache_shrink(s);
 	assert_int_equal(told_end(&told), 7);
 	kmem_cache_return_sheaf(s, GFP_KERNEL, handled.sheaf);
 }
 
-/* A terminal that has room may have too little of it for a line. Gives the end that would read. */
+/* A terminal that is writable, but may have too little room for a line. Returns the end that would
+ * read. */
 static int terminal_as_standard_error(void)
 {
 	int reader = posix_openpt(O_RDWR | O_NOCTTY), writer;
@@ -392,7 +394,7 @@ static void *free_foreign_nolock(void *unused)
 	return unused;
 }
 
-/* More of them than there are places for lines: those must be free again for the others. */
+/* More threads than places for lines: the places must become free again for others. */
 static void lines_of_threads_that_ended_are_written(void **state)
 {
 	static struct told told;
@@ -407,7 +409,7 @@ static void lines_of_threads_that_ended_are_written(void **state)
 		CHECK(pthread_create(&thread, NULL, free_foreign_nolock, NULL) == 0);
 		CHECK(pthread_join(thread, NULL) == 0);
 	}
-	/* Whose line it is not waits for nobody, either. */
+	/* A thread does not wait for the lines of other threads, either. */
 	kmem_cache_shrink(s);
 	assert_true(os_reports_kept > 0);
 	dup2(saved, STDERR_FILENO);
@@ -425,7 +427,7 @@ static void lines_of_threads_that_ended_are_written(void **state)
 static int begin(void **state)
 {
 	(void)state;
-	/* The first of all makes the caches of kmalloc(). */
+	/* The first call of the process makes the caches of kmalloc(). */
 	kfree(kmalloc(1, GFP_KERNEL));
 	return sheaf_rcu_register(&by_hand_ops);
 }

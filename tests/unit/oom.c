@@ -61,7 +61,7 @@ static void free_down_to(struct kmem_cache *s, size_t n)
 		kmem_cache_free(s, objects[nr_objects - 1]);
 }
 
-/* Until NULL, by both kinds of flags; then half is freed and had again. */
+/* Allocate until NULL, with both kinds of flags; then free half and allocate it again. */
 static void fill_and_empty(struct kmem_cache *s)
 {
 	size_t most, again;
@@ -91,7 +91,7 @@ static void one_cache(void)
 	kmem_cache_destroy(s);
 }
 
-/* What one cache had, another can have. */
+/* Memory of one cache can be used for another. */
 static void memory_moves_between_caches(void)
 {
 	struct kmem_cache *a = kmem_cache_create("oom-a", SIZE, NULL, SLAB_NO_MERGE);
@@ -149,7 +149,7 @@ static void free_elsewhere(struct kmem_cache *s)
 	pin(0);
 }
 
-/* An object that only a reclaim may reach: 0 finds it if and only if GFP_NOWAIT does. */
+/* Only a reclaim can reach this object: flags of 0 find it if and only if GFP_NOWAIT does. */
 static void no_flags_are_nowait(void)
 {
 	struct kmem_cache *s = kmem_cache_create("no-flags", SIZE, NULL, SLAB_NO_MERGE);
@@ -168,7 +168,8 @@ static void no_flags_are_nowait(void)
 	CHECK(found[0] == found[1] && found[2]);
 }
 
-/* A cache that cannot be made is NULL, not a crash; those that were made work. */
+/* If a cache cannot be made, the call returns NULL and does not crash; the caches that were made
+ * work. */
 static void many_caches(void)
 {
 	static struct kmem_cache *caches_made[4000];
@@ -206,7 +207,7 @@ static const struct part parts[] = {
 	{"data", no_more_data},
 };
 
-/* The whole program under a limit; the number of bytes it may address. */
+/* Run the whole program under a limit on its addresses, in bytes. */
 static int run_limited(const char *name, rlim_t bytes)
 {
 	struct rlimit limit = {bytes, bytes};
@@ -246,7 +247,7 @@ static void under_other_limits(void **state)
 	assert_int_equal(run_limited("one-cache", (rlim_t)200 << 20), 0);
 }
 
-/* Under a limit that leaves no range at all, creation fails in a line. */
+/* Under a limit that leaves no room for a range, creation fails with one line. */
 static void no_address_space(void **state)
 {
 	static struct told told;

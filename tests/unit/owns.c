@@ -25,7 +25,7 @@ enum {
 	ROUNDS = 400
 };
 
-/* Every byte of it, asked at some. */
+/* Samples of its bytes. */
 static bool all_owned(const void *block, size_t size)
 {
 	const char *at = block;
@@ -94,7 +94,7 @@ static void nothing_else(void **state)
 	kmem_cache_destroy(s);
 }
 
-/* As a program does in which kernel code meets other code. */
+/* The way a program chooses the right call to free with when kernel code and other code meet. */
 static void who_frees_what(void **state)
 {
 	static void *p[POINTERS];
@@ -134,7 +134,7 @@ static void who_frees_what(void **state)
 	assert_int_equal(told_end(&told), 0);
 }
 
-/* --- in a handler, whatever it interrupts ----------------------------------------------------- */
+/* --- in a handler, wherever it interrupts the thread ------------------------------------------ */
 
 static char *stays, *small;
 static uint32_t asked, wrong, stop;
@@ -176,7 +176,7 @@ static void in_a_handler_beside_other_threads(void **state)
 	assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, allocate_and_free, NULL), 0);
-	/* A signal for a thread that has one already is no further one. */
+	/* A second signal that arrives while the first is pending is lost. */
 	while (os_load_relaxed(&asked) < ROUNDS)
 		for (int i = 0; i < 2; i++)
 			assert_int_equal(pthread_kill(threads[i], SIGUSR1), 0);

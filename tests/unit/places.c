@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* CPUs by distance, on machines of any shape: places are an order of them, nodes and caches parts of it. */
+/* CPUs by distance, on machines of any shape: places are CPUs in order of distance, nodes and
+ * caches are parts of that order. */
 #include <stdint.h>
 
 #include "kit/random.h"
@@ -10,7 +11,7 @@
 
 static uint64_t seed = 1;
 
-/* Numbers of nodes and caches as they come: neither in blocks nor in order. */
+/* Random numbers of nodes and caches: neither in blocks nor in order. */
 static void invent(void)
 {
 	os.nr_cpus = 1 + random_below(&seed, random_below(&seed, 4) ? 64 : 1000);

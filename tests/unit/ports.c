@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls of the kernel's that ports use beside kmalloc(): arrays on a node, bulk frees, pages, texts. */
+/* Calls of the kernel that ports use in addition to kmalloc(): arrays on a node, bulk frees, pages,
+ * texts. */
 #include <errno.h>
 #include <locale.h>
 #include <sheaf/cleanup.h>
@@ -49,7 +50,7 @@ static void arrays_on_a_node(void **state)
 	assert_null(kvcalloc_node(SIZE_MAX, SIZE_MAX, GFP_KERNEL, 0));
 }
 
-/* Of any size, in any order; NULL and ZERO_SIZE_PTR among them. */
+/* Blocks of any size, in any order, with NULL and ZERO_SIZE_PTR among them. */
 static void bulk_free(void **state)
 {
 	static void *p[500];

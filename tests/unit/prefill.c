@@ -30,7 +30,7 @@ static struct kmem_cache *s;
 static void *held[MOST];
 static struct told told;
 
-/* By how much a counter moved; what it should have where nothing is counted. */
+/* The change of a counter; `should` if nothing is counted. */
 #define MOVED(before, name, should) (os.counting ? look(s).name - (before).name : (should))
 
 static void all_is_there(void)
@@ -88,14 +88,14 @@ static void give(unsigned int n)
 		kmem_cache_free(s, held[i]);
 }
 
-/* The common way: the spare is lent, and is the spare again. */
+/* The common case: the spare is lent, and becomes the spare again. */
 static void spare_and_back(void **state)
 {
 	struct kmem_cache_stats before;
 	struct slab_sheaf *sheaf;
 
 	(void)state;
-	/* The first frees find the bootstrap sheaf, and leave it as spare. */
+	/* The first frees find the bootstrap sheaf, and leave it as the spare. */
 	for (int round = 0; round < 2; round++) {
 		kmem_cache_return_sheaf(s, GFP_KERNEL, prefilled(8));
 		kmem_cache_free(s, kmem_cache_alloc(s, GFP_KERNEL));
@@ -115,7 +115,8 @@ static void spare_and_back(void **state)
 	all_is_there();
 }
 
-/* No spare: a full sheaf of the barn is lent; none there: an empty or a new one is filled. */
+/* No spare: a full sheaf of the barn is lent; if the barn has none, an empty or a new one is
+ * filled. */
 static void from_the_barn(void **state)
 {
 	struct kmem_cache_stats before = look(s);
@@ -140,7 +141,8 @@ static void from_the_barn(void **state)
 	all_is_there();
 }
 
-/* A spare is there already: filled up for the barn, or, if the flags or the barn forbid it, flushed. */
+/* There is a spare already: the sheaf is filled up for the barn or, if the flags or the barn forbid
+ * that, flushed. */
 static void returned_beside_a_spare(void **state)
 {
 	struct kmem_cache_stats before;
@@ -182,7 +184,7 @@ static void oversize(void **state)
 	assert_int_equal(kmem_cache_sheaf_size(sheaf), 2000);
 	kmem_cache_return_sheaf(s, GFP_KERNEL, sheaf);
 	give(1000);
-	/* Longer than a sheaf in a slot can ever be. */
+	/* Larger than a sheaf in a slot can ever be. */
 	kmem_cache_return_sheaf(s, GFP_KERNEL, prefilled(9000));
 	all_is_there();
 	told_begin(&told);
@@ -230,7 +232,7 @@ static void refill(void **state)
 	all_is_there();
 }
 
-/* Zeroed when it is asked for: what was freed into the sheaf's objects before is not seen. */
+/* Objects are zeroed when that is requested: their earlier contents are not visible. */
 static void zeroed(void **state)
 {
 	static const char zero[SIZE];
@@ -271,7 +273,7 @@ static void partly_filled_spare(void **state)
 	all_is_there();
 }
 
-/* The sheaf is out while sheaves become smaller or larger, or every CPU is drained. */
+/* The sheaf is lent while sheaves become smaller or larger, or while every CPU is drained. */
 static void changes_while_it_is_out(void **state)
 {
 	static const unsigned int capacities[] = {7, 300, 60, 4096, 1};
@@ -329,7 +331,7 @@ static void misuse(void **state)
 static struct slab_sheaf *lent[MOST];
 static unsigned int nr_lent;
 
-/* What is promised is had when nothing else is. */
+/* Promised objects are there even without any other memory. */
 static void no_memory(void)
 {
 	unsigned int n = 0, got = 0;
@@ -343,7 +345,7 @@ static void no_memory(void)
 		lent[nr_lent++] = sheaf;
 	}
 	CHECK(nr_lent > 5 && nr_lent < MOST);
-	/* No object is to be had but these, and those above what was asked for. */
+	/* Only these objects are left, and those above the requested number. */
 	for (unsigned int i = 0; i < nr_lent; i++) {
 		for (unsigned int j = 0; j <= i % 100; j++, got++) {
 			uint64_t *object = kmem_cache_alloc_from_sheaf(s, GFP_NOWAIT, lent[i]);
@@ -372,7 +374,7 @@ static void on_timer(int number)
 	uint64_t *object;
 
 	(void)number;
-	/* The thread may be long at something when the last one comes. */
+	/* The thread may still be busy when the last object is taken: later signals do nothing. */
 	if (__atomic_load_n(&nr_handled, __ATOMIC_RELAXED) == HANDLED)
 		return;
 	object = kmem_cache_alloc_from_sheaf(s, GFP_NOWAIT, of_handler);
@@ -381,7 +383,8 @@ static void on_timer(int number)
 	__atomic_fetch_add(&nr_handled, 1, __ATOMIC_RELAXED);
 }
 
-/* A handler that pops while the thread it interrupts is anywhere in the library, out of memory. */
+/* A handler takes objects of the sheaf, wherever it interrupts the thread in the library, without
+ * memory. */
 static void in_a_handler(void)
 {
 	struct itimerval every = {{0, 200}, {0, 200}};

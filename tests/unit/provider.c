@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Providers of grace periods as programs give them: of an older header, of a newer one, wrong ones. */
+/* Providers of grace periods as programs register them: from an older header, from a newer one,
+ * wrong ones. */
 #include <sheaf/rcu.h>
 #include <string.h>
 
@@ -10,7 +11,7 @@
 
 static struct told told;
 
-/* What a later header may have. */
+/* Fields that a later header may have. */
 struct newer {
 	struct sheaf_rcu_ops known;
 	void (*unknown)(void);
@@ -27,7 +28,7 @@ static struct kmem_cache *cache_with(const struct sheaf_rcu_ops *ops)
 	return kmem_cache_create("provided", 64, &args, SLAB_TYPESAFE_BY_RCU);
 }
 
-/* Objects go by its grace periods. */
+/* Objects wait for its grace periods. */
 static void works(const struct sheaf_rcu_ops *ops)
 {
 	struct kmem_cache *s = cache_with(ops);
@@ -44,7 +45,7 @@ static void works(const struct sheaf_rcu_ops *ops)
 	assert_int_equal(told_end(&told), 0);
 }
 
-/* It fails, of the process as of a cache, with one line each that says this. */
+/* Registration fails, for the process and for a cache, with one line each that has this word. */
 static void is_refused(const struct sheaf_rcu_ops *ops, const char *word)
 {
 	told_begin(&told);
@@ -59,7 +60,7 @@ static void is_refused(const struct sheaf_rcu_ops *ops, const char *word)
 	assert_non_null(strstr(told.text, word));
 }
 
-/* What follows its size is somebody else's memory. */
+/* The bytes after its size belong to others. */
 static void an_older_one_works(void **state)
 {
 	static struct sheaf_rcu_ops older;
@@ -98,7 +99,7 @@ static void wrong_ones_are_refused(void **state)
 	is_refused(&ops, "sizeof(struct sheaf_rcu_ops)");
 	ops.size = SIZE_MAX;
 	is_refused(&ops, "sizeof(struct sheaf_rcu_ops)");
-	/* No header has one that ends within a call. */
+	/* No header has a structure that ends within a call. */
 	ops.size = offsetof(struct sheaf_rcu_ops, barrier) + sizeof(ops.barrier) / 2;
 	is_refused(&ops, "sizeof(struct sheaf_rcu_ops)");
 	ops.size = sizeof(ops) + 1;
@@ -110,7 +111,7 @@ static void wrong_ones_are_refused(void **state)
 	is_refused(&ops, "name");
 }
 
-/* --- one that can be polled, and whose callbacks are late ------------------------------------------ */
+/* --- a provider that can be polled, with late callbacks --------------------------------------- */
 
 static uint64_t moments, passed; /* noted; and up to which a grace period has passed */
 
@@ -131,7 +132,7 @@ static const struct sheaf_rcu_ops polled_ops = {.size = sizeof(struct sheaf_rcu_
 						.start_poll = start_poll,
 						.poll = poll};
 
-/* One moment is noted at a time: those of batches that are begun meanwhile are noted after it. */
+/* Only one moment is noted at a time: those of batches that begin meanwhile are noted after it. */
 static void polls_for_every_batch(void **state)
 {
 	struct kmem_cache *s = cache_with(&polled_ops);

@@ -109,13 +109,13 @@ static void what_has_passed_is_allocated_again(void **state)
 	refilled = look(s).sheaf_refill;
 	for (unsigned int i = 0; i < MANY; i++)
 		kmem_cache_free_rcu(s, items[i]);
-	/* Twice: what was retired while the first one was under way waits for the next. */
+	/* Twice: objects retired during the first grace period wait for the next one. */
 	by_hand_pass();
 	by_hand_pass();
 	fill(s, again, MANY - 120);
 	for (unsigned int i = 0; i < MANY - 120; i++)
 		reused += is_one_of(items, MANY, again[i]);
-	/* All but what was in sheaves before. */
+	/* All except those that were in sheaves before. */
 	assert_in_range(reused, MANY - 320, MANY);
 	assert_true(look(s).slabs == slabs);
 	if (look(s).counted) {
@@ -141,7 +141,7 @@ static void what_has_passed_is_prefilled(void **state)
 		kmem_cache_free_rcu(s, items[i]);
 	by_hand_pass();
 	by_hand_pass();
-	/* Main's, spare's and the barn's come first. */
+	/* The objects of main, spare and the barn come first. */
 	for (int i = 0; i < SHEAVES; i++) {
 		sheaves[i] = kmem_cache_prefill_sheaf(s, GFP_KERNEL, capacity);
 		assert_non_null(sheaves[i]);
@@ -218,7 +218,7 @@ static void a_partly_filled_sheaf_does_not_stay(void **state)
 	destroy(s);
 }
 
-/* What nobody allocates goes back to its slabs, and then callbacks end. */
+/* Unused objects return to their slabs, and then there are no more callbacks. */
 static void what_is_not_used_goes_back(void **state)
 {
 	static struct item *items[MANY];
@@ -306,7 +306,7 @@ static void retire_in_child(void)
 static struct kmem_cache *inherited;
 static struct item *pending[MANY];
 
-/* The child has a copy of everything that waits, and of the provider's queue. */
+/* The child has a copy of all waiting objects, and of the provider's queue. */
 static void finish_in_child(void)
 {
 	retire_in_child();
@@ -330,7 +330,7 @@ static void a_forked_child_goes_on(void **state)
 	destroy(inherited);
 }
 
-/* Many are under way at once while much is retired, not when that has ended. */
+/* Many grace periods run at once while many objects are retired, but no longer than that. */
 static void few_grace_periods_while_little_waits(void **state)
 {
 	struct kmem_cache *s = make_items("rcu-little", 0);
@@ -358,7 +358,7 @@ static void lose_heads_in_child(void)
 	retire_in_child();
 }
 
-/* What a vanished thread had taken out of the provider's queue never comes back. */
+/* Heads that a vanished thread had taken out of the provider's queue never come back. */
 static void a_forked_child_goes_on_without_lost_heads(void **state)
 {
 	(void)state;
@@ -368,7 +368,7 @@ static void a_forked_child_goes_on_without_lost_heads(void **state)
 	by_hand_pass();
 }
 
-/* Threads that are off their CPUs between the numbers of their batches and call(). */
+/* Threads that lose their CPUs after they took the numbers of their batches and before call(). */
 static struct {
 	pthread_t waits; /* goes on */
 	sem_t held, go_on;
@@ -389,7 +389,7 @@ static void *begin_and_stay(void *grace)
 	return NULL;
 }
 
-/* For want of progress: the others come first after all. */
+/* The waiting thread makes no progress: the others continue after all. */
 static void count_barriers(void)
 {
 	if (++between.barriers > 2)
@@ -397,7 +397,8 @@ static void count_barriers(void)
 			sem_post(&between.go_on);
 }
 
-/* The number that it waits for is another one's, who does not get on: nor does a barrier help it. */
+/* The batch that it waits for belongs to another thread, which does not continue: a barrier does
+ * not help either. */
 static void who_waits_needs_nobody_else(void **state)
 {
 	struct kmem_cache *s = make_items("rcu-between", 0);
@@ -449,7 +450,7 @@ static void too_much_is_counted_and_told(void **state)
 	assert_non_null(strstr(told.text, "rcu_limit"));
 	if (look(s).counted)
 		assert_true(look(s).rcu_over_limit > 0);
-	/* Who may wait does. */
+	/* A caller that may wait does so. */
 	calls = by_hand.barriers;
 	kfree_rcu_mightsleep(items[30000]);
 	for (unsigned int i = 30001; i < 40000; i++)
@@ -476,7 +477,7 @@ static void a_stalled_reader_is_told_once(void **state)
 	retire_some(items);
 	told_begin(&told);
 	clock_pass_ms(os_options.rcu_stall - 1);
-	retire_some(items + MANY / 4); /* nothing yet: what is told is for how long */
+	retire_some(items + MANY / 4); /* no report yet: it says how long nothing has ended */
 	clock_pass_ms(1);
 	retire_some(items + MANY / 2);
 	clock_pass_ms(os_options.rcu_stall);
@@ -486,7 +487,7 @@ static void a_stalled_reader_is_told_once(void **state)
 	destroy(s);
 }
 
-/* Readers of such a cache may look at an object that was freed, and allocated again. */
+/* Readers of such a cache may look at an object that was freed and allocated again. */
 static void typesafe_pages_go_late(void **state)
 {
 	struct kmem_cache *s = make_items("rcu-typesafe", SLAB_TYPESAFE_BY_RCU);
@@ -507,7 +508,7 @@ static void typesafe_pages_go_late(void **state)
 	destroy(s);
 }
 
-/* Whatever the call that lets slabs go, somebody starts a batch for them. */
+/* Each call that releases slabs starts a batch for them. */
 static void returned_sheaf_starts_batch(void **state)
 {
 	struct kmem_cache_args args = {.sheaf_capacity = 256};
@@ -520,7 +521,7 @@ static void returned_sheaf_starts_batch(void **state)
 	assert_non_null(s);
 	sheaf = kmem_cache_prefill_sheaf(s, GFP_KERNEL, 256);
 	assert_non_null(sheaf);
-	/* It does not fit any more, and goes to the slabs. */
+	/* The sheaf does not fit any more, and its objects return to the slabs. */
 	assert_int_equal(kmem_cache_set_sheaf_capacity(s, 512), 0);
 	kmem_cache_return_sheaf(s, GFP_KERNEL, sheaf);
 	by_hand_pass();
@@ -544,13 +545,13 @@ static void fail_every_allocation(void)
 	CHECK(told_end(&told) == 0);
 	kvfree_rcu_barrier();
 	CHECK(look(s).rcu_pending_objects == 0);
-	/* All of them, whatever the way they went. */
+	/* All objects, freed in each way. */
 	for (unsigned int i = 0; i < 4 * MANY; i++)
 		CHECK(kmem_cache_alloc(s, GFP_NOWAIT));
-	CHECK(kmem_cache_verify(s) <= 0); /* -1: no memory to look */
+	CHECK(kmem_cache_verify(s) <= 0); /* -1: no memory for the check */
 }
 
-/* Also what sheaves are made of. */
+/* Also the memory for sheaves. */
 static void take_all_memory(struct kmem_cache *s)
 {
 	no_more_memory();
@@ -564,14 +565,14 @@ static void take_all_memory(struct kmem_cache *s)
 static struct item **meanwhile;
 static unsigned int nr_meanwhile;
 
-/* One for each time that somebody waits for the provider. */
+/* Retire one for each time that a thread waits for the provider. */
 static void retire_meanwhile(void)
 {
 	if (nr_meanwhile)
 		kfree_rcu(meanwhile[--nr_meanwhile], rcu);
 }
 
-/* A barrier frees what was retired before it, whatever others retire while it waits. */
+/* A barrier frees all objects retired before it, even if others retire more while it waits. */
 static void barrier_without_memory(void)
 {
 	static struct item *items[4 * MANY];
@@ -597,7 +598,7 @@ static void nothing_is_lost_without_memory(void **state)
 	assert_int_equal(in_child(barrier_without_memory), 0);
 }
 
-/* Few blocks that are much memory wait for no more time than it takes. */
+/* A few blocks with much memory wait no longer than a grace period takes. */
 static void large_blocks_do_not_stay(void **state)
 {
 	unsigned int delay = os_options.rcu_delay;
@@ -634,7 +635,7 @@ static void no_provider_is_fatal(void **state)
 	told_begin(&told);
 	status = in_child(use_without_provider);
 	lines = told_end(&told);
-	/* An emulator says in a line of its own what ended it. */
+	/* An emulator adds a line of its own about the end of the process. */
 	assert_int_equal(lines, strstr(told.text, "qemu: ") ? 2 : 1);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
 	assert_non_null(strstr(told.text, "rcu-nobody"));
@@ -695,7 +696,7 @@ static void providers(void **state)
 	told_begin(&told);
 	assert_int_equal(sheaf_rcu_register(&another), -1);
 	assert_int_equal(told_end(&told), 1);
-	/* Of one cache. */
+	/* A provider of one cache. */
 	s = kmem_cache_create("rcu-own", sizeof(struct item), &args, 0);
 	assert_non_null(s);
 	item = kmem_cache_alloc(s, GFP_KERNEL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads whose rseq area the kernel does not serve: they read no CPU's number, so sections must send
- * them the slow way, beside others that have one.
+ * Threads whose rseq area the kernel does not update: they read no valid CPU number, so sections
+ * must send them to the slow path, while other threads have valid numbers.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -20,8 +20,8 @@
 
 #define OBJECTS	  500
 #define SIGNATURE 0x53053053
-#define NONE	  (-1) /* what the kernel leaves in cpu_id when an area is given back */
-#define FAILED	  (-2) /* what glibc writes there when the registration was refused */
+#define NONE	  (-1) /* the kernel leaves this in cpu_id when an area is unregistered */
+#define FAILED	  (-2) /* glibc writes this there when the registration was refused */
 
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));
@@ -29,7 +29,7 @@ extern const unsigned int __rseq_size __attribute__((weak));
 static struct kmem_cache *s;
 static int stop;
 
-/* False where there is no rseq. */
+/* Returns false if there is no rseq. */
 static bool unregister(int32_t cpu_id)
 {
 	char *area = (char *)__builtin_thread_pointer() + __rseq_offset;

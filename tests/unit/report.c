@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines that are kept, with handlers that keep and write lines of their own meanwhile. */
+/* Deferred lines, with handlers that defer and write lines of their own at the same time. */
 #include <fcntl.h>
 #include <signal.h>
 #include <time.h>
@@ -27,7 +27,7 @@ static void on_signal(int number)
 	keep_and_write();
 }
 
-/* Once, so that a slow machine's handlers leave time for what they interrupt. */
+/* One shot, so that on a slow machine the handlers leave time for the interrupted code. */
 static void start_timer(timer_t timer, int i)
 {
 	struct itimerspec once = {.it_value = {0, 10000 + i * 37 % 5000}};
@@ -35,7 +35,7 @@ static void start_timer(timer_t timer, int i)
 	assert_int_equal(timer_settime(timer, 0, &once, NULL), 0);
 }
 
-/* A handler took a line that its thread was about to copy, and each counted it as written. */
+/* A handler took a line that its thread was about to copy, and both counted it as written. */
 static void a_line_is_written_once(void **state)
 {
 	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR2};

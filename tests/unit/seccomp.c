@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A seccomp filter that refuses one system call, or one use of it: the library goes on, or returns
- * NULL.
+ * A seccomp filter that refuses one system call, or one use of it: the library continues, or
+ * returns NULL.
  *
- * Each call is refused in a child of its own, before the library's first use or after it was used,
- * with EPERM and with ENOSYS. Two threads, made before, then do all that a program does; every
- * object carries its owner's stamp.
+ * Each call is refused in a separate child, before the first use of the library or after it, with
+ * EPERM and with ENOSYS. Two threads, made before the filter, then use all calls of the library;
+ * every object carries its owner's stamp.
  *
- * Not among them: futex and rseq, without which the C library itself ends the process when a thread
- * waits or begins. What threads need to begin and end is why they do neither under the filter.
+ * futex and rseq are not refused: without them the C library itself ends the process when a thread
+ * waits or begins. Threads neither begin nor end under the filter, since they need further calls
+ * for that.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -46,7 +47,7 @@ struct refusal {
 	const char *name;
 	int call;
 	uint32_t flags; /* mmap only with these; 0: in any case */
-	bool may_cost;	/* caches and objects: there is no memory without it */
+	bool may_cost;	/* caches and objects may fail: there is no memory without it */
 };
 
 #define REFUSE(nr)                                                                                 \
@@ -58,7 +59,7 @@ struct refusal {
 		.name = #nr, .call = SYS_##nr, .may_cost = true                                    \
 	}
 
-/* mmap for one purpose only. */
+/* Only mmap() for one purpose. */
 #define REFUSE_MAP(what, with, cost)                                                               \
 	{                                                                                          \
 		.name = "mmap of " what, .call = SYS_mmap, .flags = with, .may_cost = cost         \
@@ -96,7 +97,7 @@ static const struct refusal refusals[] = {
 	REFUSE_MAP("a child's counters", OWN, true),
 };
 
-/* A small one, one whose slabs are large, and one that keeps nothing. */
+/* A cache of small objects, one with large slabs, and one without sheaves. */
 static const struct {
 	const char *name;
 	size_t size;
@@ -120,7 +121,7 @@ static struct kmem_cache *made[NR_CACHES];
 static struct worker workers[THREADS];
 static pthread_barrier_t turn;
 
-/* In every thread of this process: answer the call with the error. */
+/* In every thread of this process: let the call fail with the error. */
 static void refuse(void)
 {
 	const struct scmp_arg_cmp flags =
@@ -140,7 +141,7 @@ static void free_all(struct worker *w, struct kmem_cache *s)
 		CHECK(*w->objects[i] == stamp(w, i));
 		*w->objects[i] = 0;
 	}
-	/* In two ways: one by one, and the rest together. */
+	/* Free in two ways: one half one by one, and the rest together. */
 	for (size_t i = 0; i < w->had / 2; i++)
 		kmem_cache_free(s, w->objects[i]);
 	kmem_cache_free_bulk(s, w->had - w->had / 2, (void **)&w->objects[w->had / 2]);
@@ -160,7 +161,7 @@ static void allocate(struct worker *w, struct kmem_cache *s)
 		*w->objects[i] = stamp(w, i);
 }
 
-/* Both threads have objects of the same cache at the same time, and free them at the same time. */
+/* Both threads have objects of the same cache, and free them, at the same time. */
 static void use(struct worker *w)
 {
 	for (int c = 0; c < NR_CACHES; c++) {
@@ -194,7 +195,7 @@ static void path_of_file(char *path, size_t size)
 	snprintf(path, size, "/dev/shm/libsheaf-%d", (int)getpid());
 }
 
-/* A process of this number that was killed may have left one. */
+/* A killed process of the same number may have left one. */
 static void remove_left_over(void)
 {
 	char path[64];
@@ -203,14 +204,14 @@ static void remove_left_over(void)
 	remove(path);
 }
 
-/* The file that others may read is there only if something is counted in it. */
+/* The file for other processes exists only if something is counted in it. */
 static void check_file(void)
 {
 	char path[64];
 
 	path_of_file(path, sizeof(path));
 	CHECK(os_counters_head() || access(path, F_OK));
-	/* Who ends by _exit() leaves it. */
+	/* A process that ends with _exit() leaves the file. */
 	remove(path);
 }
 
@@ -243,7 +244,7 @@ static void all_use_here(void)
 	}
 }
 
-/* Shifted, a cache may get what one of another kind left behind when it was destroyed. */
+/* With a shift, a cache may reuse memory of a destroyed cache of another kind. */
 static void create(int shift)
 {
 	for (int c = 0; c < NR_CACHES; c++) {
@@ -276,7 +277,7 @@ static void end(void)
 				continue;
 			kmem_cache_shrink(made[c]);
 			kmem_cache_destroy(made[c]);
-			/* Whatever was refused, it is gone: its slots, too. */
+			/* Whichever call was refused, the cache is gone, and so are its slots. */
 			CHECK(!made[c]->name);
 			made[c] = NULL;
 		}
@@ -318,7 +319,9 @@ static size_t address_space(void)
 	return pages;
 }
 
-/* What was begun is undone: the hundredth attempt has what the first one had. */
+/*
+ * A failed attempt leaves nothing behind: the hundredth attempt has the same memory as the first.
+ */
 static void rows_refused(void)
 {
 	size_t before = 0;
@@ -346,7 +349,8 @@ static void forked_child(void)
 	CHECK(kmem_cache_create("of the child", 64, NULL, SLAB_NO_MERGE));
 }
 
-/* Whether standard error takes a line without waiting cannot be seen: it waits for a call that may. */
+/* The library cannot see whether standard error would take a line at once: the line waits for a
+ * call that may wait. */
 static void no_look_at_standard_error(void)
 {
 	static char foreign[64];
@@ -356,11 +360,12 @@ static void no_look_at_standard_error(void)
 	os_report_kept_nowait();
 	CHECK(os_reports_kept == 1);
 	kfree(foreign);
-	/* Its own line, which any call may wait for; the one that was left is still another's. */
+	/* It wrote its own line, for which any call may wait; the deferred one still belongs to
+	 * another thread. */
 	CHECK(os_reports == 2 && os_reports_kept == 1);
 }
 
-/* It cannot have counters of its own, and leaves the parent's alone. */
+/* The child cannot have counters of its own, and does not change the parent's. */
 static void own_counters_refused(void)
 {
 	struct kmem_cache_stats before, after;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sections of the running backend against a model: two sheaves in a slot, one or two in hand.
+ * Sections of the running backend against a model: two sheaves in a slot, one or two outside it.
  *
- * A section may fail because it was aborted, having stored nothing: then it is tried again.
+ * An aborted section fails and has stored nothing: the test tries it again.
  */
 #include "os/section.h"
 
@@ -173,7 +173,7 @@ static void try_replace(uint64_t *seed)
 		done = section_replace_spare(&at, given < 0 ? NULL : sheaves[given], &old);
 	assert_int_equal(done, !at.stop);
 	if (!done) {
-		/* Who reads it would take a sheaf that is still in the slot. */
+		/* A thread that reads it would take a sheaf that is still in the slot. */
 		assert_ptr_equal(old, &at);
 		return;
 	}
@@ -193,7 +193,7 @@ static void random_operations(void **state)
 	reset();
 	errno = 77;
 	for (int round = 0; round < ROUNDS; round++) {
-		/* Waves, so that full and empty sheaves are met. */
+		/* Waves, so that sheaves become full and empty. */
 		bool filling = round / 64 % 2;
 
 		switch (random_below(&seed, 8)) {
@@ -258,7 +258,7 @@ static void *open_slot(void *unused)
 	return unused;
 }
 
-/* Objects come in once the slot is open, and nothing but that orders the two threads. */
+/* Objects are pushed once the slot is open; only the opening orders the two threads. */
 static void opened_beside_pushes(void **state)
 {
 	(void)state;

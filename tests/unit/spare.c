@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The spare rule where what is allocated is what was retired: the empty main becomes the spare, the
- * empty spare the next rcu_free sheaf, and the barn has no part in it. Without the rule every sheaf
- * goes through the barn when it is empty.
+ * The spare rule, when a thread allocates the objects that it retired: the empty main becomes the
+ * spare, the empty spare becomes the next rcu_free sheaf, and the barn takes no part. Without the
+ * rule every empty sheaf goes through the barn.
  */
 #include <sched.h>
 #include <sheaf/rcu.h>
@@ -18,12 +18,12 @@
 enum {
 	CAPACITY = 32,
 	ROUNDS = 20,
-	SHEAVES = 10 /* retired in a round */
+	SHEAVES = 10 /* retired per round */
 };
 
 static struct kmem_cache *s;
 
-/* Allocate and retire so many sheaves' objects; then their grace period passes. */
+/* Allocate and retire the objects of this many sheaves; then their grace period passes. */
 static void do_round(void)
 {
 	for (unsigned int i = 0; i < SHEAVES * CAPACITY; i++) {
@@ -66,7 +66,7 @@ static void empty_sheaves_stay_with_their_cpu(void **state)
 	kmem_cache_destroy(s);
 }
 
-/* A spare that has objects stays what it is. */
+/* A spare with objects remains the spare. */
 static void full_spare_is_left_alone(void **state)
 {
 	static const struct kmem_cache_args args = {.sheaf_capacity = CAPACITY,

@@ -55,7 +55,7 @@ static void destroyed_cache_is_told(void **state)
 	assert_int_equal(stats.object_size, 0);
 }
 
-/* Halfway through destroy: off the list, what it is made of not yet freed. */
+/* Halfway through destroy: the cache is off the list, but its memory is not yet freed. */
 static void cache_off_the_list_is_left_alone(void **state)
 {
 	struct kmem_cache *gone = kmem_cache_create("gone", 64, NULL, SLAB_NO_MERGE);
@@ -180,7 +180,7 @@ static void retired_bytes_are_told(void **state)
 	for (unsigned int i = 0; i < 6 * SHEAF; i++)
 		kmem_cache_free_rcu(s, held[i]);
 	sheaf_stats(&process);
-	/* All but what is in the CPU's rcu_free sheaf: it is counted when that is full. */
+	/* All except the objects in the CPU's rcu_free sheaf: they are counted when it is full. */
 	told = process.rcu_bytes;
 	assert_in_range(told, 4 * SHEAF * look(s).slab_size, 6 * SHEAF * look(s).slab_size);
 	assert_non_null(strstr(printed(SHEAF_STATS_JSON), "\"rcu_bytes\": "));

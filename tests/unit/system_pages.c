@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Linked to a test, makes it run as on a system whose pages have SYSTEM_PAGES bytes: what is not
- * aligned to them is refused, sizes are rounded up to them, and sysconf() tells of them. The machine's
- * own pages are smaller, so what would be lost with a larger one, if it were discarded for a part of
- * it, is lost here, too.
+ * Linked to a test, simulates a system with pages of SYSTEM_PAGES bytes: unaligned addresses are
+ * refused, sizes are rounded up, and sysconf() returns this size. The real pages of the machine are
+ * smaller. So a discard of part of a larger page loses the same data here as on such a system.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -29,7 +28,7 @@ static size_t round_up(size_t size)
 	return (size + page_size() - 1) & ~(page_size() - 1);
 }
 
-/* True, with errno, if the system would refuse this address or offset. */
+/* Returns true, with errno, if the system would refuse this address or offset. */
 static int refused(uintptr_t at)
 {
 	if (at & (page_size() - 1))
@@ -47,7 +46,7 @@ static void *call_mmap(void *at, size_t size, int protection, int flags, int fil
 	return (void *)syscall(SYS_mmap, at, size, protection, flags, file, offset);
 }
 
-/* What mmap() is called, where off_t has 64 bits. */
+/* The name of mmap() where off_t has 64 bits. */
 void *mmap64(void *at, size_t size, int protection, int flags, int file, off_t offset)
 {
 	size_t whole = round_up(size), before;
@@ -57,7 +56,7 @@ void *mmap64(void *at, size_t size, int protection, int flags, int file, off_t o
 		return MAP_FAILED;
 	if (flags & MAP_FIXED)
 		return call_mmap(at, whole, protection, flags, file, offset);
-	/* Somewhere: more than that, and what is not aligned goes. */
+	/* Map more than that anywhere, and unmap the unaligned ends. */
 	place = call_mmap(NULL, whole + page_size(), PROT_NONE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (place == MAP_FAILED)

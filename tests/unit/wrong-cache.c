@@ -24,8 +24,8 @@
 #include "percpu/sheaf.h"
 
 enum {
-	CAPACITY = 60, /* of objects of this size */
-	EVERY = 7,     /* so many right ones come after each wrong one: of eight one is wrong */
+	CAPACITY = 60, /* for objects of this size */
+	EVERY = 7,     /* right ones after each wrong one: one of eight is wrong */
 	OWN = 3 * CAPACITY,
 	WRONG = (OWN + EVERY - 1) / EVERY,
 	SMALL = 32,
@@ -53,7 +53,7 @@ static void setup(void)
 	}
 }
 
-/* Their owner still has them, and nobody else got one. */
+/* Their owner still has them, and no other thread got one. */
 static void wrong_ones_are_as_before(void)
 {
 	for (unsigned int i = 0; i < OWN; i++) {
@@ -80,7 +80,7 @@ static void says_what_is_wrong(int lines)
 	assert_non_null(strstr(told.text, "belongs to cache \"kmalloc-32\""));
 }
 
-/* Each call writes what it found before it returns: there may be no later one. */
+/* Each call writes its reports before it returns: there may be no later one. */
 static void free_all(void (*free_one)(struct kmem_cache *cache, void *object))
 {
 	for (unsigned int i = 0; i < OWN; i++) {
@@ -91,7 +91,9 @@ static void free_all(void (*free_one)(struct kmem_cache *cache, void *object))
 	}
 }
 
-/* More than main and spare hold, less than makes a barn overflow: no sheaf is flushed meanwhile. */
+/*
+ * More than main and spare hold, but too few to overflow the barn: no sheaf is flushed meanwhile.
+ */
 static void an_exchange_looks(void **state)
 {
 	(void)state;
@@ -99,7 +101,7 @@ static void an_exchange_looks(void **state)
 	told_begin(&told);
 	free_all(kmem_cache_free);
 	says_what_is_wrong(told_end(&told));
-	/* The rest: what is popped before any slow path would have been handed out. */
+	/* The rest: objects popped before any slow path would have been handed out. */
 	told_begin(&told);
 	kmem_cache_shrink(s);
 	told_end_kept(&told);
@@ -110,7 +112,8 @@ static void an_exchange_of_nolock_looks(void **state)
 {
 	(void)state;
 	setup();
-	/* It makes none: without these each object would go to its slab. With slab_debug=F it does. */
+	/* kmem_cache_free_nolock() makes no sheaves: without these, each object would go to its
+	 * slab. With slab_debug=F it does. */
 	for (int i = 0; i < 2 && !os_options.debug_checks; i++)
 		assert_true(sheaf_put_empty(&s->sheaf, sheaf_new(&s->sheaf)));
 	told_begin(&told);
@@ -137,7 +140,7 @@ static void retired_ones_are_looked_at(void **state)
 	wrong_ones_are_as_before();
 }
 
-/* An rcu_free sheaf that is not full is handed over when it has waited for long. */
+/* An rcu_free sheaf that is not full is handed over when it has waited long enough. */
 static void collected_ones_are_looked_at(void **state)
 {
 	(void)state;
@@ -189,7 +192,7 @@ static void a_renewed_spare_is_looked_at(void **state)
 	wrong_ones_are_as_before();
 }
 
-/* Nothing but wrong ones: the sheaf is empty afterwards, and nothing waits. */
+/* Only wrong ones: the sheaf is empty afterwards, and nothing waits. */
 static void a_sheaf_of_wrong_ones(void **state)
 {
 	const struct kmem_cache_args args = {.sheaf_capacity = 4};
@@ -216,7 +219,8 @@ static void a_sheaf_of_wrong_ones(void **state)
 	kmem_cache_destroy(few);
 }
 
-/* Memory of the library's own is of no cache, but where the fast path takes pointers for objects. */
+/* The library's own memory belongs to no cache, except where the fast path takes pointers for
+ * objects. */
 static void blocks_of_the_library(void **state)
 {
 	struct slab_sheaf *sheaf;

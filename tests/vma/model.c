@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The address space of examples/vma against an array of pages: random calls, forks and execs. In every
- * second run half of them have one of their allocations refused, and then every page must be what it
- * was. The linker puts the calls below in place of those that allocate. SEED repeats a run, STEPS makes
- * it longer.
+ * The address space of examples/vma against an array of pages: random calls, forks and execs. In
+ * every second run, one allocation is refused in half of the calls, and then every page must be
+ * unchanged. The linker puts the calls below in place of those that allocate. SEED repeats a run,
+ * STEPS makes it longer.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -103,7 +103,7 @@ static bool is_free(unsigned long at, unsigned long n)
 	return true;
 }
 
-/* --- calls, each by both; what space_ returned, or would with memory ----------------------------- */
+/* --- calls, each on both; returns the result of space_, or its result with enough memory ------ */
 
 static long try_map(void)
 {
@@ -200,7 +200,7 @@ static long try_fork(void)
 	return error;
 }
 
-/* The same mappings as a new image, from a list of them. */
+/* Make the same mappings as a new image, from a list. */
 static long try_exec(void)
 {
 	static struct space fresh;
@@ -222,7 +222,7 @@ static long try_exec(void)
 	check_space(&fresh);
 	error = space_fork(&space, &fresh);
 	CHECK(!error || refuse_in == 0);
-	if (error) { /* refused here: the copy is to be made in any case */
+	if (error) { /* refused here: the copy must be made in any case */
 		CHECK(space_fork(&space, &fresh) == 0);
 		error = 0;
 	}
