@@ -11,7 +11,7 @@
  *     return_ptr(name);         // not freed: the caller's now
  *
  * Variables are freed in the reverse order of their declarations, on every way out of their block
- * except longjmp(), exit() and the end of a thread. Initialise each variable where it is declared. For
+ * except longjmp(), exit() and the end of a thread. NULL and the kernel's error pointers are left alone. Initialise each variable where it is declared. For
  * C and C++, with gcc or clang. Kernel: <linux/cleanup.h>, the same names.
  */
 #ifndef SHEAF_CLEANUP_H
@@ -59,11 +59,20 @@ static inline void *__sheaf_take_pointer(void *variable)
 	return value;
 }
 
-DEFINE_FREE(kfree, const void *, kfree(_T))
-DEFINE_FREE(kvfree, const void *, kvfree(_T))
-DEFINE_FREE(vfree, const void *, vfree(_T))
-DEFINE_FREE(kfree_sensitive, const void *, kfree_sensitive(_T))
-DEFINE_FREE(kfree_const, const void *, kfree_const(_T))
+/* Private: an error number as a pointer, as the kernel's ERR_PTR() makes it. */
+static inline int __sheaf_is_error(const void *pointer)
+{
+	__UINTPTR_TYPE__ value;
+
+	memcpy(&value, &pointer, sizeof(value));
+	return value >= __UINTPTR_MAX__ - 4094;
+}
+
+DEFINE_FREE(kfree, const void *, if (!__sheaf_is_error(_T)) kfree(_T))
+DEFINE_FREE(kvfree, const void *, if (!__sheaf_is_error(_T)) kvfree(_T))
+DEFINE_FREE(vfree, const void *, if (!__sheaf_is_error(_T)) vfree(_T))
+DEFINE_FREE(kfree_sensitive, const void *, if (!__sheaf_is_error(_T)) kfree_sensitive(_T))
+DEFINE_FREE(kfree_const, const void *, if (!__sheaf_is_error(_T)) kfree_const(_T))
 
 #ifdef __cplusplus
 }

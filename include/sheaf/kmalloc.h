@@ -116,7 +116,7 @@ static inline SHEAF_FRESH SHEAF_SIZED(1, 2) void *kcalloc_node(size_t n, size_t 
  * Change the size of a block: in place if it already has so many bytes; otherwise the content is
  * copied to a new block, and the old one is freed. If a new block would have half the bytes or less
  * (kmalloc_size_roundup()), the content moves there, too, unless there is no memory at once: a
- * smaller size never fails. Returns NULL, and does not change the block, if there is no memory. If
+ * smaller size never fails, and blocks of kmem_buckets stay where they are. Returns NULL, and does not change the block, if there is no memory. If
  * the block is NULL or ZERO_SIZE_PTR: the same as kmalloc(). If size is 0: the same as kfree(), and
  * ZERO_SIZE_PTR is returned. Kernel: never moves to a smaller block. __GFP_ZERO: the bytes beyond
  * the old content are zero if every earlier call for this block also had the flag.

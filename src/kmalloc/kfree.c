@@ -95,14 +95,24 @@ static void *move(void *to, const void *block, size_t bytes, const char *call)
 	return to;
 }
 
+/* False for a block of a separate set of caches (kmem_buckets), which a common cache must not replace. */
+static bool may_move(const void *pointer)
+{
+	struct block block = block_of(pointer);
+
+	return block.kind != BLOCK_OBJECT || kmalloc_is_of_family(block.cache);
+}
+
 /* Move to a block of at most half the bytes, if one is available at once: a thread never waits to
  * have less memory. */
 static void *shrink(const void *block, size_t old, size_t size, gfp_t flags, const char *call,
 		    const void *caller)
 {
-	gfp_t now = (flags & __GFP_ZERO) | GFP_NOWAIT | __GFP_NORETRY;
-	void *smaller = roundup(size) <= old / 2 ? alloc(size, now, INT_MAX, call, caller) : NULL;
+	gfp_t now = (flags & (__GFP_ZERO | __GFP_THISNODE)) | GFP_NOWAIT | __GFP_NORETRY;
+	void *smaller = NULL;
 
+	if (roundup(size) <= old / 2 && may_move(block))
+		smaller = alloc(size, now, INT_MAX, call, caller);
 	if (smaller)
 		return move(smaller, block, size, call);
 	/* The size requested before is unknown: everything after the new size may have been

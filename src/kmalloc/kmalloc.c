@@ -175,6 +175,17 @@ struct kmem_cache *kmalloc_cache_made(unsigned int index, const void *caller)
 	return os_load_acquire(&family.ready) ? cache_for(index, caller) : NULL;
 }
 
+bool kmalloc_is_of_family(const struct kmem_cache *s)
+{
+	unsigned int n = os_load_acquire(&family.ready) ? family.nr_partitions : 0;
+	size_t size = s->sheaf.slab.object_size;
+
+	for (unsigned int number = 0; size <= KMALLOC_LARGEST && number < n; number++)
+		if (family.caches[number][kmalloc_index(size)] == s)
+			return true;
+	return false;
+}
+
 void kmalloc_reclaim(void)
 {
 	unsigned int n = os_load_acquire(&family.ready) ? family.nr_partitions : 0;

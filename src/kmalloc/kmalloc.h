@@ -80,6 +80,9 @@ void *kmalloc_for(size_t size, gfp_t flags, int node, const void *caller);
 /* The cache of this index, for the code at `caller`; NULL if the family does not exist yet. */
 struct kmem_cache *kmalloc_cache_made(unsigned int index, const void *caller);
 
+/* Is this a cache of the family, and not of a set of its own (kmem_buckets)? */
+bool kmalloc_is_of_family(const struct kmem_cache *s);
+
 /* Free the memory that every cache of the family holds: for threads that need pages. */
 void kmalloc_reclaim(void);
 

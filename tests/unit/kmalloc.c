@@ -235,6 +235,18 @@ static void krealloc_shrink(void **state)
 		}
 }
 
+/* A block of a separate set of caches does not move to a common one to become smaller. */
+static void krealloc_keeps_the_set(void **state)
+{
+	kmem_buckets *set = kmem_buckets_create("apart", 0, 0, 0, NULL);
+	char *p = kmem_buckets_alloc(set, 1000, GFP_KERNEL);
+
+	(void)state;
+	assert_ptr_equal(krealloc(p, 10, GFP_KERNEL), p);
+	kfree(p);
+	kmem_buckets_destroy(set);
+}
+
 static void krealloc_grow(void **state)
 {
 	static const size_t sizes[] = {1,    8,	   9,	 100,	 192,	  193,
@@ -567,6 +579,7 @@ int main(void)
 		cmocka_unit_test(nodes),
 		cmocka_unit_test(krealloc_stays),
 		cmocka_unit_test(krealloc_shrink),
+		cmocka_unit_test(krealloc_keeps_the_set),
 		cmocka_unit_test(krealloc_grow),
 		cmocka_unit_test(krealloc_zero),
 		cmocka_unit_test(blocks_of_pages),

@@ -230,10 +230,13 @@ static void variables_free(void **state)
 {
 	void *large __free(kvfree) = kvmalloc(3 * MiB, GFP_KERNEL);
 	void *gone __free(kfree) = kmalloc(100, GFP_KERNEL), *mine;
+	/* As ERR_PTR(-ENOMEM) is: nothing to free, and no mistake. */
+	void *failed __free(kfree) = (void *)(intptr_t)-ENOMEM;
 	struct sheaf_stats before, after;
 	char *text;
 
 	(void)state;
+	(void)failed;
 	sheaf_stats(&before);
 	{
 		void *pages __free(vfree) = vmalloc(7 * MiB);
