@@ -5,13 +5,12 @@
  * in a fresh process and the allocator's calls are compiled into the loop as into any program.
  *
  * An allocators/NAME.h defines, all static:
- *   void *bench_open(const struct bench_setup *setup)  once; the others' context, or NULL after an
- *                                                      error it has told
- *   void bench_thread_begin(unsigned int index)        in each thread but the first, before its use
- *   void *bench_alloc(void *context), void bench_free(void *context, void *object)
- *   bool bench_alloc_bulk(void *context, void **objects, unsigned int n), and _free_bulk
- *   void bench_trim(void *context)                     give free memory back, if there is a call
- *   bool bench_make_countable(void)                    make what cannot be single-stepped so
+ *   void *bench_open(const struct bench_setup *setup) once; the context of the other calls, or NULL
+ *   after an error it has told void bench_thread_begin(unsigned int index) in each thread but the
+ *   first, before its use void *bench_alloc(void *context), void bench_free(void *context, void
+ *   *object) bool bench_alloc_bulk(void *context, void **objects, unsigned int n), and _free_bulk
+ *   void bench_trim(void *context) give free memory back, if there is a call bool
+ *   bench_make_countable(void) make what cannot be single-stepped so
  * and BENCH_CALL: a call whose library is to be named, since it may be preloaded; or NULL.
  */
 #ifndef BENCH_ALLOCATOR_H
@@ -33,7 +32,9 @@ struct bench_setup {
 
 #include BENCH_ALLOCATOR
 
-/* The allocator's context, once it is known whose calls these are; or the end of the program. */
+/*
+ * Open the allocator and print the library of its calls; returns its context, or ends the program.
+ */
 static inline void *bench_begin(size_t size, size_t objects, size_t capacity, const char *variant)
 {
 	const struct bench_setup setup = {

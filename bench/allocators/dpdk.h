@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* DPDK's mempool, with its per-lcore cache at the largest. Built if libdpdk is there. */
+/* DPDK's mempool, with its per-lcore cache at the largest size. Built if libdpdk is installed. */
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_lcore.h>
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define BENCH_POOL_LEAST 16383 /* a power of two less one is what the ring behind it holds best */
+#define BENCH_POOL_LEAST 16383 /* the ring of the pool is used best by a power of two less one */
 
 #define BENCH_CALL NULL
 
@@ -23,7 +23,7 @@ static inline void *bench_open(const struct bench_setup *setup)
 	while (objects < setup->objects)
 		objects = 2 * objects + 1;
 	snprintf(lcore, sizeof(lcore), "%d", setup->cpu);
-	/* Header, padding, the ring, and room to spare. */
+	/* Header, padding, the ring, and some spare room. */
 	snprintf(megabytes, sizeof(megabytes), "%zu", 64 + ((objects * (setup->size + 192)) >> 20));
 	if (rte_eal_init(sizeof(arguments) / sizeof(arguments[0]), arguments) < 0) {
 		fprintf(stderr, "dpdk: rte_eal_init: %s\n", rte_strerror(rte_errno));
@@ -37,7 +37,7 @@ static inline void *bench_open(const struct bench_setup *setup)
 	return pool;
 }
 
-/* Or it would have no cache. */
+/* Otherwise this thread would have no cache. */
 static inline void bench_thread_begin(unsigned int index)
 {
 	(void)index;

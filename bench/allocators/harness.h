@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* No allocator: pointers from an array. What the others cost beyond it is theirs. */
+/* No allocator: pointers from an array. The cost of the others beyond this is their own. */
 #include <stdint.h>
 #include <stdlib.h>
 
 #ifndef BENCH_THREAD_SHIFT
-#define BENCH_THREAD_SHIFT 12 /* objects a thread has to itself, as a power of two */
+#define BENCH_THREAD_SHIFT 12 /* objects per thread, as a power of two */
 #endif
 
 #define BENCH_CALL NULL

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* No allocator, nothing used twice: one object after the other in untouched huge pages. */
+/* No allocator and no reuse: one object after the other in untouched huge pages. */
 #include "common/huge.h"
 
 #define BENCH_CALL NULL

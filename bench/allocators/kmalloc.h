@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* libsheaf through kmalloc and kfree, all objects of one size that the compiler does not know. */
+/* libsheaf through kmalloc and kfree, with objects of one size that the compiler does not know. */
 #include <sheaf/kmalloc.h>
 
 #include "rseq_countable.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* malloc and free, the C library's or those of a preloaded library. */
+/* malloc and free of the C library or of a preloaded library. */
 #include <dlfcn.h>
 #include <stdlib.h>
 
@@ -43,7 +43,7 @@ static inline void bench_free_bulk(void *context, void **objects, unsigned int n
 		free(objects[i]);
 }
 
-/* Whatever the library that is loaded has for it; the C library's is there beside any other. */
+/* With the call of the loaded library; the C library's is always there, too. */
 static inline void bench_trim(void *context)
 {
 	void (*collect)(bool) = (void (*)(bool))dlsym(RTLD_DEFAULT, "mi_collect");
@@ -57,7 +57,7 @@ static inline void bench_trim(void *context)
 	(void)context;
 	if (control) {
 		control("thread.tcache.flush", NULL, NULL, NULL, 0);
-		control("arena.4096.purge", NULL, NULL, NULL, 0); /* 4096: all of them */
+		control("arena.4096.purge", NULL, NULL, NULL, 0); /* 4096: all arenas */
 	} else if (collect) {
 		collect(true);
 	} else if (release) {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A memory pool of libsheaf over a cache as sheaf.h makes it: each object from and to the pool. */
+/*
+ * A memory pool of libsheaf over a cache made as in sheaf.h: every object passes through the pool.
+ */
 #include <sheaf/mempool.h>
 
 #define bench_open  bench_open_cache
@@ -10,7 +12,7 @@
 #undef bench_alloc
 #undef bench_free
 
-#define BENCH_RESERVE 64 /* objects that the pool keeps for when memory is short */
+#define BENCH_RESERVE 64 /* objects that the pool reserves for times without memory */
 
 static inline void *bench_open(const struct bench_setup *setup)
 {

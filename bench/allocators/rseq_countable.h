@@ -16,20 +16,19 @@
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));
 
-/*
- * Take this thread's rseq area back from the kernel and fill it in by hand, as CPU 0: the sections
- * then run unaborted under single-stepping. Right only as long as nobody else uses row 0.
- */
+/* Unregister this thread's rseq area from the kernel and fill it in by hand, as CPU 0: the sections
+ * then run unaborted under single-stepping. Correct only while no other thread uses row 0. */
 static inline bool bench_make_countable(void)
 {
 	char *area;
 	unsigned int length = 32;
 
 	if (!&__rseq_size || !&__rseq_offset || __rseq_size == 0)
-		return true; /* the trylock backend runs, which can be stepped as it is */
+		return true; /* the trylock backend runs, which can be single-stepped */
 	area = (char *)__builtin_thread_pointer() + __rseq_offset;
 	while (syscall(SYS_rseq, area, length, RSEQ_UNREGISTER, RSEQ_SIGNATURE)) {
-		/* Whoever registered chose the length, and does not tell. */
+		/* The code that registered the area chose its length, and nothing reports that
+		 * length. */
 		length += 4;
 		if (length > RSEQ_LENGTH_MAX) {
 			fprintf(stderr, "count: the rseq area cannot be unregistered\n");

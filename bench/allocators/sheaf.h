@@ -15,13 +15,13 @@
 #define BENCH_CALL NULL
 
 #ifdef BENCH_URCU
-#include "sheaf_rcu.h" /* counts what is measured, and only that */
+#include "sheaf_rcu.h" /* counts only during the measurement */
 #define BENCH_COUNTS_ITSELF true
 #else
 #define BENCH_COUNTS_ITSELF false
 #endif
 
-/* For `sheaf bench`, beside what was measured: see tools/sheaf_bench/counters.py. */
+/* For `sheaf bench`, in addition to the measurement: see tools/sheaf_bench/counters.py. */
 static void bench_print_counters(void)
 {
 	fflush(stdout);
@@ -77,7 +77,7 @@ static inline void bench_trim(void *context)
 	kmem_cache_shrink(context);
 }
 
-/* For the prefill benchmark: what a prefilled sheaf is, and the calls with it. */
+/* For the prefill benchmark: the type of a prefilled sheaf, and the calls on it. */
 #define BENCH_PREFILL struct slab_sheaf
 
 static inline BENCH_PREFILL *bench_prefill(void *context, unsigned int n)

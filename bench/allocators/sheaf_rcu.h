@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What sheaf.h has for the RCU benchmarks: libsheaf's own retiring, and what it counts meanwhile. */
+/* The part of sheaf.h for the RCU benchmarks: libsheaf's own retiring, and its counters during the
+ * measurement. */
 #include <sheaf/rcu.h>
 #include <string.h>
 
@@ -7,7 +8,9 @@
 
 #define BENCH_KFREE_RCU 1
 
-/* Before anything is retired: liburcu's flavour is to give the grace periods. */
+/*
+ * Before the first object is retired: register liburcu's flavour as the provider of grace periods.
+ */
 static inline bool bench_rcu_begin(void)
 {
 	bool registered;
@@ -34,18 +37,16 @@ static const struct {
 #undef BENCH_EVENT
 };
 
-static struct kmem_cache_stats bench_counted[2]; /* before what is measured, and after */
+static struct kmem_cache_stats bench_counted[2]; /* before and after the measurement */
 
-/* Look at what has happened so far, as the first or the second look. */
+/* Read the counters for the first or the second time. */
 static inline void bench_count(void *context, unsigned int look)
 {
 	kmem_cache_stats(context, &bench_counted[look]);
 }
 
-/*
- * What happened between the two, if that is asked for: in the form of the library's own statistics, which
- * tools/sheaf_bench/counters.py reads.
- */
+/* Print the difference of the two, if requested, in the form of the library's own statistics, which
+ * tools/sheaf_bench/counters.py reads. */
 static inline void bench_print_counted(void)
 {
 	if (!getenv("BENCH_COUNTERS"))

@@ -19,7 +19,7 @@
 
 #include BENCH_SIZED
 
-/* sized_begin(), and whose calls these are; or the end of the program. */
+/* Call sized_begin() and print the library of the calls; ends the program on an error. */
 static inline void sized_start(const char *variant)
 {
 	if (!sized_begin(variant))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The slab layer of libsheaf, called past the cache and its sheaves: what a cache without sheaves
- * would be if there were no code of sheaves.
+ * The slab layer of libsheaf, called without the cache and its sheaves: a cache without sheaves, if
+ * the code of sheaves did not exist.
  */
 #include "cache/cache.h"
 #include "os/machine.h"
@@ -50,5 +50,5 @@ static inline void bench_trim(void *context)
 
 static inline bool bench_make_countable(void)
 {
-	return true; /* no section runs */
+	return true; /* there are no sections */
 }

@@ -82,7 +82,7 @@ static void die(const char *call)
 
 int bench_cpu(unsigned int n)
 {
-	static cpu_set_t allowed; /* as it was before anything was pinned */
+	static cpu_set_t allowed; /* before any thread was pinned */
 	int cpu = 0;
 
 	if (!CPU_COUNT(&allowed) && sched_getaffinity(0, sizeof(allowed), &allowed))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counts instructions by PTRACE_SINGLESTEP between two marker functions, whose addresses the parent
- * knows since the child is a fork of it. Each address is decoded once, as far as needed: prefixes,
- * opcode, and for accesses by %fs the memory operand.
+ * Counts instructions by PTRACE_SINGLESTEP between two marker functions. The child is a fork of the
+ * parent, so the parent knows their addresses. Each address is decoded once, as far as needed:
+ * prefixes, opcode, and the memory operand of accesses by %fs.
  */
 #include "count.h"
 
@@ -143,7 +143,7 @@ static void read_instruction(pid_t child, struct instruction *instruction)
 	struct iovec remote = {(void *)(uintptr_t)instruction->address, INSTRUCTION_MAX};
 	struct prefixes prefixes;
 
-	/* Short at the end of the last mapped page: the rest stays zero. */
+	/* Short at the end of the last mapped page: the remaining bytes stay zero. */
 	process_vm_readv(child, &local, 1, &remote, 1, 0);
 	prefixes = decode_prefixes(instruction->bytes);
 	instruction->locked = prefixes.lock || exchanges_memory(prefixes.opcode);
@@ -177,7 +177,7 @@ static void count_one(pid_t child, const struct user_regs_struct *registers, str
 		counts->tls++;
 }
 
-/* One instruction further. False if the child is no more. */
+/* Step one instruction. Returns false if the child has ended. */
 static bool step(pid_t child, struct user_regs_struct *registers)
 {
 	int status, signal = 0;

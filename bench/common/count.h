@@ -2,8 +2,8 @@
 /*
  * Exact instruction counts without hardware counters: the parent single-steps a forked child.
  *
- * A restartable section cannot be stepped (each step aborts it), so the child gives up its rseq
- * registration before (`prepare`); its sections then run as plain code on the area it owns.
+ * A restartable section cannot be stepped (each step aborts it), so the child first gives up its
+ * rseq registration (`prepare`); its sections then run as plain code on its own area.
  */
 #ifndef BENCH_COUNT_H
 #define BENCH_COUNT_H
@@ -17,10 +17,8 @@ struct counts {
 	unsigned long long tls;	   /* any other access relative to the thread pointer */
 };
 
-/*
- * Call prepare(data) and then run(data) in a child, and count what run() executes. False after an
- * error, which it has told.
- */
+/* Call prepare(data) and then run(data) in a child, and count the instructions of run(). Returns
+ * false after an error, which it has reported. */
 bool count_steps(bool (*prepare)(void *data), void (*run)(void *data), void *data,
 		 struct counts *counts);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory of a benchmark's own, in huge pages where the system has them. */
+/* The benchmark's own memory, in huge pages if the system has them. */
 #ifndef BENCH_HUGE_H
 #define BENCH_HUGE_H
 
@@ -11,7 +11,7 @@
 
 #define BENCH_HUGE ((size_t)2 << 20)
 
-/* Aligned to a huge page, not touched; or the end of the program. */
+/* Aligned to a huge page, not touched; ends the program if there is no memory. */
 static inline void *bench_huge(size_t bytes)
 {
 	char *memory = mmap(NULL, bytes + 2 * BENCH_HUGE, PROT_READ | PROT_WRITE,
@@ -22,7 +22,7 @@ static inline void *bench_huge(size_t bytes)
 		exit(1);
 	}
 	memory += -(uintptr_t)memory & (BENCH_HUGE - 1);
-	/* Refused where there are none: then it is of small ones. */
+	/* Fails if there are no huge pages: then the memory consists of small ones. */
 	madvise(memory, (bytes + BENCH_HUGE - 1) & ~(BENCH_HUGE - 1), MADV_HUGEPAGE);
 	return memory;
 }

@@ -10,13 +10,13 @@
 #include "threads.h"
 
 #define ROWS_MAX 512
-#define AGES	 40 /* cells of a row; the first is of those kept */
+#define AGES	 40 /* cells of a row; the first one counts the objects never freed */
 #define KEPT	 UINT32_MAX
 
 /* The recorded objects, all cells of all rows one after the other. */
 static struct {
 	uint32_t size[ROWS_MAX];
-	uint64_t until[ROWS_MAX][AGES]; /* objects up to and with this cell */
+	uint64_t until[ROWS_MAX][AGES]; /* objects up to and including this cell */
 	uint64_t all;
 	unsigned int rows;
 } recorded;
@@ -66,7 +66,7 @@ static uint64_t random_below(uint64_t limit)
 	return (bench_random(&state) >> 11) % limit;
 }
 
-/* One of the recorded objects: its size, and its age when it was freed. */
+/* Draw one of the recorded objects: its size, and its age when it was freed. */
 static uint32_t draw(uint32_t *age)
 {
 	uint64_t which = random_below(recorded.all);
@@ -85,7 +85,7 @@ static uint32_t draw(uint32_t *age)
 	return recorded.size[row];
 }
 
-/* Lists of slots by the allocation after which they are freed; the last one is the end. */
+/* Lists of slots by the allocation after which they are freed; the last list is the end. */
 struct deaths {
 	uint32_t *first; /* by allocation; 0: none, else a slot plus one */
 	uint32_t *next;	 /* by slot */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a recorded program does to an allocator, as a list of steps that can be replayed: objects of
- * the recorded sizes, each freed after as many allocations as the recorded ones were; what is still
- * live at the end is freed there. The same for the same mix.
+ * A list of steps that replays the use of an allocator by a recorded program: objects of the
+ * recorded sizes, each freed after the same number of allocations as a recorded one; objects that
+ * are still live at the end are freed there. The same mix gives the same steps.
  */
 #ifndef BENCH_MIX_H
 #define BENCH_MIX_H
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Allocate `size` bytes into a slot; size 0: free what is in it. */
+/* Allocate `size` bytes into a slot; size 0: free the object in it. */
 struct mix_step {
 	uint32_t slot, size;
 };
@@ -18,13 +18,13 @@ struct mix_step {
 struct mix {
 	struct mix_step *steps;
 	size_t nr_steps;
-	size_t slots; /* objects live at the same time, at most */
+	size_t slots; /* most objects live at the same time */
 };
 
 /*
- * Read a mix (lines of a size, how many such objects were kept, and how many were freed at an age
- * of 0, 1, 2-3, 4-7, ... allocations) and draw this many objects of it. What is wrong ends the
- * program.
+ * Read a mix (lines of a size, the number of objects of it that were never freed, and the numbers
+ * freed at an age of 0, 1, 2-3, 4-7, ... allocations) and draw this many objects from it. Errors
+ * end the program.
  */
 void mix_read(struct mix *mix, const char *path, size_t objects);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A bounded ring of pointers from one thread to one other, in groups, and how to wait for its other
- * end. Each end keeps to its own lines and looks at the other's index only when what it saw last
- * does not suffice.
+ * A bounded ring of pointers from one thread to another, in groups, and the wait for its other end.
+ * Each end uses its own cache lines, and reads the other's index only when the last value that it
+ * read does not suffice.
  *
  * Invariants: head <= tail <= head + BENCH_RING; both are multiples of BENCH_GROUP, so that a group
  * lies in one piece.
@@ -21,8 +21,7 @@
 #define BENCH_RING  1024 /* pointers; a power of two */
 #define BENCH_GROUP 32	 /* divides it */
 #endif
-#define BENCH_SPINS                                                                                \
-	(1 << 14) /* with a CPU of its own, before it is offered to others: about 1 ms */
+#define BENCH_SPINS (1 << 14) /* if each thread has a CPU, before it yields: about 1 ms */
 
 #if defined(__x86_64__)
 #define BENCH_RELAX __builtin_ia32_pause()
@@ -33,14 +32,14 @@
 #endif
 
 struct bench_ring {
-	_Alignas(BENCH_APART) atomic_size_t tail; /* pointers ever put in; the producer's */
+	_Alignas(BENCH_APART) atomic_size_t tail; /* pointers put in; the producer's */
 	size_t head_seen;
-	_Alignas(BENCH_APART) atomic_size_t head; /* pointers ever taken out; the consumer's */
+	_Alignas(BENCH_APART) atomic_size_t head; /* pointers taken out; the consumer's */
 	size_t tail_seen;
 	_Alignas(BENCH_APART) void *slots[BENCH_RING];
 };
 
-/* Room for a group, to be filled and then given away by bench_ring_put(); NULL: none. */
+/* Room for a group, to be filled and then published by bench_ring_put(); NULL: none. */
 static inline void **bench_ring_room(struct bench_ring *ring)
 {
 	size_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
@@ -60,7 +59,7 @@ static inline void bench_ring_put(struct bench_ring *ring)
 	atomic_store_explicit(&ring->tail, tail + BENCH_GROUP, memory_order_release);
 }
 
-/* The oldest group, whose slots are given back by bench_ring_took(); NULL: none. */
+/* The oldest group, whose slots bench_ring_took() returns; NULL: none. */
 static inline void **bench_ring_group(struct bench_ring *ring)
 {
 	size_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
@@ -80,7 +79,7 @@ static inline void bench_ring_took(struct bench_ring *ring)
 	atomic_store_explicit(&ring->head, head + BENCH_GROUP, memory_order_release);
 }
 
-/* The other end is behind: wait a little, then let somebody else run. */
+/* The other end is behind: wait a little, then let another thread run. */
 static inline void bench_wait(unsigned int *waited, unsigned int spins)
 {
 	if ((*waited)++ < spins)

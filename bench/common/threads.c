@@ -17,7 +17,7 @@
 #define WARM_MS	   20
 #define LOOKS	   100
 #define PRIORITY   (-20)
-#define AUTOGROUP  "/proc/self/autogroup" /* a session's priority, if that is what is scheduled */
+#define AUTOGROUP  "/proc/self/autogroup" /* a session's priority, if sessions are scheduled */
 #define STACK_SIZE (256 << 10)
 
 atomic_bool bench_stopped;
@@ -52,8 +52,9 @@ bool bench_oversubscribed(unsigned int count)
 }
 
 /*
- * A stranger on either CPU stalls a hand-over for as long as the system lets it run, so ask for
- * priority; not everybody gets it. Never for the session of whoever started this by hand.
+ * Another program on either CPU stalls a hand-over for as long as the system lets it run, so ask
+ * for priority; not every user gets it. Only in a new session: never change the session of a user
+ * who started this by hand.
  */
 static void ask_for_priority(void)
 {
@@ -92,7 +93,7 @@ void bench_threads_start(const struct bench_work *work)
 	job = *work;
 	threads = bench_room(job.threads * sizeof(*threads));
 	bench_oversubscribed(job.threads);
-	bench_cpu(0); /* both look at what this process may use before anything is pinned */
+	bench_cpu(0); /* both read the CPUs of this process before any thread is pinned */
 	ask_for_priority();
 	pthread_barrier_init(&gate, NULL, job.threads + 1);
 	pthread_attr_init(&attributes);
@@ -126,10 +127,8 @@ static void sleep_ms(unsigned int milliseconds)
 	nanosleep(&time, NULL);
 }
 
-/*
- * How much is done at a time. Once more if it took long: work done while this thread was not running
- * would count for a window that its time does not belong to.
- */
+/* Count the pairs done. Read again if reading took long: pairs done while this thread did not run
+ * would count for the wrong window. */
 static size_t look(double *now, double window)
 {
 	size_t done = 0;
@@ -145,7 +144,7 @@ static size_t look(double *now, double window)
 	return done;
 }
 
-/* A line for each window of time. */
+/* Print a line for each window of time. */
 static void look_at_windows(unsigned int milliseconds, size_t windows)
 {
 	double began, window = milliseconds * 1e6;
@@ -167,7 +166,7 @@ static void look_at_windows(unsigned int milliseconds, size_t windows)
 
 void bench_threads_run(size_t milliseconds, size_t windows)
 {
-	/* An allocator may have pinned this thread to a CPU where another one is to work. */
+	/* An allocator may have pinned this thread to the CPU of another thread. */
 	sched_setaffinity(0, sizeof(allowed), &allowed);
 	pthread_barrier_wait(&gate);
 	if (windows)

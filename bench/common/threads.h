@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads that all do one kind of work until told to stop, and how fast they are meanwhile.
+ * Threads that all do one kind of work until they are stopped, and the speed of that work.
  *
  *     bench_threads_start()   they exist, have prepared what they need, and wait
  *     bench_begin()           so that what comes after is the allocator's
@@ -19,24 +19,24 @@
 #define BENCH_APART 128 /* bytes: lines are fetched in pairs */
 
 struct bench_thread {
-	_Alignas(BENCH_APART) atomic_size_t pairs; /* done so far; only this thread writes it */
+	_Alignas(BENCH_APART) atomic_size_t pairs; /* so far; only this thread writes it */
 	unsigned int index;
 };
 
 struct bench_work {
 	unsigned int threads;
-	void (*prepare)(unsigned int index); /* nothing that allocates; or NULL */
+	void (*prepare)(unsigned int index); /* must not allocate; or NULL */
 	void (*run)(struct bench_thread *thread);
 };
 
-/* More threads than CPUs: whoever waits for another one had better let it run. */
+/* More threads than CPUs: a thread that waits for another one should yield. */
 bool bench_oversubscribed(unsigned int threads);
 
 void bench_threads_start(const struct bench_work *work);
-/* Without windows they are told to stop at once. */
+/* Without windows, threads are stopped at once. */
 void bench_threads_run(size_t milliseconds, size_t windows);
 
-/* Whether to go on; asked by each thread between small pieces of work. */
+/* True if the threads shall stop; each thread reads it between small pieces of work. */
 extern atomic_bool bench_stopped;
 static inline bool bench_goes_on(void)
 {

@@ -2,7 +2,7 @@
 /*
  * The batch benchmark: allocate a batch of objects, free it, repeat; objects are not touched.
  *
- * Prints what the `sheaf` command reads: a line "from LIBRARY" if the allocator is a preloaded one,
+ * Prints lines for the `sheaf` command: a line "from LIBRARY" if the allocator is a preloaded one,
  * and then a line of nanoseconds per pair for each iteration but the first, or one line of counts.
  */
 #include <stdio.h>
@@ -21,10 +21,10 @@ struct options {
 };
 
 struct job {
-	size_t batch;	/* objects allocated before they are freed */
-	size_t rounds;	/* how often */
-	void **objects; /* room for a batch; by pointer, as the compiler knows no program's */
-	const uint32_t *order; /* in which they are freed; NULL: as they were allocated */
+	size_t batch;	       /* objects allocated before they are freed */
+	size_t rounds;	       /* number of batches */
+	void **objects;	       /* room for a batch; a pointer, so that its address is unknown */
+	const uint32_t *order; /* order of the frees; NULL: order of allocation */
 };
 
 static void *context;
@@ -124,7 +124,8 @@ struct counted {
 	struct job job;
 };
 
-/* In the child: everything warm, as many rounds as bring the sheaves back to where they were. */
+/* In the child: run enough rounds that everything is warm and the sheaves are in the same state
+ * again. */
 static bool prepare(void *data)
 {
 	struct counted *counted = data;

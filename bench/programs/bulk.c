@@ -70,7 +70,7 @@ static void open_allocator(const struct options *options, size_t live)
 	context = bench_begin(options->size, live, options->capacity, options->variant);
 }
 
-/* Time and faults since a moment. */
+/* Time and faults since an earlier moment. */
 struct moment {
 	double time;
 	long faults;
@@ -90,7 +90,7 @@ static void tell(struct moment since, struct moment until, size_t objects)
 	       (double)(until.faults - since.faults) / (double)objects);
 }
 
-#define TRANSFERRED 1000000 /* objects an iteration */
+#define TRANSFERRED 1000000 /* objects per iteration */
 
 static __attribute__((noinline)) bool transfer(void *cache, void **objects, unsigned int n,
 					       size_t rounds)
@@ -133,7 +133,7 @@ static inline __attribute__((always_inline)) void use(void *object, enum touch t
 	OTHER_THINGS;
 }
 
-/* One by one; a loop of its own for each kind of touch. */
+/* One by one; a separate loop for each kind of touch. */
 static inline __attribute__((always_inline)) bool take_each(void *cache, void **objects, size_t n,
 							    enum touch touch, size_t size)
 {
@@ -183,7 +183,7 @@ static void take_all(void **objects, size_t n, const struct options *options)
 		bench_out_of_memory();
 }
 
-/* So that the next round finds all memory there, and nothing of this one in it. */
+/* So that the next round finds all memory mapped, and no data of this round in it. */
 static void fault_all(void **objects, size_t n, const struct options *options)
 {
 	struct options touching = *options;

@@ -6,7 +6,7 @@
  * frees. symmetric: both do both, each frees what the other allocated. The first word of every
  * object is written before it is passed on and read before it is freed.
  *
- * Prints what the `sheaf` command reads: see common/threads.h.
+ * Prints lines for the `sheaf` command: see common/threads.h.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 #include "common/threads.h"
 
 #define THREADS_MAX 4096
-#define OBJECTS	    4096 /* a thread: a ring, and what per-thread caches keep */
+#define OBJECTS	    4096 /* per thread: a ring, and the contents of per-thread caches */
 
 struct options {
 	size_t threads, size, capacity, window, windows;

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The fork benchmark: one task forks a process again and again, another one, on another CPU, is the
- * child's: it ends, or with --exec becomes another program first. A fork allocates VMAs and nodes in a
- * burst, the end of the child frees them all; exec frees them and makes a new space, mapping by mapping.
+ * The fork benchmark: one task repeatedly forks a process. Another task, on another CPU, is the
+ * child: it ends, or with --exec first becomes another program. A fork allocates VMAs and nodes in
+ * a burst, the end of the child frees them all; exec frees them and makes a new space, mapping by
+ * mapping.
  *
- * Threads work in pairs 2i and 2i + 1, through a ring of a few spaces. Prints what the `sheaf` command
- * reads: lines of common/threads.h, a "pair" being a fork and its end.
+ * Threads work in pairs 2i and 2i + 1, through a ring of a few spaces. Prints lines for the `sheaf`
+ * command: those of common/threads.h, a "pair" being a fork and its end.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define BENCH_RING  8 /* children that are there at a time, at most */
+#define BENCH_RING  8 /* most children at the same time */
 #define BENCH_GROUP 1
 
 #include "common/common.h"
@@ -27,7 +28,7 @@ struct options {
 	bool exec;
 };
 
-/* What two threads share. */
+/* Shared by two threads. */
 struct family {
 	struct bench_ring ring;
 	struct space children[BENCH_RING]; /* each belongs to the slot with its number */
@@ -48,7 +49,7 @@ static const struct bench_option table[] = {
 	{NULL, NULL, 0, NULL, NULL},
 };
 
-/* False if all children are there. */
+/* Returns false if all children exist. */
 static bool fork_once(struct family *family, struct space *parent)
 {
 	void **slot = bench_ring_room(&family->ring);
@@ -64,7 +65,7 @@ static bool fork_once(struct family *family, struct space *parent)
 	return true;
 }
 
-/* False if there is no child. */
+/* Returns false if there is no child. */
 static bool live_once(struct family *family)
 {
 	void **slot = bench_ring_group(&family->ring);

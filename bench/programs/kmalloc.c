@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kmalloc benchmark: what a recorded program does to its allocator, replayed.
+ * The kmalloc benchmark: replays the use of an allocator by a recorded program.
  *
  *   same               every thread replays the whole mix (common/mix.h), again and again
  *   producer-consumer  the even thread of a pair allocates the mix's sizes in their order, the odd one
  *                      frees them in that order
  *
- * The first word of every object is written when it is new and read before it is freed. Prints what
- * the `sheaf` command reads: see common/threads.h; a pair is an object that was allocated and freed.
+ * The first word of every object is written when it is new and read before it is freed. Prints
+ * lines for the `sheaf` command: see common/threads.h; a pair is an object that was allocated and
+ * freed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +21,7 @@
 #include "common/threads.h"
 
 #define THREADS_MAX 64
-#define STRIDE	    64 /* steps between looks at whether to go on */
+#define STRIDE	    64 /* steps between checks for the end */
 
 struct options {
 	size_t threads, objects, window, windows;
@@ -42,7 +43,7 @@ static struct options options = {.threads = 1,
 				 .variant = ""};
 static enum pattern pattern;
 static struct mix mix;
-static void **slots; /* mix.slots of them for each thread */
+static void **slots; /* mix.slots per thread */
 static struct bench_ring *rings;
 static unsigned int spins;
 
@@ -91,7 +92,7 @@ static void run_same(struct bench_thread *thread)
 	}
 }
 
-/* The size of the next object, round and round. */
+/* The size of the next object, in a cycle. */
 static uint32_t next_size(size_t *at)
 {
 	uint32_t size;

@@ -8,8 +8,9 @@
  *           and free() in the callback
  *   one     by kfree_rcu_mightsleep(), which needs no head; libsheaf only
  *
- * A barrier every ROUND blocks bounds what waits. Prints a line "from LIBRARY" if the allocator is a
- * preloaded one, and ns of CPU time of a block, the worker's too, for each iteration but the first.
+ * A barrier every ROUND blocks bounds the number of waiting blocks. Prints a line "from LIBRARY" if
+ * the allocator is a preloaded one, and ns of CPU time of a block, the worker's too, for each
+ * iteration but the first.
  */
 #include BENCH_URCU
 #include <stdatomic.h>

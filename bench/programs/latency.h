@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How long something took, as counts of durations: eight steps to a doubling. */
+/* Counts of durations: eight steps per doubling. */
 #ifndef BENCH_LATENCY_H
 #define BENCH_LATENCY_H
 
@@ -12,7 +12,7 @@
 
 struct latency {
 	uint64_t cells[LATENCY_CELLS], sum;
-	uint64_t first; /* stamps before are of somebody else's memory */
+	uint64_t first; /* earlier stamps belong to other memory */
 };
 
 static inline void latency_clear(struct latency *latency)
@@ -48,7 +48,9 @@ static inline void latency_merge(struct latency *into, const struct latency *fro
 	into->sum += from->sum;
 }
 
-/* The end of the cell that this percentage of durations do not exceed; 0 if there are none. */
+/*
+ * The end of the cell that this percentage of durations do not exceed; 0 if there are no durations.
+ */
 static inline double latency_percentile(const struct latency *latency, unsigned int percent)
 {
 	uint64_t left = (latency->sum * percent + 99) / 100;

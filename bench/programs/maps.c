@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The benchmark of real address-space histories: each thread makes the calls of a recording of `sheaf
- * record-maps` on spaces of its own, again and again. All spaces' VMAs and nodes come from two caches.
- * A recording may be a directory: then all that are in it take turns, and each thread begins with
- * another one.
+ * The benchmark of real address-space histories: each thread makes the calls of a recording of
+ * `sheaf record-maps` on spaces of its own, again and again. All spaces' VMAs and nodes come from
+ * two caches. A recording may be a directory: then its recordings take turns, and each thread
+ * begins with a different one.
  *
- * Prints what the `sheaf` command reads: lines of common/threads.h, a "pair" being a call. --capacity: of the
- * sheaves of both caches.
+ * Prints lines for the `sheaf` command: those of common/threads.h; a "pair" is a call. --capacity:
+ * of the sheaves of both caches.
  */
 #include <glob.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 #include "vma/spaces.h"
 
 #define THREADS_MAX 4096
-#define CALLS	    32 /* between looks whether to stop */
+#define CALLS	    32 /* between checks for the end */
 
 struct options {
 	size_t threads, capacity, window, windows;
@@ -63,7 +63,7 @@ static void read_all(const char *path)
 	globfree(&found);
 }
 
-/* One recording from its beginning to its end, unless it is time to stop. */
+/* Replay one recording from beginning to end, unless it is time to stop. */
 static void run_one(struct bench_thread *thread, struct history *history)
 {
 	const struct recording *recording = history->recording;

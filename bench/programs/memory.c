@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The memory benchmark: allocate many objects one by one, touch all of each, free them in some
- * order, do nothing for a while, ask for memory to be given back; resident bytes all along.
+ * order, do nothing for a while, ask the allocator to return memory. Measures resident bytes
+ * throughout.
  *
  * Prints a line "from LIBRARY" if the allocator is a preloaded one, and then lines of PHASE (grow,
- * free, idle, trim), how much of the phase is done (0 to 1), seconds of CPU time since the start
- * without those spent looking, and resident bytes beyond those at the start.
+ * free, idle, trim), the completed part of the phase (0 to 1), seconds of CPU time since the start
+ * without the time for measuring, and resident bytes beyond those at the start.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@
 #include "common/common.h"
 #include "common/huge.h"
 
-#define LOOKS	   20 /* in each phase */
+#define LOOKS	   20 /* per phase */
 #define MOST	   (1u << 28)
 #define IDLE_LOOKS 8
 
@@ -43,10 +44,8 @@ static struct options parse(int argc, char **argv)
 	return o;
 }
 
-/*
- * Resident and swapped bytes, without those that the process has given up (MADV_FREE) and the system
- * has only not yet taken. Exact: statm's count may lag behind by some pages a CPU.
- */
+/* Resident and swapped bytes, without those that the process has given up (MADV_FREE) but the
+ * system has not taken yet. Exact: statm's count may lag by some pages per CPU. */
 static long resident(void)
 {
 	static const struct {
@@ -70,7 +69,7 @@ static long resident(void)
 
 static struct {
 	long resident;
-	double start, looking; /* ns of CPU time: at the beginning, and spent looking since */
+	double start, looking; /* ns of CPU time: at the start, and spent on measuring since then */
 } base;
 
 static void look(const char *phase, double done)
@@ -100,7 +99,7 @@ static void fill_order(const char *program, uint32_t *order, size_t n, const cha
 						     : 2 * (i - even) + 1);
 }
 
-/* The end of the part-th of LOOKS parts. */
+/* The end of part number `part` of LOOKS parts. */
 static size_t part_end(size_t n, unsigned int part)
 {
 	return n * (part + 1) / LOOKS;
@@ -146,7 +145,7 @@ static void idle(size_t milliseconds)
 int main(int argc, char **argv)
 {
 	struct options options = parse(argc, argv);
-	/* The benchmark's own, touched before the base is taken: not the allocator's. */
+	/* Memory of the benchmark, not of the allocator: touched before the base is measured. */
 	void **objects = bench_huge(options.objects * sizeof(*objects));
 	uint32_t *order = bench_huge(options.objects * sizeof(*order));
 

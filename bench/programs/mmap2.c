@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The mmap2 benchmark: each task, a thread with an address space of its own, maps 128 MiB of a file and
- * unmaps them, again and again: will-it-scale's mmap2 with the address space in user space. Nothing is
- * touched. All spaces' VMAs and nodes come from two caches.
+ * The mmap2 benchmark: each task, a thread with an address space of its own, maps 128 MiB of a file
+ * and unmaps them repeatedly: will-it-scale's mmap2 with the address space in user space. Nothing
+ * is touched. All spaces' VMAs and nodes come from two caches.
  *
- * Prints what the `sheaf` command reads: lines of common/threads.h, a "pair" being a map and its unmap; then
- * "maps N", all there were, and "cpu NS": the process's CPU time for each of them. --capacity: of the
- * sheaves of both caches.
+ * Prints lines for the `sheaf` command: those of common/threads.h, where a "pair" is a map and its
+ * unmap; then "maps N", the number of maps, and "cpu NS", the CPU time of the process per map.
+ * --capacity: of the sheaves of both caches.
  */
 #include <stdio.h>
 
@@ -16,7 +16,7 @@
 
 #define TASKS_MAX 4096
 #define LENGTH	  (128ul << 20)
-#define LOOPS	  32	/* between looks whether to stop */
+#define LOOPS	  32	/* between checks for the end */
 #define FILES	  1000u /* file numbers of other mappings are below */
 
 struct options {

@@ -6,7 +6,7 @@
  *   bulk      all N as an array, those not used given back as an array
  *   single    all N one by one, those not used given back one by one
  *
- * The K objects are freed one by one at the end of the work, in every way. Prints a line "from
+ * In every way, the K objects are freed one by one at the end of the work. Prints a line "from
  * LIBRARY" if the allocator is a preloaded one, and ns of CPU time of a piece of work for each
  * iteration but the first.
  */

@@ -3,15 +3,16 @@
  * The rcu benchmark: writers replace the objects of a small table that readers walk, and retire
  * each old one; new ones are allocated meanwhile. Objects are of 64 bytes.
  *
- * Writers are kept on CPUs of their own; a reader walks all tables in a read-side section, checks
- * what it sees, and sleeps PAUSE_US. A round is so many objects and then a barrier, so that what
- * waits is bounded; the first rounds are not measured. With --rate a writer retires no more than
- * that many objects a second, and nothing but that bounds what waits.
+ * Each writer is pinned to its own CPU; a reader walks all tables in a read-side section, checks
+ * what it sees, and sleeps PAUSE_US. A round is a number of objects and then a barrier, which
+ * bounds the number of waiting objects; the first rounds are not measured. With --rate, a writer
+ * retires at most that many objects per second, and only the rate bounds the number of waiting
+ * objects.
  *
- * Prints what the `sheaf` command reads, a line each: `objects` measured; `cpu` and `caller`: ns per
- * object of writers and worker, and of writers alone; `rate`: millions a second, while writers did
- * not wait for a barrier; `pending`: objects at most that were retired and not yet free; `reuse`:
- * ns from retiring to reuse that 99 of 100 objects did not exceed (with --rate); `resident`: KiB.
+ * Prints these lines for the `sheaf` command: `objects` measured; `cpu` and `caller`: ns per object
+ * of writers and worker, and of writers alone; `rate`: millions per second, while writers did not
+ * wait for a barrier; `pending`: the most objects that were retired and not yet free; `reuse`: ns
+ * from retiring to reuse that 99 of 100 objects did not exceed (with --rate); `resident`: KiB.
  */
 #include "writer.h"
 
@@ -20,7 +21,7 @@
 
 #define WRITERS_MAX 64
 #define PAUSE_US    50
-#define LOOK_NS	    1e6 /* how often what waits is looked at */
+#define LOOK_NS	    1e6 /* interval between readings of the number of waiting objects */
 
 struct options {
 	size_t writers, readers, round, warm, rounds, rate;
@@ -37,7 +38,7 @@ static struct options options = {.writers = 1,
 static struct writer *writers;
 static pthread_t *readers;
 static pthread_barrier_t gate; /* writers and the first thread */
-static atomic_size_t finished; /* writers that have */
+static atomic_size_t finished; /* writers that have finished */
 static atomic_bool stopped, broken;
 
 static const struct bench_option table[] = {
@@ -73,11 +74,11 @@ static void *writer_main(void *argument)
 	writer->busy = 0;
 	latency_clear(&writer->latency);
 	meet();
-	meet(); /* between the two the first thread looks at the clocks */
+	meet(); /* between the two meetings the first thread reads the clocks */
 	run_rounds(writer, options.rounds);
 	atomic_fetch_add(&finished, 1);
 	rcu_unregister_thread();
-	pause(); /* its CPU time is still to be read; ends with the process */
+	pause(); /* its CPU time must still be read; ends with the process */
 	return NULL;
 }
 
@@ -149,7 +150,7 @@ static size_t waiting(void)
 #endif
 	for (size_t i = 0; i < options.writers; i++)
 		retired += atomic_load(&writers[i].retirer.retired);
-	return retired > freed ? retired - freed : 0; /* retired is told by tables */
+	return retired > freed ? retired - freed : 0; /* writers publish `retired` once per table */
 }
 
 static size_t wait_for_writers(void)

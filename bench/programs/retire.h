@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Objects that readers may still see, and the ways to retire them: what the RCU benchmarks share.
- * The flavour of liburcu is BENCH_URCU, its header; every thread that retires is registered with it.
+ * Objects that readers may still see, and the ways to retire them: the common part of the RCU
+ * benchmarks. The flavour of liburcu is BENCH_URCU, its header; every thread that retires is
+ * registered with it.
  *
  *   immediate    freed at once, with no grace period: the lower bound, and wrong in a program
  *   call_rcu     a callback of each object frees it
@@ -18,7 +19,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#define BENCH_THREAD_SHIFT 18 /* no object is shared by two writers: their lines would travel */
+#define BENCH_THREAD_SHIFT 18 /* two writers share no object: its lines would move between CPUs */
 #include "allocators/allocator.h"
 #include "common/threads.h"
 
@@ -36,12 +37,12 @@ enum bench_way {
 static const char *const bench_ways[] = {"immediate", "call_rcu",   "batch", "kfree_rcu",
 					 "cache",     "mightsleep", NULL};
 
-/* What an object begins with. The stamp lies where free lists of the mallocs have no link. */
+/* The beginning of an object. The stamp lies where the free lists of the mallocs have no link. */
 struct bench_object {
 	struct rcu_head head;
 	uint64_t key, check; /* check is ~key as long as a reader may look */
 	uint64_t unused[3];
-	uint64_t stamp; /* ns: when it was retired; 0: in use */
+	uint64_t stamp; /* ns: time of retiring; 0: in use */
 };
 
 struct bench_array {
@@ -50,7 +51,7 @@ struct bench_array {
 	void *objects[BENCH_ARRAY];
 };
 
-/* A thread's own. */
+/* Belongs to one thread. */
 struct bench_retirer {
 	void *context;
 	struct bench_array *array;
@@ -106,7 +107,7 @@ static inline void bench_retire_by_array(struct bench_retirer *retirer, void *ob
 		bench_hand_over(retirer);
 }
 
-/* With a constant way this is that way's code alone. */
+/* With a constant `way`, the compiler leaves only the code of that way. */
 static inline __attribute__((always_inline)) void
 bench_retire(struct bench_retirer *retirer, enum bench_way way, struct bench_object *object)
 {
@@ -166,7 +167,8 @@ static inline void bench_did_retire(struct bench_retirer *retirer, size_t n)
 	atomic_store_explicit(&retirer->retired, before + n, memory_order_relaxed);
 }
 
-/* Until everything this thread retired is free. Waits for a grace period and liburcu's worker. */
+/* Wait until all objects that this thread retired are free. Waits for a grace period and liburcu's
+ * worker. */
 static inline void bench_retire_barrier(struct bench_retirer *retirer, enum bench_way way)
 {
 	if (way == IMMEDIATE)
@@ -181,7 +183,7 @@ static inline void bench_retire_barrier(struct bench_retirer *retirer, enum benc
 	rcu_barrier();
 }
 
-/* What readers of the flavour owe it. */
+/* The calls that readers of this flavour must make. */
 #ifdef BENCH_QSBR
 #define BENCH_QUIESCENT() rcu_quiescent_state()
 #define BENCH_OFFLINE()	  rcu_thread_offline()

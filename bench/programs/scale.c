@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The scale benchmark: every thread allocates a batch of objects and frees it, again and again;
- * objects are not touched. Or, with --idle: once, and then it sleeps.
+ * The scale benchmark: every thread repeatedly allocates a batch of objects and frees it; objects
+ * are not touched. With --idle, it does so once, and then sleeps.
  *
- * Prints what the `sheaf` command reads: lines of common/threads.h, and a line "resident KIB": by how much
- * the process has grown since the threads were ready and the allocator unused.
+ * Prints lines for the `sheaf` command: those of common/threads.h, and "resident KIB": the growth
+ * of the process since the threads were ready and the allocator unused.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 
 #define BATCH_MAX   4096
 #define THREADS_MAX 4096
-#define CACHED	    1024 /* objects a thread's cache may keep beyond a batch */
+#define CACHED	    1024 /* objects that a thread's cache may hold in addition to a batch */
 
 struct options {
 	size_t batch, threads, size, capacity, window, windows;
@@ -27,7 +27,7 @@ struct options {
 static struct options options = {
 	.batch = 100, .threads = 1, .size = 64, .window = 3, .windows = 60, .variant = ""};
 static void *context;
-static void **objects; /* batch of them for each thread */
+static void **objects; /* a batch per thread */
 
 static const struct bench_option table[] = {
 	{"batch", &options.batch, BATCH_MAX, NULL, NULL},

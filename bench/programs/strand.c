@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The strand part of the rcu benchmark: objects are allocated on some CPUs and retired on another,
- * ten million of them. What is cached for the CPU that retires must come back to those that
- * allocate: else the process grows for ever.
+ * ten million of them. Objects cached for the retiring CPU must return to the allocating CPUs:
+ * otherwise the process grows for ever.
  *
- * Every allocating thread has a ring to the retiring one, which goes round them and makes a barrier
- * every BARRIER objects, so that what waits for readers is bounded. Prints lines
- * `resident DONE BYTES`: the part of the rounds that is done, and by how much the process has grown.
+ * Every allocating thread has a ring to the retiring one, which takes from each in turn. A barrier
+ * every BARRIER objects bounds the number of objects that wait for readers. Prints lines `resident
+ * DONE BYTES`: the completed part of the rounds, and the growth of the process.
  */
 #include "retire.h"
 
@@ -92,7 +92,7 @@ static void look(size_t done)
 	       (double)bench_resident() - (double)before);
 }
 
-/* On a CPU where nobody allocates, if there is one. */
+/* On a CPU where no thread allocates, if there is one. */
 static void retire(void)
 {
 	struct bench_retirer retirer = {.context = context};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A writer of the rcu benchmark: it replaces the objects of its own table, which readers walk, and
- * retires the old ones; as fast as it can with a barrier after every round, or at a pace.
+ * retires the old ones, either as fast as it can with a barrier after every round, or at a given
+ * rate.
  */
 #ifndef BENCH_WRITER_H
 #define BENCH_WRITER_H
@@ -15,22 +16,22 @@
 #include "common/common.h"
 #include "latency.h"
 
-#define TABLE	 64 /* objects of a writer that readers see; also what is done between looks */
-#define SLICE_NS 1000000.0 /* a pace is kept at this grain */
+#define TABLE	 64	   /* objects of a writer that readers see; also the work between checks */
+#define SLICE_NS 1000000.0 /* the rate is kept over slices of this length */
 
-/* What all writers do. */
+/* Common to all writers. */
 static struct {
 	void *context; /* the allocator's */
 	enum bench_way way;
-	size_t round; /* objects until a barrier */
-	size_t rate;  /* objects a second; 0: as fast as it can */
+	size_t round; /* objects between barriers */
+	size_t rate;  /* objects per second; 0: as fast as it can */
 } job;
 
 struct writer {
 	_Alignas(BENCH_APART) _Atomic(struct bench_object *) table[TABLE];
 	struct bench_retirer retirer;
 	struct latency latency;
-	double busy; /* ns, in measured rounds, barriers left out */
+	double busy; /* ns, in measured rounds, without barriers */
 	unsigned int index;
 	pthread_t thread;
 };
@@ -53,7 +54,8 @@ static inline struct bench_object *new_object(uint64_t key)
 	return object;
 }
 
-/* Replace the whole table. `stamped`: note when each object was retired, and look when it is back. */
+/* Replace the whole table. `stamped`: note when each object was retired, and measure when it is
+ * reused. */
 static inline __attribute__((always_inline)) void replace(struct writer *writer, enum bench_way how,
 							  bool stamped, uint64_t key)
 {
@@ -97,7 +99,7 @@ static __attribute__((noinline)) void run_tables(struct writer *writer, size_t t
 	}
 }
 
-/* The same, no faster than --rate. */
+/* The same, at most at --rate. */
 static __attribute__((noinline)) void run_paced(struct writer *writer, size_t tables)
 {
 	double began = bench_time(), tick = 1e9 / (double)job.rate;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* No allocator: one place after the other in a ring of memory, which each thread has its own of. */
+/* No allocator: one place after the other in a ring of memory; each thread has its own ring. */
 #include <stdint.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* malloc and free, the C library's or those of a preloaded library. */
+/* malloc and free of the C library or of a preloaded library. */
 #include <stdlib.h>
 
 #define SIZED_CALL malloc

@@ -18,7 +18,7 @@ static inline bool sized_rcu_begin(void)
 
 #define SIZED_CALL NULL
 
-/* For `sheaf bench`, beside what was measured: see tools/sheaf_bench/counters.py. */
+/* For `sheaf bench`, in addition to the measurement: see tools/sheaf_bench/counters.py. */
 static void sized_print_counters(void)
 {
 	fflush(stdout);
@@ -43,7 +43,7 @@ static inline void sized_free(void *object)
 	kfree(object);
 }
 
-/* What is a number of pages begins at a page, so that no alignment need be asked for. */
+/* A block of whole pages begins at a page, so no alignment need be requested. */
 static inline void *sized_pages(size_t size, size_t align)
 {
 	void *block = kvmalloc(size, GFP_KERNEL);
