@@ -6,10 +6,9 @@
  *     char *text = kmalloc(length + 1, GFP_KERNEL);
  *     kfree(text);
  *
- * The caches kmalloc-8, -16, -32, -64, -96, -128, -192, -256, -512, -1k, -2k, -4k and -8k are
- * created at first use, each with sheaves. A block of 16 bytes or more is aligned to at least 16, a
- * smaller one to 8, and a block whose size is a power of two to its size. This alignment is
- * guaranteed; the sizes of the caches are not.
+ * The caches, kmalloc-8 to kmalloc-8k, are created at first use, each with sheaves. A block of 16
+ * bytes or more is aligned to at least 16, a smaller one to 8, and a block whose size is a power of
+ * two to its size. This alignment is guaranteed; the sizes of the caches are not.
  *
  * The rules of <sheaf/slab.h> for threads, signals, fork and errno apply here, too.
  */

@@ -13,10 +13,10 @@
 #include "os/report.h"
 
 /* Tables are built from the list of sizes; words: the entries that a size serves. */
-#define WORDS(before, size)	      (before) / 8 + 1 ...(size) / 8
-#define SIZE_OF(index, before, size)  [index] = (size),
-#define INDEX_OF(index, before, size) [WORDS(before, size)] = (index),
-#define FIRST_OF(index, before, size) [WORDS(before, size)] = FIRST(index),
+#define WORDS(before, size)    (before) / 8 + 1 ...(size) / 8
+#define SIZE_OF(before, size)  [KMALLOC_##size] = (size),
+#define INDEX_OF(before, size) [WORDS(before, size)] = KMALLOC_##size,
+#define FIRST_OF(before, size) [WORDS(before, size)] = FIRST(KMALLOC_##size),
 
 const uint16_t kmalloc_sizes[KMALLOC_CACHES] = {KMALLOC_SIZES(SIZE_OF)};
 const uint8_t kmalloc_index_of[KMALLOC_LARGEST / 8 + 1] = {KMALLOC_SIZES(INDEX_OF)};

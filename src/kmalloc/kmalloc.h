@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kmalloc: memory by size, from a family of 13 caches; larger blocks from page runs and mappings.
+ * kmalloc: memory by size, from a family of caches; larger blocks from page runs and mappings.
  *
  *   size          whose                          found by
  *   0             nobody's: ZERO_SIZE_PTR        its value
@@ -36,28 +36,34 @@
 #define KMALLOC_PARTITIONS 16
 
 /*
- * The sizes: index, previous size, size. Sizes above 8 are multiples of 16, and the powers of two
- * are among them: the header promises alignment. A test builds the library with other sizes
+ * The sizes: previous size, size. Sizes above 8 are multiples of 16, and the powers of two are
+ * among them: the header promises alignment. A test builds the library with other sizes
  * (tests/abi/).
  */
 #ifndef KMALLOC_SIZES
 #define KMALLOC_SIZES(X)                                                                           \
-	X(1, 0, 8)                                                                                 \
-	X(2, 8, 16)                                                                                \
-	X(3, 16, 32)                                                                               \
-	X(4, 32, 64)                                                                               \
-	X(5, 64, 96)                                                                               \
-	X(6, 96, 128)                                                                              \
-	X(7, 128, 192)                                                                             \
-	X(8, 192, 256)                                                                             \
-	X(9, 256, 512)                                                                             \
-	X(10, 512, 1024)                                                                           \
-	X(11, 1024, 2048)                                                                          \
-	X(12, 2048, 4096)                                                                          \
-	X(13, 4096, 8192)
-#define KMALLOC_CACHES	14 /* and the entry for size 0 */
+	X(0, 8)                                                                                    \
+	X(8, 16)                                                                                   \
+	X(16, 32)                                                                                  \
+	X(32, 64)                                                                                  \
+	X(64, 96)                                                                                  \
+	X(96, 128)                                                                                 \
+	X(128, 192)                                                                                \
+	X(192, 256)                                                                                \
+	X(256, 512)                                                                                \
+	X(512, 1024)                                                                               \
+	X(1024, 2048)                                                                              \
+	X(2048, 4096)                                                                              \
+	X(4096, 8192)
 #define KMALLOC_LARGEST KMALLOC_MAX_CACHE_SIZE
 #endif
+
+/* Caches are numbered by size; 0 is the entry for size 0. */
+#define KMALLOC_NUMBER(before, size) KMALLOC_##size,
+enum {
+	KMALLOC_ZERO,
+	KMALLOC_SIZES(KMALLOC_NUMBER) KMALLOC_CACHES
+};
 
 /* Bytes by index; [0] is 0. */
 extern const uint16_t kmalloc_sizes[KMALLOC_CACHES];

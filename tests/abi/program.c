@@ -3,8 +3,7 @@
  * A program that is built once and runs with libraries whose kmalloc() has different sizes. It
  * knows no size: it asks the library, and checks that it gets such blocks.
  *
- * Prints the library's size for 144 bytes, so that the caller sees that it ran with the intended
- * library.
+ * Prints the sizes of the library's caches, so that the caller sees whether two libraries differ.
  */
 #include <sheaf/slab.h>
 #include <stdio.h>
@@ -112,6 +111,8 @@ int main(void)
 	sizes_that_the_compiler_does_not_know();
 	sizes_that_it_knows();
 	other_calls();
-	printf("%zu\n", kmalloc_size_roundup(144));
+	for (size_t size = 1; size <= KMALLOC_MAX_CACHE_SIZE; size++)
+		if (kmalloc_size_roundup(size) == size)
+			printf("%zu ", size);
 	return 0;
 }

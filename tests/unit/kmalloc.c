@@ -25,13 +25,11 @@ static struct told told;
 
 static size_t expected_size(size_t size)
 {
-	static const size_t classes[] = {0,   8,   16,	32,   64,   96,	  128,
-					 192, 256, 512, 1024, 2048, 4096, 8192};
 	size_t run = 16384;
 
-	for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++)
-		if (size <= classes[i])
-			return classes[i];
+	for (size_t i = 0; i < KMALLOC_CACHES; i++)
+		if (size <= kmalloc_sizes[i])
+			return kmalloc_sizes[i];
 	while (run < size)
 		run *= 2;
 	return run;
