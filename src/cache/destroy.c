@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Shrink and destroy a cache, and change its settings. */
+/* Shrink and destroy a cache. */
 #include <errno.h>
 #include <sheaf/rcu.h>
 #include <string.h>
@@ -13,7 +13,6 @@
 #include "os/report.h"
 #include "percpu/barn.h"
 #include "percpu/flow.h"
-#include "percpu/limits.h"
 #include "percpu/rows.h"
 #include "rcu/rcu_free.h"
 #include "slab/late.h"
@@ -143,42 +142,4 @@ SHEAF_PUBLIC void kmem_cache_destroy(struct kmem_cache *s)
 		report_live(s);
 	cache_leave();
 	errno = saved;
-}
-
-SHEAF_PUBLIC unsigned int kmem_cache_size(struct kmem_cache *s)
-{
-	return s->sheaf.slab.object_size;
-}
-
-SHEAF_PUBLIC int kmem_cache_set_sheaf_capacity(struct kmem_cache *s, unsigned int capacity)
-{
-	if (cache_was_destroyed(s, "kmem_cache_set_sheaf_capacity"))
-		return -1;
-	if (!sheaf_capacity(&s->sheaf) || capacity == 0 || capacity > SHEAF_CAPACITY_MAX) {
-		os_misuse(s->name,
-			  "kmem_cache_set_sheaf_capacity(%s, %u): the capacity must be from 1 to "
-			  "%u, and the cache must have sheaves; nothing changed",
-			  s->name, capacity, SHEAF_CAPACITY_MAX);
-		return -1;
-	}
-	os_lock(&caches.lock);
-	sheaf_set_capacity(&s->sheaf, capacity);
-	publish_cache(s);
-	os_unlock(&caches.lock);
-	return 0;
-}
-
-SHEAF_PUBLIC int kmem_cache_set_barn(struct kmem_cache *s, size_t objects, size_t bytes)
-{
-	if (cache_was_destroyed(s, "kmem_cache_set_barn"))
-		return -1;
-	if (!sheaf_capacity(&s->sheaf)) {
-		os_report("kmem_cache_set_barn(%s): this cache has no sheaves; nothing changed",
-			  s->name);
-		return -1;
-	}
-	os_lock(&caches.lock);
-	sheaf_set_barn(&s->sheaf, objects, bytes);
-	os_unlock(&caches.lock);
-	return 0;
 }

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The settings of a cache: read its object size; change the capacity of its sheaves and the limits of its
+ * barns while it is in use.
+ *
+ * Locks: OS_RANK_CACHES around a change, so that published numbers follow in the same order.
+ * Callers: programs.
+ */
+#include "cache/cache.h"
+#include "cache/publish.h"
+#include "os/report.h"
+#include "percpu/limits.h"
+
+SHEAF_PUBLIC unsigned int kmem_cache_size(struct kmem_cache *s)
+{
+	return s->sheaf.slab.object_size;
+}
+
+SHEAF_PUBLIC int kmem_cache_set_sheaf_capacity(struct kmem_cache *s, unsigned int capacity)
+{
+	if (cache_was_destroyed(s, "kmem_cache_set_sheaf_capacity"))
+		return -1;
+	if (!sheaf_capacity(&s->sheaf) || capacity == 0 || capacity > SHEAF_CAPACITY_MAX) {
+		os_misuse(s->name,
+			  "kmem_cache_set_sheaf_capacity(%s, %u): the capacity must be from 1 to "
+			  "%u, and the cache must have sheaves; nothing changed",
+			  s->name, capacity, SHEAF_CAPACITY_MAX);
+		return -1;
+	}
+	os_lock(&caches.lock);
+	sheaf_set_capacity(&s->sheaf, capacity);
+	publish_cache(s);
+	os_unlock(&caches.lock);
+	return 0;
+}
+
+SHEAF_PUBLIC int kmem_cache_set_barn(struct kmem_cache *s, size_t objects, size_t bytes)
+{
+	if (cache_was_destroyed(s, "kmem_cache_set_barn"))
+		return -1;
+	if (!sheaf_capacity(&s->sheaf)) {
+		os_report("kmem_cache_set_barn(%s): this cache has no sheaves; nothing changed",
+			  s->name);
+		return -1;
+	}
+	os_lock(&caches.lock);
+	sheaf_set_barn(&s->sheaf, objects, bytes);
+	os_unlock(&caches.lock);
+	return 0;
+}
