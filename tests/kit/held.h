@@ -32,7 +32,7 @@ static inline int set_up(void **state)
 {
 	(void)state;
 	pin((unsigned int)sched_getcpu());
-	s = kmem_cache_create("stats", 64, NULL, SLAB_NO_MERGE);
+	s = kmem_cache_create("held", 64, NULL, SLAB_NO_MERGE);
 	return s ? 0 : -1;
 }
 

@@ -115,7 +115,7 @@ static void text_fits_a_terminal(void **state)
 	take(10 * SHEAF);
 	give(0, 10 * SHEAF);
 	text = printed(SHEAF_STATS_TEXT);
-	assert_non_null(strstr(text, "\nstats "));
+	assert_non_null(strstr(text, "\nheld "));
 	assert_int_equal(strstr(text, "alloc_fastpath=600") != NULL, os.counting != 0);
 	for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
 		assert_true(strlen(line) <= 100);
@@ -205,7 +205,7 @@ static void gauges_need_no_counting(void **state)
 	take(3 * SHEAF);
 	give(0, SHEAF);
 	stats = look(s);
-	assert_string_equal(stats.name, "stats");
+	assert_string_equal(stats.name, "held");
 	assert_int_equal(stats.sheaf_capacity, SHEAF);
 	assert_int_equal(stats.objects_in_use, 2 * SHEAF);
 	assert_true(stats.objects_in_sheaves >= SHEAF);

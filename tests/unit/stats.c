@@ -529,7 +529,7 @@ static void description_follows_the_cache(void **state)
 	assert_int_equal(head->version, PUBLISH_VERSION);
 	assert_int_equal(head->pid, getpid());
 	assert_int_equal(published()->id, s->id);
-	assert_string_equal(published()->name, "stats");
+	assert_string_equal(published()->name, "held");
 	assert_int_equal(published()->sheaf_capacity, SHEAF);
 	generation = published()->generation;
 	assert_int_equal(generation % 2, 0);
