@@ -39,7 +39,7 @@ static void *first_user(void *seen)
 	return NULL;
 }
 
-/* kernel-slub.md 9.2: caches and their sheaves are made once. Must run first. */
+/* Caches and their sheaves are made once. Must run first. */
 static void family_is_made_once_by_many_threads(void **state)
 {
 	pthread_t threads[THREADS];
@@ -134,7 +134,7 @@ static size_t in_use_of_family(void)
 	return n;
 }
 
-/* kernel-slub.md 9.5: the memory for sheaves, barns and caches comes from no cache. */
+/* The memory for sheaves, barns and caches comes from no cache. */
 static void library_allocates_nothing_here(void **state)
 {
 	struct kmem_cache *s = kmem_cache_create("needy", 40, NULL, SLAB_NO_MERGE);
@@ -148,7 +148,7 @@ static void library_allocates_nothing_here(void **state)
 	kmem_cache_destroy(s);
 }
 
-/* kernel-slub.md 9.13: bulk calls on these caches return a count as an int, too. */
+/* Bulk calls on these caches return a count as an int, too. */
 static void bulk_counts(void **state)
 {
 	void *first = kmalloc(500, GFP_KERNEL), *p[70];

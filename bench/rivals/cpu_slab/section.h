@@ -10,7 +10,7 @@
  *              the slabs from there on.
  *   home_size  SPAN: bytes of a slab, a power of two to which slabs are aligned.
  *
- * Since HEAD names both a freelist and its slab, every change is one committing store (DESIGN R1),
+ * Since HEAD names both a freelist and its slab, every change is one committing store (docs/design.md, R1),
  * and no state lies between two. All return false when there is nothing to do or the section
  * cannot run; nothing was stored then.
  */
