@@ -20,7 +20,7 @@ MEMPOOL = "mempool"  # ours, every object through a memory pool over the cache
 NOT_PEERS = (OURS, "no-sheaf", CPU_SLAB, SLAB_LAYER, MEMPOOL, HARNESS)
 TIMEOUT = 600
 FETCHED = "make bench fetches it"
-# The benchmarks of objects of one size: the others ask for more than every allocator has.
+# The benchmarks of objects of one size; the others need calls that not every allocator has.
 ONE_SIZE = ("batch", "bulk", "cross", "scale", "memory", "prefill")
 
 
@@ -38,12 +38,12 @@ class Allocator:
 
     @property
     def remedy(self) -> str | None:
-        """What to do if it is missing; None if that cannot be."""
+        """The advice if it is missing; None if it cannot be missing."""
         return FETCHED if self.fetched else self.install and f"apt-get install {self.install}"
 
     @property
     def fetched(self) -> bool:
-        """Built by bench/peers/fetch: no package is its own."""
+        """True if bench/peers/fetch builds it: it has no package."""
         return bool(self.library) and not self.install
 
     def version(self) -> str | None:
@@ -70,7 +70,7 @@ ALLOCATORS = (
     Allocator("mimalloc3", "malloc", (), "libmimalloc3.so"),
     Allocator("snmalloc", "malloc", (), "libsnmalloc.so"),
     Allocator("rpmalloc", "malloc", (), "librpmalloc.so"),
-    # Its per-CPU caches need an rseq area that the C library has not registered.
+    # Its per-CPU caches need an rseq area that the C library did not register.
     Allocator("tcmalloc-google", "malloc", (), "libtcmalloc-google.so",
               environment=(("GLIBC_TUNABLES", "glibc.pthread.rseq=0"),), steps=False),
     Allocator("dpdk", "dpdk", (), None, "libdpdk-dev", "libdpdk-dev, then build again",
@@ -97,7 +97,7 @@ class Worker:
         self.library = library
 
     def run(self, *arguments: str) -> list[str]:
-        """Run it in a fresh process; the lines it wrote."""
+        """Run it in a fresh process; returns the lines that it wrote."""
         environment = {key: value for key, value in os.environ.items() if key != "LD_PRELOAD"}
         environment.update(self.allocator.environment)
         if self.library:
@@ -114,7 +114,7 @@ class Worker:
         return self._without_origin(result.stdout.splitlines())
 
     def _without_origin(self, lines: list[str]) -> list[str]:
-        """Check that a preloaded library was used: ld.so goes on without one it cannot load."""
+        """Check that a preloaded library was used: ld.so continues if it cannot load one."""
         if lines and lines[0].startswith("from "):
             origin = Path(lines.pop(0)[len("from "):])
             if self.library and origin.resolve() != self.library.resolve():
@@ -123,7 +123,7 @@ class Worker:
 
 
 def ready(suite: str, directory: Path) -> tuple[list[Worker], dict[str, str]]:
-    """The workers of a suite, and for each allocator that is not here what to do."""
+    """The workers of a suite, and the advice for each missing allocator."""
     workers: list[Worker] = []
     missing: dict[str, str] = {}
     for allocator in ALLOCATORS:
@@ -141,7 +141,7 @@ def ready(suite: str, directory: Path) -> tuple[list[Worker], dict[str, str]]:
 
 
 def versions(workers: list[Worker]) -> dict[str, str]:
-    """Of those peers whose version is known."""
+    """The versions of the peers, where known."""
     found = {}
     for worker in workers:
         version = worker.allocator.version()

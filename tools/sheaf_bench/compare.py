@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""`sheaf compare`: what became faster or slower between two files of results.
+"""`sheaf compare`: the differences in speed between two files of results.
 
 A result is marked only where the 95 % intervals of its two medians do not overlap. The two files
-are of different runs, so their samples are no pairs: each interval stands for itself.
+are of different runs, so their samples are not paired: each interval is separate.
 """
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Pair:
     verdict: str
 
     def ratio(self) -> float | None:
-        """None if there was nothing before."""
+        """None if the value before was 0."""
         return self.after.value / self.before.value if self.before.value else None
 
 
@@ -73,14 +73,14 @@ class Comparison:
 
 
 def higher_is_better(unit: str) -> bool | None:
-    """None if nobody knows."""
+    """None if unknown."""
     if unit.endswith("/s"):
         return True
     return False if unit.split("/")[0] in LOWER_IS_BETTER else None
 
 
 def verdict_of(unit: str, before: list[float], after: list[float], threshold: float = 0.0) -> str:
-    """Of two series of samples; a change below the threshold (in percent) is none."""
+    """Compare two series of samples; a change below the threshold (in percent) does not count."""
     higher = higher_is_better(unit)
     if higher is None:
         return UNKNOWN
@@ -156,7 +156,7 @@ def _cell(found: Estimate, wide: bool) -> str:
 
 
 def _table(pairs: list[Pair]) -> str:
-    """Of one name and unit. A parameter that never changes is told once, above."""
+    """The table of one name and unit. A parameter that never changes is printed once, above it."""
     keys = list(dict.fromkeys(key for pair in pairs for key in pair.params))
     told = {key: pairs[0].params.get(key) for key in keys
             if len({json.dumps(pair.params.get(key)) for pair in pairs}) == 1}

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Why a figure is what it is: what the library counted while it did the same work once more.
+"""The reasons for a figure: the library's counts while it does the same work once more.
 
-A suite names the work; each is run once with SHEAF_OPTIONS=stats=live, after all that is timed, and
+A suite names the work; each is run once with SHEAF_OPTIONS=stats=live, after all timed runs, and
 the worker prints its statistics in Prometheus' format when it ends, which tells events from settings.
-What is kept are events per 1000 allocations.
+The result is events per 1000 allocations.
 """
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def parse(lines: Sequence[str]) -> dict[str, float]:
 
 def add(document: Document, workers: Sequence[Worker], works: Sequence[tuple[str, tuple[str, ...]]],
         ) -> None:
-    """Do each work (a title and the worker's arguments) once, and keep what was counted."""
+    """Do each work (a title and the worker's arguments) once, and record the counts."""
     (ours,) = [worker for worker in workers if worker.name == OURS]
     worker = counted(ours)
     document.machine[KEY] = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A suite's results, and their JSON form: what `--json` prints and the report is made from."""
+"""A suite's results, and their JSON form: printed by `--json`, and the source of the report."""
 from __future__ import annotations
 
 import json
@@ -28,7 +28,7 @@ class Document:
     results: list[Result] = field(default_factory=list)
 
     def result(self, name: str, params: dict[str, Any], unit: str) -> Result:
-        """The result with these params; made if there is none."""
+        """The result with these params; created if it does not exist."""
         for result in self.results:
             if (result.name, result.params, result.unit) == (name, params, unit):
                 return result
@@ -36,14 +36,14 @@ class Document:
         return self.results[-1]
 
     def samples(self, unit: str, **params: Any) -> list[float]:
-        """The samples of the result that has these params; empty if there is none."""
+        """The samples of the result with these params; empty if there is none."""
         for result in self.results:
             if result.unit == unit and params.items() <= result.params.items():
                 return result.samples
         return []
 
     def allocators(self) -> list[str]:
-        """In the order they were measured."""
+        """In the order of measurement."""
         return list(dict.fromkeys(result.params["allocator"] for result in self.results))
 
     def as_json(self) -> dict[str, Any]:

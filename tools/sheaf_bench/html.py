@@ -15,7 +15,7 @@ def _cell(tag: str, text: str) -> str:
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], kind: str = "") -> str:
-    """A cell's further lines are set small below its first; kind is a CSS class."""
+    """A cell's further lines are small, below its first; kind is a CSS class."""
     head = "".join(_cell("th", text) for text in header)
     body = "".join("<tr>" + _cell("th", row[0]) + "".join(_cell("td", text) for text in row[1:])
                    + "</tr>" for row in rows)
@@ -31,7 +31,7 @@ def _titled(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) ->
 
 def page(pictures: Iterable[str], tables: Iterable[tuple[str, Sequence[str], Sequence[Sequence[str]]]],
          notes: Iterable[str]) -> str:
-    """A suite's part of the report: its pictures, its titled tables and what is said of them."""
+    """A suite's part of the report: its pictures, its titled tables and their explanation."""
     drawn = "".join(f"<figure>{picture}</figure>" for picture in pictures)
     said = "".join(f"<p>{escape(line)}</p>" for line in notes)
     return drawn + "".join(_titled(*one) for one in tables) + said

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The machine a benchmark ran on, as far as it bears on the result."""
+"""The machine of a benchmark run, as far as it affects the result."""
 from __future__ import annotations
 
 import os
@@ -43,7 +43,7 @@ def _nodes() -> int:
 
 
 def _libsheaf_version(workers: Path) -> str:
-    """Of the library the workers have in them."""
+    """The version of the library in the workers."""
     found = sorted((workers.parent / "packaging").glob("libsheaf.so.*.*[0-9]"))
     if found:
         return found[0].name[len("libsheaf.so."):]
@@ -56,7 +56,7 @@ def _libsheaf_version(workers: Path) -> str:
 
 
 def _backend(workers: Path) -> str:
-    """The library says so on standard error if it cannot have the one it prefers."""
+    """The library reports on standard error if it cannot use its preferred backend."""
     if "backend=trylock" in os.environ.get("SHEAF_OPTIONS", ""):
         return "trylock, as SHEAF_OPTIONS asks"
     try:
@@ -70,7 +70,7 @@ def _backend(workers: Path) -> str:
 
 
 def describe(workers: Path) -> dict[str, Any]:
-    """The machine, and what the workers in this directory are."""
+    """The machine, and the version and backend of the workers in this directory."""
     machine = {
         "cpu": _cpu_model(),
         "cpus": len(os.sched_getaffinity(0)),

@@ -28,7 +28,7 @@ def _entries(machine: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _peers(documents: list[Document]) -> list[tuple[str, str]]:
-    """Those of any suite, with their versions."""
+    """The peers of all suites, with their versions."""
     found: dict[str, None] = {}
     for document in documents:
         for name, version in document.machine.get("versions", {}).items():
@@ -42,13 +42,13 @@ def _list(entries: list[tuple[str, str]]) -> str:
 
 
 def _common(documents: list[Document]) -> list[tuple[str, str]]:
-    """What is true of all of them, told once."""
+    """The facts common to all of them, once."""
     first, *rest = [_entries(document.machine) for document in documents]
     return [entry for entry in first if all(entry in other for other in rest)]
 
 
 def _samples(document: Document) -> str:
-    """The samples travel in the page: its link needs no other file."""
+    """The page contains the samples: its link needs no other file."""
     text = json.dumps(document.as_json(), separators=(",", ":"))
     data = base64.b64encode(text.encode()).decode()
     name = f"{document.suite}.json"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Where the workers and their data are and where reports go, in the source tree and once installed."""
+"""Directories of the workers, their data and the reports, in the source tree and installed."""
 from __future__ import annotations
 
 from pathlib import Path

@@ -21,7 +21,7 @@ ORDERS = ("in-order", "shuffled")
 
 
 def _shortest_first(bars: Sequence[Bar]) -> list[Bar]:
-    """The harness last: it is a bound and no allocator."""
+    """The harness last: it is a bound, not an allocator."""
     return sorted(bars, key=lambda bar: (bar.kind == HARNESS, bar.estimate.value))
 
 
@@ -75,7 +75,7 @@ def readers(document: Document) -> str:
 
 
 def bytes_left(document: Document) -> str:
-    """A pool takes all of its memory at once: a sentence tells that better than a line."""
+    """A pool takes all of its memory at once: a sentence says that better than a line."""
     others = [name for name in peers(document.allocators()) if name != rates.DPDK]
     kinds = {OURS: "ours", **{name: f"l{i % COLOURS}" for i, name in enumerate(others)}}
     panels = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A progress bar on standard error; nothing at all if that is no terminal."""
+"""A progress bar on standard error; nothing if that is not a terminal."""
 from __future__ import annotations
 
 import os
@@ -45,5 +45,5 @@ class Progress:
         sys.stderr.flush()
 
     def finish(self) -> None:
-        """What was started is done."""
+        """The step that was started is done."""
         self.done += 1

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What the kernel's documents publish: percentages of their machines, to stand beside ours.
+"""Published figures of the kernel's documents: percentages of their machines, next to ours.
 
-They are ratios of one kernel to another. Ours are ratios in one run of one library; what is the
-same is the question each of them answers.
+They are ratios of one kernel to another. Ours are ratios in one run of one library. Both answer the
+same questions.
 """
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from sheaf_tool.stats import Estimate
 
 @dataclass(frozen=True)
 class Seed:
-    """One document's claim, and its figures in percent if a suite asks the same."""
+    """One document's claim, and its figures in percent if a suite measures the same."""
 
     title: str
     date: str
     machine: str
     says: str
-    suite: str | None = None  # which asks the same here
+    suite: str | None = None  # measures the same here
     percent: dict[Any, float] = field(default_factory=dict)
 
     def origin(self) -> str:
         return f"“{self.title}”, {self.date}; {self.machine}"
 
 
-# (batch, order): by how much sheaves are better than CPU slabs.
+# (batch, order): improvement of sheaves over CPU slabs.
 SHEAVES = Seed(
     "SLUB percpu sheaves, v5", "2025-07-23", "Ryzen 7 5700, bare metal",
     "sheaves better than CPU slabs by 6–31 % in batches", "batch",
@@ -41,13 +41,13 @@ SHEAVES_GROUPS = Seed(
     {(1, "fifo"): 11.5, (10, "fifo"): 11.0, (100, "fifo"): 24.6, (1000, "fifo"): 24.4,
      (10, "shuffled"): 11.6, (100, "shuffled"): 25.6, (1000, "shuffled"): 8.7})
 
-# Batch: what the sheaf code costs a cache without sheaves; the other batches "less than this".
+# Batch: cost of the sheaf code for a cache without sheaves; the other batches "less than this".
 NO_SHEAF_COST = Seed(
     SHEAVES.title, SHEAVES.date, SHEAVES.machine,
     "the sheaf code costs a cache without sheaves at most 2.4 % (batch 10)", "batch", {10: 2.4})
 
-# (object size, random order): by how much a fresh slab's objects are cheaper if the freelist is
-# built after they are handed out.
+# (object size, random order): time saved for a fresh slab's objects if the freelist is built
+# after they are handed out.
 DEFERRED = Seed(
     "mm/slub: defer freelist construction until after bulk allocation, v7", "2026-04-15",
     "QEMU/KVM with 8 CPUs, x86-64",
@@ -57,7 +57,7 @@ DEFERRED = Seed(
      (16, True): 58.6, (32, True): 63.4, (64, True): 65.9,
      (128, True): 66.6, (256, True): 70.8, (512, True): 69.2})
 
-# Pattern: what is left of the operations per second, 36 to 13 million.
+# Pattern: the remaining part of the operations per second, 36 to 13 million.
 CROSS = Seed(
     "[Regression] mm:slab/sheaves: severe performance regression in cross-CPU slab allocation",
     "2026-02-24", "NUMA machine, at least 32 CPUs",
@@ -76,12 +76,12 @@ SPARE = Seed(
     "Granite Rapids, 2 sockets, 4 nodes",
     "will-it-scale mmap2 from +60 % (64 tasks) to −12 % (256) by the spare rule", "mmap2")
 
-# Of the same thread: tasks, and percent more maps by the spare rule on two machines.
+# From the same thread: tasks, and percent more maps with the spare rule on two machines.
 SPARE_DELTAS = {
     "Granite Rapids": {1: 3.6, 8: 3.1, 64: 60.2, 128: 49.3, 192: 27.5, 256: -12.1},
     "AMD EPYC": {1: -1.3, 8: 0.2, 64: 25.8, 128: 112.9, 192: 157.4, 256: 70.6, 384: 132.1}}
 
-# By sheaves for maple nodes over the kernel before, without and with the rule, and larger ones.
+# Sheaves for maple nodes against the kernel before: without and with the rule, and larger ones.
 TREE_DELTAS = {
     "no rule": {1: -8.8, 8: -12.3, 64: -38.9, 128: -8.0, 192: -1.2, 256: -6.6},
     "rule": {1: -8.8, 8: -9.2, 64: -8.2, 128: 11.4, 192: 9.8, 256: 10.0},
@@ -112,7 +112,7 @@ def more_by(found: Estimate) -> Estimate:
 
 
 def left_of(found: Estimate) -> str:
-    """Percent that are left, of a ratio of rates: 36.0 % [34.1 … 38.2]."""
+    """Percent that remain, of a ratio of rates: 36.0 % [34.1 … 38.2]."""
     value, low, high = (100 * one for one in (found.value, found.low, found.high))
     return f"{value:.1f} % [{low:.1f} … {high:.1f}]"
 

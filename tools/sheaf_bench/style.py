@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How the report and pictures look: wide or on a phone, light or dark."""
+"""The style of the report and the pictures: wide or on a phone, light or dark."""
 
 _COLOURS = """
 :root { color-scheme: light dark; --paper: #fff; --ink: #1c2128; --faint: #5f6a79; --rule: #d9dee5;
@@ -68,5 +68,5 @@ _NARROW = """
 """
 
 STYLE = _COLOURS + _PAGE + _CHARTS + _NARROW
-# Of a picture in a file of its own.
+# For a picture in a separate file.
 FILE_STYLE = _COLOURS + _CHARTS + ".paper { fill: var(--paper); }\n"

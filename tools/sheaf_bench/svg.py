@@ -36,7 +36,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Place:
-    """Of a panel in its figure."""
+    """The place of a panel in its figure."""
 
     title: str
     column: int
@@ -62,7 +62,7 @@ def axis_step(limit: float) -> float:
 
 
 def axis_limit(values: Sequence[float], longest: float = LONGEST_IN_MEDIANS) -> float:
-    """The end of the scale: the largest value that is not far off from most."""
+    """The end of the scale: the largest value that is not far from most others."""
     bound = statistics.median(values) * longest
     limit = max(value for value in values if value <= bound) * 1.06
     step = axis_step(limit)
@@ -70,7 +70,7 @@ def axis_limit(values: Sequence[float], longest: float = LONGEST_IN_MEDIANS) -> 
 
 
 class Drawing:
-    """A panel: a picture of its own, so that a narrow page can stack them."""
+    """A panel: a separate picture, so that a narrow page can stack panels."""
 
     def __init__(self, place: Place) -> None:
         self.place = place
@@ -93,7 +93,7 @@ class Drawing:
 
     def label(self, end: tuple[float, float], right: float, y: float, text: str,
               kind: str) -> None:
-        """Beside a curve, at this height, and what leads there from the curve's end."""
+        """A label next to a curve, at this height, and a line to it from the curve's end."""
         self.line(*end, right, y, f"lead {kind}")
         self.text(right + 3, y + 4, text, f"name {kind}")
 
@@ -121,7 +121,7 @@ NOTE_PITCH = 16
 
 
 def sheet(label: str, drawings: Iterable[Drawing], note: Sequence[str]) -> str:
-    """A picture complete in itself, panels below each other: an SVG file."""
+    """A self-contained picture, panels below each other: an SVG file."""
     parts, top = [], float(MARGIN)
     for drawing in drawings:
         parts.append(drawing.svg(f'x="{MARGIN}" y="{top:g}" width="{COLUMN}" '
@@ -154,7 +154,7 @@ class _Canvas(Drawing):
         self.text(self.x(self.limit) + 8 + 3.5 * len(f"{self.limit:g}"), bottom + 13, unit, "tick")
 
     def whisker(self, found: Estimate, y: float) -> float:
-        """Where it ends; one that goes on beyond the scale has no cap there."""
+        """The cap of a bar; one that continues beyond the scale has no cap there."""
         low, high = self.x(found.low), self.x(min(found.high, self.limit))
         self.line(low, y, high, y, "whisker")
         for x in (low, high) if found.high <= self.limit else (low,):
@@ -220,7 +220,7 @@ class LinePanel(Place):
 
 
 def spread(places: Sequence[float], pitch: float, end: float) -> list[float]:
-    """The places, moved apart as little as it takes, in their order, the last not beyond the end."""
+    """The places in their order, moved apart as little as possible, the last not beyond the end."""
     moved = list(places)
     order = sorted(range(len(moved)), key=moved.__getitem__)
     last = float("-inf")
@@ -244,7 +244,7 @@ class _Chart(_Canvas):
         return CHART_LEFT + value / self.limit * (COLUMN - CHART_LEFT - CHART_LABELS)
 
     def y(self, value: float) -> float:
-        """What is above the scale is drawn at its edge."""
+        """Values above the scale are drawn at its edge."""
         return self.bottom - min(max(value, 0.0), self.top) / self.top * CHART
 
     def axes(self, units: tuple[str, str]) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The suites: each module of this package that has a SUITE."""
+"""The suites: each module of this package with a SUITE."""
 import importlib
 import pkgutil
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Suite `batch`: allocate N objects of 64 bytes, free them, a million pairs an iteration.
+"""Suite `batch`: allocate N objects of 64 bytes, free them, a million pairs per iteration.
 
 The microbenchmark of the kernel's sheaves series. A repetition starts one process for each
 allocator and row in turn (A B C ... A B C ...), so that a slow spell of the machine falls on all;
@@ -105,7 +105,7 @@ SEED_HEADER = ["batch order", "kernel:\nsheaves better", "here: better\nthan cpu
 
 
 def _seed_rows(document: Document) -> list[list[str]]:
-    """The kernel's percentages beside those of this run."""
+    """The kernel's percentages next to those of this run."""
     measured = document.allocators()
     rows = []
     for row in ROWS:

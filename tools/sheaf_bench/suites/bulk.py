@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Suite `bulk`: arrays of objects, and what memory costs that was not used before.
+"""Suite `bulk`: arrays of objects, and the cost of memory that was not used before.
 
-Three parts, each in interleaved repetitions (A B C ... A B C ...), a fresh process a sample:
+Three parts, each in interleaved repetitions (A B C ... A B C ...), a fresh process per sample:
 
 transfer  get N objects of 64 bytes as one array and put them back;
 slab      the kernel's slub_bulk_bench: every array is the objects of one new slab, the freelist
@@ -34,9 +34,9 @@ TRANSFER_ITERATIONS = 11
 FAULTED_ITERATIONS = 3
 QUICK_FAULTED_ITERATIONS = 2
 LEAST_REPEAT = 3
-# A slab of the kernel's machine (8 CPUs) holds at least so many objects.
+# A slab of the kernel's machine (8 CPUs) holds at least this many objects.
 GEOMETRY = "slab_min_objects=20"
-# What makes each allocator keep memory that was freed, so that the next round finds it faulted.
+# Options that make each allocator keep freed memory, so that the next round finds it faulted.
 KEEP = {"MALLOC_TRIM_THRESHOLD_": str(1 << 40), "MALLOC_TOP_PAD_": "0",
         "MALLOC_CONF": "dirty_decay_ms:-1,muzzy_decay_ms:-1",
         "MIMALLOC_ALLOW_DECOMMIT": "0", "MIMALLOC_PURGE_DELAY": "-1", "TCMALLOC_RELEASE_RATE": "0"}
@@ -50,7 +50,7 @@ def with_environment(worker: Worker, added: dict[str, str]) -> Worker:
 
 
 def with_options(worker: Worker, *options: str) -> Worker:
-    """SHEAF_OPTIONS beside those of the user."""
+    """SHEAF_OPTIONS in addition to those of the user."""
     found = filter(None, (os.environ.get("SHEAF_OPTIONS"), *options))
     return with_environment(worker, {"SHEAF_OPTIONS": ";".join(found)})
 
@@ -60,7 +60,7 @@ def _of(workers: list[Worker], names: list[str]) -> list[Worker]:
 
 
 def _mallocs(workers: list[Worker]) -> list[Worker]:
-    """Peers whose memory is not all theirs from the beginning, as a pool's is."""
+    """Peers that do not own all memory from the beginning, as a pool does."""
     names = peers([worker.name for worker in workers])
     return [worker for worker in _of(workers, names) if worker.allocator.worker == "malloc"]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What suite `bulk` shows: its tables, its pictures, and the arithmetic between."""
+"""The results of suite `bulk`: its tables, its pictures, and their arithmetic."""
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What suites share whose measurements are not the same for every allocator.
+"""The common part of suites whose measurements differ between allocators.
 
 A cell is one program with its arguments. Cells are measured interleaved, part by part: a repetition
 of a part is all of its cells, a fresh process each (A B C ... A B C ...). A peer that fails is left
@@ -48,11 +48,11 @@ class Part:
     quick_repeat: int
     quick_seconds: float
     least_repeat: int = 2  # of a quick run, however long it takes
-    all_needed: bool = False  # a peer that fails ends the run, too
+    all_needed: bool = False  # a failing peer ends the run, too
 
 
 def _lines(document: Document, cell: Cell) -> list[str]:
-    """What the worker prints, or prints when it is run again if it stood still."""
+    """The worker's lines; if it stood still, the lines of a second run."""
     lines = cell.worker.run(*cell.arguments)
     if not stood_still(lines):
         return lines
@@ -106,7 +106,7 @@ def cell(found: Sequence[float]) -> str:
 
 
 def ratio_cell(one: Sequence[float], other: Sequence[float]) -> str:
-    """The first over the second; nothing if the harness took as long, so that nothing is left."""
+    """The first over the second; empty if nothing is left without the harness's time."""
     if not one or not other or min(other) <= 0:
         return NOTHING
     value = ratio(one, other)
@@ -114,7 +114,7 @@ def ratio_cell(one: Sequence[float], other: Sequence[float]) -> str:
 
 
 def less(found: Sequence[float], harness: Sequence[float]) -> list[float]:
-    """Samples without what the harness took in the same repetition."""
+    """Samples minus the harness's time in the same repetition."""
     return [one - empty for one, empty in zip(found, harness)]
 
 

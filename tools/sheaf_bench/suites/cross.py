@@ -2,7 +2,7 @@
 """Suite `cross`: objects allocated by one thread and freed by another, through bounded rings.
 
 The pattern behind the kernel's regression with sheaves, where block requests are allocated on the
-CPU that submits and freed on the one that completes: IOPS fell to 0.36 of what they were. Threads
+CPU that submits and freed on the one that completes: IOPS fell to 0.36 of the old value. Threads
 work in pairs, `producer-consumer` one way, `symmetric` both ways at once.
 """
 from __future__ import annotations

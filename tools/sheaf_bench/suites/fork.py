@@ -30,7 +30,7 @@ THOUSANDS = 1000.0  # of forks, in a million
 
 
 def thread_counts(cpus: int) -> list[int]:
-    """A pair, and as many pairs as make four threads per CPU."""
+    """One pair, and enough pairs for four threads per CPU."""
     return sorted({2, 2 * PAIRS_A_CPU * cpus})
 
 
@@ -88,7 +88,7 @@ def ratio_rows(document: Document) -> list[list[str]]:
 
 
 def seed_rows(document: Document) -> list[list[str]]:
-    """The kernel's execve and fork beside ours, of a small process."""
+    """The kernel's execve and fork next to ours, of a small process."""
     rows = [["kernel, over\nthe one before",
              *(f"{one:+.1f} %" for one in SYSCALLS.percent.values())]]
     for threads in _threads(document):

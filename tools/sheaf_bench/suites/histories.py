@@ -31,13 +31,13 @@ def keep(document: Document, params: dict[str, Any], lines: list[str]) -> None:
 
 
 def commands() -> dict[str, str]:
-    """What each recording is of."""
+    """The program of each recording."""
     return {path.stem: path.read_text(encoding="ascii").splitlines()[1].partition(" ")[2]
             for path in sorted(MAPS.glob("*.maps"))}
 
 
 def works(names: Sequence[str], cpus: int) -> list[tuple[str, Path, int]]:
-    """Names, what the worker reads, threads."""
+    """Names, the worker's input, threads."""
     return [*((name, MAPS / f"{name}.maps", 1) for name in names),
             *((ALL, MAPS, threads) for threads in sorted({1, cpus, 8 * cpus}))]
 

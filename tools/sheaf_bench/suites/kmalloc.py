@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Suite `kmalloc`: objects of any size, against every malloc.
 
-mix    what real programs asked of their allocator (bench/data, recorded by bench/record) replayed on
-       one thread, on two, and with one thread allocating what the other frees
+mix    the allocations of real programs (bench/data, recorded by bench/record) replayed on
+       one thread, on two, and with one thread that allocates and another that frees
 pairs  kmalloc + kfree against kmem_cache_alloc + kmem_cache_free of the same size
 """
 from __future__ import annotations
@@ -98,7 +98,7 @@ def pair_cells(programs: Path) -> list[Cell]:
 
 
 def count_cells(programs: Path) -> list[Cell]:
-    """One batch size: what a pair executes does not depend on it within a sheaf."""
+    """One batch size: within a sheaf, the instructions of a pair do not depend on it."""
     return [Cell(one.worker, one.params, (*one.arguments[:4], "--count", "--pairs", str(COUNT_PAIRS)),
                  _keep_count)
             for one in pair_cells(programs) if one.params["batch"] == 1]
@@ -141,7 +141,7 @@ def _views(document: Document, name: str, unit: str = UNIT) -> list[View]:
 
 
 def _mix_labels(document: Document) -> list[str]:
-    """The calls of the pairs have a table of their own."""
+    """The calls of the pairs have a separate table."""
     mixed = {result.params["allocator"] for result in document.results if result.name == "mix"}
     return [name for name in labels(document) if name in mixed]
 

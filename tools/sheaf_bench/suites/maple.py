@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Suite `maple`: libsheaf's maple tree and its rivals at what a tree of ranges is used for.
+"""Suite `maple`: libsheaf's maple tree and its rivals at the typical work of a tree of ranges.
 
 A cell is one structure at one number of ranges: a fresh process that builds the tree and goes through
-the workloads. It prints sums of what it found, which must be the same from all structures: one that
-answers differently ends the run. The program is bench/rivals/maple/main.cpp.
+the workloads. It prints sums of its results, which must be the same for all structures: a different
+sum ends the run. The program is bench/rivals/maple/main.cpp.
 """
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ REPEAT, QUICK_REPEAT = 7, 6
 
 
 class Sums:
-    """What the structures found, by workload and what was asked."""
+    """The results of the structures, by workload and parameters."""
 
     def __init__(self) -> None:
         self.found: dict[tuple[Any, ...], tuple[str, str]] = {}
@@ -72,7 +72,7 @@ Keep = Callable[[Document, dict[str, Any], list[str]], None]
 
 
 def keeper(sums: Sums, unit: str) -> Keep:
-    """Of lines WORKLOAD NUMBER and sum WORKLOAD NUMBER."""
+    """Records lines WORKLOAD NUMBER and sum WORKLOAD NUMBER."""
     def keep(document: Document, params: dict[str, Any], lines: list[str]) -> None:
         for line in lines:
             words = line.split()
@@ -91,7 +91,7 @@ def keep_counts(document: Document, params: dict[str, Any], lines: list[str]) ->
 
 
 def ready(directory: Path) -> tuple[dict[str, Worker], dict[str, str]]:
-    """The programs that are built, by structure, and what to do for the others; no program
+    """The programs that are built, by structure, and the advice for the others; no program
     at all if ours is not among them."""
     workers: dict[str, Worker] = {}
     missing: dict[str, str] = {}

@@ -20,7 +20,7 @@ def sizes(document: Document, workload: str) -> list[int]:
                    if result.name == workload})
 
 
-# What is told of a pair: the library's events, added up.
+# The figures of a pair: sums of the library's events.
 COUNTS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     "kmem_cache_alloc": (("map_single", "unmap_single"), ()),
     "prefilled sheaves taken": (("sheaf_prefill_fast", "sheaf_prefill_slow",

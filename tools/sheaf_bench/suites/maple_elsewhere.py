@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the kernel's maple tree and its best rivals took on another machine.
+"""The times of the kernel's maple tree and its best rivals on another machine.
 
 One run on 2 Xeon CPUs at 2.3 GHz, Linux 6.18, glibc 2.36, gcc 12 -O2; the kernel's tree (7.2) in user
 space, in RCU mode, its nodes from a free list of its own. Times of two machines cannot be compared;
@@ -32,7 +32,7 @@ class Elsewhere:
         return self.kernel / self.rivals
 
 
-RATES = ("lookups", "pairs")  # M/s, beside each other: one reader, one writer
+RATES = ("lookups", "pairs")  # M/s, at the same time: one reader, one writer
 
 _Row = tuple[int, float, str, float]
 
@@ -83,7 +83,7 @@ ELSEWHERE = (
     *_of("pairs", [(60, 0.98, "btree-end", 2.07), (1000, 0.886, "btree-end", 1.0)]),
 )
 
-# Requests for each pair that the kernel's tree makes of its cache of nodes.
+# Requests of the kernel's tree to its cache of nodes, per pair.
 KERNEL_COUNTS = {
     ("random", "kmem_cache_alloc"): "1.73–1.76",
     ("random", "prefilled sheaves taken"): "0.24–0.27",

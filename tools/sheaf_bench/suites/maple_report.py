@@ -54,7 +54,7 @@ def said(ranges: int) -> str:
 
 
 def found(document: Document, workload: str, name: str, ranges: int, **more: Any) -> list[float]:
-    """Of exactly this: results of a race have further params."""
+    """The result of exactly this: results of a race have further params."""
     wanted = {"allocator": name, "ranges": ranges, **more}
     for result in document.results:
         if result.name == workload and result.params == wanted:
@@ -70,7 +70,7 @@ def _here(document: Document, there: Elsewhere) -> tuple[list[float], list[float
                       readers=1))
     ours = OURS
     if there.workload.startswith("bytes-"):
-        ours = NO_RCU  # what the slabs hold does not depend on how fast grace periods pass
+        ours = NO_RCU  # the contents of the slabs do not depend on the speed of grace periods
     return (found(document, there.workload, ours, there.ranges),
             found(document, there.rival_workload, there.rival, there.ranges))
 
@@ -114,7 +114,7 @@ _ratio = functools.lru_cache(None)(ratio)  # text and page have the same ones
 
 
 def _beside_ours(theirs: Sequence[float], ours: Sequence[float]) -> str:
-    """A rival's figure, and between what ours over it lies."""
+    """A rival's figure, and the interval of ours over it."""
     if not theirs or not ours or len(theirs) != len(ours):
         return number(median(theirs).value) if theirs else NOTHING
     compared = _ratio(tuple(ours), tuple(theirs))

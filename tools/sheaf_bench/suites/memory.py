@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Suite `memory`: resident bytes while objects come and go.
 
-Many objects of 64 bytes are allocated and touched, freed in one of several orders, then nothing is
-done for a while, and at last each library is asked to give memory back, by its own call if it has
-one. The benchmark's own arrays are resident from the beginning and do not count.
+Many objects of 64 bytes are allocated and touched, and freed in one of several orders. Then the
+program does nothing for a while. At last it asks each library to return memory, by the library's
+own call if it has one. The benchmark's own arrays are resident from the beginning and do not count.
 """
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TIMED = PHASES[:2]
 
 
 def record(document: Document, params: dict[str, Any], lines: list[str]) -> None:
-    """One process's lines: phase, how much of it is done, seconds, resident bytes."""
+    """One process's lines: phase, the completed part of it, seconds, resident bytes."""
     objects = document.machine["objects"]
     ends: dict[str, float] = {}
     for line in lines:
@@ -75,7 +75,7 @@ def resident(document: Document, name: str, order: str, phase: str, at: float = 
 
 
 def series(document: Document, name: str, order: str) -> tuple[list[tuple[float, float]], list[int]]:
-    """Seconds and bytes per object, medians; and which points end a phase."""
+    """Seconds and bytes per object, medians; and the points that end a phase."""
     points: list[tuple[float, float]] = []
     ends: list[int] = []
     begin = 0.0

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Suite `mmap2`: will-it-scale's mmap2 with the address spaces in user space.
 
-Each task has a space of its own, with 25 mappings; it maps 128 MiB of its file and unmaps them,
-again and again. All VMAs and all nodes come from two caches. With and without the spare rule, with
-larger sheaves, on the three-tier baseline, and without sheaves; and what each map did to the barns.
+Each task has its own space, with 25 mappings; it repeatedly maps 128 MiB of its file and unmaps
+them. All VMAs and all nodes come from two caches. With and without the spare rule, with
+larger sheaves, on the three-tier baseline, and without sheaves; and the effect of each map
+on the barns.
 Then the histories of real programs: histories.py.
 
 The tables and pictures are made in mmap2_report.py.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What suite `mmap2` shows: its tables, its pictures, and the kernel's figures beside ours."""
+"""The results of suite `mmap2`: its tables, its pictures, and the kernel's figures next to ours."""
 from __future__ import annotations
 
 from typing import Any

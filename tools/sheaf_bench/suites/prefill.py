@@ -44,7 +44,7 @@ def keep(document: Document, params: dict[str, Any], lines: list[str]) -> None:
 
 
 def _ways(worker: Worker) -> tuple[str, ...]:
-    """A malloc has no bulk calls: a loop is what its users write."""
+    """A malloc has no bulk calls: its users write a loop."""
     if worker.name == OURS:
         return WAYS
     return ("bulk",) if worker.allocator.worker == "dpdk" else ("single",)
@@ -119,7 +119,7 @@ def _tables(document: Document) -> list[Table]:
 
 
 def _picture(document: Document, needed: int) -> str:
-    """Each number needed on its own scale."""
+    """Each number of needed objects on its own scale."""
     panels = []
     for i, k in enumerate(used(needed)):
         bars = [Bar(f"{OURS} {way}", median(one), "ours" if way == "prefill" else "variant")

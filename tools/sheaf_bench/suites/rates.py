@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the suites of many threads share: who is measured, rates by windows.py, ratios to peers.
+"""The common part of suites with many threads: entries, rates by windows.py, ratios to peers.
 
 An allocator that fails at a row is left out of that row, and named; ours must not fail.
 """
@@ -64,7 +64,7 @@ def entries(workers: Sequence[Worker]) -> list[Entry]:
 
 @dataclass(frozen=True)
 class Row:
-    """One thing that is measured of every entry."""
+    """One measurement of every entry."""
 
     name: str  # for people
     arguments: tuple[str, ...]
@@ -83,7 +83,7 @@ def measure(document: Document, settings: Settings, rows: Sequence[Row], found: 
 
 
 def samples(document: Document, unit: str, params: Mapping[str, Any]) -> list[float]:
-    """Of exactly these params, since variants have more of them; empty if there is no result."""
+    """The samples of exactly these params (variants have more); empty if there is no result."""
     for result in document.results:
         if (result.unit, result.params) == (unit, params):
             return result.samples
@@ -104,19 +104,19 @@ class View:
         return median(self.samples[name]) if name in self.samples else None
 
     def best(self, choose: Callable[..., str] = max) -> str | None:
-        """The best peer: of the highest rate, or with min of the lowest size."""
+        """The best peer: the one with the highest rate or, with min, the smallest size."""
         names = [name for name in peers(list(self.samples)) if name not in VARIANTS]
         return choose(names, key=lambda name: median(self.samples[name]).value, default=None)
 
     def ratio(self, ours: str, other: str | None) -> Estimate | None:
-        """None too if the other stood still: a collapse has no ratio."""
+        """Also None if the other stood still: a collapse has no ratio."""
         if other is None or ours not in self.samples or min(self.samples.get(other, [0])) <= 0:
             return None
         return ratio(self.samples[ours], self.samples[other])
 
 
 def who(document: Document) -> list[Params]:
-    """The params that name an entry, in the order of measurement."""
+    """The params of each entry, in the order of measurement."""
     keys = ("allocator", "capacity", MEMPOOL)
     found: list[Params] = []
     for result in document.results:
@@ -169,7 +169,7 @@ def notes(document: Document) -> list[str]:
 
 
 def kind(name: str) -> str:
-    """How a bar of the picture is drawn."""
+    """The kind of a bar in the picture."""
     if name in (WIDE, POOLED, NO_SHEAF, CPU_SLAB, SLAB_LAYER):
         return "variant"
     return name if name == HARNESS else "ours" if name == OURS else "peer"

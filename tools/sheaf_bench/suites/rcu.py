@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Suite `rcu`: retire objects under readers, and allocate them again.
 
-Three parts, each in interleaved repetitions, a fresh process a sample:
+Three parts, each in interleaved repetitions, a fresh process per sample:
 
 cost    writers replace objects of 64 bytes as fast as they can; a barrier after every 262,144 bounds
         what waits. CPU time of the writers and of liburcu's worker, per object.

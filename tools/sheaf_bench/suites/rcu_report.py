@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What suite `rcu` shows: its tables, its pictures, and the arithmetic between."""
+"""The results of suite `rcu`: its tables, its pictures, and their arithmetic."""
 from __future__ import annotations
 
 from typing import Any
@@ -33,7 +33,7 @@ def label(params: Params) -> str:
 
 
 def entries(document: Document, name: str) -> list[Params]:
-    """Who retires how, in the order of measurement."""
+    """The ways to retire with each allocator, in the order of measurement."""
     found: list[Params] = []
     for result in document.results:
         entry = {key: result.params.get(key) for key in ("allocator", "way", "barn")}
@@ -47,7 +47,7 @@ def _said(entry: Params) -> Params:
 
 
 def raw(document: Document, name: str, entry: Params, config: tuple[str, int]) -> list[float]:
-    """Of exactly this entry: one of a default barn has no param of it."""
+    """The samples of exactly this entry: one with the default barn has no param for it."""
     wanted = {**_said(entry), "flavour": config[0], "writers": config[1]}
     for result in document.results:
         if result.name == name and result.params == wanted:
@@ -56,7 +56,7 @@ def raw(document: Document, name: str, entry: Params, config: tuple[str, int]) -
 
 
 def net(document: Document, name: str, entry: Params, config: tuple[str, int]) -> list[float]:
-    """Without what the loop takes with no allocator and nothing retired."""
+    """Without the time of the loop that uses no allocator and retires nothing."""
     empty = raw(document, name, {"allocator": HARNESS, "way": "immediate"}, config)
     return less(raw(document, name, entry, config), empty)
 
@@ -79,7 +79,7 @@ def rate_rows(document: Document) -> list[list[str]]:
 
 
 def ratio_rows(document: Document, ours: Params) -> list[list[str]]:
-    """How many times the CPU time of ours each of the others takes."""
+    """The CPU time of each of the others over ours."""
     rows = []
     for entry in entries(document, CPU):
         if entry["way"] in ("call_rcu", "batch"):

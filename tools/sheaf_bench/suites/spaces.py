@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the suites of address spaces share: who is measured, rates, and percentages as the kernel's.
+"""The common part of the suites of address spaces: entries, rates, and percentages as the kernel's.
 
 The same maple tree and address space run on ours, on ours without sheaves, and on the three-tier
 baseline; a sample is the rate of a process's upper-decile window, see windows.py.
@@ -26,7 +26,7 @@ NO_SPARE = "slab_nospare"
 
 @dataclass(frozen=True)
 class Entry:
-    """An allocator as it is measured."""
+    """An allocator with its settings."""
 
     label: str
     allocator: str
@@ -73,7 +73,7 @@ def with_options(worker: Worker, *options: str, **environment: str) -> Worker:
 
 def cells(known: dict[str, Worker], entries: Sequence[Entry], params: dict[str, Any],
           arguments: Sequence[str], keep: Callable[..., None] | None = None) -> list[Cell]:
-    """What is measured of each entry with these params and arguments."""
+    """The measurements of each entry with these params and arguments."""
     found = []
     for entry in entries:
         worker = known[entry.allocator]
@@ -105,7 +105,7 @@ def ratio_of(document: Document, one: Entry, other: Entry, params: dict[str, Any
 
 
 def percent(document: Document, one: Entry, other: Entry, params: dict[str, Any]) -> str:
-    """By how much the first is faster, as the kernel's documents have it."""
+    """The gain of the first in percent, as in the kernel's documents."""
     ones, others = rate(document, one, params), rate(document, other, params)
     if not ones or not others or min(others) <= 0:
         return NOTHING
@@ -116,7 +116,7 @@ def percent(document: Document, one: Entry, other: Entry, params: dict[str, Any]
 
 def bars(document: Document, entries: Sequence[Entry], params: dict[str, Any],
          times: float = 1.0) -> list[Bar]:
-    """The first one is what the picture is about."""
+    """The first one is the subject of the picture."""
     kinds = {CPU_SLAB: "peer", NO_SHEAF: "harness"}
     found = []
     for entry in entries:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a suite is to the `bench` command, and what it is told."""
+"""A suite as the `bench` command sees it, and its settings."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -25,12 +25,12 @@ class Settings:
 class Suite:
     name: str
     summary: str  # one line
-    about: str  # what is measured, in a few sentences
+    about: str  # describes the measurement in a few sentences
     run: Callable[[Settings, dict[str, Any]], Document]  # with the machine's description
     pictures: Callable[[Document], list[str]]  # as HTML
     tables: Callable[[Document], list[Table]]
-    notes: Callable[[Document], list[str]]  # what is to be said of them
-    # What to do once more with events counted: titles and workers' arguments.
+    notes: Callable[[Document], list[str]]  # notes about the results
+    # Work that is repeated with events counted: titles and workers' arguments.
     works: Callable[[dict[str, Any], bool], list[tuple[str, tuple[str, ...]]]]
 
     def text(self, document: Document) -> str:

@@ -28,7 +28,7 @@ def windows(lines: Sequence[str]) -> list[tuple[int, float]]:
 
 
 def upper_decile(found: Sequence[tuple[int, float]]) -> float:
-    """Millions of pairs per second in the window that nine tenths of them do not exceed."""
+    """Millions of pairs per second in the window that nine tenths of the windows do not exceed."""
     rates = sorted(pairs / nanoseconds * 1e3 for pairs, nanoseconds in found)
     return rates[math.ceil(0.9 * len(rates)) - 1]
 
@@ -41,14 +41,14 @@ def mean(found: Sequence[tuple[int, float]]) -> float:
 def stood_still(lines: Sequence[str]) -> bool:
     """On a busy machine the system now and then starves one thread of a pair for a whole process.
 
-    Such a process is run again, once: an allocator that stands still by itself does so twice.
+    Such a process is run again, once: an allocator that causes the standstill does so twice.
     """
     found = [line for line in lines if line.startswith("window ")]
     return bool(found) and upper_decile(windows(found)) == 0
 
 
 def window_arguments(threads: int, cpus: int, quick: bool) -> list[str]:
-    """Oversubscribed, a window must be long beside the time a thread runs at a stretch."""
+    """Oversubscribed, a window must be much longer than a thread's time slice."""
     if threads <= cpus:
         length, number = 3, 14 if quick else 60
     else:
