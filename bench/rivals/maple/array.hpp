@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A sorted array: no structure for ranges that change, but the least that looking at them can cost. */
+/*
+ * A sorted array: not a structure for ranges that change, but the lower bound of the cost of loads.
+ */
 #ifndef BENCH_MAPLE_ARRAY_HPP
 #define BENCH_MAPLE_ARRAY_HPP
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the workloads of the maple benchmark share: the ranges they store, random numbers, and lines
- * for the `sheaf` command.
+ * Common parts of the workloads of the maple benchmark: ranges, random numbers, and lines for the
+ * `sheaf` command.
  *
  * A place is a range that may be stored: of 1 to 16 pages, places in the order of their addresses,
- * packed against the top of 47 bits, with 1 to 16 free pages below each, or none (adjacent). One has
- * BIG_GAP free pages below it. The topmost place is always stored. Its entry tells a place's number,
- * and is never followed.
+ * packed against the top of 47 bits, with 1 to 16 free pages below each, or none (adjacent). One
+ * has BIG_GAP free pages below it. The topmost place is always stored. Its entry encodes the number
+ * of the place, and is never dereferenced.
  *
  * The program prints lines of two kinds: WORKLOAD NANOSECONDS (or another unit), and `sum WORKLOAD
- * NUMBER`, which must be the same whatever the structure.
+ * NUMBER`, which must be the same for all structures.
  */
 #ifndef BENCH_MAPLE_COMMON_HPP
 #define BENCH_MAPLE_COMMON_HPP
@@ -29,10 +29,10 @@ extern "C" {
 
 constexpr unsigned long PAGE = 4096;
 constexpr unsigned long TOP = (1UL << 47) - 1; /* the last index of the space */
-constexpr unsigned long FLOOR = 16 * PAGE;     /* the first that may be given out */
+constexpr unsigned long FLOOR = 16 * PAGE;     /* the first index that may be allocated */
 constexpr unsigned long BIG_GAP = 4096;	       /* pages */
-constexpr size_t SOME = 20000;		       /* operations that a measurement takes at least */
-constexpr size_t MANY = 400000;		       /* if they take nanoseconds */
+constexpr size_t SOME = 20000;		       /* minimum of operations per measurement */
+constexpr size_t MANY = 400000;		       /* the same if each takes nanoseconds */
 
 struct place {
 	unsigned long first, last;
@@ -49,7 +49,7 @@ inline size_t number_of(const void *entry)
 	return (reinterpret_cast<uintptr_t>(entry) >> 4) - 1;
 }
 
-/* Another one in the same place, as a fork would store it. */
+/* A different entry for the same place, as a fork would store it. */
 inline void *replaced(void *entry)
 {
 	return reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(entry) | 1UL << 40);
@@ -90,7 +90,7 @@ class numbers
 	uint64_t state_;
 };
 
-/* What is free below a place, in pages. */
+/* The free space below a place, in pages. */
 enum class gaps {
 	some, /* 1 ... 16 */
 	none,
@@ -123,7 +123,8 @@ inline std::vector<place> make_places(size_t n, gaps kind)
 	return places;
 }
 
-/* Which places are stored first, and in which order: the topmost is among the first `present`. */
+/* The order in which places are stored: the first `present` are stored at first, and include the
+ * topmost. */
 inline std::vector<uint32_t> make_order(size_t n, size_t present, uint64_t seed)
 {
 	std::vector<uint32_t> order(n);
@@ -147,7 +148,7 @@ inline void print_sum(const std::string &workload, uint64_t sum)
 	std::printf("sum %s %llu\n", workload.c_str(), static_cast<unsigned long long>(sum));
 }
 
-/* Of all ranges in their order. */
+/* A checksum of all ranges in order. */
 template <class S> uint64_t sum_of(const S &structure)
 {
 	uint64_t sum = 0;
@@ -158,7 +159,7 @@ template <class S> uint64_t sum_of(const S &structure)
 	return sum;
 }
 
-/* Trees that are built or copied in one measurement, so that its length can be told. */
+/* Trees that are built or copied in one measurement, so that it takes long enough to measure. */
 inline size_t trees_for(size_t ranges)
 {
 	return std::max<size_t>(1, SOME / ranges);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What pairs of unmap and map ask of the cache of nodes: lines "count WHAT PER-PAIR", by the library's
- * own statistics (SHEAF_OPTIONS=stats) and by what the stores said of themselves. Pairs that are not
- * counted come before, so that what is counted is the steady state.
+ * The requests of pairs of unmap and map to the cache of nodes: lines "count WHAT PER-PAIR", from
+ * the library's own statistics (SHEAF_OPTIONS=stats) and from the reports of the stores. Uncounted
+ * pairs run first, so that the counts are of the steady state.
  */
 #ifndef BENCH_MAPLE_COUNTS_HPP
 #define BENCH_MAPLE_COUNTS_HPP

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* JudyL: from the start of a range to a record of its end and its entry. */
+/* JudyL: maps the start of a range to a record of its end and its entry. */
 #ifndef BENCH_MAPLE_JUDY_HPP
 #define BENCH_MAPLE_JUDY_HPP
 

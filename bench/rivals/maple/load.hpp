@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loads: of a random address in a random range, independent of each other; each as soon as the one
- * before is known (chain); the same address 64 times (same, same-chain); and of free addresses.
+ * Loads: of a random address in a random range, independent of each other; each as soon as the
+ * result of the one before is known (chain); of the same address 64 times (same, same-chain); and
+ * of free addresses.
  */
 #ifndef BENCH_MAPLE_LOAD_HPP
 #define BENCH_MAPLE_LOAD_HPP
@@ -12,7 +13,7 @@ constexpr size_t SAME = 64;
 
 using addresses = std::vector<unsigned long>;
 
-/* Enough that branches cannot be learned, and that all of a large tree is seen. */
+/* Enough that the CPU cannot learn the branches, and that loads reach all of a large tree. */
 inline size_t addresses_for(size_t ranges)
 {
 	return std::min<size_t>(std::max<size_t>(1 << 16, ranges), 1 << 18);
@@ -42,7 +43,7 @@ template <class S> uint64_t load_all(const S &structure, const addresses &where)
 	return sum;
 }
 
-/* The lowest bit of an entry is 0, which only the structure's answer tells. */
+/* The lowest bit of an entry is 0, but the CPU knows that only from the structure's answer. */
 template <class S> uint64_t load_chain(const S &structure, const addresses &where)
 {
 	uint64_t sum = 0, bit = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The maple benchmark: one structure of BENCH_HEADER, called BENCH_STRUCTURE, at what a tree of ranges
- * is used for. `sheaf bench maple` runs it for each structure, and compares sums.
+ * The maple benchmark: one structure of BENCH_HEADER, called BENCH_STRUCTURE, at the typical work
+ * of a tree of ranges. `sheaf bench maple` runs it for each structure, and compares sums.
  *
- * What --only names is done, in this order; the tree of `build` is that of all the workloads down to
- * `pair`: N of 1.125 N places with gaps, stored in random order.
+ * Runs the workloads that --only names, in this order; the tree of `build` is that of all the
+ * workloads down to `pair`: N of 1.125 N places with gaps, stored in random order.
  */
 #include "common.hpp"
 #include "load.hpp"
@@ -57,7 +57,7 @@ static bool wanted(const options &o, const char *name)
 	return list.find(std::string(",") + name + ",") != std::string::npos;
 }
 
-/* Ranges, in the order they are stored. */
+/* Ranges, in the order in which they are stored. */
 struct world {
 	std::vector<place> places;
 	std::vector<uint32_t> order;
@@ -82,7 +82,7 @@ static void do_loads(const S &tree, const world &w)
 	time_loads("load-miss", tree, misses, load_all<S>);
 }
 
-/* Who looks at every range gets so few searches that they end. */
+/* A structure that looks at every range gets so few searches that they end. */
 static size_t searches_for(size_t ranges)
 {
 	return S::searches ? MANY : std::max<size_t>(2, SOME * 50 / ranges);
@@ -118,7 +118,7 @@ template <class T> void do_copies(const T &tree, size_t ranges)
 		time_copies("dup-store", "dup-replace", tree, ranges, &T::copy_and_store);
 }
 
-/* One tree is left. */
+/* Builds trees; one of them remains. */
 static trees<S> build(const world &w, bool print)
 {
 	trees<S> made = make_trees<S>(S::changes ? trees_for(w.present) : 1, w.places.size());
@@ -173,7 +173,7 @@ static void do_adjacent(size_t ranges)
 	}
 }
 
-/* Bytes per range of one tree, or of many small ones: in an order, and nothing was there before. */
+/* Bytes per range of one tree, or of many small ones, stored in random or in ascending order. */
 static void do_memory(const options &o)
 {
 	const bool adjacent = wanted(o, "bytes-adjacent");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libsheaf's maple tree, with liburcu. MAPLE_NO_RCU: the same without readers beside the writer.
+ * libsheaf's maple tree, with liburcu. MAPLE_NO_RCU: the same without concurrent readers.
  *
  * The tree has no lock of its own (MT_FLAGS_LOCK_EXTERN), as an address space has none: there is one
  * writer. unmap is mas_find() and mas_store_gfp(NULL), map is mas_preallocate() and
@@ -9,7 +9,7 @@
 #ifndef BENCH_MAPLE_MAPLE_HPP
 #define BENCH_MAPLE_MAPLE_HPP
 
-#define _LGPL_SOURCE /* readers' sections without a call */
+#define _LGPL_SOURCE /* inlines the readers' sections */
 #include <urcu.h>
 
 #include <cstdlib>
@@ -65,7 +65,7 @@ class maple : public structure
 		rcu_unregister_thread();
 	}
 
-	/* With the slabs' empty places and the objects in sheaves; of what was retired nothing. */
+	/* Includes the slabs' empty places and the objects in sheaves, but no retired objects. */
 	static size_t bytes()
 	{
 		kvfree_rcu_barrier();
@@ -103,7 +103,7 @@ class maple : public structure
 
 		if (mas_preallocate(&mas, at.entry, GFP_KERNEL))
 			std::abort();
-		const unsigned long asked = mas.node_request; /* the store forgets it */
+		const unsigned long asked = mas.node_request; /* the store resets it */
 		mas_store_prealloc(&mas, at.entry);
 		note(maps, mas, asked);
 	}
@@ -146,7 +146,7 @@ class maple : public structure
 			std::abort();
 	}
 
-	/* As fork does it. */
+	/* As fork does. */
 	void copy_replaced(const maple &from)
 	{
 		static const mt_dup_ops ops = {replace_leaf, [](void **, unsigned int, void *) {}};
@@ -155,7 +155,7 @@ class maple : public structure
 			std::abort();
 	}
 
-	/* As it had to be done without __mt_dup_each(). */
+	/* The only way without __mt_dup_each(). */
 	void copy_and_store(const maple &from)
 	{
 		MA_STATE(mas, &tree_, 0, 0);
@@ -170,7 +170,8 @@ class maple : public structure
 		__mt_destroy(&tree_);
 	}
 
-	/* Of a run that counts: how often which kind of store it was, and how often one node sufficed. */
+	/* For a counting run: the number of stores of each kind, and of those that needed only one
+	 * node. */
 	struct counts {
 		size_t types[wr_spanning_store + 1];
 		size_t single;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The library's statistics of the maple tree's cache of nodes, by name. The cache is the tree's own:
- * what is told of it is found in what sheaf_stats_print() writes.
+ * The library's statistics of the maple tree's cache of nodes, by name. The tree owns this cache,
+ * so its statistics are taken from the text of sheaf_stats_print().
  */
 #ifndef BENCH_MAPLE_NODE_STATS_HPP
 #define BENCH_MAPLE_NODE_STATS_HPP
@@ -28,7 +28,7 @@ inline std::string stats_text()
 	return text;
 }
 
-/* Empty before the cache's first use. What is not counted is not in it. */
+/* Empty before the cache's first use, and without values that are not counted. */
 inline std::map<std::string, uint64_t> node_stats()
 {
 	std::map<std::string, uint64_t> found;

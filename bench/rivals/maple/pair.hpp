@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Unmap and map: of N ranges that are stored one is removed, and one of those that are not is stored.
+ * Unmap and map: removes one of N stored ranges, and stores one of the others.
  *
- * The pairs are chosen beforehand, so that choosing costs nothing that is measured. Done backwards,
- * with both halves exchanged, they lead back to where they began.
+ * The pairs are chosen beforehand, so that the choice is not measured. Run backwards, with both
+ * halves exchanged, they restore the first state.
  */
 #ifndef BENCH_MAPLE_PAIR_HPP
 #define BENCH_MAPLE_PAIR_HPP
 
 #include "common.hpp"
 
-constexpr size_t PLACES_PER_8 = 9; /* places for each 8 ranges */
-constexpr size_t AGAIN = 256;	   /* times that the same place is unmapped and mapped */
+constexpr size_t PLACES_PER_8 = 9; /* places per 8 ranges */
+constexpr size_t AGAIN = 256;	   /* repetitions at the same place */
 
 struct pair_of_places {
 	place out, in;
@@ -22,7 +22,7 @@ inline size_t pairs_for(size_t ranges)
 	return ranges <= 10000 ? 40000 : ranges <= 100000 ? 100000 : 200000;
 }
 
-/* At random places. `order` is changed as the structure will be. */
+/* At random places. `order` changes like the structure. */
 inline std::vector<pair_of_places> random_pairs(const std::vector<place> &places,
 						std::vector<uint32_t> order, size_t present,
 						size_t n)
@@ -30,7 +30,7 @@ inline std::vector<pair_of_places> random_pairs(const std::vector<place> &places
 	std::vector<pair_of_places> pairs(n);
 	numbers random(n + present);
 
-	/* The topmost place stays. */
+	/* The topmost place stays stored. */
 	std::swap(order[0], *std::find(order.begin(), order.end(), places.size() - 1));
 	for (pair_of_places &one : pairs) {
 		uint32_t &out = order[1 + random.below(present - 1)];
@@ -42,7 +42,7 @@ inline std::vector<pair_of_places> random_pairs(const std::vector<place> &places
 	return pairs;
 }
 
-/* The same place again and again, then another. */
+/* The same place many times, then another. */
 inline std::vector<place> same_places(const std::vector<place> &places,
 				      const std::vector<uint32_t> &order, size_t present)
 {
@@ -79,7 +79,7 @@ template <class S> uint64_t run_backwards(S &structure, const std::vector<pair_o
 	return sum;
 }
 
-/* What a structure says of gaps after it was changed. */
+/* The gaps that a structure finds after its change, as a checksum. */
 template <class S> uint64_t sum_of_gaps(const S &structure)
 {
 	uint64_t sum = 0;

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A red-black tree of nodes that lie in the user's objects, each with the free bytes below its range
- * and the most of its subtree, so that gaps are searched: what address spaces were kept in before.
+ * A red-black tree of nodes that lie in the user's objects, each with the free bytes below its
+ * range and the largest such gap of its subtree, so that gaps can be searched: the former structure
+ * of address spaces.
  *
  *            [ 30-39, gap 20, most 20 ]
  *            /                        \
  *   [ 0-9, gap 0, most 0 ]    [ 50-59, gap 10, most 10 ]
  *
  * Invariants
- *  1. A red node has no red child; every way down passes as many black nodes; the root is black.
+ *  1. A red node has no red child; every path down passes the same number of black nodes; the root
+ *     is black.
  *  2. gap is start - (end of the range before) - 1, or start - FLOOR for the lowest.
  *  3. most is the largest gap of the node and all below it.
  *
- * Nodes are made at the beginning, one for each place, in the order of their addresses.
+ * Nodes are made at the beginning, one per place, in the order of their addresses.
  */
 #ifndef BENCH_MAPLE_RBTREE_HPP
 #define BENCH_MAPLE_RBTREE_HPP
@@ -172,7 +174,7 @@ class rbtree : public structure
 		return most;
 	}
 
-	/* From a node up, as far as it changes anything. */
+	/* Update `most` from a node up, as long as it changes. */
 	static void raise(node *at)
 	{
 		for (; at; at = at->parent) {
@@ -192,7 +194,7 @@ class rbtree : public structure
 			parent->child[old == parent->child[1]] = fresh;
 	}
 
-	/* The node's child of the other side becomes its parent. */
+	/* The node's child on the other side becomes its parent. */
 	void rotate(node *at, int side)
 	{
 		node *const up = at->child[!side];
@@ -232,7 +234,7 @@ class rbtree : public structure
 		root_->red = false;
 	}
 
-	/* The gap of the node after it has grown already. */
+	/* The gap of the node after it has already grown. */
 	void remove(node *gone, node *after)
 	{
 		node *moved = gone, *child, *parent;
@@ -264,14 +266,14 @@ class rbtree : public structure
 		moved->child[0] = gone->child[0];
 		moved->child[1] = gone->child[1];
 		moved->red = gone->red;
-		moved->most = gone->most; /* what is above was made from it */
+		moved->most = gone->most; /* the values above were computed from it */
 		replace_child(gone->parent, gone, moved);
 		for (node *child : moved->child)
 			if (child)
 				child->parent = moved;
 	}
 
-	/* All ways through `at`, which may be NULL, have one black node too few. */
+	/* All paths through `at`, which may be NULL, have one black node too few. */
 	void balance_removed(node *at, node *parent)
 	{
 		while (at != root_ && !is_red(at)) {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Readers beside one writer that maps and unmaps at random places without pause: how many lookups
- * they do, and how many pairs it does, in a window of time. Under RCU the readers take no lock, else
- * everybody takes one for each operation. Each reader looks up in all places, one of nine is absent.
+ * Readers, while one writer maps and unmaps at random places without pause: the number of their
+ * lookups, and of its pairs, in a window of time. Under RCU the readers take no lock; otherwise all
+ * threads take one for each operation. Each reader looks up all places in turn; one in nine is
+ * absent.
  *
- * The writer goes through its pairs forwards and backwards, so it can go on for ever.
+ * The writer runs its pairs forwards and backwards, so it can continue for ever.
  */
 #ifndef BENCH_MAPLE_READERS_HPP
 #define BENCH_MAPLE_READERS_HPP
@@ -71,7 +72,7 @@ struct rw_lock {
 	}
 };
 
-constexpr size_t AT_ONCE = 64; /* operations between two looks whether to go on */
+constexpr size_t AT_ONCE = 64; /* operations between checks for the end */
 
 template <class S, class Lock> class race
 {
@@ -114,7 +115,7 @@ template <class S, class Lock> class race
 		std::this_thread::sleep_for(std::chrono::milliseconds(ms));
 	}
 
-	/* CPU 0 and those after the writer's, in turn. */
+	/* CPU 0 and the CPUs after the writer's, in turn. */
 	void reader(unsigned int index)
 	{
 		size_t at = where_.size() / 8 * index;
@@ -146,7 +147,7 @@ template <class S, class Lock> class race
 		return found;
 	}
 
-	/* It may be there or not, but no other. */
+	/* The entry may be there or not, but no other entry may. */
 	void check(const void *found, unsigned long index)
 	{
 		if (!found)

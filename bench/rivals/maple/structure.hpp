@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a structure of the maple benchmark can do; each is a class of its own header that overrides
- * what is different, named by BENCH_STRUCTURE. Beyond this it has:
+ * The interface of a structure of the maple benchmark. Each structure is a class in its own header,
+ * named by BENCH_STRUCTURE, and overrides the parts that differ. Beyond this it has:
  *
  *   S(size_t places)                  empty, for so many places
  *   void *load(index) const           the entry of the range that contains the index, or NULL
@@ -20,12 +20,12 @@
 
 struct structure {
 	static constexpr bool changes = true;	/* ranges can be stored one by one */
-	static constexpr bool searches = false; /* gaps are found without looking at all ranges */
+	static constexpr bool searches = false; /* gaps are found without a look at all ranges */
 	static constexpr bool copies = false;
 	static constexpr bool stores_copies = false;
-	static constexpr bool lockless = false; /* for readers, beside a writer */
+	static constexpr bool lockless = false; /* for readers, concurrent with a writer */
 
-	/* Before all; and around each further thread. */
+	/* Before all calls; and around each further thread. */
 	static void begin()
 	{
 	}
@@ -36,16 +36,16 @@ struct structure {
 	{
 	}
 
-	/* Bytes of heap in use, for what is allocated by malloc. */
+	/* Bytes of heap in use, for structures that allocate with malloc. */
 	static size_t bytes();
 
-	/* Of those what is needed, if it is known. */
+	/* The part of them that is needed, if it is known. */
 	static size_t bytes_of_nodes()
 	{
 		return 0;
 	}
 
-	/* What was stored so far is all there will be. */
+	/* Nothing more will be stored. */
 	void settle()
 	{
 	}

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whole trees: built range by range, walked from end to end, copied; and looked through for gaps.
- * What is short is done with several trees, one after the other.
+ * Whole trees: built range by range, walked from end to end, copied, and searched for gaps. Short
+ * work is repeated with several trees, one after the other.
  */
 #ifndef BENCH_MAPLE_TREE_HPP
 #define BENCH_MAPLE_TREE_HPP
 
 #include "common.hpp"
 
-constexpr size_t SIZES = 1 << 14; /* of gaps, in a search of varied ones: none learns them */
+constexpr size_t SIZES = 1 << 14; /* of gaps, in a search of varied ones: no CPU learns them */
 constexpr size_t SUMMED = 256;	  /* searches whose results must be the same */
 
 template <class S> using trees = std::vector<std::unique_ptr<S>>;
@@ -24,10 +24,8 @@ template <class S> trees<S> make_trees(size_t n, size_t places)
 
 constexpr size_t WARM_MOST = 100000; /* ranges of a tree that is built twice */
 
-/*
- * The first `present` of an order are stored, in another order in each tree; the time in ns. With
- * `warm` in memory that trees have been in before.
- */
+/* Store the first `present` of an order, in a different order in each tree; returns the time in ns.
+ * With `warm`, in memory that trees have used before. */
 template <class S>
 double fill(trees<S> &into, const std::vector<place> &places, std::vector<uint32_t> order,
 	    size_t present, bool ascending, bool warm = false)
@@ -76,7 +74,7 @@ template <class S> void time_each(const S &tree, size_t ranges)
 	print_sum("iterate", sum);
 }
 
-/* What copies by the same sum must be equal. */
+/* Copies that use the same `sum` must be equal. */
 template <class S>
 void time_copies(const std::string &workload, const std::string &sum, const S &tree, size_t ranges,
 		 void (S::*copy)(const S &from))
