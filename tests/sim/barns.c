@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Barns of large machines: their limits, finding sheaves in other CPUs' shards and the cost of
- * that, and how many objects pass through slabs when CPUs free in bursts what others allocated.
+ * that, and the number of objects that pass through slabs when CPUs free, in bursts, objects of
+ * other CPUs.
  */
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +17,7 @@
 
 enum {
 	BUSY = 1100,	  /* swaps after which sheaves have grown */
-	MOST_STEPS = 700, /* of one search, whatever the machine: shards and blocks of cells */
+	MOST_STEPS = 700, /* of one search, on every machine: shards and blocks of cells */
 	RING = 1024,	  /* objects on their way, freed at once */
 	BURSTS = 48,
 	WARM = BURSTS / 2, /* bursts until every pair has its objects */
@@ -120,7 +121,7 @@ static bool same_node(unsigned int one, unsigned int other)
 	return os.node_of_row[one] == os.node_of_row[other];
 }
 
-/* As many searches as there are CPUs look everywhere, whatever the hints say. */
+/* As many searches as there are CPUs cover all shards of the node, even with wrong hints. */
 static void find_from(unsigned int from, unsigned int by, struct sheaf *full, bool found_none)
 {
 	struct sheaf *found = NULL;

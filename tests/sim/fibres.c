@@ -127,7 +127,7 @@ static void allocate_bulk(struct holder *h)
 		take(h, cache, objects[i]);
 }
 
-/* Whatever happened since, the promised number of objects is there. */
+/* The promised number of objects is there, after any events since. */
 static void pop_prefilled(struct holder *h, unsigned int n)
 {
 	struct kmem_cache *s = shared[h->sheaf_of];

@@ -2,9 +2,10 @@
 /*
  * Readers of a maple tree in the simulator, and checks of their results.
  *
- * The writer's stores are numbered; content[n] is the tree after n of them. A call that began when n
- * were done and ended when m had begun may have seen content[n] ... content[m]: an entry must be, with
- * its index and last, a range of one of these; each index said to be free, free in one of these.
+ * The writer's stores are numbered; content[n] is the tree after n of them. A call that began after
+ * n stores and ended when store m had begun may have seen content[n] ... content[m]: an entry with
+ * its index and last must be a range of one of these; each index reported as free must be free in
+ * one of these.
  */
 #ifndef SHEAF_TESTS_SIM_MAPLE_READERS_H
 #define SHEAF_TESTS_SIM_MAPLE_READERS_H
@@ -12,7 +13,7 @@
 #include "kit/maple/model.h"
 
 enum {
-	CELLS = 400, /* indices; the last cell goes on to ULONG_MAX */
+	CELLS = 400, /* indices; the last cell extends to ULONG_MAX */
 	MOST_STORES = 8
 };
 

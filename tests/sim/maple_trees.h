@@ -22,16 +22,17 @@ static inline unsigned int least(unsigned int a, unsigned int b)
 	return a < b ? a : b;
 }
 
-/* A tree, and history.content[0]; it is kept, and restart() makes it again. */
+/* A tree, and history.content[0]; restart() makes the same tree again. */
 void make_tree(unsigned int shape, unsigned int flags);
 /* The same of ranges of one index each, without gaps, from 0 on. */
 void make_dense(unsigned int ranges);
 void restart(void);
 /* Some store of many kinds into this content; its entry is of this number. */
 struct store_call propose(const struct model *m, unsigned long number);
-/* What content[n + 1] is after the store: content[n] with it. */
+/* Compute content[n + 1] from content[n] and the store. */
 void change_content(unsigned int n, const struct store_call *call);
-/* From the kept tree, without readers: it does what it should, and no node is lost. */
+/* Store into a fresh copy of the tree, without readers: checks the result, and that no node is
+ * lost. */
 enum store_type try_store(const struct store_call *call);
 /* The writer's fibre: each of the stores. */
 void write_all(void);

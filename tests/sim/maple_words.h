@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The maple tree's shared words in the simulator: included by maple/node.h in place of its own loads
- * and stores (MAPLE_WORDS). Every load of a reader and every store of the writer is a step at which
- * another fibre may go on (see nodes_learn()); what the writer loads only the writer changes, so that is
- * none. A word of
- * a freed node is neither loaded nor stored by anyone.
+ * The maple tree's shared words in the simulator: included by maple/node.h in place of its own
+ * loads and stores (MAPLE_WORDS). Every load of a reader and every store of the writer is a step at
+ * which another fibre may continue (see nodes_learn()). A load of the writer is not a step, since
+ * only the writer changes these words. No fibre loads or stores a word of a freed node.
  */
 #ifndef SHEAF_TESTS_SIM_MAPLE_WORDS_H
 #define SHEAF_TESTS_SIM_MAPLE_WORDS_H

@@ -49,7 +49,7 @@ static void check_list(unsigned int slabs)
 		sim_fail("%u slabs are listed after %u were used", n, slabs);
 }
 
-/* Steps of a shrink whose list is of about so many slabs. */
+/* Steps of a shrink with a list of about this many slabs. */
 static uint64_t steps_for(unsigned int slabs)
 {
 	unsigned int a_slab, n, kept = 0;
@@ -65,7 +65,7 @@ static uint64_t steps_for(unsigned int slabs)
 		if (!objects[i])
 			sim_fail("no memory");
 	}
-	/* Slab by slab: so many are freed, and of some slabs all. */
+	/* Slab by slab: free this many objects, and all objects of some slabs. */
 	for (unsigned int i = 0; i < n; i++) {
 		unsigned int slab = i / a_slab, to_free = slab * 7 % (MOST_FREE + 1);
 
