@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The memory benchmark: allocate many objects one by one, touch all of each, free them in some
- * order, do nothing for a while, ask the allocator to return memory. Measures resident bytes
- * throughout.
+ * The memory benchmark: allocate many objects one by one, touch all of each, free them or a part of them
+ * in some order, do nothing for a while, free one more (further), allocate and free a hundredth as many
+ * (work), ask for memory to be given back; resident bytes all along.
  *
  * Prints a line "from LIBRARY" if the allocator is a preloaded one, and then lines of PHASE (grow,
- * free, idle, trim), the completed part of the phase (0 to 1), seconds of CPU time since the start
- * without the time for measuring, and resident bytes beyond those at the start.
+ * free, idle, further, work, trim), how much of the phase is done (0 to 1), seconds of CPU time since
+ * the start without those spent looking, and resident bytes beyond those at the start.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@
 #define IDLE_LOOKS 8
 
 struct options {
-	size_t objects, size, idle;
+	size_t objects, size, idle, percent;
 	const char *order, *variant;
 };
 
@@ -30,16 +30,25 @@ static void *context;
 
 static struct options parse(int argc, char **argv)
 {
-	struct options o = {
-		.objects = 10000000, .size = 64, .idle = 2000, .order = "in-order", .variant = ""};
+	struct options o = {.objects = 10000000,
+			    .size = 64,
+			    .idle = 2000,
+			    .percent = 100,
+			    .order = "in-order",
+			    .variant = ""};
 	const struct bench_option table[] = {
-		{"objects", &o.objects, MOST, NULL, NULL}, {"size", &o.size, 1 << 20, NULL, NULL},
-		{"idle", &o.idle, 3600000, NULL, NULL},	   {"order", NULL, 0, &o.order, NULL},
-		{"variant", NULL, 0, &o.variant, NULL},	   {NULL, NULL, 0, NULL, NULL},
+		{"objects", &o.objects, MOST, NULL, NULL},
+		{"size", &o.size, 1 << 20, NULL, NULL},
+		{"percent", &o.percent, 100, NULL, NULL},
+		{"idle", &o.idle, 3600000, NULL, NULL},
+		{"order", NULL, 0, &o.order, NULL},
+		{"variant", NULL, 0, &o.variant, NULL},
+		{NULL, NULL, 0, NULL, NULL},
 	};
 
 	bench_parse(argc, argv, table,
-		    "idle: milliseconds; order: in-order, reverse, shuffled or every-second\n"
+		    "idle: milliseconds; order: in-order, reverse, shuffled or every-second;\n"
+		    "percent: of the objects that are freed\n"
 		    "Measure one allocator; `sheaf bench memory` runs this.\n");
 	return o;
 }
@@ -120,7 +129,7 @@ static void grow(void **objects, const struct options *options)
 	}
 }
 
-static void free_all(void **objects, const uint32_t *order, size_t n)
+static void free_first(void **objects, const uint32_t *order, size_t n)
 {
 	size_t i = 0;
 
@@ -142,12 +151,27 @@ static void idle(size_t milliseconds)
 	}
 }
 
+/* What a program does that goes on, in places whose objects are freed. */
+static void work(void **objects, const uint32_t *order, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		objects[order[i]] = bench_alloc(context);
+		if (!objects[order[i]])
+			bench_out_of_memory();
+	}
+	for (size_t i = 0; i < n; i++)
+		bench_free(context, objects[order[i]]);
+	look("work", 1);
+}
+
 int main(int argc, char **argv)
 {
 	struct options options = parse(argc, argv);
 	/* Memory of the benchmark, not of the allocator: touched before the base is measured. */
 	void **objects = bench_huge(options.objects * sizeof(*objects));
 	uint32_t *order = bench_huge(options.objects * sizeof(*order));
+	size_t freed = (size_t)((double)options.objects * (double)options.percent / 100);
+	void *further;
 
 	bench_pin(bench_cpu(0));
 	memset(objects, 1, options.objects * sizeof(*objects));
@@ -156,9 +180,13 @@ int main(int argc, char **argv)
 	base.start = bench_process_time();
 	context = bench_begin(options.size, options.objects, 0, options.variant);
 	look("grow", 0);
+	further = bench_alloc(context);
 	grow(objects, &options);
-	free_all(objects, order, options.objects);
+	free_first(objects, order, freed);
 	idle(options.idle);
+	bench_free(context, further);
+	look("further", 1);
+	work(objects, order, freed / 100);
 	bench_trim(context);
 	look("trim", 1);
 	return 0;

@@ -136,12 +136,13 @@ struct sheaf_rcu_ops;
  * rule.
  */
 struct kmem_cache_args {
-	unsigned int align;	     /* bytes, a power of two; 0: the word */
-	unsigned int useroffset;     /* region that may be copied to users: checked, and */
-	unsigned int usersize;	     /* such a cache is not merged */
-	unsigned int freeptr_offset; /* where a free object keeps its link, with the next one */
-	unsigned char use_freeptr_offset; /* needs ctor or SLAB_TYPESAFE_BY_RCU; inside the object,
-				     * a multiple of the word */
+	unsigned int align;	 /* bytes, a power of two; 0: the word */
+	unsigned int useroffset; /* region that may be copied to users: checked, and */
+	unsigned int usersize;	 /* such a cache is not merged */
+	unsigned int
+		freeptr_offset; /* without effect: free objects hold no link; a multiple of the */
+	unsigned char use_freeptr_offset; /* word, inside the object; needs ctor or
+				     * SLAB_TYPESAFE_BY_RCU */
 	unsigned char reserved[3];
 	void (*ctor)(void *object);  /* runs once per object, before it is first handed out */
 	unsigned int sheaf_capacity; /* objects in a sheaf at least; 0: by size (60, 28, 12 or 4) */
@@ -229,7 +230,7 @@ unsigned int kmem_cache_size(struct kmem_cache *s) SHEAF_SYMBOL(kmem_cache_size)
 
 /*
  * Check that every object of a quiet cache is in exactly one place: with the user, in one sheaf, or
- * on one freelist. Returns the number of faults, each of which is reported in one line, or -1 if
+ * free in its slab. Returns the number of faults, each of which is reported in one line, or -1 if
  * there is no memory for the check.
  */
 int kmem_cache_verify(struct kmem_cache *s) SHEAF_SYMBOL(kmem_cache_verify);

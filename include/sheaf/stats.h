@@ -103,7 +103,7 @@ struct kmem_cache_stats {
 	uint64_t sheaf_return_fast;	 /* prefilled sheaves that became a spare */
 	uint64_t sheaf_return_slow;	 /* prefilled sheaves returned otherwise */
 	uint64_t nolock_fail;		 /* nolock allocations that returned NULL */
-	uint64_t nolock_deferred;	 /* objects that a nolock free queued */
+	uint64_t nolock_deferred;	 /* slabs that a nolock free left unlisted */
 };
 
 /* Structures and calls share names, as in the kernel; C++ compilers may warn that this hides a

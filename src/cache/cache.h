@@ -37,12 +37,12 @@ struct kmem_cache {
 	slab_flags_t flags;
 	uint32_t nr_names;
 	struct kmem_cache *next;
-	struct sheaf_cache sheaf;
 	uint8_t unmergeable;
 	uint8_t rcu_begun;    /* sheaf.rcu exists, or a thread is creating it */
 	uint8_t used_rcu_any; /* retired objects before sheaf.rcu existed: see rcu/any.h */
 	uint8_t gone;	      /* off the list: its memory is freed next */
 	uint32_t id;	      /* caches are numbered as they are created */
+	struct sheaf_cache sheaf;
 };
 
 _Static_assert(offsetof(struct kmem_cache, sheaf.bootstrap) == offsetof(struct slot, main),
@@ -66,6 +66,7 @@ struct caches {
 	uint32_t no_readers; /* the program said so with sheaf_rcu_none() */
 	uint32_t fork_lost;
 	uint32_t fork_handled;
+	uint32_t forked; /* this is a forked child */
 	uint32_t nr_made, nr;
 	struct kmem_cache *first;
 	struct index by_name, by_layout; /* see list.h */

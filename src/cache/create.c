@@ -110,9 +110,6 @@ static bool lay_out(struct kmem_cache *s, size_t size, const struct kmem_cache_a
 		.name = s->name,
 		.object_size = (uint32_t)size,
 		.align = alignment(size, args->align, s->flags),
-		.use_freeptr_offset = args->use_freeptr_offset,
-		.freeptr_offset = args->freeptr_offset,
-		.freeptr_outside = (s->flags & SLAB_TYPESAFE_BY_RCU) != 0,
 		.ctor = args->ctor,
 	};
 	unsigned int capacity;

@@ -70,6 +70,6 @@ SHEAF_PUBLIC void kmem_cache_free_nolock(struct kmem_cache *s, void *object)
 	    nolock_free(&s->sheaf, object))
 		return;
 	stat_add(&s->sheaf.slab, STAT_free_slowpath, 1);
-	nolock_give(&s->sheaf, object, "kmem_cache_free_nolock");
+	slab_give_nolock(&s->sheaf.slab, object, "kmem_cache_free_nolock");
 	os_report_kept_nowait();
 }

@@ -68,7 +68,7 @@ static void reset_unlocked_node(struct slab_node *node)
 	if (node->locked_by_fork || !os_lock_held(&node->lock))
 		return;
 	os_lock_init(&node->lock, OS_RANK_NODE);
-	node->first = node->last = NULL;
+	node->first = node->last = SLAB_NONE;
 	node->nr_partial = 0;
 }
 
@@ -116,6 +116,7 @@ static void after_fork_in_child(void)
 	if (caches.pools)
 		caches.pools->in_child();
 	after_fork();
+	caches.forked = 1;
 	grace_after_fork();
 	list_after_fork();
 	past_forget();

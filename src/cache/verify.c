@@ -3,9 +3,8 @@
  * Verify: every object of a quiet cache is in exactly one place (docs/design.md, R5).
  *
  * The pointers in sheaves are copied and sorted. Then each slab of the cache is checked with one
- * bit per object, which is set if the object is on the freelist, was never handed out, or is in a
- * sheaf. A bit that is set twice is an object in two places. The counts must agree with the slab's
- * word.
+ * bit per object, which is set if the object is free in its slab or is in a sheaf. A bit that would be
+ * set twice is an object in two places. The counts must agree with the slab's state.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,7 +18,6 @@
 #include "percpu/drain.h"
 #include "percpu/nolock.h"
 #include "rcu/rcu_free.h"
-#include "slab/freelist.h"
 #include "slab/late.h"
 
 struct pointers {
@@ -62,54 +60,30 @@ static void fault(struct check *check, const void *object, const char *what)
 			object, what);
 }
 
-/* Mark an object as free; returns true if it was not marked before. */
-static bool mark(struct check *check, const struct slab *slab, unsigned int index, const char *what)
-{
-	uint64_t bit = UINT64_C(1) << index % 64;
-
-	if (check->bits[index / 64] & bit) {
-		fault(check, slab_object(&check->s->sheaf.slab, slab, index), what);
-		return false;
-	}
-	check->bits[index / 64] |= bit;
-	return true;
-}
-
-static unsigned int mark_freelist(struct check *check, struct slab *slab, uint64_t state)
+/* Mark what is free in the slab; how many objects that are. */
+static unsigned int mark_free(struct check *check, struct slab *slab, uint64_t state)
 {
 	struct slab_cache *cache = &check->s->sheaf.slab;
 	unsigned int objects = slab_order_of(cache, state).objects, n = 0;
-	uint64_t index = slab_head(state);
+	unsigned int words = slab_nr_words(cache, state);
+	uint64_t surplus = objects % 64 ? ~UINT64_C(0) << objects % 64 : 0;
 
-	while (index != SLAB_NO_OBJECT) {
-		if (index >= objects) {
-			fault(check, page_address(slab), "begins a slab with a corrupted freelist");
-			break;
-		}
-		if (!mark(check, slab, (unsigned int)index, "is on its freelist twice"))
-			break;
-		n++;
-		index = freelist_next(cache, slab_object(cache, slab, (unsigned int)index));
+	for (unsigned int i = 0; i < words; i++) {
+		check->bits[i] = os_load_acquire(slab_words(cache, slab) + i);
+		n += (unsigned int)__builtin_popcountll(check->bits[i]);
 	}
+	if (check->bits[words - 1] & surplus)
+		fault(check, page_address(slab), "begins a slab with bits beyond its last object");
 	return n;
 }
 
-/* Mark objects that were never handed out: in address order, all from `fresh` on; in a random order
- * only their number is known here, so take_fresh() provides the order. */
-static unsigned int mark_fresh(struct check *check, struct slab *slab, uint64_t state)
+static void mark(struct check *check, void *object, unsigned int index)
 {
-	struct slab_cache *cache = &check->s->sheaf.slab;
-	unsigned int end = slab_fresh_end(cache, state), n = 0;
+	uint64_t bit = UINT64_C(1) << index % 64;
 
-	for (unsigned int position = slab_fresh(state); position < end; position++) {
-		unsigned int index = slab_fresh_index(cache, slab, state, position);
-
-		if (index == SLAB_NO_OBJECT)
-			continue;
-		mark(check, slab, index, "was never handed out, and is on the freelist");
-		n++;
-	}
-	return n;
+	if (check->bits[index / 64] & bit)
+		fault(check, object, "is free in two places");
+	check->bits[index / 64] |= bit;
 }
 
 static size_t first_at_or_above(const struct pointers *p, const char *address)
@@ -143,7 +117,7 @@ static unsigned int mark_sheaves(struct check *check, struct slab *slab, uint64_
 		if (index == SLAB_NO_OBJECT)
 			fault(check, p->at[i], "in a sheaf is not an object's first byte");
 		else
-			mark(check, slab, index, "is free in two places");
+			mark(check, p->at[i], index);
 	}
 	check->matched += n;
 	return n;
@@ -165,15 +139,21 @@ static void for_each_slab(struct check *check, void (*each)(struct check *check,
 	}
 }
 
+/* In a forked child, threads that vanished may have been between a slab's bits and its count (slab.h, B2). */
+static bool counts_agree(uint64_t state, unsigned int free, unsigned int objects)
+{
+	if (caches.forked)
+		return state & SLAB_HELD || free + slab_inuse(state) >= objects;
+	return free + slab_inuse(state) == objects;
+}
+
 static void mark_slab(struct check *check, struct slab *slab)
 {
 	uint64_t state = os_load_acquire(&slab->state);
 	unsigned int objects = slab_order_of(&check->s->sheaf.slab, state).objects, free;
 
-	memset(check->bits, 0, (objects + 63) / 64 * sizeof(uint64_t));
-	free = mark_freelist(check, slab, state);
-	free += mark_fresh(check, slab, state);
-	if (free + slab_inuse(state) != objects)
+	free = mark_free(check, slab, state);
+	if (!counts_agree(state, free, objects))
 		fault(check, page_address(slab),
 		      "begins a slab whose count of used objects is off");
 	if (mark_sheaves(check, slab, state) > slab_inuse(state))
@@ -251,9 +231,7 @@ static void find_live(struct check *check, struct slab *slab)
 	struct slab_cache *cache = &check->s->sheaf.slab;
 	uint64_t state = os_load_acquire(&slab->state);
 
-	memset(check->bits, 0, sizeof(check->bits));
-	mark_freelist(check, slab, state);
-	mark_fresh(check, slab, state);
+	mark_free(check, slab, state);
 	for (unsigned int i = 0; i < slab_order_of(cache, state).objects; i++)
 		if (!(check->bits[i / 64] >> i % 64 & 1)) {
 			if (live->n < live->room)

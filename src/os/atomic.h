@@ -26,6 +26,7 @@ static inline void os_sim_step(void)
 #define os_fetch_add(p, v)	   (os_sim_step(), __atomic_fetch_add((p), (v), __ATOMIC_ACQ_REL))
 #define os_fetch_sub(p, v)	   (os_sim_step(), __atomic_fetch_sub((p), (v), __ATOMIC_ACQ_REL))
 #define os_fetch_or(p, v)	   (os_sim_step(), __atomic_fetch_or((p), (v), __ATOMIC_ACQ_REL))
+#define os_fetch_and(p, v)	   (os_sim_step(), __atomic_fetch_and((p), (v), __ATOMIC_ACQ_REL))
 #define os_fetch_add_relaxed(p, v) (os_sim_step(), __atomic_fetch_add((p), (v), __ATOMIC_RELAXED))
 
 /* On failure *expected becomes the value found. Strong: fails only if the values differ. */

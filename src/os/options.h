@@ -15,8 +15,6 @@
 /* Of builds with benchmarks, and of the simulator: what others do, to compare. */
 #ifdef SHEAF_BENCH
 #define OS_BENCH_OPTIONS(OPTION)                                                                   \
-	OPTION(prebuilt_freelist, "slab_prebuilt_freelist",                                        \
-	       "a new slab's freelist comes first, as before 7.1")                                 \
 	OPTION(no_spare_rule, "slab_nospare", "an empty main goes to the barn, as before 7.0")
 #define OS_BENCH_OPTION(field) (os_options.field != 0)
 #else
@@ -45,7 +43,7 @@
 	NUMBER(max_order, "slab_max_order=", 0, 9, 3, "slabs of at most 2^N pages")                \
 	NUMBER(min_order, "slab_min_order=", 0, 9, 0, "slabs of at least 2^N pages")               \
 	NUMBER(min_objects, "slab_min_objects=", 1, 32767, 0, "slabs that hold N objects")         \
-	SWITCH(hardened, "slab_freelist_hardened", "encode the links between free objects")        \
+	SWITCH(hardened, "slab_freelist_hardened", "no effect: free objects hold no links")        \
 	SWITCH(random, "slab_freelist_random", "hand out a new slab's objects in random order")    \
 	SWITCH(stats, "stats", "count events, show them to `sheaf info`, print them at exit")      \
 	SWITCH(stats_live, "stats=live", "the same, but print nothing at exit")                    \

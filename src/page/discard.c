@@ -109,8 +109,10 @@ static void discard_dirty(struct range *range, struct chunk *chunk)
 		range_relist(range, chunk);
 		os_unlock(&range->lock);
 		os_discard(chunk_address(range, chunk) + page * OS_PAGE, length * OS_PAGE);
-		if (length == CHUNK_PAGES)
+		if (length == CHUNK_PAGES) {
 			os_discard(chunk_slabs(range, chunk), CHUNK_SLABS);
+			os_discard(page_words(chunk_slabs(range, chunk)), CHUNK_BITS);
+		}
 		os_lock(&range->lock);
 		chunk_give_clean(chunk, page, length);
 		range_relist(range, chunk);

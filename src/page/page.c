@@ -22,10 +22,16 @@ static size_t bytes_of_slabs(size_t size)
 	return (size >> OS_PAGE_SHIFT) * sizeof(struct slab);
 }
 
+static size_t bytes_of_words(size_t size)
+{
+	return (size >> OS_PAGE_SHIFT) * PAGE_WORDS * sizeof(uint64_t);
+}
+
 /* Everything for ranges of this size, or nothing. */
 static bool reserve(unsigned int shift)
 {
-	size_t size = (size_t)os.nr_nodes << shift, slabs = bytes_of_slabs(size);
+	size_t size = (size_t)os.nr_nodes << shift;
+	size_t slabs = bytes_of_slabs(size), words = bytes_of_words(size);
 	size_t readable = os.nr_nodes == 1 && size > PAGE_READABLE ? PAGE_READABLE : size;
 	size_t chunks = os_round_up(((size_t)1 << (shift - OS_HUGE_SHIFT)) * sizeof(struct chunk));
 	char *tables;
@@ -33,9 +39,9 @@ static bool reserve(unsigned int shift)
 	pages.base = os_reserve(size);
 	if (!pages.base)
 		return false;
-	tables = os_reserve(slabs + chunks * os.nr_nodes);
+	tables = os_reserve(slabs + words + chunks * os.nr_nodes);
 	if (tables && !os_allow_reads(tables, bytes_of_slabs(readable))) {
-		os_unreserve(tables, slabs + chunks * os.nr_nodes);
+		os_unreserve(tables, slabs + words + chunks * os.nr_nodes);
 		tables = NULL;
 	}
 	if (!tables) {
@@ -46,11 +52,12 @@ static bool reserve(unsigned int shift)
 	pages.readable = readable;
 	pages.range_shift = shift;
 	pages.slabs = (struct slab *)tables;
+	pages.words = (uint64_t *)(tables + slabs);
 	for (uint32_t node = 0; node < os.nr_nodes; node++) {
 		struct range *range = &ranges[node];
 
 		os_lock_init(&range->lock, OS_RANK_PAGES);
-		range->chunks = (struct chunk *)(tables + slabs + node * chunks);
+		range->chunks = (struct chunk *)(tables + slabs + words + node * chunks);
 		if (os.nr_nodes > 1)
 			os_prefer_node(pages.base + ((size_t)node << shift), (size_t)1 << shift,
 				       node);
@@ -133,7 +140,8 @@ static struct chunk *grow_range(struct range *range)
 	struct chunk *chunk = &range->chunks[range->nr_chunks];
 	size_t end = os_round_up((size_t)(range->nr_chunks + 1) * sizeof(*chunk));
 
-	if (range->nr_chunks == range_max_chunks())
+	if (range->nr_chunks == range_max_chunks() ||
+	    (size_t)(range->nr_chunks + 1) * CHUNK_PAGES > SLAB_NONE)
 		return NULL;
 	if (end > range->chunks_committed) {
 		if (!os_commit((char *)range->chunks + range->chunks_committed,
@@ -143,6 +151,7 @@ static struct chunk *grow_range(struct range *range)
 	}
 	if (!make_readable((chunk_index(range, chunk) + 1) << OS_HUGE_SHIFT) ||
 	    !os_commit(chunk_slabs(range, chunk), CHUNK_SLABS) ||
+	    !os_commit(page_words(chunk_slabs(range, chunk)), CHUNK_BITS) ||
 	    !os_commit(chunk_address(range, chunk), OS_HUGE))
 		return NULL;
 	chunk_init(chunk);

@@ -5,6 +5,7 @@
  *
  *   addresses   | node 0's range | node 1's range | ...      each 1 << range_shift bytes
  *   descriptors | 32 bytes for every page of the above, same order
+ *   words       | 64 bytes for every page, for the bits of slabs of more than 64 objects
  *
  * A node's range is used from below in chunks of 2 MiB. A chunk knows its free pages in a bitmap;
  * chunks with free pages hang on a list by the largest aligned run they can give.
@@ -37,6 +38,7 @@
 #include "os/memory.h"
 
 #define PAGE_MAX_ORDER 9
+#define PAGE_WORDS     8 /* of bits for a page of the smallest objects */
 /*
  * Memory against page faults, 1.6 µs a page. Of dirty free pages, in bytes: above the first whole chunks go, two
  * of which a program may free and take again; above the second parts of chunks too, which cost frees up to
@@ -55,20 +57,25 @@
 #define PAGE_READABLE ((size_t)64 << 30)
 
 #define SLAB_TAIL (UINT64_C(1) << 63)
+#define SLAB_NONE UINT32_MAX /* a link to no slab: no range has a page of this number */
 
 struct slab_cache;
 
 struct slab {
 	uint64_t state;
 	struct slab_cache *cache;
-	struct slab *next, *prev;
+	uint64_t bits;	     /* of a slab of at most 64 objects: those that are free */
+	uint32_t next, prev; /* in a list of its node's: see slab/partial.h */
 };
+
+_Static_assert(sizeof(struct slab) == 32, "a descriptor is 32 bytes");
 
 struct pages {
 	char *base;
 	size_t size;
 	size_t readable; /* all of it; on one node what is used, and up to PAGE_READABLE more */
 	struct slab *slabs;
+	uint64_t *words;
 	unsigned int range_shift;
 };
 
@@ -120,6 +127,21 @@ static inline struct slab_cache *page_owner(const void *address)
 	if (__builtin_expect(offset >= os_load_relaxed(&pages.readable), 0))
 		return NULL;
 	return os_load_relaxed(&pages.slabs[offset >> OS_PAGE_SHIFT].cache);
+}
+
+/* The words of bits of a run: PAGE_WORDS for each of its pages. */
+static inline uint64_t *page_words(const struct slab *slab)
+{
+	return pages.words + (size_t)(slab - pages.slabs) * PAGE_WORDS;
+}
+
+/* The descriptor of this address, whatever it is, will be needed soon. */
+static inline void page_ask_ahead(const void *address)
+{
+	size_t offset = (uintptr_t)address - (uintptr_t)pages.base;
+
+	__builtin_prefetch((char *)pages.slabs + (offset >> OS_PAGE_SHIFT) * sizeof(struct slab),
+			   1);
 }
 
 static inline unsigned int page_node(const void *address)

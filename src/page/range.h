@@ -14,6 +14,7 @@
 #include "page/page.h"
 
 #define CHUNK_SLABS (CHUNK_PAGES * sizeof(struct slab))
+#define CHUNK_BITS  (CHUNK_PAGES * PAGE_WORDS * sizeof(uint64_t))
 
 struct range {
 	struct os_lock lock;

@@ -228,7 +228,7 @@ bool sheaf_drain(struct sheaf_cache *cache)
 	os_lock(&drain_lock);
 	reached = !cache->barns || take_slots(cache, &objects, &list);
 	wait_in_hand(cache);
-	slab_give_deferred(&cache->slab);
+	slab_list_deferred(&cache->slab);
 	if (!cache->barns) {
 		os_unlock(&drain_lock);
 		return true;

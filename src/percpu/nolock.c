@@ -13,14 +13,6 @@
 #include "percpu/stat.h"
 #include "slab/defer.h"
 
-void nolock_give(struct sheaf_cache *cache, void *object, const char *call)
-{
-	if (slab_give_try(&cache->slab, object, call))
-		return;
-	stat_add(&cache->slab, STAT_nolock_deferred, 1);
-	slab_defer(&cache->slab, object);
-}
-
 /*
  * Leave a sheaf from the slot in the cell, which is still in transit. A full or an empty sheaf
  * stays as it is. One that is partly filled, because another thread interfered, is left without its
@@ -34,7 +26,8 @@ static void leave(struct sheaf_cache *cache, struct barn_cell *cell, struct shea
 		stat_add(&cache->slab, STAT_sheaf_flush, size);
 		sheaf_set_size(old, 0);
 		while (size)
-			nolock_give(cache, old->objects[--size], "kmem_cache_free_nolock");
+			slab_give_nolock(&cache->slab, old->objects[--size],
+					 "kmem_cache_free_nolock");
 	}
 	barn_finish(cache, cell, old);
 }
@@ -125,6 +118,6 @@ void sheaf_give_deferred(struct sheaf_cache *cache)
 	if (!slab_has_deferred(&cache->slab))
 		return;
 	in_hand = in_hand_begin(cache);
-	slab_give_deferred(&cache->slab);
+	slab_list_deferred(&cache->slab);
 	in_hand_end(in_hand);
 }

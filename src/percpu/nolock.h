@@ -17,10 +17,8 @@
 void *nolock_alloc(struct sheaf_cache *cache);
 /* Put an object of this CPU's node into a sheaf. Returns false if there is no room at once. */
 bool nolock_free(struct sheaf_cache *cache, void *object);
-/* Return an object to its slab, or add it to those that wait for the next slow path. */
-void nolock_give(struct sheaf_cache *cache, void *object, const char *call);
 
-/* Return to their slabs the objects that nolock_give() deferred, if there are any. Slow paths begin
+/* List the slabs that calls without waiting left, if there are any. Slow paths begin
  * with this. */
 void sheaf_give_deferred(struct sheaf_cache *cache);
 

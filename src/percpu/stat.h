@@ -29,7 +29,6 @@
 	X(sheaf_prefill_oversize)                                                                  \
 	X(sheaf_return_slow)                                                                       \
 	X(nolock_fail)                                                                             \
-	X(nolock_deferred)                                                                         \
 	X(barn_get_prefill)
 
 enum percpu_word {
@@ -68,7 +67,6 @@ enum percpu_word {
 	  "sheaves prefilled beyond the capacity")                                                 \
 	X(sheaf_return_fast, STAT_BIT(sheaf_return_fast), "prefilled sheaves that became a spare") \
 	X(sheaf_return_slow, STAT_BIT(sheaf_return_slow), "prefilled sheaves returned otherwise")  \
-	X(nolock_fail, STAT_BIT(nolock_fail), "nolock allocations that returned NULL")             \
-	X(nolock_deferred, STAT_BIT(nolock_deferred), "objects that a nolock free queued")
+	X(nolock_fail, STAT_BIT(nolock_fail), "nolock allocations that returned NULL")
 
 #endif

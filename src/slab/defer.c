@@ -1,55 +1,35 @@
 /* SPDX-License-Identifier: MIT */
-/* Lists of deferred objects; see defer.h. */
+/* Stacks of held slabs that are not yet listed; see defer.h. */
 #include "slab/defer.h"
 
 #include "os/machine.h"
-#include "os/report.h"
-#include "slab/freelist.h"
 #include "slab/partial.h"
+#include "slab/stat.h"
 
-static uintptr_t *link_of(const struct slab_cache *cache, void *object)
+void slab_defer(struct slab_cache *cache, struct slab *slab)
 {
-	return (uintptr_t *)((char *)object + cache->offset);
-}
-
-void slab_defer(struct slab_cache *cache, void *object)
-{
-	struct slab_node *node = cache->nodes[page_node(object)];
-	uintptr_t *link = link_of(cache, object);
-	void *first = os_load_relaxed(&node->deferred);
+	struct slab_node *node = partial_node_of(cache, slab);
+	struct slab *first = os_load_relaxed(&node->deferred);
 
 	do
-		*link = (uintptr_t)first ^ freelist_mask(cache, link);
-	while (!os_cmpxchg(&node->deferred, &first, object));
+		slab->next = partial_link(node, first);
+	while (!os_cmpxchg(&node->deferred, &first, slab));
 	os_exchange(&cache->deferred, 1);
+	stat_add(cache, STAT_nolock_deferred, 1);
 }
 
-/* The one that follows; NULL at the end, and after a report if something wrote to the object. */
-static void *next_deferred(const struct slab_cache *cache, void *object)
-{
-	uintptr_t *link = link_of(cache, object), next = *link ^ freelist_mask(cache, link);
-
-	if (!next || page_is_ours((void *)next))
-		return (void *)next;
-	os_misuse_later(cache->name,
-			"cache \"%s\": object %p was written to after it was freed; objects that "
-			"kmem_cache_free_nolock() freed before it are leaked",
-			cache->name, object);
-	return NULL;
-}
-
-void slab_give_deferred(struct slab_cache *cache)
+void slab_list_deferred(struct slab_cache *cache)
 {
 	os_exchange(&cache->deferred, 0);
 	for (uint32_t i = 0; i < os.nr_nodes; i++) {
 		struct slab_node *node = os_load_acquire(&cache->nodes[i]);
-		void *object, *next;
+		struct slab *slab, *next;
 
 		if (!node || !os_load_relaxed(&node->deferred))
 			continue;
-		for (object = os_exchange(&node->deferred, NULL); object; object = next) {
-			next = next_deferred(cache, object);
-			slab_give(cache, &object, 1, "kmem_cache_free_nolock");
+		for (slab = os_exchange(&node->deferred, NULL); slab; slab = next) {
+			next = partial_slab(node, slab->next);
+			partial_release(cache, slab, false);
 		}
 	}
 }

@@ -1,22 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Objects back to their slabs: objects of one slab go as one chain with one exchange.
+ * Objects back to their slabs: neighbours of one word set their bits together, neighbours of one slab are
+ * subtracted together. No object is read or written.
  *
  * This is where a wrong pointer is found at the latest: one that is in no slab, in another cache's,
- * or not at an object's first byte is reported and left alone.
+ * or not at an object's first byte is reported and left alone. So is an object that is free already.
  */
 #include "os/atomic.h"
 #include "os/report.h"
-#include "slab/freelist.h"
+#include "slab/defer.h"
 #include "slab/partial.h"
 #include "slab/slab.h"
 #include "slab/stat.h"
 
-/* Bits for the objects of a batch that are done: all of a sheaf, but for the very largest. */
-#define BATCH_WORDS 4
-/* Objects of other slabs passed over while a chain is collected. More: longer chains of objects in random
- * order, and more looks at each; none: a chain for each run. Not measured. */
-#define LOOK_AHEAD 3
+#define ASK_AHEAD 8 /* objects whose descriptors are asked for before they are needed */
 
 unsigned int slab_index(const struct slab_cache *cache, const struct slab *slab, const void *object)
 {
@@ -67,67 +64,71 @@ static void report_double_free(struct slab_cache *cache, void *object, const cha
 		call, cache->name, object);
 }
 
-/* The slab this object is in and its index there, or NULL after a report. */
-static struct slab *checked(struct slab_cache *cache, void *object, const char *call,
-			    unsigned int *index)
-{
-	struct slab *slab = page_slab(object);
+/* Objects of one slab that are on their way: n in all, those of the last word as bits yet to be set. */
+struct group {
+	struct slab *slab;
+	char *start;
+	size_t bytes; /* from there, of all the slab's objects */
+	unsigned int word, n;
+	uint64_t bits;
+};
 
-	if (slab && os_load_acquire(&slab->cache) == cache) {
-		*index = slab_index(cache, slab, object);
-		if (*index != SLAB_NO_OBJECT)
-			return slab;
+static __attribute__((noinline)) void
+leave_out_doubles(struct slab_cache *cache, struct group *group, uint64_t bits, const char *call)
+{
+	for (; bits; bits &= bits - 1, group->n--) {
+		unsigned int index = group->word * 64 + (unsigned int)__builtin_ctzll(bits);
+
+		report_double_free(cache, slab_object(cache, group->slab, index), call);
 	}
-	report_wrong(cache, slab, object, call);
-	return NULL;
 }
 
-/* A chain of n that ends in `last` cannot be in use if fewer are, or if that one heads the freelist. */
-static bool given_twice(uint64_t state, unsigned int last, unsigned int n)
+static void set_bits(struct slab_cache *cache, struct group *group, const char *call)
 {
-	return slab_inuse(state) < n || slab_head(state) == last;
+	uint64_t before;
+
+	if (!group->bits)
+		return;
+	before = os_fetch_or(slab_words(cache, group->slab) + group->word, group->bits);
+	if (__builtin_expect((before & group->bits) != 0, 0))
+		leave_out_doubles(cache, group, before & group->bits, call);
+	group->bits = 0;
 }
 
-/* The state after n objects, of which `first` heads the chain, were given back. */
-static uint64_t state_with(uint64_t state, unsigned int first, unsigned int n)
+/*
+ * Subtract n, and become the holder of a slab that was full (B4). False, and nothing done: a listed slab would
+ * become empty (B6).
+ */
+static bool subtract(struct slab_cache *cache, struct slab *slab, unsigned int n, bool may_empty,
+		     uint64_t *changed, bool *holder)
 {
-	state = (state & ~(uint64_t)SLAB_NO_OBJECT) | first;
-	state -= (uint64_t)n << 16;
-	return state & (SLAB_PARTIAL | SLAB_HELD) ? state : state | SLAB_HELD;
-}
+	uint64_t state = os_load_acquire(&slab->state);
 
-/* It was full, and is ours by this exchange (B3). */
-static void list_again(struct slab_cache *cache, struct slab *slab)
-{
-	stat_add(cache, STAT_free_add_partial, 1);
-	partial_release(cache, slab, false);
+	do {
+		/* Only an object with two owners can bring it below zero. */
+		*changed = state - (n < slab_inuse(state) ? n : slab_inuse(state));
+		if (!may_empty && state & SLAB_LISTED && !slab_inuse(*changed))
+			return false;
+		*holder = !(state & (SLAB_LISTED | SLAB_HELD)) && slab_free(cache, *changed);
+		if (*holder)
+			*changed |= SLAB_HELD;
+	} while (!stat_cmpxchg(cache, slab, &state, *changed));
+	return true;
 }
 
 /*
  * The exchange that would empty a listed slab is made under its node's lock: before it the slab
  * cannot go away, since it has an object of ours; after it nobody else can decide about it.
  */
-static void give_last(struct slab_cache *cache, struct slab *slab, unsigned int first,
-		      unsigned int last, unsigned int n, const char *call)
+static bool subtract_last(struct slab_cache *cache, struct slab *slab, unsigned int n)
 {
 	struct slab_node *node = partial_node_of(cache, slab);
-	void *tail = slab_object(cache, slab, last);
-	uint64_t state, changed;
-	bool spare = false;
+	bool holder, spare = false;
+	uint64_t changed;
 
 	os_lock(&node->lock);
-	state = os_load_acquire(&slab->state);
-	do {
-		/* Another thread that freed the same objects may have been first. */
-		if (given_twice(state, last, n)) {
-			os_unlock(&node->lock);
-			report_double_free(cache, tail, call);
-			return;
-		}
-		freelist_link(cache, tail, slab_head(state));
-		changed = state_with(state, first, n);
-	} while (!stat_cmpxchg(cache, slab, &state, changed));
-	if ((changed & SLAB_PARTIAL) && partial_is_spare(cache, slab, node->nr_partial - 1)) {
+	subtract(cache, slab, n, true, &changed, &holder);
+	if (changed & SLAB_LISTED && partial_is_spare(cache, slab, node->nr_partial - 1)) {
 		partial_remove(node, slab);
 		spare = true;
 	}
@@ -135,142 +136,115 @@ static void give_last(struct slab_cache *cache, struct slab *slab, unsigned int 
 	stat_add(cache, STAT_free_remove_partial, spare);
 	if (spare)
 		partial_discard(cache, slab);
-	else if (!(state & (SLAB_PARTIAL | SLAB_HELD)))
-		list_again(cache, slab);
+	return holder;
 }
 
-/* Publish a chain of n objects, first ... last, whose links are set but the last one's. */
-static void give_chain(struct slab_cache *cache, struct slab *slab, unsigned int first,
-		       unsigned int last, unsigned int n, const char *call)
+static void close_group(struct slab_cache *cache, struct group *group, const char *call)
 {
-	void *tail = slab_object(cache, slab, last);
-	uint64_t state = os_load_acquire(&slab->state);
+	uint64_t changed;
+	bool holder;
 
-	do {
-		if (given_twice(state, last, n)) {
-			report_double_free(cache, tail, call);
-			return;
-		}
-		if (slab_inuse(state) == n && (state & SLAB_PARTIAL)) {
-			give_last(cache, slab, first, last, n, call);
-			return;
-		}
-		freelist_link(cache, tail, slab_head(state));
-	} while (!stat_cmpxchg(cache, slab, &state, state_with(state, first, n)));
-
-	if (!(state & (SLAB_PARTIAL | SLAB_HELD)))
-		list_again(cache, slab);
-}
-
-/* Does the exchange that gives one back need the node's lock, then or afterwards? */
-static bool needs_lock(uint64_t state)
-{
-	return !(state & (SLAB_PARTIAL | SLAB_HELD)) ||
-	       (slab_inuse(state) == 1 && (state & SLAB_PARTIAL));
-}
-
-/* One object, without waiting. False: it needs the lock, and `locked` is not set. */
-static bool give_one_try(struct slab_cache *cache, struct slab *slab, unsigned int index,
-			 bool locked, const char *call)
-{
-	void *object = slab_object(cache, slab, index);
-	uint64_t state = os_load_acquire(&slab->state);
-
-	do {
-		if (given_twice(state, index, 1)) {
-			report_double_free(cache, object, call);
-			return true;
-		}
-		if (needs_lock(state) && !locked)
-			return false;
-		freelist_link(cache, object, slab_head(state));
-	} while (!stat_cmpxchg(cache, slab, &state, state_with(state, index, 1)));
-	if (!(state & (SLAB_PARTIAL | SLAB_HELD))) {
-		stat_add(cache, STAT_free_add_partial, 1);
-		partial_add_last(partial_node_of(cache, slab), slab);
-	}
-	return true;
-}
-
-/* A slab that becomes empty stays listed: its pages are not for now. */
-bool slab_give_try(struct slab_cache *cache, void *object, const char *call)
-{
-	struct slab_node *node;
-	unsigned int index;
-	struct slab *slab = checked(cache, object, call, &index);
-
-	if (!slab || give_one_try(cache, slab, index, false, call))
-		return true;
-	node = partial_node_of(cache, slab);
-	if (!os_trylock(&node->lock))
-		return false;
-	give_one_try(cache, slab, index, true, call);
-	os_unlock(&node->lock);
-	return true;
-}
-
-/* Collect the objects of objects[i]'s slab from there on, and give them back. */
-static void give_one_slab(struct slab_cache *cache, void *const *objects, unsigned int i,
-			  unsigned int n, uint64_t *done, const char *call)
-{
-	unsigned int first, last, index, count = 1, passed = 0;
-	struct slab *slab = checked(cache, objects[i], call, &last);
-	char *start, *end;
-
-	if (!slab)
+	set_bits(cache, group, call);
+	if (!group->n)
 		return;
-	start = page_address(slab);
-	end = slab_object(cache, slab, slab_order_of(cache, os_load_relaxed(&slab->state)).objects);
-	first = last;
-	for (unsigned int j = i + 1; j < n && passed <= LOOK_AHEAD; j++) {
-		char *object = objects[j];
-
-		if (object < start || object >= end) {
-			passed++;
-			continue;
-		}
-		if (done[j / 64] >> j % 64 & 1)
-			continue;
-		done[j / 64] |= UINT64_C(1) << j % 64;
-		index = slab_index(cache, slab, object);
-		if (index == SLAB_NO_OBJECT) {
-			report_wrong(cache, slab, object, call);
-			continue;
-		}
-		if (index == first || index == last) {
-			report_double_free(cache, object, call);
-			continue;
-		}
-		freelist_link(cache, object, first);
-		first = index;
-		count++;
+	if (!subtract(cache, group->slab, group->n, false, &changed, &holder))
+		holder = subtract_last(cache, group->slab, group->n);
+	if (holder) {
+		stat_add(cache, STAT_free_add_partial, 1);
+		partial_release(cache, group->slab, false);
 	}
-	give_chain(cache, slab, first, last, count, call);
+}
+
+/* Begin a group of this object's slab; false after a report. */
+static bool open_group(struct slab_cache *cache, struct group *group, void *object,
+		       const char *call)
+{
+	struct slab *slab = page_slab(object);
+
+	*group = (struct group){.slab = slab};
+	if (slab && os_load_relaxed(&slab->cache) == cache) {
+		uint64_t state = os_load_relaxed(&slab->state);
+
+		group->start = page_address(slab);
+		group->bytes = (size_t)slab_order_of(cache, state).objects * cache->size;
+		if ((size_t)((char *)object - group->start) < group->bytes)
+			return true;
+	}
+	group->bytes = 0;
+	report_wrong(cache, slab, object, call);
+	return false;
+}
+
+/* Add an object of the group's slab. */
+static void add_object(struct slab_cache *cache, struct group *group, void *object,
+		       const char *call)
+{
+	size_t offset = (size_t)((char *)object - group->start);
+	size_t index = offset * cache->reciprocal >> 32;
+	uint64_t bit = UINT64_C(1) << index % 64;
+
+	if (__builtin_expect(index * cache->size != offset, 0)) {
+		report_wrong(cache, group->slab, object, call);
+		return;
+	}
+	if (index / 64 != group->word) {
+		set_bits(cache, group, call);
+		group->word = (unsigned int)(index / 64);
+	}
+	if (__builtin_expect((group->bits & bit) != 0, 0)) {
+		report_double_free(cache, object, call);
+		return;
+	}
+	group->bits |= bit;
+	group->n++;
 }
 
 void slab_give(struct slab_cache *cache, void *const *objects, unsigned int n, const char *call)
 {
-	uint64_t done[BATCH_WORDS];
+	struct group group = {0};
 
-	if (n == 1) {
-		unsigned int index;
-		struct slab *slab = checked(cache, objects[0], call, &index);
+	for (unsigned int i = 0; i < n; i++) {
+		if (i + ASK_AHEAD < n)
+			page_ask_ahead(objects[i + ASK_AHEAD]);
+		if ((size_t)((char *)objects[i] - group.start) >= group.bytes) {
+			close_group(cache, &group, call);
+			if (!open_group(cache, &group, objects[i], call))
+				continue;
+		}
+		add_object(cache, &group, objects[i], call);
+	}
+	close_group(cache, &group, call);
+}
 
-		if (slab)
-			give_chain(cache, slab, index, index, 1, call);
+/* List a held slab if nobody has the node's lock, else leave that to a later call. */
+static void list_or_defer(struct slab_cache *cache, struct slab *slab)
+{
+	struct slab_node *node = partial_node_of(cache, slab);
+
+	stat_add(cache, STAT_free_add_partial, 1);
+	if (!os_trylock(&node->lock)) {
+		slab_defer(cache, slab);
 		return;
 	}
-	while (n) {
-		unsigned int batch = n < BATCH_WORDS * 64 ? n : BATCH_WORDS * 64;
+	partial_add_last(node, slab);
+	os_unlock(&node->lock);
+}
 
-		for (unsigned int i = 0; i < BATCH_WORDS; i++)
-			done[i] = 0;
-		for (unsigned int i = 0; i < batch; i++)
-			if (!(done[i / 64] >> i % 64 & 1))
-				give_one_slab(cache, objects, i, batch, done, call);
-		objects += batch;
-		n -= batch;
-	}
+void slab_give_nolock(struct slab_cache *cache, void *object, const char *call)
+{
+	struct group group;
+	uint64_t changed;
+	bool holder;
+
+	if (!open_group(cache, &group, object, call))
+		return;
+	add_object(cache, &group, object, call);
+	set_bits(cache, &group, call);
+	if (!group.n)
+		return;
+	subtract(cache, group.slab, 1, true, &changed, &holder);
+	if (holder)
+		list_or_defer(cache, group.slab);
 }
 
 unsigned int slab_leave_out_foreign(struct slab_cache *cache, void **objects, unsigned int n,

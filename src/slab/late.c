@@ -5,20 +5,34 @@
 #include "page/pool.h"
 #include "slab/partial.h"
 
-/* On no list of its node's, it has these two words for this one. */
-_Static_assert(offsetof(struct slab, prev) - offsetof(struct slab, next) ==
-		       offsetof(struct grace_link, number),
-	       "a slab is linked by next and prev");
+/*
+ * A slab keeps its bits while it waits, all of them set, so that a double free is found. Its link lies in the
+ * one of the two places that its bits are not in.
+ */
+_Static_assert(sizeof(struct slab) - offsetof(struct slab, bits) >= sizeof(struct grace_link) &&
+		       PAGE_WORDS * sizeof(uint64_t) >= sizeof(struct grace_link),
+	       "either place has room for a link");
 
 void late_discard(struct slab_cache *cache, struct slab *slab)
 {
-	grace_list_add(cache->late, (struct grace_link *)&slab->next, 0);
+	uint64_t *place = slab_words(cache, slab) == &slab->bits ? page_words(slab) : &slab->bits;
+
+	grace_list_add(cache->late, (struct grace_link *)place, 0);
 	grace_start_later(cache->late->user.grace);
+}
+
+static struct slab *slab_of(struct grace_link *link)
+{
+	size_t page = ((uintptr_t)link - (uintptr_t)pages.words) / (PAGE_WORDS * sizeof(uint64_t));
+
+	if (page < pages.size >> OS_PAGE_SHIFT)
+		return pages.slabs + page;
+	return (struct slab *)((char *)link - offsetof(struct slab, bits));
 }
 
 static void discard(struct grace_list *late, struct grace_link *link)
 {
-	struct slab *slab = (struct slab *)((char *)link - offsetof(struct slab, next));
+	struct slab *slab = slab_of(link);
 
 	(void)late;
 	partial_discard_now(slab->cache, slab);

@@ -2,7 +2,9 @@
 /*
  * Object layout and slab order, by the kernel's rules (calculate_sizes, calculate_order).
  *
- *   | object_size | free pointer, if outside | padding to align |      = size
+ *   | object_size | padding to a word and to align |      = size
+ *
+ * The kernel's caches with a constructor or SLAB_TYPESAFE_BY_RCU have a word more, for the link of free objects.
  */
 #include <string.h>
 
@@ -66,42 +68,6 @@ static unsigned int preferred_order(uint32_t size)
 	return order_holding(size, 1);
 }
 
-static void place_freeptr(struct slab_cache *cache, const struct slab_request *request)
-{
-	uint32_t end = round_up(request->object_size, WORD);
-
-	if (request->use_freeptr_offset) {
-		cache->offset = request->freeptr_offset;
-	} else if (request->freeptr_outside || request->ctor) {
-		cache->offset = end;
-		end += WORD;
-	} else {
-		/* The middle: overruns from a neighbour meet data, not the link. */
-		cache->offset = request->object_size / 2 & ~(uint32_t)(WORD - 1);
-	}
-	cache->size = round_up(end, cache->align);
-}
-
-/* A shuffled list of indices (Fisher and Yates), one for all slabs of the cache. */
-static bool make_random_seq(struct slab_cache *cache)
-{
-	unsigned int n = cache->oo.objects;
-	uint64_t random = cache->secret ? cache->secret : os_random();
-
-	cache->random_seq = pool_alloc(n * sizeof(*cache->random_seq));
-	if (!cache->random_seq)
-		return false;
-	for (unsigned int i = 0; i < n; i++) {
-		unsigned int j;
-
-		random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-		j = (unsigned int)((random >> 32) % (i + 1));
-		cache->random_seq[i] = cache->random_seq[j];
-		cache->random_seq[j] = (uint16_t)i;
-	}
-	return true;
-}
-
 static uint16_t min_partial(uint32_t size)
 {
 	uint32_t n = (fls(size) - 1) / 2;
@@ -116,17 +82,15 @@ bool slab_cache_init(struct slab_cache *cache, const struct slab_request *reques
 	cache->object_size = request->object_size;
 	cache->align = request->align < WORD ? WORD : request->align;
 	cache->ctor = request->ctor;
-	place_freeptr(cache, request);
+	cache->size = round_up(round_up(request->object_size, WORD), cache->align);
 	cache->reciprocal = (uint32_t)(((UINT64_C(1) << 32) + cache->size - 1) / cache->size);
 	cache->oo.order = (uint16_t)preferred_order(cache->size);
 	cache->oo.objects = (uint16_t)objects_of_order(cache->size, cache->oo.order);
 	cache->min.order = (uint16_t)order_holding(cache->size, 1);
 	cache->min.objects = (uint16_t)objects_of_order(cache->size, cache->min.order);
 	cache->min_partial = min_partial(cache->size);
-	if (os_options.hardened)
-		cache->secret = os_random() | 1;
-	if (os_options.random && cache->oo.objects > 1 && !make_random_seq(cache))
-		return false;
+	if (os_options.random)
+		cache->random = os_random() | 1;
 	cache->nodes = pool_alloc(os.nr_nodes * sizeof(*cache->nodes));
 	if (!cache->nodes)
 		slab_cache_exit(cache);
@@ -138,7 +102,5 @@ void slab_cache_exit(struct slab_cache *cache)
 	for (uint32_t node = 0; cache->nodes && node < os.nr_nodes; node++)
 		pool_free(cache->nodes[node], sizeof(*cache->nodes[node]));
 	pool_free(cache->nodes, os.nr_nodes * sizeof(*cache->nodes));
-	pool_free(cache->random_seq, cache->oo.objects * sizeof(*cache->random_seq));
 	cache->nodes = NULL;
-	cache->random_seq = NULL;
 }

@@ -18,6 +18,8 @@ struct slab_node *partial_node(struct slab_cache *cache, unsigned int node)
 	fresh = pool_alloc(sizeof(*fresh));
 	if (!fresh)
 		return NULL;
+	page_slabs(node, &fresh->base);
+	fresh->first = fresh->last = SLAB_NONE;
 	os_lock_init(&fresh->lock, OS_RANK_NODE);
 	if (os_cmpxchg(&cache->nodes[node], &found, fresh))
 		return fresh;
@@ -30,65 +32,65 @@ struct slab_node *partial_node_of(struct slab_cache *cache, const struct slab *s
 	return cache->nodes[page_node(page_address(slab))];
 }
 
-void partial_unlisted(struct slab_node *node, struct slab *slab)
+static void link_next(struct slab_node *node, uint32_t link, uint32_t next)
 {
-	os_store_relaxed(&node->nr_partial, node->nr_partial - 1);
-	os_fetch_add(&slab->state, SLAB_HELD - SLAB_PARTIAL);
+	*(link == SLAB_NONE ? &node->first : &node->base[link].next) = next;
 }
 
-static void put_between(struct slab_node *node, struct slab *prev, struct slab *slab,
-			struct slab *next)
+static void link_prev(struct slab_node *node, uint32_t link, uint32_t prev)
+{
+	*(link == SLAB_NONE ? &node->last : &node->base[link].prev) = prev;
+}
+
+static void put_between(struct slab_node *node, uint32_t prev, struct slab *slab, uint32_t next)
 {
 	slab->prev = prev;
 	slab->next = next;
-	*(prev ? &prev->next : &node->first) = slab;
-	*(next ? &next->prev : &node->last) = slab;
+	link_next(node, prev, partial_link(node, slab));
+	link_prev(node, next, partial_link(node, slab));
 	os_store_relaxed(&node->nr_partial, node->nr_partial + 1);
-	os_fetch_add(&slab->state, SLAB_PARTIAL - SLAB_HELD);
+	os_fetch_add(&slab->state, SLAB_LISTED - SLAB_HELD);
+}
+
+void partial_unlisted(struct slab_node *node, struct slab *slab)
+{
+	os_store_relaxed(&node->nr_partial, node->nr_partial - 1);
+	os_fetch_add(&slab->state, SLAB_HELD - SLAB_LISTED);
 }
 
 void partial_add_first(struct slab_node *node, struct slab *slab)
 {
-	put_between(node, NULL, slab, node->first);
+	put_between(node, SLAB_NONE, slab, node->first);
 }
 
 void partial_add_last(struct slab_node *node, struct slab *slab)
 {
-	put_between(node, node->last, slab, NULL);
+	put_between(node, node->last, slab, SLAB_NONE);
 }
 
 void partial_remove(struct slab_node *node, struct slab *slab)
 {
-	*(slab->prev ? &slab->prev->next : &node->first) = slab->next;
-	*(slab->next ? &slab->next->prev : &node->last) = slab->prev;
+	link_next(node, slab->prev, slab->next);
+	link_prev(node, slab->next, slab->prev);
 	partial_unlisted(node, slab);
-}
-
-static unsigned int nr_free(struct slab_cache *cache, struct slab *slab)
-{
-	uint64_t state = os_load_relaxed(&slab->state);
-
-	return slab_order_of(cache, state).objects - slab_inuse(state);
 }
 
 struct slab *partial_detach(struct slab_cache *cache, struct slab_node *node, unsigned int n)
 {
-	struct slab *detached = NULL, **end = &detached, *slab, *next;
+	struct slab *detached = partial_slab(node, node->first), *slab = NULL, *next = detached;
 	unsigned int count = 0;
 
-	for (slab = node->first; slab && count < n; slab = next) {
-		unsigned int free = nr_free(cache, slab);
-
-		next = slab->next;
-		/* With a constructor one by one: nothing may be in hand while it runs. */
-		if (count && (cache->ctor || count + free > n))
-			break;
-		partial_remove(node, slab);
-		slab->next = NULL;
-		*end = slab;
-		end = &slab->next;
-		count += free;
+	/* With a constructor one by one: nothing may be in hand while it runs. */
+	while (next && count < n && !(slab && cache->ctor)) {
+		slab = next;
+		next = partial_slab(node, slab->next);
+		count += slab_free(cache, os_load_relaxed(&slab->state));
+		partial_unlisted(node, slab);
 	}
+	if (slab)
+		slab->next = SLAB_NONE;
+	node->first = partial_link(node, next);
+	link_prev(node, node->first, SLAB_NONE);
 	return detached;
 }
 
@@ -132,7 +134,7 @@ bool partial_let_go(struct slab_cache *cache, struct slab *slab)
 {
 	uint64_t state = os_load_acquire(&slab->state);
 
-	while (slab_exhausted(cache, state))
+	while (!slab_free(cache, state))
 		if (os_cmpxchg(&slab->state, &state, state & ~SLAB_HELD))
 			return true;
 	return false;
@@ -143,8 +145,6 @@ void partial_release(struct slab_cache *cache, struct slab *slab, bool first)
 	struct slab_node *node = partial_node_of(cache, slab);
 	bool discard;
 
-	if (partial_let_go(cache, slab))
-		return;
 	os_lock(&node->lock);
 	discard = partial_is_spare(cache, slab, node->nr_partial);
 	if (!discard && first)

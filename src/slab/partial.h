@@ -9,6 +9,17 @@
 
 #include "slab/slab.h"
 
+/* Links count descriptors from the one of the node's first page. */
+static inline uint32_t partial_link(const struct slab_node *node, const struct slab *slab)
+{
+	return slab ? (uint32_t)(slab - node->base) : SLAB_NONE;
+}
+
+static inline struct slab *partial_slab(const struct slab_node *node, uint32_t link)
+{
+	return link == SLAB_NONE ? NULL : node->base + link;
+}
+
 /* The node's part of the cache, made when it is first needed. NULL: out of memory. */
 struct slab_node *partial_node(struct slab_cache *cache, unsigned int node);
 struct slab_node *partial_node_of(struct slab_cache *cache, const struct slab *slab);
@@ -20,18 +31,15 @@ void partial_remove(struct slab_node *node, struct slab *slab);
 /* The same of a slab that was taken out of the list's links already. */
 void partial_unlisted(struct slab_node *node, struct slab *slab);
 
-/*
- * With the node's lock held: detach the first slab with free objects, and without a constructor more as
- * long as they have at most n together. Returns them linked by `next`, or NULL.
- */
+/* With the node's lock held: detach slabs until they have n free objects. Returns them linked, held, or NULL. */
 struct slab *partial_detach(struct slab_cache *cache, struct slab_node *node, unsigned int n);
 
-/* Let a held slab go if it is exhausted: from now on it belongs to whoever frees into it first (B3).
+/* Let a held slab go if it is full: from now on it belongs to whoever frees into it first (B4).
  * False: somebody has just freed into it. */
 bool partial_let_go(struct slab_cache *cache, struct slab *slab);
 
-/* Let a held slab go: to the list, to nobody if it is exhausted, to the system if it is empty and
- * the node has enough. */
+/* Let a held slab go that is not full: to the list, or to the system if it is empty and the node has
+ * enough. */
 void partial_release(struct slab_cache *cache, struct slab *slab, bool first);
 
 /* With the node's lock held: is the slab empty, and does the node have enough others? */

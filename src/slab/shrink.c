@@ -16,69 +16,50 @@
 
 /* Slabs with at most so many free objects are sorted, as in the kernel; those with more are far from full. */
 #define PROMOTE_MAX 32
-
-struct chain {
-	struct slab *first, *last;
-};
-
-/* Indexed by free objects; 0: the empty slabs; PROMOTE_MAX + 1: all the others. */
-struct sorted {
-	struct chain chains[PROMOTE_MAX + 2];
-};
-
-static void append(struct chain *chain, struct slab *slab)
-{
-	slab->prev = chain->last;
-	slab->next = NULL;
-	if (chain->last)
-		chain->last->next = slab;
-	else
-		chain->first = slab;
-	chain->last = slab;
-}
-
-static void append_chain(struct chain *to, const struct chain *chain)
-{
-	if (!chain->first)
-		return;
-	chain->first->prev = to->last;
-	if (to->last)
-		to->last->next = chain->first;
-	else
-		to->first = chain->first;
-	to->last = chain->last;
-}
+#define NR_CHAINS   (PROMOTE_MAX + 2) /* by free objects; 0: the empty slabs; the last: all others */
 
 static unsigned int chain_of(const struct slab_cache *cache, uint64_t state)
 {
-	unsigned int inuse = slab_inuse(state), free = slab_order_of(cache, state).objects - inuse;
+	unsigned int free = slab_free(cache, state);
 
-	if (!inuse)
+	if (!slab_inuse(state))
 		return 0;
-	/* One that lost its free objects to corruption has none. */
+	/* One that is listed though it is full just now has none. */
 	return free && free <= PROMOTE_MAX ? free : PROMOTE_MAX + 1;
+}
+
+static void link_last(struct slab_node *node, struct slab *slab)
+{
+	uint32_t link = partial_link(node, slab);
+
+	slab->prev = node->last;
+	slab->next = SLAB_NONE;
+	*(node->last == SLAB_NONE ? &node->first : &node->base[node->last].next) = link;
+	node->last = link;
 }
 
 /* With the node's lock held: sort the list, and detach the empty slabs, linked by `next`. */
 static struct slab *sort(struct slab_cache *cache, struct slab_node *node)
 {
-	struct sorted sorted = {0};
-	struct chain list = {0};
-	struct slab *slab, *next;
+	struct slab *chains[NR_CHAINS] = {NULL}, *slab, *next;
 
-	for (slab = node->first; slab; slab = next) {
+	/* From the end, so that each chain has the list's order. */
+	for (slab = partial_slab(node, node->last); slab; slab = next) {
 		unsigned int chain = chain_of(cache, os_load_acquire(&slab->state));
 
-		next = slab->next;
-		append(&sorted.chains[chain], slab);
+		next = partial_slab(node, slab->prev);
+		slab->next = partial_link(node, chains[chain]);
+		chains[chain] = slab;
 		if (chain == 0)
 			partial_unlisted(node, slab);
 	}
-	for (unsigned int free = 1; free <= PROMOTE_MAX + 1; free++)
-		append_chain(&list, &sorted.chains[free]);
-	node->first = list.first;
-	node->last = list.last;
-	return sorted.chains[0].first;
+	node->first = node->last = SLAB_NONE;
+	for (unsigned int chain = 1; chain < NR_CHAINS; chain++)
+		for (slab = chains[chain]; slab; slab = next) {
+			next = partial_slab(node, slab->next);
+			link_last(node, slab);
+		}
+	return chains[0];
 }
 
 unsigned int slab_shrink(struct slab_cache *cache)
@@ -95,7 +76,7 @@ unsigned int slab_shrink(struct slab_cache *cache)
 		slab = sort(cache, node);
 		os_unlock(&node->lock);
 		for (; slab; slab = next) {
-			next = slab->next;
+			next = partial_slab(node, slab->next);
 			partial_discard(cache, slab);
 		}
 		left += os_load_relaxed(&node->nr_slabs);

@@ -2,30 +2,49 @@
 /*
  * Slabs: a run of pages cut into objects of one cache, and each node's list of partial slabs.
  *
- * All that changes in a slab is one word, changed by 8-byte compare-exchange:
+ * A slab has a bit for each object, which is set while the object is free: in its descriptor if there are
+ * at most 64, else in the page layer's table of words. Objects hold no link, and neither a free nor a
+ * refill reads or writes one. All else that changes in a slab is one word, the state:
  *
- *   63      48 47      32 31      16 15       0
- *   | flags   | fresh    | in use   | head    |
+ *   63    56 55    34 33        24 23          0
+ *   | flags  | unused | constructed | in use   |
  *
- * head: index of the freelist's first object, SLAB_NO_OBJECT if empty. Links lie in the objects.
- * fresh: how many objects, in the cache's order, were ever taken: those beyond were never touched
- *   and need no link at all. in use: objects that are neither on the freelist nor fresh.
+ * in use: objects that are not free, or whose bit is set but which are not yet subtracted.
+ * constructed: words of bits, in the slab's order, whose objects were constructed.
+ * flags: on its node's list (LISTED), owned by one thread (HELD), of the fallback order (SMALL). Four more
+ *   are left for the number of a layout.
  *
- * A slab is (flags) on its node's partial list (PARTIAL), detached by one thread (HELD), or full
- * and known to nobody (neither).
+ * A slab is listed, held, or full and known to nobody (neither).
  *
  * Invariants
- *  B1. Anyone may add to a freelist. Only the holder takes from it or moves `fresh`: the thread
- *      that set HELD, or who has the node's lock while PARTIAL. Hence no ABA.
- *  B2. PARTIAL changes only under the lock of the slab's node.
- *  B3. Who frees into a full slab becomes its holder in the same exchange, and lists it.
- *  B4. in use + freelist + not yet fresh = objects of the slab.
- *  B5. A constructor runs once per object, when it is first taken, with no lock and no slab
- *      held.
+ *  B1. Anyone may set a bit: that of an object it owns. Only the holder clears bits: the thread that set HELD,
+ *      or the owner of the node's lock while LISTED. Bits beyond the last object are never set.
+ *  B2. A giver sets bits first and subtracts after that; a taker clears bits first and adds after that, before
+ *      it lets the slab go. So `in use` may be too high, by what was given and not yet subtracted; it is too low
+ *      only between the holder's two steps, when nobody else decides anything by it.
+ *  B3. Full and empty are decided by `in use` alone: full from the number of objects on, empty at zero. At zero
+ *      nobody is between the two steps of a give, and every bit is set.
+ *  B4. A slab that is neither LISTED nor HELD is full. Whoever subtracts from it so that it is not full any more
+ *      becomes its holder by the same exchange, and lists it.
+ *  B5. LISTED changes only under the lock of the slab's node. HELD is given up by an exchange of the state that
+ *      was seen.
+ *  B6. A listed slab becomes empty under the node's lock, unless the giver never looks at it again (nolock). A slab
+ *      is given back to the page layer only by the thread that holds it, at `in use` zero.
+ *  B7. A constructor runs once per object, with no lock and no slab held. Who first takes from a word takes all of
+ *      it, constructs all of it, and gives back what is too much.
+ *
+ * Why subtracting by itself would be wrong, and why the flags are decided by the same exchange (B4, B6):
+ *
+ *   two givers, a full slab                   a giver, a listed slab
+ *     set bit a                                 set bit, subtract: zero
+ *               set bit b                                 lock, find it empty, give it back, unlock
+ *     subtract                                  another cache makes a slab of these pages
+ *               subtract                        lock, find it empty ...
+ *     both see "neither", both list it
  *
  * Locks: OS_RANK_NODE, one for each cache and node; of other nodes by try-lock only,
  *   unless no node has memory left.
- * Progress: freeing is lock-free unless the slab was full or becomes empty.
+ * Progress: a free is lock-free unless the slab was full or becomes empty; a nolock free always is.
  * Callers: src/percpu/ (refill and flush), src/cache/ (objects without sheaves).
  */
 #ifndef SHEAF_SLAB_SLAB_H
@@ -41,11 +60,11 @@
 #define SLAB_NO_OBJECT	 0xffffu
 #define SLAB_MAX_OBJECTS 0x7fffu
 
-#define SLAB_PARTIAL (UINT64_C(1) << 48)
-#define SLAB_HELD    (UINT64_C(1) << 49)
-#define SLAB_SMALL   (UINT64_C(1) << 50) /* has the fallback order */
-#define SLAB_STATE(head, inuse, fresh)                                                             \
-	((uint64_t)(head) | (uint64_t)(inuse) << 16 | (uint64_t)(fresh) << 32)
+#define SLAB_COUNT_BITS	      24
+#define SLAB_WORD_CONSTRUCTED (UINT64_C(1) << SLAB_COUNT_BITS)
+#define SLAB_LISTED	      (UINT64_C(1) << 56)
+#define SLAB_HELD	      (UINT64_C(1) << 57)
+#define SLAB_SMALL	      (UINT64_C(1) << 58)
 
 /* Order of a slab in pages, and how many objects it holds. */
 struct slab_order {
@@ -57,25 +76,23 @@ struct slab_node {
 	struct os_lock lock;
 	uint32_t nr_partial;
 	uint32_t nr_slabs;
-	struct slab *first, *last;
 	uint32_t locked_by_fork;
-	uint32_t unused0;
-	void *deferred;	    /* objects that could not be given back at once: see defer.h */
-	uint64_t unused[2]; /* nodes do not share a line */
+	uint32_t first, last;  /* links: see partial.h */
+	struct slab *base;     /* the descriptor that links count from */
+	struct slab *deferred; /* held slabs that are not yet listed: see defer.h */
+	uint64_t unused[3];    /* nodes do not share a line */
 };
 
 struct slab_cache {
 	uint32_t size;	      /* bytes from object to object */
 	uint32_t object_size; /* bytes the user asked for */
-	uint32_t offset;      /* of the free pointer in a free object */
 	uint32_t align;
 	uint32_t reciprocal; /* of size, scaled by 2^32, rounded up */
 	uint16_t min_partial;
-	uint16_t deferred;     /* objects may be on a node's list: see defer.h */
+	uint16_t deferred;     /* slabs may be on a node's stack: see defer.h */
 	struct slab_order oo;  /* preferred */
 	struct slab_order min; /* fallback */
-	uint64_t secret;       /* 0: free pointers are stored plain */
-	uint16_t *random_seq;  /* NULL: objects are handed out in order */
+	uint64_t random; /* 0: objects are handed out in order; else what their order depends on */
 	void (*ctor)(void *object);
 	const char *name;
 	void *counted;		  /* the handle its events are counted by, or NULL */
@@ -87,9 +104,6 @@ struct slab_cache {
 struct slab_request {
 	const char *name;
 	uint32_t object_size, align;
-	bool use_freeptr_offset; /* put the free pointer at freeptr_offset */
-	bool freeptr_outside;	 /* or behind the object; default: in the middle of it */
-	uint32_t freeptr_offset;
 	void (*ctor)(void *object);
 };
 
@@ -100,13 +114,13 @@ bool slab_cache_init(struct slab_cache *cache, const struct slab_request *reques
 /* Release what slab_cache_init() took. No slab may be left. */
 void slab_cache_exit(struct slab_cache *cache);
 
-/* --- take.c ------------------------------------------------------------------------------------ */
-
 /* Which nodes may serve an allocation. */
 enum slab_place {
 	SLAB_PREFER_NODE, /* that node first, then any */
 	SLAB_THIS_NODE,	  /* that node only */
 };
+
+/* --- take.c ------------------------------------------------------------------------------------ */
 
 /* Take n objects out of slabs. Returns how many; fewer: memory is out, and the caller keeps or returns them. */
 unsigned int slab_take(struct slab_cache *cache, unsigned int node, enum slab_place place,
@@ -116,15 +130,14 @@ unsigned int slab_take(struct slab_cache *cache, unsigned int node, enum slab_pl
  * is none, or somebody has the node's lock. */
 bool slab_take_try(struct slab_cache *cache, unsigned int node, void **object);
 
-/* The object at this position of the slab's order of first use; SLAB_NO_OBJECT if a slab of the
- * fallback order does not have it. */
-unsigned int slab_fresh_index(const struct slab_cache *cache, const struct slab *slab,
-			      uint64_t state, unsigned int position);
-
 /* --- give.c ------------------------------------------------------------------------------------ */
 
-/* Put objects back. Those that are no objects of this cache are reported, named by `call`. */
+/* Put objects back. Those that are no objects of this cache, or free already, are reported, named by `call`. */
 void slab_give(struct slab_cache *cache, void *const *objects, unsigned int n, const char *call);
+
+/* The same of one object without waiting: if the node's lock is held, a slab that must be listed is left to a
+ * later call (defer.h). */
+void slab_give_nolock(struct slab_cache *cache, void *object, const char *call);
 
 /*
  * Leave out, after a report, what is another cache's or nobody's among the last `newest` of n objects;
@@ -132,10 +145,6 @@ void slab_give(struct slab_cache *cache, void *const *objects, unsigned int n, c
  */
 unsigned int slab_leave_out_foreign(struct slab_cache *cache, void **objects, unsigned int n,
 				    unsigned int newest, const char *call);
-
-/* Put an object back. False, and nothing done: somebody has the lock of its node, which is needed
- * because its slab was full or becomes empty. A wrong pointer is reported, and left alone. */
-bool slab_give_try(struct slab_cache *cache, void *object, const char *call);
 
 /* Index of an object in its slab; SLAB_NO_OBJECT if the address is not an object's first byte. */
 unsigned int slab_index(const struct slab_cache *cache, const struct slab *slab,
@@ -146,38 +155,40 @@ unsigned int slab_index(const struct slab_cache *cache, const struct slab *slab,
 /* Free empty slabs, sort the partial ones fullest first. Returns the number of slabs left. */
 unsigned int slab_shrink(struct slab_cache *cache);
 
-/* --- a slab's word ----------------------------------------------------------------------------- */
-
-static inline unsigned int slab_head(uint64_t state)
-{
-	return (uint16_t)state;
-}
-
-static inline unsigned int slab_inuse(uint64_t state)
-{
-	return (uint16_t)(state >> 16);
-}
-
-static inline unsigned int slab_fresh(uint64_t state)
-{
-	return (uint16_t)(state >> 32);
-}
+/* --- a slab's state and bits ------------------------------------------------------------------- */
 
 static inline struct slab_order slab_order_of(const struct slab_cache *cache, uint64_t state)
 {
 	return state & SLAB_SMALL ? cache->min : cache->oo;
 }
 
-/* Where `fresh` ends: a random order has positions for the preferred order's objects. */
-static inline unsigned int slab_fresh_end(const struct slab_cache *cache, uint64_t state)
+/* As counted: B2 says how far it may be off. */
+static inline unsigned int slab_inuse(uint64_t state)
 {
-	return cache->random_seq ? cache->oo.objects : slab_order_of(cache, state).objects;
+	return (unsigned int)(state & (SLAB_WORD_CONSTRUCTED - 1));
 }
 
-static inline bool slab_exhausted(const struct slab_cache *cache, uint64_t state)
+static inline unsigned int slab_free(const struct slab_cache *cache, uint64_t state)
 {
-	return slab_head(state) == SLAB_NO_OBJECT &&
-	       slab_fresh(state) == slab_fresh_end(cache, state);
+	unsigned int objects = slab_order_of(cache, state).objects, inuse = slab_inuse(state);
+
+	return inuse < objects ? objects - inuse : 0;
+}
+
+static inline unsigned int slab_constructed(uint64_t state)
+{
+	return (unsigned int)(state >> SLAB_COUNT_BITS) & 0x3ff;
+}
+
+static inline unsigned int slab_nr_words(const struct slab_cache *cache, uint64_t state)
+{
+	return (slab_order_of(cache, state).objects + 63u) / 64;
+}
+
+/* The words of bits of a slab of this cache. */
+static inline uint64_t *slab_words(const struct slab_cache *cache, struct slab *slab)
+{
+	return cache->oo.objects <= 64 ? &slab->bits : page_words(slab);
 }
 
 static inline char *slab_object(const struct slab_cache *cache, const struct slab *slab,

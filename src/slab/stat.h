@@ -28,6 +28,7 @@
 	X(alloc_node_mismatch)                                                                     \
 	X(order_fallback)                                                                          \
 	X(cmpxchg_double_fail)                                                                     \
+	X(nolock_deferred)                                                                         \
 	X(total_objects)                                                                           \
 	X(slab_bytes)                                                                              \
 	X(peak_slab_bytes)
@@ -48,7 +49,8 @@ enum slab_word {
 	X(alloc_node_mismatch, STAT_BIT(alloc_node_mismatch),                                      \
 	  "requests for a node that went past sheaves")                                            \
 	X(order_fallback, STAT_BIT(order_fallback), "slabs of the fallback order")                 \
-	X(cmpxchg_double_fail, STAT_BIT(cmpxchg_double_fail), "races for a slab's word lost")
+	X(cmpxchg_double_fail, STAT_BIT(cmpxchg_double_fail), "races for a slab's word lost")      \
+	X(nolock_deferred, STAT_BIT(nolock_deferred), "slabs that a nolock free left unlisted")
 
 static inline void stat_add(const struct slab_cache *cache, unsigned int word, uint64_t n)
 {

@@ -95,8 +95,8 @@ static void read_slab(struct slab_cache *cache, struct slab *slab, struct kmem_c
 		return;
 	order = slab_order_of(cache, state);
 	out->slabs++;
-	out->partial += (state & SLAB_PARTIAL) != 0;
-	out->objects += slab_inuse(state);
+	out->partial += (state & SLAB_LISTED) != 0;
+	out->objects += order.objects - slab_free(cache, state);
 	out->total_objects += order.objects;
 	out->slab_bytes += OS_PAGE << order.order;
 }

@@ -20,12 +20,12 @@ static inline void leave_single_pages(unsigned int node)
 	no_more_memory();
 	for (unsigned int order = PAGE_MAX_ORDER; order <= PAGE_MAX_ORDER; order--)
 		while ((slab = page_alloc(node, order)) != NULL) {
-			slab->next = runs[order];
+			slab->bits = (uintptr_t)runs[order];
 			runs[order] = slab;
 		}
 	for (unsigned int order = 0; order <= PAGE_MAX_ORDER; order++)
 		for (slab = runs[order]; slab; slab = runs[order]) {
-			runs[order] = slab->next;
+			runs[order] = (struct slab *)(uintptr_t)slab->bits;
 			for (unsigned int i = 0; i < 1u << order; i++)
 				if ((slab + i - pages.slabs) % 2 == 0)
 					page_free(slab + i, 0);

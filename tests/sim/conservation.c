@@ -70,7 +70,7 @@ static void run_of_seed(uint64_t seed, struct run *run)
 					      "index=mm_cid;slab_max_order=0;" QUIET,
 					      "slab_strict_numa;slab_max_order=0;" QUIET,
 					      "slab_nospare;slab_max_order=0;" QUIET,
-					      "slab_prebuilt_freelist;slab_max_order=0;" QUIET};
+					      "slab_max_order=3;" QUIET};
 
 	dice_state = seed << 32;
 	*run = (struct run){.config = {.seed = seed, .silent = true, .max_steps = MAX_STEPS}};

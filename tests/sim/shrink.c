@@ -8,6 +8,7 @@
 #include "cache/cache.h"
 #include "os/machine.h"
 #include "sim/sim.h"
+#include "slab/partial.h"
 
 enum {
 	FEW = 100,
@@ -22,28 +23,24 @@ enum {
 static void *objects[ROOM];
 static struct kmem_cache *s;
 
-static unsigned int nr_free(const struct slab *slab)
-{
-	return slab_order_of(&s->sheaf.slab, slab->state).objects - slab_inuse(slab->state);
-}
-
 static void check_list(unsigned int slabs)
 {
 	const struct slab_node *node = s->sheaf.slab.nodes[0];
 	const struct slab *before = NULL;
 	unsigned int n = 0, free = 0;
 
-	for (const struct slab *slab = node->first; slab; slab = slab->next, n++) {
-		unsigned int now = nr_free(slab);
+	for (const struct slab *slab = partial_slab(node, node->first); slab;
+	     slab = partial_slab(node, slab->next), n++) {
+		unsigned int now = slab_free(&s->sheaf.slab, slab->state);
 
-		if (slab->prev != before || !(slab->state & SLAB_PARTIAL))
+		if (partial_slab(node, slab->prev) != before || !(slab->state & SLAB_LISTED))
 			sim_fail("slab %u of the list is not linked as it should be", n);
 		if (now < free && free <= SORTED)
 			sim_fail("slab %u has %u free objects, the one before it %u", n, now, free);
 		free = now;
 		before = slab;
 	}
-	if (node->last != before || node->nr_partial != n)
+	if (partial_slab(node, node->last) != before || node->nr_partial != n)
 		sim_fail("%u slabs are listed, %u counted", n, node->nr_partial);
 	if (n > slabs || n < slabs / 2)
 		sim_fail("%u slabs are listed after %u were used", n, slabs);

@@ -56,13 +56,12 @@ static void those_of_benchmarks(void **state)
 
 	(void)state;
 #ifdef SHEAF_BENCH
-	assert_true(parse("slab_nospare;slab_prebuilt_freelist", &lines));
+	assert_true(parse("slab_nospare", &lines));
 	assert_int_equal(lines, 0);
 	assert_int_equal(os_options.no_spare_rule, 1);
-	assert_int_equal(os_options.prebuilt_freelist, 1);
 #else
-	assert_false(parse("slab_nospare;slab_prebuilt_freelist", &lines));
-	assert_int_equal(lines, 2);
+	assert_false(parse("slab_nospare", &lines));
+	assert_int_equal(lines, 1);
 #endif
 }
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The slab layer alone: layout rules, take and give against a model, and what misuse does. */
+/*
+ * The slab layer alone: layout rules, take and give against a model for every number of objects a slab may
+ * have, orders, constructors, and what misuse does.
+ */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +21,7 @@
 #include "os/machine.h"
 #include "os/options.h"
 #include "page/page.h"
-#include "slab/freelist.h"
+#include "slab/defer.h"
 
 enum {
 	OBJECTS = 6000
@@ -71,7 +74,6 @@ static void layout(void **state)
 		assert_true(slab_cache_init(&cache, &request));
 		assert_int_equal(cache.size, stride);
 		assert_int_equal(cache.object_size, sizes[i]);
-		assert_int_equal(cache.offset, sizes[i] / 2 & ~7u);
 		assert_int_equal(cache.oo.order, expected_order(stride));
 		assert_int_equal(cache.oo.objects, (OS_PAGE << cache.oo.order) / stride);
 		assert_true(OS_PAGE << cache.min.order >= stride);
@@ -110,52 +112,19 @@ static void layout_of_two_cpus(void **state)
 	}
 }
 
-static void touch(void *object)
+static unsigned int nr_bits(struct slab_cache *cache, struct slab *slab, uint64_t state)
 {
-	*(char *)object = 1;
-}
+	unsigned int objects = slab_order_of(cache, state).objects, n = 0;
+	const uint64_t *words = slab_words(cache, slab);
 
-static void free_pointer_place(void **state)
-{
-	struct slab_request request = {.name = "ctor", .object_size = 20, .align = 32};
-	struct slab_cache cache;
-
-	(void)state;
-	request.ctor = touch;
-	assert_true(slab_cache_init(&cache, &request));
-	assert_int_equal(cache.offset, 24);
-	assert_int_equal(cache.size, 32);
-	slab_cache_exit(&cache);
-	request.use_freeptr_offset = true;
-	request.freeptr_offset = 8;
-	assert_true(slab_cache_init(&cache, &request));
-	assert_int_equal(cache.offset, 8);
-	slab_cache_exit(&cache);
-}
-
-static unsigned int freelist_length(struct slab_cache *cache, struct slab *slab, uint64_t state)
-{
-	uint64_t index = slab_head(state);
-	unsigned int n = 0;
-
-	for (; index != SLAB_NO_OBJECT; n++) {
-		assert_true(index < slab_order_of(cache, state).objects);
-		assert_true(n < slab_order_of(cache, state).objects);
-		index = freelist_next(cache, slab_object(cache, slab, (unsigned int)index));
-	}
+	for (unsigned int i = 0; i < slab_nr_words(cache, state); i++)
+		n += (unsigned int)__builtin_popcountll(words[i]);
+	if (objects % 64)
+		assert_int_equal(words[objects / 64] >> objects % 64, 0);
 	return n;
 }
 
-static unsigned int not_yet_fresh(struct slab_cache *cache, struct slab *slab, uint64_t state)
-{
-	unsigned int n = 0;
-
-	for (unsigned int i = slab_fresh(state); i < slab_fresh_end(cache, state); i++)
-		n += slab_fresh_index(cache, slab, state, i) != SLAB_NO_OBJECT;
-	return n;
-}
-
-/* Invariant B4 in every slab; how many objects are in use in all. */
+/* Bits, count and flags agree in every slab of a quiet cache; how many objects are in use in all. */
 static size_t count_in_use(struct slab_cache *cache)
 {
 	size_t in_use = 0, nr_slabs = 0, expected = 0;
@@ -169,10 +138,10 @@ static size_t count_in_use(struct slab_cache *cache)
 
 			if (slab->cache != cache || state & SLAB_TAIL)
 				continue;
-			assert_int_equal(slab_inuse(state) + freelist_length(cache, slab, state) +
-						 not_yet_fresh(cache, slab, state),
+			assert_int_equal(nr_bits(cache, slab, state), slab_free(cache, state));
+			assert_int_equal(slab_inuse(state) + slab_free(cache, state),
 					 slab_order_of(cache, state).objects);
-			assert_int_equal(!(state & SLAB_PARTIAL), slab_exhausted(cache, state));
+			assert_int_equal(!(state & SLAB_LISTED), !slab_free(cache, state));
 			assert_false(state & SLAB_HELD);
 			in_use += slab_inuse(state);
 			nr_slabs++;
@@ -276,6 +245,13 @@ static void fallback_order(void)
 	}
 	slab_give(&cache, objects, 200, "test");
 	CHECK(slab_shrink(&cache) == 0);
+	/* All in one call: no more than there are in each. */
+	CHECK(slab_take(&cache, 0, SLAB_THIS_NODE, objects, 200) == 200);
+	CHECK(cache.nodes[0]->nr_slabs == 200 / 8);
+	for (n = 0; n < 200; n++)
+		CHECK((char *)objects[n] < page_address(page_slab(objects[n])) + OS_PAGE);
+	slab_give(&cache, objects, 200, "test");
+	CHECK(slab_shrink(&cache) == 0);
 }
 
 static void small_slabs(void **state)
@@ -284,102 +260,367 @@ static void small_slabs(void **state)
 	assert_int_equal(in_child(fallback_order), 0);
 }
 
-#ifdef SHEAF_BENCH
-static unsigned int constructed;
-
-static void count_constructed(void *object)
+/*
+ * Slabs of this order with every number of objects that sizes allow: all objects are taken, some given back in
+ * a random order, taken again, until each was seen free and used.
+ */
+static void fill_slab(uint32_t size, unsigned int order)
 {
-	(void)object;
-	constructed++;
+	static void *objects[SLAB_MAX_OBJECTS];
+	struct slab_request request = request_of(size);
+	struct slab_cache cache;
+	unsigned int n, left;
+	uint64_t seed = size;
+
+	os_options.min_order = os_options.max_order = order;
+	assert_true(slab_cache_init(&cache, &request));
+	assert_int_equal(cache.oo.order, order);
+	n = cache.oo.objects;
+	assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, objects, n), n);
+	for (unsigned int i = 0; i < n; i++) {
+		/* From the lowest address on. */
+		assert_ptr_equal(page_slab(objects[i]), page_slab(objects[0]));
+		if (!os_options.random)
+			assert_int_equal(slab_index(&cache, page_slab(objects[i]), objects[i]), i);
+		stamp(&cache, objects[i]);
+	}
+	assert_int_equal(count_in_use(&cache), n);
+	for (left = n; left;) {
+		unsigned int give = random_below(&seed, left) + 1,
+			     again = random_below(&seed, give);
+
+		for (unsigned int i = 0; i < give; i++) {
+			unsigned int j = i + random_below(&seed, left - i);
+			void *object = objects[j];
+
+			assert_ptr_equal(*(void **)object, object);
+			objects[j] = objects[i];
+			objects[i] = object;
+		}
+		slab_give(&cache, objects, give, "test");
+		assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, objects, again), again);
+		for (unsigned int i = 0; i < again; i++)
+			stamp(&cache, objects[i]);
+		for (unsigned int i = again; i < left - (give - again); i++)
+			objects[i] = objects[i + give - again];
+		left -= give - again;
+		assert_int_equal(count_in_use(&cache), left);
+	}
+	assert_int_equal(slab_shrink(&cache), 0);
+	slab_cache_exit(&cache);
 }
 
-/* Every object of a new slab is constructed and linked before the first is taken, in either order. */
-static void prebuilt_freelist(void **state)
+static void every_number_of_objects(void **state)
 {
-	struct slab_request request = request_of(64);
+	uint32_t min_order = os_options.min_order, max_order = os_options.max_order;
+
+	(void)state;
+	for (unsigned int objects = 1; objects <= 512; objects++)
+		fill_slab(((uint32_t)OS_PAGE / objects) & ~7u, 0);
+	for (unsigned int objects = 513; objects < SLAB_MAX_OBJECTS; objects += objects / 5) {
+		unsigned int order = 0;
+
+		while (OS_PAGE << order < objects * 8)
+			order++;
+		fill_slab((uint32_t)(OS_PAGE << order) / objects & ~7u, order);
+	}
+	fill_slab(8, 6);
+	fill_slab(64, 9);
+	os_options.min_order = min_order;
+	os_options.max_order = max_order;
+}
+
+/* With slab_freelist_random: all of a slab, in no order of addresses, nor in the same one for two slabs. */
+static void random_order(void **state)
+{
+	static void *objects[2][512];
+	struct slab_request request = request_of(8);
+	unsigned int same = 0, ascending = 0;
+	uint32_t random = os_options.random;
 	struct slab_cache cache;
 
 	(void)state;
-	request.ctor = count_constructed;
-	os_options.prebuilt_freelist = 1;
-	for (os_options.random = 0; os_options.random < 2; os_options.random++) {
-		void *objects[256];
-		unsigned int most;
-		struct slab *slab;
-
-		assert_true(slab_cache_init(&cache, &request));
-		most = cache.oo.objects;
-		assert_true(most <= 256);
-		constructed = 0;
-		assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, objects, 1), 1);
-		slab = page_slab(objects[0]);
-		assert_int_equal(constructed, most);
-		assert_int_equal(slab_fresh(slab->state), slab_fresh_end(&cache, slab->state));
-		assert_int_not_equal(slab_head(slab->state), SLAB_NO_OBJECT);
-		assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, objects + 1, most - 1),
-				 most - 1);
-		assert_true(slab_exhausted(&cache, slab->state));
-		for (unsigned int i = 0; i < most; i++) {
-			assert_ptr_equal(page_slab(objects[i]), slab);
-			for (unsigned int j = 0; j < i; j++)
-				assert_ptr_not_equal(objects[i], objects[j]);
-		}
-		assert_int_equal(constructed, most);
-		slab_give(&cache, objects, most, "test");
-		assert_int_equal(slab_shrink(&cache), 0);
-		slab_cache_exit(&cache);
+	os_options.random = 1;
+	assert_true(slab_cache_init(&cache, &request));
+	os_options.random = random;
+	for (int slab = 0; slab < 2; slab++) {
+		/* In parts, each of which is in a random order, too. */
+		for (unsigned int i = 0; i < 512; i += 32)
+			assert_int_equal(
+				slab_take(&cache, 0, SLAB_THIS_NODE, objects[slab] + i, 32), 32);
 	}
-	os_options.prebuilt_freelist = os_options.random = 0;
+	for (unsigned int i = 0; i < 512; i++) {
+		same += ((uintptr_t)objects[0][i] ^ (uintptr_t)objects[1][i]) % OS_PAGE == 0;
+		ascending += i && objects[0][i] == (char *)objects[0][i - 1] + 8;
+	}
+	assert_true(same < 100);
+	assert_true(ascending < 100);
+	slab_give(&cache, objects[0], 512, "test");
+	slab_give(&cache, objects[1], 512, "test");
+	assert_int_equal(count_in_use(&cache), 0);
+	assert_int_equal(slab_shrink(&cache), 0);
+	slab_cache_exit(&cache);
 }
-#endif
 
-static void hardened_links(void **state)
+static unsigned int constructed;
+
+static void construct(void *object)
 {
-	struct slab_request request = request_of(64);
-	static struct slab_cache cache; /* its slabs stay */
-	void *objects[2];
-	uint64_t link;
+	*(uint64_t *)object = 0xc0;
+	constructed++;
+}
+
+/* Word by word, each object once; who takes without waiting gets only constructed ones. */
+static void constructor(void **state)
+{
+	struct slab_request request = request_of(16);
+	static void *objects[256];
+	struct slab_cache cache;
+	unsigned int n = 0;
+
+	(void)state;
+	request.ctor = construct;
+	assert_true(slab_cache_init(&cache, &request));
+	assert_int_equal(cache.oo.objects, 256);
+	page_trim();
+	constructed = 0;
+	for (; n < 10; n++)
+		assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, objects + n, 1), 1);
+	assert_int_equal(constructed, 64);
+	assert_int_equal(count_in_use(&cache), 10);
+	while (slab_take_try(&cache, 0, &objects[n]))
+		n++;
+	assert_int_equal(n, 64);
+	assert_int_equal(constructed, 64);
+	assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, objects + n, 256 - n), 256 - n);
+	assert_int_equal(constructed, 256);
+	for (unsigned int i = 0; i < 256; i++)
+		assert_int_equal(*(uint64_t *)objects[i], 0xc0);
+	/* Freed and taken again: constructed once. */
+	slab_give(&cache, objects, 200, "test");
+	assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, objects, 200), 200);
+	assert_int_equal(constructed, 256);
+	slab_give(&cache, objects, 256, "test");
+	assert_int_equal(slab_shrink(&cache), 0);
+	slab_cache_exit(&cache);
+}
+
+/* Many at once: each word of a new slab, before there is another slab. */
+static void many_constructed(void **state)
+{
+	struct slab_request request = request_of(16);
+	static void *objects[512];
+	struct slab_cache cache;
+
+	(void)state;
+	request.ctor = construct;
+	assert_true(slab_cache_init(&cache, &request));
+	constructed = 0;
+	assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, objects, 500), 500);
+	assert_int_equal(constructed, 512);
+	assert_int_equal(cache.nodes[0]->nr_slabs, 2);
+	assert_int_equal(count_in_use(&cache), 500);
+	slab_give(&cache, objects, 500, "test");
+	assert_int_equal(slab_shrink(&cache), 0);
+	slab_cache_exit(&cache);
+}
+
+/* A slab whose only word is not full is constructed once. */
+static void constructed_in_part_of_a_word(void **state)
+{
+	struct slab_request request = request_of(192);
+	static void *objects[64];
+	struct slab_cache cache;
+	unsigned int n;
+
+	(void)state;
+	request.ctor = construct;
+	assert_true(slab_cache_init(&cache, &request));
+	n = cache.oo.objects;
+	assert_true(n < 64);
+	constructed = 0;
+	for (unsigned int i = 0; i < n; i++)
+		assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, objects + i, 1), 1);
+	assert_int_equal(constructed, n);
+	slab_give(&cache, objects, n, "test");
+	assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, objects, n), n);
+	assert_int_equal(constructed, n);
+	slab_give(&cache, objects, n, "test");
+	assert_int_equal(slab_shrink(&cache), 0);
+	slab_cache_exit(&cache);
+}
+
+/* Empty slabs go back by themselves, but for those that a node keeps. */
+static void empty_slabs_go_back(void **state)
+{
+	struct slab_request request = request_of(1024);
+	static void *objects[1024];
+	struct slab_cache cache;
+	unsigned int n;
 
 	(void)state;
 	assert_true(slab_cache_init(&cache, &request));
-	assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, objects, 2), 2);
-	slab_give(&cache, &objects[0], 1, "test");
-	slab_give(&cache, &objects[1], 1, "test");
-	link = *(uint64_t *)((char *)objects[1] + cache.offset);
-	assert_int_equal(freelist_next(&cache, objects[1]),
-			 slab_index(&cache, page_slab(objects[0]), objects[0]));
-	assert_int_equal(link > SLAB_NO_OBJECT, os_options.hardened);
-	/* The same link at another place does not read the same. */
-	*(uint64_t *)((char *)objects[0] + cache.offset) = link;
-	assert_int_equal(freelist_next(&cache, objects[0]) == freelist_next(&cache, objects[1]),
-			 !os_options.hardened);
+	n = 20u * cache.oo.objects;
+	assert_true(n <= 1024);
+	assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, objects, n), n);
+	for (unsigned int i = 0; i < n; i++)
+		slab_give(&cache, objects + i, 1, "test");
+	assert_int_equal(count_in_use(&cache), 0);
+	assert_true(cache.nodes[0]->nr_slabs <= cache.min_partial);
+	assert_int_equal(slab_shrink(&cache), 0);
+	slab_cache_exit(&cache);
 }
 
-static void corrupted_link(void **state)
+/* Whoever set the last bit and has not subtracted yet still has the slab (B3). */
+static void empty_by_count(void **state)
 {
-	struct slab_request request = request_of(64);
-	static struct slab_cache cache; /* its slabs stay */
-	void *objects[10], *more[100];
-	int lines;
+	struct slab_request request = request_of(1024);
+	void *objects[64];
+	struct slab_cache cache;
+	struct slab *slab;
+	unsigned int n;
 
 	(void)state;
 	assert_true(slab_cache_init(&cache, &request));
-	assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, objects, 10), 10);
-	slab_give(&cache, objects, 9, "test");
-	/* Use after free. */
-	memset(objects[4], 0xde, 64);
+	cache.min_partial = 0;
+	n = cache.oo.objects;
+	assert_true(n <= 64);
+	assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, objects, n), n);
+	slab = page_slab(objects[0]);
+	os_lock(&cache.nodes[0]->lock);
+	for (unsigned int i = 1; i < n; i++)
+		slab_give_nolock(&cache, objects[i], "test");
+	os_unlock(&cache.nodes[0]->lock);
+	os_fetch_or(&slab->bits, 1);
+	slab_list_deferred(&cache);
+	assert_int_equal(cache.nodes[0]->nr_slabs, 1);
+	assert_true(slab->state & SLAB_LISTED);
+	assert_int_equal(slab_shrink(&cache), 1);
+	os_fetch_sub(&slab->state, 1);
+	assert_int_equal(slab_shrink(&cache), 0);
+	slab_cache_exit(&cache);
+}
+
+/* No free touches an object: what is written to it afterwards changes nothing else. */
+static void nothing_in_free_objects(void **state)
+{
+	struct slab_request request = request_of(64);
+	static void *objects[300], *again[300];
+	struct slab_cache cache;
+
+	(void)state;
+	assert_true(slab_cache_init(&cache, &request));
+	assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, objects, 300), 300);
+	for (int i = 0; i < 300; i++)
+		memset(objects[i], 0x5a, 64);
+	slab_give(&cache, objects, 299, "test");
+	for (int i = 0; i < 64; i++)
+		assert_int_equal(((unsigned char *)objects[290])[i], 0x5a);
+	memset(objects[290], 0xde, 64);
+	assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, again, 299), 299);
+	for (int i = 0; i < 299; i++)
+		stamp(&cache, again[i]);
+	for (int i = 0; i < 299; i++) {
+		assert_ptr_not_equal(again[i], objects[299]);
+		assert_ptr_equal(*(void **)again[i], again[i]);
+	}
+	slab_give(&cache, again, 299, "test");
+	slab_give(&cache, objects + 299, 1, "test");
+	assert_int_equal(slab_shrink(&cache), 0);
+	slab_cache_exit(&cache);
+}
+
+/* A double free is found as long as the object is free, whatever was freed in between. */
+static void double_frees(void **state)
+{
+	struct slab_request request = request_of(16);
+	static void *objects[256], *two[2];
+	struct slab_cache cache;
+
+	(void)state;
+	assert_true(slab_cache_init(&cache, &request));
+	assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, objects, 256), 256);
+	slab_give(&cache, objects, 250, "test");
+	for (int i = 0; i < 250; i++) {
+		told_begin(&told);
+		slab_give(&cache, &objects[i], 1, "test_free");
+		assert_int_equal(told_end_kept(&told), 1);
+		assert_non_null(strstr(told.text, "double free"));
+	}
 	told_begin(&told);
-	assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, more, 100), 100);
-	lines = told_end_kept(&told);
-	assert_int_equal(lines, 1);
-	assert_non_null(strstr(told.text, "corrupted"));
-	for (int i = 0; i < 100; i++) {
-		assert_ptr_not_equal(more[i], objects[9]);
-		stamp(&cache, more[i]);
+	slab_give_nolock(&cache, objects[0], "test_free");
+	assert_int_equal(told_end_kept(&told), 1);
+	/* Twice in one array, next to each other and not. */
+	two[0] = two[1] = objects[250];
+	told_begin(&told);
+	slab_give(&cache, two, 2, "test_free");
+	assert_int_equal(told_end_kept(&told), 1);
+	told_begin(&told);
+	slab_give(&cache, (void *[]){objects[251], objects[5], objects[252], objects[251]}, 4,
+		  "test_free");
+	assert_int_equal(told_end_kept(&told), 2);
+	assert_int_equal(count_in_use(&cache), 3);
+	slab_give(&cache, objects + 253, 3, "test");
+	assert_int_equal(slab_shrink(&cache), 0);
+	slab_cache_exit(&cache);
+}
+
+/* A nolock free needs no lock, whatever state the slab is in; what it leaves is listed later. */
+static void nolock_frees(void **state)
+{
+	struct slab_request request = request_of(64);
+	static void *objects[1024];
+	struct slab_cache cache;
+	struct slab *slab;
+	unsigned int n;
+
+	(void)state;
+	assert_true(slab_cache_init(&cache, &request));
+	n = cache.oo.objects;
+	assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, objects, n), n);
+	slab = page_slab(objects[0]);
+	assert_int_equal(slab_free(&cache, slab->state), 0);
+	os_lock(&cache.nodes[0]->lock);
+	slab_give_nolock(&cache, objects[0], "test");
+	assert_true(slab->state & SLAB_HELD);
+	assert_true(slab_has_deferred(&cache));
+	slab_give_nolock(&cache, objects[1], "test");
+	os_unlock(&cache.nodes[0]->lock);
+	slab_list_deferred(&cache);
+	assert_false(slab_has_deferred(&cache));
+	assert_int_equal(count_in_use(&cache), n - 2);
+	/* It becomes empty, and stays listed. */
+	os_lock(&cache.nodes[0]->lock);
+	for (unsigned int i = 2; i < n; i++)
+		slab_give_nolock(&cache, objects[i], "test");
+	os_unlock(&cache.nodes[0]->lock);
+	assert_true(slab->state & SLAB_LISTED);
+	assert_false(slab_has_deferred(&cache));
+	assert_int_equal(count_in_use(&cache), 0);
+	assert_int_equal(slab_shrink(&cache), 0);
+	slab_cache_exit(&cache);
+}
+
+/* What a nolock free made free a nolock allocation finds, if nobody has the lock. */
+static void nolock_alone(void **state)
+{
+	struct slab_request request = request_of(64);
+	static void *objects[1024];
+	struct slab_cache cache;
+	unsigned int n;
+
+	(void)state;
+	assert_true(slab_cache_init(&cache, &request));
+	n = cache.oo.objects;
+	assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, objects, n), n);
+	for (int i = 0; i < 3; i++) {
+		slab_give_nolock(&cache, objects[i], "test");
+		assert_true(slab_take_try(&cache, 0, &objects[i]));
 	}
-	for (int i = 0; i < 100; i++)
-		assert_ptr_equal(*(void **)more[i], more[i]);
-	slab_give(&cache, more, 100, "test");
+	assert_int_equal(count_in_use(&cache), n);
+	slab_give(&cache, objects, n, "test");
+	assert_int_equal(slab_shrink(&cache), 0);
+	slab_cache_exit(&cache);
 }
 
 static void misuse(void **state)
@@ -437,14 +678,19 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(layout),
 		cmocka_unit_test(layout_of_two_cpus),
-		cmocka_unit_test(free_pointer_place),
 		cmocka_unit_test(model),
 		cmocka_unit_test(small_slabs),
-#ifdef SHEAF_BENCH
-		cmocka_unit_test(prebuilt_freelist),
-#endif
-		cmocka_unit_test(hardened_links),
-		cmocka_unit_test(corrupted_link),
+		cmocka_unit_test(every_number_of_objects),
+		cmocka_unit_test(random_order),
+		cmocka_unit_test(constructor),
+		cmocka_unit_test(many_constructed),
+		cmocka_unit_test(constructed_in_part_of_a_word),
+		cmocka_unit_test(empty_slabs_go_back),
+		cmocka_unit_test(empty_by_count),
+		cmocka_unit_test(nothing_in_free_objects),
+		cmocka_unit_test(double_frees),
+		cmocka_unit_test(nolock_frees),
+		cmocka_unit_test(nolock_alone),
 		cmocka_unit_test(misuse),
 	};
 

@@ -279,10 +279,10 @@ static void check_each(uint64_t times)
 
 static void in_childs_planes(void)
 {
-	CHECK(look(s).alloc_slowpath == 0 && look(s).nolock_deferred == 0);
+	CHECK(look(s).alloc_slowpath == 0 && look(s).nolock_fail == 0);
 	count_all(5);
 	CHECK(look(s).alloc_slowpath == 5 * STAT_alloc_slowpath);
-	CHECK(look(s).nolock_deferred == 5 * STAT_nolock_deferred);
+	CHECK(look(s).nolock_fail == 5 * STAT_nolock_fail);
 }
 
 /* Also those in planes behind the first, and none is the next cache's or a child's. */
@@ -292,7 +292,7 @@ static void each_event_is_the_sum_of_its_words(void **state)
 
 	(void)state;
 	skip_unless_counted();
-	assert_true((unsigned int)STAT_nolock_deferred >= OS_PLANE_WORDS);
+	assert_true((unsigned int)STAT_nolock_fail >= OS_PLANE_WORDS);
 	check_each(0);
 	count_all(1);
 	count_all(2);

@@ -287,29 +287,6 @@ static void mempool_refills_sheaves(void **state)
 	all_is_there(s);
 }
 
-/* A slab that turned out to give nothing left its caller with the object of an earlier try. */
-static void slab_that_gives_nothing(void **state)
-{
-	struct kmem_cache *s = make("stale", 64, SLAB_NO_SHEAVES);
-	void *old[8], *p;
-
-	(void)state;
-	assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, 8, old), 8);
-	for (int i = 0; i < 7; i++)
-		kmem_cache_free(s, old[i]);
-	memset(old[6], 0x5e, 64); /* the first link of the freelist */
-	told_begin(&told);
-	p = kmem_cache_alloc(s, GFP_KERNEL);
-	assert_int_equal(told_end(&told), 1);
-	assert_non_null(p);
-	for (int i = 0; i < 8; i++)
-		assert_ptr_not_equal(p, old[i]);
-	assert_int_equal(kmem_cache_verify(s), 0);
-	kmem_cache_free(s, p);
-	kmem_cache_free(s, old[7]);
-	assert_int_equal(kmem_cache_verify(s), 0);
-}
-
 static void allocate_from_small_slabs(void)
 {
 	struct kmem_cache *s = kmem_cache_create("small-slab", 700, NULL, SLAB_NO_MERGE);
@@ -495,7 +472,6 @@ int main(void)
 		cmocka_unit_test(sheaves_own_no_sheaves),
 		cmocka_unit_test(refill_without_direct_reclaim),
 		cmocka_unit_test(mempool_refills_sheaves),
-		cmocka_unit_test(slab_that_gives_nothing),
 		cmocka_unit_test(order_beyond_a_small_slab_without_memory),
 		cmocka_unit_test(spare_with_some_objects),
 		cmocka_unit_test(migration_between_steps),

@@ -20,8 +20,8 @@ MEMPOOL = "mempool"  # ours, every object through a memory pool over the cache
 NOT_PEERS = (OURS, "no-sheaf", CPU_SLAB, SLAB_LAYER, MEMPOOL, HARNESS)
 TIMEOUT = 600
 FETCHED = "make bench fetches it"
-# The benchmarks of objects of one size; the others need calls that not every allocator has.
-ONE_SIZE = ("batch", "bulk", "cross", "scale", "memory", "prefill")
+# The benchmarks of objects of one size: the others ask for more than every allocator has.
+ONE_SIZE = ("batch", "bulk", "churn", "cross", "scale", "memory", "prefill")
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ ALLOCATORS = (
     Allocator("sheaf", "sheaf"),
     Allocator("no-sheaf", "sheaf", ("--variant", "no-sheaf"), only=ONE_SIZE),
     Allocator(CPU_SLAB, CPU_SLAB, only=ONE_SIZE),
-    Allocator(SLAB_LAYER, SLAB_LAYER, only=("batch",)),
+    Allocator(SLAB_LAYER, SLAB_LAYER, only=("batch", "bulk")),
     Allocator(MEMPOOL, MEMPOOL, only=("cross",)),
     Allocator("glibc", "malloc"),
     Allocator("jemalloc", "malloc", (), "libjemalloc.so.2", "libjemalloc2", "libjemalloc2"),

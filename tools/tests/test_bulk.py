@@ -12,22 +12,23 @@ from sheaf_bench.suites import bulk, bulk_report, memory
 from sheaf_bench.svg import spread
 from sheaf_tool.table import WIDTH
 
-NAMES = ("sheaf", "no-sheaf", "glibc", "tcmalloc-google", "dpdk", "harness")
+NAMES = ("sheaf", "no-sheaf", "cpu-slab", "slab-layer", "glibc", "tcmalloc-google", "dpdk", "harness")
 MACHINE = {"versions": {}, "missing": {"jemalloc": "apt-get install libjemalloc2"}}
 PROGRAMS = Path("bench")
 
 
 def workers() -> list[Worker]:
-    program = {"sheaf": "sheaf", "no-sheaf": "sheaf", "dpdk": "dpdk", "harness": "harness"}
+    program = {"no-sheaf": "sheaf", **{name: name for name in (
+        "sheaf", "cpu-slab", "slab-layer", "dpdk", "harness")}}
     return [Worker(Allocator(name, program.get(name, "malloc")), PROGRAMS / name, None)
             for name in NAMES]
 
 
 def time_of(cell: bulk.Cell) -> float:
-    """Ours 2, built first 8; glibc 5; all others 10."""
+    """Ours 1; the baseline 2, built first 8; glibc 5; all others 10."""
     if cell.params.get("freelist") == "built first":
         return 8.0
-    return {OURS: 2.0, "glibc": 5.0}.get(cell.worker.name, 10.0)
+    return {OURS: 1.0, "cpu-slab": 2.0, "glibc": 5.0}.get(cell.worker.name, 10.0)
 
 
 def invented_bulk(faults: float = 0.0, quick: bool = True, repetitions: int = 6) -> Document:
@@ -52,11 +53,18 @@ class Bulk(unittest.TestCase):
         self.assertEqual(found, [5.0])
 
     def test_gain_is_the_time_saved(self) -> None:
-        for random in (True, False):
-            gain = bulk_report.gain(invented_bulk(), 64, random, True)
+        for faulted in (True, False):
+            gain = bulk_report.gain(invented_bulk(), 64, faulted)
             self.assertAlmostEqual(gain.value, 75.0)
             self.assertLessEqual(gain.low, gain.value)
             self.assertLessEqual(gain.value, gain.high)
+
+    def test_results_without_the_baseline_have_a_page(self) -> None:
+        document = invented_bulk()
+        document.results = [one for one in document.results if "freelist" not in one.params]
+        self.assertIsNone(bulk_report.gain(document, 64, True))
+        self.assertIn("sheaf", bulk.SUITE.text(document))
+        self.assertIn("<svg", bulk.SUITE.html(document))
 
     def test_best_peer_is_neither_ours_nor_the_harness(self) -> None:
         document = invented_bulk()
@@ -83,14 +91,15 @@ class Bulk(unittest.TestCase):
         self.assertEqual(dict(worker.allocator.environment)["SHEAF_OPTIONS"],
                          "backend=trylock;slab_min_objects=20")
 
-    def test_built_first_differs_by_its_option_only(self) -> None:
-        cells = [cell for cell in bulk.slab_cells(workers(), PROGRAMS, True)
-                 if cell.worker.name == OURS and cell.params["size"] == 64
-                 and cell.params["faulted"] and not cell.params["random"]]
-        options = [set(dict(cell.worker.allocator.environment)["SHEAF_OPTIONS"].split(";"))
-                   for cell in cells]
-        self.assertEqual(options[0] ^ options[1], {"slab_prebuilt_freelist"})
-        self.assertEqual(cells[0].arguments, cells[1].arguments)
+    def test_built_first_differs_by_its_variant_only(self) -> None:
+        cells = {cell.params["freelist"]: cell for cell in bulk.slab_cells(workers(), PROGRAMS, True)
+                 if "freelist" in cell.params and cell.params["size"] == 64
+                 and cell.params["faulted"]}
+        deferred, built = cells["deferred"], cells["built first"]
+        self.assertEqual(deferred.worker.allocator.arguments, ("--variant", "deferred"))
+        self.assertEqual(built.worker.allocator.arguments, ())
+        self.assertEqual(deferred.worker.allocator.environment, built.worker.allocator.environment)
+        self.assertEqual(deferred.arguments, built.arguments)
 
     def test_fits_the_terminal(self) -> None:
         for quick in (True, False):
@@ -106,13 +115,13 @@ class Bulk(unittest.TestCase):
 
 
 LINES = ["grow 0.0000 0.1 0", "grow 1.0000 1.1 700", "free 0.5000 1.6 400", "free 1.0000 2.1 50",
-         "idle 1.0000 2.1 40", "trim 1.0000 2.2 10"]
+         "idle 1.0000 2.1 40", "further 1.0000 2.1 30", "work 1.0000 2.1 20", "trim 1.0000 2.2 10"]
 
 
 def invented_memory(repetitions: int = 6) -> Document:
     document = Document("memory", {**MACHINE, "objects": 10, "idle_ms": 500})
     for _ in range(repetitions):
-        for order in memory.ORDERS:
+        for order in (*memory.ORDERS, memory.MOST):
             for name in ("sheaf", "glibc", "tcmalloc-google", "dpdk"):
                 memory.record(document, {"allocator": name, "order": order}, LINES)
     return document
@@ -122,15 +131,23 @@ class Memory(unittest.TestCase):
     def test_bytes_per_object_at_the_end_of_each_phase(self) -> None:
         found = [memory.resident(invented_memory(), OURS, "shuffled", phase).value
                  for phase in memory.PHASES]
-        self.assertEqual(found, [70.0, 5.0, 4.0, 1.0])
+        self.assertEqual(found, [70.0, 5.0, 4.0, 3.0, 2.0, 1.0])
 
     def test_series_runs_on_through_the_phases(self) -> None:
         points, ends = memory.series(invented_memory(), "glibc", "reverse")
-        expected = [(0, 0), (1.1, 70), (1.6, 40), (2.1, 5), (2.6, 4), (2.7, 1)]
+        expected = [(0, 0), (1.1, 70), (1.6, 40), (2.1, 5), (2.6, 4), (2.6, 3), (2.6, 2), (2.7, 1)]
         for (x, y), (when, bytes_) in zip(points, expected):
             self.assertAlmostEqual(x, when)
             self.assertAlmostEqual(y, bytes_)
-        self.assertEqual(ends, [1, 3, 4, 5])
+        self.assertEqual(ends, [1, 3, 4, 5, 6, 7])
+
+    def test_results_without_the_later_phases_have_a_page(self) -> None:
+        document = invented_memory()
+        document.results = [one for one in document.results if one.params["order"] != memory.MOST
+                            and one.params["phase"] not in ("further", "work")]
+        self.assertEqual(memory.phases(document, "shuffled"), ["grow", "free", "idle", "trim"])
+        self.assertIn("after", memory.SUITE.text(document))
+        self.assertIn("<svg", memory.SUITE.html(document))
 
     def test_time_per_object(self) -> None:
         document = invented_memory()

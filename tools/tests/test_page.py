@@ -135,7 +135,7 @@ class Seeds(unittest.TestCase):
                                delta=0.1)
         self.assertEqual(SHEAVES.percent[1000, "shuffled"],
                          round(100 - 17793445000 / 189950559, 1))
-        self.assertAlmostEqual(DEFERRED.percent[64, False], 100 - 460 / 10.70, delta=0.06)
+        self.assertAlmostEqual(DEFERRED.percent[64], 100 - 460 / 10.70, delta=0.06)
 
     def test_every_row_of_batch_has_one(self) -> None:
         self.assertEqual(set(SHEAVES.percent), set(batch.ROWS))

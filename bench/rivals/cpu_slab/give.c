@@ -33,7 +33,7 @@ void tiers_free_list(struct cpu_slab_cache *c, struct slab *list)
 	for (slab = list; !((uintptr_t)slab & EMPTY); slab = next) {
 		struct slab_node *mine = partial_node_of(&c->slab, slab);
 
-		next = slab->next;
+		next = (struct slab *)slab->bits;
 		if (node != mine) {
 			if (node)
 				os_unlock(&node->lock);
@@ -41,14 +41,14 @@ void tiers_free_list(struct cpu_slab_cache *c, struct slab *list)
 			node = mine;
 		}
 		if (!add_to_node(c, node, slab)) {
-			slab->next = empty;
+			slab->bits = (uintptr_t)empty;
 			empty = slab;
 		}
 	}
 	if (node)
 		os_unlock(&node->lock);
 	for (slab = empty; slab; slab = next) {
-		next = slab->next;
+		next = (struct slab *)slab->bits;
 		discard(c, slab);
 	}
 }
@@ -66,7 +66,7 @@ void tiers_put_partial(struct cpu_slab_cache *c, struct slab *slab)
 		if (push_list((char *)c, slab, c->cpu_partial_slabs))
 			return;
 	}
-	slab->next = (struct slab *)EMPTY;
+	slab->bits = EMPTY;
 	tiers_free_list(c, slab);
 }
 
@@ -75,7 +75,7 @@ static bool let_go_full(struct cpu_slab_cache *c, struct slab *slab)
 {
 	uint64_t state = os_load_acquire(&slab->state);
 
-	while (slab_exhausted(&c->slab, state))
+	while (head_of(state) == NO_OBJECT && fresh_of(state) == c->slab.oo.objects)
 		if (os_cmpxchg(&slab->state, &state, state & ~SLAB_HELD)) {
 			count(c, CPU_SLAB_deactivate_full, 1);
 			return true;
@@ -93,16 +93,16 @@ static unsigned int index_of(const struct cpu_slab_cache *c, const void *object)
 static uintptr_t freelist_of(const struct cpu_slab_cache *c, const void *object, uint64_t state)
 {
 	uintptr_t base = (uintptr_t)object & ~c->mask;
-	unsigned int head = slab_head(state);
+	unsigned int head = head_of(state);
 
-	return head == SLAB_NO_OBJECT ? base | EMPTY : base + head * c->slab.size;
+	return head == NO_OBJECT ? base | EMPTY : base + head * c->slab.size;
 }
 
 /* The state when n objects from the one of this index on are free again. */
 static uint64_t state_with(uint64_t state, unsigned int index, unsigned int n)
 {
-	state = ((state & ~(uint64_t)SLAB_NO_OBJECT) | index) - ((uint64_t)n << 16);
-	return state & (SLAB_PARTIAL | SLAB_HELD) ? state : state | SLAB_HELD;
+	state = ((state & ~STATE(NO_OBJECT, 0, 0)) | STATE(index, 0, 0)) - n;
+	return state & (SLAB_LISTED | SLAB_HELD) ? state : state | SLAB_HELD;
 }
 
 /* A freelist of a slab that we hold back onto the slab's own. */
@@ -146,7 +146,7 @@ static __attribute__((noinline)) void free_last(struct cpu_slab_cache *c, struct
 		*link_of(tail) = freelist_of(c, tail, state);
 		changed = state_with(state, index_of(c, object), n);
 	} while (!os_cmpxchg(&slab->state, &state, changed));
-	if ((changed & SLAB_PARTIAL) && partial_is_spare(&c->slab, slab, node->nr_partial - 1)) {
+	if ((changed & SLAB_LISTED) && partial_is_spare(&c->slab, slab, node->nr_partial - 1)) {
 		partial_remove(node, slab);
 		spare = true;
 	}
@@ -154,7 +154,7 @@ static __attribute__((noinline)) void free_last(struct cpu_slab_cache *c, struct
 	if (spare) {
 		count(c, CPU_SLAB_free_remove_partial, 1);
 		discard(c, slab);
-	} else if (!(state & (SLAB_PARTIAL | SLAB_HELD))) {
+	} else if (!(state & (SLAB_LISTED | SLAB_HELD))) {
 		tiers_put_partial(c, slab);
 	}
 }
@@ -169,7 +169,7 @@ static inline __attribute__((always_inline)) bool publish(struct cpu_slab_cache 
 	unsigned int index = index_of(c, object);
 
 	do {
-		if (__builtin_expect(slab_inuse(state) == n && (state & SLAB_PARTIAL), 0))
+		if (__builtin_expect(slab_inuse(state) == n && (state & SLAB_LISTED), 0))
 			return false;
 		*link_of(tail) = freelist_of(c, tail, state);
 	} while (!os_cmpxchg(&slab->state, &state, state_with(state, index, n)));
@@ -187,7 +187,7 @@ void tiers_free(struct cpu_slab_cache *c, void *object, void *tail, unsigned int
 		free_last(c, slab, object, tail, n);
 	} else if (state & SLAB_HELD) {
 		count(c, CPU_SLAB_free_frozen, n);
-	} else if (!(state & SLAB_PARTIAL)) {
+	} else if (!(state & SLAB_LISTED)) {
 		count(c, CPU_SLAB_cpu_partial_free, 1);
 		tiers_put_partial(c, slab);
 	}
@@ -201,6 +201,6 @@ void tiers_free_one(struct cpu_slab *cache, void *object)
 
 	if (__builtin_expect(!publish(c, slab, object, object, 1, &state), 0))
 		free_last(c, slab, object, object, 1);
-	else if (__builtin_expect(!(state & (SLAB_HELD | SLAB_PARTIAL)), 0))
+	else if (__builtin_expect(!(state & (SLAB_HELD | SLAB_LISTED)), 0))
 		tiers_put_partial(c, slab);
 }

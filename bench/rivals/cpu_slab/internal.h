@@ -14,6 +14,24 @@ struct cpu_slab_counts {
 	uint64_t unused[32 - CPU_SLAB_NR_COUNTERS]; /* CPUs do not share a line */
 };
 
+/*
+ * A state as the library counts in it, and flags it, with a freelist: head is the index of its first object,
+ * fresh is how many objects, from the first one on, were ever taken.
+ */
+#define NO_OBJECT 0xffffu
+#define STATE(head, inuse, fresh)                                                                  \
+	((uint64_t)(inuse) | (uint64_t)(head) << 24 | (uint64_t)(fresh) << 40)
+
+static inline unsigned int head_of(uint64_t state)
+{
+	return (uint16_t)(state >> 24);
+}
+
+static inline unsigned int fresh_of(uint64_t state)
+{
+	return (uint16_t)(state >> 40);
+}
+
 /* In row 0 of the cache's rows; its slot of CPU n is where os/section.h says. */
 struct cpu_slab_cache {
 	struct cpu_slab calls;

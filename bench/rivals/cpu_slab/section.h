@@ -6,7 +6,7 @@
  *   pair       HEAD: the first free object of this CPU's slab; its link leads to the next one, the
  *              last one's is the slab's address | 1. So HEAD, odd, is an empty freelist and still
  *              says whose: 1 alone means that this CPU has no slab.
- *   home       LIST: the CPU partial list's first slab; the last one's `next` is 1. `prev` counts
+ *   home       LIST: the CPU partial list's first slab; the last one's link is 1. The next word counts
  *              the slabs from there on.
  *   home_size  SPAN: bytes of a slab, a power of two to which slabs are aligned.
  *
@@ -28,8 +28,8 @@ _Static_assert(offsetof(struct slot, pair) - offsetof(struct slot, main) == 8 &&
 		       offsetof(struct slot, home) - offsetof(struct slot, main) == 16 &&
 		       offsetof(struct slot, home_size) - offsetof(struct slot, main) == 24,
 	       "sections know the slot's words");
-_Static_assert(offsetof(struct slab, next) == 16, "sections know a slab's links");
-_Static_assert(offsetof(struct slab, prev) == 24, "sections know a slab's links");
+_Static_assert(offsetof(struct slab, bits) == 16, "sections know a slab's links");
+_Static_assert(offsetof(struct slab, next) == 24, "sections know a slab's links");
 
 static inline uintptr_t *link_of(void *object)
 {
@@ -189,6 +189,12 @@ C_SECTION bool c_install(char *handle, uintptr_t head, uintptr_t *old)
 	return empty;
 }
 
+/* LIST is linked by the words of a descriptor that the library has no use for here, up to two of them. */
+static inline uint64_t *length_of(struct slab *slab)
+{
+	return (uint64_t *)&slab->next;
+}
+
 C_SECTION bool c_pop_list(char *handle, struct slab **slab)
 {
 	struct slot *slot = c_section_begin(handle);
@@ -199,7 +205,7 @@ C_SECTION bool c_pop_list(char *handle, struct slab **slab)
 	any = !(slot->home & EMPTY);
 	if (any) {
 		*slab = (struct slab *)slot->home;
-		slot->home = (uintptr_t)(*slab)->next;
+		slot->home = (*slab)->bits;
 	}
 	c_section_end(slot);
 	return any;
@@ -214,10 +220,10 @@ C_SECTION bool c_push_list(char *handle, struct slab *slab, uintptr_t limit)
 	if (!slot)
 		return false;
 	first = (struct slab *)slot->home;
-	n = slot->home & EMPTY ? 0 : (uintptr_t)first->prev;
+	n = slot->home & EMPTY ? 0 : *length_of(first);
 	if (n < limit) {
-		slab->next = first;
-		slab->prev = (struct slab *)(n + 1);
+		slab->bits = (uintptr_t)first;
+		*length_of(slab) = n + 1;
 		slot->home = (uintptr_t)slab;
 	}
 	c_section_end(slot);

@@ -15,8 +15,7 @@ struct taken {
 static uintptr_t fresh_object(const struct cpu_slab_cache *c, const struct slab *slab,
 			      unsigned int position)
 {
-	return (uintptr_t)slab_object(&c->slab, slab,
-				      slab_fresh_index(&c->slab, slab, 0, position));
+	return (uintptr_t)slab_object(&c->slab, slab, position);
 }
 
 /* Link the objects from position `from` to `end`; the freelist. */
@@ -29,8 +28,7 @@ static uintptr_t link_fresh(const struct cpu_slab_cache *c, const struct slab *s
 		return end_of(slab);
 	head = object = fresh_object(c, slab, from);
 	while (++from < end) {
-		uintptr_t next =
-			c->slab.random_seq ? fresh_object(c, slab, from) : object + c->slab.size;
+		uintptr_t next = object + c->slab.size;
 
 		*link_of((void *)object) = next;
 		object = next;
@@ -73,19 +71,18 @@ static bool take_from(struct cpu_slab_cache *c, struct slab *slab, void **object
 	unsigned int end = c->slab.oo.objects, fresh, n = 0;
 
 	do {
-		fresh = slab_fresh(state);
-		if (slab_head(state) != SLAB_NO_OBJECT) {
-			changed = SLAB_HELD | SLAB_STATE(SLAB_NO_OBJECT, fresh, fresh);
+		fresh = fresh_of(state);
+		if (head_of(state) != NO_OBJECT) {
+			changed = SLAB_HELD | STATE(NO_OBJECT, fresh, fresh);
 		} else if (fresh < end) {
 			n = fresh_wanted(c, end - fresh, max);
-			changed = state + SLAB_STATE(0, n, n);
+			changed = state + STATE(0, n, n);
 		} else {
 			changed = state & ~SLAB_HELD;
 		}
 	} while (!os_cmpxchg(&slab->state, &state, changed));
-	if (slab_head(state) != SLAB_NO_OBJECT)
-		*taken =
-			(struct taken){0, (uintptr_t)slab_object(&c->slab, slab, slab_head(state))};
+	if (head_of(state) != NO_OBJECT)
+		*taken = (struct taken){0, (uintptr_t)slab_object(&c->slab, slab, head_of(state))};
 	else if (fresh < end)
 		*taken = hand_fresh(c, slab, fresh, fresh + n, objects, max);
 	else
@@ -117,18 +114,20 @@ static struct slab *take_partial(struct cpu_slab_cache *c, unsigned int nr_node,
 		os_lock(&node->lock);
 	else if (!os_trylock(&node->lock))
 		return NULL;
-	slab = node->first;
+	slab = partial_slab(node, node->first);
 	if (slab)
 		partial_remove(node, slab);
-	for (unsigned int n = 0; n <= c->cpu_partial_slabs / 2 && node->first; n++) {
-		next = node->first;
+	for (unsigned int n = 0; n <= c->cpu_partial_slabs / 2; n++) {
+		next = partial_slab(node, node->first);
+		if (!next)
+			break;
 		partial_remove(node, next);
-		next->next = more;
+		next->bits = (uintptr_t)more;
 		more = next;
 	}
 	os_unlock(&node->lock);
 	for (; more; more = next) {
-		next = more->next;
+		next = (struct slab *)more->bits;
 		count(c, CPU_SLAB_cpu_partial_node, 1);
 		tiers_put_partial(c, more);
 	}
@@ -156,7 +155,7 @@ static struct slab *new_slab(struct cpu_slab_cache *c, unsigned int nr_node, voi
 	if (!slab)
 		return NULL;
 	*taken = hand_fresh(c, slab, 0, n, objects, max);
-	os_store_relaxed(&slab->state, SLAB_HELD | SLAB_STATE(SLAB_NO_OBJECT, n, n));
+	os_store_relaxed(&slab->state, SLAB_HELD | STATE(NO_OBJECT, n, n));
 	page_own(slab, c->slab.oo.order, &c->slab);
 	os_fetch_add(&node->nr_slabs, 1);
 	count(c, CPU_SLAB_alloc_slab, 1);

@@ -4,8 +4,8 @@
 Three parts, each in interleaved repetitions (A B C ... A B C ...), a fresh process per sample:
 
 transfer  get N objects of 64 bytes as one array and put them back;
-slab      the kernel's slub_bulk_bench: every array is the objects of one new slab, the freelist
-          deferred (as it is) or built first, in memory that was faulted before, or was not;
+slab      the kernel's slub_bulk_bench: every array is the objects of one new slab, in memory that was
+          faulted before, or was not; of the three-tier baseline with the freelist deferred, or built first;
 single    allocate one by one from new memory: not touched, first byte written, all written.
 
 Times are CPU time. The tables and pictures are made in bulk_report.py.
@@ -18,7 +18,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..allocators import HARNESS, OURS, Allocator, Worker, peers, ready, versions
+from ..allocators import (CPU_SLAB, HARNESS, OURS, SLAB_LAYER, Allocator, Worker, peers, ready,
+                          versions)
 from ..document import Document
 from .bulk_report import (CAPACITIES, FAULTS, KINDS, PARTS, SIZES, SLAB_OBJECTS, TOUCHES, TRANSFERS,
                           UNIT, notes, pictures, tables)
@@ -55,6 +56,12 @@ def with_options(worker: Worker, *options: str) -> Worker:
     return with_environment(worker, {"SHEAF_OPTIONS": ";".join(found)})
 
 
+def with_arguments(worker: Worker, *added: str) -> Worker:
+    allocator = worker.allocator
+    return Worker(replace(allocator, arguments=(*allocator.arguments, *added)), worker.program,
+                  worker.library)
+
+
 def _of(workers: list[Worker], names: list[str]) -> list[Worker]:
     return [worker for worker in workers if worker.name in names]
 
@@ -78,7 +85,7 @@ def transfer_cells(workers: list[Worker], _: Path, __: bool) -> list[Cell]:
     names = [worker.name for worker in workers]
     cells = []
     for objects in TRANSFERS:
-        for worker in _of(workers, [OURS, *peers(names), HARNESS]):
+        for worker in _of(workers, [OURS, SLAB_LAYER, *peers(names), HARNESS]):
             for capacity in CAPACITIES if worker.name == OURS else CAPACITIES[:1]:
                 arguments = ["--part", "transfer", "--bulk", str(objects),
                              "--iterations", str(TRANSFER_ITERATIONS)]
@@ -99,22 +106,35 @@ def _slab_arguments(size: int, faulted: bool, quick: bool) -> tuple[str, ...]:
     return tuple(arguments)
 
 
+def _kinds(workers: list[Worker], faulted: bool) -> list[tuple[Worker, dict[str, Any]]]:
+    """Ours, in order and not, and the baseline with both freelists."""
+    (ours,), (tiers,) = _of(workers, [OURS]), _of(workers, [CPU_SLAB])
+    keep = KEEP_OPTION if faulted else ""
+    found = []
+    for params in KINDS.values():
+        if params["allocator"] == OURS:
+            random = "slab_freelist_random" if params["random"] else ""
+            worker = with_options(ours, GEOMETRY, keep, random)
+        else:
+            variant = ("--variant", "deferred") if params["freelist"] == "deferred" else ()
+            worker = with_arguments(with_options(tiers, GEOMETRY, keep), *variant)
+        found.append((worker, params))
+    return found
+
+
 def slab_cells(workers: list[Worker], _: Path, quick: bool) -> list[Cell]:
-    (ours,) = _of(workers, [OURS])
     cells = []
     for size in SIZES:
         for faulted in (True, False):
             arguments = _slab_arguments(size, faulted, quick)
             common = {"part": "slab", "size": size, "objects": SLAB_OBJECTS[size],
                       "faulted": faulted}
-            for kind, (random, built, options) in KINDS.items():
-                worker = with_options(ours, GEOMETRY, KEEP_OPTION if faulted else "", *options)
-                params = {"allocator": OURS, **common, "random": random,
-                          "freelist": "built first" if built else "deferred"}
-                cells.append(Cell(worker, params, arguments, record))
-            for worker in _mallocs(workers) if faulted else ():
-                cells.append(Cell(with_environment(worker, KEEP),
-                                  {"allocator": worker.name, **common}, arguments, record))
+            entries = _kinds(workers, faulted)
+            if faulted:
+                entries += [(with_environment(worker, KEEP), {"allocator": worker.name})
+                            for worker in _mallocs(workers)]
+            cells += [Cell(worker, {**params, **common}, arguments, record)
+                      for worker, params in entries]
     return cells
 
 
@@ -132,7 +152,7 @@ def single_cells(workers: list[Worker], programs: Path, quick: bool) -> list[Cel
 
 
 # Cells, repetitions, those of a quick run, and its seconds.
-RUNS = {"transfer": (transfer_cells, 15, 7, 8.0),
+RUNS = {"transfer": (transfer_cells, 15, 7, 12.0),
         "slab": (slab_cells, 12, 6, 34.0),
         "single": (single_cells, 12, 6, 38.0)}
 
@@ -158,6 +178,7 @@ def _works(_: dict[str, Any], __: bool) -> list[tuple[str, tuple[str, ...]]]:
 
 SUITE = Suite("bulk", "objects in arrays, from new slabs, and one by one from new memory",
               "Three questions: the cost of allocating and freeing whole arrays of objects; "
-              "the cost of objects from a new slab, with and without building its freelist "
-              "first; and the cost of allocating one by one from memory that was never used.",
+              "the cost of objects from a new slab, beside the older design with and without "
+              "building the slab's freelist first; and the cost of allocating one by one from memory "
+              "that was never used.",
               _run, pictures, tables, notes, _works)

@@ -6,7 +6,7 @@ from typing import Any
 
 from sheaf_tool.stats import Estimate, median, ratio
 
-from ..allocators import HARNESS, OURS, peers
+from ..allocators import CPU_SLAB, HARNESS, OURS, SLAB_LAYER, peers
 from ..document import Document
 from ..seeds import DEFERRED, better_by
 from ..svg import Bar, Panel, figure
@@ -18,20 +18,21 @@ from .suite import Table
 UNIT = "ns/object"
 FAULTS = "faults/object"
 PARTS = ("transfer", "slab", "single")
-TRANSFERS = (32, 100)
+TRANSFERS = (32, 60, 100)  # 60: a sheaf, as it is refilled and flushed
 CAPACITIES = (0, 256)  # 0: the library's choice
 SIZES = (16, 32, 64, 128, 256, 512)
 SLAB_OBJECTS = {16: 256, 32: 128, 64: 64, 128: 32, 256: 32, 512: 32}  # the kernel's benchmark's
 TOUCHES = {"none": "not touched", "first": "first byte written", "whole": "all bytes written"}
-# Name: random order, freelist built first, options.
-KINDS: dict[str, tuple[bool, bool, tuple[str, ...]]] = {
-    "deferred": (False, False, ()),
-    "built first": (False, True, ("slab_prebuilt_freelist",)),
-    "deferred, random": (True, False, ("slab_freelist_random",)),
-    "built first, random": (True, True, ("slab_freelist_random", "slab_prebuilt_freelist")),
+# What part `slab` compares beside the peers, and the params that say which it is. The baseline has a
+# freelist to build; the library has a bit for each object, and an order.
+KINDS: dict[str, dict[str, Any]] = {
+    "in order": {"allocator": OURS, "random": False},
+    "random": {"allocator": OURS, "random": True},
+    "deferred": {"allocator": CPU_SLAB, "freelist": "deferred"},
+    "built first": {"allocator": CPU_SLAB, "freelist": "built first"},
 }
-SHORT = {"deferred": "deferred", "built first": "built first", "deferred, random": "random",
-         "built first, random": "rnd., first"}  # as wide as a bar's label may be
+SHORT = {"in order": OURS, "random": "sheaf, random", "deferred": CPU_SLAB,
+         "built first": "built first"}  # as wide as a bar's label may be
 HUGE = 2 << 20
 
 
@@ -40,16 +41,14 @@ def found(document: Document, **params: Any) -> list[float]:
 
 
 def slab_samples(document: Document, size: int, kind: str, faulted: bool) -> list[float]:
-    random, built, _ = KINDS[kind]
-    return found(document, allocator=OURS, part="slab", size=size, faulted=faulted, random=random,
-                 freelist="built first" if built else "deferred")
+    return found(document, part="slab", size=size, faulted=faulted, **KINDS[kind])
 
 
-def gain(document: Document, size: int, random: bool, faulted: bool) -> Estimate:
-    """Percent of time saved by deferring the freelist."""
-    suffix = ", random" if random else ""
-    return better_by(ratio(slab_samples(document, size, "deferred" + suffix, faulted),
-                           slab_samples(document, size, "built first" + suffix, faulted)))
+def gain(document: Document, size: int, faulted: bool) -> Estimate | None:
+    """Percent of time that the baseline saves by deferring the freelist."""
+    deferred, built = (slab_samples(document, size, kind, faulted)
+                       for kind in ("deferred", "built first"))
+    return better_by(ratio(deferred, built)) if deferred and built else None
 
 
 def best(document: Document, **params: Any) -> str | None:
@@ -60,10 +59,10 @@ def best(document: Document, **params: Any) -> str | None:
 
 def not_kept(document: Document) -> list[str]:
     """Whose second round faulted half of its memory in again, be it by huge pages: it was not kept,
-    or other memory was taken. Of ours only a freelist that is built first touches any."""
+    or other memory was taken."""
     missed = {result.params["allocator"] for result in document.results
               if result.unit == FAULTS and result.params["part"] == "slab"
-              and result.params["faulted"] and result.params.get("freelist") != "deferred"
+              and result.params["faulted"]
               and median(result.samples).value > result.params["size"] / HUGE / 2}
     return [name for name in document.allocators() if name in missed]
 
@@ -87,34 +86,30 @@ def transfer_rows(document: Document) -> list[list[str]]:
             label = f"{name}\ncapacity {capacity}" if capacity else name
             row = [label, *map(cell, samples)]
             for ours in CAPACITIES:
-                row += [NOTHING if name in (OURS, HARNESS)
+                row += [NOTHING if name in (OURS, SLAB_LAYER, HARNESS)
                         else ratio_cell(of(OURS, ours, n), theirs)
                         for n, theirs in zip(TRANSFERS, samples)]
             rows.append(row)
     return rows
 
 
-SLAB_HEADER = ["size", "objects\nof a slab", "built first", "deferred", "saved\n%", "kernel:\nsaved",
-               "faulting:\nbuilt first", "faulting:\ndeferred", "faulting:\nsaved %"]
+SLAB_HEADER = ["size", "objects\nof a slab", "sheaf", "sheaf,\nrandom", "cpu-slab:\nbuilt first",
+               "cpu-slab:\ndeferred", "sheaf /\ndeferred", "cpu-slab:\nsaved %", "kernel:\nsaved"]
 
 
-def _percent(estimate: Estimate) -> str:
-    return f"{estimate.value:.1f}\n{estimate.low:.1f}–{estimate.high:.1f}"
+def _percent(estimate: Estimate | None) -> str:
+    return f"{estimate.value:.1f}\n{estimate.low:.1f}–{estimate.high:.1f}" if estimate else NOTHING
 
 
-def slab_rows(document: Document, random: bool) -> list[list[str]]:
-    suffix = ", random" if random else ""
-    rows = []
-    for size in SIZES:
-        row = [str(size), str(SLAB_OBJECTS[size])]
-        for faulted in (True, False):
-            row += [cell(slab_samples(document, size, kind + suffix, faulted))
-                    for kind in ("built first", "deferred")]
-            row.append(_percent(gain(document, size, random, faulted)))
-            if faulted:
-                row.append(f"{DEFERRED.percent[size, random]:.1f}")
-        rows.append(row)
-    return rows
+def slab_rows(document: Document, faulted: bool) -> list[list[str]]:
+    def of(kind: str, size: int) -> list[float]:
+        return slab_samples(document, size, kind, faulted)
+
+    return [[str(size), str(SLAB_OBJECTS[size]),
+             *(cell(of(kind, size)) for kind in ("in order", "random", "built first", "deferred")),
+             ratio_cell(of("in order", size), of("deferred", size)),
+             _percent(gain(document, size, faulted)),
+             f"{DEFERRED.percent[size]:.1f}" if faulted else NOTHING] for size in SIZES]
 
 
 def sizes_of(document: Document, part: str, **params: Any) -> list[int]:
@@ -128,8 +123,9 @@ def size_header(document: Document, part: str) -> list[str]:
 def peer_rows(document: Document, part: str, **params: Any) -> list[list[str]]:
     """A row for each allocator, and ours over the best peer and over no allocator."""
     def of(name: str, size: int) -> list[float]:
-        fixed = {"freelist": "deferred", "random": False} if name == OURS and part == "slab" else {}
-        return found(document, part=part, allocator=name, size=size, **params, **fixed)
+        fixed = {OURS: KINDS["in order"], CPU_SLAB: KINDS["deferred"]}.get(name, {})
+        return found(document, part=part, size=size, **{"allocator": name, **params,
+                                                        **(fixed if part == "slab" else {})})
 
     sizes = sizes_of(document, part)
     names = [name for name in document.allocators() if any(of(name, size) for size in sizes)]
@@ -149,12 +145,16 @@ def notes(document: Document) -> list[str]:
     total = document.machine["slab_total"] >> 20
     said = [f"Kernel: {DEFERRED.origin()}. Slabs have as many objects as there: "
              "slab_min_objects=20.",
+             "cpu-slab is the design before sheaves, which links a new slab's objects to a freelist: all of "
+             "them first, or what is left after the array. libsheaf has no freelist to build. random: "
+             "slab_freelist_random.",
              f"Memory faulted before: {total} MiB were allocated, touched and freed first, and "
              "no allocator was asked to give them back; the measured round takes new slabs of "
              "this memory and touches nothing. Faulting: a first round, in memory that was "
              "never used.",
              "Pools (dpdk) take all of their memory at the start and are omitted there.",
-             "Transfer: mallocs are called in a loop; harness copies pointers. One by one: harness is "
+             "Transfer: mallocs are called in a loop; harness copies pointers; slab-layer is the "
+             "part of libsheaf that refills and flushes sheaves. One by one: harness is "
              "no allocator, but one address after the other in memory that is aligned to huge pages "
              "and advised to use them."]
     if missed := not_kept(document):
@@ -167,10 +167,10 @@ def tables(document: Document) -> list[Table]:
     slab, single = intervals(document, "slab"), intervals(document, "single")
     shown = [("ns to allocate and free an object of 64 bytes, in arrays\n"
               + intervals(document, "transfer"), TRANSFER_HEADER, transfer_rows(document))]
-    for random in (False, True):
-        order = "random order (slab_freelist_random)" if random else "in order"
-        shown.append((f"ns per object, arrays of one new slab's objects, {order}\n{slab}",
-                      SLAB_HEADER, slab_rows(document, random)))
+    for faulted in (True, False):
+        memory = "memory faulted before" if faulted else "new memory"
+        shown.append((f"ns per object, arrays of one new slab's objects, {memory}\n{slab}",
+                      SLAB_HEADER, slab_rows(document, faulted)))
     shown.append(("ns per object, the same arrays, memory faulted before: every allocator; by size\n"
                   + slab, size_header(document, "slab"), peer_rows(document, "slab", faulted=True)))
     mib = document.machine["single_total"] >> 20
@@ -189,12 +189,13 @@ def _bars(document: Document, **params: Any) -> list[Bar]:
 
 def _transfer_picture(document: Document) -> str:
     panels = []
-    for column, n in enumerate(TRANSFERS):
+    shown = [n for n in TRANSFERS if found(document, part="transfer", allocator=OURS, objects=n)]
+    for place, n in enumerate(shown):
         bars = _bars(document, part="transfer", objects=n, capacity="default")
         wide = found(document, part="transfer", allocator=OURS, objects=n, capacity=CAPACITIES[1])
         if wide:
             bars.insert(1, Bar(f"sheaf {CAPACITIES[1]}", median(wide), "variant"))
-        panels.append(Panel(f"{n} objects of 64 bytes as one array", column, 0, bars))
+        panels.append(Panel(f"{n} objects of 64 bytes as one array", place % 2, place // 2, bars))
     return figure("ns per object got and put back", panels, "ns",
                   ["ns per object got and put back as arrays; shorter is better."])
 
@@ -202,14 +203,14 @@ def _transfer_picture(document: Document) -> str:
 def _slab_picture(document: Document) -> str:
     panels = []
     for i, size in enumerate(SIZES):
-        bars = [Bar(SHORT[kind], median(samples), "ours" if kind.startswith("deferred") else "variant")
+        bars = [Bar(SHORT[kind], median(samples), "ours" if kind == "in order" else "variant")
                 for kind in KINDS if (samples := slab_samples(document, size, kind, True))]
         bars += [bar for bar in _bars(document, part="slab", size=size, faulted=True)
-                 if bar.label != OURS]
+                 if bar.label not in (OURS, CPU_SLAB)]
         panels.append(Panel(f"{SLAB_OBJECTS[size]} objects of {size} bytes", i % 2, i // 2, bars))
     return figure("ns per object of new slabs, memory faulted before", panels, "ns",
                   ["ns per object of new slabs, memory faulted before. random: slab_freelist_random;",
-                   "rnd., first: the same, the freelist built first."])
+                   "cpu-slab: the freelist built after the array; built first: before it."])
 
 
 def _single_pictures(document: Document) -> list[str]:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Suite `memory`: resident bytes while objects come and go.
 
-Many objects of 64 bytes are allocated and touched, and freed in one of several orders. Then the
-program does nothing for a while. At last it asks each library to return memory, by the library's
-own call if it has one. The benchmark's own arrays are resident from the beginning and do not count.
+Many objects of 64 bytes are allocated and touched, all or most of them freed in one of several orders,
+then nothing is done for a while; one more is freed, some are allocated and freed, since libraries give
+memory back in calls; and at last each library is asked to give memory back, by its own call if it has
+one. The benchmark's own arrays are resident from the beginning and do not count.
 """
 from __future__ import annotations
 
@@ -23,14 +24,15 @@ NS = "ns/object"
 SECONDS = "s"
 OBJECTS = 10_000_000
 QUICK_OBJECTS = 2_000_000
-IDLE = 2000  # ms
-QUICK_IDLE = 500
+IDLE = 2000  # ms: twice as long as our page layer remembers what was used
 REPEAT = 6
 QUICK_REPEAT = 3
-QUICK_SECONDS = 55.0
+QUICK_SECONDS = 150.0
 ORDERS = {"in-order": "in the order of allocation", "reverse": "in reverse order",
           "shuffled": "in random order", "every-second": "every other one first, then the rest"}
-PHASES = ("grow", "free", "idle", "trim")
+MOST = "most"
+PERCENT = 95  # of the objects that MOST frees
+PHASES = ("grow", "free", "idle", "further", "work", "trim")
 TIMED = PHASES[:2]
 
 
@@ -44,7 +46,7 @@ def record(document: Document, params: dict[str, Any], lines: list[str]) -> None
         document.result("resident", point, BYTES).samples.append(int(resident) / objects)
         ends[phase] = float(seconds)
     began = 0.0
-    for phase in PHASES:
+    for phase in ends:
         taken = {**params, "phase": phase}
         seconds = ends[phase] - began
         if phase in TIMED:
@@ -55,23 +57,33 @@ def record(document: Document, params: dict[str, Any], lines: list[str]) -> None
         began = ends[phase]
 
 
+def _arguments(order: str, objects: int, idle: int = IDLE) -> tuple[str, ...]:
+    how = ("shuffled", "--percent", str(PERCENT)) if order == MOST else (order,)
+    return ("--objects", str(objects), "--idle", str(idle), "--order", *how)
+
+
 def _run(settings: Settings, machine: dict[str, Any]) -> Document:
     found, missing = ready("memory", settings.workers)
     wanted = [OURS, *peers([worker.name for worker in found])]
     workers = [worker for worker in found if worker.name in wanted]
     objects = QUICK_OBJECTS if settings.quick else OBJECTS
-    idle = QUICK_IDLE if settings.quick else IDLE
     document = Document("memory", {**machine, "versions": versions(workers), "missing": missing,
-                                   "objects": objects, "idle_ms": idle})
+                                   "objects": objects, "idle_ms": IDLE})
     cells = [Cell(worker, {"allocator": worker.name, "order": order},
-                  ("--objects", str(objects), "--idle", str(idle), "--order", order), record)
-             for order in ORDERS for worker in workers]
+                  _arguments(order, objects), record)
+             for order in (*ORDERS, MOST) for worker in workers]
     measure(document, settings, [Part(cells, REPEAT, QUICK_REPEAT, QUICK_SECONDS, all_needed=True)])
     return document
 
 
 def resident(document: Document, name: str, order: str, phase: str, at: float = 1.0) -> Estimate:
     return median(document.samples(BYTES, allocator=name, order=order, phase=phase, at=at))
+
+
+def phases(document: Document, order: str) -> list[str]:
+    """Those that were measured."""
+    found = {result.params["phase"] for result in document.results if result.params["order"] == order}
+    return [phase for phase in PHASES if phase in found]
 
 
 def series(document: Document, name: str, order: str) -> tuple[list[tuple[float, float]], list[int]]:
@@ -84,7 +96,7 @@ def series(document: Document, name: str, order: str) -> tuple[list[tuple[float,
         params = result.params
         if result.unit == BYTES and (params["allocator"], params["order"]) == (name, order):
             by_phase[params["phase"]].append((params["at"], median(result.samples).value))
-    for phase in PHASES:
+    for phase in phases(document, order):
         lasted = median(document.samples(SECONDS, allocator=name, order=order, phase=phase)).value
         points += [(begin + at * lasted, found) for at, found in sorted(by_phase[phase])]
         begin += lasted
@@ -92,8 +104,12 @@ def series(document: Document, name: str, order: str) -> tuple[list[tuple[float,
     return points, ends
 
 
-HEADER = ["", "all\nallocated", "all freed", "after\nidling", "after\ntrimming", "allocation\nns",
-          "free\nns"]
+MEANINGS = {"grow": "all\nallocated", "free": "freed", "idle": "after\nidling",
+            "further": "one\nfurther free", "work": "after\nsome work", "trim": "after\ntrimming"}
+
+
+def header(document: Document, order: str) -> list[str]:
+    return ["", *(MEANINGS[phase] for phase in phases(document, order)), "allocation\nns", "free\nns"]
 
 
 def rows(document: Document, order: str) -> list[list[str]]:
@@ -101,8 +117,8 @@ def rows(document: Document, order: str) -> list[list[str]]:
     for name in document.allocators():
         times = [median(document.samples(NS, allocator=name, order=order, phase=phase))
                  for phase in TIMED]
-        table.append([name, *(stacked(resident(document, name, order, phase)) for phase in PHASES),
-                      *map(stacked, times)])
+        table.append([name, *(stacked(resident(document, name, order, phase))
+                              for phase in phases(document, order)), *map(stacked, times)])
     return table
 
 
@@ -112,7 +128,8 @@ def _notes(document: Document) -> list[str]:
              f"{intervals(document)}.",
              "Resident is Rss plus Swap less LazyFree of smaps_rollup, less what was resident "
              "before the allocator's first use and less the benchmark's own arrays.",
-             f"Idling: {idle / 1000:g} s without a call. Trimming: kmem_cache_shrink, "
+             f"Idling: {idle / 1000:g} s without a call. Some work: a hundredth as many objects as were "
+             "freed are allocated and freed. Trimming: kmem_cache_shrink, "
              "malloc_trim, or the library's own call. Times are CPU time and include page "
              "faults."]
     if "dpdk" in document.allocators():
@@ -122,8 +139,10 @@ def _notes(document: Document) -> list[str]:
 
 
 def _tables(document: Document) -> list[Table]:
-    return [(f"resident bytes per object, freed {meaning}", HEADER, rows(document, order))
-            for order, meaning in ORDERS.items()]
+    shown = {**{order: f"freed {meaning}" for order, meaning in ORDERS.items()},
+             MOST: f"{PERCENT} % of them freed, in random order; bytes for each of all"}
+    return [(f"resident bytes per object, {meaning}", header(document, order), rows(document, order))
+            for order, meaning in shown.items() if phases(document, order)]
 
 
 def _pictures(document: Document) -> list[str]:
@@ -137,19 +156,19 @@ def _pictures(document: Document) -> list[str]:
             lines.append(Line(name, points, kinds[name], ends))
         panels.append(LinePanel(f"freed {meaning}", i % 2, i // 2, lines))
     note = ["Resident bytes per object over time (CPU time, then wall-clock time while idle).",
-            "Dots: all allocated, all freed, after idling, trimmed.",
+            "Dots: " + ", ".join(MEANINGS[phase].replace("\n", " ")
+                                for phase in phases(document, "in-order")) + ".",
             "A line at the upper edge continues above it."]
     return [line_figure("resident bytes per object over time", panels, ("s", "bytes per object"),
                         note)]
 
 
 def _works(_: dict[str, Any], __: bool) -> list[tuple[str, tuple[str, ...]]]:
-    return [(order, ("--objects", str(QUICK_OBJECTS), "--idle", "1", "--order", order))
-            for order in ORDERS]
+    return [(order, _arguments(order, QUICK_OBJECTS, 1)) for order in ORDERS]
 
 
 SUITE = Suite("memory", "resident size while objects are allocated, freed, left alone and trimmed",
               "Objects of 64 bytes are allocated and written, then freed in one of four "
-              "orders, then left alone for a while; finally each library is asked to return "
-              "memory.",
+              "orders, or most of them; then left alone for a while. One more is freed, some are "
+              "allocated and freed; finally each library is asked to return memory.",
               _run, _pictures, _tables, _notes, _works)

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+"""Suite `churn`: many objects are freed, and as many allocated again and touched.
+
+Two parts, each in interleaved repetitions (A B C ... A B C ...), a fresh process a sample:
+
+times     of the frees, and of the allocations after them with the first touch; page faults;
+memory    resident bytes after the frees, and later.
+
+Times are CPU time. The tables and pictures are made in churn_report.py.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+from ..allocators import CPU_SLAB, HARNESS, OURS, Worker, peers, ready, versions
+from ..document import Document
+from .bulk import with_options
+from .cells import Cell, Part, measure
+from .churn_report import (BYTES, FAULTS, KEEP, MOMENTS, OBJECTS, ORDERS, PHASES, QUICK_PART, UNIT,
+                           notes, pictures, tables)
+from .rates import DPDK
+from .suite import Settings, Suite
+
+QUICK_MEMORY_SIZES = (64,)
+QUICK_MEMORY_ORDERS = ("in-order", "shuffled")
+IDLE = 2000  # ms
+TIMES = (6, 6, 600.0)  # repetitions, those of a quick run, and its seconds
+MEMORY = (3, 2, 180.0)  # pages are counted, and differ little
+LEAST_REPEAT = 2
+
+
+def _objects(size: int, quick: bool) -> int:
+    return OBJECTS[size] // QUICK_PART if quick else OBJECTS[size]
+
+
+def record(document: Document, params: dict[str, Any], lines: list[str]) -> None:
+    """One process's lines: a phase and its time and faults, or a moment and the resident bytes."""
+    for line in lines:
+        name, *values = line.split()
+        if name in PHASES and params["part"] == "times":
+            taken = {**params, "phase": name}
+            document.result("churn", taken, UNIT).samples.append(float(values[0]))
+            document.result("churn", taken, FAULTS).samples.append(float(values[1]) * 1000)
+        elif name in MOMENTS:
+            document.result("churn", {**params, "moment": name},
+                            BYTES).samples.append(float(values[0]))
+
+
+def _entries(workers: list[Worker]) -> list[tuple[Worker, dict[str, Any]]]:
+    """Who is measured. Pools, whose memory is theirs from the beginning, have no part in this."""
+    names = [worker.name for worker in workers]
+    wanted = [OURS, CPU_SLAB, *(name for name in peers(names) if name != DPDK), HARNESS]
+    found: list[tuple[Worker, dict[str, Any]]] = []
+    for worker in workers:
+        if worker.name in wanted:
+            found.append((worker, {"allocator": worker.name, "page_keep": 0}))
+        if worker.name == OURS:
+            found.append((with_options(worker, f"page_keep={KEEP}"),
+                          {"allocator": OURS, "page_keep": KEEP}))
+    return found
+
+
+def _cell(entry: tuple[Worker, dict[str, Any]], part: str, order: str, size: int,
+          quick: bool) -> Cell:
+    idle = ("--idle", str(IDLE)) if part == "memory" else ()
+    arguments = ("--order", order, "--size", str(size), "--objects", str(_objects(size, quick)), *idle)
+    return Cell(entry[0], {**entry[1], "part": part, "order": order, "size": size}, arguments, record)
+
+
+def cells(workers: list[Worker], part: str, quick: bool) -> list[Cell]:
+    few = quick and part == "memory"
+    return [_cell(entry, part, order, size, quick)
+            for order in (QUICK_MEMORY_ORDERS if few else ORDERS)
+            for size in (QUICK_MEMORY_SIZES if few else OBJECTS)
+            for entry in _entries(workers)]
+
+
+def _run(settings: Settings, machine: dict[str, Any]) -> Document:
+    workers, missing = ready("churn", settings.workers)
+    document = Document("churn", {**machine, "versions": versions(workers), "missing": missing,
+                                  "idle_ms": IDLE, "objects": {
+                                      str(size): _objects(size, settings.quick) for size in OBJECTS}})
+    measure(document, settings, [Part(cells(workers, "times", settings.quick), *TIMES, LEAST_REPEAT),
+                                 Part(cells(workers, "memory", settings.quick), *MEMORY, LEAST_REPEAT)])
+    return document
+
+
+def _works(_: dict[str, Any], quick: bool) -> list[tuple[str, tuple[str, ...]]]:
+    return [(order, ("--order", order, "--objects", str(_objects(64, quick)))) for order in ORDERS]
+
+
+SUITE = Suite("churn", "many objects freed, and as many allocated again and touched",
+              "Millions of objects are freed in the order of their allocation, in reverse, in random "
+              "order, half of them at random, or by another thread than allocated them. Then as many "
+              "are allocated again, and one byte of each is written. Beside the times: page faults, "
+              "and how much memory stays resident.",
+              _run, pictures, tables, notes, _works)
