@@ -165,10 +165,11 @@ static void bulk_counts(void **state)
 /* --- random_kmalloc_caches -------------------------------------------------------------------- */
 
 /* The asm keeps the call from becoming a jump, which would show the caller's caller as the place,
- * and from being merged with the calls of other places. */
+ * and from being merged with the calls of other places. A compiler that does not optimise makes
+ * kmalloc() a function of the program, which would be the only place. */
 #define PLACE(i)                                                                                   \
 	case i:                                                                                    \
-		p = kmalloc(100, GFP_KERNEL);                                                      \
+		p = kmalloc_node(100, GFP_KERNEL, 0);                                              \
 		__asm__ volatile("# place " #i : "+r"(p));                                         \
 		return p
 
