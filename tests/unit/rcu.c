@@ -508,6 +508,34 @@ static void typesafe_pages_go_late(void **state)
 	destroy(s);
 }
 
+/* The objects of a slab that waits are free: a double free is found, and the slab is freed later. */
+static void double_frees_of_waiting_slabs(void **state)
+{
+	static const unsigned int sizes[] = {16, 64}; /* bits in a table, and in the descriptor */
+	static void *objects[MANY];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct kmem_cache *s =
+			kmem_cache_create("rcu-waiting", sizes[i], NULL, SLAB_TYPESAFE_BY_RCU);
+		struct slab_cache *slab = &s->sheaf.slab;
+
+		assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, MANY, objects), MANY);
+		kmem_cache_free_bulk(s, MANY, objects);
+		assert_int_equal(kmem_cache_shrink(s), 1);
+		told_begin(&told);
+		slab_give(slab, &objects[0], 1, "test_free");
+		slab_give(slab, &objects[MANY / 2], 1, "test_free");
+		assert_int_equal(told_end_kept(&told), 2);
+		assert_non_null(strstr(told.text, "double free"));
+		assert_int_equal(kmem_cache_verify(s), 0);
+		by_hand_pass();
+		by_hand_pass();
+		assert_true(look(s).slabs == 0);
+		destroy(s);
+	}
+}
+
 /* Each call that releases slabs starts a batch for them. */
 static void returned_sheaf_starts_batch(void **state)
 {
@@ -726,6 +754,7 @@ int main(void)
 		cmocka_unit_test(too_much_is_counted_and_told),
 		cmocka_unit_test(a_stalled_reader_is_told_once),
 		cmocka_unit_test(typesafe_pages_go_late),
+		cmocka_unit_test(double_frees_of_waiting_slabs),
 		cmocka_unit_test(returned_sheaf_starts_batch),
 		cmocka_unit_test(large_blocks_do_not_stay),
 		cmocka_unit_test(nothing_is_lost_without_memory),
