@@ -102,7 +102,7 @@ void partial_discard(struct slab_cache *cache, struct slab *slab)
 		partial_discard_now(cache, slab);
 }
 
-/* The thread sanitizer: who had the objects is done with the pages. */
+/* Tell the thread sanitizer that the owners of the objects have finished with the pages. */
 static void tell_gone(const struct slab_cache *cache, const struct slab *slab,
 		      struct slab_order order)
 {
@@ -151,7 +151,7 @@ void partial_release(struct slab_cache *cache, struct slab *slab, bool first)
 		partial_add_first(node, slab);
 	else if (!discard)
 		partial_add_last(node, slab);
-	/* Who freed the last object before it was listed found it held, and left this to us. */
+	/* A thread that freed the last object before the slab was listed found it held. */
 	if (!discard && partial_is_spare(cache, slab, node->nr_partial - 1)) {
 		partial_remove(node, slab);
 		discard = true;

@@ -24,14 +24,14 @@
  *      only between the holder's two steps, when nobody else decides anything by it.
  *  B3. Full and empty are decided by `in use` alone: full from the number of objects on, empty at zero. At zero
  *      nobody is between the two steps of a give, and every bit is set.
- *  B4. A slab that is neither LISTED nor HELD is full. Whoever subtracts from it so that it is not full any more
- *      becomes its holder by the same exchange, and lists it.
+ *  B4. A slab that is neither LISTED nor HELD is full. A giver whose subtraction makes it no longer full becomes
+ *      its holder by the same exchange, and lists it.
  *  B5. LISTED changes only under the lock of the slab's node. HELD is given up by an exchange of the state that
  *      was seen.
  *  B6. A listed slab becomes empty under the node's lock, unless the giver never looks at it again (nolock). A slab
  *      is given back to the page layer only by the thread that holds it, at `in use` zero.
- *  B7. A constructor runs once per object, with no lock and no slab held. Who first takes from a word takes all of
- *      it, constructs all of it, and gives back what is too much.
+ *  B7. A constructor runs once per object, with no lock and no slab held. The first thread that takes from a word
+ *      takes all of its objects, constructs them, and gives back those that it does not need.
  *
  * Why subtracting by itself would be wrong, and why the flags are decided by the same exchange (B4, B6):
  *

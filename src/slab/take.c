@@ -181,7 +181,7 @@ static unsigned int take_partial(struct slab_cache *cache, struct slab_node *nod
 	return n;
 }
 
-/* The thread sanitizer: who had the pages is done with every object that is made of them. */
+/* Tell the thread sanitizer that the previous owner of the pages has finished with them. */
 static void tell_made(const struct slab_cache *cache, const struct slab *slab)
 {
 	struct slab_order order = slab_order_of(cache, os_load_relaxed(&slab->state));
