@@ -73,6 +73,25 @@ struct sheaf *barn_search_shard(const struct barn_search *s, unsigned int cpu)
 	return cells_search(s, &shard);
 }
 
+struct sheaf *barn_search_part(const struct barn_search *s, unsigned int part)
+{
+	unsigned int limit = os_load_relaxed(&s->cache->barn_full), at = part * BARN_PART_CELLS;
+	struct sheaf *sheaf = NULL;
+
+	for (unsigned int i = 0; !sheaf && i < BARN_BLOCKS; i++, at += BARN_BLOCK_CELLS) {
+		struct barn_block *block = barn_block_of(s->barn, i, false);
+		uint32_t top = 0;
+
+		if (!block)
+			break;
+		const struct cells cells = {block->cells + part * BARN_PART_CELLS, BARN_PART_CELLS,
+					    limit > at ? limit - at : 0, &top};
+
+		sheaf = cells_search(s, &cells);
+	}
+	return sheaf;
+}
+
 /* Blocks exist up to the limit of cells that may be full. */
 struct sheaf *barn_search_blocks(const struct barn_search *s)
 {
@@ -92,11 +111,23 @@ struct sheaf *barn_search_blocks(const struct barn_search *s)
 	return sheaf;
 }
 
+/* Search the blocks and other CPUs' shards. */
+static struct sheaf *search_all(const struct barn_search *s, enum barn_wanted wanted)
+{
+	struct sheaf *sheaf = barn_search_blocks(s);
+	bool all = false;
+
+	if (!sheaf)
+		sheaf = steal(s, &all);
+	if (!sheaf && all)
+		os_store_relaxed(&s->barn->found_none[wanted], 1);
+	return sheaf;
+}
+
 /* Search beyond this CPU's own shard. */
 static struct sheaf *search_far(struct barn_search *s)
 {
 	struct sheaf *sheaf;
-	bool all = false;
 
 	s->barn = barn_of(s->cache, s->node, false);
 	if (!s->barn)
@@ -105,19 +136,14 @@ static struct sheaf *search_far(struct barn_search *s)
 	sheaf = steal_again(s);
 	if (sheaf || os_load_relaxed(&s->barn->found_none[s->full]))
 		return sheaf;
-	sheaf = barn_search_blocks(s);
-	if (!sheaf)
-		sheaf = steal(s, &all);
-	if (!sheaf && all)
-		os_store_relaxed(&s->barn->found_none[s->full], 1);
-	return sheaf;
+	return search_all(s, s->full);
 }
 
 /* A mark that is set during a put hides the sheaf from most searches until the next put: see N2. */
-static void forget_found_none(struct barn *barn, bool full)
+static void forget_found_none(struct barn *barn, enum barn_wanted wanted)
 {
-	if (os_load_relaxed(&barn->found_none[full]))
-		os_store_relaxed(&barn->found_none[full], 0);
+	if (os_load_relaxed(&barn->found_none[wanted]))
+		os_store_relaxed(&barn->found_none[wanted], 0);
 }
 
 static struct sheaf *begin_in(struct sheaf_cache *cache, struct barn_cell *cell, bool full)
@@ -163,12 +189,16 @@ static bool bring_near(struct sheaf_cache *cache, struct sheaf *sheaf)
 void barn_finish(struct sheaf_cache *cache, struct barn_cell *cell, struct sheaf *sheaf)
 {
 	bool full = sheaf && sheaf->size;
+	struct barn *barn;
 
 	if (cell->far && sheaf && !full && bring_near(cache, sheaf))
 		sheaf = NULL;
 	os_store_release(cell->at, (uintptr_t)sheaf | (full ? BARN_FULL : 0));
+	barn = barn_of(cache, os.node_of_row[cell->cpu], false);
 	if (sheaf)
-		forget_found_none(barn_of(cache, os.node_of_row[cell->cpu], false), full);
+		forget_found_none(barn, full);
+	if (cell->may_be_full && !full)
+		forget_found_none(barn, BARN_ROOM);
 }
 
 void barn_put_back(struct barn_cell *cell, struct sheaf *full)
@@ -183,7 +213,6 @@ bool barn_put_full(struct sheaf_cache *cache, struct sheaf *sheaf, struct sheaf 
 				.full = true,
 				.put = sheaf,
 				.displaced = displaced};
-	bool all;
 
 	*displaced = NULL;
 	s.node = os.node_of_row[s.cpu];
@@ -191,9 +220,10 @@ bool barn_put_full(struct sheaf_cache *cache, struct sheaf *sheaf, struct sheaf 
 	if (!s.barn)
 		return false;
 	use(cache, s.barn, s.cpu);
-	if (!barn_search_shard(&s, s.cpu) && !barn_search_blocks(&s) && !steal(&s, &all))
+	if (!barn_search_shard(&s, s.cpu) &&
+	    (os_load_relaxed(&s.barn->found_none[BARN_ROOM]) || !search_all(&s, BARN_ROOM)))
 		return false;
-	forget_found_none(s.barn, true);
+	forget_found_none(s.barn, BARN_FULL_SHEAF);
 	return true;
 }
 
@@ -223,30 +253,27 @@ bool barn_put_empty(struct sheaf_cache *cache, struct sheaf *sheaf)
 	if (!barn ||
 	    !(put_empty_near(cache, barn, cpu, sheaf) || put_empty_in_blocks(cache, barn, sheaf)))
 		return false;
-	forget_found_none(barn, false);
+	forget_found_none(barn, BARN_EMPTY_SHEAF);
 	return true;
 }
 
 bool barn_has_room(struct sheaf_cache *cache)
 {
-	unsigned int cpu = os_cpu(), left = os_load_relaxed(&cache->barn_full);
-	struct barn *barn = barn_of(cache, os.node_of_row[cpu], false);
+	unsigned int cpu = os_cpu();
+	const struct barn *barn = barn_of(cache, os.node_of_row[cpu], false);
 	const struct cells shard = shard_of(cache, cpu);
 
-	if (cells_have_room(&shard))
-		return true;
-	for (unsigned int i = 0; left && i < BARN_BLOCKS; i++) {
-		struct barn_block *block = barn ? barn_block_of(barn, i, false) : NULL;
+	return !barn || !os_load_relaxed(&barn->found_none[BARN_ROOM]) || cells_have_room(&shard);
+}
 
-		if (!block)
-			return true;
-		const struct cells cells = block_cells(block, left);
+void barn_forget_no_room(struct sheaf_cache *cache)
+{
+	for (uint32_t node = 0; node < os.nr_nodes; node++) {
+		struct barn *barn = barn_of(cache, node, false);
 
-		if (cells_have_room(&cells))
-			return true;
-		left -= left < BARN_BLOCK_CELLS ? left : BARN_BLOCK_CELLS;
+		if (barn)
+			forget_found_none(barn, BARN_ROOM);
 	}
-	return false;
 }
 
 static void for_each_of_node(struct sheaf_cache *cache, unsigned int node,
@@ -350,6 +377,7 @@ struct sheaf *barn_take_all(struct sheaf_cache *cache)
 	struct sheaf *list = NULL;
 
 	barn_for_each_cells(cache, take_cells, &list);
+	barn_forget_no_room(cache);
 	return list;
 }
 

@@ -17,8 +17,10 @@
  * Invariants
  *  N1. A shard with a sheaf, or with a cell in transit, has its bit set in `used`. Bits are never
  *      cleared; nr_used counts them, or will shortly.
- *  N2. `found_none` is a hint, and so are `top` and `steal`. A search that follows it still looks
- *      at one place, a different one each time, so a sheaf that exists is found eventually.
+ *  N2. `found_none` is a hint, and so are `top` and `steal`. A search for a sheaf that follows it still
+ *      looks at one place, a different one each time, so a sheaf that exists is found eventually. A
+ *      search for room looks at this CPU's shard only: the next full sheaf that is taken anywhere
+ *      clears the mark.
  *
  * Callers: src/percpu/, and src/stats/ to count the sheaves.
  */
@@ -44,6 +46,9 @@
  * fit into one line. */
 #define BARN_BLOCK_CELLS 63
 #define BARN_BLOCKS	 7
+/* One part of each block is one place that a search looks at: it costs less than a shard. */
+#define BARN_PARTS	7
+#define BARN_PART_CELLS (BARN_BLOCK_CELLS / BARN_PARTS)
 
 /* The low bits of a cell; sheaves are aligned to 64 bytes. */
 #define BARN_FULL    ((uintptr_t)1)
@@ -57,12 +62,19 @@ struct barn_block {
 	uintptr_t cells[BARN_BLOCK_CELLS];
 };
 
+enum barn_wanted {
+	BARN_EMPTY_SHEAF,
+	BARN_FULL_SHEAF,
+	BARN_ROOM, /* for a full sheaf */
+};
+
 /* Of one node. Written when a CPU first uses it, and when a search finds nothing. */
 struct barn {
 	struct barn_block *blocks[BARN_BLOCKS]; /* NULL until needed */
 	uint32_t nr_used;
-	uint16_t found_none[2]; /* the last search found no empty, no full sheaf anywhere */
-	uint64_t used[];	/* CPUs, by place: see os/machine.h */
+	uint8_t found_none[3]; /* by enum barn_wanted: the last search found none of it anywhere */
+	uint8_t unused;
+	uint64_t used[]; /* CPUs, by place: see os/machine.h */
 };
 
 static inline struct sheaf *barn_sheaf(uintptr_t cell)
@@ -101,9 +113,12 @@ void barn_put_back(struct barn_cell *cell, struct sheaf *full);
 bool barn_put_full(struct sheaf_cache *cache, struct sheaf *sheaf, struct sheaf **displaced);
 bool barn_put_empty(struct sheaf_cache *cache, struct sheaf *sheaf);
 /*
- * True if a full sheaf would find room now. A hint for callers that would have to fill one first.
+ * False if a full sheaf would hardly find room now: this CPU's shard has none, and the last search for it
+ * found none anywhere. A hint for callers that would have to fill one first, or to find an empty one.
  */
 bool barn_has_room(struct sheaf_cache *cache);
+/* There may be room again: the limits have changed, or all sheaves were taken. */
+void barn_forget_no_room(struct sheaf_cache *cache);
 
 /* Wait for cells that were put in transit in this phase (0 or 1). */
 void barn_wait(struct sheaf_cache *cache, uint32_t phase);

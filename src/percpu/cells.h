@@ -39,12 +39,13 @@ bool cells_put_empty(const struct cells *cells, struct sheaf *sheaf);
 /* True if there is a cell for a full one. */
 bool cells_have_room(const struct cells *cells);
 
-/* Search the shard of a CPU; the node's blocks. */
+/* Search the shard of a CPU; the node's blocks; one part of each of them. */
 struct sheaf *barn_search_shard(const struct barn_search *s, unsigned int cpu);
 struct sheaf *barn_search_blocks(const struct barn_search *s);
+struct sheaf *barn_search_part(const struct barn_search *s, unsigned int part);
 
-/* Search the shard where this CPU last found a sheaf. If there is none now, the next call looks one
- * shard further. */
+/* Search the shard, or the part of the blocks, where this CPU last found a sheaf. If there is none now, the
+ * next call looks one place further. */
 struct sheaf *steal_again(const struct barn_search *s);
 /* Search the shards of this node's CPUs. *all: the search has looked at every shard in use. */
 struct sheaf *steal(const struct barn_search *s, bool *all);

@@ -77,6 +77,7 @@ static void compute_limits(struct sheaf_cache *cache, const struct limits *from)
 	os_store_relaxed(&cache->shard_full, (uint32_t)shard);
 	os_store_relaxed(&cache->barn_full,
 			 (uint32_t)least(rest, (size_t)BARN_BLOCKS * BARN_BLOCK_CELLS));
+	barn_forget_no_room(cache);
 }
 
 void barn_set_limits(struct sheaf_cache *cache)

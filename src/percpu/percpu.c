@@ -177,6 +177,36 @@ static struct sheaf *install_empty(struct sheaf_cache *cache, struct sheaf *empt
 	return old;
 }
 
+/*
+ * The barn has no room for the full spare: give its objects to their slabs, and make it the main, with no search
+ * for an empty one. False: there is room, or there was no spare.
+ */
+static bool reuse_full_spare(struct sheaf_cache *cache, void *object)
+{
+	uint32_t *in_hand;
+	struct sheaf *spare;
+	bool fits;
+
+	if (barn_has_room(cache))
+		return false;
+	in_hand = in_hand_begin(cache);
+	spare = sheaf_take_spare(cache);
+	fits = spare && sheaf_fits(cache, spare);
+	if (fits) {
+		unsigned int cpu = spare->filled_by - 1;
+
+		stat_add(&cache->slab, STAT_replace_full_only, 1);
+		stat_add(&cache->slab, STAT_barn_put_fail, 1);
+		sheaf_flush(cache, spare, "kmem_cache_free");
+		spare->objects[0] = object;
+		os_store_relaxed(&spare->word, 1);
+		spare = install_empty(cache, spare, cpu);
+	}
+	sheaf_hand_over(cache, spare, "kmem_cache_free");
+	in_hand_end(in_hand);
+	return fits;
+}
+
 /* Kernel: __pcs_replace_full_main(), with the object in the new main. False: no empty sheaf. */
 static bool replace_full_main(struct sheaf_cache *cache, void *object)
 {
@@ -186,6 +216,8 @@ static bool replace_full_main(struct sheaf_cache *cache, void *object)
 
 	if (!can_install(cache))
 		return false;
+	if (reuse_full_spare(cache, object))
+		return true;
 	empty = sheaf_begin_empty(cache, &cell);
 	if (empty && cell.may_be_full) {
 		empty->objects[0] = object;

@@ -92,14 +92,16 @@ static void set_next(const struct barn_search *s, unsigned int place)
 
 struct sheaf *steal_again(const struct barn_search *s)
 {
-	unsigned int mine = os.place_of[s->cpu].place;
-	struct walk w = {os_load_relaxed(next_of(s)), os.node[s->node].n, mine, mine + 1, 1};
-	struct sheaf *sheaf = look(s, &w);
+	unsigned int mine = os.place_of[s->cpu].place, next = os_load_relaxed(next_of(s)),
+		     end = os.node[s->node].n;
+	struct walk w = {next, end, mine, mine + 1, 1};
+	struct sheaf *sheaf = next < end ? look(s, &w) : NULL;
 
-	/* Continue from the last CPU via the node's blocks to the first one. */
+	/* Continue from the last CPU via the parts of the node's blocks to the first one. */
 	if (w.left) {
-		sheaf = barn_search_blocks(s);
-		w.place = 0;
+		sheaf = barn_search_part(s, w.place - end);
+		if (!sheaf && ++w.place == end + BARN_PARTS)
+			w.place = 0;
 	}
 	set_next(s, w.place);
 	return sheaf;
@@ -107,7 +109,8 @@ struct sheaf *steal_again(const struct barn_search *s)
 
 struct sheaf *steal(const struct barn_search *s, bool *all)
 {
-	unsigned int first = os_load_relaxed(next_of(s));
+	unsigned int end = os.node[s->node].n, next = os_load_relaxed(next_of(s)),
+		     first = next < end ? next : end;
 	struct walk w;
 	struct sheaf *sheaf = look_near(s, &w);
 
@@ -115,7 +118,7 @@ struct sheaf *steal(const struct barn_search *s, bool *all)
 	if (sheaf)
 		return sheaf;
 	w.place = first;
-	w.end = os.node[s->node].n;
+	w.end = end;
 	w.left = STEAL_MAX;
 	sheaf = look(s, &w);
 	if (!sheaf && w.left) {

@@ -121,15 +121,15 @@ static bool same_node(unsigned int one, unsigned int other)
 	return os.node_of_row[one] == os.node_of_row[other];
 }
 
-/* As many searches as there are CPUs cover all shards of the node, even with wrong hints. */
+/* As many searches as there are CPUs and parts of blocks cover all of the node, even with wrong hints. */
 static void find_from(unsigned int from, unsigned int by, struct sheaf *full, bool found_none)
 {
 	struct sheaf *found = NULL;
 
 	put(from, full);
-	s->sheaf.barns[os.node_of_row[by]]->found_none[1] = found_none;
+	s->sheaf.barns[os.node_of_row[by]]->found_none[BARN_FULL_SHEAF] = found_none;
 	sim_go_to(by);
-	for (unsigned int i = 0; i < nr_used + 2 && !found; i++)
+	for (unsigned int i = 0; i < nr_used + BARN_PARTS + 2 && !found; i++)
 		found = search_once();
 	if (found != (same_node(from, by) ? full : NULL))
 		sim_fail("a sheaf in CPU %u's shard, looked for by CPU %u: %s", from, by,
