@@ -10,7 +10,7 @@
 
 #include <sheaf/rcu.h>
 
-#include "../../examples/vma/space.h"
+#include "space/space.h"
 
 #define SPACES_LOW  0x10000ul
 #define SPACES_HIGH 0x7ffffffff000ul

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The address space of examples/vma against an array of pages: random calls, forks and execs. In
+ * The address space of bench/vma/space against an array of pages: random calls, forks and execs. In
  * every second run, one allocation is refused in half of the calls, and then every page must be
  * unchanged. The linker puts the calls below in place of those that allocate. SEED repeats a run,
  * STEPS makes it longer.
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../examples/vma/internal.h"
+#include "../../bench/vma/space/internal.h"
 #include "../../maple/tree.h"
 #include "kit/cache.h"
 #include "kit/maple/refuse.h"

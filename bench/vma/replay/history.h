@@ -9,7 +9,7 @@
 #ifndef VMA_HISTORY_H
 #define VMA_HISTORY_H
 
-#include "../../../examples/vma/space.h"
+#include "../space/space.h"
 #include "recording.h"
 
 struct history_space {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../../examples/vma/space.h"
+#include "../space/space.h"
 
 #define ACCESS (VMA_READ | VMA_WRITE | VMA_EXEC)
 

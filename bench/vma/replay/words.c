@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../../examples/vma/space.h"
+#include "../space/space.h"
 
 static const char *const hows[] = {"any",  "fixed", "noreplace", "growsdown",
 				   "stay", "move",  "keep"};
