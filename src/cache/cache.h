@@ -10,7 +10,7 @@
  *      destroyed with live objects stays on the list, for fork, without a name and no longer
  *      shared.
  *
- * Locks: OS_RANK_CACHES for the list, names and reference counts, and the list of memory pools.
+ * Locks: OS_RANK_CACHES for the list, names and reference counts.
  * Callers: src/cache/.
  */
 #ifndef SHEAF_CACHE_CACHE_H
@@ -21,11 +21,10 @@
 #include "cache/index.h"
 #include "grace/grace.h"
 #include "os/lock.h"
+#include "os/public.h"
 #include "os/report.h"
 #include "os/tsan.h"
 #include "percpu/sheaf.h"
-
-#define SHEAF_PUBLIC __attribute__((visibility("default")))
 
 /* In `flags`: a cache of kmalloc()'s sizes, whose objects are freed with kfree(). */
 #define CACHE_KMALLOC 0x8000u
@@ -79,6 +78,9 @@ extern struct caches caches;
 
 /* Initialise the library at its first use. Returns false if there is no memory for it. */
 bool caches_ready(void);
+
+/* Take part in each fork() from now on. The only layer above with locks is that of memory pools. */
+void cache_join_fork(const struct fork_part *pools);
 
 /* At exit, with SHEAF_OPTIONS=stats. Referenced here, so that a program linked with the static
  * library includes it. */

@@ -146,6 +146,13 @@ static void handle_fork(void)
 	caches.fork_handled = pthread_atfork(before_fork, after_fork, after_fork_in_child) == 0;
 }
 
+void cache_join_fork(const struct fork_part *pools)
+{
+	os_lock(&caches.lock);
+	caches.pools = pools;
+	os_unlock(&caches.lock);
+}
+
 /* Before other constructors, if possible: fork handlers registered before ours run inside ours,
  * with our locks held, and must not allocate then. */
 static __attribute__((constructor(101))) void when_loaded(void)

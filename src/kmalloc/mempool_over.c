@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <sheaf/mempool.h>
 
-#include "cache/cache.h"
+#include "os/public.h"
 #include "os/report.h"
 
 /* Callers may pass on the NULL from a kmem_cache_create() that failed. */

@@ -37,7 +37,7 @@ enum os_rank {
 	OS_RANK_NODE,	 /* a node's partial list of one cache */
 	OS_RANK_POOL,	 /* an internal pool: sheaves, cache structures */
 	OS_RANK_PAGES,	 /* page runs of one arena range */
-	OS_RANK_MEMPOOL, /* the reserve of one memory pool */
+	OS_RANK_MEMPOOL, /* the reserve of one memory pool; the list of pools */
 	OS_RANK_MAX,
 };
 

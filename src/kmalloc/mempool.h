@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory pools: a reserve in addition to an allocator, and threads that wait for an element.
+ *
+ * The reserve is an array, used last in, first out. Most allocations and frees only see that it is
+ * full, and do not take its lock.
+ *
+ * Invariants
+ *  N1. nr <= max(min_nr, 1), min_nr <= room, and room >= 1. All change under the lock.
+ *  N2. A waiting thread found nr == 0 and counted itself while it held the lock, and sleeps with
+ *      the value of `turn` at that time. A thread that adds an element while any thread is counted
+ *      changes `turn` and wakes one.
+ *  N3. A thread that was woken looks at the reserve before it asks the allocator. Each added
+ *      element wakes one thread, so the reserve never holds an element while all waiting threads
+ *      sleep.
+ *  N4. No thread sleeps forever: memory may become available without a free to this pool. So a
+ *      waiting thread asks the allocator again after 1 ms, 2 ms, 4 ms ... LONGEST_MS.
+ *  N5. A reserve with min_nr 0 has room for one element while it is empty and a thread waits: a
+ *      waiting thread gets the element that is freed. N4 covers a thread that begins to wait just
+ *      then.
+ *  N6. A thread that holds the lock calls no function of the pool's user and takes no other lock.
+ *
+ * A pool and its array come from kmalloc() and kvmalloc_array(): apart from the machine and fork(),
+ * pools use the library's public calls only.
+ *
+ *     mempool.c        elements: allocated, freed      mempool_make.c   pools: created, resized, destroyed
+ *     mempool_over.c   pools over a cache or kmalloc() mempool_list.c   all of them, for fork()
+ *
+ * Locks: OS_RANK_MEMPOOL, one for each pool and one for the list of pools.
+ * Callers: src/kmalloc/mempool*.c.
+ */
+#ifndef SHEAF_KMALLOC_MEMPOOL_H
+#define SHEAF_KMALLOC_MEMPOOL_H
+
+#include <sheaf/mempool.h>
+
+#include "os/lock.h"
+#include "os/public.h"
+
+struct sheaf_mempool {
+	mempool_t handle; /* of a pool that is not in the caller's memory */
+	struct os_lock lock;
+	uint32_t nr, min_nr, room;
+	uint32_t turn, waiters;
+	uint32_t warned_zero;
+	void **elements;
+	mempool_alloc_fn alloc;
+	mempool_free_fn free;
+	void *data;
+	struct sheaf_mempool *next;
+};
+
+/* --- mempool.c --------------------------------------------------------------------------------- */
+
+/* With the lock held: take an element from the reserve, or return NULL. */
+void *mempool_take(struct sheaf_mempool *pool);
+/* Put an element into the reserve, or free it if the reserve is full. */
+void mempool_give(struct sheaf_mempool *pool, void *element);
+
+/* --- mempool_list.c ---------------------------------------------------------------------------- */
+
+void mempool_enlist(struct sheaf_mempool *pool);
+void mempool_unlist(struct sheaf_mempool *pool);
+
+#endif

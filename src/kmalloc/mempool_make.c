@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/* Memory pools: created, resized, destroyed. See mempool.h. Callers: programs. */
+#include "kmalloc/mempool.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "os/atomic.h"
+#include "os/report.h"
+
+#define MIN_NR_MAX 262144
+
+/* The allocator of a pool. */
+struct mempool_over {
+	mempool_alloc_fn alloc;
+	mempool_free_fn free;
+	void *data;
+};
+
+static bool is_wrong(int min_nr, const char *call)
+{
+	if (min_nr >= 0 && min_nr <= MIN_NR_MAX)
+		return false;
+	os_misuse(NULL,
+		  "%s(%d elements): a reserve has 0 to %d; ignored. With one element, one thread "
+		  "can always continue",
+		  call, min_nr, MIN_NR_MAX);
+	return true;
+}
+
+/* Fill the reserve from the allocator. Returns false if there is no memory. */
+static bool fill_pool(struct sheaf_mempool *pool, gfp_t gfp)
+{
+	while (os_load_relaxed(&pool->nr) < os_load_relaxed(&pool->min_nr)) {
+		void *element = pool->alloc(gfp, pool->data);
+
+		if (!element)
+			return false;
+		mempool_give(pool, element);
+	}
+	return true;
+}
+
+/* Reduce the reserve to n elements, which is its size from now on. */
+static void trim(struct sheaf_mempool *pool, uint32_t n)
+{
+	void *element;
+
+	do {
+		os_lock(&pool->lock);
+		os_store_relaxed(&pool->min_nr, n);
+		element = pool->nr > n ? mempool_take(pool) : NULL;
+		os_unlock(&pool->lock);
+		if (element)
+			pool->free(element, pool->data);
+	} while (element);
+}
+
+/* For memory of the pool itself: whether it may wait, and no more of the caller's flags. */
+static gfp_t own_memory(gfp_t gfp)
+{
+	return (gfp & GFP_KERNEL) | __GFP_NOWARN;
+}
+
+static bool make_room_for(struct sheaf_mempool *pool, uint32_t n, gfp_t gfp)
+{
+	void **larger = kvmalloc_array(n ? n : 1, sizeof(*larger), own_memory(gfp)), **old;
+
+	if (!larger)
+		return false;
+	os_lock(&pool->lock);
+	old = pool->elements;
+	if (pool->nr)
+		memcpy(larger, old, pool->nr * sizeof(*larger));
+	pool->elements = larger;
+	pool->room = n ? n : 1;
+	os_store_relaxed(&pool->min_nr, n);
+	os_unlock(&pool->lock);
+	kvfree(old);
+	return true;
+}
+
+SHEAF_PUBLIC int mempool_resize(mempool_t *handle, int new_min_nr)
+{
+	struct sheaf_mempool *pool = handle->reserve;
+
+	if (is_wrong(new_min_nr, "mempool_resize"))
+		return -EINVAL;
+	if ((uint32_t)new_min_nr <= pool->min_nr) {
+		trim(pool, (uint32_t)new_min_nr);
+		return 0;
+	}
+	if ((uint32_t)new_min_nr <= pool->room) {
+		os_lock(&pool->lock);
+		os_store_relaxed(&pool->min_nr, (uint32_t)new_min_nr);
+		os_unlock(&pool->lock);
+	} else if (!make_room_for(pool, (uint32_t)new_min_nr, GFP_KERNEL)) {
+		return -ENOMEM;
+	}
+	return fill_pool(pool, GFP_KERNEL) ? 0 : -ENOMEM;
+}
+
+static bool is_missing(const void *function, const char *call, const char *name)
+{
+	if (!function)
+		os_misuse(NULL, "%s: %s is NULL; no pool created. A pool needs an allocator", call,
+			  name);
+	return !function;
+}
+
+/* Returns false if threads wait for an element. */
+static bool unmake_pool(struct sheaf_mempool *pool, mempool_t *handle, const char *call)
+{
+	if (pool->waiters) {
+		os_misuse(NULL,
+			  "%s(%p): %u threads wait for an element; the pool is leaked. Destroy it "
+			  "after its last use",
+			  call, (void *)handle, pool->waiters);
+		return false;
+	}
+	trim(pool, 0);
+	mempool_unlist(pool);
+	kvfree(pool->elements);
+	kfree(pool);
+	return true;
+}
+
+/* Returns 0 and a pool, -EINVAL after a report, or -ENOMEM. */
+static int make_pool(struct sheaf_mempool **made, int min_nr, const struct mempool_over *over,
+		     gfp_t gfp, const char *call)
+{
+	struct sheaf_mempool *pool;
+
+	if (is_missing((const void *)over->alloc, call, "alloc_fn") ||
+	    is_missing((const void *)over->free, call, "free_fn") || is_wrong(min_nr, call))
+		return -EINVAL;
+	pool = kzalloc(sizeof(*pool), own_memory(gfp));
+	if (!pool)
+		return -ENOMEM;
+	os_lock_init(&pool->lock, OS_RANK_MEMPOOL);
+	pool->handle.reserve = pool;
+	pool->alloc = over->alloc;
+	pool->free = over->free;
+	pool->data = over->data;
+	mempool_enlist(pool);
+	if (!make_room_for(pool, (uint32_t)min_nr, gfp) || !fill_pool(pool, gfp)) {
+		unmake_pool(pool, &pool->handle, call);
+		return -ENOMEM;
+	}
+	*made = pool;
+	return 0;
+}
+
+SHEAF_PUBLIC mempool_t *mempool_create_node(int min_nr, mempool_alloc_fn alloc_fn,
+					    mempool_free_fn free_fn, void *pool_data, gfp_t gfp,
+					    int node)
+{
+	const struct mempool_over over = {alloc_fn, free_fn, pool_data};
+	struct sheaf_mempool *pool;
+
+	(void)node;
+	return make_pool(&pool, min_nr, &over, gfp, "mempool_create") ? NULL : &pool->handle;
+}
+
+SHEAF_PUBLIC mempool_t *mempool_create(int min_nr, mempool_alloc_fn alloc_fn,
+				       mempool_free_fn free_fn, void *pool_data)
+{
+	return mempool_create_node(min_nr, alloc_fn, free_fn, pool_data, GFP_KERNEL, NUMA_NO_NODE);
+}
+
+SHEAF_PUBLIC int mempool_init_node(mempool_t *handle, int min_nr, mempool_alloc_fn alloc_fn,
+				   mempool_free_fn free_fn, void *pool_data, gfp_t gfp, int node)
+{
+	const struct mempool_over over = {alloc_fn, free_fn, pool_data};
+
+	(void)node;
+	handle->reserve = NULL;
+	return make_pool(&handle->reserve, min_nr, &over, gfp, "mempool_init");
+}
+
+SHEAF_PUBLIC int mempool_init(mempool_t *handle, int min_nr, mempool_alloc_fn alloc_fn,
+			      mempool_free_fn free_fn, void *pool_data)
+{
+	return mempool_init_node(handle, min_nr, alloc_fn, free_fn, pool_data, GFP_KERNEL,
+				 NUMA_NO_NODE);
+}
+
+SHEAF_PUBLIC void mempool_exit(mempool_t *handle)
+{
+	struct sheaf_mempool *pool = handle->reserve;
+
+	if (!pool)
+		return;
+	handle->reserve = NULL;
+	if (!unmake_pool(pool, handle, "mempool_exit"))
+		handle->reserve = pool;
+}
+
+SHEAF_PUBLIC void mempool_destroy(mempool_t *handle)
+{
+	if (handle)
+		unmake_pool(handle->reserve, handle, "mempool_destroy");
+}
