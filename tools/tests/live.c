@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process to look at: does what each line on standard input says, and answers with one.
+ * A process to inspect. It does what each line on standard input says, and answers each with a line.
  *
  *   create NAME       a cache of 64-byte objects; further lines use it. The name may have spaces
  *   merge NAME        the same, but it may share the cache of others
- *   alloc N           keep N objects more
+ *   alloc N           allocate N more objects
  *   bulk N            the same by one call
  *   free N            free the N oldest
  *   shrink            the cache
  *   many N            make N caches
  *   destroy           the last cache, with all its objects
- *   count N           move every word that is counted by N times its number, without an event
- *   block N           keep a block of N bytes
- *   release           free all of those
+ *   count N           add N times its number to each counter word, without an event
+ *   block N           allocate a block of N bytes
+ *   release           free all blocks
  *   fork              a child, which waits until its input ends
- *   leave             the first thread ends, and another one goes on
+ *   leave             the first thread ends, and another one continues
  *   json              print sheaf_stats_print()'s own view instead of an answer
  */
 #include <pthread.h>
@@ -50,7 +50,7 @@ static void count(uint64_t n)
 		stat_add(&s->sheaf.slab, word, n * word);
 }
 
-/* Return in the parent when the child has counters of its own. */
+/* The parent returns when the child has its own counters. */
 static void make_child(void)
 {
 	int ready[2];
@@ -138,7 +138,7 @@ static void leave(void)
 	pthread_exit(NULL);
 }
 
-/* On one CPU: the pops of another one would be seen only after its next push. */
+/* Run on one CPU: pops on another one would become visible only with its next push. */
 static void stay(void)
 {
 	cpu_set_t set;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What tests of the command share: the process of live.c, and the command itself."""
+"""Shared by tests of the command: the process of live.c, and the command itself."""
 import json
 import os
 import pty
@@ -14,7 +14,7 @@ from sheaf_tool import shared
 
 LIVE = os.environ.get("SHEAF_LIVE", "")
 SHEAF = Path(__file__).resolve().parents[1] / "sheaf"
-PATIENCE = 600  # seconds: ends what hangs, and is no test
+PATIENCE = 600  # seconds: ends a test that hangs; no test measures it
 HAS_LIVE = bool(LIVE) and os.access(shared.DIRECTORY, os.W_OK)
 
 
@@ -61,7 +61,7 @@ def sheaf(*words: str, **more: object) -> subprocess.CompletedProcess:
 
 
 class Screen:
-    """The command on a terminal of its own."""
+    """The command on its own terminal."""
 
     def __init__(self, *words: str) -> None:
         self.child, self.terminal = pty.fork()

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process for the tests of record-maps: what few programs do to their address space.
+ * A process for the tests of record-maps, which changes its address space in ways that are rare.
  *
- *     calls     each call in its odd forms, also those that the kernel refuses
- *     threads   four threads that map and unmap at the same time, and thereby each other's pages
+ *     calls     each call in unusual forms, also in forms that the kernel refuses
+ *     threads   four threads that map and unmap the same pages at the same time
  *     killed    children that are killed while they map and unmap, some by one of their threads
  *     family    children by fork and vfork, an exec by a thread that is not the first
- *     signal    tells its number, waits for SIGUSR1 and says "caught", for ever
- *     stop      tells its number, stops itself, and says "continued" when it goes on
+ *     signal    prints its PID, waits for SIGUSR1 and prints "caught", forever
+ *     stop      prints its PID, stops itself, and prints "continued" when it continues
  */
 #include <pthread.h>
 #include <signal.h>
@@ -44,7 +44,7 @@ static void want(int good, const char *what)
 	}
 }
 
-/* Takes so many KiB of stack. */
+/* Use this many KiB of stack. */
 static __attribute__((noinline)) int deep(int kib)
 {
 	volatile char room[1024];
@@ -58,7 +58,7 @@ static void odd_protection(void)
 	char *at = map(NULL, 20, RW, PRIVATE);
 
 	munmap(at + 8 * PAGE, 2 * PAGE);
-	/* What lies before the hole is changed; what lies behind it is not. */
+	/* The pages before the hole are changed; those after it are not. */
 	want(mprotect(at + 3 * PAGE, 10 * PAGE, PROT_READ) != 0, "mprotect over a hole succeeded");
 	want(mprotect(at + 8 * PAGE, PAGE, PROT_READ) != 0, "mprotect of a hole succeeded");
 	want(mprotect(at + 1, PAGE, PROT_READ) != 0, "mprotect within a page succeeded");
@@ -97,7 +97,7 @@ static void odd_moves(void)
 	at = mremap(at, 12 * PAGE, 6 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, free_place + 20 * PAGE);
 	want(at == free_place + 20 * PAGE, "mremap did not move");
 	mprotect(at + 2 * PAGE, PAGE, PROT_READ);
-	/* glibc's own leaves the fifth argument to chance here. */
+	/* glibc's own call passes garbage as the fifth argument here. */
 	want(syscall(SYS_mremap, at, 2 * PAGE, 2 * PAGE, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, 0) > 0,
 	     "mremap did not keep");
 	shared = map(NULL, 5, RW, MAP_SHARED | MAP_ANONYMOUS);
@@ -175,7 +175,7 @@ static void *map_for_ever(void *unused)
 	return NULL;
 }
 
-/* One is killed from without, the other ends its process while two threads are in calls. */
+/* One is killed by its parent, the other ends its process while two threads are in calls. */
 static void killed(void)
 {
 	for (unsigned int i = 0; i < 40; i++) {

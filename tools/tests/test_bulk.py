@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The suites `bulk` and `memory`: what is run, what is read, what is made of it."""
+"""The suites `bulk` and `memory`: what they run, what they read, and their tables."""
 import os
 import unittest
 import xml.etree.ElementTree as xml
@@ -44,7 +44,7 @@ def invented_bulk(faults: float = 0.0, quick: bool = True, repetitions: int = 6)
 
 class Bulk(unittest.TestCase):
     def setUp(self) -> None:
-        few = mock.patch("sheaf_tool.stats.RESAMPLES", 40)  # or the intervals take half a minute
+        few = mock.patch("sheaf_tool.stats.RESAMPLES", 40)  # else the intervals take half a minute
         few.start()
         self.addCleanup(few.stop)
 
@@ -81,7 +81,7 @@ class Bulk(unittest.TestCase):
         self.assertNotIn("so not comparable", bulk.SUITE.text(invented_bulk()))
         told = bulk.SUITE.text(invented_bulk(faults=0.01))
         self.assertIn("so not comparable", told)
-        # Objects of 512 bytes: one fault for two huge pages' worth is little, for one it is all.
+        # Objects of 512 bytes: one fault for two huge pages is not reported, one for each is.
         self.assertEqual(bulk_report.not_kept(invented_bulk(faults=16 / (4 << 20))), [])
         self.assertIn(OURS, bulk_report.not_kept(invented_bulk(faults=512 / (2 << 20))))
 

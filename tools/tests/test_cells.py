@@ -21,7 +21,7 @@ HARNESS_CPU = 2.0
 
 
 class Fake(Worker):
-    """Answers with lines; None: fails."""
+    """Answers with these lines; fails if they are None."""
 
     def __init__(self, name: str, answer: Any, worker: str = "malloc") -> None:
         super().__init__(Allocator(name, worker), Path(name), None)
@@ -88,7 +88,7 @@ class Cells(unittest.TestCase):
 
 
 class Report(unittest.TestCase):
-    """What holds for the texts and pages of all of them."""
+    """What is true of the texts and pages of all suites."""
 
     def check(self, suite: Any, document: Document, *said: str) -> None:
         text = suite.SUITE.text(document)

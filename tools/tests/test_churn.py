@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The suite `churn`: what is run, what is read, what is made of it."""
+"""The suite `churn`: what it runs, what it reads, and its tables."""
 import unittest
 from pathlib import Path
 from unittest import mock
@@ -38,7 +38,7 @@ def invented(quick: bool = True, repetitions: int = 6) -> Document:
 
 class Churn(unittest.TestCase):
     def setUp(self) -> None:
-        few = mock.patch("sheaf_tool.stats.RESAMPLES", 40)  # or the intervals take half a minute
+        few = mock.patch("sheaf_tool.stats.RESAMPLES", 40)  # else the intervals take half a minute
         few.start()
         self.addCleanup(few.stop)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The command line as a whole: help, version, completion, and which process is meant."""
+"""The command line as a whole: help, version, completion, and the choice of a process."""
 import re
 import subprocess
 import unittest

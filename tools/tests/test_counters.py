@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Counters beside figures: what is taken from a worker's statistics, and how it is told."""
+"""Counters next to figures: how they are read from a worker's statistics, and how they are shown."""
 import unittest
 
 from sheaf_bench import counters

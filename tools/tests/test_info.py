@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`sheaf info` and `sheaf top` on a live process, and on what looks like one."""
+"""`sheaf info` and `sheaf top` on live processes, and on files that only look like theirs."""
 import fcntl
 import json
 import os
@@ -23,7 +23,7 @@ DEAD = 4194305  # beyond the largest number a process can have
 
 
 def families(text: str) -> dict:
-    """By their names, as a reader of Prometheus' text format has them."""
+    """Values by name, as a reader of Prometheus' text format sees them."""
     parser = pytest.importorskip("prometheus_client.parser")
     return {family.name: family for family in parser.text_string_to_metric_families(text)}
 
@@ -70,7 +70,7 @@ class OnAProcess(unittest.TestCase):
                     self.assertEqual(ours["caches"][0][key], own["caches"][0][key], key)
 
     def test_every_word(self) -> None:
-        """Also those behind the first plane, and of caches in an area behind the first."""
+        """Also counters after the first plane, and those of caches after the first area."""
         with Live() as live:
             live.do("create first")
             live.do("count 1")
@@ -152,7 +152,7 @@ class OnAProcess(unittest.TestCase):
         with Live("stats=live;slab_max_order=2") as live:
             live.do("create first")
             live.do("alloc 78")
-            live.do("free 1")  # a push shows the pops before it
+            live.do("free 1")  # a push makes the pops before it visible
             text = sheaf("info", str(live.pid)).stdout
             self.assertIn("slab_max_order=2;stats=live", text)
             self.assertRegex(text, r"\nfirst +77 ")
@@ -200,7 +200,7 @@ class OnAProcess(unittest.TestCase):
                 self.assertEqual(len(labels(family)), len(set(labels(family))), family.name)
             self.assertEqual([sample.value for sample in ours["sheaf_cache_free_fastpath"].samples], [0, 0, 20])
             for name, family in ours.items():
-                if "resident" not in name:  # of two different times
+                if "resident" not in name:  # measured at two different times
                     self.assertEqual(family, own[name])
 
     def test_further_areas(self) -> None:
@@ -213,7 +213,7 @@ class OnAProcess(unittest.TestCase):
                 self.assertEqual([cache.id for cache in found], list(range(1, 302)))
 
     def test_a_look_takes_no_memory(self) -> None:
-        """Rows of CPUs that did not run are holes of the file, and stay so."""
+        """Rows of CPUs that did not run are holes of the file, and stay holes."""
         one = {min(os.sched_getaffinity(0))}
         with Live(preexec_fn=lambda: os.sched_setaffinity(0, one)) as live:
             live.do("create lonely")
@@ -277,7 +277,7 @@ class OnAProcess(unittest.TestCase):
                 os.setgid(65534)
                 os.setuid(65534)
             with tempfile.TemporaryDirectory() as copy:
-                # The sources may lie where nobody may look.
+                # That user may be unable to read the sources.
                 subprocess.run(["cp", "-r", SHEAF, SHEAF.parent / "sheaf_tool", copy], check=True)
                 os.chmod(copy, 0o755)
                 for command in ("info", "top"):
@@ -305,7 +305,7 @@ class OnAProcess(unittest.TestCase):
             self.fails(sheaf("info", str(live.pid)), "there is no process")
 
     def test_number_of_another_process(self) -> None:
-        """The file's process ended, and one without libsheaf has its number now."""
+        """The file's process ended, and a process without libsheaf has its PID now."""
         path = shared.path_of(os.getpid())
         path.write_bytes(b"\0" * 65536)
         try:
@@ -334,7 +334,7 @@ class OnAProcess(unittest.TestCase):
             self.assertTrue(path.exists())
 
     def test_same_number_in_another_namespace(self) -> None:
-        """Somebody uses the file, but not the process that has its number here."""
+        """A process uses the file, but not the one that has this PID here."""
         for pid in (DEAD, os.getpid()):
             path = shared.path_of(pid)
             path.write_bytes(b"\0" * 65536)
@@ -375,7 +375,7 @@ class OnAProcess(unittest.TestCase):
         self.assertFalse(path.exists())
 
     def test_file_of_the_own_number(self) -> None:
-        """What was left over goes; what somebody uses stays, and is told once."""
+        """Left-over files are removed; files in use stay, and are listed once."""
         def make(used: bool) -> None:
             file = os.open(shared.path_of(os.getpid()), os.O_RDWR | os.O_CREAT, 0o600)
             os.write(file, b"before")
@@ -396,7 +396,7 @@ class OnAProcess(unittest.TestCase):
                 self.assertEqual("cannot be created" in told and str(path) in told, used)
 
     def test_child_does_not_keep_the_file(self) -> None:
-        """The parent was killed; its forked child goes on, and has counters of its own."""
+        """The parent was killed; its forked child continues, with its own counters."""
         with Live() as live:
             live.do("create first")
             live.do("fork")

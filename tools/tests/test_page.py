@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The report is complete in itself, and has the kernel's figures beside ours."""
+"""The report is self-contained, and has the kernel's figures next to ours."""
 import base64
 import contextlib
 import io

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The peers that are fetched: the table, what is verified, and how each is found and run."""
+"""The peers that are fetched: the table, checksums, and how each is found and run."""
 import json
 import os
 import tempfile
@@ -14,7 +14,7 @@ from sheaf_tool.errors import Failure
 from sheaf_bench.suites import count
 
 PEER = source.Peer("quick", "1.2", "quick-sys", "0.1+abc", "aa11")
-# What ends up on the standard error of cargo without a network.
+# What cargo prints to standard error without a network.
 CARGO_SAYS = """\
     Updating index
 error: failed to get `quick-sys` as a dependency
@@ -48,7 +48,7 @@ class Fetching(unittest.TestCase):
         self.directory = Path(scratch.name)
 
     def _cargo(self, script: str) -> None:
-        """Have `cargo` be this shell script, and be the only program."""
+        """Make this shell script the `cargo` command, and the only command."""
         program = self.directory / "cargo"
         program.write_text("#!/bin/sh\n" + script, encoding="utf-8")
         program.chmod(0o755)

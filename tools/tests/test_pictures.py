@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The pictures of docs/performance.md: complete files, and all of their text lies inside."""
+"""The pictures of docs/performance.md: self-contained files, whose text lies inside the picture."""
 import re
 import unittest
 import xml.etree.ElementTree as xml

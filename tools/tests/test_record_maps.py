@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`sheaf record-maps`: the program's own life goes on, and what is written has the form that is told."""
+"""`sheaf record-maps`: the program is not disturbed, and the recording has the documented format."""
 import contextlib
 import functools
 import os
@@ -16,7 +16,7 @@ from pathlib import Path
 SHEAF = Path(__file__).resolve().parent.parent / "sheaf"
 BUILD = os.environ.get("SHEAF_BUILD", "")
 CALLS = os.environ.get("SHEAF_MAPS_CALLS", "")
-PATIENCE = 600  # seconds: ends what hangs, and is no test
+PATIENCE = 600  # seconds: ends a test that hangs; no test measures it
 
 RANGE = r"[0-9a-f]+\+[0-9a-f]+"
 FILE = r"[!-?A-~]+@[0-9a-f]+"
@@ -65,7 +65,7 @@ class RecordMaps(unittest.TestCase):
         return subprocess.CompletedProcess(words, process.returncode, said, told)
 
     def lines(self) -> list[str]:
-        """Of the recording, which is a whole one."""
+        """The lines of the recording, which must be complete."""
         text = self.out.read_text(encoding="ascii")
         lines = text.splitlines()
         self.assertRegex(lines[0], r"\Asheaf-maps 1 page \d+ machine \w+\Z")
@@ -101,7 +101,7 @@ class RecordMaps(unittest.TestCase):
             self.assertRegex(text, wanted)
 
     def test_spaces(self) -> None:
-        """fork, fork in the child, vfork and exec, and an exec by another thread, which keeps the number."""
+        """fork, fork in the child, vfork and exec, and an exec by another thread, after which the PID is the same."""
         self.record("-o", "out.maps", CALLS, "family")
         lines = self.lines()
         forks = [line for line in lines if re.fullmatch(r"\d+ fork \d+", line)]
@@ -166,7 +166,7 @@ class RecordMaps(unittest.TestCase):
         self.assertIn("/dev/full: not complete: No space left", found.stderr)
 
     def test_no_ptrace(self) -> None:
-        """Who is traced cannot trace. Nor can the leak sanitizer."""
+        """A traced process cannot trace another, and the leak sanitizer cannot run."""
         found = self.record("-o", "outer.maps", sys.executable, str(SHEAF), "record-maps", "--build",
                             BUILD, "-o", "out.maps", "echo", "x",
                             env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"})
@@ -189,7 +189,7 @@ class RecordMaps(unittest.TestCase):
         self.lines()
 
     def wait_until_stopped(self, number: int) -> None:
-        """For some time: a process that is traced stops for moments all the time."""
+        """Stopped for some time: a traced process is stopped for moments all the time."""
         seen = 0
         while seen < 10:
             text = Path(f"/proc/{number}/stat").read_text(encoding="ascii")
@@ -200,7 +200,7 @@ class RecordMaps(unittest.TestCase):
         with begin("-o", "out.maps", CALLS, "stop", directory=self.directory) as process:
             number = int(process.stdout.readline())
             self.wait_until_stopped(number)
-            # It may have been one of those moments.
+            # That may have been such a moment.
             while not select.select([process.stdout], [], [], 0.1)[0]:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(number, signal.SIGCONT)
@@ -209,7 +209,7 @@ class RecordMaps(unittest.TestCase):
         self.lines()
 
     def test_stop_by_the_terminal(self) -> None:
-        """The whole job stops, as a shell wants it, and goes on."""
+        """The whole job stops, as a shell expects, and continues."""
         with begin("-o", "out.maps", CALLS, "signal", directory=self.directory,
                    preexec_fn=os.setpgrp) as process:
             number = int(process.stdout.readline())
@@ -225,7 +225,7 @@ class RecordMaps(unittest.TestCase):
         self.lines()
 
     def test_background(self) -> None:
-        """The program has ended, what it left has not: until ^C. That goes on by itself then."""
+        """The program has ended, but its children have not. After ^C they continue without the recorder."""
         with begin("-o", "out.maps", "sh", "-c", "sleep 300 >/dev/null 2>&1 & echo $!",
                    directory=self.directory) as process:
             number = int(process.stdout.readline())

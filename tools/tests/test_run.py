@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`sheaf run`: the program's life is its own, and its table is printed however it ends."""
+"""`sheaf run`: the program is not disturbed, and its table is printed however it ends."""
 import json
 import os
 import signal
@@ -65,7 +65,7 @@ class Run(unittest.TestCase):
                 for _ in range(3):
                     process.stdout.readline()
                 process.send_signal(number)
-                # Its input stays open: at its end the program would exit.
+                # Its input stays open, because the program would exit at its end.
                 self.assertEqual(process.wait(PATIENCE), 128 + number)
                 told = process.stderr.read()
                 self.assertRegex(told, r"\nfirst +77 ")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The suites of address spaces: what is asked of the workers, and the tables made of their answers."""
+"""The suites of address spaces: the arguments of the workers, and the tables of their results."""
 import json
 import unittest
 from pathlib import Path
@@ -13,7 +13,7 @@ from sheaf_bench.suites import fork, histories, mmap2, mmap2_report, spaces
 from sheaf_bench.suites.suite import Settings, Suite
 from sheaf_tool.table import WIDTH
 
-RATES = {"sheaf": 3.0, "no-sheaf": 1.0, "cpu-slab": 2.0, "kernel-rules": 3.0}  # pairs a ns, to be seen in the ratios
+RATES = {"sheaf": 3.0, "no-sheaf": 1.0, "cpu-slab": 2.0, "kernel-rules": 3.0}  # pairs per ns, visible in the ratios
 MACHINE = {"cpus": 2}
 CACHES = {"caches": [
     {"name": "vma", "alloc_fastpath": 100, "replace_empty_main": 3, "barn_put_empty": 1},
@@ -103,7 +103,7 @@ class Spaces(unittest.TestCase):
                                     *(str(histories.MAPS / f"{name}.maps") for name in names)})
 
     def test_results_without_histories(self) -> None:
-        """Those that were kept before there were any."""
+        """Results that were recorded before there were histories."""
         document = run(mmap2)
         document.results = [result for result in document.results if result.name != "history"]
         del document.machine["histories"]

@@ -17,7 +17,7 @@ class Median(unittest.TestCase):
         self.assertEqual(median([5.0]), Estimate(5.0, 5.0, 5.0))
 
     def test_known_ranks(self) -> None:
-        """From tables of the sign test: the 95 % interval's ranks for n samples."""
+        """The 95 % interval's ranks for n samples, from tables of the sign test."""
         for n, rank in [(6, 1), (8, 1), (9, 2), (12, 3), (15, 4), (20, 6), (25, 8)]:
             found = median(range(1, n + 1))
             self.assertEqual((found.low, found.high), (rank, n + 1 - rank), n)
@@ -80,7 +80,7 @@ class AgainstScipy(unittest.TestCase):
             self.assertEqual((found.low, found.high), (rank, n + 1 - rank), n)
 
     def test_bootstrap_of_a_ratio(self) -> None:
-        """Of other resamples: the ends differ by less than the interval is wide."""
+        """It uses other resamples: the ends differ by less than the width of the interval."""
         import numpy
 
         def medians(a: numpy.ndarray, b: numpy.ndarray, axis: int = -1) -> numpy.ndarray:
