@@ -2,8 +2,8 @@
 """`sheaf run -- PROGRAM`: run a program with statistics, and show the table when it ends.
 
 The library itself prints the table when the program exits, to a separate descriptor, because many programs
-close their standard error earlier. A program that was killed or called _exit() leaves its file of counters,
-and the table is made from that.
+close their standard error earlier. If the program was killed or called _exit(), its file of counters is left, and the
+table is made from that. The files of its children are ignored: their PIDs are unknown here.
 """
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 FROM_TERMINAL = (signal.SIGINT, signal.SIGQUIT)  # the program gets them as well
 
 EPILOG = """\
-Each process of PROGRAM that uses libsheaf prints a table when it ends. Use `sheaf top` before that.
+Each process of PROGRAM that uses libsheaf prints a table when it exits. If PROGRAM itself is killed
+or calls _exit(), `sheaf run` prints its table; the processes that it started then print nothing.
+`sheaf top` shows running processes.
 
 examples:
   sheaf run -- ./program --its-option            the table goes to standard error

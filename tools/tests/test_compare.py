@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`sheaf compare`: known samples with known verdicts, what it refuses, and its exit codes."""
+"""`sheaf compare`: known samples with known verdicts, files that it refuses, and its exit codes."""
 import contextlib
 import io
 import json
@@ -43,7 +43,7 @@ class Verdict(unittest.TestCase):
         self.assertEqual(verdict_of("bananas", TEN, BEYOND), UNKNOWN)
 
     def test_intervals_are_of_the_median(self) -> None:
-        """Of nine samples the outermost count no more: one far-off one hides nothing."""
+        """With nine samples the outermost are not in the interval: one outlier hides nothing."""
         slow = [20.0 + i for i in range(9)]
         fast = [10.0 + i for i in range(8)] + [99.0]
         self.assertEqual(verdict_of("ns/pair", fast, slow), REGRESSION)
@@ -175,7 +175,7 @@ class Command(unittest.TestCase):
         self.assertIn("No such file", self.refused(str(self.directory / "none"), good))
         self.assertIn("directory", self.refused(good, str(self.directory)))
         self.assertIn("not JSON", self.refused(good, self.file("text", "hello")))
-        self.assertIn("holds a list", self.refused(good, self.file("all", [{"suite": "batch"}])))
+        self.assertIn("contains a list", self.refused(good, self.file("all", [{"suite": "batch"}])))
         self.assertIn("suite batch, ", self.refused(good, self.suite("other", [], "cross")))
         self.assertIn("in common", self.refused(good, self.suite("none.json", [])))
         self.assertIn("twice", self.refused(good, self.suite("2.json", results(TEN) * 2)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The suites of many threads: rates from windows, who is measured, failures, tables."""
+"""The suites of many threads: rates from windows, what is measured, failures, tables."""
 import re
 import unittest
 from pathlib import Path
@@ -22,7 +22,7 @@ MISSING = {"mimalloc": "apt-get install it"}
 
 
 class Fake(Worker):
-    """Answers what a program would print; fails if there is nothing to answer."""
+    """Answers what a program would print; fails if there is no answer."""
 
     def __init__(self, name: str, answers: dict[str, Any]) -> None:
         super().__init__(Allocator(name, name), Path(name), None)
@@ -56,7 +56,7 @@ class Windows(unittest.TestCase):
             windows.windows(["resident 5"])
 
     def test_mean_is_the_same_with_every_python(self) -> None:
-        """Until 3.11 a sum of floats is rounded at each step: here to 0.9999999999999999."""
+        """Up to Python 3.11, sum() rounds at each step, here to 0.9999999999999999."""
         self.assertEqual(windows.mean([(1, 0.1)] * 10), 10 / 1.0 * 1e3)
 
     def test_upper_decile_is_a_window_and_not_the_luckiest_of_many(self) -> None:
@@ -66,7 +66,7 @@ class Windows(unittest.TestCase):
         self.assertEqual(windows.upper_decile([(3, 1e3), (5, 1e3)]), 5.0)
 
     def test_rate_is_of_the_time_that_passed(self) -> None:
-        """A late look at the counters is no fast window."""
+        """A late reading of the counters is not a fast window."""
         self.assertEqual(windows.upper_decile([(100, 1e3), (300, 6e3)]), 100.0)
 
     def test_mean_weighs_windows_by_their_length(self) -> None:
@@ -92,7 +92,7 @@ class Threads(unittest.TestCase):
 
 class Pools(unittest.TestCase):
     def test_a_memory_pool_is_a_variant_of_ours_and_no_peer(self) -> None:
-        """The fastest here: it must not be the best peer."""
+        """It is the fastest here, but must not be the best peer."""
         pool = Fake("mempool", {"working": ["window 3000000 3000000"]})
         document = run(cross, [*fakes(), pool])
         row = {"pattern": cross.ONE_WAY, "threads": 2, "size": 64}
@@ -100,7 +100,7 @@ class Pools(unittest.TestCase):
         self.assertEqual(rates.samples(document, windows.UNIT,
                                        {"allocator": "sheaf", "mempool": True, **row}), [1000.0] * 2)
         self.assertEqual(view.best(), "snmalloc")
-        self.assertIn("memory pool over the cache", cross.SUITE.text(document))
+        self.assertIn("memory pool on top of the cache", cross.SUITE.text(document))
         broken = Fake("mempool", {"working": None})
         with self.assertRaises(Failure):
             run(cross, [*fakes(), broken])
@@ -117,7 +117,7 @@ class Results(unittest.TestCase):
             self.assertEqual(len(one.samples), REPEAT)
 
     def test_variant_does_not_stand_for_ours(self) -> None:
-        """Nor do its samples come into those of the default."""
+        """Its samples are not mixed with those of the default, either."""
         sheaf = Fake("sheaf", {"working": ["window 3000 3000000"]})
         run(cross, [sheaf], 1)
         wide = [asked for asked in sheaf.asked if asked[-2:] == ("--capacity", "256")]
@@ -143,7 +143,7 @@ class Results(unittest.TestCase):
 
 
 class Seeds(unittest.TestCase):
-    """The kernel's figure stands beside ours."""
+    """The kernel's figure is next to ours."""
 
     def test_beside_ours(self) -> None:
         text = cross.SUITE.text(run(cross, fakes()))
