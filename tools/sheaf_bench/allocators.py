@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The allocators that can be measured: ours, the peers of Debian packages, and fetched ones."""
+"""The allocators that can be measured: ours, peers from Debian packages, and peers built from fetched sources."""
 from __future__ import annotations
 
 import os
@@ -15,12 +15,12 @@ from .paths import PEERS
 OURS = "sheaf"
 HARNESS = "harness"
 CPU_SLAB = "cpu-slab"  # the three-tier baseline
-SLAB_LAYER = "slab-layer"  # ours, called past the cache and its sheaves
-MEMPOOL = "mempool"  # ours, every object through a memory pool over the cache
+SLAB_LAYER = "slab-layer"  # ours, called directly, without the cache and its sheaves
+MEMPOOL = "mempool"  # ours, every object through a memory pool on top of the cache
 NOT_PEERS = (OURS, "no-sheaf", CPU_SLAB, SLAB_LAYER, MEMPOOL, HARNESS)
 TIMEOUT = 600
 FETCHED = "make bench fetches it"
-# The benchmarks of objects of one size: the others ask for more than every allocator has.
+# The benchmarks with objects of one size. The others make calls that some allocators lack.
 ONE_SIZE = ("batch", "bulk", "churn", "cross", "scale", "memory", "prefill")
 
 
@@ -30,10 +30,10 @@ class Allocator:
     worker: str  # the program is SUITE-WORKER
     arguments: tuple[str, ...] = ()
     library: str | None = None  # to preload
-    runtime: str | None = None  # package whose version is told
+    runtime: str | None = None  # package whose version is recorded
     install: str | None = None  # package to install if it is missing
     environment: tuple[tuple[str, str], ...] = ()  # beyond the user's
-    steps: bool = True  # false: a restartable section of its own that stepping restarts for ever
+    steps: bool = True  # false: it has restartable sections, which stepping restarts forever
     only: tuple[str, ...] = ()  # the benchmarks that it takes part in; empty: all
 
     @property
@@ -43,7 +43,7 @@ class Allocator:
 
     @property
     def fetched(self) -> bool:
-        """True if bench/peers/fetch builds it: it has no package."""
+        """True if bench/peers/fetch builds it, because it has no package."""
         return bool(self.library) and not self.install
 
     def version(self) -> str | None:

@@ -20,18 +20,18 @@ ALL = "all"
 
 EPILOG = """\
 examples:
-  sheaf bench --list               what there is to measure
-  sheaf bench batch --quick        a first answer, in less than a minute
-  sheaf bench batch                the same with more repetitions: narrower intervals
-  sheaf bench batch --repeat 30    narrower still
-  sheaf bench count                instructions instead of time: exact, whatever else runs
-  sheaf bench all --json >all.json every suite, the results as JSON
-  sheaf bench all --html all.html  one page with every table and picture, to send to somebody
+  sheaf bench --list               list the suites
+  sheaf bench batch --quick        a first result in less than a minute
+  sheaf bench batch                more repetitions, so narrower intervals
+  sheaf bench batch --repeat 30    even narrower intervals
+  sheaf bench count                instructions instead of time: exact even on a busy machine
+  sheaf bench all --json >all.json all suites, results as JSON
+  sheaf bench all --html all.html  one page with all tables and pictures, to share
 
-Each suite prints a table, and writes SUITE.json and index.html (pictures with error bars) to the
-output directory; index.html has the last results of every suite, the page of --html those of this
-run. Either is complete in itself. `sheaf compare` compares two SUITE.json. Peers that are not
-installed are named with the package to install.
+Each suite prints tables, and writes SUITE.json and index.html (pictures with error bars) to the
+output directory. That index.html shows the latest results of every suite; the page of --html shows
+only this run. Both pages are self-contained. `sheaf compare` compares two SUITE.json files. For
+allocators that are not installed, the suites print how to install them.
 """
 
 
@@ -112,7 +112,7 @@ def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
         raise Failure(f"{output}: {error.strerror}") from error
     if arguments.html and (Path(arguments.html).is_dir()
                            or not Path(arguments.html).resolve().parent.is_dir()):
-        raise Failure(f"--html {arguments.html}: not a file in a directory that exists")
+        raise Failure(f"--html {arguments.html}: it is a directory, or its directory does not exist")
     documents = []
     for name in SUITES if arguments.suite == ALL else [arguments.suite]:
         described = {**machine.describe(settings.workers), "command": _command(name, arguments)}

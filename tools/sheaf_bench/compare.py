@@ -2,7 +2,7 @@
 """`sheaf compare`: the differences in speed between two files of results.
 
 A result is marked only where the 95 % intervals of its two medians do not overlap. The two files
-are of different runs, so their samples are not paired: each interval is separate.
+come from different runs, so their samples are not paired: each interval is separate.
 """
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ LOWER_IS_BETTER = COUNTED | {"ns", "faults", "us", "ms", "s", "bytes", "KiB", "M
 OF_MACHINE = ("cpu", "cpus", "kernel", "libc", "backend", "options")
 
 EPILOG = """\
-(R) and (I) mark a regression and an improvement of B on A: the 95 % intervals of the two medians do
-not overlap. ? marks what cannot be judged. Times, instructions and bytes are better if lower; what
-is per second (.../s) is better if higher.
+(R) marks a regression from A to B, (I) an improvement: the 95 % intervals of the two medians do not
+overlap. ? marks a result that cannot be judged. For times, instructions and bytes, lower is better;
+for rates (.../s), higher is better.
 
 exit code:
-  0  nothing became worse
+  0  no regression
   1  a file cannot be read, or the two cannot be compared
   2  wrong usage
   3  at least one regression
@@ -113,7 +113,7 @@ def _by_key(document: Document, path: str, allocators: list[str]) -> dict[str, R
     for result in document.results:
         key = json.dumps([result.name, result.unit, result.params], sort_keys=True)
         if key in found:
-            raise Failure(f"{path}: holds {result.name} twice for {_said(result.params)}")
+            raise Failure(f"{path}: contains {result.name} twice for {_said(result.params)}")
         if not allocators or result.params.get("allocator") in allocators:
             found[key] = result
     return found
@@ -122,7 +122,7 @@ def _by_key(document: Document, path: str, allocators: list[str]) -> dict[str, R
 def compare(files: tuple[str, str], threshold: float, allocators: list[str]) -> Comparison:
     first, second = (read(Path(path)) for path in files)
     if first.suite != second.suite:
-        raise Failure(f"{files[0]} holds suite {first.suite}, {files[1]} suite {second.suite}: "
+        raise Failure(f"{files[0]} is of suite {first.suite}, {files[1]} of suite {second.suite}: "
                       "only results of one suite can be compared")
     before = _by_key(first, files[0], allocators)
     after = _by_key(second, files[1], allocators)

@@ -2,7 +2,7 @@
 """The reasons for a figure: the library's counts while it does the same work once more.
 
 A suite names the work; each is run once with SHEAF_OPTIONS=stats=live, after all timed runs, and
-the worker prints its statistics in Prometheus' format when it ends, which tells events from settings.
+the worker prints its statistics in Prometheus' format when it ends, which separates events from settings.
 The result is events per 1000 allocations.
 """
 from __future__ import annotations
@@ -25,7 +25,7 @@ CACHE = "bench"
 KMALLOC = "kmalloc-"  # the caches of kmalloc, taken together
 EVENT = re.compile(r'sheaf_cache_(\w+)_total\{cache="([^"]*)",id="\d+"\} (\d+)')
 KEY = "counters"
-TITLE = "What sheaves did: events per 1000 allocations, of one further run each with stats=live"
+TITLE = "What sheaves did: events per 1000 allocations, in one more run each with stats=live"
 
 
 def counted(worker: Worker) -> Worker:
@@ -42,7 +42,7 @@ def parse(lines: Sequence[str]) -> dict[str, float]:
         if cache == CACHE or cache.startswith(KMALLOC):
             found[event] += int(count)
     if not found:
-        raise Failure(f"the worker's statistics count nothing of a cache \"{CACHE}\"")
+        raise Failure(f"the worker's statistics have no counts of a cache \"{CACHE}\"")
     allocations = found["alloc_fastpath"] + found["alloc_slowpath"]
     if not allocations:
         raise Failure("the worker allocated nothing that was counted")

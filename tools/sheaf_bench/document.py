@@ -82,8 +82,8 @@ def read(path: Path) -> Document:
     except ValueError as error:
         raise Failure(f"{path}: not JSON: {error}") from error
     if isinstance(raw, list):
-        raise Failure(f"{path}: holds a list, as `sheaf bench all --json` prints it; name the file "
-                      "of one suite: SUITE.json beside the report")
+        raise Failure(f"{path}: contains a list, as `sheaf bench all --json` prints it; give the file "
+                      "of one suite: SUITE.json next to the report")
     try:
         if not isinstance(raw, dict) or not {"suite", "machine", "results"} <= set(raw):
             raise ValueError("it lacks suite, machine and results")

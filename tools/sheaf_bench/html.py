@@ -15,7 +15,7 @@ def _cell(tag: str, text: str) -> str:
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], kind: str = "") -> str:
-    """A cell's further lines are small, below its first; kind is a CSS class."""
+    """The first line of a cell is large, the others below it are small; kind is a CSS class."""
     head = "".join(_cell("th", text) for text in header)
     body = "".join("<tr>" + _cell("th", row[0]) + "".join(_cell("td", text) for text in row[1:])
                    + "</tr>" for row in rows)

@@ -24,7 +24,7 @@ def _governor() -> str:
     try:
         return GOVERNOR.read_text(encoding="utf-8").strip()
     except OSError:
-        return "not shown by this machine"
+        return "not reported by this machine"
 
 
 def package_version(package: str) -> str | None:

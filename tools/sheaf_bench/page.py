@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The report: one page, complete in itself, with a section for each suite that has results."""
+"""The report: one self-contained page, with a section for each suite that has results."""
 from __future__ import annotations
 
 import base64
@@ -48,7 +48,7 @@ def _common(documents: list[Document]) -> list[tuple[str, str]]:
 
 
 def _samples(document: Document) -> str:
-    """The page contains the samples: its link needs no other file."""
+    """A link to the samples. They are part of the page, so it needs no other file."""
     text = json.dumps(document.as_json(), separators=(",", ":"))
     data = base64.b64encode(text.encode()).decode()
     name = f"{document.suite}.json"
@@ -79,7 +79,7 @@ def _published(documents: list[Document]) -> str:
     return ('<section id="published"><h2>What the kernel\'s documents say</h2>'
             "<p>These percentages compare one kernel with another, on other machines. Our figures, in "
             "the suites, compare allocators in one run. Only the question is the same.</p>"
-            + table(["claim", "suite that asks the same", "document and machine"], rows, "prose")
+            + table(["claim", "suite that measures the same", "document and machine"], rows, "prose")
             + "</section>")
 
 
@@ -115,9 +115,9 @@ def write(path: Path, documents: list[Document]) -> None:
 
 
 def write_all(directory: Path, new: list[Document]) -> Path:
-    """The page of the directory's results, the new ones among them; its path.
+    """Write the page of all results in the directory, with the new ones; return its path.
 
-    Old files may be of another version, whose results this one cannot show.
+    Another version may have written old files, and this one may be unable to show them.
     """
     measured = {document.suite: document for document in new}
     documents, bodies = [], []
@@ -132,8 +132,8 @@ def write_all(directory: Path, new: list[Document]) -> Path:
                 bodies.append(_body(old))
                 documents.append(old)
             except (Failure, LookupError, TypeError, ValueError):
-                print(f"sheaf: {path} is left out of the report: another version made it; "
-                      f"`sheaf bench {name}` makes a new one", file=sys.stderr)
+                print(f"sheaf: {path} is left out of the report, because another version "
+                      f"wrote it; `sheaf bench {name}` writes a new one", file=sys.stderr)
     page = directory / "index.html"
     _write(page, _render(documents, bodies))
     return page

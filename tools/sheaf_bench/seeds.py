@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Published figures of the kernel's documents: percentages of their machines, next to ours.
 
-They are ratios of one kernel to another. Ours are ratios in one run of one library. Both answer the
-same questions.
+They compare one kernel with another. Ours compare allocators in one run. Both answer the same
+questions.
 """
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ NO_SHEAF_COST = Seed(
 DEFERRED = Seed(
     "mm/slub: defer freelist construction until after bulk allocation, v7", "2026-04-15",
     "QEMU/KVM with 8 CPUs, x86-64",
-    "objects of a fresh slab cheaper by 32–71 % if the freelist comes after them", "bulk",
+    "objects of a fresh slab cheaper by 32–71 % if the freelist is built after them", "bulk",
     {16: 31.9, 32: 45.7, 64: 57.0, 128: 65.0, 256: 70.5, 512: 66.5})
 
 # Pattern: the remaining part of the operations per second, 36 to 13 million.

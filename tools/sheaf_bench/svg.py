@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Bar charts with error bars, and line charts: panels on one scale, inline in a page or as a file.
 
-Colours and the places of panels are CSS (style.py): inline pictures follow the page into the dark,
-and stand below each other where it is narrow. A file brings its colours with it.
+Colours and the places of panels are CSS (style.py): inline pictures follow the page's dark mode, and
+are stacked on a narrow page. A file contains its own colours.
 """
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sheaf_tool.table import number
 
 from .style import FILE_STYLE
 
-COLUMN = 506  # width of a panel with the space beside it
+COLUMN = 506  # width of a panel with the space next to it
 NAMES = 116  # of the labels left of the bars
 VALUES = 44  # of the numbers right of them
 BAR = 13
@@ -190,7 +190,7 @@ def _panel(panel: Panel, limit: float, unit: str) -> Drawing:
 
 def bar_panels(panels: Sequence[Panel], unit: str,
                longest: float = LONGEST_IN_MEDIANS) -> list[Drawing]:
-    """All on one scale; longest: in medians, what is not broken off."""
+    """All on one scale; longest: the longest bar that is not broken off, in medians."""
     limit = axis_limit([bar.estimate.value for panel in panels for bar in panel.bars], longest)
     return [_panel(panel, limit, unit) for panel in panels]
 

@@ -42,7 +42,7 @@ BENCHMARK_EXAMPLES = """\
 
 
 def parser_for(words: list[str]) -> argparse.ArgumentParser:
-    """The parser of one command, or of all: importing the benchmarks takes longer than `sheaf info` runs."""
+    """The parser of one command, or of all. Importing the benchmarks would take longer than `sheaf info`."""
     parser = argparse.ArgumentParser(
         prog="sheaf", description="Tools for libsheaf: object caches on per-CPU sheaves.",
         epilog=EPILOG.format(benchmarks=BENCHMARK_EXAMPLES if HAS_BENCHMARKS else ""),
@@ -58,7 +58,7 @@ def main(words: list[str]) -> int:
     if words[:1] == [complete.OPTION]:
         return complete.run(parser_for, words[1:])
     if words[:1] and words[0] in BENCHMARKS and not HAS_BENCHMARKS:
-        print(f"sheaf: {words[0]} runs in libsheaf's source tree, by tools/sheaf {words[0]}", file=sys.stderr)
+        print(f"sheaf: {words[0]} works only in libsheaf's source tree: run tools/sheaf {words[0]} there", file=sys.stderr)
         return 2
     parser = parser_for(words)
     arguments = parser.parse_args(words)

@@ -13,7 +13,7 @@ IN_SOURCE_TREE = (ROOT / "meson.build").exists()
 
 
 def version() -> str:
-    """The library's, which the command came with."""
+    """The version of the library that the command belongs to."""
     if IN_SOURCE_TREE:
         text = (ROOT / "meson.build").read_text(encoding="utf-8")
         return re.search(r"^ *version: '(.+)',$", text, re.MULTILINE)[1]
@@ -21,7 +21,7 @@ def version() -> str:
 
 
 def program(name: str, place: str, build: str | None) -> Path:
-    """One that a command runs, and the place where a build has it."""
+    """The path of a program that a command runs; place is its directory in a build."""
     if build or IN_SOURCE_TREE:
         found = (Path(build).resolve() if build else ROOT / "build") / place / name
     else:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""The files of counters: which ones exist, whose they are, and which are left over.
+"""The files of counters: which ones exist, which process owns each, and which are left over.
 
 A process with SHEAF_OPTIONS=stats or stats=live has /dev/shm/libsheaf-PID, readable by its user only.
 It removes the file at exit, but not if it is killed. As long as it uses the file it holds a shared
-flock() on it; src/os/linux/shared.c tells how. A number says little of who has a file: it may be that
-of a process in another PID namespace. So a file is removed only by who has its lock alone.
+flock() on it; src/os/linux/shared.c describes how. The PID in the name does not prove who owns a file:
+a process in another PID namespace may have the same one. So a file is removed only with its lock held
+exclusively.
 """
 from __future__ import annotations
 
@@ -167,8 +168,8 @@ def open_file(pid: int) -> int:
     except FileNotFoundError:
         raise Failure(f"process {pid} ({command_of(pid)}) has no statistics: {HOW}") from None
     except PermissionError:
-        raise Failure(f"no permission to read the statistics of process {pid}: they are for its "
-                      "user only") from None
+        raise Failure(f"no permission to read the statistics of process {pid}: only its user "
+                      "may read them") from None
     except OSError as error:
         raise Failure(f"{path_of(pid)}: {error.strerror}") from None
 

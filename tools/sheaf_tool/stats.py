@@ -62,7 +62,7 @@ def ratio(ours: Sequence[float], theirs: Sequence[float]) -> Estimate:
     """The ratio of two medians, with a percentile bootstrap over the repetitions.
 
     Sample i of both comes from repetition i, so both are resampled with the same indices: what
-    slowed the machine down for a while slowed both down.
+    slowed the machine down for a while affected both.
     """
     if len(ours) != len(theirs):
         raise ValueError("interleaved series need one sample per repetition each")

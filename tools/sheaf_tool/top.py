@@ -25,8 +25,8 @@ HOME, REST_OF_LINE, REST = "\x1b[H", "\x1b[K", "\x1b[J"
 
 
 EPILOG = """\
-keys: o a f m b n sort by objects, allocations, frees, misses, bytes, name; u shows or hides unused
-caches; q quits
+keys: o, a, f, m, b and n sort by objects, allocations, frees, misses, bytes and name; u shows or
+hides unused caches; q quits
 
 examples:
   sheaf top                       the only process, or one that you choose
@@ -47,7 +47,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pid", nargs="?", metavar="PID", help="the number of a process")
     parser.add_argument("-i", "--interval", type=seconds, default=1.0, metavar="SECONDS",
-                        help="between two updates (default: 1)")
+                        help="time between two updates (default: 1)")
     parser.add_argument("--all", action="store_true", help="include caches that were never used")
     parser.add_argument("--once", action="store_true", help="print one table and end")
     parser.add_argument("--json", action="store_true", help="print a line of JSON per update")

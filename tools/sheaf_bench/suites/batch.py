@@ -2,9 +2,9 @@
 """Suite `batch`: allocate N objects of 64 bytes, free them, a million pairs per iteration.
 
 The microbenchmark of the kernel's sheaves series. A repetition starts one process for each
-allocator and row in turn (A B C ... A B C ...), so that a slow spell of the machine falls on all;
-its sample is the median of that process's iterations, the first one dropped. Times are CPU time,
-which another program on the same CPU hardly moves.
+allocator and row in turn (A B C ... A B C ...), so that a slow phase of the machine affects all.
+Its sample is the median of that process's iterations without the first. Times are CPU time, which
+other programs on the same CPU hardly affect.
 """
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .suite import Settings, Suite, Table, missing_lines
 UNIT = "ns/pair"
 PAIRS = 1_000_000
 ITERATIONS = 11
-# --quick: an allocator ten times as slow as the rest would take half of the time.
+# --quick: an allocator that is ten times slower than the others would take half of the time.
 QUICK_ITERATIONS = {"no-sheaf": 4, SLAB_LAYER: 4}
 ROWS = [(1, "fifo"), (10, "fifo"), (100, "fifo"), (1000, "fifo"),
         (10, "shuffled"), (100, "shuffled"), (1000, "shuffled")]

@@ -3,9 +3,9 @@
 
 Three parts, each in interleaved repetitions (A B C ... A B C ...), a fresh process per sample:
 
-transfer  get N objects of 64 bytes as one array and put them back;
+transfer  allocate N objects of 64 bytes as one array, and free them;
 slab      the kernel's slub_bulk_bench: every array is the objects of one new slab, in memory that was
-          faulted before, or was not; of the three-tier baseline with the freelist deferred, or built first;
+          faulted before, or was not; the three-tier baseline with its freelist deferred, or built first;
 single    allocate one by one from new memory: not touched, first byte written, all written.
 
 Times are CPU time. The tables and pictures are made in bulk_report.py.
@@ -67,7 +67,7 @@ def _of(workers: list[Worker], names: list[str]) -> list[Worker]:
 
 
 def _mallocs(workers: list[Worker]) -> list[Worker]:
-    """Peers that do not own all memory from the beginning, as a pool does."""
+    """Peers that are no pools: a pool takes all of its memory at the start."""
     names = peers([worker.name for worker in workers])
     return [worker for worker in _of(workers, names) if worker.allocator.worker == "malloc"]
 
@@ -107,7 +107,7 @@ def _slab_arguments(size: int, faulted: bool, quick: bool) -> tuple[str, ...]:
 
 
 def _kinds(workers: list[Worker], faulted: bool) -> list[tuple[Worker, dict[str, Any]]]:
-    """Ours, in order and not, and the baseline with both freelists."""
+    """Ours, in order and in random order, and the baseline with both freelists."""
     (ours,), (tiers,) = _of(workers, [OURS]), _of(workers, [CPU_SLAB])
     keep = KEEP_OPTION if faulted else ""
     found = []
@@ -178,7 +178,7 @@ def _works(_: dict[str, Any], __: bool) -> list[tuple[str, tuple[str, ...]]]:
 
 SUITE = Suite("bulk", "objects in arrays, from new slabs, and one by one from new memory",
               "Three questions: the cost of allocating and freeing whole arrays of objects; "
-              "the cost of objects from a new slab, beside the older design with and without "
+              "the cost of objects from a new slab, next to the older design with and without "
               "building the slab's freelist first; and the cost of allocating one by one from memory "
               "that was never used.",
               _run, pictures, tables, notes, _works)

@@ -23,8 +23,8 @@ CAPACITIES = (0, 256)  # 0: the library's choice
 SIZES = (16, 32, 64, 128, 256, 512)
 SLAB_OBJECTS = {16: 256, 32: 128, 64: 64, 128: 32, 256: 32, 512: 32}  # the kernel's benchmark's
 TOUCHES = {"none": "not touched", "first": "first byte written", "whole": "all bytes written"}
-# What part `slab` compares beside the peers, and the params that say which it is. The baseline has a
-# freelist to build; the library has a bit for each object, and an order.
+# What part `slab` compares besides the peers, with the params of each. The baseline builds a freelist;
+# the library has a bit for each object, and hands objects out in order or in random order.
 KINDS: dict[str, dict[str, Any]] = {
     "in order": {"allocator": OURS, "random": False},
     "random": {"allocator": OURS, "random": True},
@@ -58,8 +58,8 @@ def best(document: Document, **params: Any) -> str | None:
 
 
 def not_kept(document: Document) -> list[str]:
-    """Whose second round faulted half of its memory in again, be it by huge pages: it was not kept,
-    or other memory was taken."""
+    """Allocators whose second round faulted at least half of its memory again, even by huge pages: they
+    returned the memory, or took other memory."""
     missed = {result.params["allocator"] for result in document.results
               if result.unit == FAULTS and result.params["part"] == "slab"
               and result.params["faulted"]
@@ -143,20 +143,19 @@ def peer_rows(document: Document, part: str, **params: Any) -> list[list[str]]:
 
 def notes(document: Document) -> list[str]:
     total = document.machine["slab_total"] >> 20
-    said = [f"Kernel: {DEFERRED.origin()}. Slabs have as many objects as there: "
-             "slab_min_objects=20.",
-             "cpu-slab is the design before sheaves, which links a new slab's objects to a freelist: all of "
-             "them first, or what is left after the array. libsheaf has no freelist to build. random: "
-             "slab_freelist_random.",
-             f"Memory faulted before: {total} MiB were allocated, touched and freed first, and "
-             "no allocator was asked to give them back; the measured round takes new slabs of "
-             "this memory and touches nothing. Faulting: a first round, in memory that was "
-             "never used.",
-             "Pools (dpdk) take all of their memory at the start and are omitted there.",
+    said = [f"Kernel: {DEFERRED.origin()}. Slabs have as many objects as in the kernel's "
+             "benchmark (slab_min_objects=20).",
+             "cpu-slab is the design before sheaves. It links a new slab's objects into a freelist: all of "
+             "them before the array is filled (built first), or only the rest, afterwards (deferred). "
+             "libsheaf has no freelist to build. random: slab_freelist_random.",
+             f"Memory faulted before: {total} MiB were allocated, touched and freed first, with settings "
+             "that make allocators keep freed memory. The measured round takes new slabs from this "
+             "memory and touches nothing. New memory: a first round, in memory that was never used.",
+             "Pools (dpdk) take all of their memory at the start, so they are omitted there.",
              "Transfer: mallocs are called in a loop; harness copies pointers; slab-layer is the "
              "part of libsheaf that refills and flushes sheaves. One by one: harness is "
-             "no allocator, but one address after the other in memory that is aligned to huge pages "
-             "and advised to use them."]
+             "no allocator; it hands out one address after another, in memory that is aligned to "
+             "huge pages and advised to use them."]
     if missed := not_kept(document):
         said.append("Page faults in memory that should have been faulted before, so not comparable: "
                      + ", ".join(missed) + ".")
@@ -196,8 +195,8 @@ def _transfer_picture(document: Document) -> str:
         if wide:
             bars.insert(1, Bar(f"sheaf {CAPACITIES[1]}", median(wide), "variant"))
         panels.append(Panel(f"{n} objects of 64 bytes as one array", place % 2, place // 2, bars))
-    return figure("ns per object got and put back", panels, "ns",
-                  ["ns per object got and put back as arrays; shorter is better."])
+    return figure("ns per object allocated and freed", panels, "ns",
+                  ["ns per object allocated and freed in arrays; shorter is better."])
 
 
 def _slab_picture(document: Document) -> str:
@@ -214,7 +213,7 @@ def _slab_picture(document: Document) -> str:
 
 
 def _single_pictures(document: Document) -> list[str]:
-    """Each size on its own scale: the cost goes with the bytes."""
+    """Each size on its own scale: the cost depends on the size."""
     return [figure(f"ns per object of {size} bytes from new memory",
                    [Panel(f"{size} bytes, {TOUCHES[touch]}", column, 0,
                           _bars(document, part="single", size=size, touch=touch))

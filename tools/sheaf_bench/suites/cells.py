@@ -3,7 +3,7 @@
 
 A cell is one program with its arguments. Cells are measured interleaved, part by part: a repetition
 of a part is all of its cells, a fresh process each (A B C ... A B C ...). A peer that fails is left
-out of its cell from then on, and named; ours must not fail.
+out of its cell from then on, and reported; ours must not fail.
 """
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Part:
-    """Repeated until its seconds are over, in a quick run."""
+    """In a quick run, it is repeated until its seconds are over."""
 
     cells: Sequence[Cell]
     repeat: int
@@ -106,7 +106,7 @@ def cell(found: Sequence[float]) -> str:
 
 
 def ratio_cell(one: Sequence[float], other: Sequence[float]) -> str:
-    """The first over the second; empty if nothing is left without the harness's time."""
+    """The first over the second; empty if nothing is left after subtracting the harness's time."""
     if not one or not other or min(other) <= 0:
         return NOTHING
     value = ratio(one, other)

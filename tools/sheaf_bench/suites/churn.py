@@ -47,7 +47,7 @@ def record(document: Document, params: dict[str, Any], lines: list[str]) -> None
 
 
 def _entries(workers: list[Worker]) -> list[tuple[Worker, dict[str, Any]]]:
-    """Who is measured. Pools, whose memory is theirs from the beginning, have no part in this."""
+    """What is measured: no pools, because they take all of their memory at the start."""
     names = [worker.name for worker in workers]
     wanted = [OURS, CPU_SLAB, *(name for name in peers(names) if name != DPDK), HARNESS]
     found: list[tuple[Worker, dict[str, Any]]] = []
@@ -91,7 +91,7 @@ def _works(_: dict[str, Any], quick: bool) -> list[tuple[str, tuple[str, ...]]]:
 
 SUITE = Suite("churn", "many objects freed, and as many allocated again and touched",
               "Millions of objects are freed in the order of their allocation, in reverse, in random "
-              "order, half of them at random, or by another thread than allocated them. Then as many "
-              "are allocated again, and one byte of each is written. Beside the times: page faults, "
-              "and how much memory stays resident.",
+              "order, half of them at random, or by a thread that did not allocate them. Then as many "
+              "are allocated again, and one byte of each is written. The suite also counts page "
+              "faults and measures how much memory stays resident.",
               _run, pictures, tables, notes, _works)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What suite `churn` shows: its tables, its pictures, and who is the best peer."""
+"""The results of suite `churn`: its tables, its pictures, and the best peers."""
 from __future__ import annotations
 
 from typing import Any, Mapping
@@ -35,7 +35,7 @@ def label(params: Params) -> str:
 
 
 def who(document: Document) -> dict[str, dict[str, Any]]:
-    """By label, what names an entry, in the order of measurement."""
+    """The params of each entry, by its label, in the order of measurement."""
     keys = ("allocator", "page_keep")
     return {label(one.params): {key: one.params[key] for key in keys} for one in document.results}
 
@@ -106,19 +106,19 @@ def notes(document: Document) -> list[str]:
             "else their range.",
             "ns of CPU time for each object freed or allocated. Allocated again: with a byte written to "
             "each. Faults: page faults for 1000 objects. All include the loop, which reads the "
-            "objects' addresses from an array, in random order where frees are: the line harness is "
-            "the loop alone, on objects that lie one after the other.",
-            "Resident: bytes for each object, without the benchmark's own arrays: after the frees; "
-            f"{document.machine['idle_ms'] / 1000:g} s and one further free later; after a hundredth "
-            "as many objects were allocated and freed once more. With half of the objects freed the "
-            "other half is among them. A quick run looks at fewer sizes and orders.",
-            f"{KEPT}: {OURS} with page_keep={KEEP}. Peers have their default settings. Pools (dpdk) have "
-            "all of their memory from the beginning and are omitted.",
+            "objects' addresses from an array, in random order where frees are in random order. "
+            "harness is the loop alone, on consecutive objects.",
+            "Resident: bytes for each object, without the benchmark's own arrays: right after the frees; "
+            f"{document.machine['idle_ms'] / 1000:g} s and one more free later; and after a hundredth "
+            "as many objects were allocated and freed again. Where half of the objects are freed, the "
+            "other half counts, too. A quick run covers fewer sizes and orders.",
+            f"{KEPT}: {OURS} with page_keep={KEEP}. Peers have their default settings. Pools (dpdk) take "
+            "all of their memory at the start, so they are omitted.",
             *failed_and_missing(document)]
 
 
 def _time_picture(document: Document, size: int) -> str:
-    """Each size on its own scale: the cost goes with the bytes."""
+    """Each size on its own scale: the cost depends on the size."""
     panels = []
     for row, (order, meaning) in enumerate(ORDERS.items()):
         for column, (phase, what) in enumerate(PHASES.items()):

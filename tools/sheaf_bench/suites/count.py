@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Suite `count`: the exact number of instructions of a pair of allocation and free.
 
-The workers of suite `batch`, single-stepped when warm. Sections cannot be stepped while the kernel
-watches them, so they run on an rseq area the worker has taken back from it: the same code, never
-aborted. Counts do not depend on the load of the machine.
+The workers of suite `batch`, single-stepped when warm. The kernel aborts a restartable section at each
+step, so the worker unregisters its rseq area first: the same code then runs without aborts. Counts do
+not depend on the load of the machine.
 """
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _count(worker: Worker, batch: int, pairs: int) -> dict[str, float]:
 def _countable(workers: list[Worker],
                missing: dict[str, str]) -> tuple[list[Worker], dict[str, str]]:
     """The workers whose instructions can be counted, and the reasons for the others."""
-    why = {worker.name: "it cannot be stepped through"
+    why = {worker.name: "it cannot be single-stepped"
            for worker in workers if not worker.allocator.steps}
     return [worker for worker in workers if worker.name not in why], {**missing, **why}
 

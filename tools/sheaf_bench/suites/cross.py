@@ -77,7 +77,7 @@ SEED_TITLE = f"The kernel's percentage next to ours, {ONE_WAY}"
 
 
 def _seed_rows(document: Document) -> list[list[str]]:
-    """The kernel publishes one figure, of its one machine."""
+    """The kernel's documents have one figure, from one machine."""
     rows = []
     for shape, view in zip(SHAPES, _views(document, ONE_WAY)):
         found = view.ratio(OURS, CPU_SLAB)

@@ -3,8 +3,8 @@
 
 A fork allocates VMAs and maple nodes in a burst, on one CPU; the child, on another, ends and frees
 them all, or becomes another program first (exec): it frees them, and makes a space of 25 mappings
-one by one. The pattern of perf's fork and execve benchmarks, of which only the memory of VMAs and
-nodes is here.
+one by one. This is the pattern of perf's fork and execve benchmarks, reduced to the memory of VMAs
+and nodes.
 """
 from __future__ import annotations
 
@@ -115,12 +115,12 @@ def _notes(document: Document) -> list[str]:
             "tables and much else. Here it copies mappings and tree nodes only.",
             "exec: a child of 25 mappings becomes a program of 25 mappings, stored one by one "
             "before any thread reads the space, and ends. Half of the threads fork, half run as "
-            "children; at most 8 children of a parent wait.",
+            "children; at most 8 children of each parent wait.",
             "sheaf: the caches with their default settings: mappings in sheaves of 60 and nodes in "
             "sheaves of 32. Sheaves move whole groups of objects between CPUs, and the "
             "objects' lines then come from the other CPU's cache. CPU slabs give each CPU its "
             "own objects back. In exec, the child frees what the parent wrote and also "
-            "allocates; there this costs more than sheaves save.",
+            "allocates, and this costs more than sheaves save.",
             WHO, *failed_and_missing(document)]
 
 

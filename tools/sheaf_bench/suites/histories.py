@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The part of suite `mmap2` that real programs have written: recordings of `sheaf record-maps`.
+"""The part of suite `mmap2` that replays real programs, from recordings of `sheaf record-maps`.
 
-Each thread makes a recording's calls on spaces of its own, again and again; bench/vma/maps has the
-recordings. With all of them, one after the other, also on every CPU.
+Each thread repeats a recording's calls in address spaces of its own; bench/vma/maps has the recordings.
+All recordings, one after the other, are also replayed on every CPU.
 """
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ALL = "all"
 OWN, NO_RULE = ours(), ours(spare=False)
 ENTRIES = [OWN, NO_RULE, BASELINE, NONE]
 TITLE = ("Real address-space histories: millions of calls per second\n"
-         "by history, and threads that go through it in spaces of their own")
+         "by history and number of threads; each thread has its own address spaces")
 HEADER = ["", "threads", OWN.label, "no spare\nrule", BASELINE.label, NONE.label,
           "rule /\nno rule", "sheaf /\ncpu-slab", "sheaf /\nno-sheaf"]
 

@@ -63,7 +63,7 @@ def _keep_rate(document: Document, params: Params, lines: list[str]) -> None:
 
 
 def mix_rows(mixes: dict[str, str], quick: bool) -> list[Row]:
-    """Windows as long as several rounds of a mix."""
+    """Each window is as long as several rounds of a mix."""
     return [Row(f"{name}, {pattern}, {threads}",
                 ("--mix", path, "--pattern", pattern, "--threads", str(threads),
                  "--window", "25", "--windows", "5" if quick else "12"),
@@ -205,7 +205,7 @@ def _notes(document: Document) -> list[str]:
     said = [f"Mix {name}: recorded from `{command}`." for name, command
             in document.machine["mixes"].items()]
     return [*said,
-            "Sizes, and how long each object lived (in allocations), are the program's. The "
+            "Sizes and lifetimes (in allocations) of objects are the program's. The "
             "first word of each object is written and read. The compiler does not know the "
             "sizes.",
             "A sample is the rate of a process's upper-decile window of 25 ms. By means: the "
@@ -223,7 +223,7 @@ def _pictures(document: Document) -> list[str]:
 
 
 SUITE = Suite("kmalloc", "objects of the sizes that real programs request, against every malloc",
-              "Replays what real programs asked of their allocator: sizes, and how long each "
-              "object lived. One table compares kmalloc with kmem_cache_alloc for the same "
+              "Replays the requests that real programs made to their allocator: sizes and "
+              "lifetimes. One table compares kmalloc with kmem_cache_alloc for the same "
               "size.",
               _run, _pictures, _tables, _notes, lambda _, __: [])

@@ -166,7 +166,7 @@ def parts(workers: dict[str, Worker], sums: Sums, quick: bool) -> list[Part]:
 
 
 def _part(cells: list[Cell]) -> Part:
-    """Even of a quick run on a busy machine: fewer repetitions give no interval."""
+    """Also in a quick run on a busy machine: fewer repetitions give no interval."""
     return Part(cells, REPEAT, QUICK_REPEAT, 0.0, QUICK_REPEAT)
 
 
@@ -189,8 +189,8 @@ def _run(settings: Settings, machine: dict[str, Any]) -> Document:
 
 
 SUITE = Suite("maple", "the maple tree against maps, b-tree, JudyL and red-black tree",
-              "The maple tree does what a tree of ranges is used for, next to ordered maps, "
+              "The maple tree does the typical work of a tree of ranges, next to ordered maps, "
               "JudyL and a red-black tree with gaps. None of these rivals can be read while "
-              "it is changed, none splits or overwrites ranges, and only the red-black tree "
-              "finds gaps: the table compares the time of the same work, not the features.",
+              "it changes, none splits or overwrites ranges, and only the red-black tree "
+              "finds gaps: the tables compare the time of the same work, not the features.",
               _run, maple_report.pictures, maple_report.tables, maple_report.notes, lambda _, __: [])

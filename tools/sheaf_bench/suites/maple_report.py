@@ -217,8 +217,8 @@ def notes(document: Document) -> list[str]:
             "range from the top. The red-black tree's nodes exist before the run, in the order of "
             "their addresses, and need no allocation. Up to 300 ranges, several trees are built "
             "one after another.",
-            "bytes: for sheaf what its slabs take, for the others mallinfo2. The table of rivals "
-            "takes sheaf with RCU off: with RCU, nodes that waited for a grace period while the "
+            "bytes: the slabs of sheaf; mallinfo2 for the others. The table of rivals "
+            "uses sheaf with RCU off: with RCU, nodes that waited for a grace period while the "
             "tree was built leave room between the others. dup-replace is compared with a rival "
             "that only copies.",
             "Lookups are those of all readers, pairs those of the one writer, in windows of "

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Suite `memory`: resident bytes while objects come and go.
 
-Many objects of 64 bytes are allocated and touched, all or most of them freed in one of several orders,
-then nothing is done for a while; one more is freed, some are allocated and freed, since libraries give
-memory back in calls; and at last each library is asked to give memory back, by its own call if it has
-one. The benchmark's own arrays are resident from the beginning and do not count.
+Many objects of 64 bytes are allocated and touched, and all or most of them are freed in one of several
+orders. Then the program idles. Then one more object is freed, and some are allocated and freed, because
+libraries return memory only when they are called. Finally each library is asked to return memory, by its
+own call if it has one. The benchmark's own arrays are resident from the beginning and do not count.
 """
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NS = "ns/object"
 SECONDS = "s"
 OBJECTS = 10_000_000
 QUICK_OBJECTS = 2_000_000
-IDLE = 2000  # ms: twice as long as our page layer remembers what was used
+IDLE = 2000  # ms
 REPEAT = 6
 QUICK_REPEAT = 3
 QUICK_SECONDS = 150.0
@@ -105,7 +105,7 @@ def series(document: Document, name: str, order: str) -> tuple[list[tuple[float,
 
 
 MEANINGS = {"grow": "all\nallocated", "free": "freed", "idle": "after\nidling",
-            "further": "one\nfurther free", "work": "after\nsome work", "trim": "after\ntrimming"}
+            "further": "one\nmore free", "work": "after\nsome work", "trim": "after\ntrimming"}
 
 
 def header(document: Document, order: str) -> list[str]:

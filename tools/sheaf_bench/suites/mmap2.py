@@ -55,7 +55,7 @@ def parse_counts(lines: Sequence[str]) -> dict[str, float]:
     found = [cache for cache in json.loads("\n".join(lines[begin:]))["caches"]
              if cache["name"] in CACHES]
     if len(found) != len(CACHES) or not all("alloc_fastpath" in cache for cache in found):
-        raise Failure(f"the worker's statistics count nothing of the caches {', '.join(CACHES)}")
+        raise Failure(f"the worker's statistics have no counts of the caches {', '.join(CACHES)}")
     return {event: sum(cache.get(event, 0) for cache in found) / maps for event in EVENTS}
 
 

@@ -86,7 +86,7 @@ def count_header(document: Document) -> list[str]:
 
 
 RATES = "millions of maps per second, each with its unmap"
-COUNT_TITLE = "Events for each map with its unmap, both caches; one more run with stats=live"
+COUNT_TITLE = "Events per map with its unmap, in both caches; one more run with stats=live"
 
 
 def tables(document: Document) -> list[Table]:

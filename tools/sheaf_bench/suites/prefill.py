@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Suite `prefill`: a piece of work that may need N objects of 64 bytes, and mostly uses few (K).
 
-A prefilled sheaf, K objects taken from it and the sheaf given back, against getting N as an array
-and putting the rest back, and against N single allocations. The K are freed one by one in each.
+It prefills a sheaf, takes K objects from it and returns the sheaf. Rivals: it allocates N as an array and
+frees the rest, or allocates N one by one. The K are freed one by one in each case.
 """
 from __future__ import annotations
 
@@ -142,6 +142,6 @@ def _works(_: dict[str, Any], __: bool) -> list[tuple[str, tuple[str, ...]]]:
 
 SUITE = Suite("prefill", "work that may need many objects and uses few: a prefilled sheaf, or bulk",
               "A piece of work may need N objects of 64 bytes and mostly uses few of them. It "
-              "takes a prefilled sheaf and gives back what it did not use, or allocates an "
+              "prefills a sheaf and returns what it did not use, or allocates an "
               "array of N and frees the rest, or allocates objects one by one.",
               _run, _pictures, _tables, _notes, _works)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The common part of suites with many threads: entries, rates by windows.py, ratios to peers.
 
-An allocator that fails at a row is left out of that row, and named; ours must not fail.
+An allocator that fails at a row is left out of that row, and reported; ours must not fail.
 """
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class View:
         return choose(names, key=lambda name: median(self.samples[name]).value, default=None)
 
     def ratio(self, ours: str, other: str | None) -> Estimate | None:
-        """Also None if the other stood still: a collapse has no ratio."""
+        """Also None if the other made no progress: then there is no ratio."""
         if other is None or ours not in self.samples or min(self.samples.get(other, [0])) <= 0:
             return None
         return ratio(self.samples[ours], self.samples[other])
@@ -164,7 +164,7 @@ def notes(document: Document) -> list[str]:
              f"harness is the loop without an allocator; {WIDE} is sheaf with sheaf_capacity "
              f"{CAPACITY}."]
     if POOLED in labels(document):
-        lines.append(f"{POOLED}: every object goes through a memory pool over the cache.")
+        lines.append(f"{POOLED}: every object goes through a memory pool on top of the cache.")
     return lines + cells.notes(document)
 
 

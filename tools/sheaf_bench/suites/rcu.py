@@ -5,8 +5,8 @@ Three parts, each in interleaved repetitions, a fresh process per sample:
 
 cost    writers replace objects of 64 bytes as fast as they can; a barrier after every 262,144 bounds
         what waits. CPU time of the writers and of liburcu's worker, per object.
-paced   each writer retires a million objects per second, as a server may, and no barrier is made: how
-        long until an object is used again, and how much waits.
+paced   each writer retires a million objects per second, as a server may, without barriers: how long
+        until an object is used again, and how much waits.
 strand  one thread allocates, another on its own CPU retires, ten million times: resident size.
 
 The tables and pictures are made in rcu_report.py.
@@ -44,8 +44,8 @@ Way = tuple[Worker, dict[str, Any], tuple[str, ...]]
 
 
 def ways(workers: list[Worker], quick: bool, callbacks_only: bool = False) -> list[Way]:
-    """Who retires how: workers with their params and arguments. A quick run leaves out what only
-    tells where the time goes: ours with plain call_rcu, and freeing at once."""
+    """The ways to retire: workers with their params and arguments. A quick run leaves out those that
+    only explain the times: ours with plain call_rcu, and freeing at once."""
     known = {worker.name: worker for worker in workers}
     found: list[Way] = []
 

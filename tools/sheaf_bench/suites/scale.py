@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Suite `scale`: every thread allocates and frees its own batches, from one thread to 16 per CPU.
 
-With the rate goes the resident memory: what the process grew by since its threads were ready and
-the allocator unused, after they have worked, and when they sleep after one batch each. What a
-malloc took to start up, or for the making of threads, was there before and is not counted.
+The suite also measures how much the process's resident memory grew since its threads were ready and
+had allocated nothing: after they have worked, and while they sleep after one batch each. Memory that a
+malloc took at its start, or to create threads, is not counted.
 """
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ QUICK_SECONDS = 80.0
 
 
 def thread_counts(cpus: int, quick: bool) -> list[int]:
-    """Powers of two and the ends; quickly, one, and one, four and 16 per CPU."""
+    """Powers of two, and the ends; in a quick run one, and one, four and 16 per CPU."""
     most = THREADS_A_CPU * cpus
     if quick:
         return sorted({1, cpus, 4 * cpus, most})
@@ -165,6 +165,6 @@ def _works(machine: dict[str, Any], quick: bool) -> list[tuple[str, tuple[str, .
 
 
 SUITE = Suite("scale", "allocate and free on one to 16 threads per CPU, and the memory it keeps",
-              "Each thread allocates and frees batches of its own. The suite also measures by "
-              "how much the process has grown: after the work, and while all threads sleep.",
+              "Each thread allocates and frees batches of its own. The suite also measures how "
+              "much the process grows: after the work, and while all threads sleep.",
               _run, _pictures, _all_tables, notes, _works)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The common part of the suites of address spaces: entries, rates, and percentages as the kernel's.
+"""The common part of the suites of address spaces: entries, rates, and percentages like the kernel's.
 
 The same maple tree and address space run on ours, on ours without sheaves, and on the three-tier
 baseline; a sample is the rate of a process's upper-decile window, see windows.py.

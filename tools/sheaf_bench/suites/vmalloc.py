@@ -2,8 +2,8 @@
 """Suite `vmalloc`: large blocks, by the loops of the kernel's own test, against every malloc.
 
 loops   fix_size and random_size_align of 1, 4, 16 and 256 pages: allocate, write a byte, free
-kvfree  kvfree_rcu of blocks that are no slab objects, in its forms of two arguments and of one,
-        against freeing at once and, for the mallocs, against call_rcu
+kvfree  kvfree_rcu of blocks that are not slab objects, with two arguments and with one, against
+        freeing at once and, for the mallocs, against call_rcu
 """
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROWS = [(loop, pages) for loop in LOOPS for pages in PAGES]
 BLOCKS = 50_000
 QUICK_BLOCKS = 20_000
 WAYS = {"plain": "freed at once", "two": "kvfree_rcu(p, head)", "one": "kfree_rcu_mightsleep(p)"}
-KVFREE_PAGES = 4  # the smallest power of two that is beyond kmalloc's caches
+KVFREE_PAGES = 4  # the smallest power of two that is too large for kmalloc's caches
 PEERS = ("glibc", "mimalloc", "jemalloc")
 
 
@@ -108,8 +108,8 @@ def _tables(document: Document) -> list[Table]:
 def _notes(document: Document) -> list[str]:
     return ["The loops are those of the kernel's own test of vmalloc. There a later kernel is "
             "slower by 1 to 5 % in fix_size and random_size_align, and by 4 to 11 % in "
-            "kvfree_rcu. random_size_align: of 1 to so many pages, aligned to a power of two of "
-            "at most a page.",
+            "kvfree_rcu. random_size_align: blocks of 1 to that many pages, aligned to a power of "
+            "two up to a page.",
             "For a malloc, kvfree_rcu is call_rcu with a free in the callback. No reader runs. "
             "A barrier bounds what waits; its CPU time counts.",
             *notes(document)]

@@ -2,9 +2,9 @@
 """Rates of processes that work for a while, window by window.
 
 A worker prints a line `window PAIRS NANOSECONDS` for each window of time. The rate shown is that of
-the upper-decile window: a stranger on a CPU stalls a hand-over, or all who wait for one thread, for
-as long as it runs there, and that is no property of the allocator. The plain mean over all windows
-is kept beside it, so that an allocator that stalls by itself is seen to.
+the upper-decile window: another program on a CPU stalls all threads that wait for a thread of that
+CPU, and that is no property of the allocator. The plain mean over all windows is recorded, too, so
+that an allocator that itself causes stalls is seen.
 """
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def mean(found: Sequence[tuple[int, float]]) -> float:
 
 
 def stood_still(lines: Sequence[str]) -> bool:
-    """On a busy machine the system now and then starves one thread of a pair for a whole process.
+    """On a busy machine the system sometimes starves one thread of a pair for a whole run.
 
     Such a process is run again, once: an allocator that causes the standstill does so twice.
     """
@@ -48,7 +48,7 @@ def stood_still(lines: Sequence[str]) -> bool:
 
 
 def window_arguments(threads: int, cpus: int, quick: bool) -> list[str]:
-    """Oversubscribed, a window must be much longer than a thread's time slice."""
+    """With more threads than CPUs, a window must be much longer than a time slice."""
     if threads <= cpus:
         length, number = 3, 14 if quick else 60
     else:
