@@ -5,6 +5,7 @@
 
 #include <sheaf/slab.h>
 
+#include "kit/cache.h"
 #include "kit/check.h"
 #include "kit/process.h"
 #include "kit/told.h"
@@ -45,18 +46,10 @@ __attribute__((noinline)) void written_here(void)
 	__asm__ volatile("");
 }
 
-static struct kmem_cache *make(const char *name)
-{
-	struct kmem_cache *s = kmem_cache_create(name, 64, NULL, SLAB_NO_MERGE);
-
-	CHECK(s);
-	return s;
-}
-
 /* The first 5, the 10th, the 100th and the 1000th are written; each cache has its own count. */
 static void a_thousand_are_a_few_lines(void **state)
 {
-	struct kmem_cache *s = make("thousand"), *other = make("other");
+	struct kmem_cache *s = make("thousand", 64, 0), *other = make("other", 64, 0);
 	uint32_t before = os_reports;
 
 	(void)state;
@@ -138,7 +131,7 @@ static void on_signal(int number)
 static void a_handler_reports(void **state)
 {
 	(void)state;
-	used_by_handler = make("handler");
+	used_by_handler = make("handler", 64, 0);
 	signal(SIGUSR1, on_signal);
 	told_begin(&told);
 	raise(SIGUSR1);
@@ -155,7 +148,7 @@ static void a_handler_on_a_small_stack_reports(void **state)
 	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_ONSTACK}, usual;
 
 	(void)state;
-	used_by_handler = make("small");
+	used_by_handler = make("small", 64, 0);
 	assert_int_equal(sigaltstack(&small, &before), 0);
 	sigaction(SIGUSR1, &action, &usual);
 	told_begin(&told);
@@ -169,7 +162,7 @@ static void a_handler_on_a_small_stack_reports(void **state)
 
 static void misuse_twice(void)
 {
-	struct kmem_cache *s = make("panic");
+	struct kmem_cache *s = make("panic", 64, 0);
 
 	os_options.panic_on_warn = 1;
 	os_report("no misuse");
