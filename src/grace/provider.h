@@ -2,7 +2,7 @@
 /*
  * The library's copy of a program's description of its provider of grace periods.
  *
- * Callers: src/grace/grace.c, src/cache/.
+ * Callers: src/grace/all.c, src/cache/.
  */
 #ifndef SHEAF_GRACE_PROVIDER_H
 #define SHEAF_GRACE_PROVIDER_H

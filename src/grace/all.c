@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/* The structures of all providers: found, made, around fork(); see grace.h. */
+#include "grace/grace.h"
+#include "grace/provider.h"
+#include "page/pool.h"
+
+static struct grace *graces; /* grows only */
+static struct grace *of_process;
+
+static struct grace *find(const struct sheaf_rcu_ops *ops)
+{
+	struct grace *grace = os_load_acquire(&graces);
+
+	while (grace && grace->given != ops)
+		grace = grace->next;
+	return grace;
+}
+
+static bool make_batches(struct grace *grace)
+{
+	struct grace_batch *batches = pool_alloc(GRACE_BATCHES * sizeof(*batches));
+
+	for (int i = 0; batches && i < GRACE_BATCHES; i++)
+		batches[i].grace = grace;
+	if (batches)
+		grace->batches = batches;
+	return batches;
+}
+
+static void unmake(struct grace *grace)
+{
+	pool_free(grace->batches, GRACE_BATCHES * sizeof(*grace->batches));
+	pool_free(grace, sizeof(*grace));
+}
+
+static struct grace *make(const struct sheaf_rcu_ops *ops)
+{
+	struct grace *grace = pool_alloc(sizeof(*grace)), *first = os_load_acquire(&graces);
+
+	if (!grace)
+		return NULL;
+	grace->given = ops;
+	os_lock_init(&grace->lock, OS_RANK_GRACE);
+	if (provider_read(&grace->ops, ops) || !make_batches(grace)) {
+		unmake(grace);
+		return NULL;
+	}
+	do {
+		struct grace *other = find(ops);
+
+		if (other) {
+			unmake(grace);
+			return other;
+		}
+		grace->next = first;
+	} while (!os_cmpxchg(&graces, &first, grace));
+	return grace;
+}
+
+struct grace *grace_of(const struct sheaf_rcu_ops *ops)
+{
+	struct grace *grace;
+
+	if (!ops)
+		return os_load_acquire(&of_process);
+	grace = find(ops);
+	return grace ? grace : make(ops);
+}
+
+bool grace_register(const struct sheaf_rcu_ops *ops)
+{
+	struct grace *grace = grace_of(ops), *none = NULL;
+
+	return grace && (os_cmpxchg(&of_process, &none, grace) || none == grace);
+}
+
+uint64_t grace_bytes(void)
+{
+	uint64_t bytes = 0;
+
+	for (struct grace *grace = os_load_acquire(&graces); grace; grace = grace->next)
+		bytes += os_load_relaxed(&grace->bytes);
+	return bytes;
+}
+
+void grace_for_each(void (*each)(struct grace *grace))
+{
+	for (struct grace *grace = os_load_acquire(&graces); grace; grace = grace->next)
+		each(grace);
+}
+
+static void lock(struct grace *grace)
+{
+	os_lock_for_fork(&grace->lock, &grace->locked_by_fork);
+}
+
+static void unlock(struct grace *grace)
+{
+	os_unlock_after_fork(&grace->lock, &grace->locked_by_fork);
+}
+
+void grace_lock_all(void)
+{
+	grace_for_each(lock);
+}
+
+void grace_unlock_all(void)
+{
+	grace_for_each(unlock);
+}
+
+/* The old ones are leaked: the provider still has some of them, and may return them. */
+static void renew(struct grace *grace)
+{
+	bool busy = false;
+
+	for (int i = 0; i < GRACE_BATCHES; i++)
+		busy |= grace->batches[i].busy;
+	if (busy)
+		make_batches(grace);
+	grace->poll_taken = 0;
+}
+
+void grace_after_fork(void)
+{
+	grace_for_each(renew);
+}
