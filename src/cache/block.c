@@ -11,9 +11,11 @@
 static char *object_start(const struct slab_cache *cache, const struct slab *slab,
 			  const void *pointer)
 {
-	size_t offset = (size_t)((const char *)pointer - page_address(slab));
+	char *first = slab_object(cache, slab, 0);
 
-	return page_address(slab) + offset / cache->size * cache->size;
+	if ((const char *)pointer < first)
+		return page_address(slab);
+	return first + (size_t)((const char *)pointer - first) / cache->size * cache->size;
 }
 
 struct block block_of(const void *pointer)

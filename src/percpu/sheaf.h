@@ -52,7 +52,6 @@ struct sheaf_cache {
 	struct slab_cache slab;	 /* programs know its offset: see sheaf/kmalloc.h */
 	uint32_t phase;		 /* of the in-hand counts */
 	uint32_t barn_full;	 /* limit of full sheaves in a node's blocks, without the shards */
-	uint32_t shard_full;	 /* number of cells of one shard that may hold full ones */
 	uint64_t capacities; /* changed together: see sheaf_capacity() and sheaf_first_capacity() */
 	size_t barn_objects, barn_bytes; /* limits that the user set, or 0: see barn.h */
 	struct sheaf *bootstrap;	 /* for threads without a row: see os/section.h */
@@ -62,6 +61,7 @@ struct sheaf_cache {
 	uint32_t one_way;      /* flow is high */
 	uint32_t exchanges;    /* swaps, and full sheaves from barns, up to MANY_EXCHANGES */
 	uint32_t quiet;	       /* no thread uses the cache: see drain.c */
+	uint32_t shard_full;   /* number of cells of one shard that may hold full ones */
 	struct sheaf_source *rcu; /* NULL until an object is retired */
 };
 

@@ -17,7 +17,7 @@
 
 unsigned int slab_index(const struct slab_cache *cache, const struct slab *slab, const void *object)
 {
-	size_t offset = (size_t)((const char *)object - page_address(slab));
+	size_t offset = (size_t)((const char *)object - slab_object(cache, slab, 0));
 	size_t index = offset * cache->reciprocal >> 32;
 	uint64_t state = os_load_relaxed(&slab->state);
 
@@ -53,7 +53,7 @@ static void report_wrong(struct slab_cache *cache, struct slab *slab, void *obje
 			"%s(%s, %p): points %zu bytes into an object; ignored. Free the address "
 			"that was allocated",
 			call, cache->name, object,
-			(size_t)((char *)object - page_address(slab)) % cache->size);
+			(size_t)((char *)object - slab_object(cache, slab, 0)) % cache->size);
 }
 
 static void report_double_free(struct slab_cache *cache, void *object, const char *call)
@@ -165,7 +165,7 @@ static bool open_group(struct slab_cache *cache, struct group *group, void *obje
 	if (slab && os_load_relaxed(&slab->cache) == cache) {
 		uint64_t state = os_load_relaxed(&slab->state);
 
-		group->start = page_address(slab);
+		group->start = slab_object(cache, slab, 0);
 		group->bytes = (size_t)slab_order_of(cache, state).objects * cache->size;
 		if ((size_t)((char *)object - group->start) < group->bytes)
 			return true;

@@ -4,6 +4,12 @@
  *
  *   | object_size | padding to a word and to align |      = size
  *
+ * With bytes before and after each object, which a layer above asked for:
+ *
+ *   | padding | before | object_size | after, padding | before | object_size | ...
+ *             ^                  `first` is here ^ of each slab, and aligned
+ *             `------------------ size ----------------'
+ *
  * The kernel's caches with a constructor or SLAB_TYPESAFE_BY_RCU have a word more, for the link of free objects.
  */
 #include <string.h>
@@ -25,47 +31,54 @@ static unsigned int fls(unsigned int value)
 	return value ? 32 - (unsigned int)__builtin_clz(value) : 0;
 }
 
-static unsigned int objects_of_order(uint32_t size, unsigned int order)
+static uint32_t before_of(const struct slab_cache *cache)
 {
-	size_t objects = (OS_PAGE << order) / size;
+	return cache->extra ? cache->extra->before : 0;
+}
+
+static unsigned int objects_of_order(const struct slab_cache *cache, unsigned int order)
+{
+	size_t bytes = OS_PAGE << order, padding = cache->first - before_of(cache);
+	size_t objects = bytes > padding ? (bytes - padding) / cache->size : 0;
 
 	return objects < SLAB_MAX_OBJECTS ? (unsigned int)objects : SLAB_MAX_OBJECTS;
 }
 
-static bool waste_is_at_most(uint32_t size, unsigned int order, unsigned int fraction)
+static bool waste_is_at_most(const struct slab_cache *cache, unsigned int order,
+			     unsigned int fraction)
 {
 	size_t bytes = OS_PAGE << order;
-	size_t waste = bytes - (size_t)objects_of_order(size, order) * size;
+	size_t waste = bytes - (size_t)objects_of_order(cache, order) * cache->size;
 
 	return waste <= bytes / fraction;
 }
 
-static unsigned int order_holding(uint32_t size, unsigned int objects)
+static unsigned int order_holding(const struct slab_cache *cache, unsigned int objects)
 {
 	unsigned int order = 0;
 
-	while (order < PAGE_MAX_ORDER && objects_of_order(size, order) < objects)
+	while (order < PAGE_MAX_ORDER && objects_of_order(cache, order) < objects)
 		order++;
 	return order;
 }
 
 /* The smallest order with few enough bytes wasted, from the one that holds min_objects on. */
-static unsigned int preferred_order(uint32_t size)
+static unsigned int preferred_order(const struct slab_cache *cache)
 {
 	unsigned int most = os_options.max_order, least = os_options.min_order;
-	unsigned int wanted = os_options.min_objects, fits = objects_of_order(size, most);
+	unsigned int wanted = os_options.min_objects, fits = objects_of_order(cache, most);
 
 	if (!wanted)
 		wanted = 4 * (fls(os_nr_cpus()) + 1);
 	if (wanted > fits)
 		wanted = fits;
-	if (least < order_holding(size, wanted))
-		least = order_holding(size, wanted);
+	if (least < order_holding(cache, wanted))
+		least = order_holding(cache, wanted);
 	for (unsigned int fraction = 16; fits && fraction > 1; fraction /= 2)
 		for (unsigned int order = least; order <= most; order++)
-			if (waste_is_at_most(size, order, fraction))
+			if (waste_is_at_most(cache, order, fraction))
 				return order;
-	return order_holding(size, 1);
+	return order_holding(cache, 1);
 }
 
 static uint16_t min_partial(uint32_t size)
@@ -77,17 +90,21 @@ static uint16_t min_partial(uint32_t size)
 
 bool slab_cache_init(struct slab_cache *cache, const struct slab_request *request)
 {
+	uint32_t after = request->extra ? request->extra->after : 0;
+
 	memset(cache, 0, sizeof(*cache));
 	cache->name = request->name;
 	cache->object_size = request->object_size;
 	cache->align = request->align < WORD ? WORD : request->align;
 	cache->ctor = request->ctor;
-	cache->size = round_up(round_up(request->object_size, WORD), cache->align);
+	cache->extra = request->extra;
+	cache->first = round_up(before_of(cache), cache->align);
+	cache->size = round_up(before_of(cache) + request->object_size + after, cache->align);
 	cache->reciprocal = (uint32_t)(((UINT64_C(1) << 32) + cache->size - 1) / cache->size);
-	cache->oo.order = (uint16_t)preferred_order(cache->size);
-	cache->oo.objects = (uint16_t)objects_of_order(cache->size, cache->oo.order);
-	cache->min.order = (uint16_t)order_holding(cache->size, 1);
-	cache->min.objects = (uint16_t)objects_of_order(cache->size, cache->min.order);
+	cache->oo.order = (uint16_t)preferred_order(cache);
+	cache->oo.objects = (uint16_t)objects_of_order(cache, cache->oo.order);
+	cache->min.order = (uint16_t)order_holding(cache, 1);
+	cache->min.objects = (uint16_t)objects_of_order(cache, cache->min.order);
 	cache->min_partial = min_partial(cache->size);
 	if (os_options.random)
 		cache->random = os_random() | 1;

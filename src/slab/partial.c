@@ -81,7 +81,7 @@ struct slab *partial_detach(struct slab_cache *cache, struct slab_node *node, un
 	unsigned int count = 0;
 
 	/* With a constructor one by one: nothing may be in hand while it runs. */
-	while (next && count < n && !(slab && cache->ctor)) {
+	while (next && count < n && !(slab && slab_prepares(cache))) {
 		slab = next;
 		next = partial_slab(node, slab->next);
 		count += slab_free(cache, os_load_relaxed(&slab->state));

@@ -30,8 +30,11 @@
  *      was seen.
  *  B6. A listed slab becomes empty under the node's lock, unless the giver never looks at it again (nolock). A slab
  *      is given back to the page layer only by the thread that holds it, at `in use` zero.
- *  B7. A constructor runs once per object, with no lock and no slab held. The first thread that takes from a word
- *      takes all of its objects, constructs them, and gives back those that it does not need.
+ *  B7. A constructor, or what a layer above has in its place, runs once per object, with no lock and no slab held.
+ *      The first thread that takes from a word takes all of its objects, prepares them, and gives back those that
+ *      it does not need.
+ *  B8. `before` bytes in front of each object, and what follows it up to those of the next one, belong to the layer
+ *      above. This layer does not touch them.
  *
  * Why subtracting by itself would be wrong, and why the flags are decided by the same exchange (B4, B6):
  *
@@ -92,12 +95,21 @@ struct slab_cache {
 	uint16_t deferred;     /* slabs may be on a node's stack: see defer.h */
 	struct slab_order oo;  /* preferred */
 	struct slab_order min; /* fallback */
+	uint32_t first;	       /* offset in a slab of its first object: 0 if nothing precedes it */
 	uint64_t random; /* 0: objects are handed out in order; else what their order depends on */
 	void (*ctor)(void *object);
+	struct slab_extra *extra; /* NULL, or what a layer above has in each slab */
 	const char *name;
 	void *counted;		  /* the handle its events are counted by, or NULL */
 	struct slab_node **nodes; /* os.nr_nodes of them, NULL until used */
 	struct grace_list *late;  /* NULL, or empty slabs go back late: see late.h */
+};
+
+/* Of a layer above, which keeps it as long as there is the cache. */
+struct slab_extra {
+	uint32_t before, after; /* at least so many bytes around each object are not its own (B8) */
+	/* Runs once per object (B7), in place of the constructor, which it calls. */
+	void (*prepare)(const struct slab_cache *cache, void *object);
 };
 
 /* What the layout asks for; offsets and sizes in bytes. */
@@ -105,6 +117,7 @@ struct slab_request {
 	const char *name;
 	uint32_t object_size, align;
 	void (*ctor)(void *object);
+	struct slab_extra *extra; /* or NULL */
 };
 
 /* --- layout.c ---------------------------------------------------------------------------------- */
@@ -129,6 +142,9 @@ unsigned int slab_take(struct slab_cache *cache, unsigned int node, enum slab_pl
 /* One object of a listed slab of this node; constructed, if the cache has a constructor. False: there
  * is none, or somebody has the node's lock. */
 bool slab_take_try(struct slab_cache *cache, unsigned int node, void **object);
+
+/* Was this object prepared before its first use, by a constructor or by what a layer above has? */
+bool slab_is_prepared(const struct slab_cache *cache, const struct slab *slab, unsigned int index);
 
 /* --- give.c ------------------------------------------------------------------------------------ */
 
@@ -194,7 +210,13 @@ static inline uint64_t *slab_words(const struct slab_cache *cache, struct slab *
 static inline char *slab_object(const struct slab_cache *cache, const struct slab *slab,
 				unsigned int index)
 {
-	return page_address(slab) + (size_t)index * cache->size;
+	return page_address(slab) + cache->first + (size_t)index * cache->size;
+}
+
+/* Are the cache's objects prepared before their first use, by a constructor or more? */
+static inline bool slab_prepares(const struct slab_cache *cache)
+{
+	return cache->ctor || cache->extra;
 }
 
 #endif

@@ -29,6 +29,14 @@ static unsigned int word_at(const struct slab_cache *cache, const struct slab *s
 	return (unsigned int)((random_start(cache, slab) + position) % nr_words);
 }
 
+bool slab_is_prepared(const struct slab_cache *cache, const struct slab *slab, unsigned int index)
+{
+	uint64_t state = os_load_acquire(&slab->state);
+	unsigned int words = slab_nr_words(cache, state), first = word_at(cache, slab, 0, words);
+
+	return (index / 64 + words - first) % words < slab_constructed(state);
+}
+
 static unsigned int random_bit(uint64_t bits, uint64_t *random)
 {
 	unsigned int turn;
@@ -71,7 +79,7 @@ static unsigned int take_ready(const struct slab_cache *cache, struct slab *slab
 {
 	uint64_t state = os_load_relaxed(&slab->state);
 	unsigned int words = slab_nr_words(cache, state), n = 0;
-	unsigned int ready = cache->ctor ? slab_constructed(state) : words;
+	unsigned int ready = slab_prepares(cache) ? slab_constructed(state) : words;
 
 	for (unsigned int i = 0; i < ready && n < max; i++)
 		n += take_word(cache, slab, word_at(cache, slab, i, words), objects + n, max - n);
@@ -108,7 +116,10 @@ static unsigned int take_unconstructed(struct slab_cache *cache, struct slab *sl
 	taken(cache, slab, SLAB_WORD_CONSTRUCTED + n);
 	for (unsigned int i = 0; i < n; i++) {
 		tsan_taken(fresh[i]);
-		cache->ctor(fresh[i]);
+		if (cache->extra)
+			cache->extra->prepare(cache, fresh[i]);
+		else
+			cache->ctor(fresh[i]);
 		tsan_given(fresh[i]);
 	}
 	used = n < max ? n : max;
@@ -124,7 +135,7 @@ static unsigned int take_held(struct slab_cache *cache, struct slab *slab, void 
 {
 	unsigned int n = take_ready(cache, slab, objects, max);
 
-	if (cache->ctor && !n && max)
+	if (slab_prepares(cache) && !n && max)
 		return take_unconstructed(cache, slab, objects, max);
 	taken(cache, slab, n);
 	return n;
@@ -261,7 +272,7 @@ static unsigned int take_new(struct slab_cache *cache, unsigned int node, void *
 	while (n < max && (slab = new_slab(cache, node)) != NULL) {
 		n += take_held(cache, slab, objects + n, max - n);
 		/* With a constructor that was a word; the slab is listed, with all its others. */
-		if (cache->ctor && n < max)
+		if (slab_prepares(cache) && n < max)
 			n += take_all_partial(cache, cache->nodes[node], objects + n, max - n);
 	}
 	return n;

@@ -450,6 +450,94 @@ static void constructed_in_part_of_a_word(void **state)
 	slab_cache_exit(&cache);
 }
 
+static unsigned int prepared;
+
+static void prepare(const struct slab_cache *cache, void *object)
+{
+	memset((char *)object - cache->extra->before, 0x5a, cache->extra->before);
+	prepared++;
+}
+
+/* Room around objects for a layer above, which nobody touches and no two objects share. */
+static void room_around_objects(void **state)
+{
+	static struct {
+		uint32_t object_size, align;
+		struct slab_extra extra;
+	} cases[] = {
+		{1, 8, {8, 0, prepare}},	 {13, 8, {24, 8, prepare}},
+		{64, 64, {24, 8, prepare}},	 {700, 8, {312, 8, prepare}},
+		{4096, 4096, {312, 8, prepare}}, {8192, 8192, {24, 8, prepare}},
+		{1000000, 8, {24, 8, prepare}},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct slab_request request = request_of(cases[i].object_size);
+		uint32_t before = cases[i].extra.before, after = cases[i].extra.after;
+		char *objects[512], *start, *end;
+		struct slab_cache cache;
+		unsigned int n;
+
+		request.align = cases[i].align;
+		request.extra = &cases[i].extra;
+		assert_true(slab_cache_init(&cache, &request));
+		n = cache.oo.objects;
+		assert_true(n >= 1 && n <= 512);
+		assert_int_equal(cache.object_size, request.object_size);
+		assert_true(cache.size >= before + request.object_size + after);
+		assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, (void **)objects, n), n);
+		start = page_address(page_slab(objects[0]));
+		end = start + (OS_PAGE << cache.oo.order);
+		qsort(objects, n, sizeof(objects[0]), by_address);
+		for (unsigned int j = 0; j < n; j++) {
+			assert_int_equal((uintptr_t)objects[j] % request.align, 0);
+			assert_true(objects[j] - before >= start);
+			start = objects[j] + request.object_size + after;
+			assert_true(start <= end);
+			assert_int_equal(slab_index(&cache, page_slab(objects[j]), objects[j]), j);
+			assert_int_equal(slab_index(&cache, page_slab(objects[j]), objects[j] - 8),
+					 SLAB_NO_OBJECT);
+		}
+		told_begin(&told);
+		slab_give(&cache, (void *[]){objects[0] - 8}, 1, "test");
+		assert_int_equal(told_end_kept(&told), 1);
+		slab_give(&cache, (void **)objects, n, "test");
+		assert_int_equal(slab_shrink(&cache), 0);
+		slab_cache_exit(&cache);
+	}
+}
+
+/* As constructors: word by word, and who asks is told which objects were. */
+static void prepared_by_a_layer_above(void **state)
+{
+	struct slab_extra extra = {8, 0, prepare};
+	struct slab_request request = request_of(8);
+	static void *objects[256];
+	struct slab_cache cache;
+	unsigned int n, count = 0;
+	struct slab *slab;
+
+	(void)state;
+	request.extra = &extra;
+	assert_true(slab_cache_init(&cache, &request));
+	n = cache.oo.objects;
+	assert_int_equal(n, 256);
+	prepared = 0;
+	for (unsigned int i = 0; i < 65; i++)
+		assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, objects + i, 1), 1);
+	assert_int_equal(prepared, 128);
+	slab = page_slab(objects[0]);
+	for (unsigned int i = 0; i < n; i++)
+		count += slab_is_prepared(&cache, slab, i);
+	assert_int_equal(count, 128);
+	for (unsigned int i = 0; i < 65; i++)
+		assert_true(slab_is_prepared(&cache, slab, slab_index(&cache, slab, objects[i])));
+	slab_give(&cache, objects, 65, "test");
+	assert_int_equal(slab_shrink(&cache), 0);
+	slab_cache_exit(&cache);
+}
+
 /* Empty slabs go back by themselves, but for those that a node keeps. */
 static void empty_slabs_go_back(void **state)
 {
@@ -683,6 +771,8 @@ int main(void)
 		cmocka_unit_test(every_number_of_objects),
 		cmocka_unit_test(random_order),
 		cmocka_unit_test(constructor),
+		cmocka_unit_test(room_around_objects),
+		cmocka_unit_test(prepared_by_a_layer_above),
 		cmocka_unit_test(many_constructed),
 		cmocka_unit_test(constructed_in_part_of_a_word),
 		cmocka_unit_test(empty_slabs_go_back),
