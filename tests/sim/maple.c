@@ -2,17 +2,18 @@
 /*
  * The maple tree under every short schedule: one writer and a reader, then several readers at random.
  *
- * A case is a tree, a store of a known type and a reader. It runs under all schedules up to a
- * number of preemptions that the budget allows, each time from the same nodes (readers change
- * nothing that others read, so two fibres are enough). Stores are random, except those in place:
- * every border of some trees, appends to leaves of every size. Then seeds: three readers, and eight
- * stores one after the other. What readers may see: maple_readers.h; what is freed: maple_nodes.h.
+ * A case is a tree, a store of a known type and a reader. It runs under all schedules with as many
+ * preemptions as the budget allows, each time from the same nodes. Readers change nothing that
+ * others read, so two fibres are enough. Stores are random, except stores in place, which cover
+ * every border of some trees, and appends, which cover leaves of every size. Then random schedules
+ * of three readers and eight stores. maple_readers.h says what readers may see, maple_nodes.h
+ * which nodes may be freed.
  *
- * Planted bugs (enum plant), each of which must be found by the same schedules, or the test fails:
- * replaced nodes not marked dead; nodes freed without a grace period; freed before the successor is
- * published; published before they are filled; pivots stored last and in the wrong order by an append
- * or a slot store. That a change in place is counted in meta is not among them: who goes on from a slot
- * looks at its borders, too.
+ * The same schedules must find each planted bug (enum plant), or the test fails: replaced nodes are
+ * not marked dead; nodes are freed without a grace period, or before their successor is published;
+ * nodes are published before they are filled; an append or a slot store stores pivots last, in the
+ * wrong order. A change in place that is not counted in meta is no planted bug: a reader that
+ * continues from a slot also checks the slot's borders.
  *
  *     sim-maple [--budget SCHEDULES] [--stores OF-EACH-TYPE-FOR-A-TREE] [--seeds N]
  */
@@ -42,7 +43,7 @@ static unsigned int met[TYPES]; /* stores of each type */
 static struct schedule {
 	unsigned int first, n, run[MOST_SWITCHES];
 } schedule;
-static unsigned int running, switches, steps; /* steps of the last run while both were there */
+static unsigned int running, switches, steps; /* steps of the last run while both fibres ran */
 static bool begun, alone;
 
 static unsigned int decide(unsigned int fibre)
@@ -97,7 +98,7 @@ static double choose(double n, unsigned int k)
 	return result > 0 ? result : 0;
 }
 
-/* The most preemptions that the budget allows, if the fibres take so many steps. */
+/* The largest number of preemptions that the budget allows, if the fibres take this many steps. */
 static unsigned int most_switches(unsigned int reads, unsigned int writes)
 {
 	double sum = 2;
@@ -112,7 +113,7 @@ static unsigned int most_switches(unsigned int reads, unsigned int writes)
 	return n > 1 ? n - 1 : 1;
 }
 
-/* Run this schedule, and each one that preempts its last run somewhere. */
+/* Run this schedule, and all schedules that preempt its last run. */
 static void explore(unsigned int most)
 {
 	unsigned int length, n = schedule.n;
@@ -157,7 +158,7 @@ static void read_around(const struct store_call *call)
 			reader.at = cell_min(m, cells[i]);
 			explore_case();
 		}
-	/* From outside of what is stored, and from within. */
+	/* Readers that start before the stored range, that start inside it, and that end with it. */
 	for (reader.reading = READ_FIND; reader.reading < NR_READINGS; reader.reading++) {
 		reader.at = before > 5 ? before - 5 : 0;
 		reader.limit = cell_max(m, least(call->last + 6, CELLS - 1));
@@ -170,7 +171,7 @@ static void read_around(const struct store_call *call)
 	}
 }
 
-/* So many stores of each type that come by chance. */
+/* This many random stores of each type. */
 static void explore_tree(unsigned int shape, unsigned int flags)
 {
 	unsigned int here[TYPES] = {0};
@@ -205,7 +206,7 @@ static void read_known(enum store_type type, unsigned int at, unsigned int limit
 	}
 }
 
-/* Every border between two ranges moves while a reader is at one of them, at a leaf's end, too. */
+/* Each border between two ranges moves while a reader is at one of them, also at a leaf's end. */
 static void explore_borders(unsigned int shape)
 {
 	const struct model *m = &history.content[0];
@@ -229,7 +230,7 @@ static void explore_borders(unsigned int shape)
 	}
 }
 
-/* Into the free end of a leaf with so many slots, before and after the index that a reader is at. */
+/* An append to a leaf with this many slots, before and after the index that a reader is at. */
 static void explore_appends(void)
 {
 	for (unsigned int ranges = 1; ranges < 16; ranges++) {

@@ -36,11 +36,11 @@ static struct nodes {
 static struct maple_tree saved_tree;
 static uint64_t inside; /* readers, a bit each */
 static unsigned int running;
-static uint32_t touched[NODES]; /* words that the store changes: a bit for each of a node */
+static uint32_t touched[NODES]; /* words that the store changes: a bit for each word of a node */
 static bool learning;
 enum plant planted;
 
-/* Stores that a plant holds back, in their order. */
+/* Stores that a planted bug delays, in their order. */
 static struct held held[MOST_HELD];
 static unsigned int nr_held;
 
@@ -75,7 +75,7 @@ unsigned int nodes_left(void)
 	return n;
 }
 
-/* The number of the node that has this word, or NODES. */
+/* The number of the node that contains this word, or NODES. */
 static unsigned int node_with(const void *at)
 {
 	size_t offset = (uintptr_t)at - (uintptr_t)arena;
@@ -191,7 +191,7 @@ static bool is_leaf_pivot(const void *at, uint64_t value)
 	       at < (void *)arena[i].range.slot && !is_node((void *)value);
 }
 
-/* What is planted does this store itself. */
+/* True if the planted bug makes this store itself. */
 static bool stores_otherwise(void *at, uint64_t value)
 {
 	struct maple_node *node = node_of(value);
@@ -225,7 +225,8 @@ void word_store(void *at, uint64_t value)
 	step();
 	if (planted == PLANT_NONE || !stores_otherwise(at, value))
 		*(uint64_t *)at = value;
-	if (is_node((void *)value)) /* what was to be written before it is seen */
+	if (is_node((
+		    void *)value)) /* readers must already see all stores that belong before this one */
 		step();
 }
 
@@ -264,7 +265,7 @@ static void release(struct kmem_cache *s, void *object)
 static struct sheaf_calls the_cache = {
 	.alloc_plain = allocate_plain, .alloc = allocate, .free = release};
 static struct lent {
-	struct sheaf_lent begin; /* empty: whoever takes a node calls */
+	struct sheaf_lent begin; /* empty, because every path that takes a node calls this */
 	unsigned int n;
 } the_sheaf;
 

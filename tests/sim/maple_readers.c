@@ -8,7 +8,7 @@
 
 struct history history;
 
-/* A reader, and how many stores were done when its call began. */
+/* A reader, and the number of stores completed when its call began. */
 struct look {
 	const struct reader *reader;
 	unsigned int since;
@@ -19,7 +19,7 @@ static void begin(struct look *look)
 	look->since = history.done;
 }
 
-/* The state's slot is one of those that its leaf was seen to have: the next step reads beside it. */
+/* The state's slot is inside its leaf: the next step reads the slots next to it. */
 static void check_place(const struct look *look, const struct ma_state *mas)
 {
 	void *const *first = mas->node ? first_slot(mas->node) : NULL;
@@ -29,7 +29,7 @@ static void check_place(const struct look *look, const struct ma_state *mas)
 			 look->reader->at, (long)(mas->at - first), (long)(mas->stop - first));
 }
 
-/* The range of an entry, as it was at some time of the call. */
+/* The entry had this range at some time during the call. */
 static void saw_range(const struct look *look, const void *entry, unsigned long first,
 		      unsigned long last)
 {
@@ -57,7 +57,7 @@ static void saw_entry(const struct look *look, const void *entry, unsigned long 
 		 look->reader->at, entry, index);
 }
 
-/* Nothing at each of first ... last, if first is not after it. */
+/* Nothing was stored at first ... last, unless first is greater than last. */
 static void saw_free(const struct look *look, unsigned long first, unsigned long last)
 {
 	const struct model *m = &history.content[0];
@@ -68,7 +68,7 @@ static void saw_free(const struct look *look, unsigned long first, unsigned long
 		saw_entry(look, NULL, cell_max(m, c));
 }
 
-/* index ... last contains the index at which the call had to continue. */
+/* index ... last contains the index from which the call had to continue. */
 static void saw_gap_or_range(const struct look *look, const struct ma_state *mas, const void *entry,
 			     unsigned long index)
 {
@@ -97,7 +97,7 @@ static void read_point(struct look *look, struct maple_tree *mt)
 	}
 }
 
-/* Every range from `at` up to the limit; with gaps, every gap, too. */
+/* Iterate over the ranges from `at` up to the limit; with gaps, over the gaps, too. */
 static void read_up(struct look *look, struct maple_tree *mt, bool gaps)
 {
 	MA_STATE(mas, mt, look->reader->at, look->reader->at);
@@ -107,7 +107,7 @@ static void read_up(struct look *look, struct maple_tree *mt, bool gaps)
 		void *entry;
 
 		begin(look);
-		if (first) /* the gap where it begins is none that mas_find_range() stops at */
+		if (first) /* mas_find_range() does not stop at the gap where it starts */
 			entry = mas_walk(&mas);
 		else
 			entry = gaps ? mas_find_range(&mas, look->reader->limit)
@@ -151,7 +151,7 @@ static void read_down(struct look *look, struct maple_tree *mt, bool gaps)
 			entry = gaps ? mas_find_range_rev(&mas, look->reader->at)
 				     : mas_find_rev(&mas, look->reader->at);
 		check_place(look, &mas);
-		/* Outside of a tree without nodes it looks there again: a writer may have been there. */
+		/* After a tree without nodes the search starts there again: a writer may have stored something. */
 		if (mas.index <= from && from <= mas.last)
 			next = from;
 		if (!entry && mas.status != ma_active &&
@@ -177,7 +177,7 @@ static void read_down(struct look *look, struct maple_tree *mt, bool gaps)
 	}
 }
 
-/* One step up and one down from the range at the index. */
+/* One step forward and one back from the range at the index. */
 static void read_next_prev(struct look *look, struct maple_tree *mt)
 {
 	MA_STATE(mas, mt, look->reader->at, look->reader->at);

@@ -12,7 +12,7 @@ struct store_call stores[MOST_STORES];
 unsigned int nr_stores;
 
 static const struct shape {
-	unsigned int ranges, width, gap; /* 1 ... width, 0 ... gap wide */
+	unsigned int ranges, width, gap; /* widths are 1 ... width and 0 ... gap */
 	bool ascending;
 } shapes[NR_SHAPES] = {
 	{0, 1, 0, true},   {1, 3, 3, true},   {5, 4, 3, true},
@@ -109,12 +109,12 @@ struct store_call propose(const struct model *m, unsigned long number)
 	struct store_call call = {c, least(c + sim_below(4), CELLS - 1),
 				  (void *)(0x20000 + 16 * number)};
 
-	if (kind < 3) { /* a whole range: replaced, erased, or longer */
+	if (kind < 3) { /* a whole range is replaced, erased or extended */
 		call.first = model_first(m, c);
 		call.last = kind == 2 ? least(last + 1 + sim_below(2), CELLS - 1) : last;
 		if (kind == 2)
 			call.entry = m->cells[c].entry;
-	} else if (kind == 3) { /* in what is free after a range */
+	} else if (kind == 3) { /* in the gap after a range */
 		c = least(last + 1 + sim_below(2), CELLS - 1);
 		call.first = c;
 		call.last = least(c + sim_below(2), CELLS - 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Huge pages and mappings: a range that grows is one mapping; chunks of which parts went back have one
- * of their own, counted, until they are whole again or used whole, and not more than the budget.
+ * Huge pages and mappings: a growing range is one mapping. A chunk whose parts were returned is a separate
+ * mapping until the whole chunk is free or in use. These are counted, and never exceed the budget.
  */
 #include "cache/cache.h"
 #include "kit/unit.h"
@@ -19,7 +19,7 @@ enum {
 	HALF = 8 /* order of half a chunk */
 };
 
-/* The system's mappings that begin in [begin, end). */
+/* The number of the system's mappings that begin in [begin, end). */
 static unsigned int mappings_between(uintptr_t begin, uintptr_t end)
 {
 	FILE *file = fopen("/proc/self/maps", "re");
@@ -36,7 +36,7 @@ static unsigned int mappings_between(uintptr_t begin, uintptr_t end)
 	return n;
 }
 
-/* Does it show by its mappings what was advised? An emulator does not, nor one without huge pages. */
+/* True if advice splits mappings: not under an emulator, nor on a system without huge pages. */
 static bool system_splits(void)
 {
 	size_t size = 3 * OS_HUGE;
@@ -64,7 +64,7 @@ static void counted_as_the_system_does(void)
 
 static struct slab *first[CHUNKS], *second[CHUNKS];
 
-/* Two halves of a chunk; a byte is written, so that the system has something to keep apart. */
+/* Take both halves of a chunk, and write to each, so that there is memory to return. */
 static void take_chunk(unsigned int i)
 {
 	first[i] = page_alloc(0, HALF);
@@ -97,7 +97,7 @@ static void give_parts(void)
 		page_free(first[i], HALF);
 }
 
-/* Below PAGE_HUGE_FROM nothing is advised: one border, where that begins. */
+/* Below PAGE_HUGE_FROM nothing is advised, so there is at most one border. */
 static void growth_splits_nothing(void **state)
 {
 	(void)state;
@@ -121,7 +121,7 @@ static void whole_again(void **state)
 	page_trim();
 	assert_true(page_usage().splits >= before + CHUNKS / 2);
 	counted_as_the_system_does();
-	/* What the rest of each chunk and the whole of the others becomes is free in any order. */
+	/* Free the rest of each such chunk, and the whole of the others. */
 	for (unsigned int i = 0; i < CHUNKS; i++) {
 		if (i % 2)
 			page_free(first[i], HALF);
@@ -149,7 +149,7 @@ static void used_whole(void **state)
 	give_all();
 }
 
-/* A chunk in which the system may bring all back is all dirty, so that it goes when it is in the way. */
+/* A free chunk that the system may fill with a huge page counts as dirty, so that it is returned in time. */
 static void free_chunks_stay_below_the_limit(void **state)
 {
 	(void)state;
@@ -181,12 +181,12 @@ static void beyond_the_budget(void **state)
 	give_parts();
 	assert_true(page_usage().splits <= before + 9);
 	counted_as_the_system_does();
-	/* They are kept ... */
+	/* The other parts are kept ... */
 	assert_true(page_usage().dirty > PAGE_KEEP_PARTS);
 	sheaf_stats(&stats);
 	assert_int_equal(stats.split_mappings, page_usage().splits);
 	assert_int_equal(stats.split_limit, before + 9);
-	/* ... until a thread asks for all of it. */
+	/* ... until a thread trims. */
 	page_trim();
 	assert_int_equal(page_usage().dirty, 0);
 	assert_true(page_usage().splits <= before + 9);
@@ -197,7 +197,7 @@ static void beyond_the_budget(void **state)
 	range_splits.most = most;
 }
 
-/* The halves next to the library's own memory are used up: all other chunks are whole. */
+/* Use up free halves of chunks next to the library's own memory, so that all other chunks are whole. */
 static int setup(void **state)
 {
 	struct slab *half;

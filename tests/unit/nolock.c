@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any context: with each lock held, and in handlers that interrupt every line of the library.
+ * The nolock calls: with each lock held, and in signal handlers that interrupt every part of the library.
  *
  *   nolock [HANDLERS]
  */
@@ -69,7 +69,7 @@ static void all_is_there(struct kmem_cache *s)
 	kmem_cache_destroy(s);
 }
 
-/* As many as can be had at once; they go into held[]. */
+/* Allocate as many as possible, into held[]. */
 static unsigned int take_nolock(struct kmem_cache *s)
 {
 	unsigned int n = 0;
@@ -85,7 +85,7 @@ static void give_nolock(struct kmem_cache *s, unsigned int n)
 		kmem_cache_free_nolock(s, held[--n]);
 }
 
-/* Everything the cache has is had, from main to the last slab, and no page more. */
+/* Nolock allocations use up the cache, from main to the last slab, and take no new pages. */
 static void all_that_is_there(void **state)
 {
 	struct kmem_cache *s = make("nolock", SIZE, 0);
@@ -158,7 +158,7 @@ static void misuse(void **state)
 	all_is_there(other);
 }
 
-/* --- with each lock held by the thread itself: who waits for it, waits for ever --- */
+/* --- with each lock held by the thread itself: a call that waited would wait forever --- */
 
 static struct kmem_cache *beside;
 
@@ -224,7 +224,7 @@ static void with_locks_held(void)
 		take(beside, 1500);
 		kmem_cache_free_bulk(beside, 1000, held + 500);
 		ranks[i / 2].lock();
-		/* Sheaves' at least; the rest is in slabs, which the node's lock may keep. */
+		/* At least those of sheaves; the rest is in slabs, which need the node's lock. */
 		give_nolock(beside, 500);
 		n = take_nolock(beside);
 		CHECK(n >= 100 || kinds[i % 2]);
@@ -243,7 +243,7 @@ static void each_lock_held(void **state)
 	assert_int_equal(in_child(with_locks_held), 0);
 }
 
-/* Objects of full slabs, which cannot be listed now. */
+/* Free objects of full slabs while the slabs cannot be listed. */
 static void defer(struct kmem_cache *s)
 {
 	take(s, 640);
@@ -278,7 +278,7 @@ static void deferred_until_a_slow_path(void **state)
 			kmem_cache_free_bulk(s, 100, held);
 			break;
 		default:
-			/* Not told as still in use. */
+			/* They are not reported as still in use. */
 			told_begin(&told);
 			kmem_cache_destroy(s);
 			assert_int_equal(told_end(&told), 0);
@@ -312,7 +312,7 @@ static void find_inherited(void)
 	CHECK(kmem_cache_shrink(beside) == 0);
 }
 
-/* Whoever pushed them was about to set the flag. */
+/* The thread that deferred them had not yet set the flag. */
 static void deferred_without_a_flag_across_fork(void **state)
 {
 	struct kmem_cache *s = make("unflagged", SIZE, SLAB_NO_SHEAVES);
@@ -325,7 +325,7 @@ static void deferred_without_a_flag_across_fork(void **state)
 	all_is_there(s);
 }
 
-/* Nothing is linked through objects: one that is written to after it was freed harms nobody. */
+/* Objects hold no links, so a write to a freed object does no harm. */
 static void deferred_and_overwritten(void **state)
 {
 	struct kmem_cache *s = make("overwritten", SIZE, SLAB_NO_SHEAVES);
@@ -447,7 +447,7 @@ static void *work(void *number)
 	return NULL;
 }
 
-/* Every 100 microseconds, for whichever thread does not block it. */
+/* A signal every 100 microseconds, to any thread that does not block it. */
 static timer_t start_timer(void)
 {
 	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR2};
@@ -525,7 +525,7 @@ static void by_size(void **state)
 	assert_non_null(small);
 	assert_int_equal(ksize(small), 128);
 	kfree_nolock(small);
-	/* Nobody has used kmalloc-2k; its neighbour serves. */
+	/* kmalloc-2k was never used, so the next larger cache serves. */
 	kfree(kmalloc(4096, GFP_KERNEL));
 	small = kmalloc_nolock(1500, 0, 12345);
 	assert_non_null(small);
@@ -561,7 +561,7 @@ static bool handled_enough(void)
 	       __atomic_load_n(&nr_had, __ATOMIC_RELAXED) > 10;
 }
 
-/* The kernel's own case: a thousand times a thousand blocks at least, interrupted everywhere. */
+/* The kernel's own test: at least a thousand times a thousand blocks, with signals at any point. */
 static void kmalloc_loop(void)
 {
 	struct itimerspec every = {{0, 100000}, {0, 100000}};

@@ -49,7 +49,7 @@ static void understands_all(void **state)
 	assert_int_equal(os_options.verbose, 1);
 }
 
-/* What only benchmarks compare is unknown in a library without them. */
+/* Options for benchmarks are unknown to a library that is built without them. */
 static void those_of_benchmarks(void **state)
 {
 	int lines;
@@ -112,7 +112,7 @@ static void far_names_have_no_nearest(void **state)
 	}
 }
 
-/* Each is one line, and the program goes on with what the line says. */
+/* Each is reported in one line, and the program continues as the line says. */
 static void contradictions(void **state)
 {
 	static const char *const wrong[][2] = {

@@ -28,7 +28,7 @@ static struct {
 	uint64_t stamp;
 } runs[RUNS];
 
-/* Never looked into: page_own() only stores it. */
+/* page_own() only stores it, so it need not be a cache. */
 static struct slab_cache *const owner = (struct slab_cache *)&runs;
 
 static void fill(unsigned int i, uint64_t stamp)
@@ -82,7 +82,7 @@ static void give(unsigned int i)
 		assert_null(page_slab(address + page * OS_PAGE));
 }
 
-/* Nothing that could go is left: beside each page in use a page of the system has so many others. */
+/* True if no page that could be returned is left: only pages that share a system page with one in use. */
 static bool only_parts_are_dirty(void)
 {
 	struct page_usage usage = page_usage();
@@ -146,7 +146,7 @@ static bool is_resident(const char *address)
 	return resident & 1;
 }
 
-/* In whatever order: what is left lies beside pages in use. */
+/* Single pages return to the system in any order of frees. */
 static void single_pages_go_back(void **state)
 {
 	enum {
@@ -178,7 +178,7 @@ static void single_pages_go_back(void **state)
 	assert_true(resident <= used * (os.page_size / OS_PAGE - 1));
 }
 
-/* Also where huge pages were advised, because so much is in use (P4). */
+/* The same where huge pages were advised, because much is in use (P4). */
 static void scattered_pages_go_back(void **state)
 {
 	enum {
@@ -211,14 +211,13 @@ static void foreign_addresses(void **state)
 	assert_null(page_slab(pages.base - 1));
 	assert_null(page_slab(pages.base + pages.size));
 	assert_null(page_slab((void *)UINTPTR_MAX));
-	/* Inside the ranges, but of chunks that were never used: their descriptors cannot be read.
-	 */
+	/* Inside the ranges, but in chunks that were never used: their descriptors are unreadable. */
 	assert_null(page_slab(pages.base + pages.size - 1));
 	for (uint32_t node = 0; node < os.nr_nodes; node++)
 		assert_null(page_slab(pages.base + ((size_t)(node + 1) << pages.range_shift) - 1));
 }
 
-/* As large as there are addresses: 16 TiB a node, for machines of today and the next ones. */
+/* 16 TiB for each node, where the address space allows it. */
 static void a_range_is_large(void **state)
 {
 	size_t wanted = ((size_t)16 << 40) * os.nr_nodes;
@@ -235,7 +234,7 @@ static void a_range_is_large(void **state)
 	assert_int_equal((size_t)1 << pages.range_shift, (size_t)16 << 40);
 }
 
-/* P3: descriptors are made readable as they are needed. */
+/* P3: descriptors are made readable when they are needed. */
 static void grow_beyond_what_is_readable(void)
 {
 	size_t before = pages.readable;
@@ -245,7 +244,7 @@ static void grow_beyond_what_is_readable(void)
 	do {
 		slab = page_alloc(0, 9);
 		if (!slab)
-			return; /* the system commits no memory that it has not */
+			return; /* this system does not overcommit memory */
 	} while (pages.readable == before);
 	page_own(slab, 9, owner);
 	CHECK(page_address(slab) - pages.base == (ptrdiff_t)before);

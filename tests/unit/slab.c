@@ -39,7 +39,7 @@ static struct slab_request request_of(uint32_t size)
 	return (struct slab_request){.name = "test", .object_size = size, .align = 8};
 }
 
-/* kernel rules: from the order of the wanted objects on, the least order of little waste. */
+/* The kernel's rule: the lowest order with little waste that holds the wanted number of objects. */
 static unsigned int expected_order(uint32_t stride)
 {
 	unsigned int wanted = 4 * (log2_of(os_nr_cpus()) + 2), most = 3;
@@ -87,7 +87,7 @@ static void layout(void **state)
 	}
 }
 
-/* Computed by hand, for two or three CPUs: at least 12 objects are wanted. */
+/* Computed by hand for two or three CPUs, where a slab should hold at least 12 objects. */
 static void layout_of_two_cpus(void **state)
 {
 	static const struct {
@@ -124,7 +124,7 @@ static unsigned int nr_bits(struct slab_cache *cache, struct slab *slab, uint64_
 	return n;
 }
 
-/* Bits, count and flags agree in every slab of a quiet cache; how many objects are in use in all. */
+/* Check bits, count and flags of every slab of a quiet cache; return the number of objects in use. */
 static size_t count_in_use(struct slab_cache *cache)
 {
 	size_t in_use = 0, nr_slabs = 0, expected = 0;
@@ -214,7 +214,7 @@ static void model(void **state)
 	take_and_give(40000);
 }
 
-/* In a child whose node has single pages only. */
+/* Run in a child whose node has only single pages. */
 static void fallback_order(void)
 {
 	static void *objects[200];
@@ -223,19 +223,19 @@ static void fallback_order(void)
 	unsigned int n;
 
 	CHECK(slab_cache_init(&cache, &request));
-	/* The node's part is made while there is memory. */
+	/* Create the node's structure while there is memory. */
 	CHECK(slab_take(&cache, 0, SLAB_THIS_NODE, objects, 1) == 1);
 	slab_give(&cache, objects, 1, "test");
 	slab_shrink(&cache);
 	CHECK(cache.oo.order > cache.min.order);
-	/* qsort() needs some, too, and has it from now on. */
+	/* qsort() needs memory, too: let it allocate that now. */
 	qsort(objects, 200, sizeof(void *), by_address);
 	leave_single_pages(0);
 	for (n = 0; n < 200; n++) {
 		CHECK(slab_take(&cache, 0, SLAB_THIS_NODE, objects + n, 1) == 1);
 		CHECK(page_slab(objects[n])->state & SLAB_SMALL);
 	}
-	/* Eight a page, each once: so the pages were all used up, one after the other. */
+	/* Eight objects a page: each page was used up before the next one. */
 	CHECK(cache.nodes[0]->nr_slabs == 200 / 8);
 	qsort(objects, n, sizeof(void *), by_address);
 	for (n = 0; n < 200; n++) {
@@ -245,7 +245,7 @@ static void fallback_order(void)
 	}
 	slab_give(&cache, objects, 200, "test");
 	CHECK(slab_shrink(&cache) == 0);
-	/* All in one call: no more than there are in each. */
+	/* All in one call, which must take no more from a slab than it holds. */
 	CHECK(slab_take(&cache, 0, SLAB_THIS_NODE, objects, 200) == 200);
 	CHECK(cache.nodes[0]->nr_slabs == 200 / 8);
 	for (n = 0; n < 200; n++)
@@ -261,8 +261,8 @@ static void small_slabs(void **state)
 }
 
 /*
- * Slabs of this order with every number of objects that sizes allow: all objects are taken, some given back in
- * a random order, taken again, until each was seen free and used.
+ * Slabs of this order, with every number of objects that sizes allow: take all objects, give some back in
+ * random order and take them again, until each object was seen free and used.
  */
 static void fill_slab(uint32_t size, unsigned int order)
 {
@@ -278,7 +278,7 @@ static void fill_slab(uint32_t size, unsigned int order)
 	n = cache.oo.objects;
 	assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, objects, n), n);
 	for (unsigned int i = 0; i < n; i++) {
-		/* From the lowest address on. */
+		/* In ascending order of addresses. */
 		assert_ptr_equal(page_slab(objects[i]), page_slab(objects[0]));
 		if (!os_options.random)
 			assert_int_equal(slab_index(&cache, page_slab(objects[i]), objects[i]), i);
@@ -330,7 +330,7 @@ static void every_number_of_objects(void **state)
 	os_options.max_order = max_order;
 }
 
-/* With slab_freelist_random: all of a slab, in no order of addresses, nor in the same one for two slabs. */
+/* With slab_freelist_random, objects come in random order, and in different orders for two slabs. */
 static void random_order(void **state)
 {
 	static void *objects[2][512];
@@ -344,7 +344,7 @@ static void random_order(void **state)
 	assert_true(slab_cache_init(&cache, &request));
 	os_options.random = random;
 	for (int slab = 0; slab < 2; slab++) {
-		/* In parts, each of which is in a random order, too. */
+		/* In parts, each of which is in random order, too. */
 		for (unsigned int i = 0; i < 512; i += 32)
 			assert_int_equal(
 				slab_take(&cache, 0, SLAB_THIS_NODE, objects[slab] + i, 32), 32);
@@ -370,7 +370,7 @@ static void construct(void *object)
 	constructed++;
 }
 
-/* Word by word, each object once; who takes without waiting gets only constructed ones. */
+/* Objects are constructed word by word, each once; a take that may not wait gets only constructed ones. */
 static void constructor(void **state)
 {
 	struct slab_request request = request_of(16);
@@ -396,7 +396,7 @@ static void constructor(void **state)
 	assert_int_equal(constructed, 256);
 	for (unsigned int i = 0; i < 256; i++)
 		assert_int_equal(*(uint64_t *)objects[i], 0xc0);
-	/* Freed and taken again: constructed once. */
+	/* Objects that are freed and taken again are not constructed again. */
 	slab_give(&cache, objects, 200, "test");
 	assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, objects, 200), 200);
 	assert_int_equal(constructed, 256);
@@ -405,7 +405,7 @@ static void constructor(void **state)
 	slab_cache_exit(&cache);
 }
 
-/* Many at once: each word of a new slab, before there is another slab. */
+/* A large take constructs each word of a new slab before it needs another slab. */
 static void many_constructed(void **state)
 {
 	struct slab_request request = request_of(16);
@@ -425,7 +425,7 @@ static void many_constructed(void **state)
 	slab_cache_exit(&cache);
 }
 
-/* A slab whose only word is not full is constructed once. */
+/* A slab with fewer than 64 objects is constructed once. */
 static void constructed_in_part_of_a_word(void **state)
 {
 	struct slab_request request = request_of(192);
@@ -538,7 +538,7 @@ static void prepared_by_a_layer_above(void **state)
 	slab_cache_exit(&cache);
 }
 
-/* Empty slabs go back by themselves, but for those that a node keeps. */
+/* A node returns empty slabs without a shrink, except those that it keeps. */
 static void empty_slabs_go_back(void **state)
 {
 	struct slab_request request = request_of(1024);
@@ -559,7 +559,7 @@ static void empty_slabs_go_back(void **state)
 	slab_cache_exit(&cache);
 }
 
-/* Whoever set the last bit and has not subtracted yet still has the slab (B3). */
+/* A free that set the last bit, but has not yet subtracted from the count, still uses the slab (B3). */
 static void empty_by_count(void **state)
 {
 	struct slab_request request = request_of(1024);
@@ -589,7 +589,7 @@ static void empty_by_count(void **state)
 	slab_cache_exit(&cache);
 }
 
-/* No free touches an object: what is written to it afterwards changes nothing else. */
+/* No free touches an object: writes to a freed object change nothing else. */
 static void nothing_in_free_objects(void **state)
 {
 	struct slab_request request = request_of(64);
@@ -618,7 +618,7 @@ static void nothing_in_free_objects(void **state)
 	slab_cache_exit(&cache);
 }
 
-/* A double free is found as long as the object is free, whatever was freed in between. */
+/* A double free is found as long as the object is free, whatever is freed in between. */
 static void double_frees(void **state)
 {
 	struct slab_request request = request_of(16);
@@ -638,7 +638,7 @@ static void double_frees(void **state)
 	told_begin(&told);
 	slab_give_nolock(&cache, objects[0], "test_free");
 	assert_int_equal(told_end_kept(&told), 1);
-	/* Twice in one array, next to each other and not. */
+	/* The same object twice in one array, at adjacent and at other places. */
 	two[0] = two[1] = objects[250];
 	told_begin(&told);
 	slab_give(&cache, two, 2, "test_free");
@@ -653,7 +653,7 @@ static void double_frees(void **state)
 	slab_cache_exit(&cache);
 }
 
-/* A nolock free needs no lock, whatever state the slab is in; what it leaves is listed later. */
+/* A nolock free needs no lock in any state of the slab; a slab that it cannot list is listed later. */
 static void nolock_frees(void **state)
 {
 	struct slab_request request = request_of(64);
@@ -677,7 +677,7 @@ static void nolock_frees(void **state)
 	slab_list_deferred(&cache);
 	assert_false(slab_has_deferred(&cache));
 	assert_int_equal(count_in_use(&cache), n - 2);
-	/* It becomes empty, and stays listed. */
+	/* The slab becomes empty, and stays listed. */
 	os_lock(&cache.nodes[0]->lock);
 	for (unsigned int i = 2; i < n; i++)
 		slab_give_nolock(&cache, objects[i], "test");
@@ -689,7 +689,7 @@ static void nolock_frees(void **state)
 	slab_cache_exit(&cache);
 }
 
-/* What a nolock free made free a nolock allocation finds, if nobody has the lock. */
+/* A nolock allocation finds objects of a nolock free, if no thread has the lock. */
 static void nolock_alone(void **state)
 {
 	struct slab_request request = request_of(64);
@@ -747,7 +747,7 @@ static void misuse(void **state)
 	assert_int_equal(told_end_kept(&told), 1);
 	assert_non_null(strstr(told.text, "not an object of any cache"));
 
-	/* All of them in one array, twice the same object too: what is right is freed. */
+	/* All of them in one array, one object twice: the valid ones are freed. */
 	{
 		void *mixed[] = {objects[1], inside, objects[1], theirs, local, objects[2]};
 

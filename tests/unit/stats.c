@@ -35,7 +35,7 @@ enum {
 	ROUNDS = 40000
 };
 
-/* By how much a counter moved since. */
+/* How much a counter changed since `before`. */
 #define MOVED(before, name) (look(s).name - (before).name)
 
 /* What must be true of every quiet cache. */
@@ -131,7 +131,7 @@ static void sheaves_go_through_the_barn(void **state)
 	assert_true(MOVED(before, barn_replace_empty) > 0);
 	assert_true(MOVED(before, barn_replace_empty) <= MOVED(before, barn_get));
 	check_sums(s, 8 * SHEAF);
-	/* Empty sheaves are where full ones were: they change places again. */
+	/* The barn has empty sheaves now, so they are exchanged for full ones. */
 	before = look(s);
 	give(0, 8 * SHEAF);
 	assert_true(MOVED(before, barn_replace_full) > 0);
@@ -152,7 +152,7 @@ static void full_barn_flushes(void **state)
 	assert_true(MOVED(before, barn_put_fail) > 0);
 	assert_true(MOVED(before, sheaf_flush) > 0);
 	assert_int_equal(MOVED(before, sheaf_flush) % SHEAF, 0);
-	/* A flushed sheaf is used again where it was: the barn is searched once, not for each of them. */
+	/* A flushed sheaf stays in its slot, so the barn is searched once, not for each sheaf. */
 	assert_true(MOVED(before, replace_full_main) > MANY / SHEAF / 2);
 	assert_true(MOVED(before, barn_get_empty) <= 1);
 	assert_int_equal(MOVED(before, free_fastpath), MANY);
@@ -230,7 +230,7 @@ static void node_request_is_a_mismatch(void **state)
 	kmem_cache_free(s, object);
 }
 
-/* Somebody else changed the slab's word in between. */
+/* Another thread changed the slab's word in between. */
 static void lost_race_is_counted(void **state)
 {
 	struct kmem_cache_stats before;
@@ -252,7 +252,7 @@ static void lost_race_is_counted(void **state)
 	give(0, 1);
 }
 
-/* Each word its own number, in its own row. */
+/* Add to each word its number, times `times`. */
 static void count_all(uint64_t times)
 {
 	for (unsigned int word = OS_NR_SHOWN; word < NR_RCU_WORDS; word++)
@@ -285,7 +285,7 @@ static void in_childs_planes(void)
 	CHECK(look(s).nolock_fail == 5 * STAT_nolock_fail);
 }
 
-/* Also those in planes behind the first, and none is the next cache's or a child's. */
+/* Also words after the first plane; the counts of the next cache and of a child stay separate. */
 static void each_event_is_the_sum_of_its_words(void **state)
 {
 	struct kmem_cache *first = s;
@@ -328,7 +328,7 @@ static void small_slabs_are_counted(void **state)
 
 struct worker {
 	pthread_t thread;
-	unsigned int cpu, row; /* pinned there, if row is not 0 */
+	unsigned int cpu, row; /* it is pinned there, if row is not 0 */
 	bool pinned;
 	uint64_t allocs, frees;
 };
@@ -400,7 +400,7 @@ static void nothing_is_lost_in_a_storm(void **state)
 	assert_int_equal(stats.free_fastpath + stats.free_slowpath, frees);
 }
 
-/* What this row counted, and what its two sheaves still carry. */
+/* The counts of this row, with those that its two sheaves still carry. */
 static void count_of_row(unsigned int row, uint64_t *allocs, uint64_t *frees)
 {
 	struct slot *slot = slot_of_row((char *)s, row);
@@ -428,7 +428,7 @@ static void each_cpu_counts_its_own(void **state)
 
 	(void)state;
 	skip_unless_counted();
-	/* Elsewhere rows are not CPUs. */
+	/* With another index, rows are not CPUs. */
 	if (strcmp(publish_index(), "cpu_id"))
 		skip();
 	CPU_ZERO(&set);
@@ -471,7 +471,7 @@ static void child_counts_for_itself(void **state)
 	take(10);
 	give(0, 5);
 	take(5);
-	/* held[5] ... held[9] are five of the first ten, twice taken from the sheaf. */
+	/* held[5] ... held[9] are five of the first ten objects, taken twice from the sheaf. */
 	before = look(s);
 	assert_int_equal(before.objects_in_use, 10);
 	assert_int_equal(in_child(in_the_child), 0);
@@ -481,7 +481,7 @@ static void child_counts_for_itself(void **state)
 	check_sums(s, 0);
 }
 
-/* As other processes add up: the sums, and the words that rows show of their sheaves. */
+/* The sum that other processes compute: the counters, and the words of sheaves that rows show. */
 static uint64_t allocs_seen_by_others(void)
 {
 	const uint64_t *words = (const uint64_t *)os_counter(s, 0);
@@ -504,15 +504,15 @@ static void others_see_each_event_once(void **state)
 	skip_unless_counted();
 	take(5);
 	give(0, 5);
-	/* A push shows the pops before it. */
+	/* A push makes the pops before it visible. */
 	assert_int_equal(allocs_seen_by_others(), 5);
-	/* What the sheaves carried is in the sums now. */
+	/* The counts of the sheaves were added to the sums. */
 	kmem_cache_shrink(s);
 	assert_int_equal(allocs_seen_by_others(), 5);
 	assert_int_equal(look(s).alloc_fastpath, 5);
 }
 
-/* As other processes read it. */
+/* The description that other processes read. */
 static const struct publish_cache *published(void)
 {
 	return (const struct publish_cache *)os_counter((char *)s - ((size_t)1 << ROW_SHIFT), 0);
