@@ -24,6 +24,11 @@
 
 struct range_splits range_splits;
 
+static size_t larger(size_t one, size_t other)
+{
+	return one > other ? one : other;
+}
+
 /* --- huge pages ------------------------------------------------------------------------------- */
 
 size_t range_most_splits(void)
@@ -69,6 +74,7 @@ void range_grown(struct range *range, struct chunk *chunk)
 
 void range_taken(struct range *range, struct chunk *chunk)
 {
+	range->peak[0] = larger(range->peak[0], range->used);
 	if (chunk->nr_free == 0 && chunk->advice == CHUNK_PARTS)
 		advise(range, chunk, CHUNK_HUGE);
 }
@@ -100,10 +106,10 @@ static unsigned int take_dirty(struct range *range, struct chunk *chunk, unsigne
 	return length;
 }
 
-/* Give back what the system can take of the chunk's dirty pages, without the lock while it does. */
-static void discard_dirty(struct range *range, struct chunk *chunk)
+/* Give back what the system can take of the chunk's dirty pages, without the lock while it does; how many. */
+static unsigned int discard_dirty(struct range *range, struct chunk *chunk)
 {
-	unsigned int page, length, from = 0;
+	unsigned int page, length, from = 0, given = 0;
 
 	while ((length = take_dirty(range, chunk, from, &page)) != 0) {
 		range_relist(range, chunk);
@@ -117,7 +123,9 @@ static void discard_dirty(struct range *range, struct chunk *chunk)
 		chunk_give_clean(chunk, page, length);
 		range_relist(range, chunk);
 		from = page + length;
+		given += length;
 	}
+	return given;
 }
 
 /* True if what is free of the chunk may go while the rest stays. */
@@ -130,47 +138,60 @@ static bool may_part(struct range *range, struct chunk *chunk)
 /* Dirty pages that may stay whatever else: so many bytes, or more if the user asks for it. */
 static size_t keep_pages(size_t bytes)
 {
-	size_t asked = (size_t)os_options.page_keep << 20;
-
-	return (asked > bytes ? asked : bytes) >> OS_PAGE_SHIFT;
+	return larger(bytes, (size_t)os_options.page_keep << 20) >> OS_PAGE_SHIFT;
 }
 
-/* Dirty pages that may stay, beside whole chunks: a program that uses much soon uses them again. */
-static size_t may_keep(const struct range *range)
+/* Pages that were in use lately and are not now: a program often soon allocates again what it freed. */
+static size_t freed_lately(struct range *range)
 {
-	size_t least = keep_pages(PAGE_KEEP_PARTS);
+	uint32_t now = os_now_ms(), passed = now - range->since;
+	size_t peak, most = PAGE_KEEP_PEAK / os.nr_nodes >> OS_PAGE_SHIFT;
 
-	return range->used / 4 > least ? range->used / 4 : least;
+	if (passed >= PAGE_KEEP_MS) {
+		range->peak[1] = passed < 2 * PAGE_KEEP_MS ? range->peak[0] : range->used;
+		range->peak[0] = range->used;
+		range->since = now;
+	}
+	peak = larger(range->peak[0], range->peak[1]) - range->used;
+	return peak < most ? peak : most;
 }
 
 /*
- * Down to half of what may stay, going on where the last time ended. What is left above that after a
- * look at every chunk cannot go, and is no reason to look again.
+ * Down to so many dirty pages, but not too much in one call, going on where the last one ended. What is left above
+ * that after a look at every chunk cannot go, and is no reason to look again.
  */
-static void discard_parts(struct range *range)
+static void discard_parts(struct range *range, size_t wanted)
 {
-	size_t wanted = may_keep(range) / 2;
+	size_t left = PAGE_DISCARD_MAX >> OS_PAGE_SHIFT;
 
 	for (uint32_t n = range->nr_chunks; n > 0 && range->dirty > wanted; n--) {
 		struct chunk *chunk = &range->chunks[range->cursor % range->nr_chunks];
+		size_t given = 0;
 
 		range->cursor++;
 		if (chunk->nr_dirty && may_part(range, chunk))
-			discard_dirty(range, chunk);
+			given = discard_dirty(range, chunk);
+		if (given >= left)
+			return;
+		left -= given;
 	}
 	range->stuck = range->dirty > wanted ? range->dirty : 0;
 }
 
 void range_given(struct range *range, struct chunk *chunk)
 {
+	size_t lately = freed_lately(range), parts;
+
 	if (chunk->nr_free == CHUNK_PAGES && chunk->advice == CHUNK_PARTS)
 		make_whole(range, chunk);
 	if (range->stuck > range->dirty)
 		range->stuck = range->dirty;
-	if (chunk->nr_free == CHUNK_PAGES && range->dirty > keep_pages(PAGE_KEEP_CHUNKS))
+	if (chunk->nr_free == CHUNK_PAGES && range->dirty > lately + keep_pages(PAGE_KEEP_CHUNKS))
 		discard_dirty(range, chunk);
-	else if (range->dirty - range->stuck > may_keep(range))
-		discard_parts(range);
+	/* A program that uses much soon uses more of it again. */
+	parts = larger(keep_pages(PAGE_KEEP_PARTS), range->used / 4);
+	if (range->dirty - range->stuck > lately + parts)
+		discard_parts(range, lately + parts / 2);
 }
 
 void page_trim(void)

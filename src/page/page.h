@@ -20,9 +20,11 @@
  *      tests nothing else. Those above a range's top read zero.
  *  P4. Free pages that were used ("dirty") and are not yet given back stay below the limit: whole
  *      chunks go back above PAGE_KEEP_CHUNKS, parts of chunks above PAGE_KEEP_PARTS or a quarter
- *      of what is in use. With page_keep=N nothing goes back by itself below N MiB. Beyond the limit
- *      stays what the system cannot take: pages of its own that are in use in part, and parts of
- *      chunks for which it has no more mappings (discard.c).
+ *      of what is in use; of both, as much more may stay as was freed lately, up to PAGE_KEEP_PEAK. With
+ *      page_keep=N nothing goes back by itself below N MiB. Beyond the limit stays what one call may
+ *      not give back because it takes long (PAGE_DISCARD_MAX), and what the system cannot take: pages
+ *      of its own that are in use in part, and parts of chunks for which it has no more mappings
+ *      (discard.c). All this happens when pages are freed: a program that frees none gives none back.
  *
  * Locks: OS_RANK_PAGES, one for each range; memory is given back without it.
  * Callers: src/slab/, src/page/pool.c for the library's own structures, src/cache/large.c.
@@ -46,6 +48,15 @@
  */
 #define PAGE_KEEP_CHUNKS ((size_t)4 << 20)
 #define PAGE_KEEP_PARTS	 ((size_t)16 << 20)
+/*
+ * What was freed lately may stay, up to so many bytes in all: most programs allocate it again. Lately: less than
+ * one to two times so many milliseconds ago. Half gives back what a program needs again each second; double keeps
+ * longer what it does not.
+ */
+#define PAGE_KEEP_PEAK ((size_t)256 << 20)
+#define PAGE_KEEP_MS   1000
+/* Bytes that one free gives back at most (and what one chunk has): 1 to 3 ms in pages of 4 KiB. */
+#define PAGE_DISCARD_MAX ((size_t)32 << 20)
 /* Bytes in use from which huge pages are advised: a page fault is 0.6 µs for each 4 KiB then, but one touched
  * byte may cost 2 MiB, which is an eighth of this at most. */
 #define PAGE_HUGE_FROM ((size_t)16 << 20)

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "kit/clock.h"
 #include "kit/process.h"
 #include "os/machine.h"
 #include "os/section.h"
@@ -48,6 +49,20 @@ static inline char *map_one_row(void)
 			return NULL;
 	close(file);
 	return rows;
+}
+
+/* What was freed until now was not freed lately. */
+static inline void pages_let_time_pass(void)
+{
+	clock_pass_ms(2 * PAGE_KEEP_MS);
+}
+
+/* So many calls, of which each gives back PAGE_DISCARD_MAX at most. */
+static inline void pages_free_some(unsigned int calls)
+{
+	for (unsigned int i = 0; i < calls; i++)
+		for (uint32_t node = 0; node < os.nr_nodes; node++)
+			page_free(page_alloc(node, 0), 0);
 }
 
 #endif
