@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Requests that the system may refuse: files with or without the right to execute, and more locked
- * memory. */
+ * memory; and how much memory the process has. */
 #include <errno.h>
+#include <grp.h>
 #include <sheaf/slab.h>
+#include <sheaf/stats.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -105,12 +107,35 @@ static void locked_memory_is_named(void **state)
 	assert_int_equal(in_child(lock_little), 0);
 }
 
+/* The system lists a process's groups before its memory, in this case 5 KiB of them. */
+static void join_many_groups(void)
+{
+	struct sheaf_stats stats;
+	gid_t groups[500];
+
+	for (unsigned int i = 0; i < 500; i++)
+		groups[i] = 1000000000 + i;
+	/* Only the superuser may. */
+	CHECK(setgroups(500, groups) == 0 || errno == EPERM);
+	kfree(kmalloc(64, GFP_KERNEL));
+	sheaf_stats(&stats);
+	CHECK(stats.resident_bytes > 64 << 10 && stats.resident_bytes < (size_t)1 << 40);
+	CHECK(stats.peak_resident_bytes >= stats.resident_bytes);
+}
+
+static void memory_of_a_process_with_many_groups(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(join_many_groups), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(slots_with_memfd_noexec),
 		cmocka_unit_test(slots_on_an_old_system),
 		cmocka_unit_test(locked_memory_is_named),
+		cmocka_unit_test(memory_of_a_process_with_many_groups),
 	};
 
 	return cmocka_run_group_tests_name("memory", tests, NULL, NULL);

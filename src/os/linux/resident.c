@@ -9,31 +9,41 @@
 
 #include "os/memory.h"
 
-static size_t status_bytes(const char *text, const char *key)
+#define LINE 48 /* bytes that a line with a size has at most, with its beginning */
+
+static void find_size(const char *text, const char *key, size_t *bytes)
 {
 	const char *found = strstr(text, key);
 
-	return found ? (size_t)strtoull(found + strlen(key), NULL, 10) << 10 : 0;
+	if (found)
+		*bytes = (size_t)strtoull(found + strlen(key), NULL, 10) << 10;
 }
 
-/* With system calls: the C library's functions are cancellation points. */
-static ssize_t read_status(char *text, size_t size)
-{
-	int file = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/status", O_RDONLY | O_CLOEXEC);
-	ssize_t length = file < 0 ? 0 : syscall(SYS_read, file, text, size);
-
-	if (file >= 0)
-		syscall(SYS_close, file);
-	return length < 0 ? 0 : length;
-}
-
+/*
+ * Piece by piece: the line of the user's groups, which comes first, may be long. The last bytes of a
+ * piece are looked at again with the next one, so that a size that is cut there is read in full. With
+ * system calls: the C library's functions are cancellation points.
+ */
 void os_resident(size_t *now, size_t *peak)
 {
-	char text[4096];
-	int saved = errno;
+	char text[512];
+	int saved = errno, file;
+	size_t kept = 0;
+	ssize_t n;
 
-	text[read_status(text, sizeof(text) - 1)] = '\0';
-	*now = status_bytes(text, "\nVmRSS:");
-	*peak = status_bytes(text, "\nVmHWM:");
+	*now = *peak = 0;
+	file = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/status", O_RDONLY | O_CLOEXEC);
+	while (file >= 0 &&
+	       (n = syscall(SYS_read, file, text + kept, sizeof(text) - 1 - kept)) > 0) {
+		size_t length = kept + (size_t)n;
+
+		text[length] = '\0';
+		find_size(text, "\nVmRSS:", now);
+		find_size(text, "\nVmHWM:", peak);
+		kept = length < LINE ? length : LINE;
+		memmove(text, text + length - kept, kept);
+	}
+	if (file >= 0)
+		syscall(SYS_close, file);
 	errno = saved;
 }
