@@ -127,7 +127,8 @@ uint64_t os_random(void);
  * memory is reserved. */
 void os_forget_nodes(void);
 
-/* The number of mappings that a process may have (vm.max_map_count). */
+/* In linux/topology.c, as the next. The number of mappings that a process may have
+ * (vm.max_map_count). */
 size_t os_mappings_limit(void);
 
 /* CPUs of this machine: a term in slab sizes. */
