@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/* See passed.h. */
+#include "rcu/passed.h"
+
+#include "os/machine.h"
+#include "os/options.h"
+#include "percpu/in_hand.h"
+#include "percpu/sheaf.h"
+#include "rcu/stat.h"
+
+/* Between two trims. Half: objects needed after a grace period of more than 25 ms look unused.
+ * Double: they are held for twice as long. */
+#define TRIM_MS 50u
+/*
+ * The part of the unused objects that is freed. When all were freed, 154 objects of 1000 were freed
+ * to slabs and taken from them again (docs/decisions.md). With a smaller part, unused memory is
+ * freed more slowly.
+ */
+#define TRIM_PART 4
+#define FREE_CALL "kfree_rcu"
+
+/* The grace period of this sheaf has passed: from now on its objects are free. */
+static struct sheaf *freed(struct sheaf_rcu *rcu, struct sheaf *sheaf)
+{
+	grace_reused(rcu->user.grace, rcu_bytes_of(rcu, sheaf));
+	stat_add(&rcu->cache->slab, STAT_free_fastpath, sheaf_size(sheaf));
+	sheaf->filled_by = SHEAF_COLD;
+	sheaf_set_size(sheaf, sheaf_size(sheaf));
+	/* The readers have finished with them, too. */
+	tsan_all_given(sheaf->objects, sheaf->size);
+	return sheaf;
+}
+
+/* Take one from this queue or another queue of the node. */
+static struct sheaf *take_sheaf(struct sheaf_rcu *rcu, unsigned int first)
+{
+	unsigned int begin = first / rcu->per_node * rcu->per_node;
+	uint64_t done = grace_done(rcu->user.grace);
+
+	for (unsigned int i = 0; i < rcu->per_node; i++) {
+		unsigned int at = begin + (first - begin + i) % rcu->per_node;
+		struct sheaf *sheaf = rcu_queue_take(&rcu->queues[at], done, RCU_NEWEST);
+
+		if (sheaf)
+			return freed(rcu, sheaf);
+	}
+	return NULL;
+}
+
+static struct sheaf_rcu *of_source(struct sheaf_source *source)
+{
+	return (struct sheaf_rcu *)((char *)source - offsetof(struct sheaf_rcu, source));
+}
+
+static struct sheaf *take_here(struct sheaf_source *source)
+{
+	struct sheaf_rcu *rcu = of_source(source);
+	unsigned int mine = (unsigned int)(rcu_queue_of_row(rcu, os_row()) - rcu->queues);
+
+	return take_sheaf(rcu, mine);
+}
+
+static void poll_sheaves(struct sheaf_source *source)
+{
+	grace_poll(of_source(source)->user.grace);
+}
+
+/* Free and count the objects in hand: to the barn if they fill a sheaf and it has room. */
+static void flush(struct sheaf_rcu *rcu, struct sheaf *sheaf)
+{
+	struct sheaf_cache *cache = rcu->cache;
+
+	/* A drain may already have emptied the barn. */
+	if (sheaf->size == sheaf->capacity && sheaf_fits(cache, sheaf) &&
+	    !in_hand_sees_drain(cache) && sheaf_put_full(cache, sheaf))
+		return;
+	stat_add(&cache->slab, STAT_rcu_flush, sheaf->size);
+	sheaf_flush(cache, sheaf, FREE_CALL);
+	sheaf_hand_over(cache, sheaf, FREE_CALL);
+}
+
+/* Free this many passed objects, in whole sheaves, the oldest first. */
+static void flush_queue(struct sheaf_rcu *rcu, struct rcu_queue *queue, uint64_t wanted)
+{
+	uint64_t done = grace_done(rcu->user.grace), n = 0;
+	struct sheaf *sheaf;
+
+	while (n < wanted) {
+		uint32_t *in_hand = in_hand_begin(rcu->cache);
+
+		sheaf = rcu_queue_take(queue, done, RCU_OLDEST);
+		if (sheaf) {
+			n += sheaf_size(sheaf);
+			flush(rcu, freed(rcu, sheaf));
+		}
+		in_hand_end(in_hand);
+		if (!sheaf)
+			return;
+	}
+}
+
+static struct sheaf *take_all(struct sheaf_source *source)
+{
+	struct sheaf_rcu *rcu = of_source(source);
+	struct sheaf *list = NULL, *sheaf;
+
+	for (uint32_t node = 0; node < os.nr_nodes; node++)
+		while ((sheaf = take_sheaf(rcu, node * rcu->per_node)) != NULL) {
+			sheaf->next = list;
+			list = sheaf;
+		}
+	return list;
+}
+
+/* Objects that were not needed since the last trim are too many. Grace periods vary, and objects
+ * that are freed now must come from slabs again in a longer one, so only a part is freed. */
+static uint64_t too_much(struct sheaf_rcu *rcu, struct rcu_queue *queue)
+{
+	uint32_t unused = rcu_queue_unused(queue, grace_done(rcu->user.grace));
+
+	return (unused + TRIM_PART - 1) / TRIM_PART;
+}
+
+/* True if it is time for a trim. */
+static bool trim_is_due(struct sheaf_rcu *rcu)
+{
+	uint32_t now = os_now_ms();
+
+	if (!os_load_relaxed(&rcu->active) || now - rcu->trimmed_at < TRIM_MS)
+		return false;
+	rcu->trimmed_at = now;
+	return true;
+}
+
+void rcu_flush_passed(struct grace_user *user, bool all)
+{
+	struct sheaf_rcu *rcu = (struct sheaf_rcu *)user;
+
+	if (!all && !trim_is_due(rcu))
+		return;
+	for (unsigned int i = 0; i < rcu_nr_queues(rcu); i++) {
+		struct rcu_queue *queue = &rcu->queues[i];
+
+		flush_queue(rcu, queue, all ? UINT64_MAX : too_much(rcu, queue));
+	}
+}
+
+static void for_each(struct sheaf_source *source,
+		     void (*visit)(void *data, struct sheaf *sheaf, bool waits), void *data)
+{
+	struct sheaf_rcu *rcu = of_source(source);
+
+	for (unsigned int i = 0; i < rcu_nr_queues(rcu); i++) {
+		struct rcu_queue *queue = &rcu->queues[i];
+
+		os_lock(&queue->lock);
+		for (struct sheaf *sheaf = queue->top; sheaf; sheaf = sheaf->next)
+			visit(data, sheaf, false);
+		for (struct sheaf *sheaf = queue->first; sheaf; sheaf = sheaf->next)
+			visit(data, sheaf, !grace_passed(rcu->user.grace, sheaf->number));
+		os_unlock(&queue->lock);
+	}
+}
+
+const struct sheaf_source_ops rcu_source_ops = {poll_sheaves, take_here, take_all, for_each};

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sheaves whose grace period has passed: taken by allocations, or freed in trims, barriers and drains.
+ *
+ * Callers: src/rcu/rcu_free.c.
+ */
+#ifndef SHEAF_RCU_PASSED_H
+#define SHEAF_RCU_PASSED_H
+
+#include "rcu/rcu_free.h"
+
+/* What allocations, drains and statistics ask for. */
+extern const struct sheaf_source_ops rcu_source_ops;
+
+/* Free all objects that have passed, or, if a trim is due, a part of the unused ones. */
+void rcu_flush_passed(struct grace_user *user, bool all);
+
+static inline unsigned int rcu_nr_queues(const struct sheaf_rcu *rcu)
+{
+	return os.nr_nodes * rcu->per_node;
+}
+
+static inline struct rcu_queue *rcu_queue_of_row(struct sheaf_rcu *rcu, unsigned int row)
+{
+	return &rcu->queues[os.node_of_row[row] * rcu->per_node + row % rcu->per_node];
+}
+
+static inline uint64_t rcu_bytes_of(const struct sheaf_rcu *rcu, const struct sheaf *sheaf)
+{
+	return (uint64_t)sheaf_size(sheaf) * rcu->cache->slab.size;
+}
+
+#endif
