@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the parts of record-maps share: main.c (command line, output, summary), trace.c (stops of the
- * traced tasks), call.c (a system call becomes a line), snapshot.c (ranges as the kernel lists them).
+ * What the parts of record-maps share: main.c (command line, output, summary), trace.c and tasks.c (stops
+ * of the traced tasks), call.c (a system call becomes a line), snapshot.c (ranges as the kernel lists them).
  *
  * Invariants:
  * 1. A line is written after the call it tells of, and before the next call on the same space begins.

@@ -1,17 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See record.h: the stops of every traced task, and which address space each has.
- *
- *     task (thread) ---> number of a space; 0: its maker has not told us yet, or not executed yet
+ * See record.h: the stops of every traced task.
  *
  * A space begins with an exec, or as the copy that a fork makes; threads and vfork's children share
  * their maker's. It ends with the last task that has it.
- *
- * Invariants:
- * 1. Of the tasks of one space at most one, its holder, is inside a call that changes it; others wait
- *    stopped at their call's entry. So the order of lines is the order of the kernel's changes.
- * 2. A task that is stopped is resumed, or listens (it is stopped by a signal), or waits as in 1, or
- *    waits to be announced by its maker.
  *
  * A task may be killed at any time: requests that fail with ESRCH are followed by its end.
  */
@@ -21,7 +13,6 @@
 #include <linux/audit.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
@@ -29,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "record.h"
+#include "tasks.h"
 
 #ifdef __x86_64__
 #define OUR_ARCH	AUDIT_ARCH_X86_64
@@ -46,20 +37,8 @@
 	 PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXIT)
 #define SYSCALL_STOP (SIGTRAP | 0x80)
 
-struct task {
-	pid_t tid, process;
-	unsigned int space;
-	bool unannounced; /* stopped before its maker told of it */
-	bool waits;	  /* at the entry of a call, for the space's holder */
-	bool ending;
-	struct call call; /* that it is in */
-};
-
 static struct {
-	struct task *tasks;
-	size_t nr_tasks, room;
-	pid_t *holders; /* by number of space; 0: none */
-	unsigned int spaces, processes;
+	unsigned int processes;
 	pid_t first;
 	int first_status;
 	bool executed, told; /* what is wrong with calls is told once */
@@ -85,94 +64,7 @@ unsigned int trace_processes(void)
 
 unsigned int trace_spaces(void)
 {
-	return all.spaces;
-}
-
-static _Noreturn void no_memory(void)
-{
-	warn("out of memory; the program goes on, unrecorded");
-	_exit(OWN_FAILURE);
-}
-
-static struct task *find(pid_t tid)
-{
-	for (size_t i = 0; i < all.nr_tasks; i++)
-		if (all.tasks[i].tid == tid)
-			return &all.tasks[i];
-	return NULL;
-}
-
-static struct task *add(pid_t tid, pid_t process, unsigned int space)
-{
-	if (all.nr_tasks == all.room) {
-		all.room = 2 * all.room + 16;
-		all.tasks = realloc(all.tasks, all.room * sizeof(*all.tasks));
-		if (!all.tasks)
-			no_memory();
-	}
-	all.tasks[all.nr_tasks] =
-		(struct task){.tid = tid, .process = process, .space = space, .call.kind = NONE};
-	return &all.tasks[all.nr_tasks++];
-}
-
-static unsigned int new_space(void)
-{
-	all.spaces++;
-	all.holders = realloc(all.holders, (all.spaces + 1) * sizeof(*all.holders));
-	if (!all.holders)
-		no_memory();
-	all.holders[all.spaces] = 0;
-	return all.spaces;
-}
-
-/* False: it was killed where it stopped. */
-static bool resume(const struct task *task, int signal)
-{
-	return !ptrace(PTRACE_SYSCALL, task->tid, 0, (long)signal);
-}
-
-/* Into the call that it has entered; who is killed before that does not make it. */
-static void resume_call(struct task *task)
-{
-	if (!resume(task, 0))
-		task->call.kind = NONE;
-}
-
-/* Let the task into its call if no other is in one of the same space. */
-static bool hold(struct task *task)
-{
-	pid_t holder = all.holders[task->space];
-
-	task->waits = holder && holder != task->tid;
-	if (!task->waits)
-		all.holders[task->space] = task->tid;
-	return !task->waits;
-}
-
-/* The task leaves its call: the next one may go in. */
-static void let_go(struct task *task)
-{
-	task->call.kind = NONE;
-	task->waits = false;
-	if (!task->space || all.holders[task->space] != task->tid)
-		return;
-	all.holders[task->space] = 0;
-	for (size_t i = 0; i < all.nr_tasks; i++)
-		if (all.tasks[i].waits && all.tasks[i].space == task->space) {
-			hold(&all.tasks[i]);
-			resume_call(&all.tasks[i]);
-			return;
-		}
-}
-
-/* Whether another task than those of this process has the space. */
-static bool others_have(unsigned int space, pid_t process)
-{
-	for (size_t i = 0; i < all.nr_tasks; i++)
-		if (all.tasks[i].space == space && all.tasks[i].process != process &&
-		    !all.tasks[i].ending)
-			return true;
-	return false;
+	return tasks.spaces;
 }
 
 /*
@@ -201,21 +93,13 @@ static void leave(struct task *task, bool look)
 	task->ending = true;
 	if (look)
 		finish_call(task);
-	let_go(task);
-	for (size_t i = 0; i < all.nr_tasks; i++)
-		if (all.tasks[i].space == space && !all.tasks[i].ending)
-			return;
-	if (!space)
+	task_let_go(task);
+	if (!space || task_others_have(space, 0))
 		return;
 	if (look)
 		put_ranges(task->tid, space, "end");
 	put("%u exit", space);
 	count_call(EXIT, false);
-}
-
-static void drop(struct task *task)
-{
-	*task = all.tasks[--all.nr_tasks];
 }
 
 /* An exec ends the other threads; where another one than the first did it, it takes its number. */
@@ -227,16 +111,16 @@ static void on_exec(pid_t process)
 	unsigned int space;
 
 	ptrace(PTRACE_GETEVENTMSG, process, 0, &former);
-	task = find((pid_t)former);
+	task = task_find((pid_t)former);
 	space = task ? task->space : 0;
-	for (size_t i = all.nr_tasks; i-- > 0;)
-		if (all.tasks[i].process == process) {
-			let_go(&all.tasks[i]);
-			drop(&all.tasks[i]);
+	for (size_t i = tasks.n; i-- > 0;)
+		if (tasks.list[i].process == process) {
+			task_let_go(&tasks.list[i]);
+			task_drop(&tasks.list[i]);
 		}
-	if (!space || others_have(space, process))
-		space = new_space();
-	task = add(process, process, space);
+	if (!space || task_others_have(space, process))
+		space = task_new_space();
+	task = task_add(process, process, space);
 	if (process == all.first && !all.executed) {
 		all.executed = true;
 		put_head();
@@ -247,7 +131,7 @@ static void on_exec(pid_t process)
 		warn("the ranges of %s cannot be read: %s", name, strerror(errno));
 	count_call(EXEC, false);
 	count_ranges(process, space);
-	resume(task, 0);
+	task_resume(task, 0);
 }
 
 static void on_new_task(struct task *maker)
@@ -259,24 +143,24 @@ static void on_new_task(struct task *maker)
 
 	ptrace(PTRACE_GETEVENTMSG, maker->tid, 0, &tid);
 	if (!(flags & CLONE_VM)) {
-		space = new_space();
+		space = task_new_space();
 		put("%u fork %u", maker->space, space);
 		count_call(FORK, false);
 	}
 	if (!(flags & CLONE_THREAD))
 		all.processes++;
-	resume(maker, 0);
-	made = find((pid_t)tid);
+	task_resume(maker, 0);
+	made = task_find((pid_t)tid);
 	if (!made) {
 		pid_t process = maker->process;
 
-		add((pid_t)tid, flags & CLONE_THREAD ? process : (pid_t)tid, space);
+		task_add((pid_t)tid, flags & CLONE_THREAD ? process : (pid_t)tid, space);
 		return;
 	}
 	made->process = flags & CLONE_THREAD ? maker->process : (pid_t)tid;
 	made->space = space;
 	made->unannounced = false;
-	resume(made, 0);
+	task_resume(made, 0);
 }
 
 static void on_call(struct task *task)
@@ -288,7 +172,7 @@ static void on_call(struct task *task)
 			warn("this kernel has no PTRACE_GET_SYSCALL_INFO: Linux 5.3 is needed");
 			all.told = true;
 		}
-		resume(task, 0);
+		task_resume(task, 0);
 		return;
 	}
 	if (info.arch != OUR_ARCH && !all.told) {
@@ -299,15 +183,15 @@ static void on_call(struct task *task)
 		call_enter(&task->call, task->tid, (long)info.entry.nr,
 			   (const uint64_t *)info.entry.args);
 		if (task->call.kind < KINDS) {
-			if (hold(task))
-				resume_call(task);
+			if (task_hold(task))
+				task_resume_call(task);
 			return;
 		}
 	} else if (info.op == PTRACE_SYSCALL_INFO_EXIT && task->call.kind != NONE) {
 		call_leave(&task->call, task->tid, task->space, info.exit.rval);
-		let_go(task);
+		task_let_go(task);
 	}
-	resume(task, 0);
+	task_resume(task, 0);
 }
 
 /* Stopped by a signal: it stays so. The terminal's stops concern us as well: one job, as shells see it. */
@@ -325,11 +209,11 @@ static bool stops(int signal)
 
 static void on_stop(pid_t tid, int status)
 {
-	struct task *task = find(tid);
+	struct task *task = task_find(tid);
 	int signal = WSTOPSIG(status);
 
 	if (!task) {
-		task = add(tid, tid, 0);
+		task = task_add(tid, tid, 0);
 		task->unannounced = true;
 		return;
 	}
@@ -344,19 +228,19 @@ static void on_stop(pid_t tid, int status)
 		break;
 	case PTRACE_EVENT_EXIT:
 		leave(task, true);
-		resume(task, 0);
+		task_resume(task, 0);
 		break;
 	case PTRACE_EVENT_STOP:
 		if (stops(signal))
 			on_group_stop(task, signal);
 		else
-			resume(task, 0);
+			task_resume(task, 0);
 		break;
 	default:
 		if (signal == SYSCALL_STOP)
 			on_call(task);
 		else
-			resume(task, signal);
+			task_resume(task, signal);
 	}
 }
 
@@ -366,25 +250,25 @@ int trace_begin(pid_t first)
 		return -1;
 	all.first = first;
 	all.processes = 1;
-	add(first, first, 0);
+	task_add(first, first, 0);
 	return 0;
 }
 
 /* A maker that was killed tells of no task: whoever waits for it goes on, unrecorded. */
 static void free_unannounced(void)
 {
-	for (size_t i = all.nr_tasks; i-- > 0;)
-		if (all.tasks[i].unannounced) {
-			ptrace(PTRACE_DETACH, all.tasks[i].tid, 0, 0);
+	for (size_t i = tasks.n; i-- > 0;)
+		if (tasks.list[i].unannounced) {
+			ptrace(PTRACE_DETACH, tasks.list[i].tid, 0, 0);
 			warn("process %d is not recorded: who made it was killed",
-			     (int)all.tasks[i].tid);
-			drop(&all.tasks[i]);
+			     (int)tasks.list[i].tid);
+			task_drop(&tasks.list[i]);
 		}
 }
 
 int trace_all(void)
 {
-	while (!(first_ended && (enough || !all.nr_tasks))) {
+	while (!(first_ended && (enough || !tasks.n))) {
 		int status;
 		pid_t tid = waitpid(-1, &status, __WALL);
 		struct task *task;
@@ -401,10 +285,10 @@ int trace_all(void)
 			all.first_status = status;
 			first_ended = true;
 		}
-		task = find(tid);
+		task = task_find(tid);
 		if (task) {
 			leave(task, false);
-			drop(task);
+			task_drop(task);
 		}
 		if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
 			free_unannounced();
