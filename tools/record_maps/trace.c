@@ -23,11 +23,11 @@
 #include "tasks.h"
 
 #ifdef __x86_64__
-#define OUR_ARCH	AUDIT_ARCH_X86_64
-#define RESULT_OF(regs) ((int64_t)(regs).rax)
+#define OUR_ARCH	     AUDIT_ARCH_X86_64
+#define RESULT_OF(registers) ((int64_t)(registers).rax)
 #elif defined(__aarch64__)
-#define OUR_ARCH	AUDIT_ARCH_AARCH64
-#define RESULT_OF(regs) ((int64_t)(regs).regs[0])
+#define OUR_ARCH	     AUDIT_ARCH_AARCH64
+#define RESULT_OF(registers) ((int64_t)(registers).regs[0])
 #else
 #error "record-maps knows the system calls of x86-64 and AArch64"
 #endif
