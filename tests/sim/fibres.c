@@ -10,6 +10,7 @@
 #include "percpu/barn.h"
 #include "rcu/rcu_free.h"
 #include "sim/kit/model.h"
+#include "sim/kit/quiet.h"
 #include "sim/kit/readers.h"
 #include "sim/sim.h"
 #include <sheaf/stats.h>
@@ -436,6 +437,7 @@ static void check_quiet(struct kmem_cache *s)
 		sim_fail("stop is set when all is quiet");
 	if (kmem_cache_verify(s))
 		sim_fail("kmem_cache_verify(%s) found faults", s->name);
+	quiet_slabs(&s->sheaf.slab);
 	sim_faults(true);
 }
 
