@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The slab layer alone (src/slab/slab.h, B1-B7): fibres take from slabs of few objects, and give back what any
+ * of them took, so that slabs become full and empty all the time. Two caches make slabs of the same pages.
+ *
+ *   object   | the constructor's mark | whether it is in use | ...
+ *
+ * Pages that a slab gives back are zeroed at once. So an object that is handed out twice, whose slab goes
+ * away while it is in use, or that is constructed twice or not at all is found when it is taken, given back
+ * or constructed.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "cache/cache.h"
+#include "os/machine.h"
+#include "os/report.h"
+#include "sim/kit/quiet.h"
+#include "sim/sim.h"
+#include "slab/defer.h"
+
+enum {
+	SEEDS = 5000,
+	MOST_FAILED = 10,
+	ROUNDS = 6,
+	OPERATIONS = 60, /* of a fibre in a round */
+	MOST_USED = 640,
+	MOST_AT_ONCE = 80,
+	MAX_STEPS = 1000000,
+};
+
+#define CONSTRUCTED UINT64_C(0xc0457c7ed0b1ec75)
+
+struct object {
+	uint64_t constructed, in_use;
+};
+
+static struct run {
+	struct sim_config config;
+	unsigned int size, fibres;
+	bool constructed; /* the caches have a constructor */
+	bool one_by_one;  /* each call takes or gives one object */
+	bool doubles;	  /* objects are given twice in one call */
+} now;
+
+/* Two caches, and their objects in use: any fibre may give any of these back. */
+static struct cache {
+	struct kmem_cache *s;
+	struct slab_cache *slabs;
+	struct object *used[MOST_USED];
+	unsigned int nr_used, most_used;
+	bool grows; /* more is taken than given, for a while */
+} caches_used[2];
+
+void __real_page_free(struct slab *slab, unsigned int order);
+void __wrap_page_free(struct slab *slab, unsigned int order);
+
+void __wrap_page_free(struct slab *slab, unsigned int order)
+{
+	memset(page_address(slab), 0, OS_PAGE << order);
+	__real_page_free(slab, order);
+}
+
+static void construct(void *at)
+{
+	static uint32_t any;
+	struct object *object = at;
+
+	if (sim_holds_locks())
+		sim_fail("a constructor runs with a lock held");
+	if (now.fibres == 1 && page_slab(at)->state & SLAB_HELD)
+		sim_fail("a constructor runs with its slab held");
+	if (object->constructed || object->in_use)
+		sim_fail("an object is constructed that was constructed before");
+	object->constructed = CONSTRUCTED;
+	os_load_relaxed(&any); /* others may run meanwhile */
+}
+
+static void own(struct cache *c, void *const *objects, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		struct object *object = objects[i];
+
+		if (object->constructed != (now.constructed ? CONSTRUCTED : 0))
+			sim_fail("an object that was not constructed is handed out");
+		if (object->in_use)
+			sim_fail("an object in use is handed out");
+		object->in_use = 1;
+		c->used[c->nr_used++] = object;
+	}
+}
+
+static void disown(struct cache *c, void **objects, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		unsigned int which = sim_below(c->nr_used);
+		struct object *object = c->used[which];
+
+		if (!object->in_use)
+			sim_fail("a slab went away with an object in use");
+		object->in_use = 0;
+		objects[i] = object;
+		c->used[which] = c->used[--c->nr_used];
+	}
+}
+
+/* If there is room: others may have taken as many meanwhile. */
+static void own_or_give(struct cache *c, void *const *objects, unsigned int n)
+{
+	if (c->nr_used + n > MOST_USED)
+		slab_give(c->slabs, objects, n, "test");
+	else
+		own(c, objects, n);
+}
+
+static void take(struct cache *c, unsigned int n)
+{
+	enum slab_place place = sim_below(2) ? SLAB_THIS_NODE : SLAB_PREFER_NODE;
+	void *objects[MOST_AT_ONCE];
+
+	n = slab_take(c->slabs, sim_below(os.nr_nodes), place, objects, n);
+	own_or_give(c, objects, n);
+}
+
+static void take_without_waiting(struct cache *c)
+{
+	void *object;
+
+	if (slab_take_try(c->slabs, sim_below(os.nr_nodes), &object))
+		own_or_give(c, &object, 1);
+}
+
+static void give(struct cache *c, unsigned int n)
+{
+	void *objects[MOST_AT_ONCE];
+
+	n = n < c->nr_used ? n : c->nr_used;
+	disown(c, objects, n);
+	slab_give(c->slabs, objects, n, "test");
+}
+
+static void give_without_waiting(struct cache *c)
+{
+	void *object;
+
+	if (!c->nr_used)
+		return;
+	disown(c, &object, 1);
+	slab_give_nolock(c->slabs, object, "test");
+}
+
+/* One object two or three times: found before anybody else can have it. */
+static void give_twice(struct cache *c)
+{
+	void *objects[3];
+
+	if (!c->nr_used)
+		return;
+	disown(c, objects, 1);
+	objects[1] = objects[2] = objects[0];
+	slab_give(c->slabs, objects, 2 + sim_below(2), "test");
+	os_report_kept();
+}
+
+static void operate(struct cache *c)
+{
+	unsigned int kind = sim_below(64), several = 1 + sim_below(2 * c->slabs->oo.objects);
+
+	if (now.one_by_one)
+		several = 1;
+	several = several < MOST_AT_ONCE ? several : MOST_AT_ONCE;
+	if (kind == 0)
+		slab_shrink(c->slabs);
+	else if (kind < 3)
+		c->grows = !c->grows;
+	else if (kind < 8 && slab_has_deferred(c->slabs))
+		slab_list_deferred(c->slabs);
+	else if (kind == 8 && now.doubles)
+		give_twice(c);
+	else if (c->nr_used < c->most_used && (kind % 4 == 0) != c->grows)
+		kind < 24 ? take(c, several) : kind < 32 ? take_without_waiting(c) : take(c, 1);
+	else
+		kind < 24 ? give(c, several) : kind < 40 ? give_without_waiting(c) : give(c, 1);
+}
+
+static void use(unsigned int fibre, void *unused)
+{
+	(void)fibre, (void)unused;
+	for (unsigned int i = 0; i < OPERATIONS; i++)
+		operate(&caches_used[sim_below(now.config.seed % 4 < 2 ? 2 : 8) == 0]);
+}
+
+static void give_all(unsigned int fibre, void *unused)
+{
+	(void)fibre, (void)unused;
+	for (struct cache *c = caches_used; c < caches_used + 2; c++)
+		while (c->nr_used)
+			sim_below(2) ? give(c, 1) : give_without_waiting(c);
+}
+
+static void make(struct cache *c, const char *name)
+{
+	struct kmem_cache_args args = {.ctor = now.constructed ? construct : NULL};
+
+	c->s = kmem_cache_create(name, now.size, &args, SLAB_NO_MERGE | SLAB_NO_SHEAVES);
+	if (!c->s)
+		sim_fail("no memory");
+	c->slabs = &c->s->sheaf.slab;
+	/* Whether a node keeps an empty slab. */
+	c->slabs->min_partial = (uint16_t)(now.config.seed / 2 % 2);
+}
+
+static void check(struct cache *c)
+{
+	unsigned int in_use;
+
+	if (kmem_cache_verify(c->s))
+		sim_fail("kmem_cache_verify() found faults");
+	in_use = quiet_slabs(c->slabs);
+	if (in_use != c->nr_used)
+		sim_fail("%u objects are in use, %u counted", c->nr_used, in_use);
+	c->most_used = 1 + sim_below(4 * c->slabs->oo.objects);
+	if (c->most_used > MOST_USED / 2)
+		c->most_used = MOST_USED / 2;
+}
+
+static int run(void *unused)
+{
+	(void)unused;
+	sim_start(&now.config);
+	make(&caches_used[0], "mostly");
+	make(&caches_used[1], "at times");
+	for (int round = 0; round <= ROUNDS; round++) {
+		check(&caches_used[0]);
+		check(&caches_used[1]);
+		sim_faults(true);
+		sim_run(now.fibres, round < ROUNDS ? use : give_all, NULL);
+		sim_faults(false);
+	}
+	for (struct cache *c = caches_used; c < caches_used + 2; c++) {
+		check(c);
+		if (slab_shrink(c->slabs))
+			sim_fail("slabs are left when all objects were given back");
+		kmem_cache_destroy(c->s);
+	}
+	return 0;
+}
+
+static struct run run_of_seed(uint64_t seed)
+{
+	/* 1 to 4 objects a slab; 85 and 256, in two and in four words. */
+	static const unsigned int sizes[] = {4096, 2048, 2048, 1024, 1360, 48, 16};
+	struct run of_seed = {.size = sizes[seed % 7], .fibres = 1 + seed / 7 % 5};
+
+	of_seed.constructed = seed % 3 == 0;
+	of_seed.one_by_one = seed / 3 % 2;
+	of_seed.doubles = seed % 64 == 0;
+	of_seed.config = (struct sim_config){
+		.seed = seed,
+		.cpus = 1 + seed % 4,
+		.nodes = seed % 4 == 3 ? 2 : 1,
+		.backend = OS_BACKEND_RSEQ,
+		.options = seed % 5 ? "slab_max_order=0" : "slab_max_order=0;slab_freelist_random",
+		.switching = SIM_ALWAYS >> (1 + seed % 3),
+		.stall = seed % 2 ? SIM_ALWAYS / 16 : SIM_ALWAYS / 64,
+		.stall_steps = 16u << seed % 5,
+		.no_memory = seed % 9 ? 0 : SIM_ALWAYS / 4,
+		.silent = !of_seed.doubles,
+		.max_steps = MAX_STEPS,
+	};
+	return of_seed;
+}
+
+int main(void)
+{
+	uint64_t seed, hash;
+	int failed = 0;
+
+	for (seed = 1; seed <= SEEDS && failed < MOST_FAILED; seed++) {
+		now = run_of_seed(seed);
+		if (sim_in_child(run, NULL, &hash)) {
+			fprintf(stderr, "seed %llu failed\n", (unsigned long long)seed);
+			failed++;
+		}
+	}
+	printf("%llu seeds, %d failed\n", (unsigned long long)seed - 1, failed);
+	return failed != 0;
+}
