@@ -152,6 +152,12 @@ fn bits_that_decide_are_seen() {
 
 #[test]
 #[should_panic]
+fn a_slab_let_go_unseen_is_seen() {
+    fill_and_give(Wrong::ForgetWhatWasSeen);
+}
+
+#[test]
+#[should_panic]
 fn bits_that_release_nothing_are_seen() {
     all(Wrong::RelaxedBits);
 }
