@@ -24,7 +24,8 @@
 
 enum {
 	MAX_OBJECTS = 1 << 20,
-	SIZE = 256
+	SIZE = 256,
+	SMALL = 40 /* more than 64 a slab */
 };
 
 static void **objects;
@@ -49,7 +50,7 @@ static void allocate_all(struct kmem_cache *s, gfp_t flags)
 	void *object;
 
 	while (nr_objects < MAX_OBJECTS && (object = kmem_cache_alloc(s, flags)) != NULL) {
-		memset(object, 0x11, SIZE);
+		memset(object, 0x11, kmem_cache_size(s));
 		objects[nr_objects++] = object;
 	}
 	CHECK(nr_objects < MAX_OBJECTS);
@@ -88,6 +89,21 @@ static void one_cache(void)
 	CHECK(s);
 	for (int round = 0; round < 3; round++)
 		fill_and_empty(s);
+	kmem_cache_destroy(s);
+}
+
+/* The table of words has room for every page of a range that is as small as the limit makes it. */
+static void words_of_bits(void)
+{
+	struct kmem_cache *s = kmem_cache_create("oom-words", SMALL, NULL, SLAB_NO_MERGE);
+
+	CHECK(s);
+	CHECK(pages.size <= (size_t)64 << 20);
+	CHECK(s->sheaf.slab.oo.objects > 64);
+	allocate_all(s, GFP_KERNEL);
+	CHECK(nr_objects * SMALL > pages.size / 10 * 9);
+	free_down_to(s, 0);
+	fill_and_empty(s);
 	kmem_cache_destroy(s);
 }
 
@@ -199,6 +215,7 @@ static void no_more_data(void)
 
 static const struct part parts[] = {
 	{"one-cache", one_cache},
+	{"words", words_of_bits},
 	{"moves", memory_moves_between_caches},
 	{"bulk", bulk_is_all_or_nothing},
 	{"nowait", refill_without_sleeping},
@@ -244,6 +261,7 @@ static void under_other_limits(void **state)
 {
 	(void)state;
 	assert_int_equal(run_limited("one-cache", (rlim_t)48 << 20), 0);
+	assert_int_equal(run_limited("words", (rlim_t)48 << 20), 0);
 	assert_int_equal(run_limited("one-cache", (rlim_t)200 << 20), 0);
 }
 
