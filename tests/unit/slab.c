@@ -214,13 +214,24 @@ static void model(void **state)
 	take_and_give(40000);
 }
 
-/* Run in a child whose node has only single pages. */
-static void fallback_order(void)
+static void check_single_page(struct slab_cache *cache, const void *object)
 {
-	static void *objects[200];
-	struct slab_request request = request_of(512);
+	struct slab *slab = page_slab(object);
+	const uint64_t *words = slab_words(cache, slab);
+
+	CHECK(slab->state & SLAB_SMALL);
+	CHECK((char *)object < page_address(slab) + OS_PAGE);
+	CHECK(((char *)object - page_address(slab)) % cache->size == 0);
+	CHECK(words[cache->min.objects / 64] >> cache->min.objects % 64 == 0);
+}
+
+/* Run in a child whose node has only single pages. */
+static void fall_back(uint32_t size)
+{
+	static void *objects[800];
+	struct slab_request request = request_of(size);
 	struct slab_cache cache;
-	unsigned int n;
+	unsigned int most, n;
 
 	CHECK(slab_cache_init(&cache, &request));
 	/* Create the node's structure while there is memory. */
@@ -228,36 +239,56 @@ static void fallback_order(void)
 	slab_give(&cache, objects, 1, "test");
 	slab_shrink(&cache);
 	CHECK(cache.oo.order > cache.min.order);
+	CHECK(cache.min.order == 0 && cache.min.objects % 64);
+	most = 800 - 800u % cache.min.objects;
 	/* qsort() needs memory, too: let it allocate that now. */
-	qsort(objects, 200, sizeof(void *), by_address);
+	qsort(objects, most, sizeof(void *), by_address);
 	leave_single_pages(0);
-	for (n = 0; n < 200; n++) {
+	for (n = 0; n < most; n++) {
 		CHECK(slab_take(&cache, 0, SLAB_THIS_NODE, objects + n, 1) == 1);
-		CHECK(page_slab(objects[n])->state & SLAB_SMALL);
+		check_single_page(&cache, objects[n]);
 	}
-	/* Eight objects a page: each page was used up before the next one. */
-	CHECK(cache.nodes[0]->nr_slabs == 200 / 8);
+	/* Each page was used up before the next one. */
+	CHECK(cache.nodes[0]->nr_slabs == most / cache.min.objects);
 	qsort(objects, n, sizeof(void *), by_address);
-	for (n = 0; n < 200; n++) {
-		CHECK((uintptr_t)objects[n] % 512 == 0);
-		CHECK(n == 0 || objects[n] != objects[n - 1]);
-		CHECK((char *)objects[n] < page_address(page_slab(objects[n])) + OS_PAGE);
-	}
-	slab_give(&cache, objects, 200, "test");
+	for (n = 1; n < most; n++)
+		CHECK(objects[n] != objects[n - 1]);
+	slab_give(&cache, objects, most, "test");
 	CHECK(slab_shrink(&cache) == 0);
 	/* All in one call, which must take no more from a slab than it holds. */
-	CHECK(slab_take(&cache, 0, SLAB_THIS_NODE, objects, 200) == 200);
-	CHECK(cache.nodes[0]->nr_slabs == 200 / 8);
-	for (n = 0; n < 200; n++)
-		CHECK((char *)objects[n] < page_address(page_slab(objects[n])) + OS_PAGE);
-	slab_give(&cache, objects, 200, "test");
+	CHECK(slab_take(&cache, 0, SLAB_THIS_NODE, objects, most) == most);
+	CHECK(cache.nodes[0]->nr_slabs == most / cache.min.objects);
+	for (n = 0; n < most; n++)
+		check_single_page(&cache, objects[n]);
+	slab_give(&cache, objects, most, "test");
 	CHECK(slab_shrink(&cache) == 0);
+}
+
+static void fall_back_from_a_word(void)
+{
+	fall_back(512);
+}
+
+/* From six words in the table of words to two. */
+static void fall_back_from_words(void)
+{
+	os_options.min_order = 2;
+	fall_back(48);
+}
+
+/* From three words there to a word there, though it would have room in the descriptor. */
+static void fall_back_to_a_word(void)
+{
+	os_options.min_order = 3;
+	fall_back(200);
 }
 
 static void small_slabs(void **state)
 {
 	(void)state;
-	assert_int_equal(in_child(fallback_order), 0);
+	assert_int_equal(in_child(fall_back_from_a_word), 0);
+	assert_int_equal(in_child(fall_back_from_words), 0);
+	assert_int_equal(in_child(fall_back_to_a_word), 0);
 }
 
 /*
