@@ -20,8 +20,8 @@ MEMPOOL = "mempool"  # ours, every object through a memory pool on top of the ca
 NOT_PEERS = (OURS, "no-sheaf", CPU_SLAB, SLAB_LAYER, MEMPOOL, HARNESS)
 TIMEOUT = 600
 FETCHED = "make bench fetches it"
-# The benchmarks with objects of one size. The others make calls that some allocators lack.
-ONE_SIZE = ("batch", "bulk", "churn", "cross", "scale", "memory", "prefill")
+# Allocators of objects of one size, for the suites whose objects have one: see ready().
+ONE_SIZE = ("no-sheaf", CPU_SLAB, "dpdk", HARNESS)
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Allocator:
     install: str | None = None  # package to install if it is missing
     environment: tuple[tuple[str, str], ...] = ()  # beyond the user's
     steps: bool = True  # false: it has restartable sections, which stepping restarts forever
-    only: tuple[str, ...] = ()  # the benchmarks that it takes part in; empty: all
+    named: bool = False  # it takes part only in suites that name it
 
     @property
     def remedy(self) -> str | None:
@@ -58,10 +58,10 @@ class Allocator:
 
 ALLOCATORS = (
     Allocator("sheaf", "sheaf"),
-    Allocator("no-sheaf", "sheaf", ("--variant", "no-sheaf"), only=ONE_SIZE),
-    Allocator(CPU_SLAB, CPU_SLAB, only=ONE_SIZE),
-    Allocator(SLAB_LAYER, SLAB_LAYER, only=("batch", "bulk")),
-    Allocator(MEMPOOL, MEMPOOL, only=("cross",)),
+    Allocator("no-sheaf", "sheaf", ("--variant", "no-sheaf"), named=True),
+    Allocator(CPU_SLAB, CPU_SLAB, named=True),
+    Allocator(SLAB_LAYER, SLAB_LAYER, named=True),
+    Allocator(MEMPOOL, MEMPOOL, named=True),
     Allocator("glibc", "malloc"),
     Allocator("jemalloc", "malloc", (), "libjemalloc.so.2", "libjemalloc2", "libjemalloc2"),
     Allocator("mimalloc", "malloc", (), "libmimalloc.so.2", "libmimalloc2.0", "libmimalloc2.0"),
@@ -74,8 +74,8 @@ ALLOCATORS = (
     Allocator("tcmalloc-google", "malloc", (), "libtcmalloc-google.so",
               environment=(("GLIBC_TUNABLES", "glibc.pthread.rseq=0"),), steps=False),
     Allocator("dpdk", "dpdk", (), None, "libdpdk-dev", "libdpdk-dev, then build again",
-              only=ONE_SIZE),
-    Allocator("harness", "harness", only=(*ONE_SIZE, "kmalloc", "rcu-memb", "rcu-qsbr")),
+              named=True),
+    Allocator("harness", "harness", named=True),
 )
 
 
@@ -122,12 +122,14 @@ class Worker:
         return lines
 
 
-def ready(suite: str, directory: Path) -> tuple[list[Worker], dict[str, str]]:
-    """The workers of a suite, and the advice for each missing allocator."""
+def ready(suite: str, directory: Path,
+          others: tuple[str, ...] = ()) -> tuple[list[Worker], dict[str, str]]:
+    """The workers of a suite, and the advice for each missing allocator: of those that can run every
+    suite, and of these others."""
     workers: list[Worker] = []
     missing: dict[str, str] = {}
     for allocator in ALLOCATORS:
-        if allocator.only and suite not in allocator.only:
+        if allocator.named and allocator.name not in others:
             continue
         program = directory / f"{suite}-{allocator.worker}"
         library = _find_library(allocator.library) if allocator.library else None

@@ -92,7 +92,7 @@ def _measure(suite: Suite, settings: Settings, described: dict[str, Any]) -> Doc
     document = suite.run(settings, described)
     works = suite.works(described, settings.quick)
     if works:
-        counters.add(document, ready(suite.name, settings.workers)[0], works)
+        counters.add(document, ready(suite.name, settings.workers, suite.others)[0], works)
     return document
 
 

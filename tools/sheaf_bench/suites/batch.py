@@ -14,7 +14,7 @@ from typing import Any
 from sheaf_tool.stats import Estimate, has_interval, median, ratio
 from sheaf_tool.table import beside, stacked
 
-from ..allocators import CPU_SLAB, OURS, SLAB_LAYER, peers, ready, versions
+from ..allocators import CPU_SLAB, ONE_SIZE, OURS, SLAB_LAYER, peers, ready, versions
 from ..document import Document
 from ..seeds import NO_SHEAF_COST, NOT_MEASURED, SHEAVES, better_by, more_by, signed
 from ..svg import Bar, Panel, figure
@@ -22,6 +22,7 @@ from .cells import Cell, Part, intervals, measure, repetitions, whiskers
 from .rates import kind
 from .suite import Settings, Suite, Table, missing_lines
 
+OTHERS = (*ONE_SIZE, SLAB_LAYER)
 UNIT = "ns/pair"
 PAIRS = 1_000_000
 ITERATIONS = 11
@@ -54,7 +55,7 @@ def _keep(document: Document, params: dict[str, Any], lines: list[str]) -> None:
 
 
 def _run(settings: Settings, machine: dict[str, Any]) -> Document:
-    workers, missing = ready("batch", settings.workers)
+    workers, missing = ready("batch", settings.workers, OTHERS)
     iterations = {worker.name: _iterations(worker.name, settings.quick) for worker in workers}
     document = Document("batch", {**machine, "versions": versions(workers), "missing": missing,
                                   "iterations": iterations})
@@ -185,4 +186,4 @@ SUITE = Suite("batch", "allocate and free batches of 1, 10, 100, 1000 objects on
               "One thread allocates N objects of 64 bytes, then frees them all: in the order "
               "of allocation, or shuffled. This is the microbenchmark of the kernel's sheaves "
               "series.",
-              _run, _pictures, _tables, _notes, _works)
+              _run, _pictures, _tables, _notes, _works, OTHERS)

@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..allocators import (CPU_SLAB, HARNESS, OURS, SLAB_LAYER, Allocator, Worker, peers, ready,
+from ..allocators import (CPU_SLAB, HARNESS, ONE_SIZE, OURS, SLAB_LAYER, Allocator, Worker, peers, ready,
                           versions)
 from ..document import Document
 from .bulk_report import (CAPACITIES, FAULTS, KINDS, PARTS, SIZES, SLAB_OBJECTS, TOUCHES, TRANSFERS,
@@ -26,6 +26,7 @@ from .bulk_report import (CAPACITIES, FAULTS, KINDS, PARTS, SIZES, SLAB_OBJECTS,
 from .cells import Cell, Part, measure
 from .suite import Settings, Suite
 
+OTHERS = (*ONE_SIZE, SLAB_LAYER)
 MIB = 1 << 20
 TOTAL = 256 * MIB
 QUICK_SLAB_TOTAL = 64 * MIB
@@ -158,7 +159,7 @@ RUNS = {"transfer": (transfer_cells, 15, 7, 12.0),
 
 
 def _run(settings: Settings, machine: dict[str, Any]) -> Document:
-    workers, missing = ready("bulk", settings.workers)
+    workers, missing = ready("bulk", settings.workers, OTHERS)
     total = QUICK_SLAB_TOTAL if settings.quick else TOTAL
     document = Document("bulk", {**machine, "versions": versions(workers), "missing": missing,
                                  "slab_total": total, "single_total": TOTAL})
@@ -181,4 +182,4 @@ SUITE = Suite("bulk", "objects in arrays, from new slabs, and one by one from ne
               "the cost of objects from a new slab, next to the older design with and without "
               "building the slab's freelist first; and the cost of allocating one by one from memory "
               "that was never used.",
-              _run, pictures, tables, notes, _works)
+              _run, pictures, tables, notes, _works, OTHERS)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..allocators import CPU_SLAB, HARNESS, OURS, Worker, peers, ready, versions
+from ..allocators import CPU_SLAB, HARNESS, ONE_SIZE, OURS, Worker, peers, ready, versions
 from ..document import Document
 from .bulk import with_options
 from .cells import Cell, Part, measure
@@ -76,7 +76,7 @@ def cells(workers: list[Worker], part: str, quick: bool) -> list[Cell]:
 
 
 def _run(settings: Settings, machine: dict[str, Any]) -> Document:
-    workers, missing = ready("churn", settings.workers)
+    workers, missing = ready("churn", settings.workers, ONE_SIZE)
     document = Document("churn", {**machine, "versions": versions(workers), "missing": missing,
                                   "idle_ms": IDLE, "objects": {
                                       str(size): _objects(size, settings.quick) for size in OBJECTS}})
@@ -94,4 +94,4 @@ SUITE = Suite("churn", "many objects freed, and as many allocated again and touc
               "order, half of them at random, or by a thread that did not allocate them. Then as many "
               "are allocated again, and one byte of each is written. The suite also counts page "
               "faults and measures how much memory stays resident.",
-              _run, pictures, tables, notes, _works)
+              _run, pictures, tables, notes, _works, ONE_SIZE)

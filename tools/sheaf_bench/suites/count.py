@@ -14,6 +14,7 @@ from sheaf_tool.errors import Failure
 from ..allocators import HARNESS, Worker, ready, versions
 from ..document import Document
 from ..progress import Progress
+from .batch import OTHERS
 from .suite import Settings, Suite, Table, missing_lines
 
 BATCHES = (1, 100)
@@ -41,7 +42,7 @@ def _countable(workers: list[Worker],
 
 
 def _run(settings: Settings, machine: dict[str, Any]) -> Document:
-    workers, missing = _countable(*ready("batch", settings.workers))
+    workers, missing = _countable(*ready("batch", settings.workers, OTHERS))
     document = Document("count", {**machine, "versions": versions(workers), "missing": missing})
     pairs = QUICK_PAIRS if settings.quick else PAIRS
     with Progress(len(BATCHES) * len(workers)) as progress:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 
-from ..allocators import CPU_SLAB, OURS, ready, versions
+from ..allocators import CPU_SLAB, MEMPOOL, ONE_SIZE, OURS, ready, versions
 from ..document import Document
 from ..seeds import CROSS, NOT_MEASURED, left_of
 from ..svg import Panel, figure
@@ -20,6 +20,7 @@ from .rates import (Params, Row, View, bars, entries, labels, measure, notes, ra
 from .suite import Settings, Suite, Table
 from .windows import MEAN, UNIT, keep_rates, window_arguments
 
+OTHERS = (*ONE_SIZE, MEMPOOL)
 ONE_WAY, SYMMETRIC = "producer-consumer", "symmetric"
 PATTERNS = {ONE_WAY: "one thread of a pair allocates, the other frees",
             SYMMETRIC: "both threads of a pair do both, each frees what the other allocated"}
@@ -53,7 +54,7 @@ def _row(pattern: str, shape: tuple[int, int], cpus: int, quick: bool) -> Row:
 
 
 def _run(settings: Settings, machine: dict[str, Any]) -> Document:
-    workers, missing = ready("cross", settings.workers)
+    workers, missing = ready("cross", settings.workers, OTHERS)
     document = Document("cross", {**machine, "versions": versions(workers), "missing": missing})
     rows = [_row(pattern, shape, machine["cpus"], settings.quick)
             for pattern in PATTERNS for shape in SHAPES]
@@ -129,4 +130,4 @@ SUITE = Suite("cross", "allocate on one CPU, free on another: 2, 8 and 32 thread
               "Threads work in pairs, with a bounded queue between them. In the pattern "
               "producer-consumer one thread allocates and the other frees; in the symmetric "
               "pattern both do both.",
-              _run, _pictures, _tables, _notes, _works)
+              _run, _pictures, _tables, _notes, _works, OTHERS)

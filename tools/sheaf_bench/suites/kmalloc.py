@@ -105,7 +105,7 @@ def count_cells(programs: Path) -> list[Cell]:
 
 
 def _run(settings: Settings, machine: dict[str, Any]) -> Document:
-    workers, missing = ready("kmalloc", settings.workers)
+    workers, missing = ready("kmalloc", settings.workers, (HARNESS,))
     commands = {name: " ".join(recording(name)["command"]) for name in MIXES}
     document = Document("kmalloc", {**machine, "versions": versions(workers), "missing": missing,
                                     "mixes": commands})

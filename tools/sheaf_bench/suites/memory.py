@@ -13,7 +13,7 @@ from typing import Any
 from sheaf_tool.stats import Estimate, median
 from sheaf_tool.table import stacked
 
-from ..allocators import OURS, peers, ready, versions
+from ..allocators import ONE_SIZE, OURS, peers, ready, versions
 from ..document import Document
 from ..svg import COLOURS, Line, LinePanel, line_figure
 from .cells import Cell, Part, intervals, measure
@@ -63,7 +63,7 @@ def _arguments(order: str, objects: int, idle: int = IDLE) -> tuple[str, ...]:
 
 
 def _run(settings: Settings, machine: dict[str, Any]) -> Document:
-    found, missing = ready("memory", settings.workers)
+    found, missing = ready("memory", settings.workers, ONE_SIZE)
     wanted = [OURS, *peers([worker.name for worker in found])]
     workers = [worker for worker in found if worker.name in wanted]
     objects = QUICK_OBJECTS if settings.quick else OBJECTS
@@ -171,4 +171,4 @@ SUITE = Suite("memory", "resident size while objects are allocated, freed, left 
               "Objects of 64 bytes are allocated and written, then freed in one of four "
               "orders, or most of them; then left alone for a while. One more is freed, some are "
               "allocated and freed; finally each library is asked to return memory.",
-              _run, _pictures, _tables, _notes, _works)
+              _run, _pictures, _tables, _notes, _works, ONE_SIZE)

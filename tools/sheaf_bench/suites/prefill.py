@@ -11,7 +11,7 @@ from typing import Any
 
 from sheaf_tool.stats import median
 
-from ..allocators import CPU_SLAB, HARNESS, OURS, Worker, peers, ready, versions
+from ..allocators import CPU_SLAB, HARNESS, ONE_SIZE, OURS, Worker, peers, ready, versions
 from ..document import Document
 from ..svg import Bar, Panel, figure
 from .cells import (NOTHING, Cell, Part, best, cell, intervals, measure, notes, ratio_cell, samples)
@@ -59,7 +59,7 @@ def cells(workers: list[Worker]) -> list[Cell]:
 
 
 def _run(settings: Settings, machine: dict[str, Any]) -> Document:
-    workers, missing = ready("prefill", settings.workers)
+    workers, missing = ready("prefill", settings.workers, ONE_SIZE)
     workers = [worker for worker in workers if worker.name not in (CPU_SLAB, HARNESS)]
     document = Document("prefill", {**machine, "versions": versions(workers), "missing": missing})
     measure(document, settings, [Part(cells(workers), 15, 6, 40.0)])
@@ -144,4 +144,4 @@ SUITE = Suite("prefill", "work that may need many objects and uses few: a prefil
               "A piece of work may need N objects of 64 bytes and mostly uses few of them. It "
               "prefills a sheaf and returns what it did not use, or allocates an "
               "array of N and frees the rest, or allocates objects one by one.",
-              _run, _pictures, _tables, _notes, _works)
+              _run, _pictures, _tables, _notes, _works, ONE_SIZE)

@@ -126,7 +126,7 @@ def _workers(directory: Path) -> tuple[dict[str, list[Worker]], dict[str, str]]:
         if not (directory / f"rcu-{flavour}-{OURS}").exists():
             raise Failure(f"rcu: no programs for liburcu's flavour {flavour}: apt-get install "
                           "liburcu-dev, then build again")
-        found[flavour], missing = ready(f"rcu-{flavour}", directory)
+        found[flavour], missing = ready(f"rcu-{flavour}", directory, (HARNESS,))
     return found, missing
 
 

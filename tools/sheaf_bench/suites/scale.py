@@ -11,7 +11,7 @@ from typing import Any
 
 from sheaf_tool.errors import Failure
 
-from ..allocators import HARNESS, OURS, ready, versions
+from ..allocators import HARNESS, ONE_SIZE, OURS, ready, versions
 from ..document import Document
 from ..svg import Panel, figure
 from .cells import NOTHING, intervals, whiskers
@@ -82,7 +82,7 @@ def _rows(cpus: int, quick: bool) -> list[Row]:
 
 
 def _run(settings: Settings, machine: dict[str, Any]) -> Document:
-    workers, missing = ready("scale", settings.workers)
+    workers, missing = ready("scale", settings.workers, ONE_SIZE)
     document = Document("scale", {**machine, "versions": versions(workers), "missing": missing})
     measure(document, settings, _rows(machine["cpus"], settings.quick), entries(workers), REPEAT,
             QUICK_REPEAT, QUICK_SECONDS)
@@ -167,4 +167,4 @@ def _works(machine: dict[str, Any], quick: bool) -> list[tuple[str, tuple[str, .
 SUITE = Suite("scale", "allocate and free on one to 16 threads per CPU, and the memory it keeps",
               "Each thread allocates and frees batches of its own. The suite also measures how "
               "much the process grows: after the work, and while all threads sleep.",
-              _run, _pictures, _all_tables, notes, _works)
+              _run, _pictures, _all_tables, notes, _works, ONE_SIZE)

@@ -32,6 +32,7 @@ class Suite:
     notes: Callable[[Document], list[str]]  # notes about the results
     # Work that is repeated with events counted: titles and workers' arguments.
     works: Callable[[dict[str, Any], bool], list[tuple[str, tuple[str, ...]]]]
+    others: tuple[str, ...] = ()  # for ready(), with these works
 
     def text(self, document: Document) -> str:
         """At most 100 columns."""
