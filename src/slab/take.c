@@ -56,10 +56,12 @@ static unsigned int take_word(const struct slab_cache *cache, struct slab *slab,
 {
 	uint64_t *bits = slab_words(cache, slab) + word, found = os_load_relaxed(bits),
 		 rest = found;
-	uint64_t random = cache->random ? cache->random ^ found ^ random_start(cache, slab) : 0;
 	char *first = slab_object(cache, slab, word * 64);
+	uint64_t random = 0;
 	unsigned int n = 0;
 
+	if (cache->random)
+		random = cache->random ^ found ^ random_start(cache, slab) * (word + 1);
 	for (; rest && n < max; n++) {
 		unsigned int bit =
 			random ? random_bit(rest, &random) : (unsigned int)__builtin_ctzll(rest);

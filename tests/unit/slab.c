@@ -366,7 +366,7 @@ static void random_order(void **state)
 {
 	static void *objects[2][512];
 	struct slab_request request = request_of(8);
-	unsigned int same = 0, ascending = 0;
+	unsigned int same = 0, same_in_words = 0, ascending = 0;
 	uint32_t random = os_options.random;
 	struct slab_cache cache;
 
@@ -384,7 +384,12 @@ static void random_order(void **state)
 		same += ((uintptr_t)objects[0][i] ^ (uintptr_t)objects[1][i]) % OS_PAGE == 0;
 		ascending += i && objects[0][i] == (char *)objects[0][i - 1] + 8;
 	}
+	/* One word of bits after the other is used up. */
+	for (unsigned int i = 64; i < 512; i++)
+		same_in_words +=
+			((uintptr_t)objects[0][i] ^ (uintptr_t)objects[0][i - 64]) % 512 == 0;
 	assert_true(same < 100);
+	assert_true(same_in_words < 100);
 	assert_true(ascending < 100);
 	slab_give(&cache, objects[0], 512, "test");
 	slab_give(&cache, objects[1], 512, "test");
