@@ -15,15 +15,21 @@
 
 #define ASK_AHEAD 8 /* objects whose descriptors are asked for before they are needed */
 
+/* The index of the object that begins so far from the first one; SLAB_NO_OBJECT: none does. */
+static inline unsigned int index_at(const struct slab_cache *cache, size_t offset)
+{
+	size_t index = offset * cache->reciprocal >> 32;
+
+	return index * cache->size == offset ? (unsigned int)index : SLAB_NO_OBJECT;
+}
+
 unsigned int slab_index(const struct slab_cache *cache, const struct slab *slab, const void *object)
 {
-	size_t offset = (size_t)((const char *)object - slab_object(cache, slab, 0));
-	size_t index = offset * cache->reciprocal >> 32;
-	uint64_t state = os_load_relaxed(&slab->state);
+	unsigned int index =
+		index_at(cache, (size_t)((const char *)object - slab_object(cache, slab, 0)));
+	unsigned int objects = slab_order_of(cache, os_load_relaxed(&slab->state)).objects;
 
-	if (index * cache->size != offset || index >= slab_order_of(cache, state).objects)
-		return SLAB_NO_OBJECT;
-	return (unsigned int)index;
+	return index < objects ? index : SLAB_NO_OBJECT;
 }
 
 static void report_wrong(struct slab_cache *cache, struct slab *slab, void *object,
@@ -123,18 +129,18 @@ static bool subtract(struct slab_cache *cache, struct slab *slab, unsigned int n
 static bool subtract_last(struct slab_cache *cache, struct slab *slab, unsigned int n)
 {
 	struct slab_node *node = partial_node_of(cache, slab);
-	bool holder, spare = false;
+	bool holder, surplus = false;
 	uint64_t changed;
 
 	os_lock(&node->lock);
 	subtract(cache, slab, n, true, &changed, &holder);
-	if (changed & SLAB_LISTED && partial_is_spare(cache, slab, node->nr_partial - 1)) {
+	if (changed & SLAB_LISTED && partial_is_surplus(cache, slab, node->nr_partial - 1)) {
 		partial_remove(node, slab);
-		spare = true;
+		surplus = true;
 	}
 	os_unlock(&node->lock);
-	stat_add(cache, STAT_free_remove_partial, spare);
-	if (spare)
+	stat_add(cache, STAT_free_remove_partial, surplus);
+	if (surplus)
 		partial_discard(cache, slab);
 	return holder;
 }
@@ -179,17 +185,16 @@ static bool open_group(struct slab_cache *cache, struct group *group, void *obje
 static void add_object(struct slab_cache *cache, struct group *group, void *object,
 		       const char *call)
 {
-	size_t offset = (size_t)((char *)object - group->start);
-	size_t index = offset * cache->reciprocal >> 32;
+	unsigned int index = index_at(cache, (size_t)((char *)object - group->start));
 	uint64_t bit = UINT64_C(1) << index % 64;
 
-	if (__builtin_expect(index * cache->size != offset, 0)) {
+	if (__builtin_expect(index == SLAB_NO_OBJECT, 0)) {
 		report_wrong(cache, group->slab, object, call);
 		return;
 	}
 	if (index / 64 != group->word) {
 		set_bits(cache, group, call);
-		group->word = (unsigned int)(index / 64);
+		group->word = index / 64;
 	}
 	if (__builtin_expect((group->bits & bit) != 0, 0)) {
 		report_double_free(cache, object, call);

@@ -125,19 +125,21 @@ void partial_discard_now(struct slab_cache *cache, struct slab *slab)
 	page_free(slab, order.order);
 }
 
-bool partial_is_spare(const struct slab_cache *cache, const struct slab *slab, uint32_t others)
+bool partial_is_surplus(const struct slab_cache *cache, const struct slab *slab, uint32_t others)
 {
 	return slab_inuse(os_load_acquire(&slab->state)) == 0 && others >= cache->min_partial;
 }
 
-bool partial_let_go(struct slab_cache *cache, struct slab *slab)
+bool partial_let_go(struct slab_cache *cache, struct slab *slab, uint64_t taken)
 {
-	uint64_t state = os_load_acquire(&slab->state);
+	uint64_t state = os_load_relaxed(&slab->state), changed;
 
-	while (!slab_free(cache, state))
-		if (os_cmpxchg(&slab->state, &state, state & ~SLAB_HELD))
-			return true;
-	return false;
+	do {
+		changed = state + taken;
+		if (!slab_free(cache, changed))
+			changed &= ~SLAB_HELD;
+	} while (!stat_cmpxchg(cache, slab, &state, changed));
+	return !(changed & SLAB_HELD);
 }
 
 void partial_release(struct slab_cache *cache, struct slab *slab, bool first)
@@ -146,13 +148,13 @@ void partial_release(struct slab_cache *cache, struct slab *slab, bool first)
 	bool discard;
 
 	os_lock(&node->lock);
-	discard = partial_is_spare(cache, slab, node->nr_partial);
+	discard = partial_is_surplus(cache, slab, node->nr_partial);
 	if (!discard && first)
 		partial_add_first(node, slab);
 	else if (!discard)
 		partial_add_last(node, slab);
 	/* A thread that freed the last object before the slab was listed found it held. */
-	if (!discard && partial_is_spare(cache, slab, node->nr_partial - 1)) {
+	if (!discard && partial_is_surplus(cache, slab, node->nr_partial - 1)) {
 		partial_remove(node, slab);
 		discard = true;
 	}

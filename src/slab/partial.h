@@ -34,16 +34,18 @@ void partial_unlisted(struct slab_node *node, struct slab *slab);
 /* With the node's lock held: detach slabs until they have n free objects. Returns them linked, held, or NULL. */
 struct slab *partial_detach(struct slab_cache *cache, struct slab_node *node, unsigned int n);
 
-/* Let a held slab go if it is full: from now on it belongs to whoever frees into it first (B4).
- * False: somebody has just freed into it. */
-bool partial_let_go(struct slab_cache *cache, struct slab *slab);
+/*
+ * Add to a held slab's state what was taken of it, and let it go if it is full then: from now on it belongs to
+ * the thread that frees into it first (B4). False: it has free objects, and is still held.
+ */
+bool partial_let_go(struct slab_cache *cache, struct slab *slab, uint64_t taken);
 
 /* Let a held slab go that is not full: to the list, or to the system if it is empty and the node has
  * enough. */
 void partial_release(struct slab_cache *cache, struct slab *slab, bool first);
 
 /* With the node's lock held: is the slab empty, and does the node have enough others? */
-bool partial_is_spare(const struct slab_cache *cache, const struct slab *slab, uint32_t others);
+bool partial_is_surplus(const struct slab_cache *cache, const struct slab *slab, uint32_t others);
 
 /* Give a slab's pages back, late if the cache's go late; it is on no list. */
 void partial_discard(struct slab_cache *cache, struct slab *slab);

@@ -91,14 +91,7 @@ static unsigned int take_ready(const struct slab_cache *cache, struct slab *slab
 /* Count what was taken of a held slab, and let it go: to nobody if it is full, else to its list. */
 static void taken(struct slab_cache *cache, struct slab *slab, uint64_t what)
 {
-	uint64_t state = os_load_relaxed(&slab->state), changed;
-
-	do {
-		changed = state + what;
-		if (!slab_free(cache, changed))
-			changed &= ~SLAB_HELD;
-	} while (!stat_cmpxchg(cache, slab, &state, changed));
-	if (changed & SLAB_HELD)
+	if (!partial_let_go(cache, slab, what))
 		partial_release(cache, slab, true);
 }
 
@@ -157,7 +150,7 @@ static bool take_listed(struct slab_cache *cache, struct slab_node *node, void *
 	if (slab_free(cache, state))
 		return true;
 	partial_remove(node, slab);
-	if (!partial_let_go(cache, slab))
+	if (!partial_let_go(cache, slab, 0))
 		partial_add_first(node, slab);
 	return true;
 }

@@ -7,10 +7,10 @@
 /* Under the lock of the slab's node, hang a held slab on its list; false if it is to be freed. */
 static bool add_to_node(struct cpu_slab_cache *c, struct slab_node *node, struct slab *slab)
 {
-	if (!partial_is_spare(&c->slab, slab, node->nr_partial)) {
+	if (!partial_is_surplus(&c->slab, slab, node->nr_partial)) {
 		partial_add_last(node, slab);
 		/* Who freed the last object just before found it held, and left this to us. */
-		if (!partial_is_spare(&c->slab, slab, node->nr_partial - 1)) {
+		if (!partial_is_surplus(&c->slab, slab, node->nr_partial - 1)) {
 			count(c, CPU_SLAB_free_add_partial, 1);
 			return true;
 		}
@@ -138,7 +138,7 @@ static __attribute__((noinline)) void free_last(struct cpu_slab_cache *c, struct
 {
 	struct slab_node *node = partial_node_of(&c->slab, slab);
 	uint64_t state, changed;
-	bool spare = false;
+	bool surplus = false;
 
 	os_lock(&node->lock);
 	state = os_load_acquire(&slab->state);
@@ -146,12 +146,12 @@ static __attribute__((noinline)) void free_last(struct cpu_slab_cache *c, struct
 		*link_of(tail) = freelist_of(c, tail, state);
 		changed = state_with(state, index_of(c, object), n);
 	} while (!os_cmpxchg(&slab->state, &state, changed));
-	if ((changed & SLAB_LISTED) && partial_is_spare(&c->slab, slab, node->nr_partial - 1)) {
+	if ((changed & SLAB_LISTED) && partial_is_surplus(&c->slab, slab, node->nr_partial - 1)) {
 		partial_remove(node, slab);
-		spare = true;
+		surplus = true;
 	}
 	os_unlock(&node->lock);
-	if (spare) {
+	if (surplus) {
 		count(c, CPU_SLAB_free_remove_partial, 1);
 		discard(c, slab);
 	} else if (!(state & (SLAB_LISTED | SLAB_HELD))) {
