@@ -132,7 +132,8 @@ INLINE bool search_leaf(const struct way *way, enode_t e, unsigned int i, struct
 	return !leaf->range.slot[last] && border_slot(way, leaf, last, w, highest);
 }
 
-/* The slots of an arange node whose gap is large enough, as bits: carries, doubled as they are added. */
+/* The slots of an arange node whose gap is large enough, as bits: carries, doubled as they are
+ * added. */
 INLINE unsigned int large_slots(const unsigned long *gap, unsigned long size)
 {
 	unsigned int high = 0, low = 0, same;
@@ -153,7 +154,8 @@ INLINE unsigned int nearest(unsigned int large, bool highest)
 	return (unsigned int)(highest ? 31 - __builtin_clz(large) : __builtin_ctz(large));
 }
 
-/* Where the limit is. It mostly is at the edge, which a processor can guess, and need not wait for. */
+/* Where the limit is. It mostly is at the edge, which a processor can guess, and need not wait
+ * for. */
 INLINE unsigned int limit_slot(const unsigned long *pivot, unsigned int end, unsigned long limit,
 			       bool highest, bool leaf)
 {

@@ -114,8 +114,8 @@ static void subtree_free(enode_t e, unsigned int made, const struct dup *undo)
 }
 
 /*
- * `copy` has been given the content of a node; give it children of its own, in order. If that fails,
- * none of them and none below them are left.
+ * `copy` has been given the content of a node; give it children of its own, in order. If that
+ * fails, none of them and none below them are left.
  */
 static int dup_children(const struct dup *d, enode_t copy)
 {

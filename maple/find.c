@@ -9,8 +9,8 @@
  * meta word, and only then changes the state: a step that fails changes nothing.
  *
  * Invariants:
- *  1. A state with a leaf is active; at and stop are slots of that leaf, stop the last one as seen, and at
- *     is none behind it.
+ *  1. A state with a leaf is active; at and stop are slots of that leaf, stop the last one as seen,
+ *     and at is none behind it.
  *  2. A state whose leaf is not that of its parent's slot has no leaf: node is NULL.
  *
  * Called with the lock, or in an RCU read-side section.
@@ -47,9 +47,9 @@ struct view {
 
 /*
  * The first (last) slot from the view's on that counts, if its range begins below (ends above) the
- * limit: the state goes there. Without gaps a NULL is passed over, and there are never two, unless a
- * writer has been between. False, and nothing has changed, if there is no such slot or the leaf is not
- * as it was seen.
+ * limit: the state goes there. Without gaps a NULL is passed over, and there are never two, unless
+ * a writer has been between. False, and nothing has changed, if there is no such slot or the leaf
+ * is not as it was seen.
  */
 static inline __attribute__((always_inline)) bool
 look(struct ma_state *mas, struct view v, unsigned long limit, bool up, bool gaps_too, void **entry)
@@ -103,8 +103,8 @@ static inline bool is_through(const struct ma_state *mas, bool up, bool gaps_too
 }
 
 /*
- * In the next (previous) leaf, by way of the node above, whose other words than children never change:
- * if it is alive, its child is the leaf that is there now. False: from the root, please.
+ * In the next (previous) leaf, by way of the node above, whose other words than children never
+ * change: if it is alive, its child is the leaf that is there now. False: from the root, please.
  */
 static inline __attribute__((always_inline)) bool
 in_next_leaf(struct ma_state *mas, unsigned long limit, bool up, bool gaps_too, void **entry)
@@ -142,8 +142,8 @@ in_next_leaf(struct ma_state *mas, unsigned long limit, bool up, bool gaps_too, 
 }
 
 /*
- * From the root to the range after (before) the state's. If that is a gap and these do not count, and it
- * reaches the limit, the state is in the gap; if the state's own range does, it stays there.
+ * From the root to the range after (before) the state's. If that is a gap and these do not count,
+ * and it reaches the limit, the state is in the gap; if the state's own range does, it stays there.
  */
 static inline __attribute__((always_inline)) void *
 from_root(struct ma_state *mas, unsigned long limit, bool up, bool gaps_too)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Free runs of indices: the longest one below each child of an arange node, for the searches of area.c.
+ * Free runs of indices: the longest one below each child of an arange node, for the searches of
+ * area.c.
  *
  * The length stored for a leaf may be too large: a store of an entry, which can only make runs
  * shorter, does not look for the longest remaining run. A failed search in a leaf does (area.c),

@@ -92,8 +92,9 @@ static inline void copy_leaf(struct maple_node *new, const struct maple_node *ol
 }
 
 /*
- * What is behind the slots that a store covers, to its new place: in pairs from the end downwards, so
- * that perhaps the slot before and the two pivots before come with it: they are written afterwards.
+ * What is behind the slots that a store covers, to its new place: in pairs from the end downwards,
+ * so that perhaps the slot before and the two pivots before come with it: they are written
+ * afterwards.
  */
 static inline void move_rest(struct maple_node *new, const struct maple_node *old, unsigned int to,
 			     unsigned int from)

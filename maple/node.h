@@ -17,8 +17,8 @@
  * Invariants:
  *  1. Pivots from `end` on are ULONG_MAX: the search counts those below an index and needs no end.
  *  2. Slots from end + 1 on are NULL, gaps 0.
- *  3. In one leaf no two NULLs are neighbours. A leaf may begin or end with NULL; only a root may be
- *     all NULL, and then the tree has no node instead.
+ *  3. In one leaf no two NULLs are neighbours. A leaf may begin or end with NULL; only a root may
+ *     be all NULL, and then the tree has no node instead.
  *  4. gap[i] of a leaf is at least its longest run of free indices; of an inner node it is the
  *     longest gap in it. A run at the end of a leaf includes its continuation in the next leaf; a
  *     run at the beginning of a leaf counts only within the leaf.

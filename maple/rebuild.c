@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stores that change more than one node: splits, joins of leaves too empty, ranges over many leaves,
- * new roots. One way of working serves them all:
+ * Stores that change more than one node: splits, joins of leaves too empty, ranges over many
+ * leaves, new roots. One way of working serves them all:
  *
  *     level 2            [ . . L . . . . H . . ]        lo, hi: the ways to index and to last
  *                             /         \               (the same, if one leaf has both)
@@ -12,14 +12,14 @@
  *
  * Level by level, from the leaves up, a list of items is made: what the lo node has before the way,
  * what takes the place of the things between the ways (at level 0 the entry and what is left of the
- * two ranges it cuts, above it the new nodes of the level below), and what the hi node has after the
- * way. The list fills new nodes. If there is too little for one, a neighbour is taken in; if there is
- * too much, there will be several. Where both ways use one slot and one node is to go there, that slot
- * is replaced: the one store by which everything is published. If that place is never found, the
- * list becomes a new root.
+ * two ranges it cuts, above it the new nodes of the level below), and what the hi node has after
+ * the way. The list fills new nodes. If there is too little for one, a neighbour is taken in; if
+ * there is too much, there will be several. Where both ways use one slot and one node is to go
+ * there, that slot is replaced: the one store by which everything is published. If that place is
+ * never found, the list becomes a new root.
  *
- * The plan (rebuild_plan.c) counts items and nodes, the rebuilding makes what was planned: it cannot
- * fail. Then all old nodes of what was rebuilt are retired. The lists are made in items.c.
+ * The plan (rebuild_plan.c) counts items and nodes, the rebuilding makes what was planned: it
+ * cannot fail. Then all old nodes of what was rebuilt are retired. The lists are made in items.c.
  *
  * Called with the tree's lock held.
  */
@@ -88,7 +88,8 @@ static unsigned long free_from(const struct maple_tree *mt, unsigned long index)
 	       index + 1;
 }
 
-/* The free run that begins at this item, in the next of the new leaves or in the leaf after them. */
+/* The free run that begins at this item, in the next of the new leaves or in the leaf after
+ * them. */
 static unsigned long run_at(const struct store *st, unsigned int i)
 {
 	const struct items *items = &st->items;

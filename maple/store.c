@@ -60,7 +60,8 @@ static inline void cover_gap(struct ma_state *mas, unsigned long index, unsigned
 		cover_before(mas);
 }
 
-/* The same after any other store; without a node in the tree nothing is known of it but an entry at 0. */
+/* The same after any other store; without a node in the tree nothing is known of it but an entry at
+ * 0. */
 static void settle(struct store *st)
 {
 	struct ma_state *mas = st->mas;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the header inlines, as symbols for callers that cannot inline C: see src/kmalloc/symbols.c. */
+/* What the header inlines, as symbols for callers that cannot inline C: see
+ * src/kmalloc/symbols.c. */
 #include "tree.h"
 
 #define SYMBOL(name)                                                                               \

@@ -36,7 +36,7 @@ static inline int mas_fail(struct ma_state *mas, int error)
 	return error;
 }
 
-/* --- in a program built with the thread sanitizer, if the library is not ------------------------- */
+/* --- in a program built with the thread sanitizer, if the library is not ---------------------- */
 
 extern void __tsan_acquire(void *address) __attribute__((weak));
 extern void __tsan_release(void *address) __attribute__((weak));
@@ -48,8 +48,8 @@ static inline void tell_stored(struct maple_tree *mt)
 		__tsan_release(mt);
 }
 
-/* ... what a reader without the lock does with what it loads, which this gives back: a call with which a
- * reader ends costs it no registers. */
+/* ... what a reader without the lock does with what it loads, which this gives back: a call with
+ * which a reader ends costs it no registers. */
 void *told_loaded(struct maple_tree *mt, void *entry) __attribute__((noinline));
 
 static inline __attribute__((always_inline)) void *tell_loaded(struct maple_tree *mt, void *entry)
@@ -104,7 +104,8 @@ struct path {
 void path_walk(struct path *path, const struct maple_tree *mt, unsigned long index);
 /* Copy the levels in use from `from` to `to`. */
 void path_copy(struct path *to, const struct path *from);
-/* Move to the next or previous node of a level, at its first or last slot; false if there is none. */
+/* Move to the next or previous node of a level, at its first or last slot; false if there is
+ * none. */
 bool path_next(struct path *path, unsigned int level);
 bool path_prev(struct path *path, unsigned int level);
 
@@ -185,7 +186,8 @@ static inline void mas_widen_before(struct ma_state *mas)
 
 /* --- find.c ---------------------------------------------------------------------------------- */
 
-/* From a range of the tree to the next entry, or range; with the status of the end if there is none. */
+/* From a range of the tree to the next entry, or range; with the status of the end if there is
+ * none. */
 void *mas_up(struct ma_state *mas, unsigned long max);
 void *mas_up_range(struct ma_state *mas, unsigned long max);
 void *mas_down(struct ma_state *mas, unsigned long min);
@@ -242,7 +244,7 @@ void root_store(struct store *st);
 void rebuild_plan(struct store *st);
 void rebuild(struct store *st);
 
-/* --- dump.c ------------------------------------------------------------------------------------ */
+/* --- dump.c ----------------------------------------------------------------------------------- */
 
 /* Write it to the descriptor through a new stream; returns 0 or the error. Preserves errno. */
 int dump_to(int fd, const struct maple_tree *mt,

@@ -2,11 +2,12 @@
 /*
  * Readers: load, and walks from the root; find.c goes on from there.
  *
- * Why a reader without the lock sees a whole tree: inner nodes never change but for children replaced
- * by others with the same range, and what a leaf held when the reader came to it was true then. A
- * leaf may change in place; its meta word tells, so that pivots and slot belong together: it is read
- * before them and after them. An ma_state remembers that word. If it is another one at the next call,
- * or the leaf is dead, the walk begins again at the root, at the index after the last one given.
+ * Why a reader without the lock sees a whole tree: inner nodes never change but for children
+ * replaced by others with the same range, and what a leaf held when the reader came to it was true
+ * then. A leaf may change in place; its meta word tells, so that pivots and slot belong together:
+ * it is read before them and after them. An ma_state remembers that word. If it is another one at
+ * the next call, or the leaf is dead, the walk begins again at the root, at the index after the
+ * last one given.
  *
  * Called with the lock, or in an RCU read-side section.
  */
@@ -81,7 +82,8 @@ static inline bool leaf_slot(struct ma_state *mas, const struct maple_node *leaf
 			return false;
 		end = seen & META_END;
 		offset = search15(leaf->range.pivot, index);
-		/* An append has stored pivots, but meta not yet: what it divides is one slot still. */
+		/* An append has stored pivots, but meta not yet: what it divides is one slot
+		 * still. */
 		if (unlikely(offset > end))
 			offset = end;
 		*entry = load_acquire(&leaf->range.slot[offset]);

@@ -27,7 +27,8 @@ static unsigned int run(struct sheaf_rcu_head *newest)
 	return n;
 }
 
-/* Returns true if this thread must be put online again: until then, no grace period waits for it. */
+/* Returns true if this thread must be put online again: until then, no grace period waits for
+ * it. */
 static int go_offline(struct provider *u)
 {
 	int online = u->urcu.flavor->read_ongoing();
@@ -60,8 +61,8 @@ unsigned int provider_serve(struct provider *u)
 	return n;
 }
 
-/* The library asks the more often the more is retired: then a grace period costs less than the caches'
- * lines that pass through memory meanwhile. */
+/* The library asks the more often the more is retired: then a grace period costs less than the
+ * caches' lines that pass through memory meanwhile. */
 static void pause_after(unsigned int heads)
 {
 	const struct timespec pause = {.tv_nsec = heads >= MANY ? 250000
@@ -187,10 +188,10 @@ int provider_poll(struct provider *u, const struct sheaf_rcu_poll *state)
 	return passed;
 }
 
-/* --- fork --------------------------------------------------------------------------------------- */
+/* --- fork ------------------------------------------------------------------------------------- */
 
-/* The worker is paused first: it takes our locks. Where the program calls liburcu's handlers, it may
- * do so before or after this, and what another thread has in hand is lost to the child. */
+/* The worker is paused first: it takes our locks. Where the program calls liburcu's handlers, it
+ * may do so before or after this, and what another thread has in hand is lost to the child. */
 void provider_before_fork(struct provider *u)
 {
 	int online;

@@ -28,9 +28,9 @@
  * reused when a grace period has passed, even if our callback has not run yet. The polled grace
  * periods are queued to liburcu's default worker, because ours may be in that callback.
  *
- * fork: the locks are taken, and liburcu's handlers called, around it, so no vanished thread has heads
- * in hand. In the child the worker is gone; its queue was moved to the default worker, which serves
- * us from then on.
+ * fork: the locks are taken, and liburcu's handlers called, around it, so no vanished thread has
+ * heads in hand. In the child the worker is gone; its queue was moved to the default worker, which
+ * serves us from then on.
  *
  * Callers: urcu.c.
  */
@@ -69,8 +69,8 @@ struct provider {
 /* What the library calls; see <sheaf/rcu.h>. */
 void provider_call(struct provider *u, struct sheaf_rcu_head *head,
 		   void (*func)(struct sheaf_rcu_head *head));
-/* One grace period, for all heads that are there; how many that was. What others have in hand is done
- * on return, too. */
+/* One grace period, for all heads that are there; how many that was. What others have in hand is
+ * done on return, too. */
 unsigned int provider_serve(struct provider *u);
 void provider_start_poll(struct provider *u, struct sheaf_rcu_poll *state);
 int provider_poll(struct provider *u, const struct sheaf_rcu_poll *state);

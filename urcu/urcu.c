@@ -5,8 +5,8 @@
  * A flavour is passed as a table of its functions by the header that the program includes
  * (<sheaf/urcu.h>), so this library links no flavour. Each flavour has its own place with its own
  * set of functions, because the functions of a provider do not get an argument that identifies it.
- * provider.c does the work of one place; this file has the places, fork of them all, and the call that
- * makes them.
+ * provider.c does the work of one place; this file has the places, fork of them all, and the call
+ * that makes them.
  *
  * Callers: programs, by sheaf_urcu_provider() and sheaf_urcu_register().
  */
@@ -58,7 +58,7 @@ OPS(4)
 
 static struct sheaf_rcu_ops ops[FLAVOURS] = {TABLE(0), TABLE(1), TABLE(2), TABLE(3), TABLE(4)};
 
-/* --- fork --------------------------------------------------------------------------------------- */
+/* --- fork ------------------------------------------------------------------------------------- */
 
 static void before_fork(void)
 {
@@ -81,14 +81,15 @@ static void after_fork_child(void)
 	pthread_mutex_init(&register_lock, NULL);
 }
 
-/* --- registration ------------------------------------------------------------------------------- */
+/* --- registration ----------------------------------------------------------------------------- */
 
 static void *nothing(void *argument)
 {
 	return argument;
 }
 
-/* liburcu ends the program if it cannot create its worker, so first try with a thread of our own. */
+/* liburcu ends the program if it cannot create its worker, so first try with a thread of our
+ * own. */
 static bool can_make_threads(void)
 {
 	pthread_t thread;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libsheaf through its public header. Variants: "" with sheaves, "no-sheaf" without, "wide-barn" with
- * room in the barn for all objects there may be.
+ * libsheaf through its public header. Variants: "" with sheaves, "no-sheaf" without, "wide-barn"
+ * with room in the barn for all objects there may be.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the benchmarks of address spaces share: the allocator under them made ready, and the spaces of
- * processes. Compiled for each allocator (three_tier.h, no_sheaves.h, or nothing before it).
+ * What the benchmarks of address spaces share: the allocator under them made ready, and the spaces
+ * of processes. Compiled for each allocator (three_tier.h, no_sheaves.h, or nothing before it).
  */
 #ifndef BENCH_VMA_SPACES_H
 #define BENCH_VMA_SPACES_H
@@ -15,7 +15,8 @@
 #define SPACES_LOW  0x10000ul
 #define SPACES_HIGH 0x7ffffffff000ul
 
-/* Once, by the first thread, which is registered with liburcu then. Sheaves' capacity: 0 is theirs. */
+/* Once, by the first thread, which is registered with liburcu then. Sheaves' capacity: 0 is
+ * theirs. */
 void spaces_begin(unsigned int capacity);
 /* In every other thread before its first call, and when it has made its last. */
 void spaces_thread_begin(void);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kmem_cache calls of the maple tree and the address space on the three-tier baseline: put before
- * each of their files by the compiler (-include), so that both are compiled as they are.
+ * The kmem_cache calls of the maple tree and the address space on the three-tier baseline: put
+ * before each of their files by the compiler (-include), so that both are compiled as they are.
  *
  *   a prefilled sheaf       an array filled in bulk; a thread keeps one for the next time
  *   free after a grace period   arrays of 64, each handed to call_rcu(), as by hand in a program

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pointer variables that free their memory at the end of their block. <sheaf/slab.h> does not include
- * this header, because its names are short.
+ * Pointer variables that free their memory at the end of their block. <sheaf/slab.h> does not
+ * include this header, because its names are short.
  *
  *     #include <sheaf/cleanup.h>
  *
@@ -11,8 +11,9 @@
  *     return_ptr(name);         // not freed: the caller's now
  *
  * Variables are freed in the reverse order of their declarations, on every way out of their block
- * except longjmp(), exit() and the end of a thread. NULL and the kernel's error pointers are left alone. Initialise each variable where it is declared. For
- * C and C++, with gcc or clang. Kernel: <linux/cleanup.h>, the same names.
+ * except longjmp(), exit() and the end of a thread. NULL and the kernel's error pointers are left
+ * alone. Initialise each variable where it is declared. For C and C++, with gcc or clang. Kernel:
+ * <linux/cleanup.h>, the same names.
  */
 #ifndef SHEAF_CLEANUP_H
 #define SHEAF_CLEANUP_H
@@ -25,8 +26,9 @@ extern "C" {
 #endif
 
 /*
- * Define what __free(name) does with a variable of a pointer type: `statement`, in which the variable's value
- * is _T. At file scope, once. These are defined here: kfree, kvfree, vfree, kfree_sensitive, kfree_const.
+ * Define what __free(name) does with a variable of a pointer type: `statement`, in which the
+ * variable's value is _T. At file scope, once. These are defined here: kfree, kvfree, vfree,
+ * kfree_sensitive, kfree_const.
  */
 #define DEFINE_FREE(name, type, statement)                                                         \
 	static inline __attribute__((__unused__)) void __free_##name(void *variable)               \
@@ -37,7 +39,8 @@ extern "C" {
 		statement;                                                                         \
 	}
 
-/* After a variable in its declaration: at the end of its block it is freed, as DEFINE_FREE() says. */
+/* After a variable in its declaration: at the end of its block it is freed, as DEFINE_FREE()
+ * says. */
 #define __free(name) __attribute__((__cleanup__(__free_##name)))
 
 /* The variable's value; the variable becomes NULL, so that nothing is freed. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory by size, with the names of the Linux kernel: caches for small sizes, page runs and mappings
- * for large ones. Included by <sheaf/slab.h>.
+ * Memory by size, with the names of the Linux kernel: caches for small sizes, page runs and
+ * mappings for large ones. Included by <sheaf/slab.h>.
  *
  *     char *text = kmalloc(length + 1, GFP_KERNEL);
  *     kfree(text);
@@ -115,10 +115,11 @@ static inline SHEAF_FRESH SHEAF_SIZED(1, 2) void *kcalloc_node(size_t n, size_t 
  * Change the size of a block: in place if it already has so many bytes; otherwise the content is
  * copied to a new block, and the old one is freed. If a new block would have half the bytes or less
  * (kmalloc_size_roundup()), the content moves there, too, unless there is no memory at once: a
- * smaller size never fails, and blocks of kmem_buckets stay where they are. Returns NULL, and does not change the block, if there is no memory. If
- * the block is NULL or ZERO_SIZE_PTR: the same as kmalloc(). If size is 0: the same as kfree(), and
- * ZERO_SIZE_PTR is returned. Kernel: never moves to a smaller block. __GFP_ZERO: the bytes beyond
- * the old content are zero if every earlier call for this block also had the flag.
+ * smaller size never fails, and blocks of kmem_buckets stay where they are. Returns NULL, and does
+ * not change the block, if there is no memory. If the block is NULL or ZERO_SIZE_PTR: the same as
+ * kmalloc(). If size is 0: the same as kfree(), and ZERO_SIZE_PTR is returned. Kernel: never moves
+ * to a smaller block. __GFP_ZERO: the bytes beyond the old content are zero if every earlier call
+ * for this block also had the flag.
  */
 SHEAF_OBJECT SHEAF_SIZED(2) void *krealloc(const void *block, size_t size, gfp_t flags)
 	SHEAF_SYMBOL(krealloc);
@@ -280,9 +281,9 @@ SHEAF_FRESH char *kstrdup(const char *text, gfp_t flags) SHEAF_SYMBOL(kstrdup);
 SHEAF_FRESH char *kstrndup(const char *text, size_t max, gfp_t flags) SHEAF_SYMBOL(kstrndup);
 
 /*
- * kstrdup() that copies no constant: a text in a part of the program's own file that cannot be written, such
- * as most literals in it, is returned as it is. Texts of shared libraries are copied: they may be
- * unloaded. To be freed by kfree_const() only, which leaves constants alone. O(length).
+ * kstrdup() that copies no constant: a text in a part of the program's own file that cannot be
+ * written, such as most literals in it, is returned as it is. Texts of shared libraries are copied:
+ * they may be unloaded. To be freed by kfree_const() only, which leaves constants alone. O(length).
  */
 SHEAF_CHECK_RESULT const char *kstrdup_const(const char *text, gfp_t flags)
 	SHEAF_SYMBOL(kstrdup_const);

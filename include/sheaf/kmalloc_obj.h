@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory for objects of a type: the macros compute the size and return a pointer of that type. Included
- * by <sheaf/slab.h>.
+ * Memory for objects of a type: the macros compute the size and return a pointer of that type.
+ * Included by <sheaf/slab.h>.
  *
  *     struct point *p = kmalloc_obj(*p), *many = kzalloc_objs(struct point, n, GFP_KERNEL);
  *     struct text *t = kmalloc_flex(*t, bytes, length, GFP_NOWAIT);
  *
- * WHAT is a type, or an expression of that type, which is not evaluated. GFP is optional; the default is
- * GFP_KERNEL. Otherwise each macro is like the call whose name it begins with: same results, contexts and
- * cost. Free the memory by kfree() or kvfree(). No constructor runs. Kernel: the same names, since 7.0.
+ * WHAT is a type, or an expression of that type, which is not evaluated. GFP is optional; the
+ * default is GFP_KERNEL. Otherwise each macro is like the call whose name it begins with: same
+ * results, contexts and cost. Free the memory by kfree() or kvfree(). No constructor runs. Kernel:
+ * the same names, since 7.0.
  */
 #ifndef SHEAF_KMALLOC_OBJ_H
 #define SHEAF_KMALLOC_OBJ_H
@@ -32,8 +33,9 @@ extern "C" {
 #define kvzalloc_objs(...) SHEAF_OBJS(kvcalloc, __VA_ARGS__)
 
 /*
- * (WHAT, MEMBER, COUNT) or (WHAT, MEMBER, COUNT, GFP): a structure whose last member MEMBER[] has so many
- * elements. NULL if the size overflows. A member that counts the elements is the caller's to set.
+ * (WHAT, MEMBER, COUNT) or (WHAT, MEMBER, COUNT, GFP): a structure whose last member MEMBER[] has
+ * so many elements. NULL if the size overflows. A member that counts the elements is the caller's
+ * to set.
  */
 #define kmalloc_flex(...)  SHEAF_FLEX(__kmalloc_flexible, 0u, __VA_ARGS__)
 #define kzalloc_flex(...)  SHEAF_FLEX(__kmalloc_flexible, __GFP_ZERO, __VA_ARGS__)

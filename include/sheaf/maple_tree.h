@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A tree of ranges of unsigned long, each with a pointer: the Linux kernel's maple tree, on sheaves.
+ * A tree of ranges of unsigned long, each with a pointer: the Linux kernel's maple tree, on
+ * sheaves.
  *
  *     static DEFINE_MTREE(tree);
  *     mtree_store_range(&tree, 10, 19, entry, GFP_KERNEL);
@@ -35,19 +36,19 @@ extern "C" {
 /* --- the tree ----------------------------------------------------------------------------------
  */
 
-#define MT_FLAGS_ALLOC_RANGE   0x001u /* keep the largest gap below each node: gaps can be searched */
+#define MT_FLAGS_ALLOC_RANGE   0x001u /* keep the largest gap below each node, for searches */
 #define MT_FLAGS_USE_RCU       0x002u /* readers without the lock: changed nodes are replaced */
 #define MT_FLAGS_LOCK_MASK     0x300u
-#define MT_FLAGS_LOCK_IRQ      0x100u /* accepted, as MT_FLAGS_LOCK_BH: there are no interrupts here */
+#define MT_FLAGS_LOCK_IRQ      0x100u /* accepted, as MT_FLAGS_LOCK_BH; no interrupts here */
 #define MT_FLAGS_LOCK_BH       0x200u
 #define MT_FLAGS_LOCK_EXTERN   0x300u /* the caller has a lock of its own; ma_lock is not used */
 #define MT_FLAGS_ALLOC_WRAPPED 0x800u /* alloc_cyclic has come to the end of its numbers */
 
 /*
  * An entry that marks a range as taken and empty. The mas_ calls store and return it like any other
- * entry. mtree_load() returns NULL for it, mt_find() and mt_for_each() skip it, and mtree_store() and
- * mtree_insert() refuse to store it. For trees that are abandoned while they are built, such as the
- * copy of an address space in a fork that fails.
+ * entry. mtree_load() returns NULL for it, mt_find() and mt_for_each() skip it, and mtree_store()
+ * and mtree_insert() refuse to store it. For trees that are abandoned while they are built, such as
+ * the copy of an address space in a fork that fails.
  */
 #define XA_ZERO_ENTRY SHEAF_ADDRESS(void *, 1030)
 

@@ -46,15 +46,15 @@ struct sheaf_rcu_poll {
  * A provider. It must outlive every cache that uses it, and must not change. It contains its own
  * size, because parts of a program that were built with different headers may share one provider.
  *
- * call: must arrange for func(head) to be called once, after a grace period, by a thread that is not a
- *   reader then. Must not wait, nor call func itself, because its caller may be a reader. The library holds
- *   no lock. func may allocate and free, but not retire.
- * barrier: must return when every func of an earlier call() has returned. May wait; no reader calls it. A
- *   func may call() again, and does so while partly filled sheaves wait. A barrier that also waited for
- *   these later calls would take several rcu_delay.
- * start_poll, poll: optional, both or none. start_poll marks a moment; poll returns whether a grace period
- *   has passed since. Neither may wait. If given, objects are reused as soon as poll() allows it, before
- *   func is called.
+ * call: must arrange for func(head) to be called once, after a grace period, by a thread that is
+ *   not a reader then. Must not wait, nor call func itself, because its caller may be a reader. The
+ *   library holds no lock. func may allocate and free, but not retire.
+ * barrier: must return when every func of an earlier call() has returned. May wait; no reader calls
+ *   it. A func may call() again, and does so while partly filled sheaves wait. A barrier that also
+ *   waited for these later calls would take several rcu_delay.
+ * start_poll, poll: optional, both or none. start_poll marks a moment; poll returns whether a grace
+ *   period has passed since. Neither may wait. If given, objects are reused as soon as poll()
+ *   allows it, before func is called.
  */
 struct sheaf_rcu_ops {
 	size_t size;	  /* sizeof(struct sheaf_rcu_ops): it may grow */
@@ -75,8 +75,8 @@ int sheaf_rcu_register(const struct sheaf_rcu_ops *ops) SHEAF_SYMBOL(sheaf_rcu_r
 /*
  * Declare that the program has no readers: no thread looks at an object after another one retired
  * it. From then on the calls below free objects at once; without a provider and without this call
- * they end the program. Caches with their own provider still wait for it. For ported code that calls
- * kfree_rcu() in a program without RCU. Returns 0, or -1 after a report if the process has a
+ * they end the program. Caches with their own provider still wait for it. For ported code that
+ * calls kfree_rcu() in a program without RCU. Returns 0, or -1 after a report if the process has a
  * provider. It cannot be undone: sheaf_rcu_register() fails afterwards. Takes a lock.
  */
 int sheaf_rcu_none(void) SHEAF_SYMBOL(sheaf_rcu_none);

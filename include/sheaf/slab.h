@@ -195,8 +195,8 @@ struct kmem_cache *__kmem_cache_create(const char *name, size_t size, size_t ali
 	__kmem_cache_create(#type, sizeof(struct type), SHEAF_ALIGNOF(struct type), flags, NULL)
 
 /*
- * The older argument list, with a region that may be copied to users: usersize bytes at useroffset. The
- * macro creates a cache for `struct type` whose region is one field.
+ * The older argument list, with a region that may be copied to users: usersize bytes at useroffset.
+ * The macro creates a cache for `struct type` whose region is one field.
  */
 struct kmem_cache *kmem_cache_create_usercopy(const char *name, size_t size, size_t align,
 					      slab_flags_t flags, size_t useroffset,
@@ -209,12 +209,13 @@ struct kmem_cache *kmem_cache_create_usercopy(const char *name, size_t size, siz
 
 /*
  * Destroy the cache. NULL is allowed. A merged cache lives until its last name is destroyed.
- * Objects still in use are reported, and the cache is then leaked, so that they stay usable. A program
- * that wants their number reads objects_in_use with kmem_cache_stats() (<sheaf/stats.h>) before; for a
- * merged cache that is the number of all its names. No other thread may be using the cache: every call
- * with it or its objects must have returned before this call begins. The program must ensure that by its own synchronisation, as before free(). May
- * sleep. Waits for grace periods of retired objects (<sheaf/rcu.h>), so readers must not call it.
- * O(CPUs + slabs of the cache); if objects are in use, O(pages used by the library).
+ * Objects still in use are reported, and the cache is then leaked, so that they stay usable. A
+ * program that wants their number reads objects_in_use with kmem_cache_stats() (<sheaf/stats.h>)
+ * before; for a merged cache that is the number of all its names. No other thread may be using the
+ * cache: every call with it or its objects must have returned before this call begins. The program
+ * must ensure that by its own synchronisation, as before free(). May sleep. Waits for grace periods
+ * of retired objects (<sheaf/rcu.h>), so readers must not call it. O(CPUs + slabs of the cache); if
+ * objects are in use, O(pages used by the library).
  */
 void kmem_cache_destroy(struct kmem_cache *s) SHEAF_SYMBOL(kmem_cache_destroy);
 
@@ -268,8 +269,8 @@ struct sheaf_calls {
 
 /*
  * What compilers are told of results. All are aligned to the word. A fresh block aliases no other
- * memory and holds no pointers; an object may, as its constructor or its last user left it. A block's
- * size is the one asked for: see ksize().
+ * memory and holds no pointers; an object may, as its constructor or its last user left it. A
+ * block's size is the one asked for: see ksize().
  */
 #define SHEAF_CHECK_RESULT __attribute__((__warn_unused_result__))
 #define SHEAF_OBJECT	   SHEAF_CHECK_RESULT __attribute__((__assume_aligned__(8)))

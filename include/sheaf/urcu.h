@@ -5,7 +5,7 @@
  *     #include <sheaf/rcu.h>         // includes this file
  *     #include <urcu.h>              // or <urcu-qsbr.h>, <urcu-bp.h>: before or after
  *
- *     sheaf_urcu_register(0);        // once; link `pkg-config --libs libsheaf-urcu`, and the flavour
+ *     sheaf_urcu_register(0);        // once; link with libsheaf-urcu and the flavour
  *
  * Only macros in this file use functions of liburcu, so the flavour's header is needed only where
  * the macros are used. liburcu 0.11 or later.

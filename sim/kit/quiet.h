@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Checks the slabs of a quiet cache: bits, counts, flags and lists agree (src/slab/slab.h, B1-B5). */
+/* Checks the slabs of a quiet cache: bits, counts, flags and lists agree (src/slab/slab.h,
+ * B1-B5). */
 #ifndef SHEAF_SIM_KIT_QUIET_H
 #define SHEAF_SIM_KIT_QUIET_H
 
 struct slab_cache;
 
-/* No fibre uses the cache, and nothing is deferred. Returns how many objects are not free in their slabs. */
+/* No fibre uses the cache, and nothing is deferred. Returns how many objects are not free in their
+ * slabs. */
 unsigned int quiet_slabs(const struct slab_cache *cache);
 
 #endif

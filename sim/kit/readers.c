@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A provider of grace periods; see readers.h. No step of the simulator happens while its tables change. */
+/* A provider of grace periods; see readers.h. No step of the simulator happens while its tables
+ * change. */
 #include "sim/kit/readers.h"
 
 #include "os/machine.h"

@@ -14,7 +14,7 @@
 #include "cache/cache.h"
 #include "rcu/any.h"
 
-/* --- large.c ----------------------------------------------------------------------------------- */
+/* --- large.c ---------------------------------------------------------------------------------- */
 
 /* Not on the list of caches, and without a handle: nothing can be pushed to it. */
 extern struct kmem_cache kmalloc_large;
@@ -31,7 +31,7 @@ size_t large_size(const struct slab *run);
 /* Bytes of all runs. */
 size_t large_bytes(void);
 
-/* --- block.c ----------------------------------------------------------------------------------- */
+/* --- block.c ---------------------------------------------------------------------------------- */
 
 enum block_kind {
 	BLOCK_NONE,    /* NULL, ZERO_SIZE_PTR, or memory that is not ours */

@@ -74,7 +74,7 @@ struct caches {
 
 extern struct caches caches;
 
-/* --- process.c, and in src/stats/ exit.c ------------------------------------------------------- */
+/* --- process.c, and in src/stats/ exit.c ------------------------------------------------------ */
 
 /* Initialise the library at its first use. Returns false if there is no memory for it. */
 bool caches_ready(void);
@@ -86,13 +86,13 @@ void cache_join_fork(const struct fork_part *pools);
  * library includes it. */
 void stats_at_exit(void);
 
-/* --- create.c ---------------------------------------------------------------------------------- */
+/* --- create.c --------------------------------------------------------------------------------- */
 
 /* kmem_cache_create(), except that its reports are deferred. */
 struct kmem_cache *cache_create(const char *name, size_t size, const struct kmem_cache_args *args,
 				slab_flags_t flags);
 
-/* --- destroy.c, verify.c ----------------------------------------------------------------------- */
+/* --- destroy.c, verify.c ---------------------------------------------------------------------- */
 
 /* Free all of it except the handle, which then has no owner. It is on no list, and no object is in
  * use. */
@@ -107,7 +107,7 @@ void cache_report_destroyed(struct kmem_cache *s, const char *call);
 /* Count the live objects of a drained cache, and list up to `room` of them. */
 size_t cache_live_objects(struct kmem_cache *s, void **objects, size_t room);
 
-/* --- fast.c ------------------------------------------------------------------------------------ */
+/* --- fast.c ----------------------------------------------------------------------------------- */
 
 /* At the end of each call that may have taken a slow path, with no lock held and nothing in hand:
  * do what had to be deferred until now. */
@@ -135,7 +135,7 @@ static inline void cache_see_flow(struct kmem_cache *s)
 		cache_flow_changed(s);
 }
 
-/* --- slow.c ------------------------------------------------------------------------------------ */
+/* --- slow.c ----------------------------------------------------------------------------------- */
 
 /* Get objects from the slab layer when sheaves had none; the gfp flags decide whether it reclaims,
  * waits or fails. */
@@ -176,7 +176,7 @@ static inline void cache_all_freed(struct kmem_cache *s, void *const *objects, s
 		cache_tell_freed(s, objects[i]);
 }
 
-/* --- nolock.c, kfree_rcu.c --------------------------------------------------------------------- */
+/* --- nolock.c, kfree_rcu.c -------------------------------------------------------------------- */
 
 /* Allocate without waiting, from this node if it has an object; or return NULL. */
 void *cache_alloc_try(struct kmem_cache *s, gfp_t gfp, unsigned int node);

@@ -2,7 +2,7 @@
 /*
  * The list of caches, with lookups by name, and by layout for sharing.
  *
- *   handle --name--> entry: | handle | prev | in the index of names | of layouts | the name itself |
+ *   handle --name--> entry: | handle | prev | in the index of names | of layouts | the name |
  *
  * A handle is full (cache.h), so the list's other fields are stored in front of the cache's name.
  *

@@ -7,7 +7,8 @@
  *
  * Invariants
  *  E1. Nothing is stored unless events are counted. A forked child begins without entries.
- *  E2. Entries are never freed, and new ones come first: the list is read without the lock, while numbers grow.
+ *  E2. Entries are never freed, and new ones come first: the list is read without the lock, while
+ *      numbers grow.
  *
  * Locks: OS_RANK_CACHES, held by the callers of past_add(). Callers: src/cache/, src/stats/.
  */

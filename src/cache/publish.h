@@ -2,7 +2,7 @@
 /*
  * The description of this process for other processes, in the file of counters (os/counters.h).
  *
- *   head | area: descriptions of its caches, unregistered threads' counters, CPU 0's, ... | area ...
+ *   head | area: descriptions of its caches, unregistered threads' counters, CPU 0's, ... | ...
  *
  * The head ends with the words about the process's memory (os/process_words.h). An area has
  * nr_planes planes, one after the other, with nr_rows + 2 rows of 1 << row_shift bytes each. Place
@@ -13,7 +13,8 @@
  * mapping fills it.
  *
  * Invariants
- *  D1. version is stored last in the head, and all of it but nr_areas and those words never changes.
+ *  D1. version is stored last in the head, and all of it but nr_areas and those words never
+ *      changes.
  *  D2. A description's generation is odd while the description is written, and grows with each
  *      change.
  *  D3. A cache's counters are zero before `id` says that the place belongs to it.

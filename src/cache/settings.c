@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The settings of a cache: read its object size; change the capacity of its sheaves and the limits of its
- * barns while it is in use.
+ * The settings of a cache: read its object size; change the capacity of its sheaves and the limits
+ * of its barns while it is in use.
  *
  * Locks: OS_RANK_CACHES around a change, so that published numbers follow in the same order.
  * Callers: programs.

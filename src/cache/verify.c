@@ -3,8 +3,8 @@
  * Verify: every object of a quiet cache is in exactly one place (docs/design.md, R5).
  *
  * The pointers in sheaves are copied and sorted. Then each slab of the cache is checked with one
- * bit per object, which is set if the object is free in its slab or is in a sheaf. A bit that would be
- * set twice is an object in two places. The counts must agree with the slab's state.
+ * bit per object, which is set if the object is free in its slab or is in a sheaf. A bit that would
+ * be set twice is an object in two places. The counts must agree with the slab's state.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -139,7 +139,8 @@ static void for_each_slab(struct check *check, void (*each)(struct check *check,
 	}
 }
 
-/* In a forked child, threads that vanished may have been between a slab's bits and its count (slab.h, B2). */
+/* In a forked child, threads that vanished may have been between a slab's bits and its count
+ * (slab.h, B2). */
 static bool counts_agree(uint64_t state, unsigned int free, unsigned int objects)
 {
 	if (caches.forked)

@@ -101,9 +101,9 @@ struct grace {
 };
 
 /*
- * In all.c, as the calls for all providers at the end. The grace structure of this provider, created
- * if there is none; of the process's provider if ops is NULL. Returns NULL if there is no memory, no
- * provider, or one that cannot be used: see provider.h.
+ * In all.c, as the calls for all providers at the end. The grace structure of this provider,
+ * created if there is none; of the process's provider if ops is NULL. Returns NULL if there is no
+ * memory, no provider, or one that cannot be used: see provider.h.
  */
 struct grace *grace_of(const struct sheaf_rcu_ops *ops);
 /* Make it the provider of the process. Returns false if there is another one, or no memory. */

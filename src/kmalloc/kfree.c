@@ -95,7 +95,8 @@ static void *move(void *to, const void *block, size_t bytes, const char *call)
 	return to;
 }
 
-/* False for a block of a separate set of caches (kmem_buckets), which a common cache must not replace. */
+/* False for a block of a separate set of caches (kmem_buckets), which a common cache must not
+ * replace. */
 static bool may_move(const void *pointer)
 {
 	struct block block = block_of(pointer);

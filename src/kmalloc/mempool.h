@@ -23,8 +23,10 @@
  * A pool and its array come from kmalloc() and kvmalloc_array(): apart from the machine and fork(),
  * pools use the library's public calls only.
  *
- *     mempool.c        elements: allocated, freed      mempool_make.c   pools: created, resized, destroyed
- *     mempool_over.c   pools over a cache or kmalloc() mempool_list.c   all of them, for fork()
+ *     mempool.c        elements: allocated, freed
+ *     mempool_make.c   pools: created, resized, destroyed
+ *     mempool_over.c   pools over a cache or kmalloc()
+ *     mempool_list.c   all pools, for fork()
  *
  * Locks: OS_RANK_MEMPOOL, one for each pool and one for the list of pools.
  * Callers: src/kmalloc/mempool*.c.
@@ -50,14 +52,14 @@ struct sheaf_mempool {
 	struct sheaf_mempool *next;
 };
 
-/* --- mempool.c --------------------------------------------------------------------------------- */
+/* --- mempool.c -------------------------------------------------------------------------------- */
 
 /* With the lock held: take an element from the reserve, or return NULL. */
 void *mempool_take(struct sheaf_mempool *pool);
 /* Put an element into the reserve, or free it if the reserve is full. */
 void mempool_give(struct sheaf_mempool *pool, void *element);
 
-/* --- mempool_list.c ---------------------------------------------------------------------------- */
+/* --- mempool_list.c --------------------------------------------------------------------------- */
 
 void mempool_enlist(struct sheaf_mempool *pool);
 void mempool_unlist(struct sheaf_mempool *pool);

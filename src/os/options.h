@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * SHEAF_OPTIONS="name=value;name;...": the one environment variable, its options named as the
- * kernel's boot options are. One that is misspelt, or contradicts another, is reported; the rest counts.
+ * kernel's boot options are. One that is misspelt, or contradicts another, is reported; the rest
+ * counts.
  *
  * Callers: every layer reads os_options; os_init() fills it.
  */
@@ -23,9 +24,9 @@
 #endif
 
 /*
- * Every option: SWITCH(field, name, meaning) and NUMBER(field, name, least, most, default, meaning), where
- * a default below the least means that the library chooses. `help` prints them; man/libsheaf.7 describes
- * them at length.
+ * Every option: SWITCH(field, name, meaning) and NUMBER(field, name, least, most, default,
+ * meaning), where a default below the least means that the library chooses. `help` prints them;
+ * man/libsheaf.7 describes them at length.
  */
 #define OS_OPTIONS(SWITCH, NUMBER)                                                                 \
 	SWITCH(help, "help", "print this list at the first use")                                   \
@@ -72,7 +73,8 @@ extern struct os_options os_options;
 void os_options_init(void);
 /* Write the options that are not at their defaults, as SHEAF_OPTIONS would have them. */
 void os_options_text(char *text, size_t size);
-/* Read this text instead; true if every option in it was understood. What contradicts itself is reported. */
+/* Read this text instead; true if every option in it was understood. What contradicts itself is
+ * reported. */
 bool os_options_parse(const char *text);
 /* Print every option to standard error. With no lock held. */
 void os_options_help(void) __attribute__((cold));

@@ -283,8 +283,8 @@ static void leave_line(int i)
 		os_store_relaxed(&kept.places[i].by, ANYBODY);
 }
 
-/* Copied, so that its place is free however long the writing takes. Claimed first: a handler that comes
- * between takes this thread's lines, too. */
+/* Copied, so that its place is free however long the writing takes. Claimed first: a handler that
+ * comes between takes this thread's lines, too. */
 static bool take_line(int i, struct line *line)
 {
 	uint32_t ready = READY;
@@ -297,7 +297,8 @@ static bool take_line(int i, struct line *line)
 	return true;
 }
 
-/* With any room there is room for a line. A terminal may have it for a byte only, and the write waits. */
+/* With any room there is room for a line. A terminal may have it for a byte only, and the write
+ * waits. */
 static bool room_is_for_lines(void)
 {
 	struct stat error;
@@ -307,8 +308,8 @@ static bool room_is_for_lines(void)
 }
 
 /*
- * What others write meanwhile is not looked for. So a call that must not wait still may, if a pipe has
- * room for one line more, two threads see it at the same time, and nobody reads.
+ * What others write meanwhile is not looked for. So a call that must not wait still may, if a pipe
+ * has room for one line more, two threads see it at the same time, and nobody reads.
  */
 static bool takes_a_line(bool may_wait)
 {
@@ -319,7 +320,8 @@ static bool takes_a_line(bool may_wait)
 	       syscall(SYS_ppoll, &error, 1, &at_once, NULL, 0) == 1;
 }
 
-/* A line that another thread has left, and how many there were, are written if there is room at all. */
+/* A line that another thread has left, and how many there were, are written if there is room at
+ * all. */
 static void write_all(bool may_wait)
 {
 	int saved = errno;

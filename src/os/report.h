@@ -6,23 +6,25 @@
  * called from anywhere. errno is preserved.
  *
  * That system call may last for ever: standard error may be a pipe that nobody reads. So a line is
- * written by who holds no lock, has nothing in hand and keeps nobody waiting; where that cannot be said, as
- * in all that slow paths and drains do, it is kept, and the same thread writes it when it can. A call that
- * may come from a signal handler cannot say it: its lines are written if that takes no waiting, which only a
- * pipe, a socket or a file can tell; for a terminal or another device they wait for a call that may.
+ * written by who holds no lock, has nothing in hand and keeps nobody waiting; where that cannot be
+ * said, as in all that slow paths and drains do, it is kept, and the same thread writes it when it
+ * can. A call that may come from a signal handler cannot say it: its lines are written if that
+ * takes no waiting, which only a pipe, a socket or a file can tell; for a terminal or another
+ * device they wait for a call that may.
  *
  * Invariants
- *  T1. No ranked lock is held while a line is written, unless standard error takes it at once: debug builds
- *      and the simulator look.
- *  T2. A kept line is the thread's that kept it, which writes it before its call of the library returns;
- *      if that call must not wait and standard error takes nothing, a later call of any thread does,
- *      as soon as that takes no waiting.
+ *  T1. No ranked lock is held while a line is written, unless standard error takes it at once:
+ *      debug builds and the simulator look.
+ *  T2. A kept line is the thread's that kept it, which writes it before its call of the library
+ *      returns; if that call must not wait and standard error takes nothing, a later call of any
+ *      thread does, as soon as that takes no waiting.
  *  T3. At most KEPT lines are kept at once; of those beyond, only the number is told.
  *
- * Misuse is what the program did wrong. Its reports carry the stack at the place of misuse (os/stack.h),
- * and are limited by number, not by time: of one kind (the format) about one thing (a cache's name, or
- * NULL) the first five are written, then the 10th, the 100th and so on. How many were left out is written
- * at exit. With panic_on_warn the program is aborted as soon as a report of misuse is written.
+ * Misuse is what the program did wrong. Its reports carry the stack at the place of misuse
+ * (os/stack.h), and are limited by number, not by time: of one kind (the format) about one thing (a
+ * cache's name, or NULL) the first five are written, then the 10th, the 100th and so on. How many
+ * were left out is written at exit. With panic_on_warn the program is aborted as soon as a report
+ * of misuse is written.
  *
  * Callers: every layer.
  */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sheaves whose grace period has passed: taken by allocations, or freed in trims, barriers and drains.
+ * Sheaves whose grace period has passed: taken by allocations, or freed in trims, barriers and
+ * drains.
  *
  * Callers: src/rcu/rcu_free.c.
  */

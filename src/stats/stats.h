@@ -3,7 +3,7 @@
  * Statistics: a copy of the state of the process and its caches, one list of fields, and a printer
  * for each format that goes through the list.
  *
- *   read.c -> struct stats (copies, in memory of their own) -> text.c | json.c | prometheus.c -> out.c
+ *   read.c -> struct stats (copies in their own memory) -> text.c | json.c | prometheus.c -> out.c
  *
  * Invariants
  *  T1. No lock is held while pages are read, or while anything is written: the reader of a pipe may

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* For children and threads, where cmocka's assertions cannot be used, and programs without cmocka. */
+/* For children and threads, where cmocka's assertions cannot be used, and programs without
+ * cmocka. */
 #ifndef SHEAF_TESTS_CHECK_H
 #define SHEAF_TESTS_CHECK_H
 

@@ -47,7 +47,8 @@ static inline void wait_until_first_sleeps(void)
 	}
 }
 
-/* Run the body in a forked child; its wait status. One that hangs is ended with the test, by Meson. */
+/* Run the body in a forked child; its wait status. One that hangs is ended with the test, by
+ * Meson. */
 static inline int in_child(void (*body)(void))
 {
 	struct rlimit none = {0, 0};

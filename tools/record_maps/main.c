@@ -2,8 +2,9 @@
 /*
  * Records the address-space history of a program: `sheaf record-maps` runs this. See record.h.
  *
- * The program runs as it would by itself: its files, terminal, signals and process group are as ours
- * were. ^C and ^\ reach it from the terminal, and are ignored here; SIGTERM and SIGHUP are passed on.
+ * The program runs as it would by itself: its files, terminal, signals and process group are as
+ * ours were. ^C and ^\ reach it from the terminal, and are ignored here; SIGTERM and SIGHUP are
+ * passed on.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the parts of record-maps share: main.c (command line, output, summary), trace.c and tasks.c (stops
- * of the traced tasks), call.c (a system call becomes a line), snapshot.c (ranges as the kernel lists them).
+ * What the parts of record-maps share: main.c (command line, output, summary), trace.c and tasks.c
+ * (stops of the traced tasks), call.c (a system call becomes a line), snapshot.c (ranges as the
+ * kernel lists them).
  *
  * Invariants:
- * 1. A line is written after the call it tells of, and before the next call on the same space begins.
+ * 1. A line is written after the call it tells of, and before the next call on the same space
+ *    begins.
  * 2. Addresses and lengths are in pages; no line holds a directory of this machine.
  * 3. Whatever fails here, the traced program goes on.
  *
@@ -84,10 +86,10 @@ void short_name(char name[NAME_ROOM], const char *path);
 void link_name(char name[NAME_ROOM], const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /*
- * trace.c. trace_begin() makes the first task ours, which must not have executed its program yet; -1 and
- * errno if that is not permitted. trace_all() records until the last task has ended, or until
- * trace_enough() was called (by a signal handler; it tells whether the first task has ended) and the
- * first task has ended; it gives the first task's wait status.
+ * trace.c. trace_begin() makes the first task ours, which must not have executed its program yet;
+ * -1 and errno if that is not permitted. trace_all() records until the last task has ended, or
+ * until trace_enough() was called (by a signal handler; it tells whether the first task has ended)
+ * and the first task has ended; it gives the first task's wait status.
  */
 int trace_begin(pid_t first);
 int trace_all(void);

@@ -5,10 +5,11 @@
  *     task (thread) ---> number of a space; 0: its maker has not told us yet, or not executed yet
  *
  * Invariants:
- * 1. Of the tasks of one space at most one, its holder, is inside a call that changes it; others wait
- *    stopped at their call's entry. So the order of lines is the order of the kernel's changes.
- * 2. A task that is stopped is resumed, or listens (it is stopped by a signal), or waits as in 1, or
- *    waits to be announced by its maker.
+ * 1. Of the tasks of one space at most one, its holder, is inside a call that changes it; others
+ *    wait stopped at their call's entry. So the order of lines is the order of the kernel's
+ *    changes.
+ * 2. A task that is stopped is resumed, or listens (it is stopped by a signal), or waits as in 1,
+ *    or waits to be announced by its maker.
  *
  * Callers: trace.c.
  */

@@ -68,8 +68,8 @@ unsigned int trace_spaces(void)
 }
 
 /*
- * A task that is killed in a call does not stop at its exit, but the call was made. What came of it is
- * in the registers when the task ends; ENOSYS, if it was killed just before.
+ * A task that is killed in a call does not stop at its exit, but the call was made. What came of it
+ * is in the registers when the task ends; ENOSYS, if it was killed just before.
  */
 static void finish_call(const struct task *task)
 {
@@ -194,7 +194,8 @@ static void on_call(struct task *task)
 	task_resume(task, 0);
 }
 
-/* Stopped by a signal: it stays so. The terminal's stops concern us as well: one job, as shells see it. */
+/* Stopped by a signal: it stays so. The terminal's stops concern us as well: one job, as shells see
+ * it. */
 static void on_group_stop(const struct task *task, int signal)
 {
 	ptrace(PTRACE_LISTEN, task->tid, 0, 0);

@@ -2,10 +2,11 @@
 /*
  * A recording gone through by the address space of space.h and by a plain model at once.
  *
- * After each call the space's ranges must be the model's, and before each exit both must be what the
- * kernel had then, as far as it can be told. What it can be told of is where which permissions are, so:
- *   - neighbours of the same permissions count as one range: the kernel also keeps apart what differs in
- *     things that no line tells (how it was first mapped, advice, names)
+ * After each call the space's ranges must be the model's, and before each exit both must be what
+ * the kernel had then, as far as it can be told. What it can be told of is where which permissions
+ * are, so:
+ *   - neighbours of the same permissions count as one range: the kernel also keeps apart what
+ *     differs in things that no line tells (how it was first mapped, advice, names)
  *   - the stack may begin lower than it did: it grows without a call; then it does so here, too
  */
 #ifndef VMA_CHECK_H

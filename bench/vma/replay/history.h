@@ -3,8 +3,8 @@
  * A recording's calls made again on address spaces of space.h: for replay.c, and for benchmarks.
  *
  * What the kernel answered is what is asked for here: a mapping goes to the address that was its
- * result, which must be free unless it was a fixed one. One thread at a time; others may go through the
- * same recording in histories of their own.
+ * result, which must be free unless it was a fixed one. One thread at a time; others may go through
+ * the same recording in histories of their own.
  */
 #ifndef VMA_HISTORY_H
 #define VMA_HISTORY_H
@@ -27,7 +27,8 @@ struct history {
 /* False if there is no memory. */
 bool history_init(struct history *history, const struct recording *recording);
 
-/* Make the call of this place in the recording; in order, from the first. NULL, or why it failed. */
+/* Make the call of this place in the recording; in order, from the first. NULL, or why it
+ * failed. */
 const char *history_apply(struct history *history, size_t at);
 
 /* The space of this number; only if it is there now. */

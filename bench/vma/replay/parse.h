@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What recording.c (lines, and what they say of each other) and words.c (the words of a line) share.
+ * What recording.c (lines, and what they say of each other) and words.c (the words of a line)
+ * share.
  *
  * Each kind of line has a pattern of its words behind the space and the kind, a letter for one:
  *

@@ -21,12 +21,13 @@ struct plain {
 	uint64_t brk_start, brk;
 };
 
-/* Let the model go through a call of a space other than fork. NULL, or why that cannot have been. */
+/* Let the model go through a call of a space other than fork. NULL, or why that cannot have
+ * been. */
 const char *plain_apply(struct plain *plain, const struct op *op);
 
 /*
- * If a range that grows ends as this one of the kernel's, and begins above it: let it begin there, too.
- * Where it began before; 0 if there is no such range.
+ * If a range that grows ends as this one of the kernel's, and begins above it: let it begin there,
+ * too. Where it began before; 0 if there is no such range.
  */
 uint64_t plain_grow(struct plain *plain, uint64_t first, uint64_t end);
 

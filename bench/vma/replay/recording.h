@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A recording of `sheaf record-maps`, read into memory: what several address spaces went through, call
- * by call. The form of the text is told in sheaf-maps(5).
+ * A recording of `sheaf record-maps`, read into memory: what several address spaces went through,
+ * call by call. The form of the text is told in sheaf-maps(5).
  *
  * Invariants of what recording_parse() accepts:
- * 1. Spaces are numbered from 1 in the order of their first lines; no line is of one that is not there.
+ * 1. Spaces are numbered from 1 in the order of their first lines; no line is of one that is not
+ *    there.
  * 2. Ranges are not empty, and end below PAGES_MAX.
  * 3. OP_MAP lines follow their OP_EXEC at once, OP_END lines come just before their OP_EXIT.
  */
@@ -74,9 +75,9 @@ struct recording {
 extern const char *const op_names[OP_KINDS];
 
 /*
- * Read a file; or a text of so many bytes, which it takes: it must be from malloc() and have room for one
- * byte more. `path` is for messages only. False, and a line that names the file and line, if it is no
- * recording, or not a whole one; it is empty then.
+ * Read a file; or a text of so many bytes, which it takes: it must be from malloc() and have room
+ * for one byte more. `path` is for messages only. False, and a line that names the file and line,
+ * if it is no recording, or not a whole one; it is empty then.
  */
 bool recording_read(struct recording *recording, const char *path, char error[ERROR_ROOM]);
 bool recording_parse(struct recording *recording, const char *path, char *text, size_t size,

@@ -15,10 +15,10 @@
  *  3. No two neighbours are of the same kind, unless there was no memory to join them.
  *  4. A call that fails changes nothing.
  *
- * One thread at a time may change a space (its own, or under a lock of the caller's); any number may
- * meanwhile call space_fault(). Threads that change it are registered with the provider of grace
- * periods (<sheaf/rcu.h>), which must be there before the first call. Addresses, lengths: bytes.
- * Errors are negative: -EINVAL, -ENOMEM.
+ * One thread at a time may change a space (its own, or under a lock of the caller's); any number
+ * may meanwhile call space_fault(). Threads that change it are registered with the provider of
+ * grace periods (<sheaf/rcu.h>), which must be there before the first call. Addresses, lengths:
+ * bytes. Errors are negative: -EINVAL, -ENOMEM.
  */
 #ifndef VMA_SPACE_H
 #define VMA_SPACE_H
@@ -69,7 +69,8 @@ void space_init(struct space *space, unsigned long low, unsigned long high);
 /* Free everything in the space, which is then empty. No thread may be reading it. O(n). */
 void space_destroy(struct space *space);
 
-/* Map; returns the address: the requested one if it is free, else the highest free one. O(log n). */
+/* Map; returns the address: the requested one if it is free, else the highest free one. O(log
+ * n). */
 long space_map(struct space *space, const struct space_request *request);
 
 /* Unmap everything in the range, splitting VMAs at both ends. O(log n + VMAs). */

@@ -20,9 +20,9 @@ static void find_size(const char *text, const char *key, size_t *bytes)
 }
 
 /*
- * Piece by piece: the line of the user's groups, which comes first, may be long. The last bytes of a
- * piece are looked at again with the next one, so that a size that is cut there is read in full. With
- * system calls: the C library's functions are cancellation points.
+ * Piece by piece: the line of the user's groups, which comes first, may be long. The last bytes of
+ * a piece are looked at again with the next one, so that a size that is cut there is read in full.
+ * With system calls: the C library's functions are cancellation points.
  */
 void os_resident(size_t *now, size_t *peak)
 {

@@ -2,8 +2,8 @@
 /*
  * The text of the restartable sections for AArch64; linux/section_rseq.h makes functions from it.
  *
- * Labels and the rseq area are as in linux/section_x86_64.h. x9 and x10 hold the area's address and a
- * scratch value; t becomes the address of the slot's hot words.
+ * Labels and the rseq area are as in linux/section_x86_64.h. x9 and x10 hold the area's address and
+ * a scratch value; t becomes the address of the slot's hot words.
  */
 #ifndef SHEAF_OS_SECTION_AARCH64_H
 #define SHEAF_OS_SECTION_AARCH64_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What is said at the first use: who asks is told what runs, and what the machine cannot do of that. */
+/* What is said at the first use: who asks is told what runs, and what the machine cannot do of
+ * that. */
 #include "os/start.h"
 
 #include "os/machine.h"

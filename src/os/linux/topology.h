@@ -9,8 +9,8 @@
 
 #include <stdbool.h>
 
-/* Fill in nr_cpus, nr_nodes, node_of_row, llc_of_cpu and `allowed` of `os`. Returns false if no bound
- * of the CPU numbers is known. */
+/* Fill in nr_cpus, nr_nodes, node_of_row, llc_of_cpu and `allowed` of `os`. Returns false if no
+ * bound of the CPU numbers is known. */
 bool topology_find(void);
 
 #endif
