@@ -65,10 +65,10 @@ static struct past *others(void)
 
 static void add(struct past *entry, const struct kmem_cache *s, const uint64_t *words)
 {
-	entry->object_size = s->sheaf.slab.object_size;
-	entry->slab_size = s->sheaf.slab.size;
-	entry->objs_per_slab = s->sheaf.slab.oo.objects;
-	entry->sheaf_capacity = sheaf_capacity(&s->sheaf);
+	os_store_relaxed(&entry->object_size, s->sheaf.slab.object_size);
+	os_store_relaxed(&entry->slab_size, s->sheaf.slab.size);
+	os_store_relaxed(&entry->objs_per_slab, s->sheaf.slab.oo.objects);
+	os_store_relaxed(&entry->sheaf_capacity, sheaf_capacity(&s->sheaf));
 	os_store_relaxed(&entry->times, entry->times + 1);
 	for (unsigned int i = 0; i < NR_RCU_WORDS; i++)
 		if (i != STAT_peak_slab_bytes)

@@ -8,7 +8,7 @@
  * Invariants
  *  E1. Nothing is stored unless events are counted. A forked child begins without entries.
  *  E2. Entries are never freed, and new ones come first: the list is read without the lock, while
- *      numbers grow.
+ *      numbers change: these are stored and loaded atomically.
  *
  * Locks: OS_RANK_CACHES, held by the callers of past_add(). Callers: src/cache/, src/stats/.
  */

@@ -184,10 +184,10 @@ uint64_t stats_read_past(const struct past *past, struct kmem_cache_stats *out)
 {
 	memset(out, 0, sizeof(*out));
 	strncpy(out->name, past->name, sizeof(out->name) - 1);
-	out->object_size = past->object_size;
-	out->slab_size = past->slab_size;
-	out->objs_per_slab = past->objs_per_slab;
-	out->sheaf_capacity = past->sheaf_capacity;
+	out->object_size = os_load_relaxed(&past->object_size);
+	out->slab_size = os_load_relaxed(&past->slab_size);
+	out->objs_per_slab = os_load_relaxed(&past->objs_per_slab);
+	out->sheaf_capacity = os_load_relaxed(&past->sheaf_capacity);
 	out->peak_slab_bytes = os_load_relaxed(&past->words[STAT_peak_slab_bytes]);
 	STAT_EVENTS(SUM_OF_PAST)
 	return os_load_relaxed(&past->times);
