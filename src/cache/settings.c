@@ -39,7 +39,8 @@ SHEAF_PUBLIC int kmem_cache_set_barn(struct kmem_cache *s, size_t objects, size_
 	if (cache_was_destroyed(s, "kmem_cache_set_barn"))
 		return -1;
 	if (!sheaf_capacity(&s->sheaf)) {
-		os_report("kmem_cache_set_barn(%s): this cache has no sheaves; nothing changed",
+		os_misuse(s->name,
+			  "kmem_cache_set_barn(%s): this cache has no sheaves; nothing changed",
 			  s->name);
 		return -1;
 	}

@@ -365,8 +365,7 @@ void os_report_left_out(void)
 
 	if (n && takes_a_line(true))
 		os_report("%u reports of misuse were left out: of each kind the first %d, the "
-			  "10th, the "
-			  "100th and so on were written",
+			  "10th, the 100th and so on were written",
 			  n, IN_FULL);
 }
 
