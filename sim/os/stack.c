@@ -7,3 +7,7 @@ size_t os_stack(char *text, size_t size)
 	(void)text, (void)size;
 	return 0;
 }
+
+void os_stack_prepare(void)
+{
+}

@@ -10,7 +10,7 @@
  * Functions of the library are left out where its code is one range: in the shared and in the
  * installed static library (packaging/make-static).
  *
- * Callers: os/report.c.
+ * Callers: os/report.c; os_init() for os_stack_prepare().
  */
 #ifndef SHEAF_OS_STACK_H
 #define SHEAF_OS_STACK_H
@@ -22,5 +22,9 @@
 /* Write "module(symbol+offset) ...", innermost first, as backtrace_symbols() does; addr2line takes
  * the module and the offset. Its length; 0: unknown. */
 size_t os_stack(char *text, size_t size) __attribute__((cold, noinline));
+
+/* Let the unwinder prepare itself, which it does once, so that a walk in a signal handler need
+ * not. */
+void os_stack_prepare(void);
 
 #endif

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Reports of misuse: their number, their stacks, and the abort by panic_on_warn. */
+#include <dlfcn.h>
 #include <signal.h>
 #include <string.h>
+#include <unwind.h>
 
 #include <sheaf/slab.h>
 
@@ -46,6 +48,42 @@ __attribute__((noinline)) void written_here(void)
 	__asm__ volatile("");
 }
 
+static unsigned int walks;
+
+/* In the place of the unwinder's, which it calls. */
+_Unwind_Reason_Code _Unwind_Backtrace(_Unwind_Trace_Fn step, void *argument)
+{
+	_Unwind_Reason_Code (*real)(_Unwind_Trace_Fn, void *);
+
+	*(void **)&real = dlsym(RTLD_NEXT, "_Unwind_Backtrace");
+	walks++;
+	return real(step, argument);
+}
+
+static bool no_stacks(void)
+{
+	char text[512];
+
+	if (os_stack(text, sizeof(text)))
+		return false;
+	print_message("this C library does not find unwind tables without a lock\n");
+	return true;
+}
+
+/* The first walk, which prepares the unwinder, is not left to a report: a signal handler may make
+ * that. */
+static void unwinder_is_ready_before_a_report(void **state)
+{
+	unsigned int before_reports;
+
+	(void)state;
+	kmem_cache_destroy(make("first", 64, 0));
+	before_reports = walks;
+	if (no_stacks())
+		skip();
+	assert_int_equal(before_reports, 1);
+}
+
 /* The first 5, the 10th, the 100th and the 1000th are written; each cache has its own count. */
 static void a_thousand_are_a_few_lines(void **state)
 {
@@ -81,16 +119,6 @@ static void kinds_beyond_the_table(void **state)
 		os_misuse(name, "a line");
 	}
 	assert_in_range(told_end(&told), 64, 199);
-}
-
-static bool no_stacks(void)
-{
-	char text[512];
-
-	if (os_stack(text, sizeof(text)))
-		return false;
-	print_message("this C library does not find unwind tables without a lock\n");
-	return true;
 }
 
 /* tests/install/check-install looks at the stacks of public calls, where the library's own
@@ -200,6 +228,7 @@ static void panic_ends_after_the_line(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(unwinder_is_ready_before_a_report), /* the first use */
 		cmocka_unit_test(a_thousand_are_a_few_lines),
 		cmocka_unit_test(a_report_says_who_called),
 		cmocka_unit_test(a_kept_line_has_the_stack_of_its_maker),

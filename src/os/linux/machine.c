@@ -25,6 +25,7 @@
 #include "os/linux/topology.h"
 #include "os/options.h"
 #include "os/report.h"
+#include "os/stack.h"
 #include "os/tsan.h"
 
 #define AT_RSEQ_FEATURE_SIZE 27
@@ -101,6 +102,7 @@ void os_init(void)
 	rows_known = topology_find();
 	choose_backend(rows_known);
 	os_find_places();
+	os_stack_prepare();
 	errno = saved;
 }
 

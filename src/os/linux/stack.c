@@ -141,6 +141,21 @@ static bool has_room(void)
 	       here - (uintptr_t)own.ss_sp >= WALK_BYTES;
 }
 
+static _Unwind_Reason_Code stop_at_once(struct _Unwind_Context *context, void *unused)
+{
+	(void)context, (void)unused;
+	return _URC_END_OF_STACK;
+}
+
+void os_stack_prepare(void)
+{
+	struct dl_find_object found;
+
+	/* In a program with lazy binding, this also resolves both functions. */
+	if (_dl_find_object && !_dl_find_object((void *)(uintptr_t)os_stack_prepare, &found))
+		_Unwind_Backtrace(stop_at_once, NULL);
+}
+
 size_t os_stack(char *text, size_t size)
 {
 	struct stack_walk walk = {.n = 0};
@@ -166,6 +181,10 @@ size_t os_stack(char *text, size_t size)
 {
 	(void)text, (void)size;
 	return 0;
+}
+
+void os_stack_prepare(void)
+{
 }
 
 #endif
