@@ -21,6 +21,17 @@
 #include "percpu/sheaf.h"
 #include "percpu/stat.h"
 
+/* The newest object of a sheaf is popped first: then the program gets low addresses first, as slabs give them. */
+static void reverse(void **objects, unsigned int n)
+{
+	for (unsigned int i = 0; i < n / 2; i++) {
+		void *object = objects[i];
+
+		objects[i] = objects[n - 1 - i];
+		objects[n - 1 - i] = object;
+	}
+}
+
 /* Returns a sheaf filled from the slabs, or NULL. Runs constructors, so nothing may be in hand. */
 static struct sheaf *refill(struct sheaf_cache *cache)
 {
@@ -33,6 +44,7 @@ static struct sheaf *refill(struct sheaf_cache *cache)
 		return NULL;
 	n = slab_take(&cache->slab, os_node(), SLAB_PREFER_NODE, sheaf->objects, sheaf->capacity);
 	stat_add(&cache->slab, STAT_sheaf_refill, n);
+	reverse(sheaf->objects, n);
 	sheaf->filled_by = 0;
 	sheaf_set_size(sheaf, n);
 	if (n == sheaf->capacity)
