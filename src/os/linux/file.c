@@ -6,7 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-int file_read(const char *path, char *text, size_t size)
+int os_file_read(const char *path, char *text, size_t size)
 {
 	int file = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
 	ssize_t length;

@@ -11,6 +11,6 @@
 #include <stddef.h>
 
 /* Read a small file; returns the length, or -1. */
-int file_read(const char *path, char *text, size_t size);
+int os_file_read(const char *path, char *text, size_t size);
 
 #endif

@@ -61,7 +61,7 @@ static bool find_rows(void)
 	long bytes = syscall(SYS_sched_getaffinity, 0, sizeof(mask), mask);
 	char text[256];
 
-	if (file_read("/sys/devices/system/cpu/possible", text, sizeof(text)) > 0)
+	if (os_file_read("/sys/devices/system/cpu/possible", text, sizeof(text)) > 0)
 		for_each_in_list(text, set_row, 0);
 	if (os.nr_cpus == 0)
 		os.nr_cpus = bytes > 0 ? (uint32_t)bytes * 8 : 1;
@@ -87,7 +87,7 @@ static void find_present(void)
 	char text[256];
 
 	nr_present = 0;
-	if (file_read("/sys/devices/system/cpu/present", text, sizeof(text)) > 0)
+	if (os_file_read("/sys/devices/system/cpu/present", text, sizeof(text)) > 0)
 		for_each_in_list(text, count_present, 0);
 	if (nr_present <= 1)
 		nr_present = os.nr_cpus;
@@ -109,7 +109,7 @@ static void find_nodes(void)
 	}
 	for (unsigned int node = 0; node < OS_MAX_NODES; node++) {
 		snprintf(path, sizeof(path), "/sys/devices/system/node/node%u/cpulist", node);
-		if (file_read(path, text, sizeof(text)) > 0)
+		if (os_file_read(path, text, sizeof(text)) > 0)
 			for_each_in_list(text, set_node, node);
 	}
 }
@@ -124,7 +124,7 @@ static void find_llc(unsigned int cpu, unsigned int unused)
 		return;
 	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%u/cache/index3/shared_cpu_list",
 		 cpu);
-	if (file_read(path, text, sizeof(text)) > 0)
+	if (os_file_read(path, text, sizeof(text)) > 0)
 		for_each_in_list(text, set_llc, cpu + 1);
 }
 
@@ -133,7 +133,7 @@ static void find_llcs(void)
 {
 	char text[1024];
 
-	if (file_read("/sys/devices/system/cpu/online", text, sizeof(text)) > 0)
+	if (os_file_read("/sys/devices/system/cpu/online", text, sizeof(text)) > 0)
 		for_each_in_list(text, find_llc, 0);
 }
 
@@ -158,7 +158,7 @@ size_t os_mappings_limit(void)
 	char text[32];
 	size_t limit = 0;
 
-	if (file_read("/proc/sys/vm/max_map_count", text, sizeof(text)) > 0)
+	if (os_file_read("/proc/sys/vm/max_map_count", text, sizeof(text)) > 0)
 		limit = strtoul(text, NULL, 10);
 	errno = saved;
 	return limit ? limit : MAPPINGS_LIMIT;
