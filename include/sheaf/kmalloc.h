@@ -154,9 +154,9 @@ static inline void kfree_bulk(size_t n, void **p)
 void kfree_sensitive(const void *block) SHEAF_SYMBOL(kfree_sensitive);
 
 /*
- * The usable bytes of a block; 0 for NULL and ZERO_SIZE_PTR. O(1), no lock. Compilers are told the
- * size that was asked for, and with _FORTIFY_SOURCE end a program that writes beyond it: to use all
- * bytes, ask for kmalloc_size_roundup(size).
+ * The usable bytes of a block; 0 for NULL and ZERO_SIZE_PTR. O(1), no lock. Compilers know
+ * the requested size, and _FORTIFY_SOURCE ends a program that writes beyond it: to use all bytes,
+ * request kmalloc_size_roundup(size).
  */
 size_t ksize(const void *block) SHEAF_SYMBOL(ksize);
 

@@ -488,7 +488,7 @@ int mas_store_gfp(struct ma_state *mas, void *entry, gfp_t gfp) SHEAF_SYMBOL(mas
 
 /*
  * The same as mtree_erase(), at mas->index; index ... last becomes the whole resulting gap. If it
- * returns NULL, mas_error() tells whether there was no memory.
+ * returns NULL, mas_error() returns -ENOMEM if there was no memory.
  */
 void *mas_erase(struct ma_state *mas) SHEAF_SYMBOL(mas_erase);
 

@@ -268,9 +268,9 @@ struct sheaf_calls {
 	(((flags) & ~(SHEAF_GFP_PLAIN & ~__GFP_NORETRY)) == 0 && ((flags)&__GFP_DIRECT_RECLAIM))
 
 /*
- * What compilers are told of results. All are aligned to the word. A fresh block aliases no other
- * memory and holds no pointers; an object may, as its constructor or its last user left it. A
- * block's size is the one asked for: see ksize().
+ * What compilers may assume of results. All are aligned to the word. A fresh block aliases no other
+ * memory and contains no pointers; an object may contain some, from its constructor or its last
+ * user. The size of a block is the requested size: see ksize().
  */
 #define SHEAF_CHECK_RESULT __attribute__((__warn_unused_result__))
 #define SHEAF_OBJECT	   SHEAF_CHECK_RESULT __attribute__((__assume_aligned__(8)))

@@ -129,18 +129,18 @@ static inline int kmem_cache_stats(struct kmem_cache *s, struct kmem_cache_stats
 struct sheaf_stats {
 	uint64_t counted;	  /* 1: events are counted */
 	uint64_t caches;	  /* how many there are */
-	uint64_t cpus;		  /* sets of sheaves each of them has */
+	uint64_t cpus;		  /* sets of sheaves per cache */
 	uint64_t nodes;		  /* of memory */
 	uint64_t committed_bytes; /* made usable for slabs and the library's own structures */
 	uint64_t used_bytes;	  /* of those in use */
 	uint64_t free_bytes;	  /* free, but not yet given back to the system */
-	uint64_t fork_lost;	  /* sheaves vanished threads had in hand at this process's fork */
+	uint64_t fork_lost;	  /* sheaves that threads of the parent had in hand at the fork */
 	uint64_t large_bytes;	  /* in page runs of kmalloc() and kvmalloc(), part of used_bytes */
-	uint64_t mapped_bytes;	  /* in blocks that are mappings, beside committed_bytes */
+	uint64_t mapped_bytes;	  /* in blocks that are mappings, not in committed_bytes */
 	uint64_t rcu_bytes;	  /* retired, and neither freed nor allocated again since */
-	uint64_t split_mappings; /* that the system has more, since parts of huge pages went back */
-	uint64_t split_limit;	 /* from there on such parts stay: a quarter of vm.max_map_count */
-	uint64_t resident_bytes; /* of the whole process, not of the library alone */
+	uint64_t split_mappings;  /* added when parts of huge pages were returned */
+	uint64_t split_limit;	  /* above it such parts are kept: a quarter of vm.max_map_count */
+	uint64_t resident_bytes;  /* of the whole process, not of the library alone */
 	uint64_t peak_resident_bytes; /* the most that there were */
 	uint64_t peak_bytes; /* the most that used_bytes + mapped_bytes was, 0 unless counted */
 };
