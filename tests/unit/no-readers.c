@@ -6,6 +6,7 @@
 
 #include "kit/by_hand.h"
 #include "kit/process.h"
+#include "kit/ready.h"
 #include "kit/told.h"
 #include "kit/unit.h"
 
@@ -163,5 +164,5 @@ int main(void)
 		cmocka_unit_test(a_cache_with_a_provider_waits),
 	};
 
-	return cmocka_run_group_tests_name("no-readers", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("no-readers", tests, setup, NULL);
 }
