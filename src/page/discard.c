@@ -184,10 +184,10 @@ void range_given(struct range *range, struct chunk *chunk)
 
 	if (chunk->nr_free == CHUNK_PAGES && chunk->advice == CHUNK_PARTS)
 		make_whole(range, chunk);
-	if (range->stuck > range->dirty)
-		range->stuck = range->dirty;
 	if (chunk->nr_free == CHUNK_PAGES && range->dirty > lately + keep_pages(PAGE_KEEP_CHUNKS))
 		discard_dirty(range, chunk);
+	if (range->stuck > range->dirty)
+		range->stuck = range->dirty;
 	/* A program that uses much soon uses more of it again. */
 	parts = larger(keep_pages(PAGE_KEEP_PARTS), range->used / 4);
 	if (range->dirty - range->stuck > lately + parts)

@@ -201,6 +201,43 @@ static void beyond_the_budget(void **state)
 	range_splits.most = most;
 }
 
+/* Free first halves, slowly, of chunks that must not be split: they cannot go. */
+static size_t keep_parts(void)
+{
+	size_t most = page_usage().most_splits;
+
+	clock_stands = true;
+	pages_let_time_pass();
+	pages_free_some(1);
+	take_all();
+	range_splits.most = page_usage().splits;
+	for (unsigned int i = 0; i < CHUNKS; i++) {
+		pages_let_time_pass();
+		page_free(first[i], HALF);
+	}
+	assert_true(page_usage().dirty > 2 * PAGE_KEEP_PARTS);
+	return most;
+}
+
+/* A chunk that goes is no reason to look at those again that cannot. */
+static void parts_that_cannot_go_are_left_alone(void **state)
+{
+	size_t most = keep_parts();
+	uint32_t cursor = ranges[0].cursor, looked;
+
+	(void)state;
+	for (unsigned int i = 0; i < CHUNKS / 2; i++) {
+		pages_let_time_pass();
+		page_free(second[i], HALF);
+	}
+	looked = ranges[0].cursor - cursor;
+	for (unsigned int i = CHUNKS / 2; i < CHUNKS; i++)
+		page_free(second[i], HALF);
+	page_trim();
+	range_splits.most = most;
+	assert_int_equal(looked, 0);
+}
+
 /* Use up free halves of chunks next to the library's own memory, so that all other chunks are whole. */
 static int setup(void **state)
 {
@@ -223,6 +260,7 @@ int main(void)
 		cmocka_unit_test(used_whole),
 		cmocka_unit_test(free_chunks_stay_below_the_limit),
 		cmocka_unit_test(beyond_the_budget),
+		cmocka_unit_test(parts_that_cannot_go_are_left_alone),
 	};
 
 	return cmocka_run_group_tests_name("huge", tests, setup, NULL);
