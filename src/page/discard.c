@@ -29,6 +29,11 @@ static size_t larger(size_t one, size_t other)
 	return one > other ? one : other;
 }
 
+static size_t smaller(size_t one, size_t other)
+{
+	return one < other ? one : other;
+}
+
 /* --- huge pages ------------------------------------------------------------------------------- */
 
 size_t range_most_splits(void)
@@ -152,8 +157,8 @@ static size_t freed_lately(struct range *range)
 		range->peak[0] = range->used;
 		range->since = now;
 	}
-	peak = larger(range->peak[0], range->peak[1]) - range->used;
-	return peak < most ? peak : most;
+	peak = larger(range->peak[0], range->peak[1]);
+	return smaller(peak - range->used, most);
 }
 
 /*
@@ -171,8 +176,10 @@ static void discard_parts(struct range *range, size_t wanted)
 		range->cursor++;
 		if (chunk->nr_dirty && may_part(range, chunk))
 			given = discard_dirty(range, chunk);
-		if (given >= left)
+		if (given >= left) {
+			range->stuck = 0; /* The next call goes on. */
 			return;
+		}
 		left -= given;
 	}
 	range->stuck = range->dirty > wanted ? range->dirty : 0;
@@ -186,8 +193,9 @@ void range_given(struct range *range, struct chunk *chunk)
 		make_whole(range, chunk);
 	if (chunk->nr_free == CHUNK_PAGES && range->dirty > lately + keep_pages(PAGE_KEEP_CHUNKS))
 		discard_dirty(range, chunk);
-	if (range->stuck > range->dirty)
-		range->stuck = range->dirty;
+	else if (chunk->nr_free == CHUNK_PAGES) /* All of it can go, if parts could not. */
+		range->stuck -= smaller(range->stuck, CHUNK_PAGES);
+	range->stuck = smaller(range->stuck, range->dirty);
 	/* A program that uses much soon uses more of it again. */
 	parts = larger(keep_pages(PAGE_KEEP_PARTS), range->used / 4);
 	if (range->dirty - range->stuck > lately + parts)

@@ -219,6 +219,28 @@ static size_t keep_parts(void)
 	return most;
 }
 
+/* What could not go can when its chunk is free, if not at once because much was freed lately. */
+static void parts_that_could_not_go_go_later(void **state)
+{
+	size_t most = keep_parts(), dirty;
+	struct slab *others[CHUNKS];
+
+	(void)state;
+	for (unsigned int i = 0; i < CHUNKS; i++)
+		others[i] = page_alloc(0, PAGE_MAX_ORDER);
+	for (unsigned int i = 0; i < CHUNKS; i++)
+		page_free(others[i], PAGE_MAX_ORDER);
+	for (unsigned int i = 0; i < CHUNKS; i++)
+		page_free(second[i], HALF);
+	assert_true(page_usage().dirty > CHUNKS * OS_HUGE);
+	pages_let_time_pass();
+	pages_free_some(2 * CHUNKS * OS_HUGE / PAGE_DISCARD_MAX);
+	dirty = page_usage().dirty;
+	page_trim();
+	range_splits.most = most;
+	assert_true(dirty <= PAGE_KEEP_PARTS);
+}
+
 /* A chunk that goes is no reason to look at those again that cannot. */
 static void parts_that_cannot_go_are_left_alone(void **state)
 {
@@ -260,6 +282,7 @@ int main(void)
 		cmocka_unit_test(used_whole),
 		cmocka_unit_test(free_chunks_stay_below_the_limit),
 		cmocka_unit_test(beyond_the_budget),
+		cmocka_unit_test(parts_that_could_not_go_go_later),
 		cmocka_unit_test(parts_that_cannot_go_are_left_alone),
 	};
 
