@@ -37,7 +37,7 @@
 /* The sanitizer's own names, which a program built with it has. */
 extern void __tsan_acquire(void *address) __attribute__((weak));
 extern void __tsan_release(void *address) __attribute__((weak));
-extern void __tsan_write_range(void *address, unsigned long bytes) __attribute__((weak));
+extern void __tsan_write_range(void *address, long bytes) __attribute__((weak));
 
 /* A library that is built with the sanitizer too hides nothing. */
 #ifdef __SANITIZE_THREAD__
