@@ -94,6 +94,11 @@ uintptr_t os_self(void)
 	return (uintptr_t)sim.current;
 }
 
+uint32_t os_thread(void)
+{
+	return (uint32_t)(sim.current - sim.fibres);
+}
+
 void os_sleep_briefly(void)
 {
 	os_sim_step();

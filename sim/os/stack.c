@@ -2,6 +2,19 @@
 /* Fibres switch stacks, whose callers say nothing that the seed does not. */
 #include "os/stack.h"
 
+#include <stdio.h>
+
+unsigned int os_stack_walk(uintptr_t *ip, unsigned int n)
+{
+	(void)ip, (void)n;
+	return 0;
+}
+
+size_t os_stack_frame(char *text, size_t size, uintptr_t ip)
+{
+	return (size_t)snprintf(text, size, " [%#zx]", (size_t)ip);
+}
+
 size_t os_stack(char *text, size_t size)
 {
 	(void)text, (void)size;

@@ -109,6 +109,8 @@ int os_policy_node(void);
 
 /* A number that identifies the calling thread. */
 uintptr_t os_self(void);
+/* The number that the system and its tools give it. A system call. */
+uint32_t os_thread(void);
 
 /* Sleep 50 µs, or let another invented CPU run: for loops that wait for another thread. */
 void os_sleep_briefly(void);

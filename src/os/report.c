@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "os/lock.h"
+#include "os/long_report.h"
 #include "os/machine.h"
 #include "os/options.h"
 #include "os/stack.h"
@@ -145,7 +146,7 @@ static bool is_power_of_ten(uint32_t n)
 }
 
 /* Which one of its kind this is; 0: it is left out. */
-static uint32_t count_misuse(const char *about, const char *format)
+uint32_t os_misuse_count(const char *about, const char *format)
 {
 	uint32_t n = count_kind(kind_of(about, format));
 
@@ -198,7 +199,7 @@ void os_report(const char *format, ...)
 
 void os_misuse(const char *about, const char *format, ...)
 {
-	uint32_t n = count_misuse(about, format);
+	uint32_t n = os_misuse_count(about, format);
 	int saved = errno;
 	va_list arguments;
 	struct line line;
@@ -213,6 +214,11 @@ void os_misuse(const char *about, const char *format, ...)
 	errno = saved;
 }
 
+void os_report_lost(void)
+{
+	os_fetch_add(&kept.left_out, 1);
+}
+
 /* A place for a line to keep: NULL if there is none left. */
 static struct place *claim_place(void)
 {
@@ -224,7 +230,7 @@ static struct place *claim_place(void)
 		os_store_relaxed(&kept.places[i].by, os_self());
 		return &kept.places[i];
 	}
-	os_fetch_add(&kept.left_out, 1);
+	os_report_lost();
 	return NULL;
 }
 
@@ -252,7 +258,7 @@ void os_report_later(const char *format, ...)
 void os_misuse_later(const char *about, const char *format, ...)
 {
 	int saved = errno;
-	uint32_t n = count_misuse(about, format);
+	uint32_t n = os_misuse_count(about, format);
 	struct place *place = n ? claim_place() : NULL;
 	va_list arguments;
 
@@ -311,7 +317,7 @@ static bool room_is_for_lines(void)
  * What others write meanwhile is not looked for. So a call that must not wait still may, if a pipe
  * has room for one line more, two threads see it at the same time, and nobody reads.
  */
-static bool takes_a_line(bool may_wait)
+bool os_report_has_room(bool may_wait)
 {
 	struct pollfd error = {.fd = STDERR_FILENO, .events = POLLOUT};
 	const struct timespec at_once = {0, 0};
@@ -331,11 +337,12 @@ static void write_all(bool may_wait)
 	for (int i = 0; i < KEPT; i++)
 		if (!may_take(i))
 			continue;
-		else if (!(may_wait && is_by(i, os_self())) && !takes_a_line(may_wait))
+		else if (!(may_wait && is_by(i, os_self())) && !os_report_has_room(may_wait))
 			leave_line(i);
 		else if (take_line(i, &line))
 			write_line(&line);
-	if (os_load_relaxed(&kept.left_out) && takes_a_line(may_wait))
+	os_long_write(may_wait);
+	if (os_load_relaxed(&kept.left_out) && os_report_has_room(may_wait))
 		left_out = os_exchange(&kept.left_out, 0);
 	if (left_out) {
 		line.length = (size_t)snprintf(
@@ -363,7 +370,7 @@ void os_report_left_out(void)
 {
 	uint32_t n = os_load_relaxed(&misuse_left_out);
 
-	if (n && takes_a_line(true))
+	if (n && os_report_has_room(true))
 		os_report("%u reports of misuse were left out: of each kind the first %d, the "
 			  "10th, the 100th and so on were written",
 			  n, IN_FULL);
@@ -379,7 +386,8 @@ void os_misuse_forget(void)
 void os_reports_after_fork(void)
 {
 	os_misuse_forget();
-	os_reports_kept = kept.left_out = 0;
+	os_reports_kept = os_long_after_fork();
+	kept.left_out = 0;
 	for (int i = 0; i < KEPT; i++)
 		if (is_by(i, os_self()))
 			os_reports_kept++;

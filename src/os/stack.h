@@ -10,12 +10,13 @@
  * Functions of the library are left out where its code is one range: in the shared and in the
  * installed static library (packaging/make-static).
  *
- * Callers: os/report.c; os_init() for os_stack_prepare().
+ * Callers: os/report.c, src/debug/; os_init() for os_stack_prepare().
  */
 #ifndef SHEAF_OS_STACK_H
 #define SHEAF_OS_STACK_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #define OS_STACK_DEPTH 8
 
@@ -26,5 +27,10 @@ size_t os_stack(char *text, size_t size) __attribute__((cold, noinline));
 /* Let the unwinder prepare itself, which it does once, so that a walk in a signal handler need
  * not. */
 void os_stack_prepare(void);
+
+/* The same in two steps: the return addresses, at most n, and later the text of one of them, which may be longer
+ * than `size`. The module may be gone by then: the text is then the address. */
+unsigned int os_stack_walk(uintptr_t *ip, unsigned int n) __attribute__((noinline));
+size_t os_stack_frame(char *text, size_t size, uintptr_t ip) __attribute__((cold));
 
 #endif

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Deferred lines, with handlers that defer and write lines of their own at the same time. */
+/* Deferred lines, with handlers that defer and write lines of their own at the same time; long reports. */
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "kit/told.h"
 #include "kit/unit.h"
+#include "os/long_report.h"
 #include "os/report.h"
 
 enum {
@@ -13,6 +17,7 @@ enum {
 };
 
 static volatile sig_atomic_t handled;
+static struct told told;
 
 static void keep_and_write(void)
 {
@@ -56,10 +61,76 @@ static void a_line_is_written_once(void **state)
 	assert_int_equal(os_reports_kept, 0);
 }
 
+static void make_long(const char *about, int lines)
+{
+	struct os_long *report = os_long_begin(about, "long");
+
+	for (int i = 0; i < lines; i++)
+		os_long_add(report, "line %02d of %s ...............................\n", i, about);
+	os_long_end(report);
+}
+
+/* Nobody reads, so what does not fit into the pipe waits; each line arrives whole, once, in order. */
+static void a_long_report_is_written_in_pieces(void **state)
+{
+	char line[128], text[16384];
+	int saved = dup(STDERR_FILENO), ends[2], n = 0;
+	ssize_t length;
+
+	(void)state;
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	assert_int_equal(fcntl(ends[1], F_SETPIPE_SZ, 4096), 4096);
+	dup2(ends[1], STDERR_FILENO);
+	make_long("one", 150);
+	for (; os_reports_kept; text[n] = '\0') {
+		os_report_kept_nowait();
+		length = read(ends[0], text + n, sizeof(text) - 1 - (size_t)n);
+		assert_true(length > 0 && length < 4096 && text[n + length - 1] == '\n');
+		n += (int)length;
+	}
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	for (int i = 0, at = 0; at < n; i++) {
+		snprintf(line, sizeof(line), "line %02d of one ...............................\n",
+			 i);
+		assert_memory_equal(text + at, line, strlen(line));
+		at += (int)strlen(line);
+	}
+	close(ends[0]);
+	close(ends[1]);
+}
+
+/* There is room for a few; they are limited by kind, and one that is too long is cut off. */
+static void long_reports_are_limited(void **state)
+{
+	uint32_t before = os_reports;
+
+	(void)state;
+	told_begin(&told);
+	for (int i = 0; i < 5; i++)
+		make_long("full", 1);
+	assert_int_equal(os_reports - before, 4);
+	assert_int_equal(told_end_kept(&told), 5);
+	assert_non_null(strstr(told.text, "1 more lines like the last ones are left out"));
+	told_begin(&told);
+	for (int i = 0; i < 9; i++) {
+		make_long("kind", 1);
+		os_report_kept();
+	}
+	assert_int_equal(told_end(&told), 5);
+	told_begin(&told);
+	make_long("long", 1000);
+	os_report_kept();
+	assert_true(told_end(&told) < 200);
+	assert_int_equal(told.text[strlen(told.text) - 1], '\n');
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_line_is_written_once),
+		cmocka_unit_test(a_long_report_is_written_in_pieces),
+		cmocka_unit_test(long_reports_are_limited),
 	};
 
 	return cmocka_run_group_tests_name("report", tests, NULL, NULL);

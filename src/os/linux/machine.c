@@ -202,6 +202,11 @@ uintptr_t os_self(void)
 	return (uintptr_t)pthread_self();
 }
 
+uint32_t os_thread(void)
+{
+	return (uint32_t)syscall(SYS_gettid);
+}
+
 void os_sleep_briefly(void)
 {
 	int saved = errno;

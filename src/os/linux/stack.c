@@ -24,8 +24,8 @@ extern const char __stop_sheaf_text[] __attribute__((weak, visibility("hidden"))
 #define WALK_BYTES 8192
 
 struct stack_walk {
-	uintptr_t ip[OS_STACK_DEPTH];
-	unsigned int n;
+	uintptr_t *ip;
+	unsigned int n, most;
 	bool left; /* the library, for the program */
 };
 
@@ -48,7 +48,7 @@ static _Unwind_Reason_Code walk_step(struct _Unwind_Context *context, void *argu
 	struct stack_walk *walk = argument;
 	uintptr_t ip = _Unwind_GetIP(context);
 
-	if (!ip || walk->n == OS_STACK_DEPTH)
+	if (!ip || walk->n == walk->most)
 		return _URC_END_OF_STACK;
 	if (!walk->left && is_ours(ip - 1))
 		return _URC_NO_REASON;
@@ -114,7 +114,7 @@ static const char *function_at(const struct link_map *map, uintptr_t ip, size_t 
 	return NULL;
 }
 
-static size_t write_frame(char *text, size_t size, uintptr_t ip)
+size_t os_stack_frame(char *text, size_t size, uintptr_t ip)
 {
 	struct dl_find_object found;
 	const char *path, *module, *function;
@@ -156,16 +156,26 @@ void os_stack_prepare(void)
 		_Unwind_Backtrace(stop_at_once, NULL);
 }
 
-size_t os_stack(char *text, size_t size)
+unsigned int os_stack_walk(uintptr_t *ip, unsigned int n)
 {
-	struct stack_walk walk = {.n = 0};
-	size_t used = 0;
+	struct stack_walk walk = {.ip = ip, .most = n};
 
 	if (!_dl_find_object || !has_room())
 		return 0;
 	_Unwind_Backtrace(walk_step, &walk);
-	for (unsigned int i = 0; i < walk.n; i++) {
-		size_t length = write_frame(text + used, size - used, walk.ip[i]);
+	return walk.n;
+}
+
+size_t os_stack(char *text, size_t size)
+{
+	uintptr_t ip[OS_STACK_DEPTH];
+	unsigned int n = os_stack_walk(ip, OS_STACK_DEPTH);
+	size_t used = 0;
+
+	if (!n)
+		return 0;
+	for (unsigned int i = 0; i < n; i++) {
+		size_t length = os_stack_frame(text + used, size - used, ip[i]);
 
 		if (used + length >= size)
 			break;
@@ -176,6 +186,17 @@ size_t os_stack(char *text, size_t size)
 }
 
 #else
+
+unsigned int os_stack_walk(uintptr_t *ip, unsigned int n)
+{
+	(void)ip, (void)n;
+	return 0;
+}
+
+size_t os_stack_frame(char *text, size_t size, uintptr_t ip)
+{
+	return (size_t)snprintf(text, size, " [%#zx]", (size_t)ip);
+}
 
 size_t os_stack(char *text, size_t size)
 {

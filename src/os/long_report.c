@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/* Reports of many lines; see long_report.h. */
+#include "os/long_report.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "os/atomic.h"
+#include "os/machine.h"
+#include "os/options.h"
+#include "os/report.h"
+#include "os/stack.h"
+
+#define LONG_PLACES 4
+#define LONG_BYTES  8192 /* stacks of 16 functions three times, and a dump */
+#define PIECE	    4000 /* below PIPE_BUF */
+
+enum long_state {
+	LONG_FREE,
+	LONG_CLAIMED,
+	LONG_READY
+};
+
+struct os_long {
+	uint32_t state;
+	uint32_t length, written;
+	uintptr_t by; /* the thread that made it; 0: left to anybody */
+	char text[LONG_BYTES];
+};
+
+static struct os_long long_reports[LONG_PLACES];
+
+struct os_long *os_long_begin(const char *about, const char *kind)
+{
+	uint32_t n = os_misuse_count(about, kind);
+
+	for (int i = 0; n && i < LONG_PLACES; i++) {
+		struct os_long *report = &long_reports[i];
+		uint32_t expected = LONG_FREE;
+
+		if (!os_cmpxchg(&report->state, &expected, LONG_CLAIMED))
+			continue;
+		os_store_relaxed(&report->by, os_self());
+		report->length = report->written = 0;
+		return report;
+	}
+	if (n)
+		os_report_lost();
+	return NULL;
+}
+
+void os_long_add(struct os_long *report, const char *format, ...)
+{
+	va_list arguments;
+	size_t room;
+	int length;
+
+	if (!report)
+		return;
+	room = sizeof(report->text) - report->length;
+	va_start(arguments, format);
+	length = vsnprintf(report->text + report->length, room, format, arguments);
+	va_end(arguments);
+	if (length > 0)
+		report->length += (uint32_t)((size_t)length < room ? (size_t)length : room - 1);
+}
+
+void os_long_stack(struct os_long *report, const uintptr_t *ip, unsigned int n)
+{
+	char frame[160];
+
+	for (unsigned int i = 0; report && i < n; i++) {
+		os_stack_frame(frame, sizeof(frame), ip[i]);
+		os_long_add(report, " %s\n", frame);
+	}
+}
+
+void os_long_end(struct os_long *report)
+{
+	if (!report)
+		return;
+	/* It may have been cut off. */
+	report->text[report->length - 1] = '\n';
+	os_fetch_add_relaxed(&os_reports, 1);
+	os_store_release(&report->state, LONG_READY);
+	os_fetch_add(&os_reports_kept, 1);
+}
+
+/* The length of the next piece: whole lines, unless one is longer than a piece. */
+static size_t next_piece(const struct os_long *report)
+{
+	const char *from = report->text + report->written;
+	size_t left = report->length - report->written;
+	const char *end = left > PIECE ? memrchr(from, '\n', PIECE) : NULL;
+
+	return left <= PIECE ? left : end ? (size_t)(end - from) + 1 : PIECE;
+}
+
+/* False: standard error takes no more now. */
+static bool write_pieces(struct os_long *report, bool may_wait, bool own)
+{
+	while (report->written < report->length) {
+		size_t length = next_piece(report);
+		ssize_t written;
+
+		if (!(may_wait && own) && !os_report_has_room(may_wait))
+			return false;
+		written = syscall(SYS_write, STDERR_FILENO, report->text + report->written, length);
+		report->written += (uint32_t)(written > 0 ? (size_t)written : length);
+	}
+	return true;
+}
+
+void os_long_write(bool may_wait)
+{
+	uintptr_t self = os_self();
+
+	for (int i = 0; i < LONG_PLACES; i++) {
+		struct os_long *report = &long_reports[i];
+		uintptr_t by = os_load_relaxed(&report->by);
+		uint32_t ready = LONG_READY;
+
+		if ((by && by != self) || !os_cmpxchg(&report->state, &ready, LONG_CLAIMED))
+			continue;
+		if (!write_pieces(report, may_wait, by == self)) {
+			os_store_relaxed(&report->by, 0);
+			os_store_release(&report->state, LONG_READY);
+			continue;
+		}
+		os_store_release(&report->state, LONG_FREE);
+		os_fetch_sub(&os_reports_kept, 1);
+		if (os_options.panic_on_warn)
+			abort();
+	}
+}
+
+uint32_t os_long_after_fork(void)
+{
+	uint32_t n = 0;
+
+	for (int i = 0; i < LONG_PLACES; i++)
+		if (long_reports[i].state == LONG_READY && long_reports[i].by == os_self())
+			n++;
+		else
+			long_reports[i].state = LONG_FREE;
+	return n;
+}
