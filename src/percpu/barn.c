@@ -111,6 +111,26 @@ struct sheaf *barn_search_blocks(const struct barn_search *s)
 	return sheaf;
 }
 
+/* A mark that is set during a put hides the sheaf from most searches until the next put: see N2. */
+static void forget_found_none(struct barn *barn, enum barn_wanted wanted)
+{
+	if (os_load_relaxed(&barn->found_none[wanted]))
+		os_store_relaxed(&barn->found_none[wanted], 0);
+}
+
+/*
+ * No room and no full sheaf: the search that ended last is right. A search for room may set its mark after
+ * the last full sheaf was taken, and then no other one clears it.
+ */
+static void remember_found_none(struct barn *barn, enum barn_wanted wanted)
+{
+	os_store_relaxed(&barn->found_none[wanted], 1);
+	if (wanted == BARN_FULL_SHEAF)
+		forget_found_none(barn, BARN_ROOM);
+	else if (wanted == BARN_ROOM)
+		forget_found_none(barn, BARN_FULL_SHEAF);
+}
+
 /* Search the blocks and other CPUs' shards. */
 static struct sheaf *search_all(const struct barn_search *s, enum barn_wanted wanted)
 {
@@ -120,7 +140,7 @@ static struct sheaf *search_all(const struct barn_search *s, enum barn_wanted wa
 	if (!sheaf)
 		sheaf = steal(s, &all);
 	if (!sheaf && all)
-		os_store_relaxed(&s->barn->found_none[wanted], 1);
+		remember_found_none(s->barn, wanted);
 	return sheaf;
 }
 
@@ -137,13 +157,6 @@ static struct sheaf *search_far(struct barn_search *s)
 	if (sheaf || os_load_relaxed(&s->barn->found_none[s->full]))
 		return sheaf;
 	return search_all(s, s->full);
-}
-
-/* A mark that is set during a put hides the sheaf from most searches until the next put: see N2. */
-static void forget_found_none(struct barn *barn, enum barn_wanted wanted)
-{
-	if (os_load_relaxed(&barn->found_none[wanted]))
-		os_store_relaxed(&barn->found_none[wanted], 0);
 }
 
 static struct sheaf *begin_in(struct sheaf_cache *cache, struct barn_cell *cell, bool full)

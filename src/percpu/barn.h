@@ -20,7 +20,7 @@
  *  N2. `found_none` is a hint, and so are `top` and `steal`. A search for a sheaf that follows it still
  *      looks at one place, a different one each time, so a sheaf that exists is found eventually. A
  *      search for room looks at this CPU's shard only: the next full sheaf that is taken anywhere
- *      clears the mark.
+ *      clears the mark, and so does a search for one that finds none.
  *
  * Callers: src/percpu/, and src/stats/ to count the sheaves.
  */

@@ -240,6 +240,25 @@ static void limits_hold(void **state)
 	assert_int_equal(cache->barn_full, BARN_FLOOR - 2);
 }
 
+/* A search for room that ends when all sheaves were taken meanwhile says that there is none. */
+static void late_mark_is_forgotten(void **state)
+{
+	struct sheaf *displaced;
+	struct barn_cell cell;
+
+	(void)state;
+	/* No shard has room, where frees look in spite of the mark. */
+	sheaf_set_barn(cache, 1, 1);
+	take_all(put_all());
+	barn()->found_none[BARN_ROOM] = 1;
+	barn()->found_none[BARN_FULL_SHEAF] = 0;
+	assert_null(barn_begin_full(cache, &cell));
+	assert_true(barn_has_room(cache));
+	assert_true(barn_put_full(cache, full, &displaced));
+	assert_ptr_equal(barn_begin_full(cache, &cell), full);
+	barn_finish(cache, &cell, NULL);
+}
+
 /* The thread that set a bit was about to count it, or to set the limits for it. */
 static void bits_are_counted_after_fork(void **state)
 {
@@ -273,6 +292,7 @@ int main(void)
 						tear_down),
 		cmocka_unit_test_setup_teardown(budget_of_others_is_used, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(limits_hold, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(late_mark_is_forgotten, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(bits_are_counted_after_fork, set_up, tear_down),
 	};
 
