@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For people, similar to /proc/slabinfo: one line per cache, and its events in the lines below. At
- * most 100 columns; a name is one word.
+ * For people, with the columns of `sheaf info`: one line per cache that was used, and its events in
+ * the lines below. At most 100 columns; a name is one word.
  */
 #include <stdio.h>
 #include <string.h>
@@ -97,11 +97,26 @@ static void print_head(struct out *out, const struct stats *stats)
 		out_print(out, "# events are not counted: run with SHEAF_OPTIONS=stats\n");
 	out_print(
 		out,
-		"# in_use: objects the program has; parked: free in sheaves; full, empty: sheaves "
-		"in barns\n"
-		"# name             %8s %8s %8s %7s %7s %5s %6s %7s %5s %5s %5s\n",
-		"in_use", "parked", "total", "objsize", "perslab", "order", "slabs", "partial",
-		"sheaf", "full", "empty");
+		"# in_use: objects the program has; parked: free in sheaves; memory: of slabs now, "
+		"and peak\n"
+		"# waste: bytes of slabs that no object can use; sheaf: its capacity; aliases: "
+		"further names\n"
+		"# name             %8s %8s %8s %8s %8s %8s %8s %6s %8s\n",
+		"in_use", "parked", "objsize", "slabs", "memory", "peak", "waste", "sheaf",
+		"aliases");
+}
+
+/* In at most five characters, as `sheaf info` writes it. */
+static const char *in_short(char text[8], uint64_t bytes)
+{
+	static const char units[] = "\0KMGT";
+	double value = (double)bytes;
+	unsigned int unit = 0;
+
+	for (; value >= 10000 && unit < 4; unit++)
+		value /= 1024;
+	snprintf(text, 8, "%.0f%.1s", value, &units[unit]);
+	return text;
 }
 
 static void print_past(struct out *out)
@@ -113,15 +128,16 @@ static void print_past(struct out *out)
 		out_print(out,
 			  "# caches that were destroyed: how many of a name there were, and what "
 			  "happened in them\n"
-			  "# name             %8s %8s %8s %7s %12s %12s\n",
-			  "caches", "objsize", "perslab", "sheaf", "allocated", "freed");
+			  "# name             %8s %8s %8s %6s %12s %12s\n",
+			  "caches", "objsize", "peak", "sheaf", "allocated", "freed");
 	for (; past; past = past_next(past)) {
 		unsigned long long times = stats_read_past(past, &stats);
+		char peak[8];
 
 		print_name(out, stats.name);
-		out_print(out, "%7llu %8llu %8llu %7llu %12llu %12llu\n", times,
+		out_print(out, "%7llu %8llu %8s %6llu %12llu %12llu\n", times,
 			  (unsigned long long)stats.object_size,
-			  (unsigned long long)stats.objs_per_slab,
+			  in_short(peak, stats.peak_slab_bytes),
 			  (unsigned long long)stats.sheaf_capacity,
 			  (unsigned long long)(stats.alloc_fastpath + stats.alloc_slowpath),
 			  (unsigned long long)(stats.free_fastpath + stats.free_slowpath));
@@ -129,25 +145,43 @@ static void print_past(struct out *out)
 	}
 }
 
+/* Never, as far as anything says so: kmalloc() alone creates dozens of caches. */
+static bool is_unused(const struct kmem_cache_stats *cache)
+{
+	bool used = cache->slab_bytes || cache->peak_slab_bytes;
+
+	for (unsigned int i = 0; i < stats_nr_fields && !used; i++)
+		used = stats_fields[i].kind == STATS_COUNTER &&
+		       stats_value(cache, &stats_fields[i]);
+	return !used;
+}
+
+static void print_row(struct out *out, const struct kmem_cache_stats *cache)
+{
+	char memory[8], peak[8], waste[8];
+
+	print_name(out, cache->name);
+	out_print(out, "%7llu %8llu %8llu %8llu %8s %8s %8s %6llu %8llu\n",
+		  (unsigned long long)cache->objects_in_use,
+		  (unsigned long long)cache->objects_in_sheaves,
+		  (unsigned long long)cache->object_size, (unsigned long long)cache->slabs,
+		  in_short(memory, cache->slab_bytes), in_short(peak, cache->peak_slab_bytes),
+		  in_short(waste, cache->waste_bytes), (unsigned long long)cache->sheaf_capacity,
+		  (unsigned long long)cache->aliases);
+	print_events(out, cache);
+}
+
 void stats_print_text(struct out *out, const struct stats *stats)
 {
-	print_head(out, stats);
-	for (uint64_t i = 0; i < stats->process.caches; i++) {
-		const struct kmem_cache_stats *cache = &stats->caches[i];
+	unsigned long long unused = 0;
 
-		print_name(out, cache->name);
-		out_print(
-			out, "%7llu %8llu %8llu %7llu %7llu %5llu %6llu %7llu %5llu %5llu %5llu\n",
-			(unsigned long long)cache->objects_in_use,
-			(unsigned long long)cache->objects_in_sheaves,
-			(unsigned long long)cache->total_objects,
-			(unsigned long long)cache->object_size,
-			(unsigned long long)cache->objs_per_slab, (unsigned long long)cache->order,
-			(unsigned long long)cache->slabs, (unsigned long long)cache->partial,
-			(unsigned long long)cache->sheaf_capacity,
-			(unsigned long long)cache->barn_full,
-			(unsigned long long)cache->barn_empty);
-		print_events(out, cache);
-	}
+	print_head(out, stats);
+	for (uint64_t i = 0; i < stats->process.caches; i++)
+		if (is_unused(&stats->caches[i]))
+			unused++;
+		else
+			print_row(out, &stats->caches[i]);
+	if (unused)
+		out_print(out, "# unused caches, not shown: %llu\n", unused);
 	print_past(out);
 }

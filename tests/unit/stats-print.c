@@ -122,11 +122,41 @@ static void text_fits_a_terminal(void **state)
 	kmem_cache_destroy(long_one);
 }
 
+/* kmalloc() alone creates dozens of caches. */
+static void text_leaves_unused_caches_out(void **state)
+{
+	struct kmem_cache *idle = kmem_cache_create("idle", 72, NULL, SLAB_NO_MERGE);
+	struct kmem_cache *odd = kmem_cache_create("odd", 1000, NULL, SLAB_NO_MERGE);
+	unsigned long long in_use, parked, size, slabs, sheaf, aliases;
+	char *line, memory[9], peak[9], waste[9];
+	void *object = kmem_cache_alloc(odd, GFP_KERNEL);
+
+	(void)state;
+	assert_null(strstr(printed(SHEAF_STATS_TEXT), "\nidle "));
+	assert_non_null(strstr(printed(SHEAF_STATS_TEXT), "\n# unused caches, not shown: "));
+	line = strstr(printed(SHEAF_STATS_TEXT), "\nodd ");
+	assert_non_null(line);
+	assert_int_equal(sscanf(line, " odd %llu %llu %llu %llu %8s %8s %8s %llu %llu", &in_use,
+				&parked, &size, &slabs, memory, peak, waste, &sheaf, &aliases),
+			 9);
+	assert_int_equal(in_use, 1);
+	assert_int_equal(size, 1000);
+	assert_int_equal(strtoull(waste, NULL, 10), look(odd).waste_bytes);
+	assert_int_equal(sheaf, look(odd).sheaf_capacity);
+	assert_int_equal(aliases, 0);
+	kmem_cache_free(odd, object);
+	kmem_cache_destroy(odd);
+	kmem_cache_free(idle, kmem_cache_alloc(idle, GFP_KERNEL));
+	assert_non_null(strstr(printed(SHEAF_STATS_TEXT), "\nidle "));
+	kmem_cache_destroy(idle);
+}
+
 static void odd_names_are_escaped(void **state)
 {
 	struct kmem_cache *odd = kmem_cache_create("a \"b\\c\xff\xc3\xa4", 64, NULL, SLAB_NO_MERGE);
 
 	(void)state;
+	kmem_cache_free(odd, kmem_cache_alloc(odd, GFP_KERNEL));
 	assert_non_null(strstr(printed(SHEAF_STATS_JSON),
 			       "\"name\": \"a \\\"b\\\\c\xef\xbf\xbd\xc3\xa4\""));
 	assert_non_null(
@@ -230,6 +260,7 @@ int main(void)
 		cmocka_unit_test(destroyed_cache_is_told),
 		cmocka_unit_test(cache_off_the_list_is_left_alone),
 		WITH_CACHE(text_fits_a_terminal),
+		WITH_CACHE(text_leaves_unused_caches_out),
 		WITH_CACHE(odd_names_are_escaped),
 		WITH_CACHE(printing_fails_politely),
 		WITH_CACHE(retired_bytes_are_told),
