@@ -5,7 +5,7 @@
  *
  *   addresses   | node 0's range | node 1's range | ...      each 1 << range_shift bytes
  *   descriptors | 32 bytes for every page of the above, same order
- *   words       | 64 bytes for every page, for the bits of slabs of more than 64 objects
+ *   words       | 64 bytes for every page, for the bits of slabs of more than 64 objects; else a link: slab/late.c
  *
  * A node's range is used from below in chunks of 2 MiB. A chunk knows its free pages in a bitmap;
  * chunks with free pages hang on a list by the largest aligned run they can give.
@@ -55,7 +55,7 @@
  */
 #define PAGE_KEEP_PEAK ((size_t)256 << 20)
 #define PAGE_KEEP_MS   1000
-/* Bytes that one free gives back at most (and what one chunk has): 1 to 3 ms in pages of 4 KiB. */
+/* Bytes that one page_free() gives back at most (and what two chunks have): 1 to 3 ms in pages of 4 KiB. */
 #define PAGE_DISCARD_MAX ((size_t)32 << 20)
 /* Bytes in use from which huge pages are advised: a page fault is 0.6 µs for each 4 KiB then, but one touched
  * byte may cost 2 MiB, which is an eighth of this at most. */

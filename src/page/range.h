@@ -24,8 +24,8 @@ struct range {
 	struct chunk *lists[PAGE_MAX_ORDER + 1];
 	size_t used, dirty; /* pages */
 	size_t stuck;	    /* of the dirty ones could not go when all were looked at */
-	size_t peak[2]; /* the most pages used at once: since that time, and in the time before */
-	uint32_t since; /* ms */
+	size_t peak[2]; /* the most pages used at once: from `since` on, and in the time before */
+	uint32_t since; /* in ms: see PAGE_KEEP_MS */
 	struct {
 		size_t committed, used, free;
 	} shown;	 /* of what show.h shows; bytes */

@@ -5,8 +5,9 @@
  * Each CPU has a shard: 23 cells in the row of slots that has the CPU's number. A node has blocks
  * of 63 cells, allocated when they are needed. A full sheaf is put into this CPU's shard, the
  * blocks, or the shard of another CPU of the node, in that order; an empty one into the first or
- * second of these. A search looks at this CPU's shard, at the shard where it last found another
- * CPU's sheaf, at the blocks, and at other CPUs' shards (steal.c).
+ * second of these. A search looks at this CPU's shard, at the place where it last found
+ * another sheaf (another CPU's shard, or a part of the blocks), at the blocks, and at other CPUs'
+ * shards (steal.c).
  *
  * Limits. A node may hold BARN_CPU_BYTES of free objects for each of its CPUs that has used the
  * barn; at least BARN_NODE_OBJECTS or BARN_NODE_BYTES, whichever is less, and BARN_FLOOR sheaves.

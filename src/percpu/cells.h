@@ -47,7 +47,8 @@ struct sheaf *barn_search_part(const struct barn_search *s, unsigned int part);
 /* Search the shard, or the part of the blocks, where this CPU last found a sheaf. If there is none now, the
  * next call looks one place further. */
 struct sheaf *steal_again(const struct barn_search *s);
-/* Search the shards of this node's CPUs. *all: the search has looked at every shard in use. */
+/* Search the shards of this node's CPUs. *all: this search came back to the first place, so that this CPU's
+ * latest ones together have looked at every shard in use. */
 struct sheaf *steal(const struct barn_search *s, bool *all);
 
 #endif

@@ -191,7 +191,7 @@ static struct sheaf *install_empty(struct sheaf_cache *cache, struct sheaf *empt
 
 /*
  * The barn has no room for the full spare: give its objects to their slabs, and make it the main, with no search
- * for an empty one. False: there is room, or there was no spare.
+ * for an empty one. False: there is room, or there was no spare of the cache's capacity.
  */
 static bool reuse_full_spare(struct sheaf_cache *cache, void *object)
 {
