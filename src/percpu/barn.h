@@ -9,6 +9,9 @@
  * another sheaf (another CPU's shard, or a part of the blocks), at the blocks, and at other CPUs'
  * shards (steal.c).
  *
+ * The search and the cells are in barn.c, cells.c and steal.c, the limits in limits.c; what looks
+ * at every cell is in barn_all.c.
+ *
  * Limits. A node may hold BARN_CPU_BYTES of free objects for each of its CPUs that has used the
  * barn; at least BARN_NODE_OBJECTS or BARN_NODE_BYTES, whichever is less, and BARN_FLOOR sheaves.
  * Three quarters of a CPU's part are for its shard, or two sheaves if the part has room for two;
@@ -18,10 +21,10 @@
  * Invariants
  *  N1. A shard with a sheaf, or with a cell in transit, has its bit set in `used`. Bits are never
  *      cleared; nr_used counts them, or will shortly.
- *  N2. `found_none` is a hint, and so are `top` and `steal`. A search for a sheaf that follows it still
- *      looks at one place, a different one each time, so a sheaf that exists is found eventually. A
- *      search for room looks at this CPU's shard only: the next full sheaf that is taken anywhere
- *      clears the mark, and so does a search for one that finds none.
+ *  N2. `found_none` is a hint, and so are `top` and `steal`. A search for a sheaf that follows it
+ *      still looks at one place, a different one each time, so a sheaf that exists is found
+ *      eventually. A search for room looks at this CPU's shard only: the next full sheaf that is
+ *      taken anywhere clears the mark, and so does a search for one that finds none.
  *
  * Callers: src/percpu/, and src/stats/ to count the sheaves.
  */
@@ -114,13 +117,26 @@ void barn_put_back(struct barn_cell *cell, struct sheaf *full);
 bool barn_put_full(struct sheaf_cache *cache, struct sheaf *sheaf, struct sheaf **displaced);
 bool barn_put_empty(struct sheaf_cache *cache, struct sheaf *sheaf);
 /*
- * False if a full sheaf would hardly find room now: this CPU's shard has none, and the last search for it
- * found none anywhere. A hint for callers that would have to fill one first, or to find an empty one.
+ * False if a full sheaf would hardly find room now: this CPU's shard has none, and the last search
+ * for it found none anywhere. A hint for callers that would have to fill one first, or to find an
+ * empty one.
  */
 bool barn_has_room(struct sheaf_cache *cache);
 /* There may be room again: the limits have changed, or all sheaves were taken. */
 void barn_forget_no_room(struct sheaf_cache *cache);
 
+/* Allocate the pointers to the barns. Returns false if there is no memory. */
+bool barn_init(struct sheaf_cache *cache);
+/* Free the barns' memory. They must be empty. */
+void barn_exit(struct sheaf_cache *cache);
+
+/*
+ * --- barn_all.c --------------------------------------------------------------------------------
+ */
+
+/* Call visit for each array of cells that the cache has ever used. */
+void barn_for_each_cells(struct sheaf_cache *cache,
+			 void (*visit)(void *data, uintptr_t *cells, unsigned int n), void *data);
 /* Wait for cells that were put in transit in this phase (0 or 1). */
 void barn_wait(struct sheaf_cache *cache, uint32_t phase);
 /* Take all sheaves out, linked by `next`. Only while stop is set: waits for cells in transit. */
@@ -128,13 +144,5 @@ struct sheaf *barn_take_all(struct sheaf_cache *cache);
 /* After fork: empty the cells that vanished threads had in transit; returns their number. CPUs in
  * use are counted again, and the limits are adjusted. */
 unsigned int barn_after_fork(struct sheaf_cache *cache);
-/* Allocate the pointers to the barns. Returns false if there is no memory. */
-bool barn_init(struct sheaf_cache *cache);
-/* Free the barns' memory. They must be empty. */
-void barn_exit(struct sheaf_cache *cache);
-
-/* Call visit for each array of cells that the cache has ever used. */
-void barn_for_each_cells(struct sheaf_cache *cache,
-			 void (*visit)(void *data, uintptr_t *cells, unsigned int n), void *data);
 
 #endif
