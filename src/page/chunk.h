@@ -38,8 +38,10 @@ int chunk_take(struct chunk *chunk, unsigned int order);
 void chunk_give(struct chunk *chunk, unsigned int page, unsigned int order);
 /* Of a chunk that is free: all its pages may have memory. */
 void chunk_make_dirty(struct chunk *chunk);
-/* Find a run of the system's pages at or after `from`, of 2^order each, that are free and in part dirty.
- * Make it neither dirty nor free; its length or 0. */
+/*
+ * Find a run of the system's pages at or after `from`, of 2^order each, that are free and in part
+ * dirty. Make it neither dirty nor free; its length or 0.
+ */
 unsigned int chunk_take_dirty(struct chunk *chunk, unsigned int order, unsigned int from,
 			      unsigned int *page);
 /* And make it free again, clean. */

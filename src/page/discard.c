@@ -2,15 +2,16 @@
 /*
  * What goes back to the system, and when; where huge pages are advised.
  *
- * A chunk of which parts go back must not be made whole again behind our back: it gets no huge pages
- * from then on, until all of it is free, or all in use again. The system keeps a mapping for each row of
- * neighbours that are advised alike, and a process may have so many mappings: that is a budget, of which
- * ranges may use a part. Beyond it a chunk stays as it is advised, and its free pages stay.
+ * A chunk of which parts go back must not be made whole again behind our back: it gets no huge
+ * pages from then on, until all of it is free, or all in use again. The system keeps a mapping for
+ * each row of neighbours that are advised alike, and a process may have so many mappings: that is a
+ * budget, of which ranges may use a part. Beyond it a chunk stays as it is advised, and its free
+ * pages stay.
  *
  * Invariants
- *  D1. range_splits.now is how many pairs of neighbouring chunks are advised differently: so many mappings
- *      more than one a range does the system have for them. What a forked child inherited it does not
- *      merge again, so there it may have twice as many.
+ *  D1. range_splits.now is how many pairs of neighbouring chunks are advised differently: so many
+ *      mappings more than one a range does the system have for them. What a forked child inherited
+ *      it does not merge again, so there it may have twice as many.
  *  D2. Only a new chunk brings range_splits.now beyond the limit.
  */
 #include "os/atomic.h"
@@ -18,8 +19,11 @@
 #include "page/range.h"
 #include "page/show.h"
 
-/* Of the mappings a process may have, so large a part: 16,000 by default, which parts the chunks of 16 GiB that
- * are freed at random; the program has the rest. With half of the mappings for us, 32 GiB. */
+/*
+ * Of the mappings a process may have, so large a part: 16,000 by default, which parts the chunks of
+ * 16 GiB that are freed at random; the program has the rest. With half of the mappings for us, 32
+ * GiB.
+ */
 #define SPLITS_PART 4
 
 struct range_splits range_splits;
@@ -111,7 +115,10 @@ static unsigned int take_dirty(struct range *range, struct chunk *chunk, unsigne
 	return length;
 }
 
-/* Give back what the system can take of the chunk's dirty pages, without the lock while it does; how many. */
+/*
+ * Give back what the system can take of the chunk's dirty pages, without the lock while it does;
+ * how many.
+ */
 static unsigned int discard_dirty(struct range *range, struct chunk *chunk)
 {
 	unsigned int page, length, from = 0, given = 0;
@@ -146,7 +153,10 @@ static size_t keep_pages(size_t bytes)
 	return larger(bytes, (size_t)os_options.page_keep << 20) >> OS_PAGE_SHIFT;
 }
 
-/* Pages that were in use lately and are not now: a program often soon allocates again what it freed. */
+/*
+ * Pages that were in use lately and are not now: a program often soon allocates again what it
+ * freed.
+ */
 static size_t freed_lately(struct range *range)
 {
 	uint32_t now = os_now_ms(), passed = now - range->since;
@@ -162,8 +172,8 @@ static size_t freed_lately(struct range *range)
 }
 
 /*
- * Down to so many dirty pages, but not too much in one call, going on where the last one ended. What is left above
- * that after a look at every chunk cannot go, and is no reason to look again.
+ * Down to so many dirty pages, but not too much in one call, going on where the last one ended.
+ * What is left above that after a look at every chunk cannot go, and is no reason to look again.
  */
 static void discard_parts(struct range *range, size_t wanted)
 {

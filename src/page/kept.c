@@ -2,10 +2,10 @@
 /*
  * Runs that CPUs keep for the next one who needs as many pages.
  *
- * Each CPU has cells for freed runs. All descriptors of a kept run but the first one stay as its owner left
- * them, so that taking it again costs an exchange, and the owner one store. An order's cells together have
- * at most KEPT_BYTES, and one at least, up to KEEP_ORDER: so 3 MiB a CPU at most, which go back with
- * page_trim().
+ * Each CPU has cells for freed runs. All descriptors of a kept run but the first one stay as its
+ * owner left them, so that taking it again costs an exchange, and the owner one store. An order's
+ * cells together have at most KEPT_BYTES, and one at least, up to KEEP_ORDER: so 3 MiB a CPU at
+ * most, which go back with page_trim().
  *
  * Locks: none. Callers: as page.h.
  */
@@ -14,9 +14,9 @@
 #include "page/page.h"
 
 /*
- * A kept run costs kvmalloc() and kvfree() 24 to 28 ns instead of 110 to 520 (4 to 256 pages). What it balances
- * is memory: 3 MiB a CPU at most. Half as many cells serve programs that free a few blocks before they
- * allocate the next ones; double is 6 MiB for the few that free more.
+ * A kept run costs kvmalloc() and kvfree() 24 to 28 ns instead of 110 to 520 (4 to 256 pages). What
+ * it balances is memory: 3 MiB a CPU at most. Half as many cells serve programs that free a few
+ * blocks before they allocate the next ones; double is 6 MiB for the few that free more.
  */
 #define KEEP_ORDER 8
 #define KEPT_BYTES ((size_t)512 << 10)

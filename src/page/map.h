@@ -7,20 +7,21 @@
  *   | NULL | leaf | NULL | ...           | 0 | size, HEAD | 1 back | 2 back | 0 | ...
  *             `------------------------>      `------- one block -------'
  *
- * Blocks are aligned to OS_HUGE, so an entry belongs to one of them at most. The first one of a block
- * holds its size, each further one how far before it that is: two entries tell the block of any address
- * in it. A block of 1 GiB costs 512 stores, which are nothing beside its page faults; a free costs one.
+ * Blocks are aligned to OS_HUGE, so an entry belongs to one of them at most. The first one of a
+ * block holds its size, each further one how far before it that is: two entries tell the block of
+ * any address in it. A block of 1 GiB costs 512 stores, which are nothing beside its page faults; a
+ * free costs one.
  *
  * Invariants
- *  G1. A block's first entry is there exactly as long as the block is somebody's: who exchanges it for
- *      0, and nobody else, unmaps the block.
+ *  G1. A block's first entry is there exactly as long as the block is somebody's: who exchanges it
+ *      for 0, and nobody else, unmaps the block.
  *  G2. A distance tells only where to look, and is left when its block has gone: whether a block is
  *      there and reaches as far decides its size.
  *  G3. Entries are written only while their addresses are mapped for a block, so by nobody else.
  *  G4. Leaves are made when a block needs them, and stay.
  *
- * Locks: none. map_find() is async-signal-safe. A fork beside a thread that is about to map or unmap a
- * block leaves the child a mapping that is nobody's; map_bytes() counts it.
+ * Locks: none. map_find() is async-signal-safe. A fork beside a thread that is about to map or
+ * unmap a block leaves the child a mapping that is nobody's; map_bytes() counts it.
  * Complexity: that of the system's calls; the table costs the same however many blocks there are.
  * Callers: src/cache/, src/stats/.
  */

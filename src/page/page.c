@@ -120,7 +120,10 @@ void range_relist(struct range *range, struct chunk *chunk)
 	range->lists[list] = chunk;
 }
 
-/* Let descriptors up to this distance from pages.base be read (P3). There is one node, if not all can. */
+/*
+ * Let descriptors up to this distance from pages.base be read (P3). There is one node, if not all
+ * can.
+ */
 static bool make_readable(size_t end)
 {
 	size_t readable = pages.readable;

@@ -11,7 +11,8 @@
  * chunks with free pages hang on a list by the largest aligned run they can give.
  *
  * Descriptor of a run's first page: whatever its owner keeps in it; of its other pages: SLAB_TAIL
- * and the distance to the first; of both: the cache that owns the run; of a free page: cache is NULL.
+ * and the distance to the first; of both: the cache that owns the run; of a free page: cache is
+ * NULL.
  *
  * Invariants
  *  P1. A page is free (its bit is set, its descriptor's cache NULL) or part of exactly one run.
@@ -19,12 +20,13 @@
  *  P3. The descriptor of every address below pages.readable can be read at any time: page_owner()
  *      tests nothing else. Those above a range's top read zero.
  *  P4. Free pages that were used ("dirty") and are not yet given back stay below the limit: whole
- *      chunks go back above PAGE_KEEP_CHUNKS, parts of chunks above PAGE_KEEP_PARTS or a quarter
- *      of what is in use; of both, as much more may stay as was freed lately, up to PAGE_KEEP_PEAK. With
- *      page_keep=N nothing goes back by itself below N MiB. Beyond the limit stays what one call may
- *      not give back because it takes long (PAGE_DISCARD_MAX), and what the system cannot take: pages
- *      of its own that are in use in part, and parts of chunks for which it has no more mappings
- *      (discard.c). All this happens when pages are freed: a program that frees none gives none back.
+ *      chunks go back above PAGE_KEEP_CHUNKS, parts of chunks above PAGE_KEEP_PARTS or a quarter of
+ *      what is in use; of both, as much more may stay as was freed lately, up to PAGE_KEEP_PEAK.
+ *      With page_keep=N nothing goes back by itself below N MiB. Beyond the limit stays what one
+ *      call may not give back because it takes long (PAGE_DISCARD_MAX), and what the system cannot
+ *      take: pages of its own that are in use in part, and parts of chunks for which it has no more
+ *      mappings (discard.c). All this happens when pages are freed: a program that frees none gives
+ *      none back.
  *
  * Locks: OS_RANK_PAGES, one for each range; memory is given back without it.
  * Callers: src/slab/, src/page/pool.c for the library's own structures, src/cache/large.c.
@@ -42,23 +44,29 @@
 #define PAGE_MAX_ORDER 9
 #define PAGE_WORDS     8 /* of bits for a page of the smallest objects */
 /*
- * Memory against page faults, 1.6 µs a page. Of dirty free pages, in bytes: above the first whole chunks go, two
- * of which a program may free and take again; above the second parts of chunks too, which cost frees up to
- * twice as much, and later huge pages. Half gives back sooner what small programs keep; double keeps it.
+ * Memory against page faults, 1.6 µs a page. Of dirty free pages, in bytes: above the first whole
+ * chunks go, two of which a program may free and take again; above the second parts of chunks too,
+ * which cost frees up to twice as much, and later huge pages. Half gives back sooner what small
+ * programs keep; double keeps it.
  */
 #define PAGE_KEEP_CHUNKS ((size_t)4 << 20)
 #define PAGE_KEEP_PARTS	 ((size_t)16 << 20)
 /*
- * What was freed lately may stay, up to so many bytes in all: most programs allocate it again. Lately: less than
- * one to two times so many milliseconds ago. Half gives back what a program needs again each second; double keeps
- * longer what it does not.
+ * What was freed lately may stay, up to so many bytes in all: most programs allocate it again.
+ * Lately: less than one to two times so many milliseconds ago. Half gives back what a program needs
+ * again each second; double keeps longer what it does not.
  */
 #define PAGE_KEEP_PEAK ((size_t)256 << 20)
 #define PAGE_KEEP_MS   1000
-/* Bytes that one page_free() gives back at most (and what two chunks have): 1 to 3 ms in pages of 4 KiB. */
+/*
+ * Bytes that one page_free() gives back at most (and what two chunks have): 1 to 3 ms in pages of 4
+ * KiB.
+ */
 #define PAGE_DISCARD_MAX ((size_t)32 << 20)
-/* Bytes in use from which huge pages are advised: a page fault is 0.6 µs for each 4 KiB then, but one touched
- * byte may cost 2 MiB, which is an eighth of this at most. */
+/*
+ * Bytes in use from which huge pages are advised: a page fault is 0.6 µs for each 4 KiB then, but
+ * one touched byte may cost 2 MiB, which is an eighth of this at most.
+ */
 #define PAGE_HUGE_FROM ((size_t)16 << 20)
 
 /*
@@ -103,10 +111,15 @@ void page_free(struct slab *slab, unsigned int order);
 /* Give every free page back to the system, those of kept runs, too. */
 void page_trim(void);
 
-/* Keep a run that its owner gave up for the next one of its kind, or free it. Only one owner may do this:
- * all descriptors but the first one keep naming it. See kept.c. */
+/*
+ * Keep a run that its owner gave up for the next one of its kind, or free it. Only one owner may do
+ * this: all descriptors but the first one keep naming it. See kept.c.
+ */
 void page_keep(struct slab *run, unsigned int order);
-/* A run that this CPU, or another one of the node, keeps: the owner must name itself again. Or NULL. */
+/*
+ * A run that this CPU, or another one of the node, keeps: the owner must name itself again. Or
+ * NULL.
+ */
 struct slab *page_take_kept(unsigned int node, unsigned int order);
 void page_free_kept(void);
 

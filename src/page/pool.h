@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory for the library's own structures: sheaves, caches, node lists (docs/design.md, R7: they own no
- * sheaves, so nothing here recurses).
+ * Memory for the library's own structures: sheaves, caches, node lists (docs/design.md, R7: they
+ * own no sheaves, so nothing here recurses).
  *
  * Blocks of 64, 128, ... 2048 bytes are carved from pages and kept on one list for each size;
  * larger ones are page runs. Blocks never go back to the system, so that a section which is about

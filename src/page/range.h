@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A node's range from the inside: its chunks, the lists they hang on, and what of it goes back to the
- * system (discard.c).
+ * A node's range from the inside: its chunks, the lists they hang on, and what of it goes back to
+ * the system (discard.c).
  *
  * Callers: src/page/page.c, discard.c; but for page_trim() with the range's lock held.
  */
@@ -57,8 +57,10 @@ static inline struct slab *chunk_slabs(const struct range *range, const struct c
 /* Hang the chunk on the list that fits it now. */
 void range_relist(struct range *range, struct chunk *chunk);
 
-/* To be called when the range got this chunk, when pages of it were taken, and when some were freed;
- * the last one may give memory back, and lets the lock go meanwhile. */
+/*
+ * To be called when the range got this chunk, when pages of it were taken, and when some were
+ * freed; the last one may give memory back, and lets the lock go meanwhile.
+ */
 void range_grown(struct range *range, struct chunk *chunk);
 void range_taken(struct range *range, struct chunk *chunk);
 void range_given(struct range *range, struct chunk *chunk);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What pages the process has, stored where other processes see it (os/process_words.h). Does nothing
- * unless events are counted.
+ * What pages the process has, stored where other processes see it (os/process_words.h). Does
+ * nothing unless events are counted.
  *
  * Invariants
  *  W1. used_bytes, free_bytes and committed_bytes are right whenever no range's lock is held.

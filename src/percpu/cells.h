@@ -44,11 +44,15 @@ struct sheaf *barn_search_shard(const struct barn_search *s, unsigned int cpu);
 struct sheaf *barn_search_blocks(const struct barn_search *s);
 struct sheaf *barn_search_part(const struct barn_search *s, unsigned int part);
 
-/* Search the shard, or the part of the blocks, where this CPU last found a sheaf. If there is none now, the
- * next call looks one place further. */
+/*
+ * Search the shard, or the part of the blocks, where this CPU last found a sheaf. If there is none
+ * now, the next call looks one place further.
+ */
 struct sheaf *steal_again(const struct barn_search *s);
-/* Search the shards of this node's CPUs. *all: this search came back to the first place, so that this CPU's
- * latest ones together have looked at every shard in use. */
+/*
+ * Search the shards of this node's CPUs. *all: this search came back to the first place, so that
+ * this CPU's latest ones together have looked at every shard in use.
+ */
 struct sheaf *steal(const struct barn_search *s, bool *all);
 
 #endif

@@ -21,7 +21,10 @@
 #include "percpu/sheaf.h"
 #include "percpu/stat.h"
 
-/* The newest object of a sheaf is popped first: then the program gets low addresses first, as slabs give them. */
+/*
+ * The newest object of a sheaf is popped first: then the program gets low addresses first, as slabs
+ * give them.
+ */
 static void reverse(void **objects, unsigned int n)
 {
 	for (unsigned int i = 0; i < n / 2; i++) {
@@ -190,8 +193,9 @@ static struct sheaf *install_empty(struct sheaf_cache *cache, struct sheaf *empt
 }
 
 /*
- * The barn has no room for the full spare: give its objects to their slabs, and make it the main, with no search
- * for an empty one. False: there is room, or there was no spare of the cache's capacity.
+ * The barn has no room for the full spare: give its objects to their slabs, and make it the main,
+ * with no search for an empty one. False: there is room, or there was no spare of the cache's
+ * capacity.
  */
 static bool reuse_full_spare(struct sheaf_cache *cache, void *object)
 {

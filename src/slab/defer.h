@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Slabs to be listed later: each node of a cache has a stack of held slabs, linked through their descriptors.
+ * Slabs to be listed later: each node of a cache has a stack of held slabs, linked through their
+ * descriptors.
  *
- * A free without waiting sets a bit and subtracts. If that makes it the holder of a slab, which must be listed
- * under a lock, and somebody has that lock, it leaves that to a call that may wait.
+ * A free without waiting sets a bit and subtracts. If that makes it the holder of a slab, which
+ * must be listed under a lock, and somebody has that lock, it leaves that to a call that may wait.
  *
  * Invariants
- *  E1. Anyone may push a slab it holds, by compare-exchange; who takes from a stack takes all of it, by
- *      exchange. Hence no ABA.
- *  E2. A slab on a stack is held and not full. Its objects may be freed meanwhile, and nobody takes any.
- *  E3. While there is a slab on a stack, the cache's flag is set, or is about to be. So a slow path reads
- *      one word, in a line that is rarely written, whatever the number of nodes.
+ *  E1. Anyone may push a slab it holds, by compare-exchange; who takes from a stack takes all of
+ *      it, by exchange. Hence no ABA.
+ *  E2. A slab on a stack is held and not full. Its objects may be freed meanwhile, and nobody takes
+ *      any.
+ *  E3. While there is a slab on a stack, the cache's flag is set, or is about to be. So a slow path
+ *      reads one word, in a line that is rarely written, whatever the number of nodes.
  *
- * E3 depends on the order: who pushes sets the flag after that, and who takes clears it before. The other
- * way round in either,
+ * E3 depends on the order: who pushes sets the flag after that, and who takes clears it before. The
+ * other way round in either,
  *
  *   set flag                        |       find nothing
  *         clear flag, find nothing  | push, set flag

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Objects back to their slabs: neighbours of one word set their bits together, neighbours of one slab are
- * subtracted together. No object is read or written.
+ * Objects back to their slabs: neighbours of one word set their bits together, neighbours of one
+ * slab are subtracted together. No object is read or written.
  *
  * This is where a wrong pointer is found at the latest: one that is in no slab, in another cache's,
- * or not at an object's first byte is reported and left alone. So is an object that is free already.
+ * or not at an object's first byte is reported and left alone. So is an object that is free
+ * already.
  */
 #include "os/atomic.h"
 #include "os/report.h"
@@ -70,7 +71,10 @@ static void report_double_free(struct slab_cache *cache, void *object, const cha
 		call, cache->name, object);
 }
 
-/* Objects of one slab that are on their way: n in all, those of the last word as bits yet to be set. */
+/*
+ * Objects of one slab that are on their way: n in all, those of the last word as bits yet to be
+ * set.
+ */
 struct group {
 	struct slab *slab;
 	char *start;
@@ -102,8 +106,8 @@ static void set_bits(struct slab_cache *cache, struct group *group, const char *
 }
 
 /*
- * Subtract n, and become the holder of a slab that was full (B4). False, and nothing done: a listed slab would
- * become empty (B6).
+ * Subtract n, and become the holder of a slab that was full (B4). False, and nothing done: a listed
+ * slab would become empty (B6).
  */
 static bool subtract(struct slab_cache *cache, struct slab *slab, unsigned int n, bool may_empty,
 		     uint64_t *changed, bool *holder)

@@ -10,7 +10,8 @@
  *             ^                  `first` is here ^ of each slab, and aligned
  *             `------------------ size ----------------'
  *
- * The kernel's caches with a constructor or SLAB_TYPESAFE_BY_RCU have a word more, for the link of free objects.
+ * The kernel's caches with a constructor or SLAB_TYPESAFE_BY_RCU have a word more, for the link of
+ * free objects.
  */
 #include <string.h>
 

@@ -31,17 +31,23 @@ void partial_remove(struct slab_node *node, struct slab *slab);
 /* The same of a slab that was taken out of the list's links already. */
 void partial_unlisted(struct slab_node *node, struct slab *slab);
 
-/* With the node's lock held: detach slabs until they have n free objects. Returns them linked, held, or NULL. */
+/*
+ * With the node's lock held: detach slabs until they have n free objects. Returns them linked,
+ * held, or NULL.
+ */
 struct slab *partial_detach(struct slab_cache *cache, struct slab_node *node, unsigned int n);
 
 /*
- * Add to a held slab's state what was taken of it, and let it go if it is full then: from now on it belongs to
- * the thread that frees into it first (B4). False: it has free objects, and is still held.
+ * Add to a held slab's state what was taken of it, and let it go if it is full then: from now on it
+ * belongs to the thread that frees into it first (B4). False: it has free objects, and is still
+ * held.
  */
 bool partial_let_go(struct slab_cache *cache, struct slab *slab, uint64_t taken);
 
-/* Let a held slab go that is not full: to the list, or to the system if it is empty and the node has
- * enough. */
+/*
+ * Let a held slab go that is not full: to the list, or to the system if it is empty and the node
+ * has enough.
+ */
 void partial_release(struct slab_cache *cache, struct slab *slab, bool first);
 
 /* With the node's lock held: is the slab empty, and does the node have enough others? */

@@ -6,15 +6,18 @@
  *
  *   empty | 1 free object | 2 | ... | PROMOTE_MAX | more, in the order in which they were listed
  *
- * The node's lock is held for that one walk, as in the kernel: a list half of which is somewhere else
- * would look to others as if the memory in it were out.
+ * The node's lock is held for that one walk, as in the kernel: a list half of which is somewhere
+ * else would look to others as if the memory in it were out.
  */
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "slab/partial.h"
 #include "slab/slab.h"
 
-/* Slabs with at most so many free objects are sorted, as in the kernel; those with more are far from full. */
+/*
+ * Slabs with at most so many free objects are sorted, as in the kernel; those with more are far
+ * from full.
+ */
 #define PROMOTE_MAX 32
 #define NR_CHAINS   (PROMOTE_MAX + 2) /* by free objects; 0: the empty slabs; the last: all others */
 

@@ -2,41 +2,45 @@
 /*
  * Slabs: a run of pages cut into objects of one cache, and each node's list of partial slabs.
  *
- * A slab has a bit for each object, which is set while the object is free: in its descriptor if there are
- * at most 64, else in the page layer's table of words. Objects hold no link, and neither a free nor a
- * refill reads or writes one. All else that changes in a slab is one word, the state:
+ * A slab has a bit for each object, which is set while the object is free: in its descriptor if
+ * there are at most 64, else in the page layer's table of words. Objects hold no link, and neither
+ * a free nor a refill reads or writes one. All else that changes in a slab is one word, the state:
  *
  *   63    56 55    34 33        24 23          0
  *   | flags  | unused | constructed | in use   |
  *
  * in use: objects that are not free, or whose bit is set but which are not yet subtracted.
  * constructed: words of bits, in the slab's order, whose objects were constructed.
- * flags: on its node's list (LISTED), owned by one thread (HELD), of the fallback order (SMALL). Four more
- *   are left for the number of a layout.
+ * flags: on its node's list (LISTED), owned by one thread (HELD), of the fallback order (SMALL).
+ *   Four more are left for the number of a layout.
  *
  * A slab is listed, held, or full and known to nobody (neither).
  *
  * Invariants
- *  B1. Anyone may set a bit: that of an object it owns. Only the holder clears bits: the thread that set HELD,
- *      or the owner of the node's lock while LISTED. Bits beyond the last object are never set.
- *  B2. A giver sets bits first and subtracts after that; a taker clears bits first and adds after that, before
- *      it lets the slab go. So `in use` may be too high, by what was given and not yet subtracted; it is too low
- *      only between the holder's two steps, when nobody else decides anything by it.
- *  B3. Full and empty are decided by `in use` alone: full from the number of objects on, empty at zero. At zero
- *      nobody is between the two steps of a give, and every bit is set.
- *  B4. A slab that is neither LISTED nor HELD is full. A giver whose subtraction makes it no longer full becomes
- *      its holder by the same exchange, and lists it.
- *  B5. LISTED changes only under the lock of the slab's node. HELD is given up by an exchange of the state that
- *      was seen.
- *  B6. A listed slab becomes empty under the node's lock, unless the giver never looks at it again (nolock). A slab
- *      is given back to the page layer only by the thread that holds it, at `in use` zero.
- *  B7. A constructor, or what a layer above has in its place, runs once per object, with no lock and no slab held.
- *      The first thread that takes from a word takes all of its objects, prepares them, and gives back those that
- *      it does not need.
- *  B8. `before` bytes in front of each object, and what follows it up to those of the next one, belong to the layer
- *      above. This layer does not touch them.
+ *  B1. Anyone may set a bit: that of an object it owns. Only the holder clears bits: the thread
+ *      that set HELD, or the owner of the node's lock while LISTED. Bits beyond the last object are
+ *      never set.
+ *  B2. A giver sets bits first and subtracts after that; a taker clears bits first and adds after
+ *      that, before it lets the slab go. So `in use` may be too high, by what was given and not yet
+ *      subtracted; it is too low only between the holder's two steps, when nobody else decides
+ *      anything by it.
+ *  B3. Full and empty are decided by `in use` alone: full from the number of objects on, empty at
+ *      zero. At zero nobody is between the two steps of a give, and every bit is set.
+ *  B4. A slab that is neither LISTED nor HELD is full. A giver whose subtraction makes it no longer
+ *      full becomes its holder by the same exchange, and lists it.
+ *  B5. LISTED changes only under the lock of the slab's node. HELD is given up by an exchange of
+ *      the state that was seen.
+ *  B6. A listed slab becomes empty under the node's lock, unless the giver never looks at it again
+ *      (nolock). A slab is given back to the page layer only by the thread that holds it, at `in
+ *      use` zero.
+ *  B7. A constructor, or what a layer above has in its place, runs once per object, with no lock
+ *      and no slab held. The first thread that takes from a word takes all of its objects, prepares
+ *      them, and gives back those that it does not need.
+ *  B8. `before` bytes in front of each object, and what follows it up to those of the next one,
+ *      belong to the layer above. This layer does not touch them.
  *
- * Why subtracting by itself would be wrong, and why the flags are decided by the same exchange (B4, B6):
+ * Why subtracting by itself would be wrong, and why the flags are decided by the same exchange (B4,
+ * B6):
  *
  *   two givers, a full slab                   a giver, a listed slab
  *     set bit a                                 set bit, subtract: zero
@@ -120,7 +124,9 @@ struct slab_request {
 	struct slab_extra *extra; /* or NULL */
 };
 
-/* --- layout.c ---------------------------------------------------------------------------------- */
+/*
+ * --- layout.c ----------------------------------------------------------------------------------
+ */
 
 /* Lay the cache out. False if there is no memory. */
 bool slab_cache_init(struct slab_cache *cache, const struct slab_request *request);
@@ -133,31 +139,46 @@ enum slab_place {
 	SLAB_THIS_NODE,	  /* that node only */
 };
 
-/* --- take.c ------------------------------------------------------------------------------------ */
+/*
+ * --- take.c ------------------------------------------------------------------------------------
+ */
 
-/* Take n objects out of slabs. Returns how many; fewer: memory is out, and the caller keeps or returns them. */
+/*
+ * Take n objects out of slabs. Returns how many; fewer: memory is out, and the caller keeps or
+ * returns them.
+ */
 unsigned int slab_take(struct slab_cache *cache, unsigned int node, enum slab_place place,
 		       void **objects, unsigned int n);
 
-/* One object of a listed slab of this node; constructed, if the cache has a constructor. False: there
- * is none, or somebody has the node's lock. */
+/*
+ * One object of a listed slab of this node; constructed, if the cache has a constructor. False:
+ * there is none, or somebody has the node's lock.
+ */
 bool slab_take_try(struct slab_cache *cache, unsigned int node, void **object);
 
 /* Was this object prepared before its first use, by a constructor or by what a layer above has? */
 bool slab_is_prepared(const struct slab_cache *cache, const struct slab *slab, unsigned int index);
 
-/* --- give.c ------------------------------------------------------------------------------------ */
+/*
+ * --- give.c ------------------------------------------------------------------------------------
+ */
 
-/* Put objects back. Those that are no objects of this cache, or free already, are reported, named by `call`. */
+/*
+ * Put objects back. Those that are no objects of this cache, or free already, are reported, named
+ * by `call`.
+ */
 void slab_give(struct slab_cache *cache, void *const *objects, unsigned int n, const char *call);
 
-/* The same of one object without waiting: if the node's lock is held, a slab that must be listed is left to a
- * later call (defer.h). */
+/*
+ * The same of one object without waiting: if the node's lock is held, a slab that must be listed is
+ * left to a later call (defer.h).
+ */
 void slab_give_nolock(struct slab_cache *cache, void *object, const char *call);
 
 /*
- * Leave out, after a report, what is another cache's or nobody's among the last `newest` of n objects;
- * returns how many are left. Looks at the pages' owners only: slab_give() looks at everything.
+ * Leave out, after a report, what is another cache's or nobody's among the last `newest` of n
+ * objects; returns how many are left. Looks at the pages' owners only: slab_give() looks at
+ * everything.
  */
 unsigned int slab_leave_out_foreign(struct slab_cache *cache, void **objects, unsigned int n,
 				    unsigned int newest, const char *call);
@@ -166,12 +187,16 @@ unsigned int slab_leave_out_foreign(struct slab_cache *cache, void **objects, un
 unsigned int slab_index(const struct slab_cache *cache, const struct slab *slab,
 			const void *object);
 
-/* --- shrink.c ---------------------------------------------------------------------------------- */
+/*
+ * --- shrink.c ----------------------------------------------------------------------------------
+ */
 
 /* Free empty slabs, sort the partial ones fullest first. Returns the number of slabs left. */
 unsigned int slab_shrink(struct slab_cache *cache);
 
-/* --- a slab's state and bits ------------------------------------------------------------------- */
+/*
+ * --- a slab's state and bits -------------------------------------------------------------------
+ */
 
 static inline struct slab_order slab_order_of(const struct slab_cache *cache, uint64_t state)
 {

@@ -2,9 +2,10 @@
 /*
  * Events that are counted, by the kernel's names: how, and those of slabs.
  *
- * Each layer has one list of words, numbered after those of the layer below, and one of events, which are
- * sums of words: what happens together is counted together (exchange_empty: an empty main was replaced by a
- * full sheaf of the barn, which got the empty one). src/cache/events.h has the lists of all layers.
+ * Each layer has one list of words, numbered after those of the layer below, and one of events,
+ * which are sums of words: what happens together is counted together (exchange_empty: an empty main
+ * was replaced by a full sheaf of the barn, which got the empty one). src/cache/events.h has the
+ * lists of all layers.
  *
  * Callers: src/slab/ and the layers above.
  */
@@ -59,8 +60,8 @@ static inline void stat_add(const struct slab_cache *cache, unsigned int word, u
 }
 
 /*
- * Slabs of so many bytes came, or went if it is negative. Of these two words only those of threads without a
- * CPU are in use: a peak is of the whole cache. Slabs are rare enough for atomic words.
+ * Slabs of so many bytes came, or went if it is negative. Of these two words only those of threads
+ * without a CPU are in use: a peak is of the whole cache. Slabs are rare enough for atomic words.
  */
 static inline void stat_slab_bytes(const struct slab_cache *cache, int64_t bytes)
 {

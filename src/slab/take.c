@@ -47,9 +47,9 @@ static unsigned int random_bit(uint64_t bits, uint64_t *random)
 }
 
 /*
- * Take up to max objects by clearing bits of a word. Their first lines are asked for together: the program
- * will write to them one after another, and would wait for each (suite churn: 11.4 ns an object of 64 bytes
- * instead of 16.4, 32.3 of 512 bytes instead of 43.9).
+ * Take up to max objects by clearing bits of a word. Their first lines are asked for together: the
+ * program will write to them one after another, and would wait for each (suite churn: 11.4 ns an
+ * object of 64 bytes instead of 16.4, 32.3 of 512 bytes instead of 43.9).
  */
 static unsigned int take_word(const struct slab_cache *cache, struct slab *slab, unsigned int word,
 			      void **objects, unsigned int max)
