@@ -58,7 +58,7 @@ static void move_passed(struct rcu_queue *queue, uint64_t done)
 		push_sheaf(queue, sheaf);
 	}
 	queue->first = sheaf;
-	os_store_relaxed(&queue->first_number, sheaf ? sheaf->number : GRACE_NEVER);
+	os_store_release(&queue->first_number, sheaf ? sheaf->number : GRACE_NEVER);
 }
 
 static void take_out(struct rcu_queue *queue, struct sheaf *sheaf)
@@ -74,7 +74,8 @@ static void take_out(struct rcu_queue *queue, struct sheaf *sheaf)
 
 static bool has_none(const struct rcu_queue *queue, uint64_t done)
 {
-	return !os_load_relaxed(&queue->n_passed) && os_load_relaxed(&queue->first_number) > done;
+	/* In this order: a sheaf that passes in between is seen. */
+	return os_load_acquire(&queue->first_number) > done && !os_load_relaxed(&queue->n_passed);
 }
 
 struct sheaf *rcu_queue_take(struct rcu_queue *queue, uint64_t done, enum rcu_queue_end end)
