@@ -115,10 +115,20 @@ typedef unsigned int slab_flags_t;
  * is still the object it looked for.
  */
 #define SLAB_TYPESAFE_BY_RCU 0x0040u
+/*
+ * Checks of this cache, for finding bugs: as SHEAF_OPTIONS=slab_debug has them by letter, which
+ * docs/debugging.md describes. Such a cache has no sheaves, and its objects take more memory.
+ */
+#define SLAB_CONSISTENCY_CHECKS 0x0080u /* F: check each allocation and free */
+#define SLAB_RED_ZONE		0x0100u /* Z: bytes around objects, to find writes out of bounds */
+#define SLAB_POISON		0x0200u /* P: fill free objects, to find writes after the free */
+#define SLAB_STORE_USER		0x0400u /* U: store who allocated and who freed */
+#define SLAB_TRACE		0x0800u /* T: a line for each allocation and free */
+#define SLAB_FAILSLAB		0x1000u /* A: let allocations fail: see failslab_probability */
+#define SLAB_NO_USER_FLAGS	0x2000u /* the option slab_debug does not apply to this cache */
 /* Accepted without effect: they are 0, as in a kernel built without these features. */
-#define SLAB_NOLEAKTRACE   0u
-#define SLAB_NO_USER_FLAGS 0u
-#define SLAB_TEMPORARY	   SLAB_RECLAIM_ACCOUNT
+#define SLAB_NOLEAKTRACE 0u
+#define SLAB_TEMPORARY	 SLAB_RECLAIM_ACCOUNT
 
 #define NUMA_NO_NODE (-1)
 

@@ -2,6 +2,7 @@
 /* What kind of block a pointer is, and how it is freed; see block.h. */
 #include "cache/block.h"
 
+#include "debug/slab_debug.h"
 #include "os/atomic.h"
 #include "os/report.h"
 #include "page/map.h"
@@ -18,6 +19,14 @@ static char *object_start(const struct slab_cache *cache, const struct slab *sla
 	return first + (size_t)((const char *)pointer - first) / cache->size * cache->size;
 }
 
+/* Of a debug cache's object, what was asked for. */
+static size_t size_of_object(const struct kmem_cache *s, const struct slab *slab, const char *start)
+{
+	if (cache_is_checked(s) && start >= slab_object(&s->sheaf.slab, slab, 0))
+		return debug_size(&s->sheaf.slab, start);
+	return s->sheaf.slab.object_size;
+}
+
 struct block block_of(const void *pointer)
 {
 	struct slab *slab = page_slab(pointer);
@@ -26,9 +35,11 @@ struct block block_of(const void *pointer)
 
 	if (s == &kmalloc_large)
 		return (struct block){BLOCK_RUN, s, page_address(slab), large_size(slab)};
-	if (s)
-		return (struct block){BLOCK_OBJECT, s, object_start(&s->sheaf.slab, slab, pointer),
-				      s->sheaf.slab.object_size};
+	if (s) {
+		char *start = object_start(&s->sheaf.slab, slab, pointer);
+
+		return (struct block){BLOCK_OBJECT, s, start, size_of_object(s, slab, start)};
+	}
 	mapping = map_find(pointer);
 	if (mapping.address)
 		return (struct block){BLOCK_MAPPING, NULL, mapping.address, mapping.size};
@@ -100,4 +111,4 @@ static size_t size_of_block(const void *pointer)
 	return block_of(pointer).size;
 }
 
-const struct rcu_any_ops block_rcu_ops = {size_of_block, cache_free_by_owner};
+const struct rcu_any_ops block_rcu_ops = {size_of_block, cache_free_waited};

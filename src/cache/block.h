@@ -55,6 +55,8 @@ struct block block_of(const void *pointer);
 void cache_free_any(const void *pointer, const char *call);
 /* Free each of these; consecutive objects of one cache are freed together. In bulk.c. */
 void cache_free_by_owner(size_t n, void **p, const char *call);
+/* The same for pointers that were retired, and need wait no longer. */
+void cache_free_waited(size_t n, void **p, const char *call);
 /* The same for pointers that have waited for a grace period. */
 extern const struct rcu_any_ops block_rcu_ops;
 /* Report, later, the mistake with a pointer that is not the beginning of a block. */

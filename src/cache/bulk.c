@@ -19,7 +19,10 @@ static bool free_to(struct kmem_cache *s, size_t n, void **p);
 
 static bool alloc_from_slabs(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p)
 {
-	unsigned int done = slab_take(&s->sheaf.slab, os_node(), SLAB_PREFER_NODE, p, n);
+	unsigned int done = 0;
+
+	if (!cache_is_checked(s))
+		done = slab_take(&s->sheaf.slab, os_node(), SLAB_PREFER_NODE, p, n);
 	stat_add(&s->sheaf.slab, STAT_alloc_slowpath, done);
 	for (; done < n; done++) {
 		p[done] = cache_alloc_on(s, flags & ~__GFP_ZERO, os_node(), SLAB_PREFER_NODE);
@@ -143,8 +146,17 @@ static bool free_to(struct kmem_cache *s, size_t n, void **p)
 	return rest;
 }
 
+static void free_same_owner(struct kmem_cache *s, size_t n, void **p, bool waited, const char *call)
+{
+	cache_all_freed(s, p, n);
+	if (cache_is_checked(s))
+		cache_give_checked(s, p, n, waited, call);
+	else
+		free_to(s, n, p);
+}
+
 /* Consecutive objects of one cache are freed to that cache. */
-void cache_free_by_owner(size_t n, void **p, const char *call)
+static void free_by_owner(size_t n, void **p, bool waited, const char *call)
 {
 	while (n) {
 		struct slab_cache *owner = page_owner(p[0]);
@@ -155,12 +167,21 @@ void cache_free_by_owner(size_t n, void **p, const char *call)
 		} else {
 			while (run < n && page_owner(p[run]) == owner)
 				run++;
-			cache_all_freed(cache_of_slab(owner), p, run);
-			free_to(cache_of_slab(owner), run, p);
+			free_same_owner(cache_of_slab(owner), run, p, waited, call);
 		}
 		p += run;
 		n -= run;
 	}
+}
+
+void cache_free_by_owner(size_t n, void **p, const char *call)
+{
+	free_by_owner(n, p, false, call);
+}
+
+void cache_free_waited(size_t n, void **p, const char *call)
+{
+	free_by_owner(n, p, true, call);
 }
 
 SHEAF_PUBLIC void kmem_cache_free_bulk(struct kmem_cache *s, size_t n, void **p)

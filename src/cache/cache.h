@@ -28,6 +28,8 @@
 
 /* In `flags`: a cache of kmalloc()'s sizes, whose objects are freed with kfree(). */
 #define CACHE_KMALLOC 0x8000u
+/* A debug cache: src/debug/ sees each of its objects. */
+#define CACHE_DEBUG 0x4000u
 
 /* The contents of a cache's handle: see os/section.h for its place. */
 struct kmem_cache {
@@ -104,6 +106,9 @@ bool cache_was_destroyed(struct kmem_cache *s, const char *call);
 /* That report, deferred. */
 void cache_report_destroyed(struct kmem_cache *s, const char *call);
 
+/* Put the objects that src/debug/ kept out of use into their slabs: for a drained cache that
+ * ends. */
+void cache_give_leaked(struct kmem_cache *s);
 /* Count the live objects of a drained cache, and list up to `room` of them. */
 size_t cache_live_objects(struct kmem_cache *s, void **objects, size_t room);
 
@@ -152,6 +157,9 @@ void cache_free_slow(struct kmem_cache *s, void *object, const char *call);
 /* Free objects straight to their slabs. */
 void cache_give(struct kmem_cache *s, void **objects, unsigned int n, const char *call);
 
+/* At the end of an allocation: clear the object if the flags say so. NULL is allowed. */
+void *cache_finish(struct kmem_cache *s, void *object, gfp_t flags);
+
 /* Report a gfp flag that does not exist, later. Returns the flags without it. */
 gfp_t cache_check_gfp_later(struct kmem_cache *s, gfp_t flags);
 gfp_t cache_check_gfp(struct kmem_cache *s, gfp_t flags);
@@ -174,6 +182,19 @@ static inline void cache_all_freed(struct kmem_cache *s, void *const *objects, s
 {
 	for (size_t i = 0; __builtin_expect(os.tsan, 0) && i < n; i++)
 		cache_tell_freed(s, objects[i]);
+}
+
+/* --- checked.c: the same for debug caches ----------------------------------------------------- */
+
+void *cache_alloc_checked(struct kmem_cache *s, gfp_t flags, unsigned int node,
+			  enum slab_place place);
+/* waited: they were retired, and their grace period has passed. */
+void cache_give_checked(struct kmem_cache *s, void **objects, size_t n, bool waited,
+			const char *call);
+
+static inline bool cache_is_checked(const struct kmem_cache *s)
+{
+	return __builtin_expect((s->flags & CACHE_DEBUG) != 0, 0);
 }
 
 /* --- nolock.c, kfree_rcu.c -------------------------------------------------------------------- */

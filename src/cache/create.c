@@ -6,6 +6,7 @@
 #include "cache/block.h"
 #include "cache/list.h"
 #include "cache/publish.h"
+#include "debug/slab_debug.h"
 #include "grace/provider.h"
 #include "os/atomic.h"
 #include "os/machine.h"
@@ -19,7 +20,7 @@
 #define CACHE_LINE  64u
 #define WORD	    ((unsigned int)sizeof(void *))
 #define NAME_SHOWN  127
-#define FLAGS_KNOWN 0x7fu
+#define FLAGS_KNOWN 0x3fffu
 
 static bool wrong(const char *name, const char *what, size_t value, const char *do_this)
 {
@@ -89,8 +90,9 @@ static unsigned int alignment(size_t size, unsigned int align, slab_flags_t flag
 
 static bool mergeable(const struct kmem_cache_args *args, slab_flags_t flags)
 {
-	return !os_options.nomerge && !(flags & (SLAB_NO_MERGE | SLAB_TYPESAFE_BY_RCU)) &&
-	       !args->ctor && !args->usersize && !args->sheaf_capacity && !args->barn_objects &&
+	return !os_options.nomerge &&
+	       !(flags & (SLAB_NO_MERGE | SLAB_TYPESAFE_BY_RCU | CACHE_DEBUG)) && !args->ctor &&
+	       !args->usersize && !args->sheaf_capacity && !args->barn_objects &&
 	       !args->barn_bytes && !args->rcu;
 }
 
@@ -106,7 +108,7 @@ static void warn_name_in_use(const char *name)
 
 static bool lay_out(struct kmem_cache *s, size_t size, const struct kmem_cache_args *args)
 {
-	const struct slab_request request = {
+	struct slab_request request = {
 		.name = s->name,
 		.object_size = (uint32_t)size,
 		.align = alignment(size, args->align, s->flags),
@@ -114,7 +116,8 @@ static bool lay_out(struct kmem_cache *s, size_t size, const struct kmem_cache_a
 	};
 	unsigned int capacity;
 
-	if (!slab_cache_init(&s->sheaf.slab, &request))
+	if (!(s->flags & CACHE_DEBUG ? debug_cache_init(&s->sheaf.slab, &request, s->flags)
+				     : slab_cache_init(&s->sheaf.slab, &request)))
 		return false;
 	s->sheaf.slab.counted = os.counting ? s : NULL;
 	capacity = sheaf_capacity_for(s->sheaf.slab.size);
@@ -123,7 +126,7 @@ static bool lay_out(struct kmem_cache *s, size_t size, const struct kmem_cache_a
 	if (s->flags & SLAB_NO_SHEAVES)
 		capacity = 0;
 	if (!sheaf_cache_init(&s->sheaf, s, capacity)) {
-		slab_cache_exit(&s->sheaf.slab);
+		debug_cache_exit(&s->sheaf.slab);
 		return false;
 	}
 	if (args->sheaf_capacity && capacity)
@@ -194,6 +197,16 @@ static void clean_name(char *clean, const char *name)
 	clean[i] = '\0';
 }
 
+/* The flags with those of slab_debug. */
+static slab_flags_t with_debug(const char *name, slab_flags_t flags)
+{
+	slab_flags_t wanted = debug_flags_of(name, flags);
+
+	if (!wanted)
+		return flags;
+	return flags | wanted | SLAB_NO_SHEAVES | CACHE_DEBUG;
+}
+
 static struct kmem_cache *create(const char *name, size_t size, struct kmem_cache_args *args,
 				 slab_flags_t flags)
 {
@@ -201,6 +214,7 @@ static struct kmem_cache *create(const char *name, size_t size, struct kmem_cach
 
 	if (!caches_ready() || !check_args(name, size, args, flags))
 		return NULL;
+	flags = with_debug(name, flags);
 	os_lock(&caches.lock);
 	warn_name_in_use(name);
 	if (mergeable(args, flags))
@@ -235,8 +249,6 @@ static struct kmem_cache *create_sized(const char *name, size_t size, const void
 	int saved = errno;
 
 	clean_name(clean, name);
-	if (caches_ready() && os_options.debug_checks)
-		flags |= SLAB_NO_SHEAVES;
 	if (!os_sized_whole(args_size))
 		wrong(clean, "args_size", args_size, "pass sizeof(struct kmem_cache_args)");
 	else if (os_sized_copy(&own, sizeof(own), args, args_size) && !says_reserved(&own))

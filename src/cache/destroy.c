@@ -8,6 +8,7 @@
 #include "cache/list.h"
 #include "cache/past.h"
 #include "cache/publish.h"
+#include "debug/slab_debug.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/report.h"
@@ -56,7 +57,7 @@ void cache_unmake(struct kmem_cache *s)
 	sheaf_rcu_exit(&s->sheaf);
 	late_exit(&s->sheaf.slab);
 	barn_exit(&s->sheaf);
-	slab_cache_exit(&s->sheaf.slab);
+	debug_cache_exit(&s->sheaf.slab);
 	list_forget_name(s);
 	s->calls = cache_calls_destroyed();
 }
@@ -77,12 +78,15 @@ static void release(struct kmem_cache *s)
 
 static void report_live(struct kmem_cache *s)
 {
-	void *listed[LIST_MAX];
+	void *listed[DEBUG_LEAKS];
 	size_t live, n;
 
 	/* The caller that frees them uses the cache. */
 	s->sheaf.quiet = 0;
-	live = cache_live_objects(s, listed, LIST_MAX);
+	live = cache_live_objects(s, listed, DEBUG_LEAKS);
+	if (cache_is_checked(s))
+		debug_report_leaks(&s->sheaf.slab, listed, live < DEBUG_LEAKS ? live : DEBUG_LEAKS,
+				   live);
 	n = live < LIST_MAX ? live : LIST_MAX;
 	for (size_t i = 0; i < n; i++)
 		os_misuse(s->name, "kmem_cache_destroy(%s): object %p is still in use", s->name,
@@ -136,6 +140,8 @@ SHEAF_PUBLIC void kmem_cache_destroy(struct kmem_cache *s)
 	if (!s || !give_up_name(s))
 		return;
 	finish_retired(s);
+	if (cache_is_checked(s))
+		cache_give_leaked(s);
 	if (cache_give_up_free(s) == 0)
 		release(s);
 	else

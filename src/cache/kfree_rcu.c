@@ -15,6 +15,7 @@
 #include <errno.h>
 
 #include "cache/block.h"
+#include "debug/slab_debug.h"
 #include "grace/provider.h"
 #include "os/machine.h"
 #include "os/report.h"
@@ -76,7 +77,7 @@ static bool retire(struct kmem_cache *s, void *object, size_t offset)
 	struct grace *grace = begin_retiring(s, object);
 
 	if (!grace) {
-		cache_free_any(object, "kfree_rcu");
+		cache_free_waited(1, &object, "kfree_rcu");
 		return true;
 	}
 	if (s->sheaf.rcu && sheaf_rcu_free(&s->sheaf, object))
@@ -85,13 +86,20 @@ static bool retire(struct kmem_cache *s, void *object, size_t offset)
 	return rcu_any_free(grace, object, offset);
 }
 
+/* False after a report: it is not an object of this cache. */
+static bool may_retire(struct kmem_cache *s, void *object, const char *call)
+{
+	if (cache_is_checked(s))
+		return debug_retire(&s->sheaf.slab, object, call);
+	return slab_leave_out_foreign(&s->sheaf.slab, &object, 1, 1, call);
+}
+
 static COLD void retire_slow(struct kmem_cache *s, void *object, size_t offset)
 {
 	int saved = errno;
 
 	if (object && !cache_was_destroyed(s, "kfree_rcu") &&
-	    slab_leave_out_foreign(&s->sheaf.slab, &object, 1, 1, "kmem_cache_free_rcu") &&
-	    !retire(s, object, offset))
+	    may_retire(s, object, "kmem_cache_free_rcu") && !retire(s, object, offset))
 		os_report("kfree_rcu(%s, %p): no memory to store the pointer until a grace period "
 			  "has passed; the object is leaked. kfree_rcu(pointer, field) needs no "
 			  "memory",
@@ -184,7 +192,7 @@ static void retire_or_wait(struct grace *grace, struct kmem_cache *s, void *obje
 		return;
 	/* There is no memory, and the caller may wait. */
 	grace_wait(grace, grace_now(grace));
-	cache_free_any(object, "kfree_rcu_mightsleep");
+	cache_free_waited(1, &object, "kfree_rcu_mightsleep");
 }
 
 SHEAF_PUBLIC void kvfree_rcu_mightsleep(const void *pointer)
@@ -198,10 +206,15 @@ SHEAF_PUBLIC void kvfree_rcu_mightsleep(const void *pointer)
 		return;
 	if (!is_block(object, "kfree_rcu_mightsleep"))
 		return;
+	if (s && cache_is_checked(s) && !may_retire(s, object, "kfree_rcu_mightsleep")) {
+		cache_leave();
+		errno = saved;
+		return;
+	}
 	tsan_given(object);
 	grace = s ? begin_retiring(s, object) : grace_of(NULL);
 	if (cache_has_no_readers(grace))
-		cache_free_any(object, "kfree_rcu_mightsleep");
+		cache_free_waited(1, &object, "kfree_rcu_mightsleep");
 	else if (!grace)
 		no_provider("large block", object);
 	else

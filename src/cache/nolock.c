@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cache/cache.h"
+#include "debug/slab_debug.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/report.h"
@@ -40,12 +41,18 @@ void *cache_alloc_try(struct kmem_cache *s, gfp_t gfp, unsigned int node)
 	void *object = NULL;
 
 	gfp = cache_check_gfp_later(s, gfp);
+	if (cache_is_checked(s) && debug_fails(&s->sheaf.slab, gfp)) {
+		os_report_kept_nowait();
+		return NULL;
+	}
 	if (!here)
 		object = take_try(s, node);
 	if (!object && s->sheaf.barns)
 		object = nolock_alloc(&s->sheaf);
 	if (!object && here)
 		object = take_try(s, node);
+	if (object && cache_is_checked(s) && !debug_take(&s->sheaf.slab, object))
+		object = NULL;
 	tsan_taken(object);
 	if (object && (gfp & __GFP_ZERO))
 		memset(object, 0, s->sheaf.slab.object_size);
@@ -66,6 +73,11 @@ SHEAF_PUBLIC void kmem_cache_free_nolock(struct kmem_cache *s, void *object)
 	if (!object || was_destroyed(s, "kmem_cache_free_nolock"))
 		return;
 	cache_freed(s, object);
+	if (cache_is_checked(s) &&
+	    !debug_free(&s->sheaf.slab, object, false, "kmem_cache_free_nolock")) {
+		os_report_kept_nowait();
+		return;
+	}
 	if (s->sheaf.barns && page_is_ours(object) && page_node(object) == os_node() &&
 	    nolock_free(&s->sheaf, object))
 		return;

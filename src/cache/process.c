@@ -16,6 +16,7 @@
 #include "cache/list.h"
 #include "cache/past.h"
 #include "cache/publish.h"
+#include "debug/slab_debug.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/memory.h"
@@ -137,6 +138,7 @@ static bool initialise(void)
 		os_init();
 	if (!page_init() || !rows_init())
 		return false;
+	debug_parse(os_options.slab_debug);
 	publish_process();
 	return true;
 }
@@ -166,6 +168,7 @@ static __attribute__((destructor(101))) void at_exit(void)
 {
 	if ((os_options.stats || os_options.stats_json) && os_load_acquire(&caches.ready))
 		stats_at_exit();
+	debug_report_unmatched();
 	os_report_left_out();
 }
 

@@ -39,7 +39,7 @@ gfp_t cache_check_gfp(struct kmem_cache *s, gfp_t flags)
 	return flags;
 }
 
-static void *finish(struct kmem_cache *s, void *object, gfp_t flags)
+void *cache_finish(struct kmem_cache *s, void *object, gfp_t flags)
 {
 	tsan_taken(object);
 	if (object && (flags & __GFP_ZERO))
@@ -83,11 +83,13 @@ void *cache_alloc_on(struct kmem_cache *s, gfp_t flags, unsigned int node, enum 
 	int tries = 0;
 	void *object;
 
+	if (cache_is_checked(s))
+		return cache_alloc_checked(s, flags, node, place);
 	sheaf_give_deferred(&s->sheaf);
 	do {
 		if (slab_take(&s->sheaf.slab, node, place, &object, 1) == 1) {
 			stat_add(&s->sheaf.slab, STAT_alloc_slowpath, 1);
-			return finish(s, object, flags);
+			return cache_finish(s, object, flags);
 		}
 	} while (cache_reclaim(s, flags, tries++));
 	return NULL;
@@ -102,7 +104,7 @@ void *cache_alloc_slow(struct kmem_cache *s, gfp_t flags)
 	object = sheaf_capacity(&s->sheaf) ? sheaf_alloc(&s->sheaf) : NULL;
 	cache_see_flow(s);
 	if (object)
-		return finish(s, object, flags);
+		return cache_finish(s, object, flags);
 	return cache_alloc_on(s, flags, os_node(), SLAB_PREFER_NODE);
 }
 
@@ -114,6 +116,10 @@ static bool may_enter_sheaf(struct kmem_cache *s, void *object)
 
 void cache_give(struct kmem_cache *s, void **objects, unsigned int n, const char *call)
 {
+	if (cache_is_checked(s)) {
+		cache_give_checked(s, objects, n, false, call);
+		return;
+	}
 	sheaf_give_deferred(&s->sheaf);
 	stat_add(&s->sheaf.slab, STAT_free_slowpath, n);
 	slab_give(&s->sheaf.slab, objects, n, call);
@@ -155,7 +161,7 @@ static void *alloc_node(struct kmem_cache *s, gfp_t flags, int node)
 	if (sheaf_capacity(&s->sheaf) && (unsigned int)node == os_node())
 		object = sheaf_alloc(&s->sheaf);
 	if (object && page_node(object) == (unsigned int)node)
-		return finish(s, object, flags);
+		return cache_finish(s, object, flags);
 	stat_add(&s->sheaf.slab, STAT_alloc_node_mismatch, 1);
 	/*
 	 * A sheaf may hold another node's object, if memory was short: it stays for other requests.

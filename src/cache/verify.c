@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "cache/cache.h"
+#include "debug/slab_debug.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/memory.h"
@@ -148,6 +149,18 @@ static bool counts_agree(uint64_t state, unsigned int free, unsigned int objects
 	return free + slab_inuse(state) == objects;
 }
 
+/* Of a debug cache: the bytes of each object that was used, and around it. */
+static void check_objects(struct check *check, struct slab *slab, unsigned int objects)
+{
+	struct slab_cache *cache = &check->s->sheaf.slab;
+
+	for (unsigned int i = 0; i < objects; i++)
+		if (slab_is_prepared(cache, slab, i))
+			check->faults +=
+				debug_verify(cache, slab_object(cache, slab, i),
+					     check->bits[i / 64] >> i % 64 & 1, caches.forked);
+}
+
 static void mark_slab(struct check *check, struct slab *slab)
 {
 	uint64_t state = os_load_acquire(&slab->state);
@@ -157,6 +170,8 @@ static void mark_slab(struct check *check, struct slab *slab)
 	if (!counts_agree(state, free, objects))
 		fault(check, page_address(slab),
 		      "begins a slab whose count of used objects is off");
+	if (cache_is_checked(check->s))
+		check_objects(check, slab, objects);
 	if (mark_sheaves(check, slab, state) > slab_inuse(state))
 		fault(check, page_address(slab),
 		      "begins a slab with more objects cached than used");
@@ -218,6 +233,32 @@ SHEAF_PUBLIC int kmem_cache_verify(struct kmem_cache *s)
 	cache_leave();
 	errno = saved;
 	return faults;
+}
+
+/* Marked first: with its last object the slab may go. */
+static void give_leaked_of(struct check *check, struct slab *slab)
+{
+	struct slab_cache *cache = &check->s->sheaf.slab;
+	unsigned int objects = slab_order_of(cache, os_load_acquire(&slab->state)).objects;
+
+	memset(check->bits, 0, sizeof(check->bits));
+	for (unsigned int i = 0; i < objects; i++)
+		if (slab_is_prepared(cache, slab, i) &&
+		    debug_is_leaked(cache, slab_object(cache, slab, i)))
+			check->bits[i / 64] |= UINT64_C(1) << i % 64;
+	for (unsigned int i = 0; i < objects; i++) {
+		void *object = slab_object(cache, slab, i);
+
+		if (check->bits[i / 64] >> i % 64 & 1)
+			slab_give(cache, &object, 1, "kmem_cache_destroy");
+	}
+}
+
+void cache_give_leaked(struct kmem_cache *s)
+{
+	struct check check = {.s = s};
+
+	for_each_slab(&check, give_leaked_of);
 }
 
 struct live {

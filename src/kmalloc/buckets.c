@@ -66,6 +66,8 @@ static void *alloc_of(kmem_buckets *set, size_t size, gfp_t flags, size_t most, 
 	if (!set || !size)
 		return kmalloc_for(size, flags, NUMA_NO_NODE, caller);
 	s = set->caches[kmalloc_index(size)];
+	if (cache_is_checked(s))
+		return kmalloc_checked(s, size, flags, NUMA_NO_NODE);
 	return s->calls.alloc(s, flags);
 }
 

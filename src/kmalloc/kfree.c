@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "debug/slab_debug.h"
 #include "kmalloc/kmalloc.h"
 #include "os/report.h"
 
@@ -104,6 +105,15 @@ static bool may_move(const void *pointer)
 	return block.kind != BLOCK_OBJECT || kmalloc_is_of_family(block.cache);
 }
 
+/* A debug cache has a red zone after what was requested. */
+static void tell_size(const void *pointer, size_t size)
+{
+	struct block block = block_of(pointer);
+
+	if (block.kind == BLOCK_OBJECT && cache_is_checked(block.cache))
+		debug_set_size(&block.cache->sheaf.slab, block.start, size);
+}
+
 /* Move to a block of at most half the bytes, if one is available at once: a thread never waits to
  * have less memory. */
 static void *shrink(const void *block, size_t old, size_t size, gfp_t flags, const char *call,
@@ -120,6 +130,7 @@ static void *shrink(const void *block, size_t old, size_t size, gfp_t flags, con
 	 * written. */
 	if (flags & __GFP_ZERO)
 		memset((char *)(uintptr_t)block + size, 0, old - size);
+	tell_size(block, size);
 	return (void *)(uintptr_t)block;
 }
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "debug/slab_debug.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/options.h"
@@ -121,12 +122,42 @@ static bool make_partition(unsigned int number)
 	return true;
 }
 
+/*
+ * The sizes of debug caches: the entry for each number of words, which says how many bytes were
+ * requested, but for the last seven.
+ */
+static struct sheaf_calls sized[KMALLOC_LARGEST / 8 + 1];
+
+static void *alloc_sized(struct kmem_cache *s, gfp_t flags)
+{
+	size_t words = (size_t)((const struct sheaf_calls *)(const void *)s - sized);
+
+	return kmalloc_for(8 * words, flags, NUMA_NO_NODE, NULL);
+}
+
+static void *alloc_plain_sized(struct kmem_cache *s)
+{
+	return alloc_sized(s, GFP_KERNEL);
+}
+
+static struct kmem_cache *entry_for(unsigned int words)
+{
+	struct kmem_cache *s = family.caches[0][kmalloc_index_of[words]];
+
+	if (!cache_is_checked(s))
+		return s;
+	sized[words] = (struct sheaf_calls){alloc_sized, alloc_plain_sized, NULL};
+	return (struct kmem_cache *)(void *)&sized[words];
+}
+
 static void fill_table(void)
 {
 	for (unsigned int i = 1; i <= KMALLOC_LARGEST / 8; i++) {
+		struct kmem_cache *s = entry_for(i);
+
 		/* Programs load the pointer, and the first words of the cache. */
 		tsan_given(&by_words[i]);
-		os_store_release(&by_words[i], family.caches[0][kmalloc_index_of[i]]);
+		os_store_release(&by_words[i], s);
 	}
 }
 
@@ -199,6 +230,17 @@ void kmalloc_reclaim(void)
 
 /* --- the calls -------------------------------------------------------------------------------- */
 
+/* What follows the requested bytes is a red zone. */
+void *kmalloc_checked(struct kmem_cache *s, size_t size, gfp_t flags, int node)
+{
+	void *object = node == NUMA_NO_NODE ? s->calls.alloc(s, flags)
+					    : kmem_cache_alloc_node(s, flags, node);
+
+	if (object)
+		debug_set_size(&s->sheaf.slab, object, size);
+	return object;
+}
+
 void *kmalloc_for(size_t size, gfp_t flags, int node, const void *caller)
 {
 	struct kmem_cache *s;
@@ -213,6 +255,8 @@ void *kmalloc_for(size_t size, gfp_t flags, int node, const void *caller)
 		os_sleep_briefly();
 	}
 	s = cache_for(kmalloc_index(size), caller);
+	if (cache_is_checked(s))
+		return kmalloc_checked(s, size, flags, node);
 	if (node == NUMA_NO_NODE)
 		return s->calls.alloc(s, flags);
 	return kmem_cache_alloc_node(s, flags, node);

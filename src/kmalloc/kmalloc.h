@@ -20,6 +20,7 @@
  *  K1. An entry of the table is replaced once, by a finished cache, and never again.
  *  K2. The first thread that needs one of the caches creates all of them, once per process. If
  *      there was no memory for some, the next thread that needs one tries again.
+ *      Entries of debug caches stay functions, which know the number of words that was requested.
  *  K3. kmalloc_large has no slabs and no sheaves: `free` is its only call.
  *  K4. Programs have compiled in only the pointer to the table, its index by words of 8 bytes, and
  *      its minimum length. Only the library knows sizes and caches.
@@ -82,6 +83,9 @@ struct kmem_cache *kmalloc_make(const char *prefix, unsigned int index,
 
 /* Allocate any size for the code at `caller`, on this node or NUMA_NO_NODE. */
 void *kmalloc_for(size_t size, gfp_t flags, int node, const void *caller);
+
+/* The same from this cache, which is a debug cache. */
+void *kmalloc_checked(struct kmem_cache *s, size_t size, gfp_t flags, int node);
 
 /* The cache of this index, for the code at `caller`; NULL if the family does not exist yet. */
 struct kmem_cache *kmalloc_cache_made(unsigned int index, const void *caller);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* kmalloc() and kfree() in any context: see src/cache/nolock.c. */
 #include "kmalloc/kmalloc.h"
+
+#include "debug/slab_debug.h"
 #include "os/machine.h"
 #include "os/report.h"
 
@@ -21,6 +23,8 @@ SHEAF_PUBLIC void *kmalloc_nolock(size_t size, gfp_t gfp, int node)
 		struct kmem_cache *s = kmalloc_cache_made(i, __builtin_return_address(0));
 
 		block = s ? cache_alloc_try(s, gfp, wanted) : NULL;
+		if (block && cache_is_checked(s))
+			debug_set_size(&s->sheaf.slab, block, size);
 	}
 	return block;
 }

@@ -8,11 +8,11 @@
 
 #include "os/report.h"
 
-#define ZERO(field, name, meaning)
+#define NOTHING(field, name, meaning)
 #define DEFAULT(field, name, least, most, value, meaning) .field = value,
 #define DEFAULTS                                                                                   \
 	{                                                                                          \
-		OS_OPTIONS(ZERO, DEFAULT)                                                          \
+		OS_OPTIONS(NOTHING, DEFAULT, NOTHING)                                              \
 	}
 
 struct os_options os_options = DEFAULTS;
@@ -22,13 +22,15 @@ struct option {
 	uint32_t *value;
 	uint32_t least, most, preset;
 	const char *meaning;
+	char *text; /* of a TEXT; NULL: of another kind */
 };
 
-#define SWITCH(field, name, meaning) {name, &os_options.field, 0, 0, 0, meaning},
+#define SWITCH(field, name, meaning) {name, &os_options.field, 0, 0, 0, meaning, NULL},
 #define NUMBER(field, name, least, most, value, meaning)                                           \
-	{name, &os_options.field, least, most, value, meaning},
+	{name, &os_options.field, least, most, value, meaning, NULL},
+#define TEXT(field, name, meaning) {name, NULL, 0, 0, 0, meaning, os_options.field},
 
-static const struct option table[] = {OS_OPTIONS(SWITCH, NUMBER)};
+static const struct option table[] = {OS_OPTIONS(SWITCH, NUMBER, TEXT)};
 
 #define NR_OPTIONS (sizeof(table) / sizeof(table[0]))
 #define LONGEST	   64
@@ -128,6 +130,8 @@ static bool parse_word(const char *word, size_t length, bool *given)
 		const struct option *option = &table[i];
 		size_t name = strlen(option->name);
 
+		if (option->text)
+			continue;
 		if (option->most && length >= name && !memcmp(word, option->name, name))
 			return parse_number(option, word, length, given);
 		if (!option->most && length == name && !memcmp(word, option->name, name))
@@ -164,15 +168,92 @@ static void report_contradictions(const bool *given)
 					o->stats_fd);
 }
 
+#define DEBUG	    "slab_debug"
+#define IS_DEBUG(c) (strchr("FZPUTAOfzputao-", (c)) != NULL)
+
+static bool is_option(const char *word, size_t length)
+{
+	for (size_t i = 0; i < NR_OPTIONS; i++)
+		if (strlen(table[i].name) == length && !memcmp(word, table[i].name, length))
+			return true;
+	return false;
+}
+
+/* Is it slab_debug, or one more of its blocks? */
+static bool is_debug(const char *word, size_t length, bool after)
+{
+	const char *comma;
+
+	if (length >= sizeof(DEBUG) - 1 && !memcmp(word, DEBUG, sizeof(DEBUG) - 1))
+		return length == sizeof(DEBUG) - 1 || strchr("=,", word[sizeof(DEBUG) - 1]);
+	if (!after || !length)
+		return false;
+	comma = memchr(word, ',', length);
+	if (comma)
+		length = (size_t)(comma - word);
+	while (length && (IS_DEBUG(*word) || (comma && *word >= 'A' && *word <= 'Z'))) {
+		word++;
+		length--;
+	}
+	return !length;
+}
+
+static void warn_of_names(const char *block, size_t length)
+{
+	const char *comma;
+
+	while ((comma = memchr(block, ',', length)) != NULL) {
+		length -= (size_t)(comma + 1 - block);
+		block = comma + 1;
+		if (is_option(block, strcspn(block, ";, ")))
+			os_report_later("SHEAF_OPTIONS: \"%.*s\" after a comma is the name of a "
+					"cache for slab_debug; put \";\" in front of options",
+					(int)strcspn(block, ";, "), block);
+	}
+}
+
+/* Add to the blocks, which the layer that knows their letters reads; without any, one that has all. */
+static bool add_debug(const char *word, size_t length)
+{
+	size_t used = strlen(os_options.slab_debug);
+	char *end = os_options.slab_debug + used;
+	int written;
+
+	warn_of_names(word, length);
+	if (length >= sizeof(DEBUG) - 1 && !memcmp(word, DEBUG, sizeof(DEBUG) - 1)) {
+		bool has_value = length > sizeof(DEBUG) - 1 && word[sizeof(DEBUG) - 1] == '=';
+
+		word += sizeof(DEBUG) - 1 + has_value;
+		length -= sizeof(DEBUG) - 1 + has_value;
+	}
+	if (!length || *word == ',')
+		written = snprintf(end, OS_TEXT - used, "%sFZPU%.*s", used ? ";" : "", (int)length,
+				   word);
+	else
+		written =
+			snprintf(end, OS_TEXT - used, "%s%.*s", used ? ";" : "", (int)length, word);
+	if ((size_t)written < OS_TEXT - used)
+		return true;
+	*end = '\0';
+	os_report_later("SHEAF_OPTIONS: slab_debug is longer than %d letters; the last block is "
+			"left out",
+			OS_TEXT - 1);
+	return false;
+}
+
 bool os_options_parse(const char *text)
 {
-	bool understood = true, given[NR_OPTIONS] = {false};
+	bool understood = true, debug = false, given[NR_OPTIONS] = {false};
 
 	os_options = (struct os_options)DEFAULTS;
 	while (*text) {
-		size_t length = strcspn(text, ";, ");
+		size_t whole = strcspn(text, "; "), length = strcspn(text, ";, ");
 
-		if (length)
+		debug = is_debug(text, whole, debug);
+		if (debug) {
+			length = whole;
+			understood &= add_debug(text, length);
+		} else if (length)
 			understood &= parse_word(text, length, given);
 		text += length;
 		text += *text != '\0';
@@ -189,10 +270,10 @@ void os_options_text(char *text, size_t size)
 	for (size_t i = 0; i < NR_OPTIONS && used < size; i++) {
 		const struct option *option = &table[i];
 
-		if (*option->value == option->preset)
+		if (option->text ? !*option->text : *option->value == option->preset)
 			continue;
-		used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ";" : "",
-					 option->name);
+		used += (size_t)snprintf(text + used, size - used, "%s%s%s", used ? ";" : "",
+					 option->name, option->text ? option->text : "");
 		if (option->most && used < size)
 			used += (size_t)snprintf(text + used, size - used, "%u", *option->value);
 	}
@@ -202,7 +283,10 @@ static void print_option(const struct option *option)
 {
 	char line[160], name[40], limits[48] = "", preset[24] = "";
 
-	snprintf(name, sizeof(name), "%s%s", option->name, option->most ? "N" : "");
+	snprintf(name, sizeof(name), "%s%s", option->name,
+		 option->text	? "TEXT"
+		 : option->most ? "N"
+				: "");
 	if (option->most && option->preset >= option->least)
 		snprintf(preset, sizeof(preset), "; default %u", option->preset);
 	if (option->most)

@@ -4,6 +4,14 @@
  * kernel's boot options are. One that is misspelt, or contradicts another, is reported; the rest
  * counts.
  *
+ * slab_debug has the kernel's grammar, in which commas and semicolons have a meaning:
+ *
+ *   slab_debug[=BLOCK[;BLOCK]...]        BLOCK: letters[,name[*]]...
+ *
+ * After it, a comma separates names, and what follows a semicolon is one more block if it begins
+ * with nothing but letters that slab_debug has, and a comma or its end; with a comma also if it
+ * begins with other capital letters, which are reported. No option's name looks like that.
+ *
  * Callers: every layer reads os_options; os_init() fills it.
  */
 #ifndef SHEAF_OS_OPTIONS_H
@@ -24,11 +32,12 @@
 #endif
 
 /*
- * Every option: SWITCH(field, name, meaning) and NUMBER(field, name, least, most, default,
- * meaning), where a default below the least means that the library chooses. `help` prints them;
- * man/libsheaf.7 describes them at length.
+ * Every option: SWITCH(field, name, meaning), NUMBER(field, name, least, most, default, meaning),
+ * where a default below the least means that the library chooses, and TEXT(field, name, meaning),
+ * which the layer that has its meaning reads. `help` prints them; man/libsheaf.7 describes them at
+ * length.
  */
-#define OS_OPTIONS(SWITCH, NUMBER)                                                                 \
+#define OS_OPTIONS(SWITCH, NUMBER, TEXT)                                                           \
 	SWITCH(help, "help", "print this list at the first use")                                   \
 	SWITCH(verbose, "verbose", "report backend, nodes, CPUs and options at the first use")     \
 	SWITCH(panic_on_warn, "panic_on_warn",                                                     \
@@ -39,7 +48,14 @@
 	SWITCH(index_cpu_id, "index=cpu_id", "number sheaves by CPU")                              \
 	NUMBER(numa_fake, "numa=fake=", 1, 64, 0, "split the CPUs into N simulated memory nodes")  \
 	SWITCH(nomerge, "slab_nomerge", "never let caches share slabs")                            \
-	SWITCH(debug_checks, "slab_debug=F", "check each free at once; caches have no sheaves")    \
+	TEXT(slab_debug, "slab_debug=",                                                            \
+	     "check caches: letters of FZPUTAO, then names of caches; see the page")               \
+	NUMBER(failslab_probability, "failslab_probability=", 0, 100, 1,                           \
+	       "percentage of allocations that fail in caches with slab_debug=A")                  \
+	NUMBER(failslab_interval, "failslab_interval=", 1, 1 << 30, 1,                             \
+	       "of these, let only each Nth fail")                                                 \
+	NUMBER(failslab_times, "failslab_times=", 1, 1 << 30, 0, "let at most N fail in all")      \
+	NUMBER(failslab_seed, "failslab_seed=", 1, 1 << 30, 1, "choose others to fail")            \
 	SWITCH(strict_numa, "slab_strict_numa", "follow the memory policy for each object")        \
 	NUMBER(max_order, "slab_max_order=", 0, 9, 3, "slabs of at most 2^N pages")                \
 	NUMBER(min_order, "slab_min_order=", 0, 9, 0, "slabs of at least 2^N pages")               \
@@ -61,11 +77,15 @@
 	       "N sets of kmalloc caches")                                                         \
 	OS_BENCH_OPTIONS(SWITCH)
 
-#define OS_OPTION(field, ...) uint32_t field;
+#define OS_TEXT 512 /* bytes of a text; longer ones are cut off, with a report */
+
+#define OS_OPTION(field, ...)	   uint32_t field;
+#define OS_TEXT_OPTION(field, ...) char field[OS_TEXT]; /* empty: not given */
 struct os_options {
-	OS_OPTIONS(OS_OPTION, OS_OPTION)
+	OS_OPTIONS(OS_OPTION, OS_OPTION, OS_TEXT_OPTION)
 };
 #undef OS_OPTION
+#undef OS_TEXT_OPTION
 
 extern struct os_options os_options;
 

@@ -37,10 +37,20 @@ static uint32_t before_of(const struct slab_cache *cache)
 	return cache->extra ? cache->extra->before : 0;
 }
 
+/* The last object needs no more than what must follow it. */
+static size_t objects_with_extra(const struct slab_cache *cache, size_t bytes)
+{
+	size_t last = cache->first + cache->object_size + cache->extra->after;
+
+	return bytes < last ? 0 : (bytes - last) / cache->size + 1;
+}
+
 static unsigned int objects_of_order(const struct slab_cache *cache, unsigned int order)
 {
-	size_t bytes = OS_PAGE << order, padding = cache->first - before_of(cache);
-	size_t objects = bytes > padding ? (bytes - padding) / cache->size : 0;
+	size_t bytes = OS_PAGE << order, objects = bytes / cache->size;
+
+	if (cache->extra)
+		objects = objects_with_extra(cache, bytes);
 
 	return objects < SLAB_MAX_OBJECTS ? (unsigned int)objects : SLAB_MAX_OBJECTS;
 }

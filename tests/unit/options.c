@@ -37,7 +37,7 @@ static void understands_all(void **state)
 	assert_int_equal(os_options.panic_on_warn, 1);
 	assert_int_equal(os_options.numa_fake, 4);
 	assert_int_equal(os_options.nomerge, 1);
-	assert_int_equal(os_options.debug_checks, 1);
+	assert_string_equal(os_options.slab_debug, "F");
 	assert_int_equal(os_options.strict_numa, 1);
 	assert_int_equal(os_options.max_order, 5);
 	assert_int_equal(os_options.min_order, 2);

@@ -2,7 +2,7 @@
 /*
  * Blocks of one cache that are freed to another one. The fast path does not check; a thread that
  * hands a sheaf over checks its newest objects, and one that empties a sheaf into slabs checks all
- * of them. With SHEAF_OPTIONS=slab_debug=F every free is checked.
+ * of them. Debug caches check every free: debug.c.
  */
 #include <sched.h>
 #include <sheaf/rcu.h>
@@ -113,8 +113,8 @@ static void an_exchange_of_nolock_looks(void **state)
 	(void)state;
 	setup();
 	/* kmem_cache_free_nolock() makes no sheaves: without these, each object would go to its
-	 * slab. With slab_debug=F it does. */
-	for (int i = 0; i < 2 && !os_options.debug_checks; i++)
+	 * slab. */
+	for (int i = 0; i < 2; i++)
 		assert_true(sheaf_put_empty(&s->sheaf, sheaf_new(&s->sheaf)));
 	told_begin(&told);
 	free_all(kmem_cache_free_nolock);
@@ -144,8 +144,6 @@ static void retired_ones_are_looked_at(void **state)
 static void collected_ones_are_looked_at(void **state)
 {
 	(void)state;
-	if (os_options.debug_checks)
-		skip();
 	setup();
 	told_begin(&told);
 	for (unsigned int i = 0; i < EVERY; i++)
@@ -169,8 +167,6 @@ static void a_renewed_spare_is_looked_at(void **state)
 	struct sheaf *m, *spare;
 
 	(void)state;
-	if (os_options.debug_checks)
-		skip();
 	setup();
 	slot = slot_of_row((char *)s, os_row());
 	do {
@@ -247,48 +243,6 @@ static void blocks_of_the_library(void **state)
 	kmem_cache_destroy(s);
 }
 
-static void told_at_once(const char *what)
-{
-	assert_int_equal(told_end_kept(&told), 1);
-	assert_non_null(strstr(told.text, what));
-}
-
-static void each_free_is_looked_at(void **state)
-{
-	void *object;
-
-	(void)state;
-	if (!os_options.debug_checks)
-		skip();
-	setup();
-	told_begin(&told);
-	kmem_cache_free(s, wrong[0]);
-	told_at_once("kmem_cache_free(large, ");
-	told_begin(&told);
-	kmem_cache_free_bulk(s, 1, (void **)&wrong[1]);
-	told_at_once("belongs to cache \"kmalloc-32\"");
-	told_begin(&told);
-	kmem_cache_free_rcu(s, wrong[2]);
-	told_at_once("kmem_cache_free_rcu(large, ");
-	told_begin(&told);
-	kmem_cache_free_nolock(s, wrong[3]);
-	told_at_once("belongs to cache \"kmalloc-32\"");
-	told_begin(&told);
-	kfree(wrong[4] + 8);
-	told_at_once("kfree(");
-	told_begin(&told);
-	kmem_cache_free(s, (char *)own[0] + 8);
-	told_at_once("points 8 bytes into an object");
-	object = kmem_cache_alloc(s, GFP_KERNEL);
-	kmem_cache_free(s, object);
-	told_begin(&told);
-	kmem_cache_free(s, object);
-	told_at_once("double free");
-	for (unsigned int i = 0; i < OWN; i++)
-		kmem_cache_free(s, own[i]);
-	wrong_ones_are_as_before();
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -299,7 +253,6 @@ int main(void)
 		cmocka_unit_test(a_renewed_spare_is_looked_at),
 		cmocka_unit_test(a_sheaf_of_wrong_ones),
 		cmocka_unit_test(blocks_of_the_library),
-		cmocka_unit_test(each_free_is_looked_at),
 	};
 
 	sheaf_rcu_register(&by_hand_ops);

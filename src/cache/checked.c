@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Allocating and freeing in debug caches: src/debug/ sees each object when it comes out of its slab
+ * and before it goes back. Nothing here is held or in hand meanwhile.
+ */
+#include "cache/cache.h"
+#include "debug/slab_debug.h"
+#include "percpu/nolock.h"
+#include "slab/stat.h"
+
+/* An object that was written to while it was free is left out, and the next one taken. */
+static bool take_checked(struct kmem_cache *s, unsigned int node, enum slab_place place,
+			 void **object)
+{
+	while (slab_take(&s->sheaf.slab, node, place, object, 1) == 1)
+		if (debug_take(&s->sheaf.slab, *object))
+			return true;
+	return false;
+}
+
+void *cache_alloc_checked(struct kmem_cache *s, gfp_t flags, unsigned int node,
+			  enum slab_place place)
+{
+	int tries = 0;
+	void *object;
+
+	if (debug_fails(&s->sheaf.slab, flags))
+		return NULL;
+	sheaf_give_deferred(&s->sheaf);
+	do {
+		if (take_checked(s, node, place, &object)) {
+			stat_add(&s->sheaf.slab, STAT_alloc_slowpath, 1);
+			return cache_finish(s, object, flags);
+		}
+	} while (cache_reclaim(s, flags, tries++));
+	return NULL;
+}
+
+void cache_give_checked(struct kmem_cache *s, void **objects, size_t n, bool waited,
+			const char *call)
+{
+	sheaf_give_deferred(&s->sheaf);
+	for (size_t i = 0; i < n; i++) {
+		if (!objects[i] || !debug_free(&s->sheaf.slab, objects[i], waited, call))
+			continue;
+		stat_add(&s->sheaf.slab, STAT_free_slowpath, 1);
+		slab_give(&s->sheaf.slab, &objects[i], 1, call);
+	}
+}

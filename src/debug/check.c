@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: MIT */
+/* The checks of each allocation and free; see slab_debug.h for states, bytes and invariants. */
+#include <string.h>
+
+#include "debug/report.h"
+#include "os/atomic.h"
+#include "os/machine.h"
+#include "os/report.h"
+#include "os/stack.h"
+
+#define BYTE_FREE  0x6b
+#define BYTE_END   0xa5
+#define BYTE_FRESH 0x5a
+#define ZONE_FREE  0xbb
+#define ZONE_USED  0xcc
+
+/* --- bytes ------------------------------------------------------------------------------------ */
+
+static void fill_zones(const struct slab_cache *cache, uint8_t *object, size_t size, uint8_t byte)
+{
+	const struct debug_cache *debug = debug_of(cache);
+
+	if (!(debug->flags & SLAB_RED_ZONE))
+		return;
+	memset(object - debug->left, byte, debug->left);
+	memset(object + size, byte, cache->object_size - size + debug->right);
+}
+
+void debug_fill_free(const struct slab_cache *cache, void *object)
+{
+	if (debug_of(cache)->flags & SLAB_POISON) {
+		memset(object, BYTE_FREE, cache->object_size - 1);
+		((uint8_t *)object)[cache->object_size - 1] = BYTE_END;
+	}
+	fill_zones(cache, object, cache->object_size, ZONE_FREE);
+}
+
+static bool are_all(const uint8_t *bytes, size_t length, uint8_t byte)
+{
+	return !length || (bytes[0] == byte && !memcmp(bytes, bytes + 1, length - 1));
+}
+
+/* Report bytes that are not what they should be, and restore them. Returns whether there were
+ * any. */
+static bool is_overwritten(struct debug_fault fault, uint8_t *from, size_t length, uint8_t expected)
+{
+	if (__builtin_expect(are_all(from, length, expected), 1))
+		return false;
+	fault.from = from;
+	fault.length = length;
+	fault.expected = expected;
+	debug_report(&fault);
+	memset(from, expected, length);
+	return true;
+}
+
+/* Red zones, the right one from `size` on. */
+static int check_zones(struct slab_cache *cache, void *object, size_t size, uint8_t byte,
+		       const char *call)
+{
+	struct debug_cache *debug = debug_of(cache);
+	struct debug_fault fault = debug_fault_of(cache, object, call);
+	uint8_t *end = (uint8_t *)object + cache->object_size;
+	int faults = 0;
+
+	if (!(debug->flags & SLAB_RED_ZONE))
+		return 0;
+	fault.what = "Left Redzone overwritten";
+	fault.fix = "the red zone was restored";
+	fault.advice = "something wrote in front of this object, or past the end of what is in "
+		       "front of it: look for a negative index, or a pointer moved back too far";
+	faults += is_overwritten(fault, (uint8_t *)object - debug->left, debug->left, byte);
+	fault.what = "kmalloc Redzone overwritten";
+	fault.advice = "something wrote past the bytes that were requested: look for a length that "
+		       "is larger than the one given to kmalloc()";
+	faults += is_overwritten(fault, (uint8_t *)object + size, cache->object_size - size, byte);
+	fault.what = "Right Redzone overwritten";
+	fault.advice = "something wrote past the end of this object: look for an index or a length "
+		       "that is too large";
+	faults += is_overwritten(fault, end, debug->right, byte);
+	return faults;
+}
+
+static int check_poison(struct slab_cache *cache, void *object, const char *call)
+{
+	struct debug_fault fault = debug_fault_of(cache, object, call);
+	uint8_t *bytes = object;
+	int faults;
+
+	if (!(debug_of(cache)->flags & SLAB_POISON))
+		return 0;
+	fault.what = "Poison overwritten";
+	fault.fix = "the poison was restored, and the object will not be used again: whoever wrote "
+		    "to it may do so once more";
+	fault.advice = "something wrote to the object after it was freed: look for a pointer to it "
+		       "that outlived the free";
+	faults = is_overwritten(fault, bytes, cache->object_size - 1, BYTE_FREE);
+	fault.what = "End Poison overwritten";
+	return faults + is_overwritten(fault, bytes + cache->object_size - 1, 1, BYTE_END);
+}
+
+static int check_free(struct slab_cache *cache, void *object, const char *call)
+{
+	return check_zones(cache, object, cache->object_size, ZONE_FREE, call) +
+	       check_poison(cache, object, call);
+}
+
+static int check_used(struct slab_cache *cache, void *object, const char *call)
+{
+	return check_zones(cache, object, debug_size(cache, object), ZONE_USED, call);
+}
+
+/* --- the state -------------------------------------------------------------------------------- */
+
+static bool is_state(uint32_t state)
+{
+	return state == DEBUG_FREE || state == DEBUG_USED || state == DEBUG_WAITS ||
+	       state == DEBUG_BUSY || state == DEBUG_LEAKED;
+}
+
+size_t debug_size(const struct slab_cache *cache, const void *object)
+{
+	uint32_t size = os_load_relaxed(&debug_head(cache, object)->size);
+
+	return size < cache->object_size ? size : cache->object_size;
+}
+
+/* The slab's bit: whatever the program overwrites, it says whether an object is free. */
+static bool is_free_in_slab(const struct slab_cache *cache, const void *object)
+{
+	struct slab *slab = page_slab(object);
+	unsigned int index = slab_index(cache, slab, object);
+
+	return os_load_acquire(slab_words(cache, slab) + index / 64) >> index % 64 & 1;
+}
+
+static void report_state(struct slab_cache *cache, void *object, const char *call)
+{
+	struct debug_fault fault = debug_fault_of(cache, object, call);
+
+	fault.what = "Object metadata overwritten";
+	fault.fix = "they were restored from what is known beside the slab";
+	fault.advice =
+		"something wrote far in front of this object, or far past the end of what is "
+		"in front of it";
+	debug_report(&fault);
+}
+
+static void report_double(struct slab_cache *cache, void *object, uint32_t state, const char *call)
+{
+	struct debug_fault fault = debug_fault_of(cache, object, call);
+
+	fault.what =
+		state == DEBUG_WAITS ? "Object waits for a grace period" : "Object already free";
+	fault.fix = "this free was ignored";
+	fault.advice =
+		state == DEBUG_WAITS
+			? "it was given to kfree_rcu() before, which frees it: drop one of the two"
+			: "look for two owners, each of whom frees it";
+	debug_report(&fault);
+}
+
+/* --- the life of an object -------------------------------------------------------------------- */
+
+static void trace(const struct slab_cache *cache, const void *object, const char *what)
+{
+	char stack[300];
+
+	if (!(debug_of(cache)->flags & SLAB_TRACE))
+		return;
+	if (!os_stack(stack, sizeof(stack)))
+		stack[0] = '\0';
+	os_report_later("TRACE %s %s %p, %zu bytes, thread %u, CPU %u%s%s", cache->name, what,
+			object, debug_size(cache, object), os_thread(), os_cpu(),
+			*stack ? "; called from" : "", stack);
+}
+
+bool debug_take(struct slab_cache *cache, void *object)
+{
+	struct debug_head *head = debug_head(cache, object);
+	int faults = 0;
+
+	if (os_load_relaxed(&head->state) != DEBUG_FREE) {
+		report_state(cache, object, "kmem_cache_alloc");
+		faults++;
+	}
+	head->size = cache->object_size;
+	faults += check_free(cache, object, "kmem_cache_alloc");
+	if (faults) {
+		os_store_relaxed(&head->state, DEBUG_LEAKED);
+		return false;
+	}
+	if (debug_of(cache)->flags & SLAB_POISON)
+		memset(object, BYTE_FRESH, cache->object_size);
+	fill_zones(cache, object, cache->object_size, ZONE_USED);
+	track_set(cache, object, DEBUG_ALLOCATED);
+	trace(cache, object, "alloc");
+	os_store_release(&head->state, DEBUG_USED);
+	return true;
+}
+
+void debug_set_size(struct slab_cache *cache, void *object, size_t size)
+{
+	struct debug_head *head = debug_head(cache, object);
+
+	if (size > cache->object_size)
+		return;
+	/* In this order: a forked child may look in between. */
+	fill_zones(cache, object, size, ZONE_USED);
+	os_store_release(&head->size, (uint32_t)size);
+}
+
+/*
+ * Who wants to free an object did not find it in the state that it expected. True: it may go on,
+ * and made it BUSY.
+ */
+static bool settle(struct slab_cache *cache, void *object, uint32_t state, uint32_t next,
+		   const char *call)
+{
+	struct debug_head *head = debug_head(cache, object);
+
+	/* It was retired, and nobody had to ask for it: a provider that frees at once. */
+	if (state == DEBUG_USED && os_cmpxchg(&head->state, &state, next))
+		return true;
+	if (is_state(state)) {
+		report_double(cache, object, state, call);
+		return false;
+	}
+	report_state(cache, object, call);
+	if (is_free_in_slab(cache, object)) {
+		os_store_relaxed(&head->state, DEBUG_FREE);
+		return false;
+	}
+	head->size = cache->object_size;
+	return os_cmpxchg(&head->state, &state, next);
+}
+
+bool debug_free(struct slab_cache *cache, void *object, bool waited, const char *call)
+{
+	uint32_t state = waited ? DEBUG_WAITS : DEBUG_USED;
+	struct debug_head *head;
+
+	if (!debug_is_object(cache, object, call))
+		return false;
+	head = debug_head(cache, object);
+	if (!os_cmpxchg(&head->state, &state, DEBUG_BUSY) &&
+	    !settle(cache, object, state, DEBUG_BUSY, call))
+		return false;
+	check_used(cache, object, call);
+	if (!waited)
+		track_set(cache, object, DEBUG_FREED);
+	trace(cache, object, "free");
+	head->size = cache->object_size;
+	debug_fill_free(cache, object);
+	os_store_release(&head->state, DEBUG_FREE);
+	return true;
+}
+
+bool debug_retire(struct slab_cache *cache, void *object, const char *call)
+{
+	uint32_t state = DEBUG_USED;
+	struct debug_head *head;
+
+	if (!debug_is_object(cache, object, call))
+		return false;
+	head = debug_head(cache, object);
+	if (!os_cmpxchg(&head->state, &state, DEBUG_WAITS) &&
+	    !settle(cache, object, state, DEBUG_WAITS, call))
+		return false;
+	track_set(cache, object, DEBUG_FREED);
+	trace(cache, object, "retire");
+	return true;
+}
+
+bool debug_is_leaked(const struct slab_cache *cache, const void *object)
+{
+	return os_load_acquire(&debug_head(cache, object)->state) == DEBUG_LEAKED;
+}
+
+/* In the hands of a thread that takes or frees it, or that did so when the process was forked. */
+static bool is_on_its_way(uint32_t state)
+{
+	return state == DEBUG_FREE || state == DEBUG_BUSY || state == DEBUG_LEAKED;
+}
+
+int debug_verify(struct slab_cache *cache, void *object, bool is_free, bool forked)
+{
+	static const char call[] = "kmem_cache_verify";
+	struct debug_head *head = debug_head(cache, object);
+	uint32_t state = os_load_acquire(&head->state);
+	int faults = 0;
+
+	/* A thread that has vanished may have been preparing it. */
+	if (!is_free && (is_on_its_way(state) || (forked && !is_state(state))))
+		return 0;
+	if (is_free ? state != DEBUG_FREE : state != DEBUG_USED && state != DEBUG_WAITS) {
+		report_state(cache, object, call);
+		os_store_relaxed(&head->state, is_free ? DEBUG_FREE : DEBUG_USED);
+		faults++;
+	}
+	if (is_free)
+		return faults + check_free(cache, object, call);
+	return faults + check_used(cache, object, call);
+}

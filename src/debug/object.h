@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is around a debug object, and who did something to it; slab_debug.h draws it.
+ *
+ * Callers: src/debug/ only.
+ */
+#ifndef SHEAF_DEBUG_OBJECT_H
+#define SHEAF_DEBUG_OBJECT_H
+
+#include "debug/slab_debug.h"
+
+#define TRACK_FRAMES 16
+
+/* Unlikely as content: an overwritten state is seen to be none. */
+enum debug_state {
+	DEBUG_FREE = 0xdeb6f4ee,
+	DEBUG_USED = 0xdeb6a5ed,
+	DEBUG_WAITS = 0xdeb6c0de,
+	DEBUG_BUSY = 0xdeb6b054,
+	DEBUG_LEAKED = 0xdeb61eac,
+};
+
+/* In front of the left red zone. */
+struct debug_head {
+	uint32_t state;
+	uint32_t size; /* bytes that were asked for */
+};
+
+/* Who did something, where and when. */
+struct debug_track {
+	uintptr_t ip[TRACK_FRAMES];
+	uint32_t n;
+	uint32_t thread; /* 0: nobody yet */
+	uint32_t cpu;
+	uint32_t when; /* ms */
+};
+
+enum debug_deed {
+	DEBUG_ALLOCATED,
+	DEBUG_FREED,
+	NR_DEBUG_DEEDS
+};
+
+static inline struct debug_head *debug_head(const struct slab_cache *cache, const void *object)
+{
+	return (struct debug_head *)((char *)(uintptr_t)object - debug_of(cache)->left) - 1;
+}
+
+/* NULL if the cache stores no users. */
+static inline struct debug_track *debug_track(const struct slab_cache *cache, const void *object,
+					      enum debug_deed deed)
+{
+	if (!(debug_of(cache)->flags & SLAB_STORE_USER))
+		return NULL;
+	return (struct debug_track *)debug_head(cache, object) - NR_DEBUG_DEEDS + deed;
+}
+
+/* --- check.c ---------------------------------------------------------------------------------- */
+
+/* Fill the object and its red zones as those of a free one. */
+void debug_fill_free(const struct slab_cache *cache, void *object);
+
+/* --- track.c ---------------------------------------------------------------------------------- */
+
+/* The calling thread, now. */
+void track_now(struct debug_track *track);
+/* Store that, if the cache stores users. */
+void track_set(const struct slab_cache *cache, void *object, enum debug_deed deed);
+/* A line that says what was done, and the stack. */
+struct os_long;
+void track_print(struct os_long *report, const struct debug_track *track, const char *what);
+
+#endif

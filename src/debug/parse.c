@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The kernel's grammar of slab_debug: blocks of letters and names.
+ *
+ *   letters[,name[*]]...[;letters...]...      no letters: FZPU; case does not matter
+ *
+ * The first block that names a cache is the only one that counts for it; for the others, the last
+ * block without names. Blocks are read once, at the first use, and only looked at afterwards.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "debug/slab_debug.h"
+#include "os/atomic.h"
+#include "os/options.h"
+#include "os/report.h"
+
+#define MOST_NAMES (OS_TEXT / 2)
+
+struct name {
+	uint16_t at, length; /* in the text */
+	bool prefix;	     /* a * followed */
+	uint8_t matched;     /* a cache has it */
+	slab_flags_t flags;
+};
+
+static struct {
+	char text[OS_TEXT];
+	slab_flags_t others; /* of caches that no block names */
+	unsigned int nr_names;
+	struct name names[MOST_NAMES];
+} blocks;
+
+static slab_flags_t flags_of_letter(char letter)
+{
+	switch (toupper((unsigned char)letter)) {
+	case 'F':
+		return SLAB_CONSISTENCY_CHECKS;
+	case 'Z':
+		return SLAB_RED_ZONE;
+	case 'P':
+		return SLAB_POISON;
+	case 'U':
+		return SLAB_STORE_USER;
+	case 'T':
+		return SLAB_TRACE;
+	case 'A':
+		return SLAB_FAILSLAB;
+	case 'O':
+		return DEBUG_NOT_LARGER;
+	default:
+		return 0;
+	}
+}
+
+/* As in the kernel, letters after - do not count. */
+static slab_flags_t read_letters(const char *letters, size_t length, bool *understood)
+{
+	slab_flags_t flags = 0;
+
+	if (!length)
+		return SLAB_CONSISTENCY_CHECKS | SLAB_RED_ZONE | SLAB_POISON | SLAB_STORE_USER;
+	for (size_t i = 0; i < length && letters[i] != '-'; i++) {
+		slab_flags_t flag = flags_of_letter(letters[i]);
+
+		flags |= flag;
+		if (flag)
+			continue;
+		os_report_later(
+			"slab_debug: unknown letter '%c' in \"%.*s\" ignored. There are F (check "
+			"each call), Z (red zones), P (poison), U (who allocated and freed), "
+			"T (trace), A (let allocations fail), O (not if slabs become larger) "
+			"and - (nothing)",
+			isprint((unsigned char)letters[i]) ? letters[i] : '?', (int)length,
+			letters);
+		*understood = false;
+	}
+	return flags & DEBUG_FLAGS ? flags : 0;
+}
+
+static void add_name(const char *name, size_t length, slab_flags_t flags)
+{
+	bool prefix = memchr(name, '*', length);
+
+	if (!length || blocks.nr_names == MOST_NAMES)
+		return;
+	if (prefix)
+		length = (size_t)((const char *)memchr(name, '*', length) - name);
+	blocks.names[blocks.nr_names++] = (struct name){
+		.at = (uint16_t)(name - blocks.text),
+		.length = (uint16_t)length,
+		.prefix = prefix,
+		.flags = flags,
+	};
+}
+
+static bool read_block(const char *block, size_t length)
+{
+	const char *end = block + length, *comma = memchr(block, ',', length);
+	bool understood = true;
+	slab_flags_t flags =
+		read_letters(block, comma ? (size_t)(comma - block) : length, &understood);
+
+	if (!comma)
+		blocks.others = flags;
+	while (comma) {
+		const char *name = comma + 1;
+
+		comma = memchr(name, ',', (size_t)(end - name));
+		add_name(name, (size_t)((comma ? comma : end) - name), flags);
+	}
+	return understood;
+}
+
+bool debug_parse(const char *text)
+{
+	const char *block = blocks.text;
+	bool understood = true;
+
+	blocks.others = 0;
+	blocks.nr_names = 0;
+	snprintf(blocks.text, sizeof(blocks.text), "%s", text);
+	while (*block) {
+		size_t length = strcspn(block, ";");
+
+		understood &= read_block(block, length);
+		block += length;
+		block += *block == ';';
+	}
+	return understood;
+}
+
+static bool has_name(const struct name *n, const char *name, size_t length)
+{
+	return (n->prefix ? length >= n->length : length == n->length) &&
+	       !memcmp(blocks.text + n->at, name, n->length);
+}
+
+slab_flags_t debug_flags_of(const char *name, slab_flags_t flags)
+{
+	size_t length = strlen(name);
+	slab_flags_t own = flags & DEBUG_FLAGS;
+
+	if (flags & SLAB_NO_USER_FLAGS)
+		return own;
+	for (unsigned int i = 0; i < blocks.nr_names; i++)
+		if (has_name(&blocks.names[i], name, length)) {
+			os_store_relaxed(&blocks.names[i].matched, 1);
+			return own | blocks.names[i].flags;
+		}
+	return own | blocks.others;
+}
+
+void debug_report_unmatched(void)
+{
+	for (unsigned int i = 0; i < blocks.nr_names; i++) {
+		const struct name *n = &blocks.names[i];
+
+		if (!os_load_relaxed(&n->matched))
+			os_report("slab_debug: no cache was named \"%.*s%s\"; `sheaf info` lists "
+				  "names",
+				  n->length, blocks.text + n->at, n->prefix ? "*" : "");
+	}
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* Is a pointer an object of the cache that it is freed to? Misuse of kinds that need no look at
+ * bytes. */
+#include "debug/report.h"
+#include "os/atomic.h"
+
+/* The object that an address is in, or NULL. */
+static void *object_around(const struct slab_cache *cache, const struct slab *slab,
+			   const void *pointer)
+{
+	const char *first = slab_object(cache, slab, 0);
+	size_t index;
+
+	if ((const char *)pointer < first)
+		return NULL;
+	index = (size_t)((const char *)pointer - first) / cache->size;
+	if (index >= slab_order_of(cache, os_load_relaxed(&slab->state)).objects)
+		return NULL;
+	return slab_object(cache, slab, (unsigned int)index);
+}
+
+static void report_pointer(struct slab_cache *cache, void *pointer, struct slab *slab,
+			   const char *call)
+{
+	struct debug_fault fault = debug_fault_of(cache, NULL, call);
+	struct slab_cache *holder = slab ? os_load_acquire(&slab->cache) : NULL;
+
+	fault.pointer = pointer;
+	fault.holder = holder;
+	fault.fix = "this free was ignored";
+	/* Runs of pages have an owner without a slab's layout. */
+	if (holder && holder->size)
+		fault.object = object_around(holder, slab, pointer);
+	fault.what = holder && holder != cache ? "Wrong slab cache" : "Invalid object pointer";
+	if (holder && holder != cache)
+		fault.advice = "free it to the cache that it came from";
+	else if (holder)
+		fault.advice = "free the address that was allocated, not one inside";
+	else if (page_is_ours(pointer))
+		fault.advice = "there is no object now: if there was one, it was freed before";
+	else
+		fault.advice = "free it with the allocator that it came from";
+	debug_report(&fault);
+}
+
+bool debug_is_object(struct slab_cache *cache, void *pointer, const char *call)
+{
+	struct slab *slab = page_slab(pointer);
+	unsigned int index = SLAB_NO_OBJECT;
+
+	if (slab && os_load_acquire(&slab->cache) == cache)
+		index = slab_index(cache, slab, pointer);
+	if (__builtin_expect(index != SLAB_NO_OBJECT && slab_is_prepared(cache, slab, index), 1))
+		return true;
+	report_pointer(cache, pointer, slab, call);
+	return false;
+}

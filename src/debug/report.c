@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+/* Reports in the kernel's shape; see report.h. */
+#include "debug/report.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "os/atomic.h"
+#include "os/long_report.h"
+#include "os/machine.h"
+#include "os/report.h"
+
+#define LINE "============================================================================="
+#define THIN "-----------------------------------------------------------------------------"
+
+#define ROW	   16
+#define MOST_ROWS  8 /* of a dump */
+#define ROWS_AHEAD 2 /* in front of the first wrong byte */
+
+/* What a dump shows: bytes of an object and its red zones. */
+struct dump {
+	struct os_long *report;
+	const struct debug_fault *fault;
+	const uint8_t *object, *first; /* the first wrong byte, or the object's first */
+	unsigned int rows;
+};
+
+static const uint8_t *first_wrong(const struct debug_fault *fault)
+{
+	const uint8_t *byte = fault->from;
+
+	while (*byte == fault->expected)
+		byte++;
+	return byte;
+}
+
+static const uint8_t *last_wrong(const struct debug_fault *fault)
+{
+	const uint8_t *byte = fault->from + fault->length - 1;
+
+	while (*byte == fault->expected)
+		byte--;
+	return byte;
+}
+
+static void tell_bytes(struct os_long *report, const struct debug_fault *fault)
+{
+	const uint8_t *first = first_wrong(fault), *last = last_wrong(fault);
+
+	os_long_add(report, "%p-%p @offset=%td..%td. First byte 0x%02x instead of 0x%02x\n",
+		    (const void *)first, (const void *)last, first - (uint8_t *)fault->object,
+		    last - (uint8_t *)fault->object, *first, fault->expected);
+}
+
+static bool is_wrong_byte(const struct debug_fault *fault, const uint8_t *byte)
+{
+	return fault->from && byte >= fault->from && byte < fault->from + fault->length &&
+	       *byte != fault->expected;
+}
+
+/* A mark in front of each wrong byte. */
+static void dump_row(struct dump *dump, const char *label, const uint8_t *from, const uint8_t *to)
+{
+	char hex[4 * ROW], text[ROW + 1];
+	size_t used = 0, n = (size_t)(to - from);
+
+	for (size_t i = 0; i < n; i++) {
+		used += (size_t)snprintf(hex + used, sizeof(hex) - used, "%c%02x",
+					 is_wrong_byte(dump->fault, from + i) ? '>' : ' ', from[i]);
+		text[i] = (char)(from[i] >= ' ' && from[i] < 0x7f ? from[i] : '.');
+	}
+	text[n] = '\0';
+	os_long_add(dump->report, "%-8s %+5td:%-*s  %s\n", label, from - dump->object, 3 * ROW, hex,
+		    text);
+	dump->rows++;
+}
+
+/* Rows of one kind of bytes, near the first wrong one. */
+static void dump_part(struct dump *dump, const char *label, const uint8_t *from, const uint8_t *to)
+{
+	for (; from < to && dump->rows < MOST_ROWS; from += ROW) {
+		const uint8_t *end = to - from > ROW ? from + ROW : to;
+
+		if (end + (ptrdiff_t)(ROWS_AHEAD * ROW) > dump->first)
+			dump_row(dump, label, from, end);
+	}
+}
+
+static void dump_object(struct os_long *report, const struct debug_fault *fault)
+{
+	const struct slab_cache *cache = fault->holder;
+	const struct debug_cache *debug = debug_of(cache);
+	const uint8_t *object = fault->object, *end = object + debug_size(cache, object);
+	struct dump dump = {.report = report, .fault = fault, .object = object, .first = object};
+
+	if (fault->from)
+		dump.first = first_wrong(fault);
+	dump_part(&dump, "Redzone", object - debug->left, object);
+	dump_part(&dump, "Object", object, end);
+	dump_part(&dump, "Redzone", end, object + cache->object_size + debug->right);
+}
+
+static const char *state_of(const struct slab_cache *cache, const void *object)
+{
+	switch (os_load_acquire(&debug_head(cache, object)->state)) {
+	case DEBUG_FREE:
+		return "free";
+	case DEBUG_USED:
+		return "in use";
+	case DEBUG_WAITS:
+		return "waits for a grace period";
+	case DEBUG_BUSY:
+		return "being freed";
+	case DEBUG_LEAKED:
+		return "kept out of use";
+	default:
+		return "unknown";
+	}
+}
+
+/* The object that the pointer is in. */
+static void tell_object(struct os_long *report, const struct debug_fault *fault)
+{
+	const struct slab_cache *cache = fault->holder;
+	const void *object = fault->object;
+	struct slab *slab = page_slab(object);
+	uint64_t state = os_load_relaxed(&slab->state);
+	ptrdiff_t into = (char *)fault->pointer - (char *)object;
+
+	if (into)
+		os_long_add(report, "%p is %td bytes into an object\n", fault->pointer, into);
+	os_long_add(report, "Slab %p objects=%u used=%u\n", (void *)page_address(slab),
+		    slab_order_of(cache, state).objects, slab_inuse(state));
+	if (!cache->extra) {
+		os_long_add(report, "Object %p @cache=%s size=%u\n", object, cache->name,
+			    cache->object_size);
+		return;
+	}
+	os_long_add(report, "Object %p @cache=%s size=%zu, %s\n", object, cache->name,
+		    debug_size(cache, object), state_of(cache, object));
+	track_print(report, debug_track(cache, object, DEBUG_ALLOCATED), "Allocated");
+	track_print(report, debug_track(cache, object, DEBUG_FREED), "Freed");
+	dump_object(report, fault);
+}
+
+/* The records of an object that nobody prepared are no records. */
+static bool has_object(const struct debug_fault *fault)
+{
+	struct slab *slab = fault->object ? page_slab(fault->object) : NULL;
+
+	return slab && os_load_acquire(&slab->cache) == fault->holder &&
+	       (!fault->holder->extra ||
+		slab_is_prepared(fault->holder, slab,
+				 slab_index(fault->holder, slab, fault->object)));
+}
+
+void debug_report(const struct debug_fault *fault)
+{
+	struct os_long *report = os_long_begin(fault->cache->name, fault->what);
+	struct debug_track now;
+
+	if (!report)
+		return;
+	os_long_add(report, LINE "\nlibsheaf: BUG %s: %s\n" THIN "\n", fault->cache->name,
+		    fault->what);
+	if (fault->from)
+		tell_bytes(report, fault);
+	if (fault->holder && fault->holder != fault->cache)
+		os_long_add(report, "%p belongs to %s, not to %s\n", fault->pointer,
+			    fault->holder->name, fault->cache->name);
+	else if (!fault->holder)
+		os_long_add(report, "%p is in no object\n", fault->pointer);
+	if (has_object(fault))
+		tell_object(report, fault);
+	track_now(&now);
+	os_long_add(report, "Found by %s(%s, %p) in thread %u on CPU %u%s\n", fault->call,
+		    fault->cache->name, fault->pointer, now.thread, now.cpu, now.n ? ":" : "");
+	os_long_stack(report, now.ip, now.n);
+	os_long_add(report, "FIX %s: %s\n", fault->cache->name, fault->fix);
+	os_long_add(report, "TRY %s: %s%s\n", fault->cache->name, fault->advice,
+		    debug_of(fault->cache)->flags & SLAB_STORE_USER
+			    ? ""
+			    : "; slab_debug with U tells who allocated and freed");
+	os_long_end(report);
+}

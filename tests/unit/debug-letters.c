@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+/* slab_debug: its grammar, which caches get which letters, and the room around their objects. */
+#include <sheaf/kmalloc.h>
+#include <sheaf/slab.h>
+#include <string.h>
+
+#include "cache/cache.h"
+#include "debug/object.h"
+#include "kit/process.h"
+#include "kit/told.h"
+#include "kit/unit.h"
+#include "os/options.h"
+
+#define F SLAB_CONSISTENCY_CHECKS
+#define Z SLAB_RED_ZONE
+#define P SLAB_POISON
+#define U SLAB_STORE_USER
+#define T SLAB_TRACE
+#define A SLAB_FAILSLAB
+#define O DEBUG_NOT_LARGER
+
+static struct told told;
+
+/* What the text of SHEAF_OPTIONS gives to a cache of this name. */
+static slab_flags_t flags_of(const char *text, const char *name)
+{
+	assert_true(os_options_parse(text));
+	assert_true(debug_parse(os_options.slab_debug));
+	return debug_flags_of(name, 0);
+}
+
+static void letters(void **state)
+{
+	static const struct {
+		const char *text, *name;
+		slab_flags_t flags;
+	} cases[] = {
+		{"", "conn", 0},
+		{"slab_debug", "conn", F | Z | P | U},
+		{"slab_debug=", "conn", F | Z | P | U},
+		{"slab_debug=-", "conn", 0},
+		{"slab_debug=F", "conn", F},
+		{"slab_debug=fzputao", "conn", F | Z | P | U | T | A | O},
+		{"slab_debug=O", "conn", 0},
+		{"slab_debug=OP", "conn", P | O},
+		{"slab_debug=,conn", "conn", F | Z | P | U},
+		{"slab_debug,conn", "conn", F | Z | P | U},
+		{"slab_debug=,conn", "connection", 0},
+		{"slab_debug=P,conn*", "connection", P},
+		{"slab_debug=P,conn*", "con", 0},
+		{"slab_debug=P,a,b,c", "b", P},
+		{"slab_debug=P,*", "anything", P},
+		/* The first block that names it; for others the last one without names. */
+		{"slab_debug=F,conn;Z,co*;P;U", "conn", F},
+		{"slab_debug=F,conn;Z,co*;P;U", "cope", Z},
+		{"slab_debug=F,conn;Z,co*;P;U", "other", U},
+		{"slab_debug=FZ;-,conn", "conn", 0},
+		{"slab_debug=FZ;-,conn", "other", F | Z},
+		{"slab_debug=FZ;,conn", "conn", F | Z | P | U},
+		{"slab_debug=F,a;slab_debug=Z,b", "b", Z},
+		/* Other options, before and after. */
+		{"verbose;slab_debug=Z,conn;slab_nomerge", "conn", Z},
+		{"slab_max_order=2 slab_debug=Z,conn slab_nomerge", "conn", Z},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		if (flags_of(cases[i].text, cases[i].name) != cases[i].flags)
+			fail_msg("%s of %s", cases[i].name, cases[i].text);
+	told_begin(&told);
+	flags_of("verbose;slab_debug=Z,conn;slab_nomerge", "conn");
+	assert_int_equal(os_options.verbose, 1);
+	assert_int_equal(os_options.nomerge, 1);
+	assert_int_equal(told_end_kept(&told), 0);
+}
+
+static void what_a_creator_says_counts(void **state)
+{
+	(void)state;
+	flags_of("slab_debug=Z", "conn");
+	assert_int_equal(debug_flags_of("conn", P | SLAB_PANIC), Z | P);
+	assert_int_equal(debug_flags_of("conn", P | SLAB_NO_USER_FLAGS), P);
+	assert_int_equal(debug_flags_of("conn", SLAB_NO_USER_FLAGS), 0);
+	flags_of("", "conn");
+	assert_int_equal(debug_flags_of("conn", U), U);
+}
+
+static void says(const char *what)
+{
+	assert_int_equal(told_end_kept(&told), 1);
+	assert_non_null(strstr(told.text, what));
+}
+
+static void bad_input(void **state)
+{
+	char longer[2 * OS_TEXT];
+
+	(void)state;
+	told_begin(&told);
+	assert_false(debug_parse("FQX"));
+	assert_int_equal(told_end_kept(&told), 2);
+	assert_non_null(strstr(told.text, "unknown letter 'Q' in \"FQX\" ignored. There are F ("));
+	assert_int_equal(debug_flags_of("conn", 0), F);
+	/* A name that is an option is more likely to be meant as one. */
+	told_begin(&told);
+	os_options_parse("slab_debug=F,stats");
+	says("\"stats\" after a comma is the name of a cache for slab_debug");
+	told_begin(&told);
+	os_options_parse("slab_debug=F;PZQ,conn");
+	assert_false(debug_parse(os_options.slab_debug));
+	says("unknown letter 'Q' in \"PZQ\"");
+	assert_int_equal(debug_flags_of("conn", 0), P | Z);
+	told_begin(&told);
+	assert_false(os_options_parse("slab_debug=F;vrebose"));
+	says("did you mean \"verbose\"?");
+	memset(longer, 'F', sizeof(longer));
+	memcpy(longer, "slab_debug=", 11);
+	longer[sizeof(longer) - 1] = '\0';
+	told_begin(&told);
+	assert_false(os_options_parse(longer));
+	says("the last block is left out");
+	told_begin(&told);
+	flags_of("slab_debug=F,one,tw*,three", "one");
+	debug_flags_of("three", 0);
+	debug_report_unmatched();
+	says("no cache was named \"tw*\"");
+	told_begin(&told);
+	flags_of("slab_debug=F,,", "conn");
+	debug_report_unmatched();
+	assert_int_equal(told_end_kept(&told), 0);
+}
+
+/* Zones, records and objects are where they should be, whatever the size and alignment. */
+static void layout_of(size_t size, unsigned int align, slab_flags_t flags)
+{
+	const struct kmem_cache_args args = {.align = align};
+	struct kmem_cache *s = kmem_cache_create("laid out", size, &args, flags);
+	const struct debug_cache *debug;
+	const char *before = NULL;
+	void *objects[20];
+
+	assert_non_null(s);
+	debug = debug_of(&s->sheaf.slab);
+	assert_int_equal(kmem_cache_size(s), size);
+	assert_int_equal(debug->left, debug->flags & Z ? 16 : 0);
+	assert_true(!(debug->flags & Z) || debug->right >= 8);
+	assert_true(debug->extra.before + size + debug->right <= s->sheaf.slab.size);
+	assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, 20, objects), 20);
+	for (int i = 0; i < 20; i++) {
+		assert_int_equal((uintptr_t)objects[i] % align, 0);
+		assert_int_equal((uintptr_t)debug_head(&s->sheaf.slab, objects[i]) % 8, 0);
+		memset(objects[i], 0xff, size);
+		if (before && page_slab(before) == page_slab(objects[i]))
+			assert_true((char *)objects[i] - debug->extra.before >=
+				    before + size + debug->right);
+		before = objects[i];
+	}
+	assert_int_equal(kmem_cache_verify(s), 0);
+	kmem_cache_free_bulk(s, 20, objects);
+	assert_int_equal(kmem_cache_verify(s), 0);
+	kmem_cache_destroy(s);
+}
+
+static void layouts(void **state)
+{
+	static const slab_flags_t all[] = {F, Z, P, U, F | Z, Z | P, F | Z | P | U};
+	static const size_t sizes[] = {1, 7, 8, 13, 64, 100, 192, 4096, 5000, 8192, 70000};
+	uint32_t before = os_reports;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		for (size_t j = 0; j < sizeof(sizes) / sizeof(sizes[0]); j++)
+			for (unsigned int align = 8; align <= 8192; align *= 8)
+				layout_of(sizes[j], align, all[i]);
+	assert_int_equal(os_reports, before);
+}
+
+/* As much as is possible: the other letters are left out. */
+static void what_does_not_fit(void **state)
+{
+	const struct kmem_cache_args args = {.align = 1 << 20};
+	struct kmem_cache *s = kmem_cache_create("huge", 1 << 20, &args, F | Z | P | U);
+	char *object;
+
+	(void)state;
+	assert_non_null(s);
+	assert_int_equal(debug_of(&s->sheaf.slab)->flags, F | P);
+	object = kmem_cache_alloc(s, GFP_KERNEL);
+	assert_non_null(object);
+	assert_int_equal((uintptr_t)object % (1 << 20), 0);
+	kmem_cache_free(s, object);
+	kmem_cache_destroy(s);
+	/* O: letters that make slabs larger. */
+	s = kmem_cache_create("page", 4096, NULL, F | Z | U);
+	assert_int_equal(debug_of(&s->sheaf.slab)->flags, F | Z | U);
+	kmem_cache_destroy(s);
+	flags_of("slab_debug=FZUO,page", "page");
+	s = kmem_cache_create("page", 4000, NULL, 0);
+	assert_int_equal(debug_of(&s->sheaf.slab)->flags, F);
+	kmem_cache_destroy(s);
+	s = kmem_cache_create("page", 64, NULL, 0);
+	assert_int_equal(debug_of(&s->sheaf.slab)->flags, F | Z | U);
+	kmem_cache_destroy(s);
+	flags_of("", "page");
+}
+
+static void debug_caches_are_not_merged(void **state)
+{
+	struct kmem_cache *plain = kmem_cache_create("one", 72, NULL, 0), *s;
+
+	(void)state;
+	s = kmem_cache_create("two", 72, NULL, F);
+	assert_ptr_not_equal(s, plain);
+	flags_of("slab_debug=F,three", "three");
+	assert_ptr_not_equal(kmem_cache_create("three", 72, NULL, 0), plain);
+	assert_ptr_equal(kmem_cache_create("four", 72, NULL, 0), plain);
+	flags_of("", "one");
+}
+
+/* kmalloc() of a size: what follows the last word of it is a red zone. Exactly, where the
+ * library knows the size. */
+static void kmalloc_gap(void **state)
+{
+	volatile size_t after = 18;
+	char *block;
+
+	(void)state;
+	flags_of("slab_debug=FZPU,kmalloc-*", "");
+	/* The first call of all makes the caches, and knows only which one it wants. */
+	kfree(kmalloc(1, GFP_KERNEL));
+	block = kmalloc(18, GFP_KERNEL);
+	assert_int_equal(ksize(block), 24);
+	memset(block, 1, after + 7);
+	told_begin(&told);
+	kfree(block);
+	assert_true(told_end(&told) > 0);
+	assert_non_null(strstr(told.text, "BUG kmalloc-32: kmalloc Redzone overwritten"));
+	assert_non_null(strstr(told.text, "@offset=24..24. First byte 0x01 instead of 0xcc"));
+	block = kmalloc_node(18, GFP_KERNEL, NUMA_NO_NODE);
+	assert_int_equal(ksize(block), 18);
+	block[after] = 1;
+	told_begin(&told);
+	kfree(block);
+	assert_true(told_end(&told) > 0);
+	block = kzalloc(100, GFP_KERNEL);
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(block[i], 0);
+	told_begin(&told);
+	block = krealloc(block, 70, GFP_KERNEL | __GFP_ZERO);
+	assert_int_equal(ksize(block), 70);
+	block = krealloc(block, 120, GFP_KERNEL | __GFP_ZERO);
+	memset(block, 1, ksize(block));
+	kfree(block);
+	kfree_sensitive(kmalloc(33, GFP_KERNEL));
+	kfree(kstrdup("seventeen letters", GFP_KERNEL));
+	assert_int_equal(told_end(&told), 0);
+	flags_of("", "");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(kmalloc_gap),
+		cmocka_unit_test(letters),
+		cmocka_unit_test(what_a_creator_says_counts),
+		cmocka_unit_test(bad_input),
+		cmocka_unit_test(layouts),
+		cmocka_unit_test(what_does_not_fit),
+		cmocka_unit_test(debug_caches_are_not_merged),
+	};
+
+	/* The library reads its own options at its first use. */
+	kmem_cache_destroy(kmem_cache_create("first", 8, NULL, SLAB_NO_MERGE));
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
