@@ -15,6 +15,7 @@
 #include "kit/process.h"
 #include "kit/random.h"
 #include "kit/ready.h"
+#include "kit/sheaves.h"
 #include "kit/told.h"
 #include "kit/unit.h"
 #include "os/machine.h"
@@ -309,6 +310,7 @@ static void settings_change(void **state)
 	uint64_t seed = 11;
 
 	(void)state;
+	needs_sheaves();
 	for (size_t i = 0; i < sizeof(capacities) / sizeof(capacities[0]); i++) {
 		assert_int_equal(kmem_cache_set_sheaf_capacity(s, capacities[i]), 0);
 		churn(s, p, 1000, &seed);
@@ -371,6 +373,7 @@ static void shrink_reaches_every_cpu(void **state)
 	void *object;
 
 	(void)state;
+	needs_sheaves();
 	for (int i = 0; i < 4; i++)
 		pthread_create(&threads[i], NULL, churn_elsewhere, s);
 	for (int i = 0; i < 4; i++)
@@ -408,6 +411,7 @@ static void destroy_with_live_objects(void **state)
 	void *p[30];
 
 	(void)state;
+	needs_sheaves();
 	assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, 30, p), 30);
 	kmem_cache_free_bulk(s, 27, p);
 	assert_int_equal(kmem_cache_stats(s, &stats), 0);
@@ -491,6 +495,7 @@ static void verify_finds_planted_faults(void **state)
 	struct slab *slab = page_slab(object);
 
 	(void)state;
+	needs_sheaves();
 	more = kmem_cache_alloc(s, GFP_KERNEL);
 	kmem_cache_free(s, more);
 	assert_int_equal(kmem_cache_verify(s), 0);

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* For tests of sheaves, which debug caches do not have. */
+#ifndef SHEAF_TESTS_SHEAVES_H
+#define SHEAF_TESTS_SHEAVES_H
+
+#include "kit/unit.h"
+#include "os/options.h"
+
+/* Skip this test if slab_debug makes all caches debug caches. */
+static inline void needs_sheaves(void)
+{
+	if (*os_options.slab_debug)
+		skip();
+}
+
+#endif
