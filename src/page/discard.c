@@ -153,22 +153,36 @@ static size_t keep_pages(size_t bytes)
 	return larger(bytes, (size_t)os_options.page_keep << 20) >> OS_PAGE_SHIFT;
 }
 
-/*
- * Pages that were in use lately and are not now: a program often soon allocates again what it
- * freed.
- */
-static size_t freed_lately(struct range *range)
+/* Pages that were in use lately and are not now. */
+static size_t freed_lately(struct range *range, uint32_t now)
 {
-	uint32_t now = os_now_ms(), passed = now - range->since;
-	size_t peak, most = PAGE_KEEP_PEAK / os.nr_nodes >> OS_PAGE_SHIFT;
+	uint32_t passed = now - range->since;
 
 	if (passed >= PAGE_KEEP_MS) {
 		range->peak[1] = passed < 2 * PAGE_KEEP_MS ? range->peak[0] : range->used;
 		range->peak[0] = range->used;
 		range->since = now;
 	}
-	peak = larger(range->peak[0], range->peak[1]);
-	return smaller(peak - range->used, most);
+	return larger(range->peak[0], range->peak[1]) - range->used;
+}
+
+/*
+ * A program often soon allocates again what it freed: so many dirty pages may stay for that. They
+ * become fewer step by step, or one flush of many slabs would give back all of them.
+ */
+static size_t keep_for_return(struct range *range)
+{
+	uint32_t now = os_now_ms();
+	size_t most = PAGE_KEEP_PEAK / os.nr_nodes, step = PAGE_DISCARD_MAX >> OS_PAGE_SHIFT;
+	size_t wanted = smaller(freed_lately(range, now), most >> OS_PAGE_SHIFT);
+
+	if (wanted >= range->kept) {
+		range->kept = wanted;
+	} else if (now - range->lowered >= PAGE_DISCARD_MS) {
+		range->kept = larger(wanted, range->kept - smaller(range->kept, step));
+		range->lowered = now;
+	}
+	return range->kept;
 }
 
 /*
@@ -197,19 +211,19 @@ static void discard_parts(struct range *range, size_t wanted)
 
 void range_given(struct range *range, struct chunk *chunk)
 {
-	size_t lately = freed_lately(range), parts;
+	size_t kept = keep_for_return(range), parts;
 
 	if (chunk->nr_free == CHUNK_PAGES && chunk->advice == CHUNK_PARTS)
 		make_whole(range, chunk);
-	if (chunk->nr_free == CHUNK_PAGES && range->dirty > lately + keep_pages(PAGE_KEEP_CHUNKS))
+	if (chunk->nr_free == CHUNK_PAGES && range->dirty > kept + keep_pages(PAGE_KEEP_CHUNKS))
 		discard_dirty(range, chunk);
 	else if (chunk->nr_free == CHUNK_PAGES) /* All of it can go, if parts could not. */
 		range->stuck -= smaller(range->stuck, CHUNK_PAGES);
 	range->stuck = smaller(range->stuck, range->dirty);
 	/* A program that uses much soon uses more of it again. */
 	parts = larger(keep_pages(PAGE_KEEP_PARTS), range->used / 4);
-	if (range->dirty - range->stuck > lately + parts)
-		discard_parts(range, lately + parts / 2);
+	if (range->dirty - range->stuck > kept + parts)
+		discard_parts(range, kept + parts / 2);
 }
 
 void page_trim(void)
@@ -219,6 +233,7 @@ void page_trim(void)
 		struct range *range = &ranges[node];
 
 		os_lock(&range->lock);
+		range->kept = 0;
 		for (uint32_t i = 0; i < range->nr_chunks; i++) {
 			struct chunk *chunk = &range->chunks[i];
 

@@ -24,8 +24,10 @@ struct range {
 	struct chunk *lists[PAGE_MAX_ORDER + 1];
 	size_t used, dirty; /* pages */
 	size_t stuck;	    /* of the dirty ones could not go when all were looked at */
-	size_t peak[2]; /* the most pages used at once: from `since` on, and in the time before */
-	uint32_t since; /* in ms: see PAGE_KEEP_MS */
+	size_t peak[2];	  /* the most pages used at once: from `since` on, and in the time before */
+	uint32_t since;	  /* in ms: see PAGE_KEEP_MS */
+	uint32_t lowered; /* when `kept` became less, in ms */
+	size_t kept;	  /* dirty pages that may stay for a program that allocates again */
 	struct {
 		size_t committed, used, free;
 	} shown;	 /* of what show.h shows; bytes */

@@ -57,12 +57,14 @@ static inline void pages_let_time_pass(void)
 	clock_pass_ms(2 * PAGE_KEEP_MS);
 }
 
-/* So many calls, of which each gives back PAGE_DISCARD_MAX at most. */
+/* So many calls, of which each gives back PAGE_DISCARD_MAX at most, with time between them. */
 static inline void pages_free_some(unsigned int calls)
 {
-	for (unsigned int i = 0; i < calls; i++)
+	for (unsigned int i = 0; i < calls; i++) {
+		clock_pass_ms(PAGE_DISCARD_MS);
 		for (uint32_t node = 0; node < os.nr_nodes; node++)
 			page_free(page_alloc(node, 0), 0);
+	}
 }
 
 #endif
