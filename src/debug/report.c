@@ -25,11 +25,12 @@ struct dump {
 	unsigned int rows;
 };
 
+/* The bytes may change meanwhile: an object that was freed twice has two owners. */
 static const uint8_t *first_wrong(const struct debug_fault *fault)
 {
-	const uint8_t *byte = fault->from;
+	const uint8_t *byte = fault->from, *last = byte + fault->length - 1;
 
-	while (*byte == fault->expected)
+	while (byte < last && *byte == fault->expected)
 		byte++;
 	return byte;
 }
@@ -38,7 +39,7 @@ static const uint8_t *last_wrong(const struct debug_fault *fault)
 {
 	const uint8_t *byte = fault->from + fault->length - 1;
 
-	while (*byte == fault->expected)
+	while (byte > fault->from && *byte == fault->expected)
 		byte--;
 	return byte;
 }
