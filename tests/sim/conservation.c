@@ -70,6 +70,7 @@ static void run_of_seed(uint64_t seed, struct run *run)
 					      "index=mm_cid;slab_max_order=0;" QUIET,
 					      "slab_strict_numa;slab_max_order=0;" QUIET,
 					      "slab_nospare;slab_max_order=0;" QUIET,
+					      "slab_debug=FZP;slab_max_order=0;" QUIET,
 					      "slab_max_order=3;" QUIET};
 
 	dice_state = seed << 32;

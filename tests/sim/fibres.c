@@ -7,6 +7,7 @@
 
 #include "cache/cache.h"
 #include "os/machine.h"
+#include "os/options.h"
 #include "percpu/barn.h"
 #include "rcu/rcu_free.h"
 #include "sim/kit/model.h"
@@ -343,6 +344,19 @@ static void own_cache(unsigned int fibre)
 	kmem_cache_destroy(s);
 }
 
+/* Debug caches have no sheaves: nothing to set. */
+static void set_capacity(struct kmem_cache *s, unsigned int objects)
+{
+	if (!*os_options.slab_debug)
+		kmem_cache_set_sheaf_capacity(s, objects);
+}
+
+static void set_barn(struct kmem_cache *s, size_t objects, size_t bytes)
+{
+	if (!*os_options.slab_debug)
+		kmem_cache_set_barn(s, objects, bytes);
+}
+
 static void change_settings(unsigned int which)
 {
 	struct kmem_cache *s = shared[sim_below(2)];
@@ -353,9 +367,9 @@ static void change_settings(unsigned int which)
 	else if (sim_below(2))
 		kmem_cache_stats(s, &stats);
 	else if (which == 1)
-		kmem_cache_set_sheaf_capacity(s, 1 + sim_below(now->few_sheaves ? 6 : 64));
+		set_capacity(s, 1 + sim_below(now->few_sheaves ? 6 : 64));
 	else
-		kmem_cache_set_barn(s, sim_below(now->few_sheaves ? 64 : 4096), sim_below(1 << 16));
+		set_barn(s, sim_below(now->few_sheaves ? 64 : 4096), sim_below(1 << 16));
 }
 
 static void operate(unsigned int fibre, struct holder *h)
@@ -478,8 +492,8 @@ static void make_caches(void)
 			sim_fail("the cache \"%s\" cannot be made", names[i]);
 	}
 	for (unsigned int i = SMALL; now->few_sheaves && i <= CONSTRUCTED; i++) {
-		kmem_cache_set_sheaf_capacity(shared[i], 1 + sim_below(6));
-		kmem_cache_set_barn(shared[i], sim_below(64), 1 << 16);
+		set_capacity(shared[i], 1 + sim_below(6));
+		set_barn(shared[i], sim_below(64), 1 << 16);
 	}
 }
 
