@@ -188,6 +188,9 @@ static inline void cache_all_freed(struct kmem_cache *s, void *const *objects, s
 
 void *cache_alloc_checked(struct kmem_cache *s, gfp_t flags, unsigned int node,
 			  enum slab_place place);
+/* debug_take() and debug_free() of src/debug/. */
+bool cache_take_checked(struct kmem_cache *s, void *object);
+bool cache_free_checked(struct kmem_cache *s, void *object, bool waited, const char *call);
 /* waited: they were retired, and their grace period has passed. */
 void cache_give_checked(struct kmem_cache *s, void **objects, size_t n, bool waited,
 			const char *call);

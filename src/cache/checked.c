@@ -8,12 +8,28 @@
 #include "percpu/nolock.h"
 #include "slab/stat.h"
 
+/* The thread sanitizer sees memset() and memcmp() wherever they are called. */
+bool cache_take_checked(struct kmem_cache *s, void *object)
+{
+	tsan_taken(object);
+	return debug_take(&s->sheaf.slab, object);
+}
+
+bool cache_free_checked(struct kmem_cache *s, void *object, bool waited, const char *call)
+{
+	bool done = debug_free(&s->sheaf.slab, object, waited, call);
+
+	if (done)
+		tsan_given(object);
+	return done;
+}
+
 /* An object that was written to while it was free is left out, and the next one taken. */
 static bool take_checked(struct kmem_cache *s, unsigned int node, enum slab_place place,
 			 void **object)
 {
 	while (slab_take(&s->sheaf.slab, node, place, object, 1) == 1)
-		if (debug_take(&s->sheaf.slab, *object))
+		if (cache_take_checked(s, *object))
 			return true;
 	return false;
 }
@@ -41,7 +57,7 @@ void cache_give_checked(struct kmem_cache *s, void **objects, size_t n, bool wai
 {
 	sheaf_give_deferred(&s->sheaf);
 	for (size_t i = 0; i < n; i++) {
-		if (!objects[i] || !debug_free(&s->sheaf.slab, objects[i], waited, call))
+		if (!objects[i] || !cache_free_checked(s, objects[i], waited, call))
 			continue;
 		stat_add(&s->sheaf.slab, STAT_free_slowpath, 1);
 		slab_give(&s->sheaf.slab, &objects[i], 1, call);

@@ -51,7 +51,7 @@ void *cache_alloc_try(struct kmem_cache *s, gfp_t gfp, unsigned int node)
 		object = nolock_alloc(&s->sheaf);
 	if (!object && here)
 		object = take_try(s, node);
-	if (object && cache_is_checked(s) && !debug_take(&s->sheaf.slab, object))
+	if (object && cache_is_checked(s) && !cache_take_checked(s, object))
 		object = NULL;
 	tsan_taken(object);
 	if (object && (gfp & __GFP_ZERO))
@@ -74,7 +74,7 @@ SHEAF_PUBLIC void kmem_cache_free_nolock(struct kmem_cache *s, void *object)
 		return;
 	cache_freed(s, object);
 	if (cache_is_checked(s) &&
-	    !debug_free(&s->sheaf.slab, object, false, "kmem_cache_free_nolock")) {
+	    !cache_free_checked(s, object, false, "kmem_cache_free_nolock")) {
 		os_report_kept_nowait();
 		return;
 	}
