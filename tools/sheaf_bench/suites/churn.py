@@ -21,8 +21,9 @@ from .churn_report import (BYTES, FAULTS, KEEP, MOMENTS, OBJECTS, ORDERS, PHASES
 from .rates import DPDK
 from .suite import Settings, Suite
 
+MEMORY_SIZES = (64, 512)  # where memory is, depends on little; each process idles
 QUICK_MEMORY_SIZES = (64,)
-QUICK_MEMORY_ORDERS = ("in-order", "shuffled")
+MEMORY_ORDERS = ("in-order", "shuffled")
 IDLE = 2000  # ms
 TIMES = (6, 6, 600.0)  # repetitions, those of a quick run, and its seconds
 MEMORY = (3, 2, 180.0)  # pages are counted, and differ little
@@ -68,10 +69,10 @@ def _cell(entry: tuple[Worker, dict[str, Any]], part: str, order: str, size: int
 
 
 def cells(workers: list[Worker], part: str, quick: bool) -> list[Cell]:
-    few = quick and part == "memory"
+    sizes = QUICK_MEMORY_SIZES if quick else MEMORY_SIZES
     return [_cell(entry, part, order, size, quick)
-            for order in (QUICK_MEMORY_ORDERS if few else ORDERS)
-            for size in (QUICK_MEMORY_SIZES if few else OBJECTS)
+            for order in (MEMORY_ORDERS if part == "memory" else ORDERS)
+            for size in (sizes if part == "memory" else OBJECTS)
             for entry in _entries(workers)]
 
 
