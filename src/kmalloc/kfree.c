@@ -155,13 +155,13 @@ static void *resize(const void *block, size_t size, gfp_t flags, size_t most, co
 	return larger ? move(larger, block, old, call) : NULL;
 }
 
-SHEAF_PUBLIC void *krealloc(const void *block, size_t size, gfp_t flags)
+SHEAF_PUBLIC OS_NOT_INLINED void *krealloc(const void *block, size_t size, gfp_t flags)
 {
 	return resize(block, size, flags, KMALLOC_MAX_SIZE, "krealloc",
 		      __builtin_return_address(0));
 }
 
-SHEAF_PUBLIC void *kvrealloc(const void *block, size_t size, gfp_t flags)
+SHEAF_PUBLIC OS_NOT_INLINED void *kvrealloc(const void *block, size_t size, gfp_t flags)
 {
 	return resize(block, size, flags, INT_MAX, "kvrealloc", __builtin_return_address(0));
 }

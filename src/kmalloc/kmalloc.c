@@ -262,17 +262,17 @@ void *kmalloc_for(size_t size, gfp_t flags, int node, const void *caller)
 	return kmem_cache_alloc_node(s, flags, node);
 }
 
-SHEAF_PUBLIC void *__kmalloc_large(size_t size, gfp_t flags)
+SHEAF_PUBLIC OS_NOT_INLINED void *__kmalloc_large(size_t size, gfp_t flags)
 {
 	return kmalloc_for(size, flags, NUMA_NO_NODE, __builtin_return_address(0));
 }
 
-SHEAF_PUBLIC void *kmalloc_node(size_t size, gfp_t flags, int node)
+SHEAF_PUBLIC OS_NOT_INLINED void *kmalloc_node(size_t size, gfp_t flags, int node)
 {
 	return kmalloc_for(size, flags, node, __builtin_return_address(0));
 }
 
-SHEAF_PUBLIC void *kvmalloc_node(size_t size, gfp_t flags, int node)
+SHEAF_PUBLIC OS_NOT_INLINED void *kvmalloc_node(size_t size, gfp_t flags, int node)
 {
 	if (size > KMALLOC_LARGEST)
 		return large_alloc(size, flags, node, INT_MAX, "kvmalloc");

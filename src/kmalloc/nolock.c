@@ -7,7 +7,7 @@
 #include "os/report.h"
 
 /* If a cache has no object at hand, the next larger one often has one. */
-SHEAF_PUBLIC void *kmalloc_nolock(size_t size, gfp_t gfp, int node)
+SHEAF_PUBLIC OS_NOT_INLINED void *kmalloc_nolock(size_t size, gfp_t gfp, int node)
 {
 	unsigned int wanted =
 		node >= 0 && (uint32_t)node < os.nr_nodes ? (unsigned int)node : os_node();
