@@ -149,9 +149,10 @@ static size_t own_memory(void)
 	return kib;
 }
 
-/* Pretend to have more CPUs than this machine. */
+/* Pretend to have more CPUs than this machine, and use one: another one would need memory, too. */
 static void invent_cpus(unsigned int n)
 {
+	pin((unsigned int)sched_getcpu());
 	os_init();
 	os.nr_cpus = n;
 	os_find_places();
