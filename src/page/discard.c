@@ -178,9 +178,11 @@ static size_t keep_for_return(struct range *range)
 
 	if (wanted >= range->kept) {
 		range->kept = wanted;
-	} else if (now - range->lowered >= PAGE_DISCARD_MS) {
+	} else if (++range->frees >= PAGE_DISCARD_FREES ||
+		   now - range->lowered >= PAGE_DISCARD_MS) {
 		range->kept = larger(wanted, range->kept - smaller(range->kept, step));
 		range->lowered = now;
+		range->frees = 0;
 	}
 	return range->kept;
 }

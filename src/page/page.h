@@ -59,11 +59,13 @@
 #define PAGE_KEEP_PEAK ((size_t)256 << 20)
 #define PAGE_KEEP_MS   1000
 /*
- * Bytes that one page_free() gives back at most (and what two chunks have), 1 to 3 ms in pages of
- * 4 KiB; and the milliseconds before what is kept becomes less again by so much.
+ * Bytes that one page_free() gives back at most (and what two chunks have), 1 to 3 ms in pages of 4
+ * KiB; and the milliseconds, or the freed runs, before what is kept becomes less again by so much.
+ * A flush of the usual sheaf frees fewer runs.
  */
-#define PAGE_DISCARD_MAX ((size_t)32 << 20)
-#define PAGE_DISCARD_MS	 10
+#define PAGE_DISCARD_MAX   ((size_t)32 << 20)
+#define PAGE_DISCARD_MS	   10
+#define PAGE_DISCARD_FREES 64
 /*
  * Bytes in use from which huge pages are advised: a page fault is 0.6 µs for each 4 KiB then, but
  * one touched byte may cost 2 MiB, which is an eighth of this at most.

@@ -27,6 +27,7 @@ struct range {
 	size_t peak[2];	  /* the most pages used at once: from `since` on, and in the time before */
 	uint32_t since;	  /* in ms: see PAGE_KEEP_MS */
 	uint32_t lowered; /* when `kept` became less, in ms */
+	uint32_t frees;	  /* of runs since then */
 	size_t kept;	  /* dirty pages that may stay for a program that allocates again */
 	struct {
 		size_t committed, used, free;

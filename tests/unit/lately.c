@@ -131,7 +131,7 @@ static void many_frees_at_once_give_back_a_part(void **state)
 		page_free(runs[i], LARGE - 1);
 	pages_let_time_pass();
 	before = dirty();
-	for (int i = 0; i < 100; i++)
+	for (int i = 1; i < PAGE_DISCARD_FREES; i++)
 		page_free(page_alloc(0, 0), 0);
 	assert_true(before - dirty() <= PAGE_DISCARD_MAX + MANY * OS_HUGE / 2 / 4);
 	for (unsigned int i = 1; i < 2 * MANY; i += 2)
