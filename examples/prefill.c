@@ -25,7 +25,8 @@ struct node {
 
 static struct kmem_cache *nodes;
 
-/* The number of nodes that this insertion takes: usually one, sometimes a few, rarely all of them. */
+/* The number of nodes that this insertion takes: usually one, sometimes a few, rarely all of
+ * them. */
 static unsigned int needed(unsigned int turn)
 {
 	return turn % 1000 == 999 ? WORST : turn % 16 == 15 ? 4 : 1;

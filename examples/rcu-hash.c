@@ -6,8 +6,8 @@
  *     rcu-hash [UPDATES]                    of each writer
  *     cc -O2 rcu-hash.c -o rcu-hash $(pkg-config --cflags --libs libsheaf-urcu liburcu-memb) -pthread
  *
- *   bucket -> entry -> entry -> NULL      a writer unlinks an entry by one store; a reader that stands
- *                                         on it still finds its way to the end
+ *   bucket -> entry -> entry -> NULL      a writer unlinks an entry by one store; a reader that
+ *                                         stands on it still finds its way to the end
  *
  * This example shows:
  *   - a flavour's header and <sheaf/rcu.h>; sheaf_urcu_register() once

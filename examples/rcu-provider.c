@@ -26,7 +26,7 @@
 
 #define MOST_READERS 16
 
-/* --- readers ------------------------------------------------------------------------------------ */
+/* --- readers ---------------------------------------------------------------------------------- */
 
 static _Atomic uint64_t epoch = 1;
 static struct {
@@ -62,7 +62,7 @@ static int has_passed(uint64_t begun)
 	return 1;
 }
 
-/* --- the provider -------------------------------------------------------------------------------- */
+/* --- the provider ----------------------------------------------------------------------------- */
 
 /* Heads are handled in batches: one batch waits for readers, or its functions run, while the next
  * is gathered. */
@@ -164,7 +164,7 @@ static const struct sheaf_rcu_ops ops = {.size = sizeof(struct sheaf_rcu_ops),
 					 .start_poll = start_poll,
 					 .poll = poll};
 
-/* --- a program that uses it ------------------------------------------------------------------------ */
+/* --- a program that uses it ------------------------------------------------------------------- */
 
 enum {
 	READERS = 2,

@@ -7,7 +7,8 @@
  *     one slot, exactly         exact_fit      0    the slot
  *     one pivot moves           slot_store     0    the pivot; without readers any change of
  *                                                   ranges that keeps their number
- *     in the last, free slot    append         0    slots beyond the end, then the one that shows them
+ *     in the last, free slot    append         0    slots beyond the end, then the one that
+ *                                                   shows them
  *     one leaf                  node_store     1    a new leaf, then the parent's slot; without
  *                                                   readers in place, and 0
  *     else                      rebuild.c: split_store, rebalance, spanning_store
@@ -174,8 +175,8 @@ static void plan_skew(struct store *st)
 }
 
 /*
- * By the kernel's rules: three nodes for each level up to one that has more than it must have, two if
- * nothing spans leaves; or up to one that has room.
+ * By the kernel's rules: three nodes for each level up to one that has more than it must have, two
+ * if nothing spans leaves; or up to one that has room.
  */
 static unsigned int kernel_request(const struct store *st, bool spanning)
 {

@@ -3,20 +3,22 @@
  * The readers' calls that search: where each begins, which depends on how the last one ended.
  *
  *     status      index ... last                         mas_find()            mas_next()
- *     start       where to search from                   looks there           goes on from the range there
+ *     start       where to search from                   looks there           goes on from there
  *     active      a range of the tree, entry or gap      goes on from it       the same
  *     root        0 ... 0, and no node is in the tree    goes on from it       the same
  *     none        outside of a tree without nodes        looks there           goes on from there
- *     pause       as it was when the state was paused    looks after it        goes on from the range there
+ *     pause       as it was when the state was paused    looks after it        goes on from there
  *     overflow    what reaches the limit                 looks there           goes on from it
  *     underflow   the same, downwards                    looks there           looks there
  *     error       no matter                              NULL                  NULL
  *
- * The calls downwards are the same with the ends exchanged, but mas_find_rev() also goes on from where an
- * overflow or underflow was. To look is to find the entry that is there, or to go on from the gap; so the
- * calls that stop at gaps find none where the others begin to search, only on their way.
+ * The calls downwards are the same with the ends exchanged, but mas_find_rev() also goes on from
+ * where an overflow or underflow was. To look is to find the entry that is there, or to go on from
+ * the gap; so the calls that stop at gaps find none where the others begin to search, only on their
+ * way.
  *
- * A state that has come to the limit: mas_find() leaves it alone, the others make it overflow or underflow.
+ * A state that has come to the limit: mas_find() leaves it alone, the others make it overflow or
+ * underflow.
  *
  * Called with the lock, or in an RCU read-side section.
  */
@@ -130,8 +132,8 @@ SHEAF_PUBLIC void *mas_find_range_rev(struct ma_state *mas, unsigned long min)
 /* --- next, previous -------------------------------------------------------------------------- */
 
 /*
- * Stand on a range of the tree, from which to go on. False: the call is at its end with the result, which
- * is the entry there if the last call ended on the other side.
+ * Stand on a range of the tree, from which to go on. False: the call is at its end with the result,
+ * which is the entry there if the last call ended on the other side.
  */
 static __attribute__((noinline)) bool stand(struct ma_state *mas, unsigned long limit, bool up,
 					    void **result)

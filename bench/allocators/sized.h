@@ -4,8 +4,8 @@
  * sized/NAME.h, named by BENCH_SIZED. That defines, all static:
  *   bool sized_begin(const char *variant)        once; false after an error it has told
  *   void *sized_alloc(size_t size), void sized_free(void *object)
- *   void *sized_pages(size_t size, size_t align), void sized_pages_free(void *object)   large blocks;
- *                                                align is a power of two, at most a page
+ *   void *sized_pages(size_t size, size_t align), void sized_pages_free(void *object)
+ *                                                large blocks; align: a power of two up to a page
  * and SIZED_CALL as BENCH_CALL there.
  */
 #ifndef BENCH_SIZED_H

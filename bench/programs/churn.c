@@ -7,11 +7,11 @@
  *   exchange                      two threads; each frees what the other one allocated
  *
  * All objects are allocated and touched first. Prints a line "from LIBRARY" if the allocator is a
- * preloaded one, and then for each round lines of "free" and "again" with nanoseconds of CPU time and page
- * faults, both per object freed or allocated. With --idle the last frees end it, and lines follow of bytes
- * that are resident beyond those before the allocator's first use, per object: "freed", at once; "later",
- * after so many milliseconds and one further free; "worked", after a hundredth of the objects was
- * allocated and freed once more.
+ * preloaded one, and then for each round lines of "free" and "again" with nanoseconds of CPU time
+ * and page faults, both per object freed or allocated. With --idle the last frees end it, and lines
+ * follow of bytes that are resident beyond those before the allocator's first use, per object:
+ * "freed", at once; "later", after so many milliseconds and one further free; "worked", after a
+ * hundredth of the objects was allocated and freed once more.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -71,7 +71,7 @@ static void parse(int argc, char **argv)
 		options.objects = THREADS;
 }
 
-/* --- one thread's part --------------------------------------------------------------------------- */
+/* --- one thread's part ------------------------------------------------------------------------ */
 
 struct share {
 	size_t first, n;
@@ -123,7 +123,7 @@ static __attribute__((noinline)) void allocate_share(struct share *share)
 	add_since(share, start);
 }
 
-/* --- one thread, or two ---------------------------------------------------------------------------- */
+/* --- one thread, or two ----------------------------------------------------------------------- */
 
 static pthread_barrier_t gate;
 static void (*step)(struct share *share);
@@ -156,7 +156,8 @@ static void begin_threads(void)
 		}
 }
 
-/* Do it to so many objects from the first one on; shared out among the threads, if there are some. */
+/* Do it to so many objects from the first one on; shared out among the threads, if there are
+ * some. */
 static struct share run(void (*what)(struct share *share), size_t n)
 {
 	struct share sum = {.n = n};
@@ -177,7 +178,7 @@ static struct share run(void (*what)(struct share *share), size_t n)
 	return sum;
 }
 
-/* --- the rounds ------------------------------------------------------------------------------------ */
+/* --- the rounds ------------------------------------------------------------------------------- */
 
 /* Another one for each round, or what was allocated last would be freed in that order. */
 static void fill_order(size_t n, size_t round)

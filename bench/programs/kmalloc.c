@@ -3,8 +3,8 @@
  * The kmalloc benchmark: replays the use of an allocator by a recorded program.
  *
  *   same               every thread replays the whole mix (common/mix.h), again and again
- *   producer-consumer  the even thread of a pair allocates the mix's sizes in their order, the odd one
- *                      frees them in that order
+ *   producer-consumer  the even thread of a pair allocates the mix's sizes in their order, the
+ *                      odd one frees them in that order
  *
  * The first word of every object is written when it is new and read before it is freed. Prints
  * lines for the `sheaf` command: see common/threads.h; a pair is an object that was allocated and

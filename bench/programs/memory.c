@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The memory benchmark: allocate many objects one by one, touch all of each, free them or a part of them
- * in some order, do nothing for a while, free one more (further), allocate and free a hundredth as many
- * (work), ask for memory to be given back; resident bytes all along.
+ * The memory benchmark: allocate many objects one by one, touch all of each, free them or a part of
+ * them in some order, do nothing for a while, free one more (further), allocate and free a
+ * hundredth as many (work), ask for memory to be given back; resident bytes all along.
  *
  * Prints a line "from LIBRARY" if the allocator is a preloaded one, and then lines of PHASE (grow,
- * free, idle, further, work, trim), how much of the phase is done (0 to 1), seconds of CPU time since
- * the start without those spent looking, and resident bytes beyond those at the start.
+ * free, idle, further, work, trim), how much of the phase is done (0 to 1), seconds of CPU time
+ * since the start without those spent looking, and resident bytes beyond those at the start.
  */
 #include <stdio.h>
 #include <stdlib.h>

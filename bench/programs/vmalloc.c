@@ -6,8 +6,8 @@
  *   fix_size            blocks of --pages pages
  *   random_size_align   of 1 to --pages pages, aligned to a random power of two of at most a page
  *
- * Prints a line "from LIBRARY" if the allocator is a preloaded one, and ns of CPU time of a block for
- * each iteration but the first.
+ * Prints a line "from LIBRARY" if the allocator is a preloaded one, and ns of CPU time of a block
+ * for each iteration but the first.
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A library to preload: what sizes a program allocates, and how long it keeps them. bench/record/record
- * runs a program with it; `sheaf bench kmalloc` replays what was recorded.
+ * A library to preload: what sizes a program allocates, and how long it keeps them.
+ * bench/record/record runs a program with it; `sheaf bench kmalloc` replays what was recorded.
  *
  * The age of an object is the number of allocations the program makes, in all threads, from its own
  * until it is freed; what is live at the end was kept. A table of live objects is searched by

@@ -216,7 +216,7 @@ static inline bool cache_has_no_readers(const struct grace *grace)
  */
 bool cache_begin_rcu(struct kmem_cache *s, struct grace *grace);
 
-/* ----------------------------------------------------------------------------------------------- */
+/* ---------------------------------------------------------------------------------------------- */
 
 static inline struct kmem_cache *cache_of_slab(struct slab_cache *slab)
 {

@@ -2,13 +2,15 @@
 /*
  * Reports of many lines, for misuse that needs evidence: which bytes, who allocated, who freed.
  *
- * Such a report is misuse as os/report.h describes it: it is limited by kind and cache, and panic_on_warn ends the
- * program after it. It is made in one of a few places in memory that is there from the beginning, without a lock or
- * a wait, so that it may be made anywhere; and it is written where kept lines are. A piece that is written
- * at once ends with a line and is shorter than PIPE_BUF: lines of others come between its lines, never into them.
+ * Such a report is misuse as os/report.h describes it: it is limited by kind and cache, and
+ * panic_on_warn ends the program after it. It is made in one of a few places in memory that is
+ * there from the beginning, without a lock or a wait, so that it may be made anywhere; and it is
+ * written where kept lines are. A piece that is written at once ends with a line and is shorter
+ * than PIPE_BUF: lines of others come between its lines, never into them.
  *
  * Invariants
- *  G1. A place is free, claimed by the thread that fills or writes it, or ready. Only one thread claims a ready one.
+ *  G1. A place is free, claimed by the thread that fills or writes it, or ready. Only one thread
+ *      claims a ready one.
  *  G2. What was written of a ready place is never written again, whoever continues.
  *
  * Callers: src/debug/; os/report.c writes.
@@ -21,8 +23,8 @@
 
 struct os_long;
 
-/* Begin a report of this kind about a cache. NULL: reports of this kind, or the places, have run out, and it is
- * counted as left out; each of the following then does nothing. */
+/* Begin a report of this kind about a cache. NULL: reports of this kind, or the places, have run
+ * out, and it is counted as left out; each of the following then does nothing. */
 struct os_long *os_long_begin(const char *about, const char *kind) __attribute__((cold));
 /* Add text; what does not fit is cut off. */
 void os_long_add(struct os_long *report, const char *format, ...)
@@ -33,10 +35,10 @@ void os_long_stack(struct os_long *report, const uintptr_t *ip, unsigned int n)
 /* It is complete: os_report_kept() writes it. */
 void os_long_end(struct os_long *report) __attribute__((cold));
 
-/* --- for os/report.c --------------------------------------------------------------------------- */
+/* --- for os/report.c -------------------------------------------------------------------------- */
 
-/* Write reports of this thread, and those that others left if standard error takes them at once; with may_wait
- * false, all of them only if it does. */
+/* Write reports of this thread, and those that others left if standard error takes them at once;
+ * with may_wait false, all of them only if it does. */
 void os_long_write(bool may_wait) __attribute__((cold));
 /* In a forked child: forget those of other threads. Returns how many are left. */
 uint32_t os_long_after_fork(void);

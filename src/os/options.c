@@ -212,7 +212,8 @@ static void warn_of_names(const char *block, size_t length)
 	}
 }
 
-/* Add to the blocks, which the layer that knows their letters reads; without any, one that has all. */
+/* Add to the blocks, which the layer that knows their letters reads; without any, one that has
+ * all. */
 static bool add_debug(const char *word, size_t length)
 {
 	size_t used = strlen(os_options.slab_debug);

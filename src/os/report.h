@@ -80,8 +80,8 @@ static inline void os_report_kept_nowait(void)
 /* In a forked child: other threads' are not its own. */
 void os_reports_after_fork(void);
 
-/* For os/long_report.c: which one of its kind the next report is, 0 if it is left out; another is lost, because
- * nothing can keep it; whether standard error takes a piece at once. */
+/* For os/long_report.c: which one of its kind the next report is, 0 if it is left out; another is
+ * lost, because nothing can keep it; whether standard error takes a piece at once. */
 uint32_t os_misuse_count(const char *about, const char *format) __attribute__((cold));
 void os_report_lost(void) __attribute__((cold));
 bool os_report_has_room(bool may_wait) __attribute__((cold));

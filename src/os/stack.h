@@ -28,8 +28,8 @@ size_t os_stack(char *text, size_t size) __attribute__((cold, noinline));
  * not. */
 void os_stack_prepare(void);
 
-/* The same in two steps: the return addresses, at most n, and later the text of one of them, which may be longer
- * than `size`. The module may be gone by then: the text is then the address. */
+/* The same in two steps: the return addresses, at most n, and later the text of one of them, which
+ * may be longer than `size`. The module may be gone by then: the text is then the address. */
 unsigned int os_stack_walk(uintptr_t *ip, unsigned int n) __attribute__((noinline));
 size_t os_stack_frame(char *text, size_t size, uintptr_t ip) __attribute__((cold));
 

@@ -5,7 +5,8 @@
  *
  *   addresses   | node 0's range | node 1's range | ...      each 1 << range_shift bytes
  *   descriptors | 32 bytes for every page of the above, same order
- *   words       | 64 bytes for every page, for the bits of slabs of more than 64 objects; else a link: slab/late.c
+ *   words       | 64 bytes for every page, for the bits of slabs of more than 64 objects; else a
+ *               | link: slab/late.c
  *
  * A node's range is used from below in chunks of 2 MiB. A chunk knows its free pages in a bitmap;
  * chunks with free pages hang on a list by the largest aligned run they can give.

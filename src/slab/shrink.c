@@ -19,7 +19,7 @@
  * from full.
  */
 #define PROMOTE_MAX 32
-#define NR_CHAINS   (PROMOTE_MAX + 2) /* by free objects; 0: the empty slabs; the last: all others */
+#define NR_CHAINS   (PROMOTE_MAX + 2) /* by free objects; 0: empty slabs; the last: all others */
 
 static unsigned int chain_of(const struct slab_cache *cache, uint64_t state)
 {

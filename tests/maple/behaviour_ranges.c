@@ -219,7 +219,8 @@ static void erase_in_gap(void **state)
 	done(&mt);
 }
 
-/* -EEXIST for every range that shares an index with an entry, and nothing changes; 0 for the others. */
+/* -EEXIST for every range that shares an index with an entry, and nothing changes; 0 for the
+ * others. */
 static void overlapping_inserts(void **state)
 {
 	for (unsigned int flags = 0; flags < 4; flags++) {

@@ -171,7 +171,8 @@ static void insert(void)
 	check_tree(&tree);
 }
 
-/* A cell's worth of free indices, from below, from above, or the next one; not in the ends' cells. */
+/* A cell's worth of free indices, from below, from above, or the next one; not in the ends'
+ * cells. */
 static void allocate(void)
 {
 	unsigned long min = cell_min(&model, 1), max = cell_max(&model, CELLS - 2), at = 1, start;

@@ -17,8 +17,9 @@ enum {
 /* --- memory that comes and goes -------------------------------------------------------------- */
 
 /*
- * RLIMIT_AS: no address can be had, so the library cannot begin. RLIMIT_DATA: no memory at those it has
- * (alone: with both, mprotect() takes the addresses to be over their limit already, and grants it).
+ * RLIMIT_AS: no address can be had, so the library cannot begin. RLIMIT_DATA: no memory at those it
+ * has (alone: with both, mprotect() takes the addresses to be over their limit already, and grants
+ * it).
  */
 static int limited; /* which of them, in this child */
 
@@ -48,7 +49,7 @@ static void give_nodes_back(void)
 	nr_held = 0;
 }
 
-/* --- the calls, each to store at free indices from 0 to 4 -------------------------------------- */
+/* --- the calls, each to store at free indices from 0 to 4 ------------------------------------- */
 
 static struct maple_tree tree = MTREE_INIT(tree, MT_FLAGS_ALLOC_RANGE | MT_FLAGS_USE_RCU);
 
@@ -264,7 +265,7 @@ static const struct call {
 	{"mtree_dup", duplicate, true},
 };
 
-/* --- each call without memory, and with it ----------------------------------------------------- */
+/* --- each call without memory, and with it ---------------------------------------------------- */
 
 static const struct call *call; /* of this child */
 
@@ -341,7 +342,7 @@ static void first_use_without_memory(void **state)
 	first_use(RLIMIT_DATA);
 }
 
-/* --- what the library is asked for at first use --------------------------------------------------- */
+/* --- what the library is asked for at first use ----------------------------------------------- */
 
 struct kmem_cache *real_create(const char *name, size_t size, const struct kmem_cache_args *args,
 			       size_t args_size,
@@ -370,7 +371,7 @@ struct kmem_cache *create(const char *name, size_t size, const struct kmem_cache
 	return real_create(name, size, args, args_size, flags);
 }
 
-/* --- a store that may not fail ------------------------------------------------------------------- */
+/* --- a store that may not fail ---------------------------------------------------------------- */
 
 static struct maple_tree plain = MTREE_INIT(plain, 0);
 
@@ -438,7 +439,7 @@ static void first_use_that_may_not_fail(void **state)
 	}
 }
 
-/* --- two that come at once ---------------------------------------------------------------------- */
+/* --- two that come at once -------------------------------------------------------------------- */
 
 static void at_once(void)
 {
@@ -460,7 +461,7 @@ static void second_try_at_once(void **state)
 	check_child(at_once);
 }
 
-/* --- later ------------------------------------------------------------------------------------- */
+/* --- later ------------------------------------------------------------------------------------ */
 
 static void later_use(void **state)
 {

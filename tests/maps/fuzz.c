@@ -38,7 +38,7 @@ static void fail(const char *why, const struct text *text, const char *error)
 	exit(1);
 }
 
-/* --- the text ------------------------------------------------------------------------------------ */
+/* --- the text --------------------------------------------------------------------------------- */
 
 /* Replace some bytes with others. */
 static void replace(struct text *text, size_t at, size_t length, const char *with, size_t n)
@@ -98,7 +98,7 @@ static void shorten(struct text *text)
 	mend_end(text);
 }
 
-/* --- damage -------------------------------------------------------------------------------------- */
+/* --- damage ----------------------------------------------------------------------------------- */
 
 static void damage_byte(struct text *text, size_t at)
 {
@@ -167,7 +167,7 @@ static void damage(struct text *text)
 	}
 }
 
-/* --- what comes of it ------------------------------------------------------------------------------ */
+/* --- what comes of it ------------------------------------------------------------------------- */
 
 static void check_error(const struct text *text, const char *error)
 {

@@ -136,7 +136,7 @@ static void register_after_another(void)
 	}
 }
 
-/* --- no thread can be made --------------------------------------------------------------------- */
+/* --- no thread can be made -------------------------------------------------------------------- */
 
 static void without_threads(void)
 {
@@ -164,7 +164,7 @@ static void without_threads(void)
 	destroy(s);
 }
 
-/* --- polling, from liburcu 0.14 on -------------------------------------------------------------- */
+/* --- polling, from liburcu 0.14 on ------------------------------------------------------------ */
 
 #if __has_include(<urcu/urcu-poll.h>)
 #define RETIRED UINT64_C(0xdeadbeef)
@@ -293,8 +293,9 @@ static void barriers_of_several_threads(void)
 	destroy(s);
 }
 
-/* slub_kunit's kfree_rcu and kfree_rcu_wq_destroy: destroy at once, or after a while. Also the kernel's
- * traps: objects in a partly filled sheaf, in queues, with the provider, and in none of these. */
+/* slub_kunit's kfree_rcu and kfree_rcu_wq_destroy: destroy at once, or after a while. Also the
+ * kernel's traps: objects in a partly filled sheaf, in queues, with the provider, and in none of
+ * these. */
 static void kfree_rcu_destroy(void)
 {
 	static const slab_flags_t flags[] = {0, SLAB_NO_SHEAVES, SLAB_TYPESAFE_BY_RCU};
@@ -329,7 +330,8 @@ static void *free_some(void *argument)
 	return NULL;
 }
 
-/* The kernel's traps 10 and 11: a partly filled spare, and a retiring thread that changes its CPU. */
+/* The kernel's traps 10 and 11: a partly filled spare, and a retiring thread that changes its
+ * CPU. */
 static void retire_on_changing_cpus(void)
 {
 	struct kmem_cache *s;
@@ -369,7 +371,7 @@ static void retire_on_changing_cpus(void)
 	destroy(s);
 }
 
-/* --- a reader that stays ------------------------------------------------------------------------ */
+/* --- a reader that stays ---------------------------------------------------------------------- */
 
 static struct item *_Atomic watched;
 static atomic_bool inside, leave;
@@ -485,7 +487,7 @@ static void a_reader_stays_and_who_may_wait_waits(void)
 	destroy(s);
 }
 
-/* --- fork ------------------------------------------------------------------------------------------ */
+/* --- fork ------------------------------------------------------------------------------------- */
 
 static void go_on(struct kmem_cache *inherited)
 {
@@ -537,7 +539,8 @@ static void fork_with_pending(void)
 	destroy(s);
 }
 
-/* Other flavours keep vanished threads' registrations: liburcu wants them released before a fork. */
+/* Other flavours keep vanished threads' registrations: liburcu wants them released before a
+ * fork. */
 #ifdef FLAVOUR_BP
 static void fork_beside_retiring_threads(void)
 {
@@ -557,7 +560,7 @@ static void fork_beside_retiring_threads(void)
 }
 #endif
 
-/* -------------------------------------------------------------------------------------------------- */
+/* ---------------------------------------------------------------------------------------------- */
 
 static void remote_objects(void)
 {

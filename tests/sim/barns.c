@@ -34,7 +34,7 @@ static struct kmem_cache *new_cache(unsigned int size)
 	return made;
 }
 
-/* --- limits -------------------------------------------------------------------------------------- */
+/* --- limits ----------------------------------------------------------------------------------- */
 
 static size_t larger(size_t one, size_t other)
 {
@@ -89,7 +89,7 @@ static int limits(void *data)
 	return 0;
 }
 
-/* --- other CPUs' shards -------------------------------------------------------------------------- */
+/* --- other CPUs' shards ----------------------------------------------------------------------- */
 
 static unsigned int used[OS_MAX_ROWS], nr_used;
 
@@ -121,7 +121,8 @@ static bool same_node(unsigned int one, unsigned int other)
 	return os.node_of_row[one] == os.node_of_row[other];
 }
 
-/* As many searches as there are CPUs and parts of blocks cover all of the node, even with wrong hints. */
+/* As many searches as there are CPUs and parts of blocks cover all of the node, even with wrong
+ * hints. */
 static void find_from(unsigned int from, unsigned int by, struct sheaf *full, bool found_none)
 {
 	struct sheaf *found = NULL;
@@ -216,7 +217,7 @@ static int nearest(void *data)
 	return 0;
 }
 
-/* --- bursts -------------------------------------------------------------------------------------- */
+/* --- bursts ----------------------------------------------------------------------------------- */
 
 static struct pair {
 	void *objects[RING];
@@ -287,7 +288,7 @@ static int bursts(void *data)
 	return 0;
 }
 
-/* ------------------------------------------------------------------------------------------------- */
+/* ---------------------------------------------------------------------------------------------- */
 
 static int run(int (*body)(void *data), unsigned int cpus, unsigned int nodes, const char *options)
 {

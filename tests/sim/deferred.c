@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Slabs whose listing was deferred: none is left without the flag that slow paths test, and the cost
- * of that test does not depend on the number of nodes.
+ * Slabs whose listing was deferred: none is left without the flag that slow paths test, and the
+ * cost of that test does not depend on the number of nodes.
  */
 #include <stdio.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The maple tree under every short schedule: one writer and a reader, then several readers at random.
+ * The maple tree under every short schedule: one writer and a reader, then several readers at
+ * random.
  *
  * A case is a tree, a store of a known type and a reader. It runs under all schedules with as many
  * preemptions as the budget allows, each time from the same nodes. Readers change nothing that
@@ -158,7 +159,8 @@ static void read_around(const struct store_call *call)
 			reader.at = cell_min(m, cells[i]);
 			explore_case();
 		}
-	/* Readers that start before the stored range, that start inside it, and that end with it. */
+	/* Readers that start before the stored range, that start inside it, and that end with
+	 * it. */
 	for (reader.reading = READ_FIND; reader.reading < NR_READINGS; reader.reading++) {
 		reader.at = before > 5 ? before - 5 : 0;
 		reader.limit = cell_max(m, least(call->last + 6, CELLS - 1));

@@ -5,8 +5,8 @@
  *
  *     unused -> live -> retired (waits for the readers that were inside then) -> freed
  *
- * A freed node is poisoned, and a load or store of one of its words fails (maple_words.h). Nothing here
- * is a step of the simulator, but kmem_cache_free_rcu().
+ * A freed node is poisoned, and a load or store of one of its words fails (maple_words.h). Nothing
+ * here is a step of the simulator, but kmem_cache_free_rcu().
  */
 #ifndef SHEAF_TESTS_SIM_MAPLE_NODES_H
 #define SHEAF_TESTS_SIM_MAPLE_NODES_H
@@ -35,7 +35,8 @@ void nodes_save(const struct maple_tree *mt);
 void nodes_restore(struct maple_tree *mt);
 /*
  * A load is a step only if the word is one that a store changed since nodes_learn(false), till
- * nodes_learned(): before any other, being put aside is the same as before the next of these. Or all.
+ * nodes_learned(): before any other, being put aside is the same as before the next of these. Or
+ * all.
  */
 void nodes_learn(bool all);
 void nodes_learned(void);

@@ -151,7 +151,8 @@ static void read_down(struct look *look, struct maple_tree *mt, bool gaps)
 			entry = gaps ? mas_find_range_rev(&mas, look->reader->at)
 				     : mas_find_rev(&mas, look->reader->at);
 		check_place(look, &mas);
-		/* After a tree without nodes the search starts there again: a writer may have stored something. */
+		/* After a tree without nodes the search starts there again: a writer may have
+		 * stored something. */
 		if (mas.index <= from && from <= mas.last)
 			next = from;
 		if (!entry && mas.status != ma_active &&

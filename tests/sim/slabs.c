@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The slab layer alone (src/slab/slab.h, B1-B7): fibres take from slabs of few objects, and give back what any
- * of them took, so that slabs become full and empty all the time. Two caches make slabs of the same pages.
+ * The slab layer alone (src/slab/slab.h, B1-B7): fibres take from slabs of few objects, and give
+ * back what any of them took, so that slabs become full and empty all the time. Two caches make
+ * slabs of the same pages.
  *
  *   object   | the constructor's mark | whether it is in use | ...
  *
- * Pages that a slab gives back are zeroed at once. So an object that is handed out twice, whose slab goes
- * away while it is in use, or that is constructed twice or not at all is found when it is taken, given back
- * or constructed.
+ * Pages that a slab gives back are zeroed at once. So an object that is handed out twice, whose
+ * slab goes away while it is in use, or that is constructed twice or not at all is found when it is
+ * taken, given back or constructed.
  */
 #include <stdio.h>
 #include <string.h>

@@ -23,7 +23,7 @@
 #define FEW	   20
 #define PAGE_BYTES ((size_t)4096)
 
-/* --- what is handed over ------------------------------------------------------------------------- */
+/* --- what is handed over ---------------------------------------------------------------------- */
 
 enum kind {
 	OBJECT,
@@ -166,7 +166,7 @@ static void end(struct held held, unsigned int random)
 	}
 }
 
-/* --- what readers may look at --------------------------------------------------------------------- */
+/* --- what readers may look at ----------------------------------------------------------------- */
 
 struct shown {
 	struct sheaf_rcu_head rcu;
@@ -203,7 +203,7 @@ static void replace_shown(unsigned int random)
 		kfree_rcu(fresh, rcu);
 }
 
-/* --- the threads ---------------------------------------------------------------------------------- */
+/* --- the threads ------------------------------------------------------------------------------ */
 
 static void bulk(void)
 {

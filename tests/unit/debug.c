@@ -796,7 +796,8 @@ static void in_handler(int number)
 	kmem_cache_free_nolock(shown, object);
 }
 
-/* Standard error closed; full, with nobody who reads: the program goes on, also in a signal handler. */
+/* Standard error closed; full, with nobody who reads: the program goes on, also in a signal
+ * handler. */
 static void in_bad_places(void)
 {
 	int ends[2];

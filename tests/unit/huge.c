@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Huge pages and mappings: a growing range is one mapping. A chunk whose parts were returned is a separate
- * mapping until the whole chunk is free or in use. These are counted, and never exceed the budget.
+ * Huge pages and mappings: a growing range is one mapping. A chunk whose parts were returned is a
+ * separate mapping until the whole chunk is free or in use. These are counted, and never exceed the
+ * budget.
  */
 #include "cache/cache.h"
 #include "kit/pages.h"
@@ -152,7 +153,8 @@ static void used_whole(void **state)
 	give_all();
 }
 
-/* A free chunk that the system may fill with a huge page counts as dirty, so that it is returned in time. */
+/* A free chunk that the system may fill with a huge page counts as dirty, so that it is returned
+ * in time. */
 static void free_chunks_stay_below_the_limit(void **state)
 {
 	(void)state;
@@ -260,7 +262,8 @@ static void parts_that_cannot_go_are_left_alone(void **state)
 	assert_int_equal(looked, 0);
 }
 
-/* Use up free halves of chunks next to the library's own memory, so that all other chunks are whole. */
+/* Use up free halves of chunks next to the library's own memory, so that all other chunks are
+ * whole. */
 static int setup(void **state)
 {
 	struct slab *half;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Pages that were freed lately stay, up to a limit; later they go back, a bounded part in each call. */
+/* Pages that were freed lately stay, up to a limit; later they go back, a bounded part in each
+ * call. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -97,7 +98,8 @@ static void no_more_than_the_limit_stays(void **state)
 	pages_free_some(CALLS);
 }
 
-/* No program waits long for one free. Halves of chunks, so that none is whole and goes back alone. */
+/* No program waits long for one free. Halves of chunks, so that none is whole and goes back
+ * alone. */
 static void one_call_gives_back_a_part(void **state)
 {
 	size_t before, calls = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Manners (docs/design.md, R14): limits, cancellation, fork and misuse that a host program may meet.
+ * Manners (docs/design.md, R14): limits, cancellation, fork and misuse that a host program may
+ * meet.
  *
  * Each case runs in a child of its own, since most are about the library's first use: the parent
  * never uses it.

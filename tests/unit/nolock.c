@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The nolock calls: with each lock held, and in signal handlers that interrupt every part of the library.
+ * The nolock calls: with each lock held, and in signal handlers that interrupt every part of the
+ * library.
  *
  *   nolock [HANDLERS]
  */

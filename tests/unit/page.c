@@ -83,7 +83,8 @@ static void give(unsigned int i)
 		assert_null(page_slab(address + page * OS_PAGE));
 }
 
-/* True if no page that could be returned is left: only pages that share a system page with one in use. */
+/* True if no page that could be returned is left: only pages that share a system page with one
+ * in use. */
 static bool only_parts_are_dirty(void)
 {
 	struct page_usage usage = page_usage();
@@ -216,7 +217,8 @@ static void foreign_addresses(void **state)
 	assert_null(page_slab(pages.base - 1));
 	assert_null(page_slab(pages.base + pages.size));
 	assert_null(page_slab((void *)UINTPTR_MAX));
-	/* Inside the ranges, but in chunks that were never used: their descriptors are unreadable. */
+	/* Inside the ranges, but in chunks that were never used: their descriptors are
+	 * unreadable. */
 	assert_null(page_slab(pages.base + pages.size - 1));
 	for (uint32_t node = 0; node < os.nr_nodes; node++)
 		assert_null(page_slab(pages.base + ((size_t)(node + 1) << pages.range_shift) - 1));

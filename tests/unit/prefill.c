@@ -256,7 +256,8 @@ static void zeroed(void **state)
 	all_is_there();
 }
 
-/* A spare that a return left partly filled is neither full nor empty to main (kernel-made mistake). */
+/* A spare that a return left partly filled is neither full nor empty to main (kernel-made
+ * mistake). */
 static void partly_filled_spare(void **state)
 {
 	unsigned int capacity = sheaf_capacity(&s->sheaf);

@@ -516,7 +516,8 @@ static void typesafe_pages_go_late(void **state)
 	destroy(s);
 }
 
-/* The objects of a slab that waits are free: a double free is found, and the slab is freed later. */
+/* The objects of a slab that waits are free: a double free is found, and the slab is freed
+ * later. */
 static void double_frees_of_waiting_slabs(void **state)
 {
 	static const unsigned int sizes[] = {16, 64}; /* bits in a table, and in the descriptor */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Deferred lines, with handlers that defer and write lines of their own at the same time; long reports. */
+/* Deferred lines, with handlers that defer and write lines of their own at the same time; long
+ * reports. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -70,7 +71,8 @@ static void make_long(const char *about, int lines)
 	os_long_end(report);
 }
 
-/* Nobody reads, so what does not fit into the pipe waits; each line arrives whole, once, in order. */
+/* Nobody reads, so what does not fit into the pipe waits; each line arrives whole, once, in
+ * order. */
 static void a_long_report_is_written_in_pieces(void **state)
 {
 	char line[128], text[16384];

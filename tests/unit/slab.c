@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The slab layer alone: layout rules, take and give against a model for every number of objects a slab may
- * have, orders, constructors, and what misuse does.
+ * The slab layer alone: layout rules, take and give against a model for every number of objects a
+ * slab may have, orders, constructors, and what misuse does.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -124,7 +124,8 @@ static unsigned int nr_bits(struct slab_cache *cache, struct slab *slab, uint64_
 	return n;
 }
 
-/* Check bits, count and flags of every slab of a quiet cache; return the number of objects in use. */
+/* Check bits, count and flags of every slab of a quiet cache; return the number of objects in
+ * use. */
 static size_t count_in_use(struct slab_cache *cache)
 {
 	size_t in_use = 0, nr_slabs = 0, expected = 0;
@@ -292,8 +293,8 @@ static void small_slabs(void **state)
 }
 
 /*
- * Slabs of this order, with every number of objects that sizes allow: take all objects, give some back in
- * random order and take them again, until each object was seen free and used.
+ * Slabs of this order, with every number of objects that sizes allow: take all objects, give some
+ * back in random order and take them again, until each object was seen free and used.
  */
 static void fill_slab(uint32_t size, unsigned int order)
 {
@@ -361,7 +362,8 @@ static void every_number_of_objects(void **state)
 	os_options.max_order = max_order;
 }
 
-/* With slab_freelist_random, objects come in random order, and in different orders for two slabs. */
+/* With slab_freelist_random, objects come in random order, and in different orders for two
+ * slabs. */
 static void random_order(void **state)
 {
 	static void *objects[2][512];
@@ -406,7 +408,8 @@ static void construct(void *object)
 	constructed++;
 }
 
-/* Objects are constructed word by word, each once; a take that may not wait gets only constructed ones. */
+/* Objects are constructed word by word, each once; a take that may not wait gets only
+ * constructed ones. */
 static void constructor(void **state)
 {
 	struct slab_request request = request_of(16);
@@ -595,7 +598,8 @@ static void empty_slabs_go_back(void **state)
 	slab_cache_exit(&cache);
 }
 
-/* A free that set the last bit, but has not yet subtracted from the count, still uses the slab (B3). */
+/* A free that set the last bit, but has not yet subtracted from the count, still uses the slab
+ * (B3). */
 static void empty_by_count(void **state)
 {
 	struct slab_request request = request_of(1024);
@@ -689,7 +693,8 @@ static void double_frees(void **state)
 	slab_cache_exit(&cache);
 }
 
-/* A nolock free needs no lock in any state of the slab; a slab that it cannot list is listed later. */
+/* A nolock free needs no lock in any state of the slab; a slab that it cannot list is listed
+ * later. */
 static void nolock_frees(void **state)
 {
 	struct slab_request request = request_of(64);

@@ -136,7 +136,8 @@ static void *churn(void *cache)
 	return NULL;
 }
 
-/* The same while other threads use the cache: no object that was freed before may be left in a sheaf. */
+/* The same while other threads use the cache: no object that was freed before may be left in a
+ * sheaf. */
 static void flush_beside_others(void **state)
 {
 	struct kmem_cache *s = make("flush-beside", 64, 0);
@@ -203,7 +204,8 @@ static void double_free_by_two_threads(void **state)
 	all_is_there(s);
 }
 
-/* The callback of a sheaf whose objects went to their slabs, because the barn was full, forgot the sheaf. */
+/* The callback of a sheaf whose objects went to their slabs, because the barn was full, forgot
+ * the sheaf. */
 static void rcu_callback_forgets_its_sheaf(void **state)
 {
 	struct kmem_cache_args args = {.rcu = &by_hand_ops};
@@ -411,7 +413,8 @@ static void *migrate(void *cache)
 	return NULL;
 }
 
-/* A thread moves to another CPU between two steps of a slow path; sheaves there may be in any state. */
+/* A thread moves to another CPU between two steps of a slow path; sheaves there may be in any
+ * state. */
 static void migration_between_steps(void **state)
 {
 	struct kmem_cache *s = make("migration", 64, 0);

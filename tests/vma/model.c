@@ -38,7 +38,7 @@ int __wrap_vma_alloc_bulk(unsigned int n, void **vmas)
 	return refuse() ? -ENOMEM : __real_vma_alloc_bulk(n, vmas);
 }
 
-/* --- the model --------------------------------------------------------------------------------- */
+/* --- the model -------------------------------------------------------------------------------- */
 
 struct page {
 	bool mapped;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process to inspect. It does what each line on standard input says, and answers each with a line.
+ * A process to inspect. It does what each line on standard input says, and answers each with a
+ * line.
  *
  *   create NAME       a cache of 64-byte objects; further lines use it. The name may have spaces
  *   merge NAME        the same, but it may share the cache of others

@@ -18,8 +18,8 @@
  * that such a list becomes a CPU's as it is, by one exchange and without a walk.
  *
  * Invariants
- *  T1. A slab that a slot names (HEAD or LIST) is HELD by that slot, and named by that one only. Who
- *      takes it out of there holds it.
+ *  T1. A slab that a slot names (HEAD or LIST) is HELD by that slot, and named by that one only.
+ *      Who takes it out of there holds it.
  *  T2. In a slab's state, objects on a CPU's freelist are in use: only frees by way of the state
  *      word change it while a CPU has the slab, and they add to the freelist there (B1).
  *  T3. The head in a state is an object's index, as B1-B4 of slab/slab.h want it, but links are

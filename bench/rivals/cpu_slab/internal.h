@@ -15,8 +15,8 @@ struct cpu_slab_counts {
 };
 
 /*
- * A state as the library counts in it, and flags it, with a freelist: head is the index of its first object,
- * fresh is how many objects, from the first one on, were ever taken.
+ * A state as the library counts in it, and flags it, with a freelist: head is the index of its
+ * first object, fresh is how many objects, from the first one on, were ever taken.
  */
 #define NO_OBJECT 0xffffu
 #define STATE(head, inuse, fresh)                                                                  \

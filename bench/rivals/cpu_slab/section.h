@@ -6,13 +6,13 @@
  *   pair       HEAD: the first free object of this CPU's slab; its link leads to the next one, the
  *              last one's is the slab's address | 1. So HEAD, odd, is an empty freelist and still
  *              says whose: 1 alone means that this CPU has no slab.
- *   home       LIST: the CPU partial list's first slab; the last one's link is 1. The next word counts
- *              the slabs from there on.
+ *   home       LIST: the CPU partial list's first slab; the last one's link is 1. The next word
+ *              counts the slabs from there on.
  *   home_size  SPAN: bytes of a slab, a power of two to which slabs are aligned.
  *
- * Since HEAD names both a freelist and its slab, every change is one committing store (docs/design.md, R1),
- * and no state lies between two. All return false when there is nothing to do or the section
- * cannot run; nothing was stored then.
+ * Since HEAD names both a freelist and its slab, every change is one committing store
+ * (docs/design.md, R1), and no state lies between two. All return false when there is nothing to do
+ * or the section cannot run; nothing was stored then.
  */
 #ifndef BENCH_CPU_SLAB_SECTION_H
 #define BENCH_CPU_SLAB_SECTION_H
@@ -189,7 +189,8 @@ C_SECTION bool c_install(char *handle, uintptr_t head, uintptr_t *old)
 	return empty;
 }
 
-/* LIST is linked by the words of a descriptor that the library has no use for here, up to two of them. */
+/* LIST is linked by the words of a descriptor that the library has no use for here, up to two of
+ * them. */
 static inline uint64_t *length_of(struct slab *slab)
 {
 	return (uint64_t *)&slab->next;

@@ -171,7 +171,8 @@ static void start_signals(void)
 	setitimer(ITIMER_REAL, &often, NULL);
 }
 
-/* More slabs, so that lists overflow and slabs go back: fill up, free every other object, the rest. */
+/* More slabs, so that lists overflow and slabs go back: fill up, free every other object, the
+ * rest. */
 static void tide(struct worker *w, unsigned int c)
 {
 	enum {

@@ -24,7 +24,7 @@ static bool fault(struct check *check, enum verdict verdict, const struct op *op
 	return false;
 }
 
-/* --- ranges, neighbours joined -------------------------------------------------------------------- */
+/* --- ranges, neighbours joined ---------------------------------------------------------------- */
 
 /* The ranges of one of the three, in order. */
 struct cursor {
@@ -130,7 +130,7 @@ static bool same(struct check *check, const struct op *op, struct cursor *one, s
 	return true;
 }
 
-/* --- a recording, checked ------------------------------------------------------------------------- */
+/* --- a recording, checked --------------------------------------------------------------------- */
 
 static bool check_space(struct check *check, const struct op *op, unsigned int number)
 {

@@ -122,7 +122,7 @@ static const char *protect_until_hole(struct space *space, const struct op *op)
 	return error ? refused(error) : NULL;
 }
 
-/* --- mremap ------------------------------------------------------------------------------------- */
+/* --- mremap ----------------------------------------------------------------------------------- */
 
 /* As the mapping that goes on behind a VMA, or has a part of it. */
 static struct space_request like(const struct vma *vma, unsigned long from)
@@ -197,7 +197,7 @@ static const char *remap(struct space *space, const struct op *op)
 	return why || !error ? why : refused(error);
 }
 
-/* --- all calls ----------------------------------------------------------------------------------- */
+/* --- all calls -------------------------------------------------------------------------------- */
 
 static const char *change(struct space *space, const struct op *op)
 {

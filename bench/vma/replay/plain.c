@@ -124,7 +124,8 @@ static const char *heap(struct plain *plain, const struct op *op)
 	return NULL;
 }
 
-/* What is at first ... end, as pieces at another place; and the last one goes on to a new length. */
+/* What is at first ... end, as pieces at another place; and the last one goes on to a new
+ * length. */
 static void move(struct plain *plain, const struct op *op, uint64_t end)
 {
 	uint64_t to_end = op->result + op->wanted;

@@ -16,7 +16,7 @@ const char *const op_names[OP_KINDS] = {"exec",	  "map",      "mmap", "munmap", 
 static const char *const patterns[OP_KINDS] = {"nb",	"rpf", "rphf=v", "r=o", "ra=o", "w=b",
 					       "rwh=v", "r=o", "s",	 "rpf", ""};
 
-/* --- what lines say of each other --------------------------------------------------------------- */
+/* --- what lines say of each other ------------------------------------------------------------- */
 
 static bool begin_space(struct parser *parser, unsigned int number)
 {
@@ -84,7 +84,7 @@ static bool check_order(struct parser *parser)
 	return true;
 }
 
-/* --- lines -------------------------------------------------------------------------------------- */
+/* --- lines ------------------------------------------------------------------------------------ */
 
 static bool add_op(struct parser *parser)
 {

@@ -6,8 +6,8 @@
  *     replay sort.maps                                 and here it is done again
  *
  * Held against a plain model and against what the kernel had, as check.h says. What differs is told
- * with the recording's line, and the exit code is 1. Then all is done once more, with nothing checked,
- * for the time of a call.
+ * with the recording's line, and the exit code is 1. Then all is done once more, with nothing
+ * checked, for the time of a call.
  */
 #include <urcu.h>
 
@@ -20,7 +20,7 @@
 
 #define ROUNDS 10
 
-/* --- and timed ------------------------------------------------------------------------------------ */
+/* --- and timed -------------------------------------------------------------------------------- */
 
 static double now(void)
 {
