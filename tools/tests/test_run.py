@@ -12,6 +12,25 @@ from pathlib import Path
 from live import HAS_LIVE, LIVE, PATIENCE, SHEAF, sheaf
 from sheaf_tool import shared
 
+KILLS_A_CHILD = """
+import subprocess, sys
+
+def start(lines):
+    child = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, close_fds=False)
+    child.stdin.write(lines)
+    child.stdin.flush()
+    for _ in lines.splitlines():
+        assert child.stdout.readline() == "done\\n"
+    return child
+
+killed = start("create killed\\nalloc 9\\n")
+killed.kill()
+killed.wait()
+start("create second\\nalloc 5\\n").communicate()
+print(killed.pid)
+sys.exit(7)
+"""
+
 
 @unittest.skipUnless(HAS_LIVE, "needs a build and /dev/shm")
 class Run(unittest.TestCase):
@@ -72,3 +91,32 @@ class Run(unittest.TestCase):
                 self.assertNotIn("resident", told)
                 pid = int(told.split()[1])
                 self.assertFalse(shared.path_of(pid).exists())
+
+    def test_program_that_is_killed(self) -> None:
+        """By a signal that does not come from `sheaf run`: nothing can be done at exit."""
+        with subprocess.Popen([sys.executable, SHEAF, "run", "--", "sh", "-c", f"echo $$; exec {LIVE}"], text=True,
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE) as process:
+            pid = int(process.stdout.readline())
+            process.stdin.write("create first\nalloc 78\nfree 1\n")
+            process.stdin.flush()
+            for _ in range(3):
+                process.stdout.readline()
+            os.kill(pid, signal.SIGKILL)
+            self.assertEqual(process.wait(PATIENCE), 128 + signal.SIGKILL)
+            told = process.stderr.read()
+        self.assertRegex(told, rf"\Aprocess {pid} \(live\): ")
+        self.assertRegex(told, r"\nfirst +77 ")
+        self.assertFalse(shared.path_of(pid).exists())
+
+    def test_child_that_is_killed(self) -> None:
+        """The status is the program's. Processes that exit print their tables; the killed one does not."""
+        found = sheaf("run", "--", sys.executable, "-c", KILLS_A_CHILD, LIVE)
+        pid = int(found.stdout)
+        self.addCleanup(shared.remove_left_over, pid)
+        self.assertEqual(found.returncode, 7)
+        self.assertRegex(found.stderr, r"\nsecond +5 ")
+        self.assertEqual(found.stderr.count("# libsheaf"), 1)
+        self.assertNotIn("killed", found.stderr)
+        shared.remove_left_over(pid)
+        self.assertFalse(shared.path_of(pid).exists())
