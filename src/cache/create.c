@@ -41,7 +41,10 @@ static bool check_rcu(const char *name, const struct kmem_cache_args *args, slab
 	else
 		fault = "SLAB_TYPESAFE_BY_RCU needs an RCU provider first: see "
 			"sheaf_rcu_register() in <sheaf/rcu.h>";
-	os_report("kmem_cache_create(%s): %s", name, fault ? fault : "out of memory");
+	if (fault)
+		os_misuse(name, "kmem_cache_create(%s): %s", name, fault);
+	else
+		os_report("kmem_cache_create(%s): out of memory", name);
 	return false;
 }
 
@@ -188,7 +191,8 @@ static void clean_name(char *clean, const char *name)
 
 	if (!name) {
 		name = "(no name)";
-		os_report("kmem_cache_create: the name is NULL; \"%s\" is used. Name the cache: "
+		os_misuse(NULL,
+			  "kmem_cache_create: the name is NULL; \"%s\" is used. Name the cache: "
 			  "reports identify caches by name",
 			  name);
 	}
@@ -254,7 +258,8 @@ static struct kmem_cache *create_sized(const char *name, size_t size, const void
 	else if (os_sized_copy(&own, sizeof(own), args, args_size) && !says_reserved(&own))
 		s = create(clean, size, &own, flags);
 	else
-		os_report("kmem_cache_create(%s): kmem_cache_args has fields that this version "
+		os_misuse(clean,
+			  "kmem_cache_create(%s): kmem_cache_args has fields that this version "
 			  "does not know. Use the library that belongs to the header the program "
 			  "was built with",
 			  clean);

@@ -255,7 +255,7 @@ SHEAF_PUBLIC void kvfree_rcu_barrier_on_cache(struct kmem_cache *s)
 
 static int refuse(const char *why)
 {
-	os_report("sheaf_rcu_register: %s; not registered", why);
+	os_misuse(NULL, "sheaf_rcu_register: %s; not registered", why);
 	return -1;
 }
 
@@ -277,8 +277,10 @@ SHEAF_PUBLIC int sheaf_rcu_register(const struct sheaf_rcu_ops *ops)
 	done = memory && !caches.no_readers && grace_register(ops);
 	os_unlock(&caches.lock);
 	errno = saved;
-	if (!memory)
-		return refuse("out of memory");
+	if (!memory) {
+		os_report("sheaf_rcu_register: out of memory; not registered");
+		return -1;
+	}
 	if (os_load_acquire(&caches.no_readers))
 		return refuse("sheaf_rcu_none() declared earlier that there are no readers");
 	if (!done)
