@@ -10,7 +10,8 @@
  * bytes or more is aligned to at least 16, a smaller one to 8, and a block whose size is a power of
  * two to its size. This alignment is guaranteed; the sizes of the caches are not.
  *
- * The rules of <sheaf/slab.h> for threads, signals, fork and errno apply here, too.
+ * The rules of <sheaf/slab.h> for threads, signals, fork and errno apply here, too. Calls with gfp
+ * flags sleep only if the flags allow it. Sizes are bytes.
  */
 #ifndef SHEAF_KMALLOC_H
 #define SHEAF_KMALLOC_H
@@ -22,7 +23,7 @@
 extern "C" {
 #endif
 
-/* The result of a request for 0 bytes: not NULL; it may be freed like any block, but not
+/* The result of a request for 0 bytes. It is not NULL, and may be freed like any block, but not
  * dereferenced. */
 #define ZERO_SIZE_PTR SHEAF_ADDRESS(void *, 16)
 
@@ -53,7 +54,8 @@ SHEAF_FRESH SHEAF_SIZED(1) void *__kmalloc_large(size_t size, gfp_t flags)
  * Return at least size bytes, or NULL if there is no memory. The content is undefined; with
  * __GFP_ZERO it is zero up to the size that ksize() returns. 0 bytes: ZERO_SIZE_PTR. Above
  * KMALLOC_MAX_SIZE: NULL, and a report unless __GFP_NOWARN is given. Up to 8192 bytes the common
- * case is that of kmem_cache_alloc(); larger blocks take a lock.
+ * case and the cost are those of kmem_cache_alloc(). A larger block takes a lock, unless this CPU
+ * has freed one of its size shortly before; O(1), or O(size) if it is zeroed.
  */
 static inline SHEAF_FRESH SHEAF_SIZED(1) void *kmalloc(size_t size, gfp_t flags)
 {
@@ -112,14 +114,17 @@ static inline SHEAF_FRESH SHEAF_SIZED(1, 2) void *kcalloc_node(size_t n, size_t 
 }
 
 /*
- * Change the size of a block: in place if it already has so many bytes; otherwise the content is
- * copied to a new block, and the old one is freed. If a new block would have half the bytes or less
- * (kmalloc_size_roundup()), the content moves there, too, unless there is no memory at once: a
- * smaller size never fails, and blocks of kmem_buckets stay where they are. Returns NULL, and does
- * not change the block, if there is no memory. If the block is NULL or ZERO_SIZE_PTR: the same as
- * kmalloc(). If size is 0: the same as kfree(), and ZERO_SIZE_PTR is returned. Kernel: never moves
- * to a smaller block. __GFP_ZERO: the bytes beyond the old content are zero if every earlier call
- * for this block also had the flag.
+ * Change the size of a block and return it. It stays in place if it already has that many bytes;
+ * otherwise the content is copied to a new block, and the old one is freed. If a new block would
+ * have half the bytes or less (kmalloc_size_roundup()), the content moves there, too, but only if
+ * memory is available at once: so a smaller size never fails. Blocks of kmem_buckets do not move
+ * when they shrink.
+ *
+ * Returns NULL, and does not change the block, if there is no memory. If the block is NULL or
+ * ZERO_SIZE_PTR: the same as kmalloc(). If size is 0: the same as kfree(), and returns
+ * ZERO_SIZE_PTR. __GFP_ZERO: the bytes beyond the old content are zero if every earlier call for
+ * this block also had the flag. O(1), or O(size) if the content is copied. Kernel: never moves to a
+ * smaller block.
  */
 SHEAF_OBJECT SHEAF_SIZED(2) void *krealloc(const void *block, size_t size, gfp_t flags)
 	SHEAF_SYMBOL(krealloc);
@@ -137,7 +142,7 @@ static inline SHEAF_OBJECT SHEAF_SIZED(2, 3) void *krealloc_array(void *block, s
  * Free a block from any call of this header, or an object of any cache. NULL and ZERO_SIZE_PTR are
  * allowed. A pointer that does not belong to the library is reported and not freed. A pointer to a
  * free block, or into a block, is found as by kmem_cache_free(). The common case takes one
- * restartable section.
+ * restartable section. Never waits for memory. O(1); O(size) above 2 MiB.
  */
 void kfree(const void *block) SHEAF_SYMBOL(kfree);
 
@@ -148,27 +153,27 @@ static inline void kfree_bulk(size_t n, void **p)
 }
 
 /*
- * The same, but first overwrite the whole block with zeros (ksize() bytes). A pointer that is not
- * the start of a block is reported, and nothing is overwritten or freed.
+ * kfree(), but first overwrite the whole block with zeros (ksize() bytes). A pointer that is not
+ * the start of a block is reported, and nothing is overwritten or freed. O(size).
  */
 void kfree_sensitive(const void *block) SHEAF_SYMBOL(kfree_sensitive);
 
 /*
- * The usable bytes of a block; 0 for NULL and ZERO_SIZE_PTR. O(1), no lock. Compilers know
- * the requested size, and _FORTIFY_SOURCE ends a program that writes beyond it: to use all bytes,
+ * Return the usable bytes of a block; 0 for NULL and ZERO_SIZE_PTR. O(1), no lock. Compilers know
+ * the requested size, and _FORTIFY_SOURCE ends a program that writes beyond it. To use all bytes,
  * request kmalloc_size_roundup(size).
  */
 size_t ksize(const void *block) SHEAF_SYMBOL(ksize);
 
-/* The result of ksize() for kmalloc(size); size itself if kmalloc() would fail. O(1). */
+/* Return what ksize() returns for kmalloc(size); size itself if kmalloc() refuses it. O(1). */
 size_t kmalloc_size_roundup(size_t size) SHEAF_SYMBOL(kmalloc_size_roundup);
 
-/* --- larger than kmalloc() ----------------------------------------------------------------------
- */
+/* --- larger than kmalloc() -------------------------------------------------------------------- */
 
 /*
  * kmalloc_node() and kmalloc() for up to INT_MAX bytes. Blocks above 2 MiB are separate mappings,
- * aligned to 2 MiB: they cost system calls and O(size / 2 MiB), whatever their number.
+ * aligned to 2 MiB: each allocation and free costs system calls and O(size / 2 MiB), however many
+ * of them there are.
  */
 SHEAF_FRESH SHEAF_SIZED(1) void *kvmalloc_node(size_t size, gfp_t flags, int node)
 	SHEAF_SYMBOL(kvmalloc_node);
@@ -224,8 +229,8 @@ static inline void kvfree(const void *block)
 }
 
 /*
- * The same, but first overwrite size bytes with zeros, at most ksize() bytes. A pointer that is not
- * the start of a block is reported, and nothing is overwritten or freed.
+ * kvfree(), but first overwrite size bytes with zeros, at most ksize() bytes. A pointer that is not
+ * the start of a block is reported, and nothing is overwritten or freed. O(size).
  */
 void kvfree_sensitive(const void *block, size_t size) SHEAF_SYMBOL(kvfree_sensitive);
 
@@ -254,8 +259,7 @@ static inline void vfree(const void *block)
 	kfree(block);
 }
 
-/* --- any context --------------------------------------------------------------------------------
- */
+/* --- any context ------------------------------------------------------------------------------ */
 
 /*
  * Return at least size bytes in any context, as by kmem_cache_alloc_nolock(): from the cache of
@@ -269,14 +273,13 @@ SHEAF_FRESH SHEAF_SIZED(1) void *kmalloc_nolock(size_t size, gfp_t gfp, int node
 
 /* Free a block of a cache in any context, as by kmem_cache_free_nolock(), whichever call allocated
  * it. NULL and ZERO_SIZE_PTR are allowed; blocks above KMALLOC_MAX_CACHE_SIZE are reported and not
- * freed. */
+ * freed. Async-signal-safe. */
 void kfree_nolock(const void *block) SHEAF_SYMBOL(kfree_nolock);
 
-/* --- copies -------------------------------------------------------------------------------------
- */
+/* --- copies ----------------------------------------------------------------------------------- */
 
-/* Return a copy of a string, to be freed by kfree(); NULL for NULL. kstrndup() copies at most max
- * bytes. */
+/* Return a copy of a string, to be freed by kfree(); NULL for NULL, and if there is no memory.
+ * kstrndup() copies at most max bytes, and adds a zero byte. O(length). */
 SHEAF_FRESH char *kstrdup(const char *text, gfp_t flags) SHEAF_SYMBOL(kstrdup);
 SHEAF_FRESH char *kstrndup(const char *text, size_t max, gfp_t flags) SHEAF_SYMBOL(kstrndup);
 
@@ -289,7 +292,8 @@ SHEAF_CHECK_RESULT const char *kstrdup_const(const char *text, gfp_t flags)
 	SHEAF_SYMBOL(kstrdup_const);
 void kfree_const(const void *text) SHEAF_SYMBOL(kfree_const);
 
-/* Return a copy of size bytes; kmemdup_nul() adds a zero byte. */
+/* Return a copy of size bytes, to be freed by kfree(); NULL if there is no memory. kmemdup_nul()
+ * adds a zero byte, and returns NULL for NULL. O(size). */
 SHEAF_OBJECT SHEAF_SIZED(2) void *kmemdup(const void *from, size_t size, gfp_t flags)
 	SHEAF_SYMBOL(kmemdup);
 SHEAF_FRESH char *kmemdup_nul(const char *from, size_t size, gfp_t flags) SHEAF_SYMBOL(kmemdup_nul);
@@ -303,8 +307,7 @@ SHEAF_FRESH char *kasprintf(gfp_t flags, const char *format, ...) SHEAF_SYMBOL(k
 SHEAF_FRESH char *kvasprintf(gfp_t flags, const char *format, va_list arguments)
 	SHEAF_SYMBOL(kvasprintf) __attribute__((__format__(__printf__, 2, 0)));
 
-/* --- sets of one's own --------------------------------------------------------------------------
- */
+/* --- separate sets of caches ------------------------------------------------------------------ */
 
 /* Caches of the same sizes that only calls with this set use: an overflow hits only blocks of the
  * same kind. */
@@ -313,8 +316,8 @@ typedef struct sheaf_kmem_buckets kmem_buckets;
 /*
  * Create a set of caches NAME-8 ... NAME-8k. Flags, useroffset, usersize and ctor apply to every
  * cache (a region beyond a small cache's object is cut). NULL if there is no memory, or if
- * kmem_cache_create() refuses an argument. The rules for destroying a set are those of
- * kmem_cache_destroy(); NULL is allowed.
+ * kmem_cache_create() refuses an argument. Takes a lock. The rules for destroying a set are those
+ * of kmem_cache_destroy(); NULL is allowed.
  */
 kmem_buckets *kmem_buckets_create(const char *name, slab_flags_t flags, unsigned int useroffset,
 				  unsigned int usersize, void (*ctor)(void *object))

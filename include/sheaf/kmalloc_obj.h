@@ -26,7 +26,7 @@ extern "C" {
 #define kvmalloc_obj(...) SHEAF_OBJ(kvmalloc, __VA_ARGS__)
 #define kvzalloc_obj(...) SHEAF_OBJ(kvzalloc, __VA_ARGS__)
 
-/* (WHAT, COUNT) or (WHAT, COUNT, GFP): an array of so many. NULL if the product overflows. */
+/* (WHAT, COUNT) or (WHAT, COUNT, GFP): an array of COUNT objects. NULL if the product overflows. */
 #define kmalloc_objs(...)  SHEAF_OBJS(kmalloc_array, __VA_ARGS__)
 #define kzalloc_objs(...)  SHEAF_OBJS(kcalloc, __VA_ARGS__)
 #define kvmalloc_objs(...) SHEAF_OBJS(kvmalloc_array, __VA_ARGS__)
@@ -34,16 +34,15 @@ extern "C" {
 
 /*
  * (WHAT, MEMBER, COUNT) or (WHAT, MEMBER, COUNT, GFP): a structure whose last member MEMBER[] has
- * so many elements. NULL if the size overflows. A member that counts the elements is the caller's
- * to set.
+ * COUNT elements. NULL if the size overflows. If the structure has a member that counts the
+ * elements, the caller must set it.
  */
 #define kmalloc_flex(...)  SHEAF_FLEX(__kmalloc_flexible, 0u, __VA_ARGS__)
 #define kzalloc_flex(...)  SHEAF_FLEX(__kmalloc_flexible, __GFP_ZERO, __VA_ARGS__)
 #define kvmalloc_flex(...) SHEAF_FLEX(__kvmalloc_flexible, 0u, __VA_ARGS__)
 #define kvzalloc_flex(...) SHEAF_FLEX(__kvmalloc_flexible, __GFP_ZERO, __VA_ARGS__)
 
-/* --- private from here on ----------------------------------------------------------------------
- */
+/* --- private from here on --------------------------------------------------------------------- */
 
 static inline bool __kmalloc_flex_overflows(size_t head, size_t n, size_t each, size_t *bytes)
 {

@@ -33,8 +33,7 @@
 extern "C" {
 #endif
 
-/* --- the tree ----------------------------------------------------------------------------------
- */
+/* --- the tree --------------------------------------------------------------------------------- */
 
 #define MT_FLAGS_ALLOC_RANGE   0x001u /* keep the largest gap below each node, for searches */
 #define MT_FLAGS_USE_RCU       0x002u /* readers without the lock: changed nodes are replaced */
@@ -52,7 +51,7 @@ extern "C" {
  */
 #define XA_ZERO_ENTRY SHEAF_ADDRESS(void *, 1030)
 
-/* Whether an entry is XA_ZERO_ENTRY. O(1). */
+/* Return whether an entry is XA_ZERO_ENTRY. O(1). */
 static inline bool xa_is_zero(const void *entry)
 {
 	return entry == XA_ZERO_ENTRY;
@@ -75,6 +74,7 @@ struct maple_tree {
 	unsigned long ma_lock[__MT_LOCK_WORDS];
 };
 
+/* The initial value of an empty tree with these MT_FLAGS_; an empty tree without flags. */
 #define MTREE_INIT(name, flags)                                                                    \
 	{                                                                                          \
 		NULL, (flags), {0},                                                                \
@@ -88,13 +88,16 @@ struct maple_tree {
 void mt_init_flags(struct maple_tree *mt, unsigned int flags) SHEAF_SYMBOL(mt_init_flags);
 void mt_init(struct maple_tree *mt) SHEAF_SYMBOL(mt_init);
 
-/* The tree's lock. Not for a tree with MT_FLAGS_LOCK_EXTERN. Sleeps while another thread has it. */
+/* Take and release the tree's lock. Not for a tree with MT_FLAGS_LOCK_EXTERN. Sleeps while another
+ * thread has it. */
 void mtree_lock(struct maple_tree *mt) SHEAF_SYMBOL(mtree_lock);
 void mtree_unlock(struct maple_tree *mt) SHEAF_SYMBOL(mtree_unlock);
 
 /*
- * Switch to changes for which readers need no lock, or back. Call mt_set_in_rcu() before the first
- * reader without a lock, with the lock held, and mt_clear_in_rcu() after the last one. O(1).
+ * Switch to changes for which readers need no lock (MT_FLAGS_USE_RCU), or back. Call
+ * mt_set_in_rcu() before the first reader without a lock, with the lock held, and mt_clear_in_rcu()
+ * after the last one. The other two return whether a tree has MT_FLAGS_USE_RCU, and
+ * MT_FLAGS_LOCK_EXTERN. O(1).
  */
 void mt_set_in_rcu(struct maple_tree *mt) SHEAF_SYMBOL(mt_set_in_rcu);
 void mt_clear_in_rcu(struct maple_tree *mt) SHEAF_SYMBOL(mt_clear_in_rcu);
@@ -163,8 +166,8 @@ int mtree_alloc_cyclic(struct maple_tree *mt, unsigned long *startp, void *entry
 
 /*
  * Make the empty tree `to` a copy of `from`, with the same entries. Both must have the same flags,
- * else -EINVAL. mtree_dup() takes both locks, the copy's first. Return 0, or -ENOMEM, and then `to`
- * is empty. O(n); nodes are allocated in bulk.
+ * else -EINVAL. mtree_dup() takes both locks, the copy's first; for __mt_dup() the caller must hold
+ * them. Return 0, or -ENOMEM, and then `to` is empty. O(n); nodes are allocated in bulk.
  */
 int mtree_dup(struct maple_tree *from, struct maple_tree *to, gfp_t gfp) SHEAF_SYMBOL(mtree_dup);
 int __mt_dup(struct maple_tree *from, struct maple_tree *to, gfp_t gfp) SHEAF_SYMBOL(__mt_dup);
@@ -192,7 +195,8 @@ static inline int __mt_dup_each(struct maple_tree *from, struct maple_tree *to,
 	return __mt_dup_sized(from, to, ops, sizeof(*ops), arg, gfp);
 }
 
-/* Remove everything. mtree_destroy() takes the lock. The tree can be used again. O(n). */
+/* Remove everything. mtree_destroy() takes the lock; for __mt_destroy() the caller must hold it.
+ * The tree can be used again. O(n). */
 void mtree_destroy(struct maple_tree *mt) SHEAF_SYMBOL(mtree_destroy);
 void __mt_destroy(struct maple_tree *mt) SHEAF_SYMBOL(__mt_destroy);
 
@@ -206,7 +210,7 @@ void *mt_find_after(struct maple_tree *mt, unsigned long *index, unsigned long m
 	SHEAF_SYMBOL(mt_find_after);
 
 /* Return the next entry after the range at index, up to max; or the entry before it, down to min;
- * or NULL. */
+ * or NULL. For readers. O(log n). */
 void *mt_next(struct maple_tree *mt, unsigned long index, unsigned long max) SHEAF_SYMBOL(mt_next);
 void *mt_prev(struct maple_tree *mt, unsigned long index, unsigned long min) SHEAF_SYMBOL(mt_prev);
 
@@ -225,21 +229,20 @@ void *mt_prev(struct maple_tree *mt, unsigned long index, unsigned long min) SHE
 	for (__MT_ENTRY(entry, mt_find((tree), &(index), (max))); (entry);                         \
 	     __MT_ENTRY(entry, mt_find_after((tree), &(index), (max))))
 
-/* --- a place in a tree -------------------------------------------------------------------------
- */
+/* --- a place in a tree ------------------------------------------------------------------------ */
 
 struct maple_node;
 struct slab_sheaf;
 
 /* The names of the kernel's public header. */
 enum maple_status {
-	ma_active,    /* index ... last is a range of the tree, an entry's or a whole gap */
+	ma_active,    /* index ... last is a range of the tree: that of an entry, or a whole gap */
 	ma_start,     /* nothing looked at yet */
-	ma_root,      /* at the entry at index 0, which is alone and needs no node */
-	ma_none,      /* beyond it, or in a tree that is empty: nothing is there */
-	ma_pause,     /* the tree may have changed: go on after last */
-	ma_overflow,  /* index ... last reaches the limit, and so does a gap that it is, if any */
-	ma_underflow, /* the same, downwards */
+	ma_root,      /* at the entry at index 0, which is the only one and needs no node */
+	ma_none,      /* beyond that entry, or in an empty tree: nothing is there */
+	ma_pause,     /* the tree may have changed: the next search continues after last */
+	ma_overflow,  /* a search upwards found nothing more up to its limit */
+	ma_underflow, /* a search downwards found nothing more down to its limit */
 	ma_error,     /* see mas_error() */
 };
 
@@ -250,14 +253,14 @@ struct ma_state {
 	/* The rest is the library's. */
 	unsigned int store_type;
 	struct maple_node *node; /* the leaf; not NULL only if active */
-	void *const *at;	 /* its slot, and its last one */
-	void *const *stop;
-	uint64_t seen;		/* the leaf's word when it was looked at */
-	unsigned long min, max; /* what the leaf covers */
-	uintptr_t parent;	/* the node above it, its slot there, and what that one covers */
+	void *const *at;	 /* the slot of index ... last in the leaf */
+	void *const *stop;	 /* the leaf's last slot */
+	uint64_t seen;		 /* the leaf's first word when it was looked at */
+	unsigned long min, max;	 /* the indices that the leaf covers */
+	uintptr_t parent; /* the node above the leaf; the leaf's slot in it, and its indices */
 	unsigned long parent_offset, parent_min, parent_max;
 	struct maple_node *prepared; /* the leaf that mas_preallocate() was at */
-	struct maple_node *alloc;    /* nodes in hand: one, or a sheaf of them */
+	struct maple_node *alloc;    /* preallocated: one node, or a sheaf of them */
 	struct slab_sheaf *sheaf;
 	unsigned long node_request;
 	int error;
@@ -286,6 +289,7 @@ static inline struct ma_state __mas_fresh(struct maple_tree *tree, unsigned long
 	return fresh;
 }
 
+/* Define a state for the range first ... end: to store there, or to search from first. O(1). */
 #define MA_STATE(name, mt, first, end) struct ma_state name = __mas_fresh((mt), (first), (end))
 
 /* As MA_STATE(), for one index. O(1). */
@@ -332,18 +336,20 @@ static inline bool mas_is_active(const struct ma_state *mas)
 	return mas->status == ma_active;
 }
 
-/* Whether nothing has been looked at yet, as after MA_STATE(), mas_set() and mas_reset(). O(1). */
+/* Return whether nothing has been looked at yet, as after MA_STATE(), mas_set() and mas_reset().
+ * O(1). */
 static inline bool mas_is_start(const struct ma_state *mas)
 {
 	return mas->status == ma_start;
 }
 
-/* Whether the state was left by mas_pause(), and nothing was looked at since. O(1). */
+/* Return whether mas_pause() was the last call that changed the state. O(1). */
 static inline bool mas_is_paused(const struct ma_state *mas)
 {
 	return mas->status == ma_pause;
 }
 
+/* mtree_lock() and mtree_unlock() of the state's tree. */
 static inline void mas_lock(struct ma_state *mas)
 {
 	mtree_lock(mas->tree);
@@ -370,10 +376,11 @@ void *mas_walk(struct ma_state *mas) SHEAF_SYMBOL(mas_walk);
  * Return the first entry at or after mas->index; on an active state, the next entry after last. The
  * entry's range must begin at or below max. If there is none, return NULL; index ... last is then
  * the gap that reaches max, and the status is ma_overflow. If the state was already at a range that
- * reaches max, both are unchanged. The _range call also stops at gaps and then returns NULL, but
- * not at the gap where the search begins, or continues after a pause. The _rev calls search
- * downwards: ma_underflow, even if the state was at min. Typically O(1). A range that another
- * thread stores meanwhile over the last one returned may be returned, too.
+ * reaches max, index, last and the status are unchanged. The _range calls also stop at gaps and
+ * then return NULL, but not at the gap where the search begins, or continues after a pause. The
+ * _rev calls search downwards, to min; if there is no entry, the status is ma_underflow, even if
+ * the state was already at a range that reaches min. Typically O(1). If another thread stores a
+ * range over the last one returned, that range may be returned, too.
  */
 void *mas_find(struct ma_state *mas, unsigned long max) SHEAF_SYMBOL(mas_find);
 void *mas_find_range(struct ma_state *mas, unsigned long max) SHEAF_SYMBOL(mas_find_range);
@@ -473,15 +480,18 @@ static inline void *__mas_for_each_prev(struct ma_state *mas, unsigned long min)
 	return entry ? entry : mas_find_rev(mas, min);
 }
 
+/* Iterate over the entries from mas->index up to max (rev: down to min), as by mas_find(). */
 #define mas_for_each(mas, entry, max)                                                              \
 	while (__MT_ENTRY(entry, __mas_for_each_next((mas), (max))) != NULL)
 #define mas_for_each_rev(mas, entry, min)                                                          \
 	while (__MT_ENTRY(entry, __mas_for_each_prev((mas), (min))) != NULL)
 
 /*
- * Store an entry at mas->index ... mas->last. mas_store() never waits for memory: check
- * mas_error(). mas_store_gfp() returns the error. The store happens completely or not at all. After
- * a store of NULL, index ... last is the whole resulting gap. O(log n).
+ * Store an entry at mas->index ... mas->last. mas_store() allocates with GFP_NOWAIT and returns the
+ * entry that was at index; mas_error() returns the error. mas_store_gfp() allocates with the flags
+ * gfp and returns 0, -EINVAL or -ENOMEM. The store happens completely or not at all. After a store
+ * of NULL, index ... last is the whole resulting gap. O(log n), plus O(nodes below) for nodes that
+ * the range covers.
  */
 void *mas_store(struct ma_state *mas, void *entry) SHEAF_SYMBOL(mas_store);
 int mas_store_gfp(struct ma_state *mas, void *entry, gfp_t gfp) SHEAF_SYMBOL(mas_store_gfp);
@@ -500,9 +510,9 @@ int mas_preallocate(struct ma_state *mas, void *entry, gfp_t gfp) SHEAF_SYMBOL(m
 void mas_store_prealloc(struct ma_state *mas, void *entry) SHEAF_SYMBOL(mas_store_prealloc);
 
 /*
- * Call this after mas_store(). If that failed because of missing memory, release the lock, allocate
- * the nodes with the flags gfp, take the lock again and return true: the caller should try again.
- * Otherwise, or if there is still no memory, return false.
+ * Call this after mas_store(). If that failed because of missing memory, release the tree's own
+ * lock, allocate the nodes with the flags gfp, take the lock again and return true: the caller
+ * should try again. Otherwise, or if there is still no memory, return false. O(missing nodes).
  */
 bool mas_nomem(struct ma_state *mas, gfp_t gfp) SHEAF_SYMBOL(mas_nomem);
 
@@ -526,8 +536,7 @@ int mas_alloc_cyclic(struct ma_state *mas, unsigned long *startp, void *entry,
 		     unsigned long range_lo, unsigned long range_hi, unsigned long *next, gfp_t gfp)
 	SHEAF_SYMBOL(mas_alloc_cyclic);
 
-/* --- looking at a tree -------------------------------------------------------------------------
- */
+/* --- looking at a tree ------------------------------------------------------------------------ */
 
 /*
  * Check the tree's invariants (docs/maple-tree.md). The caller must hold the lock. Returns the

@@ -9,6 +9,9 @@
  *
  * A thread that holds elements must be able to free them without allocating more from the same
  * pool. Then at least one thread always makes progress.
+ *
+ * The rules of <sheaf/slab.h> for threads, signals, fork and errno apply here, too. Calls that
+ * create, resize or destroy a pool may sleep. Kernel: <linux/mempool.h>, the same names.
  */
 #ifndef SHEAF_MEMPOOL_H
 #define SHEAF_MEMPOOL_H
@@ -31,19 +34,20 @@ typedef void (*mempool_free_fn)(void *element, void *pool_data);
 
 /*
  * Create a pool with a reserve of min_nr elements (0 ... 262144), which are allocated at once.
- * Returns NULL if there is no memory, or, after a report, if min_nr is wrong or a function is NULL.
- * Takes a lock; O(min_nr). With an empty reserve, a waiting thread gets an element that is freed or
- * that the allocator has again, but progress is not guaranteed.
+ * pool_data is passed to both functions. Returns NULL if there is no memory, or, after a report, if
+ * min_nr is wrong or a function is NULL. Takes a lock; O(min_nr). If the reserve is empty by design
+ * (min_nr 0), a waiting thread continues when an element is freed or the allocator succeeds again,
+ * but progress is not guaranteed.
  */
 SHEAF_CHECK_RESULT mempool_t *mempool_create(int min_nr, mempool_alloc_fn alloc_fn,
 					     mempool_free_fn free_fn, void *pool_data)
 	SHEAF_SYMBOL(mempool_create);
 
-/* Over a cache: mempool_alloc_slab() and mempool_free_slab() with the cache as pool_data. */
+/* mempool_create() of a pool over a cache, by mempool_alloc_slab() and mempool_free_slab(). */
 SHEAF_CHECK_RESULT mempool_t *mempool_create_slab_pool(int min_nr, struct kmem_cache *cache)
 	SHEAF_SYMBOL(mempool_create_slab_pool);
 
-/* Over blocks of size bytes: mempool_kmalloc() and mempool_kfree() with the size as pool_data. */
+/* mempool_create() of a pool of blocks of size bytes, by mempool_kmalloc() and mempool_kfree(). */
 SHEAF_CHECK_RESULT mempool_t *mempool_create_kmalloc_pool(int min_nr, size_t size)
 	SHEAF_SYMBOL(mempool_create_kmalloc_pool);
 
@@ -68,9 +72,9 @@ SHEAF_CHECK_RESULT int mempool_init_slab_pool(mempool_t *pool, int min_nr, struc
 SHEAF_CHECK_RESULT int mempool_init_kmalloc_pool(mempool_t *pool, int min_nr, size_t size)
 	SHEAF_SYMBOL(mempool_init_kmalloc_pool);
 
-/* Free the reserve of a pool. Nothing happens if the pool was not initialised, if its
- * initialisation failed, or if its memory is all zero. No other thread may be using it. It may be
- * initialised again. */
+/* Free the reserve of a pool. Nothing happens if the initialisation of the pool failed, or if its
+ * memory is all zero. No other thread may be using the pool. It may be initialised again. O(its
+ * elements). */
 void mempool_exit(mempool_t *pool) SHEAF_SYMBOL(mempool_exit);
 
 /* Return whether the pool is initialised. False for memory that is all zero. O(1). */
@@ -90,12 +94,12 @@ static inline bool mempool_initialized(mempool_t *pool)
 SHEAF_CHECK_RESULT void *mempool_alloc(mempool_t *pool, gfp_t gfp) SHEAF_SYMBOL(mempool_alloc);
 
 /* Return an element of the reserve, or NULL if it is empty, without calling the allocator or
- * waiting. */
+ * waiting for an element. Takes a lock for a short time. O(1). */
 SHEAF_CHECK_RESULT void *mempool_alloc_preallocated(mempool_t *pool)
 	SHEAF_SYMBOL(mempool_alloc_preallocated);
 
 /* Free an element: into the reserve if it is not full, where a waiting thread can take it;
- * otherwise to the allocator. NULL is allowed. */
+ * otherwise to the allocator. NULL is allowed. O(1) plus the cost of the allocator. */
 void mempool_free(void *element, mempool_t *pool) SHEAF_SYMBOL(mempool_free);
 
 /*
@@ -103,11 +107,12 @@ void mempool_free(void *element, mempool_t *pool) SHEAF_SYMBOL(mempool_free);
  * threads may allocate and free meanwhile, but must not resize the pool. Returns 0; -ENOMEM if not
  * all elements could be allocated (later frees then fill the reserve), or if the reserve is
  * unchanged; -EINVAL for a wrong number.
+ * O(difference), and O(new_min_nr) if the reserve grows.
  */
 int mempool_resize(mempool_t *pool, int new_min_nr) SHEAF_SYMBOL(mempool_resize);
 
 /* Free the reserve and the pool. NULL is allowed. No other thread may be using the pool, and
- * elements still in use can no longer be freed to it. */
+ * elements still in use can no longer be freed to it. O(its elements). */
 void mempool_destroy(mempool_t *pool) SHEAF_SYMBOL(mempool_destroy);
 
 /* For mempool_create(): pool_data is a struct kmem_cache. */

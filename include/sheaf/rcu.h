@@ -37,7 +37,7 @@ struct sheaf_rcu_head {
 	void (*func)(struct sheaf_rcu_head *head);
 };
 
-/* A polling provider's record of a moment. */
+/* A moment, as a provider that can be polled records it. */
 struct sheaf_rcu_poll {
 	uint64_t words[2];
 };
@@ -87,11 +87,12 @@ int sheaf_rcu_none(void) SHEAF_SYMBOL(sheaf_rcu_none);
  * kfree_rcu() of an object, which needs its head only if memory is short.
  *
  * The common case takes one restartable section: no lock, no atomic instruction, no allocation. If
- * there is no memory to store the pointer, the object is leaked and reported.
+ * there is no memory to store the pointer, the object is leaked and reported. Without a provider,
+ * and unless sheaf_rcu_none() was called, the program ends with a report. O(1).
  */
 void kmem_cache_free_rcu(struct kmem_cache *s, void *object) SHEAF_SYMBOL(kmem_cache_free_rcu);
 
-/* The same for each of p[0] ... p[n-1]. O(n). */
+/* The same for each of p[0] ... p[n-1]. O(n). The kernel has no such call. */
 void kmem_cache_free_bulk_rcu(struct kmem_cache *s, size_t n, void **p)
 	SHEAF_SYMBOL(kmem_cache_free_bulk_rcu);
 
@@ -107,7 +108,7 @@ void __kvfree_rcu(const void *object, size_t offset) SHEAF_SYMBOL(__kvfree_rcu);
  * Free any pointer of the library after a grace period: an object of any cache, or memory from
  * kmalloc() or kvmalloc(). `field` is a struct rcu_head (or sheaf_rcu_head) in the object, which is
  * used only if there is no memory. So this call never fails. It never waits, so readers may call
- * it.
+ * it. NULL is allowed. O(1).
  *
  * Above SHEAF_OPTIONS=rcu_limit=MIB (64) of retired memory the call starts a grace period at once,
  * counts that (rcu_over_limit), and reports it once.
@@ -117,16 +118,16 @@ void __kvfree_rcu(const void *object, size_t offset) SHEAF_SYMBOL(__kvfree_rcu);
 
 /*
  * The same without a head. It waits for a grace period if more than rcu_limit of memory is retired,
- * or if there is no memory; so readers must not call it. For programs that use only this call,
- * rcu_limit is a hard bound.
+ * or if there is no memory; so readers must not call it. A program that uses only this call has at
+ * most rcu_limit of retired memory, plus one sheaf for each CPU and cache.
  */
 void kvfree_rcu_mightsleep(const void *object) SHEAF_SYMBOL(kvfree_rcu_mightsleep);
 #define kfree_rcu_mightsleep(pointer) kvfree_rcu_mightsleep(pointer)
 
 /*
  * Return when everything that any thread retired before the call has been freed; the second call
- * waits only for the objects of one cache. Not for readers or a provider's callbacks.
- * kmem_cache_destroy() waits by itself.
+ * waits only for the objects of one cache. They may sleep; readers and a provider's callbacks must
+ * not call them. kmem_cache_destroy() waits by itself. O(CPUs + retired objects).
  */
 void kvfree_rcu_barrier(void) SHEAF_SYMBOL(kvfree_rcu_barrier);
 void kvfree_rcu_barrier_on_cache(struct kmem_cache *s) SHEAF_SYMBOL(kvfree_rcu_barrier_on_cache);

@@ -12,7 +12,8 @@
  * signal handler may call it only if it is async-signal-safe. All calls preserve errno. Misuse is
  * reported in one line on standard error.
  *
- * Sizes are bytes. Link: `pkg-config --cflags --libs libsheaf`.
+ * Sizes are bytes. Kernel: the calls of the same names; comments name the differences, and the
+ * calls that the kernel does not have. Link: `pkg-config --cflags --libs libsheaf`.
  */
 #ifndef SHEAF_SLAB_H
 #define SHEAF_SLAB_H
@@ -39,9 +40,9 @@ extern "C" {
 #define SHEAF_ADDRESS(type, value) ((type)(value))
 #endif
 
-/* --- gfp: how an allocation may behave ---------------------------------------------------------
- */
+/* --- gfp: how an allocation may behave -------------------------------------------------------- */
 
+/* A flag that is not defined here is reported and ignored. */
 typedef unsigned int gfp_t;
 
 #define __GFP_DIRECT_RECLAIM 0x01u  /* may sleep and reclaim */
@@ -96,18 +97,16 @@ static inline bool gfpflags_allow_blocking(const gfp_t gfp_flags)
 	return (gfp_flags & __GFP_DIRECT_RECLAIM) != 0;
 }
 
-/* --- slab flags: what a cache is like ----------------------------------------------------------
- */
+/* --- slab flags: what a cache is like --------------------------------------------------------- */
 
 typedef unsigned int slab_flags_t;
 
-#define SLAB_HWCACHE_ALIGN 0x0001u /* align to cache lines, small objects to parts */
-#define SLAB_PANIC	   0x0002u /* abort the program if the cache cannot be made */
-#define SLAB_NO_MERGE	   0x0004u /* never share slabs with a cache of the same size */
-#define SLAB_NO_SHEAVES	   0x0008u /* no per-CPU sheaves: every object comes from its slab */
-#define SLAB_RECLAIM_ACCOUNT                                                                       \
-	0x0010u		     /* objects can be reclaimed: kept apart from those that cannot */
-#define SLAB_ACCOUNT 0x0020u /* as __GFP_ACCOUNT on every allocation */
+#define SLAB_HWCACHE_ALIGN   0x0001u /* align to cache lines, small objects to parts of lines */
+#define SLAB_PANIC	     0x0002u /* abort the program if the cache cannot be created */
+#define SLAB_NO_MERGE	     0x0004u /* never share slabs with a cache of the same size */
+#define SLAB_NO_SHEAVES	     0x0008u /* no per-CPU sheaves: every object comes from its slab */
+#define SLAB_RECLAIM_ACCOUNT 0x0010u /* share slabs only with caches that have this flag, too */
+#define SLAB_ACCOUNT	     0x0020u /* as __GFP_ACCOUNT on every allocation */
 /*
  * Pages of empty slabs are returned only after a grace period of the cache's RCU provider
  * (<sheaf/rcu.h>), which must be registered first. Objects themselves may be allocated again at
@@ -116,7 +115,7 @@ typedef unsigned int slab_flags_t;
  */
 #define SLAB_TYPESAFE_BY_RCU 0x0040u
 /*
- * Checks of this cache, for finding bugs: as SHEAF_OPTIONS=slab_debug has them by letter, which
+ * Checks of this cache, for finding bugs: the letters of SHEAF_OPTIONS=slab_debug, which
  * docs/debugging.md describes. Such a cache has no sheaves, and its objects take more memory.
  */
 #define SLAB_CONSISTENCY_CHECKS 0x0080u /* F: check each allocation and free */
@@ -126,13 +125,15 @@ typedef unsigned int slab_flags_t;
 #define SLAB_TRACE		0x0800u /* T: a line for each allocation and free */
 #define SLAB_FAILSLAB		0x1000u /* A: let allocations fail: see failslab_probability */
 #define SLAB_NO_USER_FLAGS	0x2000u /* the option slab_debug does not apply to this cache */
-/* Accepted without effect: they are 0, as in a kernel built without these features. */
+/* Accepted without effect, as in a kernel built without this feature. */
 #define SLAB_NOLEAKTRACE 0u
-#define SLAB_TEMPORARY	 SLAB_RECLAIM_ACCOUNT
+/* The kernel's other name. */
+#define SLAB_TEMPORARY SLAB_RECLAIM_ACCOUNT
 
+/* As a memory node: no preference. */
 #define NUMA_NO_NODE (-1)
 
-/* Largest object a cache can have. */
+/* The largest size of an object, in bytes. */
 #define KMEM_CACHE_MAX_SIZE (SHEAF_CAST(size_t, 1) << 20)
 
 struct kmem_cache;
@@ -146,20 +147,25 @@ struct sheaf_rcu_ops;
  * rule.
  */
 struct kmem_cache_args {
-	unsigned int align;	 /* bytes, a power of two; 0: the word */
-	unsigned int useroffset; /* region that may be copied to users: checked, and */
-	unsigned int usersize;	 /* such a cache is not merged */
-	unsigned int
-		freeptr_offset; /* without effect: free objects hold no link; a multiple of the */
-	unsigned char use_freeptr_offset; /* word, inside the object; needs ctor or
-				     * SLAB_TYPESAFE_BY_RCU */
+	/* Alignment in bytes: a power of two, at most KMEM_CACHE_MAX_SIZE. 0: that of a word. */
+	unsigned int align;
+	/* The region that may be copied to users: usersize bytes at useroffset. It must lie inside
+	 * the object, or it is reported and ignored. A cache with a region is not merged. */
+	unsigned int useroffset, usersize;
+	/* Checked, but without effect, because free objects hold no link: a multiple of the word,
+	 * inside the object, for caches with ctor or SLAB_TYPESAFE_BY_RCU. */
+	unsigned int freeptr_offset;
+	unsigned char use_freeptr_offset;
 	unsigned char reserved[3];
-	void (*ctor)(void *object);  /* runs once per object, before it is first handed out */
-	unsigned int sheaf_capacity; /* objects in a sheaf at least; 0: by size (60, 28, 12 or 4) */
+	/* Runs once per object, before the object is first handed out. */
+	void (*ctor)(void *object);
+	/* Objects that a sheaf holds, at least; at most 4096. 0: 60, 28, 12 or 4, by size. */
+	unsigned int sheaf_capacity;
 	unsigned int reserved2;
-	/* Free objects a node's barn may hold, and bytes of them: see kmem_cache_set_barn() */
+	/* Limits of each node's barn, in free objects and in bytes: see kmem_cache_set_barn(). */
 	size_t barn_objects, barn_bytes;
-	const struct sheaf_rcu_ops *rcu; /* whose grace periods; NULL: the process's */
+	/* The provider of grace periods (<sheaf/rcu.h>); NULL: that of the process. */
+	const struct sheaf_rcu_ops *rcu;
 };
 
 /*
@@ -170,7 +176,7 @@ struct kmem_cache_args {
  *
  * Returns NULL if an argument is wrong (which is reported in one line) or there is no memory; with
  * SLAB_PANIC the program ends instead. Takes a lock; the cost does not depend on the number of
- * caches.
+ * caches. Programs call it by the macro kmem_cache_create() below.
  */
 struct kmem_cache *__kmem_cache_create_args(const char *name, size_t size,
 					    const struct kmem_cache_args *args, size_t args_size,
@@ -188,7 +194,10 @@ struct kmem_cache *__kmem_cache_create(const char *name, size_t size, size_t ali
 	__kmem_cache_create(name, size, align, flags, ctor)
 #define SHEAF_CREATE_BAD(...) kmem_cache_create_takes_4_or_5_arguments
 
-/* kmem_cache_create(name, size, args, flags) or (name, size, align, flags, ctor). */
+/*
+ * kmem_cache_create(name, size, args, flags), as in the kernel since 6.12, or the older
+ * kmem_cache_create(name, size, align, flags, ctor).
+ */
 #define kmem_cache_create(...)                                                                     \
 	SHEAF_PICK(__VA_ARGS__, SHEAF_CREATE_5, SHEAF_CREATE_4, SHEAF_CREATE_BAD,                  \
 		   SHEAF_CREATE_BAD, SHEAF_CREATE_BAD)                                             \
@@ -230,36 +239,40 @@ struct kmem_cache *kmem_cache_create_usercopy(const char *name, size_t size, siz
 void kmem_cache_destroy(struct kmem_cache *s) SHEAF_SYMBOL(kmem_cache_destroy);
 
 /*
- * Return all free memory to the system: sheaves of every CPU, barns, empty slabs, free pages; but
- * not the library's own structures, which are kept for reuse. Returns 0 if the cache has no slabs
- * left, otherwise 1. Safe while other threads use the cache. May sleep.
+ * Return the cache's free memory to the system: empty the sheaves of every CPU and the barns, free
+ * the empty slabs, and return all free pages of the library, but not its own structures, which it
+ * reuses. Returns 0 if the cache has no slabs left, otherwise 1. Safe while other threads use the
+ * cache. May sleep, but does not wait for grace periods. O(CPUs + slabs of the cache + free pages).
  */
 int kmem_cache_shrink(struct kmem_cache *s) SHEAF_SYMBOL(kmem_cache_shrink);
 
-/* The requested object size in bytes; for merged caches, the largest of their sizes. */
+/* Return the requested object size in bytes; for merged caches, the largest of their sizes. O(1),
+ * no lock. */
 unsigned int kmem_cache_size(struct kmem_cache *s) SHEAF_SYMBOL(kmem_cache_size);
 
 /*
  * Check that every object of a quiet cache is in exactly one place: with the user, in one sheaf, or
  * free in its slab. In a debug cache (SLAB_RED_ZONE, SLAB_POISON), also check their bytes. Returns
- * the number of faults, each of which is reported, or -1 if there is no memory for the check.
+ * the number of faults, each of which is reported, or -1 if there is no memory for the check. No
+ * other thread may use the cache meanwhile. May sleep. O(pages used by the library). Kernel: a
+ * write to /sys/kernel/slab/NAME/validate checks slabs alone.
  */
 int kmem_cache_verify(struct kmem_cache *s) SHEAF_SYMBOL(kmem_cache_verify);
 
 /*
- * Change a cache that is in use: the capacity of new sheaves (1 ... 4096; old sheaves are used up
- * and replaced), and the limits of each node's barn. `objects` 0 sets no limit on objects. `bytes`
- * 0 sets the initial limit: 128 KiB for each CPU that has used the cache, but not less than 4096
- * objects or 1 MiB, whichever is less. Ten sheaves are always allowed. A merged cache changes under
- * all its names. Return 0, or -1 if the cache has no sheaves or the value is wrong.
+ * Change a cache that is in use: the number of objects that a new sheaf holds (1 ... 4096; old
+ * sheaves are used up and replaced), and the limits of each node's barn, in objects and in bytes.
+ * `objects` 0 sets no limit on objects. `bytes` 0 sets the initial limit: 128 KiB for each CPU that
+ * has used the cache, but not less than 4096 objects or 1 MiB, whichever is less. Ten sheaves are
+ * always allowed. A merged cache changes under all its names. Return 0, or -1 after a report if the
+ * cache has no sheaves or the capacity is wrong. Take a lock. The kernel has no such calls.
  */
 int kmem_cache_set_sheaf_capacity(struct kmem_cache *s, unsigned int capacity)
 	SHEAF_SYMBOL(kmem_cache_set_sheaf_capacity);
 int kmem_cache_set_barn(struct kmem_cache *s, size_t objects, size_t bytes)
 	SHEAF_SYMBOL(kmem_cache_set_barn);
 
-/* --- objects -----------------------------------------------------------------------------------
- */
+/* --- objects ---------------------------------------------------------------------------------- */
 
 /* The first fields of a cache. Only the inline calls below read them; the rest of a cache is
  * private. */
@@ -289,7 +302,8 @@ struct sheaf_calls {
 
 /*
  * Return an object, or NULL if there is no memory. Its content is undefined (constructed, if the
- * cache has a ctor). The common case takes one restartable section: no lock, no atomic instruction.
+ * cache has a ctor). Sleeps only if the flags allow it. The common case takes one restartable
+ * section: no lock, no atomic instruction. O(1), and O(sheaf capacity) when a sheaf is refilled.
  */
 static inline SHEAF_OBJECT void *kmem_cache_alloc(struct kmem_cache *s, gfp_t flags)
 {
@@ -305,10 +319,13 @@ void __kmem_cache_free_null(void *object) SHEAF_SYMBOL(__kmem_cache_free_null)
 	__attribute__((__cold__));
 
 /*
- * Free an object of this cache; NULL is allowed. A pointer outside the memory of all caches is
- * reported and not freed. A pointer into the memory of caches that is not an object of this cache,
- * or is already free, is found only if it is still in its sheaf when the sheaf is flushed; until
- * then it may be allocated again. If s is NULL, the object is reported and not freed.
+ * Free an object of this cache; NULL is allowed. If s is NULL, the object is reported and not
+ * freed. The call never waits for memory. O(1), and O(sheaf capacity) when a sheaf is flushed.
+ *
+ * A pointer outside the memory of all caches is reported and not freed. Other mistakes (an object
+ * of another cache, an address inside an object, an object that is already free) are reported when
+ * the pointer's sheaf is flushed, or earlier. They are not found if the pointer is allocated again
+ * before that. A cache with SLAB_CONSISTENCY_CHECKS reports them at once.
  */
 static inline void kmem_cache_free(struct kmem_cache *s, void *object)
 {
@@ -319,34 +336,39 @@ static inline void kmem_cache_free(struct kmem_cache *s, void *object)
 	SHEAF_CALLS(s)->free(s, object);
 }
 
-/* Return a zeroed object. Not for caches with a ctor. */
+/* kmem_cache_alloc() of a zeroed object. If the cache has a ctor, the call reports that and does
+ * not clear the object. */
 static inline SHEAF_OBJECT void *kmem_cache_zalloc(struct kmem_cache *s, gfp_t flags)
 {
 	return SHEAF_CALLS(s)->alloc(s, flags | __GFP_ZERO);
 }
 
 /*
- * Return an object on this node, or on another node if it has no memory; with __GFP_THISNODE, NULL
- * instead. NUMA_NO_NODE: the same as kmem_cache_alloc().
+ * Return an object on this memory node, or on another node if it has no memory; with
+ * __GFP_THISNODE, NULL instead. NUMA_NO_NODE: the same as kmem_cache_alloc(). On another node than
+ * that of this CPU, the object comes from its slab, and the call takes a lock for a short time.
  */
 SHEAF_OBJECT void *kmem_cache_alloc_node(struct kmem_cache *s, gfp_t flags, int node)
 	SHEAF_SYMBOL(kmem_cache_alloc_node);
 
 /*
- * Fill p[0] ... p[n-1] with objects: all of them (returns n, as int) or none (returns 0).
+ * Fill p[0] ... p[n-1] with objects, as by kmem_cache_alloc(): all of them (returns n, as int; at
+ * most INT_MAX) or none (returns 0, and p[] is undefined). O(n).
  */
 SHEAF_CHECK_RESULT int kmem_cache_alloc_bulk(struct kmem_cache *s, gfp_t flags, size_t n, void **p)
 	SHEAF_SYMBOL(kmem_cache_alloc_bulk);
 
-/* Free p[0] ... p[n-1]. If s is NULL, each is freed to its own cache, as by kfree(). */
+/* Free p[0] ... p[n-1], as by kmem_cache_free(). If s is NULL, each is freed to its own cache, as
+ * by kfree(). O(n). */
 void kmem_cache_free_bulk(struct kmem_cache *s, size_t n, void **p)
 	SHEAF_SYMBOL(kmem_cache_free_bulk);
 
-/* --- prefilled sheaves -------------------------------------------------------------------------
+/* --- prefilled sheaves ------------------------------------------------------------------------
  *
  * Allocations that cannot fail: take the objects for the worst case in advance, all at once and
  * cheaply, and return the unused ones. The objects of a prefilled sheaf count as allocated; they
  * are freed like other objects. Only one thread (or signal handler) at a time may use a sheaf.
+ * Sizes of sheaves are numbers of objects.
  */
 
 struct slab_sheaf;
@@ -365,7 +387,7 @@ SHEAF_CHECK_RESULT struct slab_sheaf *kmem_cache_prefill_sheaf(struct kmem_cache
 /*
  * Refill a sheaf to at least `size` objects; *sheafp may be replaced by another sheaf. Returns 0;
  * -ENOMEM if there is no memory, in which case the sheaf keeps its objects and stays usable;
- * -EINVAL if there is no sheaf.
+ * -EINVAL if there is no sheaf. O(missing objects).
  */
 SHEAF_CHECK_RESULT int kmem_cache_refill_sheaf(struct kmem_cache *s, gfp_t gfp,
 					       struct slab_sheaf **sheafp, unsigned int size)
@@ -374,7 +396,7 @@ SHEAF_CHECK_RESULT int kmem_cache_refill_sheaf(struct kmem_cache *s, gfp_t gfp,
 /*
  * Return a sheaf with its remaining objects; NULL is allowed. If this CPU has no spare sheaf, as is
  * usual after taking it, the sheaf becomes the spare in O(1). Otherwise it is refilled for the
- * barn, if gfp allows any reclaim, or flushed to the slabs.
+ * barn, if gfp allows any reclaim, or flushed to the slabs, in O(capacity).
  */
 void kmem_cache_return_sheaf(struct kmem_cache *s, gfp_t gfp, struct slab_sheaf *sheaf)
 	SHEAF_SYMBOL(kmem_cache_return_sheaf);
@@ -408,10 +430,10 @@ static inline SHEAF_OBJECT void *kmem_cache_alloc_from_sheaf(struct kmem_cache *
 	return __kmem_cache_alloc_from_sheaf(s, gfp, sheaf);
 }
 
-/* Objects left in the sheaf; 0 for NULL. Async-signal-safe. */
+/* Return the number of objects left in the sheaf; 0 for NULL. Async-signal-safe, O(1). */
 unsigned int kmem_cache_sheaf_size(struct slab_sheaf *sheaf) SHEAF_SYMBOL(kmem_cache_sheaf_size);
 
-/* --- any context -------------------------------------------------------------------------------
+/* --- any context ------------------------------------------------------------------------------
  *
  * These two calls never wait or spin, and only try locks. They are async-signal-safe, even in a
  * handler that interrupted this library at any point, and may be called in an RCU callback.
@@ -422,13 +444,16 @@ unsigned int kmem_cache_sheaf_size(struct slab_sheaf *sheaf) SHEAF_SYMBOL(kmem_c
  * Return an object from this CPU's sheaves, the node's barn, or a slab with free objects; or NULL
  * if none is available at once. The call takes no new memory from the system, so it cannot allocate
  * from a cache that has not been used yet. It ignores all flags in gfp except __GFP_ZERO.
+ * O(nodes). Kernel: kmalloc_nolock() alone.
  */
 SHEAF_OBJECT void *kmem_cache_alloc_nolock(struct kmem_cache *s, gfp_t gfp)
 	SHEAF_SYMBOL(kmem_cache_alloc_nolock);
 
 /*
- * Free an object; NULL is allowed. If the object's slab must be put on a list that another thread
- * is changing, the object is deferred: the cache's next slow path, shrink or destroy frees it.
+ * Free an object; NULL is allowed. The object is free when the call returns. If its slab must be
+ * put on a list that another thread is changing, the cache's next slow path, shrink or destroy does
+ * that; until then no call allocates from that slab. O(1), and O(sheaf capacity) if another thread
+ * used the same CPU's sheaves meanwhile.
  */
 void kmem_cache_free_nolock(struct kmem_cache *s, void *object)
 	SHEAF_SYMBOL(kmem_cache_free_nolock);

@@ -118,7 +118,7 @@ int __kmem_cache_stats(struct kmem_cache *s, struct kmem_cache_stats *out, size_
 
 /*
  * Return the statistics of a cache. Returns 0, or -1 after a report if the cache was destroyed;
- * *out is then all zero. O(pages the library uses + CPUs).
+ * *out is then all zero. O(pages the library uses + CPUs). The kernel has no such call.
  */
 static inline int kmem_cache_stats(struct kmem_cache *s, struct kmem_cache_stats *out)
 {
@@ -134,7 +134,7 @@ struct sheaf_stats {
 	uint64_t committed_bytes; /* made usable for slabs and the library's own structures */
 	uint64_t used_bytes;	  /* of those in use */
 	uint64_t free_bytes;	  /* free, but not yet given back to the system */
-	uint64_t fork_lost;	  /* sheaves that threads of the parent had in hand at the fork */
+	uint64_t fork_lost;	  /* sheaves that other threads were moving at a fork, lost here */
 	uint64_t large_bytes;	  /* in page runs of kmalloc() and kvmalloc(), part of used_bytes */
 	uint64_t mapped_bytes;	  /* in blocks that are mappings, not in committed_bytes */
 	uint64_t rcu_bytes;	  /* retired, and neither freed nor allocated again since */
@@ -147,7 +147,7 @@ struct sheaf_stats {
 
 void __sheaf_stats(struct sheaf_stats *out, size_t size) SHEAF_SYMBOL(__sheaf_stats);
 
-/* Return the statistics of the library; all zero before its first use. */
+/* Return the statistics of the library; all zero before its first use. O(CPUs + nodes). */
 static inline void sheaf_stats(struct sheaf_stats *out)
 {
 	__sheaf_stats(out, sizeof(*out));
