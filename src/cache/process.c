@@ -22,6 +22,7 @@
 #include "os/memory.h"
 #include "os/options.h"
 #include "os/report.h"
+#include "os/sink.h"
 #include "os/start.h"
 #include "page/pool.h"
 #include "percpu/drain.h"
@@ -130,6 +131,7 @@ static void after_fork_in_child(void)
 	}
 	os_reports_after_fork();
 	os_report_kept();
+	os_sink_forked();
 }
 
 static bool initialise(void)
@@ -166,6 +168,7 @@ static __attribute__((constructor(101))) void when_loaded(void)
 /* After all others, which may still free objects. */
 static __attribute__((destructor(101))) void at_exit(void)
 {
+	os_sink_unset();
 	if ((os_options.stats || os_options.stats_json) && os_load_acquire(&caches.ready))
 		stats_at_exit();
 	debug_report_unmatched();
@@ -199,6 +202,8 @@ bool caches_ready(void)
 		errno = saved;
 	}
 	os_unlock(&caches.lock);
+	if (begun)
+		os_sink_open();
 	os_report_kept();
 	if (begun)
 		os_tell_start();

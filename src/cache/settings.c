@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The settings of a cache: read its object size; change the capacity of its sheaves and the limits
- * of its barns while it is in use.
+ * of its barns while it is in use. Where reports go.
  *
  * Locks: OS_RANK_CACHES around a change, so that published numbers follow in the same order.
  * Callers: programs.
  */
+#include <errno.h>
+#include <sheaf/debug.h>
+
 #include "cache/cache.h"
 #include "cache/publish.h"
 #include "os/report.h"
+#include "os/sink.h"
 #include "percpu/limits.h"
 
 SHEAF_PUBLIC unsigned int kmem_cache_size(struct kmem_cache *s)
@@ -48,4 +52,10 @@ SHEAF_PUBLIC int kmem_cache_set_barn(struct kmem_cache *s, size_t objects, size_
 	sheaf_set_barn(&s->sheaf, objects, bytes);
 	os_unlock(&caches.lock);
 	return 0;
+}
+
+SHEAF_PUBLIC int sheaf_set_report(void (*report)(void *data, const char *text, size_t length),
+				  void *data)
+{
+	return os_sink_set(report, data) ? 0 : -EBUSY;
 }

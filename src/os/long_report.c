@@ -2,18 +2,16 @@
 /* Reports of many lines; see long_report.h. */
 #include "os/long_report.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/options.h"
 #include "os/report.h"
+#include "os/sink.h"
 #include "os/stack.h"
 
 #define LONG_PLACES 4
@@ -101,22 +99,32 @@ static size_t next_piece(const struct os_long *report)
 	return left <= PIECE ? left : end ? (size_t)(end - from) + 1 : PIECE;
 }
 
-/* False: standard error takes no more now. */
-static bool write_pieces(struct os_long *report, bool may_wait, bool own)
+/* False: nothing takes more now. */
+static bool write_pieces(struct os_long *report, bool may_wait, bool may_call, bool own)
 {
+	if (may_call && !report->written && os_sink_call(report->text, report->length))
+		return true;
 	while (report->written < report->length) {
-		size_t length = next_piece(report);
-		ssize_t written;
+		size_t length = next_piece(report), written;
 
-		if (!(may_wait && own) && !os_report_has_room(may_wait))
+		if (!(may_wait && own) && !os_sink_has_room(may_wait))
 			return false;
-		written = syscall(SYS_write, STDERR_FILENO, report->text + report->written, length);
-		report->written += (uint32_t)(written > 0 ? (size_t)written : length);
+		written = os_sink_write(report->text + report->written, length);
+		if (!written)
+			return false;
+		report->written += (uint32_t)written;
 	}
 	return true;
 }
 
-void os_long_write(bool may_wait)
+/* The program ends now: whatever takes the rest. */
+static void end_program(const struct os_long *report)
+{
+	os_sink_write_last(report->text + report->written, report->length - report->written);
+	abort();
+}
+
+void os_long_write(bool may_wait, bool may_call)
 {
 	uintptr_t self = os_self();
 
@@ -127,26 +135,32 @@ void os_long_write(bool may_wait)
 
 		if ((by && by != self) || !os_cmpxchg(&report->state, &ready, LONG_CLAIMED))
 			continue;
-		if (!write_pieces(report, may_wait, by == self)) {
+		/* Counted before it is written: the callback may fork. */
+		os_store_relaxed(&report->by, self);
+		os_fetch_sub(&os_reports_kept, 1);
+		if (!write_pieces(report, may_wait, may_call, by == self)) {
+			if (may_wait && os_options.panic_on_warn)
+				end_program(report);
 			os_store_relaxed(&report->by, 0);
 			os_store_release(&report->state, LONG_READY);
+			os_fetch_add(&os_reports_kept, 1);
 			continue;
 		}
 		os_store_release(&report->state, LONG_FREE);
-		os_fetch_sub(&os_reports_kept, 1);
 		if (os_options.panic_on_warn)
 			abort();
 	}
 }
 
+/* What this thread has claimed it goes on with when fork() has returned. */
 uint32_t os_long_after_fork(void)
 {
 	uint32_t n = 0;
 
 	for (int i = 0; i < LONG_PLACES; i++)
-		if (long_reports[i].state == LONG_READY && long_reports[i].by == os_self())
-			n++;
-		else
+		if (long_reports[i].by != os_self())
 			long_reports[i].state = LONG_FREE;
+		else if (long_reports[i].state == LONG_READY)
+			n++;
 	return n;
 }

@@ -37,9 +37,9 @@ void os_long_end(struct os_long *report) __attribute__((cold));
 
 /* --- for os/report.c -------------------------------------------------------------------------- */
 
-/* Write reports of this thread, and those that others left if standard error takes them at once;
- * with may_wait false, all of them only if it does. */
-void os_long_write(bool may_wait) __attribute__((cold));
+/* Write reports of this thread, and those that others left if they are taken at once; with may_wait
+ * false, all of them only then. With may_call, the program's callback may run. */
+void os_long_write(bool may_wait, bool may_call) __attribute__((cold));
 /* In a forked child: forget those of other threads. Returns how many are left. */
 uint32_t os_long_after_fork(void);
 

@@ -58,12 +58,14 @@ static unsigned int distance(const char *a, size_t a_length, const char *b)
 	return row[b_length];
 }
 
-/* A number is no part of the name. */
+/* A number or a text is no part of the name. */
 static unsigned int distance_to(const struct option *option, const char *word, size_t length)
 {
-	const char *digits = option->most ? memrchr(word, '=', length) : NULL;
+	const char *sign = option->most	  ? memrchr(word, '=', length)
+			   : option->text ? memchr(word, '=', length)
+					  : NULL;
 
-	return distance(word, digits ? (size_t)(digits - word) + 1 : length, option->name);
+	return distance(word, sign ? (size_t)(sign - word) + 1 : length, option->name);
 }
 
 /* Far names are no misspellings: up to a third of the letters may be wrong. */
@@ -124,12 +126,33 @@ static bool parse_number(const struct option *option, const char *word, size_t l
 	return set_option(option, (uint32_t)value, given);
 }
 
+/* A text that the file for other processes can have between quotes. */
+static bool parse_text(const struct option *option, const char *text, size_t length)
+{
+	bool plain = length && length < OS_TEXT;
+
+	for (size_t i = 0; i < length; i++)
+		plain &= (unsigned char)text[i] > ' ' && text[i] != '"' && text[i] != '\\';
+	if (!plain) {
+		os_report_later("SHEAF_OPTIONS: \"%s%.*s\" ignored: %s takes 1 to %d letters "
+				"without spaces, quotes and backslashes",
+				option->name, length < LONGEST ? (int)length : LONGEST, text,
+				option->name, OS_TEXT - 1);
+		return false;
+	}
+	memcpy(option->text, text, length);
+	option->text[length] = '\0';
+	return true;
+}
+
 static bool parse_word(const char *word, size_t length, bool *given)
 {
 	for (size_t i = 0; i < NR_OPTIONS; i++) {
 		const struct option *option = &table[i];
 		size_t name = strlen(option->name);
 
+		if (option->text && length >= name && !memcmp(word, option->name, name))
+			return parse_text(option, word + name, length - name);
 		if (option->text)
 			continue;
 		if (option->most && length >= name && !memcmp(word, option->name, name))

@@ -42,6 +42,8 @@
 	SWITCH(verbose, "verbose", "report backend, nodes, CPUs and options at the first use")     \
 	SWITCH(panic_on_warn, "panic_on_warn",                                                     \
 	       "abort the program after the first report of misuse")                               \
+	TEXT(report, "report=",                                                                    \
+	     "append reports to this file, in whose path %p is the PID; default: standard error")  \
 	SWITCH(backend_trylock, "backend=trylock", "use try-locks, not restartable sequences")     \
 	SWITCH(backend_rseq, "backend=rseq", "report if restartable sequences are unavailable")    \
 	SWITCH(index_mm_cid, "index=mm_cid", "number sheaves by the process's running threads")    \

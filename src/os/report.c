@@ -3,12 +3,10 @@
 #include "os/report.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -16,6 +14,7 @@
 #include "os/long_report.h"
 #include "os/machine.h"
 #include "os/options.h"
+#include "os/sink.h"
 #include "os/stack.h"
 
 #define PREFIX	   "libsheaf: "
@@ -168,50 +167,18 @@ void os_print(const char *text)
 	errno = saved;
 }
 
-static void write_line(const struct line *line)
+/* False: nothing takes it now. */
+static bool write_line(const struct line *line, bool may_call)
 {
-	ssize_t written = syscall(SYS_write, STDERR_FILENO, line->text, line->length);
+	bool done = may_call && os_sink_call(line->text, line->length);
 
-	(void)written;
+	if (!done && line->last)
+		os_sink_write_last(line->text, line->length);
+	else if (!done)
+		done = os_sink_write(line->text, line->length) != 0;
 	if (line->last)
 		abort();
-}
-
-static __attribute__((format(printf, 1, 0))) void write_now(const char *format, va_list arguments)
-{
-	int saved = errno;
-	struct line line;
-
-	make_line(&line, format, arguments);
-	write_line(&line);
-	errno = saved;
-}
-
-void os_report(const char *format, ...)
-{
-	va_list arguments;
-
-	os_holds_nothing("reports");
-	va_start(arguments, format);
-	write_now(format, arguments);
-	va_end(arguments);
-}
-
-void os_misuse(const char *about, const char *format, ...)
-{
-	uint32_t n = os_misuse_count(about, format);
-	int saved = errno;
-	va_list arguments;
-	struct line line;
-
-	os_holds_nothing("reports");
-	if (!n)
-		return;
-	va_start(arguments, format);
-	make_misuse(&line, n, format, arguments);
-	va_end(arguments);
-	write_line(&line);
-	errno = saved;
+	return done;
 }
 
 void os_report_lost(void)
@@ -238,6 +205,51 @@ static void keep_line(struct place *place)
 {
 	os_store_release(&place->state, READY);
 	os_fetch_add(&os_reports_kept, 1);
+}
+
+/* For whoever can write it later. */
+static void keep_copy(const struct line *line)
+{
+	struct place *place = claim_place();
+
+	if (!place)
+		return;
+	place->line = *line;
+	os_store_relaxed(&place->by, ANYBODY);
+	keep_line(place);
+}
+
+void os_report(const char *format, ...)
+{
+	int saved = errno;
+	va_list arguments;
+	struct line line;
+
+	os_holds_nothing("reports");
+	va_start(arguments, format);
+	make_line(&line, format, arguments);
+	va_end(arguments);
+	if (!write_line(&line, true))
+		keep_copy(&line);
+	errno = saved;
+}
+
+void os_misuse(const char *about, const char *format, ...)
+{
+	uint32_t n = os_misuse_count(about, format);
+	int saved = errno;
+	va_list arguments;
+	struct line line;
+
+	os_holds_nothing("reports");
+	if (!n)
+		return;
+	va_start(arguments, format);
+	make_misuse(&line, n, format, arguments);
+	va_end(arguments);
+	if (!write_line(&line, true))
+		keep_copy(&line);
+	errno = saved;
 }
 
 void os_report_later(const char *format, ...)
@@ -303,32 +315,9 @@ static bool take_line(int i, struct line *line)
 	return true;
 }
 
-/* With any room there is room for a line. A terminal may have it for a byte only, and the write
- * waits. */
-static bool room_is_for_lines(void)
-{
-	struct stat error;
-
-	return fstat(STDERR_FILENO, &error) == 0 &&
-	       (S_ISFIFO(error.st_mode) || S_ISSOCK(error.st_mode) || S_ISREG(error.st_mode));
-}
-
-/*
- * What others write meanwhile is not looked for. So a call that must not wait still may, if a pipe
- * has room for one line more, two threads see it at the same time, and nobody reads.
- */
-bool os_report_has_room(bool may_wait)
-{
-	struct pollfd error = {.fd = STDERR_FILENO, .events = POLLOUT};
-	const struct timespec at_once = {0, 0};
-
-	return (may_wait || room_is_for_lines()) &&
-	       syscall(SYS_ppoll, &error, 1, &at_once, NULL, 0) == 1;
-}
-
 /* A line that another thread has left, and how many there were, are written if there is room at
  * all. */
-static void write_all(bool may_wait)
+static void write_all(bool may_wait, bool may_call)
 {
 	int saved = errno;
 	struct line line;
@@ -337,19 +326,20 @@ static void write_all(bool may_wait)
 	for (int i = 0; i < KEPT; i++)
 		if (!may_take(i))
 			continue;
-		else if (!(may_wait && is_by(i, os_self())) && !os_report_has_room(may_wait))
+		else if (!(may_wait && is_by(i, os_self())) && !os_sink_has_room(may_wait))
 			leave_line(i);
-		else if (take_line(i, &line))
-			write_line(&line);
-	os_long_write(may_wait);
-	if (os_load_relaxed(&kept.left_out) && os_report_has_room(may_wait))
+		else if (take_line(i, &line) && !write_line(&line, may_call))
+			keep_copy(&line);
+	os_long_write(may_wait, may_call);
+	if (os_load_relaxed(&kept.left_out) && os_sink_has_room(may_wait))
 		left_out = os_exchange(&kept.left_out, 0);
 	if (left_out) {
 		line.length = (size_t)snprintf(
 			line.text, sizeof(line.text),
 			PREFIX "%u more lines like the last ones are left out\n", left_out);
 		line.last = false;
-		write_line(&line);
+		if (!write_line(&line, may_call))
+			os_fetch_add(&kept.left_out, left_out);
 	}
 	errno = saved;
 }
@@ -357,12 +347,12 @@ static void write_all(bool may_wait)
 void os_write_kept(void)
 {
 	os_holds_nothing("reports");
-	write_all(true);
+	write_all(true, true);
 }
 
 void os_write_kept_nowait(void)
 {
-	write_all(false);
+	write_all(false, false);
 }
 
 /* Nothing waits for a reader of standard error at exit. */
@@ -370,7 +360,7 @@ void os_report_left_out(void)
 {
 	uint32_t n = os_load_relaxed(&misuse_left_out);
 
-	if (n && os_report_has_room(true))
+	if (n && os_sink_has_room(true))
 		os_report("%u reports of misuse were left out: of each kind the first %d, the "
 			  "10th, the 100th and so on were written",
 			  n, IN_FULL);
@@ -386,6 +376,7 @@ void os_misuse_forget(void)
 void os_reports_after_fork(void)
 {
 	os_misuse_forget();
+	os_sink_after_fork();
 	os_reports_kept = os_long_after_fork();
 	kept.left_out = 0;
 	for (int i = 0; i < KEPT; i++)
@@ -395,13 +386,17 @@ void os_reports_after_fork(void)
 			kept.places[i].state = FREE;
 }
 
+/* The program may hold locks of ours: the callback does not run. */
 void os_fatal(const char *format, ...)
 {
 	va_list arguments;
+	struct line line;
 
-	write_all(true);
+	write_all(true, false);
 	va_start(arguments, format);
-	write_now(format, arguments);
+	make_line(&line, format, arguments);
 	va_end(arguments);
+	line.last = true;
+	write_line(&line, false);
 	abort();
 }

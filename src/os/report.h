@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One clear line to standard error: for misuse and for what the machine refuses.
+ * One clear line to where reports go (os/sink.h), which is standard error unless the program says
+ * otherwise: for misuse and for what the machine refuses.
  *
- * Formats into the stack and writes with one system call: allocates nothing, takes no lock, may be
- * called from anywhere. errno is preserved.
+ * Formats into the stack and writes at once: allocates nothing, takes no lock, may be called from
+ * anywhere. errno is preserved.
  *
  * That system call may last for ever: standard error may be a pipe that nobody reads. So a line is
  * written by who holds no lock, has nothing in hand and keeps nobody waiting; where that cannot be
  * said, as in all that slow paths and drains do, it is kept, and the same thread writes it when it
  * can. A call that may come from a signal handler cannot say it: its lines are written if that
  * takes no waiting, which only a pipe, a socket or a file can tell; for a terminal or another
- * device they wait for a call that may.
+ * device they wait for a call that may. What a descriptor does not take that never waits is kept for
+ * a later call, too.
  *
  * Invariants
  *  T1. No ranked lock is held while a line is written, unless standard error takes it at once:
@@ -81,10 +83,9 @@ static inline void os_report_kept_nowait(void)
 void os_reports_after_fork(void);
 
 /* For os/long_report.c: which one of its kind the next report is, 0 if it is left out; another is
- * lost, because nothing can keep it; whether standard error takes a piece at once. */
+ * lost, because nothing can keep it. */
 uint32_t os_misuse_count(const char *about, const char *format) __attribute__((cold));
 void os_report_lost(void) __attribute__((cold));
-bool os_report_has_room(bool may_wait) __attribute__((cold));
 
 /* Count misuse anew. */
 void os_misuse_forget(void);

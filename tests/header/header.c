@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The public headers as a user of either language sees them: every call they have, once. */
+#include <sheaf/debug.h>
 #include <sheaf/maple_tree.h>
 #include <sheaf/mempool.h>
 #include <sheaf/rcu.h>
@@ -29,11 +30,17 @@ static void construct(void *object)
 	constructed++;
 }
 
+static void report(void *data, const char *text, size_t length)
+{
+	(void)data, (void)text, (void)length;
+}
+
 static int use_pool(struct kmem_cache *s)
 {
 	mempool_t *pool = mempool_create_slab_pool(2, s), own;
 	void *element;
 
+	CHECK(sheaf_set_report(report, NULL) == 0 && sheaf_set_report(NULL, NULL) == 0);
 	CHECK(pool);
 	CHECK(mempool_resize(pool, 3) == 0);
 	element = mempool_alloc(pool, GFP_KERNEL);

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: MIT */
+/* Where reports go; see sink.h. */
+#include "os/sink.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "os/atomic.h"
+#include "os/machine.h"
+#include "os/options.h"
+#include "os/report.h"
+
+#define HIGH  100 /* the program's own descriptors are below */
+#define CALLS 16  /* threads that are in the callback at a time */
+
+static struct {
+	char directory[PATH_MAX]; /* where the process was at its first use */
+	char path[2 * PATH_MAX];
+	int file; /* -1: not open */
+	dev_t device;
+	ino_t inode;
+	uint32_t opening; /* by some thread */
+	uint32_t refused; /* reported, once */
+} sink = {.file = -1};
+
+static struct {
+	os_sink_fn *fn;
+	void *data;
+	uint32_t changing;
+	uint32_t forking;    /* this is a child, and fork() has not returned */
+	uintptr_t in[CALLS]; /* threads; 0: a free place */
+} callback;
+
+/* Take back a signal that this thread has raised and blocked. */
+static void drop_signal(const sigset_t *pending, int number)
+{
+	const struct timespec at_once = {0, 0};
+	sigset_t set;
+
+	if (sigismember(pending, number))
+		return;
+	sigemptyset(&set);
+	sigaddset(&set, number);
+	syscall(SYS_rt_sigtimedwait, &set, NULL, &at_once, _NSIG / 8);
+}
+
+/* -1 with errno. */
+static ssize_t write_quietly(int file, const char *text, size_t length)
+{
+	sigset_t deadly, before, pending;
+	ssize_t written;
+	int error;
+
+	sigemptyset(&deadly);
+	sigaddset(&deadly, SIGPIPE);
+	sigaddset(&deadly, SIGXFSZ);
+	pthread_sigmask(SIG_BLOCK, &deadly, &before);
+	sigpending(&pending);
+	do
+		written = syscall(SYS_write, file, text, length);
+	while (written < 0 && errno == EINTR);
+	error = errno;
+	if (written < 0 && error == EPIPE)
+		drop_signal(&pending, SIGPIPE);
+	if (written < 0 && error == EFBIG)
+		drop_signal(&pending, SIGXFSZ);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	errno = error;
+	return written;
+}
+
+/* --- the file --------------------------------------------------------------------------------- */
+
+/* The path with the PID in the place of %p. */
+static void make_path(void)
+{
+	size_t used = 0;
+
+	if (*os_options.report != '/')
+		used = (size_t)snprintf(sink.path, sizeof(sink.path), "%s/", sink.directory);
+	for (const char *at = os_options.report; *at; at++)
+		if (at[0] == '%' && at[1] == 'p') {
+			used += (size_t)snprintf(sink.path + used, sizeof(sink.path) - used, "%d",
+						 (int)getpid());
+			at++;
+		} else {
+			sink.path[used++] = *at;
+		}
+	sink.path[used] = '\0';
+}
+
+/* These are links to what the process has open. Elsewhere somebody may have put one in the way. */
+static bool may_be_link(void)
+{
+	return !strncmp(sink.path, "/dev/std", 8) || !strncmp(sink.path, "/dev/fd/", 8) ||
+	       !strncmp(sink.path, "/proc/self/fd/", 14);
+}
+
+/* A named pipe without reader is refused, instead of waited for. -1 with errno. */
+static int open_file(struct stat *made)
+{
+	int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+	int low, high;
+
+	low = (int)syscall(SYS_openat, AT_FDCWD, sink.path,
+			   flags | (may_be_link() ? 0 : O_NOFOLLOW), 0600);
+	if (low < 0)
+		return -1;
+	if (fstat(low, made) == 0 && S_ISREG(made->st_mode) && made->st_uid != geteuid()) {
+		syscall(SYS_close, low);
+		errno = EPERM;
+		return -1;
+	}
+	high = fcntl(low, F_DUPFD_CLOEXEC, HIGH);
+	if (high < 0)
+		return low;
+	syscall(SYS_close, low);
+	return high;
+}
+
+static bool is_ours(int file)
+{
+	struct stat now;
+
+	return file >= 0 && fstat(file, &now) == 0 && now.st_dev == sink.device &&
+	       now.st_ino == sink.inode;
+}
+
+/* Told where the reports are then. */
+static void refuse(const char *what)
+{
+	char line[512];
+	int length = snprintf(line, sizeof(line),
+			      "libsheaf: SHEAF_OPTIONS: report=%s cannot be %s (%s); reports go to "
+			      "standard error\n",
+			      sink.path, what,
+			      errno == EPERM   ? "it belongs to another user"
+			      : errno == ELOOP ? "it is a symbolic link"
+			      : errno == ENXIO ? "nobody reads this pipe"
+					       : strerror(errno));
+
+	if (!os_exchange(&sink.refused, 1))
+		write_quietly(STDERR_FILENO, line,
+			      (size_t)length < sizeof(line) ? (size_t)length : sizeof(line) - 1);
+}
+
+/* One thread opens it; what others report meanwhile goes to standard error. */
+static void open_again(void)
+{
+	struct stat made = {0};
+	int file;
+
+	if (os_exchange(&sink.opening, 1))
+		return;
+	make_path();
+	file = open_file(&made);
+	if (file >= 0) {
+		sink.device = made.st_dev;
+		sink.inode = made.st_ino;
+	} else {
+		refuse("opened");
+	}
+	os_store_release(&sink.file, file);
+	os_store_release(&sink.opening, 0);
+}
+
+/* Where lines are written now. */
+static int descriptor(void)
+{
+	int file;
+
+	if (!*os_options.report || os_load_relaxed(&sink.refused))
+		return STDERR_FILENO;
+	file = os_load_acquire(&sink.file);
+	if (!is_ours(file)) {
+		open_again();
+		file = os_load_acquire(&sink.file);
+	}
+	return is_ours(file) ? file : STDERR_FILENO;
+}
+
+void os_sink_open(void)
+{
+	int saved = errno;
+
+	if (!getcwd(sink.directory, sizeof(sink.directory)))
+		*sink.directory = '\0';
+	descriptor();
+	errno = saved;
+}
+
+/* --- writing ---------------------------------------------------------------------------------- */
+
+size_t os_sink_write(const char *text, size_t length)
+{
+	int saved = errno, file = descriptor();
+	ssize_t written = write_quietly(file, text, length);
+
+	if (written < 0 && errno != EAGAIN && file != STDERR_FILENO) {
+		refuse("written to");
+		written = write_quietly(STDERR_FILENO, text, length);
+	}
+	if (written < 0)
+		written = errno == EAGAIN ? 0 : (ssize_t)length;
+	errno = saved;
+	return (size_t)written;
+}
+
+void os_sink_write_last(const char *text, size_t length)
+{
+	const struct timespec second = {1, 0};
+	struct pollfd room;
+	size_t written = os_sink_write(text, length);
+
+	if (written == length)
+		return;
+	room = (struct pollfd){.fd = descriptor(), .events = POLLOUT};
+	syscall(SYS_ppoll, &room, 1, &second, NULL, 0);
+	os_sink_write(text + written, length - written);
+}
+
+/* With any room there is room for a line. A terminal may have it for a byte only, and the write
+ * waits. */
+static bool room_is_for_lines(int file)
+{
+	struct stat to;
+
+	return fstat(file, &to) == 0 &&
+	       (S_ISFIFO(to.st_mode) || S_ISSOCK(to.st_mode) || S_ISREG(to.st_mode));
+}
+
+bool os_sink_has_room(bool may_wait)
+{
+	struct pollfd room = {.fd = descriptor(), .events = POLLOUT};
+	const struct timespec at_once = {0, 0};
+
+	return (may_wait || room_is_for_lines(room.fd)) &&
+	       syscall(SYS_ppoll, &room, 1, &at_once, NULL, 0) == 1;
+}
+
+/* --- the callback ----------------------------------------------------------------------------- */
+
+static bool is_in(uintptr_t thread)
+{
+	for (int i = 0; i < CALLS; i++)
+		if (os_load_relaxed(&callback.in[i]) == thread)
+			return true;
+	return false;
+}
+
+/* A place for this thread; NULL: it is in the callback already, or there are too many. */
+static uintptr_t *enter(void)
+{
+	uintptr_t self = os_self(), *place = NULL;
+
+	if (is_in(self))
+		return NULL;
+	for (int i = 0; i < CALLS && !place; i++) {
+		uintptr_t nobody = 0;
+
+		if (os_cmpxchg(&callback.in[i], &nobody, self))
+			place = &callback.in[i];
+	}
+	return place;
+}
+
+bool os_sink_call(const char *text, size_t length)
+{
+	uintptr_t *place;
+	os_sink_fn *fn;
+
+	if (!os_load_relaxed(&callback.fn))
+		return false;
+	place = enter();
+	if (!place)
+		return false;
+	/* First the place, then the function: who changes it does the opposite. */
+	os_fence();
+	fn = os_load_acquire(&callback.fn);
+	if (fn)
+		fn(callback.data, text, length);
+	os_store_release(place, 0);
+	return fn != NULL;
+}
+
+void os_sink_unset(void)
+{
+	os_store_relaxed(&callback.fn, NULL);
+}
+
+bool os_sink_set(os_sink_fn *fn, void *data)
+{
+	if (is_in(os_self()))
+		return false;
+	while (os_exchange(&callback.changing, 1))
+		os_sleep_briefly();
+	os_sink_unset();
+	os_fence();
+	for (int i = 0; i < CALLS; i++)
+		while (os_load_acquire(&callback.in[i]))
+			os_sleep_briefly();
+	callback.data = data;
+	os_store_release(&callback.fn, fn);
+	os_store_release(&callback.changing, 0);
+	return true;
+}
+
+/* --- fork ------------------------------------------------------------------------------------- */
+
+/* A thread that forked in the callback is in it in the child, too. */
+void os_sink_after_fork(void)
+{
+	uintptr_t self = os_self();
+
+	callback.forking = 1;
+	for (int i = 0; i < CALLS; i++)
+		if (callback.in[i] == self)
+			callback.forking = 0;
+		else
+			callback.in[i] = 0;
+	if (callback.forking)
+		callback.in[0] = self;
+	callback.changing = 0;
+	sink.opening = 0;
+	if (strstr(os_options.report, "%p") && !sink.refused && is_ours(sink.file)) {
+		syscall(SYS_close, sink.file);
+		sink.file = -1;
+	}
+}
+
+void os_sink_forked(void)
+{
+	if (callback.forking)
+		callback.in[0] = 0;
+	callback.forking = 0;
+}
