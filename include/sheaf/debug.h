@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finding bugs in a running program: where reports go.
+ * Finding bugs in a running program: where reports go, what a fault was.
  *
  *     static void to_log(void *data, const char *text, size_t length)
  *     {
@@ -16,6 +16,7 @@
 #define SHEAF_DEBUG_H
 
 #include <sheaf/slab.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #ifdef __cplusplus
@@ -38,6 +39,23 @@ extern "C" {
  */
 int sheaf_set_report(void (*report)(void *data, const char *text, size_t length), void *data)
 	SHEAF_SYMBOL(sheaf_set_report);
+
+/*
+ * Explain a SIGSEGV or SIGBUS: if the address is in or beside an object between guard pages
+ * (SHEAF_OPTIONS=slab_debug=G), report which object it was, who allocated and who freed it, and
+ * which code touched it. Returns whether the address was such a one.
+ *
+ * The library does this by itself, in a handler that it installs when the first cache wants guard
+ * pages, and that then hands the signal over to the handler before it. A program that installs its
+ * own handler later calls this function in it if si_code is above 0, with si_addr and with the
+ * third argument of the handler. context may be NULL: the report then cannot say which code it was.
+ *
+ * Async-signal-safe: no callback of sheaf_set_report() runs. Writes the report before it returns,
+ * and waits for a reader of standard error if that is a full pipe. errno is preserved. O(1). The
+ * kernel has kfence_handle_page_fault().
+ */
+bool sheaf_explain_fault(const void *address, const void *context)
+	SHEAF_SYMBOL(sheaf_explain_fault);
 
 #ifdef __cplusplus
 }

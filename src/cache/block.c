@@ -2,7 +2,7 @@
 /* What kind of block a pointer is, and how it is freed; see block.h. */
 #include "cache/block.h"
 
-#include "debug/slab_debug.h"
+#include "debug/guard.h"
 #include "os/atomic.h"
 #include "os/report.h"
 #include "page/map.h"
@@ -27,6 +27,16 @@ static size_t size_of_object(const struct kmem_cache *s, const struct slab *slab
 	return s->sheaf.slab.object_size;
 }
 
+static struct block block_of_guarded(const void *pointer)
+{
+	struct slab_cache *cache;
+	size_t size;
+	char *start = guard_find(pointer, &cache, &size);
+
+	return start ? (struct block){BLOCK_OBJECT, cache_of_slab(cache), start, size}
+		     : (struct block){BLOCK_NONE, NULL, NULL, 0};
+}
+
 struct block block_of(const void *pointer)
 {
 	struct slab *slab = page_slab(pointer);
@@ -40,6 +50,8 @@ struct block block_of(const void *pointer)
 
 		return (struct block){BLOCK_OBJECT, s, start, size_of_object(s, slab, start)};
 	}
+	if (guard_is_ours(pointer))
+		return block_of_guarded(pointer);
 	mapping = map_find(pointer);
 	if (mapping.address)
 		return (struct block){BLOCK_MAPPING, NULL, mapping.address, mapping.size};
@@ -54,7 +66,7 @@ SHEAF_PUBLIC bool sheaf_owns(const void *address)
 		return true;
 	if (!os_load_acquire(&caches.ready))
 		return false;
-	return page_is_ours(address) || map_find(address).address;
+	return page_is_ours(address) || guard_is_ours(address) || map_find(address).address;
 }
 
 COLD void cache_report_wrong(const void *pointer, const char *call)
@@ -67,7 +79,7 @@ COLD void cache_report_wrong(const void *pointer, const char *call)
 			"%s(%p): points %zu bytes into a block of %zu bytes; ignored. Use the "
 			"address that was allocated",
 			call, pointer, (size_t)((const char *)pointer - block.start), block.size);
-	else if (page_is_ours(pointer))
+	else if (page_is_ours(pointer) || guard_is_ours(pointer))
 		os_misuse_later(
 			NULL,
 			"%s(%p): not in a block that is in use; ignored. If it was freed before, "
@@ -100,7 +112,9 @@ void cache_free_any(const void *pointer, const char *call)
 	if (ZERO_OR_NULL_PTR(pointer))
 		return;
 	owner = page_owner(pointer);
-	if (owner)
+	if (guard_is_ours(pointer))
+		cache_free_guarded(NULL, block, false, call);
+	else if (owner)
 		free_owned(cache_of_slab(owner), block, call);
 	else if (!map_free(block))
 		cache_report_wrong(pointer, call);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cache/block.h"
+#include "debug/guard.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/report.h"
@@ -162,7 +163,9 @@ static void free_by_owner(size_t n, void **p, bool waited, const char *call)
 		struct slab_cache *owner = page_owner(p[0]);
 		size_t run = 1;
 
-		if (!owner || owner == &kmalloc_large.sheaf.slab) {
+		if (guard_is_ours(p[0])) {
+			cache_free_guarded(NULL, p[0], waited, call);
+		} else if (!owner || owner == &kmalloc_large.sheaf.slab) {
 			cache_free_any(p[0], call);
 		} else {
 			while (run < n && page_owner(p[run]) == owner)

@@ -19,6 +19,7 @@
 #include <sheaf/slab.h>
 
 #include "cache/index.h"
+#include "debug/slab_debug.h"
 #include "grace/grace.h"
 #include "os/lock.h"
 #include "os/public.h"
@@ -194,6 +195,24 @@ bool cache_free_checked(struct kmem_cache *s, void *object, bool waited, const c
 /* waited: they were retired, and their grace period has passed. */
 void cache_give_checked(struct kmem_cache *s, void **objects, size_t n, bool waited,
 			const char *call);
+
+/* --- guarded.c: objects between guard pages --------------------------------------------------- */
+
+/* An object of the cache that is in no slab; NULL: there is no room for one. */
+void *cache_alloc_guarded(struct kmem_cache *s);
+/* Free what guard_is_ours(), to this cache, or, with NULL, to its own. Reports are deferred. */
+void cache_free_guarded(struct kmem_cache *s, void *object, bool waited, const char *call);
+/* Free those of n objects, and move the others to the front; returns how many are left. */
+unsigned int cache_free_all_guarded(struct kmem_cache *s, void **objects, unsigned int n,
+				    bool waited, const char *call);
+/* The cache of such an object in use that the pointer is in; NULL: there is none. */
+struct kmem_cache *cache_of_guarded(const void *object);
+
+/* Is each object of this cache guarded while there is room? */
+static inline bool cache_is_guarded(const struct kmem_cache *s)
+{
+	return __builtin_expect((s->flags & DEBUG_GUARD) != 0, 0);
+}
 
 static inline bool cache_is_checked(const struct kmem_cache *s)
 {

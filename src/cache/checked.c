@@ -4,7 +4,7 @@
  * and before it goes back. Nothing here is held or in hand meanwhile.
  */
 #include "cache/cache.h"
-#include "debug/slab_debug.h"
+#include "debug/guard.h"
 #include "percpu/nolock.h"
 #include "slab/stat.h"
 
@@ -43,6 +43,9 @@ void *cache_alloc_checked(struct kmem_cache *s, gfp_t flags, unsigned int node,
 	if (debug_fails(&s->sheaf.slab, flags))
 		return NULL;
 	sheaf_give_deferred(&s->sheaf);
+	object = cache_is_guarded(s) && place == SLAB_PREFER_NODE ? cache_alloc_guarded(s) : NULL;
+	if (object)
+		return cache_finish(s, object, flags);
 	do {
 		if (take_checked(s, node, place, &object)) {
 			stat_add(&s->sheaf.slab, STAT_alloc_slowpath, 1);
@@ -57,6 +60,10 @@ void cache_give_checked(struct kmem_cache *s, void **objects, size_t n, bool wai
 {
 	sheaf_give_deferred(&s->sheaf);
 	for (size_t i = 0; i < n; i++) {
+		if (guard_is_ours(objects[i])) {
+			cache_free_guarded(s, objects[i], waited, call);
+			continue;
+		}
 		if (!objects[i] || !cache_free_checked(s, objects[i], waited, call))
 			continue;
 		stat_add(&s->sheaf.slab, STAT_free_slowpath, 1);

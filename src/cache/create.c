@@ -6,7 +6,7 @@
 #include "cache/block.h"
 #include "cache/list.h"
 #include "cache/publish.h"
-#include "debug/slab_debug.h"
+#include "debug/guard.h"
 #include "grace/provider.h"
 #include "os/atomic.h"
 #include "os/machine.h"
@@ -206,6 +206,9 @@ static slab_flags_t with_debug(const char *name, slab_flags_t flags)
 {
 	slab_flags_t wanted = debug_flags_of(name, flags);
 
+	/* Readers may look at its free objects. */
+	if (flags & SLAB_TYPESAFE_BY_RCU)
+		wanted &= ~DEBUG_GUARD;
 	if (!wanted)
 		return flags;
 	return flags | wanted | SLAB_NO_SHEAVES | CACHE_DEBUG;
@@ -220,6 +223,8 @@ static struct kmem_cache *create(const char *name, size_t size, struct kmem_cach
 		return NULL;
 	flags = with_debug(name, flags);
 	os_lock(&caches.lock);
+	if (flags & DEBUG_GUARD)
+		guard_begin();
 	warn_name_in_use(name);
 	if (mergeable(args, flags))
 		s = list_find(size, alignment(size, args->align, flags), flags);

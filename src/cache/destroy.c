@@ -8,7 +8,7 @@
 #include "cache/list.h"
 #include "cache/past.h"
 #include "cache/publish.h"
-#include "debug/slab_debug.h"
+#include "debug/guard.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/report.h"
@@ -54,6 +54,7 @@ SHEAF_PUBLIC int kmem_cache_shrink(struct kmem_cache *s)
 
 void cache_unmake(struct kmem_cache *s)
 {
+	guard_forget(&s->sheaf.slab);
 	sheaf_rcu_exit(&s->sheaf);
 	late_exit(&s->sheaf.slab);
 	barn_exit(&s->sheaf);
@@ -142,7 +143,7 @@ SHEAF_PUBLIC void kmem_cache_destroy(struct kmem_cache *s)
 	finish_retired(s);
 	if (cache_is_checked(s))
 		cache_give_leaked(s);
-	if (cache_give_up_free(s) == 0)
+	if (cache_give_up_free(s) == 0 && !guard_live(&s->sheaf.slab, NULL, 0))
 		release(s);
 	else
 		report_live(s);

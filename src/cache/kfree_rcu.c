@@ -15,7 +15,7 @@
 #include <errno.h>
 
 #include "cache/block.h"
-#include "debug/slab_debug.h"
+#include "debug/guard.h"
 #include "grace/provider.h"
 #include "os/machine.h"
 #include "os/report.h"
@@ -89,6 +89,8 @@ static bool retire(struct kmem_cache *s, void *object, size_t offset)
 /* False after a report: it is not an object of this cache. */
 static bool may_retire(struct kmem_cache *s, void *object, const char *call)
 {
+	if (guard_is_ours(object))
+		return guard_retire(&s->sheaf.slab, object, call);
 	if (cache_is_checked(s))
 		return debug_retire(&s->sheaf.slab, object, call);
 	return slab_leave_out_foreign(&s->sheaf.slab, &object, 1, 1, call);
@@ -154,9 +156,14 @@ static bool is_block(const void *object, const char *call)
 
 static COLD void retire_other(void *object, size_t offset)
 {
+	struct kmem_cache *s = cache_of_guarded(object);
 	struct grace *grace = grace_of(NULL);
 	int saved = errno;
 
+	if (s) {
+		retire_slow(s, object, offset);
+		return;
+	}
 	if (!is_block(object, "kfree_rcu"))
 		return;
 	tsan_given(object);
@@ -206,7 +213,10 @@ SHEAF_PUBLIC void kvfree_rcu_mightsleep(const void *pointer)
 		return;
 	if (!is_block(object, "kfree_rcu_mightsleep"))
 		return;
-	if (s && cache_is_checked(s) && !may_retire(s, object, "kfree_rcu_mightsleep")) {
+	if (!s)
+		s = cache_of_guarded(object);
+	if (s && (cache_is_checked(s) || guard_is_ours(object)) &&
+	    !may_retire(s, object, "kfree_rcu_mightsleep")) {
 		cache_leave();
 		errno = saved;
 		return;

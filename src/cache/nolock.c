@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cache/cache.h"
-#include "debug/slab_debug.h"
+#include "debug/guard.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/report.h"
@@ -45,13 +45,17 @@ void *cache_alloc_try(struct kmem_cache *s, gfp_t gfp, unsigned int node)
 		os_report_kept_nowait();
 		return NULL;
 	}
-	if (!here)
+	/* A constructor may do anything. */
+	if (cache_is_guarded(s) && !s->sheaf.slab.ctor)
+		object = cache_alloc_guarded(s);
+	if (!object && !here)
 		object = take_try(s, node);
 	if (!object && s->sheaf.barns)
 		object = nolock_alloc(&s->sheaf);
 	if (!object && here)
 		object = take_try(s, node);
-	if (object && cache_is_checked(s) && !cache_take_checked(s, object))
+	if (object && cache_is_checked(s) && !guard_is_ours(object) &&
+	    !cache_take_checked(s, object))
 		object = NULL;
 	tsan_taken(object);
 	if (object && (gfp & __GFP_ZERO))
@@ -72,6 +76,11 @@ SHEAF_PUBLIC void kmem_cache_free_nolock(struct kmem_cache *s, void *object)
 {
 	if (!object || was_destroyed(s, "kmem_cache_free_nolock"))
 		return;
+	if (guard_is_ours(object)) {
+		cache_free_guarded(s, object, false, "kmem_cache_free_nolock");
+		os_report_kept_nowait();
+		return;
+	}
 	cache_freed(s, object);
 	if (cache_is_checked(s) &&
 	    !cache_free_checked(s, object, false, "kmem_cache_free_nolock")) {

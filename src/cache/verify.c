@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "cache/cache.h"
-#include "debug/slab_debug.h"
+#include "debug/guard.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/memory.h"
@@ -213,7 +213,7 @@ static int verify(struct kmem_cache *s)
 	if (check.matched != check.sheaves.n)
 		fault(&check, s, "(the cache) has sheaves with pointers into no slab of its own");
 	release_pointers(&check);
-	return check.faults;
+	return check.faults + guard_verify(&s->sheaf.slab);
 }
 
 SHEAF_PUBLIC int kmem_cache_verify(struct kmem_cache *s)
@@ -287,5 +287,6 @@ size_t cache_live_objects(struct kmem_cache *s, void **objects, size_t room)
 	struct live live = {.check = {.s = s}, .objects = objects, .room = room};
 
 	for_each_slab(&live.check, find_live);
-	return live.n;
+	return live.n + guard_live(&s->sheaf.slab, objects + (live.n < room ? live.n : room),
+				   live.n < room ? room - live.n : 0);
 }

@@ -2,6 +2,7 @@
 /* The checks of each allocation and free; see slab_debug.h for states, bytes and invariants. */
 #include <string.h>
 
+#include "debug/guard.h"
 #include "debug/report.h"
 #include "os/atomic.h"
 #include "os/machine.h"
@@ -201,10 +202,15 @@ bool debug_take(struct slab_cache *cache, void *object)
 
 void debug_set_size(struct slab_cache *cache, void *object, size_t size)
 {
-	struct debug_head *head = debug_head(cache, object);
+	struct debug_head *head;
 
+	if (guard_is_ours(object)) {
+		guard_set_size(object, size);
+		return;
+	}
 	if (size > cache->object_size)
 		return;
+	head = debug_head(cache, object);
 	/* In this order: a forked child may look in between. */
 	fill_zones(cache, object, size, ZONE_USED);
 	os_store_release(&head->size, (uint32_t)size);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "debug/guard.h"
 #include "debug/object.h"
 #include "os/long_report.h"
 #include "os/machine.h"
@@ -34,13 +35,19 @@ static void count_leak(struct leak *leaks, size_t g)
 	}
 }
 
+static const struct debug_track *allocated_by(const struct slab_cache *cache, const void *object)
+{
+	return guard_is_ours(object) ? guard_allocated_by(object)
+				     : debug_track(cache, object, DEBUG_ALLOCATED);
+}
+
 static size_t group_leaks(const struct slab_cache *cache, void *const *objects, size_t n,
 			  struct leak *leaks)
 {
 	size_t groups = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		const struct debug_track *track = debug_track(cache, objects[i], DEBUG_ALLOCATED);
+		const struct debug_track *track = allocated_by(cache, objects[i]);
 		size_t g = 0;
 
 		while (g < groups && !is_same(leaks[g].track, track))

@@ -17,46 +17,46 @@
 #define MOST_ROWS  8 /* of a dump */
 #define ROWS_AHEAD 2 /* in front of the first wrong byte */
 
-/* What a dump shows: bytes of an object and its red zones. */
+/* A dump on its way. */
 struct dump {
 	struct os_long *report;
-	const struct debug_fault *fault;
-	const uint8_t *object, *first; /* the first wrong byte, or the object's first */
+	const struct debug_bytes *bytes;
+	const uint8_t *first; /* the first wrong byte, or the object's first */
 	unsigned int rows;
 };
 
 /* The bytes may change meanwhile: an object that was freed twice has two owners. */
-static const uint8_t *first_wrong(const struct debug_fault *fault)
+static const uint8_t *first_wrong(const struct debug_bytes *bytes)
 {
-	const uint8_t *byte = fault->from, *last = byte + fault->length - 1;
+	const uint8_t *byte = bytes->from, *last = byte + bytes->length - 1;
 
-	while (byte < last && *byte == fault->expected)
+	while (byte < last && *byte == bytes->expected)
 		byte++;
 	return byte;
 }
 
-static const uint8_t *last_wrong(const struct debug_fault *fault)
+static const uint8_t *last_wrong(const struct debug_bytes *bytes)
 {
-	const uint8_t *byte = fault->from + fault->length - 1;
+	const uint8_t *byte = bytes->from + bytes->length - 1;
 
-	while (byte > fault->from && *byte == fault->expected)
+	while (byte > bytes->from && *byte == bytes->expected)
 		byte--;
 	return byte;
 }
 
-static void tell_bytes(struct os_long *report, const struct debug_fault *fault)
+void debug_tell_wrong(struct os_long *report, const struct debug_bytes *bytes)
 {
-	const uint8_t *first = first_wrong(fault), *last = last_wrong(fault);
+	const uint8_t *first = first_wrong(bytes), *last = last_wrong(bytes);
 
 	os_long_add(report, "%p-%p @offset=%td..%td. First byte 0x%02x instead of 0x%02x\n",
-		    (const void *)first, (const void *)last, first - (uint8_t *)fault->object,
-		    last - (uint8_t *)fault->object, *first, fault->expected);
+		    (const void *)first, (const void *)last, first - bytes->object,
+		    last - bytes->object, *first, bytes->expected);
 }
 
-static bool is_wrong_byte(const struct debug_fault *fault, const uint8_t *byte)
+static bool is_wrong_byte(const struct debug_bytes *bytes, const uint8_t *byte)
 {
-	return fault->from && byte >= fault->from && byte < fault->from + fault->length &&
-	       *byte != fault->expected;
+	return bytes->from && byte >= bytes->from && byte < bytes->from + bytes->length &&
+	       *byte != bytes->expected;
 }
 
 /* A mark in front of each wrong byte. */
@@ -67,12 +67,12 @@ static void dump_row(struct dump *dump, const char *label, const uint8_t *from, 
 
 	for (size_t i = 0; i < n; i++) {
 		used += (size_t)snprintf(hex + used, sizeof(hex) - used, "%c%02x",
-					 is_wrong_byte(dump->fault, from + i) ? '>' : ' ', from[i]);
+					 is_wrong_byte(dump->bytes, from + i) ? '>' : ' ', from[i]);
 		text[i] = (char)(from[i] >= ' ' && from[i] < 0x7f ? from[i] : '.');
 	}
 	text[n] = '\0';
-	os_long_add(dump->report, "%-8s %+5td:%-*s  %s\n", label, from - dump->object, 3 * ROW, hex,
-		    text);
+	os_long_add(dump->report, "%-8s %+5td:%-*s  %s\n", label, from - dump->bytes->object,
+		    3 * ROW, hex, text);
 	dump->rows++;
 }
 
@@ -87,23 +87,38 @@ static void dump_part(struct dump *dump, const char *label, const uint8_t *from,
 	}
 }
 
-static void dump_object(struct os_long *report, const struct debug_fault *fault)
+void debug_dump(struct os_long *report, const struct debug_bytes *bytes)
+{
+	const uint8_t *object = bytes->object, *end = object + bytes->size;
+	struct dump dump = {.report = report, .bytes = bytes, .first = object};
+
+	if (bytes->from)
+		dump.first = first_wrong(bytes);
+	dump_part(&dump, "Redzone", object - bytes->left, object);
+	dump_part(&dump, "Object", object, end);
+	dump_part(&dump, "Redzone", end, end + bytes->right);
+}
+
+static struct debug_bytes bytes_of(const struct debug_fault *fault)
 {
 	const struct slab_cache *cache = fault->holder;
 	const struct debug_cache *debug = debug_of(cache);
-	const uint8_t *object = fault->object, *end = object + debug_size(cache, object);
-	struct dump dump = {.report = report, .fault = fault, .object = object, .first = object};
+	size_t size = debug_size(cache, fault->object);
 
-	if (fault->from)
-		dump.first = first_wrong(fault);
-	dump_part(&dump, "Redzone", object - debug->left, object);
-	dump_part(&dump, "Object", object, end);
-	dump_part(&dump, "Redzone", end, object + cache->object_size + debug->right);
+	return (struct debug_bytes){
+		.object = fault->object,
+		.left = debug->left,
+		.size = size,
+		.right = cache->object_size - size + debug->right,
+		.from = fault->from,
+		.length = fault->length,
+		.expected = fault->expected,
+	};
 }
 
-static const char *state_of(const struct slab_cache *cache, const void *object)
+const char *debug_state_name(uint32_t state)
 {
-	switch (os_load_acquire(&debug_head(cache, object)->state)) {
+	switch (state) {
 	case DEBUG_FREE:
 		return "free";
 	case DEBUG_USED:
@@ -127,6 +142,7 @@ static void tell_object(struct os_long *report, const struct debug_fault *fault)
 	struct slab *slab = page_slab(object);
 	uint64_t state = os_load_relaxed(&slab->state);
 	ptrdiff_t into = (char *)fault->pointer - (char *)object;
+	struct debug_bytes bytes;
 
 	if (into)
 		os_long_add(report, "%p is %td bytes into an object\n", fault->pointer, into);
@@ -138,10 +154,12 @@ static void tell_object(struct os_long *report, const struct debug_fault *fault)
 		return;
 	}
 	os_long_add(report, "Object %p @cache=%s size=%zu, %s\n", object, cache->name,
-		    debug_size(cache, object), state_of(cache, object));
+		    debug_size(cache, object),
+		    debug_state_name(os_load_acquire(&debug_head(cache, object)->state)));
 	track_print(report, debug_track(cache, object, DEBUG_ALLOCATED), "Allocated");
 	track_print(report, debug_track(cache, object, DEBUG_FREED), "Freed");
-	dump_object(report, fault);
+	bytes = bytes_of(fault);
+	debug_dump(report, &bytes);
 }
 
 /* The records of an object that nobody prepared are no records. */
@@ -155,17 +173,36 @@ static bool has_object(const struct debug_fault *fault)
 				 slab_index(fault->holder, slab, fault->object)));
 }
 
+struct os_long *debug_begin(const char *name, const char *what)
+{
+	struct os_long *report = os_long_begin(name, what);
+
+	os_long_add(report, LINE "\nlibsheaf: BUG %s: %s\n" THIN "\n", name, what);
+	return report;
+}
+
+void debug_tell_finder(struct os_long *report, const char *call, const char *name,
+		       const void *pointer)
+{
+	struct debug_track now;
+
+	track_now(&now);
+	os_long_add(report, "Found by %s(%s, %p) in thread %u on CPU %u%s\n", call, name, pointer,
+		    now.thread, now.cpu, now.n ? ":" : "");
+	os_long_stack(report, now.ip, now.n);
+}
+
 void debug_report(const struct debug_fault *fault)
 {
-	struct os_long *report = os_long_begin(fault->cache->name, fault->what);
-	struct debug_track now;
+	struct os_long *report = debug_begin(fault->cache->name, fault->what);
 
 	if (!report)
 		return;
-	os_long_add(report, LINE "\nlibsheaf: BUG %s: %s\n" THIN "\n", fault->cache->name,
-		    fault->what);
-	if (fault->from)
-		tell_bytes(report, fault);
+	if (fault->from) {
+		struct debug_bytes bytes = bytes_of(fault);
+
+		debug_tell_wrong(report, &bytes);
+	}
 	if (fault->holder && fault->holder != fault->cache)
 		os_long_add(report, "%p belongs to %s, not to %s\n", fault->pointer,
 			    fault->holder->name, fault->cache->name);
@@ -173,10 +210,7 @@ void debug_report(const struct debug_fault *fault)
 		os_long_add(report, "%p is in no object\n", fault->pointer);
 	if (has_object(fault))
 		tell_object(report, fault);
-	track_now(&now);
-	os_long_add(report, "Found by %s(%s, %p) in thread %u on CPU %u%s\n", fault->call,
-		    fault->cache->name, fault->pointer, now.thread, now.cpu, now.n ? ":" : "");
-	os_long_stack(report, now.ip, now.n);
+	debug_tell_finder(report, fault->call, fault->cache->name, fault->pointer);
 	os_long_add(report, "FIX %s: %s\n", fault->cache->name, fault->fix);
 	os_long_add(report, "TRY %s: %s%s\n", fault->cache->name, fault->advice,
 		    debug_of(fault->cache)->flags & SLAB_STORE_USER

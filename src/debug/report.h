@@ -2,12 +2,14 @@
 /*
  * A report: what happened to an object, which bytes show it, who did what, what was repaired.
  *
- * Callers: src/debug/check.c, pointer.c.
+ * Callers: src/debug/check.c, pointer.c; guard_report.c for parts of it.
  */
 #ifndef SHEAF_DEBUG_REPORT_H
 #define SHEAF_DEBUG_REPORT_H
 
 #include "debug/object.h"
+
+struct os_long;
 
 struct debug_fault {
 	const char *what;   /* as the kernel says it */
@@ -38,6 +40,28 @@ static inline struct debug_fault debug_fault_of(struct slab_cache *cache, void *
 }
 
 void debug_report(const struct debug_fault *fault) __attribute__((cold));
+
+/* --- its parts -------------------------------------------------------------------------------- */
+
+/* An object in bytes: the object, red zones beside it, and of these those that should all be
+ * `expected`; from NULL: all are right. */
+struct debug_bytes {
+	const uint8_t *object;
+	size_t left, size, right;
+	const uint8_t *from;
+	size_t length;
+	uint8_t expected;
+};
+
+/* Begin a report of this kind about a cache, as os_long_begin(). */
+struct os_long *debug_begin(const char *name, const char *what) __attribute__((cold));
+/* Lines: which bytes are wrong; the bytes near them; what an enum debug_state is called; who found
+ * it, with the stack. */
+void debug_tell_wrong(struct os_long *report, const struct debug_bytes *bytes);
+void debug_dump(struct os_long *report, const struct debug_bytes *bytes);
+const char *debug_state_name(uint32_t state);
+void debug_tell_finder(struct os_long *report, const char *call, const char *name,
+		       const void *pointer);
 
 /* --- pointer.c -------------------------------------------------------------------------------- */
 

@@ -61,6 +61,8 @@
 
 /* In flags that come from letters: O, do without what would make slabs larger. */
 #define DEBUG_NOT_LARGER (1u << 31)
+/* G: each object between guard pages, as long as there is room for them (guard.h). */
+#define DEBUG_GUARD (1u << 30)
 
 /* Read blocks of letters and names; false, after reports that are deferred, if not all was
  * understood. */

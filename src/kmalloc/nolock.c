@@ -2,7 +2,7 @@
 /* kmalloc() and kfree() in any context: see src/cache/nolock.c. */
 #include "kmalloc/kmalloc.h"
 
-#include "debug/slab_debug.h"
+#include "debug/guard.h"
 #include "os/machine.h"
 #include "os/report.h"
 
@@ -35,6 +35,11 @@ SHEAF_PUBLIC void kfree_nolock(const void *block)
 
 	if (ZERO_OR_NULL_PTR(block))
 		return;
+	if (guard_is_ours(block)) {
+		cache_free_guarded(NULL, (void *)(uintptr_t)block, false, "kfree_nolock");
+		os_report_kept_nowait();
+		return;
+	}
 	owner = page_owner(block);
 	if (owner && cache_of_slab(owner) != &kmalloc_large) {
 		kmem_cache_free_nolock(cache_of_slab(owner), (void *)(uintptr_t)block);

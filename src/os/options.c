@@ -192,7 +192,7 @@ static void report_contradictions(const bool *given)
 }
 
 #define DEBUG	    "slab_debug"
-#define IS_DEBUG(c) (strchr("FZPUTAOfzputao-", (c)) != NULL)
+#define IS_DEBUG(c) (strchr("FZPUTAOGfzputaog-", (c)) != NULL)
 
 static bool is_option(const char *word, size_t length)
 {

@@ -51,7 +51,8 @@
 	NUMBER(numa_fake, "numa=fake=", 1, 64, 0, "split the CPUs into N simulated memory nodes")  \
 	SWITCH(nomerge, "slab_nomerge", "never let caches share slabs")                            \
 	TEXT(slab_debug, "slab_debug=",                                                            \
-	     "check caches: letters of FZPUTAO, then names of caches; see the page")               \
+	     "check caches: letters of FZPUTAOG, then names of caches; see the page")              \
+	NUMBER(guard, "slab_guard=", 8, 65536, 0, "N MiB of addresses for guarded objects")        \
 	NUMBER(failslab_probability, "failslab_probability=", 0, 100, 1,                           \
 	       "percentage of allocations that fail in caches with slab_debug=A")                  \
 	NUMBER(failslab_interval, "failslab_interval=", 1, 1 << 30, 1,                             \

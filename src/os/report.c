@@ -355,6 +355,11 @@ void os_write_kept_nowait(void)
 	write_all(false, false);
 }
 
+void os_write_kept_at_fault(void)
+{
+	write_all(true, false);
+}
+
 /* Nothing waits for a reader of standard error at exit. */
 void os_report_left_out(void)
 {

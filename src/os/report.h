@@ -64,6 +64,9 @@ void os_fatal(const char *format, ...) __attribute__((format(printf, 1, 2), cold
 extern uint32_t os_reports_kept;
 void os_write_kept(void) __attribute__((cold));
 void os_write_kept_nowait(void) __attribute__((cold));
+/* In a handler of a fault, after which the program may end: waits, calls no callback of the
+ * program, and does not ask which locks the thread holds. */
+void os_write_kept_at_fault(void) __attribute__((cold));
 
 /* Write what this thread keeps, and, if that takes no waiting, what others have left. */
 static inline void os_report_kept(void)

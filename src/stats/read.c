@@ -12,6 +12,7 @@
 #include "cache/events.h"
 #include "cache/list.h"
 #include "cache/publish.h"
+#include "debug/guard.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/memory.h"
@@ -146,7 +147,7 @@ static void read_settings(struct kmem_cache *s, struct kmem_cache_stats *out)
 
 void stats_read_cache(struct kmem_cache *s, struct kmem_cache_stats *out)
 {
-	uint64_t elsewhere, used;
+	uint64_t elsewhere, used, guarded;
 
 	memset(out, 0, sizeof(*out));
 	os_lock(&caches.lock);
@@ -154,6 +155,9 @@ void stats_read_cache(struct kmem_cache *s, struct kmem_cache_stats *out)
 	os_unlock(&caches.lock);
 	out->counted = s->sheaf.slab.counted != NULL;
 	read_slabs(&s->sheaf.slab, out);
+	guarded = guard_live(&s->sheaf.slab, NULL, 0);
+	out->objects += guarded;
+	out->total_objects += guarded;
 	read_sheaves(&s->sheaf, out);
 	elsewhere = out->objects_in_sheaves + out->rcu_pending_objects;
 	out->objects_in_use = out->objects > elsewhere ? out->objects - elsewhere : 0;

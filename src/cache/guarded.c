@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Guarded objects of caches (debug/guard.h), which are in no slab: where the paths of slow.c,
+ * checked.c, kfree_rcu.c and block.c part for them.
+ */
+#include <sheaf/debug.h>
+
+#include "cache/cache.h"
+#include "debug/guard.h"
+#include "slab/stat.h"
+
+void *cache_alloc_guarded(struct kmem_cache *s)
+{
+	void *object = guard_alloc(&s->sheaf.slab);
+
+	stat_add(&s->sheaf.slab, STAT_alloc_slowpath, object != NULL);
+	return object;
+}
+
+struct kmem_cache *cache_of_guarded(const void *object)
+{
+	struct slab_cache *slab;
+	size_t size;
+
+	return guard_is_ours(object) && guard_find(object, &slab, &size) ? cache_of_slab(slab)
+									 : NULL;
+}
+
+void cache_free_guarded(struct kmem_cache *s, void *object, bool waited, const char *call)
+{
+	struct kmem_cache *holder = cache_of_guarded(object);
+
+	tsan_given(object);
+	if (guard_free(s ? &s->sheaf.slab : NULL, object, waited, call) && holder)
+		stat_add(&holder->sheaf.slab, STAT_free_slowpath, 1);
+}
+
+unsigned int cache_free_all_guarded(struct kmem_cache *s, void **objects, unsigned int n,
+				    bool waited, const char *call)
+{
+	unsigned int left = 0;
+
+	for (unsigned int i = 0; i < n; i++)
+		if (guard_is_ours(objects[i]))
+			cache_free_guarded(s, objects[i], waited, call);
+		else
+			objects[left++] = objects[i];
+	return left;
+}
+
+SHEAF_PUBLIC bool sheaf_explain_fault(const void *address, const void *context)
+{
+	return guard_explain(address, context);
+}

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The range of guarded objects: chunks, slots, which one is claimed next. See guard.h.
+ *
+ * Chunks are given out from below, each to one class of slots, when the class has no slot left that
+ * was never used. A class gets at most half of them, so that small objects leave room for large
+ * ones. Its slots are numbered through all its chunks.
+ */
+#include <string.h>
+
+#include "debug/guard_slot.h"
+#include "os/atomic.h"
+#include "os/fault.h"
+#include "os/guard.h"
+#include "os/machine.h"
+#include "os/memory.h"
+#include "os/options.h"
+#include "os/report.h"
+
+#define MIB	    ((size_t)1 << 20)
+#define CLASSES	    9u	 /* slots of 1 to 256 pages: the largest object in pages of 4 KiB */
+#define SLOTS	    256u /* of a chunk, at most */
+#define MOST_CHUNKS 32768u
+/*
+ * Addresses, unless slab_guard=N says: as many objects of one page as half of 4 GiB has. An object
+ * in use costs its pages, a slot that was used 352 bytes. A sixteenth of the addresses of a process
+ * that may have few.
+ */
+#define USUAL_MIB 4096u
+#define LEAST	  (8 * MIB)
+#define OF_LIMIT  16u
+/* Of the mappings that a process may have, for open slots without light guards; each costs two. */
+#define MAPPINGS_PART 8u
+
+#define PER_CHUNK (SLOTS * (sizeof(struct guard_slot) + sizeof(struct guard_notes)))
+
+struct guard_range guard_range;
+
+/* What a chunk is: 0 before it begins, else its class plus one, and its enum os_guard. */
+#define KIND(class, guard) ((uint16_t)(((class) + 1u) | (unsigned int)(guard) << 8))
+#define KIND_CLASS(kind)   (((kind)&0xffu) - 1)
+#define KIND_GUARD(kind)   ((enum os_guard)((kind) >> 8))
+
+static struct {
+	struct guard_slot *slots; /* SLOTS for each chunk */
+	struct guard_notes *notes;
+	uint32_t nr_chunks, max_chunks;
+	uint32_t frees, claims;
+	uint64_t secret;
+	size_t open, most_open; /* slots that cost mappings */
+	uint32_t told;
+	struct {
+		uint32_t fresh;	    /* slots that were claimed for the first time */
+		uint32_t hand;	    /* where to look for one to use again */
+		uint32_t nr_chunks; /* that are being begun, or are */
+		uint16_t chunks[MOST_CHUNKS / 2];
+	} classes[CLASSES];
+	uint16_t kinds[MOST_CHUNKS];
+} pool;
+
+static size_t wanted_size(void)
+{
+	size_t size = (os_options.guard ? os_options.guard : USUAL_MIB) * MIB;
+	size_t most = os_address_limit() / OF_LIMIT;
+
+	if (size > most)
+		size = most & ~(OS_HUGE - 1);
+	return size < MOST_CHUNKS * OS_HUGE ? size : MOST_CHUNKS * OS_HUGE;
+}
+
+static void tell_none(const char *what)
+{
+	os_report_once_later(&pool.told,
+			     "slab_debug: %s; objects that should be guarded are not, until some "
+			     "are freed. slab_guard=N sets the MiB of addresses for them",
+			     what);
+}
+
+void guard_begin(void)
+{
+	size_t size = wanted_size();
+	char *base = NULL;
+
+	if (guard_range.size)
+		return;
+	while (size >= LEAST && !(base = os_reserve(size + size / OS_HUGE * PER_CHUNK)))
+		size = size / 2 & ~(OS_HUGE - 1);
+	if (!base) {
+		tell_none("there are no addresses for guard pages");
+		return;
+	}
+	pool.max_chunks = (uint32_t)(size / OS_HUGE);
+	pool.slots = (struct guard_slot *)(void *)(base + size);
+	pool.notes = (struct guard_notes *)(void *)(pool.slots + pool.max_chunks * SLOTS);
+	pool.secret = os_random();
+	pool.most_open = os_mappings_limit() / MAPPINGS_PART;
+	guard_range.base = base;
+	os_store_release(&guard_range.size, size);
+	os_fault_watch(guard_explain);
+}
+
+/* --- arithmetic ------------------------------------------------------------------------------- */
+
+static unsigned int stride_of(unsigned int class)
+{
+	return (1u << class) + 1;
+}
+
+static unsigned int slots_per_chunk(unsigned int class)
+{
+	return (unsigned int)(OS_HUGE / os.page_size - 1) / stride_of(class);
+}
+
+static unsigned int chunk_of(const struct guard_slot *slot)
+{
+	return (unsigned int)(slot - pool.slots) / SLOTS;
+}
+
+static unsigned int class_of(const struct guard_slot *slot)
+{
+	return KIND_CLASS(pool.kinds[chunk_of(slot)]);
+}
+
+static enum os_guard guard_of(const struct guard_slot *slot)
+{
+	return KIND_GUARD(pool.kinds[chunk_of(slot)]);
+}
+
+/* The first of its pages. */
+static char *pages_of(const struct guard_slot *slot)
+{
+	size_t page = 1 + (size_t)(slot - pool.slots) % SLOTS * stride_of(class_of(slot));
+
+	return guard_range.base + chunk_of(slot) * OS_HUGE + page * os.page_size;
+}
+
+/* Slot i of a class, if its chunk has begun. */
+static struct guard_slot *slot_at(unsigned int class, uint32_t i)
+{
+	uint32_t per_chunk = slots_per_chunk(class), chunk;
+
+	chunk = os_load_acquire(&pool.classes[class].chunks[i / per_chunk]);
+	return chunk ? &pool.slots[(chunk - 1) * SLOTS + i % per_chunk] : NULL;
+}
+
+struct guard_notes *guard_notes_of(const struct guard_slot *slot)
+{
+	return &pool.notes[slot - pool.slots];
+}
+
+static struct guard_slot *used_slot(struct guard_slot *slot)
+{
+	return os_load_acquire(&slot->state) == GUARD_NEVER_USED ? NULL : slot;
+}
+
+struct guard_place guard_place_of(const void *address)
+{
+	size_t offset = (size_t)((const char *)address - guard_range.base);
+	size_t page = offset % OS_HUGE / os.page_size;
+	uint16_t kind = os_load_acquire(&pool.kinds[offset / OS_HUGE]);
+	struct guard_slot *first = &pool.slots[offset / OS_HUGE * SLOTS];
+	struct guard_place place = {NULL, NULL, NULL};
+	unsigned int stride, n;
+
+	if (!kind)
+		return place;
+	stride = stride_of(KIND_CLASS(kind));
+	n = slots_per_chunk(KIND_CLASS(kind));
+	if (page % stride && page / stride < n) {
+		place.in = used_slot(first + page / stride);
+		return place;
+	}
+	if (page / stride > 0 && page / stride <= n)
+		place.before = used_slot(first + page / stride - 1);
+	if (page / stride < n)
+		place.after = used_slot(first + page / stride);
+	return place;
+}
+
+void guard_for_each(void (*each)(void *data, struct guard_slot *slot), void *data)
+{
+	for (unsigned int class = 0; class < CLASSES; class ++) {
+		uint32_t n = os_load_acquire(&pool.classes[class].fresh);
+
+		for (uint32_t i = 0; i < n; i++) {
+			struct guard_slot *slot = slot_at(class, i);
+
+			if (slot && used_slot(slot))
+				each(data, slot);
+		}
+	}
+}
+
+/* --- claiming --------------------------------------------------------------------------------- */
+
+/* One more chunk for this class. */
+static bool grow(unsigned int class)
+{
+	uint32_t most = pool.max_chunks > 1 ? pool.max_chunks / 2 : 1, chunk, place;
+	char *base;
+
+	if (os_load_relaxed(&pool.classes[class].nr_chunks) >= most ||
+	    os_load_relaxed(&pool.nr_chunks) >= pool.max_chunks)
+		return false;
+	chunk = os_fetch_add_relaxed(&pool.nr_chunks, 1);
+	if (chunk >= pool.max_chunks) {
+		os_fetch_sub(&pool.nr_chunks, 1);
+		return false;
+	}
+	base = guard_range.base + chunk * OS_HUGE;
+	if (!os_commit(&pool.slots[chunk * SLOTS], SLOTS * sizeof(struct guard_slot)) ||
+	    !os_commit(&pool.notes[chunk * SLOTS], SLOTS * sizeof(struct guard_notes)))
+		return false;
+	os_store_release(&pool.kinds[chunk], KIND(class, os_guard_begin(base, OS_HUGE)));
+	place = os_fetch_add_relaxed(&pool.classes[class].nr_chunks, 1);
+	if (place >= MOST_CHUNKS / 2)
+		return false;
+	os_store_release(&pool.classes[class].chunks[place], (uint16_t)(chunk + 1));
+	return true;
+}
+
+static bool claim(struct guard_slot *slot, uint32_t from)
+{
+	return os_load_relaxed(&slot->state) == from && os_cmpxchg(&slot->state, &from, DEBUG_BUSY);
+}
+
+static struct guard_slot *claim_fresh(unsigned int class)
+{
+	uint32_t *fresh = &pool.classes[class].fresh;
+	uint32_t n = os_load_relaxed(&pool.classes[class].nr_chunks) * slots_per_chunk(class);
+	struct guard_slot *slot;
+	uint32_t i = os_load_relaxed(fresh);
+
+	do {
+		if (i >= n)
+			return NULL;
+	} while (!os_cmpxchg(fresh, &i, i + 1));
+	slot = slot_at(class, i);
+	/* Another thread is only beginning the chunk: the slot stays unused. */
+	return slot && claim(slot, GUARD_NEVER_USED) ? slot : NULL;
+}
+
+/* Of some slots the one that has been free longest. */
+static struct guard_slot *claim_oldest(unsigned int class)
+{
+	uint32_t n = os_load_relaxed(&pool.classes[class].fresh);
+	uint32_t hand = os_fetch_add_relaxed(&pool.classes[class].hand, GUARD_LOOK);
+	uint32_t now = os_load_relaxed(&pool.frees);
+	struct guard_slot *oldest = NULL;
+
+	for (uint32_t i = 0; i < GUARD_LOOK && i < n; i++) {
+		struct guard_slot *slot = slot_at(class, (hand + i) % n);
+
+		if (slot && os_load_relaxed(&slot->state) == DEBUG_FREE &&
+		    (!oldest || now - slot->freed > now - oldest->freed))
+			oldest = slot;
+	}
+	return oldest && claim(oldest, DEBUG_FREE) ? oldest : NULL;
+}
+
+#define TRIES 4
+
+static struct guard_slot *claim_any(unsigned int class)
+{
+	struct guard_slot *slot = claim_fresh(class);
+
+	if (!slot && grow(class))
+		slot = claim_fresh(class);
+	for (int i = 0; i < TRIES && !slot; i++)
+		slot = claim_oldest(class);
+	return slot;
+}
+
+static bool is_costly(const struct guard_slot *slot)
+{
+	return guard_of(slot) == OS_GUARD_PROTECTION;
+}
+
+static char *open_from(const struct guard_slot *slot)
+{
+	return (char *)os_round_down((uintptr_t)slot->object);
+}
+
+static size_t open_bytes(const struct guard_slot *slot)
+{
+	return os_round_up((uintptr_t)slot->object + slot->object_size) -
+	       (uintptr_t)open_from(slot);
+}
+
+static bool open_slot(struct guard_slot *slot)
+{
+	if (is_costly(slot) && os_fetch_add_relaxed(&pool.open, 1) >= pool.most_open) {
+		os_fetch_sub(&pool.open, 1);
+		return false;
+	}
+	if (os_guard_open(open_from(slot), open_bytes(slot), guard_of(slot)))
+		return true;
+	if (is_costly(slot))
+		os_fetch_sub(&pool.open, 1);
+	return false;
+}
+
+/* At the end of its pages, or sometimes at their start. */
+static char *place_object(const struct guard_slot *slot, size_t size, size_t align)
+{
+	uint64_t n = pool.secret + os_fetch_add_relaxed(&pool.claims, 1);
+	char *start = pages_of(slot), *end = start + (os.page_size << class_of(slot));
+
+	if ((n * UINT64_C(0x9e3779b97f4a7c15) >> 32) % GUARD_LEFT == 0)
+		return (char *)(((uintptr_t)start + align - 1) & ~(align - 1));
+	return (char *)(((uintptr_t)end - size) & ~(align - 1));
+}
+
+struct guard_slot *guard_claim(size_t size, size_t align)
+{
+	/* Wherever they lie, that many hold an aligned object. */
+	size_t pages = os_round_up(size) / os.page_size + (align - 1) / os.page_size;
+	struct guard_slot *slot;
+	unsigned int class = 0;
+
+	while ((size_t)1 << class < pages)
+		class ++;
+	if (!guard_range.size || class >= CLASSES || !slots_per_chunk(class))
+		return NULL;
+	slot = claim_any(class);
+	if (!slot) {
+		tell_none("all addresses for guard pages are in use");
+		return NULL;
+	}
+	slot->object_size = (uint32_t)size;
+	slot->object = place_object(slot, size, align);
+	if (open_slot(slot))
+		return slot;
+	tell_none("the system refuses more guard pages");
+	os_store_release(&slot->state, DEBUG_FREE);
+	return NULL;
+}
+
+void guard_give(struct guard_slot *slot)
+{
+	bool costly = is_costly(slot);
+	bool closed = os_guard_close(open_from(slot), open_bytes(slot), guard_of(slot));
+
+	if (!closed)
+		tell_none("the system refuses to close guard pages");
+	else if (costly)
+		os_fetch_sub(&pool.open, 1);
+	slot->freed = os_fetch_add_relaxed(&pool.frees, 1);
+	os_store_release(&slot->state, closed ? DEBUG_FREE : DEBUG_LEAKED);
+}

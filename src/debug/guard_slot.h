@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/* Slots of guarded objects from the inside; see guard.h. Callers: src/debug/guard*.c. */
+#ifndef SHEAF_DEBUG_GUARD_SLOT_H
+#define SHEAF_DEBUG_GUARD_SLOT_H
+
+#include "debug/guard.h"
+#include "debug/object.h"
+
+#define GUARD_NEVER_USED 0
+
+struct guard_slot {
+	uint32_t state;	      /* an enum debug_state, or GUARD_NEVER_USED */
+	uint32_t size;	      /* bytes that were asked for */
+	uint32_t object_size; /* of its cache */
+	uint32_t freed;	      /* the number of its free, among all */
+	struct slab_cache *cache;
+	char *object;
+};
+
+#define GUARD_NAME 32 /* bytes of a name; longer ones are cut off */
+
+struct guard_notes {
+	struct debug_track tracks[NR_DEBUG_DEEDS];
+	char name[GUARD_NAME];
+};
+
+/* --- guarded.c -------------------------------------------------------------------------------- */
+
+/* The red zones of an object in use: from the first open byte, and up to the last. */
+struct guard_zones {
+	uint8_t *open, *object, *end, *closed; /* end: of what was asked for */
+};
+struct guard_zones guard_zones_of(const struct guard_slot *slot);
+
+/* --- guard.c ---------------------------------------------------------------------------------- */
+
+/* Claim a slot for an object of this size and alignment, open its pages, and set its object. NULL:
+ * none. */
+struct guard_slot *guard_claim(size_t size, size_t align);
+/* Close the pages of a slot that this thread owns; it is FREE. */
+void guard_give(struct guard_slot *slot);
+
+/* The slot whose pages, open or closed, the address is in, or else the two beside it: NULL, if
+ * they were never used. */
+struct guard_place {
+	struct guard_slot *in, *before, *after;
+};
+struct guard_place guard_place_of(const void *address);
+
+struct guard_notes *guard_notes_of(const struct guard_slot *slot);
+/* Call for each slot that was used. */
+void guard_for_each(void (*each)(void *data, struct guard_slot *slot), void *data);
+
+/* --- guard_report.c --------------------------------------------------------------------------- */
+
+/* What is wrong with a pointer that somebody frees, or with the bytes around its object. */
+struct guard_fault {
+	const char *what, *advice, *fix;
+	const char *call;
+	const void *pointer;
+	const struct slab_cache *cache; /* to which it is freed; NULL: any */
+	const struct guard_slot *slot;	/* NULL: the pointer is in no object */
+	const uint8_t *from; /* bytes that should be `expected`; NULL: no matter of bytes */
+	size_t length;
+	uint8_t expected;
+};
+void guard_report(const struct guard_fault *fault) __attribute__((cold));
+
+#endif

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: MIT */
+/* The life of a guarded object; see guard.h. */
+#include <stdio.h>
+#include <string.h>
+
+#include "debug/guard_slot.h"
+#include "os/atomic.h"
+#include "os/memory.h"
+
+#define ZONE_USED  0xcc
+#define BYTE_FRESH 0x5a
+
+struct guard_zones guard_zones_of(const struct guard_slot *slot)
+{
+	uint8_t *object = (uint8_t *)slot->object;
+	uint32_t size = os_load_relaxed(&slot->size);
+
+	return (struct guard_zones){
+		.open = (uint8_t *)os_round_down((uintptr_t)object),
+		.object = object,
+		.end = object + (size < slot->object_size ? size : slot->object_size),
+		.closed = (uint8_t *)os_round_up((uintptr_t)object + slot->object_size),
+	};
+}
+
+static void fill_zones(const struct guard_slot *slot)
+{
+	struct guard_zones zones = guard_zones_of(slot);
+
+	memset(zones.open, ZONE_USED, (size_t)(zones.object - zones.open));
+	memset(zones.end, ZONE_USED, (size_t)(zones.closed - zones.end));
+}
+
+static bool is_whole(const struct guard_slot *slot, uint8_t *from, const uint8_t *to,
+		     const char *what, const char *advice, const char *call)
+{
+	struct guard_fault fault = {
+		.what = what,
+		.advice = advice,
+		.fix = "the red zone was restored",
+		.call = call,
+		.pointer = slot->object,
+		.cache = slot->cache,
+		.slot = slot,
+		.from = from,
+		.length = (size_t)(to - from),
+		.expected = ZONE_USED,
+	};
+
+	if (from == to || (*from == ZONE_USED && !memcmp(from, from + 1, fault.length - 1)))
+		return true;
+	guard_report(&fault);
+	memset(from, ZONE_USED, fault.length);
+	return false;
+}
+
+/* What was written beside the object, not far enough to fault; the number of faults. */
+static int check_zones(const struct guard_slot *slot, const char *call)
+{
+	struct guard_zones zones = guard_zones_of(slot);
+
+	return !is_whole(slot, zones.open, zones.object, "Left Redzone overwritten",
+			 "something wrote in front of this object: look for a negative index, or a "
+			 "pointer moved back too far",
+			 call) +
+	       !is_whole(slot, zones.end, zones.closed, "Right Redzone overwritten",
+			 "something wrote past the end of this object: look for an index or a "
+			 "length that is too large",
+			 call);
+}
+
+/* --- allocating ------------------------------------------------------------------------------- */
+
+void *guard_alloc(struct slab_cache *cache)
+{
+	struct guard_slot *slot = guard_claim(cache->object_size, cache->align);
+	struct guard_notes *notes;
+
+	if (!slot)
+		return NULL;
+	notes = guard_notes_of(slot);
+	os_store_relaxed(&slot->cache, cache);
+	os_store_relaxed(&slot->size, cache->object_size);
+	snprintf(notes->name, sizeof(notes->name), "%s", cache->name);
+	fill_zones(slot);
+	if (cache->extra && debug_of(cache)->flags & SLAB_POISON)
+		memset(slot->object, BYTE_FRESH, cache->object_size);
+	if (cache->ctor)
+		cache->ctor(slot->object);
+	notes->tracks[DEBUG_FREED] = (struct debug_track){.thread = 0};
+	track_now(&notes->tracks[DEBUG_ALLOCATED]);
+	os_store_release(&slot->state, DEBUG_USED);
+	return slot->object;
+}
+
+void guard_set_size(void *object, size_t size)
+{
+	struct guard_slot *slot = guard_place_of(object).in;
+
+	if (!slot || slot->object != object || size > slot->object_size)
+		return;
+	os_store_relaxed(&slot->size, (uint32_t)size);
+	fill_zones(slot);
+}
+
+/* --- freeing ---------------------------------------------------------------------------------- */
+
+static bool is_live(uint32_t state)
+{
+	return state == DEBUG_USED || state == DEBUG_WAITS;
+}
+
+static bool is_inside(const struct guard_slot *slot, const void *pointer)
+{
+	return (uintptr_t)pointer - (uintptr_t)slot->object < slot->object_size;
+}
+
+static struct guard_fault fault_of(const struct guard_slot *slot, struct slab_cache *cache,
+				   const void *pointer, const char *call)
+{
+	return (struct guard_fault){
+		.fix = "this free was ignored",
+		.call = call,
+		.pointer = pointer,
+		.cache = cache,
+		.slot = slot,
+	};
+}
+
+/* The slot of the pointer that somebody frees. NULL after a report: it is no object's, or another
+ * cache's. */
+static struct guard_slot *slot_to_free(struct slab_cache *cache, void *pointer, const char *call)
+{
+	struct guard_slot *slot = guard_place_of(pointer).in;
+	struct guard_fault fault = fault_of(slot, cache, pointer, call);
+
+	if (slot && !is_inside(slot, pointer))
+		fault.slot = slot = NULL;
+	fault.what = "Invalid object pointer";
+	if (!slot)
+		fault.advice = "free the address that was allocated";
+	else if (pointer != slot->object)
+		fault.advice = "free the address that was allocated, not one inside";
+	else if (cache && slot->cache && slot->cache != cache) {
+		fault.what = "Wrong slab cache";
+		fault.advice = "free it to the cache that it came from";
+	} else
+		return slot;
+	guard_report(&fault);
+	return NULL;
+}
+
+/* Change the state of an object that somebody frees; false after a report. */
+static bool begin_free(struct guard_slot *slot, struct slab_cache *cache, uint32_t from,
+		       uint32_t next, const char *call)
+{
+	struct guard_fault fault = fault_of(slot, cache, slot->object, call);
+	uint32_t state = from;
+
+	/* A provider that frees at once frees what is in use. */
+	if (os_cmpxchg(&slot->state, &state, next) ||
+	    (state == DEBUG_USED && os_cmpxchg(&slot->state, &state, next)))
+		return true;
+	fault.what =
+		state == DEBUG_WAITS ? "Object waits for a grace period" : "Object already free";
+	fault.advice =
+		state == DEBUG_WAITS
+			? "it was given to kfree_rcu() before, which frees it: drop one of the two"
+			: "look for two owners, each of whom frees it";
+	guard_report(&fault);
+	return false;
+}
+
+bool guard_free(struct slab_cache *cache, void *object, bool waited, const char *call)
+{
+	struct guard_slot *slot = slot_to_free(cache, object, call);
+
+	if (!slot || !begin_free(slot, cache, waited ? DEBUG_WAITS : DEBUG_USED, DEBUG_BUSY, call))
+		return false;
+	check_zones(slot, call);
+	if (!waited)
+		track_now(&guard_notes_of(slot)->tracks[DEBUG_FREED]);
+	guard_give(slot);
+	return true;
+}
+
+bool guard_retire(struct slab_cache *cache, void *object, const char *call)
+{
+	struct guard_slot *slot = slot_to_free(cache, object, call);
+
+	if (!slot || !begin_free(slot, cache, DEBUG_USED, DEBUG_WAITS, call))
+		return false;
+	track_now(&guard_notes_of(slot)->tracks[DEBUG_FREED]);
+	return true;
+}
+
+/* --- all objects of a cache ------------------------------------------------------------------- */
+
+void *guard_find(const void *pointer, struct slab_cache **cache, size_t *size)
+{
+	struct guard_slot *slot = guard_place_of(pointer).in;
+
+	if (!slot || !is_live(os_load_acquire(&slot->state)) || !is_inside(slot, pointer))
+		return NULL;
+	*cache = slot->cache;
+	*size = os_load_relaxed(&slot->size);
+	return slot->object;
+}
+
+const struct debug_track *guard_allocated_by(const void *object)
+{
+	return &guard_notes_of(guard_place_of(object).in)->tracks[DEBUG_ALLOCATED];
+}
+
+struct listing {
+	const struct slab_cache *cache;
+	void **objects;
+	size_t room, n;
+	int faults;
+};
+
+static void list_live(void *data, struct guard_slot *slot)
+{
+	struct listing *listing = data;
+
+	if (!is_live(os_load_acquire(&slot->state)) ||
+	    os_load_relaxed(&slot->cache) != listing->cache)
+		return;
+	if (listing->n < listing->room)
+		listing->objects[listing->n] = slot->object;
+	listing->n++;
+}
+
+size_t guard_live(const struct slab_cache *cache, void **objects, size_t room)
+{
+	struct listing listing = {.cache = cache, .objects = objects, .room = room};
+
+	guard_for_each(list_live, &listing);
+	return listing.n;
+}
+
+static void verify_slot(void *data, struct guard_slot *slot)
+{
+	struct listing *listing = data;
+
+	if (is_live(os_load_acquire(&slot->state)) &&
+	    os_load_relaxed(&slot->cache) == listing->cache)
+		listing->faults += check_zones(slot, "kmem_cache_verify");
+}
+
+int guard_verify(struct slab_cache *cache)
+{
+	struct listing listing = {.cache = cache};
+
+	guard_for_each(verify_slot, &listing);
+	return listing.faults;
+}
+
+static void forget_slot(void *data, struct guard_slot *slot)
+{
+	if (os_load_relaxed(&slot->cache) == data)
+		os_store_relaxed(&slot->cache, NULL);
+}
+
+void guard_forget(const struct slab_cache *cache)
+{
+	guard_for_each(forget_slot, (void *)(uintptr_t)cache);
+}

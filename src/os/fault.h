@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Signals of accesses that the machine refused: SIGSEGV and SIGBUS.
+ *
+ * The library's handler asks whether it can explain the address, and hands the signal over to
+ * whoever handled it before: their handler is called in its place, with their mask; where there was
+ * none, the default action comes back and the instruction faults once more, so that a core file
+ * points to it. It runs on the thread's alternate stack if the thread has one. Otherwise the usual
+ * stack serves: a touched guard page is no overflow of the stack.
+ *
+ * Callers: src/debug/.
+ */
+#ifndef SHEAF_OS_FAULT_H
+#define SHEAF_OS_FAULT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum os_access {
+	OS_ACCESS, /* the machine does not say which */
+	OS_READ,
+	OS_WRITE,
+};
+
+struct os_fault {
+	const void *address;
+	uintptr_t ip; /* the instruction; 0: not known */
+	enum os_access access;
+};
+
+/* What the machine says of an access to this address. context: a handler's third argument, or
+ * NULL. */
+void os_fault_read(struct os_fault *fault, const void *address, const void *context);
+
+/* Handle both signals from now on; once a process. */
+void os_fault_watch(bool (*explain)(const void *address, const void *context));
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* Closed pages by light guards, or by protection; see guard.h. */
+#include "os/guard.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+
+/* Newer than some C libraries. */
+#ifndef MADV_GUARD_INSTALL
+#define MADV_GUARD_INSTALL 102
+#define MADV_GUARD_REMOVE  103
+#endif
+
+enum os_guard os_guard_begin(void *address, size_t size)
+{
+	int saved = errno;
+	bool light = mprotect(address, size, PROT_READ | PROT_WRITE) == 0 &&
+		     madvise(address, size, MADV_GUARD_INSTALL) == 0;
+
+	if (!light)
+		mprotect(address, size, PROT_NONE);
+	errno = saved;
+	return light ? OS_GUARD_LIGHT : OS_GUARD_PROTECTION;
+}
+
+bool os_guard_open(void *address, size_t size, enum os_guard guard)
+{
+	int saved = errno;
+	bool done = guard == OS_GUARD_LIGHT ? madvise(address, size, MADV_GUARD_REMOVE) == 0
+					    : mprotect(address, size, PROT_READ | PROT_WRITE) == 0;
+
+	errno = saved;
+	return done;
+}
+
+bool os_guard_close(void *address, size_t size, enum os_guard guard)
+{
+	int saved = errno;
+	bool light = guard == OS_GUARD_LIGHT && madvise(address, size, MADV_GUARD_INSTALL) == 0;
+	bool done = light || mprotect(address, size, PROT_NONE) == 0;
+
+	if (done && !light)
+		madvise(address, size, MADV_DONTNEED);
+	errno = saved;
+	return light || (done && guard == OS_GUARD_PROTECTION);
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/* Guard pages that run out, or that the system refuses: objects are then not guarded, with one
+ * line. */
+#include <errno.h>
+#include <pthread.h>
+#include <sheaf/kmalloc.h>
+#include <sheaf/slab.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+#include "debug/guard.h"
+#include "kit/check.h"
+#include "kit/process.h"
+#include "kit/refuse.h"
+#include "kit/told.h"
+#include "kit/unit.h"
+
+#define MANY	      20000
+#define GUARD_INSTALL 102
+
+static struct told told;
+static void *objects[MANY];
+
+static void silent(const char *options, void (*body)(void), const char *says)
+{
+	setenv("SHEAF_OPTIONS", options, 1);
+	told_begin(&told);
+	assert_int_equal(in_child(body), 0);
+	assert_int_equal(told_end(&told), says ? 1 : 0);
+	assert_true(!says || strstr(told.text, says));
+}
+
+/* All of them work, so many at least are guarded, and of those that are not there are some. */
+static void use_many(unsigned int size, int n, unsigned int least, bool all)
+{
+	struct kmem_cache *s = kmem_cache_create("many", size, NULL, 0);
+	unsigned int guarded = 0;
+
+	for (int round = 0; round < 2; round++) {
+		guarded = 0;
+		for (int i = 0; i < n; i++) {
+			objects[i] = kmem_cache_alloc(s, GFP_KERNEL);
+			CHECK(objects[i]);
+			memset(objects[i], i, size);
+			guarded += guard_is_ours(objects[i]);
+		}
+		CHECK(kmem_cache_verify(s) == 0);
+		CHECK(guarded >= least && (guarded == (unsigned int)n) == all);
+		for (int i = 0; i < n; i++)
+			kmem_cache_free(s, objects[i]);
+	}
+	kmem_cache_destroy(s);
+}
+
+static void all_are_guarded(void)
+{
+	use_many(64, MANY, MANY, true);
+}
+
+static void some_are_guarded(void)
+{
+	use_many(64, MANY, 400, false);
+}
+
+static void none_is_guarded(void)
+{
+	use_many(3 * 4096, 100, 0, false);
+}
+
+static void room(void **state)
+{
+	(void)state;
+	silent("slab_debug=G", all_are_guarded, NULL);
+	silent("slab_debug=G;slab_guard=8", some_are_guarded,
+	       "all addresses for guard pages are in use; objects that should be guarded are not");
+}
+
+static void few_addresses(void)
+{
+	struct rlimit limit = {64 << 20, 64 << 20};
+
+	CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
+	none_is_guarded();
+}
+
+static void address_limits(void **state)
+{
+	(void)state;
+	silent("slab_debug=G", few_addresses, "there are no addresses for guard pages");
+}
+
+static void refuse_light(void)
+{
+	const struct scmp_arg_cmp install[] = {SCMP_A2(SCMP_CMP_EQ, GUARD_INSTALL, 0)};
+
+	refuse_where(SCMP_SYS(madvise), EINVAL, 1, install);
+}
+
+static void no_light_guards(void)
+{
+	refuse_light();
+	some_are_guarded();
+}
+
+static void freed_faults(void)
+{
+	struct kmem_cache *s = kmem_cache_create("faults", 64, NULL, 0);
+	volatile char *object;
+
+	refuse_light();
+	object = kmem_cache_alloc(s, GFP_KERNEL);
+	*object = 1;
+	kmem_cache_free(s, (void *)(uintptr_t)object);
+	*object = 1;
+}
+
+static void refuse_all(void)
+{
+	/* To open the pages of an object, and nothing else. */
+	const struct scmp_arg_cmp open[] = {SCMP_A2(SCMP_CMP_EQ, PROT_READ | PROT_WRITE, 0),
+					    SCMP_A1(SCMP_CMP_EQ, 3 * 4096, 0)};
+
+	refuse_light();
+	refuse_where(SCMP_SYS(mprotect), ENOMEM, 2, open);
+	none_is_guarded();
+}
+
+static void refused(void **state)
+{
+	(void)state;
+	/* Protection, of which few are possible at once. */
+	silent("slab_debug=G", no_light_guards, "the system refuses more guard pages");
+	silent("slab_debug=G", refuse_all, "the system refuses more guard pages");
+	told_begin(&told);
+	assert_int_equal(in_child(freed_faults), SIGSEGV);
+	told_end(&told);
+	assert_non_null(strstr(told.text, "BUG faults: Use after free"));
+}
+
+static void close_refused(void)
+{
+	struct kmem_cache *s = kmem_cache_create("open", 64, NULL, 0);
+	void *object = kmem_cache_alloc(s, GFP_KERNEL);
+	const struct scmp_arg_cmp nothing[] = {SCMP_A2(SCMP_CMP_EQ, PROT_NONE, 0)};
+
+	CHECK(guard_is_ours(object));
+	refuse_light();
+	refuse_where(SCMP_SYS(mprotect), ENOMEM, 1, nothing);
+	kmem_cache_free(s, object);
+	/* Its pages stay open, so they are nobody's any more. */
+	for (int i = 0; i < 1000; i++)
+		CHECK(kmem_cache_alloc(s, GFP_KERNEL) != object);
+}
+
+static void stays_open(void **state)
+{
+	(void)state;
+	silent("slab_debug=G", close_refused, "the system refuses to close guard pages");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(room),
+		cmocka_unit_test(address_limits),
+		cmocka_unit_test(refused),
+		cmocka_unit_test(stays_open),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,586 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Guarded objects (slab_debug=G): what faults, what it is said to be, to the letter, and who gets
+ * the signal. Each test runs in a child of its own, in which the library begins.
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <sheaf/debug.h>
+#include <sheaf/kmalloc.h>
+#include <sheaf/rcu.h>
+#include <sheaf/slab.h>
+#include <sheaf/stats.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cache/cache.h"
+#include "debug/guard.h"
+#include "kit/by_hand.h"
+#include "kit/check.h"
+#include "kit/masked.h"
+#include "kit/unit.h"
+#include "os/machine.h"
+#include "os/report.h"
+
+#define HEAD(cache, what)                                                                          \
+	"=============================================================================\n"          \
+	"libsheaf: BUG " cache ": " what "\n"                                                      \
+	"-----------------------------------------------------------------------------\n"
+#define GUARDED(cache, size, state)                                                                \
+	"Guarded object PTR @cache=" cache " size=" size ", " state "\n"                           \
+	"Allocated N ms ago by thread N on CPU N\n"
+#define FREED		      "Freed N ms ago by thread N on CPU N\n"
+#define FOUND(by)	      "Found by " by ", PTR) in thread N on CPU N\n"
+#define ENDS(cache, fix, try) "FIX " cache ": " fix "\nTRY " cache ": " try "\n"
+#define HANDED		      "none; the signal goes to whoever handled it before"
+#define OUTLIVED	      "look for a pointer to it that outlived the free"
+#define IGNORED		      "this free was ignored"
+#ifdef __x86_64__
+#define READ  "Read of PTR in thread N on CPU N:\n"
+#define WRITE "Write to PTR in thread N on CPU N:\n"
+#else
+#define READ  "Access to PTR in thread N on CPU N:\n"
+#define WRITE READ
+#endif
+
+static struct told told;
+static struct masked masked;
+static volatile char sink;
+
+/* How the child ended: its signal, or its status. */
+static int ended(void (*body)(void))
+{
+	pid_t child = fork();
+	int status = -1;
+
+	if (child == 0) {
+		struct rlimit none = {0, 0};
+
+		/* cmocka's handlers are not those of a program. */
+		signal(SIGSEGV, SIG_DFL);
+		signal(SIGBUS, SIG_DFL);
+		setrlimit(RLIMIT_CORE, &none);
+		body();
+		_exit(0);
+	}
+	CHECK(waitpid(child, &status, 0) == child);
+	return WIFSIGNALED(status) ? WTERMSIG(status) : -WEXITSTATUS(status);
+}
+
+static void ends_with(int signal, void (*body)(void), const char *expected)
+{
+	int how;
+
+	told_begin(&told);
+	how = ended(body);
+	assert_true(told_end(&told) >= 0);
+	assert_string_equal(mask(&masked, told.text), expected);
+	assert_int_equal(how, signal);
+}
+
+static struct kmem_cache *make(const char *name, unsigned int size)
+{
+	struct kmem_cache *s = kmem_cache_create(name, size, NULL, 0);
+
+	CHECK(s);
+	return s;
+}
+
+/* One at the end of its pages, or at their start. */
+static char *take(struct kmem_cache *s, bool at_start)
+{
+	for (;;) {
+		char *object = kmem_cache_alloc(s, GFP_KERNEL);
+
+		CHECK(guard_is_ours(object));
+		if (((uintptr_t)object % os.page_size == 0) == at_start)
+			return object;
+	}
+}
+
+/* --- accesses --------------------------------------------------------------------------------- */
+
+static void read_freed(void)
+{
+	struct kmem_cache *s = make("read", 32);
+	char *object = take(s, false);
+
+	kmem_cache_free(s, object);
+	sink = object[5];
+}
+
+static void write_freed(void)
+{
+	struct kmem_cache *s = make("write", 32);
+	char *object = take(s, true);
+
+	kmem_cache_free(s, object);
+	object[31] = 1;
+}
+
+static void read_after_destroy(void)
+{
+	struct kmem_cache *s = make("gone", 32);
+	char *object = kmem_cache_alloc(s, GFP_KERNEL);
+
+	kmem_cache_free(s, object);
+	kmem_cache_destroy(s);
+	sink = object[0];
+}
+
+static void use_after_free(void **state)
+{
+	(void)state;
+	ends_with(SIGSEGV, read_freed,
+		  HEAD("read", "Use after free") "PTR is 5 bytes into an object\n" GUARDED(
+			  "read", "32", "free") FREED READ ENDS("read", HANDED, OUTLIVED));
+	ends_with(SIGSEGV, write_freed,
+		  HEAD("write", "Use after free") "PTR is 31 bytes into an object\n" GUARDED(
+			  "write", "32", "free") FREED WRITE ENDS("write", HANDED, OUTLIVED));
+	ends_with(SIGSEGV, read_after_destroy,
+		  HEAD("gone", "Use after free") "PTR is 0 bytes into an object\n" GUARDED(
+			  "gone", "32", "free") FREED READ ENDS("gone", HANDED, OUTLIVED));
+}
+
+static void read_past_the_end(void)
+{
+	sink = take(make("right", 64), false)[64 + 7];
+}
+
+static void write_in_front(void)
+{
+	take(make("left", 64), true)[-3] = 1;
+}
+
+static void out_of_bounds(void **state)
+{
+	(void)state;
+	ends_with(SIGSEGV, read_past_the_end,
+		  HEAD("right",
+		       "Out of bounds, right") "PTR is 7 bytes past the end of an "
+					       "object\n" GUARDED("right", "64", "in use")
+						       READ ENDS("right", HANDED,
+								 "look for an index or a length "
+								 "that is too large"));
+	ends_with(
+		SIGSEGV, write_in_front,
+		HEAD("left",
+		     "Out of bounds, left") "PTR is 3 bytes in front of an object\n" GUARDED("left",
+											     "64",
+											     "in "
+											     "use")
+			WRITE ENDS("left", HANDED,
+				   "look for a negative index, or a pointer moved back too far"));
+}
+
+/* Retired objects may be read until their grace period has passed. */
+static void use_after_grace(void)
+{
+	struct kmem_cache *s = make("rcu", 32);
+	char *object = take(s, false);
+
+	sheaf_rcu_register(&by_hand_ops);
+	object[0] = 7;
+	kfree_rcu_mightsleep(kmem_cache_alloc(s, GFP_KERNEL));
+	kmem_cache_free_rcu(s, object);
+	CHECK(object[0] == 7);
+	kvfree_rcu_barrier();
+	sink = object[0];
+}
+
+static void use_after_a_grace_period(void **state)
+{
+	(void)state;
+	ends_with(SIGSEGV, use_after_grace,
+		  HEAD("rcu", "Use after free") "PTR is 0 bytes into an object\n" GUARDED(
+			  "rcu", "32", "free") FREED READ ENDS("rcu", HANDED, OUTLIVED));
+}
+
+/* --- frees ------------------------------------------------------------------------------------ */
+
+static void free_twice(void)
+{
+	struct kmem_cache *s = make("twice", 32);
+	char *object = take(s, false);
+
+	kmem_cache_free(s, object);
+	kmem_cache_free(s, object);
+}
+
+static void free_inside(void)
+{
+	struct kmem_cache *s = make("inside", 32);
+
+	kmem_cache_free(s, take(s, false) + 4);
+}
+
+static void free_elsewhere(void)
+{
+	char *object = take(make("mine", 32), false);
+
+	kmem_cache_free(make("yours", 32), object);
+}
+
+static void free_retired(void)
+{
+	struct kmem_cache *s = make("retired", 32);
+	char *object = take(s, false);
+
+	sheaf_rcu_register(&by_hand_ops);
+	kmem_cache_free_rcu(s, object);
+	kfree(object);
+}
+
+static void free_no_object(void)
+{
+	struct kmem_cache *s = make("none", 32);
+
+	kmem_cache_free(s, take(s, false) - 64);
+}
+
+static void wrong_frees(void **state)
+{
+	(void)state;
+	ends_with(0, free_twice,
+		  HEAD("twice", "Object already free") GUARDED("twice", "32", "free")
+			  FREED FOUND("kmem_cache_free(twice") ENDS(
+				  "twice", IGNORED, "look for two owners, each of whom frees it"));
+	ends_with(
+		0, free_inside,
+		HEAD("inside", "Invalid object pointer") "PTR is 4 bytes into an object\n" GUARDED(
+			"inside", "32", "in use") FOUND("kmem_cache_free(inside")
+			ENDS("inside", IGNORED,
+			     "free the address that was allocated, not one inside"));
+	ends_with(0, free_elsewhere,
+		  HEAD("yours", "Wrong slab cache") "PTR belongs to mine, not to yours\n" GUARDED(
+			  "mine", "32", "in use") FOUND("kmem_cache_free(yours")
+			  ENDS("yours", IGNORED, "free it to the cache that it came from"));
+	ends_with(0, free_retired,
+		  HEAD("retired", "Object waits for a grace period")
+			  GUARDED("retired", "32", "waits for a grace period")
+				  FREED FOUND("kfree(retired")
+					  ENDS("retired", IGNORED,
+					       "it was given to kfree_rcu() before, which frees "
+					       "it: drop one of the two"));
+	ends_with(0, free_no_object,
+		  HEAD("none", "Invalid object pointer") "PTR is in no object\n" FOUND(
+			  "kmem_cache_free(none")
+			  ENDS("none", IGNORED, "free the address that was allocated"));
+}
+
+static void write_beside(void)
+{
+	struct kmem_cache *s = make("beside", 40);
+	struct kmem_cache_args args = {.align = 64};
+	char *object;
+
+	s = kmem_cache_create("beside-64", 40, &args, 0);
+	object = take(s, false);
+	object[43] = 'x';
+	kmem_cache_free(s, object);
+	object = take(s, false);
+	object[-1] = 'y';
+	CHECK(kmem_cache_verify(s) == 1);
+	CHECK(kmem_cache_verify(s) == 0);
+}
+
+/* Not far enough to fault. */
+static void red_zones(void **state)
+{
+	(void)state;
+	told_begin(&told);
+	assert_int_equal(ended(write_beside), 0);
+	assert_true(told_end(&told) > 0);
+	assert_non_null(strstr(told.text, "BUG beside-64: Right Redzone overwritten\n"));
+	assert_non_null(strstr(told.text, "@offset=43..43. First byte 0x78 instead of 0xcc\n"));
+	assert_non_null(strstr(told.text, "BUG beside-64: Left Redzone overwritten\n"));
+	assert_non_null(strstr(told.text, "@offset=-1..-1. First byte 0x79 instead of 0xcc\n"));
+	assert_non_null(strstr(told.text, "Found by kmem_cache_verify(beside-64, "));
+}
+
+/* --- signals ---------------------------------------------------------------------------------- */
+
+static void own_handler(int number)
+{
+	(void)number;
+	_exit(3);
+}
+
+static void handled_before(void)
+{
+	signal(SIGSEGV, own_handler);
+	read_freed();
+}
+
+static void ignored_before(void)
+{
+	signal(SIGSEGV, SIG_IGN);
+	read_freed();
+}
+
+static sigjmp_buf back;
+static volatile bool was_ours;
+
+static void later_handler(int number, siginfo_t *info, void *context)
+{
+	was_ours = sheaf_explain_fault(info->si_addr, context);
+	siglongjmp(back, number);
+}
+
+static void handled_later(void)
+{
+	struct sigaction action = {.sa_flags = SA_SIGINFO};
+	struct kmem_cache *s = make("later", 32);
+	char *object = take(s, false), here;
+
+	action.sa_sigaction = later_handler;
+	sigaction(SIGSEGV, &action, NULL);
+	kmem_cache_free(s, object);
+	if (!sigsetjmp(back, 1))
+		sink = *object;
+	CHECK(was_ours);
+	if (!sigsetjmp(back, 1))
+		raise(SIGSEGV);
+	CHECK(!was_ours);
+	CHECK(!sheaf_explain_fault(&here, NULL));
+	_exit(4);
+}
+
+static void sent(void)
+{
+	make("sent", 32);
+	kill(getpid(), SIGSEGV);
+	for (;;)
+		pause();
+}
+
+static void not_ours(void)
+{
+	char *volatile nothing = NULL;
+
+	make("not-ours", 32);
+	*(volatile char *)nothing = 1;
+}
+
+static void one_report_ends_with(int how, void (*body)(void), bool explained)
+{
+	told_begin(&told);
+	assert_int_equal(ended(body), how);
+	told_end(&told);
+	assert_int_equal(strstr(told.text, "Use after free") != NULL, explained);
+}
+
+static void whoever_handled_it_before(void **state)
+{
+	(void)state;
+	one_report_ends_with(-3, handled_before, true);
+	one_report_ends_with(SIGSEGV, ignored_before, true);
+	one_report_ends_with(-4, handled_later, true);
+	one_report_ends_with(SIGSEGV, sent, false);
+	one_report_ends_with(SIGSEGV, not_ours, false);
+}
+
+static void fault_in_child(void)
+{
+	struct kmem_cache *s = make("forked", 32);
+	char *object = take(s, false), *other = take(s, false);
+	int status;
+	pid_t child = fork();
+
+	if (child == 0) {
+		kmem_cache_free(s, object);
+		sink = *object;
+	}
+	CHECK(waitpid(child, &status, 0) == child && WTERMSIG(status) == SIGSEGV);
+	/* Here it is in use. */
+	*object = 1;
+	kmem_cache_free(s, object);
+	kmem_cache_free(s, other);
+}
+
+static void forks(void **state)
+{
+	(void)state;
+	one_report_ends_with(0, fault_in_child, true);
+}
+
+/* --- what else there is ----------------------------------------------------------------------- */
+
+#define MANY 1000
+
+static void sizes_and_places(void)
+{
+	for (size_t size = 1; size <= KMEM_CACHE_MAX_SIZE; size = size * 3 + 1)
+		for (unsigned int align = 8; align <= 8192; align *= 4) {
+			struct kmem_cache_args args = {.align = align};
+			struct kmem_cache *s =
+				kmem_cache_create("sizes", (unsigned int)size, &args, 0);
+
+			for (int i = 0; i < 8; i++) {
+				char *object = kmem_cache_zalloc(s, GFP_KERNEL);
+
+				CHECK(guard_is_ours(object) && (uintptr_t)object % align == 0);
+				CHECK(object[0] == 0 && object[size - 1] == 0);
+				memset(object, 1, size);
+				CHECK(ksize(object) == size && sheaf_owns(object + size - 1));
+				kmem_cache_free(s, object);
+			}
+			kmem_cache_destroy(s);
+		}
+}
+
+static void blocks(void)
+{
+	char *block = kmalloc(100, GFP_KERNEL);
+
+	CHECK(guard_is_ours(block) && ksize(block) >= 100);
+	memset(block, 1, 100);
+	block = krealloc(block, 5000, GFP_KERNEL);
+	CHECK(guard_is_ours(block) && block[99] == 1);
+	block = krealloc(block, 10, GFP_KERNEL);
+	kfree(block);
+	block = kmalloc_nolock(64, GFP_NOWAIT, NUMA_NO_NODE);
+	CHECK(guard_is_ours(block));
+	kfree_nolock(block);
+	block = kmalloc(100000, GFP_KERNEL);
+	CHECK(!guard_is_ours(block));
+	kfree(block);
+}
+
+/* A slot is used again as late as possible. */
+static void late_again(void)
+{
+	struct kmem_cache *s = make("late", 32);
+	char *first = kmem_cache_alloc(s, GFP_KERNEL);
+
+	kmem_cache_free(s, first);
+	for (int i = 0; i < MANY; i++) {
+		char *object = kmem_cache_alloc(s, GFP_KERNEL);
+
+		CHECK(guard_is_ours(object) && (object - first) / (ptrdiff_t)os.page_size != 0);
+		kmem_cache_free(s, object);
+	}
+}
+
+static void construct(void *object)
+{
+	*(int *)object = 42;
+}
+
+static void constructed_and_type_stable(void)
+{
+	struct kmem_cache *s = kmem_cache_create("constructed", 32, 0, 0, construct);
+	int *object;
+
+	for (int i = 0; i < MANY; i++) {
+		object = kmem_cache_alloc(s, GFP_KERNEL);
+		CHECK(guard_is_ours(object) && *object == 42);
+		kmem_cache_free(s, object);
+	}
+	sheaf_rcu_register(&by_hand_ops);
+	s = kmem_cache_create("type-stable", 32, NULL, SLAB_TYPESAFE_BY_RCU);
+	object = kmem_cache_alloc(s, GFP_KERNEL);
+	CHECK(!guard_is_ours(object));
+	kmem_cache_free(s, object);
+	*(volatile int *)object = 1;
+}
+
+static void silent(void (*body)(void))
+{
+	int how;
+
+	told_begin(&told);
+	how = ended(body);
+	told_end(&told);
+	assert_string_equal(told.text, "");
+	assert_int_equal(how, 0);
+}
+
+static void right_use_is_silent(void **state)
+{
+	(void)state;
+	silent(sizes_and_places);
+	silent(blocks);
+	silent(late_again);
+	silent(constructed_and_type_stable);
+}
+
+static void leave_two(void)
+{
+	struct kmem_cache *s = make("leaky", 32);
+	struct kmem_cache_stats stats;
+	void *objects[MANY];
+
+	CHECK(kmem_cache_alloc_bulk(s, GFP_KERNEL, MANY, objects) == MANY);
+	CHECK(kmem_cache_stats(s, &stats) == 0 && stats.objects_in_use == MANY);
+	CHECK(kmem_cache_verify(s) == 0);
+	kmem_cache_free_bulk(s, MANY - 2, objects);
+	CHECK(kmem_cache_stats(s, &stats) == 0 && stats.objects_in_use == 2);
+	kmem_cache_destroy(s);
+	/* They stay usable. */
+	memset(objects[MANY - 1], 1, 32);
+}
+
+static void leaks_are_found(void **state)
+{
+	(void)state;
+	told_begin(&told);
+	assert_int_equal(ended(leave_two), 0);
+	told_end(&told);
+	assert_non_null(strstr(told.text, "kmem_cache_destroy(leaky): 2 objects are still in use"));
+}
+
+static void *free_it(void *object)
+{
+	kfree(object);
+	return NULL;
+}
+
+static void race(void)
+{
+	struct kmem_cache *s = make("race", 32);
+	pthread_t threads[4];
+
+	for (int i = 0; i < 20; i++) {
+		void *object = kmem_cache_alloc(s, GFP_KERNEL);
+
+		for (int t = 0; t < 4; t++)
+			CHECK(pthread_create(&threads[t], NULL, free_it, object) == 0);
+		for (int t = 0; t < 4; t++)
+			pthread_join(threads[t], NULL);
+	}
+	os_report_kept();
+	CHECK(guard_live(&s->sheaf.slab, NULL, 0) == 0);
+	CHECK(kmem_cache_verify(s) == 0);
+}
+
+static void racing_frees(void **state)
+{
+	(void)state;
+	told_begin(&told);
+	assert_int_equal(ended(race), 0);
+	told_end(&told);
+	assert_non_null(strstr(told.text, "BUG race: Object already free"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(use_after_free),
+		cmocka_unit_test(out_of_bounds),
+		cmocka_unit_test(use_after_a_grace_period),
+		cmocka_unit_test(wrong_frees),
+		cmocka_unit_test(red_zones),
+		cmocka_unit_test(whoever_handled_it_before),
+		cmocka_unit_test(forks),
+		cmocka_unit_test(right_use_is_silent),
+		cmocka_unit_test(leaks_are_found),
+		cmocka_unit_test(racing_frees),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
