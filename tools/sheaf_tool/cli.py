@@ -16,7 +16,7 @@ from . import complete, paths
 from .errors import Failure
 
 # Command: the package whose module of this name it is. Benchmarks are not installed.
-BENCHMARKS = ("bench", "compare")
+BENCHMARKS = ("bench", "compare", "detect")
 HAS_BENCHMARKS = find_spec("sheaf_bench") is not None
 COMMANDS = {**({name: "sheaf_bench" for name in BENCHMARKS} if HAS_BENCHMARKS else {}),
             **{name: "sheaf_tool" for name in ("info", "top", "stat", "run", "record-maps")}}
@@ -38,6 +38,7 @@ SHEAF_OPTIONS=stats=live, SHEAF_OPTIONS=stats or `sheaf run`.
 BENCHMARK_EXAMPLES = """\
   sheaf bench batch --quick        measure the speed here, in less than a minute
   sheaf compare A.json B.json      show what became slower or faster
+  sheaf detect                     show which tool finds which bug
 """
 
 

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* Branches on a byte of an object that nobody wrote to. */
+#include "detect.h"
+
+CASE("uninitialised")
+{
+	struct cache *s = cache_make("conn", CONN, NULL);
+	unsigned char *volatile object = made_here(s);
+
+	MISUSE(if (object[8] == 1) detect_mark("an odd number"));
+	freed_here(s, object);
+}
