@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One clear line to where reports go (os/sink.h), which is standard error unless the program says
- * otherwise: for misuse and for what the machine refuses.
+ * Reports of one line, for misuse and for what the machine refuses. They go to standard error,
+ * unless the program chose another place (os/sink.h).
  *
  * Formats into the stack and writes at once: allocates nothing, takes no lock, may be called from
  * anywhere. errno is preserved.
  *
- * That system call may last for ever: standard error may be a pipe that nobody reads. So a line is
- * written by who holds no lock, has nothing in hand and keeps nobody waiting; where that cannot be
- * said, as in all that slow paths and drains do, it is kept, and the same thread writes it when it
- * can. A call that may come from a signal handler cannot say it: its lines are written if that
- * takes no waiting, which only a pipe, a socket or a file can tell; for a terminal or another
- * device they wait for a call that may. What a descriptor does not take that never waits is kept for
- * a later call, too.
+ * That system call may block for ever: standard error may be a pipe that no process reads. So a
+ * thread writes a line only while it holds no lock, has nothing in hand and keeps no other thread
+ * waiting. Elsewhere, as in slow paths and drains, the line is stored ("kept"), and the same thread
+ * writes it before it leaves the library. A call that a signal handler may make must not block: it
+ * writes its lines only if the descriptor has room for them, which can be asked of a pipe, a socket
+ * or a file. With a terminal or another device the lines stay for a later call that may block; so
+ * do lines that a non-blocking descriptor does not take.
  *
  * Invariants
- *  T1. No ranked lock is held while a line is written, unless standard error takes it at once:
- *      debug builds and the simulator look.
- *  T2. A kept line is the thread's that kept it, which writes it before its call of the library
- *      returns; if that call must not wait and standard error takes nothing, a later call of any
- *      thread does, as soon as that takes no waiting.
- *  T3. At most KEPT lines are kept at once; of those beyond, only the number is told.
+ *  T1. No ranked lock is held while a line is written, unless standard error takes it at once.
+ *      Debug builds and the simulator check this.
+ *  T2. A kept line belongs to the thread that stored it, which writes it before its call of the
+ *      library returns. If that call must not block and standard error has no room, a later call of
+ *      any thread writes the line.
+ *  T3. At most KEPT lines are stored at once. Of further lines, only the number is reported.
  *
- * Misuse is what the program did wrong. Its reports carry the stack at the place of misuse
- * (os/stack.h), and are limited by number, not by time: of one kind (the format) about one thing (a
- * cache's name, or NULL) the first five are written, then the 10th, the 100th and so on. How many
- * were left out is written at exit. With panic_on_warn the program is aborted as soon as a report
- * of misuse is written.
+ * Misuse is what the program did wrong. A report of misuse contains the stack at that moment
+ * (os/stack.h). Such reports are limited by number, not by time: of each kind (the format) and
+ * subject (a cache's name, or NULL) the first five are written, then the 10th, the 100th and so on.
+ * At exit, a line gives the number of those left out. With panic_on_warn the program is aborted as
+ * soon as a report of misuse is written.
  *
  * Callers: every layer.
  */
@@ -39,7 +39,7 @@
 #include "os/atomic.h"
 
 void os_report(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
-/* The same, by os_report_kept(). */
+/* The same, but store the line for os_report_kept(). */
 void os_report_later(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
 /* The same two for misuse: of `about`, a cache's name or NULL. */
 void os_misuse(const char *about, const char *format, ...)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What goes back to the system, and when; where huge pages are advised.
+ * Which memory goes back to the system, and when; where huge pages are advised.
  *
- * A chunk of which parts go back must not be made whole again behind our back: it gets no huge
- * pages from then on, until all of it is free, or all in use again. The system keeps a mapping for
- * each row of neighbours that are advised alike, and a process may have so many mappings: that is a
- * budget, of which ranges may use a part. Beyond it a chunk stays as it is advised, and its free
- * pages stay.
+ * If parts of a chunk go back, the system must not make a huge page of the chunk again. So such a
+ * chunk is advised to have no huge pages, until all of it is free, or all of it is in use. The
+ * system has a mapping for each sequence of neighbouring chunks with the same advice, and the
+ * number of a process's mappings is limited. The ranges may use a part of that number. Beyond it,
+ * the advice for a chunk does not change, and its free pages stay.
  *
  * Invariants
- *  D1. range_splits.now is how many pairs of neighbouring chunks are advised differently: so many
- *      mappings more than one a range does the system have for them. What a forked child inherited
- *      it does not merge again, so there it may have twice as many.
+ *  D1. range_splits.now is the number of pairs of neighbouring chunks with different advice. The
+ *      system has this many mappings in addition to one for each range. In a forked child there may
+ *      be twice as many, because the system does not merge inherited mappings.
  *  D2. Only a new chunk brings range_splits.now beyond the limit.
  */
 #include "os/atomic.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs that CPUs keep for the next one who needs as many pages.
+ * Freed runs that each CPU stores for the next request of the same order.
  *
- * Each CPU has cells for freed runs. All descriptors of a kept run but the first one stay as its
- * owner left them, so that taking it again costs an exchange, and the owner one store. An order's
- * cells together have at most KEPT_BYTES, and one at least, up to KEEP_ORDER: so 3 MiB a CPU at
- * most, which go back with page_trim().
+ * Each CPU has cells for freed runs. Except for the first one, the descriptors of a stored run stay
+ * as its owner left them. So taking the run again costs one exchange, and its new owner one store.
+ * The cells of one order hold at most KEPT_BYTES together, but there is at least one cell for each
+ * order up to KEEP_ORDER. So a CPU stores at most 3 MiB. page_trim() returns them.
  *
  * Locks: none. Callers: as page.h.
  */

@@ -8,26 +8,26 @@
  *   words       | 64 bytes for every page, for the bits of slabs of more than 64 objects; else a
  *               | link: slab/late.c
  *
- * A node's range is used from below in chunks of 2 MiB. A chunk knows its free pages in a bitmap;
- * chunks with free pages hang on a list by the largest aligned run they can give.
+ * A node's range is used from its lowest address, in chunks of 2 MiB. A chunk has a bitmap of its
+ * free pages. Chunks with free pages are on lists, by the largest aligned run in them.
  *
- * Descriptor of a run's first page: whatever its owner keeps in it; of its other pages: SLAB_TAIL
- * and the distance to the first; of both: the cache that owns the run; of a free page: cache is
- * NULL.
+ * The descriptor of a run's first page belongs to the run's owner. The descriptors of its other
+ * pages have SLAB_TAIL and the distance to the first page. All of them name the cache that owns the
+ * run; in the descriptor of a free page, the cache is NULL.
  *
  * Invariants
  *  P1. A page is free (its bit is set, its descriptor's cache NULL) or part of exactly one run.
  *  P2. A run of 2^k pages is aligned to 2^k pages, k <= PAGE_MAX_ORDER.
  *  P3. The descriptor of every address below pages.readable can be read at any time: page_owner()
  *      tests nothing else. Those above a range's top read zero.
- *  P4. Free pages that were used ("dirty") and are not yet given back stay below the limit: whole
+ *  P4. The amount of free pages that were used and not yet returned ("dirty") is limited. Whole
  *      chunks go back above PAGE_KEEP_CHUNKS, parts of chunks above PAGE_KEEP_PARTS or a quarter of
- *      what is in use; of both, as much more may stay as was freed lately, up to PAGE_KEEP_PEAK.
- *      With page_keep=N nothing goes back by itself below N MiB. Beyond the limit stays what one
- *      call may not give back because it takes long (PAGE_DISCARD_MAX), and what the system cannot
- *      take: pages of its own that are in use in part, and parts of chunks for which it has no more
- *      mappings (discard.c). All this happens when pages are freed: a program that frees none gives
- *      none back.
+ *      the memory in use. In addition to both, memory that was freed lately stays, up to
+ *      PAGE_KEEP_PEAK. With page_keep=N, nothing goes back below N MiB without page_trim(). The
+ *      limit may be exceeded: by memory that one call does not return because that would take long
+ *      (PAGE_DISCARD_MAX), and by memory that the system cannot take: parts of its own, larger
+ *      pages, and parts of chunks for which it has no more mappings (discard.c). Pages go back only
+ *      when pages are freed: a program that frees none returns none.
  *
  * Locks: OS_RANK_PAGES, one for each range; memory is given back without it.
  * Callers: src/slab/, src/page/pool.c for the library's own structures, src/cache/large.c.

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A node's range from the inside: its chunks, the lists they hang on, and what of it goes back to
- * the system (discard.c).
+ * Inside a node's range: its chunks, the lists of chunks, and which pages go back to the system
+ * (discard.c).
  *
- * Callers: src/page/page.c, discard.c; but for page_trim() with the range's lock held.
+ * Callers: src/page/page.c, discard.c, with the range's lock held, except page_trim().
  */
 #ifndef SHEAF_PAGE_RANGE_H
 #define SHEAF_PAGE_RANGE_H

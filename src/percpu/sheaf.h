@@ -2,9 +2,8 @@
 /*
  * Sheaves: the per-CPU part of a cache, and its barns.
  *
- *   thread -> slot (main, spare) -> shard of its CPU -> node's blocks -> other CPUs' shards ->
- * slabs
- *                                   `------------- the barn ------------------------'
+ *   thread -> slot: main, spare -> shard of its CPU -> node's blocks -> other shards -> slabs
+ *                                  `----------------- the barn -----------------'
  *
  * A sheaf moves as a whole. A slow path takes one out, owns it, and hands it over: into a slot,
  * into a barn cell, or its objects to their slabs (docs/design.md, R2).
@@ -29,8 +28,8 @@
  *  H5. Full sheaves enter a node's blocks up to barn_full, and a shard up to shard_full. Empty ones
  *      are bounded by the cells.
  *
- * Locks: OS_RANK_DRAIN (one drain at a time). Slow paths take only the slab layer's locks. Callers:
- * src/cache/.
+ * Locks: OS_RANK_DRAIN (one drain at a time). Slow paths take only the slab layer's locks.
+ * Callers: src/cache/.
  */
 #ifndef SHEAF_PERCPU_SHEAF_H
 #define SHEAF_PERCPU_SHEAF_H
@@ -49,9 +48,9 @@
 
 struct sheaf_cache {
 	struct section_slots at; /* the slots; caches without sheaves never fill them */
-	struct slab_cache slab;	 /* programs know its offset: see sheaf/kmalloc.h */
-	uint32_t phase;		 /* of the in-hand counts */
-	uint32_t barn_full;	 /* limit of full sheaves in a node's blocks, without the shards */
+	struct slab_cache slab;
+	uint32_t phase;	     /* of the in-hand counts */
+	uint32_t barn_full;  /* limit of full sheaves in a node's blocks, without the shards */
 	uint64_t capacities; /* changed together: see sheaf_capacity() and sheaf_first_capacity() */
 	size_t barn_objects, barn_bytes; /* limits that the user set, or 0: see barn.h */
 	struct sheaf *bootstrap;	 /* for threads without a row: see os/section.h */

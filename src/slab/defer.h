@@ -3,29 +3,29 @@
  * Slabs to be listed later: each node of a cache has a stack of held slabs, linked through their
  * descriptors.
  *
- * A free without waiting sets a bit and subtracts. If that makes it the holder of a slab, which
- * must be listed under a lock, and somebody has that lock, it leaves that to a call that may wait.
+ * A free that must not wait sets a bit and subtracts. This may make the thread the holder of a
+ * slab, which must be listed under a lock. If another thread has that lock, a later call that may
+ * wait lists the slab.
  *
  * Invariants
- *  E1. Anyone may push a slab it holds, by compare-exchange; who takes from a stack takes all of
- *      it, by exchange. Hence no ABA.
- *  E2. A slab on a stack is held and not full. Its objects may be freed meanwhile, and nobody takes
- *      any.
+ *  E1. Any thread may push a slab that it holds, by compare-exchange. A thread that takes from a
+ *      stack takes all of it, by exchange. So there is no ABA problem.
+ *  E2. A slab on a stack is held and not full. Its objects may be freed meanwhile, but not taken.
  *  E3. While there is a slab on a stack, the cache's flag is set, or is about to be. So a slow path
  *      reads one word, in a line that is rarely written, whatever the number of nodes.
  *
- * E3 depends on the order: who pushes sets the flag after that, and who takes clears it before. The
- * other way round in either,
+ * E3 depends on the order: a thread sets the flag after it pushes, and clears it before it takes.
+ * The other order in either,
  *
  *   set flag                        |       find nothing
  *         clear flag, find nothing  | push, set flag
  *   push                            |       clear flag
  *
- * leave a slab without a flag. Both change the flag by exchange: each of those that set it before
- * it is cleared is a release that the clearing acquires, and its slab is seen.
- * In a forked child whoever was about to set it has vanished: it is set again there.
+ * leaves a slab without a flag. Both change the flag by exchange: setting it is a release, which
+ * the exchange that clears it acquires, and so sees the slab. In a forked child the flag is set
+ * again, because a thread that was about to set it may have vanished.
  *
- * Nothing here waits but slab_list_deferred().
+ * Only slab_list_deferred() waits.
  * Callers: src/slab/give.c, src/percpu/.
  */
 #ifndef SHEAF_SLAB_DEFER_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * SLAB_TYPESAFE_BY_RCU: an empty slab's pages go back a grace period late, so that a reader may
- * look at any object it once found, which is still one of this cache, if perhaps another one.
+ * SLAB_TYPESAFE_BY_RCU: an empty slab's pages go back one grace period later. So the memory that a
+ * reader found is an object of this cache as long as the reader looks at it, although it may have
+ * become another object.
  *
  * Slabs that wait (grace/list.h) keep their cache, and count as its slabs.
  *

@@ -6,8 +6,8 @@
  *
  *   empty | 1 free object | 2 | ... | PROMOTE_MAX | more, in the order in which they were listed
  *
- * The node's lock is held for that one walk, as in the kernel: a list half of which is somewhere
- * else would look to others as if the memory in it were out.
+ * The node's lock is held for the whole walk, as in the kernel. If the list were split in between,
+ * other threads would see too little free memory.
  */
 #include "os/atomic.h"
 #include "os/machine.h"

@@ -12,35 +12,36 @@
  * in use: objects that are not free, or whose bit is set but which are not yet subtracted.
  * constructed: words of bits, in the slab's order, whose objects were constructed.
  * flags: on its node's list (LISTED), owned by one thread (HELD), of the fallback order (SMALL).
- *   Four more are left for the number of a layout.
+ *   Four bits are unused: they could hold the number of a layout.
  *
- * A slab is listed, held, or full and known to nobody (neither).
+ * A slab is listed, or held, or neither: then it is full.
  *
  * Invariants
- *  B1. Anyone may set a bit: that of an object it owns. Only the holder clears bits: the thread
- *      that set HELD, or the owner of the node's lock while LISTED. Bits beyond the last object are
- *      never set.
- *  B2. A giver sets bits first and subtracts after that; a taker clears bits first and adds after
- *      that, before it lets the slab go. So `in use` may be too high, by what was given and not yet
- *      subtracted; it is too low only between the holder's two steps, when nobody else decides
- *      anything by it.
- *  B3. Full and empty are decided by `in use` alone: full from the number of objects on, empty at
- *      zero. At zero nobody is between the two steps of a give, and every bit is set.
- *  B4. A slab that is neither LISTED nor HELD is full. A giver whose subtraction makes it no longer
- *      full becomes its holder by the same exchange, and lists it.
+ *  B1. Any thread may set the bit of an object that it owns. Only the holder clears bits: the
+ *      thread that set HELD, or the owner of the node's lock while LISTED. Bits beyond the last
+ *      object are never set.
+ *  B2. A thread that gives objects sets their bits, and then subtracts. A thread that takes objects
+ *      clears their bits, and then adds, before it releases the slab. So `in use` may be too high
+ *      by the objects given and not yet subtracted. It is too low only between the holder's two
+ *      steps, and then no other thread decides anything by it.
+ *  B3. `in use` alone decides whether a slab is full (it is the number of objects, or more) or
+ *      empty (it is zero). At zero no thread is between the two steps of a give, and all bits are
+ *      set.
+ *  B4. A slab that is neither LISTED nor HELD is full. The thread whose subtraction ends that
+ *      becomes the slab's holder by the same exchange, and lists it.
  *  B5. LISTED changes only under the lock of the slab's node. HELD is given up by an exchange of
  *      the state that was seen.
- *  B6. A listed slab becomes empty under the node's lock, unless the giver never looks at it again
- *      (nolock). A slab is given back to the page layer only by the thread that holds it, at `in
- *      use` zero.
- *  B7. A constructor, or what a layer above has in its place, runs once per object, with no lock
- *      and no slab held. The first thread that takes from a word takes all of its objects, prepares
- *      them, and gives back those that it does not need.
- *  B8. `before` bytes in front of each object, and what follows it up to those of the next one,
- *      belong to the layer above. This layer does not touch them.
+ *  B6. The last object of a listed slab is given under the node's lock, unless the thread that
+ *      gives it does not access the slab afterwards (nolock). Only the thread that holds a slab
+ *      returns it to the page layer, when `in use` is zero.
+ *  B7. A constructor, or its substitute in a layer above, runs once per object, with no lock and no
+ *      slab held. The first thread that takes from a word takes all of its objects, prepares them,
+ *      and gives back those that it does not need.
+ *  B8. The `before` bytes in front of each object, and the bytes from its end up to those of the
+ *      next object, belong to the layer above. This layer does not touch them.
  *
- * Why subtracting by itself would be wrong, and why the flags are decided by the same exchange (B4,
- * B6):
+ * Two schedules that show why one exchange must both subtract and decide the flags (B4, B6). If the
+ * threads only subtracted and looked afterwards:
  *
  *   two givers, a full slab                   a giver, a listed slab
  *     set bit a                                 set bit, subtract: zero

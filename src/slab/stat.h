@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Events that are counted, by the kernel's names: how, and those of slabs.
+ * Counted events, with the kernel's names: how they are counted, and the events of slabs.
  *
- * Each layer has one list of words, numbered after those of the layer below, and one of events,
- * which are sums of words: what happens together is counted together (exchange_empty: an empty main
- * was replaced by a full sheaf of the barn, which got the empty one). src/cache/events.h has the
- * lists of all layers.
+ * Each layer has a list of words, numbered after those of the layer below, and a list of events,
+ * which are sums of words. Events that always happen together share a word (exchange_empty: an
+ * empty main was exchanged for a full sheaf of the barn). src/cache/events.h has the lists of all
+ * layers.
  *
  * Callers: src/slab/ and the layers above.
  */
