@@ -107,7 +107,7 @@ static bool may_be_link(void)
 }
 
 /* A named pipe without reader is refused, instead of waited for. -1 with errno. */
-static int open_file(struct stat *made)
+static int open_path(struct stat *made)
 {
 	int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
 	int low, high;
@@ -128,7 +128,7 @@ static int open_file(struct stat *made)
 	return high;
 }
 
-static bool is_ours(int file)
+static bool is_report_file(int file)
 {
 	struct stat now;
 
@@ -137,7 +137,7 @@ static bool is_ours(int file)
 }
 
 /* Told where the reports are then. */
-static void refuse(const char *what)
+static void refuse_file(const char *what)
 {
 	char line[512];
 	int length = snprintf(line, sizeof(line),
@@ -155,7 +155,7 @@ static void refuse(const char *what)
 }
 
 /* One thread opens it; what others report meanwhile goes to standard error. */
-static void open_again(void)
+static void open_report_file(void)
 {
 	struct stat made = {0};
 	int file;
@@ -163,12 +163,12 @@ static void open_again(void)
 	if (os_exchange(&sink.opening, 1))
 		return;
 	make_path();
-	file = open_file(&made);
+	file = open_path(&made);
 	if (file >= 0) {
 		sink.device = made.st_dev;
 		sink.inode = made.st_ino;
 	} else {
-		refuse("opened");
+		refuse_file("opened");
 	}
 	os_store_release(&sink.file, file);
 	os_store_release(&sink.opening, 0);
@@ -182,11 +182,11 @@ static int descriptor(void)
 	if (!*os_options.report || os_load_relaxed(&sink.refused))
 		return STDERR_FILENO;
 	file = os_load_acquire(&sink.file);
-	if (!is_ours(file)) {
-		open_again();
+	if (!is_report_file(file)) {
+		open_report_file();
 		file = os_load_acquire(&sink.file);
 	}
-	return is_ours(file) ? file : STDERR_FILENO;
+	return is_report_file(file) ? file : STDERR_FILENO;
 }
 
 void os_sink_open(void)
@@ -207,7 +207,7 @@ size_t os_sink_write(const char *text, size_t length)
 	ssize_t written = write_quietly(file, text, length);
 
 	if (written < 0 && errno != EAGAIN && file != STDERR_FILENO) {
-		refuse("written to");
+		refuse_file("written to");
 		written = write_quietly(STDERR_FILENO, text, length);
 	}
 	if (written < 0)
@@ -250,7 +250,7 @@ bool os_sink_has_room(bool may_wait)
 
 /* --- the callback ----------------------------------------------------------------------------- */
 
-static bool is_in(uintptr_t thread)
+static bool is_in_callback(uintptr_t thread)
 {
 	for (int i = 0; i < CALLS; i++)
 		if (os_load_relaxed(&callback.in[i]) == thread)
@@ -259,11 +259,11 @@ static bool is_in(uintptr_t thread)
 }
 
 /* A place for this thread; NULL: it is in the callback already, or there are too many. */
-static uintptr_t *enter(void)
+static uintptr_t *enter_callback(void)
 {
 	uintptr_t self = os_self(), *place = NULL;
 
-	if (is_in(self))
+	if (is_in_callback(self))
 		return NULL;
 	for (int i = 0; i < CALLS && !place; i++) {
 		uintptr_t nobody = 0;
@@ -281,7 +281,7 @@ bool os_sink_call(const char *text, size_t length)
 
 	if (!os_load_relaxed(&callback.fn))
 		return false;
-	place = enter();
+	place = enter_callback();
 	if (!place)
 		return false;
 	/* First the place, then the function: who changes it does the opposite. */
@@ -300,7 +300,7 @@ void os_sink_unset(void)
 
 bool os_sink_set(os_sink_fn *fn, void *data)
 {
-	if (is_in(os_self()))
+	if (is_in_callback(os_self()))
 		return false;
 	while (os_exchange(&callback.changing, 1))
 		os_sleep_briefly();
@@ -332,7 +332,7 @@ void os_sink_after_fork(void)
 		callback.in[0] = self;
 	callback.changing = 0;
 	sink.opening = 0;
-	if (strstr(os_options.report, "%p") && !sink.refused && is_ours(sink.file)) {
+	if (strstr(os_options.report, "%p") && !sink.refused && is_report_file(sink.file)) {
 		syscall(SYS_close, sink.file);
 		sink.file = -1;
 	}
