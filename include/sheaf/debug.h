@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finding bugs in a running program: where reports go, what a fault was.
+ * Finding bugs in a running program: where reports go, what a fault was, checks of a cache in use,
+ * and who allocated its objects.
  *
  *     static void to_log(void *data, const char *text, size_t length)
  *     {
@@ -16,6 +17,7 @@
 #define SHEAF_DEBUG_H
 
 #include <sheaf/slab.h>
+#include <sheaf/stats.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -56,6 +58,44 @@ int sheaf_set_report(void (*report)(void *data, const char *text, size_t length)
  */
 bool sheaf_explain_fault(const void *address, const void *context)
 	SHEAF_SYMBOL(sheaf_explain_fault);
+
+/*
+ * Check the slabs of a cache while the program uses it: what each says of its objects, and, with
+ * slab_debug, the bytes of free objects and the red zones around used ones. Each fault is reported.
+ * What was overwritten in a free object is restored; what belongs to a used one is left alone.
+ *
+ * kmem_cache_verify() needs a cache that nobody uses, and finds more: it proves that each object is
+ * in exactly one place. This call may be made at any time. Other threads take no objects from a
+ * slab while it is looked at, and use others; those that are being taken from just then are left
+ * out, and so are objects between guard pages.
+ *
+ * Returns the number of faults, 0 if there are none; -1 after a report if the cache was destroyed.
+ * Any thread, but no signal handler. O(pages that the library uses + bytes of the cache). As the
+ * kernel's /sys/kernel/slab/NAME/validate.
+ */
+int kmem_cache_validate(struct kmem_cache *s) SHEAF_SYMBOL(kmem_cache_validate);
+
+enum sheaf_traces {
+	SHEAF_ALLOC_TRACES, /* who allocated the objects that are in use */
+	SHEAF_FREE_TRACES,  /* who freed them the last time before that */
+};
+
+/*
+ * Write the objects in use of a cache with SLAB_STORE_USER (slab_debug=U), grouped by stack, most
+ * objects first, to a file descriptor: for each group the number of objects, the bytes that were
+ * asked for, the least, average and greatest age, threads and CPUs, one of the objects, and the
+ * stack. NULL: all such caches. The format is SHEAF_STATS_TEXT or SHEAF_STATS_JSON. As the kernel's
+ * files alloc_traces and free_traces.
+ *
+ * The program may use the cache meanwhile; kmem_cache_validate() says how it is looked at. No lock
+ * is held while writing. Objects of more than 4096 stacks are counted without their stacks.
+ *
+ * Returns 0 or a negative error number: the error of write(2), -ENOMEM, -ENOTSUP if the cache stores
+ * no users, -EINVAL for a destroyed cache or an unknown format. Any thread, but no signal handler.
+ * O(pages that the library uses + objects in use). A cancellation point.
+ */
+int kmem_cache_print_traces(struct kmem_cache *s, int fd, enum sheaf_traces which,
+			    enum sheaf_stats_format format) SHEAF_SYMBOL(kmem_cache_print_traces);
 
 #ifdef __cplusplus
 }

@@ -21,6 +21,12 @@ size_t os_stack(char *text, size_t size)
 	return 0;
 }
 
+const char *os_stack_module(uintptr_t ip, size_t *offset)
+{
+	(void)ip, (void)offset;
+	return NULL;
+}
+
 void os_stack_prepare(void)
 {
 }

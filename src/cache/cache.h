@@ -88,6 +88,8 @@ void cache_join_fork(const struct fork_part *pools);
 /* At exit, with SHEAF_OPTIONS=stats. Referenced here, so that a program linked with the static
  * library includes it. */
 void stats_at_exit(void);
+/* The same with SHEAF_OPTIONS=leaks: caches with objects in use. */
+void leaks_at_exit(void);
 
 /* --- create.c --------------------------------------------------------------------------------- */
 
@@ -112,6 +114,11 @@ void cache_report_destroyed(struct kmem_cache *s, const char *call);
 void cache_give_leaked(struct kmem_cache *s);
 /* Count the live objects of a drained cache, and list up to `room` of them. */
 size_t cache_live_objects(struct kmem_cache *s, void **objects, size_t room);
+
+/* --- validate.c ------------------------------------------------------------------------------- */
+
+/* Check a pinned cache while it is in use; returns the number of faults, which are reported. */
+int cache_validate(struct kmem_cache *s);
 
 /* --- fast.c ----------------------------------------------------------------------------------- */
 

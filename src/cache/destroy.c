@@ -79,15 +79,14 @@ static void release(struct kmem_cache *s)
 
 static void report_live(struct kmem_cache *s)
 {
-	void *listed[DEBUG_LEAKS];
+	void *listed[LIST_MAX];
 	size_t live, n;
 
 	/* The caller that frees them uses the cache. */
 	s->sheaf.quiet = 0;
-	live = cache_live_objects(s, listed, DEBUG_LEAKS);
+	live = cache_live_objects(s, listed, LIST_MAX);
 	if (cache_is_checked(s))
-		debug_report_leaks(&s->sheaf.slab, listed, live < DEBUG_LEAKS ? live : DEBUG_LEAKS,
-				   live);
+		debug_report_leaks(&s->sheaf.slab, "as it is destroyed");
 	n = live < LIST_MAX ? live : LIST_MAX;
 	for (size_t i = 0; i < n; i++)
 		os_misuse(s->name, "kmem_cache_destroy(%s): object %p is still in use", s->name,

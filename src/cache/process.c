@@ -171,6 +171,8 @@ static __attribute__((destructor(101))) void at_exit(void)
 	os_sink_unset();
 	if ((os_options.stats || os_options.stats_json) && os_load_acquire(&caches.ready))
 		stats_at_exit();
+	if (os_options.leaks && os_load_acquire(&caches.ready))
+		leaks_at_exit();
 	debug_report_unmatched();
 	os_report_left_out();
 }

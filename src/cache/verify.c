@@ -156,9 +156,9 @@ static void check_objects(struct check *check, struct slab *slab, unsigned int o
 
 	for (unsigned int i = 0; i < objects; i++)
 		if (slab_is_prepared(cache, slab, i))
-			check->faults +=
-				debug_verify(cache, slab_object(cache, slab, i),
-					     check->bits[i / 64] >> i % 64 & 1, caches.forked);
+			check->faults += debug_verify(cache, slab_object(cache, slab, i),
+						      check->bits[i / 64] >> i % 64 & 1,
+						      caches.forked, "kmem_cache_verify");
 }
 
 static void mark_slab(struct check *check, struct slab *slab)

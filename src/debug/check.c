@@ -13,7 +13,7 @@
 #define BYTE_END   0xa5
 #define BYTE_FRESH 0x5a
 #define ZONE_FREE  0xbb
-#define ZONE_USED  0xcc
+#define ZONE_USED  DEBUG_ZONE_USED
 
 /* --- bytes ------------------------------------------------------------------------------------ */
 
@@ -289,9 +289,9 @@ static bool is_on_its_way(uint32_t state)
 	return state == DEBUG_FREE || state == DEBUG_BUSY || state == DEBUG_LEAKED;
 }
 
-int debug_verify(struct slab_cache *cache, void *object, bool is_free, bool forked)
+int debug_verify(struct slab_cache *cache, void *object, bool is_free, bool forked,
+		 const char *call)
 {
-	static const char call[] = "kmem_cache_verify";
 	struct debug_head *head = debug_head(cache, object);
 	uint32_t state = os_load_acquire(&head->state);
 	int faults = 0;

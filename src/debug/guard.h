@@ -83,8 +83,6 @@ void guard_set_size(void *object, size_t size);
 size_t guard_live(const struct slab_cache *cache, void **objects, size_t room);
 /* Check the red zones of those; the number of faults, which are reported and repaired. */
 int guard_verify(struct slab_cache *cache);
-/* Who allocated it. */
-const struct debug_track *guard_allocated_by(const void *object);
 /* The cache ends; none of its objects is in use. */
 void guard_forget(const struct slab_cache *cache);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Slots of guarded objects from the inside; see guard.h. Callers: src/debug/guard*.c. */
+/* Slots of guarded objects from the inside; see guard.h. Callers: src/debug/guard*.c, traces.c. */
 #ifndef SHEAF_DEBUG_GUARD_SLOT_H
 #define SHEAF_DEBUG_GUARD_SLOT_H
 

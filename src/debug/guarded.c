@@ -207,11 +207,6 @@ void *guard_find(const void *pointer, struct slab_cache **cache, size_t *size)
 	return slot->object;
 }
 
-const struct debug_track *guard_allocated_by(const void *object)
-{
-	return &guard_notes_of(guard_place_of(object).in)->tracks[DEBUG_ALLOCATED];
-}
-
 struct listing {
 	const struct slab_cache *cache;
 	void **objects;

@@ -11,6 +11,8 @@
 
 #define TRACK_FRAMES 16
 
+#define DEBUG_ZONE_USED 0xcc /* the bytes of red zones around a used object */
+
 /* Unlikely as content: an overwritten state is seen to be none. */
 enum debug_state {
 	DEBUG_FREE = 0xdeb6f4ee,
@@ -64,6 +66,8 @@ void debug_fill_free(const struct slab_cache *cache, void *object);
 
 /* The calling thread, now. */
 void track_now(struct debug_track *track);
+/* False: it was overwritten, or nobody has done it yet. */
+bool track_is_plausible(const struct debug_track *track);
 /* Store that, if the cache stores users. */
 void track_set(const struct slab_cache *cache, void *object, enum debug_deed deed);
 /* A line that says what was done, and the stack. */

@@ -109,7 +109,8 @@ bool debug_retire(struct slab_cache *cache, void *object, const char *call);
 
 /* Check an object of a quiet cache; returns the number of faults, which are reported and
  * repaired. In a forked child, threads may have vanished in the middle of a call. */
-int debug_verify(struct slab_cache *cache, void *object, bool is_free, bool forked);
+int debug_verify(struct slab_cache *cache, void *object, bool is_free, bool forked,
+		 const char *call);
 /* Is the object out of use because it was written to (D3)? */
 bool debug_is_leaked(const struct slab_cache *cache, const void *object);
 
@@ -118,12 +119,16 @@ bool debug_is_leaked(const struct slab_cache *cache, const void *object);
 /* Shall this allocation fail on purpose? */
 bool debug_fails(struct slab_cache *cache, gfp_t flags);
 
+/* --- validate.c ------------------------------------------------------------------------------- */
+
+/* Check a prepared object of a cache in use, in a slab that the caller holds; is_free: its bit is
+ * set. Returns the number of faults, which are reported. */
+int debug_validate(struct slab_cache *cache, void *object, bool is_free);
+
 /* --- leaks.c ---------------------------------------------------------------------------------- */
 
-#define DEBUG_LEAKS 64 /* objects that are looked at */
-
-/* Report n objects, at most so many, of a cache that is destroyed while `all` are in use: by the
- * stacks that allocated them, if the cache has U. */
-void debug_report_leaks(struct slab_cache *cache, void *const *objects, size_t n, size_t all);
+/* Report the objects in use of a cache that is destroyed, or at exit, by the stacks that allocated
+ * them, if the cache has U. `when` ends a sentence. */
+void debug_report_leaks(struct slab_cache *cache, const char *when);
 
 #endif

@@ -25,15 +25,14 @@ void track_set(const struct slab_cache *cache, void *object, enum debug_deed dee
 		track_now(track);
 }
 
-/* An overwritten record is not followed. */
-static bool is_plausible(const struct debug_track *track)
+bool track_is_plausible(const struct debug_track *track)
 {
 	return track->thread && track->n <= TRACK_FRAMES && track->cpu < OS_MAX_ROWS;
 }
 
 void track_print(struct os_long *report, const struct debug_track *track, const char *what)
 {
-	if (!track || !is_plausible(track))
+	if (!track || !track_is_plausible(track))
 		return;
 	os_long_add(report, "%s %u ms ago by thread %u on CPU %u%s\n", what,
 		    os_now_ms() - track->when, track->thread, track->cpu,

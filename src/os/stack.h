@@ -32,5 +32,7 @@ void os_stack_prepare(void);
  * may be longer than `size`. The module may be gone by then: the text is then the address. */
 unsigned int os_stack_walk(uintptr_t *ip, unsigned int n) __attribute__((noinline));
 size_t os_stack_frame(char *text, size_t size, uintptr_t ip) __attribute__((cold));
+/* The path of its module, and where in that file's addresses it is; NULL: unknown. */
+const char *os_stack_module(uintptr_t ip, size_t *offset) __attribute__((cold));
 
 #endif

@@ -196,6 +196,18 @@ unsigned int slab_index(const struct slab_cache *cache, const struct slab *slab,
 unsigned int slab_shrink(struct slab_cache *cache);
 
 /*
+ * --- hold.c ------------------------------------------------------------------------------------
+ */
+
+/*
+ * Call look(data, slab) for each slab of a cache in use, while the calling thread holds it: nobody
+ * takes from it, but others give. Returns how many slabs others held all the time. Slabs made
+ * meanwhile may be left out.
+ */
+typedef void slab_look(void *data, struct slab *slab);
+unsigned int slab_for_each_held(struct slab_cache *cache, slab_look *look, void *data);
+
+/*
  * --- a slab's state and bits -------------------------------------------------------------------
  */
 

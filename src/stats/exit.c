@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* SHEAF_OPTIONS=stats and stats=json: printing at exit. Nothing is torn down, because other threads
+/* SHEAF_OPTIONS=stats, stats=json and leaks: printing at exit. Nothing is torn down, because other threads
  * may still run. */
 #include <string.h>
 
+#include "cache/list.h"
+#include "debug/slab_debug.h"
 #include "os/machine.h"
 #include "os/options.h"
 #include "os/report.h"
@@ -22,6 +24,30 @@ static bool lock_can_be_had(void)
 		os_sleep_briefly();
 	}
 	return false;
+}
+
+static void report_leak(struct kmem_cache *s)
+{
+	struct kmem_cache_stats stats;
+
+	stats_read_cache(s, &stats);
+	if (cache_is_checked(s) && debug_of(&s->sheaf.slab)->flags & SLAB_STORE_USER)
+		debug_report_leaks(&s->sheaf.slab, "at exit");
+	else if (stats.objects_in_use)
+		os_report("LEAK %s: %llu objects of %llu bytes are in use at exit; slab_debug=U "
+			  "tells who allocated them",
+			  stats.name, (unsigned long long)stats.objects_in_use,
+			  (unsigned long long)stats.object_size);
+}
+
+void leaks_at_exit(void)
+{
+	if (!lock_can_be_had())
+		return;
+	for (struct kmem_cache *s = list_next(NULL); s; s = list_next(s)) {
+		report_leak(s);
+		os_report_kept();
+	}
 }
 
 void stats_at_exit(void)

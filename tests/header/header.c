@@ -40,6 +40,8 @@ static int use_pool(struct kmem_cache *s)
 	mempool_t *pool = mempool_create_slab_pool(2, s), own;
 	void *element;
 
+	CHECK(kmem_cache_validate(s) == 0);
+	CHECK(kmem_cache_print_traces(NULL, 1, SHEAF_ALLOC_TRACES, SHEAF_STATS_TEXT) == 0);
 	CHECK(sheaf_set_report(report, NULL) == 0 && sheaf_set_report(NULL, NULL) == 0);
 	CHECK(pool);
 	CHECK(mempool_resize(pool, 3) == 0);

@@ -114,17 +114,25 @@ static const char *function_at(const struct link_map *map, uintptr_t ip, size_t 
 	return NULL;
 }
 
+const char *os_stack_module(uintptr_t ip, size_t *offset)
+{
+	struct dl_find_object found;
+
+	if (!_dl_find_object || _dl_find_object((void *)(ip - 1), &found))
+		return NULL;
+	*offset = ip - found.dlfo_link_map->l_addr;
+	return *found.dlfo_link_map->l_name ? found.dlfo_link_map->l_name : program_invocation_name;
+}
+
 size_t os_stack_frame(char *text, size_t size, uintptr_t ip)
 {
 	struct dl_find_object found;
-	const char *path, *module, *function;
+	const char *module, *function;
 	size_t offset;
 
-	if (_dl_find_object((void *)(ip - 1), &found))
+	module = os_stack_module(ip, &offset);
+	if (!module || _dl_find_object((void *)(ip - 1), &found))
 		return (size_t)snprintf(text, size, " [%#zx]", (size_t)ip);
-	offset = ip - found.dlfo_link_map->l_addr;
-	path = found.dlfo_link_map->l_name;
-	module = *path ? path : program_invocation_name;
 	module = strrchr(module, '/') ? strrchr(module, '/') + 1 : module;
 	function = function_at(found.dlfo_link_map, ip, &offset);
 	return (size_t)snprintf(text, size, " %.40s(%.60s+%#zx)", module, function ? function : "",
@@ -196,6 +204,12 @@ unsigned int os_stack_walk(uintptr_t *ip, unsigned int n)
 size_t os_stack_frame(char *text, size_t size, uintptr_t ip)
 {
 	return (size_t)snprintf(text, size, " [%#zx]", (size_t)ip);
+}
+
+const char *os_stack_module(uintptr_t ip, size_t *offset)
+{
+	(void)ip, (void)offset;
+	return NULL;
 }
 
 size_t os_stack(char *text, size_t size)

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+/* Objects in use by who did something to them; see traces.h. */
+#include "debug/traces.h"
+
+#include <string.h>
+
+#include "debug/guard_slot.h"
+#include "os/atomic.h"
+#include "os/machine.h"
+#include "os/memory.h"
+
+/* Where the groups and the buckets are. */
+#define GROUP_BYTES (DEBUG_TRACES * sizeof(struct debug_trace))
+#define ALL_BYTES   ((GROUP_BYTES + DEBUG_BUCKETS * sizeof(uint32_t) + OS_PAGE - 1) & ~(OS_PAGE - 1))
+
+struct collection {
+	struct debug_traces *traces;
+	struct slab_cache *cache;
+	enum debug_deed deed;
+	uint32_t now;
+};
+
+static uint32_t bucket_of(const struct debug_track *track)
+{
+	uint64_t hash = track->n;
+
+	for (uint32_t i = 0; i < track->n; i++)
+		hash = (hash ^ track->ip[i]) * UINT64_C(0x9e3779b97f4a7c15);
+	return (uint32_t)(hash >> 32) % DEBUG_BUCKETS;
+}
+
+static bool is_same_stack(const struct debug_trace *group, const struct debug_track *track)
+{
+	return group->n == track->n &&
+	       !memcmp(group->ip, track->ip, track->n * sizeof(track->ip[0]));
+}
+
+/* NULL: there are too many. */
+static struct debug_trace *group_of(struct debug_traces *traces, const struct debug_track *track)
+{
+	uint32_t *bucket = &traces->buckets[bucket_of(track)];
+	struct debug_trace *group;
+
+	for (uint32_t i = *bucket; i; i = group->next) {
+		group = &traces->groups[i - 1];
+		if (is_same_stack(group, track))
+			return group;
+	}
+	if (traces->nr_groups == DEBUG_TRACES)
+		return NULL;
+	group = &traces->groups[traces->nr_groups++];
+	group->n = track->n;
+	memcpy(group->ip, track->ip, track->n * sizeof(track->ip[0]));
+	group->next = *bucket;
+	*bucket = traces->nr_groups;
+	return group;
+}
+
+static void widen(uint32_t *least, uint32_t *most, uint32_t value, bool first)
+{
+	if (first || value < *least)
+		*least = value;
+	if (first || value > *most)
+		*most = value;
+}
+
+static void add_object_of(struct collection *to, void *object, size_t size,
+			  const struct debug_track *track)
+{
+	struct debug_trace *group;
+	/* The clock that counts ms may be read in the wrong order on two CPUs. */
+	int32_t age = (int32_t)(to->now - track->when);
+	uint32_t ms = age > 0 ? (uint32_t)age : 0;
+	bool first;
+
+	if (!track_is_plausible(track)) {
+		to->traces->unknown++;
+		return;
+	}
+	group = group_of(to->traces, track);
+	if (!group) {
+		to->traces->others++;
+		return;
+	}
+	first = group->count == 0;
+	if (first)
+		group->object = object;
+	widen(&group->age_min, &group->age_max, ms, first);
+	widen(&group->thread_min, &group->thread_max, track->thread, first);
+	widen(&group->cpu_min, &group->cpu_max, track->cpu, first);
+	group->count++;
+	group->bytes += size;
+	group->ages += ms;
+	to->traces->objects++;
+}
+
+/* The owner may free the object meanwhile, and write its record of that: then the copy is in vain. */
+#ifdef __SANITIZE_THREAD__
+__attribute__((no_sanitize("thread")))
+#endif
+static void
+copy_track(struct debug_track *to, const struct debug_track *from)
+{
+	const volatile uint32_t *words = (const volatile uint32_t *)from;
+
+	for (size_t i = 0; i < sizeof(*to) / sizeof(*words); i++)
+		((uint32_t *)to)[i] = words[i];
+}
+
+static bool is_used(const struct slab_cache *cache, const void *object)
+{
+	return os_load_acquire(&debug_head(cache, object)->state) == DEBUG_USED;
+}
+
+/* A free object has its bit set; one that somebody takes or frees just now is in no such state. */
+static void look_at_slab(void *data, struct slab *slab)
+{
+	struct collection *to = data;
+	struct slab_cache *cache = to->cache;
+	unsigned int objects = slab_order_of(cache, os_load_relaxed(&slab->state)).objects;
+	const uint64_t *words = slab_words(cache, slab);
+
+	for (unsigned int i = 0; i < objects; i++) {
+		void *object = slab_object(cache, slab, i);
+		struct debug_track track;
+
+		if (os_load_acquire(&words[i / 64]) >> i % 64 & 1 ||
+		    !slab_is_prepared(cache, slab, i) || !is_used(cache, object))
+			continue;
+		copy_track(&track, debug_track(cache, object, to->deed));
+		os_fence();
+		if (is_used(cache, object))
+			add_object_of(to, object, debug_size(cache, object), &track);
+	}
+}
+
+/* A guarded object may be freed and its slot be used again during the look: two copies that differ
+ * show that. */
+static void look_at_slot(void *data, struct guard_slot *slot)
+{
+	struct collection *to = data;
+	const struct debug_track *from = &guard_notes_of(slot)->tracks[to->deed];
+	struct debug_track track, again;
+
+	copy_track(&track, from);
+	os_fence();
+	if (os_load_acquire(&slot->state) != DEBUG_USED ||
+	    os_load_relaxed(&slot->cache) != to->cache)
+		return;
+	copy_track(&again, from);
+	if (!memcmp(&track, &again, sizeof(track)))
+		add_object_of(to, slot->object, os_load_relaxed(&slot->size), &track);
+}
+
+/* Most first; heapsort, since it needs no memory. */
+static void sift(struct debug_trace *groups, size_t at, size_t n)
+{
+	for (size_t child; (child = 2 * at + 1) < n; at = child) {
+		struct debug_trace larger;
+
+		if (child + 1 < n && groups[child + 1].count < groups[child].count)
+			child++;
+		if (groups[at].count <= groups[child].count)
+			return;
+		larger = groups[at];
+		groups[at] = groups[child];
+		groups[child] = larger;
+	}
+}
+
+static void sort_groups(struct debug_trace *groups, size_t n)
+{
+	for (size_t i = n / 2; i-- > 0;)
+		sift(groups, i, n);
+	while (n > 1) {
+		struct debug_trace least = groups[0];
+
+		groups[0] = groups[--n];
+		groups[n] = least;
+		sift(groups, 0, n);
+	}
+}
+
+bool debug_traces_begin(struct debug_traces *traces, struct slab_cache *cache, enum debug_deed deed)
+{
+	struct collection to = {traces, cache, deed, os_now_ms()};
+	char *memory = os_reserve(ALL_BYTES);
+
+	memset(traces, 0, sizeof(*traces));
+	if (!memory)
+		return false;
+	if (!os_commit(memory, ALL_BYTES)) {
+		os_unreserve(memory, ALL_BYTES);
+		return false;
+	}
+	traces->groups = (struct debug_trace *)memory;
+	traces->buckets = (uint32_t *)(memory + GROUP_BYTES);
+	traces->missed = slab_for_each_held(cache, look_at_slab, &to);
+	guard_for_each(look_at_slot, &to);
+	sort_groups(traces->groups, traces->nr_groups);
+	return true;
+}
+
+void debug_traces_end(struct debug_traces *traces)
+{
+	os_unreserve(traces->groups, ALL_BYTES);
+}

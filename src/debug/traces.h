@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The objects of a cache that are in use, grouped by the stacks that allocated them, or that freed
+ * them the last time: what the kernel shows as alloc_traces and free_traces, and a report of leaks.
+ *
+ *   groups, most objects first | buckets by hash of the stack, while objects are added
+ *
+ * The cache may be in use: its slabs are held one after the other (slab/hold.c), and a record that
+ * the library has written is not written again before its object has been free.
+ *
+ * Locks: OS_RANK_NODE for moments. Callers: src/debug/, src/stats/.
+ */
+#ifndef SHEAF_DEBUG_TRACES_H
+#define SHEAF_DEBUG_TRACES_H
+
+#include "debug/object.h"
+
+/* Objects of one stack. */
+struct debug_trace {
+	size_t count;
+	uint64_t bytes; /* that were asked for */
+	uint64_t ages;	/* their sum, in ms */
+	uint32_t age_min, age_max;
+	uint32_t thread_min, thread_max;
+	uint32_t cpu_min, cpu_max;
+	uint32_t n, next; /* next: one more than the index of the next group in the bucket */
+	uintptr_t ip[TRACK_FRAMES];
+	void *object; /* one of them */
+};
+
+#define DEBUG_TRACES  4096 /* groups */
+#define DEBUG_BUCKETS 4096
+
+struct debug_traces {
+	struct debug_trace *groups;
+	uint32_t *buckets; /* one more than the index of a group; 0: none */
+	uint32_t nr_groups;
+	size_t objects;	     /* in all groups */
+	size_t others;	     /* of further stacks */
+	size_t unknown;	     /* nobody is recorded: they were never freed */
+	unsigned int missed; /* slabs that others held */
+};
+
+/* Group the objects of a cache with U. False: no memory. */
+bool debug_traces_begin(struct debug_traces *traces, struct slab_cache *cache,
+			enum debug_deed deed);
+void debug_traces_end(struct debug_traces *traces);
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Check an object of a cache that is in use. The caller holds its slab (slab/hold.c): a free object
+ * stays free, and may be checked and repaired as in a quiet cache. A used one belongs to its owner,
+ * who may free it meanwhile and then writes its red zones: what looks wrong counts only if the
+ * object is still used, with the same size, after the look; and nothing in it is repaired.
+ */
+#include "debug/report.h"
+#include "os/atomic.h"
+
+/* The owner may write at the same time: then the look is in vain, and harmless. */
+#ifdef __SANITIZE_THREAD__
+__attribute__((no_sanitize("thread")))
+#endif
+static bool
+looks_wrong(const uint8_t *from, size_t length, uint8_t expected)
+{
+	const volatile uint8_t *bytes = from;
+
+	for (size_t i = 0; i < length; i++)
+		if (bytes[i] != expected)
+			return true;
+	return false;
+}
+
+/* An object that is in use, and the size that it had before the look. */
+struct used {
+	struct slab_cache *cache;
+	void *object;
+	size_t size;
+};
+
+static bool is_unchanged(const struct used *used)
+{
+	os_fence();
+	return os_load_relaxed(&debug_head(used->cache, used->object)->state) == DEBUG_USED &&
+	       debug_size(used->cache, used->object) == used->size;
+}
+
+/* Twice, because the size may have become larger, and smaller again, during a look. */
+static int check_zone(const struct used *used, const uint8_t *from, size_t length, const char *what,
+		      const char *advice)
+{
+	struct debug_fault fault = debug_fault_of(used->cache, used->object, "kmem_cache_validate");
+
+	for (int i = 0; i < 2; i++)
+		if (!looks_wrong(from, length, DEBUG_ZONE_USED) || !is_unchanged(used))
+			return 0;
+	fault.what = what;
+	fault.advice = advice;
+	fault.fix =
+		"nothing was changed, because the object is in use; its free will find the same";
+	fault.from = from;
+	fault.length = length;
+	fault.expected = DEBUG_ZONE_USED;
+	debug_report(&fault);
+	return 1;
+}
+
+static int validate_used(struct slab_cache *cache, void *object)
+{
+	struct debug_cache *debug = debug_of(cache);
+	struct used used = {cache, object, debug_size(cache, object)};
+	const uint8_t *first = object, *end = first + cache->object_size;
+
+	if (!(debug->flags & SLAB_RED_ZONE))
+		return 0;
+	return check_zone(&used, first - debug->left, debug->left, "Left Redzone overwritten",
+			  "something wrote in front of this object, or past the end of what is in "
+			  "front of it") +
+	       check_zone(&used, first + used.size, cache->object_size - used.size,
+			  "kmalloc Redzone overwritten",
+			  "something wrote past the bytes that were requested") +
+	       check_zone(&used, end, debug->right, "Right Redzone overwritten",
+			  "something wrote past the end of this object");
+}
+
+int debug_validate(struct slab_cache *cache, void *object, bool is_free)
+{
+	if (is_free)
+		return debug_verify(cache, object, true, false, "kmem_cache_validate");
+	if (os_load_acquire(&debug_head(cache, object)->state) != DEBUG_USED)
+		return 0;
+	return validate_used(cache, object);
+}

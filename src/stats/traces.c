@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who allocated the objects in use, and who freed them before, as text and JSON: what the kernel
+ * shows in the files alloc_traces and free_traces of each cache, with the stacks as functions.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <sheaf/debug.h>
+
+#include "cache/list.h"
+#include "debug/traces.h"
+#include "os/stack.h"
+#include "stats/stats.h"
+
+/* What is printed, and where. */
+struct printer {
+	struct out *out;
+	enum sheaf_traces which;
+	enum sheaf_stats_format format;
+	bool first; /* cache */
+};
+
+static enum debug_deed deed_of(enum sheaf_traces which)
+{
+	return which == SHEAF_ALLOC_TRACES ? DEBUG_ALLOCATED : DEBUG_FREED;
+}
+
+static void print_range(struct out *out, const char *name, uint32_t least, uint32_t most)
+{
+	out_print(out, " %s=%u", name, least);
+	if (most != least)
+		out_print(out, "-%u", most);
+}
+
+static void print_group_text(struct out *out, const struct debug_trace *group)
+{
+	out_print(out, "%8zu objects, %llu bytes, age=%u/%llu/%u ms", group->count,
+		  (unsigned long long)group->bytes, group->age_min,
+		  (unsigned long long)(group->ages / group->count), group->age_max);
+	print_range(out, "thread", group->thread_min, group->thread_max);
+	print_range(out, "cpu", group->cpu_min, group->cpu_max);
+	out_print(out, " such as %p\n", group->object);
+	for (uint32_t i = 0; i < group->n; i++) {
+		char frame[160];
+
+		os_stack_frame(frame, sizeof(frame), group->ip[i]);
+		out_print(out, "         %.*s\n", (int)sizeof(frame), frame);
+	}
+}
+
+static void print_text(struct printer *to, const char *name, const struct debug_traces *traces)
+{
+	struct out *out = to->out;
+
+	out_print(out, "# %s: %zu objects in use, by who %s\n", name,
+		  traces->objects + traces->others + traces->unknown,
+		  to->which == SHEAF_ALLOC_TRACES ? "allocated them"
+						  : "freed them before they were allocated");
+	for (uint32_t i = 0; i < traces->nr_groups; i++)
+		print_group_text(out, &traces->groups[i]);
+	if (traces->unknown)
+		out_print(out, "%8zu objects %s\n", traces->unknown,
+			  to->which == SHEAF_ALLOC_TRACES ? "whose record was overwritten"
+							  : "that were never freed before");
+	if (traces->others)
+		out_print(out, "%8zu objects of further stacks\n", traces->others);
+	if (traces->missed)
+		out_print(out, "# %u slabs were in the hands of others, and are left out\n",
+			  traces->missed);
+}
+
+static void print_frame_json(struct out *out, uintptr_t ip, const char *between)
+{
+	char frame[160];
+	size_t offset = 0;
+	const char *module = os_stack_module(ip, &offset);
+
+	os_stack_frame(frame, sizeof(frame), ip);
+	out_print(out, "%s{\"address\": \"%#zx\", \"module\": ", between, (size_t)ip);
+	out_quoted(out, module ? module : "");
+	out_print(out, ", \"offset\": \"%#zx\", \"frame\": ", offset);
+	out_quoted(out, frame + strspn(frame, " "));
+	out_print(out, "}");
+}
+
+static void print_group_json(struct out *out, const struct debug_trace *group, const char *between)
+{
+	out_print(out,
+		  "%s{\"objects\": %zu, \"bytes\": %llu, \"age_min_ms\": %u, \"age_avg_ms\": %llu, "
+		  "\"age_max_ms\": %u, \"thread_min\": %u, \"thread_max\": %u, \"cpu_min\": %u, "
+		  "\"cpu_max\": %u, \"object\": \"%p\", \"stack\": [",
+		  between, group->count, (unsigned long long)group->bytes, group->age_min,
+		  (unsigned long long)(group->ages / group->count), group->age_max,
+		  group->thread_min, group->thread_max, group->cpu_min, group->cpu_max,
+		  group->object);
+	for (uint32_t i = 0; i < group->n; i++)
+		print_frame_json(out, group->ip[i], i ? ", " : "");
+	out_print(out, "]}");
+}
+
+static void print_json(struct printer *to, const char *name, const struct debug_traces *traces)
+{
+	struct out *out = to->out;
+
+	out_print(out, "%s{\"cache\": ", to->first ? "" : ",\n");
+	out_quoted(out, name);
+	out_print(out,
+		  ", \"objects\": %zu, \"unknown\": %zu, \"further\": %zu, \"missed_slabs\": %u, "
+		  "\"traces\": [",
+		  traces->objects + traces->others + traces->unknown, traces->unknown,
+		  traces->others, traces->missed);
+	for (uint32_t i = 0; i < traces->nr_groups; i++)
+		print_group_json(out, &traces->groups[i], i ? ",\n " : "\n ");
+	out_print(out, "]}");
+}
+
+static bool stores_users(const struct kmem_cache *s)
+{
+	return cache_is_checked(s) && debug_of(&s->sheaf.slab)->flags & SLAB_STORE_USER;
+}
+
+/* A pinned cache that stores users; it is unpinned before anything is written, which may last. */
+static int print_cache_traces(struct printer *to, struct kmem_cache *s)
+{
+	struct debug_traces traces;
+	char name[SHEAF_STATS_NAME];
+	bool done = debug_traces_begin(&traces, &s->sheaf.slab, deed_of(to->which));
+
+	snprintf(name, sizeof(name), "%s", s->name);
+	list_unpin(s);
+	if (!done)
+		return -ENOMEM;
+	if (to->format == SHEAF_STATS_JSON)
+		print_json(to, name, &traces);
+	else
+		print_text(to, name, &traces);
+	to->first = false;
+	debug_traces_end(&traces);
+	return 0;
+}
+
+/* The youngest cache that is older than this number and stores users, pinned. */
+static struct kmem_cache *next_cache(uint32_t id)
+{
+	struct kmem_cache *s = list_next(NULL);
+
+	while (s && !(stores_users(s) && s->id < id))
+		s = list_next(s);
+	return s;
+}
+
+static int print_all(struct printer *to)
+{
+	uint32_t id = UINT32_MAX;
+	struct kmem_cache *s;
+	int error = 0;
+
+	while (!error && (s = next_cache(id)) != NULL) {
+		id = s->id;
+		error = print_cache_traces(to, s);
+	}
+	return error;
+}
+
+static int print_one(struct printer *to, struct kmem_cache *s)
+{
+	if (!list_pin(s)) {
+		cache_report_destroyed(s, "kmem_cache_print_traces");
+		os_report_kept();
+		return -EINVAL;
+	}
+	if (stores_users(s))
+		return print_cache_traces(to, s);
+	list_unpin(s);
+	return -ENOTSUP;
+}
+
+SHEAF_PUBLIC int kmem_cache_print_traces(struct kmem_cache *s, int fd, enum sheaf_traces which,
+					 enum sheaf_stats_format format)
+{
+	struct out out = {.fd = fd};
+	struct printer to = {&out, which, format, true};
+	int saved = errno, error;
+
+	if ((format != SHEAF_STATS_TEXT && format != SHEAF_STATS_JSON) ||
+	    (which != SHEAF_ALLOC_TRACES && which != SHEAF_FREE_TRACES))
+		return -EINVAL;
+	if (format == SHEAF_STATS_JSON)
+		out_print(&out, "[");
+	error = s ? print_one(&to, s) : print_all(&to);
+	if (format == SHEAF_STATS_JSON)
+		out_print(&out, "]\n");
+	if (!error || !s)
+		out_flush(&out);
+	errno = saved;
+	return error ? error : -out.error;
+}

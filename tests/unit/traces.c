@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: MIT */
+/* Looking into caches in use: validation, who allocated and freed, leaks at exit. */
+#include <errno.h>
+#include <pthread.h>
+#include <sheaf/debug.h>
+#include <sheaf/kmalloc.h>
+#include <sheaf/rcu.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "cache/cache.h"
+#include "kit/check.h"
+#include "kit/process.h"
+#include "kit/ready.h"
+#include "kit/told.h"
+#include "kit/unit.h"
+#include "os/options.h"
+
+#define FZPU (SLAB_CONSISTENCY_CHECKS | SLAB_RED_ZONE | SLAB_POISON | SLAB_STORE_USER)
+
+enum {
+	OBJECTS = 500,
+	ROUNDS = 200
+};
+
+static struct told told;
+static char text[1 << 20];
+
+static struct kmem_cache *make(const char *name, slab_flags_t flags)
+{
+	struct kmem_cache *s = kmem_cache_create(name, 32, NULL, flags);
+
+	assert_non_null(s);
+	return s;
+}
+
+static void free_all(struct kmem_cache *s, void **objects, int n)
+{
+	kmem_cache_free_bulk(s, (size_t)n, objects);
+	kmem_cache_destroy(s);
+}
+
+/* --- validation ------------------------------------------------------------------------------- */
+
+static void one_fault(struct kmem_cache *s, int faults, const char *what, const char *fix)
+{
+	told_begin(&told);
+	assert_int_equal(kmem_cache_validate(s), faults);
+	assert_true(told_end(&told) > 0);
+	assert_non_null(strstr(told.text, what));
+	assert_non_null(strstr(told.text, fix));
+	assert_non_null(strstr(told.text, "Found by kmem_cache_validate("));
+}
+
+static void finds_what_was_overwritten(void **state)
+{
+	struct kmem_cache *s = make("validated", FZPU);
+	char *objects[OBJECTS];
+
+	(void)state;
+	assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, OBJECTS, (void **)objects), OBJECTS);
+	for (int i = 0; i < OBJECTS; i++)
+		memset(objects[i], i, 32);
+	assert_int_equal(kmem_cache_validate(s), 0);
+	/* Of one that is in use: again and again, since it is left alone. */
+	objects[7][32] = 1;
+	one_fault(s, 1, "Right Redzone overwritten", "nothing was changed");
+	one_fault(s, 1, "Right Redzone overwritten", "nothing was changed");
+	objects[7][32] = (char)0xcc;
+	objects[8][-1] = 1;
+	one_fault(s, 1, "Left Redzone overwritten", "nothing was changed");
+	objects[8][-1] = (char)0xcc;
+	assert_int_equal(kmem_cache_validate(s), 0);
+	/* Of a free one: once. */
+	kmem_cache_free(s, objects[9]);
+	objects[9][3] = 1;
+	one_fault(s, 1, "Poison overwritten", "the poison was restored");
+	assert_int_equal(kmem_cache_validate(s), 0);
+	objects[9] = kmem_cache_alloc(s, GFP_KERNEL);
+	assert_int_equal(kmem_cache_verify(s), 0);
+	free_all(s, (void **)objects, OBJECTS);
+}
+
+static void caches_without_letters(void **state)
+{
+	struct kmem_cache *s = make("plain", SLAB_NO_MERGE);
+	void *objects[OBJECTS];
+
+	(void)state;
+	assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, OBJECTS, objects), OBJECTS);
+	assert_int_equal(kmem_cache_validate(s), 0);
+	kmem_cache_free_bulk(s, OBJECTS, objects);
+	assert_int_equal(kmem_cache_validate(s), 0);
+	kmem_cache_destroy(s);
+	told_begin(&told);
+	assert_int_equal(kmem_cache_validate(s), -1);
+	assert_int_equal(kmem_cache_print_traces(s, 1, SHEAF_ALLOC_TRACES, SHEAF_STATS_TEXT),
+			 -EINVAL);
+	assert_int_equal(told_end(&told), 2);
+}
+
+/* A slab that lost an object: neither free nor counted as used. */
+static void finds_a_wrong_count(void **state)
+{
+	struct kmem_cache *s = make("counted", SLAB_NO_MERGE | SLAB_NO_SHEAVES);
+	void *object = kmem_cache_alloc(s, GFP_KERNEL);
+	struct slab *slab = page_slab(object);
+
+	(void)state;
+	slab->state--;
+	told_begin(&told);
+	assert_int_equal(kmem_cache_validate(s), 1);
+	assert_int_equal(told_end(&told), 1);
+	assert_non_null(strstr(told.text, "neither free nor in use"));
+	slab->state++;
+	assert_int_equal(kmem_cache_validate(s), 0);
+	kmem_cache_free(s, object);
+	kmem_cache_destroy(s);
+}
+
+/* --- with threads ----------------------------------------------------------------------------- */
+
+static uint32_t stop;
+
+static void *use(void *cache)
+{
+	struct kmem_cache *s = cache;
+	void *objects[64], *blocks[16];
+	unsigned int seed = (unsigned int)(uintptr_t)&objects;
+
+	while (!os_load_relaxed(&stop)) {
+		int n = 1 + rand_r(&seed) % 64;
+
+		CHECK(kmem_cache_alloc_bulk(s, GFP_KERNEL, (size_t)n, objects) == n);
+		for (int i = 0; i < n; i++)
+			memset(objects[i], n, 32);
+		for (int i = 0; i < 16; i++) {
+			/* A long gap behind the request: a look at it lasts. */
+			blocks[i] = kmalloc(4200, GFP_KERNEL);
+			blocks[i] = krealloc(blocks[i], 4300, GFP_KERNEL);
+			memset(blocks[i], 1, 4300);
+			blocks[i] = krealloc(blocks[i], 4250, GFP_KERNEL);
+		}
+		for (int i = 0; i < n; i++)
+			if (i % 2)
+				kmem_cache_free_nolock(s, objects[i]);
+			else
+				kmem_cache_free(s, objects[i]);
+		for (int i = 0; i < 16; i++)
+			kfree(blocks[i]);
+	}
+	return NULL;
+}
+
+/* Nothing is found where nothing is wrong, no object is lost, and nobody waits. */
+static void others_go_on(void **state)
+{
+	struct kmem_cache *caches_used[] = {make("used", FZPU), make("used plain", SLAB_NO_MERGE)};
+	int file = memfd_create("traces", MFD_CLOEXEC);
+	pthread_t threads[4];
+
+	(void)state;
+	told_begin(&told);
+	for (int i = 0; i < 4; i++)
+		pthread_create(&threads[i], NULL, use, caches_used[i % 2]);
+	for (int i = 0; i < ROUNDS; i++) {
+		void *block = kmalloc(4200, GFP_KERNEL);
+		struct kmem_cache *of_kmalloc = cache_of_slab(page_owner(block));
+
+		CHECK(kmem_cache_validate(caches_used[i % 2]) == 0);
+		for (int n = 0; n < 10; n++)
+			CHECK(kmem_cache_validate(of_kmalloc) == 0);
+		kfree(block);
+		CHECK(ftruncate(file, 0) == 0);
+		CHECK(kmem_cache_print_traces(NULL, file, (enum sheaf_traces)(i % 2),
+					      SHEAF_STATS_JSON) == 0);
+	}
+	os_store_relaxed(&stop, 1);
+	for (int i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(told_end(&told), 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(kmem_cache_verify(caches_used[i]), 0);
+		kmem_cache_destroy(caches_used[i]);
+	}
+	close(file);
+}
+
+/* --- traces ----------------------------------------------------------------------------------- */
+
+static const char *print(struct kmem_cache *s, enum sheaf_traces which,
+			 enum sheaf_stats_format format)
+{
+	int file = memfd_create("traces", MFD_CLOEXEC);
+	ssize_t length;
+
+	assert_int_equal(kmem_cache_print_traces(s, file, which, format), 0);
+	length = pread(file, text, sizeof(text) - 1, 0);
+	assert_true(length > 0);
+	text[length] = '\0';
+	close(file);
+	return text;
+}
+
+static __attribute__((noinline)) void *once(struct kmem_cache *s)
+{
+	void *object = kmem_cache_alloc(s, GFP_KERNEL);
+
+	assert_non_null(object);
+	return object;
+}
+
+static void groups_by_stack(void **state)
+{
+	struct kmem_cache *s = make("traced", FZPU);
+	volatile int n = 30; /* one call in a loop */
+	void *objects[33];
+
+	(void)state;
+	objects[30] = once(s);
+	for (int i = 0; i < n; i++)
+		objects[i] = once(s);
+	/* Neither free ones count, nor those that wait for a grace period. */
+	objects[31] = once(s);
+	objects[32] = once(s);
+	kmem_cache_free(s, objects[31]);
+	print(s, SHEAF_ALLOC_TRACES, SHEAF_STATS_TEXT);
+	assert_non_null(strstr(text, "# traced: 32 objects in use, by who allocated them\n"
+				     "      30 objects, 960 bytes, age="));
+	assert_non_null(strstr(text, "       1 objects, 32 bytes, age="));
+	print(s, SHEAF_FREE_TRACES, SHEAF_STATS_TEXT);
+	assert_non_null(strstr(text, "      32 objects that were never freed before\n"));
+	objects[31] = once(s);
+	print(s, SHEAF_FREE_TRACES, SHEAF_STATS_TEXT);
+	assert_non_null(strstr(text, "       1 objects, 32 bytes, age="));
+	print(s, SHEAF_ALLOC_TRACES, SHEAF_STATS_JSON);
+	assert_non_null(strstr(text, "[{\"cache\": \"traced\", \"objects\": 33, \"unknown\": 0, "
+				     "\"further\": 0, \"missed_slabs\": 0, \"traces\": [\n "
+				     "{\"objects\": 30, \"bytes\": 960, \"age_min_ms\": "));
+	print(NULL, SHEAF_ALLOC_TRACES, SHEAF_STATS_JSON);
+	assert_non_null(strstr(text, "{\"cache\": \"traced\", "));
+	free_all(s, objects, 33);
+}
+
+static void wrong_calls(void **state)
+{
+	struct kmem_cache *s = make("untraced", SLAB_CONSISTENCY_CHECKS);
+
+	(void)state;
+	assert_int_equal(kmem_cache_print_traces(s, 1, SHEAF_ALLOC_TRACES, SHEAF_STATS_TEXT),
+			 -ENOTSUP);
+	assert_int_equal(kmem_cache_print_traces(s, 1, SHEAF_ALLOC_TRACES, SHEAF_STATS_PROMETHEUS),
+			 -EINVAL);
+	assert_int_equal(kmem_cache_print_traces(s, 1, (enum sheaf_traces)2, SHEAF_STATS_TEXT),
+			 -EINVAL);
+	assert_int_equal(kmem_cache_print_traces(NULL, -1, SHEAF_ALLOC_TRACES, SHEAF_STATS_JSON),
+			 -EBADF);
+	kmem_cache_destroy(s);
+}
+
+/* More stacks than there are groups: the others are counted. */
+static void *deep(struct kmem_cache *s, unsigned int path, int depth)
+{
+	void *object;
+
+	if (!depth)
+		return kmem_cache_alloc(s, GFP_KERNEL);
+	if (path & 1)
+		object = deep(s, path >> 1, depth - 1);
+	else
+		object = deep(s, path >> 1, depth - 1);
+	__asm__ volatile("" : "+r"(object) : "r"(path)); /* no tail call, and two calls */
+	return object;
+}
+
+static void many_stacks(void **state)
+{
+	struct kmem_cache *s = make("deep", SLAB_STORE_USER);
+	enum {
+		PATHS = 5000
+	};
+	static void *objects[PATHS];
+	unsigned long all = 0;
+
+	(void)state;
+	for (unsigned int i = 0; i < PATHS; i++) {
+		objects[i] = deep(s, i, 13);
+		assert_non_null(objects[i]);
+	}
+	print(s, SHEAF_ALLOC_TRACES, SHEAF_STATS_TEXT);
+	assert_non_null(strstr(text, "# deep: 5000 objects in use"));
+	for (char *line = text; (line = strchr(line, '\n')) != NULL && *++line;)
+		if (!strncmp(line, "  ", 2) && strncmp(line, "         ", 9) != 0)
+			all += strtoul(line, NULL, 10);
+	assert_true(all == PATHS || strlen(text) == sizeof(text) - 1);
+	free_all(s, objects, PATHS);
+}
+
+/* --- leaks at exit ---------------------------------------------------------------------------- */
+
+static void leaks(void)
+{
+	struct kmem_cache *s = kmem_cache_create("leaky", 32, NULL, FZPU);
+	struct kmem_cache *plain = kmem_cache_create("leaky plain", 48, NULL, SLAB_NO_MERGE);
+	void *returned = kmem_cache_alloc(plain, GFP_KERNEL);
+
+	CHECK(kmem_cache_alloc(s, GFP_KERNEL) && kmem_cache_alloc(plain, GFP_KERNEL));
+	kmem_cache_free(plain, returned);
+	os_options.leaks = 1;
+	told_begin(&told);
+	leaks_at_exit();
+	CHECK(told_end(&told) > 0);
+	CHECK(strstr(told.text,
+		     "libsheaf: LEAK leaky: 1 objects of 32 bytes are in use at exit, by "
+		     "who allocated them:\n1 object of 32 bytes, such as 0x"));
+	CHECK(strstr(told.text, "libsheaf: LEAK leaky plain: 1 objects of 48 bytes are in use at "
+				"exit; slab_debug=U tells"));
+	os_options.leaks = 0;
+}
+
+static void leaks_are_told_at_exit(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(leaks), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(finds_what_was_overwritten),
+		cmocka_unit_test(caches_without_letters),
+		cmocka_unit_test(finds_a_wrong_count),
+		cmocka_unit_test(groups_by_stack),
+		cmocka_unit_test(wrong_calls),
+		cmocka_unit_test(many_stacks),
+		cmocka_unit_test(leaks_are_told_at_exit),
+		cmocka_unit_test(others_go_on),
+	};
+
+	return cmocka_run_group_tests_name("traces", tests, setup, NULL);
+}
