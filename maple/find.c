@@ -9,8 +9,8 @@
  * meta word, and only then changes the state: a step that fails changes nothing.
  *
  * Invariants:
- *  1. A state with a leaf is active; at and stop are slots of that leaf, stop the last one as seen,
- *     and at is none behind it.
+ *  1. A state with a leaf is active; `at` and `stop` are slots of that leaf: `stop` is the last one
+ *     that was seen, and `at` is not behind it.
  *  2. A state whose leaf is not that of its parent's slot has no leaf: node is NULL.
  *
  * Called with the lock, or in an RCU read-side section.

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stores that change more than one node: splits, joins of leaves too empty, ranges over many
- * leaves, new roots. One way of working serves them all:
+ * Stores that change more than one node: splits, joins of leaves with few entries, ranges over many
+ * leaves, new roots. One procedure serves them all:
  *
- *     level 2            [ . . L . . . . H . . ]        lo, hi: the ways to index and to last
+ *     level 2            [ . . L . . . . H . . ]        lo, hi: the paths to index and to last
  *                             /         \               (the same, if one leaf has both)
  *     level 1     [ . . . L ]  [ ... ]  [ . H . . ]
  *                       /     covered     \
  *     level 0     [ a b c d ]           [ e f g h ]
  *                     \__ new items _____/
  *
- * Level by level, from the leaves up, a list of items is made: what the lo node has before the way,
- * what takes the place of the things between the ways (at level 0 the entry and what is left of the
- * two ranges it cuts, above it the new nodes of the level below), and what the hi node has after
- * the way. The list fills new nodes. If there is too little for one, a neighbour is taken in; if
- * there is too much, there will be several. Where both ways use one slot and one node is to go
- * there, that slot is replaced: the one store by which everything is published. If that place is
- * never found, the list becomes a new root.
+ * At each level, from the leaves up, it makes a list of items: the slots of the lo node before the
+ * path; the replacement for everything between the paths (at level 0 the entry, and the rest of the
+ * two ranges that it cuts; at higher levels the new nodes of the level below); and the slots of the
+ * hi node after the path. The list fills new nodes: together with a neighbour's slots if it is too
+ * short for one node, or several nodes if it is too long. At the level where both paths use the
+ * same slot and one new node replaces its child, one store into that slot publishes everything. If
+ * there is no such level, the list becomes a new root.
  *
- * The plan (rebuild_plan.c) counts items and nodes, the rebuilding makes what was planned: it
- * cannot fail. Then all old nodes of what was rebuilt are retired. The lists are made in items.c.
+ * The plan (rebuild_plan.c) counts items and nodes. Rebuilding does what was planned, and cannot
+ * fail. Then all nodes that were replaced are retired. The lists are made in items.c.
  *
  * Called with the tree's lock held.
  */

@@ -3,22 +3,22 @@
  * The readers' calls that search: where each begins, which depends on how the last one ended.
  *
  *     status      index ... last                         mas_find()            mas_next()
- *     start       where to search from                   looks there           goes on from there
- *     active      a range of the tree, entry or gap      goes on from it       the same
- *     root        0 ... 0, and no node is in the tree    goes on from it       the same
- *     none        outside of a tree without nodes        looks there           goes on from there
- *     pause       as it was when the state was paused    looks after it        goes on from there
- *     overflow    what reaches the limit                 looks there           goes on from it
+ *     start       where to search from                   looks there           continues after it
+ *     active      a range of the tree, entry or gap      continues after it    the same
+ *     root        0 ... 0, and no node is in the tree    continues after it    the same
+ *     none        outside of a tree without nodes        looks there           continues after it
+ *     pause       as it was when the state was paused    looks after it        continues after it
+ *     overflow    the range that reaches the limit       looks there           continues after it
  *     underflow   the same, downwards                    looks there           looks there
- *     error       no matter                              NULL                  NULL
+ *     error       any                                    NULL                  NULL
  *
- * The calls downwards are the same with the ends exchanged, but mas_find_rev() also goes on from
- * where an overflow or underflow was. To look is to find the entry that is there, or to go on from
- * the gap; so the calls that stop at gaps find none where the others begin to search, only on their
- * way.
+ * The calls downwards are the same with the ends exchanged, but mas_find_rev() also continues from
+ * the place of an overflow or underflow. "Looks" means: find the entry that is there, or continue
+ * from the gap that is there. So the calls that stop at gaps do not stop at the gap where the
+ * search begins, only at later ones.
  *
- * A state that has come to the limit: mas_find() leaves it alone, the others make it overflow or
- * underflow.
+ * If a state has reached the limit, mas_find() does not change it; the other calls make it overflow
+ * or underflow.
  *
  * Called with the lock, or in an RCU read-side section.
  */
@@ -132,8 +132,8 @@ SHEAF_PUBLIC void *mas_find_range_rev(struct ma_state *mas, unsigned long min)
 /* --- next, previous -------------------------------------------------------------------------- */
 
 /*
- * Stand on a range of the tree, from which to go on. False: the call is at its end with the result,
- * which is the entry there if the last call ended on the other side.
+ * Move to a range of the tree from which to continue. Returns false if the call ends here with the
+ * result: the entry there, if the last call ended on the other side.
  */
 static __attribute__((noinline)) bool stand(struct ma_state *mas, unsigned long limit, bool up,
 					    void **result)

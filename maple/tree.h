@@ -2,9 +2,9 @@
 /*
  * Shared by the files of the maple tree. Layers, each using those before it:
  *
- *     node.h   a node: layout, search              pool.c    nodes got, held in hand, retired
- *     path.c   a way from the root to a leaf       walk.c    readers: load, walk; find.c, states.c
- *     gap.c    gaps kept, area.c: searched         rebuild.c stores that change several nodes
+ *     node.h   a node: layout, search              pool.c    nodes: allocated, stored, retired
+ *     path.c   a path from the root to a leaf      walk.c    readers: load, walk; find.c, states.c
+ *     gap.c    gaps: stored; area.c: searched      rebuild.c stores that change several nodes
  *     leaf.c   stores of one leaf                  plan.c    what a store will do
  *     rebuild_plan.c, items.c   parts of rebuild.c
  *     store.c  the mas_ calls that store           tree.c    the mtree_ and mt_ calls

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Readers: load, and walks from the root; find.c goes on from there.
+ * Readers: load, and walks from the root; find.c continues from there.
  *
- * Why a reader without the lock sees a whole tree: inner nodes never change but for children
- * replaced by others with the same range, and what a leaf held when the reader came to it was true
- * then. A leaf may change in place; its meta word tells, so that pivots and slot belong together:
- * it is read before them and after them. An ma_state remembers that word. If it is another one at
- * the next call, or the leaf is dead, the walk begins again at the root, at the index after the
- * last one given.
+ * Why a reader without the lock sees a consistent tree: the only change of an inner node is that a
+ * child is replaced by another one with the same range, and a leaf's contents were true when the
+ * reader reached it. A leaf may change in place, which changes its meta word. A reader loads that
+ * word before the pivots and the slot and again after them, so that these belong together. An
+ * ma_state stores the word. If it is different at the next call, or if the leaf is dead, the walk
+ * begins again at the root, with the index after the last one returned.
  *
  * Called with the lock, or in an RCU read-side section.
  */
