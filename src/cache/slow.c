@@ -78,21 +78,29 @@ bool cache_reclaim(struct kmem_cache *s, gfp_t flags, int tries)
 	return true;
 }
 
+/* The slabs had no object: reclaim, as far as the flags allow that. */
+static __attribute__((cold, noinline)) bool alloc_again(struct kmem_cache *s, gfp_t flags,
+							unsigned int node, enum slab_place place,
+							void **object)
+{
+	for (int tries = 0; cache_reclaim(s, flags, tries); tries++)
+		if (slab_take(&s->sheaf.slab, node, place, object, 1) == 1)
+			return true;
+	return false;
+}
+
 void *cache_alloc_on(struct kmem_cache *s, gfp_t flags, unsigned int node, enum slab_place place)
 {
-	int tries = 0;
 	void *object;
 
 	if (cache_is_checked(s))
 		return cache_alloc_checked(s, flags, node, place);
 	sheaf_give_deferred(&s->sheaf);
-	do {
-		if (slab_take(&s->sheaf.slab, node, place, &object, 1) == 1) {
-			stat_add(&s->sheaf.slab, STAT_alloc_slowpath, 1);
-			return cache_finish(s, object, flags);
-		}
-	} while (cache_reclaim(s, flags, tries++));
-	return NULL;
+	if (slab_take(&s->sheaf.slab, node, place, &object, 1) != 1 &&
+	    !alloc_again(s, flags, node, place, &object))
+		return NULL;
+	stat_add(&s->sheaf.slab, STAT_alloc_slowpath, 1);
+	return cache_finish(s, object, flags);
 }
 
 void *cache_alloc_slow(struct kmem_cache *s, gfp_t flags)

@@ -109,8 +109,8 @@ static void set_bits(struct slab_cache *cache, struct group *group, const char *
  * Subtract n, and become the holder of a slab that was full (B4). False, and nothing done: a listed
  * slab would become empty (B6).
  */
-static bool subtract(struct slab_cache *cache, struct slab *slab, unsigned int n, bool may_empty,
-		     uint64_t *changed, bool *holder)
+static inline bool subtract(struct slab_cache *cache, struct slab *slab, unsigned int n,
+			    bool may_empty, uint64_t *changed, bool *holder)
 {
 	uint64_t state = os_load_acquire(&slab->state);
 
@@ -130,7 +130,8 @@ static bool subtract(struct slab_cache *cache, struct slab *slab, unsigned int n
  * The exchange that would empty a listed slab is made under its node's lock: before it the slab
  * cannot go away, since it has an object of ours; after it nobody else can decide about it.
  */
-static bool subtract_last(struct slab_cache *cache, struct slab *slab, unsigned int n)
+static __attribute__((noinline)) bool subtract_last(struct slab_cache *cache, struct slab *slab,
+						    unsigned int n)
 {
 	struct slab_node *node = partial_node_of(cache, slab);
 	bool holder, surplus = false;
@@ -149,20 +150,29 @@ static bool subtract_last(struct slab_cache *cache, struct slab *slab, unsigned 
 	return holder;
 }
 
-static void close_group(struct slab_cache *cache, struct group *group, const char *call)
+static __attribute__((noinline)) void list_given(struct slab_cache *cache, struct slab *slab)
+{
+	stat_add(cache, STAT_free_add_partial, 1);
+	partial_release(cache, slab, false);
+}
+
+/* The bits of n objects are set: subtract these, and do what follows from that. */
+static inline void count_given(struct slab_cache *cache, struct slab *slab, unsigned int n)
 {
 	uint64_t changed;
 	bool holder;
 
+	if (!subtract(cache, slab, n, false, &changed, &holder))
+		holder = subtract_last(cache, slab, n);
+	if (holder)
+		list_given(cache, slab);
+}
+
+static void close_group(struct slab_cache *cache, struct group *group, const char *call)
+{
 	set_bits(cache, group, call);
-	if (!group->n)
-		return;
-	if (!subtract(cache, group->slab, group->n, false, &changed, &holder))
-		holder = subtract_last(cache, group->slab, group->n);
-	if (holder) {
-		stat_add(cache, STAT_free_add_partial, 1);
-		partial_release(cache, group->slab, false);
-	}
+	if (group->n)
+		count_given(cache, group->slab, group->n);
 }
 
 /* Begin a group of this object's slab; false after a report. */
@@ -208,7 +218,8 @@ static void add_object(struct slab_cache *cache, struct group *group, void *obje
 	group->n++;
 }
 
-void slab_give(struct slab_cache *cache, void *const *objects, unsigned int n, const char *call)
+static __attribute__((noinline)) void give_many(struct slab_cache *cache, void *const *objects,
+						unsigned int n, const char *call)
 {
 	struct group group = {0};
 
@@ -223,6 +234,40 @@ void slab_give(struct slab_cache *cache, void *const *objects, unsigned int n, c
 		add_object(cache, &group, objects[i], call);
 	}
 	close_group(cache, &group, call);
+}
+
+/* Set the bit of one object. Its slab, or NULL after a report. */
+static inline struct slab *set_bit_of(struct slab_cache *cache, void *object, const char *call)
+{
+	struct slab *slab = page_slab(object);
+	unsigned int index = SLAB_NO_OBJECT;
+	uint64_t bit;
+
+	if (slab && os_load_relaxed(&slab->cache) == cache)
+		index = slab_index(cache, slab, object);
+	if (__builtin_expect(index == SLAB_NO_OBJECT, 0)) {
+		report_wrong(cache, slab, object, call);
+		return NULL;
+	}
+	bit = UINT64_C(1) << index % 64;
+	if (__builtin_expect(os_fetch_or(slab_words(cache, slab) + index / 64, bit) & bit, 0)) {
+		report_double_free(cache, object, call);
+		return NULL;
+	}
+	return slab;
+}
+
+void slab_give(struct slab_cache *cache, void *const *objects, unsigned int n, const char *call)
+{
+	struct slab *slab;
+
+	if (n != 1) {
+		give_many(cache, objects, n, call);
+		return;
+	}
+	slab = set_bit_of(cache, objects[0], call);
+	if (slab)
+		count_given(cache, slab, 1);
 }
 
 /* List a held slab if nobody has the node's lock, else leave that to a later call. */
@@ -241,19 +286,15 @@ static void list_or_defer(struct slab_cache *cache, struct slab *slab)
 
 void slab_give_nolock(struct slab_cache *cache, void *object, const char *call)
 {
-	struct group group;
+	struct slab *slab = set_bit_of(cache, object, call);
 	uint64_t changed;
 	bool holder;
 
-	if (!open_group(cache, &group, object, call))
+	if (!slab)
 		return;
-	add_object(cache, &group, object, call);
-	set_bits(cache, &group, call);
-	if (!group.n)
-		return;
-	subtract(cache, group.slab, 1, true, &changed, &holder);
+	subtract(cache, slab, 1, true, &changed, &holder);
 	if (holder)
-		list_or_defer(cache, group.slab);
+		list_or_defer(cache, slab);
 }
 
 unsigned int slab_leave_out_foreign(struct slab_cache *cache, void **objects, unsigned int n,
