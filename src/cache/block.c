@@ -99,7 +99,8 @@ static void free_owned(struct kmem_cache *s, void *block, const char *call)
 		large_free(block);
 		return;
 	}
-	cache_freed(s, block);
+	if (!cache_freed(s, block, call))
+		return;
 	if (!section_push(&s->sheaf.at, block))
 		cache_free_slow(s, block, call);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cache/block.h"
+#include "cache/hardened.h"
 #include "debug/guard.h"
 #include "os/atomic.h"
 #include "os/machine.h"
@@ -11,6 +12,8 @@
 #include "percpu/harvest.h"
 #include "percpu/percpu.h"
 #include "slab/stat.h"
+
+#define COLD __attribute__((cold, noinline))
 
 #define REMOTE_BATCH 32		/* on the stack; a slab gets its share of them with one exchange */
 #define BATCH_MAX    (1u << 16) /* looked at before they are freed: half a second-level cache */
@@ -52,10 +55,31 @@ static bool alloc_rest(struct kmem_cache *s, gfp_t flags, unsigned int n, void *
 	return all;
 }
 
+static inline bool alloc_all(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p)
+{
+	unsigned int done = sheaf_pop_bulk(&s->sheaf, p, n);
+
+	if (done == n || alloc_rest(s, flags, n - done, p + done))
+		return true;
+	if (free_to(s, done, p))
+		cache_leave();
+	return false;
+}
+
+bool cache_alloc_all(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p)
+{
+	return alloc_all(s, flags, n, p);
+}
+
+/* The program gets none after all. */
+static COLD int give_up(struct kmem_cache *s, size_t n, void **p)
+{
+	cache_free_all(s, n, p);
+	return 0;
+}
+
 SHEAF_PUBLIC int kmem_cache_alloc_bulk(struct kmem_cache *s, gfp_t flags, size_t n, void **p)
 {
-	unsigned int done;
-
 	if (flags & ~SHEAF_GFP_PLAIN)
 		flags = cache_check_gfp(s, flags);
 	if (n == 0)
@@ -67,13 +91,10 @@ SHEAF_PUBLIC int kmem_cache_alloc_bulk(struct kmem_cache *s, gfp_t flags, size_t
 			  s->name, n, INT_MAX);
 		return 0;
 	}
-	done = sheaf_pop_bulk(&s->sheaf, p, (unsigned int)n);
-	if (done < n && !alloc_rest(s, flags, (unsigned int)n - done, p + done)) {
-		if (free_to(s, done, p))
-			cache_leave();
+	if (!alloc_all(s, flags, (unsigned int)n, p))
 		return 0;
-	}
-	tsan_all_taken(p, n);
+	if (__builtin_expect(os.watched, 0) && !cache_watch_taken(s, flags & ~__GFP_ZERO, n, p))
+		return give_up(s, n, p);
 	if (flags & __GFP_ZERO)
 		for (size_t i = 0; i < n; i++)
 			memset(p[i], 0, s->sheaf.slab.object_size);
@@ -147,13 +168,45 @@ static bool free_to(struct kmem_cache *s, size_t n, void **p)
 	return rest;
 }
 
+void cache_free_all(struct kmem_cache *s, size_t n, void **p)
+{
+	if (free_to(s, n, p))
+		cache_leave();
+}
+
+static bool watch_free(struct kmem_cache *s, void *object, bool waited, const char *call)
+{
+	if (!waited || !cache_is_hardened(s))
+		return cache_watch_free(s, object, call);
+	hardened_free_waited(s, object);
+	return true;
+}
+
+/* free_to() of those that may be freed. */
+static COLD void free_watched(struct kmem_cache *s, size_t n, void **p, bool waited,
+			      const char *call)
+{
+	size_t from = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (!watch_free(s, p[i], waited, call)) {
+			free_to(s, i - from, p + from);
+			from = i + 1;
+		}
+	free_to(s, n - from, p + from);
+}
+
 static void free_same_owner(struct kmem_cache *s, size_t n, void **p, bool waited, const char *call)
 {
-	cache_all_freed(s, p, n);
-	if (cache_is_checked(s))
+	if (cache_is_checked(s)) {
+		for (size_t i = 0; os.tsan && i < n; i++)
+			cache_tell_freed(s, p[i]);
 		cache_give_checked(s, p, n, waited, call);
-	else
+	} else if (__builtin_expect(os.watched, 0)) {
+		free_watched(s, n, p, waited, call);
+	} else {
 		free_to(s, n, p);
+	}
 }
 
 /* Consecutive objects of one cache are freed to that cache. */
@@ -191,12 +244,12 @@ SHEAF_PUBLIC void kmem_cache_free_bulk(struct kmem_cache *s, size_t n, void **p)
 {
 	bool may_keep = true;
 
-	if (s) {
-		cache_all_freed(s, p, n);
-		may_keep = free_to(s, n, p);
-	} else {
+	if (!s)
 		cache_free_by_owner(n, p, "kmem_cache_free_bulk");
-	}
+	else if (__builtin_expect(os.watched, 0))
+		free_watched(s, n, p, false, "kmem_cache_free_bulk");
+	else
+		may_keep = free_to(s, n, p);
 	if (may_keep)
 		cache_leave();
 }

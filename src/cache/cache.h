@@ -31,6 +31,14 @@
 #define CACHE_KMALLOC 0x8000u
 /* A debug cache: src/debug/ sees each of its objects. */
 #define CACHE_DEBUG 0x4000u
+/* Hardened caches: see hardened.h. */
+#define CACHE_CHECK_POP	 0x10000u
+#define CACHE_CHECK_FREE 0x20000u
+#define CACHE_MARKED	 0x40000u
+#define CACHE_ZERO_ALLOC 0x80000u
+#define CACHE_ZERO_FREE	 0x100000u
+#define CACHE_HARDENED                                                                             \
+	(CACHE_CHECK_POP | CACHE_CHECK_FREE | CACHE_MARKED | CACHE_ZERO_ALLOC | CACHE_ZERO_FREE)
 
 /* The contents of a cache's handle: see os/section.h for its place. */
 struct kmem_cache {
@@ -180,16 +188,31 @@ bool cache_check_node(struct kmem_cache *s, gfp_t flags, int *node);
  */
 void cache_tell_freed(struct kmem_cache *s, void *object);
 
-static inline void cache_freed(struct kmem_cache *s, void *object)
+/* --- bulk.c ----------------------------------------------------------------------------------- */
+
+/* kmem_cache_alloc_bulk() and kmem_cache_free_bulk(), but nobody looks at the objects. */
+bool cache_alloc_all(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p);
+void cache_free_all(struct kmem_cache *s, size_t n, void **p);
+
+static inline bool cache_is_hardened(const struct kmem_cache *s)
 {
-	if (__builtin_expect(os.tsan, 0))
-		cache_tell_freed(s, object);
+	return __builtin_expect((s->flags & CACHE_HARDENED) != 0, 0);
 }
 
-static inline void cache_all_freed(struct kmem_cache *s, void *const *objects, size_t n)
+/* The program frees this pointer; NULL is allowed. False after a report: ignore it. */
+bool cache_watch_free(struct kmem_cache *s, void *object, const char *call);
+/* The program gets these. False: there is no memory, and it gets none. */
+bool cache_watch_taken(struct kmem_cache *s, gfp_t flags, size_t n, void **objects);
+
+static inline bool cache_freed(struct kmem_cache *s, void *object, const char *call)
 {
-	for (size_t i = 0; __builtin_expect(os.tsan, 0) && i < n; i++)
-		cache_tell_freed(s, objects[i]);
+	return !__builtin_expect(os.watched, 0) || cache_watch_free(s, object, call);
+}
+
+/* As reports name it. */
+static inline const char *cache_free_call(const struct kmem_cache *s)
+{
+	return s->flags & CACHE_KMALLOC ? "kfree" : "kmem_cache_free";
 }
 
 /* --- checked.c: the same for debug caches ----------------------------------------------------- */

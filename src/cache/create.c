@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cache/block.h"
+#include "cache/hardened.h"
 #include "cache/list.h"
 #include "cache/publish.h"
 #include "debug/guard.h"
@@ -166,7 +167,7 @@ static struct kmem_cache *make_cache(const char *name, size_t size,
 
 	if (!s)
 		return NULL;
-	s->flags = flags;
+	s->flags = flags | hardened_flags(flags, args->ctor);
 	s->nr_names = 1;
 	s->id = ++caches.nr_made;
 	s->unmergeable = !mergeable(args, flags);

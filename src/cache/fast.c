@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cache/cache.h"
+#include "cache/hardened.h"
 #include "cache/publish.h"
 #include "os/atomic.h"
 #include "os/machine.h"
@@ -34,14 +35,9 @@ static COLD void *alloc_slow_plain(struct kmem_cache *s)
 	return alloc_slow(s, GFP_KERNEL);
 }
 
-static const char *free_call(const struct kmem_cache *s)
-{
-	return s->flags & CACHE_KMALLOC ? "kfree" : "kmem_cache_free";
-}
-
 static COLD void free_slow(struct kmem_cache *s, void *object)
 {
-	cache_free_slow(s, object, free_call(s));
+	cache_free_slow(s, object, cache_free_call(s));
 	cache_leave();
 }
 
@@ -115,8 +111,9 @@ static void *alloc_plain_no_sheaf(struct kmem_cache *s)
 static void free_no_sheaf(struct kmem_cache *s, void *object)
 {
 	if (object) {
-		cache_freed(s, object);
-		cache_give(s, &object, 1, free_call(s));
+		if (__builtin_expect(os.tsan, 0))
+			cache_tell_freed(s, object);
+		cache_give(s, &object, 1, cache_free_call(s));
 	}
 	cache_leave();
 }
@@ -137,7 +134,7 @@ static void *alloc_plain_told(struct kmem_cache *s)
 
 static void free_told(struct kmem_cache *s, void *object)
 {
-	cache_freed(s, object);
+	cache_tell_freed(s, object);
 	free_trylock(s, object);
 }
 
@@ -146,9 +143,7 @@ static void *alloc_strict(struct kmem_cache *s, gfp_t flags)
 {
 	int node = os_policy_node();
 
-	if (node == OS_NO_NODE)
-		return alloc_slow(s, flags);
-	return kmem_cache_alloc_node(s, flags, node);
+	return kmem_cache_alloc_node(s, flags, node == OS_NO_NODE ? NUMA_NO_NODE : node);
 }
 
 static void *alloc_plain_strict(struct kmem_cache *s)
@@ -166,6 +161,8 @@ void cache_choose_calls(struct kmem_cache *s)
 #endif
 	if (s->flags & SLAB_NO_SHEAVES)
 		calls = CALLS(no_sheaf);
+	if (cache_is_hardened(s))
+		calls = hardened_calls();
 	if (os_options.strict_numa && os.nr_nodes > 1) {
 		calls.alloc = alloc_strict;
 		calls.alloc_plain = alloc_plain_strict;

@@ -15,6 +15,7 @@
 #include <errno.h>
 
 #include "cache/block.h"
+#include "cache/hardened.h"
 #include "debug/guard.h"
 #include "grace/provider.h"
 #include "os/machine.h"
@@ -67,7 +68,7 @@ static struct grace *begin_retiring(struct kmem_cache *s, void *object)
 		return grace;
 	if (!grace)
 		no_provider(s->name, object);
-	if (!cache_begin_rcu(s, grace))
+	if (cache_is_hardened(s) || !cache_begin_rcu(s, grace))
 		os_store_relaxed(&s->used_rcu_any, 1);
 	return grace;
 }
@@ -80,7 +81,7 @@ static bool retire(struct kmem_cache *s, void *object, size_t offset)
 		cache_free_waited(1, &object, "kfree_rcu");
 		return true;
 	}
-	if (s->sheaf.rcu && sheaf_rcu_free(&s->sheaf, object))
+	if (s->sheaf.rcu && !cache_is_hardened(s) && sheaf_rcu_free(&s->sheaf, object))
 		return true;
 	stat_add(&s->sheaf.slab, STAT_free_rcu_sheaf_fail, 1);
 	return rcu_any_free(grace, object, offset);
@@ -93,6 +94,8 @@ static bool may_retire(struct kmem_cache *s, void *object, const char *call)
 		return guard_retire(&s->sheaf.slab, object, call);
 	if (cache_is_checked(s))
 		return debug_retire(&s->sheaf.slab, object, call);
+	if (cache_is_hardened(s))
+		return hardened_retire(s, object, call);
 	return slab_leave_out_foreign(&s->sheaf.slab, &object, 1, 1, call);
 }
 
@@ -194,7 +197,7 @@ static void retire_or_wait(struct grace *grace, struct kmem_cache *s, void *obje
 {
 	if (grace_is_over_limit(grace))
 		grace_barrier(grace, NULL);
-	if ((s && s->sheaf.rcu && sheaf_rcu_free(&s->sheaf, object)) ||
+	if ((s && s->sheaf.rcu && !cache_is_hardened(s) && sheaf_rcu_free(&s->sheaf, object)) ||
 	    rcu_any_free(grace, object, RCU_NO_HEAD))
 		return;
 	/* There is no memory, and the caller may wait. */
@@ -215,7 +218,7 @@ SHEAF_PUBLIC void kvfree_rcu_mightsleep(const void *pointer)
 		return;
 	if (!s)
 		s = cache_of_guarded(object);
-	if (s && (cache_is_checked(s) || guard_is_ours(object)) &&
+	if (s && (cache_is_checked(s) || cache_is_hardened(s) || guard_is_ours(object)) &&
 	    !may_retire(s, object, "kfree_rcu_mightsleep")) {
 		cache_leave();
 		errno = saved;

@@ -12,6 +12,7 @@
 #include "cache/block.h"
 #include "os/atomic.h"
 #include "os/machine.h"
+#include "os/options.h"
 #include "os/process_words.h"
 #include "os/report.h"
 #include "page/map.h"
@@ -86,6 +87,8 @@ void large_free(void *block)
 		return;
 	}
 	show_large(-(int64_t)large_size(run));
+	if (os_options.init_on_free)
+		memset(block, 0, large_size(run));
 	tsan_freed(block, large_size(run));
 	tsan_pages_given(block, large_size(run));
 	page_keep(run, order_of(run));
@@ -126,7 +129,7 @@ void *large_take(size_t size, gfp_t flags, unsigned int node)
 		show_large((int64_t)size);
 		tsan_pages_taken(block, size);
 	}
-	if (block && (flags & __GFP_ZERO))
+	if (block && ((flags & __GFP_ZERO) || os_options.init_on_alloc))
 		memset(block, 0, size);
 	if (!block && (size > RUN_MAX || !(flags & __GFP_THISNODE)))
 		block = map_alloc(size, align < KMALLOC_MAX_SIZE ? align : KMALLOC_MAX_SIZE, node);

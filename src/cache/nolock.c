@@ -4,12 +4,15 @@
 #include <string.h>
 
 #include "cache/cache.h"
+#include "cache/hardened.h"
 #include "debug/guard.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/report.h"
 #include "percpu/nolock.h"
 #include "percpu/stat.h"
+
+#define COLD __attribute__((cold, noinline))
 
 static bool was_destroyed(struct kmem_cache *s, const char *call)
 {
@@ -32,6 +35,15 @@ static void *take_try(struct kmem_cache *s, unsigned int node)
 		}
 	}
 	return NULL;
+}
+
+/* One that is wrong is left out: to look for another one could mean to wait. */
+static COLD void *watch_taken(struct kmem_cache *s, void *object)
+{
+	if (object && cache_is_hardened(s) && !hardened_take_try(s, object))
+		return NULL;
+	tsan_taken(object);
+	return object;
 }
 
 /* Sheaves hold objects of this CPU's node. */
@@ -57,7 +69,8 @@ void *cache_alloc_try(struct kmem_cache *s, gfp_t gfp, unsigned int node)
 	if (object && cache_is_checked(s) && !guard_is_ours(object) &&
 	    !cache_take_checked(s, object))
 		object = NULL;
-	tsan_taken(object);
+	if (__builtin_expect(os.watched, 0))
+		object = watch_taken(s, object);
 	if (object && (gfp & __GFP_ZERO))
 		memset(object, 0, s->sheaf.slab.object_size);
 	stat_add(&s->sheaf.slab, STAT_nolock_fail, object == NULL);
@@ -81,9 +94,9 @@ SHEAF_PUBLIC void kmem_cache_free_nolock(struct kmem_cache *s, void *object)
 		os_report_kept_nowait();
 		return;
 	}
-	cache_freed(s, object);
-	if (cache_is_checked(s) &&
-	    !cache_free_checked(s, object, false, "kmem_cache_free_nolock")) {
+	if (!cache_freed(s, object, "kmem_cache_free_nolock") ||
+	    (cache_is_checked(s) &&
+	     !cache_free_checked(s, object, false, "kmem_cache_free_nolock"))) {
 		os_report_kept_nowait();
 		return;
 	}

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "cache/cache.h"
+#include "cache/hardened.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/report.h"
@@ -70,28 +71,62 @@ static bool fill_sheaf(struct kmem_cache *s, struct sheaf *sheaf, gfp_t gfp, uns
 		has = prefill_fill(&s->sheaf, sheaf, n);
 	if (has >= n)
 		return true;
-	if (!kmem_cache_alloc_bulk(s, gfp, n - has, sheaf->objects + has))
+	if (!cache_alloc_all(s, gfp, n - has, sheaf->objects + has))
 		return false;
 	sheaf_set_size(sheaf, n);
 	return true;
 }
 
-/* Hand it to the user: pops of its objects are not reported to the thread sanitizer. */
-static struct slab_sheaf *to_user(struct sheaf *sheaf)
+/* The objects from the one with this number on are the user's now: their pops are not seen. One that
+ * is wrong and cannot be replaced is left out. */
+static COLD void watch_lent(struct kmem_cache *s, struct sheaf *sheaf, unsigned int from)
 {
-	tsan_taken(sheaf);
-	if (sheaf)
-		tsan_all_taken(sheaf->objects, sheaf->size);
+	unsigned int n = from;
+
+	for (unsigned int i = from; i < sheaf->size; i++)
+		if (cache_watch_taken(s, GFP_NOWAIT, 1, &sheaf->objects[i]))
+			sheaf->objects[n++] = sheaf->objects[i];
+	sheaf_set_size(sheaf, n);
+}
+
+/* Hand it to the user, who had so many of its objects before. */
+static struct slab_sheaf *to_user(struct kmem_cache *s, struct sheaf *sheaf, unsigned int had)
+{
+	if (__builtin_expect(os.watched, 0) && sheaf) {
+		tsan_taken(sheaf);
+		watch_lent(s, sheaf, had);
+	}
 	return (struct slab_sheaf *)sheaf;
+}
+
+/* Leave out what may not be freed. */
+static COLD void watch_returned(struct kmem_cache *s, struct sheaf *sheaf)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < sheaf->size; i++)
+		if (hardened_free(s, sheaf->objects[i], "kmem_cache_return_sheaf"))
+			sheaf->objects[n++] = sheaf->objects[i];
+	sheaf_set_size(sheaf, n);
+	cache_leave();
+}
+
+/* The user returns it. */
+static void from_user(struct kmem_cache *s, struct sheaf *sheaf)
+{
+	if (__builtin_expect(os.watched, 0)) {
+		if (cache_is_hardened(s))
+			watch_returned(s, sheaf);
+		tsan_given(sheaf);
+	}
 }
 
 static void give_back(struct kmem_cache *s, struct sheaf *sheaf, gfp_t gfp)
 {
-	tsan_given(sheaf);
 	if (prefill_return_spare(&s->sheaf, sheaf))
 		return;
 	if (is_oversize(s, sheaf)) {
-		kmem_cache_free_bulk(s, sheaf->size, sheaf->objects);
+		cache_free_all(s, sheaf->size, sheaf->objects);
 		sheaf_set_size(sheaf, 0);
 	}
 	prefill_return(&s->sheaf, sheaf, gfp & __GFP_RECLAIM);
@@ -132,6 +167,7 @@ static COLD struct sheaf *prefill(struct kmem_cache *s, gfp_t gfp, struct sheaf 
 	gfp = gfp_of_sheaf(s, gfp);
 	sheaf = lend_filled(s, gfp, spare, n);
 	if (sheaf && !fill_sheaf(s, sheaf, gfp, n)) {
+		tsan_given(sheaf);
 		give_back(s, sheaf, 0);
 		sheaf = NULL;
 	}
@@ -147,9 +183,9 @@ SHEAF_PUBLIC struct slab_sheaf *kmem_cache_prefill_sheaf(struct kmem_cache *s, g
 	if (size - 1 < sheaf_capacity(&s->sheaf)) {
 		sheaf = prefill_lend_spare(&s->sheaf);
 		if (sheaf && sheaf->size >= size)
-			return to_user(sheaf);
+			return to_user(s, sheaf, 0);
 	}
-	return to_user(prefill(s, gfp, sheaf, size));
+	return to_user(s, prefill(s, gfp, sheaf, size), 0);
 }
 
 SHEAF_PUBLIC int kmem_cache_refill_sheaf(struct kmem_cache *s, gfp_t gfp,
@@ -169,25 +205,29 @@ SHEAF_PUBLIC int kmem_cache_refill_sheaf(struct kmem_cache *s, gfp_t gfp,
 		return 0;
 	gfp = gfp_of_sheaf(s, gfp);
 	if (size <= sheaf->capacity) {
+		unsigned int had = sheaf->size;
 		bool done = fill_sheaf(s, sheaf, gfp, size);
 
-		to_user(sheaf);
+		to_user(s, sheaf, had);
 		cache_leave();
 		return done ? 0 : -ENOMEM;
 	}
 	larger = prefill(s, gfp, NULL, size);
 	if (!larger)
 		return -ENOMEM;
+	from_user(s, sheaf);
 	give_back(s, sheaf, gfp);
-	*sheafp = to_user(larger);
+	*sheafp = to_user(s, larger, 0);
 	return 0;
 }
 
 SHEAF_PUBLIC void kmem_cache_return_sheaf(struct kmem_cache *s, gfp_t gfp, struct slab_sheaf *sheaf)
 {
 	if (!cache_was_destroyed(s, "kmem_cache_return_sheaf") &&
-	    is_out(s, of_user(sheaf), "kmem_cache_return_sheaf"))
+	    is_out(s, of_user(sheaf), "kmem_cache_return_sheaf")) {
+		from_user(s, of_user(sheaf));
 		give_back(s, of_user(sheaf), gfp);
+	}
 }
 
 static COLD void clear_object(struct kmem_cache *s, void *object, gfp_t gfp)

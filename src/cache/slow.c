@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cache/cache.h"
+#include "cache/hardened.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/report.h"
@@ -56,6 +57,27 @@ void cache_tell_freed(struct kmem_cache *s, void *object)
 		tsan_given(object);
 	else
 		tsan_freed(object, s->sheaf.slab.object_size);
+}
+
+bool cache_watch_free(struct kmem_cache *s, void *object, const char *call)
+{
+	if (cache_is_hardened(s) && !hardened_free(s, object, call))
+		return false;
+	if (os.tsan)
+		cache_tell_freed(s, object);
+	return true;
+}
+
+bool cache_watch_taken(struct kmem_cache *s, gfp_t flags, size_t n, void **objects)
+{
+	bool done = true;
+
+	tsan_all_taken(objects, n);
+	if (cache_is_hardened(s)) {
+		done = hardened_take_all(s, flags, n, objects);
+		cache_leave();
+	}
+	return done;
 }
 
 unsigned int cache_give_up_free(struct kmem_cache *s)
@@ -183,8 +205,14 @@ static void *alloc_node(struct kmem_cache *s, gfp_t flags, int node)
 
 SHEAF_PUBLIC void *kmem_cache_alloc_node(struct kmem_cache *s, gfp_t flags, int node)
 {
-	void *object = alloc_node(s, flags, node);
+	void *object;
 
+	if (cache_is_hardened(s)) {
+		flags = cache_check_gfp(s, flags);
+		object = hardened_take(s, alloc_node(s, flags & ~__GFP_ZERO, node), flags);
+	} else {
+		object = alloc_node(s, flags, node);
+	}
 	cache_leave();
 	return object;
 }

@@ -59,6 +59,7 @@ struct os_machine {
 	const char *obstacle;  /* why restartable sequences do not run; NULL if they do */
 	uint32_t counting;     /* events are counted: see os/counters.h */
 	uint32_t tsan;	       /* the thread sanitizer must see our operations: see os/tsan.h */
+	uint32_t watched;      /* slow calls look at each object that the program gets or frees */
 	uint32_t nr_cpus;      /* CPU numbers are below this */
 	uint32_t nr_rows;      /* these, and after them nr_stand_ins of each node */
 	uint32_t nr_stand_ins; /* as many as fit into OS_MAX_ROWS */

@@ -32,6 +32,9 @@ struct option {
 
 static const struct option table[] = {OS_OPTIONS(SWITCH, NUMBER, TEXT)};
 
+/* As many as the kernel has. */
+#define HARDENED_KMALLOC_CACHES 16
+
 #define NR_OPTIONS (sizeof(table) / sizeof(table[0]))
 #define LONGEST	   64
 
@@ -265,6 +268,23 @@ static bool add_debug(const char *word, size_t length)
 	return false;
 }
 
+/* What one option stands for. */
+static void apply_presets(void)
+{
+	struct os_options *o = &os_options;
+
+	if (o->hardened) {
+		o->random = o->check_double = o->guard_pools = 1;
+		if (!o->random_kmalloc_caches)
+			o->random_kmalloc_caches = HARDENED_KMALLOC_CACHES;
+	}
+	if (o->check_double)
+		o->check_pop = o->check_free = 1;
+	/* Nothing but an object of the cache is cleared. */
+	if (o->init_on_free)
+		o->check_free = 1;
+}
+
 bool os_options_parse(const char *text)
 {
 	bool understood = true, debug = false, given[NR_OPTIONS] = {false};
@@ -283,6 +303,7 @@ bool os_options_parse(const char *text)
 		text += *text != '\0';
 	}
 	report_contradictions(given);
+	apply_presets();
 	return understood;
 }
 

@@ -64,7 +64,16 @@
 	NUMBER(max_order, "slab_max_order=", 0, 9, 3, "slabs of at most 2^N pages")                \
 	NUMBER(min_order, "slab_min_order=", 0, 9, 0, "slabs of at least 2^N pages")               \
 	NUMBER(min_objects, "slab_min_objects=", 1, 32767, 0, "slabs that hold N objects")         \
-	SWITCH(hardened, "slab_freelist_hardened", "no effect: free objects hold no links")        \
+	SWITCH(hardened, "hardened",                                                               \
+	       "slab_freelist_random, slab_check_double, slab_guard_pools, "                       \
+	       "random_kmalloc_caches=16")                                                         \
+	SWITCH(check_pop, "slab_freelist_hardened", "check each pointer that a sheaf hands out")   \
+	SWITCH(check_free, "slab_check_free", "check on each free that it is the cache's object")  \
+	SWITCH(check_double, "slab_check_double", "both, and find each double free")               \
+	NUMBER(init_on_alloc, "init_on_alloc=", 0, 1, 0, "clear each object as it is allocated")   \
+	NUMBER(init_on_free, "init_on_free=", 0, 1, 0, "clear each object as it is freed")         \
+	SWITCH(guard_pools, "slab_guard_pools",                                                    \
+	       "keep the library's structures between guard pages")                                \
 	SWITCH(random, "slab_freelist_random", "hand out a new slab's objects in random order")    \
 	SWITCH(stats, "stats", "count events, show them to `sheaf info`, print them at exit")      \
 	SWITCH(stats_live, "stats=live", "the same, but print nothing at exit")                    \

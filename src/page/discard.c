@@ -16,6 +16,7 @@
  */
 #include "os/atomic.h"
 #include "os/options.h"
+#include "page/mark.h"
 #include "page/range.h"
 #include "page/show.h"
 
@@ -130,6 +131,8 @@ static unsigned int discard_dirty(struct range *range, struct chunk *chunk)
 		if (length == CHUNK_PAGES) {
 			os_discard(chunk_slabs(range, chunk), CHUNK_SLABS);
 			os_discard(page_words(chunk_slabs(range, chunk)), CHUNK_BITS);
+			if (pages.marks)
+				os_discard(mark_at(chunk_address(range, chunk)), CHUNK_MARKS);
 		}
 		os_lock(&range->lock);
 		chunk_give_clean(chunk, page, length);

@@ -7,6 +7,8 @@
 #include "os/atomic.h"
 #include "os/lock.h"
 #include "os/machine.h"
+#include "os/options.h"
+#include "page/mark.h"
 #include "page/range.h"
 #include "page/show.h"
 
@@ -27,6 +29,31 @@ static size_t bytes_of_words(size_t size)
 	return (size >> OS_PAGE_SHIFT) * PAGE_WORDS * sizeof(uint64_t);
 }
 
+/* With slab_guard_pools, what overflows into the table from below meets addresses without memory. */
+static size_t guard_bytes(void)
+{
+	return os_options.guard_pools ? OS_HUGE : 0;
+}
+
+static char *reserve_table(size_t size)
+{
+	char *address = os_reserve(guard_bytes() + size);
+
+	return address ? address + guard_bytes() : NULL;
+}
+
+static void unreserve_table(char *table, size_t size)
+{
+	os_unreserve(table - guard_bytes(), guard_bytes() + size);
+}
+
+static bool reserve_marks(size_t size)
+{
+	if (os_options.check_double)
+		pages.marks = (uint8_t *)reserve_table(size >> MARK_SHIFT);
+	return pages.marks || !os_options.check_double;
+}
+
 /* Everything for ranges of this size, or nothing. */
 static bool reserve(unsigned int shift)
 {
@@ -39,9 +66,13 @@ static bool reserve(unsigned int shift)
 	pages.base = os_reserve(size);
 	if (!pages.base)
 		return false;
-	tables = os_reserve(slabs + words + chunks * os.nr_nodes);
+	tables = reserve_table(slabs + words + chunks * os.nr_nodes);
 	if (tables && !os_allow_reads(tables, bytes_of_slabs(readable))) {
-		os_unreserve(tables, slabs + words + chunks * os.nr_nodes);
+		unreserve_table(tables, slabs + words + chunks * os.nr_nodes);
+		tables = NULL;
+	}
+	if (tables && !reserve_marks(size)) {
+		unreserve_table(tables, slabs + words + chunks * os.nr_nodes);
 		tables = NULL;
 	}
 	if (!tables) {
@@ -155,6 +186,7 @@ static struct chunk *grow_range(struct range *range)
 	if (!make_readable((chunk_index(range, chunk) + 1) << OS_HUGE_SHIFT) ||
 	    !os_commit(chunk_slabs(range, chunk), CHUNK_SLABS) ||
 	    !os_commit(page_words(chunk_slabs(range, chunk)), CHUNK_BITS) ||
+	    !(!pages.marks || os_commit(mark_at(chunk_address(range, chunk)), CHUNK_MARKS)) ||
 	    !os_commit(chunk_address(range, chunk), OS_HUGE))
 		return NULL;
 	chunk_init(chunk);

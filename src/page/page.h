@@ -7,6 +7,7 @@
  *   descriptors | 32 bytes for every page of the above, same order
  *   words       | 64 bytes for every page, for the bits of slabs of more than 64 objects; else a
  *               | link: slab/late.c
+ *   marks       | 256 bytes for every page, if each free is checked: page/mark.h
  *
  * A node's range is used from its lowest address, in chunks of 2 MiB. A chunk has a bitmap of its
  * free pages. Chunks with free pages are on lists, by the largest aligned run in them.
@@ -99,6 +100,7 @@ struct pages {
 	size_t readable; /* all of it; on one node what is used, and up to PAGE_READABLE more */
 	struct slab *slabs;
 	uint64_t *words;
+	uint8_t *marks; /* NULL: there are none */
 	unsigned int range_shift;
 };
 

@@ -6,11 +6,13 @@
 
 #include "os/lock.h"
 #include "os/machine.h"
+#include "os/options.h"
 #include "os/tsan.h"
 #include "page/page.h"
 
 #define SMALLEST_SHIFT 6
 #define NR_SIZES       16 /* 64 bytes to 2 MiB */
+#define AREA	       (2 * OS_HUGE)
 
 struct pool_block {
 	struct pool_block *next;
@@ -20,6 +22,44 @@ static struct {
 	struct os_lock lock;
 	struct pool_block *free[NR_SIZES];
 } pool = {.lock = OS_LOCK_INIT(OS_RANK_POOL)};
+
+/* With slab_guard_pools: the pages of the last area that no size has yet. */
+static struct {
+	char *next;
+	size_t left;
+} area;
+
+/* Pages away from objects. Each area lies between two pages that nobody may touch. */
+static char *guarded_pages(size_t bytes)
+{
+	char *pages_of_area = area.next;
+
+	if (area.left < bytes) {
+		size_t usable = AREA - 2 * os.page_size;
+
+		pages_of_area = os_reserve(AREA);
+		if (!pages_of_area)
+			return NULL;
+		if (!os_commit(pages_of_area + os.page_size, usable)) {
+			os_unreserve(pages_of_area, AREA);
+			return NULL;
+		}
+		pages_of_area += os.page_size;
+		area.left = usable;
+	}
+	area.next = pages_of_area + bytes;
+	area.left -= bytes;
+	return pages_of_area;
+}
+
+static char *pages_among_objects(unsigned int order)
+{
+	struct slab *slab = page_alloc(os_node(), order);
+
+	for (uint32_t node = 0; !slab && node < os.nr_nodes; node++)
+		slab = page_alloc(node, order);
+	return slab ? page_address(slab) : NULL;
+}
 
 static unsigned int size_index(size_t size)
 {
@@ -35,14 +75,12 @@ static struct pool_block *carve(unsigned int index)
 {
 	size_t size = (size_t)1 << (SMALLEST_SHIFT + index);
 	unsigned int order = size > OS_PAGE ? SMALLEST_SHIFT + index - OS_PAGE_SHIFT : 0;
-	struct slab *slab = page_alloc(os_node(), order);
-	char *run;
+	char *run = os_options.guard_pools ? guarded_pages(OS_PAGE << order) : NULL;
 
-	for (uint32_t node = 0; !slab && node < os.nr_nodes; node++)
-		slab = page_alloc(node, order);
-	if (!slab)
+	if (!run)
+		run = pages_among_objects(order);
+	if (!run)
 		return NULL;
-	run = page_address(slab);
 	tsan_pages_taken(run, OS_PAGE << order);
 	tsan_given(run);
 	for (size_t at = size; at < OS_PAGE; at += size) {

@@ -15,6 +15,7 @@
 
 #define CHUNK_SLABS (CHUNK_PAGES * sizeof(struct slab))
 #define CHUNK_BITS  (CHUNK_PAGES * PAGE_WORDS * sizeof(uint64_t))
+#define CHUNK_MARKS (OS_HUGE >> MARK_SHIFT)
 
 struct range {
 	struct os_lock lock;

@@ -33,9 +33,9 @@ unsigned int slab_index(const struct slab_cache *cache, const struct slab *slab,
 	return index < objects ? index : SLAB_NO_OBJECT;
 }
 
-static void report_wrong(struct slab_cache *cache, struct slab *slab, void *object,
-			 const char *call)
+void slab_report_wrong(struct slab_cache *cache, void *object, const char *call)
 {
+	struct slab *slab = page_slab(object);
 	struct slab_cache *other = slab ? os_load_acquire(&slab->cache) : NULL;
 
 	if (!other && page_is_ours(object))
@@ -63,7 +63,7 @@ static void report_wrong(struct slab_cache *cache, struct slab *slab, void *obje
 			(size_t)((char *)object - slab_object(cache, slab, 0)) % cache->size);
 }
 
-static void report_double_free(struct slab_cache *cache, void *object, const char *call)
+void slab_report_double(struct slab_cache *cache, void *object, const char *call)
 {
 	os_misuse_later(
 		cache->name,
@@ -89,7 +89,7 @@ leave_out_doubles(struct slab_cache *cache, struct group *group, uint64_t bits, 
 	for (; bits; bits &= bits - 1, group->n--) {
 		unsigned int index = group->word * 64 + (unsigned int)__builtin_ctzll(bits);
 
-		report_double_free(cache, slab_object(cache, group->slab, index), call);
+		slab_report_double(cache, slab_object(cache, group->slab, index), call);
 	}
 }
 
@@ -191,7 +191,7 @@ static bool open_group(struct slab_cache *cache, struct group *group, void *obje
 			return true;
 	}
 	group->bytes = 0;
-	report_wrong(cache, slab, object, call);
+	slab_report_wrong(cache, object, call);
 	return false;
 }
 
@@ -203,7 +203,7 @@ static void add_object(struct slab_cache *cache, struct group *group, void *obje
 	uint64_t bit = UINT64_C(1) << index % 64;
 
 	if (__builtin_expect(index == SLAB_NO_OBJECT, 0)) {
-		report_wrong(cache, group->slab, object, call);
+		slab_report_wrong(cache, object, call);
 		return;
 	}
 	if (index / 64 != group->word) {
@@ -211,7 +211,7 @@ static void add_object(struct slab_cache *cache, struct group *group, void *obje
 		group->word = index / 64;
 	}
 	if (__builtin_expect((group->bits & bit) != 0, 0)) {
-		report_double_free(cache, object, call);
+		slab_report_double(cache, object, call);
 		return;
 	}
 	group->bits |= bit;
@@ -246,12 +246,12 @@ static inline struct slab *set_bit_of(struct slab_cache *cache, void *object, co
 	if (slab && os_load_relaxed(&slab->cache) == cache)
 		index = slab_index(cache, slab, object);
 	if (__builtin_expect(index == SLAB_NO_OBJECT, 0)) {
-		report_wrong(cache, slab, object, call);
+		slab_report_wrong(cache, object, call);
 		return NULL;
 	}
 	bit = UINT64_C(1) << index % 64;
 	if (__builtin_expect(os_fetch_or(slab_words(cache, slab) + index / 64, bit) & bit, 0)) {
-		report_double_free(cache, object, call);
+		slab_report_double(cache, object, call);
 		return NULL;
 	}
 	return slab;

@@ -17,6 +17,7 @@
 
 #include "os/machine.h"
 #include "os/options.h"
+#include "page/mark.h"
 #include "page/pool.h"
 #include "slab/slab.h"
 
@@ -111,6 +112,8 @@ bool slab_cache_init(struct slab_cache *cache, const struct slab_request *reques
 	cache->extra = request->extra;
 	cache->first = round_up(before_of(cache), cache->align);
 	cache->size = round_up(before_of(cache) + request->object_size + after, cache->align);
+	if (pages.marks && cache->size < MARK_BYTES)
+		cache->size = MARK_BYTES;
 	cache->reciprocal = (uint32_t)(((UINT64_C(1) << 32) + cache->size - 1) / cache->size);
 	cache->oo.order = (uint16_t)preferred_order(cache);
 	cache->oo.objects = (uint16_t)objects_of_order(cache, cache->oo.order);

@@ -184,6 +184,15 @@ void slab_give_nolock(struct slab_cache *cache, void *object, const char *call);
 unsigned int slab_leave_out_foreign(struct slab_cache *cache, void **objects, unsigned int n,
 				    unsigned int newest, const char *call);
 
+/*
+ * Report, later, what is wrong with a pointer that is no object of this cache; that an object is
+ * free already.
+ */
+void slab_report_wrong(struct slab_cache *cache, void *object, const char *call)
+	__attribute__((cold));
+void slab_report_double(struct slab_cache *cache, void *object, const char *call)
+	__attribute__((cold));
+
 /* Index of an object in its slab; SLAB_NO_OBJECT if the address is not an object's first byte. */
 unsigned int slab_index(const struct slab_cache *cache, const struct slab *slab,
 			const void *object);

@@ -5,9 +5,12 @@
  * The objects are computed from bits: neither a new slab's objects nor freed ones are touched. Low
  * addresses come first, or with slab_freelist_random a random order, within words and among them.
  */
+#include <string.h>
+
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/tsan.h"
+#include "page/mark.h"
 #include "slab/partial.h"
 #include "slab/slab.h"
 #include "slab/stat.h"
@@ -252,6 +255,16 @@ static void tell_made(const struct slab_cache *cache, const struct slab *slab)
 		tsan_given(slab_object(cache, slab, i));
 }
 
+/* What these pages were before, has left its own. */
+static void mark_objects(const struct slab_cache *cache, const struct slab *slab)
+{
+	struct slab_order order = slab_order_of(cache, os_load_relaxed(&slab->state));
+
+	memset(mark_at(page_address(slab)), 0, (OS_PAGE << order.order) >> MARK_SHIFT);
+	for (unsigned int i = 0; i < order.objects; i++)
+		mark(slab_object(cache, slab, i), MARK_FREE);
+}
+
 /* Pages for a slab, with its order's flag in the state; no cache yet, so nobody finds it. */
 static struct slab *slab_pages(struct slab_cache *cache, unsigned int node)
 {
@@ -267,6 +280,8 @@ static struct slab *slab_pages(struct slab_cache *cache, unsigned int node)
 		os_store_relaxed(&slab->state, SLAB_HELD | small);
 	if (slab && os.tsan)
 		tell_made(cache, slab);
+	if (slab && pages.marks)
+		mark_objects(cache, slab);
 	return slab;
 }
 

@@ -4,6 +4,7 @@
 #define SHEAF_TESTS_SHEAVES_H
 
 #include "kit/unit.h"
+#include "os/machine.h"
 #include "os/options.h"
 
 /* Skip this test if slab_debug makes all caches debug caches. */
@@ -11,6 +12,14 @@ static inline void needs_sheaves(void)
 {
 	if (*os_options.slab_debug)
 		skip();
+}
+
+/* Skip this test also if the caches are hardened: their retired objects are in no rcu_free sheaf. */
+static inline void needs_rcu_sheaves(void)
+{
+	if (os.watched && !os.tsan)
+		skip();
+	needs_sheaves();
 }
 
 #endif

@@ -42,11 +42,34 @@ static void understands_all(void **state)
 	assert_int_equal(os_options.max_order, 5);
 	assert_int_equal(os_options.min_order, 2);
 	assert_int_equal(os_options.min_objects, 17);
-	assert_int_equal(os_options.hardened, 1);
+	assert_int_equal(os_options.check_pop, 1);
+	assert_int_equal(os_options.hardened, 0);
+	assert_int_equal(os_options.check_free, 0);
 	assert_int_equal(os_options.random, 1);
 	assert_int_equal(os_options.page_keep, 1024);
 	assert_int_equal(os_options.random_kmalloc_caches, 7);
 	assert_int_equal(os_options.verbose, 1);
+}
+
+/* One option stands for others; it does not clear memory. */
+static void hardened_is_a_set(void **state)
+{
+	int lines;
+
+	(void)state;
+	assert_true(parse("hardened", &lines));
+	assert_int_equal(lines, 0);
+	assert_true(os_options.hardened && os_options.random && os_options.check_pop &&
+		    os_options.check_free && os_options.check_double && os_options.guard_pools);
+	assert_int_equal(os_options.random_kmalloc_caches, 16);
+	assert_false(os_options.init_on_alloc || os_options.init_on_free);
+	assert_true(parse("random_kmalloc_caches=3;hardened;init_on_free=0", &lines));
+	assert_int_equal(os_options.random_kmalloc_caches, 3);
+	assert_true(parse("init_on_free=1;init_on_alloc=1", &lines));
+	assert_true(os_options.init_on_free && os_options.init_on_alloc && os_options.check_free);
+	assert_false(os_options.check_double || os_options.guard_pools);
+	assert_false(parse("init_on_alloc=2", &lines));
+	assert_int_equal(lines, 1);
 }
 
 /* Options for benchmarks are unknown to a library that is built without them. */
@@ -210,11 +233,17 @@ static void long_words(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(understands_all), cmocka_unit_test(those_of_benchmarks),
-		cmocka_unit_test(defaults),	   cmocka_unit_test(names_the_nearest),
-		cmocka_unit_test(the_rest_counts), cmocka_unit_test(bad_numbers),
-		cmocka_unit_test(long_words),	   cmocka_unit_test(far_names_have_no_nearest),
-		cmocka_unit_test(contradictions),  cmocka_unit_test(help_lists_all),
+		cmocka_unit_test(understands_all),
+		cmocka_unit_test(hardened_is_a_set),
+		cmocka_unit_test(those_of_benchmarks),
+		cmocka_unit_test(defaults),
+		cmocka_unit_test(names_the_nearest),
+		cmocka_unit_test(the_rest_counts),
+		cmocka_unit_test(bad_numbers),
+		cmocka_unit_test(long_words),
+		cmocka_unit_test(far_names_have_no_nearest),
+		cmocka_unit_test(contradictions),
+		cmocka_unit_test(help_lists_all),
 	};
 
 	return cmocka_run_group_tests_name("options", tests, NULL, NULL);

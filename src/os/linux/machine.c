@@ -98,6 +98,8 @@ void os_init(void)
 	os_options_init();
 	os.counting = os_options.stats || os_options.stats_json || os_options.stats_live;
 	os.tsan = tsan_is_there() && !TSAN_SEES_US;
+	os.watched = os.tsan || os_options.check_pop || os_options.check_free ||
+		     os_options.init_on_alloc;
 	os.page_size = (size_t)sysconf(_SC_PAGESIZE);
 	rows_known = topology_find();
 	choose_backend(rows_known);

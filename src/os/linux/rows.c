@@ -14,6 +14,7 @@
 #include "os/linux/template.h"
 #include "os/machine.h"
 #include "os/memory.h"
+#include "os/options.h"
 #include "os/report.h"
 #include "os/section.h"
 
@@ -35,6 +36,30 @@ static bool share(char *rows, unsigned int nr_areas)
 	return true;
 }
 
+/* With slab_guard_pools, so many bytes on both sides that nobody may touch. */
+static size_t guard_bytes(void)
+{
+	return os_options.guard_pools ? os.page_size : 0;
+}
+
+/* Map this many bytes of addresses, and make the first of them usable. */
+static char *map_apart(size_t size, size_t usable)
+{
+	size_t guard = guard_bytes();
+	char *rows = map_anywhere(size + 2 * guard, PROT_NONE);
+
+	if (rows && mprotect(rows + guard, usable, PROT_READ | PROT_WRITE) == 0)
+		return rows + guard;
+	if (rows)
+		munmap(rows, size + 2 * guard);
+	return NULL;
+}
+
+static void unmap_apart(char *rows, size_t size)
+{
+	munmap(rows - guard_bytes(), size + 2 * guard_bytes());
+}
+
 /* Map addresses where rows fit and, after them, their counters. */
 static char *map_counted(unsigned int nr_areas)
 {
@@ -44,11 +69,11 @@ static char *map_counted(unsigned int nr_areas)
 	/* The first plane of counters begins there. */
 	if (size > (size_t)OS_COUNTERS)
 		return NULL;
-	rows = map_anywhere(with_planes(size), PROT_NONE);
-	if (rows && mprotect(rows, size, PROT_READ | PROT_WRITE) == 0 && share(rows, nr_areas))
+	rows = map_apart(with_planes(size), size);
+	if (rows && share(rows, nr_areas))
 		return rows;
 	if (rows)
-		munmap(rows, with_planes(size));
+		unmap_apart(rows, with_planes(size));
 	return NULL;
 }
 
@@ -64,7 +89,7 @@ static char *map_plain(unsigned int nr_areas)
 	}
 	return rows || os.counting
 		       ? rows
-		       : map_anywhere(nr_areas * os_area_bytes(), PROT_READ | PROT_WRITE);
+		       : map_apart(nr_areas * os_area_bytes(), nr_areas * os_area_bytes());
 }
 
 static void unmap(char *rows, unsigned int nr_areas)
@@ -73,7 +98,7 @@ static void unmap(char *rows, unsigned int nr_areas)
 
 	if (os.counting)
 		shared_unmap_last(nr_areas);
-	munmap(rows, os.counting ? with_planes(size) : size);
+	unmap_apart(rows, os.counting ? with_planes(size) : size);
 }
 
 /* Returns false if it is refused, or if more than one area would have to be written. */

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT */
+/* Caches that look at each object; see hardened.h. */
+#include "cache/hardened.h"
+
+#include <string.h>
+
+#include "debug/guard.h"
+#include "os/atomic.h"
+#include "os/machine.h"
+#include "os/options.h"
+#include "os/rseq.h"
+#include "os/section_c.h"
+#include "page/mark.h"
+
+#define COLD __attribute__((cold, noinline))
+#define FAST __attribute__((aligned(64)))
+
+slab_flags_t hardened_flags(slab_flags_t flags, bool has_ctor)
+{
+	const struct os_options *o = &os_options;
+	slab_flags_t hardened = 0;
+
+	if (flags & CACHE_DEBUG)
+		return 0;
+	if (o->check_pop)
+		hardened |= CACHE_CHECK_POP;
+	if (o->check_free)
+		hardened |= CACHE_CHECK_FREE;
+	if (o->check_double)
+		hardened |= CACHE_MARKED;
+	/* Kernel: a constructed object stays as it is, and readers may look at a type-stable one. */
+	if (has_ctor || (flags & SLAB_TYPESAFE_BY_RCU))
+		return hardened;
+	if (o->init_on_alloc)
+		hardened |= CACHE_ZERO_ALLOC;
+	if (o->init_on_free)
+		hardened |= CACHE_ZERO_FREE;
+	return hardened;
+}
+
+static void clear(struct kmem_cache *s, void *object)
+{
+	memset(object, 0, s->sheaf.slab.object_size);
+}
+
+/* True if this is an object of the cache whose mark says `was`; then it says `is` from now on. */
+static inline bool change_mark(struct kmem_cache *s, const void *object, unsigned int was,
+			       unsigned int is)
+{
+	if (page_owner(object) != &s->sheaf.slab || !mark_is(object, was))
+		return false;
+	mark(object, is);
+	return true;
+}
+
+static bool is_object(struct kmem_cache *s, const void *object)
+{
+	struct slab *slab;
+
+	if (page_owner(object) != &s->sheaf.slab)
+		return false;
+	slab = page_slab(object);
+	return slab && slab_index(&s->sheaf.slab, slab, object) != SLAB_NO_OBJECT;
+}
+
+/* --- to the program --------------------------------------------------------------------------- */
+
+static COLD void report_pop(struct kmem_cache *s, void *object)
+{
+	os_misuse_later(s->name,
+			"kmem_cache_alloc(%s): a sheaf holds %p, which is not a free object of "
+			"this cache; it is left out. Something wrote to the library's memory, or "
+			"two threads freed one object: look for them with slab_debug",
+			s->name, object);
+}
+
+/* Without marks, only the cache is looked at: the rest would cost as much as they do. */
+static inline bool may_take(struct kmem_cache *s, const void *object)
+{
+	if (s->flags & CACHE_MARKED)
+		return change_mark(s, object, MARK_FREE, MARK_USED);
+	return !(s->flags & CACHE_CHECK_POP) || page_owner(object) == &s->sheaf.slab;
+}
+
+static COLD void *take_another(struct kmem_cache *s, void *object, gfp_t flags)
+{
+	/* What is between guard pages has no mark, and is in no sheaf. */
+	if (!object || guard_is_ours(object))
+		return object;
+	report_pop(s, object);
+	object = cache_alloc_on(s, flags, os_node(), SLAB_PREFER_NODE);
+	if (object && (s->flags & CACHE_MARKED))
+		mark(object, MARK_USED);
+	return object;
+}
+
+static inline void *take(struct kmem_cache *s, void *object, gfp_t flags)
+{
+	if (__builtin_expect(!may_take(s, object), 0))
+		object = take_another(s, object, flags);
+	if (__builtin_expect(s->flags & CACHE_ZERO_ALLOC || flags & __GFP_ZERO, 0) && object)
+		clear(s, object);
+	return object;
+}
+
+void *hardened_take(struct kmem_cache *s, void *object, gfp_t flags)
+{
+	return object ? take(s, object, flags) : NULL;
+}
+
+bool hardened_take_try(struct kmem_cache *s, void *object)
+{
+	bool right = may_take(s, object) || guard_is_ours(object);
+
+	if (!right)
+		report_pop(s, object);
+	else if (s->flags & CACHE_ZERO_ALLOC)
+		clear(s, object);
+	return right;
+}
+
+bool hardened_take_all(struct kmem_cache *s, gfp_t flags, size_t n, void **objects)
+{
+	for (size_t i = 0; i < n; i++) {
+		void *object = take(s, objects[i], flags);
+
+		if (object) {
+			objects[i] = object;
+			continue;
+		}
+		objects[i] = NULL;
+		while (i > 0)
+			hardened_free(s, objects[--i], "kmem_cache_alloc_bulk");
+		return false;
+	}
+	return true;
+}
+
+static COLD void *alloc_slow(struct kmem_cache *s, gfp_t flags)
+{
+	void *object;
+
+	flags = cache_check_gfp(s, flags);
+	object = hardened_take(s, cache_alloc_slow(s, flags & ~__GFP_ZERO), flags);
+	cache_leave();
+	return object;
+}
+
+/* What the fast path of an allocation leaves: no mark, clearing, or a wrong pointer. */
+static __attribute__((noinline)) void *take_slowly(struct kmem_cache *s, void *object, gfp_t flags)
+{
+	tsan_taken(object);
+	object = take(s, object, flags);
+	cache_leave();
+	return object;
+}
+
+/* --- from the program ------------------------------------------------------------------------- */
+
+static COLD void report_free(struct kmem_cache *s, void *object, const char *call)
+{
+	struct slab_cache *cache = &s->sheaf.slab;
+
+	if (!is_object(s, object))
+		slab_report_wrong(cache, object, call);
+	else if (mark_is(object, MARK_WAITS))
+		os_misuse_later(s->name,
+				"%s(%s, %p): the object waits for a grace period; ignored. It was "
+				"freed with kfree_rcu before: look for two owners",
+				call, s->name, object);
+	else
+		slab_report_double(cache, object, call);
+}
+
+static inline bool may_free(struct kmem_cache *s, const void *object)
+{
+	if (s->flags & CACHE_MARKED)
+		return change_mark(s, object, MARK_USED, MARK_FREE);
+	return !(s->flags & CACHE_CHECK_FREE) || is_object(s, object);
+}
+
+static inline bool free_object(struct kmem_cache *s, void *object, const char *call)
+{
+	if (__builtin_expect(!may_free(s, object), 0)) {
+		if (!object || guard_is_ours(object))
+			return true;
+		report_free(s, object, call);
+		return false;
+	}
+	if (__builtin_expect(s->flags & CACHE_ZERO_FREE, 0))
+		clear(s, object);
+	return true;
+}
+
+bool hardened_free(struct kmem_cache *s, void *object, const char *call)
+{
+	return free_object(s, object, call);
+}
+
+bool hardened_retire(struct kmem_cache *s, void *object, const char *call)
+{
+	bool right = s->flags & CACHE_MARKED ? change_mark(s, object, MARK_USED, MARK_WAITS)
+					     : is_object(s, object);
+
+	if (!right)
+		report_free(s, object, call);
+	return right;
+}
+
+void hardened_free_waited(struct kmem_cache *s, void *object)
+{
+	if (guard_is_ours(object))
+		return;
+	if (s->flags & CACHE_MARKED)
+		mark(object, MARK_FREE);
+	if (s->flags & CACHE_ZERO_FREE)
+		clear(s, object);
+}
+
+/* What the fast path of a free leaves. */
+static __attribute__((noinline)) bool free_slowly(struct kmem_cache *s, void *object)
+{
+	bool right = free_object(s, object, cache_free_call(s));
+
+	if (right && os.tsan)
+		cache_tell_freed(s, object);
+	if (!right)
+		cache_leave();
+	return right;
+}
+
+static COLD void free_slow(struct kmem_cache *s, void *object)
+{
+	cache_free_slow(s, object, cache_free_call(s));
+	cache_leave();
+}
+
+/* --- the calls: as in fast.c, with a mark ------------------------------------------------------ */
+
+/* True if its mark is all that a call must look at: neither clears it, nor tells anybody. */
+static inline bool only_marked(const struct kmem_cache *s, slab_flags_t zero)
+{
+	return __builtin_expect((s->flags & (CACHE_MARKED | zero)) == CACHE_MARKED, 1);
+}
+
+#define DEFINE_CALLS(suffix, POP, PUSH)                                                            \
+	static FAST void *alloc_marked_##suffix(struct kmem_cache *s, gfp_t flags)                 \
+	{                                                                                          \
+		void *object;                                                                      \
+                                                                                                   \
+		if (__builtin_expect(flags & ~SHEAF_GFP_PLAIN, 0) ||                               \
+		    __builtin_expect(!POP((char *)s, &object), 0))                                 \
+			return alloc_slow(s, flags);                                               \
+		if (only_marked(s, CACHE_ZERO_ALLOC) &&                                            \
+		    __builtin_expect(change_mark(s, object, MARK_FREE, MARK_USED), 1))             \
+			return object;                                                             \
+		return take_slowly(s, object, flags);                                              \
+	}                                                                                          \
+                                                                                                   \
+	static FAST void *alloc_plain_marked_##suffix(struct kmem_cache *s)                        \
+	{                                                                                          \
+		return alloc_marked_##suffix(s, GFP_KERNEL);                                       \
+	}                                                                                          \
+                                                                                                   \
+	static FAST void free_marked_##suffix(struct kmem_cache *s, void *object)                  \
+	{                                                                                          \
+		if (!(only_marked(s, CACHE_ZERO_FREE) &&                                           \
+		      __builtin_expect(change_mark(s, object, MARK_USED, MARK_FREE), 1)) &&        \
+		    !free_slowly(s, object))                                                       \
+			return;                                                                    \
+		if (!__builtin_expect(PUSH((char *)s, object), 1))                                 \
+			free_slow(s, object);                                                      \
+	}
+
+#define CALLS(suffix)                                                                              \
+	((struct sheaf_calls){alloc_marked_##suffix, alloc_plain_marked_##suffix,                  \
+			      free_marked_##suffix})
+
+DEFINE_CALLS(trylock, c_pop, c_push)
+#ifdef HAVE_RSEQ
+DEFINE_CALLS(mm_cid, rseq_pop_mm_cid, rseq_push_mm_cid)
+DEFINE_CALLS(cpu_id, rseq_pop_cpu_id, rseq_push_cpu_id)
+DEFINE_CALLS(mm_cid_counted, rseq_pop_mm_cid_counted, rseq_push_mm_cid_counted)
+DEFINE_CALLS(cpu_id_counted, rseq_pop_cpu_id_counted, rseq_push_cpu_id_counted)
+
+static struct sheaf_calls rseq_calls(void)
+{
+	if (os.id_offset == RSEQ_CPU_ID)
+		return os.counting ? CALLS(cpu_id_counted) : CALLS(cpu_id);
+	return os.counting ? CALLS(mm_cid_counted) : CALLS(mm_cid);
+}
+#endif
+
+/* For a program that is built with the thread sanitizer. */
+static void *alloc_marked_told(struct kmem_cache *s, gfp_t flags)
+{
+	void *object;
+
+	if (flags & ~SHEAF_GFP_PLAIN || !c_pop((char *)s, &object))
+		return alloc_slow(s, flags);
+	return take_slowly(s, object, flags);
+}
+
+static void *alloc_plain_marked_told(struct kmem_cache *s)
+{
+	return alloc_marked_told(s, GFP_KERNEL);
+}
+
+static void free_marked_told(struct kmem_cache *s, void *object)
+{
+	if (free_slowly(s, object) && !c_push((char *)s, object))
+		free_slow(s, object);
+}
+
+struct sheaf_calls hardened_calls(void)
+{
+	struct sheaf_calls calls = os.tsan ? CALLS(told) : CALLS(trylock);
+
+#ifdef HAVE_RSEQ
+	if (os.backend == OS_BACKEND_RSEQ)
+		calls = rseq_calls();
+#endif
+	return calls;
+}
