@@ -2,7 +2,8 @@
 /*
  * Who called: the program's functions on this thread's stack, for reports of misuse.
  *
- * Walks by unwind tables, which every usual build has. Takes no lock, allocates nothing and waits
+ * Walks by unwind tables, which every usual build has; what was read of them is kept
+ * (os/linux/unwind.h). Takes no lock, allocates nothing and waits
  * for nothing, so it may be called with any lock held and from signal handlers. That holds with
  * glibc 2.35 or later, whose loader finds tables without a lock; elsewhere nothing is written. Nor
  * is it on an alternate signal stack with too little room for the walk.

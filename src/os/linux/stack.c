@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unwind.h>
 
+#include "os/linux/unwind.h"
+
 #if defined(DLFO_STRUCT_HAS_EH_DBASE)
 
 /* Absent before glibc 2.35. */
@@ -43,6 +45,14 @@ static bool is_ours(uintptr_t ip)
 }
 
 /* A callback of the program's that the library called stays: only the innermost are left out. */
+static void add_frame(struct stack_walk *walk, uintptr_t ip)
+{
+	if (!walk->left && is_ours(ip - 1))
+		return;
+	walk->left = true;
+	walk->ip[walk->n++] = ip;
+}
+
 static _Unwind_Reason_Code walk_step(struct _Unwind_Context *context, void *argument)
 {
 	struct stack_walk *walk = argument;
@@ -50,10 +60,7 @@ static _Unwind_Reason_Code walk_step(struct _Unwind_Context *context, void *argu
 
 	if (!ip || walk->n == walk->most)
 		return _URC_END_OF_STACK;
-	if (!walk->left && is_ours(ip - 1))
-		return _URC_NO_REASON;
-	walk->left = true;
-	walk->ip[walk->n++] = ip;
+	add_frame(walk, ip);
 	return _URC_NO_REASON;
 }
 
@@ -164,11 +171,39 @@ void os_stack_prepare(void)
 		_Unwind_Backtrace(stop_at_once, NULL);
 }
 
+#ifdef UNWIND_HERE
+/* By rows that are kept. False: not all of the stack is known to them. */
+static __attribute__((noinline)) bool walk_by_rows(struct stack_walk *walk)
+{
+	enum unwind_result result;
+	struct unwind_frame frame;
+
+	UNWIND_HERE(frame);
+	result = unwind_step(&frame);
+	while (result == UNWIND_STEP && walk->n < walk->most) {
+		add_frame(walk, frame.pc);
+		result = unwind_step(&frame);
+	}
+	return result != UNWIND_UNKNOWN;
+}
+#else
+static bool walk_by_rows(struct stack_walk *walk)
+{
+	(void)walk;
+	return false;
+}
+#endif
+
 unsigned int os_stack_walk(uintptr_t *ip, unsigned int n)
 {
 	struct stack_walk walk = {.ip = ip, .most = n};
 
-	if (!_dl_find_object || !has_room())
+	if (!_dl_find_object)
+		return 0;
+	if (walk_by_rows(&walk))
+		return walk.n;
+	walk = (struct stack_walk){.ip = ip, .most = n};
+	if (!has_room())
 		return 0;
 	_Unwind_Backtrace(walk_step, &walk);
 	return walk.n;
