@@ -10,8 +10,8 @@
  *     ...
  *     sheaf_set_report(to_log, log);
  *
- * What is reported, and how a program is run so that more is found, docs/debugging.md and
- * libsheaf(7) describe.
+ * docs/debugging.md and libsheaf(7) describe what is reported, and which options find more. The
+ * rules of <sheaf/slab.h> for threads, signals, fork and errno apply here, too.
  */
 #ifndef SHEAF_DEBUG_H
 #define SHEAF_DEBUG_H
@@ -26,73 +26,77 @@ extern "C" {
 #endif
 
 /*
- * Call report(data, text, length) for each report, instead of writing it to standard error or the
- * file of SHEAF_OPTIONS=report=PATH; NULL: do that again. The text is one report, or several lines,
- * ends with a line feed, and is not terminated by a zero byte.
+ * From now on, call report(data, text, length) for each report, instead of writing it to standard
+ * error or to the file of SHEAF_OPTIONS=report=PATH. If `report` is NULL, write reports there
+ * again. The text is one report of one or more lines. It has `length` bytes, ends with a line feed,
+ * and is not terminated by a zero byte.
  *
- * The callback runs in the thread that reports, before its call of the library returns, and in
- * several threads at once. No lock of the library is held. It may use the library, except this
- * function; what these calls report is written as if there were no callback. So are reports of calls
- * that never wait (those whose names end in _nolock), of a forked child before fork() has returned,
- * before abort() and at exit, because no callback may run there.
+ * The callback runs in the thread that reports, before that thread's call of the library returns.
+ * It may run in several threads at once. No lock of the library is held. The callback may use the
+ * library, except this function; reports of its own calls are written as if there were no callback.
+ * The same goes for reports where no callback may run: in calls that never wait (their names end in
+ * _nolock), in a forked child before fork() has returned, before abort(), and at exit.
  *
- * Waits until the former callback has returned in all threads: afterwards it and its data may go
- * away. Returns 0, or -EBUSY in a callback. Not for signal handlers. O(1).
+ * The call waits until the previous callback has returned in all threads. Afterwards the program
+ * may free what that callback used. Returns 0, or -EBUSY in a callback. O(1). The kernel has no
+ * such call.
  */
 int sheaf_set_report(void (*report)(void *data, const char *text, size_t length), void *data)
 	SHEAF_SYMBOL(sheaf_set_report);
 
 /*
- * Explain a SIGSEGV or SIGBUS: if the address is in or beside an object between guard pages
+ * Explain a SIGSEGV or SIGBUS: if the address is in or next to an object between guard pages
  * (SHEAF_OPTIONS=slab_debug=G), report which object it was, who allocated and who freed it, and
- * which code touched it. Returns whether the address was such a one.
+ * which code accessed it. Returns whether the address was one of these.
  *
- * The library does this by itself, in a handler that it installs when the first cache wants guard
- * pages, and that then hands the signal over to the handler before it. A program that installs its
- * own handler later calls this function in it if si_code is above 0, with si_addr and with the
- * third argument of the handler. context may be NULL: the report then cannot say which code it was.
+ * The library installs a handler that does this when the first cache wants guard pages. The handler
+ * then passes the signal on to the handler that was there before. A program that installs its own
+ * handler later should call this function in it if si_code is above 0, and pass si_addr and the
+ * third argument of the handler. If `context` is NULL, the report does not say which code it was.
  *
  * Async-signal-safe: no callback of sheaf_set_report() runs. Writes the report before it returns,
- * and waits for a reader of standard error if that is a full pipe. errno is preserved. O(1). The
- * kernel has kfence_handle_page_fault().
+ * and blocks while standard error is a full pipe. O(1). Kernel: kfence_handle_page_fault().
  */
 bool sheaf_explain_fault(const void *address, const void *context)
 	SHEAF_SYMBOL(sheaf_explain_fault);
 
 /*
- * Check the slabs of a cache while the program uses it: what each says of its objects, and, with
- * slab_debug, the bytes of free objects and the red zones around used ones. Each fault is reported.
- * What was overwritten in a free object is restored; what belongs to a used one is left alone.
+ * Check the slabs of a cache while the program uses it: the bits and the count of each slab, and,
+ * with slab_debug, the bytes of free objects and the red zones around used ones. Each fault is
+ * reported. Overwritten bytes of a free object are restored; those of a used object are not
+ * changed.
  *
- * kmem_cache_verify() needs a cache that nobody uses, and finds more: it proves that each object is
- * in exactly one place. This call may be made at any time. Other threads take no objects from a
- * slab while it is looked at, and use others; those that are being taken from just then are left
- * out, and so are objects between guard pages.
+ * kmem_cache_verify() finds more, because it proves that each object is in exactly one place, but
+ * no other thread may use the cache meanwhile. This call may be made at any time. While it checks a
+ * slab, other threads take objects from other slabs. If another thread is just taking objects from
+ * a slab, the call waits for it, and leaves the slab out if that takes long. It also leaves out
+ * objects between guard pages.
  *
  * Returns the number of faults, 0 if there are none; -1 after a report if the cache was destroyed.
- * Any thread, but no signal handler. O(pages that the library uses + bytes of the cache). As the
- * kernel's /sys/kernel/slab/NAME/validate.
+ * O(pages that the library uses + bytes of the cache). Kernel: a write to
+ * /sys/kernel/slab/NAME/validate.
  */
 int kmem_cache_validate(struct kmem_cache *s) SHEAF_SYMBOL(kmem_cache_validate);
 
 enum sheaf_traces {
 	SHEAF_ALLOC_TRACES, /* who allocated the objects that are in use */
-	SHEAF_FREE_TRACES,  /* who freed them the last time before that */
+	SHEAF_FREE_TRACES,  /* who freed them last, before that */
 };
 
 /*
- * Write the objects in use of a cache with SLAB_STORE_USER (slab_debug=U), grouped by stack, most
- * objects first, to a file descriptor: for each group the number of objects, the bytes that were
- * asked for, the least, average and greatest age, threads and CPUs, one of the objects, and the
- * stack. NULL: all such caches. The format is SHEAF_STATS_TEXT or SHEAF_STATS_JSON. As the kernel's
- * files alloc_traces and free_traces.
+ * Write to a file descriptor which stacks allocated (or freed) the objects in use of a cache with
+ * SLAB_STORE_USER (slab_debug=U). There is a group for each stack, and groups with most objects
+ * come first. Each has the number of objects, the bytes that were requested, the least, average and
+ * greatest age, threads and CPUs, the address of one object, and the stack. If `s` is NULL, write
+ * this for all such caches. The format is SHEAF_STATS_TEXT or SHEAF_STATS_JSON.
  *
- * The program may use the cache meanwhile; kmem_cache_validate() says how it is looked at. No lock
- * is held while writing. Objects of more than 4096 stacks are counted without their stacks.
+ * The program may use the cache meanwhile, as with kmem_cache_validate(). No lock is held while
+ * writing. After 4096 stacks, objects with other stacks are counted without their stacks.
  *
- * Returns 0 or a negative error number: the error of write(2), -ENOMEM, -ENOTSUP if the cache stores
- * no users, -EINVAL for a destroyed cache or an unknown format. Any thread, but no signal handler.
- * O(pages that the library uses + objects in use). A cancellation point.
+ * Returns 0 or a negative error number: the error of write(2), -ENOMEM, -ENOTSUP if the cache does
+ * not store users, -EINVAL for a destroyed cache or an unknown format. O(pages that the library
+ * uses + objects in use). A cancellation point. Kernel: the files alloc_traces and free_traces in
+ * debugfs.
  */
 int kmem_cache_print_traces(struct kmem_cache *s, int fd, enum sheaf_traces which,
 			    enum sheaf_stats_format format) SHEAF_SYMBOL(kmem_cache_print_traces);

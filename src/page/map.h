@@ -7,22 +7,24 @@
  *   | NULL | leaf | NULL | ...           | 0 | size, HEAD | 1 back | 2 back | 0 | ...
  *             `------------------------>      `------- one block -------'
  *
- * Blocks are aligned to OS_HUGE, so an entry belongs to one of them at most. The first one of a
- * block holds its size, each further one how far before it that is: two entries tell the block of
- * any address in it. A block of 1 GiB costs 512 stores, which are nothing beside its page faults; a
- * free costs one.
+ * Blocks are aligned to OS_HUGE, so an entry belongs to at most one block. A block's first entry
+ * holds its size, and each other entry its distance from the first. So two entries give the block
+ * of any address in it. A block of 1 GiB costs 512 stores, which is little compared with its page
+ * faults; a free costs one store.
  *
  * Invariants
- *  G1. A block's first entry is there exactly as long as the block is somebody's: who exchanges it
- *      for 0, and nobody else, unmaps the block.
- *  G2. A distance tells only where to look, and is left when its block has gone: whether a block is
- *      there and reaches as far decides its size.
- *  G3. Entries are written only while their addresses are mapped for a block, so by nobody else.
- *  G4. Leaves are made when a block needs them, and stay.
+ *  G1. A block's first entry is set exactly as long as the block is in use. Only the thread that
+ *      exchanges this entry for 0 unmaps the block.
+ *  G2. A distance only says where to look, and stays when its block is freed. The size in the first
+ *      entry decides whether there is a block, and whether it contains the address.
+ *  G3. A thread writes entries only while their addresses are mapped for its block. So no other
+ *      thread writes them.
+ *  G4. Leaves are allocated when a block needs them, and stay.
  *
- * Locks: none. map_find() is async-signal-safe. A fork beside a thread that is about to map or
- * unmap a block leaves the child a mapping that is nobody's; map_bytes() counts it.
- * Complexity: that of the system's calls; the table costs the same however many blocks there are.
+ * Locks: none. map_find() is async-signal-safe. If the process forks while another thread is about
+ * to map or unmap a block, the child has a mapping that no thread owns; map_bytes() counts it.
+ * Complexity: that of the system calls; the cost of the table does not depend on the number of
+ * blocks.
  * Callers: src/cache/, src/stats/.
  */
 #ifndef SHEAF_PAGE_MAP_H

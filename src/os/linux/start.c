@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What is said at the first use: who asks is told what runs, and what the machine cannot do of
- * that. */
+/* Reports at the first use: which options this machine cannot obey, and, if the program asks for
+ * it (verbose), what runs. */
 #include "os/start.h"
 
 #include "os/machine.h"
