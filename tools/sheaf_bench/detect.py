@@ -39,11 +39,12 @@ examples:
   sheaf detect --class double-free     one bug under every tool
   sheaf detect --row FZPU --row asan   all bugs under some tools, by the heads of their columns
   sheaf detect --class uaf-write --row FZPU --show    and what the tool says
-  sheaf detect --json >bench/results/detect.json; scripts/update-numbers    write docs/detection.md again
+  sheaf detect --json >detect.json     results as JSON, one line each
   sheaf detect --list                  the classes, who can see each, and where it comes from
 
-bench/detect/classes has the classes, bench/detect/cases their programs. Tools that are not installed are left
-out, and their packages named.
+bench/detect/classes has the classes, bench/detect/cases their programs. Tools that are not
+installed are left out, and their packages named. With the JSON in bench/results,
+scripts/update-numbers writes docs/detection.md again.
 """
 
 
@@ -145,8 +146,8 @@ def measure(directory: Path, rows: list[Detector], names: list[str]) -> tuple[li
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = commands.add_parser(
         "detect", help="which tool finds which bug", epilog=EPILOG,
-        description="Run a program for each class of bugs, on libsheaf with each debug option and on other "
-        "tools, and print which of them notice, when, and whether they name who did it.",
+        description="Run a program for each class of bugs, on libsheaf and under other tools: which of\n"
+        "them notice, when, and do they name who did it?",
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--list", action="store_true", help="list the classes of bugs and exit")
     parser.add_argument("--class", dest="bug", metavar="NAME", action="append",
