@@ -74,11 +74,8 @@ def ours(known: str) -> list[Detector]:
     rows = [Detector("libsheaf, plain", "plain", SHEAF)]
     letters = _letters(known)
     # Every object that is allocated: whether the one object of the program is a sample is chance.
-    sample = _option(known, r"^\s*(\w*sampl\w*=)")
-    if sample:
-        rows.append(Detector("libsheaf, every object sampled", "S", SHEAF, f"{sample}1", guards=True))
-    elif "S" in letters:
-        rows.append(Detector("libsheaf, every object sampled", "S", SHEAF, "slab_debug=S", guards=True))
+    if "S" in letters:
+        rows.append(Detector("libsheaf, every object a sample", "S", SHEAF, "slab_debug=S;slab_sample=1", guards=True))
     if _option(known, r"^\s*(hardened)\b"):
         rows.append(Detector("libsheaf, hardened", "hard", SHEAF, "hardened"))
     for wanted in LETTERS:

@@ -10,8 +10,7 @@ from sheaf_bench.suites import debug
 from sheaf_tool.table import WIDTH
 
 KNOWN = """\
-  slab_debug=TEXT          check caches: letters of FZPUTAOG, then names of caches; see the page
-  sample=N                 one sample in N bytes (1 to 1073741824)
+  slab_debug=TEXT          check caches: letters of FZPUTAOGS, then names of caches; see the page
   slab_guard=N             N MiB of addresses for guarded objects (8 to 65536)
   slab_freelist_hardened   no effect: free objects hold no links
   slab_freelist_random     hand out a new slab's objects in random order

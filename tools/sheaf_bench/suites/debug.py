@@ -67,9 +67,8 @@ def settings_of(known: str) -> list[Setting]:
     for wanted in LETTERS:
         if set(wanted) <= set(have):
             found.append(Setting(Detector(wanted, wanted, SHEAF, f"slab_debug={wanted}"), True))
-    sample = re.search(r"^\s*(\w*sampl\w*=)", known, re.M)
-    if sample:
-        found += [Setting(Detector("S", f"S {kib}K", SHEAF, f"{sample[1]}{kib << 10}"), False)
+    if "S" in have:
+        found += [Setting(Detector("S", f"S {kib}K", SHEAF, f"slab_debug=S;slab_sample={kib << 10}"), False)
                   for kib in SAMPLED]
     for option in HARDENING:
         name = option.split("=")[0]
