@@ -223,6 +223,8 @@ static struct kmem_cache *create(const char *name, size_t size, struct kmem_cach
 	if (!caches_ready() || !check_args(name, size, args, flags))
 		return NULL;
 	flags = with_debug(name, flags);
+	if (os_options.tiny)
+		flags |= SLAB_NO_SHEAVES;
 	os_lock(&caches.lock);
 	if (flags & DEBUG_GUARD)
 		guard_begin();

@@ -34,6 +34,7 @@ static const struct option table[] = {OS_OPTIONS(SWITCH, NUMBER, TEXT)};
 
 /* As many as the kernel has. */
 #define HARDENED_KMALLOC_CACHES 16
+#define TINY_MAX_ORDER		1
 
 #define NR_OPTIONS (sizeof(table) / sizeof(table[0]))
 #define LONGEST	   64
@@ -268,11 +269,24 @@ static bool add_debug(const char *word, size_t length)
 	return false;
 }
 
+static bool is_given(const bool *given, const uint32_t *value)
+{
+	for (size_t i = 0; i < NR_OPTIONS; i++)
+		if (given[i] && table[i].value == value)
+			return true;
+	return false;
+}
+
 /* What one option stands for. */
-static void apply_presets(void)
+static void apply_presets(const bool *given)
 {
 	struct os_options *o = &os_options;
 
+#ifdef SHEAF_SLUB_TINY
+	o->tiny = 1;
+#endif
+	if (o->tiny && !is_given(given, &o->max_order))
+		o->max_order = TINY_MAX_ORDER;
 	if (o->hardened) {
 		o->random = o->check_double = o->guard_pools = 1;
 		if (!o->random_kmalloc_caches)
@@ -303,7 +317,7 @@ bool os_options_parse(const char *text)
 		text += *text != '\0';
 	}
 	report_contradictions(given);
-	apply_presets();
+	apply_presets(given);
 	return understood;
 }
 

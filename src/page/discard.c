@@ -27,6 +27,10 @@
  */
 #define SPLITS_PART 4
 
+/* With slub_tiny, of the bytes that may stay so small a part: 64 KiB of whole chunks, 256 KiB in
+ * all. */
+#define TINY_PART 64
+
 struct range_splits range_splits;
 
 static size_t larger(size_t one, size_t other)
@@ -153,6 +157,8 @@ static bool may_part(struct range *range, struct chunk *chunk)
 /* Dirty pages that may stay whatever else: so many bytes, or more if the user asks for it. */
 static size_t keep_pages(size_t bytes)
 {
+	if (os_options.tiny)
+		bytes /= TINY_PART;
 	return larger(bytes, (size_t)os_options.page_keep << 20) >> OS_PAGE_SHIFT;
 }
 
@@ -176,7 +182,8 @@ static size_t freed_lately(struct range *range, uint32_t now)
 static size_t keep_for_return(struct range *range)
 {
 	uint32_t now = os_now_ms();
-	size_t most = PAGE_KEEP_PEAK / os.nr_nodes, step = PAGE_DISCARD_MAX >> OS_PAGE_SHIFT;
+	size_t most = os_options.tiny ? 0 : PAGE_KEEP_PEAK / os.nr_nodes,
+	       step = PAGE_DISCARD_MAX >> OS_PAGE_SHIFT;
 	size_t wanted = smaller(freed_lately(range, now), most >> OS_PAGE_SHIFT);
 
 	if (wanted >= range->kept) {

@@ -97,6 +97,8 @@ static uint16_t min_partial(uint32_t size)
 {
 	uint32_t n = (fls(size) - 1) / 2;
 
+	if (os_options.tiny)
+		return 0;
 	return (uint16_t)(n < 5 ? 5 : n > 10 ? 10 : n);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* For tests of sheaves, which debug caches do not have. */
+/* For tests of sheaves, which debug caches do not have, and none with slub_tiny. */
 #ifndef SHEAF_TESTS_SHEAVES_H
 #define SHEAF_TESTS_SHEAVES_H
 
@@ -7,10 +7,10 @@
 #include "os/machine.h"
 #include "os/options.h"
 
-/* Skip this test if slab_debug makes all caches debug caches. */
+/* Skip this test if the options leave caches no sheaves. */
 static inline void needs_sheaves(void)
 {
-	if (*os_options.slab_debug)
+	if (*os_options.slab_debug || os_options.tiny)
 		skip();
 }
 

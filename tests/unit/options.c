@@ -72,6 +72,18 @@ static void hardened_is_a_set(void **state)
 	assert_int_equal(lines, 1);
 }
 
+static void tiny_has_small_orders(void **state)
+{
+	int lines;
+
+	(void)state;
+	assert_true(parse("slub_tiny", &lines));
+	assert_int_equal(lines, 0);
+	assert_int_equal(os_options.max_order, 1);
+	assert_true(parse("slab_max_order=3;slub_tiny", &lines));
+	assert_int_equal(os_options.max_order, 3);
+}
+
 /* Options for benchmarks are unknown to a library that is built without them. */
 static void those_of_benchmarks(void **state)
 {
@@ -235,6 +247,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(understands_all),
 		cmocka_unit_test(hardened_is_a_set),
+		cmocka_unit_test(tiny_has_small_orders),
 		cmocka_unit_test(those_of_benchmarks),
 		cmocka_unit_test(defaults),
 		cmocka_unit_test(names_the_nearest),

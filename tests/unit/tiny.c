@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/* slub_tiny: no sheaves, no spare slabs, small orders, and free memory goes back. */
+#include <string.h>
+
+#include <sheaf/slab.h>
+
+#include "cache/cache.h"
+#include "kit/cache.h"
+#include "kit/unit.h"
+#include "os/options.h"
+#include "page/page.h"
+#include "percpu/sheaf.h"
+
+enum {
+	MANY = 100000,
+	SIZE = 100
+};
+
+static void no_cache_has_sheaves(void **state)
+{
+	const struct kmem_cache_args args = {.sheaf_capacity = 100, .barn_objects = 1000};
+	struct kmem_cache *s = kmem_cache_create("asks", 64, &args, 0);
+
+	(void)state;
+	assert_int_equal(look(s).sheaf_capacity, 0);
+	assert_int_equal(kmem_cache_set_sheaf_capacity(s, 10), -1);
+	kmem_cache_free(s, kmem_cache_alloc(s, GFP_KERNEL));
+	kmem_cache_destroy(s);
+}
+
+static void slabs_are_small_and_go_back(void **state)
+{
+	void *block = kmalloc(700, GFP_KERNEL), *objects[200];
+	struct kmem_cache *s = make("small", 700, 0);
+
+	(void)state;
+	assert_true(s->sheaf.slab.oo.order <= 1);
+	assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, 200, objects), 200);
+	assert_true(look(s).slabs > 10);
+	kmem_cache_free_bulk(s, 200, objects);
+	assert_int_equal(look(s).slabs, 0);
+	kmem_cache_destroy(s);
+	s = make("large", 20000, 0);
+	objects[0] = kmem_cache_alloc(s, GFP_KERNEL);
+	assert_non_null(memset(objects[0], 1, 20000));
+	kmem_cache_free(s, objects[0]);
+	kmem_cache_destroy(s);
+	kfree(block);
+}
+
+static void free_memory_goes_back(void **state)
+{
+	static void *objects[MANY];
+	struct kmem_cache *s = make("many", SIZE, 0);
+
+	(void)state;
+	assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, MANY, objects), MANY);
+	assert_true(page_usage().used > (size_t)MANY * SIZE);
+	for (unsigned int i = 0; i < MANY; i++)
+		kmem_cache_free(s, objects[i]);
+	/* 256 KiB, and what a chunk of which parts are in use may keep. */
+	assert_true(page_usage().dirty <= (size_t)512 << 10);
+	kmem_cache_destroy(s);
+}
+
+static void caches_are_shared(void **state)
+{
+	struct kmem_cache *one = kmem_cache_create("one", 72, NULL, 0);
+	struct kmem_cache *two = kmem_cache_create("two", 72, NULL, SLAB_NO_SHEAVES);
+
+	(void)state;
+	assert_ptr_equal(one, two);
+	kmem_cache_destroy(one);
+	kmem_cache_destroy(two);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(no_cache_has_sheaves),
+		cmocka_unit_test(slabs_are_small_and_go_back),
+		cmocka_unit_test(free_memory_goes_back),
+		cmocka_unit_test(caches_are_shared),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
