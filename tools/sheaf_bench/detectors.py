@@ -81,7 +81,10 @@ def ours(known: str) -> list[Detector]:
     for wanted in LETTERS:
         there = "".join(letter for letter in wanted if letter in letters)
         if there == wanted or (len(wanted) == len("FZPUGQ") and len(there) > len("FZPU")):
-            rows.append(Detector(f"libsheaf, {there}", there, SHEAF, f"slab_debug={there}", guards="G" in there))
+            # Leaks at exit are reported on demand; the stacks of U make that worth it.
+            leaks = ";leaks" if "U" in there and _option(known, r"^\s*(leaks)\s") else ""
+            rows.append(Detector(f"libsheaf, {there}", there, SHEAF, f"slab_debug={there}{leaks}",
+                                 guards="G" in there))
     return rows
 
 
