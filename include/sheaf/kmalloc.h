@@ -46,6 +46,18 @@ extern "C" {
 #define SHEAF_KMALLOC_WORDS 1024
 extern struct kmem_cache **const sheaf_kmalloc_by_words;
 
+/* A sanitizer that watches memory: it is told how many bytes were requested, not how many words. */
+#if defined(__SANITIZE_ADDRESS__)
+#define __SHEAF_TOLD 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer)
+#define __SHEAF_TOLD 1
+#endif
+#endif
+#ifndef __SHEAF_TOLD
+#define __SHEAF_TOLD 0
+#endif
+
 /* kmalloc() of a size beyond those words. */
 SHEAF_FRESH SHEAF_SIZED(1) void *__kmalloc_large(size_t size, gfp_t flags)
 	SHEAF_SYMBOL(__kmalloc_large);
@@ -59,7 +71,7 @@ SHEAF_FRESH SHEAF_SIZED(1) void *__kmalloc_large(size_t size, gfp_t flags)
  */
 static inline SHEAF_FRESH SHEAF_SIZED(1) void *kmalloc(size_t size, gfp_t flags)
 {
-	if (__builtin_expect(size > 8 * SHEAF_KMALLOC_WORDS, 0))
+	if (__SHEAF_TOLD || __builtin_expect(size > 8 * SHEAF_KMALLOC_WORDS, 0))
 		return __kmalloc_large(size, flags);
 	return kmem_cache_alloc(
 		__atomic_load_n(&sheaf_kmalloc_by_words[(size + 7) >> 3], __ATOMIC_ACQUIRE), flags);

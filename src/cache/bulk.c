@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Bulk calls: arrays of objects, from sheaves first, then from slabs. */
 #include <limits.h>
-#include <string.h>
 
 #include "cache/block.h"
 #include "cache/hardened.h"
@@ -93,11 +92,14 @@ SHEAF_PUBLIC int kmem_cache_alloc_bulk(struct kmem_cache *s, gfp_t flags, size_t
 	}
 	if (!alloc_all(s, flags, (unsigned int)n, p))
 		return 0;
-	if (__builtin_expect(os.watched, 0) && !cache_watch_taken(s, flags & ~__GFP_ZERO, n, p))
-		return give_up(s, n, p);
+	if (__builtin_expect(os.watched, 0)) {
+		tools_wrote(p, n * sizeof(*p));
+		if (!cache_watch_taken(s, flags & ~__GFP_ZERO, n, p))
+			return give_up(s, n, p);
+	}
 	if (flags & __GFP_ZERO)
 		for (size_t i = 0; i < n; i++)
-			memset(p[i], 0, s->sheaf.slab.object_size);
+			cache_zero(s, p[i]);
 	return (int)n;
 }
 
@@ -199,7 +201,7 @@ static COLD void free_watched(struct kmem_cache *s, size_t n, void **p, bool wai
 static void free_same_owner(struct kmem_cache *s, size_t n, void **p, bool waited, const char *call)
 {
 	if (cache_is_checked(s)) {
-		for (size_t i = 0; os.tsan && i < n; i++)
+		for (size_t i = 0; tsan_is_told() && i < n; i++)
 			cache_tell_freed(s, p[i]);
 		cache_give_checked(s, p, n, waited, call);
 	} else if (__builtin_expect(os.watched, 0)) {

@@ -18,12 +18,15 @@
 
 #include <sheaf/slab.h>
 
+#include <string.h>
+
 #include "cache/index.h"
 #include "debug/slab_debug.h"
 #include "grace/grace.h"
 #include "os/lock.h"
 #include "os/public.h"
 #include "os/report.h"
+#include "os/tools.h"
 #include "os/tsan.h"
 #include "percpu/sheaf.h"
 
@@ -172,6 +175,13 @@ unsigned int cache_give_up_free(struct kmem_cache *s);
 void cache_free_slow(struct kmem_cache *s, void *object, const char *call);
 /* Free objects straight to their slabs. */
 void cache_give(struct kmem_cache *s, void **objects, unsigned int n, const char *call);
+
+/* The sanitizer of a program does not see each clearing by the library, which compilers inline. */
+static inline void cache_zero(const struct kmem_cache *s, void *object)
+{
+	memset(object, 0, s->sheaf.slab.object_size);
+	tools_wrote(object, s->sheaf.slab.object_size);
+}
 
 /* At the end of an allocation: clear the object if the flags say so. NULL is allowed. */
 void *cache_finish(struct kmem_cache *s, void *object, gfp_t flags);

@@ -111,7 +111,7 @@ static void *alloc_plain_no_sheaf(struct kmem_cache *s)
 static void free_no_sheaf(struct kmem_cache *s, void *object)
 {
 	if (object) {
-		if (__builtin_expect(os.tsan, 0))
+		if (tsan_is_told())
 			cache_tell_freed(s, object);
 		cache_give(s, &object, 1, cache_free_call(s));
 	}
@@ -153,7 +153,7 @@ static void *alloc_plain_strict(struct kmem_cache *s)
 
 void cache_choose_calls(struct kmem_cache *s)
 {
-	struct sheaf_calls calls = os.tsan ? CALLS(told) : CALLS(trylock);
+	struct sheaf_calls calls = tsan_is_told() ? CALLS(told) : CALLS(trylock);
 
 #ifdef HAVE_RSEQ
 	if (os.backend == OS_BACKEND_RSEQ)

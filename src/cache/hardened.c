@@ -2,8 +2,6 @@
 /* Caches that look at each object; see hardened.h. */
 #include "cache/hardened.h"
 
-#include <string.h>
-
 #include "debug/guard.h"
 #include "os/atomic.h"
 #include "os/machine.h"
@@ -36,11 +34,6 @@ slab_flags_t hardened_flags(slab_flags_t flags, bool has_ctor)
 	if (o->init_on_free)
 		hardened |= CACHE_ZERO_FREE;
 	return hardened;
-}
-
-static void clear(struct kmem_cache *s, void *object)
-{
-	memset(object, 0, s->sheaf.slab.object_size);
 }
 
 /* True if this is an object of the cache whose mark says `was`; then it says `is` from now on. */
@@ -99,7 +92,7 @@ static inline void *take(struct kmem_cache *s, void *object, gfp_t flags)
 	if (__builtin_expect(!may_take(s, object), 0))
 		object = take_another(s, object, flags);
 	if (__builtin_expect(s->flags & CACHE_ZERO_ALLOC || flags & __GFP_ZERO, 0) && object)
-		clear(s, object);
+		cache_zero(s, object);
 	return object;
 }
 
@@ -115,7 +108,7 @@ bool hardened_take_try(struct kmem_cache *s, void *object)
 	if (!right)
 		report_pop(s, object);
 	else if (s->flags & CACHE_ZERO_ALLOC)
-		clear(s, object);
+		cache_zero(s, object);
 	return right;
 }
 
@@ -188,7 +181,7 @@ static inline bool free_object(struct kmem_cache *s, void *object, const char *c
 		return false;
 	}
 	if (__builtin_expect(s->flags & CACHE_ZERO_FREE, 0))
-		clear(s, object);
+		cache_zero(s, object);
 	return true;
 }
 
@@ -214,7 +207,7 @@ void hardened_free_waited(struct kmem_cache *s, void *object)
 	if (s->flags & CACHE_MARKED)
 		mark(object, MARK_FREE);
 	if (s->flags & CACHE_ZERO_FREE)
-		clear(s, object);
+		cache_zero(s, object);
 }
 
 /* What the fast path of a free leaves. */
@@ -222,7 +215,7 @@ static __attribute__((noinline)) bool free_slowly(struct kmem_cache *s, void *ob
 {
 	bool right = free_object(s, object, cache_free_call(s));
 
-	if (right && os.tsan)
+	if (right && tsan_is_told())
 		cache_tell_freed(s, object);
 	if (!right)
 		cache_leave();
@@ -314,7 +307,7 @@ static void free_marked_told(struct kmem_cache *s, void *object)
 
 struct sheaf_calls hardened_calls(void)
 {
-	struct sheaf_calls calls = os.tsan ? CALLS(told) : CALLS(trylock);
+	struct sheaf_calls calls = tsan_is_told() ? CALLS(told) : CALLS(trylock);
 
 #ifdef HAVE_RSEQ
 	if (os.backend == OS_BACKEND_RSEQ)

@@ -15,6 +15,7 @@
 #include "os/options.h"
 #include "os/process_words.h"
 #include "os/report.h"
+#include "os/tools.h"
 #include "page/map.h"
 
 #define RUN_MAX (OS_PAGE << PAGE_MAX_ORDER)
@@ -89,6 +90,7 @@ void large_free(void *block)
 	show_large(-(int64_t)large_size(run));
 	if (os_options.init_on_free)
 		memset(block, 0, large_size(run));
+	tools_freed(block, large_size(run));
 	tsan_freed(block, large_size(run));
 	tsan_pages_given(block, large_size(run));
 	page_keep(run, order_of(run));
@@ -128,11 +130,14 @@ void *large_take(size_t size, gfp_t flags, unsigned int node)
 	if (block) {
 		show_large((int64_t)size);
 		tsan_pages_taken(block, size);
+		tools_open(block, size);
 	}
 	if (block && ((flags & __GFP_ZERO) || os_options.init_on_alloc))
 		memset(block, 0, size);
 	if (!block && (size > RUN_MAX || !(flags & __GFP_THISNODE)))
 		block = map_alloc(size, align < KMALLOC_MAX_SIZE ? align : KMALLOC_MAX_SIZE, node);
+	if (block)
+		tools_taken(block, size, (flags & __GFP_ZERO) || os_options.init_on_alloc);
 	return block;
 }
 

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Allocating and freeing in any context: nothing here waits or spins, or takes a lock except by
  * try-lock. */
-#include <string.h>
 
+#include "percpu/nolock.h"
 #include "cache/cache.h"
 #include "cache/hardened.h"
 #include "debug/guard.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/report.h"
-#include "percpu/nolock.h"
 #include "percpu/stat.h"
 
 #define COLD __attribute__((cold, noinline))
@@ -72,7 +71,7 @@ void *cache_alloc_try(struct kmem_cache *s, gfp_t gfp, unsigned int node)
 	if (__builtin_expect(os.watched, 0))
 		object = watch_taken(s, object);
 	if (object && (gfp & __GFP_ZERO))
-		memset(object, 0, s->sheaf.slab.object_size);
+		cache_zero(s, object);
 	stat_add(&s->sheaf.slab, STAT_nolock_fail, object == NULL);
 	os_report_kept_nowait();
 	return object;

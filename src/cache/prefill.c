@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 #include <stddef.h>
-#include <string.h>
 
 #include "cache/cache.h"
 #include "cache/hardened.h"
@@ -218,6 +217,7 @@ SHEAF_PUBLIC int kmem_cache_refill_sheaf(struct kmem_cache *s, gfp_t gfp,
 	from_user(s, sheaf);
 	give_back(s, sheaf, gfp);
 	*sheafp = to_user(s, larger, 0);
+	tools_wrote(sheafp, sizeof(*sheafp));
 	return 0;
 }
 
@@ -233,7 +233,7 @@ SHEAF_PUBLIC void kmem_cache_return_sheaf(struct kmem_cache *s, gfp_t gfp, struc
 static COLD void clear_object(struct kmem_cache *s, void *object, gfp_t gfp)
 {
 	if (object && (cache_check_gfp_later(s, gfp) & __GFP_ZERO))
-		memset(object, 0, s->sheaf.slab.object_size);
+		cache_zero(s, object);
 	os_report_kept_nowait();
 }
 

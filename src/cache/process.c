@@ -24,6 +24,7 @@
 #include "os/report.h"
 #include "os/sink.h"
 #include "os/start.h"
+#include "os/tools.h"
 #include "page/pool.h"
 #include "percpu/drain.h"
 #include "percpu/rows.h"
@@ -141,6 +142,7 @@ static bool initialise(void)
 	if (!page_init() || !rows_init())
 		return false;
 	debug_parse(os_options.slab_debug);
+	tools_explain_by(debug_explain);
 	publish_process();
 	return true;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* One object when the fast path had none, or no room; unusual gfp flags; requests for a node. */
-#include <string.h>
 
 #include "cache/cache.h"
 #include "cache/hardened.h"
@@ -44,7 +43,7 @@ void *cache_finish(struct kmem_cache *s, void *object, gfp_t flags)
 {
 	tsan_taken(object);
 	if (object && (flags & __GFP_ZERO))
-		memset(object, 0, s->sheaf.slab.object_size);
+		cache_zero(s, object);
 	return object;
 }
 
@@ -63,7 +62,7 @@ bool cache_watch_free(struct kmem_cache *s, void *object, const char *call)
 {
 	if (cache_is_hardened(s) && !hardened_free(s, object, call))
 		return false;
-	if (os.tsan)
+	if (tsan_is_told())
 		cache_tell_freed(s, object);
 	return true;
 }

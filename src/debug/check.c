@@ -8,6 +8,7 @@
 #include "os/machine.h"
 #include "os/report.h"
 #include "os/stack.h"
+#include "os/tools.h"
 
 #define BYTE_FREE  0x6b
 #define BYTE_END   0xa5
@@ -111,6 +112,56 @@ static int check_used(struct slab_cache *cache, void *object, const char *call)
 	return check_zones(cache, object, debug_size(cache, object), ZONE_USED, call);
 }
 
+/* --- what tools may see ----------------------------------------------------------------------- */
+
+/* Bytes around an object of this size are the library's for a check, and nobody's after it. */
+static void open_zones(const struct slab_cache *cache, void *object, size_t size)
+{
+	const struct debug_cache *debug = debug_of(cache);
+
+	tools_open((char *)object - debug->left, debug->left);
+	tools_open((char *)object + size, cache->object_size - size + debug->right);
+}
+
+static void close_zones(const struct slab_cache *cache, void *object, size_t size)
+{
+	const struct debug_cache *debug = debug_of(cache);
+
+	tools_close((char *)object - debug->left, debug->left);
+	tools_close((char *)object + size, cache->object_size - size + debug->right);
+}
+
+void debug_open(const struct slab_cache *cache, void *object)
+{
+	const struct debug_cache *debug = debug_of(cache);
+
+	tools_open((char *)object - debug->left,
+		   (size_t)debug->left + cache->object_size + debug->right);
+}
+
+void debug_close(const struct slab_cache *cache, void *object)
+{
+	if (!debug_of(cache)->stable)
+		tools_close(object, cache->object_size);
+	close_zones(cache, object, cache->object_size);
+}
+
+/* To the program: with what its constructor left, or without a value. */
+static void tell_taken(const struct slab_cache *cache, void *object)
+{
+	close_zones(cache, object, cache->object_size);
+	if (!debug_of(cache)->stable)
+		tools_taken(object, cache->object_size, cache->ctor);
+}
+
+/* From it; only those that the tools know as blocks. */
+static void tell_freed(const struct slab_cache *cache, void *object)
+{
+	if (!debug_of(cache)->stable)
+		tools_freed(object, cache->object_size);
+	debug_close(cache, object);
+}
+
 /* --- the state -------------------------------------------------------------------------------- */
 
 static bool is_state(uint32_t state)
@@ -186,8 +237,10 @@ bool debug_take(struct slab_cache *cache, void *object)
 		faults++;
 	}
 	head->size = cache->object_size;
+	debug_open(cache, object);
 	faults += check_free(cache, object, "kmem_cache_alloc");
 	if (faults) {
+		debug_close(cache, object);
 		os_store_relaxed(&head->state, DEBUG_LEAKED);
 		return false;
 	}
@@ -196,6 +249,7 @@ bool debug_take(struct slab_cache *cache, void *object)
 	fill_zones(cache, object, cache->object_size, ZONE_USED);
 	track_set(cache, object, DEBUG_ALLOCATED);
 	trace(cache, object, "alloc");
+	tell_taken(cache, object);
 	os_store_release(&head->state, DEBUG_USED);
 	return true;
 }
@@ -203,6 +257,7 @@ bool debug_take(struct slab_cache *cache, void *object)
 void debug_set_size(struct slab_cache *cache, void *object, size_t size)
 {
 	struct debug_head *head;
+	size_t old;
 
 	if (guard_is_ours(object)) {
 		guard_set_size(object, size);
@@ -211,9 +266,13 @@ void debug_set_size(struct slab_cache *cache, void *object, size_t size)
 	if (size > cache->object_size)
 		return;
 	head = debug_head(cache, object);
+	old = debug_size(cache, object);
+	open_zones(cache, object, old);
 	/* In this order: a forked child may look in between. */
 	fill_zones(cache, object, size, ZONE_USED);
 	os_store_release(&head->size, (uint32_t)size);
+	tools_resized(object, old, size);
+	close_zones(cache, object, size);
 }
 
 /*
@@ -252,12 +311,14 @@ bool debug_free(struct slab_cache *cache, void *object, bool waited, const char 
 	if (!os_cmpxchg(&head->state, &state, DEBUG_BUSY) &&
 	    !settle(cache, object, state, DEBUG_BUSY, call))
 		return false;
+	open_zones(cache, object, debug_size(cache, object));
 	check_used(cache, object, call);
 	if (!waited)
 		track_set(cache, object, DEBUG_FREED);
 	trace(cache, object, "free");
 	head->size = cache->object_size;
 	debug_fill_free(cache, object);
+	tell_freed(cache, object);
 	os_store_release(&head->state, DEBUG_FREE);
 	return true;
 }
@@ -304,7 +365,14 @@ int debug_verify(struct slab_cache *cache, void *object, bool is_free, bool fork
 		os_store_relaxed(&head->state, is_free ? DEBUG_FREE : DEBUG_USED);
 		faults++;
 	}
-	if (is_free)
-		return faults + check_free(cache, object, call);
-	return faults + check_used(cache, object, call);
+	if (is_free) {
+		debug_open(cache, object);
+		faults += check_free(cache, object, call);
+		debug_close(cache, object);
+	} else {
+		open_zones(cache, object, debug_size(cache, object));
+		faults += check_used(cache, object, call);
+		close_zones(cache, object, debug_size(cache, object));
+	}
+	return faults;
 }

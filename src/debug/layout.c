@@ -9,6 +9,7 @@
 
 #include "debug/object.h"
 #include "os/options.h"
+#include "os/tools.h"
 #include "page/pool.h"
 
 #define LEFT	  16u
@@ -21,11 +22,14 @@ static void prepare(const struct slab_cache *cache, void *object)
 	const struct debug_cache *debug = debug_of(cache);
 	struct debug_head *head = debug_head(cache, object);
 
+	tools_open((char *)object - debug->extra.before, debug->extra.before);
+	debug_open(cache, object);
 	memset((char *)object - debug->extra.before, 0, debug->extra.before);
 	head->size = cache->object_size;
 	debug_fill_free(cache, object);
 	if (cache->ctor)
 		cache->ctor(object);
+	debug_close(cache, object);
 	head->state = DEBUG_FREE;
 }
 
@@ -107,6 +111,7 @@ bool debug_cache_init(struct slab_cache *cache, struct slab_request *request, sl
 	if (!debug)
 		return false;
 	debug->flags = flags & DEBUG_FLAGS;
+	debug->stable = flags & SLAB_TYPESAFE_BY_RCU;
 	if (request->ctor || flags & SLAB_TYPESAFE_BY_RCU)
 		debug->flags &= ~SLAB_POISON;
 	debug->extra.prepare = prepare;

@@ -61,6 +61,10 @@ static inline struct debug_track *debug_track(const struct slab_cache *cache, co
 
 /* Fill the object and its red zones as those of a free one. */
 void debug_fill_free(const struct slab_cache *cache, void *object);
+/* For tools that watch memory: a free object and its red zones are the library's, or nobody's
+ * again. Readers may look at a stable object. */
+void debug_open(const struct slab_cache *cache, void *object);
+void debug_close(const struct slab_cache *cache, void *object);
 
 /* --- track.c ---------------------------------------------------------------------------------- */
 

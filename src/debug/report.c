@@ -9,6 +9,7 @@
 #include "os/long_report.h"
 #include "os/machine.h"
 #include "os/report.h"
+#include "os/tools.h"
 
 #define LINE "============================================================================="
 #define THIN "-----------------------------------------------------------------------------"
@@ -26,7 +27,7 @@ struct dump {
 };
 
 /* The bytes may change meanwhile: an object that was freed twice has two owners. */
-static const uint8_t *first_wrong(const struct debug_bytes *bytes)
+static TOOLS_LOOK const uint8_t *first_wrong(const struct debug_bytes *bytes)
 {
 	const uint8_t *byte = bytes->from, *last = byte + bytes->length - 1;
 
@@ -35,7 +36,7 @@ static const uint8_t *first_wrong(const struct debug_bytes *bytes)
 	return byte;
 }
 
-static const uint8_t *last_wrong(const struct debug_bytes *bytes)
+static TOOLS_LOOK const uint8_t *last_wrong(const struct debug_bytes *bytes)
 {
 	const uint8_t *byte = bytes->from + bytes->length - 1;
 
@@ -44,7 +45,7 @@ static const uint8_t *last_wrong(const struct debug_bytes *bytes)
 	return byte;
 }
 
-void debug_tell_wrong(struct os_long *report, const struct debug_bytes *bytes)
+TOOLS_LOOK void debug_tell_wrong(struct os_long *report, const struct debug_bytes *bytes)
 {
 	const uint8_t *first = first_wrong(bytes), *last = last_wrong(bytes);
 
@@ -53,14 +54,15 @@ void debug_tell_wrong(struct os_long *report, const struct debug_bytes *bytes)
 		    last - bytes->object, *first, bytes->expected);
 }
 
-static bool is_wrong_byte(const struct debug_bytes *bytes, const uint8_t *byte)
+static TOOLS_LOOK bool is_wrong_byte(const struct debug_bytes *bytes, const uint8_t *byte)
 {
 	return bytes->from && byte >= bytes->from && byte < bytes->from + bytes->length &&
 	       *byte != bytes->expected;
 }
 
 /* A mark in front of each wrong byte. */
-static void dump_row(struct dump *dump, const char *label, const uint8_t *from, const uint8_t *to)
+static TOOLS_LOOK void dump_row(struct dump *dump, const char *label, const uint8_t *from,
+				const uint8_t *to)
 {
 	char hex[4 * ROW], text[ROW + 1];
 	size_t used = 0, n = (size_t)(to - from);
@@ -77,7 +79,8 @@ static void dump_row(struct dump *dump, const char *label, const uint8_t *from, 
 }
 
 /* Rows of one kind of bytes, near the first wrong one. */
-static void dump_part(struct dump *dump, const char *label, const uint8_t *from, const uint8_t *to)
+static TOOLS_LOOK void dump_part(struct dump *dump, const char *label, const uint8_t *from,
+				 const uint8_t *to)
 {
 	for (; from < to && dump->rows < MOST_ROWS; from += ROW) {
 		const uint8_t *end = to - from > ROW ? from + ROW : to;
@@ -135,7 +138,7 @@ const char *debug_state_name(uint32_t state)
 }
 
 /* The object that the pointer is in. */
-static void tell_object(struct os_long *report, const struct debug_fault *fault)
+void debug_tell_object(struct os_long *report, const struct debug_fault *fault)
 {
 	const struct slab_cache *cache = fault->holder;
 	const void *object = fault->object;
@@ -198,6 +201,7 @@ void debug_report(const struct debug_fault *fault)
 
 	if (!report)
 		return;
+	tools_look(true);
 	if (fault->from) {
 		struct debug_bytes bytes = bytes_of(fault);
 
@@ -209,7 +213,8 @@ void debug_report(const struct debug_fault *fault)
 	else if (!fault->holder)
 		os_long_add(report, "%p is in no object\n", fault->pointer);
 	if (has_object(fault))
-		tell_object(report, fault);
+		debug_tell_object(report, fault);
+	tools_look(false);
 	debug_tell_finder(report, fault->call, fault->cache->name, fault->pointer);
 	os_long_add(report, "FIX %s: %s\n", fault->cache->name, fault->fix);
 	os_long_add(report, "TRY %s: %s%s\n", fault->cache->name, fault->advice,

@@ -2,7 +2,7 @@
 /*
  * A report: what happened to an object, which bytes show it, who did what, what was repaired.
  *
- * Callers: src/debug/check.c, pointer.c; guard_report.c for parts of it.
+ * Callers: src/debug/check.c, pointer.c, explain.c; guard_report.c for parts of it.
  */
 #ifndef SHEAF_DEBUG_REPORT_H
 #define SHEAF_DEBUG_REPORT_H
@@ -62,6 +62,11 @@ void debug_dump(struct os_long *report, const struct debug_bytes *bytes);
 const char *debug_state_name(uint32_t state);
 void debug_tell_finder(struct os_long *report, const char *call, const char *name,
 		       const void *pointer);
+/* Add the lines about its object, which is in a slab of fault->holder: state, who allocated and
+ * freed it, a dump. */
+struct os_long;
+void debug_tell_object(struct os_long *report, const struct debug_fault *fault)
+	__attribute__((cold));
 
 /* --- pointer.c -------------------------------------------------------------------------------- */
 

@@ -79,6 +79,7 @@ struct debug_cache {
 	struct slab_extra extra; /* first: the slab layer has a pointer to it */
 	slab_flags_t flags;	 /* those that are in force */
 	uint16_t left, right;	 /* bytes of red zones */
+	bool stable;		 /* SLAB_TYPESAFE_BY_RCU */
 	uint32_t failed;	 /* an injected failure was told */
 };
 
@@ -113,6 +114,12 @@ int debug_verify(struct slab_cache *cache, void *object, bool is_free, bool fork
 		 const char *call);
 /* Is the object out of use because it was written to (D3)? */
 bool debug_is_leaked(const struct slab_cache *cache, const void *object);
+
+/* --- explain.c -------------------------------------------------------------------------------- */
+
+/* Report which object of which cache an address is in or beside, at once. Nothing about addresses
+ * that are not the library's. For errors that somebody else has found: takes no lock. */
+void debug_explain(const void *address);
 
 /* --- fail.c ----------------------------------------------------------------------------------- */
 

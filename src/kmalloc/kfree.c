@@ -6,6 +6,7 @@
 #include "debug/slab_debug.h"
 #include "kmalloc/kmalloc.h"
 #include "os/report.h"
+#include "os/tools.h"
 
 #define COLD __attribute__((cold, noinline))
 
@@ -38,8 +39,13 @@ static size_t size_allocated(const void *pointer, const char *call)
 {
 	struct block block = block_of(pointer);
 
-	if (block.kind != BLOCK_NONE && block.start == pointer)
+	if (block.kind != BLOCK_NONE && block.start == pointer) {
+		/* All its bytes may be used from now on; an object's are those that were requested.
+		 */
+		if (block.kind != BLOCK_OBJECT)
+			tools_open(pointer, block.size);
 		return block.size;
+	}
 	cache_report_wrong(pointer, call);
 	cache_leave();
 	return 0;
@@ -92,6 +98,7 @@ static void *alloc(size_t size, gfp_t flags, size_t most, const char *call, cons
 static void *move(void *to, const void *block, size_t bytes, const char *call)
 {
 	memcpy(to, block, bytes);
+	tools_wrote(to, bytes);
 	free_any(block, call);
 	return to;
 }
@@ -105,12 +112,15 @@ static bool may_move(const void *pointer)
 	return block.kind != BLOCK_OBJECT || kmalloc_is_of_family(block.cache);
 }
 
-/* A debug cache has a red zone after what was requested. */
+/* A debug cache has a red zone after what was requested; what is left of a large block is nobody's.
+ */
 static void tell_size(const void *pointer, size_t size)
 {
 	struct block block = block_of(pointer);
 
-	if (block.kind == BLOCK_OBJECT && cache_is_checked(block.cache))
+	if (block.kind != BLOCK_OBJECT)
+		tools_close(block.start + size, block.size - size);
+	else if (cache_is_checked(block.cache))
 		debug_set_size(&block.cache->sheaf.slab, block.start, size);
 }
 
@@ -128,8 +138,10 @@ static void *shrink(const void *block, size_t old, size_t size, gfp_t flags, con
 		return move(smaller, block, size, call);
 	/* The size requested before is unknown: everything after the new size may have been
 	 * written. */
-	if (flags & __GFP_ZERO)
+	if (flags & __GFP_ZERO) {
 		memset((char *)(uintptr_t)block + size, 0, old - size);
+		tools_wrote((char *)(uintptr_t)block + size, old - size);
+	}
 	tell_size(block, size);
 	return (void *)(uintptr_t)block;
 }

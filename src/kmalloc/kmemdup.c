@@ -4,6 +4,7 @@
 
 #include "kmalloc/kmalloc.h"
 #include "os/machine.h"
+#include "os/tools.h"
 
 static void *copy(const void *from, size_t size, size_t bytes, gfp_t flags, const void *caller)
 {
@@ -14,6 +15,7 @@ static void *copy(const void *from, size_t size, size_t bytes, gfp_t flags, cons
 	memcpy(to, from, size);
 	if (bytes > size)
 		to[size] = '\0';
+	tools_wrote(to, bytes);
 	return to;
 }
 

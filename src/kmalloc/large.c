@@ -6,6 +6,7 @@
 #include "os/machine.h"
 #include "os/options.h"
 #include "os/report.h"
+#include "os/tools.h"
 
 #define VMALLOC_MOST ((size_t)1 << 47) /* no process has more addresses */
 
@@ -36,6 +37,8 @@ void *large_alloc(size_t size, gfp_t flags, int node, size_t most, const char *c
 	for (int tries = 0;; tries++) {
 		void *block = large_take(large_roundup(size), flags, (unsigned int)node);
 
+		if (block)
+			tools_close((char *)block + size, large_roundup(size) - size);
 		if (block || (!(flags & __GFP_NOFAIL) && (tries || !may_reclaim)))
 			return block;
 		kmalloc_reclaim();

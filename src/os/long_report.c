@@ -13,6 +13,7 @@
 #include "os/report.h"
 #include "os/sink.h"
 #include "os/stack.h"
+#include "os/tools.h"
 
 #define LONG_PLACES 4
 #define LONG_BYTES  8192 /* stacks of 16 functions three times, and a dump */
@@ -82,6 +83,8 @@ void os_long_end(struct os_long *report)
 {
 	if (!report)
 		return;
+	/* It may show bytes that have no value. */
+	tools_open(report->text, sizeof(report->text));
 	/* It may have been cut off. */
 	report->text[report->length - 1] = '\n';
 	os_fetch_add_relaxed(&os_reports, 1);

@@ -33,6 +33,7 @@
 
 #include "os/machine.h"
 #include "os/memory.h"
+#include "os/tools.h"
 
 /* The sanitizer's own names, which a program built with it has. */
 extern void __tsan_acquire(void *address) __attribute__((weak));
@@ -57,23 +58,28 @@ static inline bool tsan_is_there(void)
 	return &__tsan_acquire && &__tsan_release && &__tsan_write_range;
 }
 
+static inline bool tsan_is_told(void)
+{
+	return __builtin_expect(os.tools & TOOL_TSAN, 0);
+}
+
 /* NULL has no owner. */
 static inline void tsan_taken(const void *address)
 {
-	if (__builtin_expect(os.tsan, 0) && address)
+	if (tsan_is_told() && address)
 		__tsan_acquire((void *)(uintptr_t)address);
 }
 
 static inline void tsan_given(const void *address)
 {
-	if (__builtin_expect(os.tsan, 0))
+	if (tsan_is_told())
 		__tsan_release((void *)(uintptr_t)address);
 }
 
 /* Given, and no thread may use it any more. */
 static inline void tsan_freed(void *address, size_t bytes)
 {
-	if (__builtin_expect(os.tsan, 0)) {
+	if (tsan_is_told()) {
 		__tsan_write_range(address, bytes);
 		__tsan_release(address);
 	}
@@ -81,25 +87,25 @@ static inline void tsan_freed(void *address, size_t bytes)
 
 static inline void tsan_all_taken(void *const *objects, size_t n)
 {
-	for (size_t i = 0; __builtin_expect(os.tsan, 0) && i < n; i++)
+	for (size_t i = 0; tsan_is_told() && i < n; i++)
 		tsan_taken(objects[i]);
 }
 
 static inline void tsan_all_given(void *const *objects, size_t n)
 {
-	for (size_t i = 0; __builtin_expect(os.tsan, 0) && i < n; i++)
+	for (size_t i = 0; tsan_is_told() && i < n; i++)
 		tsan_given(objects[i]);
 }
 
 static inline void tsan_pages_taken(char *address, size_t bytes)
 {
-	for (size_t at = 0; os.tsan && at < bytes; at += OS_PAGE)
+	for (size_t at = 0; tsan_is_told() && at < bytes; at += OS_PAGE)
 		__tsan_acquire(address + at);
 }
 
 static inline void tsan_pages_given(char *address, size_t bytes)
 {
-	for (size_t at = 0; os.tsan && at < bytes; at += OS_PAGE)
+	for (size_t at = 0; tsan_is_told() && at < bytes; at += OS_PAGE)
 		__tsan_release(address + at);
 }
 

@@ -7,6 +7,7 @@
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/memory.h"
+#include "os/tools.h"
 #include "page/pool.h"
 #include "page/show.h"
 
@@ -115,6 +116,7 @@ void *map_alloc(size_t size, size_t align, unsigned int node)
 	/* In this order, so that a child forked in between never counts below 0. */
 	os_fetch_add_relaxed(&maps.bytes, size);
 	show_mapped(&maps.bytes);
+	tools_hold(address, size);
 	enter_block(address, size);
 	return address;
 }
@@ -143,6 +145,9 @@ bool map_free(void *address)
 		return false;
 	os_fetch_sub(&maps.bytes, size);
 	show_mapped(&maps.bytes);
+	tools_hold_no_more(address, size);
+	tools_freed(address, size);
+	tools_open(address, size);
 	os_unreserve(address, size);
 	return true;
 }

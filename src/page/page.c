@@ -8,6 +8,7 @@
 #include "os/lock.h"
 #include "os/machine.h"
 #include "os/options.h"
+#include "os/tools.h"
 #include "page/mark.h"
 #include "page/range.h"
 #include "page/show.h"
@@ -79,6 +80,7 @@ static bool reserve(unsigned int shift)
 		os_unreserve(pages.base, size);
 		return false;
 	}
+	tools_hold(pages.base, size);
 	pages.size = size;
 	pages.readable = readable;
 	pages.range_shift = shift;

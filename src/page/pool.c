@@ -7,6 +7,7 @@
 #include "os/lock.h"
 #include "os/machine.h"
 #include "os/options.h"
+#include "os/tools.h"
 #include "os/tsan.h"
 #include "page/page.h"
 
@@ -81,6 +82,7 @@ static struct pool_block *carve(unsigned int index)
 		run = pages_among_objects(order);
 	if (!run)
 		return NULL;
+	tools_open(run, OS_PAGE << order);
 	tsan_pages_taken(run, OS_PAGE << order);
 	tsan_given(run);
 	for (size_t at = size; at < OS_PAGE; at += size) {

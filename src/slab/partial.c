@@ -4,6 +4,7 @@
 
 #include "os/atomic.h"
 #include "os/machine.h"
+#include "os/tools.h"
 #include "os/tsan.h"
 #include "page/pool.h"
 #include "slab/late.h"
@@ -102,13 +103,16 @@ void partial_discard(struct slab_cache *cache, struct slab *slab)
 		partial_discard_now(cache, slab);
 }
 
-/* Tell the thread sanitizer that the owners of the objects have finished with the pages. */
+/* Tell the thread sanitizer that the owners of the objects have finished with the pages, and tools
+ * that watch memory that nobody uses them. */
 static void tell_gone(const struct slab_cache *cache, const struct slab *slab,
 		      struct slab_order order)
 {
-	for (unsigned int i = 0; i < order.objects; i++)
+	for (unsigned int i = 0; tsan_is_told() && i < order.objects; i++)
 		tsan_taken(slab_object(cache, slab, i));
 	tsan_pages_given(page_address(slab), OS_PAGE << order.order);
+	if (cache->extra)
+		tools_close(page_address(slab), OS_PAGE << order.order);
 }
 
 void partial_discard_now(struct slab_cache *cache, struct slab *slab)
@@ -120,7 +124,7 @@ void partial_discard_now(struct slab_cache *cache, struct slab *slab)
 	stat_add(cache, STAT_free_slab, 1);
 	stat_add(cache, STAT_total_objects, -(uint64_t)order.objects);
 	stat_slab_bytes(cache, -(int64_t)(OS_PAGE << order.order));
-	if (os.tsan)
+	if (os.tools)
 		tell_gone(cache, slab, order);
 	page_free(slab, order.order);
 }

@@ -113,7 +113,8 @@ struct slab_cache {
 /* Of a layer above, which keeps it as long as there is the cache. */
 struct slab_extra {
 	uint32_t before, after; /* at least so many bytes around each object are not its own (B8) */
-	/* Runs once per object (B7), in place of the constructor, which it calls. */
+	/* Runs once per object (B7), in place of the constructor, which it calls. Until then the
+	 * object and what is around it are closed (os/tools.h). */
 	void (*prepare)(const struct slab_cache *cache, void *object);
 };
 

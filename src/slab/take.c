@@ -9,6 +9,7 @@
 
 #include "os/atomic.h"
 #include "os/machine.h"
+#include "os/tools.h"
 #include "os/tsan.h"
 #include "page/mark.h"
 #include "slab/partial.h"
@@ -245,14 +246,19 @@ static inline unsigned int take_partial(struct slab_cache *cache, struct slab_no
 	return 1;
 }
 
-/* Tell the thread sanitizer that the previous owner of the pages has finished with them. */
+/* Tell the thread sanitizer that the previous owner of the pages has finished with them, and tools
+ * that watch memory whether they hear of each object. */
 static void tell_made(const struct slab_cache *cache, const struct slab *slab)
 {
 	struct slab_order order = slab_order_of(cache, os_load_relaxed(&slab->state));
 
 	tsan_pages_taken(page_address(slab), OS_PAGE << order.order);
-	for (unsigned int i = 0; i < order.objects; i++)
+	for (unsigned int i = 0; tsan_is_told() && i < order.objects; i++)
 		tsan_given(slab_object(cache, slab, i));
+	if (cache->extra)
+		tools_close(page_address(slab), OS_PAGE << order.order);
+	else
+		tools_open(page_address(slab), OS_PAGE << order.order);
 }
 
 /* What these pages were before, has left its own. */
@@ -278,7 +284,7 @@ static struct slab *slab_pages(struct slab_cache *cache, unsigned int node)
 	}
 	if (slab)
 		os_store_relaxed(&slab->state, SLAB_HELD | small);
-	if (slab && os.tsan)
+	if (slab && os.tools)
 		tell_made(cache, slab);
 	if (slab && pages.marks)
 		mark_objects(cache, slab);

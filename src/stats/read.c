@@ -19,6 +19,7 @@
 #include "os/options.h"
 #include "os/process_words.h"
 #include "os/report.h"
+#include "os/tools.h"
 #include "os/view.h"
 #include "page/map.h"
 #include "percpu/barn.h"
@@ -210,6 +211,7 @@ SHEAF_PUBLIC int __kmem_cache_stats(struct kmem_cache *s, struct kmem_cache_stat
 	stats_read_cache(s, &all);
 	list_unpin(s);
 	memcpy(out, &all, size < sizeof(all) ? size : sizeof(all));
+	tools_wrote(out, size);
 	return 0;
 }
 
@@ -258,6 +260,7 @@ SHEAF_PUBLIC void __sheaf_stats(struct sheaf_stats *out, size_t size)
 	read_process(&all);
 	memset(out, 0, size);
 	memcpy(out, &all, size < sizeof(all) ? size : sizeof(all));
+	tools_wrote(out, size);
 }
 
 static bool make_room(struct stats *stats, uint64_t nr)

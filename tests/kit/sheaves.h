@@ -6,6 +6,7 @@
 #include "kit/unit.h"
 #include "os/machine.h"
 #include "os/options.h"
+#include "os/tools.h"
 
 /* Skip this test if the options leave caches no sheaves. */
 static inline void needs_sheaves(void)
@@ -17,7 +18,7 @@ static inline void needs_sheaves(void)
 /* Skip this test also if the caches are hardened: their retired objects are in no rcu_free sheaf. */
 static inline void needs_rcu_sheaves(void)
 {
-	if (os.watched && !os.tsan)
+	if (os.watched && !(os.tools & TOOL_TSAN))
 		skip();
 	needs_sheaves();
 }

@@ -15,6 +15,7 @@
 #include "kit/unit.h"
 #include "kmalloc/kmalloc.h"
 #include "os/machine.h"
+#include "os/tools.h"
 #include "page/page.h"
 
 enum {
@@ -382,7 +383,7 @@ static void a_freed_run_is_kept(void **state)
 static void beyond_two_mib(void **state)
 {
 	volatile size_t too_much = KMALLOC_MAX_SIZE + 1, huge = (size_t)INT_MAX + 1;
-	char *p = kmalloc(KMALLOC_MAX_SIZE, GFP_KERNEL);
+	char *p = kzalloc(KMALLOC_MAX_SIZE, GFP_KERNEL);
 
 	(void)state;
 	assert_int_equal((uintptr_t)p % KMALLOC_MAX_SIZE, 0);
@@ -526,6 +527,7 @@ static void sensitive_content_is_gone(void **state)
 
 		memset(p, 0x77, size);
 		kfree_sensitive(p);
+		tools_open(p, size);
 		/* A link may be there, or memory that was given back; the old contents are gone. */
 		for (size_t at = 0; at < size; at++)
 			assert_int_not_equal(p[at], 0x77);

@@ -20,6 +20,7 @@
 #include "kit/unit.h"
 #include "os/machine.h"
 #include "os/options.h"
+#include "os/tools.h"
 #include "page/page.h"
 #include "slab/defer.h"
 
@@ -493,6 +494,7 @@ static unsigned int prepared;
 
 static void prepare(const struct slab_cache *cache, void *object)
 {
+	tools_open((char *)object - cache->extra->before, cache->extra->before);
 	memset((char *)object - cache->extra->before, 0x5a, cache->extra->before);
 	prepared++;
 }

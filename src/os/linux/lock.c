@@ -93,7 +93,7 @@ static __attribute__((cold, noinline)) void lock_slow(struct os_lock *lock)
  * to the sanitizer would hide races of the program, because every refill takes one. */
 static bool is_seen(const struct os_lock *lock)
 {
-	return __builtin_expect(os.tsan, 0) && lock->rank <= OS_RANK_DRAIN;
+	return tsan_is_told() && lock->rank <= OS_RANK_DRAIN;
 }
 
 void os_lock(struct os_lock *lock)

@@ -26,6 +26,7 @@
 #include "os/options.h"
 #include "os/report.h"
 #include "os/stack.h"
+#include "os/tools.h"
 #include "os/tsan.h"
 
 #define AT_RSEQ_FEATURE_SIZE 27
@@ -90,6 +91,17 @@ static void choose_backend(bool rows_known)
 		os.id_offset = RSEQ_MM_CID;
 }
 
+/*
+ * Without checks a tool would not hear of objects, and with them it sees what they leave out of
+ * use. The address sanitizer remembers no stacks of memory that is not its own. A library that is
+ * built with it is under test itself.
+ */
+static void check_for_tools(void)
+{
+	if ((os.tools & TOOLS_OF_MEMORY) && !TOOLS_SEE_US && !*os_options.slab_debug)
+		strcpy(os_options.slab_debug, os.tools & TOOL_ASAN ? "FZU" : "FZ");
+}
+
 void os_init(void)
 {
 	int saved = errno;
@@ -97,9 +109,10 @@ void os_init(void)
 
 	os_options_init();
 	os.counting = os_options.stats || os_options.stats_json || os_options.stats_live;
-	os.tsan = tsan_is_there() && !TSAN_SEES_US;
-	os.watched = os.tsan || os_options.check_pop || os_options.check_free ||
-		     os_options.init_on_alloc;
+	os.tools = tools_find();
+	check_for_tools();
+	os.watched = (os.tools & (TOOL_TSAN | TOOL_MSAN)) || os_options.check_pop ||
+		     os_options.check_free || os_options.init_on_alloc;
 	os.page_size = (size_t)sysconf(_SC_PAGESIZE);
 	rows_known = topology_find();
 	choose_backend(rows_known);

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the library reports to tools that watch each access of the program to memory: the address
+ * and memory sanitizers, of programs that are built with them, and valgrind's memcheck.
+ *
+ * To such a tool the library's memory is one large block that may always be used. The library
+ * reports:
+ *
+ *   taken    the program owns these bytes; they are undefined, or have a value
+ *   resized  it asked for more or fewer bytes of a block
+ *   freed    nobody may use them
+ *   close    the same, of bytes that were no block: red zones, pages that are free
+ *   open     the library uses these bytes, or they are any code's
+ *
+ * Objects are reported by src/debug/ only, so a tool knows of the objects of debug caches; in a
+ * program that runs under a tool every cache is one (src/debug/parse.c). There is nothing to report
+ * in other caches, and their calls pay nothing. Large blocks, and pages that come and go, are
+ * reported in every case.
+ *
+ * The thread sanitizer watches order, not memory: os/tsan.h.
+ *
+ * Invariants
+ *  W1. What the library reads or writes is open while it does so: memcpy() and similar calls of a
+ *      program with a sanitizer check their bytes, and valgrind checks each access.
+ *  W2. Addresses that are returned to the system are opened before.
+ *
+ * Callers: every layer but os/.
+ */
+#ifndef SHEAF_OS_TOOLS_H
+#define SHEAF_OS_TOOLS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "os/machine.h"
+
+/* In os.tools. */
+enum {
+	TOOL_ASAN = 1,
+	TOOL_MSAN = 2,
+	TOOL_MEMCHECK = 4,
+	TOOLS_OF_MEMORY = TOOL_ASAN | TOOL_MSAN | TOOL_MEMCHECK,
+	TOOL_TSAN = 8, /* os/tsan.h; the functions below have nothing to tell it */
+};
+
+/* The library itself is built with the address sanitizer. */
+#ifdef __SANITIZE_ADDRESS__
+#define TOOLS_SEE_US true
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define TOOLS_SEE_US true
+#endif
+#endif
+#ifndef TOOLS_SEE_US
+#define TOOLS_SEE_US false
+#endif
+
+/* A function that reads bytes which may be closed: for reports about them. */
+#define TOOLS_LOOK __attribute__((no_sanitize_address))
+
+/* Those that this process runs under. */
+uint32_t tools_find(void);
+
+/* Let this function explain the address of each error that the address sanitizer reports. */
+void tools_explain_by(void (*explain)(const void *address));
+
+/* Objects, or a large block, may lie there and have the only pointers to memory of malloc(): the
+ * leak sanitizer looks there, too, at what the system lets it read and no tool was told is free. */
+void tools_hold(const void *at, size_t bytes);
+void tools_hold_no_more(const void *at, size_t bytes);
+
+/* The same as below, for os.tools != 0. */
+void tools_do_open(const void *at, size_t bytes);
+void tools_do_close(const void *at, size_t bytes);
+void tools_do_taken(const void *block, size_t bytes, bool defined);
+void tools_do_resized(const void *block, size_t old, size_t bytes);
+void tools_do_freed(const void *block, size_t bytes);
+void tools_do_wrote(const void *at, size_t bytes);
+void tools_do_look(bool begin);
+
+static inline void tools_open(const void *at, size_t bytes)
+{
+	if (__builtin_expect(os.tools, 0))
+		tools_do_open(at, bytes);
+}
+
+static inline void tools_close(const void *at, size_t bytes)
+{
+	if (__builtin_expect(os.tools, 0))
+		tools_do_close(at, bytes);
+}
+
+/* defined: the bytes have a value; else reading them is an error until they are written. */
+static inline void tools_taken(const void *block, size_t bytes, bool defined)
+{
+	if (__builtin_expect(os.tools, 0))
+		tools_do_taken(block, bytes, defined);
+}
+
+static inline void tools_resized(const void *block, size_t old, size_t bytes)
+{
+	if (__builtin_expect(os.tools, 0))
+		tools_do_resized(block, old, bytes);
+}
+
+static inline void tools_freed(const void *block, size_t bytes)
+{
+	if (__builtin_expect(os.tools, 0))
+		tools_do_freed(block, bytes);
+}
+
+/* The library stored into a variable of the program. */
+static inline void tools_wrote(const void *at, size_t bytes)
+{
+	if (__builtin_expect(os.tools, 0))
+		tools_do_wrote(at, bytes);
+}
+
+/* Between these two the calling thread may read anything, with TOOLS_LOOK. */
+static inline void tools_look(bool begin)
+{
+	if (__builtin_expect(os.tools, 0))
+		tools_do_look(begin);
+}
+
+#endif
