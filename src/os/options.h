@@ -66,8 +66,7 @@
 	NUMBER(min_order, "slab_min_order=", 0, 9, 0, "slabs of at least 2^N pages")               \
 	NUMBER(min_objects, "slab_min_objects=", 1, 32767, 0, "slabs that hold N objects")         \
 	SWITCH(hardened, "hardened",                                                               \
-	       "slab_freelist_random, slab_check_double, slab_guard_pools, "                       \
-	       "random_kmalloc_caches=16")                                                         \
+	       "slab_check_double, slab_guard_pools, random_kmalloc_caches=16")                    \
 	SWITCH(check_pop, "slab_freelist_hardened", "check each pointer that a sheaf hands out")   \
 	SWITCH(check_free, "slab_check_free", "check on each free that it is the cache's object")  \
 	SWITCH(check_double, "slab_check_double", "both, and find each double free")               \

@@ -59,7 +59,7 @@ static void hardened_is_a_set(void **state)
 	(void)state;
 	assert_true(parse("hardened", &lines));
 	assert_int_equal(lines, 0);
-	assert_true(os_options.hardened && os_options.random && os_options.check_pop &&
+	assert_true(os_options.hardened && !os_options.random && os_options.check_pop &&
 		    os_options.check_free && os_options.check_double && os_options.guard_pools);
 	assert_int_equal(os_options.random_kmalloc_caches, 16);
 	assert_false(os_options.init_on_alloc || os_options.init_on_free);

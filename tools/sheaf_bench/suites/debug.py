@@ -29,7 +29,8 @@ from .suite import Settings, Suite, Table
 LETTERS = ("F", "Z", "P", "U", "FZP", "FZPU", "G", "Q")
 SAMPLED = (512, 64, 8)  # KiB between samples
 HARDENING = ("slab_freelist_random", "slab_freelist_hardened", "slab_check_free", "slab_check_double",
-             "slab_guard_pools", "random_kmalloc_caches=16", "init_on_alloc=1", "init_on_free=1", "hardened")
+             "slab_guard_pools", "random_kmalloc_caches=16", "init_on_alloc=1", "init_on_free=1", "hardened",
+             "slub_tiny")
 TREE, WORDS = "tree", "words"
 TOOLS = ("glibc", "check", "tc+", "scudo", "fence", "asan", "vg")
 SIZES = (64, 256)
