@@ -46,8 +46,8 @@ int sheaf_set_report(void (*report)(void *data, const char *text, size_t length)
 
 /*
  * Explain a SIGSEGV or SIGBUS: if the address is in or next to an object between guard pages
- * (SHEAF_OPTIONS=slab_debug=G), report which object it was, who allocated and who freed it, and
- * which code accessed it. Returns whether the address was one of these.
+ * (SHEAF_OPTIONS=slab_debug=G or S), report which object it was, who allocated and who freed it,
+ * and which code accessed it. Returns whether the address was one of these.
  *
  * The library installs a handler that does this when the first cache wants guard pages. The handler
  * then passes the signal on to the handler that was there before. A program that installs its own

@@ -37,15 +37,20 @@ static bool alloc_from_slabs(struct kmem_cache *s, gfp_t flags, unsigned int n, 
 	return done == n;
 }
 
-/* Allocate what main does not have. All, or false and none. */
-static bool alloc_rest(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p)
+/* Allocate what main does not have; with `sample`, one of them may be one. All, or false and
+ * none. */
+static bool alloc_rest(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p, bool sample)
 {
-	unsigned int done;
+	unsigned int done = 0;
 	bool all;
 
 	if (cache_was_destroyed(s, "kmem_cache_alloc_bulk"))
 		return false;
-	done = sheaf_alloc_bulk(&s->sheaf, p, n);
+	if (sample && sheaf_takes_sample(&s->sheaf)) {
+		p[0] = cache_alloc_guarded(s);
+		done = p[0] != NULL;
+	}
+	done += sheaf_alloc_bulk(&s->sheaf, p + done, n - done);
 	cache_see_flow(s);
 	all = done == n || alloc_from_slabs(s, flags, n - done, p + done);
 	if (!all)
@@ -58,7 +63,7 @@ static inline bool alloc_all(struct kmem_cache *s, gfp_t flags, unsigned int n, 
 {
 	unsigned int done = sheaf_pop_bulk(&s->sheaf, p, n);
 
-	if (done == n || alloc_rest(s, flags, n - done, p + done))
+	if (done == n || alloc_rest(s, flags, n - done, p + done, true))
 		return true;
 	if (free_to(s, done, p))
 		cache_leave();
@@ -67,7 +72,7 @@ static inline bool alloc_all(struct kmem_cache *s, gfp_t flags, unsigned int n, 
 
 bool cache_alloc_all(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p)
 {
-	return alloc_all(s, flags, n, p);
+	return alloc_rest(s, flags, n, p, false);
 }
 
 /* The program gets none after all. */

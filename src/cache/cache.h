@@ -200,7 +200,8 @@ void cache_tell_freed(struct kmem_cache *s, void *object);
 
 /* --- bulk.c ----------------------------------------------------------------------------------- */
 
-/* kmem_cache_alloc_bulk() and kmem_cache_free_bulk(), but nobody looks at the objects. */
+/* kmem_cache_alloc_bulk() and kmem_cache_free_bulk(), but nobody looks at the objects, and
+ * none is a sample: sheaves hold objects of slabs only. */
 bool cache_alloc_all(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p);
 void cache_free_all(struct kmem_cache *s, size_t n, void **p);
 
@@ -240,6 +241,8 @@ void cache_give_checked(struct kmem_cache *s, void **objects, size_t n, bool wai
 
 /* An object of the cache that is in no slab; NULL: there is no room for one. */
 void *cache_alloc_guarded(struct kmem_cache *s);
+/* The same, if the next object of this cache is to be a sample. */
+void *cache_take_sample(struct kmem_cache *s);
 /* Free what guard_is_ours(), to this cache, or, with NULL, to its own. Reports are deferred. */
 void cache_free_guarded(struct kmem_cache *s, void *object, bool waited, const char *call);
 /* Free those of n objects, and move the others to the front; returns how many are left. */

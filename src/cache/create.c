@@ -124,6 +124,7 @@ static bool lay_out(struct kmem_cache *s, size_t size, const struct kmem_cache_a
 				     : slab_cache_init(&s->sheaf.slab, &request)))
 		return false;
 	s->sheaf.slab.counted = os.counting ? s : NULL;
+	s->sheaf.sampled = os.counting && s->flags & DEBUG_SAMPLE ? SHEAF_SAMPLED : 0;
 	capacity = sheaf_capacity_for(s->sheaf.slab.size);
 	if (capacity < args->sheaf_capacity)
 		capacity = args->sheaf_capacity;
@@ -209,9 +210,9 @@ static slab_flags_t with_debug(const char *name, slab_flags_t flags)
 
 	/* Readers may look at its free objects. */
 	if (flags & SLAB_TYPESAFE_BY_RCU)
-		wanted &= ~DEBUG_GUARD;
-	if (!wanted)
-		return flags;
+		wanted &= ~(DEBUG_GUARD | DEBUG_SAMPLE);
+	if (!(wanted & ~DEBUG_SAMPLE))
+		return flags | wanted;
 	return flags | wanted | SLAB_NO_SHEAVES | CACHE_DEBUG;
 }
 
@@ -226,7 +227,7 @@ static struct kmem_cache *create(const char *name, size_t size, struct kmem_cach
 	if (os_options.tiny)
 		flags |= SLAB_NO_SHEAVES;
 	os_lock(&caches.lock);
-	if (flags & DEBUG_GUARD)
+	if (flags & (DEBUG_GUARD | DEBUG_SAMPLE))
 		guard_begin();
 	warn_name_in_use(name);
 	if (mergeable(args, flags))

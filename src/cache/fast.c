@@ -75,6 +75,9 @@ static COLD void free_slow(struct kmem_cache *s, void *object)
 #define CALLS(suffix) ((struct sheaf_calls){alloc_##suffix, alloc_plain_##suffix, free_##suffix})
 
 DEFINE_CALLS(trylock, c_pop, c_push)
+/* With a countdown to the next sample. */
+DEFINE_ALLOC_PLAIN(trylock_sampled, c_pop_sampled)
+DEFINE_ALLOC(trylock_sampled, c_pop_sampled)
 #ifdef HAVE_RSEQ
 DEFINE_CALLS(mm_cid, rseq_pop_mm_cid, rseq_push_mm_cid)
 DEFINE_CALLS(cpu_id, rseq_pop_cpu_id, rseq_push_cpu_id)
@@ -88,6 +91,11 @@ DEFINE_CALLS(cpu_id_counted, rseq_pop_cpu_id_counted, rseq_push_cpu_id_counted)
 
 DEFINE_AHEAD(mm_cid)
 DEFINE_AHEAD(cpu_id)
+
+DEFINE_ALLOC_PLAIN(mm_cid_sampled, rseq_pop_mm_cid_sampled)
+DEFINE_ALLOC(mm_cid_sampled, rseq_pop_mm_cid_sampled)
+DEFINE_ALLOC_PLAIN(cpu_id_sampled, rseq_pop_cpu_id_sampled)
+DEFINE_ALLOC(cpu_id_sampled, rseq_pop_cpu_id_sampled)
 
 static struct sheaf_calls rseq_calls(void)
 {
@@ -151,18 +159,41 @@ static void *alloc_plain_strict(struct kmem_cache *s)
 	return alloc_strict(s, GFP_KERNEL);
 }
 
+/* The same calls, but allocations count down; those for the thread sanitizer stay. */
+static struct sheaf_calls sampled_calls(struct sheaf_calls calls)
+{
+	if (calls.alloc == alloc_trylock) {
+		calls.alloc = alloc_trylock_sampled;
+		calls.alloc_plain = alloc_plain_trylock_sampled;
+	}
+#ifdef HAVE_RSEQ
+	if (calls.alloc == alloc_mm_cid_counted) {
+		calls.alloc = alloc_mm_cid_sampled;
+		calls.alloc_plain = alloc_plain_mm_cid_sampled;
+	}
+	if (calls.alloc == alloc_cpu_id_counted) {
+		calls.alloc = alloc_cpu_id_sampled;
+		calls.alloc_plain = alloc_plain_cpu_id_sampled;
+	}
+#endif
+	return calls;
+}
+
 void cache_choose_calls(struct kmem_cache *s)
 {
+	bool sampled = s->flags & DEBUG_SAMPLE && os.counting;
 	struct sheaf_calls calls = tsan_is_told() ? CALLS(told) : CALLS(trylock);
 
 #ifdef HAVE_RSEQ
 	if (os.backend == OS_BACKEND_RSEQ)
 		calls = rseq_calls();
 #endif
+	if (sampled)
+		calls = sampled_calls(calls);
 	if (s->flags & SLAB_NO_SHEAVES)
 		calls = CALLS(no_sheaf);
 	if (cache_is_hardened(s))
-		calls = hardened_calls();
+		calls = hardened_calls(sampled);
 	if (os_options.strict_numa && os.nr_nodes > 1) {
 		calls.alloc = alloc_strict;
 		calls.alloc_plain = alloc_plain_strict;

@@ -17,6 +17,18 @@ void *cache_alloc_guarded(struct kmem_cache *s)
 	return object;
 }
 
+void *cache_take_sample(struct kmem_cache *s)
+{
+	size_t size = s->sheaf.slab.object_size;
+	bool taken;
+
+	if (sheaf_capacity(&s->sheaf))
+		taken = section_arm(&s->sheaf.at, sample_pops(size)) && sample_due_is_taken(size);
+	else
+		taken = sample_is_taken(size);
+	return taken ? cache_alloc_guarded(s) : NULL;
+}
+
 struct kmem_cache *cache_of_guarded(const void *object)
 {
 	struct slab_cache *slab;

@@ -34,7 +34,7 @@
 
 /* The flags that the options give a cache with these flags and this constructor. */
 slab_flags_t hardened_flags(slab_flags_t flags, bool has_ctor);
-struct sheaf_calls hardened_calls(void);
+struct sheaf_calls hardened_calls(bool sampled);
 
 /*
  * The program gets this object (or NULL), which is cleared only here: it may be anything. Returns

@@ -20,7 +20,8 @@
 
 #include "cache/cache.h"
 
-#define LIST_FLAGS (SLAB_RECLAIM_ACCOUNT | SLAB_ACCOUNT | SLAB_NO_SHEAVES) /* must be the same */
+/* Must be the same. */
+#define LIST_FLAGS (SLAB_RECLAIM_ACCOUNT | SLAB_ACCOUNT | SLAB_NO_SHEAVES | DEBUG_SAMPLE)
 
 /* Give the cache this name. Returns false if there is no memory. */
 bool list_name(struct kmem_cache *s, const char *name);

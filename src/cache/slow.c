@@ -3,6 +3,7 @@
 
 #include "cache/cache.h"
 #include "cache/hardened.h"
+#include "debug/guard.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/report.h"
@@ -130,7 +131,9 @@ void *cache_alloc_slow(struct kmem_cache *s, gfp_t flags)
 
 	if (flags & ~SHEAF_GFP_PLAIN)
 		flags = cache_check_gfp(s, flags);
-	object = sheaf_capacity(&s->sheaf) ? sheaf_alloc(&s->sheaf) : NULL;
+	object = s->sheaf.sampled && !cache_is_checked(s) ? cache_take_sample(s) : NULL;
+	if (!object && sheaf_capacity(&s->sheaf))
+		object = sheaf_alloc(&s->sheaf);
 	cache_see_flow(s);
 	if (object)
 		return cache_finish(s, object, flags);
@@ -150,7 +153,8 @@ void cache_give(struct kmem_cache *s, void **objects, unsigned int n, const char
 		return;
 	}
 	sheaf_give_deferred(&s->sheaf);
-	n = cache_free_all_guarded(s, objects, n, false, call);
+	if (__builtin_expect(guard_range.size != 0, 0))
+		n = cache_free_all_guarded(s, objects, n, false, call);
 	stat_add(&s->sheaf.slab, STAT_free_slowpath, n);
 	slab_give(&s->sheaf.slab, objects, n, call);
 }

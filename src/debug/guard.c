@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "debug/guard_slot.h"
+#include "debug/sample.h"
 #include "os/atomic.h"
 #include "os/fault.h"
 #include "os/guard.h"
@@ -22,13 +23,14 @@
 #define SLOTS	    256u /* of a chunk, at most */
 #define MOST_CHUNKS 32768u
 /*
- * Addresses, unless slab_guard=N says: as many objects of one page as half of 4 GiB has. An object
- * in use costs its pages, a slot that was used 352 bytes. A sixteenth of the addresses of a process
+ * Addresses, unless slab_guard=N says: as many objects of one page as half of 4 GiB has, and fewer
+ * if they are but samples. An object in use costs its pages, a slot that was used 352 bytes. A sixteenth of the addresses of a process
  * that may have few.
  */
-#define USUAL_MIB 4096u
-#define LEAST	  (8 * MIB)
-#define OF_LIMIT  16u
+#define USUAL_MIB   4096u
+#define SAMPLES_MIB 256u
+#define LEAST	    (8 * MIB)
+#define OF_LIMIT    16u
 /* Of the mappings that a process may have, for open slots without light guards; each costs two. */
 #define MAPPINGS_PART 8u
 
@@ -60,7 +62,8 @@ static struct {
 
 static size_t wanted_size(void)
 {
-	size_t size = (os_options.guard ? os_options.guard : USUAL_MIB) * MIB;
+	size_t usual = os_options_debug_has('G') ? USUAL_MIB : SAMPLES_MIB;
+	size_t size = (os_options.guard ? os_options.guard : usual) * MIB;
 	size_t most = os_address_limit() / OF_LIMIT;
 
 	if (size > most)
@@ -93,6 +96,7 @@ void guard_begin(void)
 	pool.slots = (struct guard_slot *)(void *)(base + size);
 	pool.notes = (struct guard_notes *)(void *)(pool.slots + pool.max_chunks * SLOTS);
 	pool.secret = os_random();
+	sample_seed(pool.secret);
 	pool.most_open = os_mappings_limit() / MAPPINGS_PART;
 	guard_range.base = base;
 	os_store_release(&guard_range.size, size);

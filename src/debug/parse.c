@@ -51,6 +51,8 @@ static slab_flags_t flags_of_letter(char letter)
 		return DEBUG_NOT_LARGER;
 	case 'G':
 		return DEBUG_GUARD;
+	case 'S':
+		return DEBUG_SAMPLE;
 	default:
 		return 0;
 	}
@@ -72,13 +74,13 @@ static slab_flags_t read_letters(const char *letters, size_t length, bool *under
 		os_report_later(
 			"slab_debug: unknown letter '%c' in \"%.*s\" ignored. There are F (check "
 			"each call), Z (red zones), P (poison), U (who allocated and freed), "
-			"T (trace), A (let allocations fail), G (guard pages), O (not if slabs "
-			"become larger) and - (nothing)",
+			"T (trace), A (let allocations fail), G (guard pages), S (the same for "
+			"samples), O (not if slabs become larger) and - (nothing)",
 			isprint((unsigned char)letters[i]) ? letters[i] : '?', (int)length,
 			letters);
 		*understood = false;
 	}
-	return flags & (DEBUG_FLAGS | DEBUG_GUARD) ? flags : 0;
+	return flags & (DEBUG_FLAGS | DEBUG_GUARD | DEBUG_SAMPLE) ? flags : 0;
 }
 
 static void add_name(const char *name, size_t length, slab_flags_t flags)

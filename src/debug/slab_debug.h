@@ -63,6 +63,8 @@
 #define DEBUG_NOT_LARGER (1u << 31)
 /* G: each object between guard pages, as long as there is room for them (guard.h). */
 #define DEBUG_GUARD (1u << 30)
+/* S: one in slab_sample bytes, of a cache that keeps its sheaves (sample.h). */
+#define DEBUG_SAMPLE (1u << 29)
 
 /* Read blocks of letters and names; false, after reports that are deferred, if not all was
  * understood. */

@@ -196,7 +196,7 @@ static void report_contradictions(const bool *given)
 }
 
 #define DEBUG	    "slab_debug"
-#define IS_DEBUG(c) (strchr("FZPUTAOGfzputaog-", (c)) != NULL)
+#define IS_DEBUG(c) (strchr("FZPUTAOGSfzputaogs-", (c)) != NULL)
 
 static bool is_option(const char *word, size_t length)
 {
@@ -298,6 +298,22 @@ static void apply_presets(const bool *given)
 	/* Nothing but an object of the cache is cleared. */
 	if (o->init_on_free)
 		o->check_free = 1;
+}
+
+bool os_options_debug_has(char letter)
+{
+	const char *block = os_options.slab_debug;
+
+	while (*block) {
+		size_t letters = strcspn(block, ",;-");
+
+		for (size_t i = 0; i < letters; i++)
+			if (block[i] == letter || block[i] == letter + ('a' - 'A'))
+				return true;
+		block += strcspn(block, ";");
+		block += *block == ';';
+	}
+	return false;
 }
 
 bool os_options_parse(const char *text)

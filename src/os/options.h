@@ -51,8 +51,10 @@
 	NUMBER(numa_fake, "numa=fake=", 1, 64, 0, "split the CPUs into N simulated memory nodes")  \
 	SWITCH(nomerge, "slab_nomerge", "never let caches share slabs")                            \
 	TEXT(slab_debug, "slab_debug=",                                                            \
-	     "check caches: letters of FZPUTAOG, then names of caches; see the page")              \
+	     "check caches: letters of FZPUTAOGS, then names of caches; see the page")             \
 	NUMBER(guard, "slab_guard=", 8, 65536, 0, "N MiB of addresses for guarded objects")        \
+	NUMBER(sample, "slab_sample=", 1, 1 << 30, 524288,                                         \
+	       "with slab_debug=S, guard one object in N bytes on average")                        \
 	NUMBER(failslab_probability, "failslab_probability=", 0, 100, 1,                           \
 	       "percentage of allocations that fail in caches with slab_debug=A")                  \
 	NUMBER(failslab_interval, "failslab_interval=", 1, 1 << 30, 1,                             \
@@ -101,6 +103,9 @@ struct os_options {
 #undef OS_TEXT_OPTION
 
 extern struct os_options os_options;
+
+/* Does a block of slab_debug have this letter? */
+bool os_options_debug_has(char letter);
 
 /* Read SHEAF_OPTIONS (not in a set-user-ID program). */
 void os_options_init(void);

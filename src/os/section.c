@@ -43,6 +43,22 @@ void *section_pop(struct section_slots *s)
 	return done ? object : NULL;
 }
 
+void *section_pop_sampled(struct section_slots *s)
+{
+	void *object;
+	bool done =
+		SECTION(os.id_offset == RSEQ_CPU_ID ? rseq_pop_cpu_id_sampled(s->handle, &object)
+						    : rseq_pop_mm_cid_sampled(s->handle, &object),
+			c_pop_sampled(s->handle, &object));
+
+	return done ? object : NULL;
+}
+
+bool section_arm(struct section_slots *s, uint32_t n)
+{
+	return SECTION(rseq_arm(s->handle, c_not_due_for(n)), c_arm(s, n));
+}
+
 bool section_push(struct section_slots *s, void *object)
 {
 	return SECTION(RSEQ_BY_ID(rseq_push, s->handle, object), c_push(s->handle, object));

@@ -86,6 +86,14 @@ struct sheaf {
 #define SHEAF_SIZE_BITS 13
 #define SHEAF_SIZE	((1u << SHEAF_SIZE_BITS) - 1)
 #define SHEAF_POP	(UINT64_C(1) << SHEAF_SIZE_BITS)
+/*
+ * The uppermost bits, of a cache of which objects are sampled: each pop of its fast path adds one
+ * here, too, and fails if that overflows. So SHEAF_DUE in them makes the next one take the slow
+ * path.
+ */
+#define SHEAF_DUE_SHIFT 49
+#define SHEAF_STEP	(UINT64_C(1) << SHEAF_DUE_SHIFT)
+#define SHEAF_DUE	(UINT64_MAX >> SHEAF_DUE_SHIFT)
 
 static inline uint32_t sheaf_size(const struct sheaf *sheaf)
 {
@@ -120,6 +128,8 @@ _Static_assert(offsetof(struct sheaf, word) == 0 && offsetof(struct sheaf, size)
 		       offsetof(struct sheaf, capacity) == 8 &&
 		       offsetof(struct sheaf, objects) == 32 && SHEAF_HEADER == 32,
 	       "sections know where the words of a sheaf are");
+_Static_assert(SHEAF_DUE == 32767 && SHEAF_STEP + SHEAF_POP - 1 == UINT64_C(562949953429503),
+	       "sections know what a sampled pop adds, and when the next one is due");
 _Static_assert(ROW_SHIFT == 16 && SHEAF_SIZE == 8191 && SHEAF_POP - 1 == 8191,
 	       "sections know how rows follow each other, and what a counted pop adds");
 
@@ -139,6 +149,10 @@ static inline struct slot *slot_of_row(char *handle, unsigned int row)
 
 /* Take the newest object from main. */
 void *section_pop(struct section_slots *s);
+/* The same, counting down to the next sample: fails also if it is due. */
+void *section_pop_sampled(struct section_slots *s);
+/* If it is due in main, let it be due at the nth pop from now on, n <= SHEAF_DUE + 1. */
+bool section_arm(struct section_slots *s, uint32_t n);
 /* Put an object into main, if sheaves here may hold it. */
 bool section_push(struct section_slots *s, void *object);
 /* Take up to n objects from main in one section, n > 0. */

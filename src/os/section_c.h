@@ -142,6 +142,47 @@ C_SECTION bool c_pop(char *handle, void **object)
 	return done;
 }
 
+C_SECTION bool c_pop_sampled(char *handle, void **object)
+{
+	struct slot *slot = c_section_begin(handle);
+	bool done = false;
+
+	if (!slot)
+		return false;
+	struct sheaf *m = c_main(slot);
+	uint64_t word = c_word(m);
+	uint32_t size = (uint32_t)word & SHEAF_SIZE;
+
+	if (size && word >> SHEAF_DUE_SHIFT != SHEAF_DUE) {
+		*object = os_load_relaxed(&m->objects[size - 1]);
+		done = c_section_commit(&m->word, word + SHEAF_STEP + SHEAF_POP - 1);
+	}
+	c_section_end(slot);
+	return done;
+}
+
+/* How a word that is due becomes one that is due at the nth pop. */
+static inline uint64_t c_not_due_for(uint32_t n)
+{
+	return (uint64_t)0 - (uint64_t)(n - 1) * SHEAF_STEP;
+}
+
+C_SECTION bool c_arm(struct section_slots *s, uint32_t n)
+{
+	struct slot *slot = c_section_begin(s->handle);
+	bool done = false;
+
+	if (!slot)
+		return false;
+	struct sheaf *m = c_main(slot);
+	uint64_t word = c_word(m);
+
+	if (word >> SHEAF_DUE_SHIFT == SHEAF_DUE)
+		done = c_section_commit(&m->word, word + c_not_due_for(n));
+	c_section_end(slot);
+	return done;
+}
+
 C_SECTION bool c_push(char *handle, void *object)
 {
 	struct slot *slot = c_section_begin(handle);

@@ -59,6 +59,7 @@ static bool install(struct sheaf_cache *cache, bool full)
 	sheaf = full ? barn_begin_full(cache, &cell) : barn_begin_empty(cache, &cell);
 	if (!sheaf)
 		return false;
+	sheaf_arm(cache, sheaf);
 	if (in_hand_sees_drain(cache) || !(full || sheaf_fits(cache, sheaf)) ||
 	    !section_replace_spare(&cache->at, sheaf, &old)) {
 		barn_finish(cache, &cell, sheaf);

@@ -79,6 +79,7 @@ static struct sheaf *install_full(struct sheaf_cache *cache, struct sheaf *full,
 {
 	struct sheaf *old = NULL;
 
+	sheaf_arm(cache, full);
 	if (!section_replace_spare(&cache->at, full, &old)) {
 		sheaf_hand_over(cache, full, call);
 		return NULL;
@@ -182,6 +183,7 @@ static struct sheaf *install_empty(struct sheaf_cache *cache, struct sheaf *empt
 {
 	struct sheaf *old = empty;
 
+	sheaf_arm(cache, empty);
 	if (section_replace_spare(&cache->at, empty, &old))
 		section_swap_full(&cache->at);
 	if (!old || old == &sheaf_bootstrap)
@@ -301,6 +303,7 @@ static void renew_spare(struct sheaf_cache *cache)
 	}
 	/* The spare that it replaced, or itself if it cannot be put in. */
 	if (spare) {
+		sheaf_arm(cache, spare);
 		section_replace_spare(&cache->at, spare, &spare);
 		sheaf_hand_over(cache, spare, "kmem_cache_alloc");
 	}
@@ -354,7 +357,7 @@ unsigned int sheaf_alloc_bulk(struct sheaf_cache *cache, void **objects, unsigne
 	unsigned int done = 0;
 
 	while (done < n) {
-		unsigned int got = sheaf_pop_bulk(cache, objects + done, n - done);
+		unsigned int got = sheaf_pop_all(cache, objects + done, n - done);
 
 		done += got;
 		if (got || swap_empty(cache))

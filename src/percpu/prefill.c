@@ -102,7 +102,7 @@ unsigned int prefill_fill(struct sheaf_cache *cache, struct sheaf *sheaf, unsign
 {
 	unsigned int room = (sheaf_fits(cache, sheaf) ? sheaf->capacity : n) - sheaf->size;
 	/* Main has objects that were freed from earlier sheaves. */
-	unsigned int got = sheaf_pop_bulk(cache, sheaf->objects + sheaf->size, room);
+	unsigned int got = sheaf_pop_all(cache, sheaf->objects + sheaf->size, room);
 
 	sheaf_set_size(sheaf, sheaf->size + got);
 	if (sheaf->size >= n)
@@ -147,6 +147,7 @@ bool prefill_return_spare(struct sheaf_cache *cache, struct sheaf *sheaf)
 		return false;
 	/* Once it is in the slot, we must not change it. */
 	sheaf_set_size(sheaf, size);
+	sheaf_arm(cache, sheaf);
 	sheaf->lent_by = NULL;
 	if (!section_put_spare(&cache->at, sheaf) &&
 	    !(has_bootstrap_spare(cache) && replace_bootstrap_spare(cache, sheaf))) {

@@ -138,6 +138,7 @@ struct sheaf *sheaf_take_spare(struct sheaf_cache *cache)
 
 static void put_spare_back(struct sheaf_cache *cache, struct sheaf *spare)
 {
+	sheaf_arm(cache, spare);
 	/* The CPU has another spare, or this thread another CPU. */
 	if (!sheaf_fits(cache, spare) || !section_put_spare(&cache->at, spare))
 		sheaf_hand_over(cache, spare, "kmem_cache_alloc");

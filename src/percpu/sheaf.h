@@ -38,9 +38,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "debug/sample.h"
 #include "os/atomic.h"
 #include "os/section.h"
 #include "slab/slab.h"
+
+/* Objects of the cache are sampled: its fast path counts down; and the next bulk call that main
+ * did not serve takes one that was due in an earlier one. */
+#define SHEAF_SAMPLED	  1u
+#define SHEAF_SAMPLE_BULK 2u
 
 #define SHEAF_CAPACITY_MAX 4096
 #define SHEAF_HANDLE	   ((size_t)1 << SLOT_SHIFT)
@@ -61,6 +67,7 @@ struct sheaf_cache {
 	uint32_t exchanges;    /* swaps, and full sheaves from barns, up to MANY_EXCHANGES */
 	uint32_t quiet;	       /* no thread uses the cache: see drain.c */
 	uint32_t shard_full;   /* number of cells of one shard that may hold full ones */
+	uint32_t sampled;      /* SHEAF_SAMPLED, SHEAF_SAMPLE_BULK; 0: no object is */
 	struct sheaf_source *rcu; /* NULL until an object is retired */
 };
 
@@ -117,6 +124,17 @@ static inline void sheaf_set_size(struct sheaf *sheaf, uint32_t size)
 	/* view_slot() reads headers, whoever owns the sheaf. */
 	os_store_relaxed(&sheaf->base, size);
 	os_store_relaxed(&sheaf->word, size);
+}
+
+/* Before a sheaf goes into a slot: draw which of its pops is sampled. */
+static inline void sheaf_arm(const struct sheaf_cache *cache, struct sheaf *sheaf)
+{
+	uint64_t left;
+
+	if (__builtin_expect(!cache->sampled, 1))
+		return;
+	left = SHEAF_DUE + 1 - sample_pops(cache->slab.object_size);
+	os_store_relaxed(&sheaf->word, (sheaf->word & (SHEAF_STEP - 1)) | left << SHEAF_DUE_SHIFT);
 }
 
 /* Whole sheaves in hand. A thread that has one with free objects shows it (H3): by a barn cell in

@@ -47,6 +47,11 @@ static struct sheaf *in_hand(void)
 	return sheaves[2];
 }
 
+static bool is_sampled(void)
+{
+	return scene->call == WALK_POP_SAMPLED || scene->call == WALK_ARM;
+}
+
 void scene_set(void)
 {
 	struct slot *slot = slot_of_row(at->handle, 0);
@@ -56,11 +61,16 @@ void scene_set(void)
 
 	memset(slot, 0, sizeof(*slot));
 	for (int i = 0; i < WALK_SHEAVES; i++) {
-		sheaves[i]->size = sizes[i];
+		sheaves[i]->word = sizes[i];
 		sheaves[i]->capacity = WALK_CAPACITY;
 		for (int j = 0; j < WALK_CAPACITY; j++)
 			sheaves[i]->objects[j] = (void *)(HOME + i * 4096 + j * 16);
 	}
+	/* Due at the next pop, and at the one after it; pops were counted; not due for long. */
+	if (is_sampled())
+		sheaves[0]->word |= (uint64_t)(scene->n < 3 ? SHEAF_DUE + 1 - scene->n : scene->n)
+					    << SHEAF_DUE_SHIFT |
+				    scene->n % 2 * 77 * SHEAF_POP;
 	memset(bootstrap, 0, sizeof(*bootstrap));
 	slot->main = scene->bootstrap ? bootstrap : sheaves[0];
 	slot->pair = (uintptr_t)slot->main ^ spare;
@@ -80,9 +90,9 @@ void scene_view(struct walk_view *view)
 	view->rcu_free = slot->rcu_free;
 	view->spare = (struct sheaf *)(slot->pair ^ (uintptr_t)slot->main);
 	for (int i = 0; i < WALK_SHEAVES; i++) {
-		view->size[i] = sheaves[i]->size;
+		view->word[i] = sheaves[i]->word;
 		view->capacity[i] = sheaves[i]->capacity;
-		for (uint32_t j = 0; j < sheaves[i]->size && j < WALK_CAPACITY; j++)
+		for (uint32_t j = 0; j < sheaf_size(sheaves[i]) && j < WALK_CAPACITY; j++)
 			view->objects[i][j] = sheaves[i]->objects[j];
 	}
 }
@@ -106,6 +116,7 @@ static unsigned int nr_outputs(const struct walk_result *r)
 	case WALK_POP_BULK:
 		return (unsigned int)r->done;
 	case WALK_POP:
+	case WALK_POP_SAMPLED:
 		return r->done ? 1 : 0;
 	case WALK_REPLACE:
 	case WALK_REPLACE_NONE:
@@ -138,8 +149,8 @@ static uint64_t run_on_cache(void)
 	return !scene->check || kmem_cache_verify(cache) == 0;
 }
 
-#define RUN(pop, push, pop_bulk, push_bulk, swap_empty, swap_full, put_spare, replace, push_rcu,   \
-	    replace_rcu)                                                                           \
+#define RUN(pop, pop_sampled, arm, push, pop_bulk, push_bulk, swap_empty, swap_full, put_spare,    \
+	    replace, push_rcu, replace_rcu)                                                        \
 	do {                                                                                       \
 		struct walk_result r = {0, {NULL}};                                                \
 		void *objects[WALK_CAPACITY];                                                      \
@@ -148,6 +159,12 @@ static uint64_t run_on_cache(void)
 		switch (scene->call) {                                                             \
 		case WALK_POP:                                                                     \
 			r.done = (pop);                                                            \
+			break;                                                                     \
+		case WALK_POP_SAMPLED:                                                             \
+			r.done = (pop_sampled);                                                    \
+			break;                                                                     \
+		case WALK_ARM:                                                                     \
+			r.done = arm(at, scene->n * 100);                                          \
 			break;                                                                     \
 		case WALK_PUSH:                                                                    \
 			r.done = push(objects[0]);                                                 \
@@ -198,9 +215,10 @@ static uint64_t run_on_cache(void)
 
 void scene_run(void)
 {
-	RUN((r.out[0] = section_pop(at)) != NULL, SECTION_PUSH, section_pop_bulk, section_push_bulk,
-	    section_swap_empty(at), section_swap_full(at), section_put_spare, section_replace_spare,
-	    SECTION_PUSH_RCU, section_replace_rcu);
+	RUN((r.out[0] = section_pop(at)) != NULL, (r.out[0] = section_pop_sampled(at)) != NULL,
+	    section_arm, SECTION_PUSH, section_pop_bulk, section_push_bulk, section_swap_empty(at),
+	    section_swap_full(at), section_put_spare, section_replace_spare, SECTION_PUSH_RCU,
+	    section_replace_rcu);
 }
 
 void scene_run_in_c(void)
@@ -209,15 +227,16 @@ void scene_run_in_c(void)
 		scene->result = (struct walk_result){1, {NULL}};
 		return;
 	}
-	RUN(c_pop(at->handle, &r.out[0]), C_PUSH, c_pop_bulk, c_push_bulk, c_swap(at, true),
-	    c_swap(at, false), c_put_spare, c_replace_spare, C_PUSH_RCU, c_replace_rcu);
+	RUN(c_pop(at->handle, &r.out[0]), c_pop_sampled(at->handle, &r.out[0]), c_arm, C_PUSH,
+	    c_pop_bulk, c_push_bulk, c_swap(at, true), c_swap(at, false), c_put_spare,
+	    c_replace_spare, C_PUSH_RCU, c_replace_rcu);
 }
 
 bool scene_retries(void)
 {
-	return scene->call != WALK_POP && scene->call != WALK_PUSH &&
-	       scene->call != WALK_PUSH_FOREIGN && scene->call != WALK_PUSH_RCU &&
-	       scene->call != WALK_PUSH_RCU_FOREIGN;
+	return scene->call != WALK_POP && scene->call != WALK_POP_SAMPLED &&
+	       scene->call != WALK_PUSH && scene->call != WALK_PUSH_FOREIGN &&
+	       scene->call != WALK_PUSH_RCU && scene->call != WALK_PUSH_RCU_FOREIGN;
 }
 
 /* Empty, one, some, full: the sizes at which something is different. */
@@ -247,9 +266,15 @@ static bool next_slot(void)
 	return scene->stop;
 }
 
+/* Is the call made with each n? */
+static bool has_n(void)
+{
+	return scene->call == WALK_POP_BULK || scene->call == WALK_PUSH_BULK || is_sampled();
+}
+
 bool scene_next(void)
 {
-	bool bulk = scene->call == WALK_POP_BULK || scene->call == WALK_PUSH_BULK;
+	bool bulk = has_n();
 	bool cached = scene->call >= WALK_NR_SECTIONS;
 
 	if ((bulk || cached) && ++scene->n <= WALK_CAPACITY)
@@ -258,6 +283,6 @@ bool scene_next(void)
 	if (!cached && next_slot())
 		return true;
 	scene->call++;
-	scene->n = scene->call == WALK_POP_BULK || scene->call == WALK_PUSH_BULK;
+	scene->n = has_n();
 	return scene->call < WALK_NR_CALLS;
 }

@@ -30,6 +30,8 @@ enum walk_call {
 	WALK_PUSH_RCU,
 	WALK_PUSH_RCU_FOREIGN,
 	WALK_REPLACE_RCU,
+	WALK_POP_SAMPLED,
+	WALK_ARM,
 	WALK_NR_SECTIONS,
 	/* On a real cache: sections inlined into the fast paths, and the slow paths behind them. */
 	WALK_ALLOC = WALK_NR_SECTIONS,
@@ -47,14 +49,15 @@ struct walk_result {
 /* All that other code can see of the slot and its sheaves. */
 struct walk_view {
 	struct sheaf *main, *spare, *rcu_free;
-	uint32_t size[WALK_SHEAVES], capacity[WALK_SHEAVES];
+	uint64_t word[WALK_SHEAVES];
+	uint32_t capacity[WALK_SHEAVES];
 	void *objects[WALK_SHEAVES][WALK_CAPACITY];
 };
 
 /* Shared with the child: what to do, and what came of it. */
 struct walk_scene {
 	enum walk_call call;
-	unsigned int n; /* of a bulk call */
+	unsigned int n; /* of a bulk call; of one that samples: when it is due */
 	unsigned int main_size, spare_size, stop;
 	bool no_spare, bootstrap;
 	bool check; /* a real cache, by kmem_cache_verify() */

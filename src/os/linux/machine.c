@@ -108,7 +108,9 @@ void os_init(void)
 	bool rows_known;
 
 	os_options_init();
-	os.counting = os_options.stats || os_options.stats_json || os_options.stats_live;
+	/* A countdown to the next sample is in the words that count. */
+	os.counting = os_options.stats || os_options.stats_json || os_options.stats_live ||
+		      os_options_debug_has('S');
 	os.tools = tools_find();
 	check_for_tools();
 	os.watched = (os.tools & (TOOL_TSAN | TOOL_MSAN)) || os_options.check_pop ||

@@ -102,6 +102,27 @@
 	"mov x10, #8191\n"                                                                         \
 	"add %[w], %[w], x10\n"                                                                    \
 	"str %[w], [%[m]]\n"
+/* The same, with one more in the uppermost bits; an overflow there leaves. */
+#define RSEQ_POP_SAMPLED                                                                           \
+	"ldr %[m], [%[t]]\n"                                                                       \
+	"ldr %[w], [%[m]]\n"                                                                       \
+	"ands x10, %[w], #8191\n"                                                                  \
+	"b.eq %l[slow]\n"                                                                          \
+	"add x10, %[m], x10, lsl #3\n"                                                             \
+	"ldr %[object], [x10, #24]\n"                                                              \
+	"mov x10, #8191\n"                                                                         \
+	"movk x10, #2, lsl #48\n"                                                                  \
+	"adds %[w], %[w], x10\n"                                                                   \
+	"b.cs %l[slow]\n"                                                                          \
+	"str %[w], [%[m]]\n"
+#define RSEQ_ARM                                                                                   \
+	"ldr %[m], [%[t]]\n"                                                                       \
+	"ldr %[w], [%[m]]\n"                                                                       \
+	"lsr x10, %[w], #49\n"                                                                     \
+	"eor x10, x10, #32767\n"                                                                   \
+	"cbnz x10, %l[slow]\n"                                                                     \
+	"add %[w], %[w], %[n]\n"                                                                   \
+	"str %[w], [%[m]]\n"
 #define RSEQ_PUSH_COUNTED                                                                          \
 	RSEQ_IS_AT_HOME                                                                            \
 	"ldr %[m], [%[t]]\n"                                                                       \

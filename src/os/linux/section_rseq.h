@@ -65,6 +65,8 @@ RSEQ_DEFINE_POP(mm_cid_ahead, RSEQ_ROW_MM_CID, RSEQ_POP_AHEAD)
 RSEQ_DEFINE_POP(cpu_id_ahead, RSEQ_ROW_CPU_ID, RSEQ_POP_AHEAD)
 RSEQ_DEFINE_POP(mm_cid_counted, RSEQ_ROW_MM_CID, RSEQ_POP_COUNTED)
 RSEQ_DEFINE_POP(cpu_id_counted, RSEQ_ROW_CPU_ID, RSEQ_POP_COUNTED)
+RSEQ_DEFINE_POP(mm_cid_sampled, RSEQ_ROW_MM_CID, RSEQ_POP_SAMPLED)
+RSEQ_DEFINE_POP(cpu_id_sampled, RSEQ_ROW_CPU_ID, RSEQ_POP_SAMPLED)
 RSEQ_DEFINE_PUSH(mm_cid, RSEQ_ROW_MM_CID, RSEQ_PUSH)
 RSEQ_DEFINE_PUSH(cpu_id, RSEQ_ROW_CPU_ID, RSEQ_PUSH)
 RSEQ_DEFINE_PUSH(mm_cid_counted, RSEQ_ROW_MM_CID, RSEQ_PUSH_COUNTED)
@@ -84,6 +86,28 @@ RSEQ_ALWAYS_INLINE bool rseq_push_rcu(char *handle, void *object)
 			      : RSEQ_CLOBBERS
 			      : slow);
 	return true;
+slow:
+	return false;
+}
+
+/* Add n to the word of main, if a sample is due there. */
+RSEQ_ALWAYS_INLINE bool rseq_arm(char *handle, uint64_t n)
+{
+	int tries = RSEQ_TRIES;
+	uintptr_t t, w;
+	void *m;
+
+again:
+	__asm__ volatile goto(
+		RSEQ_BEGIN RSEQ_ROW_EITHER RSEQ_ARM RSEQ_END(aborted)
+		: [m] "=&r"(m), [t] "=&r"(t), [w] "=&r"(w)
+		: [handle] "r"(handle), [area] "r"(os.rseq_offset), [id] "r"(RSEQ_ID), [n] "r"(n)
+		: RSEQ_CLOBBERS
+		: slow, aborted);
+	return true;
+aborted:
+	if (--tries)
+		goto again;
 slow:
 	return false;
 }

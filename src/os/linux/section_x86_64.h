@@ -112,6 +112,27 @@
 	"movq 24(%[m], %[object], 8), %[object]\n"                                                 \
 	"addq $8191, %[w]\n"                                                                       \
 	"movq %[w], (%[m])\n"
+/* The same, with one more in the uppermost bits; an overflow there leaves. */
+#define RSEQ_POP_SAMPLED                                                                           \
+	"movq " SLOT_MAIN ", %[m]\n"                                                               \
+	"movq (%[m]), %[w]\n"                                                                      \
+	"movl %k[w], %k[object]\n"                                                                 \
+	"andl $8191, %k[object]\n"                                                                 \
+	"jz %l[slow]\n"                                                                            \
+	"movq 24(%[m], %[object], 8), %[object]\n"                                                 \
+	"movabsq $562949953429503, %[t]\n"                                                         \
+	"addq %[t], %[w]\n"                                                                        \
+	"jc %l[slow]\n"                                                                            \
+	"movq %[w], (%[m])\n"
+#define RSEQ_ARM                                                                                   \
+	"movq " SLOT_MAIN ", %[m]\n"                                                               \
+	"movq (%[m]), %[t]\n"                                                                      \
+	"movq %[t], %[w]\n"                                                                        \
+	"shrq $49, %[w]\n"                                                                         \
+	"cmpl $32767, %k[w]\n"                                                                     \
+	"jne %l[slow]\n"                                                                           \
+	"addq %[n], %[t]\n"                                                                        \
+	"movq %[t], (%[m])\n"
 #define RSEQ_PUSH_COUNTED                                                                          \
 	RSEQ_IS_AT_HOME                                                                            \
 	"movq " SLOT_MAIN ", %[m]\n"                                                               \

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/* Random intervals; see sample.h. */
+#include "debug/sample.h"
+
+#include "os/atomic.h"
+#include "os/options.h"
+#include "os/section.h"
+
+#define NUMBERS 4294967296.0 /* 2^32: as many are drawn from */
+
+static uint64_t drawn;
+
+void sample_seed(uint64_t seed)
+{
+	os_store_relaxed(&drawn, seed);
+}
+
+/* splitmix64 */
+static uint32_t draw(void)
+{
+	uint64_t z = os_fetch_add_relaxed(&drawn, UINT64_C(0x9e3779b97f4a7c15));
+
+	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+	return (uint32_t)((z ^ z >> 31) >> 32);
+}
+
+/* ln((1 + s) / (1 - s)), 0 <= s <= 1/3: these terms err by less than 2e-5 of it. */
+static double log_of_ratio(double s)
+{
+	double q = s * s;
+
+	return 2 * s * (1 + q * (1. / 3 + q * (1. / 5 + q / 7)));
+}
+
+/* -ln(x / 2^32), 0 < x <= 2^32. */
+static double minus_log(uint64_t x)
+{
+	unsigned int exponent = 63 - (unsigned int)__builtin_clzll(x);
+	double m = (double)x / (double)(UINT64_C(1) << exponent);
+
+	return (32 - (double)exponent) * 0.69314718055994531 - log_of_ratio((m - 1) / (m + 1));
+}
+
+/* Pops on average until one is due. */
+static uint32_t mean_pops(size_t size)
+{
+	size_t pops = os_options.sample / size;
+
+	return pops < 1 ? 1 : pops > SAMPLE_POPS ? SAMPLE_POPS : (uint32_t)pops;
+}
+
+/* Geometric: an exponential rounded up, whose rate is -ln(1 - 1 / mean). */
+uint32_t sample_pops(size_t size)
+{
+	uint32_t mean = mean_pops(size);
+	double pops;
+
+	if (mean == 1)
+		return 1;
+	pops = minus_log((uint64_t)draw() + 1) / log_of_ratio(1 / (2. * mean - 1));
+	return pops < SHEAF_DUE ? (uint32_t)pops + 1 : (uint32_t)SHEAF_DUE + 1;
+}
+
+bool sample_due_is_taken(size_t size)
+{
+	double part = (double)size * mean_pops(size) / os_options.sample;
+
+	return draw() < part * NUMBERS;
+}
+
+bool sample_is_taken(size_t bytes)
+{
+	return draw() < (double)bytes / os_options.sample * NUMBERS;
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sampling (slab_debug=S): how often, in which patterns of use, and that it changes nothing else.
+ * Random numbers are seeded; the bounds are five standard deviations.
+ */
+#include <sheaf/kmalloc.h>
+#include <sheaf/slab.h>
+#include <sheaf/stats.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cache/cache.h"
+#include "debug/guard.h"
+#include "debug/sample.h"
+#include "kit/check.h"
+#include "kit/process.h"
+#include "kit/told.h"
+#include "kit/unit.h"
+#include "os/options.h"
+#include "os/section.h"
+
+#define BYTES	 16384 /* slab_sample, in tests/meson.build */
+#define EXPECTED 1000  /* samples */
+#define MANY	 500
+
+static struct told told;
+static volatile char sink;
+static unsigned int nr_samples;
+
+static struct kmem_cache *make(unsigned int size)
+{
+	struct kmem_cache *s = kmem_cache_create("sampled", size, NULL, SLAB_NO_MERGE);
+
+	assert_non_null(s);
+	nr_samples = 0;
+	return s;
+}
+
+static void see(void *object, unsigned int size)
+{
+	assert_non_null(object);
+	memset(object, 1, size);
+	nr_samples += guard_is_ours(object);
+}
+
+static uint64_t square(int64_t n)
+{
+	return (uint64_t)(n * n);
+}
+
+/* The variance of the number is not above its mean. */
+static void were_sampled(uint64_t bytes)
+{
+	int64_t expected = (int64_t)(bytes / BYTES);
+
+	assert_true(square((int64_t)nr_samples - expected) <= 25 * (uint64_t)expected);
+}
+
+static const unsigned int sizes[] = {8, 64, 200, 1024, 8192};
+
+#define FOR_EACH_SIZE(size)                                                                        \
+	for (unsigned int i_ = 0, size;                                                            \
+	     i_ < sizeof(sizes) / sizeof(sizes[0]) && (size = sizes[i_]); i_++)
+
+/* No sheaf is ever exchanged. */
+static void pairs(void **state)
+{
+	(void)state;
+	FOR_EACH_SIZE(size)
+	{
+		struct kmem_cache *s = make(size);
+		uint64_t n = (uint64_t)EXPECTED * BYTES / size;
+
+		for (uint64_t i = 0; i < n; i++) {
+			void *object = kmem_cache_alloc(s, GFP_KERNEL);
+
+			see(object, 1);
+			kmem_cache_free(s, object);
+		}
+		were_sampled(n * size);
+		kmem_cache_destroy(s);
+	}
+}
+
+/* Each sheaf is used once. */
+static void growth(void **state)
+{
+	static void *objects[20 * MANY];
+
+	(void)state;
+	FOR_EACH_SIZE(size)
+	{
+		struct kmem_cache *s = make(size);
+		unsigned int n = 0, all = 20 * MANY;
+
+		for (int round = 0; round < 8; round++) {
+			for (unsigned int i = 0; i < all; i++, n++) {
+				objects[i] = kmem_cache_alloc(s, GFP_KERNEL);
+				see(objects[i], size);
+			}
+			assert_int_equal(kmem_cache_verify(s), 0);
+			for (unsigned int i = 0; i < all; i++)
+				kmem_cache_free(s, objects[i]);
+		}
+		were_sampled((uint64_t)n * size);
+		kmem_cache_destroy(s);
+	}
+}
+
+static void bulk(void **state)
+{
+	void *objects[64];
+
+	(void)state;
+	FOR_EACH_SIZE(size)
+	{
+		struct kmem_cache *s = make(size);
+		unsigned int each = size > 1024 ? 1 : 16, n = 0;
+
+		for (; n < 1000u * BYTES / size; n += each) {
+			assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, each, objects), each);
+			for (unsigned int i = 0; i < each; i++)
+				see(objects[i], 1);
+			kmem_cache_free_bulk(s, each, objects);
+		}
+		were_sampled((uint64_t)n * size);
+		assert_int_equal(kmem_cache_verify(s), 0);
+		kmem_cache_destroy(s);
+	}
+}
+
+static void blocks(void **state)
+{
+	(void)state;
+	nr_samples = 0;
+	for (unsigned int i = 0; i < EXPECTED * BYTES / 64; i++) {
+		void *block = kmalloc(60, GFP_KERNEL);
+
+		see(block, 60);
+		assert_int_equal(ksize(block), 64);
+		kfree(block);
+	}
+	were_sampled((uint64_t)EXPECTED * BYTES);
+}
+
+/* An interval has no memory: its deviation is its mean. */
+static void intervals(void **state)
+{
+	struct kmem_cache *s = make(64);
+	uint64_t sum = 0, squares = 0, mean, deviation = 0, last = 0;
+
+	(void)state;
+	for (uint64_t i = 0; nr_samples < EXPECTED; i++) {
+		void *object = kmem_cache_alloc(s, GFP_KERNEL);
+
+		if (guard_is_ours(object)) {
+			nr_samples++;
+			sum += i - last;
+			squares += (i - last) * (i - last);
+			last = i;
+		}
+		kmem_cache_free(s, object);
+	}
+	mean = sum / EXPECTED;
+	while (deviation * deviation < squares / EXPECTED - mean * mean)
+		deviation++;
+	assert_in_range(mean, BYTES / 64 * 88 / 100, BYTES / 64 * 112 / 100);
+	assert_in_range(deviation, mean * 80 / 100, mean * 120 / 100);
+	kmem_cache_destroy(s);
+}
+
+/* The numbers themselves, within a thousandth and their own deviation. */
+static void draws(void **state)
+{
+	uint64_t sum = 0;
+	uint32_t preset = os_options.sample;
+
+	(void)state;
+	sample_seed(1);
+	os_options.sample = 512u << 10;
+	for (int i = 0; i < 4000000; i++) {
+		uint32_t pops = sample_pops(64);
+
+		assert_in_range(pops, 1, SHEAF_DUE + 1);
+		sum += pops;
+	}
+	/* 4096 +- 5 * 4096 / sqrt(4000000), and what is cut off. */
+	assert_in_range(sum / 4000000, 4096 - 15, 4096 + 11);
+	os_options.sample = 1;
+	assert_int_equal(sample_pops(64), 1);
+	assert_true(sample_due_is_taken(1) && sample_is_taken(1));
+	os_options.sample = preset;
+}
+
+static void counts_stay_exact(void **state)
+{
+	struct kmem_cache *s = make(64);
+	struct kmem_cache_stats stats;
+	void *objects[MANY];
+	uint64_t n = 0;
+
+	(void)state;
+	for (int round = 0; round < 200; round++) {
+		for (int i = 0; i < MANY; i++, n++)
+			see(objects[i] = kmem_cache_alloc(s, GFP_KERNEL), 64);
+		assert_int_equal(kmem_cache_stats(s, &stats), 0);
+		assert_int_equal(stats.objects_in_use, MANY);
+		for (int i = 0; i < MANY; i++)
+			kmem_cache_free(s, objects[i]);
+	}
+	assert_int_equal(kmem_cache_stats(s, &stats), 0);
+	assert_int_equal(stats.objects_in_use, 0);
+	assert_true(nr_samples > 0);
+	assert_int_equal(stats.alloc_fastpath + stats.alloc_slowpath, n);
+	assert_int_equal(stats.free_fastpath + stats.free_slowpath, n);
+	kmem_cache_destroy(s);
+}
+
+static void use_freed(void)
+{
+	struct kmem_cache *s = kmem_cache_create("stale", 64, NULL, 0);
+
+	for (;;) {
+		char *object = kmem_cache_alloc(s, GFP_KERNEL);
+
+		kmem_cache_free(s, object);
+		sink = *object;
+	}
+}
+
+static void a_use_after_free_is_found(void **state)
+{
+	int how;
+
+	(void)state;
+	told_begin(&told);
+	how = in_child(use_freed);
+	told_end(&told);
+	/* cmocka's handler, which in_child() takes away, is in the place of the library's. */
+	assert_int_equal(how, SIGSEGV);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(pairs),
+		cmocka_unit_test(growth),
+		cmocka_unit_test(bulk),
+		cmocka_unit_test(blocks),
+		cmocka_unit_test(intervals),
+		cmocka_unit_test(draws),
+		cmocka_unit_test(counts_stay_exact),
+		cmocka_unit_test(a_use_after_free_is_found),
+	};
+
+	if (!caches_ready())
+		return 1;
+	sample_seed(12345);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
