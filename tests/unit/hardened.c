@@ -493,6 +493,9 @@ static void pages_forget_their_marks(void **state)
 		for (unsigned int at = 0; at < 20 * MANY; at++) {
 			memset(objects[at], 1, sizes[i]);
 			assert_true(!pages.marks || mark_is(objects[at], MARK_USED));
+			/* Inside of it, what began there before has left no mark. */
+			assert_true(!pages.marks || sizes[i] < 40 ||
+				    *mark_at((char *)objects[at] + MARK_BYTES) == 0);
 		}
 		kmem_cache_free_bulk(cache, 20 * MANY, objects);
 		assert_int_equal(told_end(&told), 0);
