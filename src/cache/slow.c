@@ -6,6 +6,7 @@
 #include "debug/guard.h"
 #include "os/atomic.h"
 #include "os/machine.h"
+#include "os/probe.h"
 #include "os/report.h"
 #include "percpu/drain.h"
 #include "percpu/nolock.h"
@@ -129,6 +130,7 @@ void *cache_alloc_slow(struct kmem_cache *s, gfp_t flags)
 {
 	void *object;
 
+	probe(alloc_slow, s->name, s->sheaf.slab.object_size, os_node());
 	if (flags & ~SHEAF_GFP_PLAIN)
 		flags = cache_check_gfp(s, flags);
 	object = s->sheaf.sampled && !cache_is_checked(s) ? cache_take_sample(s) : NULL;
@@ -163,6 +165,7 @@ void cache_free_slow(struct kmem_cache *s, void *object, const char *call)
 {
 	if (!object)
 		return;
+	probe(free_slow, s->name, object, os_node());
 	if (may_enter_sheaf(s, object) && sheaf_free(&s->sheaf, object))
 		cache_see_flow(s);
 	else

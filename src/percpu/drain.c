@@ -25,6 +25,7 @@
 #include "os/atomic.h"
 #include "os/lock.h"
 #include "os/machine.h"
+#include "os/probe.h"
 #include "os/view.h"
 #include "percpu/barn.h"
 #include "percpu/harvest.h"
@@ -225,6 +226,7 @@ bool sheaf_drain(struct sheaf_cache *cache)
 	struct sheaf *list = NULL;
 	bool reached;
 
+	probe(drain, cache->slab.name);
 	os_lock(&drain_lock);
 	reached = !cache->barns || take_slots(cache, &objects, &list);
 	wait_in_hand(cache);

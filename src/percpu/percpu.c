@@ -11,6 +11,7 @@
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/options.h"
+#include "os/probe.h"
 #include "os/tsan.h"
 #include "percpu/barn.h"
 #include "percpu/flow.h"
@@ -47,6 +48,7 @@ static struct sheaf *refill(struct sheaf_cache *cache)
 		return NULL;
 	n = slab_take(&cache->slab, os_node(), SLAB_PREFER_NODE, sheaf->objects, sheaf->capacity);
 	stat_add(&cache->slab, STAT_sheaf_refill, n);
+	probe(refill, cache->slab.name, n, os_node());
 	reverse(sheaf->objects, n);
 	sheaf->filled_by = 0;
 	sheaf_set_size(sheaf, n);
@@ -113,12 +115,14 @@ static void *alloc_from_barn(struct sheaf_cache *cache, const char *call)
 	}
 	if (!full) {
 		stat_add(&cache->slab, STAT_barn_get_fail, 1);
+		probe(barn_get_fail, cache->slab.name, os_node());
 		return NULL;
 	}
 	sheaf_flow(cache, full, cell.cpu);
 	object = take_newest(full);
 	left = install_full(cache, full, call);
 	stat_add(&cache->slab, left ? STAT_exchange_empty : STAT_barn_get_only, 1);
+	probe(barn_get, cache->slab.name, full, cell.cpu);
 	barn_finish(cache, &cell, left);
 	return object;
 }

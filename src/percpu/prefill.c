@@ -4,6 +4,7 @@
 
 #include "os/atomic.h"
 #include "os/machine.h"
+#include "os/probe.h"
 #include "percpu/barn.h"
 #include "percpu/flow.h"
 #include "percpu/harvest.h"
@@ -110,6 +111,7 @@ unsigned int prefill_fill(struct sheaf_cache *cache, struct sheaf *sheaf, unsign
 	got = slab_take(&cache->slab, os_node(), SLAB_PREFER_NODE, sheaf->objects + sheaf->size,
 			room - got);
 	stat_add(&cache->slab, STAT_sheaf_refill, got);
+	probe(refill, cache->slab.name, got, os_node());
 	stat_add(&cache->slab, STAT_alloc_fastpath, got);
 	sheaf_set_size(sheaf, sheaf->size + got);
 	return sheaf->size;

@@ -4,6 +4,7 @@
 
 #include "os/atomic.h"
 #include "os/machine.h"
+#include "os/probe.h"
 #include "page/pool.h"
 #include "percpu/barn.h"
 #include "percpu/harvest.h"
@@ -32,6 +33,7 @@ void sheaf_release(struct sheaf_cache *cache, struct sheaf *sheaf)
 void sheaf_flush(struct sheaf_cache *cache, struct sheaf *sheaf, const char *call)
 {
 	stat_add(&cache->slab, STAT_sheaf_flush, sheaf->size);
+	probe(flush, cache->slab.name, sheaf->size, os_node());
 	slab_give(&cache->slab, sheaf->objects, sheaf->size, call);
 	sheaf_set_size(sheaf, 0);
 }
@@ -73,6 +75,7 @@ bool sheaf_put_full(struct sheaf_cache *cache, struct sheaf *sheaf)
 
 	sheaf_hand_over(cache, displaced, NULL);
 	stat_add(&cache->slab, done ? STAT_barn_put_only : STAT_barn_put_fail, 1);
+	probe(barn_put, cache->slab.name, sheaf, done);
 	return done;
 }
 
@@ -81,6 +84,7 @@ bool sheaf_put_empty(struct sheaf_cache *cache, struct sheaf *sheaf)
 	bool done = barn_put_empty(cache, sheaf);
 
 	stat_add(&cache->slab, STAT_barn_put_empty, done);
+	probe(barn_put_empty, cache->slab.name, sheaf, done);
 	return done;
 }
 
@@ -121,6 +125,7 @@ struct sheaf *sheaf_take_empty(struct sheaf_cache *cache)
 	if (!empty)
 		return sheaf_new(cache);
 	stat_add(&cache->slab, STAT_barn_get_empty, 1);
+	probe(barn_get_empty, cache->slab.name, empty, cell.cpu);
 	barn_finish(cache, &cell, NULL);
 	return empty;
 }

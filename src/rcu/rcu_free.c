@@ -3,6 +3,7 @@
 #include "rcu/rcu_free.h"
 
 #include "os/machine.h"
+#include "os/probe.h"
 #include "page/pool.h"
 #include "percpu/drain.h"
 #include "percpu/in_hand.h"
@@ -31,6 +32,7 @@ static bool queue_sheaf(struct sheaf_rcu *rcu, struct sheaf *sheaf, unsigned int
 
 	stat_add(&rcu->cache->slab, STAT_free_rcu_sheaf, sheaf_size(sheaf));
 	stat_add(&rcu->cache->slab, STAT_rcu_over_limit, over);
+	probe(rcu_queue, rcu->cache->slab.name, sheaf_size(sheaf), row);
 	rcu_queue_add(rcu_queue_of_row(rcu, row), sheaf, rcu->user.grace);
 	os_store_release(&rcu->active, 1);
 	return over;

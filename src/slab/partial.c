@@ -4,6 +4,7 @@
 
 #include "os/atomic.h"
 #include "os/machine.h"
+#include "os/probe.h"
 #include "os/tools.h"
 #include "os/tsan.h"
 #include "page/pool.h"
@@ -122,6 +123,7 @@ void partial_discard_now(struct slab_cache *cache, struct slab *slab)
 
 	os_fetch_sub(&node->nr_slabs, 1);
 	stat_add(cache, STAT_free_slab, 1);
+	probe(slab_free, cache->name, page_address(slab), OS_PAGE << order.order);
 	stat_add(cache, STAT_total_objects, -(uint64_t)order.objects);
 	stat_slab_bytes(cache, -(int64_t)(OS_PAGE << order.order));
 	if (os.tools)

@@ -9,6 +9,7 @@
 
 #include "os/atomic.h"
 #include "os/machine.h"
+#include "os/probe.h"
 #include "os/tools.h"
 #include "os/tsan.h"
 #include "page/mark.h"
@@ -312,6 +313,7 @@ static struct slab *new_slab(struct slab_cache *cache, unsigned int node)
 	page_own(slab, order.order, cache);
 	os_fetch_add(&part->nr_slabs, 1);
 	stat_add(cache, STAT_alloc_slab, 1);
+	probe(slab_new, cache->name, page_address(slab), OS_PAGE << order.order);
 	stat_add(cache, STAT_total_objects, order.objects);
 	stat_slab_bytes(cache, (int64_t)(OS_PAGE << order.order));
 	return slab;

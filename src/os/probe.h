@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Places that perf, bpftrace and gdb can watch in any program: "user statically defined tracing",
+ * as <sys/sdt.h> of systemtap has it, without that file.
+ *
+ *   probe(flush, cache->name, sheaf->size)      is watched as libsheaf:flush
+ *
+ * It is an instruction that does nothing, and a note beside the code with its address, its names
+ * and where its arguments are: `readelf -n` prints them. Who watches replaces the instruction. The
+ * arguments are integers or pointers, one to three, and are computed in any case: for slow paths.
+ *
+ * Callers: every layer. docs/tracing.md lists the probes.
+ */
+#ifndef SHEAF_OS_PROBE_H
+#define SHEAF_OS_PROBE_H
+
+#include <stdint.h>
+
+#if defined(__x86_64__) || defined(__aarch64__)
+#define PROBE_NOTE(name, arguments)                                                                \
+	"990:\tnop\n"                                                                              \
+	"\t.pushsection .note.stapsdt,\"?\",\"note\"\n"                                            \
+	"\t.balign 4\n"                                                                            \
+	"\t.4byte 992f-991f,994f-993f,3\n"                                                         \
+	"991:\t.asciz \"stapsdt\"\n"                                                               \
+	"992:\t.balign 4\n"                                                                        \
+	"993:\t.8byte 990b\n"                                                                      \
+	"\t.8byte _.stapsdt.base\n"                                                                \
+	"\t.8byte 0\n"                                                                             \
+	"\t.asciz \"libsheaf\"\n"                                                                  \
+	"\t.asciz \"" name "\"\n"                                                                  \
+	"\t.asciz \"" arguments "\"\n"                                                             \
+	"994:\t.balign 4\n"                                                                        \
+	"\t.popsection\n"                                                                          \
+	"\t.ifndef _.stapsdt.base\n"                                                               \
+	"\t.pushsection .stapsdt.base,\"aG\",\"progbits\",.stapsdt.base,comdat\n"                  \
+	"\t.weak _.stapsdt.base\n"                                                                 \
+	"\t.hidden _.stapsdt.base\n"                                                               \
+	"_.stapsdt.base:\t.space 1\n"                                                              \
+	"\t.size _.stapsdt.base,1\n"                                                               \
+	"\t.popsection\n"                                                                          \
+	"\t.endif"
+#define PROBE_1(name, a) __asm__ volatile(PROBE_NOTE(#name, "8@%0") : : "r"((uintptr_t)(a)))
+#define PROBE_2(name, a, b)                                                                        \
+	__asm__ volatile(PROBE_NOTE(#name, "8@%0 8@%1")                                            \
+			 :                                                                         \
+			 : "r"((uintptr_t)(a)), "r"((uintptr_t)(b)))
+#define PROBE_3(name, a, b, c)                                                                     \
+	__asm__ volatile(PROBE_NOTE(#name, "8@%0 8@%1 8@%2")                                       \
+			 :                                                                         \
+			 : "r"((uintptr_t)(a)), "r"((uintptr_t)(b)), "r"((uintptr_t)(c)))
+#else
+#define PROBE_1(name, a)       ((void)(a))
+#define PROBE_2(name, a, b)    ((void)(a), (void)(b))
+#define PROBE_3(name, a, b, c) ((void)(a), (void)(b), (void)(c))
+#endif
+
+#define PROBE_PICK(one, two, three, which, ...) which
+#define probe(name, ...)			PROBE_PICK(__VA_ARGS__, PROBE_3, PROBE_2, PROBE_1, )(name, __VA_ARGS__)
+
+#endif
