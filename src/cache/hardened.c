@@ -68,7 +68,7 @@ static COLD void report_pop(struct kmem_cache *s, void *object)
 }
 
 /* Without marks, only the cache is looked at: the rest would cost as much as they do. */
-static inline bool may_take(struct kmem_cache *s, const void *object)
+static inline bool is_takeable(struct kmem_cache *s, const void *object)
 {
 	if (s->flags & CACHE_MARKED)
 		return change_mark(s, object, MARK_FREE, MARK_USED);
@@ -89,7 +89,7 @@ static COLD void *take_another(struct kmem_cache *s, void *object, gfp_t flags)
 
 static inline void *take(struct kmem_cache *s, void *object, gfp_t flags)
 {
-	if (__builtin_expect(!may_take(s, object), 0))
+	if (__builtin_expect(!is_takeable(s, object), 0))
 		object = take_another(s, object, flags);
 	if (__builtin_expect(s->flags & CACHE_ZERO_ALLOC || flags & __GFP_ZERO, 0) && object)
 		cache_zero(s, object);
@@ -103,7 +103,7 @@ void *hardened_take(struct kmem_cache *s, void *object, gfp_t flags)
 
 bool hardened_take_try(struct kmem_cache *s, void *object)
 {
-	bool right = may_take(s, object) || guard_is_ours(object);
+	bool right = is_takeable(s, object) || guard_is_ours(object);
 
 	if (!right)
 		report_pop(s, object);
@@ -129,7 +129,7 @@ bool hardened_take_all(struct kmem_cache *s, gfp_t flags, size_t n, void **objec
 	return true;
 }
 
-static COLD void *alloc_slow(struct kmem_cache *s, gfp_t flags)
+static COLD void *hardened_alloc_slow(struct kmem_cache *s, gfp_t flags)
 {
 	void *object;
 
@@ -222,7 +222,7 @@ static __attribute__((noinline)) bool free_slowly(struct kmem_cache *s, void *ob
 	return right;
 }
 
-static COLD void free_slow(struct kmem_cache *s, void *object)
+static COLD void hardened_free_slow(struct kmem_cache *s, void *object)
 {
 	cache_free_slow(s, object, cache_free_call(s));
 	cache_leave();
@@ -243,7 +243,7 @@ static inline bool only_marked(const struct kmem_cache *s, slab_flags_t zero)
                                                                                                    \
 		if (__builtin_expect(flags & ~SHEAF_GFP_PLAIN, 0) ||                               \
 		    __builtin_expect(!POP((char *)s, &object), 0))                                 \
-			return alloc_slow(s, flags);                                               \
+			return hardened_alloc_slow(s, flags);                                      \
 		if (only_marked(s, CACHE_ZERO_ALLOC) &&                                            \
 		    __builtin_expect(change_mark(s, object, MARK_FREE, MARK_USED), 1))             \
 			return object;                                                             \
@@ -262,7 +262,7 @@ static inline bool only_marked(const struct kmem_cache *s, slab_flags_t zero)
 		    !free_slowly(s, object))                                                       \
 			return;                                                                    \
 		if (!__builtin_expect(PUSH((char *)s, object), 1))                                 \
-			free_slow(s, object);                                                      \
+			hardened_free_slow(s, object);                                             \
 	}
 
 #define CALLS(suffix)                                                                              \
@@ -279,7 +279,7 @@ DEFINE_CALLS(cpu_id_counted, rseq_pop_cpu_id_counted, rseq_push_cpu_id_counted)
 DEFINE_CALLS(mm_cid_sampled, rseq_pop_mm_cid_sampled, rseq_push_mm_cid_counted)
 DEFINE_CALLS(cpu_id_sampled, rseq_pop_cpu_id_sampled, rseq_push_cpu_id_counted)
 
-static struct sheaf_calls rseq_calls(bool sampled)
+static struct sheaf_calls hardened_rseq_calls(bool sampled)
 {
 	if (sampled)
 		return os.id_offset == RSEQ_CPU_ID ? CALLS(cpu_id_sampled) : CALLS(mm_cid_sampled);
@@ -295,7 +295,7 @@ static void *alloc_marked_told(struct kmem_cache *s, gfp_t flags)
 	void *object;
 
 	if (flags & ~SHEAF_GFP_PLAIN || !c_pop((char *)s, &object))
-		return alloc_slow(s, flags);
+		return hardened_alloc_slow(s, flags);
 	return take_slowly(s, object, flags);
 }
 
@@ -307,7 +307,7 @@ static void *alloc_plain_marked_told(struct kmem_cache *s)
 static void free_marked_told(struct kmem_cache *s, void *object)
 {
 	if (free_slowly(s, object) && !c_push((char *)s, object))
-		free_slow(s, object);
+		hardened_free_slow(s, object);
 }
 
 struct sheaf_calls hardened_calls(bool sampled)
@@ -318,7 +318,7 @@ struct sheaf_calls hardened_calls(bool sampled)
 
 #ifdef HAVE_RSEQ
 	if (os.backend == OS_BACKEND_RSEQ)
-		calls = rseq_calls(sampled);
+		calls = hardened_rseq_calls(sampled);
 #endif
 	return calls;
 }

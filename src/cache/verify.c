@@ -78,7 +78,7 @@ static unsigned int mark_free(struct check *check, struct slab *slab, uint64_t s
 	return n;
 }
 
-static void mark(struct check *check, void *object, unsigned int index)
+static void note_free(struct check *check, void *object, unsigned int index)
 {
 	uint64_t bit = UINT64_C(1) << index % 64;
 
@@ -118,7 +118,7 @@ static unsigned int mark_sheaves(struct check *check, struct slab *slab, uint64_
 		if (index == SLAB_NO_OBJECT)
 			fault(check, p->at[i], "in a sheaf is not an object's first byte");
 		else
-			mark(check, p->at[i], index);
+			note_free(check, p->at[i], index);
 	}
 	check->matched += n;
 	return n;

@@ -19,7 +19,7 @@ static const char *name_of(const struct guard_slot *slot)
 	return guard_notes_of(slot)->name;
 }
 
-static void tell_object(struct os_long *report, const struct guard_slot *slot)
+static void tell_guarded(struct os_long *report, const struct guard_slot *slot)
 {
 	const struct guard_notes *notes = guard_notes_of(slot);
 
@@ -30,7 +30,7 @@ static void tell_object(struct os_long *report, const struct guard_slot *slot)
 	track_print(report, &notes->tracks[DEBUG_FREED], "Freed");
 }
 
-static struct debug_bytes bytes_of(const struct guard_fault *fault)
+static struct debug_bytes bytes_near(const struct guard_fault *fault)
 {
 	struct guard_zones zones = guard_zones_of(fault->slot);
 
@@ -56,7 +56,7 @@ void guard_report(const struct guard_fault *fault)
 	if (!report)
 		return;
 	if (fault->from) {
-		bytes = bytes_of(fault);
+		bytes = bytes_near(fault);
 		debug_tell_wrong(report, &bytes);
 	}
 	if (slot && fault->cache && slot->cache && slot->cache != fault->cache)
@@ -67,7 +67,7 @@ void guard_report(const struct guard_fault *fault)
 	if (into)
 		os_long_add(report, "%p is %td bytes into an object\n", fault->pointer, into);
 	if (slot)
-		tell_object(report, slot);
+		tell_guarded(report, slot);
 	/* Otherwise its pages may be closed. */
 	if (fault->from)
 		debug_dump(report, &bytes);
@@ -164,7 +164,7 @@ static void tell_miss(struct os_long *report, const struct miss *miss, const str
 	else
 		os_long_add(report, "%p is %zu bytes into an object\n", fault->address,
 			    miss->distance);
-	tell_object(report, miss->slot);
+	tell_guarded(report, miss->slot);
 	os_long_add(report, "%s %p in thread %u on CPU %u:\n", access_name(fault->access),
 		    fault->address, os_thread(), os_cpu());
 	tell_stack(report, fault->ip);

@@ -23,7 +23,7 @@ struct guard_zones guard_zones_of(const struct guard_slot *slot)
 	};
 }
 
-static void fill_zones(const struct guard_slot *slot)
+static void fill_guarded_zones(const struct guard_slot *slot)
 {
 	struct guard_zones zones = guard_zones_of(slot);
 
@@ -55,7 +55,7 @@ static bool is_whole(const struct guard_slot *slot, uint8_t *from, const uint8_t
 }
 
 /* What was written beside the object, not far enough to fault; the number of faults. */
-static int check_zones(const struct guard_slot *slot, const char *call)
+static int check_guarded_zones(const struct guard_slot *slot, const char *call)
 {
 	struct guard_zones zones = guard_zones_of(slot);
 
@@ -82,7 +82,7 @@ void *guard_alloc(struct slab_cache *cache)
 	os_store_relaxed(&slot->cache, cache);
 	os_store_relaxed(&slot->size, cache->object_size);
 	snprintf(notes->name, sizeof(notes->name), "%s", cache->name);
-	fill_zones(slot);
+	fill_guarded_zones(slot);
 	if (cache->extra && debug_of(cache)->flags & SLAB_POISON)
 		memset(slot->object, BYTE_FRESH, cache->object_size);
 	if (cache->ctor)
@@ -100,7 +100,7 @@ void guard_set_size(void *object, size_t size)
 	if (!slot || slot->object != object || size > slot->object_size)
 		return;
 	os_store_relaxed(&slot->size, (uint32_t)size);
-	fill_zones(slot);
+	fill_guarded_zones(slot);
 }
 
 /* --- freeing ---------------------------------------------------------------------------------- */
@@ -177,7 +177,7 @@ bool guard_free(struct slab_cache *cache, void *object, bool waited, const char 
 
 	if (!slot || !begin_free(slot, cache, waited ? DEBUG_WAITS : DEBUG_USED, DEBUG_BUSY, call))
 		return false;
-	check_zones(slot, call);
+	check_guarded_zones(slot, call);
 	if (!waited)
 		track_now(&guard_notes_of(slot)->tracks[DEBUG_FREED]);
 	guard_give(slot);
@@ -240,7 +240,7 @@ static void verify_slot(void *data, struct guard_slot *slot)
 
 	if (is_live(os_load_acquire(&slot->state)) &&
 	    os_load_relaxed(&slot->cache) == listing->cache)
-		listing->faults += check_zones(slot, "kmem_cache_verify");
+		listing->faults += check_guarded_zones(slot, "kmem_cache_verify");
 }
 
 int guard_verify(struct slab_cache *cache)

@@ -31,21 +31,21 @@ static size_t bytes_of_words(size_t size)
 }
 
 /* With slab_guard_pools, what overflows into the table from below meets addresses without memory. */
-static size_t guard_bytes(void)
+static size_t table_guard_bytes(void)
 {
 	return os_options.guard_pools ? OS_HUGE : 0;
 }
 
 static char *reserve_table(size_t size)
 {
-	char *address = os_reserve(guard_bytes() + size);
+	char *address = os_reserve(table_guard_bytes() + size);
 
-	return address ? address + guard_bytes() : NULL;
+	return address ? address + table_guard_bytes() : NULL;
 }
 
 static void unreserve_table(char *table, size_t size)
 {
-	os_unreserve(table - guard_bytes(), guard_bytes() + size);
+	os_unreserve(table - table_guard_bytes(), table_guard_bytes() + size);
 }
 
 static bool reserve_marks(size_t size)

@@ -22,7 +22,7 @@ struct pool_block {
 static struct {
 	struct os_lock lock;
 	struct pool_block *free[NR_SIZES];
-} pool = {.lock = OS_LOCK_INIT(OS_RANK_POOL)};
+} lists = {.lock = OS_LOCK_INIT(OS_RANK_POOL)};
 
 /* With slab_guard_pools: the pages of the last area that no size has yet. */
 static struct {
@@ -89,8 +89,8 @@ static struct pool_block *carve(unsigned int index)
 		struct pool_block *block = (struct pool_block *)(run + at);
 
 		tsan_given(block);
-		block->next = pool.free[index];
-		pool.free[index] = block;
+		block->next = lists.free[index];
+		lists.free[index] = block;
 	}
 	return (struct pool_block *)run;
 }
@@ -102,13 +102,13 @@ void *pool_alloc(size_t size)
 
 	if (index == NR_SIZES)
 		return NULL;
-	os_lock(&pool.lock);
-	block = pool.free[index];
+	os_lock(&lists.lock);
+	block = lists.free[index];
 	if (block)
-		pool.free[index] = block->next;
+		lists.free[index] = block->next;
 	else
 		block = carve(index);
-	os_unlock(&pool.lock);
+	os_unlock(&lists.lock);
 	if (!block)
 		return NULL;
 	tsan_taken(block);
@@ -125,18 +125,18 @@ void pool_free(void *pointer, size_t size)
 	if (!block)
 		return;
 	tsan_given(block);
-	os_lock(&pool.lock);
-	block->next = pool.free[index];
-	pool.free[index] = block;
-	os_unlock(&pool.lock);
+	os_lock(&lists.lock);
+	block->next = lists.free[index];
+	lists.free[index] = block;
+	os_unlock(&lists.lock);
 }
 
 void pool_lock(void)
 {
-	os_lock(&pool.lock);
+	os_lock(&lists.lock);
 }
 
 void pool_unlock(void)
 {
-	os_unlock(&pool.lock);
+	os_unlock(&lists.lock);
 }

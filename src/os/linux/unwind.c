@@ -46,7 +46,7 @@ _Static_assert(sizeof(struct row) == sizeof(uint64_t), "a row is one word");
 
 static struct {
 	uint64_t key, row;
-} kept[1 << KEPT_BITS];
+} known_rows[1 << KEPT_BITS];
 
 /* Where a register of the caller is. */
 struct rule {
@@ -59,7 +59,7 @@ struct rule {
 	int64_t offset;
 };
 
-struct state {
+struct unwind_state {
 	unsigned int cfa_register; /* OTHER_CFA: an expression */
 	int64_t cfa;
 	struct rule ra, fp;
@@ -73,7 +73,7 @@ struct program {
 	uintptr_t location, target;
 	uint64_t code_align;
 	int64_t data_align;
-	struct state now, first, saved[MOST_STATES];
+	struct unwind_state now, first, saved[MOST_STATES];
 	unsigned int nr_saved;
 	bool strange;
 };
@@ -127,7 +127,7 @@ static int64_t read_s32(const uint8_t *at)
 
 /* --- programs --------------------------------------------------------------------------------- */
 
-static struct rule *rule_of(struct state *state, uint64_t reg)
+static struct rule *rule_of(struct unwind_state *state, uint64_t reg)
 {
 	return reg == REG_RA ? &state->ra : reg == REG_FP ? &state->fp : NULL;
 }
@@ -399,7 +399,7 @@ static bool fits(int64_t offset)
 	return offset % WORD == 0 && offset / WORD == (int16_t)(offset / WORD);
 }
 
-static struct row row_of(const struct state *state)
+static struct row row_of_state(const struct unwind_state *state)
 {
 	struct row row = {.kind = ROW_USUAL};
 
@@ -424,7 +424,7 @@ static __attribute__((noinline)) struct row read_row(uintptr_t pc)
 
 	if (!function || !read_state(&program, function))
 		return (struct row){.kind = ROW_STRANGE};
-	return row_of(&program.now);
+	return row_of_state(&program.now);
 }
 
 /* --- rows that were read before --------------------------------------------------------------- */
@@ -440,7 +440,7 @@ static uint64_t key_of(uintptr_t pc)
 	return pc ^ code * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-static struct row row_at(uintptr_t pc)
+static struct row row_for(uintptr_t pc)
 {
 	uint64_t key, bits;
 	struct row row;
@@ -451,21 +451,21 @@ static struct row row_at(uintptr_t pc)
 		return read_row(pc);
 	key = key_of(pc);
 	place = key * UINT64_C(0xd6e8feb86659fd93) >> (64 - KEPT_BITS);
-	bits = os_load_relaxed(&kept[place].row);
-	if (bits && (os_load_relaxed(&kept[place].key) ^ bits) == key) {
+	bits = os_load_relaxed(&known_rows[place].row);
+	if (bits && (os_load_relaxed(&known_rows[place].key) ^ bits) == key) {
 		memcpy(&row, &bits, sizeof(row));
 		return row;
 	}
 	row = read_row(pc);
 	memcpy(&bits, &row, sizeof(bits));
-	os_store_relaxed(&kept[place].row, bits);
-	os_store_relaxed(&kept[place].key, key ^ bits);
+	os_store_relaxed(&known_rows[place].row, bits);
+	os_store_relaxed(&known_rows[place].key, key ^ bits);
 	return row;
 }
 
 enum unwind_result unwind_step(struct unwind_frame *frame)
 {
-	struct row row = row_at(frame->pc);
+	struct row row = row_for(frame->pc);
 	const uintptr_t *cfa;
 
 	if (row.kind != ROW_USUAL)
