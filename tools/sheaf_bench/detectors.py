@@ -15,6 +15,7 @@ from pathlib import Path
 
 SHEAF, MALLOC = "sheaf", "malloc"
 TRAP = "-asan"  # of the programs that the compiler instruments
+NOT_TOLD = "slab_debug=-"  # the library then tells sanitizers and valgrind nothing of its objects
 LETTERS = ("F", "FZ", "FZPU", "G", "Q", "FZPUGQ")
 VALGRIND = ("valgrind", "--leak-check=full", "--errors-for-leak-kinds=definite", "--show-leak-kinds=definite",
             "--num-callers=20")
@@ -88,9 +89,7 @@ def ours(known: str) -> list[Detector]:
     return rows
 
 
-def _others(known: str) -> list[Detector]:
-    told = _option(known, r"^\s*(\w*annotat\w*=|no_annot\w*)")
-    quiet = ((told + "0" if told.endswith("=") else told) if told else "")
+def _others() -> list[Detector]:
     scudo = (("SCUDO_OPTIONS", "quarantine_size_kb=4096:thread_local_quarantine_size_kb=1024:"
               "quarantine_max_chunk_size=2048:dealloc_type_mismatch=1:delete_size_mismatch=1"),)
     rows = [
@@ -115,16 +114,14 @@ def _others(known: str) -> list[Detector]:
         Detector("DUMA", "duma", MALLOC, library="libduma.so.0", guards=True,
                  environment=(("DUMA_ALIGNMENT", "1"),), install="duma"),
         Detector("ASan, malloc", "asan", MALLOC + TRAP),
-        Detector("ASan on libsheaf" + (", not told" if quiet else ""), "a:sh", SHEAF + TRAP, quiet),
+        Detector("ASan on libsheaf, not told", "a:sh", SHEAF + TRAP, NOT_TOLD),
+        Detector("ASan on libsheaf", "a:sh+", SHEAF + TRAP),
         Detector("valgrind, malloc", "vg", MALLOC, command=VALGRIND, install="valgrind"),
-        Detector("valgrind on libsheaf" + (", not told" if quiet else ""), "v:sh", SHEAF, quiet,
-                 command=VALGRIND, install="valgrind"),
+        Detector("valgrind on libsheaf, not told", "v:sh", SHEAF, NOT_TOLD, command=VALGRIND, install="valgrind"),
+        Detector("valgrind on libsheaf", "v:sh+", SHEAF, command=VALGRIND, install="valgrind"),
     ]
-    if quiet:
-        rows += [Detector("ASan on libsheaf", "a:sh+", SHEAF + TRAP),
-                 Detector("valgrind on libsheaf", "v:sh+", SHEAF, command=VALGRIND, install="valgrind")]
     return rows
 
 
 def detectors(known: str) -> list[Detector]:
-    return [*ours(known), *_others(known)]
+    return [*ours(known), *_others()]
