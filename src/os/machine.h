@@ -53,8 +53,9 @@ struct os_node {
 };
 
 struct os_machine {
-	ptrdiff_t rseq_offset; /* offset of the rseq area from the thread pointer */
-	uint32_t id_offset;    /* offset of the row number in the rseq area */
+	ptrdiff_t rseq_offset;	 /* offset of the rseq area from the thread pointer */
+	ptrdiff_t thread_offset; /* from the thread pointer to the thread's number, or 0 */
+	uint32_t id_offset;	 /* offset of the row number in the rseq area */
 	uint32_t backend;
 	const char *obstacle;  /* why restartable sequences do not run; NULL if they do */
 	uint32_t counting;     /* events are counted: see os/counters.h */
@@ -110,7 +111,7 @@ int os_policy_node(void);
 
 /* A number that identifies the calling thread. */
 uintptr_t os_self(void);
-/* The number that the system and its tools give it. A system call. */
+/* The number that the system and its tools give it. A system call, or a load: os.thread_offset. */
 uint32_t os_thread(void);
 
 /* Sleep 50 µs, or let another invented CPU run: for loops that wait for another thread. */

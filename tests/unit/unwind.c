@@ -2,6 +2,7 @@
 /*
  * Walks of the stack by rows of unwind tables that are kept, against the system's unwinder: in
  * functions with and without a frame pointer, below others' code, in threads and signal handlers.
+ * And the number of the thread, which is stored beside a stack.
  */
 #include <alloca.h>
 #include <dlfcn.h>
@@ -10,10 +11,14 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include <unwind.h>
 
+#include "kit/process.h"
 #include "kit/unit.h"
 #include "os/linux/unwind.h"
+#include "os/machine.h"
 #include "os/stack.h"
 
 #ifndef UNWIND_HERE
@@ -167,6 +172,36 @@ static void in_threads(void **state)
 	}
 }
 
+static void *check_number(void *unused)
+{
+	assert_int_equal(os_thread(), syscall(SYS_gettid));
+	return unused;
+}
+
+static void check_number_in_child(void)
+{
+	if (os_thread() != syscall(SYS_gettid))
+		_exit(1);
+}
+
+/* What tracks store of a thread is read from memory of the C library's, if possible. */
+static void thread_numbers(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	if (!os.nr_rows)
+		os_init();
+	for (int i = 0; i < 3; i++) {
+		check_number(NULL);
+		assert_int_equal(pthread_create(&thread, NULL, check_number, NULL), 0);
+		pthread_join(thread, NULL);
+	}
+	assert_int_equal(in_child(check_number_in_child), 0);
+	os.thread_offset = 0;
+	check_number(NULL);
+}
+
 /* A signal's frame is left to the system's unwinder, on an alternate stack as well. */
 static void in_signal_handlers(void **state)
 {
@@ -191,6 +226,7 @@ int main(void)
 		cmocka_unit_test(agrees),
 		cmocka_unit_test(in_threads),
 		cmocka_unit_test(in_signal_handlers),
+		cmocka_unit_test(thread_numbers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
