@@ -2,6 +2,7 @@
 /* The checks of each allocation and free; see slab_debug.h for states, bytes and invariants. */
 #include <string.h>
 
+#include "debug/bytes.h"
 #include "debug/guard.h"
 #include "debug/report.h"
 #include "os/atomic.h"
@@ -24,29 +25,24 @@ static void fill_zones(const struct slab_cache *cache, uint8_t *object, size_t s
 
 	if (!(debug->flags & SLAB_RED_ZONE))
 		return;
-	memset(object - debug->left, byte, debug->left);
-	memset(object + size, byte, cache->object_size - size + debug->right);
+	bytes_fill(object - debug->left, debug->left, byte);
+	bytes_fill(object + size, cache->object_size - size + debug->right, byte);
 }
 
 void debug_fill_free(const struct slab_cache *cache, void *object)
 {
 	if (debug_of(cache)->flags & SLAB_POISON) {
-		memset(object, BYTE_FREE, cache->object_size - 1);
+		bytes_fill(object, cache->object_size - 1, BYTE_FREE);
 		((uint8_t *)object)[cache->object_size - 1] = BYTE_END;
 	}
 	fill_zones(cache, object, cache->object_size, ZONE_FREE);
-}
-
-static bool are_all(const uint8_t *bytes, size_t length, uint8_t byte)
-{
-	return !length || (bytes[0] == byte && !memcmp(bytes, bytes + 1, length - 1));
 }
 
 /* Report bytes that are not what they should be, and restore them. Returns whether there were
  * any. */
 static bool is_overwritten(struct debug_fault fault, uint8_t *from, size_t length, uint8_t expected)
 {
-	if (__builtin_expect(are_all(from, length, expected), 1))
+	if (__builtin_expect(bytes_are(from, length, expected), 1))
 		return false;
 	fault.from = from;
 	fault.length = length;
@@ -56,17 +52,14 @@ static bool is_overwritten(struct debug_fault fault, uint8_t *from, size_t lengt
 	return true;
 }
 
-/* Red zones, the right one from `size` on. */
-static int check_zones(struct slab_cache *cache, void *object, size_t size, uint8_t byte,
-		       const char *call)
+static __attribute__((cold, noinline)) int report_zones(struct slab_cache *cache, void *object,
+							size_t size, uint8_t byte, const char *call)
 {
 	struct debug_cache *debug = debug_of(cache);
 	struct debug_fault fault = debug_fault_of(cache, object, call);
 	uint8_t *end = (uint8_t *)object + cache->object_size;
 	int faults = 0;
 
-	if (!(debug->flags & SLAB_RED_ZONE))
-		return 0;
 	fault.what = "Left Redzone overwritten";
 	fault.fix = "the red zone was restored";
 	fault.advice = "something wrote in front of this object, or past the end of what is in "
@@ -83,14 +76,27 @@ static int check_zones(struct slab_cache *cache, void *object, size_t size, uint
 	return faults;
 }
 
-static int check_poison(struct slab_cache *cache, void *object, const char *call)
+/* Red zones, the right one from `size` on. */
+static int check_zones(struct slab_cache *cache, void *object, size_t size, uint8_t byte,
+		       const char *call)
+{
+	const struct debug_cache *debug = debug_of(cache);
+	const uint8_t *bytes = object;
+
+	if (!(debug->flags & SLAB_RED_ZONE) ||
+	    (bytes_are(bytes - debug->left, debug->left, byte) &&
+	     bytes_are(bytes + size, cache->object_size - size + debug->right, byte)))
+		return 0;
+	return report_zones(cache, object, size, byte, call);
+}
+
+static __attribute__((cold, noinline)) int report_poison(struct slab_cache *cache, void *object,
+							 const char *call)
 {
 	struct debug_fault fault = debug_fault_of(cache, object, call);
 	uint8_t *bytes = object;
 	int faults;
 
-	if (!(debug_of(cache)->flags & SLAB_POISON))
-		return 0;
 	fault.what = "Poison overwritten";
 	fault.fix = "the poison was restored, and the object will not be used again: whoever wrote "
 		    "to it may do so once more";
@@ -99,6 +105,17 @@ static int check_poison(struct slab_cache *cache, void *object, const char *call
 	faults = is_overwritten(fault, bytes, cache->object_size - 1, BYTE_FREE);
 	fault.what = "End Poison overwritten";
 	return faults + is_overwritten(fault, bytes + cache->object_size - 1, 1, BYTE_END);
+}
+
+static int check_poison(struct slab_cache *cache, void *object, const char *call)
+{
+	const uint8_t *bytes = object;
+
+	if (!(debug_of(cache)->flags & SLAB_POISON) ||
+	    (bytes_are(bytes, cache->object_size - 1, BYTE_FREE) &&
+	     bytes[cache->object_size - 1] == BYTE_END))
+		return 0;
+	return report_poison(cache, object, call);
 }
 
 static int check_free(struct slab_cache *cache, void *object, const char *call)
@@ -214,17 +231,22 @@ static void report_double(struct slab_cache *cache, void *object, uint32_t state
 
 /* --- the life of an object -------------------------------------------------------------------- */
 
-static void trace(const struct slab_cache *cache, const void *object, const char *what)
+static __attribute__((cold, noinline)) void write_trace(const struct slab_cache *cache,
+							const void *object, const char *what)
 {
 	char stack[300];
 
-	if (!(debug_of(cache)->flags & SLAB_TRACE))
-		return;
 	if (!os_stack(stack, sizeof(stack)))
 		stack[0] = '\0';
 	os_report_later("TRACE %s %s %p, %zu bytes, thread %u, CPU %u%s%s", cache->name, what,
 			object, debug_size(cache, object), os_thread(), os_cpu(),
 			*stack ? "; called from" : "", stack);
+}
+
+static inline void trace(const struct slab_cache *cache, const void *object, const char *what)
+{
+	if (__builtin_expect((debug_of(cache)->flags & SLAB_TRACE) != 0, 0))
+		write_trace(cache, object, what);
 }
 
 bool debug_take(struct slab_cache *cache, void *object)
@@ -245,7 +267,7 @@ bool debug_take(struct slab_cache *cache, void *object)
 		return false;
 	}
 	if (debug_of(cache)->flags & SLAB_POISON)
-		memset(object, BYTE_FRESH, cache->object_size);
+		bytes_fill(object, cache->object_size, BYTE_FRESH);
 	fill_zones(cache, object, cache->object_size, ZONE_USED);
 	track_set(cache, object, DEBUG_ALLOCATED);
 	trace(cache, object, "alloc");
@@ -300,17 +322,24 @@ static bool settle(struct slab_cache *cache, void *object, uint32_t state, uint3
 	return os_cmpxchg(&head->state, &state, next);
 }
 
+/* D1: from now on only the caller frees or retires the object. False after a report. */
+static bool claim(struct slab_cache *cache, void *object, uint32_t from, uint32_t to,
+		  const char *call)
+{
+	uint32_t state = from;
+
+	return __builtin_expect(os_cmpxchg(&debug_head(cache, object)->state, &state, to), 1) ||
+	       settle(cache, object, state, to, call);
+}
+
 bool debug_free(struct slab_cache *cache, void *object, bool waited, const char *call)
 {
-	uint32_t state = waited ? DEBUG_WAITS : DEBUG_USED;
 	struct debug_head *head;
 
-	if (!debug_is_object(cache, object, call))
+	if (!debug_is_object(cache, object, call) ||
+	    !claim(cache, object, waited ? DEBUG_WAITS : DEBUG_USED, DEBUG_BUSY, call))
 		return false;
 	head = debug_head(cache, object);
-	if (!os_cmpxchg(&head->state, &state, DEBUG_BUSY) &&
-	    !settle(cache, object, state, DEBUG_BUSY, call))
-		return false;
 	open_zones(cache, object, debug_size(cache, object));
 	check_used(cache, object, call);
 	if (!waited)
@@ -325,14 +354,8 @@ bool debug_free(struct slab_cache *cache, void *object, bool waited, const char 
 
 bool debug_retire(struct slab_cache *cache, void *object, const char *call)
 {
-	uint32_t state = DEBUG_USED;
-	struct debug_head *head;
-
-	if (!debug_is_object(cache, object, call))
-		return false;
-	head = debug_head(cache, object);
-	if (!os_cmpxchg(&head->state, &state, DEBUG_WAITS) &&
-	    !settle(cache, object, state, DEBUG_WAITS, call))
+	if (!debug_is_object(cache, object, call) ||
+	    !claim(cache, object, DEBUG_USED, DEBUG_WAITS, call))
 		return false;
 	track_set(cache, object, DEBUG_FREED);
 	trace(cache, object, "retire");

@@ -73,7 +73,13 @@ void track_now(struct debug_track *track);
 /* False: it was overwritten, or nobody has done it yet. */
 bool track_is_plausible(const struct debug_track *track);
 /* Store that, if the cache stores users. */
-void track_set(const struct slab_cache *cache, void *object, enum debug_deed deed);
+static inline void track_set(const struct slab_cache *cache, void *object, enum debug_deed deed)
+{
+	struct debug_track *track = debug_track(cache, object, deed);
+
+	if (track)
+		track_now(track);
+}
 /* A line that says what was done, and the stack. */
 struct os_long;
 void track_print(struct os_long *report, const struct debug_track *track, const char *what);

@@ -17,14 +17,6 @@ void track_now(struct debug_track *track)
 	track->when = os_now_ms();
 }
 
-void track_set(const struct slab_cache *cache, void *object, enum debug_deed deed)
-{
-	struct debug_track *track = debug_track(cache, object, deed);
-
-	if (track)
-		track_now(track);
-}
-
 bool track_is_plausible(const struct debug_track *track)
 {
 	return track->thread && track->n <= TRACK_FRAMES && track->cpu < OS_MAX_ROWS;
