@@ -23,6 +23,7 @@
 #include "cache/index.h"
 #include "debug/slab_debug.h"
 #include "grace/grace.h"
+#include "os/channel.h"
 #include "os/lock.h"
 #include "os/public.h"
 #include "os/report.h"
@@ -102,6 +103,10 @@ void stats_at_exit(void);
 /* The same with SHEAF_OPTIONS=leaks: caches with objects in use. */
 void leaks_at_exit(void);
 
+/* In src/control/ control.c: answer another process, if one asks. With nothing held, and nothing in
+ * hand. */
+void control_look(void) __attribute__((cold));
+
 /* --- create.c --------------------------------------------------------------------------------- */
 
 /* kmem_cache_create(), except that its reports are deferred. */
@@ -139,6 +144,8 @@ static inline void cache_leave(void)
 {
 	grace_start_wanted();
 	os_report_kept();
+	if (__builtin_expect(os_load_relaxed(&os_channel_is_on), 0))
+		control_look();
 }
 
 /* Set the calls of a cache, by its flags and the options. No other thread may use the cache

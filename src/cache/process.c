@@ -133,6 +133,7 @@ static void after_fork_in_child(void)
 	os_reports_after_fork();
 	os_report_kept();
 	os_sink_forked();
+	os_channel_after_fork();
 }
 
 static bool initialise(void)
@@ -208,6 +209,8 @@ bool caches_ready(void)
 	os_unlock(&caches.lock);
 	if (begun)
 		os_sink_open();
+	if (begun && os_options.control)
+		os_channel_open();
 	os_report_kept();
 	if (begun)
 		os_tell_start();

@@ -245,7 +245,7 @@ static __attribute__((cold, noinline)) void write_trace(const struct slab_cache 
 
 static inline void trace(const struct slab_cache *cache, const void *object, const char *what)
 {
-	if (__builtin_expect((debug_of(cache)->flags & SLAB_TRACE) != 0, 0))
+	if (__builtin_expect((os_load_relaxed(&debug_of(cache)->switched) & SLAB_TRACE) != 0, 0))
 		write_trace(cache, object, what);
 }
 

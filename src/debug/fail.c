@@ -42,7 +42,8 @@ bool debug_fails(struct slab_cache *cache, gfp_t flags)
 {
 	struct debug_cache *debug = debug_of(cache);
 
-	if (!(debug->flags & SLAB_FAILSLAB) || (flags & __GFP_NOFAIL) || !is_chosen())
+	if (!(os_load_relaxed(&debug->switched) & SLAB_FAILSLAB) || (flags & __GFP_NOFAIL) ||
+	    !is_chosen())
 		return false;
 	if (!(flags & __GFP_NOWARN))
 		os_report_once_later(&debug->failed,

@@ -112,6 +112,7 @@ bool debug_cache_init(struct slab_cache *cache, struct slab_request *request, sl
 		return false;
 	debug->flags = flags & DEBUG_FLAGS;
 	debug->stable = flags & SLAB_TYPESAFE_BY_RCU;
+	debug->switched = flags & DEBUG_SWITCHED;
 	if (request->ctor || flags & SLAB_TYPESAFE_BY_RCU)
 		debug->flags &= ~SLAB_POISON;
 	debug->extra.prepare = prepare;

@@ -167,3 +167,22 @@ void debug_report_unmatched(void)
 				  n->length, blocks.text + n->at, n->prefix ? "*" : "");
 	}
 }
+
+void debug_switch(struct slab_cache *cache, slab_flags_t flag, bool on)
+{
+	if (on)
+		os_fetch_or(&debug_of(cache)->switched, flag);
+	else
+		os_fetch_and(&debug_of(cache)->switched, ~flag);
+}
+
+void debug_letters(const struct slab_cache *cache, char letters[DEBUG_LETTERS])
+{
+	const struct debug_cache *debug = debug_of(cache);
+	slab_flags_t flags = (debug->flags & ~DEBUG_SWITCHED) | os_load_relaxed(&debug->switched);
+
+	for (const char *letter = "FZPUTA"; *letter; letter++)
+		if (flags & flags_of_letter(*letter))
+			*letters++ = *letter;
+	*letters = '\0';
+}

@@ -57,6 +57,9 @@
 	(SLAB_CONSISTENCY_CHECKS | SLAB_RED_ZONE | SLAB_POISON | SLAB_STORE_USER | SLAB_TRACE |    \
 	 SLAB_FAILSLAB)
 
+/* Letters that may change while the cache is in use. */
+#define DEBUG_SWITCHED (SLAB_TRACE | SLAB_FAILSLAB)
+
 /* --- parse.c: which letters a cache gets ------------------------------------------------------ */
 
 /* In flags that come from letters: O, do without what would make slabs larger. */
@@ -72,6 +75,11 @@ bool debug_parse(const char *text);
 /* The flags that the first block with this name, or else the last one without names, gives; and
  * those of a creator. SLAB_NO_USER_FLAGS: only the latter. */
 slab_flags_t debug_flags_of(const char *name, slab_flags_t flags);
+/* T or A, on or off, of a cache in use. */
+void debug_switch(struct slab_cache *cache, slab_flags_t flag, bool on);
+/* The letters in force, as a text, without G. */
+#define DEBUG_LETTERS 12
+void debug_letters(const struct slab_cache *cache, char letters[DEBUG_LETTERS]);
 /* At exit: report names that no cache had. */
 void debug_report_unmatched(void);
 
@@ -83,6 +91,7 @@ struct debug_cache {
 	uint16_t left, right;	 /* bytes of red zones */
 	bool stable;		 /* SLAB_TYPESAFE_BY_RCU */
 	uint32_t failed;	 /* an injected failure was told */
+	uint32_t switched;	 /* T and A: those in force now */
 };
 
 /* Lay a cache out with these flags; as slab_cache_init(). */

@@ -63,6 +63,8 @@
 	NUMBER(failslab_seed, "failslab_seed=", 1, 1 << 30, 1, "choose others to fail")            \
 	SWITCH(leaks, "leaks", "report objects that are in use at exit")                           \
 	SWITCH(tiny, "slub_tiny", "take little memory: no sheaves, no spare slabs, small orders")  \
+	SWITCH(control, "control",                                                                 \
+	       "let `sheaf debug`, `sheaf leaks` and `sheaf info --validate` ask")                 \
 	SWITCH(strict_numa, "slab_strict_numa", "follow the memory policy for each object")        \
 	NUMBER(max_order, "slab_max_order=", 0, 9, 3, "slabs of at most 2^N pages")                \
 	NUMBER(min_order, "slab_min_order=", 0, 9, 0, "slabs of at least 2^N pages")               \

@@ -16,12 +16,12 @@
 #include <unistd.h>
 
 #include "os/atomic.h"
+#include "os/high.h"
 #include "os/machine.h"
 #include "os/options.h"
 #include "os/report.h"
 
-#define HIGH  100 /* the program's own descriptors are below */
-#define CALLS 16  /* threads that are in the callback at a time */
+#define CALLS 16 /* threads that are in the callback at a time */
 
 static struct {
 	char directory[PATH_MAX]; /* where the process was at its first use */
@@ -110,7 +110,7 @@ static bool may_be_link(void)
 static int open_path(struct stat *made)
 {
 	int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
-	int low, high;
+	int low;
 
 	low = (int)syscall(SYS_openat, AT_FDCWD, sink.path,
 			   flags | (may_be_link() ? 0 : O_NOFOLLOW), 0600);
@@ -121,11 +121,7 @@ static int open_path(struct stat *made)
 		errno = EPERM;
 		return -1;
 	}
-	high = fcntl(low, F_DUPFD_CLOEXEC, HIGH);
-	if (high < 0)
-		return low;
-	syscall(SYS_close, low);
-	return high;
+	return os_high(low);
 }
 
 static bool is_report_file(int file)

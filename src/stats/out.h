@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Writes text to a file descriptor, in few writes and without the C library's streams. Callers:
- * src/stats/. */
+ * src/stats/, src/control/. */
 #ifndef SHEAF_STATS_OUT_H
 #define SHEAF_STATS_OUT_H
 

@@ -2,7 +2,8 @@
 """The command line: exit code 0 for success, 1 after a failure, 2 for wrong usage.
 
 Commands may have others: `sheaf compare` returns 3 for a regression, `sheaf top` and `sheaf stat` return 4
-if the process ended, `sheaf run` and `sheaf record-maps` return the code of the program that they run.
+if the process ended, `sheaf info --validate` 3 for faults; 5 means that a process did not answer. `sheaf run`
+and `sheaf record-maps` return the code of the program that they run.
 """
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from .errors import Failure
 BENCHMARKS = ("bench", "compare", "detect")
 HAS_BENCHMARKS = find_spec("sheaf_bench") is not None
 COMMANDS = {**({name: "sheaf_bench" for name in BENCHMARKS} if HAS_BENCHMARKS else {}),
-            **{name: "sheaf_tool" for name in ("info", "top", "stat", "run", "record-maps")}}
+            **{name: "sheaf_tool" for name in ("info", "top", "stat", "leaks", "debug", "run", "record-maps")}}
 
 EPILOG = """\
 examples:
@@ -28,6 +29,8 @@ examples:
   sheaf info PID                   show the caches of one of them
   sheaf top                        the same, live; asks which one if there are several
   sheaf stat -i 5 PID              print a line every five seconds
+  sheaf leaks PID                  show who allocated the objects of one, by stack
+  sheaf debug PID                  list its checked caches, and switch their letters
 {benchmarks}  sheaf record-maps -- PROGRAM     record how a program uses its address space
 
 `sheaf COMMAND --help` has more examples. A process has statistics if it was started with

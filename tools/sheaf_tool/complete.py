@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from typing import Callable, Iterator
 
-from . import shared
+from . import control, shared
 
 OPTION = "--complete"
 
@@ -29,7 +29,7 @@ def _words(parser: argparse.ArgumentParser, before: list[str], last: str) -> Ite
         if action.option_strings:
             continue
         if action.dest == "pid":
-            yield from map(str, shared.processes())
+            yield from sorted({*map(str, shared.processes()), *map(str, control.processes())})
         elif action.choices:
             yield from action.choices
 

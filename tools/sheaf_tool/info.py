@@ -7,8 +7,8 @@ import json
 import textwrap
 from typing import Any
 
-from . import shared
-from .errors import Failure
+from . import control, shared
+from .errors import Failure, Usage
 from .process import Cache, Process, Reading
 from .table import fold, folded, printable, render, terminal_width
 
@@ -34,6 +34,7 @@ examples:
   sheaf info                        list the processes
   sheaf info 1234                   show the caches of one
   sheaf info --all 1234             include caches that were never used
+  sheaf info --validate 1234        let it check its caches; needs SHEAF_OPTIONS=control in it
   sheaf info --json | jq '.[].pid'  the same, for scripts
 """
 
@@ -46,6 +47,10 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
                     "without PID, list these processes.")
     parser.add_argument("pid", nargs="?", metavar="PID", help="the number of a process")
     parser.add_argument("--all", action="store_true", help="include caches that were never used")
+    parser.add_argument("--validate", action="store_true",
+                        help="let the process check its caches (kmem_cache_validate); needs PID, "
+                             "and SHEAF_OPTIONS=control in the process")
+    control.add_arguments(parser)
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON")
     form.add_argument("--prometheus", action="store_true",
@@ -94,7 +99,8 @@ def _events(cache: Cache) -> str:
     words = " ".join(f"{name}={value}" for name, value in cache.counters.items() if value)
     text = textwrap.fill(words, width, initial_indent="  ", subsequent_indent="  ",
                          break_long_words=False, break_on_hyphens=False)
-    return f"{cache.name}\n{shared_by if names else ''}{text or '  nothing yet'}"
+    letters = f" (slab_debug={cache.letters})" if cache.letters else ""
+    return f"{cache.name}{letters}\n{shared_by if names else ''}{text or '  nothing yet'}"
 
 
 def _row(cache: Cache) -> list[str]:
@@ -176,7 +182,28 @@ def _list(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _validate(arguments: argparse.Namespace) -> int:
+    """Exit code 3: there are faults, which the process has reported."""
+    pid = shared.number(arguments.pid)
+    caches = control.ask_json(pid, "validate", arguments.cache, arguments.timeout)
+    faults = sum(cache["faults"] for cache in caches)
+    checked = sum(cache["checked"] for cache in caches)
+    if arguments.json:
+        print(json.dumps(caches, indent=1))
+    else:
+        rows = [[printable(cache["cache"]), str(cache["faults"])] for cache in caches if cache["faults"]]
+        if rows:
+            print(render(["cache", "faults"], rows))
+        print(f"{len(caches)} caches, {checked} of them with slab_debug: "
+              + (f"{faults} faults; the process has reported them" if faults else "no faults"))
+    return 3 if faults else 0
+
+
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.validate and arguments.pid is None:
+        raise Usage("sheaf info --validate needs a PID")
+    if arguments.validate:
+        return _validate(arguments)
     if arguments.pid is None:
         return _list(arguments)
     with Process(shared.number(arguments.pid)) as process:

@@ -16,6 +16,10 @@
  *   release           free all blocks
  *   fork              a child, which waits until its input ends
  *   leave             the first thread ends, and another one continues
+ *   call              from now on another thread allocates and frees all the time
+ *   overrun           write behind the newest object; mend: undo that
+ *   close             all descriptors from 100 on, and give the numbers to a file of its own
+ *   own               that file has not been written to
  *   json              print sheaf_stats_print()'s own view instead of an answer
  */
 #include <pthread.h>
@@ -45,11 +49,47 @@ static void free_some(size_t n)
 		kmem_cache_free(s, objects[first++]);
 }
 
+static void *call(void *unused)
+{
+	(void)unused;
+	for (;;) {
+		kmem_cache_free(s, kmem_cache_alloc(s, GFP_KERNEL));
+		kmem_cache_shrink(s);
+	}
+	return NULL;
+}
+
+static void start_calling(void)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, call, NULL))
+		exit(1);
+}
+
+static FILE *own;
+
+static void close_all(void)
+{
+	own = tmpfile();
+	for (int i = 100; own && i < 200; i++)
+		if (dup2(fileno(own), i) != i)
+			exit(1);
+}
+
+static void check_own(void)
+{
+	if (!own || fseek(own, 0, SEEK_END) || ftell(own))
+		exit(1);
+}
+
 static void count(uint64_t n)
 {
 	for (unsigned int word = OS_NR_SHOWN; word < NR_RCU_WORDS; word++)
 		stat_add(&s->sheaf.slab, word, n * word);
 }
+
+static int callers;
 
 /* The parent returns when the child has its own counters. */
 static void make_child(void)
@@ -61,6 +101,8 @@ static void make_child(void)
 		exit(1);
 	if (fork() == 0) {
 		close(ready[0]);
+		if (callers)
+			start_calling();
 		close(ready[1]);
 		while (read(STDIN_FILENO, &byte, 1) > 0)
 			;
@@ -104,6 +146,16 @@ static int do_line(const char *line)
 			kvfree(blocks[--nr_blocks]);
 	else if (!strcmp(line, "fork"))
 		make_child();
+	else if (!strcmp(line, "call"))
+		callers++, start_calling();
+	else if (!strcmp(line, "overrun"))
+		((char *)objects[next - 1])[64] = 1;
+	else if (!strcmp(line, "mend"))
+		((char *)objects[next - 1])[64] = (char)0xcc;
+	else if (!strcmp(line, "close"))
+		close_all();
+	else if (!strcmp(line, "own"))
+		check_own();
 	else if (!strcmp(line, "leave"))
 		leave();
 	else if (!strcmp(line, "json"))

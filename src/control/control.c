@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What another process may ask through the control socket (os/channel.h): lines of words, and
+ * behind a tab a cache's name, which may end in *; without one, all caches.
+ *
+ *   traces alloc|free text|json [TAB NAME]     kmem_cache_print_traces()
+ *   validate [TAB NAME]                        kmem_cache_validate()
+ *   debug [+T|-T|+A|-A]... [TAB NAME]          switch letters of checked caches, and list these
+ *
+ * An answer is "ok", with a file, or "error WHY". tools/sheaf_tool/control.py asks.
+ *
+ * The work is done at the end of a slow call of any thread, with no lock held and nothing in hand,
+ * and lasts as long as the same call would; the asker cannot make it wait. In a call that never
+ * waits nothing is done. What the work itself reports goes where reports go.
+ *
+ * Letters that change an object's layout (Z, U) or its bytes while it is free (P) cannot change
+ * while there are objects, and F is in force in every checked cache. So T and A can be switched.
+ *
+ * Locks: those of the calls. Callers: src/cache/, by cache_leave().
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <sheaf/debug.h>
+
+#include "cache/list.h"
+#include "debug/slab_debug.h"
+#include "os/atomic.h"
+#include "os/channel.h"
+#include "stats/out.h"
+
+struct question {
+	char *words;
+	const char *name; /* NULL: all caches */
+	int file;
+	const char *error;
+	unsigned int caches; /* found */
+};
+
+static bool is_meant(const struct question *question, const struct kmem_cache *s)
+{
+	size_t length = question->name ? strlen(question->name) : 0;
+
+	if (!question->name)
+		return true;
+	if (length && question->name[length - 1] == '*')
+		return !strncmp(s->name, question->name, length - 1);
+	return !strcmp(s->name, question->name);
+}
+
+/* Call each for the caches that are meant; they are pinned. */
+static void for_each_meant(struct question *question,
+			   void (*each)(struct question *question, struct out *out,
+					struct kmem_cache *s))
+{
+	struct out out = {.fd = question->file};
+
+	out_print(&out, "[");
+	for (struct kmem_cache *s = list_next(NULL); s; s = list_next(s))
+		if (s->name && is_meant(question, s))
+			each(question, &out, s);
+	out_print(&out, "]\n");
+	out_flush(&out);
+	if (out.error)
+		question->error = "no memory for the answer";
+}
+
+static void begin_cache(struct question *question, struct out *out, const struct kmem_cache *s)
+{
+	out_print(out, "%s{\"cache\": ", question->caches++ ? ",\n" : "");
+	out_quoted(out, s->name);
+}
+
+static void validate(struct question *question, struct out *out, struct kmem_cache *s)
+{
+	int faults = cache_validate(s);
+
+	begin_cache(question, out, s);
+	out_print(out, ", \"checked\": %s, \"faults\": %d}", cache_is_checked(s) ? "true" : "false",
+		  faults);
+}
+
+/* One cache after the other: each of its own answer. */
+static void print_traces_of(struct question *question, enum sheaf_traces which,
+			    enum sheaf_stats_format format)
+{
+	int error = 0;
+
+	if (!question->name) {
+		error = kmem_cache_print_traces(NULL, question->file, which, format);
+		question->caches = 1;
+	} else {
+		for (struct kmem_cache *s = list_next(NULL); s && !error; s = list_next(s))
+			if (s->name && is_meant(question, s)) {
+				error = kmem_cache_print_traces(s, question->file, which, format);
+				question->caches += error != -ENOTSUP;
+				error = error == -ENOTSUP ? 0 : error;
+			}
+	}
+	if (error)
+		question->error = strerror(-error);
+	else if (!question->caches)
+		question->error = "no such cache stores who allocated its objects; start the "
+				  "program with SHEAF_OPTIONS=slab_debug";
+}
+
+static void traces(struct question *question)
+{
+	char which[8], format[8];
+
+	if (sscanf(question->words, "traces %7s %7s", which, format) != 2 ||
+	    (strcmp(which, "alloc") && strcmp(which, "free")) ||
+	    (strcmp(format, "text") && strcmp(format, "json")))
+		question->error = "traces alloc|free text|json";
+	else
+		print_traces_of(question, *which == 'a' ? SHEAF_ALLOC_TRACES : SHEAF_FREE_TRACES,
+				*format == 't' ? SHEAF_STATS_TEXT : SHEAF_STATS_JSON);
+}
+
+static slab_flags_t flag_of(char letter)
+{
+	return letter == 'T' ? SLAB_TRACE : letter == 'A' ? SLAB_FAILSLAB : 0;
+}
+
+static void switch_letters(struct question *question, struct out *out, struct kmem_cache *s)
+{
+	char letters[DEBUG_LETTERS];
+
+	if (!cache_is_checked(s))
+		return;
+	for (const char *at = question->words + strcspn(question->words, " "); *at; at++)
+		if (*at == '+' || *at == '-')
+			debug_switch(&s->sheaf.slab, flag_of(at[1]), *at == '+');
+	debug_letters(&s->sheaf.slab, letters);
+	begin_cache(question, out, s);
+	out_print(out, ", \"letters\": \"%s%s\"}", letters, cache_is_guarded(s) ? "G" : "");
+}
+
+static void debug(struct question *question)
+{
+	for (const char *at = question->words + strcspn(question->words, " "); *at; at++)
+		if (*at != ' ' && !((*at == '+' || *at == '-') && flag_of(*++at))) {
+			question->error =
+				"only the letters T and A can be switched in a running "
+				"process; start it with SHEAF_OPTIONS=slab_debug for others";
+			return;
+		}
+	for_each_meant(question, switch_letters);
+	if (!question->caches)
+		question->error = "no such cache is checked; start the program with "
+				  "SHEAF_OPTIONS=slab_debug";
+}
+
+static void answer(char *line)
+{
+	char *tab = strchr(line, '\t');
+	struct question question = {.words = line, .name = tab ? tab + 1 : NULL};
+	char status[CHANNEL_LINE];
+
+	if (tab)
+		*tab = '\0';
+	question.file = os_channel_file();
+	if (question.file < 0)
+		question.error = "it may make no file in memory (ulimit -f?)";
+	else if (!strncmp(line, "traces", 6))
+		traces(&question);
+	else if (!strcmp(line, "validate"))
+		for_each_meant(&question, validate);
+	else if (!strcmp(line, "debug") || !strncmp(line, "debug ", 6))
+		debug(&question);
+	else
+		question.error = "it does not know this question: another version of libsheaf?";
+	if (!question.error && !strcmp(line, "validate") && !question.caches)
+		question.error = "there is no such cache";
+	snprintf(status, sizeof(status), "%s%s", question.error ? "error " : "ok",
+		 question.error ? question.error : "");
+	os_channel_answer(question.file, status);
+}
+
+void control_look(void)
+{
+	char line[CHANNEL_LINE];
+	int saved = errno;
+
+	if (os_channel_enter()) {
+		if (os_channel_request(line))
+			answer(line);
+		os_channel_leave();
+		os_report_kept();
+	}
+	errno = saved;
+}

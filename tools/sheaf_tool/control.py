@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: MIT
+"""Asks a process through its control socket: see src/os/channel.h and src/control/control.c.
+
+A process answers at the end of a slow call of the library, so one that makes no such call does not answer.
+"""
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import socket
+import struct
+import time
+from typing import Any
+
+from .errors import Failure, Usage
+
+HOW = "start it with SHEAF_OPTIONS=control"
+PATIENCE = 5.0  # seconds
+LISTED = re.compile(r"@libsheaf-control-(\d+)$", re.M)
+
+
+class Idle(Failure):
+    """The process made no call that could answer."""
+    code = 5
+
+
+def processes() -> list[int]:
+    """Those that have a control socket here; they may belong to other users."""
+    try:
+        with open("/proc/net/unix", encoding="utf-8", errors="replace") as file:
+            return sorted({int(pid) for pid in LISTED.findall(file.read())})
+    except OSError:
+        return []
+
+
+def add_arguments(parser: Any) -> None:
+    parser.add_argument("--cache", metavar="NAME", help="only this cache; NAME* stands for all that begin so")
+    parser.add_argument("--timeout", type=float, default=PATIENCE, metavar="SECONDS",
+                        help="how long the process may make no call of the library (default %(default)g)")
+
+
+def _idle(pid: int, timeout: float) -> Idle:
+    return Idle(f"process {pid} is idle: for {timeout:g} s it made no call of libsheaf that could answer")
+
+
+def _connect(pid: int, timeout: float) -> socket.socket:
+    peer = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    peer.settimeout(timeout)
+    until = time.monotonic() + timeout
+    try:
+        # Refused at once while too many others wait to be answered.
+        while peer.connect_ex(f"\0libsheaf-control-{pid}") == errno.EAGAIN:
+            if time.monotonic() > until:
+                peer.close()
+                raise _idle(pid, timeout)
+            time.sleep(0.01)
+        peer.getpeername()
+    except OSError:
+        peer.close()
+        if not os.path.exists(f"/proc/{pid}"):
+            raise Failure(f"there is no process {pid}") from None
+        raise Failure(f"process {pid} has no control socket: {HOW}") from None
+    # Whoever came first may have the name: it must be this process, of this user.
+    owner, uid, _ = struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    if owner != pid or os.geteuid() not in (0, uid):
+        peer.close()
+        raise Failure(f"process {pid}: its control socket belongs to another {'user' if owner == pid else 'process'}")
+    return peer
+
+
+def ask(pid: int, question: str, cache: str | None = None, timeout: float = PATIENCE) -> str:
+    """The answer's text. Raises Idle if there is none in time."""
+    if cache is not None and re.search(r"[\t\n\0]", cache):
+        raise Usage("a cache's name has no tabs and line feeds")
+    line = question + ("" if cache is None else f"\t{cache}") + "\n"
+    with _connect(pid, timeout) as peer:
+        try:
+            peer.sendall(line.encode("utf-8", "surrogateescape"))
+            status, files, _, _ = socket.recv_fds(peer, 256, 1)
+        except TimeoutError:
+            raise _idle(pid, timeout) from None
+        except OSError as error:
+            raise Failure(f"process {pid}: {error.strerror}") from None
+    if not status.startswith(b"ok"):
+        for file in files:
+            os.close(file)
+        why = status.decode("utf-8", "replace").strip().removeprefix("error ")
+        raise Failure(f"process {pid} cannot answer: {why or 'it ended'}")
+    if not files:
+        raise Failure(f"process {pid} answered without a file")
+    with open(files[0], "rb") as answer:
+        answer.seek(0)
+        return answer.read().decode("utf-8", "replace")
+
+
+def ask_json(pid: int, question: str, cache: str | None = None, timeout: float = PATIENCE) -> list[dict[str, Any]]:
+    """The elements of all arrays of the answer."""
+    text, at, found = ask(pid, question, cache, timeout), 0, []
+    decoder = json.JSONDecoder()
+    while at < len(text):
+        array, at = decoder.raw_decode(text, at)
+        found += array
+        while text[at:at + 1].isspace():
+            at += 1
+    return found

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: MIT
+"""`sheaf debug PID`: the caches of a running process that are checked, and letters to switch."""
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from typing import Any
+
+from . import control, shared
+from .errors import Usage
+from .table import printable, render
+
+EPILOG = """\
+The process must have been started with SHEAF_OPTIONS="control;slab_debug=LETTERS". In its
+checked caches T (report each allocation and free) and A (let allocations fail) can be switched.
+The other letters need room around objects, or their contents, from the first object on: they
+are chosen at the start.
+
+examples:
+  sheaf debug 4711                             list the checked caches and their letters
+  sheaf debug 4711 --letters +T --cache conn   report each allocation and free of this cache
+  sheaf debug 4711 --letters=-T                and stop that, in all caches
+
+Exit code 5: the process made no call of the library that could answer.
+"""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    letters = arguments.letters or ""
+    if not re.fullmatch(r"([+-][A-Za-z]+)*", letters):
+        raise Usage("--letters takes + or - and letters, such as +T or --letters=-TA")
+    signs = [f"{part[0]}{letter.upper()}" for part in re.findall(r"[+-][A-Za-z]+", letters) for letter in part[1:]]
+    caches = control.ask_json(shared.number(arguments.pid), " ".join(["debug", *signs]), arguments.cache,
+                              arguments.timeout)
+    if arguments.json:
+        print(json.dumps(caches, indent=1))
+    else:
+        print(printable(render(["cache", "letters"], [[cache["cache"], cache["letters"]] for cache in caches])))
+    return 0
+
+
+def add_parser(commands: Any) -> None:
+    parser = commands.add_parser("debug", help="list and switch the checks of a running process",
+                                 description=__doc__.replace("`", ""), epilog=EPILOG,
+                                 formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pid", metavar="PID", help="the process")
+    parser.add_argument("--letters", metavar="+T|-T", help="switch T or A on or off; --letters=-T for off")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    control.add_arguments(parser)
+    parser.set_defaults(run=run)

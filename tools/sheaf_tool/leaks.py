@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: MIT
+"""`sheaf leaks PID`: the objects in use of a running process, by the stacks that allocated them."""
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from . import control, shared, symbols
+from .table import WIDTH, printable
+
+EPILOG = f"""\
+The process must have been started with SHEAF_OPTIONS="control;slab_debug=U", or other letters
+with U, for all caches or some. It answers at the end of a call of the library; one that makes
+none is reported as idle, with exit code 5.
+
+A leak is a stack whose number of objects grows. Compare two outputs, or look at old objects only:
+
+examples:
+  sheaf leaks 4711
+  sheaf leaks 4711 --cache conn --older 60   only what is older than a minute
+  sheaf leaks 4711 --freed                   who freed the objects before
+  sheaf leaks 4711 --json > before.json
+"""
+
+
+def _age(ms: float) -> str:
+    return f"{ms:.0f} ms" if ms < 10000 else f"{ms / 1000:.0f} s"
+
+
+def _range(least: int, most: int) -> str:
+    return str(least) if least == most else f"{least}-{most}"
+
+
+def _group(group: dict[str, Any]) -> str:
+    head = (f"{group['objects']:8} objects, {group['bytes']} bytes, age {_age(group['age_min_ms'])} to "
+            f"{_age(group['age_max_ms'])}, thread {_range(group['thread_min'], group['thread_max'])}, "
+            f"cpu {_range(group['cpu_min'], group['cpu_max'])}")
+    lines = [head[:WIDTH]]
+    for frame in group["stack"]:
+        text = frame.get("place") or frame["frame"]
+        indented = f"           {text}"
+        # The end says which line it is.
+        lines.append(indented if len(indented) <= WIDTH else f"           ...{text[-(WIDTH - 14):]}")
+    return "\n".join(lines)
+
+
+def _text(caches: list[dict[str, Any]], freed: bool) -> str:
+    parts = []
+    for cache in caches:
+        parts.append(f"{cache['cache']}: {cache['objects']} objects in use, by who "
+                     f"{'freed them before' if freed else 'allocated them'}")
+        parts += map(_group, cache["traces"])
+        if cache["unknown"] and freed:
+            parts.append(f"{cache['unknown']:8} objects that were never freed before")
+        if cache["further"]:
+            parts.append(f"{cache['further']:8} objects of further stacks")
+        parts.append("")
+    return printable("\n".join(parts).rstrip("\n")) or "no objects are in use"
+
+
+def run(arguments: argparse.Namespace) -> int:
+    pid = shared.number(arguments.pid)
+    caches = control.ask_json(pid, f"traces {'free' if arguments.freed else 'alloc'} json", arguments.cache,
+                              arguments.timeout)
+    for cache in caches:
+        cache["traces"] = [group for group in cache["traces"]
+                           if group["age_max_ms"] >= 1000 * arguments.older]
+    caches = [cache for cache in caches if cache["objects"]]
+    caches.sort(key=lambda cache: -sum(group["bytes"] for group in cache["traces"]))
+    symbols.resolve(pid, (frame for cache in caches for group in cache["traces"] for frame in group["stack"]))
+    print(json.dumps(caches, indent=1) if arguments.json else _text(caches, arguments.freed))
+    return 0
+
+
+def add_parser(commands: Any) -> None:
+    parser = commands.add_parser("leaks", help="who allocated the objects of a running process",
+                                 description=__doc__.replace("`", ""), epilog=EPILOG,
+                                 formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pid", metavar="PID", help="the process")
+    parser.add_argument("--freed", action="store_true", help="by the stacks that freed them the last time before")
+    parser.add_argument("--older", type=float, default=0, metavar="SECONDS",
+                        help="only stacks with an object that is at least so old")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    control.add_arguments(parser)
+    parser.set_defaults(run=run)

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: MIT
+"""`sheaf leaks`, `sheaf debug` and `sheaf info --validate`: questions to running processes."""
+import json
+import os
+import socket
+import subprocess
+import tempfile
+import unittest
+from typing import Callable
+
+from live import HAS_LIVE, PATIENCE, Live, sheaf
+from sheaf_tool import control
+from sheaf_tool.errors import Failure
+
+CHECKED = "control;slab_debug=FZPU,checked;"
+
+
+class Calling(Live):
+    """A process that makes slow calls all the time, so that it answers."""
+
+    def __init__(self, options: str = "", **more: object) -> None:
+        super().__init__(CHECKED + options, **more)
+        self.do("create checked")
+        self.do("alloc 100")
+        self.do("free 10")
+        self.do("call")
+
+
+def as_nobody(function: Callable[[], str]) -> str:
+    """What the function returns, or why it fails, in a child that is another user."""
+    reads, writes = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setuid(65534)
+            told = function()
+        except Exception as error:  # pylint: disable=broad-except
+            told = str(error)
+        os.write(writes, told.encode())
+        os._exit(0)
+    os.close(writes)
+    os.waitpid(child, 0)
+    with open(reads, encoding="utf-8") as file:
+        return file.read()
+
+
+def asked(*words: str, **more: object) -> subprocess.CompletedProcess:
+    return sheaf(*words, "--timeout", str(PATIENCE), **more)
+
+
+@unittest.skipUnless(HAS_LIVE, "needs a build and /dev/shm")
+class OnAProcess(unittest.TestCase):
+    def fails(self, found: subprocess.CompletedProcess, code: int, *parts: str) -> None:
+        self.assertEqual(found.returncode, code, found)
+        self.assertEqual(found.stdout, "")
+        self.assertRegex(found.stderr, r"\Asheaf: [^\n]+\n\Z")
+        for part in parts:
+            self.assertIn(part, found.stderr)
+
+    def test_leaks(self) -> None:
+        for backend in ("rseq", "trylock"):
+            with Calling(f"backend={backend}") as live:
+                found = asked("leaks", str(live.pid))
+                self.assertEqual(found.returncode, 0, found)
+                # One more is on its way through the call that answers, or not.
+                self.assertRegex(found.stdout, r"\Achecked: 9[01] objects in use, by who allocated them\n"
+                                               r" {6}90 objects, 5760 bytes, age ")
+                self.assertLessEqual(max(map(len, found.stdout.splitlines())), 100)
+                values = json.loads(asked("leaks", str(live.pid), "--json", "--cache", "che*").stdout)
+                self.assertEqual(values[0]["cache"], "checked")
+                self.assertEqual(values[0]["traces"][0]["objects"], 90)
+                freed = asked("leaks", str(live.pid), "--freed")
+                self.assertIn("by who freed them before\n", freed.stdout)
+                self.assertNotIn("90 objects, 5760", asked("leaks", str(live.pid), "--older", "86400").stdout)
+
+    def test_validate(self) -> None:
+        with Calling(stderr=subprocess.PIPE) as live:
+            found = asked("info", "--validate", str(live.pid), "--cache", "checked")
+            self.assertEqual(found.stdout, "1 caches, 1 of them with slab_debug: no faults\n", found)
+            live.do("overrun")
+            found = asked("info", "--validate", str(live.pid))
+            self.assertEqual(found.returncode, 3, found)
+            self.assertRegex(found.stdout, r"checked +1\n.* 1 faults; the process has reported them\n\Z")
+            live.do("mend")
+            found = asked("info", "--validate", str(live.pid), "--json")
+            self.assertEqual({cache["faults"] for cache in json.loads(found.stdout)}, {0})
+            _, told = live.process.communicate()
+            self.assertIn("BUG checked: Right Redzone overwritten", told)
+        self.fails(sheaf("info", "--validate"), 2, "needs a PID")
+
+    def test_debug(self) -> None:
+        # A file: with T, a pipe would soon be full.
+        with tempfile.TemporaryFile("w+") as told, Calling(stderr=told) as live:
+            def letters(*words: str) -> str:
+                return json.loads(asked("debug", str(live.pid), "--json", *words).stdout)[0]["letters"]
+
+            self.assertEqual(letters(), "FZPU")
+            self.assertEqual(letters("--letters", "+T", "--cache", "checked"), "FZPUT")
+            live.do("alloc 1")
+            self.assertEqual(letters("--letters=-T"), "FZPU")
+            self.assertRegex(asked("debug", str(live.pid)).stdout, r"checked +FZPU\n\Z")
+            self.fails(asked("debug", str(live.pid), "--letters", "+Z"), 1, "only the letters T and A")
+            self.fails(asked("debug", str(live.pid), "--letters", "T"), 2, "--letters takes")
+            self.fails(asked("debug", str(live.pid), "--cache", "none"), 1, "no such cache is checked")
+            told.seek(0)
+            self.assertRegex(told.read(), r"libsheaf: TRACE checked alloc 0x[0-9a-f]+, 64 bytes, thread \d+, CPU \d+")
+
+    def test_letters_in_info(self) -> None:
+        with Live("stats=live;slab_debug=FZPU,checked") as live:
+            live.do("create checked")
+            live.do("alloc 1")
+            self.assertIn("checked (slab_debug=FZPU)\n", sheaf("info", str(live.pid)).stdout)
+
+    def test_idle(self) -> None:
+        with Live(CHECKED) as live:
+            live.do("create checked")
+            for words in (["leaks"], ["debug"], ["info", "--validate"]):
+                self.fails(sheaf(*words, str(live.pid), "--timeout", "0.1"), 5, "idle", "0.1 s")
+            # It answers when it calls again; who has gone is no trouble.
+            live.do("alloc 5")
+            live.do("call")
+            self.assertEqual(asked("leaks", str(live.pid)).returncode, 0)
+
+    def test_without_socket(self) -> None:
+        with Live("slab_debug") as live:
+            live.do("create checked")
+            self.fails(sheaf("leaks", str(live.pid)), 1, "SHEAF_OPTIONS=control")
+        self.fails(sheaf("leaks", str(live.pid)), 1, "there is no process")
+        self.fails(sheaf("leaks", "x"), 1, "'x' is not a PID")
+
+    def test_no_users_stored(self) -> None:
+        with Live("control") as live:
+            live.do("create plain")
+            live.do("alloc 5")
+            live.do("call")
+            self.fails(asked("leaks", str(live.pid), "--cache", "plain"), 1, "SHEAF_OPTIONS=slab_debug")
+            self.assertEqual(asked("leaks", str(live.pid)).stdout, "no objects are in use\n")
+
+    def test_child_has_its_own(self) -> None:
+        with Calling() as live:
+            live.do("fork")
+            with open(f"/proc/{live.pid}/task/{live.pid}/children", encoding="ascii") as file:
+                child = int(file.read())
+            self.assertEqual(asked("leaks", str(child)).returncode, 0)
+            self.assertEqual(asked("leaks", str(live.pid)).returncode, 0)
+            self.assertIn(live.pid, control.processes())
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root, to become another user")
+    def test_another_user(self) -> None:
+        with Calling() as live:
+            def raw() -> str:  # one that does not look whom it asks
+                with socket.socket(socket.AF_UNIX) as peer:
+                    peer.connect(f"\0libsheaf-control-{live.pid}")
+                    peer.sendall(b"validate\n")
+                    return peer.recv(99).decode()
+
+            self.assertIn("belongs to another user", as_nobody(lambda: control.ask(live.pid, "validate")))
+            self.assertEqual("error it belongs to another user\n", as_nobody(raw))
+
+    def test_bad_askers(self) -> None:
+        """None of them keeps the process from going on, and from answering the next one."""
+        with Calling() as live:
+            for sent in (b"", b"x" * 1000, b"\n", b"traces\n", b"traces alloc xml\n", b"what\tis\tthis\n", b"\0\0\n",
+                         b"traces alloc json\n", b"validate"):
+                with socket.socket(socket.AF_UNIX) as peer:
+                    peer.connect(f"\0libsheaf-control-{live.pid}")
+                    try:
+                        peer.sendall(sent)
+                    except OSError:
+                        pass
+            live.do("alloc 1")
+            with self.assertRaisesRegex(Failure, "does not know this question"):
+                control.ask(live.pid, "what", timeout=PATIENCE)
+            with socket.socket(socket.AF_UNIX) as silent:  # it is dropped after a while
+                silent.connect(f"\0libsheaf-control-{live.pid}")
+                self.assertEqual(asked("leaks", str(live.pid)).returncode, 0)
+                self.assertEqual(silent.recv(1), b"")
+
+    def test_closed_descriptors(self) -> None:
+        """A daemon closes all it has, and opens files of its own with these numbers."""
+        with Calling() as live:
+            live.do("close")
+            self.assertEqual(asked("leaks", str(live.pid)).returncode, 0)
+            live.do("own")
