@@ -323,7 +323,7 @@ static bool settle(struct slab_cache *cache, void *object, uint32_t state, uint3
 }
 
 /* D1: from now on only the caller frees or retires the object. False after a report. */
-static bool claim(struct slab_cache *cache, void *object, uint32_t from, uint32_t to,
+static bool change_state(struct slab_cache *cache, void *object, uint32_t from, uint32_t to,
 		  const char *call)
 {
 	uint32_t state = from;
@@ -337,7 +337,7 @@ bool debug_free(struct slab_cache *cache, void *object, bool waited, const char 
 	struct debug_head *head;
 
 	if (!debug_is_object(cache, object, call) ||
-	    !claim(cache, object, waited ? DEBUG_WAITS : DEBUG_USED, DEBUG_BUSY, call))
+	    !change_state(cache, object, waited ? DEBUG_WAITS : DEBUG_USED, DEBUG_BUSY, call))
 		return false;
 	head = debug_head(cache, object);
 	open_zones(cache, object, debug_size(cache, object));
@@ -355,7 +355,7 @@ bool debug_free(struct slab_cache *cache, void *object, bool waited, const char 
 bool debug_retire(struct slab_cache *cache, void *object, const char *call)
 {
 	if (!debug_is_object(cache, object, call) ||
-	    !claim(cache, object, DEBUG_USED, DEBUG_WAITS, call))
+	    !change_state(cache, object, DEBUG_USED, DEBUG_WAITS, call))
 		return false;
 	track_set(cache, object, DEBUG_FREED);
 	trace(cache, object, "retire");
