@@ -210,7 +210,7 @@ void os_channel_answer(int file, const char *status)
 	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
 	struct cmsghdr *head;
 
-	snprintf(line, sizeof(line), "%s\n", status);
+	snprintf(line, sizeof(line), "%.*s\n", CHANNEL_LINE - 2, status);
 	part.iov_len = strlen(line);
 	if (file >= 0) {
 		message.msg_control = control;
