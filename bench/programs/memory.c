@@ -17,9 +17,9 @@
 #include "common/common.h"
 #include "common/huge.h"
 
-#define LOOKS	   20 /* per phase */
+#define LOOKS	   10 /* per phase */
 #define MOST	   (1u << 28)
-#define IDLE_LOOKS 8
+#define IDLE_LOOKS 4
 
 struct options {
 	size_t objects, size, idle, percent;
