@@ -39,7 +39,7 @@ examples:
   sheaf detect --class double-free     one bug under every tool
   sheaf detect --row FZPU --row asan   all bugs under some tools, by the heads of their columns
   sheaf detect --class uaf-write --row FZPU --show    and what the tool says
-  sheaf detect --json >detect.json     results as JSON, one line each
+  sheaf detect --json >detect.json     results as JSON, a line for each row
   sheaf detect --list                  the classes, who can see each, and where it comes from
 
 bench/detect/classes has the classes, bench/detect/cases their programs. Tools that are not

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +43,11 @@ class Detection:
     results: list[dict[str, Any]]
 
     def text(self) -> str:
-        """JSON with one line for each fact, each row and each result."""
+        """JSON with a line for each fact, each row, and the results of each row."""
         facts = ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in self.machine.items())
-        rows, results = (",\n".join(json.dumps(one) for one in many) for many in (self.rows, self.results))
+        rows = ",\n".join(json.dumps(one) for one in self.rows)
+        results = ",\n".join(", ".join(json.dumps(one) for one in results)
+                             for _, results in groupby(self.results, lambda one: one["row"]))
         return (f'{{"suite": "detect",\n"machine": {{\n{facts}\n}},\n"rows": [\n{rows}\n],\n'
                 f'"results": [\n{results}\n]}}')
 
