@@ -26,9 +26,9 @@ extern "C" {
 #endif
 
 /*
- * Define what __free(name) does with a variable of a pointer type: `statement`, in which the
- * variable's value is _T. At file scope, once. These are defined here: kfree, kvfree, vfree,
- * kfree_sensitive, kfree_const.
+ * Define what __free(name) does with a variable of a pointer type: it executes `statement`, in
+ * which the variable's value is _T. Use it at file scope, once for each name. This header defines
+ * kfree, kvfree, vfree, kfree_sensitive and kfree_const.
  */
 #define DEFINE_FREE(name, type, statement)                                                         \
 	static inline __attribute__((__unused__)) void __free_##name(void *variable)               \
@@ -39,8 +39,8 @@ extern "C" {
 		statement;                                                                         \
 	}
 
-/* After a variable in its declaration: at the end of its block it is freed, as DEFINE_FREE()
- * says. */
+/* Write it after a variable in its declaration: at the end of its block, the variable is freed as
+ * DEFINE_FREE() defined. */
 #define __free(name) __attribute__((__cleanup__(__free_##name)))
 
 /* The variable's value; the variable becomes NULL, so that nothing is freed. */

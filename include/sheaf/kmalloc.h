@@ -46,7 +46,7 @@ extern "C" {
 #define SHEAF_KMALLOC_WORDS 1024
 extern struct kmem_cache **const sheaf_kmalloc_by_words;
 
-/* A sanitizer that watches memory: it is told how many bytes were requested, not how many words. */
+/* Under a sanitizer that watches memory, kmalloc() passes the requested bytes, not words. */
 #if defined(__SANITIZE_ADDRESS__)
 #define __SHEAF_TOLD 1
 #elif defined(__has_feature)

@@ -38,10 +38,10 @@ extern "C" {
 #define MT_FLAGS_ALLOC_RANGE   0x001u /* keep the largest gap below each node, for searches */
 #define MT_FLAGS_USE_RCU       0x002u /* readers without the lock: changed nodes are replaced */
 #define MT_FLAGS_LOCK_MASK     0x300u
-#define MT_FLAGS_LOCK_IRQ      0x100u /* accepted, as MT_FLAGS_LOCK_BH; no interrupts here */
+#define MT_FLAGS_LOCK_IRQ      0x100u /* accepted, like MT_FLAGS_LOCK_BH; no effect */
 #define MT_FLAGS_LOCK_BH       0x200u
 #define MT_FLAGS_LOCK_EXTERN   0x300u /* the caller has a lock of its own; ma_lock is not used */
-#define MT_FLAGS_ALLOC_WRAPPED 0x800u /* alloc_cyclic has come to the end of its numbers */
+#define MT_FLAGS_ALLOC_WRAPPED 0x800u /* alloc_cyclic has wrapped around */
 
 /*
  * An entry that marks a range as taken and empty. The mas_ calls store and return it like any other
@@ -250,7 +250,7 @@ struct ma_state {
 	struct maple_tree *tree;
 	unsigned long index, last; /* the range to store, or that was found */
 	enum maple_status status;
-	/* The rest is the library's. */
+	/* The rest is private. */
 	unsigned int store_type;
 	struct maple_node *node; /* the leaf; not NULL only if active */
 	void *const *at;	 /* the slot of index ... last in the leaf */
@@ -439,10 +439,10 @@ static inline void *__mas_step(struct ma_state *mas, unsigned long limit, bool u
 	at += up ? 1 : -1;
 	entry = __atomic_load_n(at, __ATOMIC_ACQUIRE);
 	border = __mas_pivot(at, up ? 16 : 15);
-	if (entry) { /* a border between two may be moving, which is not in that word yet */
+	if (entry) { /* the border may have moved already; the first word changes later */
 		if (border != (up ? mas->last : mas->index - 1))
 			return NULL;
-	} else { /* then the next is none, unless a writer has been between */
+	} else { /* a gap: the next slot has an entry, unless a writer changed the leaf */
 		if (at == (up ? stop : start))
 			return NULL;
 		at += up ? 1 : -1;

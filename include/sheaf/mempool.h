@@ -22,7 +22,7 @@
 extern "C" {
 #endif
 
-/* To be initialised by mempool_init() in the program's own memory, or made by mempool_create(). */
+/* A pool. mempool_init() initialises one in the program's own memory; mempool_create() makes one. */
 typedef struct mempool {
 	struct sheaf_mempool *reserve; /* private; NULL: not initialised */
 } mempool_t;
@@ -72,7 +72,7 @@ SHEAF_CHECK_RESULT int mempool_init_slab_pool(mempool_t *pool, int min_nr, struc
 SHEAF_CHECK_RESULT int mempool_init_kmalloc_pool(mempool_t *pool, int min_nr, size_t size)
 	SHEAF_SYMBOL(mempool_init_kmalloc_pool);
 
-/* Free the reserve of a pool. Nothing happens if the initialisation of the pool failed, or if its
+/* Free the reserve of a pool. Does nothing if the initialisation of the pool failed, or if its
  * memory is all zero. No other thread may be using the pool. It may be initialised again. O(its
  * elements). */
 void mempool_exit(mempool_t *pool) SHEAF_SYMBOL(mempool_exit);
@@ -104,10 +104,9 @@ void mempool_free(void *element, mempool_t *pool) SHEAF_SYMBOL(mempool_free);
 
 /*
  * Change the reserve to new_min_nr elements: free extra elements, or allocate missing ones. Other
- * threads may allocate and free meanwhile, but must not resize the pool. Returns 0; -ENOMEM if not
- * all elements could be allocated (later frees then fill the reserve), or if the reserve is
- * unchanged; -EINVAL for a wrong number.
- * O(difference), and O(new_min_nr) if the reserve grows.
+ * threads may allocate and free meanwhile, but must not resize the pool. Returns 0; -EINVAL for a
+ * wrong number; or -ENOMEM if there is not enough memory: the reserve is then unchanged, or later
+ * frees fill it. O(difference), and O(new_min_nr) if the reserve grows.
  */
 int mempool_resize(mempool_t *pool, int new_min_nr) SHEAF_SYMBOL(mempool_resize);
 

@@ -7,10 +7,10 @@
  *     kmem_cache_free(cache, p);
  *     kmem_cache_destroy(cache);
  *
- * Unless a function's comment says otherwise, any thread may call it, at any time after
- * constructors have started to run, inside an RCU read-side section, and in a forked child. A
- * signal handler may call it only if it is async-signal-safe. All calls preserve errno. Misuse is
- * reported in one line on standard error.
+ * Unless a function's comment says otherwise, any thread may call it, from the program's first
+ * constructor on, inside an RCU read-side section, and in a forked child. A signal handler may call
+ * it only if it is async-signal-safe. All calls preserve errno. Misuse is reported, by default in
+ * one line on standard error.
  *
  * Sizes are bytes. Kernel: the calls of the same names; comments name the differences, and the
  * calls that the kernel does not have. Link: `pkg-config --cflags --libs libsheaf`.
@@ -228,11 +228,11 @@ struct kmem_cache *kmem_cache_create_usercopy(const char *name, size_t size, siz
 
 /*
  * Destroy the cache. NULL is allowed. A merged cache lives until its last name is destroyed.
- * Objects still in use are reported, and the cache is then leaked, so that they stay usable. A
- * program that wants their number reads objects_in_use with kmem_cache_stats() (<sheaf/stats.h>)
- * before; for a merged cache that is the number of all its names. No other thread may be using the
- * cache: every call with it or its objects must have returned before this call begins. The program
- * must ensure that by its own synchronisation, as before free(). May sleep. Waits for grace periods
+ * Objects still in use are reported, and the cache is then leaked, so that they stay usable. To get
+ * their number, read objects_in_use with kmem_cache_stats() (<sheaf/stats.h>) before this call; for
+ * a merged cache that is the number of all its names. No other thread may be using the cache: every
+ * call with it or its objects must have returned before this call begins. The program must ensure
+ * that by its own synchronisation, as before free(). May sleep. Waits for grace periods
  * of retired objects (<sheaf/rcu.h>), so readers must not call it. O(CPUs + slabs of the cache); if
  * objects are in use, O(pages used by the library).
  */

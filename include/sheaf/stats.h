@@ -27,16 +27,16 @@
 extern "C" {
 #endif
 
-/* Longest name of a cache, with its end. */
+/* Bytes of the longest name of a cache, with the zero byte at its end. */
 #define SHEAF_STATS_NAME 128
 
 /* It may grow at its end: kmem_cache_stats() passes its size. */
 struct kmem_cache_stats {
 	char name[SHEAF_STATS_NAME];
-	uint64_t id; /* 1, 2, ... in the order caches were made: names may be in use twice */
+	uint64_t id; /* 1, 2, ... in the order of creation: two caches may have one name */
 
 	/* What the cache is like. */
-	uint64_t object_size;	  /* bytes of an object, as it was asked for */
+	uint64_t object_size;	  /* bytes of an object, as requested */
 	uint64_t slab_size;	  /* bytes from object to object */
 	uint64_t align;		  /* alignment of objects in bytes */
 	uint64_t objs_per_slab;	  /* objects of a slab */
@@ -52,14 +52,14 @@ struct kmem_cache_stats {
 
 	/* What it has now. */
 	uint64_t objects;	      /* objects in use or in sheaves */
-	uint64_t objects_in_use;      /* objects the program has */
+	uint64_t objects_in_use;      /* objects that the program uses */
 	uint64_t objects_in_sheaves;  /* free objects in sheaves */
 	uint64_t total_objects;	      /* objects that slabs have room for */
 	uint64_t slabs;		      /* slabs */
 	uint64_t partial;	      /* slabs on the lists of partial slabs */
 	uint64_t slab_bytes;	      /* bytes of memory of slabs */
 	uint64_t waste_bytes;	      /* bytes of slabs that no object can use */
-	uint64_t peak_slab_bytes;     /* most bytes that slabs had, 0 unless counted */
+	uint64_t peak_slab_bytes;     /* most slab_bytes so far, 0 unless counted */
 	uint64_t barn_full;	      /* full sheaves in barns */
 	uint64_t barn_empty;	      /* empty sheaves in barns */
 	uint64_t rcu_pending_objects; /* objects that wait for a grace period */
@@ -74,10 +74,10 @@ struct kmem_cache_stats {
 	uint64_t free_add_partial;	 /* full slabs that got a free object */
 	uint64_t free_remove_partial;	 /* empty slabs taken off their list */
 	uint64_t alloc_slab;		 /* slabs made of fresh pages */
-	uint64_t free_slab;		 /* slabs given back as pages */
-	uint64_t alloc_node_mismatch;	 /* requests for a node that went past sheaves */
+	uint64_t free_slab;		 /* slabs returned as pages */
+	uint64_t alloc_node_mismatch;	 /* requests for a node that bypassed sheaves */
 	uint64_t order_fallback;	 /* slabs of the fallback order */
-	uint64_t cmpxchg_double_fail;	 /* races for a slab's word lost */
+	uint64_t cmpxchg_double_fail;	 /* lost races for a slab's word */
 	uint64_t sheaf_flush;		 /* objects from sheaves to slabs */
 	uint64_t sheaf_refill;		 /* objects from slabs into sheaves */
 	uint64_t sheaf_alloc;		 /* sheaves made */
@@ -93,7 +93,7 @@ struct kmem_cache_stats {
 	uint64_t replace_empty_main;	 /* allocations that found main and spare empty */
 	uint64_t replace_full_main;	 /* frees that found main and spare full */
 	uint64_t free_rcu_sheaf;	 /* objects retired into a CPU's rcu_free sheaf */
-	uint64_t free_rcu_sheaf_fail;	 /* objects retired otherwise */
+	uint64_t free_rcu_sheaf_fail;	 /* objects retired without such a sheaf */
 	uint64_t rcu_reuse;		 /* full sheaves taken after their grace period */
 	uint64_t rcu_flush;		 /* objects to slabs after their grace period */
 	uint64_t rcu_over_limit;	 /* times pending bytes were above the limit */
@@ -101,7 +101,7 @@ struct kmem_cache_stats {
 	uint64_t sheaf_prefill_slow;	 /* sheaves prefilled from a barn or slabs */
 	uint64_t sheaf_prefill_oversize; /* sheaves prefilled beyond the capacity */
 	uint64_t sheaf_return_fast;	 /* prefilled sheaves that became a spare */
-	uint64_t sheaf_return_slow;	 /* prefilled sheaves returned otherwise */
+	uint64_t sheaf_return_slow;	 /* prefilled sheaves refilled or flushed */
 	uint64_t nolock_fail;		 /* nolock allocations that returned NULL */
 	uint64_t nolock_deferred;	 /* slabs that a nolock free left unlisted */
 };
@@ -128,21 +128,21 @@ static inline int kmem_cache_stats(struct kmem_cache *s, struct kmem_cache_stats
 /* The library in this process. It may grow, too. */
 struct sheaf_stats {
 	uint64_t counted;	  /* 1: events are counted */
-	uint64_t caches;	  /* how many there are */
+	uint64_t caches;	  /* number of caches */
 	uint64_t cpus;		  /* sets of sheaves per cache */
-	uint64_t nodes;		  /* of memory */
+	uint64_t nodes;		  /* memory nodes */
 	uint64_t committed_bytes; /* made usable for slabs and the library's own structures */
-	uint64_t used_bytes;	  /* of those in use */
-	uint64_t free_bytes;	  /* free, but not yet given back to the system */
-	uint64_t fork_lost;	  /* sheaves that other threads were moving at a fork, lost here */
-	uint64_t large_bytes;	  /* in page runs of kmalloc() and kvmalloc(), part of used_bytes */
-	uint64_t mapped_bytes;	  /* in blocks that are mappings, not in committed_bytes */
-	uint64_t rcu_bytes;	  /* retired, and neither freed nor allocated again since */
-	uint64_t split_mappings;  /* added when parts of huge pages were returned */
-	uint64_t split_limit;	  /* above it such parts are kept: a quarter of vm.max_map_count */
-	uint64_t resident_bytes;  /* of the whole process, not of the library alone */
-	uint64_t peak_resident_bytes; /* the most that there were */
-	uint64_t peak_bytes; /* the most that used_bytes + mapped_bytes was, 0 unless counted */
+	uint64_t used_bytes;	  /* part of committed_bytes that is in use */
+	uint64_t free_bytes;	  /* free, but not yet returned to the system */
+	uint64_t fork_lost;	 /* sheaves lost here: other threads were moving them at the fork */
+	uint64_t large_bytes;	 /* in page runs of kmalloc() and kvmalloc(), part of used_bytes */
+	uint64_t mapped_bytes;	 /* in blocks that are mappings, not in committed_bytes */
+	uint64_t rcu_bytes;	 /* retired, and neither freed nor allocated again since */
+	uint64_t split_mappings; /* added when parts of huge pages were returned */
+	uint64_t split_limit;	 /* most of those mappings: a quarter of vm.max_map_count */
+	uint64_t resident_bytes; /* of the whole process, not of the library alone */
+	uint64_t peak_resident_bytes; /* most resident_bytes so far */
+	uint64_t peak_bytes;	      /* most used_bytes + mapped_bytes so far, 0 unless counted */
 };
 
 void __sheaf_stats(struct sheaf_stats *out, size_t size) SHEAF_SYMBOL(__sheaf_stats);

@@ -12,7 +12,7 @@
 
 /* X(name, its text) */
 #define STAT_SETTINGS(X)                                                                           \
-	X(object_size, "bytes of an object, as it was asked for")                                  \
+	X(object_size, "bytes of an object, as requested")                                         \
 	X(slab_size, "bytes from object to object")                                                \
 	X(align, "alignment of objects in bytes")                                                  \
 	X(objs_per_slab, "objects of a slab")                                                      \
@@ -28,14 +28,14 @@
 
 #define STAT_GAUGES(X)                                                                             \
 	X(objects, "objects in use or in sheaves")                                                 \
-	X(objects_in_use, "objects the program has")                                               \
+	X(objects_in_use, "objects that the program uses")                                         \
 	X(objects_in_sheaves, "free objects in sheaves")                                           \
 	X(total_objects, "objects that slabs have room for")                                       \
 	X(slabs, "slabs")                                                                          \
 	X(partial, "slabs on the lists of partial slabs")                                          \
 	X(slab_bytes, "bytes of memory of slabs")                                                  \
 	X(waste_bytes, "bytes of slabs that no object can use")                                    \
-	X(peak_slab_bytes, "most bytes that slabs had, 0 unless counted")                          \
+	X(peak_slab_bytes, "most slab_bytes so far, 0 unless counted")                             \
 	X(barn_full, "full sheaves in barns")                                                      \
 	X(barn_empty, "empty sheaves in barns")                                                    \
 	X(rcu_pending_objects, "objects that wait for a grace period")                             \

@@ -66,7 +66,7 @@ enum percpu_word {
 	X(sheaf_prefill_oversize, STAT_BIT(sheaf_prefill_oversize),                                \
 	  "sheaves prefilled beyond the capacity")                                                 \
 	X(sheaf_return_fast, STAT_BIT(sheaf_return_fast), "prefilled sheaves that became a spare") \
-	X(sheaf_return_slow, STAT_BIT(sheaf_return_slow), "prefilled sheaves returned otherwise")  \
+	X(sheaf_return_slow, STAT_BIT(sheaf_return_slow), "prefilled sheaves refilled or flushed") \
 	X(nolock_fail, STAT_BIT(nolock_fail), "nolock allocations that returned NULL")
 
 #endif

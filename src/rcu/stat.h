@@ -18,7 +18,8 @@ enum rcu_word {
 
 #define RCU_EVENTS(X)                                                                              \
 	X(free_rcu_sheaf, STAT_BIT(free_rcu_sheaf), "objects retired into a CPU's rcu_free sheaf") \
-	X(free_rcu_sheaf_fail, STAT_BIT(free_rcu_sheaf_fail), "objects retired otherwise")         \
+	X(free_rcu_sheaf_fail, STAT_BIT(free_rcu_sheaf_fail),                                      \
+	  "objects retired without such a sheaf")                                                  \
 	X(rcu_flush, STAT_BIT(rcu_flush), "objects to slabs after their grace period")             \
 	X(rcu_over_limit, STAT_BIT(rcu_over_limit), "times pending bytes were above the limit")
 

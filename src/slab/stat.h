@@ -46,11 +46,11 @@ enum slab_word {
 	X(free_add_partial, STAT_BIT(free_add_partial), "full slabs that got a free object")       \
 	X(free_remove_partial, STAT_BIT(free_remove_partial), "empty slabs taken off their list")  \
 	X(alloc_slab, STAT_BIT(alloc_slab), "slabs made of fresh pages")                           \
-	X(free_slab, STAT_BIT(free_slab), "slabs given back as pages")                             \
+	X(free_slab, STAT_BIT(free_slab), "slabs returned as pages")                               \
 	X(alloc_node_mismatch, STAT_BIT(alloc_node_mismatch),                                      \
-	  "requests for a node that went past sheaves")                                            \
+	  "requests for a node that bypassed sheaves")                                             \
 	X(order_fallback, STAT_BIT(order_fallback), "slabs of the fallback order")                 \
-	X(cmpxchg_double_fail, STAT_BIT(cmpxchg_double_fail), "races for a slab's word lost")      \
+	X(cmpxchg_double_fail, STAT_BIT(cmpxchg_double_fail), "lost races for a slab's word")      \
 	X(nolock_deferred, STAT_BIT(nolock_deferred), "slabs that a nolock free left unlisted")
 
 static inline void stat_add(const struct slab_cache *cache, unsigned int word, uint64_t n)
