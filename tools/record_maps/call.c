@@ -59,7 +59,7 @@ static uint64_t clone_flags(pid_t tid, long number, const uint64_t *arguments)
 		struct iovec there = {(void *)(uintptr_t)arguments[0], sizeof(flags)};
 
 		if (process_vm_readv(tid, &here, 1, &there, 1, 0) < 0)
-			warn("clone3's flags cannot be read: %s", strerror(errno));
+			warn("cannot read the flags of clone3: %s", strerror(errno));
 		return flags;
 	}
 #ifdef SYS_vfork

@@ -10,7 +10,7 @@ struct tasks tasks;
 
 static _Noreturn void no_memory(void)
 {
-	warn("out of memory; the program goes on, unrecorded");
+	warn("out of memory; the program continues without being recorded");
 	_exit(OWN_FAILURE);
 }
 

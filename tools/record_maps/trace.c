@@ -128,7 +128,7 @@ static void on_exec(pid_t process)
 	link_name(name, "/proc/%d/exe", (int)process);
 	put("%u exec %s %" PRIx64, space, name, heap_start(process));
 	if (!put_ranges(process, space, "map"))
-		warn("the ranges of %s cannot be read: %s", name, strerror(errno));
+		warn("cannot read the ranges of %s: %s", name, strerror(errno));
 	count_call(EXEC, false);
 	count_ranges(process, space);
 	task_resume(task, 0);
@@ -261,7 +261,7 @@ static void free_unannounced(void)
 	for (size_t i = tasks.n; i-- > 0;)
 		if (tasks.list[i].unannounced) {
 			ptrace(PTRACE_DETACH, tasks.list[i].tid, 0, 0);
-			warn("process %d is not recorded: who made it was killed",
+			warn("process %d is not recorded: its creator was killed",
 			     (int)tasks.list[i].tid);
 			task_drop(&tasks.list[i]);
 		}

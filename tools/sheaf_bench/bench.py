@@ -59,7 +59,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
                         help="repeat every measurement N times (six give a 95 %% interval)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     parser.add_argument("--html", nargs="?", const="", metavar="FILE",
-                        help="write one page of this run's suites (default: index.html in the "
+                        help="write one page about this run's suites (default: index.html in the "
                         "output directory)")
     parser.add_argument("--output", metavar="DIR",
                         help="write the report there (default: build/report)")

@@ -37,14 +37,14 @@ EPILOG = """\
 examples:
   sheaf detect                         the whole table, in about two minutes
   sheaf detect --class double-free     one bug under every tool
-  sheaf detect --row FZPU --row asan   all bugs under some tools, by the heads of their columns
+  sheaf detect --row FZPU --row asan   all bugs under some tools, by the headings of their columns
   sheaf detect --class uaf-write --row FZPU --show    and what the tool says
   sheaf detect --json >detect.json     results as JSON, a line for each row
-  sheaf detect --list                  the classes, who can see each, and where it comes from
+  sheaf detect --list                  the classes, who can see each, and their sources
 
 bench/detect/classes has the classes, bench/detect/cases their programs. Tools that are not
-installed are left out, and their packages named. With the JSON in bench/results,
-scripts/update-numbers writes docs/detection.md again.
+installed are left out; the command names their packages. With the JSON in bench/results,
+scripts/update-numbers rewrites docs/detection.md.
 """
 
 
@@ -146,15 +146,15 @@ def measure(directory: Path, rows: list[Detector], names: list[str]) -> tuple[li
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = commands.add_parser(
         "detect", help="which tool finds which bug", epilog=EPILOG,
-        description="Run a program for each class of bugs, on libsheaf and under other tools: which of\n"
-        "them notice, when, and do they name who did it?",
+        description="Run a program for each class of bugs, on libsheaf and under other tools. Show which\n"
+        "tools notice the bug, when, and whether they name who did it.",
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--list", action="store_true", help="list the classes of bugs and exit")
     parser.add_argument("--class", dest="bug", metavar="NAME", action="append",
                         help="only this class; can be repeated")
     parser.add_argument("--row", metavar="CODE", action="append",
-                        help="only the tool with this head of its column; can be repeated")
-    parser.add_argument("--show", action="store_true", help="print what the tools say")
+                        help="only the tool whose column has this heading; can be repeated")
+    parser.add_argument("--show", action="store_true", help="also print the output of the tools")
     parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
     parser.add_argument("--build", metavar="DIR",
                         help="the build directory of the programs (default: build)")

@@ -88,7 +88,7 @@ def read(path: Path) -> Document:
         if not isinstance(raw, dict) or not {"suite", "machine", "results"} <= set(raw):
             raise ValueError("it lacks suite, machine and results")
         if not isinstance(raw["machine"], dict) or not isinstance(raw["results"], list):
-            raise ValueError("its machine or its results have another form")
+            raise ValueError("its machine or its results have the wrong form")
         return Document(str(raw["suite"]), raw["machine"], [_result(one) for one in raw["results"]])
     except ValueError as error:
         raise Failure(f"{path}: not the results of a benchmark suite: {error}") from error

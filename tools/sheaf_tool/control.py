@@ -36,9 +36,9 @@ def processes() -> list[int]:
 
 
 def add_arguments(parser: Any) -> None:
-    parser.add_argument("--cache", metavar="NAME", help="only this cache; NAME* stands for all that begin so")
+    parser.add_argument("--cache", metavar="NAME", help="only this cache; NAME* means all that begin with NAME")
     parser.add_argument("--timeout", type=float, default=PATIENCE, metavar="SECONDS",
-                        help="how long the process may make no call of the library (default %(default)g)")
+                        help="how long to wait for an answer (default %(default)g)")
 
 
 def _idle(pid: int, timeout: float) -> Idle:
@@ -73,7 +73,7 @@ def _connect(pid: int, timeout: float) -> socket.socket:
 def ask(pid: int, question: str, cache: str | None = None, timeout: float = PATIENCE) -> str:
     """The answer's text. Raises Idle if there is none in time."""
     if cache is not None and re.search(r"[\t\n\0]", cache):
-        raise Usage("a cache's name has no tabs and line feeds")
+        raise Usage("the name of a cache has no tabs or line feeds")
     line = question + ("" if cache is None else f"\t{cache}") + "\n"
     with _connect(pid, timeout) as peer:
         try:

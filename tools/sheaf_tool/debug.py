@@ -12,17 +12,16 @@ from .errors import Usage
 from .table import printable, render
 
 EPILOG = """\
-The process must have been started with SHEAF_OPTIONS="control;slab_debug=LETTERS". In its
-checked caches T (report each allocation and free) and A (let allocations fail) can be switched.
-The other letters need room around objects, or their contents, from the first object on: they
-are chosen at the start.
+The process must have been started with SHEAF_OPTIONS="control;slab_debug=LETTERS". You can switch
+T (report each allocation and free) and A (let allocations fail) in its checked caches. The other
+letters need room around each object, or its contents, from the start: choose them there.
 
 examples:
   sheaf debug 4711                             list the checked caches and their letters
   sheaf debug 4711 --letters +T --cache conn   report each allocation and free of this cache
-  sheaf debug 4711 --letters=-T                and stop that, in all caches
+  sheaf debug 4711 --letters=-T                stop that, in all caches
 
-Exit code 5: the process made no call of the library that could answer.
+exit code: 5 if the process made no call that leaves the fast path, so it did not answer
 """
 
 

@@ -34,7 +34,7 @@ examples:
   sheaf info                        list the processes
   sheaf info 1234                   show the caches of one
   sheaf info --all 1234             include caches that were never used
-  sheaf info --validate 1234        let it check its caches; needs SHEAF_OPTIONS=control in it
+  sheaf info --validate 1234        ask it to check its caches; it needs SHEAF_OPTIONS=control
   sheaf info --json | jq '.[].pid'  the same, for scripts
 """
 
@@ -48,7 +48,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("pid", nargs="?", metavar="PID", help="the number of a process")
     parser.add_argument("--all", action="store_true", help="include caches that were never used")
     parser.add_argument("--validate", action="store_true",
-                        help="let the process check its caches (kmem_cache_validate); needs PID, "
+                        help="ask the process to check its caches (kmem_cache_validate); needs PID, "
                              "and SHEAF_OPTIONS=control in the process")
     control.add_arguments(parser)
     form = parser.add_mutually_exclusive_group()

@@ -11,8 +11,8 @@ from .table import WIDTH, printable
 
 EPILOG = f"""\
 The process must have been started with SHEAF_OPTIONS="control;slab_debug=U", or other letters
-with U, for all caches or some. It answers at the end of a call of the library; one that makes
-none is reported as idle, with exit code 5.
+with U, for all caches or some. It answers at the end of a call that leaves the fast path. If it
+makes no such call, the command reports that it is idle, with exit code 5.
 
 A leak is a stack whose number of objects grows. Compare two outputs, or look at old objects only:
 
@@ -78,9 +78,9 @@ def add_parser(commands: Any) -> None:
                                  description=__doc__.replace("`", ""), epilog=EPILOG,
                                  formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pid", metavar="PID", help="the process")
-    parser.add_argument("--freed", action="store_true", help="by the stacks that freed them the last time before")
+    parser.add_argument("--freed", action="store_true", help="group by the stacks that last freed the objects")
     parser.add_argument("--older", type=float, default=0, metavar="SECONDS",
-                        help="only stacks with an object that is at least so old")
+                        help="only stacks with an object that is at least this old")
     parser.add_argument("--json", action="store_true", help="print JSON")
     control.add_arguments(parser)
     parser.set_defaults(run=run)

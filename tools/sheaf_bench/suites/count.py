@@ -27,7 +27,7 @@ UNITS = {"instructions": "instructions/pair", "locked": "locked/pair", "rseq": "
 def _count(worker: Worker, batch: int, pairs: int) -> dict[str, float]:
     lines = worker.run("--count", "--batch", str(batch), "--pairs", str(pairs))
     if len(lines) != 1:
-        raise Failure(f"{worker.name}: one line of counts was expected, not {lines}")
+        raise Failure(f"{worker.name}: expected one line of counts, not {lines}")
     words = lines[0].split()
     counts = dict(zip(words[::2], map(int, words[1::2])))
     return {key: counts[key] / counts["pairs"] for key in UNITS}
