@@ -169,7 +169,7 @@ static void mark_slab(struct check *check, struct slab *slab)
 	free = mark_free(check, slab, state);
 	if (!counts_agree(state, free, objects))
 		fault(check, page_address(slab),
-		      "begins a slab whose count of used objects is off");
+		      "begins a slab whose count of used objects is wrong");
 	if (cache_is_checked(check->s))
 		check_objects(check, slab, objects);
 	if (mark_sheaves(check, slab, state) > slab_inuse(state))
@@ -211,7 +211,8 @@ static int verify(struct kmem_cache *s)
 	}
 	for_each_slab(&check, mark_slab);
 	if (check.matched != check.sheaves.n)
-		fault(&check, s, "(the cache) has sheaves with pointers into no slab of its own");
+		fault(&check, s,
+		      "(the cache) has sheaves with pointers that are in none of its slabs");
 	release_pointers(&check);
 	return check.faults + guard_verify(&s->sheaf.slab);
 }

@@ -162,7 +162,7 @@ static void answer(char *line)
 		*tab = '\0';
 	question.file = os_channel_file();
 	if (question.file < 0)
-		question.error = "it may make no file in memory (ulimit -f?)";
+		question.error = "it cannot create a file in memory (ulimit -f?)";
 	else if (!strncmp(line, "traces", 6))
 		traces(&question);
 	else if (!strcmp(line, "validate"))

@@ -98,8 +98,8 @@ static __attribute__((cold, noinline)) int report_poison(struct slab_cache *cach
 	int faults;
 
 	fault.what = "Poison overwritten";
-	fault.fix = "the poison was restored, and the object will not be used again: whoever wrote "
-		    "to it may do so once more";
+	fault.fix = "the poison was restored, and the object will not be used again: the code that "
+		    "wrote to it may do so again";
 	fault.advice = "something wrote to the object after it was freed: look for a pointer to it "
 		       "that outlived the free";
 	faults = is_overwritten(fault, bytes, cache->object_size - 1, BYTE_FREE);
@@ -208,7 +208,7 @@ static void report_state(struct slab_cache *cache, void *object, const char *cal
 	struct debug_fault fault = debug_fault_of(cache, object, call);
 
 	fault.what = "Object metadata overwritten";
-	fault.fix = "they were restored from what is known beside the slab";
+	fault.fix = "the metadata was restored from data outside the slab";
 	fault.advice =
 		"something wrote far in front of this object, or far past the end of what is "
 		"in front of it";
@@ -222,10 +222,9 @@ static void report_double(struct slab_cache *cache, void *object, uint32_t state
 	fault.what =
 		state == DEBUG_WAITS ? "Object waits for a grace period" : "Object already free";
 	fault.fix = "this free was ignored";
-	fault.advice =
-		state == DEBUG_WAITS
-			? "it was given to kfree_rcu() before, which frees it: drop one of the two"
-			: "look for two owners, each of whom frees it";
+	fault.advice = state == DEBUG_WAITS
+			       ? "kfree_rcu() frees it already: remove one of the two calls"
+			       : "look for two owners, each of whom frees it";
 	debug_report(&fault);
 }
 

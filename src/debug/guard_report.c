@@ -169,7 +169,7 @@ static void tell_miss(struct os_long *report, const struct miss *miss, const str
 		    fault->address, os_thread(), os_cpu());
 	tell_stack(report, fault->ip);
 	os_long_add(report,
-		    "FIX %s: none; the signal goes to whoever handled it before\nTRY %s: %s\n",
+		    "FIX %s: none; the signal is passed on to the previous handler\nTRY %s: %s\n",
 		    name_of(miss->slot), name_of(miss->slot), miss->advice);
 }
 

@@ -163,10 +163,9 @@ static bool begin_free(struct guard_slot *slot, struct slab_cache *cache, uint32
 		return true;
 	fault.what =
 		state == DEBUG_WAITS ? "Object waits for a grace period" : "Object already free";
-	fault.advice =
-		state == DEBUG_WAITS
-			? "it was given to kfree_rcu() before, which frees it: drop one of the two"
-			: "look for two owners, each of whom frees it";
+	fault.advice = state == DEBUG_WAITS
+			       ? "kfree_rcu() frees it already: remove one of the two calls"
+			       : "look for two owners, each of whom frees it";
 	guard_report(&fault);
 	return false;
 }

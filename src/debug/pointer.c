@@ -37,7 +37,7 @@ static void report_pointer(struct slab_cache *cache, void *pointer, struct slab 
 	else if (holder)
 		fault.advice = "free the address that was allocated, not one inside";
 	else if (page_is_ours(pointer))
-		fault.advice = "there is no object now: if there was one, it was freed before";
+		fault.advice = "no object is there now; if there was one, it was freed before";
 	else
 		fault.advice = "free it with the allocator that it came from";
 	debug_report(&fault);

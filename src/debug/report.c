@@ -220,6 +220,6 @@ void debug_report(const struct debug_fault *fault)
 	os_long_add(report, "TRY %s: %s%s\n", fault->cache->name, fault->advice,
 		    debug_of(fault->cache)->flags & SLAB_STORE_USER
 			    ? ""
-			    : "; slab_debug with U tells who allocated and freed");
+			    : "; slab_debug with U shows who allocated and freed it");
 	os_long_end(report);
 }

@@ -49,7 +49,7 @@ static int check_zone(const struct used *used, const uint8_t *from, size_t lengt
 	fault.what = what;
 	fault.advice = advice;
 	fault.fix =
-		"nothing was changed, because the object is in use; its free will find the same";
+		"nothing was changed, because the object is in use; its free will report it again";
 	fault.from = from;
 	fault.length = length;
 	fault.expected = DEBUG_ZONE_USED;

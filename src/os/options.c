@@ -139,7 +139,7 @@ static bool parse_text(const struct option *option, const char *text, size_t len
 		plain &= (unsigned char)text[i] > ' ' && text[i] != '"' && text[i] != '\\';
 	if (!plain) {
 		os_report_later("SHEAF_OPTIONS: \"%s%.*s\" ignored: %s takes 1 to %d letters "
-				"without spaces, quotes and backslashes",
+				"without spaces, quotes or backslashes",
 				option->name, length < LONGEST ? (int)length : LONGEST, text,
 				option->name, OS_TEXT - 1);
 		return false;

@@ -35,7 +35,7 @@ static void report_leak(struct kmem_cache *s)
 		debug_report_leaks(&s->sheaf.slab, "at exit");
 	else if (stats.objects_in_use)
 		os_report("LEAK %s: %llu objects of %llu bytes are in use at exit; slab_debug=U "
-			  "tells who allocated them",
+			  "shows who allocated them",
 			  stats.name, (unsigned long long)stats.objects_in_use,
 			  (unsigned long long)stats.object_size);
 }

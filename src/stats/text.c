@@ -95,15 +95,14 @@ static void print_head(struct out *out, const struct stats *stats)
 			  (unsigned long long)process->peak_bytes >> 10);
 	if (!process->counted)
 		out_print(out, "# events are not counted: run with SHEAF_OPTIONS=stats\n");
-	out_print(
-		out,
-		"# in_use: objects the program has; parked: free in sheaves; memory: of slabs now, "
-		"and peak\n"
-		"# waste: bytes of slabs that no object can use; sheaf: its capacity; aliases: "
-		"further names\n"
-		"# name             %8s %8s %8s %8s %8s %8s %8s %6s %8s\n",
-		"in_use", "parked", "objsize", "slabs", "memory", "peak", "waste", "sheaf",
-		"aliases");
+	out_print(out,
+		  "# in_use: objects that the program uses; parked: free in sheaves; "
+		  "memory: of slabs now, and peak\n"
+		  "# waste: bytes of slabs that no object can use; sheaf: its capacity; aliases: "
+		  "further names\n"
+		  "# name             %8s %8s %8s %8s %8s %8s %8s %6s %8s\n",
+		  "in_use", "parked", "objsize", "slabs", "memory", "peak", "waste", "sheaf",
+		  "aliases");
 }
 
 /* In at most five characters, as `sheaf info` writes it. */
@@ -126,8 +125,7 @@ static void print_past(struct out *out)
 
 	if (past)
 		out_print(out,
-			  "# caches that were destroyed: how many of a name there were, and what "
-			  "happened in them\n"
+			  "# destroyed caches: their number by name, and their events\n"
 			  "# name             %8s %8s %8s %6s %12s %12s\n",
 			  "caches", "objsize", "peak", "sheaf", "allocated", "freed");
 	for (; past; past = past_next(past)) {

@@ -65,9 +65,10 @@ static void print_text(struct printer *to, const char *name, const struct debug_
 			  to->which == SHEAF_ALLOC_TRACES ? "whose record was overwritten"
 							  : "that were never freed before");
 	if (traces->others)
-		out_print(out, "%8zu objects of further stacks\n", traces->others);
+		out_print(out, "%8zu objects with other stacks\n", traces->others);
 	if (traces->missed)
-		out_print(out, "# %u slabs were in the hands of others, and are left out\n",
+		out_print(out,
+			  "# %u slabs are left out, because other threads took objects from them\n",
 			  traces->missed);
 }
 

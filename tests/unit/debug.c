@@ -38,8 +38,8 @@
 #define IGNORED		"this free was ignored"
 #define RESTORED	"the red zone was restored"
 #define KEPT_OUT                                                                                   \
-	"the poison was restored, and the object will not be used again: whoever wrote to it may " \
-	"do so once more"
+	"the poison was restored, and the object will not be used again: the code that wrote to "  \
+	"it may do so again"
 
 /* Rows of a dump. */
 #define BYTES8(b)  " " b " " b " " b " " b " " b " " b " " b " " b
@@ -161,7 +161,7 @@ static void double_free_without_users(void **state)
 				      "kmem_cache_free(anonymous") FIX("anonymous", IGNORED)
 				      TRY("anonymous",
 					  "look for two owners, each of whom frees it; slab_debug "
-					  "with U tells who allocated and freed"));
+					  "with U shows who allocated and freed it"));
 	end(s);
 }
 
@@ -494,11 +494,12 @@ static void waits_for_a_grace_period(void **state)
 				"72") "  rrrrrrrrrrrrrrrr\n"
 				      "Object     +16:" BYTES16(
 					      "72") "  rrrrrrrrrrrrrrrr\n" RIGHT32("cc")
-					      FOUND("kmem_cache_free(retired") FIX("retired",
-										   IGNORED)
-						      TRY("retired", "it was given to kfree_rcu() "
-								     "before, which frees it: "
-								     "drop one of the two"));
+					      FOUND("kmem_cache_free(retired")
+						      FIX("retired", IGNORED)
+							      TRY("retired",
+								  "kfree_rcu() frees it already: "
+								  "remove one of the two "
+								  "calls"));
 	told_begin(&told);
 	kfree_rcu_mightsleep(object);
 	assert_true(told_end(&told) > 0);

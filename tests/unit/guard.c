@@ -36,7 +36,7 @@
 #define FREED		      "Freed N ms ago by thread N on CPU N\n"
 #define FOUND(by)	      "Found by " by ", PTR) in thread N on CPU N\n"
 #define ENDS(cache, fix, try) "FIX " cache ": " fix "\nTRY " cache ": " try "\n"
-#define HANDED		      "none; the signal goes to whoever handled it before"
+#define HANDED		      "none; the signal is passed on to the previous handler"
 #define OUTLIVED	      "look for a pointer to it that outlived the free"
 #define IGNORED		      "this free was ignored"
 #ifdef __x86_64__
@@ -264,8 +264,8 @@ static void wrong_frees(void **state)
 			  GUARDED("retired", "32", "waits for a grace period")
 				  FREED FOUND("kfree(retired")
 					  ENDS("retired", IGNORED,
-					       "it was given to kfree_rcu() before, which frees "
-					       "it: drop one of the two"));
+					       "kfree_rcu() frees it already: remove one of the "
+					       "two calls"));
 	ends_with(0, free_no_object,
 		  HEAD("none", "Invalid object pointer") "PTR is in no object\n" FOUND(
 			  "kmem_cache_free(none")

@@ -315,7 +315,7 @@ static void leaks(void)
 		     "libsheaf: LEAK leaky: 1 objects of 32 bytes are in use at exit, by "
 		     "who allocated them:\n1 object of 32 bytes, such as 0x"));
 	CHECK(strstr(told.text, "libsheaf: LEAK leaky plain: 1 objects of 48 bytes are in use at "
-				"exit; slab_debug=U tells"));
+				"exit; slab_debug=U shows"));
 	os_options.leaks = 0;
 }
 

@@ -83,9 +83,10 @@ static void begin_to_listen(void)
 
 	if (keep(&channel.listens, file) && listen_at_name(channel.listens.file))
 		return;
-	os_report_once_later(
-		&channel.told, "SHEAF_OPTIONS=control: no socket (%s); nobody can ask this process",
-		errno == EADDRINUSE ? "another process has its name" : strerror(errno));
+	os_report_once_later(&channel.told,
+			     "SHEAF_OPTIONS=control: cannot create the socket (%s); option ignored",
+			     errno == EADDRINUSE ? "another process uses its name"
+						 : strerror(errno));
 	drop(&channel.listens);
 	os_store_relaxed(&os_channel_is_on, 0);
 }

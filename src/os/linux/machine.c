@@ -231,8 +231,8 @@ void os_after_fork(void)
 		syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0);
 	if (!shared_after_fork()) {
 		os_report_later(
-			"statistics: no memory for the counters of a forked child; its statistics "
-			"are off");
+			"statistics: no memory for the counters of a forked child, which counts "
+			"nothing");
 		os.counting = 0;
 	}
 	errno = saved;

@@ -83,8 +83,8 @@ static char *map_plain(unsigned int nr_areas)
 
 	if (!rows && os.counting && !os_counters_areas() && nr_areas == 1) {
 		os_report_later(
-			"SHEAF_OPTIONS: no address space for statistics (ulimit -v?); statistics "
-			"are off");
+			"SHEAF_OPTIONS: no address space for statistics (ulimit -v?); nothing is "
+			"counted");
 		os.counting = 0;
 	}
 	return rows || os.counting
