@@ -42,8 +42,7 @@
 	SWITCH(verbose, "verbose", "report backend, nodes, CPUs and options at the first use")     \
 	SWITCH(panic_on_warn, "panic_on_warn",                                                     \
 	       "abort the program after the first report of misuse")                               \
-	TEXT(report, "report=",                                                                    \
-	     "append reports to this file, in whose path %p is the PID; default: standard error")  \
+	TEXT(report, "report=", "append reports to this file; %p in it is the PID")                \
 	SWITCH(backend_trylock, "backend=trylock", "use try-locks, not restartable sequences")     \
 	SWITCH(backend_rseq, "backend=rseq", "report if restartable sequences are unavailable")    \
 	SWITCH(index_mm_cid, "index=mm_cid", "number sheaves by the process's running threads")    \
@@ -58,13 +57,13 @@
 	NUMBER(failslab_probability, "failslab_probability=", 0, 100, 1,                           \
 	       "percentage of allocations that fail in caches with slab_debug=A")                  \
 	NUMBER(failslab_interval, "failslab_interval=", 1, 1 << 30, 1,                             \
-	       "of these, let only each Nth fail")                                                 \
+	       "let only each Nth of these fail")                                                  \
 	NUMBER(failslab_times, "failslab_times=", 1, 1 << 30, 0, "let at most N fail in all")      \
-	NUMBER(failslab_seed, "failslab_seed=", 1, 1 << 30, 1, "choose others to fail")            \
+	NUMBER(failslab_seed, "failslab_seed=", 1, 1 << 30, 1, "choose other allocations to fail") \
 	SWITCH(leaks, "leaks", "report objects that are in use at exit")                           \
-	SWITCH(tiny, "slub_tiny", "take little memory: no sheaves, no spare slabs, small orders")  \
+	SWITCH(tiny, "slub_tiny", "use little memory: no sheaves, no empty slabs kept")            \
 	SWITCH(control, "control",                                                                 \
-	       "let `sheaf debug`, `sheaf leaks` and `sheaf info --validate` ask")                 \
+	       "answer `sheaf debug`, `sheaf leaks` and `sheaf info --validate`")                  \
 	SWITCH(strict_numa, "slab_strict_numa", "follow the memory policy for each object")        \
 	NUMBER(max_order, "slab_max_order=", 0, 9, 3, "slabs of at most 2^N pages")                \
 	NUMBER(min_order, "slab_min_order=", 0, 9, 0, "slabs of at least 2^N pages")               \
@@ -89,7 +88,7 @@
 	NUMBER(rcu_limit, "rcu_limit=", 1, 1 << 20, 64,                                            \
 	       "MiB of retired memory above which grace periods are requested at once")            \
 	NUMBER(rcu_stall, "rcu_stall=", 10, 3600000, 10000,                                        \
-	       "milliseconds after which a grace period is reported")                              \
+	       "report a grace period that takes more milliseconds")                               \
 	NUMBER(random_kmalloc_caches, "random_kmalloc_caches=", 1, 16, 0,                          \
 	       "N sets of kmalloc caches")                                                         \
 	OS_BENCH_OPTIONS(SWITCH)

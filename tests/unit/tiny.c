@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* slub_tiny: no sheaves, no spare slabs, small orders, and free memory goes back. */
+/* slub_tiny: no sheaves, no empty slabs in reserve, small orders, and free memory goes back. */
 #include <string.h>
 
 #include <sheaf/slab.h>
