@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The library in its process: first use, and fork.
+ * The library in its process: first use, fork, and where reports go.
  *
  * First use may be in another library's constructor, so ours sets up only two things: the fork
  * handlers, which first use would also do, and that this code stays loaded, which must happen
@@ -12,6 +12,7 @@
  */
 #include <errno.h>
 #include <pthread.h>
+#include <sheaf/debug.h>
 
 #include "cache/list.h"
 #include "cache/past.h"
@@ -215,4 +216,10 @@ bool caches_ready(void)
 	if (begun)
 		os_tell_start();
 	return os_load_acquire(&caches.ready);
+}
+
+SHEAF_PUBLIC int sheaf_set_report(void (*report)(void *data, const char *text, size_t length),
+				  void *data)
+{
+	return os_sink_set(report, data) ? 0 : -EBUSY;
 }

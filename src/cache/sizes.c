@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The settings of a cache: read its object size; change the capacity of its sheaves and the limits
- * of its barns while it is in use. Where reports go.
+ * The sizes of a cache: of its objects, its sheaves and its barns. The last two may change while the
+ * cache is in use.
  *
  * Locks: OS_RANK_CACHES around a change, so that published numbers follow in the same order.
  * Callers: programs.
  */
-#include <errno.h>
-#include <sheaf/debug.h>
-
 #include "cache/cache.h"
 #include "cache/publish.h"
 #include "os/report.h"
-#include "os/sink.h"
 #include "percpu/limits.h"
 
 SHEAF_PUBLIC unsigned int kmem_cache_size(struct kmem_cache *s)
@@ -52,10 +48,4 @@ SHEAF_PUBLIC int kmem_cache_set_barn(struct kmem_cache *s, size_t objects, size_
 	sheaf_set_barn(&s->sheaf, objects, bytes);
 	os_unlock(&caches.lock);
 	return 0;
-}
-
-SHEAF_PUBLIC int sheaf_set_report(void (*report)(void *data, const char *text, size_t length),
-				  void *data)
-{
-	return os_sink_set(report, data) ? 0 : -EBUSY;
 }
