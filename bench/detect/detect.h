@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the programs of the detection table are written with: caches of 64-byte objects, blocks of
- * any size, and grace periods, so that one source runs on libsheaf (layer_sheaf.c) and on every malloc
- * (layer_malloc.c: a cache is a size, and retired objects are freed when a grace period passes).
+ * any size, and grace periods, so that one source runs on libsheaf (layer_sheaf.c) and on every
+ * malloc (layer_malloc.c: a cache is a size, and retired objects are freed when a grace period
+ * passes).
  *
  * A case has the name of its class in bench/detect/classes:
  *
@@ -15,9 +16,9 @@
  *             MISUSE(freed_here(s, object));
  *     }
  *
- * main.c then goes on as a program would: it allocates, writes and frees objects of each cache, destroys
- * the caches, and returns. Marks on standard output tell `sheaf detect` how far it came. It reads
- * there whether a report names made_here and freed_here.
+ * main.c then goes on as a program would: it allocates, writes and frees objects of each cache,
+ * destroys the caches, and returns. Marks on standard output tell `sheaf detect` how far it came.
+ * It reads there whether a report names made_here and freed_here.
  */
 #ifndef BENCH_DETECT_H
 #define BENCH_DETECT_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The layer of the detection table on malloc: a cache is a size, retired objects are kept in a list. */
+/* The detection table on malloc: a cache is just a size, and a list has the retired objects. */
 #include <dlfcn.h>
 #include <stdlib.h>
 

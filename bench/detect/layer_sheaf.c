@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The layer of the detection table on libsheaf, with grace periods that pass when a case says so. */
+/* The detection table on libsheaf, with grace periods that pass when a case says so. */
 #include <sheaf/kmalloc.h>
 #include <sheaf/rcu.h>
 #include <sheaf/slab.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Trees of many small objects, as parsers of XML and JSON build them: elements, attributes and strings of
- * a synthetic document. A round builds the tree, walks it and frees it.
+ * Trees of many small objects, as parsers of XML and JSON build them: elements, attributes and
+ * strings of a synthetic document. A round builds the tree, walks it and frees it.
  *
  *   element: name, attributes, children, next       attribute: name, value, next
  *
- * On libsheaf elements and attributes come from caches of their own and strings from kmalloc; on malloc all
- * come from malloc. Prints lines for the `sheaf` command: a line of nanoseconds of CPU time for each
- * object and round but the first.
+ * On libsheaf elements and attributes come from caches of their own and strings from kmalloc; on
+ * malloc all come from malloc. Prints lines for the `sheaf` command: a line of nanoseconds of CPU
+ * time for each object and round but the first.
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -22,7 +22,7 @@
 extern "C" {
 #endif
 
-/* A pool. mempool_init() initialises one in the program's own memory; mempool_create() makes one. */
+/* A pool. mempool_create() makes one; mempool_init() initialises one in the program's memory. */
 typedef struct mempool {
 	struct sheaf_mempool *reserve; /* private; NULL: not initialised */
 } mempool_t;

@@ -325,8 +325,8 @@ void __kmem_cache_free_null(void *object) SHEAF_SYMBOL(__kmem_cache_free_null)
  * A pointer outside the memory of all caches is reported and not freed. Other mistakes (an object
  * of another cache, an address inside an object, an object that is already free) are reported when
  * the pointer's sheaf is flushed, or earlier. They are not found if the pointer is allocated again
- * before that. A cache with SLAB_CONSISTENCY_CHECKS, or with SHEAF_OPTIONS=hardened, reports them at
- * once.
+ * before that. A cache with SLAB_CONSISTENCY_CHECKS, or with SHEAF_OPTIONS=hardened, reports them
+ * at once.
  */
 static inline void kmem_cache_free(struct kmem_cache *s, void *object)
 {

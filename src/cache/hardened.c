@@ -26,7 +26,8 @@ slab_flags_t hardened_flags(slab_flags_t flags, bool has_ctor)
 		hardened |= CACHE_CHECK_FREE;
 	if (o->check_double)
 		hardened |= CACHE_MARKED;
-	/* Kernel: a constructed object stays as it is, and readers may look at a type-stable one. */
+	/* As in the kernel: constructed objects keep their state, and readers may look at
+	 * type-stable ones. */
 	if (has_ctor || (flags & SLAB_TYPESAFE_BY_RCU))
 		return hardened;
 	if (o->init_on_alloc)
@@ -228,7 +229,7 @@ static COLD void hardened_free_slow(struct kmem_cache *s, void *object)
 	cache_leave();
 }
 
-/* --- the calls: as in fast.c, with a mark ------------------------------------------------------ */
+/* --- the calls: as in fast.c, with a mark ----------------------------------------------------- */
 
 /* True if its mark is all that a call must look at: neither clears it, nor tells anybody. */
 static inline bool only_marked(const struct kmem_cache *s, slab_flags_t zero)

@@ -76,8 +76,8 @@ static bool fill_sheaf(struct kmem_cache *s, struct sheaf *sheaf, gfp_t gfp, uns
 	return true;
 }
 
-/* The objects from the one with this number on are the user's now: their pops are not seen. One that
- * is wrong and cannot be replaced is left out. */
+/* The objects from the one with this number on are the user's now: their pops are not seen. One
+ * that is wrong and cannot be replaced is left out. */
 static COLD void watch_lent(struct kmem_cache *s, struct sheaf *sheaf, unsigned int from)
 {
 	unsigned int n = from;

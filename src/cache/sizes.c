@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The sizes of a cache: of its objects, its sheaves and its barns. The last two may change while the
- * cache is in use.
+ * The sizes of a cache: of its objects, its sheaves and its barns. The last two may change while
+ * the cache is in use.
  *
  * Locks: OS_RANK_CACHES around a change, so that published numbers follow in the same order.
  * Callers: programs.

@@ -23,9 +23,9 @@
 #define SLOTS	    256u /* of a chunk, at most */
 #define MOST_CHUNKS 32768u
 /*
- * Addresses, unless slab_guard=N says: as many objects of one page as half of 4 GiB has, and fewer
- * if they are but samples. An object in use costs its pages, a slot that was used 352 bytes. A sixteenth of the addresses of a process
- * that may have few.
+ * Addresses, unless slab_guard=N sets another number: enough for half of 4 GiB in objects of one
+ * page, and fewer for samples. An object in use costs its pages, a slot that was used 352 bytes. A
+ * process with a limit on its addresses gets a sixteenth of them.
  */
 #define USUAL_MIB   4096u
 #define SAMPLES_MIB 256u

@@ -88,7 +88,8 @@ void guard_forget(const struct slab_cache *cache);
 
 /* --- guard_report.c --------------------------------------------------------------------------- */
 
-/* Report an access to this address that was refused, if it was to a guarded object; false: it was not. */
+/* Report a refused access to this address, if it is in or next to a guarded object; false if it is
+ * not. */
 bool guard_explain(const void *address, const void *context);
 
 #endif

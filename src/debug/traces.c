@@ -94,7 +94,7 @@ static void add_object_of(struct collection *to, void *object, size_t size,
 	to->traces->objects++;
 }
 
-/* The owner may free the object meanwhile, and write its record of that: then the copy is in vain. */
+/* The owner may free the object meanwhile, and write a new record: then the copy is useless. */
 #ifdef __SANITIZE_THREAD__
 __attribute__((no_sanitize("thread")))
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The control socket: with SHEAF_OPTIONS=control, other processes of the same user may ask this one.
+ * The control socket: with SHEAF_OPTIONS=control, other processes of the user may ask this one.
  *
  *   asker --connect, one line--> abstract socket libsheaf-control-PID --> some call of the library
  *         <------- a line, and a file in memory with the answer -------'
  *
  * The library has no thread, so slow calls look at the socket at their end, one thread at most each
- * CHANNEL_MS. Nothing waits for the asker: what it has not sent yet is looked for the next time, and
- * an answer is a file, handed over by one message that fits an empty socket. Nobody has to remove
- * the name of an abstract socket, and only who has the process's user, or is root, is answered.
+ * CHANNEL_MS. Nothing waits for the asker: a later call reads what it has not sent yet, and an
+ * answer is a file, passed by one message that fits an empty socket. Nobody has to remove the name
+ * of an abstract socket. Only the process's user and root get an answer.
  *
  * Invariants
  *  N1. One thread at a time is between os_channel_enter() and os_channel_leave(). It is not

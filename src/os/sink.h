@@ -34,8 +34,8 @@ typedef void os_sink_fn(void *data, const char *text, size_t length);
 
 /* At the first use, with no lock held: open the file that the options name. */
 void os_sink_open(void) __attribute__((cold));
-/* NULL: none. Waits until the one before has returned in all threads; false, and nothing is changed,
- * in a callback. */
+/* Set the callback; NULL: none. Waits until the previous one has returned in all threads. In a
+ * callback it changes nothing and returns false. */
 bool os_sink_set(os_sink_fn *fn, void *data);
 /* From now on none runs. Waits for nobody: at exit. */
 void os_sink_unset(void);

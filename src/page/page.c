@@ -30,7 +30,7 @@ static size_t bytes_of_words(size_t size)
 	return (size >> OS_PAGE_SHIFT) * PAGE_WORDS * sizeof(uint64_t);
 }
 
-/* With slab_guard_pools, what overflows into the table from below meets addresses without memory. */
+/* With slab_guard_pools, an overflow into the table from below meets addresses without memory. */
 static size_t table_guard_bytes(void)
 {
 	return os_options.guard_pools ? OS_HUGE : 0;

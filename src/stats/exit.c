@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* SHEAF_OPTIONS=stats, stats=json and leaks: printing at exit. Nothing is torn down, because other threads
- * may still run. */
+/* SHEAF_OPTIONS=stats, stats=json and leaks: printing at exit. Nothing is torn down, because
+ * other threads may still run. */
 #include <string.h>
 
 #include "cache/list.h"

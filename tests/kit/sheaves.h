@@ -15,7 +15,7 @@ static inline void needs_sheaves(void)
 		skip();
 }
 
-/* Skip this test also if the caches are hardened: their retired objects are in no rcu_free sheaf. */
+/* Also skip this test in hardened caches: their retired objects are in no rcu_free sheaf. */
 static inline void needs_rcu_sheaves(void)
 {
 	if (os.watched && !(os.tools & TOOL_TSAN))

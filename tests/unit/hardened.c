@@ -549,7 +549,7 @@ static unsigned int read_maps(void)
 	return n;
 }
 
-/* Do addresses that are mapped, but not to be touched, lie on both sides of what can be read here? */
+/* Do inaccessible mappings lie on both sides of the readable memory around this address? */
 static bool is_guarded(const void *inside)
 {
 	unsigned int n = read_maps(), first = 0, last;
