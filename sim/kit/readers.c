@@ -26,11 +26,6 @@ uint64_t readers_now(void)
 	return inside;
 }
 
-bool readers_inside(unsigned int fibre)
-{
-	return inside >> fibre & 1;
-}
-
 void readers_enter(unsigned int fibre)
 {
 	inside |= UINT64_C(1) << fibre;

@@ -19,7 +19,6 @@
 void readers_register(void);
 void readers_enter(unsigned int fibre);
 void readers_leave(unsigned int fibre);
-bool readers_inside(unsigned int fibre);
 /* Fibres that are inside a section now. */
 uint64_t readers_now(void);
 /*
