@@ -26,7 +26,7 @@ static inline void widen(struct ma_state *mas, bool up)
 		mas_widen_before(mas);
 }
 
-/* A leaf's pivots beside a slot: where the slot before it ends, and where it ends itself. */
+/* The two pivots around a slot of a leaf: where the previous slot ends, and where it ends. */
 static inline unsigned long pivot_before(void *const *at)
 {
 	return load_relaxed((const any_word *)at - LEAF_SLOTS);
@@ -168,7 +168,7 @@ from_root(struct ma_state *mas, unsigned long limit, bool up, bool gaps_too)
 	return gaps_too ? NULL : mas_ended(mas, up ? ma_overflow : ma_underflow);
 }
 
-/* In the state's leaf, or the one beside it: true, and the entry, if any, is the result. */
+/* Search the state's leaf and the next one. True: the entry, if any, is the result. */
 static inline __attribute__((always_inline)) bool nearby(struct ma_state *mas, unsigned long limit,
 							 bool up, bool gaps_too, void **entry)
 {

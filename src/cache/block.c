@@ -19,7 +19,7 @@ static char *object_start(const struct slab_cache *cache, const struct slab *sla
 	return first + (size_t)((const char *)pointer - first) / cache->size * cache->size;
 }
 
-/* Of a debug cache's object, what was asked for. */
+/* The requested bytes of a debug cache's object. */
 static size_t size_of_object(const struct kmem_cache *s, const struct slab *slab, const char *start)
 {
 	if (cache_is_checked(s) && start >= slab_object(&s->sheaf.slab, slab, 0))

@@ -88,7 +88,7 @@ static COLD void watch_lent(struct kmem_cache *s, struct sheaf *sheaf, unsigned 
 	sheaf_set_size(sheaf, n);
 }
 
-/* Hand it to the user, who had so many of its objects before. */
+/* Hand it to the user, who already had `had` of its objects. */
 static struct slab_sheaf *to_user(struct kmem_cache *s, struct sheaf *sheaf, unsigned int had)
 {
 	if (__builtin_expect(os.watched, 0) && sheaf) {

@@ -76,7 +76,7 @@ static const struct sheaf_calls first_use[KMALLOC_CACHES] = {
 static struct kmem_cache *by_words[KMALLOC_LARGEST / 8 + 1] = {FIRST(0), KMALLOC_SIZES(FIRST_OF)};
 
 _Static_assert(sizeof(by_words) / sizeof(by_words[0]) > SHEAF_KMALLOC_WORDS,
-	       "programs look up any size up to so many words");
+	       "programs look up every size up to this number of words");
 
 SHEAF_PUBLIC struct kmem_cache **const sheaf_kmalloc_by_words = by_words;
 

@@ -2,11 +2,11 @@
 /*
  * Signals of accesses that the machine refused: SIGSEGV and SIGBUS.
  *
- * The library's handler asks whether it can explain the address, and hands the signal over to
- * whoever handled it before: their handler is called in its place, with their mask; where there was
- * none, the default action comes back and the instruction faults once more, so that a core file
- * points to it. It runs on the thread's alternate stack if the thread has one. Otherwise the usual
- * stack serves: a touched guard page is no overflow of the stack.
+ * The library's handler reports the address, if it can explain it, and passes the signal on: it
+ * calls the handler that was there before, with that handler's mask. If there was none, it restores
+ * the default action, and the instruction faults once more, so that a core file points to it. It
+ * runs on the thread's alternate stack if there is one, otherwise on the usual stack: an access to
+ * a guard page is no overflow of the stack.
  *
  * Callers: src/debug/.
  */

@@ -11,7 +11,7 @@
  * Invariants
  *  G1. A place is free, claimed by the thread that fills or writes it, or ready. Only one thread
  *      claims a ready one.
- *  G2. What was written of a ready place is never written again, whoever continues.
+ *  G2. Each part of a ready place is written once, even if another thread continues.
  *
  * Callers: src/debug/; os/report.c writes.
  */

@@ -59,7 +59,7 @@ struct os_machine {
 	uint32_t backend;
 	const char *obstacle;  /* why restartable sequences do not run; NULL if they do */
 	uint32_t counting;     /* events are counted: see os/counters.h */
-	uint32_t tools;	       /* those that are told who owns memory: see os/tools.h, os/tsan.h */
+	uint32_t tools;	       /* those that learn who owns memory: see os/tools.h, os/tsan.h */
 	uint32_t watched;      /* slow calls look at each object that the program gets or frees */
 	uint32_t nr_cpus;      /* CPU numbers are below this */
 	uint32_t nr_rows;      /* these, and after them nr_stand_ins of each node */

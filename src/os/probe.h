@@ -5,9 +5,10 @@
  *
  *   probe(flush, cache->name, sheaf->size)      is watched as libsheaf:flush
  *
- * It is an instruction that does nothing, and a note beside the code with its address, its names
- * and where its arguments are: `readelf -n` prints them. Who watches replaces the instruction. The
- * arguments are integers or pointers, one to three, and are computed in any case: for slow paths.
+ * It is an instruction that does nothing, and a note next to the code with its address, its names
+ * and the places of its arguments: `readelf -n` prints them. A tracer replaces the instruction.
+ * There are one to three arguments, integers or pointers. They are always computed: for slow paths
+ * only.
  *
  * Callers: every layer. docs/tracing.md lists the probes.
  */

@@ -207,7 +207,7 @@ static void keep_line(struct place *place)
 	os_fetch_add(&os_reports_kept, 1);
 }
 
-/* For whoever can write it later. */
+/* A later call writes it. */
 static void keep_copy(const struct line *line)
 {
 	struct place *place = claim_place();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who called: the program's functions on this thread's stack, for reports of misuse.
+ * The callers: the program's functions on this thread's stack, for reports of misuse.
  *
  * Walks by unwind tables, which every usual build has; what was read of them is kept
  * (os/linux/unwind.h). Takes no lock, allocates nothing and waits

@@ -3,8 +3,8 @@
 #ifndef SHEAF_OS_START_H
 #define SHEAF_OS_START_H
 
-/* Report what runs, if the options ask, and what they ask in vain. After os_init(), with no lock
- * held. */
+/* Report what runs, if an option says so, and options that cannot be obeyed. After os_init(), with
+ * no lock held. */
 void os_tell_start(void);
 
 #endif

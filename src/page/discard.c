@@ -102,9 +102,9 @@ static void make_whole(struct range *range, struct chunk *chunk)
 	chunk_make_dirty(chunk);
 }
 
-/* --- giving back ------------------------------------------------------------------------------ */
+/* --- returning memory ------------------------------------------------------------------------- */
 
-/* A page of the system is so many of ours, as a power of two. */
+/* The number of our pages in a page of the system, as a power of two. */
 static unsigned int system_order(void)
 {
 	return (unsigned int)__builtin_ctzll(os.page_size) - OS_PAGE_SHIFT;
@@ -154,7 +154,7 @@ static bool may_part(struct range *range, struct chunk *chunk)
 	       advise(range, chunk, CHUNK_PARTS);
 }
 
-/* Dirty pages that may stay whatever else: so many bytes, or more if the user asks for it. */
+/* Dirty pages that may always stay: this number of bytes, or more if page_keep says so. */
 static size_t keep_pages(size_t bytes)
 {
 	if (os_options.tiny)
@@ -176,8 +176,8 @@ static size_t freed_lately(struct range *range, uint32_t now)
 }
 
 /*
- * A program often soon allocates again what it freed: so many dirty pages may stay for that. They
- * become fewer step by step, or one flush of many slabs would give back all of them.
+ * Dirty pages that may stay because a program often soon allocates again what it freed. They become
+ * fewer step by step; otherwise one flush of many slabs would return all of them.
  */
 static size_t keep_for_return(struct range *range)
 {
@@ -198,8 +198,9 @@ static size_t keep_for_return(struct range *range)
 }
 
 /*
- * Down to so many dirty pages, but not too much in one call, going on where the last one ended.
- * What is left above that after a look at every chunk cannot go, and is no reason to look again.
+ * Return memory until this number of dirty pages is left, but not too much in one call; the next
+ * call continues where this one ended. What is left above that number after every chunk was
+ * searched cannot be returned, and is no reason to search again.
  */
 static void discard_parts(struct range *range, size_t wanted)
 {
@@ -249,7 +250,7 @@ void page_trim(void)
 		for (uint32_t i = 0; i < range->nr_chunks; i++) {
 			struct chunk *chunk = &range->chunks[i];
 
-			/* Who asks for all gets it, even if the system may undo it. */
+			/* A caller that wants all gets it, even if the system may undo it. */
 			if (chunk->nr_dirty) {
 				may_part(range, chunk);
 				discard_dirty(range, chunk);

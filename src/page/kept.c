@@ -21,7 +21,7 @@
 #define KEEP_ORDER 8
 #define KEPT_BYTES ((size_t)512 << 10)
 #define CELLS	   8 /* of an order at most */
-#define STEAL_MAX  8 /* other CPUs looked at: a search in vain looks at 72 cells at most */
+#define STEAL_MAX  8 /* other CPUs looked at: a failed search looks at 72 cells at most */
 
 /* By row; shared, since a thread may be on another CPU by the time it looks. */
 static struct {

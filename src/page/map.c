@@ -84,7 +84,7 @@ static void enter_block(const char *address, size_t size)
 	os_store_release(entry_at(first), size | HEAD);
 }
 
-/* Reserved addresses of this alignment: what lies beside them goes back. */
+/* Reserve addresses with this alignment; return those before and after them. */
 static char *reserve_aligned(size_t size, size_t align)
 {
 	size_t more = align > OS_HUGE ? align : 0, before;

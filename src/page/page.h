@@ -30,7 +30,7 @@
  *      pages, and parts of chunks for which it has no more mappings (discard.c). Pages go back only
  *      when pages are freed: a program that frees none returns none.
  *
- * Locks: OS_RANK_PAGES, one for each range; memory is given back without it.
+ * Locks: OS_RANK_PAGES, one for each range; not held while memory returns to the system.
  * Callers: src/slab/, src/page/pool.c for the library's own structures, src/cache/large.c.
  */
 #ifndef SHEAF_PAGE_PAGE_H
@@ -46,22 +46,22 @@
 #define PAGE_MAX_ORDER 9
 #define PAGE_WORDS     8 /* of bits for a page of the smallest objects */
 /*
- * Memory against page faults, 1.6 µs a page. Of dirty free pages, in bytes: above the first whole
- * chunks go, two of which a program may free and take again; above the second parts of chunks too,
- * which cost frees up to twice as much, and later huge pages. Half gives back sooner what small
- * programs keep; double keeps it.
+ * Memory against page faults, 1.6 µs a page. Limits of dirty free pages, in bytes. Above the first,
+ * whole chunks return to the system; a program may free and take two of them again. Above the
+ * second, parts of chunks return, too. Then frees cost up to twice as much, and huge pages are
+ * lost. Half: small programs return memory sooner. Double: they keep more.
  */
 #define PAGE_KEEP_CHUNKS ((size_t)4 << 20)
 #define PAGE_KEEP_PARTS	 ((size_t)16 << 20)
 /*
- * What was freed lately may stay, up to so many bytes in all: most programs allocate it again.
- * Lately: less than one to two times so many milliseconds ago. Half gives back what a program needs
- * again each second; double keeps longer what it does not.
+ * Up to this number of bytes that were freed lately stay: most programs allocate them again. Lately
+ * means less than one to two times this number of milliseconds ago. Half: memory that a program
+ * needs again each second returns to the system. Double: memory that it does not need stays longer.
  */
 #define PAGE_KEEP_PEAK ((size_t)256 << 20)
 #define PAGE_KEEP_MS   1000
 /*
- * Bytes that one page_free() gives back at most (and what two chunks have), 1 to 3 ms in pages of 4
+ * Bytes that one page_free() returns at most (and what two chunks have), 1 to 3 ms in pages of 4
  * KiB; and the milliseconds, or the freed runs, before what is kept becomes less again by so much.
  * A flush of the usual sheaf frees fewer runs.
  */
@@ -139,7 +139,7 @@ void page_lock_all(void);
 void page_unlock_all(void);
 
 struct page_usage {
-	size_t committed, used, dirty; /* bytes: made usable; in runs; free but not given back */
+	size_t committed, used, dirty; /* bytes: made usable; in runs; free but not returned */
 	size_t splits, most_splits;    /* mappings beyond one a node, and how many there may be */
 };
 struct page_usage page_usage(void);

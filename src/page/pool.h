@@ -9,7 +9,7 @@
  *
  * Blocks of 64, 128, ... 2048 bytes are carved from pages and kept on one list for each size;
  * larger ones are page runs. Blocks never go back to the system, so that a section which is about
- * to be aborted may still read a sheaf that was given back (it cannot store to it).
+ * to be aborted may still read a sheaf that was returned (it cannot store to it).
  *
  * Locks: OS_RANK_POOL. Callers: src/slab/, src/percpu/, src/cache/.
  */

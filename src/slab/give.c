@@ -14,7 +14,7 @@
 #include "slab/slab.h"
 #include "slab/stat.h"
 
-#define ASK_AHEAD 8 /* objects whose descriptors are asked for before they are needed */
+#define ASK_AHEAD 8 /* descriptors of objects are prefetched this far ahead */
 
 /* The index of the object that begins so far from the first one; SLAB_NO_OBJECT: none does. */
 static inline unsigned int index_at(const struct slab_cache *cache, size_t offset)

@@ -19,7 +19,7 @@
 #include "slab/partial.h"
 #include "slab/slab.h"
 
-#define TRIES 200 /* of 50 us: then whoever has it has been stopped */
+#define TRIES 200 /* of 50 us: then its holder has been stopped */
 
 static bool lock_patiently(struct slab_node *node)
 {

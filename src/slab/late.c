@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Slabs that are given back a grace period late; see late.h. */
+/* Slabs that return their pages after a grace period; see late.h. */
 #include "slab/late.h"
 
 #include "page/pool.h"

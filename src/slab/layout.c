@@ -4,7 +4,7 @@
  *
  *   | object_size | padding to a word and to align |      = size
  *
- * With bytes before and after each object, which a layer above asked for:
+ * With bytes before and after each object, for a layer above:
  *
  *   | padding | before | object_size | after, padding | before | object_size | ...
  *             ^                  `first` is here ^ of each slab, and aligned

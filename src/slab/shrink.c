@@ -15,8 +15,8 @@
 #include "slab/slab.h"
 
 /*
- * Slabs with at most so many free objects are sorted, as in the kernel; those with more are far
- * from full.
+ * Slabs with at most this number of free objects are sorted, as in the kernel; those with more are
+ * far from full.
  */
 #define PROMOTE_MAX 32
 #define NR_CHAINS   (PROMOTE_MAX + 2) /* by free objects; 0: empty slabs; the last: all others */

@@ -36,7 +36,7 @@
  *      returns it to the page layer, when `in use` is zero.
  *  B7. A constructor, or its substitute in a layer above, runs once per object, with no lock and no
  *      slab held. The first thread that takes from a word takes all of its objects, prepares them,
- *      and gives back those that it does not need.
+ *      and returns those that it does not need.
  *  B8. The `before` bytes in front of each object, and the bytes from its end up to those of the
  *      next object, belong to the layer above. This layer does not touch them.
  *
@@ -93,7 +93,7 @@ struct slab_node {
 
 struct slab_cache {
 	uint32_t size;	      /* bytes from object to object */
-	uint32_t object_size; /* bytes the user asked for */
+	uint32_t object_size; /* requested bytes */
 	uint32_t align;
 	uint32_t reciprocal; /* of size, scaled by 2^32, rounded up */
 	uint16_t min_partial;
@@ -112,7 +112,7 @@ struct slab_cache {
 
 /* Of a layer above, which keeps it as long as there is the cache. */
 struct slab_extra {
-	uint32_t before, after; /* at least so many bytes around each object are not its own (B8) */
+	uint32_t before, after; /* bytes around each object that are not its own, at least (B8) */
 	/* Runs once per object (B7), in place of the constructor, which it calls. Until then the
 	 * object and what is around it are closed (os/tools.h). */
 	void (*prepare)(const struct slab_cache *cache, void *object);

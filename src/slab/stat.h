@@ -39,7 +39,7 @@ enum slab_word {
 	SLAB_WORDS(STAT_WORD) NR_SLAB_WORDS,
 };
 
-/* X(name, the words it is the sum of, what it tells). */
+/* X(name, the words whose sum it is, its text). */
 #define SLAB_EVENTS(X)                                                                             \
 	X(alloc_slowpath, STAT_BIT(alloc_slowpath), "objects straight from slabs")                 \
 	X(free_slowpath, STAT_BIT(free_slowpath), "objects straight to slabs")                     \
@@ -60,8 +60,9 @@ static inline void stat_add(const struct slab_cache *cache, unsigned int word, u
 }
 
 /*
- * Slabs of so many bytes came, or went if it is negative. Of these two words only those of threads
- * without a CPU are in use: a peak is of the whole cache. Slabs are rare enough for atomic words.
+ * The cache got slabs of this many bytes, or lost them if the number is negative. The two words are
+ * those of threads without a CPU, because a peak belongs to the whole cache. Slabs are rare enough
+ * for atomic words.
  */
 static inline void stat_slab_bytes(const struct slab_cache *cache, int64_t bytes)
 {

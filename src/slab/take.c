@@ -68,7 +68,7 @@ static unsigned int random_bit_of(const struct slab_cache *cache, const struct s
 }
 
 /*
- * Take up to max objects by clearing bits of a word. Their first lines are asked for together: the
+ * Take up to max objects by clearing bits of a word. Their first lines are prefetched together: the
  * program will write to them one after another, and would wait for each (suite churn: 11.4 ns an
  * object of 64 bytes instead of 16.4, 32.3 of 512 bytes instead of 43.9).
  */

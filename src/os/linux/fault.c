@@ -52,8 +52,8 @@ void os_fault_read(struct os_fault *fault, const void *address, const void *cont
 		read_context(fault, context);
 }
 
-/* Would the instruction fault again? A signal that was sent, or tells of broken memory elsewhere,
- * comes only once. */
+/* Would the instruction fault again? A signal that was sent, or that reports broken memory
+ * elsewhere, comes only once. */
 static bool comes_again(const siginfo_t *info)
 {
 	return info->si_code > 0 && !(info->si_signo == SIGBUS && info->si_code == BUS_MCEERR_AO);

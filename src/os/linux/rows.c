@@ -36,7 +36,7 @@ static bool share(char *rows, unsigned int nr_areas)
 	return true;
 }
 
-/* With slab_guard_pools, so many bytes on both sides that nobody may touch. */
+/* With slab_guard_pools, the inaccessible bytes on each side. */
 static size_t guard_bytes(void)
 {
 	return os_options.guard_pools ? os.page_size : 0;
