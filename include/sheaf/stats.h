@@ -127,22 +127,22 @@ static inline int kmem_cache_stats(struct kmem_cache *s, struct kmem_cache_stats
 
 /* The library in this process. It may grow, too. */
 struct sheaf_stats {
-	uint64_t counted;	  /* 1: events are counted */
-	uint64_t caches;	  /* number of caches */
-	uint64_t cpus;		  /* sets of sheaves per cache */
-	uint64_t nodes;		  /* memory nodes */
-	uint64_t committed_bytes; /* made usable for slabs and the library's own structures */
-	uint64_t used_bytes;	  /* part of committed_bytes that is in use */
-	uint64_t free_bytes;	  /* free, but not yet returned to the system */
-	uint64_t fork_lost;	 /* sheaves lost here: other threads were moving them at the fork */
-	uint64_t large_bytes;	 /* in page runs of kmalloc() and kvmalloc(), part of used_bytes */
-	uint64_t mapped_bytes;	 /* in blocks that are mappings, not in committed_bytes */
-	uint64_t rcu_bytes;	 /* retired, and neither freed nor allocated again since */
-	uint64_t split_mappings; /* added when parts of huge pages were returned */
-	uint64_t split_limit;	 /* most of those mappings: a quarter of vm.max_map_count */
-	uint64_t resident_bytes; /* of the whole process, not of the library alone */
+	uint64_t counted;	      /* 1 if events are counted */
+	uint64_t caches;	      /* number of caches */
+	uint64_t cpus;		      /* number of sets of sheaves per cache */
+	uint64_t nodes;		      /* number of memory nodes */
+	uint64_t committed_bytes;     /* made usable for slabs and the library itself */
+	uint64_t used_bytes;	      /* part of committed_bytes that is in use */
+	uint64_t free_bytes;	      /* free, but not yet returned to the system */
+	uint64_t fork_lost;	      /* sheaves that this process lost in a fork */
+	uint64_t large_bytes;	      /* in page runs of large blocks, part of used_bytes */
+	uint64_t mapped_bytes;	      /* in separate mappings, not in committed_bytes */
+	uint64_t rcu_bytes;	      /* retired, not yet freed or allocated again */
+	uint64_t split_mappings;      /* added when parts of huge pages were returned */
+	uint64_t split_limit;	      /* most such mappings: vm.max_map_count / 4 */
+	uint64_t resident_bytes;      /* of the whole process, not of the library alone */
 	uint64_t peak_resident_bytes; /* most resident_bytes so far */
-	uint64_t peak_bytes;	      /* most used_bytes + mapped_bytes so far, 0 unless counted */
+	uint64_t peak_bytes;	      /* most used_bytes + mapped_bytes, 0 unless counted */
 };
 
 void __sheaf_stats(struct sheaf_stats *out, size_t size) SHEAF_SYMBOL(__sheaf_stats);
