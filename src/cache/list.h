@@ -13,7 +13,8 @@
  *      cache that is off the list is marked as gone, and is not pinned again. Its name is freed
  *      later, because reports use it.
  *
- * Locks: OS_RANK_CACHES, held by the callers except where noted. Callers: src/cache/, src/stats/.
+ * Locks: OS_RANK_CACHES, held by the callers except where noted. Callers: src/cache/,
+ * src/control/, src/stats/.
  */
 #ifndef SHEAF_CACHE_LIST_H
 #define SHEAF_CACHE_LIST_H
@@ -37,7 +38,7 @@ void list_hide(struct kmem_cache *s);
 void list_remove(struct kmem_cache *s);
 
 /* These take the lock. Return the next cache on the list after s, or the first one for NULL. It is
- * pinned, and s is unpinned. */
+ * pinned, and s is unpinned: who stops before the end unpins the last one. */
 struct kmem_cache *list_next(struct kmem_cache *s);
 /* Returns false if it was destroyed, or is about to be freed. */
 bool list_pin(struct kmem_cache *s);

@@ -81,22 +81,43 @@ static void validate(struct question *question, struct out *out, struct kmem_cac
 		  faults);
 }
 
+static int print_if_meant(struct question *question, struct kmem_cache *s, enum sheaf_traces which,
+			  enum sheaf_stats_format format)
+{
+	int error;
+
+	if (!s->name || !is_meant(question, s))
+		return 0;
+	error = kmem_cache_print_traces(s, question->file, which, format);
+	question->caches += error != -ENOTSUP;
+	return error == -ENOTSUP ? 0 : error;
+}
+
 /* One cache after the other: each of its own answer. */
+static int print_meant(struct question *question, enum sheaf_traces which,
+		       enum sheaf_stats_format format)
+{
+	for (struct kmem_cache *s = list_next(NULL); s; s = list_next(s)) {
+		int error = print_if_meant(question, s, which, format);
+
+		if (error) {
+			list_unpin(s);
+			return error;
+		}
+	}
+	return 0;
+}
+
 static void print_traces_of(struct question *question, enum sheaf_traces which,
 			    enum sheaf_stats_format format)
 {
-	int error = 0;
+	int error;
 
-	if (!question->name) {
+	if (question->name) {
+		error = print_meant(question, which, format);
+	} else {
 		error = kmem_cache_print_traces(NULL, question->file, which, format);
 		question->caches = 1;
-	} else {
-		for (struct kmem_cache *s = list_next(NULL); s && !error; s = list_next(s))
-			if (s->name && is_meant(question, s)) {
-				error = kmem_cache_print_traces(s, question->file, which, format);
-				question->caches += error != -ENOTSUP;
-				error = error == -ENOTSUP ? 0 : error;
-			}
 	}
 	if (error)
 		question->error = strerror(-error);
