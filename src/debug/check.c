@@ -11,11 +11,9 @@
 #include "os/stack.h"
 #include "os/tools.h"
 
-#define BYTE_FREE  0x6b
-#define BYTE_END   0xa5
-#define BYTE_FRESH 0x5a
-#define ZONE_FREE  0xbb
-#define ZONE_USED  DEBUG_ZONE_USED
+#define BYTE_FREE 0x6b
+#define BYTE_END  0xa5
+#define ZONE_FREE 0xbb
 
 /* --- bytes ------------------------------------------------------------------------------------ */
 
@@ -126,7 +124,7 @@ static int check_free(struct slab_cache *cache, void *object, const char *call)
 
 static int check_used(struct slab_cache *cache, void *object, const char *call)
 {
-	return check_zones(cache, object, debug_size(cache, object), ZONE_USED, call);
+	return check_zones(cache, object, debug_size(cache, object), DEBUG_ZONE_USED, call);
 }
 
 /* --- what tools may see ----------------------------------------------------------------------- */
@@ -219,12 +217,9 @@ static void report_double(struct slab_cache *cache, void *object, uint32_t state
 {
 	struct debug_fault fault = debug_fault_of(cache, object, call);
 
-	fault.what =
-		state == DEBUG_WAITS ? "Object waits for a grace period" : "Object already free";
+	fault.what = debug_what_of_double(state);
 	fault.fix = "this free was ignored";
-	fault.advice = state == DEBUG_WAITS
-			       ? "kfree_rcu() frees it already: remove one of the two calls"
-			       : "look for two owners, each of whom frees it";
+	fault.advice = debug_advice_of_double(state);
 	debug_report(&fault);
 }
 
@@ -266,8 +261,8 @@ bool debug_take(struct slab_cache *cache, void *object)
 		return false;
 	}
 	if (debug_of(cache)->flags & SLAB_POISON)
-		bytes_fill(object, cache->object_size, BYTE_FRESH);
-	fill_zones(cache, object, cache->object_size, ZONE_USED);
+		bytes_fill(object, cache->object_size, DEBUG_BYTE_FRESH);
+	fill_zones(cache, object, cache->object_size, DEBUG_ZONE_USED);
 	track_set(cache, object, DEBUG_ALLOCATED);
 	trace(cache, object, "alloc");
 	tell_taken(cache, object);
@@ -290,7 +285,7 @@ void debug_set_size(struct slab_cache *cache, void *object, size_t size)
 	old = debug_size(cache, object);
 	open_zones(cache, object, old);
 	/* In this order: a forked child may look in between. */
-	fill_zones(cache, object, size, ZONE_USED);
+	fill_zones(cache, object, size, DEBUG_ZONE_USED);
 	os_store_release(&head->size, (uint32_t)size);
 	tools_resized(object, old, size);
 	close_zones(cache, object, size);

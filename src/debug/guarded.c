@@ -3,12 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "debug/bytes.h"
 #include "debug/guard_slot.h"
+#include "debug/report.h"
 #include "os/atomic.h"
 #include "os/memory.h"
-
-#define ZONE_USED  0xcc
-#define BYTE_FRESH 0x5a
 
 struct guard_zones guard_zones_of(const struct guard_slot *slot)
 {
@@ -27,8 +26,8 @@ static void fill_guarded_zones(const struct guard_slot *slot)
 {
 	struct guard_zones zones = guard_zones_of(slot);
 
-	memset(zones.open, ZONE_USED, (size_t)(zones.object - zones.open));
-	memset(zones.end, ZONE_USED, (size_t)(zones.closed - zones.end));
+	memset(zones.open, DEBUG_ZONE_USED, (size_t)(zones.object - zones.open));
+	memset(zones.end, DEBUG_ZONE_USED, (size_t)(zones.closed - zones.end));
 }
 
 static bool is_whole(const struct guard_slot *slot, uint8_t *from, const uint8_t *to,
@@ -44,13 +43,13 @@ static bool is_whole(const struct guard_slot *slot, uint8_t *from, const uint8_t
 		.slot = slot,
 		.from = from,
 		.length = (size_t)(to - from),
-		.expected = ZONE_USED,
+		.expected = DEBUG_ZONE_USED,
 	};
 
-	if (from == to || (*from == ZONE_USED && !memcmp(from, from + 1, fault.length - 1)))
+	if (bytes_are(from, fault.length, DEBUG_ZONE_USED))
 		return true;
 	guard_report(&fault);
-	memset(from, ZONE_USED, fault.length);
+	memset(from, DEBUG_ZONE_USED, fault.length);
 	return false;
 }
 
@@ -84,7 +83,7 @@ void *guard_alloc(struct slab_cache *cache)
 	snprintf(notes->name, sizeof(notes->name), "%s", cache->name);
 	fill_guarded_zones(slot);
 	if (cache->extra && debug_of(cache)->flags & SLAB_POISON)
-		memset(slot->object, BYTE_FRESH, cache->object_size);
+		memset(slot->object, DEBUG_BYTE_FRESH, cache->object_size);
 	if (cache->ctor)
 		cache->ctor(slot->object);
 	notes->tracks[DEBUG_FREED] = (struct debug_track){.thread = 0};
@@ -161,11 +160,8 @@ static bool begin_free(struct guard_slot *slot, struct slab_cache *cache, uint32
 	if (os_cmpxchg(&slot->state, &state, next) ||
 	    (state == DEBUG_USED && os_cmpxchg(&slot->state, &state, next)))
 		return true;
-	fault.what =
-		state == DEBUG_WAITS ? "Object waits for a grace period" : "Object already free";
-	fault.advice = state == DEBUG_WAITS
-			       ? "kfree_rcu() frees it already: remove one of the two calls"
-			       : "look for two owners, each of whom frees it";
+	fault.what = debug_what_of_double(state);
+	fault.advice = debug_advice_of_double(state);
 	guard_report(&fault);
 	return false;
 }

@@ -11,7 +11,9 @@
 
 #define TRACK_FRAMES 16
 
-#define DEBUG_ZONE_USED 0xcc /* the bytes of red zones around a used object */
+/* Bytes of red zones around a used object, and of a fresh one. */
+#define DEBUG_ZONE_USED	 0xcc
+#define DEBUG_BYTE_FRESH 0x5a
 
 /* Unlikely as content: an overwritten state is seen to be none. */
 enum debug_state {

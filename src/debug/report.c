@@ -137,6 +137,17 @@ const char *debug_state_name(uint32_t state)
 	}
 }
 
+const char *debug_what_of_double(uint32_t state)
+{
+	return state == DEBUG_WAITS ? "Object waits for a grace period" : "Object already free";
+}
+
+const char *debug_advice_of_double(uint32_t state)
+{
+	return state == DEBUG_WAITS ? "kfree_rcu() frees it already: remove one of the two calls"
+				    : "look for two owners, each of whom frees it";
+}
+
 /* The object that the pointer is in. */
 void debug_tell_object(struct os_long *report, const struct debug_fault *fault)
 {

@@ -2,7 +2,7 @@
 /*
  * A report: what happened to an object, which bytes show it, who did what, what was repaired.
  *
- * Callers: src/debug/check.c, pointer.c, explain.c; guard_report.c for parts of it.
+ * Callers: src/debug/check.c, pointer.c, explain.c; guarded.c and guard_report.c for parts of it.
  */
 #ifndef SHEAF_DEBUG_REPORT_H
 #define SHEAF_DEBUG_REPORT_H
@@ -62,9 +62,11 @@ void debug_dump(struct os_long *report, const struct debug_bytes *bytes);
 const char *debug_state_name(uint32_t state);
 void debug_tell_finder(struct os_long *report, const char *call, const char *name,
 		       const void *pointer);
+/* What is wrong if somebody frees an object that is in this state already, and where to look. */
+const char *debug_what_of_double(uint32_t state);
+const char *debug_advice_of_double(uint32_t state);
 /* Add the lines about its object, which is in a slab of fault->holder: state, who allocated and
  * freed it, a dump. */
-struct os_long;
 void debug_tell_object(struct os_long *report, const struct debug_fault *fault)
 	__attribute__((cold));
 
