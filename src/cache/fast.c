@@ -76,13 +76,9 @@ static COLD void free_slow(struct kmem_cache *s, void *object)
 
 DEFINE_CALLS(trylock, c_pop, c_push)
 /* With a countdown to the next sample. */
-DEFINE_ALLOC_PLAIN(trylock_sampled, c_pop_sampled)
-DEFINE_ALLOC(trylock_sampled, c_pop_sampled)
+DEFINE_CALLS(trylock_sampled, c_pop_sampled, c_push)
 #ifdef HAVE_RSEQ
-DEFINE_CALLS(mm_cid, rseq_pop_mm_cid, rseq_push_mm_cid)
-DEFINE_CALLS(cpu_id, rseq_pop_cpu_id, rseq_push_cpu_id)
-DEFINE_CALLS(mm_cid_counted, rseq_pop_mm_cid_counted, rseq_push_mm_cid_counted)
-DEFINE_CALLS(cpu_id_counted, rseq_pop_cpu_id_counted, rseq_push_cpu_id_counted)
+RSEQ_FOR_EACH(DEFINE_CALLS)
 
 /* If objects flow one way: the same, with a prefetch of their lines. */
 #define DEFINE_AHEAD(suffix)                                                                       \
@@ -92,16 +88,9 @@ DEFINE_CALLS(cpu_id_counted, rseq_pop_cpu_id_counted, rseq_push_cpu_id_counted)
 DEFINE_AHEAD(mm_cid)
 DEFINE_AHEAD(cpu_id)
 
-DEFINE_ALLOC_PLAIN(mm_cid_sampled, rseq_pop_mm_cid_sampled)
-DEFINE_ALLOC(mm_cid_sampled, rseq_pop_mm_cid_sampled)
-DEFINE_ALLOC_PLAIN(cpu_id_sampled, rseq_pop_cpu_id_sampled)
-DEFINE_ALLOC(cpu_id_sampled, rseq_pop_cpu_id_sampled)
-
-static struct sheaf_calls rseq_calls(void)
+static struct sheaf_calls rseq_calls(bool sampled)
 {
-	if (os.id_offset == RSEQ_CPU_ID)
-		return os.counting ? CALLS(cpu_id_counted) : CALLS(cpu_id);
-	return os.counting ? CALLS(mm_cid_counted) : CALLS(mm_cid);
+	return sampled ? RSEQ_BY_INDEX(CALLS, _sampled) : RSEQ_BY_ID(CALLS);
 }
 #endif
 
@@ -159,37 +148,17 @@ static void *alloc_plain_strict(struct kmem_cache *s)
 	return alloc_strict(s, GFP_KERNEL);
 }
 
-/* The same calls, but allocations count down; those for the thread sanitizer stay. */
-static struct sheaf_calls sampled_calls(struct sheaf_calls calls)
-{
-	if (calls.alloc == alloc_trylock) {
-		calls.alloc = alloc_trylock_sampled;
-		calls.alloc_plain = alloc_plain_trylock_sampled;
-	}
-#ifdef HAVE_RSEQ
-	if (calls.alloc == alloc_mm_cid_counted) {
-		calls.alloc = alloc_mm_cid_sampled;
-		calls.alloc_plain = alloc_plain_mm_cid_sampled;
-	}
-	if (calls.alloc == alloc_cpu_id_counted) {
-		calls.alloc = alloc_cpu_id_sampled;
-		calls.alloc_plain = alloc_plain_cpu_id_sampled;
-	}
-#endif
-	return calls;
-}
-
 void cache_choose_calls(struct kmem_cache *s)
 {
 	bool sampled = s->flags & DEBUG_SAMPLE && os.counting;
-	struct sheaf_calls calls = tsan_is_told() ? CALLS(told) : CALLS(trylock);
+	struct sheaf_calls calls = tsan_is_told() ? CALLS(told)
+				   : sampled	  ? CALLS(trylock_sampled)
+						  : CALLS(trylock);
 
 #ifdef HAVE_RSEQ
 	if (os.backend == OS_BACKEND_RSEQ)
-		calls = rseq_calls();
+		calls = rseq_calls(sampled);
 #endif
-	if (sampled)
-		calls = sampled_calls(calls);
 	if (s->flags & SLAB_NO_SHEAVES)
 		calls = CALLS(no_sheaf);
 	if (cache_is_hardened(s))
@@ -227,7 +196,7 @@ static void free_destroyed(struct kmem_cache *s, void *object)
 #ifdef HAVE_RSEQ
 static struct sheaf_calls ahead_calls(void)
 {
-	struct sheaf_calls calls = rseq_calls();
+	struct sheaf_calls calls = rseq_calls(false);
 	bool by_cpu_id = os.id_offset == RSEQ_CPU_ID;
 
 	calls.alloc = by_cpu_id ? alloc_cpu_id_ahead : alloc_mm_cid_ahead;
@@ -245,7 +214,7 @@ static void exchange_alloc(struct kmem_cache *s, struct sheaf_calls from, struct
 
 static void choose_alloc(struct kmem_cache *s)
 {
-	const struct sheaf_calls ordinary = rseq_calls(), ahead = ahead_calls();
+	const struct sheaf_calls ordinary = rseq_calls(false), ahead = ahead_calls();
 	uint32_t one_way;
 
 	if (os.backend != OS_BACKEND_RSEQ || os.counting)

@@ -273,21 +273,7 @@ static inline bool only_marked(const struct kmem_cache *s, slab_flags_t zero)
 DEFINE_CALLS(trylock, c_pop, c_push)
 DEFINE_CALLS(trylock_sampled, c_pop_sampled, c_push)
 #ifdef HAVE_RSEQ
-DEFINE_CALLS(mm_cid, rseq_pop_mm_cid, rseq_push_mm_cid)
-DEFINE_CALLS(cpu_id, rseq_pop_cpu_id, rseq_push_cpu_id)
-DEFINE_CALLS(mm_cid_counted, rseq_pop_mm_cid_counted, rseq_push_mm_cid_counted)
-DEFINE_CALLS(cpu_id_counted, rseq_pop_cpu_id_counted, rseq_push_cpu_id_counted)
-DEFINE_CALLS(mm_cid_sampled, rseq_pop_mm_cid_sampled, rseq_push_mm_cid_counted)
-DEFINE_CALLS(cpu_id_sampled, rseq_pop_cpu_id_sampled, rseq_push_cpu_id_counted)
-
-static struct sheaf_calls hardened_rseq_calls(bool sampled)
-{
-	if (sampled)
-		return os.id_offset == RSEQ_CPU_ID ? CALLS(cpu_id_sampled) : CALLS(mm_cid_sampled);
-	if (os.id_offset == RSEQ_CPU_ID)
-		return os.counting ? CALLS(cpu_id_counted) : CALLS(cpu_id);
-	return os.counting ? CALLS(mm_cid_counted) : CALLS(mm_cid);
-}
+RSEQ_FOR_EACH(DEFINE_CALLS)
 #endif
 
 /* For a program that is built with the thread sanitizer. */
@@ -319,7 +305,7 @@ struct sheaf_calls hardened_calls(bool sampled)
 
 #ifdef HAVE_RSEQ
 	if (os.backend == OS_BACKEND_RSEQ)
-		calls = hardened_rseq_calls(sampled);
+		calls = sampled ? RSEQ_BY_INDEX(CALLS, _sampled) : RSEQ_BY_ID(CALLS);
 #endif
 	return calls;
 }

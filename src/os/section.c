@@ -10,11 +10,6 @@
 
 #ifdef HAVE_RSEQ
 #define SECTION(rseq, c) (os.backend == OS_BACKEND_RSEQ ? (rseq) : (c))
-#define RSEQ_BY_ID(call, ...)                                                                      \
-	(os.counting ? (os.id_offset == RSEQ_CPU_ID ? call##_cpu_id_counted(__VA_ARGS__)           \
-						    : call##_mm_cid_counted(__VA_ARGS__))          \
-	 : os.id_offset == RSEQ_CPU_ID ? call##_cpu_id(__VA_ARGS__)                                \
-				       : call##_mm_cid(__VA_ARGS__))
 #else
 #define SECTION(rseq, c) (c)
 #endif
@@ -35,10 +30,13 @@ __attribute__((cold, noinline)) struct slot *section_stand_in(char *handle)
 	return NULL;
 }
 
+#define POP(suffix)  rseq_pop_##suffix(s->handle, &object)
+#define PUSH(suffix) rseq_push_##suffix(s->handle, object)
+
 void *section_pop(struct section_slots *s)
 {
 	void *object;
-	bool done = SECTION(RSEQ_BY_ID(rseq_pop, s->handle, &object), c_pop(s->handle, &object));
+	bool done = SECTION(RSEQ_BY_ID(POP), c_pop(s->handle, &object));
 
 	return done ? object : NULL;
 }
@@ -46,10 +44,7 @@ void *section_pop(struct section_slots *s)
 void *section_pop_sampled(struct section_slots *s)
 {
 	void *object;
-	bool done =
-		SECTION(os.id_offset == RSEQ_CPU_ID ? rseq_pop_cpu_id_sampled(s->handle, &object)
-						    : rseq_pop_mm_cid_sampled(s->handle, &object),
-			c_pop_sampled(s->handle, &object));
+	bool done = SECTION(RSEQ_BY_INDEX(POP, _sampled), c_pop_sampled(s->handle, &object));
 
 	return done ? object : NULL;
 }
@@ -61,7 +56,7 @@ bool section_arm(struct section_slots *s, uint32_t n)
 
 bool section_push(struct section_slots *s, void *object)
 {
-	return SECTION(RSEQ_BY_ID(rseq_push, s->handle, object), c_push(s->handle, object));
+	return SECTION(RSEQ_BY_ID(PUSH), c_push(s->handle, object));
 }
 
 /* After a section that changed a slot, or moved many objects at once: show it to others. */

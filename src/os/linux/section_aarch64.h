@@ -45,27 +45,23 @@
 #define RSEQ_ROW_CPU_ID RSEQ_ROW_FROM("ldrsw %[t], [x9, #4]\n") /* below 0: see section.h */
 #define RSEQ_ROW_EITHER RSEQ_ROW_FROM(RSEQ_IF_REGISTERED "ldr %w[t], [x9, %[id]]\n")
 
-#define RSEQ_POP                                                                                   \
+#define RSEQ_ONE_LESS                                                                              \
 	"ldr %[m], [%[t]]\n"                                                                       \
 	"ldr %w[t], [%[m]]\n"                                                                      \
 	"subs %w[t], %w[t], #1\n"                                                                  \
 	"b.lo %l[slow]\n"                                                                          \
-	"add x10, %[m], %[t], lsl #3\n"                                                            \
+	"add x10, %[m], %[t], lsl #3\n"
+#define RSEQ_TAKE                                                                                  \
 	"ldr %[object], [x10, #32]\n"                                                              \
 	"str %w[t], [%[m]]\n"
+#define RSEQ_POP RSEQ_ONE_LESS RSEQ_TAKE
 
 /* The same, with a prefetch for writing of an object that will be taken soon. For the last objects,
  * words of the sheaf's header are taken for pointers, which is harmless. */
 #define RSEQ_POP_AHEAD                                                                             \
-	"ldr %[m], [%[t]]\n"                                                                       \
-	"ldr %w[t], [%[m]]\n"                                                                      \
-	"subs %w[t], %w[t], #1\n"                                                                  \
-	"b.lo %l[slow]\n"                                                                          \
-	"add x10, %[m], %[t], lsl #3\n"                                                            \
+	RSEQ_ONE_LESS                                                                              \
 	"ldr %[object], [x10]\n"                                                                   \
-	"prfm pstl1keep, [%[object]]\n"                                                            \
-	"ldr %[object], [x10, #32]\n"                                                              \
-	"str %w[t], [%[m]]\n"
+	"prfm pstl1keep, [%[object]]\n" RSEQ_TAKE
 
 #define RSEQ_IS_AT_HOME                                                                            \
 	"ldp %[m], x10, [%[t], #16]\n"                                                             \
@@ -92,25 +88,22 @@
 	"mov x10, #0x20000000\n"                                                                   \
 	"add x10, x10, %[t]\n"                                                                     \
 	"stur %[w], [x10, #-192]\n"
-#define RSEQ_POP_COUNTED                                                                           \
+/* object: the newest one of main, whose word w is. */
+#define RSEQ_NEWEST                                                                                \
 	"ldr %[m], [%[t]]\n"                                                                       \
 	"ldr %[w], [%[m]]\n"                                                                       \
 	"ands x10, %[w], #8191\n"                                                                  \
 	"b.eq %l[slow]\n"                                                                          \
 	"add x10, %[m], x10, lsl #3\n"                                                             \
 	"ldr %[object], [x10, #24]\n"                                                              \
-	"mov x10, #8191\n"                                                                         \
+	"mov x10, #8191\n"
+#define RSEQ_POP_COUNTED                                                                           \
+	RSEQ_NEWEST                                                                                \
 	"add %[w], %[w], x10\n"                                                                    \
 	"str %[w], [%[m]]\n"
 /* The same, with one more in the uppermost bits; an overflow there leaves. */
 #define RSEQ_POP_SAMPLED                                                                           \
-	"ldr %[m], [%[t]]\n"                                                                       \
-	"ldr %[w], [%[m]]\n"                                                                       \
-	"ands x10, %[w], #8191\n"                                                                  \
-	"b.eq %l[slow]\n"                                                                          \
-	"add x10, %[m], x10, lsl #3\n"                                                             \
-	"ldr %[object], [x10, #24]\n"                                                              \
-	"mov x10, #8191\n"                                                                         \
+	RSEQ_NEWEST                                                                                \
 	"movk x10, #2, lsl #48\n"                                                                  \
 	"adds %[w], %[w], x10\n"                                                                   \
 	"b.cs %l[slow]\n"                                                                          \

@@ -59,18 +59,33 @@
 		return false;                                                                      \
 	}
 
-RSEQ_DEFINE_POP(mm_cid, RSEQ_ROW_MM_CID, RSEQ_POP)
-RSEQ_DEFINE_POP(cpu_id, RSEQ_ROW_CPU_ID, RSEQ_POP)
-RSEQ_DEFINE_POP(mm_cid_ahead, RSEQ_ROW_MM_CID, RSEQ_POP_AHEAD)
-RSEQ_DEFINE_POP(cpu_id_ahead, RSEQ_ROW_CPU_ID, RSEQ_POP_AHEAD)
-RSEQ_DEFINE_POP(mm_cid_counted, RSEQ_ROW_MM_CID, RSEQ_POP_COUNTED)
-RSEQ_DEFINE_POP(cpu_id_counted, RSEQ_ROW_CPU_ID, RSEQ_POP_COUNTED)
-RSEQ_DEFINE_POP(mm_cid_sampled, RSEQ_ROW_MM_CID, RSEQ_POP_SAMPLED)
-RSEQ_DEFINE_POP(cpu_id_sampled, RSEQ_ROW_CPU_ID, RSEQ_POP_SAMPLED)
-RSEQ_DEFINE_PUSH(mm_cid, RSEQ_ROW_MM_CID, RSEQ_PUSH)
-RSEQ_DEFINE_PUSH(cpu_id, RSEQ_ROW_CPU_ID, RSEQ_PUSH)
-RSEQ_DEFINE_PUSH(mm_cid_counted, RSEQ_ROW_MM_CID, RSEQ_PUSH_COUNTED)
-RSEQ_DEFINE_PUSH(cpu_id_counted, RSEQ_ROW_CPU_ID, RSEQ_PUSH_COUNTED)
+#define RSEQ_DEFINE_FAST(index, ROW)                                                               \
+	RSEQ_DEFINE_POP(index, ROW, RSEQ_POP)                                                      \
+	RSEQ_DEFINE_POP(index##_ahead, ROW, RSEQ_POP_AHEAD)                                        \
+	RSEQ_DEFINE_POP(index##_counted, ROW, RSEQ_POP_COUNTED)                                    \
+	RSEQ_DEFINE_POP(index##_sampled, ROW, RSEQ_POP_SAMPLED)                                    \
+	RSEQ_DEFINE_PUSH(index, ROW, RSEQ_PUSH)                                                    \
+	RSEQ_DEFINE_PUSH(index##_counted, ROW, RSEQ_PUSH_COUNTED)
+
+RSEQ_DEFINE_FAST(mm_cid, RSEQ_ROW_MM_CID)
+RSEQ_DEFINE_FAST(cpu_id, RSEQ_ROW_CPU_ID)
+
+/* Let a file make something of its own, DEFINE(suffix, POP, PUSH), of each of these but the pops
+ * ahead. */
+#define RSEQ_FOR_EACH(DEFINE) RSEQ_FOR_INDEX(DEFINE, mm_cid) RSEQ_FOR_INDEX(DEFINE, cpu_id)
+#define RSEQ_FOR_INDEX(DEFINE, index)                                                              \
+	DEFINE(index, rseq_pop_##index, rseq_push_##index)                                         \
+	DEFINE(index##_counted, rseq_pop_##index##_counted, rseq_push_##index##_counted)           \
+	DEFINE(index##_sampled, rseq_pop_##index##_sampled, rseq_push_##index##_counted)
+
+/* USE(suffix) for the index of this process, and for whether it counts. */
+#define RSEQ_BY_INDEX(USE, kind)                                                                   \
+	(os.id_offset == RSEQ_CPU_ID ? USE(cpu_id##kind) : USE(mm_cid##kind))
+#define RSEQ_BY_ID(USE) (os.counting ? RSEQ_BY_INDEX(USE, _counted) : RSEQ_BY_INDEX(USE, ))
+
+/* Operands of sections by either index; several of them as one argument of a macro. */
+#define RSEQ_PLACE(cache) [handle] "r"(cache), [area] "r"(os.rseq_offset), [id] "r"(RSEQ_ID)
+#define RSEQ_LIST(...)	  __VA_ARGS__
 
 /* By either index. 32 bits wide even where events are counted, because the word of an rcu_free
  * sheaf carries no pops. */
@@ -81,8 +96,7 @@ RSEQ_ALWAYS_INLINE bool rseq_push_rcu(char *handle, void *object)
 
 	__asm__ volatile goto(RSEQ_BEGIN RSEQ_ROW_EITHER RSEQ_PUSH_RCU RSEQ_END(slow)
 			      : [m] "=&r"(m), [t] "=&r"(t)
-			      : [handle] "r"(handle), [area] "r"(os.rseq_offset), [id] "r"(RSEQ_ID),
-				[object] "r"(object)
+			      : RSEQ_PLACE(handle), [object] "r"(object)
 			      : RSEQ_CLOBBERS
 			      : slow);
 	return true;
@@ -90,96 +104,73 @@ slow:
 	return false;
 }
 
+/*
+ * The rest of a function: do `before` and run the section, again if it was aborted, and return
+ * `done`; or return `nothing` if the section leaves, or after RSEQ_TRIES aborts.
+ */
+/* clang-format off */
+#define RSEQ_RUN(before, TEXT, OUTPUTS, INPUTS, CLOBBERS, done, nothing)                           \
+	int tries = RSEQ_TRIES;                                                                    \
+again:                                                                                             \
+	before;                                                                                    \
+	__asm__ volatile goto(RSEQ_BEGIN RSEQ_ROW_EITHER TEXT RSEQ_END(aborted)                    \
+			      : OUTPUTS                                                            \
+			      : INPUTS                                                             \
+			      : CLOBBERS                                                           \
+			      : slow, aborted);                                                    \
+	return done;                                                                               \
+aborted:                                                                                           \
+	if (--tries)                                                                               \
+		goto again;                                                                        \
+slow:                                                                                              \
+	return nothing
+/* clang-format on */
+
 /* Add n to the word of main, if a sample is due there. */
 RSEQ_ALWAYS_INLINE bool rseq_arm(char *handle, uint64_t n)
 {
-	int tries = RSEQ_TRIES;
 	uintptr_t t, w;
 	void *m;
 
-again:
-	__asm__ volatile goto(
-		RSEQ_BEGIN RSEQ_ROW_EITHER RSEQ_ARM RSEQ_END(aborted)
-		: [m] "=&r"(m), [t] "=&r"(t), [w] "=&r"(w)
-		: [handle] "r"(handle), [area] "r"(os.rseq_offset), [id] "r"(RSEQ_ID), [n] "r"(n)
-		: RSEQ_CLOBBERS
-		: slow, aborted);
-	return true;
-aborted:
-	if (--tries)
-		goto again;
-slow:
-	return false;
+	RSEQ_RUN(, RSEQ_ARM, RSEQ_LIST([m] "=&r"(m), [t] "=&r"(t), [w] "=&r"(w)),
+		 RSEQ_LIST(RSEQ_PLACE(handle), [n] "r"(n)), RSEQ_CLOBBERS, true, false);
 }
 
 /* Add n to the word at this distance from this CPU's slot, if the slot is open. */
 RSEQ_ALWAYS_INLINE bool rseq_count(char *handle, intptr_t word, uint64_t n)
 {
-	int tries = RSEQ_TRIES;
 	uintptr_t t;
 
-again:
-	__asm__ volatile goto(RSEQ_BEGIN RSEQ_ROW_EITHER RSEQ_COUNT RSEQ_END(aborted)
-			      : [t] "=&r"(t)
-			      : [handle] "r"(handle), [area] "r"(os.rseq_offset), [id] "r"(RSEQ_ID),
-				[word] "r"(word), [n] "r"(n)
-			      : RSEQ_CLOBBERS
-			      : slow, aborted);
-	return true;
-aborted:
-	if (--tries)
-		goto again;
-slow:
-	return false;
+	RSEQ_RUN(, RSEQ_COUNT, [t] "=&r"(t),
+		 RSEQ_LIST(RSEQ_PLACE(handle), [word] "r"(word), [n] "r"(n)), RSEQ_CLOBBERS, true,
+		 false);
 }
 
 RSEQ_ALWAYS_INLINE unsigned int rseq_pop_bulk(struct section_slots *s, void **objects,
 					      unsigned int n)
 {
 	uintptr_t t, i, count;
-	int tries = RSEQ_TRIES;
 	void *m, *src;
 
-again:
-	count = n;
-	__asm__ volatile goto(
-		RSEQ_BEGIN RSEQ_ROW_EITHER RSEQ_POP_BULK RSEQ_END(aborted)
-		: [m] "=&r"(m), [t] "=&r"(t), [i] "=&r"(i), [src] "=&r"(src), [count] "+&r"(count)
-		: [handle] "r"(s->handle), [area] "r"(os.rseq_offset), [id] "r"(RSEQ_ID),
-		  [dst] "r"(objects)
-		: RSEQ_BULK_CLOBBERS
-		: slow, aborted);
-	return (unsigned int)count;
-aborted:
-	if (--tries)
-		goto again;
-slow:
-	return 0;
+	RSEQ_RUN(count = n, RSEQ_POP_BULK,
+		 RSEQ_LIST([m] "=&r"(m), [t] "=&r"(t), [i] "=&r"(i), [src] "=&r"(src),
+			   [count] "+&r"(count)),
+		 RSEQ_LIST(RSEQ_PLACE(s->handle), [dst] "r"(objects)), RSEQ_BULK_CLOBBERS,
+		 (unsigned int)count, 0);
 }
 
 RSEQ_ALWAYS_INLINE unsigned int rseq_push_bulk(struct section_slots *s, void **objects,
 					       unsigned int n)
 {
 	uintptr_t t, i, count, home, limit, bits;
-	int tries = RSEQ_TRIES;
 	void *m, *dst;
 
-again:
-	count = n;
-	__asm__ volatile goto(
-		RSEQ_BEGIN RSEQ_ROW_EITHER RSEQ_PUSH_BULK RSEQ_END(aborted)
-		: [m] "=&r"(m), [t] "=&r"(t), [i] "=&r"(i), [dst] "=&r"(dst), [home] "=&r"(home),
-		  [limit] "=&r"(limit), [bits] "=&r"(bits), [count] "+&r"(count)
-		: [handle] "r"(s->handle), [area] "r"(os.rseq_offset), [id] "r"(RSEQ_ID),
-		  [src] "r"(objects)
-		: RSEQ_BULK_CLOBBERS
-		: slow, aborted);
-	return (unsigned int)count;
-aborted:
-	if (--tries)
-		goto again;
-slow:
-	return 0;
+	RSEQ_RUN(count = n, RSEQ_PUSH_BULK,
+		 RSEQ_LIST([m] "=&r"(m), [t] "=&r"(t), [i] "=&r"(i), [dst] "=&r"(dst),
+			   [home] "=&r"(home), [limit] "=&r"(limit), [bits] "=&r"(bits),
+			   [count] "+&r"(count)),
+		 RSEQ_LIST(RSEQ_PLACE(s->handle), [src] "r"(objects)), RSEQ_BULK_CLOBBERS,
+		 (unsigned int)count, 0);
 }
 
 #define RSEQ_DEFINE_SWAP(name, CONDITION)                                                          \
@@ -187,94 +178,49 @@ slow:
 	{                                                                                          \
 		void *m, *p;                                                                       \
 		uintptr_t t, w;                                                                    \
-		int tries = RSEQ_TRIES;                                                            \
                                                                                                    \
-	again:                                                                                     \
-		__asm__ volatile goto(RSEQ_BEGIN RSEQ_ROW_EITHER RSEQ_MAIN_AND_SPARE               \
-					      RSEQ_HAS_SPARE CONDITION RSEQ_SWAP RSEQ_END(aborted) \
-				      : [m] "=&r"(m), [p] "=&r"(p), [t] "=&r"(t), [w] "=&r"(w)     \
-				      : [handle] "r"(s->handle), [area] "r"(os.rseq_offset),       \
-					[id] "r"(RSEQ_ID), [stop] "m"(s->stop)                     \
-				      : RSEQ_CLOBBERS                                              \
-				      : slow, aborted);                                            \
-		return true;                                                                       \
-	aborted:                                                                                   \
-		if (--tries)                                                                       \
-			goto again;                                                                \
-	slow:                                                                                      \
-		return false;                                                                      \
+		RSEQ_RUN(, RSEQ_MAIN_AND_SPARE RSEQ_HAS_SPARE CONDITION RSEQ_SWAP,                 \
+			 RSEQ_LIST([m] "=&r"(m), [p] "=&r"(p), [t] "=&r"(t), [w] "=&r"(w)),        \
+			 RSEQ_LIST(RSEQ_PLACE(s->handle), [stop] "m"(s->stop)), RSEQ_CLOBBERS,     \
+			 true, false);                                                             \
 	}
 
 RSEQ_DEFINE_SWAP(empty, RSEQ_MAIN_EMPTY)
 RSEQ_DEFINE_SWAP(full, RSEQ_MAIN_FULL)
+
+/* Of those that put a sheaf into the slot. */
+#define RSEQ_SHEAF_INTO(slots, put)                                                                \
+	RSEQ_PLACE(slots->handle), [stop] "m"(slots->stop), [sheaf] "r"(put)
 
 RSEQ_ALWAYS_INLINE bool rseq_replace_spare(struct section_slots *s, struct sheaf *sheaf,
 					   struct sheaf **old)
 {
 	void *m, *p;
 	uintptr_t t;
-	int tries = RSEQ_TRIES;
 
-again:
-	__asm__ volatile goto(
-		RSEQ_BEGIN RSEQ_ROW_EITHER RSEQ_MAIN_AND_SPARE RSEQ_REPLACE RSEQ_END(aborted)
-		: [m] "=&r"(m), [p] "=&r"(p), [t] "=&r"(t)
-		: [handle] "r"(s->handle), [area] "r"(os.rseq_offset), [id] "r"(RSEQ_ID),
-		  [stop] "m"(s->stop), [sheaf] "r"(sheaf)
-		: RSEQ_CLOBBERS
-		: slow, aborted);
-	*old = p;
-	return true;
-aborted:
-	if (--tries)
-		goto again;
-slow:
-	return false;
+	RSEQ_RUN(, RSEQ_MAIN_AND_SPARE RSEQ_REPLACE,
+		 RSEQ_LIST([m] "=&r"(m), [p] "=&r"(p), [t] "=&r"(t)), RSEQ_SHEAF_INTO(s, sheaf),
+		 RSEQ_CLOBBERS, (*old = p, true), false);
 }
 
 RSEQ_ALWAYS_INLINE bool rseq_put_spare(struct section_slots *s, struct sheaf *sheaf)
 {
 	void *m, *p;
 	uintptr_t t;
-	int tries = RSEQ_TRIES;
 
-again:
-	__asm__ volatile goto(RSEQ_BEGIN RSEQ_ROW_EITHER RSEQ_MAIN_AND_SPARE RSEQ_HAS_NO_SPARE
-				      RSEQ_REPLACE RSEQ_END(aborted)
-			      : [m] "=&r"(m), [p] "=&r"(p), [t] "=&r"(t)
-			      : [handle] "r"(s->handle), [area] "r"(os.rseq_offset),
-				[id] "r"(RSEQ_ID), [stop] "m"(s->stop), [sheaf] "r"(sheaf)
-			      : RSEQ_CLOBBERS
-			      : slow, aborted);
-	return true;
-aborted:
-	if (--tries)
-		goto again;
-slow:
-	return false;
+	RSEQ_RUN(, RSEQ_MAIN_AND_SPARE RSEQ_HAS_NO_SPARE RSEQ_REPLACE,
+		 RSEQ_LIST([m] "=&r"(m), [p] "=&r"(p), [t] "=&r"(t)), RSEQ_SHEAF_INTO(s, sheaf),
+		 RSEQ_CLOBBERS, true, false);
 }
 
 RSEQ_ALWAYS_INLINE bool rseq_replace_rcu(struct section_slots *s, struct sheaf *sheaf,
 					 struct sheaf **old)
 {
-	int tries = RSEQ_TRIES;
 	uintptr_t t;
 	void *m;
 
-again:
-	__asm__ volatile goto(RSEQ_BEGIN RSEQ_ROW_EITHER RSEQ_REPLACE_RCU RSEQ_END(aborted)
-			      : [m] "=&r"(m), [t] "=&r"(t)
-			      : [handle] "r"(s->handle), [area] "r"(os.rseq_offset),
-				[id] "r"(RSEQ_ID), [stop] "m"(s->stop), [sheaf] "r"(sheaf)
-			      : RSEQ_CLOBBERS
-			      : slow, aborted);
-	*old = m;
-	return true;
-aborted:
-	if (--tries)
-		goto again;
-slow:
-	return false;
+	RSEQ_RUN(, RSEQ_REPLACE_RCU, RSEQ_LIST([m] "=&r"(m), [t] "=&r"(t)),
+		 RSEQ_SHEAF_INTO(s, sheaf), RSEQ_CLOBBERS, (*old = m, true), false);
 }
 
 #endif

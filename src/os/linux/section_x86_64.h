@@ -59,25 +59,22 @@
 
 /* size is loaded once and stored from the register: an add to memory would load it twice, and the
  * time of these operations is the time of a load that waits for the previous one's store. */
-#define RSEQ_POP                                                                                   \
+#define RSEQ_ONE_LESS                                                                              \
 	"movq " SLOT_MAIN ", %[m]\n"                                                               \
 	"movl (%[m]), %k[t]\n"                                                                     \
 	"subl $1, %k[t]\n"                                                                         \
-	"jb %l[slow]\n"                                                                            \
+	"jb %l[slow]\n"
+#define RSEQ_TAKE                                                                                  \
 	"movq 32(%[m], %[t], 8), %[object]\n"                                                      \
 	"movl %k[t], (%[m])\n"
+#define RSEQ_POP RSEQ_ONE_LESS RSEQ_TAKE
 
 /* The same, with a prefetch for writing of an object that will be taken soon. For the last objects,
  * words of the sheaf's header are taken for pointers, which is harmless. */
 #define RSEQ_POP_AHEAD                                                                             \
-	"movq " SLOT_MAIN ", %[m]\n"                                                               \
-	"movl (%[m]), %k[t]\n"                                                                     \
-	"subl $1, %k[t]\n"                                                                         \
-	"jb %l[slow]\n"                                                                            \
+	RSEQ_ONE_LESS                                                                              \
 	"movq (%[m], %[t], 8), %[object]\n"                                                        \
-	"prefetchw (%[object])\n"                                                                  \
-	"movq 32(%[m], %[t], 8), %[object]\n"                                                      \
-	"movl %k[t], (%[m])\n"
+	"prefetchw (%[object])\n" RSEQ_TAKE
 
 /* The home test is the only test of the pointer on free: remote, foreign and large ones fail it. */
 #define RSEQ_IS_AT_HOME                                                                            \
@@ -103,23 +100,21 @@
  * it.
  */
 #define SHOWN "536936448(%[handle], %[t])"
-#define RSEQ_POP_COUNTED                                                                           \
+/* object: the newest one of main, whose word w is. */
+#define RSEQ_NEWEST                                                                                \
 	"movq " SLOT_MAIN ", %[m]\n"                                                               \
 	"movq (%[m]), %[w]\n"                                                                      \
 	"movl %k[w], %k[object]\n"                                                                 \
 	"andl $8191, %k[object]\n"                                                                 \
 	"jz %l[slow]\n"                                                                            \
-	"movq 24(%[m], %[object], 8), %[object]\n"                                                 \
+	"movq 24(%[m], %[object], 8), %[object]\n"
+#define RSEQ_POP_COUNTED                                                                           \
+	RSEQ_NEWEST                                                                                \
 	"addq $8191, %[w]\n"                                                                       \
 	"movq %[w], (%[m])\n"
 /* The same, with one more in the uppermost bits; an overflow there leaves. */
 #define RSEQ_POP_SAMPLED                                                                           \
-	"movq " SLOT_MAIN ", %[m]\n"                                                               \
-	"movq (%[m]), %[w]\n"                                                                      \
-	"movl %k[w], %k[object]\n"                                                                 \
-	"andl $8191, %k[object]\n"                                                                 \
-	"jz %l[slow]\n"                                                                            \
-	"movq 24(%[m], %[object], 8), %[object]\n"                                                 \
+	RSEQ_NEWEST                                                                                \
 	"movabsq $562949953429503, %[t]\n"                                                         \
 	"addq %[t], %[w]\n"                                                                        \
 	"jc %l[slow]\n"                                                                            \
