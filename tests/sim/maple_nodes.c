@@ -225,8 +225,8 @@ void word_store(void *at, uint64_t value)
 	step();
 	if (planted == PLANT_NONE || !stores_otherwise(at, value))
 		*(uint64_t *)at = value;
-	if (is_node((
-		    void *)value)) /* readers must already see all stores that belong before this one */
+	/* Readers must already see all stores that belong before this one. */
+	if (is_node((void *)value))
 		step();
 }
 

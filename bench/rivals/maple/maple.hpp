@@ -2,8 +2,8 @@
 /*
  * libsheaf's maple tree, with liburcu. MAPLE_NO_RCU: the same without concurrent readers.
  *
- * The tree has no lock of its own (MT_FLAGS_LOCK_EXTERN), as an address space has none: there is one
- * writer. unmap is mas_find() and mas_store_gfp(NULL), map is mas_preallocate() and
+ * The tree has no lock of its own (MT_FLAGS_LOCK_EXTERN), as an address space has none: there is
+ * one writer. unmap is mas_find() and mas_store_gfp(NULL), map is mas_preallocate() and
  * mas_store_prealloc(), as mmap does it.
  */
 #ifndef BENCH_MAPLE_MAPLE_HPP
