@@ -92,9 +92,9 @@ static void report_live(struct kmem_cache *s)
 		os_misuse(s->name, "kmem_cache_destroy(%s): object %p is still in use", s->name,
 			  listed[i]);
 	os_misuse(s->name,
-		  "kmem_cache_destroy(%s): %zu objects are still in use (%zu listed above); the "
-		  "cache is leaked, so that they stay usable. Free them first",
-		  s->name, live, n);
+		  "kmem_cache_destroy(%s): %zu object%s still in use (%zu listed above); the "
+		  "cache is leaked, so that its objects stay usable. Free them first",
+		  s->name, live, os_plural(live), n);
 }
 
 /*

@@ -90,6 +90,12 @@ void os_reports_after_fork(void);
 uint32_t os_misuse_count(const char *about, const char *format) __attribute__((cold));
 void os_report_lost(void) __attribute__((cold));
 
+/* What follows the name of n things. */
+static inline const char *os_plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
 /* Count misuse anew. */
 void os_misuse_forget(void);
 /* At exit: how many reports of misuse were left out, if any. */

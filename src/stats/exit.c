@@ -34,10 +34,10 @@ static void report_leak(struct kmem_cache *s)
 	if (cache_is_checked(s) && debug_of(&s->sheaf.slab)->flags & SLAB_STORE_USER)
 		debug_report_leaks(&s->sheaf.slab, "at exit");
 	else if (stats.objects_in_use)
-		os_report("LEAK %s: %llu objects of %llu bytes are in use at exit; slab_debug=U "
+		os_report("LEAK %s: %llu object%s of %llu bytes in use at exit; slab_debug=U "
 			  "shows who allocated them",
 			  stats.name, (unsigned long long)stats.objects_in_use,
-			  (unsigned long long)stats.object_size);
+			  os_plural(stats.objects_in_use), (unsigned long long)stats.object_size);
 }
 
 void leaks_at_exit(void)

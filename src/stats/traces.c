@@ -36,8 +36,8 @@ static void print_range(struct out *out, const char *name, uint32_t least, uint3
 
 static void print_group_text(struct out *out, const struct debug_trace *group)
 {
-	out_print(out, "%8zu objects, %llu bytes, age=%u/%llu/%u ms", group->count,
-		  (unsigned long long)group->bytes, group->age_min,
+	out_print(out, "%8zu object%s, %llu bytes, age=%u/%llu/%u ms", group->count,
+		  os_plural(group->count), (unsigned long long)group->bytes, group->age_min,
 		  (unsigned long long)(group->ages / group->count), group->age_max);
 	print_range(out, "thread", group->thread_min, group->thread_max);
 	print_range(out, "cpu", group->cpu_min, group->cpu_max);
@@ -52,24 +52,24 @@ static void print_group_text(struct out *out, const struct debug_trace *group)
 
 static void print_text(struct printer *to, const char *name, const struct debug_traces *traces)
 {
+	size_t objects = traces->objects + traces->others + traces->unknown;
 	struct out *out = to->out;
 
-	out_print(out, "# %s: %zu objects in use, by who %s\n", name,
-		  traces->objects + traces->others + traces->unknown,
+	out_print(out, "# %s: %zu object%s in use, by who %s\n", name, objects, os_plural(objects),
 		  to->which == SHEAF_ALLOC_TRACES ? "allocated them"
 						  : "freed them before they were allocated");
 	for (uint32_t i = 0; i < traces->nr_groups; i++)
 		print_group_text(out, &traces->groups[i]);
 	if (traces->unknown)
-		out_print(out, "%8zu objects %s\n", traces->unknown,
+		out_print(out, "%8zu object%s %s\n", traces->unknown, os_plural(traces->unknown),
 			  to->which == SHEAF_ALLOC_TRACES ? "whose record was overwritten"
-							  : "that were never freed before");
+							  : "never freed before");
 	if (traces->others)
-		out_print(out, "%8zu objects with other stacks\n", traces->others);
+		out_print(out, "%8zu object%s with other stacks\n", traces->others,
+			  os_plural(traces->others));
 	if (traces->missed)
-		out_print(out,
-			  "# %u slabs are left out, because other threads took objects from them\n",
-			  traces->missed);
+		out_print(out, "# left out: %u slab%s from which other threads took objects\n",
+			  traces->missed, os_plural(traces->missed));
 }
 
 static void print_frame_json(struct out *out, uintptr_t ip, const char *between)

@@ -606,7 +606,7 @@ static void leaks_by_stack(void **state)
 	kmem_cache_destroy(s);
 	assert_true(told_end(&told) > 0);
 	mask(&masked, told.text);
-	assert_non_null(strstr(masked.text, "libsheaf: LEAK leaky: 4 objects of 32 bytes are in "
+	assert_non_null(strstr(masked.text, "libsheaf: LEAK leaky: 4 objects of 32 bytes in "
 					    "use as it is destroyed, by who allocated them:\n"
 					    "3 objects of 96 bytes, such as PTR, allocated "));
 	assert_non_null(strstr(masked.text, " ms ago by thread N\n"

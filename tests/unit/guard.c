@@ -531,7 +531,7 @@ static void leaks_are_found(void **state)
 	told_begin(&told);
 	assert_int_equal(ended(leave_two), 0);
 	told_end(&told);
-	assert_non_null(strstr(told.text, "kmem_cache_destroy(leaky): 2 objects are still in use"));
+	assert_non_null(strstr(told.text, "kmem_cache_destroy(leaky): 2 objects still in use"));
 }
 
 static void *free_it(void *object)

@@ -15,7 +15,7 @@ from typing import Any
 
 from sheaf_tool.errors import Failure
 from sheaf_tool.stats import Estimate, has_interval, median
-from sheaf_tool.table import WIDTH, number, render
+from sheaf_tool.table import WIDTH, number, plural, render
 
 from .document import Document, Result, read
 
@@ -193,13 +193,9 @@ def text(files: tuple[str, str], found: Comparison, threshold: float) -> str:
     return "\n\n".join([*parts, _summary(found, threshold)])
 
 
-def _plural(n: int, what: str) -> str:
-    return f"{n} {what}{'' if n == 1 else 's'}"
-
-
 def _summary(found: Comparison, threshold: float) -> str:
-    lines = [f"{_plural(found.count(REGRESSION), 'regression')} (R), "
-             f"{_plural(found.count(IMPROVEMENT), 'improvement')} (I), "
+    lines = [f"{plural(found.count(REGRESSION), 'regression')} (R), "
+             f"{plural(found.count(IMPROVEMENT), 'improvement')} (I), "
              f"{found.count(SAME)} without a significant difference"
              + (f" (beyond {threshold:g} %)" if threshold else "")]
     few, unknown = found.count(TOO_FEW), found.count(UNKNOWN)

@@ -10,7 +10,7 @@ from typing import Any
 from . import control, shared
 from .errors import Failure, Usage
 from .process import Cache, Process, Reading
-from .table import fold, folded, printable, render, terminal_width
+from .table import fold, folded, plural, printable, render, terminal_width
 
 
 MEMORY = {
@@ -66,10 +66,6 @@ def bytes_short(value: float) -> str:
     return f"{value:.0f}T"
 
 
-def _counts(value: int) -> str:
-    return "1 node" if value == 1 else f"{value} nodes"
-
-
 def memory_lines(reading: Reading) -> list[str]:
     """The memory of the process, and the library's parts of it."""
     slabs = sum(cache.gauges["slab_bytes"] for cache in reading.caches)
@@ -88,7 +84,7 @@ def memory_lines(reading: Reading) -> list[str]:
 def head(reading: Reading) -> str:
     return "\n".join([
         f"process {reading.pid} ({reading.command}): backend {reading.backend}, index "
-        f"{reading.index}, {reading.cpus} CPUs, {_counts(reading.nodes)}",
+        f"{reading.index}, {plural(reading.cpus, 'CPU')}, {plural(reading.nodes, 'node')}",
         f"options: {reading.options}", *memory_lines(reading)])
 
 
@@ -194,8 +190,8 @@ def _validate(arguments: argparse.Namespace) -> int:
         rows = [[printable(cache["cache"]), str(cache["faults"])] for cache in caches if cache["faults"]]
         if rows:
             print(render(["cache", "faults"], rows))
-        print(f"{len(caches)} caches, {checked} of them with slab_debug: "
-              + (f"{faults} faults; the process has reported them" if faults else "no faults"))
+        print(f"{plural(len(caches), 'cache')}, {checked} with slab_debug: "
+              + (f"{plural(faults, 'fault')}, reported by the process" if faults else "no faults"))
     return 3 if faults else 0
 
 

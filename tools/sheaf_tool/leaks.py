@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from . import control, shared, symbols
-from .table import WIDTH, printable
+from .table import WIDTH, plural, printable
 
 EPILOG = f"""\
 The process must have been started with SHEAF_OPTIONS="control;slab_debug=U", or other letters
@@ -33,7 +33,7 @@ def _range(least: int, most: int) -> str:
 
 
 def _group(group: dict[str, Any]) -> str:
-    head = (f"{group['objects']:8} objects, {group['bytes']} bytes, age {_age(group['age_min_ms'])} to "
+    head = (f"{plural(group['objects'], 'object', 8)}, {group['bytes']} bytes, age {_age(group['age_min_ms'])} to "
             f"{_age(group['age_max_ms'])}, thread {_range(group['thread_min'], group['thread_max'])}, "
             f"cpu {_range(group['cpu_min'], group['cpu_max'])}")
     lines = [head[:WIDTH]]
@@ -48,13 +48,13 @@ def _group(group: dict[str, Any]) -> str:
 def _text(caches: list[dict[str, Any]], freed: bool) -> str:
     parts = []
     for cache in caches:
-        parts.append(f"{cache['cache']}: {cache['objects']} objects in use, by who "
+        parts.append(f"{cache['cache']}: {plural(cache['objects'], 'object')} in use, by who "
                      f"{'freed them before' if freed else 'allocated them'}")
         parts += map(_group, cache["traces"])
         if cache["unknown"] and freed:
-            parts.append(f"{cache['unknown']:8} objects that were never freed before")
+            parts.append(f"{plural(cache['unknown'], 'object', 8)} never freed before")
         if cache["further"]:
-            parts.append(f"{cache['further']:8} objects of further stacks")
+            parts.append(f"{plural(cache['further'], 'object', 8)} of further stacks")
         parts.append("")
     return printable("\n".join(parts).rstrip("\n")) or "no objects are in use"
 

@@ -34,6 +34,10 @@ def number(value: float) -> str:
     return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}"
 
 
+def plural(n: int, what: str, width: int = 0) -> str:
+    return f"{n:{width}} {what}{'' if n == 1 else 's'}"
+
+
 def interval(estimate: Estimate) -> str:
     return f"{number(estimate.low)}–{number(estimate.high)}"
 

@@ -76,11 +76,11 @@ class OnAProcess(unittest.TestCase):
     def test_validate(self) -> None:
         with Calling(stderr=subprocess.PIPE) as live:
             found = asked("info", "--validate", str(live.pid), "--cache", "checked")
-            self.assertEqual(found.stdout, "1 caches, 1 of them with slab_debug: no faults\n", found)
+            self.assertEqual(found.stdout, "1 cache, 1 with slab_debug: no faults\n", found)
             live.do("overrun")
             found = asked("info", "--validate", str(live.pid))
             self.assertEqual(found.returncode, 3, found)
-            self.assertRegex(found.stdout, r"checked +1\n.* 1 faults; the process has reported them\n\Z")
+            self.assertRegex(found.stdout, r"checked +1\n.* 1 fault, reported by the process\n\Z")
             live.do("mend")
             found = asked("info", "--validate", str(live.pid), "--json")
             self.assertEqual({cache["faults"] for cache in json.loads(found.stdout)}, {0})

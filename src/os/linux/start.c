@@ -20,8 +20,9 @@ static void report_unavailable(void)
 	if (os_options.strict_numa && os.nr_nodes == 1)
 		os_report("SHEAF_OPTIONS: slab_strict_numa is ignored: there is one memory node");
 	if (os_options.numa_fake > os.nr_nodes)
-		os_report("SHEAF_OPTIONS: numa=fake=%u: there are %u CPUs and %u nodes",
-			  os_options.numa_fake, os.nr_cpus, os.nr_nodes);
+		os_report("SHEAF_OPTIONS: numa=fake=%u: there are %u CPU%s and %u node%s",
+			  os_options.numa_fake, os.nr_cpus, os_plural(os.nr_cpus), os.nr_nodes,
+			  os_plural(os.nr_nodes));
 }
 
 static void report_setup(void)
@@ -35,8 +36,8 @@ static void report_setup(void)
 		os.obstacle		      ? ": "
 		: os.id_offset == RSEQ_CPU_ID ? ", with sheaves per cpu_id"
 					      : ", with sheaves per mm_cid",
-		os.obstacle ? os.obstacle : "", os.nr_nodes, os.nr_nodes == 1 ? "" : "s",
-		os.nr_cpus, os.nr_cpus == 1 ? "" : "s", os.nr_allowed, options);
+		os.obstacle ? os.obstacle : "", os.nr_nodes, os_plural(os.nr_nodes), os.nr_cpus,
+		os_plural(os.nr_cpus), os.nr_allowed, options);
 }
 
 void os_tell_start(void)
