@@ -19,6 +19,7 @@
 #include "cache/publish.h"
 #include "debug/slab_debug.h"
 #include "os/atomic.h"
+#include "os/callback.h"
 #include "os/machine.h"
 #include "os/memory.h"
 #include "os/options.h"
@@ -133,7 +134,7 @@ static void after_fork_in_child(void)
 	}
 	os_reports_after_fork();
 	os_report_kept();
-	os_sink_forked();
+	os_callback_forked();
 	os_channel_after_fork();
 }
 
@@ -172,7 +173,7 @@ static __attribute__((constructor(101))) void when_loaded(void)
 /* After all others, which may still free objects. */
 static __attribute__((destructor(101))) void at_exit(void)
 {
-	os_sink_unset();
+	os_callback_unset();
 	if ((os_options.stats || os_options.stats_json) && os_load_acquire(&caches.ready))
 		stats_at_exit();
 	if (os_options.leaks && os_load_acquire(&caches.ready))
@@ -221,5 +222,5 @@ bool caches_ready(void)
 SHEAF_PUBLIC int sheaf_set_report(void (*report)(void *data, const char *text, size_t length),
 				  void *data)
 {
-	return os_sink_set(report, data) ? 0 : -EBUSY;
+	return os_callback_set(report, data) ? 0 : -EBUSY;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "os/atomic.h"
+#include "os/callback.h"
 #include "os/machine.h"
 #include "os/options.h"
 #include "os/report.h"
@@ -105,7 +106,7 @@ static size_t next_piece(const struct os_long *report)
 /* False: nothing takes more now. */
 static bool write_pieces(struct os_long *report, bool may_wait, bool may_call, bool own)
 {
-	if (may_call && !report->written && os_sink_call(report->text, report->length))
+	if (may_call && !report->written && os_callback_call(report->text, report->length))
 		return true;
 	while (report->written < report->length) {
 		size_t length = next_piece(report), written;

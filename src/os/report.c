@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "os/callback.h"
 #include "os/lock.h"
 #include "os/long_report.h"
 #include "os/machine.h"
@@ -170,7 +171,7 @@ void os_print(const char *text)
 /* False: nothing takes it now. */
 static bool write_line(const struct line *line, bool may_call)
 {
-	bool done = may_call && os_sink_call(line->text, line->length);
+	bool done = may_call && os_callback_call(line->text, line->length);
 
 	if (!done && line->last)
 		os_sink_write_last(line->text, line->length);
@@ -382,6 +383,7 @@ void os_reports_after_fork(void)
 {
 	os_misuse_forget();
 	os_sink_after_fork();
+	os_callback_after_fork();
 	os_reports_kept = os_long_after_fork();
 	kept.left_out = 0;
 	for (int i = 0; i < KEPT; i++)

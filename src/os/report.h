@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reports of one line, for misuse and for what the machine refuses. They go to standard error,
- * unless the program chose another place (os/sink.h).
+ * unless the program chose a file (os/sink.h) or a callback (os/callback.h).
  *
  * Formats into the stack and writes at once: allocates nothing, takes no lock, may be called from
  * anywhere. errno is preserved.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where reports go; see sink.h. */
+/* The descriptor that reports are written to; see sink.h. */
 #include "os/sink.h"
 
 #include <errno.h>
@@ -21,8 +21,6 @@
 #include "os/options.h"
 #include "os/report.h"
 
-#define CALLS 16 /* threads that are in the callback at a time */
-
 static struct {
 	char directory[PATH_MAX]; /* where the process was at its first use */
 	char path[2 * PATH_MAX];
@@ -32,14 +30,6 @@ static struct {
 	uint32_t opening; /* by some thread */
 	uint32_t refused; /* reported, once */
 } sink = {.file = -1};
-
-static struct {
-	os_sink_fn *fn;
-	void *data;
-	uint32_t changing;
-	uint32_t forking;    /* this is a child, and fork() has not returned */
-	uintptr_t in[CALLS]; /* threads; 0: a free place */
-} callback;
 
 /* Take back a signal that this thread has raised and blocked. */
 static void drop_signal(const sigset_t *pending, int number)
@@ -244,99 +234,13 @@ bool os_sink_has_room(bool may_wait)
 	       syscall(SYS_ppoll, &room, 1, &at_once, NULL, 0) == 1;
 }
 
-/* --- the callback ----------------------------------------------------------------------------- */
-
-static bool is_in_callback(uintptr_t thread)
-{
-	for (int i = 0; i < CALLS; i++)
-		if (os_load_relaxed(&callback.in[i]) == thread)
-			return true;
-	return false;
-}
-
-/* A place for this thread; NULL: it is in the callback already, or there are too many. */
-static uintptr_t *enter_callback(void)
-{
-	uintptr_t self = os_self(), *place = NULL;
-
-	if (is_in_callback(self))
-		return NULL;
-	for (int i = 0; i < CALLS && !place; i++) {
-		uintptr_t nobody = 0;
-
-		if (os_cmpxchg(&callback.in[i], &nobody, self))
-			place = &callback.in[i];
-	}
-	return place;
-}
-
-bool os_sink_call(const char *text, size_t length)
-{
-	uintptr_t *place;
-	os_sink_fn *fn;
-
-	if (!os_load_relaxed(&callback.fn))
-		return false;
-	place = enter_callback();
-	if (!place)
-		return false;
-	/* First the place, then the function: who changes it does the opposite. */
-	os_fence();
-	fn = os_load_acquire(&callback.fn);
-	if (fn)
-		fn(callback.data, text, length);
-	os_store_release(place, 0);
-	return fn != NULL;
-}
-
-void os_sink_unset(void)
-{
-	os_store_relaxed(&callback.fn, NULL);
-}
-
-bool os_sink_set(os_sink_fn *fn, void *data)
-{
-	if (is_in_callback(os_self()))
-		return false;
-	while (os_exchange(&callback.changing, 1))
-		os_sleep_briefly();
-	os_sink_unset();
-	os_fence();
-	for (int i = 0; i < CALLS; i++)
-		while (os_load_acquire(&callback.in[i]))
-			os_sleep_briefly();
-	callback.data = data;
-	os_store_release(&callback.fn, fn);
-	os_store_release(&callback.changing, 0);
-	return true;
-}
-
 /* --- fork ------------------------------------------------------------------------------------- */
 
-/* A thread that forked in the callback is in it in the child, too. */
 void os_sink_after_fork(void)
 {
-	uintptr_t self = os_self();
-
-	callback.forking = 1;
-	for (int i = 0; i < CALLS; i++)
-		if (callback.in[i] == self)
-			callback.forking = 0;
-		else
-			callback.in[i] = 0;
-	if (callback.forking)
-		callback.in[0] = self;
-	callback.changing = 0;
 	sink.opening = 0;
 	if (strstr(os_options.report, "%p") && !sink.refused && is_report_file(sink.file)) {
 		syscall(SYS_close, sink.file);
 		sink.file = -1;
 	}
-}
-
-void os_sink_forked(void)
-{
-	if (callback.forking)
-		callback.in[0] = 0;
-	callback.forking = 0;
 }
