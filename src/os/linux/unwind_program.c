@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/* Runs programs of unwind tables, as the DWARF standard has them; see unwind_program.h. */
+#include "os/linux/unwind_program.h"
+
+#ifdef UNWIND_TABLES
+
+static struct unwind_rule *rule_of(struct unwind_state *state, uint64_t reg)
+{
+	return reg == UNWIND_REG_RA ? &state->ra : reg == UNWIND_REG_FP ? &state->fp : NULL;
+}
+
+static void set_rule(struct unwind_program *p, uint64_t reg, struct unwind_rule rule)
+{
+	struct unwind_rule *place = rule_of(&p->now, reg);
+
+	if (place)
+		*place = rule;
+}
+
+static void restore(struct unwind_program *p, uint64_t reg)
+{
+	const struct unwind_rule *first = rule_of(&p->first, reg);
+
+	if (first)
+		set_rule(p, reg, *first);
+}
+
+static void skip_block(struct unwind_program *p)
+{
+	uint64_t length = unwind_uleb(&p->at);
+
+	p->at += length;
+}
+
+static void save_state(struct unwind_program *p)
+{
+	if (p->nr_saved == UNWIND_STATES)
+		p->strange = true;
+	else
+		p->saved[p->nr_saved++] = p->now;
+}
+
+static void restore_state(struct unwind_program *p)
+{
+	if (!p->nr_saved)
+		p->strange = true;
+	else
+		p->now = p->saved[--p->nr_saved];
+}
+
+/* Instructions that define the CFA. */
+static void define_cfa(struct unwind_program *p, uint8_t op)
+{
+	switch (op) {
+	case 0x0c: /* def_cfa */
+	case 0x12: /* def_cfa_sf */
+		p->now.cfa_register = (unsigned int)unwind_uleb(&p->at);
+		p->now.cfa = op == 0x0c ? (int64_t)unwind_uleb(&p->at)
+					: unwind_sleb(&p->at) * p->data_align;
+		break;
+	case 0x0d: /* def_cfa_register */
+		p->now.cfa_register = (unsigned int)unwind_uleb(&p->at);
+		break;
+	case 0x0e: /* def_cfa_offset */
+		p->now.cfa = (int64_t)unwind_uleb(&p->at);
+		break;
+	case 0x13: /* def_cfa_offset_sf */
+		p->now.cfa = unwind_sleb(&p->at) * p->data_align;
+		break;
+	default: /* def_cfa_expression */
+		p->now.cfa_register = UNWIND_OTHER_CFA;
+		skip_block(p);
+	}
+}
+
+/* Instructions about one register that is named by a number behind them. */
+static void define_register(struct unwind_program *p, uint8_t op)
+{
+	uint64_t reg = unwind_uleb(&p->at);
+
+	switch (op) {
+	case 0x05: /* offset_extended */
+		set_rule(p, reg,
+			 (struct unwind_rule){UNWIND_AT_CFA,
+					      (int64_t)unwind_uleb(&p->at) * p->data_align});
+		break;
+	case 0x11: /* offset_extended_sf */
+		set_rule(p, reg,
+			 (struct unwind_rule){UNWIND_AT_CFA, unwind_sleb(&p->at) * p->data_align});
+		break;
+	case 0x06: /* restore_extended */
+		restore(p, reg);
+		break;
+	case 0x07: /* undefined */
+		set_rule(p, reg, (struct unwind_rule){UNWIND_UNDEFINED, 0});
+		break;
+	case 0x08: /* same_value */
+		set_rule(p, reg, (struct unwind_rule){UNWIND_SAME, 0});
+		break;
+	case 0x10: /* expression */
+	case 0x16: /* val_expression */
+		set_rule(p, reg, (struct unwind_rule){UNWIND_OTHER, 0});
+		skip_block(p);
+		break;
+	default: /* register, val_offset, val_offset_sf */
+		set_rule(p, reg, (struct unwind_rule){UNWIND_OTHER, 0});
+		unwind_uleb(&p->at);
+	}
+}
+
+/* Instructions whose number is a whole byte. */
+static void run_extended(struct unwind_program *p, uint8_t op)
+{
+	uint16_t distance;
+
+	switch (op) {
+	case 0x00: /* nop */
+		break;
+	case 0x02: /* advance_loc1 */
+		p->location += *p->at++ * p->code_align;
+		break;
+	case 0x03: /* advance_loc2 */
+		memcpy(&distance, p->at, sizeof(distance));
+		p->location += distance * p->code_align;
+		p->at += sizeof(distance);
+		break;
+	case 0x04: /* advance_loc4 */
+		p->location += unwind_u32(p->at) * p->code_align;
+		p->at += sizeof(uint32_t);
+		break;
+	case 0x0a:
+		save_state(p);
+		break;
+	case 0x0b:
+		restore_state(p);
+		break;
+	case 0x0c ... 0x0f:
+	case 0x12 ... 0x13:
+		define_cfa(p, op);
+		break;
+	case 0x05 ... 0x09:
+	case 0x10 ... 0x11:
+	case 0x14 ... 0x16:
+		define_register(p, op);
+		break;
+	case 0x2e: /* GNU_args_size */
+		unwind_uleb(&p->at);
+		break;
+	default:
+		p->strange = true;
+	}
+}
+
+void unwind_run(struct unwind_program *p)
+{
+	while (!p->strange && p->at < p->end && p->location <= p->target) {
+		uint8_t op = *p->at++, low = op & 0x3f;
+
+		switch (op >> 6) {
+		case 1: /* advance_loc */
+			p->location += low * p->code_align;
+			break;
+		case 2: /* offset */
+			set_rule(p, low,
+				 (struct unwind_rule){UNWIND_AT_CFA, (int64_t)unwind_uleb(&p->at) *
+									     p->data_align});
+			break;
+		case 3:
+			restore(p, low);
+			break;
+		default:
+			run_extended(p, op);
+		}
+	}
+}
+
+#endif

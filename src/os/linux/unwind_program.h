@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Programs of unwind tables. Each function has one; run up to an address, it says where the
+ * function's caller is found from there: by rules for its stack pointer (the CFA), its return
+ * address and its frame pointer.
+ *
+ *   table --search--> description of the function --run--> state at the address --> row (unwind.h)
+ *
+ * Takes no lock, allocates nothing. Locks: none. Callers: src/os/linux/unwind*.c.
+ */
+#ifndef SHEAF_OS_LINUX_UNWIND_PROGRAM_H
+#define SHEAF_OS_LINUX_UNWIND_PROGRAM_H
+
+#include <dlfcn.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "os/linux/unwind.h"
+
+/* Without both, os/linux/stack.c leaves all stacks to the system's unwinder. */
+#if defined(DLFO_STRUCT_HAS_EH_DBASE) && defined(UNWIND_HERE)
+#define UNWIND_TABLES
+
+#ifdef __x86_64__
+#define UNWIND_REG_FP 6
+#define UNWIND_REG_SP 7
+#define UNWIND_REG_RA 16
+#else
+#define UNWIND_REG_FP 29
+#define UNWIND_REG_SP 31
+#define UNWIND_REG_RA 30
+#endif
+
+#define UNWIND_STATES 8 /* that a program may save at a time */
+
+/* Where a register of the caller is. */
+struct unwind_rule {
+	enum {
+		UNWIND_SAME,
+		UNWIND_AT_CFA, /* plus this offset */
+		UNWIND_UNDEFINED,
+		UNWIND_OTHER,
+	} how;
+	int64_t offset;
+};
+
+struct unwind_state {
+	unsigned int cfa_register; /* UNWIND_OTHER_CFA: an expression */
+	int64_t cfa;
+	struct unwind_rule ra, fp;
+};
+
+#define UNWIND_OTHER_CFA ~0u
+
+/* A program that runs up to an address. */
+struct unwind_program {
+	const uint8_t *at, *end;
+	uintptr_t location, target;
+	uint64_t code_align;
+	int64_t data_align;
+	struct unwind_state now, first, saved[UNWIND_STATES];
+	unsigned int nr_saved;
+	bool strange; /* it has an instruction that is not known */
+};
+
+/* --- unwind_program.c ------------------------------------------------------------------------- */
+
+/* Run instructions from p->at to p->end, or up to the target. */
+void unwind_run(struct unwind_program *p);
+
+/* --- unwind_table.c --------------------------------------------------------------------------- */
+
+/* The state at this address, which is in a call: in front of where it returns to. False: there is
+ * no table for it, or it is not understood. */
+bool unwind_state_at(uintptr_t pc, struct unwind_state *state);
+
+/* --- numbers ---------------------------------------------------------------------------------- */
+
+static inline uint64_t unwind_uleb(const uint8_t **at)
+{
+	uint64_t value = 0;
+
+	for (unsigned int shift = 0;; shift += 7) {
+		uint8_t byte = *(*at)++;
+
+		if (shift < 64)
+			value |= (uint64_t)(byte & 0x7f) << shift;
+		if (!(byte & 0x80))
+			return value;
+	}
+}
+
+static inline int64_t unwind_sleb(const uint8_t **at)
+{
+	uint64_t value = 0;
+
+	for (unsigned int shift = 0;;) {
+		uint8_t byte = *(*at)++;
+
+		if (shift < 64)
+			value |= (uint64_t)(byte & 0x7f) << shift;
+		shift += 7;
+		if (byte & 0x80)
+			continue;
+		if (shift < 64 && byte & 0x40)
+			value |= ~UINT64_C(0) << shift;
+		return (int64_t)value;
+	}
+}
+
+static inline uint32_t unwind_u32(const uint8_t *at)
+{
+	uint32_t value;
+
+	memcpy(&value, at, sizeof(value));
+	return value;
+}
+
+static inline int64_t unwind_s32(const uint8_t *at)
+{
+	return (int32_t)unwind_u32(at);
+}
+
+#endif
+#endif
