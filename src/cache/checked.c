@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Allocating and freeing in debug caches: src/debug/ sees each object when it comes out of its slab
- * and before it goes back. Nothing here is held or in hand meanwhile.
+ * Allocating and freeing in debug caches: src/debug/ checks each object when it has come out of its
+ * slab, and before it goes back. Nothing is held or in hand during a check, because it may report.
+ *
+ * Locks: none. Callers: the slow paths of src/cache/.
  */
 #include "cache/cache.h"
 #include "debug/guard.h"

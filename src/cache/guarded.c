@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Guarded objects of caches (debug/guard.h), which are in no slab: where the paths of slow.c,
- * checked.c, kfree_rcu.c and block.c part for them.
+ * Guarded objects of caches (debug/guard.h). They are in no slab, so slow.c, checked.c, kfree_rcu.c
+ * and block.c hand them over to these functions.
+ *
+ * Locks: none. Callers: the slow paths of src/cache/.
  */
 #include <sheaf/debug.h>
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Validate: check the slabs of a cache while the program uses it, one held after the other
- * (slab/hold.c).
+ * kmem_cache_validate(): checks the slabs of a cache while the program uses it, holding one after
+ * the other (slab/hold.c).
  *
  * kmem_cache_verify() needs a quiet cache, and then proves that each object is in exactly one
- * place. This call proves less, and asks for nothing: what a slab says of itself must be possible,
- * and the bytes of free objects, and around used ones, must be as slab_debug left them.
+ * place. This call proves less, and asks for nothing: each slab's own state must be possible, and
+ * the bytes of free objects, and around used ones, must be as slab_debug left them.
+ *
+ * Locks: OS_RANK_NODE for moments. Callers: programs; src/control/.
  */
 #include <errno.h>
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Few bytes that are all alike: filling them, and looking whether they still are. Red zones and
- * most objects have so few that a call costs more than the work.
+ * Fills a few bytes with one value, and checks that they still have it. Red zones and most objects
+ * are so small that calls of memset() and memcmp() would cost more than the work itself: up to
+ * BYTES_FEW bytes are handled here, in whole words.
  *
- * Callers: src/debug/ only.
+ * Locks: none. Callers: src/debug/ only.
  */
 #ifndef SHEAF_DEBUG_BYTES_H
 #define SHEAF_DEBUG_BYTES_H

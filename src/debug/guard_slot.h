@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Slots of guarded objects from the inside; see guard.h. Callers: src/debug/guard*.c, traces.c. */
+/*
+ * The slots of guarded objects, for the files that make guard.h's calls out of them. guard.h has
+ * their picture, states and invariants; the notes of a slot lie in a table beside the slots.
+ *
+ * Locks: none. Callers: src/debug/guard*.c, traces.c.
+ */
 #ifndef SHEAF_DEBUG_GUARD_SLOT_H
 #define SHEAF_DEBUG_GUARD_SLOT_H
 

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is around a debug object, and who did something to it; slab_debug.h draws it.
+ * What lies around an object of a debug cache, and the records of who allocated and freed it.
  *
- * Callers: src/debug/ only.
+ *   | debug_track: allocated | debug_track: freed | debug_head | left red zone | OBJECT ...
+ *     with U                   with U               always       with Z
+ *
+ * slab_debug.h has the whole picture, the states and the invariants. The records of a guarded
+ * object lie elsewhere (guard_slot.h), and have the same form.
+ *
+ * Locks: none. Callers: src/debug/ only.
  */
 #ifndef SHEAF_DEBUG_OBJECT_H
 #define SHEAF_DEBUG_OBJECT_H

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A report: what happened to an object, which bytes show it, who did what, what was repaired.
+ * Reports about an object: what is wrong, which bytes show it, who allocated and freed it, and what
+ * was done about it.
  *
- * Callers: src/debug/check.c, pointer.c, explain.c; guarded.c and guard_report.c for parts of it.
+ *   BUG cache: what | bytes that are wrong | object, state, records, a dump | fix | advice | finder
+ *
+ * Each is a long report (os/long_report.h): made here, written when the call leaves the library.
+ *
+ * Locks: none. Callers: src/debug/check.c, pointer.c, explain.c, validate.c; guarded.c and
+ * guard_report.c for parts of it.
  */
 #ifndef SHEAF_DEBUG_REPORT_H
 #define SHEAF_DEBUG_REPORT_H

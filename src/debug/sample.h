@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sampling: which allocations get a guarded object (debug/guard.h), one in slab_sample bytes.
+ * Sampling: which allocations get a guarded object (debug/guard.h), on average one in slab_sample
+ * bytes.
  *
- * Each byte that is allocated is due with the same probability, whatever the program did before.
- * So the pops up to the next sample are distributed geometrically, and have no memory: a count
- * that is given up, because its sheaf left its slot, may be drawn again without making samples
- * rarer. A sheaf's word has room for counts up to SHEAF_DUE, so at most SAMPLE_POPS are counted on
- * average, and of those that come due the right part is taken. What is cut off beyond SHEAF_DUE
- * makes samples more frequent by less than one in a thousand.
+ * Each allocated byte is chosen with the same probability, whatever was allocated before. So the
+ * number of pops up to the next sample has a geometric distribution. The word of the main sheaf
+ * counts them down (os/section.h), and the slow path draws a new number when they are used up.
+ *
+ * Invariants
+ *  S1. A count may be drawn anew at any time, as when its sheaf leaves its slot: a geometric
+ *      distribution does not depend on how long one has waited already.
+ *  S2. A sheaf's word has room for counts up to SHEAF_DUE. If samples are rarer than one in
+ *      SAMPLE_POPS pops, counts are drawn for that rate, and of those used up only the right share
+ *      is sampled. Counts beyond SHEAF_DUE are cut off, which makes samples more frequent by less
+ *      than one in a thousand.
  *
  * Locks: none. Callers: src/percpu/, src/cache/.
  */

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The objects of a cache that are in use, grouped by the stacks that allocated them, or that freed
- * them the last time: what the kernel shows as alloc_traces and free_traces, and a report of leaks.
+ * The objects of a cache that are in use, grouped by the stack that allocated them, or that freed
+ * them the last time: what the kernel shows as alloc_traces and free_traces.
  *
- *   groups, most objects first | buckets by hash of the stack, while objects are added
+ *   groups[]:  | stack, count, bytes, ages ... | ...      at the end sorted, most objects first
+ *   buckets[]: hash of a stack --> its groups, while objects are added
  *
- * The cache may be in use: its slabs are held one after the other (slab/hold.c), and a record that
- * the library has written is not written again before its object has been free.
+ * Invariants
+ *  R1. The cache may be in use. Its slabs are held one after the other (slab/hold.c).
+ *  R2. A record is copied, and counts only if its object is still used after that: the library does
+ *      not write the record of a used object, so the copy is whole.
+ *  R3. Groups and buckets are memory from the system, for one call.
  *
  * Locks: OS_RANK_NODE for moments. Callers: src/debug/, src/stats/.
  */

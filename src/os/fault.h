@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Signals of accesses that the machine refused: SIGSEGV and SIGBUS.
+ * Accesses that the machine refused: the signals SIGSEGV and SIGBUS.
  *
- * The library's handler reports the address, if it can explain it, and passes the signal on: it
- * calls the handler that was there before, with that handler's mask. If there was none, it restores
- * the default action, and the instruction faults once more, so that a core file points to it. It
- * runs on the thread's alternate stack if there is one, otherwise on the usual stack: an access to
- * a guard page is no overflow of the stack.
+ *   fault --> our handler: explain(address) --> the handler before ours
+ *                                          `--> none: the default action, and the access again
  *
- * Callers: src/debug/.
+ * Our handler asks whether it can explain the address. Then it calls the handler that was there
+ * before, with the signals blocked that this one wants blocked. If there was none, it restores the
+ * default action and returns: the instruction faults once more, and a core file points to it.
+ *
+ * Invariants
+ *  F1. The handler before ours gets the same arguments as we do.
+ *  F2. The handler runs on the thread's alternate stack, if there is one. Otherwise it runs on the
+ *      usual stack, which has room: a touched guard page is no overflow of the stack.
+ *
+ * Locks: none. Callers: src/debug/.
  */
 #ifndef SHEAF_OS_FAULT_H
 #define SHEAF_OS_FAULT_H

@@ -2,13 +2,18 @@
 /*
  * Pages that fault when they are touched.
  *
- * A guarded range is closed everywhere, except where pages were opened. Since 6.13, Linux marks
- * closed pages in its page tables (light guards): any number of them is one mapping. Elsewhere a
- * page is closed by its protection, and each opened part between closed ones costs two mappings,
- * of which a process may have few (os_mappings_limit()).
+ *   guarded range | closed | closed | open | closed | open | open | closed | ...
  *
- * Sizes and addresses are whole pages of the system. Every call preserves errno and is
- * async-signal-safe. Callers: src/debug/.
+ * A range is closed everywhere, except where pages were opened. Since 6.13, Linux can mark closed
+ * pages in its page tables (light guards). The range is then one mapping, however many pages are
+ * open. On older systems a page is closed by its protection, and each opened part costs two
+ * mappings, of which a process may have few (os_mappings_limit()).
+ *
+ * Invariants
+ *  P1. Sizes and addresses are whole pages of the system.
+ *  P2. Every call preserves errno, and is async-signal-safe.
+ *
+ * Locks: none. Callers: src/debug/.
  */
 #ifndef SHEAF_OS_GUARD_H
 #define SHEAF_OS_GUARD_H

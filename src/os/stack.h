@@ -2,16 +2,18 @@
 /*
  * The callers: the program's functions on this thread's stack, for reports of misuse.
  *
- * Walks by unwind tables, which every usual build has; what was read of them is kept
- * (os/linux/unwind.h). Takes no lock, allocates nothing and waits
- * for nothing, so it may be called with any lock held and from signal handlers. That holds with
- * glibc 2.35 or later, whose loader finds tables without a lock; elsewhere nothing is written. Nor
- * is it on an alternate signal stack with too little room for the walk.
+ * A walk follows unwind tables, which every usual build has. What was read of them is kept
+ * (os/linux/unwind.h).
  *
- * Functions of the library are left out where its code is one range: in the shared and in the
- * installed static library (packaging/make-static).
+ * Invariants
+ *  B1. A walk takes no lock, allocates nothing and waits for nothing, so it may be made with any
+ *      lock held, and in signal handlers. That needs glibc 2.35, whose loader finds tables without
+ *      a lock. With an older one there are no stacks; nor are there on an alternate signal stack
+ *      with too little room for the walk.
+ *  B2. Functions of the library are left out where its code is one range: in the shared and in the
+ *      installed static library (packaging/make-static).
  *
- * Callers: os/report.c, src/debug/; os_init() for os_stack_prepare().
+ * Locks: none. Callers: os/report.c, src/debug/; os_init() for os_stack_prepare().
  */
 #ifndef SHEAF_OS_STACK_H
 #define SHEAF_OS_STACK_H

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Marks: a byte for each 16 bytes of the ranges, which says whether the object that begins there is
- * free. They exist only with slab_check_double, in a table of their own, out of reach of objects:
+ * Marks: a byte for each 16 bytes of the ranges. The byte at an object's first address says whether
+ * the object is free. Marks exist only with slab_check_double, in a table of their own, where a
+ * write beyond an object does not reach them:
  *
  *   addresses  | object        | object        | object        | ...     of 24 bytes
  *   marks      | F0 . | F8 . . | F0 . | ...                              . : no object begins here
  *
- * The lower bits of a mark are those of its object's address. So one comparison tells an object in
- * use from a free one, and from every other address: inside an object, behind the last one, in a
- * run.
+ * The lower bits of a mark are the lower bits of its object's address. So one comparison tells a
+ * used object from a free one and from every other address: one inside an object, one behind the
+ * last object, or one in a page run.
  *
  * Invariants
  *  K1. Objects of marked caches are at least MARK_BYTES apart, so no two share a mark.
- *  K2. A slab's marks are written when it is made: pages without one may have marks of the last.
- *      Who reads a mark knows that the page belongs to a slab.
- *  K3. Plain loads and stores: of two threads that free an object at the same moment, both may find
- *      it in use. Whoever owns an object may rely on its mark.
+ *  K2. A slab's marks are written when it is made. The marks of other pages are left over from an
+ *      earlier slab: read a mark only of a page that belongs to a slab.
+ *  K3. Marks are read and written by plain loads and stores. If two threads free an object at the
+ *      same moment, both may find it used. The owner of an object may rely on its mark.
  *
  * Locks: none. Callers: src/slab/take.c for new slabs; src/cache/hardened.c.
  */

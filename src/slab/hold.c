@@ -1,25 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Looking at the slabs of a cache in use. The caller holds each slab while it looks, as who takes
- * from it would: nobody else takes then, so what is free stays free, and what is used can only
- * become free.
+ * Looks at the slabs of a cache that is in use, one after the other.
  *
- *   listed --off its list--> held by us --> to its list, or back to the page layer, or to nobody
- *   full   -----------------'
+ * A thread that looks at a slab holds it, as a thread that takes objects from it does. Meanwhile
+ * nobody else takes objects from it: free objects stay free, and used ones may be freed.
+ *
+ *   on its node's list  --removed--.
+ *   full, on no list    --marked----> held by us --> listed again, full again, or, if it is empty,
+ *                                                    given back to the page layer
+ *
+ * A slab that another thread holds is waited for. If that thread keeps it, the slab is left out,
+ * and counted.
  *
  * Invariants
- *  H1. With the node's lock held, a full slab that nobody holds remains the cache's: to be given
- *      back it must first be listed, which takes the lock (slab.h, B4 to B6).
+ *  H1. While we have the lock of a full slab's node, the slab remains the cache's, if nobody holds
+ *      it: it would have to be listed before it could be given back, and that takes the lock
+ *      (slab.h, B4 to B6).
  *
- * Locks: OS_RANK_NODE, by try-lock and for a moment, so that a program that ends while a thread has
- * it does not wait for ever. Callers: src/debug/, src/cache/.
+ * Locks: OS_RANK_NODE, by try-lock and for a moment. If its holder was stopped, as at the end of
+ * the program, this gives up after a while. Callers: src/debug/, src/cache/, through slab.h.
  */
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "slab/partial.h"
 #include "slab/slab.h"
 
-#define TRIES 200 /* of 50 us: then its holder has been stopped */
+#define TRIES 200 /* with pauses of 50 us; then the lock's or the slab's holder was stopped */
 
 static bool lock_patiently(struct slab_node *node)
 {
@@ -69,7 +75,7 @@ static bool hold_slab(struct slab_cache *cache, struct slab_node *node, struct s
 	return held == HELD_BY_US;
 }
 
-/* True if it is an empty one that waits until it may go back. */
+/* An empty slab that somebody holds is about to be given back. */
 static bool is_empty(const struct slab *slab)
 {
 	return slab_inuse(os_load_relaxed(&slab->state)) == 0;
