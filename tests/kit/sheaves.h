@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* For tests of sheaves, which debug caches do not have, and none with slub_tiny. */
+/* For tests of sheaves. Debug caches have none, and no cache has any with slub_tiny. */
 #ifndef SHEAF_TESTS_SHEAVES_H
 #define SHEAF_TESTS_SHEAVES_H
 
+#include "cache/cache.h"
 #include "kit/unit.h"
 #include "os/machine.h"
 #include "os/options.h"
 #include "os/tools.h"
+#include "percpu/drain.h"
 
 /* Skip this test if the options leave caches no sheaves. */
 static inline void needs_sheaves(void)
@@ -21,6 +23,19 @@ static inline void needs_rcu_sheaves(void)
 	if (os.watched && !(os.tools & TOOL_TSAN))
 		skip();
 	needs_sheaves();
+}
+
+static inline void sheaves_count(void *data, struct sheaf *sheaf)
+{
+	*(size_t *)data += sheaf_size(sheaf);
+}
+
+static inline size_t objects_in_sheaves(struct kmem_cache *s)
+{
+	size_t n = 0;
+
+	sheaf_for_each(&s->sheaf, sheaves_count, &n);
+	return n;
 }
 
 #endif

@@ -15,6 +15,7 @@
 #include "cache/cache.h"
 #include "debug/object.h"
 #include "kit/by_hand.h"
+#include "kit/cache.h"
 #include "kit/check.h"
 #include "kit/masked.h"
 #include "kit/process.h"
@@ -57,15 +58,6 @@
 static struct told told;
 static struct masked masked;
 
-static struct kmem_cache *make(const char *name, slab_flags_t flags)
-{
-	struct kmem_cache *s = kmem_cache_create(name, 32, NULL, flags);
-
-	assert_non_null(s);
-	assert_int_equal(kmem_cache_size(s), 32);
-	return s;
-}
-
 static char *take(struct kmem_cache *s)
 {
 	char *object = kmem_cache_alloc(s, GFP_KERNEL);
@@ -91,11 +83,12 @@ static void end(struct kmem_cache *s)
 
 static void right_use_is_silent(void **state)
 {
-	struct kmem_cache *s = make("silent", FZPU);
+	struct kmem_cache *s = make("silent", 32, FZPU);
 	void *objects[300];
 	struct slab_sheaf *sheaf;
 
 	(void)state;
+	assert_int_equal(kmem_cache_size(s), 32);
 	told_begin(&told);
 	for (int round = 0; round < 3; round++) {
 		assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, 300, objects), 300);
@@ -125,7 +118,7 @@ static void right_use_is_silent(void **state)
 
 static void double_free(void **state)
 {
-	struct kmem_cache *s = make("double", FZPU);
+	struct kmem_cache *s = make("double", 32, FZPU);
 	void *object = take(s);
 
 	(void)state;
@@ -144,7 +137,7 @@ static void double_free(void **state)
 /* The same without records of users: the report says how to get them. */
 static void double_free_without_users(void **state)
 {
-	struct kmem_cache *s = make("anonymous", SLAB_CONSISTENCY_CHECKS);
+	struct kmem_cache *s = make("anonymous", 32, SLAB_CONSISTENCY_CHECKS);
 	void *object = take(s);
 
 	(void)state;
@@ -167,7 +160,7 @@ static void double_free_without_users(void **state)
 
 static void interior_pointer(void **state)
 {
-	struct kmem_cache *s = make("interior", FZPU);
+	struct kmem_cache *s = make("interior", 32, FZPU);
 	char *object = take(s);
 
 	(void)state;
@@ -190,7 +183,7 @@ static void interior_pointer(void **state)
 
 static void foreign_pointer(void **state)
 {
-	struct kmem_cache *s = make("foreign", FZPU);
+	struct kmem_cache *s = make("foreign", 32, FZPU);
 	int own;
 
 	(void)state;
@@ -206,7 +199,7 @@ static void foreign_pointer(void **state)
 /* An object that nobody has allocated yet. */
 static void never_allocated(void **state)
 {
-	struct kmem_cache *s = make("never", FZPU);
+	struct kmem_cache *s = make("never", 32, FZPU);
 	char *object = take(s);
 	const struct slab_cache *slabs = &s->sheaf.slab;
 	bool is_first = slab_index(slabs, page_slab(object), object) == 0;
@@ -222,7 +215,7 @@ static void never_allocated(void **state)
 
 static void wrong_cache(void **state)
 {
-	struct kmem_cache *s = make("wrong", FZPU), *other = make("right", FZPU);
+	struct kmem_cache *s = make("wrong", 32, FZPU), *other = make("right", 32, FZPU);
 	char *object = take(other);
 
 	(void)state;
@@ -243,7 +236,7 @@ static void wrong_cache(void **state)
 
 static void kmalloc_to_a_cache(void **state)
 {
-	struct kmem_cache *s = make("typed", FZPU);
+	struct kmem_cache *s = make("typed", 32, FZPU);
 	void *block = kmalloc(16, GFP_KERNEL), *large = kmalloc(100000, GFP_KERNEL);
 
 	(void)state;
@@ -267,7 +260,7 @@ static void kmalloc_to_a_cache(void **state)
 
 static void write_after_free(void **state)
 {
-	struct kmem_cache *s = make("stale", FZPU);
+	struct kmem_cache *s = make("stale", 32, FZPU);
 	char *object = take(s), *next;
 
 	(void)state;
@@ -333,7 +326,7 @@ static void write_after_free(void **state)
 /* Verify finds it without an allocation, once: it restores the bytes. */
 static void write_after_free_is_verified(void **state)
 {
-	struct kmem_cache *s = make("verified", FZPU);
+	struct kmem_cache *s = make("verified", 32, FZPU);
 	char *object = take(s);
 
 	(void)state;
@@ -348,7 +341,7 @@ static void write_after_free_is_verified(void **state)
 
 static void overflow(void **state)
 {
-	struct kmem_cache *s = make("over", FZPU);
+	struct kmem_cache *s = make("over", 32, FZPU);
 	char *object = take(s);
 
 	(void)state;
@@ -399,7 +392,7 @@ static void overflow(void **state)
 
 static void underflow(void **state)
 {
-	struct kmem_cache *s = make("under", FZPU);
+	struct kmem_cache *s = make("under", 32, FZPU);
 	char *object = take(s);
 
 	(void)state;
@@ -438,7 +431,7 @@ static void underflow(void **state)
 /* A red zone that was free when it was written to. */
 static void overflow_into_a_free_object(void **state)
 {
-	struct kmem_cache *s = make("beside", FZPU);
+	struct kmem_cache *s = make("beside", 32, FZPU);
 	char *object = take(s);
 
 	(void)state;
@@ -453,7 +446,7 @@ static void overflow_into_a_free_object(void **state)
 
 static void metadata_overwritten(void **state)
 {
-	struct kmem_cache *s = make("meta", FZPU);
+	struct kmem_cache *s = make("meta", 32, FZPU);
 	char *object = take(s);
 
 	(void)state;
@@ -477,7 +470,7 @@ static void metadata_overwritten(void **state)
 
 static void waits_for_a_grace_period(void **state)
 {
-	struct kmem_cache *s = make("retired", FZPU);
+	struct kmem_cache *s = make("retired", 32, FZPU);
 	char *object = take(s);
 
 	(void)state;
@@ -513,7 +506,7 @@ static void waits_for_a_grace_period(void **state)
  * the grace period. */
 static void checked_after_the_grace_period(void **state)
 {
-	struct kmem_cache *s = make("late", FZPU);
+	struct kmem_cache *s = make("late", 32, FZPU);
 	char *object = take(s);
 
 	(void)state;
@@ -530,7 +523,7 @@ static void checked_after_the_grace_period(void **state)
 /* Memory that nobody wrote to is recognised. */
 static void uninitialised_use(void **state)
 {
-	struct kmem_cache *s = make("fresh", FZPU);
+	struct kmem_cache *s = make("fresh", 32, FZPU);
 	unsigned char *object = (unsigned char *)take(s);
 
 	(void)state;
@@ -576,7 +569,7 @@ static void a_constructed_object_keeps_its_state(void **state)
 /* Readers may look at free objects of such a cache. */
 static void a_type_stable_object_is_not_written_to(void **state)
 {
-	struct kmem_cache *s = make("stable", FZPU | SLAB_TYPESAFE_BY_RCU);
+	struct kmem_cache *s = make("stable", 32, FZPU | SLAB_TYPESAFE_BY_RCU);
 	char *object = take(s);
 
 	(void)state;
@@ -594,7 +587,7 @@ static void a_type_stable_object_is_not_written_to(void **state)
 
 static void leaks_by_stack(void **state)
 {
-	struct kmem_cache *s = make("leaky", FZPU);
+	struct kmem_cache *s = make("leaky", 32, FZPU);
 	volatile int n = 3; /* one call in a loop, not three */
 	void *objects[4];
 
@@ -618,7 +611,7 @@ static void leaks_by_stack(void **state)
 
 static void traces(void **state)
 {
-	struct kmem_cache *s = make("traced", SLAB_TRACE);
+	struct kmem_cache *s = make("traced", 32, SLAB_TRACE);
 	void *object;
 
 	(void)state;
@@ -651,7 +644,7 @@ static unsigned int count_failures(struct kmem_cache *s, unsigned int n, gfp_t f
 
 static void failures(void **state)
 {
-	struct kmem_cache *s = make("failing", SLAB_FAILSLAB), *other = make("fine", FZPU);
+	struct kmem_cache *s = make("failing", 32, SLAB_FAILSLAB), *other = make("fine", 32, FZPU);
 	unsigned int failed;
 
 	(void)state;
@@ -682,7 +675,7 @@ static void failures(void **state)
 /* A letter by itself does what it says. */
 static void letters_by_themselves(void **state)
 {
-	struct kmem_cache *s = make("only-z", SLAB_RED_ZONE);
+	struct kmem_cache *s = make("only-z", 32, SLAB_RED_ZONE);
 	char *object = take(s);
 
 	(void)state;
@@ -691,7 +684,7 @@ static void letters_by_themselves(void **state)
 	kmem_cache_free(s, object);
 	assert_true(told_end(&told) > 0);
 	end(s);
-	s = make("only-p", SLAB_POISON);
+	s = make("only-p", 32, SLAB_POISON);
 	object = take(s);
 	kmem_cache_free(s, object);
 	object[0] = 0;
@@ -704,7 +697,7 @@ static void letters_by_themselves(void **state)
 /* The program goes on: what was found is repaired, and the next mistake is found, too. */
 static void goes_on(void **state)
 {
-	struct kmem_cache *s = make("goes-on", FZPU);
+	struct kmem_cache *s = make("goes-on", 32, FZPU);
 
 	(void)state;
 	for (int i = 0; i < 3; i++) {
@@ -732,7 +725,7 @@ static void *free_it(void *object)
 /* Of two threads that free an object at the same time, one is told: D1. */
 static void racing_frees(void **state)
 {
-	struct kmem_cache *s = make("racing", FZPU);
+	struct kmem_cache *s = make("racing", 32, FZPU);
 
 	(void)state;
 #ifdef __SANITIZE_THREAD__
@@ -778,7 +771,7 @@ static void panic(void **state)
 	int status;
 
 	(void)state;
-	shown = make("panic", FZPU);
+	shown = make("panic", 32, FZPU);
 	told_begin(&told);
 	status = in_child(free_twice_and_stop);
 	assert_true(told_end(&told) > 0);
@@ -818,7 +811,7 @@ static void in_bad_places(void)
 static void reports_in_bad_places(void **state)
 {
 	(void)state;
-	shown = make("places", FZPU);
+	shown = make("places", 32, FZPU);
 	kmem_cache_free(shown, take(shown));
 	assert_int_equal(in_child(in_bad_places), 0);
 	end(shown);
@@ -840,7 +833,7 @@ static void forks_while_reporting(void **state)
 #ifdef __SANITIZE_THREAD__
 	skip(); /* a child reports that it misses the thread */
 #endif
-	shown = make("forked", FZPU);
+	shown = make("forked", 32, FZPU);
 	told_begin(&told);
 	pthread_create(&thread, NULL, report_often, NULL);
 	for (int i = 0; i < 20; i++)

@@ -20,8 +20,10 @@
 #include "cache/cache.h"
 #include "debug/guard.h"
 #include "kit/by_hand.h"
+#include "kit/cache.h"
 #include "kit/check.h"
 #include "kit/masked.h"
+#include "kit/process.h"
 #include "kit/unit.h"
 #include "os/machine.h"
 #include "os/report.h"
@@ -36,9 +38,13 @@
 #define FREED		      "Freed N ms ago by thread N on CPU N\n"
 #define FOUND(by)	      "Found by " by ", PTR) in thread N on CPU N\n"
 #define ENDS(cache, fix, try) "FIX " cache ": " fix "\nTRY " cache ": " try "\n"
-#define HANDED		      "none; the signal is passed on to the previous handler"
-#define OUTLIVED	      "look for a pointer to it that outlived the free"
-#define IGNORED		      "this free was ignored"
+#define AFTER_FREE(cache, into, access)                                                            \
+	HEAD(cache, "Use after free")                                                              \
+	"PTR is " into " bytes into an object\n" GUARDED(cache, "32", "free") FREED access ENDS(   \
+		cache, HANDED, OUTLIVED)
+#define HANDED	 "none; the signal is passed on to the previous handler"
+#define OUTLIVED "look for a pointer to it that outlived the free"
+#define IGNORED	 "this free was ignored"
 #ifdef __x86_64__
 #define READ  "Read of PTR in thread N on CPU N:\n"
 #define WRITE "Write to PTR in thread N on CPU N:\n"
@@ -54,20 +60,8 @@ static volatile char sink;
 /* How the child ended: its signal, or its status. */
 static int ended(void (*body)(void))
 {
-	pid_t child = fork();
-	int status = -1;
+	int status = in_child(body);
 
-	if (child == 0) {
-		struct rlimit none = {0, 0};
-
-		/* cmocka's handlers are not those of a program. */
-		signal(SIGSEGV, SIG_DFL);
-		signal(SIGBUS, SIG_DFL);
-		setrlimit(RLIMIT_CORE, &none);
-		body();
-		_exit(0);
-	}
-	CHECK(waitpid(child, &status, 0) == child);
 	return WIFSIGNALED(status) ? WTERMSIG(status) : -WEXITSTATUS(status);
 }
 
@@ -80,14 +74,6 @@ static void ends_with(int signal, void (*body)(void), const char *expected)
 	assert_true(told_end(&told) >= 0);
 	assert_string_equal(mask(&masked, told.text), expected);
 	assert_int_equal(how, signal);
-}
-
-static struct kmem_cache *make(const char *name, unsigned int size)
-{
-	struct kmem_cache *s = kmem_cache_create(name, size, NULL, 0);
-
-	CHECK(s);
-	return s;
 }
 
 /* One at the end of its pages, or at their start. */
@@ -106,7 +92,7 @@ static char *take(struct kmem_cache *s, bool at_start)
 
 static void read_freed(void)
 {
-	struct kmem_cache *s = make("read", 32);
+	struct kmem_cache *s = make("read", 32, 0);
 	char *object = take(s, false);
 
 	kmem_cache_free(s, object);
@@ -115,7 +101,7 @@ static void read_freed(void)
 
 static void write_freed(void)
 {
-	struct kmem_cache *s = make("write", 32);
+	struct kmem_cache *s = make("write", 32, 0);
 	char *object = take(s, true);
 
 	kmem_cache_free(s, object);
@@ -124,7 +110,7 @@ static void write_freed(void)
 
 static void read_after_destroy(void)
 {
-	struct kmem_cache *s = make("gone", 32);
+	struct kmem_cache *s = make("gone", 32, 0);
 	char *object = kmem_cache_alloc(s, GFP_KERNEL);
 
 	kmem_cache_free(s, object);
@@ -135,25 +121,19 @@ static void read_after_destroy(void)
 static void use_after_free(void **state)
 {
 	(void)state;
-	ends_with(SIGSEGV, read_freed,
-		  HEAD("read", "Use after free") "PTR is 5 bytes into an object\n" GUARDED(
-			  "read", "32", "free") FREED READ ENDS("read", HANDED, OUTLIVED));
-	ends_with(SIGSEGV, write_freed,
-		  HEAD("write", "Use after free") "PTR is 31 bytes into an object\n" GUARDED(
-			  "write", "32", "free") FREED WRITE ENDS("write", HANDED, OUTLIVED));
-	ends_with(SIGSEGV, read_after_destroy,
-		  HEAD("gone", "Use after free") "PTR is 0 bytes into an object\n" GUARDED(
-			  "gone", "32", "free") FREED READ ENDS("gone", HANDED, OUTLIVED));
+	ends_with(SIGSEGV, read_freed, AFTER_FREE("read", "5", READ));
+	ends_with(SIGSEGV, write_freed, AFTER_FREE("write", "31", WRITE));
+	ends_with(SIGSEGV, read_after_destroy, AFTER_FREE("gone", "0", READ));
 }
 
 static void read_past_the_end(void)
 {
-	sink = take(make("right", 64), false)[64 + 7];
+	sink = take(make("right", 64, 0), false)[64 + 7];
 }
 
 static void write_in_front(void)
 {
-	take(make("left", 64), true)[-3] = 1;
+	take(make("left", 64, 0), true)[-3] = 1;
 }
 
 static void out_of_bounds(void **state)
@@ -180,7 +160,7 @@ static void out_of_bounds(void **state)
 /* Retired objects may be read until their grace period has passed. */
 static void use_after_grace(void)
 {
-	struct kmem_cache *s = make("rcu", 32);
+	struct kmem_cache *s = make("rcu", 32, 0);
 	char *object = take(s, false);
 
 	sheaf_rcu_register(&by_hand_ops);
@@ -195,16 +175,14 @@ static void use_after_grace(void)
 static void use_after_a_grace_period(void **state)
 {
 	(void)state;
-	ends_with(SIGSEGV, use_after_grace,
-		  HEAD("rcu", "Use after free") "PTR is 0 bytes into an object\n" GUARDED(
-			  "rcu", "32", "free") FREED READ ENDS("rcu", HANDED, OUTLIVED));
+	ends_with(SIGSEGV, use_after_grace, AFTER_FREE("rcu", "0", READ));
 }
 
 /* --- frees ------------------------------------------------------------------------------------ */
 
 static void free_twice(void)
 {
-	struct kmem_cache *s = make("twice", 32);
+	struct kmem_cache *s = make("twice", 32, 0);
 	char *object = take(s, false);
 
 	kmem_cache_free(s, object);
@@ -213,21 +191,21 @@ static void free_twice(void)
 
 static void free_inside(void)
 {
-	struct kmem_cache *s = make("inside", 32);
+	struct kmem_cache *s = make("inside", 32, 0);
 
 	kmem_cache_free(s, take(s, false) + 4);
 }
 
 static void free_elsewhere(void)
 {
-	char *object = take(make("mine", 32), false);
+	char *object = take(make("mine", 32, 0), false);
 
-	kmem_cache_free(make("yours", 32), object);
+	kmem_cache_free(make("yours", 32, 0), object);
 }
 
 static void free_retired(void)
 {
-	struct kmem_cache *s = make("retired", 32);
+	struct kmem_cache *s = make("retired", 32, 0);
 	char *object = take(s, false);
 
 	sheaf_rcu_register(&by_hand_ops);
@@ -237,7 +215,7 @@ static void free_retired(void)
 
 static void free_no_object(void)
 {
-	struct kmem_cache *s = make("none", 32);
+	struct kmem_cache *s = make("none", 32, 0);
 
 	kmem_cache_free(s, take(s, false) - 64);
 }
@@ -274,7 +252,7 @@ static void wrong_frees(void **state)
 
 static void write_beside(void)
 {
-	struct kmem_cache *s = make("beside", 40);
+	struct kmem_cache *s = make("beside", 40, 0);
 	struct kmem_cache_args args = {.align = 64};
 	char *object;
 
@@ -334,7 +312,7 @@ static void later_handler(int number, siginfo_t *info, void *context)
 static void handled_later(void)
 {
 	struct sigaction action = {.sa_flags = SA_SIGINFO};
-	struct kmem_cache *s = make("later", 32);
+	struct kmem_cache *s = make("later", 32, 0);
 	char *object = take(s, false), here;
 
 	action.sa_sigaction = later_handler;
@@ -352,7 +330,7 @@ static void handled_later(void)
 
 static void sent(void)
 {
-	make("sent", 32);
+	make("sent", 32, 0);
 	kill(getpid(), SIGSEGV);
 	for (;;)
 		pause();
@@ -362,7 +340,7 @@ static void not_ours(void)
 {
 	char *volatile nothing = NULL;
 
-	make("not-ours", 32);
+	make("not-ours", 32, 0);
 	*(volatile char *)nothing = 1;
 }
 
@@ -386,7 +364,7 @@ static void whoever_handled_it_before(void **state)
 
 static void fault_in_child(void)
 {
-	struct kmem_cache *s = make("forked", 32);
+	struct kmem_cache *s = make("forked", 32, 0);
 	char *object = take(s, false), *other = take(s, false);
 	int status;
 	pid_t child = fork();
@@ -454,7 +432,7 @@ static void blocks(void)
 /* A slot is used again as late as possible. */
 static void late_again(void)
 {
-	struct kmem_cache *s = make("late", 32);
+	struct kmem_cache *s = make("late", 32, 0);
 	char *first = kmem_cache_alloc(s, GFP_KERNEL);
 
 	kmem_cache_free(s, first);
@@ -511,7 +489,7 @@ static void right_use_is_silent(void **state)
 
 static void leave_two(void)
 {
-	struct kmem_cache *s = make("leaky", 32);
+	struct kmem_cache *s = make("leaky", 32, 0);
 	struct kmem_cache_stats stats;
 	void *objects[MANY];
 
@@ -542,7 +520,7 @@ static void *free_it(void *object)
 
 static void race(void)
 {
-	struct kmem_cache *s = make("race", 32);
+	struct kmem_cache *s = make("race", 32, 0);
 	pthread_t threads[4];
 
 	for (int i = 0; i < 20; i++) {

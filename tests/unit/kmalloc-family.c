@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "kit/blocks.h"
 #include "kit/check.h"
 #include "kit/process.h"
 #include "kit/random.h"
@@ -20,11 +21,6 @@ enum {
 	HELD = 300,
 	ROUNDS = 5000
 };
-
-static struct kmem_cache *cache_of(const void *object)
-{
-	return block_of(object).cache;
-}
 
 /* --- first use -------------------------------------------------------------------------------- */
 

@@ -93,15 +93,20 @@ static void first_use_fails(void)
 	}
 }
 
+static char *filled_block(void)
+{
+	char *p = kmalloc(100000, GFP_KERNEL);
+
+	CHECK(p);
+	return memset(p, 0x3c, 100000);
+}
+
 /* A block that cannot move to a smaller one stays where it is, and no thread waits for that. */
 static void shrink_fails(void)
 {
-	char *p = kmalloc(100000, GFP_KERNEL);
-	size_t n;
+	char *p = filled_block();
+	size_t n = allocate(200000, GFP_KERNEL, 0);
 
-	CHECK(p);
-	memset(p, 0x3c, 100000);
-	n = allocate(200000, GFP_KERNEL, 0);
 	n = allocate(64, GFP_KERNEL, n);
 	CHECK(krealloc(p, 64, GFP_KERNEL | __GFP_NOFAIL) == p);
 	CHECK(p[63] == 0x3c && p[99999] == 0x3c);
@@ -116,12 +121,9 @@ static void shrink_fails(void)
 /* A block that cannot grow stays. */
 static void resize_fails(void)
 {
-	char *p = kmalloc(100000, GFP_KERNEL);
-	size_t n;
+	char *p = filled_block();
+	size_t n = allocate(200000, GFP_KERNEL, 0);
 
-	CHECK(p);
-	memset(p, 0x3c, 100000);
-	n = allocate(200000, GFP_KERNEL, 0);
 	CHECK(kvrealloc(p, 300000, GFP_KERNEL) == NULL);
 	CHECK(kvrealloc(p, 30 << 20, GFP_NOWAIT) == NULL);
 	for (int i = 0; i < 100000; i++)

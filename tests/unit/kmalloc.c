@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kit/blocks.h"
 #include "kit/process.h"
 #include "kit/random.h"
 #include "kit/told.h"
@@ -41,11 +42,6 @@ static size_t expected_align(size_t size)
 	size_t whole = expected_size(size);
 
 	return whole & -whole;
-}
-
-static struct kmem_cache *cache_of(const void *object)
-{
-	return block_of(object).cache;
 }
 
 /* --- sizes ------------------------------------------------------------------------------------ */

@@ -98,18 +98,29 @@ static void no_more_than_the_limit_stays(void **state)
 	pages_free_some(CALLS);
 }
 
-/* No program waits long for one free. Halves of chunks, so that none is whole and goes back
- * alone. */
-static void one_call_gives_back_a_part(void **state)
+/* Half of each chunk, so that none is whole and goes back alone. */
+static void free_halves(void)
 {
-	size_t before, calls = 0;
-
-	(void)state;
 	begin();
 	take(2 * MANY, LARGE - 1);
 	for (unsigned int i = 0; i < 2 * MANY; i += 2)
 		page_free(runs[i], LARGE - 1);
 	pages_let_time_pass();
+}
+
+static void free_other_halves(void)
+{
+	for (unsigned int i = 1; i < 2 * MANY; i += 2)
+		page_free(runs[i], LARGE - 1);
+}
+
+/* No program waits long for one free. */
+static void one_call_gives_back_a_part(void **state)
+{
+	size_t before, calls = 0;
+
+	(void)state;
+	free_halves();
 	for (before = dirty(); before > PAGE_KEEP_PARTS + MANY * OS_HUGE / 2 / 4; calls++) {
 		pages_free_some(1);
 		assert_true(calls < 2 * CALLS);
@@ -117,8 +128,7 @@ static void one_call_gives_back_a_part(void **state)
 		before = dirty();
 	}
 	assert_true(calls >= 1);
-	for (unsigned int i = 1; i < 2 * MANY; i += 2)
-		page_free(runs[i], LARGE - 1);
+	free_other_halves();
 }
 
 /* As when a flush frees the last objects of many slabs. */
@@ -127,17 +137,12 @@ static void many_frees_at_once_give_back_a_part(void **state)
 	size_t before;
 
 	(void)state;
-	begin();
-	take(2 * MANY, LARGE - 1);
-	for (unsigned int i = 0; i < 2 * MANY; i += 2)
-		page_free(runs[i], LARGE - 1);
-	pages_let_time_pass();
+	free_halves();
 	before = dirty();
 	for (int i = 1; i < PAGE_DISCARD_FREES; i++)
 		page_free(page_alloc(0, 0), 0);
 	assert_true(before - dirty() <= PAGE_DISCARD_MAX + MANY * OS_HUGE / 2 / 4);
-	for (unsigned int i = 1; i < 2 * MANY; i += 2)
-		page_free(runs[i], LARGE - 1);
+	free_other_halves();
 }
 
 int main(void)

@@ -23,6 +23,8 @@
 #include "cache/cache.h"
 #include "kit/cache.h"
 #include "kit/check.h"
+#include "kit/locks.h"
+#include "kit/objects.h"
 #include "kit/process.h"
 #include "kit/random.h"
 #include "kit/told.h"
@@ -38,7 +40,7 @@ enum {
 };
 
 #define CONSTRUCTED UINT64_C(0xc0457c7ed)
-#define LIVE	    UINT64_C(0x57a3b0057a3b00)
+#define STAMPED	    8 /* bytes of each object */
 
 static struct told told;
 static void *held[MANY];
@@ -166,16 +168,6 @@ static struct kmem_cache *beside;
 static struct os_lock *node_lock(void)
 {
 	return &beside->sheaf.slab.nodes[os_node()]->lock;
-}
-
-static void lock_caches(void)
-{
-	os_lock(&caches.lock);
-}
-
-static void unlock_caches(void)
-{
-	os_unlock(&caches.lock);
 }
 
 static void lock_node(void)
@@ -355,13 +347,13 @@ static int running = 1;
 
 static void stamp(unsigned int c, uint64_t *object)
 {
-	CHECK(__atomic_exchange_n(object, LIVE, __ATOMIC_RELAXED) != LIVE);
+	CHECK(stamp_put(object, STAMPED, 0, 0));
 	CHECK(c != 1 || object[1] == CONSTRUCTED);
 }
 
 static void unstamp(uint64_t *object)
 {
-	CHECK(__atomic_exchange_n(object, 0, __ATOMIC_RELAXED) == LIVE);
+	CHECK(stamp_remove(object, STAMPED));
 }
 
 static void on_signal(int number)
@@ -551,7 +543,7 @@ static void on_kmalloc_signal(int number)
 	if (!block)
 		return;
 	__atomic_fetch_add(&nr_had, 1, __ATOMIC_RELAXED);
-	CHECK(__atomic_exchange_n(block, LIVE, __ATOMIC_RELAXED) != LIVE);
+	stamp(0, block);
 	unstamp(block);
 	kfree_nolock(block);
 }

@@ -16,6 +16,7 @@
 #include "kit/by_hand.h"
 #include "kit/cache.h"
 #include "kit/check.h"
+#include "kit/locks.h"
 #include "kit/process.h"
 #include "kit/told.h"
 #include "kit/unit.h"
@@ -93,16 +94,6 @@ static void lock_family(void)
 static void unlock_family(void)
 {
 	os_unlock(&caches.family);
-}
-
-static void lock_caches(void)
-{
-	os_lock(&caches.lock);
-}
-
-static void unlock_caches(void)
-{
-	os_unlock(&caches.lock);
 }
 
 static const struct {

@@ -18,6 +18,7 @@
 #include "kit/check.h"
 #include "kit/parts.h"
 #include "kit/process.h"
+#include "kit/sheaves.h"
 #include "kit/told.h"
 #include "kit/unit.h"
 #include "percpu/drain.h"
@@ -30,20 +31,6 @@ enum {
 
 static void **objects;
 static size_t nr_objects;
-static size_t nr_in_sheaves;
-
-static void count(void *data, struct sheaf *sheaf)
-{
-	(void)data;
-	nr_in_sheaves += sheaf_size(sheaf);
-}
-
-static size_t in_sheaves(struct kmem_cache *s)
-{
-	nr_in_sheaves = 0;
-	sheaf_for_each(&s->sheaf, count, NULL);
-	return nr_in_sheaves;
-}
 
 static void allocate_all(struct kmem_cache *s, gfp_t flags)
 {
@@ -153,7 +140,7 @@ static void refill_without_sleeping(void)
 	void *object = kmem_cache_alloc(s, GFP_NOWAIT);
 
 	CHECK(object);
-	CHECK(in_sheaves(s) >= sheaf_capacity(&s->sheaf) - 1);
+	CHECK(objects_in_sheaves(s) >= sheaf_capacity(&s->sheaf) - 1);
 	kmem_cache_free(s, object);
 	kmem_cache_destroy(s);
 }

@@ -25,6 +25,7 @@
 
 #include "cache/cache.h"
 #include "kit/check.h"
+#include "kit/objects.h"
 #include "kit/process.h"
 #include "kit/refuse.h"
 #include "kit/shown.h"
@@ -111,7 +112,7 @@ static const struct {
 struct worker {
 	pthread_t thread;
 	unsigned int number;
-	uintptr_t *objects[OBJECTS];
+	uint64_t *objects[OBJECTS];
 	size_t had;
 };
 
@@ -130,17 +131,10 @@ static void refuse(void)
 	refuse_where(refused->call, refused_with, refused->flags != 0, &flags);
 }
 
-static uintptr_t stamp(struct worker *w, size_t i)
-{
-	return ~(uintptr_t)&w->objects[i];
-}
-
 static void free_all(struct worker *w, struct kmem_cache *s)
 {
-	for (size_t i = 0; i < w->had; i++) {
-		CHECK(*w->objects[i] == stamp(w, i));
-		*w->objects[i] = 0;
-	}
+	for (size_t i = 0; i < w->had; i++)
+		CHECK(stamp_remove(w->objects[i], kmem_cache_size(s)));
 	/* Free in two ways: one half one by one, and the rest together. */
 	for (size_t i = 0; i < w->had / 2; i++)
 		kmem_cache_free(s, w->objects[i]);
@@ -158,7 +152,7 @@ static void allocate(struct worker *w, struct kmem_cache *s)
 		w->had += bulk;
 	CHECK(w->had == n || refused->may_cost);
 	for (size_t i = 0; i < w->had; i++)
-		*w->objects[i] = stamp(w, i);
+		CHECK(stamp_put(w->objects[i], kmem_cache_size(s), w->number, i));
 }
 
 /* Both threads have objects of the same cache, and free them, at the same time. */

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 
 #include "cache/cache.h"
+#include "kit/cache.h"
 #include "kit/check.h"
 #include "kit/process.h"
 #include "kit/ready.h"
@@ -26,14 +27,6 @@ enum {
 
 static struct told told;
 static char text[1 << 20];
-
-static struct kmem_cache *make(const char *name, slab_flags_t flags)
-{
-	struct kmem_cache *s = kmem_cache_create(name, 32, NULL, flags);
-
-	assert_non_null(s);
-	return s;
-}
 
 static void free_all(struct kmem_cache *s, void **objects, int n)
 {
@@ -55,7 +48,7 @@ static void one_fault(struct kmem_cache *s, int faults, const char *what, const 
 
 static void finds_what_was_overwritten(void **state)
 {
-	struct kmem_cache *s = make("validated", FZPU);
+	struct kmem_cache *s = make("validated", 32, FZPU);
 	char *objects[OBJECTS];
 
 	(void)state;
@@ -84,7 +77,7 @@ static void finds_what_was_overwritten(void **state)
 
 static void caches_without_letters(void **state)
 {
-	struct kmem_cache *s = make("plain", SLAB_NO_MERGE);
+	struct kmem_cache *s = make("plain", 32, SLAB_NO_MERGE);
 	void *objects[OBJECTS];
 
 	(void)state;
@@ -103,7 +96,7 @@ static void caches_without_letters(void **state)
 /* A slab that lost an object: neither free nor counted as used. */
 static void finds_a_wrong_count(void **state)
 {
-	struct kmem_cache *s = make("counted", SLAB_NO_MERGE | SLAB_NO_SHEAVES);
+	struct kmem_cache *s = make("counted", 32, SLAB_NO_MERGE | SLAB_NO_SHEAVES);
 	void *object = kmem_cache_alloc(s, GFP_KERNEL);
 	struct slab *slab = page_slab(object);
 
@@ -156,7 +149,8 @@ static void *use(void *cache)
 /* Nothing is found where nothing is wrong, no object is lost, and nobody waits. */
 static void others_go_on(void **state)
 {
-	struct kmem_cache *caches_used[] = {make("used", FZPU), make("used plain", SLAB_NO_MERGE)};
+	struct kmem_cache *caches_used[] = {make("used", 32, FZPU),
+					    make("used plain", 32, SLAB_NO_MERGE)};
 	int file = memfd_create("traces", MFD_CLOEXEC);
 	pthread_t threads[4];
 
@@ -213,7 +207,7 @@ static __attribute__((noinline)) void *once(struct kmem_cache *s)
 
 static void groups_by_stack(void **state)
 {
-	struct kmem_cache *s = make("traced", FZPU);
+	struct kmem_cache *s = make("traced", 32, FZPU);
 	volatile int n = 30; /* one call in a loop */
 	void *objects[33];
 
@@ -245,7 +239,7 @@ static void groups_by_stack(void **state)
 
 static void wrong_calls(void **state)
 {
-	struct kmem_cache *s = make("untraced", SLAB_CONSISTENCY_CHECKS);
+	struct kmem_cache *s = make("untraced", 32, SLAB_CONSISTENCY_CHECKS);
 
 	(void)state;
 	assert_int_equal(kmem_cache_print_traces(s, 1, SHEAF_ALLOC_TRACES, SHEAF_STATS_TEXT),
@@ -276,7 +270,7 @@ static void *deep(struct kmem_cache *s, unsigned int path, int depth)
 
 static void many_stacks(void **state)
 {
-	struct kmem_cache *s = make("deep", SLAB_STORE_USER);
+	struct kmem_cache *s = make("deep", 32, SLAB_STORE_USER);
 	enum {
 		PATHS = 5000
 	};

@@ -16,6 +16,7 @@
 #include "kit/process.h"
 #include "kit/random.h"
 #include "kit/ready.h"
+#include "kit/sheaves.h"
 #include "kit/told.h"
 #include "kit/unit.h"
 #include "os/lock.h"
@@ -254,14 +255,6 @@ static void sheaves_own_no_sheaves(void **state)
 	all_is_there(s);
 }
 
-static size_t nr_parked;
-
-static void count(void *data, struct sheaf *sheaf)
-{
-	(void)data;
-	nr_parked += sheaf_size(sheaf);
-}
-
 /* Callers without direct reclaim never refilled a sheaf, and starved. */
 static void refill_without_direct_reclaim(void **state)
 {
@@ -274,9 +267,7 @@ static void refill_without_direct_reclaim(void **state)
 		void *object = kmem_cache_alloc(s, flags[i]);
 
 		assert_non_null(object);
-		nr_parked = 0;
-		sheaf_for_each(&s->sheaf, count, NULL);
-		assert_true(nr_parked >= sheaf_capacity(&s->sheaf) - 1);
+		assert_true(objects_in_sheaves(s) >= sheaf_capacity(&s->sheaf) - 1);
 		kmem_cache_free(s, object);
 		all_is_there(s);
 	}
@@ -294,9 +285,7 @@ static void mempool_refills_sheaves(void **state)
 	assert_int_equal(kmem_cache_shrink(s), 1);
 	for (int i = 0; i < 10; i++)
 		assert_non_null(p[i] = mempool_alloc(pool, i % 2 ? GFP_KERNEL : GFP_NOWAIT));
-	nr_parked = 0;
-	sheaf_for_each(&s->sheaf, count, NULL);
-	assert_true(nr_parked >= sheaf_capacity(&s->sheaf) - 10);
+	assert_true(objects_in_sheaves(s) >= sheaf_capacity(&s->sheaf) - 10);
 	for (int i = 0; i < 2; i++)
 		assert_non_null(reserve[i] = mempool_alloc_preallocated(pool));
 	for (int i = 0; i < 2; i++)
