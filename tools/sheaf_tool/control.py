@@ -5,6 +5,7 @@ A process answers at the end of a slow call of the library, so one that makes no
 """
 from __future__ import annotations
 
+import argparse
 import errno
 import json
 import os
@@ -39,6 +40,18 @@ def add_arguments(parser: Any) -> None:
     parser.add_argument("--cache", metavar="NAME", help="only this cache; NAME* means all that begin with NAME")
     parser.add_argument("--timeout", type=float, default=PATIENCE, metavar="SECONDS",
                         help="how long to wait for an answer (default %(default)g)")
+
+
+def add_command(commands: Any, module: Any, summary: str) -> Any:
+    """A command named like the module that asks one process; its options so far."""
+    parser = commands.add_parser(module.__name__.split(".")[-1], help=summary,
+                                 description=module.__doc__.replace("`", ""), epilog=module.EPILOG,
+                                 formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pid", metavar="PID", help="the process")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_arguments(parser)
+    parser.set_defaults(run=module.run)
+    return parser
 
 
 def _idle(pid: int, timeout: float) -> Idle:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import sys
 from typing import Any
 
 from . import control, shared
@@ -40,11 +41,5 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def add_parser(commands: Any) -> None:
-    parser = commands.add_parser("debug", help="list and switch the checks of a running process",
-                                 description=__doc__.replace("`", ""), epilog=EPILOG,
-                                 formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("pid", metavar="PID", help="the process")
+    parser = control.add_command(commands, sys.modules[__name__], "list and switch the checks of a running process")
     parser.add_argument("--letters", metavar="+T|-T", help="switch T or A on or off; --letters=-T for off")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    control.add_arguments(parser)
-    parser.set_defaults(run=run)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from typing import Any
 
 from . import control, shared, symbols
@@ -74,13 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def add_parser(commands: Any) -> None:
-    parser = commands.add_parser("leaks", help="who allocated the objects of a running process",
-                                 description=__doc__.replace("`", ""), epilog=EPILOG,
-                                 formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("pid", metavar="PID", help="the process")
+    parser = control.add_command(commands, sys.modules[__name__], "who allocated the objects of a running process")
     parser.add_argument("--freed", action="store_true", help="group by the stacks that last freed the objects")
     parser.add_argument("--older", type=float, default=0, metavar="SECONDS",
                         help="only stacks with an object that is at least this old")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    control.add_arguments(parser)
-    parser.set_defaults(run=run)
