@@ -237,11 +237,6 @@ static void free_by_owner(size_t n, void **p, bool waited, const char *call)
 	}
 }
 
-void cache_free_by_owner(size_t n, void **p, const char *call)
-{
-	free_by_owner(n, p, false, call);
-}
-
 void cache_free_waited(size_t n, void **p, const char *call)
 {
 	free_by_owner(n, p, true, call);
@@ -252,7 +247,7 @@ SHEAF_PUBLIC void kmem_cache_free_bulk(struct kmem_cache *s, size_t n, void **p)
 	bool may_keep = true;
 
 	if (!s)
-		cache_free_by_owner(n, p, "kmem_cache_free_bulk");
+		free_by_owner(n, p, false, "kmem_cache_free_bulk");
 	else if (__builtin_expect(os.watched, 0))
 		free_watched(s, n, p, false, "kmem_cache_free_bulk");
 	else

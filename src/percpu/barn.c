@@ -93,7 +93,7 @@ struct sheaf *barn_search_part(const struct barn_search *s, unsigned int part)
 }
 
 /* Blocks exist up to the limit of cells that may be full. */
-struct sheaf *barn_search_blocks(const struct barn_search *s)
+static struct sheaf *search_blocks(const struct barn_search *s)
 {
 	unsigned int left = os_load_relaxed(&s->cache->barn_full);
 	struct sheaf *sheaf = NULL;
@@ -134,7 +134,7 @@ static void remember_found_none(struct barn *barn, enum barn_wanted wanted)
 /* Search the blocks and other CPUs' shards. */
 static struct sheaf *search_all(const struct barn_search *s, enum barn_wanted wanted)
 {
-	struct sheaf *sheaf = barn_search_blocks(s);
+	struct sheaf *sheaf = search_blocks(s);
 	bool all = false;
 
 	if (!sheaf)

@@ -39,9 +39,8 @@ bool cells_put_empty(const struct cells *cells, struct sheaf *sheaf);
 /* True if there is a cell for a full one. */
 bool cells_have_room(const struct cells *cells);
 
-/* Search the shard of a CPU; the node's blocks; one part of each of them. */
+/* Search the shard of a CPU; one part of each of the node's blocks. In barn.c. */
 struct sheaf *barn_search_shard(const struct barn_search *s, unsigned int cpu);
-struct sheaf *barn_search_blocks(const struct barn_search *s);
 struct sheaf *barn_search_part(const struct barn_search *s, unsigned int part);
 
 /*

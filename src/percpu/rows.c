@@ -96,7 +96,8 @@ bool rows_open_here(char *handle)
 	       open_stand_in(handle, os.node_of_row[row]);
 }
 
-unsigned int rows_opened_from(unsigned int row)
+/* The first row from this one on that ever had an open slot; os.nr_rows if there is none. */
+static unsigned int opened_from(unsigned int row)
 {
 	while (row < os.nr_rows) {
 		uint64_t rest = os_load_acquire(&opened[row / 64]) >> row % 64;
@@ -117,7 +118,7 @@ uint64_t rows_counted(char *handle, unsigned int word)
 {
 	uint64_t total = word_of(handle, word);
 
-	for (unsigned int row = 0; (row = rows_opened_from(row)) < os.nr_rows; row++) {
+	for (unsigned int row = 0; (row = opened_from(row)) < os.nr_rows; row++) {
 		struct slot *slot = slot_of_row(handle, row);
 
 		if (rows_is_open(slot))
@@ -136,7 +137,7 @@ static void clear_row(struct slot *slot)
 static void clear_counters(struct slot *handle)
 {
 	clear_row(handle);
-	for (unsigned int row = 0; (row = rows_opened_from(row)) < os.nr_rows; row++) {
+	for (unsigned int row = 0; (row = opened_from(row)) < os.nr_rows; row++) {
 		struct slot *slot = slot_of_row((char *)handle, row);
 
 		if (rows_is_open(slot))

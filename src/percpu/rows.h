@@ -43,9 +43,6 @@ static inline bool rows_is_open(const struct slot *slot)
  * while it is locked. Returns false if that is impossible, or if all of them are locked. */
 bool rows_open_here(char *handle);
 
-/* The first row from this one on that ever had an open slot; os.nr_rows if there is none. */
-unsigned int rows_opened_from(unsigned int row);
-
 /* The sum of a counted word over every CPU, and over threads without one. */
 uint64_t rows_counted(char *handle, unsigned int word);
 
