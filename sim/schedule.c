@@ -164,7 +164,7 @@ static void migrate(struct fibre *fibre)
 }
 
 /* Continue this fibre on its CPU, or on another one. */
-static void go_on(struct fibre *fibre)
+void sim_go_on(struct fibre *fibre)
 {
 	struct fibre *from = sim.current;
 
@@ -191,7 +191,7 @@ void sim_pass(void)
 	/* Do not choose the fibre that yields again if there is another. */
 	else if (chosen == sim.current && n > 1)
 		chosen = sim.candidates[sim_below(n)];
-	go_on(chosen);
+	sim_go_on(chosen);
 }
 
 void os_sim_step(void)
@@ -210,7 +210,7 @@ void os_sim_step(void)
 		struct fibre *next = &sim.fibres[sim.config.decide((unsigned)(fibre - sim.fibres))];
 
 		if (next != fibre)
-			go_on(next);
+			sim_go_on(next);
 		return;
 	}
 	dice = sim_random();
@@ -230,6 +230,8 @@ bool os_sim_section_enter(struct slot *slot)
 		sim_fail("a section begins inside a section");
 	sim.current->section = slot;
 	sim.current->aborted = false;
+	if (sim.config.prices)
+		sim.config.prices->section();
 	return true;
 }
 

@@ -15,7 +15,7 @@
  *  V3. The library initialises its state once per process, so each configuration runs in a separate
  *      process: see sim_in_child().
  *
- * Callers: sim/kit/, tests/sim/.
+ * Callers: sim/kit/, sim/scale/, tests/sim/.
  */
 #ifndef SHEAF_SIM_SIM_H
 #define SHEAF_SIM_SIM_H
@@ -25,6 +25,20 @@
 #include <stdint.h>
 
 #define SIM_ALWAYS 65536u /* a probability of one */
+
+/*
+ * What a simulation supplies that also says how long everything takes (sim/scale/). Its `decide`
+ * keeps the fibre that runs; other fibres go on where it calls sim_go_on() (state.h). It has locks
+ * of its own, in the place of os/lock.c.
+ */
+struct sim_prices {
+	const uint16_t *node_of_cpu, *llc_of_cpu;
+	uint64_t (*now)(void);			     /* the running fibre's clock, in ns */
+	void (*section)(void);			     /* it enters a section */
+	void (*barrier)(void);			     /* it calls membarrier */
+	void (*sleep)(uint64_t ns);		     /* it sleeps */
+	void (*discard)(void *address, size_t size); /* it gives memory back */
+};
 
 struct sim_config {
 	uint64_t seed;
@@ -56,6 +70,8 @@ struct sim_config {
 	 * end of a fibre.
 	 */
 	unsigned int (*decide)(unsigned int fibre);
+
+	const struct sim_prices *prices; /* NULL: all that is known of time is step_ns */
 };
 #define SIM_NOBODY (~0u)
 
@@ -91,6 +107,13 @@ uint64_t sim_longest_hold(unsigned int rank);
 
 /* Pages of slot rows that use memory, because a CPU wrote to them. */
 size_t sim_row_pages(void);
+
+/* True if the address is in memory that the library reserved. */
+bool sim_reserved(uintptr_t address);
+
+/* The row of slots that an address is in, and where that begins: 0 nobody's, 1 handles, 2 the first
+ * CPU's. False if it is in none. */
+bool sim_row(uintptr_t address, unsigned int *row, uintptr_t *begin);
 
 /* Print one line with the seed, then abort(). */
 void sim_fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));

@@ -60,6 +60,8 @@ uint64_t sim_step_ns(void);
 bool sim_chance(unsigned int probability);
 /* Switch to another fibre; returns when this one is chosen again. */
 void sim_pass(void);
+/* ... to this one, which waits for nothing. */
+void sim_go_on(struct fibre *fibre);
 void sim_abort_section(struct fibre *fibre);
 
 /* A stack on which entry() will run; it must never return. */

@@ -11,19 +11,24 @@
 #include "sim/state.h"
 
 #define CPUS_PER_LLC 4
+#define BRIEFLY_NS   50000
 
 struct os_machine os;
 
 void os_init(void)
 {
+	const struct sim_prices *prices = sim.config.prices;
+
 	os_options_parse(sim.config.options ? sim.config.options : "");
 	os.backend = sim.config.backend;
 	os.nr_cpus = sim.config.cpus;
 	os.nr_nodes = sim.config.nodes;
 	os.page_size = sim.config.page_size ? sim.config.page_size : OS_PAGE;
 	for (uint32_t cpu = 0; cpu < os.nr_cpus; cpu++) {
-		os.node_of_row[cpu] = (uint16_t)(cpu * os.nr_nodes / os.nr_cpus);
-		os.llc_of_cpu[cpu] = (uint16_t)(cpu / CPUS_PER_LLC);
+		os.node_of_row[cpu] = prices ? prices->node_of_cpu[cpu]
+					     : (uint16_t)(cpu * os.nr_nodes / os.nr_cpus);
+		os.llc_of_cpu[cpu] =
+			prices ? prices->llc_of_cpu[cpu] : (uint16_t)(cpu / CPUS_PER_LLC);
 		os.place_of[cpu].allowed = 1;
 	}
 	os_find_places();
@@ -67,6 +72,8 @@ bool os_membarrier(void)
 		return false;
 	for (unsigned int i = 0; i < sim.nr_fibres; i++)
 		sim_abort_section(&sim.fibres[i]);
+	if (sim.config.prices)
+		sim.config.prices->barrier();
 	return true;
 }
 
@@ -102,7 +109,9 @@ uint32_t os_thread(void)
 void os_sleep_briefly(void)
 {
 	os_sim_step();
-	if (sim.current != &sim.outside)
+	if (sim.config.prices)
+		sim.config.prices->sleep(BRIEFLY_NS);
+	else if (sim.current != &sim.outside)
 		sim_pass();
 	else if (!sim.nr_fibres)
 		sim_fail("waits for somebody when everything is quiet");
@@ -115,7 +124,7 @@ uint64_t sim_step_ns(void)
 
 uint64_t os_now(void)
 {
-	return sim.steps * sim_step_ns();
+	return sim.config.prices ? sim.config.prices->now() : sim.steps * sim_step_ns();
 }
 
 uint32_t os_now_ms(void)

@@ -95,8 +95,11 @@ void os_discard(void *address, size_t size)
 	uintptr_t end = os_round_down((uintptr_t)address + size);
 
 	os_sim_step();
-	if (begin < end)
-		madvise((void *)begin, end - begin, MADV_DONTNEED);
+	if (begin >= end)
+		return;
+	madvise((void *)begin, end - begin, MADV_DONTNEED);
+	if (sim.config.prices)
+		sim.config.prices->discard((void *)begin, end - begin);
 }
 
 void os_advise_huge(void *address, size_t size, bool huge)
@@ -151,6 +154,25 @@ bool os_open_counters(char *row)
 unsigned int os_counters_areas(void)
 {
 	return 0;
+}
+
+bool sim_reserved(uintptr_t address)
+{
+	return address >= FIRST_ADDRESS && address < next_address;
+}
+
+bool sim_row(uintptr_t address, unsigned int *row, uintptr_t *begin)
+{
+	for (unsigned int i = 0; i < nr_areas; i++) {
+		uintptr_t area = (uintptr_t)areas[i] - 2 * ROW_BYTES;
+
+		if (address - area >= os_area_bytes())
+			continue;
+		*row = (unsigned int)((address - area) / ROW_BYTES);
+		*begin = area + *row * ROW_BYTES;
+		return true;
+	}
+	return false;
 }
 
 size_t sim_row_pages(void)

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One point of a curve of `sheaf sim scale`: a workload with an allocator on so many CPUs of a
+ * machine. Each run is a process of its own, because the library begins once in a process. The
+ * command (tools/sheaf_bench/sim.py) runs it for each point, and makes tables of what it prints.
+ *
+ *   work.c, workloads.c, allocators.c    what runs               (instrumented: workloads.c,
+ *   tsan.c, price.c                      what each access costs   the library and the baseline)
+ *   lines.c, homes.c, machine.c          cache lines, pages, the machine file
+ *   task.c, clock.c, locks.c             who goes next, on the fibres of sim/schedule.c
+ *   tally.c, kinds.c, report.c           what is counted, and printed
+ */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/scale/report.h"
+#include "sim/scale/task.h"
+#include "sim/scale/workloads.h"
+
+#define MOST_WINDOWS 40
+/* A window has room for the batches of one CPU, so that their number does not matter. */
+#define WINDOW_NS     100000
+#define WINDOW_NS_ALL 2000000 /* shared by the CPUs */
+
+struct request {
+	const char *machine, *options;
+	const struct workload *workload;
+	const struct allocator *allocator;
+	unsigned long cpus, seed, size, windows;
+};
+
+static const char usage[] =
+	"usage: sheaf-sim-scale --machine FILE --workload NAME [--allocator NAME] [--cpus N]\n"
+	"                       [--size BYTES] [--seed N] [--windows N] [--options TEXT] [--list]\n"
+	"`sheaf sim scale` runs this.\n";
+
+static _Noreturn void refuse(const char *what, const char *value)
+{
+	fprintf(stderr, "sheaf sim scale: %s%s\n", what, value ? value : "");
+	exit(2);
+}
+
+static void list(void)
+{
+	for (const struct workload *w = workloads; w->name; w++)
+		printf("workload %s %u %s\n", w->name, w->in_pairs ? 2 : 1, w->what);
+	for (const struct allocator *a = allocators; a->name; a++)
+		printf("allocator %s %s\n", a->name, a->what);
+	exit(0);
+}
+
+static const struct workload *find_workload(const char *name)
+{
+	for (const struct workload *w = workloads; w->name; w++)
+		if (!strcmp(w->name, name))
+			return w;
+	refuse("there is no workload ", name);
+}
+
+static const struct allocator *find_allocator(const char *name)
+{
+	for (const struct allocator *a = allocators; a->name; a++)
+		if (!strcmp(a->name, name))
+			return a;
+	refuse("there is no allocator ", name);
+}
+
+static unsigned long number(const char *text, const char *name)
+{
+	char *end;
+	unsigned long value = strtoul(text, &end, 10);
+
+	if (*end || end == text || *text == '-')
+		refuse("a number is wanted for ", name);
+	return value;
+}
+
+static struct request parse(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"machine", 1, NULL, 'm'},   {"workload", 1, NULL, 'w'},
+		{"allocator", 1, NULL, 'a'}, {"cpus", 1, NULL, 'c'},
+		{"size", 1, NULL, 's'},	     {"seed", 1, NULL, 'r'},
+		{"windows", 1, NULL, 'n'},   {"options", 1, NULL, 'o'},
+		{"list", 0, NULL, 'l'},	     {0},
+	};
+	struct request r = {
+		.allocator = allocators, .seed = 1, .size = 64, .windows = MOST_WINDOWS};
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (option == 'm')
+			r.machine = optarg;
+		else if (option == 'w')
+			r.workload = find_workload(optarg);
+		else if (option == 'a')
+			r.allocator = find_allocator(optarg);
+		else if (option == 'c')
+			r.cpus = number(optarg, "--cpus");
+		else if (option == 's')
+			r.size = number(optarg, "--size");
+		else if (option == 'r')
+			r.seed = number(optarg, "--seed");
+		else if (option == 'n')
+			r.windows = number(optarg, "--windows");
+		else if (option == 'o')
+			r.options = optarg;
+		else if (option == 'l')
+			list();
+		else
+			refuse(usage, NULL);
+	}
+	if (!r.machine || !r.workload || optind < argc)
+		refuse(usage, NULL);
+	return r;
+}
+
+/* Cores before their second threads. The two of a far pair are half of the cores apart. */
+static unsigned int cpu_of(const struct machine *m, const struct workload *w, unsigned int task)
+{
+	unsigned int half = m->nr_cpus / m->threads / 2, pair = task / 2;
+
+	if (!w->far_apart)
+		return task;
+	return pair / half * 2 * half + task % 2 * half + pair % half;
+}
+
+static unsigned int tasks_of(const struct machine *m, const struct request *r)
+{
+	unsigned int tasks = (unsigned int)(r->cpus ? r->cpus : m->nr_cpus);
+
+	if (r->cpus > m->nr_cpus) {
+		fprintf(stderr, "sheaf sim scale: %s has %u CPUs, not %lu\n", r->machine,
+			m->nr_cpus, r->cpus);
+		exit(2);
+	}
+	if (r->workload->in_pairs && tasks % 2)
+		refuse("CPUs work in pairs in the workload ", r->workload->name);
+	if (r->workload->far_apart && m->nr_cpus / m->threads % 2)
+		refuse("an even number of cores is needed for ", r->workload->name);
+	return tasks;
+}
+
+int main(int argc, char **argv)
+{
+	static unsigned int cpus[MACHINE_CPUS];
+	static struct machine machine;
+	struct request r = parse(argc, argv);
+	unsigned int tasks;
+	uint64_t window;
+	char error[512];
+	void *context;
+
+	if (!machine_read(&machine, r.machine, error, sizeof(error)))
+		refuse(error, NULL);
+	tasks = tasks_of(&machine, &r);
+	for (unsigned int i = 0; i < tasks; i++)
+		cpus[i] = cpu_of(&machine, r.workload, i);
+	window = (WINDOW_NS + WINDOW_NS_ALL / tasks) * UINT64_C(1000);
+	tally_start(window, (unsigned int)r.windows);
+	task_start(&machine, tasks, r.seed, r.options);
+	context = r.allocator->open(r.size);
+	if (!context || !workload_prepare(r.workload, r.allocator, context, cpus, tasks))
+		refuse("there is no memory for ", r.workload->name);
+	task_run(cpus, r.workload->run);
+	report_print(tasks, window);
+	return 0;
+}

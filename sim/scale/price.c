@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/* See price.h. */
+#include "sim/scale/price.h"
+
+#include "sim/scale/homes.h"
+#include "sim/scale/kinds.h"
+#include "sim/scale/lines.h"
+#include "sim/scale/task.h"
+#include "sim/state.h"
+
+#define LINES_OF_PAGE_SHIFT (HOMES_PAGE_SHIFT - LINES_SHIFT)
+#define BY_ADDRESS	    TALLY_NR_KINDS /* the kind of a line that its address tells */
+#define RECENT		    4096	   /* pages whose numbers are at hand */
+
+struct access {
+	uintptr_t address, line;
+	enum price_access how;
+	enum tally_kind kind;
+	const void *pc;
+};
+
+static const struct machine *machine;
+static struct lines *lines;
+static struct homes *homes;
+static uint64_t pages; /* that the library has touched and not given back */
+static struct {
+	uintptr_t page;
+	uint32_t number;
+} recent[RECENT];
+
+void price_start(const struct machine *m)
+{
+	machine = m;
+	lines = lines_new(m);
+	homes = homes_new();
+	if (!lines || !homes)
+		sim_fail("no memory");
+}
+
+/* The number of the line, by the number of its page. */
+static uintptr_t line_of(uintptr_t address)
+{
+	uintptr_t page = address >> HOMES_PAGE_SHIFT, place = page % RECENT;
+	uintptr_t in_page = address >> LINES_SHIFT & ((1u << LINES_OF_PAGE_SHIFT) - 1);
+
+	if (recent[place].page != page) {
+		recent[place].page = page;
+		recent[place].number = homes_number(homes, page);
+	}
+	return (uintptr_t)recent[place].number << LINES_OF_PAGE_SHIFT | in_page;
+}
+
+static bool moved(enum machine_cost from)
+{
+	return from >= MACHINE_same_core && from <= MACHINE_other_socket;
+}
+
+static void note(const struct task *task, const struct access *a, enum machine_cost from,
+		 uint64_t ps)
+{
+	struct tally *tally = tally_at(task->clock);
+	enum tally_kind kind;
+
+	tally->from[task->side][from]++;
+	if (!moved(from))
+		return;
+	kind = a->kind == BY_ADDRESS ? kind_of(a->address) : a->kind;
+	tally->moved[task->side][kind]++;
+	tally_heat((uintptr_t)a->pc, ps);
+}
+
+/* The node of the page. A first touch is a page fault, which costs nothing before tasks run. */
+static unsigned int find_home(unsigned int cpu, uintptr_t address, bool *first)
+{
+	unsigned int node = machine->memory_node[machine->node_of[cpu]];
+	unsigned int home = homes_touch(homes, address >> HOMES_PAGE_SHIFT, node, first);
+
+	pages += *first && sim_reserved(address);
+	return home;
+}
+
+/* Get a line that the CPU does not have, when it is this task's turn. */
+static void get(struct task *task, const struct access *a)
+{
+	unsigned int home;
+	bool write = a->how != PRICE_READ, first;
+	struct lines_move move;
+
+	task_pass();
+	home = find_home(task->cpu, a->address, &first);
+	if (first)
+		task->clock += machine->cost[MACHINE_fault];
+	if (lines_has(lines, task->cpu, a->line, write))
+		return;
+	move = lines_get(lines, task->cpu, a->line, write, task->clock, home);
+	note(task, a, move.from, move.done - task->clock);
+	task->clock = move.done;
+}
+
+static void touch(struct task *task, const struct access *a)
+{
+	if (task->clock > task->until)
+		task_pass();
+	if (!lines_has(lines, task->cpu, a->line, a->how != PRICE_READ))
+		get(task, a);
+	if (!sim.current->section)
+		task->clock += machine->cost[MACHINE_own];
+	if (a->how == PRICE_CHANGE)
+		task->clock += machine->cost[MACHINE_atomic];
+}
+
+void price_access(const volatile void *at, size_t size, enum price_access how, const void *pc)
+{
+	struct access a = {.address = (uintptr_t)at, .how = how, .kind = BY_ADDRESS, .pc = pc};
+	uintptr_t last = a.address + size - 1;
+	struct task *task = task_now();
+	bool first;
+
+	/* Elsewhere, such as on a stack, addresses differ from run to run. */
+	if (!task && sim_reserved(a.address))
+		find_home(sim.outside.cpu, a.address, &first);
+	if (!task || !size)
+		return;
+	for (; a.address >> LINES_SHIFT <= last >> LINES_SHIFT; a.address += 1u << LINES_SHIFT) {
+		a.line = line_of(a.address);
+		touch(task, &a);
+	}
+}
+
+void price_lock(const void *lock, enum price_access how, const void *pc)
+{
+	struct access a = {.address = (uintptr_t)lock,
+			   .line = line_of((uintptr_t)lock),
+			   .how = how,
+			   .kind = TALLY_lock,
+			   .pc = pc};
+	struct task *task = task_now();
+
+	if (!task)
+		return;
+	touch(task, &a);
+	/* Whether the lock is free is seen in the order of time, wherever its line is. */
+	task_pass();
+}
+
+void price_discard(void *address, size_t size)
+{
+	pages -= homes_discard(homes, (uintptr_t)address >> HOMES_PAGE_SHIFT,
+			       size >> HOMES_PAGE_SHIFT);
+}
+
+uint64_t price_pages(void)
+{
+	return pages;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/* See task.h. */
+#include "sim/scale/task.h"
+
+#include "os/section.h"
+#include "sim/scale/clock.h"
+#include "sim/scale/price.h"
+#include "sim/state.h"
+
+#define QUANTUM 500000 /* ps: how far a task may be ahead with lines of its own */
+
+const struct machine *task_machine;
+static struct task tasks[MACHINE_CPUS];
+static unsigned int nr_tasks;
+static void (*body_of)(unsigned int i);
+
+struct task *task_now(void)
+{
+	return sim.current == &sim.outside ? NULL : &tasks[sim.current - sim.fibres];
+}
+
+unsigned int task_number(const struct task *task)
+{
+	return (unsigned int)(task - tasks);
+}
+
+struct task *task_at(unsigned int number)
+{
+	return &tasks[number];
+}
+
+unsigned int task_count(void)
+{
+	return nr_tasks;
+}
+
+/* The earliest one, which may go on. */
+static unsigned int next_task(void)
+{
+	unsigned int next = clock_first();
+	uint64_t at = clock_of(next);
+
+	if (at == CLOCK_NEVER)
+		sim_fail("every task waits for another one");
+	tally_see(at, price_pages());
+	tasks[next].until = at + QUANTUM;
+	return next;
+}
+
+static void go_on(void)
+{
+	struct fibre *next = &sim.fibres[next_task()];
+
+	if (next != sim.current)
+		sim_go_on(next);
+}
+
+void task_pass(void)
+{
+	struct task *task = task_now();
+
+	clock_set(task_number(task), task->clock);
+	go_on();
+}
+
+void task_block(void)
+{
+	clock_set(task_number(task_now()), CLOCK_NEVER);
+	go_on();
+}
+
+void task_wake(struct task *task, uint64_t at)
+{
+	if (task->clock < at)
+		task->clock = at;
+	clock_set(task_number(task), task->clock);
+}
+
+void task_spend(enum machine_cost cost)
+{
+	struct task *task = task_now();
+
+	if (task)
+		task->clock += task_machine->cost[cost];
+}
+
+/* --- what the simulator asks ------------------------------------------------------------------ */
+
+/* The fibre that runs goes on; at the start and at the end of one, the earliest does. */
+static unsigned int decide(unsigned int fibre)
+{
+	return fibre == SIM_NOBODY ? next_task() : fibre;
+}
+
+static uint64_t now(void)
+{
+	struct task *task = task_now();
+
+	return (task ? task->clock : clock_of(clock_first())) / 1000;
+}
+
+static void section(void)
+{
+	task_spend(MACHINE_section);
+}
+
+static void barrier(void)
+{
+	struct task *task = task_now();
+
+	if (task)
+		task->clock += task_machine->cost[MACHINE_barrier] +
+			       nr_tasks * task_machine->cost[MACHINE_barrier_cpu];
+}
+
+static void sleep_for(uint64_t ns)
+{
+	struct task *task = task_now();
+
+	if (!task)
+		return;
+	task->clock += ns * 1000;
+	task_pass();
+}
+
+static struct sim_prices prices = {
+	.now = now,
+	.section = section,
+	.barrier = barrier,
+	.sleep = sleep_for,
+	.discard = price_discard,
+};
+
+/* --- running ---------------------------------------------------------------------------------- */
+
+static void begin(unsigned int i, void *data)
+{
+	(void)data;
+	sim_go_to(tasks[i].cpu);
+	body_of(i);
+	clock_set(i, CLOCK_NEVER);
+}
+
+void task_start(const struct machine *machine, unsigned int n, uint64_t seed, const char *options)
+{
+	struct sim_config config = {
+		.seed = seed,
+		.cpus = machine->nr_cpus,
+		.nodes = machine->nr_nodes,
+		.backend = OS_BACKEND_RSEQ,
+		.options = options,
+		.max_steps = UINT64_MAX,
+		.decide = decide,
+		.prices = &prices,
+	};
+
+	task_machine = machine;
+	nr_tasks = n;
+	prices.node_of_cpu = machine->node_of;
+	prices.llc_of_cpu = machine->group_of;
+	clock_start(n);
+	price_start(machine);
+	sim_start(&config);
+}
+
+void task_run(const unsigned int *cpus, void (*body)(unsigned int i))
+{
+	body_of = body;
+	for (unsigned int i = 0; i < nr_tasks; i++)
+		tasks[i] = (struct task){.cpu = cpus[i]};
+	sim_run(nr_tasks, begin, NULL);
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/* See workloads.h. This file is instrumented. */
+#include "sim/scale/workloads.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "sim/sim.h"
+
+#define APART	 128 /* bytes: two lines, which some processors fetch together */
+#define RING	 1024
+#define GROUP	 32
+#define SLOT_MAX 1000 /* objects of a batch */
+#define WARM	 8    /* rounds at no cost */
+
+/* One end writes `tail` and `slots`, the other one `head`; as bench/common/ring.h. */
+struct ring {
+	_Alignas(APART) size_t tail;
+	size_t head_seen;
+	_Alignas(APART) size_t head;
+	size_t tail_seen;
+	_Alignas(APART) void *slots[RING];
+};
+
+struct batch {
+	_Alignas(APART) void *objects[SLOT_MAX];
+};
+
+static const struct workload *workload;
+static const struct allocator *allocator;
+static void *context;
+static struct ring *rings;
+static struct batch *batches;
+
+static void run_own(unsigned int task)
+{
+	void **objects = batches[task].objects;
+	size_t n = workload->batch;
+
+	while (work_goes_on()) {
+		for (size_t i = 0; i < n; i++)
+			objects[i] = work_alloc(allocator, context);
+		for (size_t i = 0; i < n; i++)
+			work_free(allocator, context, objects[i]);
+		work_did(n);
+	}
+}
+
+/* False if the ring has no room for a group. */
+static bool produce(struct ring *ring)
+{
+	size_t tail = ring->tail;
+
+	if (tail - ring->head_seen > RING - GROUP) {
+		ring->head_seen = __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE);
+		if (tail - ring->head_seen > RING - GROUP)
+			return false;
+	}
+	for (size_t i = 0; i < GROUP; i++) {
+		uint64_t *object = work_alloc(allocator, context);
+
+		*object = tail + i;
+		ring->slots[(tail + i) % RING] = object;
+	}
+	__atomic_store_n(&ring->tail, tail + GROUP, __ATOMIC_RELEASE);
+	return true;
+}
+
+/* False if the ring is empty. */
+static bool consume(struct ring *ring)
+{
+	size_t head = ring->head;
+
+	if (head == ring->tail_seen) {
+		ring->tail_seen = __atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE);
+		if (head == ring->tail_seen)
+			return false;
+	}
+	for (size_t i = 0; i < GROUP; i++) {
+		uint64_t *object = ring->slots[(head + i) % RING];
+
+		if (*object != head + i)
+			abort(); /* somebody else has it, too */
+		work_free(allocator, context, object);
+	}
+	__atomic_store_n(&ring->head, head + GROUP, __ATOMIC_RELEASE);
+	return true;
+}
+
+static void run_pair(unsigned int task)
+{
+	struct ring *ring = &rings[task / 2];
+
+	while (work_goes_on()) {
+		if (task % 2 == 0 ? !produce(ring) : !consume(ring))
+			work_wait();
+		else if (task % 2)
+			work_did(GROUP);
+	}
+}
+
+const struct workload workloads[] = {
+	{"batch-10", "each CPU allocates 10 objects and frees them", 10, false, false, run_own},
+	{"batch-100", "the same with 100", 100, false, false, run_own},
+	{"batch-1000", "the same with 1000", 1000, false, false, run_own},
+	{"cross-near", "pairs of neighbours: one allocates, the other frees", 0, true, false,
+	 run_pair},
+	{"cross-far", "the same, each pair on two sockets if there are two", 0, true, true,
+	 run_pair},
+	{0},
+};
+
+/* n objects allocated on one CPU and freed on another. */
+static bool warm(unsigned int from, unsigned int to, size_t n)
+{
+	void **objects = batches[0].objects;
+
+	sim_go_to(from);
+	for (size_t i = 0; i < n; i++) {
+		objects[i] = allocator->alloc(context);
+		if (!objects[i])
+			return false;
+	}
+	sim_go_to(to);
+	for (size_t i = 0; i < n; i++)
+		allocator->free(context, objects[i]);
+	return true;
+}
+
+bool workload_prepare(const struct workload *w, const struct allocator *a, void *opened,
+		      const unsigned int *cpus, unsigned int tasks)
+{
+	unsigned int step = w->in_pairs ? 2 : 1;
+
+	workload = w;
+	allocator = a;
+	context = opened;
+	rings = aligned_alloc(APART, tasks * sizeof(*rings));
+	batches = aligned_alloc(APART, tasks * sizeof(*batches));
+	for (unsigned int i = 0; rings && i < tasks; i++)
+		rings[i] = (struct ring){0};
+	if (!rings || !batches)
+		return false;
+	for (unsigned int round = 0; round < WARM; round++)
+		for (unsigned int i = 0; i < tasks; i += step)
+			if (!warm(cpus[i], cpus[i + step - 1], w->in_pairs ? SLOT_MAX : w->batch))
+				return false;
+	return true;
+}
