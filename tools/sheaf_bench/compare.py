@@ -24,7 +24,8 @@ REGRESSION, IMPROVEMENT, SAME = "regression", "improvement", "same"
 TOO_FEW, UNKNOWN = "too few samples", "unknown unit"
 MARKS = {REGRESSION: "(R)", IMPROVEMENT: "(I)", TOO_FEW: "?", UNKNOWN: "?"}
 COUNTED = {"instructions", "locked", "rseq", "tls"}  # by single-stepping: one sample is exact
-LOWER_IS_BETTER = COUNTED | {"ns", "faults", "us", "ms", "s", "bytes", "KiB", "MiB"}
+SIMULATED = "sim-scale"  # a suite whose samples are all exact
+LOWER_IS_BETTER = COUNTED | {"lines", "ns", "faults", "us", "ms", "s", "bytes", "KiB", "MiB"}
 OF_MACHINE = ("cpu", "cpus", "kernel", "libc", "backend", "options")
 
 EPILOG = """\
@@ -79,12 +80,13 @@ def higher_is_better(unit: str) -> bool | None:
     return False if unit.split("/")[0] in LOWER_IS_BETTER else None
 
 
-def verdict_of(unit: str, before: list[float], after: list[float], threshold: float = 0.0) -> str:
+def verdict_of(unit: str, before: list[float], after: list[float], threshold: float = 0.0,
+               simulated: bool = False) -> str:
     """Compare two series of samples; a change below the threshold (in percent) does not count."""
     higher = higher_is_better(unit)
     if higher is None:
         return UNKNOWN
-    exact = unit.split("/")[0] in COUNTED
+    exact = simulated or unit.split("/")[0] in COUNTED
     if not exact and not (has_interval(len(before)) and has_interval(len(after))):
         return TOO_FEW
     a, b = median(before), median(after)
@@ -131,7 +133,7 @@ def compare(files: tuple[str, str], threshold: float, allocators: list[str]) -> 
         if key in after:
             b = after[key].samples
             pairs.append(Pair(a.name, a.params, a.unit, median(a.samples), median(b),
-                              verdict_of(a.unit, a.samples, b, threshold)))
+                              verdict_of(a.unit, a.samples, b, threshold, first.suite == SIMULATED)))
     if not pairs:
         raise Failure(f"{files[0]} and {files[1]} have no result in common"
                       + (f" for allocator {', '.join(allocators)}" if allocators else ""))

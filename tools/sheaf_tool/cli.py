@@ -17,7 +17,7 @@ from . import complete, paths
 from .errors import Failure
 
 # Command: the package whose module of this name it is. Benchmarks are not installed.
-BENCHMARKS = ("bench", "compare", "detect")
+BENCHMARKS = ("bench", "compare", "detect", "sim")
 HAS_BENCHMARKS = find_spec("sheaf_bench") is not None
 COMMANDS = {**({name: "sheaf_bench" for name in BENCHMARKS} if HAS_BENCHMARKS else {}),
             **{name: "sheaf_tool" for name in ("info", "top", "stat", "leaks", "debug", "run", "record-maps")}}
@@ -42,6 +42,7 @@ BENCHMARK_EXAMPLES = """\
   sheaf bench batch --quick        measure the speed here, in less than a minute
   sheaf compare A.json B.json      show what became slower or faster
   sheaf detect                     show which tool finds which bug
+  sheaf sim scale --quick          run the library on a machine of 384 CPUs
 """
 
 

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: MIT
+"""`sheaf sim scale`: points of a curve, what a run prints, the tables, and JSON that can be compared."""
+import json
+import os
+import unittest
+from pathlib import Path
+
+from live import sheaf
+from sheaf_bench import compare, sim
+from sheaf_tool.errors import Failure, Usage
+from sheaf_tool.table import WIDTH
+
+PRINTED = """\
+cpus 4
+operations 2000
+seconds 0.000100000
+windows 5
+steady 1
+bytes 2097152
+moved program object 4000
+moved allocator object 1000
+moved allocator cell 500
+from allocator llc 1500
+lock node 20 2 0.000010000 0.000030000
+hot 0x10 1000 0.000020000
+hash 0xabc
+"""
+BUILD = os.environ.get("SHEAF_BUILD", "")
+HAS_PROGRAM = bool(BUILD) and (Path(BUILD) / "sim/scale/sheaf-sim-scale").exists()
+
+
+def point(allocator: str = "sheaf", cpus: int = 4, operations: int = 2000) -> sim.Point:
+    found = sim.parse(sim.Point("m", "cross-near", allocator), PRINTED)
+    found.cpus, found.operations = cpus, operations
+    return found
+
+
+class Runs(unittest.TestCase):
+    def test_numbers_of_a_run(self) -> None:
+        found = point()
+        self.assertAlmostEqual(found.rate, 20)
+        self.assertAlmostEqual(found.lines("allocator"), 0.75)
+        self.assertAlmostEqual(found.lines("allocator", "cell"), 0.25)
+        self.assertAlmostEqual(found.lines("program"), 2)
+        self.assertAlmostEqual(found.in_locks(), 10)
+        self.assertTrue(found.steady)
+
+    def test_points(self) -> None:
+        machine = sim.machine_file("epyc-2x96-smt")
+        self.assertEqual(sim._points(None, machine, False, False), [1, 2, 8, 32, 96, 384])
+        self.assertEqual(sim._points(None, machine, True, False), [2, 8, 32, 96, 384])
+        self.assertEqual(sim._points(None, sim.machine_file("ryzen-5700"), False, False), [1, 2, 8, 16])
+        self.assertEqual(sim._points("4,2", machine, True, True), [4, 2])
+        with self.assertRaises(Usage):
+            sim._points("4-8", machine, False, False)
+
+    def test_wrong_names(self) -> None:
+        with self.assertRaisesRegex(Usage, "there is no machine x; there are epyc-2x96-smt, "):
+            sim.machine_file("x")
+        with self.assertRaisesRegex(Failure, "/nowhere/x: cannot be read: No such file"):
+            sim._points(None, sim.machine_file("/nowhere/x"), False, False)
+
+    def test_table(self) -> None:
+        text = sim._table([point(), point("cpu-slab", operations=123456789), point(cpus=384, operations=96000)])
+        rows = [line.split() for line in text.splitlines()[2:]]
+        self.assertEqual(rows[0], ["4", "sheaf", "20.0", "1.00", "0.750", "2.000", "10.0", "%", "2.00"])
+        self.assertEqual(rows[2][3], "0.50")
+        self.assertLessEqual(max(map(len, text.splitlines())), WIDTH)
+
+    def test_kinds(self) -> None:
+        text = sim._by_kind([point()])
+        self.assertIn("object 0.500, cell 0.250", text)
+        self.assertIn("node 0.0100", text)
+
+    def test_an_idle_run(self) -> None:
+        idle = point(operations=0)
+        self.assertIn("0.00", sim._table([idle]))
+        self.assertIn("none", sim._by_kind([idle]))
+
+    def test_comparable(self) -> None:
+        self.assertEqual(compare.verdict_of("Mops/s", [2.0], [1.0], simulated=True), compare.REGRESSION)
+        self.assertEqual(compare.verdict_of("lines/op", [2.0], [1.0], simulated=True), compare.IMPROVEMENT)
+        self.assertEqual(compare.verdict_of("Mops/s", [2.0], [1.0]), compare.TOO_FEW)
+
+
+@unittest.skipUnless(HAS_PROGRAM, "needs a build")
+class Program(unittest.TestCase):
+    def test_json_and_compare(self) -> None:
+        words = ("sim", "scale", "--machine", "this-2cpu", "--workload", "batch-10", "--allocator", "sheaf", "--quick",
+                 "--build", BUILD)
+        found = sheaf(*words, "--json")
+        self.assertEqual((found.returncode, found.stderr), (0, ""))
+        results = json.loads(found.stdout)["results"]
+        self.assertEqual({one["unit"] for one in results}, {"Mops/s", "lines/op", "MiB"})
+        self.assertEqual(results[0]["params"], {"allocator": "sheaf", "machine": "this-2cpu",
+                                                "workload": "batch-10", "cpus": 2})
+
+    def test_tables_fit(self) -> None:
+        found = sheaf("sim", "scale", "--machine", "memoryless-node", "--workload", "cross-far", "--cpus", "2,4",
+                      "--quick", "--heat", "--build", BUILD)
+        self.assertEqual(found.returncode, 0, found.stderr)
+        self.assertIn("Where lines move, sheaf on 4 CPUs:", found.stdout)
+        self.assertLessEqual(max(map(len, found.stdout.splitlines())), WIDTH)
+
+    def test_list(self) -> None:
+        text = sheaf("sim", "scale", "--list", "--build", BUILD).stdout
+        for name in (*sim.machine_names(), "batch-1000", "cross-far", "cpu-slab"):
+            self.assertIn(f" {name} ", text)
+
+    def test_wrong_words(self) -> None:
+        for words, said in ((("--workload", "x"), "there is no workload x; there are batch-10, batch-100, "),
+                            (("--cpus", "x"), "--cpus wants numbers such as 2,8,96, not x"),
+                            (("--cpus", "999"), "epyc-2x96-smt has 384 CPUs, not 999\n")):
+            found = sheaf("sim", "scale", *words, "--build", BUILD)
+            self.assertNotEqual(found.returncode, 0)
+            self.assertIn(said, found.stderr)
+            self.assertEqual(len(found.stderr.splitlines()), 1, found.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
