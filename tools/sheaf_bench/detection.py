@@ -81,12 +81,12 @@ def _columns(document: Detection, rows: list[dict[str, Any]]) -> list[str]:
     """A line for each class, a column for each row; heads are written downwards."""
     height = max(len(row["code"]) for row in rows)
     heads = [row["code"].rjust(height) for row in rows]
-    lines = [" " * 26 + "  ".join(head[at] for head in heads) for at in range(height)]
+    lines = [" " * 28 + "  ".join(head[at] for head in heads) for at in range(height)]
     measured = {one["bug"] for one in document.results}
     for bug in bugs():
         if bug.name in measured:
             signs = "  ".join(_sign(document.of(bug.name, row["code"])) for row in rows)
-            lines.append(f"{bug.name:17} {bug.seen_by:7} {signs}".rstrip())
+            lines.append(f"{bug.name:19} {bug.seen_by:7} {signs}".rstrip())
     return lines
 
 
