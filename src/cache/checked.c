@@ -39,7 +39,7 @@ static bool take_checked(struct kmem_cache *s, unsigned int node, enum slab_plac
 static bool is_guarded_now(struct kmem_cache *s)
 {
 	return cache_is_guarded(s) ||
-	       (s->sheaf.sampled && sample_is_taken(s->sheaf.slab.object_size));
+	       (os_load_relaxed(&s->sheaf.sampled) && sample_is_taken(s->sheaf.slab.object_size));
 }
 
 void *cache_alloc_checked(struct kmem_cache *s, gfp_t flags, unsigned int node,

@@ -339,7 +339,7 @@ bool debug_free(struct slab_cache *cache, void *object, bool waited, const char 
 	if (!waited)
 		track_set(cache, object, DEBUG_FREED);
 	trace(cache, object, "free");
-	head->size = cache->object_size;
+	os_store_relaxed(&head->size, cache->object_size);
 	debug_fill_free(cache, object);
 	tell_freed(cache, object);
 	os_store_release(&head->state, DEBUG_FREE);

@@ -249,15 +249,20 @@ static struct guard_slot *claim_oldest(unsigned int class)
 {
 	uint32_t n = os_load_relaxed(&pool.classes[class].fresh);
 	uint32_t hand = os_fetch_add_relaxed(&pool.classes[class].hand, GUARD_LOOK);
-	uint32_t now = os_load_relaxed(&pool.frees);
+	uint32_t now = os_load_relaxed(&pool.frees), most = 0;
 	struct guard_slot *oldest = NULL;
 
 	for (uint32_t i = 0; i < GUARD_LOOK && i < n; i++) {
 		struct guard_slot *slot = slot_at(class, (hand + i) % n);
+		uint32_t age;
 
-		if (slot && os_load_relaxed(&slot->state) == DEBUG_FREE &&
-		    (!oldest || now - slot->freed > now - oldest->freed))
+		if (!slot || os_load_relaxed(&slot->state) != DEBUG_FREE)
+			continue;
+		age = now - os_load_relaxed(&slot->freed);
+		if (!oldest || age > most) {
 			oldest = slot;
+			most = age;
+		}
 	}
 	return oldest && claim(oldest, DEBUG_FREE) ? oldest : NULL;
 }
@@ -349,6 +354,6 @@ void guard_give(struct guard_slot *slot)
 		tell_none("the system refuses to close guard pages");
 	else if (costly)
 		os_fetch_sub(&pool.open, 1);
-	slot->freed = os_fetch_add_relaxed(&pool.frees, 1);
+	os_store_relaxed(&slot->freed, os_fetch_add_relaxed(&pool.frees, 1));
 	os_store_release(&slot->state, closed ? DEBUG_FREE : DEBUG_LEAKED);
 }

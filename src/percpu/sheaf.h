@@ -131,7 +131,7 @@ static inline void sheaf_arm(const struct sheaf_cache *cache, struct sheaf *shea
 {
 	uint64_t left;
 
-	if (__builtin_expect(!cache->sampled, 1))
+	if (__builtin_expect(!os_load_relaxed(&cache->sampled), 1))
 		return;
 	left = SHEAF_DUE + 1 - sample_pops(cache->slab.object_size);
 	os_store_relaxed(&sheaf->word, (sheaf->word & (SHEAF_STEP - 1)) | left << SHEAF_DUE_SHIFT);

@@ -17,6 +17,7 @@
 
 #include "kit/process.h"
 #include "kit/unit.h"
+#include "os/atomic.h"
 #include "os/linux/unwind.h"
 #include "os/machine.h"
 #include "os/stack.h"
@@ -88,7 +89,7 @@ static __attribute__((noinline)) void compare(void)
 		check_rows(here, expected.ip + e, expected.n - e);
 	for (; e < expected.n && f < found.n; e++, f++)
 		assert_int_equal(found.ip[f], expected.ip[e]);
-	compared++;
+	os_fetch_add(&compared, 1);
 }
 
 static __attribute__((noinline)) int recurse(int depth)
