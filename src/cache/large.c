@@ -88,8 +88,11 @@ void large_free(void *block)
 		return;
 	}
 	show_large(-(int64_t)large_size(run));
-	if (os_options.init_on_free)
+	if (os_options.init_on_free) {
+		/* What is behind the request is closed. */
+		tools_open(block, large_size(run));
 		memset(block, 0, large_size(run));
+	}
 	tools_freed(block, large_size(run));
 	tsan_freed(block, large_size(run));
 	tsan_pages_given(block, large_size(run));

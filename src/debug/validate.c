@@ -7,12 +7,13 @@
  */
 #include "debug/report.h"
 #include "os/atomic.h"
+#include "os/tools.h"
 
 /* The owner may write at the same time: then the look is in vain, and harmless. */
 #ifdef __SANITIZE_THREAD__
 __attribute__((no_sanitize("thread")))
 #endif
-static bool
+static TOOLS_LOOK bool
 looks_wrong(const uint8_t *from, size_t length, uint8_t expected)
 {
 	const volatile uint8_t *bytes = from;
