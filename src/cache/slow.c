@@ -133,7 +133,8 @@ void *cache_alloc_slow(struct kmem_cache *s, gfp_t flags)
 	probe(alloc_slow, s->name, s->sheaf.slab.object_size, os_node());
 	if (flags & ~SHEAF_GFP_PLAIN)
 		flags = cache_check_gfp(s, flags);
-	object = os_load_relaxed(&s->sheaf.sampled) && !cache_is_checked(s) ? cache_take_sample(s) : NULL;
+	object = os_load_relaxed(&s->sheaf.sampled) && !cache_is_checked(s) ? cache_take_sample(s)
+									    : NULL;
 	if (!object && sheaf_capacity(&s->sheaf))
 		object = sheaf_alloc(&s->sheaf);
 	cache_see_flow(s);

@@ -31,7 +31,8 @@ void sheaf_harvest(struct sheaf_cache *cache, struct sheaf *sheaf)
  * has to come then samples it. */
 static unsigned int without_sample(struct sheaf_cache *cache, unsigned int n)
 {
-	if (!os_load_relaxed(&cache->sampled) || !n || !sample_is_taken((size_t)n * cache->slab.object_size))
+	if (!os_load_relaxed(&cache->sampled) || !n ||
+	    !sample_is_taken((size_t)n * cache->slab.object_size))
 		return n;
 	os_store_relaxed(&cache->sampled, SHEAF_SAMPLE_BULK);
 	return n - 1;
