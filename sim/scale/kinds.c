@@ -33,7 +33,7 @@ enum tally_kind kind_of(uintptr_t address)
 	if (sim_row(address, &row, &begin))
 		return kind_in_row(address, row, begin);
 	if (address - (uintptr_t)pages.base < pages.size)
-		return page_owner((void *)address) ? TALLY_object : TALLY_sheaf;
+		return page_owner((void *)address) ? TALLY_object : TALLY_pool;
 	if (in_slabs < described() * sizeof(struct slab) ||
 	    in_words < described() * PAGE_WORDS * sizeof(uint64_t))
 		return TALLY_slab;

@@ -52,7 +52,7 @@ void os_lock(struct os_lock *lock)
 			price_lock(lock, PRICE_CHANGE, HERE);
 		}
 		counted(task, lock)->waited++;
-		counted(task, lock)->waiting += task->clock - task->since;
+		tally_lock_time(lock->rank, true, task->since, task->clock);
 	}
 	hold(task, lock);
 }
@@ -109,7 +109,7 @@ void os_unlock(struct os_lock *lock)
 	sim.current->held_ranks &= ~(1u << lock->rank);
 	if (!task)
 		return;
-	counted(task, lock)->holding += task->clock - task->taken_at[lock->rank];
+	tally_lock_time(lock->rank, false, task->taken_at[lock->rank], task->clock);
 	wake_next(task, lock);
 }
 

@@ -37,6 +37,20 @@ static bool same(uint64_t a, uint64_t b)
 	return a && b && difference * 100 <= TALLY_SAME * b;
 }
 
+void tally_lock_time(enum os_rank rank, bool waiting, uint64_t from, uint64_t to)
+{
+	while (from < to) {
+		struct tally_lock *lock = &tally_at(from)->locks[rank];
+		uint64_t end = (from / length + 1) * length, part = (end < to ? end : to) - from;
+
+		if (waiting)
+			lock->waiting += part;
+		else
+			lock->holding += part;
+		from += part;
+	}
+}
+
 /* The last complete windows are alike. */
 static bool steady_now(void)
 {

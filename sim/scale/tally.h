@@ -24,7 +24,7 @@
 /* What a line that moved between CPUs belongs to. */
 #define TALLY_KINDS(X)                                                                             \
 	X(object, "memory of objects")                                                             \
-	X(sheaf, "sheaves, blocks of a barn and other structures of the library")                  \
+	X(pool, "sheaves, blocks of a barn and other structures of the library's pools")           \
 	X(slot, "a CPU's slot: the words of its own sections")                                     \
 	X(cell, "a CPU's shard of the barn")                                                       \
 	X(handle, "a cache's handle")                                                              \
@@ -61,6 +61,8 @@ struct tally {
 void tally_start(uint64_t window_ps, unsigned int most);
 /* That of the window of this moment. */
 struct tally *tally_at(uint64_t ps);
+/* This lock was held, or waited for, in this time: each window gets its part of that. */
+void tally_lock_time(enum os_rank rank, bool waiting, uint64_t from, uint64_t to);
 /* All clocks have passed this moment. Returns false from the end of the run on. */
 bool tally_see(uint64_t earliest, uint64_t pages_now);
 /* True as long as tally_see() said so. */

@@ -7,11 +7,11 @@
 
 #include "sim/sim.h"
 
-#define APART	 128 /* bytes: two lines, which some processors fetch together */
-#define RING	 1024
-#define GROUP	 32
-#define SLOT_MAX 1000 /* objects of a batch */
-#define WARM	 8    /* rounds at no cost */
+#define APART 128 /* bytes: two lines, which some processors fetch together */
+#define RING  1024
+#define GROUP 32
+#define BATCH RING /* at least that of every workload */
+#define WARM  8	   /* rounds at no cost */
 
 /* One end writes `tail` and `slots`, the other one `head`; as bench/common/ring.h. */
 struct ring {
@@ -23,7 +23,7 @@ struct ring {
 };
 
 struct batch {
-	_Alignas(APART) void *objects[SLOT_MAX];
+	_Alignas(APART) void *objects[BATCH];
 };
 
 static const struct workload *workload;
@@ -100,37 +100,56 @@ static void run_pair(unsigned int task)
 }
 
 const struct workload workloads[] = {
-	{"batch-10", "each CPU allocates 10 objects and frees them", 10, false, false, run_own},
-	{"batch-100", "the same with 100", 100, false, false, run_own},
-	{"batch-1000", "the same with 1000", 1000, false, false, run_own},
-	{"cross-near", "pairs of neighbours: one allocates, the other frees", 0, true, false,
-	 run_pair},
-	{"cross-far", "the same, each pair on two sockets if there are two", 0, true, true,
-	 run_pair},
+	{.name = "batch-10",
+	 .what = "each CPU allocates 10 objects and frees them",
+	 .batch = 10,
+	 .run = run_own},
+	{.name = "batch-100", .what = "the same with 100", .batch = 100, .run = run_own},
+	{.name = "batch-1000", .what = "the same with 1000", .batch = 1000, .run = run_own},
+	{.name = "batch-1000-late",
+	 .what = "the same, with CPUs that began one after another",
+	 .batch = 1000,
+	 .one_by_one = true,
+	 .run = run_own},
+	{.name = "cross-near",
+	 .what = "pairs of neighbours: one allocates, the other frees",
+	 .in_pairs = true,
+	 .run = run_pair},
+	{.name = "cross-far",
+	 .what = "the same, each pair on two sockets if there are two",
+	 .in_pairs = true,
+	 .far_apart = true,
+	 .run = run_pair},
 	{0},
 };
 
-/* n objects allocated on one CPU and freed on another. */
-static bool warm(unsigned int from, unsigned int to, size_t n)
+/* The tasks from `first` to before `end` allocate what the workload has in use at once; then they
+ * free it, or the other one of each pair does. */
+static bool warm(const unsigned int *cpus, unsigned int first, unsigned int end)
 {
-	void **objects = batches[0].objects;
+	unsigned int step = workload->in_pairs ? 2 : 1;
+	size_t n = workload->in_pairs ? RING : workload->batch;
 
-	sim_go_to(from);
-	for (size_t i = 0; i < n; i++) {
-		objects[i] = allocator->alloc(context);
-		if (!objects[i])
-			return false;
+	for (unsigned int i = first; i < end; i += step) {
+		sim_go_to(cpus[i]);
+		for (size_t k = 0; k < n; k++) {
+			batches[i].objects[k] = allocator->alloc(context);
+			if (!batches[i].objects[k])
+				return false;
+		}
 	}
-	sim_go_to(to);
-	for (size_t i = 0; i < n; i++)
-		allocator->free(context, objects[i]);
+	for (unsigned int i = first; i < end; i += step) {
+		sim_go_to(cpus[i + step - 1]);
+		for (size_t k = 0; k < n; k++)
+			allocator->free(context, batches[i].objects[k]);
+	}
 	return true;
 }
 
 bool workload_prepare(const struct workload *w, const struct allocator *a, void *opened,
 		      const unsigned int *cpus, unsigned int tasks)
 {
-	unsigned int step = w->in_pairs ? 2 : 1;
+	unsigned int at_once;
 
 	workload = w;
 	allocator = a;
@@ -141,9 +160,10 @@ bool workload_prepare(const struct workload *w, const struct allocator *a, void 
 		rings[i] = (struct ring){0};
 	if (!rings || !batches)
 		return false;
+	at_once = workload->one_by_one ? 1 : tasks;
 	for (unsigned int round = 0; round < WARM; round++)
-		for (unsigned int i = 0; i < tasks; i += step)
-			if (!warm(cpus[i], cpus[i + step - 1], w->in_pairs ? SLOT_MAX : w->batch))
+		for (unsigned int i = 0; i < tasks; i += at_once)
+			if (!warm(cpus, i, i + at_once))
 				return false;
 	return true;
 }

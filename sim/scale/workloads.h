@@ -3,7 +3,8 @@
  * The programs that `sheaf sim scale` runs: one task on each CPU. Their accesses are instrumented,
  * too, and are counted as the program's own.
  *
- *   own batches   each task allocates N objects, then frees them in the same order
+ *   own batches   each task allocates N objects, then frees them in the same order; all CPUs have
+ *                 had theirs at the same time once, or each began when the others had freed theirs
  *   cross         tasks 2i allocate, write a word and pass objects on through a ring, in groups;
  *                 tasks 2i + 1 read the word and free them
  *
@@ -19,9 +20,10 @@
 
 struct workload {
 	const char *name, *what;
-	size_t batch;	/* of own batches */
-	bool in_pairs;	/* an even number of tasks */
-	bool far_apart; /* the two of a pair */
+	size_t batch;	 /* of own batches */
+	bool one_by_one; /* CPUs begin one after another, with what others have freed */
+	bool in_pairs;	 /* an even number of tasks */
+	bool far_apart;	 /* the two of a pair */
 	void (*run)(unsigned int task);
 };
 
