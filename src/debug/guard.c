@@ -19,8 +19,7 @@
 #include "os/report.h"
 
 #define MIB	    ((size_t)1 << 20)
-#define CLASSES	    9u	 /* slots of 1 to 256 pages: the largest object in pages of 4 KiB */
-#define SLOTS	    256u /* of a chunk, at most */
+#define CLASSES	    9u /* slots of 1 to 256 pages: the largest object in pages of 4 KiB */
 #define MOST_CHUNKS 32768u
 /*
  * Addresses, unless slab_guard=N sets another number: enough for half of 4 GiB in objects of one
@@ -34,7 +33,7 @@
 /* Of the mappings that a process may have, for open slots without light guards; each costs two. */
 #define MAPPINGS_PART 8u
 
-#define PER_CHUNK (SLOTS * (sizeof(struct guard_slot) + sizeof(struct guard_notes)))
+#define PER_CHUNK (GUARD_SLOTS * (sizeof(struct guard_slot) + sizeof(struct guard_notes)))
 
 struct guard_range guard_range;
 
@@ -44,7 +43,7 @@ struct guard_range guard_range;
 #define KIND_GUARD(kind)   ((enum os_guard)((kind) >> 8))
 
 static struct {
-	struct guard_slot *slots; /* SLOTS for each chunk */
+	struct guard_slot *slots; /* GUARD_SLOTS for each chunk */
 	struct guard_notes *notes;
 	uint32_t nr_chunks, max_chunks;
 	uint32_t frees, claims;
@@ -94,7 +93,7 @@ void guard_begin(void)
 	}
 	pool.max_chunks = (uint32_t)(size / OS_HUGE);
 	pool.slots = (struct guard_slot *)(void *)(base + size);
-	pool.notes = (struct guard_notes *)(void *)(pool.slots + pool.max_chunks * SLOTS);
+	pool.notes = (struct guard_notes *)(void *)(pool.slots + pool.max_chunks * GUARD_SLOTS);
 	pool.secret = os_random();
 	sample_seed(pool.secret);
 	pool.most_open = os_mappings_limit() / MAPPINGS_PART;
@@ -117,7 +116,7 @@ static unsigned int slots_per_chunk(unsigned int class)
 
 static unsigned int chunk_of(const struct guard_slot *slot)
 {
-	return (unsigned int)(slot - pool.slots) / SLOTS;
+	return (unsigned int)(slot - pool.slots) / GUARD_SLOTS;
 }
 
 static unsigned int class_of(const struct guard_slot *slot)
@@ -133,7 +132,7 @@ static enum os_guard guard_of(const struct guard_slot *slot)
 /* The first of its pages. */
 static char *pages_of(const struct guard_slot *slot)
 {
-	size_t page = 1 + (size_t)(slot - pool.slots) % SLOTS * stride_of(class_of(slot));
+	size_t page = 1 + (size_t)(slot - pool.slots) % GUARD_SLOTS * stride_of(class_of(slot));
 
 	return guard_range.base + chunk_of(slot) * OS_HUGE + page * os.page_size;
 }
@@ -144,7 +143,7 @@ static struct guard_slot *slot_at(unsigned int class, uint32_t i)
 	uint32_t per_chunk = slots_per_chunk(class), chunk;
 
 	chunk = os_load_acquire(&pool.classes[class].chunks[i / per_chunk]);
-	return chunk ? &pool.slots[(chunk - 1) * SLOTS + i % per_chunk] : NULL;
+	return chunk ? &pool.slots[(chunk - 1) * GUARD_SLOTS + i % per_chunk] : NULL;
 }
 
 struct guard_notes *guard_notes_of(const struct guard_slot *slot)
@@ -162,7 +161,7 @@ struct guard_place guard_place_of(const void *address)
 	size_t offset = (size_t)((const char *)address - guard_range.base);
 	size_t page = offset % OS_HUGE / os.page_size;
 	uint16_t kind = os_load_acquire(&pool.kinds[offset / OS_HUGE]);
-	struct guard_slot *first = &pool.slots[offset / OS_HUGE * SLOTS];
+	struct guard_slot *first = &pool.slots[offset / OS_HUGE * GUARD_SLOTS];
 	struct guard_place place = {NULL, NULL, NULL};
 	unsigned int stride, n;
 
@@ -212,8 +211,8 @@ static bool grow(unsigned int class)
 		return false;
 	}
 	base = guard_range.base + chunk * OS_HUGE;
-	if (!os_commit(&pool.slots[chunk * SLOTS], SLOTS * sizeof(struct guard_slot)) ||
-	    !os_commit(&pool.notes[chunk * SLOTS], SLOTS * sizeof(struct guard_notes)))
+	if (!os_commit(&pool.slots[chunk * GUARD_SLOTS], GUARD_SLOTS * sizeof(struct guard_slot)) ||
+	    !os_commit(&pool.notes[chunk * GUARD_SLOTS], GUARD_SLOTS * sizeof(struct guard_notes)))
 		return false;
 	os_store_release(&pool.kinds[chunk], KIND(class, os_guard_begin(base, OS_HUGE)));
 	place = os_fetch_add_relaxed(&pool.classes[class].nr_chunks, 1);

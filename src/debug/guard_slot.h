@@ -3,7 +3,7 @@
  * The slots of guarded objects, for the files that make guard.h's calls out of them. guard.h has
  * their picture, states and invariants; the notes of a slot lie in a table beside the slots.
  *
- * Locks: none. Callers: src/debug/guard*.c, traces.c.
+ * Locks: none. Callers: src/debug/guard*.c, traces.c; src/cache/debugger.c.
  */
 #ifndef SHEAF_DEBUG_GUARD_SLOT_H
 #define SHEAF_DEBUG_GUARD_SLOT_H
@@ -12,6 +12,9 @@
 #include "debug/object.h"
 
 #define GUARD_NEVER_USED 0
+/* Of a chunk, at most. Behind the addresses of the range lie the slots of all its chunks, and
+ * behind these their notes. */
+#define GUARD_SLOTS 256u
 
 struct guard_slot {
 	uint32_t state;	      /* an enum debug_state, or GUARD_NEVER_USED */

@@ -12,12 +12,8 @@
 #include "page/show.h"
 
 #define ADDRESS_BITS 48 /* the system gives no address beyond, unless one asks for it */
-#define LEAF_BITS    12
-#define LEAF_ENTRIES ((uintptr_t)1 << LEAF_BITS)
-#define NR_LEAVES    ((uintptr_t)1 << (ADDRESS_BITS - OS_HUGE_SHIFT - LEAF_BITS))
-
-/* An entry is 0, a size with HEAD, or a distance above it. */
-#define HEAD ((uintptr_t)1)
+#define LEAF_ENTRIES ((uintptr_t)1 << MAP_LEAF_BITS)
+#define NR_LEAVES    ((uintptr_t)1 << (ADDRESS_BITS - OS_HUGE_SHIFT - MAP_LEAF_BITS))
 
 static struct {
 	uintptr_t *leaves[NR_LEAVES];
@@ -33,7 +29,7 @@ static uintptr_t number_of(const void *address)
 /* Where it is; NULL if there is no leaf for it. */
 static uintptr_t *entry_at(uintptr_t number)
 {
-	uintptr_t leaf = number >> LEAF_BITS, *entries;
+	uintptr_t leaf = number >> MAP_LEAF_BITS, *entries;
 
 	if (leaf >= NR_LEAVES)
 		return NULL;
@@ -66,9 +62,9 @@ static bool make_leaf(uintptr_t leaf)
 
 static bool make_leaves(const char *address, size_t size)
 {
-	uintptr_t last = number_of(address + size - 1) >> LEAF_BITS;
+	uintptr_t last = number_of(address + size - 1) >> MAP_LEAF_BITS;
 
-	for (uintptr_t leaf = number_of(address) >> LEAF_BITS; leaf <= last; leaf++)
+	for (uintptr_t leaf = number_of(address) >> MAP_LEAF_BITS; leaf <= last; leaf++)
 		if (!make_leaf(leaf))
 			return false;
 	return true;
@@ -81,7 +77,7 @@ static void enter_block(const char *address, size_t size)
 
 	for (uintptr_t i = 1; i < n; i++)
 		os_store_relaxed(entry_at(first + i), i << 1);
-	os_store_release(entry_at(first), size | HEAD);
+	os_store_release(entry_at(first), size | MAP_HEAD);
 }
 
 /* Reserve addresses with this alignment; return those before and after them. */
@@ -125,22 +121,22 @@ struct mapping map_find(const void *address)
 {
 	uintptr_t number = number_of(address), entry = read_entry(number), offset;
 
-	if (entry && !(entry & HEAD)) {
+	if (entry && !(entry & MAP_HEAD)) {
 		number -= entry >> 1;
 		entry = read_entry(number);
 	}
 	offset = (uintptr_t)address - (number << OS_HUGE_SHIFT);
-	if (!(entry & HEAD) || offset >= (entry & ~HEAD))
+	if (!(entry & MAP_HEAD) || offset >= (entry & ~MAP_HEAD))
 		return (struct mapping){NULL, 0};
-	return (struct mapping){(char *)(number << OS_HUGE_SHIFT), entry & ~HEAD};
+	return (struct mapping){(char *)(number << OS_HUGE_SHIFT), entry & ~MAP_HEAD};
 }
 
 bool map_free(void *address)
 {
 	uintptr_t first = number_of(address), entry = read_entry(first);
-	size_t size = entry & ~HEAD;
+	size_t size = entry & ~MAP_HEAD;
 
-	if ((uintptr_t)address % OS_HUGE || !(entry & HEAD) ||
+	if ((uintptr_t)address % OS_HUGE || !(entry & MAP_HEAD) ||
 	    !os_cmpxchg(entry_at(first), &entry, 0))
 		return false;
 	os_fetch_sub(&maps.bytes, size);

@@ -32,6 +32,11 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+#define MAP_LEAF_BITS 12
+/* An entry is 0, a size with this, or a distance above it. */
+#define MAP_HEAD ((uintptr_t)1)
 
 struct mapping {
 	char *address;

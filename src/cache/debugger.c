@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * For debuggers: what tools/gdb/ needs besides debug data. Numbers, which are macros here and
+ * so in no debug data; where the library's variables are, since a program may have others of the
+ * same names; and the types to which none of them leads. A core file has all of that. The library
+ * itself never reads it.
+ */
+#include "cache/block.h"
+#include "debug/guard_slot.h"
+#include "os/machine.h"
+#include "page/map.h"
+#include "page/mark.h"
+#include "page/range.h"
+#include "percpu/barn.h"
+#include "percpu/rows.h"
+#include "rcu/rcu_free.h"
+
+#define NUMBERS(NUMBER)                                                                            \
+	NUMBER(page_shift, OS_PAGE_SHIFT)                                                          \
+	NUMBER(huge_shift, OS_HUGE_SHIFT)                                                          \
+	NUMBER(page_words, PAGE_WORDS)                                                             \
+	NUMBER(map_leaf_bits, MAP_LEAF_BITS)                                                       \
+	NUMBER(map_head, MAP_HEAD)                                                                 \
+	NUMBER(mark_shift, MARK_SHIFT)                                                             \
+	NUMBER(mark_free, MARK_FREE)                                                               \
+	NUMBER(mark_used, MARK_USED)                                                               \
+	NUMBER(mark_waits, MARK_WAITS)                                                             \
+	NUMBER(slab_tail, SLAB_TAIL)                                                               \
+	NUMBER(slab_small, SLAB_SMALL)                                                             \
+	NUMBER(slab_listed, SLAB_LISTED)                                                           \
+	NUMBER(slab_held, SLAB_HELD)                                                               \
+	NUMBER(slab_count_bits, SLAB_COUNT_BITS)                                                   \
+	NUMBER(row_shift, ROW_SHIFT)                                                               \
+	NUMBER(rseq_cpu_id, RSEQ_CPU_ID)                                                           \
+	NUMBER(sheaf_size, SHEAF_SIZE)                                                             \
+	NUMBER(cell_full, BARN_FULL)                                                               \
+	NUMBER(cell_transit, BARN_TRANSIT)                                                         \
+	NUMBER(cell_tags, BARN_TAGS)                                                               \
+	NUMBER(cache_checked, CACHE_DEBUG)                                                         \
+	NUMBER(cache_marked, CACHE_MARKED)                                                         \
+	NUMBER(letter_F, SLAB_CONSISTENCY_CHECKS)                                                  \
+	NUMBER(letter_Z, SLAB_RED_ZONE)                                                            \
+	NUMBER(letter_P, SLAB_POISON)                                                              \
+	NUMBER(letter_U, SLAB_STORE_USER)                                                          \
+	NUMBER(letter_G, DEBUG_GUARD)                                                              \
+	NUMBER(letter_S, DEBUG_SAMPLE)                                                             \
+	NUMBER(state_free, DEBUG_FREE)                                                             \
+	NUMBER(state_used, DEBUG_USED)                                                             \
+	NUMBER(state_waits, DEBUG_WAITS)                                                           \
+	NUMBER(state_busy, DEBUG_BUSY)                                                             \
+	NUMBER(state_leaked, DEBUG_LEAKED)                                                         \
+	NUMBER(guard_slots, GUARD_SLOTS)
+
+#define FIELD(name, value) uint64_t name;
+#define VALUE(name, value) .name = (value),
+
+static __attribute__((used)) const struct {
+	struct {
+		NUMBERS(FIELD)
+	} numbers;
+	const struct caches *caches;
+	const struct kmem_cache *large; /* owns runs of pages, and is not among caches */
+	const struct pages *pages;
+	const struct range *ranges;
+	const struct os_machine *os;
+	const struct sheaf *bootstrap;
+	const struct guard_range *guards;
+	struct {
+		const struct slot *slot;
+		const struct sheaf_rcu *sheaf_rcu;
+		const struct debug_cache *debug_cache;
+		const struct debug_head *debug_head;
+		const struct debug_track *debug_track;
+		const struct guard_slot *guard_slot;
+		const struct guard_notes *guard_notes;
+	} types;
+} sheaf_for_debuggers = {
+	.numbers = {NUMBERS(VALUE)},
+	.caches = &caches,
+	.large = &kmalloc_large,
+	.pages = &pages,
+	.ranges = ranges,
+	.os = &os,
+	.bootstrap = &sheaf_bootstrap,
+	.guards = &guard_range,
+};
