@@ -13,6 +13,11 @@ from sheaf_tool import control
 from sheaf_tool.errors import Failure
 
 CHECKED = "control;slab_debug=FZPU,checked;"
+# As man/kmem_cache_print_traces.3 promises.
+CACHE_KEYS = {"cache", "objects", "unknown", "further", "missed_slabs", "traces"}
+TRACE_KEYS = {"objects", "bytes", "age_min_ms", "age_avg_ms", "age_max_ms", "thread_min", "thread_max", "cpu_min",
+              "cpu_max", "object", "stack"}
+FRAME_KEYS = {"address", "module", "offset", "frame"}
 
 
 class Calling(Live):
@@ -69,6 +74,10 @@ class OnAProcess(unittest.TestCase):
                 values = json.loads(asked("leaks", str(live.pid), "--json", "--cache", "che*").stdout)
                 self.assertEqual(values[0]["cache"], "checked")
                 self.assertEqual(values[0]["traces"][0]["objects"], 90)
+                self.assertEqual(set(values[0]), CACHE_KEYS)
+                self.assertEqual(set(values[0]["traces"][0]), TRACE_KEYS)
+                for frame in values[0]["traces"][0]["stack"]:
+                    self.assertEqual(set(frame) - {"place", "inlined_by"}, FRAME_KEYS)
                 freed = asked("leaks", str(live.pid), "--freed")
                 self.assertIn("by who freed them before\n", freed.stdout)
                 self.assertNotIn("90 objects, 5760", asked("leaks", str(live.pid), "--older", "86400").stdout)
