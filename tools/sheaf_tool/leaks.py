@@ -38,8 +38,9 @@ def _group(group: dict[str, Any]) -> str:
             f"{_age(group['age_max_ms'])}, thread {_range(group['thread_min'], group['thread_max'])}, "
             f"cpu {_range(group['cpu_min'], group['cpu_max'])}")
     lines = [head[:WIDTH]]
-    for frame in group["stack"]:
-        text = frame.get("place") or frame["frame"]
+    texts = [text for frame in group["stack"]
+             for text in [frame.get("place") or frame["frame"], *(f"(inlined by) {by}" for by in frame.get("inlined_by", []))]]
+    for text in texts:
         indented = f"           {text}"
         # The end says which line it is.
         lines.append(indented if len(indented) <= WIDTH else f"           ...{text[-(WIDTH - 14):]}")

@@ -3,39 +3,52 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from typing import Any, Iterable
 
 PATIENCE = 60  # seconds
+ADDRESS = re.compile(r"0x[0-9a-f]+")
 
 
 def _command(module: str) -> list[str] | None:
-    """Both tools read offsets and write, for each, its functions with file and line in two lines; inlined
-    ones first."""
+    """Both tools read offsets and write, for each, a line with it, and then two lines for each function, with file
+    and line: first those that are inlined, last the one into which they are."""
     if found := shutil.which("llvm-symbolizer"):
-        return [found, f"--obj={module}", "--output-style=GNU", "--functions"]
+        return [found, f"--obj={module}", "--output-style=GNU", "--functions", "--addresses", "--inlines"]
     if found := shutil.which("addr2line"):
-        return [found, "-e", module, "-f", "-C"]
+        return [found, "-e", module, "-f", "-C", "-a", "-i"]
     return None
 
 
-def _places(module: str, offsets: list[int]) -> list[str]:
-    """For each offset "function at file:line", or ""."""
+def is_there() -> bool:
+    return _command("") is not None
+
+
+def _pairs(lines: list[str]) -> list[str]:
+    """What is known of functions and places."""
+    return [f"{function} at {place.split(' (')[0]}" for function, place in zip(lines[::2], lines[1::2]) if "??" not in place]
+
+
+def places(module: str, offsets: list[int]) -> list[list[str]]:
+    """For each offset in the file "function at file:line", the innermost one first; nothing if that is unknown."""
     command = _command(module)
+    none: list[list[str]] = [[] for _ in offsets]
     if not command or not os.path.exists(module):
-        return [""] * len(offsets)
+        return none
     try:
-        # One by one: with inlined functions, the number of lines of each would be unknown.
         told = subprocess.run(command, input="".join(f"{offset:#x}\n" for offset in offsets), text=True,
                               errors="replace", capture_output=True, timeout=PATIENCE, check=False).stdout
     except (OSError, subprocess.TimeoutExpired):
-        return [""] * len(offsets)
-    lines = [line for line in told.splitlines() if line]
-    if len(lines) != 2 * len(offsets):
-        return [""] * len(offsets)
-    pairs = zip(lines[::2], lines[1::2])
-    return ["" if "??" in place else f"{function} at {place.split(' (')[0]}" for function, place in pairs]
+        return none
+    answers: list[list[str]] = []
+    for line in filter(None, told.splitlines()):
+        if ADDRESS.fullmatch(line):
+            answers.append([])
+        elif answers:
+            answers[-1].append(line)
+    return [_pairs(lines) for lines in answers] if len(answers) == len(offsets) else none
 
 
 def _file(pid: int, module: str) -> str:
@@ -51,13 +64,16 @@ def _file(pid: int, module: str) -> str:
 
 
 def resolve(pid: int, frames: Iterable[dict[str, Any]]) -> None:
-    """Add "place" to frames that have a module and an offset. A return address is behind its call."""
+    """Add "place" to frames that have a module and an offset, and "inlined_by" to those of inlined functions. A
+    return address is behind its call."""
     by_module: dict[str, dict[int, list[dict[str, Any]]]] = {}
     for frame in frames:
         if frame.get("module"):
             offsets = by_module.setdefault(frame["module"], {})
             offsets.setdefault(int(frame["offset"], 0) - 1, []).append(frame)
     for module, offsets in by_module.items():
-        for offset, place in zip(offsets, _places(_file(pid, module), list(offsets))):
+        for offset, found in zip(offsets, places(_file(pid, module), list(offsets))):
             for frame in offsets[offset]:
-                frame["place"] = place
+                frame["place"] = found[0] if found else ""
+                if len(found) > 1:
+                    frame["inlined_by"] = found[1:]
