@@ -9,11 +9,6 @@ bool work_goes_on(void)
 	return tally_goes_on();
 }
 
-void work_did(size_t operations)
-{
-	tally_at(task_now()->clock)->operations += operations;
-}
-
 void work_wait(void)
 {
 	task_spend(MACHINE_pause);
@@ -40,4 +35,5 @@ void work_free(const struct allocator *allocator, void *context, void *object)
 	task->side = TALLY_ALLOCATOR;
 	allocator->free(context, object);
 	task->side = TALLY_PROGRAM;
+	tally_at(task->clock)->operations++;
 }

@@ -42,7 +42,6 @@ static void run_own(unsigned int task)
 			objects[i] = work_alloc(allocator, context);
 		for (size_t i = 0; i < n; i++)
 			work_free(allocator, context, objects[i]);
-		work_did(n);
 	}
 }
 
@@ -94,8 +93,6 @@ static void run_pair(unsigned int task)
 	while (work_goes_on()) {
 		if (task % 2 == 0 ? !produce(ring) : !consume(ring))
 			work_wait();
-		else if (task % 2)
-			work_did(GROUP);
 	}
 }
 

@@ -41,11 +41,10 @@ bool workload_prepare(const struct workload *workload, const struct allocator *a
 /* --- work.c: what workloads call; not instrumented ------------------------------------------ */
 
 bool work_goes_on(void);
-/* The running task has finished so many operations: pairs of an allocation and a free. */
-void work_did(size_t operations);
 /* A turn of a loop that waits for another task. */
 void work_wait(void);
-/* Calls of the allocator that is measured: accesses meanwhile are not the program's. */
+/* Calls of the allocator that is measured: accesses meanwhile are not the program's. An operation
+ * is an allocation and its free, and is counted at the free. */
 void *work_alloc(const struct allocator *allocator, void *context);
 void work_free(const struct allocator *allocator, void *context, void *object);
 

@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +20,7 @@ from typing import Any
 
 from sheaf_tool import paths
 from sheaf_tool.errors import Failure, Usage
-from sheaf_tool.table import number, render
+from sheaf_tool.table import WIDTH, number, render
 
 from .document import Document
 from .progress import Progress
@@ -192,8 +193,8 @@ def _table(points: list[Point]) -> str:
 
 
 def _by_kind(points: list[Point]) -> str:
-    """Whose lines they are, with the most CPUs."""
-    rows = []
+    """What the lines hold, with the most CPUs."""
+    parts = [f"Lines moved and locks taken for an operation, on {points[-1].cpus} CPUs:"]
     for point in {point.allocator: point for point in points}.values():
         kinds = sorted({kind for side, kind in point.moved if side == "allocator"},
                        key=lambda kind: -point.lines("allocator", kind))
@@ -201,9 +202,9 @@ def _by_kind(points: list[Point]) -> str:
                 if point.lines("allocator", kind) >= 0.0005]
         locks = [f"{name} {taken / point.operations:.4f}" for name, (taken, *_) in sorted(point.locks.items())
                  if point.operations and taken / point.operations >= 0.00005]
-        rows.append([point.allocator, ", ".join(said) or "none", ", ".join(locks) or "none"])
-    return (f"Lines and locks an operation, on {points[-1].cpus} CPUs:\n"
-            + render(["allocator", "lines moved, by what they hold", "locks taken"], rows))
+        text = f"{point.allocator:10} lines: {', '.join(said) or 'none'}; locks: {', '.join(locks) or 'none'}"
+        parts.append(textwrap.fill(text, WIDTH, subsequent_indent=" " * 11))
+    return "\n".join(parts)
 
 
 def _source_lines(worker: Path, offsets: list[int]) -> list[str]:

@@ -72,6 +72,11 @@ class Runs(unittest.TestCase):
         self.assertIn("object 0.500, cell 0.250", text)
         self.assertIn("node 0.0100", text)
 
+    def test_many_kinds_fit(self) -> None:
+        full = point()
+        full.moved.update({("allocator", f"kind-{n}"): 24690 for n in range(8)})
+        self.assertLessEqual(max(map(len, sim._by_kind([full]).splitlines())), WIDTH)
+
     def test_an_idle_run(self) -> None:
         idle = point(operations=0)
         self.assertIn("0.00", sim._table([idle]))
