@@ -93,11 +93,13 @@ static unsigned int preferred_order(const struct slab_cache *cache)
 	return order_holding(cache, 1);
 }
 
-static uint16_t min_partial(uint32_t size)
+/* A slab that went back cannot be looked at any more, so who checks objects keeps some all the
+ * same. */
+static uint16_t min_partial(const struct slab_cache *cache)
 {
-	uint32_t n = (fls(size) - 1) / 2;
+	uint32_t n = (fls(cache->size) - 1) / 2;
 
-	if (os_options.tiny)
+	if (os_options.tiny && !cache->extra)
 		return 0;
 	return (uint16_t)(n < 5 ? 5 : n > 10 ? 10 : n);
 }
@@ -121,7 +123,7 @@ bool slab_cache_init(struct slab_cache *cache, const struct slab_request *reques
 	cache->oo.objects = (uint16_t)objects_of_order(cache, cache->oo.order);
 	cache->min.order = (uint16_t)order_holding(cache, 1);
 	cache->min.objects = (uint16_t)objects_of_order(cache, cache->min.order);
-	cache->min_partial = min_partial(cache->size);
+	cache->min_partial = min_partial(cache);
 	if (os_options.random)
 		cache->random = os_random() | 1;
 	cache->nodes = pool_alloc(os.nr_nodes * sizeof(*cache->nodes));

@@ -43,7 +43,7 @@ static struct slab_request request_of(uint32_t size)
 /* The kernel's rule: the lowest order with little waste that holds the wanted number of objects. */
 static unsigned int expected_order(uint32_t stride)
 {
-	unsigned int wanted = 4 * (log2_of(os_nr_cpus()) + 2), most = 3;
+	unsigned int wanted = 4 * (log2_of(os_nr_cpus()) + 2), most = os_options.max_order;
 
 	if (wanted > (OS_PAGE << most) / stride)
 		wanted = (unsigned int)((OS_PAGE << most) / stride);
@@ -80,7 +80,9 @@ static void layout(void **state)
 		assert_true(OS_PAGE << cache.min.order >= stride);
 		assert_true(cache.min.order == 0 || OS_PAGE << (cache.min.order - 1) < stride);
 		assert_int_equal(cache.min.objects, (OS_PAGE << cache.min.order) / stride);
-		if (sizes[i] == 8 || sizes[i] == 4096 || sizes[i] == 1048576)
+		if (os_options.tiny)
+			assert_int_equal(cache.min_partial, 0);
+		else if (sizes[i] == 8 || sizes[i] == 4096 || sizes[i] == 1048576)
 			assert_int_equal(cache.min_partial, sizes[i] == 8      ? 5
 							    : sizes[i] == 4096 ? 6
 									       : 10);
@@ -88,7 +90,8 @@ static void layout(void **state)
 	}
 }
 
-/* Computed by hand for two or three CPUs, where a slab should hold at least 12 objects. */
+/* Computed by hand for two or three CPUs, where a slab should hold at least 12 objects, and for
+ * orders up to 3. */
 static void layout_of_two_cpus(void **state)
 {
 	static const struct {
@@ -101,7 +104,7 @@ static void layout_of_two_cpus(void **state)
 	struct slab_cache cache;
 
 	(void)state;
-	if (os_nr_cpus() < 2 || os_nr_cpus() > 3)
+	if (os_nr_cpus() < 2 || os_nr_cpus() > 3 || os_options.max_order != 3)
 		skip();
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		struct slab_request request = request_of(table[i].size);
@@ -274,14 +277,14 @@ static void fall_back_from_a_word(void)
 /* From six words in the table of words to two. */
 static void fall_back_from_words(void)
 {
-	os_options.min_order = 2;
+	os_options.min_order = os_options.max_order = 2;
 	fall_back(48);
 }
 
 /* From three words there to a word there, though it would have room in the descriptor. */
 static void fall_back_to_a_word(void)
 {
-	os_options.min_order = 3;
+	os_options.min_order = os_options.max_order = 3;
 	fall_back(200);
 }
 
@@ -482,8 +485,9 @@ static void constructed_in_part_of_a_word(void **state)
 	for (unsigned int i = 0; i < n; i++)
 		assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, objects + i, 1), 1);
 	assert_int_equal(constructed, n);
-	slab_give(&cache, objects, n, "test");
-	assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, objects, n), n);
+	/* One stays in use: with slub_tiny no node keeps an empty slab. */
+	slab_give(&cache, objects, n - 1, "test");
+	assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, objects, n - 1), n - 1);
 	assert_int_equal(constructed, n);
 	slab_give(&cache, objects, n, "test");
 	assert_int_equal(slab_shrink(&cache), 0);

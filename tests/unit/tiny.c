@@ -6,6 +6,7 @@
 
 #include "cache/cache.h"
 #include "kit/cache.h"
+#include "kit/told.h"
 #include "kit/unit.h"
 #include "os/options.h"
 #include "page/page.h"
@@ -15,6 +16,8 @@ enum {
 	MANY = 100000,
 	SIZE = 100
 };
+
+static struct told told;
 
 static void no_cache_has_sheaves(void **state)
 {
@@ -63,6 +66,25 @@ static void free_memory_goes_back(void **state)
 	kmem_cache_destroy(s);
 }
 
+/* What is wrong with an object can be seen only as long as its slab is there. */
+static void checked_slabs_stay(void **state)
+{
+	struct kmem_cache *s = make("checked", 64, SLAB_POISON);
+	char *object = kmem_cache_alloc(s, GFP_KERNEL);
+
+	(void)state;
+	kmem_cache_free(s, object);
+	object[3] = 1;
+	told_begin(&told);
+	kmem_cache_free(s, kmem_cache_alloc(s, GFP_KERNEL));
+	assert_true(told_end(&told) > 0);
+	assert_non_null(strstr(told.text, "BUG checked: Poison overwritten"));
+	told_begin(&told);
+	kmem_cache_free(s, object);
+	assert_true(told_end(&told) > 0);
+	kmem_cache_destroy(s);
+}
+
 static void caches_are_shared(void **state)
 {
 	struct kmem_cache *one = kmem_cache_create("one", 72, NULL, 0);
@@ -80,6 +102,7 @@ int main(void)
 		cmocka_unit_test(no_cache_has_sheaves),
 		cmocka_unit_test(slabs_are_small_and_go_back),
 		cmocka_unit_test(free_memory_goes_back),
+		cmocka_unit_test(checked_slabs_stay),
 		cmocka_unit_test(caches_are_shared),
 	};
 
