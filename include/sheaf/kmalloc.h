@@ -37,14 +37,25 @@ extern "C" {
 #define KMALLOC_MAX_SIZE       (SHEAF_CAST(size_t, 4) << 20)
 
 /*
- * Private: only kmalloc() below reads it. The cache for each size, in words of 8 bytes, for at
- * least SHEAF_KMALLOC_WORDS words. Neither the sizes of caches nor their number are compiled into
- * programs, because they may differ between versions of the library. Programs reach the table
- * through a pointer that never changes: an executable may get a copy of a variable that it refers
- * to (a COPY relocation), and a copied variable can never grow.
+ * Private: only kmalloc() below reads it. The cache for each size, in words of 8 bytes, up to
+ * SHEAF_KMALLOC_WORDS words; and in bytes, for small sizes that are constants. A debug cache
+ * is told by its entry which of them it was: the bytes behind the request are a red zone. Sizes
+ * that are not constants are above `most` then, and passed to a call.
+ *
+ * Neither the sizes of caches nor their number are compiled into programs, because they may differ
+ * between versions of the library. Programs reach the table through a pointer that never changes:
+ * an executable may get a copy of a variable that it refers to (a COPY relocation), and a copied
+ * variable can never grow.
  */
 #define SHEAF_KMALLOC_WORDS 1024
-extern struct kmem_cache **const sheaf_kmalloc_by_words;
+#define SHEAF_KMALLOC_EXACT 127
+struct sheaf_kmalloc_table {
+	/* First, so that compilers need no instruction to add its offset. */
+	struct kmem_cache *by_words[SHEAF_KMALLOC_WORDS + 1];
+	size_t most; /* bytes; the library sets it once */
+	struct kmem_cache *exact[SHEAF_KMALLOC_EXACT + 1];
+};
+extern struct sheaf_kmalloc_table *const sheaf_kmalloc_table;
 
 /* Under a sanitizer that watches memory, kmalloc() passes the requested bytes, not words. */
 #if defined(__SANITIZE_ADDRESS__)
@@ -58,7 +69,7 @@ extern struct kmem_cache **const sheaf_kmalloc_by_words;
 #define __SHEAF_TOLD 0
 #endif
 
-/* kmalloc() of a size beyond those words. */
+/* kmalloc() of a size that the table does not serve. */
 SHEAF_FRESH SHEAF_SIZED(1) void *__kmalloc_large(size_t size, gfp_t flags)
 	SHEAF_SYMBOL(__kmalloc_large);
 
@@ -71,10 +82,19 @@ SHEAF_FRESH SHEAF_SIZED(1) void *__kmalloc_large(size_t size, gfp_t flags)
  */
 static inline SHEAF_FRESH SHEAF_SIZED(1) void *kmalloc(size_t size, gfp_t flags)
 {
-	if (__SHEAF_TOLD || __builtin_expect(size > 8 * SHEAF_KMALLOC_WORDS, 0))
+	size_t most = sheaf_kmalloc_table->most;
+
+	if (__builtin_constant_p(size))
+		most = 8 * SHEAF_KMALLOC_WORDS;
+	if (__SHEAF_TOLD || __builtin_expect(size > most, 0))
 		return __kmalloc_large(size, flags);
+	if (__builtin_constant_p(size) && size % 8 && size <= SHEAF_KMALLOC_EXACT)
+		return kmem_cache_alloc(
+			__atomic_load_n(&sheaf_kmalloc_table->exact[size], __ATOMIC_ACQUIRE),
+			flags);
 	return kmem_cache_alloc(
-		__atomic_load_n(&sheaf_kmalloc_by_words[(size + 7) >> 3], __ATOMIC_ACQUIRE), flags);
+		__atomic_load_n(&sheaf_kmalloc_table->by_words[(size + 7) >> 3], __ATOMIC_ACQUIRE),
+		flags);
 }
 
 /* The same, zeroed. */

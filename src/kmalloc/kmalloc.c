@@ -19,8 +19,9 @@
 #define INDEX_OF(before, size) [WORDS(before, size)] = KMALLOC_##size,
 #define FIRST_OF(before, size) [WORDS(before, size)] = FIRST(KMALLOC_##size),
 
-const uint16_t kmalloc_sizes[KMALLOC_CACHES] = {KMALLOC_SIZES(SIZE_OF)};
-const uint8_t kmalloc_index_of[KMALLOC_LARGEST / 8 + 1] = {KMALLOC_SIZES(INDEX_OF)};
+const uint16_t kmalloc_sizes[KMALLOC_CACHES] = {KMALLOC_SIZES(SIZE_OF) KMALLOC_LARGER(SIZE_OF)};
+const uint8_t kmalloc_index_of[KMALLOC_LARGEST / 8 + 1] = {KMALLOC_SIZES(INDEX_OF)
+								   KMALLOC_LARGER(INDEX_OF)};
 
 static struct {
 	uint32_t ready; /* every cache was created */
@@ -73,12 +74,40 @@ static const struct sheaf_calls first_use[KMALLOC_CACHES] = {
 
 #define FIRST(i) ((struct kmem_cache *)(uintptr_t)&first_use[i])
 
-static struct kmem_cache *by_words[KMALLOC_LARGEST / 8 + 1] = {FIRST(0), KMALLOC_SIZES(FIRST_OF)};
+static const struct sheaf_calls exact_sizes[SHEAF_KMALLOC_EXACT + 1];
 
-_Static_assert(sizeof(by_words) / sizeof(by_words[0]) > SHEAF_KMALLOC_WORDS,
-	       "programs look up every size up to this number of words");
+static size_t exact_size(struct kmem_cache *s)
+{
+	return (size_t)((const struct sheaf_calls *)(const void *)s - exact_sizes);
+}
 
-SHEAF_PUBLIC struct kmem_cache **const sheaf_kmalloc_by_words = by_words;
+static void *alloc_exact(struct kmem_cache *s, gfp_t flags)
+{
+	return kmalloc_for(exact_size(s), flags, NUMA_NO_NODE, __builtin_return_address(0));
+}
+
+static void *alloc_plain_exact(struct kmem_cache *s)
+{
+	return kmalloc_for(exact_size(s), GFP_KERNEL, NUMA_NO_NODE, __builtin_return_address(0));
+}
+
+static const struct sheaf_calls exact_sizes[SHEAF_KMALLOC_EXACT + 1] = {
+	[0 ... SHEAF_KMALLOC_EXACT] = {alloc_exact, alloc_plain_exact, NULL},
+};
+
+#define EXACT(i)   ((struct kmem_cache *)(uintptr_t)&exact_sizes[i])
+#define EXACT4(i)  EXACT(i), EXACT(i + 1), EXACT(i + 2), EXACT(i + 3)
+#define EXACT16(i) EXACT4(i), EXACT4(i + 4), EXACT4(i + 8), EXACT4(i + 12)
+#define EXACT64(i) EXACT16(i), EXACT16(i + 16), EXACT16(i + 32), EXACT16(i + 48)
+
+static struct sheaf_kmalloc_table sizes_table = {
+	.by_words = {FIRST(0), KMALLOC_SIZES(FIRST_OF)},
+	.exact = {EXACT64(0), EXACT64(64)},
+};
+
+_Static_assert(KMALLOC_LARGEST >= 8 * SHEAF_KMALLOC_WORDS, "programs look up all sizes up to this");
+
+SHEAF_PUBLIC struct sheaf_kmalloc_table *const sheaf_kmalloc_table = &sizes_table;
 
 /* --- first use -------------------------------------------------------------------------------- */
 
@@ -124,9 +153,9 @@ static bool make_partition(unsigned int number)
 
 /*
  * The sizes of debug caches: the entry for each number of words, which says how many bytes were
- * requested, but for the last seven.
+ * requested, but for the last seven. Only constants above SHEAF_KMALLOC_EXACT come here.
  */
-static struct sheaf_calls sized[KMALLOC_LARGEST / 8 + 1];
+static struct sheaf_calls sized[SHEAF_KMALLOC_WORDS + 1];
 
 static void *alloc_sized(struct kmem_cache *s, gfp_t flags)
 {
@@ -150,15 +179,35 @@ static struct kmem_cache *entry_for(unsigned int words)
 	return (struct kmem_cache *)(void *)&sized[words];
 }
 
+/* Programs load the pointer, and the first words of the cache. */
+static void set_entry(struct kmem_cache **entry, struct kmem_cache *s)
+{
+	tsan_given(entry);
+	os_store_release(entry, s);
+}
+
+/* Programs compare with it as they are compiled: they see this word, or 0, and then a call. */
+#ifdef __SANITIZE_THREAD__
+__attribute__((no_sanitize("thread")))
+#endif
+static void
+serve_all_sizes(void)
+{
+	sizes_table.most = 8 * SHEAF_KMALLOC_WORDS;
+}
+
 static void fill_table(void)
 {
-	for (unsigned int i = 1; i <= KMALLOC_LARGEST / 8; i++) {
-		struct kmem_cache *s = entry_for(i);
+	bool checked = false;
 
-		/* Programs load the pointer, and the first words of the cache. */
-		tsan_given(&by_words[i]);
-		os_store_release(&by_words[i], s);
-	}
+	for (unsigned int i = 1; i <= SHEAF_KMALLOC_WORDS; i++)
+		set_entry(&sizes_table.by_words[i], entry_for(i));
+	for (unsigned int i = 1; i < KMALLOC_CACHES; i++)
+		checked |= cache_is_checked(family.caches[0][i]);
+	for (unsigned int i = 1; i <= SHEAF_KMALLOC_EXACT && !checked; i++)
+		set_entry(&sizes_table.exact[i], family.caches[0][kmalloc_index(i)]);
+	if (!checked)
+		serve_all_sizes();
 }
 
 static bool make_family(void)

@@ -12,18 +12,21 @@
  * function in its first word. Before first use, the table's entries are not caches but only such
  * functions, which create the family and continue with it. The entry for size 0, and all entries
  * with random_kmalloc_caches, always stay such functions. So the fast path needs no test for these
- * cases. kfree() finds the cache in the page's descriptor, and also calls the function in its first
- * words. It is not inlined, so that programs do not depend on descriptors; this costs three
- * instructions.
+ * cases. It compares each size that is not a constant with the largest one that the table serves,
+ * which is 0 until the caches exist, and stays 0 with random_kmalloc_caches or if one of them is a
+ * debug cache: then the call is passed the size itself. kfree() finds the cache in the page's
+ * descriptor, and also calls the function in its first words. It is not inlined, so that programs
+ * do not depend on descriptors; this costs three instructions.
  *
  * Invariants
  *  K1. An entry of the table is replaced once, by a finished cache, and never again.
  *  K2. The first thread that needs one of the caches creates all of them, once per process. If
  *      there was no memory for some, the next thread that needs one tries again.
- *      Entries of debug caches stay functions, which know the number of words that was requested.
+ *      Entries of debug caches stay functions, which know the number of words that was requested;
+ *      the number of bytes, of small constants that are no multiple of 8.
  *  K3. kmalloc_large has no slabs and no sheaves: `free` is its only call.
- *  K4. Programs have compiled in only the pointer to the table, its index by words of 8 bytes, and
- *      its minimum length. Only the library knows sizes and caches.
+ *  K4. Programs have compiled in only the pointer to the table, its indices by words of 8 bytes and
+ *      by bytes, and its minimum length. Only the library knows sizes and caches.
  *
  * Locks: OS_RANK_KMALLOC, caches.family, while the family is created. Callers: src/kmalloc/.
  */
@@ -56,14 +59,15 @@
 	X(1024, 2048)                                                                              \
 	X(2048, 4096)                                                                              \
 	X(4096, 8192)
-#define KMALLOC_LARGEST KMALLOC_MAX_CACHE_SIZE
+#define KMALLOC_LARGER(X) /* sizes above those that programs look up */
+#define KMALLOC_LARGEST	  KMALLOC_MAX_CACHE_SIZE
 #endif
 
 /* Caches are numbered by size; 0 is the entry for size 0. */
 #define KMALLOC_NUMBER(before, size) KMALLOC_##size,
 enum {
 	KMALLOC_ZERO,
-	KMALLOC_SIZES(KMALLOC_NUMBER) KMALLOC_CACHES
+	KMALLOC_SIZES(KMALLOC_NUMBER) KMALLOC_LARGER(KMALLOC_NUMBER) KMALLOC_CACHES
 };
 
 /* Bytes by index; [0] is 0. */

@@ -109,7 +109,8 @@ static void construct(void *object)
 	CASE(free_kmalloc, "FZPU", void *p = block(16); give(p); kfree(p))                         \
 	CASE(free_kmalloc_large, "FZPU", void *p = block(100000); give(p); kfree(p))               \
 	CASE(kfree_twice, "FZPU", void *p = block(40); kfree(p); kfree(p))                         \
-	CASE(kfree_interior, "FZPU", unsigned char *p = block(40); kfree(p + 8); kfree(p))         \
+	CASE(kfree_interior, "FZPU",                                                               \
+		kfree(block(1)); unsigned char *p = block(40); kfree(p + 8); kfree(p))             \
 	CASE(kfree_stack, "FZPU", _Alignas(64) char p[128]; memset(p, 0, 128); kfree(p + (size - 64))) \
 	CASE(kfree_large_interior, "FZPU",                                                         \
 		unsigned char *p = block(100000); kfree(p + 64); kfree(p))                         \
@@ -128,7 +129,7 @@ static void construct(void *object)
 	CASE(overflow_z, "Z", void *p = take(); set(p, SIZE, 1); give(p))                          \
 	/* The first call of all makes the caches, and knows only which one it wants. */           \
 	CASE(overflow_kmalloc, "FZPU",                                                             \
-		kfree(block(1)); void *p = block(18); set(p, 24, 1); kfree(p))                     \
+		kfree(block(1)); void *p = block(18); set(p, 18, 1); kfree(p))                     \
 	CASE(underflow_one, "FZPU", void *p = take(); set(p, -1, 1); give(p))                      \
 	CASE(underflow_sixteen, "FZPU", void *p = take(); set(p, -16, 16); give(p))                \
 	CASE(underflow_far, "FZPU", void *p = take(); set(p, -24, 4); give(p))                     \

@@ -217,25 +217,47 @@ static void debug_caches_are_not_merged(void **state)
 	flags_of("", "one");
 }
 
-/* kmalloc() of a size: what follows the last word of it is a red zone. Exactly, where the
- * library knows the size. */
+static bool overflow_is_told(char *block, size_t size)
+{
+	volatile size_t at = size; /* compilers know the size, too */
+
+	block[at] = 1;
+	told_begin(&told);
+	kfree(block);
+	return told_end(&told) > 0 && strstr(told.text, ": kmalloc Redzone overwritten");
+}
+
+#define CONSTANT_IS_EXACT(size) assert_true(overflow_is_told(kmalloc(size, GFP_KERNEL), size))
+
+/* kmalloc() of a size: what follows its last byte is a red zone; its last word, of a large
+ * constant. */
 static void kmalloc_gap(void **state)
 {
-	volatile size_t after = 18;
+	volatile size_t after = 18, any;
 	char *block;
 
 	(void)state;
 	flags_of("slab_debug=FZPU,kmalloc-*", "");
-	/* The first call of all makes the caches, and knows only which one it wants. */
-	kfree(kmalloc(1, GFP_KERNEL));
+	/* The very first call, too. */
+	CONSTANT_IS_EXACT(1);
 	block = kmalloc(18, GFP_KERNEL);
-	assert_int_equal(ksize(block), 24);
-	memset(block, 1, after + 7);
+	assert_int_equal(ksize(block), 18);
+	memset(block, 1, after + 1);
 	told_begin(&told);
 	kfree(block);
 	assert_true(told_end(&told) > 0);
 	assert_non_null(strstr(told.text, "BUG kmalloc-32: kmalloc Redzone overwritten"));
-	assert_non_null(strstr(told.text, "@offset=24..24. First byte 0x01 instead of 0xcc"));
+	assert_non_null(strstr(told.text, "@offset=18..18. First byte 0x01 instead of 0xcc"));
+	CONSTANT_IS_EXACT(63);
+	CONSTANT_IS_EXACT(72);
+	CONSTANT_IS_EXACT(127);
+	CONSTANT_IS_EXACT(1000);
+	for (any = 1; any < 9000; any += 1 + any / 8)
+		if (kmalloc_size_roundup(any) > any && any <= KMALLOC_MAX_CACHE_SIZE)
+			assert_true(overflow_is_told(kmalloc(any, GFP_NOWAIT), any));
+	block = kmalloc(1001, GFP_KERNEL);
+	assert_true(ksize(block) == 1001 || ksize(block) == 1008);
+	kfree(block);
 	block = kmalloc_node(18, GFP_KERNEL, NUMA_NO_NODE);
 	assert_int_equal(ksize(block), 18);
 	block[after] = 1;
