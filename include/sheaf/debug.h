@@ -85,18 +85,20 @@ enum sheaf_traces {
 
 /*
  * Write to a file descriptor which stacks allocated (or freed) the objects in use of a cache with
- * SLAB_STORE_USER (slab_debug=U). There is a group for each stack, and groups with most objects
- * come first. Each has the number of objects, the bytes that were requested, the least, average and
- * greatest age, threads and CPUs, the address of one object, and the stack. If `s` is NULL, write
- * this for all such caches. The format is SHEAF_STATS_TEXT or SHEAF_STATS_JSON.
+ * SLAB_STORE_USER (slab_debug=U), or those between guard pages of a cache with slab_debug=G or S,
+ * which is said ("guarded objects", and in JSON "guarded": true). There is a group for each stack,
+ * and groups with most objects come first. Each has the number of objects, the bytes that were
+ * requested, the least, average and greatest age, threads and CPUs, the address of one object, and
+ * the stack. If `s` is NULL, write this for all such caches. The format is SHEAF_STATS_TEXT or
+ * SHEAF_STATS_JSON.
  *
  * The program may use the cache meanwhile, as with kmem_cache_validate(). No lock is held while
  * writing. After 4096 stacks, objects with other stacks are counted without their stacks.
  *
- * Returns 0 or a negative error number: the error of write(2), -ENOMEM, -ENOTSUP if the cache does
- * not store users, -EINVAL for a destroyed cache or an unknown format. O(pages that the library
- * uses + objects in use). A cancellation point. Kernel: the files alloc_traces and free_traces in
- * debugfs.
+ * Returns 0 or a negative error number: the error of write(2), -ENOMEM, -ENOTSUP if the cache has
+ * none of these letters, -EINVAL for a destroyed cache or an unknown format. O(pages that the
+ * library uses + objects in use). A cancellation point. Kernel: the files alloc_traces and
+ * free_traces in debugfs.
  */
 int kmem_cache_print_traces(struct kmem_cache *s, int fd, enum sheaf_traces which,
 			    enum sheaf_stats_format format) SHEAF_SYMBOL(kmem_cache_print_traces);

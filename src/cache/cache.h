@@ -169,8 +169,8 @@ static inline void cache_see_flow(struct kmem_cache *s)
 /* --- slow.c ----------------------------------------------------------------------------------- */
 
 /* Get objects from the slab layer when sheaves had none; the gfp flags decide whether it reclaims,
- * waits or fails. */
-void *cache_alloc_slow(struct kmem_cache *s, gfp_t flags);
+ * waits or fails. popped: the fast path tried to pop one, which counts down to the next sample. */
+void *cache_alloc_slow(struct kmem_cache *s, gfp_t flags, bool popped);
 void *cache_alloc_on(struct kmem_cache *s, gfp_t flags, unsigned int node, enum slab_place place);
 /* Called after `tries` failures: free what is possible, and return true if the caller should try
  * again. */
@@ -249,7 +249,7 @@ void cache_give_checked(struct kmem_cache *s, void **objects, size_t n, bool wai
 /* An object of the cache that is in no slab; NULL: there is no room for one. */
 void *cache_alloc_guarded(struct kmem_cache *s);
 /* The same, if the next object of this cache is to be a sample. */
-void *cache_take_sample(struct kmem_cache *s);
+void *cache_take_sample(struct kmem_cache *s, bool popped);
 /* Free what guard_is_ours(), to this cache, or, with NULL, to its own. Reports are deferred. */
 void cache_free_guarded(struct kmem_cache *s, void *object, bool waited, const char *call);
 /* Free those of n objects, and move the others to the front; returns how many are left. */
@@ -262,6 +262,20 @@ struct kmem_cache *cache_of_guarded(const void *object);
 static inline bool cache_is_guarded(const struct kmem_cache *s)
 {
 	return __builtin_expect((s->flags & DEBUG_GUARD) != 0, 0);
+}
+
+/* Who allocated them, of each of its objects or of guarded ones. */
+static inline bool cache_knows_users(const struct kmem_cache *s)
+{
+	return debug_stores_users(&s->sheaf.slab) || os_load_relaxed(&s->sheaf.sampled) ||
+	       cache_is_guarded(s);
+}
+
+/* Is the next one, of a call that counts down to no sample? */
+static inline bool cache_guards_next(const struct kmem_cache *s)
+{
+	return cache_is_guarded(s) || (__builtin_expect(os_load_relaxed(&s->sheaf.sampled), 0) &&
+				       sample_is_taken(s->sheaf.slab.object_size));
 }
 
 static inline bool cache_is_checked(const struct kmem_cache *s)

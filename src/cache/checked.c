@@ -36,12 +36,6 @@ static bool take_checked(struct kmem_cache *s, unsigned int node, enum slab_plac
 	return false;
 }
 
-static bool is_guarded_now(struct kmem_cache *s)
-{
-	return cache_is_guarded(s) ||
-	       (os_load_relaxed(&s->sheaf.sampled) && sample_is_taken(s->sheaf.slab.object_size));
-}
-
 void *cache_alloc_checked(struct kmem_cache *s, gfp_t flags, unsigned int node,
 			  enum slab_place place)
 {
@@ -51,7 +45,7 @@ void *cache_alloc_checked(struct kmem_cache *s, gfp_t flags, unsigned int node,
 	if (debug_fails(&s->sheaf.slab, flags))
 		return NULL;
 	sheaf_give_deferred(&s->sheaf);
-	object = place == SLAB_PREFER_NODE && is_guarded_now(s) ? cache_alloc_guarded(s) : NULL;
+	object = place == SLAB_PREFER_NODE && cache_guards_next(s) ? cache_alloc_guarded(s) : NULL;
 	if (object)
 		return cache_finish(s, object, flags);
 	do {

@@ -85,7 +85,7 @@ static void report_live(struct kmem_cache *s)
 	/* The caller that frees them uses the cache. */
 	s->sheaf.quiet = 0;
 	live = cache_live_objects(s, listed, LIST_MAX);
-	if (cache_is_checked(s))
+	if (cache_knows_users(s))
 		debug_report_leaks(&s->sheaf.slab, "as it is destroyed");
 	n = live < LIST_MAX ? live : LIST_MAX;
 	for (size_t i = 0; i < n; i++)

@@ -24,7 +24,7 @@
 
 static COLD void *alloc_slow(struct kmem_cache *s, gfp_t flags)
 {
-	void *object = cache_alloc_slow(s, flags);
+	void *object = cache_alloc_slow(s, flags, !(flags & ~SHEAF_GFP_PLAIN));
 
 	cache_leave();
 	return object;

@@ -132,10 +132,11 @@ bool hardened_take_all(struct kmem_cache *s, gfp_t flags, size_t n, void **objec
 
 static COLD void *hardened_alloc_slow(struct kmem_cache *s, gfp_t flags)
 {
+	bool popped = !(flags & ~SHEAF_GFP_PLAIN);
 	void *object;
 
 	flags = cache_check_gfp(s, flags);
-	object = hardened_take(s, cache_alloc_slow(s, flags & ~__GFP_ZERO), flags);
+	object = hardened_take(s, cache_alloc_slow(s, flags & ~__GFP_ZERO, popped), flags);
 	cache_leave();
 	return object;
 }

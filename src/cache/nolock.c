@@ -57,7 +57,7 @@ void *cache_alloc_try(struct kmem_cache *s, gfp_t gfp, unsigned int node)
 		return NULL;
 	}
 	/* A constructor may do anything. */
-	if (cache_is_guarded(s) && !s->sheaf.slab.ctor)
+	if (!s->sheaf.slab.ctor && cache_guards_next(s))
 		object = cache_alloc_guarded(s);
 	if (!object && !here)
 		object = take_try(s, node);

@@ -126,15 +126,16 @@ void *cache_alloc_on(struct kmem_cache *s, gfp_t flags, unsigned int node, enum 
 	return cache_finish(s, object, flags);
 }
 
-void *cache_alloc_slow(struct kmem_cache *s, gfp_t flags)
+void *cache_alloc_slow(struct kmem_cache *s, gfp_t flags, bool popped)
 {
 	void *object;
 
 	probe(alloc_slow, s->name, s->sheaf.slab.object_size, os_node());
 	if (flags & ~SHEAF_GFP_PLAIN)
 		flags = cache_check_gfp(s, flags);
-	object = os_load_relaxed(&s->sheaf.sampled) && !cache_is_checked(s) ? cache_take_sample(s)
-									    : NULL;
+	object = os_load_relaxed(&s->sheaf.sampled) && !cache_is_checked(s)
+			 ? cache_take_sample(s, popped)
+			 : NULL;
 	if (!object && sheaf_capacity(&s->sheaf))
 		object = sheaf_alloc(&s->sheaf);
 	cache_see_flow(s);
@@ -185,6 +186,14 @@ bool cache_check_node(struct kmem_cache *s, gfp_t flags, int *node)
 	return !(flags & __GFP_THISNODE);
 }
 
+/* It counts down to no sample: that is done on the fast path. */
+static void *alloc_node_sample(struct kmem_cache *s, gfp_t flags)
+{
+	if (cache_is_checked(s) || flags & __GFP_THISNODE || !cache_guards_next(s))
+		return NULL;
+	return cache_alloc_guarded(s);
+}
+
 static void *alloc_node(struct kmem_cache *s, gfp_t flags, int node)
 {
 	void *object = NULL;
@@ -195,7 +204,10 @@ static void *alloc_node(struct kmem_cache *s, gfp_t flags, int node)
 	if (!cache_check_node(s, flags, &node))
 		return NULL;
 	if (node == NUMA_NO_NODE)
-		return cache_alloc_slow(s, flags);
+		return cache_alloc_slow(s, flags, false);
+	object = alloc_node_sample(s, flags);
+	if (object)
+		return cache_finish(s, object, flags);
 	if (sheaf_capacity(&s->sheaf) && (unsigned int)node == os_node())
 		object = sheaf_alloc(&s->sheaf);
 	if (object && page_node(object) == (unsigned int)node)

@@ -225,22 +225,21 @@ static void report_double(struct slab_cache *cache, void *object, uint32_t state
 
 /* --- the life of an object -------------------------------------------------------------------- */
 
-static __attribute__((cold, noinline)) void write_trace(const struct slab_cache *cache,
-							const void *object, const char *what)
+void debug_write_trace(const struct slab_cache *cache, const void *object, size_t size,
+		       const char *what)
 {
 	char stack[300];
 
 	if (!os_stack(stack, sizeof(stack)))
 		stack[0] = '\0';
 	os_report_later("TRACE %s %s %p, %zu bytes, thread %u, CPU %u%s%s", cache->name, what,
-			object, debug_size(cache, object), os_thread(), os_cpu(),
-			*stack ? "; called from" : "", stack);
+			object, size, os_thread(), os_cpu(), *stack ? "; called from" : "", stack);
 }
 
 static inline void trace(const struct slab_cache *cache, const void *object, const char *what)
 {
-	if (__builtin_expect((os_load_relaxed(&debug_of(cache)->switched) & SLAB_TRACE) != 0, 0))
-		write_trace(cache, object, what);
+	if (debug_is_traced(cache))
+		debug_write_trace(cache, object, debug_size(cache, object), what);
 }
 
 bool debug_take(struct slab_cache *cache, void *object)

@@ -68,6 +68,15 @@ static int check_guarded_zones(const struct guard_slot *slot, const char *call)
 			 call);
 }
 
+/* T: of a cache whose objects are checked; samples of others are not traced. */
+static void trace_guarded(const struct guard_slot *slot, const char *what)
+{
+	const struct slab_cache *cache = slot->cache;
+
+	if (cache && cache->extra && debug_is_traced(cache))
+		debug_write_trace(cache, slot->object, os_load_relaxed(&slot->size), what);
+}
+
 /* --- allocating ------------------------------------------------------------------------------- */
 
 void *guard_alloc(struct slab_cache *cache)
@@ -88,6 +97,7 @@ void *guard_alloc(struct slab_cache *cache)
 		cache->ctor(slot->object);
 	notes->tracks[DEBUG_FREED] = (struct debug_track){.thread = 0};
 	track_now(&notes->tracks[DEBUG_ALLOCATED]);
+	trace_guarded(slot, "alloc");
 	os_store_release(&slot->state, DEBUG_USED);
 	return slot->object;
 }
@@ -175,6 +185,7 @@ bool guard_free(struct slab_cache *cache, void *object, bool waited, const char 
 	check_guarded_zones(slot, call);
 	if (!waited)
 		track_now(&guard_notes_of(slot)->tracks[DEBUG_FREED]);
+	trace_guarded(slot, "free");
 	guard_give(slot);
 	return true;
 }
@@ -186,6 +197,7 @@ bool guard_retire(struct slab_cache *cache, void *object, const char *call)
 	if (!slot || !begin_free(slot, cache, DEBUG_USED, DEBUG_WAITS, call))
 		return false;
 	track_now(&guard_notes_of(slot)->tracks[DEBUG_FREED]);
+	trace_guarded(slot, "retire");
 	return true;
 }
 

@@ -25,15 +25,15 @@ void debug_report_leaks(struct slab_cache *cache, const char *when)
 	struct os_long *report;
 	size_t objects;
 
-	if (!(debug_of(cache)->flags & SLAB_STORE_USER) ||
-	    !debug_traces_begin(&traces, cache, DEBUG_ALLOCATED))
+	if (!debug_traces_begin(&traces, cache, DEBUG_ALLOCATED))
 		return;
 	objects = traces.objects + traces.others;
 	report = traces.objects ? os_long_begin(cache->name, __func__) : NULL;
 	os_long_add(report,
-		    "libsheaf: LEAK %s: %zu object%s of %u bytes in use %s, by who allocated "
+		    "libsheaf: LEAK %s: %zu %sobject%s of %u bytes in use %s, by who allocated "
 		    "them:\n",
-		    cache->name, objects, os_plural(objects), cache->object_size, when);
+		    cache->name, objects, traces.guarded ? "guarded " : "", os_plural(objects),
+		    cache->object_size, when);
 	for (uint32_t g = 0; g < traces.nr_groups && g < MOST_GROUPS; g++)
 		print_group(report, &traces.groups[g]);
 	if (traces.nr_groups > MOST_GROUPS)

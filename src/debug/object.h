@@ -14,6 +14,7 @@
 #define SHEAF_DEBUG_OBJECT_H
 
 #include "debug/slab_debug.h"
+#include "os/atomic.h"
 
 #define TRACK_FRAMES 16
 
@@ -73,6 +74,14 @@ void debug_fill_free(const struct slab_cache *cache, void *object);
  * again. Readers may look at a stable object. */
 void debug_open(const struct slab_cache *cache, void *object);
 void debug_close(const struct slab_cache *cache, void *object);
+/* A line about an allocation or a free: T. */
+void debug_write_trace(const struct slab_cache *cache, const void *object, size_t size,
+		       const char *what) __attribute__((cold));
+
+static inline bool debug_is_traced(const struct slab_cache *cache)
+{
+	return __builtin_expect((os_load_relaxed(&debug_of(cache)->switched) & SLAB_TRACE) != 0, 0);
+}
 
 /* --- track.c ---------------------------------------------------------------------------------- */
 

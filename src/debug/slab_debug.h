@@ -94,15 +94,21 @@ struct debug_cache {
 	uint32_t switched;	 /* T and A: those in force now */
 };
 
-/* Lay a cache out with these flags; as slab_cache_init(). */
-bool debug_cache_init(struct slab_cache *cache, struct slab_request *request, slab_flags_t flags);
-/* As slab_cache_exit(), of a debug cache or another one. */
-void debug_cache_exit(struct slab_cache *cache);
-
 static inline struct debug_cache *debug_of(const struct slab_cache *cache)
 {
 	return (struct debug_cache *)cache->extra;
 }
+
+/* U: is it known who allocated each object? */
+static inline bool debug_stores_users(const struct slab_cache *cache)
+{
+	return cache->extra && debug_of(cache)->flags & SLAB_STORE_USER;
+}
+
+/* Lay a cache out with these flags; as slab_cache_init(). */
+bool debug_cache_init(struct slab_cache *cache, struct slab_request *request, slab_flags_t flags);
+/* As slab_cache_exit(), of a debug cache or another one. */
+void debug_cache_exit(struct slab_cache *cache);
 
 /* --- check.c: the life of an object ----------------------------------------------------------- */
 
@@ -146,7 +152,8 @@ int debug_validate(struct slab_cache *cache, void *object, bool is_free);
 /* --- leaks.c ---------------------------------------------------------------------------------- */
 
 /* Report the objects in use of a cache that is destroyed, or at exit, by the stacks that allocated
- * them, if the cache has U. `when` ends a sentence. */
+ * them, if the cache has U; of another cache, those of them that are guarded. `when` ends a
+ * sentence. */
 void debug_report_leaks(struct slab_cache *cache, const char *when);
 
 #endif

@@ -195,7 +195,9 @@ bool debug_traces_begin(struct debug_traces *traces, struct slab_cache *cache, e
 	}
 	traces->groups = (struct debug_trace *)memory;
 	traces->buckets = (uint32_t *)(memory + GROUP_BYTES);
-	traces->missed = slab_for_each_held(cache, look_at_slab, &to);
+	traces->guarded = !debug_stores_users(cache);
+	if (!traces->guarded)
+		traces->missed = slab_for_each_held(cache, look_at_slab, &to);
 	guard_for_each(look_at_slot, &to);
 	sort_groups(traces->groups, traces->nr_groups);
 	return true;

@@ -43,9 +43,10 @@ struct debug_traces {
 	size_t others;	     /* of further stacks */
 	size_t unknown;	     /* nobody is recorded: they were never freed */
 	unsigned int missed; /* slabs that others held */
+	bool guarded;	     /* only of guarded objects: the cache does not store users */
 };
 
-/* Group the objects of a cache with U. False: no memory. */
+/* Group the objects of a cache with U, or the guarded ones of another cache. False: no memory. */
 bool debug_traces_begin(struct debug_traces *traces, struct slab_cache *cache,
 			enum debug_deed deed);
 void debug_traces_end(struct debug_traces *traces);

@@ -31,9 +31,9 @@ static void report_leak(struct kmem_cache *s)
 	struct kmem_cache_stats stats;
 
 	stats_read_cache(s, &stats);
-	if (cache_is_checked(s) && debug_of(&s->sheaf.slab)->flags & SLAB_STORE_USER)
+	if (cache_knows_users(s))
 		debug_report_leaks(&s->sheaf.slab, "at exit");
-	else if (stats.objects_in_use)
+	if (stats.objects_in_use && !debug_stores_users(&s->sheaf.slab))
 		os_report("LEAK %s: %llu object%s of %llu bytes in use at exit; slab_debug=U "
 			  "shows who allocated them",
 			  stats.name, (unsigned long long)stats.objects_in_use,

@@ -55,7 +55,8 @@ static void print_text(struct printer *to, const char *name, const struct debug_
 	size_t objects = traces->objects + traces->others + traces->unknown;
 	struct out *out = to->out;
 
-	out_print(out, "# %s: %zu object%s in use, by who %s\n", name, objects, os_plural(objects),
+	out_print(out, "# %s: %zu %sobject%s in use, by who %s\n", name, objects,
+		  traces->guarded ? "guarded " : "", os_plural(objects),
 		  to->which == SHEAF_ALLOC_TRACES ? "allocated them"
 						  : "freed them before they were allocated");
 	for (uint32_t i = 0; i < traces->nr_groups; i++)
@@ -109,20 +110,15 @@ static void print_json(struct printer *to, const char *name, const struct debug_
 	out_quoted(out, name);
 	out_print(out,
 		  ", \"objects\": %zu, \"unknown\": %zu, \"further\": %zu, \"missed_slabs\": %u, "
-		  "\"traces\": [",
+		  "\"guarded\": %s, \"traces\": [",
 		  traces->objects + traces->others + traces->unknown, traces->unknown,
-		  traces->others, traces->missed);
+		  traces->others, traces->missed, traces->guarded ? "true" : "false");
 	for (uint32_t i = 0; i < traces->nr_groups; i++)
 		print_group_json(out, &traces->groups[i], i ? ",\n " : "\n ");
 	out_print(out, "]}");
 }
 
-static bool stores_users(const struct kmem_cache *s)
-{
-	return cache_is_checked(s) && debug_of(&s->sheaf.slab)->flags & SLAB_STORE_USER;
-}
-
-/* A pinned cache that stores users; it is unpinned before anything is written, which may last. */
+/* A pinned cache that knows users; it is unpinned before anything is written, which may last. */
 static int print_cache_traces(struct printer *to, struct kmem_cache *s)
 {
 	struct debug_traces traces;
@@ -142,12 +138,12 @@ static int print_cache_traces(struct printer *to, struct kmem_cache *s)
 	return 0;
 }
 
-/* The youngest cache that is older than this number and stores users, pinned. */
+/* The youngest cache that is older than this number and knows users, pinned. */
 static struct kmem_cache *next_cache(uint32_t id)
 {
 	struct kmem_cache *s = list_next(NULL);
 
-	while (s && !(stores_users(s) && s->id < id))
+	while (s && !(cache_knows_users(s) && s->id < id))
 		s = list_next(s);
 	return s;
 }
@@ -172,7 +168,7 @@ static int print_one(struct printer *to, struct kmem_cache *s)
 		os_report_kept();
 		return -EINVAL;
 	}
-	if (stores_users(s))
+	if (cache_knows_users(s))
 		return print_cache_traces(to, s);
 	list_unpin(s);
 	return -ENOTSUP;

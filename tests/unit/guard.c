@@ -545,6 +545,28 @@ static void racing_frees(void **state)
 	assert_non_null(strstr(told.text, "BUG race: Object already free"));
 }
 
+static void use_traced(void)
+{
+	struct kmem_cache *s = kmem_cache_create("traced", 32, NULL, SLAB_TRACE);
+	char *object = kmem_cache_alloc(s, GFP_KERNEL);
+
+	CHECK(guard_is_ours(object));
+	kmem_cache_free(s, object);
+	CHECK(sheaf_rcu_register(&by_hand_ops) == 0);
+	kmem_cache_free_rcu(s, kmem_cache_alloc(s, GFP_KERNEL));
+}
+
+static void traces(void **state)
+{
+	(void)state;
+	told_begin(&told);
+	assert_int_equal(ended(use_traced), 0);
+	assert_int_equal(told_end(&told), 4);
+	assert_non_null(strstr(told.text, "libsheaf: TRACE traced alloc 0x"));
+	assert_non_null(strstr(told.text, "libsheaf: TRACE traced free 0x"));
+	assert_non_null(strstr(told.text, "libsheaf: TRACE traced retire 0x"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -558,6 +580,7 @@ int main(void)
 		cmocka_unit_test(right_use_is_silent),
 		cmocka_unit_test(leaks_are_found),
 		cmocka_unit_test(racing_frees),
+		cmocka_unit_test(traces),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

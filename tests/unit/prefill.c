@@ -98,8 +98,10 @@ static void spare_and_back(void **state)
 	(void)state;
 	/* The first frees find the bootstrap sheaf, and leave it as the spare. */
 	for (int round = 0; round < 2; round++) {
-		kmem_cache_return_sheaf(s, GFP_KERNEL, prefilled(8));
-		kmem_cache_free(s, kmem_cache_alloc(s, GFP_KERNEL));
+		sheaf = prefilled(8);
+		pop(sheaf, 1);
+		kmem_cache_return_sheaf(s, GFP_KERNEL, sheaf);
+		give(1);
 	}
 	before = look(s);
 	for (int round = 0; round < 10; round++) {

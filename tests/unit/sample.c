@@ -144,6 +144,84 @@ static void blocks(void **state)
 	were_sampled((uint64_t)EXPECTED * BYTES);
 }
 
+/* The first one of a cache is as good as any other. */
+static void first_objects(void **state)
+{
+	unsigned int samples = 0, expected = EXPECTED / 5;
+	int64_t off;
+
+	(void)state;
+	for (unsigned int i = 0; i < expected * BYTES / 1024; i++) {
+		struct kmem_cache *s = make(1024);
+		void *object = kmem_cache_alloc(s, GFP_KERNEL);
+
+		samples += guard_is_ours(object);
+		kmem_cache_free(s, object);
+		kmem_cache_destroy(s);
+	}
+	off = (int64_t)samples - expected;
+	assert_true(square(off) <= 25 * (uint64_t)expected);
+}
+
+/* Never on the fast path, which counts down. */
+static void cleared_objects(void **state)
+{
+	struct kmem_cache *s = make(64);
+
+	(void)state;
+	for (unsigned int i = 0; i < EXPECTED * BYTES / 64; i++) {
+		void *object = kmem_cache_zalloc(s, GFP_KERNEL);
+
+		see(object, 64);
+		kmem_cache_free(s, object);
+	}
+	were_sampled((uint64_t)EXPECTED * BYTES);
+	kmem_cache_destroy(s);
+}
+
+static void nolock_calls(void **state)
+{
+	struct kmem_cache *s = make(64);
+	void *first = kmem_cache_alloc(s, GFP_KERNEL);
+
+	(void)state;
+	kmem_cache_free_nolock(s, kmem_cache_alloc(s, GFP_KERNEL));
+	nr_samples = 0;
+	for (unsigned int i = 0; i < EXPECTED * BYTES / 64; i++) {
+		void *object = kmem_cache_alloc_nolock(s, 0);
+
+		see(object, 64);
+		kmem_cache_free_nolock(s, object);
+	}
+	were_sampled((uint64_t)EXPECTED * BYTES);
+	kmem_cache_free(s, first);
+	kmem_cache_destroy(s);
+}
+
+/* Of no node, and of one, but never if it must be that one. */
+static void calls_for_a_node(void **state)
+{
+	struct kmem_cache *s = make(64);
+
+	(void)state;
+	for (unsigned int i = 0; i < EXPECTED * BYTES / 64; i++) {
+		void *object = kmem_cache_alloc_node(s, GFP_KERNEL, i % 2 ? 0 : NUMA_NO_NODE);
+
+		see(object, 64);
+		kmem_cache_free(s, object);
+	}
+	were_sampled((uint64_t)EXPECTED * BYTES);
+	nr_samples = 0;
+	for (unsigned int i = 0; i < EXPECTED * BYTES / 64; i++) {
+		void *object = kmem_cache_alloc_node(s, GFP_KERNEL | __GFP_THISNODE, 0);
+
+		see(object, 64);
+		kmem_cache_free(s, object);
+	}
+	assert_int_equal(nr_samples, 0);
+	kmem_cache_destroy(s);
+}
+
 /* An interval has no memory: its deviation is its mean. */
 static void intervals(void **state)
 {
@@ -217,6 +295,26 @@ static void counts_stay_exact(void **state)
 	kmem_cache_destroy(s);
 }
 
+/* Who allocated what is left is known of the samples. */
+static void leaks_name_stacks(void **state)
+{
+	struct kmem_cache *s = make(1024);
+	static void *objects[20 * MANY];
+
+	(void)state;
+	for (int i = 0; i < 20 * MANY; i++)
+		see(objects[i] = kmem_cache_alloc(s, GFP_KERNEL), 1024);
+	assert_true(nr_samples > 0);
+	told_begin(&told);
+	kmem_cache_destroy(s);
+	assert_true(told_end(&told) > 0);
+	assert_non_null(strstr(told.text, "libsheaf: LEAK sampled: "));
+	assert_non_null(strstr(told.text, " guarded objects of 1024 bytes in use as it is "
+					  "destroyed, by who allocated them:\n"));
+	for (int i = 0; i < 20 * MANY; i++)
+		kmem_cache_free(s, objects[i]);
+}
+
 static void use_freed(void)
 {
 	struct kmem_cache *s = kmem_cache_create("stale", 64, NULL, 0);
@@ -248,9 +346,14 @@ int main(void)
 		cmocka_unit_test(growth),
 		cmocka_unit_test(bulk),
 		cmocka_unit_test(blocks),
+		cmocka_unit_test(first_objects),
+		cmocka_unit_test(cleared_objects),
+		cmocka_unit_test(nolock_calls),
+		cmocka_unit_test(calls_for_a_node),
 		cmocka_unit_test(intervals),
 		cmocka_unit_test(draws),
 		cmocka_unit_test(counts_stay_exact),
+		cmocka_unit_test(leaks_name_stacks),
 		cmocka_unit_test(a_use_after_free_is_found),
 	};
 

@@ -239,9 +239,10 @@ static void groups_by_stack(void **state)
 	print(s, SHEAF_FREE_TRACES, SHEAF_STATS_TEXT);
 	assert_non_null(strstr(text, "       1 object, 32 bytes, age="));
 	print(s, SHEAF_ALLOC_TRACES, SHEAF_STATS_JSON);
-	assert_non_null(strstr(text, "[{\"cache\": \"traced\", \"objects\": 33, \"unknown\": 0, "
-				     "\"further\": 0, \"missed_slabs\": 0, \"traces\": [\n "
-				     "{\"objects\": 30, \"bytes\": 960, \"age_min_ms\": "));
+	assert_non_null(strstr(
+		text, "[{\"cache\": \"traced\", \"objects\": 33, \"unknown\": 0, "
+		      "\"further\": 0, \"missed_slabs\": 0, \"guarded\": false, \"traces\": [\n "
+		      "{\"objects\": 30, \"bytes\": 960, \"age_min_ms\": "));
 	print(NULL, SHEAF_ALLOC_TRACES, SHEAF_STATS_JSON);
 	assert_non_null(strstr(text, "{\"cache\": \"traced\", "));
 	free_all(s, objects, 33);
