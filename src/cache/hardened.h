@@ -20,8 +20,9 @@
  *      of a lent sheaf are the program's.
  *  N2. A free that finds a mistake is reported, and does nothing. An allocation that finds one
  *      leaves that pointer out, and takes an object from a slab, whose bits lie beside it.
- *  N3. Retired objects wait in the provider's sheaves (rcu/any.h), never in rcu_free sheaves: so
- *      the section of kfree_rcu() finds none, and each object is looked at.
+ *  N3. kfree_rcu() pushes at once only where nothing is watched (os.rcu_by_rseq). So its slow call
+ *      looks at each object, marks it WAITS, and pushes it then. It becomes FREE when its sheaf
+ *      has waited for its grace period, before anybody gets the sheaf (rcu/passed.c).
  *
  * Debug caches (CACHE_DEBUG) have checks of their own and are never hardened.
  *

@@ -46,13 +46,20 @@ static __attribute__((noreturn)) void no_provider(const char *name, void *object
 		 name, object);
 }
 
+/* The grace period of these has passed. */
+static void see_passed(struct sheaf_cache *cache, void **objects, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		hardened_free_waited(cache_of_slab(&cache->slab), objects[i]);
+}
+
 /* One thread does this; others continue without. Returns false if it does not exist: no memory, or
  * not yet. */
 bool cache_begin_rcu(struct kmem_cache *s, struct grace *grace)
 {
 	if (os_exchange(&s->rcu_begun, 1))
 		return os_load_acquire(&s->sheaf.rcu);
-	if (sheaf_rcu_init(&s->sheaf, grace))
+	if (sheaf_rcu_init(&s->sheaf, grace, cache_is_hardened(s) ? see_passed : NULL))
 		return true;
 	os_store_release(&s->rcu_begun, 0);
 	return false;
@@ -68,7 +75,7 @@ static struct grace *begin_retiring(struct kmem_cache *s, void *object)
 		return grace;
 	if (!grace)
 		no_provider(s->name, object);
-	if (cache_is_hardened(s) || !cache_begin_rcu(s, grace))
+	if (!cache_begin_rcu(s, grace))
 		os_store_relaxed(&s->used_rcu_any, 1);
 	return grace;
 }
@@ -81,7 +88,7 @@ static bool retire(struct kmem_cache *s, void *object, size_t offset)
 		cache_free_waited(1, &object, "kfree_rcu");
 		return true;
 	}
-	if (s->sheaf.rcu && !cache_is_hardened(s) && sheaf_rcu_free(&s->sheaf, object))
+	if (s->sheaf.rcu && sheaf_rcu_free(&s->sheaf, object))
 		return true;
 	stat_add(&s->sheaf.slab, STAT_free_rcu_sheaf_fail, 1);
 	return rcu_any_free(grace, object, offset);
@@ -117,10 +124,15 @@ static COLD void retire_slow(struct kmem_cache *s, void *object, size_t offset)
 static inline __attribute__((always_inline)) bool push_retired(struct kmem_cache *s, void *object)
 {
 #ifdef HAVE_RSEQ
-	if (__builtin_expect(os.backend == OS_BACKEND_RSEQ, 1))
+	if (__builtin_expect(os.rcu_by_rseq, 1))
 		return rseq_push_rcu((char *)s, object);
 #endif
-	tsan_given(object);
+	if (__builtin_expect(os.watched, 0)) {
+		/* The slow path looks at the object, and pushes it then. */
+		if (cache_is_hardened(s))
+			return false;
+		tsan_given(object);
+	}
 	return section_push_rcu(&s->sheaf.at, object);
 }
 
@@ -197,7 +209,7 @@ static void retire_or_wait(struct grace *grace, struct kmem_cache *s, void *obje
 {
 	if (grace_is_over_limit(grace))
 		grace_barrier(grace, NULL);
-	if ((s && s->sheaf.rcu && !cache_is_hardened(s) && sheaf_rcu_free(&s->sheaf, object)) ||
+	if ((s && s->sheaf.rcu && sheaf_rcu_free(&s->sheaf, object)) ||
 	    rcu_any_free(grace, object, RCU_NO_HEAD))
 		return;
 	/* There is no memory, and the caller may wait. */

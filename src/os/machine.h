@@ -61,6 +61,7 @@ struct os_machine {
 	uint32_t counting;     /* events are counted: see os/counters.h */
 	uint32_t tools;	       /* those that learn who owns memory: see os/tools.h, os/tsan.h */
 	uint32_t watched;      /* slow calls look at each object that the program gets or frees */
+	uint32_t rcu_by_rseq;  /* kfree_rcu() may push at once: by rseq, and nothing is watched */
 	uint32_t nr_cpus;      /* CPU numbers are below this */
 	uint32_t nr_rows;      /* these, and after them nr_stand_ins of each node */
 	uint32_t nr_stand_ins; /* as many as fit into OS_MAX_ROWS */

@@ -28,6 +28,8 @@ static struct sheaf *freed(struct sheaf_rcu *rcu, struct sheaf *sheaf)
 	sheaf_set_size(sheaf, sheaf_size(sheaf));
 	/* The readers have finished with them, too. */
 	tsan_all_given(sheaf->objects, sheaf->size);
+	if (__builtin_expect(rcu->passed != NULL, 0))
+		rcu->passed(rcu->cache, sheaf->objects, sheaf->size);
 	return sheaf;
 }
 

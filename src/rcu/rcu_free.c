@@ -177,7 +177,7 @@ static bool collect_sheaves(struct grace_user *user, uint32_t older_than)
 
 static const struct grace_user_ops sheaves_ops = {collect_sheaves, rcu_flush_passed, sheaves_wait};
 
-bool sheaf_rcu_init(struct sheaf_cache *cache, struct grace *grace)
+bool sheaf_rcu_init(struct sheaf_cache *cache, struct grace *grace, sheaf_rcu_passed_fn *passed)
 {
 	uint32_t per_node = os.nr_rows < RCU_QUEUES ? os.nr_rows : RCU_QUEUES;
 	struct sheaf_rcu *rcu = pool_alloc(size_of_rcu(per_node));
@@ -186,6 +186,7 @@ bool sheaf_rcu_init(struct sheaf_cache *cache, struct grace *grace)
 		return false;
 	rcu->source.ops = &rcu_source_ops;
 	rcu->cache = cache;
+	rcu->passed = passed;
 	rcu->per_node = per_node;
 	for (unsigned int i = 0; i < rcu_nr_queues(rcu); i++)
 		rcu_queue_init(&rcu->queues[i]);

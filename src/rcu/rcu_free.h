@@ -28,6 +28,9 @@
  * queue takes 64 bytes per cache and node, and each trim looks at it. Not measured. */
 #define RCU_QUEUES 8
 
+/* Told of objects whose grace period has passed, before anybody else gets them. */
+typedef void sheaf_rcu_passed_fn(struct sheaf_cache *cache, void **objects, unsigned int n);
+
 struct sheaf_rcu {
 	struct grace_user user; /* first */
 	struct sheaf_source source;
@@ -36,7 +39,7 @@ struct sheaf_rcu {
 	uint32_t phase;	     /* of rcu_in_hand */
 	uint32_t active;     /* sheaves were installed or queued since none was found waiting */
 	uint32_t trimmed_at; /* in ms */
-	uint64_t unused;
+	sheaf_rcu_passed_fn *passed;
 	struct rcu_queue queues[];
 };
 
@@ -51,9 +54,9 @@ static inline struct sheaf_rcu *sheaf_rcu_of(const struct sheaf_cache *cache)
 		      : NULL;
 }
 
-/* Let the cache retire objects. Returns false if there is no memory. Called by one thread. Never
- * waits. */
-bool sheaf_rcu_init(struct sheaf_cache *cache, struct grace *grace);
+/* Let the cache retire objects; passed: NULL, or who is told. Returns false if there is no memory.
+ * Called by one thread. Never waits. */
+bool sheaf_rcu_init(struct sheaf_cache *cache, struct grace *grace, sheaf_rcu_passed_fn *passed);
 /* No object may be waiting. */
 void sheaf_rcu_exit(struct sheaf_cache *cache);
 

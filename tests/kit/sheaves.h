@@ -5,9 +5,7 @@
 
 #include "cache/cache.h"
 #include "kit/unit.h"
-#include "os/machine.h"
 #include "os/options.h"
-#include "os/tools.h"
 #include "percpu/drain.h"
 
 /* Skip this test if the options leave caches no sheaves. */
@@ -15,14 +13,6 @@ static inline void needs_sheaves(void)
 {
 	if (*os_options.slab_debug || os_options.tiny)
 		skip();
-}
-
-/* Also skip this test in hardened caches: their retired objects are in no rcu_free sheaf. */
-static inline void needs_rcu_sheaves(void)
-{
-	if (os.watched && !(os.tools & TOOL_TSAN))
-		skip();
-	needs_sheaves();
 }
 
 static inline void sheaves_count(void *data, struct sheaf *sheaf)
