@@ -5,6 +5,7 @@
 #include "kmalloc/mempool.h"
 
 #include "os/atomic.h"
+#include "os/machine.h"
 #include "os/report.h"
 #include "os/tsan.h"
 #include "os/wait.h"
@@ -35,6 +36,8 @@ static bool put_element(struct sheaf_mempool *pool, void *element)
 
 	if (!pool_has_room(pool))
 		return false;
+	if (__builtin_expect(os.watched, 0) && !mempool_see_freed(pool, element))
+		return true;
 	tsan_given(element);
 	os_lock(&pool->lock);
 	done = pool_has_room(pool);
@@ -48,6 +51,8 @@ static bool put_element(struct sheaf_mempool *pool, void *element)
 	os_unlock(&pool->lock);
 	if (wake)
 		os_wake(&pool->turn);
+	if (!done)
+		mempool_taken(pool, element);
 	return done;
 }
 
@@ -60,7 +65,7 @@ static void *take_preallocated(struct sheaf_mempool *pool)
 	os_lock(&pool->lock);
 	element = mempool_take(pool);
 	os_unlock(&pool->lock);
-	return element;
+	return mempool_taken(pool, element);
 }
 
 SHEAF_PUBLIC void *mempool_alloc_preallocated(mempool_t *pool)
@@ -87,7 +92,7 @@ static void *wait_for_element(struct sheaf_mempool *pool, uint32_t ms)
 		element = mempool_take(pool);
 	}
 	os_unlock(&pool->lock);
-	return element;
+	return mempool_taken(pool, element);
 }
 
 SHEAF_PUBLIC void *mempool_alloc(mempool_t *handle, gfp_t gfp)

@@ -20,8 +20,11 @@
  *      then.
  *  N6. A thread that holds the lock calls no function of the pool's user and takes no other lock.
  *
- * A pool and its array come from kmalloc() and kvmalloc_array(): apart from the machine and fork(),
- * pools use the library's public calls only.
+ *  N7. In the reserve, objects of hardened caches are free: they are looked at, and their marks
+ *      change, before they enter it and after they have left it.
+ *
+ * A pool and its array are the library's own memory (page/pool.h): they hold pointers to functions
+ * and to free objects, which what runs on from a block must not reach.
  *
  *     mempool.c        elements: allocated, freed
  *     mempool_make.c   pools: created, resized, destroyed
@@ -37,6 +40,7 @@
 #include <sheaf/mempool.h>
 
 #include "os/lock.h"
+#include "os/machine.h"
 #include "os/public.h"
 
 struct sheaf_mempool {
@@ -58,6 +62,21 @@ struct sheaf_mempool {
 void *mempool_take(struct sheaf_mempool *pool);
 /* Put an element into the reserve, or free it if the reserve is full. */
 void mempool_give(struct sheaf_mempool *pool, void *element);
+
+/* --- mempool_over.c: elements of hardened caches ---------------------------------------------- */
+
+/* The program frees an element into the reserve. False after a report: ignore it. */
+bool mempool_see_freed(const struct sheaf_mempool *pool, void *element);
+/* The program, or the allocator, gets an element of the reserve. Returns it, or another one in its
+ * place, or NULL. */
+void *mempool_see_taken(const struct sheaf_mempool *pool, void *element);
+
+/* After mempool_take(), without the lock: as mempool_see_taken(). NULL is allowed. */
+static inline void *mempool_taken(const struct sheaf_mempool *pool, void *element)
+{
+	return __builtin_expect(os.watched, 0) && element ? mempool_see_taken(pool, element)
+							  : element;
+}
 
 /* --- mempool_list.c --------------------------------------------------------------------------- */
 

@@ -5,8 +5,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "kmalloc/kmalloc.h"
 #include "os/atomic.h"
 #include "os/report.h"
+#include "page/pool.h"
 
 #define MIN_NR_MAX 262144
 
@@ -44,39 +46,53 @@ static bool fill_pool(struct sheaf_mempool *pool, gfp_t gfp)
 /* Reduce the reserve to n elements, which is its size from now on. */
 static void trim(struct sheaf_mempool *pool, uint32_t n)
 {
-	void *element;
+	void *element, *right;
 
 	do {
 		os_lock(&pool->lock);
 		os_store_relaxed(&pool->min_nr, n);
 		element = pool->nr > n ? mempool_take(pool) : NULL;
 		os_unlock(&pool->lock);
-		if (element)
-			pool->free(element, pool->data);
+		right = mempool_taken(pool, element);
+		if (right)
+			pool->free(right, pool->data);
 	} while (element);
 }
 
-/* For memory of the pool itself: whether it may wait, and no more of the caller's flags. */
-static gfp_t own_memory(gfp_t gfp)
+/* Of the caller's flags only whether it may wait counts for memory of the pool itself. Zeroed. */
+static void *own_memory(size_t bytes, gfp_t gfp)
 {
-	return (gfp & GFP_KERNEL) | __GFP_NOWARN;
+	void *memory = caches_ready() ? pool_alloc(bytes) : NULL;
+
+	if (!memory && (gfp & __GFP_DIRECT_RECLAIM)) {
+		kmalloc_reclaim();
+		memory = pool_alloc(bytes);
+	}
+	return memory;
+}
+
+static void free_array(void **elements, uint32_t room)
+{
+	pool_free(elements, room * sizeof(*elements));
 }
 
 static bool make_room_for(struct sheaf_mempool *pool, uint32_t n, gfp_t gfp)
 {
-	void **larger = kvmalloc_array(n ? n : 1, sizeof(*larger), own_memory(gfp)), **old;
+	uint32_t room = n ? n : 1, old_room;
+	void **larger = own_memory(room * sizeof(*larger), gfp), **old;
 
 	if (!larger)
 		return false;
 	os_lock(&pool->lock);
 	old = pool->elements;
+	old_room = pool->room;
 	if (pool->nr)
 		memcpy(larger, old, pool->nr * sizeof(*larger));
 	pool->elements = larger;
-	pool->room = n ? n : 1;
+	pool->room = room;
 	os_store_relaxed(&pool->min_nr, n);
 	os_unlock(&pool->lock);
-	kvfree(old);
+	free_array(old, old_room);
 	return true;
 }
 
@@ -120,8 +136,8 @@ static bool unmake_pool(struct sheaf_mempool *pool, mempool_t *handle, const cha
 	}
 	trim(pool, 0);
 	mempool_unlist(pool);
-	kvfree(pool->elements);
-	kfree(pool);
+	free_array(pool->elements, pool->room);
+	pool_free(pool, sizeof(*pool));
 	return true;
 }
 
@@ -134,7 +150,7 @@ static int make_pool(struct sheaf_mempool **made, int min_nr, const struct mempo
 	if (is_missing((const void *)over->alloc, call, "alloc_fn") ||
 	    is_missing((const void *)over->free, call, "free_fn") || is_wrong(min_nr, call))
 		return -EINVAL;
-	pool = kzalloc(sizeof(*pool), own_memory(gfp));
+	pool = own_memory(sizeof(*pool), gfp);
 	if (!pool)
 		return -ENOMEM;
 	os_lock_init(&pool->lock, OS_RANK_MEMPOOL);

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory pools over a cache and over kmalloc(). Callers: programs. */
-#include <errno.h>
-#include <sheaf/mempool.h>
+#include "kmalloc/mempool.h"
 
-#include "os/public.h"
+#include <errno.h>
+
+#include "cache/block.h"
+#include "cache/hardened.h"
+#include "os/options.h"
 #include "os/report.h"
 
 /* Callers may pass on the NULL from a kmem_cache_create() that failed. */
@@ -59,4 +62,48 @@ SHEAF_PUBLIC void mempool_kfree(void *element, void *pool_data)
 {
 	(void)pool_data;
 	kfree(element);
+}
+
+/* --- elements of hardened caches -------------------------------------------------------------- */
+
+/* The cache that must find this element right; NULL: there is none. */
+static struct kmem_cache *hardened_cache(const struct sheaf_mempool *pool, const void *element)
+{
+	struct kmem_cache *s = NULL;
+
+	if (pool->free == mempool_free_slab)
+		s = pool->data;
+	else if (pool->free == mempool_kfree)
+		s = block_of(element).cache;
+	return s && cache_is_hardened(s) ? s : NULL;
+}
+
+/* kmalloc() is hardened as a whole: what it never returned, it must not return. */
+static bool is_foreign(const struct sheaf_mempool *pool, const void *element)
+{
+	return pool->free == mempool_kfree && os_options.check_free &&
+	       block_of(element).kind == BLOCK_NONE;
+}
+
+bool mempool_see_freed(const struct sheaf_mempool *pool, void *element)
+{
+	struct kmem_cache *s = hardened_cache(pool, element);
+	bool right = !s || hardened_free(s, element, "mempool_free");
+
+	if (is_foreign(pool, element)) {
+		cache_report_wrong(element, "mempool_free");
+		right = false;
+	}
+	cache_leave();
+	return right;
+}
+
+void *mempool_see_taken(const struct sheaf_mempool *pool, void *element)
+{
+	struct kmem_cache *s = hardened_cache(pool, element);
+
+	if (s)
+		element = hardened_take(s, element, GFP_NOWAIT);
+	cache_leave();
+	return element;
 }

@@ -3,15 +3,18 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <sheaf/mempool.h>
 #include <sheaf/rcu.h>
 #include <sheaf/slab.h>
 
 #include "cache/cache.h"
+#include "debug/guard.h"
 #include "kit/by_hand.h"
 #include "kit/cache.h"
 #include "kit/process.h"
 #include "kit/told.h"
 #include "kit/unit.h"
+#include "kmalloc/mempool.h"
 #include "os/machine.h"
 #include "os/options.h"
 #include "page/mark.h"
@@ -25,12 +28,22 @@ enum {
 static struct told told;
 static struct kmem_cache *s, *other;
 
+/* With slub_tiny an empty slab goes at once: then a second free finds no object at all. */
+static struct kmem_cache *make_keeping(const char *name, slab_flags_t flags)
+{
+	struct kmem_cache *cache = make(name, SIZE, flags);
+
+	if (os_options.tiny)
+		cache->sheaf.slab.min_partial = 5;
+	return cache;
+}
+
 static int set_up(void **state)
 {
 	(void)state;
 	pin((unsigned int)sched_getcpu());
-	s = make("mine", SIZE, 0);
-	other = make("other", SIZE, 0);
+	s = make_keeping("mine", 0);
+	other = make_keeping("other", 0);
 	return 0;
 }
 
@@ -47,6 +60,12 @@ static void needs(bool option)
 {
 	if (!option)
 		skip();
+}
+
+/* Does main hold what is freed? Not samples, and with slub_tiny there is none. */
+static bool main_is_used(void)
+{
+	return !os_options.tiny && !os_options_debug_has('S');
 }
 
 static void *new_of(struct kmem_cache *cache)
@@ -98,6 +117,18 @@ static const struct {
 
 #define NR_CALLS (sizeof(calls) / sizeof(calls[0]))
 
+/* The same in the words of guarded objects, which samples are. */
+static const char *in_words_for(const void *object, const char *what)
+{
+	if (!guard_is_ours(object))
+		return what;
+	if (!strcmp(what, "double free"))
+		return "Object already free";
+	if (!strcmp(what, "belongs to cache \"other\""))
+		return "belongs to other, not to mine";
+	return what;
+}
+
 /* That call gives this report, at once, and nothing else. */
 static void says(unsigned int call, void *object, const char *what)
 {
@@ -105,7 +136,7 @@ static void says(unsigned int call, void *object, const char *what)
 	calls[call].free(s, object);
 	assert_true(told_end(&told) >= 1);
 	assert_non_null(strstr(told.text, calls[call].call));
-	assert_non_null(strstr(told.text, what));
+	assert_non_null(strstr(told.text, in_words_for(object, what)));
 	assert_null(strstr(strstr(told.text, "libsheaf: ") + 1, "libsheaf: "));
 }
 
@@ -126,7 +157,8 @@ static void a_wrong_cache_is_found_at_once(void **state)
 	kmem_cache_free_bulk(s, MANY, objects);
 	kmem_cache_free(other, object);
 	assert_int_equal(look(other).objects_in_use, 0);
-	for (unsigned int i = 0; i < SIZE; i++)
+	/* The pages of a sample are closed now. */
+	for (unsigned int i = 0; i < SIZE && !guard_is_ours(object); i++)
 		assert_true(((char *)object)[i] == 0x11 || os_options.init_on_free);
 }
 
@@ -144,8 +176,9 @@ static void an_address_inside_is_found_at_once(void **state)
 	told_begin(&told);
 	kfree(object + 8);
 	assert_true(told_end(&told) >= 1);
-	assert_non_null(strstr(told.text, "kmem_cache_free(mine, "));
-	assert_non_null(strstr(told.text, "points 8 bytes into an object"));
+	assert_non_null(strstr(told.text,
+			       guard_is_ours(object) ? "kfree(mine, " : "kmem_cache_free(mine, "));
+	assert_non_null(strstr(told.text, "8 bytes into an object"));
 	kmem_cache_free(s, object);
 	kmem_cache_free(s, next);
 }
@@ -161,7 +194,8 @@ static void memory_of_others_is_found_at_once(void **state)
 
 static void a_second_free_is_found_at_once(void **state)
 {
-	void *object;
+	volatile unsigned int n = 2; /* one call in a loop, not two */
+	void *object, *blocks[2];
 
 	(void)state;
 	needs(os_options.check_double);
@@ -171,13 +205,16 @@ static void a_second_free_is_found_at_once(void **state)
 			calls[i].free(s, object);
 			says(j, object, "double free");
 		}
-	object = kmalloc(100, GFP_KERNEL);
-	kfree(object);
+	/* One stays in use, so that the slab does: of one caller, both are from one cache. */
+	for (unsigned int i = 0; i < n; i++)
+		blocks[i] = kmalloc(100, GFP_KERNEL);
+	kfree(blocks[0]);
 	told_begin(&told);
-	kfree(object);
+	kfree(blocks[0]);
 	assert_true(told_end(&told) >= 1);
 	assert_non_null(strstr(told.text, "kfree(kmalloc-"));
-	assert_non_null(strstr(told.text, "double free"));
+	assert_non_null(strstr(told.text, in_words_for(blocks[0], "double free")));
+	kfree(blocks[1]);
 }
 
 static void twice_in_one_array_is_found(void **state)
@@ -201,7 +238,7 @@ static void twice_in_one_array_is_found(void **state)
 	told_begin(&told);
 	kmem_cache_free_bulk(NULL, 4, objects);
 	assert_true(told_end(&told) >= 1);
-	assert_non_null(strstr(told.text, "double free"));
+	assert_non_null(strstr(told.text, in_words_for(objects[0], "double free")));
 	assert_int_equal(look(s).objects_in_use, 0);
 	kmem_cache_free_bulk(s, 1, &object);
 }
@@ -221,6 +258,91 @@ static void a_retired_object_is_not_freed(void **state)
 	kvfree_rcu_barrier_on_cache(s);
 	says(0, object, "double free");
 	assert_int_equal(look(s).objects_in_use, 0);
+}
+
+/* Looked at before it goes there, a retired object waits in a sheaf like any other cache's. */
+static void retired_objects_wait_in_sheaves(void **state)
+{
+	void *objects[MANY];
+
+	(void)state;
+	needs(main_is_used());
+	for (unsigned int i = 0; i < MANY; i++)
+		objects[i] = new_of(s);
+	for (unsigned int i = 0; i < MANY; i++)
+		kmem_cache_free_rcu(s, objects[i]);
+	assert_true(sheaf_size(slot_of_row(s->sheaf.at.handle, os_row())->rcu_free) > 0);
+	if (os_options.check_double)
+		says(0, objects[0], "waits for a grace period");
+	by_hand_pass();
+	kvfree_rcu_barrier_on_cache(s);
+	assert_int_equal(look(s).objects_in_use, 0);
+	/* They are free, and handed out without a report. */
+	told_begin(&told);
+	for (unsigned int i = 0; i < MANY; i++)
+		objects[i] = new_of(s);
+	kmem_cache_free_bulk(s, MANY, objects);
+	assert_int_equal(told_end(&told), 0);
+}
+
+static void free_wrongly(mempool_t *pool, void *object, const char *what)
+{
+	told_begin(&told);
+	mempool_free(object, pool);
+	assert_true(told_end(&told) >= 1);
+	assert_non_null(strstr(told.text, "mempool_free(mine, "));
+	assert_non_null(strstr(told.text, what));
+}
+
+/* Not a sample, which has no mark. */
+static void what_a_reserve_holds_is_free(void **state)
+{
+	void *first, *second, *theirs;
+	mempool_t *pool;
+
+	(void)state;
+	needs(os_options.check_double && !os_options_debug_has('S'));
+	pool = mempool_create_slab_pool(2, s);
+	first = mempool_alloc_preallocated(pool);
+	second = mempool_alloc_preallocated(pool);
+	theirs = new_of(other);
+	memset(first, 0x11, SIZE);
+	mempool_free(first, pool);
+	assert_true(!os_options.init_on_free || *(char *)first == 0);
+	free_wrongly(pool, first, "double free");
+	free_wrongly(pool, (char *)second + 8, "bytes into an object");
+	free_wrongly(pool, theirs, "belongs to cache \"other\"");
+	says(0, first, "double free");
+	assert_ptr_equal(mempool_alloc_preallocated(pool), first);
+	assert_null(mempool_alloc_preallocated(pool));
+	told_begin(&told);
+	kmem_cache_free(s, first);
+	mempool_free(second, pool);
+	mempool_destroy(pool);
+	kmem_cache_free(other, theirs);
+	assert_int_equal(told_end(&told), 0);
+	assert_int_equal(look(s).objects_in_use, 0);
+}
+
+static void blocks_of_a_reserve_are_looked_at(void **state)
+{
+	static char not_ours[100];
+	mempool_t *pool;
+	char *block;
+
+	(void)state;
+	needs(os_options.check_double && !os_options_debug_has('S'));
+	pool = mempool_create_kmalloc_pool(2, 100);
+	block = mempool_alloc_preallocated(pool);
+	told_begin(&told);
+	mempool_free(block + 8, pool);
+	mempool_free(not_ours, pool);
+	assert_int_equal(told_end(&told), 2);
+	assert_non_null(strstr(told.text, "mempool_free("));
+	mempool_free(block, pool);
+	assert_ptr_equal(mempool_alloc_preallocated(pool), block);
+	mempool_free(block, pool);
+	mempool_destroy(pool);
 }
 
 static void what_a_lent_sheaf_holds_is_in_use(void **state)
@@ -338,7 +460,7 @@ static void an_overwritten_sheaf_is_found(void **state)
 	char *foreign;
 
 	(void)state;
-	needs(os_options.check_pop);
+	needs(os_options.check_pop && main_is_used());
 	foreign = new_of(other);
 	for (unsigned int i = 0; i < sizeof(allocs) / sizeof(allocs[0]); i++) {
 		overwrite(allocs[i], foreign);
@@ -354,7 +476,7 @@ static void an_object_in_use_is_not_handed_out(void **state)
 	char *used;
 
 	(void)state;
-	needs(os_options.check_double);
+	needs(os_options.check_double && main_is_used());
 	used = new_of(s);
 	for (unsigned int i = 0; i < sizeof(allocs) / sizeof(allocs[0]); i++) {
 		overwrite(allocs[i], used + 16);
@@ -454,7 +576,7 @@ static void construct(void *object)
 static void constructed_objects_stay_as_they_are(void **state)
 {
 	struct kmem_cache *made = kmem_cache_create("made", SIZE, 0, 0, construct);
-	struct kmem_cache *stable = make("stable", SIZE, SLAB_TYPESAFE_BY_RCU);
+	struct kmem_cache *stable = make_keeping("stable", SLAB_TYPESAFE_BY_RCU);
 	char *object;
 
 	(void)state;
@@ -492,6 +614,9 @@ static void pages_forget_their_marks(void **state)
 				 20 * MANY);
 		for (unsigned int at = 0; at < 20 * MANY; at++) {
 			memset(objects[at], 1, sizes[i]);
+			/* Samples are in no slab. */
+			if (guard_is_ours(objects[at]))
+				continue;
 			assert_true(!pages.marks || mark_is(objects[at], MARK_USED));
 			/* Inside of it, what began there before has left no mark. */
 			assert_true(!pages.marks || sizes[i] < 40 ||
@@ -569,11 +694,19 @@ static bool is_guarded(const void *inside)
 
 static void structures_are_apart(void **state)
 {
+	mempool_t *pool;
+
 	(void)state;
 	kmem_cache_free(s, new_of(s));
-	assert_int_equal(page_is_ours(main_of(s)), !os_options.guard_pools);
+	if (main_is_used())
+		assert_int_equal(page_is_ours(main_of(s)), !os_options.guard_pools);
 	needs(os_options.guard_pools);
-	assert_true(is_guarded(main_of(s)));
+	if (main_is_used())
+		assert_true(is_guarded(main_of(s)));
+	pool = mempool_create_slab_pool(4, s);
+	assert_true(is_guarded(pool));
+	assert_true(is_guarded(pool->reserve->elements));
+	mempool_destroy(pool);
 	assert_true(is_guarded(s));
 	assert_true(is_guarded(pages.slabs));
 	if (pages.marks)
@@ -590,6 +723,9 @@ int main(void)
 		EACH(a_second_free_is_found_at_once),
 		EACH(twice_in_one_array_is_found),
 		EACH(a_retired_object_is_not_freed),
+		EACH(retired_objects_wait_in_sheaves),
+		EACH(what_a_reserve_holds_is_free),
+		EACH(blocks_of_a_reserve_are_looked_at),
 		EACH(what_a_lent_sheaf_holds_is_in_use),
 		EACH(an_overwritten_sheaf_is_found),
 		EACH(an_object_in_use_is_not_handed_out),
