@@ -7,7 +7,8 @@ from lib.builds import build, test
 # What holds for the user, with all that is built at all.
 RELEASE = ("build/gcc-release", "gcc", ["--buildtype=release", "-Dbench=true", "-Dexamples=true"])
 # With assertions; without what is the same in any build: the simulator has assertions and -O2 of its own
-# in each, the tools are Python, and a benchmark that is not optimised is none.
+# in each, tests that compile do not use this library's build, the tools are Python, and a benchmark that is
+# not optimised is none.
 DEBUG = ("build/clang-debug", "clang", ["--buildtype=debug", "-Dsim=false", "-Dtools=false"])
 
 

@@ -15,7 +15,7 @@
 #include "os/memory.h"
 #include "sim/sim.h"
 
-#define QUICK_SEEDS 1500
+#define QUICK_SEEDS 1000
 /* Time passes quickly here: a reader that is preempted for long is not a fault. */
 #define QUIET	      "rcu_stall=3600000"
 #define REPEATED      10 /* seeds that are run twice, to prove that they repeat */

@@ -4,15 +4,18 @@
  * refuses. With patient waits the simulator detects when all fibres sleep: then a wake-up was lost.
  * Otherwise one fibre holds the whole reserve until the others have continued with the allocator
  * alone, which refuses for a while and then does not.
+ *
+ *   mempool [SEEDS]
  */
 #include <sheaf/mempool.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "os/machine.h"
 #include "sim/sim.h"
 
 enum {
-	SEEDS = 3000,
+	QUICK_SEEDS = 1000,
 	MOST = 8,
 	ROUNDS = 30
 };
@@ -105,19 +108,21 @@ static int run(void *data)
 	return 0;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	unsigned int seeds =
+		argc > 1 ? (unsigned int)strtoul(argv[1], NULL, 10) : (unsigned int)QUICK_SEEDS;
 	struct sim_config config = {
 		.cpus = 4, .nodes = 1, .silent = true, .step_ns = 100000, .max_steps = 1 << 24};
 	unsigned int failed = 0;
 	uint64_t hash;
 
-	for (config.seed = 1; config.seed <= SEEDS; config.seed++) {
+	for (config.seed = 1; config.seed <= seeds; config.seed++) {
 		config.switching = SIM_ALWAYS >> config.seed % 7;
 		config.patient = config.seed % 4;
 		config.backend = config.seed % 2 ? OS_BACKEND_RSEQ : OS_BACKEND_TRYLOCK;
 		failed += sim_in_child(run, &config, &hash) != 0;
 	}
-	printf("%d seeds, %u failed\n", SEEDS, failed);
+	printf("%u seeds, %u failed\n", seeds, failed);
 	return failed != 0;
 }

@@ -9,8 +9,11 @@
  * Pages that a slab gives back are zeroed at once. So an object that is handed out twice, whose
  * slab goes away while it is in use, or that is constructed twice or not at all is found when it is
  * taken, given back or constructed.
+ *
+ *   slabs [SEEDS]
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cache/cache.h"
@@ -21,7 +24,7 @@
 #include "slab/defer.h"
 
 enum {
-	SEEDS = 5000,
+	QUICK_SEEDS = 2000,
 	MOST_FAILED = 10,
 	ROUNDS = 6,
 	OPERATIONS = 60, /* of a fibre in a round */
@@ -272,12 +275,12 @@ static struct run run_of_seed(uint64_t seed)
 	return of_seed;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-	uint64_t seed, hash;
+	uint64_t seeds = argc > 1 ? strtoull(argv[1], NULL, 10) : QUICK_SEEDS, seed, hash;
 	int failed = 0;
 
-	for (seed = 1; seed <= SEEDS && failed < MOST_FAILED; seed++) {
+	for (seed = 1; seed <= seeds && failed < MOST_FAILED; seed++) {
 		now = run_of_seed(seed);
 		if (sim_in_child(run, NULL, &hash)) {
 			fprintf(stderr, "seed %llu failed\n", (unsigned long long)seed);

@@ -16,7 +16,7 @@
  *   release           free all blocks
  *   fork              a child, which waits until its input ends
  *   leave             the first thread ends, and another one continues
- *   call              from now on another thread allocates and frees all the time
+ *   call              from now on another thread allocates and frees each ms
  *   overrun           write behind the newest object; mend: undo that
  *   close             all descriptors from 100 on, and give the numbers to a file of its own
  *   own               that file has not been written to
@@ -55,6 +55,7 @@ static void *call(void *unused)
 	for (;;) {
 		kmem_cache_free(s, kmem_cache_alloc(s, GFP_KERNEL));
 		kmem_cache_shrink(s);
+		usleep(1000);
 	}
 	return NULL;
 }
