@@ -14,7 +14,7 @@ from sheaf_tool.errors import Failure
 
 CHECKED = "control;slab_debug=FZPU,checked;"
 # As man/kmem_cache_print_traces.3 promises.
-CACHE_KEYS = {"cache", "objects", "unknown", "further", "missed_slabs", "traces"}
+CACHE_KEYS = {"cache", "objects", "unknown", "further", "missed_slabs", "guarded", "traces"}
 TRACE_KEYS = {"objects", "bytes", "age_min_ms", "age_avg_ms", "age_max_ms", "thread_min", "thread_max", "cpu_min",
               "cpu_max", "object", "stack"}
 FRAME_KEYS = {"address", "module", "offset", "frame"}
