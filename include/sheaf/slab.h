@@ -252,10 +252,11 @@ unsigned int kmem_cache_size(struct kmem_cache *s) SHEAF_SYMBOL(kmem_cache_size)
 
 /*
  * Check that every object of a quiet cache is in exactly one place: with the user, in one sheaf, or
- * free in its slab. In a debug cache (SLAB_RED_ZONE, SLAB_POISON), also check their bytes. Returns
- * the number of faults, each of which is reported, or -1 if there is no memory for the check. No
- * other thread may use the cache meanwhile. May sleep. O(pages used by the library). Kernel: a
- * write to /sys/kernel/slab/NAME/validate checks slabs alone.
+ * free in its slab. In a debug cache (SLAB_RED_ZONE, SLAB_POISON), also check their bytes; objects
+ * in quarantine (slab_debug=Q) leave it. Returns the number of faults, each of which is reported,
+ * or -1 if there is no memory for the check. No other thread may use the cache meanwhile. May
+ * sleep. O(pages used by the library). Kernel: a write to /sys/kernel/slab/NAME/validate checks
+ * slabs alone.
  */
 int kmem_cache_verify(struct kmem_cache *s) SHEAF_SYMBOL(kmem_cache_verify);
 

@@ -77,6 +77,11 @@ size_t os_address_limit(void)
 	return ADDRESS_LIMIT;
 }
 
+size_t os_memory(void)
+{
+	return SIZE_MAX;
+}
+
 bool os_commit(void *address, size_t size)
 {
 	if (refused())

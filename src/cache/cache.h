@@ -175,8 +175,8 @@ void *cache_alloc_on(struct kmem_cache *s, gfp_t flags, unsigned int node, enum 
 /* Called after `tries` failures: free what is possible, and return true if the caller should try
  * again. */
 bool cache_reclaim(struct kmem_cache *s, gfp_t flags, int tries);
-/* Move free objects out of the sheaves, and free slabs without live objects; returns the number of
- * slabs left. */
+/* Move free objects out of the sheaves and the quarantine, and free slabs without live objects;
+ * returns the number of slabs left. */
 unsigned int cache_give_up_free(struct kmem_cache *s);
 
 void cache_free_slow(struct kmem_cache *s, void *object, const char *call);

@@ -69,6 +69,6 @@ void cache_give_checked(struct kmem_cache *s, void **objects, size_t n, bool wai
 		if (!objects[i] || !cache_free_checked(s, objects[i], waited, call))
 			continue;
 		stat_add(&s->sheaf.slab, STAT_free_slowpath, 1);
-		slab_give(&s->sheaf.slab, &objects[i], 1, call);
+		debug_give(&s->sheaf.slab, objects[i], false, call);
 	}
 }

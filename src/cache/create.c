@@ -226,6 +226,8 @@ static struct kmem_cache *create(const char *name, size_t size, struct kmem_cach
 	flags = with_debug(name, flags);
 	if (os_options.tiny)
 		flags |= SLAB_NO_SHEAVES;
+	if (flags & DEBUG_QUARANTINE)
+		quarantine_begin();
 	os_lock(&caches.lock);
 	if (flags & (DEBUG_GUARD | DEBUG_SAMPLE))
 		guard_begin();

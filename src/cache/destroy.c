@@ -98,12 +98,14 @@ static void report_live(struct kmem_cache *s)
 }
 
 /*
- * With no lock held: wait until retired objects are freed, and slabs with a delayed free are gone.
+ * With no lock held: wait until retired objects are freed, no object rests, and slabs with a
+ * delayed free are gone.
  */
 static void finish_retired(struct kmem_cache *s)
 {
 	if (s->sheaf.rcu || os_load_relaxed(&s->used_rcu_any))
 		kvfree_rcu_barrier_on_cache(s);
+	quarantine_end(&s->sheaf.slab);
 	if (s->sheaf.slab.late) {
 		cache_give_up_free(s);
 		kvfree_rcu_barrier_on_cache(s);

@@ -103,6 +103,9 @@ SHEAF_PUBLIC void kmem_cache_free_nolock(struct kmem_cache *s, void *object)
 	    nolock_free(&s->sheaf, object))
 		return;
 	stat_add(&s->sheaf.slab, STAT_free_slowpath, 1);
-	slab_give_nolock(&s->sheaf.slab, object, "kmem_cache_free_nolock");
+	if (cache_is_checked(s))
+		debug_give(&s->sheaf.slab, object, true, "kmem_cache_free_nolock");
+	else
+		slab_give_nolock(&s->sheaf.slab, object, "kmem_cache_free_nolock");
 	os_report_kept_nowait();
 }

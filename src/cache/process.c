@@ -129,9 +129,12 @@ static void after_fork_in_child(void)
 		/* A vanished thread may have been creating it. */
 		s->rcu_begun = s->sheaf.rcu != NULL;
 		caches.fork_lost += sheaf_after_fork(&s->sheaf);
+		if (s->sheaf.slab.extra)
+			debug_of(&s->sheaf.slab)->resting = 0;
 		if (!os.counting && s->sheaf.slab.counted)
 			stop_counting(s);
 	}
+	quarantine_after_fork();
 	os_reports_after_fork();
 	os_report_kept();
 	os_callback_forked();
@@ -178,6 +181,11 @@ static __attribute__((destructor(101))) void at_exit(void)
 		stats_at_exit();
 	if (os_options.leaks && os_load_acquire(&caches.ready))
 		leaks_at_exit();
+	/* Nobody will take what rests, and find what was written to it. */
+	if (quarantine_bytes()) {
+		quarantine_drain(NULL, true);
+		os_report_kept();
+	}
 	debug_report_unmatched();
 	os_report_left_out();
 }

@@ -83,6 +83,7 @@ bool cache_watch_taken(struct kmem_cache *s, gfp_t flags, size_t n, void **objec
 
 unsigned int cache_give_up_free(struct kmem_cache *s)
 {
+	quarantine_drain(&s->sheaf.slab, false);
 	sheaf_drain(&s->sheaf);
 	return slab_shrink(&s->sheaf.slab);
 }
@@ -90,9 +91,13 @@ unsigned int cache_give_up_free(struct kmem_cache *s)
 bool cache_reclaim(struct kmem_cache *s, gfp_t flags, int tries)
 {
 	bool may_reclaim = (flags & __GFP_DIRECT_RECLAIM) && !(flags & __GFP_NORETRY);
+	bool rested = !tries && quarantine_bytes();
 
+	/* That costs no reclaim: the memory is free. */
+	if (rested)
+		quarantine_drain(NULL, false);
 	if (!(flags & __GFP_NOFAIL) && (tries || !may_reclaim))
-		return false;
+		return rested;
 	cache_give_up_free(s);
 	page_trim();
 	cache_leave();

@@ -182,7 +182,7 @@ static void tell_freed(const struct slab_cache *cache, void *object)
 static bool is_state(uint32_t state)
 {
 	return state == DEBUG_FREE || state == DEBUG_USED || state == DEBUG_WAITS ||
-	       state == DEBUG_BUSY || state == DEBUG_LEAKED;
+	       state == DEBUG_BUSY || state == DEBUG_RESTS || state == DEBUG_LEAKED;
 }
 
 size_t debug_size(const struct slab_cache *cache, const void *object)
@@ -242,30 +242,47 @@ static inline void trace(const struct slab_cache *cache, const void *object, con
 		debug_write_trace(cache, object, debug_size(cache, object), what);
 }
 
-bool debug_take(struct slab_cache *cache, void *object)
+/* Did nobody write to this free object, which the caller owns? True: it is open. False after a
+ * report: it is LEAKED. */
+static bool is_untouched(struct slab_cache *cache, void *object, uint32_t state, const char *call)
 {
 	struct debug_head *head = debug_head(cache, object);
 	int faults = 0;
 
-	if (os_load_relaxed(&head->state) != DEBUG_FREE) {
-		report_state(cache, object, "kmem_cache_alloc");
+	if (os_load_relaxed(&head->state) != state) {
+		report_state(cache, object, call);
 		faults++;
 	}
-	head->size = cache->object_size;
+	os_store_relaxed(&head->size, cache->object_size);
 	debug_open(cache, object);
-	faults += check_free(cache, object, "kmem_cache_alloc");
-	if (faults) {
-		debug_close(cache, object);
-		os_store_relaxed(&head->state, DEBUG_LEAKED);
+	faults += check_free(cache, object, call);
+	if (!faults)
+		return true;
+	debug_close(cache, object);
+	os_store_relaxed(&head->state, DEBUG_LEAKED);
+	return false;
+}
+
+bool debug_take(struct slab_cache *cache, void *object)
+{
+	if (!is_untouched(cache, object, DEBUG_FREE, "kmem_cache_alloc"))
 		return false;
-	}
 	if (debug_of(cache)->flags & SLAB_POISON)
 		bytes_fill(object, cache->object_size, DEBUG_BYTE_FRESH);
 	fill_zones(cache, object, cache->object_size, DEBUG_ZONE_USED);
 	track_set(cache, object, DEBUG_ALLOCATED);
 	trace(cache, object, "alloc");
 	tell_taken(cache, object);
-	os_store_release(&head->state, DEBUG_USED);
+	os_store_release(&debug_head(cache, object)->state, DEBUG_USED);
+	return true;
+}
+
+bool debug_wake(struct slab_cache *cache, void *object)
+{
+	if (!is_untouched(cache, object, DEBUG_RESTS, QUARANTINE))
+		return false;
+	debug_close(cache, object);
+	os_store_release(&debug_head(cache, object)->state, DEBUG_FREE);
 	return true;
 }
 
@@ -371,17 +388,18 @@ int debug_verify(struct slab_cache *cache, void *object, bool is_free, bool fork
 {
 	struct debug_head *head = debug_head(cache, object);
 	uint32_t state = os_load_acquire(&head->state);
+	bool rests = state == DEBUG_RESTS;
 	int faults = 0;
 
 	/* A thread that has vanished may have been preparing it. */
 	if (!is_free && (is_on_its_way(state) || (forked && !is_state(state))))
 		return 0;
-	if (is_free ? state != DEBUG_FREE : state != DEBUG_USED && state != DEBUG_WAITS) {
+	if (is_free ? state != DEBUG_FREE : state != DEBUG_USED && state != DEBUG_WAITS && !rests) {
 		report_state(cache, object, call);
 		os_store_relaxed(&head->state, is_free ? DEBUG_FREE : DEBUG_USED);
 		faults++;
 	}
-	if (is_free) {
+	if (is_free || rests) {
 		debug_open(cache, object);
 		faults += check_free(cache, object, call);
 		debug_close(cache, object);

@@ -110,7 +110,7 @@ bool debug_cache_init(struct slab_cache *cache, struct slab_request *request, sl
 
 	if (!debug)
 		return false;
-	debug->flags = flags & DEBUG_FLAGS;
+	debug->flags = flags & (DEBUG_FLAGS | DEBUG_QUARANTINE);
 	debug->stable = flags & SLAB_TYPESAFE_BY_RCU;
 	debug->switched = flags & DEBUG_SWITCHED;
 	if (request->ctor || flags & SLAB_TYPESAFE_BY_RCU)

@@ -28,6 +28,7 @@ enum debug_state {
 	DEBUG_USED = 0xdeb6a5ed,
 	DEBUG_WAITS = 0xdeb6c0de,
 	DEBUG_BUSY = 0xdeb6b054,
+	DEBUG_RESTS = 0xdeb64e57,
 	DEBUG_LEAKED = 0xdeb61eac,
 };
 

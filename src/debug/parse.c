@@ -53,6 +53,8 @@ static slab_flags_t flags_of_letter(char letter)
 		return DEBUG_GUARD;
 	case 'S':
 		return DEBUG_SAMPLE;
+	case 'Q':
+		return DEBUG_QUARANTINE;
 	default:
 		return 0;
 	}
@@ -75,12 +77,13 @@ static slab_flags_t read_letters(const char *letters, size_t length, bool *under
 			"slab_debug: unknown letter '%c' in \"%.*s\" ignored. There are F (check "
 			"each call), Z (red zones), P (poison), U (who allocated and freed), "
 			"T (trace), A (let allocations fail), G (guard pages), S (the same for "
-			"samples), O (not if slabs become larger) and - (nothing)",
+			"samples), Q (freed objects rest), O (not if slabs become larger) and - "
+			"(nothing)",
 			isprint((unsigned char)letters[i]) ? letters[i] : '?', (int)length,
 			letters);
 		*understood = false;
 	}
-	return flags & (DEBUG_FLAGS | DEBUG_GUARD | DEBUG_SAMPLE) ? flags : 0;
+	return flags & ~DEBUG_NOT_LARGER ? flags : 0;
 }
 
 static void add_name(const char *name, size_t length, slab_flags_t flags)
@@ -170,6 +173,8 @@ void debug_report_unmatched(void)
 
 void debug_switch(struct slab_cache *cache, slab_flags_t flag, bool on)
 {
+	if (flag == DEBUG_QUARANTINE)
+		quarantine_begin();
 	if (on)
 		os_fetch_or(&debug_of(cache)->switched, flag);
 	else
@@ -181,7 +186,7 @@ void debug_letters(const struct slab_cache *cache, char letters[DEBUG_LETTERS])
 	const struct debug_cache *debug = debug_of(cache);
 	slab_flags_t flags = (debug->flags & ~DEBUG_SWITCHED) | os_load_relaxed(&debug->switched);
 
-	for (const char *letter = "FZPUTA"; *letter; letter++)
+	for (const char *letter = "FZPUTAQ"; *letter; letter++)
 		if (flags & flags_of_letter(*letter))
 			*letters++ = *letter;
 	*letters = '\0';

@@ -130,6 +130,8 @@ const char *debug_state_name(uint32_t state)
 		return "waits for a grace period";
 	case DEBUG_BUSY:
 		return "being freed";
+	case DEBUG_RESTS:
+		return "free, in quarantine";
 	case DEBUG_LEAKED:
 		return "kept out of use";
 	default:

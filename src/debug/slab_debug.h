@@ -16,6 +16,7 @@
  *
  *   (fresh) --prepare--> FREE --take--> USED --free--> BUSY --> FREE
  *                         |              |--retire--> WAITS --after its grace period--> BUSY
+ *                         |--with Q, before it is in its slab--> RESTS --> FREE
  *                         `--overwritten while free--> LEAKED
  *
  * Bytes, as in the kernel: free objects 6b ... 6b a5; fresh ones, from an allocation to the first
@@ -51,6 +52,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "os/atomic.h"
 #include "slab/slab.h"
 
 #define DEBUG_FLAGS                                                                                \
@@ -58,7 +60,7 @@
 	 SLAB_FAILSLAB)
 
 /* Letters that may change while the cache is in use. */
-#define DEBUG_SWITCHED (SLAB_TRACE | SLAB_FAILSLAB)
+#define DEBUG_SWITCHED (SLAB_TRACE | SLAB_FAILSLAB | DEBUG_QUARANTINE)
 
 /* --- parse.c: which letters a cache gets ------------------------------------------------------ */
 
@@ -68,6 +70,8 @@
 #define DEBUG_GUARD (1u << 30)
 /* S: one in slab_sample bytes, of a cache that keeps its sheaves (sample.h). */
 #define DEBUG_SAMPLE (1u << 29)
+/* Q: freed objects rest (quarantine.c). */
+#define DEBUG_QUARANTINE (1u << 28)
 
 /* Read blocks of letters and names; false, after reports that are deferred, if not all was
  * understood. */
@@ -75,7 +79,7 @@ bool debug_parse(const char *text);
 /* The flags that the first block with this name, or else the last one without names, gives; and
  * those of a creator. SLAB_NO_USER_FLAGS: only the latter. */
 slab_flags_t debug_flags_of(const char *name, slab_flags_t flags);
-/* T or A, on or off, of a cache in use. */
+/* T, A or Q, on or off, of a cache in use. */
 void debug_switch(struct slab_cache *cache, slab_flags_t flag, bool on);
 /* The letters in force, as a text, without G. */
 #define DEBUG_LETTERS 12
@@ -91,7 +95,8 @@ struct debug_cache {
 	uint16_t left, right;	 /* bytes of red zones */
 	bool stable;		 /* SLAB_TYPESAFE_BY_RCU */
 	uint32_t failed;	 /* an injected failure was told */
-	uint32_t switched;	 /* T and A: those in force now */
+	uint32_t switched;	 /* T, A and Q: those in force now */
+	uint32_t resting;	 /* objects in quarantine */
 };
 
 static inline struct debug_cache *debug_of(const struct slab_cache *cache)
@@ -119,11 +124,14 @@ bool debug_take(struct slab_cache *cache, void *object);
 void debug_set_size(struct slab_cache *cache, void *object, size_t size);
 size_t debug_size(const struct slab_cache *cache, const void *object);
 
-/* Somebody frees this pointer. False after a report: ignore it. True: it is free; put it back
- * into its slab. With `waited`, it was retired and its grace period has passed. */
+/* Somebody frees this pointer. False after a report: ignore it. True: it is free; debug_give() it.
+ * With `waited`, it was retired and its grace period has passed. */
 bool debug_free(struct slab_cache *cache, void *object, bool waited, const char *call);
 /* Somebody retires it; false after a report: ignore it. */
 bool debug_retire(struct slab_cache *cache, void *object, const char *call);
+
+/* An object is taken out of quarantine. False after a report: it must not be used (D3). */
+bool debug_wake(struct slab_cache *cache, void *object);
 
 /* Check an object of a quiet cache; returns the number of faults, which are reported and
  * repaired. In a forked child, threads may have vanished in the middle of a call. */
@@ -131,6 +139,33 @@ int debug_verify(struct slab_cache *cache, void *object, bool is_free, bool fork
 		 const char *call);
 /* Is the object out of use because it was written to (D3)? */
 bool debug_is_leaked(const struct slab_cache *cache, const void *object);
+
+/* --- quarantine.c ----------------------------------------------------------------------------- */
+
+/* Who found what is wrong with an object that leaves. */
+#define QUARANTINE "quarantine"
+
+/* Make room for objects to rest, when the first cache wants that. Reports are deferred. */
+void quarantine_begin(void);
+/* Put a free object of a debug cache into its slab, with Q after a rest. With `nolock`, as
+ * slab_give_nolock(). */
+void debug_give(struct slab_cache *cache, void *object, bool nolock, const char *call);
+
+/* Objects of the cache that rest, or are just leaving. */
+static inline uint32_t quarantine_count(const struct slab_cache *cache)
+{
+	return cache->extra ? os_load_acquire(&debug_of(cache)->resting) : 0;
+}
+
+/* Bytes of all objects that rest, with what is around them. */
+size_t quarantine_bytes(void);
+/* Let those of the cache go, or, with NULL, of all caches; returns how many of them were written
+ * to, which is reported. O(places). */
+int quarantine_drain(struct slab_cache *cache, bool nolock);
+/* The same of a cache of which no objects are freed meanwhile; then none rests. */
+int quarantine_end(struct slab_cache *cache);
+/* In a forked child, alone, with `resting` of all caches zero: what rests is all that there is. */
+void quarantine_after_fork(void);
 
 /* --- explain.c -------------------------------------------------------------------------------- */
 

@@ -196,7 +196,7 @@ static void report_contradictions(const bool *given)
 }
 
 #define DEBUG	    "slab_debug"
-#define IS_DEBUG(c) (strchr("FZPUTAOGSfzputaogs-", (c)) != NULL)
+#define IS_DEBUG(c) (strchr("FZPUTAOGSQfzputaogsq-", (c)) != NULL)
 
 static bool is_option(const char *word, size_t length)
 {

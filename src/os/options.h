@@ -50,10 +50,12 @@
 	NUMBER(numa_fake, "numa=fake=", 1, 64, 0, "split the CPUs into N simulated memory nodes")  \
 	SWITCH(nomerge, "slab_nomerge", "never let caches share slabs")                            \
 	TEXT(slab_debug, "slab_debug=",                                                            \
-	     "check caches: letters of FZPUTAOGS, then names of caches; see the page")             \
+	     "check caches: letters of FZPUTAOGSQ, then names of caches; see the page")            \
 	NUMBER(guard, "slab_guard=", 8, 65536, 0, "N MiB of addresses for guarded objects")        \
 	NUMBER(sample, "slab_sample=", 1, 1 << 30, 524288,                                         \
 	       "with slab_debug=S, guard one object in N bytes on average")                        \
+	NUMBER(quarantine, "slab_quarantine=", 1, 1 << 20, 0,                                      \
+	       "with slab_debug=Q, N MiB of freed objects rest")                                   \
 	NUMBER(failslab_probability, "failslab_probability=", 0, 100, 1,                           \
 	       "percentage of allocations that fail in caches with slab_debug=A")                  \
 	NUMBER(failslab_interval, "failslab_interval=", 1, 1 << 30, 1,                             \

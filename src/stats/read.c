@@ -148,7 +148,7 @@ static void read_settings(struct kmem_cache *s, struct kmem_cache_stats *out)
 
 void stats_read_cache(struct kmem_cache *s, struct kmem_cache_stats *out)
 {
-	uint64_t elsewhere, used, guarded;
+	uint64_t elsewhere, used, guarded, resting;
 
 	memset(out, 0, sizeof(*out));
 	os_lock(&caches.lock);
@@ -157,6 +157,8 @@ void stats_read_cache(struct kmem_cache *s, struct kmem_cache_stats *out)
 	out->counted = s->sheaf.slab.counted != NULL;
 	read_slabs(&s->sheaf.slab, out);
 	guarded = guard_live(&s->sheaf.slab, NULL, 0);
+	resting = quarantine_count(&s->sheaf.slab);
+	out->objects -= resting < out->objects ? resting : out->objects;
 	out->objects += guarded;
 	out->total_objects += guarded;
 	read_sheaves(&s->sheaf, out);

@@ -5,6 +5,7 @@
  *
  * Those of the kernel's slub_kunit have its names, and test_ before them.
  */
+#include <sheaf/debug.h>
 #include <sheaf/kmalloc.h>
 #include <sheaf/rcu.h>
 #include <sheaf/slab.h>
@@ -140,6 +141,21 @@ static void construct(void *object)
 		struct kmem_cache *c = kmem_cache_create("made", SIZE, 8, SLAB_NO_MERGE, construct); \
 		void *p = kmem_cache_alloc(c, GFP_KERNEL); kmem_cache_free(c, p); set(p, SIZE, 1); \
 		if (!kmem_cache_alloc(c, GFP_KERNEL)) abort())                                     \
+	/* in quarantine */                                                                        \
+	CASE(free_twice_resting, "FZPUQ",                                                          \
+		void *p = take(); give(p); for (size_t i = 0; i < size; i++) give(take()); give(p)) \
+	CASE(free_twice_q, "Q", void *p = take(); give(p); give(take()); give(p))                        \
+	CASE(retire_resting, "FZPUQ", void *p = take(); give(p); give(take()); kmem_cache_free_rcu(s, p)) \
+	CASE(write_resting, "FZPUQ",                                                               \
+		void *p = take(); give(p); void *q = take(); set(p, 3, 1); kmem_cache_shrink(s); give(q)) \
+	CASE(write_until_destroyed, "PQ", void *p = take(); give(p); set(p, 60, 4))                \
+	CASE(write_validated, "FZPUQ",                                                             \
+		void *p = take(); give(p); set(p, SIZE, 1); kmem_cache_validate(s))                \
+	CASE(reader_late, "FZPUQ",                                                                 \
+		unsigned char *p = take(); kmem_cache_free_rcu(s, p); kvfree_rcu_barrier(); \
+		give(take()); set(p, 40, 1))                                                                     \
+	CASE(kfree_resting, "FZPUQ",                                                               \
+		void *p = block(40); kfree(p); kfree(block(40)); kfree(p))                         \
 	/* leaks */                                                                                \
 	CASE(leak_two, "FZPU", for (size_t i = 0; i < size / 32; i++) take())                      \
 	CASE(leak_without_u, "F", take())

@@ -18,6 +18,7 @@
 #define T SLAB_TRACE
 #define A SLAB_FAILSLAB
 #define O DEBUG_NOT_LARGER
+#define Q DEBUG_QUARANTINE
 
 static struct told told;
 
@@ -42,6 +43,8 @@ static void letters(void **state)
 		{"slab_debug=F", "conn", F},
 		{"slab_debug=fzputao", "conn", F | Z | P | U | T | A | O},
 		{"slab_debug=O", "conn", 0},
+		{"slab_debug=F;PQ,conn", "conn", P | Q},
+		{"slab_debug=q", "conn", Q},
 		{"slab_debug=OP", "conn", P | O},
 		{"slab_debug=,conn", "conn", F | Z | P | U},
 		{"slab_debug,conn", "conn", F | Z | P | U},
@@ -97,18 +100,18 @@ static void bad_input(void **state)
 
 	(void)state;
 	told_begin(&told);
-	assert_false(debug_parse("FQX"));
+	assert_false(debug_parse("FYX"));
 	assert_int_equal(told_end_kept(&told), 2);
-	assert_non_null(strstr(told.text, "unknown letter 'Q' in \"FQX\" ignored. There are F ("));
+	assert_non_null(strstr(told.text, "unknown letter 'Y' in \"FYX\" ignored. There are F ("));
 	assert_int_equal(debug_flags_of("conn", 0), F);
 	/* A name that is an option is more likely to be meant as one. */
 	told_begin(&told);
 	os_options_parse("slab_debug=F,stats");
 	says("\"stats\" after a comma is the name of a cache for slab_debug");
 	told_begin(&told);
-	os_options_parse("slab_debug=F;PZQ,conn");
+	os_options_parse("slab_debug=F;PZY,conn");
 	assert_false(debug_parse(os_options.slab_debug));
-	says("unknown letter 'Q' in \"PZQ\"");
+	says("unknown letter 'Y' in \"PZY\"");
 	assert_int_equal(debug_flags_of("conn", 0), P | Z);
 	told_begin(&told);
 	assert_false(os_options_parse("slab_debug=F;vrebose"));

@@ -88,7 +88,7 @@ static void words_of_bits(void)
 	CHECK(pages.size <= (size_t)64 << 20);
 	CHECK(s->sheaf.slab.oo.objects > 64);
 	allocate_all(s, GFP_KERNEL);
-	CHECK(nr_objects * SMALL > pages.size / 10 * 9);
+	CHECK(nr_objects * s->sheaf.slab.size > pages.size / 10 * 9);
 	free_down_to(s, 0);
 	fill_and_empty(s);
 	kmem_cache_destroy(s);
@@ -140,7 +140,7 @@ static void refill_without_sleeping(void)
 	void *object = kmem_cache_alloc(s, GFP_NOWAIT);
 
 	CHECK(object);
-	CHECK(objects_in_sheaves(s) >= sheaf_capacity(&s->sheaf) - 1);
+	CHECK(objects_in_sheaves(s) + 1 >= sheaf_capacity(&s->sheaf));
 	kmem_cache_free(s, object);
 	kmem_cache_destroy(s);
 }

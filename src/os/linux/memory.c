@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include "os/atomic.h"
@@ -76,6 +77,16 @@ size_t os_address_limit(void)
 		bytes = EMULATED_LIMIT;
 	errno = saved;
 	return bytes;
+}
+
+size_t os_memory(void)
+{
+	int saved = errno;
+	struct sysinfo info;
+	bool known = sysinfo(&info) == 0;
+
+	errno = saved;
+	return known ? (size_t)info.totalram * info.mem_unit : SIZE_MAX;
 }
 
 void os_unreserve(void *address, size_t size)

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Q: a freed object rests before it goes back into its slab, so that nobody gets it soon.
+ *
+ * Each node has a ring of pointers to the objects, of all caches, that were freed on its CPUs, and
+ * an equal part of the bytes that may rest. Who frees an object first reserves its bytes, and for
+ * that lets the oldest objects go:
+ *
+ *   places | ... | oldest | ... | newest |     | ... |
+ *                ^ passed                ^ added
+ *
+ * An object that rests is free to all who ask, and its bytes are those of a free one; but its bit
+ * beside the slab is clear, so nobody can take it. Its state is RESTS.
+ *
+ * Invariants
+ *  Q1. Bytes are reserved before an object comes, and released after it has gone. So never more
+ *      rest than slab_quarantine says.
+ *  Q2. Who exchanges a pointer out of its place, and nobody else, lets the object go. If it was
+ *      written to while it rested, it is kept out of use (D3).
+ *  Q3. `resting` of a cache counts its objects from before they come until after they have gone. At
+ *      zero no thread has one of them in hand, and the cache may end.
+ *  Q4. A thread that is late stores its pointer into a place that was passed. Then this object
+ *      rests until the ring comes round, or until it is drained.
+ *
+ * Guarded objects (guard.h) do not come here: a closed slot takes no memory, and is used again as
+ * late as possible anyway.
+ *
+ * Locks: none, so it works wherever frees do, and in a forked child.
+ */
+#include "debug/object.h"
+#include "os/atomic.h"
+#include "os/machine.h"
+#include "os/memory.h"
+#include "os/options.h"
+#include "os/report.h"
+#include "os/tsan.h"
+
+#define MIB ((size_t)1 << 20)
+/* Without slab_quarantine=N: of the machine's memory, as the kernel's KASAN; and at most. */
+#define USUAL_PART 32
+#define USUAL_MOST (64 * MIB)
+/* Smaller objects come to the end of the ring before they have reserved all bytes. */
+#define BYTES_PER_PLACE 64
+
+struct ring {
+	uint64_t added, passed;
+	size_t bytes; /* reserved */
+	void **places;
+} __attribute__((aligned(64)));
+
+static struct {
+	size_t bytes;  /* of each ring, at most */
+	size_t places; /* of each ring; 0: nothing rests */
+	uint32_t begun;
+	struct ring rings[OS_MAX_NODES];
+} quarantine;
+
+static size_t wanted_rest(void)
+{
+	size_t memory = os_memory(), wanted = os_options.quarantine * MIB;
+
+	if (!wanted) {
+		wanted = memory / USUAL_PART;
+		return wanted > USUAL_MOST ? USUAL_MOST : wanted;
+	}
+	if (wanted <= memory)
+		return wanted;
+	os_report_later("SHEAF_OPTIONS: slab_quarantine=%u is more than the %zu MiB of memory of "
+			"this machine; half of these are used",
+			os_options.quarantine, memory / MIB);
+	return memory / 2;
+}
+
+void quarantine_begin(void)
+{
+	size_t bytes, places, room;
+	char *base;
+
+	if (os_exchange(&quarantine.begun, 1))
+		return;
+	bytes = wanted_rest() / os.nr_nodes;
+	places = bytes / BYTES_PER_PLACE;
+	room = os_round_up(places * sizeof(void *));
+	base = os_reserve(os.nr_nodes * room);
+	if (!base || !os_commit(base, os.nr_nodes * room)) {
+		os_report_later("slab_debug: there is no memory for the quarantine of %zu MiB; "
+				"freed objects do not rest. slab_quarantine=N sets the MiB",
+				os.nr_nodes * bytes / MIB);
+		if (base)
+			os_unreserve(base, os.nr_nodes * room);
+		return;
+	}
+	for (uint32_t node = 0; node < os.nr_nodes; node++)
+		quarantine.rings[node].places = (void **)(void *)(base + node * room);
+	quarantine.bytes = bytes;
+	os_store_release(&quarantine.places, places);
+}
+
+static void **place_at(const struct ring *ring, uint64_t n)
+{
+	return &ring->places[n % quarantine.places];
+}
+
+static void put_into_slab(struct slab_cache *cache, void *object, bool nolock, const char *call)
+{
+	if (nolock)
+		slab_give_nolock(cache, object, call);
+	else
+		slab_give(cache, &object, 1, call);
+}
+
+/* Of an object that was exchanged out of the ring; false after a report. */
+static bool let_go_of(struct ring *ring, void *object, bool nolock)
+{
+	struct slab_cache *cache = page_owner(object);
+	size_t bytes = cache->size;
+	bool whole;
+
+	tsan_taken(object);
+	whole = debug_wake(cache, object);
+	tsan_given(object);
+	if (whole)
+		put_into_slab(cache, object, nolock, QUARANTINE);
+	os_fetch_sub(&debug_of(cache)->resting, 1);
+	os_fetch_sub(&ring->bytes, bytes);
+	return whole;
+}
+
+/* Take the oldest object out, or NULL: there is none. */
+static void *oldest_of(struct ring *ring)
+{
+	for (;;) {
+		uint64_t passed = os_load_acquire(&ring->passed);
+		uint64_t added = os_load_relaxed(&ring->added), oldest = passed;
+		void *object;
+
+		if (passed == added)
+			return NULL;
+		if (added - passed > quarantine.places)
+			oldest = added - quarantine.places;
+		if (!os_cmpxchg(&ring->passed, &passed, oldest + 1))
+			continue;
+		object = os_exchange(place_at(ring, oldest), NULL);
+		if (object)
+			return object;
+	}
+}
+
+static bool reserve_rest(struct ring *ring, size_t bytes, bool nolock)
+{
+	while (os_fetch_add(&ring->bytes, bytes) + bytes > quarantine.bytes) {
+		void *oldest;
+
+		os_fetch_sub(&ring->bytes, bytes);
+		oldest = oldest_of(ring);
+		if (!oldest)
+			return false;
+		let_go_of(ring, oldest, nolock);
+	}
+	return true;
+}
+
+static bool begin_rest(struct slab_cache *cache, void *object, bool nolock)
+{
+	struct ring *ring = &quarantine.rings[os_node()];
+	void *before;
+
+	if (!os_load_acquire(&quarantine.places) || cache->size > quarantine.bytes ||
+	    !reserve_rest(ring, cache->size, nolock))
+		return false;
+	os_fetch_add(&debug_of(cache)->resting, 1);
+	os_store_release(&debug_head(cache, object)->state, DEBUG_RESTS);
+	before = os_exchange(place_at(ring, os_fetch_add(&ring->added, 1)), object);
+	if (before)
+		let_go_of(ring, before, nolock);
+	return true;
+}
+
+void debug_give(struct slab_cache *cache, void *object, bool nolock, const char *call)
+{
+	if (!(os_load_relaxed(&debug_of(cache)->switched) & DEBUG_QUARANTINE) ||
+	    !begin_rest(cache, object, nolock))
+		put_into_slab(cache, object, nolock, call);
+}
+
+/* --- all that rest ---------------------------------------------------------------------------- */
+
+static uint64_t used_places(const struct ring *ring)
+{
+	uint64_t added = os_load_acquire(&ring->added);
+
+	return added < quarantine.places ? added : quarantine.places;
+}
+
+int quarantine_drain(struct slab_cache *cache, bool nolock)
+{
+	int faults = 0;
+
+	for (uint32_t node = 0; node < os.nr_nodes; node++) {
+		struct ring *ring = &quarantine.rings[node];
+		uint64_t n = used_places(ring);
+
+		for (uint64_t i = 0; i < n && (!cache || quarantine_count(cache)); i++) {
+			void *object = os_load_acquire(&ring->places[i]);
+
+			if (object && (!cache || page_owner(object) == cache) &&
+			    os_cmpxchg(&ring->places[i], &object, NULL))
+				faults += !let_go_of(ring, object, nolock);
+		}
+	}
+	return faults;
+}
+
+int quarantine_end(struct slab_cache *cache)
+{
+	int faults = 0;
+
+	while (quarantine_count(cache)) {
+		faults += quarantine_drain(cache, false);
+		if (quarantine_count(cache))
+			os_sleep_briefly();
+	}
+	return faults;
+}
+
+size_t quarantine_bytes(void)
+{
+	size_t bytes = 0;
+
+	for (uint32_t node = 0; node < os.nr_nodes; node++)
+		bytes += os_load_relaxed(&quarantine.rings[node].bytes);
+	return bytes;
+}
+
+void quarantine_after_fork(void)
+{
+	for (uint32_t node = 0; node < os.nr_nodes; node++) {
+		struct ring *ring = &quarantine.rings[node];
+		uint64_t n = used_places(ring);
+
+		ring->bytes = 0;
+		for (uint64_t i = 0; i < n; i++)
+			if (ring->places[i]) {
+				struct slab_cache *cache = page_owner(ring->places[i]);
+
+				ring->bytes += cache->size;
+				debug_of(cache)->resting++;
+			}
+	}
+}
