@@ -5,7 +5,7 @@
  *
  *   traces alloc|free text|json [TAB NAME]     kmem_cache_print_traces()
  *   validate [TAB NAME]                        kmem_cache_validate()
- *   debug [+T|-T|+A|-A]... [TAB NAME]          switch letters of checked caches, and list these
+ *   debug [+T|-T|+A|-A|+Q|-Q]... [TAB NAME]   switch letters of checked caches, and list these
  *
  * An answer is "ok", with a file, or "error WHY". tools/sheaf_tool/control.py asks.
  *
@@ -14,7 +14,7 @@
  * waits nothing is done. What the work itself reports goes where reports go.
  *
  * Letters that change an object's layout (Z, U) or its bytes while it is free (P) cannot change
- * while there are objects, and F is in force in every checked cache. So T and A can be switched.
+ * while there are objects, and F is in force in every checked cache. So T, A and Q can be switched.
  *
  * Locks: those of the calls. Callers: src/cache/, by cache_leave().
  */
@@ -141,7 +141,10 @@ static void traces(struct question *question)
 
 static slab_flags_t flag_of(char letter)
 {
-	return letter == 'T' ? SLAB_TRACE : letter == 'A' ? SLAB_FAILSLAB : 0;
+	return letter == 'T'   ? SLAB_TRACE
+	       : letter == 'A' ? SLAB_FAILSLAB
+	       : letter == 'Q' ? DEBUG_QUARANTINE
+			       : 0;
 }
 
 static void switch_letters(struct question *question, struct out *out, struct kmem_cache *s)
@@ -163,7 +166,7 @@ static void debug(struct question *question)
 	for (const char *at = question->words + strcspn(question->words, " "); *at; at++)
 		if (*at != ' ' && !((*at == '+' || *at == '-') && flag_of(*++at))) {
 			question->error =
-				"only the letters T and A can be switched in a running "
+				"only the letters T, A and Q can be switched in a running "
 				"process; start it with SHEAF_OPTIONS=slab_debug for others";
 			return;
 		}

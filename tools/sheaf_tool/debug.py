@@ -14,8 +14,9 @@ from .table import printable, render
 
 EPILOG = """\
 The process must have been started with SHEAF_OPTIONS="control;slab_debug=LETTERS". You can switch
-T (report each allocation and free) and A (let allocations fail) in its checked caches. The other
-letters need room around each object, or its contents, from the start: choose them there.
+T (report each allocation and free), A (let allocations fail) and Q (let freed objects rest) in its
+checked caches. The other letters need room around each object, or its contents, from the start:
+choose them there.
 
 examples:
   sheaf debug 4711                             list the checked caches and their letters
@@ -42,4 +43,4 @@ def run(arguments: argparse.Namespace) -> int:
 
 def add_parser(commands: Any) -> None:
     parser = control.add_command(commands, sys.modules[__name__], "list and switch the checks of a running process")
-    parser.add_argument("--letters", metavar="+T|-T", help="switch T or A on or off; --letters=-T for off")
+    parser.add_argument("--letters", metavar="+T|-T", help="switch T, A or Q on or off; --letters=-T for off")

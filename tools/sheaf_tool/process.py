@@ -32,8 +32,8 @@ MASK = (1 << 64) - 1
 
 HWCACHE_ALIGN, NO_SHEAVES, RECLAIM_ACCOUNT, ACCOUNT = 0x1, 0x8, 0x10, 0x20
 CTOR, DESTROYED = 0x10000, 0x20000
-LETTERS = {"F": 0x80, "Z": 0x100, "P": 0x200, "U": 0x400, "T": 0x800, "A": 0x1000, "G": 1 << 30}
-CHECKED = 0x4000
+LETTERS = {"F": 0x80, "Z": 0x100, "P": 0x200, "U": 0x400, "T": 0x800, "A": 0x1000,
+           "G": 1 << 30, "S": 1 << 29, "Q": 1 << 28}
 
 
 @dataclass
@@ -261,5 +261,5 @@ class Process:
         total, slab_bytes, peak = (words[self.text[name]] & MASK for name in (
             "total_objects", "slab_bytes", "peak_slab_bytes"))
         gauges = _gauges(counters, total, slab_bytes, peak, object_size)
-        letters = "".join(letter for letter, flag in LETTERS.items() if flags & flag) if flags & CHECKED else ""
+        letters = "".join(letter for letter, flag in LETTERS.items() if flags & flag)
         return Cache(_text(name), identity, settings, gauges, counters, letters=letters)

@@ -106,9 +106,10 @@ class OnAProcess(unittest.TestCase):
             self.assertEqual(letters(), "FZPU")
             self.assertEqual(letters("--letters", "+T", "--cache", "checked"), "FZPUT")
             live.do("alloc 1")
-            self.assertEqual(letters("--letters=-T"), "FZPU")
+            self.assertEqual(letters("--letters=-T+Q"), "FZPUQ")
+            self.assertEqual(letters("--letters=-Q"), "FZPU")
             self.assertRegex(asked("debug", str(live.pid)).stdout, r"checked +FZPU\n\Z")
-            self.fails(asked("debug", str(live.pid), "--letters", "+Z"), 1, "only the letters T and A")
+            self.fails(asked("debug", str(live.pid), "--letters", "+Z"), 1, "only the letters T, A and Q")
             self.fails(asked("debug", str(live.pid), "--letters", "T"), 2, "--letters takes")
             self.fails(asked("debug", str(live.pid), "--cache", "none"), 1, "no such cache is checked")
             told.seek(0)
@@ -119,6 +120,14 @@ class OnAProcess(unittest.TestCase):
             live.do("create checked")
             live.do("alloc 1")
             self.assertIn("checked (slab_debug=FZPU)\n", sheaf("info", str(live.pid)).stdout)
+        with Live("stats=live;slab_debug=FQ,checked;S") as live:
+            live.do("create checked")
+            live.do("alloc 1")
+            live.do("create sampled")
+            live.do("alloc 1")
+            shown = sheaf("info", str(live.pid)).stdout
+            self.assertIn("checked (slab_debug=FQ)\n", shown)
+            self.assertIn("sampled (slab_debug=S)\n", shown)
 
     def test_idle(self) -> None:
         with Live(CHECKED) as live:
