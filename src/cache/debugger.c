@@ -44,10 +44,12 @@
 	NUMBER(letter_U, SLAB_STORE_USER)                                                          \
 	NUMBER(letter_G, DEBUG_GUARD)                                                              \
 	NUMBER(letter_S, DEBUG_SAMPLE)                                                             \
+	NUMBER(letter_Q, DEBUG_QUARANTINE)                                                         \
 	NUMBER(state_free, DEBUG_FREE)                                                             \
 	NUMBER(state_used, DEBUG_USED)                                                             \
 	NUMBER(state_waits, DEBUG_WAITS)                                                           \
 	NUMBER(state_busy, DEBUG_BUSY)                                                             \
+	NUMBER(state_rests, DEBUG_RESTS)                                                           \
 	NUMBER(state_leaked, DEBUG_LEAKED)                                                         \
 	NUMBER(guard_slots, GUARD_SLOTS)
 

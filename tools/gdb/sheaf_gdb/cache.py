@@ -9,7 +9,7 @@ import gdb
 
 from .library import Library
 
-LETTERS = "FZPUGS"
+LETTERS = "FZPUGSQ"
 
 
 class Slab(NamedTuple):

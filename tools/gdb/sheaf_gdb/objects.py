@@ -29,6 +29,7 @@ def explain(library: Library, address: int) -> str:
 def state_name(library: Library, state: int) -> str:
     """An enum debug_state."""
     names = {"free": "free", "used": "in use", "waits": "waits for a grace period", "busy": "being freed",
+             "rests": "free, and rests in the quarantine",
              "leaked": "kept out of use: it was written to while it was free"}
     return next((name for key, name in names.items() if library.number[f"state_{key}"] == state), "")
 
