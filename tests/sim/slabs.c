@@ -22,6 +22,7 @@
 #include "sim/kit/quiet.h"
 #include "sim/sim.h"
 #include "slab/defer.h"
+#include "slab/partial.h"
 
 enum {
 	QUICK_SEEDS = 2000,
@@ -45,6 +46,7 @@ static struct run {
 	bool constructed; /* the caches have a constructor */
 	bool one_by_one;  /* each call takes or gives one object */
 	bool doubles;	  /* objects are given twice in one call */
+	bool waits;	  /* every give may wait, so that empty slabs go back at once */
 } now;
 
 /* Two caches, and their objects in use: any fibre may give any of these back. */
@@ -147,6 +149,10 @@ static void give_without_waiting(struct cache *c)
 {
 	void *object;
 
+	if (now.waits) {
+		give(c, 1);
+		return;
+	}
 	if (!c->nr_used)
 		return;
 	disown(c, &object, 1);
@@ -214,10 +220,27 @@ static void make(struct cache *c, const char *name)
 	c->slabs->min_partial = (uint16_t)(now.config.seed / 2 % 2);
 }
 
+/* A give that may wait leaves a node no more empty slabs than it keeps. */
+static void check_empty(const struct slab_cache *slabs, unsigned int node)
+{
+	unsigned int n = 0;
+	struct slab *slab;
+
+	if (!slabs->nodes[node])
+		return;
+	for (slab = partial_slab(slabs->nodes[node], slabs->nodes[node]->first); slab;
+	     slab = partial_slab(slabs->nodes[node], slab->next))
+		n += slab_inuse(slab->state) == 0;
+	if (n > slabs->min_partial)
+		sim_fail("node %u has %u empty slabs, and keeps %u", node, n, slabs->min_partial);
+}
+
 static void check(struct cache *c)
 {
 	unsigned int in_use;
 
+	for (unsigned int node = 0; now.waits && node < os.nr_nodes; node++)
+		check_empty(c->slabs, node);
 	if (kmem_cache_verify(c->s))
 		sim_fail("kmem_cache_verify() found faults");
 	in_use = quiet_slabs(c->slabs);
@@ -259,6 +282,7 @@ static struct run run_of_seed(uint64_t seed)
 	of_seed.constructed = seed % 3 == 0;
 	of_seed.one_by_one = seed / 3 % 2;
 	of_seed.doubles = seed % 64 == 0;
+	of_seed.waits = seed / 6 % 4 == 0;
 	of_seed.config = (struct sim_config){
 		.seed = seed,
 		.cpus = 1 + seed % 4,
