@@ -417,7 +417,7 @@ static void construct(void *object)
 static void constructor(void **state)
 {
 	struct slab_request request = request_of(16);
-	static void *objects[256];
+	static void *objects[320], *first;
 	struct slab_cache cache;
 	unsigned int n = 0;
 
@@ -443,7 +443,16 @@ static void constructor(void **state)
 	slab_give(&cache, objects, 200, "test");
 	assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, objects, 200), 200);
 	assert_int_equal(constructed, 256);
-	slab_give(&cache, objects, 256, "test");
+	/* A take that may not wait finds them behind a slab that has none. */
+	assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, objects + 256, 64), 64);
+	first = objects[0];
+	assert_false(slab_take_try(&cache, 0, &objects[0]));
+	slab_give(&cache, &first, 1, "test");
+	assert_true(slab_take_try(&cache, 0, &objects[0]));
+	assert_ptr_equal(objects[0], first);
+	assert_int_equal(constructed, 320);
+	assert_int_equal(count_in_use(&cache), 320);
+	slab_give(&cache, objects, 320, "test");
 	assert_int_equal(slab_shrink(&cache), 0);
 	slab_cache_exit(&cache);
 }
@@ -739,8 +748,8 @@ static void nolock_frees(void **state)
 /* A nolock allocation finds objects of a nolock free, if no thread has the lock. */
 static void nolock_alone(void **state)
 {
-	struct slab_request request = request_of(64);
-	static void *objects[1024];
+	struct slab_request request = request_of(16);
+	static void *objects[SLAB_MAX_OBJECTS];
 	struct slab_cache cache;
 	unsigned int n;
 
@@ -748,7 +757,8 @@ static void nolock_alone(void **state)
 	assert_true(slab_cache_init(&cache, &request));
 	n = cache.oo.objects;
 	assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, objects, n), n);
-	for (int i = 0; i < 3; i++) {
+	/* Of the slab's last word, too. */
+	for (unsigned int i = 0; i < n; i += n - 1) {
 		slab_give_nolock(&cache, objects[i], "test");
 		assert_true(slab_take_try(&cache, 0, &objects[i]));
 	}
