@@ -381,14 +381,17 @@ static void random_order(void **state)
 	assert_true(slab_cache_init(&cache, &request));
 	os_options.random = random;
 	for (int slab = 0; slab < 2; slab++) {
-		/* In parts, each of which is in random order, too. */
-		for (unsigned int i = 0; i < 512; i += 32)
-			assert_int_equal(
-				slab_take(&cache, 0, SLAB_THIS_NODE, objects[slab] + i, 32), 32);
+		/* In parts, each of which is in random order, too; and one by one. */
+		unsigned int n = slab ? 1 : 32;
+
+		for (unsigned int i = 0; i < 512; i += n)
+			assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, objects[slab] + i, n),
+					 n);
 	}
 	for (unsigned int i = 0; i < 512; i++) {
 		same += ((uintptr_t)objects[0][i] ^ (uintptr_t)objects[1][i]) % OS_PAGE == 0;
 		ascending += i && objects[0][i] == (char *)objects[0][i - 1] + 8;
+		ascending += i && objects[1][i] == (char *)objects[1][i - 1] + 8;
 	}
 	/* One word of bits after the other is used up. */
 	for (unsigned int i = 64; i < 512; i++)
