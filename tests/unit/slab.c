@@ -647,6 +647,37 @@ static void empty_by_count(void **state)
 	slab_cache_exit(&cache);
 }
 
+/* The second owner of an object gives it while another thread takes it, between that thread's two
+ * steps (B2): the count does not run below zero, into the words that are constructed. */
+static void not_below_zero(void **state)
+{
+	struct slab_request request = request_of(1024);
+	struct slab_cache cache;
+	struct slab *slab;
+	uint64_t before;
+	void *object;
+
+	(void)state;
+	assert_true(slab_cache_init(&cache, &request));
+	cache.min_partial = 1;
+	assert_true(cache.oo.objects <= 64);
+	assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, &object, 1), 1);
+	slab = page_slab(object);
+	slab_give(&cache, &object, 1, "test");
+	before = slab->state;
+	assert_int_equal(slab_inuse(before), 0);
+	for (int nolock = 0; nolock < 2; nolock++) {
+		os_fetch_and(&slab->bits, ~(UINT64_C(1) << slab_index(&cache, slab, object)));
+		if (nolock)
+			slab_give_nolock(&cache, object, "test");
+		else
+			slab_give(&cache, &object, 1, "test");
+		assert_true(slab->state == before);
+	}
+	assert_int_equal(slab_shrink(&cache), 0);
+	slab_cache_exit(&cache);
+}
+
 /* No free touches an object: writes to a freed object change nothing else. */
 static void nothing_in_free_objects(void **state)
 {
@@ -837,6 +868,7 @@ int main(void)
 		cmocka_unit_test(constructed_in_part_of_a_word),
 		cmocka_unit_test(empty_slabs_go_back),
 		cmocka_unit_test(empty_by_count),
+		cmocka_unit_test(not_below_zero),
 		cmocka_unit_test(nothing_in_free_objects),
 		cmocka_unit_test(double_frees),
 		cmocka_unit_test(nolock_frees),
