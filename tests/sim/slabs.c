@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "cache/cache.h"
+#include "os/atomic.h"
 #include "os/machine.h"
 #include "os/report.h"
 #include "sim/kit/quiet.h"
@@ -299,11 +300,82 @@ static struct run run_of_seed(uint64_t seed)
 	return of_seed;
 }
 
+/* --- another node's lock is held: nobody waits for it --- */
+
+static unsigned int held, done;
+
+static void *remote[4]; /* two slabs of node 1; the first has a free object */
+
+static void hold(struct slab_cache *slabs)
+{
+	os_lock(&slabs->nodes[1]->lock);
+	os_store_relaxed(&held, 1);
+	while (!os_load_relaxed(&done))
+		;
+	os_unlock(&slabs->nodes[1]->lock);
+}
+
+static void work_beside(struct slab_cache *slabs)
+{
+	void *object;
+
+	while (!os_load_relaxed(&held))
+		;
+	if (slab_take(slabs, 0, SLAB_PREFER_NODE, &object, 1) != 1 || page_node(object) != 0)
+		sim_fail("no object of a new slab");
+	slab_give(slabs, &object, 1, "test");
+	if (slab_take_try(slabs, 1, &object))
+		sim_fail("an object of a node whose lock another fibre has");
+	slab_give_nolock(slabs, remote[2], "test");
+	if (!slab_has_deferred(slabs))
+		sim_fail("a slab is listed without its node's lock");
+	os_store_relaxed(&done, 1);
+}
+
+static void hold_or_work(unsigned int fibre, void *slabs)
+{
+	fibre ? work_beside(slabs) : hold(slabs);
+}
+
+static int beside(void *unused)
+{
+	struct cache *c = &caches_used[0];
+
+	(void)unused;
+	sim_start(&now.config);
+	make(c, "beside");
+	slab_take(c->slabs, 1, SLAB_THIS_NODE, remote, 4);
+	slab_give(c->slabs, remote, 1, "test");
+	sim_run(2, hold_or_work, c->slabs);
+	slab_list_deferred(c->slabs);
+	slab_give(c->slabs, remote + 1, 1, "test");
+	slab_give(c->slabs, remote + 3, 1, "test");
+	if (quiet_slabs(c->slabs) || slab_shrink(c->slabs))
+		sim_fail("an object is missing");
+	return 0;
+}
+
+static const struct run run_beside = {
+	.size = 2048,
+	.config =
+		{
+			.cpus = 2,
+			.nodes = 2,
+			.backend = OS_BACKEND_RSEQ,
+			.options = "slab_max_order=0",
+			.switching = SIM_ALWAYS / 4,
+			.silent = true,
+			.max_steps = 100000,
+		},
+};
+
 int main(int argc, char **argv)
 {
 	uint64_t seeds = argc > 1 ? strtoull(argv[1], NULL, 10) : QUICK_SEEDS, seed, hash;
-	int failed = 0;
+	int failed;
 
+	now = run_beside;
+	failed = sim_in_child(beside, NULL, &hash) != 0;
 	for (seed = 1; seed <= seeds && failed < MOST_FAILED; seed++) {
 		now = run_of_seed(seed);
 		if (sim_in_child(run, NULL, &hash)) {
