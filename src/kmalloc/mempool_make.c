@@ -62,8 +62,11 @@ static void trim(struct sheaf_mempool *pool, uint32_t n)
 /* Of the caller's flags only whether it may wait counts for memory of the pool itself. Zeroed. */
 static void *own_memory(size_t bytes, gfp_t gfp)
 {
-	void *memory = caches_ready() ? pool_alloc(bytes) : NULL;
+	void *memory;
 
+	if (!caches_ready())
+		return NULL;
+	memory = pool_alloc(bytes);
 	if (!memory && (gfp & __GFP_DIRECT_RECLAIM)) {
 		kmalloc_reclaim();
 		memory = pool_alloc(bytes);

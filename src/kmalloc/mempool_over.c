@@ -81,7 +81,7 @@ static struct kmem_cache *hardened_cache(const struct sheaf_mempool *pool, const
 /* kmalloc() is hardened as a whole: what it never returned, it must not return. */
 static bool is_foreign(const struct sheaf_mempool *pool, const void *element)
 {
-	return pool->free == mempool_kfree && os_options.check_free &&
+	return pool->free == mempool_kfree && os_options.check_free && !ZERO_OR_NULL_PTR(element) &&
 	       block_of(element).kind == BLOCK_NONE;
 }
 

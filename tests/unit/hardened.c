@@ -285,6 +285,20 @@ static void retired_objects_wait_in_sheaves(void **state)
 	assert_int_equal(told_end(&told), 0);
 }
 
+/* kmalloc(0) returns no object, and is an element like others. */
+static void a_pool_of_empty_blocks_fills(void **state)
+{
+	mempool_t *pool = mempool_create_kmalloc_pool(4, 0);
+	void *element;
+
+	(void)state;
+	assert_non_null(pool);
+	element = mempool_alloc(pool, GFP_KERNEL);
+	assert_non_null(element);
+	mempool_free(element, pool);
+	mempool_destroy(pool);
+}
+
 static void free_wrongly(mempool_t *pool, void *object, const char *what)
 {
 	told_begin(&told);
@@ -722,6 +736,7 @@ int main(void)
 		EACH(memory_of_others_is_found_at_once),
 		EACH(a_second_free_is_found_at_once),
 		EACH(twice_in_one_array_is_found),
+		EACH(a_pool_of_empty_blocks_fills),
 		EACH(a_retired_object_is_not_freed),
 		EACH(retired_objects_wait_in_sheaves),
 		EACH(what_a_reserve_holds_is_free),
