@@ -98,14 +98,16 @@ static void report_live(struct kmem_cache *s)
 }
 
 /*
- * With no lock held: wait until retired objects are freed, no object rests, and slabs with a
- * delayed free are gone.
+ * With no lock held: wait until retired objects are freed, no object rests or is kept out of use,
+ * and slabs with a delayed free are gone.
  */
 static void finish_retired(struct kmem_cache *s)
 {
 	if (s->sheaf.rcu || os_load_relaxed(&s->used_rcu_any))
 		kvfree_rcu_barrier_on_cache(s);
 	quarantine_end(&s->sheaf.slab);
+	if (cache_is_checked(s))
+		cache_give_leaked(s);
 	if (s->sheaf.slab.late) {
 		cache_give_up_free(s);
 		kvfree_rcu_barrier_on_cache(s);
@@ -142,8 +144,6 @@ SHEAF_PUBLIC void kmem_cache_destroy(struct kmem_cache *s)
 	if (!s || !give_up_name(s))
 		return;
 	finish_retired(s);
-	if (cache_is_checked(s))
-		cache_give_leaked(s);
 	if (cache_give_up_free(s) == 0 && !guard_live(&s->sheaf.slab, NULL, 0))
 		release(s);
 	else

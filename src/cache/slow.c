@@ -91,7 +91,7 @@ unsigned int cache_give_up_free(struct kmem_cache *s)
 bool cache_reclaim(struct kmem_cache *s, gfp_t flags, int tries)
 {
 	bool may_reclaim = (flags & __GFP_DIRECT_RECLAIM) && !(flags & __GFP_NORETRY);
-	bool rested = !tries && quarantine_bytes();
+	bool rested = (!tries || flags & __GFP_NOFAIL) && quarantine_bytes();
 
 	/* That costs no reclaim: the memory is free. */
 	if (rested)

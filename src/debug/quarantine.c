@@ -153,6 +153,8 @@ static bool reserve_rest(struct ring *ring, size_t bytes, bool nolock)
 
 		os_fetch_sub(&ring->bytes, bytes);
 		oldest = oldest_of(ring);
+		if (!oldest) /* Those that came late (Q4) hold the bytes. */
+			oldest = os_exchange(place_at(ring, os_fetch_add(&ring->added, 1)), NULL);
 		if (!oldest)
 			return false;
 		let_go_of(ring, oldest, nolock);

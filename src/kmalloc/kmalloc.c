@@ -270,6 +270,7 @@ void kmalloc_reclaim(void)
 {
 	unsigned int n = os_load_acquire(&family.ready) ? family.nr_partitions : 0;
 
+	quarantine_drain(NULL, false);
 	for (unsigned int number = 0; number < n; number++)
 		for (unsigned int i = 1; i < KMALLOC_CACHES; i++)
 			cache_give_up_free(family.caches[number][i]);
