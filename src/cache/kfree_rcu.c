@@ -128,10 +128,10 @@ static inline __attribute__((always_inline)) bool push_retired(struct kmem_cache
 		return rseq_push_rcu((char *)s, object);
 #endif
 	if (__builtin_expect(os.watched, 0)) {
+		tsan_given(object);
 		/* The slow path looks at the object, and pushes it then. */
 		if (cache_is_hardened(s))
 			return false;
-		tsan_given(object);
 	}
 	return section_push_rcu(&s->sheaf.at, object);
 }

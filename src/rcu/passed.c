@@ -26,10 +26,11 @@ static struct sheaf *freed(struct sheaf_rcu *rcu, struct sheaf *sheaf)
 	stat_add(&rcu->cache->slab, STAT_free_fastpath, sheaf_size(sheaf));
 	sheaf->filled_by = SHEAF_COLD;
 	sheaf_set_size(sheaf, sheaf_size(sheaf));
-	/* The readers have finished with them, too. */
-	tsan_all_given(sheaf->objects, sheaf->size);
+	tsan_all_taken(sheaf->objects, sheaf->size);
 	if (__builtin_expect(rcu->passed != NULL, 0))
 		rcu->passed(rcu->cache, sheaf->objects, sheaf->size);
+	/* The readers have finished with them, too. */
+	tsan_all_given(sheaf->objects, sheaf->size);
 	return sheaf;
 }
 
