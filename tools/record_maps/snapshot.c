@@ -11,6 +11,7 @@
 
 #include "record.h"
 
+#define TRIES	    100
 #define KERNEL_HALF (UINT64_C(1) << 63) /* addresses from here on are in every space */
 
 void short_name(char name[NAME_ROOM], const char *path)
@@ -59,25 +60,67 @@ static bool parse(const char *line, struct range *range)
 	return true;
 }
 
-bool each_range(pid_t tid, void (*function)(const struct range *range, void *data), void *data)
-{
-	char path[64], *line = NULL;
-	size_t room = 0;
-	FILE *file;
+struct ranges {
+	struct range *all;
+	size_t n, room;
+};
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", (int)tid);
-	file = fopen(path, "re");
-	if (!file)
-		return false;
-	while (getline(&line, &room, file) > 0) {
+/* Append the ranges of this file. False: no memory, or it is not in order. */
+static bool read_ranges(struct ranges *ranges, FILE *file)
+{
+	uint64_t end = 0;
+	bool good = true;
+	char *line = NULL;
+	size_t room = 0;
+
+	while (good && getline(&line, &room, file) > 0) {
 		struct range range;
 
-		if (parse(line, &range))
-			function(&range, data);
+		if (!parse(line, &range))
+			continue;
+		if (ranges->n == ranges->room) {
+			size_t more = ranges->room ? 2 * ranges->room : 64;
+			void *larger = realloc(ranges->all, more * sizeof(range));
+
+			if (!larger)
+				break;
+			ranges->all = larger;
+			ranges->room = more;
+		}
+		good = range.first >= end;
+		end = range.first + range.pages;
+		ranges->all[ranges->n++] = range;
 	}
+	good = good && feof(file);
 	free(line);
-	fclose(file);
-	return true;
+	return good;
+}
+
+/*
+ * The kernel lists the ranges while they change, if a thread is killed in a call: then one may
+ * begin in front of the end of another, and the file is read again.
+ */
+bool each_range(pid_t tid, void (*function)(const struct range *range, void *data), void *data)
+{
+	struct ranges ranges = {0};
+	char path[64];
+	bool opened = true, good = false;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)tid);
+	for (int i = 0; i < TRIES && opened && !good; i++) {
+		FILE *file = fopen(path, "re");
+
+		opened = file;
+		ranges.n = 0;
+		if (opened) {
+			good = read_ranges(&ranges, file);
+			fclose(file);
+		}
+	}
+	for (size_t i = 0; i < ranges.n && opened; i++)
+		function(&ranges.all[i], data);
+	free(ranges.all);
+	return opened;
 }
 
 struct place {
