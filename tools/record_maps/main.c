@@ -57,6 +57,12 @@ void warn(const char *format, ...)
 	fprintf(stderr, "\n");
 }
 
+void no_memory(void)
+{
+	warn("out of memory; the program continues without being recorded");
+	_exit(OWN_FAILURE);
+}
+
 uint64_t page_size(void)
 {
 	static uint64_t size;

@@ -58,6 +58,7 @@ void put_head(void);
 void count_call(enum kind kind, bool failed);
 void count_ranges(pid_t tid, unsigned int space);
 void warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
+_Noreturn void no_memory(void);
 uint64_t page_size(void);
 
 /* call.c: at its entry, whether and how a call concerns us; at its exit, its line. */

@@ -65,62 +65,57 @@ struct ranges {
 	size_t n, room;
 };
 
-/* Append the ranges of this file. False: no memory, or it is not in order. */
+/* The ranges of this file. False: one begins in front of the end of another. */
 static bool read_ranges(struct ranges *ranges, FILE *file)
 {
 	uint64_t end = 0;
-	bool good = true;
 	char *line = NULL;
 	size_t room = 0;
+	bool in_order = true;
 
-	while (good && getline(&line, &room, file) > 0) {
+	ranges->n = 0;
+	while (getline(&line, &room, file) > 0) {
 		struct range range;
 
 		if (!parse(line, &range))
 			continue;
 		if (ranges->n == ranges->room) {
-			size_t more = ranges->room ? 2 * ranges->room : 64;
-			void *larger = realloc(ranges->all, more * sizeof(range));
-
-			if (!larger)
-				break;
-			ranges->all = larger;
-			ranges->room = more;
+			ranges->room = 2 * ranges->room + 64;
+			ranges->all = realloc(ranges->all, ranges->room * sizeof(range));
+			if (!ranges->all)
+				no_memory();
 		}
-		good = range.first >= end;
+		in_order &= range.first >= end;
 		end = range.first + range.pages;
 		ranges->all[ranges->n++] = range;
 	}
-	good = good && feof(file);
 	free(line);
-	return good;
+	return in_order;
 }
 
 /*
- * The kernel lists the ranges while they change, if a thread is killed in a call: then one may
- * begin in front of the end of another, and the file is read again.
+ * The kernel lists the ranges while they change, if a thread is killed in a call. If they are not
+ * in order, the file is read again.
  */
 bool each_range(pid_t tid, void (*function)(const struct range *range, void *data), void *data)
 {
 	struct ranges ranges = {0};
+	bool in_order = false;
+	FILE *file = NULL;
 	char path[64];
-	bool opened = true, good = false;
 
 	snprintf(path, sizeof(path), "/proc/%d/maps", (int)tid);
-	for (int i = 0; i < TRIES && opened && !good; i++) {
-		FILE *file = fopen(path, "re");
-
-		opened = file;
-		ranges.n = 0;
-		if (opened) {
-			good = read_ranges(&ranges, file);
-			fclose(file);
-		}
+	for (int i = 0; i < TRIES && !in_order; i++) {
+		file = fopen(path, "re");
+		if (!file)
+			break;
+		in_order = read_ranges(&ranges, file);
+		fclose(file);
 	}
-	for (size_t i = 0; i < ranges.n && opened; i++)
+	for (size_t i = 0; i < ranges.n && file; i++)
 		function(&ranges.all[i], data);
 	free(ranges.all);
-	return opened;
+	return file;
 }
 
 struct place {

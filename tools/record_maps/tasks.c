@@ -4,15 +4,8 @@
 
 #include <stdlib.h>
 #include <sys/ptrace.h>
-#include <unistd.h>
 
 struct tasks tasks;
-
-static _Noreturn void no_memory(void)
-{
-	warn("out of memory; the program continues without being recorded");
-	_exit(OWN_FAILURE);
-}
 
 struct task *task_find(pid_t tid)
 {
