@@ -9,9 +9,9 @@ The settings are those that this library has, as its own list of options says: s
 """
 from __future__ import annotations
 
-import os
 import re
 import resource
+import shutil
 import statistics
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,7 +94,7 @@ def worker(setting: Setting, directory: Path, work: str) -> Worker | None:
         return None
     if detector.command:
         arguments = (*detector.command[1:], str(program), *arguments)
-        program = Path(find_program(detector.command[0]))
+        program = Path(shutil.which(detector.command[0]) or detector.command[0])
     environment = dict(detector.environment)
     if detector.ours:
         environment["SHEAF_OPTIONS"] = detector.options
@@ -102,13 +102,6 @@ def worker(setting: Setting, directory: Path, work: str) -> Worker | None:
     allocator = Allocator(detector.code, detector.program, arguments,
                           environment=tuple(environment.items()))
     return _Process(allocator, program, Path(library) if library else None)
-
-
-def find_program(name: str) -> str:
-    for directory in os.get_exec_path():
-        if os.access(os.path.join(directory, name), os.X_OK):
-            return os.path.join(directory, name)
-    return name
 
 
 def _numbers(lines: list[str]) -> list[float]:
