@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import shutil
 import subprocess
 import sys
 import textwrap
@@ -18,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sheaf_tool import paths
+from sheaf_tool import paths, symbols
 from sheaf_tool.errors import Failure, Usage
 from sheaf_tool.table import WIDTH, number, render
 
@@ -208,14 +207,13 @@ def _by_kind(points: list[Point]) -> str:
 
 
 def _source_lines(worker: Path, offsets: list[int]) -> list[str]:
-    """Where instructions are in the source; their offsets if there is no addr2line."""
-    if not offsets or not shutil.which("addr2line"):
-        return [f"{offset:#x}" for offset in offsets]
-    result = subprocess.run(["addr2line", "-f", "-e", worker, *map(hex, offsets)], capture_output=True,
-                            text=True, check=False)
-    lines = result.stdout.splitlines()
-    return [f"{re.sub(r'^.*?/(?=src/|sim/|bench/)', '', at.split(' ')[0])} ({function})"
-            for function, at in zip(lines[::2], lines[1::2])] or [f"{offset:#x}" for offset in offsets]
+    """Where instructions are in the source; their offsets if that is unknown."""
+    named = []
+    for offset, found in zip(offsets, symbols.places(str(worker), offsets)):
+        function, _, at = found[0].partition(" at ") if found else ("", "", "")
+        place = re.sub(r"^.*?/(?=src/|sim/|bench/)", "", at)
+        named.append(f"{place} ({function})" if found else f"{offset:#x}")
+    return named
 
 
 def _heat(worker: Path, point: Point) -> str:
