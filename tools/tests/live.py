@@ -18,6 +18,16 @@ PATIENCE = 600  # seconds: ends a test that hangs; no test measures it
 HAS_LIVE = bool(LIVE) and os.access(shared.DIRECTORY, os.W_OK)
 
 
+def check_failed(test: unittest.TestCase, found: "subprocess.CompletedProcess[str]", code: int,
+                 *parts: str) -> None:
+    """The command printed one clear line with these parts, and nothing else."""
+    test.assertEqual(found.returncode, code, found)
+    test.assertEqual(found.stdout, "")
+    test.assertRegex(found.stderr, r"\Asheaf: [^\n]+\n\Z")
+    for part in parts:
+        test.assertIn(part, found.stderr)
+
+
 class Live:
     """The process of live.c."""
 

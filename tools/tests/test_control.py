@@ -8,7 +8,7 @@ import tempfile
 import unittest
 from typing import Callable
 
-from live import HAS_LIVE, PATIENCE, Live, sheaf
+from live import HAS_LIVE, PATIENCE, Live, check_failed, sheaf
 from sheaf_tool import control
 from sheaf_tool.errors import Failure
 
@@ -55,12 +55,7 @@ def asked(*words: str, **more: object) -> subprocess.CompletedProcess:
 
 @unittest.skipUnless(HAS_LIVE, "needs a build and /dev/shm")
 class OnAProcess(unittest.TestCase):
-    def fails(self, found: subprocess.CompletedProcess, code: int, *parts: str) -> None:
-        self.assertEqual(found.returncode, code, found)
-        self.assertEqual(found.stdout, "")
-        self.assertRegex(found.stderr, r"\Asheaf: [^\n]+\n\Z")
-        for part in parts:
-            self.assertIn(part, found.stderr)
+    fails = check_failed
 
     def test_leaks(self) -> None:
         for backend in ("rseq", "trylock"):

@@ -14,7 +14,7 @@ from unittest import mock
 
 import pytest
 
-from live import HAS_LIVE, LIVE, PATIENCE, SHEAF, Live, Screen, sheaf
+from live import HAS_LIVE, LIVE, PATIENCE, SHEAF, Live, Screen, check_failed, sheaf
 from sheaf_tool import shared
 from sheaf_tool.errors import Failure
 from sheaf_tool.process import Process
@@ -35,12 +35,7 @@ def labels(family: object) -> list[tuple]:
 @unittest.skipUnless(HAS_LIVE, "needs a build and /dev/shm")
 class OnAProcess(unittest.TestCase):
     def fails(self, found: subprocess.CompletedProcess, *parts: str) -> None:
-        """One clear line, exit code 1."""
-        self.assertEqual(found.returncode, 1, found)
-        self.assertEqual(found.stdout, "")
-        self.assertRegex(found.stderr, r"\Asheaf: [^\n]+\n\Z")
-        for part in parts:
-            self.assertIn(part, found.stderr)
+        check_failed(self, found, 1, *parts)
 
     def test_same_as_the_process_sees(self) -> None:
         for backend in ("rseq", "trylock"):
