@@ -76,13 +76,18 @@ static void keep_small(void)
 	setrlimit(RLIMIT_AS, &limit);
 }
 
+static struct connection *many[MANY];
+
+static void open_many(struct kmem_cache *cache)
+{
+	for (int i = 0; i < MANY; i++)
+		many[i] = open_it(cache);
+}
+
 static void use_sheaves(void)
 {
-	static struct connection *many[MANY];
-
 	in_use = open_it(connections);
-	for (int i = 0; i < MANY; i++)
-		many[i] = open_it(connections);
+	open_many(connections);
 	for (int i = 0; i < MANY; i++)
 		close_it(connections, many[i]);
 	in_barn = many[0];
@@ -91,8 +96,7 @@ static void use_sheaves(void)
 	open_it(shrunk);
 	close_it(shrunk, in_slab);
 	kmem_cache_shrink(shrunk);
-	for (int i = 0; i < MANY; i++)
-		many[i] = open_it(retired);
+	open_many(retired);
 	for (int i = 0; i < MANY; i++)
 		kmem_cache_free_rcu(retired, many[i]);
 	queued = many[0];
