@@ -264,14 +264,14 @@ static inline bool cache_is_guarded(const struct kmem_cache *s)
 	return __builtin_expect((s->flags & DEBUG_GUARD) != 0, 0);
 }
 
-/* Who allocated them, of each of its objects or of guarded ones. */
+/* Does the library know who allocated each object in use, or each guarded one? */
 static inline bool cache_knows_users(const struct kmem_cache *s)
 {
 	return debug_stores_users(&s->sheaf.slab) || os_load_relaxed(&s->sheaf.sampled) ||
 	       cache_is_guarded(s);
 }
 
-/* Is the next one, of a call that counts down to no sample? */
+/* Is the next object guarded? For calls that do not count down to the next sample. */
 static inline bool cache_guards_next(const struct kmem_cache *s)
 {
 	return cache_is_guarded(s) || (__builtin_expect(os_load_relaxed(&s->sheaf.sampled), 0) &&

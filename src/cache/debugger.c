@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For debuggers: what tools/gdb/ needs besides debug data. Numbers, which are macros here and
- * so in no debug data; where the library's variables are, since a program may have others of the
- * same names; and the types to which none of them leads. A core file has all of that. The library
- * itself never reads it.
+ * For debuggers: what tools/gdb/ needs besides debug data. Numbers, because debug data has no
+ * macros; addresses of the library's variables, because a program may have others of the same
+ * names; and the types to which none of these variables leads. A core file has all of that. The
+ * library itself never reads it.
  */
 #include "cache/block.h"
 #include "debug/guard_slot.h"

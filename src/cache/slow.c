@@ -191,7 +191,7 @@ bool cache_check_node(struct kmem_cache *s, gfp_t flags, int *node)
 	return !(flags & __GFP_THISNODE);
 }
 
-/* It counts down to no sample: that is done on the fast path. */
+/* The fast path alone counts down to the next sample, so this call draws for itself. */
 static void *alloc_node_sample(struct kmem_cache *s, gfp_t flags)
 {
 	if (cache_is_checked(s) || flags & __GFP_THISNODE || !cache_guards_next(s))

@@ -3,19 +3,19 @@
  * Q: a freed object rests before it goes back into its slab, so that nobody gets it soon.
  *
  * Each node has a ring of pointers to the objects, of all caches, that were freed on its CPUs, and
- * an equal part of the bytes that may rest. Who frees an object first reserves its bytes, and for
- * that lets the oldest objects go:
+ * an equal part of the bytes that may rest. A thread that frees an object first reserves its bytes,
+ * and lets the oldest objects go if there are too few:
  *
  *   places | ... | oldest | ... | newest |     | ... |
  *                ^ passed                ^ added
  *
- * An object that rests is free to all who ask, and its bytes are those of a free one; but its bit
- * beside the slab is clear, so nobody can take it. Its state is RESTS.
+ * An object that rests counts as free, and has the bytes of a free one. But its bit beside the slab
+ * is clear, so nobody can take it. Its state is RESTS.
  *
  * Invariants
  *  Q1. Bytes are reserved before an object comes, and released after it has gone. So never more
  *      rest than slab_quarantine says.
- *  Q2. Who exchanges a pointer out of its place, and nobody else, lets the object go. If it was
+ *  Q2. Only the thread that exchanges a pointer out of its place lets the object go. If it was
  *      written to while it rested, it is kept out of use (D3).
  *  Q3. `resting` of a cache counts its objects from before they come until after they have gone. At
  *      zero no thread has one of them in hand, and the cache may end.

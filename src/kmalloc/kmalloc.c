@@ -186,7 +186,7 @@ static void set_entry(struct kmem_cache **entry, struct kmem_cache *s)
 	os_store_release(entry, s);
 }
 
-/* Programs compare with it as they are compiled: they see this word, or 0, and then a call. */
+/* Programs read it with a plain load. They see this value, or 0, and then make a call. */
 #ifdef __SANITIZE_THREAD__
 __attribute__((no_sanitize("thread")))
 #endif

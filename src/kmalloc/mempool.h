@@ -20,11 +20,11 @@
  *      then.
  *  N6. A thread that holds the lock calls no function of the pool's user and takes no other lock.
  *
- *  N7. In the reserve, objects of hardened caches are free: they are looked at, and their marks
+ *  N7. In the reserve, objects of hardened caches are free. They are checked, and their marks
  *      change, before they enter it and after they have left it.
  *
  * A pool and its array are the library's own memory (page/pool.h): they hold pointers to functions
- * and to free objects, which what runs on from a block must not reach.
+ * and to free objects, which an overflow from a block must not reach.
  *
  *     mempool.c        elements: allocated, freed
  *     mempool_make.c   pools: created, resized, destroyed
