@@ -56,22 +56,18 @@ def best(document: Document, order: str, size: int, phase: str) -> str | None:
     return cells.best({name: times(document, name, order, size, phase) for name in names})
 
 
-RATIO_HEADER = ["", "bytes", "freed:\nbest peer", f"{OURS} /\nit", f"{KEPT} /\nit",
-                "allocated\nagain: best", f"{OURS} /\nit", f"{KEPT} /\nit"]
+RATIO_HEADER = ["", "bytes", "best peer", f"{OURS} / it", f"{KEPT} / it"]
 
 
-def ratio_rows(document: Document) -> list[list[str]]:
+def ratio_rows(document: Document, phase: str) -> list[list[str]]:
     rows = []
     for order in ORDERS:
         for size in OBJECTS:
-            row = [order, str(size)]
-            for phase in PHASES:
-                peer = best(document, order, size, phase)
-                row.append(peer or NOTHING)
-                row += [ratio_cell(times(document, name, order, size, phase),
-                                   times(document, peer, order, size, phase)) if peer else NOTHING
-                        for name in (OURS, KEPT)]
-            rows.append(row)
+            peer = best(document, order, size, phase)
+            rows.append([order, str(size), peer or NOTHING,
+                         *(ratio_cell(times(document, name, order, size, phase),
+                                      times(document, peer, order, size, phase)) if peer else NOTHING
+                           for name in (OURS, KEPT))])
     return rows
 
 
@@ -91,7 +87,8 @@ def _repetitions(document: Document, part: str) -> int:
 
 
 def tables(document: Document) -> list[Table]:
-    shown = [("ratios of the times; below 1 sheaves are faster", RATIO_HEADER, ratio_rows(document))]
+    shown = [(f"{what}: ratios of the times; below 1 sheaves are faster", RATIO_HEADER,
+              ratio_rows(document, phase)) for phase, what in PHASES.items()]
     for order, meaning in ORDERS.items():
         for size in OBJECTS:
             count = document.machine["objects"][str(size)]
