@@ -62,9 +62,9 @@ bool sheaf_explain_fault(const void *address, const void *context)
 
 /*
  * Check the slabs of a cache while the program uses it: the bits and the count of each slab, and,
- * with slab_debug, the bytes of free objects and the red zones around used ones. Each fault is
- * reported. Overwritten bytes of a free object are restored; those of a used object are not
- * changed.
+ * with slab_debug, the bytes of free objects and the red zones around used ones. Objects in
+ * quarantine (slab_debug=Q) leave it, and are checked then. Each fault is reported. Overwritten
+ * bytes of a free object are restored; those of a used object are not changed.
  *
  * kmem_cache_verify() finds more, because it proves that each object is in exactly one place, but
  * no other thread may use the cache meanwhile. This call may be made at any time. While it checks a

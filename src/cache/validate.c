@@ -74,11 +74,13 @@ static void validate_slab(void *data, struct slab *slab)
 		validate_objects(validation, slab);
 }
 
+/* Objects that rest are checked as they leave, before their slabs are. */
 int cache_validate(struct kmem_cache *s)
 {
 	struct validation validation = {.s = s};
 
 	sheaf_give_deferred(&s->sheaf);
+	validation.faults = quarantine_drain(&s->sheaf.slab, false);
 	slab_for_each_held(&s->sheaf.slab, validate_slab, &validation);
 	return validation.faults;
 }

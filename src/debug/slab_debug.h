@@ -180,8 +180,8 @@ bool debug_fails(struct slab_cache *cache, gfp_t flags);
 
 /* --- validate.c ------------------------------------------------------------------------------- */
 
-/* Check a prepared object of a cache in use, in a slab that the caller holds; is_free: its bit is
- * set. Returns the number of faults, which are reported. */
+/* Check a prepared object of a cache in use, in a slab that the caller holds, unless it rests;
+ * is_free: its bit is set. Returns the number of faults, which are reported. */
 int debug_validate(struct slab_cache *cache, void *object, bool is_free);
 
 /* --- leaks.c ---------------------------------------------------------------------------------- */

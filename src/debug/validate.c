@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Check an object of a cache that is in use. The caller holds its slab (slab/hold.c): a free object
- * stays free, also one that leaves the quarantine meanwhile, and may be checked and repaired as in
- * a quiet cache. A used one belongs to its owner, who may free it meanwhile and then writes its red
- * zones: what looks wrong counts only if the object is still used, with the same size, after the
- * look; and nothing in it is repaired.
+ * Check an object of a cache that is in use. The caller holds its slab (slab/hold.c): an object
+ * that is free in it stays free, and may be checked and repaired as in a quiet cache. A used one
+ * belongs to its owner, who may free it meanwhile and then writes its red zones: what looks wrong
+ * counts only if the object is still used, with the same size, after the look; and nothing in it is
+ * repaired. An object in quarantine is left out, because the thread that lets it go checks it,
+ * maybe at the same time.
  */
 #include "debug/report.h"
 #include "os/atomic.h"
@@ -79,9 +80,9 @@ static int validate_used(struct slab_cache *cache, void *object)
 
 int debug_validate(struct slab_cache *cache, void *object, bool is_free)
 {
-	uint32_t state = os_load_acquire(&debug_head(cache, object)->state);
-
-	if (is_free || state == DEBUG_RESTS)
-		return debug_verify(cache, object, is_free, false, "kmem_cache_validate");
-	return state == DEBUG_USED ? validate_used(cache, object) : 0;
+	if (is_free)
+		return debug_verify(cache, object, true, false, "kmem_cache_validate");
+	if (os_load_acquire(&debug_head(cache, object)->state) != DEBUG_USED)
+		return 0;
+	return validate_used(cache, object);
 }
