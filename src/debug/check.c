@@ -88,6 +88,15 @@ static int check_zones(struct slab_cache *cache, void *object, size_t size, uint
 	return report_zones(cache, object, size, byte, call);
 }
 
+/* The slab's bit: whatever the program overwrites, it says whether an object is free. */
+static bool is_free_in_slab(const struct slab_cache *cache, const void *object)
+{
+	struct slab *slab = page_slab(object);
+	unsigned int index = slab_index(cache, slab, object);
+
+	return os_load_acquire(slab_words(cache, slab) + index / 64) >> index % 64 & 1;
+}
+
 static __attribute__((cold, noinline)) int report_poison(struct slab_cache *cache, void *object,
 							 const char *call)
 {
@@ -96,8 +105,10 @@ static __attribute__((cold, noinline)) int report_poison(struct slab_cache *cach
 	int faults;
 
 	fault.what = "Poison overwritten";
-	fault.fix = "the poison was restored, and the object will not be used again: the code that "
-		    "wrote to it may do so again";
+	fault.fix = is_free_in_slab(cache, object)
+			    ? "the poison was restored, and the object stays free"
+			    : "the poison was restored, and the object will not be used again: the "
+			      "code that wrote to it may do so again";
 	fault.advice = "something wrote to the object after it was freed: look for a pointer to it "
 		       "that outlived the free";
 	faults = is_overwritten(fault, bytes, cache->object_size - 1, BYTE_FREE);
@@ -190,15 +201,6 @@ size_t debug_size(const struct slab_cache *cache, const void *object)
 	uint32_t size = os_load_relaxed(&debug_head(cache, object)->size);
 
 	return size < cache->object_size ? size : cache->object_size;
-}
-
-/* The slab's bit: whatever the program overwrites, it says whether an object is free. */
-static bool is_free_in_slab(const struct slab_cache *cache, const void *object)
-{
-	struct slab *slab = page_slab(object);
-	unsigned int index = slab_index(cache, slab, object);
-
-	return os_load_acquire(slab_words(cache, slab) + index / 64) >> index % 64 & 1;
 }
 
 static void report_state(struct slab_cache *cache, void *object, const char *call)

@@ -28,7 +28,8 @@
  *      changed by the other one.
  *  D2. Only the owner of an object writes around it: who prepares, takes, or made it BUSY.
  *  D3. An object that was written to while it was free is never handed out: the writer may do
- *      it again. It is LEAKED until its cache is destroyed.
+ *      it again. It is LEAKED until its cache is destroyed. But kmem_cache_verify() and
+ *      kmem_cache_validate() only restore an object that is free in its slab.
  *  D4. What was overwritten is reported once and then restored, so that the program goes on and
  *      finds the next mistake. A free of what is not a used object of the cache is ignored.
  *  D5. Objects with a constructor, and those that readers may still look at

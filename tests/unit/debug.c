@@ -336,6 +336,7 @@ static void write_after_free_is_verified(void **state)
 	assert_int_equal(kmem_cache_verify(s), 1);
 	assert_true(told_end(&told) > 0);
 	assert_non_null(strstr(told.text, "BUG verified: End Poison overwritten"));
+	assert_non_null(strstr(told.text, "the poison was restored, and the object stays free"));
 	end(s);
 }
 

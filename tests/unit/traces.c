@@ -78,7 +78,7 @@ static void finds_what_was_overwritten(void **state)
 	/* Of a free one: once. */
 	kmem_cache_free(s, objects[9]);
 	objects[9][3] = 1;
-	one_fault(s, 1, "Poison overwritten", "the poison was restored");
+	one_fault(s, 1, "Poison overwritten", "the poison was restored, and the object stays free");
 	assert_int_equal(kmem_cache_validate(s), 0);
 	objects[9] = kmem_cache_alloc(s, GFP_KERNEL);
 	assert_int_equal(kmem_cache_verify(s), 0);
