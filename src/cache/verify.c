@@ -247,7 +247,7 @@ static void give_leaked_of(struct check *check, struct slab *slab)
 	memset(check->bits, 0, sizeof(check->bits));
 	for (unsigned int i = 0; i < objects; i++)
 		if (slab_is_prepared(cache, slab, i) &&
-		    debug_is_leaked(cache, slab_object(cache, slab, i)))
+		    debug_end_leak(cache, slab_object(cache, slab, i)))
 			check->bits[i / 64] |= UINT64_C(1) << i % 64;
 	for (unsigned int i = 0; i < objects; i++) {
 		void *object = slab_object(cache, slab, i);

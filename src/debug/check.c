@@ -374,9 +374,11 @@ bool debug_retire(struct slab_cache *cache, void *object, const char *call)
 	return true;
 }
 
-bool debug_is_leaked(const struct slab_cache *cache, const void *object)
+bool debug_end_leak(struct slab_cache *cache, void *object)
 {
-	return os_load_acquire(&debug_head(cache, object)->state) == DEBUG_LEAKED;
+	uint32_t state = DEBUG_LEAKED;
+
+	return os_cmpxchg(&debug_head(cache, object)->state, &state, DEBUG_FREE);
 }
 
 /* In the hands of a thread that takes or frees it, or that did so when the process was forked. */

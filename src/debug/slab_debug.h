@@ -138,8 +138,9 @@ bool debug_wake(struct slab_cache *cache, void *object);
  * repaired. In a forked child, threads may have vanished in the middle of a call. */
 int debug_verify(struct slab_cache *cache, void *object, bool is_free, bool forked,
 		 const char *call);
-/* Is the object out of use because it was written to (D3)? */
-bool debug_is_leaked(const struct slab_cache *cache, const void *object);
+/* Of a cache that ends: true if the object was kept out of use because it was written to (D3). It
+ * is free then, and the caller returns it to its slab. */
+bool debug_end_leak(struct slab_cache *cache, void *object);
 
 /* --- quarantine.c ----------------------------------------------------------------------------- */
 
