@@ -114,6 +114,26 @@ static void finish_retired(struct kmem_cache *s)
 	}
 }
 
+/*
+ * Empty a cache that no thread uses; false: objects are in use. A thread that pins the cache may
+ * hold an empty slab, which is not given back then. So this tries again if the cache was pinned
+ * during the attempt.
+ */
+static bool make_empty(struct kmem_cache *s)
+{
+	uint32_t before, pinned = list_wait_unpinned(s);
+	bool empty;
+
+	do {
+		before = pinned;
+		finish_retired(s);
+		empty = cache_give_up_free(s) == 0 && !guard_live(&s->sheaf.slab, NULL, 0);
+		if (!empty)
+			pinned = list_wait_unpinned(s);
+	} while (pinned != before);
+	return empty;
+}
+
 /* Drop one name. Returns true if it was the last one: no thread can then get the cache any more. */
 static bool give_up_name(struct kmem_cache *s)
 {
@@ -143,8 +163,7 @@ SHEAF_PUBLIC void kmem_cache_destroy(struct kmem_cache *s)
 
 	if (!s || !give_up_name(s))
 		return;
-	finish_retired(s);
-	if (cache_give_up_free(s) == 0 && !guard_live(&s->sheaf.slab, NULL, 0))
+	if (make_empty(s))
 		release(s);
 	else
 		report_live(s);

@@ -10,7 +10,7 @@
 
 struct entry {
 	struct kmem_cache *s, *prev;
-	uint32_t pins;
+	uint32_t pins, pinned; /* now, and since the cache was made */
 	struct index_link by_name, by_layout;
 	char name[];
 };
@@ -97,9 +97,8 @@ static void unlink_entry(struct entry *entry)
 	os_store_relaxed(&caches.nr, caches.nr - 1);
 }
 
-void list_remove(struct kmem_cache *s)
+static void lock_unpinned(struct entry *entry)
 {
-	struct entry *entry = entry_of(s);
 	uint32_t pins;
 
 	os_lock(&caches.lock);
@@ -108,6 +107,24 @@ void list_remove(struct kmem_cache *s)
 		os_wait(&entry->pins, pins, 0);
 		os_lock(&caches.lock);
 	}
+}
+
+uint32_t list_wait_unpinned(struct kmem_cache *s)
+{
+	struct entry *entry = entry_of(s);
+	uint32_t pinned;
+
+	lock_unpinned(entry);
+	pinned = entry->pinned;
+	os_unlock(&caches.lock);
+	return pinned;
+}
+
+void list_remove(struct kmem_cache *s)
+{
+	struct entry *entry = entry_of(s);
+
+	lock_unpinned(entry);
 	unlink_entry(entry);
 	s->gone = true;
 	os_unlock(&caches.lock);
@@ -115,7 +132,10 @@ void list_remove(struct kmem_cache *s)
 
 static void pin(struct kmem_cache *s)
 {
-	os_store_relaxed(&entry_of(s)->pins, entry_of(s)->pins + 1);
+	struct entry *entry = entry_of(s);
+
+	os_store_relaxed(&entry->pins, entry->pins + 1);
+	entry->pinned++;
 }
 
 /* Returns a word to wake threads that wait for this, or NULL. The word stays readable: pools never

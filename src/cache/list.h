@@ -33,8 +33,10 @@ void list_forget_name(struct kmem_cache *s);
 void list_add(struct kmem_cache *s);
 /* From now on no thread gets it. */
 void list_hide(struct kmem_cache *s);
-/* For a hidden cache: remove it from the list when no thread pins it any more. Takes the lock, and
- * waits. */
+/* These are for a hidden cache. They take the lock, and wait until no thread pins it. */
+/* Returns how often it was pinned so far. */
+uint32_t list_wait_unpinned(struct kmem_cache *s);
+/* Remove it from the list. */
 void list_remove(struct kmem_cache *s);
 
 /* These take the lock. Return the next cache on the list after s, or the first one for NULL. It is

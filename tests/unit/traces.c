@@ -2,6 +2,7 @@
 /* Looking into caches in use: validation, who allocated and freed, leaks at exit. */
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sheaf/debug.h>
 #include <sheaf/kmalloc.h>
 #include <sheaf/rcu.h>
@@ -10,6 +11,7 @@
 #include <sys/mman.h>
 
 #include "cache/cache.h"
+#include "cache/list.h"
 #include "kit/cache.h"
 #include "kit/check.h"
 #include "kit/process.h"
@@ -28,6 +30,14 @@ enum {
 
 static struct told told;
 static char text[1 << 20];
+
+static __attribute__((noinline)) void *once(struct kmem_cache *s)
+{
+	void *object = kmem_cache_alloc(s, GFP_KERNEL);
+
+	assert_non_null(object);
+	return object;
+}
 
 static void free_all(struct kmem_cache *s, void **objects, int n)
 {
@@ -212,6 +222,47 @@ static void others_go_on(void **state)
 	close(file);
 }
 
+static uint32_t is_held;
+
+static void hold(void *unused, struct slab *slab)
+{
+	(void)unused, (void)slab;
+	os_store_release(&is_held, 1);
+	wait_until_first_sleeps();
+}
+
+static void *look_at(void *cache)
+{
+	struct kmem_cache *s = cache;
+
+	CHECK(list_pin(s));
+	slab_for_each_held(&s->sheaf.slab, hold, NULL);
+	list_unpin(s);
+	return NULL;
+}
+
+/* As by a question of another process. An empty slab that a thread holds cannot be given back. */
+static void destroyed_during_a_look(void **state)
+{
+	static const slab_flags_t flags[] = {SLAB_NO_MERGE, FZPU};
+	pthread_t thread;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct kmem_cache *s = make("looked at", 32, flags[i]);
+
+		kmem_cache_free(s, once(s));
+		os_store_relaxed(&is_held, 0);
+		pthread_create(&thread, NULL, look_at, s);
+		while (!os_load_acquire(&is_held))
+			sched_yield();
+		told_begin(&told);
+		kmem_cache_destroy(s);
+		pthread_join(thread, NULL);
+		assert_int_equal(told_end(&told), 0);
+	}
+}
+
 /* --- traces ----------------------------------------------------------------------------------- */
 
 static const char *print(struct kmem_cache *s, enum sheaf_traces which,
@@ -226,14 +277,6 @@ static const char *print(struct kmem_cache *s, enum sheaf_traces which,
 	text[length] = '\0';
 	close(file);
 	return text;
-}
-
-static __attribute__((noinline)) void *once(struct kmem_cache *s)
-{
-	void *object = kmem_cache_alloc(s, GFP_KERNEL);
-
-	assert_non_null(object);
-	return object;
 }
 
 static void groups_by_stack(void **state)
@@ -357,6 +400,7 @@ int main(void)
 		cmocka_unit_test(caches_without_letters),
 		cmocka_unit_test(finds_a_wrong_count),
 		cmocka_unit_test(kept_out_objects_that_return),
+		cmocka_unit_test(destroyed_during_a_look),
 		cmocka_unit_test(groups_by_stack),
 		cmocka_unit_test(wrong_calls),
 		cmocka_unit_test(many_stacks),
