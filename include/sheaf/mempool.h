@@ -35,9 +35,10 @@ typedef void (*mempool_free_fn)(void *element, void *pool_data);
 /*
  * Create a pool with a reserve of min_nr elements (0 ... 262144), which are allocated at once.
  * pool_data is passed to both functions. Returns NULL if there is no memory, or, after a report, if
- * min_nr is wrong or a function is NULL. Takes a lock; O(min_nr). If the reserve is empty by design
- * (min_nr 0), a waiting thread continues when an element is freed or the allocator succeeds again,
- * but progress is not guaranteed.
+ * min_nr is wrong, a function is NULL, or free_fn does not take what alloc_fn returns (found in
+ * hardened programs). Takes a lock; O(min_nr). If the reserve is empty by design (min_nr 0), a
+ * waiting thread continues when an element is freed or the allocator succeeds again, but progress
+ * is not guaranteed.
  */
 SHEAF_CHECK_RESULT mempool_t *mempool_create(int min_nr, mempool_alloc_fn alloc_fn,
 					     mempool_free_fn free_fn, void *pool_data)
@@ -104,9 +105,10 @@ void mempool_free(void *element, mempool_t *pool) SHEAF_SYMBOL(mempool_free);
 
 /*
  * Change the reserve to new_min_nr elements: free extra elements, or allocate missing ones. Other
- * threads may allocate and free meanwhile, but must not resize the pool. Returns 0; -EINVAL for a
- * wrong number; or -ENOMEM if there is not enough memory: the reserve is then unchanged, or later
- * frees fill it. O(difference), and O(new_min_nr) if the reserve grows.
+ * threads may allocate and free meanwhile, but must not resize the pool. Returns 0; -EINVAL after a
+ * report, for the reasons of mempool_create(); or -ENOMEM if there is not enough memory: the
+ * reserve is then unchanged, or later frees fill it. O(difference), and O(new_min_nr) if the
+ * reserve grows.
  */
 int mempool_resize(mempool_t *pool, int new_min_nr) SHEAF_SYMBOL(mempool_resize);
 

@@ -34,10 +34,6 @@ static bool put_element(struct sheaf_mempool *pool, void *element)
 {
 	bool done, wake;
 
-	if (!pool_has_room(pool))
-		return false;
-	if (__builtin_expect(os.watched, 0) && !mempool_see_freed(pool, element))
-		return true;
 	tsan_given(element);
 	os_lock(&pool->lock);
 	done = pool_has_room(pool);
@@ -120,10 +116,15 @@ SHEAF_PUBLIC void *mempool_alloc(mempool_t *handle, gfp_t gfp)
 	return element;
 }
 
-void mempool_give(struct sheaf_mempool *pool, void *element)
+bool mempool_give(struct sheaf_mempool *pool, void *element)
 {
-	if (!put_element(pool, element))
+	bool room = pool_has_room(pool);
+
+	if (room && __builtin_expect(os.watched, 0) && !mempool_see_freed(pool, element))
+		return false;
+	if (!room || !put_element(pool, element))
 		pool->free(element, pool->data);
+	return true;
 }
 
 SHEAF_PUBLIC void mempool_free(void *element, mempool_t *pool)

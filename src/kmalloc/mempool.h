@@ -60,8 +60,9 @@ struct sheaf_mempool {
 
 /* With the lock held: take an element from the reserve, or return NULL. */
 void *mempool_take(struct sheaf_mempool *pool);
-/* Put an element into the reserve, or free it if the reserve is full. */
-void mempool_give(struct sheaf_mempool *pool, void *element);
+/* Put an element into the reserve, or free it if the reserve is full. False after a report: the
+ * element was ignored. */
+bool mempool_give(struct sheaf_mempool *pool, void *element);
 
 /* --- mempool_over.c: elements of hardened caches ---------------------------------------------- */
 

@@ -30,17 +30,23 @@ static bool is_wrong(int min_nr, const char *call)
 	return true;
 }
 
-/* Fill the reserve from the allocator. Returns false if there is no memory. */
-static bool fill_pool(struct sheaf_mempool *pool, gfp_t gfp)
+/* Fill the reserve from the allocator. Returns 0, -ENOMEM, or -EINVAL after a report. */
+static int fill_pool(struct sheaf_mempool *pool, gfp_t gfp, const char *call)
 {
 	while (os_load_relaxed(&pool->nr) < os_load_relaxed(&pool->min_nr)) {
 		void *element = pool->alloc(gfp, pool->data);
 
 		if (!element)
-			return false;
-		mempool_give(pool, element);
+			return -ENOMEM;
+		if (mempool_give(pool, element))
+			continue;
+		os_misuse(NULL,
+			  "%s: alloc_fn returned %p, which free_fn does not take; the call fails. "
+			  "Both must use the same allocator",
+			  call, element);
+		return -EINVAL;
 	}
-	return true;
+	return 0;
 }
 
 /* Reduce the reserve to n elements, which is its size from now on. */
@@ -116,7 +122,7 @@ SHEAF_PUBLIC int mempool_resize(mempool_t *handle, int new_min_nr)
 	} else if (!make_room_for(pool, (uint32_t)new_min_nr, GFP_KERNEL)) {
 		return -ENOMEM;
 	}
-	return fill_pool(pool, GFP_KERNEL) ? 0 : -ENOMEM;
+	return fill_pool(pool, GFP_KERNEL, "mempool_resize");
 }
 
 static bool is_missing(const void *function, const char *call, const char *name)
@@ -149,6 +155,7 @@ static int make_pool(struct sheaf_mempool **made, int min_nr, const struct mempo
 		     gfp_t gfp, const char *call)
 {
 	struct sheaf_mempool *pool;
+	int error = -ENOMEM;
 
 	if (is_missing((const void *)over->alloc, call, "alloc_fn") ||
 	    is_missing((const void *)over->free, call, "free_fn") || is_wrong(min_nr, call))
@@ -162,9 +169,11 @@ static int make_pool(struct sheaf_mempool **made, int min_nr, const struct mempo
 	pool->free = over->free;
 	pool->data = over->data;
 	mempool_enlist(pool);
-	if (!make_room_for(pool, (uint32_t)min_nr, gfp) || !fill_pool(pool, gfp)) {
+	if (make_room_for(pool, (uint32_t)min_nr, gfp))
+		error = fill_pool(pool, gfp, call);
+	if (error) {
 		unmake_pool(pool, &pool->handle, call);
-		return -ENOMEM;
+		return error;
 	}
 	*made = pool;
 	return 0;

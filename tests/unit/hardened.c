@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Hardened caches: what they find, in each call, and that they leave the rest alone. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -297,6 +298,43 @@ static void a_pool_of_empty_blocks_fills(void **state)
 	assert_non_null(element);
 	mempool_free(element, pool);
 	mempool_destroy(pool);
+}
+
+static struct {
+	unsigned int n;
+	void *objects[MANY];
+} taken;
+
+static void *take_of_other(gfp_t gfp, void *unused)
+{
+	(void)unused;
+	if (taken.n == MANY)
+		return NULL;
+	taken.objects[taken.n] = kmem_cache_alloc(other, gfp);
+	return taken.objects[taken.n++];
+}
+
+/* Nothing that it returns ever fills the reserve. */
+static void a_pool_of_two_caches_is_refused(void **state)
+{
+	mempool_t *pool;
+
+	(void)state;
+	needs(os_options.check_free && !os_options_debug_has('S'));
+	told_begin(&told);
+	taken.n = 0;
+	assert_null(mempool_create(2, take_of_other, mempool_free_slab, s));
+	assert_int_equal(taken.n, 1);
+	assert_int_equal(told_end(&told), 2);
+	assert_non_null(strstr(told.text, "mempool_create: alloc_fn returned "));
+	pool = mempool_create(0, take_of_other, mempool_free_slab, s);
+	told_begin(&told);
+	assert_int_equal(mempool_resize(pool, 2), -EINVAL);
+	assert_int_equal(taken.n, 2);
+	assert_int_equal(told_end(&told), 2);
+	assert_non_null(strstr(told.text, "mempool_resize: alloc_fn returned "));
+	mempool_destroy(pool);
+	kmem_cache_free_bulk(other, taken.n, taken.objects);
 }
 
 static void free_wrongly(mempool_t *pool, void *object, const char *what)
@@ -737,6 +775,7 @@ int main(void)
 		EACH(a_second_free_is_found_at_once),
 		EACH(twice_in_one_array_is_found),
 		EACH(a_pool_of_empty_blocks_fills),
+		EACH(a_pool_of_two_caches_is_refused),
 		EACH(a_retired_object_is_not_freed),
 		EACH(retired_objects_wait_in_sheaves),
 		EACH(what_a_reserve_holds_is_free),
