@@ -48,6 +48,7 @@ static struct debug_bytes bytes_near(const struct guard_fault *fault)
 void guard_report(const struct guard_fault *fault)
 {
 	const struct guard_slot *slot = fault->slot;
+	const struct slab_cache *holder = slot ? os_load_relaxed(&slot->cache) : NULL;
 	const char *name = fault->cache ? fault->cache->name : slot ? name_of(slot) : "(any)";
 	struct os_long *report = debug_begin(name, fault->what);
 	ptrdiff_t into = slot ? (const char *)fault->pointer - slot->object : 0;
@@ -59,7 +60,7 @@ void guard_report(const struct guard_fault *fault)
 		bytes = bytes_near(fault);
 		debug_tell_wrong(report, &bytes);
 	}
-	if (slot && fault->cache && slot->cache && slot->cache != fault->cache)
+	if (fault->cache && holder && holder != fault->cache)
 		os_long_add(report, "%p belongs to %s, not to %s\n", fault->pointer, name_of(slot),
 			    name);
 	else if (!slot)

@@ -39,7 +39,7 @@ static bool is_whole(const struct guard_slot *slot, uint8_t *from, const uint8_t
 		.fix = "the red zone was restored",
 		.call = call,
 		.pointer = slot->object,
-		.cache = slot->cache,
+		.cache = os_load_relaxed(&slot->cache),
 		.slot = slot,
 		.from = from,
 		.length = (size_t)(to - from),
@@ -71,7 +71,7 @@ static int check_guarded_zones(const struct guard_slot *slot, const char *call)
 /* T: of a cache whose objects are checked; samples of others are not traced. */
 static void trace_guarded(const struct guard_slot *slot, const char *what)
 {
-	const struct slab_cache *cache = slot->cache;
+	const struct slab_cache *cache = os_load_relaxed(&slot->cache);
 
 	if (cache && cache->extra && debug_is_traced(cache))
 		debug_write_trace(cache, slot->object, os_load_relaxed(&slot->size), what);
@@ -141,6 +141,7 @@ static struct guard_fault fault_of(const struct guard_slot *slot, struct slab_ca
 static struct guard_slot *slot_to_free(struct slab_cache *cache, void *pointer, const char *call)
 {
 	struct guard_slot *slot = guard_place_of(pointer).in;
+	const struct slab_cache *holder = slot ? os_load_relaxed(&slot->cache) : NULL;
 	struct guard_fault fault = fault_of(slot, cache, pointer, call);
 
 	if (slot && !is_inside(slot, pointer))
@@ -150,7 +151,7 @@ static struct guard_slot *slot_to_free(struct slab_cache *cache, void *pointer, 
 		fault.advice = "free the address that was allocated";
 	else if (pointer != slot->object)
 		fault.advice = "free the address that was allocated, not one inside";
-	else if (cache && slot->cache && slot->cache != cache) {
+	else if (cache && holder && holder != cache) {
 		fault.what = "Wrong slab cache";
 		fault.advice = "free it to the cache that it came from";
 	} else
@@ -209,7 +210,7 @@ void *guard_find(const void *pointer, struct slab_cache **cache, size_t *size)
 
 	if (!slot || !is_live(os_load_acquire(&slot->state)) || !is_inside(slot, pointer))
 		return NULL;
-	*cache = slot->cache;
+	*cache = os_load_relaxed(&slot->cache);
 	*size = os_load_relaxed(&slot->size);
 	return slot->object;
 }
@@ -258,10 +259,13 @@ int guard_verify(struct slab_cache *cache)
 	return listing.faults;
 }
 
+/* Another thread may claim it for its own cache just now. */
 static void forget_slot(void *data, struct guard_slot *slot)
 {
-	if (os_load_relaxed(&slot->cache) == data)
-		os_store_relaxed(&slot->cache, NULL);
+	struct slab_cache *cache = data;
+
+	if (os_load_relaxed(&slot->cache) == cache)
+		os_cmpxchg(&slot->cache, &cache, NULL);
 }
 
 void guard_forget(const struct slab_cache *cache)

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Guarded objects (slab_debug=G) of caches that come and go: on whatever schedule, an object in use
+ * belongs to its own cache, also in a slot whose last cache is just being destroyed.
+ */
+#include "cache/cache.h"
+#include "debug/guard.h"
+#include "sim/sim.h"
+
+enum {
+	SEEDS = 60,
+	FIBRES = 4,
+	ROUNDS = 30,
+	OBJECTS = 3,
+	SIZE = 400000, /* there are six slots for such objects */
+};
+
+static const char *const names[FIBRES] = {"a", "b", "c", "d"};
+
+static void use(struct kmem_cache *own)
+{
+	void *object = kmem_cache_alloc(own, GFP_NOWAIT);
+	struct slab_cache *cache = NULL;
+	size_t size = 0;
+
+	if (object && guard_is_ours(object) &&
+	    (guard_find(object, &cache, &size) != object || cache != &own->sheaf.slab))
+		sim_fail("an object of cache %s belongs to %s", own->name,
+			 cache ? cache->name : "none");
+	kmem_cache_free(own, object);
+}
+
+static void come_and_go(unsigned int fibre, void *unused)
+{
+	(void)unused;
+	for (int round = 0; round < ROUNDS; round++) {
+		struct kmem_cache *own = kmem_cache_create(names[fibre], SIZE, NULL, SLAB_NO_MERGE);
+
+		if (!own)
+			sim_fail("the cache cannot be made");
+		for (int i = 0; i < OBJECTS; i++)
+			use(own);
+		kmem_cache_destroy(own);
+	}
+}
+
+static int run(void *data)
+{
+	sim_start(data);
+	sim_run(FIBRES, come_and_go, NULL);
+	return 0;
+}
+
+int main(void)
+{
+	struct sim_config config = {.cpus = 4,
+				    .nodes = 1,
+				    .backend = OS_BACKEND_RSEQ,
+				    .options = "slab_debug=G;slab_guard=8",
+				    .max_steps = UINT64_MAX};
+	uint64_t hash;
+	int failed = 0;
+
+	for (config.seed = 1; config.seed <= SEEDS && !failed; config.seed++) {
+		config.switching = config.seed % 3 ? SIM_ALWAYS / 2 : SIM_ALWAYS / 16;
+		failed += sim_in_child(run, &config, &hash) != 0;
+	}
+	return failed != 0;
+}
