@@ -317,6 +317,7 @@ static bool settle(struct slab_cache *cache, void *object, uint32_t state, uint3
 		   const char *call)
 {
 	struct debug_head *head = debug_head(cache, object);
+	uint32_t found;
 
 	/* It was retired, and nobody had to ask for it: a provider that frees at once. */
 	if (state == DEBUG_USED && os_cmpxchg(&head->state, &state, next))
@@ -326,12 +327,14 @@ static bool settle(struct slab_cache *cache, void *object, uint32_t state, uint3
 		return false;
 	}
 	report_state(cache, object, call);
-	if (is_free_in_slab(cache, object)) {
-		os_store_relaxed(&head->state, DEBUG_FREE);
+	found = is_free_in_slab(cache, object) ? DEBUG_FREE
+		: quarantine_has(object)       ? DEBUG_RESTS
+					       : next;
+	/* Another thread may take, free or let it go just now: its state is right then. */
+	if (!os_cmpxchg(&head->state, &state, found) || found != next)
 		return false;
-	}
-	head->size = cache->object_size;
-	return os_cmpxchg(&head->state, &state, next);
+	os_store_relaxed(&head->size, cache->object_size);
+	return true;
 }
 
 /* D1: from now on only the caller frees or retires the object. False after a report. */

@@ -194,6 +194,19 @@ static uint64_t used_places(const struct ring *ring)
 	return added < quarantine.places ? added : quarantine.places;
 }
 
+bool quarantine_has(const void *object)
+{
+	for (uint32_t node = 0; node < os.nr_nodes; node++) {
+		struct ring *ring = &quarantine.rings[node];
+		uint64_t n = used_places(ring);
+
+		for (uint64_t i = 0; i < n; i++)
+			if (os_load_acquire(&ring->places[i]) == object)
+				return true;
+	}
+	return false;
+}
+
 int quarantine_drain(struct slab_cache *cache, bool nolock)
 {
 	int faults = 0;

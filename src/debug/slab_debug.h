@@ -159,6 +159,8 @@ static inline uint32_t quarantine_count(const struct slab_cache *cache)
 	return cache->extra ? os_load_acquire(&debug_of(cache)->resting) : 0;
 }
 
+/* Does this object rest? Whatever its state says. O(places). */
+bool quarantine_has(const void *object);
 /* Bytes of all objects that rest, with what is around them. */
 size_t quarantine_bytes(void);
 /* Let those of the cache go, or, with NULL, of all caches; returns how many of them were written

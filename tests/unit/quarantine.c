@@ -299,6 +299,23 @@ static void second_free(void **state)
 	end(s);
 }
 
+/* What was overwritten cannot say that the object rests. */
+static void second_free_without_a_state(void **state)
+{
+	struct kmem_cache *s = make("stateless", 32, 0);
+	char *object = take(s);
+
+	(void)state;
+	kmem_cache_free(s, object);
+	debug_head(&s->sheaf.slab, object)->state = 0;
+	told_begin(&told);
+	kmem_cache_free(s, object);
+	was_told("BUG stateless: Object metadata overwritten");
+	assert_int_equal(quarantine_count(&s->sheaf.slab), 1);
+	assert_true(rests(s, object));
+	end(s);
+}
+
 /* A reader that keeps an object past its section. */
 static void retired_objects_rest(void **state)
 {
@@ -502,6 +519,7 @@ int main(void)
 		cmocka_unit_test(all_ways_out_check),
 		cmocka_unit_test(who_only_looks_leaves_it_alone),
 		cmocka_unit_test(second_free),
+		cmocka_unit_test(second_free_without_a_state),
 		cmocka_unit_test(retired_objects_rest),
 		cmocka_unit_test(each_kind_of_free),
 		cmocka_unit_test(resting_objects_are_free),
