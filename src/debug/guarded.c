@@ -105,11 +105,14 @@ void *guard_alloc(struct slab_cache *cache)
 void guard_set_size(void *object, size_t size)
 {
 	struct guard_slot *slot = guard_place_of(object).in;
+	struct guard_zones zones;
 
 	if (!slot || slot->object != object || size > slot->object_size)
 		return;
-	os_store_relaxed(&slot->size, (uint32_t)size);
-	fill_guarded_zones(slot);
+	zones = guard_zones_of(slot);
+	/* In this order: a forked child may look in between. */
+	memset(zones.object + size, DEBUG_ZONE_USED, (size_t)(zones.closed - zones.object) - size);
+	os_store_release(&slot->size, (uint32_t)size);
 }
 
 /* --- freeing ---------------------------------------------------------------------------------- */

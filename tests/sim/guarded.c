@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Guarded objects (slab_debug=G) of caches that come and go: on whatever schedule, an object in use
- * belongs to its own cache, also in a slot whose last cache is just being destroyed.
+ * Guarded objects (slab_debug=G) on whatever schedule. An object in use belongs to its own cache,
+ * also in a slot whose last cache is just being destroyed. Its red zones agree with its size, also
+ * while that changes.
  */
 #include "cache/cache.h"
 #include "debug/guard.h"
@@ -44,9 +45,32 @@ static void come_and_go(unsigned int fibre, void *unused)
 	}
 }
 
+static struct kmem_cache *s;
+static void *resized;
+static unsigned int done;
+
+/* As a child sees it that is forked at any moment. */
+static void resize_or_look(unsigned int fibre, void *unused)
+{
+	(void)unused;
+	for (unsigned int less = 1; fibre == 0 && less <= ROUNDS; less++)
+		guard_set_size(resized, SIZE - less);
+	done |= fibre == 0;
+	while (!done)
+		if (guard_verify(&s->sheaf.slab))
+			sim_fail("a red zone does not agree with its object's size");
+}
+
 static int run(void *data)
 {
 	sim_start(data);
+	s = kmem_cache_create("resized", SIZE, NULL, SLAB_NO_MERGE);
+	resized = kmem_cache_alloc(s, GFP_NOWAIT);
+	if (!guard_is_ours(resized))
+		sim_fail("the object is not guarded");
+	sim_run(2, resize_or_look, NULL);
+	kmem_cache_free(s, resized);
+	kmem_cache_destroy(s);
 	sim_run(FIBRES, come_and_go, NULL);
 	return 0;
 }
