@@ -297,13 +297,14 @@ void debug_set_size(struct slab_cache *cache, void *object, size_t size)
 		guard_set_size(object, size);
 		return;
 	}
-	if (size > cache->object_size)
-		return;
 	head = debug_head(cache, object);
 	old = debug_size(cache, object);
+	if (size > old)
+		return;
 	open_zones(cache, object, old);
 	/* In this order: a forked child may look in between. */
-	fill_zones(cache, object, size, DEBUG_ZONE_USED);
+	if (debug_of(cache)->flags & SLAB_RED_ZONE)
+		bytes_fill((uint8_t *)object + size, old - size, DEBUG_ZONE_USED);
 	os_store_release(&head->size, (uint32_t)size);
 	tools_resized(object, old, size);
 	close_zones(cache, object, size);

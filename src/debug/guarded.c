@@ -107,11 +107,11 @@ void guard_set_size(void *object, size_t size)
 	struct guard_slot *slot = guard_place_of(object).in;
 	struct guard_zones zones;
 
-	if (!slot || slot->object != object || size > slot->object_size)
+	if (!slot || slot->object != object || size > os_load_relaxed(&slot->size))
 		return;
 	zones = guard_zones_of(slot);
 	/* In this order: a forked child may look in between. */
-	memset(zones.object + size, DEBUG_ZONE_USED, (size_t)(zones.closed - zones.object) - size);
+	memset(zones.object + size, DEBUG_ZONE_USED, (size_t)(zones.end - zones.object) - size);
 	os_store_release(&slot->size, (uint32_t)size);
 }
 

@@ -121,7 +121,8 @@ void debug_cache_exit(struct slab_cache *cache);
 /* An object came out of its slab. False after a report: it must not be used, take another one
  * (D3). */
 bool debug_take(struct slab_cache *cache, void *object);
-/* The object's owner asked for so many bytes of it: the others become a red zone. */
+/* The object's owner asked for so many bytes of it, at most as many as before: the others become a
+ * red zone. What is one already is left as it is, so that its free finds what was written there. */
 void debug_set_size(struct slab_cache *cache, void *object, size_t size);
 size_t debug_size(const struct slab_cache *cache, const void *object);
 

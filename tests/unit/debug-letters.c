@@ -279,6 +279,14 @@ static void kmalloc_gap(void **state)
 	kfree_sensitive(kmalloc(33, GFP_KERNEL));
 	kfree(kstrdup("seventeen letters", GFP_KERNEL));
 	assert_int_equal(told_end(&told), 0);
+	/* What was written behind a block is found also if the block shrinks in place. */
+	any = 100;
+	block = kmalloc(any, GFP_KERNEL);
+	block[any] = 1;
+	told_begin(&told);
+	kfree(krealloc(block, 98, GFP_KERNEL));
+	assert_true(told_end(&told) > 0);
+	assert_non_null(strstr(told.text, "@offset=100..100. First byte 0x01 instead of 0xcc"));
 	flags_of("", "");
 }
 

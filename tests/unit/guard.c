@@ -266,6 +266,15 @@ static void write_beside(void)
 	CHECK(kmem_cache_verify(s) == 0);
 }
 
+static void write_behind_and_shrink(void)
+{
+	volatile size_t size = 100;
+	char *block = kmalloc(size, GFP_KERNEL);
+
+	block[size] = 1;
+	kfree(krealloc(block, 98, GFP_KERNEL));
+}
+
 /* Not far enough to fault. */
 static void red_zones(void **state)
 {
@@ -278,6 +287,10 @@ static void red_zones(void **state)
 	assert_non_null(strstr(told.text, "BUG beside-64: Left Redzone overwritten\n"));
 	assert_non_null(strstr(told.text, "@offset=-1..-1. First byte 0x79 instead of 0xcc\n"));
 	assert_non_null(strstr(told.text, "Found by kmem_cache_verify(beside-64, "));
+	told_begin(&told);
+	assert_int_equal(ended(write_behind_and_shrink), 0);
+	assert_true(told_end(&told) > 0);
+	assert_non_null(strstr(told.text, "@offset=100..100. First byte 0x01 instead of 0xcc"));
 }
 
 /* --- signals ---------------------------------------------------------------------------------- */
