@@ -16,21 +16,24 @@
 #define RIGHT	  8u
 #define MOST_ZONE 64u
 
-/* Set up an object that was never used: all of it is free. */
+/* Set up an object that was never used: all of it is free. A thread that looks at the slab may read
+ * the head meanwhile. */
 static void prepare(const struct slab_cache *cache, void *object)
 {
 	const struct debug_cache *debug = debug_of(cache);
 	struct debug_head *head = debug_head(cache, object);
+	char *before = (char *)object - debug->extra.before;
 
-	tools_open((char *)object - debug->extra.before, debug->extra.before);
+	tools_open(before, debug->extra.before);
 	debug_open(cache, object);
-	memset((char *)object - debug->extra.before, 0, debug->extra.before);
-	head->size = cache->object_size;
+	memset(before, 0, (size_t)((char *)head - before));
+	os_store_relaxed(&head->state, 0);
+	os_store_relaxed(&head->size, cache->object_size);
 	debug_fill_free(cache, object);
 	if (cache->ctor)
 		cache->ctor(object);
 	debug_close(cache, object);
-	head->state = DEBUG_FREE;
+	os_store_release(&head->state, DEBUG_FREE);
 }
 
 /* The bytes that the letters need. */
