@@ -1,19 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* For tests of sheaves. Debug caches have none, and no cache has any with slub_tiny. */
+/* What a cache's sheaves hold. */
 #ifndef SHEAF_TESTS_SHEAVES_H
 #define SHEAF_TESTS_SHEAVES_H
 
 #include "cache/cache.h"
-#include "kit/unit.h"
-#include "os/options.h"
 #include "percpu/drain.h"
-
-/* Skip this test if the options leave caches no sheaves. */
-static inline void needs_sheaves(void)
-{
-	if (*os_options.slab_debug || os_options.tiny)
-		skip();
-}
 
 static inline void sheaves_count(void *data, struct sheaf *sheaf)
 {

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kit/needs.h"
 #include "kit/objects.h"
 #include "kit/process.h"
 #include "kit/random.h"
@@ -310,7 +311,7 @@ static void settings_change(void **state)
 	uint64_t seed = 11;
 
 	(void)state;
-	needs_sheaves();
+	needs(NEED_SHEAVES);
 	for (size_t i = 0; i < sizeof(capacities) / sizeof(capacities[0]); i++) {
 		assert_int_equal(kmem_cache_set_sheaf_capacity(s, capacities[i]), 0);
 		churn(s, p, 1000, &seed);
@@ -372,7 +373,7 @@ static void shrink_reaches_every_cpu(void **state)
 	void *object;
 
 	(void)state;
-	needs_sheaves();
+	needs(NEED_SHEAVES);
 	for (int i = 0; i < 4; i++)
 		pthread_create(&threads[i], NULL, churn_elsewhere, s);
 	for (int i = 0; i < 4; i++)
@@ -408,7 +409,7 @@ static void destroy_with_live_objects(void **state)
 	void *p[30];
 
 	(void)state;
-	needs_sheaves();
+	needs(NEED_SHEAVES);
 	assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, 30, p), 30);
 	kmem_cache_free_bulk(s, 27, p);
 	assert_int_equal(kmem_cache_stats(s, &stats), 0);
@@ -492,7 +493,7 @@ static void verify_finds_planted_faults(void **state)
 	struct slab *slab = page_slab(object);
 
 	(void)state;
-	needs_sheaves();
+	needs(NEED_SHEAVES);
 	more = kmem_cache_alloc(s, GFP_KERNEL);
 	kmem_cache_free(s, more);
 	assert_int_equal(kmem_cache_verify(s), 0);

@@ -15,6 +15,7 @@
 #include "cache/cache.h"
 #include "kit/cache.h"
 #include "kit/check.h"
+#include "kit/needs.h"
 #include "kit/process.h"
 #include "kit/sheaves.h"
 #include "kit/told.h"
@@ -126,7 +127,7 @@ static void from_the_barn(void **state)
 	struct slab_sheaf *one, *two;
 
 	(void)state;
-	needs_sheaves();
+	needs(NEED_SHEAVES);
 	one = prefilled(1);
 	assert_int_equal(MOVED(before, sheaf_prefill_slow, 1), 1);
 	assert_int_equal(MOVED(before, barn_get, 0), 0);
@@ -153,7 +154,7 @@ static void returned_beside_a_spare(void **state)
 	struct slab_sheaf *one, *two;
 
 	(void)state;
-	needs_sheaves();
+	needs(NEED_SHEAVES);
 	for (int may_fill = 0; may_fill < 2; may_fill++) {
 		one = prefilled(1);
 		two = prefilled(1);
@@ -224,7 +225,7 @@ static void refill(void **state)
 	unsigned int capacity = sheaf_capacity(&s->sheaf);
 
 	(void)state;
-	needs_sheaves();
+	needs(NEED_SHEAVES);
 	pop(sheaf, 20);
 	assert_int_equal(kmem_cache_refill_sheaf(s, GFP_KERNEL, &sheaf, capacity - 20), 0);
 	assert_int_equal(kmem_cache_sheaf_size(sheaf), capacity - 20);
@@ -265,7 +266,7 @@ static void partly_filled_spare(void **state)
 	unsigned int capacity = sheaf_capacity(&s->sheaf);
 
 	(void)state;
-	needs_sheaves();
+	needs(NEED_SHEAVES);
 	for (unsigned int used = 0; used <= capacity; used += 5) {
 		struct slab_sheaf *sheaf = prefilled(capacity);
 
@@ -287,7 +288,7 @@ static void changes_while_it_is_out(void **state)
 	static const unsigned int capacities[] = {7, 300, 60, 4096, 1};
 
 	(void)state;
-	needs_sheaves();
+	needs(NEED_SHEAVES);
 	for (int i = 0; i < 5; i++) {
 		struct slab_sheaf *sheaf = prefilled(30);
 

@@ -14,9 +14,9 @@
 #include "kit/cache.h"
 #include "kit/check.h"
 #include "kit/clock.h"
+#include "kit/needs.h"
 #include "kit/process.h"
 #include "kit/ready.h"
-#include "kit/sheaves.h"
 #include "kit/told.h"
 #include "kit/unit.h"
 #include "os/machine.h"
@@ -84,7 +84,7 @@ static void nothing_is_used_before_its_grace_period(void **state)
 	struct kmem_cache *s = make_items("rcu-early", 0);
 
 	(void)state;
-	needs_sheaves();
+	needs(NEED_SHEAVES);
 	fill(s, items, MANY);
 	for (unsigned int i = 0; i < MANY; i++)
 		kfree_rcu(items[i], rcu);
@@ -107,7 +107,7 @@ static void what_has_passed_is_allocated_again(void **state)
 	unsigned int reused = 0;
 
 	(void)state;
-	needs_sheaves();
+	needs(NEED_SHEAVES);
 	fill(s, items, MANY);
 	slabs = look(s).slabs;
 	refilled = look(s).sheaf_refill;
@@ -140,7 +140,7 @@ static void what_has_passed_is_prefilled(void **state)
 	void *object;
 
 	(void)state;
-	needs_sheaves();
+	needs(NEED_SHEAVES);
 	fill(s, items, MANY);
 	for (unsigned int i = 0; i < MANY; i++)
 		kmem_cache_free_rcu(s, items[i]);
@@ -207,7 +207,7 @@ static void a_partly_filled_sheaf_does_not_stay(void **state)
 	struct item *items[3];
 
 	(void)state;
-	needs_sheaves();
+	needs(NEED_SHEAVES);
 	fill(s, items, 3);
 	for (int i = 0; i < 3; i++)
 		kfree_rcu(items[i], rcu);
@@ -326,7 +326,7 @@ static void finish_in_child(void)
 static void a_forked_child_goes_on(void **state)
 {
 	(void)state;
-	needs_sheaves();
+	needs(NEED_SHEAVES);
 	inherited = make_items("rcu-fork", 0);
 	fill(inherited, pending, MANY);
 	for (unsigned int i = 0; i < MANY; i++)
@@ -345,7 +345,7 @@ static void few_grace_periods_while_little_waits(void **state)
 	unsigned int before;
 
 	(void)state;
-	needs_sheaves();
+	needs(NEED_SHEAVES);
 	fill(s, &item, 1);
 	kfree_rcu(item, rcu);
 	for (int i = 0; i < GRACE_BATCHES; i++)
@@ -553,7 +553,7 @@ static void returned_sheaf_starts_batch(void **state)
 	struct slab_sheaf *sheaf;
 
 	(void)state;
-	needs_sheaves();
+	needs(NEED_SHEAVES);
 	pin(0);
 	s = kmem_cache_create("rcu-returned", 4096, &args, SLAB_TYPESAFE_BY_RCU);
 	assert_non_null(s);
