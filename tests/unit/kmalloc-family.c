@@ -57,7 +57,8 @@ static void family_is_made_once_by_many_threads(void **state)
 	for (int i = 0; i < THREADS; i++) {
 		assert_non_null(seen[i]);
 		assert_ptr_equal(cache_of(seen[i]), cache_of(seen[0]));
-		assert_int_not_equal(sheaf_capacity(&cache_of(seen[i])->sheaf), 0);
+		assert_int_equal(sheaf_capacity(&cache_of(seen[i])->sheaf) == 0,
+				 cache_is_checked(cache_of(seen[i])));
 		kfree(seen[i]);
 	}
 }
