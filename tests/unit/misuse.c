@@ -15,6 +15,9 @@
 #include "os/options.h"
 #include "os/stack.h"
 
+/* Reports of checked caches have many lines. */
+#define UNCHECKED SLAB_NO_USER_FLAGS
+
 static struct told told;
 static int not_an_object;
 
@@ -87,7 +90,8 @@ static void unwinder_is_ready_before_a_report(void **state)
 /* The first 5, the 10th, the 100th and the 1000th are written; each cache has its own count. */
 static void a_thousand_are_a_few_lines(void **state)
 {
-	struct kmem_cache *s = make("thousand", 64, 0), *other = make("other", 64, 0);
+	struct kmem_cache *s = make("thousand", 64, UNCHECKED),
+			  *other = make("other", 64, UNCHECKED);
 	uint32_t before = os_reports;
 
 	(void)state;
@@ -160,7 +164,7 @@ static void on_signal(int number)
 static void a_handler_reports(void **state)
 {
 	(void)state;
-	used_by_handler = make("handler", 64, 0);
+	used_by_handler = make("handler", 64, UNCHECKED);
 	signal(SIGUSR1, on_signal);
 	told_begin(&told);
 	raise(SIGUSR1);
@@ -177,7 +181,7 @@ static void a_handler_on_a_small_stack_reports(void **state)
 	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_ONSTACK}, usual;
 
 	(void)state;
-	used_by_handler = make("small", 64, 0);
+	used_by_handler = make("small", 64, UNCHECKED);
 	assert_int_equal(sigaltstack(&small, &before), 0);
 	sigaction(SIGUSR1, &action, &usual);
 	told_begin(&told);
@@ -191,7 +195,7 @@ static void a_handler_on_a_small_stack_reports(void **state)
 
 static void misuse_twice(void)
 {
-	struct kmem_cache *s = make("panic", 64, 0);
+	struct kmem_cache *s = make("panic", 64, UNCHECKED);
 
 	os_options.panic_on_warn = 1;
 	os_report("no misuse");

@@ -110,6 +110,7 @@ static void blocks_are_freed_at_once(void **state)
 static void misuse_is_told(void **state)
 {
 	struct kmem_cache *s = KMEM_CACHE(item, SLAB_NO_MERGE);
+	uint32_t before = os_reports;
 	struct item foreign;
 
 	(void)state;
@@ -117,7 +118,8 @@ static void misuse_is_told(void **state)
 	kfree_rcu(&foreign, rcu);
 	kmem_cache_free_rcu(s, &foreign);
 	kfree_rcu_mightsleep(&foreign);
-	assert_int_equal(told_end(&told), 3);
+	assert_true(told_end(&told) > 0);
+	assert_int_equal(os_reports - before, 3);
 	kmem_cache_destroy(s);
 }
 
