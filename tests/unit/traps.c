@@ -12,6 +12,7 @@
 #include "kit/by_hand.h"
 #include "kit/cache.h"
 #include "kit/check.h"
+#include "kit/needs.h"
 #include "kit/pages.h"
 #include "kit/process.h"
 #include "kit/random.h"
@@ -70,12 +71,17 @@ static void remote_batch_fills_on_the_last_element(void **state)
 /* Creating an alias allocated sheaves again, and the first ones leaked. */
 static void aliases_take_nothing(void **state)
 {
-	struct kmem_cache *s = kmem_cache_create("alias", 328, NULL, 0);
-	void *object = kmem_cache_alloc(s, GFP_KERNEL);
-	size_t used = page_usage().used;
-	struct sheaf_cache before = s->sheaf;
+	struct sheaf_cache before;
+	struct kmem_cache *s;
+	void *object;
+	size_t used;
 
 	(void)state;
+	needs(NEED_MERGING);
+	s = kmem_cache_create("alias", 328, NULL, 0);
+	object = kmem_cache_alloc(s, GFP_KERNEL);
+	used = page_usage().used;
+	before = s->sheaf;
 	kmem_cache_free(s, object);
 	for (int i = 0; i < 1000; i++) {
 		struct kmem_cache *alias = kmem_cache_create("alias-too", 328, NULL, 0);
@@ -242,10 +248,12 @@ static void is_in_no_cache(void *data, struct sheaf *sheaf)
 /* A sheaf was allocated from a cache that needed a sheaf for that. */
 static void sheaves_own_no_sheaves(void **state)
 {
-	struct kmem_cache *s = make("recursion", sizeof(struct sheaf) + 60 * sizeof(void *), 0);
+	struct kmem_cache *s;
 	void *p[500];
 
 	(void)state;
+	needs(NEED_SHEAVES);
+	s = make("recursion", sizeof(struct sheaf) + 60 * sizeof(void *), 0);
 	assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, 500, p), 500);
 	for (int i = 0; i < 500; i++)
 		kmem_cache_free(s, p[i]);
@@ -262,6 +270,7 @@ static void refill_without_direct_reclaim(void **state)
 				      GFP_KERNEL | __GFP_NORETRY};
 
 	(void)state;
+	needs(NEED_SHEAVES);
 	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
 		struct kmem_cache *s = make("nowait", 64, 0);
 		void *object = kmem_cache_alloc(s, flags[i]);
@@ -276,11 +285,14 @@ static void refill_without_direct_reclaim(void **state)
 /* The same with a memory pool, whose first try may not reclaim: it must not use its reserve. */
 static void mempool_refills_sheaves(void **state)
 {
-	struct kmem_cache *s = make("pooled", 64, 0);
-	mempool_t *pool = mempool_create_slab_pool(2, s);
 	void *p[10], *reserve[2];
+	struct kmem_cache *s;
+	mempool_t *pool;
 
 	(void)state;
+	needs(NEED_SHEAVES);
+	s = make("pooled", 64, 0);
+	pool = mempool_create_slab_pool(2, s);
 	assert_non_null(pool);
 	assert_int_equal(kmem_cache_shrink(s), 1);
 	for (int i = 0; i < 10; i++)
@@ -332,7 +344,8 @@ static struct sheaf *partly_filled(struct kmem_cache *s, unsigned int n)
 
 	assert_non_null(sheaf);
 	sheaf->capacity = sheaf_capacity(&s->sheaf);
-	sheaf->size = (uint32_t)kmem_cache_alloc_bulk(s, GFP_KERNEL, n, sheaf->objects);
+	/* Not by a call for programs: what a program has cannot be in a sheaf. */
+	sheaf->size = slab_take(&s->sheaf.slab, os_node(), SLAB_THIS_NODE, sheaf->objects, n);
 	assert_int_equal(sheaf->size, n);
 	return sheaf;
 }
@@ -353,13 +366,16 @@ static void make_spare(struct kmem_cache *s, struct sheaf *sheaf)
 /* A spare that is neither full nor empty must serve allocations and frees. */
 static void spare_with_some_objects(void **state)
 {
-	struct kmem_cache *s = make("some", 64, 0);
-	unsigned int capacity = sheaf_capacity(&s->sheaf);
+	unsigned int capacity;
+	struct kmem_cache *s;
 	static void *p[1000];
 
 	(void)state;
+	needs(NEED_SHEAVES);
 	if (!pin(0))
 		skip();
+	s = make("some", 64, 0);
+	capacity = sheaf_capacity(&s->sheaf);
 	for (unsigned int some = 0; some <= capacity; some += 10) {
 		struct sheaf *sheaf = partly_filled(s, some);
 
