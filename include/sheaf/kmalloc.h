@@ -193,11 +193,14 @@ void kfree_sensitive(const void *block) SHEAF_SYMBOL(kfree_sensitive);
 /*
  * Return the usable bytes of a block; 0 for NULL and ZERO_SIZE_PTR. O(1), no lock. Compilers know
  * the requested size, and _FORTIFY_SOURCE ends a program that writes beyond it. To use all bytes,
- * request kmalloc_size_roundup(size).
+ * request kmalloc_size_roundup(size). With slab_debug only the requested bytes are usable.
  */
 size_t ksize(const void *block) SHEAF_SYMBOL(ksize);
 
-/* Return what ksize() returns for kmalloc(size); size itself if kmalloc() refuses it. O(1). */
+/*
+ * Return what ksize() returns for kmalloc(size) without slab_debug; size itself if kmalloc()
+ * refuses it. O(1).
+ */
 size_t kmalloc_size_roundup(size_t size) SHEAF_SYMBOL(kmalloc_size_roundup);
 
 /* --- larger than kmalloc() -------------------------------------------------------------------- */
