@@ -53,12 +53,12 @@ static void construct(void *object)
 	((uint64_t *)object)[1] = CONSTRUCTED;
 }
 
-/* With slub_tiny no node keeps an empty slab: then a nolock call, which makes no slab, finds
- * nothing after all was freed. */
+/* Without sheaves all that was freed is in slabs, of which a node keeps few or none. A nolock call
+ * makes no slab. */
 static struct kmem_cache *keep_slabs(struct kmem_cache *s)
 {
-	if (os_options.tiny)
-		s->sheaf.slab.min_partial = MANY / 64;
+	if (!sheaf_capacity(&s->sheaf))
+		s->sheaf.slab.min_partial = MANY;
 	return s;
 }
 
@@ -158,6 +158,7 @@ static void misuse(void **state)
 {
 	struct kmem_cache *s = make("mine", SIZE, SLAB_NO_SHEAVES), *other = make("other", SIZE, 0);
 	char *object = kmem_cache_alloc(s, GFP_KERNEL);
+	uint32_t before = os_reports;
 	int foreign;
 
 	(void)state;
@@ -166,7 +167,8 @@ static void misuse(void **state)
 	kmem_cache_free_nolock(s, object + 8);
 	held[0] = kmem_cache_alloc(other, GFP_KERNEL);
 	kmem_cache_free_nolock(s, held[0]);
-	assert_int_equal(told_end(&told), 3);
+	assert_true(told_end(&told) > 0);
+	assert_int_equal(os_reports - before, 3);
 	kmem_cache_free_nolock(s, object);
 	kmem_cache_free(other, held[0]);
 	all_is_there(s);
@@ -232,7 +234,7 @@ static void with_locks_held(void)
 		/* At least those of sheaves; the rest is in slabs, which need the node's lock. */
 		give_nolock(beside, 500);
 		n = take_nolock(beside);
-		CHECK(n >= 100 || kinds[i % 2] || os_options.tiny);
+		CHECK(n >= 100 || !sheaf_capacity(&beside->sheaf));
 		give_nolock(beside, n);
 		ranks[i / 2].unlock();
 		CHECK(kmem_cache_verify(beside) == 0);
@@ -565,10 +567,12 @@ static void on_kmalloc_signal(int number)
 	kfree_nolock(block);
 }
 
+/* With several sets of caches, nobody frees blocks to the set of the handler's place. */
 static bool handled_enough(void)
 {
 	return __atomic_load_n(&nr_handled, __ATOMIC_RELAXED) > 100 &&
-	       __atomic_load_n(&nr_had, __ATOMIC_RELAXED) > 10;
+	       (__atomic_load_n(&nr_had, __ATOMIC_RELAXED) > 10 ||
+		os_options.random_kmalloc_caches > 1);
 }
 
 /* The kernel's own test: at least a thousand times a thousand blocks, with signals at any point. */
