@@ -215,7 +215,7 @@ static void nowait_does_not_reclaim(void)
 		;
 	/* With mm_cid, a lone thread has one slot on every CPU; with CPU numbers, the slot of the
 	 * other CPU is still full. */
-	if (os.backend == OS_BACKEND_TRYLOCK)
+	if (os.backend == OS_BACKEND_TRYLOCK && sheaf_capacity(&s->sheaf))
 		CHECK(kmem_cache_alloc(s, GFP_KERNEL));
 }
 

@@ -82,7 +82,9 @@ static void one_cache(void)
 /* The table of words has room for every page of a range that is as small as the limit makes it. */
 static void words_of_bits(void)
 {
-	struct kmem_cache *s = kmem_cache_create("oom-words", SMALL, NULL, SLAB_NO_MERGE);
+	/* A checked cache has fewer objects in a slab. */
+	struct kmem_cache *s =
+		kmem_cache_create("oom-words", SMALL, NULL, SLAB_NO_MERGE | SLAB_NO_USER_FLAGS);
 
 	CHECK(s);
 	CHECK(pages.size <= (size_t)64 << 20);
