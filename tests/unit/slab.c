@@ -402,9 +402,11 @@ static void random_order(void **state)
 	for (unsigned int i = 64; i < 256; i++)
 		same_in_words +=
 			((uintptr_t)objects[0][i] ^ (uintptr_t)objects[0][i - 64]) % 1024 == 0;
-	assert_true(same < 50);
-	assert_true(same_in_words < 50);
-	assert_true(ascending < 50);
+	/* The next object after those taken is a likely one: about 34 of 512 are ascending. One
+	 * slab in order has 252. */
+	assert_true(same < 128);
+	assert_true(same_in_words < 128);
+	assert_true(ascending < 128);
 	slab_give(&cache, objects[0], 256, "test");
 	slab_give(&cache, objects[1], 256, "test");
 	assert_int_equal(count_in_use(&cache), 0);
