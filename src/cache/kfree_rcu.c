@@ -91,6 +91,7 @@ static bool retire(struct kmem_cache *s, void *object, size_t offset)
 	if (s->sheaf.rcu && sheaf_rcu_free(&s->sheaf, object))
 		return true;
 	stat_add(&s->sheaf.slab, STAT_free_rcu_sheaf_fail, 1);
+	stat_add(&s->sheaf.slab, STAT_rcu_over_limit, grace_is_over_limit(grace));
 	return rcu_any_free(grace, object, offset);
 }
 

@@ -469,6 +469,26 @@ static void too_much_is_counted_and_told(void **state)
 	destroy(s);
 }
 
+/* Also of objects that no rcu_free sheaf takes. */
+static void too_much_without_sheaves_is_counted(void **state)
+{
+	static struct item *items[30000];
+	unsigned int limit = os_options.rcu_limit;
+	struct kmem_cache *s = make_items("rcu-bare", SLAB_NO_SHEAVES);
+
+	(void)state;
+	os_options.rcu_limit = 1;
+	fill(s, items, 30000);
+	told_begin(&told);
+	for (unsigned int i = 0; i < 30000; i++)
+		kfree_rcu(items[i], rcu);
+	told_end(&told);
+	os_options.rcu_limit = limit;
+	if (look(s).counted)
+		assert_true(look(s).rcu_over_limit > 0);
+	destroy(s);
+}
+
 static void retire_some(struct item **items)
 {
 	for (unsigned int i = 0; i < MANY / 4; i++)
@@ -760,6 +780,7 @@ int main(void)
 		cmocka_unit_test(a_forked_child_goes_on_without_lost_heads),
 		cmocka_unit_test(who_waits_needs_nobody_else),
 		cmocka_unit_test(too_much_is_counted_and_told),
+		cmocka_unit_test(too_much_without_sheaves_is_counted),
 		cmocka_unit_test(a_stalled_reader_is_told_once),
 		cmocka_unit_test(typesafe_pages_go_late),
 		cmocka_unit_test(double_frees_of_waiting_slabs),
