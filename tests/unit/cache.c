@@ -216,6 +216,7 @@ static void remote_frees_bypass_sheaves(void **state)
 	void *local, *remote, *both[2];
 
 	(void)state;
+	needs(NEED_SHEAVES);
 	if (os.nr_nodes < 2 || !pin(0))
 		skip();
 	remote = kmem_cache_alloc_node(s, GFP_KERNEL, 1);

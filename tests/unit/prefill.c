@@ -32,8 +32,9 @@ static struct kmem_cache *s;
 static void *held[MOST];
 static struct told told;
 
-/* The change of a counter; `should` if nothing is counted. */
-#define MOVED(before, name, should) (os.counting ? look(s).name - (before).name : (should))
+/* The change of a counter; `should` if nothing is counted, or there are no sheaves. */
+#define MOVED(before, name, should)                                                                \
+	(os.counting && sheaf_capacity(&s->sheaf) ? look(s).name - (before).name : (should))
 
 static void all_is_there(void)
 {
