@@ -36,8 +36,7 @@ void debug_fill_free(const struct slab_cache *cache, void *object)
 	fill_zones(cache, object, cache->object_size, ZONE_FREE);
 }
 
-/* Report bytes that are not what they should be, and restore them. Returns whether there were
- * any. */
+/* Report and restore bytes that do not have the expected value. Returns whether there were any. */
 static bool is_overwritten(struct debug_fault fault, uint8_t *from, size_t length, uint8_t expected)
 {
 	if (__builtin_expect(bytes_are(from, length, expected), 1))
@@ -74,7 +73,7 @@ static __attribute__((cold, noinline)) int report_zones(struct slab_cache *cache
 	return faults;
 }
 
-/* Red zones, the right one from `size` on. */
+/* Both red zones; the right one begins `size` bytes into the object. */
 static int check_zones(struct slab_cache *cache, void *object, size_t size, uint8_t byte,
 		       const char *call)
 {
@@ -88,7 +87,7 @@ static int check_zones(struct slab_cache *cache, void *object, size_t size, uint
 	return report_zones(cache, object, size, byte, call);
 }
 
-/* The slab's bit: whatever the program overwrites, it says whether an object is free. */
+/* The slab's bit says whether an object is free, whatever the program overwrites. */
 static bool is_free_in_slab(const struct slab_cache *cache, const void *object)
 {
 	struct slab *slab = page_slab(object);
@@ -140,7 +139,8 @@ static int check_used(struct slab_cache *cache, void *object, const char *call)
 
 /* --- what tools may see ----------------------------------------------------------------------- */
 
-/* Bytes around an object of this size are the library's for a check, and nobody's after it. */
+/* The library may access the red zones of an object of this size during a check, and nobody may
+ * access them after it. */
 static void open_zones(const struct slab_cache *cache, void *object, size_t size)
 {
 	const struct debug_cache *debug = debug_of(cache);
@@ -172,7 +172,7 @@ void debug_close(const struct slab_cache *cache, void *object)
 	close_zones(cache, object, cache->object_size);
 }
 
-/* To the program: with what its constructor left, or without a value. */
+/* The program gets the object: as its constructor left it, or without a value. */
 static void tell_taken(const struct slab_cache *cache, void *object)
 {
 	close_zones(cache, object, cache->object_size);
@@ -180,7 +180,7 @@ static void tell_taken(const struct slab_cache *cache, void *object)
 		tools_taken(object, cache->object_size, cache->ctor);
 }
 
-/* From it; only those that the tools know as blocks. */
+/* The program has freed the object. Tools do not know stable objects as blocks. */
 static void tell_freed(const struct slab_cache *cache, void *object)
 {
 	if (!debug_of(cache)->stable)
@@ -244,8 +244,8 @@ static inline void trace(const struct slab_cache *cache, const void *object, con
 		debug_write_trace(cache, object, debug_size(cache, object), what);
 }
 
-/* Did nobody write to this free object, which the caller owns? True: it is open. False after a
- * report: it is LEAKED. */
+/* Check that nobody wrote to this free object, which the caller owns. True: it is open. False after
+ * a report: it is LEAKED. */
 static bool is_untouched(struct slab_cache *cache, void *object, uint32_t state, const char *call)
 {
 	struct debug_head *head = debug_head(cache, object);
@@ -311,8 +311,8 @@ void debug_set_size(struct slab_cache *cache, void *object, size_t size)
 }
 
 /*
- * Who wants to free an object did not find it in the state that it expected. True: it may go on,
- * and made it BUSY.
+ * The object that the caller frees or retires is not in the expected state. True: the caller may go
+ * on; the state is `next` now.
  */
 static bool settle(struct slab_cache *cache, void *object, uint32_t state, uint32_t next,
 		   const char *call)
@@ -320,7 +320,7 @@ static bool settle(struct slab_cache *cache, void *object, uint32_t state, uint3
 	struct debug_head *head = debug_head(cache, object);
 	uint32_t found;
 
-	/* It was retired, and nobody had to ask for it: a provider that frees at once. */
+	/* A provider that frees at once: the object was never marked as waiting. */
 	if (state == DEBUG_USED && os_cmpxchg(&head->state, &state, next))
 		return true;
 	if (is_state(state)) {
@@ -385,7 +385,7 @@ bool debug_end_leak(struct slab_cache *cache, void *object)
 	return os_cmpxchg(&debug_head(cache, object)->state, &state, DEBUG_FREE);
 }
 
-/* In the hands of a thread that takes or frees it, or that did so when the process was forked. */
+/* A thread is taking or freeing it, or was doing so when the process was forked. */
 static bool is_on_its_way(uint32_t state)
 {
 	return state == DEBUG_FREE || state == DEBUG_BUSY || state == DEBUG_LEAKED;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an address is, for an error that somebody else has found: a tool that watches each access
- * (os/tools.h). Its report says where the program did something; this says to which object, of
- * which cache.
+ * Explains an address in an error that a tool has found: one that watches each access (os/tools.h).
+ * The tool reports where the program made the access; this reports which object of which cache it
+ * concerns.
  */
 #include "debug/report.h"
 #include "os/atomic.h"
@@ -10,8 +10,8 @@
 #include "os/report.h"
 #include "os/tools.h"
 
-/* The object that this address is in or beside. In front of an object is what the library keeps
- * there, and its red zone: they are nearer to it than to the object before. */
+/* The object that this address is in or next to. The library's data and the red zone in front of an
+ * object belong to it, not to the object before. */
 static char *nearest_object(const struct slab_cache *cache, const struct slab *slab,
 			    const void *address)
 {
@@ -63,7 +63,7 @@ void debug_explain(const void *address)
 
 	if (!cache)
 		return;
-	/* Runs of pages have an owner without a slab's layout. */
+	/* The owner of a page run has no slab layout. */
 	if (cache->size)
 		explain_object(cache, slab, address);
 	else

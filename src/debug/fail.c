@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A: allocations that fail on purpose, as the kernel's failslab lets them.
+ * A: allocations that fail on purpose, as with the kernel's failslab.
  *
  * Which calls fail depends on the options and on how many calls there were before, in all caches
- * with A: with one thread, a run repeats exactly. An allocation that may not fail (__GFP_NOFAIL)
+ * with A, so a run with one thread repeats exactly. An allocation that may not fail (__GFP_NOFAIL)
  * does not.
  */
 #include "debug/slab_debug.h"

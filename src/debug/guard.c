@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The range of guarded objects: chunks, slots, which one is claimed next. See guard.h.
+ * The range of guarded objects: its chunks and slots, and which slot is claimed next. See guard.h.
  *
- * Chunks are given out from below, each to one class of slots, when the class has no slot left that
- * was never used. A class gets at most half of them, so that small objects leave room for large
- * ones. Its slots are numbered through all its chunks.
+ * Chunks are handed out from the lowest address up. A class of slots gets another one when all its
+ * slots have been used. A class gets at most half of all chunks, so that small objects leave room
+ * for large ones. The slots of a class are numbered across all its chunks.
  */
 #include <string.h>
 
@@ -22,22 +22,22 @@
 #define CLASSES	    9u /* slots of 1 to 256 pages: the largest object in pages of 4 KiB */
 #define MOST_CHUNKS 32768u
 /*
- * Addresses, unless slab_guard=N sets another number: enough for half of 4 GiB in objects of one
- * page, and fewer for samples. An object in use costs its pages, a slot that was used 352 bytes. A
+ * MiB of addresses, unless slab_guard=N sets another number: 4 GiB hold 2 GiB of objects of one
+ * page; samples need less. An object in use costs its pages, a slot that was ever used 352 bytes. A
  * process with a limit on its addresses gets a sixteenth of them.
  */
 #define USUAL_MIB   4096u
 #define SAMPLES_MIB 256u
 #define LEAST	    (8 * MIB)
 #define OF_LIMIT    16u
-/* Of the mappings that a process may have, for open slots without light guards; each costs two. */
+/* The part of a process's mappings that open slots without light guards may use; each costs two. */
 #define MAPPINGS_PART 8u
 
 #define PER_CHUNK (GUARD_SLOTS * (sizeof(struct guard_slot) + sizeof(struct guard_notes)))
 
 struct guard_range guard_range;
 
-/* What a chunk is: 0 before it begins, else its class plus one, and its enum os_guard. */
+/* The kind of a chunk: 0 before it begins, else its class plus one and its enum os_guard. */
 #define KIND(class, guard) ((uint16_t)(((class) + 1u) | (unsigned int)(guard) << 8))
 #define KIND_CLASS(kind)   (((kind)&0xffu) - 1)
 #define KIND_GUARD(kind)   ((enum os_guard)((kind) >> 8))
@@ -51,9 +51,9 @@ static struct {
 	size_t open, most_open; /* slots that cost mappings */
 	uint32_t told;
 	struct {
-		uint32_t fresh;	    /* slots that were claimed for the first time */
-		uint32_t hand;	    /* where to look for one to use again */
-		uint32_t nr_chunks; /* that are being begun, or are */
+		uint32_t fresh;	    /* slots that were ever claimed */
+		uint32_t hand;	    /* where the next search for a free slot begins */
+		uint32_t nr_chunks; /* begun, or being begun */
 		uint16_t chunks[MOST_CHUNKS / 2];
 	} classes[CLASSES];
 	uint16_t kinds[MOST_CHUNKS];
@@ -239,11 +239,11 @@ static struct guard_slot *claim_fresh(unsigned int class)
 			return NULL;
 	} while (!os_cmpxchg(fresh, &i, i + 1));
 	slot = slot_at(class, i);
-	/* Another thread is only beginning the chunk: the slot stays unused. */
+	/* Another thread is still beginning the chunk: the slot stays unused. */
 	return slot && claim(slot, GUARD_NEVER_USED) ? slot : NULL;
 }
 
-/* Of some slots the one that has been free longest. */
+/* Of some slots, the one that has been free longest. */
 static struct guard_slot *claim_oldest(unsigned int class)
 {
 	uint32_t n = os_load_relaxed(&pool.classes[class].fresh);
@@ -321,7 +321,7 @@ static char *place_object(const struct guard_slot *slot, size_t size, size_t ali
 
 struct guard_slot *guard_claim(size_t size, size_t align)
 {
-	/* Wherever they lie, that many hold an aligned object. */
+	/* So many pages hold an aligned object, wherever they lie. */
 	size_t pages = os_round_up(size) / os.page_size + (align - 1) / os.page_size;
 	struct guard_slot *slot;
 	unsigned int class = 0;

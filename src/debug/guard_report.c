@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reports of guarded objects, in the shape of debug/report.h, and of accesses that were refused. */
+/* Reports about guarded objects, in the form of debug/report.h, and about refused accesses. */
 #include <string.h>
 
 #include "debug/guard_slot.h"
@@ -69,7 +69,7 @@ void guard_report(const struct guard_fault *fault)
 		os_long_add(report, "%p is %td bytes into an object\n", fault->pointer, into);
 	if (slot)
 		tell_guarded(report, slot);
-	/* Otherwise its pages may be closed. */
+	/* Otherwise the object's pages may be closed. */
 	if (fault->from)
 		debug_dump(report, &bytes);
 	debug_tell_finder(report, fault->call, name, fault->pointer);
@@ -143,7 +143,7 @@ static const char *access_name(enum os_access access)
 	}
 }
 
-/* From the instruction that faulted on. */
+/* The stack, from the instruction that faulted. */
 static void tell_stack(struct os_long *report, uintptr_t ip)
 {
 	uintptr_t frames[TRACK_FRAMES + HANDLER_FRAMES];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The slots of guarded objects, for the files that make guard.h's calls out of them. guard.h has
- * their picture, states and invariants; the notes of a slot lie in a table beside the slots.
+ * The slots of guarded objects, for the files that implement guard.h. guard.h has their picture,
+ * states and invariants. The notes of all slots are in a table of their own.
  *
  * Locks: none. Callers: src/debug/guard*.c, traces.c; src/cache/debugger.c.
  */
@@ -12,15 +12,15 @@
 #include "debug/object.h"
 
 #define GUARD_NEVER_USED 0
-/* Of a chunk, at most. Behind the addresses of the range lie the slots of all its chunks, and
- * behind these their notes. */
+/* Slots of a chunk, at most. The slots of all chunks lie behind the addresses of the range, and
+ * their notes behind the slots. */
 #define GUARD_SLOTS 256u
 
 struct guard_slot {
 	uint32_t state;	      /* an enum debug_state, or GUARD_NEVER_USED */
-	uint32_t size;	      /* bytes that were asked for */
+	uint32_t size;	      /* requested bytes */
 	uint32_t object_size; /* of its cache */
-	uint32_t freed;	      /* the number of its free, among all */
+	uint32_t freed;	      /* how many frees there were, in all slots, before its own */
 	struct slab_cache *cache;
 	char *object;
 };
@@ -34,9 +34,9 @@ struct guard_notes {
 
 /* --- guarded.c -------------------------------------------------------------------------------- */
 
-/* The red zones of an object in use: from the first open byte, and up to the last. */
+/* The red zones of an object in use, from its first open byte to its last. */
 struct guard_zones {
-	uint8_t *open, *object, *end, *closed; /* end: of what was asked for */
+	uint8_t *open, *object, *end, *closed; /* end: of the requested bytes */
 };
 struct guard_zones guard_zones_of(const struct guard_slot *slot);
 
@@ -48,27 +48,27 @@ struct guard_slot *guard_claim(size_t size, size_t align);
 /* Close the pages of a slot that this thread owns; it is FREE. */
 void guard_give(struct guard_slot *slot);
 
-/* The slot whose pages, open or closed, the address is in, or else the two beside it: NULL, if
- * they were never used. */
+/* The slot whose pages, open or closed, contain the address, or else the two next to it. NULL: that
+ * slot was never used. */
 struct guard_place {
 	struct guard_slot *in, *before, *after;
 };
 struct guard_place guard_place_of(const void *address);
 
 struct guard_notes *guard_notes_of(const struct guard_slot *slot);
-/* Call for each slot that was used. */
+/* Call this for each slot that was ever used. */
 void guard_for_each(void (*each)(void *data, struct guard_slot *slot), void *data);
 
 /* --- guard_report.c --------------------------------------------------------------------------- */
 
-/* What is wrong with a pointer that somebody frees, or with the bytes around its object. */
+/* What is wrong with a freed pointer, or with the bytes around its object. */
 struct guard_fault {
 	const char *what, *advice, *fix;
 	const char *call;
 	const void *pointer;
-	const struct slab_cache *cache; /* to which it is freed; NULL: any */
+	const struct slab_cache *cache; /* the cache it is freed to; NULL: any */
 	const struct guard_slot *slot;	/* NULL: the pointer is in no object */
-	const uint8_t *from; /* bytes that should be `expected`; NULL: no matter of bytes */
+	const uint8_t *from; /* bytes that should be `expected`; NULL: no bytes are wrong */
 	size_t length;
 	uint8_t expected;
 };

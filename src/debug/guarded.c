@@ -53,7 +53,7 @@ static bool is_whole(const struct guard_slot *slot, uint8_t *from, const uint8_t
 	return false;
 }
 
-/* What was written beside the object, not far enough to fault; the number of faults. */
+/* Find writes next to the object that were too near to fault. Returns the number of faults. */
 static int check_guarded_zones(const struct guard_slot *slot, const char *call)
 {
 	struct guard_zones zones = guard_zones_of(slot);
@@ -68,7 +68,7 @@ static int check_guarded_zones(const struct guard_slot *slot, const char *call)
 			 call);
 }
 
-/* T: of a cache whose objects are checked; samples of others are not traced. */
+/* T: only in caches whose objects are all checked; samples of other caches are not traced. */
 static void trace_guarded(const struct guard_slot *slot, const char *what)
 {
 	const struct slab_cache *cache = os_load_relaxed(&slot->cache);
@@ -139,8 +139,8 @@ static struct guard_fault fault_of(const struct guard_slot *slot, struct slab_ca
 	};
 }
 
-/* The slot of the pointer that somebody frees. NULL after a report: it is no object's, or another
- * cache's. */
+/* The slot of a freed pointer. NULL after a report: it belongs to no object, or to another
+ * cache. */
 static struct guard_slot *slot_to_free(struct slab_cache *cache, void *pointer, const char *call)
 {
 	struct guard_slot *slot = guard_place_of(pointer).in;
@@ -163,14 +163,14 @@ static struct guard_slot *slot_to_free(struct slab_cache *cache, void *pointer, 
 	return NULL;
 }
 
-/* Change the state of an object that somebody frees; false after a report. */
+/* Change the state of an object that is freed or retired; false after a report. */
 static bool begin_free(struct guard_slot *slot, struct slab_cache *cache, uint32_t from,
 		       uint32_t next, const char *call)
 {
 	struct guard_fault fault = fault_of(slot, cache, slot->object, call);
 	uint32_t state = from;
 
-	/* A provider that frees at once frees what is in use. */
+	/* A provider that frees at once frees objects that are still in use. */
 	if (os_cmpxchg(&slot->state, &state, next) ||
 	    (state == DEBUG_USED && os_cmpxchg(&slot->state, &state, next)))
 		return true;

@@ -2,8 +2,8 @@
 /*
  * The room around the objects of a debug cache; slab_debug.h draws it.
  *
- * Red zones take what alignment leaves, up to a limit: the more of them, the farther a write may
- * stray and still be found, and the more there is to check at each call.
+ * Red zones use the bytes that alignment leaves, up to a limit: larger zones find writes that stray
+ * farther, but take longer to check at each call.
  */
 #include <string.h>
 
@@ -73,7 +73,7 @@ static bool is_larger(struct slab_cache *cache, const struct slab_request *reque
 	return order != 0;
 }
 
-/* With all letters if that is possible, or with those that need no bytes. */
+/* With all letters if that is possible, else with those that need no bytes. */
 static bool lay_out_debug(struct slab_cache *cache, struct slab_request *request,
 			  struct debug_cache *debug, slab_flags_t flags)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Objects that are in use when their cache is destroyed, or when the program ends: by who allocated
- * them, most first. */
+/* Reports objects that are in use when their cache is destroyed or the program ends, grouped by the
+ * stack that allocated them, most objects first. */
 #include "debug/traces.h"
 #include "os/long_report.h"
 #include "os/report.h"
 
-#define MOST_GROUPS 8 /* in a report; the others are summed up */
+#define MOST_GROUPS 8 /* in a report; the others are only counted */
 
 static void print_group(struct os_long *report, const struct debug_trace *group)
 {

@@ -22,7 +22,7 @@
 #define DEBUG_ZONE_USED	 0xcc
 #define DEBUG_BYTE_FRESH 0x5a
 
-/* Unlikely as content: an overwritten state is seen to be none. */
+/* Unlikely as content, so that an overwritten state is recognised. */
 enum debug_state {
 	DEBUG_FREE = 0xdeb6f4ee,
 	DEBUG_USED = 0xdeb6a5ed,
@@ -35,14 +35,14 @@ enum debug_state {
 /* In front of the left red zone. */
 struct debug_head {
 	uint32_t state;
-	uint32_t size; /* bytes that were asked for */
+	uint32_t size; /* requested bytes */
 };
 
 /* Who did something, where and when. */
 struct debug_track {
 	uintptr_t ip[TRACK_FRAMES];
 	uint32_t n;
-	uint32_t thread; /* 0: nobody yet */
+	uint32_t thread; /* 0: no record yet */
 	uint32_t cpu;
 	uint32_t when; /* ms */
 };
@@ -69,13 +69,13 @@ static inline struct debug_track *debug_track(const struct slab_cache *cache, co
 
 /* --- check.c ---------------------------------------------------------------------------------- */
 
-/* Fill the object and its red zones as those of a free one. */
+/* Fill the object and its red zones like those of a free object. */
 void debug_fill_free(const struct slab_cache *cache, void *object);
-/* For tools that watch memory: a free object and its red zones are the library's, or nobody's
- * again. Readers may look at a stable object. */
+/* For tools that watch memory: the library may access a free object and its red zones, or nobody
+ * may again. Readers may always look at a stable object. */
 void debug_open(const struct slab_cache *cache, void *object);
 void debug_close(const struct slab_cache *cache, void *object);
-/* A line about an allocation or a free: T. */
+/* T: write a line about an allocation or a free. */
 void debug_write_trace(const struct slab_cache *cache, const void *object, size_t size,
 		       const char *what) __attribute__((cold));
 
@@ -86,11 +86,11 @@ static inline bool debug_is_traced(const struct slab_cache *cache)
 
 /* --- track.c ---------------------------------------------------------------------------------- */
 
-/* The calling thread, now. */
+/* Record the calling thread, now. */
 void track_now(struct debug_track *track);
-/* False: it was overwritten, or nobody has done it yet. */
+/* False: the record was overwritten, or never written. */
 bool track_is_plausible(const struct debug_track *track);
-/* Store that, if the cache stores users. */
+/* The same, if the cache stores users. */
 static inline void track_set(const struct slab_cache *cache, void *object, enum debug_deed deed)
 {
 	struct debug_track *track = debug_track(cache, object, deed);
@@ -98,7 +98,7 @@ static inline void track_set(const struct slab_cache *cache, void *object, enum 
 	if (track)
 		track_now(track);
 }
-/* A line that says what was done, and the stack. */
+/* Add a line that says what was done, and the stack. */
 struct os_long;
 void track_print(struct os_long *report, const struct debug_track *track, const char *what);
 

@@ -4,8 +4,8 @@
  *
  *   letters[,name[*]]...[;letters...]...      no letters: FZPU; case does not matter
  *
- * The first block that names a cache is the only one that counts for it; for the others, the last
- * block without names. Blocks are read once, at the first use, and only looked at afterwards.
+ * Only the first block that names a cache applies to it. The last block without names applies to
+ * all other caches. Blocks are read once, at the first use, and never change after that.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -60,7 +60,7 @@ static slab_flags_t flags_of_letter(char letter)
 	}
 }
 
-/* As in the kernel, letters after - do not count. */
+/* As in the kernel, letters after - are ignored. */
 static slab_flags_t read_letters(const char *letters, size_t length, bool *understood)
 {
 	slab_flags_t flags = 0;

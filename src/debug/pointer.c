@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Is a pointer an object of the cache that it is freed to? Misuse of kinds that need no look at
- * bytes. */
+/* Is a freed pointer an object of the cache that it is freed to? This finds kinds of misuse without
+ * looking at bytes. */
 #include "debug/report.h"
 #include "os/atomic.h"
 
@@ -28,7 +28,7 @@ static void report_pointer(struct slab_cache *cache, void *pointer, struct slab 
 	fault.pointer = pointer;
 	fault.holder = holder;
 	fault.fix = "this free was ignored";
-	/* Runs of pages have an owner without a slab's layout. */
+	/* The owner of a page run has no slab layout. */
 	if (holder && holder->size)
 		fault.object = object_around(holder, slab, pointer);
 	fault.what = holder && holder != cache ? "Wrong slab cache" : "Invalid object pointer";

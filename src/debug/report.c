@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reports in the kernel's shape; see report.h. */
+/* Reports in the kernel's format; see report.h. */
 #include "debug/report.h"
 
 #include <stdio.h>
@@ -18,7 +18,7 @@
 #define MOST_ROWS  8 /* of a dump */
 #define ROWS_AHEAD 2 /* in front of the first wrong byte */
 
-/* A dump on its way. */
+/* A dump that is being made. */
 struct dump {
 	struct os_long *report;
 	const struct debug_bytes *bytes;
@@ -60,7 +60,7 @@ static TOOLS_LOOK bool is_wrong_byte(const struct debug_bytes *bytes, const uint
 	       *byte != bytes->expected;
 }
 
-/* A mark in front of each wrong byte. */
+/* With a mark in front of each wrong byte. */
 static TOOLS_LOOK void dump_row(struct dump *dump, const char *label, const uint8_t *from,
 				const uint8_t *to)
 {
@@ -150,7 +150,7 @@ const char *debug_advice_of_double(uint32_t state)
 				    : "look for two owners, each of whom frees it";
 }
 
-/* The object that the pointer is in. */
+/* Describes the object that contains the pointer. */
 void debug_tell_object(struct os_long *report, const struct debug_fault *fault)
 {
 	const struct slab_cache *cache = fault->holder;
@@ -178,7 +178,7 @@ void debug_tell_object(struct os_long *report, const struct debug_fault *fault)
 	debug_dump(report, &bytes);
 }
 
-/* The records of an object that nobody prepared are no records. */
+/* An object that was never prepared has no records. */
 static bool has_object(const struct debug_fault *fault)
 {
 	struct slab *slab = fault->object ? page_slab(fault->object) : NULL;

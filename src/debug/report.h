@@ -18,21 +18,21 @@
 struct os_long;
 
 struct debug_fault {
-	const char *what;   /* as the kernel says it */
+	const char *what;   /* in the kernel's words */
 	const char *advice; /* where to look */
 	const char *fix;    /* what was done about it */
-	const char *call;   /* who found it, */
-	void *pointer;	    /* and with which pointer; */
+	const char *call;   /* the call that found it */
+	void *pointer;	    /* and the pointer that it got */
 	struct slab_cache *cache;
-	void *object; /* an object's first byte in `holder`, or NULL: the pointer is in none */
+	void *object; /* the first byte of an object of `holder`; NULL: the pointer is in none */
 	struct slab_cache *holder;
-	/* Bytes that should all be `expected`; NULL: it is no matter of bytes. */
+	/* Bytes that should all be `expected`; NULL: no bytes are wrong. */
 	const uint8_t *from;
 	size_t length;
 	uint8_t expected;
 };
 
-/* One in an object of this cache. */
+/* A fault in an object of this cache. */
 static inline struct debug_fault debug_fault_of(struct slab_cache *cache, void *object,
 						const char *call)
 {
@@ -49,8 +49,8 @@ void debug_report(const struct debug_fault *fault) __attribute__((cold));
 
 /* --- its parts -------------------------------------------------------------------------------- */
 
-/* An object in bytes: the object, red zones beside it, and of these those that should all be
- * `expected`; from NULL: all are right. */
+/* The bytes of an object and of the red zones next to it. Those at `from` should all be `expected`;
+ * NULL: no bytes are wrong. */
 struct debug_bytes {
 	const uint8_t *object;
 	size_t left, size, right;
@@ -61,18 +61,18 @@ struct debug_bytes {
 
 /* Begin a report of this kind about a cache, as os_long_begin(). */
 struct os_long *debug_begin(const char *name, const char *what) __attribute__((cold));
-/* Lines: which bytes are wrong; the bytes near them; what an enum debug_state is called; who found
- * it, with the stack. */
+/* Lines: which bytes are wrong; the bytes near them; the name of an enum debug_state; which call
+ * found it, with the stack. */
 void debug_tell_wrong(struct os_long *report, const struct debug_bytes *bytes);
 void debug_dump(struct os_long *report, const struct debug_bytes *bytes);
 const char *debug_state_name(uint32_t state);
 void debug_tell_finder(struct os_long *report, const char *call, const char *name,
 		       const void *pointer);
-/* What is wrong if somebody frees an object that is in this state already, and where to look. */
+/* What is wrong with a free of an object in this state, and where to look. */
 const char *debug_what_of_double(uint32_t state);
 const char *debug_advice_of_double(uint32_t state);
-/* Add the lines about its object, which is in a slab of fault->holder: state, who allocated and
- * freed it, a dump. */
+/* Add the lines about fault->object, which is in a slab of fault->holder: its state, who allocated
+ * and freed it, and a dump. */
 void debug_tell_object(struct os_long *report, const struct debug_fault *fault)
 	__attribute__((cold));
 

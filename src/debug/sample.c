@@ -6,7 +6,7 @@
 #include "os/options.h"
 #include "os/section.h"
 
-#define NUMBERS 4294967296.0 /* 2^32: as many are drawn from */
+#define NUMBERS 4294967296.0 /* 2^32: draw() returns one of so many */
 
 static uint64_t drawn;
 
@@ -25,7 +25,7 @@ static uint32_t draw(void)
 	return (uint32_t)((z ^ z >> 31) >> 32);
 }
 
-/* ln((1 + s) / (1 - s)), 0 <= s <= 1/3: these terms err by less than 2e-5 of it. */
+/* ln((1 + s) / (1 - s)), 0 <= s <= 1/3: the relative error of these terms is less than 2e-5. */
 static double log_of_ratio(double s)
 {
 	double q = s * s;
@@ -42,7 +42,7 @@ static double minus_log(uint64_t x)
 	return (32 - (double)exponent) * 0.69314718055994531 - log_of_ratio((m - 1) / (m + 1));
 }
 
-/* Pops on average until one is due. */
+/* The average number of pops until one is due. */
 static uint32_t mean_pops(size_t size)
 {
 	size_t pops = os_options.sample / size;

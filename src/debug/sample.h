@@ -8,12 +8,12 @@
  * counts them down (os/section.h), and the slow path draws a new number when they are used up.
  *
  * Invariants
- *  S1. A count may be drawn anew at any time, as when its sheaf leaves its slot: a geometric
- *      distribution does not depend on how long one has waited already.
+ *  S1. A count may be drawn anew at any time, for example when its sheaf leaves its slot: a
+ *      geometric distribution does not depend on how many pops there were already.
  *  S2. A sheaf's word has room for counts up to SHEAF_DUE. If samples are rarer than one in
- *      SAMPLE_POPS pops, counts are drawn for that rate, and of those used up only the right share
- *      is sampled. Counts beyond SHEAF_DUE are cut off, which makes samples more frequent by less
- *      than one in a thousand.
+ *      SAMPLE_POPS pops, counts are drawn for that rate, and only the right share of the pops that
+ *      become due is sampled. Counts beyond SHEAF_DUE are cut off, which makes samples more
+ *      frequent by less than one in a thousand.
  *
  * Locks: none. Callers: src/percpu/, src/cache/.
  */
@@ -24,16 +24,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A slow path for each so many pops, on average, costs nothing that can be measured. */
+/* One slow path in so many pops, on average, has no measurable cost. */
 #define SAMPLE_POPS 4096u
 
-/* Begin with these random numbers. */
+/* Set the seed of the random numbers. */
 void sample_seed(uint64_t seed);
 /* Pops of objects of this size until one is due, from 1 to SHEAF_DUE + 1. */
 uint32_t sample_pops(size_t size);
-/* Such a pop is due: is it the one that is sampled? */
+/* A pop of an object of this size is due: is it sampled? */
 bool sample_due_is_taken(size_t size);
-/* Of an allocation of so many bytes for which no pops are counted: is it sampled? */
+/* Is this allocation of so many bytes, for which no pops are counted, sampled? */
 bool sample_is_taken(size_t bytes);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * slab_debug: caches whose every allocation and free is checked, chosen while the program starts.
+ * slab_debug: caches that check every allocation and free. Options choose them when the program
+ * starts.
  *
  * A debug cache has no sheaves, so each call reaches src/cache/'s slow calls, which call this
  * layer: once when an object has come out of its slab, once before it goes back. The slab layer
@@ -10,9 +11,9 @@
  *   `----------- U -----------'`- always ---'`----- Z -----'         ^     `- Z, 8 or more -'
  *   `------------------------ before ----------------------'         a request of kmalloc() ends
  *
- * and the bits beside the slab remain the truth about what is free: nothing that the program
- * overwrites can make the library hand an object out twice. The state repeats that for each object,
- * and knows more:
+ * The bits outside the slab still decide which objects are free: nothing that the program
+ * overwrites can make the library hand out an object twice. The state repeats this for each object,
+ * and says more:
  *
  *   (fresh) --prepare--> FREE --take--> USED --free--> BUSY --> FREE
  *                         |              |--retire--> WAITS --after its grace period--> BUSY
@@ -23,24 +24,26 @@
  * write, 5a; red zones cc around used objects, bb around free ones.
  *
  * Invariants
- *  D1. Who changes USED or WAITS to BUSY, by compare-exchange, frees the object; everyone else
- *      has freed it twice. So of two racing frees one is reported, and no byte of the object is
- *      changed by the other one.
- *  D2. Only the owner of an object writes around it: who prepares, takes, or made it BUSY.
+ *  D1. The thread that changes USED or WAITS to BUSY, by compare-exchange, frees the object; any
+ *      other free is a double free. So of two racing frees, one is reported and changes no byte of
+ *      the object.
+ *  D2. Only the owner of an object writes around it: the thread that prepares it, takes it, or made
+ *      it BUSY.
  *  D3. An object that was written to while it was free is never handed out: the writer may do
  *      it again. It is LEAKED until its cache is destroyed. But kmem_cache_verify() and
  *      kmem_cache_validate() only restore an object that is free in its slab.
- *  D4. What was overwritten is reported once and then restored, so that the program goes on and
- *      finds the next mistake. A free of what is not a used object of the cache is ignored.
+ *  D4. Overwritten bytes are reported once and then restored, so that the program goes on and the
+ *      next mistake is found. A free of anything but a used object of the cache is ignored.
  *  D5. Objects with a constructor, and those that readers may still look at
  *      (SLAB_TYPESAFE_BY_RCU), are not written to.
- *  D6. An object that waits for a grace period is used: it is checked and poisoned when it is
- *      freed for real. One in a prefilled sheaf was allocated by the call that filled the sheaf.
- *  D7. Letters whose bytes do not fit (1 MiB objects with such an alignment, O) are left out of
- *      the cache.
+ *  D6. An object that waits for a grace period counts as used: it is checked and poisoned when it
+ *      is really freed. An object in a prefilled sheaf was allocated by the call that filled the
+ *      sheaf.
+ *  D7. A cache does without letters whose bytes do not fit (objects of 1 MiB with such an
+ *      alignment; O).
  *
- * The layer takes no lock and allocates nothing after a cache was made, so it works in every
- * context in which the allocator does. Reports are long reports (os/long_report.h).
+ * The layer takes no lock, and allocates nothing once a cache is made, so it works in every context
+ * in which the allocator does. Reports are long reports (os/long_report.h).
  *
  * Locks: none. Callers: src/cache/, and src/kmalloc/ for sizes.
  */
@@ -65,7 +68,7 @@
 
 /* --- parse.c: which letters a cache gets ------------------------------------------------------ */
 
-/* In flags that come from letters: O, do without what would make slabs larger. */
+/* O, only in flags that come from letters: do without letters that would make slabs larger. */
 #define DEBUG_NOT_LARGER (1u << 31)
 /* G: each object between guard pages, as long as there is room for them (guard.h). */
 #define DEBUG_GUARD (1u << 30)
@@ -74,15 +77,14 @@
 /* Q: freed objects rest (quarantine.c). */
 #define DEBUG_QUARANTINE (1u << 28)
 
-/* Read blocks of letters and names; false, after reports that are deferred, if not all was
- * understood. */
+/* Read blocks of letters and names. False, after deferred reports: not all was understood. */
 bool debug_parse(const char *text);
-/* The flags that the first block with this name, or else the last one without names, gives; and
- * those of a creator. SLAB_NO_USER_FLAGS: only the latter. */
+/* The flags of the first block with this name, or else of the last block without names, and the
+ * creator's flags. With SLAB_NO_USER_FLAGS, only the latter. */
 slab_flags_t debug_flags_of(const char *name, slab_flags_t flags);
-/* T, A or Q, on or off, of a cache in use. */
+/* Switch T, A or Q on or off, for a cache in use. */
 void debug_switch(struct slab_cache *cache, slab_flags_t flag, bool on);
-/* The letters in force, as a text, without G. */
+/* The letters in force, as text, without G. */
 #define DEBUG_LETTERS 12
 void debug_letters(const struct slab_cache *cache, char letters[DEBUG_LETTERS]);
 /* At exit: report names that no cache had. */
@@ -95,7 +97,7 @@ struct debug_cache {
 	slab_flags_t flags;	 /* those that are in force */
 	uint16_t left, right;	 /* bytes of red zones */
 	bool stable;		 /* SLAB_TYPESAFE_BY_RCU */
-	uint32_t failed;	 /* an injected failure was told */
+	uint32_t failed;	 /* an injected failure was reported */
 	uint32_t switched;	 /* T, A and Q: those in force now */
 	uint32_t resting;	 /* objects in quarantine */
 };
@@ -105,7 +107,7 @@ static inline struct debug_cache *debug_of(const struct slab_cache *cache)
 	return (struct debug_cache *)cache->extra;
 }
 
-/* U: is it known who allocated each object? */
+/* U: does the cache record who allocated each object? */
 static inline bool debug_stores_users(const struct slab_cache *cache)
 {
 	return cache->extra && debug_of(cache)->flags & SLAB_STORE_USER;
@@ -113,7 +115,7 @@ static inline bool debug_stores_users(const struct slab_cache *cache)
 
 /* Lay a cache out with these flags; as slab_cache_init(). */
 bool debug_cache_init(struct slab_cache *cache, struct slab_request *request, slab_flags_t flags);
-/* As slab_cache_exit(), of a debug cache or another one. */
+/* As slab_cache_exit(), for debug caches and others. */
 void debug_cache_exit(struct slab_cache *cache);
 
 /* --- check.c: the life of an object ----------------------------------------------------------- */
@@ -121,15 +123,15 @@ void debug_cache_exit(struct slab_cache *cache);
 /* An object came out of its slab. False after a report: it must not be used, take another one
  * (D3). */
 bool debug_take(struct slab_cache *cache, void *object);
-/* The object's owner asked for so many bytes of it, at most as many as before: the others become a
- * red zone. What is one already is left as it is, so that its free finds what was written there. */
+/* The owner requested so many bytes of the object, at most as many as before: the others become a
+ * red zone. What is one already stays as it is, so that its free finds what was written there. */
 void debug_set_size(struct slab_cache *cache, void *object, size_t size);
 size_t debug_size(const struct slab_cache *cache, const void *object);
 
-/* Somebody frees this pointer. False after a report: ignore it. True: it is free; debug_give() it.
+/* Free this pointer. False after a report: ignore it. True: it is free; pass it to debug_give().
  * With `waited`, it was retired and its grace period has passed. */
 bool debug_free(struct slab_cache *cache, void *object, bool waited, const char *call);
-/* Somebody retires it; false after a report: ignore it. */
+/* Retire it. False after a report: ignore it. */
 bool debug_retire(struct slab_cache *cache, void *object, const char *call);
 
 /* An object is taken out of quarantine. False after a report: it must not be used (D3). */
@@ -145,10 +147,10 @@ bool debug_end_leak(struct slab_cache *cache, void *object);
 
 /* --- quarantine.c ----------------------------------------------------------------------------- */
 
-/* Who found what is wrong with an object that leaves. */
+/* The finder, in reports about an object that leaves. */
 #define QUARANTINE "quarantine"
 
-/* Make room for objects to rest, when the first cache wants that. Reports are deferred. */
+/* Set up the quarantine, for the first cache that uses it. Reports are deferred. */
 void quarantine_begin(void);
 /* Put a free object of a debug cache into its slab, with Q after a rest. With `nolock`, as
  * slab_give_nolock(). */
@@ -164,18 +166,19 @@ static inline uint32_t quarantine_count(const struct slab_cache *cache)
 bool quarantine_has(const void *object);
 /* Bytes of all objects that rest, with what is around them. */
 size_t quarantine_bytes(void);
-/* Let those of the cache go, or, with NULL, of all caches; returns how many of them were written
- * to, which is reported. O(places). */
+/* Let the cache's objects go, or, with NULL, those of all caches. Returns how many of them were
+ * written to; these are reported. O(places). */
 int quarantine_drain(struct slab_cache *cache, bool nolock);
-/* The same of a cache of which no objects are freed meanwhile; then none rests. */
+/* The same for a cache of which no objects are freed meanwhile; afterwards none rests. */
 int quarantine_end(struct slab_cache *cache);
-/* In a forked child, alone, with `resting` of all caches zero: what rests is all that there is. */
+/* In a forked child, by its only thread, with `resting` of all caches zero: count what rests
+ * anew. */
 void quarantine_after_fork(void);
 
 /* --- explain.c -------------------------------------------------------------------------------- */
 
-/* Report which object of which cache an address is in or beside, at once. Nothing about addresses
- * that are not the library's. For errors that somebody else has found: takes no lock. */
+/* Report at once which object of which cache an address is in or next to; nothing for addresses
+ * that are not the library's. For errors that a tool has found: takes no lock. */
 void debug_explain(const void *address);
 
 /* --- fail.c ----------------------------------------------------------------------------------- */
@@ -191,9 +194,8 @@ int debug_validate(struct slab_cache *cache, void *object, bool is_free);
 
 /* --- leaks.c ---------------------------------------------------------------------------------- */
 
-/* Report the objects in use of a cache that is destroyed, or at exit, by the stacks that allocated
- * them, if the cache has U; of another cache, those of them that are guarded. `when` ends a
- * sentence. */
+/* Report a cache's objects in use, when it is destroyed or at exit, grouped by the stack that
+ * allocated them. Without U, only guarded objects. `when` ends a sentence. */
 void debug_report_leaks(struct slab_cache *cache, const char *when);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Objects in use by who did something to them; see traces.h. */
+/* Groups objects in use by the stack that allocated or freed them; see traces.h. */
 #include "debug/traces.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "os/machine.h"
 #include "os/memory.h"
 
-/* Where the groups and the buckets are. */
+/* The memory of the groups and the buckets. */
 #define GROUP_BYTES (DEBUG_TRACES * sizeof(struct debug_trace))
 #define ALL_BYTES   ((GROUP_BYTES + DEBUG_BUCKETS * sizeof(uint32_t) + OS_PAGE - 1) & ~(OS_PAGE - 1))
 
@@ -68,7 +68,7 @@ static void add_object_of(struct collection *to, void *object, size_t size,
 			  const struct debug_track *track)
 {
 	struct debug_trace *group;
-	/* The clock that counts ms may be read in the wrong order on two CPUs. */
+	/* Another CPU's clock may be a little ahead. */
 	int32_t age = (int32_t)(to->now - track->when);
 	uint32_t ms = age > 0 ? (uint32_t)age : 0;
 	bool first;
@@ -94,7 +94,7 @@ static void add_object_of(struct collection *to, void *object, size_t size,
 	to->traces->objects++;
 }
 
-/* The owner may free the object meanwhile, and write a new record: then the copy is useless. */
+/* The owner may free the object meanwhile, and write a new record: then the copy is discarded. */
 #ifdef __SANITIZE_THREAD__
 __attribute__((no_sanitize("thread")))
 #endif
@@ -112,7 +112,7 @@ static bool is_used(const struct slab_cache *cache, const void *object)
 	return os_load_acquire(&debug_head(cache, object)->state) == DEBUG_USED;
 }
 
-/* A free object has its bit set; one that somebody takes or frees just now is in no such state. */
+/* A free object has its bit set; an object that is just being taken or freed is not USED. */
 static void look_at_slab(void *data, struct slab *slab)
 {
 	struct collection *to = data;
@@ -134,8 +134,8 @@ static void look_at_slab(void *data, struct slab *slab)
 	}
 }
 
-/* A guarded object may be freed and its slot be used again during the look: two copies that differ
- * show that. */
+/* A guarded object may be freed, and its slot used again, during the look: then two copies of the
+ * record differ. */
 static void look_at_slot(void *data, struct guard_slot *slot)
 {
 	struct collection *to = data;

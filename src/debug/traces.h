@@ -3,7 +3,7 @@
  * The objects of a cache that are in use, grouped by the stack that allocated them, or that freed
  * them the last time: what the kernel shows as alloc_traces and free_traces.
  *
- *   groups[]:  | stack, count, bytes, ages ... | ...      at the end sorted, most objects first
+ *   groups[]:  | stack, count, bytes, ages ... | ...      sorted at the end, most objects first
  *   buckets[]: hash of a stack --> its groups, while objects are added
  *
  * Invariants
@@ -22,7 +22,7 @@
 /* Objects of one stack. */
 struct debug_trace {
 	size_t count;
-	uint64_t bytes; /* that were asked for */
+	uint64_t bytes; /* requested */
 	uint64_t ages;	/* their sum, in ms */
 	uint32_t age_min, age_max;
 	uint32_t thread_min, thread_max;
@@ -41,7 +41,7 @@ struct debug_traces {
 	uint32_t nr_groups;
 	size_t objects;	     /* in all groups */
 	size_t others;	     /* of further stacks */
-	size_t unknown;	     /* nobody is recorded: they were never freed */
+	size_t unknown;	     /* without a record: they were never freed */
 	unsigned int missed; /* slabs that others held */
 	bool guarded;	     /* only of guarded objects: the cache does not store users */
 };
