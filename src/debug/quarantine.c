@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Q: a freed object rests before it goes back into its slab, so that nobody gets it soon.
+ * Q: a freed object rests before it goes back into its slab, so that it is not reused soon.
  *
  * Each node has a ring of pointers to the objects, of all caches, that were freed on its CPUs, and
- * an equal part of the bytes that may rest. A thread that frees an object first reserves its bytes,
- * and lets the oldest objects go if there are too few:
+ * an equal share of the bytes that may rest. A thread that frees an object first reserves its
+ * bytes, and lets the oldest objects go if there are too few:
  *
  *   places | ... | oldest | ... | newest |     | ... |
  *                ^ passed                ^ added
@@ -13,14 +13,14 @@
  * is clear, so nobody can take it. Its state is RESTS.
  *
  * Invariants
- *  Q1. Bytes are reserved before an object comes, and released after it has gone. So never more
- *      rest than slab_quarantine says.
- *  Q2. Only the thread that exchanges a pointer out of its place lets the object go. If it was
- *      written to while it rested, it is kept out of use (D3).
+ *  Q1. An object's bytes are reserved before it comes, and released after it has gone. So no more
+ *      bytes rest than slab_quarantine allows.
+ *  Q2. Only the thread that exchanges a pointer out of its place lets the object go. If the object
+ *      was written to while it rested, it is never used again (D3).
  *  Q3. `resting` of a cache counts its objects from before they come until after they have gone. At
- *      zero no thread has one of them in hand, and the cache may end.
- *  Q4. A thread that is late stores its pointer into a place that was passed. Then this object
- *      rests until the ring comes round, or until it is drained.
+ *      zero, no thread has one of them in hand, and the cache may be freed.
+ *  Q4. A late thread stores its pointer into a place that was already passed. Then this object
+ *      rests until the ring comes round again, or until it is drained.
  *
  * Guarded objects (guard.h) do not come here: a closed slot takes no memory, and is used again as
  * late as possible anyway.
@@ -36,10 +36,11 @@
 #include "os/tsan.h"
 
 #define MIB ((size_t)1 << 20)
-/* Without slab_quarantine=N: of the machine's memory, as the kernel's KASAN; and at most. */
+/* Without slab_quarantine=N: this part of the machine's memory, as with the kernel's KASAN, but at
+ * most so many bytes. */
 #define USUAL_PART 32
 #define USUAL_MOST (64 * MIB)
-/* Smaller objects come to the end of the ring before they have reserved all bytes. */
+/* With smaller objects, the ring is full before all bytes are reserved. */
 #define BYTES_PER_PLACE 64
 
 struct ring {
@@ -109,7 +110,7 @@ static void put_into_slab(struct slab_cache *cache, void *object, bool nolock, c
 		slab_give(cache, &object, 1, call);
 }
 
-/* Of an object that was exchanged out of the ring; false after a report. */
+/* Release an object that was exchanged out of the ring; false after a report. */
 static bool let_go_of(struct ring *ring, void *object, bool nolock)
 {
 	struct slab_cache *cache = page_owner(object);

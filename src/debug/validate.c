@@ -11,7 +11,7 @@
 #include "os/atomic.h"
 #include "os/tools.h"
 
-/* The owner may write at the same time: then the look is in vain, and harmless. */
+/* The owner may write at the same time: then the result is discarded. */
 #ifdef __SANITIZE_THREAD__
 __attribute__((no_sanitize("thread")))
 #endif
