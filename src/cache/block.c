@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What kind of block a pointer is, and how it is freed; see block.h. */
+/* Which kind of block a pointer leads to, and how it is freed; see block.h. */
 #include "cache/block.h"
 
 #include "debug/guard.h"

@@ -50,15 +50,15 @@ struct block {
 
 struct block block_of(const void *pointer);
 
-/* Free any pointer of ours; NULL and ZERO_SIZE_PTR are allowed. Reports name `call`, and are
+/* Free any pointer of the library; NULL and ZERO_SIZE_PTR are allowed. Reports name `call`, and are
  * deferred. */
 void cache_free_any(const void *pointer, const char *call);
-/* Free each of these pointers, which were retired and need wait no longer; consecutive objects of
- * one cache are freed together. In bulk.c. */
+/* Free each of these pointers, which were retired and whose grace period has passed; consecutive
+ * objects of one cache are freed together. In bulk.c. */
 void cache_free_waited(size_t n, void **p, const char *call);
 /* The same for pointers that have waited for a grace period. */
 extern const struct rcu_any_ops block_rcu_ops;
-/* Report, later, the mistake with a pointer that is not the beginning of a block. */
+/* Report, later, what is wrong with a pointer that is not the beginning of a block. */
 void cache_report_wrong(const void *pointer, const char *call);
 
 #endif

@@ -15,7 +15,7 @@
 #define COLD __attribute__((cold, noinline))
 
 #define REMOTE_BATCH 32		/* on the stack; a slab gets its share of them with one exchange */
-#define BATCH_MAX    (1u << 16) /* looked at before they are freed: half a second-level cache */
+#define BATCH_MAX    (1u << 16) /* read before they are freed: half a second-level cache */
 
 /* Returns true if not all went into main: reports may then be pending. */
 static bool free_to(struct kmem_cache *s, size_t n, void **p);
@@ -37,8 +37,8 @@ static bool alloc_from_slabs(struct kmem_cache *s, gfp_t flags, unsigned int n, 
 	return done == n;
 }
 
-/* Allocate what main does not have; with `sample`, one of them may be one. All, or false and
- * none. */
+/* Allocate the objects that main does not have; with `sample`, one may be a sample. All, or false
+ * and none. */
 static bool alloc_rest(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p, bool sample)
 {
 	unsigned int done = 0;
@@ -75,7 +75,7 @@ bool cache_alloc_all(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p
 	return alloc_rest(s, flags, n, p, false);
 }
 
-/* The program gets none after all. */
+/* The program gets none of them after all. */
 static COLD int give_up(struct kmem_cache *s, size_t n, void **p)
 {
 	cache_free_all(s, n, p);
@@ -189,7 +189,7 @@ static bool watch_free(struct kmem_cache *s, void *object, bool waited, const ch
 	return true;
 }
 
-/* free_to() of those that may be freed. */
+/* free_to() for the objects that may be freed. */
 static COLD void free_watched(struct kmem_cache *s, size_t n, void **p, bool waited,
 			      const char *call)
 {

@@ -31,7 +31,7 @@
 #include "os/tsan.h"
 #include "percpu/sheaf.h"
 
-/* In `flags`: a cache of kmalloc()'s sizes, whose objects are freed with kfree(). */
+/* In `flags`: a cache of kmalloc(), whose objects are freed with kfree(). */
 #define CACHE_KMALLOC 0x8000u
 /* A debug cache: src/debug/ sees each of its objects. */
 #define CACHE_DEBUG 0x4000u
@@ -44,7 +44,7 @@
 #define CACHE_HARDENED                                                                             \
 	(CACHE_CHECK_POP | CACHE_CHECK_FREE | CACHE_MARKED | CACHE_ZERO_ALLOC | CACHE_ZERO_FREE)
 
-/* The contents of a cache's handle: see os/section.h for its place. */
+/* The contents of a cache's handle; os/section.h says where a handle lies. */
 struct kmem_cache {
 	struct sheaf_calls calls;
 	char *name; /* NULL: destroyed. What precedes the name: list.c */
@@ -94,7 +94,7 @@ extern struct caches caches;
 /* Initialise the library at its first use. Returns false if there is no memory for it. */
 bool caches_ready(void);
 
-/* Take part in each fork() from now on. The only layer above with locks is that of memory pools. */
+/* Take part in each fork() from now on. Memory pools are the only layer above that has locks. */
 void cache_join_fork(const struct fork_part *pools);
 
 /* At exit, with SHEAF_OPTIONS=stats. Referenced here, so that a program linked with the static
@@ -103,8 +103,8 @@ void stats_at_exit(void);
 /* The same with SHEAF_OPTIONS=leaks: caches with objects in use. */
 void leaks_at_exit(void);
 
-/* In src/control/ control.c: answer another process, if one asks. With nothing held, and nothing in
- * hand. */
+/* In src/control/ control.c: answer another process, if one asks. The caller holds no lock and has
+ * nothing in hand. */
 void control_look(void) __attribute__((cold));
 
 /* --- create.c --------------------------------------------------------------------------------- */
@@ -115,8 +115,8 @@ struct kmem_cache *cache_create(const char *name, size_t size, const struct kmem
 
 /* --- destroy.c, verify.c ---------------------------------------------------------------------- */
 
-/* Free all of it except the handle, which then has no owner. It is on no list, and no object is in
- * use. */
+/* Free all of it except the handle, which then has no owner. The cache is on no list, and no object
+ * is in use. */
 void cache_unmake(struct kmem_cache *s);
 
 /* True, after a report, if the cache was destroyed. For slow calls; the fast calls are exchanged
@@ -125,8 +125,7 @@ bool cache_was_destroyed(struct kmem_cache *s, const char *call);
 /* That report, deferred. */
 void cache_report_destroyed(struct kmem_cache *s, const char *call);
 
-/* Put the objects that src/debug/ kept out of use into their slabs: for a drained cache that
- * ends. */
+/* Put the objects that src/debug/ took out of use into their slabs, when a drained cache ends. */
 void cache_give_leaked(struct kmem_cache *s);
 /* Count the live objects of a drained cache, and list up to `room` of them. */
 size_t cache_live_objects(struct kmem_cache *s, void **objects, size_t room);
@@ -139,7 +138,7 @@ int cache_validate(struct kmem_cache *s);
 /* --- fast.c ----------------------------------------------------------------------------------- */
 
 /* At the end of each call that may have taken a slow path, with no lock held and nothing in hand:
- * do what had to be deferred until now. */
+ * do what was deferred until now. */
 static inline void cache_leave(void)
 {
 	grace_start_wanted();
@@ -151,15 +150,15 @@ static inline void cache_leave(void)
 /* Set the calls of a cache, by its flags and the options. No other thread may use the cache
  * meanwhile. */
 void cache_choose_calls(struct kmem_cache *s);
-/* The calls of a destroyed cache: they only report that. */
+/* The calls of a destroyed cache, which only report that it was destroyed. */
 struct sheaf_calls cache_calls_destroyed(void);
 
 /* React to a change in how the cache is used (src/percpu/flow.c): exchange its calls, publish
  * another capacity. */
 void cache_flow_changed(struct kmem_cache *s);
 
-/* At the end of slow paths that change whole sheaves; a change that one misses is handled by the
- * next. */
+/* Called at the end of slow paths that exchange whole sheaves. If one misses a change, the next one
+ * handles it. */
 static inline void cache_see_flow(struct kmem_cache *s)
 {
 	if (__builtin_expect(os_load_relaxed(&s->sheaf.flow_changed), 0))
@@ -168,8 +167,9 @@ static inline void cache_see_flow(struct kmem_cache *s)
 
 /* --- slow.c ----------------------------------------------------------------------------------- */
 
-/* Get objects from the slab layer when sheaves had none; the gfp flags decide whether it reclaims,
- * waits or fails. popped: the fast path tried to pop one, which counts down to the next sample. */
+/* Get an object from the slab layer when sheaves had none; the gfp flags decide whether the call
+ * reclaims, waits or fails. popped: the fast path tried to pop one, which counts down to the next
+ * sample. */
 void *cache_alloc_slow(struct kmem_cache *s, gfp_t flags, bool popped);
 void *cache_alloc_on(struct kmem_cache *s, gfp_t flags, unsigned int node, enum slab_place place);
 /* Called after `tries` failures: free what is possible, and return true if the caller should try
@@ -183,7 +183,8 @@ void cache_free_slow(struct kmem_cache *s, void *object, const char *call);
 /* Free objects straight to their slabs. */
 void cache_give(struct kmem_cache *s, void **objects, unsigned int n, const char *call);
 
-/* The sanitizer of a program does not see each clearing by the library, which compilers inline. */
+/* Compilers inline memset(), so the program's sanitizer does not see every clearing by the
+ * library. */
 static inline void cache_zero(const struct kmem_cache *s, void *object)
 {
 	memset(object, 0, s->sheaf.slab.object_size);
@@ -207,8 +208,8 @@ void cache_tell_freed(struct kmem_cache *s, void *object);
 
 /* --- bulk.c ----------------------------------------------------------------------------------- */
 
-/* kmem_cache_alloc_bulk() and kmem_cache_free_bulk(), but nobody looks at the objects, and
- * none is a sample: sheaves hold objects of slabs only. */
+/* kmem_cache_alloc_bulk() and kmem_cache_free_bulk(), but the objects are not checked, and none is
+ * a sample: sheaves hold only objects of slabs. */
 bool cache_alloc_all(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p);
 void cache_free_all(struct kmem_cache *s, size_t n, void **p);
 
@@ -219,7 +220,7 @@ static inline bool cache_is_hardened(const struct kmem_cache *s)
 
 /* The program frees this pointer; NULL is allowed. False after a report: ignore it. */
 bool cache_watch_free(struct kmem_cache *s, void *object, const char *call);
-/* The program gets these. False: there is no memory, and it gets none. */
+/* The program gets these objects. False: there is no memory, and it gets none. */
 bool cache_watch_taken(struct kmem_cache *s, gfp_t flags, size_t n, void **objects);
 
 static inline bool cache_freed(struct kmem_cache *s, void *object, const char *call)
@@ -227,7 +228,7 @@ static inline bool cache_freed(struct kmem_cache *s, void *object, const char *c
 	return !__builtin_expect(os.watched, 0) || cache_watch_free(s, object, call);
 }
 
-/* As reports name it. */
+/* The call's name in reports. */
 static inline const char *cache_free_call(const struct kmem_cache *s)
 {
 	return s->flags & CACHE_KMALLOC ? "kfree" : "kmem_cache_free";
@@ -240,22 +241,23 @@ void *cache_alloc_checked(struct kmem_cache *s, gfp_t flags, unsigned int node,
 /* debug_take() and debug_free() of src/debug/. */
 bool cache_take_checked(struct kmem_cache *s, void *object);
 bool cache_free_checked(struct kmem_cache *s, void *object, bool waited, const char *call);
-/* waited: they were retired, and their grace period has passed. */
+/* waited: the objects were retired, and their grace period has passed. */
 void cache_give_checked(struct kmem_cache *s, void **objects, size_t n, bool waited,
 			const char *call);
 
 /* --- guarded.c: objects between guard pages --------------------------------------------------- */
 
-/* An object of the cache that is in no slab; NULL: there is no room for one. */
+/* A guarded object of the cache; NULL: there is no room for one. */
 void *cache_alloc_guarded(struct kmem_cache *s);
 /* The same, if the next object of this cache is to be a sample. */
 void *cache_take_sample(struct kmem_cache *s, bool popped);
-/* Free what guard_is_ours(), to this cache, or, with NULL, to its own. Reports are deferred. */
+/* Free a guarded object to this cache, or, with NULL, to its own cache. Reports are deferred. */
 void cache_free_guarded(struct kmem_cache *s, void *object, bool waited, const char *call);
-/* Free those of n objects, and move the others to the front; returns how many are left. */
+/* Free the guarded ones of n objects, and move the others to the front; returns how many are
+ * left. */
 unsigned int cache_free_all_guarded(struct kmem_cache *s, void **objects, unsigned int n,
 				    bool waited, const char *call);
-/* The cache of such an object in use that the pointer is in; NULL: there is none. */
+/* The cache of the guarded object in use that contains the address; NULL: there is none. */
 struct kmem_cache *cache_of_guarded(const void *object);
 
 /* Is each object of this cache guarded while there is room? */
@@ -295,7 +297,8 @@ static inline bool cache_has_no_readers(const struct grace *grace)
 }
 
 /*
- * Let the cache retire objects with this provider, on which rcu_any_init() was called. Never waits.
+ * Let the cache retire objects with this provider, for which rcu_any_init() was called. Never
+ * waits.
  */
 bool cache_begin_rcu(struct kmem_cache *s, struct grace *grace);
 

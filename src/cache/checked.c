@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Allocating and freeing in debug caches: src/debug/ checks each object when it has come out of its
- * slab, and before it goes back. Nothing is held or in hand during a check, because it may report.
+ * Allocating and freeing in debug caches: src/debug/ checks each object after it has come out of
+ * its slab, and before it goes back. The thread holds no lock and has nothing in hand during a
+ * check, because the check may report.
  *
  * Locks: none. Callers: the slow paths of src/cache/.
  */

@@ -203,12 +203,12 @@ static void clean_name(char *clean, const char *name)
 	clean[i] = '\0';
 }
 
-/* The flags with those of slab_debug. */
+/* These flags, and those that slab_debug adds. */
 static slab_flags_t with_debug(const char *name, slab_flags_t flags)
 {
 	slab_flags_t wanted = debug_flags_of(name, flags);
 
-	/* Readers may look at its free objects. */
+	/* Readers may look at the cache's free objects. */
 	if (flags & SLAB_TYPESAFE_BY_RCU)
 		wanted &= ~(DEBUG_GUARD | DEBUG_SAMPLE);
 	if (!(wanted & ~DEBUG_SAMPLE))
@@ -297,7 +297,7 @@ SHEAF_PUBLIC struct kmem_cache *__kmem_cache_create_args(const char *name, size_
 	return s;
 }
 
-/* A value that does not fit is refused as well. */
+/* A value that is too large becomes the largest one, which the checks refuse. */
 static unsigned int fit_uint(size_t n)
 {
 	return n > UINT32_MAX ? UINT32_MAX : (unsigned int)n;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * For debuggers: what tools/gdb/ needs besides debug data. Numbers, because debug data has no
- * macros; addresses of the library's variables, because a program may have others of the same
- * names; and the types to which none of these variables leads. A core file has all of that. The
+ * macros; addresses of the library's variables, because a program may have variables with the same
+ * names; and types that none of these variables refers to. A core file contains all of this. The
  * library itself never reads it.
  */
 #include "cache/block.h"
@@ -61,7 +61,7 @@ static __attribute__((used)) const struct {
 		NUMBERS(FIELD)
 	} numbers;
 	const struct caches *caches;
-	const struct kmem_cache *large; /* owns runs of pages, and is not among caches */
+	const struct kmem_cache *large; /* owns page runs, and is not on the list of caches */
 	const struct pages *pages;
 	const struct range *ranges;
 	const struct os_machine *os;

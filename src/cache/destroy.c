@@ -82,7 +82,7 @@ static void report_live(struct kmem_cache *s)
 	void *listed[LIST_MAX];
 	size_t live, n;
 
-	/* The caller that frees them uses the cache. */
+	/* The program may free them later, and then uses the cache. */
 	s->sheaf.quiet = 0;
 	live = cache_live_objects(s, listed, LIST_MAX);
 	if (cache_knows_users(s))
@@ -98,8 +98,8 @@ static void report_live(struct kmem_cache *s)
 }
 
 /*
- * With no lock held: wait until retired objects are freed, no object rests or is kept out of use,
- * and slabs with a delayed free are gone.
+ * With no lock held: wait until retired objects are freed, until no object rests or is out of use,
+ * and until slabs with a delayed free are gone.
  */
 static void finish_retired(struct kmem_cache *s)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The fast paths: one section each, everything else out of line.
+ * The fast paths: each is one section; everything else is out of line.
  *
- * A cache's first words point at the pair for this process: rseq indexed by mm_cid or by cpu_id,
- * both with events counted or not, or the trylock backend. So no call tests which one runs, and a
- * call through the cache costs no more than a call through the procedure linkage table.
+ * A cache's first words point to the functions for this process: rseq, indexed by mm_cid or by
+ * cpu_id, each with or without counted events, or the trylock backend. So no call tests which
+ * backend runs, and a call through the cache costs no more than one through the procedure linkage
+ * table.
  */
 #include <string.h>
 
@@ -19,7 +20,8 @@
 #include "os/section_c.h"
 
 #define COLD __attribute__((cold, noinline))
-/* Each fits into one or two lines of instructions: unaligned, one more line would be fetched. */
+/* Each function fits into one or two cache lines; if it were not aligned, it would need one
+ * more. */
 #define FAST __attribute__((aligned(64)))
 
 static COLD void *alloc_slow(struct kmem_cache *s, gfp_t flags)
@@ -80,7 +82,7 @@ DEFINE_CALLS(trylock_sampled, c_pop_sampled, c_push)
 #ifdef HAVE_RSEQ
 RSEQ_FOR_EACH(DEFINE_CALLS)
 
-/* If objects flow one way: the same, with a prefetch of their lines. */
+/* The same with a prefetch of the objects' lines, for caches whose objects flow one way. */
 #define DEFINE_AHEAD(suffix)                                                                       \
 	DEFINE_ALLOC_PLAIN(suffix##_ahead, rseq_pop_##suffix##_ahead)                              \
 	DEFINE_ALLOC(suffix##_ahead, rseq_pop_##suffix##_ahead)
@@ -115,7 +117,7 @@ static void free_no_sheaf(struct kmem_cache *s, void *object)
 	cache_leave();
 }
 
-/* For a program that is built with the thread sanitizer. */
+/* For programs that are built with the thread sanitizer. */
 static void *alloc_told(struct kmem_cache *s, gfp_t flags)
 {
 	void *object = alloc_trylock(s, flags);
@@ -204,8 +206,8 @@ static struct sheaf_calls ahead_calls(void)
 	return calls;
 }
 
-/* Exchange only one call of a pair for the other: the cache may have different calls, or may just
- * be destroyed. */
+/* Exchange a call only for its counterpart: the cache may have different calls, or may be being
+ * destroyed. */
 static void exchange_alloc(struct kmem_cache *s, struct sheaf_calls from, struct sheaf_calls to)
 {
 	os_cmpxchg(&s->calls.alloc, &from.alloc, to.alloc);
@@ -226,7 +228,7 @@ static void choose_alloc(struct kmem_cache *s)
 		else
 			exchange_alloc(s, ahead, ordinary);
 		/*
-		 * Two threads may do this at once: pairs with this same fence in the other thread.
+		 * Two threads may do this at once: pairs with the same fence in the other thread.
 		 */
 		os_fence();
 	} while (os_load_relaxed(&s->sheaf.one_way) != one_way);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Guarded objects of caches (debug/guard.h). They are in no slab, so slow.c, checked.c, kfree_rcu.c
- * and block.c hand them over to these functions.
+ * and block.c pass them to these functions.
  *
  * Locks: none. Callers: the slow paths of src/cache/.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Caches that look at each object; see hardened.h. */
+/* Caches that check each object; see hardened.h. */
 #include "cache/hardened.h"
 
 #include "debug/guard.h"
@@ -68,7 +68,8 @@ static COLD void report_pop(struct kmem_cache *s, void *object)
 			s->name, object);
 }
 
-/* Without marks, only the cache is looked at: the rest would cost as much as they do. */
+/* Without marks, only the object's cache is checked: a full check would cost as much as marks
+ * do. */
 static inline bool is_takeable(struct kmem_cache *s, const void *object)
 {
 	if (s->flags & CACHE_MARKED)
@@ -78,7 +79,7 @@ static inline bool is_takeable(struct kmem_cache *s, const void *object)
 
 static COLD void *take_another(struct kmem_cache *s, void *object, gfp_t flags)
 {
-	/* What is between guard pages has no mark, and is in no sheaf. */
+	/* A guarded object has no mark, and is in no sheaf. */
 	if (!object || guard_is_ours(object))
 		return object;
 	report_pop(s, object);
@@ -141,7 +142,8 @@ static COLD void *hardened_alloc_slow(struct kmem_cache *s, gfp_t flags)
 	return object;
 }
 
-/* What the fast path of an allocation leaves: no mark, clearing, or a wrong pointer. */
+/* What the fast path of an allocation does not do: caches without marks, clearing, wrong
+ * pointers. */
 static __attribute__((noinline)) void *take_slowly(struct kmem_cache *s, void *object, gfp_t flags)
 {
 	tsan_taken(object);
@@ -212,7 +214,7 @@ void hardened_free_waited(struct kmem_cache *s, void *object)
 		cache_zero(s, object);
 }
 
-/* What the fast path of a free leaves. */
+/* What the fast path of a free does not do. */
 static __attribute__((noinline)) bool free_slowly(struct kmem_cache *s, void *object)
 {
 	bool right = free_object(s, object, cache_free_call(s));
@@ -232,7 +234,7 @@ static COLD void hardened_free_slow(struct kmem_cache *s, void *object)
 
 /* --- the calls: as in fast.c, with a mark ----------------------------------------------------- */
 
-/* True if its mark is all that a call must look at: neither clears it, nor tells anybody. */
+/* True if a call must only look at the mark: it need not clear the object. */
 static inline bool only_marked(const struct kmem_cache *s, slab_flags_t zero)
 {
 	return __builtin_expect((s->flags & (CACHE_MARKED | zero)) == CACHE_MARKED, 1);

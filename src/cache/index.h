@@ -2,7 +2,7 @@
 /*
  * An index: finds entries by hash, in a time that does not depend on their number.
  *
- *   chains[hash % number] --> link --> link --> NULL      each link knows the pointer to it
+ *   chains[hash % number] --> link --> link --> NULL      each link has the pointer's address
  *
  * When there are more links than chains, the number of chains doubles and all links are
  * redistributed. If there is no memory for that, the chains grow longer: adding never fails.

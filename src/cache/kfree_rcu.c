@@ -6,9 +6,9 @@
  *   one section pushes into the CPU's rcu_free sheaf, or else src/rcu/rcu_free.c: a new rcu_free
  *   sheaf; the full one is queued, or else src/rcu/any.c: pointers of any kind
  *
- * A cache gets its part of this when it first retires an object: programs without RCU pay nothing.
- * If the program said that there are no readers, no cache gets it: each object reaches the slow
- * path and is freed there.
+ * A cache gets its rcu_free sheaves when it first retires an object, so programs without RCU pay
+ * nothing. If the program said that there are no readers, no cache gets them: each object reaches
+ * the slow path and is freed there.
  */
 #include <sheaf/rcu.h>
 
@@ -46,15 +46,15 @@ static __attribute__((noreturn)) void no_provider(const char *name, void *object
 		 name, object);
 }
 
-/* The grace period of these has passed. */
+/* The grace period of these objects has passed. */
 static void see_passed(struct sheaf_cache *cache, void **objects, unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++)
 		hardened_free_waited(cache_of_slab(&cache->slab), objects[i]);
 }
 
-/* One thread does this; others continue without. Returns false if it does not exist: no memory, or
- * not yet. */
+/* One thread does this; others continue without it. Returns false if the cache has no rcu_free
+ * sheaves: there is no memory, or the other thread has not finished. */
 bool cache_begin_rcu(struct kmem_cache *s, struct grace *grace)
 {
 	if (os_exchange(&s->rcu_begun, 1))
@@ -130,7 +130,7 @@ static inline __attribute__((always_inline)) bool push_retired(struct kmem_cache
 #endif
 	if (__builtin_expect(os.watched, 0)) {
 		tsan_given(object);
-		/* The slow path looks at the object, and pushes it then. */
+		/* The slow path checks the object first, and then pushes it. */
 		if (cache_is_hardened(s))
 			return false;
 	}

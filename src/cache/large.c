@@ -3,7 +3,7 @@
  * Blocks too large for a cache: runs of 2^n pages, owned by kmalloc_large, and mappings.
  *
  * The state in a run's first descriptor is its order. A free begins with an exchange of the owner,
- * so that if two threads free the same run, one of them gets a report.
+ * so if two threads free the same run, one of them gets a report.
  *
  * Locks: none here. Callers: src/cache/.
  */
@@ -89,7 +89,7 @@ void large_free(void *block)
 	}
 	show_large(-(int64_t)large_size(run));
 	if (os_options.init_on_free) {
-		/* What is behind the request is closed. */
+		/* The bytes behind the requested ones stay closed. */
 		tools_open(block, large_size(run));
 		memset(block, 0, large_size(run));
 	}

@@ -8,7 +8,7 @@
  *
  * Invariants
  *  L1. The index of names has the caches that may be used: those with nr_names > 0.
- *  L2. The index of layouts has those of them that may be shared.
+ *  L2. The index of layouts has those caches of L1 that may be shared.
  *  L3. A pinned cache stays on the list, so a thread can look at all its pages without the lock. A
  *      cache that is off the list is marked as gone, and is not pinned again. Its name is freed
  *      later, because reports use it.
@@ -21,7 +21,7 @@
 
 #include "cache/cache.h"
 
-/* Must be the same. */
+/* Flags that must be the same in caches that are shared. */
 #define LIST_FLAGS (SLAB_RECLAIM_ACCOUNT | SLAB_ACCOUNT | SLAB_NO_SHEAVES | DEBUG_SAMPLE)
 
 /* Give the cache this name. Returns false if there is no memory. */
@@ -29,9 +29,9 @@ bool list_name(struct kmem_cache *s, const char *name);
 /* For a cache that is on no list; it has no name afterwards. Needs no lock. */
 void list_forget_name(struct kmem_cache *s);
 
-/* Its layout is known. The list begins with the youngest cache. */
+/* Add a cache whose layout is known. The list begins with the youngest cache. */
 void list_add(struct kmem_cache *s);
-/* From now on no thread gets it. */
+/* From now on no lookup finds it. */
 void list_hide(struct kmem_cache *s);
 /* These are for a hidden cache. They take the lock, and wait until no thread pins it. */
 /* Returns how often it was pinned so far. */
@@ -40,12 +40,12 @@ uint32_t list_wait_unpinned(struct kmem_cache *s);
 void list_remove(struct kmem_cache *s);
 
 /* These take the lock. Return the next cache on the list after s, or the first one for NULL. It is
- * pinned, and s is unpinned: who stops before the end unpins the last one. */
+ * pinned, and s is unpinned. A caller that stops before the end must unpin the last one. */
 struct kmem_cache *list_next(struct kmem_cache *s);
 /* Returns false if it was destroyed, or is about to be freed. */
 bool list_pin(struct kmem_cache *s);
 void list_unpin(struct kmem_cache *s);
-/* In a forked child, alone: threads that pinned caches have vanished. */
+/* In a forked child, by its only thread: threads that pinned caches have vanished. */
 void list_after_fork(void);
 
 bool list_has_name(const char *name);

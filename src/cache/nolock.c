@@ -36,7 +36,7 @@ static void *take_try(struct kmem_cache *s, unsigned int node)
 	return NULL;
 }
 
-/* One that is wrong is left out: to look for another one could mean to wait. */
+/* A wrong object is left out, and not replaced: that could take a wait. */
 static COLD void *watch_taken(struct kmem_cache *s, void *object)
 {
 	if (object && cache_is_hardened(s) && !hardened_take_try(s, object))

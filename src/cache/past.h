@@ -3,12 +3,12 @@
  * The counts of destroyed caches, so that totals at exit include them.
  *
  * Caches with the same name and layout share an entry. After PAST_ENTRIES names, further ones share
- * the last entry, so that a program that invents names does not fill its memory.
+ * the last entry, so that a program with ever new names does not fill its memory.
  *
  * Invariants
  *  E1. Nothing is stored unless events are counted. A forked child begins without entries.
- *  E2. Entries are never freed, and new ones come first: the list is read without the lock, while
- *      numbers change: these are stored and loaded atomically.
+ *  E2. Entries are never freed, and new ones come first: the list is read without the lock. Its
+ *      numbers may change meanwhile, so they are stored and loaded atomically.
  *
  * Locks: OS_RANK_CACHES, held by the callers of past_add(). Callers: src/cache/, src/stats/.
  */

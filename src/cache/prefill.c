@@ -76,8 +76,8 @@ static bool fill_sheaf(struct kmem_cache *s, struct sheaf *sheaf, gfp_t gfp, uns
 	return true;
 }
 
-/* The objects from the one with this number on are the user's now: their pops are not seen. One
- * that is wrong and cannot be replaced is left out. */
+/* The objects from this number on belong to the user now, because the library does not see their
+ * pops. A wrong object that cannot be replaced is left out. */
 static COLD void watch_lent(struct kmem_cache *s, struct sheaf *sheaf, unsigned int from)
 {
 	unsigned int n = from;
@@ -88,7 +88,7 @@ static COLD void watch_lent(struct kmem_cache *s, struct sheaf *sheaf, unsigned 
 	sheaf_set_size(sheaf, n);
 }
 
-/* Hand it to the user, who already had `had` of its objects. */
+/* Hand the sheaf to the user, who already had `had` of its objects. */
 static struct slab_sheaf *to_user(struct kmem_cache *s, struct sheaf *sheaf, unsigned int had)
 {
 	if (__builtin_expect(os.watched, 0) && sheaf) {
@@ -98,7 +98,7 @@ static struct slab_sheaf *to_user(struct kmem_cache *s, struct sheaf *sheaf, uns
 	return (struct slab_sheaf *)sheaf;
 }
 
-/* Leave out what may not be freed. */
+/* Leave out objects that may not be freed. */
 static COLD void watch_returned(struct kmem_cache *s, struct sheaf *sheaf)
 {
 	unsigned int n = 0;
@@ -110,7 +110,7 @@ static COLD void watch_returned(struct kmem_cache *s, struct sheaf *sheaf)
 	cache_leave();
 }
 
-/* The user returns it. */
+/* The user returns the sheaf. */
 static void from_user(struct kmem_cache *s, struct sheaf *sheaf)
 {
 	if (__builtin_expect(os.watched, 0)) {

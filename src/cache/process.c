@@ -2,10 +2,10 @@
 /*
  * The library in its process: first use, fork, and where reports go.
  *
- * First use may be in another library's constructor, so ours sets up only two things: the fork
- * handlers, which first use would also do, and that this code stays loaded, which must happen
- * before a dlclose(). Nothing is torn down at exit, because other destructors may still free
- * objects.
+ * First use may be in another library's constructor. So this library's constructor does only two
+ * things: it registers the fork handlers, as first use would, and makes this code stay loaded,
+ * which must happen before a dlclose(). Nothing is torn down at exit, because other destructors may
+ * still free objects.
  *
  * fork: prepare takes every lock that the child could need, in rank order. The parent releases
  * them, and so does the child, which then forgets everything that vanished threads had in hand.
@@ -67,7 +67,8 @@ static void unlock_node(struct slab_node *node)
 	os_unlock_after_fork(&node->lock, &node->locked_by_fork);
 }
 
-/* In the child no other thread exists that could unlock it, and its list may be half changed. */
+/* In the child, the thread that could unlock it does not exist, and its list may be half
+ * changed. */
 static void reset_unlocked_node(struct slab_node *node)
 {
 	if (node->locked_by_fork || !os_lock_held(&node->lock))
@@ -181,7 +182,7 @@ static __attribute__((destructor(101))) void at_exit(void)
 		stats_at_exit();
 	if (os_options.leaks && os_load_acquire(&caches.ready))
 		leaks_at_exit();
-	/* Nobody will take what rests, and find what was written to it. */
+	/* Nobody will take the objects that rest and find that something was written to them. */
 	if (quarantine_bytes()) {
 		quarantine_drain(NULL, true);
 		os_report_kept();
@@ -196,7 +197,8 @@ bool caches_ready(void)
 
 	if (os_load_acquire(&caches.ready))
 		return true;
-	/* Before the lock is first taken: a child that inherits it locked could never continue. */
+	/* Before the lock is first taken: a child that inherited a locked lock could never
+	 * continue. */
 	pthread_once(&fork_once, handle_fork);
 	os_lock(&caches.lock);
 	if (!caches.ready) {

@@ -38,8 +38,8 @@ static const char *const process_words[] = {OS_PROCESS_WORDS(PROCESS_WORD)};
 
 #define NR_NUMBERS (sizeof(numbers) / sizeof(numbers[0]))
 
-/* No text here needs escaping: names and help texts are ours, and options are printed from our own
- * table. */
+/* No text here needs escaping: the library itself has all names and help texts, and prints options
+ * from a table. */
 static void write_text(struct publish_head *head)
 {
 	char options[512];
@@ -134,7 +134,7 @@ static void describe_capacity(struct publish_cache *to, const struct kmem_cache 
 		capacity = sheaf_capacity(&s->sheaf);
 		os_store_relaxed(&to->sheaf_capacity, capacity);
 		/*
-		 * Two threads may do this at once: pairs with this same fence in the other thread.
+		 * Two threads may do this at once: pairs with the same fence in the other thread.
 		 */
 		os_fence();
 	} while (sheaf_capacity(&s->sheaf) != capacity);
@@ -145,8 +145,8 @@ static void describe(struct publish_cache *to, const struct kmem_cache *s)
 	const struct slab_cache *slab = &s->sheaf.slab;
 	slab_flags_t flags = s->flags & ~(PUBLISH_CTOR | PUBLISH_DESTROYED);
 
-	/* Without flags of ours that have the same bits; with the letters that fit (slab_debug.h,
-	 * D7). */
+	/* Without the library's own flags that use the same bits; with the letters that fit
+	 * (slab_debug.h, D7). */
 	if (cache_is_checked(s))
 		flags = (flags & ~DEBUG_FLAGS) | debug_of(slab)->flags;
 	to->id = s->id;

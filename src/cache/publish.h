@@ -71,8 +71,8 @@ _Static_assert(sizeof(struct publish_cache) <= OS_PLANE_WORDS * sizeof(uint64_t)
 void publish_process(void);
 /* Describe a cache in its current state. */
 void publish_cache(struct kmem_cache *s);
-/* It is now also shared under this name. Which names are dropped later is unknown, because all have
- * the same handle. */
+/* The cache is now also shared under this name. All names have the same handle, so it is unknown
+ * which one is dropped later. */
 void publish_alias(struct kmem_cache *s, const char *name);
 /* Its sheaf capacity changed automatically. */
 void publish_capacity(struct kmem_cache *s);

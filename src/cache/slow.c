@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One object when the fast path had none, or no room; unusual gfp flags; requests for a node. */
+/* Allocates or frees one object when the fast path had none or had no room; unusual gfp flags;
+ * requests for a node. */
 
 #include "cache/cache.h"
 #include "cache/hardened.h"
@@ -93,7 +94,7 @@ bool cache_reclaim(struct kmem_cache *s, gfp_t flags, int tries)
 	bool may_reclaim = (flags & __GFP_DIRECT_RECLAIM) && !(flags & __GFP_NORETRY);
 	bool rested = (!tries || flags & __GFP_NOFAIL) && quarantine_bytes();
 
-	/* That costs no reclaim: the memory is free. */
+	/* This is no reclaim: the objects are free already. */
 	if (rested)
 		quarantine_drain(NULL, false);
 	if (!(flags & __GFP_NOFAIL) && (tries || !may_reclaim))
@@ -191,7 +192,7 @@ bool cache_check_node(struct kmem_cache *s, gfp_t flags, int *node)
 	return !(flags & __GFP_THISNODE);
 }
 
-/* The fast path alone counts down to the next sample, so this call draws for itself. */
+/* Only the fast path counts down to the next sample, so this call draws a number of its own. */
 static void *alloc_node_sample(struct kmem_cache *s, gfp_t flags)
 {
 	if (cache_is_checked(s) || flags & __GFP_THISNODE || !cache_guards_next(s))

@@ -61,7 +61,7 @@ static void fault(struct check *check, const void *object, const char *what)
 			object, what);
 }
 
-/* Mark what is free in the slab; how many objects that are. */
+/* Mark the free objects of the slab, and return their number. */
 static unsigned int mark_free(struct check *check, struct slab *slab, uint64_t state)
 {
 	struct slab_cache *cache = &check->s->sheaf.slab;
@@ -149,7 +149,7 @@ static bool counts_agree(uint64_t state, unsigned int free, unsigned int objects
 	return free + slab_inuse(state) == objects;
 }
 
-/* Of a debug cache: the bytes of each object that was used, and around it. */
+/* In a debug cache, check the bytes of each object that was ever used, and the bytes around it. */
 static void check_objects(struct check *check, struct slab *slab, unsigned int objects)
 {
 	struct slab_cache *cache = &check->s->sheaf.slab;
@@ -205,7 +205,7 @@ static int verify(struct kmem_cache *s)
 	struct check check = {.s = s};
 
 	sheaf_give_deferred(&s->sheaf);
-	/* Frees of other caches would let its objects go meanwhile. */
+	/* Otherwise frees of other caches could let its objects go meanwhile. */
 	check.faults = quarantine_end(&s->sheaf.slab);
 	if (!copy_pointers(&check)) {
 		release_pointers(&check);
@@ -238,7 +238,7 @@ SHEAF_PUBLIC int kmem_cache_verify(struct kmem_cache *s)
 	return faults;
 }
 
-/* Marked first: with its last object the slab may go. */
+/* Mark first: the slab may go with its last object. */
 static void give_leaked_of(struct check *check, struct slab *slab)
 {
 	struct slab_cache *cache = &check->s->sheaf.slab;
