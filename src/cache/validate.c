@@ -4,8 +4,8 @@
  * the other (slab/hold.c).
  *
  * kmem_cache_verify() needs a quiet cache, and then proves that each object is in exactly one
- * place. This call proves less, and asks for nothing: each slab's own state must be possible, and
- * the bytes of free objects, and around used ones, must be as slab_debug left them.
+ * place. This call needs no quiet cache, and proves less: each slab's state must be possible, and
+ * the bytes of free objects and around used ones must be as slab_debug left them.
  *
  * Locks: OS_RANK_NODE for moments. Callers: programs; src/control/.
  */
@@ -32,8 +32,8 @@ static void slab_fault(struct validation *validation, struct slab *slab, const c
 }
 
 /*
- * The count first, then the bits: a giver sets a bit before it subtracts, so together they are
- * never too few.
+ * The count first, then the bits: a thread that frees sets a bit before it subtracts, so their sum
+ * is never too small.
  */
 static void validate_counts(struct validation *validation, struct slab *slab)
 {
