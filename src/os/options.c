@@ -18,7 +18,7 @@
 struct os_options os_options = DEFAULTS;
 
 struct option {
-	const char *name; /* ends in '=' if a number follows */
+	const char *name; /* ends in '=' if a value follows */
 	uint32_t *value;
 	uint32_t least, most, preset;
 	const char *meaning;
@@ -62,7 +62,7 @@ static unsigned int distance(const char *a, size_t a_length, const char *b)
 	return row[b_length];
 }
 
-/* A number or a text is no part of the name. */
+/* The distance to an option's name; a number or text after it does not count. */
 static unsigned int distance_to(const struct option *option, const char *word, size_t length)
 {
 	const char *sign = option->most	  ? memrchr(word, '=', length)
@@ -72,7 +72,7 @@ static unsigned int distance_to(const struct option *option, const char *word, s
 	return distance(word, sign ? (size_t)(sign - word) + 1 : length, option->name);
 }
 
-/* Far names are no misspellings: up to a third of the letters may be wrong. */
+/* Distant names are not misspellings: up to a third of the letters may be wrong. */
 static bool is_near(const struct option *option, unsigned int d, size_t length)
 {
 	size_t longer = strlen(option->name);
@@ -130,7 +130,7 @@ static bool parse_number(const struct option *option, const char *word, size_t l
 	return set_option(option, (uint32_t)value, given);
 }
 
-/* A text that the file for other processes can have between quotes. */
+/* A text that needs no escapes between quotes, in the file for other processes. */
 static bool parse_text(const struct option *option, const char *text, size_t length)
 {
 	bool plain = length && length < OS_TEXT;
@@ -168,7 +168,7 @@ static bool parse_word(const char *word, size_t length, bool *given)
 	return false;
 }
 
-/* What no machine can do; os/start.c reports what this one cannot. */
+/* Options that contradict each other; os/start.c reports those that this machine cannot follow. */
 static void report_contradictions(const bool *given)
 {
 	const struct os_options *o = &os_options;
@@ -206,7 +206,7 @@ static bool is_option(const char *word, size_t length)
 	return false;
 }
 
-/* Is it slab_debug, or one more of its blocks? */
+/* Is the word slab_debug, or another block of it? */
 static bool is_debug(const char *word, size_t length, bool after)
 {
 	const char *comma;
@@ -239,8 +239,8 @@ static void warn_of_names(const char *block, size_t length)
 	}
 }
 
-/* Add to the blocks, which the layer that knows their letters reads; without any, one that has
- * all. */
+/* Add to the blocks, which src/debug/ parses; slab_debug without a block selects its usual
+ * letters. */
 static bool add_debug(const char *word, size_t length)
 {
 	size_t used = strlen(os_options.slab_debug);
@@ -277,8 +277,9 @@ static bool is_given(const bool *given, const uint32_t *value)
 	return false;
 }
 
-/* What one option stands for. Not slab_freelist_random: objects that are allocated one after the
- * other would lie apart, which costs a program a quarter of its time and more. */
+/* The options that one option stands for. slab_freelist_random is not among them: objects that are
+ * allocated one after the other would lie apart, which can make a program slower by a quarter and
+ * more. */
 static void apply_presets(const bool *given)
 {
 	struct os_options *o = &os_options;
@@ -295,7 +296,7 @@ static void apply_presets(const bool *given)
 	}
 	if (o->check_double)
 		o->check_pop = o->check_free = 1;
-	/* Nothing but an object of the cache is cleared. */
+	/* A pointer must be checked before it is cleared. */
 	if (o->init_on_free)
 		o->check_free = 1;
 }

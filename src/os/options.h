@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * SHEAF_OPTIONS="name=value;name;...": the one environment variable, its options named as the
- * kernel's boot options are. One that is misspelt, or contradicts another, is reported; the rest
- * counts.
+ * SHEAF_OPTIONS="name=value;name;...": the only environment variable. Its options have the names of
+ * the kernel's boot options. An option that is misspelt, or contradicts another, is reported; the
+ * others apply.
  *
  * slab_debug has the kernel's grammar, in which commas and semicolons have a meaning:
  *
  *   slab_debug[=BLOCK[;BLOCK]...]        BLOCK: letters[,name[*]]...
  *
- * After it, a comma separates names, and what follows a semicolon is one more block if it begins
- * with nothing but letters that slab_debug has, and a comma or its end; with a comma also if it
- * begins with other capital letters, which are reported. No option's name looks like that.
+ * After slab_debug, a comma separates names. A word after a semicolon is another block if it
+ * consists of slab_debug's letters, up to a comma or its end. Before a comma, other capital letters
+ * are allowed, too, and are reported. No option's name looks like that.
  *
  * Callers: every layer reads os_options; os_init() fills it.
  */
@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of builds with benchmarks, and of the simulator: what others do, to compare. */
+/* Only in builds with benchmarks and in the simulator: other designs, for comparison. */
 #ifdef SHEAF_BENCH
 #define OS_BENCH_OPTIONS(OPTION)                                                                   \
 	OPTION(no_spare_rule, "slab_nospare", "an empty main goes to the barn, as before 7.0")
@@ -34,8 +34,7 @@
 /*
  * Every option: SWITCH(field, name, meaning), NUMBER(field, name, least, most, default, meaning),
  * where a default below the least means that the library chooses, and TEXT(field, name, meaning),
- * which the layer that has its meaning reads. `help` prints them; man/libsheaf.7 describes them at
- * length.
+ * which another layer parses. `help` prints them; man/libsheaf.7 describes them at length.
  */
 #define OS_OPTIONS(SWITCH, NUMBER, TEXT)                                                           \
 	SWITCH(help, "help", "print this list at the first use")                                   \
@@ -114,7 +113,7 @@ bool os_options_debug_has(char letter);
 void os_options_init(void);
 /* Write the options that are not at their defaults, as SHEAF_OPTIONS would have them. */
 void os_options_text(char *text, size_t size);
-/* Read this text instead; true if every option in it was understood. What contradicts itself is
+/* Read this text instead; true if every option in it was understood. Contradictions are
  * reported. */
 bool os_options_parse(const char *text);
 /* Print every option to standard error. With no lock held. */
