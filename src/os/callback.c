@@ -7,7 +7,7 @@
 #include "os/atomic.h"
 #include "os/machine.h"
 
-#define CALLS 16 /* threads that are in the callback at a time */
+#define CALLS 16 /* threads that may be in the callback at a time */
 
 static struct {
 	os_callback *fn;
@@ -51,7 +51,8 @@ bool os_callback_call(const char *text, size_t length)
 	place = enter_callback();
 	if (!place)
 		return false;
-	/* First the place, then the function: who changes it does the opposite. */
+	/* First the place, then the function: a thread that changes the function does the
+	 * opposite. */
 	os_fence();
 	fn = os_load_acquire(&callback.fn);
 	if (fn)

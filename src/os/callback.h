@@ -4,14 +4,15 @@
  *
  *   fn, data | in[]: the threads that are in it now
  *
- * A thread first enters itself in a place of in[] and then reads fn; who changes fn does the
- * opposite, so one of the two sees the other. A thread that finds no place free does not call.
+ * A thread first enters itself in a place of in[], and then reads fn. A thread that changes fn does
+ * this in the opposite order, so one of the two sees the other. A thread that finds no free place
+ * does not call fn.
  *
  * Invariants
- *  C1. It runs with no lock held. It never runs in a call that promises not to wait, in a forked
- *      child before fork() has returned, or at exit.
- *  C2. A thread that is in it does not enter it again: what its own calls of the library report
- *      goes to the descriptor (sink.h).
+ *  C1. The callback runs with no lock held. It never runs in a call that promises not to wait, in a
+ *      forked child before fork() has returned, or at exit.
+ *  C2. A thread that is in the callback does not enter it again: reports from its own calls of the
+ *      library go to the descriptor (sink.h).
  *  C3. After os_callback_set() no thread is in the callback that was set before.
  *
  * Locks: none. Callers: os/report.c, os/long_report.c; src/cache/ for fork, exit and the public
@@ -25,16 +26,17 @@
 
 typedef void os_callback(void *data, const char *text, size_t length);
 
-/* Set the callback; NULL: none. Waits until the previous one has returned in all threads. In a
- * callback it changes nothing and returns false. */
+/* Set the callback; NULL: none. Waits until the previous one has returned in all threads. Called
+ * from the callback itself, it changes nothing and returns false. */
 bool os_callback_set(os_callback *fn, void *data);
-/* From now on none runs. Waits for nobody: at exit. */
+/* At exit: from now on no callback runs. Does not wait. */
 void os_callback_unset(void);
 
-/* Let the callback have the text; false if there is none, or it may not run in this thread now. */
+/* Pass the text to the callback. Returns false if there is none, or if it may not run in this
+ * thread now. */
 bool os_callback_call(const char *text, size_t length) __attribute__((cold));
 
-/* In a forked child, in which no callback runs until the second call. */
+/* In a forked child: no callback runs between these two calls. */
 void os_callback_after_fork(void);
 void os_callback_forked(void);
 

@@ -29,7 +29,7 @@ enum long_state {
 struct os_long {
 	uint32_t state;
 	uint32_t length, written;
-	uintptr_t by; /* the thread that made it; 0: left to anybody */
+	uintptr_t by; /* the thread that made it; 0: any thread may write it */
 	char text[LONG_BYTES];
 };
 
@@ -84,9 +84,9 @@ void os_long_end(struct os_long *report)
 {
 	if (!report)
 		return;
-	/* It may show bytes that have no value. */
+	/* The text may contain bytes without a value. */
 	tools_open(report->text, sizeof(report->text));
-	/* It may have been cut off. */
+	/* The text may have been cut off. */
 	report->text[report->length - 1] = '\n';
 	os_fetch_add_relaxed(&os_reports, 1);
 	os_store_release(&report->state, LONG_READY);
@@ -103,7 +103,7 @@ static size_t next_piece(const struct os_long *report)
 	return left <= PIECE ? left : end ? (size_t)(end - from) + 1 : PIECE;
 }
 
-/* False: nothing takes more now. */
+/* False: nothing accepts more now. */
 static bool write_pieces(struct os_long *report, bool may_wait, bool may_call, bool own)
 {
 	if (may_call && !report->written && os_callback_call(report->text, report->length))
@@ -121,7 +121,7 @@ static bool write_pieces(struct os_long *report, bool may_wait, bool may_call, b
 	return true;
 }
 
-/* The program ends now: whatever takes the rest. */
+/* The program ends now: write the rest, even if that takes a wait. */
 static void end_program(const struct os_long *report)
 {
 	os_sink_write_last(report->text + report->written, report->length - report->written);
@@ -156,7 +156,7 @@ void os_long_write(bool may_wait, bool may_call)
 	}
 }
 
-/* What this thread has claimed it goes on with when fork() has returned. */
+/* This thread goes on with the places that it has claimed when fork() has returned. */
 uint32_t os_long_after_fork(void)
 {
 	uint32_t n = 0;

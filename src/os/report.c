@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines for people; see report.h. */
+/* Reports of one line; see report.h. */
 #include "os/report.h"
 
 #include <errno.h>
@@ -27,13 +27,13 @@
 
 struct line {
 	size_t length;
-	bool last; /* the program stops when it is written */
+	bool last; /* abort the program when it is written */
 	char text[REPORT_MAX];
 };
 
 enum {
 	FREE,
-	CLAIMED, /* to be filled, or to be written */
+	CLAIMED, /* a thread fills it, or writes it out */
 	READY
 };
 
@@ -48,7 +48,7 @@ static struct {
 	uint32_t left_out;
 } kept;
 
-/* How often there was what. Kinds that find no place share the last one. */
+/* How many reports of each kind there were. Kinds that find no place share the last one. */
 #define KINDS 64
 static struct {
 	uint64_t kind; /* 0: free */
@@ -76,7 +76,7 @@ static __attribute__((format(printf, 2, 0))) void make_line(struct line *line, c
 	os_fetch_add_relaxed(&os_reports, 1);
 }
 
-/* In the place of the line feed. */
+/* Add text to a line, in front of its line feed. */
 static __attribute__((format(printf, 2, 3))) void extend_line(struct line *line, const char *format,
 							      ...)
 {
@@ -92,7 +92,7 @@ static __attribute__((format(printf, 2, 3))) void extend_line(struct line *line,
 	line->text[line->length - 1] = '\n';
 }
 
-/* Here, not where it is written: that may be another call of another thread. */
+/* When the line is made, not when it is written: another call, of another thread, may write it. */
 static void add_stack(struct line *line)
 {
 	char stack[REPORT_MAX - TEXT_MAX - 100];
@@ -123,7 +123,7 @@ static uint64_t kind_of(const char *about, const char *format)
 	return hash ? hash : 1;
 }
 
-/* How often there was this kind, with this time. */
+/* Count one more report of this kind, and return their number. */
 static uint32_t count_kind(uint64_t kind)
 {
 	unsigned int i = 0;
@@ -145,7 +145,7 @@ static bool is_power_of_ten(uint32_t n)
 	return n == 1;
 }
 
-/* Which one of its kind this is; 0: it is left out. */
+/* The number of this report within its kind; 0: it is left out. */
 uint32_t os_misuse_count(const char *about, const char *format)
 {
 	uint32_t n = count_kind(kind_of(about, format));
@@ -168,7 +168,7 @@ void os_print(const char *text)
 	errno = saved;
 }
 
-/* False: nothing takes it now. */
+/* False: nothing accepts the line now. */
 static bool write_line(const struct line *line, bool may_call)
 {
 	bool done = may_call && os_callback_call(line->text, line->length);
@@ -187,7 +187,7 @@ void os_report_lost(void)
 	os_fetch_add(&kept.left_out, 1);
 }
 
-/* A place for a line to keep: NULL if there is none left. */
+/* A place to keep a line; NULL: all are taken. */
 static struct place *claim_place(void)
 {
 	for (int i = 0; i < KEPT; i++) {
@@ -295,15 +295,15 @@ static bool may_take(int i)
 	return is_by(i, os_self()) || is_by(i, ANYBODY);
 }
 
-/* The thread may end, or make no other call. */
+/* Let any thread write the line: this one may end, or make no other call. */
 static void leave_line(int i)
 {
 	if (is_by(i, os_self()))
 		os_store_relaxed(&kept.places[i].by, ANYBODY);
 }
 
-/* Copied, so that its place is free however long the writing takes. Claimed first: a handler that
- * comes between takes this thread's lines, too. */
+/* Copy the line, so that its place is free however long the writing takes. Claim it first: a signal
+ * handler may interrupt, and takes this thread's lines, too. */
 static bool take_line(int i, struct line *line)
 {
 	uint32_t ready = READY;
@@ -316,8 +316,8 @@ static bool take_line(int i, struct line *line)
 	return true;
 }
 
-/* A line that another thread has left, and how many there were, are written if there is room at
- * all. */
+/* Lines that other threads have left, and the number of lost lines, are written only if the
+ * descriptor has room. */
 static void write_all(bool may_wait, bool may_call)
 {
 	int saved = errno;
@@ -361,7 +361,7 @@ void os_write_kept_at_fault(void)
 	write_all(true, false);
 }
 
-/* Nothing waits for a reader of standard error at exit. */
+/* At exit, do not wait for a reader of standard error. */
 void os_report_left_out(void)
 {
 	uint32_t n = os_load_relaxed(&misuse_left_out);
@@ -393,7 +393,7 @@ void os_reports_after_fork(void)
 			kept.places[i].state = FREE;
 }
 
-/* The program may hold locks of ours: the callback does not run. */
+/* The thread may hold locks of the library, so the callback does not run. */
 void os_fatal(const char *format, ...)
 {
 	va_list arguments;

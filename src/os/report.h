@@ -3,8 +3,8 @@
  * Reports of one line, for misuse and for what the machine refuses. They go to standard error,
  * unless the program chose a file (os/sink.h) or a callback (os/callback.h).
  *
- * Formats into the stack and writes at once: allocates nothing, takes no lock, may be called from
- * anywhere. errno is preserved.
+ * A line is formatted on the stack and written at once: no allocation, no lock, from any context.
+ * errno is preserved.
  *
  * That system call may block for ever: standard error may be a pipe that no process reads. So a
  * thread writes a line only while it holds no lock, has nothing in hand and keeps no other thread
@@ -41,7 +41,7 @@
 void os_report(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
 /* The same, but store the line for os_report_kept(). */
 void os_report_later(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
-/* The same two for misuse: of `about`, a cache's name or NULL. */
+/* The same two for misuse. about: a cache's name, or NULL. */
 void os_misuse(const char *about, const char *format, ...)
 	__attribute__((format(printf, 2, 3), cold));
 void os_misuse_later(const char *about, const char *format, ...)
@@ -60,50 +60,52 @@ void os_fatal(const char *format, ...) __attribute__((format(printf, 1, 2), cold
 			os_report_later(__VA_ARGS__);                                              \
 	} while (0)
 
-/* Lines that threads keep; private to the next one. */
+/* The number of kept lines; private to the functions below. */
 extern uint32_t os_reports_kept;
 void os_write_kept(void) __attribute__((cold));
 void os_write_kept_nowait(void) __attribute__((cold));
-/* In a handler of a fault, after which the program may end: waits, calls no callback of the
- * program, and does not ask which locks the thread holds. */
+/* For a fault handler, after which the program may end: waits, calls no callback of the program,
+ * and does not check which locks the thread holds. */
 void os_write_kept_at_fault(void) __attribute__((cold));
 
-/* Write what this thread keeps, and, if that takes no waiting, what others have left. */
+/* Write the lines that this thread keeps, and, if that needs no wait, those that others have
+ * left. */
 static inline void os_report_kept(void)
 {
 	if (__builtin_expect(os_load_relaxed(&os_reports_kept) != 0, 0))
 		os_write_kept();
 }
 
-/* The same for calls in any context: what standard error does not take at once stays kept. */
+/* The same for calls in any context: lines that standard error does not accept at once stay
+ * kept. */
 static inline void os_report_kept_nowait(void)
 {
 	if (__builtin_expect(os_load_relaxed(&os_reports_kept) != 0, 0))
 		os_write_kept_nowait();
 }
 
-/* In a forked child: other threads' are not its own. */
+/* In a forked child: forget the lines of other threads. */
 void os_reports_after_fork(void);
 
-/* For os/long_report.c: which one of its kind the next report is, 0 if it is left out; another is
- * lost, because nothing can keep it. */
+/* For os/long_report.c: the number of the next report within its kind, 0 if it is left out; and
+ * count a report that is lost, because there is no place to keep it. */
 uint32_t os_misuse_count(const char *about, const char *format) __attribute__((cold));
 void os_report_lost(void) __attribute__((cold));
 
-/* What follows the name of n things. */
+/* The ending of the noun for n things. */
 static inline const char *os_plural(uint64_t n)
 {
 	return n == 1 ? "" : "s";
 }
 
-/* Count misuse anew. */
+/* Begin to count misuse anew. */
 void os_misuse_forget(void);
 /* At exit: how many reports of misuse were left out, if any. */
 void os_report_left_out(void);
-/* A text as it is, to standard error. With no lock held. */
+/* Write this text to standard error, unchanged. The caller holds no lock. */
 void os_print(const char *text);
 
-/* Lines made so far, and those of misuse that were left out. */
+/* The number of lines made so far, and of reports of misuse that were left out. */
 extern uint32_t os_reports;
 
 #endif

@@ -31,7 +31,7 @@ static struct {
 	uint32_t refused; /* reported, once */
 } sink = {.file = -1};
 
-/* Take back a signal that this thread has raised and blocked. */
+/* Consume a signal that this thread has raised and blocked. */
 static void drop_signal(const sigset_t *pending, int number)
 {
 	const struct timespec at_once = {0, 0};
@@ -89,14 +89,15 @@ static void make_path(void)
 	sink.path[used] = '\0';
 }
 
-/* These are links to what the process has open. Elsewhere somebody may have put one in the way. */
+/* Links at these paths lead to the process's own open files. Elsewhere, another user may have
+ * placed one. */
 static bool may_be_link(void)
 {
 	return !strncmp(sink.path, "/dev/std", 8) || !strncmp(sink.path, "/dev/fd/", 8) ||
 	       !strncmp(sink.path, "/proc/self/fd/", 14);
 }
 
-/* A named pipe without reader is refused, instead of waited for. -1 with errno. */
+/* A named pipe without a reader is refused, without a wait. -1 with errno. */
 static int open_path(struct stat *made)
 {
 	int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
@@ -122,7 +123,7 @@ static bool is_report_file(int file)
 	       now.st_ino == sink.inode;
 }
 
-/* Told where the reports are then. */
+/* Reported on standard error, where the reports go from then on. */
 static void refuse_file(const char *what)
 {
 	char line[512];
@@ -140,7 +141,7 @@ static void refuse_file(const char *what)
 			      (size_t)length < sizeof(line) ? (size_t)length : sizeof(line) - 1);
 }
 
-/* One thread opens it; what others report meanwhile goes to standard error. */
+/* One thread opens it; reports of others go to standard error meanwhile. */
 static void open_report_file(void)
 {
 	struct stat made = {0};
@@ -160,7 +161,7 @@ static void open_report_file(void)
 	os_store_release(&sink.opening, 0);
 }
 
-/* Where lines are written now. */
+/* The descriptor that lines are written to now. */
 static int descriptor(void)
 {
 	int file;
@@ -215,8 +216,8 @@ void os_sink_write_last(const char *text, size_t length)
 	os_sink_write(text + written, length - written);
 }
 
-/* With any room there is room for a line. A terminal may have it for a byte only, and the write
- * waits. */
+/* If there is any room, there is room for a line. A terminal may have room for only a byte; then
+ * the write waits. */
 static bool room_is_for_lines(int file)
 {
 	struct stat to;

@@ -13,9 +13,9 @@
  *
  * Invariants
  *  W1. A write never ends the program: SIGPIPE, which a pipe without a reader raises, and SIGXFSZ,
- *      which a file beyond its limit raises, are blocked and taken back.
- *  W2. What a descriptor in non-blocking mode does not take now is kept by the caller (report.h).
- *      What nobody can ever take is lost.
+ *      which a file beyond its limit raises, are blocked and consumed.
+ *  W2. The caller keeps text that a non-blocking descriptor does not accept now (report.h). Text
+ *      that cannot be written at all is lost.
  *
  * Locks: none. Callers: os/report.c, os/long_report.c; src/cache/ for the first use.
  */
@@ -28,12 +28,14 @@
 /* At the first use, with no lock held: open the file that the options name. */
 void os_sink_open(void) __attribute__((cold));
 
-/* Write. How many bytes need not be written again; 0: it takes nothing now. */
+/* Write. Returns how many bytes need not be written again; 0: the descriptor accepts nothing
+ * now. */
 size_t os_sink_write(const char *text, size_t length) __attribute__((cold));
-/* The same, of a line after which the program ends: waits a second if it must. */
+/* The same for a line after which the program ends: waits up to a second if necessary. */
 void os_sink_write_last(const char *text, size_t length) __attribute__((cold));
 
-/* Does the descriptor take a piece at once? With may_wait, a terminal with room for a byte does. */
+/* Does the descriptor accept a piece at once? With may_wait, also true for a terminal with room for
+ * a byte. */
 bool os_sink_has_room(bool may_wait) __attribute__((cold));
 
 /* In a forked child. */

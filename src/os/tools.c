@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How each tool is told; see tools.h.
+ * How the library talks to each tool; see tools.h.
  *
- * The sanitizers export functions, which a program that is built with one has. valgrind recognises
- * a sequence of instructions that does nothing elsewhere, with the address of a number and its
- * arguments in a register: its "client requests". The sequence and the numbers are its interface,
- * and do not change.
+ * A program that is built with a sanitizer contains functions to call. valgrind recognises a
+ * sequence of instructions that has no effect elsewhere; a register holds the address of a number
+ * and its arguments. valgrind calls this a "client request". The sequence and the numbers are its
+ * interface, and do not change.
  */
 #include "os/tools.h"
 
@@ -26,18 +26,18 @@ extern void __msan_unpoison(const volatile void *at, size_t bytes) __attribute__
 extern void __lsan_register_root_region(const void *at, size_t bytes) __attribute__((weak));
 extern void __lsan_unregister_root_region(const void *at, size_t bytes) __attribute__((weak));
 
-/* valgrind's numbers: of all its tools, and of memcheck ('M', 'C'). */
+/* valgrind's numbers: for all its tools, and for memcheck ('M', 'C'). */
 enum {
 	ASK_TAKEN = 0x1301,
 	ASK_FREED = 0x1302,
 	ASK_RESIZED = 0x130b,
-	ASK_QUIET = 0x1801, /* +1 or -1: whether this thread's errors are reported */
+	ASK_QUIET = 0x1801, /* +1: do not report this thread's errors; -1: report them again */
 	ASK_CLOSED = 0x4d430000,
 	ASK_UNDEFINED,
 	ASK_DEFINED,
 };
 
-/* The answer; 0 where no valgrind runs. */
+/* The answer; 0 without valgrind. */
 static uintptr_t ask(uintptr_t number, uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d)
 {
 	volatile uintptr_t words[] = {number, a, b, c, d, 0};
@@ -71,8 +71,7 @@ static void tell(uintptr_t number, const void *at, size_t bytes)
 		ask(number, (uintptr_t)at, bytes, 0, 0);
 }
 
-/* Of valgrind's tools only memcheck answers this one; to others a program looks as it always does.
- */
+/* Of valgrind's tools, only memcheck answers this request. */
 static bool is_memcheck(void)
 {
 	static char byte;
@@ -102,7 +101,7 @@ void tools_do_open(const void *at, size_t bytes)
 	tell(ASK_DEFINED, at, bytes);
 }
 
-/* The memory sanitizer notes the stack, as that of an origin. */
+/* The memory sanitizer records the stack as the origin of the bytes. */
 static void forget_values(const void *at, size_t bytes)
 {
 	if (os.tools & TOOL_MSAN)
@@ -125,7 +124,7 @@ void tools_do_taken(const void *block, size_t bytes, bool defined)
 		tools_do_wrote(block, bytes);
 	else
 		forget_values(block, bytes);
-	/* No red zones of its own: they are closed. */
+	/* Without red zones of memcheck's own: the library closes its red zones. */
 	if (os.tools & TOOL_MEMCHECK)
 		ask(ASK_TAKEN, (uintptr_t)block, bytes, 0, defined);
 }

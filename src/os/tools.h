@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the library reports to tools that watch each access of the program to memory: the address
- * and memory sanitizers, of programs that are built with them, and valgrind's memcheck.
+ * What the library reports to tools that watch each of the program's memory accesses: the address
+ * and memory sanitizers, in programs that are built with them, and valgrind's memcheck.
  *
  * To such a tool the library's memory is one large block that may always be used. The library
  * reports:
@@ -12,17 +12,16 @@
  *   close    the same, of bytes that were no block: red zones, pages that are free
  *   open     the library uses these bytes, or they are any code's
  *
- * Objects are reported by src/debug/ only, so a tool knows of the objects of debug caches; in a
- * program that runs under a tool every cache is one (src/debug/parse.c). There is nothing to report
- * in other caches, and their calls pay nothing. Large blocks, and pages that come and go, are
- * reported in every case.
+ * Only src/debug/ reports objects, so a tool knows only the objects of debug caches; under a tool,
+ * every cache is a debug cache (src/debug/parse.c). Other caches report nothing, and their calls
+ * pay nothing. Large blocks, and pages that come and go, are always reported.
  *
  * The thread sanitizer watches order, not memory: os/tsan.h.
  *
  * Invariants
- *  W1. What the library reads or writes is open while it does so: memcpy() and similar calls of a
- *      program with a sanitizer check their bytes, and valgrind checks each access.
- *  W2. Addresses that are returned to the system are opened before.
+ *  W1. Bytes that the library reads or writes are open at that time: memcpy() and similar calls of
+ *      a program with a sanitizer check their bytes, and valgrind checks each access.
+ *  W2. Addresses are opened before they are returned to the system.
  *
  * Callers: every layer but os/.
  */
@@ -40,7 +39,7 @@ enum {
 	TOOL_MSAN = 2,
 	TOOL_MEMCHECK = 4,
 	TOOLS_OF_MEMORY = TOOL_ASAN | TOOL_MSAN | TOOL_MEMCHECK,
-	TOOL_TSAN = 8, /* os/tsan.h; the functions below have nothing to tell it */
+	TOOL_TSAN = 8, /* os/tsan.h; the functions below report nothing to it */
 };
 
 /* The library itself is built with the address sanitizer. */
@@ -55,21 +54,22 @@ enum {
 #define TOOLS_SEE_US false
 #endif
 
-/* A function that reads bytes which may be closed: for reports about them. */
+/* For functions that read bytes which may be closed, to report about them. */
 #define TOOLS_LOOK __attribute__((no_sanitize_address))
 
-/* Those that this process runs under. */
+/* The tools that this process runs under. */
 uint32_t tools_find(void);
 
 /* Let this function explain the address of each error that the address sanitizer reports. */
 void tools_explain_by(void (*explain)(const void *address));
 
-/* Objects, or a large block, may lie there and have the only pointers to memory of malloc(): the
- * leak sanitizer looks there, too, at what the system lets it read and no tool was told is free. */
+/* Objects, or a large block, may lie here and hold the only pointers to memory of malloc(). So the
+ * leak sanitizer searches this memory, too, except bytes that are unreadable or were reported as
+ * free. */
 void tools_hold(const void *at, size_t bytes);
 void tools_hold_no_more(const void *at, size_t bytes);
 
-/* The same as below, for os.tools != 0. */
+/* The functions below call these if os.tools != 0. */
 void tools_do_open(const void *at, size_t bytes);
 void tools_do_close(const void *at, size_t bytes);
 void tools_do_taken(const void *block, size_t bytes, bool defined);
@@ -90,7 +90,7 @@ static inline void tools_close(const void *at, size_t bytes)
 		tools_do_close(at, bytes);
 }
 
-/* defined: the bytes have a value; else reading them is an error until they are written. */
+/* defined: the bytes have a value. Otherwise reading them is an error until they are written. */
 static inline void tools_taken(const void *block, size_t bytes, bool defined)
 {
 	if (__builtin_expect(os.tools, 0))
@@ -116,7 +116,8 @@ static inline void tools_wrote(const void *at, size_t bytes)
 		tools_do_wrote(at, bytes);
 }
 
-/* Between these two the calling thread may read anything, with TOOLS_LOOK. */
+/* Between tools_look(true) and tools_look(false), functions with TOOLS_LOOK may read anything in
+ * this thread. */
 static inline void tools_look(bool begin)
 {
 	if (__builtin_expect(os.tools, 0))

@@ -35,12 +35,12 @@
 #include "os/memory.h"
 #include "os/tools.h"
 
-/* The sanitizer's own names, which a program built with it has. */
+/* The sanitizer's own functions, which a program built with it contains. */
 extern void __tsan_acquire(void *address) __attribute__((weak));
 extern void __tsan_release(void *address) __attribute__((weak));
 extern void __tsan_write_range(void *address, long bytes) __attribute__((weak));
 
-/* A library that is built with the sanitizer too hides nothing. */
+/* If the library is built with the sanitizer, too, the sanitizer sees everything. */
 #ifdef __SANITIZE_THREAD__
 #define TSAN_SEES_US true
 #elif defined(__has_feature)
@@ -63,7 +63,7 @@ static inline bool tsan_is_told(void)
 	return __builtin_expect(os.tools & TOOL_TSAN, 0);
 }
 
-/* NULL has no owner. */
+/* NULL is allowed. */
 static inline void tsan_taken(const void *address)
 {
 	if (tsan_is_told() && address)

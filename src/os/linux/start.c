@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reports at the first use: which options this machine cannot obey, and, if the program asks for
- * it (verbose), what runs. */
+/* Reports at the first use: which options this machine cannot follow, and, with the option verbose,
+ * what runs. */
 #include "os/start.h"
 
 #include "os/machine.h"
