@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Accesses that the machine refused: the signals SIGSEGV and SIGBUS.
+ * Accesses that the machine refuses: the signals SIGSEGV and SIGBUS.
  *
  *   fault --> our handler: explain(address) --> the handler before ours
  *                                          `--> none: the default action, and the access again
  *
- * Our handler asks whether it can explain the address. Then it calls the handler that was there
- * before, with the signals blocked that this one wants blocked. If there was none, it restores the
- * default action and returns: the instruction faults once more, and a core file points to it.
+ * Our handler lets explain() report the address. Then it calls the previous handler, with the
+ * signals blocked that the previous handler asked for. If there was none, it restores the default
+ * action and returns: the instruction faults once more, and a core file points to it.
  *
  * Invariants
  *  F1. The handler before ours gets the same arguments as we do.
@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 enum os_access {
-	OS_ACCESS, /* the machine does not say which */
+	OS_ACCESS, /* the machine does not report which */
 	OS_READ,
 	OS_WRITE,
 };
@@ -34,8 +34,8 @@ struct os_fault {
 	enum os_access access;
 };
 
-/* What the machine says of an access to this address. context: a handler's third argument, or
- * NULL. */
+/* Read what the machine reports about an access to this address. context: a handler's third
+ * argument, or NULL. */
 void os_fault_read(struct os_fault *fault, const void *address, const void *context);
 
 /* Handle both signals from now on; once a process. */

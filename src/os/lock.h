@@ -23,8 +23,8 @@
 
 /*
  * The lowest rank is taken first. This enum is the lock order of the whole library. Locks up to
- * OS_RANK_DRAIN may be held for long: calls that promise not to wait take none of them. The others
- * are held briefly.
+ * OS_RANK_DRAIN may be held for a long time: calls that promise not to wait take none of them. The
+ * others are held briefly.
  */
 enum os_rank {
 	OS_RANK_NONE,

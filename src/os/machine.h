@@ -59,11 +59,11 @@ struct os_machine {
 	uint32_t backend;
 	const char *obstacle;  /* why restartable sequences do not run; NULL if they do */
 	uint32_t counting;     /* events are counted: see os/counters.h */
-	uint32_t tools;	       /* those that learn who owns memory: see os/tools.h, os/tsan.h */
-	uint32_t watched;      /* slow calls look at each object that the program gets or frees */
+	uint32_t tools;	       /* tools that the library reports to: os/tools.h, os/tsan.h */
+	uint32_t watched;      /* slow calls check each object that the program gets or frees */
 	uint32_t rcu_by_rseq;  /* kfree_rcu() may push at once: by rseq, and nothing is watched */
 	uint32_t nr_cpus;      /* CPU numbers are below this */
-	uint32_t nr_rows;      /* these, and after them nr_stand_ins of each node */
+	uint32_t nr_rows;      /* of nr_cpus CPUs, and after these nr_stand_ins of each node */
 	uint32_t nr_stand_ins; /* as many as fit into OS_MAX_ROWS */
 	uint32_t nr_nodes;
 	uint32_t nr_allowed;   /* CPUs on which the program was allowed to run when it began */
@@ -87,7 +87,7 @@ void os_init(void);
 unsigned int os_row(void);
 unsigned int os_cpu(void);
 
-/* False in a thread whose rseq area the kernel does not serve: no section can run there. */
+/* False in a thread whose rseq area the kernel does not maintain: no section can run there. */
 bool os_registered(void);
 
 static inline unsigned int os_node(void)
@@ -112,7 +112,8 @@ int os_policy_node(void);
 
 /* A number that identifies the calling thread. */
 uintptr_t os_self(void);
-/* The number that the system and its tools give it. A system call, or a load: os.thread_offset. */
+/* The thread's number in the system and its tools. Takes a system call, or a load
+ * (os.thread_offset). */
 uint32_t os_thread(void);
 
 /* Sleep 50 µs, or let another invented CPU run: for loops that wait for another thread. */

@@ -42,8 +42,8 @@ bool os_refused_as_locked(void);
  * Make reserved addresses readable; they read as zero and use no memory. Returns false if refused.
  */
 bool os_allow_reads(void *address, size_t size);
-/* The most bytes of addresses that this process may use (ulimit -v), or above which they cost too
- * much. */
+/* The most bytes of addresses that this process may use (ulimit -v), or can use without too high a
+ * cost. */
 size_t os_address_limit(void);
 /* Bytes of memory of the machine; SIZE_MAX where that is unknown. */
 size_t os_memory(void);

@@ -6,8 +6,8 @@
 
 #define SHEAF_PUBLIC __attribute__((visibility("default")))
 
-/* For a function whose return address says which place in the program called it. Inlined, as by an
- * optimiser of the whole program, it would take its caller's return address for its own. */
+/* For functions whose return address identifies the calling place in the program. If whole-program
+ * optimisation inlined one, it would see its caller's return address. */
 #define OS_NOT_INLINED __attribute__((noinline))
 
 #endif

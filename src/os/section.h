@@ -3,8 +3,8 @@
  * Per-CPU sections: the only code that changes a slot or the sheaf in it.
  *
  * User space cannot switch preemption off, so an operation is a restartable section whose last
- * instruction is its only visible store (docs/design.md, R1). The two layouts that the sections
- * touch are defined here; src/percpu/ gives them their meaning.
+ * instruction is its only visible store (docs/design.md, R1). The two structures that sections use
+ * are defined here; src/percpu/ explains their fields.
  *
  *   slot (one per CPU and cache, 256 bytes)         sheaf (32 bytes and the pointers)
  *   +------------------------------+                +---------------------------------+
@@ -66,8 +66,8 @@ struct sheaf {
 	};
 	uint32_t capacity;
 	union {
-		uint32_t base;	/* its size when it arrived in its slot */
-		uint32_t units; /* of pointers of any kind: their memory, see src/rcu/any.c */
+		uint32_t base;	/* its size when it came into its slot */
+		uint32_t units; /* the memory of pointers of any kind: see src/rcu/any.c */
 	};
 	union {
 		struct sheaf *next;  /* in a private list */
@@ -78,7 +78,7 @@ struct sheaf {
 		uint32_t filled_by;
 		uint64_t number;     /* while it waits for a grace period */
 		uint64_t taken_from; /* while a drain owns it: see src/percpu/drain.c */
-		struct sheaf *prev;  /* and after it: the next older one, or NULL */
+		struct sheaf *prev;  /* and after the drain: the next older one, or NULL */
 	};
 	void *objects[];
 };
@@ -87,9 +87,9 @@ struct sheaf {
 #define SHEAF_SIZE	((1u << SHEAF_SIZE_BITS) - 1)
 #define SHEAF_POP	(UINT64_C(1) << SHEAF_SIZE_BITS)
 /*
- * The uppermost bits, of a cache of which objects are sampled: each pop of its fast path adds one
- * here, too, and fails if that overflows. So SHEAF_DUE in them makes the next one take the slow
- * path.
+ * The uppermost bits, in a cache whose objects are sampled: each pop of the fast path adds one
+ * here, too, and fails if these bits overflow. So if they are SHEAF_DUE, the next pop takes the
+ * slow path.
  */
 #define SHEAF_DUE_SHIFT 49
 #define SHEAF_STEP	(UINT64_C(1) << SHEAF_DUE_SHIFT)
@@ -102,7 +102,7 @@ static inline uint32_t sheaf_size(const struct sheaf *sheaf)
 
 struct slot {
 	uint32_t top;	   /* the shard of the CPU, not of the row: where its full cells begin */
-	uint16_t steal[2]; /* places where it looks for others' empty, and full, sheaves */
+	uint16_t steal[2]; /* where searches for others' empty, and full, sheaves begin */
 	uintptr_t cells[SLOT_CELLS];
 	struct sheaf *main;
 	uintptr_t pair;	     /* main ^ spare */
@@ -149,9 +149,9 @@ static inline struct slot *slot_of_row(char *handle, unsigned int row)
 
 /* Take the newest object from main. */
 void *section_pop(struct section_slots *s);
-/* The same, counting down to the next sample: fails also if it is due. */
+/* The same, counting down to the next sample. Fails also if a sample is due. */
 void *section_pop_sampled(struct section_slots *s);
-/* If it is due in main, let it be due at the nth pop from now on, n <= SHEAF_DUE + 1. */
+/* If a sample is due in main, make the next one due at the nth pop from now, n <= SHEAF_DUE + 1. */
 bool section_arm(struct section_slots *s, uint32_t n);
 /* Put an object into main, if sheaves here may hold it. */
 bool section_push(struct section_slots *s, void *object);

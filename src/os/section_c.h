@@ -75,7 +75,7 @@ static inline bool c_section_live(void)
 	 c_section_live() && (__atomic_store_n((where), (value), __ATOMIC_RELEASE), true))
 
 /*
- * A store that is not the commit. An assembly section that was aborted would have left before it.
+ * A store that is not the commit. An aborted section in assembly would not have reached it.
  */
 #define c_section_store(where, value)                                                              \
 	do {                                                                                       \
@@ -89,7 +89,7 @@ static inline uint64_t c_word(struct sheaf *sheaf)
 	uint64_t word = os_load_relaxed(&sheaf->word);
 
 	/*
-	 * An aborted section in assembly would not read this sheaf, which may have changed its use.
+	 * An aborted section in assembly would not read this sheaf, which may have another use now.
 	 */
 	return c_section_live() ? word : 0;
 }
@@ -161,7 +161,7 @@ C_SECTION bool c_pop_sampled(char *handle, void **object)
 	return done;
 }
 
-/* How a word that is due becomes one that is due at the nth pop. */
+/* What to add to a word in which a sample is due, so that the next one is due at the nth pop. */
 static inline uint64_t c_not_due_for(uint32_t n)
 {
 	return (uint64_t)0 - (uint64_t)(n - 1) * SHEAF_STEP;

@@ -2,13 +2,13 @@
 /*
  * The callers: the program's functions on this thread's stack, for reports of misuse.
  *
- * A walk follows unwind tables, which every usual build has. What was read of them is kept
+ * A walk follows unwind tables, which every usual build has. Rows that were read once are kept
  * (os/linux/unwind.h).
  *
  * Invariants
  *  B1. A walk takes no lock, allocates nothing and waits for nothing, so it may be made with any
  *      lock held, and in signal handlers. That needs glibc 2.35, whose loader finds tables without
- *      a lock. With an older one there are no stacks; nor are there on an alternate signal stack
+ *      a lock. With an older one, reports have no stacks; nor do they on an alternate signal stack
  *      with too little room for the walk.
  *  B2. Functions of the library are left out where its code is one range: in the shared and in the
  *      installed static library (packaging/make-static).
@@ -24,18 +24,17 @@
 #define OS_STACK_DEPTH 8
 
 /* Write "module(symbol+offset) ...", innermost first, as backtrace_symbols() does; addr2line takes
- * the module and the offset. Its length; 0: unknown. */
+ * the module and the offset. Returns its length; 0: unknown. */
 size_t os_stack(char *text, size_t size) __attribute__((cold, noinline));
 
-/* Let the unwinder prepare itself, which it does once, so that a walk in a signal handler need
- * not. */
+/* The unwinder prepares itself once: do this now, so that no walk in a signal handler does it. */
 void os_stack_prepare(void);
 
 /* The same in two steps: the return addresses, at most n, and later the text of one of them, which
  * may be longer than `size`. The module may be gone by then: the text is then the address. */
 unsigned int os_stack_walk(uintptr_t *ip, unsigned int n) __attribute__((noinline));
 size_t os_stack_frame(char *text, size_t size, uintptr_t ip) __attribute__((cold));
-/* The path of its module, and where in that file's addresses it is; NULL: unknown. */
+/* The path of the address's module, and the address within that file; NULL: unknown. */
 const char *os_stack_module(uintptr_t ip, size_t *offset) __attribute__((cold));
 
 #endif

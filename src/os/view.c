@@ -21,7 +21,7 @@ static bool peek(const struct slot *slot, const struct sheaf **m, const struct s
 	return os_load_acquire(&slot->main) == *m && os_load_acquire(&slot->pair) == pair;
 }
 
-/* The sheaf that it reads may be freed meanwhile or reused: the slot has then changed as well. */
+/* The sheaf may be freed or reused meanwhile: the slot has then changed as well. */
 __attribute__((no_sanitize("thread"))) bool view_slot(const struct slot *slot,
 						      struct slot_view *view)
 {

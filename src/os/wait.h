@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sleeping until a word changes, in linux/lock.c: what os/lock.h does for its own word, but for
- * other conditions.
+ * Sleeping until a word changes, in linux/lock.c: like os/lock.h, but for any condition.
  *
  * A waiting thread reads the word, tests its condition, and waits with the value that it read. A
  * thread that makes the condition true changes the word, then wakes. A change between read and wait

@@ -20,7 +20,7 @@
 #define NAME	"libsheaf-control-%d"
 #define BACKLOG 8
 
-/* A descriptor of ours, and what it is. */
+/* A descriptor of the library, and the file it refers to. */
 struct ours {
 	int file; /* -1: none */
 	dev_t device;
@@ -29,12 +29,12 @@ struct ours {
 
 static struct {
 	struct ours listens, asks;
-	uint32_t busy;	 /* a thread looks */
+	uint32_t busy;	 /* a thread is looking */
 	uint32_t looked; /* when: ms */
 	uint32_t since;	 /* when the asker came */
 	int cancel;	 /* the looking thread's state before */
 	uint32_t told;
-	size_t length; /* of what it sent so far */
+	size_t length; /* of the request so far */
 	char line[CHANNEL_LINE];
 } channel = {.listens = {.file = -1}, .asks = {.file = -1}};
 
@@ -128,14 +128,14 @@ void os_channel_leave(void)
 	pthread_setcancelstate(cancel, NULL);
 }
 
-/* Answer without a file, and hang up. */
+/* Answer without a file, and close the connection. */
 static void answer_line(const char *line)
 {
 	send(channel.asks.file, line, strlen(line), MSG_NOSIGNAL | MSG_DONTWAIT);
 	drop(&channel.asks);
 }
 
-/* Take the next asker, if there is one who may ask. */
+/* Accept the next asker, if there is one that may ask. */
 static bool take_asker(void)
 {
 	struct ucred who;
@@ -153,7 +153,7 @@ static bool take_asker(void)
 	return false;
 }
 
-/* Read on; true: the line is whole. */
+/* Read more of the request; true: the line is complete. */
 static bool read_line(void)
 {
 	ssize_t length = recv(channel.asks.file, channel.line + channel.length,

@@ -52,7 +52,7 @@ static bool is_in_segments(const struct segments *segments, const void *address)
 	return false;
 }
 
-/* Called without a lock of ours: the loader has its own. */
+/* Called with no lock of the library held: the loader has locks of its own. */
 bool os_is_constant(const void *address)
 {
 	struct segments found = {0};

@@ -59,7 +59,7 @@ static bool comes_again(const siginfo_t *info)
 	return info->si_code > 0 && !(info->si_signo == SIGBUS && info->si_code == BUS_MCEERR_AO);
 }
 
-/* There was no handler: let the system do what it does then. */
+/* There was no handler: let the system take its default action. */
 static void hand_to_system(int number, siginfo_t *info, const struct sigaction *before)
 {
 	if (before->sa_handler == SIG_IGN && !comes_again(info))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Files of /proc and /sys, read with system calls: the C library's functions are cancellation
- * points, and a thread that is cancelled there would leave our locks held. errno may change.
+ * points, and a thread that is cancelled there would leave the library's locks held. errno may
+ * change.
  *
  * Callers: src/os/linux/.
  */

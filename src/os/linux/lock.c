@@ -89,8 +89,9 @@ static __attribute__((cold, noinline)) void lock_slow(struct os_lock *lock)
 		os_wait(&lock->word, WAITERS, 0);
 }
 
-/* Locks that may be held for long guard data that memcpy() and strcmp() touch. Reporting the others
- * to the sanitizer would hide races of the program, because every refill takes one. */
+/* Locks that may be held for a long time guard data that memcpy() and strcmp() touch. If the others
+ * were reported to the sanitizer, races of the program would be hidden, because every refill takes
+ * one. */
 static bool is_seen(const struct os_lock *lock)
 {
 	return tsan_is_told() && lock->rank <= OS_RANK_DRAIN;

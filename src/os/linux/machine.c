@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The backend that runs here, and small services of the kernel; topology.c has CPUs and nodes.
+ * Chooses the backend, and provides small services of the kernel; topology.c finds CPUs and nodes.
  *
  * rseq: the library uses only the area that glibc (2.35 or later) registered, and writes only its
  * field rseq_cs. glibc's symbols are weak, so that the library also loads with older versions.
@@ -45,7 +45,7 @@
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));
 
-/* mm_cid, at offset 24, is in no header older than Linux 6.3. */
+/* mm_cid, at offset 24, is missing in headers older than Linux 6.3. */
 _Static_assert(offsetof(struct rseq, cpu_id) == RSEQ_CPU_ID &&
 		       offsetof(struct rseq, rseq_cs) == 8 &&
 		       sizeof(((struct rseq *)0)->rseq_cs) == 8,
@@ -94,9 +94,9 @@ static void choose_backend(bool rows_known)
 }
 
 /*
- * Without checks a tool would not hear of objects, and with them it sees what they leave out of
- * use. The address sanitizer remembers no stacks of memory that is not its own. A library that is
- * built with it is under test itself.
+ * Only caches with checks report their objects to a tool. U: the address sanitizer records no
+ * stacks for memory that is not its own. If the library itself is built with the sanitizer, it is
+ * the subject of the test.
  */
 static void check_for_tools(void)
 {
@@ -104,12 +104,12 @@ static void check_for_tools(void)
 		strcpy(os_options.slab_debug, os.tools & TOOL_ASAN ? "FZU" : "FZ");
 }
 
-/* More than a thread's structure has. */
+/* More than the size of a thread's structure. */
 #define MOST_THREAD_OFFSET 8192
 
 /*
- * glibc keeps each thread's number at one distance from its thread pointer, and tells the kernel to
- * clear it when the thread ends. The kernel says where that is.
+ * glibc stores each thread's number at a fixed distance from the thread pointer, and asks the
+ * kernel to clear it when the thread ends. The kernel reports this address.
  */
 static void find_thread_number(void)
 {
@@ -129,7 +129,7 @@ void os_init(void)
 	bool rows_known;
 
 	os_options_init();
-	/* A countdown to the next sample is in the words that count. */
+	/* The countdown to the next sample is in the words that count events. */
 	os.counting = os_options.stats || os_options.stats_json || os_options.stats_live ||
 		      os_options_debug_has('S');
 	os.tools = tools_find();
@@ -141,7 +141,7 @@ void os_init(void)
 	choose_backend(rows_known);
 	os.rcu_by_rseq = os.backend == OS_BACKEND_RSEQ && !os.watched;
 	os_find_places();
-	/* Others seldom ask for it, and a sandbox may not expect the call. */
+	/* Other programs rarely need it, and a sandbox may not expect the system call. */
 	if (*os_options.slab_debug)
 		find_thread_number();
 	os_stack_prepare();
@@ -160,7 +160,8 @@ static unsigned int known_row(unsigned int row)
 }
 
 /*
- * A word of the rseq area, if the kernel serves it; otherwise the CPU number from the system call.
+ * A word of the rseq area, if the kernel maintains it; otherwise the CPU number from the system
+ * call.
  */
 static unsigned int row_at(uint32_t offset)
 {

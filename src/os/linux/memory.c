@@ -18,7 +18,7 @@
 #include "os/report.h"
 
 #define MPOL_PREFERRED 1
-#define EMULATED_LIMIT ((size_t)32 << 30) /* a second's work for them, and more than they use */
+#define EMULATED_LIMIT ((size_t)32 << 30) /* they need a second for this much, and use less */
 
 static uint32_t discard_refused; /* reported */
 static int refused_with;	 /* the last refusal of addresses */
@@ -59,7 +59,7 @@ void *os_reserve(size_t size)
 }
 
 /* Emulators and valgrind keep a table of every reserved page: a terabyte costs them half a minute
- * and gigabytes of memory. The kernel shows its own code to every process; they do not. */
+ * and gigabytes of memory. The kernel's vDSO is in every process, but not under these. */
 static bool is_emulated(void)
 {
 	return os.backend == OS_BACKEND_TRYLOCK && !getauxval(AT_SYSINFO_EHDR);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How much memory the system has given the process; see os/memory.h. */
+/* The resident memory of the process; see os/memory.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include "os/memory.h"
 
-#define LINE 48 /* bytes that a line with a size has at most, with its beginning */
+#define LINE 48 /* the most bytes of a line with a size */
 
 static void find_size(const char *text, const char *key, size_t *bytes)
 {
@@ -21,8 +21,8 @@ static void find_size(const char *text, const char *key, size_t *bytes)
 
 /*
  * Piece by piece: the line of the user's groups, which comes first, may be long. The last bytes of
- * a piece are looked at again with the next one, so that a size that is cut there is read in full.
- * With system calls: the C library's functions are cancellation points.
+ * a piece are read again with the next one, so that a size that is cut there is read in full. With
+ * system calls: the C library's functions are cancellation points.
  */
 void os_resident(size_t *now, size_t *peak)
 {

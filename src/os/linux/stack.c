@@ -31,7 +31,7 @@ struct stack_walk {
 	bool left; /* the library, for the program */
 };
 
-/* What a module's dynamic section says of its symbols. */
+/* A module's symbols, from its dynamic section. */
 struct module_symbols {
 	const ElfW(Sym) * table;
 	const char *names;
@@ -44,7 +44,7 @@ static bool is_ours(uintptr_t ip)
 	       ip < (uintptr_t)__stop_sheaf_text;
 }
 
-/* A callback of the program's that the library called stays: only the innermost are left out. */
+/* Only the library's innermost functions are left out: a callback that the library called stays. */
 static void add_frame(struct stack_walk *walk, uintptr_t ip)
 {
 	if (!walk->left && is_ours(ip - 1))
@@ -84,7 +84,8 @@ static struct module_symbols symbols_of(const struct link_map *map)
 	return symbols;
 }
 
-/* One beyond the last symbol: the table has no length, but the end of its longest chain is that. */
+/* One beyond the last symbol. The table does not contain its length, but its last chain ends
+ * there. */
 static uint32_t nr_symbols(const struct module_symbols *symbols)
 {
 	const uint32_t *hash = symbols->hash, nr_buckets = hash[0], first = hash[1];
@@ -101,7 +102,7 @@ static uint32_t nr_symbols(const struct module_symbols *symbols)
 	return last + 1;
 }
 
-/* The exported function that an address is in; NULL: none, or a static one. */
+/* The exported function that contains an address; NULL: none, or a static function. */
 static const char *function_at(const struct link_map *map, uintptr_t ip, size_t *offset)
 {
 	struct module_symbols symbols = symbols_of(map);
@@ -172,7 +173,7 @@ void os_stack_prepare(void)
 }
 
 #ifdef UNWIND_HERE
-/* By rows that are kept. False: not all of the stack is known to them. */
+/* Walk by kept rows. False: a part of the stack has no row. */
 static __attribute__((noinline)) bool walk_by_rows(struct stack_walk *walk)
 {
 	enum unwind_result result;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See topology.h; and numbers of the machine that later calls ask for. */
+/* See topology.h. Also numbers of the machine that are read later. */
 #include "os/linux/topology.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "os/machine.h"
 #include "os/options.h"
 
-#define MAPPINGS_LIMIT 65530 /* where the kernel does not say */
+#define MAPPINGS_LIMIT 65530 /* if the kernel does not report it */
 #define MASK_BITS      (8 * sizeof(long))
 
 /* Call set(cpu, value) for each number of a list such as "0-3,8". */
@@ -128,7 +128,7 @@ static void find_llc(unsigned int cpu, unsigned int unused)
 		for_each_in_list(text, set_llc, cpu + 1);
 }
 
-/* 0 for CPUs that do not say. */
+/* 0 for CPUs without this file. */
 static void find_llcs(void)
 {
 	char text[1024];

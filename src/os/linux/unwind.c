@@ -24,7 +24,7 @@ enum row_kind {
 /* Distances in words; the caller's stack pointer, the CFA, is where they begin. */
 struct row {
 	uint8_t kind;
-	uint8_t by_fp; /* the CFA is so far from the frame pointer, not from the stack pointer */
+	uint8_t by_fp; /* the CFA's distance is from the frame pointer, not the stack pointer */
 	uint16_t cfa;
 	int16_t ra;
 	int16_t saved_fp; /* 0: the frame pointer is still the caller's */
@@ -59,7 +59,7 @@ static struct row row_of_state(const struct unwind_state *state)
 	return row;
 }
 
-/* The address is behind a call, which may be the function's last instruction. */
+/* The address is behind a call, and the call may be the function's last instruction. */
 static __attribute__((noinline)) struct row read_row(uintptr_t pc)
 {
 	struct unwind_state state;

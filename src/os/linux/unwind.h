@@ -6,12 +6,12 @@
  *   kept[hash of address and code] = | address and code, xor row | row |
  *
  * Invariants
- *  U1. A row that is read belongs to its address: of two halves written by two threads, or by a
- *      signal handler between the two stores, the xor is another address's.
- *  U2. Part of what an address is found by are the bytes of code in front of it: a module that was
- *      loaded where another one was unloaded does not get that one's rows.
- *  U3. Nothing is guessed: what these rows cannot say (signal frames, expressions, signed return
- *      addresses, code without tables) is left to the system's unwinder.
+ *  U1. A row that is read belongs to its address: if two threads, or a thread and a signal handler,
+ *      wrote a half each, the xor yields another address.
+ *  U2. The key contains the bytes of code in front of the address, so a module that is loaded where
+ *      another one was unloaded does not get the old rows.
+ *  U3. Nothing is guessed: frames that these rows cannot describe (signal frames, expressions,
+ *      signed return addresses, code without tables) are left to the system's unwinder.
  *
  * Takes no lock, allocates nothing, and needs less than a kilobyte of stack. Locks: none.
  * Callers: src/os/linux/stack.c.
@@ -22,7 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The registers of a function that is about to be returned to. */
+/* The registers of a function after a return to it. */
 struct unwind_frame {
 	uintptr_t pc; /* a return address */
 	uintptr_t sp, fp;
@@ -31,10 +31,10 @@ struct unwind_frame {
 enum unwind_result {
 	UNWIND_UNKNOWN, /* ask the system's unwinder */
 	UNWIND_END,	/* nobody called this function */
-	UNWIND_STEP,	/* the frame is that of its caller now */
+	UNWIND_STEP,	/* the frame is the caller's now */
 };
 
-/* Those of the calling function, with the address behind this line. */
+/* The registers of the calling function, with the address behind this line. */
 #if defined(__x86_64__)
 #define UNWIND_HERE(frame)                                                                         \
 	__asm__ volatile("lea 0(%%rip), %0; mov %%rsp, %1; mov %%rbp, %2"                          \

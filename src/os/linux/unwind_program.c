@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs programs of unwind tables, as the DWARF standard has them; see unwind_program.h. */
+/* Runs programs of unwind tables, as the DWARF standard defines them; see unwind_program.h. */
 #include "os/linux/unwind_program.h"
 
 #ifdef UNWIND_TABLES
@@ -73,7 +73,7 @@ static void define_cfa(struct unwind_program *p, uint8_t op)
 	}
 }
 
-/* Instructions about one register that is named by a number behind them. */
+/* Instructions about a register whose number follows them. */
 static void define_register(struct unwind_program *p, uint8_t op)
 {
 	uint64_t reg = unwind_uleb(&p->at);

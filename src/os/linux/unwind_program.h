@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Programs of unwind tables. Each function has one; run up to an address, it says where the
- * function's caller is found from there: by rules for its stack pointer (the CFA), its return
- * address and its frame pointer.
+ * Programs of unwind tables. Each function has one; run up to an address, it tells how to find the
+ * function's caller from there: it gives rules for the caller's stack pointer (the CFA), return
+ * address and frame pointer.
  *
  *   table --search--> description of the function --run--> state at the address --> row (unwind.h)
  *
@@ -70,8 +70,8 @@ void unwind_run(struct unwind_program *p);
 
 /* --- unwind_table.c --------------------------------------------------------------------------- */
 
-/* The state at this address, which is in a call: in front of where it returns to. False: there is
- * no table for it, or it is not understood. */
+/* The state at this address, which is in a call, in front of the return address. False: there is no
+ * table for it, or it is not understood. */
 bool unwind_state_at(uintptr_t pc, struct unwind_state *state);
 
 /* --- numbers ---------------------------------------------------------------------------------- */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Finds programs in unwind tables, as the Linux Standard Base has them; see unwind_program.h. */
+/* Finds programs in unwind tables, as the Linux Standard Base defines them; see
+ * unwind_program.h. */
 #include "os/linux/unwind_program.h"
 
 #ifdef UNWIND_TABLES
@@ -59,7 +60,7 @@ static unsigned int bytes_of_form(uint8_t form)
 	}
 }
 
-/* What is common to functions: alignments, and where their programs begin. */
+/* The part that functions share: alignments, and the beginning of their programs. */
 static bool read_common(struct unwind_program *p, const uint8_t *common)
 {
 	const char *letters = (const char *)common + 9, *letter = letters;
