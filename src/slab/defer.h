@@ -38,7 +38,7 @@
 void slab_defer(struct slab_cache *cache, struct slab *slab);
 /* List all of them. */
 void slab_list_deferred(struct slab_cache *cache);
-/* In a forked child, alone: set the flag for what is on the stacks (E3). */
+/* In a forked child, by its only thread: set the flag for slabs on the stacks (E3). */
 void slab_defer_after_fork(struct slab_cache *cache);
 
 static inline bool slab_has_deferred(const struct slab_cache *cache)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Objects back to their slabs: neighbours of one word set their bits together, neighbours of one
- * slab are subtracted together. No object is read or written.
+ * Returns objects to their slabs. Bits of neighbours in one word are set together, and neighbours
+ * of one slab are subtracted together. No object is read or written.
  *
- * This is where a wrong pointer is found at the latest: one that is in no slab, in another cache's,
- * or not at an object's first byte is reported and left alone. So is an object that is free
- * already.
+ * A wrong pointer is found here at the latest: a pointer that is in no slab, in another cache's
+ * slab, or not at an object's first byte is reported and ignored. So is an object that is already
+ * free.
  */
 #include "os/atomic.h"
 #include "os/report.h"
@@ -16,7 +16,8 @@
 
 #define ASK_AHEAD 8 /* descriptors of objects are prefetched this far ahead */
 
-/* The index of the object that begins so far from the first one; SLAB_NO_OBJECT: none does. */
+/* The index of the object that begins at this distance from the first one; SLAB_NO_OBJECT: there is
+ * none. */
 static inline unsigned int index_at(const struct slab_cache *cache, size_t offset)
 {
 	size_t index = offset * cache->reciprocal >> 32;
@@ -72,7 +73,7 @@ void slab_report_double(struct slab_cache *cache, void *object, const char *call
 }
 
 /*
- * Objects of one slab that are on their way: n in all, those of the last word as bits yet to be
+ * Objects of one slab that are being returned: n in all; the bits of the last word are yet to be
  * set.
  */
 struct group {
@@ -106,8 +107,8 @@ static void set_bits(struct slab_cache *cache, struct group *group, const char *
 }
 
 /*
- * Subtract n, and become the holder of a slab that was full (B4). False, and nothing done: a listed
- * slab would become empty (B6).
+ * Subtract n, and become the holder of a slab that was full (B4). False: nothing was done, because
+ * a listed slab would become empty (B6).
  */
 static inline bool subtract(struct slab_cache *cache, struct slab *slab, unsigned int n,
 			    bool may_empty, uint64_t *changed, bool *holder)
@@ -127,8 +128,8 @@ static inline bool subtract(struct slab_cache *cache, struct slab *slab, unsigne
 }
 
 /*
- * The exchange that would empty a listed slab is made under its node's lock: before it the slab
- * cannot go away, since it has an object of ours; after it nobody else can decide about it.
+ * The exchange that empties a listed slab is made under its node's lock: before it, the slab cannot
+ * go away, because it has an object of this thread; after it, no other thread can decide about it.
  */
 static __attribute__((noinline)) bool subtract_last(struct slab_cache *cache, struct slab *slab,
 						    unsigned int n)
@@ -156,7 +157,7 @@ static __attribute__((noinline)) void list_given(struct slab_cache *cache, struc
 	partial_release(cache, slab, false);
 }
 
-/* The bits of n objects are set: subtract these, and do what follows from that. */
+/* The bits of n objects are set: subtract the objects, and list or free the slab if necessary. */
 static inline void count_given(struct slab_cache *cache, struct slab *slab, unsigned int n)
 {
 	uint64_t changed;
@@ -236,7 +237,7 @@ static __attribute__((noinline)) void give_many(struct slab_cache *cache, void *
 	close_group(cache, &group, call);
 }
 
-/* Set the bit of one object. Its slab, or NULL after a report. */
+/* Set the bit of one object. Returns its slab, or NULL after a report. */
 static inline struct slab *set_bit_of(struct slab_cache *cache, void *object, const char *call)
 {
 	struct slab *slab = page_slab(object);
@@ -270,7 +271,7 @@ void slab_give(struct slab_cache *cache, void *const *objects, unsigned int n, c
 		count_given(cache, slab, 1);
 }
 
-/* List a held slab if nobody has the node's lock, else leave that to a later call. */
+/* List a held slab if no thread has the node's lock, else leave that to a later call. */
 static void list_or_defer(struct slab_cache *cache, struct slab *slab)
 {
 	struct slab_node *node = partial_node_of(cache, slab);
@@ -305,7 +306,7 @@ unsigned int slab_leave_out_foreign(struct slab_cache *cache, void **objects, un
 			i++;
 			continue;
 		}
-		/* It reports what is wrong with it, and leaves it alone. */
+		/* This reports what is wrong with the pointer, and ignores it. */
 		slab_give(cache, &objects[i], 1, call);
 		objects[i] = objects[--n];
 	}

@@ -2,30 +2,31 @@
 /*
  * Looks at the slabs of a cache that is in use, one after the other.
  *
- * A thread that looks at a slab holds it, as a thread that takes objects from it does. Meanwhile
- * nobody else takes objects from it: free objects stay free, and used ones may be freed.
+ * A thread that looks at a slab holds it, as a thread that takes objects from it does. Meanwhile no
+ * other thread takes objects from it: free objects stay free; used ones may be freed.
  *
  *   on its node's list  --removed--.
  *   full, on no list    --marked----> held by us --> listed again, full again, or, if it is empty,
  *                                                    given back to the page layer
  *
- * A slab that another thread holds is waited for. If that thread keeps it, the slab is left out,
- * and counted.
+ * If another thread holds a slab, this thread waits for it. If that takes too long, the slab is
+ * left out, and counted.
  *
  * Invariants
- *  H1. While we have the lock of a full slab's node, the slab remains the cache's, if nobody holds
- *      it: it would have to be listed before it could be given back, and that takes the lock
+ *  H1. While this thread has the lock of a full slab's node, and no thread holds the slab, the slab
+ *      belongs to the cache: it must be listed before it is given back, and that takes the lock
  *      (slab.h, B4 to B6).
  *
- * Locks: OS_RANK_NODE, by try-lock and for a moment. If its holder was stopped, as at the end of
- * the program, this gives up after a while. Callers: src/debug/, src/cache/, through slab.h.
+ * Locks: OS_RANK_NODE, by try-lock and for a moment. If the lock's holder was stopped, for example
+ * at the end of the program, this gives up after a while. Callers: src/debug/, src/cache/, through
+ * slab.h.
  */
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "slab/partial.h"
 #include "slab/slab.h"
 
-#define TRIES 200 /* with pauses of 50 us; then the lock's or the slab's holder was stopped */
+#define TRIES 200 /* with pauses of 50 us; then the holder counts as stopped */
 
 static bool lock_patiently(struct slab_node *node)
 {
@@ -75,7 +76,7 @@ static bool hold_slab(struct slab_cache *cache, struct slab_node *node, struct s
 	return held == HELD_BY_US;
 }
 
-/* An empty slab that somebody holds is about to be given back. */
+/* An empty slab that another thread holds is about to be given back. */
 static bool is_empty(const struct slab *slab)
 {
 	return slab_inuse(os_load_relaxed(&slab->state)) == 0;

@@ -6,8 +6,8 @@
 #include "slab/partial.h"
 
 /*
- * A slab keeps its bits while it waits, all of them set, so that a double free is found. Bits are
- * in one of two places; the link is in the other.
+ * While a slab waits, all its bits stay set, so that a double free is found. There are two places
+ * for bits; the link uses the one without bits.
  */
 _Static_assert(sizeof(struct slab) - offsetof(struct slab, bits) >= sizeof(struct grace_link) &&
 		       PAGE_WORDS * sizeof(uint64_t) >= sizeof(struct grace_link),

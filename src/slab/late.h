@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * SLAB_TYPESAFE_BY_RCU: an empty slab's pages go back one grace period later. So the memory that a
- * reader found is an object of this cache as long as the reader looks at it, although it may have
- * become another object.
+ * SLAB_TYPESAFE_BY_RCU: an empty slab's pages go back one grace period later. So memory that a
+ * reader found stays an object of this cache while the reader looks at it, although it may become a
+ * different object.
  *
  * Slabs that wait (grace/list.h) keep their cache, and count as its slabs.
  *
@@ -16,7 +16,7 @@
 
 /* Let the cache's slabs wait from now on. False: no memory. */
 bool late_init(struct slab_cache *cache, struct grace *grace);
-/* None may wait. */
+/* No slab may wait. */
 void late_exit(struct slab_cache *cache);
 
 void late_discard(struct slab_cache *cache, struct slab *slab);

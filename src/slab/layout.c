@@ -38,7 +38,7 @@ static uint32_t before_of(const struct slab_cache *cache)
 	return cache->extra ? cache->extra->before : 0;
 }
 
-/* The last object needs no more than what must follow it. */
+/* Behind the last object, only the bytes of `after` are needed. */
 static size_t objects_with_extra(const struct slab_cache *cache, size_t bytes)
 {
 	size_t last = cache->first + cache->object_size + cache->extra->after;
@@ -74,7 +74,7 @@ static unsigned int order_holding(const struct slab_cache *cache, unsigned int o
 	return order;
 }
 
-/* The smallest order with few enough bytes wasted, from the one that holds min_objects on. */
+/* The smallest order that wastes few enough bytes and holds at least min_objects. */
 static unsigned int preferred_order(const struct slab_cache *cache)
 {
 	unsigned int most = os_options.max_order, least = os_options.min_order;
@@ -93,8 +93,7 @@ static unsigned int preferred_order(const struct slab_cache *cache)
 	return order_holding(cache, 1);
 }
 
-/* A slab that went back cannot be looked at any more, so who checks objects keeps some all the
- * same. */
+/* A slab that was given back can no longer be checked, so caches with checks keep some anyway. */
 static uint16_t min_partial(const struct slab_cache *cache)
 {
 	uint32_t n = (fls(cache->size) - 1) / 2;

@@ -82,7 +82,7 @@ struct slab *partial_detach(struct slab_cache *cache, struct slab_node *node, un
 	struct slab *detached = partial_slab(node, node->first), *slab = NULL, *next = detached;
 	unsigned int count = 0;
 
-	/* With a constructor one by one: nothing may be in hand while it runs. */
+	/* With a constructor, only one slab at a time: nothing may be in hand while it runs. */
 	while (next && count < n && !(slab && slab_prepares(cache))) {
 		slab = next;
 		next = partial_slab(node, slab->next);
@@ -104,8 +104,8 @@ void partial_discard(struct slab_cache *cache, struct slab *slab)
 		partial_discard_now(cache, slab);
 }
 
-/* Tell the thread sanitizer that the owners of the objects have finished with the pages, and tools
- * that watch memory that nobody uses them. */
+/* Tell the thread sanitizer that the objects' owners have finished with the pages, and other tools
+ * that the pages are not in use. */
 static void tell_gone(const struct slab_cache *cache, const struct slab *slab,
 		      struct slab_order order)
 {
@@ -159,7 +159,7 @@ void partial_release(struct slab_cache *cache, struct slab *slab, bool first)
 		partial_add_first(node, slab);
 	else if (!discard)
 		partial_add_last(node, slab);
-	/* A thread that freed the last object before the slab was listed found it held. */
+	/* A thread may have freed the last object while the slab was held, before it was listed. */
 	if (!discard && partial_is_surplus(cache, slab, node->nr_partial - 1)) {
 		partial_remove(node, slab);
 		discard = true;

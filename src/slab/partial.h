@@ -24,11 +24,11 @@ static inline struct slab *partial_slab(const struct slab_node *node, uint32_t l
 struct slab_node *partial_node(struct slab_cache *cache, unsigned int node);
 struct slab_node *partial_node_of(struct slab_cache *cache, const struct slab *slab);
 
-/* With the node's lock held: hang a held slab on the list, or take a listed one and hold it. */
+/* With the node's lock held: put a held slab on the list, or take a listed slab off and hold it. */
 void partial_add_first(struct slab_node *node, struct slab *slab);
 void partial_add_last(struct slab_node *node, struct slab *slab);
 void partial_remove(struct slab_node *node, struct slab *slab);
-/* The same of a slab that was taken out of the list's links already. */
+/* The same for a slab that is no longer linked into the list. */
 void partial_unlisted(struct slab_node *node, struct slab *slab);
 
 /*
@@ -38,22 +38,22 @@ void partial_unlisted(struct slab_node *node, struct slab *slab);
 struct slab *partial_detach(struct slab_cache *cache, struct slab_node *node, unsigned int n);
 
 /*
- * Add to a held slab's state what was taken of it, and let it go if it is full then: from now on it
- * belongs to the thread that frees into it first (B4). False: it has free objects, and is still
+ * Add the taken objects to a held slab's state, and let the slab go if it is full now: then it
+ * belongs to the first thread that frees into it (B4). False: it has free objects, and is still
  * held.
  */
 bool partial_let_go(struct slab_cache *cache, struct slab *slab, uint64_t taken);
 
 /*
- * Let a held slab go that is not full: to the list, or to the system if it is empty and the node
- * has enough.
+ * Let go of a held slab that is not full: list it, or return it to the page layer if it is empty
+ * and the node has enough others.
  */
 void partial_release(struct slab_cache *cache, struct slab *slab, bool first);
 
 /* With the node's lock held: is the slab empty, and does the node have enough others? */
 bool partial_is_surplus(const struct slab_cache *cache, const struct slab *slab, uint32_t others);
 
-/* Give a slab's pages back, late if the cache's go late; it is on no list. */
+/* Return the pages of a slab that is on no list, after a grace period if the cache needs that. */
 void partial_discard(struct slab_cache *cache, struct slab *slab);
 void partial_discard_now(struct slab_cache *cache, struct slab *slab);
 

@@ -2,7 +2,7 @@
 /*
  * Shrink: free a cache's empty slabs and sort its partial ones, fullest first.
  *
- * Each slab of a node is looked at once, and goes to the end of one of these:
+ * Each slab of a node is visited once, and goes to the end of one of these:
  *
  *   empty | 1 free object | 2 | ... | PROMOTE_MAX | more, in the order in which they were listed
  *
@@ -27,7 +27,7 @@ static unsigned int chain_of(const struct slab_cache *cache, uint64_t state)
 
 	if (!slab_inuse(state))
 		return 0;
-	/* One that is listed though it is full just now has none. */
+	/* A listed slab that just became full has none. */
 	return free && free <= PROMOTE_MAX ? free : PROMOTE_MAX + 1;
 }
 

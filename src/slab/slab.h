@@ -101,24 +101,24 @@ struct slab_cache {
 	struct slab_order oo;  /* preferred */
 	struct slab_order min; /* fallback */
 	uint32_t first;	       /* offset in a slab of its first object: 0 if nothing precedes it */
-	uint64_t random; /* 0: objects are handed out in order; else what their order depends on */
+	uint64_t random; /* 0: objects are handed out in order; else their order depends on this */
 	void (*ctor)(void *object);
 	struct slab_extra *extra; /* NULL, or what a layer above has in each slab */
 	const char *name;
-	void *counted;		  /* the handle its events are counted by, or NULL */
+	void *counted;		  /* the handle that counts its events, or NULL */
 	struct slab_node **nodes; /* os.nr_nodes of them, NULL until used */
-	struct grace_list *late;  /* NULL, or empty slabs go back late: see late.h */
+	struct grace_list *late;  /* NULL, or empty slabs wait for a grace period: see late.h */
 };
 
-/* Of a layer above, which keeps it as long as there is the cache. */
+/* From a layer above, which keeps it as long as the cache exists. */
 struct slab_extra {
-	uint32_t before, after; /* bytes around each object that are not its own, at least (B8) */
+	uint32_t before, after; /* bytes around each object, at least (B8) */
 	/* Runs once per object (B7), in place of the constructor, which it calls. Until then the
-	 * object and what is around it are closed (os/tools.h). */
+	 * object and the bytes around it are closed (os/tools.h). */
 	void (*prepare)(const struct slab_cache *cache, void *object);
 };
 
-/* What the layout asks for; offsets and sizes in bytes. */
+/* A request for a layout; offsets and sizes in bytes. */
 struct slab_request {
 	const char *name;
 	uint32_t object_size, align;
@@ -146,19 +146,19 @@ enum slab_place {
  */
 
 /*
- * Take n objects out of slabs. Returns how many; fewer: memory is out, and the caller keeps or
- * returns them.
+ * Take n objects out of slabs. Returns their number; if it is less than n, memory is out, and the
+ * caller keeps or returns the objects.
  */
 unsigned int slab_take(struct slab_cache *cache, unsigned int node, enum slab_place place,
 		       void **objects, unsigned int n);
 
 /*
- * One object of a listed slab of this node; constructed, if the cache has a constructor. False:
- * there is none, or somebody has the node's lock.
+ * Take one object, constructed if the cache has a constructor, from a listed slab of this node.
+ * False: there is none, or another thread has the node's lock.
  */
 bool slab_take_try(struct slab_cache *cache, unsigned int node, void **object);
 
-/* Was this object prepared before its first use, by a constructor or by what a layer above has? */
+/* Was this object ever prepared for use, by a constructor or by a layer above? */
 bool slab_is_prepared(const struct slab_cache *cache, const struct slab *slab, unsigned int index);
 
 /*
@@ -166,28 +166,27 @@ bool slab_is_prepared(const struct slab_cache *cache, const struct slab *slab, u
  */
 
 /*
- * Put objects back. Those that are no objects of this cache, or free already, are reported, named
- * by `call`.
+ * Return objects to their slabs. Pointers that are not objects of this cache, or are free already,
+ * are reported with the name `call`.
  */
 void slab_give(struct slab_cache *cache, void *const *objects, unsigned int n, const char *call);
 
 /*
- * The same of one object without waiting: if the node's lock is held, a slab that must be listed is
- * left to a later call (defer.h).
+ * The same for one object, without waiting: if the node's lock is held, a later call lists the slab
+ * (defer.h).
  */
 void slab_give_nolock(struct slab_cache *cache, void *object, const char *call);
 
 /*
- * Leave out, after a report, what is another cache's or nobody's among the last `newest` of n
- * objects; returns how many are left. Looks at the pages' owners only: slab_give() looks at
- * everything.
+ * Report and leave out those of the last `newest` of n objects that do not belong to this cache;
+ * returns how many are left. Checks only the pages' owners: slab_give() checks everything.
  */
 unsigned int slab_leave_out_foreign(struct slab_cache *cache, void **objects, unsigned int n,
 				    unsigned int newest, const char *call);
 
 /*
- * Report, later, what is wrong with a pointer that is no object of this cache; that an object is
- * free already.
+ * Report, later, what is wrong with a pointer that is not an object of this cache; or that an
+ * object is free already.
  */
 void slab_report_wrong(struct slab_cache *cache, void *object, const char *call)
 	__attribute__((cold));
@@ -210,9 +209,9 @@ unsigned int slab_shrink(struct slab_cache *cache);
  */
 
 /*
- * Call look(data, slab) for each slab of a cache in use, while the calling thread holds it: nobody
- * takes from it, but others give. Returns how many slabs others held all the time. Slabs made
- * meanwhile may be left out.
+ * Call look(data, slab) for each slab of a cache in use, while the calling thread holds it: others
+ * may give objects, but not take any. Returns how many slabs were left out because others held
+ * them. Slabs made meanwhile may be left out, too.
  */
 typedef void slab_look(void *data, struct slab *slab);
 unsigned int slab_for_each_held(struct slab_cache *cache, slab_look *look, void *data);
@@ -226,7 +225,7 @@ static inline struct slab_order slab_order_of(const struct slab_cache *cache, ui
 	return state & SLAB_SMALL ? cache->min : cache->oo;
 }
 
-/* As counted: B2 says how far it may be off. */
+/* The count; B2 says how far it may be off. */
 static inline unsigned int slab_inuse(uint64_t state)
 {
 	return (unsigned int)(state & (SLAB_WORD_CONSTRUCTED - 1));
@@ -261,7 +260,7 @@ static inline char *slab_object(const struct slab_cache *cache, const struct sla
 	return page_address(slab) + cache->first + (size_t)index * cache->size;
 }
 
-/* Are the cache's objects prepared before their first use, by a constructor or more? */
+/* Are the cache's objects prepared before their first use, by a constructor or by a layer above? */
 static inline bool slab_prepares(const struct slab_cache *cache)
 {
 	return cache->ctor || cache->extra;

@@ -80,7 +80,8 @@ static inline void stat_slab_bytes(const struct slab_cache *cache, int64_t bytes
 		;
 }
 
-/* Exchange a slab's word; on failure *state is what was found, and the race lost is counted. */
+/* Exchange a slab's word; on failure *state becomes the value found, and the lost race is
+ * counted. */
 static inline bool stat_cmpxchg(const struct slab_cache *cache, struct slab *slab, uint64_t *state,
 				uint64_t changed)
 {

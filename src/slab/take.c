@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Objects out of slabs: refill. Own node's partial slabs, other nodes' (by try-lock), new slabs.
+ * Takes objects out of slabs, for refills: from partial slabs of this node, from those of other
+ * nodes (by try-lock), from new slabs.
  *
- * The objects are computed from bits: neither a new slab's objects nor freed ones are touched. Low
- * addresses come first, or with slab_freelist_random a random order, within words and among them.
+ * Their addresses are computed from bits: no object is touched, new or freed. Low addresses come
+ * first; with slab_freelist_random the order is random, within words and among words.
  */
 #include <string.h>
 
@@ -17,9 +18,10 @@
 #include "slab/slab.h"
 #include "slab/stat.h"
 
-#define LOOK_FOR_BITS 8 /* listed slabs that are looked at for one object */
+#define LOOK_FOR_BITS 8 /* listed slabs that are searched for one object */
 
-/* Where a random order begins in a slab: not to be guessed without knowing the cache's number. */
+/* Where the random order begins in a slab; nobody can guess it without the cache's random
+ * number. */
 static uint64_t random_start(const struct slab_cache *cache, const struct slab *slab)
 {
 	return ((uintptr_t)slab ^ cache->random) * UINT64_C(0x9e3779b97f4a7c15) >> 32;
@@ -51,7 +53,7 @@ static unsigned int random_bit(uint64_t bits, uint64_t *random)
 	return ((unsigned int)__builtin_ctzll(bits >> turn | bits << (-turn & 63)) + turn) & 63;
 }
 
-/* Where a random order within this word begins, which depends on what is free in it. */
+/* Where the random order within this word begins; depends on the word's free objects. */
 static uint64_t random_of(const struct slab_cache *cache, const struct slab *slab,
 			  unsigned int word, uint64_t bits)
 {
@@ -68,9 +70,9 @@ static unsigned int random_bit_of(const struct slab_cache *cache, const struct s
 }
 
 /*
- * Take up to max objects by clearing bits of a word. Their first lines are prefetched together: the
- * program will write to them one after another, and would wait for each (suite churn: 11.4 ns an
- * object of 64 bytes instead of 16.4, 32.3 of 512 bytes instead of 43.9).
+ * Take up to max objects by clearing bits of a word. Their first lines are prefetched together,
+ * because the program will write to one object after another, and would wait for each (suite churn:
+ * 11.4 ns an object of 64 bytes instead of 16.4, 32.3 of 512 bytes instead of 43.9).
  */
 static unsigned int take_word(const struct slab_cache *cache, struct slab *slab, unsigned int word,
 			      void **objects, unsigned int max)
@@ -96,7 +98,7 @@ static unsigned int take_word(const struct slab_cache *cache, struct slab *slab,
 	return n;
 }
 
-/* Take up to max constructed objects of a slab that is ours. */
+/* Take up to max constructed objects of a slab that this thread owns. */
 static unsigned int take_ready(const struct slab_cache *cache, struct slab *slab, void **objects,
 			       unsigned int max)
 {
@@ -110,8 +112,8 @@ static unsigned int take_ready(const struct slab_cache *cache, struct slab *slab
 }
 
 /*
- * One ready object of a slab that is ours, or NULL: take_ready() without what several objects need,
- * for caches that have no sheaves and so take every object singly.
+ * Take one ready object of a slab that this thread owns, or NULL: a shorter take_ready(), for
+ * caches without sheaves, which take one object at a time.
  */
 static inline void *take_one(const struct slab_cache *cache, struct slab *slab)
 {
@@ -133,14 +135,15 @@ static inline void *take_one(const struct slab_cache *cache, struct slab *slab)
 	return NULL;
 }
 
-/* Count what was taken of a held slab, and let it go: to nobody if it is full, else to its list. */
+/* Count the objects taken of a held slab, and let the slab go: it is listed, unless it is full. */
 static void taken(struct slab_cache *cache, struct slab *slab, uint64_t what)
 {
 	if (!partial_let_go(cache, slab, what))
 		partial_release(cache, slab, true);
 }
 
-/* The next word of a held slab whose objects were never used: all of it is constructed (B7). */
+/* The next word of a held slab whose objects were never used: all its objects are constructed
+ * (B7). */
 static unsigned int take_unconstructed(struct slab_cache *cache, struct slab *slab, void **objects,
 				       unsigned int max)
 {
@@ -217,7 +220,7 @@ bool slab_take_try(struct slab_cache *cache, unsigned int node, void **object)
 	return done;
 }
 
-/* With the node's lock held, which this releases. */
+/* With the node's lock held; releases it. */
 static __attribute__((noinline)) unsigned int
 take_detached(struct slab_cache *cache, struct slab_node *node, void **objects, unsigned int max)
 {
@@ -247,8 +250,8 @@ static inline unsigned int take_partial(struct slab_cache *cache, struct slab_no
 	return 1;
 }
 
-/* Tell the thread sanitizer that the previous owner of the pages has finished with them, and tools
- * that watch memory whether they hear of each object. */
+/* Tell the thread sanitizer that the previous owner of the pages has finished with them, and other
+ * tools whether each object will be reported. */
 static void tell_made(const struct slab_cache *cache, const struct slab *slab)
 {
 	struct slab_order order = slab_order_of(cache, os_load_relaxed(&slab->state));
@@ -262,7 +265,7 @@ static void tell_made(const struct slab_cache *cache, const struct slab *slab)
 		tools_open(page_address(slab), OS_PAGE << order.order);
 }
 
-/* What these pages were before, has left its own. */
+/* The pages have marks of their previous use. */
 static void mark_objects(const struct slab_cache *cache, const struct slab *slab)
 {
 	struct slab_order order = slab_order_of(cache, os_load_relaxed(&slab->state));
@@ -272,7 +275,7 @@ static void mark_objects(const struct slab_cache *cache, const struct slab *slab
 		mark(slab_object(cache, slab, i), MARK_FREE);
 }
 
-/* Pages for a slab, with its order's flag in the state; no cache yet, so nobody finds it. */
+/* Pages for a slab, with its order's flag in the state; without a cache, so no thread finds it. */
 static struct slab *slab_pages(struct slab_cache *cache, unsigned int node)
 {
 	struct slab *slab = page_alloc(node, cache->oo.order);
@@ -292,7 +295,7 @@ static struct slab *slab_pages(struct slab_cache *cache, unsigned int node)
 	return slab;
 }
 
-/* A slab whose objects are all free, held. NULL: no memory. */
+/* A new, held slab, whose objects are all free. NULL: no memory. */
 static struct slab *new_slab(struct slab_cache *cache, unsigned int node)
 {
 	struct slab_node *part = partial_node(cache, node);
@@ -339,14 +342,16 @@ static unsigned int take_new(struct slab_cache *cache, unsigned int node, void *
 
 	while (n < max && (slab = new_slab(cache, node)) != NULL) {
 		n += take_held(cache, slab, objects + n, max - n);
-		/* With a constructor that was a word; the slab is listed, with all its others. */
+		/* With a constructor, that took one word; the slab is listed, with its other
+		 * words. */
 		if (slab_prepares(cache) && n < max)
 			n += take_all_partial(cache, cache->nodes[node], objects + n, max - n);
 	}
 	return n;
 }
 
-/* Other nodes: their partial slabs if they have more than they should keep, then their memory. */
+/* Take from other nodes: from their partial slabs if they have more than they should keep, or from
+ * new slabs there. */
 static unsigned int take_elsewhere(struct slab_cache *cache, unsigned int node, bool fresh,
 				   void **objects, unsigned int max)
 {
@@ -358,7 +363,7 @@ static unsigned int take_elsewhere(struct slab_cache *cache, unsigned int node, 
 
 		if (fresh)
 			n += take_new(cache, other, objects + n, max - n);
-		/* No memory anywhere: then what the others would keep for themselves. */
+		/* There is no new memory: take even partial slabs that the node should keep. */
 		if (fresh && part && n < max)
 			n += take_all_partial(cache, part, objects + n, max - n);
 		if (!fresh && part && os_load_relaxed(&part->nr_partial) > cache->min_partial)
@@ -367,7 +372,7 @@ static unsigned int take_elsewhere(struct slab_cache *cache, unsigned int node, 
 	return n;
 }
 
-/* What the node's own slabs did not have. */
+/* The objects that the node's own slabs did not have. */
 static __attribute__((noinline)) unsigned int take_further(struct slab_cache *cache,
 							   unsigned int node, enum slab_place place,
 							   void **objects, unsigned int max)
