@@ -84,7 +84,7 @@ static void set(uint64_t *words, unsigned int page, unsigned int length)
 		words[i] |= bits_in_word(i, page, length);
 }
 
-/* Clear the bits; how many of them were set. */
+/* Clear the bits; returns how many were set. */
 static unsigned int clear_pages(uint64_t *words, unsigned int page, unsigned int length)
 {
 	unsigned int n = 0;
@@ -125,7 +125,7 @@ void chunk_make_dirty(struct chunk *chunk)
 	chunk->nr_dirty = CHUNK_PAGES;
 }
 
-/* Does a page of the system begin here that is free, and dirty in part? */
+/* Does a system page begin here that is free and at least partly dirty? */
 static bool can_go(const struct chunk *chunk, unsigned int page, unsigned int order)
 {
 	uint64_t dirty = chunk->dirty[page / 64];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which memory goes back to the system, and when; where huge pages are advised.
+ * Decides which memory returns to the system, and when, and where huge pages are advised.
  *
  * If parts of a chunk go back, the system must not make a huge page of the chunk again. So such a
  * chunk is advised to have no huge pages, until all of it is free, or all of it is in use. The
@@ -21,14 +21,14 @@
 #include "page/show.h"
 
 /*
- * Of the mappings a process may have, so large a part: 16,000 by default, which parts the chunks of
- * 16 GiB that are freed at random; the program has the rest. With half of the mappings for us, 32
- * GiB.
+ * The part of a process's mappings that the ranges may use: 16,000 by default, enough to split the
+ * chunks of 16 GiB that are freed at random; the program keeps the rest. With half of the mappings:
+ * 32 GiB.
  */
 #define SPLITS_PART 4
 
-/* With slub_tiny, of the bytes that may stay so small a part: 64 KiB of whole chunks, 256 KiB in
- * all. */
+/* With slub_tiny, this part of the bytes that may otherwise stay: 64 KiB of whole chunks, 256 KiB
+ * in all. */
 #define TINY_PART 64
 
 struct range_splits range_splits;
@@ -52,7 +52,7 @@ size_t range_most_splits(void)
 	return os_load_relaxed(&range_splits.most);
 }
 
-/* Neighbours that are advised differently. */
+/* The number of neighbours with different advice. */
 static unsigned int nr_edges(const struct range *range, const struct chunk *chunk)
 {
 	const struct chunk *end = range->chunks + range->nr_chunks;
@@ -61,7 +61,7 @@ static unsigned int nr_edges(const struct range *range, const struct chunk *chun
 	       (chunk + 1 < end && chunk[1].advice != chunk->advice);
 }
 
-/* False if that would split what may not be split any more. */
+/* False if this needs a mapping beyond the limit. */
 static bool advise(struct range *range, struct chunk *chunk, enum chunk_advice advice)
 {
 	enum chunk_advice old = chunk->advice;
@@ -93,7 +93,7 @@ void range_taken(struct range *range, struct chunk *chunk)
 		advise(range, chunk, CHUNK_HUGE);
 }
 
-/* The system may bring all of it back. */
+/* The system may give all of the chunk memory again. */
 static void make_whole(struct range *range, struct chunk *chunk)
 {
 	if (!advise(range, chunk, CHUNK_HUGE))
@@ -104,7 +104,7 @@ static void make_whole(struct range *range, struct chunk *chunk)
 
 /* --- returning memory ------------------------------------------------------------------------- */
 
-/* The number of our pages in a page of the system, as a power of two. */
+/* The number of the library's pages in a system page, as a power of two. */
 static unsigned int system_order(void)
 {
 	return (unsigned int)__builtin_ctzll(os.page_size) - OS_PAGE_SHIFT;
@@ -121,8 +121,8 @@ static unsigned int take_dirty(struct range *range, struct chunk *chunk, unsigne
 }
 
 /*
- * Give back what the system can take of the chunk's dirty pages, without the lock while it does;
- * how many.
+ * Return those of the chunk's dirty pages that the system can take, without the lock meanwhile.
+ * Returns how many.
  */
 static unsigned int discard_dirty(struct range *range, struct chunk *chunk)
 {
@@ -147,7 +147,7 @@ static unsigned int discard_dirty(struct range *range, struct chunk *chunk)
 	return given;
 }
 
-/* True if what is free of the chunk may go while the rest stays. */
+/* True if the chunk's free pages may go while the rest stays. */
 static bool may_part(struct range *range, struct chunk *chunk)
 {
 	return chunk->advice != CHUNK_HUGE || chunk->nr_free == CHUNK_PAGES ||
@@ -176,7 +176,7 @@ static size_t freed_lately(struct range *range, uint32_t now)
 }
 
 /*
- * Dirty pages that may stay because a program often soon allocates again what it freed. They become
+ * Dirty pages that may stay because programs often soon allocate freed memory again. They become
  * fewer step by step; otherwise one flush of many slabs would return all of them.
  */
 static size_t keep_for_return(struct range *range)
@@ -199,8 +199,8 @@ static size_t keep_for_return(struct range *range)
 
 /*
  * Return memory until this number of dirty pages is left, but not too much in one call; the next
- * call continues where this one ended. What is left above that number after every chunk was
- * searched cannot be returned, and is no reason to search again.
+ * call continues where this one ended. Pages above that number that are left after every chunk was
+ * searched cannot be returned, and cause no further search.
  */
 static void discard_parts(struct range *range, size_t wanted)
 {
@@ -233,7 +233,7 @@ void range_given(struct range *range, struct chunk *chunk)
 	else if (chunk->nr_free == CHUNK_PAGES) /* All of it can go, if parts could not. */
 		range->stuck -= smaller(range->stuck, CHUNK_PAGES);
 	range->stuck = smaller(range->stuck, range->dirty);
-	/* A program that uses much soon uses more of it again. */
+	/* A program that uses much memory soon uses more again. */
 	parts = larger(keep_pages(PAGE_KEEP_PARTS), range->used / 4);
 	if (range->dirty - range->stuck > kept + parts)
 		discard_parts(range, kept + parts / 2);
@@ -250,7 +250,8 @@ void page_trim(void)
 		for (uint32_t i = 0; i < range->nr_chunks; i++) {
 			struct chunk *chunk = &range->chunks[i];
 
-			/* A caller that wants all gets it, even if the system may undo it. */
+			/* A caller that wants all pages returned gets it, even if the system may
+			 * undo it. */
 			if (chunk->nr_dirty) {
 				may_part(range, chunk);
 				discard_dirty(range, chunk);

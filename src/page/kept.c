@@ -21,9 +21,9 @@
 #define KEEP_ORDER 8
 #define KEPT_BYTES ((size_t)512 << 10)
 #define CELLS	   8 /* of an order at most */
-#define STEAL_MAX  8 /* other CPUs looked at: a failed search looks at 72 cells at most */
+#define STEAL_MAX  8 /* other CPUs that are searched: a failed search reads 72 cells at most */
 
-/* By row; shared, since a thread may be on another CPU by the time it looks. */
+/* By row. Shared, because a thread may be on another CPU by the time it looks. */
 static struct {
 	struct slab *kept[KEEP_ORDER + 1][CELLS];
 	uint64_t unused[8]; /* CPUs do not share a line */
@@ -62,7 +62,7 @@ static struct slab *take_kept(unsigned int row, unsigned int order)
 	return run;
 }
 
-/* Of this CPU; or of another one of the node, which frees what this one allocates. */
+/* From this CPU, or from another CPU of the node, which may free what this CPU allocates. */
 struct slab *page_take_kept(unsigned int node, unsigned int order)
 {
 	unsigned int mine = os_row(),
@@ -86,7 +86,7 @@ void page_free_kept(void)
 
 	for (uint32_t row = 0; row < os.nr_cpus; row++)
 		for (unsigned int order = 0; order <= KEEP_ORDER; order++)
-			/* Not more than there are cells: others may fill them meanwhile. */
+			/* At most as often as there are cells: others may fill them meanwhile. */
 			for (unsigned int i = nr_cells(order); i > 0; i--) {
 				run = take_kept(row, order);
 				if (!run)

@@ -11,7 +11,7 @@
 #include "page/pool.h"
 #include "page/show.h"
 
-#define ADDRESS_BITS 48 /* the system gives no address beyond, unless one asks for it */
+#define ADDRESS_BITS 48 /* the system gives no address beyond, unless a call asks for it */
 #define LEAF_ENTRIES ((uintptr_t)1 << MAP_LEAF_BITS)
 #define NR_LEAVES    ((uintptr_t)1 << (ADDRESS_BITS - OS_HUGE_SHIFT - MAP_LEAF_BITS))
 
@@ -26,7 +26,7 @@ static uintptr_t number_of(const void *address)
 	return (uintptr_t)address >> OS_HUGE_SHIFT;
 }
 
-/* Where it is; NULL if there is no leaf for it. */
+/* The address of the entry; NULL if there is no leaf for it. */
 static uintptr_t *entry_at(uintptr_t number)
 {
 	uintptr_t leaf = number >> MAP_LEAF_BITS, *entries;
@@ -70,7 +70,7 @@ static bool make_leaves(const char *address, size_t size)
 	return true;
 }
 
-/* Its first entry comes last: who finds it may free the block. */
+/* The first entry is written last: a thread that finds it may free the block. */
 static void enter_block(const char *address, size_t size)
 {
 	uintptr_t first = number_of(address), n = number_of(address + size - 1) - first + 1;

@@ -35,7 +35,7 @@
 #include <stdint.h>
 
 #define MAP_LEAF_BITS 12
-/* An entry is 0, a size with this, or a distance above it. */
+/* An entry is 0, a size with this bit, or a distance above it. */
 #define MAP_HEAD ((uintptr_t)1)
 
 struct mapping {
@@ -43,12 +43,12 @@ struct mapping {
 	size_t size; /* bytes, whole pages of the system */
 };
 
-/* At least size bytes, zero, aligned to `align` (a power of two) and to OS_HUGE, by preference on
- * this node. NULL: no memory or no addresses. */
+/* At least size bytes, zero, aligned to `align` (a power of two) and to OS_HUGE, on this node if
+ * possible. NULL: no memory or no addresses. */
 void *map_alloc(size_t size, size_t align, unsigned int node);
 /* Give a block back; false if none begins at this address. */
 bool map_free(void *address);
-/* The block this address is in; {NULL, 0} if it is in none. */
+/* The block that contains this address; {NULL, 0} if there is none. */
 struct mapping map_find(const void *address);
 /* Bytes of all blocks. */
 size_t map_bytes(void);

@@ -30,7 +30,7 @@ static size_t bytes_of_words(size_t size)
 	return (size >> OS_PAGE_SHIFT) * PAGE_WORDS * sizeof(uint64_t);
 }
 
-/* With slab_guard_pools, an overflow into the table from below meets addresses without memory. */
+/* With slab_guard_pools, there are addresses without memory below the table, to stop overflows. */
 static size_t table_guard_bytes(void)
 {
 	return os_options.guard_pools ? OS_HUGE : 0;
@@ -154,8 +154,8 @@ void range_relist(struct range *range, struct chunk *chunk)
 }
 
 /*
- * Let descriptors up to this distance from pages.base be read (P3). There is one node, if not all
- * can.
+ * Make descriptors up to this distance from pages.base readable (P3). If not all can be, there is
+ * one node.
  */
 static bool make_readable(size_t end)
 {
@@ -170,7 +170,8 @@ static bool make_readable(size_t end)
 	return true;
 }
 
-/* The next chunk from below, made usable, on no list; NULL if range or system are out. */
+/* The next unused chunk, made usable, on no list; NULL if the range is full or the system has no
+ * memory. */
 static struct chunk *grow_range(struct range *range)
 {
 	struct chunk *chunk = &range->chunks[range->nr_chunks];
@@ -207,8 +208,9 @@ static int take_from_chunk(struct range *range, struct chunk *chunk, unsigned in
 }
 
 /*
- * A run from a listed chunk, or a new one. A chunk may hang on a list for larger runs than it has
- * left: taking does not look, that costs more than the rest, and is made good here when it matters.
+ * A run from a listed chunk, or from a new one. A chunk may be on a list for larger runs than it
+ * has left: taking a run does not check this, because the check would cost more than the rest. It
+ * is corrected here when it matters.
  */
 static struct chunk *take_run(struct range *range, unsigned int order, unsigned int *page)
 {
@@ -306,7 +308,7 @@ struct slab *page_slab(const void *address)
 
 void page_lock_all(void)
 {
-	/* Same rank, so by try-lock: fork() is the only one to hold several. */
+	/* These have the same rank, so by try-lock: only fork() holds several. */
 	for (uint32_t node = 0; node < os.nr_nodes; node++)
 		while (!os_trylock(&ranges[node].lock))
 			os_sleep_briefly();

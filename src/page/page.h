@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Page runs and slab descriptors: "which slab is this pointer in" is arithmetic and its descriptor,
- * "which node is it on" is arithmetic alone.
+ * Page runs and slab descriptors: arithmetic and one descriptor tell which slab a pointer is in,
+ * arithmetic alone which node it is on.
  *
  *   addresses   | node 0's range | node 1's range | ...      each 1 << range_shift bytes
  *   descriptors | 32 bytes for every page of the above, same order
@@ -26,7 +26,7 @@
  *      the memory in use. In addition to both, memory that was freed lately stays, up to
  *      PAGE_KEEP_PEAK. With page_keep=N, nothing goes back below N MiB without page_trim(). The
  *      limit may be exceeded: by memory that one call does not return because that would take long
- *      (PAGE_DISCARD_MAX), and by memory that the system cannot take: parts of its own, larger
+ *      (PAGE_DISCARD_MAX), and by memory that the system cannot take back: parts of its own, larger
  *      pages, and parts of chunks for which it has no more mappings (discard.c). Pages go back only
  *      when pages are freed: a program that frees none returns none.
  *
@@ -54,23 +54,23 @@
 #define PAGE_KEEP_CHUNKS ((size_t)4 << 20)
 #define PAGE_KEEP_PARTS	 ((size_t)16 << 20)
 /*
- * Up to this number of bytes that were freed lately stay: most programs allocate them again. Lately
+ * So many bytes that were freed lately stay, at most: most programs allocate them again. Lately
  * means less than one to two times this number of milliseconds ago. Half: memory that a program
  * needs again each second returns to the system. Double: memory that it does not need stays longer.
  */
 #define PAGE_KEEP_PEAK ((size_t)256 << 20)
 #define PAGE_KEEP_MS   1000
 /*
- * Bytes that one page_free() returns at most (and what two chunks have), 1 to 3 ms in pages of 4
- * KiB; and the milliseconds, or the freed runs, before what is kept becomes less again by so much.
- * A flush of the usual sheaf frees fewer runs.
+ * The most bytes that one page_free() returns, 1 to 3 ms in pages of 4 KiB; and the milliseconds,
+ * or the freed runs, after which the kept memory shrinks by so much again. A flush of the usual
+ * sheaf frees fewer runs.
  */
 #define PAGE_DISCARD_MAX   ((size_t)32 << 20)
 #define PAGE_DISCARD_MS	   10
 #define PAGE_DISCARD_FREES 64
 /*
- * Bytes in use from which huge pages are advised: a page fault is 0.6 µs for each 4 KiB then, but
- * one touched byte may cost 2 MiB, which is an eighth of this at most.
+ * Bytes in use from which huge pages are advised: then a page fault costs 0.6 µs for each 4 KiB,
+ * but one touched byte may cost 2 MiB, at most an eighth of this.
  */
 #define PAGE_HUGE_FROM ((size_t)16 << 20)
 
@@ -81,15 +81,15 @@
 #define PAGE_READABLE ((size_t)64 << 30)
 
 #define SLAB_TAIL (UINT64_C(1) << 63)
-#define SLAB_NONE UINT32_MAX /* a link to no slab: no range has a page of this number */
+#define SLAB_NONE UINT32_MAX /* a link to no slab: no range has a page with this number */
 
 struct slab_cache;
 
 struct slab {
 	uint64_t state;
 	struct slab_cache *cache;
-	uint64_t bits;	     /* of a slab of at most 64 objects: those that are free */
-	uint32_t next, prev; /* in a list of its node's: see slab/partial.h */
+	uint64_t bits;	     /* of a slab of at most 64 objects: set while the object is free */
+	uint32_t next, prev; /* in a list of its node: see slab/partial.h */
 };
 
 _Static_assert(sizeof(struct slab) == 32, "a descriptor is 32 bytes");
@@ -97,7 +97,7 @@ _Static_assert(sizeof(struct slab) == 32, "a descriptor is 32 bytes");
 struct pages {
 	char *base;
 	size_t size;
-	size_t readable; /* all of it; on one node what is used, and up to PAGE_READABLE more */
+	size_t readable; /* all; with one node the used part, and up to PAGE_READABLE more */
 	struct slab *slabs;
 	uint64_t *words;
 	uint8_t *marks; /* NULL: there are none */
@@ -106,32 +106,32 @@ struct pages {
 
 extern struct pages pages __attribute__((visibility("hidden"))); /* no GOT on fast paths */
 
-/* Reserve the ranges. False if not even the smallest can be had. */
+/* Reserve the ranges. False if even the smallest are refused. */
 bool page_init(void);
 
-/* A run of 2^order pages of this node, or NULL. Its descriptor reads: state 0, cache NULL. */
+/* A run of 2^order pages of this node, or NULL. In its descriptor, the state is 0 and the cache is
+ * NULL. */
 struct slab *page_alloc(unsigned int node, unsigned int order);
-/* Tell the world what the run holds: from now on page_slab() finds it. */
+/* Name the run's owner in its descriptors: from now on page_slab() finds it. */
 void page_own(struct slab *slab, unsigned int order, struct slab_cache *cache);
 void page_free(struct slab *slab, unsigned int order);
-/* Give every free page back to the system, those of kept runs, too. */
+/* Return every free page to the system, including those of kept runs. */
 void page_trim(void);
 
 /*
- * Keep a run that its owner gave up for the next one of its kind, or free it. Only one owner may do
- * this: all descriptors but the first one keep naming it. See kept.c.
+ * Keep a run that its owner has freed for the next request of the same order, or free its pages.
+ * Only one owner may do this, because all descriptors but the first still name it. See kept.c.
  */
 void page_keep(struct slab *run, unsigned int order);
 /*
- * A run that this CPU, or another one of the node, keeps: the owner must name itself again. Or
- * NULL.
+ * A run that this CPU or another one of the node keeps, or NULL. The owner must name itself again.
  */
 struct slab *page_take_kept(unsigned int node, unsigned int order);
 void page_free_kept(void);
 
-/* The run this address is in, or NULL if it is none of ours or a free page. */
+/* The run that contains this address, or NULL if it is a free page or not the library's. */
 struct slab *page_slab(const void *address);
-/* Descriptors of a node's pages in use or used before; their number. */
+/* The descriptors of a node's pages that were ever used. Returns their number. */
 size_t page_slabs(unsigned int node, struct slab **first);
 
 /* Take and release the lock of every range: around fork(). */
@@ -149,7 +149,7 @@ static inline bool page_is_ours(const void *address)
 	return (uintptr_t)address - (uintptr_t)pages.base < pages.size;
 }
 
-/* The cache whose run this address is in, or NULL: the fast path of kfree(). */
+/* The cache whose run contains this address, or NULL: the fast path of kfree(). */
 static inline struct slab_cache *page_owner(const void *address)
 {
 	size_t offset = (uintptr_t)address - (uintptr_t)pages.base;
@@ -165,7 +165,7 @@ static inline uint64_t *page_words(const struct slab *slab)
 	return pages.words + (size_t)(slab - pages.slabs) * PAGE_WORDS;
 }
 
-/* The descriptor of this address, whatever it is, will be needed soon. */
+/* Prefetch the descriptor of any address, which will be needed soon. */
 static inline void page_ask_ahead(const void *address)
 {
 	size_t offset = (uintptr_t)address - (uintptr_t)pages.base;

@@ -24,13 +24,13 @@ static struct {
 	struct pool_block *free[NR_SIZES];
 } lists = {.lock = OS_LOCK_INIT(OS_RANK_POOL)};
 
-/* With slab_guard_pools: the pages of the last area that no size has yet. */
+/* With slab_guard_pools: the pages of the last area that are not yet used for any size. */
 static struct {
 	char *next;
 	size_t left;
 } area;
 
-/* Pages away from objects. Each area lies between two pages that nobody may touch. */
+/* Pages away from objects. Each area lies between two inaccessible pages. */
 static char *guarded_pages(size_t bytes)
 {
 	char *pages_of_area = area.next;

@@ -3,9 +3,9 @@
  * Memory for the library's own structures: sheaves, caches, node lists (docs/design.md, R7: they
  * own no sheaves, so nothing here recurses).
  *
- * With slab_guard_pools their pages are away from those of objects, between pages that nobody may
- * touch: what writes beyond an object does not reach them. Without it, or if the system has no
- * addresses for that, pages are those of page.h.
+ * With slab_guard_pools, their pages are away from those of objects, between inaccessible pages, so
+ * that a write beyond an object does not reach them. Without it, or if the system has no addresses
+ * for that, the pages come from page.h.
  *
  * Blocks of 64, 128, ... 2048 bytes are carved from pages and kept on one list for each size;
  * larger ones are page runs. Blocks never go back to the system, so that a section which is about
@@ -20,7 +20,7 @@
 
 /* Zeroed, aligned to 64 bytes. NULL if there is no memory, or size is above 2 MiB. */
 void *pool_alloc(size_t size);
-/* size: as it was given to pool_alloc(). NULL is allowed. */
+/* size: as it was passed to pool_alloc(). NULL is allowed. */
 void pool_free(void *block, size_t size);
 
 void pool_lock(void);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Inside a node's range: its chunks, the lists of chunks, and which pages go back to the system
+ * Inside a node's range: its chunks, the lists of chunks, and the pages that return to the system
  * (discard.c).
  *
  * Callers: src/page/page.c, discard.c, with the range's lock held, except page_trim().
@@ -24,7 +24,7 @@ struct range {
 	size_t chunks_committed; /* bytes of the array above */
 	struct chunk *lists[PAGE_MAX_ORDER + 1];
 	size_t used, dirty; /* pages */
-	size_t stuck;	    /* of the dirty ones could not go when all were looked at */
+	size_t stuck;	    /* dirty pages that could not go when all were tried */
 	size_t peak[2];	  /* the most pages used at once: from `since` on, and in the time before */
 	uint32_t since;	  /* in ms: see PAGE_KEEP_MS */
 	uint32_t lowered; /* when `kept` became less, in ms */
@@ -32,7 +32,7 @@ struct range {
 	size_t kept;	  /* dirty pages that may stay for a program that allocates again */
 	struct {
 		size_t committed, used, free;
-	} shown;	 /* of what show.h shows; bytes */
+	} shown;	 /* the last values for show.h; bytes */
 	uint32_t cursor; /* the chunk to give parts of back next */
 };
 
@@ -58,18 +58,18 @@ static inline struct slab *chunk_slabs(const struct range *range, const struct c
 	return pages.slabs + chunk_index(range, chunk) * CHUNK_PAGES;
 }
 
-/* Hang the chunk on the list that fits it now. */
+/* Put the chunk on the list that fits it now. */
 void range_relist(struct range *range, struct chunk *chunk);
 
 /*
- * To be called when the range got this chunk, when pages of it were taken, and when some were
- * freed; the last one may give memory back, and lets the lock go meanwhile.
+ * Call these after the range got this chunk, after pages of it were taken, and after some were
+ * freed. The last one may return memory, and releases the lock meanwhile.
  */
 void range_grown(struct range *range, struct chunk *chunk);
 void range_taken(struct range *range, struct chunk *chunk);
 void range_given(struct range *range, struct chunk *chunk);
 
-/* Mappings that the system has beyond one for each range, and how many there may be. */
+/* The number of mappings beyond one for each range, and how many there may be. */
 struct range_splits {
 	size_t now, most; /* most: 0 until it is needed */
 };

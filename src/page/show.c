@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See show.h. Ranges add what changed since they were shown last, as each has a lock of its own. */
+/* See show.h. Each range has a lock of its own, so it adds what changed since it was last shown. */
 #include "page/show.h"
 
 #include "os/atomic.h"
@@ -12,7 +12,7 @@ static void show_peak(void)
 	uint64_t now = os_load_relaxed(os_process_word(OS_PROCESS_used_bytes)) +
 		       os_load_relaxed(os_process_word(OS_PROCESS_mapped_bytes));
 
-	/* A forked child shows changes only, and may be below zero. */
+	/* A forked child shows only changes, and may be below zero. */
 	while ((int64_t)now > (int64_t)before && !os_cmpxchg(peak, &before, now))
 		;
 }
@@ -45,7 +45,8 @@ void show_mapped(const size_t *bytes)
 	do {
 		now = os_load_relaxed(bytes);
 		os_store_relaxed(word, now);
-		/* Two threads at once: pairs with this same fence of the other one. */
+		/* Two threads may do this at once: pairs with the same fence in the other
+		 * thread. */
 		os_fence();
 	} while (os_load_relaxed(bytes) != now);
 	show_peak();

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What pages the process has, stored where other processes see it (os/process_words.h). Does
- * nothing unless events are counted.
+ * The amounts of memory that the process has, where other processes can read them
+ * (os/process_words.h). Does nothing unless events are counted.
  *
  * Invariants
  *  W1. used_bytes, free_bytes and committed_bytes are right whenever no range's lock is held.
- *  W2. peak_bytes is the most that used_bytes and mapped_bytes were together.
+ *  W2. peak_bytes is the largest sum of used_bytes and mapped_bytes so far.
  *
  * Callers: src/page/.
  */
@@ -16,7 +16,7 @@
 
 /* With the range's lock held. */
 void show_range(struct range *range);
-/* The total of mappings, which this points to, changed. */
+/* The total of mappings changed; bytes points to it. */
 void show_mapped(const size_t *bytes);
 
 /* After the range changed. */
