@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Elements of memory pools: allocated and freed, and waited for. See mempool.h. Callers: programs.
+ * Elements of memory pools: allocating, freeing and waiting. See mempool.h. Callers: programs.
  */
 #include "kmalloc/mempool.h"
 

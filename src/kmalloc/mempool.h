@@ -10,11 +10,10 @@
  *  N2. A waiting thread found nr == 0 and counted itself while it held the lock, and sleeps with
  *      the value of `turn` at that time. A thread that adds an element while any thread is counted
  *      changes `turn` and wakes one.
- *  N3. A thread that was woken looks at the reserve before it asks the allocator. Each added
- *      element wakes one thread, so the reserve never holds an element while all waiting threads
- *      sleep.
+ *  N3. A thread that was woken tries the reserve before the allocator. Each added element wakes one
+ *      thread, so the reserve never holds an element while all waiting threads sleep.
  *  N4. No thread sleeps forever: memory may become available without a free to this pool. So a
- *      waiting thread asks the allocator again after 1 ms, 2 ms, 4 ms ... LONGEST_MS.
+ *      waiting thread tries the allocator again after 1 ms, 2 ms, 4 ms ... LONGEST_MS.
  *  N5. A reserve with min_nr 0 has room for one element while it is empty and a thread waits: a
  *      waiting thread gets the element that is freed. N4 covers a thread that begins to wait just
  *      then.
@@ -24,7 +23,7 @@
  *      change, before they enter it and after they have left it.
  *
  * A pool and its array are the library's own memory (page/pool.h): they hold pointers to functions
- * and to free objects, which an overflow from a block must not reach.
+ * and to free objects, which an overflow of a block must not reach.
  *
  *     mempool.c        elements: allocated, freed
  *     mempool_make.c   pools: created, resized, destroyed
@@ -44,7 +43,7 @@
 #include "os/public.h"
 
 struct sheaf_mempool {
-	mempool_t handle; /* of a pool that is not in the caller's memory */
+	mempool_t handle; /* for a pool whose handle is not in the caller's memory */
 	struct os_lock lock;
 	uint32_t nr, min_nr, room;
 	uint32_t turn, waiters;

@@ -9,7 +9,7 @@
 static struct os_lock list_lock = OS_LOCK_INIT(OS_RANK_MEMPOOL);
 static struct sheaf_mempool *first_pool;
 
-/* Many locks of one rank, so by try-lock; a holder of one waits for no thread. */
+/* These are many locks of one rank, so by try-lock; the holder of one waits for no other thread. */
 static void lock_all(void)
 {
 	os_lock(&list_lock);
@@ -25,7 +25,7 @@ static void unlock_all(void)
 	os_unlock(&list_lock);
 }
 
-/* In a forked child, threads that waited no longer exist. */
+/* In a forked child, the waiting threads no longer exist. */
 static void forget_waiters(void)
 {
 	for (struct sheaf_mempool *pool = first_pool; pool; pool = pool->next)

@@ -65,7 +65,7 @@ static void trim(struct sheaf_mempool *pool, uint32_t n)
 	} while (element);
 }
 
-/* Of the caller's flags only whether it may wait counts for memory of the pool itself. Zeroed. */
+/* Zeroed memory for the pool itself. Of the caller's flags, only whether it may wait matters. */
 static void *own_memory(size_t bytes, gfp_t gfp)
 {
 	void *memory;

@@ -66,7 +66,7 @@ SHEAF_PUBLIC void mempool_kfree(void *element, void *pool_data)
 
 /* --- elements of hardened caches -------------------------------------------------------------- */
 
-/* The cache that must find this element right; NULL: there is none. */
+/* The hardened cache that must check this element; NULL: there is none. */
 static struct kmem_cache *hardened_cache(const struct sheaf_mempool *pool, const void *element)
 {
 	struct kmem_cache *s = NULL;
@@ -78,7 +78,7 @@ static struct kmem_cache *hardened_cache(const struct sheaf_mempool *pool, const
 	return s && cache_is_hardened(s) ? s : NULL;
 }
 
-/* kmalloc() is hardened as a whole: what it never returned, it must not return. */
+/* kmalloc() is hardened as a whole: it must never return memory that is not its own. */
 static bool is_foreign(const struct sheaf_mempool *pool, const void *element)
 {
 	return pool->free == mempool_kfree && os_options.check_free && !ZERO_OR_NULL_PTR(element) &&
