@@ -40,7 +40,8 @@ static size_t size_allocated(const void *pointer, const char *call)
 	struct block block = block_of(pointer);
 
 	if (block.kind != BLOCK_NONE && block.start == pointer) {
-		/* All its bytes may be used from now on; an object's are those that were requested.
+		/* From now on all bytes of the block may be used; of a debug cache's object only
+		 * the requested ones.
 		 */
 		if (block.kind != BLOCK_OBJECT)
 			tools_open(pointer, block.size);
@@ -56,7 +57,7 @@ SHEAF_PUBLIC size_t ksize(const void *block)
 	return ZERO_OR_NULL_PTR(block) ? 0 : size_allocated(block, "ksize");
 }
 
-/* The bytes of a block for this size. */
+/* The size of a block for this request. */
 static size_t roundup(size_t size)
 {
 	return size <= KMALLOC_LARGEST ? kmalloc_sizes[kmalloc_index(size)] : large_roundup(size);
@@ -112,7 +113,7 @@ static bool may_move(const void *pointer)
 	return block.kind != BLOCK_OBJECT || kmalloc_is_of_family(block.cache);
 }
 
-/* A debug cache has a red zone after what was requested; what is left of a large block is nobody's.
+/* In a debug cache, a red zone follows the requested bytes; the rest of a large block is closed.
  */
 static void tell_size(const void *pointer, size_t size)
 {
@@ -125,7 +126,7 @@ static void tell_size(const void *pointer, size_t size)
 }
 
 /* Move to a block of at most half the bytes, if one is available at once: a thread never waits to
- * have less memory. */
+ * get less memory. */
 static void *shrink(const void *block, size_t old, size_t size, gfp_t flags, const char *call,
 		    const void *caller)
 {

@@ -53,8 +53,7 @@ static size_t size_of_first_use(struct kmem_cache *s)
 	return kmalloc_sizes[(const struct sheaf_calls *)(const void *)s - first_use];
 }
 
-/* Reached by a jump, or from inlined code: the return address belongs to the code that wants
- * memory. */
+/* Reached by a jump, or from inlined code: the return address is in the code that allocates. */
 static void *alloc_first(struct kmem_cache *s, gfp_t flags)
 {
 	return kmalloc_for(size_of_first_use(s), flags, NUMA_NO_NODE, __builtin_return_address(0));
@@ -66,7 +65,7 @@ static void *alloc_plain_first(struct kmem_cache *s)
 			   __builtin_return_address(0));
 }
 
-/* They have no free: no memory belongs to them. */
+/* These have no `free`, because no memory belongs to them. */
 static const struct sheaf_calls first_use[KMALLOC_CACHES] = {
 	[0] = {alloc_zero_size, alloc_plain_zero_size, NULL},
 	[1 ... KMALLOC_CACHES - 1] = {alloc_first, alloc_plain_first, NULL},
@@ -152,8 +151,8 @@ static bool make_partition(unsigned int number)
 }
 
 /*
- * The sizes of debug caches: the entry for each number of words, which says how many bytes were
- * requested, but for the last seven. Only constants above SHEAF_KMALLOC_EXACT come here.
+ * For debug caches: an entry for each number of words tells the requested size, to within seven
+ * bytes. Only constants above SHEAF_KMALLOC_EXACT come here.
  */
 static struct sheaf_calls sized[SHEAF_KMALLOC_WORDS + 1];
 
@@ -179,14 +178,14 @@ static struct kmem_cache *entry_for(unsigned int words)
 	return (struct kmem_cache *)(void *)&sized[words];
 }
 
-/* Programs load the pointer, and the first words of the cache. */
+/* Programs load the pointer, and then the first words of the cache. */
 static void set_entry(struct kmem_cache **entry, struct kmem_cache *s)
 {
 	tsan_given(entry);
 	os_store_release(entry, s);
 }
 
-/* Programs read it with a plain load. They see this value, or 0, and then make a call. */
+/* Programs read it with a plain load. They see this value, or 0, in which case they make a call. */
 #ifdef __SANITIZE_THREAD__
 __attribute__((no_sanitize("thread")))
 #endif
@@ -220,7 +219,7 @@ static bool make_family(void)
 	for (unsigned int i = 0; i < family.nr_partitions; i++)
 		if (!make_partition(i))
 			return false;
-	/* Otherwise the caller of the allocation decides, each time. */
+	/* Otherwise the address of the caller decides, in each call. */
 	if (family.nr_partitions == 1)
 		fill_table();
 	return true;
@@ -280,7 +279,7 @@ void kmalloc_reclaim(void)
 
 /* --- the calls -------------------------------------------------------------------------------- */
 
-/* What follows the requested bytes is a red zone. */
+/* A red zone follows the requested bytes. */
 void *kmalloc_checked(struct kmem_cache *s, size_t size, gfp_t flags, int node)
 {
 	void *object = node == NUMA_NO_NODE ? s->calls.alloc(s, flags)

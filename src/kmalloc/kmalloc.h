@@ -14,7 +14,7 @@
  * with random_kmalloc_caches, always stay such functions. So the fast path needs no test for these
  * cases. It compares each size that is not a constant with the largest one that the table serves,
  * which is 0 until the caches exist, and stays 0 with random_kmalloc_caches or if one of them is a
- * debug cache: then the call is passed the size itself. kfree() finds the cache in the page's
+ * debug cache: then the call gets the size itself. kfree() finds the cache in the page's
  * descriptor, and also calls the function in its first words. It is not inlined, so that programs
  * do not depend on descriptors; this costs three instructions.
  *
@@ -25,8 +25,8 @@
  *      Entries of debug caches stay functions, which know the number of words that was requested;
  *      the number of bytes, of small constants that are no multiple of 8.
  *  K3. kmalloc_large has no slabs and no sheaves: `free` is its only call.
- *  K4. Programs have compiled in only the pointer to the table, its indices by words of 8 bytes and
- *      by bytes, and its minimum length. Only the library knows sizes and caches.
+ *  K4. Programs contain only the pointer to the table, its indices by words of 8 bytes and by
+ *      bytes, and its minimum length. Only the library knows sizes and caches.
  *
  * Locks: OS_RANK_KMALLOC, caches.family, while the family is created. Callers: src/kmalloc/.
  */
@@ -94,7 +94,7 @@ void *kmalloc_checked(struct kmem_cache *s, size_t size, gfp_t flags, int node);
 /* The cache of this index, for the code at `caller`; NULL if the family does not exist yet. */
 struct kmem_cache *kmalloc_cache_made(unsigned int index, const void *caller);
 
-/* Is this a cache of the family, and not of a set of its own (kmem_buckets)? */
+/* Is this a cache of the family, and not of a separate set (kmem_buckets)? */
 bool kmalloc_is_of_family(const struct kmem_cache *s);
 
 /* Free the memory that every cache of the family holds: for threads that need pages. */

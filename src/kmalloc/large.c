@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Large blocks: how programs ask for them, on which node, and what happens without memory. */
+/* Large blocks: the calls for them, their node, and what happens without memory. */
 #include <limits.h>
 
 #include "kmalloc/kmalloc.h"

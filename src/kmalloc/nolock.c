@@ -6,7 +6,7 @@
 #include "os/machine.h"
 #include "os/report.h"
 
-/* If a cache has no object at hand, the next larger one often has one. */
+/* If a cache has no object at once, the next larger one often has one. */
 SHEAF_PUBLIC OS_NOT_INLINED void *kmalloc_nolock(size_t size, gfp_t gfp, int node)
 {
 	unsigned int wanted =

@@ -11,7 +11,7 @@
 
 #include "cache/cache.h"
 
-/* gcc wants the attributes of a function repeated for its other name. */
+/* gcc requires a function's attributes to be repeated for its other name. */
 #if __has_attribute(__copy__)
 #define SAME_ATTRIBUTES(name) __attribute__((__copy__(name)))
 #else
