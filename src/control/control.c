@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What another process may ask through the control socket (os/channel.h): lines of words, and
- * behind a tab a cache's name, which may end in *; without one, all caches.
+ * The requests that other processes make through the control socket (os/channel.h): a line of
+ * words, then a tab and a cache's name, which may end in *. Without a name: all caches.
  *
  *   traces alloc|free text|json [TAB NAME]     kmem_cache_print_traces()
  *   validate [TAB NAME]                        kmem_cache_validate()
@@ -10,11 +10,12 @@
  * An answer is "ok", with a file, or "error WHY". tools/sheaf_tool/control.py asks.
  *
  * The work is done at the end of a slow call of any thread, with no lock held and nothing in hand,
- * and lasts as long as the same call would; the asker cannot make it wait. In a call that never
- * waits nothing is done. What the work itself reports goes where reports go.
+ * and takes as long as the same call in the program would; the asker cannot make it wait. Calls
+ * that never wait do not do it. Reports from the work go where all reports go.
  *
  * Letters that change an object's layout (Z, U) or its bytes while it is free (P) cannot change
- * while there are objects, and F is in force in every checked cache. So T, A and Q can be switched.
+ * while there are objects, and F is in force in every checked cache. So only T, A and Q can be
+ * switched.
  *
  * Locks: those of the calls. Callers: src/cache/, by cache_leave().
  */
@@ -49,7 +50,7 @@ static bool is_meant(const struct question *question, const struct kmem_cache *s
 	return !strcmp(s->name, question->name);
 }
 
-/* Call each for the caches that are meant; they are pinned. */
+/* Call each for the caches that the request names; they are pinned. */
 static void for_each_meant(struct question *question,
 			   void (*each)(struct question *question, struct out *out,
 					struct kmem_cache *s))
@@ -93,7 +94,7 @@ static int print_if_meant(struct question *question, struct kmem_cache *s, enum 
 	return error == -ENOTSUP ? 0 : error;
 }
 
-/* One cache after the other: each of its own answer. */
+/* Print one cache after the other, each as an answer of its own. */
 static int print_meant(struct question *question, enum sheaf_traces which,
 		       enum sheaf_stats_format format)
 {

@@ -12,8 +12,8 @@
 
 #define TRIES 1000
 
-/* exit() in a signal handler may have interrupted the thread that holds the lock, which is then
- * never released. */
+/* If exit() was called in a signal handler, it may have interrupted the thread that holds the lock,
+ * which is then never released. */
 static bool lock_can_be_had(void)
 {
 	for (int tries = 0; tries < TRIES; tries++) {

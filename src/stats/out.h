@@ -8,7 +8,7 @@
 
 struct out {
 	int fd;
-	int error; /* an error number; after that nothing is written */
+	int error; /* an error number; after an error, nothing is written */
 	size_t used;
 	char text[4096];
 };

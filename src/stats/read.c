@@ -33,7 +33,7 @@ static uint64_t objects_of(uint64_t word)
 	return word & SHEAF_SIZE;
 }
 
-/* A sheaf in a slot: its objects, and the counts in it. */
+/* Add a sheaf in a slot: its objects, and its counts. */
 static void read_sheaf(struct kmem_cache_stats *out, uint64_t word, uint32_t base)
 {
 	struct sheaf_traffic traffic = sheaf_traffic_of(word, base);
@@ -285,7 +285,7 @@ static void read_caches(struct stats *stats, uint32_t youngest)
 			stats_read_cache(s, &stats->caches[--i]);
 	if (!i)
 		return;
-	/* Some were destroyed meanwhile. */
+	/* Some caches were destroyed meanwhile. */
 	stats->process.caches = nr - i;
 	memmove(stats->caches, stats->caches + i, (nr - i) * sizeof(*stats->caches));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For people, with the columns of `sheaf info`: one line per cache that was used, and its events in
- * the lines below. At most 100 columns; a name is one word.
+ * Text for people, with the columns of `sheaf info`: one line for each cache that was used, and its
+ * events in the lines below. At most 100 columns; a name is one word.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #define COLUMNS	     100
 #define NAME_COLUMNS 20
 
-/* The name without spaces, at which a reader of the table would split it; returns its width in
+/* The name without spaces, because readers of the table split lines at spaces; returns its width in
  * columns. */
 static unsigned int one_word(char *word, const char *name)
 {
@@ -26,7 +26,7 @@ static unsigned int one_word(char *word, const char *name)
 	return columns;
 }
 
-/* Names reach to the column where numbers begin; a long name has its own line. */
+/* Names end before the column where numbers begin; a longer name has its own line. */
 static void print_name(struct out *out, const char *name)
 {
 	char word[SHEAF_STATS_NAME];
@@ -105,7 +105,7 @@ static void print_head(struct out *out, const struct stats *stats)
 		  "aliases");
 }
 
-/* In at most five characters, as `sheaf info` writes it. */
+/* A size in at most five characters, as `sheaf info` writes it. */
 static const char *in_short(char text[8], uint64_t bytes)
 {
 	static const char units[] = "\0KMGT";
@@ -143,7 +143,7 @@ static void print_past(struct out *out)
 	}
 }
 
-/* Never, as far as anything says so: kmalloc() alone creates dozens of caches. */
+/* True if nothing shows that the cache was ever used: kmalloc() alone creates dozens of caches. */
 static bool is_unused(const struct kmem_cache_stats *cache)
 {
 	bool used = cache->slab_bytes || cache->peak_slab_bytes;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who allocated the objects in use, and who freed them before, as text and JSON: what the kernel
- * shows in the files alloc_traces and free_traces of each cache, with the stacks as functions.
+ * The stacks that allocated the objects in use, or freed them before, as text and JSON: what the
+ * kernel shows in each cache's files alloc_traces and free_traces, with stacks as functions.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "os/stack.h"
 #include "stats/stats.h"
 
-/* What is printed, and where. */
+/* Which traces are printed, and where. */
 struct printer {
 	struct out *out;
 	enum sheaf_traces which;
@@ -118,7 +118,7 @@ static void print_json(struct printer *to, const char *name, const struct debug_
 	out_print(out, "]}");
 }
 
-/* A pinned cache that knows users; it is unpinned before anything is written, which may last. */
+/* Print a pinned cache that knows users. It is unpinned before the output, which may take long. */
 static int print_cache_traces(struct printer *to, struct kmem_cache *s)
 {
 	struct debug_traces traces;
