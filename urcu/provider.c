@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* A flavour's heads, its worker, its polling, and itself around fork(); see provider.h. */
+/* A flavour's heads, its worker, its polling, and its part in fork(); see provider.h. */
 #include "provider.h"
 
 #include <sched.h>
 #include <time.h>
 
-#define STAY_NS 100000000 /* of the callback, on its worker */
+#define STAY_NS 100000000 /* how long the callback stays on its worker */
 #define MANY	8	  /* heads of one grace period */
 
-/* Oldest first; how many there were. */
+/* Run the heads, oldest first; returns how many there were. */
 static unsigned int run(struct sheaf_rcu_head *newest)
 {
 	struct sheaf_rcu_head *oldest = NULL, *next;
@@ -61,8 +61,8 @@ unsigned int provider_serve(struct provider *u)
 	return n;
 }
 
-/* The library asks the more often the more is retired: then a grace period costs less than the
- * caches' lines that pass through memory meanwhile. */
+/* The more is retired, the shorter the pause: a grace period then costs less than objects that
+ * leave the CPU's cache meanwhile. */
 static void pause_after(unsigned int heads)
 {
 	const struct timespec pause = {.tv_nsec = heads >= MANY ? 250000
@@ -163,7 +163,7 @@ static void poll_leave(struct provider *u)
 	atomic_fetch_sub(&u->polling, 1);
 }
 
-/* words[1]: the moment is not noted yet. A later one will do. */
+/* words[1]: the moment is not noted yet. A later one will do, too. */
 void provider_start_poll(struct provider *u, struct sheaf_rcu_poll *state)
 {
 	state->words[1] = !poll_enter(u);
@@ -190,8 +190,9 @@ int provider_poll(struct provider *u, const struct sheaf_rcu_poll *state)
 
 /* --- fork ------------------------------------------------------------------------------------- */
 
-/* The worker is paused first: it takes our locks. Where the program calls liburcu's handlers, it
- * may do so before or after this, and what another thread has in hand is lost to the child. */
+/* The worker is paused first, because it takes our locks. A program that calls liburcu's handlers
+ * itself may do so before or after this; then the child loses heads that another thread has in
+ * hand. */
 void provider_before_fork(struct provider *u)
 {
 	int online;

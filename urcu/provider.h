@@ -69,8 +69,8 @@ struct provider {
 /* What the library calls; see <sheaf/rcu.h>. */
 void provider_call(struct provider *u, struct sheaf_rcu_head *head,
 		   void (*func)(struct sheaf_rcu_head *head));
-/* One grace period, for all heads that are there; how many that was. What others have in hand is
- * done on return, too. */
+/* One grace period, for all heads that are there; how many that was. Heads that other threads have
+ * in hand are done on return, too. */
 unsigned int provider_serve(struct provider *u);
 void provider_start_poll(struct provider *u, struct sheaf_rcu_poll *state);
 int provider_poll(struct provider *u, const struct sheaf_rcu_poll *state);

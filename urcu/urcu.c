@@ -5,8 +5,8 @@
  * A flavour is passed as a table of its functions by the header that the program includes
  * (<sheaf/urcu.h>), so this library links no flavour. Each flavour has its own place with its own
  * set of functions, because the functions of a provider do not get an argument that identifies it.
- * provider.c does the work of one place; this file has the places, fork of them all, and the call
- * that makes them.
+ * provider.c does the work of one place; this file has the places, their part in fork(), and the
+ * call that creates them.
  *
  * Callers: programs, by sheaf_urcu_provider() and sheaf_urcu_register().
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The structures of all providers: found, made, around fork(); see grace.h. */
+/* The structures of all providers: finding and creating them, and fork(); see grace.h. */
 #include "grace/grace.h"
 #include "grace/provider.h"
 #include "page/pool.h"

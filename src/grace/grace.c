@@ -268,16 +268,16 @@ static void start_spaced(struct grace *grace)
 
 	os_store_relaxed(&grace->asked_at, now);
 	tell_stall(grace, now);
-	/* If none is in flight, no callback will see what the caller has left to wait. */
+	/* If no batch is in flight, no callback will see the caller's waiting objects. */
 	if (now - os_load_relaxed(&grace->started_at) >= SPACING_NS || is_idle(grace))
 		start_at(grace, now);
 }
 
 /*
  * A provider's barrier does not cover batches that other threads have numbered but not called yet:
- * those threads may be off their CPUs for long, and hold all heads. So a waiting thread starts its
- * own batch, in its own memory: its callback has returned when the barrier returns. Without memory,
- * or if the provider still has that batch, the thread uses any head that is free.
+ * those threads may be off their CPUs for a long time, and hold all heads. So a waiting thread
+ * starts its own batch, in its own memory: its callback has returned when the barrier returns.
+ * Without memory, or if the provider still has that batch, the thread uses any head that is free.
  */
 void grace_wait(struct grace *grace, uint64_t number)
 {

@@ -18,13 +18,13 @@
  *      so). When a batch has passed, so have all batches with smaller numbers.
  *  G2. The provider owns a batch's head while it is busy. All threads share the GRACE_BATCHES
  *      heads; a waiting thread has its own, so that it waits for readers only, and for no thread of
- *      ours.
+ *      the library's callers.
  *  G3. Callbacks continue while a user waits for something. Each one starts another batch while a
  *      thread wants one; otherwise only the last one in flight does.
  *  G4. While a function of the provider runs, the thread holds no lock of the library and has
  *      nothing in hand.
  *  G5. Users are added with an exchange, and removed under the lock, which is held while they are
- *      called and therefore for long.
+ *      called, and so for a long time.
  *
  * Locks: OS_RANK_GRACE, for the users of one provider.
  * Callers: src/slab/ and the layers above.
@@ -67,7 +67,8 @@ struct grace_user_ops {
 	 */
 	bool (*collect)(struct grace_user *user, uint32_t older_than);
 	/*
-	 * Free what has passed: all of it, or the part that is not worth storing for allocations.
+	 * Free the objects that have passed: all, or those that are not worth storing for
+	 * allocations.
 	 */
 	void (*flush)(struct grace_user *user, bool all);
 	bool (*waits)(struct grace_user *user);
@@ -157,7 +158,7 @@ static inline void grace_start_wanted(void)
 		grace_start_all_wanted();
 }
 
-/* Ask the provider, if it supports that, whether something passed. */
+/* Ask the provider, if it supports that, whether a grace period has passed. */
 void grace_poll(struct grace *grace);
 /* Return when number has passed. Waits; readers must not call it. */
 void grace_wait(struct grace *grace, uint64_t number);

@@ -4,7 +4,7 @@
 
 #include "os/sized.h"
 
-#define SIZE_MOST 4096 /* a larger value is not a size but what was on the stack */
+#define SIZE_MOST 4096 /* a larger value is not a size, but bytes that were on the stack */
 
 const char *provider_read(struct sheaf_rcu_ops *ours, const struct sheaf_rcu_ops *given)
 {

@@ -27,8 +27,8 @@ void sheaf_harvest(struct sheaf_cache *cache, struct sheaf *sheaf)
 	sheaf_set_size(sheaf, (uint32_t)sheaf->word & SHEAF_SIZE);
 }
 
-/* The uppermost bits do not count what is taken at once: one object fewer, and the slow path that
- * has to come then samples it. */
+/* The uppermost bits do not count objects that are taken together: so take one object fewer, and
+ * the slow path that must follow samples that one. */
 static unsigned int without_sample(struct sheaf_cache *cache, unsigned int n)
 {
 	if (!os_load_relaxed(&cache->sampled) || !n ||

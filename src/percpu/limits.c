@@ -8,7 +8,7 @@
 #include "os/machine.h"
 #include "percpu/barn.h"
 
-/* The values from which they are computed. */
+/* The values from which the limits are computed. */
 struct limits {
 	size_t capacity, objects, bytes, used;
 };

@@ -23,8 +23,8 @@
 #include "percpu/stat.h"
 
 /*
- * The newest object of a sheaf is popped first: then the program gets low addresses first, as slabs
- * give them.
+ * Reverse the objects, because the newest one is popped first: the program then gets low addresses
+ * first, in the order of the slab.
  */
 static void reverse(void **objects, unsigned int n)
 {

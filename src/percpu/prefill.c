@@ -83,7 +83,7 @@ struct sheaf *prefill_lend(struct sheaf_cache *cache, struct sheaf *sheaf, unsig
 		sheaf = lend_whole(cache);
 		stat_add(&cache->slab, STAT_sheaf_prefill_slow, sheaf != NULL);
 	}
-	/* It has an older, smaller capacity; or the capacity has just decreased. */
+	/* The sheaf has an older, smaller capacity; or the capacity has just decreased. */
 	if (sheaf && sheaf->capacity < n) {
 		reject(cache, sheaf);
 		sheaf = lend(cache, sheaf_make(cache, n));

@@ -43,8 +43,8 @@
 #include "os/section.h"
 #include "slab/slab.h"
 
-/* Objects of the cache are sampled: its fast path counts down; and the next bulk call that main
- * did not serve takes one that was due in an earlier one. */
+/* Objects of the cache are sampled: its fast path counts down, and a sample that was due in a bulk
+ * call is taken by the next bulk call that main cannot serve. */
 #define SHEAF_SAMPLED	  1u
 #define SHEAF_SAMPLE_BULK 2u
 

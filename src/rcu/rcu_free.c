@@ -141,7 +141,7 @@ static bool holds_sheaves(const struct sheaf_rcu *rcu)
 	return false;
 }
 
-/* Many caches on many CPUs may retire nothing for long: one word says so. */
+/* Many caches on many CPUs may retire nothing for a long time; then only one word is read. */
 static bool sheaves_wait(struct grace_user *user)
 {
 	struct sheaf_rcu *rcu = (struct sheaf_rcu *)user;

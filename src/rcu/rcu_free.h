@@ -28,7 +28,7 @@
  * queue takes 64 bytes per cache and node, and each trim looks at it. Not measured. */
 #define RCU_QUEUES 8
 
-/* Told of objects whose grace period has passed, before anybody else gets them. */
+/* Called for objects whose grace period has passed, before any other thread gets them. */
 typedef void sheaf_rcu_passed_fn(struct sheaf_cache *cache, void **objects, unsigned int n);
 
 struct sheaf_rcu {
@@ -54,8 +54,8 @@ static inline struct sheaf_rcu *sheaf_rcu_of(const struct sheaf_cache *cache)
 		      : NULL;
 }
 
-/* Let the cache retire objects; passed: NULL, or who is told. Returns false if there is no memory.
- * Called by one thread. Never waits. */
+/* Let the cache retire objects; passed: NULL, or the function to call for them when they have
+ * passed. Returns false if there is no memory. Called by one thread. Never waits. */
 bool sheaf_rcu_init(struct sheaf_cache *cache, struct grace *grace, sheaf_rcu_passed_fn *passed);
 /* No object may be waiting. */
 void sheaf_rcu_exit(struct sheaf_cache *cache);
