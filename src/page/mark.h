@@ -18,7 +18,7 @@
  *  K3. Marks are read and written by plain loads and stores. If two threads free an object at the
  *      same moment, both may find it used. The owner of an object may rely on its mark.
  *
- * Locks: none. Callers: src/slab/take.c for new slabs; src/cache/hardened.c.
+ * Locks: none. Callers: src/slab/pages.c for new slabs; src/cache/hardened.c.
  */
 #ifndef SHEAF_PAGE_MARK_H
 #define SHEAF_PAGE_MARK_H

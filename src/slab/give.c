@@ -10,6 +10,7 @@
 #include "os/atomic.h"
 #include "os/report.h"
 #include "slab/defer.h"
+#include "slab/pages.h"
 #include "slab/partial.h"
 #include "slab/slab.h"
 #include "slab/stat.h"
@@ -147,7 +148,7 @@ static __attribute__((noinline)) bool subtract_last(struct slab_cache *cache, st
 	os_unlock(&node->lock);
 	stat_add(cache, STAT_free_remove_partial, surplus);
 	if (surplus)
-		partial_discard(cache, slab);
+		slab_discard(cache, slab);
 	return holder;
 }
 

@@ -3,7 +3,7 @@
 #include "slab/late.h"
 
 #include "page/pool.h"
-#include "slab/partial.h"
+#include "slab/pages.h"
 
 /*
  * While a slab waits, all its bits stay set, so that a double free is found. There are two places
@@ -35,7 +35,7 @@ static void discard(struct grace_list *late, struct grace_link *link)
 	struct slab *slab = slab_of(link);
 
 	(void)late;
-	partial_discard_now(slab->cache, slab);
+	slab_discard_now(slab->cache, slab);
 }
 
 bool late_init(struct slab_cache *cache, struct grace *grace)

@@ -3,12 +3,8 @@
 #include "slab/partial.h"
 
 #include "os/atomic.h"
-#include "os/machine.h"
-#include "os/probe.h"
-#include "os/tools.h"
-#include "os/tsan.h"
 #include "page/pool.h"
-#include "slab/late.h"
+#include "slab/pages.h"
 #include "slab/stat.h"
 
 struct slab_node *partial_node(struct slab_cache *cache, unsigned int node)
@@ -96,41 +92,6 @@ struct slab *partial_detach(struct slab_cache *cache, struct slab_node *node, un
 	return detached;
 }
 
-void partial_discard(struct slab_cache *cache, struct slab *slab)
-{
-	if (cache->late)
-		late_discard(cache, slab);
-	else
-		partial_discard_now(cache, slab);
-}
-
-/* Tell the thread sanitizer that the objects' owners have finished with the pages, and other tools
- * that the pages are not in use. */
-static void tell_gone(const struct slab_cache *cache, const struct slab *slab,
-		      struct slab_order order)
-{
-	for (unsigned int i = 0; tsan_is_told() && i < order.objects; i++)
-		tsan_taken(slab_object(cache, slab, i));
-	tsan_pages_given(page_address(slab), OS_PAGE << order.order);
-	if (cache->extra)
-		tools_close(page_address(slab), OS_PAGE << order.order);
-}
-
-void partial_discard_now(struct slab_cache *cache, struct slab *slab)
-{
-	struct slab_order order = slab_order_of(cache, os_load_relaxed(&slab->state));
-	struct slab_node *node = partial_node_of(cache, slab);
-
-	os_fetch_sub(&node->nr_slabs, 1);
-	stat_add(cache, STAT_free_slab, 1);
-	probe(slab_free, cache->name, page_address(slab), OS_PAGE << order.order);
-	stat_add(cache, STAT_total_objects, -(uint64_t)order.objects);
-	stat_slab_bytes(cache, -(int64_t)(OS_PAGE << order.order));
-	if (os.tools)
-		tell_gone(cache, slab, order);
-	page_free(slab, order.order);
-}
-
 bool partial_is_surplus(const struct slab_cache *cache, const struct slab *slab, uint32_t others)
 {
 	return slab_inuse(os_load_acquire(&slab->state)) == 0 && others >= cache->min_partial;
@@ -167,5 +128,5 @@ void partial_release(struct slab_cache *cache, struct slab *slab, bool first)
 	os_unlock(&node->lock);
 	stat_add(cache, STAT_free_remove_partial, discard);
 	if (discard)
-		partial_discard(cache, slab);
+		slab_discard(cache, slab);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A node's list of partial slabs, and the end of a slab's life.
+ * A node's list of partial slabs.
  *
  * Callers: src/slab/ only.
  */
@@ -52,9 +52,5 @@ void partial_release(struct slab_cache *cache, struct slab *slab, bool first);
 
 /* With the node's lock held: is the slab empty, and does the node have enough others? */
 bool partial_is_surplus(const struct slab_cache *cache, const struct slab *slab, uint32_t others);
-
-/* Return the pages of a slab that is on no list, after a grace period if the cache needs that. */
-void partial_discard(struct slab_cache *cache, struct slab *slab);
-void partial_discard_now(struct slab_cache *cache, struct slab *slab);
 
 #endif

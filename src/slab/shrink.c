@@ -11,6 +11,7 @@
  */
 #include "os/atomic.h"
 #include "os/machine.h"
+#include "slab/pages.h"
 #include "slab/partial.h"
 #include "slab/slab.h"
 
@@ -80,7 +81,7 @@ unsigned int slab_shrink(struct slab_cache *cache)
 		os_unlock(&node->lock);
 		for (; slab; slab = next) {
 			next = partial_slab(node, slab->next);
-			partial_discard(cache, slab);
+			slab_discard(cache, slab);
 		}
 		left += os_load_relaxed(&node->nr_slabs);
 	}

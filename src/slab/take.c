@@ -3,70 +3,26 @@
  * Takes objects out of slabs, for refills: from partial slabs of this node, from those of other
  * nodes (by try-lock), from new slabs.
  *
- * Their addresses are computed from bits: no object is touched, new or freed. Low addresses come
- * first; with slab_freelist_random the order is random, within words and among words.
+ * Their addresses are computed from bits: no object is touched, new or freed. shuffle.h gives the
+ * sequence.
  */
-#include <string.h>
-
 #include "os/atomic.h"
 #include "os/machine.h"
-#include "os/probe.h"
-#include "os/tools.h"
 #include "os/tsan.h"
-#include "page/mark.h"
+#include "slab/pages.h"
 #include "slab/partial.h"
+#include "slab/shuffle.h"
 #include "slab/slab.h"
-#include "slab/stat.h"
 
 #define LOOK_FOR_BITS 8 /* listed slabs that are searched for one object */
-
-/* Where the random order begins in a slab; nobody can guess it without the cache's random
- * number. */
-static uint64_t random_start(const struct slab_cache *cache, const struct slab *slab)
-{
-	return ((uintptr_t)slab ^ cache->random) * UINT64_C(0x9e3779b97f4a7c15) >> 32;
-}
-
-/* The word at this position of the slab's order. */
-static unsigned int word_at(const struct slab_cache *cache, const struct slab *slab,
-			    unsigned int position, unsigned int nr_words)
-{
-	if (!cache->random)
-		return position;
-	return (unsigned int)((random_start(cache, slab) + position) % nr_words);
-}
 
 bool slab_is_prepared(const struct slab_cache *cache, const struct slab *slab, unsigned int index)
 {
 	uint64_t state = os_load_acquire(&slab->state);
-	unsigned int words = slab_nr_words(cache, state), first = word_at(cache, slab, 0, words);
+	unsigned int words = slab_nr_words(cache, state);
+	unsigned int first = shuffle_word(cache, slab, 0, words);
 
 	return (index / 64 + words - first) % words < slab_constructed(state);
-}
-
-static unsigned int random_bit(uint64_t bits, uint64_t *random)
-{
-	unsigned int turn;
-
-	*random = *random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	turn = *random >> 58;
-	return ((unsigned int)__builtin_ctzll(bits >> turn | bits << (-turn & 63)) + turn) & 63;
-}
-
-/* Where the random order within this word begins; depends on the word's free objects. */
-static uint64_t random_of(const struct slab_cache *cache, const struct slab *slab,
-			  unsigned int word, uint64_t bits)
-{
-	return cache->random ^ bits ^ random_start(cache, slab) * (word + 1);
-}
-
-/* The first bit of that order. */
-static unsigned int random_bit_of(const struct slab_cache *cache, const struct slab *slab,
-				  unsigned int word, uint64_t bits)
-{
-	uint64_t random = random_of(cache, slab, word, bits);
-
-	return random_bit(bits, &random);
 }
 
 /*
@@ -84,10 +40,10 @@ static unsigned int take_word(const struct slab_cache *cache, struct slab *slab,
 	unsigned int n = 0;
 
 	if (cache->random)
-		random = random_of(cache, slab, word, found);
+		random = shuffle_seed(cache, slab, word, found);
 	for (; rest && n < max; n++) {
-		unsigned int bit =
-			random ? random_bit(rest, &random) : (unsigned int)__builtin_ctzll(rest);
+		unsigned int bit = random ? shuffle_next_bit(rest, &random)
+					  : (unsigned int)__builtin_ctzll(rest);
 
 		objects[n] = first + (size_t)bit * cache->size;
 		__builtin_prefetch(objects[n], 1);
@@ -107,7 +63,8 @@ static unsigned int take_ready(const struct slab_cache *cache, struct slab *slab
 	unsigned int ready = slab_prepares(cache) ? slab_constructed(state) : words;
 
 	for (unsigned int i = 0; i < ready && n < max; i++)
-		n += take_word(cache, slab, word_at(cache, slab, i, words), objects + n, max - n);
+		n += take_word(cache, slab, shuffle_word(cache, slab, i, words), objects + n,
+			       max - n);
 	return n;
 }
 
@@ -122,12 +79,12 @@ static inline void *take_one(const struct slab_cache *cache, struct slab *slab)
 	unsigned int ready = slab_prepares(cache) ? slab_constructed(state) : words;
 
 	for (unsigned int i = 0; i < ready; i++) {
-		unsigned int word = word_at(cache, slab, i, words), bit;
+		unsigned int word = shuffle_word(cache, slab, i, words), bit;
 		uint64_t *bits = slab_words(cache, slab) + word, found = os_load_relaxed(bits);
 
 		if (!found)
 			continue;
-		bit = cache->random ? random_bit_of(cache, slab, word, found)
+		bit = cache->random ? shuffle_bit(cache, slab, word, found)
 				    : (unsigned int)__builtin_ctzll(found);
 		os_fetch_and(bits, ~(UINT64_C(1) << bit));
 		return slab_object(cache, slab, word * 64 + bit);
@@ -155,7 +112,7 @@ static unsigned int take_unconstructed(struct slab_cache *cache, struct slab *sl
 		taken(cache, slab, 0);
 		return 0;
 	}
-	n = take_word(cache, slab, word_at(cache, slab, next, words), fresh, 64);
+	n = take_word(cache, slab, shuffle_word(cache, slab, next, words), fresh, 64);
 	taken(cache, slab, SLAB_WORD_CONSTRUCTED + n);
 	for (unsigned int i = 0; i < n; i++) {
 		tsan_taken(fresh[i]);
@@ -250,78 +207,6 @@ static inline unsigned int take_partial(struct slab_cache *cache, struct slab_no
 	return 1;
 }
 
-/* Tell the thread sanitizer that the previous owner of the pages has finished with them, and other
- * tools whether each object will be reported. */
-static void tell_made(const struct slab_cache *cache, const struct slab *slab)
-{
-	struct slab_order order = slab_order_of(cache, os_load_relaxed(&slab->state));
-
-	tsan_pages_taken(page_address(slab), OS_PAGE << order.order);
-	for (unsigned int i = 0; tsan_is_told() && i < order.objects; i++)
-		tsan_given(slab_object(cache, slab, i));
-	if (cache->extra)
-		tools_close(page_address(slab), OS_PAGE << order.order);
-	else
-		tools_open(page_address(slab), OS_PAGE << order.order);
-}
-
-/* The pages have marks of their previous use. */
-static void mark_objects(const struct slab_cache *cache, const struct slab *slab)
-{
-	struct slab_order order = slab_order_of(cache, os_load_relaxed(&slab->state));
-
-	memset(mark_at(page_address(slab)), 0, (OS_PAGE << order.order) >> MARK_SHIFT);
-	for (unsigned int i = 0; i < order.objects; i++)
-		mark(slab_object(cache, slab, i), MARK_FREE);
-}
-
-/* Pages for a slab, with its order's flag in the state; without a cache, so no thread finds it. */
-static struct slab *slab_pages(struct slab_cache *cache, unsigned int node)
-{
-	struct slab *slab = page_alloc(node, cache->oo.order);
-	uint64_t small = 0;
-
-	if (!slab && cache->min.order < cache->oo.order) {
-		slab = page_alloc(node, cache->min.order);
-		small = SLAB_SMALL;
-		stat_add(cache, STAT_order_fallback, slab != NULL);
-	}
-	if (slab)
-		os_store_relaxed(&slab->state, SLAB_HELD | small);
-	if (slab && os.tools)
-		tell_made(cache, slab);
-	if (slab && pages.marks)
-		mark_objects(cache, slab);
-	return slab;
-}
-
-/* A new, held slab, whose objects are all free. NULL: no memory. */
-static struct slab *new_slab(struct slab_cache *cache, unsigned int node)
-{
-	struct slab_node *part = partial_node(cache, node);
-	struct slab *slab = part ? slab_pages(cache, node) : NULL;
-	struct slab_order order;
-	uint64_t *words;
-
-	if (!slab)
-		return NULL;
-	order = slab_order_of(cache, slab->state);
-	words = slab_words(cache, slab);
-	for (unsigned int left = order.objects; left; words++) {
-		unsigned int n = left < 64 ? left : 64;
-
-		os_store_relaxed(words, ~UINT64_C(0) >> (64 - n));
-		left -= n;
-	}
-	page_own(slab, order.order, cache);
-	os_fetch_add(&part->nr_slabs, 1);
-	stat_add(cache, STAT_alloc_slab, 1);
-	probe(slab_new, cache->name, page_address(slab), OS_PAGE << order.order);
-	stat_add(cache, STAT_total_objects, order.objects);
-	stat_slab_bytes(cache, (int64_t)(OS_PAGE << order.order));
-	return slab;
-}
-
 static unsigned int take_all_partial(struct slab_cache *cache, struct slab_node *node,
 				     void **objects, unsigned int max)
 {
@@ -340,7 +225,7 @@ static unsigned int take_new(struct slab_cache *cache, unsigned int node, void *
 	struct slab *slab;
 	unsigned int n = 0;
 
-	while (n < max && (slab = new_slab(cache, node)) != NULL) {
+	while (n < max && (slab = slab_make(cache, node)) != NULL) {
 		n += take_held(cache, slab, objects + n, max - n);
 		/* With a constructor, that took one word; the slab is listed, with its other
 		 * words. */

@@ -2,6 +2,7 @@
 /* Frees to slabs that are not this CPU's, and slabs on their way back. See cpu_slab.c. */
 #include "internal.h"
 #include "section.h"
+#include "slab/pages.h"
 #include "slab/partial.h"
 
 /* Under the lock of the slab's node, hang a held slab on its list; false if it is to be freed. */
@@ -22,7 +23,7 @@ static bool add_to_node(struct cpu_slab_cache *c, struct slab_node *node, struct
 static void discard(struct cpu_slab_cache *c, struct slab *slab)
 {
 	count(c, CPU_SLAB_free_slab, 1);
-	partial_discard(&c->slab, slab);
+	slab_discard(&c->slab, slab);
 }
 
 void tiers_free_list(struct cpu_slab_cache *c, struct slab *list)

@@ -84,7 +84,7 @@ impl Slab {
         }
     }
 
-    /// partial_discard(): the pages, and all objects in them, are another owner's.
+    /// slab_discard(): the pages, and all objects in them, are another owner's.
     fn discard(&self, node: &mut Node) {
         node.discarded += 1;
         assert_eq!(node.discarded, 1, "given back twice");

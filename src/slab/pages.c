@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/* Makes slabs of pages, and returns the pages; see pages.h. */
+#include "slab/pages.h"
+
+#include <string.h>
+
+#include "os/atomic.h"
+#include "os/machine.h"
+#include "os/probe.h"
+#include "os/tools.h"
+#include "os/tsan.h"
+#include "page/mark.h"
+#include "slab/late.h"
+#include "slab/partial.h"
+#include "slab/stat.h"
+
+/* Tell the thread sanitizer that the previous owner of the pages has finished with them, and other
+ * tools whether each object will be reported. */
+static void tell_made(const struct slab_cache *cache, const struct slab *slab)
+{
+	struct slab_order order = slab_order_of(cache, os_load_relaxed(&slab->state));
+
+	tsan_pages_taken(page_address(slab), OS_PAGE << order.order);
+	for (unsigned int i = 0; tsan_is_told() && i < order.objects; i++)
+		tsan_given(slab_object(cache, slab, i));
+	if (cache->extra)
+		tools_close(page_address(slab), OS_PAGE << order.order);
+	else
+		tools_open(page_address(slab), OS_PAGE << order.order);
+}
+
+/* The pages have marks of their previous use. */
+static void mark_objects(const struct slab_cache *cache, const struct slab *slab)
+{
+	struct slab_order order = slab_order_of(cache, os_load_relaxed(&slab->state));
+
+	memset(mark_at(page_address(slab)), 0, (OS_PAGE << order.order) >> MARK_SHIFT);
+	for (unsigned int i = 0; i < order.objects; i++)
+		mark(slab_object(cache, slab, i), MARK_FREE);
+}
+
+/* Pages for a slab, with its order's flag in the state; without a cache, so no thread finds it. */
+static struct slab *slab_pages(struct slab_cache *cache, unsigned int node)
+{
+	struct slab *slab = page_alloc(node, cache->oo.order);
+	uint64_t small = 0;
+
+	if (!slab && cache->min.order < cache->oo.order) {
+		slab = page_alloc(node, cache->min.order);
+		small = SLAB_SMALL;
+		stat_add(cache, STAT_order_fallback, slab != NULL);
+	}
+	if (slab)
+		os_store_relaxed(&slab->state, SLAB_HELD | small);
+	if (slab && os.tools)
+		tell_made(cache, slab);
+	if (slab && pages.marks)
+		mark_objects(cache, slab);
+	return slab;
+}
+
+struct slab *slab_make(struct slab_cache *cache, unsigned int node)
+{
+	struct slab_node *part = partial_node(cache, node);
+	struct slab *slab = part ? slab_pages(cache, node) : NULL;
+	struct slab_order order;
+	uint64_t *words;
+
+	if (!slab)
+		return NULL;
+	order = slab_order_of(cache, slab->state);
+	words = slab_words(cache, slab);
+	for (unsigned int left = order.objects; left; words++) {
+		unsigned int n = left < 64 ? left : 64;
+
+		os_store_relaxed(words, ~UINT64_C(0) >> (64 - n));
+		left -= n;
+	}
+	page_own(slab, order.order, cache);
+	os_fetch_add(&part->nr_slabs, 1);
+	stat_add(cache, STAT_alloc_slab, 1);
+	probe(slab_new, cache->name, page_address(slab), OS_PAGE << order.order);
+	stat_add(cache, STAT_total_objects, order.objects);
+	stat_slab_bytes(cache, (int64_t)(OS_PAGE << order.order));
+	return slab;
+}
+
+void slab_discard(struct slab_cache *cache, struct slab *slab)
+{
+	if (cache->late)
+		late_discard(cache, slab);
+	else
+		slab_discard_now(cache, slab);
+}
+
+/* Tell the thread sanitizer that the objects' owners have finished with the pages, and other tools
+ * that the pages are not in use. */
+static void tell_gone(const struct slab_cache *cache, const struct slab *slab,
+		      struct slab_order order)
+{
+	for (unsigned int i = 0; tsan_is_told() && i < order.objects; i++)
+		tsan_taken(slab_object(cache, slab, i));
+	tsan_pages_given(page_address(slab), OS_PAGE << order.order);
+	if (cache->extra)
+		tools_close(page_address(slab), OS_PAGE << order.order);
+}
+
+void slab_discard_now(struct slab_cache *cache, struct slab *slab)
+{
+	struct slab_order order = slab_order_of(cache, os_load_relaxed(&slab->state));
+	struct slab_node *node = partial_node_of(cache, slab);
+
+	os_fetch_sub(&node->nr_slabs, 1);
+	stat_add(cache, STAT_free_slab, 1);
+	probe(slab_free, cache->name, page_address(slab), OS_PAGE << order.order);
+	stat_add(cache, STAT_total_objects, -(uint64_t)order.objects);
+	stat_slab_bytes(cache, -(int64_t)(OS_PAGE << order.order));
+	if (os.tools)
+		tell_gone(cache, slab, order);
+	page_free(slab, order.order);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The beginning and the end of a slab: it is made of pages, and its pages return to the page layer.
+ * Statistics, tools and marks learn of both here.
+ *
+ * Locks: none held. Callers: src/slab/ only.
+ */
+#ifndef SHEAF_SLAB_PAGES_H
+#define SHEAF_SLAB_PAGES_H
+
+#include "slab/slab.h"
+
+/* A new, held slab on this node, whose objects are all free. NULL: no memory. */
+struct slab *slab_make(struct slab_cache *cache, unsigned int node);
+
+/* Return the pages of a slab that is on no list, after a grace period if the cache needs that. */
+void slab_discard(struct slab_cache *cache, struct slab *slab);
+void slab_discard_now(struct slab_cache *cache, struct slab *slab);
+
+#endif
