@@ -22,6 +22,7 @@
 #include "os/callback.h"
 #include "os/machine.h"
 #include "os/memory.h"
+#include "os/misuse.h"
 #include "os/options.h"
 #include "os/report.h"
 #include "os/sink.h"
@@ -188,7 +189,7 @@ static __attribute__((destructor(101))) void at_exit(void)
 		os_report_kept();
 	}
 	debug_report_unmatched();
-	os_report_left_out();
+	os_misuse_left_out();
 }
 
 bool caches_ready(void)

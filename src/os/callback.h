@@ -15,8 +15,8 @@
  *      library go to the descriptor (sink.h).
  *  C3. After os_callback_set() no thread is in the callback that was set before.
  *
- * Locks: none. Callers: os/report.c, os/long_report.c; src/cache/ for fork, exit and the public
- * call.
+ * Locks: none. Callers: os/line.c, os/long_report.c, os/report.c; src/cache/ for fork, exit and the
+ * public call.
  */
 #ifndef SHEAF_OS_CALLBACK_H
 #define SHEAF_OS_CALLBACK_H

@@ -9,7 +9,9 @@
 
 #include "os/atomic.h"
 #include "os/callback.h"
+#include "os/kept.h"
 #include "os/machine.h"
+#include "os/misuse.h"
 #include "os/options.h"
 #include "os/report.h"
 #include "os/sink.h"
@@ -50,7 +52,7 @@ struct os_long *os_long_begin(const char *about, const char *kind)
 		return report;
 	}
 	if (n)
-		os_report_lost();
+		os_kept_lost();
 	return NULL;
 }
 

@@ -14,7 +14,7 @@
  *      claims a ready one.
  *  G2. Each part of a ready place is written once, even if another thread continues.
  *
- * Callers: src/debug/; os/report.c writes.
+ * Callers: src/debug/; os/kept.c writes.
  */
 #ifndef SHEAF_OS_LONG_REPORT_H
 #define SHEAF_OS_LONG_REPORT_H
@@ -36,7 +36,7 @@ void os_long_stack(struct os_long *report, const uintptr_t *ip, unsigned int n)
 /* The report is complete; os_report_kept() writes it. */
 void os_long_end(struct os_long *report) __attribute__((cold));
 
-/* --- for os/report.c -------------------------------------------------------------------------- */
+/* --- for os/kept.c and os/report.c ------------------------------------------------------------ */
 
 /* Write this thread's reports, and those that others left. Those of others, and without may_wait
  * all, are written only if the descriptor accepts them at once. With may_call, the program's

@@ -20,7 +20,7 @@
  *  T2. A kept line belongs to the thread that stored it, which writes it before its call of the
  *      library returns. If that call must not block and standard error has no room, a later call of
  *      any thread writes the line.
- *  T3. At most KEPT lines are stored at once. Of further lines, only the number is reported.
+ *  T3. At most OS_KEPT lines are stored at once. Of further lines, only the number is reported.
  *
  * Misuse is what the program did wrong. A report of misuse contains the stack at that moment
  * (os/stack.h). Such reports are limited by number, not by time: of each kind (the format) and
@@ -60,11 +60,28 @@ void os_fatal(const char *format, ...) __attribute__((format(printf, 1, 2), cold
 			os_report_later(__VA_ARGS__);                                              \
 	} while (0)
 
+/* Write this text to standard error, unchanged. The caller holds no lock. */
+void os_print(const char *text);
+
+/* In a forked child: forget the reports of other threads. */
+void os_reports_after_fork(void);
+
+/* The ending of the noun for n things. */
+static inline const char *os_plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
+/* The number of lines made so far, and of reports of misuse that were left out. */
+extern uint32_t os_reports;
+
+/* --- kept.c ----------------------------------------------------------------------------------- */
+
 /* The number of kept lines; private to the functions below. */
 extern uint32_t os_reports_kept;
 void os_write_kept(void) __attribute__((cold));
 void os_write_kept_nowait(void) __attribute__((cold));
-/* For a fault handler, after which the program may end: waits, calls no callback of the program,
+/* For a fault handler, or when the program is aborted: waits, calls no callback of the program,
  * and does not check which locks the thread holds. */
 void os_write_kept_at_fault(void) __attribute__((cold));
 
@@ -83,29 +100,5 @@ static inline void os_report_kept_nowait(void)
 	if (__builtin_expect(os_load_relaxed(&os_reports_kept) != 0, 0))
 		os_write_kept_nowait();
 }
-
-/* In a forked child: forget the lines of other threads. */
-void os_reports_after_fork(void);
-
-/* For os/long_report.c: the number of the next report within its kind, 0 if it is left out; and
- * count a report that is lost, because there is no place to keep it. */
-uint32_t os_misuse_count(const char *about, const char *format) __attribute__((cold));
-void os_report_lost(void) __attribute__((cold));
-
-/* The ending of the noun for n things. */
-static inline const char *os_plural(uint64_t n)
-{
-	return n == 1 ? "" : "s";
-}
-
-/* Begin to count misuse anew. */
-void os_misuse_forget(void);
-/* At exit: how many reports of misuse were left out, if any. */
-void os_report_left_out(void);
-/* Write this text to standard error, unchanged. The caller holds no lock. */
-void os_print(const char *text);
-
-/* The number of lines made so far, and of reports of misuse that were left out. */
-extern uint32_t os_reports;
 
 #endif

@@ -17,7 +17,7 @@
  *  W2. The caller keeps text that a non-blocking descriptor does not accept now (report.h). Text
  *      that cannot be written at all is lost.
  *
- * Locks: none. Callers: os/report.c, os/long_report.c; src/cache/ for the first use.
+ * Locks: none. Callers: os/ for reports; src/cache/ for the first use.
  */
 #ifndef SHEAF_OS_SINK_H
 #define SHEAF_OS_SINK_H

@@ -13,7 +13,7 @@
  *  B2. Functions of the library are left out where its code is one range: in the shared and in the
  *      installed static library (packaging/make-static).
  *
- * Locks: none. Callers: os/report.c, src/debug/; os_init() for os_stack_prepare().
+ * Locks: none. Callers: os/misuse.c, src/debug/; os_init() for os_stack_prepare().
  */
 #ifndef SHEAF_OS_STACK_H
 #define SHEAF_OS_STACK_H

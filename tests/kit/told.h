@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "os/misuse.h"
 #include "os/report.h"
 
 struct told {

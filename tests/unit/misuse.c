@@ -12,6 +12,7 @@
 #include "kit/process.h"
 #include "kit/told.h"
 #include "kit/unit.h"
+#include "os/misuse.h"
 #include "os/options.h"
 #include "os/stack.h"
 
@@ -100,7 +101,7 @@ static void a_thousand_are_a_few_lines(void **state)
 		wrong_free(s);
 	wrong_free(s);
 	wrong_free(other);
-	os_report_left_out();
+	os_misuse_left_out();
 	assert_int_equal(told_end(&told), 5 + 3 + 1 + 1);
 	assert_int_equal(os_reports - before, 1000 + 1 + 1 + 1);
 	assert_non_null(strstr(told.text, "number 10 of such"));

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/* Counts reports of misuse, and makes their lines; see misuse.h. */
+#include "os/misuse.h"
+
+#include "os/atomic.h"
+#include "os/options.h"
+#include "os/report.h"
+#include "os/sink.h"
+#include "os/stack.h"
+
+#define IN_FULL 5 /* reports of a kind that are all written */
+
+/* How many reports of each kind there were. Kinds that find no place share the last one. */
+#define KINDS 64
+static struct {
+	uint64_t kind; /* 0: free */
+	uint32_t count;
+} seen[KINDS];
+static uint32_t left_out;
+
+/* FNV-1a; never 0. */
+static uint64_t kind_of(const char *about, const char *format)
+{
+	uint64_t hash = UINT64_C(14695981039346656037) ^ (uintptr_t)format;
+
+	for (; about && *about; about++)
+		hash = (hash ^ (uint8_t)*about) * UINT64_C(1099511628211);
+	return hash ? hash : 1;
+}
+
+/* Count one more report of this kind, and return their number. */
+static uint32_t count_kind(uint64_t kind)
+{
+	unsigned int i = 0;
+
+	for (; i < KINDS - 1; i++) {
+		uint64_t there = os_load_relaxed(&seen[i].kind);
+
+		if (there == kind ||
+		    (!there && (os_cmpxchg(&seen[i].kind, &there, kind) || there == kind)))
+			break;
+	}
+	return os_fetch_add_relaxed(&seen[i].count, 1) + 1;
+}
+
+static bool is_power_of_ten(uint32_t n)
+{
+	while (n % 10 == 0)
+		n /= 10;
+	return n == 1;
+}
+
+uint32_t os_misuse_count(const char *about, const char *format)
+{
+	uint32_t n = count_kind(kind_of(about, format));
+
+	if (n <= IN_FULL || is_power_of_ten(n))
+		return n;
+	os_fetch_add_relaxed(&os_reports, 1);
+	os_fetch_add_relaxed(&left_out, 1);
+	return 0;
+}
+
+/* When the line is made, not when it is written: another call, of another thread, may write it. */
+static void add_stack(struct os_line *line)
+{
+	char stack[OS_LINE_MAX - OS_LINE_TEXT - 100];
+
+	if (os_stack(stack, sizeof(stack)))
+		os_line_extend(line, "; called from%s", stack);
+}
+
+void os_misuse_make(struct os_line *line, uint32_t n, const char *format, va_list arguments)
+{
+	os_line_make(line, format, arguments);
+	if (n > IN_FULL)
+		os_line_extend(line, " (number %u of such reports; most are left out)", n);
+	add_stack(line);
+	line->last = os_options.panic_on_warn;
+}
+
+/* At exit, do not wait for a reader of standard error. */
+void os_misuse_left_out(void)
+{
+	uint32_t n = os_load_relaxed(&left_out);
+
+	if (n && os_sink_has_room(true))
+		os_report("%u reports of misuse were left out: of each kind the first %d, the "
+			  "10th, the 100th and so on were written",
+			  n, IN_FULL);
+}
+
+void os_misuse_forget(void)
+{
+	for (int i = 0; i < KINDS; i++)
+		os_store_relaxed(&seen[i].count, 0);
+	os_store_relaxed(&left_out, 0);
+}
