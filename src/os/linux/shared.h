@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The file for sharing counters; see shared.c. Callers: src/os/linux/. */
+/* Counters that other processes read; see shared.c. Callers: src/os/linux/. */
 #ifndef SHEAF_OS_LINUX_SHARED_H
 #define SHEAF_OS_LINUX_SHARED_H
 
