@@ -58,7 +58,7 @@ static void few_free(void *element, void *data)
 	__atomic_store_n(&few.used[i], 0, __ATOMIC_RELEASE);
 }
 
-static mempool_t *make(int min_nr)
+static mempool_t *make_pool(int min_nr)
 {
 	mempool_t *pool = mempool_create(min_nr, few_alloc, few_free, &few);
 
@@ -81,7 +81,7 @@ static void nothing_is_out(void)
 
 static void reserve_is_the_last_resort(void **state)
 {
-	mempool_t *pool = make(3);
+	mempool_t *pool = make_pool(3);
 	void *p[5];
 
 	(void)state;
@@ -106,7 +106,7 @@ static void reserve_is_the_last_resort(void **state)
 
 static void preallocated_only(void **state)
 {
-	mempool_t *pool = make(2);
+	mempool_t *pool = make_pool(2);
 	void *a = mempool_alloc_preallocated(pool), *b = mempool_alloc_preallocated(pool);
 
 	(void)state;
@@ -124,7 +124,7 @@ static void preallocated_only(void **state)
 
 static void resized(void **state)
 {
-	mempool_t *pool = make(2);
+	mempool_t *pool = make_pool(2);
 	void *p[ELEMENTS + 1];
 	int n = 0;
 
@@ -149,7 +149,7 @@ static void resized(void **state)
 
 static void misuse(void **state)
 {
-	mempool_t *pool = make(1), own;
+	mempool_t *pool = make_pool(1), own;
 
 	(void)state;
 	told_begin(&told);
@@ -191,7 +191,7 @@ static void *free_later(void *pool)
 /* Everything is used up: the thread waits until another CPU frees. */
 static void free_elsewhere_wakes(void **state)
 {
-	mempool_t *pool = make(1);
+	mempool_t *pool = make_pool(1);
 	pthread_t thread;
 
 	(void)state;
@@ -228,7 +228,7 @@ static void *free_until_it_waits(void *pool)
 /* With min_nr 0, a freed element returns to the allocator, unless a thread waits for it. */
 static void reserve_of_none(void **state)
 {
-	mempool_t *pool = make(0);
+	mempool_t *pool = make_pool(0);
 	pthread_t thread;
 	void *element;
 
@@ -291,7 +291,7 @@ static void in_ones_own_memory(void **state)
  * time. */
 static void memory_that_is_back_is_used(void **state)
 {
-	mempool_t *pool = make(1);
+	mempool_t *pool = make_pool(1);
 	void *reserve = mempool_alloc_preallocated(pool), *element;
 
 	(void)state;
@@ -335,7 +335,7 @@ static void everybody_goes_on(void **state)
 		mempool_t *pool;
 
 		few.refuse = 0;
-		pool = make(min_nr);
+		pool = make_pool(min_nr);
 		few.refuse = 1;
 		for (int i = 0; i < THREADS; i++)
 			pthread_create(&threads[i], NULL, pass_on, pool);
@@ -374,7 +374,7 @@ static void fork_beside_threads(void **state)
 	pthread_t thread;
 
 	(void)state;
-	inherited = make(4);
+	inherited = make_pool(4);
 	stop = 0;
 	pthread_create(&thread, NULL, churn, inherited);
 	for (int i = 0; i < 50; i++)

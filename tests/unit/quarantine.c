@@ -17,6 +17,7 @@
 #include "cache/cache.h"
 #include "debug/object.h"
 #include "kit/by_hand.h"
+#include "kit/cache.h"
 #include "kit/check.h"
 #include "kit/process.h"
 #include "kit/random.h"
@@ -30,14 +31,6 @@
 
 static struct told told;
 static void *objects[MANY];
-
-static struct kmem_cache *make(const char *name, unsigned int size, slab_flags_t flags)
-{
-	struct kmem_cache *s = kmem_cache_create(name, size, NULL, flags);
-
-	assert_non_null(s);
-	return s;
-}
 
 static char *take(struct kmem_cache *s)
 {

@@ -13,6 +13,7 @@
 #include "cache/cache.h"
 #include "debug/guard.h"
 #include "debug/sample.h"
+#include "kit/cache.h"
 #include "kit/check.h"
 #include "kit/process.h"
 #include "kit/told.h"
@@ -28,13 +29,10 @@ static struct told told;
 static volatile char sink;
 static unsigned int nr_samples;
 
-static struct kmem_cache *make(unsigned int size)
+static struct kmem_cache *make_sampled(unsigned int size)
 {
-	struct kmem_cache *s = kmem_cache_create("sampled", size, NULL, SLAB_NO_MERGE);
-
-	assert_non_null(s);
 	nr_samples = 0;
-	return s;
+	return make("sampled", size, 0);
 }
 
 static void see(void *object, unsigned int size)
@@ -69,7 +67,7 @@ static void pairs(void **state)
 	(void)state;
 	FOR_EACH_SIZE(size)
 	{
-		struct kmem_cache *s = make(size);
+		struct kmem_cache *s = make_sampled(size);
 		uint64_t n = (uint64_t)EXPECTED * BYTES / size;
 
 		for (uint64_t i = 0; i < n; i++) {
@@ -91,7 +89,7 @@ static void growth(void **state)
 	(void)state;
 	FOR_EACH_SIZE(size)
 	{
-		struct kmem_cache *s = make(size);
+		struct kmem_cache *s = make_sampled(size);
 		unsigned int n = 0, all = 20 * MANY;
 
 		for (int round = 0; round < 8; round++) {
@@ -115,7 +113,7 @@ static void bulk(void **state)
 	(void)state;
 	FOR_EACH_SIZE(size)
 	{
-		struct kmem_cache *s = make(size);
+		struct kmem_cache *s = make_sampled(size);
 		unsigned int each = size > 1024 ? 1 : 16, n = 0;
 
 		for (; n < 1000u * BYTES / size; n += each) {
@@ -152,7 +150,7 @@ static void first_objects(void **state)
 
 	(void)state;
 	for (unsigned int i = 0; i < expected * BYTES / 1024; i++) {
-		struct kmem_cache *s = make(1024);
+		struct kmem_cache *s = make_sampled(1024);
 		void *object = kmem_cache_alloc(s, GFP_KERNEL);
 
 		samples += guard_is_ours(object);
@@ -166,7 +164,7 @@ static void first_objects(void **state)
 /* Never on the fast path, which counts down. */
 static void cleared_objects(void **state)
 {
-	struct kmem_cache *s = make(64);
+	struct kmem_cache *s = make_sampled(64);
 
 	(void)state;
 	for (unsigned int i = 0; i < EXPECTED * BYTES / 64; i++) {
@@ -181,7 +179,7 @@ static void cleared_objects(void **state)
 
 static void nolock_calls(void **state)
 {
-	struct kmem_cache *s = make(64);
+	struct kmem_cache *s = make_sampled(64);
 	void *first = kmem_cache_alloc(s, GFP_KERNEL);
 
 	(void)state;
@@ -201,7 +199,7 @@ static void nolock_calls(void **state)
 /* Of no node, and of one, but never if it must be that one. */
 static void calls_for_a_node(void **state)
 {
-	struct kmem_cache *s = make(64);
+	struct kmem_cache *s = make_sampled(64);
 
 	(void)state;
 	for (unsigned int i = 0; i < EXPECTED * BYTES / 64; i++) {
@@ -225,7 +223,7 @@ static void calls_for_a_node(void **state)
 /* An interval has no memory: its deviation is its mean. */
 static void intervals(void **state)
 {
-	struct kmem_cache *s = make(64);
+	struct kmem_cache *s = make_sampled(64);
 	uint64_t sum = 0, squares = 0, mean, deviation = 0, last = 0;
 
 	(void)state;
@@ -273,7 +271,7 @@ static void draws(void **state)
 
 static void counts_stay_exact(void **state)
 {
-	struct kmem_cache *s = make(64);
+	struct kmem_cache *s = make_sampled(64);
 	struct kmem_cache_stats stats;
 	void *objects[MANY];
 	uint64_t n = 0;
@@ -298,7 +296,7 @@ static void counts_stay_exact(void **state)
 /* Who allocated what is left is known of the samples. */
 static void leaks_name_stacks(void **state)
 {
-	struct kmem_cache *s = make(1024);
+	struct kmem_cache *s = make_sampled(1024);
 	static void *objects[20 * MANY];
 
 	(void)state;
