@@ -59,8 +59,8 @@ static __attribute__((cold, noinline)) int report_zones(struct slab_cache *cache
 
 	fault.what = "Left Redzone overwritten";
 	fault.fix = "the red zone was restored";
-	fault.advice = "something wrote in front of this object, or past the end of what is in "
-		       "front of it: look for a negative index, or a pointer moved back too far";
+	fault.advice = "something wrote in front of this object, or past the end of the one "
+		       "before it: look for a negative index, or a pointer moved back too far";
 	faults += is_overwritten(fault, (uint8_t *)object - debug->left, debug->left, byte);
 	fault.what = "kmalloc Redzone overwritten";
 	fault.advice = "something wrote past the bytes that were requested: look for a length that "
@@ -109,7 +109,7 @@ static __attribute__((cold, noinline)) int report_poison(struct slab_cache *cach
 			    : "the poison was restored, and the object will not be used again: the "
 			      "code that wrote to it may do so again";
 	fault.advice = "something wrote to the object after it was freed: look for a pointer to it "
-		       "that outlived the free";
+		       "that is used after the free";
 	faults = is_overwritten(fault, bytes, cache->object_size - 1, BYTE_FREE);
 	fault.what = "End Poison overwritten";
 	return faults + is_overwritten(fault, bytes + cache->object_size - 1, 1, BYTE_END);
@@ -210,8 +210,8 @@ static void report_state(struct slab_cache *cache, void *object, const char *cal
 	fault.what = "Object metadata overwritten";
 	fault.fix = "the metadata was restored from data outside the slab";
 	fault.advice =
-		"something wrote far in front of this object, or far past the end of what is "
-		"in front of it";
+		"something wrote far in front of this object, or far past the end of the one "
+		"before it";
 	debug_report(&fault);
 }
 

@@ -73,8 +73,8 @@ static size_t wanted_size(void)
 static void tell_none(const char *what)
 {
 	os_report_once_later(&pool.told,
-			     "slab_debug: %s; objects that should be guarded are not, until some "
-			     "are freed. slab_guard=N sets the MiB of addresses for them",
+			     "slab_debug: %s; further objects are not guarded until some are "
+			     "freed. slab_guard=N sets how many MiB of addresses they get",
 			     what);
 }
 

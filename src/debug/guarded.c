@@ -153,7 +153,7 @@ static struct guard_slot *slot_to_free(struct slab_cache *cache, void *pointer, 
 	if (!slot)
 		fault.advice = "free the address that was allocated";
 	else if (pointer != slot->object)
-		fault.advice = "free the address that was allocated, not one inside";
+		fault.advice = "free the address that was allocated, not one inside the object";
 	else if (cache && holder && holder != cache) {
 		fault.what = "Wrong slab cache";
 		fault.advice = "free it to the cache that it came from";

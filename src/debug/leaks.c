@@ -30,8 +30,8 @@ void debug_report_leaks(struct slab_cache *cache, const char *when)
 	objects = traces.objects + traces.others;
 	report = traces.objects ? os_long_begin(cache->name, __func__) : NULL;
 	os_long_add(report,
-		    "libsheaf: LEAK %s: %zu %sobject%s of %u bytes in use %s, by who allocated "
-		    "them:\n",
+		    "libsheaf: LEAK %s: %zu %sobject%s of %u bytes in use %s, by the stack that "
+		    "allocated them:\n",
 		    cache->name, objects, traces.guarded ? "guarded " : "", os_plural(objects),
 		    cache->object_size, when);
 	for (uint32_t g = 0; g < traces.nr_groups && g < MOST_GROUPS; g++)

@@ -74,11 +74,11 @@ static slab_flags_t read_letters(const char *letters, size_t length, bool *under
 		if (flag)
 			continue;
 		os_report_later(
-			"slab_debug: unknown letter '%c' in \"%.*s\" ignored. There are F (check "
-			"each call), Z (red zones), P (poison), U (who allocated and freed), "
-			"T (trace), A (let allocations fail), G (guard pages), S (the same for "
-			"samples), Q (freed objects rest), O (not if slabs become larger) and - "
-			"(nothing)",
+			"slab_debug: unknown letter '%c' in \"%.*s\" ignored. The letters are F "
+			"(check each call), Z (red zones), P (poison), U (who allocated and "
+			"freed), T (trace), A (let allocations fail), G (guard pages), S (guard "
+			"pages for samples), Q (freed objects rest), O (none that makes slabs "
+			"larger) and - (none)",
 			isprint((unsigned char)letters[i]) ? letters[i] : '?', (int)length,
 			letters);
 		*understood = false;

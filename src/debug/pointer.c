@@ -35,9 +35,10 @@ static void report_pointer(struct slab_cache *cache, void *pointer, struct slab 
 	if (holder && holder != cache)
 		fault.advice = "free it to the cache that it came from";
 	else if (holder)
-		fault.advice = "free the address that was allocated, not one inside";
+		fault.advice = "free the address that was allocated, not one inside the object";
 	else if (page_is_ours(pointer))
-		fault.advice = "no object is there now; if there was one, it was freed before";
+		fault.advice =
+			"there is no object at this address now; it may have been freed before";
 	else
 		fault.advice = "free it with the allocator that it came from";
 	debug_report(&fault);

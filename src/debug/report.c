@@ -146,8 +146,8 @@ const char *debug_what_of_double(uint32_t state)
 
 const char *debug_advice_of_double(uint32_t state)
 {
-	return state == DEBUG_WAITS ? "kfree_rcu() frees it already: remove one of the two calls"
-				    : "look for two owners, each of whom frees it";
+	return state == DEBUG_WAITS ? "kfree_rcu() already frees it: remove one of the two calls"
+				    : "look for two owners that both free it";
 }
 
 /* Describes the object that contains the pointer. */

@@ -69,8 +69,8 @@ static int validate_used(struct slab_cache *cache, void *object)
 	if (!(debug->flags & SLAB_RED_ZONE))
 		return 0;
 	return check_zone(&used, first - debug->left, debug->left, "Left Redzone overwritten",
-			  "something wrote in front of this object, or past the end of what is in "
-			  "front of it") +
+			  "something wrote in front of this object, or past the end of the one "
+			  "before it") +
 	       check_zone(&used, first + used.size, cache->object_size - used.size,
 			  "kmalloc Redzone overwritten",
 			  "something wrote past the bytes that were requested") +

@@ -55,7 +55,7 @@ static void print_text(struct printer *to, const char *name, const struct debug_
 	size_t objects = traces->objects + traces->others + traces->unknown;
 	struct out *out = to->out;
 
-	out_print(out, "# %s: %zu %sobject%s in use, by who %s\n", name, objects,
+	out_print(out, "# %s: %zu %sobject%s in use, by the stack that %s\n", name, objects,
 		  traces->guarded ? "guarded " : "", os_plural(objects),
 		  to->which == SHEAF_ALLOC_TRACES ? "allocated them"
 						  : "freed them before they were allocated");

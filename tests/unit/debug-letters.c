@@ -102,7 +102,8 @@ static void bad_input(void **state)
 	told_begin(&told);
 	assert_false(debug_parse("FYX"));
 	assert_int_equal(told_end_kept(&told), 2);
-	assert_non_null(strstr(told.text, "unknown letter 'Y' in \"FYX\" ignored. There are F ("));
+	assert_non_null(
+		strstr(told.text, "unknown letter 'Y' in \"FYX\" ignored. The letters are F ("));
 	assert_int_equal(debug_flags_of("conn", 0), F);
 	/* A name that is an option is more likely to be meant as one. */
 	told_begin(&told);

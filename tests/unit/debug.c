@@ -39,6 +39,12 @@
 #define TRY(cache, try) "TRY " cache ": " try "\n"
 #define IGNORED		"this free was ignored"
 #define RESTORED	"the red zone was restored"
+#define WROTE_AFTER                                                                                \
+	"something wrote to the object after it was freed: look for a pointer to it that is used " \
+	"after the free"
+#define WROTE_BEFORE                                                                               \
+	"something wrote in front of this object, or past the end of the one before it: look for " \
+	"a negative index, or a pointer moved back too far"
 #define KEPT_OUT                                                                                   \
 	"the poison was restored, and the object will not be used again: the code that wrote to "  \
 	"it may do so again"
@@ -132,12 +138,11 @@ static void double_free(void **state)
 	kmem_cache_free(s, object);
 	told_begin(&told);
 	kmem_cache_free(s, object);
-	told_to_the_letter(
-		HEAD("double", "Object already free") SLAB
-		"Object PTR @cache=double size=32, free\n" ALLOCATED FREED LEFT("bb")
-			POISON_ROWS RIGHT32("bb") FOUND("kmem_cache_free(double") FIX("double",
-										      IGNORED)
-				TRY("double", "look for two owners, each of whom frees it"));
+	told_to_the_letter(HEAD("double", "Object already free") SLAB
+			   "Object PTR @cache=double size=32, free\n" ALLOCATED FREED LEFT("bb")
+				   POISON_ROWS RIGHT32("bb") FOUND("kmem_cache_free(double") FIX(
+					   "double", IGNORED)
+					   TRY("double", "look for two owners that both free it"));
 	end(s);
 }
 
@@ -160,7 +165,7 @@ static void double_free_without_users(void **state)
 			      "Object     +16:" BYTES16("11") "  ................\n" FOUND(
 				      "kmem_cache_free(anonymous") FIX("anonymous", IGNORED)
 				      TRY("anonymous",
-					  "look for two owners, each of whom frees it; slab_debug "
+					  "look for two owners that both free it; slab_debug "
 					  "with U shows who allocated and freed it"));
 	end(s);
 }
@@ -182,8 +187,8 @@ static void interior_pointer(void **state)
 								  FIX("interior", IGNORED) TRY(
 									  "interior",
 									  "free the address that "
-									  "was allocated, not "
-									  "one inside"));
+									  "was allocated, not one "
+									  "inside the object"));
 	kmem_cache_free(s, object);
 	end(s);
 }
@@ -294,35 +299,7 @@ static void write_after_free(void **state)
 										      KEPT_OUT)
 											  TRY("stal"
 											      "e",
-											      "some"
-											      "thin"
-											      "g "
-											      "wrot"
-											      "e "
-											      "to "
-											      "the "
-											      "obje"
-											      "ct "
-											      "afte"
-											      "r "
-											      "it "
-											      "was "
-											      "free"
-											      "d: "
-											      "look"
-											      " for"
-											      " a "
-											      "poin"
-											      "ter "
-											      "to "
-											      "it "
-											      "that"
-											      " out"
-											      "live"
-											      "d "
-											      "the "
-											      "fre"
-											      "e"));
+											      WROTE_AFTER));
 	/* Who wrote may write again: the object is nobody's. */
 	assert_ptr_not_equal(next, object);
 	told_begin(&told);
@@ -415,26 +392,14 @@ static void underflow(void **state)
 					    "0xcc\n" SLAB "Object PTR @cache=under size=32, being "
 					    "freed\n" ALLOCATED "Redzone    -16:" BYTES8(
 						    "cc") " cc cc cc cc cc cc>01 cc  "
-							  "................\n" FRESH(" +0")
-								  FRESH("+16") RIGHT32("cc") FOUND(
-									  "kmem_cache_free(under")
-									  FIX("under", RESTORED)
-										  TRY("under",
-										      "something "
-										      "wrote in "
-										      "front of "
-										      "this "
-										      "object, or "
-										      "past the "
-										      "end of what "
-										      "is in front "
-										      "of it: look "
-										      "for a "
-										      "negative "
-										      "index, or a "
-										      "pointer "
-										      "moved back "
-										      "too far"));
+							  "................\n" FRESH(" +0") FRESH(
+								  "+16") RIGHT32("cc") FOUND("kmem_"
+											     "cache"
+											     "_free"
+											     "(unde"
+											     "r")
+								  FIX("under", RESTORED) TRY(
+									  "under", WROTE_BEFORE));
 	end(s);
 }
 
@@ -500,7 +465,7 @@ static void waits_for_a_grace_period(void **state)
 					      FOUND("kmem_cache_free(retired")
 						      FIX("retired", IGNORED)
 							      TRY("retired",
-								  "kfree_rcu() frees it already: "
+								  "kfree_rcu() already frees it: "
 								  "remove one of the two "
 								  "calls"));
 	told_begin(&told);
@@ -610,9 +575,10 @@ static void leaks_by_stack(void **state)
 	kmem_cache_destroy(s);
 	assert_true(told_end(&told) > 0);
 	mask(&masked, told.text);
-	assert_non_null(strstr(masked.text, "libsheaf: LEAK leaky: 4 objects of 32 bytes in "
-					    "use as it is destroyed, by who allocated them:\n"
-					    "3 objects of 96 bytes, such as PTR, allocated "));
+	assert_non_null(strstr(masked.text,
+			       "libsheaf: LEAK leaky: 4 objects of 32 bytes in "
+			       "use as it is destroyed, by the stack that allocated them:\n"
+			       "3 objects of 96 bytes, such as PTR, allocated "));
 	assert_non_null(strstr(masked.text, " ms ago by thread N\n"
 					    "1 object of 32 bytes, such as PTR, allocated N ms ago "
 					    "by thread N\n"));

@@ -76,7 +76,7 @@ static void room(void **state)
 	(void)state;
 	silent("slab_debug=G", all_are_guarded, NULL);
 	silent("slab_debug=G;slab_guard=8", some_are_guarded,
-	       "all addresses for guard pages are in use; objects that should be guarded are not");
+	       "all addresses for guard pages are in use; further objects are not guarded");
 }
 
 static void few_addresses(void)

@@ -41,10 +41,10 @@
 #define AFTER_FREE(cache, into, access)                                                            \
 	HEAD(cache, "Use after free")                                                              \
 	"PTR is " into " bytes into an object\n" GUARDED(cache, "32", "free") FREED access ENDS(   \
-		cache, HANDED, OUTLIVED)
-#define HANDED	 "none; the signal is passed on to the previous handler"
-#define OUTLIVED "look for a pointer to it that outlived the free"
-#define IGNORED	 "this free was ignored"
+		cache, HANDED, USED_AFTER)
+#define HANDED	   "none; the signal is passed on to the previous handler"
+#define USED_AFTER "look for a pointer to it that is used after the free"
+#define IGNORED	   "this free was ignored"
 #ifdef __x86_64__
 #define READ  "Read of PTR in thread N on CPU N:\n"
 #define WRITE "Write to PTR in thread N on CPU N:\n"
@@ -225,14 +225,14 @@ static void wrong_frees(void **state)
 	(void)state;
 	ends_with(0, free_twice,
 		  HEAD("twice", "Object already free") GUARDED("twice", "32", "free")
-			  FREED FOUND("kmem_cache_free(twice") ENDS(
-				  "twice", IGNORED, "look for two owners, each of whom frees it"));
+			  FREED FOUND("kmem_cache_free(twice")
+				  ENDS("twice", IGNORED, "look for two owners that both free it"));
 	ends_with(
 		0, free_inside,
 		HEAD("inside", "Invalid object pointer") "PTR is 4 bytes into an object\n" GUARDED(
 			"inside", "32", "in use") FOUND("kmem_cache_free(inside")
 			ENDS("inside", IGNORED,
-			     "free the address that was allocated, not one inside"));
+			     "free the address that was allocated, not one inside the object"));
 	ends_with(0, free_elsewhere,
 		  HEAD("yours", "Wrong slab cache") "PTR belongs to mine, not to yours\n" GUARDED(
 			  "mine", "32", "in use") FOUND("kmem_cache_free(yours")
@@ -242,7 +242,7 @@ static void wrong_frees(void **state)
 			  GUARDED("retired", "32", "waits for a grace period")
 				  FREED FOUND("kfree(retired")
 					  ENDS("retired", IGNORED,
-					       "kfree_rcu() frees it already: remove one of the "
+					       "kfree_rcu() already frees it: remove one of the "
 					       "two calls"));
 	ends_with(0, free_no_object,
 		  HEAD("none", "Invalid object pointer") "PTR is in no object\n" FOUND(

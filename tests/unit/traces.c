@@ -294,8 +294,9 @@ static void groups_by_stack(void **state)
 	objects[32] = once(s);
 	kmem_cache_free(s, objects[31]);
 	print(s, SHEAF_ALLOC_TRACES, SHEAF_STATS_TEXT);
-	assert_non_null(strstr(text, "# traced: 32 objects in use, by who allocated them\n"
-				     "      30 objects, 960 bytes, age="));
+	assert_non_null(strstr(text,
+			       "# traced: 32 objects in use, by the stack that allocated them\n"
+			       "      30 objects, 960 bytes, age="));
 	assert_non_null(strstr(text, "       1 object, 32 bytes, age="));
 	print(s, SHEAF_FREE_TRACES, SHEAF_STATS_TEXT);
 	assert_non_null(strstr(text, "      32 objects never freed before\n"));
@@ -380,8 +381,8 @@ static void leaks(void)
 	told_begin(&told);
 	leaks_at_exit();
 	CHECK(told_end(&told) > 0);
-	CHECK(strstr(told.text, "libsheaf: LEAK leaky: 1 object of 32 bytes in use at exit, by "
-				"who allocated them:\n1 object of 32 bytes, such as 0x"));
+	CHECK(strstr(told.text, "libsheaf: LEAK leaky: 1 object of 32 bytes in use at exit, by the "
+				"stack that allocated them:\n1 object of 32 bytes, such as 0x"));
 	CHECK(strstr(told.text, "libsheaf: LEAK leaky plain: 1 object of 48 bytes in use at "
 				"exit; slab_debug=U shows"));
 	os_options.leaks = 0;

@@ -50,7 +50,7 @@ def _group(group: dict[str, Any]) -> str:
 def _text(caches: list[dict[str, Any]], freed: bool) -> str:
     parts = []
     for cache in caches:
-        parts.append(f"{cache['cache']}: {plural(cache['objects'], 'object')} in use, by who "
+        parts.append(f"{cache['cache']}: {plural(cache['objects'], 'object')} in use, by the stack that "
                      f"{'freed them before' if freed else 'allocated them'}")
         parts += map(_group, cache["traces"])
         if cache["unknown"] and freed:

@@ -63,7 +63,7 @@ class OnAProcess(unittest.TestCase):
                 found = asked("leaks", str(live.pid))
                 self.assertEqual(found.returncode, 0, found)
                 # One more is on its way through the call that answers, or not.
-                self.assertRegex(found.stdout, r"\Achecked: 9[01] objects in use, by who allocated them\n"
+                self.assertRegex(found.stdout, r"\Achecked: 9[01] objects in use, by the stack that allocated them\n"
                                                r" {6}90 objects, 5760 bytes, age ")
                 self.assertLessEqual(max(map(len, found.stdout.splitlines())), 100)
                 values = json.loads(asked("leaks", str(live.pid), "--json", "--cache", "che*").stdout)
@@ -74,7 +74,7 @@ class OnAProcess(unittest.TestCase):
                 for frame in values[0]["traces"][0]["stack"]:
                     self.assertEqual(set(frame) - {"place", "inlined_by"}, FRAME_KEYS)
                 freed = asked("leaks", str(live.pid), "--freed")
-                self.assertIn("by who freed them before\n", freed.stdout)
+                self.assertIn("by the stack that freed them before\n", freed.stdout)
                 self.assertNotIn("90 objects, 5760", asked("leaks", str(live.pid), "--older", "86400").stdout)
 
     def test_validate(self) -> None:
