@@ -5,11 +5,11 @@
  * From the top: find the highest run with `size` indices at or below max. It is the result if these
  * begin at or above min; otherwise there is no result, because all other runs are lower. So min is
  * checked once, at the end. The search descends along max while the gaps there are large enough,
- * then continues with the nearest slot whose gap is large enough, and in that with the nearest
- * again. The leaf that owns such a run contains it, with two exceptions: the run continues in the
- * leaf of max and is cut off there, or the gap stored for the leaf is too large. The latter is
- * corrected (gap.c), and the search continues. From the bottom everything is mirrored, and only the
- * first run can be cut off.
+ * then continues with the nearest slot whose gap is large enough, and does the same inside it. The
+ * leaf that owns such a run contains it, with two exceptions: the run continues in the leaf of max
+ * and is cut off there, or the gap stored for the leaf is too large. The latter is corrected
+ * (gap.c), and the search continues. From the bottom everything is mirrored, and only the first run
+ * can be cut off.
  *
  * Called with the tree's lock held. Loads are plain, because no other thread writes meanwhile.
  */
@@ -17,10 +17,10 @@
 
 #include "misuse.h"
 
-/* Into a function for each direction. */
+/* Inlined into one function for each direction. */
 #define INLINE static inline __attribute__((always_inline))
 
-/* The way down: for each level above the leaves the node and the slot taken in it. */
+/* The way down: for each level above the leaves, the node and the slot taken in it. */
 struct way {
 	unsigned int height;
 	struct {
@@ -35,7 +35,7 @@ struct wanted {
 	unsigned long size, found;
 };
 
-/* What the way's leaf covers, and how many indices are free right after it. */
+/* The range of the way's leaf, and how many indices are free right after it. */
 static unsigned long leaf_min(const struct way *way)
 {
 	for (unsigned int l = 1; l <= way->height; l++)
@@ -93,8 +93,9 @@ static __attribute__((noinline)) bool border_slot(const struct way *way,
 }
 
 /*
- * The slots between two others of a leaf: the first free one that is large enough, or NULL. After a
- * free one that is not comes one that is taken. A slot is meant by the address of its pivot.
+ * Search the slots between two others of a leaf for the first free one that is large enough; NULL:
+ * none. A free slot that is too small is followed by a taken one. A slot is identified by the
+ * address of its pivot.
  */
 INLINE const unsigned long *search_inner(const unsigned long *at, const unsigned long *stop,
 					 unsigned long size, bool highest)
@@ -112,7 +113,7 @@ INLINE const unsigned long *search_inner(const unsigned long *at, const unsigned
 	return NULL;
 }
 
-/* From slot i on, the first that was taken, downwards (upwards). */
+/* Search from slot i on, downwards (upwards); the first one was taken. */
 INLINE bool search_leaf(const struct way *way, enode_t e, unsigned int i, struct wanted *w,
 			bool highest)
 {
@@ -154,8 +155,7 @@ INLINE unsigned int nearest(unsigned int large, bool highest)
 	return (unsigned int)(highest ? 31 - __builtin_clz(large) : __builtin_ctz(large));
 }
 
-/* Where the limit is. It mostly is at the edge, which a processor can guess, and need not wait
- * for. */
+/* The slot of the limit. Mostly it is at the edge, which a processor can predict without a wait. */
 INLINE unsigned int limit_slot(const unsigned long *pivot, unsigned int end, unsigned long limit,
 			       bool highest, bool leaf)
 {
@@ -168,7 +168,7 @@ INLINE unsigned int limit_slot(const unsigned long *pivot, unsigned int end, uns
 	return leaf ? search15(pivot, limit) : search9(pivot, limit);
 }
 
-/* Along the limit to its leaf, 0, or to the level where the gap there is too small. */
+/* Go along the limit down to its leaf; returns 0, or the level where the gap is too small. */
 INLINE unsigned int follow_limit(struct way *way, enode_t *leaf, const struct wanted *w,
 				 bool highest)
 {
@@ -191,7 +191,8 @@ INLINE unsigned int follow_limit(struct way *way, enode_t *leaf, const struct wa
 	return level;
 }
 
-/* From this level to the nearest leaf below (above) that owns a large run; 0 if there is none. */
+/* Go from this level to the nearest leaf below (above) that owns a large run; 0 if there is
+ * none. */
 INLINE enode_t next_large(struct way *way, unsigned int level, unsigned long size, bool highest)
 {
 	unsigned int large, i;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A whole tree at once: copied, with all nodes below one node allocated in bulk, and destroyed.
+ * Copies a whole tree, with the nodes below each node allocated in bulk, or destroys it.
  *
  * Called with the tree's lock held (the copy's, too).
  */
@@ -115,7 +115,7 @@ static void subtree_free(enode_t e, unsigned int made, const struct dup *undo)
 
 /*
  * `copy` has been given the content of a node; give it children of its own, in order. If that
- * fails, none of them and none below them are left.
+ * fails, neither they nor nodes below them are left.
  */
 static int dup_children(const struct dup *d, enode_t copy)
 {

@@ -17,7 +17,7 @@
  */
 #include "tree.h"
 
-/* The gap at the leaf's end (beginning) may go on in the next leaf. */
+/* The gap at the leaf's end (beginning) may continue in the next leaf. */
 static inline void widen(struct ma_state *mas, bool up)
 {
 	if (up)
@@ -37,7 +37,7 @@ static inline unsigned long pivot_at(void *const *at)
 	return load_relaxed((const any_word *)at - (LEAF_SLOTS - 1));
 }
 
-/* A leaf as it was seen, and the slot where a search in it begins. */
+/* A leaf at the time of the look, and the slot where a search in it begins. */
 struct view {
 	const struct maple_node *leaf;
 	uint64_t seen;
@@ -46,10 +46,10 @@ struct view {
 };
 
 /*
- * The first (last) slot from the view's on that counts, if its range begins below (ends above) the
- * limit: the state goes there. Without gaps a NULL is passed over, and there are never two, unless
- * a writer has been between. False, and nothing has changed, if there is no such slot or the leaf
- * is not as it was seen.
+ * Move the state to the first (last) slot from the view's on that counts, if its range begins below
+ * (ends above) the limit. Without gaps, NULL does not count; two NULLs in a row occur only if a
+ * writer came in between. False: nothing has changed, because there is no such slot or the leaf has
+ * changed.
  */
 static inline __attribute__((always_inline)) bool
 look(struct ma_state *mas, struct view v, unsigned long limit, bool up, bool gaps_too, void **entry)
@@ -81,7 +81,7 @@ look(struct ma_state *mas, struct view v, unsigned long limit, bool up, bool gap
 	return true;
 }
 
-/* The slot after (before) the state's, in its leaf. */
+/* Move to the slot after (before) the state's, in its leaf. */
 static inline bool in_leaf(struct ma_state *mas, unsigned long limit, bool up, void **entry)
 {
 	struct view v = {mas->node, mas->seen, mas->at, mas->stop, mas->min, mas->max};
@@ -92,7 +92,7 @@ static inline bool in_leaf(struct ma_state *mas, unsigned long limit, bool up, v
 	return look(mas, v, limit, up, true, entry);
 }
 
-/* The state has come to all slots of its leaf; without gaps one may be left, if it is NULL. */
+/* The state has visited all slots of its leaf; without gaps, one may be left if it is NULL. */
 static inline bool is_through(const struct ma_state *mas, bool up, bool gaps_too)
 {
 	long left = up ? mas->stop - mas->at : mas->at - first_slot(mas->node);
@@ -103,8 +103,8 @@ static inline bool is_through(const struct ma_state *mas, bool up, bool gaps_too
 }
 
 /*
- * In the next (previous) leaf, by way of the node above, whose other words than children never
- * change: if it is alive, its child is the leaf that is there now. False: from the root, please.
+ * Continue in the next (previous) leaf, through the node above. Of its words, only the children
+ * ever change, so if it is alive, its child is the current leaf. False: walk from the root.
  */
 static inline __attribute__((always_inline)) bool
 in_next_leaf(struct ma_state *mas, unsigned long limit, bool up, bool gaps_too, void **entry)
@@ -142,8 +142,9 @@ in_next_leaf(struct ma_state *mas, unsigned long limit, bool up, bool gaps_too, 
 }
 
 /*
- * From the root to the range after (before) the state's. If that is a gap and these do not count,
- * and it reaches the limit, the state is in the gap; if the state's own range does, it stays there.
+ * Walk from the root to the range after (before) the state's. If gaps do not count and that range
+ * is a gap that reaches the limit, the state is in the gap; if the state's own range reaches the
+ * limit, it stays there.
  */
 static inline __attribute__((always_inline)) void *
 from_root(struct ma_state *mas, unsigned long limit, bool up, bool gaps_too)

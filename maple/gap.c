@@ -26,7 +26,7 @@ static inline unsigned long longer(unsigned long a, unsigned long b)
 	return a > b ? a : b;
 }
 
-/* By no branch on what the slots hold; the one at the end is the loop's. */
+/* Without a branch that depends on the slots' contents; the branch at the end is the loop's. */
 unsigned long leaf_gap(const struct maple_node *leaf, unsigned long min, unsigned long max,
 		       unsigned long after)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Slots that move from old nodes into new ones: the remaining slots of the nodes on the two paths
- * and of joined neighbours, and between them what is stored (at level 0) or was built one level
- * below.
+ * and of joined neighbours, and between them the new entry (at level 0) or the nodes built one
+ * level below.
  *
  * Called with the tree's lock held.
  */
@@ -18,7 +18,8 @@ static void add_entry(struct items *items, unsigned long last, void *entry)
 	items->slot[items->n++] = entry;
 }
 
-/* Slots from ... to - 1 of a leaf that goes up to max. Only the first can join what is before. */
+/* Slots from ... to - 1 of a leaf that goes up to max. Only the first can be joined with the slot
+ * before it. */
 static void add_slots(struct items *items, enode_t e, unsigned int from, unsigned int to,
 		      unsigned long max)
 {

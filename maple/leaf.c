@@ -4,8 +4,9 @@
  * and the tree is consistent before and after it; any other store writes a new leaf and publishes
  * it with one word.
  *
- * After a store of NULL the gaps stored above are raised, seldom beyond the node above. In that
- * case, and if a free run continues in a leaf below another node, the whole path is walked.
+ * After a store of NULL, the stored gaps of the nodes above are raised, rarely in more than one
+ * node. If it is more, or if a free run continues in a leaf below another node, the whole path is
+ * walked.
  *
  * Called with the tree's lock held.
  */
@@ -29,7 +30,7 @@ static unsigned long after_leaf(struct store *st)
 	return free_at_start(child(mas->parent, (unsigned int)mas->parent_offset + 1), mas->max);
 }
 
-/* The leaf has a run as long as this now. */
+/* The leaf now has a run of this length. */
 static void raise_gap(struct store *st, unsigned long gap)
 {
 	const struct ma_state *mas = st->mas;
@@ -45,7 +46,7 @@ static void raise_gap(struct store *st, unsigned long gap)
 	}
 }
 
-/* The leaf begins with a free run now: it may be the end of one of the leaf before. */
+/* The leaf now begins with a free run, which may be the end of a run of the previous leaf. */
 static void raise_before(struct store *st)
 {
 	const struct ma_state *mas = st->mas;
@@ -61,7 +62,7 @@ static void raise_before(struct store *st)
 	gap_fix_before(&st->lo);
 }
 
-/* A store of an entry makes no run longer, and the stored gap may be too large (gap.c). */
+/* A store of an entry makes no run longer, and stored gaps may be too large (gap.c). */
 static void note_freed(struct store *st)
 {
 	const struct ma_state *mas = st->mas;
@@ -92,9 +93,8 @@ static inline void copy_leaf(struct maple_node *new, const struct maple_node *ol
 }
 
 /*
- * What is behind the slots that a store covers, to its new place: in pairs from the end downwards,
- * so that perhaps the slot before and the two pivots before come with it: they are written
- * afterwards.
+ * Move the slots behind those that a store covers to their new place, in pairs from the end
+ * downwards. A slot and two pivots in front of them may be moved, too, and are written afterwards.
  */
 static inline void move_rest(struct maple_node *new, const struct maple_node *old, unsigned int to,
 			     unsigned int from)
@@ -108,11 +108,11 @@ static inline void move_rest(struct maple_node *new, const struct maple_node *ol
 	for (unsigned int i = to + n; i < LEAF_SLOTS; i++) {
 		new->range.slot[i] = NULL;
 		new->range.pivot[i - 1] = ULONG_MAX;
-		KEEP(i); /* or the compiler would clear two words by a call */
+		KEEP(i); /* otherwise the compiler would clear two words by a call */
 	}
 }
 
-/* A leaf of its slots in `first`, without what the store covers, with the entry. */
+/* Fill a leaf with the old slots, without those that the store covers, and with the entry. */
 static void fill_leaf(struct maple_node *new, const struct maple_node *old, const struct store *st)
 {
 	unsigned int n = st->first, second = st->second, end = end_of(old);
@@ -199,7 +199,7 @@ void leaf_store(struct store *st)
 	node_retire(mas->tree, old);
 }
 
-/* A leaf as root: what is before index, the entry, what is after last. */
+/* Make a leaf the root: the range before index, the entry, the range after last. */
 void root_store(struct store *st)
 {
 	struct maple_tree *mt = st->mas->tree;

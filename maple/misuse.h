@@ -8,7 +8,7 @@
 
 #ifdef SHEAF_DEBUG
 /* Check that this thread holds the tree's lock, or that some thread holds the caller's own lock, if
- * it is known. */
+ * that is known. */
 void check_locked(const struct maple_tree *mt, const char *call);
 /* mas_store_prealloc() had this many preallocated nodes; mas->node_request is set if these were too
  * few. */

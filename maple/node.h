@@ -22,10 +22,10 @@
  *  4. gap[i] of a leaf is at least its longest run of free indices; of an inner node it is the
  *     longest gap in it. A run at the end of a leaf includes its continuation in the next leaf; a
  *     run at the beginning of a leaf counts only within the leaf.
- *  5. A writer may replace a child's pointer in place by one with the same range. It changes other
- *     words of a node that a reader may see one at a time, so that the tree is consistent before
- *     and after each change; it changes meta after a pivot. A replaced node is dead: the writer
- *     sets META_DEAD and then retires it. Only writers use gaps.
+ *  5. A writer may replace a child's pointer in place by a child with the same range. It changes
+ *     other words of a node that a reader may see one at a time, so that the tree is consistent
+ *     before and after each change; it changes meta after a pivot. A replaced node is dead: the
+ *     writer sets META_DEAD and then retires it. Only writers use gaps.
  */
 #ifndef MAPLE_NODE_H
 #define MAPLE_NODE_H
@@ -40,7 +40,7 @@
 
 #define META_END  UINT64_C(0x0f) /* number of the last slot */
 #define META_DEAD UINT64_C(0x10)
-#define META_STEP UINT64_C(0x20) /* above: a count of changes in place */
+#define META_STEP UINT64_C(0x20) /* the bits above count changes in place */
 
 struct maple_node {
 	uint64_t meta;
@@ -59,7 +59,7 @@ struct maple_node {
 };
 _Static_assert(sizeof(struct maple_node) == NODE_BYTES, "a node is 256 bytes");
 
-/* A word of a node, whatever it is: pivots and gaps are numbers, slots pointers. */
+/* Any word of a node: pivots and gaps are numbers, slots are pointers. */
 typedef uint64_t any_word __attribute__((may_alias));
 
 /* An encoded pointer to a node, as in slots of inner nodes and ma_root. */
@@ -253,7 +253,7 @@ static inline void fill_words(void *to, uint64_t value, unsigned int n)
 	}
 }
 
-/* The lines of a node that its first does not tell of. */
+/* All lines of a node: the processor does not fetch the others with the first. */
 static inline void prefetch_node(enode_t e)
 {
 	const char *line = (const char *)node_of(e);

@@ -2,8 +2,8 @@
 /*
  * A path from the root to a leaf, for writers: every node on it, the slot taken in each, and the
  * range of each node. Nodes do not point to their parents, so that replacing an inner node touches
- * none of its children. A writer that must go up has come down along such a path. Called with the
- * tree's lock held.
+ * none of its children. A writer that must go up has come down such a path. Called with the tree's
+ * lock held.
  */
 #include "tree.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a store will do, and how many nodes that takes: decided before anything is allocated.
+ * Decides what a store will do, and how many nodes it needs, before anything is allocated.
  *
  *     the tree has no node      store_root     0 or 1 node
  *     0 ... ULONG_MAX           new_root       1
@@ -13,7 +13,7 @@
  *                                                   readers in place, and 0
  *     else                      rebuild.c: split_store, rebalance, spanning_store
  *
- * A store in one leaf is planned in the leaf, where the caller's state already is, or which a walk
+ * A store in one leaf is planned in that leaf, where the caller's state already is, or which a walk
  * finds. Only stores that change more need the whole path from the root (store_way()).
  *
  * Called with the tree's lock held.
@@ -34,7 +34,7 @@ static void plan_root(struct store *st)
 
 /* --- the place ------------------------------------------------------------------------------- */
 
-/* The state has the leaf of its index, as that is now, and the slot in the node above. */
+/* The state has the current leaf of its index, and the leaf's slot in the node above. */
 static inline bool is_at_index(const struct ma_state *mas)
 {
 	const struct maple_node *leaf = mas->node;
@@ -64,7 +64,7 @@ void store_way(struct store *st)
 	st->has_way = true;
 }
 
-/* The slots that hold index and last; from what to what they go. False: in two leaves. */
+/* Find the slots that hold index and last, and their ranges. False: they are in two leaves. */
 static inline bool find_slots(struct store *st)
 {
 	const struct ma_state *mas = st->mas;
@@ -90,7 +90,7 @@ static inline bool find_slots(struct store *st)
 	return true;
 }
 
-/* The leaf of last is another one. */
+/* The leaf of last is a different one. */
 static void find_second(struct store *st)
 {
 	struct step *leaf = &st->hi.at[0];
@@ -126,7 +126,7 @@ static inline void widen_free(struct store *st, const struct maple_node *second,
 	}
 }
 
-/* What the first and the last slot keep of their ranges. */
+/* Find the parts of their ranges that the first and the last slot keep. */
 static inline void find_rests(struct store *st, const struct maple_node *second, unsigned long max)
 {
 	st->left = st->first_min < st->index;

@@ -31,7 +31,8 @@ static void make_cache(void)
 		kmem_cache_destroy(made);
 }
 
-/* By one thread while the others wait; if there is no memory for it, by each that comes later. */
+/* One thread creates the cache while the others wait. If there is no memory, later threads try
+ * again. */
 static __attribute__((noinline)) struct kmem_cache *first_use(void)
 {
 	pthread_once(&cache_once, make_cache);
@@ -47,7 +48,8 @@ struct kmem_cache *node_cache(void)
 	return likely(made) ? made : first_use();
 }
 
-/* As for the nodes themselves: a call that must not fail waits until there is memory. */
+/* The cache for this call. As with the nodes, a call that must not fail waits until there is
+ * memory. */
 static struct kmem_cache *cache_for(gfp_t gfp)
 {
 	static const struct timespec moment = {.tv_nsec = 50000};
@@ -60,7 +62,7 @@ static struct kmem_cache *cache_for(gfp_t gfp)
 	return s;
 }
 
-/* It was retired a while ago, and all of it will be written. */
+/* The node was retired a while ago, and all of it will be written. */
 static inline void prefetch_new(const struct maple_node *node)
 {
 	for (unsigned int line = 0; line < NODE_BYTES; line += 64)

@@ -47,7 +47,7 @@ static unsigned int share(const struct items *items, unsigned int start, unsigne
 		n = cap;
 	if (n < least)
 		n = least;
-	/* Rather end with an entry than with a gap that would be in two leaves. */
+	/* End with an entry if possible, because a gap would be in two leaves. */
 	if (leaf && skew < 2 && !items->slot[start + n - 1]) {
 		if (n > least && n > 1)
 			n--;
@@ -75,7 +75,7 @@ static enode_t make_node(struct maple_node *node, const struct items *items, uns
 	return e;
 }
 
-/* How many indices from this one on are free: the first slot of a leaf that is not rebuilt. */
+/* How many indices from this one on are free, in the first slot of a leaf that is not rebuilt. */
 static unsigned long free_from(const struct maple_tree *mt, unsigned long index)
 {
 	struct path path;
@@ -88,7 +88,7 @@ static unsigned long free_from(const struct maple_tree *mt, unsigned long index)
 	       index + 1;
 }
 
-/* The free run that begins at this item, in the next of the new leaves or in the leaf after
+/* The length of the free run that begins at this item, in the next new leaf or in the leaf after
  * them. */
 static unsigned long run_at(const struct store *st, unsigned int i)
 {
@@ -157,7 +157,7 @@ static void retire_rebuilt(const struct store *st, enode_t e, unsigned long min,
 	node_retire(st->mas->tree, node_of(e));
 }
 
-/* From what to what each level is rebuilt: kept where the bounds of neighbours were. */
+/* Note the range that is rebuilt at each level, in place of the bounds of neighbours. */
 static void note_bounds(struct store *st)
 {
 	for (unsigned int l = 0; l <= st->lo.height && l < st->top; l++) {

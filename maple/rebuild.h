@@ -18,7 +18,8 @@ struct built {
 	unsigned long gap[MAX_BUILT];
 };
 
-/* items.c: the list of the leaves, in st->items; and of level l, with what was built below. */
+/* items.c: make the list of the leaves, in st->items; and the list of level l, with the nodes built
+ * below. */
 void gather_leaves(struct store *st);
 void gather_children(struct store *st, unsigned int l, const struct built *built);
 

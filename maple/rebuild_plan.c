@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decide how far up a store changes nodes, which neighbours it joins, and how many nodes it needs:
+ * Decides how far up a store changes nodes, which neighbours it joins, and how many nodes it needs:
  * the first half of rebuild.c, done before anything is allocated.
  *
  * Called with the tree's lock held.
@@ -21,7 +21,7 @@ static unsigned int nodes_for(unsigned int n, unsigned int cap)
 	return (n + cap - 1) / cap;
 }
 
-/* Take the previous (next) node of a level in: above it, the way goes to its slot. */
+/* Include the previous (next) node of a level: above it, the way then goes to its slot. */
 static void take_left(struct store *st, unsigned int l, const struct path *way)
 {
 	st->level[l].left = way->at[l].e;
@@ -99,7 +99,8 @@ static void plan_leaves(struct store *st)
 		st->nodes = st->level[0].nodes = 0; /* nothing is left in the tree */
 }
 
-/* A level above it; false if nothing is to be made there, for its only child can be the root. */
+/* Plan a level above the leaves. False: there is nothing to make, because its only child can be the
+ * root. */
 static bool plan_level(struct store *st, unsigned int l)
 {
 	const struct step *lo = &st->lo.at[l], *hi = &st->hi.at[l];
@@ -137,7 +138,7 @@ void rebuild_plan(struct store *st)
 	for (l = 1; l <= height && st->nodes; l++)
 		if (is_place(st, l) || !plan_level(st, l))
 			break;
-	/* Here l is where the list of level l - 1 goes: into a slot, or it is the new root. */
+	/* The list of level l - 1 goes into a slot of level l, or is the new root. */
 	st->top = l;
 	st->in_place = st->nodes && l <= height && is_place(st, l);
 	if (!st->in_place && st->nodes && st->level[l - 1].nodes > 1)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * When nodes are split and joined, and how many nodes a store asks for.
+ * When nodes are split and joined, and how many nodes a store requests.
  *
  * MAPLE_KERNEL_RULES: the rules of the Linux kernel, only for measurements of the cache below the
  * tree, which must get the same requests. In the kernel a leaf may not end with NULL, so erasing

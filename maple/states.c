@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The readers' calls that search: where each begins, which depends on how the last one ended.
+ * The readers' calls that search. Where a call begins depends on how the previous one ended.
  *
  *     status      index ... last                         mas_find()            mas_next()
  *     start       where to search from                   looks there           continues after it
@@ -24,7 +24,7 @@
  */
 #include "tree.h"
 
-/* Nothing is at the index: from that gap to the next entry. */
+/* Nothing is at the index: go from that gap to the next entry. */
 static __attribute__((noinline)) void *go_on_from_gap(struct ma_state *mas, unsigned long limit,
 						      bool up)
 {

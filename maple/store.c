@@ -60,8 +60,7 @@ static inline void cover_gap(struct ma_state *mas, unsigned long index, unsigned
 		cover_before(mas);
 }
 
-/* The same after any other store; without a node in the tree nothing is known of it but an entry at
- * 0. */
+/* The same after any other store. A tree without a node has at most an entry, at index 0. */
 static void settle(struct store *st)
 {
 	struct ma_state *mas = st->mas;
@@ -158,7 +157,7 @@ SHEAF_PUBLIC int mas_preallocate(struct ma_state *mas, void *entry, gfp_t gfp)
 	if (is_wrong(mas, entry))
 		return mas_fail(mas, -EINVAL);
 	store_plan(&st, mas, entry);
-	/* Nothing was found for the caller. */
+	/* Leave the caller's state as if nothing was found. */
 	mas->status = status;
 	mas->prepared = mas->node;
 	mas->node = NULL;

@@ -5,7 +5,7 @@
 
 enum store_type {
 	wr_invalid,
-	wr_none,	   /* the tree has it so already */
+	wr_none,	   /* nothing: the tree has this entry there already */
 	wr_new_root,	   /* one range from 0 to ULONG_MAX */
 	wr_store_root,	   /* the tree had no node */
 	wr_exact_fit,	   /* one slot */

@@ -28,7 +28,7 @@ static int row(const struct maple_tree *mt, unsigned int level)
 	return MARGIN + (int)(mt_height(mt) - 1 - level) * ROW;
 }
 
-/* Draw a leaf from *x on, and move *x behind it; where its middle is. */
+/* Draw a leaf from *x on, and move *x behind it. Returns the leaf's middle. */
 static int draw_leaf(const struct maple_tree *mt, FILE *out, enode_t e, unsigned long min,
 		     unsigned long max, int *x)
 {
@@ -50,7 +50,7 @@ static int draw_leaf(const struct maple_tree *mt, FILE *out, enode_t e, unsigned
 	return (from + *x - SPACE) / 2;
 }
 
-/* Draw all below a node from *x on, then the node above the middle of it; where its middle is. */
+/* Draw everything below a node from *x on, then the node above its middle. Returns that middle. */
 static int draw(const struct maple_tree *mt, FILE *out, enode_t e, unsigned long min,
 		unsigned long max, int *x)
 {
@@ -76,7 +76,7 @@ static int draw(const struct maple_tree *mt, FILE *out, enode_t e, unsigned long
 	return from + (int)(end + 1) * CELL / 2;
 }
 
-/* How wide everything below a node is. */
+/* The width of everything below a node. */
 static int width(enode_t e)
 {
 	unsigned int end = end_of(node_of(e));

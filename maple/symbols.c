@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the header inlines, as symbols for callers that cannot inline C: see
+/* The header's inline functions as symbols, for callers that cannot inline C: see
  * src/kmalloc/symbols.c. */
 #include "tree.h"
 

@@ -122,7 +122,7 @@ SHEAF_PUBLIC int mtree_store(struct maple_tree *mt, unsigned long index, void *e
 	return mtree_store_range(mt, index, index, entry, gfp);
 }
 
-/* Store where nothing is, with the lock held. */
+/* Store only where nothing is stored yet. The lock is held. */
 static int insert(struct maple_tree *mt, unsigned long first, unsigned long last, void *entry,
 		  gfp_t gfp)
 {

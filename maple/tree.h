@@ -19,7 +19,7 @@
 #include "node.h"
 #include "store_type.h"
 
-/* Of the functions of the public header. */
+/* For the functions of the public header. */
 #define SHEAF_PUBLIC __attribute__((visibility("default")))
 
 static inline bool in_rcu(const struct maple_tree *mt)
@@ -48,8 +48,8 @@ static inline void tell_stored(struct maple_tree *mt)
 		__tsan_release(mt);
 }
 
-/* ... what a reader without the lock does with what it loads, which this gives back: a call with
- * which a reader ends costs it no registers. */
+/* ... what a reader without the lock does with the entry that it loads. Returns the entry, so that
+ * a reader can end with this call, which then costs it no registers. */
 void *told_loaded(struct maple_tree *mt, void *entry) __attribute__((noinline));
 
 static inline __attribute__((always_inline)) void *tell_loaded(struct maple_tree *mt, void *entry)
@@ -67,7 +67,7 @@ static inline __attribute__((always_inline)) void *mas_step(struct ma_state *mas
 	if (!entry)
 		return NULL;
 	entry = tell_loaded(mas->tree, entry);
-	if (!entry) /* so that no caller looks once more */
+	if (!entry) /* so that no caller tests it again */
 		__builtin_unreachable();
 	return entry;
 }
@@ -79,7 +79,7 @@ struct kmem_cache *node_cache(void);
 /* Preallocate n nodes for node_take(); 0 or -ENOMEM. */
 int nodes_get(struct ma_state *mas, unsigned int n, gfp_t gfp);
 unsigned int nodes_in_hand(const struct ma_state *mas);
-/* One of those in hand. */
+/* Take one of the preallocated nodes. */
 struct maple_node *node_take(struct ma_state *mas);
 /* Retire a node that readers may be using. */
 void node_retire(const struct maple_tree *mt, struct maple_node *node);
@@ -186,8 +186,8 @@ static inline void mas_widen_before(struct ma_state *mas)
 
 /* --- find.c ---------------------------------------------------------------------------------- */
 
-/* From a range of the tree to the next entry, or range; with the status of the end if there is
- * none. */
+/* Go from a range of the tree to the next entry, or the next range; if there is none, set the
+ * status of the end. */
 void *mas_up(struct ma_state *mas, unsigned long max);
 void *mas_up_range(struct ma_state *mas, unsigned long max);
 void *mas_down(struct ma_state *mas, unsigned long min);
@@ -195,11 +195,11 @@ void *mas_down_range(struct ma_state *mas, unsigned long min);
 
 /* --- stores ------------------------------------------------------------------------------- */
 
-/* Slots on their way into new nodes: of up to five leaves, and what a store adds. */
+/* Slots that move into new nodes: those of up to five leaves, and those that a store adds. */
 #define MAX_ITEMS (5 * LEAF_SLOTS + 3)
 struct items {
 	unsigned int n;
-	unsigned long min; /* where the first begins */
+	unsigned long min; /* the beginning of the first */
 	unsigned long pivot[MAX_ITEMS];
 	void *slot[MAX_ITEMS];
 	unsigned long gap[MAX_ITEMS];
@@ -218,15 +218,15 @@ struct store {
 	void *entry;
 	unsigned long index, last; /* widened over free neighbours if the entry is NULL */
 	enum store_type type;
-	unsigned int nodes;	    /* that it takes */
+	unsigned int nodes;	    /* nodes that the store needs */
 	unsigned int first, second; /* slots of the leaf, or of two, that hold index and last */
 	unsigned long first_min, second_max;
-	bool left, right;   /* they keep a part */
-	unsigned int end;   /* of the leaf afterwards */
-	unsigned int top;   /* the level where the new nodes are hung in, or the new root's */
-	bool in_place;	    /* hung into a slot, not a new root */
+	bool left, right;   /* the first and the second slot keep a part */
+	unsigned int end;   /* the leaf's end afterwards */
+	unsigned int top;   /* the level that gets the new nodes, or the level of the new root */
+	bool in_place;	    /* the new nodes go into a slot, and are no new root */
 	int skew;	    /* >0: it grows upwards, <0: downwards; 2: at the end of the tree */
-	bool has_way;	    /* lo is known; a store of one leaf seldom needs it */
+	bool has_way;	    /* lo is known; a store in one leaf rarely needs it */
 	struct path lo, hi; /* ways to index and, if in another leaf, to last */
 	struct level level[MAX_LEVELS];
 	struct items items;
@@ -236,17 +236,18 @@ struct store {
 void store_plan(struct store *st, struct ma_state *mas, void *entry);
 void store_way(struct store *st);
 
-/* leaf.c: a store of one leaf, of a tree without nodes or of everything. */
+/* leaf.c: a store in one leaf, in a tree without nodes, or of the whole range. */
 void leaf_store(struct store *st);
 void root_store(struct store *st);
 
-/* rebuild.c: one that does not fit one leaf; the plan sets nodes, top. */
+/* rebuild.c: a store that does not fit into one leaf; the plan sets nodes and top. */
 void rebuild_plan(struct store *st);
 void rebuild(struct store *st);
 
 /* --- dump.c ----------------------------------------------------------------------------------- */
 
-/* Write it to the descriptor through a new stream; returns 0 or the error. Preserves errno. */
+/* Write the tree to the descriptor through a new stream; returns 0 or the error. Preserves
+ * errno. */
 int dump_to(int fd, const struct maple_tree *mt,
 	    void (*dump)(const struct maple_tree *mt, FILE *out));
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Check a tree's invariants (node.h): walk every node, and report each fault in one line.
+ * Checks a tree's invariants (node.h): walks every node, and reports each fault in one line.
  *
  * Called with the tree's lock held.
  */
@@ -27,7 +27,8 @@ __attribute__((format(printf, 3, 4))) static void fault(struct proof *proof, eno
 	fputc('\n', stderr);
 }
 
-/* Pivots ascend within the node's bounds; beyond the end nothing is. False: do not look below. */
+/* Check that pivots ascend within the node's bounds, and that nothing is beyond the end. False: do
+ * not look below. */
 static bool prove_words(struct proof *proof, enode_t e, unsigned long min, unsigned long max)
 {
 	const struct maple_node *node = node_of(e);
@@ -81,7 +82,7 @@ static unsigned long longest_below(struct proof *proof, enode_t e, unsigned long
 	return leaf_gap(node_of(e), min, max, free_after(&path));
 }
 
-/* Of leaves it may be too much. */
+/* The gap stored for a leaf may be too large. */
 static void prove_gap(struct proof *proof, enode_t e, unsigned int i, unsigned long longest)
 {
 	unsigned long gap = gaps(e)[i];

@@ -82,8 +82,8 @@ static inline bool leaf_slot(struct ma_state *mas, const struct maple_node *leaf
 			return false;
 		end = seen & META_END;
 		offset = search15(leaf->range.pivot, index);
-		/* An append has stored pivots, but meta not yet: what it divides is one slot
-		 * still. */
+		/* An append has stored pivots, but not yet meta: the slot that it divides still
+		 * counts as one. */
 		if (unlikely(offset > end))
 			offset = end;
 		*entry = load_acquire(&leaf->range.slot[offset]);
@@ -92,14 +92,14 @@ static inline bool leaf_slot(struct ma_state *mas, const struct maple_node *leaf
 		mas->index = slot_min(leaf, offset, mas->min);
 		mas->last = slot_max(leaf, offset, end, mas->max);
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		/* A border that moves is not in meta yet: the search saw it on the one side. */
+		/* A border that moves is not yet in meta: the search saw it on one side. */
 	} while (unlikely(load_relaxed(&leaf->meta) != seen ||
 			  index - mas->index > mas->last - mas->index));
 	mas->seen = seen;
 	return true;
 }
 
-/* From a node to its child, and what that covers. */
+/* Go from a node to its child, and to the child's range. */
 static inline enode_t step_down(enode_t e, unsigned int i, unsigned long *min, unsigned long *max,
 				bool arange)
 {
@@ -137,7 +137,7 @@ descend_nodes(struct ma_state *mas, enode_t e, unsigned long index, bool arange,
 	return e;
 }
 
-/* `ahead`: an iteration will come to the next (1) or previous (-1) node above the leaves, too. */
+/* `ahead`: an iteration will also reach the next (1) or previous (-1) node above the leaves. */
 static inline __attribute__((always_inline)) void *descend(struct ma_state *mas,
 							   unsigned long index, int ahead)
 {
