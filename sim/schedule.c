@@ -79,7 +79,7 @@ void sim_abort_section(struct fibre *fibre)
 		fibre->aborted = true;
 }
 
-/* Only another fibre can change that. */
+/* Only another fibre can end the wait. */
 static bool waits(const struct fibre *fibre)
 {
 	return fibre->waits_for || (fibre->waits_on && !fibre->gives_up);
@@ -188,7 +188,7 @@ void sim_pass(void)
 
 	if (n && sim.config.decide)
 		chosen = &sim.fibres[sim.config.decide(SIM_NOBODY)];
-	/* Do not choose the fibre that yields again if there is another. */
+	/* Do not choose the yielding fibre again if there is another. */
 	else if (chosen == sim.current && n > 1)
 		chosen = sim.candidates[sim_below(n)];
 	sim_go_on(chosen);

@@ -6,7 +6,7 @@
  * barrier, a memory call, a yield) a scheduler driven by the seed may switch to another fibre:
  *
  *   fibres on different CPUs   interleave; a section in progress does not notice
- *   fibres on the same CPU     preempt each other: the section of the one put aside is aborted
+ *   fibres on the same CPU     preempt each other: the preempted fibre's section is aborted
  *   a fibre that migrates      loses its section too
  *
  * Invariants
@@ -27,17 +27,17 @@
 #define SIM_ALWAYS 65536u /* a probability of one */
 
 /*
- * What a simulation supplies that also says how long everything takes (sim/scale/). Its `decide`
- * keeps the fibre that runs; other fibres go on where it calls sim_go_on() (state.h). It has locks
- * of its own, in the place of os/lock.c.
+ * The functions of a simulation that also has a price for each step (sim/scale/). Its `decide`
+ * keeps the running fibre; other fibres continue where it calls sim_go_on() (state.h). It has its
+ * own locks in place of os/lock.c.
  */
 struct sim_prices {
 	const uint16_t *node_of_cpu, *llc_of_cpu;
 	uint64_t (*now)(void);			     /* the running fibre's clock, in ns */
-	void (*section)(void);			     /* it enters a section */
-	void (*barrier)(void);			     /* it calls membarrier */
-	void (*sleep)(uint64_t ns);		     /* it sleeps */
-	void (*discard)(void *address, size_t size); /* it gives memory back */
+	void (*section)(void);			     /* the fibre enters a section */
+	void (*barrier)(void);			     /* the fibre calls membarrier */
+	void (*sleep)(uint64_t ns);		     /* the fibre sleeps */
+	void (*discard)(void *address, size_t size); /* the fibre returns memory */
 };
 
 struct sim_config {
@@ -71,18 +71,19 @@ struct sim_config {
 	 */
 	unsigned int (*decide)(unsigned int fibre);
 
-	const struct sim_prices *prices; /* NULL: all that is known of time is step_ns */
+	const struct sim_prices *prices; /* NULL: each step takes step_ns */
 };
 #define SIM_NOBODY (~0u)
 
 /* Set up the machine. Before the first call of the library, once per process. */
 void sim_start(const struct sim_config *config);
 
-/* Run n fibres, each on a CPU chosen by the seed, until they all end: then everything is quiet. */
+/* Run n fibres, each on a CPU chosen by the seed, until all have ended: then everything is
+ * quiet. */
 void sim_run(unsigned int n, void (*body)(unsigned int fibre, void *data), void *data);
 
-/* Continue on this CPU: for bodies that are bound to one, and for a test's actions when all is
- * quiet. */
+/* Continue on this CPU: for bodies that are bound to a CPU, and for a test's actions when
+ * everything is quiet. */
 void sim_go_to(unsigned int cpu);
 
 /* Refuse memory and membarrier as configured, or not at all (the initial state). */
@@ -111,8 +112,8 @@ size_t sim_row_pages(void);
 /* True if the address is in memory that the library reserved. */
 bool sim_reserved(uintptr_t address);
 
-/* The row of slots that an address is in, and where that begins: 0 nobody's, 1 handles, 2 the first
- * CPU's. False if it is in none. */
+/* The row of slots that contains an address, and where the row begins: 0 nobody's, 1 handles, 2 the
+ * first CPU's. False if there is none. */
 bool sim_row(uintptr_t address, unsigned int *row, uintptr_t *begin);
 
 /* Print one line with the seed, then abort(). */

@@ -25,7 +25,7 @@ struct fibre {
 	uint64_t asleep_until; /* a step number */
 	struct os_lock *waits_for;
 	uint32_t *waits_on;   /* a word to be woken on */
-	bool gives_up;	      /* it has slept for long enough */
+	bool gives_up;	      /* it has slept long enough */
 	struct slot *section; /* in progress, or NULL */
 	bool aborted;
 	uint32_t held_ranks;
@@ -60,7 +60,7 @@ uint64_t sim_step_ns(void);
 bool sim_chance(unsigned int probability);
 /* Switch to another fibre; returns when this one is chosen again. */
 void sim_pass(void);
-/* ... to this one, which waits for nothing. */
+/* The same, to this fibre, which waits for nothing. */
 void sim_go_on(struct fibre *fibre);
 void sim_abort_section(struct fibre *fibre);
 
@@ -68,7 +68,7 @@ void sim_abort_section(struct fibre *fibre);
 struct stack *stack_new(void (*entry)(void));
 /* The stack of the caller, to return to. */
 struct stack *stack_outside(void);
-/* Start it again at entry(). */
+/* Start the stack again at entry(). */
 void stack_reset(struct stack *stack);
 void stack_switch(struct stack *from, struct stack *to);
 

@@ -25,7 +25,7 @@ static void check_slab(const struct slab_cache *cache, struct slab *slab)
 	if (free + slab_inuse(state) != objects)
 		sim_fail("a slab of %u objects has %u bits and counts %u", objects, free,
 			 slab_inuse(state));
-	/* One that waits for a grace period stays held. */
+	/* A slab that waits for a grace period stays held. */
 	if (cache->late && free == objects)
 		return;
 	if (state & SLAB_HELD)

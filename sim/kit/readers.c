@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A provider of grace periods; see readers.h. No step of the simulator happens while its tables
+/* A provider of grace periods; see readers.h. The simulator makes no step while its tables
  * change. */
 #include "sim/kit/readers.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Guard pages and their signals: an invented machine has none, its accesses are not refused. */
+/* Guard pages and their signals: a simulated machine has none, and refuses no access. */
 #include "os/guard.h"
 
 #include "os/fault.h"

@@ -34,7 +34,7 @@ void os_init(void)
 	os_find_places();
 }
 
-/* A simulation may try any options on any machine, and is silent. */
+/* A simulation may try any options on any machine, so it reports nothing. */
 void os_tell_start(void)
 {
 }

@@ -144,7 +144,7 @@ char *os_map_rows(unsigned int n, const struct slot *slot)
 	return rows + ROW_BYTES;
 }
 
-/* No other process could see these counts. */
+/* No other process sees these counts. */
 void *os_counters_head(void)
 {
 	return NULL;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Fibres switch stacks, whose callers say nothing that the seed does not. */
+/* Fibres switch stacks, and the seed already identifies what they did, so there are no stack
+ * traces. */
 #include "os/stack.h"
 
 #include <stdio.h>
