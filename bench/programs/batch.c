@@ -124,8 +124,8 @@ struct counted {
 	struct job job;
 };
 
-/* In the child: run enough rounds that everything is warm and the sheaves are in the same state
- * again. */
+/* In the child: run enough rounds to warm everything up and to bring the sheaves into the same
+ * state again. */
 static bool prepare(void *data)
 {
 	struct counted *counted = data;

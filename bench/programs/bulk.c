@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The bulk benchmark: arrays of objects, and memory that was not used before.
+ * The bulk benchmark: arrays of objects, and fresh memory.
  *
  *   bulk-NAME transfer   get N objects as one array and put them back, again and again
  *   bulk-NAME fresh      allocate a number of bytes in all, in bulks of N or (N = 1) one by one
@@ -183,7 +183,7 @@ static void take_all(void **objects, size_t n, const struct options *options)
 		bench_out_of_memory();
 }
 
-/* So that the next round finds all memory mapped, and no data of this round in it. */
+/* Make the next round find all memory mapped, without data of this round. */
 static void fault_all(void **objects, size_t n, const struct options *options)
 {
 	struct options touching = *options;

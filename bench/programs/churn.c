@@ -2,16 +2,16 @@
 /*
  * The churn benchmark: free many objects, allocate as many again and touch them.
  *
- *   in-order, reverse, shuffled   all are freed, in this order of their allocation
+ *   in-order, reverse, shuffled   all are freed, in this order relative to their allocation
  *   half                          half of them, chosen at random, are freed and allocated again
  *   exchange                      two threads; each frees what the other one allocated
  *
  * All objects are allocated and touched first. Prints a line "from LIBRARY" if the allocator is a
  * preloaded one, and then for each round lines of "free" and "again" with nanoseconds of CPU time
- * and page faults, both per object freed or allocated. With --idle the last frees end it, and lines
- * follow of bytes that are resident beyond those before the allocator's first use, per object:
- * "freed", at once; "later", after so many milliseconds and one further free; "worked", after a
- * hundredth of the objects was allocated and freed once more.
+ * and page faults, both per object freed or allocated. With --idle, it ends after the last frees.
+ * Then lines follow with the growth of resident bytes since before the allocator's first use, per
+ * object: "freed", at once; "later", after so many milliseconds and one further free; "worked",
+ * after a hundredth of the objects was allocated and freed once more.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -45,7 +45,7 @@ static struct options {
 
 static void *context;
 static void **objects;
-static uint32_t *order; /* in which they are freed: indices of the array */
+static uint32_t *order; /* the order of the frees: indices of the array */
 
 static void parse(int argc, char **argv)
 {
@@ -134,7 +134,7 @@ static void *thread_main(void *share)
 	unsigned int index = (unsigned int)((struct share *)share - shares);
 
 	bench_pin(bench_cpu(index));
-	pthread_barrier_wait(&gate); /* the allocator is there */
+	pthread_barrier_wait(&gate); /* the allocator is ready */
 	bench_thread_begin(index);
 	while (true) {
 		pthread_barrier_wait(&gate);
@@ -156,8 +156,7 @@ static void begin_threads(void)
 		}
 }
 
-/* Do it to so many objects from the first one on; shared out among the threads, if there are
- * some. */
+/* Do this to the first n objects, divided among the threads if there are several. */
 static struct share run(void (*what)(struct share *share), size_t n)
 {
 	struct share sum = {.n = n};
@@ -180,7 +179,8 @@ static struct share run(void (*what)(struct share *share), size_t n)
 
 /* --- the rounds ------------------------------------------------------------------------------- */
 
-/* Another one for each round, or what was allocated last would be freed in that order. */
+/* A different order for each round: otherwise objects would be freed in the order of their last
+ * allocation. */
 static void fill_order(size_t n, size_t round)
 {
 	if (options.order == SHUFFLED || options.order == HALF) {
@@ -193,7 +193,7 @@ static void fill_order(size_t n, size_t round)
 								 : (i + n / THREADS) % n);
 }
 
-/* Those that are freed come first in the array, so that the next ones are put where these were. */
+/* Objects that are freed come first in the array, so that the next ones take their places. */
 static void put_freed_first(size_t n, void **room)
 {
 	for (size_t i = 0; i < n; i++)
@@ -243,7 +243,7 @@ static void run_rounds(void **room)
 	}
 }
 
-/* What a program does that goes on. The first n places of the array are free. */
+/* The work of a program that continues. The first n places of the array are free. */
 static void work(size_t n)
 {
 	struct share some = {.n = n};
@@ -258,7 +258,7 @@ int main(int argc, char **argv)
 	void *further, **room = NULL;
 	size_t n, base;
 
-	bench_cpu(0); /* looks at what this process may use before anything is pinned */
+	bench_cpu(0); /* reads which CPUs this process may use, before anything is pinned */
 	parse(argc, argv);
 	n = options.objects;
 	while ((size_t)THREADS << thread_shift < n)

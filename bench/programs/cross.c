@@ -18,7 +18,7 @@
 #include "common/threads.h"
 
 #define THREADS_MAX 4096
-#define OBJECTS	    4096 /* per thread: a ring, and the contents of per-thread caches */
+#define OBJECTS	    4096 /* per thread: those in a ring and in per-thread caches */
 
 struct options {
 	size_t threads, size, capacity, window, windows;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The kvfree_rcu part of the vmalloc benchmark: allocate a block that is no slab object, write its
- * first byte, give it up; no reader runs.
+ * first byte, and free it in one of these ways; no reader runs.
  *
  *   plain   freed at once
  *   two     by kvfree_rcu() with two arguments, the block and its head; for a malloc, by call_rcu()
@@ -9,8 +9,8 @@
  *   one     by kfree_rcu_mightsleep(), which needs no head; libsheaf only
  *
  * A barrier every ROUND blocks bounds the number of waiting blocks. Prints a line "from LIBRARY" if
- * the allocator is a preloaded one, and ns of CPU time of a block, the worker's too, for each
- * iteration but the first.
+ * the allocator is a preloaded one, and then, for each iteration but the first, ns of CPU time per
+ * block, including the worker's.
  */
 #include BENCH_URCU
 #include <stdatomic.h>

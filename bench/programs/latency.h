@@ -12,7 +12,7 @@
 
 struct latency {
 	uint64_t cells[LATENCY_CELLS], sum;
-	uint64_t first; /* earlier stamps belong to other memory */
+	uint64_t first; /* earlier stamps are of other memory */
 };
 
 static inline void latency_clear(struct latency *latency)

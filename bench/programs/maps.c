@@ -6,7 +6,7 @@
  * begins with a different one.
  *
  * Prints lines for the `sheaf` command: those of common/threads.h; a "pair" is a call. --capacity:
- * of the sheaves of both caches.
+ * the capacity of the sheaves of both caches.
  */
 #include <glob.h>
 #include <stdio.h>

@@ -2,11 +2,12 @@
 /*
  * The memory benchmark: allocate many objects one by one, touch all of each, free them or a part of
  * them in some order, do nothing for a while, free one more (further), allocate and free a
- * hundredth as many (work), ask for memory to be given back; resident bytes all along.
+ * hundredth as many (work), ask the allocator to return memory; resident bytes are measured all
+ * along.
  *
  * Prints a line "from LIBRARY" if the allocator is a preloaded one, and then lines of PHASE (grow,
  * free, idle, further, work, trim), how much of the phase is done (0 to 1), seconds of CPU time
- * since the start without those spent looking, and resident bytes beyond those at the start.
+ * since the start, without those spent on measuring, and resident bytes beyond those at the start.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,8 +54,8 @@ static struct options parse(int argc, char **argv)
 	return o;
 }
 
-/* Resident and swapped bytes, without those that the process has given up (MADV_FREE) but the
- * system has not taken yet. Exact: statm's count may lag by some pages per CPU. */
+/* Resident and swapped bytes, without those that the process has released (MADV_FREE) but the
+ * system has not yet taken. Exact: statm's count may lag by some pages per CPU. */
 static long resident(void)
 {
 	static const struct {
@@ -151,7 +152,7 @@ static void idle(size_t milliseconds)
 	}
 }
 
-/* What a program does that goes on, in places whose objects are freed. */
+/* The work of a program that continues, in places whose objects are freed. */
 static void work(void **objects, const uint32_t *order, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {

@@ -6,7 +6,7 @@
  *
  * Prints lines for the `sheaf` command: those of common/threads.h, where a "pair" is a map and its
  * unmap; then "maps N", the number of maps, and "cpu NS", the CPU time of the process per map.
- * --capacity: of the sheaves of both caches.
+ * --capacity: the capacity of the sheaves of both caches.
  */
 #include <stdio.h>
 

@@ -7,7 +7,7 @@
  *   immediate    freed at once, with no grace period: the lower bound, and wrong in a program
  *   call_rcu     a callback of each object frees it
  *   batch        an array of BENCH_ARRAY objects and one callback, which frees them all
- *   kfree_rcu    of libsheaf only: through the head in the object
+ *   kfree_rcu    libsheaf only: through the head in the object
  *   cache        kmem_cache_free_rcu(), which needs no head
  *   mightsleep   kfree_rcu_mightsleep(), likewise
  */
@@ -19,7 +19,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#define BENCH_THREAD_SHIFT 18 /* two writers share no object: its lines would move between CPUs */
+#define BENCH_THREAD_SHIFT 18 /* two writers share no object, whose lines would move between CPUs */
 #include "allocators/allocator.h"
 #include "common/threads.h"
 

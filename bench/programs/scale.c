@@ -4,7 +4,7 @@
  * are not touched. With --idle, it does so once, and then sleeps.
  *
  * Prints lines for the `sheaf` command: those of common/threads.h, and "resident KIB": the growth
- * of the process since the threads were ready and the allocator unused.
+ * of the process since the threads were ready and before the allocator was used.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -34,8 +34,8 @@ struct options {
 };
 
 static uint64_t state;
-static size_t objects; /* that the tree has */
-static uint64_t sum;   /* of what the walk sees */
+static size_t objects; /* in the tree */
+static uint64_t sum;   /* of the values that the walk reads */
 
 #ifdef SHEAF_SLAB_H
 static struct kmem_cache *elements, *attributes;
@@ -67,7 +67,7 @@ static void *made(void *object)
 	return object;
 }
 
-/* 4 to 43 letters, most of them few, as names and values are. */
+/* 4 to 43 letters, mostly few, as names and values have. */
 static char *new_string(void)
 {
 	uint64_t random = bench_random(&state);
@@ -94,7 +94,7 @@ static struct attribute *new_attributes(void)
 	return first;
 }
 
-/* As many elements as are left, or 1 to 8 children each. */
+/* An element with 1 to 8 children, as long as elements are left. */
 static struct element *new_element(size_t *left, uint32_t depth)
 {
 	struct element *one = made(NEW(elements, element));

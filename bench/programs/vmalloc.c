@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The vmalloc benchmark: the loops of the kernel's test of large allocations, whose figures changed
+ * The vmalloc benchmark: the loops of the kernel's test of large allocations, whose results changed
  * with sheaves. Each allocates a block, writes its first byte and frees it.
  *
  *   fix_size            blocks of --pages pages
