@@ -106,17 +106,22 @@ struct os_options {
 
 extern struct os_options os_options;
 
-/* Does a block of slab_debug have this letter? */
-bool os_options_debug_has(char letter);
-
 /* Read SHEAF_OPTIONS (not in a set-user-ID program). */
 void os_options_init(void);
-/* Write the options that are not at their defaults, as SHEAF_OPTIONS would have them. */
-void os_options_text(char *text, size_t size);
 /* Read this text instead; true if every option in it was understood. Contradictions are
  * reported. */
 bool os_options_parse(const char *text);
-/* Print every option to standard error. With no lock held. */
+
+/* --- option_debug.c --------------------------------------------------------------------------- */
+
+/* Does a block of slab_debug have this letter? */
+bool os_options_debug_has(char letter);
+
+/* --- option_print.c --------------------------------------------------------------------------- */
+
+/* Write the options that are not at their defaults, as SHEAF_OPTIONS would have them. */
+void os_options_text(char *text, size_t size);
+/* Print every option to standard error. The caller holds no lock. */
 void os_options_help(void) __attribute__((cold));
 
 #endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/* slab_debug among the options: its blocks have a grammar of their own; see options.h. */
+#include <stdio.h>
+#include <string.h>
+
+#include "os/option.h"
+#include "os/report.h"
+
+#define DEBUG	    "slab_debug"
+#define IS_DEBUG(c) (strchr("FZPUTAOGSQfzputaogsq-", (c)) != NULL)
+
+static bool is_option(const char *word, size_t length)
+{
+	for (size_t i = 0; i < OS_NR_OPTIONS; i++)
+		if (strlen(os_option_table[i].name) == length &&
+		    !memcmp(word, os_option_table[i].name, length))
+			return true;
+	return false;
+}
+
+bool os_option_is_debug(const char *word, size_t length, bool after)
+{
+	const char *comma;
+
+	if (length >= sizeof(DEBUG) - 1 && !memcmp(word, DEBUG, sizeof(DEBUG) - 1))
+		return length == sizeof(DEBUG) - 1 || strchr("=,", word[sizeof(DEBUG) - 1]);
+	if (!after || !length)
+		return false;
+	comma = memchr(word, ',', length);
+	if (comma)
+		length = (size_t)(comma - word);
+	while (length && (IS_DEBUG(*word) || (comma && *word >= 'A' && *word <= 'Z'))) {
+		word++;
+		length--;
+	}
+	return !length;
+}
+
+static void warn_of_names(const char *block, size_t length)
+{
+	const char *comma;
+
+	while ((comma = memchr(block, ',', length)) != NULL) {
+		length -= (size_t)(comma + 1 - block);
+		block = comma + 1;
+		if (is_option(block, strcspn(block, ";, ")))
+			os_report_later("SHEAF_OPTIONS: \"%.*s\" after a comma is the name of a "
+					"cache for slab_debug; put \";\" in front of options",
+					(int)strcspn(block, ";, "), block);
+	}
+}
+
+bool os_option_add_debug(const char *word, size_t length)
+{
+	size_t used = strlen(os_options.slab_debug);
+	char *end = os_options.slab_debug + used;
+	int written;
+
+	warn_of_names(word, length);
+	if (length >= sizeof(DEBUG) - 1 && !memcmp(word, DEBUG, sizeof(DEBUG) - 1)) {
+		bool has_value = length > sizeof(DEBUG) - 1 && word[sizeof(DEBUG) - 1] == '=';
+
+		word += sizeof(DEBUG) - 1 + has_value;
+		length -= sizeof(DEBUG) - 1 + has_value;
+	}
+	if (!length || *word == ',')
+		written = snprintf(end, OS_TEXT - used, "%sFZPU%.*s", used ? ";" : "", (int)length,
+				   word);
+	else
+		written =
+			snprintf(end, OS_TEXT - used, "%s%.*s", used ? ";" : "", (int)length, word);
+	if ((size_t)written < OS_TEXT - used)
+		return true;
+	*end = '\0';
+	os_report_later("SHEAF_OPTIONS: slab_debug is longer than %d letters; the last block is "
+			"left out",
+			OS_TEXT - 1);
+	return false;
+}
+
+bool os_options_debug_has(char letter)
+{
+	const char *block = os_options.slab_debug;
+
+	while (*block) {
+		size_t letters = strcspn(block, ",;-");
+
+		for (size_t i = 0; i < letters; i++)
+			if (block[i] == letter || block[i] == letter + ('a' - 'A'))
+				return true;
+		block += strcspn(block, ";");
+		block += *block == ';';
+	}
+	return false;
+}
