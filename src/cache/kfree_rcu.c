@@ -17,7 +17,6 @@
 #include "cache/block.h"
 #include "cache/hardened.h"
 #include "debug/guard.h"
-#include "grace/provider.h"
 #include "os/machine.h"
 #include "os/report.h"
 #include "os/rseq.h"
@@ -277,59 +276,4 @@ SHEAF_PUBLIC void kvfree_rcu_barrier_on_cache(struct kmem_cache *s)
 	if (s->sheaf.slab.late)
 		grace_barrier(s->sheaf.slab.late->user.grace, &s->sheaf.slab.late->user);
 	errno = saved;
-}
-
-static int refuse(const char *why)
-{
-	os_misuse(NULL, "sheaf_rcu_register: %s; not registered", why);
-	return -1;
-}
-
-SHEAF_PUBLIC int sheaf_rcu_register(const struct sheaf_rcu_ops *ops)
-{
-	struct sheaf_rcu_ops own;
-	const char *wrong = provider_read(&own, ops);
-	int saved = errno;
-	bool memory, done;
-	struct grace *grace;
-
-	if (wrong)
-		return refuse(wrong);
-	if (!caches_ready())
-		return -1;
-	os_lock(&caches.lock);
-	grace = grace_of(ops);
-	memory = grace && rcu_any_init(grace, &block_rcu_ops);
-	done = memory && !caches.no_readers && grace_register(ops);
-	os_unlock(&caches.lock);
-	errno = saved;
-	if (!memory) {
-		os_report("sheaf_rcu_register: out of memory; not registered");
-		return -1;
-	}
-	if (os_load_acquire(&caches.no_readers))
-		return refuse("sheaf_rcu_none() declared earlier that there are no readers");
-	if (!done)
-		return refuse("another provider is already in use (use kmem_cache_args.rcu for "
-			      "the provider of one cache)");
-	return 0;
-}
-
-SHEAF_PUBLIC int sheaf_rcu_none(void)
-{
-	bool done;
-
-	if (!caches_ready())
-		return -1;
-	os_lock(&caches.lock);
-	done = !grace_of(NULL);
-	if (done)
-		os_store_release(&caches.no_readers, 1);
-	os_unlock(&caches.lock);
-	if (!done)
-		os_misuse(
-			NULL,
-			"sheaf_rcu_none: the process already has an RCU provider, so there may be "
-			"readers; the call is ignored");
-	return done ? 0 : -1;
 }
