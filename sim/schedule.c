@@ -116,11 +116,12 @@ static struct fibre *first_sleeper(void)
 			first = fibre;
 	}
 	if (!first && waiting && waiting->waits_on)
-		sim_fail("nobody can go on, and fibre %d waits to be woken",
+		sim_fail("no fibre can continue, and fibre %d waits to be woken",
 			 (int)(waiting - sim.fibres));
 	if (!first && waiting)
-		sim_fail("deadlock: nobody can go on, fibre %d waits for a lock of rank %u",
-			 (int)(waiting - sim.fibres), waiting->waits_for->rank);
+		sim_fail(
+			"deadlock: no fibre can continue, and fibre %d waits for a lock of rank %u",
+			(int)(waiting - sim.fibres), waiting->waits_for->rank);
 	return first ? first : &sim.outside;
 }
 
@@ -297,5 +298,5 @@ void sim_run(unsigned int n, void (*body)(unsigned int fibre, void *data), void 
 	sim_pass();
 	sim.nr_fibres = 0;
 	if (os_reports_kept)
-		sim_fail("everybody is done, and a report is kept");
+		sim_fail("all fibres are done, and a report is still kept");
 }

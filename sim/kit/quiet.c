@@ -29,7 +29,7 @@ static void check_slab(const struct slab_cache *cache, struct slab *slab)
 	if (cache->late && free == objects)
 		return;
 	if (state & SLAB_HELD)
-		sim_fail("a slab is held when all is quiet");
+		sim_fail("a slab is held when everything is quiet");
 	if (!(state & SLAB_LISTED) != !free)
 		sim_fail("a slab with %u free objects is %slisted", free,
 			 state & SLAB_LISTED ? "" : "not ");

@@ -67,7 +67,8 @@ void os_unlock(struct os_lock *lock)
 {
 	os_sim_step();
 	if (!lock->word || !(sim.current->held_ranks >> lock->rank & 1))
-		sim_fail("a lock of rank %u is released by who does not hold it", lock->rank);
+		sim_fail("a lock of rank %u is released by a fibre that does not hold it",
+			 lock->rank);
 	note_hold(lock);
 	lock->word = 0;
 	sim.current->held_ranks &= ~(1u << lock->rank);

@@ -114,7 +114,7 @@ void os_sleep_briefly(void)
 	else if (sim.current != &sim.outside)
 		sim_pass();
 	else if (!sim.nr_fibres)
-		sim_fail("waits for somebody when everything is quiet");
+		sim_fail("waits when everything is quiet");
 }
 
 uint64_t sim_step_ns(void)

@@ -46,7 +46,7 @@ static char *map(size_t size, int protection)
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 
 	if (address != (char *)next_address)
-		sim_fail("%zu bytes of addresses at %#zx cannot be had", size, next_address);
+		sim_fail("%zu bytes of addresses at %#zx are refused", size, next_address);
 	next_address += whole;
 	return address;
 }

@@ -83,7 +83,7 @@ static uint64_t steps_of_a_pair(void)
 		char *block = map_alloc(3 * MiB, 1, 0);
 
 		if (!block || !map_free(block))
-			sim_fail("a block cannot be had or freed");
+			sim_fail("a block cannot be allocated or freed");
 		if (sim_steps() - before < least)
 			least = sim_steps() - before;
 	}
