@@ -121,9 +121,12 @@ void cache_free_any(const void *pointer, const char *call)
 		cache_report_wrong(pointer, call);
 }
 
-static size_t size_of_block(const void *pointer)
+/* Its memory: a checked object has more around it than was requested. */
+static size_t memory_of_block(const void *pointer)
 {
-	return block_of(pointer).size;
+	struct block block = block_of(pointer);
+
+	return block.kind == BLOCK_OBJECT ? block.cache->sheaf.slab.size : block.size;
 }
 
-const struct rcu_any_ops block_rcu_ops = {size_of_block, cache_free_waited};
+const struct rcu_any_ops block_rcu_ops = {memory_of_block, cache_free_waited};

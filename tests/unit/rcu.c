@@ -489,6 +489,27 @@ static void too_much_without_sheaves_is_counted(void **state)
 	destroy(s);
 }
 
+/* The memory that waits, not the bytes that were requested. */
+static void checked_objects_count_whole(void **state)
+{
+	struct kmem_cache *s = make_items("rcu-checked", SLAB_RED_ZONE | SLAB_STORE_USER);
+	static struct item *items[MANY];
+	struct sheaf_stats before, after;
+
+	(void)state;
+	fill(s, items, MANY);
+	sheaf_stats(&before);
+	for (unsigned int i = 0; i < MANY; i++)
+		kfree_rcu(items[i], rcu);
+	sheaf_stats(&after);
+	assert_true(look(s).slab_size > 2 * sizeof(struct item));
+	assert_true(after.rcu_bytes - before.rcu_bytes >= MANY * look(s).slab_size);
+	kvfree_rcu_barrier_on_cache(s);
+	sheaf_stats(&after);
+	assert_int_equal(after.rcu_bytes, before.rcu_bytes);
+	destroy(s);
+}
+
 static void retire_some(struct item **items)
 {
 	for (unsigned int i = 0; i < MANY / 4; i++)
@@ -781,6 +802,7 @@ int main(void)
 		cmocka_unit_test(who_waits_needs_nobody_else),
 		cmocka_unit_test(too_much_is_counted_and_told),
 		cmocka_unit_test(too_much_without_sheaves_is_counted),
+		cmocka_unit_test(checked_objects_count_whole),
 		cmocka_unit_test(a_stalled_reader_is_told_once),
 		cmocka_unit_test(typesafe_pages_go_late),
 		cmocka_unit_test(double_frees_of_waiting_slabs),
