@@ -196,24 +196,29 @@ void guard_for_each(void (*each)(void *data, struct guard_slot *slot), void *dat
 
 /* --- claiming --------------------------------------------------------------------------------- */
 
-/* One more chunk for this class. */
+static bool commit_tables(uint32_t chunk)
+{
+	return os_commit(&pool.slots[chunk * GUARD_SLOTS],
+			 GUARD_SLOTS * sizeof(struct guard_slot)) &&
+	       os_commit(&pool.notes[chunk * GUARD_SLOTS],
+			 GUARD_SLOTS * sizeof(struct guard_notes));
+}
+
+/* One more chunk for this class. Its tables come first, so that without memory for them no chunk is
+ * lost. */
 static bool grow(unsigned int class)
 {
-	uint32_t most = pool.max_chunks > 1 ? pool.max_chunks / 2 : 1, chunk, place;
+	uint32_t most = pool.max_chunks > 1 ? pool.max_chunks / 2 : 1, place;
+	uint32_t chunk = os_load_relaxed(&pool.nr_chunks);
 	char *base;
 
-	if (os_load_relaxed(&pool.classes[class].nr_chunks) >= most ||
-	    os_load_relaxed(&pool.nr_chunks) >= pool.max_chunks)
+	if (os_load_relaxed(&pool.classes[class].nr_chunks) >= most)
 		return false;
-	chunk = os_fetch_add_relaxed(&pool.nr_chunks, 1);
-	if (chunk >= pool.max_chunks) {
-		os_fetch_sub(&pool.nr_chunks, 1);
-		return false;
-	}
+	do {
+		if (chunk >= pool.max_chunks || !commit_tables(chunk))
+			return false;
+	} while (!os_cmpxchg(&pool.nr_chunks, &chunk, chunk + 1));
 	base = guard_range.base + chunk * OS_HUGE;
-	if (!os_commit(&pool.slots[chunk * GUARD_SLOTS], GUARD_SLOTS * sizeof(struct guard_slot)) ||
-	    !os_commit(&pool.notes[chunk * GUARD_SLOTS], GUARD_SLOTS * sizeof(struct guard_notes)))
-		return false;
 	os_store_release(&pool.kinds[chunk], KIND(class, os_guard_begin(base, OS_HUGE)));
 	place = os_fetch_add_relaxed(&pool.classes[class].nr_chunks, 1);
 	if (place >= MOST_CHUNKS / 2)

@@ -34,6 +34,14 @@ static void silent(const char *options, void (*body)(void), const char *says)
 	assert_true(!says || strstr(told.text, says));
 }
 
+static void *take(struct kmem_cache *s)
+{
+	void *object = kmem_cache_alloc(s, GFP_KERNEL);
+
+	CHECK(object);
+	return object;
+}
+
 /* All of them work, so many at least are guarded, and of those that are not there are some. */
 static void use_many(unsigned int size, int n, unsigned int least, bool all)
 {
@@ -43,8 +51,7 @@ static void use_many(unsigned int size, int n, unsigned int least, bool all)
 	for (int round = 0; round < 2; round++) {
 		guarded = 0;
 		for (int i = 0; i < n; i++) {
-			objects[i] = kmem_cache_alloc(s, GFP_KERNEL);
-			CHECK(objects[i]);
+			objects[i] = take(s);
 			memset(objects[i], i, size);
 			guarded += guard_is_ours(objects[i]);
 		}
@@ -77,6 +84,38 @@ static void room(void **state)
 	silent("slab_debug=G", all_are_guarded, NULL);
 	silent("slab_debug=G;slab_guard=8", some_are_guarded,
 	       "all addresses for guard pages are in use; further objects are not guarded");
+}
+
+/* As long as there is no memory for another chunk, objects are not guarded; later they are. */
+static void memory_comes_back(void)
+{
+	struct kmem_cache *s = kmem_cache_create("comes back", 64, NULL, 0);
+	struct rlimit before, none;
+
+	/* A slab. */
+	kmem_cache_free(s, kmem_cache_alloc_node(s, GFP_KERNEL | __GFP_THISNODE, 0));
+	CHECK(guard_is_ours(take(s)));
+	CHECK(getrlimit(RLIMIT_DATA, &before) == 0);
+	/* The kernel takes 0 for no limit as long as it could be raised. */
+	none = (struct rlimit){1, before.rlim_max};
+	CHECK(setrlimit(RLIMIT_DATA, &none) == 0);
+	while (guard_is_ours(take(s)))
+		;
+	for (int i = 0; i < 100; i++) {
+		void *object = take(s);
+
+		CHECK(!guard_is_ours(object));
+		kmem_cache_free(s, object);
+	}
+	CHECK(setrlimit(RLIMIT_DATA, &before) == 0);
+	CHECK(guard_is_ours(take(s)));
+}
+
+static void no_chunk_is_lost(void **state)
+{
+	(void)state;
+	silent("slab_debug=G;slab_guard=64", memory_comes_back,
+	       "objects that should be guarded are not");
 }
 
 static void few_addresses(void)
@@ -165,9 +204,8 @@ static void stays_open(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(room),
-		cmocka_unit_test(address_limits),
-		cmocka_unit_test(refused),
+		cmocka_unit_test(room),		  cmocka_unit_test(no_chunk_is_lost),
+		cmocka_unit_test(address_limits), cmocka_unit_test(refused),
 		cmocka_unit_test(stays_open),
 	};
 
