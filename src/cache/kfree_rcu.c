@@ -79,6 +79,16 @@ static struct grace *begin_retiring(struct kmem_cache *s, void *object)
 	return grace;
 }
 
+/* Among pointers of any kind; of no cache, if s is NULL. */
+static bool retire_any(struct grace *grace, struct kmem_cache *s, void *object, size_t offset)
+{
+	if (s) {
+		stat_add(&s->sheaf.slab, STAT_free_rcu_sheaf_fail, 1);
+		stat_add(&s->sheaf.slab, STAT_rcu_over_limit, grace_is_over_limit(grace));
+	}
+	return rcu_any_free(grace, object, offset);
+}
+
 static bool retire(struct kmem_cache *s, void *object, size_t offset)
 {
 	struct grace *grace = begin_retiring(s, object);
@@ -89,9 +99,7 @@ static bool retire(struct kmem_cache *s, void *object, size_t offset)
 	}
 	if (s->sheaf.rcu && sheaf_rcu_free(&s->sheaf, object))
 		return true;
-	stat_add(&s->sheaf.slab, STAT_free_rcu_sheaf_fail, 1);
-	stat_add(&s->sheaf.slab, STAT_rcu_over_limit, grace_is_over_limit(grace));
-	return rcu_any_free(grace, object, offset);
+	return retire_any(grace, s, object, offset);
 }
 
 /* False after a report: it is not an object of this cache. */
@@ -210,7 +218,7 @@ static void retire_or_wait(struct grace *grace, struct kmem_cache *s, void *obje
 	if (grace_is_over_limit(grace))
 		grace_barrier(grace, NULL);
 	if ((s && s->sheaf.rcu && sheaf_rcu_free(&s->sheaf, object)) ||
-	    rcu_any_free(grace, object, RCU_NO_HEAD))
+	    retire_any(grace, s, object, RCU_NO_HEAD))
 		return;
 	/* There is no memory, and the caller may wait. */
 	grace_wait(grace, grace_now(grace));

@@ -510,6 +510,20 @@ static void checked_objects_count_whole(void **state)
 	destroy(s);
 }
 
+static void each_retired_object_is_counted(void **state)
+{
+	struct kmem_cache *s = make_items("rcu-each", SLAB_NO_SHEAVES);
+	struct item *items[2];
+
+	(void)state;
+	fill(s, items, 2);
+	kfree_rcu(items[0], rcu);
+	kfree_rcu_mightsleep(items[1]);
+	if (look(s).counted)
+		assert_true(look(s).free_rcu_sheaf_fail == 2);
+	destroy(s);
+}
+
 static void retire_some(struct item **items)
 {
 	for (unsigned int i = 0; i < MANY / 4; i++)
@@ -803,6 +817,7 @@ int main(void)
 		cmocka_unit_test(too_much_is_counted_and_told),
 		cmocka_unit_test(too_much_without_sheaves_is_counted),
 		cmocka_unit_test(checked_objects_count_whole),
+		cmocka_unit_test(each_retired_object_is_counted),
 		cmocka_unit_test(a_stalled_reader_is_told_once),
 		cmocka_unit_test(typesafe_pages_go_late),
 		cmocka_unit_test(double_frees_of_waiting_slabs),
