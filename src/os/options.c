@@ -102,8 +102,8 @@ bool os_options_parse(const char *text)
 		text += length;
 		text += *text != '\0';
 	}
-	report_contradictions(given);
 	apply_presets(given);
+	report_contradictions(given);
 	return understood;
 }
 

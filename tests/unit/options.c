@@ -153,6 +153,7 @@ static void contradictions(void **state)
 	static const char *const wrong[][2] = {
 		{"slab_min_order=5;slab_max_order=2", "slab_min_order is ignored"},
 		{"slab_min_order=4", "slab_max_order=3"},
+		{"slub_tiny;slab_min_order=2", "slab_max_order=1"},
 		{"backend=rseq;backend=trylock", "trylock is used"},
 		{"index=cpu_id;index=mm_cid", "mm_cid is used"},
 		{"stats;stats=json", "JSON is printed"},
