@@ -13,6 +13,9 @@
 #include <sheaf/stats.h>
 #include <stdbool.h>
 
+#include "cache/cache.h"
+#include "os/options.h"
+
 /* A cache that is not merged with others. */
 static inline struct kmem_cache *make(const char *name, size_t size, slab_flags_t flags)
 {
@@ -21,6 +24,12 @@ static inline struct kmem_cache *make(const char *name, size_t size, slab_flags_
 	if (!s)
 		errx(1, "no cache %s", name);
 	return s;
+}
+
+/* Among the flags of a cache whose objects must be in slabs, also where each object is a sample. */
+static inline slab_flags_t no_samples(void)
+{
+	return caches_ready() && os_options_debug_has('S') ? SLAB_NO_USER_FLAGS : 0;
 }
 
 static inline struct kmem_cache_stats look(struct kmem_cache *s)

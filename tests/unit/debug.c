@@ -249,7 +249,7 @@ static void wrong_cache(void **state)
 static void kmalloc_to_a_cache(void **state)
 {
 	struct kmem_cache *s = checked("typed", FZPU);
-	void *block = kmalloc(16, GFP_KERNEL), *large = kmalloc(100000, GFP_KERNEL);
+	void *block = kmalloc_in_slab(16), *large = kmalloc(100000, GFP_KERNEL);
 	char text[64];
 
 	(void)state;

@@ -503,7 +503,7 @@ static void wrong_pointers(void **state)
 
 static void double_free_is_found_in_its_slab(void **state)
 {
-	void *p = kmalloc(1000, GFP_KERNEL), *neighbour = kmalloc(1000, GFP_KERNEL);
+	void *p = kmalloc_in_slab(1000), *neighbour = kmalloc_in_slab(1000);
 	struct kmem_cache *s = cache_of(p);
 	uint32_t before = os_reports;
 
@@ -529,7 +529,7 @@ static void sensitive_content_is_gone(void **state)
 
 	(void)state;
 	for (int i = 0; i < 3; i++) {
-		char *p = kmalloc(sizes[i], GFP_KERNEL);
+		char *p = kmalloc_in_slab(sizes[i]);
 		size_t size = ksize(p);
 
 		memset(p, 0x77, size);

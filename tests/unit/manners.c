@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "cache/cache.h"
+#include "kit/cache.h"
 #include "kit/check.h"
 #include "kit/process.h"
 #include "kit/unit.h"
@@ -150,8 +151,10 @@ static void a_leaked_cache_is_forked(void)
 	int status;
 
 	leaked = kmem_cache_create("leaked", 2048, NULL, SLAB_NO_MERGE | SLAB_NO_SHEAVES);
+	/* The first one is in a slab, also where each object is a sample. */
 	for (int i = 0; i < 100; i++) {
-		objects[i] = kmem_cache_alloc(leaked, GFP_KERNEL);
+		objects[i] = kmem_cache_alloc_node(leaked, GFP_KERNEL | (i ? 0 : __GFP_THISNODE),
+						   (int)os_node());
 		CHECK(objects[i]);
 	}
 	kmem_cache_destroy(leaked);
@@ -198,7 +201,7 @@ static void a_destroyed_cache_is_used(void)
 /* GFP_NOWAIT may not reclaim from other CPUs, whether the compiler knows the flags or not. */
 static void nowait_does_not_reclaim(void)
 {
-	struct kmem_cache *s = kmem_cache_create("a", 4096, NULL, SLAB_NO_MERGE);
+	struct kmem_cache *s = make("a", 4096, no_samples());
 	void *objects[4];
 
 	if (!pin(1))

@@ -319,7 +319,7 @@ static struct kmem_cache *make_destroyed(void)
 static void lines_of_a_handler_wait_for_nobody(void **state)
 {
 	static struct told told;
-	struct kmem_cache *s = kmem_cache_create("nowait-handler", 64, NULL, SLAB_NO_SHEAVES);
+	struct kmem_cache *s = make("nowait-handler", 64, SLAB_NO_SHEAVES | no_samples());
 	int saved = dup(STDERR_FILENO), lines;
 	uint32_t left;
 

@@ -12,6 +12,7 @@
 
 #include "cache/cache.h"
 #include "cache/list.h"
+#include "kit/blocks.h"
 #include "kit/cache.h"
 #include "kit/check.h"
 #include "kit/process.h"
@@ -21,7 +22,10 @@
 #include "os/machine.h"
 #include "os/options.h"
 
-#define FZPU (SLAB_CONSISTENCY_CHECKS | SLAB_RED_ZONE | SLAB_POISON | SLAB_STORE_USER)
+/* These letters, whatever slab_debug gives to others. */
+#define FZPU                                                                                       \
+	(SLAB_CONSISTENCY_CHECKS | SLAB_RED_ZONE | SLAB_POISON | SLAB_STORE_USER |                 \
+	 SLAB_NO_USER_FLAGS)
 
 enum {
 	OBJECTS = 500,
@@ -97,7 +101,7 @@ static void finds_what_was_overwritten(void **state)
 
 static void caches_without_letters(void **state)
 {
-	struct kmem_cache *s = make("plain", 32, SLAB_NO_MERGE);
+	struct kmem_cache *s = make("plain", 32, SLAB_NO_USER_FLAGS);
 	void *objects[OBJECTS];
 
 	(void)state;
@@ -116,7 +120,7 @@ static void caches_without_letters(void **state)
 /* A slab that lost an object: neither free nor counted as used. */
 static void finds_a_wrong_count(void **state)
 {
-	struct kmem_cache *s = make("counted", 32, SLAB_NO_MERGE | SLAB_NO_SHEAVES);
+	struct kmem_cache *s = make("counted", 32, SLAB_NO_SHEAVES | SLAB_NO_USER_FLAGS);
 	void *object = kmem_cache_alloc(s, GFP_KERNEL);
 	struct slab *slab = page_slab(object);
 
@@ -190,8 +194,7 @@ static void *use(void *cache)
 /* Nothing is found where nothing is wrong, no object is lost, and nobody waits. */
 static void others_go_on(void **state)
 {
-	struct kmem_cache *caches_used[] = {make("used", 32, FZPU),
-					    make("used plain", 32, SLAB_NO_MERGE)};
+	struct kmem_cache *caches_used[] = {make("used", 32, FZPU), make("used plain", 32, 0)};
 	int file = memfd_create("traces", MFD_CLOEXEC);
 	pthread_t threads[4];
 
@@ -201,7 +204,7 @@ static void others_go_on(void **state)
 		pthread_create(&threads[i], NULL, use, caches_used[i % 2]);
 	for (int i = 0; i < ROUNDS; i++) {
 		void *block = kmalloc(4200, GFP_KERNEL);
-		struct kmem_cache *of_kmalloc = cache_of_slab(page_owner(block));
+		struct kmem_cache *of_kmalloc = cache_of(block);
 
 		CHECK(kmem_cache_validate(caches_used[i % 2]) == 0);
 		for (int n = 0; n < 10; n++)
@@ -315,7 +318,7 @@ static void groups_by_stack(void **state)
 
 static void wrong_calls(void **state)
 {
-	struct kmem_cache *s = make("untraced", 32, SLAB_CONSISTENCY_CHECKS);
+	struct kmem_cache *s = make("untraced", 32, SLAB_CONSISTENCY_CHECKS | SLAB_NO_USER_FLAGS);
 
 	(void)state;
 	assert_int_equal(kmem_cache_print_traces(s, 1, SHEAF_ALLOC_TRACES, SHEAF_STATS_TEXT),
@@ -346,7 +349,7 @@ static void *deep(struct kmem_cache *s, unsigned int path, int depth)
 
 static void many_stacks(void **state)
 {
-	struct kmem_cache *s = make("deep", 32, SLAB_STORE_USER);
+	struct kmem_cache *s = make("deep", 32, SLAB_STORE_USER | SLAB_NO_USER_FLAGS);
 	enum {
 		PATHS = 5000
 	};
@@ -371,8 +374,8 @@ static void many_stacks(void **state)
 
 static void leaks(void)
 {
-	struct kmem_cache *s = kmem_cache_create("leaky", 32, NULL, FZPU);
-	struct kmem_cache *plain = kmem_cache_create("leaky plain", 48, NULL, SLAB_NO_MERGE);
+	struct kmem_cache *s = make("leaky", 32, FZPU),
+			  *plain = make("leaky plain", 48, SLAB_NO_USER_FLAGS);
 	void *returned = kmem_cache_alloc(plain, GFP_KERNEL);
 
 	CHECK(kmem_cache_alloc(s, GFP_KERNEL) && kmem_cache_alloc(plain, GFP_KERNEL));

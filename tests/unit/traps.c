@@ -80,9 +80,9 @@ static void aliases_take_nothing(void **state)
 	needs(NEED_MERGING);
 	s = kmem_cache_create("alias", 328, NULL, 0);
 	object = kmem_cache_alloc(s, GFP_KERNEL);
+	kmem_cache_free(s, object);
 	used = page_usage().used;
 	before = s->sheaf;
-	kmem_cache_free(s, object);
 	for (int i = 0; i < 1000; i++) {
 		struct kmem_cache *alias = kmem_cache_create("alias-too", 328, NULL, 0);
 
@@ -112,7 +112,7 @@ static void *hold_node_lock(void *lock)
 /* A flush only tried to take a lock, and left objects behind. */
 static void flush_waits_for_locks(void **state)
 {
-	struct kmem_cache *s = make("flush", 64, 0);
+	struct kmem_cache *s = make("flush", 64, no_samples());
 	pthread_t thread;
 	void *p[400];
 
@@ -312,7 +312,7 @@ static void mempool_refills_sheaves(void **state)
 
 static void allocate_from_small_slabs(void)
 {
-	struct kmem_cache *s = kmem_cache_create("small-slab", 700, NULL, SLAB_NO_MERGE);
+	struct kmem_cache *s = make("small-slab", 700, no_samples());
 	void *first = kmem_cache_alloc(s, GFP_KERNEL), *p[300];
 
 	CHECK(first);
