@@ -22,6 +22,7 @@
 #include "kit/shown.h"
 #include "kit/unit.h"
 #include "os/machine.h"
+#include "os/options.h"
 #include "os/section.h"
 #include "page/page.h"
 #include "percpu/harvest.h"
@@ -61,7 +62,8 @@ static void check_sums(struct kmem_cache *cache, uint64_t in_use)
 static int set_up_without_sheaves(void **state)
 {
 	(void)state;
-	s = kmem_cache_create("no sheaves", 64, NULL, SLAB_NO_MERGE | SLAB_NO_SHEAVES);
+	s = kmem_cache_create("no sheaves", 64, NULL,
+			      SLAB_NO_MERGE | SLAB_NO_SHEAVES | SLAB_NO_USER_FLAGS);
 	return s ? 0 : -1;
 }
 
@@ -71,12 +73,22 @@ static void skip_unless_counted(void)
 		skip();
 }
 
+/* Only with slub_tiny the cache has none. */
+static void needs_sheaves(void)
+{
+	skip_unless_counted();
+	if (os_options.tiny) {
+		print_message("skipped: with slub_tiny there are no sheaves\n");
+		skip();
+	}
+}
+
 static void first_allocation_refills(void **state)
 {
 	struct kmem_cache_stats before = look(s), after;
 
 	(void)state;
-	skip_unless_counted();
+	needs_sheaves();
 	take(1);
 	after = look(s);
 	assert_int_equal(after.alloc_fastpath - before.alloc_fastpath, 1);
@@ -96,7 +108,7 @@ static void sheaf_serves_the_fast_path(void **state)
 	struct kmem_cache_stats before, after;
 
 	(void)state;
-	skip_unless_counted();
+	needs_sheaves();
 	take(10);
 	before = look(s);
 	give(0, 10);
@@ -116,7 +128,7 @@ static void sheaves_go_through_the_barn(void **state)
 	struct kmem_cache_stats before;
 
 	(void)state;
-	skip_unless_counted();
+	needs_sheaves();
 	take(8 * SHEAF);
 	before = look(s);
 	assert_true(before.barn_get_fail > 0);
@@ -144,7 +156,7 @@ static void full_barn_flushes(void **state)
 	struct kmem_cache_stats before;
 
 	(void)state;
-	skip_unless_counted();
+	needs_sheaves();
 	assert_int_equal(kmem_cache_set_barn(s, 1, 1), 0);
 	take(MANY);
 	before = look(s);
@@ -164,7 +176,7 @@ static void shrink_flushes_and_frees(void **state)
 	struct kmem_cache_stats before, after;
 
 	(void)state;
-	skip_unless_counted();
+	needs_sheaves();
 	take(5 * SHEAF);
 	give(0, 5 * SHEAF);
 	before = look(s);
@@ -307,9 +319,9 @@ static void each_event_is_the_sum_of_its_words(void **state)
 
 static void fall_back(void)
 {
-	struct kmem_cache *large = kmem_cache_create("large", 2000, NULL, SLAB_NO_MERGE);
+	struct kmem_cache *large = make("large", 2000, SLAB_NO_USER_FLAGS);
 
-	CHECK(large && large->sheaf.slab.oo.order > large->sheaf.slab.min.order);
+	CHECK(large->sheaf.slab.oo.order > large->sheaf.slab.min.order);
 	for (unsigned int node = 0; node < os.nr_nodes; node++)
 		leave_single_pages(node);
 	CHECK(look(large).order_fallback == 0);
@@ -427,7 +439,7 @@ static void each_cpu_counts_its_own(void **state)
 	unsigned int n = 0;
 
 	(void)state;
-	skip_unless_counted();
+	needs_sheaves();
 	/* With another index, rows are not CPUs. */
 	if (strcmp(publish_index(), "cpu_id"))
 		skip();
@@ -501,7 +513,7 @@ static uint64_t allocs_seen_by_others(void)
 static void others_see_each_event_once(void **state)
 {
 	(void)state;
-	skip_unless_counted();
+	needs_sheaves();
 	take(5);
 	give(0, 5);
 	/* A push makes the pops before it visible. */
@@ -525,7 +537,7 @@ static void description_follows_the_cache(void **state)
 	uint32_t generation;
 
 	(void)state;
-	skip_unless_counted();
+	needs_sheaves();
 	assert_int_equal(head->version, PUBLISH_VERSION);
 	assert_int_equal(head->pid, getpid());
 	assert_int_equal(published()->id, s->id);
