@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "debug/object.h"
+#include "debug/zones.h"
 #include "os/options.h"
 #include "os/tools.h"
 #include "page/pool.h"

@@ -67,14 +67,17 @@ static inline struct debug_track *debug_track(const struct slab_cache *cache, co
 	return (struct debug_track *)debug_head(cache, object) - NR_DEBUG_DEEDS + deed;
 }
 
+/* The slab's bit says whether an object is free, whatever the program overwrites. */
+static inline bool debug_is_free_in_slab(const struct slab_cache *cache, const void *object)
+{
+	struct slab *slab = page_slab(object);
+	unsigned int index = slab_index(cache, slab, object);
+
+	return os_load_acquire(slab_words(cache, slab) + index / 64) >> index % 64 & 1;
+}
+
 /* --- check.c ---------------------------------------------------------------------------------- */
 
-/* Fill the object and its red zones like those of a free object. */
-void debug_fill_free(const struct slab_cache *cache, void *object);
-/* For tools that watch memory: the library may access a free object and its red zones, or nobody
- * may again. Readers may always look at a stable object. */
-void debug_open(const struct slab_cache *cache, void *object);
-void debug_close(const struct slab_cache *cache, void *object);
 /* T: write a line about an allocation or a free. */
 void debug_write_trace(const struct slab_cache *cache, const void *object, size_t size,
 		       const char *what) __attribute__((cold));

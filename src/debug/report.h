@@ -7,8 +7,8 @@
  *
  * Each is a long report (os/long_report.h): made here, written when the call leaves the library.
  *
- * Locks: none. Callers: src/debug/check.c, pointer.c, explain.c, validate.c; guarded.c and
- * guard_report.c for parts of it.
+ * Locks: none. Callers: src/debug/check.c, zones.c, pointer.c, explain.c, validate.c;
+ * guarded.c and guard_report.c for parts of it.
  */
 #ifndef SHEAF_DEBUG_REPORT_H
 #define SHEAF_DEBUG_REPORT_H
