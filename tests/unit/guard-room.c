@@ -114,8 +114,7 @@ static void memory_comes_back(void)
 static void no_chunk_is_lost(void **state)
 {
 	(void)state;
-	silent("slab_debug=G;slab_guard=64", memory_comes_back,
-	       "objects that should be guarded are not");
+	silent("slab_debug=G;slab_guard=64", memory_comes_back, "further objects are not guarded");
 }
 
 static void few_addresses(void)
