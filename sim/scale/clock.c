@@ -2,11 +2,9 @@
 /* See clock.h. */
 #include "sim/scale/clock.h"
 
-#include "sim/scale/machine.h"
-
 static unsigned int leaves;
-static uint64_t clocks[MACHINE_CPUS];
-static uint16_t winners[2 * MACHINE_CPUS]; /* the root is 1, the leaves begin at `leaves` */
+static uint64_t clocks[CLOCK_TASKS];
+static uint16_t winners[2 * CLOCK_TASKS]; /* the root is 1, the leaves begin at `leaves` */
 
 static void play(unsigned int node)
 {

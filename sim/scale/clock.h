@@ -10,9 +10,10 @@
 
 #include <stdint.h>
 
+#define CLOCK_TASKS 4096       /* at most */
 #define CLOCK_NEVER UINT64_MAX /* the task waits for another one */
 
-/* Clocks of n tasks, all at 0; n <= MACHINE_CPUS. */
+/* Clocks of n tasks, all at 0. */
 void clock_start(unsigned int n);
 /* O(log n) */
 void clock_set(unsigned int task, uint64_t at);

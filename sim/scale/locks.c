@@ -1,20 +1,44 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The library's lock, and its waiting, with prices: in the place of sim/os/lock.c. As
- * src/os/linux/lock.c does it: a thread that finds the lock held looks again for a short while
- * (`spin`), and then sleeps; who releases the lock wakes the first one that sleeps, and somebody
- * else may be faster.
+ * src/os/linux/lock.c does it: a thread that finds the lock held says so in the word, and sleeps if
+ * the word is still the same when the system looks at it. Who releases such a lock wakes the first
+ * one that sleeps, and somebody else may be faster.
  *
- * The word is 0, or 1 while held. Ranks are not checked here: the simulator's tests do that.
+ * Or as the kernel's queued spinlocks: who waits keeps its CPU, and looks at a line of its own. The
+ * lock is handed over in the order of arrival, for the cost of that line. Who holds one or waits is
+ * not preempted.
+ *
+ * Ranks are not checked here: the simulator's tests do that.
  */
-#include "os/lock.h"
+#include "sim/scale/locks.h"
 
 #include "os/wait.h"
+#include "sim/scale/clock.h"
 #include "sim/scale/price.h"
 #include "sim/scale/task.h"
 #include "sim/state.h"
 
 #define HERE __builtin_return_address(0)
+
+/* Of a lock's word. A queued one is never WAITERS. */
+#define FREE	0u
+#define HELD	1u
+#define WAITERS 2u
+
+static bool queued;
+
+/* In the order of arrival, of all locks. */
+static struct {
+	const struct os_lock *lock;
+	struct task *task;
+} waiters[CLOCK_TASKS];
+static unsigned int nr_waiters;
+
+void locks_are_queued(void)
+{
+	queued = true;
+}
 
 static struct tally_lock *counted(const struct task *task, const struct os_lock *lock)
 {
@@ -23,18 +47,60 @@ static struct tally_lock *counted(const struct task *task, const struct os_lock 
 
 void os_lock_init(struct os_lock *lock, enum os_rank rank)
 {
-	lock->word = 0;
+	lock->word = FREE;
 	lock->rank = rank;
 }
 
 static void hold(struct task *task, struct os_lock *lock)
 {
-	lock->word = 1;
 	sim.current->held_ranks |= 1u << lock->rank;
 	if (!task)
 		return;
+	task->stays += queued;
 	task->taken_at[lock->rank] = task->clock;
 	counted(task, lock)->taken++;
+}
+
+/* It takes half as long up to half as long again, by chance: else tasks that meet once meet again
+ * and again. */
+static void call_system(struct task *task, enum machine_cost cost)
+{
+	uint64_t ps = task_machine->cost[cost];
+
+	task->clock += ps / 2 + ps * sim_below(1024) / 1024;
+}
+
+static void add_waiter(struct task *task, const struct os_lock *lock)
+{
+	waiters[nr_waiters].lock = lock;
+	waiters[nr_waiters++].task = task;
+}
+
+/* Who releases it hands it over. */
+static void wait_in_queue(struct task *task, const struct os_lock *lock)
+{
+	add_waiter(task, lock);
+	task_spin();
+}
+
+/* Who releases it wakes one that sleeps. */
+static void wait_asleep(struct task *task, struct os_lock *lock, const void *pc)
+{
+	for (;;) {
+		uint32_t was;
+
+		price_lock(lock, PRICE_CHANGE, pc);
+		was = lock->word;
+		lock->word = WAITERS;
+		if (was == FREE)
+			return;
+		call_system(task, MACHINE_call);
+		task_pass();
+		if (lock->word != WAITERS)
+			continue;
+		add_waiter(task, lock);
+		task_block();
+	}
 }
 
 void os_lock(struct os_lock *lock)
@@ -46,13 +112,14 @@ void os_lock(struct os_lock *lock)
 		sim_fail("a lock of rank %u is held when no task runs", lock->rank);
 	if (lock->word) {
 		task->since = task->clock;
-		while (lock->word) {
-			task->waits_for = lock;
-			task_block(); /* who releases it wakes this task */
-			price_lock(lock, PRICE_CHANGE, HERE);
-		}
+		if (queued)
+			wait_in_queue(task, lock);
+		else
+			wait_asleep(task, lock, HERE);
 		counted(task, lock)->waited++;
 		tally_lock_time(lock->rank, true, task->since, task->clock);
+	} else {
+		lock->word = HELD;
 	}
 	hold(task, lock);
 }
@@ -62,60 +129,85 @@ bool os_trylock(struct os_lock *lock)
 	price_lock(lock, PRICE_CHANGE, HERE);
 	if (lock->word)
 		return false;
+	lock->word = HELD;
 	hold(task_now(), lock);
 	return true;
 }
 
-static void wake(struct task *task, uint64_t at)
+static void wake(unsigned int waiter, uint64_t at)
 {
-	task->waits_for = NULL;
+	struct task *task = waiters[waiter].task;
+
+	for (nr_waiters--; waiter < nr_waiters; waiter++)
+		waiters[waiter] = waiters[waiter + 1];
 	task_wake(task, at);
 }
 
-/* All that still look go on; if none does, the one that sleeps longest is woken. */
-static void wake_next(struct task *task, const struct os_lock *lock)
+/* The first one that waits for this lock; nr_waiters: none. */
+static unsigned int first_waiter(const struct os_lock *lock)
 {
-	const uint64_t *cost = task_machine->cost;
-	struct task *sleeper = NULL;
-	bool looks = false;
+	unsigned int i = 0;
 
-	for (unsigned int i = 0; i < task_count(); i++) {
-		struct task *other = task_at(i);
+	while (i < nr_waiters && waiters[i].lock != lock)
+		i++;
+	return i;
+}
 
-		if (other->waits_for != lock)
-			continue;
-		if (task->clock - other->since <= cost[MACHINE_spin] ||
-		    other->since > task->clock) {
-			wake(other, task->clock);
-			looks = true;
-		} else if (!sleeper || other->since < sleeper->since) {
-			sleeper = other;
-		}
-	}
-	if (looks || !sleeper)
+/* Whoever waits sees that the lock is free when all that was written under it is there. */
+static uint64_t all_done(const struct task *task)
+{
+	return ahead_all(&task->ahead, task->clock);
+}
+
+/* The first one in the queue has the lock. */
+static void hand_over(const struct task *task, struct os_lock *lock)
+{
+	const struct machine *m = task_machine;
+	unsigned int i = first_waiter(lock);
+
+	if (i == nr_waiters)
 		return;
-	task->clock += cost[MACHINE_wake];
-	wake(sleeper, task->clock + cost[MACHINE_woken]);
+	lock->word = HELD;
+	wake(i, all_done(task) + m->cost[machine_distance(m, task->cpu, waiters[i].task->cpu)]);
+}
+
+static void wake_sleeper(struct task *task, const struct os_lock *lock)
+{
+	unsigned int i = first_waiter(lock);
+
+	if (i == nr_waiters) {
+		call_system(task, MACHINE_call);
+		return;
+	}
+	task->clock = all_done(task);
+	call_system(task, MACHINE_wake);
+	wake(i, task->clock + task_machine->cost[MACHINE_woken]);
 }
 
 void os_unlock(struct os_lock *lock)
 {
 	struct task *task = task_now();
+	uint32_t was;
 
-	price_lock(lock, PRICE_CHANGE, HERE);
-	if (!lock->word)
+	price_lock(lock, queued ? PRICE_WRITE : PRICE_CHANGE, HERE);
+	was = lock->word;
+	if (was == FREE)
 		sim_fail("a lock of rank %u is released and was not held", lock->rank);
-	lock->word = 0;
+	lock->word = FREE;
 	sim.current->held_ranks &= ~(1u << lock->rank);
 	if (!task)
 		return;
 	tally_lock_time(lock->rank, false, task->taken_at[lock->rank], task->clock);
-	wake_next(task, lock);
+	task->stays -= queued;
+	if (queued)
+		hand_over(task, lock);
+	else if (was == WAITERS)
+		wake_sleeper(task, lock);
 }
 
 bool os_lock_held(struct os_lock *lock)
 {
-	return lock->word != 0;
+	return lock->word != FREE;
 }
 
 void os_holds_nothing(const char *what)
@@ -128,15 +220,14 @@ void os_wait(uint32_t *word, uint32_t value, uint32_t ms)
 {
 	struct task *task = task_now();
 
-	price_access(word, sizeof(*word), PRICE_READ, HERE);
+	price_access(word, sizeof(*word), PRICE_LOOK, HERE);
 	if (!task)
 		sim_fail("waits when no task runs");
 	task_pass();
 	if (*word != value)
 		return;
 	if (ms) {
-		task->clock += ms * UINT64_C(1000000000);
-		task_pass();
+		task_sleep(ms * UINT64_C(1000000000));
 		return;
 	}
 	task->waits_on = word;

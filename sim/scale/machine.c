@@ -7,8 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEAREST	   1e9 /* ns */
-#define MOST_CACHE (1u << 22)
+#include "sim/scale/ahead.h"
+
+#define DEAREST	    1e9 /* ns */
+#define MOST_CACHE  (1u << 22)
+#define MOST_SLOWER 400 /* percent */
 
 /* What is read, and where the reader is. */
 struct reader {
@@ -155,6 +158,14 @@ static bool read_number(struct reader *r, const char *key, const char *value)
 		if (!whole_number(r, value, key, 1, 2, &number))
 			return false;
 		m->threads = (unsigned int)number;
+	} else if (!strcmp(key, "misses")) {
+		if (!whole_number(r, value, key, 1, AHEAD_LINES, &number))
+			return false;
+		m->misses = (unsigned int)number;
+	} else if (!strcmp(key, "sibling")) {
+		if (!whole_number(r, value, key, 0, MOST_SLOWER, &number))
+			return false;
+		m->sibling = (unsigned int)number;
 	} else {
 		if (!whole_number(r, value, key, 64, MOST_CACHE, &number))
 			return false;
@@ -166,6 +177,7 @@ static bool read_number(struct reader *r, const char *key, const char *value)
 /* A line without its comment. */
 static bool read_line(struct reader *r, char *line)
 {
+	static const char *const numbers[] = {"cpus", "threads", "cache", "misses", "sibling"};
 	static const char blanks[] = " \t\n";
 	struct machine *m = r->machine;
 	char *rest, *key = strtok_r(line, blanks, &rest);
@@ -182,12 +194,16 @@ static bool read_line(struct reader *r, char *line)
 		return read_group(r, 1, key, value, m->socket_of, &m->nr_sockets, MACHINE_NODES);
 	if (!strcmp(key, "llc"))
 		return read_group(r, 2, key, value, m->group_of, &m->nr_groups, MACHINE_CPUS);
-	if (!strcmp(key, "cpus") || !strcmp(key, "threads") || !strcmp(key, "cache"))
-		return read_number(r, key, value);
+	for (unsigned int i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+		if (!strcmp(key, numbers[i]))
+			return read_number(r, key, value);
 	for (enum machine_cost cost = 0; cost < MACHINE_NR_COSTS; cost++)
 		if (!strcmp(key, cost_names[cost]))
 			return read_cost(r, cost, value);
-	return wrong(r, "%s is neither cpus, threads, node, socket, llc, cache nor a cost", key);
+	return wrong(r,
+		     "%s is no group (node, socket, llc), no number (cpus, threads, cache, misses, "
+		     "sibling) and no cost",
+		     key);
 }
 
 /* Each CPU is in one group of each kind, and groups are in one socket (D1). */
@@ -238,6 +254,10 @@ static bool check(struct reader *r)
 	if (!m->cache_lines)
 		return wrong(
 			r, "no line says how many lines a CPU's cache holds, such as: cache 16384");
+	if (!m->misses)
+		return wrong(
+			r,
+			"no line says how many lines a CPU waits for at once, such as: misses 24");
 	if (m->threads > 1 && m->nr_cpus % 2)
 		return wrong(r, "2 threads a core need an even number of CPUs, not %u", m->nr_cpus);
 	for (enum machine_cost cost = 0; cost < MACHINE_NR_COSTS; cost++)

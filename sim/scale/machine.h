@@ -11,6 +11,9 @@
  *   llc 0-3                   CPUs behind one last-level cache
  *   llc 4-7
  *   cache 16384               lines that a CPU's private cache holds
+ *   misses 24                 lines that a CPU waits for at once
+ *   sibling 80                percent: how much longer own work takes while the core's other
+ *                             thread works, too (default: 0)
  *   own 0.5                   nanoseconds, a cost of the list below
  *
  * Invariants
@@ -46,13 +49,16 @@
 	X(far, "a line of another node's memory")                                                  \
 	X(atomic, "what an atomic change costs beyond the access")                                 \
 	X(section, "a restartable section on lines of its own")                                    \
+	X(ahead, "how much of all that a CPU does while a load has not arrived")                   \
 	X(pause, "one turn of a loop that waits for another CPU")                                  \
-	X(spin, "how long a lock is waited for before the thread sleeps")                          \
+	X(call, "a system call to sleep or to wake that has nothing to do")                        \
 	X(wake, "to wake a thread that sleeps")                                                    \
 	X(woken, "from there until that thread runs")                                              \
 	X(fault, "the first touch of a page of 4 KiB")                                             \
 	X(barrier, "membarrier, of the caller")                                                    \
-	X(barrier_cpu, "... and more for each CPU that runs")
+	X(barrier_cpu, "... and more for each CPU that runs")                                      \
+	X(slice, "how long a thread runs while others wait for its CPU")                           \
+	X(change, "from one thread of a CPU to the next")
 
 enum machine_cost {
 #define X(name, what) MACHINE_##name,
@@ -64,6 +70,7 @@ enum machine_cost {
 struct machine {
 	unsigned int nr_cpus, nr_nodes, nr_sockets, nr_groups;
 	unsigned int threads;
+	unsigned int misses, sibling;
 	size_t cache_lines;
 	uint64_t cost[MACHINE_NR_COSTS]; /* in ps */
 	uint16_t node_of[MACHINE_CPUS], socket_of[MACHINE_CPUS], group_of[MACHINE_CPUS];

@@ -2,6 +2,8 @@
 /* See price.h. */
 #include "sim/scale/price.h"
 
+#include <string.h>
+
 #include "sim/scale/homes.h"
 #include "sim/scale/kinds.h"
 #include "sim/scale/lines.h"
@@ -13,7 +15,7 @@
 #define RECENT		    4096	   /* pages whose numbers are at hand */
 
 struct access {
-	uintptr_t address, line;
+	uintptr_t address, line, value; /* value: what a pointer's size of bytes has, or 0 */
 	enum price_access how;
 	enum tally_kind kind;
 	const void *pc;
@@ -79,34 +81,67 @@ static unsigned int find_home(unsigned int cpu, uintptr_t address, bool *first)
 	return home;
 }
 
-/* Get a line that the CPU does not have, when it is this task's turn. */
-static void get(struct task *task, const struct access *a)
+static bool writes(const struct access *a)
+{
+	return a->how == PRICE_WRITE || a->how == PRICE_CHANGE;
+}
+
+/* Ask for a line that the CPU does not have, when it is this task's turn and the address is known.
+ * Returns when it arrives. */
+static uint64_t ask(struct task *task, const struct access *a)
 {
 	unsigned int home;
-	bool write = a->how != PRICE_READ, first;
+	uint64_t from;
+	bool first;
 	struct lines_move move;
 
+	task->clock = ahead_room(&task->ahead, task->clock, machine->misses);
 	task_pass();
 	home = find_home(task->cpu, a->address, &first);
 	if (first)
 		task->clock += machine->cost[MACHINE_fault];
-	if (lines_has(lines, task->cpu, a->line, write))
-		return;
-	move = lines_get(lines, task->cpu, a->line, write, task->clock, home);
-	note(task, a, move.from, move.done - task->clock);
-	task->clock = move.done;
+	if (lines_has(lines, task->cpu, a->line, writes(a)))
+		return task->clock;
+	from = ahead_known(&task->ahead, a->address, task->clock);
+	move = lines_get(lines, task->cpu, a->line, writes(a), from, home);
+	note(task, a, move.from, move.done - from);
+	ahead_asked(&task->ahead, a->line, move.done);
+	return move.done;
 }
 
 static void touch(struct task *task, const struct access *a)
 {
+	uint64_t arrives;
+
+	task->clock = ahead_limit(&task->ahead, task->clock, machine->cost[MACHINE_ahead]);
 	if (task->clock > task->until)
 		task_pass();
-	if (!lines_has(lines, task->cpu, a->line, a->how != PRICE_READ))
-		get(task, a);
+	if (lines_has(lines, task->cpu, a->line, writes(a)))
+		arrives = ahead_known(&task->ahead, a->address,
+				      ahead_arrival(&task->ahead, a->line, task->clock));
+	else
+		arrives = ask(task, a);
 	if (!sim.current->section)
-		task->clock += machine->cost[MACHINE_own];
-	if (a->how == PRICE_CHANGE)
-		task->clock += machine->cost[MACHINE_atomic];
+		task_work(task, MACHINE_own);
+	if (a->how == PRICE_READ)
+		ahead_loaded(&task->ahead, a->value, task->clock, arrives);
+	else if (a->how != PRICE_WRITE && arrives > task->clock)
+		task->clock = arrives;
+	if (a->how == PRICE_CHANGE) {
+		/* It waits, rather than works: the core's other thread does not slow it down. */
+		task_spend(MACHINE_atomic);
+		ahead_loaded(&task->ahead, 0, task->clock, ahead_all(&task->ahead, task->clock));
+	}
+}
+
+/* What the program is about to read, if it may be a pointer. */
+static uintptr_t value_of(const volatile void *at, size_t size, enum price_access how)
+{
+	uintptr_t value = 0;
+
+	if (size == sizeof(value) && how == PRICE_READ)
+		memcpy(&value, (const void *)at, sizeof(value));
+	return value;
 }
 
 void price_access(const volatile void *at, size_t size, enum price_access how, const void *pc)
@@ -121,6 +156,7 @@ void price_access(const volatile void *at, size_t size, enum price_access how, c
 		find_home(sim.outside.cpu, a.address, &first);
 	if (!task || !size)
 		return;
+	a.value = value_of(at, size, how);
 	for (; a.address >> LINES_SHIFT <= last >> LINES_SHIFT; a.address += 1u << LINES_SHIFT) {
 		a.line = line_of(a.address);
 		touch(task, &a);

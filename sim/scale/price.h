@@ -17,6 +17,7 @@
 
 enum price_access {
 	PRICE_READ,
+	PRICE_LOOK, /* a read that acquires: what follows depends on it */
 	PRICE_WRITE,
 	PRICE_CHANGE, /* an atomic one: reads and writes */
 };

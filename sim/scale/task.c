@@ -10,7 +10,7 @@
 #define QUANTUM 500000 /* ps: how far a task may be ahead with lines of its own */
 
 const struct machine *task_machine;
-static struct task tasks[MACHINE_CPUS];
+static struct task tasks[CLOCK_TASKS];
 static unsigned int nr_tasks;
 static void (*body_of)(unsigned int i);
 
@@ -59,11 +59,24 @@ void task_pass(void)
 {
 	struct task *task = task_now();
 
-	clock_set(task_number(task), task->clock);
+	if (cpus_over(task) && !task->stays && !sim.current->section) {
+		cpus_leave(task, task->clock);
+		cpus_ready(task);
+	} else {
+		clock_set(task_number(task), task->clock);
+	}
 	go_on();
 }
 
 void task_block(void)
+{
+	struct task *task = task_now();
+
+	cpus_leave(task, task->clock);
+	go_on();
+}
+
+void task_spin(void)
 {
 	clock_set(task_number(task_now()), CLOCK_NEVER);
 	go_on();
@@ -73,7 +86,22 @@ void task_wake(struct task *task, uint64_t at)
 {
 	if (task->clock < at)
 		task->clock = at;
-	clock_set(task_number(task), task->clock);
+	cpus_ready(task);
+}
+
+void task_sleep(uint64_t ps)
+{
+	struct task *task = task_now();
+	uint64_t from = task->clock;
+
+	task->clock += ps;
+	if (cpus_wanted(task)) {
+		cpus_leave(task, from);
+		cpus_ready(task);
+	} else {
+		clock_set(task_number(task), task->clock);
+	}
+	go_on();
 }
 
 void task_spend(enum machine_cost cost)
@@ -82,6 +110,11 @@ void task_spend(enum machine_cost cost)
 
 	if (task)
 		task->clock += task_machine->cost[cost];
+}
+
+void task_work(struct task *task, enum machine_cost cost)
+{
+	task->clock += task_machine->cost[cost] * (100 + task->slower) / 100;
 }
 
 /* --- what the simulator asks ------------------------------------------------------------------ */
@@ -101,7 +134,10 @@ static uint64_t now(void)
 
 static void section(void)
 {
-	task_spend(MACHINE_section);
+	struct task *task = task_now();
+
+	if (task)
+		task_work(task, MACHINE_section);
 }
 
 static void barrier(void)
@@ -115,12 +151,8 @@ static void barrier(void)
 
 static void sleep_for(uint64_t ns)
 {
-	struct task *task = task_now();
-
-	if (!task)
-		return;
-	task->clock += ns * 1000;
-	task_pass();
+	if (task_now())
+		task_sleep(ns * 1000);
 }
 
 static struct sim_prices prices = {
@@ -138,7 +170,7 @@ static void begin(unsigned int i, void *data)
 	(void)data;
 	sim_go_to(tasks[i].cpu);
 	body_of(i);
-	clock_set(i, CLOCK_NEVER);
+	cpus_leave(&tasks[i], tasks[i].clock);
 }
 
 void task_start(const struct machine *machine, unsigned int n, uint64_t seed, const char *options)
@@ -163,10 +195,24 @@ void task_start(const struct machine *machine, unsigned int n, uint64_t seed, co
 	sim_start(&config);
 }
 
+/* Does a task run on the other thread of this task's core? */
+static bool has_sibling(const unsigned int *cpus, unsigned int i)
+{
+	for (unsigned int k = 0; k < nr_tasks; k++)
+		if (machine_distance(task_machine, cpus[i], cpus[k]) == MACHINE_same_core)
+			return true;
+	return false;
+}
+
 void task_run(const unsigned int *cpus, void (*body)(unsigned int i))
 {
 	body_of = body;
-	for (unsigned int i = 0; i < nr_tasks; i++)
+	cpus_start();
+	for (unsigned int i = 0; i < nr_tasks; i++) {
 		tasks[i] = (struct task){.cpu = cpus[i]};
+		if (has_sibling(cpus, i))
+			tasks[i].slower = task_machine->sibling;
+		cpus_ready(&tasks[i]);
+	}
 	sim_run(nr_tasks, begin, NULL);
 }

@@ -5,14 +5,19 @@
  *   task 0 (CPU 0)   ----own----own--| a line that it has not          it passes: the task with the
  *   task 1 (CPU 8)   --own-own-own-own-own-own| ...                    earliest clock goes on
  *
- * A task goes on alone while it uses lines that it has, for QUANTUM at most; before it gets another
- * line, takes a lock or waits, it lets all those go first whose clocks are earlier. So lines and
- * locks are handed out in the order of time; a task may be ahead with what nobody else has.
+ * A task goes on alone while it uses lines that it has, for QUANTUM at most; before it asks for
+ * another line, takes a lock or waits, it lets all those go first whose clocks are earlier. So
+ * lines and locks are handed out in the order of time; a task may be ahead with what nobody else
+ * has.
+ *
+ * Several tasks of a CPU run in turn: each for a time slice, or until it waits (cpus.c).
  *
  * Invariants
- *  T1. A task gets a line that it does not have only when its clock is the earliest.
- *  T2. There is one task on a CPU. It is not preempted.
- *  T3. A task that waits for another one has CLOCK_NEVER; who wakes it sets its clock.
+ *  T1. A task asks for a line that it does not have only when its clock is the earliest.
+ *  T2. At most one task of a CPU has a clock. It is not preempted in a section, nor while it
+ *      `stays`.
+ *  T3. A task that waits, for another one or for its CPU, has CLOCK_NEVER; who wakes it sets its
+ *      clock.
  *
  * Callers: sim/scale/.
  */
@@ -20,6 +25,7 @@
 #define SHEAF_SIM_SCALE_TASK_H
 
 #include "os/lock.h"
+#include "sim/scale/ahead.h"
 #include "sim/scale/machine.h"
 #include "sim/scale/tally.h"
 
@@ -28,8 +34,13 @@ struct task {
 	uint64_t clock; /* ps */
 	uint64_t until; /* where it lets others go first */
 	enum tally_side side;
+	unsigned int slower; /* percent: own work, beside the other thread of the core */
+	struct ahead ahead;  /* lines that it waits for */
+	/* Of sim/scale/cpus.c: */
+	struct task *next; /* that waits for the same CPU */
+	uint64_t began;	   /* its time slice */
+	unsigned int stays;
 	/* Of sim/scale/locks.c: */
-	struct os_lock *waits_for;
 	const uint32_t *waits_on;
 	uint64_t since;			/* when it began to wait */
 	uint64_t taken_at[OS_RANK_MAX]; /* locks that it holds */
@@ -45,18 +56,37 @@ unsigned int task_count(void);
 
 /* Go on when all tasks with earlier clocks have passed this task's. */
 void task_pass(void);
-/* Wait until another task calls task_wake() with this one. */
+/* Wait until another task calls task_wake() with this one; the CPU may run others meanwhile. */
 void task_block(void);
+/* The same in a loop that keeps the CPU. */
+void task_spin(void);
 /* It goes on at this time, or at its own clock if that is later. */
 void task_wake(struct task *task, uint64_t at);
+/* Wait so long; the CPU may run others meanwhile. */
+void task_sleep(uint64_t ps);
 
 /* Time passes that is none of the lines'. */
 void task_spend(enum machine_cost cost);
+/* The same for work, which takes longer beside the other thread of a core. */
+void task_work(struct task *task, enum machine_cost cost);
 
 /* Set up the machine; the library may then be used by task_run()'s caller. Once per process. */
 void task_start(const struct machine *machine, unsigned int tasks, uint64_t seed,
 		const char *options);
 /* Run body(i) as task i, on cpus[i], until all end. */
 void task_run(const unsigned int *cpus, void (*body)(unsigned int i));
+
+/* --- cpus.c: whose turn it is on a CPU ------------------------------------------------------ */
+
+/* All CPUs are idle. */
+void cpus_start(void);
+/* The task could run, as far as it is concerned, from its clock on. */
+void cpus_ready(struct task *task);
+/* The running task leaves its CPU to the next one; it was its own decision, or the time slice's. */
+void cpus_leave(struct task *task, uint64_t at);
+/* True if another task waits for the CPU, and this one has had its time slice. */
+bool cpus_over(const struct task *task);
+/* True if another task waits for the CPU. */
+bool cpus_wanted(const struct task *task);
 
 #endif

@@ -5,7 +5,8 @@
  * sanitizer is linked. This file is not instrumented.
  *
  * gcc and clang each call only some of these. Their names and arguments are the compilers'
- * interface; orders of memory do not matter, because one task runs at a time.
+ * interface. Orders of memory, of which 0 is relaxed, matter for the price of loads only, because
+ * one task runs at a time.
  */
 #include <stdint.h>
 #include <string.h>
@@ -97,8 +98,7 @@ void __tsan_func_exit(void)
 #define DEFINE_ATOMICS(bits, type)                                                                 \
 	type __tsan_atomic##bits##_load(const volatile type *at, int order)                        \
 	{                                                                                          \
-		(void)order;                                                                       \
-		price_access(at, sizeof(*at), PRICE_READ, HERE);                                   \
+		price_access(at, sizeof(*at), order ? PRICE_LOOK : PRICE_READ, HERE);              \
 		return __atomic_load_n(at, __ATOMIC_RELAXED);                                      \
 	}                                                                                          \
 	void __tsan_atomic##bits##_store(volatile type *at, type value, int order)                 \

@@ -13,12 +13,13 @@
 static struct machine machine;
 static char error[512];
 
-#define CPUS "cpus 4\nnode 0-1\nnode 2-3\nsocket 0-3\nllc 0-1\nllc 2-3\ncache 1024\n"
+#define CPUS "cpus 4\nnode 0-1\nnode 2-3\nsocket 0-3\nllc 0-1\nllc 2-3\ncache 1024\nmisses 8\n"
 #define WAYS                                                                                       \
 	"own 1\nl3 2\nsame_core 3\nsame_llc 4\nsame_socket 5\nother_socket 6\nnear 7\nfar 8.25\n"
-#define OTHERS "atomic 1\nsection 1\npause 1\nspin 1\nwake 1\nwoken 1\nfault 1\nbarrier 1\n"
-#define LAST   "barrier_cpu 1\n"
-#define COSTS  WAYS OTHERS LAST
+#define OTHERS                                                                                     \
+	"atomic 1\nsection 1\nahead 1\npause 1\ncall 1\nwake 1\nwoken 1\nfault 1\nbarrier 1\n"
+#define LAST  "barrier_cpu 1\nslice 1\nchange 1\n"
+#define COSTS WAYS OTHERS LAST
 
 static bool read_text(const char *text)
 {
@@ -51,6 +52,8 @@ static void a_small_one(void **state)
 	assert_int_equal(machine.nr_nodes, 2);
 	assert_int_equal(machine.nr_groups, 2);
 	assert_int_equal(machine.threads, 1);
+	assert_int_equal(machine.misses, 8);
+	assert_int_equal(machine.sibling, 0);
 	assert_int_equal(machine.cost[MACHINE_far], 8250);
 	assert_int_equal(machine_distance(&machine, 1, 1), MACHINE_own);
 	assert_int_equal(machine_distance(&machine, 0, 1), MACHINE_same_llc);
@@ -62,11 +65,11 @@ static void memoryless_nodes_use_the_next_one(void **state)
 {
 	(void)state;
 	assert_true(read_text("cpus 3\nnode 0\nnode 1 memoryless # no memory\nnode 2 memoryless\n"
-			      "socket 0-2\nllc 0,1,2\ncache 64\n" COSTS));
+			      "socket 0-2\nllc 0,1,2\ncache 64\nmisses 1\n" COSTS));
 	assert_int_equal(machine.memory_node[0], 0);
 	assert_int_equal(machine.memory_node[1], 0);
 	assert_int_equal(machine.memory_node[2], 0);
-	refused("cpus 1\nnode 0 memoryless\nsocket 0\nllc 0\ncache 64\n" COSTS,
+	refused("cpus 1\nnode 0 memoryless\nsocket 0\nllc 0\ncache 64\nmisses 1\n" COSTS,
 		":2: no node has memory");
 }
 
@@ -83,22 +86,23 @@ static void groups_are_checked(void **state)
 	refused("cpus 4\nnode 3-1\n", ":2: node wants a number from 3 to 3");
 	refused("cpus 4\nnode 0-3 full\n",
 		":2: a node's CPUs may be followed by memoryless, not by full");
-	refused("cpus 4\nnode 0-2\nsocket 0-3\nllc 0-3\ncache 64\n" COSTS,
-		":22: CPU 3 is in no node");
-	refused("cpus 4\nnode 0-3\nsocket 0-1\nsocket 2-3\nllc 0\nllc 1-3\ncache 64\n" COSTS,
+	refused("cpus 4\nnode 0-2\nsocket 0-3\nllc 0-3\ncache 64\nmisses 1\n" COSTS,
+		":26: CPU 3 is in no node");
+	refused("cpus 4\nnode 0-3\nsocket 0-1\nsocket 2-3\nllc 0\nllc 1-3\ncache 64\nmisses "
+		"1\n" COSTS,
 		":6: CPUs 1 and 2 share a cache, but are on two sockets");
 }
 
 static void costs_are_checked(void **state)
 {
 	(void)state;
-	refused(CPUS "own 0\n", ":8: own wants nanoseconds above 0, such as 1.5");
-	refused(CPUS "own -1\n", ":8: own wants nanoseconds above 0, such as 1.5");
-	refused(CPUS "own nan\n", ":8: own wants nanoseconds above 0, such as 1.5");
-	refused(CPUS "own 1ns\n", ":8: own wants nanoseconds above 0, such as 1.5");
-	refused(CPUS "own\n", ":8: own wants nanoseconds above 0, such as 1.5");
-	refused(CPUS "own 1\nown 1\n", ":9: own is given twice");
-	refused(CPUS WAYS OTHERS, ":23: the cost barrier_cpu is missing");
+	refused(CPUS "own 0\n", ":9: own wants nanoseconds above 0, such as 1.5");
+	refused(CPUS "own -1\n", ":9: own wants nanoseconds above 0, such as 1.5");
+	refused(CPUS "own nan\n", ":9: own wants nanoseconds above 0, such as 1.5");
+	refused(CPUS "own 1ns\n", ":9: own wants nanoseconds above 0, such as 1.5");
+	refused(CPUS "own\n", ":9: own wants nanoseconds above 0, such as 1.5");
+	refused(CPUS "own 1\nown 1\n", ":10: own is given twice");
+	refused(CPUS WAYS OTHERS, ":25: the cost barrier_cpu is missing");
 }
 
 static void numbers_are_checked(void **state)
@@ -111,10 +115,15 @@ static void numbers_are_checked(void **state)
 	refused("cpus 2 3\n", ":1: cpus has one value; 3 is too much");
 	refused("threads 3\n", ":1: threads wants a number from 1 to 2");
 	refused("cache x\n", ":1: cache wants a number from 64 to 4194304");
-	refused("cpus 3\nthreads 2\nnode 0-2\nsocket 0-2\nllc 0-2\ncache 64\n" COSTS,
-		":23: 2 threads a core need an even number of CPUs, not 3");
-	refused("cpus 1\nspeed 3\n",
-		":2: speed is neither cpus, threads, node, socket, llc, cache nor a cost");
+	refused("misses 0\n", ":1: misses wants a number from 1 to 64");
+	refused("sibling 401\n", ":1: sibling wants a number from 0 to 400");
+	refused("cpus 1\nnode 0\nsocket 0\nllc 0\ncache 64\n" COSTS,
+		":25: no line says how many lines a CPU waits for at once, such as: misses 24");
+	refused("cpus 3\nthreads 2\nnode 0-2\nsocket 0-2\nllc 0-2\ncache 64\nmisses 1\n" COSTS,
+		":27: 2 threads a core need an even number of CPUs, not 3");
+	refused("cpus 1\nspeed 3\n", ":2: speed is no group (node, socket, llc), no number (cpus, "
+				     "threads, cache, misses, "
+				     "sibling) and no cost");
 	assert_false(machine_read(&machine, "/nowhere", error, sizeof(error)));
 	assert_string_equal(error, "/nowhere: cannot be read");
 }
@@ -145,6 +154,9 @@ static void shipped_ones_are_right(void **state)
 	shipped("graviton3-64", 64, 1, 1);
 	shipped("ryzen-5700", 16, 1, 1);
 	shipped("this-2cpu", 2, 1, 1);
+	assert_int_equal(machine_distance(&machine, 0, 1), MACHINE_same_llc);
+	shipped("this-2cpu-core", 2, 1, 1);
+	assert_int_equal(machine_distance(&machine, 0, 1), MACHINE_same_core);
 	shipped("memoryless-node", 16, 4, 4);
 	assert_int_equal(machine.memory_node[2], 3);
 }
