@@ -2,19 +2,34 @@
 /* See allocators.h; names are those of the benchmarks (bench/allocators/). */
 #include "sim/scale/allocators.h"
 
-#include <sheaf/slab.h>
+#include <sheaf/mempool.h>
+#include <sheaf/rcu.h>
 
 #include "cpu_slab.h"
+#include "sim/scale/retire.h"
 
-static void *open_sheaf(size_t size)
+#define RESERVE 64 /* objects of a memory pool */
+
+/* --- ours ----------------------------------------------------------------------------------- */
+
+static void *create(const struct cache_request *request, slab_flags_t flags)
 {
-	return kmem_cache_create("scale", (unsigned int)size, NULL, SLAB_NO_MERGE);
+	const struct kmem_cache_args args = {.sheaf_capacity = request->capacity};
+
+	return kmem_cache_create(request->name, (unsigned int)request->size, &args,
+				 SLAB_NO_MERGE | flags);
 }
 
-static void *open_no_sheaf(size_t size)
+static void *open_sheaf(const struct allocator *a, const struct cache_request *request)
 {
-	return kmem_cache_create("scale", (unsigned int)size, NULL,
-				 SLAB_NO_MERGE | SLAB_NO_SHEAVES);
+	(void)a;
+	return create(request, 0);
+}
+
+static void *open_no_sheaf(const struct allocator *a, const struct cache_request *request)
+{
+	(void)a;
+	return create(request, SLAB_NO_SHEAVES);
 }
 
 static void *alloc_object(void *cache)
@@ -27,9 +42,34 @@ static void free_object(void *cache, void *object)
 	kmem_cache_free(cache, object);
 }
 
-static void *open_cpu_slab(size_t size)
+static void retire_object(void *cache, void *object)
 {
-	return cpu_slab_create(size, 0);
+	kmem_cache_free_rcu(cache, object);
+}
+
+static void *open_pool(const struct allocator *a, const struct cache_request *request)
+{
+	struct kmem_cache *cache = open_sheaf(a, request);
+
+	return cache ? mempool_create_slab_pool(RESERVE, cache) : NULL;
+}
+
+static void *alloc_pool(void *pool)
+{
+	return mempool_alloc(pool, GFP_KERNEL);
+}
+
+static void free_pool(void *pool, void *element)
+{
+	mempool_free(element, pool);
+}
+
+/* --- the baseline --------------------------------------------------------------------------- */
+
+static void *open_cpu_slab(const struct allocator *a, const struct cache_request *request)
+{
+	(void)a;
+	return cpu_slab_create(request->size, 0);
 }
 
 static void *alloc_cpu_slab(void *cache)
@@ -42,9 +82,76 @@ static void free_cpu_slab(void *cache, void *object)
 	cpu_slab_free(cache, object);
 }
 
+static void free_bulk_cpu_slab(void *cache, void **objects, unsigned int n)
+{
+	cpu_slab_free_bulk(cache, objects, n);
+}
+
+static void retire_cpu_slab(void *cache, void *object)
+{
+	retire(cache, object, free_bulk_cpu_slab);
+}
+
+/* --- the kernel's sheaves ------------------------------------------------------------------- */
+
+static void *open_kernel(const struct allocator *a, const struct cache_request *request)
+{
+	struct kernel_rules rules = a->rules;
+
+	if (!rules.capacity)
+		rules.capacity = request->capacity;
+	rules.atomic = request->atomic;
+	return kernel_create(request->size, &rules);
+}
+
+static void *alloc_kernel(void *cache)
+{
+	return kernel_alloc(cache);
+}
+
+static void free_kernel(void *cache, void *object)
+{
+	kernel_free(cache, object);
+}
+
+static void retire_kernel(void *cache, void *object)
+{
+	kernel_free_rcu(cache, object);
+}
+
+#define OURS(open, alloc, free)                                                                    \
+	open, alloc, free, retire_object, false,                                                   \
+	{                                                                                          \
+		0                                                                                  \
+	}
+#define POOL                                                                                       \
+	open_pool, alloc_pool, free_pool, NULL, false,                                             \
+	{                                                                                          \
+		0                                                                                  \
+	}
+#define SLABS(kernel)                                                                              \
+	open_cpu_slab, alloc_cpu_slab, free_cpu_slab, retire_cpu_slab, kernel,                     \
+	{                                                                                          \
+		0                                                                                  \
+	}
+#define KERNEL(capacity, keeps_main, refills)                                                      \
+	open_kernel, alloc_kernel, free_kernel, retire_kernel, true,                               \
+	{                                                                                          \
+		capacity, keeps_main, refills, false                                               \
+	}
+
 const struct allocator allocators[] = {
-	{"sheaf", "libsheaf", open_sheaf, alloc_object, free_object},
-	{"no-sheaf", "its slab layer alone", open_no_sheaf, alloc_object, free_object},
-	{"cpu-slab", "the three-tier baseline", open_cpu_slab, alloc_cpu_slab, free_cpu_slab},
+	{"sheaf", "libsheaf", false, OURS(open_sheaf, alloc_object, free_object)},
+	{"no-sheaf", "its slab layer alone", false, OURS(open_no_sheaf, alloc_object, free_object)},
+	{"cpu-slab", "the three-tier baseline", false, SLABS(false)},
+	{"sheaf-mempool", "libsheaf through a memory pool", true, POOL},
+	{"kernel-slabs", "three tiers with the kernel's locks", true, SLABS(true)},
+	{"kernel-first", "its sheaves as first merged", true, KERNEL(0, false, false)},
+	{"kernel-spare", "... with an empty main as the spare", true, KERNEL(0, true, false)},
+	{"kernel-64", "... and sheaves of 64", true, KERNEL(64, true, false)},
+	{"kernel-128", "... of 128", true, KERNEL(128, true, false)},
+	{"kernel-256", "... of 256", true, KERNEL(256, true, false)},
+	{"kernel", "... or with refills for all callers: as it is now", true,
+	 KERNEL(0, true, true)},
 	{0},
 };

@@ -4,10 +4,14 @@
  * machine. Each run is a process of its own, because the library begins once in a process. The
  * command (tools/sheaf_bench/sim.py) runs it for each point, and makes tables of what it prints.
  *
- *   work.c, workloads.c, allocators.c    what runs               (instrumented: workloads.c,
- *   tsan.c, price.c                      what each access costs   the library and the baseline)
+ *   work.c, workloads.c, rings.c, maps.c what runs, instrumented but for work.c
+ *   allocators.c, kernel/, retire.c      with what; the library, the baseline and the kernel's
+ *                                        designs are instrumented
+ *   periods.c                            grace periods
+ *   tsan.c, price.c                      what each access costs
  *   lines.c, homes.c, machine.c          cache lines, pages, the machine file
- *   task.c, clock.c, locks.c             who goes next, on the fibres of sim/schedule.c
+ *   ahead.c                              misses that overlap
+ *   task.c, clock.c, cpus.c, locks.c     who goes next, on the fibres of sim/schedule.c
  *   tally.c, kinds.c, report.c           what is counted, and printed
  */
 #include <getopt.h>
@@ -15,6 +19,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/scale/clock.h"
+#include "sim/scale/locks.h"
+#include "sim/scale/periods.h"
 #include "sim/scale/report.h"
 #include "sim/scale/task.h"
 #include "sim/scale/workloads.h"
@@ -29,12 +36,13 @@ struct request {
 	const char *machine, *options;
 	const struct workload *workload;
 	const struct allocator *allocator;
-	unsigned long cpus, seed, size, windows;
+	unsigned long cpus, per_cpu, seed, size, windows;
 };
 
 static const char usage[] =
 	"usage: sheaf-sim-scale --machine FILE --workload NAME [--allocator NAME] [--cpus N]\n"
-	"                       [--size BYTES] [--seed N] [--windows N] [--options TEXT] [--list]\n"
+	"                       [--per-cpu N] [--size BYTES] [--seed N] [--windows N]\n"
+	"                       [--options TEXT] [--list]\n"
 	"`sheaf sim scale` runs this.\n";
 
 static _Noreturn void refuse(const char *what, const char *value)
@@ -48,7 +56,7 @@ static void list(void)
 	for (const struct workload *w = workloads; w->name; w++)
 		printf("workload %s %u %s\n", w->name, w->in_pairs ? 2 : 1, w->what);
 	for (const struct allocator *a = allocators; a->name; a++)
-		printf("allocator %s %s\n", a->name, a->what);
+		printf("%s %s %s\n", a->variant ? "variant" : "allocator", a->name, a->what);
 	exit(0);
 }
 
@@ -81,14 +89,23 @@ static unsigned long number(const char *text, const char *name)
 static struct request parse(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"machine", 1, NULL, 'm'},   {"workload", 1, NULL, 'w'},
-		{"allocator", 1, NULL, 'a'}, {"cpus", 1, NULL, 'c'},
-		{"size", 1, NULL, 's'},	     {"seed", 1, NULL, 'r'},
-		{"windows", 1, NULL, 'n'},   {"options", 1, NULL, 'o'},
-		{"list", 0, NULL, 'l'},	     {0},
+		{"machine", 1, NULL, 'm'},
+		{"workload", 1, NULL, 'w'},
+		{"allocator", 1, NULL, 'a'},
+		{"cpus", 1, NULL, 'c'},
+		{"per-cpu", 1, NULL, 'p'},
+		{"size", 1, NULL, 's'},
+		{"seed", 1, NULL, 'r'},
+		{"windows", 1, NULL, 'n'},
+		{"options", 1, NULL, 'o'},
+		{"list", 0, NULL, 'l'},
+		{0},
 	};
-	struct request r = {
-		.allocator = allocators, .seed = 1, .size = 64, .windows = MOST_WINDOWS};
+	struct request r = {.allocator = allocators,
+			    .per_cpu = 1,
+			    .seed = 1,
+			    .size = 64,
+			    .windows = MOST_WINDOWS};
 	int option;
 
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -100,6 +117,8 @@ static struct request parse(int argc, char **argv)
 			r.allocator = find_allocator(optarg);
 		else if (option == 'c')
 			r.cpus = number(optarg, "--cpus");
+		else if (option == 'p')
+			r.per_cpu = number(optarg, "--per-cpu");
 		else if (option == 's')
 			r.size = number(optarg, "--size");
 		else if (option == 'r')
@@ -115,6 +134,8 @@ static struct request parse(int argc, char **argv)
 	}
 	if (!r.machine || !r.workload || optind < argc)
 		refuse(usage, NULL);
+	if (r.workload->retires && !r.allocator->retire)
+		refuse("nothing can be retired with ", r.allocator->name);
 	return r;
 }
 
@@ -128,44 +149,59 @@ static unsigned int cpu_of(const struct machine *m, const struct workload *w, un
 	return pair / half * 2 * half + task % 2 * half + pair % half;
 }
 
-static unsigned int tasks_of(const struct machine *m, const struct request *r)
+static unsigned int cpus_of(const struct machine *m, const struct request *r)
 {
-	unsigned int tasks = (unsigned int)(r->cpus ? r->cpus : m->nr_cpus);
+	unsigned int cpus = (unsigned int)(r->cpus ? r->cpus : m->nr_cpus);
 
 	if (r->cpus > m->nr_cpus) {
 		fprintf(stderr, "sheaf sim scale: %s has %u CPUs, not %lu\n", r->machine,
 			m->nr_cpus, r->cpus);
 		exit(2);
 	}
-	if (r->workload->in_pairs && tasks % 2)
+	if (!r->per_cpu || r->per_cpu * cpus > CLOCK_TASKS)
+		refuse("too many or no tasks, with so many on each CPU", NULL);
+	if (r->workload->in_pairs && cpus % 2)
 		refuse("CPUs work in pairs in the workload ", r->workload->name);
 	if (r->workload->far_apart && m->nr_cpus / m->threads % 2)
 		refuse("an even number of cores is needed for ", r->workload->name);
-	return tasks;
+	return cpus;
+}
+
+/* In ps. Each task has its turn twice; what is retired waits for two grace periods at most. */
+static uint64_t window_of(const struct machine *m, const struct request *r, unsigned int cpus)
+{
+	uint64_t window = (WINDOW_NS + WINDOW_NS_ALL / cpus) * UINT64_C(1000);
+
+	if (r->per_cpu > 1)
+		window += 2 * r->per_cpu * m->cost[MACHINE_slice];
+	if (r->workload->retires)
+		window += 2 * PERIOD_NS * UINT64_C(1000);
+	return window;
 }
 
 int main(int argc, char **argv)
 {
-	static unsigned int cpus[MACHINE_CPUS];
+	static unsigned int cpu_of_task[CLOCK_TASKS];
 	static struct machine machine;
 	struct request r = parse(argc, argv);
-	unsigned int tasks;
+	unsigned int cpus, tasks;
 	uint64_t window;
 	char error[512];
-	void *context;
 
 	if (!machine_read(&machine, r.machine, error, sizeof(error)))
 		refuse(error, NULL);
-	tasks = tasks_of(&machine, &r);
+	cpus = cpus_of(&machine, &r);
+	tasks = cpus * (unsigned int)r.per_cpu;
 	for (unsigned int i = 0; i < tasks; i++)
-		cpus[i] = cpu_of(&machine, r.workload, i);
-	window = (WINDOW_NS + WINDOW_NS_ALL / tasks) * UINT64_C(1000);
+		cpu_of_task[i] = cpu_of(&machine, r.workload, i % cpus);
+	window = window_of(&machine, &r, cpus);
 	tally_start(window, (unsigned int)r.windows);
 	task_start(&machine, tasks, r.seed, r.options);
-	context = r.allocator->open(r.size);
-	if (!context || !workload_prepare(r.workload, r.allocator, context, cpus, tasks))
+	if (r.allocator->kernel)
+		locks_are_queued();
+	if (!workload_prepare(r.workload, r.allocator, r.size, cpu_of_task, tasks))
 		refuse("there is no memory for ", r.workload->name);
-	task_run(cpus, r.workload->run);
-	report_print(tasks, window);
+	task_run(cpu_of_task, r.workload->run);
+	report_print(cpus, window);
 	return 0;
 }

@@ -75,13 +75,13 @@ static void print_heat(void)
 		       hot.pc - 1 - (uintptr_t)__executable_start, hot.lines, (double)hot.ps / PS);
 }
 
-void report_print(unsigned int tasks, uint64_t window_ps)
+void report_print(unsigned int cpus, uint64_t window_ps)
 {
 	unsigned int windows;
 	bool steady;
 	const struct tally *tally = tally_result(&windows, &steady);
 
-	printf("cpus %u\n", tasks);
+	printf("cpus %u\n", cpus);
 	printf("operations %" PRIu64 "\nseconds %.9f\n", tally->operations, (double)window_ps / PS);
 	printf("windows %u\nsteady %u\n", windows, steady);
 	printf("bytes %" PRIu64 "\n", tally->pages_now << HOMES_PAGE_SHIFT);

@@ -5,6 +5,6 @@
 
 #include <stdint.h>
 
-void report_print(unsigned int tasks, uint64_t window_ps);
+void report_print(unsigned int cpus, uint64_t window_ps);
 
 #endif

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What workloads call; see workloads.h. */
+/* What workloads and the kernel's sheaves call; see workloads.h, kernel/kernel.h. */
+#include "sim/scale/kernel/kernel.h"
+#include "sim/scale/periods.h"
 #include "sim/scale/task.h"
 #include "sim/scale/workloads.h"
 #include "sim/sim.h"
@@ -11,8 +13,21 @@ bool work_goes_on(void)
 
 void work_wait(void)
 {
+	struct task *task = task_now();
+
+	if (cpus_wanted(task)) {
+		task_sleep(task_machine->cost[MACHINE_pause]);
+		return;
+	}
 	task_spend(MACHINE_pause);
 	task_pass();
+}
+
+void work_for(unsigned int ns)
+{
+	struct task *task = task_now();
+
+	task->clock += ns * UINT64_C(10) * (100 + task->slower);
 }
 
 void *work_alloc(const struct allocator *allocator, void *context)
@@ -35,5 +50,45 @@ void work_free(const struct allocator *allocator, void *context, void *object)
 	task->side = TALLY_ALLOCATOR;
 	allocator->free(context, object);
 	task->side = TALLY_PROGRAM;
-	tally_at(task->clock)->operations++;
+}
+
+void work_retire(const struct allocator *allocator, void *context, void *object)
+{
+	struct task *task = task_now();
+
+	task->side = TALLY_ALLOCATOR;
+	allocator->retire(context, object);
+	periods_pass();
+	task->side = TALLY_PROGRAM;
+}
+
+void work_did(unsigned int operations)
+{
+	tally_at(task_now()->clock)->operations += operations;
+}
+
+/* --- the kernel's sheaves ------------------------------------------------------------------- */
+
+void kernel_stay(void)
+{
+	struct task *task = task_now();
+
+	if (task)
+		task->stays++;
+}
+
+void kernel_go(void)
+{
+	struct task *task = task_now();
+
+	if (task)
+		task->stays--;
+}
+
+void kernel_work(void)
+{
+	struct task *task = task_now();
+
+	if (task)
+		task_work(task, MACHINE_section);
 }

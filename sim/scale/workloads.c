@@ -1,98 +1,40 @@
 /* SPDX-License-Identifier: MIT */
-/* See workloads.h. This file is instrumented. */
+/* The list of workloads, own batches, and rounds at no cost. See workloads.h. This file is
+ * instrumented. */
 #include "sim/scale/workloads.h"
 
-#include <stdint.h>
 #include <stdlib.h>
 
+#include "sim/scale/periods.h"
 #include "sim/sim.h"
 
-#define APART 128 /* bytes: two lines, which some processors fetch together */
-#define RING  1024
-#define GROUP 32
-#define BATCH RING /* at least that of every workload */
-#define WARM  8	   /* rounds at no cost */
-
-/* One end writes `tail` and `slots`, the other one `head`; as bench/common/ring.h. */
-struct ring {
-	_Alignas(APART) size_t tail;
-	size_t head_seen;
-	_Alignas(APART) size_t head;
-	size_t tail_seen;
-	_Alignas(APART) void *slots[RING];
-};
+#define APART	128
+#define BATCH	1024 /* at least that of every workload */
+#define WARM	8    /* rounds at no cost */
+#define GROUP	32
+#define FLIGHT	128 /* requests of a ublk queue */
+#define MAP_NS	1500
+#define UBLK_NS 400
 
 struct batch {
 	_Alignas(APART) void *objects[BATCH];
 };
 
-static const struct workload *workload;
-static const struct allocator *allocator;
-static void *context;
-static struct ring *rings;
+struct running running;
 static struct batch *batches;
 
 static void run_own(unsigned int task)
 {
 	void **objects = batches[task].objects;
-	size_t n = workload->batch;
+	size_t n = running.workload->batch;
 
 	while (work_goes_on()) {
 		for (size_t i = 0; i < n; i++)
-			objects[i] = work_alloc(allocator, context);
-		for (size_t i = 0; i < n; i++)
-			work_free(allocator, context, objects[i]);
-	}
-}
-
-/* False if the ring has no room for a group. */
-static bool produce(struct ring *ring)
-{
-	size_t tail = ring->tail;
-
-	if (tail - ring->head_seen > RING - GROUP) {
-		ring->head_seen = __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE);
-		if (tail - ring->head_seen > RING - GROUP)
-			return false;
-	}
-	for (size_t i = 0; i < GROUP; i++) {
-		uint64_t *object = work_alloc(allocator, context);
-
-		*object = tail + i;
-		ring->slots[(tail + i) % RING] = object;
-	}
-	__atomic_store_n(&ring->tail, tail + GROUP, __ATOMIC_RELEASE);
-	return true;
-}
-
-/* False if the ring is empty. */
-static bool consume(struct ring *ring)
-{
-	size_t head = ring->head;
-
-	if (head == ring->tail_seen) {
-		ring->tail_seen = __atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE);
-		if (head == ring->tail_seen)
-			return false;
-	}
-	for (size_t i = 0; i < GROUP; i++) {
-		uint64_t *object = ring->slots[(head + i) % RING];
-
-		if (*object != head + i)
-			abort(); /* somebody else has it, too */
-		work_free(allocator, context, object);
-	}
-	__atomic_store_n(&ring->head, head + GROUP, __ATOMIC_RELEASE);
-	return true;
-}
-
-static void run_pair(unsigned int task)
-{
-	struct ring *ring = &rings[task / 2];
-
-	while (work_goes_on()) {
-		if (task % 2 == 0 ? !produce(ring) : !consume(ring))
-			work_wait();
+			objects[i] = work_alloc(running.allocator, running.context);
+		for (size_t i = 0; i < n; i++) {
+			work_free(running.allocator, running.context, objects[i]);
+			work_did(1);
+		}
 	}
 }
 
@@ -110,13 +52,50 @@ const struct workload workloads[] = {
 	 .run = run_own},
 	{.name = "cross-near",
 	 .what = "pairs of neighbours: one allocates, the other frees",
+	 .batch = BATCH,
 	 .in_pairs = true,
 	 .run = run_pair},
 	{.name = "cross-far",
 	 .what = "the same, each pair on two sockets if there are two",
+	 .batch = BATCH,
 	 .in_pairs = true,
 	 .far_apart = true,
 	 .run = run_pair},
+	{.name = "ublk",
+	 .what = "requests between neighbours: at most 128 of a pair, 400 ns of work on each side",
+	 .batch = FLIGHT,
+	 .size = 256,
+	 .work = UBLK_NS,
+	 .in_pairs = true,
+	 .atomic = true,
+	 .run = run_pair},
+	{.name = "ublk-far",
+	 .what = "the same, each pair on two sockets if there are two",
+	 .batch = FLIGHT,
+	 .size = 256,
+	 .work = UBLK_NS,
+	 .in_pairs = true,
+	 .far_apart = true,
+	 .atomic = true,
+	 .run = run_pair},
+	{.name = "all-to-all",
+	 .what = "each CPU frees what every other one allocated",
+	 .batch = GROUP,
+	 .run = run_mail},
+	{.name = "fork",
+	 .what = "processes of 500 objects of 192 bytes: the next CPU frees them",
+	 .batch = 500,
+	 .size = 192,
+	 .onward = true,
+	 .run = run_mail},
+	{.name = "mmap2",
+	 .what = "maps: nodes of trees, retired and replaced; 1500 ns of work for each",
+	 .batch = 64,
+	 .size = 256,
+	 .capacity = 32,
+	 .work = MAP_NS,
+	 .retires = true,
+	 .run = run_maps},
 	{0},
 };
 
@@ -124,13 +103,13 @@ const struct workload workloads[] = {
  * free it, or the other one of each pair does. */
 static bool warm(const unsigned int *cpus, unsigned int first, unsigned int end)
 {
-	unsigned int step = workload->in_pairs ? 2 : 1;
-	size_t n = workload->in_pairs ? RING : workload->batch;
+	unsigned int step = running.workload->in_pairs ? 2 : 1;
+	size_t n = running.workload->batch;
 
 	for (unsigned int i = first; i < end; i += step) {
 		sim_go_to(cpus[i]);
 		for (size_t k = 0; k < n; k++) {
-			batches[i].objects[k] = allocator->alloc(context);
+			batches[i].objects[k] = running.allocator->alloc(running.context);
 			if (!batches[i].objects[k])
 				return false;
 		}
@@ -138,26 +117,37 @@ static bool warm(const unsigned int *cpus, unsigned int first, unsigned int end)
 	for (unsigned int i = first; i < end; i += step) {
 		sim_go_to(cpus[i + step - 1]);
 		for (size_t k = 0; k < n; k++)
-			allocator->free(context, batches[i].objects[k]);
+			running.allocator->free(running.context, batches[i].objects[k]);
 	}
 	return true;
 }
 
-bool workload_prepare(const struct workload *w, const struct allocator *a, void *opened,
-		      const unsigned int *cpus, unsigned int tasks)
+/* What the workload's program needs. */
+static bool prepare_program(void)
 {
-	unsigned int at_once;
+	if (running.workload->run == run_pair)
+		return rings_prepare();
+	if (running.workload->run == run_mail)
+		return mail_prepare();
+	return running.workload->run != run_maps || maps_prepare();
+}
 
-	workload = w;
-	allocator = a;
-	context = opened;
-	rings = aligned_alloc(APART, tasks * sizeof(*rings));
+bool workload_prepare(const struct workload *workload, const struct allocator *allocator,
+		      size_t size, const unsigned int *cpus, unsigned int tasks)
+{
+	const struct cache_request request = {.name = "scale",
+					      .size = workload->size ? workload->size : size,
+					      .capacity = workload->capacity,
+					      .atomic = workload->atomic};
+	unsigned int at_once = workload->one_by_one ? 1 : tasks;
+
+	if (workload->retires)
+		periods_register();
+	running =
+		(struct running){workload, allocator, allocator->open(allocator, &request), tasks};
 	batches = aligned_alloc(APART, tasks * sizeof(*batches));
-	for (unsigned int i = 0; rings && i < tasks; i++)
-		rings[i] = (struct ring){0};
-	if (!rings || !batches)
+	if (!running.context || !batches || !prepare_program())
 		return false;
-	at_once = workload->one_by_one ? 1 : tasks;
 	for (unsigned int round = 0; round < WARM; round++)
 		for (unsigned int i = 0; i < tasks; i += at_once)
 			if (!warm(cpus, i, i + at_once))

@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The programs that `sheaf sim scale` runs: one task on each CPU. Their accesses are instrumented,
- * too, and are counted as the program's own.
+ * The programs that `sheaf sim scale` runs: one task on each CPU, or several. Their accesses are
+ * instrumented, too, and are counted as the program's own.
  *
  *   own batches   each task allocates N objects, then frees them in the same order; all CPUs have
  *                 had theirs at the same time once, or each began when the others had freed theirs
  *   cross         tasks 2i allocate, write a word and pass objects on through a ring, in groups;
  *                 tasks 2i + 1 read the word and free them
+ *   ublk          the same with requests in flight: 128 at most, some work for each on both sides,
+ *                 callers that must not block
+ *   all-to-all    each task allocates groups for every other one in turn, and frees what the others
+ *                 have for it
+ *   fork          each task allocates what a process consists of, and the next one frees it all
+ *   mmap2         each task has a tree of its own; all trees are of the same caches. A map and its
+ *                 unmap allocate three nodes, retire those that they replace, and use one more
+ *                 object in between
  *
  * Callers: sim/scale/.
  */
@@ -20,15 +28,30 @@
 
 struct workload {
 	const char *name, *what;
-	size_t batch;	 /* of own batches */
-	bool one_by_one; /* CPUs begin one after another, with what others have freed */
-	bool in_pairs;	 /* an even number of tasks */
-	bool far_apart;	 /* the two of a pair */
+	size_t batch;	       /* of own batches; else what a task, or a pair, has at most */
+	size_t size;	       /* of an object; 0: as the user says */
+	unsigned int capacity; /* of a sheaf; 0: the allocator's choice */
+	unsigned int work;     /* ns beside the allocator: for each object, or map */
+	bool one_by_one;       /* CPUs begin one after another, with what others have freed */
+	bool in_pairs;	       /* an even number of tasks */
+	bool far_apart;	       /* the two of a pair */
+	bool atomic;	       /* callers must not block */
+	bool retires;
+	bool onward; /* to the next CPU only */
 	void (*run)(unsigned int task);
 };
 
 /* The last one has no name. */
 extern const struct workload workloads[];
+
+/* What runs, for the programs (rings.c, maps.c). */
+struct running {
+	const struct workload *workload;
+	const struct allocator *allocator;
+	void *context; /* the cache that is measured */
+	unsigned int tasks;
+};
+extern struct running running;
 
 /*
  * Before the tasks run on these CPUs: what they use, and a few rounds of the same at no cost, CPU
@@ -36,16 +59,29 @@ extern const struct workload workloads[];
  * False: no memory.
  */
 bool workload_prepare(const struct workload *workload, const struct allocator *allocator,
-		      void *context, const unsigned int *cpus, unsigned int tasks);
+		      size_t size, const unsigned int *cpus, unsigned int tasks);
+
+/* --- rings.c, maps.c: programs; each is prepared before its first task runs ------------------- */
+
+bool rings_prepare(void);
+void run_pair(unsigned int task);
+bool mail_prepare(void);
+void run_mail(unsigned int task);
+bool maps_prepare(void);
+void run_maps(unsigned int task);
 
 /* --- work.c: what workloads call; not instrumented ------------------------------------------ */
 
 bool work_goes_on(void);
-/* A turn of a loop that waits for another task. */
+/* A turn of a loop that waits for another task; others run if they wait for the CPU. */
 void work_wait(void);
-/* Calls of the allocator that is measured: accesses meanwhile are not the program's. An operation
- * is an allocation and its free, and is counted at the free. */
+/* Work beside the allocator. */
+void work_for(unsigned int ns);
+/* Calls of the allocator that is measured: accesses meanwhile are not the program's. */
 void *work_alloc(const struct allocator *allocator, void *context);
 void work_free(const struct allocator *allocator, void *context, void *object);
+void work_retire(const struct allocator *allocator, void *context, void *object);
+/* So many operations are done: an allocation and its free, or a map and its unmap. */
+void work_did(unsigned int operations);
 
 #endif

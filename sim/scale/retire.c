@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/* See retire.h. This file is instrumented. */
+#include "sim/scale/retire.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "os/machine.h"
+#include "sim/scale/machine.h"
+#include "sim/scale/periods.h"
+#include "sim/sim.h"
+
+#define PAGE_POINTERS 500u
+
+struct page {
+	struct page *next;
+	uint64_t due;
+	unsigned int n;
+	void *objects[PAGE_POINTERS];
+};
+
+static struct cpu {
+	_Alignas(128) struct page *filling;
+	struct page *first, *last; /* that wait */
+	struct page *unused;
+} cpus[MACHINE_CPUS];
+
+static struct page *new_page(struct cpu *cpu)
+{
+	struct page *page = cpu->unused;
+
+	if (page)
+		cpu->unused = page->next;
+	else
+		page = aligned_alloc(128, (sizeof(*page) + 127) / 128 * 128);
+	if (!page)
+		sim_fail("no memory");
+	page->n = 0;
+	return page;
+}
+
+static void wait_for_grace(struct cpu *cpu, struct page *page)
+{
+	page->due = periods_end();
+	page->next = NULL;
+	*(cpu->first ? &cpu->last->next : &cpu->first) = page;
+	cpu->last = page;
+}
+
+void retire(void *cache, void *object,
+	    void (*free_bulk)(void *cache, void **objects, unsigned int n))
+{
+	struct cpu *cpu = &cpus[os_cpu()];
+	struct page *page = cpu->filling;
+
+	if (!page)
+		page = cpu->filling = new_page(cpu);
+	page->objects[page->n++] = object;
+	if (page->n < PAGE_POINTERS)
+		return;
+	cpu->filling = NULL;
+	wait_for_grace(cpu, page);
+	while ((page = cpu->first) && page->due <= os_now()) {
+		cpu->first = page->next;
+		free_bulk(cache, page->objects, page->n);
+		page->next = cpu->unused;
+		cpu->unused = page;
+	}
+}
