@@ -94,7 +94,11 @@ def _draw(panel: LogPanel, units: tuple[str, str]) -> Drawing:
     return chart
 
 
+def log_panels(panels: Sequence[LogPanel], units: tuple[str, str]) -> list[Drawing]:
+    """Each panel on a scale of its own."""
+    return [_draw(panel, units) for panel in panels]
+
+
 def log_figure(label: str, panels: Sequence[LogPanel], units: tuple[str, str],
                note: Sequence[str]) -> str:
-    """Each panel on a scale of its own."""
-    return group(label, (_draw(panel, units) for panel in panels), note)
+    return group(label, log_panels(panels, units), note)

@@ -86,6 +86,11 @@ TREE_DELTAS = {
     "128": {1: -9.9, 8: -10.1, 64: 4.6, 128: 26.9, 192: 22.6, 256: 30.1},
     "256": {1: -8.7, 8: -8.8, 64: 8.8, 128: 30.6, 192: 25.8, 256: 33.9}}
 
+# The same with a later kernel, against the same one before.
+TREE_DELTAS_RC4 = {
+    "no rule": {1: -3.6, 8: -12.5, 64: -50.4, 128: -36.7, 192: -23.0, 256: -32.9},
+    "rule": {1: -0.2, 8: -9.8, 64: -20.5, 128: -5.5, 192: -1.8, 256: -41.0}}
+
 # Calls per map, without and with the rule.
 SPARE_COUNTS = {
     "no rule": {"barn_put_empty": 0.0793, "barn_replace_empty": 0.0855, "barn_get_empty": 0.154,

@@ -6,7 +6,8 @@ import unittest
 from pathlib import Path
 
 from live import sheaf
-from sheaf_bench import compare, sim
+from sheaf_bench import compare, sim, sim_check, sim_point, sim_seeds, sim_study
+from sheaf_bench.document import Document
 from sheaf_tool.errors import Failure, Usage
 from sheaf_tool.table import WIDTH
 
@@ -30,7 +31,7 @@ HAS_PROGRAM = bool(BUILD) and (Path(BUILD) / "sim/scale/sheaf-sim-scale").exists
 
 
 def point(allocator: str = "sheaf", cpus: int = 4, operations: int = 2000) -> sim.Point:
-    found = sim.parse(sim.Point("m", "cross-near", allocator), PRINTED)
+    found = sim_point.parse(sim.Point("m", "cross-near", allocator), PRINTED)
     found.cpus, found.operations = cpus, operations
     return found
 
@@ -88,6 +89,62 @@ class Runs(unittest.TestCase):
         self.assertEqual(compare.verdict_of("Mops/s", [2.0], [1.0]), compare.TOO_FEW)
 
 
+def study(rates: dict[str, float] | None = None) -> Document:
+    """All points of the study, at 100 M/s, or as said for an allocator."""
+    points = sim_study.points()
+    for one in points:
+        one.operations, one.seconds = int(1e6 * (rates or {}).get(one.allocator, 100)), 0.01
+    return sim_point.document(points, {"libsheaf": "0", "seed": 1})
+
+
+class Study(unittest.TestCase):
+    def test_points_are_once(self) -> None:
+        points = [(one.machine, one.workload, one.allocator, one.cpus, one.per_cpu) for one in sim_study.points()]
+        self.assertEqual(len(points), len(set(points)))
+        for machine, _, _, cpus, _ in points:
+            self.assertLessEqual(cpus, sim_point.number_of_cpus(sim.machine_file(machine)))
+
+    def test_state_of_repetitions(self) -> None:
+        results = Document("cross", {})
+        for allocator, samples in (("sheaf", [240, 44, 250]), ("cpu-slab", [120, 13, 124]), ("no-sheaf", [17, 9, 18])):
+            results.result("cross", {"allocator": allocator, **sim_check._QUEUE}, "Mpairs/s").samples.extend(samples)
+        apart, near = [case for case in sim_check.CASES if case.suite == "cross"]
+        self.assertEqual(sim_check.measured(apart, results), {"sheaf": 44, "cpu-slab": 13, "no-sheaf": 9})
+        self.assertEqual(sim_check.measured(near, results)["cpu-slab"], 122)
+        results.results[0].samples[1] = 240
+        self.assertEqual(sim_check.measured(apart, results), {})
+
+    def test_off_by_more_than_a_quarter(self) -> None:
+        def fits(model: float) -> bool:
+            return sim_check.Cell(sim_check.CASES[0], "cpu-slab", (200.0, 100.0), (model, 100.0)).fits()
+        self.assertTrue(fits(160) and fits(249))
+        self.assertFalse(fits(149) or fits(251))
+
+    def test_beside_measurements(self) -> None:
+        cells = sim_check.cells(study())
+        self.assertGreaterEqual(len(cells), 2 * 3)
+        self.assertEqual({cell.ratios()[1] for cell in cells}, {1})
+        said = sim_check.text(cells)
+        self.assertIn(f" of {len(cells)} ratios are within 25 % of those measured", said)
+        self.assertLessEqual(max(map(len, said.splitlines())), WIDTH)
+
+    def test_documents_cell_by_cell(self) -> None:
+        model = study({"kernel-spare": 150})
+        cells = {(cell.tasks, cell.column): cell for title, table in sim_seeds.tables(model) for cell in table
+                 if title.endswith("AMD EPYC")}
+        self.assertAlmostEqual(cells[64, "the rule"].model, 50)
+        self.assertTrue(cells[64, "the rule"].fits())
+        self.assertFalse(cells[1, "the rule"].counts())
+        text = sim_seeds.text(model)
+        self.assertIn("+26 / +50", text)
+        self.assertIn("-50 / +0 !", text)
+
+    def test_page_and_picture(self) -> None:
+        model = study()
+        self.assertLessEqual(max(map(len, sim_study.text(model).splitlines())), WIDTH)
+        self.assertIn("mmap2 on granite-rapids-2s", sim_study.curves(model))
+
+
 @unittest.skipUnless(HAS_PROGRAM, "needs a build")
 class Program(unittest.TestCase):
     def test_json_and_compare(self) -> None:
@@ -98,7 +155,7 @@ class Program(unittest.TestCase):
         results = json.loads(found.stdout)["results"]
         self.assertEqual({one["unit"] for one in results}, {"Mops/s", "lines/op", "MiB"})
         self.assertEqual(results[0]["params"], {"allocator": "sheaf", "machine": "this-2cpu",
-                                                "workload": "batch-10", "cpus": 2})
+                                                "workload": "batch-10", "cpus": 2, "tasks": 2})
 
     def test_tables_fit(self) -> None:
         found = sheaf("sim", "scale", "--machine", "memoryless-node", "--workload", "cross-far", "--cpus", "2,4",

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: MIT
+"""The points from which the page about `sheaf sim scale` is made, the page, and curves of any points."""
+from __future__ import annotations
+
+from sheaf_tool.table import number, render
+
+from . import sim_check, sim_seeds
+from .document import Document
+from .logchart import Curve, LogPanel, log_panels
+from .sim_point import LINES, MEMORY, RATE, Point
+from .svg import COLOURS, sheet
+
+MACHINE = sim_seeds.EPYC
+CPUS = 2, 8, 32, 96, 384
+WORKLOADS = "batch-100", "cross-near"
+ALLOCATORS = "sheaf", "no-sheaf", "cpu-slab"
+WINDOWS = 10  # at most: what is not steady by then, such as rates behind one lock, goes up and down for ever
+
+
+def points() -> list[Point]:
+    """Every point of the documents, once."""
+    wanted = [Point(MACHINE, workload, allocator, cpus)
+              for workload in WORKLOADS for cpus in CPUS for allocator in ALLOCATORS]
+    wanted += sim_check.points() + sim_seeds.points()
+    known = {(point.machine, point.workload, point.allocator, point.cpus, point.per_cpu): point for point in wanted}
+    return list(known.values())
+
+
+def _kind(allocator: str, others: list[str]) -> str:
+    return "ours" if allocator == "sheaf" else f"l{others.index(allocator) % COLOURS}"
+
+
+def curves(model: Document) -> str:
+    """A picture: rates by CPUs, a panel for each workload and machine that has several points."""
+    found: dict[tuple[str, str], dict[str, list[tuple[float, float]]]] = {}
+    others = [name for name in model.allocators() if name != "sheaf"]
+    for result in model.results:
+        params = result.params
+        if result.unit == RATE and result.samples[0] > 0 and params["tasks"] == params["cpus"]:
+            lines = found.setdefault((params["workload"], params["machine"]), {})
+            lines.setdefault(params["allocator"], []).append((params["cpus"], result.samples[0]))
+    panels = []
+    for (workload, machine), lines in found.items():
+        drawn = [Curve(name, sorted(at), _kind(name, others)) for name, at in lines.items() if len(at) > 1]
+        if drawn:
+            panels.append(LogPanel(f"{workload} on {machine}", 0, len(panels), drawn))
+    return sheet("Rates by number of CPUs", log_panels(panels, ("CPUs", "million a second")),
+                 ["Million operations a second on invented CPUs; both axes are logarithmic."])
+
+
+def _curve_table(model: Document, workload: str) -> str:
+    rows = []
+    for cpus in CPUS:
+        for name in ALLOCATORS:
+            def value(unit: str) -> float:
+                return model.samples(unit, allocator=name, machine=MACHINE, workload=workload, cpus=cpus,
+                                     tasks=cpus)[0]
+            rows.append([str(cpus), name, number(value(RATE)), f"{value(LINES):.3f}", number(value(MEMORY))])
+    return render(["CPUs", "allocator", "Mops/s", "lines/op", "MiB"], rows)
+
+
+def text(model: Document) -> str:
+    """The page's tables."""
+    parts = [f"The model beside measurements, 2 CPUs\n\n{sim_check.text(sim_check.cells(model))}",
+             sim_seeds.text(model)]
+    parts += [f"{workload} on {MACHINE}\n\n{_curve_table(model, workload)}" for workload in WORKLOADS]
+    return "\n\n".join(parts)
+
+
+def page(model: Document) -> str:
+    """The whole page."""
+    return ("<!-- Made from bench/results/sim-scale.json by scripts/update-numbers. -->\n"
+            "# The model of large machines, beside measurements\n\n"
+            "What [`sheaf sim scale`](../internals/scale.md) says, beside what was measured on 2 real CPUs and what the "
+            "kernel's documents report of large machines.\n\n"
+            "- command: `tools/sheaf sim scale --study >bench/results/sim-scale.json`\n"
+            f"- libsheaf: {model.machine['libsheaf']}, seed {model.machine['seed']}\n"
+            "- every number: [bench/results/sim-scale.json](../../bench/results/sim-scale.json)\n\n"
+            "![Rates by number of CPUs](../pictures/measured-scale-model.svg)\n\n"
+            f"```text\n{text(model)}\n```\n")
