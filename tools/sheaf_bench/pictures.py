@@ -8,6 +8,7 @@ from typing import Callable, Sequence
 from sheaf_tool.stats import median
 from sheaf_tool.table import number
 
+from . import sim_study
 from .allocators import CPU_SLAB, HARNESS, OURS, peers
 from .document import Document
 from .suites import batch, cross, memory, rates, rcu_report, windows
@@ -100,4 +101,5 @@ PICTURES: dict[str, tuple[str, Callable[[Document], str]]] = {
     "two-threads": ("cross", two_threads),
     "readers": ("rcu", readers),
     "memory": ("memory", bytes_left),
+    "scale-model": ("sim-scale", sim_study.curves),
 }
