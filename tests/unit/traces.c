@@ -191,17 +191,29 @@ static void *use(void *cache)
 	return NULL;
 }
 
+static void *come_and_go(void *unused)
+{
+	while (!os_load_relaxed(&stop)) {
+		struct kmem_cache *s = make("brief", 48, FZPU);
+
+		kmem_cache_free(s, kmem_cache_alloc(s, GFP_KERNEL));
+		kmem_cache_destroy(s);
+	}
+	return unused;
+}
+
 /* Nothing is found where nothing is wrong, no object is lost, and nobody waits. */
 static void others_go_on(void **state)
 {
 	struct kmem_cache *caches_used[] = {make("used", 32, FZPU), make("used plain", 32, 0)};
 	int file = memfd_create("traces", MFD_CLOEXEC);
-	pthread_t threads[4];
+	pthread_t threads[5];
 
 	(void)state;
 	told_begin(&told);
 	for (int i = 0; i < 4; i++)
 		pthread_create(&threads[i], NULL, use, caches_used[i % 2]);
+	pthread_create(&threads[4], NULL, come_and_go, NULL);
 	for (int i = 0; i < ROUNDS; i++) {
 		void *block = kmalloc(4200, GFP_KERNEL);
 		struct kmem_cache *of_kmalloc = cache_of(block);
@@ -215,7 +227,7 @@ static void others_go_on(void **state)
 					      SHEAF_STATS_JSON) == 0);
 	}
 	os_store_relaxed(&stop, 1);
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < 5; i++)
 		pthread_join(threads[i], NULL);
 	assert_int_equal(told_end(&told), 0);
 	for (int i = 0; i < 2; i++) {
