@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field
+from itertools import groupby
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -50,10 +51,11 @@ class Document:
         return asdict(self)
 
     def text(self) -> str:
-        """JSON with one line for each fact about the machine and one for each result."""
+        """JSON with a line for each fact about the machine, and one for the results of the same params."""
         machine = ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}"
                              for key, value in self.machine.items())
-        results = ",\n".join(json.dumps(asdict(result)) for result in self.results)
+        alike = groupby(self.results, key=lambda result: (result.name, result.params))
+        results = ",\n".join(", ".join(json.dumps(asdict(result)) for result in found) for _, found in alike)
         return (f'{{"suite": {json.dumps(self.suite)},\n"machine": {{\n{machine}\n}},\n'
                 f'"results": [\n{results}\n]}}')
 
