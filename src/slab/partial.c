@@ -27,7 +27,7 @@ struct slab_node *partial_node(struct slab_cache *cache, unsigned int node)
 
 struct slab_node *partial_node_of(struct slab_cache *cache, const struct slab *slab)
 {
-	return cache->nodes[page_node(page_address(slab))];
+	return os_load_relaxed(&cache->nodes[page_node(page_address(slab))]);
 }
 
 static void link_next(struct slab_node *node, uint32_t link, uint32_t next)

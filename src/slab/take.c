@@ -230,7 +230,8 @@ static unsigned int take_new(struct slab_cache *cache, unsigned int node, void *
 		/* With a constructor, that took one word; the slab is listed, with its other
 		 * words. */
 		if (slab_prepares(cache) && n < max)
-			n += take_all_partial(cache, cache->nodes[node], objects + n, max - n);
+			n += take_all_partial(cache, os_load_relaxed(&cache->nodes[node]),
+					      objects + n, max - n);
 	}
 	return n;
 }
