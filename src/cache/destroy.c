@@ -19,6 +19,7 @@
 #include "slab/late.h"
 
 #define LIST_MAX 20 /* live objects that are listed one by one */
+#define TRIES	 10 /* to empty a cache that others pin each time */
 
 void cache_report_destroyed(struct kmem_cache *s, const char *call)
 {
@@ -117,11 +118,12 @@ static void finish_retired(struct kmem_cache *s)
 /*
  * Empty a cache that no thread uses; false: objects are in use. A thread that pins the cache may
  * hold an empty slab, which is not given back then. So this tries again if the cache was pinned
- * during the attempt.
+ * during the attempt, but not for ever: statistics, too, pin each cache that they read.
  */
 static bool make_empty(struct kmem_cache *s)
 {
 	uint32_t before, pinned = list_wait_unpinned(s);
+	int tries = 0;
 	bool empty;
 
 	do {
@@ -130,7 +132,7 @@ static bool make_empty(struct kmem_cache *s)
 		empty = cache_give_up_free(s) == 0 && !guard_live(&s->sheaf.slab, NULL, 0);
 		if (!empty)
 			pinned = list_wait_unpinned(s);
-	} while (pinned != before);
+	} while (pinned != before && ++tries < TRIES);
 	return empty;
 }
 
