@@ -232,11 +232,15 @@ int debug_verify(struct slab_cache *cache, void *object, bool is_free, bool fork
 		 const char *call)
 {
 	struct debug_head *head = debug_head(cache, object);
-	uint32_t state = os_load_acquire(&head->state);
-	bool rests = state == DEBUG_RESTS;
+	bool rests;
 	int faults = 0;
+	uint32_t state;
 
-	/* A thread that has vanished may have been preparing it. */
+	/* A thread that has vanished may have been preparing it: then all of it is still closed. */
+	if (forked)
+		tools_open((char *)head, sizeof(*head));
+	state = os_load_acquire(&head->state);
+	rests = state == DEBUG_RESTS;
 	if (!is_free && (is_on_its_way(state) || (forked && !is_state(state))))
 		return 0;
 	if (is_free ? state != DEBUG_FREE : state != DEBUG_USED && state != DEBUG_WAITS && !rests) {
