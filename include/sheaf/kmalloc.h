@@ -193,7 +193,8 @@ void kfree_sensitive(const void *block) SHEAF_SYMBOL(kfree_sensitive);
 /*
  * Return the usable bytes of a block; 0 for NULL and ZERO_SIZE_PTR. O(1), no lock. Compilers know
  * the requested size, and _FORTIFY_SOURCE ends a program that writes beyond it. To use all bytes,
- * request kmalloc_size_roundup(size). With slab_debug only the requested bytes are usable.
+ * request kmalloc_size_roundup(size). With slab_debug, except for the letter S alone, this returns
+ * the requested size, at most rounded up to a multiple of 8.
  */
 size_t ksize(const void *block) SHEAF_SYMBOL(ksize);
 
