@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Returns objects to their slabs. Bits of neighbours in one word are set together, and neighbours
- * of one slab are subtracted together. No object is read or written.
+ * of one slab are subtracted together. Slabs that must be listed, or may have become empty, wait
+ * for each other, so that several need the lock of their node once. No object is read or written.
  *
  * A wrong pointer is found here at the latest: a pointer that is in no slab, in another cache's
  * slab, or not at an object's first byte is reported and ignored. So is an object that is already
@@ -129,52 +130,102 @@ static inline bool subtract(struct slab_cache *cache, struct slab *slab, unsigne
 }
 
 /*
- * The exchange that empties a listed slab is made under its node's lock: before it, the slab cannot
- * go away, because it has an object of this thread; after it, no other thread can decide about it.
+ * Slabs of one node that need its lock: those that this thread holds are to be listed, and from the
+ * others objects are to be subtracted that may be a listed slab's last ones. Their bits are set.
  */
-static __attribute__((noinline)) bool subtract_last(struct slab_cache *cache, struct slab *slab,
-						    unsigned int n)
-{
-	struct slab_node *node = partial_node_of(cache, slab);
-	bool holder, surplus = false;
-	uint64_t changed;
+#define MOST_WAITING 16 /* limits how long the lock is held */
 
-	os_lock(&node->lock);
-	subtract(cache, slab, n, true, &changed, &holder);
-	if (changed & SLAB_LISTED && partial_is_surplus(cache, slab, node->nr_partial - 1)) {
-		partial_remove(node, slab);
-		surplus = true;
-	}
-	os_unlock(&node->lock);
-	stat_add(cache, STAT_free_remove_partial, surplus);
-	if (surplus)
-		slab_discard(cache, slab);
-	return holder;
-}
+struct waiting {
+	struct slab_node *node;
+	unsigned int n;
+	struct {
+		struct slab *slab;
+		unsigned int last; /* objects to subtract; 0: list the slab */
+	} at[MOST_WAITING];
+};
 
-static __attribute__((noinline)) void list_given(struct slab_cache *cache, struct slab *slab)
+static bool list_given(struct slab_cache *cache, struct slab_node *node, struct slab *slab)
 {
 	stat_add(cache, STAT_free_add_partial, 1);
-	partial_release(cache, slab, false);
+	return partial_list(cache, node, slab, false);
 }
 
-/* The bits of n objects are set: subtract the objects, and list or free the slab if necessary. */
-static inline void count_given(struct slab_cache *cache, struct slab *slab, unsigned int n)
+/*
+ * The exchange that empties a listed slab is made under its node's lock: before it, the slab cannot
+ * go away, because it has an object of this thread; after it, no other thread can decide about it.
+ * Returns false if the slab must be given back.
+ */
+static inline bool subtract_last(struct slab_cache *cache, struct slab_node *node,
+				 struct slab *slab, unsigned int n)
 {
 	uint64_t changed;
 	bool holder;
 
-	if (!subtract(cache, slab, n, false, &changed, &holder))
-		holder = subtract_last(cache, slab, n);
+	subtract(cache, slab, n, true, &changed, &holder);
 	if (holder)
-		list_given(cache, slab);
+		return list_given(cache, node, slab);
+	if (!(changed & SLAB_LISTED) || !partial_is_surplus(cache, slab, node->nr_partial - 1))
+		return true;
+	partial_remove(node, slab);
+	return false;
 }
 
-static void close_group(struct slab_cache *cache, struct group *group, const char *call)
+/*
+ * With the node's lock held: what a slab needs, as in struct waiting. Returns false if it must be
+ * given back.
+ */
+static inline bool settle_slab(struct slab_cache *cache, struct slab_node *node, struct slab *slab,
+			       unsigned int last)
 {
+	return last ? subtract_last(cache, node, slab, last) : list_given(cache, node, slab);
+}
+
+static void settle_all(struct slab_cache *cache, struct waiting *waiting)
+{
+	struct slab_node *node = waiting->node;
+	unsigned int gone = 0;
+
+	if (!waiting->n)
+		return;
+	os_lock(&node->lock);
+	for (unsigned int i = 0; i < waiting->n; i++) {
+		struct slab *slab = waiting->at[i].slab;
+
+		if (!settle_slab(cache, node, slab, waiting->at[i].last))
+			waiting->at[gone++].slab = slab;
+	}
+	os_unlock(&node->lock);
+	stat_add(cache, STAT_free_remove_partial, gone);
+	for (unsigned int i = 0; i < gone; i++)
+		slab_discard(cache, waiting->at[i].slab);
+	waiting->n = 0;
+}
+
+static void add_waiting(struct slab_cache *cache, struct waiting *waiting, struct slab *slab,
+			unsigned int last)
+{
+	struct slab_node *node = partial_node_of(cache, slab);
+
+	if (waiting->n == MOST_WAITING || (waiting->n && waiting->node != node))
+		settle_all(cache, waiting);
+	waiting->node = node;
+	waiting->at[waiting->n].slab = slab;
+	waiting->at[waiting->n++].last = last;
+}
+
+static void close_group(struct slab_cache *cache, struct group *group, struct waiting *waiting,
+			const char *call)
+{
+	uint64_t changed;
+	bool holder;
+
 	set_bits(cache, group, call);
-	if (group->n)
-		count_given(cache, group->slab, group->n);
+	if (!group->n)
+		return;
+	if (!subtract(cache, group->slab, group->n, false, &changed, &holder))
+		add_waiting(cache, waiting, group->slab, group->n);
+	else if (holder)
+		add_waiting(cache, waiting, group->slab, 0);
 }
 
 /* Begin a group of this object's slab; false after a report. */
@@ -224,18 +275,36 @@ static __attribute__((noinline)) void give_many(struct slab_cache *cache, void *
 						unsigned int n, const char *call)
 {
 	struct group group = {0};
+	struct waiting waiting;
 
+	waiting.n = 0;
 	for (unsigned int i = 0; i < n; i++) {
 		if (i + ASK_AHEAD < n)
 			page_ask_ahead(objects[i + ASK_AHEAD]);
 		if ((size_t)((char *)objects[i] - group.start) >= group.bytes) {
-			close_group(cache, &group, call);
+			close_group(cache, &group, &waiting, call);
 			if (!open_group(cache, &group, objects[i], call))
 				continue;
 		}
 		add_object(cache, &group, objects[i], call);
 	}
-	close_group(cache, &group, call);
+	close_group(cache, &group, &waiting, call);
+	settle_all(cache, &waiting);
+}
+
+static __attribute__((noinline)) void settle_one(struct slab_cache *cache, struct slab *slab,
+						 unsigned int last)
+{
+	struct slab_node *node = partial_node_of(cache, slab);
+	bool stays;
+
+	os_lock(&node->lock);
+	stays = settle_slab(cache, node, slab, last);
+	os_unlock(&node->lock);
+	if (stays)
+		return;
+	stat_add(cache, STAT_free_remove_partial, 1);
+	slab_discard(cache, slab);
 }
 
 /* Set the bit of one object. Returns its slab, or NULL after a report. */
@@ -262,14 +331,20 @@ static inline struct slab *set_bit_of(struct slab_cache *cache, void *object, co
 void slab_give(struct slab_cache *cache, void *const *objects, unsigned int n, const char *call)
 {
 	struct slab *slab;
+	uint64_t changed;
+	bool holder;
 
 	if (n != 1) {
 		give_many(cache, objects, n, call);
 		return;
 	}
 	slab = set_bit_of(cache, objects[0], call);
-	if (slab)
-		count_given(cache, slab, 1);
+	if (!slab)
+		return;
+	if (!subtract(cache, slab, 1, false, &changed, &holder))
+		settle_one(cache, slab, 1);
+	else if (holder)
+		settle_one(cache, slab, 0);
 }
 
 /* List a held slab if no thread has the node's lock, else leave that to a later call. */

@@ -73,20 +73,27 @@ void partial_remove(struct slab_node *node, struct slab *slab)
 	partial_unlisted(node, slab);
 }
 
-struct slab *partial_detach(struct slab_cache *cache, struct slab_node *node, unsigned int n)
+struct slab *partial_detach(struct slab_cache *cache, struct slab_node *node, unsigned int n,
+			    unsigned int *count)
 {
 	struct slab *detached = partial_slab(node, node->first), *slab = NULL, *next = detached;
-	unsigned int count = 0;
+	bool prepares = slab_prepares(cache);
 
+	*count = 0;
 	/* With a constructor, only one slab at a time: nothing may be in hand while it runs. */
-	while (next && count < n && !(slab && slab_prepares(cache))) {
+	while (next && *count < n && !(slab && prepares)) {
+		unsigned int free = slab_free(cache, os_load_relaxed(&next->state));
+
+		if (*count + free > n && !prepares)
+			break;
 		slab = next;
 		next = partial_slab(node, slab->next);
-		count += slab_free(cache, os_load_relaxed(&slab->state));
+		*count += free;
 		partial_unlisted(node, slab);
 	}
-	if (slab)
-		slab->next = SLAB_NONE;
+	if (!slab)
+		return NULL;
+	slab->next = SLAB_NONE;
 	node->first = partial_link(node, next);
 	link_prev(node, node->first, SLAB_NONE);
 	return detached;
@@ -109,24 +116,31 @@ bool partial_let_go(struct slab_cache *cache, struct slab *slab, uint64_t taken)
 	return !(changed & SLAB_HELD);
 }
 
+bool partial_list(const struct slab_cache *cache, struct slab_node *node, struct slab *slab,
+		  bool first)
+{
+	if (partial_is_surplus(cache, slab, node->nr_partial))
+		return false;
+	if (first)
+		partial_add_first(node, slab);
+	else
+		partial_add_last(node, slab);
+	/* A thread may have freed the last object while the slab was held, before it was listed. */
+	if (!partial_is_surplus(cache, slab, node->nr_partial - 1))
+		return true;
+	partial_remove(node, slab);
+	return false;
+}
+
 void partial_release(struct slab_cache *cache, struct slab *slab, bool first)
 {
 	struct slab_node *node = partial_node_of(cache, slab);
-	bool discard;
+	bool listed;
 
 	os_lock(&node->lock);
-	discard = partial_is_surplus(cache, slab, node->nr_partial);
-	if (!discard && first)
-		partial_add_first(node, slab);
-	else if (!discard)
-		partial_add_last(node, slab);
-	/* A thread may have freed the last object while the slab was held, before it was listed. */
-	if (!discard && partial_is_surplus(cache, slab, node->nr_partial - 1)) {
-		partial_remove(node, slab);
-		discard = true;
-	}
+	listed = partial_list(cache, node, slab, first);
 	os_unlock(&node->lock);
-	stat_add(cache, STAT_free_remove_partial, discard);
-	if (discard)
+	stat_add(cache, STAT_free_remove_partial, !listed);
+	if (!listed)
 		slab_discard(cache, slab);
 }

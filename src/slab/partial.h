@@ -32,10 +32,11 @@ void partial_remove(struct slab_node *node, struct slab *slab);
 void partial_unlisted(struct slab_node *node, struct slab *slab);
 
 /*
- * With the node's lock held: detach slabs until they have n free objects. Returns them linked,
- * held, or NULL.
+ * With the node's lock held: detach slabs with *count free objects in all, at most n; or one slab
+ * of a cache that prepares its objects. Returns them linked, held, or NULL.
  */
-struct slab *partial_detach(struct slab_cache *cache, struct slab_node *node, unsigned int n);
+struct slab *partial_detach(struct slab_cache *cache, struct slab_node *node, unsigned int n,
+			    unsigned int *count);
 
 /*
  * Add the taken objects to a held slab's state, and let the slab go if it is full now: then it
@@ -49,6 +50,10 @@ bool partial_let_go(struct slab_cache *cache, struct slab *slab, uint64_t taken)
  * and the node has enough others.
  */
 void partial_release(struct slab_cache *cache, struct slab *slab, bool first);
+
+/* The same with the node's lock held. False: it must be given back, and is on no list. */
+bool partial_list(const struct slab_cache *cache, struct slab_node *node, struct slab *slab,
+		  bool first);
 
 /* With the node's lock held: is the slab empty, and does the node have enough others? */
 bool partial_is_surplus(const struct slab_cache *cache, const struct slab *slab, uint32_t others);

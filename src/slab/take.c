@@ -150,6 +150,14 @@ static __attribute__((noinline)) void unlist_full(struct slab_cache *cache, stru
 		partial_add_first(node, slab);
 }
 
+/* With the node's lock held: n objects were taken of a listed slab. */
+static inline void count_listed(struct slab_cache *cache, struct slab_node *node, struct slab *slab,
+				unsigned int n)
+{
+	if (!slab_free(cache, os_fetch_add(&slab->state, n) + n))
+		unlist_full(cache, node, slab);
+}
+
 /* With the node's lock held: one constructed object of a slab that stays listed if it has more. */
 static inline bool take_listed(struct slab_cache *cache, struct slab_node *node, void **object)
 {
@@ -160,8 +168,7 @@ static inline bool take_listed(struct slab_cache *cache, struct slab_node *node,
 		slab = i < LOOK_FOR_BITS ? partial_slab(node, slab->next) : NULL;
 	if (!slab)
 		return false;
-	if (!slab_free(cache, os_fetch_add(&slab->state, 1) + 1))
-		unlist_full(cache, node, slab);
+	count_listed(cache, node, slab, 1);
 	return true;
 }
 
@@ -177,13 +184,28 @@ bool slab_take_try(struct slab_cache *cache, unsigned int node, void **object)
 	return done;
 }
 
-/* With the node's lock held; releases it. */
+/* With the node's lock held: take a part of the first slab's objects. */
+static unsigned int take_part(struct slab_cache *cache, struct slab_node *node, void **objects,
+			      unsigned int max)
+{
+	struct slab *slab = partial_slab(node, node->first);
+	unsigned int n = slab ? take_ready(cache, slab, objects, max) : 0;
+
+	if (n)
+		count_listed(cache, node, slab, n);
+	return n;
+}
+
+/* With the node's lock held; releases it. Takes all objects of slabs that it detaches, and a part
+ * of those of the next slab, which stays listed, so that the lock is not needed again. */
 static __attribute__((noinline)) unsigned int
 take_detached(struct slab_cache *cache, struct slab_node *node, void **objects, unsigned int max)
 {
-	struct slab *slab = partial_detach(cache, node, max), *next;
-	unsigned int n = 0;
+	unsigned int n = 0, whole;
+	struct slab *slab = partial_detach(cache, node, max, &whole), *next;
 
+	if (whole < max && !slab_prepares(cache))
+		n = take_part(cache, node, objects, max - whole);
 	os_unlock(&node->lock);
 	for (; slab; slab = next) {
 		next = partial_slab(node, slab->next);

@@ -300,6 +300,71 @@ static struct run run_of_seed(uint64_t seed)
 	return of_seed;
 }
 
+/* --- one lock for many slabs --- */
+
+static unsigned int locked;
+
+void __real_os_lock(struct os_lock *lock);
+void __wrap_os_lock(struct os_lock *lock);
+
+void __wrap_os_lock(struct os_lock *lock)
+{
+	locked += lock->rank == OS_RANK_NODE;
+	__real_os_lock(lock);
+}
+
+static void took_it_once(const char *what)
+{
+	if (locked != 1)
+		sim_fail("%s took the node's lock %u times", what, locked);
+	locked = 0;
+}
+
+/* One object of each slab. */
+static void give_of_each(struct slab_cache *slabs, void *objects[16][4], unsigned int i)
+{
+	void *of_each[16];
+
+	for (unsigned int k = 0; k < 16; k++)
+		of_each[k] = objects[k][i];
+	locked = 0;
+	slab_give(slabs, of_each, 16, "test");
+}
+
+static void use_at_once(unsigned int fibre, void *slabs)
+{
+	void *objects[16][4] /* of a slab each */, *taken[5];
+
+	(void)fibre;
+	if (slab_take(slabs, 0, SLAB_THIS_NODE, objects[0], 64) != 64)
+		sim_fail("no memory");
+	give_of_each(slabs, objects, 0);
+	took_it_once("a give to full slabs");
+	give_of_each(slabs, objects, 1);
+	/* All of two slabs, and a part of the third one. */
+	locked = 0;
+	if (slab_take(slabs, 0, SLAB_THIS_NODE, taken, 5) != 5)
+		sim_fail("objects are missing");
+	took_it_once("taking five objects of three slabs");
+	slab_give(slabs, taken, 5, "test");
+	give_of_each(slabs, objects, 2);
+	give_of_each(slabs, objects, 3);
+	took_it_once("a give that empties slabs");
+}
+
+static int at_once(void *unused)
+{
+	struct cache *c = &caches_used[0];
+
+	(void)unused;
+	sim_start(&now.config);
+	make(c, "at once");
+	sim_run(1, use_at_once, c->slabs);
+	if (quiet_slabs(c->slabs) || slab_shrink(c->slabs))
+		sim_fail("an object is missing");
+	return 0;
+}
+
 /* --- another node's lock is held: nobody waits for it --- */
 
 static unsigned int held, done;
@@ -376,6 +441,8 @@ int main(int argc, char **argv)
 
 	now = run_beside;
 	failed = sim_in_child(beside, NULL, &hash) != 0;
+	now.size = 1024; /* 4 objects a slab */
+	failed += sim_in_child(at_once, NULL, &hash) != 0;
 	for (seed = 1; seed <= seeds && failed < MOST_FAILED; seed++) {
 		now = run_of_seed(seed);
 		if (sim_in_child(run, NULL, &hash)) {
