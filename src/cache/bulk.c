@@ -14,8 +14,7 @@
 
 #define COLD __attribute__((cold, noinline))
 
-#define REMOTE_BATCH 32		/* on the stack; a slab gets its share of them with one exchange */
-#define BATCH_MAX    (1u << 16) /* read before they are freed: half a second-level cache */
+#define BATCH_MAX (1u << 16) /* read before they are freed: half a second-level cache */
 
 /* Returns true if not all went into main: reports may then be pending. */
 static bool free_to(struct kmem_cache *s, size_t n, void **p);
@@ -119,28 +118,6 @@ static bool all_local(void **p, unsigned int n, unsigned int node)
 	return bits >> pages.range_shift == 0;
 }
 
-/* Free each object to its place: local ones to sheaves, the others in batches to their slabs. */
-static void free_mixed(struct kmem_cache *s, void **p, unsigned int n)
-{
-	void *remote[REMOTE_BATCH];
-	unsigned int nr_remote = 0;
-
-	for (unsigned int i = 0; i < n; i++) {
-		if (!p[i])
-			continue;
-		if (page_is_ours(p[i]) && page_node(p[i]) == os_node()) {
-			cache_free_slow(s, p[i], "kmem_cache_free_bulk");
-			continue;
-		}
-		remote[nr_remote++] = p[i];
-		if (nr_remote == REMOTE_BATCH) {
-			cache_give(s, remote, nr_remote, "kmem_cache_free_bulk");
-			nr_remote = 0;
-		}
-	}
-	cache_give(s, remote, nr_remote, "kmem_cache_free_bulk");
-}
-
 /* Free the objects for which main had no room, or which may not enter it. */
 static void free_rest(struct kmem_cache *s, void **p, unsigned int n)
 {
@@ -149,7 +126,8 @@ static void free_rest(struct kmem_cache *s, void **p, unsigned int n)
 	if (cache_was_destroyed(s, "kmem_cache_free_bulk"))
 		return;
 	if (!all_local(p, n, os_node())) {
-		free_mixed(s, p, n);
+		for (unsigned int i = 0; i < n; i++)
+			cache_free_slow(s, p[i], "kmem_cache_free_bulk");
 		return;
 	}
 	done = sheaf_free_bulk(&s->sheaf, p, n);

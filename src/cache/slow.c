@@ -12,6 +12,7 @@
 #include "percpu/drain.h"
 #include "percpu/nolock.h"
 #include "percpu/percpu.h"
+#include "percpu/remote.h"
 #include "slab/stat.h"
 
 #define GFP_KNOWN 0xfffu
@@ -150,10 +151,13 @@ void *cache_alloc_slow(struct kmem_cache *s, gfp_t flags, bool popped)
 	return cache_alloc_on(s, flags, os_node(), SLAB_PREFER_NODE);
 }
 
-/* Remote objects bypass the sheaves; so do pointers that are not ours. */
-static bool may_enter_sheaf(struct kmem_cache *s, void *object)
+/* False: it must go to its slab, or it is not ours. */
+static bool free_to_sheaf(struct kmem_cache *s, void *object)
 {
-	return sheaf_capacity(&s->sheaf) && page_is_ours(object) && page_node(object) == os_node();
+	if (!sheaf_capacity(&s->sheaf) || !page_is_ours(object))
+		return false;
+	return page_node(object) == os_node() ? sheaf_free(&s->sheaf, object)
+					      : sheaf_free_remote(&s->sheaf, object);
 }
 
 void cache_give(struct kmem_cache *s, void **objects, unsigned int n, const char *call)
@@ -174,7 +178,7 @@ void cache_free_slow(struct kmem_cache *s, void *object, const char *call)
 	if (!object)
 		return;
 	probe(free_slow, s->name, object, os_node());
-	if (may_enter_sheaf(s, object) && sheaf_free(&s->sheaf, object))
+	if (free_to_sheaf(s, object))
 		cache_see_flow(s);
 	else
 		cache_give(s, &object, 1, call);

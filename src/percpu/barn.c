@@ -8,18 +8,18 @@
 #include "percpu/cells.h"
 #include "percpu/limits.h"
 
-static struct cells shard_of(struct sheaf_cache *cache, unsigned int cpu)
+static struct cells shard_of(struct sheaf_cache *cache, unsigned int cpu, bool of_other)
 {
 	struct slot *slot = slot_of_row(cache->at.handle, cpu);
 
-	return (struct cells){slot->cells, SLOT_CELLS, os_load_relaxed(&cache->shard_full),
-			      &slot->top};
+	return (struct cells){slot->cells, barn_shard_cells(), os_load_relaxed(&cache->shard_full),
+			      &slot->top, of_other};
 }
 
 /* The node's block of this number; `limit` of its cells may be full. */
 static struct cells block_cells(struct barn_block *block, unsigned int limit)
 {
-	return (struct cells){block->cells, BARN_BLOCK_CELLS, limit, &block->top};
+	return (struct cells){block->cells, BARN_BLOCK_CELLS, limit, &block->top, false};
 }
 
 static size_t barn_size(unsigned int node)
@@ -66,9 +66,18 @@ static void use(struct sheaf_cache *cache, struct barn *barn, unsigned int cpu)
 	barn_set_limits(cache);
 }
 
+bool barn_use(struct sheaf_cache *cache, unsigned int cpu)
+{
+	struct barn *barn = barn_of(cache, os.node_of_row[cpu], true);
+
+	if (barn)
+		use(cache, barn, cpu);
+	return barn;
+}
+
 struct sheaf *barn_search_shard(const struct barn_search *s, unsigned int cpu)
 {
-	const struct cells shard = shard_of(s->cache, cpu);
+	const struct cells shard = shard_of(s->cache, cpu, cpu != s->cpu);
 
 	return cells_search(s, &shard);
 }
@@ -85,7 +94,7 @@ struct sheaf *barn_search_part(const struct barn_search *s, unsigned int part)
 		if (!block)
 			break;
 		const struct cells cells = {block->cells + part * BARN_PART_CELLS, BARN_PART_CELLS,
-					    limit > at ? limit - at : 0, &top};
+					    limit > at ? limit - at : 0, &top, false};
 
 		sheaf = cells_search(s, &cells);
 	}
@@ -131,53 +140,74 @@ static void remember_found_none(struct barn *barn, enum barn_wanted wanted)
 		forget_found_none(barn, BARN_FULL_SHEAF);
 }
 
-/* Search the blocks and other CPUs' shards. */
+/* Search the blocks and other CPUs' shards. A search for room looks at the blocks first: a CPU's
+ * own objects fill them, rather than the shards of its neighbours. */
 static struct sheaf *search_all(const struct barn_search *s, enum barn_wanted wanted)
 {
-	struct sheaf *sheaf = search_blocks(s);
+	struct sheaf *sheaf = s->put ? steal_part(s) : steal_near(s);
 	bool all = false;
 
 	if (!sheaf)
-		sheaf = steal(s, &all);
-	if (!sheaf && all)
+		sheaf = search_blocks(s);
+	if (!sheaf && s->put)
+		sheaf = steal_near(s);
+	if (!sheaf)
+		sheaf = steal_far(s, &all);
+	if (!sheaf && all && !(s->found && s->found->saw))
 		remember_found_none(s->barn, wanted);
 	return sheaf;
 }
 
-/* Search beyond this CPU's own shard. */
-static struct sheaf *search_far(struct barn_search *s)
+/* Search all but this CPU's own shard. */
+static struct sheaf *search_others(const struct barn_search *s, bool near)
 {
-	struct sheaf *sheaf;
+	bool none = os_load_relaxed(&s->barn->found_none[s->full]);
+	struct sheaf *sheaf = steal_again(s, near && !none);
 
-	s->barn = barn_of(s->cache, s->node, false);
-	if (!s->barn)
-		return NULL;
-	use(s->cache, s->barn, s->cpu);
-	sheaf = steal_again(s);
-	if (sheaf || os_load_relaxed(&s->barn->found_none[s->full]))
-		return sheaf;
-	return search_all(s, s->full);
+	if (!sheaf && !none)
+		sheaf = search_all(s, s->full);
+	if (s->found->saw)
+		cells_mark_seen(s->found->saw, s->full);
+	return sheaf;
 }
 
-static struct sheaf *begin_in(struct sheaf_cache *cache, struct barn_cell *cell, bool full)
+/* From the barn of this node: this CPU's or another one. */
+static struct sheaf *begin_on(struct sheaf_cache *cache, unsigned int node, struct barn_cell *cell,
+			      bool full)
 {
-	struct barn_search s = {.cache = cache, .cpu = os_cpu(), .full = full, .found = cell};
-	struct sheaf *sheaf = barn_search_shard(&s, s.cpu);
+	const struct barn_search s = {.cache = cache,
+				      .barn = barn_of(cache, node, false),
+				      .cpu = os_cpu(),
+				      .node = node,
+				      .full = full,
+				      .found = cell};
+	bool here = os.node_of_row[s.cpu] == node;
+	struct sheaf *sheaf;
 
-	s.node = os.node_of_row[s.cpu];
+	*cell = (struct barn_cell){.cpu = s.cpu, .node = node};
+	sheaf = here ? barn_search_shard(&s, s.cpu) : NULL;
 	cell->far = !sheaf;
-	cell->cpu = s.cpu;
-	return sheaf ? sheaf : search_far(&s);
+	if (sheaf || !s.barn)
+		return sheaf;
+	if (here)
+		use(cache, s.barn, s.cpu);
+	return search_others(&s, here);
 }
 
 struct sheaf *barn_begin_full(struct sheaf_cache *cache, struct barn_cell *cell)
 {
-	return begin_in(cache, cell, true);
+	return begin_on(cache, os.node_of_row[os_cpu()], cell, true);
 }
 
 struct sheaf *barn_begin_empty(struct sheaf_cache *cache, struct barn_cell *cell)
 {
-	return begin_in(cache, cell, false);
+	return begin_on(cache, os.node_of_row[os_cpu()], cell, false);
+}
+
+struct sheaf *barn_begin_empty_on(struct sheaf_cache *cache, unsigned int node,
+				  struct barn_cell *cell)
+{
+	return begin_on(cache, node, cell, false);
 }
 
 /* Put an empty sheaf into the shard of the CPU on which we run. Allocates nothing: signal handlers
@@ -185,7 +215,7 @@ struct sheaf *barn_begin_empty(struct sheaf_cache *cache, struct barn_cell *cell
 static bool put_empty_near(struct sheaf_cache *cache, struct barn *barn, unsigned int cpu,
 			   struct sheaf *sheaf)
 {
-	const struct cells shard = shard_of(cache, cpu);
+	const struct cells shard = shard_of(cache, cpu, false);
 
 	use(cache, barn, cpu);
 	return cells_put_empty(&shard, sheaf);
@@ -207,7 +237,7 @@ void barn_finish(struct sheaf_cache *cache, struct barn_cell *cell, struct sheaf
 	if (cell->far && sheaf && !full && bring_near(cache, sheaf))
 		sheaf = NULL;
 	os_store_release(cell->at, (uintptr_t)sheaf | (full ? BARN_FULL : 0));
-	barn = barn_of(cache, os.node_of_row[cell->cpu], false);
+	barn = barn_of(cache, cell->node, false);
 	if (sheaf)
 		forget_found_none(barn, full);
 	if (cell->may_be_full && !full)
@@ -219,25 +249,35 @@ void barn_put_back(struct barn_cell *cell, struct sheaf *full)
 	os_store_release(cell->at, (uintptr_t)full | BARN_FULL);
 }
 
-bool barn_put_full(struct sheaf_cache *cache, struct sheaf *sheaf, struct sheaf **displaced)
+bool barn_put_full_on(struct sheaf_cache *cache, unsigned int node, struct sheaf *sheaf,
+		      struct sheaf **displaced)
 {
-	struct barn_search s = {.cache = cache,
-				.cpu = os_cpu(),
-				.full = true,
-				.put = sheaf,
-				.displaced = displaced};
+	const struct barn_search s = {.cache = cache,
+				      .barn = barn_of(cache, node, true),
+				      .cpu = os_cpu(),
+				      .node = node,
+				      .full = true,
+				      .put = sheaf,
+				      .displaced = displaced};
+	bool done = false;
 
 	*displaced = NULL;
-	s.node = os.node_of_row[s.cpu];
-	s.barn = barn_of(cache, s.node, true);
 	if (!s.barn)
 		return false;
-	use(cache, s.barn, s.cpu);
-	if (!barn_search_shard(&s, s.cpu) &&
-	    (os_load_relaxed(&s.barn->found_none[BARN_ROOM]) || !search_all(&s, BARN_ROOM)))
-		return false;
-	forget_found_none(s.barn, BARN_FULL_SHEAF);
-	return true;
+	if (os.node_of_row[s.cpu] == node) {
+		use(cache, s.barn, s.cpu);
+		done = barn_search_shard(&s, s.cpu);
+	}
+	if (!done && !os_load_relaxed(&s.barn->found_none[BARN_ROOM]))
+		done = search_all(&s, BARN_ROOM);
+	if (done)
+		forget_found_none(s.barn, BARN_FULL_SHEAF);
+	return done;
+}
+
+bool barn_put_full(struct sheaf_cache *cache, struct sheaf *sheaf, struct sheaf **displaced)
+{
+	return barn_put_full_on(cache, os.node_of_row[os_cpu()], sheaf, displaced);
 }
 
 static bool put_empty_in_blocks(struct sheaf_cache *cache, struct barn *barn, struct sheaf *sheaf)
@@ -274,7 +314,7 @@ bool barn_has_room(struct sheaf_cache *cache)
 {
 	unsigned int cpu = os_cpu();
 	const struct barn *barn = barn_of(cache, os.node_of_row[cpu], false);
-	const struct cells shard = shard_of(cache, cpu);
+	const struct cells shard = shard_of(cache, cpu, false);
 
 	return !barn || !os_load_relaxed(&barn->found_none[BARN_ROOM]) || cells_have_room(&shard);
 }

@@ -2,12 +2,21 @@
 /*
  * The barn: storage for whole sheaves. See sheaf.h for its cells and its order.
  *
- * Each CPU has a shard: 23 cells in the row of slots that has the CPU's number. A node has blocks
- * of 63 cells, allocated when they are needed. A full sheaf is put into this CPU's shard, the
- * blocks, or the shard of another CPU of the node, in that order; an empty one into the first or
- * second of these. A search looks at this CPU's shard, at the place where it last found
- * another sheaf (another CPU's shard, or a part of the blocks), at the blocks, and at other CPUs'
- * shards (steal.c).
+ * Each CPU has a shard: 23 cells in the row of slots that has the CPU's number; where there are
+ * several nodes, the last 8 of these are for objects of other nodes (remote.h). A node has
+ * blocks of 63 cells, allocated when they are needed. A full sheaf is put into this CPU's shard,
+ * the blocks (a part of them that this CPU prefers, then the others), or the shard of another
+ * CPU of the node, in that order; an empty one into the first or second of these. A search looks
+ * at this CPU's shard, at the place where it last found another sheaf (the shard of a CPU behind
+ * the same cache, or a part of the blocks), at all shards behind the same cache, at the blocks,
+ * and at the shards of the node's other CPUs (steal.c).
+ *
+ * A CPU takes a sheaf of another CPU's shard only if it, or a third one, has seen it before: each
+ * search marks the sheaves of the first shard in which it saw new ones. The owner's next exchange
+ * removes the mark. So sheaves that the owner itself uses stay with it, and those that it does not
+ * use find their users. A CPU that finds only unmarked sheaves makes new ones, from slabs or from
+ * the pool: a cache gets as many as its CPUs want at once, and then no sheaf moves from CPU to CPU
+ * but those that must.
  *
  * The search and the cells are in barn.c, cells.c and steal.c, the limits in limits.c; what looks
  * at every cell is in barn_all.c.
@@ -22,15 +31,16 @@
  *  N1. A shard with a sheaf, or with a cell in transit, has its bit set in `used`. Bits are never
  *      cleared; nr_used counts them, or will shortly.
  *  N2. `found_none` is a hint, and so are `top` and `steal`. A search for a sheaf that follows it
- *      still looks at one place, a different one each time, so a sheaf that exists is found
- *      eventually. A search for room looks at this CPU's shard only: the next full sheaf that is
- *      taken anywhere clears the mark, and so does a search for one that finds none.
+ *      still looks at one place, a different one each time, so a sheaf that exists is seen, and
+ *      then found, eventually. A search for room looks at this CPU's shard only: the next full
+ *      sheaf that is taken anywhere clears the mark, and so does a search for one that finds none.
  *
  * Callers: src/percpu/, and src/stats/ to count the sheaves.
  */
 #ifndef SHEAF_PERCPU_BARN_H
 #define SHEAF_PERCPU_BARN_H
 
+#include "os/machine.h"
 #include "percpu/sheaf.h"
 
 /*
@@ -54,10 +64,13 @@
 #define BARN_PARTS	7
 #define BARN_PART_CELLS (BARN_BLOCK_CELLS / BARN_PARTS)
 
+#define BARN_REMOTE_CELLS 8 /* of a slot, if there are several nodes: see remote.h */
+
 /* The low bits of a cell; sheaves are aligned to 64 bytes. */
 #define BARN_FULL    ((uintptr_t)1)
 #define BARN_TRANSIT ((uintptr_t)2)
 #define BARN_PHASE   ((uintptr_t)4) /* of a cell in transit */
+#define BARN_SEEN    ((uintptr_t)8) /* by another CPU, since it was put here */
 #define BARN_TAGS    ((uintptr_t)63)
 
 struct barn_block {
@@ -81,21 +94,27 @@ struct barn {
 	uint64_t used[]; /* CPUs, by place: see os/machine.h */
 };
 
+static inline unsigned int barn_shard_cells(void)
+{
+	return os.nr_nodes > 1 ? SLOT_CELLS - BARN_REMOTE_CELLS : SLOT_CELLS;
+}
+
 static inline struct sheaf *barn_sheaf(uintptr_t cell)
 {
 	return (struct sheaf *)(cell & ~BARN_TAGS);
 }
 
-/* A cell in transit, the phase in which it was taken, whether a full sheaf may be left in it, and
- * whether it belongs to another CPU or to the node. */
+/* A cell in transit: who took the sheaf, of which node it is, whether a full sheaf may be left in
+ * it, whether it belongs to another CPU or to the node. */
 struct barn_cell {
-	uintptr_t *at;
-	unsigned int cpu;
+	uintptr_t *at, *saw; /* the first shard with sheaves that no other CPU had seen, or NULL */
+	unsigned int cpu, node;
 	bool may_be_full, far;
 };
 
 /* Begin to take a full (an empty) sheaf: from this CPU's shard, the node's blocks, or another CPU's
- * shard. Returns NULL if there is none. Its cell is in transit until barn_finish(). */
+ * shard. Returns NULL if there is none that may be taken. Its cell is in transit until
+ * barn_finish(). */
 struct sheaf *barn_begin_full(struct sheaf_cache *cache, struct barn_cell *cell);
 struct sheaf *barn_begin_empty(struct sheaf_cache *cache, struct barn_cell *cell);
 /*
@@ -116,6 +135,12 @@ void barn_put_back(struct barn_cell *cell, struct sheaf *full);
  */
 bool barn_put_full(struct sheaf_cache *cache, struct sheaf *sheaf, struct sheaf **displaced);
 bool barn_put_empty(struct sheaf_cache *cache, struct sheaf *sheaf);
+/* The same for sheaves with objects of another node: take an empty one from that node's barn, put a
+ * full one there. */
+struct sheaf *barn_begin_empty_on(struct sheaf_cache *cache, unsigned int node,
+				  struct barn_cell *cell);
+bool barn_put_full_on(struct sheaf_cache *cache, unsigned int node, struct sheaf *sheaf,
+		      struct sheaf **displaced);
 /*
  * False if a full sheaf would hardly find room now: this CPU's shard has none, and the last search
  * for it found none anywhere. A hint for callers that would have to fill one first, or to find an

@@ -7,12 +7,15 @@
 /* Put a cell in transit if it still holds the value that was read. Returns the sheaf, or NULL. */
 static struct sheaf *begin_at(const struct barn_search *s, uintptr_t *at, uintptr_t cell)
 {
-	uintptr_t phase = os_load_relaxed(&s->cache->phase) & 1 ? BARN_PHASE : 0;
-
-	if (!os_cmpxchg(at, &cell, (cell & ~BARN_TAGS) | BARN_TRANSIT | phase))
+	if (!os_cmpxchg(at, &cell, (cell & ~BARN_TAGS) | barn_transit(s->cache)))
 		return NULL;
 	s->found->at = at;
 	return barn_sheaf(cell);
+}
+
+static bool is_wanted(uintptr_t cell, bool full)
+{
+	return cell && !(cell & BARN_TRANSIT) && full == (bool)(cell & BARN_FULL);
 }
 
 static struct sheaf *find_cell(const struct barn_search *s, const struct cells *cells)
@@ -26,8 +29,13 @@ static struct sheaf *find_cell(const struct barn_search *s, const struct cells *
 
 		i = i < n ? i : i - n;
 		cell = os_load_relaxed(&cells->at[i]);
-		if (!cell || (cell & BARN_TRANSIT) || s->full != (bool)(cell & BARN_FULL))
+		if (!is_wanted(cell, s->full))
 			continue;
+		if (cells->of_other && !(cell & BARN_SEEN)) {
+			if (!s->found->saw)
+				s->found->saw = cells->at;
+			continue;
+		}
 		sheaf = begin_at(s, &cells->at[i], cell);
 		if (!sheaf)
 			continue;
@@ -49,7 +57,7 @@ static bool put_full(const struct cells *cells, struct sheaf *sheaf, struct shea
 
 		if (!cell && os_cmpxchg(&cells->at[i], &cell, full))
 			return true;
-		if (cell && !(cell & BARN_TAGS)) {
+		if (cell && !(cell & (BARN_FULL | BARN_TRANSIT))) {
 			empty = cell;
 			at = i;
 		}
@@ -65,6 +73,16 @@ struct sheaf *cells_search(const struct barn_search *s, const struct cells *cell
 	if (s->put)
 		return put_full(cells, s->put, s->displaced) ? s->put : NULL;
 	return find_cell(s, cells);
+}
+
+void cells_mark_seen(uintptr_t *at, bool full)
+{
+	for (unsigned int i = 0; i < barn_shard_cells(); i++) {
+		uintptr_t cell = os_load_relaxed(&at[i]);
+
+		if (is_wanted(cell, full) && !(cell & BARN_SEEN))
+			os_cmpxchg(&at[i], &cell, cell | BARN_SEEN);
+	}
 }
 
 bool cells_put_empty(const struct cells *cells, struct sheaf *sheaf)

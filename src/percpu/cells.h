@@ -2,11 +2,12 @@
 /*
  * Arrays of cells, and the search through those of other CPUs. See barn.h.
  *
- * Callers: src/percpu/barn.c, src/percpu/steal.c.
+ * Callers: src/percpu/barn.c, src/percpu/steal.c, src/percpu/remote.c.
  */
 #ifndef SHEAF_PERCPU_CELLS_H
 #define SHEAF_PERCPU_CELLS_H
 
+#include "os/atomic.h"
 #include "os/machine.h"
 #include "percpu/barn.h"
 
@@ -19,6 +20,7 @@ struct cells {
 	uintptr_t *at;
 	unsigned int n, limit;
 	uint32_t *top;
+	bool of_other; /* another CPU's shard: a sheaf is taken when it is seen a second time */
 };
 
 /* The kind of sheaf a search looks for, on whose behalf, and its cell when it is found; or room for
@@ -34,24 +36,40 @@ struct barn_search {
 
 /* Search these cells. Returns the sheaf that was found, or put; or NULL. */
 struct sheaf *cells_search(const struct barn_search *s, const struct cells *cells);
+/* The full (empty) sheaves of this shard were seen by another CPU. */
+void cells_mark_seen(uintptr_t *at, bool full);
 /* Put an empty sheaf into the last free cell; at most `limit` of them may be taken. */
 bool cells_put_empty(const struct cells *cells, struct sheaf *sheaf);
 /* True if there is a cell for a full one. */
 bool cells_have_room(const struct cells *cells);
+
+/* A cell in transit has this tag, and that of the phase in which it was taken. */
+static inline uintptr_t barn_transit(const struct sheaf_cache *cache)
+{
+	return BARN_TRANSIT | (os_load_relaxed(&cache->phase) & 1 ? BARN_PHASE : 0);
+}
+
+/* From now on others look into this CPU's shard (N1). Returns false if there is no memory. */
+bool barn_use(struct sheaf_cache *cache, unsigned int cpu);
 
 /* Search the shard of a CPU; one part of each of the node's blocks. In barn.c. */
 struct sheaf *barn_search_shard(const struct barn_search *s, unsigned int cpu);
 struct sheaf *barn_search_part(const struct barn_search *s, unsigned int part);
 
 /*
- * Search the shard, or the part of the blocks, where this CPU last found a sheaf. If there is none
- * now, the next call looks one place further.
+ * Search the shard, or the part of the blocks, where this CPU last found a sheaf; with `near`, not
+ * if it is the shard of a CPU behind another cache. If there is none now, the next call looks one
+ * place further.
  */
-struct sheaf *steal_again(const struct barn_search *s);
+struct sheaf *steal_again(const struct barn_search *s, bool near);
+/* Put a full sheaf into this CPU's part of the blocks, where it then looks first. */
+struct sheaf *steal_part(const struct barn_search *s);
+/* Search the shards of the CPUs behind the same cache. */
+struct sheaf *steal_near(const struct barn_search *s);
 /*
- * Search the shards of this node's CPUs. *all: this search came back to the first place, so that
+ * Search those of the node's other CPUs. *all: this search came back to the first place, so that
  * this CPU's latest ones together have looked at every shard in use.
  */
-struct sheaf *steal(const struct barn_search *s, bool *all);
+struct sheaf *steal_far(const struct barn_search *s, bool *all);
 
 #endif

@@ -72,7 +72,7 @@ static void compute_limits(struct sheaf_cache *cache, const struct limits *from)
 	if (from->objects)
 		sheaves = least(sheaves, from->objects / from->capacity);
 	shard = least(BARN_CPU_BYTES / sheaf_bytes, sheaves / cpus);
-	shard = least(shard - shard / 4, SLOT_CELLS);
+	shard = least(shard - shard / 4, barn_shard_cells());
 	rest = (sheaves < BARN_FLOOR ? BARN_FLOOR : sheaves) - shard * cpus;
 	os_store_relaxed(&cache->shard_full, (uint32_t)shard);
 	os_store_relaxed(&cache->barn_full,

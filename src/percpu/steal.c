@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Steals sheaves from other CPUs' shards. A search looks only at CPUs that have used the barn, the
- * nearest first, and at few at a time: the next search of this CPU continues where it ended.
+ * Steals sheaves from other CPUs' shards. A search looks only at CPUs that have used the barn,
+ * those behind the same cache first, and at few at a time: the next search of this CPU continues
+ * where it ended.
  */
 #include "os/atomic.h"
 #include "percpu/cells.h"
@@ -59,24 +60,20 @@ static struct sheaf *look(const struct barn_search *s, struct walk *w)
 	return sheaf;
 }
 
-/* Search the CPUs behind the same cache; then these, or this CPU alone, are skipped. */
-static struct sheaf *look_near(const struct barn_search *s, struct walk *w)
+/* The hints of a slot are about its own node. */
+static bool is_of_own_node(const struct barn_search *s)
 {
-	const struct os_place *mine = &os.place_of[s->cpu];
-	struct sheaf *sheaf;
+	return os.node_of_row[s->cpu] == s->node;
+}
 
-	*w = (struct walk){mine->place, mine->llc_end, mine->place, mine->place + 1u, STEAL_MAX};
-	sheaf = look(s, w);
-	if (sheaf)
-		return sheaf;
-	w->place = mine->llc;
-	w->end = mine->place;
-	sheaf = look(s, w);
-	if (w->left) {
-		w->skip = mine->llc;
-		w->skip_end = mine->llc_end;
-	}
-	return sheaf;
+/* Where this CPU is among those of the searched node; after their end, if it is one of another. */
+static struct os_place place_of(const struct barn_search *s)
+{
+	uint16_t end = os.node[s->node].n;
+
+	if (is_of_own_node(s))
+		return os.place_of[s->cpu];
+	return (struct os_place){.place = end, .llc = end, .llc_end = end};
 }
 
 static uint16_t *next_of(const struct barn_search *s)
@@ -86,40 +83,91 @@ static uint16_t *next_of(const struct barn_search *s)
 
 static void set_next(const struct barn_search *s, unsigned int place)
 {
-	if (os_load_relaxed(next_of(s)) != place)
+	if (is_of_own_node(s) && os_load_relaxed(next_of(s)) != place)
 		os_store_relaxed(next_of(s), (uint16_t)place);
 }
 
-struct sheaf *steal_again(const struct barn_search *s)
+/* A CPU whose own objects do not fit into its shard finds full sheaves where it puts them, and
+ * empty ones where it takes full ones. */
+static void stay_at_part(const struct barn_search *s, unsigned int place)
 {
-	unsigned int mine = os.place_of[s->cpu].place, next = os_load_relaxed(next_of(s)),
-		     end = os.node[s->node].n;
-	struct walk w = {next, end, mine, mine + 1, 1};
-	struct sheaf *sheaf = next < end ? look(s, &w) : NULL;
+	uint16_t *next = slot_of_row(s->cache->at.handle, s->cpu)->steal;
 
+	for (int full = 0; full < 2 && is_of_own_node(s); full++)
+		if (os_load_relaxed(&next[full]) != place)
+			os_store_relaxed(&next[full], (uint16_t)place);
+}
+
+struct sheaf *steal_again(const struct barn_search *s, bool near)
+{
+	const struct os_place mine = place_of(s);
+	unsigned int next = is_of_own_node(s) ? os_load_relaxed(next_of(s)) : 0,
+		     end = os.node[s->node].n;
+	struct walk w = {next, near ? mine.llc_end : end, mine.place, mine.place + 1u, 1};
+	struct sheaf *sheaf = NULL;
+
+	if (near && next < end && (next < mine.llc || next >= mine.llc_end))
+		return NULL;
+	if (next < end)
+		sheaf = look(s, &w);
 	/* Continue from the last CPU via the parts of the node's blocks to the first one. */
-	if (w.left) {
+	if (w.left && w.place >= end) {
 		sheaf = barn_search_part(s, w.place - end);
-		if (!sheaf && ++w.place == end + BARN_PARTS)
+		if (sheaf)
+			stay_at_part(s, w.place);
+		else if (++w.place == end + BARN_PARTS)
 			w.place = 0;
 	}
 	set_next(s, w.place);
 	return sheaf;
 }
 
-struct sheaf *steal(const struct barn_search *s, bool *all)
+struct sheaf *steal_part(const struct barn_search *s)
 {
+	unsigned int full = os_load_relaxed(&s->cache->barn_full),
+		     parts = (full + BARN_PART_CELLS - 1) / BARN_PART_CELLS,
+		     part = place_of(s).place;
+	struct sheaf *sheaf;
+
+	if (!parts)
+		return NULL;
+	part %= parts < BARN_PARTS ? parts : BARN_PARTS;
+	sheaf = barn_search_part(s, part);
+	if (sheaf)
+		stay_at_part(s, os.node[s->node].n + part);
+	return sheaf;
+}
+
+struct sheaf *steal_near(const struct barn_search *s)
+{
+	const struct os_place mine = place_of(s);
+	struct walk w = {mine.place, mine.llc_end, mine.place, mine.place + 1u, STEAL_MAX};
+	struct sheaf *sheaf = look(s, &w);
+
+	if (!sheaf) {
+		w.place = mine.llc;
+		w.end = mine.place;
+		sheaf = look(s, &w);
+	}
+	if (sheaf)
+		set_next(s, w.place);
+	return sheaf;
+}
+
+struct sheaf *steal_far(const struct barn_search *s, bool *all)
+{
+	const struct os_place mine = place_of(s);
 	unsigned int end = os.node[s->node].n, next = os_load_relaxed(next_of(s)),
 		     first = next < end ? next : end;
-	struct walk w;
-	struct sheaf *sheaf = look_near(s, &w);
+	struct walk w = {first, end, mine.place, mine.place + 1u, STEAL_MAX};
+	struct sheaf *sheaf;
 
+	/* If they are few, steal_near() has looked at all of them. */
+	if (mine.llc_end - mine.llc <= STEAL_MAX + 1) {
+		w.skip = mine.llc;
+		w.skip_end = mine.llc_end;
+	}
 	*all = false;
-	if (sheaf)
-		return sheaf;
-	w.place = first;
-	w.end = end;
-	w.left = STEAL_MAX;
 	sheaf = look(s, &w);
 	if (!sheaf && w.left) {
 		*all = true;

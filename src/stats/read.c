@@ -51,14 +51,14 @@ static void read_cells(void *data, uintptr_t *cells, unsigned int n)
 
 	for (unsigned int i = 0; i < n; i++) {
 		uintptr_t cell = os_load_relaxed(&cells[i]);
+		uint64_t objects;
 
 		if (!cell || (cell & BARN_TRANSIT))
 			continue;
-		out->barn_empty += !(cell & BARN_FULL);
+		objects = objects_of(os_load_relaxed(&barn_sheaf(cell)->word));
+		out->objects_in_sheaves += objects;
 		out->barn_full += (cell & BARN_FULL) != 0;
-		if (cell & BARN_FULL)
-			out->objects_in_sheaves +=
-				objects_of(os_load_relaxed(&barn_sheaf(cell)->word));
+		out->barn_empty += !(cell & BARN_FULL) && !objects;
 	}
 }
 

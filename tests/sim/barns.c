@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Barns of large machines: their limits, finding sheaves in other CPUs' shards and the cost of
- * that, and the number of objects that pass through slabs when CPUs free, in bursts, objects of
- * other CPUs.
+ * that, the number of objects that pass through slabs when CPUs free, in bursts, objects of other
+ * CPUs, and the sheaves that move from CPU to CPU and need not.
  */
 #include <stdio.h>
 #include <string.h>
@@ -21,9 +21,13 @@ enum {
 	RING = 1024,	  /* objects on their way, freed at once */
 	BURSTS = 48,
 	WARM = BURSTS / 2, /* bursts until every pair has its objects */
+	OWN = 1000,	   /* objects of a batch that a CPU frees itself */
+	OWN_ROUNDS = 40,
+	MOST_CPUS = 64, /* of tests whose CPUs work at once */
 };
 
 static struct kmem_cache *s;
+static uint64_t from_others, from_afar; /* sheaves of other CPUs' shards; behind other caches */
 
 static struct kmem_cache *new_cache(unsigned int size)
 {
@@ -32,6 +36,22 @@ static struct kmem_cache *new_cache(unsigned int size)
 	if (!made)
 		sim_fail("no memory");
 	return made;
+}
+
+void __real_barn_finish(struct sheaf_cache *cache, struct barn_cell *cell, struct sheaf *sheaf);
+void __wrap_barn_finish(struct sheaf_cache *cache, struct barn_cell *cell, struct sheaf *sheaf);
+
+/* Every sheaf that is taken from a cell passes here. */
+void __wrap_barn_finish(struct sheaf_cache *cache, struct barn_cell *cell, struct sheaf *sheaf)
+{
+	unsigned int row, first = 2; /* the row of CPU 0 */
+	uintptr_t begin;
+
+	if (sim_row((uintptr_t)cell->at, &row, &begin) && row - first != cell->cpu) {
+		from_others++;
+		from_afar += os.llc_of_cpu[row - first] != os.llc_of_cpu[cell->cpu];
+	}
+	__real_barn_finish(cache, cell, sheaf);
 }
 
 /* --- limits ----------------------------------------------------------------------------------- */
@@ -121,8 +141,8 @@ static bool same_node(unsigned int one, unsigned int other)
 	return os.node_of_row[one] == os.node_of_row[other];
 }
 
-/* As many searches as there are CPUs and parts of blocks cover all of the node, even with wrong
- * hints. */
+/* Twice as many searches as there are CPUs and parts of blocks see all of the node twice, even with
+ * wrong hints. */
 static void find_from(unsigned int from, unsigned int by, struct sheaf *full, bool found_none)
 {
 	struct sheaf *found = NULL;
@@ -130,7 +150,7 @@ static void find_from(unsigned int from, unsigned int by, struct sheaf *full, bo
 	put(from, full);
 	s->sheaf.barns[os.node_of_row[by]]->found_none[BARN_FULL_SHEAF] = found_none;
 	sim_go_to(by);
-	for (unsigned int i = 0; i < nr_used + BARN_PARTS + 2 && !found; i++)
+	for (unsigned int i = 0; i < 2 * (nr_used + BARN_PARTS) + 2 && !found; i++)
 		found = search_once();
 	if (found != (same_node(from, by) ? full : NULL))
 		sim_fail("a sheaf in CPU %u's shard, looked for by CPU %u: %s", from, by,
@@ -200,6 +220,8 @@ static void find_nearest(unsigned int fibre, void *unused)
 		put(cases[i].far, far);
 		put(cases[i].near, near);
 		sim_go_to(cases[i].by);
+		if (search_once())
+			sim_fail("CPU %u takes a sheaf when it sees it first", cases[i].by);
 		if (search_once() != near)
 			sim_fail("CPU %u does not find CPU %u's sheaf first", cases[i].by,
 				 cases[i].near);
@@ -223,7 +245,7 @@ static struct pair {
 	void *objects[RING];
 	unsigned int bursts; /* handed over */
 	bool full;
-} * pairs;
+} pairs[MOST_CPUS / 2];
 static unsigned int nr_warm;
 
 static void produce(struct pair *pair)
@@ -232,7 +254,7 @@ static void produce(struct pair *pair)
 		while (pair->full)
 			os_sleep_briefly();
 		if (burst == WARM && ++nr_warm == 1)
-			slabs_taken = slabs_given = 0;
+			slabs_taken = slabs_given = from_others = from_afar = 0;
 		for (unsigned int i = 0; i < RING; i++) {
 			pair->objects[i] = kmem_cache_alloc(s, GFP_KERNEL);
 			if (!pair->objects[i])
@@ -253,6 +275,15 @@ static void consume(struct pair *pair)
 	}
 }
 
+static void work(unsigned int cpu, unsigned int pair, bool produces)
+{
+	sim_go_to(cpu);
+	if (produces)
+		produce(&pairs[pair]);
+	else
+		consume(&pairs[pair]);
+}
+
 /* A CPU each: on the first half of a node's producers, on the other half consumers. */
 static void burst_fibre(unsigned int fibre, void *data)
 {
@@ -260,31 +291,112 @@ static void burst_fibre(unsigned int fibre, void *data)
 	unsigned int of_node = config->cpus / config->nodes, nr_pairs = of_node / 2;
 	unsigned int node = fibre / of_node, place = fibre % of_node;
 
-	sim_go_to(os_cpu_at(node, place));
-	if (place < nr_pairs)
-		produce(&pairs[node * nr_pairs + place]);
-	else
-		consume(&pairs[node * nr_pairs + place - nr_pairs]);
+	work(os_cpu_at(node, place), node * nr_pairs + place % nr_pairs, place < nr_pairs);
+}
+
+/* Pass objects, in pairs of CPUs; returns how many. */
+static uint64_t pass(void *data, const char *how, void (*body)(unsigned int fibre, void *data))
+{
+	const struct sim_config *config = data;
+	uint64_t objects = (uint64_t)(BURSTS - WARM) * RING * (config->cpus / 2);
+
+	sim_start(config);
+	s = new_cache(64);
+	sim_run(config->cpus, body, data);
+	printf("%u CPUs, %u nodes, %s: of %llu objects %llu came from slabs and %llu went there; "
+	       "%llu sheaves came from other CPUs' shards, %llu of them from behind other caches\n",
+	       config->cpus, config->nodes, how, (unsigned long long)objects,
+	       (unsigned long long)slabs_taken, (unsigned long long)slabs_given,
+	       (unsigned long long)from_others, (unsigned long long)from_afar);
+	fflush(stdout);
+	/* Few: what more sheaves in more places hold, until they all have theirs. */
+	if ((slabs_taken + slabs_given) * 100 > 3 * objects)
+		sim_fail("too many from and to slabs");
+	return objects;
 }
 
 static int bursts(void *data)
 {
-	static struct pair all[64];
-	const struct sim_config *config = data;
-	uint64_t objects = (uint64_t)(BURSTS - WARM) * RING * (config->cpus / 2);
+	pass(data, "bursts", burst_fibre);
+	return 0;
+}
 
-	pairs = all;
+/* One CPU of each pair allocates and its neighbour frees: what they need is behind their cache. */
+static void neighbour_fibre(unsigned int fibre, void *data)
+{
+	(void)data;
+	work(fibre, fibre / 2, fibre % 2 == 0);
+}
+
+static int neighbours(void *data)
+{
+	uint64_t objects = pass(data, "neighbours", neighbour_fibre);
+
+	if (from_afar * sheaf_capacity(&s->sheaf) * 4 > objects)
+		sim_fail("too many from behind other caches");
+	return 0;
+}
+
+/* The two CPUs of each pair are on two nodes: objects go home by the sheaf. */
+static void across_fibre(unsigned int fibre, void *data)
+{
+	(void)data;
+	work(os_cpu_at(fibre % 2, fibre / 2), fibre / 2, fibre % 2 == 0);
+}
+
+static int across(void *data)
+{
+	pass(data, "across nodes", across_fibre);
+	return 0;
+}
+
+/* --- own batches ------------------------------------------------------------------------------ */
+
+static void own_batch(unsigned int cpu)
+{
+	static void *objects[MOST_CPUS][OWN];
+
+	for (unsigned int i = 0; i < OWN; i++) {
+		objects[cpu][i] = kmem_cache_alloc(s, GFP_KERNEL);
+		if (!objects[cpu][i])
+			sim_fail("no memory");
+	}
+	for (unsigned int i = 0; i < OWN; i++)
+		kmem_cache_free(s, objects[cpu][i]);
+}
+
+static void own_fibre(unsigned int fibre, void *data)
+{
+	const struct sim_config *config = data;
+
+	sim_go_to(fibre);
+	for (unsigned int round = 0; round < OWN_ROUNDS; round++) {
+		if (round == OWN_ROUNDS / 2 && ++nr_warm == config->cpus)
+			slabs_taken = slabs_given = from_others = 0;
+		own_batch(fibre);
+	}
+}
+
+/* The first batches of each CPU run alone: then all together have little more than one needs. */
+static int own(void *data)
+{
+	const struct sim_config *config = data;
+
 	sim_start(config);
 	s = new_cache(64);
-	sim_run(config->cpus, burst_fibre, data);
-	printf("%u CPUs, %u nodes: of %llu objects freed in bursts %llu came from slabs and %llu "
-	       "went there\n",
-	       config->cpus, config->nodes, (unsigned long long)objects,
-	       (unsigned long long)slabs_taken, (unsigned long long)slabs_given);
+	for (unsigned int cpu = 0; cpu < config->cpus; cpu++) {
+		sim_go_to(cpu);
+		own_batch(cpu);
+		own_batch(cpu);
+	}
+	sim_run(config->cpus, own_fibre, data);
+	printf("%u CPUs, %u nodes, own batches of %u: %llu sheaves came from other CPUs' shards, "
+	       "%llu objects from slabs\n",
+	       config->cpus, config->nodes, OWN, (unsigned long long)from_others,
+	       (unsigned long long)slabs_taken);
 	fflush(stdout);
-	/* Few: what more sheaves in more places hold, until they all have theirs. */
-	if ((slabs_taken + slabs_given) * 100 > 3 * objects)
-		sim_fail("too many of them");
+	if (from_others || slabs_taken || slabs_given)
+		sim_fail("CPUs that free what they allocated need nothing of others");
 	return 0;
 }
 
@@ -327,5 +439,12 @@ int main(void)
 	failed += run(bursts, 48, 1, "index=mm_cid");
 	failed += run(bursts, 8, 2, NULL);
 	failed += run(bursts, 48, 2, NULL);
+	failed += run(neighbours, 8, 1, NULL);
+	failed += run(neighbours, 48, 1, NULL);
+	failed += run(across, 8, 2, NULL);
+	failed += run(across, 48, 2, NULL);
+	failed += run(own, 8, 1, NULL);
+	failed += run(own, 48, 1, NULL);
+	failed += run(own, 48, 2, NULL);
 	return failed != 0;
 }

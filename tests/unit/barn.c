@@ -59,6 +59,14 @@ static struct sheaf *new_sheaf(uint32_t size)
 	return sheaf;
 }
 
+/* The first search only sees a sheaf of another CPU. */
+static struct sheaf *begin_full(struct barn_cell *cell)
+{
+	struct sheaf *found = barn_begin_full(cache, cell);
+
+	return found ? found : barn_begin_full(cache, cell);
+}
+
 static int set_up(void **state)
 {
 	struct sheaf *displaced;
@@ -127,6 +135,7 @@ static void far_sheaf_moves_here(void **state)
 	if (other == os.nr_cpus)
 		skip();
 	cells_of(other)[0] = (uintptr_t)full | BARN_FULL;
+	assert_null(barn_begin_full(cache, &cell));
 	assert_ptr_equal(barn_begin_full(cache, &cell), full);
 	barn_finish(cache, &cell, empty);
 	assert_int_equal(sheaves_in(other), 0);
@@ -135,6 +144,7 @@ static void far_sheaf_moves_here(void **state)
 	/* A full sheaf stays where the empty one was: that CPU is the one that allocates. */
 	cells_of(here)[SLOT_CELLS - 1] = 0;
 	cells_of(other)[0] = (uintptr_t)empty;
+	assert_null(barn_begin_empty(cache, &cell));
 	assert_ptr_equal(barn_begin_empty(cache, &cell), empty);
 	barn_finish(cache, &cell, full);
 	assert_int_equal(cells_of(other)[0], (uintptr_t)full | BARN_FULL);
@@ -151,9 +161,29 @@ static void far_sheaf_stays_when_there_is_no_room(void **state)
 	for (unsigned int i = 0; i < SLOT_CELLS; i++)
 		cells_of(here)[i] = (uintptr_t)empty;
 	cells_of(other)[0] = (uintptr_t)full | BARN_FULL;
-	assert_ptr_equal(barn_begin_full(cache, &cell), full);
+	assert_ptr_equal(begin_full(&cell), full);
 	barn_finish(cache, &cell, empty);
 	assert_int_equal(cells_of(other)[0], (uintptr_t)empty);
+}
+
+/* An owner that uses its sheaves keeps them, however often others look. */
+static void sheaf_in_use_stays(void **state)
+{
+	struct barn_cell cell;
+
+	(void)state;
+	if (other == os.nr_cpus)
+		skip();
+	for (int i = 0; i < 10; i++) {
+		cells_of(other)[0] = (uintptr_t)full | BARN_FULL;
+		assert_null(barn_begin_full(cache, &cell));
+	}
+	assert_int_equal(cells_of(other)[0], (uintptr_t)full | BARN_FULL | BARN_SEEN);
+	cells_of(other)[0] = 0;
+	/* The owner itself takes it, seen or not. */
+	cells_of(here)[0] = (uintptr_t)full | BARN_FULL | BARN_SEEN;
+	assert_ptr_equal(barn_begin_full(cache, &cell), full);
+	barn_finish(cache, &cell, NULL);
 }
 
 /* Empty sheaves in every cell: none of them keeps a full one out. */
@@ -200,7 +230,7 @@ static void take_all(unsigned int puts)
 	struct barn_cell cell;
 
 	for (; puts > 0; puts--) {
-		assert_ptr_equal(barn_begin_full(cache, &cell), full);
+		assert_ptr_equal(begin_full(&cell), full);
 		barn_finish(cache, &cell, NULL);
 	}
 	assert_null(barn_begin_full(cache, &cell));
@@ -286,6 +316,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(far_sheaf_moves_here, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(far_sheaf_stays_when_there_is_no_room, set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(sheaf_in_use_stays, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(full_sheaf_displaces_an_empty_one, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(displaced_sheaf_finds_another_place, set_up,

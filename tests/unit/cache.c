@@ -210,7 +210,7 @@ static void nodes(void **state)
 	kmem_cache_destroy(s);
 }
 
-static void remote_frees_bypass_sheaves(void **state)
+static void remote_frees_wait_apart(void **state)
 {
 	struct kmem_cache *s = kmem_cache_create("remote", 64, NULL, SLAB_NO_MERGE);
 	void *local, *remote, *both[2];
@@ -224,13 +224,19 @@ static void remote_frees_bypass_sheaves(void **state)
 	both[0] = kmem_cache_alloc_node(s, GFP_KERNEL, 1);
 	both[1] = kmem_cache_alloc(s, GFP_KERNEL);
 	kmem_cache_free(s, remote);
-	assert_false(in_sheaf(s, remote));
+	assert_true(in_sheaf(s, remote));
 	kmem_cache_free(s, local);
 	assert_true(in_sheaf(s, local));
 	kmem_cache_free_bulk(s, 2, both);
-	assert_false(in_sheaf(s, both[0]));
+	assert_true(in_sheaf(s, both[0]));
 	assert_true(in_sheaf(s, both[1]));
 	assert_int_equal(kmem_cache_verify(s), 0);
+	/* They are not for this node's CPUs. */
+	for (int i = 0; i < 2; i++) {
+		both[i] = kmem_cache_alloc(s, GFP_KERNEL);
+		assert_int_equal(page_node(both[i]), os_node());
+	}
+	kmem_cache_free_bulk(s, 2, both);
 	assert_int_equal(kmem_cache_shrink(s), 0);
 	kmem_cache_destroy(s);
 }
@@ -529,7 +535,7 @@ int main(void)
 		cmocka_unit_test(harmless_flags),
 		cmocka_unit_test(who_may_block),
 		cmocka_unit_test(nodes),
-		cmocka_unit_test(remote_frees_bypass_sheaves),
+		cmocka_unit_test(remote_frees_wait_apart),
 		cmocka_unit_test(bulk),
 		cmocka_unit_test(bulk_without_a_cache),
 		cmocka_unit_test(settings_change),
