@@ -6,7 +6,8 @@
  * mapping.
  *
  * Threads work in pairs 2i and 2i + 1, through a ring of a few spaces. Prints lines for the `sheaf`
- * command: those of common/threads.h, a "pair" being a fork and its end.
+ * command: those of common/threads.h, a "pair" being a fork and its end; and `cpu`: ns of CPU time
+ * for each, grace periods included, without the time for which a thread waits for the other one.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,10 +35,18 @@ struct family {
 	struct space children[BENCH_RING]; /* each belongs to the slot with its number */
 };
 
+/* A thread's wait for the other one of its pair. */
+struct wait {
+	unsigned int turns;
+	double since, all; /* CPU time of the thread, in ns */
+};
+
 static struct options options = {.threads = 2, .vmas = 25, .window = 3, .windows = 60};
 static struct family *families;
 static struct space_request image[IMAGE];
 static unsigned int spins;
+static atomic_size_t waited; /* by all threads, in ns of CPU time */
+static atomic_size_t lives;  /* children that ended */
 
 static const struct bench_option table[] = {
 	{"threads", &options.threads, THREADS_MAX, NULL, NULL},
@@ -84,43 +93,61 @@ static bool live_once(struct family *family)
 	return true;
 }
 
-static void run_parent(struct family *family)
+static void wait_once(struct wait *wait)
+{
+	if (!wait->turns)
+		wait->since = bench_thread_time();
+	bench_wait(&wait->turns, spins);
+}
+
+static void end_wait(struct wait *wait)
+{
+	if (wait->turns)
+		wait->all += bench_thread_time() - wait->since;
+	wait->turns = 0;
+}
+
+static void run_parent(struct family *family, struct wait *wait)
 {
 	struct space parent;
-	unsigned int waited = 0;
 
 	spaces_make(&parent, (unsigned int)options.vmas);
 	while (bench_goes_on()) {
 		if (fork_once(family, &parent))
-			waited = 0;
+			end_wait(wait);
 		else
-			bench_wait(&waited, spins);
+			wait_once(wait);
 	}
 }
 
-static void run_child(struct bench_thread *thread, struct family *family)
+static void run_child(struct bench_thread *thread, struct family *family, struct wait *wait)
 {
-	unsigned int waited = 0;
+	size_t done = 0;
 
 	while (bench_goes_on()) {
 		if (live_once(family)) {
+			end_wait(wait);
 			bench_did(thread, 1);
-			waited = 0;
+			done++;
 		} else {
-			bench_wait(&waited, spins);
+			wait_once(wait);
 		}
 	}
+	atomic_fetch_add(&lives, done);
 }
 
 static void run(struct bench_thread *thread)
 {
 	struct family *family = &families[thread->index / 2];
+	struct wait wait = {0};
 
 	spaces_thread_begin();
 	if (thread->index % 2)
-		run_child(thread, family);
+		run_child(thread, family, &wait);
 	else
-		run_parent(family);
+		run_parent(family, &wait);
+	end_wait(&wait);
+	atomic_fetch_add(&waited, (size_t)wait.all);
 	spaces_thread_end();
 }
 
@@ -133,6 +160,7 @@ static void prepare(unsigned int index)
 int main(int argc, char **argv)
 {
 	struct bench_work work = {.prepare = prepare, .run = run};
+	double before;
 
 	bench_parse(argc, argv, table, "Measure one allocator; `sheaf bench fork` runs this.\n");
 	if (options.threads % 2) {
@@ -146,6 +174,9 @@ int main(int argc, char **argv)
 	spins = bench_oversubscribed(work.threads) ? 0 : BENCH_SPINS;
 	bench_threads_start(&work);
 	spaces_begin((unsigned int)options.capacity);
+	before = bench_process_time();
 	bench_threads_run(options.window, options.windows);
+	before = bench_process_time() - before - (double)atomic_load(&waited);
+	printf("cpu %.3f\n", before / (double)atomic_load(&lives));
 	return 0;
 }

@@ -115,7 +115,7 @@ class Spaces(unittest.TestCase):
             with self.assertRaises(Failure):
                 mmap2.parse_counts(lines)
         with self.assertRaises(Failure):
-            mmap2.keep(Document("mmap2", {}), {}, ["window 1 1"])
+            spaces.keep_cpu("ns/map")(Document("mmap2", {}), {}, ["window 1 1"])
 
     def test_fork(self) -> None:
         document = run(fork)
@@ -123,7 +123,7 @@ class Spaces(unittest.TestCase):
         self.assertIn("+50.0 %", text)
         first = fork.ratio_rows(document)[0]
         self.assertEqual([cell.split("\n")[0] for cell in first],
-                         ["2", "fork,", "1.50", "1.50", "1.50", "1.00", "3.00", "1.50"])
+                         ["2", "fork,", "1.50", "1.50", "1.50", "1.00", "3.00", "1.50", "1.50"])
         self.assertEqual({arguments[1] for _, _, arguments in asked}, {"25", "60", "300"})
 
     def test_programs_that_are_not_built(self) -> None:

@@ -21,10 +21,10 @@ from ..document import Document
 from ..progress import Progress
 from . import histories
 from .cells import Part, measure
-from .mmap2_report import COUNTS, COUNT_KEY, CPU, ENTRIES, EVENTS, NS, OWN, notes, pictures, tables
-from .spaces import NO_SPARE, cells, with_options, workers
+from .mmap2_report import COUNTS, COUNT_KEY, ENTRIES, EVENTS, NS, OWN, notes, pictures, tables
+from .spaces import NO_SPARE, cells, keep_cpu, with_options, workers
 from .suite import Settings, Suite
-from .windows import keep_rates, window_arguments
+from .windows import window_arguments
 
 TASKS_A_CPU = 8
 KERNEL_RULES = "kernel-rules"  # the tree with the kernel's rules for nodes: maple/rules.h
@@ -78,14 +78,6 @@ def count_works(known: dict[str, Worker], cpus: int, most: int) -> list[tuple[st
     return [*works, ("kernel's\nnodes", known[KERNEL_RULES], cpus)]
 
 
-def keep(document: Document, params: dict[str, Any], lines: list[str]) -> None:
-    keep_rates(document, document.suite, params, lines)
-    time = next((line.split()[1] for line in lines if line.startswith("cpu ")), None)
-    if time is None:
-        raise Failure(f"a line of the CPU time was expected, not {lines}")
-    document.result(CPU, params, NS).samples.append(float(time))
-
-
 def _run(settings: Settings, machine: dict[str, Any]) -> Document:
     known = workers("mmap2", settings.workers, KERNEL_RULES)
     document = Document("mmap2", {**machine, "histories": histories.commands()})
@@ -93,7 +85,7 @@ def _run(settings: Settings, machine: dict[str, Any]) -> Document:
     found = [cell for number in tasks
              for cell in cells(known, ENTRIES, {"tasks": number},
                                ("--tasks", str(number),
-                                *window_arguments(number, machine["cpus"], settings.quick)), keep)]
+                                *window_arguments(number, machine["cpus"], settings.quick)), keep_cpu(NS))]
     replayed = histories.history_cells(workers("maps", settings.workers),
                                        list(document.machine["histories"]), machine["cpus"],
                                        settings.quick)

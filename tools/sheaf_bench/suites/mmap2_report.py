@@ -20,7 +20,7 @@ EVENTS = ("replace_empty_main", "barn_put_empty", "barn_replace_empty", "barn_ge
           "rcu_reuse", "barn_get", "barn_put", "sheaf_refill", "sheaf_flush", "alloc_slab",
           "alloc_fastpath", "alloc_slowpath", "free_rcu_sheaf", "free_rcu_sheaf_fail")
 COUNTS = ("no rule", "rule")
-CPU, NS = "cpu", "ns/map"
+NS = "ns/map"
 COUNT_KEY = "counts per map"
 
 

@@ -22,6 +22,9 @@ from .windows import UNIT, keep_rates
 
 SHEAVES = 32  # capacity that both caches are made with at least; VMAs get more by their size
 NO_SPARE = "slab_nospare"
+CPU = "cpu"  # time per map or fork
+
+Keep = Callable[[Document, dict[str, Any], list[str]], None]
 
 
 @dataclass(frozen=True)
@@ -72,20 +75,26 @@ def with_options(worker: Worker, *options: str, **environment: str) -> Worker:
 
 
 def cells(known: dict[str, Worker], entries: Sequence[Entry], params: dict[str, Any],
-          arguments: Sequence[str], keep: Callable[..., None] | None = None) -> list[Cell]:
+          arguments: Sequence[str], keep: Keep) -> list[Cell]:
     """The measurements of each entry with these params and arguments."""
     found = []
     for entry in entries:
         worker = known[entry.allocator]
         if not entry.spare:
             worker = with_options(worker, NO_SPARE)
-        found.append(Cell(worker, {**entry.params, **params}, (*arguments, *entry.arguments),
-                          keep or _keep))
+        found.append(Cell(worker, {**entry.params, **params}, (*arguments, *entry.arguments), keep))
     return found
 
 
-def _keep(document: Document, params: dict[str, Any], lines: list[str]) -> None:
-    keep_rates(document, document.suite, params, lines)
+def keep_cpu(unit: str) -> Keep:
+    """The rates, and the CPU time in this unit."""
+    def keep(document: Document, params: dict[str, Any], lines: list[str]) -> None:
+        keep_rates(document, document.suite, params, lines)
+        time = next((line.split()[1] for line in lines if line.startswith("cpu ")), None)
+        if time is None:
+            raise Failure(f"a line of the CPU time was expected, not {lines}")
+        document.result(CPU, params, unit).samples.append(float(time))
+    return keep
 
 
 def rate(document: Document, entry: Entry, params: dict[str, Any], unit: str = UNIT) -> list[float]:
