@@ -12,12 +12,16 @@
 #include "cache/cache.h"
 #include "cache/hardened.h"
 #include "cache/publish.h"
+#include "debug/guard.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/options.h"
+#include "os/probe.h"
 #include "os/report.h"
 #include "os/rseq.h"
 #include "os/section_c.h"
+#include "slab/defer.h"
+#include "slab/stat.h"
 
 #define COLD __attribute__((cold, noinline))
 /* Each function fits into one or two cache lines; if it were not aligned, it would need one
@@ -96,22 +100,46 @@ static struct sheaf_calls rseq_calls(bool sampled)
 }
 #endif
 
-/* SLAB_NO_SHEAVES: a section would find nothing. */
+/*
+ * SLAB_NO_SHEAVES: a section would find nothing. One object goes straight from a slab to the caller
+ * and back; samples, debug caches and what else is not plain take the slow calls.
+ */
+static bool is_plain(const struct kmem_cache *s)
+{
+	return !cache_is_checked(s) && !os_load_relaxed(&s->sheaf.sampled) &&
+	       !slab_has_deferred(&s->sheaf.slab);
+}
+
 static void *alloc_no_sheaf(struct kmem_cache *s, gfp_t flags)
 {
-	return alloc_slow(s, flags);
+	unsigned int node = os_node();
+	void *object;
+
+	if ((flags & ~SHEAF_GFP_PLAIN) || !is_plain(s) ||
+	    slab_take(&s->sheaf.slab, node, SLAB_PREFER_NODE, &object, 1) != 1)
+		return alloc_slow(s, flags);
+	probe(alloc_slow, s->name, s->sheaf.slab.object_size, node);
+	stat_add(&s->sheaf.slab, STAT_alloc_slowpath, 1);
+	tsan_taken(object);
+	cache_leave();
+	return object;
 }
 
 static void *alloc_plain_no_sheaf(struct kmem_cache *s)
 {
-	return alloc_slow(s, GFP_KERNEL);
+	return alloc_no_sheaf(s, GFP_KERNEL);
 }
 
 static void free_no_sheaf(struct kmem_cache *s, void *object)
 {
-	if (object) {
-		if (tsan_is_told())
-			cache_tell_freed(s, object);
+	if (!object)
+		return;
+	if (tsan_is_told())
+		cache_tell_freed(s, object);
+	if (is_plain(s) && !guard_range.size) {
+		stat_add(&s->sheaf.slab, STAT_free_slowpath, 1);
+		slab_give(&s->sheaf.slab, &object, 1, cache_free_call(s));
+	} else {
 		cache_give(s, &object, 1, cache_free_call(s));
 	}
 	cache_leave();
