@@ -4,6 +4,7 @@
 
 #include "debug/guard.h"
 #include "os/atomic.h"
+#include "os/memory.h"
 #include "os/report.h"
 #include "page/map.h"
 
@@ -121,12 +122,13 @@ void cache_free_any(const void *pointer, const char *call)
 		cache_report_wrong(pointer, call);
 }
 
-/* Its memory: a checked object has more around it than was requested. */
+/* Its memory: a checked object has more around it than was requested, a guarded one has pages. */
 static size_t memory_of_block(const void *pointer)
 {
 	struct block block = block_of(pointer);
+	size_t size = block.kind == BLOCK_OBJECT ? block.cache->sheaf.slab.size : block.size;
 
-	return block.kind == BLOCK_OBJECT ? block.cache->sheaf.slab.size : block.size;
+	return guard_is_ours(pointer) ? os_round_up(size) : size;
 }
 
 const struct rcu_any_ops block_rcu_ops = {memory_of_block, cache_free_waited};

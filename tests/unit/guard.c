@@ -162,11 +162,15 @@ static void use_after_grace(void)
 {
 	struct kmem_cache *s = make("rcu", 32, 0);
 	char *object = take(s, false);
+	struct sheaf_stats before, waiting;
 
 	sheaf_rcu_register(&by_hand_ops);
 	object[0] = 7;
 	kfree_rcu_mightsleep(kmem_cache_alloc(s, GFP_KERNEL));
+	sheaf_stats(&before);
 	kmem_cache_free_rcu(s, object);
+	sheaf_stats(&waiting);
+	CHECK(waiting.rcu_bytes - before.rcu_bytes == os.page_size); /* its own page */
 	CHECK(object[0] == 7);
 	kvfree_rcu_barrier();
 	sink = object[0];
