@@ -108,21 +108,27 @@ static bool make_room_for(struct sheaf_mempool *pool, uint32_t n, gfp_t gfp)
 SHEAF_PUBLIC int mempool_resize(mempool_t *handle, int new_min_nr)
 {
 	struct sheaf_mempool *pool = handle->reserve;
+	uint32_t n = (uint32_t)new_min_nr, before = pool->min_nr;
+	int error;
 
 	if (is_wrong(new_min_nr, "mempool_resize"))
 		return -EINVAL;
-	if ((uint32_t)new_min_nr <= pool->min_nr) {
-		trim(pool, (uint32_t)new_min_nr);
+	if (n < before) {
+		trim(pool, n);
 		return 0;
 	}
-	if ((uint32_t)new_min_nr <= pool->room) {
+	/* The same number: an earlier call may not have filled it. */
+	if (n <= pool->room) {
 		os_lock(&pool->lock);
-		os_store_relaxed(&pool->min_nr, (uint32_t)new_min_nr);
+		os_store_relaxed(&pool->min_nr, n);
 		os_unlock(&pool->lock);
-	} else if (!make_room_for(pool, (uint32_t)new_min_nr, GFP_KERNEL)) {
+	} else if (!make_room_for(pool, n, GFP_KERNEL)) {
 		return -ENOMEM;
 	}
-	return fill_pool(pool, GFP_KERNEL, "mempool_resize");
+	error = fill_pool(pool, GFP_KERNEL, "mempool_resize");
+	if (error == -EINVAL)
+		trim(pool, before);
+	return error;
 }
 
 static bool is_missing(const void *function, const char *call, const char *name)

@@ -342,6 +342,7 @@ static void a_pool_of_two_caches_is_refused(void **state)
 	assert_int_equal(taken.n, 2);
 	assert_int_equal(told_end(&told), 2);
 	assert_non_null(strstr(told.text, "mempool_resize: alloc_fn returned "));
+	assert_int_equal(pool->reserve->min_nr, 0);
 	mempool_destroy(pool);
 	kmem_cache_free_bulk(other, taken.n, taken.objects);
 }

@@ -147,6 +147,21 @@ static void resized(void **state)
 	nothing_is_out();
 }
 
+static void resized_again_after_no_memory(void **state)
+{
+	mempool_t *pool = make_pool(2);
+
+	(void)state;
+	few.refuse = 1;
+	assert_int_equal(mempool_resize(pool, 8), -ENOMEM);
+	assert_int_equal(mempool_resize(pool, 8), -ENOMEM);
+	few.refuse = 0;
+	assert_int_equal(mempool_resize(pool, 8), 0);
+	assert_int_equal(few.nr_alloc - few.nr_free, 8);
+	mempool_destroy(pool);
+	nothing_is_out();
+}
+
 static void misuse(void **state)
 {
 	mempool_t *pool = make_pool(1), own;
@@ -444,6 +459,7 @@ int main(void)
 		TEST(reserve_is_the_last_resort),
 		TEST(preallocated_only),
 		TEST(resized),
+		TEST(resized_again_after_no_memory),
 		TEST(misuse),
 		TEST(free_elsewhere_wakes),
 		TEST(reserve_of_none),
