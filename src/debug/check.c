@@ -217,9 +217,10 @@ bool debug_retire(struct slab_cache *cache, void *object, const char *call)
 
 bool debug_end_leak(struct slab_cache *cache, void *object)
 {
-	uint32_t state = DEBUG_LEAKED;
+	uint32_t *at = &debug_head(cache, object)->state, state = DEBUG_LEAKED;
 
-	return os_cmpxchg(&debug_head(cache, object)->state, &state, DEBUG_FREE);
+	/* Even an exchange that fails would touch the pages of a slab that has gone meanwhile. */
+	return os_load_relaxed(at) == DEBUG_LEAKED && os_cmpxchg(at, &state, DEBUG_FREE);
 }
 
 /* A thread is taking or freeing it, or was doing so when the process was forked. */
