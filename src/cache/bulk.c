@@ -52,6 +52,11 @@ static bool alloc_rest(struct kmem_cache *s, gfp_t flags, unsigned int n, void *
 	done += sheaf_alloc_bulk(&s->sheaf, p + done, n - done);
 	cache_see_flow(s);
 	all = done == n || alloc_from_slabs(s, flags, n - done, p + done);
+	/* No memory. What the first search only saw in other CPUs' shards may be taken now. */
+	if (!all) {
+		done += sheaf_alloc_bulk(&s->sheaf, p + done, n - done);
+		all = done == n;
+	}
 	if (!all)
 		free_to(s, done, p);
 	cache_leave();

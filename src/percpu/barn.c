@@ -172,42 +172,46 @@ static struct sheaf *search_others(const struct barn_search *s, bool near)
 }
 
 /* From the barn of this node: this CPU's or another one. */
-static struct sheaf *begin_on(struct sheaf_cache *cache, unsigned int node, struct barn_cell *cell,
-			      bool full)
+static struct sheaf *begin_on(struct sheaf_cache *cache, unsigned int cpu, unsigned int node,
+			      struct barn_cell *cell, bool full)
 {
 	const struct barn_search s = {.cache = cache,
 				      .barn = barn_of(cache, node, false),
-				      .cpu = os_cpu(),
+				      .cpu = cpu,
 				      .node = node,
 				      .full = full,
 				      .found = cell};
-	bool here = os.node_of_row[s.cpu] == node;
+	bool here = os.node_of_row[cpu] == node;
 	struct sheaf *sheaf;
 
-	*cell = (struct barn_cell){.cpu = s.cpu, .node = node};
-	sheaf = here ? barn_search_shard(&s, s.cpu) : NULL;
+	*cell = (struct barn_cell){.cpu = cpu, .node = node};
+	sheaf = here ? barn_search_shard(&s, cpu) : NULL;
 	cell->far = !sheaf;
 	if (sheaf || !s.barn)
 		return sheaf;
 	if (here)
-		use(cache, s.barn, s.cpu);
+		use(cache, s.barn, cpu);
 	return search_others(&s, here);
 }
 
 struct sheaf *barn_begin_full(struct sheaf_cache *cache, struct barn_cell *cell)
 {
-	return begin_on(cache, os.node_of_row[os_cpu()], cell, true);
+	unsigned int cpu = os_cpu();
+
+	return begin_on(cache, cpu, os.node_of_row[cpu], cell, true);
 }
 
 struct sheaf *barn_begin_empty(struct sheaf_cache *cache, struct barn_cell *cell)
 {
-	return begin_on(cache, os.node_of_row[os_cpu()], cell, false);
+	unsigned int cpu = os_cpu();
+
+	return begin_on(cache, cpu, os.node_of_row[cpu], cell, false);
 }
 
 struct sheaf *barn_begin_empty_on(struct sheaf_cache *cache, unsigned int node,
 				  struct barn_cell *cell)
 {
-	return begin_on(cache, node, cell, false);
+	return begin_on(cache, os_cpu(), node, cell, false);
 }
 
 /* Put an empty sheaf into the shard of the CPU on which we run. Allocates nothing: signal handlers
@@ -249,12 +253,14 @@ void barn_put_back(struct barn_cell *cell, struct sheaf *full)
 	os_store_release(cell->at, (uintptr_t)full | BARN_FULL);
 }
 
-bool barn_put_full_on(struct sheaf_cache *cache, unsigned int node, struct sheaf *sheaf,
-		      struct sheaf **displaced)
+/* Put it into the barn of this node: this CPU's or another one. */
+static bool put_full_on(struct sheaf_cache *cache, unsigned int cpu, unsigned int node,
+			struct sheaf *sheaf, struct sheaf **displaced)
 {
+	bool here = os.node_of_row[cpu] == node;
 	const struct barn_search s = {.cache = cache,
-				      .barn = barn_of(cache, node, true),
-				      .cpu = os_cpu(),
+				      .barn = barn_of(cache, node, here),
+				      .cpu = cpu,
 				      .node = node,
 				      .full = true,
 				      .put = sheaf,
@@ -264,9 +270,11 @@ bool barn_put_full_on(struct sheaf_cache *cache, unsigned int node, struct sheaf
 	*displaced = NULL;
 	if (!s.barn)
 		return false;
-	if (os.node_of_row[s.cpu] == node) {
-		use(cache, s.barn, s.cpu);
-		done = barn_search_shard(&s, s.cpu);
+	if (here) {
+		use(cache, s.barn, cpu);
+		done = barn_search_shard(&s, cpu);
+	} else if (!os_load_relaxed(&s.barn->nr_used)) {
+		return false;
 	}
 	if (!done && !os_load_relaxed(&s.barn->found_none[BARN_ROOM]))
 		done = search_all(&s, BARN_ROOM);
@@ -277,7 +285,15 @@ bool barn_put_full_on(struct sheaf_cache *cache, unsigned int node, struct sheaf
 
 bool barn_put_full(struct sheaf_cache *cache, struct sheaf *sheaf, struct sheaf **displaced)
 {
-	return barn_put_full_on(cache, os.node_of_row[os_cpu()], sheaf, displaced);
+	unsigned int cpu = os_cpu();
+
+	return put_full_on(cache, cpu, os.node_of_row[cpu], sheaf, displaced);
+}
+
+bool barn_put_full_on(struct sheaf_cache *cache, unsigned int node, struct sheaf *sheaf,
+		      struct sheaf **displaced)
+{
+	return put_full_on(cache, os_cpu(), node, sheaf, displaced);
 }
 
 static bool put_empty_in_blocks(struct sheaf_cache *cache, struct barn *barn, struct sheaf *sheaf)

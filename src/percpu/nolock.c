@@ -92,7 +92,8 @@ void *nolock_alloc(struct sheaf_cache *cache)
 
 	if (!object && section_swap_empty(&cache->at))
 		object = section_pop(&cache->at);
-	if (!object && os_registered() && install(cache, true))
+	/* A first search only marks what other CPUs may need. */
+	if (!object && os_registered() && (install(cache, true) || install(cache, true)))
 		object = section_pop(&cache->at);
 	return object;
 }

@@ -14,6 +14,7 @@
 #include "os/probe.h"
 #include "os/tsan.h"
 #include "percpu/barn.h"
+#include "percpu/cells.h"
 #include "percpu/flow.h"
 #include "percpu/harvest.h"
 #include "percpu/in_hand.h"
@@ -42,6 +43,8 @@ static struct sheaf *refill(struct sheaf_cache *cache)
 	struct sheaf *sheaf = sheaf_take_empty_spare(cache);
 	unsigned int n;
 
+	/* The other nodes may send sheaves to a node that uses the cache. */
+	barn_use(cache, os_cpu());
 	if (!sheaf)
 		sheaf = sheaf_take_empty(cache);
 	if (!sheaf)
@@ -172,8 +175,9 @@ static void *replace_empty_main(struct sheaf_cache *cache)
 	if (object)
 		return object;
 	full = refill(cache);
+	/* No memory. What the first search only saw may be taken now. */
 	if (!full)
-		return NULL;
+		return alloc_from_whole(cache, "kmem_cache_alloc");
 	object = take_newest(full);
 	in_hand = in_hand_begin(cache);
 	sheaf_hand_over(cache, install_full(cache, full, "kmem_cache_alloc"), "kmem_cache_alloc");

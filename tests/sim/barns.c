@@ -10,6 +10,7 @@
 #include "cache/cache.h"
 #include "os/machine.h"
 #include "percpu/barn.h"
+#include "percpu/cells.h"
 #include "percpu/flow.h"
 #include "percpu/sheaf.h"
 #include "sim/kit/slabs.h"
@@ -24,6 +25,8 @@ enum {
 	OWN = 1000,	   /* objects of a batch that a CPU frees itself */
 	OWN_ROUNDS = 40,
 	MOST_CPUS = 64, /* of tests whose CPUs work at once */
+	FEW = 300,	  /* they fit into a CPU's shard */
+	LITTLE = 8 << 20, /* memory that is soon used up */
 };
 
 static struct kmem_cache *s;
@@ -52,6 +55,25 @@ void __wrap_barn_finish(struct sheaf_cache *cache, struct barn_cell *cell, struc
 		from_afar += os.llc_of_cpu[row - first] != os.llc_of_cpu[cell->cpu];
 	}
 	__real_barn_finish(cache, cell, sheaf);
+}
+
+struct sheaf *__real_barn_search_shard(const struct barn_search *search, unsigned int cpu);
+struct sheaf *__wrap_barn_search_shard(const struct barn_search *search, unsigned int cpu);
+struct sheaf *__real_barn_search_part(const struct barn_search *search, unsigned int part);
+struct sheaf *__wrap_barn_search_part(const struct barn_search *search, unsigned int part);
+
+struct sheaf *__wrap_barn_search_shard(const struct barn_search *search, unsigned int cpu)
+{
+	if (cpu >= os.nr_cpus || os.node_of_row[cpu] != search->node)
+		sim_fail("node %u: its barn is searched at CPU %u", search->node, cpu);
+	return __real_barn_search_shard(search, cpu);
+}
+
+struct sheaf *__wrap_barn_search_part(const struct barn_search *search, unsigned int part)
+{
+	if (part >= BARN_PARTS)
+		sim_fail("node %u: part %u of a block is searched", search->node, part);
+	return __real_barn_search_part(search, part);
 }
 
 /* --- limits ----------------------------------------------------------------------------------- */
@@ -239,6 +261,155 @@ static int nearest(void *data)
 	return 0;
 }
 
+/* --- other nodes ------------------------------------------------------------------------------ */
+
+static void put_anywhere(struct sheaf *sheaf, unsigned int node)
+{
+	struct sheaf *displaced = NULL;
+
+	if (!sheaf->size ? !barn_put_empty(&s->sheaf, sheaf)
+			 : !barn_put_full_on(&s->sheaf, node, sheaf, &displaced))
+		displaced = sheaf;
+	if (displaced) {
+		sheaf_set_size(displaced, 0);
+		sheaf_release(&s->sheaf, displaced);
+	}
+}
+
+/* Full and empty sheaves go from any CPU to any node and back: no hint of one node's barn may lead
+ * into another one, which has more or fewer CPUs. */
+static void trade(unsigned int fibre, void *data)
+{
+	const struct sim_config *config = data;
+
+	(void)fibre;
+	for (int i = 0; i < 3000; i++) {
+		unsigned int node = sim_below(config->nodes);
+		struct barn_cell cell;
+		struct sheaf *sheaf;
+
+		sim_go_to(sim_below(config->cpus));
+		switch (sim_below(5)) {
+		case 0:
+			put_anywhere(new_full(), node);
+			continue;
+		case 1:
+			sheaf = sheaf_new(&s->sheaf);
+			put_anywhere(sheaf, node);
+			continue;
+		case 2:
+			sheaf = barn_begin_full(&s->sheaf, &cell);
+			break;
+		case 3:
+			sheaf = barn_begin_empty(&s->sheaf, &cell);
+			break;
+		default:
+			sheaf = barn_begin_empty_on(&s->sheaf, node, &cell);
+		}
+		if (!sheaf)
+			continue;
+		barn_finish(&s->sheaf, &cell, NULL);
+		sheaf_set_size(sheaf, 0);
+		sheaf_release(&s->sheaf, sheaf);
+	}
+}
+
+static int nodes(void *data)
+{
+	sim_start(data);
+	s = new_cache(64);
+	sim_run(1, trade, data);
+	return 0;
+}
+
+/* Objects of a node whose CPUs do not use the cache: no sheaf with them waits there. */
+static int unused_node(void *data)
+{
+	static void *objects[OWN];
+
+	sim_start(data);
+	s = new_cache(64);
+	sim_go_to(0);
+	for (int round = 0; round < 4; round++) {
+		for (unsigned int i = 0; i < OWN; i++)
+			objects[i] = kmem_cache_alloc_node(s, GFP_KERNEL, 1);
+		for (unsigned int i = 0; i < OWN; i++)
+			kmem_cache_free(s, objects[i]);
+	}
+	if (s->sheaf.barns[1])
+		sim_fail("sheaves wait where no CPU looks for them");
+	return 0;
+}
+
+static unsigned int take_one(void **objects)
+{
+	objects[0] = kmem_cache_alloc(s, GFP_NOWAIT | __GFP_NOWARN);
+	return objects[0] != NULL;
+}
+
+static unsigned int take_two(void **objects)
+{
+	return (unsigned int)kmem_cache_alloc_bulk(s, GFP_NOWAIT | __GFP_NOWARN, 2, objects);
+}
+
+static unsigned int take_nolock(void **objects)
+{
+	objects[0] = kmem_cache_alloc_nolock(s, __GFP_NOWARN);
+	return objects[0] != NULL;
+}
+
+static void count_full(void *data, uintptr_t *cells, unsigned int n)
+{
+	unsigned int *full = data;
+
+	while (n--)
+		*full += (cells[n] & BARN_FULL) != 0;
+}
+
+/* Without memory, a CPU gets what another one leaves in the barn, with the first call. */
+static int take_last(const struct sim_config *config, unsigned int (*take)(void **objects))
+{
+	static void *objects[LITTLE / 64 + 2], *of_other[FEW];
+	struct sim_config little = *config;
+	unsigned int full = 0;
+
+	little.memory = LITTLE;
+	sim_start(&little);
+	sim_faults(true);
+	s = new_cache(64);
+	sim_go_to(1);
+	for (unsigned int i = 0; i < FEW; i++)
+		take_one(&of_other[i]);
+	sim_go_to(0);
+	for (unsigned int n = 0, got; (got = take_one(&objects[n])) != 0;)
+		n += got;
+	sim_go_to(1);
+	for (unsigned int i = 0; i < FEW; i++)
+		kmem_cache_free(s, of_other[i]);
+	sim_go_to(0);
+	while (take(objects) != 0)
+		;
+	barn_for_each_cells(&s->sheaf, count_full, &full);
+	if (full)
+		sim_fail("%u full sheaves are in the barn, and no call gets them", full);
+	return 0;
+}
+
+static int last_objects(void *data)
+{
+	return take_last(data, take_one);
+}
+
+static int last_in_bulk(void *data)
+{
+	return take_last(data, take_two);
+}
+
+static int last_nolock(void *data)
+{
+	return take_last(data, take_nolock);
+}
+
 /* --- bursts ----------------------------------------------------------------------------------- */
 
 static struct pair {
@@ -422,6 +593,7 @@ int main(void)
 	static const unsigned int machines[][2] = {{1, 1},   {2, 1},	{4, 1},	 {8, 1},
 						   {8, 2},   {48, 1},	{64, 2}, {384, 1},
 						   {384, 8}, {4096, 64}};
+	static const unsigned int uneven[][2] = {{3, 2}, {5, 2}, {4, 3}, {7, 3}, {11, 4}};
 	int failed = 0;
 
 	for (size_t i = 0; i < sizeof(machines) / sizeof(machines[0]); i++) {
@@ -434,6 +606,12 @@ int main(void)
 	failed += run(nearest, 48, 1, NULL);
 	failed += run(nearest, 48, 1, "index=mm_cid");
 	failed += run(nearest, 48, 2, NULL);
+	for (size_t i = 0; i < sizeof(uneven) / sizeof(uneven[0]); i++)
+		failed += run(nodes, uneven[i][0], uneven[i][1], NULL);
+	failed += run(unused_node, 4, 2, NULL);
+	failed += run(last_objects, 2, 1, NULL);
+	failed += run(last_in_bulk, 2, 1, NULL);
+	failed += run(last_nolock, 2, 1, NULL);
 	failed += run(bursts, 8, 1, NULL);
 	failed += run(bursts, 48, 1, NULL);
 	failed += run(bursts, 48, 1, "index=mm_cid");
