@@ -24,7 +24,7 @@ enum {
 	WARM = BURSTS / 2, /* bursts until every pair has its objects */
 	OWN = 1000,	   /* objects of a batch that a CPU frees itself */
 	OWN_ROUNDS = 40,
-	MOST_CPUS = 64, /* of tests whose CPUs work at once */
+	MOST_CPUS = 64,	  /* of tests whose CPUs work at once */
 	FEW = 300,	  /* they fit into a CPU's shard */
 	LITTLE = 8 << 20, /* memory that is soon used up */
 };
