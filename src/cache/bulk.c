@@ -8,11 +8,13 @@
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/report.h"
+#include "os/rseq.h"
 #include "percpu/harvest.h"
 #include "percpu/percpu.h"
 #include "slab/stat.h"
 
-#define COLD __attribute__((cold, noinline))
+#define COLD	    __attribute__((cold, noinline))
+#define OUT_OF_LINE __attribute__((noinline))
 
 #define BATCH_MAX (1u << 16) /* read before they are freed: half a second-level cache */
 
@@ -63,15 +65,23 @@ static bool alloc_rest(struct kmem_cache *s, gfp_t flags, unsigned int n, void *
 	return all;
 }
 
-static inline bool alloc_all(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p)
+/* Inline, because for a few objects two more calls cost as much as the section. */
+static inline unsigned int pop_bulk(struct kmem_cache *s, unsigned int n, void **p)
 {
-	unsigned int done = sheaf_pop_bulk(&s->sheaf, p, n);
+#ifdef HAVE_RSEQ
+	if (__builtin_expect(os.backend == OS_BACKEND_RSEQ && !os.counting, 1))
+		return rseq_pop_bulk(&s->sheaf.at, p, n);
+#endif
+	return sheaf_pop_bulk(&s->sheaf, p, n);
+}
 
-	if (done == n || alloc_rest(s, flags, n - done, p + done, true))
-		return true;
-	if (free_to(s, done, p))
-		cache_leave();
-	return false;
+static inline unsigned int push_bulk(struct kmem_cache *s, unsigned int n, void **p)
+{
+#ifdef HAVE_RSEQ
+	if (__builtin_expect(os.backend == OS_BACKEND_RSEQ && !os.counting, 1))
+		return rseq_push_bulk(&s->sheaf.at, p, n);
+#endif
+	return section_push_bulk(&s->sheaf.at, p, n);
 }
 
 bool cache_alloc_all(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p)
@@ -86,21 +96,30 @@ static COLD int give_up(struct kmem_cache *s, size_t n, void **p)
 	return 0;
 }
 
-SHEAF_PUBLIC int kmem_cache_alloc_bulk(struct kmem_cache *s, gfp_t flags, size_t n, void **p)
+static bool is_too_many(const struct kmem_cache *s, size_t n)
+{
+	if (n <= INT_MAX)
+		return false;
+	os_misuse(s->name,
+		  "kmem_cache_alloc_bulk(%s, %zu objects): at most %d in one call; none allocated",
+		  s->name, n, INT_MAX);
+	return true;
+}
+
+/* kmem_cache_alloc_bulk() when `done` objects are there, and main has no more, or the call asks for
+ * more than the fast path does. */
+static OUT_OF_LINE int alloc_bulk_slow(struct kmem_cache *s, gfp_t flags, size_t n, void **p,
+				       unsigned int done)
 {
 	if (flags & ~SHEAF_GFP_PLAIN)
 		flags = cache_check_gfp(s, flags);
-	if (n == 0)
+	if (n == 0 || is_too_many(s, n))
 		return 0;
-	if (n > INT_MAX) {
-		os_misuse(s->name,
-			  "kmem_cache_alloc_bulk(%s, %zu objects): at most %d in one call; none "
-			  "allocated",
-			  s->name, n, INT_MAX);
+	if (done < n && !alloc_rest(s, flags, (unsigned int)n - done, p + done, true)) {
+		if (free_to(s, done, p))
+			cache_leave();
 		return 0;
 	}
-	if (!alloc_all(s, flags, (unsigned int)n, p))
-		return 0;
 	if (__builtin_expect(os.watched, 0)) {
 		tools_wrote(p, n * sizeof(*p));
 		if (!cache_watch_taken(s, flags & ~__GFP_ZERO, n, p))
@@ -110,6 +129,21 @@ SHEAF_PUBLIC int kmem_cache_alloc_bulk(struct kmem_cache *s, gfp_t flags, size_t
 		for (size_t i = 0; i < n; i++)
 			cache_zero(s, p[i]);
 	return (int)n;
+}
+
+SHEAF_PUBLIC int kmem_cache_alloc_bulk(struct kmem_cache *s, gfp_t flags, size_t n, void **p)
+{
+	bool plain = __builtin_expect(!(flags & ~SHEAF_GFP_PLAIN) && !os.watched, 1);
+	unsigned int done;
+
+	if (n == 1 && plain) {
+		p[0] = s->calls.alloc(s, flags);
+		return p[0] != NULL;
+	}
+	done = n <= INT_MAX ? pop_bulk(s, (unsigned int)n, p) : 0;
+	if (__builtin_expect(done == n && plain, 1))
+		return (int)n;
+	return alloc_bulk_slow(s, flags, n, p, done);
 }
 
 /* True if all of these are on this node, and may enter sheaves unchanged. One test for all: the
@@ -146,7 +180,7 @@ static bool free_to(struct kmem_cache *s, size_t n, void **p)
 
 	while (n) {
 		unsigned int batch = n < BATCH_MAX ? (unsigned int)n : BATCH_MAX;
-		unsigned int done = section_push_bulk(&s->sheaf.at, p, batch);
+		unsigned int done = push_bulk(s, batch, p);
 
 		if (done < batch) {
 			free_rest(s, p + done, batch - done);
@@ -225,16 +259,41 @@ void cache_free_waited(size_t n, void **p, const char *call)
 	free_by_owner(n, p, true, call);
 }
 
-SHEAF_PUBLIC void kmem_cache_free_bulk(struct kmem_cache *s, size_t n, void **p)
+static OUT_OF_LINE void free_bulk_slow(struct kmem_cache *s, size_t n, void **p)
 {
 	bool may_keep = true;
 
 	if (!s)
 		free_by_owner(n, p, false, "kmem_cache_free_bulk");
-	else if (__builtin_expect(os.watched, 0))
+	else if (os.watched)
 		free_watched(s, n, p, false, "kmem_cache_free_bulk");
 	else
 		may_keep = free_to(s, n, p);
 	if (may_keep)
 		cache_leave();
+}
+
+static OUT_OF_LINE void free_bulk_rest(struct kmem_cache *s, void **p, unsigned int n)
+{
+	free_rest(s, p, n);
+	cache_leave();
+}
+
+static OUT_OF_LINE void free_one(struct kmem_cache *s, void *object)
+{
+	if (!section_push(&s->sheaf.at, object))
+		free_bulk_rest(s, &object, 1);
+}
+
+SHEAF_PUBLIC void kmem_cache_free_bulk(struct kmem_cache *s, size_t n, void **p)
+{
+	unsigned int done;
+
+	if (__builtin_expect(!s || os.watched || n > BATCH_MAX, 0))
+		return free_bulk_slow(s, n, p);
+	if (n == 1)
+		return free_one(s, p[0]);
+	done = push_bulk(s, (unsigned int)n, p);
+	if (__builtin_expect(done < n, 0))
+		free_bulk_rest(s, p + done, (unsigned int)n - done);
 }
