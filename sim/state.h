@@ -28,8 +28,9 @@ struct fibre {
 	bool gives_up;	      /* it has slept long enough */
 	struct slot *section; /* in progress, or NULL */
 	bool aborted;
-	uint32_t held_ranks;
-	uint64_t steps; /* its own steps */
+	uint32_t held_ranks;	       /* bits */
+	uint32_t nr_held[OS_RANK_MAX]; /* more than one of a rank: fork() takes them all */
+	uint64_t steps;		       /* its own steps */
 	uint64_t held_since[OS_RANK_MAX];
 };
 

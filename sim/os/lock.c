@@ -20,6 +20,7 @@ static void hold(struct os_lock *lock)
 {
 	lock->word = 1;
 	sim.current->held_ranks |= 1u << lock->rank;
+	sim.current->nr_held[lock->rank]++;
 	sim.current->held_since[lock->rank] = sim.current->steps;
 }
 
@@ -71,7 +72,8 @@ void os_unlock(struct os_lock *lock)
 			 lock->rank);
 	note_hold(lock);
 	lock->word = 0;
-	sim.current->held_ranks &= ~(1u << lock->rank);
+	if (!--sim.current->nr_held[lock->rank])
+		sim.current->held_ranks &= ~(1u << lock->rank);
 	for (unsigned int i = 0; i < sim.nr_fibres; i++)
 		if (sim.fibres[i].waits_for == lock)
 			sim.fibres[i].waits_for = NULL;

@@ -37,6 +37,8 @@
  *  S4. Only a section on the slot's own CPU (on the trylock backend, a thread that holds the slot's
  *      lock) writes main, pair or rcu_free; or a drain (src/percpu/drain.c), while the cache's stop
  *      word is set and after a barrier. Pop and push do not test stop.
+ *  S5. No section puts a sheaf into a slot whose home_size is 0. So a drain need not look at slots
+ *      that no thread has opened (src/percpu/rows.h, W2).
  *
  * Progress: a section that is preempted, signalled or migrated restarts; the caller tries a few
  * times and then continues without the sheaf, so threads make progress under single-stepping and
@@ -144,6 +146,12 @@ static inline struct slot *slot_of_row(char *handle, unsigned int row)
 	return (struct slot *)(handle + ((size_t)(row + 1) << ROW_SHIFT));
 }
 
+/* The slot in nobody's row. It has no shard: src/percpu/rows.h says what is in its cells. */
+static inline struct slot *slot_of_nobody(char *handle)
+{
+	return (struct slot *)(handle - ((size_t)1 << ROW_SHIFT));
+}
+
 /* All of these return NULL, 0 or false when there is nothing to do, when this thread has no
  * registered rseq area, and after a few aborts in a row. None of them waits; errno is preserved. */
 
@@ -167,6 +175,7 @@ unsigned int section_push_bulk(struct section_slots *s, void **objects, unsigned
 bool section_swap_empty(struct section_slots *s);
 /* Swap main and spare if main is full and spare is not. */
 bool section_swap_full(struct section_slots *s);
+/* The next three fail if the slot is closed (S5). */
 /*
  * Make `sheaf` (or NULL) the spare of this CPU; *old is the previous one, now owned by the caller.
  */

@@ -42,8 +42,9 @@ static inline struct slot *c_section_begin(char *handle)
 	return __builtin_expect(os_exchange(&slot->lock, 1), 0) ? section_stand_in(handle) : slot;
 }
 
-/* A drain sets stop and then reads the lock; a thread that took the lock must not read stop before
- * that. Pairs with the fence in take_slots() (src/percpu/drain.c). */
+/* A drain sets stop and then reads which slots are open, and the lock; a thread that took the lock
+ * and found the slot open must not read stop before that. Pairs with the fence in take_slots()
+ * (src/percpu/drain.c). */
 static inline void c_section_see_stop(void)
 {
 	if (os.backend == OS_BACKEND_TRYLOCK)
@@ -116,7 +117,13 @@ static inline struct sheaf *c_spare(struct slot *slot, struct sheaf *m)
 	return (struct sheaf *)(os_load_relaxed(&slot->pair) ^ (uintptr_t)m);
 }
 
-/* A slow path may open the slot at the same time: see rows.h, R1. */
+/* Read it before c_section_see_stop(). */
+static inline bool c_is_open(struct slot *slot)
+{
+	return os_load_acquire(&slot->home_size) != 0;
+}
+
+/* A slow path may open the slot at the same time: see rows.h, W1. */
 static inline bool c_is_home(struct slot *slot, const void *object)
 {
 	return (uintptr_t)object - os_load_relaxed(&slot->home) < os_load_relaxed(&slot->home_size);
@@ -271,16 +278,17 @@ C_SECTION bool c_swap(struct section_slots *s, bool wants_empty_main)
 C_SECTION bool c_replace_spare(struct section_slots *s, struct sheaf *sheaf, struct sheaf **old)
 {
 	struct slot *slot = c_section_begin(s->handle);
-	bool done = false;
+	bool done = false, open;
 
 	if (!slot)
 		return false;
+	open = c_is_open(slot);
 	c_section_see_stop();
 	struct sheaf *m = c_main(slot);
 
 	struct sheaf *p = c_spare(slot, m);
 
-	if (!os_load_relaxed(&s->stop) &&
+	if (open && !os_load_relaxed(&s->stop) &&
 	    c_section_commit(&slot->pair, (uintptr_t)m ^ (uintptr_t)sheaf)) {
 		*old = p;
 		done = true;
@@ -292,14 +300,15 @@ C_SECTION bool c_replace_spare(struct section_slots *s, struct sheaf *sheaf, str
 C_SECTION bool c_put_spare(struct section_slots *s, struct sheaf *sheaf)
 {
 	struct slot *slot = c_section_begin(s->handle);
-	bool done = false;
+	bool done = false, open;
 
 	if (!slot)
 		return false;
+	open = c_is_open(slot);
 	c_section_see_stop();
 	struct sheaf *m = c_main(slot), *p = c_spare(slot, m);
 
-	if (!p && !os_load_relaxed(&s->stop))
+	if (open && !p && !os_load_relaxed(&s->stop))
 		done = c_section_commit(&slot->pair, (uintptr_t)m ^ (uintptr_t)sheaf);
 	c_section_end(slot);
 	return done;
@@ -328,14 +337,15 @@ C_SECTION bool c_push_rcu(char *handle, void *object)
 C_SECTION bool c_replace_rcu(struct section_slots *s, struct sheaf *sheaf, struct sheaf **old)
 {
 	struct slot *slot = c_section_begin(s->handle);
-	bool done = false;
+	bool done = false, open;
 
 	if (!slot)
 		return false;
+	open = c_is_open(slot);
 	c_section_see_stop();
 	struct sheaf *was = os_load_relaxed(&slot->rcu_free);
 
-	if (!os_load_relaxed(&s->stop) && c_section_commit(&slot->rcu_free, sheaf)) {
+	if (open && !os_load_relaxed(&s->stop) && c_section_commit(&slot->rcu_free, sheaf)) {
 		*old = was;
 		done = true;
 	}

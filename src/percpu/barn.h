@@ -94,6 +94,22 @@ struct barn {
 	uint64_t used[]; /* CPUs, by place: see os/machine.h */
 };
 
+/* The first place in use from this one on, or `end`. */
+static inline unsigned int barn_next_used(const struct barn *barn, unsigned int place,
+					  unsigned int end)
+{
+	while (place < end) {
+		uint64_t bits = os_load_relaxed(&barn->used[place / 64]) >> place % 64;
+
+		if (bits) {
+			place += (unsigned int)__builtin_ctzll(bits);
+			break;
+		}
+		place = (place | 63) + 1;
+	}
+	return place < end ? place : end;
+}
+
 static inline unsigned int barn_shard_cells(void)
 {
 	return os.nr_nodes > 1 ? SLOT_CELLS - BARN_REMOTE_CELLS : SLOT_CELLS;

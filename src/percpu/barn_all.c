@@ -10,12 +10,14 @@ static void for_each_of_node(struct sheaf_cache *cache, unsigned int node,
 			     void *data)
 {
 	const struct barn *barn = os_load_acquire(&cache->barns[node]);
+	unsigned int place = 0, end = os.node[node].n;
 
-	for (unsigned int place = 0; barn && place < os.node[node].n; place++)
-		if (os_load_relaxed(&barn->used[place / 64]) >> place % 64 & 1)
-			visit(data, slot_of_row(cache->at.handle, os_cpu_at(node, place))->cells,
-			      SLOT_CELLS);
-	for (unsigned int i = 0; barn && i < BARN_BLOCKS; i++) {
+	if (!barn)
+		return;
+	for (; (place = barn_next_used(barn, place, end)) < end; place++)
+		visit(data, slot_of_row(cache->at.handle, os_cpu_at(node, place))->cells,
+		      SLOT_CELLS);
+	for (unsigned int i = 0; i < BARN_BLOCKS; i++) {
 		struct barn_block *block = os_load_acquire(&barn->blocks[i]);
 
 		if (block)

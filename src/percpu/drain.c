@@ -164,11 +164,12 @@ static bool take_slots(struct sheaf_cache *cache, const struct aim *aim, struct 
 
 	os_store_release(&cache->at.stop, 1);
 	/* Pairs with in_hand_sees_drain(), and on the trylock backend with c_section_see_stop(): a
-	 * thread that shows a sheaf in hand or takes a slot's lock after this sees stop. */
+	 * thread that shows a sheaf in hand, or opens a slot or takes its lock, after this sees
+	 * stop. */
 	os_fence();
 	if (!end_sections(cache))
 		return false;
-	for (uint32_t row = 0; row < os.nr_rows; row++) {
+	rows_for_each (cache->at.handle, row) {
 		struct slot *slot = slot_of_row(cache->at.handle, row);
 
 		if (rseq)
@@ -279,7 +280,7 @@ void sheaf_unlock_drains(void)
 /* The counts of a slot's sheaves until the fork belong to the parent. */
 static void begin_counts(const struct slot *slot)
 {
-	struct sheaf *m = slot->main, *spare = (struct sheaf *)(slot->pair ^ (uintptr_t)m);
+	struct sheaf *m = os_load_relaxed(&slot->main), *spare = spare_of(slot);
 
 	if (m != &sheaf_bootstrap)
 		sheaf_set_size(m, sheaf_size(m));
@@ -287,27 +288,31 @@ static void begin_counts(const struct slot *slot)
 		sheaf_set_size(spare, sheaf_size(spare));
 }
 
+/* Returns the count, which becomes 0. Written only if it changes: the page is shared with the
+ * parent. */
+static unsigned int forget(uint32_t *count)
+{
+	uint32_t lost = os_load_relaxed(count);
+
+	if (lost)
+		os_store_relaxed(count, 0);
+	return lost;
+}
+
 unsigned int sheaf_after_fork(struct sheaf_cache *cache)
 {
 	unsigned int lost = cache->barns ? barn_after_fork(cache) : 0;
 
 	slab_defer_after_fork(&cache->slab);
-	for (uint32_t row = 0; row < os.nr_rows; row++) {
+	rows_for_each (cache->at.handle, row) {
 		struct slot *slot = slot_of_row(cache->at.handle, row);
 
-		for (int phase = 0; phase < 2; phase++)
-			if (slot->in_hand[phase]) {
-				lost += slot->in_hand[phase];
-				slot->in_hand[phase] = 0;
-			}
-		/* Sheaves that were taken out but not queued: their objects are leaked. */
 		for (int phase = 0; phase < 2; phase++) {
-			lost += slot->rcu_in_hand[phase];
-			if (slot->rcu_in_hand[phase])
-				slot->rcu_in_hand[phase] = 0;
+			lost += forget(&slot->in_hand[phase]);
+			/* Taken out but not queued: their objects are leaked. */
+			lost += forget(&slot->rcu_in_hand[phase]);
 		}
-		if (slot->lock)
-			slot->lock = 0;
+		forget(&slot->lock);
 		begin_counts(slot);
 	}
 	return lost;
@@ -342,7 +347,7 @@ void sheaf_for_each(struct sheaf_cache *cache, void (*visit)(void *data, struct 
 
 	if (!cache->barns)
 		return;
-	for (uint32_t row = 0; row < os.nr_rows; row++) {
+	rows_for_each (cache->at.handle, row) {
 		struct slot *slot = slot_of_row(cache->at.handle, row);
 		struct sheaf *spare = (struct sheaf *)(slot->pair ^ (uintptr_t)slot->main);
 

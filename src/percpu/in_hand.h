@@ -15,14 +15,18 @@
 
 #include "os/atomic.h"
 #include "os/machine.h"
+#include "percpu/rows.h"
 #include "percpu/sheaf.h"
 
 /* For a pair of counts at this offset in each slot: increment this CPU's count of the phase. */
 static inline uint32_t *in_hand_begin_phase(struct sheaf_cache *cache, size_t place, uint32_t phase)
 {
-	struct slot *slot = slot_of_row(cache->at.handle, os_row());
+	unsigned int row = os_row();
+	struct slot *slot = slot_of_row(cache->at.handle, row);
 	uint32_t *in_hand = (uint32_t *)((char *)slot + place) + (phase & 1);
 
+	if (__builtin_expect(!rows_is_open(slot), 0))
+		rows_use(cache->at.handle, row);
 	os_fetch_add(in_hand, 1);
 	return in_hand;
 }
@@ -30,7 +34,7 @@ static inline uint32_t *in_hand_begin_phase(struct sheaf_cache *cache, size_t pl
 /* Return when every CPU's count of this phase is 0. Sleeps. */
 static inline void in_hand_wait_phase(struct sheaf_cache *cache, size_t place, uint32_t phase)
 {
-	for (uint32_t row = 0; row < os.nr_rows; row++) {
+	rows_for_each (cache->at.handle, row) {
 		struct slot *slot = slot_of_row(cache->at.handle, row);
 		uint32_t *in_hand = (uint32_t *)((char *)slot + place) + phase;
 

@@ -28,7 +28,46 @@ static struct {
 	unsigned int nr_areas; /* of all blocks */
 } handles;
 
-static uint64_t opened[OS_MAX_ROWS / 64]; /* rows with an open slot of any cache */
+#define ROWS_BITS (SLOT_CELLS * 64u)
+
+_Static_assert(sizeof(uintptr_t) == sizeof(uint64_t) && ROWS_BITS << 2 >= OS_MAX_ROWS,
+	       "the cells of nobody's slot have bits for all rows");
+
+static uint64_t *rows_bits(char *handle)
+{
+	return (uint64_t *)slot_of_nobody(handle)->cells;
+}
+
+static unsigned int rows_shift(void)
+{
+	return os.nr_rows <= ROWS_BITS ? 0 : os.nr_rows <= ROWS_BITS << 1 ? 1 : 2;
+}
+
+void rows_use(char *handle, unsigned int row)
+{
+	unsigned int at = row >> rows_shift();
+	uint64_t *bits = &rows_bits(handle)[at / 64], bit = UINT64_C(1) << at % 64;
+
+	if (!(os_load_acquire(bits) & bit))
+		os_fetch_or(bits, bit);
+}
+
+unsigned int rows_from(char *handle, unsigned int row)
+{
+	unsigned int shift = rows_shift();
+
+	while (row < os.nr_rows) {
+		unsigned int at = row >> shift;
+		uint64_t rest = os_load_acquire(&rows_bits(handle)[at / 64]) >> at % 64;
+
+		if (rest & 1)
+			return row;
+		if (rest)
+			return (at + (unsigned int)__builtin_ctzll(rest)) << shift;
+		row = (at / 64 + 1) * 64 << shift;
+	}
+	return os.nr_rows;
+}
 
 /* Map as many areas as possible. */
 static bool map_block(void)
@@ -67,7 +106,7 @@ static bool open_row(char *handle, unsigned int row)
 		return true;
 	if (os.counting && !os_open_counters((char *)slot))
 		return false;
-	os_fetch_or(&opened[row / 64], UINT64_C(1) << row % 64);
+	rows_use(handle, row);
 	os_store_relaxed(&slot->home, (uintptr_t)pages.base + ((uintptr_t)os.node_of_row[row]
 							       << pages.range_shift));
 	os_store_release(&slot->home_size, (uintptr_t)1 << pages.range_shift);
@@ -96,19 +135,6 @@ bool rows_open_here(char *handle)
 	       open_stand_in(handle, os.node_of_row[row]);
 }
 
-/* The first row from this one on that ever had an open slot; os.nr_rows if there is none. */
-static unsigned int opened_from(unsigned int row)
-{
-	while (row < os.nr_rows) {
-		uint64_t rest = os_load_acquire(&opened[row / 64]) >> row % 64;
-
-		if (rest)
-			return row + (unsigned int)__builtin_ctzll(rest);
-		row = (row / 64 + 1) * 64;
-	}
-	return os.nr_rows;
-}
-
 static uint64_t word_of(void *row, unsigned int word)
 {
 	return os_load_relaxed((uint64_t *)os_counter(row, word));
@@ -118,7 +144,7 @@ uint64_t rows_counted(char *handle, unsigned int word)
 {
 	uint64_t total = word_of(handle, word);
 
-	for (unsigned int row = 0; (row = opened_from(row)) < os.nr_rows; row++) {
+	rows_for_each (handle, row) {
 		struct slot *slot = slot_of_row(handle, row);
 
 		if (rows_is_open(slot))
@@ -137,7 +163,7 @@ static void clear_row(struct slot *slot)
 static void clear_counters(struct slot *handle)
 {
 	clear_row(handle);
-	for (unsigned int row = 0; (row = opened_from(row)) < os.nr_rows; row++) {
+	rows_for_each ((char *)handle, row) {
 		struct slot *slot = slot_of_row((char *)handle, row);
 
 		if (rows_is_open(slot))

@@ -7,9 +7,21 @@
  * All slots begin in the same state, closed: nothing may be pushed there, because a slot does not
  * know yet which node's objects are at home. The first slow path of its CPU opens it permanently.
  *
+ * Nobody's slot of a cache has no shard. Its cells hold a bitmap instead: the rows in use.
+ *
+ *   nobody's slot | bits of rows: 23 words | main ...     1 << rows_shift() rows a bit
+ *
  * Invariants
  *  W1. A closed slot has home_size 0, and a home that is far from every address: whichever of the
  *      two a section sees first while the slot is opened, no object is at home before both are set.
+ *  W2. A slot that is open, or that counts sheaves in hand, has its bit set. Bits are never
+ *      cleared: a handle's next cache inherits them with its open slots. Since sections put sheaves
+ *      into open slots only (os/section.h, S5), all other slots hold the bootstrap sheaf and no
+ *      counts, and are not even read.
+ *
+ * W2 depends on the order. A thread that opens a slot sets the bit first. One that puts a sheaf in,
+ * or counts one in hand, sees the slot open, or sets the bit, before it reads stop; a drain sets
+ * stop before it reads bits.
  *
  * Locks: none; callers hold OS_RANK_CACHES, except for rows_open_here(). Callers: src/percpu/,
  * src/cache/; src/stats/ to read.
@@ -34,14 +46,23 @@ void *rows_take(void);
 /* Its slots must hold the bootstrap sheaf, no cells and no counts. */
 void rows_give(void *handle);
 
+/* If it is, its bit is set. */
 static inline bool rows_is_open(const struct slot *slot)
 {
-	return os_load_relaxed(&slot->home_size) != 0;
+	return os_load_acquire(&slot->home_size) != 0;
 }
 
 /* Open the slot that a section would change here: that of the CPU on which we run, or its stand-in
  * while it is locked. Returns false if that is impossible, or if all of them are locked. */
 bool rows_open_here(char *handle);
+
+/* Set the bit of a row (W2). */
+void rows_use(char *handle, unsigned int row);
+
+/* The first row in use from this one on; os.nr_rows if there is none. */
+unsigned int rows_from(char *handle, unsigned int row);
+#define rows_for_each(handle, row)                                                                 \
+	for (unsigned int row = 0; (row = rows_from((handle), row)) < os.nr_rows; row++)
 
 /* The sum of a counted word over every CPU, and over threads without one. */
 uint64_t rows_counted(char *handle, unsigned int word);

@@ -20,27 +20,12 @@ struct walk {
 	unsigned int place, end, skip, skip_end, left;
 };
 
-/* The first place in use, or `end`. */
-static unsigned int next_used(const struct barn *barn, unsigned int place, unsigned int end)
-{
-	while (place < end) {
-		uint64_t bits = os_load_relaxed(&barn->used[place / 64]) >> place % 64;
-
-		if (bits) {
-			place += (unsigned int)__builtin_ctzll(bits);
-			break;
-		}
-		place = (place | 63) + 1;
-	}
-	return place < end ? place : end;
-}
-
 static unsigned int next_place(const struct barn *barn, const struct walk *w)
 {
-	unsigned int place = next_used(barn, w->place, w->end);
+	unsigned int place = barn_next_used(barn, w->place, w->end);
 
 	if (place >= w->skip && place < w->skip_end)
-		place = next_used(barn, w->skip_end, w->end);
+		place = barn_next_used(barn, w->skip_end, w->end);
 	return place;
 }
 

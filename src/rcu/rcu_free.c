@@ -110,13 +110,11 @@ static bool collect_older(struct sheaf_rcu *rcu, uint32_t older_than)
 {
 	struct sheaf_cache *cache = rcu->cache;
 	uint32_t now = os_now_ms();
-	bool due = false;
 
-	for (uint32_t row = 0; cache->barns && row < os.nr_rows && !due; row++)
-		due = slot_is_due(slot_of_row(cache->at.handle, row), now, older_than);
-	if (!due)
-		return true;
-	return drain_rcu(cache, take_collected, rcu);
+	rows_for_each (cache->at.handle, row)
+		if (slot_is_due(slot_of_row(cache->at.handle, row), now, older_than))
+			return drain_rcu(cache, take_collected, rcu);
+	return true;
 }
 
 /* Return when every rcu_free sheaf that was in hand has been queued. */
@@ -134,7 +132,7 @@ static bool holds_sheaves(const struct sheaf_rcu *rcu)
 	for (unsigned int i = 0; i < rcu_nr_queues(rcu); i++)
 		if (!rcu_queue_is_empty(&rcu->queues[i]))
 			return true;
-	for (uint32_t row = 0; cache->barns && row < os.nr_rows; row++)
+	rows_for_each (cache->at.handle, row)
 		if (os_load_relaxed(&slot_of_row(cache->at.handle, row)->rcu_free) !=
 		    &sheaf_bootstrap)
 			return true;

@@ -68,7 +68,7 @@ static void read_sheaves(struct sheaf_cache *cache, struct kmem_cache_stats *out
 
 	if (!cache->barns)
 		return;
-	for (uint32_t row = 0; row < os.nr_rows; row++) {
+	rows_for_each (cache->at.handle, row) {
 		struct slot *slot = slot_of_row(cache->at.handle, row);
 		struct slot_view view;
 

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Rows on a large machine: 300 caches on 384 CPUs need fewer mappings than there are CPUs, use
- * memory only where a CPU used them, and a drain of every CPU writes to no unused row. With rows by
+ * memory only where a CPU used them, and a drain of every CPU writes to no unused row. Neither a
+ * drain nor a fork looks at CPUs that did not use the cache: their steps are counted. With rows by
  * mm_cid, slots are in the first rows, and the barn's shards in the rows of the CPUs on which the
  * program ran.
  */
 #include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "os/machine.h"
 #include "os/memory.h"
@@ -19,6 +22,8 @@ enum {
 	FIBRES = 4,
 	OBJECTS = 130, /* more than two sheaves hold */
 	PAGES_OF_A_CPU = (CACHES + 1) * sizeof(struct slot) / OS_PAGE + 2,
+	MOST_STEPS = 20000, /* of a drain that empties four CPUs' sheaves */
+	FORK_STEPS = 500,
 };
 
 static struct kmem_cache *made[CACHES];
@@ -52,6 +57,43 @@ static void use_all(unsigned int fibre, void *unused)
 	}
 }
 
+/* Steps for each cache, since `before`. */
+static void check_steps(const char *what, uint64_t before, unsigned int most)
+{
+	unsigned int steps = (unsigned int)((sim_steps() - before) / CACHES);
+
+	printf("%s: %u steps for each cache\n", what, steps);
+	if (steps > most)
+		sim_fail("%s takes %u steps for each cache", what, steps);
+	fflush(stdout);
+}
+
+/* The handlers of the library, in both processes. */
+static void fork_once(unsigned int fibre, void *unused)
+{
+	uint64_t before = sim_steps();
+	pid_t child = fork();
+	int status;
+
+	(void)fibre, (void)unused;
+	check_steps(child ? "a fork, in the parent" : "a fork, in the child", before, FORK_STEPS);
+	if (!child)
+		_exit(0);
+	if (waitpid(child, &status, 0) != child || status)
+		sim_fail("the forked child failed");
+}
+
+static void shrink_all(unsigned int fibre, void *unused)
+{
+	uint64_t before = sim_steps();
+
+	(void)fibre, (void)unused;
+	for (unsigned int i = 0; i < CACHES; i++)
+		if (kmem_cache_shrink(made[i]))
+			sim_fail("cache %u keeps slabs", i);
+	check_steps("a drain", before, MOST_STEPS);
+}
+
 static int run(void *data)
 {
 	const struct sim_config *config = data;
@@ -71,9 +113,8 @@ static int run(void *data)
 	idle = sim_row_pages();
 	sim_run(FIBRES, use_all, NULL);
 	used = sim_row_pages();
-	for (unsigned int i = 0; i < CACHES; i++)
-		if (kmem_cache_shrink(made[i]))
-			sim_fail("cache %u keeps slabs", i);
+	sim_run(1, fork_once, NULL);
+	sim_run(1, shrink_all, NULL);
 	drained = sim_row_pages();
 	printf("%u mappings; pages of rows: %zu idle, %zu used by %d CPUs, %zu after a drain\n",
 	       mapped, idle, used, FIBRES, drained);

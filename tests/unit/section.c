@@ -251,6 +251,34 @@ static void bootstrap_is_empty_and_full(void **state)
 	assert_ptr_equal(slot->main, sheaves[0]);
 }
 
+/* A drain does not look at it: see src/percpu/rows.h. */
+static void closed_slot_takes_no_sheaf(void **state)
+{
+	struct sheaf *old = (struct sheaf *)&at;
+
+	(void)state;
+	reset();
+	slot->rcu_free = sheaves[1];
+	slot->pair = (uintptr_t)slot->main;
+	slot->home = NOWHERE;
+	slot->home_size = 0;
+	assert_false(section_replace_spare(&at, sheaves[2], &old));
+	assert_false(section_replace_spare(&at, NULL, &old));
+	assert_false(section_put_spare(&at, sheaves[2]));
+	assert_false(section_replace_rcu(&at, sheaves[2], &old));
+	assert_ptr_equal(old, &at);
+	assert_int_equal(slot->pair, (uintptr_t)sheaves[0]);
+	assert_ptr_equal(slot->rcu_free, sheaves[1]);
+	assert_int_equal(slot->lock, 0);
+	slot->home = HOME;
+	slot->home_size = 0x1000000;
+	while (!section_put_spare(&at, sheaves[2]))
+		;
+	while (!section_replace_rcu(&at, sheaves[0], &old))
+		;
+	assert_ptr_equal(old, sheaves[1]);
+}
+
 static void *open_slot(void *unused)
 {
 	os_store_relaxed(&slot->home, HOME);
@@ -303,6 +331,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(random_operations),
 		cmocka_unit_test(bootstrap_is_empty_and_full),
+		cmocka_unit_test(closed_slot_takes_no_sheaf),
 		cmocka_unit_test(opened_beside_pushes),
 	};
 

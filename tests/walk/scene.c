@@ -14,7 +14,8 @@ enum {
 	MAX_LIVE = 4096
 };
 
-#define HOME UINT64_C(0x10000000)
+#define HOME	UINT64_C(0x10000000)
+#define NOWHERE ((uintptr_t)1 << 63) /* as in a closed slot */
 
 struct walk_scene *scene;
 static struct section_slots *at;
@@ -75,8 +76,8 @@ void scene_set(void)
 	slot->main = scene->bootstrap ? bootstrap : sheaves[0];
 	slot->pair = (uintptr_t)slot->main ^ spare;
 	slot->rcu_free = scene->bootstrap ? bootstrap : sheaves[3];
-	slot->home = HOME;
-	slot->home_size = 0x100000;
+	slot->home = scene->closed ? NOWHERE : HOME;
+	slot->home_size = scene->closed ? 0 : 0x100000;
 	at->stop = scene->stop;
 	memset(&scene->result, 0, sizeof(scene->result));
 }
@@ -249,7 +250,14 @@ static bool next_size(unsigned int *size)
 	return false;
 }
 
-/* The states of a slot that this call can tell apart: no spare, or one of any size; stop. */
+static bool puts_a_sheaf(void)
+{
+	return (scene->call >= WALK_PUT_SPARE && scene->call <= WALK_REPLACE_NONE) ||
+	       scene->call == WALK_REPLACE_RCU;
+}
+
+/* The states of a slot that this call can tell apart: no spare, or one of any size; stop;
+ * closed. */
 static bool next_slot(void)
 {
 	bool looks_at_spare = scene->call >= WALK_SWAP_EMPTY && scene->call <= WALK_REPLACE_NONE;
@@ -263,7 +271,10 @@ static bool next_slot(void)
 	if (scene->no_spare || (looks_at_spare && next_size(&scene->spare_size)))
 		return true;
 	scene->stop = !scene->stop;
-	return scene->stop;
+	if (scene->stop || !puts_a_sheaf())
+		return scene->stop;
+	scene->closed = !scene->closed;
+	return scene->closed;
 }
 
 /* Is the call made with each n? */

@@ -81,12 +81,12 @@ static void end(int status)
 static void fail(const char *why, uint64_t address)
 {
 	fprintf(stderr,
-		"walk: %s: call %d n %u, main %u%s, spare %u%s, stop %u, at %#llx (section + "
+		"walk: %s: call %d n %u, main %u%s, spare %u%s, stop %u%s, at %#llx (section + "
 		"%lld)\n",
 		why, (int)scene->call, scene->n, scene->main_size,
 		scene->bootstrap ? " (bootstrap)" : "", scene->spare_size,
-		scene->no_spare ? " (none)" : "", scene->stop, (unsigned long long)address,
-		(long long)(path_length ? address - path[0] : 0));
+		scene->no_spare ? " (none)" : "", scene->stop, scene->closed ? ", closed" : "",
+		(unsigned long long)address, (long long)(path_length ? address - path[0] : 0));
 	end(1);
 }
 

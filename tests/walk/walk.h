@@ -59,7 +59,7 @@ struct walk_scene {
 	enum walk_call call;
 	unsigned int n; /* of a bulk call; of one that samples: when it is due */
 	unsigned int main_size, spare_size, stop;
-	bool no_spare, bootstrap;
+	bool no_spare, bootstrap, closed;
 	bool check; /* a real cache, by kmem_cache_verify() */
 	uint32_t idle;
 	struct walk_result result;

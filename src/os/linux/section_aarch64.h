@@ -128,10 +128,14 @@
 	"str %[object], [x10, #32]\n"                                                              \
 	"add %[w], %[w], #1\n" RSEQ_SHOW "str %[w], [%[m]]\n"
 
+/* Leaves if no thread has opened the slot. */
+#define RSEQ_IS_OPEN                                                                               \
+	"ldr x10, [%[t], #24]\n"                                                                   \
+	"cbz x10, %l[slow]\n"
+
 /* Add n to a word of this CPU's counters, if its slot is open. */
 #define RSEQ_COUNT                                                                                 \
-	"ldr x10, [%[t], #24]\n"                                                                   \
-	"cbz x10, %l[slow]\n"                                                                      \
+	RSEQ_IS_OPEN                                                                               \
 	"add %[t], %[t], %[word]\n"                                                                \
 	"ldur x10, [%[t], #-192]\n"                                                                \
 	"add x10, x10, %[n]\n"                                                                     \

@@ -198,7 +198,7 @@ RSEQ_ALWAYS_INLINE bool rseq_replace_spare(struct section_slots *s, struct sheaf
 	void *m, *p;
 	uintptr_t t;
 
-	RSEQ_RUN(, RSEQ_MAIN_AND_SPARE RSEQ_REPLACE,
+	RSEQ_RUN(, RSEQ_IS_OPEN RSEQ_MAIN_AND_SPARE RSEQ_REPLACE,
 		 RSEQ_LIST([m] "=&r"(m), [p] "=&r"(p), [t] "=&r"(t)), RSEQ_SHEAF_INTO(s, sheaf),
 		 RSEQ_CLOBBERS, (*old = p, true), false);
 }
@@ -208,7 +208,7 @@ RSEQ_ALWAYS_INLINE bool rseq_put_spare(struct section_slots *s, struct sheaf *sh
 	void *m, *p;
 	uintptr_t t;
 
-	RSEQ_RUN(, RSEQ_MAIN_AND_SPARE RSEQ_HAS_NO_SPARE RSEQ_REPLACE,
+	RSEQ_RUN(, RSEQ_IS_OPEN RSEQ_MAIN_AND_SPARE RSEQ_HAS_NO_SPARE RSEQ_REPLACE,
 		 RSEQ_LIST([m] "=&r"(m), [p] "=&r"(p), [t] "=&r"(t)), RSEQ_SHEAF_INTO(s, sheaf),
 		 RSEQ_CLOBBERS, true, false);
 }
@@ -219,7 +219,7 @@ RSEQ_ALWAYS_INLINE bool rseq_replace_rcu(struct section_slots *s, struct sheaf *
 	uintptr_t t;
 	void *m;
 
-	RSEQ_RUN(, RSEQ_REPLACE_RCU, RSEQ_LIST([m] "=&r"(m), [t] "=&r"(t)),
+	RSEQ_RUN(, RSEQ_IS_OPEN RSEQ_REPLACE_RCU, RSEQ_LIST([m] "=&r"(m), [t] "=&r"(t)),
 		 RSEQ_SHEAF_INTO(s, sheaf), RSEQ_CLOBBERS, (*old = m, true), false);
 }
 

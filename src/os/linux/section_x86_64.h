@@ -141,10 +141,14 @@
 	"movq %[w], " SHOWN "\n"                                                                   \
 	"movq %[w], (%[m])\n"
 
+/* Leaves if no thread has opened the slot. */
+#define RSEQ_IS_OPEN                                                                               \
+	"cmpq $0, " SLOT_HOME_SIZE "\n"                                                            \
+	"je %l[slow]\n"
+
 /* Add n to a word of this CPU's counters, if its slot is open. */
 #define RSEQ_COUNT                                                                                 \
-	"cmpq $0, " SLOT_HOME_SIZE "\n"                                                            \
-	"je %l[slow]\n"                                                                            \
+	RSEQ_IS_OPEN                                                                               \
 	"addq %[word], %[t]\n"                                                                     \
 	"addq %[n], 65536(%[handle], %[t])\n"
 
