@@ -5,7 +5,11 @@
  * Each CPU has cells for freed runs. Except for the first one, the descriptors of a stored run stay
  * as its owner left them. So taking the run again costs one exchange, and its new owner one store.
  * The cells of one order hold at most KEPT_BYTES together, but there is at least one cell for each
- * order up to KEEP_ORDER. So a CPU stores at most 3 MiB. page_trim() returns them.
+ * order up to KEEP_ORDER. So a CPU stores at most 3 MiB. page_trim() returns them, and looks only
+ * at the cells of CPUs that have stored a run since it last did:
+ *
+ *   a CPU: store the run, then read its bit, and set it if it is clear
+ *   trim:  clear the bit, then read the cells
  *
  * Locks: none. Callers: as page.h.
  */
@@ -29,6 +33,8 @@ static struct {
 	uint64_t unused[8]; /* CPUs do not share a line */
 } cells[OS_MAX_ROWS];
 
+static uint64_t used[OS_MAX_ROWS / 64]; /* rows whose cells may hold a run */
+
 static unsigned int nr_cells(unsigned int order)
 {
 	size_t n = KEPT_BYTES >> OS_PAGE_SHIFT >> order;
@@ -36,20 +42,36 @@ static unsigned int nr_cells(unsigned int order)
 	return n > CELLS ? CELLS : n ? (unsigned int)n : 1;
 }
 
-void page_keep(struct slab *run, unsigned int order)
+static void use(unsigned int row)
 {
-	struct slab **kept;
+	uint64_t bit = UINT64_C(1) << row % 64;
 
-	if (order <= KEEP_ORDER && page_node(page_address(run)) == os_node()) {
-		kept = cells[os_row()].kept[order];
-		for (unsigned int i = 0; i < nr_cells(order); i++) {
-			struct slab *none = NULL;
+	/* Pairs with the same order in free_kept(). */
+	os_order_rmw();
+	if (!(os_load_relaxed(&used[row / 64]) & bit))
+		os_fetch_or(&used[row / 64], bit);
+}
 
-			if (!os_load_relaxed(&kept[i]) && os_cmpxchg(&kept[i], &none, run))
-				return;
+static bool keep(unsigned int row, struct slab *run, unsigned int order)
+{
+	struct slab **kept = cells[row].kept[order];
+
+	for (unsigned int i = 0; i < nr_cells(order); i++) {
+		struct slab *none = NULL;
+
+		if (!os_load_relaxed(&kept[i]) && os_cmpxchg(&kept[i], &none, run)) {
+			use(row);
+			return true;
 		}
 	}
-	page_free(run, order);
+	return false;
+}
+
+void page_keep(struct slab *run, unsigned int order)
+{
+	if (order > KEEP_ORDER || page_node(page_address(run)) != os_node() ||
+	    !keep(os_row(), run, order))
+		page_free(run, order);
 }
 
 static struct slab *take_kept(unsigned int row, unsigned int order)
@@ -80,17 +102,26 @@ struct slab *page_take_kept(unsigned int node, unsigned int order)
 	return run;
 }
 
-void page_free_kept(void)
+static void free_kept(unsigned int row)
 {
 	struct slab *run;
 
-	for (uint32_t row = 0; row < os.nr_cpus; row++)
-		for (unsigned int order = 0; order <= KEEP_ORDER; order++)
-			/* At most as often as there are cells: others may fill them meanwhile. */
-			for (unsigned int i = nr_cells(order); i > 0; i--) {
-				run = take_kept(row, order);
-				if (!run)
-					break;
-				page_free(run, order);
-			}
+	os_fetch_and(&used[row / 64], ~(UINT64_C(1) << row % 64));
+	os_order_rmw();
+	for (unsigned int order = 0; order <= KEEP_ORDER; order++)
+		/* At most as often as there are cells: others may fill them meanwhile, and then set
+		 * the bit again. */
+		for (unsigned int i = nr_cells(order); i > 0; i--) {
+			run = take_kept(row, order);
+			if (!run)
+				break;
+			page_free(run, order);
+		}
+}
+
+void page_free_kept(void)
+{
+	for (unsigned int word = 0; word < (os.nr_cpus + 63) / 64; word++)
+		for (uint64_t bits = os_load_relaxed(&used[word]); bits; bits &= bits - 1)
+			free_kept(word * 64 + (unsigned int)__builtin_ctzll(bits));
 }

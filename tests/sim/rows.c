@@ -22,7 +22,7 @@ enum {
 	FIBRES = 4,
 	OBJECTS = 130, /* more than two sheaves hold */
 	PAGES_OF_A_CPU = (CACHES + 1) * sizeof(struct slot) / OS_PAGE + 2,
-	MOST_STEPS = 20000, /* of a drain that empties four CPUs' sheaves */
+	MOST_STEPS = 2000, /* of a drain that empties four CPUs' sheaves */
 	FORK_STEPS = 500,
 };
 
