@@ -190,8 +190,10 @@ void list_unpin(struct kmem_cache *s)
 
 void list_after_fork(void)
 {
+	/* A page that is not written stays shared with the parent. */
 	for (struct kmem_cache *s = caches.first; s; s = s->next)
-		entry_of(s)->pins = 0;
+		if (entry_of(s)->pins)
+			entry_of(s)->pins = 0;
 }
 
 bool list_has_name(const char *name)

@@ -128,10 +128,12 @@ static void after_fork_in_child(void)
 	list_after_fork();
 	past_forget();
 	for (struct kmem_cache *s = caches.first; s; s = s->next) {
-		/* A vanished thread may have been creating it. */
-		s->rcu_begun = s->sheaf.rcu != NULL;
+		/* A vanished thread may have been creating it. Only changes are written: a cache
+		 * that is not written stays in the pages that the parent has. */
+		if (s->rcu_begun && !s->sheaf.rcu)
+			s->rcu_begun = 0;
 		caches.fork_lost += sheaf_after_fork(&s->sheaf);
-		if (s->sheaf.slab.extra)
+		if (s->sheaf.slab.extra && debug_of(&s->sheaf.slab)->resting)
 			debug_of(&s->sheaf.slab)->resting = 0;
 		if (!os.counting && s->sheaf.slab.counted)
 			stop_counting(s);

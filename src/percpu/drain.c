@@ -313,7 +313,8 @@ unsigned int sheaf_after_fork(struct sheaf_cache *cache)
 			lost += forget(&slot->rcu_in_hand[phase]);
 		}
 		forget(&slot->lock);
-		begin_counts(slot);
+		if (cache->slab.counted)
+			begin_counts(slot);
 	}
 	return lost;
 }

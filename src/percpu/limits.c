@@ -59,6 +59,13 @@ static size_t bytes_of_node(const struct sheaf_cache *cache, size_t cpus)
 	return BARN_CPU_BYTES * cpus > some ? BARN_CPU_BYTES * cpus : some;
 }
 
+/* In a forked child, the page is shared with the parent until it is written. */
+static void store_changed(uint32_t *limit, size_t now)
+{
+	if (os_load_relaxed(limit) != (uint32_t)now)
+		os_store_relaxed(limit, (uint32_t)now);
+}
+
 static void compute_limits(struct sheaf_cache *cache, const struct limits *from)
 {
 	size_t sheaf_bytes = from->capacity * cache->slab.size, cpus = from->used, sheaves, shard,
@@ -74,9 +81,8 @@ static void compute_limits(struct sheaf_cache *cache, const struct limits *from)
 	shard = least(BARN_CPU_BYTES / sheaf_bytes, sheaves / cpus);
 	shard = least(shard - shard / 4, barn_shard_cells());
 	rest = (sheaves < BARN_FLOOR ? BARN_FLOOR : sheaves) - shard * cpus;
-	os_store_relaxed(&cache->shard_full, (uint32_t)shard);
-	os_store_relaxed(&cache->barn_full,
-			 (uint32_t)least(rest, (size_t)BARN_BLOCKS * BARN_BLOCK_CELLS));
+	store_changed(&cache->shard_full, shard);
+	store_changed(&cache->barn_full, least(rest, (size_t)BARN_BLOCKS * BARN_BLOCK_CELLS));
 	barn_forget_no_room(cache);
 }
 

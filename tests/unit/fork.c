@@ -3,7 +3,9 @@
 #include <pthread.h>
 #include <sheaf/slab.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,13 +14,23 @@
 #include "kit/process.h"
 #include "kit/random.h"
 #include "kit/unit.h"
+#include "os/machine.h"
+#include "os/options.h"
 
 enum {
 	THREADS = 3,
 	HELD = 200,
 	FORKS = 40,
-	VFORKS = 20
+	VFORKS = 20,
+	CACHES = 1000,
+	MOST_PAGES = 150 /* 290 if each cache and sheaf is written as well */
 };
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define COUNTS_PAGES false /* their runtimes write memory of their own */
+#else
+#define COUNTS_PAGES true
+#endif
 
 static struct kmem_cache *small, *large;
 static int running;
@@ -148,6 +160,56 @@ static void vfork_child_execs(void **state)
 	stop(threads);
 }
 
+/* Pages of its own that a child has when it begins. */
+static unsigned int pages_of_a_child(void)
+{
+	int ends[2], status;
+	unsigned int pages = 0;
+	struct rusage usage;
+	pid_t child;
+
+	assert_int_equal(pipe(ends), 0);
+	child = fork();
+	if (child == 0) {
+		getrusage(RUSAGE_SELF, &usage);
+		pages = (unsigned int)usage.ru_minflt;
+		_exit(write(ends[1], &pages, sizeof(pages)) != sizeof(pages));
+	}
+	assert_int_equal(read(ends[0], &pages, sizeof(pages)), sizeof(pages));
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	close(ends[0]);
+	close(ends[1]);
+	return pages;
+}
+
+/* The library's handlers write only what changes: of a cache, the lock of a node's list. */
+static void child_copies_few_pages(void **state)
+{
+	static struct kmem_cache *caches_made[CACHES];
+	static void *object[CACHES];
+	unsigned int pages = pages_of_a_child(), more;
+	char name[32];
+
+	(void)state;
+	if (!COUNTS_PAGES || os.counting || os_options.slab_debug[0])
+		skip();
+	for (unsigned int i = 0; i < CACHES; i++) {
+		snprintf(name, sizeof(name), "many-%u", i);
+		caches_made[i] = kmem_cache_create(name, 64, NULL, SLAB_NO_MERGE);
+		assert_non_null(caches_made[i]);
+		object[i] = kmem_cache_alloc(caches_made[i], GFP_KERNEL);
+		assert_non_null(object[i]);
+	}
+	more = pages_of_a_child();
+	for (unsigned int i = 0; i < CACHES; i++) {
+		kmem_cache_free(caches_made[i], object[i]);
+		kmem_cache_destroy(caches_made[i]);
+	}
+	printf("pages copied by a child: %u, with %u caches %u\n", pages, CACHES, more);
+	assert_in_range(more, 0, pages + MOST_PAGES);
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -161,6 +223,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(forks_while_threads_hammer),
 		cmocka_unit_test(vfork_child_execs),
+		cmocka_unit_test(child_copies_few_pages),
 	};
 
 	return cmocka_run_group_tests_name("fork", tests, setup, NULL);
