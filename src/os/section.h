@@ -36,7 +36,7 @@
  *      counted.
  *  S4. Only a section on the slot's own CPU (on the trylock backend, a thread that holds the slot's
  *      lock) writes main, pair or rcu_free; or a drain (src/percpu/drain.c), while the cache's stop
- *      word is set and after a barrier. Pop and push do not test stop.
+ *      word for them is set and after a barrier. Pop and push do not test stop.
  *  S5. No section puts a sheaf into a slot whose home_size is 0. So a drain need not look at slots
  *      that no thread has opened (src/percpu/rows.h, W2).
  *
@@ -138,7 +138,8 @@ _Static_assert(ROW_SHIFT == 16 && SHEAF_SIZE == 8191 && SHEAF_POP - 1 == 8191,
 /* The words of a cache's per-CPU part that a section needs. */
 struct section_slots {
 	char *handle;
-	uint32_t stop; /* set while a drain changes slots: slot-changing sections fail */
+	/* Set while a drain changes slots: sections that change main or spare (rcu_free) fail. */
+	uint32_t stop, rcu_stop;
 };
 
 static inline struct slot *slot_of_row(char *handle, unsigned int row)

@@ -345,7 +345,7 @@ C_SECTION bool c_replace_rcu(struct section_slots *s, struct sheaf *sheaf, struc
 	c_section_see_stop();
 	struct sheaf *was = os_load_relaxed(&slot->rcu_free);
 
-	if (open && !os_load_relaxed(&s->stop) && c_section_commit(&slot->rcu_free, sheaf)) {
+	if (open && !os_load_relaxed(&s->rcu_stop) && c_section_commit(&slot->rcu_free, sheaf)) {
 		*old = was;
 		done = true;
 	}

@@ -12,6 +12,8 @@
  * would be missed. A thread that takes a sheaf from a cell reads stop again after it has put the
  * cell in transit, and leaves the sheaf there if stop is set.
  *
+ * A drain of rcu_free sheaves has its own stop word, so that allocations and frees go on as usual.
+ *
  * The trylock backend takes each slot's lock for step 3 and needs no barrier.
  *
  * If membarrier is refused, a drain reaches this CPU only. If it is refused at step 4, the drain
@@ -43,6 +45,7 @@ struct aim {
 	void (*take)(struct slot *slot, unsigned int row, struct sheaf **list);
 	/* Undo this for one of the sheaves. */
 	void (*put_back)(struct slot *slot, struct sheaf *sheaf);
+	size_t stop; /* the stop word that concerns it: its offset in the cache */
 };
 
 #define TAKEN_SPARE 1u /* in taken_from, with the row */
@@ -106,7 +109,7 @@ static void put_back_slot(struct slot *slot, struct sheaf *sheaf)
 		exchange(slot, sheaf, spare_of(slot));
 }
 
-static const struct aim objects = {take_slot, put_back_slot};
+static const struct aim objects = {take_slot, put_back_slot, offsetof(struct sheaf_cache, at.stop)};
 
 static void take_rcu_free(struct slot *slot, unsigned int row, struct sheaf **list)
 {
@@ -123,7 +126,13 @@ static void put_back_rcu_free(struct slot *slot, struct sheaf *sheaf)
 	os_store_release(&slot->rcu_free, sheaf);
 }
 
-static const struct aim retired = {take_rcu_free, put_back_rcu_free};
+static const struct aim retired = {take_rcu_free, put_back_rcu_free,
+				   offsetof(struct sheaf_cache, at.rcu_stop)};
+
+static uint32_t *stop_of(struct sheaf_cache *cache, const struct aim *aim)
+{
+	return (uint32_t *)((char *)cache + aim->stop);
+}
 
 static void take_locked(const struct aim *aim, struct slot *slot, unsigned int row,
 			struct sheaf **list)
@@ -162,7 +171,7 @@ static bool take_slots(struct sheaf_cache *cache, const struct aim *aim, struct 
 {
 	bool rseq = os.backend == OS_BACKEND_RSEQ;
 
-	os_store_release(&cache->at.stop, 1);
+	os_store_release(stop_of(cache, aim), 1);
 	/* Pairs with in_hand_sees_drain(), and on the trylock backend with c_section_see_stop(): a
 	 * thread that shows a sheaf in hand, or opens a slot or takes its lock, after this sees
 	 * stop. */
@@ -262,7 +271,7 @@ bool drain_rcu(struct sheaf_cache *cache,
 		next = list->next;
 		taken(data, list, row_of(list));
 	}
-	os_store_release(&cache->at.stop, 0);
+	os_store_release(&cache->at.rcu_stop, 0);
 	os_unlock(&drain_lock);
 	return reached;
 }

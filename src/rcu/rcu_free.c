@@ -88,7 +88,7 @@ bool sheaf_rcu_free(struct sheaf_cache *cache, void *object)
 {
 	if (section_push_rcu(&cache->at, object))
 		return true;
-	return cache->barns && !os_load_relaxed(&cache->at.stop) && os_registered() &&
+	return cache->barns && !os_load_relaxed(&cache->at.rcu_stop) && os_registered() &&
 	       page_is_ours(object) && page_node(object) == os_node() &&
 	       rows_open_here(cache->at.handle) && replace_full_rcu(sheaf_rcu_of(cache), object);
 }

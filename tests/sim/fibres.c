@@ -447,7 +447,7 @@ static void check_quiet(struct kmem_cache *s)
 	}
 	if (s->sheaf.barns)
 		barn_for_each_cells(&s->sheaf, no_transit, s->name);
-	if (s->sheaf.at.stop)
+	if (s->sheaf.at.stop || s->sheaf.at.rcu_stop)
 		sim_fail("stop is set when all is quiet");
 	if (kmem_cache_verify(s))
 		sim_fail("kmem_cache_verify(%s) found faults", s->name);

@@ -279,6 +279,29 @@ static void closed_slot_takes_no_sheaf(void **state)
 	assert_ptr_equal(old, sheaves[1]);
 }
 
+/* Each of the two stop words stops its own sections. */
+static void stops_concern_what_they_say(void **state)
+{
+	struct sheaf *old = (struct sheaf *)&at;
+
+	(void)state;
+	reset();
+	slot->rcu_free = sheaves[2];
+	at.rcu_stop = 1;
+	assert_false(section_replace_rcu(&at, sheaves[0], &old));
+	assert_ptr_equal(old, &at);
+	while (!section_replace_spare(&at, NULL, &old))
+		;
+	assert_ptr_equal(old, sheaves[1]);
+	at.rcu_stop = 0;
+	at.stop = 1;
+	assert_false(section_replace_spare(&at, sheaves[1], &old));
+	assert_false(section_put_spare(&at, sheaves[1]));
+	while (!section_replace_rcu(&at, sheaves[0], &old))
+		;
+	assert_ptr_equal(old, sheaves[2]);
+}
+
 static void *open_slot(void *unused)
 {
 	os_store_relaxed(&slot->home, HOME);
@@ -332,6 +355,7 @@ int main(void)
 		cmocka_unit_test(random_operations),
 		cmocka_unit_test(bootstrap_is_empty_and_full),
 		cmocka_unit_test(closed_slot_takes_no_sheaf),
+		cmocka_unit_test(stops_concern_what_they_say),
 		cmocka_unit_test(opened_beside_pushes),
 	};
 

@@ -78,7 +78,9 @@ void scene_set(void)
 	slot->rcu_free = scene->bootstrap ? bootstrap : sheaves[3];
 	slot->home = scene->closed ? NOWHERE : HOME;
 	slot->home_size = scene->closed ? 0 : 0x100000;
-	at->stop = scene->stop;
+	/* Only one of the two concerns a section. */
+	at->stop = scene->call == WALK_REPLACE_RCU ? !scene->stop : scene->stop;
+	at->rcu_stop = scene->call == WALK_REPLACE_RCU ? scene->stop : !scene->stop;
 	memset(&scene->result, 0, sizeof(scene->result));
 }
 

@@ -189,8 +189,8 @@ RSEQ_DEFINE_SWAP(empty, RSEQ_MAIN_EMPTY)
 RSEQ_DEFINE_SWAP(full, RSEQ_MAIN_FULL)
 
 /* Of those that put a sheaf into the slot. */
-#define RSEQ_SHEAF_INTO(slots, put)                                                                \
-	RSEQ_PLACE(slots->handle), [stop] "m"(slots->stop), [sheaf] "r"(put)
+#define RSEQ_SHEAF_INTO(slots, which, put)                                                         \
+	RSEQ_PLACE(slots->handle), [stop] "m"(slots->which), [sheaf] "r"(put)
 
 RSEQ_ALWAYS_INLINE bool rseq_replace_spare(struct section_slots *s, struct sheaf *sheaf,
 					   struct sheaf **old)
@@ -199,8 +199,8 @@ RSEQ_ALWAYS_INLINE bool rseq_replace_spare(struct section_slots *s, struct sheaf
 	uintptr_t t;
 
 	RSEQ_RUN(, RSEQ_IS_OPEN RSEQ_MAIN_AND_SPARE RSEQ_REPLACE,
-		 RSEQ_LIST([m] "=&r"(m), [p] "=&r"(p), [t] "=&r"(t)), RSEQ_SHEAF_INTO(s, sheaf),
-		 RSEQ_CLOBBERS, (*old = p, true), false);
+		 RSEQ_LIST([m] "=&r"(m), [p] "=&r"(p), [t] "=&r"(t)),
+		 RSEQ_SHEAF_INTO(s, stop, sheaf), RSEQ_CLOBBERS, (*old = p, true), false);
 }
 
 RSEQ_ALWAYS_INLINE bool rseq_put_spare(struct section_slots *s, struct sheaf *sheaf)
@@ -209,8 +209,8 @@ RSEQ_ALWAYS_INLINE bool rseq_put_spare(struct section_slots *s, struct sheaf *sh
 	uintptr_t t;
 
 	RSEQ_RUN(, RSEQ_IS_OPEN RSEQ_MAIN_AND_SPARE RSEQ_HAS_NO_SPARE RSEQ_REPLACE,
-		 RSEQ_LIST([m] "=&r"(m), [p] "=&r"(p), [t] "=&r"(t)), RSEQ_SHEAF_INTO(s, sheaf),
-		 RSEQ_CLOBBERS, true, false);
+		 RSEQ_LIST([m] "=&r"(m), [p] "=&r"(p), [t] "=&r"(t)),
+		 RSEQ_SHEAF_INTO(s, stop, sheaf), RSEQ_CLOBBERS, true, false);
 }
 
 RSEQ_ALWAYS_INLINE bool rseq_replace_rcu(struct section_slots *s, struct sheaf *sheaf,
@@ -220,7 +220,7 @@ RSEQ_ALWAYS_INLINE bool rseq_replace_rcu(struct section_slots *s, struct sheaf *
 	void *m;
 
 	RSEQ_RUN(, RSEQ_IS_OPEN RSEQ_REPLACE_RCU, RSEQ_LIST([m] "=&r"(m), [t] "=&r"(t)),
-		 RSEQ_SHEAF_INTO(s, sheaf), RSEQ_CLOBBERS, (*old = m, true), false);
+		 RSEQ_SHEAF_INTO(s, rcu_stop, sheaf), RSEQ_CLOBBERS, (*old = m, true), false);
 }
 
 #endif
