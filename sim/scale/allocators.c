@@ -6,6 +6,7 @@
 #include <sheaf/rcu.h>
 
 #include "cpu_slab.h"
+#include "sim/scale/ideal.h"
 #include "sim/scale/retire.h"
 
 #define RESERVE 64 /* objects of a memory pool */
@@ -92,6 +93,29 @@ static void retire_cpu_slab(void *cache, void *object)
 	retire(cache, object, free_bulk_cpu_slab);
 }
 
+/* --- only the lines that must move ---------------------------------------------------------- */
+
+static void *open_ideal(const struct allocator *a, const struct cache_request *request)
+{
+	(void)a;
+	return ideal_create(request->size);
+}
+
+static void *alloc_ideal(void *cache)
+{
+	return ideal_alloc(cache);
+}
+
+static void free_ideal(void *cache, void *object)
+{
+	ideal_free(cache, object);
+}
+
+static void retire_ideal(void *cache, void *object)
+{
+	ideal_retire(cache, object);
+}
+
 /* --- the kernel's sheaves ------------------------------------------------------------------- */
 
 static void *open_kernel(const struct allocator *a, const struct cache_request *request)
@@ -134,6 +158,11 @@ static void retire_kernel(void *cache, void *object)
 	{                                                                                          \
 		0                                                                                  \
 	}
+#define IDEAL                                                                                      \
+	open_ideal, alloc_ideal, free_ideal, retire_ideal, false,                                  \
+	{                                                                                          \
+		0                                                                                  \
+	}
 #define KERNEL(capacity, keeps_main, refills)                                                      \
 	open_kernel, alloc_kernel, free_kernel, retire_kernel, true,                               \
 	{                                                                                          \
@@ -144,6 +173,7 @@ const struct allocator allocators[] = {
 	{"sheaf", "libsheaf", false, OURS(open_sheaf, alloc_object, free_object)},
 	{"no-sheaf", "its slab layer alone", false, OURS(open_no_sheaf, alloc_object, free_object)},
 	{"cpu-slab", "the three-tier baseline", false, SLABS(false)},
+	{"ideal", "moves only the lines that must move", false, IDEAL},
 	{"sheaf-mempool", "libsheaf through a memory pool", true, POOL},
 	{"kernel-slabs", "three tiers with the kernel's locks", true, SLABS(true)},
 	{"kernel-first", "its sheaves as first merged", true, KERNEL(0, false, false)},

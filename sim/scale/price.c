@@ -52,22 +52,33 @@ static uintptr_t line_of(uintptr_t address)
 	return (uintptr_t)recent[place].number << LINES_OF_PAGE_SHIFT | in_page;
 }
 
+static bool writes(const struct access *a)
+{
+	return a->how == PRICE_WRITE || a->how == PRICE_CHANGE;
+}
+
 static bool moved(enum machine_cost from)
 {
 	return from >= MACHINE_same_core && from <= MACHINE_other_socket;
 }
 
+/* The program writes an object only where it has allocated it; others read it. So a line that moves
+ * for a write is on its way back, from where the object was freed: the allocator's doing. */
 static void note(const struct task *task, const struct access *a, enum machine_cost from,
 		 uint64_t ps)
 {
+	enum tally_kind kind = a->kind == BY_ADDRESS ? kind_of(a->address) : a->kind;
 	struct tally *tally = tally_at(task->clock);
-	enum tally_kind kind;
+	enum tally_side side = task->side;
 
-	tally->from[task->side][from]++;
+	if (side == TALLY_PROGRAM && kind == TALLY_object && writes(a)) {
+		kind = TALLY_back;
+		side = TALLY_ALLOCATOR;
+	}
+	tally->from[side][from]++;
 	if (!moved(from))
 		return;
-	kind = a->kind == BY_ADDRESS ? kind_of(a->address) : a->kind;
-	tally->moved[task->side][kind]++;
+	tally->moved[side][kind]++;
 	tally_heat((uintptr_t)a->pc, ps);
 }
 
@@ -79,11 +90,6 @@ static unsigned int find_home(unsigned int cpu, uintptr_t address, bool *first)
 
 	pages += *first && sim_reserved(address);
 	return home;
-}
-
-static bool writes(const struct access *a)
-{
-	return a->how == PRICE_WRITE || a->how == PRICE_CHANGE;
 }
 
 /* Ask for a line that the CPU does not have, when it is this task's turn and the address is known.

@@ -2,6 +2,7 @@
 /*
  * See report.h.
  *
+ *   cpus N, speed S              what they do at once, in CPUs with a core of their own
  *   operations N, seconds S      of the result's window
  *   windows N, steady 0|1
  *   bytes N                      memory in use: pages that were touched
@@ -18,6 +19,7 @@
 
 #include "sim/scale/homes.h"
 #include "sim/scale/tally.h"
+#include "sim/scale/task.h"
 #include "sim/sim.h"
 
 #define PS   1e12 /* of a second */
@@ -81,7 +83,7 @@ void report_print(unsigned int cpus, uint64_t window_ps)
 	bool steady;
 	const struct tally *tally = tally_result(&windows, &steady);
 
-	printf("cpus %u\n", cpus);
+	printf("cpus %u\nspeed %.3f\n", cpus, task_speed());
 	printf("operations %" PRIu64 "\nseconds %.9f\n", tally->operations, (double)window_ps / PS);
 	printf("windows %u\nsteady %u\n", windows, steady);
 	printf("bytes %" PRIu64 "\n", tally->pages_now << HOMES_PAGE_SHIFT);

@@ -23,7 +23,8 @@
 
 /* What a line that moved between CPUs belongs to. */
 #define TALLY_KINDS(X)                                                                             \
-	X(object, "memory of objects")                                                             \
+	X(back, "memory of objects on its way back: the program writes a new object")              \
+	X(object, "memory of objects otherwise")                                                   \
 	X(pool, "sheaves, blocks of a barn and other structures of the library's pools")           \
 	X(slot, "a CPU's slot: the words of its own sections")                                     \
 	X(cell, "a CPU's shard of the barn")                                                       \

@@ -216,3 +216,15 @@ void task_run(const unsigned int *cpus, void (*body)(unsigned int i))
 	}
 	sim_run(nr_tasks, begin, NULL);
 }
+
+double task_speed(void)
+{
+	static bool counted[MACHINE_CPUS];
+	double speed = 0;
+
+	for (unsigned int i = 0; i < nr_tasks; i++) {
+		speed += counted[tasks[i].cpu] ? 0 : 100.0 / (100 + tasks[i].slower);
+		counted[tasks[i].cpu] = true;
+	}
+	return speed;
+}

@@ -76,6 +76,10 @@ void task_start(const struct machine *machine, unsigned int tasks, uint64_t seed
 /* Run body(i) as task i, on cpus[i], until all end. */
 void task_run(const unsigned int *cpus, void (*body)(unsigned int i));
 
+/* How much own work the tasks' CPUs do at once, in CPUs with a core of their own: two threads of a
+ * core are less than two. */
+double task_speed(void);
+
 /* --- cpus.c: whose turn it is on a CPU ------------------------------------------------------ */
 
 /* All CPUs are idle. */
