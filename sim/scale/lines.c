@@ -19,7 +19,7 @@ struct entry {
 
 struct lines {
 	const struct machine *machine;
-	size_t sets;	    /* of a private cache */
+	size_t sets;	    /* of a private cache: a power of two */
 	unsigned int words; /* of bits of an entry */
 	size_t nr_entries, used;
 	struct entry *entries;
@@ -31,7 +31,7 @@ struct lines {
 
 static uintptr_t *set_of(const struct lines *l, unsigned int cpu, uintptr_t line)
 {
-	return l->caches + ((size_t)cpu * l->sets + line % l->sets) * LINES_WAYS;
+	return l->caches + ((size_t)cpu * l->sets + (line & (l->sets - 1))) * LINES_WAYS;
 }
 
 /* Where it is in its set; LINES_WAYS: nowhere. */
@@ -286,7 +286,8 @@ struct lines *lines_new(const struct machine *machine)
 	if (!l)
 		return NULL;
 	l->machine = machine;
-	l->sets = machine->cache_lines / LINES_WAYS;
+	for (l->sets = 1; 2 * l->sets * LINES_WAYS <= machine->cache_lines; l->sets *= 2)
+		;
 	l->words = (machine->nr_cpus + WORD_BITS - 1) / WORD_BITS;
 	l->caches = zeroed(machine->nr_cpus * l->sets * LINES_WAYS, sizeof(*l->caches));
 	make_room(l, FIRST_ENTRIES);

@@ -114,7 +114,9 @@ void task_spend(enum machine_cost cost)
 
 void task_work(struct task *task, enum machine_cost cost)
 {
-	task->clock += task_machine->cost[cost] * (100 + task->slower) / 100;
+	uint64_t ps = task_machine->cost[cost];
+
+	task->clock += task->slower ? ps * (100 + task->slower) / 100 : ps;
 }
 
 /* --- what the simulator asks ------------------------------------------------------------------ */
