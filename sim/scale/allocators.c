@@ -93,6 +93,18 @@ static void retire_cpu_slab(void *cache, void *object)
 	retire(cache, object, free_bulk_cpu_slab);
 }
 
+/* As the tree did it before sheaves: a callback for each object. */
+static void free_each_cpu_slab(void *cache, void **objects, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		cpu_slab_free(cache, objects[i]);
+}
+
+static void retire_kernel_slabs(void *cache, void *object)
+{
+	retire(cache, object, free_each_cpu_slab);
+}
+
 /* --- only the lines that must move ---------------------------------------------------------- */
 
 static void *open_ideal(const struct allocator *a, const struct cache_request *request)
@@ -144,44 +156,48 @@ static void retire_kernel(void *cache, void *object)
 }
 
 #define OURS(open, alloc, free)                                                                    \
-	open, alloc, free, retire_object, false,                                                   \
+	open, alloc, free, retire_object, true, false,                                                   \
 	{                                                                                          \
 		0                                                                                  \
 	}
 #define POOL                                                                                       \
-	open_pool, alloc_pool, free_pool, NULL, false,                                             \
+	open_pool, alloc_pool, free_pool, NULL, false, false,                                             \
 	{                                                                                          \
 		0                                                                                  \
 	}
-#define SLABS(kernel)                                                                              \
-	open_cpu_slab, alloc_cpu_slab, free_cpu_slab, retire_cpu_slab, kernel,                     \
+#define SLABS(retire, kernel)                                                                      \
+	open_cpu_slab, alloc_cpu_slab, free_cpu_slab, retire, false, kernel,                     \
 	{                                                                                          \
 		0                                                                                  \
 	}
 #define IDEAL                                                                                      \
-	open_ideal, alloc_ideal, free_ideal, retire_ideal, false,                                  \
+	open_ideal, alloc_ideal, free_ideal, retire_ideal, false, false,                                  \
 	{                                                                                          \
 		0                                                                                  \
 	}
-#define KERNEL(capacity, keeps_main, refills)                                                      \
-	open_kernel, alloc_kernel, free_kernel, retire_kernel, true,                               \
+#define KERNEL(...)                                                                                \
+	open_kernel, alloc_kernel, free_kernel, retire_kernel, false, true,                        \
 	{                                                                                          \
-		capacity, keeps_main, refills, false                                               \
+		__VA_ARGS__                                                                        \
 	}
 
 const struct allocator allocators[] = {
 	{"sheaf", "libsheaf", false, OURS(open_sheaf, alloc_object, free_object)},
 	{"no-sheaf", "its slab layer alone", false, OURS(open_no_sheaf, alloc_object, free_object)},
-	{"cpu-slab", "the three-tier baseline", false, SLABS(false)},
+	{"cpu-slab", "the three-tier baseline", false, SLABS(retire_cpu_slab, false)},
 	{"ideal", "moves only the lines that must move", false, IDEAL},
 	{"sheaf-mempool", "libsheaf through a memory pool", true, POOL},
-	{"kernel-slabs", "three tiers with the kernel's locks", true, SLABS(true)},
-	{"kernel-first", "its sheaves as first merged", true, KERNEL(0, false, false)},
-	{"kernel-spare", "... with an empty main as the spare", true, KERNEL(0, true, false)},
-	{"kernel-64", "... and sheaves of 64", true, KERNEL(64, true, false)},
-	{"kernel-128", "... of 128", true, KERNEL(128, true, false)},
-	{"kernel-256", "... of 256", true, KERNEL(256, true, false)},
+	{"kernel-slabs", "three tiers with the kernel's locks", true, SLABS(retire_kernel_slabs, true)},
+	{"kernel-both", "sheaves above three tiers", true, KERNEL(.over_tiers = true)},
+	{"kernel-both-spare", "... with an empty main as the spare", true,
+	 KERNEL(.over_tiers = true, .keeps_main = true)},
+	{"kernel-both-64", "... without that rule, and sheaves of 64", true,
+	 KERNEL(.over_tiers = true, .capacity = 64)},
+	{"kernel-both-128", "... of 128", true, KERNEL(.over_tiers = true, .capacity = 128)},
+	{"kernel-both-256", "... of 256", true, KERNEL(.over_tiers = true, .capacity = 256)},
+	{"kernel-first", "its sheaves as first merged without tiers below", true, KERNEL(0)},
+	{"kernel-spare", "... with an empty main as the spare", true, KERNEL(.keeps_main = true)},
 	{"kernel", "... or with refills for all callers: as it is now", true,
-	 KERNEL(0, true, true)},
+	 KERNEL(.keeps_main = true, .refills = true)},
 	{0},
 };

@@ -25,6 +25,7 @@ struct allocator {
 	void *(*alloc)(void *context);
 	void (*free)(void *context, void *object);
 	void (*retire)(void *context, void *object); /* free after a grace period; or NULL */
+	bool prefills;				     /* has sheaves to prefill: ours */
 	bool kernel;				     /* its locks are queued spinlocks */
 	struct kernel_rules rules;
 };

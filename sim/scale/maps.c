@@ -1,61 +1,79 @@
 /* SPDX-License-Identifier: MIT */
-/* The workload mmap2; see workloads.h. This file is instrumented. */
-#include <stdint.h>
+/*
+ * The workload mmap2; see workloads.h. The address spaces of the benchmark of that name, on the
+ * maple tree: bench/vma/space/, maple/. Both are compiled for calls.h. This file is instrumented.
+ */
 #include <stdlib.h>
 
+#include "bench/vma/space/space.h"
 #include "sim/scale/workloads.h"
 
-#define APART	   128
-#define NODES	   3   /* that a map and its unmap replace */
-#define NODE_WORDS 16  /* that are written in each: two lines */
-#define AREA_SIZE  192 /* bytes */
+#define APART	128
+#define LOW	0x10000ul
+#define HIGH	0x7ffffffff000ul
+#define LENGTH	(128ul << 20)
+#define MAPPED	25 /* mappings of a process before it begins */
+#define FILES	1000u
+#define AT_ONCE 64 /* maps of a task at no cost */
 
-struct tree {
-	_Alignas(APART) uint64_t *nodes[NODES];
+struct process {
+	_Alignas(APART) struct space space;
 };
 
-static struct tree *trees;
-static void *areas; /* the other cache */
+static struct process *processes;
+
+static bool map_and_unmap(struct space *space, unsigned int task)
+{
+	const struct space_request request = {
+		.length = LENGTH, .flags = VMA_READ | VMA_WRITE, .file = FILES + task};
+	long address = space_map(space, &request);
+
+	return address > 0 && !space_unmap(space, (unsigned long)address, LENGTH);
+}
+
+/* Mappings of a page to 16, of all kinds, with holes. */
+static bool make(struct space *space)
+{
+	unsigned long at = HIGH;
+
+	space_init(space, LOW, HIGH);
+	for (unsigned int i = 0; i < MAPPED; i++) {
+		struct space_request request = {.length = (1 + i * 7 % 16) * SPACE_PAGE,
+						.flags = i % 7,
+						.file = i % 4,
+						.page = i * 100ul,
+						.fixed = true};
+
+		at -= request.length + (i % 3 ? 0 : 4 * SPACE_PAGE);
+		request.address = at;
+		if (space_map(space, &request) < 0)
+			return false;
+	}
+	return true;
+}
 
 bool maps_prepare(void)
 {
-	const struct cache_request request = {
-		.name = "areas", .size = AREA_SIZE, .capacity = running.workload->capacity};
-
-	trees = aligned_alloc(APART, running.tasks * sizeof(*trees));
-	areas = running.allocator->open(running.allocator, &request);
-	return trees && areas;
+	processes = aligned_alloc(APART, running.tasks * sizeof(*processes));
+	return processes && vma_cache();
 }
 
-static uint64_t *new_node(void)
+bool maps_warm(unsigned int task)
 {
-	uint64_t *node = work_alloc(running.allocator, running.context);
+	struct space *space = &processes[task].space;
+	bool done = make(space);
 
-	for (unsigned int word = 0; word < NODE_WORDS; word += 2)
-		node[word] = word;
-	return node;
+	for (unsigned int i = 0; i < AT_ONCE && done; i++)
+		done = map_and_unmap(space, task);
+	return done;
 }
 
 void run_maps(unsigned int task)
 {
-	struct tree *tree = &trees[task];
-
-	for (unsigned int i = 0; i < NODES; i++)
-		tree->nodes[i] = new_node();
 	while (work_goes_on()) {
-		uint64_t *area = work_alloc(running.allocator, areas);
-
-		*area = task;
-		for (unsigned int i = 0; i < NODES; i++) {
-			uint64_t *old = tree->nodes[i];
-
-			tree->nodes[i] = new_node();
-			work_retire(running.allocator, running.context, old);
-		}
-		work_for(running.workload->work);
-		if (*area != task)
+		if (!map_and_unmap(&processes[task].space, task))
 			abort();
-		work_free(running.allocator, areas, area);
+		work_for(running.workload->work);
 		work_did(1);
 	}
 }

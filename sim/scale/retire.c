@@ -11,21 +11,23 @@
 #include "sim/sim.h"
 
 #define PAGE_POINTERS 500u
+#define CACHES	      2u /* of a program */
 
 struct page {
 	struct page *next;
+	void *cache; /* of all its objects */
 	uint64_t due;
 	unsigned int n;
 	void *objects[PAGE_POINTERS];
 };
 
 static struct cpu {
-	_Alignas(128) struct page *filling;
+	_Alignas(128) struct page *filling[CACHES];
 	struct page *first, *last; /* that wait */
 	struct page *unused;
 } cpus[MACHINE_CPUS];
 
-static struct page *new_page(struct cpu *cpu)
+static struct page *new_page(struct cpu *cpu, void *cache)
 {
 	struct page *page = cpu->unused;
 
@@ -35,8 +37,18 @@ static struct page *new_page(struct cpu *cpu)
 		page = aligned_alloc(128, (sizeof(*page) + 127) / 128 * 128);
 	if (!page)
 		sim_fail("no memory");
+	page->cache = cache;
 	page->n = 0;
 	return page;
+}
+
+/* That of this cache, or where one could be. */
+static struct page **find_filling(struct cpu *cpu, const void *cache)
+{
+	for (unsigned int i = 0; i < CACHES; i++)
+		if (!cpu->filling[i] || cpu->filling[i]->cache == cache)
+			return &cpu->filling[i];
+	sim_fail("objects of more than %u caches are retired", CACHES);
 }
 
 static void wait_for_grace(struct cpu *cpu, struct page *page)
@@ -48,21 +60,21 @@ static void wait_for_grace(struct cpu *cpu, struct page *page)
 }
 
 void retire(void *cache, void *object,
-	    void (*free_bulk)(void *cache, void **objects, unsigned int n))
+	    void (*free_objects)(void *cache, void **objects, unsigned int n))
 {
 	struct cpu *cpu = &cpus[os_cpu()];
-	struct page *page = cpu->filling;
+	struct page **filling = find_filling(cpu, cache), *page = *filling;
 
 	if (!page)
-		page = cpu->filling = new_page(cpu);
+		page = *filling = new_page(cpu, cache);
 	page->objects[page->n++] = object;
 	if (page->n < PAGE_POINTERS)
 		return;
-	cpu->filling = NULL;
+	*filling = NULL;
 	wait_for_grace(cpu, page);
 	while ((page = cpu->first) && page->due <= os_now()) {
 		cpu->first = page->next;
-		free_bulk(cache, page->objects, page->n);
+		free_objects(page->cache, page->objects, page->n);
 		page->next = cpu->unused;
 		cpu->unused = page;
 	}

@@ -30,14 +30,24 @@ void work_for(unsigned int ns)
 	task->clock += ns * UINT64_C(10) * (100 + task->slower);
 }
 
-void *work_alloc(const struct allocator *allocator, void *context)
+enum tally_side work_side(enum tally_side side)
 {
 	struct task *task = task_now();
-	void *object;
+	enum tally_side was = TALLY_PROGRAM;
 
-	task->side = TALLY_ALLOCATOR;
-	object = allocator->alloc(context);
-	task->side = TALLY_PROGRAM;
+	if (task) {
+		was = task->side;
+		task->side = side;
+	}
+	return was;
+}
+
+void *work_alloc(const struct allocator *allocator, void *context)
+{
+	enum tally_side side = work_side(TALLY_ALLOCATOR);
+	void *object = allocator->alloc(context);
+
+	work_side(side);
 	if (!object)
 		sim_fail("%s has no memory", allocator->name);
 	return object;
@@ -45,21 +55,19 @@ void *work_alloc(const struct allocator *allocator, void *context)
 
 void work_free(const struct allocator *allocator, void *context, void *object)
 {
-	struct task *task = task_now();
+	enum tally_side side = work_side(TALLY_ALLOCATOR);
 
-	task->side = TALLY_ALLOCATOR;
 	allocator->free(context, object);
-	task->side = TALLY_PROGRAM;
+	work_side(side);
 }
 
 void work_retire(const struct allocator *allocator, void *context, void *object)
 {
-	struct task *task = task_now();
+	enum tally_side side = work_side(TALLY_ALLOCATOR);
 
-	task->side = TALLY_ALLOCATOR;
 	allocator->retire(context, object);
 	periods_pass();
-	task->side = TALLY_PROGRAM;
+	work_side(side);
 }
 
 void work_did(unsigned int operations)

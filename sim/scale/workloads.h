@@ -12,9 +12,8 @@
  *   all-to-all    each task allocates groups for every other one in turn, and frees what the others
  *                 have for it
  *   fork          each task allocates what a process consists of, and the next one frees it all
- *   mmap2         each task has a tree of its own; all trees are of the same caches. A map and its
- *                 unmap allocate three nodes, retire those that they replace, and use one more
- *                 object in between
+ *   mmap2         each task is a process that maps 128 MiB and unmaps them: an address space on a
+ *                 maple tree of its own, whose nodes and areas come from two caches of all tasks
  *
  * Callers: sim/scale/.
  */
@@ -25,6 +24,7 @@
 #include <stddef.h>
 
 #include "sim/scale/allocators.h"
+#include "sim/scale/tally.h"
 
 struct workload {
 	const char *name, *what;
@@ -68,6 +68,8 @@ void run_pair(unsigned int task);
 bool mail_prepare(void);
 void run_mail(unsigned int task);
 bool maps_prepare(void);
+/* On the task's CPU, at no cost: its process, and what it maps at once. False: no memory. */
+bool maps_warm(unsigned int task);
 void run_maps(unsigned int task);
 
 /* --- work.c: what workloads call; not instrumented ------------------------------------------ */
@@ -81,6 +83,8 @@ void work_for(unsigned int ns);
 void *work_alloc(const struct allocator *allocator, void *context);
 void work_free(const struct allocator *allocator, void *context, void *object);
 void work_retire(const struct allocator *allocator, void *context, void *object);
+/* What follows is done for the program, or for the allocator. Returns what it was. */
+enum tally_side work_side(enum tally_side side);
 /* So many operations are done: an allocation and its free, or a map and its unmap. */
 void work_did(unsigned int operations);
 

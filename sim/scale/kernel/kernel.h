@@ -8,6 +8,8 @@
  *   node    partial slabs                         one spinlock (slabs.c)
  *   slab    a freelist through its objects        frees of anyone by one exchange
  *
+ * Or three tiers below the sheaves (bench/rivals/cpu_slab/), which some kernels had.
+ *
  * It says what the algorithms cost in lines and locks, not what the kernel's instructions do: a
  * fast path costs as much as one of ours.
  *
@@ -26,6 +28,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cpu_slab.h"
 #include "slab/slab.h"
 
 #define KERNEL_BARN 10 /* full sheaves, and as many empty ones */
@@ -37,6 +40,8 @@ struct kernel_rules {
 	/* Callers that must not block refill sheaves, too, and no refill waits for another node's
 	 * list. */
 	bool refills;
+	/* Three tiers are below the sheaves, as long as both were there: objects are cached twice. */
+	bool over_tiers;
 	bool atomic; /* all callers are such */
 };
 
@@ -63,6 +68,7 @@ struct kernel_barn {
 
 struct kernel_cache {
 	struct kernel_rules rules;
+	struct cpu_slab *tiers; /* or NULL: kernel_slabs_ calls use nodes' lists */
 	struct slab_cache slab;
 	struct kernel_cpu *cpus;
 	struct kernel_barn *barns;

@@ -272,6 +272,10 @@ struct kernel_cache *kernel_create(size_t size, const struct kernel_rules *rules
 	if (!c || !slab_cache_init(&c->slab, &request))
 		return NULL;
 	c->rules = *rules;
+	if (rules->over_tiers)
+		c->tiers = cpu_slab_create(size, 0);
+	if (rules->over_tiers && !c->tiers)
+		return NULL;
 	if (!c->rules.capacity)
 		c->rules.capacity = capacity_for(size);
 	c->cpus = pool_alloc(os.nr_cpus * sizeof(*c->cpus));

@@ -69,10 +69,16 @@ static void free_last(struct kernel_cache *c, struct slab *slab, void *object, u
 void kernel_slabs_free(struct kernel_cache *c, void *object)
 {
 	struct slab *slab = page_slab(object);
-	unsigned int index = index_in(c, slab, object);
-	uint64_t state = os_load_acquire(&slab->state), changed;
+	unsigned int index;
+	uint64_t state, changed;
 	bool was_full;
 
+	if (c->tiers) {
+		cpu_slab_free(c->tiers, object);
+		return;
+	}
+	index = index_in(c, slab, object);
+	state = os_load_acquire(&slab->state);
 	do {
 		if (slab_inuse(state) == 1 && (state & SLAB_LISTED)) {
 			free_last(c, slab, object, index);
@@ -193,8 +199,11 @@ static unsigned int take_new(struct kernel_cache *c, unsigned int nr, void **obj
 
 unsigned int kernel_slabs_refill(struct kernel_cache *c, void **objects, unsigned int n)
 {
-	unsigned int here = os_node(), got = refill_from(c, here, objects, n, true), more;
+	unsigned int here = os_node(), got, more;
 
+	if (c->tiers)
+		return cpu_slab_alloc_bulk(c->tiers, objects, n) ? n : 0;
+	got = refill_from(c, here, objects, n, true);
 	for (unsigned int i = 1; i < os.nr_nodes && got < n; i++)
 		got += refill_from(c, (here + i) % os.nr_nodes, objects + got, n - got,
 				   !c->rules.refills);
@@ -243,6 +252,8 @@ void *kernel_slabs_alloc(struct kernel_cache *c)
 	unsigned int here = os_node();
 	void *object = NULL;
 
+	if (c->tiers)
+		return cpu_slab_alloc(c->tiers);
 	for (unsigned int i = 0; i < os.nr_nodes && !object; i++)
 		object = alloc_from(c, (here + i) % os.nr_nodes);
 	return object || take_new(c, here, &object, 1) ? object : NULL;
