@@ -15,6 +15,7 @@ struct home {
 
 struct homes {
 	size_t nr_entries, used;
+	uint32_t numbers; /* that were given */
 	struct home *entries;
 };
 
@@ -63,7 +64,7 @@ static struct home *entry_of(struct homes *h, uintptr_t page)
 		make_room(h, 2 * h->nr_entries);
 		home = find(h, page);
 	}
-	*home = (struct home){.page = page, .number = (uint32_t)h->used};
+	*home = (struct home){.page = page, .number = ++h->numbers};
 	return home;
 }
 
@@ -89,8 +90,11 @@ size_t homes_discard(struct homes *h, uintptr_t page, size_t pages)
 	for (size_t i = 0; i < pages; i++) {
 		struct home *home = find(h, page + i);
 
-		touched += home->node != 0;
+		if (!home->node)
+			continue;
+		touched++;
 		home->node = 0;
+		home->number = ++h->numbers;
 	}
 	return touched;
 }

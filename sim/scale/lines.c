@@ -7,12 +7,15 @@
 
 #define FIRST_ENTRIES (1u << 14) /* a power of two */
 #define WORD_BITS     64u
+/* A word of a private cache: the line's number, and */
 #define WRITABLE      ((uintptr_t)1)
+#define UNSEEN(thread) ((uintptr_t)2 << (thread)) /* the core's other thread wrote it since */
+#define FLAGS	      3u			 /* bits */
 
 struct entry {
 	uintptr_t line; /* 0: unused */
 	uint64_t busy_until;
-	uint16_t owner;	     /* a CPU, plus one */
+	uint16_t owner;	     /* a core, plus one */
 	uint16_t last_cache; /* a group, plus one */
 	uint32_t nr_sharers;
 };
@@ -20,18 +23,30 @@ struct entry {
 struct lines {
 	const struct machine *machine;
 	size_t sets;	    /* of a private cache: a power of two */
+	unsigned int cores;
 	unsigned int words; /* of bits of an entry */
 	size_t nr_entries, used;
 	struct entry *entries;
 	uint64_t *bits;	   /* `words` of each entry */
-	uintptr_t *caches; /* of all CPUs */
+	uintptr_t *caches; /* of all cores */
 };
 
 /* --- private caches --------------------------------------------------------------------------- */
 
-static uintptr_t *set_of(const struct lines *l, unsigned int cpu, uintptr_t line)
+/* A core has the number of its first CPU. */
+static unsigned int core_of(const struct lines *l, unsigned int cpu)
 {
-	return l->caches + ((size_t)cpu * l->sets + (line & (l->sets - 1))) * LINES_WAYS;
+	return cpu % l->cores;
+}
+
+static unsigned int thread_of(const struct lines *l, unsigned int cpu)
+{
+	return cpu / l->cores;
+}
+
+static uintptr_t *set_of(const struct lines *l, unsigned int core, uintptr_t line)
+{
+	return l->caches + ((size_t)core * l->sets + (line & (l->sets - 1))) * LINES_WAYS;
 }
 
 /* Where it is in its set; LINES_WAYS: nowhere. */
@@ -39,7 +54,7 @@ static unsigned int way_of(const uintptr_t *set, uintptr_t line)
 {
 	unsigned int way = 0;
 
-	while (way < LINES_WAYS && set[way] >> 1 != line)
+	while (way < LINES_WAYS && set[way] >> FLAGS != line)
 		way++;
 	return way;
 }
@@ -54,14 +69,24 @@ static void make_newest(uintptr_t *set, unsigned int way, uintptr_t word)
 
 bool lines_has(struct lines *l, unsigned int cpu, uintptr_t line, bool write)
 {
-	uintptr_t *set = set_of(l, cpu, line);
-	unsigned int way = way_of(set, line);
+	uintptr_t *set = set_of(l, core_of(l, cpu), line);
+	unsigned int way = way_of(set, line), thread = thread_of(l, cpu);
 
-	if (way == LINES_WAYS || (write && !(set[way] & WRITABLE)))
+	if (way == LINES_WAYS || (set[way] & UNSEEN(thread)) || (write && !(set[way] & WRITABLE)))
 		return false;
+	if (write)
+		set[way] |= UNSEEN(!thread);
 	if (way)
 		make_newest(set, way, set[way]);
 	return true;
+}
+
+static bool is_unseen(const struct lines *l, unsigned int cpu, uintptr_t line)
+{
+	const uintptr_t *set = set_of(l, core_of(l, cpu), line);
+	unsigned int way = way_of(set, line);
+
+	return way < LINES_WAYS && (set[way] & UNSEEN(thread_of(l, cpu)));
 }
 
 /* --- the directory ---------------------------------------------------------------------------- */
@@ -126,123 +151,124 @@ static uint64_t *bits_of(const struct lines *l, const struct entry *entry)
 	return l->bits + (size_t)(entry - l->entries) * l->words;
 }
 
-static bool has_bit(const struct lines *l, const struct entry *entry, unsigned int cpu)
+static bool has_bit(const struct lines *l, const struct entry *entry, unsigned int core)
 {
-	return bits_of(l, entry)[cpu / WORD_BITS] >> cpu % WORD_BITS & 1;
+	return bits_of(l, entry)[core / WORD_BITS] >> core % WORD_BITS & 1;
 }
 
-static void set_bit(struct lines *l, struct entry *entry, unsigned int cpu)
+static void set_bit(struct lines *l, struct entry *entry, unsigned int core)
 {
-	if (!has_bit(l, entry, cpu))
+	if (!has_bit(l, entry, core))
 		entry->nr_sharers++;
-	bits_of(l, entry)[cpu / WORD_BITS] |= UINT64_C(1) << cpu % WORD_BITS;
+	bits_of(l, entry)[core / WORD_BITS] |= UINT64_C(1) << core % WORD_BITS;
 }
 
-static void clear_bit(struct lines *l, struct entry *entry, unsigned int cpu)
+static void clear_bit(struct lines *l, struct entry *entry, unsigned int core)
 {
-	bits_of(l, entry)[cpu / WORD_BITS] &= ~(UINT64_C(1) << cpu % WORD_BITS);
+	bits_of(l, entry)[core / WORD_BITS] &= ~(UINT64_C(1) << core % WORD_BITS);
 	entry->nr_sharers--;
 }
 
-/* The first CPU from `cpu` on that has the line; nr_cpus: none. */
-static unsigned int next_sharer(const struct lines *l, const struct entry *entry, unsigned int cpu)
+/* The first core from `core` on that has the line; nr_cpus: none. */
+static unsigned int next_sharer(const struct lines *l, const struct entry *entry, unsigned int core)
 {
 	const uint64_t *bits = bits_of(l, entry);
-	unsigned int word = cpu / WORD_BITS;
+	unsigned int word = core / WORD_BITS;
 	uint64_t rest;
 
-	if (cpu >= l->machine->nr_cpus)
-		return l->machine->nr_cpus;
-	rest = bits[word] >> cpu % WORD_BITS << cpu % WORD_BITS;
+	if (core >= l->cores)
+		return l->cores;
+	rest = bits[word] >> core % WORD_BITS << core % WORD_BITS;
 	while (!rest && ++word < l->words)
 		rest = bits[word];
-	return rest ? word * WORD_BITS + (unsigned int)__builtin_ctzll(rest) : l->machine->nr_cpus;
+	return rest ? word * WORD_BITS + (unsigned int)__builtin_ctzll(rest) : l->cores;
 }
 
 /* --- moving ----------------------------------------------------------------------------------- */
 
-/* This line leaves the CPU's private cache. */
-static void lose(struct lines *l, struct entry *entry, unsigned int cpu)
+/* This line leaves the core's private cache. */
+static void lose(struct lines *l, struct entry *entry, unsigned int core)
 {
-	uintptr_t *set = set_of(l, cpu, entry->line);
+	uintptr_t *set = set_of(l, core, entry->line);
 	unsigned int way = way_of(set, entry->line);
 
 	for (; way + 1 < LINES_WAYS; way++)
 		set[way] = set[way + 1];
 	set[LINES_WAYS - 1] = 0;
-	clear_bit(l, entry, cpu);
-	if (entry->owner == cpu + 1)
+	clear_bit(l, entry, core);
+	if (entry->owner == core + 1)
 		entry->owner = 0;
 }
 
-/* The oldest line of a set makes room, and stays behind the CPU's last-level cache. */
-static void evict(struct lines *l, unsigned int cpu, uintptr_t line)
+/* The oldest line of a set makes room, and stays behind the core's last-level cache. */
+static void evict(struct lines *l, unsigned int core, uintptr_t line)
 {
 	struct entry *entry = &l->entries[place_of(l, line)];
 
-	lose(l, entry, cpu);
-	entry->last_cache = (uint16_t)(l->machine->group_of[cpu] + 1);
+	lose(l, entry, core);
+	entry->last_cache = (uint16_t)(l->machine->group_of[core] + 1);
 }
 
-static void insert(struct lines *l, struct entry *entry, unsigned int cpu, bool writable)
+/* With these flags. */
+static void insert(struct lines *l, struct entry *entry, unsigned int core, uintptr_t flags)
 {
-	uintptr_t *set = set_of(l, cpu, entry->line), word = entry->line << 1 | writable;
+	uintptr_t *set = set_of(l, core, entry->line), word = entry->line << FLAGS | flags;
 	unsigned int way = way_of(set, entry->line);
 
 	if (way == LINES_WAYS) {
 		way--;
 		if (set[way])
-			evict(l, cpu, set[way] >> 1);
+			evict(l, core, set[way] >> FLAGS);
 	}
 	make_newest(set, way, word);
-	set_bit(l, entry, cpu);
-	entry->owner = writable ? (uint16_t)(cpu + 1) : 0;
+	set_bit(l, entry, core);
+	entry->owner = flags & WRITABLE ? (uint16_t)(core + 1) : 0;
 }
 
-/* The nearest, or the farthest, other CPU that has the line; MACHINE_own: none. */
+/* The nearest, or the farthest, other core that has the line; MACHINE_own: none. */
 static enum machine_cost sharers_at(const struct lines *l, const struct entry *entry,
-				    unsigned int cpu, bool farthest)
+				    unsigned int core, bool farthest)
 {
 	enum machine_cost found = MACHINE_own;
 
-	for (unsigned int other = next_sharer(l, entry, 0); other < l->machine->nr_cpus;
+	for (unsigned int other = next_sharer(l, entry, 0); other < l->cores;
 	     other = next_sharer(l, entry, other + 1)) {
-		enum machine_cost at = machine_distance(l->machine, other, cpu);
+		enum machine_cost at = machine_distance(l->machine, other, core);
 
-		if (other != cpu && (found == MACHINE_own || (farthest ? at > found : at < found)))
+		if (other != core && (found == MACHINE_own || (farthest ? at > found : at < found)))
 			found = at;
 	}
 	return found;
 }
 
 /* Where the line comes from. */
-static enum machine_cost source(const struct lines *l, const struct entry *entry, unsigned int cpu,
+static enum machine_cost source(const struct lines *l, const struct entry *entry, unsigned int core,
 				bool write, unsigned int home)
 {
 	const struct machine *m = l->machine;
-	enum machine_cost from = sharers_at(l, entry, cpu, write);
+	enum machine_cost from = sharers_at(l, entry, core, write);
 
-	if (from != MACHINE_own || has_bit(l, entry, cpu))
+	if (from != MACHINE_own || has_bit(l, entry, core))
 		return from;
 	if (!entry->last_cache)
-		return m->memory_node[m->node_of[cpu]] == home ? MACHINE_near : MACHINE_far;
-	if (entry->last_cache == m->group_of[cpu] + 1)
+		return m->memory_node[m->node_of[core]] == home ? MACHINE_near : MACHINE_far;
+	if (entry->last_cache == m->group_of[core] + 1)
 		return MACHINE_l3;
-	from = machine_distance(m, m->cpu_of_group[entry->last_cache - 1], cpu);
+	from = machine_distance(m, m->cpu_of_group[entry->last_cache - 1], core);
 	return from < MACHINE_same_socket ? MACHINE_same_socket : from;
 }
 
-/* What it costs. A CPU that has the line, and nobody else, asks its last-level cache. */
+/* What it costs. A core that has the line, and nobody else, asks its last-level cache. */
 static uint64_t price(const struct machine *m, enum machine_cost from)
 {
 	return m->cost[from == MACHINE_own ? MACHINE_l3 : from];
 }
 
-static void take_from_others(struct lines *l, struct entry *entry, unsigned int cpu)
+static void take_from_others(struct lines *l, struct entry *entry, unsigned int core)
 {
-	for (unsigned int other = next_sharer(l, entry, 0); other < l->machine->nr_cpus;
+	for (unsigned int other = next_sharer(l, entry, 0); other < l->cores;
 	     other = next_sharer(l, entry, other + 1))
-		if (other != cpu)
+		if (other != core)
 			lose(l, entry, other);
 	entry->last_cache = 0;
 }
@@ -260,20 +286,26 @@ static void share(struct lines *l, struct entry *entry)
 struct lines_move lines_get(struct lines *l, unsigned int cpu, uintptr_t line, bool write,
 			    uint64_t now, unsigned int home)
 {
+	unsigned int core = core_of(l, cpu);
 	struct entry *entry = entry_of(l, line);
-	uint64_t start = entry->busy_until > now ? entry->busy_until : now;
-	enum machine_cost from = source(l, entry, cpu, write, home);
-	bool was_owned = entry->owner, alone;
-	uint64_t done = start + price(l->machine, from);
+	uint64_t start = entry->busy_until > now ? entry->busy_until : now, done;
+	enum machine_cost from = source(l, entry, core, write, home);
+	bool was_mine = entry->owner == core + 1, was_owned = entry->owner && !was_mine;
+	uintptr_t flags = write ? WRITABLE | UNSEEN(!thread_of(l, cpu)) : 0;
 
+	/* The other thread of the core wrote it. */
+	if (from < MACHINE_same_core && is_unseen(l, cpu, line))
+		from = MACHINE_same_core;
+	done = start + price(l->machine, from);
 	if (write || was_owned)
 		entry->busy_until = done;
 	if (write)
-		take_from_others(l, entry, cpu);
+		take_from_others(l, entry, core);
 	else if (was_owned)
 		share(l, entry);
-	alone = !entry->nr_sharers;
-	insert(l, entry, cpu, write || alone);
+	if (was_mine || !entry->nr_sharers)
+		flags |= WRITABLE;
+	insert(l, entry, core, flags);
 	return (struct lines_move){.done = done, .from = from};
 }
 
@@ -288,8 +320,9 @@ struct lines *lines_new(const struct machine *machine)
 	l->machine = machine;
 	for (l->sets = 1; 2 * l->sets * LINES_WAYS <= machine->cache_lines; l->sets *= 2)
 		;
-	l->words = (machine->nr_cpus + WORD_BITS - 1) / WORD_BITS;
-	l->caches = zeroed(machine->nr_cpus * l->sets * LINES_WAYS, sizeof(*l->caches));
+	l->cores = machine->nr_cpus / machine->threads;
+	l->words = (l->cores + WORD_BITS - 1) / WORD_BITS;
+	l->caches = zeroed(l->cores * l->sets * LINES_WAYS, sizeof(*l->caches));
 	make_room(l, FIRST_ENTRIES);
 	return l;
 }
@@ -314,14 +347,14 @@ static void check_entry(const struct lines *l, const struct entry *entry)
 {
 	unsigned int sharers = 0;
 
-	for (unsigned int cpu = 0; cpu < l->machine->nr_cpus; cpu++) {
-		const uintptr_t *set = set_of(l, cpu, entry->line);
+	for (unsigned int core = 0; core < l->cores; core++) {
+		const uintptr_t *set = set_of(l, core, entry->line);
 		unsigned int way = way_of(set, entry->line);
 		bool has = way < LINES_WAYS;
 
-		if (has != has_bit(l, entry, cpu))
+		if (has != has_bit(l, entry, core))
 			broken(entry, "the directory and a private cache disagree (W2)");
-		if (has && (bool)(set[way] & WRITABLE) != (entry->owner == cpu + 1))
+		if (has && (bool)(set[way] & WRITABLE) != (entry->owner == core + 1))
 			broken(entry, "who may write is not its owner (W1)");
 		sharers += has;
 	}

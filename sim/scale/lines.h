@@ -2,31 +2,33 @@
 /*
  * The price of memory: who has which cache line, and what it costs to get it from there.
  *
- *   directory, by line:  | number | owner | CPUs that have it (bits) | last cache | busy until |
- *   private cache, by CPU: sets of LINES_WAYS words: number << 1 | may be written, newest first
+ *   directory, by line:   | number | owner | cores that have it (bits) | last cache | busy until |
+ *   private cache, by core: sets of LINES_WAYS words: number | flags, newest first
  *
- * A CPU has a line exclusively (it may write it without asking) or shares it, or has it not. To
- * read, it needs either; to write, it needs it exclusively, and every other CPU loses it. What a
- * private cache has no more room for stays in the last-level cache of its CPU. What was never
+ * A core has a line exclusively (it may write it without asking) or shares it, or has it not. To
+ * read, it needs either; to write, it needs it exclusively, and every other core loses it. Two
+ * threads of a core have one private cache; what one of them wrote costs the other one same_core
+ * once. What a private cache has no more room for stays in its last-level cache. What was never
  * touched comes from memory, whose node is that of the CPU that touched its page first (homes.h).
  *
  *   access   found                               cost of                     others afterwards
- *   read     exclusive in another CPU's cache    the way to that CPU         share it
+ *   read     exclusive in another core's cache   the way to that core        share it
+ *            written by the core's other thread  same_core
  *            shared                              the way to the nearest one  share it
  *            in a last-level cache               l3, or the way there
  *            in memory                           near or far
  *   write    in other caches                     the way to the farthest     lose it
  *            else                                as a read
  *
- * A line moves to one CPU at a time: who wants it while it moves waits until it has arrived. Copies
+ * A line moves to one core at a time: who wants it while it moves waits until it has arrived. Copies
  * of a line that nobody writes are not in each other's way.
  *
  * Not modelled: the capacity of last-level caches (nothing leaves them), the bandwidth of links,
  * store buffers, prefetches and misses that overlap (each is waited for), pages in the TLB.
  *
  * Invariants
- *  W1. A line with an owner is in that CPU's private cache, marked as writable, and in no other.
- *  W2. A CPU's bit is set in the directory exactly if the line is in its private cache.
+ *  W1. A line with an owner is in that core's private cache, marked as writable, and in no other.
+ *  W2. A core's bit is set in the directory exactly if the line is in its private cache.
  *  W3. A line that is in no private cache has a last cache, unless it is in memory only.
  *
  * Callers: sim/scale/, tests/sim/lines.c. It knows nothing of the allocator, of fibres or of time:

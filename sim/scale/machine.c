@@ -12,6 +12,8 @@
 #define DEAREST	    1e9 /* ns */
 #define MOST_CACHE  (1u << 22)
 #define MOST_SLOWER 400 /* percent */
+#define MOST_PERIOD 1000000000ul /* ns */
+#define AWAY	    3		 /* after the kinds of groups: node, socket, llc */
 
 /* What is read, and where the reader is. */
 struct reader {
@@ -22,8 +24,9 @@ struct reader {
 	size_t size;
 	bool memoryless[MACHINE_NODES];
 	/* Lines of the file where each CPU got its node, socket and group. */
-	unsigned int said[3][MACHINE_CPUS];
+	unsigned int said[4][MACHINE_CPUS];
 	unsigned int said_node[MACHINE_NODES];
+	unsigned int said_away;
 };
 
 static const char *const cost_names[] = {
@@ -143,6 +146,25 @@ static bool read_node(struct reader *r, char *list, const char *flag)
 	return true;
 }
 
+/* Which CPUs come and go, and when. */
+static bool read_away(struct reader *r, char *list, const char *away, const char *period)
+{
+	struct machine *m = r->machine;
+	unsigned long ns[2];
+	unsigned int groups = 0;
+
+	if (m->period)
+		return wrong(r, "away is given twice");
+	if (!whole_number(r, period, "the time in which CPUs come and go", 2, MOST_PERIOD,
+			  &ns[1]) ||
+	    !whole_number(r, away, "the time that CPUs are away", 1, ns[1] - 1, &ns[0]))
+		return false;
+	m->away = ns[0] * 1000;
+	m->period = ns[1] * 1000;
+	r->said_away = r->line;
+	return read_group(r, AWAY, "away", list, m->refuge, &groups, 1);
+}
+
 static bool read_number(struct reader *r, const char *key, const char *value)
 {
 	struct machine *m = r->machine;
@@ -188,6 +210,8 @@ static bool read_line(struct reader *r, char *line)
 		return true;
 	if (!strcmp(key, "node"))
 		return read_node(r, value, more);
+	if (!strcmp(key, "away"))
+		return read_away(r, value, more, more ? strtok_r(NULL, blanks, &rest) : NULL);
 	if (more)
 		return wrong(r, "%s has one value; %s is too much", key, more);
 	if (!strcmp(key, "socket"))
@@ -201,7 +225,7 @@ static bool read_line(struct reader *r, char *line)
 		if (!strcmp(key, cost_names[cost]))
 			return read_cost(r, cost, value);
 	return wrong(r,
-		     "%s is no group (node, socket, llc), no number (cpus, threads, cache, misses, "
+		     "%s is no group (node, socket, llc, away), no number (cpus, threads, cache, misses, "
 		     "sibling) and no cost",
 		     key);
 }
@@ -245,6 +269,39 @@ static bool find_memory(struct reader *r)
 	return true;
 }
 
+/* The nearest CPU that stays; of several, the one after this CPU. MACHINE_CPUS: none. */
+static unsigned int find_refuge(const struct reader *r, unsigned int cpu)
+{
+	const struct machine *m = r->machine;
+	unsigned int found = MACHINE_CPUS;
+
+	for (unsigned int i = 1; i < m->nr_cpus; i++) {
+		unsigned int other = (cpu + i) % m->nr_cpus;
+
+		if (!r->said[AWAY][other] &&
+		    (found == MACHINE_CPUS ||
+		     machine_distance(m, cpu, other) < machine_distance(m, cpu, found)))
+			found = other;
+	}
+	return found;
+}
+
+/* Where tasks go whose CPU is away (D4). */
+static bool find_refuges(struct reader *r)
+{
+	struct machine *m = r->machine;
+
+	for (unsigned int cpu = 0; cpu < m->nr_cpus; cpu++) {
+		unsigned int refuge = r->said[AWAY][cpu] ? find_refuge(r, cpu) : cpu;
+
+		r->line = r->said_away;
+		if (refuge == MACHINE_CPUS)
+			return wrong(r, "no CPU stays");
+		m->refuge[cpu] = (uint16_t)refuge;
+	}
+	return true;
+}
+
 static bool check(struct reader *r)
 {
 	struct machine *m = r->machine;
@@ -263,7 +320,7 @@ static bool check(struct reader *r)
 	for (enum machine_cost cost = 0; cost < MACHINE_NR_COSTS; cost++)
 		if (!m->cost[cost])
 			return wrong(r, "the cost %s is missing", cost_names[cost]);
-	return check_groups(r) && find_memory(r);
+	return check_groups(r) && find_memory(r) && find_refuges(r);
 }
 
 bool machine_read(struct machine *machine, const char *path, char *error, size_t size)

@@ -10,6 +10,7 @@
  *   socket 0-7                CPUs of a socket
  *   llc 0-3                   CPUs behind one last-level cache
  *   llc 4-7
+ *   away 6-7 500000 1000000   these CPUs are away for the last 500000 ns of each 1000000 ns
  *   cache 16384               lines that a CPU's private cache holds
  *   misses 24                 lines that a CPU waits for at once
  *   sibling 80                percent: how much longer own work takes while the core's other
@@ -21,6 +22,8 @@
  *      group is inside one socket.
  *  D2. Every cost is given, and greater than 0.
  *  D3. At least one node has memory. A node without memory uses the next one that has some.
+ *  D4. CPUs that come and go do so together. Some never do: on the nearest of these, a task of one
+ *      that is away goes on.
  *
  * Callers: sim/scale/.
  */
@@ -75,6 +78,8 @@ struct machine {
 	uint64_t cost[MACHINE_NR_COSTS]; /* in ps */
 	uint16_t node_of[MACHINE_CPUS], socket_of[MACHINE_CPUS], group_of[MACHINE_CPUS];
 	uint16_t cpu_of_group[MACHINE_CPUS]; /* one of its CPUs */
+	uint64_t away, period; /* in ps; 0: CPUs stay */
+	uint16_t refuge[MACHINE_CPUS]; /* where tasks of this CPU go while it is away; or itself */
 	uint16_t memory_node[MACHINE_NODES]; /* where pages of the node's CPUs come from */
 };
 

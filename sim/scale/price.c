@@ -106,6 +106,8 @@ static uint64_t ask(struct task *task, const struct access *a)
 	home = find_home(task->cpu, a->address, &first);
 	if (first)
 		task->clock += machine->cost[MACHINE_fault];
+	if (first && tally_at(task->clock)->pages_most < pages)
+		tally_at(task->clock)->pages_most = pages;
 	if (lines_has(lines, task->cpu, a->line, writes(a)))
 		return task->clock;
 	from = ahead_known(&task->ahead, a->address, task->clock);
@@ -187,8 +189,12 @@ void price_lock(const void *lock, enum price_access how, const void *pc)
 
 void price_discard(void *address, size_t size)
 {
-	pages -= homes_discard(homes, (uintptr_t)address >> HOMES_PAGE_SHIFT,
-			       size >> HOMES_PAGE_SHIFT);
+	uintptr_t first = (uintptr_t)address >> HOMES_PAGE_SHIFT, n = size >> HOMES_PAGE_SHIFT;
+
+	pages -= homes_discard(homes, first, n);
+	for (uintptr_t page = first; page < first + n; page++)
+		if (recent[page % RECENT].page == page)
+			recent[page % RECENT].page = 0;
 }
 
 uint64_t price_pages(void)

@@ -5,7 +5,9 @@
  *   cpus N, speed S              what they do at once, in CPUs with a core of their own
  *   operations N, seconds S      of the result's window
  *   windows N, steady 0|1
- *   bytes N                      memory in use: pages that were touched
+ *   moves N                      of tasks, to another CPU
+ *   bytes N                      memory in use at the end: pages that were touched
+ *   most N                       the most at any time of the window
  *   moved SIDE KIND N            lines from another CPU; SIDE: program, allocator
  *   from SIDE WAY N              lines by where they came from: a cost of the machine file
  *   lock NAME TAKEN WAITED WAITING HOLDING      times, times, seconds, seconds
@@ -86,7 +88,9 @@ void report_print(unsigned int cpus, uint64_t window_ps)
 	printf("cpus %u\nspeed %.3f\n", cpus, task_speed());
 	printf("operations %" PRIu64 "\nseconds %.9f\n", tally->operations, (double)window_ps / PS);
 	printf("windows %u\nsteady %u\n", windows, steady);
+	printf("moves %" PRIu64 "\n", task_moves());
 	printf("bytes %" PRIu64 "\n", tally->pages_now << HOMES_PAGE_SHIFT);
+	printf("most %" PRIu64 "\n", tally->pages_most << HOMES_PAGE_SHIFT);
 	print_lines(tally);
 	print_locks(tally);
 	print_heat();

@@ -46,7 +46,10 @@ static struct page *new_page(struct cpu *cpu, void *cache)
 static struct page **find_filling(struct cpu *cpu, const void *cache)
 {
 	for (unsigned int i = 0; i < CACHES; i++)
-		if (!cpu->filling[i] || cpu->filling[i]->cache == cache)
+		if (cpu->filling[i] && cpu->filling[i]->cache == cache)
+			return &cpu->filling[i];
+	for (unsigned int i = 0; i < CACHES; i++)
+		if (!cpu->filling[i])
 			return &cpu->filling[i];
 	sim_fail("objects of more than %u caches are retired", CACHES);
 }

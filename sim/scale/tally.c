@@ -70,6 +70,8 @@ bool tally_see(uint64_t earliest, uint64_t pages_now)
 		struct tally *last = &tallies[complete++];
 
 		last->pages_now = pages_now;
+		if (last->pages_most < pages_now)
+			last->pages_most = pages_now;
 		is_steady = complete > ALIKE && steady_now();
 		over = is_steady || complete >= most;
 		if (!over)

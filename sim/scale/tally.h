@@ -52,7 +52,8 @@ struct tally_lock {
 };
 
 struct tally {
-	uint64_t operations, pages_now;
+	uint64_t operations;
+	uint64_t pages_now, pages_most; /* at the window's end, at most in it */
 	uint64_t moved[TALLY_NR_SIDES][TALLY_NR_KINDS];
 	uint64_t from[TALLY_NR_SIDES][MACHINE_far + 1];
 	struct tally_lock locks[OS_RANK_MAX];

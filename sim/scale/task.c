@@ -12,6 +12,7 @@
 const struct machine *task_machine;
 static struct task tasks[CLOCK_TASKS];
 static unsigned int nr_tasks;
+static uint64_t nr_moves;
 static void (*body_of)(unsigned int i);
 
 struct task *task_now(void)
@@ -55,11 +56,33 @@ static void go_on(void)
 		sim_go_on(next);
 }
 
+/* The CPU on which the task should run now. */
+static unsigned int cpu_now(const struct task *task)
+{
+	const struct machine *m = task_machine;
+
+	if (!m->period || task->clock % m->period < m->period - m->away)
+		return task->home;
+	return m->refuge[task->home];
+}
+
+/* Its place in the queue of that CPU is the last one. */
+static void move(struct task *task, unsigned int cpu)
+{
+	cpus_leave(task, task->clock);
+	task->cpu = sim.current->cpu = cpu;
+	nr_moves++;
+	cpus_ready(task);
+}
+
 void task_pass(void)
 {
 	struct task *task = task_now();
+	bool may_leave = !task->stays && !sim.current->section;
 
-	if (cpus_over(task) && !task->stays && !sim.current->section) {
+	if (may_leave && cpu_now(task) != task->cpu) {
+		move(task, cpu_now(task));
+	} else if (may_leave && cpus_over(task)) {
 		cpus_leave(task, task->clock);
 		cpus_ready(task);
 	} else {
@@ -211,12 +234,17 @@ void task_run(const unsigned int *cpus, void (*body)(unsigned int i))
 	body_of = body;
 	cpus_start();
 	for (unsigned int i = 0; i < nr_tasks; i++) {
-		tasks[i] = (struct task){.cpu = cpus[i]};
+		tasks[i] = (struct task){.cpu = cpus[i], .home = cpus[i]};
 		if (has_sibling(cpus, i))
 			tasks[i].slower = task_machine->sibling;
 		cpus_ready(&tasks[i]);
 	}
 	sim_run(nr_tasks, begin, NULL);
+}
+
+uint64_t task_moves(void)
+{
+	return nr_moves;
 }
 
 double task_speed(void)
@@ -225,8 +253,8 @@ double task_speed(void)
 	double speed = 0;
 
 	for (unsigned int i = 0; i < nr_tasks; i++) {
-		speed += counted[tasks[i].cpu] ? 0 : 100.0 / (100 + tasks[i].slower);
-		counted[tasks[i].cpu] = true;
+		speed += counted[tasks[i].home] ? 0 : 100.0 / (100 + tasks[i].slower);
+		counted[tasks[i].home] = true;
 	}
 	return speed;
 }

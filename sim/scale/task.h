@@ -10,6 +10,9 @@
  * lines and locks are handed out in the order of time; a task may be ahead with what nobody else
  * has.
  *
+ * A task whose CPU is away (D4) goes on at another one: it moves when it passes, and does not hold a
+ * section or a spinlock.
+ *
  * Several tasks of a CPU run in turn: each for a time slice, or until it waits (cpus.c).
  *
  * Invariants
@@ -30,8 +33,9 @@
 #include "sim/scale/tally.h"
 
 struct task {
-	unsigned int cpu;
-	uint64_t clock; /* ps */
+	unsigned int cpu;  /* it runs there now */
+	unsigned int home; /* its CPU while that is not away */
+	uint64_t clock;	   /* ps */
 	uint64_t until; /* where it lets others go first */
 	enum tally_side side;
 	unsigned int slower; /* percent: own work, beside the other thread of the core */
@@ -79,6 +83,9 @@ void task_run(const unsigned int *cpus, void (*body)(unsigned int i));
 /* How much own work the tasks' CPUs do at once, in CPUs with a core of their own: two threads of a
  * core are less than two. */
 double task_speed(void);
+
+/* How often tasks have moved to another CPU. */
+uint64_t task_moves(void);
 
 /* --- cpus.c: whose turn it is on a CPU ------------------------------------------------------ */
 

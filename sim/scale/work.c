@@ -4,7 +4,7 @@
 #include "sim/scale/periods.h"
 #include "sim/scale/task.h"
 #include "sim/scale/workloads.h"
-#include "sim/sim.h"
+#include "sim/state.h"
 
 bool work_goes_on(void)
 {
@@ -21,6 +21,23 @@ void work_wait(void)
 	}
 	task_spend(MACHINE_pause);
 	task_pass();
+}
+
+uint64_t work_now(void)
+{
+	return task_now()->clock / 1000;
+}
+
+void work_sleep_until(uint64_t ns)
+{
+	if (work_now() < ns)
+		task_sleep(ns * 1000 - task_now()->clock);
+}
+
+void work_no_more_memory(void)
+{
+	sim.config.memory = sim.committed;
+	sim_faults(true);
 }
 
 void work_for(unsigned int ns)

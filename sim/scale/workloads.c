@@ -3,8 +3,11 @@
  * instrumented. */
 #include "sim/scale/workloads.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 
+#include "os/machine.h"
+#include "page/page.h"
 #include "sim/scale/periods.h"
 #include "sim/sim.h"
 
@@ -15,6 +18,9 @@
 #define FLIGHT	128 /* requests of a ublk queue */
 #define MAP_NS	1500
 #define UBLK_NS 400
+/* What calls of a burst's quiet part come to. */
+#define FEW	 10
+#define APART_NS 1000000
 
 struct batch {
 	_Alignas(APART) void *objects[BATCH];
@@ -23,18 +29,51 @@ struct batch {
 struct running running;
 static struct batch *batches;
 
-static void run_own(unsigned int task)
+static void run_batch(void **objects)
 {
-	void **objects = batches[task].objects;
 	size_t n = running.workload->batch;
 
-	while (work_goes_on()) {
-		for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
+		objects[i] = work_alloc(running.allocator, running.context);
+		if (running.workload->touches)
+			*(uint64_t *)objects[i] = i;
+	}
+	for (size_t i = 0; i < n; i++) {
+		work_free(running.allocator, running.context, objects[i]);
+		work_did(1);
+	}
+}
+
+static void run_own(unsigned int task)
+{
+	while (work_goes_on())
+		run_batch(batches[task].objects);
+}
+
+/* A round's calls in its quiet part. */
+static void call_now_and_then(void **objects, uint64_t end)
+{
+	while (work_now() < end && work_goes_on()) {
+		for (size_t i = 0; i < FEW; i++)
 			objects[i] = work_alloc(running.allocator, running.context);
-		for (size_t i = 0; i < n; i++) {
+		for (size_t i = 0; i < FEW; i++)
 			work_free(running.allocator, running.context, objects[i]);
-			work_did(1);
-		}
+		work_did(FEW);
+		work_sleep_until(work_now() + APART_NS);
+	}
+}
+
+static void run_bursts(unsigned int task)
+{
+	void **objects = batches[task].objects;
+
+	for (uint64_t begin = 0; work_goes_on(); begin += BURST_ROUND_NS) {
+		while (work_now() < begin + BURST_NS)
+			run_batch(objects);
+		if (task == 0)
+			call_now_and_then(objects, begin + BURST_ROUND_NS);
+		else
+			work_sleep_until(begin + BURST_ROUND_NS);
 	}
 }
 
@@ -49,6 +88,18 @@ const struct workload workloads[] = {
 	 .what = "the same, with CPUs that began one after another",
 	 .batch = 1000,
 	 .one_by_one = true,
+	 .run = run_own},
+	{.name = "burst",
+	 .what = "200 µs of batches of 1000, then two seconds with a few calls of one CPU",
+	 .batch = 1000,
+	 .bursts = true,
+	 .touches = true,
+	 .run = run_bursts},
+	{.name = "node-out",
+	 .what = "batches of 100, while node 0 has no page left: objects of the last node",
+	 .batch = 100,
+	 .node_out = true,
+	 .touches = true,
 	 .run = run_own},
 	{.name = "cross-near",
 	 .what = "pairs of neighbours: one allocates, the other frees",
@@ -119,6 +170,31 @@ static bool warm(const unsigned int *cpus, unsigned int first, unsigned int end)
 	return true;
 }
 
+/* All objects that the tasks use at once, and as many more, are of the last node. */
+static bool run_node_out(unsigned int tasks)
+{
+	unsigned int last = os.nr_nodes - 1, n = os.node[last].n;
+	size_t each = 2 * running.workload->batch;
+
+	for (unsigned int i = 0; i < tasks; i++) {
+		sim_go_to(os_cpu_at(last, i % n));
+		for (size_t k = 0; k < each; k++) {
+			batches[i].objects[k] = running.allocator->alloc(running.context);
+			if (!batches[i].objects[k])
+				return false;
+		}
+	}
+	for (unsigned int i = 0; i < tasks; i++) {
+		sim_go_to(os_cpu_at(last, i % n));
+		for (size_t k = 0; k < each; k++)
+			running.allocator->free(running.context, batches[i].objects[k]);
+	}
+	work_no_more_memory();
+	while (page_alloc(0, 0))
+		;
+	return true;
+}
+
 /* What the workload's program needs. */
 static bool prepare_program(void)
 {
@@ -150,6 +226,8 @@ bool workload_prepare(const struct workload *workload, const struct allocator *a
 		if (!maps_warm(i))
 			return false;
 	}
+	if (workload->node_out)
+		return run_node_out(tasks);
 	for (unsigned int round = 0; round < WARM && !workload->retires; round++)
 		for (unsigned int i = 0; i < tasks; i += at_once)
 			if (!warm(cpus, i, i + at_once))

@@ -5,6 +5,10 @@
  *
  *   own batches   each task allocates N objects, then frees them in the same order; all CPUs have
  *                 had theirs at the same time once, or each began when the others had freed theirs
+ *   burst         as own batches for a moment; then all tasks but one sleep for two seconds, in which
+ *                 that one makes a few calls
+ *   node-out      own batches, with objects that CPUs of the last node have allocated and freed;
+ *                 node 0 has no page for more
  *   cross         tasks 2i allocate, write a word and pass objects on through a ring, in groups;
  *                 tasks 2i + 1 read the word and free them
  *   ublk          the same with requests in flight: 128 at most, some work for each on both sides,
@@ -37,9 +41,16 @@ struct workload {
 	bool far_apart;	       /* the two of a pair */
 	bool atomic;	       /* callers must not block */
 	bool retires;
-	bool onward; /* to the next CPU only */
+	bool onward;   /* to the next CPU only */
+	bool bursts;   /* windows are whole rounds of BURST_ROUND_NS */
+	bool touches;  /* own batches write a word of each object */
+	bool node_out; /* node 0 has no page left, and others have all objects */
 	void (*run)(unsigned int task);
 };
+
+/* A round of bursts, of which the first part is the burst. */
+#define BURST_ROUND_NS UINT64_C(2000000000)
+#define BURST_NS       UINT64_C(200000)
 
 /* The last one has no name. */
 extern const struct workload workloads[];
@@ -77,6 +88,11 @@ void run_maps(unsigned int task);
 bool work_goes_on(void);
 /* A turn of a loop that waits for another task; others run if they wait for the CPU. */
 void work_wait(void);
+/* Sleep until this time, in ns; the CPU may run others. */
+void work_sleep_until(uint64_t ns);
+uint64_t work_now(void);
+/* From now on the system has no more memory. */
+void work_no_more_memory(void);
 /* Work beside the allocator. */
 void work_for(unsigned int ns);
 /* Calls of the allocator that is measured: accesses meanwhile are not the program's. */

@@ -179,6 +179,17 @@ static void second_threads_are_near(void **state)
 	writes(4, MACHINE_same_core);
 	writes(1, MACHINE_same_socket);
 	writes(6, MACHINE_other_socket);
+	/* The threads of a core share its cache: what one has, the other one has. */
+	assert_true(lines_has(lines, 6, LINE, true));
+	reads(2, MACHINE_same_core);
+	assert_true(lines_has(lines, 2, LINE, true));
+	writes(6, MACHINE_same_core);
+	assert_int_equal(lines_get(lines, 1, OTHER, false, now, 0).from, MACHINE_near);
+	assert_true(lines_has(lines, 5, OTHER, true));
+	/* Both threads' copies go when another core writes. */
+	writes(3, MACHINE_same_socket);
+	assert_false(lines_has(lines, 2, LINE, false));
+	assert_false(lines_has(lines, 6, LINE, false));
 }
 
 /* At each moment one CPU may write, or any may read; and what was just got is there. */
@@ -225,6 +236,9 @@ static void pages_belong_to_who_touches_them_first(void **state)
 	assert_int_equal(homes_discard(homes, 5, 10), 0);
 	assert_int_equal(homes_touch(homes, 7, 2, &first), 2);
 	assert_true(first);
+	/* Its lines are new ones, which no cache has. */
+	assert_true(homes_number(homes, 7) > 10001);
+	assert_int_equal(homes_number(homes, 9997), 9997);
 }
 
 int main(void)

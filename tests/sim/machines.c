@@ -93,6 +93,29 @@ static void groups_are_checked(void **state)
 		":6: CPUs 1 and 2 share a cache, but are on two sockets");
 }
 
+static void cpus_come_and_go(void **state)
+{
+	(void)state;
+	assert_true(read_text(CPUS "away 1,3 500 2000\n" COSTS));
+	assert_int_equal(machine.away, 500 * 1000);
+	assert_int_equal(machine.period, 2000 * 1000);
+	assert_int_equal(machine.refuge[0], 0);
+	assert_int_equal(machine.refuge[1], 0);
+	assert_int_equal(machine.refuge[3], 2);
+	/* Nobody of its cache stays. */
+	assert_true(read_text(CPUS "away 2-3 500 2000\n" COSTS));
+	assert_int_equal(machine.refuge[2], 0);
+	assert_true(read_text(CPUS COSTS));
+	assert_int_equal(machine.period, 0);
+	refused(CPUS "away 0-3 500 2000\n" COSTS, ":9: no CPU stays");
+	refused(CPUS "away 1\n",
+		":9: the time in which CPUs come and go wants a number from 2 to 1000000000");
+	refused(CPUS "away 1 2000 2000\n",
+		":9: the time that CPUs are away wants a number from 1 to 1999");
+	refused(CPUS "away 4 500 2000\n", ":9: away wants a number from 0 to 3");
+	refused(CPUS "away 1 5 20\naway 2 5 20\n", ":10: away is given twice");
+}
+
 static void costs_are_checked(void **state)
 {
 	(void)state;
@@ -121,7 +144,7 @@ static void numbers_are_checked(void **state)
 		":25: no line says how many lines a CPU waits for at once, such as: misses 24");
 	refused("cpus 3\nthreads 2\nnode 0-2\nsocket 0-2\nllc 0-2\ncache 64\nmisses 1\n" COSTS,
 		":27: 2 threads a core need an even number of CPUs, not 3");
-	refused("cpus 1\nspeed 3\n", ":2: speed is no group (node, socket, llc), no number (cpus, "
+	refused("cpus 1\nspeed 3\n", ":2: speed is no group (node, socket, llc, away), no number (cpus, "
 				     "threads, cache, misses, "
 				     "sibling) and no cost");
 	assert_false(machine_read(&machine, "/nowhere", error, sizeof(error)));
@@ -157,6 +180,8 @@ static void shipped_ones_are_right(void **state)
 	assert_int_equal(machine_distance(&machine, 0, 1), MACHINE_same_llc);
 	shipped("this-2cpu-core", 2, 1, 1);
 	assert_int_equal(machine_distance(&machine, 0, 1), MACHINE_same_core);
+	shipped("hotplug-2node", 16, 2, 2);
+	assert_int_equal(machine.refuge[15], 8);
 	shipped("memoryless-node", 16, 4, 4);
 	assert_int_equal(machine.memory_node[2], 3);
 }
@@ -167,6 +192,7 @@ int main(void)
 		cmocka_unit_test(a_small_one),
 		cmocka_unit_test(memoryless_nodes_use_the_next_one),
 		cmocka_unit_test(groups_are_checked),
+		cmocka_unit_test(cpus_come_and_go),
 		cmocka_unit_test(costs_are_checked),
 		cmocka_unit_test(numbers_are_checked),
 		cmocka_unit_test(shipped_ones_are_right),
