@@ -20,6 +20,7 @@
  */
 #include "walk.h"
 
+#include <elf.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -29,6 +30,7 @@
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -39,10 +41,29 @@
 
 #define SKIP 77
 
+/*
+ * Of a breakpoint: the instruction in C, its bytes, by how much it moves the program counter, and by
+ * how much a debugger must move it to continue behind one.
+ */
 #ifdef __x86_64__
-
 #define RSEQ_SIGNATURE 0x53053053u
-#define BREAKPOINT     0xccul
+#define PC	       rip
+#define TRAP	       "int3"
+typedef unsigned char code_t;
+#define BREAKPOINT ((code_t)0xcc)
+#define TRAP_MOVES 1
+#define TRAP_STAYS 0
+#elif defined(__aarch64__)
+#define RSEQ_SIGNATURE 0xd428bc00u
+#define PC	       pc
+#define TRAP	       "brk #0"
+typedef uint32_t code_t;
+#define BREAKPOINT ((code_t)0xd4200000)
+#define TRAP_MOVES 0
+#define TRAP_STAYS 4
+#endif
+
+#ifdef BREAKPOINT
 
 enum {
 	MAX_ADDRESSES = 256, /* executed in one call */
@@ -112,16 +133,35 @@ static void child(bool registered)
 		_exit(SKIP);
 	for (;;) {
 		*(volatile uint32_t *)&scene->idle = 1;
-		__asm__ volatile("int3" ::: "memory");
+		__asm__ volatile(TRAP::: "memory");
 		*(volatile uint32_t *)&scene->idle = 0;
 		scene_run();
 	}
 }
 
-/* Wait for the child's next stop; the address after the trap. */
-static uint64_t wait_stop(pid_t pid)
+static struct user_regs_struct registers(pid_t pid)
 {
 	struct user_regs_struct regs;
+	struct iovec all = {&regs, sizeof(regs)};
+
+	if (ptrace(PTRACE_GETREGSET, pid, NT_PRSTATUS, &all))
+		fail("no registers", 0);
+	return regs;
+}
+
+static void set_pc(pid_t pid, uint64_t pc)
+{
+	struct user_regs_struct regs = registers(pid);
+	struct iovec all = {&regs, sizeof(regs)};
+
+	regs.PC = pc;
+	if (ptrace(PTRACE_SETREGSET, pid, NT_PRSTATUS, &all))
+		fail("no registers", pc);
+}
+
+/* Wait for the child's next stop; where it will continue. */
+static uint64_t wait_stop(pid_t pid)
+{
 	int status;
 
 	if (waitpid(pid, &status, 0) != pid)
@@ -133,27 +173,29 @@ static uint64_t wait_stop(pid_t pid)
 			WIFSIGNALED(status) ? WTERMSIG(status) : WSTOPSIG(status));
 		fail("the child was killed", 0);
 	}
-	if (ptrace(PTRACE_GETREGS, pid, 0, &regs))
-		fail("no registers", 0);
-	return regs.rip;
-}
-
-static void set_rip(pid_t pid, uint64_t rip)
-{
-	if (ptrace(PTRACE_POKEUSER, pid, offsetof(struct user, regs.rip), rip))
-		fail("no registers", rip);
+	return registers(pid).PC;
 }
 
 /* As compiled: the children have the same code at the same place. */
-static unsigned char byte_at(uint64_t address)
+static code_t code_at(uint64_t address)
 {
-	return *(const unsigned char *)address;
+	return *(const code_t *)address;
 }
 
-static void poke(uint64_t address, unsigned char byte)
+static void poke(uint64_t address, code_t code)
 {
-	if (pwrite(walker_memory, &byte, 1, (off_t)address) != 1)
+	if (pwrite(walker_memory, &code, sizeof(code), (off_t)address) != sizeof(code))
 		fail("cannot place a breakpoint", address);
+}
+
+/* True if the child is at the trap between two calls. It then continues behind that. */
+static bool is_idle(pid_t pid, uint64_t pc)
+{
+	if (!*(volatile uint32_t *)&scene->idle || code_at(pc - TRAP_MOVES) != BREAKPOINT)
+		return false;
+	if (TRAP_STAYS)
+		set_pc(pid, pc + TRAP_STAYS);
+	return true;
 }
 
 static pid_t start(bool registered)
@@ -164,13 +206,9 @@ static pid_t start(bool registered)
 		child(registered);
 	if (pid < 0)
 		end(SKIP);
-	wait_stop(pid);
+	if (!is_idle(pid, wait_stop(pid)))
+		fail("the child does not begin", 0);
 	return pid;
-}
-
-static bool is_idle(uint64_t rip)
-{
-	return *(volatile uint32_t *)&scene->idle && byte_at(rip - 1) == BREAKPOINT;
 }
 
 /* --- which instructions a call executes --------------------------------------------------------
@@ -204,20 +242,20 @@ static void remember(uint64_t address)
 
 static void step_through(void)
 {
-	uint64_t rip = 0;
+	uint64_t pc = 0;
 
 	path_length = 0;
 	scene->check = false; /* it is long, and has no sections */
 	*(volatile uint32_t *)&scene->idle = 0;
 	for (int steps = 0; steps < MAX_STEPS; steps++) {
 		ptrace(PTRACE_SINGLESTEP, stepper, 0, 0);
-		rip = wait_stop(stepper);
-		if (is_idle(rip))
+		pc = wait_stop(stepper);
+		if (is_idle(stepper, pc))
 			return;
-		if (section_at(rip))
-			remember(rip);
+		if (section_at(pc))
+			remember(pc);
 	}
-	fail("a call does not end", rip);
+	fail("a call does not end", pc);
 }
 
 /* --- aborts ------------------------------------------------------------------------------------
@@ -235,7 +273,7 @@ static void stop_at_others(const struct descriptor *section)
 		bool stop = section && d->start != section->start;
 
 		if (stop != stopped)
-			poke(d->start, stop ? BREAKPOINT : byte_at(d->start));
+			poke(d->start, stop ? BREAKPOINT : code_at(d->start));
 	}
 }
 
@@ -253,11 +291,11 @@ static unsigned int run_with_breakpoint(uint64_t address, bool stays, const stru
 	poke(address, BREAKPOINT);
 	*(volatile uint32_t *)&scene->idle = 0;
 	for (;;) {
-		uint64_t rip;
+		uint64_t pc;
 
 		ptrace(PTRACE_CONT, walker, 0, 0);
-		rip = wait_stop(walker);
-		if (is_idle(rip))
+		pc = wait_stop(walker);
+		if (is_idle(walker, pc))
 			break;
 		scene_view(&view);
 		if (memcmp(&view, then, sizeof(view)))
@@ -265,10 +303,11 @@ static unsigned int run_with_breakpoint(uint64_t address, bool stays, const stru
 		if (++stops == MAX_STOPS)
 			fail("a call that is aborted always does not end", address);
 		if (!stays)
-			poke(address, byte_at(address));
-		set_rip(walker, rip - 1);
+			poke(address, code_at(address));
+		if (TRAP_MOVES)
+			set_pc(walker, pc - TRAP_MOVES);
 	}
-	poke(address, byte_at(address));
+	poke(address, code_at(address));
 	return stops;
 }
 
