@@ -46,7 +46,7 @@ void *cache_alloc_checked(struct kmem_cache *s, gfp_t flags, unsigned int node,
 	if (debug_fails(&s->sheaf.slab, flags))
 		return NULL;
 	sheaf_give_deferred(&s->sheaf);
-	object = place == SLAB_PREFER_NODE && cache_guards_next(s) ? cache_alloc_guarded(s) : NULL;
+	object = place != SLAB_THIS_NODE && cache_guards_next(s) ? cache_alloc_guarded(s) : NULL;
 	if (object)
 		return cache_finish(s, object, flags);
 	do {

@@ -229,7 +229,7 @@ static void *alloc_node(struct kmem_cache *s, gfp_t flags, int node)
 	if (object)
 		cache_free_slow(s, object, "kmem_cache_alloc_node");
 	return cache_alloc_on(s, flags, (unsigned int)node,
-			      flags & __GFP_THISNODE ? SLAB_THIS_NODE : SLAB_PREFER_NODE);
+			      flags & __GFP_THISNODE ? SLAB_THIS_NODE : SLAB_WANT_NODE);
 }
 
 SHEAF_PUBLIC void *kmem_cache_alloc_node(struct kmem_cache *s, gfp_t flags, int node)

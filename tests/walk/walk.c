@@ -42,8 +42,8 @@
 #define SKIP 77
 
 /*
- * Of a breakpoint: the instruction in C, its bytes, by how much it moves the program counter, and by
- * how much a debugger must move it to continue behind one.
+ * Of a breakpoint: the instruction in C, its bytes, by how much it moves the program counter, and
+ * by how much a debugger must move it to continue behind one.
  */
 #ifdef __x86_64__
 #define RSEQ_SIGNATURE 0x53053053u
@@ -58,9 +58,9 @@ typedef unsigned char code_t;
 #define PC	       pc
 #define TRAP	       "brk #0"
 typedef uint32_t code_t;
-#define BREAKPOINT ((code_t)0xd4200000)
-#define TRAP_MOVES 0
-#define TRAP_STAYS 4
+#define BREAKPOINT     ((code_t)0xd4200000)
+#define TRAP_MOVES     0
+#define TRAP_STAYS     4
 #endif
 
 #ifdef BREAKPOINT
