@@ -13,7 +13,8 @@
  * Invariants
  *  M1. `os` is written once, by os_init(), before any other thread can see a cache.
  *  M2. Every row that a section can compute, and every number that os_cpu() returns, is below
- *      os.nr_cpus.
+ *      os.nr_cpus. If the system has, or may have, CPU numbers beyond, no section runs: rows are
+ *      then CPU numbers modulo os.nr_cpus.
  *  M3. If there are several nodes, a row is a CPU, and node_of_row is its node.
  *
  * Callers: every layer.
@@ -63,6 +64,7 @@ struct os_machine {
 	uint32_t watched;      /* slow calls check each object that the program gets or frees */
 	uint32_t rcu_by_rseq;  /* kfree_rcu() may push at once: by rseq, and nothing is watched */
 	uint32_t nr_cpus;      /* CPU numbers are below this */
+	uint32_t cpu_beyond;   /* the highest one, if it is not: see M2 */
 	uint32_t nr_rows;      /* of nr_cpus CPUs, and after these nr_stand_ins of each node */
 	uint32_t nr_stand_ins; /* as many as fit into OS_MAX_ROWS */
 	uint32_t nr_nodes;
@@ -75,6 +77,8 @@ struct os_machine {
 	struct os_place place_of[OS_MAX_ROWS];
 	struct os_node node[OS_MAX_NODES];
 	uint16_t cpu_at[OS_MAX_ROWS];
+	/* Whose memory a node uses: its own, or the nearest node's; OS_NO_NODE: any. */
+	int16_t memory_of_node[OS_MAX_NODES];
 };
 
 extern struct os_machine os __attribute__((visibility("hidden"))); /* no GOT on fast paths */

@@ -31,10 +31,13 @@
 #include "os/tools.h"
 #include "os/tsan.h"
 
-#define AT_RSEQ_FEATURE_SIZE 27
-#define MPOL_BIND	     2
-#define RSEQ_MM_CID	     24
-#define RSEQ_MM_CID_END	     28
+#define AT_RSEQ_FEATURE_SIZE	 27
+#define MPOL_PREFERRED		 1
+#define MPOL_INTERLEAVE		 3
+#define MPOL_WEIGHTED_INTERLEAVE 6
+#define MPOL_MODE		 0xff /* above are flags */
+#define RSEQ_MM_CID		 24
+#define RSEQ_MM_CID_END		 28
 /*
  * Up to this number of CPUs, rows are indexed by cpu_id, which saves four instructions per pair;
  * each row may keep sheaves that its program no longer uses. Above it, mm_cid is the index, so that
@@ -52,7 +55,8 @@ _Static_assert(offsetof(struct rseq, cpu_id) == RSEQ_CPU_ID &&
 	       "sections know where the words of the rseq area are");
 
 struct os_machine os;
-static uint32_t membarrier_refused;
+static uint32_t membarrier_refused, unforeseen_cpu; /* reported */
+static uint32_t interleaved;			    /* objects */
 
 static char *rseq_area(void)
 {
@@ -66,6 +70,8 @@ static const char *rseq_obstacle(bool rows_known)
 		return "backend=trylock is set";
 	if (tsan_is_there())
 		return "the thread sanitizer cannot see restartable sequences";
+	if (os.cpu_beyond)
+		return "there are CPU numbers beyond the library's tables";
 	if (!rows_known)
 		return "the kernel refuses sched_getaffinity";
 #if defined(__x86_64__) || defined(__aarch64__)
@@ -154,9 +160,20 @@ bool os_registered(void)
 	       *(volatile int32_t *)(rseq_area() + RSEQ_CPU_ID) >= 0;
 }
 
-static unsigned int known_row(unsigned int row)
+/* A CPU that was not foreseen; see M2. */
+static __attribute__((cold, noinline)) unsigned int shared_row(unsigned int cpu)
 {
-	return row < os.nr_cpus ? row : row % os.nr_cpus;
+	if (!os.cpu_beyond)
+		os_report_once_later(&unforeseen_cpu,
+				     "a thread runs on CPU %u, and when the program began CPU "
+				     "numbers ended at %u: several CPUs share sheaves",
+				     cpu, os.nr_cpus - 1);
+	return cpu % os.nr_cpus;
+}
+
+static inline unsigned int known_row(unsigned int row)
+{
+	return __builtin_expect(row < os.nr_cpus, 1) ? row : shared_row(row);
 }
 
 /*
@@ -185,15 +202,31 @@ unsigned int os_cpu(void)
 	return row_at(RSEQ_CPU_ID);
 }
 
+/* The node that comes after the last one, among these. */
+static int next_of(unsigned long nodes)
+{
+	unsigned int n =
+		os_fetch_add_relaxed(&interleaved, 1) % (unsigned int)__builtin_popcountl(nodes);
+
+	while (n--)
+		nodes &= nodes - 1;
+	return __builtin_ctzl(nodes);
+}
+
 int os_policy_node(void)
 {
 	unsigned long nodes[OS_MAX_NODES / (8 * sizeof(long)) + 1] = {0};
-	int saved = errno, mode = 0, node = OS_NO_NODE;
-	unsigned int here = os_node();
+	int saved = errno, mode = 0, node = OS_NO_NODE, here = (int)os_node();
 
-	if (syscall(SYS_get_mempolicy, &mode, nodes, OS_MAX_NODES + 1, NULL, 0) == 0 && mode != 0 &&
-	    !((mode & 0xff) == MPOL_BIND && (nodes[0] >> here & 1)) && nodes[0])
-		node = __builtin_ctzl(nodes[0]);
+	if (os.memory_of_node[here] != OS_NO_NODE)
+		here = os.memory_of_node[here];
+	if (syscall(SYS_get_mempolicy, &mode, nodes, OS_MAX_NODES + 1, NULL, 0) == 0 && nodes[0]) {
+		mode &= MPOL_MODE;
+		if (mode == MPOL_INTERLEAVE || mode == MPOL_WEIGHTED_INTERLEAVE)
+			node = next_of(nodes[0]);
+		else if (mode == MPOL_PREFERRED || !(nodes[0] >> here & 1))
+			node = __builtin_ctzl(nodes[0]);
+	}
 	if (node >= (int)os.nr_nodes)
 		node = OS_NO_NODE;
 	errno = saved;

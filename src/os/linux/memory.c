@@ -141,10 +141,13 @@ void os_advise_huge(void *address, size_t size, bool huge)
 
 void os_prefer_node(void *address, size_t size, unsigned int node)
 {
-	int saved = errno;
-	unsigned long mask = 1ul << node;
+	int saved = errno, where = os.memory_of_node[node];
+	unsigned long mask;
 
-	/* A node that does not exist is refused: the addresses are then only labelled with it. */
+	if (where == OS_NO_NODE)
+		return;
+	mask = 1ul << where;
+	/* If it is refused, as in a container without the node, the addresses are only labelled. */
 	syscall(SYS_mbind, address, size, MPOL_PREFERRED, &mask, OS_MAX_NODES + 1, 0);
 	errno = saved;
 }

@@ -9,6 +9,10 @@
 
 static void report_unavailable(void)
 {
+	if (os.cpu_beyond)
+		os_report("CPU numbers go up to %u, and the library's tables end at %u: several "
+			  "CPUs share sheaves, on the trylock backend",
+			  os.cpu_beyond, os.nr_cpus - 1);
 	if (os.obstacle && os_options.backend_rseq && !os_options.backend_trylock)
 		os_report("backend=rseq is not available: %s; using the trylock backend",
 			  os.obstacle);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -14,6 +15,8 @@
 
 #define MAPPINGS_LIMIT 65530 /* if the kernel does not report it */
 #define MASK_BITS      (8 * sizeof(long))
+#define NOT_LISTED     UINT16_MAX
+#define FARTHEST       255 /* of all distances */
 
 /* Call set(cpu, value) for each number of a list such as "0-3,8". */
 static void for_each_in_list(const char *list, void (*set)(unsigned int, unsigned int),
@@ -31,11 +34,21 @@ static void for_each_in_list(const char *list, void (*set)(unsigned int, unsigne
 	}
 }
 
-static void set_row(unsigned int cpu, unsigned int unused)
+/* The number after the last one of an ascending list; 0 if it is empty. */
+static unsigned long end_of_list(const char *list)
 {
-	(void)unused;
-	if (cpu >= os.nr_cpus)
-		os.nr_cpus = cpu + 1;
+	const char *end = list + strspn(list, "0123456789,-"), *last = end;
+
+	while (last > list && last[-1] >= '0' && last[-1] <= '9')
+		last--;
+	return last < end ? strtoul(last, NULL, 10) + 1 : 0;
+}
+
+static unsigned long end_of_file(const char *path)
+{
+	char text[1024];
+
+	return os_file_read(path, text, sizeof(text)) > 0 ? end_of_list(text) : 0;
 }
 
 static void set_node(unsigned int cpu, unsigned int node)
@@ -50,21 +63,33 @@ static void set_llc(unsigned int cpu, unsigned int number)
 	os.llc_of_cpu[cpu] = (uint16_t)number;
 }
 
+static unsigned long end_of_mask(const unsigned long *mask, size_t words)
+{
+	while (words && !mask[words - 1])
+		words--;
+	return words ? words * MASK_BITS - (unsigned long)__builtin_clzl(mask[words - 1]) : 0;
+}
+
 /*
  * M2 depends on this: neither the CPUs on which we may run nor those online bound what a section
- * reads. Returns false if the bound is unknown. The kernel copies as many bytes of its mask as
- * there are possible CPUs, and refuses if the buffer is too small.
+ * reads. If any of these is beyond the possible ones, what /sys says is not about this system.
+ * Returns false if the bound is unknown. The kernel copies as many bytes of its mask as there are
+ * possible CPUs, and refuses if the buffer is too small.
  */
 static bool find_rows(void)
 {
-	unsigned long mask[OS_MAX_ROWS / MASK_BITS];
+	unsigned long mask[OS_MAX_ROWS / MASK_BITS], possible, seen, end;
 	long bytes = syscall(SYS_sched_getaffinity, 0, sizeof(mask), mask);
-	char text[256];
 
-	if (os_file_read("/sys/devices/system/cpu/possible", text, sizeof(text)) > 0)
-		for_each_in_list(text, set_row, 0);
-	if (os.nr_cpus == 0)
-		os.nr_cpus = bytes > 0 ? (uint32_t)bytes * 8 : 1;
+	possible = end_of_file("/sys/devices/system/cpu/possible");
+	end = end_of_file("/sys/devices/system/cpu/present");
+	seen = bytes > 0 ? end_of_mask(mask, (size_t)bytes / sizeof(long)) : 0;
+	seen = seen > end ? seen : end;
+	if (possible == 0)
+		possible = bytes > 0 ? (unsigned long)bytes * 8 : seen ? seen : 1;
+	os.nr_cpus = possible < OS_MAX_ROWS ? (uint32_t)possible : OS_MAX_ROWS;
+	end = possible > seen ? possible : seen;
+	os.cpu_beyond = end > os.nr_cpus ? (uint32_t)end - 1 : 0;
 	for (uint32_t cpu = 0; cpu < os.nr_cpus; cpu++)
 		os.place_of[cpu].allowed =
 			bytes <= 0 ||
@@ -93,25 +118,112 @@ static void find_present(void)
 		nr_present = os.nr_cpus;
 }
 
-static void find_nodes(void)
+static void invent_nodes(void)
+{
+	uint32_t nodes = os_options.numa_fake < os.nr_cpus ? os_options.numa_fake : os.nr_cpus;
+
+	for (uint32_t row = 0; row < os.nr_cpus; row++)
+		set_node(row, row * nodes / os.nr_cpus);
+}
+
+/* Nodes that the kernel shows. An offline CPU is in no list, but in a folder of its node. */
+static uint64_t nodes_shown;
+
+static void find_node_of_offline(unsigned int cpu, unsigned int unused)
+{
+	char path[80], text[16];
+
+	(void)unused;
+	for (unsigned int node = 0; node < OS_MAX_NODES && os.node_of_row[cpu] == NOT_LISTED;
+	     node++) {
+		snprintf(path, sizeof(path), "/sys/devices/system/node/node%u/cpu%u/online", node,
+			 cpu);
+		if ((nodes_shown >> node & 1) && os_file_read(path, text, sizeof(text)) > 0)
+			set_node(cpu, node);
+	}
+}
+
+static void find_nodes_of_cpus(void)
 {
 	char path[64], text[4096];
 
-	os.nr_nodes = 1;
-	if (os_options.numa_fake) {
-		uint32_t nodes = os_options.numa_fake;
-
-		if (nodes > os.nr_cpus)
-			nodes = os.nr_cpus;
-		for (uint32_t row = 0; row < os.nr_cpus; row++)
-			set_node(row, row * nodes / os.nr_cpus);
-		return;
-	}
+	nodes_shown = 0;
+	for (uint32_t cpu = 0; cpu < os.nr_cpus; cpu++)
+		os.node_of_row[cpu] = NOT_LISTED;
 	for (unsigned int node = 0; node < OS_MAX_NODES; node++) {
 		snprintf(path, sizeof(path), "/sys/devices/system/node/node%u/cpulist", node);
-		if (os_file_read(path, text, sizeof(text)) > 0)
-			for_each_in_list(text, set_node, node);
+		if (os_file_read(path, text, sizeof(text)) <= 0)
+			continue;
+		nodes_shown |= UINT64_C(1) << node;
+		for_each_in_list(text, set_node, node);
 	}
+	if ((nodes_shown & (nodes_shown - 1)) &&
+	    os_file_read("/sys/devices/system/cpu/present", text, sizeof(text)) > 0)
+		for_each_in_list(text, find_node_of_offline, 0);
+	for (uint32_t cpu = 0; cpu < os.nr_cpus; cpu++)
+		if (os.node_of_row[cpu] == NOT_LISTED)
+			os.node_of_row[cpu] = 0;
+}
+
+static void set_memory(unsigned int node, unsigned int unused)
+{
+	(void)unused;
+	if (node >= OS_MAX_NODES)
+		return;
+	os.memory_of_node[node] = (int16_t)node;
+	if (node >= os.nr_nodes)
+		os.nr_nodes = node + 1;
+}
+
+/* The nearest node with memory. A line of distances has a number for each node that is shown. */
+static int16_t nearest_memory(unsigned int from)
+{
+	char path[64], text[512], *at = text;
+	int16_t nearest = OS_NO_NODE;
+	unsigned long least = FARTHEST + 1;
+
+	snprintf(path, sizeof(path), "/sys/devices/system/node/node%u/distance", from);
+	if (os_file_read(path, text, sizeof(text)) <= 0)
+		*text = '\0';
+	for (unsigned int node = 0; node < os.nr_nodes; node++) {
+		unsigned long distance;
+
+		if (!(nodes_shown >> node & 1))
+			continue;
+		distance = *at ? strtoul(at, &at, 10) : FARTHEST;
+		if (os.memory_of_node[node] == (int16_t)node && distance < least) {
+			nearest = (int16_t)node;
+			least = distance;
+		}
+	}
+	return nearest;
+}
+
+static void find_memory(void)
+{
+	char text[256];
+	bool known = os_file_read("/sys/devices/system/node/has_memory", text, sizeof(text)) > 0;
+
+	if (known)
+		for_each_in_list(text, set_memory, 0);
+	for (unsigned int node = 0; node < os.nr_nodes; node++)
+		if (!known)
+			set_memory(node, 0);
+		else if (os.memory_of_node[node] == OS_NO_NODE)
+			os.memory_of_node[node] = nearest_memory(node);
+}
+
+static void find_nodes(void)
+{
+	os.nr_nodes = 1;
+	for (unsigned int node = 0; node < OS_MAX_NODES; node++)
+		os.memory_of_node[node] = OS_NO_NODE;
+	if (os_options.numa_fake) {
+		invent_nodes();
+		return;
+	}
+	find_nodes_of_cpus();
+	find_memory();
 }
 
 /* For one CPU, unless another CPU behind the same cache has already listed it. */

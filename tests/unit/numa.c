@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Objects on nodes: requests for each, what stays local, remote frees, all at once under load. On
+ * a machine with several nodes, also where the pages are. On others, nodes are invented: by
+ * numa=fake, or by unit/invented_machine.c.
+ */
+#include <pthread.h>
+#include <sheaf/slab.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kit/cache.h"
+#include "kit/check.h"
+#include "kit/objects.h"
+#include "kit/placement.h"
+#include "kit/process.h"
+#include "kit/random.h"
+#include "kit/ready.h"
+#include "kit/unit.h"
+#include "os/section.h"
+#include "page/page.h"
+#include "percpu/rows.h"
+
+enum {
+	NR_OBJECTS = 300,
+	NR_THREADS = 8,
+	NR_BOXES = 64,
+	ROUNDS = 3000,
+	MiB = 1 << 20
+};
+
+static const size_t sizes[] = {64, 700, 4096, 30000};
+
+static void objects_of_each_node(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		struct kmem_cache *s = make("of-nodes", sizes[i], no_samples());
+		static void *objects[NR_OBJECTS];
+
+		for (int node = 0; node < (int)os.nr_nodes; node++) {
+			for (unsigned int j = 0; j < NR_OBJECTS; j++) {
+				gfp_t flags = j % 2 ? GFP_KERNEL : GFP_NOWAIT | __GFP_THISNODE;
+
+				objects[j] = kmem_cache_alloc_node(s, flags, node);
+				assert_non_null(objects[j]);
+				memset(objects[j], 1, sizes[i]);
+				assert_int_equal(page_node(objects[j]), node);
+			}
+			for (unsigned int j = 0; j < NR_OBJECTS; j++) {
+				assert_true(is_placed_on((unsigned int)node, objects[j]));
+				kmem_cache_free(s, objects[j]);
+			}
+		}
+		assert_int_equal(kmem_cache_verify(s), 0);
+		assert_true(all_freed(s));
+		assert_int_equal(kmem_cache_shrink(s), 0);
+		assert_int_equal(look(s).slabs, 0);
+		kmem_cache_destroy(s);
+	}
+}
+
+static void large_blocks_of_each_node(void **state)
+{
+	static const size_t large[] = {64 << 10, 3 * MiB, 20 * MiB};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(large) / sizeof(large[0]); i++)
+		for (int node = 0; node < (int)os.nr_nodes; node++) {
+			char *block = kvmalloc_node(large[i], GFP_KERNEL, node);
+
+			assert_non_null(block);
+			for (size_t at = 0; at < large[i]; at += 64 << 10) {
+				block[at] = 1;
+				assert_true(is_placed_on((unsigned int)node, block + at));
+			}
+			kvfree(block);
+		}
+}
+
+/* What a thread allocates without naming a node is of the node of its CPU, and so is its slot. */
+static void local_objects_and_slots(void **state)
+{
+	struct kmem_cache *s = make("local", 64, no_samples());
+	unsigned int nodes = 0;
+	cpu_set_t before;
+
+	(void)state;
+	assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+	for (unsigned int cpu = 0; cpu < os.nr_cpus; cpu++) {
+		unsigned int node = os.node_of_row[cpu];
+		static void *objects[NR_OBJECTS];
+
+		if (os.nr_nodes == 1 || !pin(cpu))
+			continue;
+		nodes += os.node[node].n > 0;
+		for (unsigned int i = 0; i < NR_OBJECTS; i++) {
+			objects[i] = kmem_cache_alloc(s, GFP_KERNEL);
+			assert_int_equal(page_node(objects[i]), node);
+			memset(objects[i], 1, 64);
+			assert_true(is_placed_on(node, objects[i]));
+		}
+		if (sheaf_capacity(&s->sheaf))
+			assert_true(is_placed_on(node, slot_of_row((char *)s, cpu)));
+		for (unsigned int i = 0; i < NR_OBJECTS; i++)
+			kmem_cache_free(s, objects[i]);
+	}
+	sched_setaffinity(0, sizeof(before), &before);
+	kmem_cache_destroy(s);
+	if (!nodes)
+		skip();
+}
+
+/* The system's own account of the library's addresses: the policy of each part, and its pages. */
+static void check_line(const char *line, unsigned long *pages_on)
+{
+	static const char prefer[] = " prefer:";
+	char *rest, *policy;
+	uintptr_t at = strtoul(line, &rest, 16) - (uintptr_t)pages.base;
+	unsigned int node = (unsigned int)(at >> pages.range_shift);
+	int where;
+
+	if (at >= pages.size)
+		return;
+	where = os.memory_of_node[node];
+	if (where == OS_NO_NODE || !has_memory((unsigned int)where))
+		return;
+	policy = strstr(rest, prefer);
+	if (!policy || strtol(policy + strlen(prefer), NULL, 10) != where)
+		fail_msg("not of node %d: %s", where, line);
+	while ((rest = strstr(rest, " N")) != NULL) {
+		long of = strtol(rest + 2, &rest, 10);
+		unsigned long n = *rest == '=' ? strtoul(rest + 1, NULL, 10) : 0;
+
+		if (n)
+			assert_int_equal(of, where);
+		pages_on[node] += n;
+	}
+}
+
+static void numa_maps_agrees(void **state)
+{
+	unsigned long pages_on[OS_MAX_NODES] = {0};
+	FILE *maps = fopen("/proc/self/numa_maps", "re");
+	struct kmem_cache *s = make("mapped", 4096, no_samples());
+	static void *objects[NR_OBJECTS];
+	char line[1024];
+
+	(void)state;
+	if (!maps || os.nr_nodes == 1) {
+		kmem_cache_destroy(s);
+		skip();
+	}
+	for (unsigned int i = 0; i < NR_OBJECTS; i++) {
+		objects[i] = kmem_cache_alloc_node(s, GFP_KERNEL, (int)(i % os.nr_nodes));
+		memset(objects[i], 1, 4096);
+	}
+	while (fgets(line, sizeof(line), maps))
+		check_line(line, pages_on);
+	fclose(maps);
+	for (unsigned int node = 0; node < os.nr_nodes; node++) {
+		int where = os.memory_of_node[node];
+
+		if (where != OS_NO_NODE && has_memory((unsigned int)where))
+			assert_true(pages_on[node] >= NR_OBJECTS / os.nr_nodes);
+	}
+	for (unsigned int i = 0; i < NR_OBJECTS; i++)
+		kmem_cache_free(s, objects[i]);
+	kmem_cache_destroy(s);
+}
+
+static struct kmem_cache *loaded[2];
+static uint64_t *boxes[2][NR_BOXES];
+
+/* Requests for any node; what they bring is freed by whoever finds it. */
+static void *load(void *number)
+{
+	uint64_t seed = (uintptr_t)number + 1;
+
+	for (unsigned int i = 0; i < ROUNDS; i++) {
+		unsigned int c = random_below(&seed, 2), box = random_below(&seed, NR_BOXES);
+		int node = (int)random_below(&seed, os.nr_nodes);
+		gfp_t flags = GFP_KERNEL | (random_below(&seed, 2) ? __GFP_THISNODE : 0);
+		uint64_t *object;
+
+		if (!random_below(&seed, 50))
+			pin(random_below(&seed, os.nr_cpus));
+		if (!random_below(&seed, 1000))
+			kmem_cache_shrink(loaded[c]);
+		object = kmem_cache_alloc_node(loaded[c], flags, node);
+		CHECK(object && page_node(object) == (unsigned int)node);
+		CHECK(stamp_put(object, 64, (unsigned int)(uintptr_t)number, i));
+		CHECK(random_below(&seed, 100) || is_placed_on((unsigned int)node, object));
+		object = __atomic_exchange_n(&boxes[c][box], object, __ATOMIC_ACQ_REL);
+		if (object) {
+			CHECK(stamp_remove(object, 64));
+			kmem_cache_free(loaded[c], object);
+		}
+	}
+	return NULL;
+}
+
+static void requests_under_load(void **state)
+{
+	pthread_t threads[NR_THREADS];
+
+	(void)state;
+	loaded[0] = make("loaded", 64, no_samples());
+	loaded[1] = make("loaded-bare", 64, SLAB_NO_SHEAVES | no_samples());
+	for (uintptr_t i = 0; i < NR_THREADS; i++)
+		CHECK(pthread_create(&threads[i], NULL, load, (void *)i) == 0);
+	for (unsigned int i = 0; i < NR_THREADS; i++)
+		pthread_join(threads[i], NULL);
+	for (unsigned int c = 0; c < 2; c++) {
+		for (unsigned int i = 0; i < NR_BOXES; i++)
+			kmem_cache_free(loaded[c], boxes[c][i]);
+		assert_int_equal(kmem_cache_verify(loaded[c]), 0);
+		assert_true(all_freed(loaded[c]));
+		assert_int_equal(kmem_cache_shrink(loaded[c]), 0);
+		assert_int_equal(look(loaded[c]).slabs, 0);
+		kmem_cache_destroy(loaded[c]);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(objects_of_each_node),
+		cmocka_unit_test(large_blocks_of_each_node),
+		cmocka_unit_test(local_objects_and_slots),
+		cmocka_unit_test(numa_maps_agrees),
+		cmocka_unit_test(requests_under_load),
+	};
+
+	return cmocka_run_group_tests_name("numa", tests, setup, NULL);
+}
