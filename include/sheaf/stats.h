@@ -143,6 +143,8 @@ struct sheaf_stats {
 	uint64_t resident_bytes;      /* of the whole process, not of the library alone */
 	uint64_t peak_resident_bytes; /* most resident_bytes so far */
 	uint64_t peak_bytes;	      /* most used_bytes + mapped_bytes, 0 unless counted */
+	uint64_t sheaf_bytes;	      /* bytes of objects that all sheaves have room for */
+	uint64_t sheaf_budget;	      /* sheaf_bytes above which barns store no sheaves */
 };
 
 void __sheaf_stats(struct sheaf_stats *out, size_t size) SHEAF_SYMBOL(__sheaf_stats);

@@ -29,6 +29,7 @@
 #include "os/start.h"
 #include "os/tools.h"
 #include "page/pool.h"
+#include "percpu/budget.h"
 #include "percpu/drain.h"
 #include "percpu/rows.h"
 #include "rcu/any.h"
@@ -151,6 +152,7 @@ static bool initialise(void)
 		os_init();
 	if (!page_init() || !rows_init())
 		return false;
+	sheaf_budget_init();
 	debug_parse(os_options.slab_debug);
 	tools_explain_by(debug_explain);
 	publish_process();

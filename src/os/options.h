@@ -83,6 +83,8 @@
 	SWITCH(stats_live, "stats=live", "the same, but print nothing at exit")                    \
 	SWITCH(stats_json, "stats=json", "the same, but print JSON at exit")                       \
 	NUMBER(stats_fd, "stats_fd=", 0, 1 << 20, 2, "print them to file descriptor N")            \
+	NUMBER(sheaf_budget, "sheaf_budget=", 1, 1 << 24, 0,                                       \
+	       "at most N MiB of objects in sheaves; by default, 1/16 of memory")                  \
 	NUMBER(page_keep, "page_keep=", 1, 1 << 20, 0, "keep N MiB of free memory")                \
 	NUMBER(rcu_delay, "rcu_delay=", 1, 3600000, 50,                                            \
 	       "milliseconds that a partly filled sheaf of retired objects may wait")              \

@@ -5,6 +5,7 @@
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "page/pool.h"
+#include "percpu/budget.h"
 #include "percpu/cells.h"
 #include "percpu/limits.h"
 
@@ -268,7 +269,7 @@ static bool put_full_on(struct sheaf_cache *cache, unsigned int cpu, unsigned in
 	bool done = false;
 
 	*displaced = NULL;
-	if (!s.barn)
+	if (!s.barn || sheaf_budget_is_over())
 		return false;
 	if (here) {
 		use(cache, s.barn, cpu);
@@ -319,7 +320,7 @@ bool barn_put_empty(struct sheaf_cache *cache, struct sheaf *sheaf)
 	unsigned int cpu = os_cpu();
 	struct barn *barn = barn_of(cache, os.node_of_row[cpu], true);
 
-	if (!barn ||
+	if (!barn || sheaf_budget_is_over() ||
 	    !(put_empty_near(cache, barn, cpu, sheaf) || put_empty_in_blocks(cache, barn, sheaf)))
 		return false;
 	forget_found_none(barn, BARN_EMPTY_SHEAF);
@@ -332,6 +333,8 @@ bool barn_has_room(struct sheaf_cache *cache)
 	const struct barn *barn = barn_of(cache, os.node_of_row[cpu], false);
 	const struct cells shard = shard_of(cache, cpu, false);
 
+	if (sheaf_budget_is_over())
+		return false;
 	return !barn || !os_load_relaxed(&barn->found_none[BARN_ROOM]) || cells_have_room(&shard);
 }
 

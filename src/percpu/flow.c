@@ -24,6 +24,7 @@
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "percpu/barn.h"
+#include "percpu/budget.h"
 #include "percpu/limits.h"
 #include "percpu/sheaf.h"
 
@@ -89,6 +90,9 @@ bool sheaf_see_volume(struct sheaf_cache *cache)
 	uint32_t exchanges = os_load_relaxed(&cache->exchanges);
 
 	if (exchanges >= MANY_EXCHANGES + RENEWALS)
+		return false;
+	/* They grow when there is memory for that again. */
+	if (exchanges + 1 == MANY_EXCHANGES && sheaf_budget_is_over())
 		return false;
 	os_store_relaxed(&cache->exchanges, exchanges + 1);
 	if (exchanges + 1 == MANY_EXCHANGES)

@@ -14,6 +14,7 @@
 #include "os/probe.h"
 #include "os/tsan.h"
 #include "percpu/barn.h"
+#include "percpu/budget.h"
 #include "percpu/cells.h"
 #include "percpu/flow.h"
 #include "percpu/harvest.h"
@@ -124,6 +125,10 @@ static void *alloc_from_barn(struct sheaf_cache *cache, const char *call)
 	sheaf_flow(cache, full, cell.cpu);
 	object = take_newest(full);
 	left = install_full(cache, full, call);
+	if (left && sheaf_budget_is_over()) {
+		sheaf_release(cache, left);
+		left = NULL;
+	}
 	stat_add(&cache->slab, left ? STAT_exchange_empty : STAT_barn_get_only, 1);
 	probe(barn_get, cache->slab.name, full, cell.cpu);
 	barn_finish(cache, &cell, left);

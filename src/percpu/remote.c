@@ -5,6 +5,7 @@
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "percpu/barn.h"
+#include "percpu/budget.h"
 #include "percpu/cells.h"
 #include "percpu/in_hand.h"
 #include "percpu/nolock.h"
@@ -64,7 +65,7 @@ static struct sheaf *send_home(struct sheaf_cache *cache, struct sheaf *full, un
 	bool done;
 
 	empty = barn_begin_empty_on(cache, node, &cell);
-	done = empty && cell.may_be_full;
+	done = empty && cell.may_be_full && !sheaf_budget_is_over();
 	if (empty)
 		barn_finish(cache, &cell, done ? full : NULL);
 	if (done) {

@@ -7,6 +7,7 @@
 #include "os/probe.h"
 #include "page/pool.h"
 #include "percpu/barn.h"
+#include "percpu/budget.h"
 #include "percpu/harvest.h"
 #include "percpu/in_hand.h"
 #include "percpu/rows.h"
@@ -27,6 +28,7 @@ static size_t sheaf_bytes(unsigned int capacity)
 void sheaf_release(struct sheaf_cache *cache, struct sheaf *sheaf)
 {
 	stat_add(&cache->slab, STAT_sheaf_free, 1);
+	sheaf_budget_uncharge(cache, sheaf->capacity);
 	pool_free(sheaf, sheaf_bytes(sheaf->capacity));
 }
 
@@ -42,8 +44,10 @@ struct sheaf *sheaf_make(struct sheaf_cache *cache, uint32_t capacity)
 {
 	struct sheaf *sheaf = pool_alloc(sheaf_bytes(capacity));
 
-	if (sheaf)
+	if (sheaf) {
 		sheaf->capacity = capacity;
+		sheaf_budget_charge(cache, capacity);
+	}
 	stat_add(&cache->slab, STAT_sheaf_alloc, sheaf != NULL);
 	return sheaf;
 }

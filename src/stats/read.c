@@ -23,6 +23,7 @@
 #include "os/view.h"
 #include "page/map.h"
 #include "percpu/barn.h"
+#include "percpu/budget.h"
 #include "percpu/harvest.h"
 #include "percpu/rows.h"
 #include "rcu/rcu_free.h"
@@ -249,6 +250,8 @@ static void read_process(struct sheaf_stats *out)
 	out->large_bytes = large_bytes();
 	out->mapped_bytes = map_bytes();
 	out->rcu_bytes = grace_bytes();
+	out->sheaf_bytes = os_load_relaxed(&sheaf_budget.used);
+	out->sheaf_budget = sheaf_budget.limit;
 	os_resident(&resident, &peak);
 	out->resident_bytes = resident;
 	out->peak_resident_bytes = peak;

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The process's budget of sheaves: what counts, what happens above it, and how sheaves come back
+ * below it. One thread, on one CPU.
+ */
+#include "percpu/budget.h"
+
+#include <sched.h>
+#include <sheaf/stats.h>
+#include <stdlib.h>
+
+#include "cache/cache.h"
+#include "kit/cache.h"
+#include "kit/process.h"
+#include "kit/unit.h"
+#include "os/machine.h"
+#include "os/memory.h"
+#include "percpu/flow.h"
+#include "percpu/sheaf.h"
+
+enum {
+	SIZE = 256,
+	CAPACITY = 28,
+	SHEAVES = 20, /* of a batch: more than slots hold, less than a barn */
+	OBJECTS = SHEAVES * CAPACITY,
+	SHEAF = SIZE * CAPACITY, /* bytes */
+	BUSY = 1200,		 /* swaps after which sheaves have grown */
+};
+
+static struct kmem_cache *s;
+static size_t usual; /* the limit */
+static void *objects[OBJECTS];
+
+static size_t bytes(void)
+{
+	struct sheaf_stats stats;
+
+	sheaf_stats(&stats);
+	return stats.sheaf_bytes;
+}
+
+static struct kmem_cache *new_cache(unsigned int capacity)
+{
+	const struct kmem_cache_args args = {.sheaf_capacity = capacity};
+	struct kmem_cache *made = kmem_cache_create("budget", SIZE, &args, SLAB_NO_MERGE);
+
+	assert_non_null(made);
+	return made;
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	pin((unsigned int)sched_getcpu());
+	s = new_cache(CAPACITY);
+	usual = sheaf_budget.limit;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	sheaf_budget.limit = usual;
+	assert_int_equal(kmem_cache_verify(s), 0);
+	kmem_cache_destroy(s);
+	return 0;
+}
+
+static void take_batch(void)
+{
+	for (int i = 0; i < OBJECTS; i++) {
+		objects[i] = kmem_cache_alloc(s, GFP_KERNEL);
+		assert_non_null(objects[i]);
+	}
+}
+
+static void free_batch(void)
+{
+	for (int i = 0; i < OBJECTS; i++)
+		kmem_cache_free(s, objects[i]);
+}
+
+/* From now on sheaves must not hold more than now. */
+static void allow_no_more(void)
+{
+	sheaf_budget.limit = sheaf_budget.used;
+}
+
+static void limit_is_a_part_of_memory(void **state)
+{
+	struct sheaf_stats stats;
+
+	(void)state;
+	sheaf_stats(&stats);
+	assert_int_equal(stats.sheaf_budget, os_memory() / BUDGET_PART);
+	assert_true(stats.sheaf_bytes <= stats.sheaf_budget);
+}
+
+static void every_sheaf_counts_while_it_exists(void **state)
+{
+	size_t before = bytes();
+
+	(void)state;
+	take_batch();
+	free_batch();
+	assert_in_range(bytes() - before, (SHEAVES - 1) * SHEAF, (SHEAVES + 2) * SHEAF);
+	/* They become empty, and count as before. */
+	before = bytes();
+	take_batch();
+	assert_int_equal(bytes(), before);
+	free_batch();
+	assert_int_equal(bytes(), before);
+	kmem_cache_shrink(s);
+	assert_true(look(s).objects_in_sheaves == 0);
+	kmem_cache_destroy(s);
+	s = new_cache(CAPACITY);
+	assert_true(bytes() <= before - (SHEAVES - 1) * SHEAF);
+}
+
+static void prefilled_sheaves_count(void **state)
+{
+	size_t before = bytes();
+	struct slab_sheaf *oversize = kmem_cache_prefill_sheaf(s, GFP_KERNEL, 100), *usual_one;
+
+	(void)state;
+	assert_non_null(oversize);
+	assert_int_equal(bytes() - before, 100 * SIZE);
+	sheaf_budget.limit = before;
+	usual_one = kmem_cache_prefill_sheaf(s, GFP_KERNEL, CAPACITY);
+	assert_non_null(usual_one);
+	kmem_cache_return_sheaf(s, GFP_KERNEL, oversize);
+	kmem_cache_return_sheaf(s, GFP_KERNEL, usual_one);
+	/* Main and spare. */
+	assert_in_range(bytes(), before, before + 2 * SHEAF);
+}
+
+/* Main and spare are all that this CPU has. */
+static void full_sheaves_are_flushed(void **state)
+{
+	struct kmem_cache_stats stats;
+	size_t before = bytes();
+
+	(void)state;
+	allow_no_more();
+	for (int round = 0; round < 3; round++) {
+		take_batch();
+		free_batch();
+		stats = look(s);
+		assert_int_equal(stats.barn_full + stats.barn_empty, 0);
+		assert_true(stats.objects_in_sheaves <= 2 * CAPACITY);
+		assert_true(bytes() <= before + 2 * SHEAF);
+	}
+}
+
+/* The budget became smaller, or others used it up, while the barn had sheaves. */
+static void barn_goes_down_with_use(void **state)
+{
+	size_t before = bytes();
+
+	(void)state;
+	take_batch();
+	free_batch();
+	assert_true(look(s).barn_full >= SHEAVES - 2);
+	sheaf_budget.limit = before;
+	take_batch();
+	assert_int_equal(look(s).barn_full + look(s).barn_empty, 0);
+	free_batch();
+	assert_int_equal(look(s).barn_full + look(s).barn_empty, 0);
+	assert_true(bytes() <= before + 2 * SHEAF);
+}
+
+/* Only what is above it goes. */
+static void barn_fills_up_to_the_budget(void **state)
+{
+	size_t before = bytes(), room = SHEAVES / 2 * SHEAF;
+
+	(void)state;
+	sheaf_budget.limit = before + room;
+	for (int round = 0; round < 3; round++) {
+		take_batch();
+		free_batch();
+		assert_in_range(bytes(), before + room - SHEAF, before + room + 2 * SHEAF);
+	}
+	sheaf_budget.limit = usual;
+	take_batch();
+	free_batch();
+	assert_true(look(s).barn_full >= SHEAVES - 3);
+}
+
+static void other_caches_count(void **state)
+{
+	struct kmem_cache *other = s;
+	size_t before = bytes();
+
+	(void)state;
+	take_batch();
+	free_batch();
+	sheaf_budget.limit = before + SHEAVES / 2 * SHEAF;
+	s = kmem_cache_create("budget-2", SIZE, NULL, SLAB_NO_MERGE);
+	assert_non_null(s);
+	take_batch();
+	free_batch();
+	assert_int_equal(look(s).barn_full, 0);
+	assert_true(look(other).barn_full >= SHEAVES - 2);
+	/* Its memory is free for others now. */
+	kmem_cache_destroy(other);
+	take_batch();
+	free_batch();
+	assert_true(look(s).barn_full > 0);
+}
+
+/* A prefilled sheaf that was used in part is not filled again to be stored. */
+static void returned_sheaf_is_not_filled(void **state)
+{
+	struct slab_sheaf *lent = kmem_cache_prefill_sheaf(s, GFP_KERNEL, CAPACITY), *spare;
+	void *object;
+
+	(void)state;
+	spare = kmem_cache_prefill_sheaf(s, GFP_KERNEL, CAPACITY);
+	assert_true(lent && spare);
+	object = kmem_cache_alloc_from_sheaf(s, GFP_KERNEL, lent);
+	assert_non_null(object);
+	kmem_cache_return_sheaf(s, GFP_KERNEL, spare);
+	allow_no_more();
+	sheaf_budget.limit--;
+	kmem_cache_return_sheaf(s, GFP_KERNEL, lent);
+	assert_int_equal(look(s).barn_full + look(s).barn_empty, 0);
+	kmem_cache_free(s, object);
+}
+
+static void sheaves_grow_when_there_is_room(void **state)
+{
+	unsigned int first;
+
+	(void)state;
+	kmem_cache_destroy(s);
+	s = new_cache(0);
+	first = sheaf_capacity(&s->sheaf);
+	kmem_cache_free(s, kmem_cache_alloc(s, GFP_KERNEL));
+	sheaf_budget.limit = 0;
+	for (int i = 0; i < BUSY; i++)
+		sheaf_see_volume(&s->sheaf);
+	assert_int_equal(sheaf_capacity(&s->sheaf), first);
+	sheaf_budget.limit = usual;
+	sheaf_see_volume(&s->sheaf);
+	assert_true(sheaf_capacity(&s->sheaf) > first);
+}
+
+/* Objects of another node: their sheaves are not sent home. */
+static void remote_sheaves_are_flushed(void **state)
+{
+	unsigned int other = os_node() ? 0 : 1;
+	size_t before = bytes();
+
+	(void)state;
+	if (os.nr_nodes < 2)
+		skip();
+	/* Both nodes use the cache, and would take them. */
+	kmem_cache_free(s, kmem_cache_alloc(s, GFP_KERNEL));
+	for (unsigned int cpu = 0; cpu < os.nr_cpus; cpu++)
+		if (os.node_of_row[cpu] == other && pin(cpu)) {
+			kmem_cache_free(s, kmem_cache_alloc(s, GFP_KERNEL));
+			break;
+		}
+	for (int over = 0; over < 2; over++) {
+		for (int i = 0; i < OBJECTS; i++) {
+			objects[i] = kmem_cache_alloc_node(s, GFP_KERNEL, (int)!os_node());
+			assert_non_null(objects[i]);
+		}
+		if (over)
+			sheaf_budget.limit = before;
+		free_batch();
+		assert_int_equal(look(s).barn_full > 0, !over);
+		assert_true(!over || bytes() <= before + 3 * SHEAF);
+		kmem_cache_shrink(s);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(limit_is_a_part_of_memory, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(every_sheaf_counts_while_it_exists, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(prefilled_sheaves_count, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(full_sheaves_are_flushed, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(barn_goes_down_with_use, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(barn_fills_up_to_the_budget, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(other_caches_count, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(returned_sheaf_is_not_filled, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(sheaves_grow_when_there_is_room, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(remote_sheaves_are_flushed, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
