@@ -9,6 +9,8 @@
 #include "os/machine.h"
 #include "os/options.h"
 #include "percpu/barn.h"
+#include "percpu/budget.h"
+#include "percpu/drain.h"
 #include "rcu/rcu_free.h"
 #include "sim/kit/model.h"
 #include "sim/kit/quiet.h"
@@ -421,6 +423,7 @@ static void free_all_fibre(unsigned int fibre, void *unused)
 	(void)unused;
 	if (h->sheaf)
 		kmem_cache_return_sheaf(shared[h->sheaf_of], GFP_KERNEL, h->sheaf);
+	h->sheaf = NULL;
 	while (h->n || h->nr_mail) {
 		receive(h);
 		free_one(h);
@@ -453,6 +456,37 @@ static void check_quiet(struct kmem_cache *s)
 		sim_fail("kmem_cache_verify(%s) found faults", s->name);
 	quiet_slabs(&s->sheaf.slab);
 	sim_faults(true);
+}
+
+struct counted {
+	const struct sheaf_cache *cache;
+	size_t bytes;
+};
+
+static void count_sheaf(void *data, struct sheaf *sheaf)
+{
+	struct counted *counted = data;
+
+	counted->bytes += sheaf_budget_of(counted->cache, sheaf->capacity);
+}
+
+/* J1: there are no sheaves but those of these caches, and those that fibres prefilled. */
+static void check_budget(void)
+{
+	struct counted counted = {NULL, 0};
+
+	for (unsigned int i = 0; i < NR_CACHES; i++) {
+		counted.cache = &shared[i]->sheaf;
+		sheaf_for_each(&shared[i]->sheaf, count_sheaf, &counted);
+	}
+	for (unsigned int i = 0; i < now->fibres; i++)
+		if (holders[i].sheaf) {
+			counted.cache = &shared[holders[i].sheaf_of]->sheaf;
+			count_sheaf(&counted, (struct sheaf *)holders[i].sheaf);
+		}
+	if (counted.bytes != sheaf_budget.used)
+		sim_fail("sheaves have room for %zu bytes, and %zu are counted", counted.bytes,
+			 sheaf_budget.used);
 }
 
 /* There are no readers: everything that waits must have a requested grace period, and a barrier
@@ -502,11 +536,14 @@ void storm_run(const struct storm *storm)
 	now = storm;
 	readers_register();
 	make_caches();
+	if (storm->budget)
+		sheaf_budget.limit = storm->budget;
 	for (unsigned int round = 0; round <= storm->rounds; round++) {
 		sim_run(storm->fibres, round < storm->rounds ? storm_fibre : free_all_fibre, NULL);
 		check_retired(round == storm->rounds || sim_below(2));
 		for (unsigned int i = 0; i < NR_CACHES; i++)
 			check_quiet(shared[i]);
+		check_budget();
 	}
 	if (model_live())
 		sim_fail("%zu objects are live when all were freed", model_live());
@@ -521,4 +558,6 @@ void storm_run(const struct storm *storm)
 		if (shared[i]->name)
 			sim_fail("%s was destroyed, and is there still", shared[i]->name);
 	}
+	if (sheaf_budget.used)
+		sim_fail("%zu bytes of sheaves are left", sheaf_budget.used);
 }

@@ -14,6 +14,7 @@ struct storm {
 	bool memory_refused;
 	unsigned int retires; /* of 256 operations, these concern RCU */
 	unsigned int drains;  /* of 256 operations, these are shrinks of the small cache */
+	unsigned int budget;  /* bytes of sheaves; 0: the default */
 };
 
 /* Make caches, do all rounds, free everything, and prove that nothing is left. */

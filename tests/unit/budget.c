@@ -139,6 +139,7 @@ static void full_sheaves_are_flushed(void **state)
 {
 	struct kmem_cache_stats stats;
 	size_t before = bytes();
+	uint64_t made = 0;
 
 	(void)state;
 	allow_no_more();
@@ -146,6 +147,9 @@ static void full_sheaves_are_flushed(void **state)
 		take_batch();
 		free_batch();
 		stats = look(s);
+		/* They are used again: no others are made and freed all the time. */
+		assert_true(!made || stats.sheaf_alloc == made);
+		made = stats.sheaf_alloc;
 		assert_int_equal(stats.barn_full + stats.barn_empty, 0);
 		assert_true(stats.objects_in_sheaves <= 2 * CAPACITY);
 		assert_true(bytes() <= before + 2 * SHEAF);
@@ -276,6 +280,28 @@ static void remote_sheaves_are_flushed(void **state)
 	}
 }
 
+/* ... and not exchanged for empty ones. */
+static void remote_sheaves_take_no_place(void **state)
+{
+	unsigned int here = os_cpu(), node = os_node();
+	size_t before = bytes();
+
+	(void)state;
+	if (os.nr_nodes < 2)
+		skip();
+	take_batch();
+	free_batch();
+	take_batch();
+	assert_true(look(s).barn_empty > 2);
+	for (unsigned int cpu = 0; cpu < os.nr_cpus; cpu++)
+		if (os.node_of_row[cpu] != node && pin(cpu))
+			break;
+	sheaf_budget.limit = before;
+	free_batch();
+	assert_int_equal(look(s).barn_full, 0);
+	pin(here);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -290,6 +316,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(returned_sheaf_is_not_filled, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(sheaves_grow_when_there_is_room, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(remote_sheaves_are_flushed, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(remote_sheaves_take_no_place, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The process's budget on a large machine: many caches on every CPU. Barns together never hold more
+ * than it, and what all sheaves have room for is at most the budget and the sheaves that CPUs work
+ * with. When one cache goes, the others' CPUs get its part.
+ */
+#include <stdio.h>
+
+#include "cache/cache.h"
+#include "os/machine.h"
+#include "percpu/barn.h"
+#include "percpu/budget.h"
+#include "percpu/drain.h"
+#include "sim/sim.h"
+
+enum {
+	CACHES = 40,
+	BATCH = 6, /* sheaves that a CPU allocates, and frees then */
+	MOST = 4096,
+	WORKING = 2, /* main and spare; there are no retired objects */
+	FEW_FIBRES = 48,
+	ROUNDS = 6,
+};
+
+struct barns {
+	const struct sheaf_cache *cache;
+	size_t bytes;
+};
+
+static struct kmem_cache *caches_made[CACHES];
+static size_t most_in_barns, without; /* bytes */
+
+static unsigned int size_of(unsigned int i)
+{
+	return 32u << i % 6;
+}
+
+static void make_caches(void)
+{
+	for (unsigned int i = 0; i < CACHES; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "cache-%u", i);
+		caches_made[i] = kmem_cache_create(name, size_of(i), NULL, SLAB_NO_MERGE);
+		if (!caches_made[i])
+			sim_fail("no memory");
+	}
+}
+
+static void add_cells(void *data, uintptr_t *cells, unsigned int n)
+{
+	struct barns *barns = data;
+
+	for (unsigned int i = 0; i < n; i++)
+		if (cells[i])
+			barns->bytes +=
+				sheaf_budget_of(barns->cache, barn_sheaf(cells[i])->capacity);
+}
+
+static size_t in_barns(void)
+{
+	struct barns barns = {NULL, 0};
+
+	for (unsigned int i = 0; i < CACHES; i++)
+		if (caches_made[i]) {
+			barns.cache = &caches_made[i]->sheaf;
+			barn_for_each_cells(&caches_made[i]->sheaf, add_cells, &barns);
+		}
+	return barns.bytes;
+}
+
+static unsigned int take(struct kmem_cache *s, void **objects)
+{
+	unsigned int n = BATCH * sheaf_capacity(&s->sheaf);
+
+	for (unsigned int i = 0; i < n; i++) {
+		objects[i] = kmem_cache_alloc(s, GFP_KERNEL);
+		if (!objects[i])
+			sim_fail("no memory");
+	}
+	return n;
+}
+
+static void give(struct kmem_cache *s, void **objects, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		kmem_cache_free(s, objects[i]);
+}
+
+/* On the CPU of the caller. */
+static void use(struct kmem_cache *s)
+{
+	void *objects[MOST];
+
+	give(s, objects, take(s, objects));
+}
+
+/* What CPUs work with, if so many have used each cache. */
+static size_t working(size_t cpus)
+{
+	size_t bytes = 0;
+
+	for (unsigned int i = 0; i < CACHES; i++)
+		if (caches_made[i])
+			bytes += WORKING * sheaf_budget_of(&caches_made[i]->sheaf,
+							   sheaf_capacity(&caches_made[i]->sheaf));
+	return bytes * cpus;
+}
+
+static void check(size_t cpus)
+{
+	size_t barns = in_barns();
+
+	if (barns > sheaf_budget.limit)
+		sim_fail("barns hold %zu bytes, of %zu", barns, sheaf_budget.limit);
+	if (sheaf_budget.used > sheaf_budget.limit + working(cpus))
+		sim_fail("sheaves have room for %zu bytes, of %zu and %zu in slots",
+			 sheaf_budget.used, sheaf_budget.limit, working(cpus));
+	most_in_barns = barns > most_in_barns ? barns : most_in_barns;
+}
+
+static void use_all(unsigned int cpus)
+{
+	for (unsigned int cpu = 0; cpu < cpus; cpu++) {
+		sim_go_to(cpu);
+		for (unsigned int i = 0; i < CACHES; i++)
+			if (caches_made[i])
+				use(caches_made[i]);
+		check(cpu + 1);
+	}
+}
+
+static void destroy_from(unsigned int first)
+{
+	for (unsigned int i = first; i < CACHES; i++) {
+		kmem_cache_destroy(caches_made[i]);
+		caches_made[i] = NULL;
+	}
+}
+
+/* Every CPU has its objects at the same time: none takes those of another. */
+static void use_at_once(struct kmem_cache *s, unsigned int cpus)
+{
+	static void *objects[384][MOST];
+	unsigned int n[384];
+
+	for (unsigned int cpu = 0; cpu < cpus; cpu++) {
+		sim_go_to(cpu);
+		n[cpu] = take(s, objects[cpu]);
+	}
+	for (unsigned int cpu = 0; cpu < cpus; cpu++) {
+		sim_go_to(cpu);
+		give(s, objects[cpu], n[cpu]);
+	}
+}
+
+static unsigned int full_here(struct kmem_cache *s, unsigned int cpu)
+{
+	unsigned int full = 0;
+
+	for (unsigned int i = 0; i < barn_shard_cells(); i++)
+		full += slot_of_row(s->sheaf.at.handle, cpu)->cells[i] & BARN_FULL;
+	return full;
+}
+
+/* Every CPU uses every cache, one after the other. */
+static int many(void *data)
+{
+	const struct sim_config *config = data;
+	struct kmem_cache *s;
+
+	sim_start(config);
+	make_caches();
+	/* Without a bound, this is what they want. */
+	use_all(4);
+	without = in_barns() / 4 * config->cpus;
+	most_in_barns = 0;
+	for (unsigned int i = 0; i < CACHES; i++)
+		kmem_cache_shrink(caches_made[i]);
+	sheaf_budget.limit = without / 4;
+	use_all(config->cpus);
+	printf("%u CPUs: barns of %u caches hold %zu KiB of %zu, and would hold %zu\n",
+	       config->cpus, CACHES, most_in_barns >> 10, sheaf_budget.limit >> 10, without >> 10);
+	fflush(stdout);
+	if (!most_in_barns || sheaf_budget.used < sheaf_budget.limit)
+		sim_fail("the budget is not used");
+	/* The rest have room now, and a busy cache has shards on all CPUs. */
+	destroy_from(1);
+	sheaf_budget.limit = without;
+	s = caches_made[0];
+	for (unsigned int round = 0; round < 2; round++)
+		use_at_once(s, config->cpus);
+	for (unsigned int cpu = 0; cpu < config->cpus; cpu++)
+		if (full_here(s, cpu) < 2)
+			sim_fail("CPU %u's shard has %u full sheaves", cpu, full_here(s, cpu));
+	destroy_from(0);
+	if (sheaf_budget.used)
+		sim_fail("%zu bytes are left", sheaf_budget.used);
+	return 0;
+}
+
+/* The same caches on many CPUs at once, and the limit changes. */
+static void together_fibre(unsigned int fibre, void *data)
+{
+	const struct sim_config *config = data;
+
+	sim_go_to(fibre * config->cpus / FEW_FIBRES);
+	for (unsigned int round = 0; round < ROUNDS; round++)
+		use(caches_made[sim_below(CACHES)]);
+}
+
+static int together(void *data)
+{
+	const struct sim_config *config = data;
+
+	sim_start(config);
+	make_caches();
+	for (unsigned int i = 0; i < 4; i++) {
+		sheaf_budget.limit = (size_t)(i % 2 ? 1 : 4) << 20;
+		sim_run(FEW_FIBRES, together_fibre, data);
+		if (sheaf_budget.used > ((size_t)4 << 20) + working(FEW_FIBRES))
+			sim_fail("round %u: sheaves have room for %zu bytes", i, sheaf_budget.used);
+	}
+	for (unsigned int i = 0; i < CACHES; i++)
+		if (kmem_cache_verify(caches_made[i]))
+			sim_fail("cache %u is not in order", i);
+	destroy_from(0);
+	if (sheaf_budget.used)
+		sim_fail("%zu bytes are left", sheaf_budget.used);
+	return 0;
+}
+
+static int run(int (*body)(void *data), unsigned int cpus, unsigned int nodes, unsigned int backend)
+{
+	struct sim_config config = {.seed = 1,
+				    .cpus = cpus,
+				    .nodes = nodes,
+				    .backend = backend,
+				    .switching = SIM_ALWAYS / 64,
+				    .silent = true,
+				    .max_steps = UINT64_MAX};
+	uint64_t hash;
+
+	return sim_in_child(body, &config, &hash) != 0;
+}
+
+int main(void)
+{
+	int failed = 0;
+
+	failed += run(many, 4, 1, OS_BACKEND_RSEQ);
+	failed += run(many, 384, 1, OS_BACKEND_RSEQ);
+	failed += run(many, 384, 4, OS_BACKEND_TRYLOCK);
+	failed += run(together, 48, 1, OS_BACKEND_RSEQ);
+	failed += run(together, 384, 8, OS_BACKEND_RSEQ);
+	failed += run(together, 384, 8, OS_BACKEND_TRYLOCK);
+	return failed != 0;
+}
