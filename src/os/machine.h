@@ -68,7 +68,8 @@ struct os_machine {
 	uint32_t nr_rows;      /* of nr_cpus CPUs, and after these nr_stand_ins of each node */
 	uint32_t nr_stand_ins; /* as many as fit into OS_MAX_ROWS */
 	uint32_t nr_nodes;
-	uint32_t nr_allowed;   /* CPUs on which the program was allowed to run when it began */
+	uint32_t quota;	       /* CPUs whose time its control group then had; 0: all */
+	uint32_t nr_allowed;   /* CPUs on which it was allowed to run then; at most the quota */
 	uint32_t node_allowed; /* CPUs of the node that has most of them */
 	size_t page_size;      /* the system's page size: see os/memory.h */
 	uint16_t node_of_row[OS_MAX_ROWS];

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "os/atomic.h"
+#include "os/linux/cgroup.h"
 #include "os/linux/map.h"
 #include "os/machine.h"
 #include "os/report.h"
@@ -84,9 +85,11 @@ size_t os_memory(void)
 	int saved = errno;
 	struct sysinfo info;
 	bool known = sysinfo(&info) == 0;
+	size_t granted = cgroup_memory(),
+	       all = known ? (size_t)info.totalram * info.mem_unit : SIZE_MAX;
 
 	errno = saved;
-	return known ? (size_t)info.totalram * info.mem_unit : SIZE_MAX;
+	return granted < all ? granted : all;
 }
 
 void os_unreserve(void *address, size_t size)

@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "os/linux/cgroup.h"
 #include "os/linux/file.h"
 #include "os/machine.h"
 #include "os/options.h"
@@ -249,6 +250,13 @@ static void find_llcs(void)
 		for_each_in_list(text, find_llc, 0);
 }
 
+static void find_quota(void)
+{
+	size_t cpus = cgroup_cpus();
+
+	os.quota = cpus < OS_MAX_ROWS ? (uint32_t)cpus : 0;
+}
+
 bool topology_find(void)
 {
 	bool known = find_rows();
@@ -256,6 +264,7 @@ bool topology_find(void)
 	find_present();
 	find_nodes();
 	find_llcs();
+	find_quota();
 	return known;
 }
 

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the process's control group grants: memory, and the time of so many CPUs. A group has no
+ * more than those around it, up to the root of the hierarchy that this process sees. Both versions.
+ *
+ *   /proc/self/cgroup:  0::/a/b       memory.max and cpu.max in ROOT/a/b, ROOT/a, ROOT
+ *                       4:memory:/c   memory.limit_in_bytes in ROOT/memory/c, ROOT/memory
+ *                       1:cpu:/d      cpu.cfs_quota_us, cpu.cfs_period_us in ROOT/cpu/d, ROOT/cpu
+ *
+ * Callers: src/os/linux/, tests.
+ */
+#ifndef SHEAF_OS_LINUX_CGROUP_H
+#define SHEAF_OS_LINUX_CGROUP_H
+
+#include <stddef.h>
+
+#define CGROUP_ROOT "/sys/fs/cgroup"
+
+/* For the text of /proc/self/cgroup: bytes of memory, and CPUs, rounded up; SIZE_MAX without a
+ * limit. errno may change. */
+size_t cgroup_memory_of(const char *root, const char *groups);
+size_t cgroup_cpus_of(const char *root, const char *groups);
+
+/* The same for this process, now. */
+size_t cgroup_memory(void);
+size_t cgroup_cpus(void);
+
+#endif

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/* Limits of control groups, in hierarchies of files that look like those of the system. */
+#include "os/linux/cgroup.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "kit/unit.h"
+#include "os/machine.h"
+#include "os/memory.h"
+
+static char root[] = "/tmp/sheaf-cgroup-XXXXXX";
+
+static void write_file(const char *path, const char *text)
+{
+	char whole[256];
+	FILE *file;
+
+	snprintf(whole, sizeof(whole), "%s/%s", root, path);
+	for (char *slash = whole + strlen(root) + 1; (slash = strchr(slash, '/')); slash++) {
+		*slash = '\0';
+		mkdir(whole, 0700);
+		*slash = '/';
+	}
+	file = fopen(whole, "we");
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	memset(root + sizeof(root) - 7, 'X', 6);
+	return mkdtemp(root) ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	char command[64];
+
+	(void)state;
+	snprintf(command, sizeof(command), "rm -r %s", root);
+	return system(command);
+}
+
+static void no_group_means_no_limit(void **state)
+{
+	(void)state;
+	assert_true(cgroup_memory_of(root, "") == SIZE_MAX);
+	assert_true(cgroup_cpus_of(root, "0::/nowhere\n") == SIZE_MAX);
+	assert_true(cgroup_memory_of(root, "nonsense\n0:\n::\n3:memory\n") == SIZE_MAX);
+}
+
+static void unified_groups(void **state)
+{
+	(void)state;
+	write_file("a/b/memory.max", "max\n");
+	write_file("a/b/cpu.max", "max 100000\n");
+	assert_true(cgroup_memory_of(root, "0::/a/b\n") == SIZE_MAX);
+	assert_true(cgroup_cpus_of(root, "0::/a/b\n") == SIZE_MAX);
+	write_file("a/b/memory.max", "268435456\n");
+	write_file("a/b/cpu.max", "250000 100000\n");
+	assert_int_equal(cgroup_memory_of(root, "0::/a/b\n"), 268435456);
+	assert_int_equal(cgroup_cpus_of(root, "0::/a/b\n"), 3);
+	/* No more than those around it. */
+	write_file("a/memory.max", "1000000\n");
+	write_file("a/cpu.max", "100000 100000\n");
+	assert_int_equal(cgroup_memory_of(root, "0::/a/b\n"), 1000000);
+	assert_int_equal(cgroup_cpus_of(root, "0::/a/b\n"), 1);
+	write_file("memory.max", "4096\n");
+	assert_int_equal(cgroup_memory_of(root, "0::/a/b"), 4096);
+	assert_int_equal(cgroup_memory_of(root, "0::/\n"), 4096);
+	/* What the process cannot see may still be below the root that it sees. */
+	assert_int_equal(cgroup_memory_of(root, "0::/hidden/group\n"), 4096);
+}
+
+static void separate_hierarchies(void **state)
+{
+	static const char groups[] = "4:memory:/m/x\n3:cpu,cpuacct:/c\n2:cpuset:/s\n0::/\n";
+
+	(void)state;
+	write_file("memory/m/x/memory.limit_in_bytes", "9223372036854771712\n");
+	write_file("memory/m/memory.limit_in_bytes", "123456789\n");
+	write_file("cpu/c/cpu.cfs_quota_us", "-1\n");
+	write_file("cpu/c/cpu.cfs_period_us", "100000\n");
+	assert_int_equal(cgroup_memory_of(root, groups), 123456789);
+	assert_true(cgroup_cpus_of(root, groups) == SIZE_MAX);
+	write_file("cpu/c/cpu.cfs_quota_us", "150000\n");
+	assert_int_equal(cgroup_cpus_of(root, groups), 2);
+	write_file("cpu/c/cpu.cfs_period_us", "0\n");
+	assert_true(cgroup_cpus_of(root, groups) == SIZE_MAX);
+	/* cpuset and cpuacct are not cpu. */
+	assert_true(cgroup_cpus_of(root, "3:cpuset:/c\n2:cpuacct:/c\n") == SIZE_MAX);
+}
+
+static void long_paths_are_left_out(void **state)
+{
+	static char groups[3000];
+
+	(void)state;
+	write_file("memory.max", "4096\n");
+	memset(groups, 'x', sizeof(groups) - 1);
+	memcpy(groups, "0::/", 4);
+	assert_true(cgroup_memory_of(root, groups) == SIZE_MAX);
+}
+
+static void a_quota_bounds_the_cpus_in_use(void **state)
+{
+	(void)state;
+	os.nr_cpus = 8;
+	os.nr_nodes = 2;
+	for (uint32_t cpu = 0; cpu < os.nr_cpus; cpu++) {
+		os.node_of_row[cpu] = cpu / 4;
+		os.place_of[cpu].allowed = 1;
+	}
+	os_find_places();
+	assert_true(os.nr_allowed == 8 && os.node_allowed == 4);
+	os.quota = 3;
+	os_find_places();
+	assert_true(os.nr_allowed == 3 && os.node_allowed == 3);
+	os.quota = 100;
+	os_find_places();
+	assert_true(os.nr_allowed == 8 && os.node_allowed == 4);
+}
+
+static void memory_is_what_the_group_grants(void **state)
+{
+	(void)state;
+	assert_true(os_memory() > 0 && os_memory() <= cgroup_memory());
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(no_group_means_no_limit, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(unified_groups, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(separate_hierarchies, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(long_paths_are_left_out, set_up, tear_down),
+		cmocka_unit_test(a_quota_bounds_the_cpus_in_use),
+		cmocka_unit_test(memory_is_what_the_group_grants),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
