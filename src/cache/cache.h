@@ -20,6 +20,7 @@
 
 #include <string.h>
 
+#include "cache/housekeeping.h"
 #include "cache/index.h"
 #include "debug/slab_debug.h"
 #include "grace/grace.h"
@@ -142,6 +143,7 @@ int cache_validate(struct kmem_cache *s);
 static inline void cache_leave(void)
 {
 	grace_start_wanted();
+	housekeep_if_due();
 	os_report_kept();
 	if (__builtin_expect(os_load_relaxed(&os_channel_is_on), 0))
 		control_look();
@@ -157,10 +159,11 @@ struct sheaf_calls cache_calls_destroyed(void);
  * another capacity. */
 void cache_flow_changed(struct kmem_cache *s);
 
-/* Called at the end of slow paths that exchange whole sheaves. If one misses a change, the next one
- * handles it. */
+/* Called at the end of slow paths that exchange whole sheaves, before cache_leave(). If one misses
+ * a change, the next one handles it. */
 static inline void cache_see_flow(struct kmem_cache *s)
 {
+	decay_see_time(os_now_ms());
 	if (__builtin_expect(os_load_relaxed(&s->sheaf.flow_changed), 0))
 		cache_flow_changed(s);
 }

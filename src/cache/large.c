@@ -103,6 +103,7 @@ static void free_run(struct kmem_cache *s, void *block)
 {
 	(void)s;
 	large_free(block);
+	housekeep_if_due();
 	os_report_kept();
 }
 

@@ -140,6 +140,7 @@ static void after_fork_in_child(void)
 			stop_counting(s);
 	}
 	quarantine_after_fork();
+	housekeeping_after_fork();
 	os_reports_after_fork();
 	os_report_kept();
 	os_callback_forked();

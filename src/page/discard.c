@@ -88,7 +88,7 @@ void range_grown(struct range *range, struct chunk *chunk)
 
 void range_taken(struct range *range, struct chunk *chunk)
 {
-	range->peak[0] = larger(range->peak[0], range->used);
+	decay_used(&range->decay, range->used);
 	if (chunk->nr_free == 0 && chunk->advice == CHUNK_PARTS)
 		advise(range, chunk, CHUNK_HUGE);
 }
@@ -157,22 +157,17 @@ static bool may_part(struct range *range, struct chunk *chunk)
 /* Dirty pages that may always stay: this number of bytes, or more if page_keep says so. */
 static size_t keep_pages(size_t bytes)
 {
-	if (os_options.tiny)
+	if (os_options.tiny || (!os_options.decay && !os_options.decay_never))
 		bytes /= TINY_PART;
 	return larger(bytes, (size_t)os_options.page_keep << 20) >> OS_PAGE_SHIFT;
 }
 
-/* Pages that were in use lately and are not now. */
-static size_t freed_lately(struct range *range, uint32_t now)
+/* The most dirty pages of a node that may stay because they were in use lately. */
+static size_t keep_most(void)
 {
-	uint32_t passed = now - range->since;
-
-	if (passed >= PAGE_KEEP_MS) {
-		range->peak[1] = passed < 2 * PAGE_KEEP_MS ? range->peak[0] : range->used;
-		range->peak[0] = range->used;
-		range->since = now;
-	}
-	return larger(range->peak[0], range->peak[1]) - range->used;
+	if (os_options.tiny)
+		return 0;
+	return ((size_t)os_options.decay_most << 20 >> OS_PAGE_SHIFT) / os.nr_nodes;
 }
 
 /*
@@ -181,11 +176,14 @@ static size_t freed_lately(struct range *range, uint32_t now)
  */
 static size_t keep_for_return(struct range *range)
 {
+	size_t step = PAGE_DISCARD_MAX >> OS_PAGE_SHIFT, wanted;
 	uint32_t now = os_now_ms();
-	size_t most = os_options.tiny ? 0 : PAGE_KEEP_PEAK / os.nr_nodes,
-	       step = PAGE_DISCARD_MAX >> OS_PAGE_SHIFT;
-	size_t wanted = smaller(freed_lately(range, now), most >> OS_PAGE_SHIFT);
 
+	decay_see_time(now);
+	if (os_options.decay_never)
+		return SIZE_MAX / 2;
+	wanted =
+		smaller(decay_kept(&range->decay, range->used, now, os_options.decay), keep_most());
 	if (wanted >= range->kept) {
 		range->kept = wanted;
 	} else if (++range->frees >= PAGE_DISCARD_FREES ||
@@ -198,33 +196,68 @@ static size_t keep_for_return(struct range *range)
 }
 
 /*
+ * Return free chunks, those that were freed last first, until this number of dirty pages is left;
+ * at most `most` pages. Returns how many.
+ */
+static size_t discard_whole(struct range *range, size_t wanted, size_t most)
+{
+	size_t given = 0;
+
+	/* Each turn takes one chunk off this list, where other threads may put new ones. */
+	for (size_t turns = most / CHUNK_PAGES; turns > 0 && range->dirty > wanted; turns--) {
+		struct chunk *chunk = range->lists[PAGE_MAX_ORDER];
+
+		if (!chunk)
+			break;
+		/* It may be on the list for larger runs than it has left. */
+		range_relist(range, chunk);
+		if (chunk->list == PAGE_MAX_ORDER)
+			given += discard_dirty(range, chunk);
+	}
+	return given;
+}
+
+/*
  * Return memory until this number of dirty pages is left, but not too much in one call; the next
  * call continues where this one ended. Pages above that number that are left after every chunk was
  * searched cannot be returned, and cause no further search.
  */
-static void discard_parts(struct range *range, size_t wanted)
+static void discard_parts(struct range *range, size_t wanted, size_t left)
 {
-	size_t left = PAGE_DISCARD_MAX >> OS_PAGE_SHIFT;
-
+	left -= discard_whole(range, wanted, left);
 	for (uint32_t n = range->nr_chunks; n > 0 && range->dirty > wanted; n--) {
 		struct chunk *chunk = &range->chunks[range->cursor % range->nr_chunks];
-		size_t given = 0;
 
-		range->cursor++;
-		if (chunk->nr_dirty && may_part(range, chunk))
-			given = discard_dirty(range, chunk);
-		if (given >= left) {
+		if (left < CHUNK_PAGES) {
 			range->stuck = 0; /* The next call goes on. */
 			return;
 		}
-		left -= given;
+		range->cursor++;
+		if (chunk->nr_dirty && may_part(range, chunk))
+			left -= discard_dirty(range, chunk);
 	}
 	range->stuck = range->dirty > wanted ? range->dirty : 0;
 }
 
+/* Dirty pages that may stay in parts of chunks: a program that uses much memory soon uses more
+ * again, and huge pages are worth more to it than their free parts. */
+static size_t keep_parts(const struct range *range)
+{
+	return larger(keep_pages(PAGE_KEEP_PARTS), range->used / 4);
+}
+
+static void discard_surplus_parts(struct range *range, size_t kept, size_t most)
+{
+	size_t parts = keep_parts(range);
+
+	range->stuck = smaller(range->stuck, range->dirty);
+	if (range->dirty - range->stuck > kept + parts)
+		discard_parts(range, kept + parts / 2, most);
+}
+
 void range_given(struct range *range, struct chunk *chunk)
 {
-	size_t kept = keep_for_return(range), parts;
+	size_t kept = keep_for_return(range);
 
 	if (chunk->nr_free == CHUNK_PAGES && chunk->advice == CHUNK_PARTS)
 		make_whole(range, chunk);
@@ -232,11 +265,21 @@ void range_given(struct range *range, struct chunk *chunk)
 		discard_dirty(range, chunk);
 	else if (chunk->nr_free == CHUNK_PAGES) /* All of it can go, if parts could not. */
 		range->stuck -= smaller(range->stuck, CHUNK_PAGES);
-	range->stuck = smaller(range->stuck, range->dirty);
-	/* A program that uses much memory soon uses more again. */
-	parts = larger(keep_pages(PAGE_KEEP_PARTS), range->used / 4);
-	if (range->dirty - range->stuck > kept + parts)
-		discard_parts(range, kept + parts / 2);
+	discard_surplus_parts(range, kept, PAGE_DISCARD_MAX >> OS_PAGE_SHIFT);
+}
+
+bool page_decay(unsigned int node)
+{
+	struct range *range = &ranges[node];
+	size_t kept, most = PAGE_DISCARD_MAX >> OS_PAGE_SHIFT;
+
+	if (!os_trylock(&range->lock))
+		return true;
+	kept = keep_for_return(range);
+	most -= discard_whole(range, kept + keep_pages(PAGE_KEEP_CHUNKS), most);
+	discard_surplus_parts(range, kept, most);
+	range_unlock(range);
+	return kept != 0;
 }
 
 void page_trim(void)
@@ -247,6 +290,7 @@ void page_trim(void)
 
 		os_lock(&range->lock);
 		range->kept = 0;
+		decay_forget(&range->decay, range->used);
 		for (uint32_t i = 0; i < range->nr_chunks; i++) {
 			struct chunk *chunk = &range->chunks[i];
 

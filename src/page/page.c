@@ -140,6 +140,8 @@ void range_relist(struct range *range, struct chunk *chunk)
 {
 	int list = chunk_largest(chunk);
 
+	if (list == PAGE_MAX_ORDER && !chunk->nr_dirty)
+		list = RANGE_CLEAN;
 	if (list == chunk->list)
 		return;
 	unlist_chunk(range, chunk);
@@ -217,11 +219,14 @@ static struct chunk *take_run(struct range *range, unsigned int order, unsigned 
 	struct chunk *chunk;
 	int found;
 
-	for (unsigned int list = order; list <= PAGE_MAX_ORDER; list++)
+	for (unsigned int list = order; list < RANGE_LISTS; list++)
 		while ((chunk = range->lists[list]) != NULL) {
 			found = take_from_chunk(range, chunk, order);
 			if (found >= 0) {
 				*page = (unsigned int)found;
+				/* The rest is used before another chunk is begun. */
+				if (list == RANGE_CLEAN)
+					range_relist(range, chunk);
 				return chunk;
 			}
 			range_relist(range, chunk);

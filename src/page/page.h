@@ -23,12 +23,13 @@
  *      tests nothing else. Those above a range's top read zero.
  *  P4. The amount of free pages that were used and not yet returned ("dirty") is limited. Whole
  *      chunks go back above PAGE_KEEP_CHUNKS, parts of chunks above PAGE_KEEP_PARTS or a quarter of
- *      the memory in use. In addition to both, memory that was freed lately stays, up to
- *      PAGE_KEEP_PEAK. With page_keep=N, nothing goes back below N MiB without page_trim(). The
- *      limit may be exceeded: by memory that one call does not return because that would take long
- *      (PAGE_DISCARD_MAX), and by memory that the system cannot take back: parts of its own, larger
- *      pages, and parts of chunks for which it has no more mappings (discard.c). Pages go back only
- *      when pages are freed: a program that frees none returns none.
+ *      the memory in use. In addition to both, memory that was in use lately stays, on a curve of
+ *      time (decay.h), up to the option decay_most. With page_keep=N, nothing goes back below N MiB
+ *      without page_trim(). The limit may be exceeded: by memory that one call does not return
+ *      because that would take long (PAGE_DISCARD_MAX), and by memory that the system cannot take
+ *      back: parts of its own, larger pages, and parts of chunks for which it has no more mappings
+ *      (discard.c). Pages go back when pages are freed, and when a layer above says that time has
+ *      passed: page_decay().
  *
  * Locks: OS_RANK_PAGES, one for each range; not held while memory returns to the system.
  * Callers: src/slab/, src/page/pool.c for the library's own structures, src/cache/large.c.
@@ -54,16 +55,9 @@
 #define PAGE_KEEP_CHUNKS ((size_t)4 << 20)
 #define PAGE_KEEP_PARTS	 ((size_t)16 << 20)
 /*
- * So many bytes that were freed lately stay, at most: most programs allocate them again. Lately
- * means less than one to two times this number of milliseconds ago. Half: memory that a program
- * needs again each second returns to the system. Double: memory that it does not need stays longer.
- */
-#define PAGE_KEEP_PEAK ((size_t)256 << 20)
-#define PAGE_KEEP_MS   1000
-/*
- * The most bytes that one page_free() returns, 1 to 3 ms in pages of 4 KiB; and the milliseconds,
- * or the freed runs, after which the kept memory shrinks by so much again. A flush of the usual
- * sheaf frees fewer runs.
+ * The most bytes that one call returns, 1 to 3 ms in pages of 4 KiB; and the milliseconds, or the
+ * freed runs, after which the kept memory shrinks by so much again. A flush of the usual sheaf
+ * frees fewer runs.
  */
 #define PAGE_DISCARD_MAX   ((size_t)32 << 20)
 #define PAGE_DISCARD_MS	   10
@@ -115,6 +109,9 @@ struct slab *page_alloc(unsigned int node, unsigned int order);
 /* Name the run's owner in its descriptors: from now on page_slab() finds it. */
 void page_own(struct slab *slab, unsigned int order, struct slab_cache *cache);
 void page_free(struct slab *slab, unsigned int order);
+/* Return what the curve of decay.h no longer keeps on this node, PAGE_DISCARD_MAX at most. Returns
+ * false if it keeps nothing. Does nothing while another thread has the node's lock. */
+bool page_decay(unsigned int node);
 /* Return every free page to the system, including those of kept runs. */
 void page_trim(void);
 

@@ -11,25 +11,29 @@
 #include "os/lock.h"
 #include "os/machine.h"
 #include "page/chunk.h"
+#include "page/decay.h"
 #include "page/page.h"
 
 #define CHUNK_SLABS (CHUNK_PAGES * sizeof(struct slab))
 #define CHUNK_BITS  (CHUNK_PAGES * PAGE_WORDS * sizeof(uint64_t))
 #define CHUNK_MARKS (OS_HUGE >> MARK_SHIFT)
 
+/* Chunks by the largest aligned run in them, and last those that are free and clean. */
+#define RANGE_CLEAN (PAGE_MAX_ORDER + 1)
+#define RANGE_LISTS (RANGE_CLEAN + 1)
+
 struct range {
 	struct os_lock lock;
 	uint32_t nr_chunks; /* used so far, from below */
 	struct chunk *chunks;
 	size_t chunks_committed; /* bytes of the array above */
-	struct chunk *lists[PAGE_MAX_ORDER + 1];
+	struct chunk *lists[RANGE_LISTS];
 	size_t used, dirty; /* pages */
 	size_t stuck;	    /* dirty pages that could not go when all were tried */
-	size_t peak[2];	  /* the most pages used at once: from `since` on, and in the time before */
-	uint32_t since;	  /* in ms: see PAGE_KEEP_MS */
-	uint32_t lowered; /* when `kept` became less, in ms */
-	uint32_t frees;	  /* of runs since then */
-	size_t kept;	  /* dirty pages that may stay for a program that allocates again */
+	struct decay decay; /* of the pages used */
+	uint32_t lowered;   /* when `kept` became less, in ms */
+	uint32_t frees;	    /* of runs since then */
+	size_t kept;	    /* dirty pages that may stay for a program that allocates again */
 	struct {
 		size_t committed, used, free;
 	} shown;	 /* the last values for show.h; bytes */

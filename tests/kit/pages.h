@@ -10,6 +10,7 @@
 #include "kit/clock.h"
 #include "kit/process.h"
 #include "os/machine.h"
+#include "os/options.h"
 #include "os/section.h"
 #include "page/page.h"
 
@@ -54,7 +55,7 @@ static inline char *map_one_row(void)
 /* What was freed until now was not freed lately. */
 static inline void pages_let_time_pass(void)
 {
-	clock_pass_ms(2 * PAGE_KEEP_MS);
+	clock_pass_ms(16 * os_options.decay);
 }
 
 /* So many calls, of which each gives back PAGE_DISCARD_MAX at most, with time between them. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Pages that were freed lately stay, up to a limit; later they go back, a bounded part in each
- * call. */
+/* Pages that were in use lately stay, up to a limit; they go back on a curve of time, a bounded
+ * part in each call, whole chunks first. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -13,8 +13,10 @@
 #include "page/range.h"
 
 enum {
-	LARGE = 9, /* order of a chunk */
-	MANY = PAGE_KEEP_PEAK / OS_HUGE + 64,
+	LARGE = 9,	  /* order of a chunk */
+	MOST = 256 << 20, /* decay_most */
+	DECAY = 10000,	  /* decay, in ms */
+	MANY = MOST / OS_HUGE + 64,
 	CALLS = 2 + MANY / (PAGE_DISCARD_MAX / OS_HUGE)
 };
 
@@ -66,30 +68,117 @@ static void what_was_freed_lately_stays(void **state)
 		assert_true(dirty() >= stays(bytes));
 		assert_true(!os_options.tiny || dirty() <= PAGE_KEEP_PARTS);
 	}
-	/* Less than one time later. */
-	clock_pass_ms(PAGE_KEEP_MS - 1 - CALLS * PAGE_DISCARD_MS);
-	pages_free_some(CALLS);
-	assert_true(dirty() >= stays(bytes));
+	/* Soon after, nearly all of it. */
+	clock_pass_ms(DECAY / DECAY_STEPS);
+	pages_free_some(1);
+	assert_true(dirty() >= stays(bytes - bytes / 20));
 	pages_let_time_pass();
 	pages_free_some(CALLS);
 	assert_true(dirty() <= PAGE_KEEP_PARTS);
 }
 
-/* The peak counts, not what is used at the end of a time. */
-static void the_peak_of_the_time_before_counts(void **state)
+/* What is left of it after these milliseconds, if a call sees them pass in so many steps; with
+ * decay_most it may stay, and what always stays is left out. */
+static size_t left_after(unsigned int ms, unsigned int calls)
+{
+	const size_t always = PAGE_KEEP_CHUNKS;
+
+	begin();
+	take(64, LARGE);
+	give(64, LARGE);
+	for (unsigned int i = 0; i < calls; i++) {
+		clock_pass_ms(ms / calls);
+		for (uint32_t node = 0; node < os.nr_nodes; node++)
+			page_decay(node);
+	}
+	for (unsigned int i = 0; i < CALLS; i++) {
+		clock_pass_ms(PAGE_DISCARD_MS);
+		page_decay(0);
+	}
+	return dirty() > always ? dirty() - always : 0;
+}
+
+static void the_curve(void **state)
+{
+	const size_t bytes = 64 * OS_HUGE;
+
+	(void)state;
+	if (os_options.tiny)
+		skip();
+	for (unsigned int calls = 1; calls <= 100; calls *= 10) {
+		assert_true(left_after(DECAY / 10, calls) > bytes * 7 / 10);
+		assert_true(left_after(DECAY / 4, calls) > bytes * 3 / 10);
+		assert_true(left_after(DECAY / 4, calls) < bytes * 6 / 10);
+		assert_true(left_after(DECAY / 2, calls) < bytes * 2 / 10);
+		assert_true(left_after(DECAY + DECAY / 50, calls) <= bytes / 100 + OS_HUGE);
+	}
+}
+
+/* Exactly, by the arithmetic alone. */
+static void the_curve_of_any_time(void **state)
+{
+	(void)state;
+	for (uint32_t ms = 1; ms <= 3600000; ms = ms * 3 + 1)
+		for (uint32_t calls = 1; calls <= 1000; calls *= 10) {
+			struct decay decay = {.since = UINT32_MAX - 5};
+			uint32_t now = decay.since;
+			size_t kept = 0;
+
+			decay_used(&decay, 1000000);
+			for (uint32_t i = 1; i <= calls; i++)
+				kept = decay_kept(&decay, 0,
+						  now + (uint32_t)((uint64_t)ms * i / calls), ms);
+			/* Steps begin at whole milliseconds. */
+			assert_true(kept <= 10000 || (ms < 6400 && calls > 1));
+			kept = decay_kept(&decay, 0, now + 3 * ms + 3, ms);
+			assert_true(kept <= 10000);
+			assert_true(decay_kept(&decay, 500, now + 3 * ms + 3, ms) == 0 ||
+				    decay.slow > 500);
+		}
+}
+
+/* At once, or never. */
+static void no_time_and_no_end(void **state)
 {
 	(void)state;
 	begin();
+	os_options.decay = 0;
 	take(64, LARGE);
-	clock_pass_ms(PAGE_KEEP_MS);
-	pages_free_some(1); /* a new time begins */
 	give(64, LARGE);
-	clock_pass_ms(PAGE_KEEP_MS);
-	pages_free_some(CALLS); /* and another one */
-	assert_true(dirty() >= stays(64 * OS_HUGE));
-	clock_pass_ms(PAGE_KEEP_MS);
+	assert_true(dirty() <= OS_HUGE);
+	os_options.decay = DECAY;
+	os_options.decay_never = 1;
+	take(64, LARGE);
+	give(64, LARGE);
+	clock_pass_ms(1000 * DECAY);
 	pages_free_some(CALLS);
-	assert_true(dirty() <= PAGE_KEEP_PARTS);
+	assert_true(dirty() >= 64 * OS_HUGE);
+	os_options.decay_never = 0;
+	page_trim();
+	assert_int_equal(dirty(), 0);
+}
+
+/* Parts of chunks stay as long as there are free ones. */
+static void whole_chunks_go_first(void **state)
+{
+	size_t splits;
+
+	(void)state;
+	begin();
+	splits = page_usage().splits;
+	take(128, LARGE - 1);
+	for (unsigned int i = 0; i < 64; i++)
+		page_free(runs[i], LARGE - 1);
+	for (unsigned int i = 64; i < 128; i += 2)
+		page_free(runs[i], LARGE - 1);
+	for (unsigned int i = 0; i < CALLS; i++) {
+		clock_pass_ms(DECAY / 20);
+		page_decay(0);
+		if (page_usage().splits > splits)
+			assert_true(dirty() <= 33 * OS_HUGE);
+	}
+	for (unsigned int i = 65; i < 128; i += 2)
+		page_free(runs[i], LARGE - 1);
 }
 
 static void no_more_than_the_limit_stays(void **state)
@@ -99,9 +188,9 @@ static void no_more_than_the_limit_stays(void **state)
 	take(MANY, LARGE);
 	for (unsigned int i = 0; i < MANY; i++) {
 		page_free(runs[i], LARGE);
-		assert_true(dirty() <= PAGE_KEEP_PEAK / os.nr_nodes + PAGE_KEEP_CHUNKS);
+		assert_true(dirty() <= MOST / os.nr_nodes + PAGE_KEEP_CHUNKS);
 	}
-	assert_true(dirty() >= stays(PAGE_KEEP_PEAK / os.nr_nodes));
+	assert_true(dirty() >= stays(MOST / os.nr_nodes));
 	pages_let_time_pass();
 	pages_free_some(CALLS);
 }
@@ -132,7 +221,7 @@ static void one_call_gives_back_a_part(void **state)
 	for (before = dirty(); before > PAGE_KEEP_PARTS + MANY * OS_HUGE / 2 / 4; calls++) {
 		pages_free_some(1);
 		assert_true(calls < 2 * CALLS);
-		assert_true(before - dirty() <= PAGE_DISCARD_MAX + OS_HUGE);
+		assert_true(before - dirty() <= PAGE_DISCARD_MAX);
 		before = dirty();
 	}
 	assert_true(calls >= 1 || os_options.tiny);
@@ -157,7 +246,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_was_freed_lately_stays),
-		cmocka_unit_test(the_peak_of_the_time_before_counts),
+		cmocka_unit_test(the_curve),
+		cmocka_unit_test(the_curve_of_any_time),
+		cmocka_unit_test(no_time_and_no_end),
+		cmocka_unit_test(whole_chunks_go_first),
 		cmocka_unit_test(no_more_than_the_limit_stays),
 		cmocka_unit_test(one_call_gives_back_a_part),
 		cmocka_unit_test(many_frees_at_once_give_back_a_part),

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the library does from time to time: memory that nobody used for a while goes back.
+ *
+ * The library has no thread of its own. So the slow paths look at the clock (decay_see_time() of
+ * page/decay.h), and a call that finds that DECAY_TICK_MS have passed does one round when it ends:
+ * a bounded piece of work, so that no call takes long. A program that stays on the fast paths, or
+ * calls nothing, pays nothing, and gives nothing back.
+ *
+ * A round:  free pages of one node, on the curve of page/decay.h; each round another node.
+ *
+ * Invariants
+ *  K1. One thread at a time does a round; others go on without it.
+ *  K2. A round begins with no lock held and nothing in hand, and waits for no other thread.
+ *
+ * Locks: those of the layers below, by try-lock where a thread may hold them for long.
+ * Callers: src/cache/.
+ */
+#ifndef SHEAF_CACHE_HOUSEKEEPING_H
+#define SHEAF_CACHE_HOUSEKEEPING_H
+
+#include "page/decay.h"
+
+/* Do a round. */
+void housekeep(void) __attribute__((cold));
+/* In a forked child: the thread that did a round has vanished. */
+void housekeeping_after_fork(void);
+
+/* At the end of a call, as cache_leave(). */
+static inline void housekeep_if_due(void)
+{
+	if (__builtin_expect(os_load_relaxed(&decay_time.due), 0))
+		housekeep();
+}
+
+#endif

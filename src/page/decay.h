@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How much free memory may stay for a program that soon allocates again: what was in use at its
+ * peak, less what is in use now, and this decays.
+ *
+ *   free pages that stay
+ *   100 % |`-.
+ *         |   `.                    1 s: 83 %      5 s: 14 %
+ *         |     `.                  2.5 s: 49 %   10 s: 1 %     (with decay=10000)
+ *         |       `-._
+ *         +------------`--------    time since the peak
+ *
+ * Two values follow what is used: `fast` falls towards it, and `slow` falls towards `fast`. So the
+ * memory that was freed a moment ago stays nearly whole, and what is left after the whole time is
+ * less than one hundredth. A new peak lifts both at once.
+ *
+ * Invariants
+ *  E1. used <= fast <= slow, after each of these calls.
+ *  E2. The curve depends on the time that has passed, not on the number or the times of the calls.
+ *
+ * Locks: the caller's. Callers: src/page/.
+ */
+#ifndef SHEAF_PAGE_DECAY_H
+#define SHEAF_PAGE_DECAY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "os/atomic.h"
+#include "os/machine.h"
+
+/*
+ * The curve has so many steps; in each, a tenth of each distance is lost, so that 0.9 % is left at
+ * the end. Half as many steps of a fifth: the same curve, in steps of 3 % of the memory; double:
+ * twice the work.
+ */
+#define DECAY_STEPS 64
+#define DECAY_PART  10
+
+struct decay {
+	size_t fast, slow; /* in the caller's unit */
+	uint32_t since;	   /* when the last step ended, in ms */
+};
+
+/* More may be in use now. */
+static inline void decay_used(struct decay *decay, size_t used)
+{
+	if (decay->fast < used)
+		decay->fast = used;
+	if (decay->slow < used)
+		decay->slow = used;
+}
+
+/* What may stay now, if `used` is in use. The whole curve takes `ms` milliseconds; 0: nothing
+ * stays. */
+size_t decay_kept(struct decay *decay, size_t used, uint32_t now, uint32_t ms);
+
+/* Forget the peak. */
+static inline void decay_forget(struct decay *decay, size_t used)
+{
+	decay->fast = decay->slow = used;
+}
+
+/*
+ * Time passes in the program's calls. A slow path that knows the time says so, and at the end of
+ * the same or another call the layer above does what is due (src/cache/housekeeping.h). Half as
+ * many milliseconds: twice as many calls pay for it; double: the curve has coarser steps.
+ */
+#define DECAY_TICK_MS 10
+
+struct decay_time {
+	uint32_t due;  /* something may be due now */
+	uint32_t last; /* when it was done last, in ms */
+};
+extern struct decay_time decay_time;
+
+static inline void decay_see_time(uint32_t now)
+{
+	if (__builtin_expect(now - os_load_relaxed(&decay_time.last) >= DECAY_TICK_MS, 0) &&
+	    !os_load_relaxed(&decay_time.due))
+		os_store_relaxed(&decay_time.due, 1);
+}
+
+#endif

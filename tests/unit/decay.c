@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/* Memory goes back by time, inside calls that free no page. */
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "cache/cache.h"
+#include "kit/cache.h"
+#include "kit/pages.h"
+#include "kit/process.h"
+#include "kit/unit.h"
+#include "page/page.h"
+
+enum {
+	DECAY = 10000, /* ms */
+	LARGE = 9,     /* order of 2 MiB */
+	CHUNKS = 32,
+	MANY = 4096, /* objects: more than sheaves hold */
+};
+
+static struct kmem_cache *s;
+static void *objects[MANY];
+
+/* Slow paths that free no page: the objects stay in sheaves. */
+static void call_slow_paths(void)
+{
+	for (unsigned int i = 0; i < MANY / 8; i++)
+		objects[i] = kmem_cache_alloc(s, GFP_KERNEL);
+	for (unsigned int i = 0; i < MANY / 8; i++)
+		kmem_cache_free(s, objects[i]);
+}
+
+static void call_for_ms(unsigned int ms)
+{
+	for (unsigned int i = 0; i < ms; i += DECAY_TICK_MS) {
+		clock_pass_ms(DECAY_TICK_MS);
+		call_slow_paths();
+	}
+}
+
+static void use_and_free(unsigned int chunks)
+{
+	struct slab *runs[CHUNKS];
+
+	for (unsigned int i = 0; i < chunks; i++)
+		runs[i] = page_alloc(0, LARGE);
+	for (unsigned int i = 0; i < chunks; i++)
+		page_free(runs[i], LARGE);
+}
+
+static void free_pages_go_back_in_any_slow_call(void **state)
+{
+	size_t before, begin;
+
+	(void)state;
+	if (os_options.tiny)
+		skip();
+	clock_stands = true;
+	call_for_ms(2 * DECAY);
+	page_trim();
+	begin = page_usage().used;
+	use_and_free(CHUNKS);
+	before = page_usage().dirty;
+	assert_true(before >= CHUNKS * OS_HUGE);
+	/* Nothing goes without time, ... */
+	call_slow_paths();
+	assert_true(page_usage().dirty >= CHUNKS * OS_HUGE);
+	/* ... half of it in a quarter of the time, ... */
+	call_for_ms(DECAY / 4);
+	assert_true(page_usage().dirty < before * 3 / 4);
+	assert_true(page_usage().dirty > before / 4);
+	/* ... and in the end all but what a program may always keep. */
+	call_for_ms(DECAY);
+	assert_true(page_usage().dirty <= PAGE_KEEP_CHUNKS + CHUNKS * OS_HUGE / 100);
+	assert_true(page_usage().used <= begin);
+}
+
+static void nothing_goes_while_nothing_is_called(void **state)
+{
+	size_t before;
+
+	(void)state;
+	if (os_options.tiny)
+		skip();
+	use_and_free(CHUNKS);
+	before = page_usage().dirty;
+	clock_pass_ms(100 * DECAY);
+	assert_int_equal(page_usage().dirty, before);
+	/* One call then does one round. */
+	call_slow_paths();
+	assert_true(page_usage().dirty < before);
+	assert_true(page_usage().dirty >= before - PAGE_DISCARD_MAX);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	pin((unsigned int)sched_getcpu());
+	s = make("decay", 64, SLAB_NO_USER_FLAGS);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(free_pages_go_back_in_any_slow_call),
+		cmocka_unit_test(nothing_goes_while_nothing_is_called),
+	};
+
+	return cmocka_run_group_tests_name("decay", tests, set_up, NULL);
+}
