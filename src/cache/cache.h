@@ -159,7 +159,7 @@ struct sheaf_calls cache_calls_destroyed(void);
  * another capacity. */
 void cache_flow_changed(struct kmem_cache *s);
 
-/* Called at the end of slow paths that exchange whole sheaves, before cache_leave(). If one misses
+/* Called before cache_leave(), at the end of slow paths that exchange whole sheaves. If one misses
  * a change, the next one handles it. */
 static inline void cache_see_flow(struct kmem_cache *s)
 {
