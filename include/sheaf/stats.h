@@ -145,6 +145,7 @@ struct sheaf_stats {
 	uint64_t peak_bytes;	      /* most used_bytes + mapped_bytes, 0 unless counted */
 	uint64_t sheaf_bytes;	      /* bytes of objects that all sheaves have room for */
 	uint64_t sheaf_budget;	      /* sheaf_bytes above which barns store no sheaves */
+	uint64_t returned_bytes;      /* of free_bytes, returned to the system so far */
 };
 
 void __sheaf_stats(struct sheaf_stats *out, size_t size) SHEAF_SYMBOL(__sheaf_stats);

@@ -13,11 +13,13 @@
  *  B2. Functions of the library are left out where its code is one range: in the shared and in the
  *      installed static library (packaging/make-static).
  *
- * Locks: none. Callers: os/misuse.c, src/debug/; os_init() for os_stack_prepare().
+ * Locks: none. Callers: os/misuse.c, src/debug/; os_init() for os_stack_prepare();
+ * src/cache/ for os_stack_has_handler().
  */
 #ifndef SHEAF_OS_STACK_H
 #define SHEAF_OS_STACK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,6 +28,12 @@
 /* Write "module(symbol+offset) ...", innermost first, as backtrace_symbols() does; addr2line takes
  * the module and the offset. Returns its length; 0: unknown. */
 size_t os_stack(char *text, size_t size) __attribute__((cold, noinline));
+
+/*
+ * Does a signal handler run on this stack? For calls that could wait for what the interrupted
+ * function holds. False also where the stack cannot be walked. O(depth of the stack).
+ */
+bool os_stack_has_handler(void) __attribute__((cold, noinline));
 
 /* The unwinder prepares itself once: do this now, so that no walk in a signal handler does it. */
 void os_stack_prepare(void);

@@ -31,6 +31,9 @@
  * in all. */
 #define TINY_PART 64
 
+/* The most pages that one step returns: see PAGE_DISCARD_MAX. */
+#define STEP (PAGE_DISCARD_MAX >> OS_PAGE_SHIFT)
+
 struct range_splits range_splits;
 
 static size_t larger(size_t one, size_t other)
@@ -141,6 +144,7 @@ static unsigned int discard_dirty(struct range *range, struct chunk *chunk)
 		os_lock(&range->lock);
 		chunk_give_clean(chunk, page, length);
 		range_relist(range, chunk);
+		range->returned += length;
 		from = page + length;
 		given += length;
 	}
@@ -176,7 +180,7 @@ static size_t keep_most(void)
  */
 static size_t keep_for_return(struct range *range)
 {
-	size_t step = PAGE_DISCARD_MAX >> OS_PAGE_SHIFT, wanted;
+	size_t step = STEP, wanted;
 	uint32_t now = os_now_ms();
 
 	decay_see_time(now);
@@ -265,13 +269,13 @@ void range_given(struct range *range, struct chunk *chunk)
 		discard_dirty(range, chunk);
 	else if (chunk->nr_free == CHUNK_PAGES) /* All of it can go, if parts could not. */
 		range->stuck -= smaller(range->stuck, CHUNK_PAGES);
-	discard_surplus_parts(range, kept, PAGE_DISCARD_MAX >> OS_PAGE_SHIFT);
+	discard_surplus_parts(range, kept, STEP);
 }
 
 bool page_decay(unsigned int node)
 {
 	struct range *range = &ranges[node];
-	size_t kept, most = PAGE_DISCARD_MAX >> OS_PAGE_SHIFT;
+	size_t kept, most = STEP;
 
 	if (!os_trylock(&range->lock))
 		return true;
@@ -282,25 +286,75 @@ bool page_decay(unsigned int node)
 	return kept != 0;
 }
 
-void page_trim(void)
+/* Return `wanted` pages in free chunks, if there are so many, step by step. Returns how many. */
+static size_t trim_whole(struct range *range, size_t wanted)
 {
-	page_free_kept();
-	for (uint32_t node = 0; node < os.nr_nodes; node++) {
-		struct range *range = &ranges[node];
+	size_t given = 0, now;
 
+	do {
 		os_lock(&range->lock);
-		range->kept = 0;
-		decay_forget(&range->decay, range->used);
-		for (uint32_t i = 0; i < range->nr_chunks; i++) {
-			struct chunk *chunk = &range->chunks[i];
-
-			/* A caller that wants all pages returned gets it, even if the system may
-			 * undo it. */
-			if (chunk->nr_dirty) {
-				may_part(range, chunk);
-				discard_dirty(range, chunk);
-			}
-		}
+		now = discard_whole(range, range->dirty - smaller(range->dirty, wanted - given),
+				    STEP);
 		range_unlock(range);
-	}
+		given += now;
+	} while (now && given < wanted);
+	return given;
+}
+
+/* The same of any chunks. A caller that wants all pages returned gets it, even if the system may
+ * undo it. */
+static size_t trim_parts(struct range *range, size_t wanted)
+{
+	size_t given = 0, now;
+	uint32_t i = 0;
+	bool more;
+
+	do {
+		os_lock(&range->lock);
+		for (now = 0;
+		     i < range->nr_chunks && now + CHUNK_PAGES <= STEP && given + now < wanted; i++)
+			if (range->chunks[i].nr_dirty) {
+				may_part(range, &range->chunks[i]);
+				now += discard_dirty(range, &range->chunks[i]);
+			}
+		more = i < range->nr_chunks;
+		range_unlock(range);
+		given += now;
+	} while (more && given < wanted);
+	return given;
+}
+
+static size_t dirty_pages(struct range *range)
+{
+	size_t dirty;
+
+	os_lock(&range->lock);
+	dirty = range->dirty;
+	os_unlock(&range->lock);
+	return dirty;
+}
+
+/* What was in use before does not count any more; what the caller left goes by time. */
+static void forget_peak(struct range *range)
+{
+	os_lock(&range->lock);
+	range->kept = range->dirty;
+	decay_forget(&range->decay, range->used + range->dirty);
+	os_unlock(&range->lock);
+}
+
+void page_trim_to(size_t keep)
+{
+	size_t dirty = 0, left;
+
+	page_free_kept();
+	for (uint32_t node = 0; node < os.nr_nodes; node++)
+		dirty += dirty_pages(&ranges[node]);
+	left = dirty - smaller(dirty, keep >> OS_PAGE_SHIFT);
+	for (uint32_t node = 0; node < os.nr_nodes && left; node++)
+		left -= smaller(left, trim_whole(&ranges[node], left));
+	for (uint32_t node = 0; node < os.nr_nodes && left; node++)
+		left -= smaller(left, trim_parts(&ranges[node], left));
+	for (uint32_t node = 0; node < os.nr_nodes; node++)
+		forget_peak(&ranges[node]);
 }

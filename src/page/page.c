@@ -337,6 +337,7 @@ struct page_usage page_usage(void)
 		usage.committed += (size_t)range->nr_chunks << OS_HUGE_SHIFT;
 		usage.used += range->used << OS_PAGE_SHIFT;
 		usage.dirty += range->dirty << OS_PAGE_SHIFT;
+		usage.returned += range->returned << OS_PAGE_SHIFT;
 		os_unlock(&range->lock);
 	}
 	return usage;

@@ -112,8 +112,16 @@ void page_free(struct slab *slab, unsigned int order);
 /* Return what the curve of decay.h no longer keeps on this node, PAGE_DISCARD_MAX at most. Returns
  * false if it keeps nothing. Does nothing while another thread has the node's lock. */
 bool page_decay(unsigned int node);
-/* Return every free page to the system, including those of kept runs. */
-void page_trim(void);
+/*
+ * Return free pages to the system, including those of kept runs, until `keep` bytes of them are
+ * left: free chunks first, in steps of PAGE_DISCARD_MAX, with no lock held between them.
+ */
+void page_trim_to(size_t keep);
+
+static inline void page_trim(void)
+{
+	page_trim_to(0);
+}
 
 /*
  * Keep a run that its owner has freed for the next request of the same order, or free its pages.
@@ -137,6 +145,7 @@ void page_unlock_all(void);
 
 struct page_usage {
 	size_t committed, used, dirty; /* bytes: made usable; in runs; free but not returned */
+	size_t returned;	       /* bytes, so far */
 	size_t splits, most_splits;    /* mappings beyond one a node, and how many there may be */
 };
 struct page_usage page_usage(void);

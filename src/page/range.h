@@ -3,7 +3,7 @@
  * Inside a node's range: its chunks, the lists of chunks, and the pages that return to the system
  * (discard.c).
  *
- * Callers: src/page/page.c, discard.c, with the range's lock held, except page_trim().
+ * Callers: src/page/page.c, discard.c, with the range's lock held, except page_trim_to().
  */
 #ifndef SHEAF_PAGE_RANGE_H
 #define SHEAF_PAGE_RANGE_H
@@ -29,6 +29,7 @@ struct range {
 	size_t chunks_committed; /* bytes of the array above */
 	struct chunk *lists[RANGE_LISTS];
 	size_t used, dirty; /* pages */
+	size_t returned;    /* to the system so far */
 	size_t stuck;	    /* dirty pages that could not go when all were tried */
 	struct decay decay; /* of the pages used */
 	uint32_t lowered;   /* when `kept` became less, in ms */

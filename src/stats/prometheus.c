@@ -47,6 +47,8 @@ void stats_print_prometheus(struct out *out, const struct stats *stats)
 		    process->used_bytes);
 	print_value(out, "free_bytes", "free memory not yet returned to the system",
 		    process->free_bytes);
+	print_value(out, "returned_bytes", "memory returned to the system so far",
+		    process->returned_bytes);
 	print_value(out, "fork_lost", "sheaves lost at fork", process->fork_lost);
 	print_value(out, "large_bytes", "memory in page runs of large blocks",
 		    process->large_bytes);

@@ -244,6 +244,7 @@ static void read_process(struct sheaf_stats *out)
 	out->committed_bytes = usage.committed;
 	out->used_bytes = usage.used;
 	out->free_bytes = usage.dirty;
+	out->returned_bytes = usage.returned;
 	out->split_mappings = usage.splits;
 	out->split_limit = usage.most_splits;
 	out->fork_lost = os_load_relaxed(&caches.fork_lost);

@@ -6,6 +6,7 @@
 #include <sheaf/rcu.h>
 #include <sheaf/slab.h>
 #include <sheaf/stats.h>
+#include <sheaf/trim.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -106,6 +107,7 @@ static int use(struct kmem_cache *s, size_t size)
 	CHECK(kmem_cache_size(s) == size);
 	CHECK(kmem_cache_verify(s) == 0);
 	CHECK(kmem_cache_shrink(s) == 0);
+	CHECK(sheaf_trim(0) == 0);
 	return 0;
 }
 

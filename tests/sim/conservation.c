@@ -91,7 +91,7 @@ static void run_of_seed(uint64_t seed, struct run *run)
 	run->storm.memory_refused = run->config.no_memory || run->config.memory;
 	run->storm.retires = dice(2) ? power(7) : 0;
 	run->storm.budget = dice(4) ? 0 : 1u << (8 + dice(10));
-	run->config.step_ns = 50u << dice(11);
+	run->config.step_ns = 50u << dice(15);
 	run->config.page_size = OS_PAGE << 2 * dice(3);
 }
 

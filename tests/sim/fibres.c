@@ -17,6 +17,7 @@
 #include "sim/kit/readers.h"
 #include "sim/sim.h"
 #include <sheaf/stats.h>
+#include <sheaf/trim.h>
 
 enum {
 	SMALL,
@@ -364,7 +365,9 @@ static void change_settings(unsigned int which)
 	struct kmem_cache *s = shared[sim_below(2)];
 	struct kmem_cache_stats stats;
 
-	if (which == 0)
+	if (which == 0 && sim_below(3) == 0)
+		sheaf_trim(sim_below(2) * 65536);
+	else if (which == 0)
 		kmem_cache_shrink(shared[sim_below(NR_CACHES)]);
 	else if (sim_below(2))
 		kmem_cache_stats(s, &stats);

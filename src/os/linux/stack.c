@@ -210,6 +210,27 @@ unsigned int os_stack_walk(uintptr_t *ip, unsigned int n)
 	return walk.n;
 }
 
+/* The unwinder says so of the function that the signal interrupted. */
+static _Unwind_Reason_Code find_handler(struct _Unwind_Context *context, void *found)
+{
+	int interrupted = 0;
+
+	if (!_Unwind_GetIPInfo(context, &interrupted) || interrupted) {
+		*(bool *)found = interrupted;
+		return _URC_END_OF_STACK;
+	}
+	return _URC_NO_REASON;
+}
+
+bool os_stack_has_handler(void)
+{
+	bool found = false;
+
+	if (_dl_find_object && has_room())
+		_Unwind_Backtrace(find_handler, &found);
+	return found;
+}
+
 size_t os_stack(char *text, size_t size)
 {
 	uintptr_t ip[OS_STACK_DEPTH];
@@ -230,6 +251,11 @@ size_t os_stack(char *text, size_t size)
 }
 
 #else
+
+bool os_stack_has_handler(void)
+{
+	return false;
+}
 
 unsigned int os_stack_walk(uintptr_t *ip, unsigned int n)
 {

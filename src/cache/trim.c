@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Free memory goes back at once: sheaf_trim().
+ *
+ * Locks: those of kmem_cache_shrink(), cache by cache: each cache is pinned meanwhile, so that it
+ * is not destroyed. Callers: programs.
+ */
+#include <errno.h>
+#include <sheaf/trim.h>
+
+#include "cache/cache.h"
+#include "cache/list.h"
+#include "os/atomic.h"
+#include "os/report.h"
+#include "os/stack.h"
+#include "page/page.h"
+#include "percpu/flow.h"
+
+/* The interrupted function may hold any lock. */
+static bool may_trim(const char *call)
+{
+	if (!os_stack_has_handler())
+		return true;
+	os_misuse(
+		NULL,
+		"%s(): called by a signal handler, which may have interrupted a thread that holds "
+		"a lock; nothing was trimmed. Set a flag, and call it elsewhere",
+		call);
+	return false;
+}
+
+/* A cache that is being destroyed is emptied by the thread that does that. */
+static void trim_caches(void)
+{
+	for (struct kmem_cache *s = list_next(NULL); s; s = list_next(s)) {
+		if (!os_load_relaxed(&s->nr_names))
+			continue;
+		sheaf_forget_flow(&s->sheaf);
+		cache_see_flow(s);
+		cache_give_up_free(s);
+	}
+}
+
+SHEAF_PUBLIC size_t sheaf_trim(size_t keep)
+{
+	int saved = errno;
+	size_t before;
+
+	if (!may_trim("sheaf_trim") || !os_load_acquire(&caches.ready))
+		return 0;
+	before = page_usage().returned;
+	trim_caches();
+	page_trim_to(keep);
+	cache_leave();
+	errno = saved;
+	return page_usage().returned - before;
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+/* Memory goes back at once: sheaf_trim(). */
+#include <errno.h>
+#include <pthread.h>
+#include <sheaf/trim.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cache/cache.h"
+#include "kit/cache.h"
+#include "kit/objects.h"
+#include "kit/process.h"
+#include "kit/told.h"
+#include "kit/unit.h"
+#include "page/page.h"
+
+enum {
+	SIZE = 512,
+	OBJECTS = 65536, /* 32 MiB */
+	EACH = 2000,
+	CPUS = 2,
+	ROUNDS = 200,
+};
+
+static struct kmem_cache *s;
+static void *objects[OBJECTS];
+static struct told told;
+
+static void use_and_free(void)
+{
+	for (unsigned int i = 0; i < OBJECTS; i++) {
+		objects[i] = kmem_cache_alloc(s, GFP_KERNEL);
+		assert_non_null(objects[i]);
+		memset(objects[i], 1, SIZE);
+	}
+	for (unsigned int i = 0; i < OBJECTS; i++)
+		kmem_cache_free(s, objects[i]);
+}
+
+/* What is used without the caches' objects. */
+static size_t used(void)
+{
+	return page_usage().used;
+}
+
+static size_t dirty(void)
+{
+	return page_usage().dirty;
+}
+
+static void everything_goes(void **state)
+{
+	struct sheaf_stats before, after;
+	size_t begin, given;
+
+	(void)state;
+	/* Sheaves' own memory stays with the library. */
+	use_and_free();
+	sheaf_trim(0);
+	begin = used();
+	sheaf_stats(&before);
+	use_and_free();
+	assert_true(used() > begin || os_options.tiny);
+	errno = 77;
+	given = sheaf_trim(0);
+	assert_int_equal(errno, 77);
+	assert_int_equal(used(), begin);
+	assert_int_equal(dirty(), 0);
+	assert_int_equal(look(s).objects_in_use, 0);
+	assert_int_equal(look(s).slabs, 0);
+	sheaf_stats(&after);
+	assert_true(after.returned_bytes - before.returned_bytes >= (size_t)OBJECTS * SIZE);
+	assert_true(given <= after.returned_bytes - before.returned_bytes);
+	/* Nothing is left to trim. */
+	assert_int_equal(sheaf_trim(0), 0);
+}
+
+static void some_may_stay(void **state)
+{
+	const size_t keep = 8 * OS_HUGE;
+
+	(void)state;
+	use_and_free();
+	sheaf_trim(keep);
+	assert_true(dirty() <= keep);
+	/* Only as much goes as must: pages go by whole chunks first. */
+	if (!os_options.tiny)
+		assert_true(dirty() > keep - OS_HUGE);
+	sheaf_trim(SIZE_MAX);
+	if (!os_options.tiny)
+		assert_true(dirty() > keep - OS_HUGE);
+	assert_true(sheaf_trim(0) > 0 || os_options.tiny);
+	assert_int_equal(dirty(), 0);
+}
+
+/* Leave objects in the sheaves of a CPU. */
+static void *use_cpu(void *cpu)
+{
+	void *mine[EACH];
+
+	pin((unsigned int)(uintptr_t)cpu);
+	for (unsigned int i = 0; i < EACH; i++)
+		mine[i] = kmem_cache_alloc(s, GFP_KERNEL);
+	for (unsigned int i = 0; i < EACH; i++)
+		kmem_cache_free(s, mine[i]);
+	return NULL;
+}
+
+static void *trim(void *unused)
+{
+	(void)unused;
+	sheaf_trim(0);
+	return NULL;
+}
+
+/* By a thread that never used the cache. */
+static void every_cpu_is_reached(void **state)
+{
+	pthread_t threads[CPUS], trimmer;
+
+	(void)state;
+	for (uintptr_t i = 0; i < CPUS; i++)
+		pthread_create(&threads[i], NULL, use_cpu, (void *)i);
+	for (unsigned int i = 0; i < CPUS; i++)
+		pthread_join(threads[i], NULL);
+	pthread_create(&trimmer, NULL, trim, NULL);
+	pthread_join(trimmer, NULL);
+	assert_int_equal(look(s).objects_in_use, 0);
+	assert_int_equal(look(s).slabs, 0);
+	assert_int_equal(dirty(), 0);
+}
+
+static atomic_uint at_work;
+
+static void *use_under_trims(void *cpu)
+{
+	uint64_t *mine[EACH / 10];
+
+	pin((unsigned int)(uintptr_t)cpu);
+	for (unsigned int round = 0; round < ROUNDS; round++) {
+		for (unsigned int i = 0; i < EACH / 10; i++) {
+			mine[i] = kmem_cache_alloc(s, GFP_KERNEL);
+			*mine[i] = (uint64_t)(uintptr_t)&mine[i];
+		}
+		for (unsigned int i = 0; i < EACH / 10; i++) {
+			if (*mine[i] != (uint64_t)(uintptr_t)&mine[i])
+				abort();
+			kmem_cache_free(s, mine[i]);
+		}
+	}
+	at_work--;
+	return NULL;
+}
+
+static void others_go_on(void **state)
+{
+	pthread_t threads[CPUS];
+
+	(void)state;
+	at_work = CPUS;
+	for (uintptr_t i = 0; i < CPUS; i++)
+		pthread_create(&threads[i], NULL, use_under_trims, (void *)i);
+	while (at_work)
+		sheaf_trim(0);
+	for (unsigned int i = 0; i < CPUS; i++)
+		pthread_join(threads[i], NULL);
+	sheaf_trim(0);
+	assert_int_equal(look(s).objects_in_use, 0);
+	assert_int_equal(kmem_cache_verify(s), 0);
+}
+
+static void on_signal(int number)
+{
+	(void)number;
+	assert_int_equal(sheaf_trim(0), 0);
+}
+
+static void not_in_a_handler(void **state)
+{
+	size_t before;
+
+	(void)state;
+	use_and_free();
+	before = dirty();
+	signal(SIGUSR1, on_signal);
+	told_begin(&told);
+	raise(SIGUSR1);
+	assert_int_equal(told_end(&told), 1);
+	assert_non_null(strstr(told.text, "sheaf_trim(): called by a signal handler"));
+	assert_int_equal(dirty(), before);
+	sheaf_trim(0);
+	assert_int_equal(dirty(), 0);
+}
+
+static void body(void)
+{
+	use_and_free();
+	CHECK(sheaf_trim(0) > 0 || os_options.tiny);
+	CHECK(dirty() == 0);
+}
+
+static void in_a_child(void **state)
+{
+	(void)state;
+	use_and_free();
+	assert_int_equal(in_child(body), 0);
+	sheaf_trim(0);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	/* Nothing to trim before the first use. */
+	if (sheaf_trim(0))
+		return -1;
+	s = make("trim", SIZE, SLAB_NO_USER_FLAGS);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	kmem_cache_destroy(s);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(everything_goes),	cmocka_unit_test(some_may_stay),
+		cmocka_unit_test(every_cpu_is_reached), cmocka_unit_test(others_go_on),
+		cmocka_unit_test(not_in_a_handler),	cmocka_unit_test(in_a_child),
+	};
+
+	return cmocka_run_group_tests_name("trim", tests, set_up, tear_down);
+}
