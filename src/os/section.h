@@ -37,8 +37,8 @@
  *  S4. Only a section on the slot's own CPU (on the trylock backend, a thread that holds the slot's
  *      lock) writes main, pair or rcu_free; or a drain (src/percpu/drain.c), while the cache's stop
  *      word for them is set and after a barrier. Pop and push do not test stop.
- *  S5. No section puts a sheaf into a slot whose home_size is 0. So a drain need not look at slots
- *      that no thread has opened (src/percpu/rows.h, W2).
+ *  S5. No section puts a sheaf into a slot whose home_size is 0, or locks it. So drains and forks
+ *      need not look at slots that no thread has opened (src/percpu/rows.h, W2).
  *
  * Progress: a section that is preempted, signalled or migrated restarts; the caller tries a few
  * times and then continues without the sheaf, so threads make progress under single-stepping and

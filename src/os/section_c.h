@@ -37,6 +37,9 @@ static inline struct slot *c_section_begin(char *handle)
 	if (os.backend == OS_BACKEND_RSEQ)
 		return os_sim_section_enter(slot) ? slot : NULL;
 #endif
+	/* A closed slot is not locked: a forked child unlocks only slots that are open. */
+	if (__builtin_expect(!os_load_acquire(&slot->home_size), 0))
+		return NULL;
 	/* Its holder may be preempted: other threads on its CPU then find the slot locked again and
 	 * again. */
 	return __builtin_expect(os_exchange(&slot->lock, 1), 0) ? section_stand_in(handle) : slot;

@@ -16,8 +16,8 @@
  *      two a section sees first while the slot is opened, no object is at home before both are set.
  *  W2. A slot that is open, or that counts sheaves in hand, has its bit set. Bits are never
  *      cleared: a handle's next cache inherits them with its open slots. Since sections put sheaves
- *      into open slots only (os/section.h, S5), all other slots hold the bootstrap sheaf and no
- *      counts, and are not even read.
+ *      into open slots only, and lock no others (os/section.h, S5), all other slots hold the
+ *      bootstrap sheaf and no counts, are not locked, and are not even read.
  *
  * W2 depends on the order. A thread that opens a slot sets the bit first. One that puts a sheaf in,
  * or counts one in hand, sees the slot open, or sets the bit, before it reads stop; a drain sets

@@ -4,12 +4,13 @@
  * memory only where a CPU used them, and a drain of every CPU writes to no unused row. Neither a
  * drain nor a fork looks at CPUs that did not use the cache: their steps are counted. With rows by
  * mm_cid, slots are in the first rows, and the barn's shards in the rows of the CPUs on which the
- * program ran.
+ * program ran. No thread locks a closed slot, which a forked child would not unlock.
  */
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "os/atomic.h"
 #include "os/machine.h"
 #include "os/memory.h"
 #include "os/section.h"
@@ -94,21 +95,57 @@ static void shrink_all(unsigned int fibre, void *unused)
 	check_steps("a drain", before, MOST_STEPS);
 }
 
-static int run(void *data)
+/* The slot that fibre 0 uses next: closed. */
+static struct slot *closed_slot;
+
+/* Fibre 0 opens slots, the other one looks on: no closed slot is locked (rows.h, W2). */
+static void open_or_watch(unsigned int fibre, void *unused)
 {
-	const struct sim_config *config = data;
-	size_t idle, used, drained, rows = config->options ? 2 * FIBRES : FIBRES;
-	unsigned int mapped;
+	(void)unused;
+	if (fibre) {
+		for (struct slot *slot; (slot = os_load_acquire(&closed_slot)) != NULL;)
+			if (os_load_acquire(&slot->lock) && !os_load_acquire(&slot->home_size))
+				sim_fail("a closed slot is locked");
+		return;
+	}
+	for (unsigned int i = 0; i < CACHES; i++) {
+		os_store_release(&closed_slot, slot_of_row((char *)made[i], os_row()));
+		kmem_cache_free(made[i], kmem_cache_alloc(made[i], GFP_KERNEL));
+	}
+	os_store_release(&closed_slot, NULL);
+}
+
+static void make_all(void)
+{
 	char name[32];
 
-	sim_start(data);
-	mapped = mappings();
 	for (unsigned int i = 0; i < CACHES; i++) {
 		snprintf(name, sizeof(name), "cache-%u", i);
 		made[i] = kmem_cache_create(name, 64, NULL, SLAB_NO_MERGE);
 		if (!made[i])
 			sim_fail("cache %u cannot be made", i);
 	}
+}
+
+static int watch(void *config)
+{
+	sim_start(config);
+	make_all();
+	closed_slot = slot_of_row((char *)made[0], 0);
+	sim_run(2, open_or_watch, NULL);
+	fflush(stdout);
+	return 0;
+}
+
+static int run(void *data)
+{
+	const struct sim_config *config = data;
+	size_t idle, used, drained, rows = config->options ? 2 * FIBRES : FIBRES;
+	unsigned int mapped;
+
+	sim_start(data);
+	mapped = mappings();
+	make_all();
 	mapped = mappings() - mapped;
 	idle = sim_row_pages();
 	sim_run(FIBRES, use_all, NULL);
@@ -147,5 +184,9 @@ int main(void)
 	config.nodes = 1;
 	config.options = "index=mm_cid";
 	failed += sim_in_child(run, &config, &hash) != 0;
+	config.backend = OS_BACKEND_TRYLOCK;
+	config.options = NULL;
+	config.switching = SIM_ALWAYS / 4;
+	failed += sim_in_child(watch, &config, &hash) != 0;
 	return failed != 0;
 }
