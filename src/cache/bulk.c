@@ -140,7 +140,7 @@ SHEAF_PUBLIC int kmem_cache_alloc_bulk(struct kmem_cache *s, gfp_t flags, size_t
 		p[0] = s->calls.alloc(s, flags);
 		return p[0] != NULL;
 	}
-	done = n <= INT_MAX ? pop_bulk(s, (unsigned int)n, p) : 0;
+	done = n && n <= INT_MAX ? pop_bulk(s, (unsigned int)n, p) : 0;
 	if (__builtin_expect(done == n && plain, 1))
 		return (int)n;
 	return alloc_bulk_slow(s, flags, n, p, done);
@@ -291,8 +291,8 @@ SHEAF_PUBLIC void kmem_cache_free_bulk(struct kmem_cache *s, size_t n, void **p)
 
 	if (__builtin_expect(!s || os.watched || n > BATCH_MAX, 0))
 		return free_bulk_slow(s, n, p);
-	if (n == 1)
-		return free_one(s, p[0]);
+	if (n <= 1)
+		return n ? free_one(s, p[0]) : (void)0;
 	done = push_bulk(s, (unsigned int)n, p);
 	if (__builtin_expect(done < n, 0))
 		free_bulk_rest(s, p + done, (unsigned int)n - done);

@@ -446,8 +446,14 @@ static void bulk_returns_the_count(void **state)
 	(void)state;
 	assert_int_equal(got, 17);
 	assert_false(!got);
-	assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, 0, p), 0);
 	kmem_cache_free_bulk(s, 17, p);
+	/* With objects and room in main: an array of none is not touched. */
+	memset(p, 0x5a, sizeof(p));
+	assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, 0, p + 8), 0);
+	assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL | __GFP_ZERO, 0, p + 8), 0);
+	kmem_cache_free_bulk(s, 0, p + 8);
+	for (size_t i = 0; i < sizeof(p); i++)
+		assert_int_equal(((unsigned char *)p)[i], 0x5a);
 	all_is_there(s);
 }
 
