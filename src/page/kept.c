@@ -42,7 +42,7 @@ static unsigned int nr_cells(unsigned int order)
 	return n > CELLS ? CELLS : n ? (unsigned int)n : 1;
 }
 
-static void use(unsigned int row)
+static void mark_row(unsigned int row)
 {
 	uint64_t bit = UINT64_C(1) << row % 64;
 
@@ -52,7 +52,7 @@ static void use(unsigned int row)
 		os_fetch_or(&used[row / 64], bit);
 }
 
-static bool keep(unsigned int row, struct slab *run, unsigned int order)
+static bool store_run(unsigned int row, struct slab *run, unsigned int order)
 {
 	struct slab **kept = cells[row].kept[order];
 
@@ -60,7 +60,7 @@ static bool keep(unsigned int row, struct slab *run, unsigned int order)
 		struct slab *none = NULL;
 
 		if (!os_load_relaxed(&kept[i]) && os_cmpxchg(&kept[i], &none, run)) {
-			use(row);
+			mark_row(row);
 			return true;
 		}
 	}
@@ -70,7 +70,7 @@ static bool keep(unsigned int row, struct slab *run, unsigned int order)
 void page_keep(struct slab *run, unsigned int order)
 {
 	if (order > KEEP_ORDER || page_node(page_address(run)) != os_node() ||
-	    !keep(os_row(), run, order))
+	    !store_run(os_row(), run, order))
 		page_free(run, order);
 }
 

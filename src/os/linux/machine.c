@@ -203,7 +203,7 @@ unsigned int os_cpu(void)
 }
 
 /* The node that comes after the last one, among these. */
-static int next_of(unsigned long nodes)
+static int next_in_policy(unsigned long nodes)
 {
 	unsigned int n =
 		os_fetch_add_relaxed(&interleaved, 1) % (unsigned int)__builtin_popcountl(nodes);
@@ -223,7 +223,7 @@ int os_policy_node(void)
 	if (syscall(SYS_get_mempolicy, &mode, nodes, OS_MAX_NODES + 1, NULL, 0) == 0 && nodes[0]) {
 		mode &= MPOL_MODE;
 		if (mode == MPOL_INTERLEAVE || mode == MPOL_WEIGHTED_INTERLEAVE)
-			node = next_of(nodes[0]);
+			node = next_in_policy(nodes[0]);
 		else if (mode == MPOL_PREFERRED || !(nodes[0] >> here & 1))
 			node = __builtin_ctzl(nodes[0]);
 	}
