@@ -29,7 +29,7 @@
 #define MOST_WINDOWS 40
 /* A window has room for several batches of one CPU: frees are counted, and come in turn with
  * allocations. */
-#define WINDOW_NS     50000
+#define WINDOW_NS     20000
 #define WINDOW_NS_ALL 2000000 /* shared by the CPUs */
 
 struct request {

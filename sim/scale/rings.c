@@ -97,7 +97,7 @@ bool mail_prepare(void)
 {
 	size_t n;
 
-	boxes_each = running.workload->onward ? 1 : running.tasks;
+	boxes_each = running.workload->onward || running.workload->in_pairs ? 1 : running.tasks;
 	n = running.tasks * boxes_each;
 	box_size = sizeof(struct box) + running.workload->batch * sizeof(void *);
 	box_size = (box_size + APART - 1) / APART * APART;
@@ -154,6 +154,17 @@ void run_mail(unsigned int task)
 		bool sent = send(box_of(task, to), task);
 
 		if (!receive(box_of(from, task), from) && !sent)
+			work_wait();
+	}
+}
+
+/* A parent waits for its child. */
+void run_forks(unsigned int task)
+{
+	struct box *box = box_of(task / 2 * 2, task / 2 * 2 + 1);
+
+	while (work_goes_on()) {
+		if (task % 2 == 0 ? !send(box, task) : !receive(box, task - 1))
 			work_wait();
 	}
 }

@@ -90,7 +90,7 @@ const struct workload workloads[] = {
 	 .one_by_one = true,
 	 .run = run_own},
 	{.name = "burst",
-	 .what = "200 µs of batches of 1000, then two seconds with a few calls of one CPU",
+	 .what = "50 µs of batches of 1000, then two seconds with a few calls of one CPU",
 	 .batch = 1000,
 	 .bursts = true,
 	 .touches = true,
@@ -139,6 +139,20 @@ const struct workload workloads[] = {
 	 .size = 192,
 	 .onward = true,
 	 .run = run_mail},
+	{.name = "fork-wait",
+	 .what = "a process of 500 objects after another: the pair's other CPU frees them",
+	 .batch = 500,
+	 .size = 192,
+	 .capacity = 32,
+	 .in_pairs = true,
+	 .run = run_forks},
+	{.name = "exec",
+	 .what = "each CPU replaces the 500 objects of 192 bytes of a process",
+	 .batch = 500,
+	 .size = 192,
+	 .capacity = 32,
+	 .touches = true,
+	 .run = run_own},
 	{.name = "mmap2",
 	 .what = "processes that map and unmap: a maple tree each, two caches for all",
 	 .work = MAP_NS,
@@ -170,11 +184,11 @@ static bool warm(const unsigned int *cpus, unsigned int first, unsigned int end)
 	return true;
 }
 
-/* All objects that the tasks use at once, and as many more, are of the last node. */
+/* All objects are of the last node, and there are enough for what CPUs and barns keep. */
 static bool run_node_out(unsigned int tasks)
 {
 	unsigned int last = os.nr_nodes - 1, n = os.node[last].n;
-	size_t each = 2 * running.workload->batch;
+	size_t each = BATCH;
 
 	for (unsigned int i = 0; i < tasks; i++) {
 		sim_go_to(os_cpu_at(last, i % n));
@@ -200,7 +214,7 @@ static bool prepare_program(void)
 {
 	if (running.workload->run == run_pair)
 		return rings_prepare();
-	if (running.workload->run == run_mail)
+	if (running.workload->run == run_mail || running.workload->run == run_forks)
 		return mail_prepare();
 	return running.workload->run != run_maps || maps_prepare();
 }

@@ -16,6 +16,8 @@
  *   all-to-all    each task allocates groups for every other one in turn, and frees what the others
  *                 have for it
  *   fork          each task allocates what a process consists of, and the next one frees it all
+ *   fork-wait     task 2i does the same for task 2i + 1, and waits until that one has freed all
+ *   exec          as own batches of what a process consists of
  *   mmap2         each task is a process that maps 128 MiB and unmaps them: an address space on a
  *                 maple tree of its own, whose nodes and areas come from two caches of all tasks
  *
@@ -50,7 +52,7 @@ struct workload {
 
 /* A round of bursts, of which the first part is the burst. */
 #define BURST_ROUND_NS UINT64_C(2000000000)
-#define BURST_NS       UINT64_C(200000)
+#define BURST_NS       UINT64_C(50000)
 
 /* The last one has no name. */
 extern const struct workload workloads[];
@@ -78,6 +80,7 @@ bool rings_prepare(void);
 void run_pair(unsigned int task);
 bool mail_prepare(void);
 void run_mail(unsigned int task);
+void run_forks(unsigned int task);
 bool maps_prepare(void);
 /* On the task's CPU, at no cost: its process, and what it maps at once. False: no memory. */
 bool maps_warm(unsigned int task);

@@ -182,6 +182,7 @@ static void shipped_ones_are_right(void **state)
 	assert_int_equal(machine_distance(&machine, 0, 1), MACHINE_same_core);
 	shipped("hotplug-2node", 16, 2, 2);
 	assert_int_equal(machine.refuge[15], 8);
+	shipped("sapphire-rapids-2s", 192, 2, 2);
 	shipped("memoryless-node", 16, 4, 4);
 	assert_int_equal(machine.memory_node[2], 3);
 }

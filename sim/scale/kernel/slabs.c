@@ -174,13 +174,23 @@ static unsigned int refill_from(struct kernel_cache *c, unsigned int nr, void **
 	return got;
 }
 
+/* Of this node, or of one that has pages. */
+static struct slab *new_slab(struct kernel_cache *c, unsigned int nr)
+{
+	struct slab *slab = NULL;
+
+	for (unsigned int i = 0; i < os.nr_nodes && !slab; i++)
+		if (partial_node(&c->slab, (nr + i) % os.nr_nodes))
+			slab = page_alloc((nr + i) % os.nr_nodes, c->slab.oo.order);
+	return slab;
+}
+
 /* A new slab: n objects for the caller, a freelist of the others. */
 static unsigned int take_new(struct kernel_cache *c, unsigned int nr, void **objects,
 			     unsigned int n)
 {
-	struct slab_node *node = partial_node(&c->slab, nr);
 	unsigned int all = c->slab.oo.objects;
-	struct slab *slab = node ? page_alloc(nr, c->slab.oo.order) : NULL;
+	struct slab *slab = new_slab(c, nr);
 
 	if (!slab)
 		return 0;
@@ -192,7 +202,7 @@ static unsigned int take_new(struct kernel_cache *c, unsigned int nr, void **obj
 		*link_of(object_at(c, slab, i)) = object_at(c, slab, i + 1 < all ? i + 1 : NONE);
 	os_store_relaxed(&slab->state, SLAB_HELD | STATE(n < all ? n : NONE, n));
 	page_own(slab, c->slab.oo.order, &c->slab);
-	os_fetch_add(&node->nr_slabs, 1);
+	os_fetch_add(&partial_node_of(&c->slab, slab)->nr_slabs, 1);
 	let_go(c, slab, true);
 	return n;
 }
