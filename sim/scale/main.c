@@ -167,7 +167,8 @@ static unsigned int cpus_of(const struct machine *m, const struct request *r)
 	return cpus;
 }
 
-/* In ps, and whole rounds of what comes and goes. Each task has its turn twice; what is retired waits for two grace periods at most. */
+/* In ps, and whole rounds of what comes and goes. Each task has its turn twice, and a grace period
+ * ends. */
 static uint64_t window_of(const struct machine *m, const struct request *r, unsigned int cpus)
 {
 	uint64_t window = (WINDOW_NS + WINDOW_NS_ALL / cpus) * UINT64_C(1000);
@@ -175,7 +176,7 @@ static uint64_t window_of(const struct machine *m, const struct request *r, unsi
 	if (r->per_cpu > 1)
 		window += 2 * r->per_cpu * m->cost[MACHINE_slice];
 	if (r->workload->retires)
-		window += 2 * PERIOD_NS * UINT64_C(1000);
+		window += PERIOD_NS * UINT64_C(1000);
 	if (r->workload->bursts)
 		window = BURST_ROUND_NS * UINT64_C(1000);
 	if (m->period)

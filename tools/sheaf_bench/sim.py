@@ -18,7 +18,7 @@ from sheaf_tool import paths, symbols
 from sheaf_tool.errors import Failure, Usage
 from sheaf_tool.table import WIDTH, number, render
 
-from . import sim_check, sim_study
+from . import sim_check, sim_growth, sim_study
 from .progress import Progress
 from .sim_point import (MACHINES, MIB, Known, Point, document, known, machine_file, machine_names, measure,
                         number_of_cpus, program)
@@ -37,11 +37,14 @@ how many lines move between CPUs for an allocation and its free, and in which li
 EPILOG = """\
 the columns:
   Mops/s      million allocations, with their frees, a second of simulated time
-  of linear   the rate of a CPU, compared with the first row of this allocator; 1.00 is ideal
-  lines/op    lines that moved from one CPU to another for the allocator
-  program's   lines that moved for the workload: its ring, the word that it writes into an object
+  of linear   the rate of a CPU, compared with the first row of this allocator; 1.00 is ideal. A
+              core's second thread counts as what it adds
+  of ideal    compared with the allocator ideal, which moves only the lines that must move
+  lines/op    lines that moved from one CPU to another because of the allocator: also the object's
+              way back to a CPU that writes it again
+  program's   other lines that moved: its queue, and the object's way there
   locks       part of all CPUs' time in which they hold a lock of the library or wait for one
-  MiB         memory of pages that were touched
+  MiB         memory of pages that were touched, at the end; and the most at any time
   ~           after a rate: it was not steady yet when the run was ended
 
 examples:
@@ -73,13 +76,17 @@ def _points(text: str | None, machine: Path, in_pairs: bool, quick: bool) -> lis
 
 def _table(points: list[Point]) -> str:
     rows, first = [], {}
+    ideal = {point.cpus: point.rate for point in points if point.allocator == sim_growth.IDEAL}
     for point in points:
         base = first.setdefault(point.allocator, point)
-        linear = base.rate / base.cpus * point.cpus
+        linear = base.rate / base.speed * point.speed
+        best = ideal.get(point.cpus)
         rows.append([str(point.cpus), point.allocator, number(point.rate) + ("" if point.steady else "~"),
-                     f"{point.rate / linear:.2f}" if linear else "", f"{point.lines('allocator'):.3f}",
-                     f"{point.lines('program'):.3f}", f"{point.in_locks():.1f} %", number(point.bytes / MIB)])
-    return render(["CPUs", "allocator", "Mops/s", "of linear", "lines/op", "program's", "locks", "MiB"], rows)
+                     f"{point.rate / linear:.2f}" if linear else "", f"{point.rate / best:.2f}" if best else "",
+                     f"{point.lines('allocator'):.3f}", f"{point.lines('program'):.3f}", f"{point.in_locks():.1f} %",
+                     number(point.bytes / MIB), number(point.most / MIB)])
+    return render(["CPUs", "allocator", "Mops/s", "of linear", "of ideal", "lines/op", "program's", "locks", "MiB",
+                   "at most"], rows)
 
 
 def _by_kind(points: list[Point]) -> str:

@@ -11,13 +11,16 @@ from typing import Any
 from sheaf_tool import paths
 from sheaf_tool.errors import Failure, Usage
 
-from .document import Document
+from .document import Document, Result
 
 MACHINES = paths.ROOT / "sim" / "scale" / "machines"
 MIB = 1 << 20
 RATE = "Mops/s"
 LINES = "lines/op"
 MEMORY = "MiB"
+MOST = "MiB at most"
+LOCKS = "% in locks"
+SPEED = "CPUs alone"  # what the CPUs do at once, as so many with a core each
 
 
 @dataclass
@@ -29,10 +32,12 @@ class Point:
     allocator: str
     cpus: int = 0
     per_cpu: int = 1  # tasks
+    speed: float = 0.0  # of all CPUs, in CPUs with a core of their own
     operations: int = 0
     seconds: float = 0.0
     steady: bool = False
-    bytes: int = 0
+    bytes: int = 0  # at the end
+    most: int = 0
     hash: str = ""
     moved: dict[tuple[str, str], int] = field(default_factory=dict)
     locks: dict[str, tuple[int, int, float, float]] = field(default_factory=dict)
@@ -51,16 +56,16 @@ class Point:
     def in_locks(self) -> float:
         """The part of all CPUs' time, in percent."""
         spent = sum(waiting + holding for _, _, waiting, holding in self.locks.values())
-        return 100 * spent / (self.seconds * self.cpus)
+        return 100 * spent / (self.seconds * self.cpus) if self.cpus else 0.0
 
 
 def parse(point: Point, text: str) -> Point:
     for line in text.splitlines():
         key, *words = line.split()
-        if key in ("cpus", "operations", "bytes"):
+        if key in ("cpus", "operations", "bytes", "most"):
             setattr(point, key, int(words[0]))
-        elif key == "seconds":
-            point.seconds = float(words[0])
+        elif key in ("seconds", "speed"):
+            setattr(point, key, float(words[0]))
         elif key == "steady":
             point.steady = words[0] == "1"
         elif key == "hash":
@@ -143,6 +148,7 @@ def document(points: list[Point], about: dict[str, Any]) -> Document:
         params = {"allocator": point.allocator, "machine": point.machine, "workload": point.workload,
                   "cpus": point.cpus, "tasks": point.cpus * point.per_cpu}
         for unit, value in ((RATE, point.rate), (LINES, point.lines("allocator")),
-                            (MEMORY, point.bytes / MIB)):
-            found.result("sim-scale", params, unit).samples.append(round(value, 6))
+                            (MEMORY, point.bytes / MIB), (MOST, point.most / MIB), (LOCKS, point.in_locks()),
+                            (SPEED, point.speed)):
+            found.results.append(Result("sim-scale", params, unit, [round(value, 6)]))
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sheaf_tool.table import number, render
 
-from . import sim_check, sim_seeds
+from . import sim_check, sim_growth, sim_seeds
 from .document import Document
 from .logchart import Curve, LogPanel, log_panels
 from .sim_point import LINES, MEMORY, RATE, Point
@@ -14,14 +14,15 @@ MACHINE = sim_seeds.EPYC
 CPUS = 2, 8, 32, 96, 384
 WORKLOADS = "batch-100", "cross-near"
 ALLOCATORS = "sheaf", "no-sheaf", "cpu-slab"
-WINDOWS = 10  # at most: what is not steady by then, such as rates behind one lock, goes up and down for ever
+ACROSS = 2  # panels of a picture
+WINDOWS = 6  # at most: what is not steady by then, such as rates behind one lock, goes up and down for ever
 
 
 def points() -> list[Point]:
     """Every point of the documents, once."""
     wanted = [Point(MACHINE, workload, allocator, cpus)
               for workload in WORKLOADS for cpus in CPUS for allocator in ALLOCATORS]
-    wanted += sim_check.points() + sim_seeds.points()
+    wanted += sim_check.points() + sim_seeds.points() + sim_growth.points()
     known = {(point.machine, point.workload, point.allocator, point.cpus, point.per_cpu): point for point in wanted}
     return list(known.values())
 
@@ -43,7 +44,7 @@ def curves(model: Document) -> str:
     for (workload, machine), lines in found.items():
         drawn = [Curve(name, sorted(at), _kind(name, others)) for name, at in lines.items() if len(at) > 1]
         if drawn:
-            panels.append(LogPanel(f"{workload} on {machine}", 0, len(panels), drawn))
+            panels.append(LogPanel(f"{workload} on {machine}", len(panels) % ACROSS, len(panels) // ACROSS, drawn))
     return sheet("Rates by number of CPUs", log_panels(panels, ("CPUs", "million a second")),
                  ["Million operations a second on invented CPUs; both axes are logarithmic."])
 
@@ -59,11 +60,12 @@ def _curve_table(model: Document, workload: str) -> str:
     return render(["CPUs", "allocator", "Mops/s", "lines/op", "MiB"], rows)
 
 
-def text(model: Document) -> str:
+def text(model: Document, before: Document) -> str:
     """The page's tables."""
     parts = [f"The model beside measurements, 2 CPUs\n\n{sim_check.text(sim_check.cells(model))}",
              sim_seeds.text(model)]
     parts += [f"{workload} on {MACHINE}\n\n{_curve_table(model, workload)}" for workload in WORKLOADS]
+    parts.append(sim_growth.text(model, before))
     return "\n\n".join(parts)
 
 
@@ -90,7 +92,7 @@ The causes were not tested.
 """
 
 
-def page(model: Document) -> str:
+def page(model: Document, before: Document) -> str:
     """The whole page."""
     return ("<!-- Made from bench/results/sim-scale.json by scripts/update-numbers. -->\n"
             "# The model of large machines, beside measurements\n\n"
@@ -100,4 +102,4 @@ def page(model: Document) -> str:
             f"- libsheaf: {model.machine['libsheaf']}, seed {model.machine['seed']}\n"
             "- every number: [bench/results/sim-scale.json](../../bench/results/sim-scale.json)\n\n"
             "![Rates by number of CPUs](../pictures/measured-scale-model.svg)\n\n"
-            f"```text\n{text(model)}\n```\n\n{UNFIT}")
+            f"```text\n{text(model, before)}\n```\n\n{UNFIT}")

@@ -6,7 +6,7 @@ import unittest
 from pathlib import Path
 
 from live import sheaf
-from sheaf_bench import compare, sim, sim_check, sim_point, sim_seeds, sim_study
+from sheaf_bench import compare, sim, sim_check, sim_growth, sim_point, sim_seeds, sim_study
 from sheaf_bench.document import Document
 from sheaf_tool.errors import Failure, Usage
 from sheaf_tool.table import WIDTH
@@ -15,9 +15,11 @@ PRINTED = """\
 cpus 4
 operations 2000
 seconds 0.000100000
+speed 4.000
 windows 5
 steady 1
 bytes 2097152
+most 4194304
 moved program object 4000
 moved allocator object 1000
 moved allocator cell 500
@@ -32,7 +34,7 @@ HAS_PROGRAM = bool(BUILD) and (Path(BUILD) / "sim/scale/sheaf-sim-scale").exists
 
 def point(allocator: str = "sheaf", cpus: int = 4, operations: int = 2000) -> sim.Point:
     found = sim_point.parse(sim.Point("m", "cross-near", allocator), PRINTED)
-    found.cpus, found.operations = cpus, operations
+    found.cpus, found.speed, found.operations = cpus, cpus, operations
     return found
 
 
@@ -64,9 +66,14 @@ class Runs(unittest.TestCase):
     def test_table(self) -> None:
         text = sim._table([point(), point("cpu-slab", operations=123456789), point(cpus=384, operations=96000)])
         rows = [line.split() for line in text.splitlines()[2:]]
-        self.assertEqual(rows[0], ["4", "sheaf", "20.0", "1.00", "0.750", "2.000", "10.0", "%", "2.00"])
+        self.assertEqual(rows[0], ["4", "sheaf", "20.0", "1.00", "0.750", "2.000", "10.0", "%", "2.00", "4.00"])
         self.assertEqual(rows[2][3], "0.50")
         self.assertLessEqual(max(map(len, text.splitlines())), WIDTH)
+
+    def test_beside_the_ideal(self) -> None:
+        text = sim._table([point(), point("ideal", operations=2500), point(cpus=2)])
+        rows = [line.split() for line in text.splitlines()[2:]]
+        self.assertEqual([row[4] for row in rows], ["0.80", "1.00", "0.750"])
 
     def test_kinds(self) -> None:
         text = sim._by_kind([point()])
@@ -94,6 +101,7 @@ def study(rates: dict[str, float] | None = None) -> Document:
     points = sim_study.points()
     for one in points:
         one.operations, one.seconds = int(1e6 * (rates or {}).get(one.allocator, 100)), 0.01
+        one.speed = one.cpus
     return sim_point.document(points, {"libsheaf": "0", "seed": 1})
 
 
@@ -129,7 +137,7 @@ class Study(unittest.TestCase):
         self.assertLessEqual(max(map(len, said.splitlines())), WIDTH)
 
     def test_documents_cell_by_cell(self) -> None:
-        model = study({"kernel-spare": 150})
+        model = study({"kernel-both-spare": 150})
         cells = {(cell.tasks, cell.column): cell for title, table in sim_seeds.tables(model) for cell in table
                  if title.endswith("AMD EPYC")}
         self.assertAlmostEqual(cells[64, "the rule"].model, 50)
@@ -139,9 +147,22 @@ class Study(unittest.TestCase):
         self.assertIn("+26 / +50", text)
         self.assertIn("-50 / +0 !", text)
 
+    def test_before_and_after(self) -> None:
+        model = study({"sheaf": 70})
+        text = sim_growth.text(model, study())
+        self.assertIn("10000 → 7000", text)
+        self.assertIn("0.70 of ideal", text)
+        self.assertIn("0.25 of linear", text)
+        self.assertNotIn("lines/op, ", sim_growth.missed(model))
+
+    def test_documents_calls(self) -> None:
+        text = sim_seeds.text(study({"kernel-first": 90}))
+        self.assertIn("-10.0", text)
+        self.assertIn("+10.0 !", sim_seeds.text(study({"kernel-first": 110})))
+
     def test_page_and_picture(self) -> None:
         model = study()
-        self.assertLessEqual(max(map(len, sim_study.text(model).splitlines())), WIDTH)
+        self.assertLessEqual(max(map(len, sim_study.text(model, model).splitlines())), WIDTH)
         self.assertIn("mmap2 on granite-rapids-2s", sim_study.curves(model))
 
 
@@ -153,7 +174,7 @@ class Program(unittest.TestCase):
         found = sheaf(*words, "--json")
         self.assertEqual((found.returncode, found.stderr), (0, ""))
         results = json.loads(found.stdout)["results"]
-        self.assertEqual({one["unit"] for one in results}, {"Mops/s", "lines/op", "MiB"})
+        self.assertEqual({one["unit"] for one in results}, {"Mops/s", "lines/op", "MiB", "MiB at most", "% in locks", "CPUs alone"})
         self.assertEqual(results[0]["params"], {"allocator": "sheaf", "machine": "this-2cpu",
                                                 "workload": "batch-10", "cpus": 2, "tasks": 2})
 
