@@ -156,22 +156,22 @@ static void retire_kernel(void *cache, void *object)
 }
 
 #define OURS(open, alloc, free)                                                                    \
-	open, alloc, free, retire_object, true, false,                                                   \
+	open, alloc, free, retire_object, true, false,                                             \
 	{                                                                                          \
 		0                                                                                  \
 	}
 #define POOL                                                                                       \
-	open_pool, alloc_pool, free_pool, NULL, false, false,                                             \
+	open_pool, alloc_pool, free_pool, NULL, false, false,                                      \
 	{                                                                                          \
 		0                                                                                  \
 	}
 #define SLABS(retire, kernel)                                                                      \
-	open_cpu_slab, alloc_cpu_slab, free_cpu_slab, retire, false, kernel,                     \
+	open_cpu_slab, alloc_cpu_slab, free_cpu_slab, retire, false, kernel,                       \
 	{                                                                                          \
 		0                                                                                  \
 	}
 #define IDEAL                                                                                      \
-	open_ideal, alloc_ideal, free_ideal, retire_ideal, false, false,                                  \
+	open_ideal, alloc_ideal, free_ideal, retire_ideal, false, false,                           \
 	{                                                                                          \
 		0                                                                                  \
 	}
@@ -187,7 +187,8 @@ const struct allocator allocators[] = {
 	{"cpu-slab", "the three-tier baseline", false, SLABS(retire_cpu_slab, false)},
 	{"ideal", "moves only the lines that must move", false, IDEAL},
 	{"sheaf-mempool", "libsheaf through a memory pool", true, POOL},
-	{"kernel-slabs", "three tiers with the kernel's locks", true, SLABS(retire_kernel_slabs, true)},
+	{"kernel-slabs", "three tiers with the kernel's locks", true,
+	 SLABS(retire_kernel_slabs, true)},
 	{"kernel-both", "sheaves above three tiers", true, KERNEL(.over_tiers = true)},
 	{"kernel-both-spare", "... with an empty main as the spare", true,
 	 KERNEL(.over_tiers = true, .keeps_main = true)},

@@ -47,7 +47,7 @@ void calls_retire(struct kmem_cache *s, void *object)
 	work_retire(running.allocator, s, object);
 }
 
-/* --- in bulk ------------------------------------------------------------------------------------ */
+/* --- in bulk -------------------------------------------------------------------------------- */
 
 bool calls_alloc_bulk(struct kmem_cache *s, size_t n, void **objects)
 {
@@ -77,7 +77,7 @@ void calls_free_bulk(struct kmem_cache *s, size_t n, void **objects)
 	work_side(side);
 }
 
-/* --- prefilled sheaves -------------------------------------------------------------------------- */
+/* --- prefilled sheaves ---------------------------------------------------------------------- */
 
 static struct array *array_of(struct slab_sheaf *sheaf)
 {

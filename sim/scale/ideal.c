@@ -20,7 +20,7 @@ struct row {
 	struct entry {
 		void *object;
 		uint64_t due; /* of a retired one, in ns */
-	} *at;
+	} * at;
 };
 
 struct ideal {
@@ -91,7 +91,8 @@ static unsigned int find_rich(const struct ideal *ideal, unsigned int cpu)
 		if (other == cpu || !size_of(&ideal->free[other]))
 			continue;
 		if (found == MACHINE_CPUS || at < nearest ||
-		    (at == nearest && size_of(&ideal->free[other]) > size_of(&ideal->free[found]))) {
+		    (at == nearest &&
+		     size_of(&ideal->free[other]) > size_of(&ideal->free[found]))) {
 			found = other;
 			nearest = at;
 		}

@@ -8,9 +8,9 @@
 #define FIRST_ENTRIES (1u << 14) /* a power of two */
 #define WORD_BITS     64u
 /* A word of a private cache: the line's number, and */
-#define WRITABLE      ((uintptr_t)1)
+#define WRITABLE       ((uintptr_t)1)
 #define UNSEEN(thread) ((uintptr_t)2 << (thread)) /* the core's other thread wrote it since */
-#define FLAGS	      3u			 /* bits */
+#define FLAGS	       3u			  /* bits */
 
 struct entry {
 	uintptr_t line; /* 0: unused */
@@ -22,7 +22,7 @@ struct entry {
 
 struct lines {
 	const struct machine *machine;
-	size_t sets;	    /* of a private cache: a power of two */
+	size_t sets; /* of a private cache: a power of two */
 	unsigned int cores;
 	unsigned int words; /* of bits of an entry */
 	size_t nr_entries, used;

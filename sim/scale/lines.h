@@ -20,8 +20,8 @@
  *   write    in other caches                     the way to the farthest     lose it
  *            else                                as a read
  *
- * A line moves to one core at a time: who wants it while it moves waits until it has arrived. Copies
- * of a line that nobody writes are not in each other's way.
+ * A line moves to one core at a time: who wants it while it moves waits until it has arrived.
+ * Copies of a line that nobody writes are not in each other's way.
  *
  * Not modelled: the capacity of last-level caches (nothing leaves them), the bandwidth of links,
  * store buffers, prefetches and misses that overlap (each is waited for), pages in the TLB.

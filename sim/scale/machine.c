@@ -11,7 +11,7 @@
 
 #define DEAREST	    1e9 /* ns */
 #define MOST_CACHE  (1u << 22)
-#define MOST_SLOWER 400 /* percent */
+#define MOST_SLOWER 400		 /* percent */
 #define MOST_PERIOD 1000000000ul /* ns */
 #define AWAY	    3		 /* after the kinds of groups: node, socket, llc */
 
@@ -225,7 +225,8 @@ static bool read_line(struct reader *r, char *line)
 		if (!strcmp(key, cost_names[cost]))
 			return read_cost(r, cost, value);
 	return wrong(r,
-		     "%s is no group (node, socket, llc, away), no number (cpus, threads, cache, misses, "
+		     "%s is no group (node, socket, llc, away), no number (cpus, threads, cache, "
+		     "misses, "
 		     "sibling) and no cost",
 		     key);
 }

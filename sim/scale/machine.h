@@ -78,7 +78,7 @@ struct machine {
 	uint64_t cost[MACHINE_NR_COSTS]; /* in ps */
 	uint16_t node_of[MACHINE_CPUS], socket_of[MACHINE_CPUS], group_of[MACHINE_CPUS];
 	uint16_t cpu_of_group[MACHINE_CPUS]; /* one of its CPUs */
-	uint64_t away, period; /* in ps; 0: CPUs stay */
+	uint64_t away, period;		     /* in ps; 0: CPUs stay */
 	uint16_t refuge[MACHINE_CPUS]; /* where tasks of this CPU go while it is away; or itself */
 	uint16_t memory_node[MACHINE_NODES]; /* where pages of the node's CPUs come from */
 };

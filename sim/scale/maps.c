@@ -5,8 +5,8 @@
  */
 #include <stdlib.h>
 
-#include "bench/vma/space/space.h"
 #include "sim/scale/workloads.h"
+#include "space/space.h"
 
 #define APART	128
 #define LOW	0x10000ul

@@ -10,8 +10,8 @@
  * lines and locks are handed out in the order of time; a task may be ahead with what nobody else
  * has.
  *
- * A task whose CPU is away (D4) goes on at another one: it moves when it passes, and does not hold a
- * section or a spinlock.
+ * A task whose CPU is away (D4) goes on at another one: it moves when it passes, but not in a
+ * section, nor while it holds a spinlock.
  *
  * Several tasks of a CPU run in turn: each for a time slice, or until it waits (cpus.c).
  *
@@ -36,7 +36,7 @@ struct task {
 	unsigned int cpu;  /* it runs there now */
 	unsigned int home; /* its CPU while that is not away */
 	uint64_t clock;	   /* ps */
-	uint64_t until; /* where it lets others go first */
+	uint64_t until;	   /* where it lets others go first */
 	enum tally_side side;
 	unsigned int slower; /* percent: own work, beside the other thread of the core */
 	struct ahead ahead;  /* lines that it waits for */

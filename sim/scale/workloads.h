@@ -5,8 +5,8 @@
  *
  *   own batches   each task allocates N objects, then frees them in the same order; all CPUs have
  *                 had theirs at the same time once, or each began when the others had freed theirs
- *   burst         as own batches for a moment; then all tasks but one sleep for two seconds, in which
- *                 that one makes a few calls
+ *   burst         as own batches for a moment; then all tasks but one sleep for two seconds, in
+ *                 which that one makes a few calls
  *   node-out      own batches, with objects that CPUs of the last node have allocated and freed;
  *                 node 0 has no page for more
  *   cross         tasks 2i allocate, write a word and pass objects on through a ring, in groups;

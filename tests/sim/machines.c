@@ -144,9 +144,10 @@ static void numbers_are_checked(void **state)
 		":25: no line says how many lines a CPU waits for at once, such as: misses 24");
 	refused("cpus 3\nthreads 2\nnode 0-2\nsocket 0-2\nllc 0-2\ncache 64\nmisses 1\n" COSTS,
 		":27: 2 threads a core need an even number of CPUs, not 3");
-	refused("cpus 1\nspeed 3\n", ":2: speed is no group (node, socket, llc, away), no number (cpus, "
-				     "threads, cache, misses, "
-				     "sibling) and no cost");
+	refused("cpus 1\nspeed 3\n",
+		":2: speed is no group (node, socket, llc, away), no number (cpus, "
+		"threads, cache, misses, "
+		"sibling) and no cost");
 	assert_false(machine_read(&machine, "/nowhere", error, sizeof(error)));
 	assert_string_equal(error, "/nowhere: cannot be read");
 }

@@ -40,7 +40,7 @@ struct kernel_rules {
 	/* Callers that must not block refill sheaves, too, and no refill waits for another node's
 	 * list. */
 	bool refills;
-	/* Three tiers are below the sheaves, as long as both were there: objects are cached twice. */
+	/* Three tiers are below the sheaves, as while there were both: objects are cached twice. */
 	bool over_tiers;
 	bool atomic; /* all callers are such */
 };
