@@ -28,8 +28,9 @@
 
 #define MOST_WINDOWS 40
 /* A window has room for several batches of one CPU: frees are counted, and come in turn with
- * allocations. */
-#define WINDOW_NS     20000
+ * allocations. CPUs that pass objects on take longer until their number is steady. */
+#define WINDOW_NS_OWN 20000
+#define WINDOW_NS     100000
 #define WINDOW_NS_ALL 2000000 /* shared by the CPUs */
 
 struct request {
@@ -171,7 +172,8 @@ static unsigned int cpus_of(const struct machine *m, const struct request *r)
  * ends. */
 static uint64_t window_of(const struct machine *m, const struct request *r, unsigned int cpus)
 {
-	uint64_t window = (WINDOW_NS + WINDOW_NS_ALL / cpus) * UINT64_C(1000);
+	uint64_t least = r->workload->own ? WINDOW_NS_OWN : WINDOW_NS;
+	uint64_t window = (least + WINDOW_NS_ALL / cpus) * UINT64_C(1000);
 
 	if (r->per_cpu > 1)
 		window += 2 * r->per_cpu * m->cost[MACHINE_slice];

@@ -45,6 +45,7 @@ struct workload {
 	bool retires;
 	bool onward;   /* to the next CPU only */
 	bool bursts;   /* windows are whole rounds of BURST_ROUND_NS */
+	bool own;      /* each CPU's objects are its own, and take turns at once */
 	bool touches;  /* own batches write a word of each object */
 	bool node_out; /* node 0 has no page left, and others have all objects */
 	void (*run)(unsigned int task);

@@ -43,7 +43,7 @@ the columns:
   lines/op    lines that moved from one CPU to another because of the allocator: also the object's
               way back to a CPU that writes it again
   program's   other lines that moved: its queue, and the object's way there
-  locks       part of all CPUs' time in which they hold a lock of the library or wait for one
+  locks       part of all tasks' time in which they hold a lock of the library or wait for one
   MiB         memory of pages that were touched, at the end; and the most at any time
   ~           after a rate: it was not steady yet when the run was ended
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from sheaf_tool.table import number, render
 
 from .document import Document
-from .sim_point import LINES, LOCKS, MEMORY, MOST, RATE, SPEED, Point
+from .sim_point import LINES, LOCKS, MEMORY, MOST, RATE, SPEED, STEADY, Point
 
 OURS, IDEAL = "sheaf", "ideal"
 MACHINE = "epyc-2x96-smt"
@@ -50,13 +50,18 @@ class Row:
     memory: float
     most: float
     speed: float
+    steady: float
+
+    def said(self) -> str:
+        """The rate; ~: it was not steady yet."""
+        return number(self.rate) + ("" if self.steady else "~")
 
 
 def row(model: Document, allocator: str, workload: str, cpus: int, machine: str = MACHINE,
         per_cpu: int = 1) -> Row | None:
     params = {"allocator": allocator, "machine": machine, "workload": workload, "cpus": cpus, "tasks": cpus * per_cpu}
     found = {result.unit: result.samples[0] for result in model.results if result.params == params}
-    return Row(*(found[unit] for unit in (RATE, LINES, LOCKS, MEMORY, MOST, SPEED))) if found else None
+    return Row(*(found[unit] for unit in (RATE, LINES, LOCKS, MEMORY, MOST, SPEED, STEADY))) if found else None
 
 
 def _of_ideal(ours: Row, ideal: Row | None) -> str:
@@ -75,8 +80,7 @@ def _growth(model: Document, before: Document, workload: str) -> str:
         ideal = row(model, IDEAL, workload, cpus)
         if not now:
             continue
-        rows.append([str(cpus), f"{number(was.rate) if was else '–'} → {number(now.rate)}",
-                     number(ideal.rate) if ideal else "", _of_ideal(now, ideal), _two(was, now, "lines"),
+        rows.append([str(cpus), f"{was.said() if was else '–'} → {now.said()}", ideal.said() if ideal else "", _of_ideal(now, ideal), _two(was, now, "lines"),
                      _two(was, now, "locks", "{:.1f}"), f"{number(was.most) if was else '–'} → {number(now.most)}",
                      number(now.memory)])
     return render(["CPUs", "Mops/s", "ideal", "of ideal", "lines/op", "% in locks", "MiB at most", "at end"], rows)
@@ -88,7 +92,7 @@ def _own(model: Document) -> str:
     for machine, most in OWN_MACHINES.items():
         one, all_of = row(model, OURS, "batch-100", 1, machine), row(model, OURS, "batch-100", most, machine)
         if one and all_of:
-            rows.append([machine, str(most), number(one.rate), number(all_of.rate),
+            rows.append([machine, str(most), one.said(), all_of.said(),
                          f"{all_of.rate / one.rate / all_of.speed:.2f}", f"{all_of.lines:.3f}",
                          f"{all_of.locks:.1f}", number(all_of.memory)])
     return render(["machine", "CPUs", "one: Mops/s", "all: Mops/s", "of linear", "lines/op", "% in locks", "MiB"], rows)
@@ -99,7 +103,7 @@ def _beside_ideal(model: Document, cells: list[tuple[str, str, int, int]]) -> st
     for machine, workload, cpus, per_cpu in cells:
         ours, ideal = row(model, OURS, workload, cpus, machine, per_cpu), row(model, IDEAL, workload, cpus, machine, per_cpu)
         if ours:
-            rows.append([machine, workload, str(cpus), str(cpus * per_cpu), number(ours.rate), _of_ideal(ours, ideal),
+            rows.append([machine, workload, str(cpus), str(cpus * per_cpu), ours.said(), _of_ideal(ours, ideal),
                          f"{ours.lines:.2f}", f"{ours.locks:.1f}", number(ours.memory)])
     return render(["machine", "workload", "CPUs", "tasks", "Mops/s", "of ideal", "lines/op", "% in locks", "MiB"], rows)
 

@@ -20,6 +20,7 @@ LINES = "lines/op"
 MEMORY = "MiB"
 MOST = "MiB at most"
 LOCKS = "% in locks"
+STEADY = "steady"  # 1, or 0
 SPEED = "CPUs alone"  # what the CPUs do at once, as so many with a core each
 
 
@@ -54,9 +55,9 @@ class Point:
         return moved / self.operations if self.operations else 0.0
 
     def in_locks(self) -> float:
-        """The part of all CPUs' time, in percent."""
+        """The part of all tasks' time, in percent."""
         spent = sum(waiting + holding for _, _, waiting, holding in self.locks.values())
-        return 100 * spent / (self.seconds * self.cpus) if self.cpus else 0.0
+        return 100 * spent / (self.seconds * self.cpus * self.per_cpu) if self.cpus else 0.0
 
 
 def parse(point: Point, text: str) -> Point:
@@ -149,6 +150,6 @@ def document(points: list[Point], about: dict[str, Any]) -> Document:
                   "cpus": point.cpus, "tasks": point.cpus * point.per_cpu}
         for unit, value in ((RATE, point.rate), (LINES, point.lines("allocator")),
                             (MEMORY, point.bytes / MIB), (MOST, point.most / MIB), (LOCKS, point.in_locks()),
-                            (SPEED, point.speed)):
+                            (SPEED, point.speed), (STEADY, float(point.steady))):
             found.results.append(Result("sim-scale", params, unit, [round(value, 6)]))
     return found

@@ -50,11 +50,15 @@ def _rate(model: Document, machine: str, workload: str, allocator: str, cpus: in
 
 def _cells(model: Document, machine: str, columns: Columns,
            deltas: Mapping[str, Mapping[int, float]]) -> list[Cell]:
+    def has(name: str, tasks: int) -> bool:
+        return bool(model.samples(RATE, allocator=name, machine=machine, workload="mmap2", cpus=tasks))
+
     return [Cell(tasks, column, theirs,
                  100 * (_rate(model, machine, "mmap2", columns[column][0], tasks)
                         / _rate(model, machine, "mmap2", columns[column][1], tasks) - 1),
                  _rate(model, machine, "mmap2", columns[column][0], tasks, MEMORY))
-            for column, by_tasks in deltas.items() for tasks, theirs in by_tasks.items()]
+            for column, by_tasks in deltas.items() for tasks, theirs in by_tasks.items()
+            if all(has(name, tasks) for name in columns[column])]
 
 
 def tables(model: Document) -> list[tuple[str, list[Cell]]]:

@@ -15,7 +15,7 @@ CPUS = 2, 8, 32, 96, 384
 WORKLOADS = "batch-100", "cross-near"
 ALLOCATORS = "sheaf", "no-sheaf", "cpu-slab"
 ACROSS = 2  # panels of a picture
-WINDOWS = 6  # at most: what is not steady by then, such as rates behind one lock, goes up and down for ever
+WINDOWS = 12  # at most: what is not steady by then, such as rates behind one lock, goes up and down for ever
 
 
 def points() -> list[Point]:

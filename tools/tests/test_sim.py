@@ -101,7 +101,7 @@ def study(rates: dict[str, float] | None = None) -> Document:
     points = sim_study.points()
     for one in points:
         one.operations, one.seconds = int(1e6 * (rates or {}).get(one.allocator, 100)), 0.01
-        one.speed = one.cpus
+        one.speed, one.steady = one.cpus, True
     return sim_point.document(points, {"libsheaf": "0", "seed": 1})
 
 
@@ -174,7 +174,7 @@ class Program(unittest.TestCase):
         found = sheaf(*words, "--json")
         self.assertEqual((found.returncode, found.stderr), (0, ""))
         results = json.loads(found.stdout)["results"]
-        self.assertEqual({one["unit"] for one in results}, {"Mops/s", "lines/op", "MiB", "MiB at most", "% in locks", "CPUs alone"})
+        self.assertEqual({one["unit"] for one in results}, {"Mops/s", "lines/op", "MiB", "MiB at most", "% in locks", "CPUs alone", "steady"})
         self.assertEqual(results[0]["params"], {"allocator": "sheaf", "machine": "this-2cpu",
                                                 "workload": "batch-10", "cpus": 2, "tasks": 2})
 
