@@ -24,7 +24,7 @@ from .sim_point import (MACHINES, MIB, Known, Point, document, known, machine_fi
                         number_of_cpus, program)
 
 POINTS = 1, 2, 8, 32, 96
-QUICK_POINTS = 2, 32
+QUICK_POINTS = 2, 8, 32
 QUICK_WINDOWS = 8
 HOTTEST = 8
 
@@ -48,7 +48,7 @@ the columns:
   ~           after a rate: it was not steady yet when the run was ended
 
 examples:
-  sheaf sim scale --quick                                  every workload on 384 CPUs of AMD
+  sheaf sim scale --quick                                  every workload on up to 32 CPUs of AMD
   sheaf sim scale --machine graviton3-64 --workload batch-100
   sheaf sim scale --workload cross-far --cpus 2,8,96,384   these points of the curve
   sheaf sim scale --workload cross-near --cpus 32 --heat   where lines move, by line of the source
@@ -56,6 +56,8 @@ examples:
   sheaf sim scale --quick --json >a.json                   and later: sheaf compare a.json b.json
   sheaf sim scale --workload mmap2 --allocator sheaf --allocator kernel-first --svg maps.svg
   sheaf sim scale --check                                  beside what was measured on 2 real CPUs
+  scripts/simulate-library 7630ba1 DIR                     an older library; then, for its points:
+  sheaf sim scale --before --build DIR
   sheaf sim scale --list                                   machines, workloads and allocators
 
 A machine file is text: copy one of sim/scale/machines. Build first, with Meson's option
@@ -70,6 +72,7 @@ def _points(text: str | None, machine: Path, in_pairs: bool, quick: bool) -> lis
         if not re.fullmatch(r"[1-9]\d*(,[1-9]\d*)*", text):
             raise Usage(f"--cpus wants numbers such as 2,8,96, not {text}")
         return [int(word) for word in text.split(",")]
+    most = min(most, QUICK_POINTS[-1]) if quick else most
     wanted = {n for n in (QUICK_POINTS if quick else POINTS) if n < most} | {most}
     return sorted(n for n in wanted if not in_pairs or n % 2 == 0)
 
@@ -145,7 +148,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
                         help="tasks on each CPU, which take turns (default: 1)")
     parser.add_argument("--size", metavar="BYTES", type=int, default=64, help="of an object (default: 64)")
     parser.add_argument("--seed", metavar="N", type=int, default=1, help="for random choices (default: 1)")
-    parser.add_argument("--quick", action="store_true", help="fewer points and shorter runs")
+    parser.add_argument("--quick", action="store_true", help="up to 32 CPUs, and shorter runs: some minutes")
     parser.add_argument("--heat", action="store_true", help="also show where in the source lines move")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     parser.add_argument("--svg", metavar="FILE", help="also draw the curves")
@@ -153,6 +156,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
                         help="compare the model with what was measured on 2 CPUs; exit 1 if a ratio is off by more "
                              "than 25 percent")
     parser.add_argument("--study", action="store_true", help="print the JSON from which documents are made")
+    parser.add_argument("--before", action="store_true",
+                        help="print the part of that JSON that an older library makes: see scripts/simulate-library")
     parser.add_argument("--list", action="store_true", help="list machines, workloads and allocators, and exit")
     parser.add_argument("--build", metavar="DIR", help="the build directory (default: build)")
     parser.set_defaults(run=run)
@@ -227,12 +232,15 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.list:
         _list(found)
         return 0
-    file = None if arguments.check or arguments.study else machine_file(arguments.machine)
+    studied = arguments.study or arguments.before
+    file = None if arguments.check or studied else machine_file(arguments.machine)
     more = ["--size", str(arguments.size), "--seed", str(arguments.seed)]
-    if arguments.quick or arguments.study:
-        more += ["--windows", str(sim_study.WINDOWS if arguments.study else QUICK_WINDOWS)]
+    if arguments.quick or studied:
+        more += ["--windows", str(sim_study.WINDOWS if studied else QUICK_WINDOWS)]
     if file:
         points = _asked_for(arguments, found, file)
+    elif arguments.before:
+        points = sim_growth.before()
     else:
         points = sim_study.points() if arguments.study else sim_check.points()
     _run_all(worker, points, file, more)
@@ -242,7 +250,7 @@ def run(arguments: argparse.Namespace) -> int:
     made = document(points, about)
     if arguments.svg:
         Path(arguments.svg).write_text(sim_study.curves(made), encoding="utf-8")
-    if arguments.study or arguments.json:
+    if studied or arguments.json:
         print(made.text())
     else:
         print(_tables(worker, points, found, arguments.heat))

@@ -40,6 +40,11 @@ def points() -> list[Point]:
     return made
 
 
+def before() -> list[Point]:
+    """What an older library has to run."""
+    return [Point(MACHINE, workload, OURS, cpus) for workload in WORKLOADS for cpus in CPUS]
+
+
 @dataclass(frozen=True)
 class Row:
     """One allocator's numbers at one point."""

@@ -7,13 +7,13 @@ from sheaf_tool.table import number, render
 from . import sim_check, sim_growth, sim_seeds
 from .document import Document
 from .logchart import Curve, LogPanel, log_panels
-from .sim_point import LINES, MEMORY, RATE, Point
+from .sim_point import RATE, Point
 from .svg import COLOURS, sheet
 
 MACHINE = sim_seeds.EPYC
 CPUS = 2, 8, 32, 96, 384
 WORKLOADS = "batch-100", "cross-near"
-ALLOCATORS = "sheaf", "no-sheaf", "cpu-slab"
+ALLOCATORS = "sheaf", "ideal", "no-sheaf", "cpu-slab"
 ACROSS = 2  # panels of a picture
 WINDOWS = 12  # at most: what is not steady by then, such as rates behind one lock, goes up and down for ever
 
@@ -53,18 +53,18 @@ def _curve_table(model: Document, workload: str) -> str:
     rows = []
     for cpus in CPUS:
         for name in ALLOCATORS:
-            def value(unit: str) -> float:
-                return model.samples(unit, allocator=name, machine=MACHINE, workload=workload, cpus=cpus,
-                                     tasks=cpus)[0]
-            rows.append([str(cpus), name, number(value(RATE)), f"{value(LINES):.3f}", number(value(MEMORY))])
-    return render(["CPUs", "allocator", "Mops/s", "lines/op", "MiB"], rows)
+            found = sim_growth.row(model, name, workload, cpus)
+            if found:
+                rows.append([str(cpus), name, found.said(), f"{found.lines:.3f}", f"{found.locks:.1f}",
+                             number(found.memory)])
+    return render(["CPUs", "allocator", "Mops/s", "lines/op", "% in locks", "MiB"], rows)
 
 
 def text(model: Document, before: Document) -> str:
     """The page's tables."""
     parts = [f"The model beside measurements, 2 CPUs\n\n{sim_check.text(sim_check.cells(model))}",
              sim_seeds.text(model)]
-    parts += [f"{workload} on {MACHINE}\n\n{_curve_table(model, workload)}" for workload in WORKLOADS]
+    parts += [f"{workload} on {MACHINE}; ~: not steady yet\n\n{_curve_table(model, workload)}" for workload in WORKLOADS]
     parts.append(sim_growth.text(model, before))
     return "\n\n".join(parts)
 
@@ -99,7 +99,10 @@ def page(model: Document, before: Document) -> str:
             "What [`sheaf sim scale`](../internals/scale.md) says, beside what was measured on 2 real CPUs and what the "
             "kernel's documents report of large machines.\n\n"
             "- command: `tools/sheaf sim scale --study >bench/results/sim-scale.json`\n"
+            "- before: `scripts/simulate-library 7630ba1 DIR` and `tools/sheaf sim scale --before --build DIR "
+            ">bench/results/sim-scale-before.json`\n"
             f"- libsheaf: {model.machine['libsheaf']}, seed {model.machine['seed']}\n"
-            "- every number: [bench/results/sim-scale.json](../../bench/results/sim-scale.json)\n\n"
+            "- every number: [bench/results/sim-scale.json](../../bench/results/sim-scale.json), "
+            "[sim-scale-before.json](../../bench/results/sim-scale-before.json)\n\n"
             "![Rates by number of CPUs](../pictures/measured-scale-model.svg)\n\n"
             f"```text\n{text(model, before)}\n```\n\n{UNFIT}")

@@ -53,6 +53,8 @@ class Runs(unittest.TestCase):
         self.assertEqual(sim._points(None, machine, False, False), [1, 2, 8, 32, 96, 384])
         self.assertEqual(sim._points(None, machine, True, False), [2, 8, 32, 96, 384])
         self.assertEqual(sim._points(None, sim.machine_file("ryzen-5700"), False, False), [1, 2, 8, 16])
+        self.assertEqual(sim._points(None, machine, False, True), [2, 8, 32])
+        self.assertEqual(sim._points(None, sim.machine_file("ryzen-5700"), False, True), [2, 8, 16])
         self.assertEqual(sim._points("4,2", machine, True, True), [4, 2])
         with self.assertRaises(Usage):
             sim._points("4-8", machine, False, False)
