@@ -108,7 +108,7 @@ int main(void)
 	mount_all();
 	setrlimit(RLIMIT_CORE, &no_cores);
 	setenv("LD_LIBRARY_PATH", "/lib", 1);
-	setenv("PATH", "/bin", 1);
+	setenv("EMULATED_MACHINE", "1", 1);
 	tests = fopen("/tests", "re");
 	while (tests && fgets(line, sizeof(line), tests))
 		run(line);

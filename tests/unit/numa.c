@@ -4,18 +4,15 @@
  * a machine with several nodes, also where the pages are. On others, nodes are invented: by
  * numa=fake, or by unit/invented_machine.c.
  */
-#include <pthread.h>
 #include <sheaf/slab.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kit/cache.h"
-#include "kit/check.h"
-#include "kit/objects.h"
+#include "kit/node_load.h"
 #include "kit/placement.h"
 #include "kit/process.h"
-#include "kit/random.h"
 #include "kit/ready.h"
 #include "kit/unit.h"
 #include "os/section.h"
@@ -24,9 +21,6 @@
 
 enum {
 	NR_OBJECTS = 300,
-	NR_THREADS = 8,
-	NR_BOXES = 64,
-	ROUNDS = 3000,
 	MiB = 1 << 20
 };
 
@@ -170,57 +164,11 @@ static void numa_maps_agrees(void **state)
 	kmem_cache_destroy(s);
 }
 
-static struct kmem_cache *loaded[2];
-static uint64_t *boxes[2][NR_BOXES];
-
-/* Requests for any node; what they bring is freed by whoever finds it. */
-static void *load(void *number)
-{
-	uint64_t seed = (uintptr_t)number + 1;
-
-	for (unsigned int i = 0; i < ROUNDS; i++) {
-		unsigned int c = random_below(&seed, 2), box = random_below(&seed, NR_BOXES);
-		int node = (int)random_below(&seed, os.nr_nodes);
-		gfp_t flags = GFP_KERNEL | (random_below(&seed, 2) ? __GFP_THISNODE : 0);
-		uint64_t *object;
-
-		if (!random_below(&seed, 50))
-			pin(random_below(&seed, os.nr_cpus));
-		if (!random_below(&seed, 1000))
-			kmem_cache_shrink(loaded[c]);
-		object = kmem_cache_alloc_node(loaded[c], flags, node);
-		CHECK(object && page_node(object) == (unsigned int)node);
-		CHECK(stamp_put(object, 64, (unsigned int)(uintptr_t)number, i));
-		CHECK(random_below(&seed, 100) || is_placed_on((unsigned int)node, object));
-		object = __atomic_exchange_n(&boxes[c][box], object, __ATOMIC_ACQ_REL);
-		if (object) {
-			CHECK(stamp_remove(object, 64));
-			kmem_cache_free(loaded[c], object);
-		}
-	}
-	return NULL;
-}
-
 static void requests_under_load(void **state)
 {
-	pthread_t threads[NR_THREADS];
-
 	(void)state;
-	loaded[0] = make("loaded", 64, no_samples());
-	loaded[1] = make("loaded-bare", 64, SLAB_NO_SHEAVES | no_samples());
-	for (uintptr_t i = 0; i < NR_THREADS; i++)
-		CHECK(pthread_create(&threads[i], NULL, load, (void *)i) == 0);
-	for (unsigned int i = 0; i < NR_THREADS; i++)
-		pthread_join(threads[i], NULL);
-	for (unsigned int c = 0; c < 2; c++) {
-		for (unsigned int i = 0; i < NR_BOXES; i++)
-			kmem_cache_free(loaded[c], boxes[c][i]);
-		assert_int_equal(kmem_cache_verify(loaded[c]), 0);
-		assert_true(all_freed(loaded[c]));
-		assert_int_equal(kmem_cache_shrink(loaded[c]), 0);
-		assert_int_equal(look(loaded[c]).slabs, 0);
-		kmem_cache_destroy(loaded[c]);
-	}
+	load_begin();
+	assert_true(load_end());
 }
 
 int main(void)
