@@ -118,7 +118,7 @@ static void *alloc_run(size_t size, gfp_t flags, unsigned int node)
 	}
 	run = page_alloc(node, order);
 	for (uint32_t i = 1; !run && i < os.nr_nodes && !(flags & __GFP_THISNODE); i++)
-		run = page_alloc((node + i) % os.nr_nodes, order);
+		run = page_alloc(os_near(node, i), order);
 	if (!run)
 		return NULL;
 	os_store_relaxed(&run->state, order);

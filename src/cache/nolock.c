@@ -28,7 +28,7 @@ static void *take_try(struct kmem_cache *s, unsigned int node)
 	for (uint32_t i = 0; i < os.nr_nodes; i++) {
 		void *object;
 
-		if (slab_take_try(&s->sheaf.slab, (node + i) % os.nr_nodes, &object)) {
+		if (slab_take_try(&s->sheaf.slab, os_near(node, i), &object)) {
 			stat_add(&s->sheaf.slab, STAT_alloc_slowpath, 1);
 			return object;
 		}

@@ -78,6 +78,7 @@ struct os_machine {
 	struct os_place place_of[OS_MAX_ROWS];
 	struct os_node node[OS_MAX_NODES];
 	uint16_t cpu_at[OS_MAX_ROWS];
+	uint8_t near[OS_MAX_NODES][OS_MAX_NODES]; /* each node, and the others by distance */
 	/* Whose memory a node uses: its own, or the nearest node's; OS_NO_NODE: any. */
 	int16_t memory_of_node[OS_MAX_NODES];
 };
@@ -151,6 +152,12 @@ static inline unsigned int os_cpu_at(unsigned int node, unsigned int place)
 	return os.cpu_at[os.node[node].first + place];
 }
 
+/* The i-th of all nodes by their distance from this one, which is the first, 0. */
+static inline unsigned int os_near(unsigned int node, unsigned int i)
+{
+	return os.near[node][i];
+}
+
 /* A row that replaces a locked slot of this node's CPUs. */
 static inline unsigned int os_stand_in(unsigned int node, unsigned int i)
 {
@@ -160,5 +167,9 @@ static inline unsigned int os_stand_in(unsigned int node, unsigned int i)
 /* In places.c. For os_init(), when the nodes and the backend are known: add the stand-in rows, fill
  * in places and count the allowed CPUs, from nr_cpus, node_of_row, llc_of_cpu and `allowed`. */
 void os_find_places(void);
+
+/* In places.c, for os_init(): fill in `near`. distance: from node to node; NULL: all are the same.
+ * Of nodes at the same distance, those with the next higher numbers come first. */
+void os_order_nodes(const uint8_t (*distance)[OS_MAX_NODES]);
 
 #endif

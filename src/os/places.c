@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* CPUs by distance; see machine.h. */
+/* CPUs and nodes by distance; see machine.h. */
 #include "os/machine.h"
 
 /* Place the CPU, and those behind the same cache, at the end of their node's places. */
@@ -66,4 +66,22 @@ void os_find_places(void)
 	if (os.node_allowed > os.nr_allowed)
 		os.node_allowed = os.nr_allowed;
 	add_stand_ins();
+}
+
+/* Insert the node before those that are farther away. */
+static void order_node(uint8_t *near, unsigned int n, unsigned int node, const uint8_t *distance)
+{
+	while (n > 1 && distance && distance[near[n - 1]] > distance[node]) {
+		near[n] = near[n - 1];
+		n--;
+	}
+	near[n] = (uint8_t)node;
+}
+
+void os_order_nodes(const uint8_t (*distance)[OS_MAX_NODES])
+{
+	for (unsigned int from = 0; from < os.nr_nodes; from++)
+		for (unsigned int i = 0; i < os.nr_nodes; i++)
+			order_node(os.near[from], i, (from + i) % os.nr_nodes,
+				   distance ? distance[from] : NULL);
 }

@@ -266,7 +266,7 @@ static unsigned int take_elsewhere(struct slab_cache *cache, unsigned int node, 
 	unsigned int n = 0;
 
 	for (uint32_t i = 1; i < os.nr_nodes && n < max; i++) {
-		unsigned int other = (node + i) % os.nr_nodes;
+		unsigned int other = os_near(node, i);
 		struct slab_node *part = os_load_acquire(&cache->nodes[other]);
 
 		if (fresh)

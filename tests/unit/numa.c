@@ -55,6 +55,34 @@ static void objects_of_each_node(void **state)
 	}
 }
 
+/* Node 0 has no slabs, and others more partial ones than they keep: the nearest gives. */
+static void a_near_node_helps_out(void **state)
+{
+	struct kmem_cache *s = make("helped", 512, no_samples());
+	struct slab_cache *slabs = &s->sheaf.slab;
+	unsigned int n = 12 * slabs->oo.objects;
+	void **taken = calloc((size_t)os.nr_nodes * n, sizeof(*taken)), *object;
+
+	(void)state;
+	for (unsigned int node = 1; node < os.nr_nodes; node++) {
+		assert_int_equal(slab_take(slabs, node, SLAB_THIS_NODE, taken + node * n, n), n);
+		for (unsigned int i = 0; i < n; i += slabs->oo.objects)
+			slab_give(slabs, taken + node * n + i, slabs->oo.objects / 2, "test");
+	}
+	assert_int_equal(slab_take(slabs, 0, SLAB_PREFER_NODE, &object, 1), 1);
+	assert_int_equal(page_node(object), os_near(0, os.nr_nodes > 1));
+	slab_give(slabs, &object, 1, "test");
+	assert_int_equal(slab_take(slabs, 0, SLAB_WANT_NODE, &object, 1), 1);
+	assert_int_equal(page_node(object), 0);
+	slab_give(slabs, &object, 1, "test");
+	for (unsigned int node = 1; node < os.nr_nodes; node++)
+		for (unsigned int i = 0; i < n; i += slabs->oo.objects)
+			slab_give(slabs, taken + node * n + i + slabs->oo.objects / 2,
+				  slabs->oo.objects - slabs->oo.objects / 2, "test");
+	free(taken);
+	kmem_cache_destroy(s);
+}
+
 static void large_blocks_of_each_node(void **state)
 {
 	static const size_t large[] = {64 << 10, 3 * MiB, 20 * MiB};
@@ -175,6 +203,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(objects_of_each_node),
+		cmocka_unit_test(a_near_node_helps_out),
 		cmocka_unit_test(large_blocks_of_each_node),
 		cmocka_unit_test(local_objects_and_slots),
 		cmocka_unit_test(numa_maps_agrees),

@@ -40,6 +40,9 @@ static void four_nodes(void)
 	CHECK(os.node[2].n == 4 && os.node[3].n == 0);
 	CHECK(os.memory_of_node[0] == 0 && os.memory_of_node[1] == 1);
 	CHECK(os.memory_of_node[2] == 1 && os.memory_of_node[3] == 3);
+	/* By their distances; nothing is said of those from node 1. */
+	CHECK(os_near(2, 0) == 2 && os_near(2, 1) == 1 && os_near(2, 2) == 3 && os_near(2, 3) == 0);
+	CHECK(os_near(1, 0) == 1 && os_near(1, 1) == 2 && os_near(1, 2) == 3 && os_near(1, 3) == 0);
 }
 
 static void holes_between_nodes(void)
@@ -49,7 +52,7 @@ static void holes_between_nodes(void)
 	os_init();
 	CHECK(os.nr_nodes == 10 && os.node_of_row[20] == 8 && os.node_of_row[40] == 9);
 	CHECK(os.memory_of_node[8] == 8 && os.memory_of_node[9] == 8);
-	CHECK(os.memory_of_node[1] == 0);
+	CHECK(os.memory_of_node[1] == 8);
 }
 
 static void an_old_kernel(void)

@@ -213,19 +213,30 @@ static int next_in_policy(unsigned long nodes)
 	return __builtin_ctzl(nodes);
 }
 
+/* The nearest of these; OS_NO_NODE if that is what the thread would get anyway. */
+static int nearest_of(unsigned long nodes, bool preferred)
+{
+	unsigned int here = os_node();
+	int mine = os.memory_of_node[here] == OS_NO_NODE ? (int)here : os.memory_of_node[here];
+
+	if (nodes >> mine & 1 && !preferred)
+		return OS_NO_NODE;
+	for (unsigned int i = 0; i < os.nr_nodes; i++)
+		if (nodes >> os_near(here, i) & 1)
+			return (int)os_near(here, i);
+	return OS_NO_NODE;
+}
+
 int os_policy_node(void)
 {
 	unsigned long nodes[OS_MAX_NODES / (8 * sizeof(long)) + 1] = {0};
-	int saved = errno, mode = 0, node = OS_NO_NODE, here = (int)os_node();
+	int saved = errno, mode = 0, node = OS_NO_NODE;
 
-	if (os.memory_of_node[here] != OS_NO_NODE)
-		here = os.memory_of_node[here];
 	if (syscall(SYS_get_mempolicy, &mode, nodes, OS_MAX_NODES + 1, NULL, 0) == 0 && nodes[0]) {
 		mode &= MPOL_MODE;
-		if (mode == MPOL_INTERLEAVE || mode == MPOL_WEIGHTED_INTERLEAVE)
-			node = next_in_policy(nodes[0]);
-		else if (mode == MPOL_PREFERRED || !(nodes[0] >> here & 1))
-			node = __builtin_ctzl(nodes[0]);
+		node = mode == MPOL_INTERLEAVE || mode == MPOL_WEIGHTED_INTERLEAVE
+			       ? next_in_policy(nodes[0])
+			       : nearest_of(nodes[0], mode == MPOL_PREFERRED);
 	}
 	if (node >= (int)os.nr_nodes)
 		node = OS_NO_NODE;

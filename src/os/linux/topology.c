@@ -176,28 +176,35 @@ static void set_memory(unsigned int node, unsigned int unused)
 		os.nr_nodes = node + 1;
 }
 
-/* The nearest node with memory. A line of distances has a number for each node that is shown. */
-static int16_t nearest_memory(unsigned int from)
+/* A line of distances has a number for each node that is shown. */
+static void read_distances(unsigned int from, uint8_t *distance)
 {
 	char path[64], text[512], *at = text;
-	int16_t nearest = OS_NO_NODE;
-	unsigned long least = FARTHEST + 1;
 
 	snprintf(path, sizeof(path), "/sys/devices/system/node/node%u/distance", from);
 	if (os_file_read(path, text, sizeof(text)) <= 0)
-		*text = '\0';
-	for (unsigned int node = 0; node < os.nr_nodes; node++) {
-		unsigned long distance;
+		return;
+	for (unsigned int node = 0; node < os.nr_nodes && *at; node++)
+		if (nodes_shown >> node & 1)
+			distance[node] = (uint8_t)strtoul(at, &at, 10);
+}
 
-		if (!(nodes_shown >> node & 1))
-			continue;
-		distance = *at ? strtoul(at, &at, 10) : FARTHEST;
-		if (os.memory_of_node[node] == (int16_t)node && distance < least) {
-			nearest = (int16_t)node;
-			least = distance;
-		}
-	}
-	return nearest;
+static void order_nodes(void)
+{
+	uint8_t distance[OS_MAX_NODES][OS_MAX_NODES];
+
+	memset(distance, FARTHEST, sizeof(distance));
+	for (unsigned int from = 0; from < os.nr_nodes && os.nr_nodes > 1; from++)
+		read_distances(from, distance[from]);
+	os_order_nodes(distance);
+}
+
+static int16_t nearest_memory(unsigned int from)
+{
+	for (unsigned int i = 0; i < os.nr_nodes; i++)
+		if (os.memory_of_node[os_near(from, i)] == (int16_t)os_near(from, i))
+			return (int16_t)os_near(from, i);
+	return OS_NO_NODE;
 }
 
 static void find_memory(void)
@@ -207,6 +214,7 @@ static void find_memory(void)
 
 	if (known)
 		for_each_in_list(text, set_memory, 0);
+	order_nodes();
 	for (unsigned int node = 0; node < os.nr_nodes; node++)
 		if (!known)
 			set_memory(node, 0);
@@ -221,6 +229,7 @@ static void find_nodes(void)
 		os.memory_of_node[node] = OS_NO_NODE;
 	if (os_options.numa_fake) {
 		invent_nodes();
+		os_order_nodes(NULL);
 		return;
 	}
 	find_nodes_of_cpus();
