@@ -69,10 +69,9 @@ class Archive:
             self.add(os.path.dirname(path), mode=stat.S_IFDIR | 0o755)
         name = path.encode() + b"\0"
         numbers = (len(self.parts) + 1, mode, 0, 0, 1, 0, len(content), 0, 0, *device, len(name), 0)
-        self.parts.append(b"070701" + b"".join(b"%08x" % number for number in numbers) + name)
-        for part in (b"", content):
-            self.parts[-1] += part
-            self.parts[-1] += b"\0" * (-len(self.parts[-1]) % 4)
+        header = b"070701" + b"".join(b"%08x" % number for number in numbers) + name
+        header += b"\0" * (-len(header) % 4)
+        self.parts.append(header + content + b"\0" * (-len(content) % 4))
 
     def bytes(self):
         self.add("TRAILER!!!", mode=0)
@@ -91,7 +90,7 @@ def add_libraries(machine, archive, program):
             add_libraries(machine, archive, path)
 
 
-def image(machine, init, tests, files):
+def image(machine, init, tests):
     """Write the file system; its path. tests: name, seconds, variables, words of the command."""
     archive = Archive()
     archive.add("dev/console", mode=stat.S_IFCHR | 0o600, device=(5, 1))
@@ -104,8 +103,6 @@ def image(machine, init, tests, files):
             archive.add(program, file.read())
         add_libraries(machine, archive, command[0])
         lines.append(" ".join([name, str(seconds), *(f"{k}={v}" for k, v in variables.items()), program, *command[1:]]))
-    for path in files:
-        archive.add(path)
     archive.add("tests", ("\n".join(lines) + "\n").encode())
     path = os.path.join(machine.place, "file-system")
     with open(path, "wb") as file:
@@ -113,11 +110,11 @@ def image(machine, init, tests, files):
     return path
 
 
-def test(tally, machine, what, init, tests, seconds, options=(), arguments="", files=()):
+def test(tally, machine, what, init, tests, seconds, options=(), arguments=""):
     """Boot, run the tests, and add each one's verdict. The machine ends after that many seconds."""
     command = [machine.emulator, "-nodefaults", "-no-user-config", "-display", "none", "-serial", "stdio", "-monitor",
                "none", "-no-reboot", *machine.options, *options, "-kernel", machine.kernel(),
-               "-initrd", image(machine, init, tests, files),
+               "-initrd", image(machine, init, tests),
                "-append", f"quiet loglevel=3 panic=-1 oops=panic {arguments}"]
     missing, said, console = [name for name, *_ in tests], [], []
     with tally.running(f"{what}: boots") as tell, \
@@ -140,4 +137,5 @@ def test(tally, machine, what, init, tests, seconds, options=(), arguments="", f
                           float(ended[3]))
         clock.cancel()
     for name in missing:
-        tally.add(f"{what}: {name}", "FAIL", f"the machine ended before this test did; its console:\n{''.join(console)}")
+        tally.add(f"{what}: {name}", "FAIL", f"the machine had ended; its console:\n{''.join(console)}\n")
+        console = ["see above"]

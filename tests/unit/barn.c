@@ -142,7 +142,7 @@ static void far_sheaf_moves_here(void **state)
 	assert_int_equal(sheaves_in(here), 1);
 
 	/* A full sheaf stays where the empty one was: that CPU is the one that allocates. */
-	cells_of(here)[SLOT_CELLS - 1] = 0;
+	cells_of(here)[barn_shard_cells() - 1] = 0;
 	cells_of(other)[0] = (uintptr_t)empty;
 	assert_null(barn_begin_empty(cache, &cell));
 	assert_ptr_equal(barn_begin_empty(cache, &cell), empty);
