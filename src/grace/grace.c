@@ -27,34 +27,6 @@
 static uint32_t too_many;
 uint32_t grace_some_wanted;
 
-void grace_add_user(struct grace *grace, struct grace_user *user, const struct grace_user_ops *ops)
-{
-	user->grace = grace;
-	user->ops = ops;
-	user->next = os_load_relaxed(&grace->users);
-	while (!os_cmpxchg(&grace->users, &user->next, user))
-		;
-}
-
-void grace_remove_user(struct grace_user *user)
-{
-	struct grace *grace = user->grace;
-	struct grace_user *first = user, *before;
-
-	os_lock(&grace->lock);
-	if (!os_cmpxchg(&grace->users, &first, user->next)) {
-		for (before = first; before->next != user; before = before->next)
-			;
-		before->next = user->next;
-	}
-	os_unlock(&grace->lock);
-}
-
-static struct grace_user *first_user(struct grace *grace)
-{
-	return os_load_acquire(&grace->users);
-}
-
 static void advance(struct grace *grace, uint64_t number, uint64_t now)
 {
 	uint64_t done = os_load_relaxed(&grace->done);
@@ -125,23 +97,44 @@ static bool is_busy(struct grace *grace, uint64_t now)
 	return now - os_load_relaxed(&grace->asked_at) < BUSY_NS;
 }
 
-static bool collect(struct grace_user *user, uint32_t older_than)
+/* What a callback or a barrier wants of the users, and what it found. */
+struct pass {
+	uint32_t older_than;
+	bool all, reached, waits;
+};
+
+static void collect_user(struct grace_user *user, void *data)
 {
-	return !user->ops->collect || user->ops->collect(user, older_than);
+	struct pass *pass = data;
+
+	if (user->ops->collect)
+		pass->reached &= user->ops->collect(user, pass->older_than);
+}
+
+static void flush_user(struct grace_user *user, void *data)
+{
+	struct pass *pass = data;
+
+	user->ops->flush(user, pass->all);
+}
+
+static void settle_user(struct grace_user *user, void *data)
+{
+	struct pass *pass = data;
+
+	pass->waits |= grace_settle(user);
 }
 
 static void tell_users(struct grace *grace, uint64_t now)
 {
-	bool waits = false;
+	struct pass pass = {.older_than = os_options.rcu_delay};
 
 	grace_hold(grace);
-	for (struct grace_user *user = first_user(grace); user; user = user->next) {
-		collect(user, os_options.rcu_delay);
-		user->ops->flush(user, false);
-		waits |= user->ops->waits(user);
-	}
+	grace_for_each_active(grace, collect_user, &pass);
+	grace_for_each_active(grace, flush_user, &pass);
+	grace_for_each_active(grace, settle_user, &pass);
 	grace_let_go(grace);
-	if (waits && (is_idle(grace) || is_busy(grace, now)))
+	if (pass.waits && (is_idle(grace) || is_busy(grace, now)))
 		start_at(grace, now);
 }
 
@@ -297,34 +290,34 @@ void grace_wait(struct grace *grace, uint64_t number)
 		pool_free(own, sizeof(*own));
 }
 
-static bool concerns(const struct grace_user *user, const struct grace_user *one)
+/* Visit one user, or all active ones (NULL). */
+static void visit(struct grace *grace, struct grace_user *one,
+		  void (*each)(struct grace_user *user, void *data), struct pass *pass)
 {
-	return !one || user == one;
+	if (one)
+		each(one, pass);
+	else
+		grace_for_each_active(grace, each, pass);
 }
 
 void grace_barrier(struct grace *grace, struct grace_user *one)
 {
-	bool waits = false, reached = true;
+	struct pass pass = {.all = true, .reached = true};
 
 	grace_hold(grace);
-	for (struct grace_user *user = first_user(grace); user; user = user->next)
-		if (concerns(user, one)) {
-			reached &= collect(user, 0);
-			waits |= user->ops->waits(user);
-		}
+	visit(grace, one, collect_user, &pass);
+	visit(grace, one, settle_user, &pass);
 	grace_let_go(grace);
-	if (!reached)
+	if (!pass.reached)
 		os_report("kvfree_rcu_barrier: the kernel refuses membarrier, so objects that are "
 			  "collected on other CPUs are not waited for. Allow it (seccomp?), or "
 			  "use SHEAF_OPTIONS=backend=trylock");
 	os_report_kept();
-	if (!waits)
+	if (!pass.waits)
 		return;
 	grace_wait(grace, grace_now(grace));
 	grace_hold(grace);
-	for (struct grace_user *user = first_user(grace); user; user = user->next)
-		if (concerns(user, one))
-			user->ops->flush(user, true);
+	visit(grace, one, flush_user, &pass);
 	grace_let_go(grace);
 	os_report_kept();
 }

@@ -23,8 +23,12 @@
  *      thread wants one; otherwise only the last one in flight does.
  *  G4. While a function of the provider runs, the thread holds no lock of the library and has
  *      nothing in hand.
- *  G5. Users are added with an exchange, and removed under the lock, which is held while they are
+ *  G5. Users are added without a lock, and removed under the lock, which is held while they are
  *      called, and so for a long time.
+ *  G6. Only active users are called, so those for which nothing waits cost nothing. A thread shows
+ *      what it does to the user's waits(), activates the user, and only then retires something.
+ *      A callback clears the user's bit, reads waits() once more, and sets the bit again if
+ *      something does.
  *
  * Locks: OS_RANK_GRACE, for the users of one provider.
  * Callers: src/slab/ and the layers above.
@@ -71,13 +75,23 @@ struct grace_user_ops {
 	 * allocations.
 	 */
 	void (*flush)(struct grace_user *user, bool all);
+	/* Does something wait, or may a thread that activated the user still retire something? */
 	bool (*waits)(struct grace_user *user);
 };
 
 struct grace_user {
-	struct grace_user *next;
 	struct grace *grace;
 	const struct grace_user_ops *ops;
+	struct grace_places *places; /* where it is listed, and its bit there */
+	uint64_t bit;
+};
+
+/* Places for users: in active.c. */
+#define GRACE_PLACES 61 /* in 512 bytes */
+struct grace_places {
+	struct grace_places *next;
+	uint64_t taken, active; /* bits */
+	struct grace_user *users[GRACE_PLACES];
 };
 
 struct grace {
@@ -85,7 +99,7 @@ struct grace {
 	struct sheaf_rcu_ops ops;
 	struct grace *next;
 	struct os_lock lock;
-	struct grace_user *users;
+	struct grace_places *places; /* grows only */
 	uint64_t started, done;
 	uint64_t started_at; /* when a batch was last started, in ns */
 	uint64_t asked_at;   /* when a thread last wanted one */
@@ -110,10 +124,17 @@ struct grace *grace_of(const struct sheaf_rcu_ops *ops);
 /* Make it the provider of the process. Returns false if there is another one, or no memory. */
 bool grace_register(const struct sheaf_rcu_ops *ops);
 
-/* Never waits: the caller may be a reader. */
-void grace_add_user(struct grace *grace, struct grace_user *user, const struct grace_user_ops *ops);
+/* Returns false if there is no memory. Never waits: the caller may be a reader. */
+bool grace_add_user(struct grace *grace, struct grace_user *user, const struct grace_user_ops *ops);
 /* After return its functions no longer run. */
 void grace_remove_user(struct grace_user *user);
+/* Before something is retired for this user: callbacks and barriers call it from now on (G6). */
+void grace_activate(struct grace_user *user);
+/* With the lock held: call visit for each active user. */
+void grace_for_each_active(struct grace *grace, void (*visit)(struct grace_user *user, void *data),
+			   void *data);
+/* With the lock held: returns false, and the user is no longer active, if nothing waits. */
+bool grace_settle(struct grace_user *user);
 
 /* Keep callbacks away from the users' objects. */
 void grace_hold(struct grace *grace);

@@ -15,7 +15,7 @@ void grace_list_add(struct grace_list *list, struct grace_link *link, size_t tag
 	push(list, link);
 	/* A thread that starts no batch, because one is in flight, relies on a callback that sees
 	 * this. */
-	os_order_rmw();
+	grace_activate(&list->user);
 }
 
 static void flush_retired(struct grace_user *user, bool all)
@@ -41,9 +41,9 @@ static bool list_waits(struct grace_user *user)
 
 static const struct grace_user_ops list_ops = {NULL, flush_retired, list_waits};
 
-void grace_list_init(struct grace_list *list, struct grace *grace,
+bool grace_list_init(struct grace_list *list, struct grace *grace,
 		     void (*free)(struct grace_list *list, struct grace_link *link))
 {
 	list->free = free;
-	grace_add_user(grace, &list->user, &list_ops);
+	return grace_add_user(grace, &list->user, &list_ops);
 }

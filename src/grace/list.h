@@ -27,7 +27,8 @@ struct grace_list {
 	void (*free)(struct grace_list *list, struct grace_link *link);
 };
 
-void grace_list_init(struct grace_list *list, struct grace *grace,
+/* Returns false if there is no memory. */
+bool grace_list_init(struct grace_list *list, struct grace *grace,
 		     void (*free)(struct grace_list *list, struct grace_link *link));
 /* Free this after a grace period. The caller starts a batch. */
 void grace_list_add(struct grace_list *list, struct grace_link *link, size_t tag);

@@ -120,7 +120,9 @@ bool rcu_any_free(struct grace *grace, void *object, size_t offset)
 			queue_filled(any, shard);
 	}
 	os_unlock(&shard->lock);
-	if (!sheaf) {
+	if (sheaf) {
+		grace_activate(&any->user);
+	} else {
 		grace_reused(grace, (uint64_t)units * UNIT);
 		done = link_by_head(any, object, offset);
 	}
@@ -205,8 +207,15 @@ bool rcu_any_init(struct grace *grace, const struct rcu_any_ops *ops)
 		os_lock_init(&any->shards[i].lock, OS_RANK_SHARD);
 		rcu_queue_init(&any->shards[i].queue);
 	}
-	grace_add_user(grace, &any->user, &user_ops);
-	grace_list_init(&any->linked, grace, free_linked);
+	if (!grace_add_user(grace, &any->user, &user_ops)) {
+		pool_free(any, sizeof(*any));
+		return false;
+	}
+	if (!grace_list_init(&any->linked, grace, free_linked)) {
+		grace_remove_user(&any->user);
+		pool_free(any, sizeof(*any));
+		return false;
+	}
 	any->next = first;
 	os_store_release(&first, any);
 	return true;

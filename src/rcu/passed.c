@@ -129,7 +129,7 @@ static bool trim_is_due(struct sheaf_rcu *rcu)
 {
 	uint32_t now = os_now_ms();
 
-	if (!os_load_relaxed(&rcu->active) || now - rcu->trimmed_at < TRIM_MS)
+	if (now - rcu->trimmed_at < TRIM_MS)
 		return false;
 	rcu->trimmed_at = now;
 	return true;

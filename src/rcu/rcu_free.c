@@ -21,8 +21,11 @@ static size_t size_of_rcu(uint32_t per_node)
 
 static uint32_t *enter(struct sheaf_rcu *rcu)
 {
-	return in_hand_begin_phase(rcu->cache, offsetof(struct slot, rcu_in_hand),
-				   os_load_relaxed(&rcu->phase));
+	uint32_t *in_hand = in_hand_begin_phase(rcu->cache, offsetof(struct slot, rcu_in_hand),
+						os_load_relaxed(&rcu->phase));
+
+	grace_activate(&rcu->user);
+	return in_hand;
 }
 
 /* Returns true if too much is retired. */
@@ -34,7 +37,6 @@ static bool queue_sheaf(struct sheaf_rcu *rcu, struct sheaf *sheaf, unsigned int
 	stat_add(&rcu->cache->slab, STAT_rcu_over_limit, over);
 	probe(rcu_queue, rcu->cache->slab.name, sheaf_size(sheaf), row);
 	rcu_queue_add(rcu_queue_of_row(rcu, row), sheaf, rcu->user.grace);
-	os_store_release(&rcu->active, 1);
 	return over;
 }
 
@@ -68,7 +70,6 @@ static bool replace_full_rcu(struct sheaf_rcu *rcu, void *object)
 	done = section_replace_rcu(&cache->at, empty, &old);
 	row = os_row();
 	if (done) {
-		os_store_release(&rcu->active, 1);
 		/* If we are on another CPU by now, its sheaf's age is wrong until the next trim. */
 		os_store_relaxed(&slot_of_row(cache->at.handle, row)->rcu_since, os_now_ms());
 		if (old != &sheaf_bootstrap)
@@ -125,34 +126,26 @@ static void wait_for_hands(struct sheaf_rcu *rcu)
 				   os_fetch_add(&rcu->phase, 1) & 1);
 }
 
-static bool holds_sheaves(const struct sheaf_rcu *rcu)
+/* In this order: a sheaf that leaves hands or slots while we look is then seen where it went. */
+static bool sheaves_wait(struct grace_user *user)
 {
+	const struct sheaf_rcu *rcu = (struct sheaf_rcu *)user;
 	const struct sheaf_cache *cache = rcu->cache;
 
-	for (unsigned int i = 0; i < rcu_nr_queues(rcu); i++)
-		if (!rcu_queue_is_empty(&rcu->queues[i]))
+	rows_for_each (cache->at.handle, row) {
+		const uint32_t *in_hand = slot_of_row(cache->at.handle, row)->rcu_in_hand;
+
+		if (os_load_acquire(&in_hand[0]) || os_load_acquire(&in_hand[1]))
 			return true;
+	}
 	rows_for_each (cache->at.handle, row)
 		if (os_load_relaxed(&slot_of_row(cache->at.handle, row)->rcu_free) !=
 		    &sheaf_bootstrap)
 			return true;
+	for (unsigned int i = 0; i < rcu_nr_queues(rcu); i++)
+		if (!rcu_queue_is_empty(&rcu->queues[i]))
+			return true;
 	return false;
-}
-
-/* Many caches on many CPUs may retire nothing for a long time; then only one word is read. */
-static bool sheaves_wait(struct grace_user *user)
-{
-	struct sheaf_rcu *rcu = (struct sheaf_rcu *)user;
-
-	if (!os_exchange(&rcu->active, 0))
-		return false;
-	/*
-	 * A thread that installs or queues a sheaf that is not seen here sets the word after that.
-	 */
-	if (!holds_sheaves(rcu))
-		return false;
-	os_store_relaxed(&rcu->active, 1);
-	return true;
 }
 
 /* Collect all sheaves, including those that a thread has in hand now. */
@@ -161,12 +154,6 @@ static bool collect_sheaves(struct grace_user *user, uint32_t older_than)
 	struct sheaf_rcu *rcu = (struct sheaf_rcu *)user;
 	bool reached;
 
-	if (older_than && !os_load_relaxed(&rcu->active))
-		return true;
-	/* No object can have been retired here: the structure is being created, or was when this
-	 * process was forked. */
-	if (sheaf_rcu_of(rcu->cache) != rcu)
-		return true;
 	reached = collect_older(rcu, older_than);
 	if (!older_than)
 		wait_for_hands(rcu);
@@ -188,8 +175,10 @@ bool sheaf_rcu_init(struct sheaf_cache *cache, struct grace *grace, sheaf_rcu_pa
 	rcu->per_node = per_node;
 	for (unsigned int i = 0; i < rcu_nr_queues(rcu); i++)
 		rcu_queue_init(&rcu->queues[i]);
-	/* Before any object is retired: a barrier must find it. */
-	grace_add_user(grace, &rcu->user, &sheaves_ops);
+	if (!grace_add_user(grace, &rcu->user, &sheaves_ops)) {
+		pool_free(rcu, size_of_rcu(per_node));
+		return false;
+	}
 	os_store_release(&cache->rcu, &rcu->source);
 	return true;
 }

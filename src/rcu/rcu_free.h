@@ -14,8 +14,9 @@
  * Invariants
  *  U1. An object in an rcu_free sheaf, or in a sheaf whose number has not passed, counts as in use:
  *      no thread writes to it, drains it or frees it.
- *  U2. A thread that takes an rcu_free sheaf out of its slot is counted in rcu_in_hand, by phase,
- *      until the sheaf is queued. It calls no function of the provider meanwhile.
+ *  U2. A thread that takes an rcu_free sheaf out of its slot, or puts one in, is counted in
+ *      rcu_in_hand, by phase, until it has queued what it took. It calls no function of the
+ *      provider meanwhile. It activates the user (grace/grace.h, G6) after it is counted.
  *
  * Callers: src/rcu/, src/cache/, src/stats/; src/percpu/ through struct sheaf_source.
  */
@@ -37,13 +38,10 @@ struct sheaf_rcu {
 	struct sheaf_cache *cache;
 	uint32_t per_node;   /* queues */
 	uint32_t phase;	     /* of rcu_in_hand */
-	uint32_t active;     /* sheaves were installed or queued since none was found waiting */
 	uint32_t trimmed_at; /* in ms */
 	sheaf_rcu_passed_fn *passed;
-	struct rcu_queue queues[];
+	struct rcu_queue queues[] __attribute__((aligned(64)));
 };
-
-_Static_assert(offsetof(struct sheaf_rcu, queues) % 64 == 0, "nor does the first one with these");
 
 /* The structure of this cache, or NULL. */
 static inline struct sheaf_rcu *sheaf_rcu_of(const struct sheaf_cache *cache)

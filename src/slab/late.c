@@ -42,10 +42,11 @@ bool late_init(struct slab_cache *cache, struct grace *grace)
 {
 	struct grace_list *late = pool_alloc(sizeof(*late));
 
-	if (!late)
+	if (!late || !grace_list_init(late, grace, discard)) {
+		pool_free(late, sizeof(*late));
 		return false;
+	}
 	cache->late = late;
-	grace_list_init(late, grace, discard);
 	return true;
 }
 

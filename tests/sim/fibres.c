@@ -492,6 +492,23 @@ static void check_budget(void)
 			 sheaf_budget.used);
 }
 
+/* Every user, active or not. */
+static void check_users(const struct grace *grace)
+{
+	for (const struct grace_places *p = grace->places; p; p = p->next)
+		for (uint64_t bits = p->taken; bits; bits &= bits - 1) {
+			struct grace_user *user = p->users[__builtin_ctzll(bits)];
+
+			if (!user->ops->waits(user))
+				continue;
+			if (!(p->active & user->bit))
+				sim_fail("something waits, and no callback will look at it");
+			if (!readers_asked())
+				sim_fail("something waits for a grace period that nobody asked "
+					 "for");
+		}
+}
+
 /* There are no readers: everything that waits must have a requested grace period, and a barrier
  * frees it. */
 static void check_retired(bool all)
@@ -502,9 +519,7 @@ static void check_retired(bool all)
 	check_waiting();
 	for (unsigned int i = 0; i < 4; i++)
 		readers_pass();
-	for (struct grace_user *user = grace->users; user; user = user->next)
-		if (user->ops->waits(user) && !readers_asked())
-			sim_fail("something waits for a grace period that nobody asked for");
+	check_users(grace);
 	if (all) {
 		kvfree_rcu_barrier();
 		model_all_freed();
