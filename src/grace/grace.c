@@ -100,15 +100,24 @@ static bool is_busy(struct grace *grace, uint64_t now)
 /* What a callback or a barrier wants of the users, and what it found. */
 struct pass {
 	uint32_t older_than;
-	bool all, reached, waits;
+	bool all, waits;
+	struct grace_user *due;
 };
 
 static void collect_user(struct grace_user *user, void *data)
 {
 	struct pass *pass = data;
 
-	if (user->ops->collect)
-		pass->reached &= user->ops->collect(user, pass->older_than);
+	if (!user->ops->collect || !user->ops->collect(user, pass->older_than))
+		return;
+	user->due = pass->due;
+	pass->due = user;
+}
+
+/* Only users of one kind need a drain: the caches' rcu_free sheaves. */
+static bool drain_due(const struct pass *pass)
+{
+	return !pass->due || pass->due->ops->drain(pass->due, pass->older_than);
 }
 
 static void flush_user(struct grace_user *user, void *data)
@@ -131,6 +140,7 @@ static void tell_users(struct grace *grace, uint64_t now)
 
 	grace_hold(grace);
 	grace_for_each_active(grace, collect_user, &pass);
+	drain_due(&pass);
 	grace_for_each_active(grace, flush_user, &pass);
 	grace_for_each_active(grace, settle_user, &pass);
 	grace_let_go(grace);
@@ -302,13 +312,15 @@ static void visit(struct grace *grace, struct grace_user *one,
 
 void grace_barrier(struct grace *grace, struct grace_user *one)
 {
-	struct pass pass = {.all = true, .reached = true};
+	struct pass pass = {.all = true};
+	bool reached;
 
 	grace_hold(grace);
 	visit(grace, one, collect_user, &pass);
+	reached = drain_due(&pass);
 	visit(grace, one, settle_user, &pass);
 	grace_let_go(grace);
-	if (!pass.reached)
+	if (!reached)
 		os_report("kvfree_rcu_barrier: the kernel refuses membarrier, so objects that are "
 			  "collected on other CPUs are not waited for. Allow it (seccomp?), or "
 			  "use SHEAF_OPTIONS=backend=trylock");

@@ -66,10 +66,13 @@ struct grace_batch {
  * run. */
 struct grace_user_ops {
 	/*
-	 * Give a number to everything that was retired older_than ms ago or earlier. NULL:
-	 * everything has its number from the beginning. Returns false if not all could be reached.
+	 * Give a number to everything that was retired older_than ms ago or earlier. Returns true
+	 * if this takes a drain: then drain() does it, for all such users at once. NULL: everything
+	 * has its number from the beginning.
 	 */
 	bool (*collect)(struct grace_user *user, uint32_t older_than);
+	/* For these users, which are linked by `due`. Returns false if not all could be reached. */
+	bool (*drain)(struct grace_user *due, uint32_t older_than);
 	/*
 	 * Free the objects that have passed: all, or those that are not worth storing for
 	 * allocations.
@@ -84,6 +87,7 @@ struct grace_user {
 	const struct grace_user_ops *ops;
 	struct grace_places *places; /* where it is listed, and its bit there */
 	uint64_t bit;
+	struct grace_user *due; /* the next one in a list of those to be drained */
 };
 
 /* Places for users: in active.c. */

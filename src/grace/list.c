@@ -39,7 +39,7 @@ static bool list_waits(struct grace_user *user)
 	return os_load_relaxed(&((struct grace_list *)user)->first) != NULL;
 }
 
-static const struct grace_user_ops list_ops = {NULL, flush_retired, list_waits};
+static const struct grace_user_ops list_ops = {NULL, NULL, flush_retired, list_waits};
 
 bool grace_list_init(struct grace_list *list, struct grace *grace,
 		     void (*free)(struct grace_list *list, struct grace_link *link))

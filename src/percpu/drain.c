@@ -13,6 +13,7 @@
  * cell in transit, and leaves the sheaf there if stop is set.
  *
  * A drain of rcu_free sheaves has its own stop word, so that allocations and frees go on as usual.
+ * It drains all caches that are due, so that they share two membarriers.
  *
  * The trylock backend takes each slot's lock for step 3 and needs no barrier.
  *
@@ -150,46 +151,61 @@ static void take_locked(const struct aim *aim, struct slot *slot, unsigned int r
 
 /* Return after every section that began before this call has ended. Returns false if the kernel
  * refuses membarrier. */
-static bool end_sections(const struct sheaf_cache *cache)
+static bool end_sections(void)
 {
-	return os.backend != OS_BACKEND_RSEQ || os_membarrier() || cache->quiet;
+	return os.backend != OS_BACKEND_RSEQ || os_membarrier();
 }
 
-static void put_back(struct sheaf_cache *cache, const struct aim *aim, struct sheaf **list)
+static void put_back(struct drain *drain, const struct aim *aim)
 {
 	struct sheaf *sheaf;
 
-	while ((sheaf = *list) != NULL) {
-		*list = sheaf->next;
-		aim->put_back(slot_of_row(cache->at.handle, row_of(sheaf)), sheaf);
+	while ((sheaf = drain->taken) != NULL) {
+		drain->taken = sheaf->next;
+		aim->put_back(slot_of_row(drain->cache->at.handle, row_of(sheaf)), sheaf);
 	}
 }
 
-/* Take from every slot; leaves stop set. Returns false, with nothing taken, if other CPUs' slots
- * cannot be reached. */
-static bool take_slots(struct sheaf_cache *cache, const struct aim *aim, struct sheaf **list)
+static void take_rows(struct drain *drain, const struct aim *aim)
 {
-	bool rseq = os.backend == OS_BACKEND_RSEQ;
+	char *handle = drain->cache->at.handle;
 
-	os_store_release(stop_of(cache, aim), 1);
+	rows_for_each (handle, row) {
+		struct slot *slot = slot_of_row(handle, row);
+
+		if (os.backend == OS_BACKEND_RSEQ)
+			aim->take(slot, row, &drain->taken);
+		else
+			take_locked(aim, slot, row, &drain->taken);
+	}
+}
+
+/* Take from every slot of these caches; leaves stop set. Returns false, with nothing taken of a
+ * cache that is not quiet, if other CPUs' slots cannot be reached. */
+static bool take_slots(struct drain *first, const struct aim *aim)
+{
+	bool reached = true, ended;
+
+	for (struct drain *drain = first; drain; drain = drain->next)
+		os_store_release(stop_of(drain->cache, aim), 1);
 	/* Pairs with in_hand_sees_drain(), and on the trylock backend with c_section_see_stop(): a
 	 * thread that shows a sheaf in hand, or opens a slot or takes its lock, after this sees
 	 * stop. */
 	os_fence();
-	if (!end_sections(cache))
-		return false;
-	rows_for_each (cache->at.handle, row) {
-		struct slot *slot = slot_of_row(cache->at.handle, row);
-
-		if (rseq)
-			aim->take(slot, row, list);
+	ended = end_sections();
+	for (struct drain *drain = first; drain; drain = drain->next)
+		if (ended || drain->cache->quiet)
+			take_rows(drain, aim);
 		else
-			take_locked(aim, slot, row, list);
-	}
-	if (end_sections(cache))
-		return true;
-	put_back(cache, aim, list);
-	return false;
+			reached = false;
+	if (!reached || end_sections())
+		return reached;
+	for (struct drain *drain = first; drain; drain = drain->next)
+		if (!drain->cache->quiet) {
+			put_back(drain, aim);
+			reached = false;
+		}
+	return reached;
 }
 
 /* Take from this CPU's slot, when other CPUs cannot be reached. */
@@ -233,12 +249,12 @@ static void flush_list(struct sheaf_cache *cache, struct sheaf *list)
 
 bool sheaf_drain(struct sheaf_cache *cache)
 {
-	struct sheaf *list = NULL;
+	struct drain drain = {.cache = cache};
 	bool reached;
 
 	probe(drain, cache->slab.name);
 	os_lock(&drain_lock);
-	reached = !cache->barns || take_slots(cache, &objects, &list);
+	reached = !cache->barns || take_slots(&drain, &objects);
 	wait_in_hand(cache);
 	slab_list_deferred(&cache->slab);
 	if (!cache->barns) {
@@ -246,9 +262,9 @@ bool sheaf_drain(struct sheaf_cache *cache)
 		return true;
 	}
 	/* The counts that their slots show will shortly be in the sums. */
-	for (struct sheaf *taken = list; os.counting && taken; taken = taken->next)
+	for (struct sheaf *taken = drain.taken; os.counting && taken; taken = taken->next)
 		view_clear(slot_of_row(cache->at.handle, row_of(taken)));
-	flush_list(cache, list);
+	flush_list(cache, drain.taken);
 	flush_list(cache, barn_take_all(cache));
 	if (cache->rcu)
 		flush_list(cache, cache->rcu->ops->take_all(cache->rcu));
@@ -259,19 +275,22 @@ bool sheaf_drain(struct sheaf_cache *cache)
 	return reached;
 }
 
-bool drain_rcu(struct sheaf_cache *cache,
-	       void (*taken)(void *data, struct sheaf *sheaf, unsigned int row), void *data)
+bool drain_rcu(struct drain *first,
+	       void (*taken)(struct drain *of, struct sheaf *sheaf, unsigned int row))
 {
-	struct sheaf *list = NULL, *next;
+	struct sheaf *sheaf;
 	bool reached;
 
 	os_lock(&drain_lock);
-	reached = take_slots(cache, &retired, &list);
-	for (; list; list = next) {
-		next = list->next;
-		taken(data, list, row_of(list));
-	}
-	os_store_release(&cache->at.rcu_stop, 0);
+	reached = take_slots(first, &retired);
+	/* From now on they retire as usual: the sheaves are ours. */
+	for (struct drain *drain = first; drain; drain = drain->next)
+		os_store_release(&drain->cache->at.rcu_stop, 0);
+	for (struct drain *drain = first; drain; drain = drain->next)
+		while ((sheaf = drain->taken) != NULL) {
+			drain->taken = sheaf->next;
+			taken(drain, sheaf, row_of(sheaf));
+		}
 	os_unlock(&drain_lock);
 	return reached;
 }

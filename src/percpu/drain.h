@@ -9,9 +9,17 @@
  * false if only this CPU's slot could be reached. */
 bool sheaf_drain(struct sheaf_cache *cache);
 
-/* Take every CPU's rcu_free sheaf, and call taken for each while no other drain can run. */
-bool drain_rcu(struct sheaf_cache *cache,
-	       void (*taken)(void *data, struct sheaf *sheaf, unsigned int row), void *data);
+/* One of several caches that are drained together. */
+struct drain {
+	struct drain *next;
+	struct sheaf_cache *cache;
+	struct sheaf *taken;
+};
+
+/* Take every CPU's rcu_free sheaf of these caches, with one pair of barriers for all of them, and
+ * call taken for each sheaf while no other drain can run. Returns false if not all were reached. */
+bool drain_rcu(struct drain *first,
+	       void (*taken)(struct drain *of, struct sheaf *sheaf, unsigned int row));
 
 /* Call visit for each sheaf of a quiet cache. */
 void sheaf_for_each(struct sheaf_cache *cache, void (*visit)(void *data, struct sheaf *sheaf),

@@ -172,7 +172,7 @@ static bool collect_pointers(struct grace_user *user, uint32_t older_than)
 			queue_filled(any, shard);
 		os_unlock(&shard->lock);
 	}
-	return true;
+	return false;
 }
 
 static bool pointers_wait(struct grace_user *user)
@@ -191,7 +191,8 @@ static bool pointers_wait(struct grace_user *user)
 	return any_waits;
 }
 
-static const struct grace_user_ops user_ops = {collect_pointers, flush_pointers, pointers_wait};
+static const struct grace_user_ops user_ops = {collect_pointers, NULL, flush_pointers,
+					       pointers_wait};
 
 bool rcu_any_init(struct grace *grace, const struct rcu_any_ops *ops)
 {

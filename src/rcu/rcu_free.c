@@ -100,22 +100,22 @@ static bool slot_is_due(const struct slot *slot, uint32_t now, uint32_t older_th
 	       now - os_load_relaxed(&slot->rcu_since) >= older_than;
 }
 
-static void take_collected(void *data, struct sheaf *sheaf, unsigned int row)
+/* True if a CPU's rcu_free sheaf is older than this: then all of them are queued. */
+static bool is_due(const struct sheaf_rcu *rcu, uint32_t older_than)
 {
-	queue_checked(data, sheaf, row);
-}
-
-/* Queue every CPU's rcu_free sheaf if one of them is older than older_than ms. Returns false if not
- * all could be reached. */
-static bool collect_older(struct sheaf_rcu *rcu, uint32_t older_than)
-{
-	struct sheaf_cache *cache = rcu->cache;
+	char *handle = rcu->cache->at.handle;
 	uint32_t now = os_now_ms();
 
-	rows_for_each (cache->at.handle, row)
-		if (slot_is_due(slot_of_row(cache->at.handle, row), now, older_than))
-			return drain_rcu(cache, take_collected, rcu);
-	return true;
+	rows_for_each (handle, row)
+		if (slot_is_due(slot_of_row(handle, row), now, older_than))
+			return true;
+	return false;
+}
+
+static void take_collected(struct drain *drain, struct sheaf *sheaf, unsigned int row)
+{
+	queue_checked((struct sheaf_rcu *)((char *)drain - offsetof(struct sheaf_rcu, drain)),
+		      sheaf, row);
 }
 
 /* Return when every rcu_free sheaf that was in hand has been queued. */
@@ -148,19 +148,33 @@ static bool sheaves_wait(struct grace_user *user)
 	return false;
 }
 
-/* Collect all sheaves, including those that a thread has in hand now. */
+/* If all are wanted, those that threads have in hand now are, too, even if no slot has any. */
 static bool collect_sheaves(struct grace_user *user, uint32_t older_than)
 {
-	struct sheaf_rcu *rcu = (struct sheaf_rcu *)user;
+	return !older_than || is_due((struct sheaf_rcu *)user, older_than);
+}
+
+static bool drain_sheaves(struct grace_user *due, uint32_t older_than)
+{
+	struct drain *first = NULL;
 	bool reached;
 
-	reached = collect_older(rcu, older_than);
-	if (!older_than)
-		wait_for_hands(rcu);
+	for (struct grace_user *user = due; user; user = user->due) {
+		struct sheaf_rcu *rcu = (struct sheaf_rcu *)user;
+
+		if (!older_than && !is_due(rcu, 0))
+			continue;
+		rcu->drain.next = first;
+		first = &rcu->drain;
+	}
+	reached = !first || drain_rcu(first, take_collected);
+	for (struct grace_user *user = due; user && !older_than; user = user->due)
+		wait_for_hands((struct sheaf_rcu *)user);
 	return reached;
 }
 
-static const struct grace_user_ops sheaves_ops = {collect_sheaves, rcu_flush_passed, sheaves_wait};
+static const struct grace_user_ops sheaves_ops = {collect_sheaves, drain_sheaves, rcu_flush_passed,
+						  sheaves_wait};
 
 bool sheaf_rcu_init(struct sheaf_cache *cache, struct grace *grace, sheaf_rcu_passed_fn *passed)
 {
@@ -170,7 +184,7 @@ bool sheaf_rcu_init(struct sheaf_cache *cache, struct grace *grace, sheaf_rcu_pa
 	if (!rcu)
 		return false;
 	rcu->source.ops = &rcu_source_ops;
-	rcu->cache = cache;
+	rcu->cache = rcu->drain.cache = cache;
 	rcu->passed = passed;
 	rcu->per_node = per_node;
 	for (unsigned int i = 0; i < rcu_nr_queues(rcu); i++)

@@ -23,6 +23,7 @@
 #ifndef SHEAF_RCU_RCU_FREE_H
 #define SHEAF_RCU_RCU_FREE_H
 
+#include "percpu/drain.h"
 #include "rcu/queue.h"
 
 /* Most queues of a node. CPUs that share a queue wait for its lock, for one sheaf at a time. Each
@@ -36,6 +37,7 @@ struct sheaf_rcu {
 	struct grace_user user; /* first */
 	struct sheaf_source source;
 	struct sheaf_cache *cache;
+	struct drain drain;
 	uint32_t per_node;   /* queues */
 	uint32_t phase;	     /* of rcu_in_hand */
 	uint32_t trimmed_at; /* in ms */
