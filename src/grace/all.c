@@ -2,6 +2,7 @@
 /* The structures of all providers: finding and creating them, and fork(); see grace.h. */
 #include "grace/grace.h"
 #include "grace/provider.h"
+#include "os/machine.h"
 #include "page/pool.h"
 
 static struct grace *graces; /* grows only */
@@ -14,6 +15,11 @@ static struct grace *find(const struct sheaf_rcu_ops *ops)
 	while (grace && grace->given != ops)
 		grace = grace->next;
 	return grace;
+}
+
+static size_t size_of_parts(void)
+{
+	return os.nr_cpus * sizeof(struct grace_part);
 }
 
 static bool make_batches(struct grace *grace)
@@ -30,6 +36,7 @@ static bool make_batches(struct grace *grace)
 static void unmake(struct grace *grace)
 {
 	pool_free(grace->batches, GRACE_BATCHES * sizeof(*grace->batches));
+	pool_free(grace->parts, size_of_parts());
 	pool_free(grace, sizeof(*grace));
 }
 
@@ -41,7 +48,8 @@ static struct grace *make(const struct sheaf_rcu_ops *ops)
 		return NULL;
 	grace->given = ops;
 	os_lock_init(&grace->lock, OS_RANK_GRACE);
-	if (provider_read(&grace->ops, ops) || !make_batches(grace)) {
+	grace->parts = pool_alloc(size_of_parts());
+	if (!grace->parts || provider_read(&grace->ops, ops) || !make_batches(grace)) {
 		unmake(grace);
 		return NULL;
 	}
@@ -79,7 +87,7 @@ uint64_t grace_bytes(void)
 	uint64_t bytes = 0;
 
 	for (struct grace *grace = os_load_acquire(&graces); grace; grace = grace->next)
-		bytes += os_load_relaxed(&grace->bytes);
+		bytes += grace_sum(grace);
 	return bytes;
 }
 

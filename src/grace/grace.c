@@ -22,7 +22,8 @@
  * ms, and liburcu's thread used a tenth of a CPU. Double: that lasts twice as long after a busy
  * time. Half: a thread that returns waits for a start more often.
  */
-#define BUSY_NS (40 * MILLION)
+#define BUSY_NS	 (40 * MILLION)
+#define ASKED_NS (BUSY_NS / 16) /* how exactly that time is known */
 
 static uint32_t too_many;
 uint32_t grace_some_wanted;
@@ -150,15 +151,17 @@ static void tell_users(struct grace *grace, uint64_t now)
 
 static void tell_stall(struct grace *grace, uint64_t now)
 {
-	uint64_t for_ms = (now - os_load_relaxed(&grace->moved_at)) / MILLION;
+	uint64_t for_ms = (now - os_load_relaxed(&grace->moved_at)) / MILLION, bytes;
 
-	if (for_ms < os_options.rcu_stall || for_ms > UINT32_MAX ||
-	    !os_load_relaxed(&grace->bytes) || is_idle(grace) || os_exchange(&grace->told_stall, 1))
+	if (for_ms < os_options.rcu_stall || for_ms > UINT32_MAX || is_idle(grace) ||
+	    os_load_relaxed(&grace->told_stall))
+		return;
+	bytes = grace_sum(grace);
+	if (!bytes || os_exchange(&grace->told_stall, 1))
 		return;
 	os_report("RCU (%s): no grace period has ended for %llu ms, and %llu bytes wait for one. "
 		  "Look for a reader that does not leave its read-side section",
-		  grace->ops.name, (unsigned long long)for_ms,
-		  (unsigned long long)os_load_relaxed(&grace->bytes));
+		  grace->ops.name, (unsigned long long)for_ms, (unsigned long long)bytes);
 }
 
 static void batch_passed(struct sheaf_rcu_head *head)
@@ -269,7 +272,9 @@ static void start_spaced(struct grace *grace)
 {
 	uint64_t now = os_now();
 
-	os_store_relaxed(&grace->asked_at, now);
+	/* The line is shared by all who retire objects. */
+	if (now - os_load_relaxed(&grace->asked_at) >= ASKED_NS)
+		os_store_relaxed(&grace->asked_at, now);
 	tell_stall(grace, now);
 	/* If no batch is in flight, no callback will see the caller's waiting objects. */
 	if (now - os_load_relaxed(&grace->started_at) >= SPACING_NS || is_idle(grace))
@@ -332,17 +337,6 @@ void grace_barrier(struct grace *grace, struct grace_user *one)
 	visit(grace, one, flush_user, &pass);
 	grace_let_go(grace);
 	os_report_kept();
-}
-
-bool grace_is_over_limit(struct grace *grace)
-{
-	return os_load_relaxed(&grace->bytes) > (uint64_t)os_options.rcu_limit << 20;
-}
-
-bool grace_retired(struct grace *grace, uint64_t bytes)
-{
-	os_fetch_add_relaxed(&grace->bytes, bytes);
-	return grace_is_over_limit(grace);
 }
 
 void grace_start_after(struct grace *grace, bool over)

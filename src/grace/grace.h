@@ -98,25 +98,41 @@ struct grace_places {
 	struct grace_user *users[GRACE_PLACES];
 };
 
+/* The bytes that a CPU retired, less those that it freed or allocated again, and has not yet added
+ * to the provider's. CPUs do not share a line. */
+struct grace_part {
+	int64_t bytes;
+	int64_t unused[7];
+};
+
+/* Its words are in lines by who writes them, and how often. */
 struct grace {
+	/* Hardly ever written. */
 	const struct sheaf_rcu_ops *given; /* its address identifies it */
 	struct sheaf_rcu_ops ops;
 	struct grace *next;
-	struct os_lock lock;
+	struct grace_part *parts;    /* os.nr_cpus, by row */
+	struct grace_batch *batches; /* GRACE_BATCHES */
 	struct grace_places *places; /* grows only */
-	uint64_t started, done;
+	/* By each thread that starts a batch. */
+	uint64_t started __attribute__((aligned(64)));
 	uint64_t started_at; /* when a batch was last started, in ns */
-	uint64_t asked_at;   /* when a thread last wanted one */
+	uint64_t asked_at;   /* about when a thread last wanted one */
+	uint32_t wanted;     /* set by a thread that wanted a batch and could not start it */
+	/* By callbacks. */
+	uint64_t done __attribute__((aligned(64)));
 	uint64_t moved_at;   /* when done last moved, or the first batch after that was started */
-	uint64_t bytes;	     /* retired, and neither freed nor allocated again yet */
 	uint32_t told_stall; /* the grace period in progress was reported */
 	uint32_t locked_by_fork;
+	struct os_lock lock;
+	/* Retired, and neither freed nor allocated again yet, but for what is in the parts; may be
+	 * less than 0. By a CPU whose part is large. */
+	int64_t bytes __attribute__((aligned(64)));
 	/* One moment that the provider is asked about; the thread that takes it may ask. */
-	uint32_t poll_taken, poll_armed;
-	uint32_t wanted; /* set by a thread that wanted a batch and could not start it */
+	uint32_t poll_taken __attribute__((aligned(64)));
+	uint32_t poll_armed;
 	uint64_t poll_number;
 	struct sheaf_rcu_poll poll;
-	struct grace_batch *batches; /* GRACE_BATCHES */
 };
 
 /*
@@ -191,16 +207,19 @@ void grace_wait(struct grace *grace, uint64_t number);
  * must not call it. */
 void grace_barrier(struct grace *grace, struct grace_user *user);
 
-/* Count retired bytes; returns true if they are now too many. */
+/*
+ * In bytes.c. Count retired bytes; returns true if they are now too many. Each CPU counts by
+ * itself, and adds to the sum from time to time; so "too many" may be off by a sixteenth of
+ * rcu_limit, or by 32 KiB for each CPU.
+ */
 bool grace_retired(struct grace *grace, uint64_t bytes);
 /* Call this after grace_retired(), with nothing in hand: start a batch, unless one has just been
  * started and the bytes are not too many. */
 void grace_start_after(struct grace *grace, bool over);
 bool grace_is_over_limit(struct grace *grace);
-static inline void grace_reused(struct grace *grace, uint64_t bytes)
-{
-	os_fetch_add_relaxed(&grace->bytes, -bytes);
-}
+void grace_reused(struct grace *grace, uint64_t bytes);
+/* Exactly, if nothing is retired or freed meanwhile. Reads a line for each CPU. */
+uint64_t grace_sum(struct grace *grace);
 
 /* The bytes that wait with all providers. */
 uint64_t grace_bytes(void);

@@ -523,9 +523,9 @@ static void check_retired(bool all)
 	if (all) {
 		kvfree_rcu_barrier();
 		model_all_freed();
-		if (now->all_reached && grace->bytes)
+		if (now->all_reached && grace_sum(grace))
 			sim_fail("%llu bytes are retired after a barrier",
-				 (unsigned long long)grace->bytes);
+				 (unsigned long long)grace_sum(grace));
 	}
 	sim_faults(true);
 }
