@@ -89,7 +89,7 @@ static void before_fork(void)
 	rcu_any_lock_for_fork();
 	for_each_cache(sheaf_rcu_lock_for_fork);
 	for_each_node(lock_node);
-	pool_lock();
+	pool_lock_all();
 	page_lock_all();
 	if (caches.pools)
 		caches.pools->lock();
@@ -100,7 +100,7 @@ static void after_fork(void)
 	if (caches.pools)
 		caches.pools->unlock();
 	page_unlock_all();
-	pool_unlock();
+	pool_unlock_all();
 	for_each_node(unlock_node);
 	for_each_cache(sheaf_rcu_unlock_after_fork);
 	rcu_any_unlock_after_fork();

@@ -19,12 +19,15 @@ struct pool_block {
 	struct pool_block *next;
 };
 
-static struct {
+/* Of one node. */
+static struct pool {
 	struct os_lock lock;
 	struct pool_block *free[NR_SIZES];
-} lists = {.lock = OS_LOCK_INIT(OS_RANK_POOL)};
+} __attribute__((aligned(64)))
+pools[OS_MAX_NODES] = {[0 ... OS_MAX_NODES - 1] = {.lock = OS_LOCK_INIT(OS_RANK_POOL)}};
 
-/* With slab_guard_pools: the pages of the last area that are not yet used for any size. */
+/* With slab_guard_pools: the pages of the last area that are not yet used for any size. Only node
+ * 0 has lists then, and its lock protects this. */
 static struct {
 	char *next;
 	size_t left;
@@ -53,13 +56,25 @@ static char *guarded_pages(size_t bytes)
 	return pages_of_area;
 }
 
-static char *pages_among_objects(unsigned int order)
+static char *pages_among_objects(unsigned int node, unsigned int order)
 {
-	struct slab *slab = page_alloc(os_node(), order);
+	struct slab *slab = page_alloc(node, order);
 
-	for (uint32_t node = 0; !slab && node < os.nr_nodes; node++)
+	for (node = 0; !slab && os_options.guard_pools && node < os.nr_nodes; node++)
 		slab = page_alloc(node, order);
 	return slab ? page_address(slab) : NULL;
+}
+
+/* Nodes whose lists are used. */
+static unsigned int nr_pools(void)
+{
+	return os_options.guard_pools ? 1 : os.nr_nodes;
+}
+
+/* The pool of this block: that of the node whose memory it is. */
+static struct pool *pool_of(const void *block)
+{
+	return &pools[nr_pools() == 1 ? 0 : page_node(block)];
 }
 
 static unsigned int size_index(size_t size)
@@ -72,14 +87,14 @@ static unsigned int size_index(size_t size)
 }
 
 /* A new run for this size: one block to the caller, the rest to the list. */
-static struct pool_block *carve(unsigned int index)
+static struct pool_block *carve(struct pool *pool, unsigned int index)
 {
 	size_t size = (size_t)1 << (SMALLEST_SHIFT + index);
 	unsigned int order = size > OS_PAGE ? SMALLEST_SHIFT + index - OS_PAGE_SHIFT : 0;
 	char *run = os_options.guard_pools ? guarded_pages(OS_PAGE << order) : NULL;
 
 	if (!run)
-		run = pages_among_objects(order);
+		run = pages_among_objects((unsigned int)(pool - pools), order);
 	if (!run)
 		return NULL;
 	tools_open(run, OS_PAGE << order);
@@ -89,26 +104,37 @@ static struct pool_block *carve(unsigned int index)
 		struct pool_block *block = (struct pool_block *)(run + at);
 
 		tsan_given(block);
-		block->next = lists.free[index];
-		lists.free[index] = block;
+		block->next = pool->free[index];
+		pool->free[index] = block;
 	}
 	return (struct pool_block *)run;
 }
 
+static struct pool_block *take(unsigned int node, unsigned int index)
+{
+	struct pool *pool = &pools[node];
+	struct pool_block *block;
+
+	os_lock(&pool->lock);
+	block = pool->free[index];
+	if (block)
+		pool->free[index] = block->next;
+	else
+		block = carve(pool, index);
+	os_unlock(&pool->lock);
+	return block;
+}
+
 void *pool_alloc(size_t size)
 {
-	unsigned int index = size_index(size);
+	unsigned int index = size_index(size), node = nr_pools() == 1 ? 0 : os_node();
 	struct pool_block *block;
 
 	if (index == NR_SIZES)
 		return NULL;
-	os_lock(&lists.lock);
-	block = lists.free[index];
-	if (block)
-		lists.free[index] = block->next;
-	else
-		block = carve(index);
-	os_unlock(&lists.lock);
+	block = take(node, index);
+	for (node = 0; !block && node < nr_pools(); node++)
+		block = take(node, index);
 	if (!block)
 		return NULL;
 	tsan_taken(block);
@@ -121,22 +147,28 @@ void pool_free(void *pointer, size_t size)
 {
 	unsigned int index = size_index(size);
 	struct pool_block *block = pointer;
+	struct pool *pool;
 
 	if (!block)
 		return;
+	pool = pool_of(block);
 	tsan_given(block);
-	os_lock(&lists.lock);
-	block->next = lists.free[index];
-	lists.free[index] = block;
-	os_unlock(&lists.lock);
+	os_lock(&pool->lock);
+	block->next = pool->free[index];
+	pool->free[index] = block;
+	os_unlock(&pool->lock);
 }
 
-void pool_lock(void)
+void pool_lock_all(void)
 {
-	os_lock(&lists.lock);
+	/* These have the same rank, as in page_lock_all(). */
+	for (uint32_t node = 0; node < os.nr_nodes; node++)
+		while (!os_trylock(&pools[node].lock))
+			os_sleep_briefly();
 }
 
-void pool_unlock(void)
+void pool_unlock_all(void)
 {
-	os_unlock(&lists.lock);
+	for (uint32_t node = os.nr_nodes; node-- > 0;)
+		os_unlock(&pools[node].lock);
 }

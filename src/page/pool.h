@@ -7,11 +7,13 @@
  * that a write beyond an object does not reach them. Without it, or if the system has no addresses
  * for that, the pages come from page.h.
  *
- * Blocks of 64, 128, ... 2048 bytes are carved from pages and kept on one list for each size;
- * larger ones are page runs. Blocks never go back to the system, so that a section which is about
- * to be aborted may still read a sheaf that was returned (it cannot store to it).
+ * Blocks of 64, 128, ... 2048 bytes are carved from pages; larger ones are page runs. Each node has
+ * a list for each size, of blocks in its own memory: a block that another node's CPU frees goes
+ * back there, and a CPU gets blocks of its own node while there are any. Blocks never go back to
+ * the system, so that a section which is about to be aborted may still read a sheaf that was
+ * returned (it cannot store to it).
  *
- * Locks: OS_RANK_POOL. Callers: src/slab/, src/percpu/, src/cache/.
+ * Locks: OS_RANK_POOL, one for each node. Callers: src/slab/, src/percpu/, src/cache/.
  */
 #ifndef SHEAF_PAGE_POOL_H
 #define SHEAF_PAGE_POOL_H
@@ -23,7 +25,8 @@ void *pool_alloc(size_t size);
 /* size: as it was passed to pool_alloc(). NULL is allowed. */
 void pool_free(void *block, size_t size);
 
-void pool_lock(void);
-void pool_unlock(void);
+/* Around fork(). */
+void pool_lock_all(void);
+void pool_unlock_all(void);
 
 #endif

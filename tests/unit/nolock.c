@@ -212,7 +212,7 @@ static const struct {
 	{"OS_RANK_CACHES", lock_caches, unlock_caches},
 	{"OS_RANK_DRAIN", sheaf_lock_drains, sheaf_unlock_drains},
 	{"OS_RANK_NODE", lock_node, unlock_node},
-	{"OS_RANK_POOL", pool_lock, pool_unlock},
+	{"OS_RANK_POOL", pool_lock_all, pool_unlock_all},
 	{"OS_RANK_PAGES", page_lock_all, page_unlock_all},
 	{"OS_RANK_MEMPOOL", lock_pools, unlock_pools},
 };

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/* The library's own structures: blocks do not overlap, and each node has its own. */
+#include "page/pool.h"
+
+#include <sched.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "kit/check.h"
+#include "kit/process.h"
+#include "kit/ready.h"
+#include "kit/unit.h"
+#include "os/machine.h"
+#include "os/options.h"
+#include "page/page.h"
+
+enum {
+	BLOCKS = 3000,
+	SIZE = 320, /* eight of them in a page */
+	HUGE = 2 << 20,
+};
+
+static unsigned char *blocks[BLOCKS];
+static size_t sizes[BLOCKS];
+
+/* Move to a CPU of this node; false if there is none. */
+static bool go_to(unsigned int node)
+{
+	for (unsigned int cpu = 0; cpu < os.nr_cpus; cpu++)
+		if (os.node_of_row[cpu] == node && pin(cpu))
+			return true;
+	return false;
+}
+
+/* Blocks know the node of their memory unless they are away from objects. */
+static bool know_their_node(void)
+{
+	return os.nr_nodes > 1 && !os_options.guard_pools;
+}
+
+static void blocks_do_not_overlap(void **state)
+{
+	static const size_t some[] = {1, 64, 65, 200, 2048, 4096, 5000, 70000};
+
+	(void)state;
+	for (unsigned int i = 0; i < BLOCKS; i++) {
+		sizes[i] = some[i % (i % 100 ? 6 : 8)];
+		go_to(i % os.nr_nodes);
+		blocks[i] = pool_alloc(sizes[i]);
+		assert_non_null(blocks[i]);
+		assert_int_equal((uintptr_t)blocks[i] % 64, 0);
+		for (size_t at = 0; at < sizes[i]; at++)
+			assert_int_equal(blocks[i][at], 0);
+		memset(blocks[i], (int)(i % 255) + 1, sizes[i]);
+	}
+	for (unsigned int i = 0; i < BLOCKS; i++)
+		for (size_t at = 0; at < sizes[i]; at++)
+			assert_int_equal(blocks[i][at], i % 255 + 1);
+	for (unsigned int i = 0; i < BLOCKS; i++)
+		pool_free(blocks[i], sizes[i]);
+	assert_null(pool_alloc(HUGE + 1));
+	pool_free(NULL, 64);
+}
+
+static void a_node_gets_its_own(void **state)
+{
+	(void)state;
+	if (!know_their_node())
+		skip();
+	for (unsigned int i = 0; i < BLOCKS; i++) {
+		unsigned int node = i % os.nr_nodes;
+
+		assert_true(go_to(node));
+		blocks[i] = pool_alloc(SIZE);
+		assert_non_null(blocks[i]);
+		assert_int_equal(page_node(blocks[i]), node);
+	}
+	for (unsigned int i = 0; i < BLOCKS; i++)
+		pool_free(blocks[i], SIZE);
+}
+
+/* Freed by a CPU of another node. */
+static void a_block_goes_home(void **state)
+{
+	void *block, *other;
+
+	(void)state;
+	if (!know_their_node())
+		skip();
+	go_to(0);
+	block = pool_alloc(SIZE);
+	go_to(1);
+	pool_free(block, SIZE);
+	other = pool_alloc(SIZE);
+	assert_ptr_not_equal(other, block);
+	assert_int_equal(page_node(other), 1);
+	pool_free(other, SIZE);
+	go_to(0);
+	assert_ptr_equal(pool_alloc(SIZE), block);
+	pool_free(block, SIZE);
+}
+
+/* Blocks that one node allocates and another one frees are used again. */
+static void blocks_do_not_become_more(void **state)
+{
+	size_t before = 0;
+
+	(void)state;
+	for (unsigned int round = 0; round < 20; round++) {
+		go_to(0);
+		for (unsigned int i = 0; i < BLOCKS; i++)
+			blocks[i] = pool_alloc(SIZE);
+		go_to(os.nr_nodes - 1);
+		for (unsigned int i = 0; i < BLOCKS; i++)
+			pool_free(blocks[i], SIZE);
+		assert_true(!before || page_usage().used == before);
+		before = page_usage().used;
+	}
+}
+
+/* No more memory for this node: those of the others. */
+static void take_from_others(void)
+{
+	unsigned int n = 0, of_other = 0;
+	void *block;
+
+	CHECK(go_to(1));
+	for (unsigned int i = 0; i < BLOCKS; i++)
+		blocks[i] = pool_alloc(SIZE);
+	for (unsigned int i = 0; i < BLOCKS; i++)
+		pool_free(blocks[i], SIZE);
+	CHECK(go_to(0));
+	no_more_memory();
+	while (of_other < BLOCKS && (block = pool_alloc(SIZE)) != NULL) {
+		of_other += page_node(block) == 1;
+		CHECK(n++ < 100 * BLOCKS);
+	}
+	CHECK(of_other == BLOCKS);
+}
+
+static void other_nodes_help_one_without_memory(void **state)
+{
+	(void)state;
+	if (!know_their_node())
+		skip();
+	assert_int_equal(in_child(take_from_others), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(blocks_do_not_overlap),
+		cmocka_unit_test(a_node_gets_its_own),
+		cmocka_unit_test(a_block_goes_home),
+		cmocka_unit_test(blocks_do_not_become_more),
+		cmocka_unit_test(other_nodes_help_one_without_memory),
+	};
+
+	return cmocka_run_group_tests_name("pool", tests, setup, NULL);
+}
