@@ -150,7 +150,7 @@ struct sheaf_stats {
 
 void __sheaf_stats(struct sheaf_stats *out, size_t size) SHEAF_SYMBOL(__sheaf_stats);
 
-/* Return the statistics of the library; all zero before its first use. O(CPUs + nodes). */
+/* Return the statistics of the library; all zero before its first use. O(pages that it uses). */
 static inline void sheaf_stats(struct sheaf_stats *out)
 {
 	__sheaf_stats(out, sizeof(*out));
