@@ -27,6 +27,7 @@
 #include "percpu/harvest.h"
 #include "percpu/rows.h"
 #include "rcu/rcu_free.h"
+#include "stats/slabs.h"
 #include "stats/stats.h"
 
 static uint64_t objects_of(uint64_t word)
@@ -86,34 +87,6 @@ static void read_sheaves(struct sheaf_cache *cache, struct kmem_cache_stats *out
 	out->objects_in_sheaves += passed;
 }
 
-static void read_slab(struct slab_cache *cache, struct slab *slab, struct kmem_cache_stats *out)
-{
-	struct slab_order order;
-	uint64_t state;
-
-	if (os_load_relaxed(&slab->cache) != cache)
-		return;
-	state = os_load_acquire(&slab->state);
-	if (state & SLAB_TAIL)
-		return;
-	order = slab_order_of(cache, state);
-	out->slabs++;
-	out->partial += (state & SLAB_LISTED) != 0;
-	out->objects += order.objects - slab_free(cache, state);
-	out->total_objects += order.objects;
-	out->slab_bytes += OS_PAGE << order.order;
-}
-
-static void read_slabs(struct slab_cache *cache, struct kmem_cache_stats *out)
-{
-	for (uint32_t node = 0; node < os.nr_nodes; node++) {
-		struct slab *slab;
-
-		for (size_t n = page_slabs(node, &slab); n > 0; n--, slab++)
-			read_slab(cache, slab, out);
-	}
-}
-
 /* The sum of an event's words. */
 static uint64_t sum(struct kmem_cache *s, uint64_t words)
 {
@@ -147,34 +120,46 @@ static void read_settings(struct kmem_cache *s, struct kmem_cache_stats *out)
 
 #define SUM(name, words, help) out->name += sum(s, words);
 
-void stats_read_cache(struct kmem_cache *s, struct kmem_cache_stats *out)
+/* Everything but its slabs, which are added later. The cache is pinned. */
+static struct stats_slabs begin_cache(struct kmem_cache *s, struct kmem_cache_stats *out)
 {
-	uint64_t elsewhere, used, guarded, resting;
+	struct slab_cache *slab = &s->sheaf.slab;
 
 	memset(out, 0, sizeof(*out));
 	os_lock(&caches.lock);
 	read_settings(s, out);
 	os_unlock(&caches.lock);
-	out->counted = s->sheaf.slab.counted != NULL;
-	read_slabs(&s->sheaf.slab, out);
-	guarded = guard_live(&s->sheaf.slab, NULL, 0);
-	resting = quarantine_count(&s->sheaf.slab);
-	out->objects -= resting < out->objects ? resting : out->objects;
-	out->objects += guarded;
-	out->total_objects += guarded;
+	out->counted = slab->counted != NULL;
+	out->objects = out->total_objects = guard_live(slab, NULL, 0);
 	read_sheaves(&s->sheaf, out);
-	elsewhere = out->objects_in_sheaves + out->rcu_pending_objects;
+	if (out->counted) {
+		STAT_EVENTS(SUM)
+		out->peak_slab_bytes = rows_counted((char *)s, STAT_peak_slab_bytes);
+	}
+	return (struct stats_slabs){slab, slab->oo, slab->min, quarantine_count(slab), out};
+}
+
+static void end_cache(const struct stats_slabs *of)
+{
+	struct kmem_cache_stats *out = of->out;
+	uint64_t elsewhere = out->objects_in_sheaves + out->rcu_pending_objects, used;
+
+	out->objects -= of->resting < out->objects ? of->resting : out->objects;
 	out->objects_in_use = out->objects > elsewhere ? out->objects - elsewhere : 0;
 	out->rcu_pending_bytes = out->rcu_pending_objects * out->slab_size;
 	used = out->total_objects * out->object_size;
 	out->waste_bytes = out->slab_bytes > used ? out->slab_bytes - used : 0;
-	if (out->counted) {
-		STAT_EVENTS(SUM)
-		out->peak_slab_bytes = rows_counted((char *)s, STAT_peak_slab_bytes);
-		/* A forked child did not see all slabs being allocated. */
-		if (out->peak_slab_bytes < out->slab_bytes)
-			out->peak_slab_bytes = out->slab_bytes;
-	}
+	/* A forked child did not see all slabs being allocated. */
+	if (out->counted && out->peak_slab_bytes < out->slab_bytes)
+		out->peak_slab_bytes = out->slab_bytes;
+}
+
+void stats_read_cache(struct kmem_cache *s, struct kmem_cache_stats *out)
+{
+	struct stats_slabs slabs = begin_cache(s, out);
+
+	stats_add_slabs(&slabs, 1);
+	end_cache(&slabs);
 }
 
 static uint64_t sum_of_past(const struct past *past, uint64_t words)
@@ -269,11 +254,12 @@ SHEAF_PUBLIC void __sheaf_stats(struct sheaf_stats *out, size_t size)
 	tools_wrote(out, size);
 }
 
+/* For the caches, and behind them for what is needed to count their slabs. */
 static bool make_room(struct stats *stats, uint64_t nr)
 {
 	if (!nr)
 		return true;
-	stats->room = nr * sizeof(*stats->caches);
+	stats->room = nr * (sizeof(*stats->caches) + sizeof(struct stats_slabs));
 	stats->room = (stats->room + OS_PAGE - 1) & ~(OS_PAGE - 1);
 	stats->caches = os_reserve(stats->room);
 	return stats->caches && os_commit(stats->caches, stats->room);
@@ -283,10 +269,16 @@ static bool make_room(struct stats *stats, uint64_t nr)
 static void read_caches(struct stats *stats, uint32_t youngest)
 {
 	uint64_t nr = stats->process.caches, i = nr;
+	struct stats_slabs *slabs = (struct stats_slabs *)(stats->caches + nr);
 
 	for (struct kmem_cache *s = list_next(NULL); s; s = list_next(s))
-		if ((int32_t)(s->id - youngest) <= 0)
-			stats_read_cache(s, &stats->caches[--i]);
+		if ((int32_t)(s->id - youngest) <= 0) {
+			i--;
+			slabs[i] = begin_cache(s, &stats->caches[i]);
+		}
+	stats_add_slabs(slabs + i, nr - i);
+	for (uint64_t k = i; k < nr; k++)
+		end_cache(&slabs[k]);
 	if (!i)
 		return;
 	/* Some caches were destroyed meanwhile. */
