@@ -11,6 +11,10 @@
  * (gap.c), and the search continues. From the bottom everything is mirrored, and only the first run
  * can be cut off.
  *
+ * In a leaf a run is all free slots that are neighbours. The one at the limit may reach beyond it
+ * on either side, and those with the leaf's first or last slot beyond the leaf: border_run(). All
+ * others end at pivots: search_inner().
+ *
  * Called with the tree's lock held. Loads are plain, because no other thread writes meanwhile.
  */
 #include <errno.h>
@@ -76,44 +80,58 @@ static inline bool fits(struct wanted *w, unsigned long first, unsigned long las
 	return true;
 }
 
-/* A free slot of a leaf at its borders, or one that the limit may cut. */
-static __attribute__((noinline)) bool border_slot(const struct way *way,
-						  const struct maple_node *leaf, unsigned int i,
-						  struct wanted *w, bool highest)
+/* The run that contains slot *i, at the leaf's borders or at the limit. Moves *i to the run's end
+ * that is farther from the limit. */
+static __attribute__((noinline)) bool border_run(const struct way *way,
+						 const struct maple_node *leaf, unsigned int *i,
+						 struct wanted *w, bool highest)
 {
-	unsigned int end = end_of(leaf);
-	unsigned long first = i ? leaf->range.pivot[i - 1] + 1 : leaf_min(way);
-	unsigned long last = i < end ? leaf->range.pivot[i] : leaf_max(way);
+	unsigned int end = end_of(leaf), a = *i, b = *i;
+	unsigned long first, last;
 
+	while (a > 0 && !leaf->range.slot[a - 1])
+		a--;
+	while (b < end && !leaf->range.slot[b + 1])
+		b++;
+	*i = highest ? a : b;
+	first = a ? leaf->range.pivot[a - 1] + 1 : leaf_min(way);
+	last = b < end ? leaf->range.pivot[b] : leaf_max(way);
 	if (!highest && fits(w, first, last, false))
 		return true;
-	if (i == end && !(highest && last >= w->limit))
+	if (b == end && !(highest && last >= w->limit))
 		last += after_leaf(way, last);
 	return fits(w, first, last, highest);
 }
 
+/* Slots are identified by the addresses of their pivots. */
+INLINE bool is_free(const unsigned long *at)
+{
+	return !((const any_word *)at)[LEAF_SLOTS - 1];
+}
+
 /*
- * Search the slots between two others of a leaf for the first free one that is large enough; NULL:
- * none. A free slot that is too small is followed by a taken one. A slot is identified by the
- * address of its pivot.
+ * Search the slots between two others of a leaf for the first run that is large enough, and return
+ * its end; NULL: none. Of a run that reaches `stop` only the rest counts: it is looked at again.
  */
 INLINE const unsigned long *search_inner(const unsigned long *at, const unsigned long *stop,
 					 unsigned long size, bool highest)
 {
-	while (highest ? at > stop : at < stop) {
-		const any_word *slot = (const any_word *)at + LEAF_SLOTS - 1;
+	const long on = highest ? -1 : 1;
 
-		if (!*slot) {
-			if (at[0] - at[-1] >= size)
-				return at;
-			at += highest ? -1 : 1;
-		}
-		at += highest ? -1 : 1;
+	for (; highest ? at > stop : at < stop; at += on) {
+		const unsigned long *near = at;
+
+		if (!is_free(at))
+			continue;
+		while (at + on != stop && is_free(at + on))
+			at += on;
+		if (highest ? near[0] - at[-1] >= size : at[0] - near[-1] >= size)
+			return near;
 	}
 	return NULL;
 }
 
-/* Search from slot i on, downwards (upwards); the first one was taken. */
+/* Search from slot i on, downwards (upwards). */
 INLINE bool search_leaf(const struct way *way, enode_t e, unsigned int i, struct wanted *w,
 			bool highest)
 {
@@ -121,7 +139,7 @@ INLINE bool search_leaf(const struct way *way, enode_t e, unsigned int i, struct
 	const unsigned long *pivot = leaf->range.pivot, *at;
 	unsigned int last = highest ? 0 : end_of(leaf);
 
-	if (!leaf->range.slot[i] && border_slot(way, leaf, i, w, highest))
+	if (!leaf->range.slot[i] && border_run(way, leaf, &i, w, highest))
 		return true;
 	if (i == last)
 		return false;
@@ -130,7 +148,7 @@ INLINE bool search_leaf(const struct way *way, enode_t e, unsigned int i, struct
 		w->found = highest ? at[0] : at[-1] + 1;
 		return true;
 	}
-	return !leaf->range.slot[last] && border_slot(way, leaf, last, w, highest);
+	return !leaf->range.slot[last] && border_run(way, leaf, &last, w, highest);
 }
 
 /* The slots of an arange node whose gap is large enough, as bits: carries, doubled as they are

@@ -10,7 +10,7 @@
  *
  * Invariants:
  *  1. A state with a leaf is active; `at` and `stop` are slots of that leaf: `stop` is the last one
- *     that was seen, and `at` is not behind it.
+ *     that was seen, and `at` is not behind it. In a gap `at` is any of its slots.
  *  2. A state whose leaf is not that of its parent's slot has no leaf: node is NULL.
  *
  * Called with the lock, or in an RCU read-side section.
@@ -37,6 +37,14 @@ static inline unsigned long pivot_at(void *const *at)
 	return load_relaxed((const any_word *)at - (LEAF_SLOTS - 1));
 }
 
+/* The last (first) of the NULLs from this one on, not beyond the border. */
+static inline void *const *end_of_run(void *const *at, void *const *border, bool up)
+{
+	while (at != border && !load_acquire(at + (up ? 1 : -1)))
+		at += up ? 1 : -1;
+	return at;
+}
+
 /* A leaf at the time of the look, and the slot where a search in it begins. */
 struct view {
 	const struct maple_node *leaf;
@@ -47,27 +55,28 @@ struct view {
 
 /*
  * Move the state to the first (last) slot from the view's on that counts, if its range begins below
- * (ends above) the limit. Without gaps, NULL does not count; two NULLs in a row occur only if a
- * writer came in between. False: nothing has changed, because there is no such slot or the leaf has
- * changed.
+ * (ends above) the limit. Without gaps, NULL does not count; with them, neighbouring NULLs are one
+ * gap. False: nothing has changed, because there is no such slot or the leaf has changed.
  */
 static inline __attribute__((always_inline)) bool
 look(struct ma_state *mas, struct view v, unsigned long limit, bool up, bool gaps_too, void **entry)
 {
-	void *const *start = first_slot(v.leaf), *const *border = up ? v.stop : start;
+	void *const *start = first_slot(v.leaf), *const *border = up ? v.stop : start,
+		    *const * near;
 	unsigned long first, last;
 
 	*entry = load_acquire(v.at);
-	if (!gaps_too && !*entry) {
+	while (!gaps_too && !*entry) {
 		if (unlikely(v.at == border))
 			return false;
 		v.at += up ? 1 : -1;
 		*entry = load_acquire(v.at);
-		if (unlikely(!*entry))
-			return false;
 	}
-	first = v.at != start ? pivot_before(v.at) + 1 : v.min;
-	last = v.at != v.stop ? pivot_at(v.at) : v.max;
+	near = v.at;
+	if (gaps_too && !*entry)
+		v.at = end_of_run(v.at, border, up);
+	first = (up ? near : v.at) != start ? pivot_before(up ? near : v.at) + 1 : v.min;
+	last = (up ? v.at : near) != v.stop ? pivot_at(up ? v.at : near) : v.max;
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	if (unlikely(up ? first > limit : last < limit))
 		return false;
@@ -81,23 +90,27 @@ look(struct ma_state *mas, struct view v, unsigned long limit, bool up, bool gap
 	return true;
 }
 
-/* Move to the slot after (before) the state's, in its leaf. */
+/* Move to the range after (before) the state's, in its leaf. */
 static inline bool in_leaf(struct ma_state *mas, unsigned long limit, bool up, void **entry)
 {
 	struct view v = {mas->node, mas->seen, mas->at, mas->stop, mas->min, mas->max};
+	void *const *border = up ? v.stop : first_slot(v.leaf);
 
-	if (v.at == (up ? v.stop : first_slot(v.leaf)))
+	if (!load_acquire(v.at))
+		v.at = end_of_run(v.at, border, up);
+	if (v.at == border)
 		return false;
 	v.at += up ? 1 : -1;
 	return look(mas, v, limit, up, true, entry);
 }
 
-/* The state has visited all slots of its leaf; without gaps, one may be left if it is NULL. */
+/* The state has visited all slots of its leaf; without gaps, NULLs may be left. */
 static inline bool is_through(const struct ma_state *mas, bool up, bool gaps_too)
 {
-	long left = up ? mas->stop - mas->at : mas->at - first_slot(mas->node);
+	void *const *border = up ? mas->stop : first_slot(mas->node);
 
-	if (left > 0 && (gaps_too || left > 1 || load_acquire(mas->at + (up ? 1 : -1))))
+	if (mas->at != border &&
+	    ((gaps_too && load_acquire(mas->at)) || end_of_run(mas->at, border, up) != border))
 		return false;
 	return load_acquire(&mas->node->meta) == mas->seen;
 }

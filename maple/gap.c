@@ -8,14 +8,15 @@
  * once for all such stores; programs that never search for gaps pay nothing. The length stored for
  * an inner node is always the longest of those stored in it.
  *
- * A run may begin in one leaf and continue in the next, but no further, because no leaf is all
- * free. The leaf where the run begins owns all of it: the search for a run looks at each leaf's
- * last slot together with the next leaf's first slot. The next leaf also counts its own part, which
- * is never longer than the run.
+ * A run is all free slots that are neighbours: its length is the sum of theirs. It may begin in
+ * one leaf and continue in the next, but no further, because no leaf is all free. The leaf where
+ * the run begins owns all of it: the search for a run looks at each leaf's last free slots together
+ * with the next leaf's first ones. The next leaf also counts its own part, which is never longer
+ * than the run.
  *
- *        leaf A                    leaf B
- *     | a |free| b | free........ | ....free | c | ...
- *              A owns   |-------------------|      B counts  |---------|
+ *        leaf A                       leaf B
+ *     | a |free| b | free | free... | ....free | free | c | ...
+ *              A owns |-----------------------------|   B counts  |-----------------|
  *
  * Called with the tree's lock held.
  */
@@ -30,14 +31,14 @@ static inline unsigned long longer(unsigned long a, unsigned long b)
 unsigned long leaf_gap(const struct maple_node *leaf, unsigned long min, unsigned long max,
 		       unsigned long after)
 {
-	unsigned long longest = 0, from = min;
+	unsigned long longest = 0, from = min; /* where the run begins, if there is one */
 	unsigned int end = end_of(leaf);
 
 	for (unsigned int i = 0; i < end; i++) {
 		unsigned long next = leaf->range.pivot[i] + 1;
 
-		longest = longer(longest, (next - from) & -(unsigned long)!leaf->range.slot[i]);
-		from = next;
+		from = leaf->range.slot[i] ? next : from;
+		longest = longer(longest, next - from);
 	}
 	return leaf->range.slot[end] ? longest : longer(longest, max - from + 1 + after);
 }
@@ -58,7 +59,7 @@ unsigned long free_at_start(enode_t e, unsigned long before)
 	while (level_of(e))
 		e = child(e, 0);
 	leaf = node_of(e);
-	return leaf->range.slot[0] ? 0 : leaf->range.pivot[0] - before;
+	return leaf->range.slot[0] ? 0 : leaf->range.pivot[free_first(leaf)] - before;
 }
 
 unsigned long free_after(const struct path *path)
@@ -87,7 +88,9 @@ unsigned long free_before(const struct path *path)
 		e = child(e, end_of(node_of(e)));
 	leaf = node_of(e);
 	end = end_of(leaf);
-	return leaf->range.slot[end] ? 0 : path->at[0].min - 1 - leaf->range.pivot[end - 1];
+	if (leaf->range.slot[end])
+		return 0;
+	return path->at[0].min - 1 - leaf->range.pivot[free_last(leaf, end) - 1];
 }
 
 void gap_set(struct path *path, unsigned int level, unsigned long gap)

@@ -8,6 +8,24 @@
  */
 #include "rebuild.h"
 
+enode_t make_node(struct maple_node *node, const struct items *items, unsigned int start,
+		  unsigned int n, unsigned int level, bool arange)
+{
+	enode_t e = encode(node, level, arange);
+	unsigned int cap = slots_of(e);
+
+	node->meta = n - 1;
+	copy_words(pivots(e), &items->pivot[start], n - 1);
+	fill_words(pivots(e) + n - 1, ULONG_MAX, cap - n);
+	copy_words(slots(e), &items->slot[start], n);
+	fill_words(slots(e) + n, 0, cap - n);
+	if (is_arange(e)) {
+		copy_words(gaps(e), &items->gap[start], n);
+		fill_words(gaps(e) + n, 0, cap - n);
+	}
+	return e;
+}
+
 static void add_entry(struct items *items, unsigned long last, void *entry)
 {
 	if (!entry && items->n && !items->slot[items->n - 1]) {
@@ -18,50 +36,68 @@ static void add_entry(struct items *items, unsigned long last, void *entry)
 	items->slot[items->n++] = entry;
 }
 
-/* Slots from ... to - 1 of a leaf that goes up to max. Only the first can be joined with the slot
- * before it. */
-static void add_slots(struct items *items, enode_t e, unsigned int from, unsigned int to,
-		      unsigned long max)
+/* Slots from ... to - 1 of a leaf that goes up to max. NULL takes the place of a NULL before it. */
+static void add_slots(struct items *items, const struct maple_node *leaf, unsigned int from,
+		      unsigned int to, unsigned long max)
 {
-	const struct maple_node *leaf = node_of(e);
-	unsigned int end = end_of(leaf), n;
+	unsigned int end = end_of(leaf), n = items->n;
+	bool after_null = n && !items->slot[n - 1];
 
-	if (from >= to)
-		return;
-	add_entry(items, slot_max(leaf, from, end, max), leaf->range.slot[from]);
-	if (++from == to)
-		return;
-	n = items->n;
-	copy_words(&items->pivot[n], &leaf->range.pivot[from], to - from);
-	copy_words(&items->slot[n], &leaf->range.slot[from], to - from);
-	items->n += to - from;
-	if (to > end)
-		items->pivot[items->n - 1] = max;
+	for (; from < to; from++) {
+		void *entry = leaf->range.slot[from];
+
+		n -= !entry & after_null;
+		items->pivot[n] = word(leaf, from + 1);
+		items->slot[n++] = entry;
+		after_null = !entry;
+	}
+	if (to > end && n)
+		items->pivot[n - 1] = max;
+	items->n = n;
+}
+
+static void add_leaf(struct items *items, const struct maple_node *leaf, unsigned long max)
+{
+	add_slots(items, leaf, 0, end_of(leaf) + 1, max);
+}
+
+/* What is stored, and what stays of the leaf of index, and of that of last, which goes up to
+ * max. */
+static void add_store(struct store *st, const struct maple_node *first,
+		      const struct maple_node *second, unsigned long max)
+{
+	struct items *items = &st->items;
+	unsigned int end = end_of(second);
+
+	add_slots(items, first, 0, st->first, 0);
+	if (st->left)
+		add_entry(items, st->index - 1, first->range.slot[st->first]);
+	add_entry(items, st->last, st->entry);
+	if (st->right)
+		add_entry(items, slot_max(second, st->second, end, max),
+			  second->range.slot[st->second]);
+	add_slots(items, second, st->second + 1, end + 1, max);
+}
+
+void gather_leaf(struct store *st)
+{
+	st->items.n = 0;
+	add_store(st, st->mas->node, st->mas->node, st->mas->max);
 }
 
 void gather_leaves(struct store *st)
 {
 	struct items *items = &st->items;
 	const struct step *lo = &st->lo.at[0], *hi = &st->hi.at[0];
-	const struct maple_node *first = node_of(lo->e), *second = node_of(hi->e);
 	const struct level *level = &st->level[0];
-	unsigned int hi_end = end_of(second);
 
 	items->n = 0;
 	items->min = level->left ? level->left_min : lo->min;
 	if (level->left)
-		add_slots(items, level->left, 0, end_of(node_of(level->left)) + 1, lo->min - 1);
-	add_slots(items, lo->e, 0, st->first, lo->max);
-	if (st->left)
-		add_entry(items, st->index - 1, first->range.slot[st->first]);
-	add_entry(items, st->last, st->entry);
-	if (st->right)
-		add_entry(items, slot_max(second, st->second, hi_end, hi->max),
-			  second->range.slot[st->second]);
-	add_slots(items, hi->e, st->second + 1, hi_end + 1, hi->max);
+		add_leaf(items, node_of(level->left), lo->min - 1);
+	add_store(st, node_of(lo->e), node_of(hi->e), hi->max);
 	if (level->right)
-		add_slots(items, level->right, 0, end_of(node_of(level->right)) + 1,
-			  level->right_max);
+		add_leaf(items, node_of(level->right), level->right_max);
 }
 
 /* Children from ... to - 1 of an inner node. */

@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stores in one leaf, and in a tree without nodes. With readers, a store in place changes one word,
- * and the tree is consistent before and after it; any other store writes a new leaf and publishes
- * it with one word.
+ * Stores in one leaf, and in a tree without nodes. With readers, a store in place changes one word
+ * that they can see, and the tree is consistent before and after it; any other store writes a new
+ * leaf and publishes it with one word.
+ *
+ * A store into free slots that are neighbours moves the pivots between them, which changes no
+ * result; then it stores the slot. A reader may have read an entry or a pivot before: so the leaf
+ * is stamped before the first pivot, and again before the slot.
+ *
+ *     before         | a | free . . . | free  | free . . | b |
+ *     the pivots     | a | free | free . . | free  . . . | b |      still all free
+ *     the slot       | a | free |   entry  | free  . . . | b |
  *
  * After a store of NULL, the stored gaps of the nodes above are raised, rarely in more than one
  * node. If it is more, or if a free run continues in a leaf below another node, the whole path is
@@ -12,7 +20,7 @@
  */
 #include <string.h>
 
-#include "tree.h"
+#include "rebuild.h"
 
 /* --- gaps ------------------------------------------------------------------------------------ */
 
@@ -62,13 +70,13 @@ static void raise_before(struct store *st)
 	gap_fix_before(&st->lo);
 }
 
-/* A store of an entry makes no run longer, and stored gaps may be too large (gap.c). */
+/* The leaf has this run now. */
 static void note_freed(struct store *st)
 {
 	const struct ma_state *mas = st->mas;
 	unsigned long run = st->last - st->index + 1;
 
-	if (st->entry || !is_arange(mas->parent))
+	if (!is_arange(mas->parent))
 		return;
 	if (st->last == mas->max)
 		run += after_leaf(st);
@@ -137,7 +145,7 @@ static void fill_leaf(struct maple_node *new, const struct maple_node *old, cons
 	new->meta = st->end;
 }
 
-/* Called after a change in place: readers that have read the node read it again. */
+/* Readers that have read the node read it again: called before a pivot is moved, and after it. */
 static void stamp(struct maple_node *leaf, unsigned int end)
 {
 	store_release(&leaf->meta, ((leaf->meta & ~META_END) | end) + META_STEP);
@@ -158,22 +166,102 @@ static void append(struct store *st, struct maple_node *leaf)
 	store_release(&leaf->range.slot[n], st->entry);
 }
 
-static void store_in_place(struct store *st)
+static void set_pivot(struct maple_node *leaf, unsigned int i, unsigned long pivot)
 {
-	struct maple_node *leaf = st->mas->node, new;
+	if (leaf->range.pivot[i] != pivot)
+		store_release(&leaf->range.pivot[i], pivot);
+}
 
-	if (st->type == wr_exact_fit) {
-		store_release(&leaf->range.slot[st->first], st->entry);
-	} else if (st->type == wr_append) {
-		append(st, leaf);
-	} else if (st->type == wr_slot_store && in_rcu(st->mas->tree)) {
-		store_release(&leaf->range.pivot[st->first], st->left ? st->index - 1 : st->last);
+/* Into slot `into` of the free slots first ... second: each other one keeps an index at least. */
+static void run_store(struct store *st, struct maple_node *leaf)
+{
+	unsigned int into = st->into, i;
+	unsigned long bound;
+
+	stamp(leaf, st->end);
+	for (i = into, bound = st->index - 1; i-- > st->first; bound--) {
+		if (i + 1 < into && leaf->range.pivot[i] <= bound)
+			break;
+		set_pivot(leaf, i, bound);
+	}
+	for (i = into, bound = st->last; i < st->second; i++, bound++) {
+		if (i > into && leaf->range.pivot[i] >= bound)
+			break;
+		set_pivot(leaf, i, bound);
+	}
+	stamp(leaf, st->end);
+	store_release(&leaf->range.slot[into], st->entry);
+}
+
+static void slot_store(struct store *st, struct maple_node *leaf)
+{
+	stamp(leaf, st->end);
+	store_release(&leaf->range.pivot[st->first], st->left ? st->index - 1 : st->last);
+	stamp(leaf, st->end);
+}
+
+/* The same, and neighbouring NULLs become one. */
+static __attribute__((noinline)) void fill_compact(struct maple_node *new, struct store *st)
+{
+	gather_leaf(st);
+	make_node(new, &st->items, 0, st->items.n, 0, false);
+}
+
+/* Without readers. */
+static void rewrite(struct store *st, struct maple_node *leaf)
+{
+	uint64_t old = leaf->meta;
+	struct maple_node new;
+
+	if (st->compact) {
+		fill_compact(leaf, st);
+		st->end = (unsigned int)leaf->meta;
+		leaf->meta = old;
 		stamp(leaf, st->end);
 	} else {
 		fill_leaf(&new, leaf, st);
 		memcpy(&leaf->range, &new.range, sizeof(new.range));
 		stamp(leaf, st->end);
 	}
+}
+
+static void store_in_place(struct store *st)
+{
+	struct maple_node *leaf = st->mas->node;
+
+	if (st->type == wr_exact_fit) {
+		store_release(&leaf->range.slot[st->first], st->entry);
+	} else if (st->type == wr_append) {
+		append(st, leaf);
+	} else if (st->type == wr_run_store) {
+		run_store(st, leaf);
+	} else if (st->type == wr_slot_store && in_rcu(st->mas->tree)) {
+		slot_store(st, leaf);
+	} else {
+		rewrite(st, leaf);
+	}
+}
+
+/* NULL was stored: all that is free around it in the leaf. */
+static void whole_run(struct store *st)
+{
+	const struct ma_state *mas = st->mas;
+	const struct maple_node *leaf = mas->node;
+	unsigned int end = end_of(leaf), nulls = null_slots(leaf);
+	unsigned int n =
+		st->compact ? search15(leaf->range.pivot, st->index) : st->first + st->left;
+
+	st->index = slot_min(leaf, run_first(nulls, n), mas->min);
+	st->last = slot_max(leaf, run_last(nulls, n, end), end, mas->max);
+}
+
+/* A store of an entry makes no run longer, and stored gaps may be too large (gap.c). */
+static void note_stored(struct store *st)
+{
+	if (st->entry)
+		return;
+	whole_run(st);
+	note_freed(st);
 }
 
 void leaf_store(struct store *st)
@@ -183,11 +271,14 @@ void leaf_store(struct store *st)
 
 	if (st->nodes == 0) {
 		store_in_place(st);
-		note_freed(st);
+		note_stored(st);
 		return;
 	}
 	new = node_take(mas);
-	fill_leaf(new, old, st);
+	if (unlikely(st->compact))
+		fill_compact(new, st);
+	else
+		fill_leaf(new, old, st);
 	if (mas->parent)
 		store_release(&slots(mas->parent)[mas->parent_offset],
 			      (void *)encode(new, 0, false));
@@ -195,7 +286,7 @@ void leaf_store(struct store *st)
 		store_release(&mas->tree->ma_root, (void *)encode(new, 0, false));
 	mas->node = new;
 	st->has_way = false;
-	note_freed(st);
+	note_stored(st);
 	node_retire(mas->tree, old);
 }
 

@@ -17,15 +17,17 @@
  * Invariants:
  *  1. Pivots from `end` on are ULONG_MAX: the search counts those below an index and needs no end.
  *  2. Slots from end + 1 on are NULL, gaps 0.
- *  3. In one leaf no two NULLs are neighbours. A leaf may begin or end with NULL; only a root may
- *     be all NULL, and then the tree has no node instead.
+ *  3. NULLs may be neighbours: they are one run of free indices, and where one of them ends means
+ *     nothing. A leaf may begin or end with NULL. Every leaf has an entry: a root that would be all
+ *     NULL is no node instead. So a run is in two leaves at most.
  *  4. gap[i] of a leaf is at least its longest run of free indices; of an inner node it is the
  *     longest gap in it. A run at the end of a leaf includes its continuation in the next leaf; a
  *     run at the beginning of a leaf counts only within the leaf.
  *  5. A writer may replace a child's pointer in place by a child with the same range. It changes
  *     other words of a node that a reader may see one at a time, so that the tree is consistent
- *     before and after each change; it changes meta after a pivot. A replaced node is dead: the
- *     writer sets META_DEAD and then retires it. Only writers use gaps.
+ *     before and after each change. Before it moves a pivot, it changes meta: who has seen the
+ *     pivot also sees that. It changes meta again before it stores a slot whose range has moved. A
+ *     replaced node is dead: the writer sets META_DEAD and then retires it. Only writers use gaps.
  */
 #ifndef MAPLE_NODE_H
 #define MAPLE_NODE_H
@@ -220,6 +222,42 @@ static inline unsigned int search15(const unsigned long *pivot, unsigned long in
 static inline unsigned int search(enode_t e, unsigned long index)
 {
 	return is_arange(e) ? search9(pivots(e), index) : search15(pivots(e), index);
+}
+
+/*
+ * The slots of a leaf that are NULL, as bits; so are all behind its last. Carries, doubled as they
+ * are added, in two sums: no branch depends on the slots.
+ */
+static inline unsigned int null_slots(const struct maple_node *leaf)
+{
+	const any_word *slot = (const any_word *)leaf->range.slot;
+	unsigned int low = 0, high = 0, same;
+
+#pragma GCC unroll 8
+	for (unsigned int i = LEAF_SLOTS / 2; i-- > 0;) {
+		same = low;
+		KEEP(same);
+		low = low + (slot[i] < 1) + same;
+		same = high;
+		KEEP(same);
+		high = high + (slot[i + LEAF_SLOTS / 2] < 1) + same;
+	}
+	return high << LEAF_SLOTS / 2 | low;
+}
+
+/* The first and the last slot of the run that contains slot i, in a leaf that ends with `end`. */
+static inline unsigned int run_first(unsigned int nulls, unsigned int i)
+{
+	unsigned int taken = ~nulls & ((1u << i) - 1);
+
+	return taken ? 32u - (unsigned int)__builtin_clz(taken) : 0;
+}
+
+static inline unsigned int run_last(unsigned int nulls, unsigned int i, unsigned int end)
+{
+	unsigned int taken = ~nulls & (~0u << i) & ((2u << end) - 1);
+
+	return taken ? (unsigned int)__builtin_ctz(taken) - 1 : end;
 }
 
 /* Copy two words at once: a call of memcpy() would cost as much as all the copying. */

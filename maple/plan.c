@@ -7,11 +7,15 @@
  *     one slot, exactly         exact_fit      0    the slot
  *     one pivot moves           slot_store     0    the pivot; without readers any change of
  *                                                   ranges that keeps their number
+ *     in free slots             run_store      0    pivots between them, then the slot
  *     in the last, free slot    append         0    slots beyond the end, then the one that
  *                                                   shows them
  *     one leaf                  node_store     1    a new leaf, then the parent's slot; without
  *                                                   readers in place, and 0
  *     else                      rebuild.c: split_store, rebalance, spanning_store
+ *
+ * NULL is stored from the first entry that it covers to the last: if that is one range, in its
+ * slot. Neighbouring NULLs become one when a leaf has no room without that, and in rebuild.c.
  *
  * A store in one leaf is planned in that leaf, where the caller's state already is, or which a walk
  * finds. Only stores that change more need the whole path from the root (store_way()).
@@ -104,7 +108,7 @@ static void find_second(struct store *st)
 
 /* --- the decision ---------------------------------------------------------------------------- */
 
-/* A free entry joins free neighbours within its leaves; the second one goes up to max. */
+/* NULL joins one free neighbour on each side within its leaves; the second one goes up to max. */
 static inline void widen_free(struct store *st, const struct maple_node *second, unsigned long max)
 {
 	const struct maple_node *first = st->mas->node;
@@ -127,12 +131,10 @@ static inline void widen_free(struct store *st, const struct maple_node *second,
 }
 
 /* Find the parts of their ranges that the first and the last slot keep. */
-static inline void find_rests(struct store *st, const struct maple_node *second, unsigned long max)
+static inline void find_rests(struct store *st)
 {
 	st->left = st->first_min < st->index;
 	st->right = st->last < st->second_max;
-	if (!st->entry)
-		widen_free(st, second, max);
 }
 
 /* Stores that change one word of the leaf, or words that no reader can see yet. */
@@ -205,7 +207,8 @@ static void plan_nodes(struct store *st, enum store_type type)
 	}
 }
 
-/* index and last are in two leaves, or (by the kernel's rules) the next leaf is changed, too. */
+/* index and last are in two leaves, or (by the kernel's rules) the next leaf is changed, too. NULL
+ * may have been widened before. */
 static void plan_spanning(struct store *st)
 {
 	unsigned long last = st->last;
@@ -215,7 +218,9 @@ static void plan_spanning(struct store *st)
 	store_way(st);
 	find_second(st);
 	st->last = last;
-	find_rests(st, node_of(st->hi.at[0].e), st->hi.at[0].max);
+	find_rests(st);
+	if (!st->entry)
+		widen_free(st, node_of(st->hi.at[0].e), st->hi.at[0].max);
 	st->skew = 0;
 	plan_nodes(st, wr_spanning_store);
 }
@@ -228,21 +233,164 @@ static void plan_rebuild(struct store *st, enum store_type type)
 	plan_nodes(st, type);
 }
 
+/* The leaf joins a neighbour, or nothing is left in it; or else the store is one of this leaf. */
+static bool plan_join(struct store *st)
+{
+	plan_rebuild(st, wr_rebalance);
+	return KERNEL_RULES || !st->nodes || st->level[0].left || st->level[0].right;
+}
+
+static inline unsigned int count_after(const struct store *st, unsigned int old_end)
+{
+	return st->first + st->left + 1 + st->right + old_end - st->second;
+}
+
+/*
+ * The slots of the leaf after the store that are the last one of their run, or hold an entry, as
+ * bits: as many as there would be slots without neighbouring NULLs.
+ */
+static unsigned int shape_after(const struct store *st, unsigned int nulls, unsigned int old_end)
+{
+	unsigned int count = count_after(st, old_end), n = st->first;
+	unsigned int shape = nulls & ((1u << n) - 1);
+
+	if (st->left)
+		shape |= (nulls >> st->first & 1) << n++;
+	shape |= (unsigned int)!st->entry << n++;
+	if (st->right)
+		shape |= (nulls >> st->second & 1) << n++;
+	shape |= nulls >> st->second >> 1 << n;
+	shape &= (1u << count) - 1;
+	return ~(shape & shape >> 1) & ((1u << count) - 1);
+}
+
+/* Leave out what is free already. False: nothing is left to store. */
+static inline bool trim_free(struct store *st, unsigned int nulls, unsigned int end)
+{
+	const struct ma_state *mas = st->mas;
+	unsigned int taken = ~nulls & (~0u << st->first) & ((2u << st->second) - 1);
+
+	if (!taken)
+		return false;
+	if (unlikely(nulls >> st->first & 1)) {
+		st->first = (unsigned int)__builtin_ctz(taken);
+		st->index = st->first_min = slot_min(mas->node, st->first, mas->min);
+		st->left = false;
+	}
+	if (unlikely(nulls >> st->second & 1)) {
+		st->second = 31 - (unsigned int)__builtin_clz(taken);
+		st->last = st->second_max = slot_max(mas->node, st->second, end, mas->max);
+		st->right = false;
+	}
+	return true;
+}
+
+/* NULL: true if this is the plan already. */
+static inline bool plan_free(struct store *st, unsigned int end)
+{
+	unsigned int nulls = null_slots(st->mas->node), shape, entries;
+
+	st->nodes = 0;
+	if (!trim_free(st, nulls, end)) {
+		st->type = wr_none;
+		return true;
+	}
+	if (st->left || st->right || st->first != st->second)
+		widen_free(st, st->mas->node, st->mas->max);
+	entries = ~nulls & ((2u << end) - 1);
+	entries &= ~((2u << st->second) - (1u << st->first));
+	shape = shape_after(st, nulls, end);
+	shape &= shape - 1;
+	shape &= shape - 1;
+	shape &= shape - 1;
+	_Static_assert(LEAF_FEW == 4 || KERNEL_RULES, "three are not enough");
+	if (unlikely(!shape && (!(entries || st->left || st->right) || st->mas->parent)) &&
+	    plan_join(st))
+		return true;
+	if (st->left || st->right || st->first != st->second)
+		return false;
+	st->nodes = 0;
+	st->type = wr_exact_fit;
+	return true;
+}
+
+/*
+ * In free slots that are neighbours: choose the one that gets the entry, so that each slot before
+ * it and behind it keeps a part of what stays free.
+ */
+static inline bool plan_run(struct store *st, unsigned int end)
+{
+	const struct ma_state *mas = st->mas;
+	unsigned int nulls = null_slots(mas->node);
+	unsigned int first = run_first(nulls, st->first), last = run_last(nulls, st->first, end);
+	unsigned long before = st->index - slot_min(mas->node, first, mas->min);
+	unsigned long behind = slot_max(mas->node, last, end, mas->max) - st->last;
+	unsigned int least = first + (before > 0), most = last - (behind > 0);
+
+	if (last < st->second)
+		return false;
+	if (last - first > behind && last - (unsigned int)behind > least)
+		least = last - (unsigned int)behind;
+	if (last - first > before && first + (unsigned int)before < most)
+		most = first + (unsigned int)before;
+	if ((int)least > (int)most)
+		return false;
+	st->into = st->first < least ? least : st->first > most ? most : st->first;
+	st->first = first;
+	st->second = last;
+	st->end = end;
+	st->nodes = 0;
+	st->type = wr_run_store;
+	return true;
+}
+
+/* More slots than a leaf has: they fit if neighbouring NULLs become one, or the leaf is split. */
+static __attribute__((noinline)) void plan_full(struct store *st, unsigned int old_end)
+{
+	unsigned int shape = shape_after(st, null_slots(st->mas->node), old_end);
+
+	st->compact = (unsigned int)__builtin_popcount(shape) <= LEAF_SLOTS;
+	if (st->compact) {
+		st->type = wr_node_store;
+		st->nodes = in_rcu(st->mas->tree);
+	} else {
+		plan_rebuild(st, wr_split_store);
+	}
+}
+
+/* By its slots. What NULL leaves has been looked at before (plan_free()). */
+static inline bool leaves_few(const struct store *st, unsigned int count, unsigned int old_end)
+{
+	if (KERNEL_RULES)
+		return (count < LEAF_FEW && st->mas->parent) || (count == 1 && !st->entry);
+	return count < LEAF_FEW && count <= old_end && st->mas->parent && st->entry;
+}
+
+static inline bool is_exact(const struct store *st)
+{
+	return st->first == st->second && !st->left && !st->right;
+}
+
 static inline void plan_leaf(struct store *st)
 {
-	unsigned int old_end = end_of(st->mas->node);
-	unsigned int count = st->first + st->left + 1 + st->right + old_end - st->second;
+	const struct maple_node *leaf = st->mas->node;
+	unsigned int old_end = end_of(leaf), count;
 
+	st->compact = false;
+	if (KERNEL_RULES && !st->entry)
+		widen_free(st, leaf, st->mas->max);
+	else if (!st->entry ? plan_free(st, old_end)
+			    : !KERNEL_RULES && !is_exact(st) && !leaf->range.slot[st->first] &&
+				      plan_run(st, old_end))
+		return;
+	count = count_after(st, old_end);
 	st->end = count - 1;
-	if (KERNEL_RULES && !st->entry && st->last == st->mas->max && st->last != ULONG_MAX)
+	if (KERNEL_RULES && !st->entry && st->last == st->mas->max && st->last != ULONG_MAX) {
 		plan_spanning(st);
-	else if (unlikely(count > LEAF_SLOTS))
-		plan_rebuild(st, wr_split_store);
-	else if (unlikely((count < LEAF_FEW && (count <= old_end || KERNEL_RULES) &&
-			   st->mas->parent) ||
-			  (count == 1 && !st->entry)))
-		plan_rebuild(st, wr_rebalance);
-	else if (!plan_in_place(st, old_end)) {
+	} else if (unlikely(count > LEAF_SLOTS)) {
+		plan_full(st, old_end);
+	} else if (!(unlikely(leaves_few(st, count, old_end)) && plan_join(st)) &&
+		   !plan_in_place(st, old_end)) {
 		st->type = wr_node_store;
 		st->nodes = 1;
 	}
@@ -266,7 +414,7 @@ void store_plan(struct store *st, struct ma_state *mas, void *entry)
 	} else {
 		go_to_leaf(mas);
 		if (likely(find_slots(st))) {
-			find_rests(st, mas->node, mas->max);
+			find_rests(st);
 			plan_leaf(st);
 		} else {
 			plan_spanning(st);

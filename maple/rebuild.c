@@ -57,35 +57,13 @@ static unsigned int share(const struct items *items, unsigned int start, unsigne
 	return n;
 }
 
-static enode_t make_node(struct maple_node *node, const struct items *items, unsigned int start,
-			 unsigned int n, unsigned int level, bool arange)
-{
-	enode_t e = encode(node, level, arange);
-	unsigned int cap = slots_of(e);
-
-	node->meta = n - 1;
-	copy_words(pivots(e), &items->pivot[start], n - 1);
-	fill_words(pivots(e) + n - 1, ULONG_MAX, cap - n);
-	copy_words(slots(e), &items->slot[start], n);
-	fill_words(slots(e) + n, 0, cap - n);
-	if (is_arange(e)) {
-		copy_words(gaps(e), &items->gap[start], n);
-		fill_words(gaps(e) + n, 0, cap - n);
-	}
-	return e;
-}
-
-/* How many indices from this one on are free, in the first slot of a leaf that is not rebuilt. */
+/* How many indices from this one on are free, at the beginning of a leaf that is not rebuilt. */
 static unsigned long free_from(const struct maple_tree *mt, unsigned long index)
 {
 	struct path path;
-	const struct step *leaf = &path.at[0];
 
 	path_walk(&path, mt, index);
-	if (node_of(leaf->e)->range.slot[leaf->offset])
-		return 0;
-	return slot_max(node_of(leaf->e), leaf->offset, end_of(node_of(leaf->e)), leaf->max) -
-	       index + 1;
+	return free_at_start(path.at[0].e, index - 1);
 }
 
 /* The length of the free run that begins at this item, in the next new leaf or in the leaf after

@@ -18,8 +18,12 @@ struct built {
 	unsigned long gap[MAX_BUILT];
 };
 
-/* items.c: make the list of the leaves, in st->items; and the list of level l, with the nodes built
- * below. */
+/* items.c: fill a new node with n items from `start` on. */
+enode_t make_node(struct maple_node *node, const struct items *items, unsigned int start,
+		  unsigned int n, unsigned int level, bool arange);
+/* Make the list of the state's leaf alone, or of the leaves, in st->items, without neighbouring
+ * NULLs; and the list of level l, with the nodes built below. */
+void gather_leaf(struct store *st);
 void gather_leaves(struct store *st);
 void gather_children(struct store *st, unsigned int l, const struct built *built);
 

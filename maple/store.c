@@ -10,10 +10,8 @@
 
 #include "misuse.h"
 
-/*
- * The gap reaches the end (the beginning) of the state's leaf, and may continue in the next
- * (previous) leaf, but no further, because no leaf is all free.
- */
+/* The gap reaches the end (the beginning) of the state's leaf, and may continue in the next
+ * (previous) leaf. */
 static void cover_after(struct ma_state *mas)
 {
 	const struct maple_node *leaf;
@@ -26,7 +24,7 @@ static void cover_after(struct ma_state *mas)
 	}
 	leaf = node_of(child(mas->parent, (unsigned int)mas->parent_offset + 1));
 	if (!leaf->range.slot[0])
-		mas->last = leaf->range.pivot[0];
+		mas->last = leaf->range.pivot[free_first(leaf)];
 }
 
 static void cover_before(struct ma_state *mas)
@@ -43,7 +41,7 @@ static void cover_before(struct ma_state *mas)
 	leaf = node_of(child(mas->parent, (unsigned int)mas->parent_offset - 1));
 	end = end_of(leaf);
 	if (!leaf->range.slot[end])
-		mas->index = leaf->range.pivot[end - 1] + 1;
+		mas->index = leaf->range.pivot[free_last(leaf, end) - 1] + 1;
 }
 
 /*
@@ -93,9 +91,9 @@ static void store_commit(struct store *st)
 	case wr_rebalance:
 	case wr_spanning_store:
 		rebuild(st);
-		if (!st->entry) { /* if the tree is empty now, this is all */
-			mas->index = st->index;
-			mas->last = st->last;
+		if (!mas->tree->ma_root) {
+			mas->index = 0;
+			mas->last = ULONG_MAX;
 		}
 		settle(st);
 		return;

@@ -116,6 +116,23 @@ unsigned long leaf_gap(const struct maple_node *leaf, unsigned long min, unsigne
 		       unsigned long after);
 /* The longest gap in an inner node's slots. */
 unsigned long node_gap(const struct maple_node *node);
+/* The last slot of the run that begins a leaf; the first slot of the run that ends it. */
+static inline unsigned int free_first(const struct maple_node *leaf)
+{
+	unsigned int i = 0;
+
+	while (!leaf->range.slot[i + 1])
+		i++;
+	return i;
+}
+
+static inline unsigned int free_last(const struct maple_node *leaf, unsigned int end)
+{
+	while (!leaf->range.slot[end - 1])
+		end--;
+	return end;
+}
+
 /* The number of free indices after `before`: e is the next leaf, or an inner node with that leaf
  * first. */
 unsigned long free_at_start(enode_t e, unsigned long before);
@@ -132,18 +149,11 @@ void gap_fix_before(const struct path *path);
 
 /* --- walk.c ---------------------------------------------------------------------------------- */
 
-/* Go to the slot that covers the index: index and last become its range, whatever it holds. */
+/* Go to the slot that covers the index: index and last become its range, or all of the gap within
+ * the leaf. */
 void *mas_descend(struct ma_state *mas, unsigned long index);
-/* Go to the slot of mas->index; index and last stay. */
-static inline void *mas_go_to_index(struct ma_state *mas)
-{
-	unsigned long index = mas->index, last = mas->last;
-	void *entry = mas_descend(mas, index);
-
-	mas->index = index;
-	mas->last = last;
-	return entry;
-}
+/* Go to the slot of mas->index; index and last stay. For writers. */
+void *mas_go_to_index(struct ma_state *mas);
 
 /* The same for an iteration upwards (downwards): prefetch the next leaves. */
 #define AHEAD 4u
@@ -222,7 +232,9 @@ struct store {
 	unsigned int first, second; /* slots of the leaf, or of two, that hold index and last */
 	unsigned long first_min, second_max;
 	bool left, right;   /* the first and the second slot keep a part */
+	bool compact;	    /* the leaf's runs become one slot each */
 	unsigned int end;   /* the leaf's end afterwards */
+	unsigned int into;  /* the slot that gets the entry, if that is in free slots */
 	unsigned int top;   /* the level that gets the new nodes, or the level of the new root */
 	bool in_place;	    /* the new nodes go into a slot, and are no new root */
 	int skew;	    /* >0: it grows upwards, <0: downwards; 2: at the end of the tree */

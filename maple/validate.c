@@ -55,19 +55,19 @@ static bool prove_words(struct proof *proof, enode_t e, unsigned long min, unsig
 	return true;
 }
 
-static void prove_leaf(struct proof *proof, enode_t e, unsigned long min)
+static void prove_leaf(struct proof *proof, enode_t e)
 {
 	void *const *slot = slots(e);
 	unsigned int end = end_of(node_of(e));
 
-	for (unsigned int i = 0; i < end; i++)
-		if (!slot[i] && !slot[i + 1])
-			fault(proof, e, "slots %u and %u, from %lu on, are both free", i, i + 1,
-			      slot_min(node_of(e), i, min));
-	for (unsigned int i = 0; i <= end; i++)
+	bool empty = true;
+
+	for (unsigned int i = 0; i <= end; i++) {
 		if (is_reserved(slot[i]))
 			fault(proof, e, "slot %u holds the reserved value %p", i, slot[i]);
-	if (end == 0 && !slot[0])
+		empty = empty && !slot[i];
+	}
+	if (empty)
 		fault(proof, e, "it holds nothing but a gap");
 }
 
@@ -100,7 +100,7 @@ static void prove(struct proof *proof, enode_t e, unsigned long min, unsigned lo
 	if (!prove_words(proof, e, min, max))
 		return;
 	if (level_of(e) == 0) {
-		prove_leaf(proof, e, min);
+		prove_leaf(proof, e);
 		return;
 	}
 	if (is_arange(e) != arange)

@@ -9,6 +9,9 @@
  * ma_state stores the word. If it is different at the next call, or if the leaf is dead, the walk
  * begins again at the root, with the index after the last one returned.
  *
+ * Neighbouring NULLs are one gap: a state in one of them has the range of all of them. Pivots
+ * between them may move at any time, those at the ends of the run only with meta.
+ *
  * Called with the lock, or in an RCU read-side section.
  */
 #include "tree.h"
@@ -68,9 +71,28 @@ static void *descend_root(struct ma_state *mas, void *root, unsigned long index)
 	return tell_loaded(mas->tree, index == 0 ? root : NULL);
 }
 
-/* The slot of a leaf that covers the index; false if the leaf is dead. */
-static inline bool leaf_slot(struct ma_state *mas, const struct maple_node *leaf,
-			     unsigned long index, void **entry)
+/* The slot is NULL: widen index ... last over the NULLs next to it in the leaf. */
+static void widen_in_leaf(struct ma_state *mas, const struct maple_node *leaf, unsigned int end)
+{
+	unsigned int offset = (unsigned int)(mas->at - first_slot(leaf)), i = offset;
+
+	while (i > 0 && !load_acquire(&leaf->range.slot[i - 1]))
+		i--;
+	if (i < offset)
+		mas->index = slot_min(leaf, i, mas->min);
+	i = offset;
+	while (i < end && !load_acquire(&leaf->range.slot[i + 1]))
+		i++;
+	if (i > offset)
+		mas->last = slot_max(leaf, i, end, mas->max);
+}
+
+/* The slot of a leaf that covers the index, or with `whole`, all of the gap in the leaf; false if
+ * the leaf is dead. */
+static inline __attribute__((always_inline)) bool leaf_slot(struct ma_state *mas,
+							    const struct maple_node *leaf,
+							    unsigned long index, void **entry,
+							    bool whole)
 {
 	uint64_t seen;
 
@@ -91,10 +113,12 @@ static inline bool leaf_slot(struct ma_state *mas, const struct maple_node *leaf
 		mas->stop = &leaf->range.slot[end];
 		mas->index = slot_min(leaf, offset, mas->min);
 		mas->last = slot_max(leaf, offset, end, mas->max);
+		if (whole && !*entry)
+			widen_in_leaf(mas, leaf, end);
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		/* A border that moves is not yet in meta: the search saw it on one side. */
 	} while (unlikely(load_relaxed(&leaf->meta) != seen ||
-			  index - mas->index > mas->last - mas->index));
+			  (whole && (index < mas->index || index > mas->last))));
 	mas->seen = seen;
 	return true;
 }
@@ -138,8 +162,8 @@ descend_nodes(struct ma_state *mas, enode_t e, unsigned long index, bool arange,
 }
 
 /* `ahead`: an iteration will also reach the next (1) or previous (-1) node above the leaves. */
-static inline __attribute__((always_inline)) void *descend(struct ma_state *mas,
-							   unsigned long index, int ahead)
+static inline __attribute__((always_inline)) void *
+descend(struct ma_state *mas, unsigned long index, int ahead, bool whole)
 {
 	void *entry;
 
@@ -152,7 +176,7 @@ static inline __attribute__((always_inline)) void *descend(struct ma_state *mas,
 				 : descend_nodes(mas, e, index, false, ahead);
 		mas->node = node_of(e);
 		mas->status = ma_active;
-		if (likely(leaf_slot(mas, mas->node, index, &entry)))
+		if (likely(leaf_slot(mas, mas->node, index, &entry, whole)))
 			break;
 	}
 	return tell_loaded(mas->tree, entry);
@@ -160,12 +184,22 @@ static inline __attribute__((always_inline)) void *descend(struct ma_state *mas,
 
 void *mas_descend(struct ma_state *mas, unsigned long index)
 {
-	return descend(mas, index, 0);
+	return descend(mas, index, 0, true);
+}
+
+void *mas_go_to_index(struct ma_state *mas)
+{
+	unsigned long index = mas->index, last = mas->last;
+	void *entry = descend(mas, index, 0, false);
+
+	mas->index = index;
+	mas->last = last;
+	return entry;
 }
 
 void *mas_descend_on(struct ma_state *mas, unsigned long index, bool up)
 {
-	void *entry = descend(mas, index, up ? 1 : -1);
+	void *entry = descend(mas, index, up ? 1 : -1, true);
 	unsigned long i = mas->parent_offset, end;
 
 	if (mas->node && mas->parent) {
@@ -202,7 +236,7 @@ void mas_join_before(struct ma_state *mas)
 
 SHEAF_PUBLIC void *mas_walk(struct ma_state *mas)
 {
-	void *entry = descend(mas, mas->index, 0);
+	void *entry = descend(mas, mas->index, 0, true);
 
 	if (!entry) {
 		mas_widen_after(mas);

@@ -58,10 +58,10 @@ static void use_slot_beyond(enode_t leaf, enode_t above)
 	slots(leaf)[end_of(node_of(leaf)) + 1] = ENTRY(1);
 }
 
-static void free_neighbour(enode_t leaf, enode_t above)
+static void free_all(enode_t leaf, enode_t above)
 {
 	(void)above;
-	slots(leaf)[1] = NULL;
+	memset(slots(leaf), 0, LEAF_SLOTS * sizeof(void *));
 }
 
 static void be_reserved(enode_t leaf, enode_t above)
@@ -99,7 +99,7 @@ static void validate_tells_faults(void **state)
 		{swap_pivots, "pivot 1 is"},
 		{lose_pivot, "beyond the end is 3"},
 		{use_slot_beyond, "beyond the end is used"},
-		{free_neighbour, "are both free"},
+		{free_all, "it holds nothing but a gap"},
 		{be_reserved, "holds the reserved value 0x6"},
 		{forget_gap, "but the longest below is"},
 		{lose_child, "no node of the level below"},

@@ -48,8 +48,8 @@ static void preallocation_counts(void **state)
 
 	(void)state;
 	fill(&mt, 100);
-	while (last_slot(&mt) > 13) /* the last leaf is to have room */
-		mtree_erase(&mt, 10 * --n + 5);
+	for (; last_slot(&mt) < 6 || last_slot(&mt) > 12; n++) /* the last leaf is to have room */
+		store(&mt, 10 * n + 5, 10 * n + 9, ENTRY(n));
 	n -= 2; /* a range in that leaf: at ... at + 4 */
 	at = 10 * n + 5;
 
@@ -61,7 +61,9 @@ static void preallocation_counts(void **state)
 		{at, at + 4, 0, ENTRY(500), wr_exact_fit},
 		{at, at + 5, 0, ENTRY(n), wr_slot_store},
 		{at + 4, at + 4, 0, NULL, wr_slot_store},
-		{at, at + 4, 1, NULL, wr_node_store},
+		{at, at + 4, 0, NULL, wr_exact_fit},
+		{at - 7, at + 4, 1, NULL, wr_node_store},
+		{at - 4, at - 2, 1, ENTRY(1), wr_node_store},
 		{at + 1, at + 2, 1, ENTRY(1), wr_node_store},
 		{5000, 5009, 0, ENTRY(1), wr_append},
 		{0, ULONG_MAX, 1, ENTRY(1), wr_new_root},

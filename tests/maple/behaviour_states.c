@@ -29,15 +29,14 @@ static void pause_after_preallocation(void **state)
  * it. */
 static void look_during_append(void **state)
 {
-	for (unsigned long n = 1; n < LEAF_SLOTS - 1; n++) {
+	for (unsigned long n = 2; n < LEAF_SLOTS - 1; n++) {
 		struct maple_tree mt = MTREE_INIT(mt, MT_FLAGS_USE_RCU);
 		MA_STATE(mas, &mt, 500, 500);
 		struct maple_node *leaf;
 
 		(void)state;
-		for (unsigned long i = 0; i <= n; i++)
+		for (unsigned long i = 0; i < n; i++)
 			store(&mt, i, i, ENTRY(i));
-		store(&mt, n, n, NULL);
 		leaf = node_of((enode_t)mt.ma_root);
 		assert_int_equal(end_of(leaf), n);
 		leaf->range.pivot[n] = 99; /* the first word that the writer stores */

@@ -6,9 +6,10 @@
  * A case is a tree, a store of a known type and a reader. It runs under all schedules with as many
  * preemptions as the budget allows, each time from the same nodes. Readers change nothing that
  * others read, so two fibres are enough. Stores are random, except stores in place, which cover
- * every border of some trees, and appends, which cover leaves of every size. Then random schedules
- * of three readers and eight stores. maple_readers.h says what readers may see, maple_nodes.h
- * which nodes may be freed.
+ * every border of some trees, and appends, which cover leaves of every size. In some cases there
+ * are two: a range is erased, and its place is used with other borders. Then random schedules of
+ * three readers and eight stores. maple_readers.h says what readers may see, maple_nodes.h which
+ * nodes may be freed.
  *
  * The same schedules must find each planted bug (enum plant), or the test fails: replaced nodes are
  * not marked dead; nodes are freed without a grace period, or before their successor is published;
@@ -184,7 +185,7 @@ static void explore_tree(unsigned int shape, unsigned int flags)
 		enum store_type type;
 
 		stores[0] = propose(&history.content[0], i);
-		type = try_store(&stores[0]);
+		type = try_stores();
 		if (type == wr_none || here[type] == stores_of_type)
 			continue;
 		here[type]++;
@@ -199,9 +200,10 @@ static void read_known(enum store_type type, unsigned int at, unsigned int limit
 {
 	const struct model *m = &history.content[0];
 
-	if (try_store(&stores[0]) != type)
+	if (try_stores() != type)
 		return;
-	for (reader.reading = READ_FIND; reader.reading < NR_READINGS; reader.reading++) {
+	met[type]++;
+	for (reader.reading = READ_LOAD; reader.reading < NR_READINGS; reader.reading++) {
 		reader.at = cell_min(m, at);
 		reader.limit = cell_max(m, limit);
 		explore_case();
@@ -244,6 +246,33 @@ static void explore_appends(void)
 	}
 }
 
+/*
+ * A range is erased, and then its indices are stored to with other borders: a reader may have read
+ * the entry before it was erased, and read its borders after they moved.
+ */
+static void explore_runs(unsigned int shape)
+{
+	const struct model *m = &history.content[0];
+
+	make_tree(shape, 0);
+	nr_stores = 2;
+	for (unsigned int c = 0, last; c < CELLS - 4; c = last + 1) {
+		last = model_last(m, c);
+		if (!m->cells[c].entry || !c || c == last)
+			continue;
+		stores[0] = (struct store_call){c, last, NULL};
+		for (unsigned int from = c - 1; from <= last; from++) {
+			stores[1] = (struct store_call){from, least(from + 1, last + 1),
+							(void *)0x20000};
+			for (unsigned int at = c - 1; at <= last; at++)
+				read_known(wr_run_store, at, least(last + 2, CELLS - 1));
+		}
+		stores[1] = (struct store_call){model_first(m, c - 1), c, m->cells[c - 1].entry};
+		read_known(wr_slot_store, c, least(last + 2, CELLS - 1));
+		read_known(wr_slot_store, last, least(last + 2, CELLS - 1));
+	}
+}
+
 static const struct sim_config decided = {.seed = 1, .cpus = 1, .decide = decide, .max_steps = -1};
 
 static int explore_all(void *unused)
@@ -258,6 +287,7 @@ static int explore_all(void *unused)
 	for (unsigned int i = 2; i < 6; i++)
 		explore_borders(i);
 	explore_appends();
+	explore_runs(NR_SHAPES - 2);
 	for (unsigned int type = wr_new_root; type < TYPES; type++)
 		if (!met[type] && !planted)
 			sim_fail("no store of type %u was met", type);

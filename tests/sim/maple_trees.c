@@ -14,10 +14,11 @@ unsigned int nr_stores;
 static const struct shape {
 	unsigned int ranges, width, gap; /* widths are 1 ... width and 0 ... gap */
 	bool ascending;
+	unsigned int erased; /* in how many is one erased again: free slots become neighbours */
 } shapes[NR_SHAPES] = {
-	{0, 1, 0, true},   {1, 3, 3, true},   {5, 4, 3, true},
-	{16, 3, 0, true},  {20, 3, 2, true},  {60, 3, 2, true},
-	{190, 2, 1, true}, {60, 4, 0, false}, {300, 2, 0, false},
+	{0, 1, 0, true, 0},    {1, 3, 3, true, 0},  {5, 4, 3, true, 0},	  {16, 3, 0, true, 0},
+	{20, 3, 2, true, 0},   {60, 3, 2, true, 0}, {190, 2, 1, true, 0}, {60, 4, 0, false, 0},
+	{300, 2, 0, false, 0}, {24, 3, 2, true, 2}, {60, 3, 1, true, 3},
 };
 
 static enum store_type store(const struct store_call *call)
@@ -99,6 +100,14 @@ void make_tree(unsigned int number, unsigned int flags)
 		store(&call);
 		change(m, &call);
 	}
+	for (unsigned int c = 0; shape->erased && c < CELLS; c = model_last(m, c) + 1) {
+		struct store_call call = {c, model_last(m, c), NULL};
+
+		if (!m->cells[c].entry || sim_below(shape->erased))
+			continue;
+		store(&call);
+		change(m, &call);
+	}
 	mt_set_in_rcu(&tree);
 	nodes_save(&tree);
 }
@@ -150,15 +159,17 @@ void end_tree(const struct model *m)
 		sim_fail("%u nodes are lost", nodes_left());
 }
 
-enum store_type try_store(const struct store_call *call)
+enum store_type try_stores(void)
 {
-	enum store_type type;
+	enum store_type type = wr_none;
 
 	restart();
-	change_content(0, call);
 	nodes_learn(false);
-	type = store(call);
+	for (unsigned int i = 0; i < nr_stores; i++) {
+		change_content(i, &stores[i]);
+		type = store(&stores[i]);
+	}
 	nodes_learned();
-	end_tree(&history.content[1]);
+	end_tree(&history.content[nr_stores]);
 	return type;
 }

@@ -6,7 +6,7 @@
 #include "../../maple/store_type.h"
 #include "maple_readers.h"
 
-#define NR_SHAPES 9
+#define NR_SHAPES 11
 
 struct store_call {
 	unsigned int first, last; /* cells */
@@ -31,9 +31,9 @@ void restart(void);
 struct store_call propose(const struct model *m, unsigned long number);
 /* Compute content[n + 1] from content[n] and the store. */
 void change_content(unsigned int n, const struct store_call *call);
-/* Store into a fresh copy of the tree, without readers: checks the result, and that no node is
- * lost. */
-enum store_type try_store(const struct store_call *call);
+/* Make all stores in a fresh copy of the tree, without readers: checks the result, and that no node
+ * is lost. Returns the type of the last. */
+enum store_type try_stores(void);
 /* The writer's fibre: each of the stores. */
 void write_all(void);
 /* The tree is this one, and nothing is left when it is destroyed. */

@@ -10,9 +10,9 @@
 #include "node_stats.hpp"
 #include "pair.hpp"
 
-static const char *const store_types[] = {"invalid",   "none",	      "new_root",      "store_root",
-					  "exact_fit", "slot_store",  "append",	       "node_store",
-					  "rebalance", "split_store", "spanning_store"};
+static const char *const store_types[] = {
+	"invalid", "none",	"new_root",   "store_root", "exact_fit",   "slot_store",
+	"append",  "run_store", "node_store", "rebalance",  "split_store", "spanning_store"};
 
 class counted
 {
