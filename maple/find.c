@@ -143,7 +143,8 @@ in_next_leaf(struct ma_state *mas, unsigned long limit, bool up, bool gaps_too, 
 	v.at = up ? first_slot(v.leaf) : v.stop;
 	v.min = slot_min(node, i, mas->parent_min);
 	v.max = slot_max(node, i, end, mas->parent_max);
-	if (unlikely(v.seen & META_DEAD) || !look(mas, v, limit, up, gaps_too, entry))
+	if (unlikely(v.seen & (META_DEAD | META_MOVING)) ||
+	    !look(mas, v, limit, up, gaps_too, entry))
 		return false;
 	mas->node = (struct maple_node *)v.leaf;
 	mas->stop = v.stop;

@@ -40,9 +40,15 @@ static void add_entry(struct items *items, unsigned long last, void *entry)
 static void add_slots(struct items *items, const struct maple_node *leaf, unsigned int from,
 		      unsigned int to, unsigned long max)
 {
-	unsigned int end = end_of(leaf), n = items->n;
+	unsigned int end = end_of(leaf), n = items->n, nulls = null_slots(leaf);
 	bool after_null = n && !items->slot[n - 1];
 
+	if (likely(!after_null && from < to && !(nulls & nulls >> 1 & ((1u << end) - 1)))) {
+		copy_words(&items->pivot[n], &leaf->range.pivot[from], to - from);
+		copy_words(&items->slot[n], &leaf->range.slot[from], to - from);
+		n += to - from;
+		from = to;
+	}
 	for (; from < to; from++) {
 		void *entry = leaf->range.slot[from];
 

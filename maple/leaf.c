@@ -235,6 +235,8 @@ static void store_in_place(struct store *st)
 		append(st, leaf);
 	} else if (st->type == wr_run_store) {
 		run_store(st, leaf);
+	} else if (st->type == wr_insert) {
+		leaf_insert(st);
 	} else if (st->type == wr_slot_store && in_rcu(st->mas->tree)) {
 		slot_store(st, leaf);
 	} else {

@@ -40,9 +40,10 @@
 #define ARANGE_SLOTS 10u
 #define MAX_LEVELS   32u
 
-#define META_END  UINT64_C(0x0f) /* number of the last slot */
-#define META_DEAD UINT64_C(0x10)
-#define META_STEP UINT64_C(0x20) /* the bits above count changes in place */
+#define META_END    UINT64_C(0x0f) /* number of the last slot */
+#define META_DEAD   UINT64_C(0x10)
+#define META_MOVING UINT64_C(0x20) /* slots move (insert.c): no state continues from here */
+#define META_STEP   UINT64_C(0x40) /* the bits above count changes in place */
 
 struct maple_node {
 	uint64_t meta;

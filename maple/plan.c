@@ -10,6 +10,7 @@
  *     in free slots             run_store      0    pivots between them, then the slot
  *     in the last, free slot    append         0    slots beyond the end, then the one that
  *                                                   shows them
+ *     one or two slots more     insert         0    the slots behind them, then one word
  *     one leaf                  node_store     1    a new leaf, then the parent's slot; without
  *                                                   readers in place, and 0
  *     else                      rebuild.c: split_store, rebalance, spanning_store
@@ -137,7 +138,18 @@ static inline void find_rests(struct store *st)
 	st->right = st->last < st->second_max;
 }
 
-/* Stores that change one word of the leaf, or words that no reader can see yet. */
+/* One word can show the entry: at one end of its slot, or anywhere in a free one. A hole before the
+ * first slot (insert.c) has no place below index 0. */
+static inline bool can_insert(const struct store *st)
+{
+	if (KERNEL_RULES || st->first != st->second)
+		return false;
+	if (!st->mas->node->range.slot[st->first])
+		return true;
+	return st->left != st->right && (st->left || st->first > 0 || st->mas->min > 0);
+}
+
+/* Stores that change one word that readers see. */
 static inline bool plan_in_place(struct store *st, unsigned int old_end)
 {
 	void *const *slot = st->mas->node->range.slot;
@@ -154,6 +166,8 @@ static inline bool plan_in_place(struct store *st, unsigned int old_end)
 		st->type = wr_append;
 	} else if (!rcu) {
 		st->type = st->end == old_end ? wr_slot_store : wr_node_store;
+	} else if (can_insert(st)) {
+		st->type = wr_insert;
 	} else {
 		return false;
 	}
@@ -371,6 +385,14 @@ static inline bool is_exact(const struct store *st)
 	return st->first == st->second && !st->left && !st->right;
 }
 
+/* The store is inside free slots, of which there are several. */
+static inline bool is_in_run(const struct store *st, unsigned int end)
+{
+	void *const *slot = &st->mas->node->range.slot[st->first];
+
+	return !slot[0] && ((st->first < end && !slot[1]) || (st->first > 0 && !slot[-1]));
+}
+
 static inline void plan_leaf(struct store *st)
 {
 	const struct maple_node *leaf = st->mas->node;
@@ -380,7 +402,7 @@ static inline void plan_leaf(struct store *st)
 	if (KERNEL_RULES && !st->entry)
 		widen_free(st, leaf, st->mas->max);
 	else if (!st->entry ? plan_free(st, old_end)
-			    : !KERNEL_RULES && !is_exact(st) && !leaf->range.slot[st->first] &&
+			    : !KERNEL_RULES && !is_exact(st) && is_in_run(st, old_end) &&
 				      plan_run(st, old_end))
 		return;
 	count = count_after(st, old_end);

@@ -12,6 +12,7 @@ enum store_type {
 	wr_slot_store,	   /* ranges of neighbours change, none comes or goes: in place */
 	wr_append,	   /* into the free end of the last slot, in place */
 	wr_run_store,	   /* into free slots that are neighbours, in place */
+	wr_insert,	   /* one or two slots more, in place beside readers */
 	wr_node_store,	   /* one leaf */
 	wr_rebalance,	   /* a leaf too empty joins a neighbour */
 	wr_split_store,	   /* a leaf too full becomes two */

@@ -6,7 +6,7 @@
  *     path.c   a path from the root to a leaf      walk.c    readers: load, walk; find.c, states.c
  *     gap.c    gaps: stored; area.c: searched      rebuild.c stores that change several nodes
  *     leaf.c   stores of one leaf                  plan.c    what a store will do
- *     rebuild_plan.c, items.c   parts of rebuild.c
+ *     insert.c    part of leaf.c             rebuild_plan.c, items.c   parts of rebuild.c
  *     store.c  the mas_ calls that store           tree.c    the mtree_ and mt_ calls
  *     dup.c    copy and destroy                    validate.c, dump.c, svg.c, misuse.c
  *     symbols.c what the header inlines
@@ -250,6 +250,8 @@ void store_way(struct store *st);
 
 /* leaf.c: a store in one leaf, in a tree without nodes, or of the whole range. */
 void leaf_store(struct store *st);
+/* insert.c: a store that adds slots to a leaf, in place. */
+void leaf_insert(struct store *st);
 void root_store(struct store *st);
 
 /* rebuild.c: a store that does not fit into one leaf; the plan sets nodes and top. */

@@ -119,7 +119,8 @@ static inline __attribute__((always_inline)) bool leaf_slot(struct ma_state *mas
 		/* A border that moves is not yet in meta: the search saw it on one side. */
 	} while (unlikely(load_relaxed(&leaf->meta) != seen ||
 			  (whole && (index < mas->index || index > mas->last))));
-	mas->seen = seen;
+	/* A leaf whose slots move is never as it was seen: a dead one has no such slots. */
+	mas->seen = seen | (seen & META_MOVING) / (META_MOVING / META_DEAD);
 	return true;
 }
 

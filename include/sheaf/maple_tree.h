@@ -442,14 +442,14 @@ static inline void *__mas_step(struct ma_state *mas, unsigned long limit, bool u
 	if (entry) { /* the border may have moved already; the first word changes later */
 		if (border != (up ? mas->last : mas->index - 1))
 			return NULL;
-	} else { /* a gap: one slot, or several */
-		do {
-			if (at == (up ? stop : start))
-				return NULL;
-			at += up ? 1 : -1;
-			entry = __atomic_load_n(at, __ATOMIC_ACQUIRE);
-		} while (!entry);
+	} else { /* a gap: the next slot has an entry, or the gap has several slots */
+		if (at == (up ? stop : start))
+			return NULL;
+		at += up ? 1 : -1;
+		entry = __atomic_load_n(at, __ATOMIC_ACQUIRE);
 		border = __mas_pivot(at, up ? 16 : 15);
+		if (!entry)
+			return NULL;
 	}
 	if (up ? border >= limit : border < limit)
 		return NULL;

@@ -32,7 +32,8 @@ enum {
 	MOST_SWITCHES = 8,
 	TYPES = wr_spanning_store + 1,
 	TRIES = 600,
-	READERS = 3
+	READERS = 3,
+	INSERT_TIMES = 40 /* a reader must go on in the middle of a store of many words */
 };
 
 static unsigned long budget = 60, stores_of_type = 1, seeds = 100, schedules, cases;
@@ -246,6 +247,29 @@ static void explore_appends(void)
 	}
 }
 
+/* A part of each range or gap is stored to, so that slots behind it move, while a reader is at one
+ * of them. */
+static void explore_inserts(unsigned int shape)
+{
+	const struct model *m = &history.content[0];
+
+	make_tree(shape, 0);
+	nr_stores = 1;
+	for (unsigned int c = 0, last; c < CELLS - 8; c = last + 1) {
+		last = model_last(m, c);
+		if (c == last)
+			continue;
+		for (unsigned int kind = 0; kind < 3; kind++) {
+			unsigned int from = kind == 1 ? c : c + 1, to = kind == 0 ? last : from;
+
+			stores[0] = (struct store_call){from, to,
+							sim_below(4) ? (void *)0x20000 : NULL};
+			for (unsigned int at = c; at <= last + 1; at++)
+				read_known(wr_insert, at, least(last + 6, CELLS - 1));
+		}
+	}
+}
+
 /*
  * A range is erased, and then its indices are stored to with other borders: a reader may have read
  * the entry before it was erased, and read its borders after they moved.
@@ -288,6 +312,10 @@ static int explore_all(void *unused)
 		explore_borders(i);
 	explore_appends();
 	explore_runs(NR_SHAPES - 2);
+	budget *= INSERT_TIMES;
+	for (unsigned int i = 1; i < 3; i++)
+		explore_inserts(i);
+	budget /= INSERT_TIMES;
 	for (unsigned int type = wr_new_root; type < TYPES; type++)
 		if (!met[type] && !planted)
 			sim_fail("no store of type %u was met", type);

@@ -11,8 +11,8 @@
 #include "pair.hpp"
 
 static const char *const store_types[] = {
-	"invalid", "none",	"new_root",   "store_root", "exact_fit",   "slot_store",
-	"append",  "run_store", "node_store", "rebalance",  "split_store", "spanning_store"};
+	"invalid",   "none",   "new_root",   "store_root", "exact_fit",	  "slot_store",	   "append",
+	"run_store", "insert", "node_store", "rebalance",  "split_store", "spanning_store"};
 
 class counted
 {
