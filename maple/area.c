@@ -111,22 +111,30 @@ INLINE bool is_free(const unsigned long *at)
 
 /*
  * Search the slots between two others of a leaf for the first run that is large enough, and return
- * its end; NULL: none. Of a run that reaches `stop` only the rest counts: it is looked at again.
+ * its first slot in this direction; NULL: none. Often all of them together are too short. Of a run
+ * that reaches `stop` only the rest counts: it is looked at again.
  */
 INLINE const unsigned long *search_inner(const unsigned long *at, const unsigned long *stop,
 					 unsigned long size, bool highest)
 {
 	const long on = highest ? -1 : 1;
 
+	if (at == stop || (highest ? at[0] - stop[0] : stop[-1] - at[-1]) < size)
+		return NULL;
 	for (; highest ? at > stop : at < stop; at += on) {
 		const unsigned long *near = at;
 
 		if (!is_free(at))
 			continue;
-		while (at + on != stop && is_free(at + on))
-			at += on;
-		if (highest ? near[0] - at[-1] >= size : at[0] - near[-1] >= size)
-			return near;
+		if (at[0] - at[-1] >= size)
+			return at;
+		at += on; /* taken, or the run is longer */
+		if (unlikely(is_free(at))) {
+			while (at != stop && is_free(at))
+				at += on;
+			if (highest ? near[0] - at[0] >= size : at[-1] - near[-1] >= size)
+				return near;
+		}
 	}
 	return NULL;
 }
