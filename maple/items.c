@@ -36,35 +36,46 @@ static void add_entry(struct items *items, unsigned long last, void *entry)
 	items->slot[items->n++] = entry;
 }
 
+/* Whether NULLs are neighbours in a leaf. */
+static bool has_runs(const struct maple_node *leaf)
+{
+	unsigned int nulls = null_slots(leaf);
+
+	return nulls & nulls >> 1 & ((1u << end_of(leaf)) - 1);
+}
+
 /* Slots from ... to - 1 of a leaf that goes up to max. NULL takes the place of a NULL before it. */
 static void add_slots(struct items *items, const struct maple_node *leaf, unsigned int from,
-		      unsigned int to, unsigned long max)
+		      unsigned int to, unsigned long max, bool runs)
 {
-	unsigned int end = end_of(leaf), n = items->n, nulls = null_slots(leaf);
-	bool after_null = n && !items->slot[n - 1];
+	unsigned int n = items->n;
 
-	if (likely(!after_null && from < to && !(nulls & nulls >> 1 & ((1u << end) - 1)))) {
-		copy_words(&items->pivot[n], &leaf->range.pivot[from], to - from);
-		copy_words(&items->slot[n], &leaf->range.slot[from], to - from);
-		n += to - from;
-		from = to;
-	}
-	for (; from < to; from++) {
-		void *entry = leaf->range.slot[from];
+	if (from < to && n && !items->slot[n - 1] && !leaf->range.slot[from])
+		n--;
+	items->n = n + (to > from ? to - from : 0);
+	if (likely(!runs)) {
+		copy_words(&items->pivot[n], &leaf->range.pivot[from], items->n - n);
+		copy_words(&items->slot[n], &leaf->range.slot[from], items->n - n);
+	} else {
+		bool after_null = false;
 
-		n -= !entry & after_null;
-		items->pivot[n] = word(leaf, from + 1);
-		items->slot[n++] = entry;
-		after_null = !entry;
+		for (; from < to; from++) {
+			void *entry = leaf->range.slot[from];
+
+			n -= !entry & after_null;
+			items->pivot[n] = word(leaf, from + 1);
+			items->slot[n++] = entry;
+			after_null = !entry;
+		}
+		items->n = n;
 	}
-	if (to > end && n)
-		items->pivot[n - 1] = max;
-	items->n = n;
+	if (to > end_of(leaf))
+		items->pivot[items->n - 1] = max;
 }
 
 static void add_leaf(struct items *items, const struct maple_node *leaf, unsigned long max)
 {
-	add_slots(items, leaf, 0, end_of(leaf) + 1, max);
+	add_slots(items, leaf, 0, end_of(leaf) + 1, max, has_runs(leaf));
 }
 
 /* What is stored, and what stays of the leaf of index, and of that of last, which goes up to
@@ -74,15 +85,17 @@ static void add_store(struct store *st, const struct maple_node *first,
 {
 	struct items *items = &st->items;
 	unsigned int end = end_of(second);
+	bool runs = has_runs(first);
 
-	add_slots(items, first, 0, st->first, 0);
+	add_slots(items, first, 0, st->first, 0, runs);
 	if (st->left)
 		add_entry(items, st->index - 1, first->range.slot[st->first]);
 	add_entry(items, st->last, st->entry);
 	if (st->right)
 		add_entry(items, slot_max(second, st->second, end, max),
 			  second->range.slot[st->second]);
-	add_slots(items, second, st->second + 1, end + 1, max);
+	add_slots(items, second, st->second + 1, end + 1, max,
+		  second == first ? runs : has_runs(second));
 }
 
 void gather_leaf(struct store *st)

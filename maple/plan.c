@@ -212,8 +212,8 @@ static unsigned int kernel_request(const struct store *st, bool spanning)
 
 static void plan_nodes(struct store *st, enum store_type type)
 {
-	rebuild_plan(st);
 	st->type = type;
+	rebuild_plan(st);
 	if (KERNEL_RULES) {
 		unsigned int asked = kernel_request(st, type == wr_spanning_store);
 
@@ -363,7 +363,8 @@ static __attribute__((noinline)) void plan_full(struct store *st, unsigned int o
 {
 	unsigned int shape = shape_after(st, null_slots(st->mas->node), old_end);
 
-	st->compact = (unsigned int)__builtin_popcount(shape) <= LEAF_SLOTS;
+	st->end = (unsigned int)__builtin_popcount(shape) - 1;
+	st->compact = st->end < LEAF_SLOTS;
 	if (st->compact) {
 		st->type = wr_node_store;
 		st->nodes = in_rcu(st->mas->tree);

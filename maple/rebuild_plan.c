@@ -82,15 +82,19 @@ static void plan_leaves(struct store *st)
 	struct items *items = &st->items;
 
 	st->level[0].left = st->level[0].right = 0;
-	gather_leaves(st);
+	items->n = st->end + 1; /* known if the leaf is split */
+	many = st->type == wr_split_store && abs(st->skew) < 2;
+	if (!many)
+		gather_leaves(st);
 	nothing = items->n == 1 && !items->slot[0];
 	few = items->n < LEAF_FEW && (!one_leaf || items->n < end_of(node_of(st->lo.at[0].e)) + 1);
-	many = items->n > LEAF_SLOTS && one_leaf && abs(st->skew) < 2;
-	if (((nothing || few) && take_neighbour(st, 0, items->n, JOIN_ROOM(LEAF_SLOTS), nothing)) ||
-	    (many && take_neighbour(st, 0, items->n, 3 * LEAF_SLOTS, false))) {
+	if ((nothing || few) && take_neighbour(st, 0, items->n, JOIN_ROOM(LEAF_SLOTS), nothing)) {
 		gather_leaves(st);
 		st->skew = 0;
-		shared = many;
+	} else if (many) {
+		shared = take_neighbour(st, 0, items->n, 3 * LEAF_SLOTS, false);
+		gather_leaves(st);
+		st->skew = shared ? 0 : st->skew;
 	}
 	st->level[0].n = items->n;
 	st->level[0].nodes = leaves_for(items->n, shared);
