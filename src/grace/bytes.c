@@ -24,7 +24,7 @@ static int64_t most_of_a_part(void)
 	return most > LEAST_PART ? most : LEAST_PART;
 }
 
-static void add(struct grace *grace, int64_t bytes)
+static void add_bytes(struct grace *grace, int64_t bytes)
 {
 	int64_t *part = &grace->parts[os_row()].bytes, most = most_of_a_part();
 	int64_t now = os_fetch_add_relaxed(part, bytes) + bytes;
@@ -42,13 +42,13 @@ bool grace_is_over_limit(struct grace *grace)
 
 bool grace_retired(struct grace *grace, uint64_t bytes)
 {
-	add(grace, (int64_t)bytes);
+	add_bytes(grace, (int64_t)bytes);
 	return grace_is_over_limit(grace);
 }
 
 void grace_reused(struct grace *grace, uint64_t bytes)
 {
-	add(grace, -(int64_t)bytes);
+	add_bytes(grace, -(int64_t)bytes);
 }
 
 uint64_t grace_sum(struct grace *grace)

@@ -86,9 +86,9 @@
 	NUMBER(sheaf_budget, "sheaf_budget=", 1, 1 << 24, 0,                                       \
 	       "at most N MiB of objects in sheaves; by default, 1/16 of memory")                  \
 	NUMBER(page_keep, "page_keep=", 1, 1 << 20, 0, "keep N MiB of free memory")                \
+	SWITCH(decay_never, "decay=never", "keep free memory until the program trims")             \
 	NUMBER(decay, "decay=", 0, 3600000, 10000,                                                 \
 	       "milliseconds until 1 % is left of the free memory that was in use")                \
-	SWITCH(decay_never, "decay=never", "keep free memory until the program trims")             \
 	NUMBER(decay_most, "decay_most=", 0, 1 << 20, 256,                                         \
 	       "at most N MiB of free memory wait for that time")                                  \
 	NUMBER(rcu_delay, "rcu_delay=", 1, 3600000, 50,                                            \

@@ -110,7 +110,7 @@ static struct pool_block *carve(struct pool *pool, unsigned int index)
 	return (struct pool_block *)run;
 }
 
-static struct pool_block *take(unsigned int node, unsigned int index)
+static struct pool_block *take_block(unsigned int node, unsigned int index)
 {
 	struct pool *pool = &pools[node];
 	struct pool_block *block;
@@ -132,9 +132,9 @@ void *pool_alloc(size_t size)
 
 	if (index == NR_SIZES)
 		return NULL;
-	block = take(node, index);
+	block = take_block(node, index);
 	for (node = 0; !block && node < nr_pools(); node++)
-		block = take(node, index);
+		block = take_block(node, index);
 	if (!block)
 		return NULL;
 	tsan_taken(block);

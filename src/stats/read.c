@@ -121,7 +121,7 @@ static void read_settings(struct kmem_cache *s, struct kmem_cache_stats *out)
 #define SUM(name, words, help) out->name += sum(s, words);
 
 /* Everything but its slabs, which are added later. The cache is pinned. */
-static struct stats_slabs begin_cache(struct kmem_cache *s, struct kmem_cache_stats *out)
+static struct stats_slabs begin_stats(struct kmem_cache *s, struct kmem_cache_stats *out)
 {
 	struct slab_cache *slab = &s->sheaf.slab;
 
@@ -156,7 +156,7 @@ static void end_cache(const struct stats_slabs *of)
 
 void stats_read_cache(struct kmem_cache *s, struct kmem_cache_stats *out)
 {
-	struct stats_slabs slabs = begin_cache(s, out);
+	struct stats_slabs slabs = begin_stats(s, out);
 
 	stats_add_slabs(&slabs, 1);
 	end_cache(&slabs);
@@ -274,7 +274,7 @@ static void read_caches(struct stats *stats, uint32_t youngest)
 	for (struct kmem_cache *s = list_next(NULL); s; s = list_next(s))
 		if ((int32_t)(s->id - youngest) <= 0) {
 			i--;
-			slabs[i] = begin_cache(s, &stats->caches[i]);
+			slabs[i] = begin_stats(s, &stats->caches[i]);
 		}
 	stats_add_slabs(slabs + i, nr - i);
 	for (uint64_t k = i; k < nr; k++)
