@@ -53,12 +53,6 @@ static void for_each_node(void (*each)(struct slab_node *node))
 		}
 }
 
-static void for_each_cache(void (*each)(struct sheaf_cache *cache))
-{
-	for (struct kmem_cache *s = caches.first; s; s = s->next)
-		each(&s->sheaf);
-}
-
 static void lock_node(struct slab_node *node)
 {
 	os_lock_for_fork(&node->lock, &node->locked_by_fork);
@@ -87,7 +81,7 @@ static void before_fork(void)
 	grace_lock_all();
 	sheaf_lock_drains();
 	rcu_any_lock_for_fork();
-	for_each_cache(sheaf_rcu_lock_for_fork);
+	sheaf_rcu_lock_for_fork();
 	for_each_node(lock_node);
 	pool_lock_all();
 	page_lock_all();
@@ -102,7 +96,7 @@ static void after_fork(void)
 	page_unlock_all();
 	pool_unlock_all();
 	for_each_node(unlock_node);
-	for_each_cache(sheaf_rcu_unlock_after_fork);
+	sheaf_rcu_unlock_after_fork();
 	rcu_any_unlock_after_fork();
 	sheaf_unlock_drains();
 	grace_unlock_all();
@@ -121,6 +115,7 @@ static void after_fork_in_child(void)
 {
 	os_after_fork();
 	for_each_node(reset_unlocked_node);
+	caches.fork_lost += sheaf_rcu_reset_in_child();
 	if (caches.pools)
 		caches.pools->in_child();
 	after_fork();

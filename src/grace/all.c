@@ -97,6 +97,12 @@ void grace_for_each(void (*each)(struct grace *grace))
 		each(grace);
 }
 
+void grace_for_each_user(void (*visit)(struct grace_user *user, void *data), void *data)
+{
+	for (struct grace *grace = os_load_acquire(&graces); grace; grace = grace->next)
+		grace_for_each_active(grace, visit, data);
+}
+
 static void lock(struct grace *grace)
 {
 	os_lock_for_fork(&grace->lock, &grace->locked_by_fork);

@@ -225,6 +225,8 @@ uint64_t grace_sum(struct grace *grace);
 uint64_t grace_bytes(void);
 /* Call each for every provider. */
 void grace_for_each(void (*each)(struct grace *grace));
+/* Call visit for every active user of all providers, whose locks are held. */
+void grace_for_each_user(void (*visit)(struct grace_user *user, void *data), void *data);
 
 /* Around fork(). */
 void grace_lock_all(void);

@@ -156,6 +156,9 @@ static void for_each(struct sheaf_source *source,
 	for (unsigned int i = 0; i < rcu_nr_queues(rcu); i++) {
 		struct rcu_queue *queue = &rcu->queues[i];
 
+		/* No thread locks a queue of an inactive cache: see fork in rcu_free.h. */
+		if (rcu_queue_is_empty(queue))
+			continue;
 		os_lock(&queue->lock);
 		for (struct sheaf *sheaf = queue->top; sheaf; sheaf = sheaf->next)
 			visit(data, sheaf, false);

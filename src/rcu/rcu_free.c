@@ -222,18 +222,61 @@ void sheaf_rcu_count(struct sheaf_cache *cache, uint64_t *waiting, uint64_t *pas
 	}
 }
 
-void sheaf_rcu_lock_for_fork(struct sheaf_cache *cache)
+/* The queues of a user that is a cache's. */
+static unsigned int queues_of(struct grace_user *user, struct rcu_queue **queues)
 {
-	struct sheaf_rcu *rcu = sheaf_rcu_of(cache);
+	struct sheaf_rcu *rcu = (struct sheaf_rcu *)user;
 
-	for (unsigned int i = 0; rcu && i < rcu_nr_queues(rcu); i++)
-		os_lock_for_fork(&rcu->queues[i].lock, &rcu->queues[i].locked_by_fork);
+	if (user->ops != &sheaves_ops)
+		return 0;
+	*queues = rcu->queues;
+	return rcu_nr_queues(rcu);
 }
 
-void sheaf_rcu_unlock_after_fork(struct sheaf_cache *cache)
+static void lock_queues(struct grace_user *user, void *unused)
 {
-	struct sheaf_rcu *rcu = sheaf_rcu_of(cache);
+	struct rcu_queue *queue;
 
-	for (unsigned int i = 0; rcu && i < rcu_nr_queues(rcu); i++)
-		os_unlock_after_fork(&rcu->queues[i].lock, &rcu->queues[i].locked_by_fork);
+	(void)unused;
+	for (unsigned int n = queues_of(user, &queue); n > 0; n--, queue++)
+		os_lock_for_fork(&queue->lock, &queue->locked_by_fork);
+}
+
+static void unlock_queues(struct grace_user *user, void *unused)
+{
+	struct rcu_queue *queue;
+
+	(void)unused;
+	for (unsigned int n = queues_of(user, &queue); n > 0; n--, queue++)
+		os_unlock_after_fork(&queue->lock, &queue->locked_by_fork);
+}
+
+static void reset_queues(struct grace_user *user, void *lost)
+{
+	struct rcu_queue *queue;
+
+	for (unsigned int n = queues_of(user, &queue); n > 0; n--, queue++)
+		if (!queue->locked_by_fork && os_lock_held(&queue->lock)) {
+			*queue = (struct rcu_queue){0};
+			rcu_queue_init(queue);
+			++*(unsigned int *)lost;
+		}
+}
+
+void sheaf_rcu_lock_for_fork(void)
+{
+	grace_for_each_user(lock_queues, NULL);
+}
+
+void sheaf_rcu_unlock_after_fork(void)
+{
+	grace_for_each_user(unlock_queues, NULL);
+}
+
+unsigned int sheaf_rcu_reset_in_child(void)
+{
+	unsigned int lost = 0;
+
+	grace_for_each_user(reset_queues, &lost);
+	return lost;
 }

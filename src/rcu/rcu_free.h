@@ -65,8 +65,14 @@ bool sheaf_rcu_free(struct sheaf_cache *cache, void *object);
 /* Objects in queues: waiting ones, and ones whose grace period has passed. */
 void sheaf_rcu_count(struct sheaf_cache *cache, uint64_t *waiting, uint64_t *passed);
 
-/* Around fork(). */
-void sheaf_rcu_lock_for_fork(struct sheaf_cache *cache);
-void sheaf_rcu_unlock_after_fork(struct sheaf_cache *cache);
+/*
+ * Around fork(), with the locks of all providers held, so that no cache stops being active: the
+ * queues of active caches; others are empty, and no thread locks them.
+ */
+void sheaf_rcu_lock_for_fork(void);
+void sheaf_rcu_unlock_after_fork(void);
+/* In the child, before the latter: empty the queues that vanished threads had locked, in caches
+ * that became active after the former. Returns their number. */
+unsigned int sheaf_rcu_reset_in_child(void);
 
 #endif

@@ -3,9 +3,11 @@
  * Callbacks after grace periods, with many caches on 384 CPUs: the rcu_free sheaves of all caches
  * that are due are drained with one pair of membarriers, and a callback does nothing for caches
  * that
- * retire nothing, however many have done so before.
+ * retire nothing, however many have done so before; nor does a fork lock their queues.
  */
 #include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "os/machine.h"
 #include "sim/kit/readers.h"
@@ -19,6 +21,7 @@ enum {
 	ROUNDS = 20,
 	VISITS = 3,
 	MOST_STEPS = 250,     /* of a callback with one active cache */
+	FORK_STEPS = 50,      /* of the parent, for each cache that has retired objects */
 	BARRIER_STEPS = 4000, /* with the callbacks that are in flight */
 };
 
@@ -74,6 +77,23 @@ static void drain_all(void)
 		sim_fail("a callback takes %u membarriers", most);
 }
 
+static void fork_once(void)
+{
+	uint64_t before = sim_steps(), steps;
+	pid_t child = fork();
+	int status;
+
+	if (!child)
+		_exit(0);
+	steps = (sim_steps() - before) / CACHES;
+	if (waitpid(child, &status, 0) != child || status)
+		sim_fail("the forked child failed");
+	printf("a fork: %u steps for each cache\n", (unsigned int)steps);
+	fflush(stdout);
+	if (steps > FORK_STEPS)
+		sim_fail("too many");
+}
+
 static void callbacks(unsigned int fibre, void *unused)
 {
 	uint64_t before, steps;
@@ -96,6 +116,7 @@ static void callbacks(unsigned int fibre, void *unused)
 	fflush(stdout);
 	if (!steps || steps > MOST_STEPS)
 		sim_fail("too many");
+	fork_once();
 	before = sim_steps();
 	kvfree_rcu_barrier();
 	steps = sim_steps() - before;
