@@ -15,7 +15,8 @@
 #include "os/section.h"
 
 enum {
-	NR_OBJECTS = 2000
+	NR_OBJECTS = 2000,
+	LOAD_TURN = 1000 /* rounds of the load between two changes */
 };
 
 #define GROUP "/tmp/groups/test"
@@ -116,7 +117,7 @@ static void they_go_under_load(void)
 
 		CHECK(switch_cpu(cpu, false));
 		CHECK(switch_cpu(cpu, true));
-	} while (load_runs());
+	} while (load_goes_on(LOAD_TURN));
 	CHECK(load_end());
 	printf("%u CPUs went and came under load\n", turns);
 }
@@ -143,8 +144,7 @@ static void a_group_loses_and_gets_cpus(void)
 	load_begin();
 	do {
 		CHECK(set_group(parts[turns++ % (sizeof(parts) / sizeof(*parts))]));
-		usleep(20000);
-	} while (load_runs());
+	} while (load_goes_on(LOAD_TURN));
 	CHECK(load_end());
 	CHECK(write_file("/tmp/groups/cgroup.procs", self));
 	CHECK(rmdir(GROUP) == 0 && umount("/tmp/groups") == 0);

@@ -27,7 +27,7 @@ static struct {
 	struct kmem_cache *caches[2]; /* with sheaves, and without */
 	uint64_t *boxes[2][LOAD_BOXES];
 	pthread_t threads[LOAD_THREADS];
-	unsigned int running;
+	unsigned int running, rounds;
 } loads;
 
 static inline void load_once(uint64_t *seed, unsigned int owner, unsigned int sequence)
@@ -58,6 +58,7 @@ static inline void *load_run(void *number)
 		if (!random_below(&seed, 1000))
 			kmem_cache_shrink(loads.caches[random_below(&seed, 2)]);
 		load_once(&seed, owner, i);
+		__atomic_fetch_add(&loads.rounds, 1, __ATOMIC_RELAXED);
 	}
 	__atomic_fetch_sub(&loads.running, 1, __ATOMIC_RELEASE);
 	return NULL;
@@ -72,9 +73,17 @@ static inline void load_begin(void)
 		CHECK(pthread_create(&loads.threads[i], NULL, load_run, (void *)i) == 0);
 }
 
-static inline bool load_runs(void)
+/* Wait until the threads have done n rounds more; false if they have ended. */
+static inline bool load_goes_on(unsigned int n)
 {
-	return __atomic_load_n(&loads.running, __ATOMIC_ACQUIRE) != 0;
+	unsigned int begin = __atomic_load_n(&loads.rounds, __ATOMIC_RELAXED);
+
+	while (__atomic_load_n(&loads.running, __ATOMIC_ACQUIRE)) {
+		if (__atomic_load_n(&loads.rounds, __ATOMIC_RELAXED) - begin >= n)
+			return true;
+		usleep(1000);
+	}
+	return false;
 }
 
 /* Wait for the threads, and free everything; false if something is left or wrong. */
