@@ -15,6 +15,7 @@
 #include "kit/unit.h"
 #include "os/machine.h"
 #include "os/memory.h"
+#include "os/options.h"
 #include "percpu/flow.h"
 #include "percpu/sheaf.h"
 
@@ -94,6 +95,18 @@ static void limit_is_a_part_of_memory(void **state)
 	sheaf_stats(&stats);
 	assert_int_equal(stats.sheaf_budget, os_memory() / BUDGET_PART);
 	assert_true(stats.sheaf_bytes <= stats.sheaf_budget);
+}
+
+static void the_option_sets_the_limit(void **state)
+{
+	(void)state;
+	os_options.sheaf_budget = 3;
+	sheaf_budget_init();
+	assert_int_equal(sheaf_budget.limit, 3 << 20);
+	os_options.sheaf_budget = 1 << 24;
+	sheaf_budget_init();
+	assert_true(sheaf_budget.limit == (size_t)16 << 40);
+	os_options.sheaf_budget = 0;
 }
 
 static void every_sheaf_counts_while_it_exists(void **state)
@@ -306,6 +319,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(limit_is_a_part_of_memory, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_option_sets_the_limit, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(every_sheaf_counts_while_it_exists, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(prefilled_sheaves_count, set_up, tear_down),
