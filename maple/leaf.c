@@ -249,10 +249,15 @@ static void whole_run(struct store *st)
 {
 	const struct ma_state *mas = st->mas;
 	const struct maple_node *leaf = mas->node;
-	unsigned int end = end_of(leaf), nulls = null_slots(leaf);
-	unsigned int n =
-		st->compact ? search15(leaf->range.pivot, st->index) : st->first + st->left;
+	unsigned int end = end_of(leaf), nulls, n;
 
+	if (st->type == wr_exact_fit && !KERNEL_RULES) {
+		nulls = st->nulls;
+		n = st->first;
+	} else {
+		nulls = null_slots(leaf);
+		n = st->compact ? search15(leaf->range.pivot, st->index) : st->first + st->left;
+	}
 	st->index = slot_min(leaf, run_first(nulls, n), mas->min);
 	st->last = slot_max(leaf, run_last(nulls, n, end), end, mas->max);
 }

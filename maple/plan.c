@@ -299,30 +299,57 @@ static inline bool trim_free(struct store *st, unsigned int nulls, unsigned int 
 	return true;
 }
 
+static inline bool is_exact(const struct store *st)
+{
+	return st->first == st->second && !st->left && !st->right;
+}
+
+/* Whether at most three slots are in this set. */
+static inline bool is_few(unsigned int slots)
+{
+	_Static_assert(LEAF_FEW == 4 || KERNEL_RULES, "three are few");
+	slots &= slots - 1;
+	slots &= slots - 1;
+	slots &= slots - 1;
+	return !slots;
+}
+
+/* The short way: one slot, and a leaf that keeps entries enough. */
+static inline bool plan_exact(struct store *st, unsigned int end)
+{
+	const struct maple_node *leaf = st->mas->node;
+
+	if (KERNEL_RULES || !is_exact(st))
+		return false;
+	st->nodes = 0;
+	st->type = leaf->range.slot[st->first] == st->entry ? wr_none : wr_exact_fit;
+	if (st->entry || st->type == wr_none)
+		return true;
+	st->nulls = null_slots(leaf) | 1u << st->first;
+	return likely(!is_few(~st->nulls & ((2u << end) - 1)));
+}
+
 /* NULL: true if this is the plan already. */
 static inline bool plan_free(struct store *st, unsigned int end)
 {
-	unsigned int nulls = null_slots(st->mas->node), shape, entries;
+	unsigned int nulls = null_slots(st->mas->node), entries;
 
 	st->nodes = 0;
 	if (!trim_free(st, nulls, end)) {
 		st->type = wr_none;
 		return true;
 	}
-	if (st->left || st->right || st->first != st->second)
+	if (!is_exact(st))
 		widen_free(st, st->mas->node, st->mas->max);
 	entries = ~nulls & ((2u << end) - 1);
 	entries &= ~((2u << st->second) - (1u << st->first));
-	shape = shape_after(st, nulls, end);
-	shape &= shape - 1;
-	shape &= shape - 1;
-	shape &= shape - 1;
-	_Static_assert(LEAF_FEW == 4 || KERNEL_RULES, "three are not enough");
-	if (unlikely(!shape && (!(entries || st->left || st->right) || st->mas->parent)) &&
+	if (unlikely(is_few(shape_after(st, nulls, end)) &&
+		     (!(entries || st->left || st->right) || st->mas->parent)) &&
 	    plan_join(st))
 		return true;
-	if (st->left || st->right || st->first != st->second)
+	if (!is_exact(st))
 		return false;
+	st->nulls = nulls | 1u << st->first;
 	st->nodes = 0;
 	st->type = wr_exact_fit;
 	return true;
@@ -381,11 +408,6 @@ static inline bool leaves_few(const struct store *st, unsigned int count, unsign
 	return count < LEAF_FEW && count <= old_end && st->mas->parent && st->entry;
 }
 
-static inline bool is_exact(const struct store *st)
-{
-	return st->first == st->second && !st->left && !st->right;
-}
-
 /* The store is inside free slots, of which there are several. */
 static inline bool is_in_run(const struct store *st, unsigned int end)
 {
@@ -399,12 +421,13 @@ static inline void plan_leaf(struct store *st)
 	const struct maple_node *leaf = st->mas->node;
 	unsigned int old_end = end_of(leaf), count;
 
+	if (plan_exact(st, old_end))
+		return;
 	st->compact = false;
 	if (KERNEL_RULES && !st->entry)
 		widen_free(st, leaf, st->mas->max);
 	else if (!st->entry ? plan_free(st, old_end)
-			    : !KERNEL_RULES && !is_exact(st) && is_in_run(st, old_end) &&
-				      plan_run(st, old_end))
+			    : !KERNEL_RULES && is_in_run(st, old_end) && plan_run(st, old_end))
 		return;
 	count = count_after(st, old_end);
 	st->end = count - 1;

@@ -233,6 +233,7 @@ struct store {
 	unsigned long first_min, second_max;
 	bool left, right;   /* the first and the second slot keep a part */
 	bool compact;	    /* the leaf's runs become one slot each */
+	unsigned int nulls; /* the leaf's free slots after an exact fit of NULL */
 	unsigned int end;   /* the leaf's end afterwards */
 	unsigned int into;  /* the slot that gets the entry, if that is in free slots */
 	unsigned int top;   /* the level that gets the new nodes, or the level of the new root */
