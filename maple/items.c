@@ -54,7 +54,7 @@ static void add_slots(struct items *items, const struct maple_node *leaf, unsign
 		n--;
 	items->n = n + (to > from ? to - from : 0);
 	if (likely(!runs)) {
-		copy_words(&items->pivot[n], &leaf->range.pivot[from], items->n - n);
+		copy_words(&items->pivot[n], (const any_word *)leaf + 1 + from, items->n - n);
 		copy_words(&items->slot[n], &leaf->range.slot[from], items->n - n);
 	} else {
 		bool after_null = false;
