@@ -82,11 +82,10 @@ The causes were not tested.
   takes a lock for each object comes out too slow.
 - **Without sheaves on many CPUs**, nearly all CPUs sleep in line for one lock. A rate of 0.00 means that nothing was freed in the
   window; other rates of this kind are rough.
-- **Sheaves against three tiers**: three tiers hardly meet in the model, since a page of retired objects goes back to slabs at once and
-  without a lock. On the real machine they did meet. So wider sheaves win there, and in the model only come closer: the order of the
-  columns is the same, the sign is not.
-- **The spare rule**: the model has the contention at the nodes' lists that those authors saw, and more of it than they did on Granite
-  Rapids. So removing the barn's share matters less.
+- **Sheaves against three tiers**: three tiers hardly meet in the model. On the real machine they did meet. So wider sheaves win there,
+  and in the model only come closer: the order of the columns is the same, the sign is not.
+- **The spare rule** saves exchanges with the barn, and the three tiers below meet at the nodes' lists all the same: in the model most
+  of the waiting is there.
 - **Requests between neighbours**: the model's queues are even, without bursts, and no design meets its worst case. Between two nodes
   the sheaves as first merged do; today's are level with three tiers there.
 """
@@ -97,7 +96,7 @@ def page(model: Document, before: Document) -> str:
     return ("<!-- Made from bench/results/sim-scale.json by scripts/update-numbers. -->\n"
             "# The model of large machines, beside measurements\n\n"
             "What [`sheaf sim scale`](../internals/scale.md) says, beside what was measured on 2 real CPUs and what the "
-            "kernel's documents report of large machines.\n\n"
+            "kernel's documents report of large machines. A point that was not run has no row, or a –.\n\n"
             "- command: `tools/sheaf sim scale --study >bench/results/sim-scale.json`\n"
             "- before: `scripts/simulate-library 7630ba1 DIR` and `tools/sheaf sim scale --before --build DIR "
             ">bench/results/sim-scale-before.json`\n"
