@@ -104,6 +104,8 @@ int main(void)
 	char line[1024];
 	FILE *tests;
 
+	if (getpid() != 1)
+		return 0; /* as /bin/true, which a test executes */
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	mount_all();
 	setrlimit(RLIMIT_CORE, &no_cores);
