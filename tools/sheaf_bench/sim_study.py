@@ -32,7 +32,7 @@ def _kind(allocator: str, others: list[str]) -> str:
 
 
 def curves(model: Document) -> str:
-    """A picture: rates by CPUs, a panel for each workload and machine that has several points."""
+    """A picture: rates by CPUs, a panel for each workload and machine that has several points of ours, or of any."""
     found: dict[tuple[str, str], dict[str, list[tuple[float, float]]]] = {}
     others = [name for name in model.allocators() if name != "sheaf"]
     for result in model.results:
@@ -40,8 +40,9 @@ def curves(model: Document) -> str:
         if result.unit == RATE and result.samples[0] > 0 and params["tasks"] == params["cpus"]:
             lines = found.setdefault((params["workload"], params["machine"]), {})
             lines.setdefault(params["allocator"], []).append((params["cpus"], result.samples[0]))
-    panels = []
-    for (workload, machine), lines in found.items():
+    with_ours = {where: lines for where, lines in found.items() if len(lines.get("sheaf", [])) > 1}
+    panels: list[LogPanel] = []
+    for (workload, machine), lines in (with_ours or found).items():
         drawn = [Curve(name, sorted(at), _kind(name, others)) for name, at in lines.items() if len(at) > 1]
         if drawn:
             panels.append(LogPanel(f"{workload} on {machine}", len(panels) % ACROSS, len(panels) // ACROSS, drawn))

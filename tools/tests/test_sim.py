@@ -165,7 +165,7 @@ class Study(unittest.TestCase):
     def test_page_and_picture(self) -> None:
         model = study()
         self.assertLessEqual(max(map(len, sim_study.text(model, model).splitlines())), WIDTH)
-        self.assertIn("mmap2 on granite-rapids-2s", sim_study.curves(model))
+        self.assertIn("mmap2 on epyc-2x96-smt", sim_study.curves(model))
 
 
 @unittest.skipUnless(HAS_PROGRAM, "needs a build")
