@@ -163,7 +163,6 @@ void cache_flow_changed(struct kmem_cache *s);
  * a change, the next one handles it. */
 static inline void cache_see_flow(struct kmem_cache *s)
 {
-	decay_see_time(os_now_ms());
 	if (__builtin_expect(os_load_relaxed(&s->sheaf.flow_changed), 0))
 		cache_flow_changed(s);
 }

@@ -4,36 +4,160 @@
 
 #include <errno.h>
 
+#include "cache/cache.h"
+#include "cache/list.h"
 #include "os/atomic.h"
 #include "os/machine.h"
+#include "os/options.h"
 #include "page/page.h"
+#include "percpu/flow.h"
+#include "percpu/idle.h"
+
+/*
+ * The most work of one round, in objects that return to their slabs, about 20 ns each; a visit of a
+ * cache counts as some of them. Half: passes take twice as many rounds; double: a call that does a
+ * round takes a third of a millisecond.
+ */
+#define MOST_WORK  8192
+#define VISIT_WORK 32
+#define KEPT_ROWS  8 /* a round visits the kept runs of so many rows */
+
+/* Half of the curve, at least: a cache is idle if two visits in a row found the same. */
+#define LEAST_PASS_MS 500
+
+enum house_pass {
+	PASS_NONE,
+	PASS_ROWS,
+	PASS_CACHES,
+};
 
 static struct {
 	uint32_t running; /* a thread does a round */
 	uint32_t node;	  /* whose free pages the next round looks at */
-} state;
+	uint32_t pass;
+	uint32_t rows_at, caches_at; /* when such a pass last began, in ms */
+	const struct kmem_cache *of; /* the cache that is visited, */
+	unsigned int row;	     /* and its next slots */
+	unsigned int kept_rows;	     /* whose kept runs are still to be visited in this pass */
+	struct idle_rows rows;	     /* of the pass */
+} house;
 
-static void do_round(void)
+/* Returns false if this cache needs another visit in this pass. */
+static bool visit_idle_cache(struct kmem_cache *s)
 {
-	page_decay(state.node++ % os.nr_nodes);
+	uint64_t *before = list_print(s), now;
+
+	if (!house.row) {
+		now = idle_print(&s->sheaf);
+		if (now != *before) {
+			*before = now;
+			return true;
+		}
+		slab_free_kept(&s->sheaf.slab);
+		sheaf_forget_flow(&s->sheaf);
+		cache_see_flow(s);
+		if (!now)
+			return true;
+	}
+	if (idle_empty_next(&s->sheaf, &house.row))
+		return false;
+	house.row = 0;
+	*before = 0;
+	return true;
+}
+
+/* Returns the work that it was; *done: the cache needs no further visit in this pass. */
+static unsigned int visit_cache(struct kmem_cache *s, bool *done)
+{
+	unsigned int n;
+
+	*done = true;
+	if (house.pass == PASS_ROWS)
+		return VISIT_WORK + idle_empty(&s->sheaf, &house.rows);
+	n = idle_age(&s->sheaf, MOST_WORK);
+	/* A slab that was given back can no longer be checked. */
+	if (!cache_is_checked(s))
+		*done = visit_idle_cache(s);
+	return n + (*done ? VISIT_WORK : MOST_WORK);
+}
+
+static uint32_t pass_ms(void)
+{
+	return os_options.decay / 2 > LEAST_PASS_MS ? os_options.decay / 2 : LEAST_PASS_MS;
+}
+
+static void begin_pass(uint32_t now)
+{
+	if (house.rows.more || now - house.rows_at >= HOUSE_ROWS_MS) {
+		house.rows_at = now;
+		if (idle_find(&house.rows, now))
+			house.pass = PASS_ROWS;
+	} else if (!os_options.decay_never && now - house.caches_at >= pass_ms()) {
+		house.caches_at = now;
+		house.pass = PASS_CACHES;
+		house.kept_rows = os.nr_cpus;
+	}
+	if (house.pass)
+		list_visit_first();
+}
+
+/* With the lock of the list held. */
+static void go_on(void)
+{
+	for (unsigned int work = 0; work < MOST_WORK;) {
+		struct kmem_cache *s = list_visit();
+		bool done;
+
+		if (!s) {
+			house.pass = PASS_NONE;
+			return;
+		}
+		/* The previous one may have been destroyed in the middle of a visit. */
+		if (s != house.of)
+			house.row = 0;
+		house.of = s;
+		work += visit_cache(s, &done);
+		if (done)
+			list_visited();
+	}
+}
+
+/* Page runs that CPUs keep for their next large block: of idle rows, and those that nobody took. */
+static void visit_kept(void)
+{
+	for (unsigned int i = 0; i < KEPT_ROWS && house.kept_rows; i++)
+		page_age_kept(--house.kept_rows);
+}
+
+static void do_round(uint32_t now)
+{
+	page_decay(house.node++ % os.nr_nodes);
+	if (!os_trylock(&caches.lock))
+		return;
+	if (!house.pass)
+		begin_pass(now);
+	visit_kept();
+	if (house.pass)
+		go_on();
+	os_unlock(&caches.lock);
 }
 
 void housekeep(void)
 {
+	uint32_t idle = 0, now;
 	int saved = errno;
-	uint32_t idle = 0;
 
-	if (!os_cmpxchg(&state.running, &idle, 1))
+	if (!os_cmpxchg(&house.running, &idle, 1))
 		return;
-	/* Not before: a thread that sees the last time also sees that nothing is due. */
-	os_store_relaxed(&decay_time.last, os_now_ms());
+	now = os_now_ms();
+	os_store_relaxed(&decay_time.last, now);
 	os_store_relaxed(&decay_time.due, 0);
-	do_round();
-	os_store_release(&state.running, 0);
+	do_round(now);
+	os_store_release(&house.running, 0);
 	errno = saved;
 }
 
 void housekeeping_after_fork(void)
 {
-	state.running = 0;
+	house.running = 0;
 }

@@ -7,19 +7,31 @@
  * a bounded piece of work, so that no call takes long. A program that stays on the fast paths, or
  * calls nothing, pays nothing, and gives nothing back.
  *
- * A round:  free pages of one node, on the curve of page/decay.h; each round another node.
+ * A round:  free pages of one node, on the curve of page/decay.h; each round another node. And a
+ *           part of a pass over all caches (percpu/idle.h), if one has begun:
+ *
+ *   a pass over idle rows     looks every HOUSE_ROWS_MS for rows where the program no longer runs,
+ *                             and empties them in every cache
+ *   a pass over idle caches   twice in the time of the curve: sheaves that lay in barns for so
+ *                             long; and the slots, empty slabs and capacity of caches that nobody
+ *                             used
  *
  * Invariants
  *  K1. One thread at a time does a round; others go on without it.
  *  K2. A round begins with no lock held and nothing in hand, and waits for no other thread.
+ *  K3. Caches are visited with OS_RANK_CACHES held, by try-lock: they do not go meanwhile. No
+ *      function of the program runs there.
  *
- * Locks: those of the layers below, by try-lock where a thread may hold them for long.
+ * Locks: OS_RANK_CACHES, OS_RANK_DRAIN and OS_RANK_NODE, by try-lock.
  * Callers: src/cache/.
  */
 #ifndef SHEAF_CACHE_HOUSEKEEPING_H
 #define SHEAF_CACHE_HOUSEKEEPING_H
 
 #include "page/decay.h"
+
+/* How often rows are looked at. With IDLE_MS, a row is emptied within a second. */
+#define HOUSE_ROWS_MS 100
 
 /* Do a round. */
 void housekeep(void) __attribute__((cold));

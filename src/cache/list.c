@@ -11,9 +11,12 @@
 struct entry {
 	struct kmem_cache *s, *prev;
 	uint32_t pins, pinned; /* now, and since the cache was made */
+	uint64_t print;	       /* see list_print() */
 	struct index_link by_name, by_layout;
 	char name[];
 };
+
+static struct kmem_cache *visited_next; /* see list_visit() */
 
 static struct entry *entry_of(const struct kmem_cache *s)
 {
@@ -94,6 +97,8 @@ static void unlink_entry(struct entry *entry)
 		caches.first = next;
 	if (next)
 		entry_of(next)->prev = prev;
+	if (visited_next == entry->s)
+		visited_next = next;
 	os_store_relaxed(&caches.nr, caches.nr - 1);
 }
 
@@ -220,4 +225,27 @@ struct kmem_cache *list_find(size_t size, unsigned int align, slab_flags_t flags
 			return s;
 	}
 	return NULL;
+}
+
+void list_visit_first(void)
+{
+	visited_next = caches.first;
+}
+
+struct kmem_cache *list_visit(void)
+{
+	while (visited_next && !visited_next->nr_names)
+		visited_next = visited_next->next;
+	return visited_next;
+}
+
+void list_visited(void)
+{
+	if (visited_next)
+		visited_next = visited_next->next;
+}
+
+uint64_t *list_print(struct kmem_cache *s)
+{
+	return &entry_of(s)->print;
 }

@@ -48,6 +48,16 @@ void list_unpin(struct kmem_cache *s);
 /* In a forked child, by its only thread: threads that pinned caches have vanished. */
 void list_after_fork(void);
 
+/*
+ * One visit after the other of every cache that may be used, across calls: begin; the cache to
+ * visit now, or NULL at the end; this one was visited. Caches may come and go in between.
+ */
+void list_visit_first(void);
+struct kmem_cache *list_visit(void);
+void list_visited(void);
+/* A word of the cache for the visitor. */
+uint64_t *list_print(struct kmem_cache *s);
+
 bool list_has_name(const char *name);
 /* A cache whose slabs can also serve this request and waste less than a word per object. */
 struct kmem_cache *list_find(size_t size, unsigned int align, slab_flags_t flags);

@@ -5,8 +5,9 @@
  * Each CPU has cells for freed runs. Except for the first one, the descriptors of a stored run stay
  * as its owner left them. So taking the run again costs one exchange, and its new owner one store.
  * The cells of one order hold at most KEPT_BYTES together, but there is at least one cell for each
- * order up to KEEP_ORDER. So a CPU stores at most 3 MiB. page_trim() returns them, and looks only
- * at the cells of CPUs that have stored a run since it last did:
+ * order up to KEEP_ORDER. So a CPU stores at most 3 MiB. page_trim() returns them, and so does the
+ * second of two visits in which nobody took a run: the first one marks it. Both look only at the
+ * cells of CPUs that have stored a run since page_trim() last did:
  *
  *   a CPU: store the run, then read its bit, and set it if it is clear
  *   trim:  clear the bit, then read the cells
@@ -26,6 +27,8 @@
 #define KEPT_BYTES ((size_t)512 << 10)
 #define CELLS	   8 /* of an order at most */
 #define STEAL_MAX  8 /* other CPUs that are searched: a failed search reads 72 cells at most */
+
+#define OLD ((uintptr_t)1) /* in a cell: marked by a visit */
 
 /* By row. Shared, because a thread may be on another CPU by the time it looks. */
 static struct {
@@ -74,13 +77,18 @@ void page_keep(struct slab *run, unsigned int order)
 		page_free(run, order);
 }
 
+static struct slab *unmarked(struct slab *run)
+{
+	return (struct slab *)((uintptr_t)run & ~OLD);
+}
+
 static struct slab *take_kept(unsigned int row, unsigned int order)
 {
 	struct slab **kept = cells[row].kept[order], *run = NULL;
 
 	for (unsigned int i = nr_cells(order); i-- > 0 && !run;)
 		if (os_load_relaxed(&kept[i]))
-			run = os_exchange(&kept[i], NULL);
+			run = unmarked(os_exchange(&kept[i], NULL));
 	return run;
 }
 
@@ -124,4 +132,25 @@ void page_free_kept(void)
 	for (unsigned int word = 0; word < (os.nr_cpus + 63) / 64; word++)
 		for (uint64_t bits = os_load_relaxed(&used[word]); bits; bits &= bits - 1)
 			free_kept(word * 64 + (unsigned int)__builtin_ctzll(bits));
+}
+
+static void age_cell(struct slab **cell, unsigned int order)
+{
+	struct slab *run = os_load_relaxed(cell), *marked;
+
+	if (!run)
+		return;
+	marked = (struct slab *)((uintptr_t)run | OLD);
+	if (!os_cmpxchg(cell, &run, run == marked ? NULL : marked) || run != marked)
+		return;
+	page_free(unmarked(run), order);
+}
+
+void page_age_kept(unsigned int row)
+{
+	if (!(os_load_relaxed(&used[row / 64]) >> row % 64 & 1))
+		return;
+	for (unsigned int order = 0; order <= KEEP_ORDER; order++)
+		for (unsigned int i = 0; i < nr_cells(order); i++)
+			age_cell(&cells[row].kept[order][i], order);
 }

@@ -69,8 +69,9 @@
 /* The low bits of a cell; sheaves are aligned to 64 bytes. */
 #define BARN_FULL    ((uintptr_t)1)
 #define BARN_TRANSIT ((uintptr_t)2)
-#define BARN_PHASE   ((uintptr_t)4) /* of a cell in transit */
-#define BARN_SEEN    ((uintptr_t)8) /* by another CPU, since it was put here */
+#define BARN_PHASE   ((uintptr_t)4)  /* of a cell in transit */
+#define BARN_SEEN    ((uintptr_t)8)  /* by another CPU, since it was put here */
+#define BARN_OLD     ((uintptr_t)16) /* nobody used it since idle.c last looked */
 #define BARN_TAGS    ((uintptr_t)63)
 
 struct barn_block {

@@ -135,16 +135,20 @@ static uint32_t *stop_of(struct sheaf_cache *cache, const struct aim *aim)
 	return (uint32_t *)((char *)cache + aim->stop);
 }
 
+/* Without `wait`, a slot that is locked now is left alone. */
 static void take_locked(const struct aim *aim, struct slot *slot, unsigned int row,
-			struct sheaf **list)
+			struct sheaf **list, bool wait)
 {
 	/* A slot that was never used is not written: its page may be shared with other CPUs. */
 	if (!os_load_acquire(&slot->lock) && os_load_relaxed(&slot->main) == &sheaf_bootstrap &&
 	    os_load_relaxed(&slot->pair) == (uintptr_t)&sheaf_bootstrap &&
 	    os_load_relaxed(&slot->rcu_free) == &sheaf_bootstrap)
 		return;
-	while (os_exchange(&slot->lock, 1))
+	while (os_exchange(&slot->lock, 1)) {
+		if (!wait)
+			return;
 		os_sleep_briefly();
+	}
 	aim->take(slot, row, list);
 	os_store_release(&slot->lock, 0);
 }
@@ -166,6 +170,11 @@ static void put_back(struct drain *drain, const struct aim *aim)
 	}
 }
 
+static bool is_in(const uint64_t *rows, unsigned int row)
+{
+	return !rows || rows[row / 64] >> row % 64 & 1;
+}
+
 static void take_rows(struct drain *drain, const struct aim *aim)
 {
 	char *handle = drain->cache->at.handle;
@@ -173,10 +182,12 @@ static void take_rows(struct drain *drain, const struct aim *aim)
 	rows_for_each (handle, row) {
 		struct slot *slot = slot_of_row(handle, row);
 
+		if (!is_in(drain->rows, row))
+			continue;
 		if (os.backend == OS_BACKEND_RSEQ)
 			aim->take(slot, row, &drain->taken);
 		else
-			take_locked(aim, slot, row, &drain->taken);
+			take_locked(aim, slot, row, &drain->taken, !drain->rows);
 	}
 }
 
@@ -247,6 +258,13 @@ static void flush_list(struct sheaf_cache *cache, struct sheaf *list)
 	}
 }
 
+/* The counts that their slots show will shortly be in the sums. */
+static void show_taken(struct sheaf_cache *cache, const struct sheaf *taken)
+{
+	for (; os.counting && taken; taken = taken->next)
+		view_clear(slot_of_row(cache->at.handle, row_of(taken)));
+}
+
 bool sheaf_drain(struct sheaf_cache *cache)
 {
 	struct drain drain = {.cache = cache};
@@ -261,9 +279,7 @@ bool sheaf_drain(struct sheaf_cache *cache)
 		os_unlock(&drain_lock);
 		return true;
 	}
-	/* The counts that their slots show will shortly be in the sums. */
-	for (struct sheaf *taken = drain.taken; os.counting && taken; taken = taken->next)
-		view_clear(slot_of_row(cache->at.handle, row_of(taken)));
+	show_taken(cache, drain.taken);
 	flush_list(cache, drain.taken);
 	flush_list(cache, barn_take_all(cache));
 	if (cache->rcu)
@@ -273,6 +289,20 @@ bool sheaf_drain(struct sheaf_cache *cache)
 	if (!reached)
 		drain_here(cache);
 	return reached;
+}
+
+bool sheaf_drain_rows(struct sheaf_cache *cache, const uint64_t *rows)
+{
+	struct drain drain = {.cache = cache, .rows = rows};
+
+	if (!os_trylock(&drain_lock))
+		return false;
+	take_slots(&drain, &objects);
+	os_store_release(&cache->at.stop, 0);
+	show_taken(cache, drain.taken);
+	flush_list(cache, drain.taken);
+	os_unlock(&drain_lock);
+	return true;
 }
 
 bool drain_rcu(struct drain *first,

@@ -9,10 +9,17 @@
  * false if only this CPU's slot could be reached. */
 bool sheaf_drain(struct sheaf_cache *cache);
 
+/*
+ * Empty the slots of these rows (a bit for each), whose objects return to their slabs. Waits for
+ * nothing: what other threads have in hand stays with them. Returns false if another drain runs.
+ */
+bool sheaf_drain_rows(struct sheaf_cache *cache, const uint64_t *rows);
+
 /* One of several caches that are drained together. */
 struct drain {
 	struct drain *next;
 	struct sheaf_cache *cache;
+	const uint64_t *rows; /* only these, and not those that are locked now; NULL: all */
 	struct sheaf *taken;
 };
 

@@ -18,6 +18,7 @@
 #include "percpu/cells.h"
 #include "percpu/flow.h"
 #include "percpu/harvest.h"
+#include "percpu/idle.h"
 #include "percpu/in_hand.h"
 #include "percpu/nolock.h"
 #include "percpu/rows.h"
@@ -164,6 +165,7 @@ static void *alloc_from_whole(struct sheaf_cache *cache, const char *call)
 	void *object = alloc_from_barn(cache, call);
 	struct sheaf_source *rcu = object ? NULL : os_load_acquire(&cache->rcu);
 
+	idle_not_here();
 	return rcu ? alloc_after_grace(cache, rcu, call) : object;
 }
 
@@ -245,6 +247,7 @@ static bool replace_full_main(struct sheaf_cache *cache, void *object)
 	struct barn_cell cell;
 	uint32_t *in_hand;
 
+	idle_not_here();
 	if (!can_install(cache))
 		return false;
 	if (reuse_full_spare(cache, object))
@@ -325,6 +328,7 @@ static void renew_spare(struct sheaf_cache *cache)
 
 static void swapped(struct sheaf_cache *cache)
 {
+	idle_not_here();
 	if (sheaf_see_volume(cache) && can_install(cache))
 		renew_spare(cache);
 }

@@ -7,6 +7,7 @@
 #include "percpu/barn.h"
 #include "percpu/budget.h"
 #include "percpu/cells.h"
+#include "percpu/idle.h"
 #include "percpu/in_hand.h"
 #include "percpu/nolock.h"
 #include "percpu/stat.h"
@@ -87,6 +88,7 @@ static struct sheaf *send_home(struct sheaf_cache *cache, struct sheaf *full, un
 static struct sheaf *send_checked(struct sheaf_cache *cache, struct sheaf *full, unsigned int cpu,
 				  unsigned int node)
 {
+	idle_not_here();
 	sheaf_check_newest(cache, full, CALL);
 	if (full->size < full->capacity)
 		return full;

@@ -87,3 +87,39 @@ unsigned int slab_shrink(struct slab_cache *cache)
 	}
 	return left;
 }
+
+/* With the node's lock held: detach the empty slabs, linked by `next`. */
+static struct slab *detach_empty(struct slab_node *node)
+{
+	struct slab *empty = NULL, *slab, *next;
+
+	for (slab = partial_slab(node, node->first); slab; slab = next) {
+		next = partial_slab(node, slab->next);
+		if (slab_inuse(os_load_acquire(&slab->state)))
+			continue;
+		partial_remove(node, slab);
+		slab->next = partial_link(node, empty);
+		empty = slab;
+	}
+	return empty;
+}
+
+void slab_free_kept(struct slab_cache *cache)
+{
+	for (uint32_t i = 0; i < os.nr_nodes; i++) {
+		struct slab_node *node = os_load_acquire(&cache->nodes[i]);
+		struct slab *slab, *next;
+
+		/* A longer list keeps no empty slab (partial_is_surplus()), and takes longer. */
+		if (!node || !os_load_relaxed(&node->nr_partial) ||
+		    os_load_relaxed(&node->nr_partial) > cache->min_partial ||
+		    !os_trylock(&node->lock))
+			continue;
+		slab = detach_empty(node);
+		os_unlock(&node->lock);
+		for (; slab; slab = next) {
+			next = partial_slab(node, slab->next);
+			slab_discard(cache, slab);
+		}
+	}
+}

@@ -205,6 +205,9 @@ unsigned int slab_index(const struct slab_cache *cache, const struct slab *slab,
 /* Free empty slabs, sort the partial ones fullest first. Returns the number of slabs left. */
 unsigned int slab_shrink(struct slab_cache *cache);
 
+/* Free the empty slabs that nodes keep, without waiting: those of locked nodes stay. */
+void slab_free_kept(struct slab_cache *cache);
+
 /*
  * --- hold.c ------------------------------------------------------------------------------------
  */

@@ -576,7 +576,9 @@ static int own(void *data)
 
 static int run(int (*body)(void *data), unsigned int cpus, unsigned int nodes, const char *options)
 {
+	/* No CPU is idle for long while the others take their turns. */
 	struct sim_config config = {.seed = 1,
+				    .step_ns = 10,
 				    .cpus = cpus,
 				    .nodes = nodes,
 				    .backend = OS_BACKEND_RSEQ,

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What nobody uses goes back inside other calls: rows where the program no longer runs within a
+ * second, sheaves and caches that nobody used in the time of the curve.
+ */
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cache/cache.h"
+#include "kit/cache.h"
+#include "kit/clock.h"
+#include "kit/process.h"
+#include "kit/unit.h"
+#include "os/options.h"
+#include "page/page.h"
+#include "percpu/barn.h"
+#include "percpu/drain.h"
+#include "percpu/rows.h"
+
+enum {
+	DECAY = 10000, /* ms */
+	CACHES = 20,
+	MANY = 2000, /* objects: sheaves of them go to the barn */
+	FEW = 400,   /* more than a CPU's two sheaves */
+};
+
+static struct kmem_cache *busy, *idle[CACHES];
+
+static void use(struct kmem_cache *s, unsigned int n)
+{
+	void *objects[MANY];
+
+	for (unsigned int i = 0; i < n; i++) {
+		objects[i] = kmem_cache_alloc(s, GFP_KERNEL);
+		assert_non_null(objects[i]);
+	}
+	for (unsigned int i = 0; i < n; i++)
+		kmem_cache_free(s, objects[i]);
+}
+
+/* Slow paths of one cache, while this time passes. */
+static void call_for_ms(unsigned int ms)
+{
+	for (unsigned int i = 0; i < ms; i += DECAY_TICK_MS) {
+		clock_pass_ms(DECAY_TICK_MS);
+		use(busy, FEW);
+	}
+}
+
+static void count_sheaf(void *objects, struct sheaf *sheaf)
+{
+	*(unsigned int *)objects += sheaf_size(sheaf);
+}
+
+/* Objects in sheaves. */
+static unsigned int stored(struct kmem_cache *s)
+{
+	unsigned int objects = 0;
+
+	sheaf_for_each(&s->sheaf, count_sheaf, &objects);
+	return objects;
+}
+
+static bool slots_are_empty(struct kmem_cache *s)
+{
+	for (unsigned int row = 0; row < os.nr_rows; row++)
+		if (slot_of_row(s->sheaf.at.handle, row)->main != &sheaf_bootstrap)
+			return false;
+	return true;
+}
+
+static void *use_all(void *cpu)
+{
+	pin((unsigned int)(uintptr_t)cpu);
+	for (unsigned int i = 0; i < CACHES; i++)
+		use(idle[i], MANY);
+	return NULL;
+}
+
+static bool burst(unsigned int cpu)
+{
+	pthread_t thread;
+	cpu_set_t allowed;
+	bool possible =
+		!sched_getaffinity(1, sizeof(allowed), &allowed) && CPU_ISSET(cpu, &allowed);
+
+	if (!possible)
+		return false;
+	pthread_create(&thread, NULL, use_all, (void *)(uintptr_t)cpu);
+	pthread_join(thread, NULL);
+	return true;
+}
+
+static void a_burst_of_threads_is_over(void **state)
+{
+	(void)state;
+	pin(0);
+	if (!burst(1))
+		skip();
+	for (unsigned int i = 0; i < CACHES; i++)
+		assert_true(stored(idle[i]) > 0);
+	call_for_ms(1000);
+	for (unsigned int i = 0; i < CACHES; i++) {
+		assert_true(slots_are_empty(idle[i]));
+		/* What is in the blocks is the node's. */
+		for (unsigned int k = 0; k < SLOT_CELLS; k++)
+			assert_int_equal(slot_of_row(idle[i]->sheaf.at.handle, 1)->cells[k], 0);
+	}
+	/* The row that is in use keeps its sheaves. */
+	assert_true(stored(busy) > 0);
+	assert_false(slots_are_empty(busy));
+}
+
+/* The bottom of the barn goes; what is exchanged stays. */
+static void sheaves_that_lie_in_a_barn_go(void **state)
+{
+	unsigned int many, few;
+
+	(void)state;
+	use(busy, MANY);
+	many = stored(busy);
+	assert_true(many > FEW + FEW / 2);
+	call_for_ms(DECAY / 4);
+	assert_true(stored(busy) >= many - many / 10);
+	call_for_ms(DECAY * 3 / 2);
+	few = stored(busy);
+	assert_true(few >= FEW / 2);
+	assert_true(few < many * 3 / 4);
+	call_for_ms(DECAY);
+	assert_true(stored(busy) >= FEW / 2);
+}
+
+static void a_cache_that_nobody_uses_goes(void **state)
+{
+	unsigned int capacity = sheaf_capacity(&idle[0]->sheaf);
+	struct kmem_cache_stats stats;
+
+	(void)state;
+	for (unsigned int i = 0; i < 100 && sheaf_capacity(&idle[0]->sheaf) == capacity; i++)
+		for (unsigned int k = 0; k < 10; k++)
+			use(idle[0], MANY);
+	stats = look(idle[0]);
+	assert_true(stats.slabs > 0);
+	call_for_ms(2 * DECAY);
+	assert_true(slots_are_empty(idle[0]));
+	assert_int_equal(stored(idle[0]), 0);
+	assert_int_equal(look(idle[0]).slabs, 0);
+	assert_int_equal(sheaf_capacity(&idle[0]->sheaf), capacity);
+	assert_int_equal(kmem_cache_verify(idle[0]), 0);
+	assert_int_equal(kmem_cache_verify(busy), 0);
+	use(idle[0], MANY);
+}
+
+static void runs_that_a_cpu_keeps_go(void **state)
+{
+	size_t used;
+
+	(void)state;
+	call_for_ms(2 * DECAY);
+	used = page_usage().used;
+	for (unsigned int i = 0; i < 8; i++)
+		kvfree(kvmalloc(OS_PAGE << (i + 2), GFP_KERNEL));
+	assert_true(page_usage().used > used);
+	/* Those that are taken again stay. */
+	for (unsigned int i = 0; i < 3 * DECAY; i += DECAY / 8) {
+		call_for_ms(DECAY / 8);
+		kvfree(kvmalloc(OS_PAGE << 9, GFP_KERNEL));
+		kvfree(kvmalloc(OS_PAGE << 8, GFP_KERNEL));
+	}
+	assert_int_equal(page_usage().used, used + (OS_PAGE << 8));
+	call_for_ms(2 * DECAY);
+	assert_int_equal(page_usage().used, used);
+}
+
+/* Others hold what it would need. */
+static void nothing_is_waited_for(void **state)
+{
+	(void)state;
+	use(idle[1], MANY);
+	sheaf_lock_drains();
+	call_for_ms(3 * DECAY);
+	sheaf_unlock_drains();
+	os_lock(&caches.lock);
+	call_for_ms(DECAY);
+	os_unlock(&caches.lock);
+	call_for_ms(3 * DECAY);
+	assert_int_equal(stored(idle[1]), 0);
+}
+
+/* Caches come and go between the parts of a pass. */
+static void caches_go_meanwhile(void **state)
+{
+	struct kmem_cache *made[CACHES] = {NULL};
+
+	(void)state;
+	for (unsigned int i = 0; i < 100; i++) {
+		char name[32];
+
+		if (made[i % CACHES])
+			kmem_cache_destroy(made[i % CACHES]);
+		snprintf(name, sizeof(name), "goes-%u", i);
+		made[i % CACHES] = make(name, 64, SLAB_NO_USER_FLAGS);
+		use(made[i % CACHES], i * 7 % MANY);
+		call_for_ms(DECAY / 16);
+	}
+	for (unsigned int i = 0; i < CACHES; i++)
+		kmem_cache_destroy(made[i]);
+}
+
+static int set_up(void **state)
+{
+	char name[32];
+
+	(void)state;
+	clock_stands = true;
+	pin(0);
+	busy = make("busy", 64, SLAB_NO_USER_FLAGS);
+	/* Larger ones would hold all that it uses, and it would call no slow path. */
+	assert_int_equal(kmem_cache_set_sheaf_capacity(busy, 60), 0);
+	for (unsigned int i = 0; i < CACHES; i++) {
+		snprintf(name, sizeof(name), "idle-%u", i);
+		idle[i] = make(name, 64 + 8 * i, SLAB_NO_USER_FLAGS);
+	}
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_burst_of_threads_is_over),
+		cmocka_unit_test(sheaves_that_lie_in_a_barn_go),
+		cmocka_unit_test(a_cache_that_nobody_uses_goes),
+		cmocka_unit_test(runs_that_a_cpu_keeps_go),
+		cmocka_unit_test(nothing_is_waited_for),
+		cmocka_unit_test(caches_go_meanwhile),
+	};
+
+	return cmocka_run_group_tests_name("idle", tests, set_up, NULL);
+}
