@@ -9,6 +9,9 @@
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/options.h"
+#include "os/report.h"
+#include "os/thread.h"
+#include "os/wait.h"
 #include "page/page.h"
 #include "percpu/flow.h"
 #include "percpu/idle.h"
@@ -33,6 +36,7 @@ enum house_pass {
 
 static struct {
 	uint32_t running; /* a thread does a round */
+	uint32_t started; /* the thread, or it was refused */
 	uint32_t node;	  /* whose free pages the next round looks at */
 	uint32_t pass;
 	uint32_t rows_at, caches_at; /* when such a pass last began, in ms */
@@ -92,7 +96,8 @@ static void begin_pass(uint32_t now)
 		house.rows_at = now;
 		if (idle_find(&house.rows, now))
 			house.pass = PASS_ROWS;
-	} else if (!os_options.decay_never && now - house.caches_at >= pass_ms()) {
+	}
+	if (!house.pass && !os_options.decay_never && now - house.caches_at >= pass_ms()) {
 		house.caches_at = now;
 		house.pass = PASS_CACHES;
 		house.kept_rows = os.nr_cpus;
@@ -129,35 +134,103 @@ static void visit_kept(void)
 		page_age_kept(--house.kept_rows);
 }
 
-static void do_round(uint32_t now)
+/* Returns true if there may soon be more to do. */
+static bool do_round(uint32_t now)
 {
-	page_decay(house.node++ % os.nr_nodes);
+	bool more = page_decay(house.node++ % os.nr_nodes);
+
 	if (!os_trylock(&caches.lock))
-		return;
+		return more;
 	if (!house.pass)
 		begin_pass(now);
 	visit_kept();
 	if (house.pass)
 		go_on();
+	more |= house.pass != PASS_NONE || house.kept_rows || house.rows.later;
 	os_unlock(&caches.lock);
+	return more;
+}
+
+/* False: another thread does a round. */
+static bool begin_round(uint32_t *now)
+{
+	uint32_t idle = 0;
+
+	if (!os_cmpxchg(&house.running, &idle, 1))
+		return false;
+	*now = os_now_ms();
+	os_store_relaxed(&decay_time.last, *now);
+	os_store_relaxed(&decay_time.due, 0);
+	return true;
+}
+
+static void end_round(void)
+{
+	os_store_release(&house.running, 0);
+}
+
+static void background(void)
+{
+	uint32_t word = 0, sleep = HOUSE_SLEEP_LEAST, now;
+	bool more;
+
+	for (;;) {
+		os_wait(&word, 0, sleep);
+		more = true;
+		if (begin_round(&now)) {
+			more = do_round(now);
+			end_round();
+		}
+		grace_start_wanted();
+		os_report_kept();
+		sleep = more ? HOUSE_SLEEP_LEAST : sleep * 2;
+		if (sleep > HOUSE_SLEEP_MOST)
+			sleep = HOUSE_SLEEP_MOST;
+	}
+}
+
+static void start_thread(void)
+{
+	if (house.started)
+		return;
+	house.started = 1;
+	if (os_thread_start(background))
+		os_store_relaxed(&decay_time.by_thread, 1);
+	else
+		os_report_later("SHEAF_OPTIONS: background: the system refuses a thread; memory "
+				"returns in calls of the library");
 }
 
 void housekeep(void)
 {
-	uint32_t idle = 0, now;
 	int saved = errno;
+	uint32_t now;
 
-	if (!os_cmpxchg(&house.running, &idle, 1))
+	if (!begin_round(&now))
 		return;
-	now = os_now_ms();
-	os_store_relaxed(&decay_time.last, now);
-	os_store_relaxed(&decay_time.due, 0);
-	do_round(now);
-	os_store_release(&house.running, 0);
+	if (os_options.background)
+		start_thread();
+	if (!os_load_relaxed(&decay_time.by_thread))
+		do_round(now);
+	end_round();
 	errno = saved;
 }
 
-void housekeeping_after_fork(void)
+void housekeeping_lock(void)
 {
-	house.running = 0;
+	uint32_t now;
+
+	while (!begin_round(&now))
+		os_sleep_briefly();
+}
+
+void housekeeping_unlock(void)
+{
+	end_round();
+}
+
+void housekeeping_in_child(void)
+{
+	house.started = 0;
+	decay_time.by_thread = 0;
 }

@@ -7,6 +7,10 @@
  * a bounded piece of work, so that no call takes long. A program that stays on the fast paths, or
  * calls nothing, pays nothing, and gives nothing back.
  *
+ * With the option `background`, a thread of the library does the rounds, also while the program
+ * sleeps, and calls do none. It sleeps longer and longer while it finds nothing to do. It is
+ * started at the first round, and in a forked child again.
+ *
  * A round:  free pages of one node, on the curve of page/decay.h; each round another node. And a
  *           part of a pass over all caches (percpu/idle.h), if one has begun:
  *
@@ -17,7 +21,8 @@
  *                             used
  *
  * Invariants
- *  K1. One thread at a time does a round; others go on without it.
+ *  K1. One thread at a time does a round; others go on without it. fork() waits for its end, so
+ *      that no page is on its way in a child.
  *  K2. A round begins with no lock held and nothing in hand, and waits for no other thread.
  *  K3. Caches are visited with OS_RANK_CACHES held, by try-lock: they do not go meanwhile. No
  *      function of the program runs there.
@@ -33,10 +38,16 @@
 /* How often rows are looked at. With IDLE_MS, a row is emptied within a second. */
 #define HOUSE_ROWS_MS 100
 
-/* Do a round. */
+/* The thread sleeps so long between two rounds, at least (while there is work) and at most. */
+#define HOUSE_SLEEP_LEAST DECAY_TICK_MS
+#define HOUSE_SLEEP_MOST  1000
+
+/* Do a round, or let the thread do it. */
 void housekeep(void) __attribute__((cold));
-/* In a forked child: the thread that did a round has vanished. */
-void housekeeping_after_fork(void);
+/* Around fork(): no round runs. In the child there is no thread. */
+void housekeeping_lock(void);
+void housekeeping_unlock(void);
+void housekeeping_in_child(void);
 
 /* At the end of a call, as cache_leave(). */
 static inline void housekeep_if_due(void)

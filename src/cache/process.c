@@ -76,6 +76,7 @@ static void reset_unlocked_node(struct slab_node *node)
 
 static void before_fork(void)
 {
+	housekeeping_lock();
 	os_lock(&caches.family);
 	os_lock(&caches.lock);
 	grace_lock_all();
@@ -102,6 +103,7 @@ static void after_fork(void)
 	grace_unlock_all();
 	os_unlock(&caches.lock);
 	os_unlock(&caches.family);
+	housekeeping_unlock();
 }
 
 /* The child may have no counters: os_after_fork() has reported that. */
@@ -114,6 +116,7 @@ static void stop_counting(struct kmem_cache *s)
 static void after_fork_in_child(void)
 {
 	os_after_fork();
+	housekeeping_in_child();
 	for_each_node(reset_unlocked_node);
 	caches.fork_lost += sheaf_rcu_reset_in_child();
 	if (caches.pools)
@@ -135,7 +138,6 @@ static void after_fork_in_child(void)
 			stop_counting(s);
 	}
 	quarantine_after_fork();
-	housekeeping_after_fork();
 	os_reports_after_fork();
 	os_report_kept();
 	os_callback_forked();

@@ -69,8 +69,9 @@ static inline void decay_forget(struct decay *decay, size_t used)
 #define DECAY_TICK_MS 10
 
 struct decay_time {
-	uint32_t due;  /* something may be due now */
-	uint32_t last; /* when it was done last, in ms */
+	uint32_t due;	    /* something may be due now */
+	uint32_t last;	    /* when it was done last, in ms */
+	uint32_t by_thread; /* a thread does it: calls return no memory */
 };
 extern struct decay_time decay_time;
 

@@ -265,6 +265,8 @@ void range_given(struct range *range, struct chunk *chunk)
 
 	if (chunk->nr_free == CHUNK_PAGES && chunk->advice == CHUNK_PARTS)
 		make_whole(range, chunk);
+	if (os_load_relaxed(&decay_time.by_thread))
+		return;
 	if (chunk->nr_free == CHUNK_PAGES && range->dirty > kept + keep_pages(PAGE_KEEP_CHUNKS))
 		discard_dirty(range, chunk);
 	else if (chunk->nr_free == CHUNK_PAGES) /* All of it can go, if parts could not. */

@@ -36,11 +36,13 @@ bool idle_find(struct idle_rows *rows, uint32_t now)
 
 	memset(rows->slots, 0, sizeof(rows->slots));
 	memset(rows->shards, 0, sizeof(rows->shards));
+	rows->later = false;
 	for (uint32_t i = 0; i < os.nr_cpus && found < IDLE_AT_ONCE; i++) {
 		unsigned int row = rows->next++ % os.nr_cpus;
 
 		found += note_idle(&idle_stamps[row].slots, rows->slots, row, now);
 		found += note_idle(&idle_stamps[row].shard, rows->shards, row, now);
+		rows->later |= os_load_relaxed(&idle_stamps[row].slots) != 0;
 	}
 	rows->more = found >= IDLE_AT_ONCE;
 	return found;

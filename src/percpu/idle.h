@@ -68,6 +68,7 @@ struct idle_rows {
 	uint64_t slots[OS_MAX_ROWS / 64], shards[OS_MAX_ROWS / 64];
 	uint32_t next; /* the row from which the next search begins */
 	bool more;     /* there were others, beyond IDLE_AT_ONCE */
+	bool later;    /* there are rows that may become idle */
 };
 
 /* Find rows that are idle now. Returns false if there is none. */

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * With the option `background`, memory goes back while the program sleeps, in a thread of the
+ * library; also in a forked child. Each test waits for the event, however long it takes.
+ */
+#include <dirent.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cache/cache.h"
+#include "kit/cache.h"
+#include "kit/process.h"
+#include "kit/unit.h"
+#include "page/page.h"
+#include "percpu/drain.h"
+
+enum {
+	OBJECTS = 100000,
+	SIZE = 512,
+	FORKS = 20,
+};
+
+static struct kmem_cache *s;
+static void *objects[OBJECTS];
+
+static void nap(void)
+{
+	nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+}
+
+static void use_and_free(void)
+{
+	for (unsigned int i = 0; i < OBJECTS; i++) {
+		objects[i] = kmem_cache_alloc(s, GFP_KERNEL);
+		CHECK(objects[i] != NULL);
+		memset(objects[i], 1, SIZE);
+	}
+	for (unsigned int i = 0; i < OBJECTS; i++)
+		kmem_cache_free(s, objects[i]);
+}
+
+/* Calls start the thread, not before time has passed. */
+static void start_thread(void)
+{
+	while (!os_load_relaxed(&decay_time.by_thread)) {
+		use_and_free();
+		nap();
+	}
+}
+
+static unsigned int nr_threads(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	unsigned int n = 0;
+
+	while (readdir(tasks))
+		n++;
+	closedir(tasks);
+	return n - 2;
+}
+
+static void count_sheaf(void *stored, struct sheaf *sheaf)
+{
+	*(unsigned int *)stored += sheaf_size(sheaf);
+}
+
+static bool has_sheaves(void)
+{
+	unsigned int stored = 0;
+
+	sheaf_for_each(&s->sheaf, count_sheaf, &stored);
+	return stored;
+}
+
+/* Without a call of the library that does anything. */
+static void sleep_until_all_is_gone(void)
+{
+	while (page_usage().dirty > os.nr_nodes * PAGE_KEEP_CHUNKS || has_sheaves())
+		nap();
+}
+
+static void memory_goes_while_the_program_sleeps(void **state)
+{
+	(void)state;
+	start_thread();
+	assert_int_equal(nr_threads(), 2);
+	use_and_free();
+	sleep_until_all_is_gone();
+	assert_int_equal(kmem_cache_verify(s), 0);
+}
+
+static void no_call_returns_memory(void **state)
+{
+	size_t before;
+
+	(void)state;
+	/* Nobody else does. */
+	housekeeping_lock();
+	before = page_usage().returned;
+	use_and_free();
+	use_and_free();
+	assert_int_equal(page_usage().returned, before);
+	housekeeping_unlock();
+	sleep_until_all_is_gone();
+}
+
+static atomic_uint signals;
+
+static void on_signal(int number)
+{
+	(void)number;
+	signals += pthread_kill(pthread_self(), 0) == 0;
+}
+
+/* It would run the program's handlers on a small stack. */
+static void the_thread_takes_no_signal(void **state)
+{
+	sigset_t one;
+
+	(void)state;
+	signal(SIGUSR2, on_signal);
+	sigemptyset(&one);
+	sigaddset(&one, SIGUSR2);
+	pthread_sigmask(SIG_BLOCK, &one, NULL);
+	kill(getpid(), SIGUSR2);
+	for (unsigned int i = 0; i < 50; i++)
+		nap();
+	assert_int_equal(signals, 0);
+	pthread_sigmask(SIG_UNBLOCK, &one, NULL);
+	assert_int_equal(signals, 1);
+}
+
+static void in_the_child(void)
+{
+	CHECK(!decay_time.by_thread);
+	CHECK(nr_threads() == 1);
+	start_thread();
+	use_and_free();
+	sleep_until_all_is_gone();
+	CHECK(kmem_cache_verify(s) == 0);
+	kmem_cache_destroy(s);
+}
+
+/* At any moment of the parent's thread. */
+static void children_have_their_own(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < FORKS; i++) {
+		use_and_free();
+		assert_int_equal(in_child(in_the_child), 0);
+	}
+	sleep_until_all_is_gone();
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	pin((unsigned int)sched_getcpu());
+	s = make("background", SIZE, SLAB_NO_USER_FLAGS);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(memory_goes_while_the_program_sleeps),
+		cmocka_unit_test(no_call_returns_memory),
+		cmocka_unit_test(the_thread_takes_no_signal),
+		cmocka_unit_test(children_have_their_own),
+	};
+
+	return cmocka_run_group_tests_name("background", tests, set_up, NULL);
+}
