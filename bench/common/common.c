@@ -180,3 +180,24 @@ void bench_print_origin(void *call)
 	if (call && dladdr(call, &info) && info.dli_fname)
 		printf("from %s\n", info.dli_fname);
 }
+
+long bench_resident_now(void)
+{
+	static const struct {
+		const char *name;
+		long sign;
+	} counted[] = {{"Rss:", 1}, {"Swap:", 1}, {"LazyFree:", -1}};
+	FILE *file = fopen("/proc/self/smaps_rollup", "r");
+	long bytes = 0, kilobytes;
+	char line[128], name[32];
+
+	if (!file)
+		return (long)bench_resident();
+	while (fgets(line, sizeof(line), file))
+		for (size_t i = 0; i < sizeof(counted) / sizeof(counted[0]); i++)
+			if (sscanf(line, "%31s %ld", name, &kilobytes) == 2 &&
+			    !strcmp(name, counted[i].name))
+				bytes += counted[i].sign * kilobytes * 1024;
+	fclose(file);
+	return bytes;
+}

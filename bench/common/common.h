@@ -38,6 +38,9 @@ double bench_time(void);
 
 /* Resident bytes of this process. */
 size_t bench_resident(void);
+/* Resident and swapped bytes, without those that the process has released (MADV_FREE) but the
+ * system has not yet taken. Exact: statm's count may lag by some pages per CPU. */
+long bench_resident_now(void);
 
 /*
  * Between calls a program does other work: no state of a call may stay in registers for the next.

@@ -54,29 +54,6 @@ static struct options parse(int argc, char **argv)
 	return o;
 }
 
-/* Resident and swapped bytes, without those that the process has released (MADV_FREE) but the
- * system has not yet taken. Exact: statm's count may lag by some pages per CPU. */
-static long resident(void)
-{
-	static const struct {
-		const char *name;
-		long sign;
-	} counted[] = {{"Rss:", 1}, {"Swap:", 1}, {"LazyFree:", -1}};
-	FILE *file = fopen("/proc/self/smaps_rollup", "r");
-	long bytes = 0, kilobytes;
-	char line[128], name[32];
-
-	if (!file)
-		return (long)bench_resident();
-	while (fgets(line, sizeof(line), file))
-		for (size_t i = 0; i < sizeof(counted) / sizeof(counted[0]); i++)
-			if (sscanf(line, "%31s %ld", name, &kilobytes) == 2 &&
-			    !strcmp(name, counted[i].name))
-				bytes += counted[i].sign * kilobytes * 1024;
-	fclose(file);
-	return bytes;
-}
-
 static struct {
 	long resident;
 	double start, looking; /* ns of CPU time: at the start, and spent on measuring since then */
@@ -87,7 +64,7 @@ static void look(const char *phase, double done)
 	double now = bench_process_time();
 
 	printf("%s %.4f %.6f %ld\n", phase, done, (now - base.start - base.looking) / 1e9,
-	       resident() - base.resident);
+	       bench_resident_now() - base.resident);
 	base.looking += bench_process_time() - now;
 }
 
@@ -177,7 +154,7 @@ int main(int argc, char **argv)
 	bench_pin(bench_cpu(0));
 	memset(objects, 1, options.objects * sizeof(*objects));
 	fill_order(argv[0], order, options.objects, options.order);
-	base.resident = resident();
+	base.resident = bench_resident_now();
 	base.start = bench_process_time();
 	context = bench_begin(options.size, options.objects, 0, options.variant);
 	look("grow", 0);

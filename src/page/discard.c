@@ -31,8 +31,17 @@
  * in all. */
 #define TINY_PART 64
 
-/* The most pages that one step returns: see PAGE_DISCARD_MAX. */
-#define STEP (PAGE_DISCARD_MAX >> OS_PAGE_SHIFT)
+/*
+ * Work is counted in pages that return one by one. A call of the system costs as much as some
+ * pages; the first part of a chunk that goes breaks a huge page; a whole one costs less than its
+ * pages. A call may do STEP, more if the last one was some time ago, and one for each page that was
+ * freed beyond the limit, up to MOST_WORK, which is PAGE_DISCARD_MAX in whole chunks.
+ */
+#define STEP	   4096
+#define MOST_WORK  (2 * STEP)
+#define WHOLE_WORK (MOST_WORK / (ptrdiff_t)(PAGE_DISCARD_MAX >> OS_HUGE_SHIFT))
+#define CALL_WORK  8
+#define SPLIT_WORK 128
 
 struct range_splits range_splits;
 
@@ -145,6 +154,7 @@ static unsigned int discard_dirty(struct range *range, struct chunk *chunk)
 		chunk_give_clean(chunk, page, length);
 		range_relist(range, chunk);
 		range->returned += length;
+		range->work -= length == CHUNK_PAGES ? WHOLE_WORK : length + CALL_WORK;
 		from = page + length;
 		given += length;
 	}
@@ -154,8 +164,12 @@ static unsigned int discard_dirty(struct range *range, struct chunk *chunk)
 /* True if the chunk's free pages may go while the rest stays. */
 static bool may_part(struct range *range, struct chunk *chunk)
 {
-	return chunk->advice != CHUNK_HUGE || chunk->nr_free == CHUNK_PAGES ||
-	       advise(range, chunk, CHUNK_PARTS);
+	if (chunk->advice != CHUNK_HUGE || chunk->nr_free == CHUNK_PAGES)
+		return true;
+	if (!advise(range, chunk, CHUNK_PARTS))
+		return false;
+	range->work -= SPLIT_WORK;
+	return true;
 }
 
 /* Dirty pages that may always stay: this number of bytes, or more if page_keep says so. */
@@ -174,41 +188,39 @@ static size_t keep_most(void)
 	return ((size_t)os_options.decay_most << 20 >> OS_PAGE_SHIFT) / os.nr_nodes;
 }
 
-/*
- * Dirty pages that may stay because programs often soon allocate freed memory again. They become
- * fewer step by step; otherwise one flush of many slabs would return all of them.
- */
-static size_t keep_for_return(struct range *range)
+/* Dirty pages that may stay because programs often soon allocate freed memory again. */
+static size_t keep_for_return(struct range *range, uint32_t now)
 {
-	size_t step = STEP, wanted;
-	uint32_t now = os_now_ms();
-
 	decay_see_time(now);
 	if (os_options.decay_never)
 		return SIZE_MAX / 2;
-	wanted =
-		smaller(decay_kept(&range->decay, range->used, now, os_options.decay), keep_most());
-	if (wanted >= range->kept) {
-		range->kept = wanted;
-	} else if (++range->frees >= PAGE_DISCARD_FREES ||
-		   now - range->lowered >= PAGE_DISCARD_MS) {
-		range->kept = larger(wanted, range->kept - smaller(range->kept, step));
-		range->lowered = now;
-		range->frees = 0;
-	}
-	return range->kept;
+	return smaller(decay_kept(&range->decay, range->used, now, os_options.decay), keep_most());
+}
+
+/* At this time; `freed` pages may go in addition. */
+static void allow_work(struct range *range, uint32_t now, size_t freed)
+{
+	uint32_t passed = now - range->now;
+
+	if (passed && range->work < STEP)
+		range->work = STEP;
+	range->now = now;
+	range->work += (ptrdiff_t)freed;
+	if (range->work > MOST_WORK || passed > DECAY_TICK_MS)
+		range->work = MOST_WORK;
 }
 
 /*
- * Return free chunks, those that were freed last first, until this number of dirty pages is left;
- * at most `most` pages. Returns how many.
+ * Return free chunks, those that were freed last first, until this number of dirty pages is left,
+ * as far as there is work. Returns how many pages went.
  */
-static size_t discard_whole(struct range *range, size_t wanted, size_t most)
+static size_t discard_whole(struct range *range, size_t wanted)
 {
 	size_t given = 0;
 
 	/* Each turn takes one chunk off this list, where other threads may put new ones. */
-	for (size_t turns = most / CHUNK_PAGES; turns > 0 && range->dirty > wanted; turns--) {
+	for (ptrdiff_t turns = MOST_WORK / WHOLE_WORK;
+	     turns > 0 && range->dirty > wanted && range->work > 0; turns--) {
 		struct chunk *chunk = range->lists[PAGE_MAX_ORDER];
 
 		if (!chunk)
@@ -226,64 +238,71 @@ static size_t discard_whole(struct range *range, size_t wanted, size_t most)
  * call continues where this one ended. Pages above that number that are left after every chunk was
  * searched cannot be returned, and cause no further search.
  */
-static void discard_parts(struct range *range, size_t wanted, size_t left)
+static void discard_parts(struct range *range, size_t wanted)
 {
-	left -= discard_whole(range, wanted, left);
+	discard_whole(range, wanted);
 	for (uint32_t n = range->nr_chunks; n > 0 && range->dirty > wanted; n--) {
 		struct chunk *chunk = &range->chunks[range->cursor % range->nr_chunks];
 
-		if (left < CHUNK_PAGES) {
+		if (range->work <= 0) {
 			range->stuck = 0; /* The next call goes on. */
 			return;
 		}
 		range->cursor++;
 		if (chunk->nr_dirty && may_part(range, chunk))
-			left -= discard_dirty(range, chunk);
+			discard_dirty(range, chunk);
 	}
 	range->stuck = range->dirty > wanted ? range->dirty : 0;
 }
 
 /* Dirty pages that may stay in parts of chunks: a program that uses much memory soon uses more
  * again, and huge pages are worth more to it than their free parts. */
-static size_t keep_parts(const struct range *range)
+static size_t keep_parts(const struct range *range, size_t always)
 {
-	return larger(keep_pages(PAGE_KEEP_PARTS), range->used / 4);
+	return larger(keep_pages(always), range->used / 4);
 }
 
-static void discard_surplus_parts(struct range *range, size_t kept, size_t most)
+static void discard_surplus_parts(struct range *range, size_t kept, size_t parts)
 {
-	size_t parts = keep_parts(range);
-
 	range->stuck = smaller(range->stuck, range->dirty);
 	if (range->dirty - range->stuck > kept + parts)
-		discard_parts(range, kept + parts / 2, most);
+		discard_parts(range, kept + parts / 2);
 }
 
-void range_given(struct range *range, struct chunk *chunk)
+void range_given(struct range *range, struct chunk *chunk, unsigned int order)
 {
-	size_t kept = keep_for_return(range);
+	uint32_t now = os_now_ms();
+	size_t kept = keep_for_return(range, now), whole = kept + keep_pages(PAGE_KEEP_CHUNKS);
 
 	if (chunk->nr_free == CHUNK_PAGES && chunk->advice == CHUNK_PARTS)
 		make_whole(range, chunk);
 	if (os_load_relaxed(&decay_time.by_thread))
 		return;
-	if (chunk->nr_free == CHUNK_PAGES && range->dirty > kept + keep_pages(PAGE_KEEP_CHUNKS))
+	allow_work(range, now, range->dirty > whole ? (size_t)1 << order : 0);
+	if (chunk->nr_free == CHUNK_PAGES && range->dirty > whole && range->work > 0)
 		discard_dirty(range, chunk);
 	else if (chunk->nr_free == CHUNK_PAGES) /* All of it can go, if parts could not. */
 		range->stuck -= smaller(range->stuck, CHUNK_PAGES);
-	discard_surplus_parts(range, kept, STEP);
+	/* Free chunks for which there was no work when they became free. */
+	if (range->dirty > whole + MOST_WORK)
+		discard_whole(range, whole);
+	discard_surplus_parts(range, kept, keep_parts(range, PAGE_KEEP_PARTS));
 }
 
 bool page_decay(unsigned int node)
 {
 	struct range *range = &ranges[node];
-	size_t kept, most = STEP;
+	uint32_t now = os_now_ms();
+	size_t kept;
 
 	if (!os_trylock(&range->lock))
 		return true;
-	kept = keep_for_return(range);
-	most -= discard_whole(range, kept + keep_pages(PAGE_KEEP_CHUNKS), most);
-	discard_surplus_parts(range, kept, most);
+	kept = keep_for_return(range, now);
+	allow_work(range, now, 0);
+	discard_whole(range, kept + keep_pages(PAGE_KEEP_CHUNKS));
+	/* What is free for long is not needed: of a quiet program as little stays as of whole
+	 * chunks. */
+	discard_surplus_parts(range, kept, keep_parts(range, PAGE_KEEP_CHUNKS));
 	range_unlock(range);
 	return kept != 0;
 }
@@ -295,8 +314,8 @@ static size_t trim_whole(struct range *range, size_t wanted)
 
 	do {
 		os_lock(&range->lock);
-		now = discard_whole(range, range->dirty - smaller(range->dirty, wanted - given),
-				    STEP);
+		range->work = STEP;
+		now = discard_whole(range, range->dirty - smaller(range->dirty, wanted - given));
 		range_unlock(range);
 		given += now;
 	} while (now && given < wanted);
@@ -307,21 +326,20 @@ static size_t trim_whole(struct range *range, size_t wanted)
  * undo it. */
 static size_t trim_parts(struct range *range, size_t wanted)
 {
-	size_t given = 0, now;
+	size_t given = 0;
 	uint32_t i = 0;
 	bool more;
 
 	do {
 		os_lock(&range->lock);
-		for (now = 0;
-		     i < range->nr_chunks && now + CHUNK_PAGES <= STEP && given + now < wanted; i++)
+		range->work = STEP;
+		for (; i < range->nr_chunks && range->work > 0 && given < wanted; i++)
 			if (range->chunks[i].nr_dirty) {
 				may_part(range, &range->chunks[i]);
-				now += discard_dirty(range, &range->chunks[i]);
+				given += discard_dirty(range, &range->chunks[i]);
 			}
 		more = i < range->nr_chunks;
 		range_unlock(range);
-		given += now;
 	} while (more && given < wanted);
 	return given;
 }
@@ -340,7 +358,6 @@ static size_t dirty_pages(struct range *range)
 static void forget_peak(struct range *range)
 {
 	os_lock(&range->lock);
-	range->kept = range->dirty;
 	decay_forget(&range->decay, range->used + range->dirty);
 	os_unlock(&range->lock);
 }

@@ -286,7 +286,7 @@ void page_free(struct slab *slab, unsigned int order)
 	range->dirty += (size_t)1 << order;
 	range->used -= (size_t)1 << order;
 	range_relist(range, chunk);
-	range_given(range, chunk);
+	range_given(range, chunk, order);
 	range_unlock(range);
 }
 

@@ -55,13 +55,11 @@
 #define PAGE_KEEP_CHUNKS ((size_t)4 << 20)
 #define PAGE_KEEP_PARTS	 ((size_t)16 << 20)
 /*
- * The most bytes that one call returns, 1 to 3 ms in pages of 4 KiB; and the milliseconds, or the
- * freed runs, after which the kept memory shrinks by so much again. A flush of the usual sheaf
- * frees fewer runs.
+ * The most bytes that one call returns, in whole chunks: 0.5 ms if these are huge pages, 3 ms in
+ * pages of 4 KiB. Half: memory that is freed faster than 2 GiB a second goes later; double: calls
+ * of 5 ms.
  */
-#define PAGE_DISCARD_MAX   ((size_t)32 << 20)
-#define PAGE_DISCARD_MS	   10
-#define PAGE_DISCARD_FREES 64
+#define PAGE_DISCARD_MAX ((size_t)32 << 20)
 /*
  * Bytes in use from which huge pages are advised: then a page fault costs 0.6 µs for each 4 KiB,
  * but one touched byte may cost 2 MiB, at most an eighth of this.

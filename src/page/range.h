@@ -32,9 +32,8 @@ struct range {
 	size_t returned;    /* to the system so far */
 	size_t stuck;	    /* dirty pages that could not go when all were tried */
 	struct decay decay; /* of the pages used */
-	uint32_t lowered;   /* when `kept` became less, in ms */
-	uint32_t frees;	    /* of runs since then */
-	size_t kept;	    /* dirty pages that may stay for a program that allocates again */
+	ptrdiff_t work;	    /* pages that calls may still return, less those beyond: discard.c */
+	uint32_t now;	    /* when that was counted, in ms */
 	struct {
 		size_t committed, used, free;
 	} shown;	 /* the last values for show.h; bytes */
@@ -72,7 +71,7 @@ void range_relist(struct range *range, struct chunk *chunk);
  */
 void range_grown(struct range *range, struct chunk *chunk);
 void range_taken(struct range *range, struct chunk *chunk);
-void range_given(struct range *range, struct chunk *chunk);
+void range_given(struct range *range, struct chunk *chunk, unsigned int order);
 
 /* The number of mappings beyond one for each range, and how many there may be. */
 struct range_splits {

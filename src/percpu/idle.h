@@ -39,7 +39,7 @@
  */
 #define IDLE_MS	     500
 #define IDLE_NOTE    64 /* a stamp changes at most this often, in ms */
-#define IDLE_AT_ONCE 16 /* rows that are emptied together: bounds one piece of work */
+#define IDLE_AT_ONCE 4	/* rows that are emptied together: bounds one piece of work */
 
 /* When slow paths last ran there, in ms; 0: not since it was emptied. */
 struct idle_stamps {

@@ -12,6 +12,7 @@
 #include "os/machine.h"
 #include "os/options.h"
 #include "os/section.h"
+#include "page/decay.h"
 #include "page/page.h"
 
 /* Leave the node only runs of one page, so that larger slabs cannot be allocated. */
@@ -62,7 +63,7 @@ static inline void pages_let_time_pass(void)
 static inline void pages_free_some(unsigned int calls)
 {
 	for (unsigned int i = 0; i < calls; i++) {
-		clock_pass_ms(PAGE_DISCARD_MS);
+		clock_pass_ms(DECAY_TICK_MS);
 		for (uint32_t node = 0; node < os.nr_nodes; node++)
 			page_free(page_alloc(node, 0), 0);
 	}

@@ -254,7 +254,7 @@ static void parts_that_could_not_go_go_later(void **state)
 	/* With slub_tiny they go at once. */
 	assert_int_equal(page_usage().dirty > CHUNKS * OS_HUGE, !os_options.tiny);
 	pages_let_time_pass();
-	pages_free_some(2 * CHUNKS * OS_HUGE / PAGE_DISCARD_MAX);
+	pages_free_some(8 * CHUNKS * OS_HUGE / PAGE_DISCARD_MAX);
 	dirty = page_usage().dirty;
 	page_trim();
 	range_splits.most = most;

@@ -17,7 +17,7 @@ enum {
 	MOST = 256 << 20, /* decay_most */
 	DECAY = 10000,	  /* decay, in ms */
 	MANY = MOST / OS_HUGE + 64,
-	CALLS = 2 + MANY / (PAGE_DISCARD_MAX / OS_HUGE)
+	CALLS = 2 + 2 * MANY / (PAGE_DISCARD_MAX / OS_HUGE)
 };
 
 static struct slab *runs[MANY * 2];
@@ -92,7 +92,7 @@ static size_t left_after(unsigned int ms, unsigned int calls)
 			page_decay(node);
 	}
 	for (unsigned int i = 0; i < CALLS; i++) {
-		clock_pass_ms(PAGE_DISCARD_MS);
+		clock_pass_ms(DECAY_TICK_MS);
 		page_decay(0);
 	}
 	return dirty() > always ? dirty() - always : 0;
@@ -236,7 +236,7 @@ static void many_frees_at_once_give_back_a_part(void **state)
 	(void)state;
 	free_halves();
 	before = dirty();
-	for (int i = 1; i < PAGE_DISCARD_FREES; i++)
+	for (int i = 1; i < 256; i++)
 		page_free(page_alloc(0, 0), 0);
 	assert_true(before - dirty() <= PAGE_DISCARD_MAX + MANY * OS_HUGE / 2 / 4);
 	free_other_halves();
