@@ -25,8 +25,7 @@ size_t decay_kept(struct decay *decay, size_t used, uint32_t now, uint32_t ms)
 
 	decay_used(decay, used);
 	if (!ms || passed >= (uint64_t)ms * FORGET_CURVES) {
-		decay_forget(decay, used);
-		decay->since = now;
+		decay_forget(decay, used, now);
 		return 0;
 	}
 	steps = passed * DECAY_STEPS / ms;

@@ -55,10 +55,11 @@ static inline void decay_used(struct decay *decay, size_t used)
  * stays. */
 size_t decay_kept(struct decay *decay, size_t used, uint32_t now, uint32_t ms);
 
-/* Forget the peak. */
-static inline void decay_forget(struct decay *decay, size_t used)
+/* Forget the peak: a curve begins now. */
+static inline void decay_forget(struct decay *decay, size_t used, uint32_t now)
 {
 	decay->fast = decay->slow = used;
+	decay->since = now;
 }
 
 /*

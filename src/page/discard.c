@@ -358,7 +358,7 @@ static size_t dirty_pages(struct range *range)
 static void forget_peak(struct range *range)
 {
 	os_lock(&range->lock);
-	decay_forget(&range->decay, range->used + range->dirty);
+	decay_forget(&range->decay, range->used + range->dirty, os_now_ms());
 	os_unlock(&range->lock);
 }
 

@@ -137,6 +137,28 @@ static void the_curve_of_any_time(void **state)
 		}
 }
 
+/* The time before it does not count. */
+static void a_trim_begins_a_curve(void **state)
+{
+	const size_t keep = 16 * OS_HUGE;
+
+	(void)state;
+	if (os_options.tiny)
+		skip();
+	begin();
+	take(64, LARGE);
+	give(64, LARGE);
+	clock_pass_ms(DECAY - DECAY / 10);
+	page_trim_to(keep);
+	assert_true(dirty() > keep - OS_HUGE);
+	for (unsigned int i = 0; i < CALLS; i++) {
+		clock_pass_ms(1);
+		page_decay(0);
+	}
+	assert_true(dirty() > keep - keep / 10);
+	page_trim();
+}
+
 /* At once, or never. */
 static void no_time_and_no_end(void **state)
 {
@@ -248,6 +270,7 @@ int main(void)
 		cmocka_unit_test(what_was_freed_lately_stays),
 		cmocka_unit_test(the_curve),
 		cmocka_unit_test(the_curve_of_any_time),
+		cmocka_unit_test(a_trim_begins_a_curve),
 		cmocka_unit_test(no_time_and_no_end),
 		cmocka_unit_test(whole_chunks_go_first),
 		cmocka_unit_test(no_more_than_the_limit_stays),
