@@ -31,7 +31,8 @@ size_t os_stack(char *text, size_t size) __attribute__((cold, noinline));
 
 /*
  * Does a signal handler run on this stack? For calls that could wait for what the interrupted
- * function holds. False also where the stack cannot be walked. O(depth of the stack).
+ * function holds. Where the stack cannot be walked: does it run on an alternate signal stack?
+ * O(depth of the stack).
  */
 bool os_stack_has_handler(void) __attribute__((cold, noinline));
 

@@ -196,6 +196,24 @@ static void not_in_a_handler(void **state)
 	assert_int_equal(dirty(), 0);
 }
 
+/* Too small for a walk of the stack. */
+static void not_in_a_handler_on_a_small_stack(void **state)
+{
+	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_ONSTACK}, usual;
+	static char memory[8192];
+	stack_t small = {.ss_sp = memory, .ss_size = sizeof(memory)}, before;
+
+	(void)state;
+	assert_int_equal(sigaltstack(&small, &before), 0);
+	sigaction(SIGUSR1, &action, &usual);
+	told_begin(&told);
+	raise(SIGUSR1);
+	assert_int_equal(told_end(&told), 1);
+	assert_non_null(strstr(told.text, "sheaf_trim(): called by a signal handler"));
+	sigaction(SIGUSR1, &usual, NULL);
+	sigaltstack(&before, NULL);
+}
+
 static void body(void)
 {
 	use_and_free();
@@ -231,9 +249,13 @@ static int tear_down(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(everything_goes),	cmocka_unit_test(some_may_stay),
-		cmocka_unit_test(every_cpu_is_reached), cmocka_unit_test(others_go_on),
-		cmocka_unit_test(not_in_a_handler),	cmocka_unit_test(in_a_child),
+		cmocka_unit_test(everything_goes),
+		cmocka_unit_test(some_may_stay),
+		cmocka_unit_test(every_cpu_is_reached),
+		cmocka_unit_test(others_go_on),
+		cmocka_unit_test(not_in_a_handler),
+		cmocka_unit_test(not_in_a_handler_on_a_small_stack),
+		cmocka_unit_test(in_a_child),
 	};
 
 	return cmocka_run_group_tests_name("trim", tests, set_up, tear_down);

@@ -14,6 +14,20 @@
 
 #include "os/linux/unwind.h"
 
+#define NO_ALTERNATE SIZE_MAX
+
+/* What is left of the alternate stack on which a signal handler runs: it may be too small for a
+ * walk. */
+static size_t alternate_room(void)
+{
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+	stack_t own;
+
+	if (sigaltstack(NULL, &own) || !(own.ss_flags & SS_ONSTACK))
+		return NO_ALTERNATE;
+	return here - (uintptr_t)own.ss_sp;
+}
+
 #if defined(DLFO_STRUCT_HAS_EH_DBASE)
 
 /* Absent before glibc 2.35. */
@@ -147,14 +161,9 @@ size_t os_stack_frame(char *text, size_t size, uintptr_t ip)
 				offset);
 }
 
-/* The alternate stack of a signal handler may be too small for a walk. */
 static bool has_room(void)
 {
-	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
-	stack_t own;
-
-	return sigaltstack(NULL, &own) || !(own.ss_flags & SS_ONSTACK) ||
-	       here - (uintptr_t)own.ss_sp >= WALK_BYTES;
+	return alternate_room() >= WALK_BYTES;
 }
 
 static _Unwind_Reason_Code stop_at_once(struct _Unwind_Context *context, void *unused)
@@ -224,10 +233,12 @@ static _Unwind_Reason_Code find_handler(struct _Unwind_Context *context, void *f
 
 bool os_stack_has_handler(void)
 {
+	size_t room = alternate_room();
 	bool found = false;
 
-	if (_dl_find_object && has_room())
-		_Unwind_Backtrace(find_handler, &found);
+	if (!_dl_find_object || room < WALK_BYTES)
+		return room != NO_ALTERNATE;
+	_Unwind_Backtrace(find_handler, &found);
 	return found;
 }
 
@@ -254,7 +265,7 @@ size_t os_stack(char *text, size_t size)
 
 bool os_stack_has_handler(void)
 {
-	return false;
+	return alternate_room() != NO_ALTERNATE;
 }
 
 unsigned int os_stack_walk(uintptr_t *ip, unsigned int n)
