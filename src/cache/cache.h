@@ -50,7 +50,7 @@ struct kmem_cache {
 	struct sheaf_calls calls;
 	char *name; /* NULL: destroyed. What precedes the name: list.c */
 	slab_flags_t flags;
-	uint32_t nr_names;
+	uint32_t nr_names; /* sheaf_trim() reads it without the lock */
 	struct kmem_cache *next;
 	uint8_t unmergeable;
 	uint8_t rcu_begun;    /* sheaf.rcu exists, or a thread is creating it */

@@ -235,7 +235,7 @@ static struct kmem_cache *create(const char *name, size_t size, struct kmem_cach
 	if (mergeable(args, flags))
 		s = list_find(size, alignment(size, args->align, flags), flags);
 	if (s) {
-		s->nr_names++;
+		os_store_relaxed(&s->nr_names, s->nr_names + 1);
 		if (s->sheaf.slab.object_size < size)
 			s->sheaf.slab.object_size = (uint32_t)size;
 		publish_alias(s, name);

@@ -144,7 +144,8 @@ static bool give_up_name(struct kmem_cache *s)
 	os_lock(&caches.lock);
 	known = s->nr_names != 0;
 	if (known) {
-		last = --s->nr_names == 0;
+		os_store_relaxed(&s->nr_names, s->nr_names - 1);
+		last = s->nr_names == 0;
 		s->sheaf.quiet = last;
 		if (last)
 			list_hide(s);
