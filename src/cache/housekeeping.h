@@ -23,7 +23,9 @@
  * Invariants
  *  K1. One thread at a time does a round; others go on without it. fork() waits for its end, so
  *      that no page is on its way in a child.
- *  K2. A round begins with no lock held and nothing in hand, and waits for no other thread.
+ *  K2. A round begins with no lock held and nothing in hand, and waits for no other thread but for
+ *      short sections of a node's page lock: after each piece of memory that returned, it takes
+ *      that lock again.
  *  K3. Caches are visited with OS_RANK_CACHES held, by try-lock: they do not go meanwhile. No
  *      function of the program runs there.
  *
