@@ -335,6 +335,8 @@ static size_t trim_parts(struct range *range, size_t wanted)
 		range->work = STEP;
 		for (; i < range->nr_chunks && range->work > 0 && given < wanted; i++)
 			if (range->chunks[i].nr_dirty) {
+				/* Its pages may be such that none can go. */
+				range->work -= CALL_WORK;
 				may_part(range, &range->chunks[i]);
 				given += discard_dirty(range, &range->chunks[i]);
 			}
