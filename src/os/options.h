@@ -90,7 +90,7 @@
 	NUMBER(decay, "decay=", 0, 3600000, 10000,                                                 \
 	       "milliseconds until 1 % is left of the free memory that was in use")                \
 	NUMBER(decay_most, "decay_most=", 0, 1 << 20, 256,                                         \
-	       "at most N MiB of free memory wait for that time")                                  \
+	       "N MiB of free memory may wait for that time")                                      \
 	SWITCH(background, "background", "return free memory in a thread, not in calls")           \
 	NUMBER(rcu_delay, "rcu_delay=", 1, 3600000, 50,                                            \
 	       "milliseconds that a partly filled sheaf of retired objects may wait")              \

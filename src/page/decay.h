@@ -5,8 +5,8 @@
  *
  *   free pages that stay
  *   100 % |`-.
- *         |   `.                    1 s: 83 %      5 s: 14 %
- *         |     `.                  2.5 s: 49 %   10 s: 1 %     (with decay=10000)
+ *         |   `.                    1 s: 85 %      5 s: 14 %
+ *         |     `.                  2.5 s: 48 %   10 s: 1 %     (with decay=10000)
  *         |       `-._
  *         +------------`--------    time since the peak
  *

@@ -137,6 +137,23 @@ static void the_curve_of_any_time(void **state)
 		}
 }
 
+/* As the documents say. */
+static void the_curve_in_percent(void **state)
+{
+	const struct {
+		uint32_t ms;
+		size_t percent;
+	} at[] = {{1000, 85}, {2500, 48}, {5000, 14}, {10000, 0}};
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(at) / sizeof(*at); i++) {
+		struct decay decay = {.since = 0};
+
+		decay_used(&decay, 1000000);
+		assert_int_equal(decay_kept(&decay, 0, at[i].ms, DECAY) / 10000, at[i].percent);
+	}
+}
+
 /* The time before it does not count. */
 static void a_trim_begins_a_curve(void **state)
 {
@@ -270,6 +287,7 @@ int main(void)
 		cmocka_unit_test(what_was_freed_lately_stays),
 		cmocka_unit_test(the_curve),
 		cmocka_unit_test(the_curve_of_any_time),
+		cmocka_unit_test(the_curve_in_percent),
 		cmocka_unit_test(a_trim_begins_a_curve),
 		cmocka_unit_test(no_time_and_no_end),
 		cmocka_unit_test(whole_chunks_go_first),
