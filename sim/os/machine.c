@@ -52,7 +52,7 @@ unsigned int os_row(void)
 {
 	unsigned int cpu = os_cpu();
 
-	if (!os_options.index_mm_cid || os.nr_nodes > 1)
+	if (!os_options.index_mm_cid || os.nr_cpu_nodes > 1)
 		return cpu;
 	if (!sim.mm_cids[cpu])
 		sim.mm_cids[cpu] = (uint16_t)++sim.nr_mm_cids;

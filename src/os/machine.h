@@ -2,9 +2,9 @@
 /*
  * What the machine is: CPUs, nodes, last-level caches, and which per-CPU backend runs.
  *
- * A row is the index of a CPU's slots: its cpu_id where there are several nodes (so that a row
- * belongs to one node) or few CPUs, else its mm_cid (so that memory follows running threads, not
- * possible CPUs). Distance belongs to the CPU: an mm_cid does not say which CPUs share a cache.
+ * A row is the index of a CPU's slots: its cpu_id where several nodes have CPUs (so that a row
+ * belongs to one node) or CPUs are few, else its mm_cid (so that memory follows running threads,
+ * not possible CPUs). Distance belongs to the CPU: an mm_cid does not say which CPUs share a cache.
  *
  * On the trylock backend each node has OS_STAND_INS additional rows that belong to no CPU. Their
  * slots replace a slot that is locked by a preempted thread. Without them, other threads on that
@@ -15,7 +15,8 @@
  *  M2. Every row that a section can compute, and every number that os_cpu() returns, is below
  *      os.nr_cpus. If the system has, or may have, CPU numbers beyond, no section runs: rows are
  *      then CPU numbers modulo os.nr_cpus.
- *  M3. If there are several nodes, a row is a CPU, and node_of_row is its node.
+ *  M3. node_of_row is the node of the CPUs that compute the row. If several nodes have CPUs, a row
+ *      is a CPU.
  *
  * Callers: every layer.
  */
@@ -68,6 +69,7 @@ struct os_machine {
 	uint32_t nr_rows;      /* of nr_cpus CPUs, and after these nr_stand_ins of each node */
 	uint32_t nr_stand_ins; /* as many as fit into OS_MAX_ROWS */
 	uint32_t nr_nodes;
+	uint32_t nr_cpu_nodes; /* those with CPUs: others have only memory, or nothing */
 	uint32_t quota;	       /* CPUs whose time its control group then had; 0: all */
 	uint32_t nr_allowed;   /* CPUs on which it was allowed to run then; at most the quota */
 	uint32_t node_allowed; /* CPUs of the node that has most of them */

@@ -46,7 +46,7 @@ void os_find_places(void)
 {
 	unsigned int first = 0;
 
-	os.nr_allowed = os.node_allowed = 0;
+	os.nr_allowed = os.node_allowed = os.nr_cpu_nodes = 0;
 	for (unsigned int cpu = 0; cpu < os.nr_cpus; cpu++)
 		os.place_of[cpu].llc_end = 0;
 	for (unsigned int node = 0; node < os.nr_nodes; node++) {
@@ -57,6 +57,7 @@ void os_find_places(void)
 			if (os.node_of_row[cpu] == node && !os.place_of[cpu].llc_end)
 				place_near(cpu);
 		first += os.node[node].n;
+		os.nr_cpu_nodes += os.node[node].n != 0;
 		allowed = allowed_of(node);
 		os.nr_allowed += allowed;
 		os.node_allowed = allowed > os.node_allowed ? allowed : os.node_allowed;

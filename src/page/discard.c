@@ -185,7 +185,7 @@ static size_t keep_most(void)
 {
 	if (os_options.tiny)
 		return 0;
-	return ((size_t)os_options.decay_most << 20 >> OS_PAGE_SHIFT) / os.nr_nodes;
+	return ((size_t)os_options.decay_most << 20 >> OS_PAGE_SHIFT) / os.nr_cpu_nodes;
 }
 
 /* Dirty pages that may stay because programs often soon allocate freed memory again. */

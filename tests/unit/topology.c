@@ -15,6 +15,7 @@
 #include "kit/told.h"
 #include "kit/unit.h"
 #include "os/machine.h"
+#include "page/page.h"
 
 enum {
 	NR_OBJECTS = 2000
@@ -62,6 +63,23 @@ static void an_old_kernel(void)
 	CHECK(os.nr_nodes == 2 && os.memory_of_node[0] == 0 && os.memory_of_node[1] == 1);
 }
 
+/* Which rows there are depends on the nodes that have CPUs, not on those that only have memory. */
+static void rows_of_one_node_of_cpus(void)
+{
+	uint32_t alone;
+
+	invent("possible=0-1023;node0=0-15;memory=0");
+	os_init();
+	alone = os.id_offset;
+	CHECK(os.nr_nodes == 1);
+	invent("possible=0-1023;node0=0-15;node1=;memory=0-1");
+	os_init();
+	CHECK(os.nr_nodes == 2 && os.id_offset == alone);
+	invent("possible=0-1023;node0=0-7;node1=8-15;memory=0-1");
+	os_init();
+	CHECK(os.nr_nodes == 2 && os.id_offset == RSEQ_CPU_ID);
+}
+
 static void nothing_is_said(void)
 {
 	invent("possible=");
@@ -75,6 +93,7 @@ static void nodes_are_found(void **state)
 	assert_int_equal(in_child(four_nodes), 0);
 	assert_int_equal(in_child(holes_between_nodes), 0);
 	assert_int_equal(in_child(an_old_kernel), 0);
+	assert_int_equal(in_child(rows_of_one_node_of_cpus), 0);
 	assert_int_equal(in_child(nothing_is_said), 0);
 }
 
@@ -110,6 +129,33 @@ static void use_invented(void)
 
 	use_everywhere(s);
 	empty_and_destroy(s);
+}
+
+/* One node has all CPUs, and another one only memory. */
+static void on_memory_alone(void)
+{
+	static void *objects[NR_OBJECTS];
+	struct kmem_cache *s;
+
+	invent("possible=0-1023;node0=0-1023;node1=;memory=0-1");
+	CHECK(setenv("SHEAF_OPTIONS", "", 1) == 0);
+	s = make("memory-alone", 64, no_samples());
+	CHECK(os.nr_nodes == 2);
+	use_everywhere(s);
+	for (unsigned int i = 0; i < NR_OBJECTS; i++) {
+		objects[i] = kmem_cache_alloc_node(s, GFP_KERNEL, 1);
+		CHECK(objects[i] && page_node(objects[i]) == 1);
+	}
+	for (unsigned int i = 0; i < NR_OBJECTS; i++)
+		kmem_cache_free(s, objects[i]);
+	use_everywhere(s);
+	empty_and_destroy(s);
+}
+
+static void a_node_has_only_memory(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(on_memory_alone), 0);
 }
 
 /* More CPU numbers than rows. */
@@ -199,6 +245,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nodes_are_found),
+		cmocka_unit_test(a_node_has_only_memory),
 		cmocka_unit_test(cpus_beyond_the_tables),
 		cmocka_unit_test(the_cpuset_changes),
 	};

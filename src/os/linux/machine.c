@@ -92,8 +92,13 @@ static void choose_backend(bool rows_known)
 {
 	os.obstacle = rseq_obstacle(rows_known);
 	os.backend = os.obstacle ? OS_BACKEND_TRYLOCK : OS_BACKEND_RSEQ;
+}
+
+/* Once it is known which nodes have CPUs. */
+static void choose_rows(void)
+{
 	os.id_offset = RSEQ_CPU_ID;
-	if (!os.obstacle && os.nr_nodes == 1 &&
+	if (!os.obstacle && os.nr_cpu_nodes == 1 &&
 	    getauxval(AT_RSEQ_FEATURE_SIZE) >= RSEQ_MM_CID_END &&
 	    (os_options.index_mm_cid || (os.nr_cpus > FEW_CPUS && !os_options.index_cpu_id)))
 		os.id_offset = RSEQ_MM_CID;
@@ -147,6 +152,7 @@ void os_init(void)
 	choose_backend(rows_known);
 	os.rcu_by_rseq = os.backend == OS_BACKEND_RSEQ && !os.watched;
 	os_find_places();
+	choose_rows();
 	/* Other programs rarely need it, and a sandbox may not expect the system call. */
 	if (*os_options.slab_debug)
 		find_thread_number();
