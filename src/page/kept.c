@@ -12,6 +12,8 @@
  *   a CPU: store the run, then read its bit, and set it if it is clear
  *   trim:  clear the bit, then read the cells
  *
+ * A forked child sets all bits: a vanished thread may have stored a run without its bit.
+ *
  * Locks: none. Callers: as page.h.
  */
 #include "os/atomic.h"
@@ -153,4 +155,10 @@ void page_age_kept(unsigned int row)
 	for (unsigned int order = 0; order <= KEEP_ORDER; order++)
 		for (unsigned int i = 0; i < nr_cells(order); i++)
 			age_cell(&cells[row].kept[order][i], order);
+}
+
+void page_kept_after_fork(void)
+{
+	for (unsigned int row = 0; row < os.nr_cpus; row++)
+		used[row / 64] |= UINT64_C(1) << row % 64;
 }

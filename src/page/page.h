@@ -133,6 +133,8 @@ struct slab *page_take_kept(unsigned int node, unsigned int order);
 void page_free_kept(void);
 /* Free the runs of this row that nobody took since the last such call. */
 void page_age_kept(unsigned int row);
+/* In a forked child: the next call of it looks at every CPU. */
+void page_kept_after_fork(void);
 
 /* The run that contains this address, or NULL if it is a free page or not the library's. */
 struct slab *page_slab(const void *address);

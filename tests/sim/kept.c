@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Runs that CPUs keep (src/page/kept.c): a trim when all is quiet finds each of them, in whatever
- * order CPUs stored and took them beside earlier trims; and its steps depend on the CPUs that have
- * stored some, not on those that there are.
+ * order CPUs stored and took them beside earlier trims; so does one in a forked child, wherever the
+ * other threads were; and its steps depend on the CPUs that have stored some, not on those that
+ * there are.
  */
 #include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "os/machine.h"
 #include "page/page.h"
 #include "sim/sim.h"
+#include "sim/state.h"
 #include <sheaf/slab.h>
 
 enum {
@@ -17,6 +21,7 @@ enum {
 	ROUNDS = 12,
 	ORDERS = 3,
 	CPUS = 384,
+	LATEST = 200,	  /* most steps before a fork, and before the first run is stored */
 	MOST_STEPS = 250, /* with runs of one CPU: 81 cells of it, and a free */
 };
 
@@ -52,6 +57,45 @@ static int run(void *data)
 	page_free_kept();
 	if (page_usage().used != before)
 		sim_fail("%zu bytes are kept after a trim", page_usage().used - before);
+	return 0;
+}
+
+/* The other fibres are threads that vanished. */
+static void trim_in_child(void)
+{
+	sim.config.switching = sim.config.migration = 0;
+	page_free_kept();
+	for (unsigned int order = 0; order < ORDERS; order++)
+		if (page_take_kept(os_node(), order))
+			sim_fail("a run is kept after a trim in a forked child");
+}
+
+static void fork_beside(unsigned int fibre, void *unused)
+{
+	pid_t child;
+	int status;
+
+	for (unsigned int steps = sim_below(LATEST); steps > 0; steps--)
+		os_cpu();
+	if (fibre) {
+		use(fibre, unused);
+		return;
+	}
+	child = fork();
+	if (child == 0) {
+		trim_in_child();
+		_exit(0);
+	}
+	if (waitpid(child, &status, 0) != child || status)
+		sim_fail("the forked child failed");
+}
+
+static int run_forking(void *data)
+{
+	sim_start(data);
+	if (!kmem_cache_create("first-use", 64, NULL, 0))
+		sim_fail("no memory");
+	sim_run(FIBRES, fork_beside, NULL);
 	return 0;
 }
 
@@ -97,6 +141,7 @@ int main(void)
 		config.switching = SIM_ALWAYS >> config.seed % 7;
 		config.migration = SIM_ALWAYS / 16;
 		failed += sim_in_child(run, &config, &hash) != 0;
+		failed += sim_in_child(run_forking, &config, &hash) != 0;
 	}
 	config.migration = 0;
 	config.cpus = CPUS;
