@@ -9,8 +9,9 @@
  *  5. the sheaves are ours; wait for those in other hands; take those in the barn; clear stop.
  *
  * stop stays set until then; otherwise a sheaf that moves from the barn into a slot already emptied
- * would be missed. A thread that takes a sheaf from a cell reads stop again after it has put the
- * cell in transit, and leaves the sheaf there if stop is set.
+ * would be missed. A thread that takes a full sheaf from a cell reads stop again after it has put
+ * the cell in transit, and leaves the sheaf there if stop is set. An empty one may leave: with it a
+ * drain misses no object.
  *
  * A drain of rcu_free sheaves has its own stop word, so that allocations and frees go on as usual.
  * It drains all caches that are due, so that they share two membarriers.

@@ -80,7 +80,7 @@ struct sheaf_source_ops {
 	/* Take a sheaf whose grace period has passed, for an allocation on this CPU; or return
 	 * NULL. The caller shows it. */
 	struct sheaf *(*take)(struct sheaf_source *source);
-	/* For a drain: all of those, linked by `next`. */
+	/* For a drain: all of those whose grace period had passed at the call, linked by `next`. */
 	struct sheaf *(*take_all)(struct sheaf_source *source);
 	/*
 	 * Call visit for every sheaf, of a quiet cache; waits: its grace period has not passed yet.

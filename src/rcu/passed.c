@@ -34,11 +34,11 @@ static struct sheaf *freed(struct sheaf_rcu *rcu, struct sheaf *sheaf)
 	return sheaf;
 }
 
-/* Take one from this queue or another queue of the node. */
-static struct sheaf *take_sheaf(struct sheaf_rcu *rcu, unsigned int first)
+/* Take one that has passed when numbers up to `done` have passed, from this queue or another queue
+ * of the node. */
+static struct sheaf *take_sheaf(struct sheaf_rcu *rcu, unsigned int first, uint64_t done)
 {
 	unsigned int begin = first / rcu->per_node * rcu->per_node;
-	uint64_t done = grace_done(rcu->user.grace);
 
 	for (unsigned int i = 0; i < rcu->per_node; i++) {
 		unsigned int at = begin + (first - begin + i) % rcu->per_node;
@@ -60,7 +60,7 @@ static struct sheaf *take_here(struct sheaf_source *source)
 	struct sheaf_rcu *rcu = of_source(source);
 	unsigned int mine = (unsigned int)(rcu_queue_of_row(rcu, os_row()) - rcu->queues);
 
-	return take_sheaf(rcu, mine);
+	return take_sheaf(rcu, mine, grace_done(rcu->user.grace));
 }
 
 static void poll_sheaves(struct sheaf_source *source)
@@ -102,13 +102,16 @@ static void flush_queue(struct sheaf_rcu *rcu, struct rcu_queue *queue, uint64_t
 	}
 }
 
+/* Of those that have passed now: others may retire objects, and grace periods pass, for as long as
+ * this runs. */
 static struct sheaf *take_all(struct sheaf_source *source)
 {
 	struct sheaf_rcu *rcu = of_source(source);
+	uint64_t done = grace_done(rcu->user.grace);
 	struct sheaf *list = NULL, *sheaf;
 
 	for (uint32_t node = 0; node < os.nr_nodes; node++)
-		while ((sheaf = take_sheaf(rcu, node * rcu->per_node)) != NULL) {
+		while ((sheaf = take_sheaf(rcu, node * rcu->per_node, done)) != NULL) {
 			sheaf->next = list;
 			list = sheaf;
 		}

@@ -23,6 +23,8 @@
 #include "os/options.h"
 #include "page/map.h"
 #include "page/pool.h"
+#include "percpu/sheaf.h"
+#include "rcu/rcu_free.h"
 
 enum {
 	MANY = 1000,
@@ -128,6 +130,61 @@ static void what_has_passed_is_allocated_again(void **state)
 		assert_true(look(s).sheaf_flush == 0);
 	}
 	kmem_cache_free_bulk(s, MANY - 120, (void **)again);
+	destroy(s);
+}
+
+static struct {
+	struct kmem_cache *s;
+	struct item *items[MANY];
+	unsigned int next;
+	bool busy;
+} steady;
+
+/* As many as are taken are retired, and their grace period passes at once. */
+static void retire_again(struct sheaf_cache *cache, void **objects, unsigned int n)
+{
+	(void)cache, (void)objects;
+	if (steady.busy)
+		return;
+	steady.busy = true;
+	for (unsigned int i = 0; i < n && steady.next < MANY; i++)
+		kmem_cache_free_rcu(steady.s, steady.items[steady.next++]);
+	by_hand_pass();
+	by_hand_pass();
+	steady.busy = false;
+}
+
+static void drains_take_what_had_passed(void **state)
+{
+	static struct item *items[MANY];
+	struct kmem_cache *s = steady.s = make_items("rcu-steady", 0);
+	uint64_t waiting, passed, taken = 0;
+	struct sheaf *list, *next;
+	struct sheaf_rcu *rcu;
+
+	(void)state;
+	needs(NEED_SHEAVES);
+	fill(s, items, MANY);
+	fill(s, steady.items, MANY);
+	for (unsigned int i = 0; i < MANY; i++)
+		kmem_cache_free_rcu(s, items[i]);
+	by_hand_pass();
+	by_hand_pass();
+	rcu = sheaf_rcu_of(&s->sheaf);
+	assert_non_null(rcu);
+	sheaf_rcu_count(&s->sheaf, &waiting, &passed);
+	assert_true(passed > 0);
+	rcu->passed = retire_again;
+	list = rcu->source.ops->take_all(&rcu->source);
+	rcu->passed = NULL;
+	for (; list; list = next) {
+		next = list->next;
+		taken += list->size;
+		sheaf_flush(&s->sheaf, list, "a drain");
+		sheaf_release(&s->sheaf, list);
+	}
+	assert_in_range(taken, 1, passed);
+	kmem_cache_free_bulk(s, MANY - steady.next, (void **)&steady.items[steady.next]);
 	destroy(s);
 }
 
@@ -806,6 +863,7 @@ int main(void)
 		cmocka_unit_test(providers),
 		cmocka_unit_test(nothing_is_used_before_its_grace_period),
 		cmocka_unit_test(what_has_passed_is_allocated_again),
+		cmocka_unit_test(drains_take_what_had_passed),
 		cmocka_unit_test(what_has_passed_is_prefilled),
 		cmocka_unit_test(a_barrier_frees_everything),
 		cmocka_unit_test(destroy_waits_for_what_is_retired),
