@@ -66,6 +66,11 @@ static void unified_groups(void **state)
 	write_file("a/b/cpu.max", "250000 100000\n");
 	assert_int_equal(cgroup_memory_of(root, "0::/a/b\n"), 268435456);
 	assert_int_equal(cgroup_cpus_of(root, "0::/a/b\n"), 3);
+	/* Less, before the kernel slows it down. */
+	write_file("a/b/memory.high", "max\n");
+	assert_int_equal(cgroup_memory_of(root, "0::/a/b\n"), 268435456);
+	write_file("a/b/memory.high", "134217728\n");
+	assert_int_equal(cgroup_memory_of(root, "0::/a/b\n"), 134217728);
 	/* No more than those around it. */
 	write_file("a/memory.max", "1000000\n");
 	write_file("a/cpu.max", "100000 100000\n");

@@ -27,9 +27,13 @@ static size_t number_in(const char *group, const char *file, size_t *second)
 	return first;
 }
 
+/* Above memory.high the kernel slows the group down, so it is not memory to be counted on. */
 static size_t memory_in(const char *group, bool unified)
 {
-	return number_in(group, unified ? "memory.max" : "memory.limit_in_bytes", NULL);
+	size_t most = number_in(group, unified ? "memory.max" : "memory.limit_in_bytes", NULL),
+	       high = unified ? number_in(group, "memory.high", NULL) : SIZE_MAX;
+
+	return most < high ? most : high;
 }
 
 static size_t cpus_in(const char *group, bool unified)
