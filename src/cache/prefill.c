@@ -203,7 +203,7 @@ SHEAF_PUBLIC int kmem_cache_refill_sheaf(struct kmem_cache *s, gfp_t gfp,
 	if (size <= sheaf->size)
 		return 0;
 	gfp = gfp_of_sheaf(s, gfp);
-	if (size <= sheaf->capacity) {
+	if (size <= sheaf_room(sheaf)) {
 		unsigned int had = sheaf->size;
 		bool done = fill_sheaf(s, sheaf, gfp, size);
 

@@ -85,6 +85,9 @@ struct sheaf {
 	void *objects[];
 };
 
+/* In `capacity`: of an oversize sheaf, which no cache keeps (src/percpu/prefill.h). */
+#define SHEAF_OVERSIZE (1u << 31)
+
 #define SHEAF_SIZE_BITS 13
 #define SHEAF_SIZE	((1u << SHEAF_SIZE_BITS) - 1)
 #define SHEAF_POP	(UINT64_C(1) << SHEAF_SIZE_BITS)

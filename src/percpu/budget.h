@@ -10,11 +10,14 @@
  * until the sum is no longer above it. Sheaves that a CPU works with are made all the same: main,
  * spare and rcu_free, and one for each other node. Retired objects wait in their sheaves, too, and
  * the program may hold prefilled ones. Without these, a cache would allocate objects one by one, or
- * fail.
+ * fail. An oversize prefilled sheaf does not count: its objects are the program's, as if it had
+ * allocated them in bulk, and it must not keep other caches from their barns.
  *
  * Invariants
- *  J1. `used` is the sum, over every sheaf from the pool, of its capacity times the stride of its
- *      cache's objects.
+ *  J1. `used` is the sum, over every sheaf of a cache but oversize ones, of its capacity times the
+ *      stride of the cache's objects. Sheaves that belong to no cache do not count (src/rcu/any.c).
+ *      In a forked child, what vanished threads had in hand still counts, because that memory is
+ *      lost.
  *  J2. While `used` is above the limit, no sheaf enters a barn but in the place of one that leaves
  *      it, and allocations free the sheaves that they empty (but for signal handlers: nolock.h).
  *

@@ -93,7 +93,7 @@ struct sheaf *prefill_lend(struct sheaf_cache *cache, struct sheaf *sheaf, unsig
 
 struct sheaf *prefill_lend_oversize(struct sheaf_cache *cache, unsigned int n)
 {
-	struct sheaf *sheaf = lend(cache, sheaf_make(cache, n));
+	struct sheaf *sheaf = lend(cache, sheaf_make(cache, n | SHEAF_OVERSIZE));
 
 	stat_add(&cache->slab, STAT_sheaf_prefill_oversize, sheaf != NULL);
 	return sheaf;

@@ -9,7 +9,8 @@
  *      hand (H3). `lent_by` is its cache's handle until the sheaf is returned, and then NULL.
  *  F2. The section that takes a sheaf out of a slot lends it, as a pop does with objects.
  *  F3. A sheaf whose capacity is not the cache's (an oversize one, or one of an old capacity) is
- *      emptied and freed when it is returned, never parked (H4).
+ *      emptied and freed when it is returned, never parked (H4). SHEAF_OVERSIZE in the capacity of
+ *      an oversize one differs from every capacity that the cache may get meanwhile.
  *  F4. Its objects count as alloc_fastpath when they move into it from a sheaf or a slab, and as
  *      free_fastpath when they are returned.
  *

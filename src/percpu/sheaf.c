@@ -28,8 +28,9 @@ static size_t sheaf_bytes(unsigned int capacity)
 void sheaf_release(struct sheaf_cache *cache, struct sheaf *sheaf)
 {
 	stat_add(&cache->slab, STAT_sheaf_free, 1);
-	sheaf_budget_uncharge(cache, sheaf->capacity);
-	pool_free(sheaf, sheaf_bytes(sheaf->capacity));
+	if (!(sheaf->capacity & SHEAF_OVERSIZE))
+		sheaf_budget_uncharge(cache, sheaf->capacity);
+	pool_free(sheaf, sheaf_bytes(sheaf_room(sheaf)));
 }
 
 void sheaf_flush(struct sheaf_cache *cache, struct sheaf *sheaf, const char *call)
@@ -42,11 +43,12 @@ void sheaf_flush(struct sheaf_cache *cache, struct sheaf *sheaf, const char *cal
 
 struct sheaf *sheaf_make(struct sheaf_cache *cache, uint32_t capacity)
 {
-	struct sheaf *sheaf = pool_alloc(sheaf_bytes(capacity));
+	struct sheaf *sheaf = pool_alloc(sheaf_bytes(capacity & ~SHEAF_OVERSIZE));
 
 	if (sheaf) {
 		sheaf->capacity = capacity;
-		sheaf_budget_charge(cache, capacity);
+		if (!(capacity & SHEAF_OVERSIZE))
+			sheaf_budget_charge(cache, capacity);
 	}
 	stat_add(&cache->slab, STAT_sheaf_alloc, sheaf != NULL);
 	return sheaf;

@@ -156,8 +156,15 @@ struct sheaf *sheaf_begin_empty(struct sheaf_cache *cache, struct barn_cell *cel
 struct sheaf *sheaf_take_spare(struct sheaf_cache *cache);
 struct sheaf *sheaf_take_empty_spare(struct sheaf_cache *cache);
 
-/* Allocate a sheaf of this capacity from the pool, whatever the cache's capacity is. */
+/* Allocate a sheaf of this capacity from the pool, whatever the cache's capacity is. With
+ * SHEAF_OVERSIZE it is never the cache's. */
 struct sheaf *sheaf_make(struct sheaf_cache *cache, uint32_t capacity);
+
+/* The number of objects for which it has room. */
+static inline uint32_t sheaf_room(const struct sheaf *sheaf)
+{
+	return sheaf->capacity & ~SHEAF_OVERSIZE;
+}
 
 /* True if its capacity is still the cache's. */
 bool sheaf_fits(struct sheaf_cache *cache, struct sheaf *sheaf);

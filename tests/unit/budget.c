@@ -25,6 +25,7 @@ enum {
 	SHEAVES = 20, /* of a batch: more than slots hold, less than a barn */
 	OBJECTS = SHEAVES * CAPACITY,
 	SHEAF = SIZE * CAPACITY, /* bytes */
+	ROOM = 2 * CAPACITY,
 	BUSY = 1200,		 /* swaps after which sheaves have grown */
 };
 
@@ -133,18 +134,52 @@ static void every_sheaf_counts_while_it_exists(void **state)
 static void prefilled_sheaves_count(void **state)
 {
 	size_t before = bytes();
-	struct slab_sheaf *oversize = kmem_cache_prefill_sheaf(s, GFP_KERNEL, 100), *usual_one;
+	struct slab_sheaf *lent = kmem_cache_prefill_sheaf(s, GFP_KERNEL, CAPACITY);
 
 	(void)state;
-	assert_non_null(oversize);
-	assert_int_equal(bytes() - before, 100 * SIZE);
+	assert_non_null(lent);
+	assert_int_equal(bytes() - before, SHEAF);
 	sheaf_budget.limit = before;
-	usual_one = kmem_cache_prefill_sheaf(s, GFP_KERNEL, CAPACITY);
-	assert_non_null(usual_one);
-	kmem_cache_return_sheaf(s, GFP_KERNEL, oversize);
-	kmem_cache_return_sheaf(s, GFP_KERNEL, usual_one);
+	kmem_cache_return_sheaf(s, GFP_KERNEL, lent);
 	/* Main and spare. */
 	assert_in_range(bytes(), before, before + 2 * SHEAF);
+}
+
+/* However many objects a program takes at once, barns stay open to all caches. */
+static void oversize_sheaves_do_not_count(void **state)
+{
+	size_t before = bytes();
+	struct slab_sheaf *lent = kmem_cache_prefill_sheaf(s, GFP_KERNEL, 4 * OBJECTS);
+
+	(void)state;
+	assert_non_null(lent);
+	assert_int_equal(bytes(), before);
+	sheaf_budget.limit = before + (SHEAVES + 2) * SHEAF;
+	take_batch();
+	free_batch();
+	assert_true(look(s).barn_full >= SHEAVES - 2);
+	before = bytes();
+	kmem_cache_return_sheaf(s, GFP_KERNEL, lent);
+	assert_true(bytes() <= before + 2 * SHEAF);
+}
+
+/* Its room is the cache's capacity by the time when it returns. */
+static void oversize_sheaf_is_never_kept(void **state)
+{
+	struct slab_sheaf *lent = kmem_cache_prefill_sheaf(s, GFP_KERNEL, ROOM);
+	size_t before = bytes();
+
+	(void)state;
+	assert_non_null(lent);
+	assert_int_equal(kmem_cache_set_sheaf_capacity(s, ROOM), 0);
+	/* No more than it has room for. */
+	assert_int_equal(kmem_cache_refill_sheaf(s, GFP_KERNEL, &lent, ROOM), 0);
+	assert_int_equal(kmem_cache_refill_sheaf(s, GFP_KERNEL, &lent, ROOM + 1), 0);
+	assert_in_range(kmem_cache_sheaf_size(lent), ROOM + 1, ROOM + 1);
+	kmem_cache_return_sheaf(s, GFP_KERNEL, lent);
+	kmem_cache_shrink(s);
+	assert_int_equal(look(s).objects_in_sheaves, 0);
+	assert_true(bytes() <= before);
 }
 
 /* Main and spare are all that this CPU has. */
@@ -323,6 +358,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(every_sheaf_counts_while_it_exists, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(prefilled_sheaves_count, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(oversize_sheaves_do_not_count, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(oversize_sheaf_is_never_kept, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(full_sheaves_are_flushed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(barn_goes_down_with_use, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(barn_fills_up_to_the_budget, set_up, tear_down),
