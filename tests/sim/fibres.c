@@ -470,7 +470,8 @@ static void count_sheaf(void *data, struct sheaf *sheaf)
 {
 	struct counted *counted = data;
 
-	counted->bytes += sheaf_budget_of(counted->cache, sheaf->capacity);
+	if (!(sheaf->capacity & SHEAF_OVERSIZE))
+		counted->bytes += sheaf_budget_of(counted->cache, sheaf->capacity);
 }
 
 /* J1: there are no sheaves but those of these caches, and those that fibres prefilled. */

@@ -26,7 +26,7 @@ enum {
 	OBJECTS = SHEAVES * CAPACITY,
 	SHEAF = SIZE * CAPACITY, /* bytes */
 	ROOM = 2 * CAPACITY,
-	BUSY = 1200,		 /* swaps after which sheaves have grown */
+	BUSY = 1200, /* swaps after which sheaves have grown */
 };
 
 static struct kmem_cache *s;
