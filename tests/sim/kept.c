@@ -60,10 +60,18 @@ static int run(void *data)
 	return 0;
 }
 
+void __real_os_after_fork(void);
+void __wrap_os_after_fork(void);
+
 /* The other fibres are threads that vanished. */
-static void trim_in_child(void)
+void __wrap_os_after_fork(void)
 {
 	sim.config.switching = sim.config.migration = 0;
+	__real_os_after_fork();
+}
+
+static void trim_in_child(void)
+{
 	page_free_kept();
 	for (unsigned int order = 0; order < ORDERS; order++)
 		if (page_take_kept(os_node(), order))
