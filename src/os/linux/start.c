@@ -19,7 +19,7 @@ static void report_unavailable(void)
 	if (os_options.index_mm_cid && os.id_offset == RSEQ_CPU_ID)
 		os_report("SHEAF_OPTIONS: index=mm_cid is ignored: %s",
 			  os.backend == OS_BACKEND_TRYLOCK ? "the trylock backend runs"
-			  : os.nr_cpu_nodes > 1	   ? "several nodes have CPUs"
+			  : os.nr_cpu_nodes > 1		   ? "several nodes have CPUs"
 							   : "the kernel does not provide it");
 	if (os_options.strict_numa && os.nr_nodes == 1)
 		os_report("SHEAF_OPTIONS: slab_strict_numa is ignored: there is one memory node");
