@@ -51,7 +51,7 @@ static void pretend(size_t n)
 	range->chunks_committed = bytes_of_chunks(n);
 	range->nr_chunks = (uint32_t)n;
 	range->used = n * CHUNK_PAGES;
-	range->dirty = range->kept = range->stuck = 0;
+	range->dirty = range->stuck = 0;
 	memset(range->lists, 0, sizeof(range->lists));
 	if (os.nr_nodes == 1 && pages.readable < readable) {
 		CHECK(os_allow_reads((char *)pages.slabs + (pages.readable >> OS_PAGE_SHIFT) *
