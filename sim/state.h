@@ -30,6 +30,7 @@ struct fibre {
 	bool aborted;
 	uint32_t held_ranks;	       /* bits */
 	uint32_t nr_held[OS_RANK_MAX]; /* more than one of a rank: fork() takes them all */
+	uint32_t group;		       /* its current one */
 	uint64_t steps;		       /* its own steps */
 	uint64_t held_since[OS_RANK_MAX];
 };

@@ -56,7 +56,7 @@ typedef unsigned int gfp_t;
 #define __GFP_ZERO	     0x100u /* zeroed memory */
 #define __GFP_THISNODE	     0x200u /* kmem_cache_alloc_node(): that node or NULL */
 #define __GFP_NOFAIL	     0x400u /* wait for memory instead of returning NULL */
-#define __GFP_ACCOUNT	     0x800u /* charge to a group; no group exists yet, so no effect */
+#define __GFP_ACCOUNT	     0x800u /* charge to the current group: <sheaf/group.h> */
 
 #define __GFP_RECLAIM (__GFP_DIRECT_RECLAIM | __GFP_KSWAPD_RECLAIM)
 /* 0 means the same as GFP_NOWAIT: never wait for memory, never reclaim. */
@@ -137,6 +137,7 @@ typedef unsigned int slab_flags_t;
 #define KMEM_CACHE_MAX_SIZE (SHEAF_CAST(size_t, 1) << 20)
 
 struct kmem_cache;
+struct kmem_group;
 struct sheaf_rcu_ops;
 
 /*
@@ -166,6 +167,9 @@ struct kmem_cache_args {
 	size_t barn_objects, barn_bytes;
 	/* The provider of grace periods (<sheaf/rcu.h>); NULL: that of the process. */
 	const struct sheaf_rcu_ops *rcu;
+	/* Charge each object to this group (<sheaf/group.h>), whatever the current one is. The cache
+	 * holds a reference until it is destroyed, is not merged, and has SLAB_ACCOUNT. */
+	struct kmem_group *group;
 };
 
 /*

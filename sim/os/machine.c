@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "os/atomic.h"
+#include "os/current.h"
 #include "os/memory.h"
 #include "os/options.h"
 #include "os/start.h"
@@ -148,6 +149,22 @@ void os_forget_nodes(void)
 unsigned int os_nr_cpus(void)
 {
 	return os.nr_cpus;
+}
+
+uint32_t *os_current_group(void)
+{
+	return &sim.current->group;
+}
+
+/* Fibres leave their group themselves. */
+bool os_at_thread_end(void (*end)(uint32_t group))
+{
+	(void)end;
+	return true;
+}
+
+void os_has_group(void)
+{
 }
 
 size_t os_mappings_limit(void)

@@ -118,7 +118,7 @@ void cache_free_any(const void *pointer, const char *call)
 		cache_free_guarded(NULL, block, false, call);
 	else if (owner)
 		free_owned(cache_of_slab(owner), block, call);
-	else if (!map_free(block))
+	else if (!large_free_mapping(block))
 		cache_report_wrong(pointer, call);
 }
 

@@ -12,6 +12,7 @@
 #define SHEAF_CACHE_BLOCK_H
 
 #include "cache/cache.h"
+#include "page/map.h"
 #include "rcu/any.h"
 
 /* --- large.c ---------------------------------------------------------------------------------- */
@@ -24,6 +25,12 @@ extern struct kmem_cache kmalloc_large;
 void *large_take(size_t size, gfp_t flags, unsigned int node);
 /* Free a run; a pointer that is not a run, or was freed already, is reported later. */
 void large_free(void *block);
+/* Charge a block that was taken; false: a limit is reached. */
+bool large_own(void *block, gfp_t flags, uint32_t number);
+/* Free a block with a mapping of its own; false: none begins there. */
+bool large_free_mapping(void *block);
+/* Call look(data, block, size, number) for each block that is charged. */
+void large_for_each_owned(map_look *look, void *data);
 /* Bytes in a block for this size. */
 size_t large_roundup(size_t size);
 /* Bytes of this run. */

@@ -2,6 +2,7 @@
 /* Bulk calls: arrays of objects, from sheaves first, then from slabs. */
 #include <limits.h>
 
+#include "cache/account.h"
 #include "cache/block.h"
 #include "cache/hardened.h"
 #include "debug/guard.h"
@@ -122,8 +123,12 @@ static OUT_OF_LINE int alloc_bulk_slow(struct kmem_cache *s, gfp_t flags, size_t
 	}
 	if (__builtin_expect(os.watched, 0)) {
 		tools_wrote(p, n * sizeof(*p));
-		if (!cache_watch_taken(s, flags & ~__GFP_ZERO, n, p))
+		if (!account_taken(s, flags, n, p))
 			return give_up(s, n, p);
+		if (!cache_watch_taken(s, flags & ~__GFP_ZERO, n, p)) {
+			account_freed(s, n, p);
+			return give_up(s, n, p);
+		}
 	}
 	if (flags & __GFP_ZERO)
 		for (size_t i = 0; i < n; i++)
@@ -203,6 +208,7 @@ static bool watch_free(struct kmem_cache *s, void *object, bool waited, const ch
 	if (!waited || !cache_is_hardened(s))
 		return cache_watch_free(s, object, call);
 	hardened_free_waited(s, object);
+	account_freed(s, 1, &object);
 	return true;
 }
 
@@ -223,10 +229,12 @@ static COLD void free_watched(struct kmem_cache *s, size_t n, void **p, bool wai
 static void free_same_owner(struct kmem_cache *s, size_t n, void **p, bool waited, const char *call)
 {
 	if (cache_is_checked(s)) {
+		if (cache_is_accounted(s))
+			account_freed(s, n, p);
 		for (size_t i = 0; tsan_is_told() && i < n; i++)
 			cache_tell_freed(s, p[i]);
 		cache_give_checked(s, p, n, waited, call);
-	} else if (__builtin_expect(os.watched, 0)) {
+	} else if (__builtin_expect(os.watched, 0) && cache_is_watched(s)) {
 		free_watched(s, n, p, waited, call);
 	} else {
 		free_to(s, n, p);
@@ -265,7 +273,7 @@ static OUT_OF_LINE void free_bulk_slow(struct kmem_cache *s, size_t n, void **p)
 
 	if (!s)
 		free_by_owner(n, p, false, "kmem_cache_free_bulk");
-	else if (os.watched)
+	else if (os.watched && cache_is_watched(s))
 		free_watched(s, n, p, false, "kmem_cache_free_bulk");
 	else
 		may_keep = free_to(s, n, p);

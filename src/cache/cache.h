@@ -24,6 +24,7 @@
 #include "cache/index.h"
 #include "debug/slab_debug.h"
 #include "grace/grace.h"
+#include "group/group.h"
 #include "os/channel.h"
 #include "os/lock.h"
 #include "os/public.h"
@@ -58,6 +59,8 @@ struct kmem_cache {
 	uint8_t gone;	      /* off the list: its memory is freed next */
 	uint32_t id;	      /* caches are numbered as they are created */
 	struct sheaf_cache sheaf;
+	uint32_t group;	    /* the number of its own group, or 0: account.h */
+	uint32_t accounted; /* its objects may be charged: account.h */
 };
 
 _Static_assert(offsetof(struct kmem_cache, sheaf.bootstrap) == offsetof(struct slot, main),
@@ -86,6 +89,8 @@ struct caches {
 	struct kmem_cache *first;
 	struct index by_name, by_layout; /* see list.h */
 	const struct fork_part *pools;	 /* NULL until there is a memory pool */
+	/* The cache of kmalloc() whose objects are charged, in place of this one; NULL: none. */
+	struct kmem_cache *(*twin)(struct kmem_cache *s);
 };
 
 extern struct caches caches;
@@ -145,6 +150,7 @@ static inline void cache_leave(void)
 	grace_start_wanted();
 	housekeep_if_due();
 	os_report_kept();
+	group_leave();
 	if (__builtin_expect(os_load_relaxed(&os_channel_is_on), 0))
 		control_look();
 }
@@ -152,6 +158,8 @@ static inline void cache_leave(void)
 /* Set the calls of a cache, by its flags and the options. No other thread may use the cache
  * meanwhile. */
 void cache_choose_calls(struct kmem_cache *s);
+/* The same without accounting. */
+struct sheaf_calls cache_base_calls(struct kmem_cache *s);
 /* The calls of a destroyed cache, which only report that it was destroyed. */
 struct sheaf_calls cache_calls_destroyed(void);
 
@@ -180,6 +188,9 @@ bool cache_reclaim(struct kmem_cache *s, gfp_t flags, int tries);
 /* Move free objects out of the sheaves and the quarantine, and free slabs without live objects;
  * returns the number of slabs left. */
 unsigned int cache_give_up_free(struct kmem_cache *s);
+
+/* kmem_cache_alloc_node(), not charged. */
+void *cache_alloc_node(struct kmem_cache *s, gfp_t flags, int node);
 
 void cache_free_slow(struct kmem_cache *s, void *object, const char *call);
 /* Free objects straight to their slabs. */
@@ -214,6 +225,12 @@ void cache_tell_freed(struct kmem_cache *s, void *object);
  * a sample: sheaves hold only objects of slabs. */
 bool cache_alloc_all(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p);
 void cache_free_all(struct kmem_cache *s, size_t n, void **p);
+
+/* Must slow calls look at each object of this cache? If os.watched is set. */
+static inline bool cache_is_watched(const struct kmem_cache *s)
+{
+	return (s->flags & CACHE_HARDENED) || os_load_relaxed(&s->accounted) || tsan_is_told();
+}
 
 static inline bool cache_is_hardened(const struct kmem_cache *s)
 {
@@ -303,6 +320,8 @@ static inline bool cache_has_no_readers(const struct grace *grace)
  * waits.
  */
 bool cache_begin_rcu(struct kmem_cache *s, struct grace *grace);
+/* From now on look at retired objects of this cache when their grace period has passed. */
+void cache_see_passed(struct kmem_cache *s);
 
 /* ---------------------------------------------------------------------------------------------- */
 

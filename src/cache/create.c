@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "cache/account.h"
 #include "cache/block.h"
 #include "cache/hardened.h"
 #include "cache/list.h"
@@ -67,7 +68,8 @@ static bool check_args(const char *name, size_t size, struct kmem_cache_args *ar
 		return wrong(name, "freeptr_offset", args->freeptr_offset,
 			     "it needs a ctor or SLAB_TYPESAFE_BY_RCU, and must be a multiple of "
 			     "the word size inside the object");
-	if (!check_rcu(name, args, flags))
+	if (!check_rcu(name, args, flags) ||
+	    (args->group && !group_check(args->group, "kmem_cache_create")))
 		return false;
 	if (args->useroffset > size || args->usersize > size - args->useroffset) {
 		os_misuse(name,
@@ -97,7 +99,7 @@ static bool mergeable(const struct kmem_cache_args *args, slab_flags_t flags)
 	return !os_options.nomerge &&
 	       !(flags & (SLAB_NO_MERGE | SLAB_TYPESAFE_BY_RCU | CACHE_DEBUG)) && !args->ctor &&
 	       !args->usersize && !args->sheaf_capacity && !args->barn_objects &&
-	       !args->barn_bytes && !args->rcu;
+	       !args->barn_bytes && !args->rcu && !args->group;
 }
 
 static void warn_name_in_use(const char *name)
@@ -156,6 +158,7 @@ static bool begin_rcu(struct kmem_cache *s, const struct kmem_cache_args *args)
 
 static void unmake_cache(struct kmem_cache *s)
 {
+	cache_leave_group(s);
 	if (s->name)
 		list_forget_name(s);
 	rows_give(s);
@@ -172,12 +175,18 @@ static struct kmem_cache *make_cache(const char *name, size_t size,
 	s->nr_names = 1;
 	s->id = ++caches.nr_made;
 	s->unmergeable = !mergeable(args, flags);
+	if (args->group && group_get(args->group))
+		s->group = args->group->number;
+	/* Programs built with the thread sanitizer would see later changes. */
+	if (flags & SLAB_ACCOUNT && (groups_exist() || tsan_is_told()))
+		s->accounted = ACCOUNT_ALL;
 	cache_choose_calls(s);
 	if (!list_name(s, name) || !lay_out(s, size, args)) {
 		unmake_cache(s);
 		return NULL;
 	}
 	if (!begin_rcu(s, args)) {
+		cache_leave_group(s);
 		cache_unmake(s);
 		rows_give(s);
 		return NULL;
@@ -223,6 +232,8 @@ static struct kmem_cache *create(const char *name, size_t size, struct kmem_cach
 
 	if (!caches_ready() || !check_args(name, size, args, flags))
 		return NULL;
+	if (args->group)
+		flags |= SLAB_ACCOUNT;
 	flags = with_debug(name, flags);
 	if (os_options.tiny)
 		flags |= SLAB_NO_SHEAVES;

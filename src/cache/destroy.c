@@ -4,7 +4,7 @@
 #include <sheaf/rcu.h>
 #include <string.h>
 
-#include "cache/cache.h"
+#include "cache/account.h"
 #include "cache/list.h"
 #include "cache/past.h"
 #include "cache/publish.h"
@@ -71,6 +71,7 @@ static void release(struct kmem_cache *s)
 	os_lock(&caches.lock);
 	past_add(s);
 	os_unlock(&caches.lock);
+	cache_leave_group(s);
 	cache_unmake(s);
 	os_lock(&caches.lock);
 	publish_end(s);

@@ -9,6 +9,7 @@
  */
 #include <string.h>
 
+#include "cache/account.h"
 #include "cache/cache.h"
 #include "cache/hardened.h"
 #include "cache/publish.h"
@@ -30,8 +31,11 @@
 
 static COLD void *alloc_slow(struct kmem_cache *s, gfp_t flags)
 {
-	void *object = cache_alloc_slow(s, flags, !(flags & ~SHEAF_GFP_PLAIN));
+	void *object;
 
+	if (flags & __GFP_ACCOUNT && groups_exist())
+		return account_alloc(s, flags, NUMA_NO_NODE);
+	object = cache_alloc_slow(s, flags, !(flags & ~SHEAF_GFP_PLAIN));
 	cache_leave();
 	return object;
 }
@@ -170,7 +174,9 @@ static void *alloc_strict(struct kmem_cache *s, gfp_t flags)
 {
 	int node = os_policy_node();
 
-	return kmem_cache_alloc_node(s, flags, node == OS_NO_NODE ? NUMA_NO_NODE : node);
+	if (flags & __GFP_ACCOUNT && groups_exist())
+		return account_alloc(s, flags, node == OS_NO_NODE ? NUMA_NO_NODE : node);
+	return cache_alloc_node(s, flags, node == OS_NO_NODE ? NUMA_NO_NODE : node);
 }
 
 static void *alloc_plain_strict(struct kmem_cache *s)
@@ -178,7 +184,7 @@ static void *alloc_plain_strict(struct kmem_cache *s)
 	return alloc_strict(s, GFP_KERNEL);
 }
 
-void cache_choose_calls(struct kmem_cache *s)
+struct sheaf_calls cache_base_calls(struct kmem_cache *s)
 {
 	bool sampled = s->flags & DEBUG_SAMPLE && os.counting;
 	struct sheaf_calls calls = tsan_is_told() ? CALLS(told)
@@ -197,7 +203,12 @@ void cache_choose_calls(struct kmem_cache *s)
 		calls.alloc = alloc_strict;
 		calls.alloc_plain = alloc_plain_strict;
 	}
-	s->calls = calls;
+	return calls;
+}
+
+void cache_choose_calls(struct kmem_cache *s)
+{
+	s->calls = account_calls(s->accounted, cache_base_calls(s));
 }
 
 static void *alloc_destroyed(struct kmem_cache *s, gfp_t flags)

@@ -7,7 +7,7 @@
  */
 #include <sheaf/debug.h>
 
-#include "cache/cache.h"
+#include "cache/account.h"
 #include "debug/guard.h"
 #include "os/machine.h"
 #include "percpu/rows.h"
@@ -53,10 +53,16 @@ struct kmem_cache *cache_of_guarded(const void *object)
 void cache_free_guarded(struct kmem_cache *s, void *object, bool waited, const char *call)
 {
 	struct kmem_cache *holder = cache_of_guarded(object);
+	uint32_t *at = groups_exist() ? guard_owner(object) : NULL, number = 0;
 
+	if (at)
+		number = os_load_relaxed(at);
 	tsan_given(object);
-	if (guard_free(s ? &s->sheaf.slab : NULL, object, waited, call) && holder)
-		stat_add(&holder->sheaf.slab, STAT_free_slowpath, 1);
+	if (!guard_free(s ? &s->sheaf.slab : NULL, object, waited, call) || !holder)
+		return;
+	stat_add(&holder->sheaf.slab, STAT_free_slowpath, 1);
+	if (number)
+		stock_uncharge(number, holder->sheaf.slab.size);
 }
 
 unsigned int cache_free_all_guarded(struct kmem_cache *s, void **objects, unsigned int n,

@@ -2,6 +2,7 @@
 /* Caches that check each object; see hardened.h. */
 #include "cache/hardened.h"
 
+#include "cache/account.h"
 #include "debug/guard.h"
 #include "os/atomic.h"
 #include "os/machine.h"
@@ -136,6 +137,8 @@ static COLD void *hardened_alloc_slow(struct kmem_cache *s, gfp_t flags)
 	bool popped = !(flags & ~SHEAF_GFP_PLAIN);
 	void *object;
 
+	if (flags & __GFP_ACCOUNT && groups_exist())
+		return account_alloc(s, flags, NUMA_NO_NODE);
 	flags = cache_check_gfp(s, flags);
 	object = hardened_take(s, cache_alloc_slow(s, flags & ~__GFP_ZERO, popped), flags);
 	cache_leave();

@@ -14,6 +14,7 @@
 
 #include <errno.h>
 
+#include "cache/account.h"
 #include "cache/block.h"
 #include "cache/hardened.h"
 #include "debug/guard.h"
@@ -48,8 +49,19 @@ static __attribute__((noreturn)) void no_provider(const char *name, void *object
 /* The grace period of these objects has passed. */
 static void see_passed(struct sheaf_cache *cache, void **objects, unsigned int n)
 {
+	struct kmem_cache *s = cache_of_slab(&cache->slab);
+
 	for (unsigned int i = 0; i < n; i++)
-		hardened_free_waited(cache_of_slab(&cache->slab), objects[i]);
+		hardened_free_waited(s, objects[i]);
+	account_freed(s, n, objects);
+}
+
+void cache_see_passed(struct kmem_cache *s)
+{
+	struct sheaf_rcu *rcu = sheaf_rcu_of(&s->sheaf);
+
+	if (rcu)
+		os_store_release(&rcu->passed, see_passed);
 }
 
 /* One thread does this; others continue without it. Returns false if the cache has no rcu_free
@@ -58,8 +70,13 @@ bool cache_begin_rcu(struct kmem_cache *s, struct grace *grace)
 {
 	if (os_exchange(&s->rcu_begun, 1))
 		return os_load_acquire(&s->sheaf.rcu);
-	if (sheaf_rcu_init(&s->sheaf, grace, cache_is_hardened(s) ? see_passed : NULL))
+	if (sheaf_rcu_init(&s->sheaf, grace, cache_is_hardened(s) ? see_passed : NULL)) {
+		/* Pairs with the fence in account_begin(). */
+		os_fence();
+		if (cache_is_accounted(s))
+			cache_see_passed(s);
 		return true;
+	}
 	os_store_release(&s->rcu_begun, 0);
 	return false;
 }

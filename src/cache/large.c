@@ -9,6 +9,7 @@
  */
 #include <string.h>
 
+#include "cache/account.h"
 #include "cache/block.h"
 #include "os/atomic.h"
 #include "os/machine.h"
@@ -66,6 +67,62 @@ static void show_large(int64_t bytes)
 		os_fetch_add_relaxed(word, (uint64_t)bytes);
 }
 
+/* The number of a run's owner is in its descriptor, in place of bits. */
+static void disown(struct slab *run)
+{
+	uint64_t state = os_load_relaxed(&run->state);
+
+	if (__builtin_expect(!(state & SLAB_OWNED), 1))
+		return;
+	os_store_relaxed(&run->state, state & ~SLAB_OWNED);
+	stock_uncharge((uint32_t)os_load_relaxed(&run->bits), large_size(run));
+}
+
+bool large_own(void *block, gfp_t flags, uint32_t number)
+{
+	struct slab *run = page_slab(block);
+	size_t size = run ? large_size(run) : map_find(block).size;
+
+	if (!account_charge(&kmalloc_large, flags, size, number))
+		return false;
+	if (run) {
+		os_store_relaxed(&run->bits, number);
+		os_store_relaxed(&run->state, os_load_relaxed(&run->state) | SLAB_OWNED);
+	} else {
+		map_set_owner(block, number);
+	}
+	return true;
+}
+
+bool large_free_mapping(void *block)
+{
+	uint32_t number = groups_exist() ? map_owner(block) : 0;
+	size_t size = number ? map_find(block).size : 0;
+
+	if (!map_free(block))
+		return false;
+	if (number)
+		stock_uncharge(number, size);
+	return true;
+}
+
+void large_for_each_owned(map_look *look, void *data)
+{
+	for (uint32_t node = 0; node < os.nr_nodes; node++) {
+		struct slab *slab;
+
+		for (size_t n = page_slabs(node, &slab); n > 0; n--, slab++) {
+			uint64_t state = os_load_relaxed(&slab->state);
+
+			if (os_load_relaxed(&slab->cache) == &kmalloc_large.sheaf.slab &&
+			    !(state & SLAB_TAIL) && state & SLAB_OWNED)
+				look(data, page_address(slab), large_size(slab),
+				     (uint32_t)os_load_relaxed(&slab->bits));
+		}
+	}
+	map_for_each_owned(look, data);
+}
+
 void large_free(void *block)
 {
 	struct slab *run = page_slab(block);
@@ -87,6 +144,7 @@ void large_free(void *block)
 			block);
 		return;
 	}
+	disown(run);
 	show_large(-(int64_t)large_size(run));
 	if (os_options.init_on_free) {
 		/* The bytes behind the requested ones stay closed. */

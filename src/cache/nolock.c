@@ -3,7 +3,7 @@
  * try-lock. */
 
 #include "percpu/nolock.h"
-#include "cache/cache.h"
+#include "cache/account.h"
 #include "cache/hardened.h"
 #include "debug/guard.h"
 #include "os/atomic.h"
@@ -45,6 +45,15 @@ static COLD void *watch_taken(struct kmem_cache *s, void *object)
 	return object;
 }
 
+/* The program gets nothing: the object goes back. */
+static COLD void *charge(struct kmem_cache *s, void *object, gfp_t gfp)
+{
+	if (!object || account_taken_try(s, gfp, object))
+		return object;
+	kmem_cache_free_nolock(s, object);
+	return NULL;
+}
+
 /* Sheaves hold objects of this CPU's node. */
 void *cache_alloc_try(struct kmem_cache *s, gfp_t gfp, unsigned int node)
 {
@@ -69,7 +78,7 @@ void *cache_alloc_try(struct kmem_cache *s, gfp_t gfp, unsigned int node)
 	    !cache_take_checked(s, object))
 		object = NULL;
 	if (__builtin_expect(os.watched, 0))
-		object = watch_taken(s, object);
+		object = charge(s, watch_taken(s, object), gfp);
 	if (object && (gfp & __GFP_ZERO))
 		cache_zero(s, object);
 	stat_add(&s->sheaf.slab, STAT_nolock_fail, object == NULL);

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stddef.h>
 
-#include "cache/cache.h"
+#include "cache/account.h"
 #include "cache/hardened.h"
 #include "os/atomic.h"
 #include "os/machine.h"
@@ -88,12 +88,23 @@ static COLD void watch_lent(struct kmem_cache *s, struct sheaf *sheaf, unsigned 
 	sheaf_set_size(sheaf, n);
 }
 
+/* Each of its objects is charged when it is popped. That must not fail, so their slabs get arrays
+ * of owners now; and it is done by a call, so the inlined pop must not know the sheaf. */
+static COLD void account_lent(struct kmem_cache *s, struct sheaf *sheaf)
+{
+	for (unsigned int i = 0; i < sheaf->size; i++)
+		owner_make(&s->sheaf.slab, sheaf->objects[i], true);
+	prefill_hide(&s->sheaf, sheaf);
+}
+
 /* Hand the sheaf to the user, who already had `had` of its objects. */
 static struct slab_sheaf *to_user(struct kmem_cache *s, struct sheaf *sheaf, unsigned int had)
 {
 	if (__builtin_expect(os.watched, 0) && sheaf) {
 		tsan_taken(sheaf);
 		watch_lent(s, sheaf, had);
+		if (os_load_relaxed(&s->accounted) == ACCOUNT_ALL)
+			account_lent(s, sheaf);
 	}
 	return (struct slab_sheaf *)sheaf;
 }
@@ -245,6 +256,8 @@ SHEAF_PUBLIC void *__kmem_cache_alloc_from_sheaf(struct kmem_cache *s, gfp_t gfp
 	if (!is_out(s, of_user(sheaf), "kmem_cache_alloc_from_sheaf"))
 		return NULL;
 	object = prefill_pop(of_user(sheaf));
+	if (__builtin_expect(os.watched, 0))
+		account_taken_forced(s, gfp, object);
 	if (gfp & ~SHEAF_GFP_PLAIN)
 		clear_object(s, object, gfp);
 	return object;

@@ -14,6 +14,7 @@
 #include <pthread.h>
 #include <sheaf/debug.h>
 
+#include "cache/account.h"
 #include "cache/list.h"
 #include "cache/past.h"
 #include "cache/publish.h"
@@ -80,10 +81,13 @@ static void before_fork(void)
 	os_lock(&caches.family);
 	os_lock(&caches.lock);
 	grace_lock_all();
+	group_lock();
 	sheaf_lock_drains();
+	stock_lock();
 	rcu_any_lock_for_fork();
 	sheaf_rcu_lock_for_fork();
 	for_each_node(lock_node);
+	owner_lock();
 	pool_lock_all();
 	page_lock_all();
 	if (caches.pools)
@@ -96,10 +100,13 @@ static void after_fork(void)
 		caches.pools->unlock();
 	page_unlock_all();
 	pool_unlock_all();
+	owner_unlock();
 	for_each_node(unlock_node);
 	sheaf_rcu_unlock_after_fork();
 	rcu_any_unlock_after_fork();
+	stock_unlock();
 	sheaf_unlock_drains();
+	group_unlock();
 	grace_unlock_all();
 	os_unlock(&caches.lock);
 	os_unlock(&caches.family);
@@ -121,6 +128,7 @@ static void after_fork_in_child(void)
 	caches.fork_lost += sheaf_rcu_reset_in_child();
 	if (caches.pools)
 		caches.pools->in_child();
+	group_after_fork();
 	after_fork();
 	caches.forked = 1;
 	grace_after_fork();
@@ -138,6 +146,7 @@ static void after_fork_in_child(void)
 			stop_counting(s);
 	}
 	page_kept_after_fork();
+	account_after_fork();
 	quarantine_after_fork();
 	os_reports_after_fork();
 	os_report_kept();

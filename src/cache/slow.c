@@ -2,7 +2,7 @@
 /* Allocates or frees one object when the fast path had none or had no room; unusual gfp flags;
  * requests for a node. */
 
-#include "cache/cache.h"
+#include "cache/account.h"
 #include "cache/hardened.h"
 #include "debug/guard.h"
 #include "os/atomic.h"
@@ -66,6 +66,8 @@ bool cache_watch_free(struct kmem_cache *s, void *object, const char *call)
 {
 	if (cache_is_hardened(s) && !hardened_free(s, object, call))
 		return false;
+	if (cache_is_accounted(s))
+		account_freed(s, 1, &object);
 	if (tsan_is_told())
 		cache_tell_freed(s, object);
 	return true;
@@ -232,7 +234,7 @@ static void *alloc_node(struct kmem_cache *s, gfp_t flags, int node)
 			      flags & __GFP_THISNODE ? SLAB_THIS_NODE : SLAB_WANT_NODE);
 }
 
-SHEAF_PUBLIC void *kmem_cache_alloc_node(struct kmem_cache *s, gfp_t flags, int node)
+void *cache_alloc_node(struct kmem_cache *s, gfp_t flags, int node)
 {
 	void *object;
 
@@ -244,6 +246,13 @@ SHEAF_PUBLIC void *kmem_cache_alloc_node(struct kmem_cache *s, gfp_t flags, int 
 	}
 	cache_leave();
 	return object;
+}
+
+SHEAF_PUBLIC void *kmem_cache_alloc_node(struct kmem_cache *s, gfp_t flags, int node)
+{
+	if (account_wanted(s, flags))
+		return account_alloc(s, flags, node);
+	return cache_alloc_node(s, flags, node);
 }
 
 SHEAF_PUBLIC void __kmem_cache_free_null(void *object)

@@ -23,7 +23,7 @@
 #define MOST_CHUNKS 32768u
 /*
  * MiB of addresses, unless slab_guard=N sets another number: 4 GiB hold 2 GiB of objects of one
- * page; samples need less. An object in use costs its pages, a slot that was ever used 352 bytes. A
+ * page; samples need less. An object in use costs its pages, a slot that was ever used 360 bytes. A
  * process with a limit on its addresses gets a sixteenth of them.
  */
 #define USUAL_MIB   4096u

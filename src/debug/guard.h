@@ -39,6 +39,7 @@
 #define SHEAF_DEBUG_GUARD_H
 
 #include "debug/slab_debug.h"
+#include "slab/owner.h"
 
 /* One object in so many lies at the start of its pages, where a write in front of it faults. Writes
  * past the end are more common. */
@@ -77,6 +78,11 @@ bool guard_retire(struct slab_cache *cache, void *object, const char *call);
 /* The object in use that contains the pointer: its first byte, its cache, and its requested size.
  * NULL: there is none. */
 void *guard_find(const void *pointer, struct slab_cache **cache, size_t *size);
+/* The place of the number of an object's owner, if this is the first byte of an object in use;
+ * else NULL. See slab/owner.h. */
+uint32_t *guard_owner(const void *object);
+/* Call look(data, cache, object, number) for each object that has a number. */
+void guard_for_each_owned(owner_look *look, void *data);
 /* As debug_set_size(). */
 void guard_set_size(void *object, size_t size);
 

@@ -23,6 +23,8 @@ struct guard_slot {
 	uint32_t freed;	      /* how many frees there were, in all slots, before its own */
 	struct slab_cache *cache;
 	char *object;
+	uint32_t owner; /* the number of the group that is charged, as in slab/owner.h */
+	uint32_t unused;
 };
 
 #define GUARD_NAME 32 /* bytes of a name; longer ones are cut off */

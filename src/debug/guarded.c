@@ -88,6 +88,7 @@ void *guard_alloc(struct slab_cache *cache)
 		return NULL;
 	notes = guard_notes_of(slot);
 	os_store_relaxed(&slot->cache, cache);
+	os_store_relaxed(&slot->owner, 0);
 	os_store_relaxed(&slot->size, cache->object_size);
 	snprintf(notes->name, sizeof(notes->name), "%s", cache->name);
 	fill_guarded_zones(slot);
@@ -216,6 +217,36 @@ void *guard_find(const void *pointer, struct slab_cache **cache, size_t *size)
 	*cache = os_load_relaxed(&slot->cache);
 	*size = os_load_relaxed(&slot->size);
 	return slot->object;
+}
+
+uint32_t *guard_owner(const void *object)
+{
+	struct guard_slot *slot = guard_place_of(object).in;
+
+	return slot && slot->object == object && is_live(os_load_acquire(&slot->state))
+		       ? &slot->owner
+		       : NULL;
+}
+
+struct owned {
+	owner_look *look;
+	void *data;
+};
+
+static void look_at_owned(void *data, struct guard_slot *slot)
+{
+	struct owned *owned = data;
+	uint32_t number = os_load_relaxed(&slot->owner);
+
+	if (number && is_live(os_load_acquire(&slot->state)))
+		owned->look(owned->data, os_load_relaxed(&slot->cache), slot->object, number);
+}
+
+void guard_for_each_owned(owner_look *look, void *data)
+{
+	struct owned owned = {look, data};
+
+	guard_for_each(look_at_owned, &owned);
 }
 
 struct listing {

@@ -130,7 +130,8 @@ static void tell_size(const void *pointer, size_t size)
 static void *shrink(const void *block, size_t old, size_t size, gfp_t flags, const char *call,
 		    const void *caller)
 {
-	gfp_t now = (flags & (__GFP_ZERO | __GFP_THISNODE)) | GFP_NOWAIT | __GFP_NORETRY;
+	gfp_t now = (flags & (__GFP_ZERO | __GFP_THISNODE | __GFP_ACCOUNT)) | GFP_NOWAIT |
+		    __GFP_NORETRY;
 	void *smaller = NULL;
 
 	if (roundup(size) <= old / 2 && may_move(block))

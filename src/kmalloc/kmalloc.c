@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cache/account.h"
 #include "debug/slab_debug.h"
 #include "os/atomic.h"
 #include "os/machine.h"
@@ -28,6 +29,7 @@ static struct {
 	uint32_t nr_partitions;
 	uint64_t secret;
 	struct kmem_cache *caches[KMALLOC_PARTITIONS][KMALLOC_CACHES];
+	struct kmem_cache *charged[KMALLOC_CACHES]; /* made one by one, when they are needed */
 } family;
 
 /*
@@ -225,6 +227,35 @@ static bool make_family(void)
 	return true;
 }
 
+static struct kmem_cache *make_charged(unsigned int index)
+{
+	static const struct kmem_cache_args args;
+	struct kmem_cache *s;
+
+	os_lock(&caches.family);
+	s = family.charged[index];
+	if (!s) {
+		s = kmalloc_make("kmalloc-cg", index, &args, SLAB_ACCOUNT);
+		os_store_release(&family.charged[index], s);
+	}
+	os_unlock(&caches.family);
+	cache_leave();
+	return s;
+}
+
+/* In place of s, a cache of the family; NULL: s is another one, or there is no memory. */
+static struct kmem_cache *twin(struct kmem_cache *s)
+{
+	unsigned int index;
+	struct kmem_cache *charged;
+
+	if (!kmalloc_is_of_family(s))
+		return NULL;
+	index = kmalloc_index(s->sheaf.slab.object_size);
+	charged = os_load_acquire(&family.charged[index]);
+	return charged ? charged : make_charged(index);
+}
+
 static bool family_ready(void)
 {
 	int saved = errno;
@@ -234,8 +265,10 @@ static bool family_ready(void)
 	if (!caches_ready())
 		return false;
 	os_lock(&caches.family);
-	if (!family.ready && make_family())
+	if (!family.ready && make_family()) {
+		caches.twin = twin;
 		os_store_release(&family.ready, 1);
+	}
 	os_unlock(&caches.family);
 	cache_leave();
 	errno = saved;
@@ -249,9 +282,19 @@ static struct kmem_cache *cache_for(unsigned int index, const void *caller)
 	return family.caches[(mixed >> 32) * family.nr_partitions >> 32][index];
 }
 
-struct kmem_cache *kmalloc_cache_made(unsigned int index, const void *caller)
+/* The cache that serves a charged request instead of this one, which may stay the same. */
+static struct kmem_cache *kmalloc_charged_cache(struct kmem_cache *s)
 {
-	return os_load_acquire(&family.ready) ? cache_for(index, caller) : NULL;
+	struct kmem_cache *charged = cache_is_accounted(s) ? NULL : twin(s);
+
+	return charged ? charged : s;
+}
+
+struct kmem_cache *kmalloc_cache_made(unsigned int index, const void *caller, gfp_t flags)
+{
+	struct kmem_cache *s = os_load_acquire(&family.ready) ? cache_for(index, caller) : NULL;
+
+	return s && account_wanted(s, flags) ? os_load_acquire(&family.charged[index]) : s;
 }
 
 bool kmalloc_is_of_family(const struct kmem_cache *s)
@@ -262,7 +305,8 @@ bool kmalloc_is_of_family(const struct kmem_cache *s)
 	for (unsigned int number = 0; size <= KMALLOC_LARGEST && number < n; number++)
 		if (family.caches[number][kmalloc_index(size)] == s)
 			return true;
-	return false;
+	return n && size <= KMALLOC_LARGEST &&
+	       os_load_relaxed(&family.charged[kmalloc_index(size)]) == s;
 }
 
 void kmalloc_reclaim(void)
@@ -304,6 +348,8 @@ void *kmalloc_for(size_t size, gfp_t flags, int node, const void *caller)
 		os_sleep_briefly();
 	}
 	s = cache_for(kmalloc_index(size), caller);
+	if (account_wanted(s, flags))
+		s = kmalloc_charged_cache(s);
 	if (cache_is_checked(s))
 		return kmalloc_checked(s, size, flags, node);
 	if (node == NUMA_NO_NODE)
@@ -314,6 +360,16 @@ void *kmalloc_for(size_t size, gfp_t flags, int node, const void *caller)
 SHEAF_PUBLIC OS_NOT_INLINED void *__kmalloc_large(size_t size, gfp_t flags)
 {
 	return kmalloc_for(size, flags, NUMA_NO_NODE, __builtin_return_address(0));
+}
+
+SHEAF_PUBLIC OS_NOT_INLINED void *kmalloc_charged(size_t size, gfp_t flags, struct kmem_group *g)
+{
+	uint32_t before = account_exchange_current(g, "kmalloc_charged");
+	void *block =
+		kmalloc_for(size, flags | __GFP_ACCOUNT, NUMA_NO_NODE, __builtin_return_address(0));
+
+	*os_current_group() = before;
+	return block;
 }
 
 SHEAF_PUBLIC OS_NOT_INLINED void *kmalloc_node(size_t size, gfp_t flags, int node)

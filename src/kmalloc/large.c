@@ -2,6 +2,7 @@
 /* Large blocks: the calls for them, their node, and what happens without memory. */
 #include <limits.h>
 
+#include "cache/account.h"
 #include "kmalloc/kmalloc.h"
 #include "os/machine.h"
 #include "os/options.h"
@@ -13,6 +14,7 @@
 void *large_alloc(size_t size, gfp_t flags, int node, size_t most, const char *call)
 {
 	bool may_reclaim = (flags & __GFP_DIRECT_RECLAIM) && !(flags & __GFP_NORETRY);
+	uint32_t number = account_wanted(&kmalloc_large, flags);
 
 	if (size > most) {
 		if (!(flags & __GFP_NOWARN))
@@ -37,6 +39,11 @@ void *large_alloc(size_t size, gfp_t flags, int node, size_t most, const char *c
 	for (int tries = 0;; tries++) {
 		void *block = large_take(large_roundup(size), flags, (unsigned int)node);
 
+		if (block && number && !large_own(block, flags, number)) {
+			cache_free_any(block, call);
+			cache_leave();
+			return NULL;
+		}
 		if (block)
 			tools_close((char *)block + size, large_roundup(size) - size);
 		if (block || (!(flags & __GFP_NOFAIL) && (tries || !may_reclaim)))

@@ -20,7 +20,7 @@ SHEAF_PUBLIC OS_NOT_INLINED void *kmalloc_nolock(size_t size, gfp_t gfp, int nod
 		return NULL;
 	index = kmalloc_index(size);
 	for (unsigned int i = index; !block && i <= index + 1 && i < KMALLOC_CACHES; i++) {
-		struct kmem_cache *s = kmalloc_cache_made(i, __builtin_return_address(0));
+		struct kmem_cache *s = kmalloc_cache_made(i, __builtin_return_address(0), gfp);
 
 		block = s ? cache_alloc_try(s, gfp, wanted) : NULL;
 		if (block && cache_is_checked(s))

@@ -107,6 +107,16 @@ bool section_replace_rcu(struct section_slots *s, struct sheaf *sheaf, struct sh
 	return SECTION(rseq_replace_rcu(s, sheaf, old), c_replace_rcu(s, sheaf, old));
 }
 
+bool section_stock(struct section_slots *s, unsigned int cell, uint64_t key, uint64_t add)
+{
+	return SECTION(rseq_stock(s, cell, key, add), c_stock(s, cell, key, add));
+}
+
+bool section_stock_swap(struct section_slots *s, unsigned int cell, uint64_t word, uint64_t *old)
+{
+	return SECTION(rseq_stock_swap(s, cell, word, old), c_stock_swap(s, cell, word, old));
+}
+
 void os_count(void *handle, unsigned int i, uint64_t n)
 {
 	intptr_t word = os_counter(handle, i) - (char *)handle;

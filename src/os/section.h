@@ -53,11 +53,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SLOT_SHIFT    8	 /* bytes of a slot, as a power of two */
-#define ROW_SHIFT     16 /* bytes of a CPU's row of slots */
-#define SLOTS_PER_ROW (1u << (ROW_SHIFT - SLOT_SHIFT))
-#define SLOT_CELLS    23
-#define SHEAF_HEADER  32
+#define SLOT_SHIFT	   8  /* bytes of a slot, as a power of two */
+#define ROW_SHIFT	   16 /* bytes of a CPU's row of slots */
+#define SLOTS_PER_ROW	   (1u << (ROW_SHIFT - SLOT_SHIFT))
+#define SLOT_CELLS	   23
+#define SHEAF_HEADER	   32
+#define SECTION_STOCK_BITS 16 /* see section_stock() */
 
 /* In a slot, if events are counted, the upper half holds the pops since the sheaf arrived there:
  * pushes = size + pops - base. Everywhere else there are no pops, and `size` alone is correct. */
@@ -108,7 +109,7 @@ static inline uint32_t sheaf_size(const struct sheaf *sheaf)
 struct slot {
 	uint32_t top;	   /* the shard of the CPU, not of the row: where its full cells begin */
 	uint16_t steal[2]; /* where searches for others' empty, and full, sheaves begin */
-	uintptr_t cells[SLOT_CELLS];
+	uintptr_t cells[SLOT_CELLS]; /* in a handle without a cache: words, see section_stock() */
 	struct sheaf *main;
 	uintptr_t pair;	     /* main ^ spare */
 	uintptr_t home;	     /* first address of the objects that may be pushed here */
@@ -127,7 +128,8 @@ _Static_assert(sizeof(struct slot) == 1u << SLOT_SHIFT, "rows are arrays of slot
  */
 #define SLOT_AT(member, at) (offsetof(struct slot, member) == offsetof(struct slot, main) + (at))
 _Static_assert(offsetof(struct slot, main) == 192 && SLOT_AT(pair, 8) && SLOT_AT(home, 16) &&
-		       SLOT_AT(home_size, 24) && SLOT_AT(rcu_free, 48),
+		       SLOT_AT(home_size, 24) && SLOT_AT(rcu_free, 48) &&
+		       offsetof(struct slot, cells) == 8 && SECTION_STOCK_BITS == 16,
 	       "sections know where the words of a slot are");
 _Static_assert(offsetof(struct sheaf, word) == 0 && offsetof(struct sheaf, size) == 0 &&
 		       offsetof(struct sheaf, capacity) == 8 &&
@@ -191,5 +193,14 @@ bool section_push_rcu(struct section_slots *s, void *object);
 /* Make `sheaf` (not NULL) the rcu_free sheaf of this CPU; *old is the previous one, now owned by
  * the caller. */
 bool section_replace_rcu(struct section_slots *s, struct sheaf *sheaf, struct sheaf **old);
+
+/*
+ * Slots of a handle without a cache: their cells are words of a key in the upper bits and a number
+ * below 1 << SECTION_STOCK_BITS (group/stock.h). Add to the number, if the word has this key, and
+ * the sum is not outside; `add` may be a negative number. Both fail while stop is set.
+ */
+bool section_stock(struct section_slots *s, unsigned int cell, uint64_t key, uint64_t add);
+/* Exchange a word. */
+bool section_stock_swap(struct section_slots *s, unsigned int cell, uint64_t word, uint64_t *old);
 
 #endif

@@ -356,4 +356,37 @@ C_SECTION bool c_replace_rcu(struct section_slots *s, struct sheaf *sheaf, struc
 	return done;
 }
 
+C_SECTION bool c_stock(struct section_slots *s, unsigned int cell, uint64_t key, uint64_t add)
+{
+	struct slot *slot = c_section_begin(s->handle);
+	bool done = false;
+
+	if (!slot)
+		return false;
+	uint64_t word = os_load_relaxed(&slot->cells[cell]) + add;
+
+	if (!os_load_relaxed(&s->stop) && (word ^ key) >> SECTION_STOCK_BITS == 0)
+		done = c_section_commit(&slot->cells[cell], word);
+	c_section_end(slot);
+	return done;
+}
+
+C_SECTION bool c_stock_swap(struct section_slots *s, unsigned int cell, uint64_t word,
+			    uint64_t *old)
+{
+	struct slot *slot = c_section_begin(s->handle);
+	bool done = false;
+
+	if (!slot)
+		return false;
+	uint64_t was = os_load_relaxed(&slot->cells[cell]);
+
+	if (!os_load_relaxed(&s->stop) && c_section_commit(&slot->cells[cell], word)) {
+		*old = was;
+		done = true;
+	}
+	c_section_end(slot);
+	return done;
+}
+
 #endif

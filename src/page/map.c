@@ -20,6 +20,15 @@ static struct {
 	size_t bytes;
 } maps;
 
+#define FLAGS	    (MAP_HEAD | MAP_OWNED | MAP_OWNED_BELOW)
+#define OWNER_SHIFT 32
+
+/* The bytes of the block with this first entry. */
+static size_t size_of(uintptr_t entry)
+{
+	return (entry & MAP_OWNED ? (uint32_t)entry : entry) & ~FLAGS;
+}
+
 /* The number of the entry for this address. */
 static uintptr_t number_of(const void *address)
 {
@@ -122,19 +131,19 @@ struct mapping map_find(const void *address)
 	uintptr_t number = number_of(address), entry = read_entry(number), offset;
 
 	if (entry && !(entry & MAP_HEAD)) {
-		number -= entry >> 1;
+		number -= (uint32_t)entry >> 1;
 		entry = read_entry(number);
 	}
 	offset = (uintptr_t)address - (number << OS_HUGE_SHIFT);
-	if (!(entry & MAP_HEAD) || offset >= (entry & ~MAP_HEAD))
+	if (!(entry & MAP_HEAD) || offset >= size_of(entry))
 		return (struct mapping){NULL, 0};
-	return (struct mapping){(char *)(number << OS_HUGE_SHIFT), entry & ~MAP_HEAD};
+	return (struct mapping){(char *)(number << OS_HUGE_SHIFT), size_of(entry)};
 }
 
 bool map_free(void *address)
 {
 	uintptr_t first = number_of(address), entry = read_entry(first);
-	size_t size = entry & ~MAP_HEAD;
+	size_t size = size_of(entry);
 
 	if ((uintptr_t)address % OS_HUGE || !(entry & MAP_HEAD) ||
 	    !os_cmpxchg(entry_at(first), &entry, 0))
@@ -151,4 +160,53 @@ bool map_free(void *address)
 size_t map_bytes(void)
 {
 	return os_load_relaxed(&maps.bytes);
+}
+
+/* --- owners ----------------------------------------------------------------------------------- */
+
+static uint32_t owner_of(uintptr_t number, uintptr_t entry)
+{
+	if (entry & MAP_HEAD && entry & MAP_OWNED_BELOW)
+		entry = read_entry(number + 1);
+	else if (!(entry & MAP_HEAD && entry & MAP_OWNED))
+		return 0;
+	return (uint32_t)(entry >> OWNER_SHIFT);
+}
+
+uint32_t map_owner(const void *address)
+{
+	uintptr_t number = number_of(address);
+
+	return (uintptr_t)address % OS_HUGE ? 0 : owner_of(number, read_entry(number));
+}
+
+void map_set_owner(void *address, uint32_t owner)
+{
+	uintptr_t number = number_of(address), entry = read_entry(number);
+	uintptr_t upper = (uintptr_t)owner << OWNER_SHIFT;
+
+	if (entry >> OWNER_SHIFT) {
+		os_store_relaxed(entry_at(number + 1), upper | (uint32_t)read_entry(number + 1));
+		os_store_release(entry_at(number), entry | MAP_OWNED_BELOW);
+	} else {
+		os_store_release(entry_at(number), upper | entry | MAP_OWNED);
+	}
+}
+
+static void look_at_leaf(uintptr_t leaf, map_look *look, void *data)
+{
+	for (uintptr_t i = 0; i < LEAF_ENTRIES; i++) {
+		uintptr_t number = (leaf << MAP_LEAF_BITS) + i, entry = read_entry(number);
+		uint32_t owner = owner_of(number, entry);
+
+		if (owner)
+			look(data, (const void *)(number << OS_HUGE_SHIFT), size_of(entry), owner);
+	}
+}
+
+void map_for_each_owned(map_look *look, void *data)
+{
+	for (uintptr_t leaf = 0; leaf < NR_LEAVES; leaf++)
+		if (os_load_acquire(&maps.leaves[leaf]))
+			look_at_leaf(leaf, look, data);
 }

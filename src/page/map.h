@@ -37,6 +37,10 @@
 #define MAP_LEAF_BITS 12
 /* An entry is 0, a size with this bit, or a distance above it. */
 #define MAP_HEAD ((uintptr_t)1)
+/* In a first entry: the block is charged to a group, whose number is in the upper half of the entry;
+ * of the next entry, if the size needs the upper half. */
+#define MAP_OWNED	((uintptr_t)2)
+#define MAP_OWNED_BELOW ((uintptr_t)4)
 
 struct mapping {
 	char *address;
@@ -52,5 +56,13 @@ bool map_free(void *address);
 struct mapping map_find(const void *address);
 /* Bytes of all blocks. */
 size_t map_bytes(void);
+
+/* The number of the group that the block at this address is charged to (slab/owner.h); 0: none, or
+ * no block begins there. To set it, own the block. */
+uint32_t map_owner(const void *address);
+void map_set_owner(void *address, uint32_t number);
+/* Call look(data, address, size, number) for each block that has a number. */
+typedef void map_look(void *data, const void *address, size_t size, uint32_t number);
+void map_for_each_owned(map_look *look, void *data);
 
 #endif

@@ -71,6 +71,11 @@ static unsigned int nr_pools(void)
 	return os_options.guard_pools ? 1 : os.nr_nodes;
 }
 
+static unsigned int this_pool(void)
+{
+	return nr_pools() == 1 ? 0 : os_node();
+}
+
 /* The pool of this block: that of the node whose memory it is. */
 static struct pool *pool_of(const void *block)
 {
@@ -110,24 +115,42 @@ static struct pool_block *carve(struct pool *pool, unsigned int index)
 	return (struct pool_block *)run;
 }
 
+/* The first block of a list. */
+static struct pool_block *unlist(struct pool *pool, unsigned int index)
+{
+	struct pool_block *block = pool->free[index];
+
+	if (block)
+		pool->free[index] = block->next;
+	return block;
+}
+
 static struct pool_block *take_block(unsigned int node, unsigned int index)
 {
 	struct pool *pool = &pools[node];
 	struct pool_block *block;
 
 	os_lock(&pool->lock);
-	block = pool->free[index];
-	if (block)
-		pool->free[index] = block->next;
-	else
+	block = unlist(pool, index);
+	if (!block)
 		block = carve(pool, index);
 	os_unlock(&pool->lock);
 	return block;
 }
 
+static void *cleared(struct pool_block *block, size_t size)
+{
+	if (!block)
+		return NULL;
+	tsan_taken(block);
+	memset(block, 0, size);
+	tsan_given(block);
+	return block;
+}
+
 void *pool_alloc(size_t size)
 {
-	unsigned int index = size_index(size), node = nr_pools() == 1 ? 0 : os_node();
+	unsigned int index = size_index(size), node = this_pool();
 	struct pool_block *block;
 
 	if (index == NR_SIZES)
@@ -135,12 +158,20 @@ void *pool_alloc(size_t size)
 	block = take_block(node, index);
 	for (node = 0; !block && node < nr_pools(); node++)
 		block = take_block(node, index);
-	if (!block)
+	return cleared(block, size);
+}
+
+void *pool_alloc_try(size_t size)
+{
+	unsigned int index = size_index(size);
+	struct pool *pool = &pools[this_pool()];
+	struct pool_block *block;
+
+	if (index == NR_SIZES || !os_trylock(&pool->lock))
 		return NULL;
-	tsan_taken(block);
-	memset(block, 0, size);
-	tsan_given(block);
-	return block;
+	block = unlist(pool, index);
+	os_unlock(&pool->lock);
+	return cleared(block, size);
 }
 
 void pool_free(void *pointer, size_t size)

@@ -6,7 +6,8 @@
  *
  * Invariants
  *  F1. A lent sheaf is in no slot and no cell, and its objects are allocated, so none of them is in
- *      hand (H3). `lent_by` is its cache's handle until the sheaf is returned, and then NULL.
+ *      hand (H3). `lent_by` is its cache's handle, or the byte behind, which the inlined pop does not
+ *      know, until the sheaf is returned, and then NULL.
  *  F2. The section that takes a sheaf out of a slot lends it, as a pop does with objects.
  *  F3. A sheaf whose capacity is not the cache's (an oversize one, or one of an old capacity) is
  *      emptied and freed when it is returned, never parked (H4). SHEAF_OVERSIZE in the capacity of
@@ -46,9 +47,15 @@ unsigned int prefill_fill(struct sheaf_cache *cache, struct sheaf *sheaf, unsign
  * place. */
 void prefill_return(struct sheaf_cache *cache, struct sheaf *sheaf, bool may_fill);
 
+/* Let each pop of this lent sheaf be a call. */
+static inline void prefill_hide(struct sheaf_cache *cache, struct sheaf *sheaf)
+{
+	sheaf->lent_by = cache->at.handle + 1;
+}
+
 static inline bool prefill_is_lent(const struct sheaf_cache *cache, const struct sheaf *sheaf)
 {
-	return sheaf->lent_by == cache->at.handle;
+	return sheaf->lent_by == cache->at.handle || sheaf->lent_by == cache->at.handle + 1;
 }
 
 /* Take its newest object, or return NULL. Only its owner changes the sheaf; others may read its

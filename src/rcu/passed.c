@@ -22,13 +22,16 @@
 /* The grace period of this sheaf has passed: from now on its objects are free. */
 static struct sheaf *freed(struct sheaf_rcu *rcu, struct sheaf *sheaf)
 {
+	sheaf_rcu_passed_fn *passed;
+
 	grace_reused(rcu->user.grace, rcu_bytes_of(rcu, sheaf));
 	stat_add(&rcu->cache->slab, STAT_free_fastpath, sheaf_size(sheaf));
 	sheaf->filled_by = SHEAF_COLD;
 	sheaf_set_size(sheaf, sheaf_size(sheaf));
 	tsan_all_taken(sheaf->objects, sheaf->size);
-	if (__builtin_expect(rcu->passed != NULL, 0))
-		rcu->passed(rcu->cache, sheaf->objects, sheaf->size);
+	passed = os_load_acquire(&rcu->passed);
+	if (__builtin_expect(passed != NULL, 0))
+		passed(rcu->cache, sheaf->objects, sheaf->size);
 	/* The readers have finished with them, too. */
 	tsan_all_given(sheaf->objects, sheaf->size);
 	return sheaf;

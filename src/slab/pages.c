@@ -11,6 +11,7 @@
 #include "os/tsan.h"
 #include "page/mark.h"
 #include "slab/late.h"
+#include "slab/owner.h"
 #include "slab/partial.h"
 #include "slab/stat.h"
 
@@ -87,6 +88,7 @@ struct slab *slab_make(struct slab_cache *cache, unsigned int node)
 
 void slab_discard(struct slab_cache *cache, struct slab *slab)
 {
+	owner_end(cache, slab);
 	if (cache->late)
 		late_discard(cache, slab);
 	else

@@ -11,7 +11,8 @@
  *
  * in use: objects that are not free, or whose bit is set but which are not yet subtracted.
  * constructed: words of bits, in the slab's order, whose objects were constructed.
- * flags: on its node's list (LISTED), owned by one thread (HELD), of the fallback order (SMALL).
+ * flags: on its node's list (LISTED), owned by one thread (HELD), of the fallback order (SMALL), with
+ *   an array of owners (OWNED, owner.h).
  *   Four bits are unused: they could hold the number of a layout.
  *
  * A slab is listed, or held, or neither: then it is full.
@@ -73,6 +74,7 @@
 #define SLAB_LISTED	      (UINT64_C(1) << 56)
 #define SLAB_HELD	      (UINT64_C(1) << 57)
 #define SLAB_SMALL	      (UINT64_C(1) << 58)
+#define SLAB_OWNED	      (UINT64_C(1) << 59)
 
 /* Order of a slab in pages, and how many objects it holds. */
 struct slab_order {

@@ -222,6 +222,22 @@
 	"ldr %[m], [%[t], #48]\n"                                                                  \
 	"str %[sheaf], [%[t], #48]\n"
 
+/* handle: that of the slots, and the cell's distance from its first one; key: of the word. */
+#define RSEQ_STOCK                                                                                 \
+	"ldr w10, %[stop]\n"                                                                       \
+	"cbnz w10, %l[slow]\n"                                                                     \
+	"ldur %[w], [%[t], #-184]\n"                                                               \
+	"add %[w], %[w], %[add]\n"                                                                 \
+	"eor %[key], %[key], %[w]\n"                                                               \
+	"lsr %[key], %[key], #16\n"                                                                \
+	"cbnz %[key], %l[slow]\n"                                                                  \
+	"stur %[w], [%[t], #-184]\n"
+#define RSEQ_STOCK_SWAP                                                                            \
+	"ldr w10, %[stop]\n"                                                                       \
+	"cbnz w10, %l[slow]\n"                                                                     \
+	"ldur %[w], [%[t], #-184]\n"                                                               \
+	"stur %[word], [%[t], #-184]\n"
+
 #define RSEQ_CLOBBERS	   "memory", "cc", "x9", "x10"
 #define RSEQ_BULK_CLOBBERS RSEQ_CLOBBERS
 /* The offset that RSEQ_ROW_EITHER expects in [id]. */

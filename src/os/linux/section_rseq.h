@@ -223,4 +223,28 @@ RSEQ_ALWAYS_INLINE bool rseq_replace_rcu(struct section_slots *s, struct sheaf *
 		 RSEQ_SHEAF_INTO(s, rcu_stop, sheaf), RSEQ_CLOBBERS, (*old = m, true), false);
 }
 
+/* The cell's distance is part of the handle here, so that the section needs no addition. */
+#define RSEQ_CELL(slots, cell) RSEQ_PLACE((slots)->handle + 8 * (size_t)(cell))
+
+RSEQ_ALWAYS_INLINE bool rseq_stock(struct section_slots *s, unsigned int cell, uint64_t key,
+				   uint64_t add)
+{
+	uintptr_t t, w;
+	uint64_t k;
+
+	RSEQ_RUN(k = key, RSEQ_STOCK, RSEQ_LIST([t] "=&r"(t), [w] "=&r"(w), [key] "+&r"(k)),
+		 RSEQ_LIST(RSEQ_CELL(s, cell), [stop] "m"(s->stop), [add] "r"(add)), RSEQ_CLOBBERS,
+		 true, false);
+}
+
+RSEQ_ALWAYS_INLINE bool rseq_stock_swap(struct section_slots *s, unsigned int cell, uint64_t word,
+					uint64_t *old)
+{
+	uintptr_t t, w;
+
+	RSEQ_RUN(, RSEQ_STOCK_SWAP, RSEQ_LIST([t] "=&r"(t), [w] "=&r"(w)),
+		 RSEQ_LIST(RSEQ_CELL(s, cell), [stop] "m"(s->stop), [word] "r"(word)),
+		 RSEQ_CLOBBERS, (*old = w, true), false);
+}
+
 #endif

@@ -267,6 +267,23 @@
 	"movq " SLOT_RCU_FREE ", %[m]\n"                                                           \
 	"movq %[sheaf], " SLOT_RCU_FREE "\n"
 
+/* handle: that of the slots, and the cell's distance from its first one; key: of the word. */
+#define STOCK "65544(%[handle], %[t])"
+#define RSEQ_STOCK                                                                                 \
+	"cmpl $0, %[stop]\n"                                                                       \
+	"jne %l[slow]\n"                                                                           \
+	"movq " STOCK ", %[w]\n"                                                                   \
+	"addq %[add], %[w]\n"                                                                      \
+	"xorq %[w], %[key]\n"                                                                      \
+	"shrq $16, %[key]\n"                                                                       \
+	"jnz %l[slow]\n"                                                                           \
+	"movq %[w], " STOCK "\n"
+#define RSEQ_STOCK_SWAP                                                                            \
+	"cmpl $0, %[stop]\n"                                                                       \
+	"jne %l[slow]\n"                                                                           \
+	"movq " STOCK ", %[w]\n"                                                                   \
+	"movq %[word], " STOCK "\n"
+
 #define RSEQ_CLOBBERS	   "memory", "cc"
 #define RSEQ_BULK_CLOBBERS RSEQ_CLOBBERS, "xmm0", "xmm1", "xmm2", "xmm3"
 /* The offset that RSEQ_ROW_EITHER expects in [id]. */

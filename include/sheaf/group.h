@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Groups: which part of the program has how much memory, and how much it may have.
+ *
+ *     struct kmem_group_args limits = {.hard_limit = 64 << 20};
+ *     struct kmem_group *query = kmem_group_create("query 7", NULL, &limits);
+ *     struct kmem_group *before = kmem_group_set_current(query);
+ *
+ *     row = kmalloc(size, GFP_KERNEL_ACCOUNT);        NULL when the query has 64 MiB
+ *     kmem_group_set_current(before);
+ *     kmem_group_put(query);                          its rows may live on
+ *
+ * Charged are the objects of caches with SLAB_ACCOUNT, objects allocated with __GFP_ACCOUNT, and
+ * those of caches with kmem_cache_args.group. They are charged to the group of the cache, or else to
+ * the current group of the thread, with each group above it. Without a group nothing is charged, and
+ * costs nothing. An object is charged with the bytes from one object of its slab to the next
+ * (slab_size of kmem_cache_stats()), a larger block with ksize(). Who frees it, and when, does not
+ * matter: the group that was charged gets the bytes back. A retired object (<sheaf/rcu.h>) stays
+ * charged until its grace period has passed, and an element of a memory pool while it is in the
+ * reserve.
+ *
+ * Each CPU keeps a stock of bytes that a group was charged with in advance, at most
+ * KMEM_GROUP_STOCK for each group. Limits are exact: before a limit makes an allocation fail that may
+ * reclaim, the stocks of all CPUs go back. An allocation that may not (GFP_NOWAIT) can fail early by
+ * these stocks, and marks may be passed early by as much. Kernel: memcg, obj_cgroup.
+ *
+ * Any thread may make these calls, also in a forked child, but a signal handler may not: what it
+ * allocates with the nolock calls is charged to the current group of its thread. errno is
+ * preserved.
+ */
+#ifndef SHEAF_GROUP_H
+#define SHEAF_GROUP_H
+
+#include <sheaf/slab.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Bytes of the longest name of a group, with the zero byte at its end. */
+#define KMEM_GROUP_NAME 64
+/* Bytes that a CPU stores for a group, at most. */
+#define KMEM_GROUP_STOCK 65536
+
+struct kmem_group;
+
+/* What happened to a group. */
+enum kmem_group_event {
+	KMEM_GROUP_HIGH, /* it has `high` bytes or more, and had less */
+	KMEM_GROUP_LOW,	 /* it has `low` bytes or less, and has reported KMEM_GROUP_HIGH */
+	KMEM_GROUP_SOFT, /* it has more than soft_limit, and had not */
+	KMEM_GROUP_HARD, /* hard_limit made an allocation fail */
+};
+
+/*
+ * Limits and callbacks of a group. All sizes are bytes; 0: none. The structure may grow: the calls
+ * pass its size.
+ *
+ * A callback runs in the thread that caused it, with no lock held, at the end of its allocation or
+ * free. It may call the library: allocate, also in its own group, and put the group. While it runs,
+ * it is not called again for that group, by any thread; what happened meanwhile is reported after
+ * it has returned.
+ */
+struct kmem_group_args {
+	size_t hard_limit; /* an allocation beyond it fails */
+	size_t soft_limit; /* beyond it, KMEM_GROUP_SOFT is reported; nothing fails */
+	size_t high, low;  /* marks: low < high, unless one is 0 */
+	/*
+	 * An allocation that may reclaim would exceed the hard limit of the group by this many
+	 * bytes: free what is not needed. Returns whether anything was freed. NULL: nothing can be.
+	 */
+	bool (*reclaim)(struct kmem_group *group, size_t bytes, void *data);
+	/* An event, and the bytes that the group has now. */
+	void (*event)(struct kmem_group *group, enum kmem_group_event event, uint64_t bytes,
+		      void *data);
+	void *data; /* for both */
+};
+
+/* The numbers of a group. It may grow at its end: kmem_group_stats() passes its size. */
+struct kmem_group_stats {
+	char name[KMEM_GROUP_NAME];
+	uint64_t id;	 /* 1, 2, ... in the order of creation; 0: the root */
+	uint64_t parent; /* the id of the group above */
+	uint64_t bytes;	 /* charged to it and the groups below it */
+	uint64_t peak;	 /* the most bytes so far, with stocks of CPUs */
+	uint64_t stocks; /* in the stocks of CPUs, for it and the groups below it; not in bytes */
+	uint64_t own_bytes;   /* charged to it alone: of objects that it owns */
+	uint64_t own_objects; /* the number of those */
+	uint64_t hard_limit, soft_limit, high, low; /* 0: none */
+	uint64_t failed;			    /* allocations that the hard limit made fail */
+	uint64_t reclaims;			    /* calls of the reclaim callback */
+	uint64_t soft_events;			    /* times that it passed the soft limit */
+	uint64_t high_events;			    /* times that it passed the high mark */
+	uint64_t low_events; /* times that it fell to the low mark after that */
+	uint64_t forced;     /* bytes charged beyond the hard limit, because the call cannot fail */
+	uint64_t references; /* to it, by callers, threads, caches and groups below it */
+};
+
+/* The call behind kmem_group_create(). */
+struct kmem_group *__kmem_group_create(const char *name, struct kmem_group *parent,
+				       const struct kmem_group_args *args, size_t args_size)
+	SHEAF_SYMBOL(__kmem_group_create);
+
+/*
+ * Create a group below `parent`, or below the root for NULL. The first 63 bytes of the name are
+ * copied, with control characters replaced by `?`; NULL works with a warning. `args` may be NULL.
+ * Returns one reference; NULL if an argument is wrong, which is reported in one line, or if there is
+ * no memory or there are a million groups. O(1); the first call looks at each cache.
+ */
+static inline SHEAF_CHECK_RESULT struct kmem_group *
+kmem_group_create(const char *name, struct kmem_group *parent, const struct kmem_group_args *args)
+{
+	return __kmem_group_create(name, parent, args, args ? sizeof(struct kmem_group_args) : 0);
+}
+
+/* Take one more reference; returns the group. NULL is allowed. O(1). */
+struct kmem_group *kmem_group_get(struct kmem_group *g) SHEAF_SYMBOL(kmem_group_get);
+
+/*
+ * Drop a reference; NULL is allowed. With the last one the group ends: its objects move to the
+ * group above, whose bytes already include them, and no limit or callback of it applies any more.
+ * O(1).
+ */
+void kmem_group_put(struct kmem_group *g) SHEAF_SYMBOL(kmem_group_put);
+
+/*
+ * Make this the current group of the thread, or none with NULL. The thread holds a reference until
+ * it sets another one or ends. Returns the one before, or NULL; the reference to that is dropped,
+ * so keep one to set it again. O(1).
+ */
+struct kmem_group *kmem_group_set_current(struct kmem_group *g)
+	SHEAF_SYMBOL(kmem_group_set_current);
+
+/* The call behind kmem_group_set_limits(). */
+int __kmem_group_set_limits(struct kmem_group *g, const struct kmem_group_args *args,
+			    size_t args_size) SHEAF_SYMBOL(__kmem_group_set_limits);
+
+/*
+ * Replace limits, marks and callbacks. Returns 0; -EINVAL after a report if one is wrong; -EBUSY,
+ * with nothing changed, if the group has more than the new hard limit, also after the stocks of CPUs
+ * went back and the new reclaim callback was called. May sleep. O(CPUs).
+ */
+static inline int kmem_group_set_limits(struct kmem_group *g, const struct kmem_group_args *args)
+{
+	return __kmem_group_set_limits(g, args, args ? sizeof(struct kmem_group_args) : 0);
+}
+
+/*
+ * The group that an object is charged to, from any address in it: a counted reference, which the
+ * caller puts. NULL: it is not charged, or its groups have ended, or it is not an object. O(1).
+ */
+struct kmem_group *kmem_group_of(const void *object) SHEAF_SYMBOL(kmem_group_of);
+
+/* The call behind kmem_group_stats(). */
+int __kmem_group_stats(struct kmem_group *g, struct kmem_group_stats *out, size_t size)
+	SHEAF_SYMBOL(__kmem_group_stats);
+
+/*
+ * Read a group's numbers; NULL: those of the root, above all groups. Exact if no other thread
+ * allocates or frees charged objects meanwhile. Returns 0, or -EINVAL after a report. May sleep.
+ * O(CPUs + pages used by the library).
+ */
+static inline int kmem_group_stats(struct kmem_group *g, struct kmem_group_stats *out)
+{
+	return __kmem_group_stats(g, out, sizeof(*out));
+}
+
+/*
+ * Give the stocks of all CPUs back, and check all groups: the bytes of a group and of those below it
+ * must be the bytes of their objects. Returns the number of groups with another sum, each of which
+ * is reported. No other thread may use charged objects meanwhile. May sleep. O(CPUs + groups + pages
+ * used by the library).
+ */
+int kmem_group_verify(void) SHEAF_SYMBOL(kmem_group_verify);
+
+/*
+ * kmem_cache_alloc() and kmalloc(), charged to this group whatever the current one is; NULL: not
+ * charged, unless the cache has a group. As expensive as three calls.
+ */
+SHEAF_OBJECT void *kmem_cache_alloc_charged(struct kmem_cache *s, gfp_t flags, struct kmem_group *g)
+	SHEAF_SYMBOL(kmem_cache_alloc_charged);
+SHEAF_FRESH SHEAF_SIZED(1) void *kmalloc_charged(size_t size, gfp_t flags, struct kmem_group *g)
+	SHEAF_SYMBOL(kmalloc_charged);
+
+#ifdef __cplusplus
+}
+
+namespace sheaf
+{
+
+/* A reference to a group: `sheaf::group_ref query(kmem_group_create(...));` puts it at its end. */
+class group_ref
+{
+	struct kmem_group *group_;
+
+      public:
+	explicit group_ref(struct kmem_group *group = nullptr) noexcept : group_(group)
+	{
+	}
+	group_ref(const group_ref &other) noexcept : group_(kmem_group_get(other.group_))
+	{
+	}
+	group_ref(group_ref &&other) noexcept : group_(other.group_)
+	{
+		other.group_ = nullptr;
+	}
+	group_ref &operator=(group_ref other) noexcept
+	{
+		struct kmem_group *mine = group_;
+
+		group_ = other.group_;
+		other.group_ = mine;
+		return *this;
+	}
+	~group_ref()
+	{
+		kmem_group_put(group_);
+	}
+	struct kmem_group *get() const noexcept
+	{
+		return group_;
+	}
+	explicit operator bool() const noexcept
+	{
+		return group_ != nullptr;
+	}
+};
+
+/* The current group of the thread while this object lives; then the one before. */
+class group_scope
+{
+	struct kmem_group *before_;
+
+      public:
+	/* The group before must live as long; what made it current usually ensures that. */
+	explicit group_scope(struct kmem_group *group) noexcept
+	    : before_(kmem_group_set_current(group))
+	{
+	}
+	explicit group_scope(const group_ref &group) noexcept : group_scope(group.get())
+	{
+	}
+	group_scope(const group_scope &) = delete;
+	group_scope &operator=(const group_scope &) = delete;
+	~group_scope()
+	{
+		kmem_group_set_current(before_);
+	}
+};
+
+} /* namespace sheaf */
+#endif
+
+#endif

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+/* Charging objects; see account.h. */
+#include "cache/account.h"
+
+#include "cache/block.h"
+#include "debug/guard.h"
+#include "os/machine.h"
+#include "percpu/nolock.h"
+#include "rcu/rcu_free.h"
+
+#define RECLAIMS 16 /* calls of one group's callback for one allocation */
+
+static uint64_t bytes_of(const struct kmem_cache *s)
+{
+	return s->sheaf.slab.size;
+}
+
+/* --- limits ----------------------------------------------------------------------------------- */
+
+/* Free what `limit` has too much. Returns whether to try again. */
+static bool reclaim(struct kmem_cache *s, gfp_t flags, struct kmem_group *limit, uint64_t bytes,
+		    int tries)
+{
+	if (!(flags & __GFP_DIRECT_RECLAIM))
+		return false;
+	if (stock_bytes(limit)) {
+		stock_drain(limit);
+		if (!tries)
+			return true;
+	}
+	if (flags & __GFP_NORETRY || tries > RECLAIMS)
+		return false;
+	if (group_reclaim(limit, bytes)) {
+		stock_drain(limit);
+		return true;
+	}
+	/* Retired objects are charged until somebody takes or flushes them. */
+	if (tries <= 1 && sheaf_rcu_of(&s->sheaf)) {
+		cache_give_up_free(s);
+		stock_drain(limit);
+		return true;
+	}
+	return false;
+}
+
+static __attribute__((cold, noinline)) bool charge_again(struct kmem_cache *s, gfp_t flags,
+							 uint64_t bytes, uint32_t number,
+							 struct kmem_group *limit)
+{
+	for (int tries = 0; reclaim(s, flags, limit, bytes, tries); tries++) {
+		limit = stock_charge(number, bytes, GROUP_TRY);
+		if (!limit)
+			return true;
+	}
+	if (flags & __GFP_NOFAIL)
+		return !stock_charge(number, bytes, GROUP_FORCE);
+	group_fails(limit);
+	return false;
+}
+
+bool account_charge(struct kmem_cache *s, gfp_t flags, uint64_t bytes, uint32_t number)
+{
+	struct kmem_group *limit = stock_charge(number, bytes, GROUP_TRY);
+
+	return __builtin_expect(!limit, 1) || charge_again(s, flags, bytes, number, limit);
+}
+
+/* --- owners ----------------------------------------------------------------------------------- */
+
+static bool own(struct kmem_cache *s, void *object, uint32_t number, bool wait)
+{
+	uint32_t *at = owner_at(&s->sheaf.slab, object);
+
+	if (__builtin_expect(!at, 0)) {
+		if (guard_is_ours(object))
+			at = guard_owner(object);
+		else if (owner_make(&s->sheaf.slab, object, wait))
+			at = owner_at(&s->sheaf.slab, object);
+	}
+	if (at)
+		os_store_relaxed(at, number);
+	return at;
+}
+
+/* Guarded objects give theirs back in cache_free_guarded(). */
+static void disown(struct kmem_cache *s, const void *object)
+{
+	uint32_t number = owner_take(&s->sheaf.slab, object);
+
+	if (number)
+		stock_uncharge(number, bytes_of(s));
+}
+
+bool account_taken(struct kmem_cache *s, gfp_t flags, size_t n, void **objects)
+{
+	uint32_t number = account_wanted(s, flags);
+
+	if (!number)
+		return true;
+	if (!cache_is_accounted(s))
+		account_begin(s, ACCOUNT_FREES);
+	if (!account_charge(s, flags, n * bytes_of(s), number))
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		if (own(s, objects[i], number, true))
+			continue;
+		account_freed(s, i, objects);
+		stock_uncharge(number, (n - i) * bytes_of(s));
+		return false;
+	}
+	return true;
+}
+
+bool account_taken_try(struct kmem_cache *s, gfp_t flags, void *object)
+{
+	uint32_t number = account_wanted(s, flags);
+	struct kmem_group *limit;
+
+	if (!number)
+		return true;
+	if (!cache_is_accounted(s))
+		account_begin(s, ACCOUNT_FREES);
+	limit = stock_charge(number, bytes_of(s), GROUP_TRY);
+	if (limit)
+		group_fails(limit);
+	if (limit || own(s, object, number, false))
+		return !limit;
+	stock_uncharge(number, bytes_of(s));
+	return false;
+}
+
+void account_taken_forced(struct kmem_cache *s, gfp_t flags, void *object)
+{
+	uint32_t number = account_wanted(s, flags);
+
+	if (!number || !object)
+		return;
+	if (!cache_is_accounted(s))
+		account_begin(s, ACCOUNT_FREES);
+	if (own(s, object, number, false))
+		stock_charge(number, bytes_of(s), GROUP_FORCE);
+}
+
+void account_freed(struct kmem_cache *s, size_t n, void *const *objects)
+{
+	for (size_t i = 0; i < n; i++)
+		disown(s, objects[i]);
+}
+
+/* --- calls ------------------------------------------------------------------------------------ */
+
+static void *alloc_on(struct kmem_cache *s, gfp_t flags, int node)
+{
+	if (node == NUMA_NO_NODE)
+		return cache_base_calls(s).alloc(s, flags);
+	return cache_alloc_node(s, flags, node);
+}
+
+/* The object goes back, and what was charged for it. */
+static __attribute__((cold, noinline)) void *give_up(struct kmem_cache *s, void *object,
+						     uint32_t number)
+{
+	if (object)
+		cache_base_calls(s).free(s, object);
+	stock_uncharge(number, bytes_of(s));
+	return NULL;
+}
+
+static void *alloc_charged(struct kmem_cache *s, gfp_t flags, int node, uint32_t number)
+{
+	void *object;
+
+	if (!account_charge(s, flags, bytes_of(s), number)) {
+		cache_leave();
+		return NULL;
+	}
+	object = alloc_on(s, flags, node);
+	if (!object || !own(s, object, number, true))
+		object = give_up(s, object, number);
+	group_leave();
+	return object;
+}
+
+void *account_alloc(struct kmem_cache *s, gfp_t flags, int node)
+{
+	uint32_t number = account_wanted(s, flags);
+	struct kmem_cache *twin = NULL;
+
+	flags &= ~__GFP_ACCOUNT;
+	if (!number)
+		return alloc_on(s, flags, node);
+	if (s->flags & CACHE_KMALLOC && !cache_is_accounted(s) && caches.twin)
+		twin = caches.twin(s);
+	if (twin)
+		s = twin;
+	else if (!cache_is_accounted(s))
+		account_begin(s, ACCOUNT_FREES);
+	return alloc_charged(s, flags, node, number);
+}
+
+static void *alloc_accounted(struct kmem_cache *s, gfp_t flags)
+{
+	uint32_t number = account_number(s);
+
+	flags &= ~__GFP_ACCOUNT;
+	return number ? alloc_charged(s, flags, NUMA_NO_NODE, number)
+		      : cache_base_calls(s).alloc(s, flags);
+}
+
+static void *alloc_plain_accounted(struct kmem_cache *s)
+{
+	return alloc_accounted(s, GFP_KERNEL);
+}
+
+static void free_accounted(struct kmem_cache *s, void *object)
+{
+	disown(s, object);
+	cache_base_calls(s).free(s, object);
+	group_leave();
+}
+
+struct sheaf_calls account_calls(uint32_t accounted, struct sheaf_calls base)
+{
+	if (accounted)
+		base.free = free_accounted;
+	if (accounted == ACCOUNT_ALL) {
+		base.alloc = alloc_accounted;
+		base.alloc_plain = alloc_plain_accounted;
+	}
+	return base;
+}
+
+void account_begin(struct kmem_cache *s, uint32_t accounted)
+{
+	struct sheaf_calls calls;
+
+	os_store_relaxed(&os.watched, 1);
+	/* Pairs with the fence in cache_begin_rcu(): it sees this, or this sees its structure. */
+	os_store_relaxed(&s->accounted, accounted);
+	os_fence();
+	cache_see_passed(s);
+	calls = account_calls(accounted, s->calls);
+	os_store_release(&s->calls.free, calls.free);
+	os_store_release(&s->calls.alloc, calls.alloc);
+	os_store_release(&s->calls.alloc_plain, calls.alloc_plain);
+}
+
+void cache_leave_group(struct kmem_cache *s)
+{
+	if (s->group)
+		group_put(group_of_number(s->group));
+	s->group = s->accounted = 0;
+}
+
+/* --- fork ------------------------------------------------------------------------------------- */
+
+static void count(uint32_t number, uint64_t bytes)
+{
+	for (struct kmem_group *g = group_of_number(number); g; g = g->parent)
+		g->usage += bytes;
+}
+
+static void count_object(void *data, struct slab_cache *cache, const void *object, uint32_t number)
+{
+	(void)data, (void)object;
+	count(number, cache->size);
+}
+
+static void count_block(void *data, const void *block, size_t size, uint32_t number)
+{
+	(void)data, (void)block;
+	count(number, size);
+}
+
+void account_after_fork(void)
+{
+	if (!groups_exist())
+		return;
+	owner_for_each(count_object, NULL);
+	guard_for_each_owned(count_object, NULL);
+	large_for_each_owned(count_block, NULL);
+	group_end_forgotten();
+}

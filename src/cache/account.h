@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Charging objects to groups (group/group.h), and giving their bytes back.
+ *
+ *   allocation: charge --> take an object --> store the number of the group (slab/owner.h)
+ *   free:       take the number --> give the bytes back --> free the object
+ *   retired:    the same when the grace period has passed, before any thread gets the object
+ *
+ *   `accounted`     which calls a cache has
+ *   0               those of fast.c: nothing is charged
+ *   ACCOUNT_FREES   its frees look for a number: an object was allocated with __GFP_ACCOUNT
+ *   ACCOUNT_ALL     SLAB_ACCOUNT or a group of its own: allocations charge, too
+ *
+ * Caches of kmalloc() stay plain: __GFP_ACCOUNT leads to others, kmalloc-cg-N, which have
+ * SLAB_ACCOUNT. Another cache changes at its first object with __GFP_ACCOUNT. A cache with
+ * SLAB_ACCOUNT changes when the first group is created: before that nothing is charged, and no
+ * call costs more.
+ *
+ * Invariants
+ *  A1. `accounted` and the calls change before the first charged object is handed to the program,
+ *      and stay. A thread that frees a charged object got it after that, so it finds them.
+ *  A2. No object in a sheaf, a barn or a slab has a number; except in sheaves of retired objects
+ *      whose grace period has not passed. An object in a lent sheaf has none: it is charged when it
+ *      is taken out, whatever the limits are, because that must not fail.
+ *  A3. Other slow calls look for numbers if os.watched is set, which the first group does.
+ *
+ * Locks: none here. Callers: src/cache/, src/kmalloc/.
+ */
+#ifndef SHEAF_CACHE_ACCOUNT_H
+#define SHEAF_CACHE_ACCOUNT_H
+
+#include "cache/cache.h"
+#include "group/stock.h"
+#include "slab/owner.h"
+
+#define ACCOUNT_FREES 1u
+#define ACCOUNT_ALL   2u
+
+/* The number of the group that pays for an object of this cache; GROUP_NONE: nobody does. */
+static inline uint32_t account_number(const struct kmem_cache *s)
+{
+	return __builtin_expect(s->group != 0, 0) ? s->group : *os_current_group();
+}
+
+/* Is an allocation with these flags charged, and to whom? */
+static inline uint32_t account_wanted(const struct kmem_cache *s, gfp_t flags)
+{
+	if (!groups_exist() ||
+	    (os_load_relaxed(&s->accounted) != ACCOUNT_ALL && !(flags & __GFP_ACCOUNT)))
+		return GROUP_NONE;
+	return account_number(s);
+}
+
+/* --- the calls of such caches ----------------------------------------------------------------- */
+
+/* The cache has charged objects from now on. */
+void account_begin(struct kmem_cache *s, uint32_t accounted);
+/* The calls of a cache that is accounted so, in place of these. */
+struct sheaf_calls account_calls(uint32_t accounted, struct sheaf_calls base);
+/* An allocation with __GFP_ACCOUNT from a cache with other calls, or on a node; NUMA_NO_NODE: any.
+ */
+void *account_alloc(struct kmem_cache *s, gfp_t flags, int node);
+
+/* --- for other calls -------------------------------------------------------------------------- */
+
+/* Charge n objects that the program gets. False: a limit is reached, or there is no memory. May
+ * reclaim, if the flags allow it. */
+bool account_taken(struct kmem_cache *s, gfp_t flags, size_t n, void **objects);
+/* The same for one object, in any context. */
+bool account_taken_try(struct kmem_cache *s, gfp_t flags, void *object);
+/* The same for an object of a lent sheaf, which cannot fail. */
+void account_taken_forced(struct kmem_cache *s, gfp_t flags, void *object);
+/* The program frees these objects, or their grace period has passed. */
+void account_freed(struct kmem_cache *s, size_t n, void *const *objects);
+
+static inline bool cache_is_accounted(const struct kmem_cache *s)
+{
+	return __builtin_expect(os_load_relaxed(&s->accounted) != 0, 0);
+}
+
+/* The cache ends: drop its reference to its own group, if it has one. */
+void cache_leave_group(struct kmem_cache *s);
+
+/* Charge bytes of a large block; false: a limit is reached. */
+bool account_charge(struct kmem_cache *s, gfp_t flags, uint64_t bytes, uint32_t number);
+
+/* --- groups.c --------------------------------------------------------------------------------- */
+
+/* For one call: make this the current group without a reference. Returns the number of the one
+ * before. */
+uint32_t account_exchange_current(struct kmem_group *g, const char *call);
+
+/* In a forked child, with no lock held: count all that is charged anew. */
+void account_after_fork(void);
+
+#endif

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/* The numbers of groups, and whether they agree with their objects (group/group.h, G1). */
+#include <errno.h>
+
+#include "cache/account.h"
+#include "cache/block.h"
+#include "debug/guard.h"
+#include "os/report.h"
+
+static uint64_t or_zero(uint64_t limit)
+{
+	return limit == GROUP_NO_LIMIT ? 0 : limit;
+}
+
+struct own {
+	struct kmem_group *of;
+	uint64_t bytes, objects;
+};
+
+/* A group that is over counts as the nearest one above that is not (group.h, G2). */
+static struct kmem_group *owner_of(uint32_t number)
+{
+	struct kmem_group *g = group_of_number(number);
+
+	while (g->parent && os_load_relaxed(&g->over))
+		g = g->parent;
+	return g;
+}
+
+static void add_own(struct own *own, uint32_t number, uint64_t bytes)
+{
+	if (owner_of(number) != own->of)
+		return;
+	own->bytes += bytes;
+	own->objects++;
+}
+
+static void add_object(void *data, struct slab_cache *cache, const void *object, uint32_t number)
+{
+	(void)object;
+	add_own(data, number, cache->size);
+}
+
+static void add_block(void *data, const void *block, size_t size, uint32_t number)
+{
+	(void)block;
+	add_own(data, number, size);
+}
+
+static void read_group(struct kmem_group *g, struct kmem_group_stats *out)
+{
+	struct own own = {.of = g};
+
+	memset(out, 0, sizeof(*out));
+	memcpy(out->name, g->name, sizeof(out->name));
+	out->id = g->id;
+	out->parent = g->parent ? g->parent->id : 0;
+	out->stocks = stock_bytes(g);
+	out->bytes = os_load_relaxed(&g->usage);
+	out->bytes -= out->stocks < out->bytes ? out->stocks : out->bytes;
+	out->peak = os_load_relaxed(&g->peak);
+	owner_for_each(add_object, &own);
+	guard_for_each_owned(add_object, &own);
+	large_for_each_owned(add_block, &own);
+	out->own_bytes = own.bytes;
+	out->own_objects = own.objects;
+	out->hard_limit = or_zero(os_load_relaxed(&g->hard));
+	out->soft_limit = or_zero(os_load_relaxed(&g->soft));
+	out->high = or_zero(os_load_relaxed(&g->high));
+	out->low = os_load_relaxed(&g->low);
+	out->failed = os_load_relaxed(&g->failed);
+	out->reclaims = os_load_relaxed(&g->reclaims);
+	out->soft_events = os_load_relaxed(&g->soft_events);
+	out->high_events = os_load_relaxed(&g->high_events);
+	out->low_events = os_load_relaxed(&g->low_events);
+	out->forced = os_load_relaxed(&g->forced);
+	out->references = os_load_relaxed(&g->refs);
+}
+
+SHEAF_PUBLIC int __kmem_group_stats(struct kmem_group *g, struct kmem_group_stats *out, size_t size)
+{
+	struct kmem_group_stats own;
+	int saved = errno;
+
+	if (g && !group_check(g, "kmem_group_stats"))
+		return -EINVAL;
+	read_group(g ? g : &groups.root, &own);
+	memset(out, 0, size);
+	memcpy(out, &own, size < sizeof(own) ? size : sizeof(own));
+	tools_wrote(out, size);
+	errno = saved;
+	return 0;
+}
+
+/* --- verify ----------------------------------------------------------------------------------- */
+
+static void find(uint32_t number, uint64_t bytes)
+{
+	for (struct kmem_group *g = group_of_number(number); g; g = g->parent)
+		g->found += bytes;
+}
+
+static void find_object(void *data, struct slab_cache *cache, const void *object, uint32_t number)
+{
+	(void)data, (void)object;
+	find(number, cache->size);
+}
+
+static void find_block(void *data, const void *block, size_t size, uint32_t number)
+{
+	(void)data, (void)block;
+	find(number, size);
+}
+
+static void forget_found(void *data, struct kmem_group *g)
+{
+	(void)data;
+	g->found = 0;
+}
+
+static void compare(void *data, struct kmem_group *g)
+{
+	int *faults = data;
+
+	if (g->found == os_load_relaxed(&g->usage))
+		return;
+	os_misuse_later(NULL,
+			"kmem_group_verify: group \"%s\" is charged with %llu bytes, and its "
+			"objects have %llu. Another thread may use charged objects, or something "
+			"wrote to the library's memory",
+			g->name, (unsigned long long)os_load_relaxed(&g->usage),
+			(unsigned long long)g->found);
+	++*faults;
+}
+
+SHEAF_PUBLIC int kmem_group_verify(void)
+{
+	int faults = 0, saved = errno;
+
+	if (!groups_exist())
+		return 0;
+	stock_drain(&groups.root);
+	group_for_each(forget_found, NULL);
+	owner_for_each(find_object, NULL);
+	guard_for_each_owned(find_object, NULL);
+	large_for_each_owned(find_block, NULL);
+	group_for_each(compare, &faults);
+	cache_leave();
+	errno = saved;
+	return faults;
+}

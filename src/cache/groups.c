@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/* The public calls of <sheaf/group.h>; the work is done in src/group/ and account.c. */
+#include <errno.h>
+
+#include "cache/account.h"
+#include "cache/block.h"
+#include "cache/list.h"
+#include "debug/guard.h"
+#include "os/machine.h"
+#include "os/report.h"
+#include "os/sized.h"
+
+/* --- creation --------------------------------------------------------------------------------- */
+
+/* The first group: caches with SLAB_ACCOUNT are charged from now on. */
+static bool begin(void)
+{
+	if (groups_exist())
+		return true;
+	if (!caches_ready())
+		return false;
+	os_lock(&caches.lock);
+	if (groups_begin()) {
+		os_store_relaxed(&os.watched, 1);
+		for (struct kmem_cache *s = caches.first; s; s = s->next)
+			if (s->flags & SLAB_ACCOUNT && s->name && !cache_is_accounted(s))
+				account_begin(s, ACCOUNT_ALL);
+	}
+	os_unlock(&caches.lock);
+	return groups_exist();
+}
+
+/* The arguments, in this version's form. False after a report. */
+static bool read_args(struct kmem_group_args *own, const void *args, size_t size, const char *call)
+{
+	const char *wrong = NULL;
+
+	if (!os_sized_whole(size) || !os_sized_copy(own, sizeof(*own), args, size))
+		wrong = "the arguments have fields that this version does not know. Use the "
+			"library that belongs to the header the program was built with";
+	else
+		wrong = group_wrong(own);
+	if (wrong)
+		os_misuse(NULL, "%s: %s", call, wrong);
+	return !wrong;
+}
+
+SHEAF_PUBLIC struct kmem_group *__kmem_group_create(const char *name, struct kmem_group *parent,
+						    const struct kmem_group_args *args, size_t size)
+{
+	struct kmem_group_args own;
+	struct kmem_group *g = NULL;
+	int saved = errno;
+
+	if (!name) {
+		name = "(no name)";
+		os_misuse(NULL, "kmem_group_create: the name is NULL; \"(no name)\" is used. Name "
+				"the group: statistics identify groups by name");
+	}
+	if (read_args(&own, args, size, "kmem_group_create") &&
+	    (!parent || group_check(parent, "kmem_group_create")) && begin())
+		g = group_create(name, parent, &own);
+	cache_leave();
+	errno = saved;
+	return g;
+}
+
+SHEAF_PUBLIC int __kmem_group_set_limits(struct kmem_group *g, const struct kmem_group_args *args,
+					 size_t size)
+{
+	struct kmem_group_args own;
+	int result = -EINVAL, saved = errno;
+
+	if (!g)
+		os_misuse(NULL, "kmem_group_set_limits: the group is NULL; ignored. The root has "
+				"no limits");
+	else if (group_check(g, "kmem_group_set_limits") &&
+		 read_args(&own, args, size, "kmem_group_set_limits"))
+		result = group_set_limits(g, &own) ? 0 : -EBUSY;
+	cache_leave();
+	errno = saved;
+	return result;
+}
+
+/* --- references ------------------------------------------------------------------------------- */
+
+SHEAF_PUBLIC struct kmem_group *kmem_group_get(struct kmem_group *g)
+{
+	return !g || (group_check(g, "kmem_group_get") && group_get(g)) ? g : NULL;
+}
+
+SHEAF_PUBLIC void kmem_group_put(struct kmem_group *g)
+{
+	if (g && group_check(g, "kmem_group_put"))
+		group_put(g);
+	os_report_kept();
+}
+
+SHEAF_PUBLIC struct kmem_group *kmem_group_set_current(struct kmem_group *g)
+{
+	return group_set_current(g);
+}
+
+/* The number of the group that is charged for the block at this address. */
+static uint32_t number_of(const void *object)
+{
+	struct block block = block_of(object);
+	struct slab *run;
+	uint32_t *at;
+
+	switch (block.kind) {
+	case BLOCK_OBJECT:
+		at = guard_is_ours(block.start) ? guard_owner(block.start)
+						: owner_at(&block.cache->sheaf.slab, block.start);
+		return at ? os_load_relaxed(at) : GROUP_NONE;
+	case BLOCK_RUN:
+		run = page_slab(block.start);
+		return os_load_relaxed(&run->state) & SLAB_OWNED
+			       ? (uint32_t)os_load_relaxed(&run->bits)
+			       : GROUP_NONE;
+	case BLOCK_MAPPING:
+		return map_owner(block.start);
+	default:
+		return GROUP_NONE;
+	}
+}
+
+SHEAF_PUBLIC struct kmem_group *kmem_group_of(const void *object)
+{
+	uint32_t number = groups_exist() ? number_of(object) : GROUP_NONE;
+
+	return number ? group_living(group_of_number(number)) : NULL;
+}
+
+/* --- allocations that name their group -------------------------------------------------------- */
+
+uint32_t account_exchange_current(struct kmem_group *g, const char *call)
+{
+	uint32_t *current = os_current_group(), before = *current;
+
+	*current = g && group_check(g, call) ? g->number : GROUP_NONE;
+	return before;
+}
+
+SHEAF_PUBLIC void *kmem_cache_alloc_charged(struct kmem_cache *s, gfp_t flags, struct kmem_group *g)
+{
+	uint32_t before = account_exchange_current(g, "kmem_cache_alloc_charged");
+	void *object = kmem_cache_alloc(s, flags | __GFP_ACCOUNT);
+
+	*os_current_group() = before;
+	return object;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/* Counters of bytes, from a group up to the root; see group.h. */
+#include "group/group.h"
+
+#include "os/probe.h"
+
+static void see_peak(struct kmem_group *g, uint64_t now)
+{
+	uint64_t peak = os_load_relaxed(&g->peak);
+
+	while (now > peak && !os_cmpxchg(&g->peak, &peak, now))
+		;
+}
+
+/* Each sum is seen by one thread, so each mark is passed by one. */
+static void see_more(struct kmem_group *g, uint64_t before, uint64_t now)
+{
+	uint64_t soft = os_load_relaxed(&g->soft), high = os_load_relaxed(&g->high);
+
+	if (now > os_load_relaxed(&g->peak))
+		see_peak(g, now);
+	if (now > soft && before <= soft) {
+		os_fetch_add_relaxed(&g->soft_events, 1);
+		group_add_event(g, KMEM_GROUP_SOFT);
+	}
+	if (now >= high && before < high &&
+	    (!os_exchange(&g->above, 1) || !os_load_relaxed(&g->low))) {
+		os_fetch_add_relaxed(&g->high_events, 1);
+		group_add_event(g, KMEM_GROUP_HIGH);
+	}
+}
+
+static void see_less(struct kmem_group *g, uint64_t before, uint64_t now)
+{
+	uint64_t low = os_load_relaxed(&g->low);
+
+	if (now <= low && before > low && low && os_exchange(&g->above, 0)) {
+		os_fetch_add_relaxed(&g->low_events, 1);
+		group_add_event(g, KMEM_GROUP_LOW);
+	}
+}
+
+/* A limit must hold at every moment, and a charge that fails must not make another one fail: so
+ * nothing is added first and subtracted afterwards. */
+static bool add(struct kmem_group *g, uint64_t bytes, enum group_force force)
+{
+	uint64_t hard = os_load_relaxed(&g->hard), usage;
+
+	if (hard == GROUP_NO_LIMIT) {
+		usage = os_fetch_add(&g->usage, bytes);
+	} else {
+		usage = os_load_relaxed(&g->usage);
+		do {
+			if (force == GROUP_TRY && (usage >= hard || bytes > hard - usage))
+				return false;
+		} while (!os_cmpxchg(&g->usage, &usage, usage + bytes));
+		if (usage + bytes > hard)
+			os_fetch_add_relaxed(&g->forced, bytes);
+	}
+	see_more(g, usage, usage + bytes);
+	return true;
+}
+
+static void subtract(struct kmem_group *g, uint64_t bytes)
+{
+	uint64_t usage = os_fetch_sub(&g->usage, bytes);
+
+	see_less(g, usage, usage - bytes);
+}
+
+struct kmem_group *group_charge(struct kmem_group *g, uint64_t bytes, enum group_force force)
+{
+	for (struct kmem_group *up = g; up; up = up->parent) {
+		if (add(up, bytes, force))
+			continue;
+		for (struct kmem_group *done = g; done != up;) {
+			struct kmem_group *next = done->parent;
+
+			subtract(done, bytes);
+			done = next;
+		}
+		return up;
+	}
+	return NULL;
+}
+
+/* G3: after the subtraction, the place may belong to another group. */
+void group_uncharge(struct kmem_group *g, uint64_t bytes)
+{
+	while (g && bytes) {
+		struct kmem_group *parent = g->parent;
+
+		subtract(g, bytes);
+		g = parent;
+	}
+}
+
+void group_fails(struct kmem_group *g)
+{
+	os_fetch_add_relaxed(&g->failed, 1);
+	probe(group_limit, g->name, os_load_relaxed(&g->usage), os_load_relaxed(&g->hard));
+	group_add_event(g, KMEM_GROUP_HARD);
+}

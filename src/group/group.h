@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Groups: a tree of counters of bytes, with limits.
+ *
+ *   root <-- query 7 <-- sort            each charge is added to a group and all above it
+ *              ^
+ *   stocks:  | CPU 0: {query 7, 31 KiB} {sort, 120} ... |      charged in advance
+ *            | CPU 1: ...                               |      (stock.h)
+ *
+ * Groups lie in chunks, which stay. The place of a group and how often the place was used before
+ * make its number, which the owner arrays of slabs (slab/owner.h), stocks and threads store.
+ *
+ * Invariants
+ *  G1. usage of a group = bytes of objects that it or a group below owns, plus those in stocks with
+ *      its number or one below, plus those that threads are about to use or give back. So after
+ *      stocks are drained in a quiet process: the sum of objects, to the byte.
+ *  G2. A group whose last reference is gone is over: it has no limits and no callbacks, and no
+ *      child that is not over. It stays in the tree while its usage is not zero, and its objects
+ *      count as those of the nearest group above that is not over.
+ *  G3. A place is used again only if its group is over, its usage is zero and no group in the chunks
+ *      has it as its parent. A thread that gives bytes back reads the parent before it subtracts
+ *      them, and the parent's usage includes them. So no such thread sees another group.
+ *  G4. Charging and giving back take no lock. The tree, the names and the callbacks change under
+ *      the lock.
+ *  G5. Callbacks run with no lock held, at the end of calls (group_leave()), and one at a time for
+ *      each group.
+ *
+ * Locks: OS_RANK_GROUPS. Callers: src/cache/, src/stats/.
+ */
+#ifndef SHEAF_GROUP_GROUP_H
+#define SHEAF_GROUP_GROUP_H
+
+#include <sheaf/group.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "os/atomic.h"
+#include "os/current.h"
+#include "os/lock.h"
+
+#define GROUP_PLACE_BITS 20
+#define GROUP_CHUNK_BITS 8
+#define GROUP_CHUNK	 (1u << GROUP_CHUNK_BITS)
+#define GROUP_CHUNKS	 (1u << (GROUP_PLACE_BITS - GROUP_CHUNK_BITS))
+#define GROUP_NONE	 0u /* the number of the root, which owns nothing */
+#define GROUP_NO_LIMIT	 UINT64_MAX
+
+struct kmem_group {
+	uint64_t usage; /* G1 */
+	uint64_t peak;
+	uint64_t hard, soft, high, low; /* GROUP_NO_LIMIT; low: 0 */
+	struct kmem_group *parent;	/* NULL: the root */
+	uint32_t number;
+	uint32_t refs;
+
+	uint32_t threads; /* references of threads */
+	uint32_t above;	  /* it was reported as high, and not yet as low */
+	uint32_t events;  /* to be reported: bits by enum kmem_group_event */
+	uint32_t calling; /* a callback runs */
+	struct kmem_group *next_event;
+	uint64_t failed, reclaims, forced;
+	uint64_t soft_events, high_events, low_events;
+
+	struct kmem_group_args args; /* callbacks; under the lock */
+	struct kmem_group *next;     /* in the list of groups, or of those that are over, or free */
+	struct kmem_group *prev;     /* in the list of groups */
+	uint64_t id;
+	uint64_t found;	   /* bytes of its objects, while groups are checked */
+	uint32_t children; /* groups in the chunks whose parent it is */
+	uint32_t over;
+	char name[KMEM_GROUP_NAME];
+};
+
+struct groups {
+	struct os_lock lock;
+	uint32_t begun; /* a group was created in this process */
+	struct kmem_group root;
+	struct kmem_group *chunks[GROUP_CHUNKS];
+	uint32_t nr_places;	       /* that were ever used; place 0 is the root's */
+	uint32_t nr, nr_over, reap_at; /* groups; groups that are over; look for free places then */
+	uint64_t nr_made;
+	struct kmem_group *first; /* the youngest */
+	struct kmem_group *over;  /* not yet free */
+	struct kmem_group *free, **last_free;
+	struct kmem_group *events; /* groups with events, the last one first */
+};
+
+extern struct groups groups __attribute__((visibility("hidden")));
+
+static inline bool groups_exist(void)
+{
+	return __builtin_expect(os_load_relaxed(&groups.begun), 0);
+}
+
+static inline uint32_t group_place(uint32_t number)
+{
+	return number & ((1u << GROUP_PLACE_BITS) - 1);
+}
+
+/* The group with this number, which has usage, or is GROUP_NONE. */
+static inline struct kmem_group *group_of_number(uint32_t number)
+{
+	uint32_t place = group_place(number);
+
+	if (!place)
+		return &groups.root;
+	return os_load_acquire(&groups.chunks[place >> GROUP_CHUNK_BITS]) + place % GROUP_CHUNK;
+}
+
+/* --- tree.c ----------------------------------------------------------------------------------- */
+
+/* At the first group, with OS_RANK_CACHES held. False: there were groups before, or there is no
+ * memory. */
+bool groups_begin(void);
+
+/* Is it a group with references? False after a report. */
+bool group_check(struct kmem_group *g, const char *call);
+/* A new group with one reference; NULL: no memory, or no number left. */
+struct kmem_group *group_create(const char *name, struct kmem_group *parent,
+				const struct kmem_group_args *args);
+/* Take a reference, if there is one. */
+bool group_get(struct kmem_group *g);
+void group_put(struct kmem_group *g);
+/* The nearest group that is not over, from this one upwards, with a reference; NULL: the root. */
+struct kmem_group *group_living(struct kmem_group *g);
+/* Change the current group; references are those of threads. Returns the one before. */
+struct kmem_group *group_set_current(struct kmem_group *g);
+
+/* Call look() for the root and each group, also those that are over, with the lock held. */
+void group_for_each(void (*look)(void *data, struct kmem_group *g), void *data);
+
+void group_lock(void);
+void group_unlock(void);
+/* In a forked child, with the lock held: the other threads' references are gone, and each usage
+ * becomes zero, as are the stocks. */
+void group_after_fork(void);
+/* Then, without the lock. */
+void group_end_forgotten(void);
+
+/* --- limits.c --------------------------------------------------------------------------------- */
+
+/* What is wrong with these; NULL: nothing. */
+const char *group_wrong(const struct kmem_group_args *args);
+/* With the lock held. */
+void group_apply(struct kmem_group *g, const struct kmem_group_args *args);
+/* Set them; false: the group has more than the hard limit. */
+bool group_set_limits(struct kmem_group *g, const struct kmem_group_args *args);
+
+/* --- charge.c --------------------------------------------------------------------------------- */
+
+/* How much a charge may do. */
+enum group_force {
+	GROUP_TRY,   /* fail at a limit */
+	GROUP_FORCE, /* never fail */
+};
+
+/*
+ * Charge the group and all above it. Returns NULL; or the group whose limit is reached, and then
+ * nothing is charged.
+ */
+struct kmem_group *group_charge(struct kmem_group *g, uint64_t bytes, enum group_force force);
+void group_uncharge(struct kmem_group *g, uint64_t bytes);
+/* An allocation fails by the limit of g. */
+void group_fails(struct kmem_group *g);
+
+/* --- event.c ---------------------------------------------------------------------------------- */
+
+void group_add_event(struct kmem_group *g, enum kmem_group_event event);
+void group_report_events(void) __attribute__((cold));
+/* Call the reclaim callback, with no lock held. False: it freed nothing, or there is none, or a
+ * callback of the group runs. */
+bool group_reclaim(struct kmem_group *g, uint64_t bytes);
+
+/* At the end of calls, with no lock held and nothing in hand. */
+static inline void group_leave(void)
+{
+	if (__builtin_expect(os_load_relaxed(&groups.events) != NULL, 0))
+		group_report_events();
+}
+
+#endif

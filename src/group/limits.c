@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* Limits, marks and callbacks of groups; see group.h. */
+#include "group/group.h"
+#include "group/stock.h"
+
+#define MOST ((size_t)1 << 62) /* no process has as many bytes */
+
+const char *group_wrong(const struct kmem_group_args *args)
+{
+	if (args->hard_limit >= MOST || args->soft_limit >= MOST || args->high >= MOST ||
+	    args->low >= MOST)
+		return "a limit or mark of 2^62 bytes or more is a mistake; use 0 for none";
+	if (args->high && args->low >= args->high)
+		return "the low mark must be below the high mark; use 0 for none";
+	if (args->low && !args->high)
+		return "a low mark is reported after a high mark; set both";
+	return NULL;
+}
+
+static uint64_t or_none(size_t bytes)
+{
+	return bytes ? bytes : GROUP_NO_LIMIT;
+}
+
+void group_apply(struct kmem_group *g, const struct kmem_group_args *args)
+{
+	os_store_relaxed(&g->hard, or_none(args->hard_limit));
+	os_store_relaxed(&g->soft, or_none(args->soft_limit));
+	os_store_relaxed(&g->high, or_none(args->high));
+	os_store_relaxed(&g->low, args->low);
+	g->args.data = args->data;
+	os_store_relaxed(&g->args.reclaim, args->reclaim);
+	os_store_relaxed(&g->args.event, args->event);
+}
+
+/* Other threads charge meanwhile: what counts is that no more is charged from now on. */
+static bool fits(struct kmem_group *g, uint64_t hard)
+{
+	return os_load_relaxed(&g->usage) <= hard;
+}
+
+bool group_set_limits(struct kmem_group *g, const struct kmem_group_args *args)
+{
+	uint64_t hard = or_none(args->hard_limit);
+
+	if (!fits(g, hard))
+		stock_drain(g);
+	if (!fits(g, hard) && args->reclaim) {
+		args->reclaim(g, os_load_relaxed(&g->usage) - hard, args->data);
+		stock_drain(g);
+	}
+	if (!fits(g, hard))
+		return false;
+	os_lock(&groups.lock);
+	group_apply(g, args);
+	os_unlock(&groups.lock);
+	return true;
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/* Stocks of each CPU; see stock.h. */
+#include "group/stock.h"
+
+#include "os/machine.h"
+#include "percpu/rows.h"
+
+struct section_slots stocks;
+
+static struct os_lock drain_lock = OS_LOCK_INIT(OS_RANK_STOCKS);
+
+bool stock_begin(void)
+{
+	if (!stocks.handle)
+		stocks.handle = rows_take();
+	return stocks.handle;
+}
+
+static uint32_t number_of(uint64_t word)
+{
+	return (uint32_t)(word >> 32);
+}
+
+static void give_back(uint64_t word)
+{
+	if ((uint32_t)word)
+		group_uncharge(group_of_number(number_of(word)), (uint32_t)word);
+}
+
+/* Put bytes that the group is charged with into this CPU's stock. */
+static void put(uint32_t number, uint32_t bytes)
+{
+	uint64_t old = stock_word(number, bytes);
+
+	section_stock_swap(&stocks, stock_of(number), old, &old);
+	give_back(old);
+}
+
+struct kmem_group *stock_charge(uint32_t number, uint64_t bytes, enum group_force force)
+{
+	struct kmem_group *g;
+
+	if (bytes < STOCK_BATCH &&
+	    section_stock(&stocks, stock_of(number), stock_word(number, 0), (uint64_t)0 - bytes))
+		return NULL;
+	g = group_of_number(number);
+	if (bytes < STOCK_BATCH && !group_charge(g, bytes + STOCK_BATCH, GROUP_TRY)) {
+		put(number, STOCK_BATCH);
+		return NULL;
+	}
+	return group_charge(g, bytes, force);
+}
+
+void stock_uncharge(uint32_t number, uint64_t bytes)
+{
+	if (bytes >= STOCK_BATCH)
+		group_uncharge(group_of_number(number), bytes);
+	else if (!section_stock(&stocks, stock_of(number), stock_word(number, 0), bytes))
+		put(number, (uint32_t)bytes);
+}
+
+/* --- all CPUs --------------------------------------------------------------------------------- */
+
+static bool is_below(const struct kmem_group *g, uint32_t number)
+{
+	const struct kmem_group *up = group_of_number(number);
+
+	while (up && up != g)
+		up = up->parent;
+	return up;
+}
+
+static uint64_t *words_of(unsigned int row)
+{
+	return (uint64_t *)slot_of_row(stocks.handle, row)->cells;
+}
+
+static bool is_of(const struct kmem_group *g, uint64_t word)
+{
+	return (uint32_t)word && is_below(g, number_of(word));
+}
+
+uint64_t stock_bytes(const struct kmem_group *g)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned int row = 0; stocks.handle && row < os.nr_rows; row++)
+		for (unsigned int i = 0; i < STOCKS; i++) {
+			uint64_t word = os_load_relaxed(&words_of(row)[i]);
+
+			if (is_of(g, word))
+				bytes += (uint32_t)word;
+		}
+	return bytes;
+}
+
+/* The group of a word is checked before it is taken, and may be another one afterwards: then more
+ * goes back, which does no harm. */
+static void drain_row(const struct kmem_group *g, unsigned int row)
+{
+	for (unsigned int i = 0; i < STOCKS; i++)
+		if (is_of(g, os_load_relaxed(&words_of(row)[i])))
+			give_back(os_exchange(&words_of(row)[i], 0));
+}
+
+static void drain_locked_row(const struct kmem_group *g, unsigned int row)
+{
+	struct slot *slot = slot_of_row(stocks.handle, row);
+
+	while (os_exchange(&slot->lock, 1))
+		os_sleep_briefly();
+	drain_row(g, row);
+	os_store_release(&slot->lock, 0);
+}
+
+static bool has_stock(const struct kmem_group *g, unsigned int row)
+{
+	for (unsigned int i = 0; i < STOCKS; i++)
+		if (is_of(g, os_load_relaxed(&words_of(row)[i])))
+			return true;
+	return false;
+}
+
+void stock_drain(const struct kmem_group *g)
+{
+	bool rseq = os.backend == OS_BACKEND_RSEQ;
+
+	if (!stock_bytes(g))
+		return;
+	os_lock(&drain_lock);
+	os_store_release(&stocks.stop, 1);
+	os_fence();
+	if (!rseq || os_membarrier())
+		for (unsigned int row = 0; row < os.nr_rows; row++)
+			if (has_stock(g, row))
+				(rseq ? drain_row : drain_locked_row)(g, row);
+	os_store_release(&stocks.stop, 0);
+	os_unlock(&drain_lock);
+}
+
+void stock_lock(void)
+{
+	os_lock(&drain_lock);
+}
+
+void stock_unlock(void)
+{
+	os_unlock(&drain_lock);
+}
+
+void stock_forget(void)
+{
+	stocks.stop = 0;
+	for (unsigned int row = 0; stocks.handle && row < os.nr_rows; row++) {
+		struct slot *slot = slot_of_row(stocks.handle, row);
+
+		if (slot->lock)
+			os_store_relaxed(&slot->lock, 0);
+		for (unsigned int i = 0; i < STOCKS; i++)
+			if (words_of(row)[i])
+				os_store_relaxed(&words_of(row)[i], 0);
+	}
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Stocks: bytes that a group was charged with in advance, for one CPU.
+ *
+ *   slot of the CPU: | ... | number, bytes | number, bytes | ... |     STOCKS words
+ *                                 ^ place of the group % STOCKS
+ *
+ * A charge takes bytes from the stock, a free adds them: one section with one store (os/section.h,
+ * section_stock()), and no shared line. If the word has another group, too few or too many bytes, a
+ * slow path charges the group itself, and exchanges the word; the old one's bytes go back to their
+ * group. The slots are those of a handle that belongs to no cache.
+ *
+ * Invariants
+ *  T1. A group has one place in a slot: at most KMEM_GROUP_STOCK bytes for each CPU.
+ *  T2. The bytes of a word are part of the usage of its group (group.h, G1): a word with bytes has a
+ *      group. A word without bytes may have an old number.
+ *  T3. A drain sets `stop`, and ends all sections: until it clears `stop`, only the drain changes
+ *      words. Meanwhile charges go to the groups. On the trylock backend the drain takes each
+ *      slot's lock instead. If the system refuses to end sections, the drain does nothing.
+ *
+ * Locks: a drain takes OS_RANK_STOCKS; others none. stock_add() is async-signal-safe, and so
+ * are stock_charge() and stock_uncharge().
+ * Callers: src/group/, src/cache/.
+ */
+#ifndef SHEAF_GROUP_STOCK_H
+#define SHEAF_GROUP_STOCK_H
+
+#include "group/group.h"
+#include "os/section.h"
+
+#define STOCKS	    16u
+#define STOCK_BATCH 32768u /* charged in advance */
+
+_Static_assert(STOCKS <= SLOT_CELLS, "a slot has room for them");
+_Static_assert(KMEM_GROUP_STOCK == 1u << SECTION_STOCK_BITS, "sections know the most bytes");
+
+extern struct section_slots stocks __attribute__((visibility("hidden")));
+
+/* Take a handle. With OS_RANK_CACHES held. False: no memory. */
+bool stock_begin(void);
+
+static inline unsigned int stock_of(uint32_t number)
+{
+	return number % STOCKS;
+}
+
+/* The word of a stock. */
+static inline uint64_t stock_word(uint32_t number, uint32_t bytes)
+{
+	return (uint64_t)number << 32 | bytes;
+}
+
+/* Charge, or force it. Returns NULL; or the group whose limit is reached. */
+struct kmem_group *stock_charge(uint32_t number, uint64_t bytes, enum group_force force);
+void stock_uncharge(uint32_t number, uint64_t bytes);
+
+/* Bytes in stocks of this group and those below it. O(CPUs). */
+uint64_t stock_bytes(const struct kmem_group *g);
+/* Give the stocks of this group and those below it back. Sleeps. O(CPUs). */
+void stock_drain(const struct kmem_group *g);
+
+/* Around fork(), and in the child. */
+void stock_lock(void);
+void stock_unlock(void);
+void stock_forget(void);
+
+#endif

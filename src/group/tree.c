@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT */
+/* The tree of groups: places and numbers, references, the current group; see group.h. */
+#include "group/group.h"
+
+#include <string.h>
+
+#include "group/stock.h"
+#include "os/report.h"
+#include "page/pool.h"
+
+#define REAP_AT 64 /* groups that are over before their places are looked for */
+
+struct groups groups = {
+	.lock = OS_LOCK_INIT(OS_RANK_GROUPS),
+	.root = {.hard = GROUP_NO_LIMIT,
+		 .soft = GROUP_NO_LIMIT,
+		 .high = GROUP_NO_LIMIT,
+		 .refs = 1,
+		 .name = "root"},
+	.nr_places = 1,
+	.reap_at = REAP_AT,
+	.last_free = &groups.free,
+};
+
+/* --- references ------------------------------------------------------------------------------- */
+
+bool group_get(struct kmem_group *g)
+{
+	uint32_t refs = os_load_relaxed(&g->refs);
+
+	while (refs)
+		if (os_cmpxchg(&g->refs, &refs, refs + 1))
+			return true;
+	return false;
+}
+
+bool group_check(struct kmem_group *g, const char *call)
+{
+	if (os_load_relaxed(&g->refs))
+		return true;
+	os_misuse(NULL,
+		  "%s(%p): this group has no references, it was put too often; ignored. Call "
+		  "kmem_group_put() once for each reference",
+		  call, (void *)g);
+	return false;
+}
+
+static void unlink_group(struct kmem_group *g)
+{
+	if (g->prev)
+		g->prev->next = g->next;
+	else
+		groups.first = g->next;
+	if (g->next)
+		g->next->prev = g->prev;
+}
+
+static void end(struct kmem_group *g)
+{
+	static const struct kmem_group_args none;
+
+	os_lock(&groups.lock);
+	group_apply(g, &none);
+	os_store_release(&g->over, 1);
+	unlink_group(g);
+	groups.nr--;
+	g->next = groups.over;
+	groups.over = g;
+	groups.nr_over++;
+	os_unlock(&groups.lock);
+}
+
+void group_put(struct kmem_group *g)
+{
+	while (g && g != &groups.root && os_fetch_sub(&g->refs, 1) == 1) {
+		struct kmem_group *parent = g->parent;
+
+		end(g);
+		g = parent;
+	}
+}
+
+struct kmem_group *group_living(struct kmem_group *g)
+{
+	while (g && g->parent) {
+		if (group_get(g))
+			return g;
+		g = g->parent;
+	}
+	return NULL;
+}
+
+/* --- places ----------------------------------------------------------------------------------- */
+
+/* The places of groups that are over and have nothing left (G3). A parent comes after its last
+ * child, whose place must be free first; the next call finds it, too. */
+static void reap(void)
+{
+	struct kmem_group **link = &groups.over;
+
+	while (*link) {
+		struct kmem_group *g = *link;
+
+		if (os_load_acquire(&g->usage) || g->children) {
+			link = &g->next;
+			continue;
+		}
+		*link = g->next;
+		g->next = NULL;
+		if (g->parent)
+			g->parent->children--;
+		*groups.last_free = g;
+		groups.last_free = &g->next;
+		groups.nr_over--;
+	}
+	groups.reap_at = 2 * groups.nr_over > REAP_AT ? 2 * groups.nr_over : REAP_AT;
+}
+
+static struct kmem_group *fresh_place(void)
+{
+	uint32_t place = groups.nr_places, chunk = place >> GROUP_CHUNK_BITS;
+	struct kmem_group *g;
+
+	if (place == 1u << GROUP_PLACE_BITS)
+		return NULL;
+	if (!groups.chunks[chunk]) {
+		struct kmem_group *made = pool_alloc(GROUP_CHUNK * sizeof(*made));
+
+		if (!made)
+			return NULL;
+		os_store_release(&groups.chunks[chunk], made);
+	}
+	groups.nr_places++;
+	g = &groups.chunks[chunk][place % GROUP_CHUNK];
+	g->number = place;
+	return g;
+}
+
+/* Numbers are used again as late as possible, so that a handle of an old group is recognised. */
+static struct kmem_group *used_place(void)
+{
+	struct kmem_group *g = groups.free;
+
+	groups.free = g->next;
+	if (!groups.free)
+		groups.last_free = &groups.free;
+	g->number += 1u << GROUP_PLACE_BITS;
+	return g;
+}
+
+static struct kmem_group *take_place(void)
+{
+	struct kmem_group *g = NULL;
+
+	if (groups.nr_over >= groups.reap_at)
+		reap();
+	if (!groups.free || groups.nr_places % GROUP_CHUNK)
+		g = fresh_place();
+	return !g && groups.free ? used_place() : g;
+}
+
+/* Names appear in reports, which are one line long. */
+static void set_name(struct kmem_group *g, const char *name)
+{
+	size_t i = 0;
+
+	memset(g->name, 0, sizeof(g->name));
+	for (; i < sizeof(g->name) - 1 && name[i]; i++)
+		g->name[i] = (unsigned char)name[i] < ' ' || name[i] == 0x7f ? '?' : name[i];
+}
+
+static void begin(struct kmem_group *g, const char *name, struct kmem_group *parent,
+		  const struct kmem_group_args *args)
+{
+	g->peak = g->failed = g->reclaims = g->forced = 0;
+	g->soft_events = g->high_events = g->low_events = 0;
+	g->parent = parent;
+	g->threads = g->above = g->over = 0;
+	g->id = ++groups.nr_made;
+	set_name(g, name);
+	group_apply(g, args);
+	parent->children++;
+	g->prev = NULL;
+	g->next = groups.first;
+	if (g->next)
+		g->next->prev = g;
+	groups.first = g;
+	groups.nr++;
+	os_store_release(&g->refs, 1);
+}
+
+struct kmem_group *group_create(const char *name, struct kmem_group *parent,
+				const struct kmem_group_args *args)
+{
+	struct kmem_group *g;
+
+	if (parent && !group_get(parent))
+		return NULL;
+	os_lock(&groups.lock);
+	g = take_place();
+	if (g)
+		begin(g, name, parent ? parent : &groups.root, args);
+	os_unlock(&groups.lock);
+	if (!g)
+		group_put(parent);
+	return g;
+}
+
+/* --- threads ---------------------------------------------------------------------------------- */
+
+static void drop_of_thread(struct kmem_group *g)
+{
+	os_fetch_sub(&g->threads, 1);
+	group_put(g);
+}
+
+static void thread_ends(uint32_t number)
+{
+	drop_of_thread(group_of_number(number));
+}
+
+struct kmem_group *group_set_current(struct kmem_group *g)
+{
+	uint32_t *current = os_current_group(), before = *current;
+
+	if (g == &groups.root)
+		g = NULL;
+	if (g && (!group_check(g, "kmem_group_set_current") || !group_get(g)))
+		return before ? group_of_number(before) : NULL;
+	if (g)
+		os_fetch_add(&g->threads, 1);
+	*current = g ? g->number : GROUP_NONE;
+	if (g && !before)
+		os_has_group();
+	if (!before)
+		return NULL;
+	drop_of_thread(group_of_number(before));
+	return group_of_number(before);
+}
+
+/* --- all of them ------------------------------------------------------------------------------ */
+
+void group_for_each(void (*look)(void *data, struct kmem_group *g), void *data)
+{
+	os_lock(&groups.lock);
+	look(data, &groups.root);
+	for (struct kmem_group *g = groups.first; g; g = g->next)
+		look(data, g);
+	for (struct kmem_group *g = groups.over; g; g = g->next)
+		look(data, g);
+	os_unlock(&groups.lock);
+}
+
+bool groups_begin(void)
+{
+	bool first;
+
+	os_lock(&groups.lock);
+	first = !groups.begun && stock_begin();
+	if (first) {
+		os_at_thread_end(thread_ends);
+		os_store_release(&groups.begun, 1);
+	}
+	os_unlock(&groups.lock);
+	return first;
+}
+
+void group_lock(void)
+{
+	os_lock(&groups.lock);
+}
+
+void group_unlock(void)
+{
+	os_unlock(&groups.lock);
+}
+
+/* --- fork ------------------------------------------------------------------------------------- */
+
+static void forget(struct kmem_group *g)
+{
+	g->usage = 0;
+	g->calling = g->events = 0;
+	g->refs -= g->threads;
+	g->threads = 0;
+}
+
+void group_after_fork(void)
+{
+	uint32_t mine = *os_current_group();
+
+	stock_forget();
+	groups.events = NULL;
+	forget(&groups.root);
+	for (struct kmem_group *g = groups.first; g; g = g->next)
+		forget(g);
+	for (struct kmem_group *g = groups.over; g; g = g->next)
+		forget(g);
+	if (mine) {
+		group_of_number(mine)->threads = 1;
+		group_of_number(mine)->refs++;
+	}
+}
+
+/* Groups whose last references were those of vanished threads. */
+void group_end_forgotten(void)
+{
+	struct kmem_group *g = groups.first;
+
+	while (g) {
+		struct kmem_group *parent = g->parent;
+
+		if (g->refs) {
+			g = g->next;
+			continue;
+		}
+		end(g);
+		group_put(parent);
+		g = groups.first;
+	}
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The number of the current group of each thread: the library's only variable for each thread. The
+ * model of its storage is the static one, so a read is one load, without a call.
+ *
+ * Callers: src/group/, and the paths of charged objects in src/cache/.
+ */
+#ifndef SHEAF_OS_CURRENT_H
+#define SHEAF_OS_CURRENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef SHEAF_SIM
+uint32_t *os_current_group(void);
+#else
+extern __thread uint32_t os_group_of_thread
+	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+static inline uint32_t *os_current_group(void)
+{
+	return &os_group_of_thread;
+}
+#endif
+
+/*
+ * Call this in each thread that ends with a current group, with its number. Returns false if the
+ * system has no room for that: such threads keep their reference.
+ */
+bool os_at_thread_end(void (*end)(uint32_t group));
+/* The thread has a current group for the first time. */
+void os_has_group(void);
+
+#endif
