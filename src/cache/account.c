@@ -166,7 +166,7 @@ static __attribute__((cold, noinline)) void *give_up(struct kmem_cache *s, void 
 	return NULL;
 }
 
-static void *alloc_charged(struct kmem_cache *s, gfp_t flags, int node, uint32_t number)
+void *account_alloc_for(struct kmem_cache *s, gfp_t flags, int node, uint32_t number)
 {
 	void *object;
 
@@ -178,6 +178,18 @@ static void *alloc_charged(struct kmem_cache *s, gfp_t flags, int node, uint32_t
 	if (!object || !own(s, object, number, true))
 		object = give_up(s, object, number);
 	group_leave();
+	return object;
+}
+
+void *account_finish(struct kmem_cache *s, gfp_t flags, void *object, uint32_t number)
+{
+	if (!account_charge(s, flags, bytes_of(s), number)) {
+		cache_base_calls(s).free(s, object);
+		object = NULL;
+	} else if (!own(s, object, number, true)) {
+		object = give_up(s, object, number);
+	}
+	cache_leave();
 	return object;
 }
 
@@ -195,39 +207,7 @@ void *account_alloc(struct kmem_cache *s, gfp_t flags, int node)
 		s = twin;
 	else if (!cache_is_accounted(s))
 		account_begin(s, ACCOUNT_FREES);
-	return alloc_charged(s, flags, node, number);
-}
-
-static void *alloc_accounted(struct kmem_cache *s, gfp_t flags)
-{
-	uint32_t number = account_number(s);
-
-	flags &= ~__GFP_ACCOUNT;
-	return number ? alloc_charged(s, flags, NUMA_NO_NODE, number)
-		      : cache_base_calls(s).alloc(s, flags);
-}
-
-static void *alloc_plain_accounted(struct kmem_cache *s)
-{
-	return alloc_accounted(s, GFP_KERNEL);
-}
-
-static void free_accounted(struct kmem_cache *s, void *object)
-{
-	disown(s, object);
-	cache_base_calls(s).free(s, object);
-	group_leave();
-}
-
-struct sheaf_calls account_calls(uint32_t accounted, struct sheaf_calls base)
-{
-	if (accounted)
-		base.free = free_accounted;
-	if (accounted == ACCOUNT_ALL) {
-		base.alloc = alloc_accounted;
-		base.alloc_plain = alloc_plain_accounted;
-	}
-	return base;
+	return account_alloc_for(s, flags, node, number);
 }
 
 void account_begin(struct kmem_cache *s, uint32_t accounted)
@@ -239,7 +219,7 @@ void account_begin(struct kmem_cache *s, uint32_t accounted)
 	os_store_relaxed(&s->accounted, accounted);
 	os_fence();
 	cache_see_passed(s);
-	calls = account_calls(accounted, s->calls);
+	calls = account_calls(s, s->calls);
 	os_store_release(&s->calls.free, calls.free);
 	os_store_release(&s->calls.alloc, calls.alloc);
 	os_store_release(&s->calls.alloc_plain, calls.alloc_plain);
@@ -260,9 +240,9 @@ static void count(uint32_t number, uint64_t bytes)
 		g->usage += bytes;
 }
 
-static void count_object(void *data, struct slab_cache *cache, const void *object, uint32_t number)
+static void count_object(void *data, struct slab_cache *cache, uint32_t number)
 {
-	(void)data, (void)object;
+	(void)data;
 	count(number, cache->size);
 }
 

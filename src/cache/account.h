@@ -55,8 +55,11 @@ static inline uint32_t account_wanted(const struct kmem_cache *s, gfp_t flags)
 
 /* The cache has charged objects from now on. */
 void account_begin(struct kmem_cache *s, uint32_t accounted);
-/* The calls of a cache that is accounted so, in place of these. */
-struct sheaf_calls account_calls(uint32_t accounted, struct sheaf_calls base);
+/* The calls of this cache, in place of these. In account_fast.c. */
+struct sheaf_calls account_calls(struct kmem_cache *s, struct sheaf_calls base);
+/* An object of this cache, charged to this number; with the object that was taken for it. */
+void *account_alloc_for(struct kmem_cache *s, gfp_t flags, int node, uint32_t number);
+void *account_finish(struct kmem_cache *s, gfp_t flags, void *object, uint32_t number);
 /* An allocation with __GFP_ACCOUNT from a cache with other calls, or on a node; NUMA_NO_NODE: any.
  */
 void *account_alloc(struct kmem_cache *s, gfp_t flags, int node);

@@ -158,7 +158,9 @@ static inline void cache_leave(void)
 /* Set the calls of a cache, by its flags and the options. No other thread may use the cache
  * meanwhile. */
 void cache_choose_calls(struct kmem_cache *s);
-/* The same without accounting. */
+/* Is a call one section, and nothing else? */
+bool cache_is_plain(const struct kmem_cache *s);
+/* The calls without accounting. */
 struct sheaf_calls cache_base_calls(struct kmem_cache *s);
 /* The calls of a destroyed cache, which only report that it was destroyed. */
 struct sheaf_calls cache_calls_destroyed(void);

@@ -184,6 +184,13 @@ static void *alloc_plain_strict(struct kmem_cache *s)
 	return alloc_strict(s, GFP_KERNEL);
 }
 
+bool cache_is_plain(const struct kmem_cache *s)
+{
+	return os.backend == OS_BACKEND_RSEQ && !(s->flags & (SLAB_NO_SHEAVES | CACHE_HARDENED)) &&
+	       !(s->flags & DEBUG_SAMPLE && os.counting) &&
+	       !(os_options.strict_numa && os.nr_nodes > 1);
+}
+
 struct sheaf_calls cache_base_calls(struct kmem_cache *s)
 {
 	bool sampled = s->flags & DEBUG_SAMPLE && os.counting;
@@ -208,7 +215,7 @@ struct sheaf_calls cache_base_calls(struct kmem_cache *s)
 
 void cache_choose_calls(struct kmem_cache *s)
 {
-	s->calls = account_calls(s->accounted, cache_base_calls(s));
+	s->calls = account_calls(s, cache_base_calls(s));
 }
 
 static void *alloc_destroyed(struct kmem_cache *s, gfp_t flags)

@@ -35,9 +35,8 @@ static void add_own(struct own *own, uint32_t number, uint64_t bytes)
 	own->objects++;
 }
 
-static void add_object(void *data, struct slab_cache *cache, const void *object, uint32_t number)
+static void add_object(void *data, struct slab_cache *cache, uint32_t number)
 {
-	(void)object;
 	add_own(data, number, cache->size);
 }
 
@@ -100,9 +99,9 @@ static void find(uint32_t number, uint64_t bytes)
 		g->found += bytes;
 }
 
-static void find_object(void *data, struct slab_cache *cache, const void *object, uint32_t number)
+static void find_object(void *data, struct slab_cache *cache, uint32_t number)
 {
-	(void)data, (void)object;
+	(void)data;
 	find(number, cache->size);
 }
 

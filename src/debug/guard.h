@@ -81,7 +81,7 @@ void *guard_find(const void *pointer, struct slab_cache **cache, size_t *size);
 /* The place of the number of an object's owner, if this is the first byte of an object in use;
  * else NULL. See slab/owner.h. */
 uint32_t *guard_owner(const void *object);
-/* Call look(data, cache, object, number) for each object that has a number. */
+/* Call look(data, cache, number) for each object that has a number. */
 void guard_for_each_owned(owner_look *look, void *data);
 /* As debug_set_size(). */
 void guard_set_size(void *object, size_t size);

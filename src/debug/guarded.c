@@ -239,7 +239,7 @@ static void look_at_owned(void *data, struct guard_slot *slot)
 	uint32_t number = os_load_relaxed(&slot->owner);
 
 	if (number && is_live(os_load_acquire(&slot->state)))
-		owned->look(owned->data, os_load_relaxed(&slot->cache), slot->object, number);
+		owned->look(owned->data, os_load_relaxed(&slot->cache), number);
 }
 
 void guard_for_each_owned(owner_look *look, void *data)

@@ -94,23 +94,75 @@ uint64_t stock_bytes(const struct kmem_group *g)
 	return bytes;
 }
 
+/* Words that a drain has exchanged for 0. */
+#define MOST_TAKEN 64
+#define TRIES	   16
+
+struct taken {
+	unsigned int n;
+	struct {
+		uint64_t *word, old;
+	} at[MOST_TAKEN];
+};
+
 /* The group of a word is checked before it is taken, and may be another one afterwards: then more
  * goes back, which does no harm. */
-static void drain_row(const struct kmem_group *g, unsigned int row)
+static void take_row(const struct kmem_group *g, unsigned int row, struct taken *taken)
 {
-	for (unsigned int i = 0; i < STOCKS; i++)
-		if (is_of(g, os_load_relaxed(&words_of(row)[i])))
-			give_back(os_exchange(&words_of(row)[i], 0));
+	for (unsigned int i = 0; i < STOCKS && taken->n < MOST_TAKEN; i++) {
+		uint64_t *word = &words_of(row)[i];
+
+		if (!is_of(g, os_load_relaxed(word)))
+			continue;
+		taken->at[taken->n].word = word;
+		taken->at[taken->n++].old = os_exchange(word, 0);
+	}
+}
+
+/* The sections have ended. A word that is not 0 was in a section, whose store undid the exchange. */
+static void settle(const struct taken *taken)
+{
+	for (unsigned int i = 0; i < taken->n; i++)
+		if (!os_load_acquire(taken->at[i].word))
+			give_back(taken->at[i].old);
+}
+
+/* They may not have ended: undo what no section has undone. */
+static void undo(struct taken *taken)
+{
+	for (unsigned int i = 0; i < taken->n; i++) {
+		uint64_t none = 0;
+
+		os_cmpxchg(taken->at[i].word, &none, taken->at[i].old);
+	}
+}
+
+static bool drain_some(const struct kmem_group *g)
+{
+	struct taken taken = {.n = 0};
+
+	for (unsigned int row = 0; row < os.nr_rows; row++)
+		take_row(g, row, &taken);
+	if (!taken.n)
+		return false;
+	if (os_membarrier())
+		settle(&taken);
+	else
+		undo(&taken);
+	return true;
 }
 
 static void drain_locked_row(const struct kmem_group *g, unsigned int row)
 {
 	struct slot *slot = slot_of_row(stocks.handle, row);
+	struct taken taken = {.n = 0};
 
 	while (os_exchange(&slot->lock, 1))
 		os_sleep_briefly();
-	drain_row(g, row);
+	take_row(g, row, &taken);
 	os_store_release(&slot->lock, 0);
+	for (unsigned int i = 0; i < taken.n; i++)
+		give_back(taken.at[i].old);
 }
 
 static bool has_stock(const struct kmem_group *g, unsigned int row)
@@ -123,17 +175,19 @@ static bool has_stock(const struct kmem_group *g, unsigned int row)
 
 void stock_drain(const struct kmem_group *g)
 {
-	bool rseq = os.backend == OS_BACKEND_RSEQ;
-
 	if (!stock_bytes(g))
 		return;
 	os_lock(&drain_lock);
 	os_store_release(&stocks.stop, 1);
 	os_fence();
-	if (!rseq || os_membarrier())
+	if (os.backend == OS_BACKEND_TRYLOCK) {
 		for (unsigned int row = 0; row < os.nr_rows; row++)
 			if (has_stock(g, row))
-				(rseq ? drain_row : drain_locked_row)(g, row);
+				drain_locked_row(g, row);
+	} else if (os_membarrier()) {
+		for (int i = 0; i < TRIES && drain_some(g); i++)
+			;
+	}
 	os_store_release(&stocks.stop, 0);
 	os_unlock(&drain_lock);
 }

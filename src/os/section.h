@@ -197,10 +197,10 @@ bool section_replace_rcu(struct section_slots *s, struct sheaf *sheaf, struct sh
 /*
  * Slots of a handle without a cache: their cells are words of a key in the upper bits and a number
  * below 1 << SECTION_STOCK_BITS (group/stock.h). Add to the number, if the word has this key, and
- * the sum is not outside; `add` may be a negative number. Both fail while stop is set.
+ * the sum is not outside; `add` may be a negative number. Does not test stop.
  */
 bool section_stock(struct section_slots *s, unsigned int cell, uint64_t key, uint64_t add);
-/* Exchange a word. */
+/* Exchange a word. Fails while stop is set. */
 bool section_stock_swap(struct section_slots *s, unsigned int cell, uint64_t word, uint64_t *old);
 
 #endif

@@ -365,7 +365,7 @@ C_SECTION bool c_stock(struct section_slots *s, unsigned int cell, uint64_t key,
 		return false;
 	uint64_t word = os_load_relaxed(&slot->cells[cell]) + add;
 
-	if (!os_load_relaxed(&s->stop) && (word ^ key) >> SECTION_STOCK_BITS == 0)
+	if ((word ^ key) >> SECTION_STOCK_BITS == 0)
 		done = c_section_commit(&slot->cells[cell], word);
 	c_section_end(slot);
 	return done;

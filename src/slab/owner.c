@@ -8,40 +8,48 @@
 
 static struct os_lock lock = OS_LOCK_INIT(OS_RANK_OWNERS);
 
-static size_t bytes_of(const struct slab_cache *cache, uint64_t state)
+/* Numbers of a page. */
+static unsigned int per_page(const struct slab_cache *cache)
 {
-	return slab_order_of(cache, state).objects * sizeof(uint32_t);
+	return (unsigned int)OS_PAGE >> owner_shift(cache);
 }
 
-/* Others change other bits of the state meanwhile. */
+static size_t bytes_of(const struct slab_cache *cache, unsigned int order)
+{
+	return (per_page(cache) * sizeof(uint32_t)) << order;
+}
+
+/* Others change other bits of the first page's state meanwhile. */
 static bool make(const struct slab_cache *cache, struct slab *slab, bool wait)
 {
-	uint64_t state = os_load_acquire(&slab->state);
-	uint32_t *array;
+	unsigned int order = slab_order_of(cache, os_load_acquire(&slab->state)).order;
+	uint32_t *array = (wait ? pool_alloc : pool_alloc_try)(bytes_of(cache, order));
 
-	if (state & SLAB_OWNED)
-		return true;
-	array = (wait ? pool_alloc : pool_alloc_try)(bytes_of(cache, state));
 	if (!array)
 		return false;
-	os_store_relaxed(owner_word(cache, slab), (uint64_t)(uintptr_t)array);
-	os_fetch_or(&slab->state, SLAB_OWNED);
+	for (unsigned int i = 0; i < 1u << order; i++) {
+		os_store_relaxed(owner_word(cache, slab + i),
+				 (uint64_t)(uintptr_t)(array + i * per_page(cache)));
+		os_fetch_or(&slab[i].state, SLAB_OWNED);
+	}
 	return true;
 }
 
 bool owner_make(const struct slab_cache *cache, const void *object, bool wait)
 {
-	uint64_t state;
-	struct slab *slab = owner_slab(cache, object, &state);
+	struct slab *slab;
 	bool made;
 
-	if (!slab)
+	if (owner_at(cache, object))
+		return true;
+	slab = page_slab(object);
+	if (!slab || os_load_relaxed(&slab->cache) != cache)
 		return false;
 	if (wait)
 		os_lock(&lock);
 	else if (!os_trylock(&lock))
 		return false;
-	made = make(cache, slab, wait);
+	made = owner_at(cache, object) || make(cache, slab, wait);
 	os_unlock(&lock);
 	return made;
 }
@@ -49,33 +57,37 @@ bool owner_make(const struct slab_cache *cache, const void *object, bool wait)
 void owner_end(const struct slab_cache *cache, struct slab *slab)
 {
 	uint64_t state = os_load_relaxed(&slab->state);
+	unsigned int order = slab_order_of(cache, state).order;
+	void *array;
 
 	if (!(state & SLAB_OWNED))
 		return;
-	pool_free(owner_array(cache, slab), bytes_of(cache, state));
-	os_fetch_and(&slab->state, ~SLAB_OWNED);
-	/* The place is one of bits again, or of a link. */
-	os_store_relaxed(owner_word(cache, slab), 0);
+	array = (void *)(uintptr_t)os_load_relaxed(owner_word(cache, slab));
+	for (unsigned int i = 0; i < 1u << order; i++) {
+		os_fetch_and(&slab[i].state, ~SLAB_OWNED);
+		/* The place is one of bits again, or of a link. */
+		os_store_relaxed(owner_word(cache, slab + i), 0);
+	}
+	pool_free(array, bytes_of(cache, order));
 }
 
-static void look_at(struct slab *slab, owner_look *look, void *data)
+static void look_at(struct slab *page, owner_look *look, void *data)
 {
-	struct slab_cache *cache = os_load_acquire(&slab->cache);
-	uint64_t state = os_load_acquire(&slab->state);
-	uint32_t *array;
+	struct slab_cache *cache = os_load_acquire(&page->cache);
+	uint32_t *numbers;
 
 	/* Page runs that are no slabs have no nodes. */
-	if (!cache || state & SLAB_TAIL || !(state & SLAB_OWNED) || !cache->nodes)
+	if (!cache || !(os_load_acquire(&page->state) & SLAB_OWNED) || !cache->nodes)
 		return;
-	array = owner_array(cache, slab);
+	numbers = (uint32_t *)(uintptr_t)os_load_acquire(owner_word(cache, page));
 	/* The slab may have been given back meanwhile: then this was no array. */
-	if (os_load_acquire(&slab->cache) != cache || !(os_load_acquire(&slab->state) & SLAB_OWNED))
+	if (os_load_acquire(&page->cache) != cache || !(os_load_acquire(&page->state) & SLAB_OWNED))
 		return;
-	for (unsigned int i = 0; i < slab_order_of(cache, state).objects; i++) {
-		uint32_t number = os_load_relaxed(&array[i]);
+	for (unsigned int i = 0; i < per_page(cache); i++) {
+		uint32_t number = os_load_relaxed(&numbers[i]);
 
 		if (number)
-			look(data, cache, slab_object(cache, slab, i), number);
+			look(data, cache, number);
 	}
 }
 

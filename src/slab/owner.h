@@ -3,15 +3,18 @@
  * Owners: the number of the group that each object of a slab is charged to, in an array beside the
  * slab, which is made when the first object needs it.
  *
- *   descriptor: | state: OWNED | cache | ... |     | number | 0 | number | ... |  by object
- *   word of the slab's owners -----------------------^
+ *   page's descriptor: | state: OWNED | cache | ... |   | number | 0 | number | ... |  of this page
+ *   word of the page's owners ----------------------------^
  *
- * The word is the one that a slab has for bits and does not need: in its descriptor if it has more
- * than 64 objects, else in the page layer's table of words, behind a link (late.c).
+ * A page's part of the array has a number for each 2^k bytes, which are at most an object's size: so
+ * a free finds the number of an object by its address, without a division, and without the first
+ * page of its slab. The word of a page is the one that it has for bits and does not need: in its
+ * descriptor if slabs have more than 64 objects, else in the page layer's table of words, behind a
+ * link (late.c).
  *
  * Invariants
- *  O1. The word is valid if OWNED is set in the slab's state, which stays set until the slab's pages
- *      go back. A slab goes back without owners: all its objects are free.
+ *  O1. The word is valid if OWNED is set in the state of the page's descriptor, which stays set until
+ *      the slab's pages go back. A slab goes back without owners: all its objects are free.
  *  O2. A number changes only when its object is handed to the program or comes back: by the owner of
  *      the object. 0: nobody is charged.
  *
@@ -24,55 +27,39 @@
 #include "os/atomic.h"
 #include "slab/slab.h"
 
-/* The slab of an object of this cache; NULL: it is in none. */
-static inline struct slab *owner_slab(const struct slab_cache *cache, const void *object,
-				      uint64_t *state)
+/* One number for so many bytes, as a power of two. */
+static inline unsigned int owner_shift(const struct slab_cache *cache)
+{
+	unsigned int shift = 31u - (unsigned int)__builtin_clz(cache->size);
+
+	return shift < OS_PAGE_SHIFT ? shift : OS_PAGE_SHIFT;
+}
+
+/* The word of a page, which this descriptor is of. */
+static inline uint64_t *owner_word(const struct slab_cache *cache, struct slab *page)
+{
+	return cache->oo.objects <= 64 ? page_words(page) + 2 : &page->bits;
+}
+
+/* The place of an object's number; NULL: its slab has no array, or is not of this cache. */
+static inline __attribute__((always_inline)) uint32_t *owner_at(const struct slab_cache *cache,
+								const void *object)
 {
 	size_t offset = (uintptr_t)object - (uintptr_t)pages.base;
-	struct slab *slab;
+	struct slab *page = pages.slabs + (offset >> OS_PAGE_SHIFT);
+	uint32_t *numbers;
 
-	if (__builtin_expect(offset >= os_load_relaxed(&pages.readable), 0))
+	if (__builtin_expect(offset >= os_load_relaxed(&pages.readable), 0) ||
+	    __builtin_expect(os_load_relaxed(&page->cache) != cache, 0) ||
+	    !(os_load_acquire(&page->state) & SLAB_OWNED))
 		return NULL;
-	slab = pages.slabs + (offset >> OS_PAGE_SHIFT);
-	*state = os_load_acquire(&slab->state);
-	if (*state & SLAB_TAIL) {
-		slab -= (uint16_t)*state;
-		*state = os_load_acquire(&slab->state);
-	}
-	return os_load_relaxed(&slab->cache) == cache ? slab : NULL;
-}
-
-static inline uint64_t *owner_word(const struct slab_cache *cache, struct slab *slab)
-{
-	return cache->oo.objects <= 64 ? page_words(slab) + 2 : &slab->bits;
-}
-
-/* The slab's array. OWNED is set. */
-static inline uint32_t *owner_array(const struct slab_cache *cache, struct slab *slab)
-{
-	return (uint32_t *)(uintptr_t)os_load_relaxed(owner_word(cache, slab));
-}
-
-/* The place of an object's number; NULL: its slab has no array, or it is not an object. */
-static inline uint32_t *owner_at(const struct slab_cache *cache, const void *object)
-{
-	uint64_t state;
-	struct slab *slab = owner_slab(cache, object, &state);
-	size_t offset, index;
-
-	if (!slab || !(state & SLAB_OWNED))
-		return NULL;
-	offset = (size_t)((const char *)object - slab_object(cache, slab, 0));
-	index = offset * cache->reciprocal >> 32;
-	if (__builtin_expect(index * cache->size != offset ||
-				     index >= slab_order_of(cache, state).objects,
-			     0))
-		return NULL;
-	return owner_array(cache, slab) + index;
+	numbers = (uint32_t *)(uintptr_t)os_load_relaxed(owner_word(cache, page));
+	return &numbers[(offset & (OS_PAGE - 1)) >> owner_shift(cache)];
 }
 
 /* Take the number of an object that comes back. */
-static inline uint32_t owner_take(const struct slab_cache *cache, const void *object)
+static inline __attribute__((always_inline)) uint32_t owner_take(const struct slab_cache *cache,
+								 const void *object)
 {
 	uint32_t *at = owner_at(cache, object), number = at ? os_load_relaxed(at) : 0;
 
@@ -87,9 +74,9 @@ bool owner_make(const struct slab_cache *cache, const void *object, bool wait);
 /* Free the array of a slab whose objects are all free. */
 void owner_end(const struct slab_cache *cache, struct slab *slab);
 
-/* Call look(data, cache, object, number) for each object of all caches that has a number. Objects
- * that are allocated or freed meanwhile may be left out. */
-typedef void owner_look(void *data, struct slab_cache *cache, const void *object, uint32_t number);
+/* Call look(data, cache, number) for each object of all caches that has a number. Objects that are
+ * allocated or freed meanwhile may be left out. */
+typedef void owner_look(void *data, struct slab_cache *cache, uint32_t number);
 void owner_for_each(owner_look *look, void *data);
 
 /* Around fork(). */

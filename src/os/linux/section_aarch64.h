@@ -224,8 +224,6 @@
 
 /* handle: that of the slots, and the cell's distance from its first one; key: of the word. */
 #define RSEQ_STOCK                                                                                 \
-	"ldr w10, %[stop]\n"                                                                       \
-	"cbnz w10, %l[slow]\n"                                                                     \
 	"ldur %[w], [%[t], #-184]\n"                                                               \
 	"add %[w], %[w], %[add]\n"                                                                 \
 	"eor %[key], %[key], %[w]\n"                                                               \

@@ -233,9 +233,28 @@ RSEQ_ALWAYS_INLINE bool rseq_stock(struct section_slots *s, unsigned int cell, u
 	uint64_t k;
 
 	RSEQ_RUN(k = key, RSEQ_STOCK, RSEQ_LIST([t] "=&r"(t), [w] "=&r"(w), [key] "+&r"(k)),
-		 RSEQ_LIST(RSEQ_CELL(s, cell), [stop] "m"(s->stop), [add] "r"(add)), RSEQ_CLOBBERS,
-		 true, false);
+		 RSEQ_LIST(RSEQ_CELL(s, cell), [add] "r"(add)), RSEQ_CLOBBERS, true, false);
 }
+
+/* For one index, and one try: on the paths of objects. cell: of the handle. */
+#define RSEQ_DEFINE_STOCK(suffix, ROW)                                                             \
+	RSEQ_ALWAYS_INLINE bool rseq_stock_##suffix(char *cell, uint64_t key, uint64_t add)        \
+	{                                                                                          \
+		uintptr_t t, w;                                                                    \
+                                                                                                   \
+		__asm__ volatile goto(                                                             \
+			RSEQ_BEGIN ROW RSEQ_STOCK RSEQ_END(slow)                                   \
+			: [t] "=&r"(t), [w] "=&r"(w), [key] "+&r"(key)                             \
+			: [handle] "r"(cell), [area] "r"(os.rseq_offset), [add] "r"(add)           \
+			: RSEQ_CLOBBERS                                                            \
+			: slow);                                                                   \
+		return true;                                                                       \
+	slow:                                                                                      \
+		return false;                                                                      \
+	}
+
+RSEQ_DEFINE_STOCK(mm_cid, RSEQ_ROW_MM_CID)
+RSEQ_DEFINE_STOCK(cpu_id, RSEQ_ROW_CPU_ID)
 
 RSEQ_ALWAYS_INLINE bool rseq_stock_swap(struct section_slots *s, unsigned int cell, uint64_t word,
 					uint64_t *old)

@@ -270,8 +270,6 @@
 /* handle: that of the slots, and the cell's distance from its first one; key: of the word. */
 #define STOCK "65544(%[handle], %[t])"
 #define RSEQ_STOCK                                                                                 \
-	"cmpl $0, %[stop]\n"                                                                       \
-	"jne %l[slow]\n"                                                                           \
 	"movq " STOCK ", %[w]\n"                                                                   \
 	"addq %[add], %[w]\n"                                                                      \
 	"xorq %[w], %[key]\n"                                                                      \

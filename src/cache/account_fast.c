@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The calls of caches with charged objects: as in fast.c, with a second section, that of a stock
+ * (group/stock.h), and with the number of the group in the slab's array of owners. None of the three
+ * touches a line of another CPU, as long as the stock lasts.
+ */
+#include "cache/account.h"
+
+#include "os/rseq.h"
+
+#define COLD __attribute__((cold, noinline))
+#define FAST __attribute__((aligned(64)))
+
+/* --- any cache -------------------------------------------------------------------------------- */
+
+static COLD void *alloc_accounted(struct kmem_cache *s, gfp_t flags)
+{
+	uint32_t number = account_number(s);
+
+	flags &= ~__GFP_ACCOUNT;
+	return number ? account_alloc_for(s, flags, NUMA_NO_NODE, number)
+		      : cache_base_calls(s).alloc(s, flags);
+}
+
+static COLD void *alloc_plain_accounted(struct kmem_cache *s)
+{
+	return alloc_accounted(s, GFP_KERNEL);
+}
+
+static COLD void free_accounted(struct kmem_cache *s, void *object)
+{
+	account_freed(s, 1, &object);
+	cache_base_calls(s).free(s, object);
+	group_leave();
+}
+
+/* --- a cache whose calls are sections --------------------------------------------------------- */
+
+#ifdef HAVE_RSEQ
+static inline char *cell_of(uint32_t number)
+{
+	return stocks.handle + 8 * (size_t)stock_of(number);
+}
+
+static COLD void uncharge_and_free(struct kmem_cache *s, void *object, uint32_t number)
+{
+	stock_uncharge(number, s->sheaf.slab.size);
+	cache_base_calls(s).free(s, object);
+	cache_leave();
+}
+
+static COLD void free_slow(struct kmem_cache *s, void *object)
+{
+	cache_free_slow(s, object, cache_free_call(s));
+	cache_leave();
+}
+
+#define DEFINE_ACCOUNTED(suffix, STOCK, POP, PUSH)                                                 \
+	static FAST void *alloc_accounted_##suffix(struct kmem_cache *s, gfp_t flags)              \
+	{                                                                                          \
+		uint32_t number = account_number(s), *at;                                          \
+		void *object;                                                                      \
+                                                                                                   \
+		if (__builtin_expect(!number || flags & ~(SHEAF_GFP_PLAIN | __GFP_ACCOUNT), 0) ||  \
+		    __builtin_expect(!POP((char *)s, &object), 0))                                 \
+			return alloc_accounted(s, flags);                                          \
+		at = owner_at(&s->sheaf.slab, object);                                             \
+		if (__builtin_expect(!at, 0) ||                                                    \
+		    __builtin_expect(!STOCK(cell_of(number), stock_word(number, 0),                \
+					    (uint64_t)0 - s->sheaf.slab.size),                     \
+				     0))                                                           \
+			return account_finish(s, flags, object, number);                           \
+		os_store_relaxed(at, number);                                                      \
+		return object;                                                                     \
+	}                                                                                          \
+                                                                                                   \
+	static FAST void *alloc_plain_accounted_##suffix(struct kmem_cache *s)                     \
+	{                                                                                          \
+		return alloc_accounted_##suffix(s, GFP_KERNEL);                                    \
+	}                                                                                          \
+                                                                                                   \
+	static FAST void free_accounted_##suffix(struct kmem_cache *s, void *object)               \
+	{                                                                                          \
+		uint32_t number = owner_take(&s->sheaf.slab, object);                              \
+                                                                                                   \
+		if (number && __builtin_expect(!STOCK(cell_of(number), stock_word(number, 0),      \
+						      s->sheaf.slab.size),                         \
+					       0))                                                 \
+			uncharge_and_free(s, object, number);                                      \
+		else if (!__builtin_expect(PUSH((char *)s, object), 1))                            \
+			free_slow(s, object);                                                      \
+	}
+
+DEFINE_ACCOUNTED(mm_cid, rseq_stock_mm_cid, rseq_pop_mm_cid, rseq_push_mm_cid)
+DEFINE_ACCOUNTED(cpu_id, rseq_stock_cpu_id, rseq_pop_cpu_id, rseq_push_cpu_id)
+DEFINE_ACCOUNTED(mm_cid_counted, rseq_stock_mm_cid, rseq_pop_mm_cid_counted,
+		 rseq_push_mm_cid_counted)
+DEFINE_ACCOUNTED(cpu_id_counted, rseq_stock_cpu_id, rseq_pop_cpu_id_counted,
+		 rseq_push_cpu_id_counted)
+
+#define ACCOUNTED(suffix)                                                                          \
+	((struct sheaf_calls){alloc_accounted_##suffix, alloc_plain_accounted_##suffix,            \
+			      free_accounted_##suffix})
+#endif
+
+struct sheaf_calls account_calls(struct kmem_cache *s, struct sheaf_calls base)
+{
+	uint32_t accounted = os_load_relaxed(&s->accounted);
+	struct sheaf_calls calls = {alloc_accounted, alloc_plain_accounted, free_accounted};
+
+#ifdef HAVE_RSEQ
+	if (cache_is_plain(s))
+		calls = RSEQ_BY_ID(ACCOUNTED);
+#endif
+	if (accounted)
+		base.free = calls.free;
+	if (accounted == ACCOUNT_ALL) {
+		base.alloc = calls.alloc;
+		base.alloc_plain = calls.alloc_plain;
+	}
+	return base;
+}
