@@ -216,7 +216,7 @@ void account_begin(struct kmem_cache *s, uint32_t accounted)
 
 	os_store_relaxed(&os.watched, 1);
 	/* Pairs with the fence in cache_begin_rcu(): it sees this, or this sees its structure. */
-	os_store_relaxed(&s->accounted, accounted);
+	os_store_relaxed(&s->accounted, (uint16_t)accounted);
 	os_fence();
 	cache_see_passed(s);
 	calls = account_calls(s, s->calls);

@@ -37,6 +37,42 @@ static COLD void free_accounted(struct kmem_cache *s, void *object)
 /* --- a cache whose calls are sections --------------------------------------------------------- */
 
 #ifdef HAVE_RSEQ
+/*
+ * owner_at() in few instructions. An object that was in a sheaf is in a slab of this cache, so an
+ * allocation need not look.
+ */
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE uint32_t *place_of(const struct kmem_cache *s, size_t offset)
+{
+	size_t page = offset >> OS_PAGE_SHIFT;
+	const char *word = s->owner_in_words ? (const char *)(pages.words + OWNER_WORD) +
+						       page * PAGE_WORDS * sizeof(uint64_t)
+					     : (const char *)&pages.slabs[page].bits;
+	char *numbers = *(char *const *)(const void *)word;
+
+	offset = (offset & (OS_PAGE - 1)) >> s->owner_shift;
+	return (uint32_t *)(void *)(numbers + offset * sizeof(uint32_t));
+}
+
+INLINE size_t offset_of(const void *object)
+{
+	return (uintptr_t)object - (uintptr_t)pages.base;
+}
+
+INLINE bool is_owned(size_t offset)
+{
+	return os_load_relaxed(&pages.slabs[offset >> OS_PAGE_SHIFT].state) & SLAB_OWNED;
+}
+
+INLINE bool is_of(const struct kmem_cache *s, size_t offset)
+{
+	return __builtin_expect(offset < os_load_relaxed(&pages.readable), 1) &&
+	       __builtin_expect(os_load_relaxed(&pages.slabs[offset >> OS_PAGE_SHIFT].cache) ==
+					&s->sheaf.slab,
+				1);
+}
+
 static inline char *cell_of(uint32_t number)
 {
 	return stocks.handle + 8 * (size_t)stock_of(number);
@@ -56,38 +92,57 @@ static COLD void free_slow(struct kmem_cache *s, void *object)
 }
 
 #define DEFINE_ACCOUNTED(suffix, STOCK, POP, PUSH)                                                 \
-	static FAST void *alloc_accounted_##suffix(struct kmem_cache *s, gfp_t flags)              \
+	INLINE void *alloc_accounted_inline_##suffix(struct kmem_cache *s, gfp_t flags,            \
+						     bool plain)                                   \
 	{                                                                                          \
-		uint32_t number = account_number(s), *at;                                          \
+		uint32_t number = account_number(s);                                               \
+		size_t offset;                                                                     \
 		void *object;                                                                      \
                                                                                                    \
-		if (__builtin_expect(!number || flags & ~(SHEAF_GFP_PLAIN | __GFP_ACCOUNT), 0) ||  \
+		if (__builtin_expect(!number, 0) ||                                                \
+		    (!plain && __builtin_expect(flags & ~(SHEAF_GFP_PLAIN | __GFP_ACCOUNT), 0)) || \
 		    __builtin_expect(!POP((char *)s, &object), 0))                                 \
 			return alloc_accounted(s, flags);                                          \
-		at = owner_at(&s->sheaf.slab, object);                                             \
-		if (__builtin_expect(!at, 0) ||                                                    \
+		offset = offset_of(object);                                                        \
+		if (__builtin_expect(!is_owned(offset), 0) ||                                      \
 		    __builtin_expect(!STOCK(cell_of(number), stock_word(number, 0),                \
 					    (uint64_t)0 - s->sheaf.slab.size),                     \
 				     0))                                                           \
 			return account_finish(s, flags, object, number);                           \
-		os_store_relaxed(at, number);                                                      \
+		os_store_relaxed(place_of(s, offset), number);                                     \
 		return object;                                                                     \
+	}                                                                                          \
+                                                                                                   \
+	static FAST void *alloc_accounted_##suffix(struct kmem_cache *s, gfp_t flags)              \
+	{                                                                                          \
+		return alloc_accounted_inline_##suffix(s, flags, false);                           \
 	}                                                                                          \
                                                                                                    \
 	static FAST void *alloc_plain_accounted_##suffix(struct kmem_cache *s)                     \
 	{                                                                                          \
-		return alloc_accounted_##suffix(s, GFP_KERNEL);                                    \
+		return alloc_accounted_inline_##suffix(s, GFP_KERNEL, true);                       \
 	}                                                                                          \
                                                                                                    \
 	static FAST void free_accounted_##suffix(struct kmem_cache *s, void *object)               \
 	{                                                                                          \
-		uint32_t number = owner_take(&s->sheaf.slab, object);                              \
+		size_t offset = offset_of(object);                                                 \
                                                                                                    \
-		if (number && __builtin_expect(!STOCK(cell_of(number), stock_word(number, 0),      \
-						      s->sheaf.slab.size),                         \
-					       0))                                                 \
-			uncharge_and_free(s, object, number);                                      \
-		else if (!__builtin_expect(PUSH((char *)s, object), 1))                            \
+		if (__builtin_expect(is_of(s, offset), 1) &&                                       \
+		    __builtin_expect(is_owned(offset), 1)) {                                       \
+			uint32_t *at = place_of(s, offset), number = os_load_relaxed(at);          \
+                                                                                                   \
+			if (__builtin_expect(number != 0, 1)) {                                    \
+				os_store_relaxed(at, 0);                                           \
+				if (__builtin_expect(!STOCK(cell_of(number),                       \
+							    stock_word(number, 0),                 \
+							    s->sheaf.slab.size),                   \
+						     0)) {                                         \
+					uncharge_and_free(s, object, number);                      \
+					return;                                                    \
+				}                                                                  \
+			}                                                                          \
+		}                                                                                  \
+		if (!__builtin_expect(PUSH((char *)s, object), 1))                                 \
 			free_slow(s, object);                                                      \
 	}
 

@@ -185,6 +185,8 @@ static struct kmem_cache *make_cache(const char *name, size_t size,
 		unmake_cache(s);
 		return NULL;
 	}
+	s->owner_shift = (uint8_t)owner_shift(&s->sheaf.slab);
+	s->owner_in_words = owner_in_words(&s->sheaf.slab);
 	if (!begin_rcu(s, args)) {
 		cache_leave_group(s);
 		cache_unmake(s);

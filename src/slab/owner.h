@@ -35,10 +35,18 @@ static inline unsigned int owner_shift(const struct slab_cache *cache)
 	return shift < OS_PAGE_SHIFT ? shift : OS_PAGE_SHIFT;
 }
 
+/* Is the word of a page in the table of words? */
+static inline bool owner_in_words(const struct slab_cache *cache)
+{
+	return cache->oo.objects <= 64;
+}
+
+#define OWNER_WORD 2 /* behind a link */
+
 /* The word of a page, which this descriptor is of. */
 static inline uint64_t *owner_word(const struct slab_cache *cache, struct slab *page)
 {
-	return cache->oo.objects <= 64 ? page_words(page) + 2 : &page->bits;
+	return owner_in_words(cache) ? page_words(page) + OWNER_WORD : &page->bits;
 }
 
 /* The place of an object's number; NULL: its slab has no array, or is not of this cache. */
