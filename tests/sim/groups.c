@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Groups (group/group.h): on whatever schedule, with sections aborted at each step, no hard limit is
+ * exceeded, and after the storm the bytes of each group are those of its objects.
+ *
+ *   groups [--seed N]
+ */
+#include <sheaf/group.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cache/account.h"
+#include "os/machine.h"
+#include "sim/sim.h"
+
+enum {
+	SEEDS = 300,
+	FIBRES = 6,
+	ROUNDS = 60,
+	HELD = 8,
+	GROUPS = 4,
+	SIZE = 200,
+	BULK = 5,
+};
+
+static struct kmem_cache *all, *some;
+static struct kmem_group *tree[GROUPS];
+static void *shared[HELD]; /* from fibre to fibre */
+static size_t limit;
+static bool may_reclaim;
+
+static void check_limits(void)
+{
+	for (int i = 0; i < GROUPS; i++)
+		if (tree[i]->usage > tree[i]->hard)
+			sim_fail("group %d has %zu bytes, and may have %zu", i,
+				 (size_t)tree[i]->usage, (size_t)tree[i]->hard);
+}
+
+static gfp_t flags(void)
+{
+	return may_reclaim && sim_below(2) ? GFP_KERNEL : GFP_NOWAIT;
+}
+
+static void *take(void)
+{
+	void *objects[BULK];
+
+	switch (sim_below(5)) {
+	case 0:
+		return kmem_cache_alloc(some, flags() | __GFP_ACCOUNT);
+	case 1:
+		return kmem_cache_alloc(some, flags());
+	case 2:
+		if (!kmem_cache_alloc_bulk(all, flags(), BULK, objects))
+			return NULL;
+		kmem_cache_free_bulk(all, BULK - 1, objects + 1);
+		return objects[0];
+	case 3:
+		return kmem_cache_alloc_nolock(all, flags());
+	default:
+		return kmem_cache_alloc(all, flags());
+	}
+}
+
+static void give(void *object)
+{
+	if (!object)
+		return;
+	if (sim_below(3))
+		kfree(object);
+	else
+		kfree_nolock(object);
+}
+
+/* A group that ends before its object. */
+static void *brief_group(void)
+{
+	struct kmem_group *g = kmem_group_create("brief", tree[sim_below(GROUPS)], NULL);
+	void *object;
+
+	if (!g)
+		return NULL;
+	object = kmem_cache_alloc_charged(all, flags(), g);
+	kmem_group_put(g);
+	return object;
+}
+
+static void use(unsigned int fibre, void *unused)
+{
+	void *held[HELD] = {NULL};
+
+	(void)fibre, (void)unused;
+	for (int round = 0; round < ROUNDS; round++) {
+		unsigned int at = sim_below(HELD);
+
+		if (!sim_below(4))
+			kmem_group_set_current(sim_below(8) ? tree[sim_below(GROUPS)] : NULL);
+		if (!sim_below(3))
+			held[at] = os_exchange(&shared[at], held[at]);
+		if (held[at]) {
+			give(held[at]);
+			held[at] = NULL;
+		} else {
+			held[at] = sim_below(6) ? take() : brief_group();
+		}
+		if (!sim_below(40))
+			kmem_cache_shrink(sim_below(2) ? all : some);
+		if (!sim_below(6))
+			stock_drain(tree[sim_below(GROUPS)]);
+		check_limits();
+	}
+	kmem_group_set_current(NULL);
+	for (int i = 0; i < HELD; i++)
+		give(held[i]);
+}
+
+static int storm(void *data)
+{
+	struct kmem_group_args args = {.hard_limit = 0};
+
+	sim_start(data);
+	limit = 12 * (size_t)SIZE << sim_below(12);
+	may_reclaim = sim_below(2);
+	all = kmem_cache_create("all", SIZE, NULL, SLAB_ACCOUNT | SLAB_NO_MERGE);
+	some = kmem_cache_create("some", SIZE + 8, NULL, SLAB_NO_MERGE);
+	if (!all || !some)
+		sim_fail("no memory");
+	for (int i = 0; i < GROUPS; i++) {
+		args.hard_limit = i % 3 == 2 ? 0 : limit << !i;
+		tree[i] = kmem_group_create("one", i ? tree[(i - 1) / 2] : NULL, &args);
+		if (!tree[i])
+			sim_fail("no group");
+	}
+	sim_faults(true);
+	sim_run(FIBRES, use, NULL);
+	sim_faults(false);
+	if (kmem_group_verify())
+		sim_fail("groups and objects differ");
+	for (int i = 0; i < HELD; i++)
+		kfree(shared[i]);
+	if (kmem_group_verify())
+		sim_fail("groups and objects differ after the last frees");
+	for (int i = GROUPS - 1; i >= 0; i--)
+		kmem_group_put(tree[i]);
+	if (kmem_group_verify() || kmem_cache_verify(all) || kmem_cache_verify(some))
+		sim_fail("a fault at the end");
+	return groups.nr != 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct sim_config config = {.cpus = 4, .silent = true, .max_steps = UINT64_C(1) << 26};
+	uint64_t hash,
+		only = argc > 2 && !strcmp(argv[1], "--seed") ? strtoull(argv[2], NULL, 10) : 0;
+	int failed = 0;
+
+	for (uint64_t seed = only ? only : 1; seed <= (only ? only : SEEDS); seed++) {
+		config.seed = seed;
+		config.cpus = 1u << seed % 4;
+		config.nodes = config.cpus > 1 ? 1 + seed % 2 : 1;
+		config.backend = seed % 3 ? OS_BACKEND_RSEQ : OS_BACKEND_TRYLOCK;
+		config.options = seed % 5 == 4 ? "slab_debug=FZP" : "slab_max_order=0";
+		config.switching = seed % 4 ? SIM_ALWAYS / 2 : SIM_ALWAYS / 32;
+		config.migration = seed % 2 ? SIM_ALWAYS / 64 : 0;
+		config.signal = seed % 7 ? SIM_ALWAYS / 16 : 0;
+		config.no_memory = seed % 6 ? 0 : SIM_ALWAYS / 16;
+		config.membarrier_refused = seed % 8 ? 0 : SIM_ALWAYS / 4;
+		if (sim_in_child(storm, &config, &hash)) {
+			printf("FAILED; to repeat: %s --seed %llu\n", argv[0],
+			       (unsigned long long)seed);
+			failed++;
+		}
+	}
+	return failed != 0;
+}
