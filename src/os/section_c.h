@@ -379,11 +379,12 @@ C_SECTION bool c_stock_swap(struct section_slots *s, unsigned int cell, uint64_t
 
 	if (!slot)
 		return false;
-	uint64_t was = os_load_relaxed(&slot->cells[cell]);
+	if (!os_load_relaxed(&s->stop)) {
+		uint64_t was = os_load_relaxed(&slot->cells[cell]);
 
-	if (!os_load_relaxed(&s->stop) && c_section_commit(&slot->cells[cell], word)) {
-		*old = was;
-		done = true;
+		done = c_section_commit(&slot->cells[cell], word);
+		if (done)
+			*old = was;
 	}
 	c_section_end(slot);
 	return done;

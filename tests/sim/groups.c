@@ -116,6 +116,41 @@ static void use(unsigned int fibre, void *unused)
 		give(held[i]);
 }
 
+/* Stocks alone: most steps are in their sections. The first fibre drains them all the time. */
+static void charge(unsigned int fibre, void *data)
+{
+	size_t *bytes = data;
+
+	for (int round = 0; round < 10 * ROUNDS; round++) {
+		unsigned int at = sim_below(GROUPS);
+
+		if (!fibre) {
+			stock_drain(&groups.root);
+		} else if (sim_below(2) && !stock_charge(tree[at]->number, SIZE, GROUP_TRY)) {
+			os_fetch_add(&bytes[at], SIZE);
+		} else if (os_load_relaxed(&bytes[at]) > (size_t)SIZE * FIBRES) {
+			os_fetch_sub(&bytes[at], SIZE);
+			stock_uncharge(tree[at]->number, SIZE);
+		}
+	}
+}
+
+static void charges(void)
+{
+	size_t bytes[GROUPS] = {0}, total = 0;
+
+	sim_run(FIBRES, charge, bytes);
+	sim_faults(false);
+	stock_drain(&groups.root);
+	for (int i = 0; i < GROUPS; i++) {
+		total += bytes[i];
+		group_uncharge(tree[i], bytes[i]);
+	}
+	if (groups.root.usage)
+		sim_fail("%zu bytes are charged, %zd too many", total, (ssize_t)groups.root.usage);
+	sim_faults(true);
+}
+
 static int storm(void *data)
 {
 	struct kmem_group_args args = {.hard_limit = 0};
@@ -134,6 +169,7 @@ static int storm(void *data)
 			sim_fail("no group");
 	}
 	sim_faults(true);
+	charges();
 	sim_run(FIBRES, use, NULL);
 	sim_faults(false);
 	if (kmem_group_verify())
@@ -165,6 +201,8 @@ int main(int argc, char **argv)
 		config.switching = seed % 4 ? SIM_ALWAYS / 2 : SIM_ALWAYS / 32;
 		config.migration = seed % 2 ? SIM_ALWAYS / 64 : 0;
 		config.signal = seed % 7 ? SIM_ALWAYS / 16 : 0;
+		config.stall = seed % 9 ? SIM_ALWAYS / 128 : 0;
+		config.stall_steps = 400;
 		config.no_memory = seed % 6 ? 0 : SIM_ALWAYS / 16;
 		config.membarrier_refused = seed % 8 ? 0 : SIM_ALWAYS / 4;
 		if (sim_in_child(storm, &config, &hash)) {
