@@ -93,6 +93,15 @@ bool account_charge(struct kmem_cache *s, gfp_t flags, uint64_t bytes, uint32_t 
  * before. */
 uint32_t account_exchange_current(struct kmem_group *g, const char *call);
 
+/* --- group_stats.c ---------------------------------------------------------------------------- */
+
+/* The group that owns what has this number: the nearest one upwards that is not over. */
+struct kmem_group *account_living(uint32_t number);
+/* Its numbers without own_bytes and own_objects. */
+void account_read_group(struct kmem_group *g, struct kmem_group_stats *out);
+
+/* ---------------------------------------------------------------------------------------------- */
+
 /* In a forked child, with no lock held: count all that is charged anew. */
 void account_after_fork(void);
 

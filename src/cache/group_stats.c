@@ -18,7 +18,7 @@ struct own {
 };
 
 /* A group that is over counts as the nearest one above that is not (group.h, G2). */
-static struct kmem_group *owner_of(uint32_t number)
+struct kmem_group *account_living(uint32_t number)
 {
 	struct kmem_group *g = group_of_number(number);
 
@@ -29,7 +29,7 @@ static struct kmem_group *owner_of(uint32_t number)
 
 static void add_own(struct own *own, uint32_t number, uint64_t bytes)
 {
-	if (owner_of(number) != own->of)
+	if (account_living(number) != own->of)
 		return;
 	own->bytes += bytes;
 	own->objects++;
@@ -46,10 +46,8 @@ static void add_block(void *data, const void *block, size_t size, uint32_t numbe
 	add_own(data, number, size);
 }
 
-static void read_group(struct kmem_group *g, struct kmem_group_stats *out)
+void account_read_group(struct kmem_group *g, struct kmem_group_stats *out)
 {
-	struct own own = {.of = g};
-
 	memset(out, 0, sizeof(*out));
 	memcpy(out->name, g->name, sizeof(out->name));
 	out->id = g->id;
@@ -58,11 +56,6 @@ static void read_group(struct kmem_group *g, struct kmem_group_stats *out)
 	out->bytes = os_load_relaxed(&g->usage);
 	out->bytes -= out->stocks < out->bytes ? out->stocks : out->bytes;
 	out->peak = os_load_relaxed(&g->peak);
-	owner_for_each(add_object, &own);
-	guard_for_each_owned(add_object, &own);
-	large_for_each_owned(add_block, &own);
-	out->own_bytes = own.bytes;
-	out->own_objects = own.objects;
 	out->hard_limit = or_zero(os_load_relaxed(&g->hard));
 	out->soft_limit = or_zero(os_load_relaxed(&g->soft));
 	out->high = or_zero(os_load_relaxed(&g->high));
@@ -76,6 +69,17 @@ static void read_group(struct kmem_group *g, struct kmem_group_stats *out)
 	out->references = os_load_relaxed(&g->refs);
 }
 
+static void read_own(struct kmem_group *g, struct kmem_group_stats *out)
+{
+	struct own own = {.of = g};
+
+	owner_for_each(add_object, &own);
+	guard_for_each_owned(add_object, &own);
+	large_for_each_owned(add_block, &own);
+	out->own_bytes = own.bytes;
+	out->own_objects = own.objects;
+}
+
 SHEAF_PUBLIC int __kmem_group_stats(struct kmem_group *g, struct kmem_group_stats *out, size_t size)
 {
 	struct kmem_group_stats own;
@@ -83,7 +87,10 @@ SHEAF_PUBLIC int __kmem_group_stats(struct kmem_group *g, struct kmem_group_stat
 
 	if (g && !group_check(g, "kmem_group_stats"))
 		return -EINVAL;
-	read_group(g ? g : &groups.root, &own);
+	if (!g)
+		g = &groups.root;
+	account_read_group(g, &own);
+	read_own(g, &own);
 	memset(out, 0, size);
 	memcpy(out, &own, size < sizeof(own) ? size : sizeof(own));
 	tools_wrote(out, size);

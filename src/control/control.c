@@ -5,6 +5,7 @@
  *
  *   traces alloc|free text|json [TAB NAME]     kmem_cache_print_traces()
  *   validate [TAB NAME]                        kmem_cache_validate()
+ *   groups                                     those of sheaf_stats_print(), as JSON
  *   debug [+T|-T|+A|-A|+Q|-Q]... [TAB NAME]   switch letters of checked caches, and list these
  *
  * An answer is "ok", with a file, or "error WHY". tools/sheaf_tool/control.py asks.
@@ -29,6 +30,7 @@
 #include "debug/slab_debug.h"
 #include "os/atomic.h"
 #include "os/channel.h"
+#include "stats/groups.h"
 #include "stats/out.h"
 
 struct question {
@@ -140,6 +142,25 @@ static void traces(struct question *question)
 				*format == 't' ? SHEAF_STATS_TEXT : SHEAF_STATS_JSON);
 }
 
+static void show_groups(struct question *question)
+{
+	struct out out = {.fd = question->file};
+	struct group_table table;
+
+	if (!groups_read(&table)) {
+		question->error = "no memory for the answer";
+		return;
+	}
+	groups_print_json(&out, &table);
+	out_print(&out, "\n");
+	out_flush(&out);
+	if (out.error)
+		question->error = "no memory for the answer";
+	else if (!table.n)
+		question->error = "it has no groups: see kmem_group_create(3)";
+	groups_release(&table);
+}
+
 static slab_flags_t flag_of(char letter)
 {
 	return letter == 'T'   ? SLAB_TRACE
@@ -192,6 +213,8 @@ static void answer(char *line)
 		traces(&question);
 	else if (!strcmp(line, "validate"))
 		for_each_meant(&question, validate);
+	else if (!strcmp(line, "groups"))
+		show_groups(&question);
 	else if (!strcmp(line, "debug") || !strncmp(line, "debug ", 6))
 		debug(&question);
 	else

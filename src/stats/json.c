@@ -69,5 +69,7 @@ void stats_print_json(struct out *out, const struct stats *stats)
 	}
 	out_print(out, "],\n\"destroyed_caches\": [");
 	print_past_caches(out);
-	out_print(out, "]}\n");
+	out_print(out, "],\n\"groups\": ");
+	groups_print_json(out, &stats->groups);
+	out_print(out, "}\n");
 }

@@ -74,4 +74,5 @@ void stats_print_prometheus(struct out *out, const struct stats *stats)
 	for (unsigned int i = 0; i < stats_nr_fields; i++)
 		if (stats_fields[i].kind != STATS_COUNTER || process->counted)
 			print_field(out, &stats_fields[i], stats);
+	groups_print_prometheus(out, &stats->groups);
 }

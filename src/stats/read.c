@@ -297,7 +297,7 @@ bool stats_read(struct stats *stats)
 	stats->process.caches = caches.nr;
 	youngest = caches.nr_made;
 	os_unlock(&caches.lock);
-	done = make_room(stats, stats->process.caches);
+	done = make_room(stats, stats->process.caches) && groups_read(&stats->groups);
 	if (done)
 		read_caches(stats, youngest);
 	stats->backend = publish_backend();
@@ -313,4 +313,5 @@ void stats_release(struct stats *stats)
 	if (stats->caches)
 		os_unreserve(stats->caches, stats->room);
 	stats->caches = NULL;
+	groups_release(&stats->groups);
 }

@@ -19,6 +19,7 @@
 
 #include "cache/cache.h"
 #include "cache/past.h"
+#include "stats/groups.h"
 #include "stats/out.h"
 
 enum stats_kind {
@@ -49,6 +50,7 @@ struct stats {
 	char options[512];
 	struct kmem_cache_stats *caches; /* process.caches of them, oldest first */
 	size_t room;			 /* bytes allocated there */
+	struct group_table groups;
 };
 
 /* Read everything. Returns false if there is no memory for it. */

@@ -185,4 +185,5 @@ void stats_print_text(struct out *out, const struct stats *stats)
 	if (unused)
 		out_print(out, "# unused caches, not shown: %llu\n", unused);
 	print_past(out);
+	groups_print_text(out, &stats->groups);
 }

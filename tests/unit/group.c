@@ -7,6 +7,7 @@
 #include <sheaf/rcu.h>
 #include <sheaf/slab.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -628,6 +629,53 @@ static void bad_input(void **state)
 	all_agree();
 }
 
+static void has(enum sheaf_stats_format format, const char *const *texts)
+{
+	static char text[1 << 20];
+	int file = memfd_create("stats", MFD_CLOEXEC);
+	ssize_t length;
+
+	assert_int_equal(sheaf_stats_print(file, format), 0);
+	length = pread(file, text, sizeof(text) - 1, 0);
+	assert_true(length > 0);
+	text[length] = '\0';
+	close(file);
+	for (; *texts; texts++)
+		if (!strstr(text, *texts))
+			fail_msg("no %s in: %s", *texts, text);
+}
+
+static void are_printed(void **state)
+{
+	static const char *const as_json[] = {
+		"\"groups\": [",
+		"{\"name\": \"a \\\"tenant\\\"\", \"id\": ", "\"own_objects\": 10,",
+		"\"caches\": [{\"name\": \"printed\", \"bytes\": 1040, \"objects\": 10}]", NULL};
+	static const char *const as_text[] = {"# groups:", "\n a_\"tenant\"",
+					      "printed: 1040 bytes, 10 objects", NULL};
+	static const char *const as_metrics[] = {"# TYPE sheaf_group_failed_total counter",
+						 "sheaf_group_own_bytes{group=\"a \\\"tenant\\\"\"",
+						 "} 1040\n", NULL};
+	struct kmem_cache *s = make("printed", SIZE, SLAB_ACCOUNT);
+	struct kmem_group *g = group("a \"tenant\"", NULL, 0), *below = group("below", g, 0);
+
+	(void)state;
+	if (unit_of(s) != SIZE)
+		skip();
+	kmem_group_set_current(g);
+	for (int i = 0; i < 10; i++)
+		held[i] = kmem_cache_alloc(s, GFP_KERNEL);
+	kmem_group_set_current(NULL);
+	has(SHEAF_STATS_JSON, as_json);
+	has(SHEAF_STATS_TEXT, as_text);
+	has(SHEAF_STATS_PROMETHEUS, as_metrics);
+	for (int i = 0; i < 10; i++)
+		kmem_cache_free(s, held[i]);
+	kmem_group_put(below);
+	kmem_group_put(g);
+	kmem_cache_destroy(s);
+}
+
 static void pools(void **state)
 {
 	struct kmem_cache *s = make("pool", SIZE, SLAB_ACCOUNT);
@@ -671,6 +719,7 @@ int main(void)
 		cmocka_unit_test(threads_end),
 		cmocka_unit_test(forks),
 		cmocka_unit_test(bad_input),
+		cmocka_unit_test(are_printed),
 		cmocka_unit_test(pools),
 	};
 

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/* Copies the numbers of all groups; see groups.h. */
+#include "stats/groups.h"
+
+#include <string.h>
+
+#include "cache/account.h"
+#include "cache/block.h"
+#include "debug/guard.h"
+#include "os/memory.h"
+
+#define PARTS_FOR_GROUP 4u
+#define PARTS_AT_LEAST	1024u
+
+static bool make_room(struct group_table *table, uint32_t most)
+{
+	size_t rows = most * sizeof(*table->groups);
+
+	for (table->nr_parts = PARTS_AT_LEAST; table->nr_parts < most * PARTS_FOR_GROUP;)
+		table->nr_parts *= 2;
+	table->room = os_round_up(rows + table->nr_parts * sizeof(*table->parts));
+	table->memory = os_reserve(table->room);
+	if (!table->memory || !os_commit(table->memory, table->room)) {
+		groups_release(table);
+		return false;
+	}
+	table->parts = (struct group_part *)(void *)table->memory;
+	table->groups = (struct group_row *)(void *)(table->parts + table->nr_parts);
+	return true;
+}
+
+void groups_release(struct group_table *table)
+{
+	if (table->memory)
+		os_unreserve(table->memory, table->room);
+	table->memory = NULL;
+}
+
+/* --- numbers ---------------------------------------------------------------------------------- */
+
+struct reading {
+	struct group_table *table;
+	uint32_t most;
+};
+
+static void copy_group(void *data, struct kmem_group *g)
+{
+	struct reading *reading = data;
+	struct group_table *table = reading->table;
+	struct group_row *row;
+
+	if (g->over || table->n == reading->most)
+		return;
+	row = &table->groups[table->n++];
+	account_read_group(g, &row->stats);
+	row->group = g;
+}
+
+/* The list begins with the youngest; the root was first. */
+static void reverse(struct group_table *table)
+{
+	for (uint32_t i = 1, last = table->n - 1; i < last; i++, last--) {
+		struct group_row row = table->groups[i];
+
+		table->groups[i] = table->groups[last];
+		table->groups[last] = row;
+	}
+}
+
+/* The place of the group with this id: ids rise. */
+static uint32_t find_id(const struct group_table *table, uint64_t id)
+{
+	uint32_t low = 0, high = table->n;
+
+	while (high - low > 1) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (table->groups[middle].stats.id <= id)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* The youngest is linked first, so the oldest child comes first in the end. */
+static void link_tree(struct group_table *table)
+{
+	for (uint32_t i = table->n - 1; i > 0; i--) {
+		uint32_t parent = find_id(table, table->groups[i].stats.parent);
+
+		table->groups[i].from = parent + 1;
+		table->groups[i].next = table->groups[parent].child;
+		table->groups[parent].child = i + 1;
+	}
+}
+
+/* --- objects ---------------------------------------------------------------------------------- */
+
+static uint32_t row_of(const struct group_table *table, uint32_t number)
+{
+	const struct kmem_group *g = account_living(number);
+	uint32_t row = find_id(table, g->id);
+
+	return table->groups[row].group == g ? row : 0;
+}
+
+static struct group_part *part_of(struct group_table *table, uint32_t row, const void *cache,
+				  const char *name)
+{
+	uint64_t hash = ((uintptr_t)cache ^ row) * UINT64_C(0x9e3779b97f4a7c15);
+
+	for (uint32_t i = 0; i < table->nr_parts; i++) {
+		uint32_t at = (uint32_t)((hash >> 32) + i) & (table->nr_parts - 1);
+		struct group_part *part = &table->parts[at];
+
+		if (part->group == row + 1 && part->cache == cache)
+			return part;
+		if (part->group)
+			continue;
+		part->group = row + 1;
+		part->cache = cache;
+		memcpy(part->name, name, strnlen(name, sizeof(part->name) - 1));
+		part->next = table->groups[row].parts;
+		table->groups[row].parts = at + 1;
+		return part;
+	}
+	return NULL;
+}
+
+static void add(struct group_table *table, uint32_t number, const void *cache, const char *name,
+		uint64_t bytes)
+{
+	uint32_t row = row_of(table, number);
+	struct group_part *part = part_of(table, row, cache, name);
+
+	if (!part) {
+		table->left_out++;
+		return;
+	}
+	part->bytes += bytes;
+	part->objects++;
+	table->groups[row].stats.own_bytes += bytes;
+	table->groups[row].stats.own_objects++;
+}
+
+static void add_object(void *data, struct slab_cache *cache, uint32_t number)
+{
+	add(data, number, cache, cache->name, cache->size);
+}
+
+static void add_block(void *data, const void *block, size_t size, uint32_t number)
+{
+	(void)block;
+	add(data, number, NULL, kmalloc_large.name, size);
+}
+
+bool groups_read(struct group_table *table)
+{
+	struct reading reading = {.table = table};
+
+	memset(table, 0, sizeof(*table));
+	if (!groups_exist())
+		return true;
+	/* Groups that are made meanwhile are left out. */
+	reading.most = os_load_relaxed(&groups.nr) + 64;
+	if (!make_room(table, reading.most))
+		return false;
+	group_for_each(copy_group, &reading);
+	reverse(table);
+	link_tree(table);
+	owner_for_each(add_object, table);
+	guard_for_each_owned(add_object, table);
+	large_for_each_owned(add_block, table);
+	return true;
+}
