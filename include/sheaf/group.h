@@ -11,18 +11,18 @@
  *     kmem_group_put(query);                          its rows may live on
  *
  * Charged are the objects of caches with SLAB_ACCOUNT, objects allocated with __GFP_ACCOUNT, and
- * those of caches with kmem_cache_args.group. They are charged to the group of the cache, or else to
- * the current group of the thread, with each group above it. Without a group nothing is charged, and
- * costs nothing. An object is charged with the bytes from one object of its slab to the next
- * (slab_size of kmem_cache_stats()), a larger block with ksize(). Who frees it, and when, does not
- * matter: the group that was charged gets the bytes back. A retired object (<sheaf/rcu.h>) stays
- * charged until its grace period has passed, and an element of a memory pool while it is in the
- * reserve.
+ * those of caches with kmem_cache_args.group. They are charged to the group of the cache, or
+ * else to the current group of the thread, with each group above it. Without a group nothing is
+ * charged, and costs nothing. An object is charged with the bytes from one object of its slab to
+ * the next (slab_size of kmem_cache_stats()), a larger block with ksize(). Who frees it, and
+ * when, does not matter: the group that was charged gets the bytes back. A retired object
+ * (<sheaf/rcu.h>) stays charged until its grace period has passed, and an element of a memory
+ * pool while it is in the reserve.
  *
  * Each CPU keeps a stock of bytes that a group was charged with in advance, at most
- * KMEM_GROUP_STOCK for each group. Limits are exact: before a limit makes an allocation fail that may
- * reclaim, the stocks of all CPUs go back. An allocation that may not (GFP_NOWAIT) can fail early by
- * these stocks, and marks may be passed early by as much. Kernel: memcg, obj_cgroup.
+ * KMEM_GROUP_STOCK for each group. Limits are exact: before a limit makes an allocation fail
+ * that may reclaim, the stocks of all CPUs go back. An allocation that may not (GFP_NOWAIT) can
+ * fail early by these stocks, and marks may be passed early by as much. Kernel: memcg, obj_cgroup.
  *
  * Any thread may make these calls, also in a forked child, but a signal handler may not: what it
  * allocates with the nolock calls is charged to the current group of its thread. errno is
@@ -106,8 +106,8 @@ struct kmem_group *__kmem_group_create(const char *name, struct kmem_group *pare
 /*
  * Create a group below `parent`, or below the root for NULL. The first 63 bytes of the name are
  * copied, with control characters replaced by `?`; NULL works with a warning. `args` may be NULL.
- * Returns one reference; NULL if an argument is wrong, which is reported in one line, or if there is
- * no memory or there are a million groups. O(1); the first call looks at each cache.
+ * Returns one reference; NULL if an argument is wrong, which is reported in one line, or if
+ * there is no memory or there are a million groups. O(1); the first call looks at each cache.
  */
 static inline SHEAF_CHECK_RESULT struct kmem_group *
 kmem_group_create(const char *name, struct kmem_group *parent, const struct kmem_group_args *args)
@@ -139,8 +139,8 @@ int __kmem_group_set_limits(struct kmem_group *g, const struct kmem_group_args *
 
 /*
  * Replace limits, marks and callbacks. Returns 0; -EINVAL after a report if one is wrong; -EBUSY,
- * with nothing changed, if the group has more than the new hard limit, also after the stocks of CPUs
- * went back and the new reclaim callback was called. May sleep. O(CPUs).
+ * with nothing changed, if the group has more than the new hard limit, also after the stocks of
+ * CPUs went back and the new reclaim callback was called. May sleep. O(CPUs).
  */
 static inline int kmem_group_set_limits(struct kmem_group *g, const struct kmem_group_args *args)
 {
@@ -168,10 +168,10 @@ static inline int kmem_group_stats(struct kmem_group *g, struct kmem_group_stats
 }
 
 /*
- * Give the stocks of all CPUs back, and check all groups: the bytes of a group and of those below it
- * must be the bytes of their objects. Returns the number of groups with another sum, each of which
- * is reported. No other thread may use charged objects meanwhile. May sleep. O(CPUs + groups + pages
- * used by the library).
+ * Give the stocks of all CPUs back, and check all groups: the bytes of a group and of those
+ * below it must be the bytes of their objects. Returns the number of groups with another sum,
+ * each of which is reported. No other thread may use charged objects meanwhile. May sleep.
+ * O(CPUs + groups + pages used by the library).
  */
 int kmem_group_verify(void) SHEAF_SYMBOL(kmem_group_verify);
 

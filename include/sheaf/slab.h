@@ -167,8 +167,8 @@ struct kmem_cache_args {
 	size_t barn_objects, barn_bytes;
 	/* The provider of grace periods (<sheaf/rcu.h>); NULL: that of the process. */
 	const struct sheaf_rcu_ops *rcu;
-	/* Charge each object to this group (<sheaf/group.h>), whatever the current one is. The cache
-	 * holds a reference until it is destroyed, is not merged, and has SLAB_ACCOUNT. */
+	/* Charge each object to this group (<sheaf/group.h>), whatever the current one is. The
+	 * cache holds a reference until it is destroyed, is not merged, and has SLAB_ACCOUNT. */
 	struct kmem_group *group;
 };
 

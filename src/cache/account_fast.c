@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The calls of caches with charged objects: as in fast.c, with a second section, that of a stock
- * (group/stock.h), and with the number of the group in the slab's array of owners. None of the three
- * touches a line of another CPU, as long as the stock lasts.
+ * (group/stock.h), and with the number of the group in the slab's array of owners. None of the
+ * three touches a line of another CPU, as long as the stock lasts.
  */
 #include "cache/account.h"
 

@@ -17,9 +17,9 @@
  *  G2. A group whose last reference is gone is over: it has no limits and no callbacks, and no
  *      child that is not over. It stays in the tree while its usage is not zero, and its objects
  *      count as those of the nearest group above that is not over.
- *  G3. A place is used again only if its group is over, its usage is zero and no group in the chunks
- *      has it as its parent. A thread that gives bytes back reads the parent before it subtracts
- *      them, and the parent's usage includes them. So no such thread sees another group.
+ *  G3. A place is used again only if its group is over, its usage is zero and no group in the
+ *      chunks has it as its parent. A thread that gives bytes back reads the parent before it
+ *      subtracts them, and the parent's usage includes them. So no such thread sees another group.
  *  G4. Charging and giving back take no lock. The tree, the names and the callbacks change under
  *      the lock.
  *  G5. Callbacks run with no lock held, at the end of calls (group_leave()), and one at a time for

@@ -3,6 +3,7 @@
 #include "group/stock.h"
 
 #include "os/machine.h"
+#include "os/probe.h"
 #include "percpu/rows.h"
 
 struct section_slots stocks;
@@ -44,6 +45,7 @@ struct kmem_group *stock_charge(uint32_t number, uint64_t bytes, enum group_forc
 	    section_stock(&stocks, stock_of(number), stock_word(number, 0), (uint64_t)0 - bytes))
 		return NULL;
 	g = group_of_number(number);
+	probe(group_charge, g->name, bytes, os_load_relaxed(&g->usage));
 	if (bytes < STOCK_BATCH && !group_charge(g, bytes + STOCK_BATCH, GROUP_TRY)) {
 		put(number, STOCK_BATCH);
 		return NULL;
@@ -119,7 +121,8 @@ static void take_row(const struct kmem_group *g, unsigned int row, struct taken 
 	}
 }
 
-/* The sections have ended. A word that is not 0 was in a section, whose store undid the exchange. */
+/* The sections have ended. A word that is not 0 was in a section, whose store undid the
+ * exchange. */
 static void settle(const struct taken *taken)
 {
 	for (unsigned int i = 0; i < taken->n; i++)

@@ -12,8 +12,8 @@
  *
  * Invariants
  *  T1. A group has one place in a slot: at most KMEM_GROUP_STOCK bytes for each CPU.
- *  T2. The bytes of a word are part of the usage of its group (group.h, G1): a word with bytes has a
- *      group. A word without bytes may have an old number.
+ *  T2. The bytes of a word are part of the usage of its group (group.h, G1): a word with bytes
+ *      has a group. A word without bytes may have an old number.
  *  T3. A word of 0 changes only by an exchange, which tests `stop`. So a drain sets stop, ends all
  *      sections, puts 0 into words, and ends all sections again. A word that is still 0 then is the
  *      drain's; the others were in a section meanwhile, and the drain tries again. On the trylock

@@ -37,8 +37,8 @@
 #define MAP_LEAF_BITS 12
 /* An entry is 0, a size with this bit, or a distance above it. */
 #define MAP_HEAD ((uintptr_t)1)
-/* In a first entry: the block is charged to a group, whose number is in the upper half of the entry;
- * of the next entry, if the size needs the upper half. */
+/* In a first entry: the block is charged to a group, whose number is in the upper half of the
+ * entry; of the next entry, if the size needs the upper half. */
 #define MAP_OWNED	((uintptr_t)2)
 #define MAP_OWNED_BELOW ((uintptr_t)4)
 

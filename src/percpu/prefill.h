@@ -6,8 +6,8 @@
  *
  * Invariants
  *  F1. A lent sheaf is in no slot and no cell, and its objects are allocated, so none of them is in
- *      hand (H3). `lent_by` is its cache's handle, or the byte behind, which the inlined pop does not
- *      know, until the sheaf is returned, and then NULL.
+ *      hand (H3). `lent_by` is its cache's handle, or the byte behind, which the inlined pop
+ *      does not know, until the sheaf is returned, and then NULL.
  *  F2. The section that takes a sheaf out of a slot lends it, as a pop does with objects.
  *  F3. A sheaf whose capacity is not the cache's (an oversize one, or one of an old capacity) is
  *      emptied and freed when it is returned, never parked (H4). SHEAF_OVERSIZE in the capacity of

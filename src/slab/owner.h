@@ -6,17 +6,17 @@
  *   page's descriptor: | state: OWNED | cache | ... |   | number | 0 | number | ... |  of this page
  *   word of the page's owners ----------------------------^
  *
- * A page's part of the array has a number for each 2^k bytes, which are at most an object's size: so
- * a free finds the number of an object by its address, without a division, and without the first
- * page of its slab. The word of a page is the one that it has for bits and does not need: in its
- * descriptor if slabs have more than 64 objects, else in the page layer's table of words, behind a
- * link (late.c).
+ * A page's part of the array has a number for each 2^k bytes, which are at most an object's
+ * size: so a free finds the number of an object by its address, without a division, and without
+ * the first page of its slab. The word of a page is the one that it has for bits and does not
+ * need: in its descriptor if slabs have more than 64 objects, else in the page layer's table of
+ * words, behind a link (late.c).
  *
  * Invariants
- *  O1. The word is valid if OWNED is set in the state of the page's descriptor, which stays set until
- *      the slab's pages go back. A slab goes back without owners: all its objects are free.
- *  O2. A number changes only when its object is handed to the program or comes back: by the owner of
- *      the object. 0: nobody is charged.
+ *  O1. The word is valid if OWNED is set in the state of the page's descriptor, which stays set
+ *      until the slab's pages go back. A slab goes back without owners: all its objects are free.
+ *  O2. A number changes only when its object is handed to the program or comes back: by the
+ *      owner of the object. 0: nobody is charged.
  *
  * Locks: OS_RANK_OWNERS, to make an array. The others take none.
  * Callers: src/slab/pages.c, src/cache/, src/stats/.

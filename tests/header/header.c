@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The public headers as a user of either language sees them: every call they have, once. */
 #include <sheaf/debug.h>
+#include <sheaf/group.h>
 #include <sheaf/maple_tree.h>
 #include <sheaf/mempool.h>
 #include <sheaf/rcu.h>
@@ -183,6 +184,49 @@ static int use_kmalloc(volatile size_t size)
 	return 0;
 }
 
+static int use_groups(struct kmem_cache *s)
+{
+	struct kmem_group_args args;
+	struct kmem_group_stats stats;
+	struct kmem_group *g, *inner;
+	void *object;
+
+	memset(&args, 0, sizeof(args));
+	args.hard_limit = 1 << 20;
+	g = kmem_group_create("outer", NULL, &args);
+	inner = kmem_group_create("inner", g, NULL);
+	CHECK(g && inner && kmem_group_get(inner) == inner);
+	CHECK(kmem_group_set_limits(inner, &args) == 0);
+#ifdef __cplusplus
+	{
+		sheaf::group_ref one(kmem_group_get(g)), other(one), moved;
+		sheaf::group_scope scope(one);
+
+		moved = static_cast<sheaf::group_ref &&>(other);
+		CHECK(moved && !other && moved.get() == g);
+		object = kmem_cache_alloc(s, GFP_KERNEL_ACCOUNT);
+		CHECK(kmem_group_set_current(g) == g);
+	}
+	CHECK(kmem_group_set_current(inner) == NULL);
+#else
+	CHECK(kmem_group_set_current(g) == NULL);
+	object = kmem_cache_alloc(s, GFP_KERNEL_ACCOUNT);
+	CHECK(kmem_group_set_current(inner) == g);
+#endif
+	CHECK(object && kmem_group_of(object) == g);
+	kmem_group_put(g);
+	CHECK(kmem_group_stats(g, &stats) == 0 && stats.own_objects == 1);
+	kmem_cache_free(s, object);
+	kmem_cache_free(s, kmem_cache_alloc_charged(s, GFP_KERNEL, g));
+	kfree(kmalloc_charged(100, GFP_KERNEL, inner));
+	CHECK(kmem_group_verify() == 0);
+	kmem_group_set_current(NULL);
+	kmem_group_put(inner);
+	kmem_group_put(inner);
+	kmem_group_put(g);
+	return 0;
+}
+
 int main(void)
 {
 	struct kmem_cache *points = KMEM_CACHE(point, SLAB_HWCACHE_ALIGN);
@@ -199,6 +243,7 @@ int main(void)
 	CHECK(use(points, sizeof(struct point)) == 0);
 	CHECK(use(new_form, 100) == 0);
 	CHECK(use(plain, 200) == 0);
+	CHECK(use_groups(new_form) == 0);
 	CHECK(look(new_form) == 0);
 	kmem_cache_free(old_form, kmem_cache_alloc(old_form, GFP_KERNEL));
 	CHECK(constructed > 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Groups (group/group.h): on whatever schedule, with sections aborted at each step, no hard limit is
- * exceeded, and after the storm the bytes of each group are those of its objects.
+ * Groups (group/group.h): on whatever schedule, with sections aborted at each step, no hard
+ * limit is exceeded, and after the storm the bytes of each group are those of its objects.
  *
  *   groups [--seed N]
  */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A storm of charged objects: threads allocate in changing groups, hand objects to each other, free
- * and retire them, while groups come and go, signals abort sections, stocks are drained and children
- * are forked. After each round the sum of groups is the root's, and that of all objects, to the
- * byte; in each child, too.
+ * and retire them, while groups come and go, signals abort sections, stocks are drained and
+ * children are forked. After each round the sum of groups is the root's, and that of all
+ * objects, to the byte; in each child, too.
  */
 #include <pthread.h>
 #include <sheaf/group.h>

@@ -12,8 +12,10 @@ import termios
 import time
 import tty
 
+from . import groups
 from .choose import pid_of
-from .errors import Failure
+from .control import PATIENCE
+from .errors import Failure, Usage
 from .process import Process
 from .rates import Rates, frame
 
@@ -33,6 +35,7 @@ examples:
   sheaf top -i 0.2 1234           five updates per second
   sheaf top --once 1234           one table, without a terminal
   sheaf top --json 1234           a JSON object per update
+  sheaf top --groups --once 1234  the groups as a tree, with their objects by cache
 
 exit code: 0 after q or --once, 4 if the process ended
 """
@@ -51,6 +54,11 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--all", action="store_true", help="include caches that were never used")
     parser.add_argument("--once", action="store_true", help="print one table and end")
     parser.add_argument("--json", action="store_true", help="print a line of JSON per update")
+    parser.add_argument("--groups", action="store_true",
+                        help="show groups (kmem_group_create(3)) instead of caches: the process must run with "
+                             "SHEAF_OPTIONS=control, and make a slow call now and then")
+    parser.add_argument("--timeout", type=float, default=PATIENCE, metavar="SECONDS",
+                        help="with --groups: how long to wait for an answer (default %(default)g)")
     parser.set_defaults(run=run)
 
 
@@ -123,7 +131,46 @@ def _print(process: Process, rates: Rates, arguments: argparse.Namespace) -> boo
             return runs
 
 
+def _print_groups(pid: int, arguments: argparse.Namespace) -> None:
+    while True:
+        found = groups.read(pid, arguments)
+        print(json.dumps(found) if arguments.json else "\n".join(groups.lines(found, True)), flush=True)
+        if arguments.once:
+            return
+        time.sleep(arguments.interval)
+
+
+def _watch_groups(pid: int, arguments: argparse.Namespace) -> None:
+    caches = arguments.all
+    with Terminal() as terminal:
+        while True:
+            width, height = shutil.get_terminal_size()
+            terminal.show([line[:width] for line in groups.lines(groups.read(pid, arguments), caches)[:height - 1]])
+            until = time.monotonic() + arguments.interval
+            while time.monotonic() < until:
+                key = terminal.key(until)
+                if key == "q":
+                    return
+                if key == "u":
+                    caches = not caches
+
+
+def _run_groups(arguments: argparse.Namespace) -> int:
+    if arguments.pid is None or not arguments.pid.isdigit():
+        raise Usage("sheaf top --groups needs the number of a process")
+    pid = int(arguments.pid)
+    if arguments.once or arguments.json:
+        _print_groups(pid, arguments)
+    elif not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise Failure("sheaf top needs a terminal; use --once or --json without one")
+    else:
+        _watch_groups(pid, arguments)
+    return 0
+
+
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.groups:
+        return _run_groups(arguments)
     pid = pid_of(arguments.pid, "top")
     plain = arguments.once or arguments.json
     with Process(pid) as process:

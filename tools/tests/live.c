@@ -16,6 +16,8 @@
  *   release           free all blocks
  *   fork              a child, which waits until its input ends
  *   leave             the first thread ends, and another one continues
+ *   group NAME        a group, which is the current one from now on
+ *   charge N          allocate N objects that are charged to it
  *   call              from now on another thread allocates and frees each ms
  *   overrun           write behind the newest object; mend: undo that
  *   close             all descriptors from 100 on, and give the numbers to a file of its own
@@ -24,6 +26,7 @@
  */
 #include <pthread.h>
 #include <sched.h>
+#include <sheaf/group.h>
 #include <sheaf/kmalloc.h>
 #include <sheaf/stats.h>
 #include <stdio.h>
@@ -127,6 +130,11 @@ static int do_line(const char *line)
 	else if (!strncmp(line, "alloc ", 6))
 		while (n-- && next < ROOM)
 			objects[next++] = kmem_cache_alloc(s, GFP_KERNEL);
+	else if (!strncmp(line, "group ", 6))
+		kmem_group_set_current(kmem_group_create(line + 6, NULL, NULL));
+	else if (!strncmp(line, "charge ", 7))
+		while (n-- && next < ROOM)
+			objects[next++] = kmem_cache_alloc(s, GFP_KERNEL_ACCOUNT);
 	else if (!strncmp(line, "bulk ", 5))
 		next += (size_t)kmem_cache_alloc_bulk(s, GFP_KERNEL, n, &objects[next]);
 	else if (!strncmp(line, "count ", 6))

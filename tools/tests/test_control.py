@@ -57,6 +57,22 @@ def asked(*words: str, **more: object) -> subprocess.CompletedProcess:
 class OnAProcess(unittest.TestCase):
     fails = check_failed
 
+    def test_groups(self) -> None:
+        with Calling() as live:
+            self.fails(asked("top", "--groups", "--once", str(live.pid)), 1, "has no groups")
+            live.do("group a tenant")
+            live.do("charge 7")
+            groups = json.loads(asked("top", "--groups", "--once", "--json", str(live.pid)).stdout)
+            root, tenant = groups
+            self.assertEqual((root["name"], root["id"], tenant["name"], tenant["parent"]), ("root", 0, "a tenant", 0))
+            self.assertEqual(tenant["own_objects"], 7)
+            self.assertEqual(tenant["bytes"], tenant["own_bytes"])
+            self.assertEqual([(cache["name"], cache["objects"]) for cache in tenant["caches"]], [("checked", 7)])
+            text = asked("top", "--groups", "--once", str(live.pid)).stdout
+            self.assertRegex(text, r"(?m)^  a tenant +\d+ +\d+ +7 ")
+            self.assertIn("- checked: ", text)
+        self.fails(sheaf("top", "--groups", "--once", "x"), 2, "number of a process")
+
     def test_leaks(self) -> None:
         for backend in ("rseq", "trylock"):
             with Calling(f"backend={backend}") as live:
