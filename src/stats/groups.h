@@ -49,6 +49,7 @@ struct group_table {
 bool groups_read(struct group_table *table);
 void groups_release(struct group_table *table);
 
+/* In group_print.c: */
 void groups_print_text(struct out *out, const struct group_table *table);
 /* An array of objects. */
 void groups_print_json(struct out *out, const struct group_table *table);
