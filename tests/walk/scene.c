@@ -17,6 +17,16 @@ enum {
 #define HOME	UINT64_C(0x10000000)
 #define NOWHERE ((uintptr_t)1 << 63) /* as in a closed slot */
 
+/* A cell that holds a stock, as in group/stock.h: nothing, something, as much as possible, and that
+ * of another group; and what is added. */
+#define CELL  3u
+#define KEY   (UINT64_C(6) << 32)
+#define OTHER (UINT64_C(7) << 32)
+static const uint64_t stock_words[WALK_CAPACITY + 1] = {KEY, KEY + 100,	  0,
+							0,   KEY + 65535, OTHER + 5};
+static const uint64_t stock_adds[WALK_CAPACITY + 1] = {0, -(uint64_t)100, 100, -(uint64_t)1,
+						       1, 65535};
+
 struct walk_scene *scene;
 static struct section_slots *at;
 static struct sheaf *sheaves[WALK_SHEAVES], *bootstrap;
@@ -78,6 +88,7 @@ void scene_set(void)
 	slot->rcu_free = scene->bootstrap ? bootstrap : sheaves[3];
 	slot->home = scene->closed ? NOWHERE : HOME;
 	slot->home_size = scene->closed ? 0 : 0x100000;
+	slot->cells[CELL] = stock_words[scene->main_size];
 	/* Only one of the two concerns a section. */
 	at->stop = scene->call == WALK_REPLACE_RCU ? !scene->stop : scene->stop;
 	at->rcu_stop = scene->call == WALK_REPLACE_RCU ? scene->stop : !scene->stop;
@@ -90,6 +101,7 @@ void scene_view(struct walk_view *view)
 
 	memset(view, 0, sizeof(*view));
 	view->main = slot->main;
+	view->stock = slot->cells[CELL];
 	view->rcu_free = slot->rcu_free;
 	view->spare = (struct sheaf *)(slot->pair ^ (uintptr_t)slot->main);
 	for (int i = 0; i < WALK_SHEAVES; i++) {
@@ -124,6 +136,7 @@ static unsigned int nr_outputs(const struct walk_result *r)
 	case WALK_REPLACE:
 	case WALK_REPLACE_NONE:
 	case WALK_REPLACE_RCU:
+	case WALK_STOCK_SWAP:
 		return 1; /* untouched if it failed */
 	default:
 		return 0;
@@ -153,7 +166,7 @@ static uint64_t run_on_cache(void)
 }
 
 #define RUN(pop, pop_sampled, arm, push, pop_bulk, push_bulk, swap_empty, swap_full, put_spare,    \
-	    replace, push_rcu, replace_rcu)                                                        \
+	    replace, push_rcu, replace_rcu, stock, stock_swap)                                     \
 	do {                                                                                       \
 		struct walk_result r = {0, {NULL}};                                                \
 		void *objects[WALK_CAPACITY];                                                      \
@@ -195,6 +208,12 @@ static uint64_t run_on_cache(void)
 			r.done = replace(at, scene->call == WALK_REPLACE ? in_hand() : NULL,       \
 					 (struct sheaf **)&r.out[0]);                              \
 			break;                                                                     \
+		case WALK_STOCK:                                                                   \
+			r.done = stock(at, CELL, KEY, stock_adds[scene->n]);                       \
+			break;                                                                     \
+		case WALK_STOCK_SWAP:                                                              \
+			r.done = stock_swap(at, CELL, KEY + 77, (uint64_t *)&r.out[0]);            \
+			break;                                                                     \
 		case WALK_PUSH_RCU:                                                                \
 			r.done = push_rcu(objects[0]);                                             \
 			break;                                                                     \
@@ -221,7 +240,7 @@ void scene_run(void)
 	RUN((r.out[0] = section_pop(at)) != NULL, (r.out[0] = section_pop_sampled(at)) != NULL,
 	    section_arm, SECTION_PUSH, section_pop_bulk, section_push_bulk, section_swap_empty(at),
 	    section_swap_full(at), section_put_spare, section_replace_spare, SECTION_PUSH_RCU,
-	    section_replace_rcu);
+	    section_replace_rcu, section_stock, section_stock_swap);
 }
 
 void scene_run_in_c(void)
@@ -232,7 +251,7 @@ void scene_run_in_c(void)
 	}
 	RUN(c_pop(at->handle, &r.out[0]), c_pop_sampled(at->handle, &r.out[0]), c_arm, C_PUSH,
 	    c_pop_bulk, c_push_bulk, c_swap(at, true), c_swap(at, false), c_put_spare,
-	    c_replace_spare, C_PUSH_RCU, c_replace_rcu);
+	    c_replace_spare, C_PUSH_RCU, c_replace_rcu, c_stock, c_stock_swap);
 }
 
 bool scene_retries(void)
@@ -267,7 +286,7 @@ static bool next_slot(void)
 	scene->bootstrap = !scene->bootstrap && scene->main_size == 0;
 	if (scene->bootstrap || next_size(&scene->main_size))
 		return true;
-	if (!looks_at_spare && scene->call != WALK_REPLACE_RCU)
+	if (!looks_at_spare && scene->call != WALK_REPLACE_RCU && scene->call != WALK_STOCK_SWAP)
 		return false;
 	scene->no_spare = looks_at_spare && !scene->no_spare && scene->spare_size == 0;
 	if (scene->no_spare || (looks_at_spare && next_size(&scene->spare_size)))
@@ -282,7 +301,8 @@ static bool next_slot(void)
 /* Is the call made with each n? */
 static bool has_n(void)
 {
-	return scene->call == WALK_POP_BULK || scene->call == WALK_PUSH_BULK || is_sampled();
+	return scene->call == WALK_POP_BULK || scene->call == WALK_PUSH_BULK ||
+	       scene->call == WALK_STOCK || is_sampled();
 }
 
 bool scene_next(void)

@@ -32,6 +32,8 @@ enum walk_call {
 	WALK_REPLACE_RCU,
 	WALK_POP_SAMPLED,
 	WALK_ARM,
+	WALK_STOCK,
+	WALK_STOCK_SWAP,
 	WALK_NR_SECTIONS,
 	/* On a real cache: sections inlined into the fast paths, and the slow paths behind them. */
 	WALK_ALLOC = WALK_NR_SECTIONS,
@@ -50,6 +52,7 @@ struct walk_result {
 struct walk_view {
 	struct sheaf *main, *spare, *rcu_free;
 	uint64_t word[WALK_SHEAVES];
+	uint64_t stock;
 	uint32_t capacity[WALK_SHEAVES];
 	void *objects[WALK_SHEAVES][WALK_CAPACITY];
 };
