@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * libsheaf through its public header. Variants: "" with sheaves, "no-sheaf" without, "wide-barn"
- * with room in the barn for all objects there may be.
+ * with room in the barn for all objects there may be, "charged" and "charged-no-sheaf" with each
+ * object charged to a group.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "rseq_countable.h"
+#include <sheaf/group.h>
 #include <sheaf/slab.h>
 #include <sheaf/stats.h>
 
@@ -31,7 +33,8 @@ static void bench_print_counters(void)
 static inline void *bench_open(const struct bench_setup *setup)
 {
 	struct kmem_cache_args args = {.sheaf_capacity = setup->capacity};
-	bool no_sheaf = !strcmp(setup->variant, "no-sheaf");
+	bool no_sheaf = strstr(setup->variant, "no-sheaf");
+	bool charged = !strncmp(setup->variant, "charged", 7);
 
 	if (!strcmp(setup->variant, "wide-barn")) {
 		args.barn_objects = 2 * setup->objects;
@@ -39,12 +42,15 @@ static inline void *bench_open(const struct bench_setup *setup)
 	}
 	if (getenv("BENCH_COUNTERS") && !BENCH_COUNTS_ITSELF)
 		atexit(bench_print_counters);
+	if (charged)
+		kmem_group_set_current(kmem_group_create("bench", NULL, NULL));
 #ifdef BENCH_URCU
 	if (!bench_rcu_begin())
 		return NULL;
 #endif
 	return kmem_cache_create("bench", (unsigned int)setup->size, &args,
-				 SLAB_NO_MERGE | (no_sheaf ? SLAB_NO_SHEAVES : 0));
+				 SLAB_NO_MERGE | (no_sheaf ? SLAB_NO_SHEAVES : 0) |
+					 (charged ? SLAB_ACCOUNT : 0));
 }
 
 static inline void bench_thread_begin(unsigned int index)

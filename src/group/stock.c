@@ -63,12 +63,13 @@ void stock_uncharge(uint32_t number, uint64_t bytes)
 
 /* --- all CPUs --------------------------------------------------------------------------------- */
 
+/* The word may be old, and its place used again meanwhile: that leads to the root, too. */
 static bool is_below(const struct kmem_group *g, uint32_t number)
 {
 	const struct kmem_group *up = group_of_number(number);
 
 	while (up && up != g)
-		up = up->parent;
+		up = os_load_relaxed(&up->parent);
 	return up;
 }
 

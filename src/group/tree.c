@@ -174,7 +174,7 @@ static void begin(struct kmem_group *g, const char *name, struct kmem_group *par
 {
 	g->peak = g->failed = g->reclaims = g->forced = 0;
 	g->soft_events = g->high_events = g->low_events = 0;
-	g->parent = parent;
+	os_store_relaxed(&g->parent, parent);
 	g->threads = g->above = g->over = 0;
 	g->id = ++groups.nr_made;
 	set_name(g, name);

@@ -16,7 +16,7 @@ from sheaf_tool.table import beside, stacked
 
 from ..allocators import CPU_SLAB, ONE_SIZE, OURS, SLAB_LAYER, peers, ready, versions
 from ..document import Document
-from ..seeds import NO_SHEAF_COST, NOT_MEASURED, SHEAVES, better_by, more_by, signed
+from ..seeds import NO_SHEAF_COST, NOT_MEASURED, SHEAVES, SHEAVES_GROUPS, better_by, more_by, signed
 from ..svg import Bar, Panel, figure
 from .cells import Cell, Part, intervals, measure, repetitions, whiskers
 from .rates import kind
@@ -36,8 +36,11 @@ QUICK_SECONDS = 54.0  # --quick begins no repetition that would end later
 LEAST_REPEAT = 3
 
 
-def _params(allocator: str, batch: int, order: str) -> dict[str, Any]:
-    return {"allocator": allocator, "batch": batch, "order": order, "groups": False}
+CHARGED = {"sheaf": "charged", "no-sheaf": "charged-no-sheaf"}  # variants
+
+
+def _params(allocator: str, batch: int, order: str, groups: bool = False) -> dict[str, Any]:
+    return {"allocator": allocator, "batch": batch, "order": order, "groups": groups}
 
 
 def _iterations(name: str, quick: bool) -> int:
@@ -61,6 +64,9 @@ def _run(settings: Settings, machine: dict[str, Any]) -> Document:
                                   "iterations": iterations})
     found = [Cell(worker, _params(worker.name, *row), _arguments(*row, iterations[worker.name]), _keep)
              for row in ROWS for worker in workers]
+    found += [Cell(worker, _params(worker.name, *row, True),
+                   (*_arguments(*row, iterations[worker.name]), "--variant", CHARGED[worker.name]), _keep)
+              for row in ROWS for worker in workers if worker.name in CHARGED]
     measure(document, settings, [Part(found, REPEAT, QUICK_REPEAT, QUICK_SECONDS, LEAST_REPEAT, True)])
     return document
 
@@ -121,6 +127,26 @@ def _seed_rows(document: Document) -> list[list[str]]:
     return rows
 
 
+CHARGED_HEADER = ["batch order", "kernel: sheaves\nbetter, charged", "sheaf", "charged", "charged /\nsheaf", "no-sheaf",
+                  "charged", "charged /\nno-sheaf"]
+
+
+def _charged(document: Document, allocator: str, row: tuple[int, str]) -> list[float]:
+    return document.samples(UNIT, **_params(allocator, *row, True))
+
+
+def _charged_rows(document: Document) -> list[list[str]]:
+    rows = []
+    for row in ROWS:
+        cells = [f"{row[0]} {row[1]}", f"+{SHEAVES_GROUPS.percent[row]:.1f} %"]
+        for name in CHARGED:
+            plain = document.samples(UNIT, **_params(name, *row))
+            charged = _charged(document, name, row)
+            cells += [stacked(median(plain)), stacked(median(charged)), beside(ratio(charged, plain))]
+        rows.append(cells)
+    return rows
+
+
 def _what_seeds_are() -> list[str]:
     return [f"Kernel: {SHEAVES.origin()}.",
             "Better: how much less time a pair takes with sheaves than with CPU slabs. "
@@ -152,7 +178,9 @@ def _notes(document: Document) -> list[str]:
 
 def _tables(document: Document) -> list[Table]:
     ratios = _what_ratios_are(document)
-    return [("ns per pair of allocation and free of 64 bytes\n" + intervals(document),
+    charged = [("The same pairs, with each object charged to a group\n" + intervals(document), CHARGED_HEADER,
+                _charged_rows(document))] if all(_charged(document, name, ROWS[-1]) for name in CHARGED) else []
+    return charged + [("ns per pair of allocation and free of 64 bytes\n" + intervals(document),
              ["batch\norder", *document.allocators()], _time_rows(document)),
             (f"Ratios of those times; below 1 sheaves are faster\n{ratios}", RATIO_HEADER,
              _ratio_rows(document)),
