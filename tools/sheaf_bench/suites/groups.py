@@ -85,7 +85,8 @@ def _pictures(document: Document) -> list[str]:
 
 
 def _works(_: dict[str, Any], __: bool) -> list[tuple[str, tuple[str, ...]]]:
-    return [(f"{pattern}\n{groups} groups", _arguments(pattern, groups)) for pattern, groups in ROWS]
+    """None: the counters are for all allocators of a suite, and this one has ours alone."""
+    return []
 
 
 SUITE = Suite("groups", "objects charged to 1, 100 and 10,000 groups, and freed in another one",
