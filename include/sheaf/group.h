@@ -153,6 +153,12 @@ static inline int kmem_group_set_limits(struct kmem_group *g, const struct kmem_
  */
 struct kmem_group *kmem_group_of(const void *object) SHEAF_SYMBOL(kmem_group_of);
 
+/* A structure and a call share a name; C++ compilers may warn that this hides a constructor. */
+#if defined(__cplusplus) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+#endif
+
 /* The call behind kmem_group_stats(). */
 int __kmem_group_stats(struct kmem_group *g, struct kmem_group_stats *out, size_t size)
 	SHEAF_SYMBOL(__kmem_group_stats);
@@ -166,6 +172,10 @@ static inline int kmem_group_stats(struct kmem_group *g, struct kmem_group_stats
 {
 	return __kmem_group_stats(g, out, sizeof(*out));
 }
+
+#if defined(__cplusplus) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 
 /*
  * Give the stocks of all CPUs back, and check all groups: the bytes of a group and of those
