@@ -10,7 +10,7 @@
 
 #define RECLAIMS 16 /* calls of one group's callback for one allocation */
 
-static uint64_t bytes_of(const struct kmem_cache *s)
+static uint64_t bytes_charged(const struct kmem_cache *s)
 {
 	return s->sheaf.slab.size;
 }
@@ -83,12 +83,12 @@ static bool own(struct kmem_cache *s, void *object, uint32_t number, bool wait)
 }
 
 /* Guarded objects give theirs back in cache_free_guarded(). */
-static void disown(struct kmem_cache *s, const void *object)
+static void disown_object(struct kmem_cache *s, const void *object)
 {
 	uint32_t number = owner_take(&s->sheaf.slab, object);
 
 	if (number)
-		stock_uncharge(number, bytes_of(s));
+		stock_uncharge(number, bytes_charged(s));
 }
 
 bool account_taken(struct kmem_cache *s, gfp_t flags, size_t n, void **objects)
@@ -99,13 +99,13 @@ bool account_taken(struct kmem_cache *s, gfp_t flags, size_t n, void **objects)
 		return true;
 	if (!cache_is_accounted(s))
 		account_begin(s, ACCOUNT_FREES);
-	if (!account_charge(s, flags, n * bytes_of(s), number))
+	if (!account_charge(s, flags, n * bytes_charged(s), number))
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		if (own(s, objects[i], number, true))
 			continue;
 		account_freed(s, i, objects);
-		stock_uncharge(number, (n - i) * bytes_of(s));
+		stock_uncharge(number, (n - i) * bytes_charged(s));
 		return false;
 	}
 	return true;
@@ -120,12 +120,12 @@ bool account_taken_try(struct kmem_cache *s, gfp_t flags, void *object)
 		return true;
 	if (!cache_is_accounted(s))
 		account_begin(s, ACCOUNT_FREES);
-	limit = stock_charge(number, bytes_of(s), GROUP_TRY);
+	limit = stock_charge(number, bytes_charged(s), GROUP_TRY);
 	if (limit)
 		group_fails(limit);
 	if (limit || own(s, object, number, false))
 		return !limit;
-	stock_uncharge(number, bytes_of(s));
+	stock_uncharge(number, bytes_charged(s));
 	return false;
 }
 
@@ -138,13 +138,13 @@ void account_taken_forced(struct kmem_cache *s, gfp_t flags, void *object)
 	if (!cache_is_accounted(s))
 		account_begin(s, ACCOUNT_FREES);
 	if (own(s, object, number, false))
-		stock_charge(number, bytes_of(s), GROUP_FORCE);
+		stock_charge(number, bytes_charged(s), GROUP_FORCE);
 }
 
 void account_freed(struct kmem_cache *s, size_t n, void *const *objects)
 {
 	for (size_t i = 0; i < n; i++)
-		disown(s, objects[i]);
+		disown_object(s, objects[i]);
 }
 
 /* --- calls ------------------------------------------------------------------------------------ */
@@ -157,12 +157,12 @@ static void *alloc_on(struct kmem_cache *s, gfp_t flags, int node)
 }
 
 /* The object goes back, and what was charged for it. */
-static __attribute__((cold, noinline)) void *give_up(struct kmem_cache *s, void *object,
-						     uint32_t number)
+static __attribute__((cold, noinline)) void *give_up_charged(struct kmem_cache *s, void *object,
+							     uint32_t number)
 {
 	if (object)
 		cache_base_calls(s).free(s, object);
-	stock_uncharge(number, bytes_of(s));
+	stock_uncharge(number, bytes_charged(s));
 	return NULL;
 }
 
@@ -170,24 +170,24 @@ void *account_alloc_for(struct kmem_cache *s, gfp_t flags, int node, uint32_t nu
 {
 	void *object;
 
-	if (!account_charge(s, flags, bytes_of(s), number)) {
+	if (!account_charge(s, flags, bytes_charged(s), number)) {
 		cache_leave();
 		return NULL;
 	}
 	object = alloc_on(s, flags, node);
 	if (!object || !own(s, object, number, true))
-		object = give_up(s, object, number);
+		object = give_up_charged(s, object, number);
 	group_leave();
 	return object;
 }
 
 void *account_finish(struct kmem_cache *s, gfp_t flags, void *object, uint32_t number)
 {
-	if (!account_charge(s, flags, bytes_of(s), number)) {
+	if (!account_charge(s, flags, bytes_charged(s), number)) {
 		cache_base_calls(s).free(s, object);
 		object = NULL;
 	} else if (!own(s, object, number, true)) {
-		object = give_up(s, object, number);
+		object = give_up_charged(s, object, number);
 	}
 	cache_leave();
 	return object;

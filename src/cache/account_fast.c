@@ -43,7 +43,7 @@ static COLD void free_accounted(struct kmem_cache *s, void *object)
  */
 #define INLINE static inline __attribute__((always_inline))
 
-INLINE uint32_t *place_of(const struct kmem_cache *s, size_t offset)
+INLINE uint32_t *number_place(const struct kmem_cache *s, size_t offset)
 {
 	size_t page = offset >> OS_PAGE_SHIFT;
 	const char *word = s->owner_in_words ? (const char *)(pages.words + OWNER_WORD) +
@@ -65,7 +65,7 @@ INLINE bool is_owned(size_t offset)
 	return os_load_relaxed(&pages.slabs[offset >> OS_PAGE_SHIFT].state) & SLAB_OWNED;
 }
 
-INLINE bool is_of(const struct kmem_cache *s, size_t offset)
+INLINE bool number_is_of(const struct kmem_cache *s, size_t offset)
 {
 	return __builtin_expect(offset < os_load_relaxed(&pages.readable), 1) &&
 	       __builtin_expect(os_load_relaxed(&pages.slabs[offset >> OS_PAGE_SHIFT].cache) ==
@@ -85,7 +85,7 @@ static COLD void uncharge_and_free(struct kmem_cache *s, void *object, uint32_t 
 	cache_leave();
 }
 
-static COLD void free_slow(struct kmem_cache *s, void *object)
+static COLD void free_charged_slow(struct kmem_cache *s, void *object)
 {
 	cache_free_slow(s, object, cache_free_call(s));
 	cache_leave();
@@ -109,7 +109,7 @@ static COLD void free_slow(struct kmem_cache *s, void *object)
 					    (uint64_t)0 - s->sheaf.slab.size),                     \
 				     0))                                                           \
 			return account_finish(s, flags, object, number);                           \
-		os_store_relaxed(place_of(s, offset), number);                                     \
+		os_store_relaxed(number_place(s, offset), number);                                 \
 		return object;                                                                     \
 	}                                                                                          \
                                                                                                    \
@@ -127,9 +127,9 @@ static COLD void free_slow(struct kmem_cache *s, void *object)
 	{                                                                                          \
 		size_t offset = offset_of(object);                                                 \
                                                                                                    \
-		if (__builtin_expect(is_of(s, offset), 1) &&                                       \
+		if (__builtin_expect(number_is_of(s, offset), 1) &&                                \
 		    __builtin_expect(is_owned(offset), 1)) {                                       \
-			uint32_t *at = place_of(s, offset), number = os_load_relaxed(at);          \
+			uint32_t *at = number_place(s, offset), number = os_load_relaxed(at);      \
                                                                                                    \
 			if (__builtin_expect(number != 0, 1)) {                                    \
 				os_store_relaxed(at, 0);                                           \
@@ -143,7 +143,7 @@ static COLD void free_slow(struct kmem_cache *s, void *object)
 			}                                                                          \
 		}                                                                                  \
 		if (!__builtin_expect(PUSH((char *)s, object), 1))                                 \
-			free_slow(s, object);                                                      \
+			free_charged_slow(s, object);                                              \
 	}
 
 DEFINE_ACCOUNTED(mm_cid, rseq_stock_mm_cid, rseq_pop_mm_cid, rseq_push_mm_cid)

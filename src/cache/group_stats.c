@@ -35,12 +35,12 @@ static void add_own(struct own *own, uint32_t number, uint64_t bytes)
 	own->objects++;
 }
 
-static void add_object(void *data, struct slab_cache *cache, uint32_t number)
+static void tally_object(void *data, struct slab_cache *cache, uint32_t number)
 {
 	add_own(data, number, cache->size);
 }
 
-static void add_block(void *data, const void *block, size_t size, uint32_t number)
+static void tally_block(void *data, const void *block, size_t size, uint32_t number)
 {
 	(void)block;
 	add_own(data, number, size);
@@ -73,9 +73,9 @@ static void read_own(struct kmem_group *g, struct kmem_group_stats *out)
 {
 	struct own own = {.of = g};
 
-	owner_for_each(add_object, &own);
-	guard_for_each_owned(add_object, &own);
-	large_for_each_owned(add_block, &own);
+	owner_for_each(tally_object, &own);
+	guard_for_each_owned(tally_object, &own);
+	large_for_each_owned(tally_block, &own);
 	out->own_bytes = own.bytes;
 	out->own_objects = own.objects;
 }
@@ -100,7 +100,7 @@ SHEAF_PUBLIC int __kmem_group_stats(struct kmem_group *g, struct kmem_group_stat
 
 /* --- verify ----------------------------------------------------------------------------------- */
 
-static void find(uint32_t number, uint64_t bytes)
+static void find_living(uint32_t number, uint64_t bytes)
 {
 	for (struct kmem_group *g = group_of_number(number); g; g = g->parent)
 		g->found += bytes;
@@ -109,13 +109,13 @@ static void find(uint32_t number, uint64_t bytes)
 static void find_object(void *data, struct slab_cache *cache, uint32_t number)
 {
 	(void)data;
-	find(number, cache->size);
+	find_living(number, cache->size);
 }
 
 static void find_block(void *data, const void *block, size_t size, uint32_t number)
 {
 	(void)data, (void)block;
-	find(number, size);
+	find_living(number, size);
 }
 
 static void forget_found(void *data, struct kmem_group *g)

@@ -13,7 +13,7 @@
 /* --- creation --------------------------------------------------------------------------------- */
 
 /* The first group: caches with SLAB_ACCOUNT are charged from now on. */
-static bool begin(void)
+static bool begin_groups(void)
 {
 	if (groups_exist())
 		return true;
@@ -58,7 +58,7 @@ SHEAF_PUBLIC struct kmem_group *__kmem_group_create(const char *name, struct kme
 				"the group: statistics identify groups by name");
 	}
 	if (read_args(&own, args, size, "kmem_group_create") &&
-	    (!parent || group_check(parent, "kmem_group_create")) && begin())
+	    (!parent || group_check(parent, "kmem_group_create")) && begin_groups())
 		g = group_create(name, parent, &own);
 	cache_leave();
 	errno = saved;
@@ -102,7 +102,7 @@ SHEAF_PUBLIC struct kmem_group *kmem_group_set_current(struct kmem_group *g)
 }
 
 /* The number of the group that is charged for the block at this address. */
-static uint32_t number_of(const void *object)
+static uint32_t number_of_group(const void *object)
 {
 	struct block block = block_of(object);
 	struct slab *run;
@@ -127,7 +127,7 @@ static uint32_t number_of(const void *object)
 
 SHEAF_PUBLIC struct kmem_group *kmem_group_of(const void *object)
 {
-	uint32_t number = groups_exist() ? number_of(object) : GROUP_NONE;
+	uint32_t number = groups_exist() ? number_of_group(object) : GROUP_NONE;
 
 	return number ? group_living(group_of_number(number)) : NULL;
 }

@@ -68,7 +68,7 @@ static void show_large(int64_t bytes)
 }
 
 /* The number of a run's owner is in its descriptor, in place of bits. */
-static void disown(struct slab *run)
+static void disown_large(struct slab *run)
 {
 	uint64_t state = os_load_relaxed(&run->state);
 
@@ -144,7 +144,7 @@ void large_free(void *block)
 			block);
 		return;
 	}
-	disown(run);
+	disown_large(run);
 	show_large(-(int64_t)large_size(run));
 	if (os_options.init_on_free) {
 		/* The bytes behind the requested ones stay closed. */

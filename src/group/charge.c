@@ -42,7 +42,7 @@ static void see_less(struct kmem_group *g, uint64_t before, uint64_t now)
 
 /* A limit must hold at every moment, and a charge that fails must not make another one fail: so
  * nothing is added first and subtracted afterwards. */
-static bool add(struct kmem_group *g, uint64_t bytes, enum group_force force)
+static bool add_charge(struct kmem_group *g, uint64_t bytes, enum group_force force)
 {
 	uint64_t hard = os_load_relaxed(&g->hard), usage;
 
@@ -61,7 +61,7 @@ static bool add(struct kmem_group *g, uint64_t bytes, enum group_force force)
 	return true;
 }
 
-static void subtract(struct kmem_group *g, uint64_t bytes)
+static void subtract_charge(struct kmem_group *g, uint64_t bytes)
 {
 	uint64_t usage = os_fetch_sub(&g->usage, bytes);
 
@@ -71,12 +71,12 @@ static void subtract(struct kmem_group *g, uint64_t bytes)
 struct kmem_group *group_charge(struct kmem_group *g, uint64_t bytes, enum group_force force)
 {
 	for (struct kmem_group *up = g; up; up = up->parent) {
-		if (add(up, bytes, force))
+		if (add_charge(up, bytes, force))
 			continue;
 		for (struct kmem_group *done = g; done != up;) {
 			struct kmem_group *next = done->parent;
 
-			subtract(done, bytes);
+			subtract_charge(done, bytes);
 			done = next;
 		}
 		return up;
@@ -90,7 +90,7 @@ void group_uncharge(struct kmem_group *g, uint64_t bytes)
 	while (g && bytes) {
 		struct kmem_group *parent = g->parent;
 
-		subtract(g, bytes);
+		subtract_charge(g, bytes);
 		g = parent;
 	}
 }

@@ -34,7 +34,7 @@ void group_apply(struct kmem_group *g, const struct kmem_group_args *args)
 }
 
 /* Other threads charge meanwhile: what counts is that no more is charged from now on. */
-static bool fits(struct kmem_group *g, uint64_t hard)
+static bool limit_fits(struct kmem_group *g, uint64_t hard)
 {
 	return os_load_relaxed(&g->usage) <= hard;
 }
@@ -43,13 +43,13 @@ bool group_set_limits(struct kmem_group *g, const struct kmem_group_args *args)
 {
 	uint64_t hard = or_none(args->hard_limit);
 
-	if (!fits(g, hard))
+	if (!limit_fits(g, hard))
 		stock_drain(g);
-	if (!fits(g, hard) && args->reclaim) {
+	if (!limit_fits(g, hard) && args->reclaim) {
 		args->reclaim(g, os_load_relaxed(&g->usage) - hard, args->data);
 		stock_drain(g);
 	}
-	if (!fits(g, hard))
+	if (!limit_fits(g, hard))
 		return false;
 	os_lock(&groups.lock);
 	group_apply(g, args);

@@ -8,7 +8,7 @@
 
 struct section_slots stocks;
 
-static struct os_lock drain_lock = OS_LOCK_INIT(OS_RANK_STOCKS);
+static struct os_lock stock_drain_lock = OS_LOCK_INIT(OS_RANK_STOCKS);
 
 bool stock_begin(void)
 {
@@ -17,15 +17,15 @@ bool stock_begin(void)
 	return stocks.handle;
 }
 
-static uint32_t number_of(uint64_t word)
+static uint32_t stock_number(uint64_t word)
 {
 	return (uint32_t)(word >> 32);
 }
 
-static void give_back(uint64_t word)
+static void give_back_stock(uint64_t word)
 {
 	if ((uint32_t)word)
-		group_uncharge(group_of_number(number_of(word)), (uint32_t)word);
+		group_uncharge(group_of_number(stock_number(word)), (uint32_t)word);
 }
 
 /* Put bytes that the group is charged with into this CPU's stock. */
@@ -34,7 +34,7 @@ static void put(uint32_t number, uint32_t bytes)
 	uint64_t old = stock_word(number, bytes);
 
 	section_stock_swap(&stocks, stock_of(number), old, &old);
-	give_back(old);
+	give_back_stock(old);
 }
 
 struct kmem_group *stock_charge(uint32_t number, uint64_t bytes, enum group_force force)
@@ -78,9 +78,9 @@ static uint64_t *words_of(unsigned int row)
 	return (uint64_t *)slot_of_row(stocks.handle, row)->cells;
 }
 
-static bool is_of(const struct kmem_group *g, uint64_t word)
+static bool stock_is_of(const struct kmem_group *g, uint64_t word)
 {
-	return (uint32_t)word && is_below(g, number_of(word));
+	return (uint32_t)word && is_below(g, stock_number(word));
 }
 
 uint64_t stock_bytes(const struct kmem_group *g)
@@ -91,7 +91,7 @@ uint64_t stock_bytes(const struct kmem_group *g)
 		for (unsigned int i = 0; i < STOCKS; i++) {
 			uint64_t word = os_load_relaxed(&words_of(row)[i]);
 
-			if (is_of(g, word))
+			if (stock_is_of(g, word))
 				bytes += (uint32_t)word;
 		}
 	return bytes;
@@ -115,7 +115,7 @@ static void take_row(const struct kmem_group *g, unsigned int row, struct taken 
 	for (unsigned int i = 0; i < STOCKS && taken->n < MOST_TAKEN; i++) {
 		uint64_t *word = &words_of(row)[i];
 
-		if (!is_of(g, os_load_relaxed(word)))
+		if (!stock_is_of(g, os_load_relaxed(word)))
 			continue;
 		taken->at[taken->n].word = word;
 		taken->at[taken->n++].old = os_exchange(word, 0);
@@ -124,11 +124,11 @@ static void take_row(const struct kmem_group *g, unsigned int row, struct taken 
 
 /* The sections have ended. A word that is not 0 was in a section, whose store undid the
  * exchange. */
-static void settle(const struct taken *taken)
+static void settle_stock(const struct taken *taken)
 {
 	for (unsigned int i = 0; i < taken->n; i++)
 		if (!os_load_acquire(taken->at[i].word))
-			give_back(taken->at[i].old);
+			give_back_stock(taken->at[i].old);
 }
 
 /* They may not have ended: undo what no section has undone. */
@@ -150,7 +150,7 @@ static bool drain_some(const struct kmem_group *g)
 	if (!taken.n)
 		return false;
 	if (os_membarrier())
-		settle(&taken);
+		settle_stock(&taken);
 	else
 		undo(&taken);
 	return true;
@@ -166,13 +166,13 @@ static void drain_locked_row(const struct kmem_group *g, unsigned int row)
 	take_row(g, row, &taken);
 	os_store_release(&slot->lock, 0);
 	for (unsigned int i = 0; i < taken.n; i++)
-		give_back(taken.at[i].old);
+		give_back_stock(taken.at[i].old);
 }
 
 static bool has_stock(const struct kmem_group *g, unsigned int row)
 {
 	for (unsigned int i = 0; i < STOCKS; i++)
-		if (is_of(g, os_load_relaxed(&words_of(row)[i])))
+		if (stock_is_of(g, os_load_relaxed(&words_of(row)[i])))
 			return true;
 	return false;
 }
@@ -181,7 +181,7 @@ void stock_drain(const struct kmem_group *g)
 {
 	if (!stock_bytes(g))
 		return;
-	os_lock(&drain_lock);
+	os_lock(&stock_drain_lock);
 	os_store_release(&stocks.stop, 1);
 	os_fence();
 	if (os.backend == OS_BACKEND_TRYLOCK) {
@@ -193,17 +193,17 @@ void stock_drain(const struct kmem_group *g)
 			;
 	}
 	os_store_release(&stocks.stop, 0);
-	os_unlock(&drain_lock);
+	os_unlock(&stock_drain_lock);
 }
 
 void stock_lock(void)
 {
-	os_lock(&drain_lock);
+	os_lock(&stock_drain_lock);
 }
 
 void stock_unlock(void)
 {
-	os_unlock(&drain_lock);
+	os_unlock(&stock_drain_lock);
 }
 
 void stock_forget(void)

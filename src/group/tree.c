@@ -148,7 +148,7 @@ static struct kmem_group *used_place(void)
 	return g;
 }
 
-static struct kmem_group *take_place(void)
+static struct kmem_group *take_group_place(void)
 {
 	struct kmem_group *g = NULL;
 
@@ -169,8 +169,8 @@ static void set_name(struct kmem_group *g, const char *name)
 		g->name[i] = (unsigned char)name[i] < ' ' || name[i] == 0x7f ? '?' : name[i];
 }
 
-static void begin(struct kmem_group *g, const char *name, struct kmem_group *parent,
-		  const struct kmem_group_args *args)
+static void begin_tree(struct kmem_group *g, const char *name, struct kmem_group *parent,
+		       const struct kmem_group_args *args)
 {
 	g->peak = g->failed = g->reclaims = g->forced = 0;
 	g->soft_events = g->high_events = g->low_events = 0;
@@ -197,9 +197,9 @@ struct kmem_group *group_create(const char *name, struct kmem_group *parent,
 	if (parent && !group_get(parent))
 		return NULL;
 	os_lock(&groups.lock);
-	g = take_place();
+	g = take_group_place();
 	if (g)
-		begin(g, name, parent ? parent : &groups.root, args);
+		begin_tree(g, name, parent ? parent : &groups.root, args);
 	os_unlock(&groups.lock);
 	if (!g)
 		group_put(parent);
@@ -214,7 +214,7 @@ static void drop_of_thread(struct kmem_group *g)
 	group_put(g);
 }
 
-static void thread_ends(uint32_t number)
+static void drop_current(uint32_t number)
 {
 	drop_of_thread(group_of_number(number));
 }
@@ -258,7 +258,7 @@ bool groups_begin(void)
 	os_lock(&groups.lock);
 	first = !groups.begun && stock_begin();
 	if (first) {
-		os_at_thread_end(thread_ends);
+		os_at_thread_end(drop_current);
 		os_store_release(&groups.begun, 1);
 	}
 	os_unlock(&groups.lock);
@@ -277,7 +277,7 @@ void group_unlock(void)
 
 /* --- fork ------------------------------------------------------------------------------------- */
 
-static void forget(struct kmem_group *g)
+static void forget_group(struct kmem_group *g)
 {
 	g->usage = 0;
 	g->calling = g->events = 0;
@@ -291,11 +291,11 @@ void group_after_fork(void)
 
 	stock_forget();
 	groups.events = NULL;
-	forget(&groups.root);
+	forget_group(&groups.root);
 	for (struct kmem_group *g = groups.first; g; g = g->next)
-		forget(g);
+		forget_group(g);
 	for (struct kmem_group *g = groups.over; g; g = g->next)
-		forget(g);
+		forget_group(g);
 	if (mine) {
 		group_of_number(mine)->threads = 1;
 		group_of_number(mine)->refs++;

@@ -24,7 +24,7 @@ static struct {
 #define OWNER_SHIFT 32
 
 /* The bytes of the block with this first entry. */
-static size_t size_of(uintptr_t entry)
+static size_t map_size_of(uintptr_t entry)
 {
 	return (entry & MAP_OWNED ? (uint32_t)entry : entry) & ~FLAGS;
 }
@@ -135,15 +135,15 @@ struct mapping map_find(const void *address)
 		entry = read_entry(number);
 	}
 	offset = (uintptr_t)address - (number << OS_HUGE_SHIFT);
-	if (!(entry & MAP_HEAD) || offset >= size_of(entry))
+	if (!(entry & MAP_HEAD) || offset >= map_size_of(entry))
 		return (struct mapping){NULL, 0};
-	return (struct mapping){(char *)(number << OS_HUGE_SHIFT), size_of(entry)};
+	return (struct mapping){(char *)(number << OS_HUGE_SHIFT), map_size_of(entry)};
 }
 
 bool map_free(void *address)
 {
 	uintptr_t first = number_of(address), entry = read_entry(first);
-	size_t size = size_of(entry);
+	size_t size = map_size_of(entry);
 
 	if ((uintptr_t)address % OS_HUGE || !(entry & MAP_HEAD) ||
 	    !os_cmpxchg(entry_at(first), &entry, 0))
@@ -164,7 +164,7 @@ size_t map_bytes(void)
 
 /* --- owners ----------------------------------------------------------------------------------- */
 
-static uint32_t owner_of(uintptr_t number, uintptr_t entry)
+static uint32_t map_owner_of(uintptr_t number, uintptr_t entry)
 {
 	if (entry & MAP_HEAD && entry & MAP_OWNED_BELOW)
 		entry = read_entry(number + 1);
@@ -177,7 +177,7 @@ uint32_t map_owner(const void *address)
 {
 	uintptr_t number = number_of(address);
 
-	return (uintptr_t)address % OS_HUGE ? 0 : owner_of(number, read_entry(number));
+	return (uintptr_t)address % OS_HUGE ? 0 : map_owner_of(number, read_entry(number));
 }
 
 void map_set_owner(void *address, uint32_t owner)
@@ -197,10 +197,11 @@ static void look_at_leaf(uintptr_t leaf, map_look *look, void *data)
 {
 	for (uintptr_t i = 0; i < LEAF_ENTRIES; i++) {
 		uintptr_t number = (leaf << MAP_LEAF_BITS) + i, entry = read_entry(number);
-		uint32_t owner = owner_of(number, entry);
+		uint32_t owner = map_owner_of(number, entry);
 
 		if (owner)
-			look(data, (const void *)(number << OS_HUGE_SHIFT), size_of(entry), owner);
+			look(data, (const void *)(number << OS_HUGE_SHIFT), map_size_of(entry),
+			     owner);
 	}
 }
 

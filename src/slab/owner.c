@@ -6,7 +6,7 @@
 #include "os/machine.h"
 #include "page/pool.h"
 
-static struct os_lock lock = OS_LOCK_INIT(OS_RANK_OWNERS);
+static struct os_lock owners_mutex = OS_LOCK_INIT(OS_RANK_OWNERS);
 
 /* Numbers of a page. */
 static unsigned int per_page(const struct slab_cache *cache)
@@ -14,16 +14,16 @@ static unsigned int per_page(const struct slab_cache *cache)
 	return (unsigned int)OS_PAGE >> owner_shift(cache);
 }
 
-static size_t bytes_of(const struct slab_cache *cache, unsigned int order)
+static size_t owners_size(const struct slab_cache *cache, unsigned int order)
 {
 	return (per_page(cache) * sizeof(uint32_t)) << order;
 }
 
 /* Others change other bits of the first page's state meanwhile. */
-static bool make(const struct slab_cache *cache, struct slab *slab, bool wait)
+static bool make_owners(const struct slab_cache *cache, struct slab *slab, bool wait)
 {
 	unsigned int order = slab_order_of(cache, os_load_acquire(&slab->state)).order;
-	uint32_t *array = (wait ? pool_alloc : pool_alloc_try)(bytes_of(cache, order));
+	uint32_t *array = (wait ? pool_alloc : pool_alloc_try)(owners_size(cache, order));
 
 	if (!array)
 		return false;
@@ -46,11 +46,11 @@ bool owner_make(const struct slab_cache *cache, const void *object, bool wait)
 	if (!slab || os_load_relaxed(&slab->cache) != cache)
 		return false;
 	if (wait)
-		os_lock(&lock);
-	else if (!os_trylock(&lock))
+		os_lock(&owners_mutex);
+	else if (!os_trylock(&owners_mutex))
 		return false;
-	made = owner_at(cache, object) || make(cache, slab, wait);
-	os_unlock(&lock);
+	made = owner_at(cache, object) || make_owners(cache, slab, wait);
+	os_unlock(&owners_mutex);
 	return made;
 }
 
@@ -68,7 +68,7 @@ void owner_end(const struct slab_cache *cache, struct slab *slab)
 		/* The place is one of bits again, or of a link. */
 		os_store_relaxed(owner_word(cache, slab + i), 0);
 	}
-	pool_free(array, bytes_of(cache, order));
+	pool_free(array, owners_size(cache, order));
 }
 
 static void look_at(struct slab *page, owner_look *look, void *data)
@@ -103,10 +103,10 @@ void owner_for_each(owner_look *look, void *data)
 
 void owner_lock(void)
 {
-	os_lock(&lock);
+	os_lock(&owners_mutex);
 }
 
 void owner_unlock(void)
 {
-	os_unlock(&lock);
+	os_unlock(&owners_mutex);
 }

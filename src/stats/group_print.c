@@ -25,22 +25,22 @@
 	X(low_events, 1, "times that the bytes fell to the low mark")                              \
 	X(forced, 1, "bytes charged beyond the hard limit")
 
-static const struct number {
+static const struct group_number {
 	const char *name, *help;
 	size_t offset;
 	int counter;
-} numbers[] = {
+} group_numbers[] = {
 #define NUMBER(name, counter, help) {#name, help, offsetof(struct kmem_group_stats, name), counter},
 	GROUP_NUMBERS(NUMBER)
 #undef NUMBER
 };
 
-#define NR_NUMBERS (sizeof(numbers) / sizeof(numbers[0]))
+#define NR_NUMBERS (sizeof(group_numbers) / sizeof(group_numbers[0]))
 
 _Static_assert(sizeof(struct kmem_group_stats) == KMEM_GROUP_NAME + (NR_NUMBERS + 2) * 8,
 	       "every number but the ids is in the list");
 
-static uint64_t value(const struct group_row *row, const struct number *number)
+static uint64_t value(const struct group_row *row, const struct group_number *number)
 {
 	return *(const uint64_t *)(const void *)((const char *)&row->stats + number->offset);
 }
@@ -76,8 +76,8 @@ void groups_print_json(struct out *out, const struct group_table *table)
 		out_print(out, ", \"id\": %" PRIu64 ", \"parent\": %" PRIu64, row->stats.id,
 			  row->stats.parent);
 		for (size_t n = 0; n < NR_NUMBERS; n++)
-			out_print(out, ", \"%s\": %" PRIu64, numbers[n].name,
-				  value(row, &numbers[n]));
+			out_print(out, ", \"%s\": %" PRIu64, group_numbers[n].name,
+				  value(row, &group_numbers[n]));
 		print_parts(out, table, row);
 		out_print(out, "}");
 	}
@@ -89,18 +89,19 @@ void groups_print_json(struct out *out, const struct group_table *table)
 void groups_print_prometheus(struct out *out, const struct group_table *table)
 {
 	for (size_t n = 0; table->n && n < NR_NUMBERS; n++) {
-		const char *total = numbers[n].counter ? "_total" : "";
+		const char *total = group_numbers[n].counter ? "_total" : "";
 
 		out_print(out, "# HELP sheaf_group_%s%s %s\n# TYPE sheaf_group_%s%s %s\n",
-			  numbers[n].name, total, numbers[n].help, numbers[n].name, total,
-			  numbers[n].counter ? "counter" : "gauge");
+			  group_numbers[n].name, total, group_numbers[n].help,
+			  group_numbers[n].name, total,
+			  group_numbers[n].counter ? "counter" : "gauge");
 		for (uint32_t i = 0; i < table->n; i++) {
 			const struct group_row *row = &table->groups[i];
 
-			out_print(out, "sheaf_group_%s%s{group=", numbers[n].name, total);
+			out_print(out, "sheaf_group_%s%s{group=", group_numbers[n].name, total);
 			out_quoted(out, row->stats.name);
 			out_print(out, ",id=\"%" PRIu64 "\",parent=\"%" PRIu64 "\"} %" PRIu64 "\n",
-				  row->stats.id, row->stats.parent, value(row, &numbers[n]));
+				  row->stats.id, row->stats.parent, value(row, &group_numbers[n]));
 		}
 	}
 }

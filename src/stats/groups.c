@@ -12,7 +12,7 @@
 #define PARTS_FOR_GROUP 4u
 #define PARTS_AT_LEAST	1024u
 
-static bool make_room(struct group_table *table, uint32_t most)
+static bool make_room_for_groups(struct group_table *table, uint32_t most)
 {
 	size_t rows = most * sizeof(*table->groups);
 
@@ -57,7 +57,7 @@ static void copy_group(void *data, struct kmem_group *g)
 }
 
 /* The list begins with the youngest; the root was first. */
-static void reverse(struct group_table *table)
+static void reverse_groups(struct group_table *table)
 {
 	for (uint32_t i = 1, last = table->n - 1; i < last; i++, last--) {
 		struct group_row row = table->groups[i];
@@ -97,7 +97,7 @@ static void link_tree(struct group_table *table)
 
 /* --- objects ---------------------------------------------------------------------------------- */
 
-static uint32_t row_of(const struct group_table *table, uint32_t number)
+static uint32_t row_of_group(const struct group_table *table, uint32_t number)
 {
 	const struct kmem_group *g = account_living(number);
 	uint32_t row = find_id(table, g->id);
@@ -128,10 +128,10 @@ static struct group_part *part_of(struct group_table *table, uint32_t row, const
 	return NULL;
 }
 
-static void add(struct group_table *table, uint32_t number, const void *cache, const char *name,
-		uint64_t bytes)
+static void add_bytes_to_row(struct group_table *table, uint32_t number, const void *cache,
+			     const char *name, uint64_t bytes)
 {
-	uint32_t row = row_of(table, number);
+	uint32_t row = row_of_group(table, number);
 	struct group_part *part = part_of(table, row, cache, name);
 
 	if (!part) {
@@ -144,15 +144,15 @@ static void add(struct group_table *table, uint32_t number, const void *cache, c
 	table->groups[row].stats.own_objects++;
 }
 
-static void add_object(void *data, struct slab_cache *cache, uint32_t number)
+static void add_object_to_row(void *data, struct slab_cache *cache, uint32_t number)
 {
-	add(data, number, cache, cache->name, cache->size);
+	add_bytes_to_row(data, number, cache, cache->name, cache->size);
 }
 
-static void add_block(void *data, const void *block, size_t size, uint32_t number)
+static void add_block_to_row(void *data, const void *block, size_t size, uint32_t number)
 {
 	(void)block;
-	add(data, number, NULL, kmalloc_large.name, size);
+	add_bytes_to_row(data, number, NULL, kmalloc_large.name, size);
 }
 
 bool groups_read(struct group_table *table)
@@ -164,13 +164,13 @@ bool groups_read(struct group_table *table)
 		return true;
 	/* Groups that are made meanwhile are left out. */
 	reading.most = os_load_relaxed(&groups.nr) + 64;
-	if (!make_room(table, reading.most))
+	if (!make_room_for_groups(table, reading.most))
 		return false;
 	group_for_each(copy_group, &reading);
-	reverse(table);
+	reverse_groups(table);
 	link_tree(table);
-	owner_for_each(add_object, table);
-	guard_for_each_owned(add_object, table);
-	large_for_each_owned(add_block, table);
+	owner_for_each(add_object_to_row, table);
+	guard_for_each_owned(add_object_to_row, table);
+	large_for_each_owned(add_block_to_row, table);
 	return true;
 }
