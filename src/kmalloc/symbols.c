@@ -7,6 +7,7 @@
  * inline functions that are missing in the list. Callers: programs, through a foreign-function
  * interface.
  */
+#include <sheaf/group.h>
 #include <sheaf/mempool.h>
 
 #include "cache/cache.h"
@@ -47,5 +48,9 @@ SYMBOL(kzalloc_node);
 SYMBOL(vfree);
 SYMBOL(vmalloc);
 SYMBOL(vzalloc);
+
+SYMBOL(kmem_group_create);
+SYMBOL(kmem_group_set_limits);
+SYMBOL(kmem_group_stats);
 
 SYMBOL(mempool_initialized);
