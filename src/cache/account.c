@@ -232,32 +232,50 @@ void cache_leave_group(struct kmem_cache *s)
 	s->group = s->accounted = 0;
 }
 
+/* --- what is charged -------------------------------------------------------------------------- */
+
+struct account_walk {
+	account_look *look;
+	void *data;
+};
+
+static void look_at_object(void *data, struct slab_cache *cache, uint32_t number)
+{
+	const struct account_walk *walk = data;
+
+	walk->look(walk->data, cache, cache->size, number);
+}
+
+static void look_at_block(void *data, const void *block, size_t size, uint32_t number)
+{
+	const struct account_walk *walk = data;
+
+	(void)block;
+	walk->look(walk->data, &kmalloc_large.sheaf.slab, size, number);
+}
+
+void account_for_each(account_look *look, void *data)
+{
+	struct account_walk walk = {look, data};
+
+	owner_for_each(look_at_object, &walk);
+	guard_for_each_owned(look_at_object, &walk);
+	large_for_each_owned(look_at_block, &walk);
+}
+
 /* --- fork ------------------------------------------------------------------------------------- */
 
-static void count(uint32_t number, uint64_t bytes)
+static void count(void *data, const struct slab_cache *cache, uint64_t bytes, uint32_t number)
 {
+	(void)data, (void)cache;
 	for (struct kmem_group *g = group_of_number(number); g; g = g->parent)
 		g->usage += bytes;
-}
-
-static void count_object(void *data, struct slab_cache *cache, uint32_t number)
-{
-	(void)data;
-	count(number, cache->size);
-}
-
-static void count_block(void *data, const void *block, size_t size, uint32_t number)
-{
-	(void)data, (void)block;
-	count(number, size);
 }
 
 void account_after_fork(void)
 {
 	if (!groups_exist())
 		return;
-	owner_for_each(count_object, NULL);
-	guard_for_each_owned(count_object, NULL);
-	large_for_each_owned(count_block, NULL);
+	account_for_each(count, NULL);
 	group_end_forgotten();
 }

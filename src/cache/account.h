@@ -100,7 +100,13 @@ struct kmem_group *account_living(uint32_t number);
 /* Its numbers without own_bytes and own_objects. */
 void account_read_group(struct kmem_group *g, struct kmem_group_stats *out);
 
-/* ---------------------------------------------------------------------------------------------- */
+/* --- what is charged -------------------------------------------------------------------------- */
+
+/* Call look() for all that is charged: objects of slabs, guarded ones and large blocks. What other
+ * threads allocate or free meanwhile may be left out, or seen with another group. */
+typedef void account_look(void *data, const struct slab_cache *cache, uint64_t bytes,
+			  uint32_t number);
+void account_for_each(account_look *look, void *data);
 
 /* In a forked child, with no lock held: count all that is charged anew. */
 void account_after_fork(void);

@@ -3,8 +3,6 @@
 #include <errno.h>
 
 #include "cache/account.h"
-#include "cache/block.h"
-#include "debug/guard.h"
 #include "os/report.h"
 
 static uint64_t or_zero(uint64_t limit)
@@ -27,23 +25,15 @@ struct kmem_group *account_living(uint32_t number)
 	return g;
 }
 
-static void add_own(struct own *own, uint32_t number, uint64_t bytes)
+static void add_own(void *data, const struct slab_cache *cache, uint64_t bytes, uint32_t number)
 {
+	struct own *own = data;
+
+	(void)cache;
 	if (account_living(number) != own->of)
 		return;
 	own->bytes += bytes;
 	own->objects++;
-}
-
-static void tally_object(void *data, struct slab_cache *cache, uint32_t number)
-{
-	add_own(data, number, cache->size);
-}
-
-static void tally_block(void *data, const void *block, size_t size, uint32_t number)
-{
-	(void)block;
-	add_own(data, number, size);
 }
 
 void account_read_group(struct kmem_group *g, struct kmem_group_stats *out)
@@ -73,9 +63,7 @@ static void read_own(struct kmem_group *g, struct kmem_group_stats *out)
 {
 	struct own own = {.of = g};
 
-	owner_for_each(tally_object, &own);
-	guard_for_each_owned(tally_object, &own);
-	large_for_each_owned(tally_block, &own);
+	account_for_each(add_own, &own);
 	out->own_bytes = own.bytes;
 	out->own_objects = own.objects;
 }
@@ -100,22 +88,11 @@ SHEAF_PUBLIC int __kmem_group_stats(struct kmem_group *g, struct kmem_group_stat
 
 /* --- verify ----------------------------------------------------------------------------------- */
 
-static void find_living(uint32_t number, uint64_t bytes)
+static void find_living(void *data, const struct slab_cache *cache, uint64_t bytes, uint32_t number)
 {
+	(void)data, (void)cache;
 	for (struct kmem_group *g = group_of_number(number); g; g = g->parent)
 		g->found += bytes;
-}
-
-static void find_object(void *data, struct slab_cache *cache, uint32_t number)
-{
-	(void)data;
-	find_living(number, cache->size);
-}
-
-static void find_block(void *data, const void *block, size_t size, uint32_t number)
-{
-	(void)data, (void)block;
-	find_living(number, size);
 }
 
 static void forget_found(void *data, struct kmem_group *g)
@@ -147,9 +124,7 @@ SHEAF_PUBLIC int kmem_group_verify(void)
 		return 0;
 	stock_drain(&groups.root);
 	group_for_each(forget_found, NULL);
-	owner_for_each(find_object, NULL);
-	guard_for_each_owned(find_object, NULL);
-	large_for_each_owned(find_block, NULL);
+	account_for_each(find_living, NULL);
 	group_for_each(compare, &faults);
 	cache_leave();
 	errno = saved;

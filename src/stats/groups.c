@@ -5,8 +5,6 @@
 #include <string.h>
 
 #include "cache/account.h"
-#include "cache/block.h"
-#include "debug/guard.h"
 #include "os/memory.h"
 
 #define PARTS_FOR_GROUP 4u
@@ -105,8 +103,8 @@ static uint32_t row_of_group(const struct group_table *table, uint32_t number)
 	return table->groups[row].group == g ? row : 0;
 }
 
-static struct group_part *part_of(struct group_table *table, uint32_t row, const void *cache,
-				  const char *name)
+static struct group_part *part_of(struct group_table *table, uint32_t row,
+				  const struct slab_cache *cache)
 {
 	uint64_t hash = ((uintptr_t)cache ^ row) * UINT64_C(0x9e3779b97f4a7c15);
 
@@ -120,7 +118,7 @@ static struct group_part *part_of(struct group_table *table, uint32_t row, const
 			continue;
 		part->group = row + 1;
 		part->cache = cache;
-		memcpy(part->name, name, strnlen(name, sizeof(part->name) - 1));
+		memcpy(part->name, cache->name, strnlen(cache->name, sizeof(part->name) - 1));
 		part->next = table->groups[row].parts;
 		table->groups[row].parts = at + 1;
 		return part;
@@ -128,11 +126,12 @@ static struct group_part *part_of(struct group_table *table, uint32_t row, const
 	return NULL;
 }
 
-static void add_bytes_to_row(struct group_table *table, uint32_t number, const void *cache,
-			     const char *name, uint64_t bytes)
+static void add_bytes_to_row(void *data, const struct slab_cache *cache, uint64_t bytes,
+			     uint32_t number)
 {
+	struct group_table *table = data;
 	uint32_t row = row_of_group(table, number);
-	struct group_part *part = part_of(table, row, cache, name);
+	struct group_part *part = part_of(table, row, cache);
 
 	if (!part) {
 		table->left_out++;
@@ -142,17 +141,6 @@ static void add_bytes_to_row(struct group_table *table, uint32_t number, const v
 	part->objects++;
 	table->groups[row].stats.own_bytes += bytes;
 	table->groups[row].stats.own_objects++;
-}
-
-static void add_object_to_row(void *data, struct slab_cache *cache, uint32_t number)
-{
-	add_bytes_to_row(data, number, cache, cache->name, cache->size);
-}
-
-static void add_block_to_row(void *data, const void *block, size_t size, uint32_t number)
-{
-	(void)block;
-	add_bytes_to_row(data, number, NULL, kmalloc_large.name, size);
 }
 
 bool groups_read(struct group_table *table)
@@ -169,8 +157,6 @@ bool groups_read(struct group_table *table)
 	group_for_each(copy_group, &reading);
 	reverse_groups(table);
 	link_tree(table);
-	owner_for_each(add_object_to_row, table);
-	guard_for_each_owned(add_object_to_row, table);
-	large_for_each_owned(add_block_to_row, table);
+	account_for_each(add_bytes_to_row, table);
 	return true;
 }

@@ -21,7 +21,7 @@
 
 /* The objects of one group in one cache. */
 struct group_part {
-	const void *cache; /* NULL: large blocks */
+	const void *cache; /* its slab_cache; that of kmalloc_large for large blocks */
 	uint64_t bytes, objects;
 	uint32_t group; /* its place in groups[], plus one; 0: unused */
 	uint32_t next;	/* of the same group, plus one */
