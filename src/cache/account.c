@@ -91,14 +91,22 @@ static void disown_object(struct kmem_cache *s, const void *object)
 		stock_uncharge(number, bytes_charged(s));
 }
 
-bool account_taken(struct kmem_cache *s, gfp_t flags, size_t n, void **objects)
+/* Who pays for an allocation from this cache, which is charged from now on; GROUP_NONE: nobody. */
+static uint32_t payer(struct kmem_cache *s, gfp_t flags)
 {
 	uint32_t number = account_wanted(s, flags);
 
+	if (number && !cache_is_accounted(s))
+		account_begin(s, ACCOUNT_FREES);
+	return number;
+}
+
+bool account_taken(struct kmem_cache *s, gfp_t flags, size_t n, void **objects)
+{
+	uint32_t number = payer(s, flags);
+
 	if (!number)
 		return true;
-	if (!cache_is_accounted(s))
-		account_begin(s, ACCOUNT_FREES);
 	if (!account_charge(s, flags, n * bytes_charged(s), number))
 		return false;
 	for (size_t i = 0; i < n; i++) {
@@ -113,13 +121,11 @@ bool account_taken(struct kmem_cache *s, gfp_t flags, size_t n, void **objects)
 
 bool account_taken_try(struct kmem_cache *s, gfp_t flags, void *object)
 {
-	uint32_t number = account_wanted(s, flags);
+	uint32_t number = payer(s, flags);
 	struct kmem_group *limit;
 
 	if (!number)
 		return true;
-	if (!cache_is_accounted(s))
-		account_begin(s, ACCOUNT_FREES);
 	limit = stock_charge(number, bytes_charged(s), GROUP_TRY);
 	if (limit)
 		group_fails(limit);
@@ -131,13 +137,9 @@ bool account_taken_try(struct kmem_cache *s, gfp_t flags, void *object)
 
 void account_taken_forced(struct kmem_cache *s, gfp_t flags, void *object)
 {
-	uint32_t number = account_wanted(s, flags);
+	uint32_t number = object ? payer(s, flags) : GROUP_NONE;
 
-	if (!number || !object)
-		return;
-	if (!cache_is_accounted(s))
-		account_begin(s, ACCOUNT_FREES);
-	if (own(s, object, number, false))
+	if (number && own(s, object, number, false))
 		stock_charge(number, bytes_charged(s), GROUP_FORCE);
 }
 
