@@ -260,10 +260,13 @@ static void flush_list(struct sheaf_cache *cache, struct sheaf *list)
 }
 
 /* The counts that their slots show will shortly be in the sums. */
-static void show_taken(struct sheaf_cache *cache, const struct sheaf *taken)
+static void flush_taken(struct drain *drain)
 {
+	const struct sheaf *taken = drain->taken;
+
 	for (; os.counting && taken; taken = taken->next)
-		view_clear(slot_of_row(cache->at.handle, row_of(taken)));
+		view_clear(slot_of_row(drain->cache->at.handle, row_of(taken)));
+	flush_list(drain->cache, drain->taken);
 }
 
 bool sheaf_drain(struct sheaf_cache *cache)
@@ -280,8 +283,7 @@ bool sheaf_drain(struct sheaf_cache *cache)
 		os_unlock(&drain_lock);
 		return true;
 	}
-	show_taken(cache, drain.taken);
-	flush_list(cache, drain.taken);
+	flush_taken(&drain);
 	flush_list(cache, barn_take_all(cache));
 	if (cache->rcu)
 		flush_list(cache, cache->rcu->ops->take_all(cache->rcu));
@@ -300,8 +302,7 @@ bool sheaf_drain_rows(struct sheaf_cache *cache, const uint64_t *rows)
 		return false;
 	take_slots(&drain, &objects);
 	os_store_release(&cache->at.stop, 0);
-	show_taken(cache, drain.taken);
-	flush_list(cache, drain.taken);
+	flush_taken(&drain);
 	os_unlock(&drain_lock);
 	return true;
 }
