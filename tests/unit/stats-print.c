@@ -6,12 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "cache/list.h"
 #include "kit/by_hand.h"
 #include "kit/held.h"
+#include "kit/printed.h"
 #include "kit/told.h"
 #include "kit/unit.h"
 #include "os/machine.h"
@@ -90,20 +89,6 @@ static void only_the_room_is_written(void **state)
 	assert_int_equal(__kmem_cache_stats(s, &stats, size), 0);
 	assert_int_equal(stats.object_size, 64);
 	assert_int_equal(stats.objects, UINT64_C(0xeeeeeeeeeeeeeeee));
-}
-
-static char *printed(enum sheaf_stats_format format)
-{
-	static char text[1 << 17];
-	int file = memfd_create("printed", MFD_CLOEXEC);
-	ssize_t length;
-
-	assert_int_equal(sheaf_stats_print(file, format), 0);
-	length = pread(file, text, sizeof(text) - 1, 0);
-	assert_true(length > 0);
-	text[length] = '\0';
-	close(file);
-	return text;
 }
 
 static void text_fits_a_terminal(void **state)
