@@ -11,6 +11,7 @@
 #ifndef SHEAF_SIM_STATE_H
 #define SHEAF_SIM_STATE_H
 
+#include "os/current.h"
 #include "os/lock.h"
 #include "os/machine.h"
 #include "os/section.h"
@@ -30,8 +31,8 @@ struct fibre {
 	bool aborted;
 	uint32_t held_ranks;	       /* bits */
 	uint32_t nr_held[OS_RANK_MAX]; /* more than one of a rank: fork() takes them all */
-	uint32_t group;		       /* its current one */
-	uint64_t steps;		       /* its own steps */
+	struct os_current group;
+	uint64_t steps; /* its own steps */
 	uint64_t held_since[OS_RANK_MAX];
 };
 

@@ -151,7 +151,7 @@ unsigned int os_nr_cpus(void)
 	return os.nr_cpus;
 }
 
-uint32_t *os_current_group(void)
+struct os_current *os_current_group(void)
 {
 	return &sim.current->group;
 }

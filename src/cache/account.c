@@ -30,7 +30,7 @@ static bool reclaim(struct kmem_cache *s, gfp_t flags, struct kmem_group *limit,
 	}
 	if (flags & __GFP_NORETRY || tries > RECLAIMS)
 		return false;
-	if (group_reclaim(limit, bytes)) {
+	if (group_reclaim(limit, bytes, NULL)) {
 		stock_drain(limit);
 		return true;
 	}
@@ -200,6 +200,8 @@ void *account_alloc(struct kmem_cache *s, gfp_t flags, int node)
 	uint32_t number = account_wanted(s, flags);
 	struct kmem_cache *twin = NULL;
 
+	if (cache_was_destroyed(s, "kmem_cache_alloc"))
+		return NULL;
 	flags &= ~__GFP_ACCOUNT;
 	if (!number)
 		return alloc_on(s, flags, node);
@@ -223,6 +225,9 @@ void account_begin(struct kmem_cache *s, uint32_t accounted)
 	cache_see_passed(s);
 	calls = account_calls(s, s->calls);
 	os_store_release(&s->calls.free, calls.free);
+	/* The others may be exchanged meanwhile: cache_flow_changed(). */
+	if (accounted != ACCOUNT_ALL)
+		return;
 	os_store_release(&s->calls.alloc, calls.alloc);
 	os_store_release(&s->calls.alloc_plain, calls.alloc_plain);
 }
@@ -245,7 +250,8 @@ static void look_at_object(void *data, struct slab_cache *cache, uint32_t number
 {
 	const struct account_walk *walk = data;
 
-	walk->look(walk->data, cache, cache->size, number);
+	if (group_is_number(number))
+		walk->look(walk->data, cache, cache->size, number);
 }
 
 static void look_at_block(void *data, const void *block, size_t size, uint32_t number)
@@ -253,7 +259,8 @@ static void look_at_block(void *data, const void *block, size_t size, uint32_t n
 	const struct account_walk *walk = data;
 
 	(void)block;
-	walk->look(walk->data, &kmalloc_large.sheaf.slab, size, number);
+	if (group_is_number(number))
+		walk->look(walk->data, &kmalloc_large.sheaf.slab, size, number);
 }
 
 void account_for_each(account_look *look, void *data)

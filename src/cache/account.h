@@ -39,7 +39,7 @@
 /* The number of the group that pays for an object of this cache; GROUP_NONE: nobody does. */
 static inline uint32_t account_number(const struct kmem_cache *s)
 {
-	return __builtin_expect(s->group != 0, 0) ? s->group : *os_current_group();
+	return __builtin_expect(s->group != 0, 0) ? s->group : os_current_group()->group;
 }
 
 /* Is an allocation with these flags charged, and to whom? */
@@ -89,9 +89,13 @@ bool account_charge(struct kmem_cache *s, gfp_t flags, uint64_t bytes, uint32_t 
 
 /* --- groups.c --------------------------------------------------------------------------------- */
 
-/* For one call: make this the current group without a reference. Returns the number of the one
- * before. */
-uint32_t account_exchange_current(struct kmem_group *g, const char *call);
+/* For one call: this group pays instead of the current one, until account_own_pays(). */
+void account_pays(struct kmem_group *g, const char *call);
+
+static inline void account_own_pays(void)
+{
+	os_current_group()->group = os_current_group()->own;
+}
 
 /* --- group_stats.c ---------------------------------------------------------------------------- */
 

@@ -25,6 +25,8 @@ static bool begin_groups(void)
 		for (struct kmem_cache *s = caches.first; s; s = s->next)
 			if (s->flags & SLAB_ACCOUNT && s->name && !cache_is_accounted(s))
 				account_begin(s, ACCOUNT_ALL);
+		/* Before this, no thread has a group to charge. */
+		os_store_release(&groups.begun, 1);
 	}
 	os_unlock(&caches.lock);
 	return groups_exist();
@@ -134,19 +136,17 @@ SHEAF_PUBLIC struct kmem_group *kmem_group_of(const void *object)
 
 /* --- allocations that name their group -------------------------------------------------------- */
 
-uint32_t account_exchange_current(struct kmem_group *g, const char *call)
+void account_pays(struct kmem_group *g, const char *call)
 {
-	uint32_t *current = os_current_group(), before = *current;
-
-	*current = g && group_check(g, call) ? g->number : GROUP_NONE;
-	return before;
+	os_current_group()->group = g && group_check(g, call) ? g->number : GROUP_NONE;
 }
 
 SHEAF_PUBLIC void *kmem_cache_alloc_charged(struct kmem_cache *s, gfp_t flags, struct kmem_group *g)
 {
-	uint32_t before = account_exchange_current(g, "kmem_cache_alloc_charged");
-	void *object = kmem_cache_alloc(s, flags | __GFP_ACCOUNT);
+	void *object;
 
-	*os_current_group() = before;
+	account_pays(g, "kmem_cache_alloc_charged");
+	object = kmem_cache_alloc(s, flags | __GFP_ACCOUNT);
+	account_own_pays();
 	return object;
 }

@@ -30,10 +30,8 @@ static void see_more(struct kmem_group *g, uint64_t before, uint64_t now)
 	}
 }
 
-static void see_less(struct kmem_group *g, uint64_t before, uint64_t now)
+static void see_less(struct kmem_group *g, uint64_t low, uint64_t before, uint64_t now)
 {
-	uint64_t low = os_load_relaxed(&g->low);
-
 	if (now <= low && before > low && low && os_exchange(&g->above, 0)) {
 		os_fetch_add_relaxed(&g->low_events, 1);
 		group_add_event(g, KMEM_GROUP_LOW);
@@ -63,13 +61,32 @@ static bool add_charge(struct kmem_group *g, uint64_t bytes, enum group_force fo
 
 static void subtract_charge(struct kmem_group *g, uint64_t bytes)
 {
-	uint64_t usage = os_fetch_sub(&g->usage, bytes);
+	/* Read before: afterwards the place may belong to another group (G3). */
+	uint64_t low = os_load_relaxed(&g->low), usage = os_fetch_sub(&g->usage, bytes);
 
-	see_less(g, usage, usage - bytes);
+	see_less(g, low, usage, usage - bytes);
 }
 
+/* The first group whose limit is reached, as it seems now. */
+static struct kmem_group *find_full(struct kmem_group *g, uint64_t bytes)
+{
+	for (; g; g = g->parent) {
+		uint64_t hard = os_load_relaxed(&g->hard), usage = os_load_relaxed(&g->usage);
+
+		if (usage >= hard || bytes > hard - usage)
+			return g;
+	}
+	return NULL;
+}
+
+/* If a limit above stops the charge, no group below it is charged even briefly: unless others
+ * charge at the same time. */
 struct kmem_group *group_charge(struct kmem_group *g, uint64_t bytes, enum group_force force)
 {
+	struct kmem_group *full = force == GROUP_TRY ? find_full(g, bytes) : NULL;
+
+	if (full)
+		return full;
 	for (struct kmem_group *up = g; up; up = up->parent) {
 		if (add_charge(up, bytes, force))
 			continue;

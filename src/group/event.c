@@ -6,11 +6,10 @@
  */
 #include "group/group.h"
 
-#define QUEUED (UINT32_C(1) << 31) /* in `events`: the group is on the stack */
-
+/* GROUP_QUEUED: the group is on the stack. */
 static void queue(struct kmem_group *g, uint32_t events)
 {
-	if (os_fetch_or(&g->events, QUEUED | events) & QUEUED)
+	if (os_fetch_or(&g->events, GROUP_QUEUED | events) & GROUP_QUEUED)
 		return;
 	g->next_event = os_load_relaxed(&groups.events);
 	while (!os_cmpxchg(&groups.events, &g->next_event, g))
@@ -49,7 +48,7 @@ static void report(struct kmem_group *g, uint32_t events)
 
 static bool has_events(struct kmem_group *g)
 {
-	return os_load_relaxed(&g->events) & ~QUEUED;
+	return os_load_relaxed(&g->events) & ~GROUP_QUEUED;
 }
 
 #define ROUNDS 2
@@ -65,7 +64,7 @@ static void report_all_of(struct kmem_group *g)
 		}
 		if (os_exchange(&g->calling, 1))
 			return;
-		report(g, os_fetch_and(&g->events, QUEUED));
+		report(g, os_fetch_and(&g->events, GROUP_QUEUED));
 		os_store_release(&g->calling, 0);
 		/* Another thread that found `calling` set leaves its event to this one. */
 		os_fence();
@@ -78,7 +77,7 @@ void group_report_events(void)
 
 	for (; g; g = next) {
 		next = g->next_event;
-		os_fetch_and(&g->events, ~QUEUED);
+		os_fetch_and(&g->events, ~GROUP_QUEUED);
 		if (!group_get(g))
 			continue;
 		report_all_of(g);
@@ -86,15 +85,15 @@ void group_report_events(void)
 	}
 }
 
-bool group_reclaim(struct kmem_group *g, uint64_t bytes)
+bool group_reclaim(struct kmem_group *g, uint64_t bytes, const struct kmem_group_args *own)
 {
 	struct kmem_group_args args;
 	bool freed = false;
 
-	if (!os_load_relaxed(&g->args.reclaim) || !group_get(g))
+	if (!(own ? own->reclaim : os_load_relaxed(&g->args.reclaim)) || !group_get(g))
 		return false;
 	if (!os_exchange(&g->calling, 1)) {
-		args = callbacks_of(g);
+		args = own ? *own : callbacks_of(g);
 		os_fetch_add_relaxed(&g->reclaims, 1);
 		freed = args.reclaim && args.reclaim(g, bytes, args.data);
 		os_store_release(&g->calling, 0);

@@ -45,6 +45,7 @@
 #define GROUP_CHUNKS	 (1u << (GROUP_PLACE_BITS - GROUP_CHUNK_BITS))
 #define GROUP_NONE	 0u /* the number of the root, which owns nothing */
 #define GROUP_NO_LIMIT	 UINT64_MAX
+#define GROUP_QUEUED	 (UINT32_C(1) << 31) /* in `events`: event.c */
 
 struct kmem_group {
 	uint64_t usage; /* G1 */
@@ -56,7 +57,7 @@ struct kmem_group {
 
 	uint32_t threads; /* references of threads */
 	uint32_t above;	  /* it was reported as high, and not yet as low */
-	uint32_t events;  /* to be reported: bits by enum kmem_group_event */
+	uint32_t events;  /* to be reported: bits by enum kmem_group_event, and GROUP_QUEUED */
 	uint32_t calling; /* a callback runs */
 	struct kmem_group *next_event;
 	uint64_t failed, reclaims, forced;
@@ -98,6 +99,12 @@ static inline uint32_t group_place(uint32_t number)
 	return number & ((1u << GROUP_PLACE_BITS) - 1);
 }
 
+/* For a number that was read while its object was freed, which may be any word. */
+static inline bool group_is_number(uint32_t number)
+{
+	return group_place(number) && group_place(number) < os_load_acquire(&groups.nr_places);
+}
+
 /* The group with this number, which has usage, or is GROUP_NONE. */
 static inline struct kmem_group *group_of_number(uint32_t number)
 {
@@ -110,8 +117,8 @@ static inline struct kmem_group *group_of_number(uint32_t number)
 
 /* --- tree.c ----------------------------------------------------------------------------------- */
 
-/* At the first group, with OS_RANK_CACHES held. False: there were groups before, or there is no
- * memory. */
+/* At the first group, with OS_RANK_CACHES held; the caller sets `begun` when caches charge. False:
+ * there were groups before, or there is no memory. */
 bool groups_begin(void);
 
 /* Is it a group with references? False after a report. */
@@ -144,7 +151,7 @@ void group_end_forgotten(void);
 const char *group_wrong(const struct kmem_group_args *args);
 /* With the lock held. */
 void group_apply(struct kmem_group *g, const struct kmem_group_args *args);
-/* Set them; false: the group has more than the hard limit. */
+/* Set them; false: the group has more than the hard limit, or a callback put it. */
 bool group_set_limits(struct kmem_group *g, const struct kmem_group_args *args);
 
 /* --- charge.c --------------------------------------------------------------------------------- */
@@ -168,9 +175,9 @@ void group_fails(struct kmem_group *g);
 
 void group_add_event(struct kmem_group *g, enum kmem_group_event event);
 void group_report_events(void) __attribute__((cold));
-/* Call the reclaim callback, with no lock held. False: it freed nothing, or there is none, or a
- * callback of the group runs. */
-bool group_reclaim(struct kmem_group *g, uint64_t bytes);
+/* Call the reclaim callback, with no lock held; `own`: that of these arguments. False: it freed
+ * nothing, or there is none, or a callback of the group runs. */
+bool group_reclaim(struct kmem_group *g, uint64_t bytes, const struct kmem_group_args *own);
 
 /* At the end of calls, with no lock held and nothing in hand. */
 static inline void group_leave(void)

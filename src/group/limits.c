@@ -42,17 +42,16 @@ static bool limit_fits(struct kmem_group *g, uint64_t hard)
 bool group_set_limits(struct kmem_group *g, const struct kmem_group_args *args)
 {
 	uint64_t hard = or_none(args->hard_limit);
+	bool fits;
 
 	if (!limit_fits(g, hard))
 		stock_drain(g);
-	if (!limit_fits(g, hard) && args->reclaim) {
-		args->reclaim(g, os_load_relaxed(&g->usage) - hard, args->data);
+	if (!limit_fits(g, hard) && group_reclaim(g, os_load_relaxed(&g->usage) - hard, args))
 		stock_drain(g);
-	}
-	if (!limit_fits(g, hard))
-		return false;
 	os_lock(&groups.lock);
-	group_apply(g, args);
+	fits = os_load_relaxed(&g->refs) && limit_fits(g, hard);
+	if (fits)
+		group_apply(g, args);
 	os_unlock(&groups.lock);
-	return true;
+	return fits;
 }

@@ -130,7 +130,7 @@ static struct kmem_group *fresh_place(void)
 			return NULL;
 		os_store_release(&groups.chunks[chunk], made);
 	}
-	groups.nr_places++;
+	os_store_release(&groups.nr_places, place + 1);
 	g = &groups.chunks[chunk][place % GROUP_CHUNK];
 	g->number = place;
 	return g;
@@ -174,6 +174,8 @@ static void begin_tree(struct kmem_group *g, const char *name, struct kmem_group
 {
 	g->peak = g->failed = g->reclaims = g->forced = 0;
 	g->soft_events = g->high_events = g->low_events = 0;
+	/* It may still be queued, for events of the group before. */
+	os_fetch_and(&g->events, GROUP_QUEUED);
 	os_store_relaxed(&g->parent, parent);
 	g->threads = g->above = g->over = 0;
 	g->id = ++groups.nr_made;
@@ -221,7 +223,8 @@ static void drop_current(uint32_t number)
 
 struct kmem_group *group_set_current(struct kmem_group *g)
 {
-	uint32_t *current = os_current_group(), before = *current;
+	struct os_current *current = os_current_group();
+	uint32_t before = current->own;
 
 	if (g == &groups.root)
 		g = NULL;
@@ -229,7 +232,7 @@ struct kmem_group *group_set_current(struct kmem_group *g)
 		return before ? group_of_number(before) : NULL;
 	if (g)
 		os_fetch_add(&g->threads, 1);
-	*current = g ? g->number : GROUP_NONE;
+	current->group = current->own = g ? g->number : GROUP_NONE;
 	if (g && !before)
 		os_has_group();
 	if (!before)
@@ -257,10 +260,8 @@ bool groups_begin(void)
 
 	os_lock(&groups.lock);
 	first = !groups.begun && stock_begin();
-	if (first) {
+	if (first)
 		os_at_thread_end(drop_current);
-		os_store_release(&groups.begun, 1);
-	}
 	os_unlock(&groups.lock);
 	return first;
 }
@@ -287,7 +288,7 @@ static void forget_group(struct kmem_group *g)
 
 void group_after_fork(void)
 {
-	uint32_t mine = *os_current_group();
+	uint32_t mine = os_current_group()->own;
 
 	stock_forget();
 	groups.events = NULL;

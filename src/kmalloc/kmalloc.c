@@ -364,11 +364,11 @@ SHEAF_PUBLIC OS_NOT_INLINED void *__kmalloc_large(size_t size, gfp_t flags)
 
 SHEAF_PUBLIC OS_NOT_INLINED void *kmalloc_charged(size_t size, gfp_t flags, struct kmem_group *g)
 {
-	uint32_t before = account_exchange_current(g, "kmalloc_charged");
-	void *block =
-		kmalloc_for(size, flags | __GFP_ACCOUNT, NUMA_NO_NODE, __builtin_return_address(0));
+	void *block;
 
-	*os_current_group() = before;
+	account_pays(g, "kmalloc_charged");
+	block = kmalloc_for(size, flags | __GFP_ACCOUNT, NUMA_NO_NODE, __builtin_return_address(0));
+	account_own_pays();
 	return block;
 }
 

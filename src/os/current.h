@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The number of the current group of each thread: the library's only variable for each thread. The
+ * The current group of each thread: the library's only variable for each thread. The
  * model of its storage is the static one, so a read is one load, without a call.
  *
  * Callers: src/group/, and the paths of charged objects in src/cache/.
@@ -11,13 +11,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct os_current {
+	uint32_t group; /* the number of the group that pays */
+	uint32_t own; /* the same, unless a call names another group; the thread has a reference */
+};
+
 #ifdef SHEAF_SIM
-uint32_t *os_current_group(void);
+struct os_current *os_current_group(void);
 #else
-extern __thread uint32_t os_group_of_thread
+extern __thread struct os_current os_group_of_thread
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-static inline uint32_t *os_current_group(void)
+static inline struct os_current *os_current_group(void)
 {
 	return &os_group_of_thread;
 }

@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-__thread uint32_t os_group_of_thread;
+__thread struct os_current os_group_of_thread;
 
 static struct {
 	pthread_key_t key;
@@ -14,10 +14,10 @@ static struct {
 /* Other destructors may run later, and make a group current again: then this runs again. */
 static void thread_ends(void *unused)
 {
-	uint32_t group = os_group_of_thread;
+	uint32_t group = os_group_of_thread.own;
 
 	(void)unused;
-	os_group_of_thread = 0;
+	os_group_of_thread = (struct os_current){0, 0};
 	if (group)
 		at_end.end(group);
 }

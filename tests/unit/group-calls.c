@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+/* Groups that change inside calls, whose places are used again, or which begin in many threads. */
+#include <pthread.h>
+#include <sheaf/group.h>
+#include <sheaf/slab.h>
+
+#include "cache/account.h"
+#include "kit/cache.h"
+#include "kit/told.h"
+#include "kit/unit.h"
+
+enum {
+	SIZE = 104
+};
+
+static struct kmem_group *group(const char *name, const struct kmem_group_args *args)
+{
+	struct kmem_group *g = kmem_group_create(name, NULL, args);
+
+	assert_non_null(g);
+	return g;
+}
+
+static uint64_t references(struct kmem_group *g)
+{
+	struct kmem_group_stats stats;
+
+	assert_int_equal(kmem_group_stats(g, &stats), 0);
+	return stats.references;
+}
+
+/* --- callbacks that change the current group -------------------------------------------------- */
+
+static struct kmem_group *mine, *others;
+
+static bool make_another_current(struct kmem_group *g, size_t bytes, void *data)
+{
+	(void)g, (void)bytes;
+	++*(unsigned int *)data;
+	assert_ptr_equal(kmem_group_set_current(others), mine);
+	mine = others;
+	return false;
+}
+
+static void callback_sets_the_current_group(void **state)
+{
+	unsigned int calls = 0;
+	struct kmem_group_args args = {
+		.hard_limit = 1, .reclaim = make_another_current, .data = &calls};
+	struct kmem_group *full = group("full", &args), *first = group("first", NULL);
+	struct kmem_cache *s = make("called", SIZE, SLAB_ACCOUNT);
+
+	(void)state;
+	others = group("others", NULL);
+	mine = first;
+	kmem_group_set_current(first);
+	assert_null(kmem_cache_alloc_charged(s, GFP_KERNEL, full));
+	assert_int_equal(references(full), 1);
+	assert_int_equal(references(first), 1);
+	assert_int_equal(references(others), 2);
+	assert_null(kmalloc_charged(100, GFP_KERNEL, full));
+	assert_int_equal(calls, 2);
+	assert_int_equal(references(full), 1);
+	assert_int_equal(references(others), 2);
+	assert_ptr_equal(kmem_group_set_current(NULL), others);
+	assert_int_equal(references(others), 1);
+	kmem_group_put(others);
+	kmem_group_put(first);
+	kmem_group_put(full);
+	kmem_cache_destroy(s);
+}
+
+/* --- callbacks that put their group ----------------------------------------------------------- */
+
+static bool put_it(struct kmem_group *g, size_t bytes, void *data)
+{
+	(void)bytes, (void)data;
+	kmem_group_put(g);
+	return true;
+}
+
+static void reclaim_puts_the_group(void **state)
+{
+	struct kmem_group_args args = {.hard_limit = 1, .reclaim = put_it};
+	struct kmem_group *g = group("put", NULL);
+	struct kmem_cache *s = make("put", SIZE, SLAB_ACCOUNT);
+	void *object = kmem_cache_alloc_charged(s, GFP_KERNEL, g);
+
+	(void)state;
+	assert_non_null(object);
+	assert_int_not_equal(kmem_group_set_limits(g, &args), 0);
+	assert_true(g->over);
+	assert_true(g->hard == GROUP_NO_LIMIT);
+	kmem_cache_free(s, object);
+	assert_int_equal(kmem_group_verify(), 0);
+	kmem_cache_destroy(s);
+}
+
+static struct kmem_cache *nested;
+
+static bool asks_again(struct kmem_group *g, size_t bytes, void *data)
+{
+	(void)bytes;
+	++*(unsigned int *)data;
+	/* While it runs, no callback of the group is called. */
+	assert_null(kmem_cache_alloc_charged(nested, GFP_KERNEL, g));
+	return false;
+}
+
+static void limits_ask_once(void **state)
+{
+	unsigned int calls = 0;
+	struct kmem_group_args args = {.hard_limit = SIZE, .reclaim = asks_again, .data = &calls};
+	struct kmem_group *g = group("asked", &args);
+	struct kmem_group_args less = {.hard_limit = 1, .reclaim = asks_again, .data = &calls};
+	void *object;
+
+	(void)state;
+	nested = make("nested", SIZE, SLAB_ACCOUNT);
+	if (nested->sheaf.slab.size != SIZE)
+		skip();
+	object = kmem_cache_alloc_charged(nested, GFP_KERNEL, g);
+	assert_non_null(object);
+	assert_int_not_equal(kmem_group_set_limits(g, &less), 0);
+	assert_int_equal(calls, 1);
+	kmem_cache_free(nested, object);
+	kmem_group_put(g);
+	kmem_cache_destroy(nested);
+}
+
+/* --- places that are used again --------------------------------------------------------------- */
+
+static unsigned int seen;
+
+static void see(struct kmem_group *g, enum kmem_group_event event, uint64_t bytes, void *data)
+{
+	(void)g, (void)event, (void)bytes, (void)data;
+	seen++;
+}
+
+/* A group that ends before its event is reported leaves it to nobody. */
+static void no_event_of_the_group_before(void **state)
+{
+	struct kmem_group_args args = {.event = see};
+	struct kmem_group *gone = group("gone", &args), *made[3 * GROUP_CHUNK], *g;
+	unsigned int n = 0;
+
+	(void)state;
+	group_add_event(gone, KMEM_GROUP_HIGH);
+	group_put(gone);
+	groups.reap_at = 0;
+	while (n < 3 * GROUP_CHUNK) {
+		g = group_create("young", NULL, &args);
+		assert_non_null(g);
+		made[n++] = g;
+		if (g == gone)
+			break;
+	}
+	assert_ptr_equal(g, gone);
+	group_leave();
+	assert_int_equal(seen, 0);
+	group_add_event(g, KMEM_GROUP_HIGH);
+	group_leave();
+	assert_int_equal(seen, 1);
+	while (n > 0)
+		kmem_group_put(made[--n]);
+}
+
+/* What was read of an object that another thread frees meanwhile may be any number. */
+static void numbers_of_no_group(void **state)
+{
+	struct kmem_group *g = group("numbers", NULL);
+	struct kmem_cache *s = make("numbers", SIZE, SLAB_ACCOUNT);
+	void *object = kmem_cache_alloc_charged(s, GFP_KERNEL, g);
+	uint32_t *at = owner_at(&s->sheaf.slab, object), number = *at;
+	struct kmem_group_stats stats;
+
+	(void)state;
+	*at = (1u << GROUP_PLACE_BITS) - 1;
+	assert_int_equal(kmem_group_stats(g, &stats), 0);
+	assert_int_equal(stats.own_objects, 0);
+	*at = number;
+	kmem_cache_free(s, object);
+	kmem_group_put(g);
+	kmem_cache_destroy(s);
+}
+
+/* --- marks and limits of groups above --------------------------------------------------------- */
+
+/* A charge that a limit above stops does not appear in the groups below it, not even briefly. */
+static void no_peak_without_a_charge(void **state)
+{
+	struct kmem_group_args limit = {.hard_limit = 20000}, mark = {.high = 30000, .event = see};
+	struct kmem_group *above = group("above", &limit), *below;
+	struct kmem_cache *s = make("peak", SIZE, SLAB_ACCOUNT);
+	struct kmem_group_stats stats;
+	void *object;
+
+	(void)state;
+	seen = 0;
+	below = kmem_group_create("below", above, &mark);
+	object = kmem_cache_alloc_charged(s, GFP_KERNEL, below);
+	assert_non_null(object);
+	assert_int_equal(kmem_group_stats(below, &stats), 0);
+	assert_int_equal(stats.peak, s->sheaf.slab.size);
+	assert_int_equal(seen, 0);
+	kmem_cache_free(s, object);
+	kmem_group_put(below);
+	kmem_group_put(above);
+	kmem_cache_destroy(s);
+}
+
+/* --- the first group -------------------------------------------------------------------------- */
+
+enum {
+	THREADS = 4
+};
+
+static struct kmem_cache *of_all;
+static pthread_barrier_t together;
+
+static void *begins(void *data)
+{
+	struct kmem_group *g;
+	void *object;
+
+	pthread_barrier_wait(&together);
+	g = kmem_group_create("one of the first", NULL, NULL);
+	object = kmem_cache_alloc_charged(of_all, GFP_KERNEL, g);
+	*(bool *)data = g && object && os_load_relaxed(&of_all->accounted) == ACCOUNT_ALL;
+	kmem_cache_free(of_all, object);
+	kmem_group_put(g);
+	return NULL;
+}
+
+static void threads_begin_at_once(void **state)
+{
+	pthread_t threads[THREADS];
+	bool right[THREADS];
+
+	(void)state;
+	of_all = make("of all", SIZE, SLAB_ACCOUNT);
+	pthread_barrier_init(&together, NULL, THREADS);
+	for (int i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, begins, &right[i]), 0);
+	for (int i = 0; i < THREADS; i++) {
+		pthread_join(threads[i], NULL);
+		assert_true(right[i]);
+	}
+	kmem_cache_destroy(of_all);
+}
+
+static void of_a_destroyed_cache(void **state)
+{
+	struct kmem_group *g = group("late", NULL);
+	struct kmem_cache *s = make("late", SIZE, 0);
+	struct told told;
+
+	(void)state;
+	kmem_cache_destroy(s);
+	kmem_group_set_current(g);
+	told_begin(&told);
+	assert_null(kmem_cache_alloc_node(s, GFP_KERNEL_ACCOUNT, NUMA_NO_NODE));
+	assert_int_equal(told_end(&told), 1);
+	kmem_group_set_current(NULL);
+	assert_int_equal(kmem_group_verify(), 0);
+	kmem_group_put(g);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(threads_begin_at_once),
+		cmocka_unit_test(callback_sets_the_current_group),
+		cmocka_unit_test(reclaim_puts_the_group),
+		cmocka_unit_test(limits_ask_once),
+		cmocka_unit_test(no_event_of_the_group_before),
+		cmocka_unit_test(numbers_of_no_group),
+		cmocka_unit_test(no_peak_without_a_charge),
+		cmocka_unit_test(of_a_destroyed_cache),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
