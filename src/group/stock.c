@@ -33,7 +33,9 @@ static void put(uint32_t number, uint32_t bytes)
 {
 	uint64_t old = stock_word(number, bytes);
 
-	section_stock_swap(&stocks, stock_of(number), old, &old);
+	if (!section_stock_swap(&stocks, stock_of(number), old, &old) &&
+	    rows_open_here(stocks.handle))
+		section_stock_swap(&stocks, stock_of(number), old, &old);
 	give_back_stock(old);
 }
 
@@ -87,7 +89,9 @@ uint64_t stock_bytes(const struct kmem_group *g)
 {
 	uint64_t bytes = 0;
 
-	for (unsigned int row = 0; stocks.handle && row < os.nr_rows; row++)
+	if (!stocks.handle)
+		return 0;
+	rows_for_each (stocks.handle, row)
 		for (unsigned int i = 0; i < STOCKS; i++) {
 			uint64_t word = os_load_relaxed(&words_of(row)[i]);
 
@@ -145,7 +149,7 @@ static bool drain_some(const struct kmem_group *g)
 {
 	struct taken taken = {.n = 0};
 
-	for (unsigned int row = 0; row < os.nr_rows; row++)
+	rows_for_each (stocks.handle, row)
 		take_row(g, row, &taken);
 	if (!taken.n)
 		return false;
@@ -185,7 +189,7 @@ void stock_drain(const struct kmem_group *g)
 	os_store_release(&stocks.stop, 1);
 	os_fence();
 	if (os.backend == OS_BACKEND_TRYLOCK) {
-		for (unsigned int row = 0; row < os.nr_rows; row++)
+		rows_for_each (stocks.handle, row)
 			if (has_stock(g, row))
 				drain_locked_row(g, row);
 	} else if (os_membarrier()) {
@@ -209,7 +213,9 @@ void stock_unlock(void)
 void stock_forget(void)
 {
 	stocks.stop = 0;
-	for (unsigned int row = 0; stocks.handle && row < os.nr_rows; row++) {
+	if (!stocks.handle)
+		return;
+	rows_for_each (stocks.handle, row) {
 		struct slot *slot = slot_of_row(stocks.handle, row);
 
 		if (slot->lock)

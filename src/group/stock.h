@@ -14,7 +14,9 @@
  *  T1. A group has one place in a slot: at most KMEM_GROUP_STOCK bytes for each CPU.
  *  T2. The bytes of a word are part of the usage of its group (group.h, G1): a word with bytes
  *      has a group. A word without bytes may have an old number.
- *  T3. A word of 0 changes only by an exchange, which tests `stop`. So a drain sets stop, ends all
+ *  T3. Only an open slot has a word that is not 0 (os/section.h, S5), so drains and forks look at
+ *      the rows in use (percpu/rows.h, W2).
+ *  T4. A word of 0 changes only by an exchange, which tests `stop`. So a drain sets stop, ends all
  *      sections, puts 0 into words, and ends all sections again. A word that is still 0 then is the
  *      drain's; the others were in a section meanwhile, and the drain tries again. On the trylock
  *      backend it takes each slot's lock instead. If the system refuses to end sections, the drain
@@ -56,9 +58,9 @@ static inline uint64_t stock_word(uint32_t number, uint32_t bytes)
 struct kmem_group *stock_charge(uint32_t number, uint64_t bytes, enum group_force force);
 void stock_uncharge(uint32_t number, uint64_t bytes);
 
-/* Bytes in stocks of this group and those below it. O(CPUs). */
+/* Bytes in stocks of this group and those below it. O(CPUs in use). */
 uint64_t stock_bytes(const struct kmem_group *g);
-/* Give the stocks of this group and those below it back. Sleeps. O(CPUs). */
+/* Give the stocks of this group and those below it back. Sleeps. O(CPUs in use). */
 void stock_drain(const struct kmem_group *g);
 
 /* Around fork(), and in the child. */

@@ -200,7 +200,7 @@ bool section_replace_rcu(struct section_slots *s, struct sheaf *sheaf, struct sh
  * the sum is not outside; `add` may be a negative number. Does not test stop.
  */
 bool section_stock(struct section_slots *s, unsigned int cell, uint64_t key, uint64_t add);
-/* Exchange a word. Fails while stop is set. */
+/* Exchange a word. Fails while stop is set, and if the slot is closed (S5). */
 bool section_stock_swap(struct section_slots *s, unsigned int cell, uint64_t word, uint64_t *old);
 
 #endif

@@ -29,27 +29,20 @@ void os_sim_section_leave(struct slot *slot);
 /* Lock an open slot among the stand-ins for a locked slot, and return it; or NULL. */
 struct slot *section_stand_in(char *handle);
 
-/* Enter this CPU's slot, or its stand-in, whether it is open or not. */
-static inline struct slot *c_section_enter(char *handle, struct slot *slot)
-{
-#ifdef SHEAF_SIM
-	if (os.backend == OS_BACKEND_RSEQ)
-		return os_sim_section_enter(slot) ? slot : NULL;
-#endif
-	/* Its holder may be preempted: other threads on its CPU then find the slot locked again and
-	 * again. */
-	return __builtin_expect(os_exchange(&slot->lock, 1), 0) ? section_stand_in(handle) : slot;
-}
-
 static inline struct slot *c_section_begin(char *handle)
 {
 	struct slot *slot = slot_of_row(handle, os_row());
 
+#ifdef SHEAF_SIM
+	if (os.backend == OS_BACKEND_RSEQ)
+		return os_sim_section_enter(slot) ? slot : NULL;
+#endif
 	/* A closed slot is not locked: a forked child unlocks only slots that are open. */
-	if (os.backend == OS_BACKEND_TRYLOCK &&
-	    __builtin_expect(!os_load_acquire(&slot->home_size), 0))
+	if (__builtin_expect(!os_load_acquire(&slot->home_size), 0))
 		return NULL;
-	return c_section_enter(handle, slot);
+	/* Its holder may be preempted: other threads on its CPU then find the slot locked again and
+	 * again. */
+	return __builtin_expect(os_exchange(&slot->lock, 1), 0) ? section_stand_in(handle) : slot;
 }
 
 /* A drain sets stop and then reads which slots are open, and the lock; a thread that took the lock
@@ -363,10 +356,10 @@ C_SECTION bool c_replace_rcu(struct section_slots *s, struct sheaf *sheaf, struc
 	return done;
 }
 
-/* Slots of stocks are never opened; a forked child clears all of them (src/group/stock.c). */
+/* The words of a closed slot are 0, which no key matches. */
 C_SECTION bool c_stock(struct section_slots *s, unsigned int cell, uint64_t key, uint64_t add)
 {
-	struct slot *slot = c_section_enter(s->handle, slot_of_row(s->handle, os_row()));
+	struct slot *slot = c_section_begin(s->handle);
 	bool done = false;
 
 	if (!slot)
@@ -382,12 +375,14 @@ C_SECTION bool c_stock(struct section_slots *s, unsigned int cell, uint64_t key,
 C_SECTION bool c_stock_swap(struct section_slots *s, unsigned int cell, uint64_t word,
 			    uint64_t *old)
 {
-	struct slot *slot = c_section_enter(s->handle, slot_of_row(s->handle, os_row()));
-	bool done = false;
+	struct slot *slot = c_section_begin(s->handle);
+	bool done = false, open;
 
 	if (!slot)
 		return false;
-	if (!os_load_relaxed(&s->stop)) {
+	open = c_is_open(slot);
+	c_section_see_stop();
+	if (open && !os_load_relaxed(&s->stop)) {
 		uint64_t was = os_load_relaxed(&slot->cells[cell]);
 
 		done = c_section_commit(&slot->cells[cell], word);

@@ -230,9 +230,12 @@
 	"lsr %[key], %[key], #16\n"                                                                \
 	"cbnz %[key], %l[slow]\n"                                                                  \
 	"stur %[w], [%[t], #-184]\n"
+/* cell: its distance from the first one. */
 #define RSEQ_STOCK_SWAP                                                                            \
+	RSEQ_IS_OPEN                                                                               \
 	"ldr w10, %[stop]\n"                                                                       \
 	"cbnz w10, %l[slow]\n"                                                                     \
+	"add %[t], %[t], %[cell]\n"                                                                \
 	"ldur %[w], [%[t], #-184]\n"                                                               \
 	"stur %[word], [%[t], #-184]\n"
 

@@ -262,7 +262,8 @@ RSEQ_ALWAYS_INLINE bool rseq_stock_swap(struct section_slots *s, unsigned int ce
 	uintptr_t t, w;
 
 	RSEQ_RUN(, RSEQ_STOCK_SWAP, RSEQ_LIST([t] "=&r"(t), [w] "=&r"(w)),
-		 RSEQ_LIST(RSEQ_CELL(s, cell), [stop] "m"(s->stop), [word] "r"(word)),
+		 RSEQ_LIST(RSEQ_PLACE(s->handle), [stop] "m"(s->stop), [word] "r"(word),
+			   [cell] "r"(8 * (size_t)cell)),
 		 RSEQ_CLOBBERS, (*old = w, true), false);
 }
 

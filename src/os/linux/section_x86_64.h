@@ -276,9 +276,12 @@
 	"shrq $16, %[key]\n"                                                                       \
 	"jnz %l[slow]\n"                                                                           \
 	"movq %[w], " STOCK "\n"
+/* cell: its distance from the first one. */
 #define RSEQ_STOCK_SWAP                                                                            \
+	RSEQ_IS_OPEN                                                                               \
 	"cmpl $0, %[stop]\n"                                                                       \
 	"jne %l[slow]\n"                                                                           \
+	"addq %[cell], %[t]\n"                                                                     \
 	"movq " STOCK ", %[w]\n"                                                                   \
 	"movq %[word], " STOCK "\n"
 
