@@ -183,9 +183,12 @@ void *account_alloc_for(struct kmem_cache *s, gfp_t flags, int node, uint32_t nu
 	return object;
 }
 
-void *account_finish(struct kmem_cache *s, gfp_t flags, void *object, uint32_t number)
+void *account_finish(struct kmem_cache *s, gfp_t flags, void *object)
 {
+	uint32_t number = account_number(s);
+
 	if (!account_charge(s, flags, bytes_charged(s), number)) {
+		owner_take(&s->sheaf.slab, object);
 		cache_base_calls(s).free(s, object);
 		object = NULL;
 	} else if (!own(s, object, number, true)) {

@@ -57,9 +57,10 @@ static inline uint32_t account_wanted(const struct kmem_cache *s, gfp_t flags)
 void account_begin(struct kmem_cache *s, uint32_t accounted);
 /* The calls of this cache, in place of these. In account_fast.c. */
 struct sheaf_calls account_calls(struct kmem_cache *s, struct sheaf_calls base);
-/* An object of this cache, charged to this number; with the object that was taken for it. */
+/* An object of this cache, charged to this number; or charge the object that was taken for it,
+ * which may have the number already. */
 void *account_alloc_for(struct kmem_cache *s, gfp_t flags, int node, uint32_t number);
-void *account_finish(struct kmem_cache *s, gfp_t flags, void *object, uint32_t number);
+void *account_finish(struct kmem_cache *s, gfp_t flags, void *object);
 /* An allocation with __GFP_ACCOUNT from a cache with other calls, or on a node; NUMA_NO_NODE: any.
  */
 void *account_alloc(struct kmem_cache *s, gfp_t flags, int node);

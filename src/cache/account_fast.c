@@ -104,12 +104,14 @@ static COLD void free_charged_slow(struct kmem_cache *s, void *object)
 		    __builtin_expect(!POP((char *)s, &object), 0))                                 \
 			return alloc_accounted(s, flags);                                          \
 		offset = offset_of(object);                                                        \
-		if (__builtin_expect(!is_owned(offset), 0) ||                                      \
-		    __builtin_expect(!STOCK(cell_of(number), stock_word(number, 0),                \
+		if (__builtin_expect(!is_owned(offset), 0))                                        \
+			return account_finish(s, flags, object);                                   \
+		/* Before the section, which then leaves all values in free registers. */          \
+		os_store_relaxed(number_place(s, offset), number);                                 \
+		if (__builtin_expect(!STOCK(cell_of(number), stock_word(number, 0),                \
 					    (uint64_t)0 - s->sheaf.slab.size),                     \
 				     0))                                                           \
-			return account_finish(s, flags, object, number);                           \
-		os_store_relaxed(number_place(s, offset), number);                                 \
+			return account_finish(s, flags, object);                                   \
 		return object;                                                                     \
 	}                                                                                          \
                                                                                                    \
