@@ -62,33 +62,36 @@ void owner_end(const struct slab_cache *cache, struct slab *slab)
 
 	if (!(state & SLAB_OWNED))
 		return;
+	/* look_at() may be reading the array. */
+	os_lock(&owners_mutex);
 	array = (void *)(uintptr_t)os_load_relaxed(owner_word(cache, slab));
 	for (unsigned int i = 0; i < 1u << order; i++) {
 		os_fetch_and(&slab[i].state, ~SLAB_OWNED);
 		/* The place is one of bits again, or of a link. */
 		os_store_relaxed(owner_word(cache, slab + i), 0);
 	}
+	os_unlock(&owners_mutex);
 	pool_free(array, owners_size(cache, order));
 }
 
 static void look_at(struct slab *page, owner_look *look, void *data)
 {
-	struct slab_cache *cache = os_load_acquire(&page->cache);
+	struct slab_cache *cache;
 	uint32_t *numbers;
 
+	if (!(os_load_relaxed(&page->state) & SLAB_OWNED))
+		return;
+	/* The slab cannot go back meanwhile. */
+	os_lock(&owners_mutex);
+	cache = os_load_acquire(&page->cache);
 	/* Page runs that are no slabs have no nodes. */
-	if (!cache || !(os_load_acquire(&page->state) & SLAB_OWNED) || !cache->nodes)
-		return;
-	numbers = (uint32_t *)(uintptr_t)os_load_acquire(owner_word(cache, page));
-	/* The slab may have been given back meanwhile: then this was no array. */
-	if (os_load_acquire(&page->cache) != cache || !(os_load_acquire(&page->state) & SLAB_OWNED))
-		return;
-	for (unsigned int i = 0; i < per_page(cache); i++) {
-		uint32_t number = os_load_relaxed(&numbers[i]);
-
-		if (number)
-			look(data, cache, number);
+	if (cache && cache->nodes && (os_load_acquire(&page->state) & SLAB_OWNED)) {
+		numbers = (uint32_t *)(uintptr_t)os_load_acquire(owner_word(cache, page));
+		for (unsigned int i = 0; i < per_page(cache); i++)
+			if (os_load_relaxed(&numbers[i]))
+				look(data, cache, os_load_relaxed(&numbers[i]));
 	}
+	os_unlock(&owners_mutex);
 }
 
 void owner_for_each(owner_look *look, void *data)

@@ -18,7 +18,7 @@
  *  O2. A number changes only when its object is handed to the program or comes back: by the
  *      owner of the object. 0: nobody is charged.
  *
- * Locks: OS_RANK_OWNERS, to make an array. The others take none.
+ * Locks: OS_RANK_OWNERS, to make an array, to end it, and to look at it. The others take none.
  * Callers: src/slab/pages.c, src/cache/, src/stats/.
  */
 #ifndef SHEAF_SLAB_OWNER_H
@@ -83,7 +83,7 @@ bool owner_make(const struct slab_cache *cache, const void *object, bool wait);
 void owner_end(const struct slab_cache *cache, struct slab *slab);
 
 /* Call look(data, cache, number) for each object of all caches that has a number. Objects that are
- * allocated or freed meanwhile may be left out. */
+ * allocated or freed meanwhile may be left out. look() runs with OS_RANK_OWNERS held. */
 typedef void owner_look(void *data, struct slab_cache *cache, uint32_t number);
 void owner_for_each(owner_look *look, void *data);
 
