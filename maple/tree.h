@@ -44,7 +44,7 @@ extern void __tsan_release(void *address) __attribute__((weak));
 /* What the writer did before it stored an entry happens before ... */
 static inline void tell_stored(struct maple_tree *mt)
 {
-	if (!__MT_TSAN && unlikely(&__tsan_release != NULL))
+	if (!SHEAF_TSAN && unlikely(&__tsan_release != NULL))
 		__tsan_release(mt);
 }
 
@@ -54,7 +54,7 @@ void *told_loaded(struct maple_tree *mt, void *entry) __attribute__((noinline));
 
 static inline __attribute__((always_inline)) void *tell_loaded(struct maple_tree *mt, void *entry)
 {
-	if (!__MT_TSAN && unlikely(&__tsan_acquire != NULL))
+	if (!SHEAF_TSAN && unlikely(&__tsan_acquire != NULL))
 		return told_loaded(mt, entry);
 	return entry;
 }

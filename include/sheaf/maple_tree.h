@@ -404,16 +404,6 @@ void *mas_prev_range(struct ma_state *mas, unsigned long min) SHEAF_SYMBOL(mas_p
  * pivots that end a slot and the previous slot are 15 and 16 words below the slot. With the thread
  * sanitizer the library does this instead, and reports to it that the entry was stored earlier.
  */
-#if defined(__SANITIZE_THREAD__)
-#define __MT_TSAN true
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define __MT_TSAN true
-#endif
-#endif
-#ifndef __MT_TSAN
-#define __MT_TSAN false
-#endif
 typedef unsigned long __mas_word __attribute__((__may_alias__));
 typedef void *__mas_entry;
 #define __MT_AT(type, place) SHEAF_CAST(const type *, SHEAF_CAST(const void *, place))
@@ -429,7 +419,7 @@ static inline void *__mas_step(struct ma_state *mas, unsigned long limit, bool u
 	unsigned long border, other;
 	void *entry;
 
-	if (!mas->node || __MT_TSAN)
+	if (!mas->node || SHEAF_TSAN)
 		return NULL;
 	at = mas->at;
 	stop = mas->stop;

@@ -287,7 +287,23 @@ struct sheaf_calls {
 	void (*free)(struct kmem_cache *s, void *object);
 };
 
+#if defined(__SANITIZE_THREAD__)
+#define SHEAF_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define SHEAF_TSAN 1
+#endif
+#endif
+#ifndef SHEAF_TSAN
+#define SHEAF_TSAN 0
+#endif
+
+/* A call of this cache. The library may replace it while threads use the cache: a plain load is the
+ * same instruction, but only an atomic one tells the thread sanitizer. */
 #define SHEAF_CALLS(s) SHEAF_CAST(const struct sheaf_calls *, SHEAF_CAST(const void *, s))
+#define SHEAF_CALL(s, call)                                                                        \
+	(SHEAF_TSAN ? __atomic_load_n(&SHEAF_CALLS(s)->call, __ATOMIC_RELAXED)                     \
+		    : SHEAF_CALLS(s)->call)
 
 /* Flags that the fast path can ignore. alloc_plain treats them as GFP_KERNEL, so it serves them
  * only if they allow reclaiming. */
@@ -312,11 +328,9 @@ struct sheaf_calls {
  */
 static inline SHEAF_OBJECT void *kmem_cache_alloc(struct kmem_cache *s, gfp_t flags)
 {
-	const struct sheaf_calls *calls = SHEAF_CALLS(s);
-
 	if (__builtin_constant_p(flags) && SHEAF_GFP_IS_KERNEL(flags))
-		return calls->alloc_plain(s);
-	return calls->alloc(s, flags);
+		return SHEAF_CALL(s, alloc_plain)(s);
+	return SHEAF_CALL(s, alloc)(s, flags);
 }
 
 /* Report kmem_cache_free(NULL, object). */
@@ -339,14 +353,14 @@ static inline void kmem_cache_free(struct kmem_cache *s, void *object)
 		__kmem_cache_free_null(object);
 		return;
 	}
-	SHEAF_CALLS(s)->free(s, object);
+	SHEAF_CALL(s, free)(s, object);
 }
 
 /* kmem_cache_alloc() of a zeroed object. If the cache has a ctor, the call reports that and does
  * not clear the object. */
 static inline SHEAF_OBJECT void *kmem_cache_zalloc(struct kmem_cache *s, gfp_t flags)
 {
-	return SHEAF_CALLS(s)->alloc(s, flags | __GFP_ZERO);
+	return SHEAF_CALL(s, alloc)(s, flags | __GFP_ZERO);
 }
 
 /*

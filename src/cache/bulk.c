@@ -142,7 +142,7 @@ SHEAF_PUBLIC int kmem_cache_alloc_bulk(struct kmem_cache *s, gfp_t flags, size_t
 	unsigned int done;
 
 	if (n == 1 && plain) {
-		p[0] = s->calls.alloc(s, flags);
+		p[0] = SHEAF_CALL(s, alloc)(s, flags);
 		return p[0] != NULL;
 	}
 	done = n && n <= INT_MAX ? pop_bulk(s, (unsigned int)n, p) : 0;

@@ -31,7 +31,7 @@ SHEAF_PUBLIC void kfree(const void *block)
 		return;
 	}
 	s = cache_of_slab(owner);
-	s->calls.free(s, (void *)(uintptr_t)block);
+	SHEAF_CALL(s, free)(s, (void *)(uintptr_t)block);
 }
 
 /* The bytes of a block from its beginning; 0 after a report if this is not a block. */

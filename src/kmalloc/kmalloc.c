@@ -326,7 +326,7 @@ void kmalloc_reclaim(void)
 /* A red zone follows the requested bytes. */
 void *kmalloc_checked(struct kmem_cache *s, size_t size, gfp_t flags, int node)
 {
-	void *object = node == NUMA_NO_NODE ? s->calls.alloc(s, flags)
+	void *object = node == NUMA_NO_NODE ? SHEAF_CALL(s, alloc)(s, flags)
 					    : kmem_cache_alloc_node(s, flags, node);
 
 	if (object)
@@ -353,7 +353,7 @@ void *kmalloc_for(size_t size, gfp_t flags, int node, const void *caller)
 	if (cache_is_checked(s))
 		return kmalloc_checked(s, size, flags, node);
 	if (node == NUMA_NO_NODE)
-		return s->calls.alloc(s, flags);
+		return SHEAF_CALL(s, alloc)(s, flags);
 	return kmem_cache_alloc_node(s, flags, node);
 }
 
