@@ -77,10 +77,8 @@ static bool is_heavy(const struct sheaf *sheaf)
 }
 
 /* With the shard's lock held. */
-static struct sheaf *with_room(struct rcu_any *any, struct shard *shard)
+static struct sheaf *with_room(struct shard *shard)
 {
-	if (shard->filled && shard->filled->size == CAPACITY)
-		queue_filled(any, shard);
 	if (!shard->filled) {
 		shard->filled = shard->standby ? shard->standby : new_sheaf();
 		shard->standby = NULL;
@@ -89,6 +87,28 @@ static struct sheaf *with_room(struct rcu_any *any, struct shard *shard)
 	if (!shard->standby)
 		shard->standby = new_sheaf();
 	return shard->filled;
+}
+
+/*
+ * With the shard's lock held. The first object of a sheaf activates the user and needs a batch in
+ * flight. As long as the sheaf is there the user waits, so it stays active and callbacks continue
+ * (G3, G6); when the sheaf is queued, its number needs another batch. Returns true if one is to be
+ * started.
+ */
+static bool store_pointer(struct rcu_any *any, struct shard *shard, void *object, uint32_t units)
+{
+	struct sheaf *sheaf = shard->filled;
+	uint32_t size = sheaf->size;
+
+	sheaf->objects[size] = object;
+	sheaf->units += units;
+	os_store_relaxed(&sheaf->word, size + 1);
+	if (size == 0)
+		grace_activate(&any->user);
+	if (size + 1 < CAPACITY && !is_heavy(sheaf))
+		return size == 0;
+	queue_filled(any, shard);
+	return true;
 }
 
 static bool link_by_head(struct rcu_any *any, void *object, size_t offset)
@@ -105,28 +125,21 @@ bool rcu_any_free(struct grace *grace, void *object, size_t offset)
 	struct shard *shard = &any->shards[os_row() % SHARDS];
 	uint64_t bytes = any->ops->size_of(object);
 	uint32_t units = (uint32_t)((bytes + UNIT - 1) / UNIT);
-	struct sheaf *sheaf;
-	bool done = true, over;
+	bool has_room, start = true, done = true, over;
 
 	/* Counted before another thread can free it and subtract this. */
 	over = grace_retired(grace, (uint64_t)units * UNIT);
 	os_lock(&shard->lock);
-	sheaf = with_room(any, shard);
-	if (sheaf) {
-		sheaf->objects[sheaf->size] = object;
-		sheaf->units += units;
-		os_store_relaxed(&sheaf->word, sheaf->size + 1);
-		if (is_heavy(sheaf))
-			queue_filled(any, shard);
-	}
+	has_room = with_room(shard);
+	if (has_room)
+		start = store_pointer(any, shard, object, units);
 	os_unlock(&shard->lock);
-	if (sheaf) {
-		grace_activate(&any->user);
-	} else {
+	if (!has_room) {
 		grace_reused(grace, (uint64_t)units * UNIT);
 		done = link_by_head(any, object, offset);
 	}
-	grace_start_after(grace, over);
+	if (start || over)
+		grace_start_after(grace, over);
 	return done;
 }
 
