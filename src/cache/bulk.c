@@ -19,6 +19,22 @@
 
 #define BATCH_MAX (1u << 16) /* read before they are freed: half a second-level cache */
 
+#ifdef HAVE_RSEQ
+/* The sections for one object. */
+#define POP_ONE(index)	rseq_pop_##index((char *)s, p)
+#define PUSH_ONE(index) rseq_push_##index((char *)s, p[0])
+
+static inline bool by_rseq(void)
+{
+	return os.backend == OS_BACKEND_RSEQ && !os.counting;
+}
+
+static inline bool is_plain_bulk(gfp_t flags)
+{
+	return !(flags & ~SHEAF_GFP_PLAIN) && !os.watched;
+}
+#endif
+
 /* Returns true if not all went into main: reports may then be pending. */
 static bool free_to(struct kmem_cache *s, size_t n, void **p);
 
@@ -64,25 +80,6 @@ static bool alloc_rest(struct kmem_cache *s, gfp_t flags, unsigned int n, void *
 		free_to(s, done, p);
 	cache_leave();
 	return all;
-}
-
-/* Inline, because for a few objects two more calls cost as much as the section. */
-static inline unsigned int pop_bulk(struct kmem_cache *s, unsigned int n, void **p)
-{
-#ifdef HAVE_RSEQ
-	if (__builtin_expect(os.backend == OS_BACKEND_RSEQ && !os.counting, 1))
-		return rseq_pop_bulk(&s->sheaf.at, p, n);
-#endif
-	return sheaf_pop_bulk(&s->sheaf, p, n);
-}
-
-static inline unsigned int push_bulk(struct kmem_cache *s, unsigned int n, void **p)
-{
-#ifdef HAVE_RSEQ
-	if (__builtin_expect(os.backend == OS_BACKEND_RSEQ && !os.counting, 1))
-		return rseq_push_bulk(&s->sheaf.at, p, n);
-#endif
-	return section_push_bulk(&s->sheaf.at, p, n);
 }
 
 bool cache_alloc_all(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p)
@@ -136,19 +133,38 @@ static OUT_OF_LINE int alloc_bulk_slow(struct kmem_cache *s, gfp_t flags, size_t
 	return (int)n;
 }
 
-SHEAF_PUBLIC int kmem_cache_alloc_bulk(struct kmem_cache *s, gfp_t flags, size_t n, void **p)
+static OUT_OF_LINE int alloc_bulk_called(struct kmem_cache *s, gfp_t flags, size_t n, void **p)
 {
-	bool plain = __builtin_expect(!(flags & ~SHEAF_GFP_PLAIN) && !os.watched, 1);
-	unsigned int done;
+	unsigned int done = n && n <= INT_MAX ? sheaf_pop_bulk(&s->sheaf, p, (unsigned int)n) : 0;
 
-	if (n == 1 && plain) {
-		p[0] = SHEAF_CALL(s, alloc)(s, flags);
-		return p[0] != NULL;
-	}
-	done = n && n <= INT_MAX ? pop_bulk(s, (unsigned int)n, p) : 0;
-	if (__builtin_expect(done == n && plain, 1))
+	return alloc_bulk_slow(s, flags, n, p, done);
+}
+
+#ifdef HAVE_RSEQ
+static OUT_OF_LINE int alloc_many(struct kmem_cache *s, gfp_t flags, size_t n, void **p)
+{
+	unsigned int done = rseq_pop_bulk(&s->sheaf.at, p, (unsigned int)n);
+
+	if (__builtin_expect(done == n && is_plain_bulk(flags), 1))
 		return (int)n;
 	return alloc_bulk_slow(s, flags, n, p, done);
+}
+#endif
+
+/* The section for one object is inline, that for arrays is not: it needs so many registers that to
+ * save them costs as much as the section for one. The same for free. */
+SHEAF_PUBLIC int kmem_cache_alloc_bulk(struct kmem_cache *s, gfp_t flags, size_t n, void **p)
+{
+#ifdef HAVE_RSEQ
+	if (__builtin_expect(by_rseq() && n - 1 < INT_MAX, 1)) {
+		if (n > 1 || !is_plain_bulk(flags))
+			return alloc_many(s, flags, n, p);
+		if (__builtin_expect(RSEQ_BY_INDEX(POP_ONE, ), 1))
+			return 1;
+		return alloc_bulk_slow(s, flags, 1, p, 0);
+	}
+#endif
+	return alloc_bulk_called(s, flags, n, p);
 }
 
 /* True if all of these are on this node, and may enter sheaves unchanged. One test for all: the
@@ -185,7 +201,7 @@ static bool free_to(struct kmem_cache *s, size_t n, void **p)
 
 	while (n) {
 		unsigned int batch = n < BATCH_MAX ? (unsigned int)n : BATCH_MAX;
-		unsigned int done = push_bulk(s, batch, p);
+		unsigned int done = section_push_bulk(&s->sheaf.at, p, batch);
 
 		if (done < batch) {
 			free_rest(s, p + done, batch - done);
@@ -281,27 +297,32 @@ static OUT_OF_LINE void free_bulk_slow(struct kmem_cache *s, size_t n, void **p)
 		cache_leave();
 }
 
+#ifdef HAVE_RSEQ
 static OUT_OF_LINE void free_bulk_rest(struct kmem_cache *s, void **p, unsigned int n)
 {
 	free_rest(s, p, n);
 	cache_leave();
 }
 
-static OUT_OF_LINE void free_one(struct kmem_cache *s, void *object)
+static OUT_OF_LINE void free_many(struct kmem_cache *s, size_t n, void **p)
 {
-	if (!section_push(&s->sheaf.at, object))
-		free_bulk_rest(s, &object, 1);
+	unsigned int done = rseq_push_bulk(&s->sheaf.at, p, (unsigned int)n);
+
+	if (__builtin_expect(done < n, 0))
+		free_bulk_rest(s, p + done, (unsigned int)n - done);
 }
+#endif
 
 SHEAF_PUBLIC void kmem_cache_free_bulk(struct kmem_cache *s, size_t n, void **p)
 {
-	unsigned int done;
-
-	if (__builtin_expect(!s || os.watched || n > BATCH_MAX, 0))
-		return free_bulk_slow(s, n, p);
-	if (n <= 1)
-		return n ? free_one(s, p[0]) : (void)0;
-	done = push_bulk(s, (unsigned int)n, p);
-	if (__builtin_expect(done < n, 0))
-		free_bulk_rest(s, p + done, (unsigned int)n - done);
+#ifdef HAVE_RSEQ
+	if (__builtin_expect(s && !os.watched && by_rseq() && n - 1 < BATCH_MAX, 1)) {
+		if (n > 1)
+			free_many(s, n, p);
+		else if (__builtin_expect(!RSEQ_BY_INDEX(PUSH_ONE, ), 0))
+			free_bulk_rest(s, p, 1);
+		return;
+	}
+#endif
+	free_bulk_slow(s, n, p);
 }
