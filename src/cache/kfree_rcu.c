@@ -145,13 +145,8 @@ static COLD void retire_slow(struct kmem_cache *s, void *object, size_t offset)
 	errno = saved;
 }
 
-/* Push into this CPU's rcu_free sheaf. A cache's address is also its handle. */
-static inline __attribute__((always_inline)) bool push_retired(struct kmem_cache *s, void *object)
+static bool push_called(struct kmem_cache *s, void *object)
 {
-#ifdef HAVE_RSEQ
-	if (__builtin_expect(os.rcu_by_rseq, 1))
-		return rseq_push_rcu((char *)s, object);
-#endif
 	if (__builtin_expect(os.watched, 0)) {
 		tsan_given(object);
 		/* The slow path checks the object first, and then pushes it. */
@@ -161,10 +156,39 @@ static inline __attribute__((always_inline)) bool push_retired(struct kmem_cache
 	return section_push_rcu(&s->sheaf.at, object);
 }
 
+static __attribute__((noinline)) void retire_called(struct kmem_cache *s, void *object,
+						    size_t offset)
+{
+	if (__builtin_expect(!push_called(s, object), 0))
+		retire_slow(s, object, offset);
+}
+
+/* Push into this CPU's rcu_free sheaf. A cache's address is also its handle. */
+static inline __attribute__((always_inline)) bool push_retired(struct kmem_cache *s, void *object)
+{
+#ifdef HAVE_RSEQ
+	if (__builtin_expect(os.rcu_by_rseq, 1))
+		return rseq_push_rcu((char *)s, object);
+#endif
+	return push_called(s, object);
+}
+
+/* The same, or the slow path. Each call is the last thing that the function does, so that no
+ * registers are saved around the section. */
+static inline __attribute__((always_inline)) void retire_fast(struct kmem_cache *s, void *object,
+							      size_t offset)
+{
+#ifdef HAVE_RSEQ
+	if (__builtin_expect(!os.rcu_by_rseq, 0))
+#endif
+		return retire_called(s, object, offset);
+	if (__builtin_expect(!push_retired(s, object), 0))
+		retire_slow(s, object, offset);
+}
+
 SHEAF_PUBLIC FAST void kmem_cache_free_rcu(struct kmem_cache *s, void *object)
 {
-	if (__builtin_expect(!push_retired(s, object), 0))
-		retire_slow(s, object, RCU_NO_HEAD);
+	retire_fast(s, object, RCU_NO_HEAD);
 }
 
 SHEAF_PUBLIC void kmem_cache_free_bulk_rcu(struct kmem_cache *s, size_t n, void **p)
@@ -226,8 +250,8 @@ SHEAF_PUBLIC FAST void __kvfree_rcu(const void *pointer, size_t offset)
 
 	if (__builtin_expect(!s, 0))
 		retire_other(object, offset);
-	else if (__builtin_expect(!push_retired(s, object), 0))
-		retire_slow(s, object, offset);
+	else
+		retire_fast(s, object, offset);
 }
 
 static void retire_or_wait(struct grace *grace, struct kmem_cache *s, void *object)
