@@ -107,6 +107,18 @@ bool section_replace_rcu(struct section_slots *s, struct sheaf *sheaf, struct sh
 	return SECTION(rseq_replace_rcu(s, sheaf, old), c_replace_rcu(s, sheaf, old));
 }
 
+bool section_push_remote(struct section_slots *s, unsigned int node, void *object)
+{
+	return SECTION(rseq_push_remote(s, node, object), c_push_remote(s, node, object));
+}
+
+bool section_replace_remote(struct section_slots *s, unsigned int node, struct sheaf *sheaf,
+			    struct sheaf **old)
+{
+	return SECTION(rseq_replace_remote(s, node, sheaf, old),
+		       c_replace_remote(s, node, sheaf, old));
+}
+
 bool section_stock(struct section_slots *s, unsigned int cell, uint64_t key, uint64_t add)
 {
 	return SECTION(rseq_stock(s, cell, key, add), c_stock(s, cell, key, add));

@@ -15,7 +15,9 @@
  *   +------------------------------+
  *
  * Other CPUs read and write the first three lines: they are the barn's shard of the CPU with that
- * number, whichever row the CPU uses (src/percpu/barn.h). The words that every operation touches
+ * number, whichever row the CPU uses (src/percpu/barn.h). If there are several nodes, the third one
+ * belongs to the row instead: each of its words is a sheaf that collects objects of another node,
+ * or NULL (src/percpu/remote.h). The words that every operation touches
  * are in a separate line at the end: at the beginning of the slot, their low 12 address bits would
  * equal those of the cache's handle and of sheaves, which first-level caches and store forwarding
  * treat as a conflict (measured: one process in five ran at half speed).
@@ -31,12 +33,14 @@
  *  S1. main and rcu_free are never NULL; a slot without a sheaf holds the bootstrap sheaf (size 0,
  *      capacity 0), which is empty for a pop and full for a push.
  *  S2. A section commits with one store: pop and push store sheaf->size, swap stores slot->main,
- *      replace stores slot->pair or slot->rcu_free. Every state between two sections is valid.
+ *      replace stores slot->pair, slot->rcu_free or a remote sheaf's cell. Every state between
+ *      two sections is valid.
  *  S3. Sections load and store size with one width: 32 bits, or the whole word where events are
  *      counted.
  *  S4. Only a section on the slot's own CPU (on the trylock backend, a thread that holds the slot's
- *      lock) writes main, pair or rcu_free; or a drain (src/percpu/drain.c), while the cache's stop
- *      word for them is set and after a barrier. Pop and push do not test stop.
+ *      lock) writes main, pair, rcu_free or remote sheaves' cells; or a drain
+ *      (src/percpu/drain.c), while the cache's stop word for them is set and after a barrier. Pop
+ *      and push do not test stop.
  *  S5. No section puts a sheaf into a slot whose home_size is 0, or locks it. So drains and forks
  *      need not look at slots that no thread has opened (src/percpu/rows.h, W2).
  *
@@ -57,6 +61,7 @@
 #define ROW_SHIFT	   16 /* bytes of a CPU's row of slots */
 #define SLOTS_PER_ROW	   (1u << (ROW_SHIFT - SLOT_SHIFT))
 #define SLOT_CELLS	   23
+#define SLOT_REMOTE	   8 /* of the cells, if there are several nodes: see below */
 #define SHEAF_HEADER	   32
 #define SECTION_STOCK_BITS 16 /* see section_stock() */
 
@@ -77,7 +82,8 @@ struct sheaf {
 		const void *lent_by; /* a user owns it; its cache's handle: src/percpu/prefill.h */
 	};
 	union {
-		/* The CPU whose frees filled it, plus one; 0: a refill did. */
+		/* The CPU whose frees filled it, plus one; 0: a refill did. In a remote
+		 * sheaf's cell: the node of its objects, plus one. */
 		uint32_t filled_by;
 		uint64_t number;     /* while it waits for a grace period */
 		uint64_t taken_from; /* while a drain owns it: see src/percpu/drain.c */
@@ -122,6 +128,10 @@ struct slot {
 };
 
 _Static_assert(sizeof(struct slot) == 1u << SLOT_SHIFT, "rows are arrays of slots");
+_Static_assert((offsetof(struct slot, cells) + (SLOT_CELLS - SLOT_REMOTE) * sizeof(uintptr_t)) %
+			       64 ==
+		       0,
+	       "other CPUs, which search shards, do not read the line of remote sheaves");
 
 /*
  * Offsets in the text of linux/section_*.h, relative to main. Change them here and there together.
@@ -133,6 +143,7 @@ _Static_assert(offsetof(struct slot, main) == 192 && SLOT_AT(pair, 8) && SLOT_AT
 	       "sections know where the words of a slot are");
 _Static_assert(offsetof(struct sheaf, word) == 0 && offsetof(struct sheaf, size) == 0 &&
 		       offsetof(struct sheaf, capacity) == 8 &&
+		       offsetof(struct sheaf, filled_by) == 24 &&
 		       offsetof(struct sheaf, objects) == 32 && SHEAF_HEADER == 32,
 	       "sections know where the words of a sheaf are");
 _Static_assert(SHEAF_DUE == 32767 && SHEAF_STEP + SHEAF_POP - 1 == UINT64_C(562949953429503),
@@ -150,6 +161,12 @@ struct section_slots {
 static inline struct slot *slot_of_row(char *handle, unsigned int row)
 {
 	return (struct slot *)(handle + ((size_t)(row + 1) << ROW_SHIFT));
+}
+
+/* Nodes whose numbers are equal modulo SLOT_REMOTE take turns. */
+static inline unsigned int slot_remote_cell(unsigned int node)
+{
+	return SLOT_CELLS - SLOT_REMOTE + node % SLOT_REMOTE;
 }
 
 /* The slot in nobody's row. It has no shard: src/percpu/rows.h says what is in its cells. */
@@ -194,6 +211,15 @@ bool section_push_rcu(struct section_slots *s, void *object);
  * the caller. */
 bool section_replace_rcu(struct section_slots *s, struct sheaf *sheaf, struct sheaf **old);
 
+/*
+ * Put an object of this node into the remote sheaf that collects its objects. Fails if it is full,
+ * or if the cell has no sheaf, or one for another node.
+ */
+bool section_push_remote(struct section_slots *s, unsigned int node, void *object);
+/* Make `sheaf` (or NULL) the remote sheaf in the cell of this node; *old is the previous one, now
+ * owned by the caller. Fails if the slot is closed. */
+bool section_replace_remote(struct section_slots *s, unsigned int node, struct sheaf *sheaf,
+			    struct sheaf **old);
 /*
  * Slots of a handle without a cache: their cells are words of a key in the upper bits and a number
  * below 1 << SECTION_STOCK_BITS (group/stock.h). Add to the number, if the word has this key, and

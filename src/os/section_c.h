@@ -356,6 +356,47 @@ C_SECTION bool c_replace_rcu(struct section_slots *s, struct sheaf *sheaf, struc
 	return done;
 }
 
+C_SECTION bool c_push_remote(struct section_slots *s, unsigned int node, void *object)
+{
+	struct slot *slot = c_section_begin(s->handle);
+	bool done = false;
+
+	if (!slot)
+		return false;
+	struct sheaf *sheaf = (struct sheaf *)os_load_relaxed(&slot->cells[slot_remote_cell(node)]);
+
+	if (sheaf && c_section_live() && os_load_relaxed(&sheaf->filled_by) == node + 1) {
+		uint32_t size = c_size(sheaf);
+
+		if (size < sheaf->capacity && c_section_live()) {
+			c_section_store(&sheaf->objects[size], object);
+			done = c_section_commit(&sheaf->size, size + 1);
+		}
+	}
+	c_section_end(slot);
+	return done;
+}
+
+C_SECTION bool c_replace_remote(struct section_slots *s, unsigned int node, struct sheaf *sheaf,
+				struct sheaf **old)
+{
+	struct slot *slot = c_section_begin(s->handle);
+	bool done = false, open;
+
+	if (!slot)
+		return false;
+	open = c_is_open(slot);
+	c_section_see_stop();
+	uintptr_t *cell = &slot->cells[slot_remote_cell(node)], was = os_load_relaxed(cell);
+
+	if (open && !os_load_relaxed(&s->stop) && c_section_commit(cell, (uintptr_t)sheaf)) {
+		*old = (struct sheaf *)was;
+		done = true;
+	}
+	c_section_end(slot);
+	return done;
+}
+
 /* The words of a closed slot are 0, which no key matches. */
 C_SECTION bool c_stock(struct section_slots *s, unsigned int cell, uint64_t key, uint64_t add)
 {

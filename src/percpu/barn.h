@@ -2,8 +2,8 @@
 /*
  * The barn: storage for whole sheaves. See sheaf.h for its cells and its order.
  *
- * Each CPU has a shard: 23 cells in the row of slots that has the CPU's number; where there are
- * several nodes, the last 8 of these are for objects of other nodes (remote.h). A node has
+ * Each CPU has a shard: 23 cells in the row of slots that has the CPU's number; 15 where there are
+ * several nodes, because the others are for objects of other nodes (remote.h). A node has
  * blocks of 63 cells, allocated when they are needed. A full sheaf is put into this CPU's shard,
  * the blocks (a part of them that this CPU prefers, then the others), or the shard of another
  * CPU of the node, in that order; an empty one into the first or second of these. A search looks
@@ -64,8 +64,6 @@
 #define BARN_PARTS	7
 #define BARN_PART_CELLS (BARN_BLOCK_CELLS / BARN_PARTS)
 
-#define BARN_REMOTE_CELLS 8 /* of a slot, if there are several nodes: see remote.h */
-
 /* The low bits of a cell; sheaves are aligned to 64 bytes. */
 #define BARN_FULL    ((uintptr_t)1)
 #define BARN_TRANSIT ((uintptr_t)2)
@@ -113,7 +111,7 @@ static inline unsigned int barn_next_used(const struct barn *barn, unsigned int 
 
 static inline unsigned int barn_shard_cells(void)
 {
-	return os.nr_nodes > 1 ? SLOT_CELLS - BARN_REMOTE_CELLS : SLOT_CELLS;
+	return os.nr_nodes > 1 ? SLOT_CELLS - SLOT_REMOTE : SLOT_CELLS;
 }
 
 static inline struct sheaf *barn_sheaf(uintptr_t cell)

@@ -16,7 +16,7 @@ static void for_each_of_node(struct sheaf_cache *cache, unsigned int node,
 		return;
 	for (; (place = barn_next_used(barn, place, end)) < end; place++)
 		visit(data, slot_of_row(cache->at.handle, os_cpu_at(node, place))->cells,
-		      SLOT_CELLS);
+		      barn_shard_cells());
 	for (unsigned int i = 0; i < BARN_BLOCKS; i++) {
 		struct barn_block *block = os_load_acquire(&barn->blocks[i]);
 

@@ -34,6 +34,7 @@
 #include "percpu/barn.h"
 #include "percpu/harvest.h"
 #include "percpu/in_hand.h"
+#include "percpu/remote.h"
 #include "percpu/rows.h"
 #include "percpu/sheaf.h"
 #include "percpu/stat.h"
@@ -50,21 +51,32 @@ struct aim {
 	size_t stop; /* the stop word that concerns it: its offset in the cache */
 };
 
-#define TAKEN_SPARE 1u /* in taken_from, with the row */
+/* In taken_from, with the row: from where in its slot. */
+enum taken_place {
+	TAKEN_MAIN,
+	TAKEN_SPARE,
+	TAKEN_REMOTE, /* and the number of its cell */
+	TAKEN_PLACES = TAKEN_REMOTE + SLOT_REMOTE
+};
 
 static void push_drained(struct sheaf **list, struct sheaf *sheaf, unsigned int row,
-			 unsigned int spare)
+			 unsigned int place)
 {
 	if (!sheaf || sheaf == &sheaf_bootstrap)
 		return;
-	sheaf->taken_from = row * 2 + spare;
+	sheaf->taken_from = (uint64_t)row * TAKEN_PLACES + place;
 	sheaf->next = *list;
 	*list = sheaf;
 }
 
 static unsigned int row_of(const struct sheaf *taken)
 {
-	return (unsigned int)(taken->taken_from / 2);
+	return (unsigned int)(taken->taken_from / TAKEN_PLACES);
+}
+
+static unsigned int place_in_slot(const struct sheaf *taken)
+{
+	return (unsigned int)(taken->taken_from % TAKEN_PLACES);
 }
 
 static struct sheaf *spare_of(const struct slot *slot)
@@ -87,28 +99,46 @@ static void exchange(struct slot *slot, struct sheaf *m, struct sheaf *spare)
 	os_store_release(&slot->pair, (uintptr_t)m ^ (uintptr_t)spare);
 }
 
-/* Take the slot's two sheaves and leave the bootstrap sheaf. */
+static void take_remote(struct slot *slot, unsigned int row, struct sheaf **list)
+{
+	for (unsigned int i = 0; i < slot_remotes(); i++) {
+		struct sheaf *sheaf = slot_remote(slot, i);
+
+		if (!sheaf)
+			continue;
+		os_store_release(&slot->cells[slot_remote_cell(i)], 0);
+		push_drained(list, sheaf, row, TAKEN_REMOTE + i);
+	}
+}
+
+/* Take the slot's two sheaves and leave the bootstrap sheaf; take those for other nodes. */
 static void take_slot(struct slot *slot, unsigned int row, struct sheaf **list)
 {
 	struct sheaf *m = os_load_relaxed(&slot->main), *spare = spare_of(slot);
 
+	take_remote(slot, row, list);
 	if (m == &sheaf_bootstrap && !spare)
 		return;
 	exchange(slot, &sheaf_bootstrap, NULL);
-	push_drained(list, m, row, 0);
+	push_drained(list, m, row, TAKEN_MAIN);
 	push_drained(list, spare, row, TAKEN_SPARE);
 }
 
 static void put_back_slot(struct slot *slot, struct sheaf *sheaf)
 {
-	bool spare = sheaf->taken_from & TAKEN_SPARE;
+	unsigned int place = place_in_slot(sheaf);
 
 	/* Set by a refill: the CPU that filled it is forgotten. */
 	sheaf->taken_from = 0;
-	if (spare)
+	if (place >= TAKEN_REMOTE) {
+		sheaf->filled_by = page_node(sheaf->objects[0]) + 1;
+		os_store_release(&slot->cells[slot_remote_cell(place - TAKEN_REMOTE)],
+				 (uintptr_t)sheaf);
+	} else if (place == TAKEN_SPARE) {
 		exchange(slot, os_load_relaxed(&slot->main), sheaf);
-	else
+	} else {
 		exchange(slot, sheaf, spare_of(slot));
+	}
 }
 
 static const struct aim objects = {take_slot, put_back_slot, offsetof(struct sheaf_cache, at.stop)};
@@ -120,7 +150,7 @@ static void take_rcu_free(struct slot *slot, unsigned int row, struct sheaf **li
 	if (sheaf == &sheaf_bootstrap)
 		return;
 	os_store_release(&slot->rcu_free, &sheaf_bootstrap);
-	push_drained(list, sheaf, row, 0);
+	push_drained(list, sheaf, row, TAKEN_MAIN);
 }
 
 static void put_back_rcu_free(struct slot *slot, struct sheaf *sheaf)
@@ -143,7 +173,7 @@ static void take_locked(const struct aim *aim, struct slot *slot, unsigned int r
 	/* A slot that was never used is not written: its page may be shared with other CPUs. */
 	if (!os_load_acquire(&slot->lock) && os_load_relaxed(&slot->main) == &sheaf_bootstrap &&
 	    os_load_relaxed(&slot->pair) == (uintptr_t)&sheaf_bootstrap &&
-	    os_load_relaxed(&slot->rcu_free) == &sheaf_bootstrap)
+	    os_load_relaxed(&slot->rcu_free) == &sheaf_bootstrap && !slot_has_remote(slot))
 		return;
 	while (os_exchange(&slot->lock, 1)) {
 		if (!wait)
@@ -233,6 +263,15 @@ static void drain_here(struct sheaf_cache *cache)
 			slab_give(&cache->slab, objects, n, "kmem_cache_shrink");
 		}
 	} while (section_swap_empty(&cache->at));
+	for (unsigned int i = 0; i < slot_remotes(); i++) {
+		struct sheaf *sheaf = NULL;
+
+		if (!section_replace_remote(&cache->at, i, NULL, &sheaf) || !sheaf)
+			continue;
+		sheaf_remote_taken(sheaf);
+		sheaf_flush(cache, sheaf, "kmem_cache_shrink");
+		sheaf_release(cache, sheaf);
+	}
 }
 
 /* Return when every sheaf that was in hand at the time of the call has been handed over. Sleeps. */
@@ -259,13 +298,16 @@ static void flush_list(struct sheaf_cache *cache, struct sheaf *list)
 	}
 }
 
-/* The counts that their slots show will shortly be in the sums. */
+/* The counts that their slots show will shortly be in the sums; those of remote sheaves are. */
 static void flush_taken(struct drain *drain)
 {
-	const struct sheaf *taken = drain->taken;
+	struct sheaf *taken = drain->taken;
 
-	for (; os.counting && taken; taken = taken->next)
+	for (; os.counting && taken; taken = taken->next) {
+		if (place_in_slot(taken) >= TAKEN_REMOTE)
+			sheaf_remote_taken(taken);
 		view_clear(slot_of_row(drain->cache->at.handle, row_of(taken)));
+	}
 	flush_list(drain->cache, drain->taken);
 }
 
@@ -418,6 +460,12 @@ void sheaf_for_each(struct sheaf_cache *cache, void (*visit)(void *data, struct 
 			visit(data, spare);
 		if (slot->rcu_free != &sheaf_bootstrap)
 			visit(data, slot->rcu_free);
+		for (unsigned int i = 0; i < slot_remotes(); i++) {
+			struct sheaf *remote = slot_remote(slot, i);
+
+			if (remote)
+				visit(data, remote);
+		}
 	}
 	barn_for_each_cells(cache, visit_cells, &visitor);
 	sheaf_for_each_retired(cache, visit_queued, &visitor);

@@ -10,6 +10,7 @@
 #include "percpu/cells.h"
 #include "percpu/drain.h"
 #include "percpu/in_hand.h"
+#include "percpu/remote.h"
 #include "percpu/rows.h"
 #include "percpu/stat.h"
 
@@ -51,7 +52,8 @@ bool idle_find(struct idle_rows *rows, uint32_t now)
 static bool slot_is_empty(const struct slot *slot)
 {
 	return os_load_relaxed(&slot->main) == &sheaf_bootstrap &&
-	       os_load_relaxed(&slot->pair) == (uintptr_t)&sheaf_bootstrap;
+	       os_load_relaxed(&slot->pair) == (uintptr_t)&sheaf_bootstrap &&
+	       !slot_has_remote(slot);
 }
 
 static bool has_sheaves(const struct sheaf_cache *cache, unsigned int row)
@@ -111,7 +113,7 @@ static unsigned int empty_shard(struct sheaf_cache *cache, unsigned int cpu)
 	if (!barn || barn_next_used(barn, place, place + 1) != place)
 		return 0;
 	slot = slot_of_row(cache->at.handle, cpu);
-	for (unsigned int i = 0; i < SLOT_CELLS; i++) {
+	for (unsigned int i = 0; i < barn_shard_cells(); i++) {
 		uintptr_t cell = os_load_relaxed(&slot->cells[i]);
 
 		if (cell && !(cell & BARN_TRANSIT))
@@ -196,6 +198,12 @@ uint64_t idle_print(struct sheaf_cache *cache)
 		print = mixed(print, (uintptr_t)m);
 		print = mixed(print, os_load_relaxed(&slot->pair));
 		print = mixed(print, os_load_relaxed(&m->word)) | 1;
+		for (unsigned int i = 0; i < slot_remotes(); i++) {
+			const struct sheaf *remote = slot_remote(slot, i);
+
+			if (remote)
+				print = mixed(print, os_load_relaxed(&remote->word)) | 1;
+		}
 	}
 	return print;
 }

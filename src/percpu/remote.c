@@ -6,57 +6,13 @@
 #include "os/machine.h"
 #include "percpu/barn.h"
 #include "percpu/budget.h"
-#include "percpu/cells.h"
 #include "percpu/idle.h"
 #include "percpu/in_hand.h"
 #include "percpu/nolock.h"
+#include "percpu/rows.h"
 #include "percpu/stat.h"
 
 #define CALL "kmem_cache_free"
-
-_Static_assert((offsetof(struct slot, cells) +
-		(SLOT_CELLS - BARN_REMOTE_CELLS) * sizeof(uintptr_t)) %
-			       64 ==
-		       0,
-	       "searches of the shard do not read the line of these cells");
-
-static uintptr_t *cell_for(struct sheaf_cache *cache, unsigned int cpu, unsigned int node)
-{
-	struct slot *slot = slot_of_row(cache->at.handle, cpu);
-
-	return &slot->cells[SLOT_CELLS - BARN_REMOTE_CELLS + node % BARN_REMOTE_CELLS];
-}
-
-/* Put the cell in transit. Returns false if another thread has, or if a drain has begun. */
-static bool begin(struct sheaf_cache *cache, unsigned int cpu, uintptr_t *at, struct sheaf **sheaf)
-{
-	uintptr_t cell = os_load_relaxed(at);
-
-	/* Drains look only at shards in use. */
-	if (!cell && !barn_use(cache, cpu))
-		return false;
-	*sheaf = barn_sheaf(cell);
-	if ((cell & BARN_TRANSIT) || !os_cmpxchg(at, &cell, cell | barn_transit(cache)))
-		return false;
-	if (!in_hand_sees_drain(cache))
-		return true;
-	os_store_release(at, cell);
-	return false;
-}
-
-/* Returns a sheaf with room for objects of this node: this one, or NULL, is in their cell. */
-static struct sheaf *sheaf_for_node(struct sheaf_cache *cache, struct sheaf *sheaf,
-				    unsigned int node)
-{
-	if (!sheaf)
-		return sheaf_new(cache);
-	if (sheaf->size && page_node(sheaf->objects[0]) != node)
-		sheaf_flush(cache, sheaf, CALL);
-	if (sheaf_fits(cache, sheaf))
-		return sheaf;
-	sheaf_hand_over(cache, sheaf, CALL);
-	return sheaf_new(cache);
-}
 
 /* Hand a full sheaf over to the node of its objects. Returns an empty one in its place, or NULL. */
 static struct sheaf *send_home(struct sheaf_cache *cache, struct sheaf *full, unsigned int node)
@@ -85,36 +41,93 @@ static struct sheaf *send_home(struct sheaf_cache *cache, struct sheaf *full, un
 	return full;
 }
 
-static struct sheaf *send_checked(struct sheaf_cache *cache, struct sheaf *full, unsigned int cpu,
-				  unsigned int node)
+static struct sheaf *send_checked(struct sheaf_cache *cache, struct sheaf *full, unsigned int node)
 {
 	idle_not_here();
 	sheaf_check_newest(cache, full, CALL);
 	if (full->size < full->capacity)
 		return full;
-	full->filled_by = cpu + 1;
+	full->filled_by = os_cpu() + 1;
 	return send_home(cache, full, node);
+}
+
+void sheaf_remote_taken(struct sheaf *sheaf)
+{
+	sheaf_set_size(sheaf, sheaf->size);
+}
+
+/* Not full, or of no use here: its objects go to their slabs. */
+static void give_back_remote(struct sheaf_cache *cache, struct sheaf *sheaf)
+{
+	if (sheaf && sheaf->size)
+		sheaf_flush(cache, sheaf, CALL);
+	sheaf_hand_over(cache, sheaf, CALL);
+}
+
+/* Returns a sheaf with room for objects of this node, made from the one that was collected, or
+ * NULL. */
+static struct sheaf *sheaf_for_node(struct sheaf_cache *cache, struct sheaf *sheaf,
+				    unsigned int node)
+{
+	unsigned int of = sheaf ? sheaf->filled_by - 1 : node;
+
+	if (sheaf && sheaf->size == sheaf->capacity)
+		sheaf = send_checked(cache, sheaf, of);
+	if (sheaf && sheaf->size && of != node)
+		sheaf_flush(cache, sheaf, CALL);
+	if (sheaf && sheaf->size < sheaf->capacity && sheaf_fits(cache, sheaf))
+		return sheaf;
+	give_back_remote(cache, sheaf);
+	return sheaf_new(cache);
+}
+
+/* Put the sheaf into the cell, with the object. */
+static void install_remote(struct sheaf_cache *cache, struct sheaf *sheaf, unsigned int node,
+			   void *object)
+{
+	struct sheaf *old = sheaf;
+
+	stat_add(&cache->slab, STAT_free_fastpath, 1);
+	sheaf->objects[sheaf->size] = object;
+	sheaf_set_size(sheaf, sheaf->size + 1);
+	sheaf->filled_by = node + 1;
+	if (section_replace_remote(&cache->at, node, sheaf, &old) && old)
+		sheaf_remote_taken(old);
+	/* Another thread was here meanwhile, or a drain has begun. */
+	give_back_remote(cache, old);
+}
+
+/* The sheaf is full, or missing. Returns false if the object must go to its slab. */
+static bool replace_remote(struct sheaf_cache *cache, void *object, unsigned int node)
+{
+	struct sheaf *sheaf = NULL;
+	uint32_t *in_hand;
+	bool done;
+
+	if (os_load_relaxed(&cache->at.stop) || !os_registered() ||
+	    !rows_open_here(cache->at.handle))
+		return false;
+	in_hand = in_hand_begin(cache);
+	done = section_replace_remote(&cache->at, node, NULL, &sheaf);
+	if (done) {
+		if (sheaf)
+			sheaf_remote_taken(sheaf);
+		sheaf = sheaf_for_node(cache, sheaf, node);
+		done = sheaf != NULL;
+	}
+	if (done)
+		install_remote(cache, sheaf, node, object);
+	in_hand_end(in_hand);
+	return done;
 }
 
 bool sheaf_free_remote(struct sheaf_cache *cache, void *object)
 {
-	unsigned int node = page_node(object), cpu = os_cpu();
-	uintptr_t *at = cell_for(cache, cpu, node);
-	struct sheaf *sheaf;
-	bool done;
+	unsigned int node = page_node(object);
 
 	sheaf_give_deferred(cache);
-	if (!begin(cache, cpu, at, &sheaf))
-		return false;
-	sheaf = sheaf_for_node(cache, sheaf, node);
-	done = sheaf != NULL;
-	if (done) {
-		stat_add(&cache->slab, STAT_free_fastpath, 1);
-		sheaf->objects[sheaf->size] = object;
-		sheaf_set_size(sheaf, sheaf->size + 1);
-		if (sheaf->size == sheaf->capacity)
-			sheaf = send_checked(cache, sheaf, cpu, node);
-	}
-	os_store_release(at, (uintptr_t)sheaf);
-	return done;
+	if (!section_push_remote(&cache->at, node, object))
+		return replace_remote(cache, object, node);
+	stat_add(&cache->slab, STAT_free_fastpath, 1);
+	return true;
 }

@@ -15,7 +15,8 @@
  * array from below, empty ones from above.
  *
  * Invariants
- *  H1. A sheaf is in one slot (as main or spare), in one cell, or in one thread's hands.
+ *  H1. A sheaf is in one slot (as main, spare, or for another node), in one cell, or in one
+ *      thread's hands.
  *  H2. Objects in sheaves belong to this cache and are free; their slabs count them as in use.
  *  H3. A thread that has a sheaf with free objects in hand shows it, so that a drain can wait for
  *      it: by a cell in transit, or by the in-hand count if there is no cell. Both carry the phase.

@@ -25,6 +25,7 @@
 #include "percpu/barn.h"
 #include "percpu/budget.h"
 #include "percpu/harvest.h"
+#include "percpu/remote.h"
 #include "percpu/rows.h"
 #include "rcu/rcu_free.h"
 #include "stats/slabs.h"
@@ -45,6 +46,19 @@ static void read_sheaf(struct kmem_cache_stats *out, uint64_t word, uint32_t bas
 		return;
 	out->alloc_fastpath += traffic.pops;
 	out->free_fastpath += traffic.pushes;
+}
+
+/* In sheaves for other nodes; their counts are in the sums. */
+static uint64_t objects_remote(const struct slot *slot)
+{
+	uint64_t n = 0;
+
+	for (unsigned int i = 0; i < slot_remotes(); i++) {
+		const struct sheaf *sheaf = slot_remote(slot, i);
+
+		n += sheaf ? objects_of(os_load_relaxed(&sheaf->word)) : 0;
+	}
+	return n;
 }
 
 static void read_cells(void *data, uintptr_t *cells, unsigned int n)
@@ -80,6 +94,7 @@ static void read_sheaves(struct sheaf_cache *cache, struct kmem_cache_stats *out
 		read_sheaf(out, view.spare, view.spare_base);
 		out->rcu_pending_objects +=
 			objects_of(os_load_relaxed(&os_load_acquire(&slot->rcu_free)->word));
+		out->objects_in_sheaves += objects_remote(slot);
 	}
 	barn_for_each_cells(cache, read_cells, out);
 	sheaf_rcu_count(cache, &waiting, &passed);

@@ -27,6 +27,10 @@ static const uint64_t stock_words[WALK_CAPACITY + 1] = {KEY, KEY + 100,	  0,
 static const uint64_t stock_adds[WALK_CAPACITY + 1] = {0, -(uint64_t)100, 100, -(uint64_t)1,
 						       1, 65535};
 
+/* A remote sheaf of a node, and another node that uses the same cell. */
+#define NODE	   2u
+#define OTHER_NODE (NODE + SLOT_REMOTE)
+
 struct walk_scene *scene;
 static struct section_slots *at;
 static struct sheaf *sheaves[WALK_SHEAVES], *bootstrap;
@@ -88,6 +92,8 @@ void scene_set(void)
 	slot->rcu_free = scene->bootstrap ? bootstrap : sheaves[3];
 	slot->home = scene->closed ? NOWHERE : HOME;
 	slot->home_size = scene->closed ? 0 : 0x100000;
+	slot->cells[slot_remote_cell(NODE)] = scene->bootstrap ? 0 : (uintptr_t)sheaves[3];
+	sheaves[3]->filled_by = (scene->n % 2 ? OTHER_NODE : NODE) + 1;
 	slot->cells[CELL] = stock_words[scene->main_size];
 	/* Only one of the two concerns a section. */
 	at->stop = scene->call == WALK_REPLACE_RCU ? !scene->stop : scene->stop;
@@ -103,6 +109,7 @@ void scene_view(struct walk_view *view)
 	view->main = slot->main;
 	view->stock = slot->cells[CELL];
 	view->rcu_free = slot->rcu_free;
+	view->remote = (struct sheaf *)slot->cells[slot_remote_cell(NODE)];
 	view->spare = (struct sheaf *)(slot->pair ^ (uintptr_t)slot->main);
 	for (int i = 0; i < WALK_SHEAVES; i++) {
 		view->word[i] = sheaves[i]->word;
@@ -137,6 +144,7 @@ static unsigned int nr_outputs(const struct walk_result *r)
 	case WALK_REPLACE_NONE:
 	case WALK_REPLACE_RCU:
 	case WALK_STOCK_SWAP:
+	case WALK_REPLACE_REMOTE:
 		return 1; /* untouched if it failed */
 	default:
 		return 0;
@@ -166,7 +174,7 @@ static uint64_t run_on_cache(void)
 }
 
 #define RUN(pop, pop_sampled, arm, push, pop_bulk, push_bulk, swap_empty, swap_full, put_spare,    \
-	    replace, push_rcu, replace_rcu, stock, stock_swap)                                     \
+	    replace, push_rcu, replace_rcu, stock, stock_swap, push_remote, replace_remote)        \
 	do {                                                                                       \
 		struct walk_result r = {0, {NULL}};                                                \
 		void *objects[WALK_CAPACITY];                                                      \
@@ -223,6 +231,13 @@ static uint64_t run_on_cache(void)
 		case WALK_REPLACE_RCU:                                                             \
 			r.done = replace_rcu(at, in_hand(), (struct sheaf **)&r.out[0]);           \
 			break;                                                                     \
+		case WALK_PUSH_REMOTE:                                                             \
+			r.done = push_remote(at, NODE, objects[0]);                                \
+			break;                                                                     \
+		case WALK_REPLACE_REMOTE:                                                          \
+			r.done = replace_remote(at, NODE, scene->n % 2 ? NULL : in_hand(),         \
+						(struct sheaf **)&r.out[0]);                       \
+			break;                                                                     \
 		default:                                                                           \
 			r.done = run_on_cache();                                                   \
 		}                                                                                  \
@@ -240,7 +255,8 @@ void scene_run(void)
 	RUN((r.out[0] = section_pop(at)) != NULL, (r.out[0] = section_pop_sampled(at)) != NULL,
 	    section_arm, SECTION_PUSH, section_pop_bulk, section_push_bulk, section_swap_empty(at),
 	    section_swap_full(at), section_put_spare, section_replace_spare, SECTION_PUSH_RCU,
-	    section_replace_rcu, section_stock, section_stock_swap);
+	    section_replace_rcu, section_stock, section_stock_swap, section_push_remote,
+	    section_replace_remote);
 }
 
 void scene_run_in_c(void)
@@ -251,7 +267,8 @@ void scene_run_in_c(void)
 	}
 	RUN(c_pop(at->handle, &r.out[0]), c_pop_sampled(at->handle, &r.out[0]), c_arm, C_PUSH,
 	    c_pop_bulk, c_push_bulk, c_swap(at, true), c_swap(at, false), c_put_spare,
-	    c_replace_spare, C_PUSH_RCU, c_replace_rcu, c_stock, c_stock_swap);
+	    c_replace_spare, C_PUSH_RCU, c_replace_rcu, c_stock, c_stock_swap, c_push_remote,
+	    c_replace_remote);
 }
 
 bool scene_retries(void)
@@ -274,7 +291,7 @@ static bool next_size(unsigned int *size)
 static bool puts_a_sheaf(void)
 {
 	return (scene->call >= WALK_PUT_SPARE && scene->call <= WALK_REPLACE_NONE) ||
-	       scene->call == WALK_REPLACE_RCU;
+	       scene->call == WALK_REPLACE_RCU || scene->call == WALK_REPLACE_REMOTE;
 }
 
 /* The states of a slot that this call can tell apart: no spare, or one of any size; stop;
@@ -286,7 +303,8 @@ static bool next_slot(void)
 	scene->bootstrap = !scene->bootstrap && scene->main_size == 0;
 	if (scene->bootstrap || next_size(&scene->main_size))
 		return true;
-	if (!looks_at_spare && scene->call != WALK_REPLACE_RCU && scene->call != WALK_STOCK_SWAP)
+	if (!looks_at_spare && scene->call != WALK_REPLACE_RCU && scene->call != WALK_STOCK_SWAP &&
+	    scene->call != WALK_REPLACE_REMOTE)
 		return false;
 	scene->no_spare = looks_at_spare && !scene->no_spare && scene->spare_size == 0;
 	if (scene->no_spare || (looks_at_spare && next_size(&scene->spare_size)))
@@ -302,7 +320,8 @@ static bool next_slot(void)
 static bool has_n(void)
 {
 	return scene->call == WALK_POP_BULK || scene->call == WALK_PUSH_BULK ||
-	       scene->call == WALK_STOCK || is_sampled();
+	       scene->call == WALK_STOCK || scene->call == WALK_PUSH_REMOTE ||
+	       scene->call == WALK_REPLACE_REMOTE || is_sampled();
 }
 
 bool scene_next(void)

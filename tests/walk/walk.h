@@ -13,7 +13,7 @@
 
 enum {
 	WALK_CAPACITY = 5,
-	WALK_SHEAVES = 4 /* main, spare, one in hand, rcu_free */
+	WALK_SHEAVES = 4 /* main, spare, one in hand, rcu_free or remote */
 };
 
 enum walk_call {
@@ -34,6 +34,8 @@ enum walk_call {
 	WALK_ARM,
 	WALK_STOCK,
 	WALK_STOCK_SWAP,
+	WALK_PUSH_REMOTE,
+	WALK_REPLACE_REMOTE,
 	WALK_NR_SECTIONS,
 	/* On a real cache: sections inlined into the fast paths, and the slow paths behind them. */
 	WALK_ALLOC = WALK_NR_SECTIONS,
@@ -50,7 +52,7 @@ struct walk_result {
 
 /* All that other code can see of the slot and its sheaves. */
 struct walk_view {
-	struct sheaf *main, *spare, *rcu_free;
+	struct sheaf *main, *spare, *rcu_free, *remote;
 	uint64_t word[WALK_SHEAVES];
 	uint64_t stock;
 	uint32_t capacity[WALK_SHEAVES];

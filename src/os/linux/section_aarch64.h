@@ -68,9 +68,7 @@
 	"sub %[m], %[object], %[m]\n"                                                              \
 	"cmp %[m], x10\n"                                                                          \
 	"b.hs %l[slow]\n"
-#define RSEQ_PUSH_TO(SHEAF)                                                                        \
-	RSEQ_IS_AT_HOME                                                                            \
-	"ldr %[m], " SHEAF "\n"                                                                    \
+#define RSEQ_APPEND                                                                                \
 	"ldr %w[t], [%[m]]\n"                                                                      \
 	"ldr w10, [%[m], #8]\n"                                                                    \
 	"cmp %w[t], w10\n"                                                                         \
@@ -79,8 +77,9 @@
 	"str %[object], [x10, #32]\n"                                                              \
 	"add %w[t], %w[t], #1\n"                                                                   \
 	"str %w[t], [%[m]]\n"
-#define RSEQ_PUSH     RSEQ_PUSH_TO("[%[t]]")
-#define RSEQ_PUSH_RCU RSEQ_PUSH_TO("[%[t], #48]")
+#define RSEQ_PUSH_TO(SHEAF) RSEQ_IS_AT_HOME "ldr %[m], " SHEAF "\n" RSEQ_APPEND
+#define RSEQ_PUSH	    RSEQ_PUSH_TO("[%[t]]")
+#define RSEQ_PUSH_RCU	    RSEQ_PUSH_TO("[%[t], #48]")
 
 /* The same where events are counted: a pop also adds one in the upper bits of the word (w), and a
  * push shows the word to others, OS_COUNTERS bytes from the slot, before committing it. */
@@ -222,7 +221,21 @@
 	"ldr %[m], [%[t], #48]\n"                                                                  \
 	"str %[sheaf], [%[t], #48]\n"
 
-/* handle: that of the slots, and the cell's distance from its first one; key: of the word. */
+/* handle: that of the slots, and the cell's distance from its first one. */
+#define RSEQ_PUSH_REMOTE                                                                           \
+	"ldur %[m], [%[t], #-184]\n"                                                               \
+	"cbz %[m], %l[slow]\n"                                                                     \
+	"ldr w10, [%[m], #24]\n"                                                                   \
+	"cmp w10, %w[node]\n"                                                                      \
+	"b.ne %l[slow]\n" RSEQ_APPEND
+/* cell: its distance from the slot's first one. */
+#define RSEQ_REPLACE_REMOTE                                                                        \
+	"ldr w10, %[stop]\n"                                                                       \
+	"cbnz w10, %l[slow]\n"                                                                     \
+	"add %[t], %[t], %[cell]\n"                                                                \
+	"ldur %[m], [%[t], #-184]\n"                                                               \
+	"stur %[sheaf], [%[t], #-184]\n"
+/* key: of the word. */
 #define RSEQ_STOCK                                                                                 \
 	"ldur %[w], [%[t], #-184]\n"                                                               \
 	"add %[w], %[w], %[add]\n"                                                                 \

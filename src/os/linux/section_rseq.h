@@ -226,6 +226,30 @@ RSEQ_ALWAYS_INLINE bool rseq_replace_rcu(struct section_slots *s, struct sheaf *
 /* The cell's distance is part of the handle here, so that the section needs no addition. */
 #define RSEQ_CELL(slots, cell) RSEQ_PLACE((slots)->handle + 8 * (size_t)(cell))
 
+/* 32 bits wide even where events are counted, because this word carries no pops. */
+RSEQ_ALWAYS_INLINE bool rseq_push_remote(struct section_slots *s, unsigned int node, void *object)
+{
+	uintptr_t t;
+	void *m;
+
+	RSEQ_RUN(, RSEQ_PUSH_REMOTE, RSEQ_LIST([m] "=&r"(m), [t] "=&r"(t)),
+		 RSEQ_LIST(RSEQ_CELL(s, slot_remote_cell(node)), [node] "r"(node + 1),
+			   [object] "r"(object)),
+		 RSEQ_CLOBBERS, true, false);
+}
+
+RSEQ_ALWAYS_INLINE bool rseq_replace_remote(struct section_slots *s, unsigned int node,
+					    struct sheaf *sheaf, struct sheaf **old)
+{
+	uintptr_t t;
+	void *m;
+
+	RSEQ_RUN(, RSEQ_IS_OPEN RSEQ_REPLACE_REMOTE, RSEQ_LIST([m] "=&r"(m), [t] "=&r"(t)),
+		 RSEQ_LIST(RSEQ_SHEAF_INTO(s, stop, sheaf), [cell] "r"(8 * (size_t)slot_remote_cell(
+										   node))),
+		 RSEQ_CLOBBERS, (*old = m, true), false);
+}
+
 RSEQ_ALWAYS_INLINE bool rseq_stock(struct section_slots *s, unsigned int cell, uint64_t key,
 				   uint64_t add)
 {

@@ -82,17 +82,16 @@
 	"subq " SLOT_HOME ", %[m]\n"                                                               \
 	"cmpq " SLOT_HOME_SIZE ", %[m]\n"                                                          \
 	"jae %l[slow]\n"
-#define RSEQ_PUSH_TO(SHEAF)                                                                        \
-	RSEQ_IS_AT_HOME                                                                            \
-	"movq " SHEAF ", %[m]\n"                                                                   \
+#define RSEQ_APPEND                                                                                \
 	"movl (%[m]), %k[t]\n"                                                                     \
 	"cmpl 8(%[m]), %k[t]\n"                                                                    \
 	"jae %l[slow]\n"                                                                           \
 	"movq %[object], 32(%[m], %[t], 8)\n"                                                      \
 	"addl $1, %k[t]\n"                                                                         \
 	"movl %k[t], (%[m])\n"
-#define RSEQ_PUSH     RSEQ_PUSH_TO(SLOT_MAIN)
-#define RSEQ_PUSH_RCU RSEQ_PUSH_TO(SLOT_RCU_FREE)
+#define RSEQ_PUSH_TO(SHEAF) RSEQ_IS_AT_HOME "movq " SHEAF ", %[m]\n" RSEQ_APPEND
+#define RSEQ_PUSH	    RSEQ_PUSH_TO(SLOT_MAIN)
+#define RSEQ_PUSH_RCU	    RSEQ_PUSH_TO(SLOT_RCU_FREE)
 
 /*
  * The same where events are counted: a pop also adds one in the upper bits of the word (w), and a
@@ -267,23 +266,37 @@
 	"movq " SLOT_RCU_FREE ", %[m]\n"                                                           \
 	"movq %[sheaf], " SLOT_RCU_FREE "\n"
 
-/* handle: that of the slots, and the cell's distance from its first one; key: of the word. */
-#define STOCK "65544(%[handle], %[t])"
+/* handle: that of the slots, and the cell's distance from its first one. */
+#define CELL "65544(%[handle], %[t])"
+#define RSEQ_PUSH_REMOTE                                                                           \
+	"movq " CELL ", %[m]\n"                                                                    \
+	"testq %[m], %[m]\n"                                                                       \
+	"jz %l[slow]\n"                                                                            \
+	"cmpl %k[node], 24(%[m])\n"                                                                \
+	"jne %l[slow]\n" RSEQ_APPEND
+/* cell: its distance from the slot's first one. */
+#define RSEQ_REPLACE_REMOTE                                                                        \
+	"cmpl $0, %[stop]\n"                                                                       \
+	"jne %l[slow]\n"                                                                           \
+	"addq %[cell], %[t]\n"                                                                     \
+	"movq " CELL ", %[m]\n"                                                                    \
+	"movq %[sheaf], " CELL "\n"
+/* key: of the word. */
 #define RSEQ_STOCK                                                                                 \
-	"movq " STOCK ", %[w]\n"                                                                   \
+	"movq " CELL ", %[w]\n"                                                                    \
 	"addq %[add], %[w]\n"                                                                      \
 	"xorq %[w], %[key]\n"                                                                      \
 	"shrq $16, %[key]\n"                                                                       \
 	"jnz %l[slow]\n"                                                                           \
-	"movq %[w], " STOCK "\n"
+	"movq %[w], " CELL "\n"
 /* cell: its distance from the first one. */
 #define RSEQ_STOCK_SWAP                                                                            \
 	RSEQ_IS_OPEN                                                                               \
 	"cmpl $0, %[stop]\n"                                                                       \
 	"jne %l[slow]\n"                                                                           \
 	"addq %[cell], %[t]\n"                                                                     \
-	"movq " STOCK ", %[w]\n"                                                                   \
-	"movq %[word], " STOCK "\n"
+	"movq " CELL ", %[w]\n"                                                                    \
+	"movq %[word], " CELL "\n"
 
 #define RSEQ_CLOBBERS	   "memory", "cc"
 #define RSEQ_BULK_CLOBBERS RSEQ_CLOBBERS, "xmm0", "xmm1", "xmm2", "xmm3"
