@@ -146,6 +146,11 @@ struct sheaf_stats {
 	uint64_t sheaf_bytes;	      /* bytes of objects that all sheaves have room for */
 	uint64_t sheaf_budget;	      /* sheaf_bytes above which barns store no sheaves */
 	uint64_t returned_bytes;      /* of free_bytes, returned to the system so far */
+	uint64_t held_bytes;	      /* used_bytes, free_bytes and mapped_bytes */
+	uint64_t soft_limit;	      /* held_bytes above which it reclaims, 0: none */
+	uint64_t hard_limit;	      /* held_bytes above which allocations fail, 0: none */
+	uint64_t limit_failures;      /* times the hard limit refused memory */
+	uint64_t shrinker_objects;    /* objects that shrinkers freed */
 };
 
 void __sheaf_stats(struct sheaf_stats *out, size_t size) SHEAF_SYMBOL(__sheaf_stats);

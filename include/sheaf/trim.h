@@ -23,7 +23,8 @@ extern "C" {
  * Return free memory to the system until at most `keep` bytes of free pages are left. The sheaves
  * of every CPU, the barns of every node and the objects in quarantine of every cache are emptied
  * first, and slabs that are then empty become free pages. Sheaves of caches that became larger in
- * use get their first capacity again. What is left goes back by time.
+ * use get their first capacity again. What is left goes back by time. Shrinkers
+ * (<sheaf/shrinker.h>) are asked first for all that they have.
  *
  * Returns the bytes that went back to the system meanwhile, also by other threads. Retired objects
  * whose grace period has not passed stay, and so do objects that other threads free meanwhile.

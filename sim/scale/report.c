@@ -39,11 +39,13 @@ static const char *const kinds[] = {
 
 /* As in os/lock.h. */
 static const char *const ranks[OS_RANK_MAX] = {
-	[OS_RANK_KMALLOC] = "kmalloc", [OS_RANK_CACHES] = "caches", [OS_RANK_GRACE] = "grace",
-	[OS_RANK_DRAIN] = "drain",     [OS_RANK_SHARD] = "shard",   [OS_RANK_QUEUE] = "queue",
-	[OS_RANK_NODE] = "node",       [OS_RANK_POOL] = "pool",	    [OS_RANK_PAGES] = "pages",
-	[OS_RANK_MEMPOOL] = "mempool", [OS_RANK_GROUPS] = "groups", [OS_RANK_STOCKS] = "stocks",
-	[OS_RANK_OWNERS] = "owners",
+	[OS_RANK_KMALLOC] = "kmalloc",	   [OS_RANK_CACHES] = "caches",
+	[OS_RANK_GRACE] = "grace",	   [OS_RANK_DRAIN] = "drain",
+	[OS_RANK_SHARD] = "shard",	   [OS_RANK_QUEUE] = "queue",
+	[OS_RANK_NODE] = "node",	   [OS_RANK_POOL] = "pool",
+	[OS_RANK_PAGES] = "pages",	   [OS_RANK_MEMPOOL] = "mempool",
+	[OS_RANK_SHRINKERS] = "shrinkers", [OS_RANK_GROUPS] = "groups",
+	[OS_RANK_STOCKS] = "stocks",	   [OS_RANK_OWNERS] = "owners",
 };
 
 static void print_lines(const struct tally *tally)

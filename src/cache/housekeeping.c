@@ -6,6 +6,7 @@
 
 #include "cache/cache.h"
 #include "cache/list.h"
+#include "cache/reclaim.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/options.h"
@@ -13,6 +14,7 @@
 #include "os/thread.h"
 #include "os/wait.h"
 #include "page/page.h"
+#include "percpu/drain.h"
 #include "percpu/flow.h"
 #include "percpu/idle.h"
 
@@ -28,11 +30,14 @@
 
 /* Half of the curve, at least: a cache is idle if two visits in a row found the same. */
 #define LEAST_PASS_MS 500
+/* Above the soft limit all caches are emptied so often, one in a round. */
+#define SOFT_PASS_MS 1000
 
 enum house_pass {
 	PASS_NONE,
 	PASS_ROWS,
 	PASS_CACHES,
+	PASS_SOFT,
 };
 
 static struct {
@@ -40,11 +45,11 @@ static struct {
 	uint32_t started; /* the thread, or it was refused */
 	uint32_t node;	  /* whose free pages the next round looks at */
 	uint32_t pass;
-	uint32_t rows_at, caches_at; /* when such a pass last began, in ms */
-	const struct kmem_cache *of; /* the cache that is visited, */
-	unsigned int row;	     /* and its next slots */
-	unsigned int kept_rows;	     /* whose kept runs are still to be visited in this pass */
-	struct idle_rows rows;	     /* of the pass */
+	uint32_t rows_at, caches_at, soft_at; /* when such a pass last began, in ms */
+	const struct kmem_cache *of;	      /* the cache that is visited, */
+	unsigned int row;		      /* and its next slots */
+	unsigned int kept_rows; /* whose kept runs are still to be visited in this pass */
+	struct idle_rows rows;	/* of the pass */
 } house;
 
 /* Returns false if this cache needs another visit in this pass. */
@@ -77,6 +82,11 @@ static unsigned int visit_cache(struct kmem_cache *s, bool *done)
 	unsigned int n;
 
 	*done = true;
+	if (house.pass == PASS_SOFT) {
+		sheaf_drain(&s->sheaf);
+		slab_shrink(&s->sheaf.slab);
+		return MOST_WORK;
+	}
 	if (house.pass == PASS_ROWS)
 		return VISIT_WORK + idle_empty(&s->sheaf, &house.rows);
 	n = idle_age(&s->sheaf, MOST_WORK);
@@ -97,6 +107,10 @@ static void begin_pass(uint32_t now)
 		house.rows_at = now;
 		if (idle_find(&house.rows, now))
 			house.pass = PASS_ROWS;
+	}
+	if (!house.pass && page_is_above_soft() && now - house.soft_at >= SOFT_PASS_MS) {
+		house.soft_at = now;
+		house.pass = PASS_SOFT;
 	}
 	if (!house.pass && !os_options.decay_never && now - house.caches_at >= pass_ms()) {
 		house.caches_at = now;
@@ -182,6 +196,8 @@ static void background(void)
 			more = do_round(now);
 			end_round();
 		}
+		if (page_is_above_soft())
+			reclaim_above_soft(GFP_KERNEL);
 		grace_start_wanted();
 		os_report_kept();
 		sleep = more ? HOUSE_SLEEP_LEAST : sleep * 2;

@@ -19,6 +19,7 @@
  *   a pass over idle caches   twice in the time of the curve: sheaves that lay in barns for so
  *                             long; and the slots, empty slabs and capacity of caches that nobody
  *                             used
+ *   above the soft limit      every second: all sheaves and empty slabs (reclaim.h)
  *
  * Invariants
  *  K1. One thread at a time does a round; others go on without it. fork() waits for its end, so

@@ -18,6 +18,7 @@
 #include "cache/list.h"
 #include "cache/past.h"
 #include "cache/publish.h"
+#include "cache/shrinkers.h"
 #include "debug/slab_debug.h"
 #include "os/atomic.h"
 #include "os/callback.h"
@@ -29,6 +30,7 @@
 #include "os/sink.h"
 #include "os/start.h"
 #include "os/tools.h"
+#include "page/limit.h"
 #include "page/pool.h"
 #include "percpu/budget.h"
 #include "percpu/drain.h"
@@ -92,10 +94,12 @@ static void before_fork(void)
 	page_lock_all();
 	if (caches.pools)
 		caches.pools->lock();
+	shrinkers_lock();
 }
 
 static void after_fork(void)
 {
+	shrinkers_unlock();
 	if (caches.pools)
 		caches.pools->unlock();
 	page_unlock_all();
@@ -128,6 +132,7 @@ static void after_fork_in_child(void)
 	caches.fork_lost += sheaf_rcu_reset_in_child();
 	if (caches.pools)
 		caches.pools->in_child();
+	shrinkers_in_child();
 	group_after_fork();
 	after_fork();
 	caches.forked = 1;
@@ -161,6 +166,7 @@ static bool initialise(void)
 	if (!page_init() || !rows_init())
 		return false;
 	sheaf_budget_init();
+	page_set_limits((size_t)os_options.soft_limit << 20, (size_t)os_options.hard_limit << 20);
 	debug_parse(os_options.slab_debug);
 	tools_explain_by(debug_explain);
 	publish_process();

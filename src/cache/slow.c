@@ -4,6 +4,7 @@
 
 #include "cache/account.h"
 #include "cache/hardened.h"
+#include "cache/reclaim.h"
 #include "debug/guard.h"
 #include "os/atomic.h"
 #include "os/machine.h"
@@ -100,10 +101,17 @@ bool cache_reclaim(struct kmem_cache *s, gfp_t flags, int tries)
 	/* This is no reclaim: the objects are free already. */
 	if (rested)
 		quarantine_drain(NULL, false);
-	if (!(flags & __GFP_NOFAIL) && (tries || !may_reclaim))
+	if (!(flags & __GFP_NOFAIL) && (tries > 1 || !may_reclaim))
 		return rested;
-	cache_give_up_free(s);
-	page_trim();
+	if (!tries) {
+		cache_give_up_free(s);
+		page_trim();
+	} else if (!reclaim_everything(flags)) {
+		if (!(flags & __GFP_NOFAIL))
+			return rested;
+		cache_give_up_free(s);
+		page_trim();
+	}
 	cache_leave();
 	if (tries)
 		os_sleep_briefly();
@@ -142,6 +150,7 @@ void *cache_alloc_slow(struct kmem_cache *s, gfp_t flags, bool popped)
 	probe(alloc_slow, s->name, s->sheaf.slab.object_size, os_node());
 	if (flags & ~SHEAF_GFP_PLAIN)
 		flags = cache_check_gfp(s, flags);
+	reclaim_if_above_soft(flags);
 	object = os_load_relaxed(&s->sheaf.sampled) && !cache_is_checked(s)
 			 ? cache_take_sample(s, popped)
 			 : NULL;

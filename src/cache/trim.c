@@ -9,12 +9,12 @@
 #include <sheaf/trim.h>
 
 #include "cache/cache.h"
-#include "cache/list.h"
+#include "cache/reclaim.h"
+#include "cache/shrinkers.h"
 #include "os/atomic.h"
 #include "os/report.h"
 #include "os/stack.h"
 #include "page/page.h"
-#include "percpu/flow.h"
 
 /* The interrupted function may hold any lock. */
 static bool may_trim(const char *call)
@@ -29,18 +29,6 @@ static bool may_trim(const char *call)
 	return false;
 }
 
-/* A cache that is being destroyed is emptied by the thread that does that. */
-static void trim_caches(void)
-{
-	for (struct kmem_cache *s = list_next(NULL); s; s = list_next(s)) {
-		if (!os_load_relaxed(&s->nr_names))
-			continue;
-		sheaf_forget_flow(&s->sheaf);
-		cache_see_flow(s);
-		cache_give_up_free(s);
-	}
-}
-
 SHEAF_PUBLIC size_t sheaf_trim(size_t keep)
 {
 	int saved = errno;
@@ -49,7 +37,8 @@ SHEAF_PUBLIC size_t sheaf_trim(size_t keep)
 	if (!may_trim("sheaf_trim") || !os_load_acquire(&caches.ready))
 		return 0;
 	before = page_usage().returned;
-	trim_caches();
+	shrinkers_run(GFP_KERNEL, 0);
+	reclaim_caches();
 	page_trim_to(keep);
 	cache_leave();
 	errno = saved;

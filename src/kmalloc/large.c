@@ -3,6 +3,7 @@
 #include <limits.h>
 
 #include "cache/account.h"
+#include "cache/reclaim.h"
 #include "kmalloc/kmalloc.h"
 #include "os/machine.h"
 #include "os/options.h"
@@ -36,6 +37,7 @@ void *large_alloc(size_t size, gfp_t flags, int node, size_t most, const char *c
 		node = os_policy_node();
 	if (node == NUMA_NO_NODE)
 		node = (int)os_node();
+	reclaim_if_above_soft(flags);
 	for (int tries = 0;; tries++) {
 		void *block = large_take(large_roundup(size), flags, (unsigned int)node);
 
@@ -46,9 +48,15 @@ void *large_alloc(size_t size, gfp_t flags, int node, size_t most, const char *c
 		}
 		if (block)
 			tools_close((char *)block + size, large_roundup(size) - size);
-		if (block || (!(flags & __GFP_NOFAIL) && (tries || !may_reclaim)))
+		if (block || (!(flags & __GFP_NOFAIL) && (tries > 1 || !may_reclaim)))
 			return block;
-		kmalloc_reclaim();
+		if (!tries)
+			kmalloc_reclaim();
+		else if (!reclaim_everything(flags)) {
+			if (!(flags & __GFP_NOFAIL))
+				return NULL;
+			kmalloc_reclaim();
+		}
 		if (tries)
 			os_sleep_briefly();
 	}

@@ -28,19 +28,20 @@
  */
 enum os_rank {
 	OS_RANK_NONE,
-	OS_RANK_KMALLOC, /* creation of the caches of kmalloc() at their first use */
-	OS_RANK_CACHES,	 /* the list of caches: create, merge, destroy */
-	OS_RANK_GRACE,	 /* waiting for grace periods of one provider */
-	OS_RANK_GROUPS,	 /* the tree of groups */
-	OS_RANK_DRAIN,	 /* one drain of every CPU at a time */
-	OS_RANK_STOCKS,	 /* the drain of the stocks of groups */
-	OS_RANK_SHARD,	 /* retired pointers of any kind */
-	OS_RANK_QUEUE,	 /* sheaves that wait for a grace period */
-	OS_RANK_NODE,	 /* a node's partial list of one cache */
-	OS_RANK_OWNERS,	 /* which slabs have an array of owners */
-	OS_RANK_POOL,	 /* an internal pool: sheaves, cache structures */
-	OS_RANK_PAGES,	 /* page runs of one arena range */
-	OS_RANK_MEMPOOL, /* the reserve of one memory pool; the list of pools */
+	OS_RANK_KMALLOC,   /* creation of the caches of kmalloc() at their first use */
+	OS_RANK_CACHES,	   /* the list of caches: create, merge, destroy */
+	OS_RANK_GRACE,	   /* waiting for grace periods of one provider */
+	OS_RANK_GROUPS,	   /* the tree of groups */
+	OS_RANK_DRAIN,	   /* one drain of every CPU at a time */
+	OS_RANK_STOCKS,	   /* the drain of the stocks of groups */
+	OS_RANK_SHARD,	   /* retired pointers of any kind */
+	OS_RANK_QUEUE,	   /* sheaves that wait for a grace period */
+	OS_RANK_NODE,	   /* a node's partial list of one cache */
+	OS_RANK_OWNERS,	   /* which slabs have an array of owners */
+	OS_RANK_POOL,	   /* an internal pool: sheaves, cache structures */
+	OS_RANK_PAGES,	   /* page runs of one arena range */
+	OS_RANK_MEMPOOL,   /* the reserve of one memory pool; the list of pools */
+	OS_RANK_SHRINKERS, /* the list of shrinkers, and which are run */
 	OS_RANK_MAX,
 };
 

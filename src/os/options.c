@@ -56,6 +56,10 @@ static void report_contradictions(const bool *given)
 		os_report_later(
 			"SHEAF_OPTIONS: %s and stats=live; the counters are printed at exit",
 			o->stats_json ? "stats=json" : "stats");
+	if (o->hard_limit && o->soft_limit > o->hard_limit)
+		os_report_later("SHEAF_OPTIONS: soft_limit=%u is above hard_limit=%u; it has no "
+				"effect",
+				o->soft_limit, o->hard_limit);
 	if (is_given(given, &o->stats_fd) && !prints)
 		os_report_later("SHEAF_OPTIONS: stats_fd=%u is ignored without stats or stats=json",
 				o->stats_fd);

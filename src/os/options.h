@@ -91,6 +91,9 @@
 	       "milliseconds until 1 % is left of the free memory that was in use")                \
 	NUMBER(decay_most, "decay_most=", 0, 1 << 20, 256,                                         \
 	       "N MiB of free memory may wait for that time")                                      \
+	NUMBER(soft_limit, "soft_limit=", 1, 1 << 30, 0, "reclaim above N MiB")                    \
+	NUMBER(hard_limit, "hard_limit=", 1, 1 << 30, 0,                                           \
+	       "hold at most N MiB, then allocations fail")                                        \
 	SWITCH(background, "background", "return free memory in a thread, not in calls")           \
 	NUMBER(rcu_delay, "rcu_delay=", 1, 3600000, 50,                                            \
 	       "milliseconds that a partly filled sheaf of retired objects may wait")              \

@@ -16,6 +16,7 @@
  */
 #include "os/atomic.h"
 #include "os/options.h"
+#include "page/limit.h"
 #include "page/mark.h"
 #include "page/range.h"
 #include "page/show.h"
@@ -110,6 +111,7 @@ static void make_whole(struct range *range, struct chunk *chunk)
 {
 	if (!advise(range, chunk, CHUNK_HUGE))
 		return;
+	page_hold_anyway(CHUNK_PAGES - chunk->nr_dirty);
 	range->dirty += CHUNK_PAGES - chunk->nr_dirty;
 	chunk_make_dirty(chunk);
 }
@@ -123,12 +125,13 @@ static unsigned int system_order(void)
 }
 
 static unsigned int take_dirty(struct range *range, struct chunk *chunk, unsigned int from,
-			       unsigned int *page)
+			       unsigned int *page, unsigned int *dirty)
 {
-	unsigned int dirty = chunk->nr_dirty;
+	unsigned int before = chunk->nr_dirty;
 	unsigned int length = chunk_take_dirty(chunk, system_order(), from, page);
 
-	range->dirty -= dirty - chunk->nr_dirty;
+	*dirty = before - chunk->nr_dirty;
+	range->dirty -= *dirty;
 	return length;
 }
 
@@ -138,9 +141,9 @@ static unsigned int take_dirty(struct range *range, struct chunk *chunk, unsigne
  */
 static unsigned int discard_dirty(struct range *range, struct chunk *chunk)
 {
-	unsigned int page, length, from = 0, given = 0;
+	unsigned int page, length, dirty, from = 0, given = 0;
 
-	while ((length = take_dirty(range, chunk, from, &page)) != 0) {
+	while ((length = take_dirty(range, chunk, from, &page, &dirty)) != 0) {
 		range_relist(range, chunk);
 		os_unlock(&range->lock);
 		os_discard(chunk_address(range, chunk) + page * OS_PAGE, length * OS_PAGE);
@@ -151,6 +154,7 @@ static unsigned int discard_dirty(struct range *range, struct chunk *chunk)
 				os_discard(mark_at(chunk_address(range, chunk)), CHUNK_MARKS);
 		}
 		os_lock(&range->lock);
+		page_hold_less(dirty);
 		chunk_give_clean(chunk, page, length);
 		range_relist(range, chunk);
 		range->returned += length;
@@ -175,6 +179,8 @@ static bool may_part(struct range *range, struct chunk *chunk)
 /* Dirty pages that may always stay: this number of bytes, or more if page_keep says so. */
 static size_t keep_pages(size_t bytes)
 {
+	if (page_is_above_soft())
+		return 0;
 	if (os_options.tiny || (!os_options.decay && !os_options.decay_never))
 		bytes /= TINY_PART;
 	return larger(bytes, (size_t)os_options.page_keep << 20) >> OS_PAGE_SHIFT;
@@ -192,6 +198,8 @@ static size_t keep_most(void)
 static size_t keep_for_return(struct range *range, uint32_t now)
 {
 	decay_see_time(now);
+	if (page_is_above_soft())
+		return 0;
 	if (os_options.decay_never)
 		return SIZE_MAX / 2;
 	return smaller(decay_kept(&range->decay, range->used, now, os_options.decay), keep_most());
@@ -259,7 +267,7 @@ static void discard_parts(struct range *range, size_t wanted)
  * again, and huge pages are worth more to it than their free parts. */
 static size_t keep_parts(const struct range *range, size_t always)
 {
-	return larger(keep_pages(always), range->used / 4);
+	return page_is_above_soft() ? 0 : larger(keep_pages(always), range->used / 4);
 }
 
 static void discard_surplus_parts(struct range *range, size_t kept, size_t parts)

@@ -8,6 +8,7 @@
 #include "os/machine.h"
 #include "os/memory.h"
 #include "os/tools.h"
+#include "page/limit.h"
 #include "page/pool.h"
 #include "page/show.h"
 
@@ -109,13 +110,17 @@ void *map_alloc(size_t size, size_t align, unsigned int node)
 	char *address;
 
 	size = os_round_up(size);
-	address = reserve_aligned(size, align);
-	if (!address)
+	if (!page_hold(size >> OS_PAGE_SHIFT))
 		return NULL;
-	if (os.nr_nodes > 1)
+	address = reserve_aligned(size, align);
+	if (address && os.nr_nodes > 1)
 		os_prefer_node(address, size, node);
-	if (!make_leaves(address, size) || !os_commit(address, size)) {
+	if (address && (!make_leaves(address, size) || !os_commit(address, size))) {
 		os_unreserve(address, size);
+		address = NULL;
+	}
+	if (!address) {
+		page_hold_less(size >> OS_PAGE_SHIFT);
 		return NULL;
 	}
 	/* In this order, so that a child forked in between never counts below 0. */
@@ -149,6 +154,7 @@ bool map_free(void *address)
 	    !os_cmpxchg(entry_at(first), &entry, 0))
 		return false;
 	os_fetch_sub(&maps.bytes, size);
+	page_hold_less(size >> OS_PAGE_SHIFT);
 	show_mapped(&maps.bytes);
 	tools_hold_no_more(address, size);
 	tools_freed(address, size);

@@ -9,6 +9,7 @@
 #include "os/machine.h"
 #include "os/options.h"
 #include "os/tools.h"
+#include "page/limit.h"
 #include "page/mark.h"
 #include "page/range.h"
 #include "page/show.h"
@@ -200,12 +201,34 @@ static struct chunk *grow_range(struct range *range)
 	return chunk;
 }
 
+/* What take_from_chunk() returns in place of a page. */
+#define NO_RUN	-1
+#define REFUSED -2 /* by the hard limit */
+
 static int take_from_chunk(struct range *range, struct chunk *chunk, unsigned int order)
 {
-	unsigned int dirty = chunk->nr_dirty;
-	int page = chunk_take(chunk, order);
+	bool limited = os_load_relaxed(&page_limit.hard) != PAGE_NO_LIMIT;
+	unsigned int dirty = chunk->nr_dirty, clean;
+	struct chunk before;
+	int page;
 
-	range->dirty -= dirty - chunk->nr_dirty;
+	if (__builtin_expect(limited, 0))
+		before = *chunk;
+	page = chunk_take(chunk, order);
+	if (page < 0)
+		return NO_RUN;
+	dirty -= chunk->nr_dirty;
+	clean = (1u << order) - dirty;
+	if (clean && !page_hold(clean)) {
+		/* The limit was set a moment ago: H2 holds from the next run on. */
+		if (!limited) {
+			page_hold_anyway(clean);
+		} else {
+			*chunk = before;
+			return REFUSED;
+		}
+	}
+	range->dirty -= dirty;
 	return page;
 }
 
@@ -222,6 +245,8 @@ static struct chunk *take_run(struct range *range, unsigned int order, unsigned 
 	for (unsigned int list = order; list < RANGE_LISTS; list++)
 		while ((chunk = range->lists[list]) != NULL) {
 			found = take_from_chunk(range, chunk, order);
+			if (found == REFUSED)
+				return NULL;
 			if (found >= 0) {
 				*page = (unsigned int)found;
 				/* The rest is used before another chunk is begun. */
@@ -231,12 +256,15 @@ static struct chunk *take_run(struct range *range, unsigned int order, unsigned 
 			}
 			range_relist(range, chunk);
 		}
+	if (!page_may_grow((size_t)1 << order))
+		return NULL;
 	chunk = grow_range(range);
-	if (chunk) {
-		*page = (unsigned int)take_from_chunk(range, chunk, order);
-		range_relist(range, chunk);
-	}
-	return chunk;
+	if (!chunk)
+		return NULL;
+	found = take_from_chunk(range, chunk, order);
+	*page = (unsigned int)found;
+	range_relist(range, chunk);
+	return found >= 0 ? chunk : NULL;
 }
 
 struct slab *page_alloc(unsigned int node, unsigned int order)

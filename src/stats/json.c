@@ -56,13 +56,18 @@ void stats_print_json(struct out *out, const struct stats *stats)
 		  ", \"rcu_bytes\": %" PRIu64 ", \"resident_bytes\": %" PRIu64
 		  ", \"peak_resident_bytes\": %" PRIu64 ", \"peak_bytes\": %" PRIu64
 		  ", \"sheaf_bytes\": %" PRIu64 ", \"sheaf_budget\": %" PRIu64
-		  ", \"returned_bytes\": %" PRIu64 ", \"caches\": [",
+		  ", \"returned_bytes\": %" PRIu64 ", \"held_bytes\": %" PRIu64
+		  ", \"soft_limit\": %" PRIu64 ", \"hard_limit\": %" PRIu64
+		  ", \"limit_failures\": %" PRIu64 ", \"shrinker_objects\": %" PRIu64
+		  ", \"caches\": [",
 		  process->cpus, process->nodes, process->counted ? "true" : "false",
 		  process->committed_bytes, process->used_bytes, process->free_bytes,
 		  process->fork_lost, process->large_bytes, process->mapped_bytes,
 		  process->split_mappings, process->split_limit, process->rcu_bytes,
 		  process->resident_bytes, process->peak_resident_bytes, process->peak_bytes,
-		  process->sheaf_bytes, process->sheaf_budget, process->returned_bytes);
+		  process->sheaf_bytes, process->sheaf_budget, process->returned_bytes,
+		  process->held_bytes, process->soft_limit, process->hard_limit,
+		  process->limit_failures, process->shrinker_objects);
 	for (uint64_t i = 0; i < process->caches; i++) {
 		out_print(out, i ? ",\n" : "\n");
 		print_cache(out, &stats->caches[i]);

@@ -49,6 +49,16 @@ void stats_print_prometheus(struct out *out, const struct stats *stats)
 		    process->free_bytes);
 	print_value(out, "returned_bytes", "memory returned to the system so far",
 		    process->returned_bytes);
+	print_value(out, "held_bytes", "memory in use, free or mapped, which the limits count",
+		    process->held_bytes);
+	print_value(out, "soft_limit", "held_bytes above which the library reclaims, 0: none",
+		    process->soft_limit);
+	print_value(out, "hard_limit", "held_bytes above which allocations fail, 0: none",
+		    process->hard_limit);
+	print_value(out, "limit_failures", "times the hard limit refused memory",
+		    process->limit_failures);
+	print_value(out, "shrinker_objects", "objects that shrinkers freed",
+		    process->shrinker_objects);
 	print_value(out, "fork_lost", "sheaves lost at fork", process->fork_lost);
 	print_value(out, "large_bytes", "memory in page runs of large blocks",
 		    process->large_bytes);

@@ -12,6 +12,7 @@
 #include "cache/events.h"
 #include "cache/list.h"
 #include "cache/publish.h"
+#include "cache/shrinkers.h"
 #include "debug/guard.h"
 #include "os/atomic.h"
 #include "os/machine.h"
@@ -21,6 +22,7 @@
 #include "os/report.h"
 #include "os/tools.h"
 #include "os/view.h"
+#include "page/limit.h"
 #include "page/map.h"
 #include "percpu/barn.h"
 #include "percpu/budget.h"
@@ -228,6 +230,13 @@ static uint64_t peak_bytes(const struct sheaf_stats *process)
 	return process->counted && peak < now ? now : peak;
 }
 
+static uint64_t limit_bytes(const size_t *limit)
+{
+	size_t pages = os_load_relaxed(limit);
+
+	return pages == PAGE_NO_LIMIT ? 0 : (uint64_t)pages << OS_PAGE_SHIFT;
+}
+
 static void read_process(struct sheaf_stats *out)
 {
 	struct page_usage usage;
@@ -245,6 +254,11 @@ static void read_process(struct sheaf_stats *out)
 	out->used_bytes = usage.used;
 	out->free_bytes = usage.dirty;
 	out->returned_bytes = usage.returned;
+	out->held_bytes = os_load_relaxed(&page_limit.held) << OS_PAGE_SHIFT;
+	out->soft_limit = limit_bytes(&page_limit.soft);
+	out->hard_limit = limit_bytes(&page_limit.hard);
+	out->limit_failures = os_load_relaxed(&page_limit.failures);
+	out->shrinker_objects = os_load_relaxed(&shrinkers.freed);
 	out->split_mappings = usage.splits;
 	out->split_limit = usage.most_splits;
 	out->fork_lost = os_load_relaxed(&caches.fork_lost);

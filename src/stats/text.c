@@ -93,6 +93,14 @@ static void print_head(struct out *out, const struct stats *stats)
 		  (unsigned long long)process->sheaf_budget >> 20,
 		  (unsigned long long)process->resident_bytes >> 10,
 		  (unsigned long long)process->peak_resident_bytes >> 10);
+	if (process->soft_limit || process->hard_limit)
+		out_print(out,
+			  "# limits: %llu KiB held; soft %llu KiB, hard %llu KiB (0: none), "
+			  "%llu failures\n",
+			  (unsigned long long)process->held_bytes >> 10,
+			  (unsigned long long)process->soft_limit >> 10,
+			  (unsigned long long)process->hard_limit >> 10,
+			  (unsigned long long)process->limit_failures);
 	if (process->counted)
 		out_print(out, "# most that was used, large blocks included: %llu KiB\n",
 			  (unsigned long long)process->peak_bytes >> 10);

@@ -2,9 +2,11 @@
 /* The public headers as a user of either language sees them: every call they have, once. */
 #include <sheaf/debug.h>
 #include <sheaf/group.h>
+#include <sheaf/limit.h>
 #include <sheaf/maple_tree.h>
 #include <sheaf/mempool.h>
 #include <sheaf/rcu.h>
+#include <sheaf/shrinker.h>
 #include <sheaf/slab.h>
 #include <sheaf/stats.h>
 #include <sheaf/trim.h>
@@ -35,6 +37,24 @@ static void construct(void *object)
 static void report(void *data, const char *text, size_t length)
 {
 	(void)data, (void)text, (void)length;
+}
+
+static unsigned long nothing(struct shrinker *shrinker, struct shrink_control *sc)
+{
+	return shrinker->private_data == sc ? SHRINK_STOP : SHRINK_EMPTY;
+}
+
+static int use_shrinker(void)
+{
+	struct shrinker *shrinker = shrinker_alloc(0, "header %d", 1);
+
+	CHECK(shrinker && shrinker->seeks == DEFAULT_SEEKS);
+	shrinker->count_objects = nothing;
+	shrinker->scan_objects = nothing;
+	shrinker_register(shrinker);
+	CHECK(sheaf_trim((size_t)-1) == 0);
+	shrinker_free(shrinker);
+	return 0;
 }
 
 static int use_pool(struct kmem_cache *s)
@@ -109,7 +129,8 @@ static int use(struct kmem_cache *s, size_t size)
 	CHECK(kmem_cache_verify(s) == 0);
 	CHECK(kmem_cache_shrink(s) == 0);
 	CHECK(sheaf_trim((size_t)-1) == 0);
-	return 0;
+	CHECK(sheaf_set_limits(0, (size_t)1 << 40) == 0);
+	return use_shrinker();
 }
 
 static int look(struct kmem_cache *s)

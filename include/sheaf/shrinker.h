@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Shrinkers: callbacks with which a program frees memory that it can do without, such as entries of
+ * its caches, when memory is short.
+ *
+ *     struct shrinker *shrinker = shrinker_alloc(0, "lookups");
+ *
+ *     shrinker->count_objects = count;        // how many objects could be freed
+ *     shrinker->scan_objects = scan;          // free some of them
+ *     shrinker_register(shrinker);
+ *
+ * They are called by an allocation that may reclaim (GFP_KERNEL) before it returns NULL, at the
+ * hard limit of <sheaf/limit.h> or because the system has no memory; and above the soft limit, by
+ * such allocations now and then; by sheaf_trim(); and by the library's thread
+ * (SHEAF_OPTIONS=background) above the soft limit. Frees and GFP_NOWAIT allocations call none. No
+ * lock of the library is held, so a callback may allocate and free; a reclaim inside it calls no
+ * shrinker. Several threads may call one shrinker at once.
+ *
+ * A callback must not wait for a lock that its own thread may hold while it allocates with
+ * GFP_KERNEL: try the lock, and return SHRINK_STOP if it is held.
+ *
+ * Any thread may make these calls at any time, but a signal handler may not. errno is preserved.
+ * Kernel: the calls and names are the same; shrinkers know neither nodes nor groups.
+ */
+#ifndef SHEAF_SHRINKER_H
+#define SHEAF_SHRINKER_H
+
+#include <sheaf/slab.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* From scan_objects: no progress is possible now; do not call it again in this reclaim. */
+#define SHRINK_STOP (~0UL)
+/* From count_objects: there are no objects, as with 0. */
+#define SHRINK_EMPTY (~0UL - 1)
+/* The usual cost to make an object again. A higher one lets fewer be freed, 0 half of them. */
+#define DEFAULT_SEEKS 2
+/* The longest name, with the zero byte at its end. */
+#define SHRINKER_NAME 64
+
+/* Accepted without effect. */
+#define SHRINKER_NUMA_AWARE  1u
+#define SHRINKER_MEMCG_AWARE 2u
+
+/* One call of a shrinker. */
+struct shrink_control {
+	gfp_t gfp_mask; /* of the allocation that reclaims */
+	int nid;	/* always 0 */
+	/* For scan_objects: look at so many objects at most. */
+	unsigned long nr_to_scan;
+	/* It looked at so many: set to nr_to_scan before the call, and it may change it. */
+	unsigned long nr_scanned;
+};
+
+/* Set the members after shrinker_alloc(), before shrinker_register(). */
+struct shrinker {
+	/* Return the number of objects that could be freed: 0 or SHRINK_EMPTY if there is none. It
+	 * is called often, and should take no lock. */
+	unsigned long (*count_objects)(struct shrinker *shrinker, struct shrink_control *sc);
+	/* Free up to sc->nr_to_scan objects. Return the number freed, or SHRINK_STOP. */
+	unsigned long (*scan_objects)(struct shrinker *shrinker, struct shrink_control *sc);
+	long batch; /* objects a call of scan_objects; 0: 128 */
+	int seeks;  /* cost to make an object again: DEFAULT_SEEKS from shrinker_alloc() */
+	void *private_data;
+};
+
+/*
+ * Make a shrinker with a name, which is formatted as by printf() and cut off at SHRINKER_NAME
+ * bytes. `flags`: 0, or names above. It is called only after shrinker_register(). Returns NULL if
+ * there is no memory. O(1).
+ */
+struct shrinker *shrinker_alloc(unsigned int flags, const char *fmt, ...)
+	SHEAF_SYMBOL(shrinker_alloc) __attribute__((format(printf, 2, 3)));
+
+/*
+ * From now on the shrinker is called. One without both callbacks, and one that is registered
+ * already, is reported and ignored. NULL is ignored. Takes a lock. O(1).
+ */
+void shrinker_register(struct shrinker *shrinker) SHEAF_SYMBOL(shrinker_register);
+
+/*
+ * Free a shrinker, registered or not. Waits until no other thread is in its callbacks; then they
+ * are not called again. A callback may free its own shrinker, and others: then it does not wait,
+ * and the memory goes when the last callback has returned. NULL is allowed. May sleep.
+ * O(shrinkers).
+ */
+void shrinker_free(struct shrinker *shrinker) SHEAF_SYMBOL(shrinker_free);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

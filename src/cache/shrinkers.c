@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+/* Registers shrinkers and runs them; see shrinkers.h. */
+#include "cache/shrinkers.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "cache/cache.h"
+#include "os/machine.h"
+#include "os/report.h"
+#include "os/wait.h"
+#include "page/pool.h"
+
+#define BATCH 128 /* objects a call, as in the kernel */
+
+struct registered {
+	struct shrinker shrinker; /* what the program sees */
+	struct registered *next;
+	uint8_t listed, gone;
+	char name[SHRINKER_NAME];
+};
+
+struct shrinkers shrinkers = {.lock = OS_LOCK_INIT(OS_RANK_SHRINKERS)};
+
+/* --- runs ------------------------------------------------------------------------------------- */
+
+/* The run of this thread, or NULL. */
+static struct shrinkers_run *my_run(void)
+{
+	uint32_t thread = os_thread();
+
+	for (unsigned int i = 0; i < SHRINKERS_RUNS; i++)
+		if (os_load_relaxed(&shrinkers.runs[i].thread) == thread)
+			return &shrinkers.runs[i];
+	return NULL;
+}
+
+/* NULL: there is no room, or this thread has one. */
+static struct shrinkers_run *begin_run(void)
+{
+	uint32_t thread = os_thread();
+
+	if (my_run())
+		return NULL;
+	for (unsigned int i = 0; i < SHRINKERS_RUNS; i++) {
+		uint32_t none = 0;
+
+		if (os_cmpxchg(&shrinkers.runs[i].thread, &none, thread))
+			return &shrinkers.runs[i];
+	}
+	return NULL;
+}
+
+/* With the lock held. */
+static bool is_run(const struct registered *r)
+{
+	for (unsigned int i = 0; i < SHRINKERS_RUNS; i++)
+		if (os_load_relaxed(&shrinkers.runs[i].at) == r)
+			return true;
+	return false;
+}
+
+/* Go to the next shrinker, or with NULL to the first one. The one before may go. */
+static struct registered *next_run(struct shrinkers_run *run)
+{
+	struct registered *before = run->at, *next;
+	bool last;
+
+	os_lock(&shrinkers.lock);
+	/* One that is gone is off the list: the run ends. */
+	next = before ? (before->gone ? NULL : before->next) : shrinkers.first;
+	os_store_relaxed(&run->at, next);
+	last = before && before->gone && !is_run(before);
+	os_unlock(&shrinkers.lock);
+	if (last)
+		pool_free(before, sizeof(*before));
+	return next;
+}
+
+/* --- one shrinker ----------------------------------------------------------------------------- */
+
+/* How many of these objects to look at: the kernel's rule. */
+static unsigned long to_scan(const struct shrinker *s, unsigned long freeable, unsigned int part)
+{
+	unsigned long n;
+
+	if (!part)
+		return freeable;
+	n = s->seeks > 0 ? (freeable >> part) * 4 / (unsigned int)s->seeks : freeable / 2;
+	return n ? n : 1;
+}
+
+static void run_one(struct registered *r, gfp_t flags, unsigned int part)
+{
+	struct shrinker *s = &r->shrinker;
+	struct shrink_control sc = {.gfp_mask = flags};
+	unsigned long freeable = s->count_objects(s, &sc), left, freed;
+	unsigned long batch = s->batch > 0 ? (unsigned long)s->batch : BATCH;
+
+	if (!freeable || freeable == SHRINK_EMPTY || freeable == SHRINK_STOP)
+		return;
+	for (left = to_scan(s, freeable, part); left && !os_load_relaxed(&r->gone);) {
+		sc.nr_to_scan = sc.nr_scanned = left < batch ? left : batch;
+		freed = s->scan_objects(s, &sc);
+		if (freed == SHRINK_STOP)
+			break;
+		os_fetch_add_relaxed(&shrinkers.freed, freed);
+		/* One that looks at nothing makes no progress. */
+		if (!sc.nr_scanned || sc.nr_scanned > left)
+			break;
+		left -= sc.nr_scanned;
+	}
+}
+
+void shrinkers_run(gfp_t flags, unsigned int part)
+{
+	struct shrinkers_run *run;
+	struct registered *r;
+	int saved = errno;
+
+	if (!shrinkers_exist())
+		return;
+	run = begin_run();
+	if (!run)
+		return;
+	os_holds_nothing("run a shrinker");
+	while ((r = next_run(run)) != NULL)
+		run_one(r, flags, part);
+	os_store_release(&run->thread, 0);
+	errno = saved;
+}
+
+/* --- the calls -------------------------------------------------------------------------------- */
+
+SHEAF_PUBLIC struct shrinker *shrinker_alloc(unsigned int flags, const char *fmt, ...)
+{
+	int saved = errno;
+	struct registered *r = caches_ready() ? pool_alloc(sizeof(*r)) : NULL;
+	va_list arguments;
+
+	(void)flags;
+	if (r) {
+		va_start(arguments, fmt);
+		vsnprintf(r->name, sizeof(r->name), fmt, arguments);
+		va_end(arguments);
+		r->shrinker.seeks = DEFAULT_SEEKS;
+	}
+	errno = saved;
+	return r ? &r->shrinker : NULL;
+}
+
+static void enlist(struct registered *r)
+{
+	struct registered **last = &shrinkers.first;
+
+	os_lock(&shrinkers.lock);
+	while (*last)
+		last = &(*last)->next;
+	*last = r;
+	r->listed = 1;
+	os_store_relaxed(&shrinkers.nr, shrinkers.nr + 1);
+	os_unlock(&shrinkers.lock);
+}
+
+SHEAF_PUBLIC void shrinker_register(struct shrinker *shrinker)
+{
+	struct registered *r = (struct registered *)shrinker;
+
+	if (!r)
+		return;
+	if (r->listed)
+		os_misuse(NULL, "shrinker_register(%s): registered already; ignored", r->name);
+	else if (!shrinker->count_objects || !shrinker->scan_objects)
+		os_misuse(NULL,
+			  "shrinker_register(%s): %s is NULL; ignored. Set both callbacks first",
+			  r->name, shrinker->count_objects ? "scan_objects" : "count_objects");
+	else
+		enlist(r);
+}
+
+/* With the lock held. */
+static void unregister(struct registered *r)
+{
+	for (struct registered **at = &shrinkers.first; *at; at = &(*at)->next)
+		if (*at == r) {
+			*at = r->next;
+			break;
+		}
+	os_store_relaxed(&shrinkers.nr, shrinkers.nr - 1);
+	r->listed = 0;
+}
+
+SHEAF_PUBLIC void shrinker_free(struct shrinker *shrinker)
+{
+	struct registered *r = (struct registered *)shrinker;
+	bool runs;
+
+	if (!r)
+		return;
+	os_lock(&shrinkers.lock);
+	if (r->listed)
+		unregister(r);
+	os_store_relaxed(&r->gone, 1);
+	runs = is_run(r);
+	os_unlock(&shrinkers.lock);
+	if (!runs) {
+		pool_free(r, sizeof(*r));
+		return;
+	}
+	/* The last run frees it. In a callback, two of them could wait for each other. */
+	while (!my_run() && runs) {
+		os_sleep_briefly();
+		os_lock(&shrinkers.lock);
+		runs = is_run(r);
+		os_unlock(&shrinkers.lock);
+	}
+}
+
+/* --- fork ------------------------------------------------------------------------------------- */
+
+void shrinkers_lock(void)
+{
+	os_lock(&shrinkers.lock);
+	shrinkers.forker = os_thread();
+}
+
+void shrinkers_unlock(void)
+{
+	os_unlock(&shrinkers.lock);
+}
+
+void shrinkers_in_child(void)
+{
+	for (unsigned int i = 0; i < SHRINKERS_RUNS; i++) {
+		struct shrinkers_run *run = &shrinkers.runs[i];
+
+		/* The thread has another number now. */
+		if (run->thread == shrinkers.forker)
+			run->thread = os_thread();
+		else
+			*run = (struct shrinkers_run){0, NULL};
+	}
+}

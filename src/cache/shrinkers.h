@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Shrinkers: callbacks of the program that free what it can do without (<sheaf/shrinker.h>).
+ *
+ *   list: | shrinker | -> | shrinker | -> ...      in the order of registration
+ *   runs: | thread, shrinker | ... NR_RUNS         a thread that runs a shrinker
+ *
+ * Invariants
+ *  S1. A thread runs one shrinker at a time: a reclaim inside a callback runs none.
+ *  S2. A shrinker that is freed is off the list, and its memory goes when no run is at it. So a
+ *      callback may free any shrinker, also its own.
+ *  S3. No lock is held while a callback runs. Several threads may run one shrinker at once.
+ *
+ * Locks: OS_RANK_SHRINKERS, for the list and the shrinkers of runs.
+ * Callers: src/cache/.
+ */
+#ifndef SHEAF_CACHE_SHRINKERS_H
+#define SHEAF_CACHE_SHRINKERS_H
+
+#include <sheaf/shrinker.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "os/atomic.h"
+#include "os/lock.h"
+
+/* Threads that run shrinkers at once; others reclaim without them. */
+#define SHRINKERS_RUNS 16
+
+struct shrinkers {
+	struct os_lock lock;
+	uint32_t nr;	 /* on the list */
+	uint32_t forker; /* the thread that forks */
+	struct registered *first;
+	struct shrinkers_run {
+		uint32_t thread; /* 0: free */
+		struct registered *at;
+	} runs[SHRINKERS_RUNS];
+	uint64_t freed; /* objects, so far */
+};
+extern struct shrinkers shrinkers;
+
+static inline bool shrinkers_exist(void)
+{
+	return os_load_relaxed(&shrinkers.nr) != 0;
+}
+
+/*
+ * Ask each shrinker to free 1 / 2^part of its objects, adjusted by its cost; 0: all. Does nothing
+ * in a callback of a shrinker.
+ */
+void shrinkers_run(gfp_t flags, unsigned int part) __attribute__((cold));
+
+/* Around fork(). */
+void shrinkers_lock(void);
+void shrinkers_unlock(void);
+/* In the child: other threads run no shrinker. */
+void shrinkers_in_child(void);
+
+#endif

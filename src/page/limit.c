@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* Counts held pages against limits; see limit.h. */
+#include "page/limit.h"
+
+#include "os/memory.h"
+#include "page/decay.h"
+
+struct page_limit page_limit = {.soft = PAGE_NO_LIMIT, .hard = PAGE_NO_LIMIT};
+
+static void count_refusal(void)
+{
+	os_fetch_add_relaxed(&page_limit.failures, 1);
+}
+
+bool page_hold(size_t pages)
+{
+	size_t before = os_fetch_add(&page_limit.held, pages);
+
+	if (__builtin_expect(before + pages > os_load_relaxed(&page_limit.hard), 0)) {
+		os_fetch_sub(&page_limit.held, pages);
+		count_refusal();
+		return false;
+	}
+	/* A round of housekeeping looks at it. */
+	if (__builtin_expect(before + pages > os_load_relaxed(&page_limit.soft), 0))
+		decay_see_time(os_now_ms());
+	return true;
+}
+
+bool page_may_grow(size_t pages)
+{
+	if (__builtin_expect(os_load_relaxed(&page_limit.held) + pages <=
+				     os_load_relaxed(&page_limit.hard),
+			     1))
+		return true;
+	count_refusal();
+	return false;
+}
+
+static size_t limit_pages(size_t bytes)
+{
+	return bytes ? bytes >> OS_PAGE_SHIFT : PAGE_NO_LIMIT;
+}
+
+void page_set_limits(size_t soft, size_t hard)
+{
+	os_store_relaxed(&page_limit.soft, limit_pages(soft));
+	os_store_relaxed(&page_limit.hard, limit_pages(hard));
+}

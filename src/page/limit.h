@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The memory that the library holds, and the two limits of it that a program may set.
+ *
+ * Held are pages in use, free pages that have not returned to the system, and mappings of their
+ * own. It is counted where pages that the system may have to provide are taken, and where pages
+ * return: both cost far more than a counter.
+ *
+ *   take a run      clean pages in it are held from now on; pages that were free and not returned
+ *                   are held already
+ *   free a run      nothing changes
+ *   discard         its pages are no longer held
+ *
+ * Above the soft limit, free memory does not wait for its time, and layers above reclaim
+ * (cache/reclaim.h). The hard limit refuses pages, as a system without memory would.
+ *
+ * Invariants
+ *  H1. held = used + dirty pages of every range + mappings, whenever no range's lock is held.
+ *  H2. With a hard limit, no run is taken that lifts `held` above it. It may be above it all the
+ *      same: the limit was set below it, or the system may make a huge page of a chunk that became
+ *      free (discard.c).
+ *
+ * Not counted are descriptors, areas of slot rows and those of slab_guard_pools, guarded objects,
+ * and the file of counters.
+ *
+ * Locks: none. Callers: src/page/, src/cache/, src/stats/.
+ */
+#ifndef SHEAF_PAGE_LIMIT_H
+#define SHEAF_PAGE_LIMIT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "os/atomic.h"
+
+#define PAGE_NO_LIMIT SIZE_MAX
+
+struct page_limit {
+	size_t soft, hard; /* pages of OS_PAGE, or PAGE_NO_LIMIT */
+	/* In a line that is written when memory comes or goes. */
+	size_t held __attribute__((aligned(64)));
+	uint64_t failures; /* how often the hard limit refused pages */
+} __attribute__((aligned(64)));
+extern struct page_limit page_limit;
+
+/* Hold so many pages more. False: the hard limit refuses them. */
+bool page_hold(size_t pages);
+/* The same without looking at the limit. */
+static inline void page_hold_anyway(size_t pages)
+{
+	os_fetch_add_relaxed(&page_limit.held, pages);
+}
+
+static inline void page_hold_less(size_t pages)
+{
+	os_fetch_sub(&page_limit.held, pages);
+}
+
+/* False, and counted as a failure, if the hard limit would refuse so many pages now. */
+bool page_may_grow(size_t pages);
+
+static inline bool page_is_above_soft(void)
+{
+	size_t soft = os_load_relaxed(&page_limit.soft);
+
+	return __builtin_expect(soft != PAGE_NO_LIMIT, 0) &&
+	       os_load_relaxed(&page_limit.held) > soft;
+}
+
+/* Bytes; 0: none. */
+void page_set_limits(size_t soft, size_t hard);
+
+#endif

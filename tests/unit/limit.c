@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: MIT */
+/* Limits of what the library holds, and the shrinkers that make room. Each test runs in a child. */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sheaf/limit.h>
+#include <sheaf/shrinker.h>
+#include <sheaf/trim.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kit/cache.h"
+#include "kit/process.h"
+#include "kit/told.h"
+#include "kit/unit.h"
+#include "page/limit.h"
+#include "page/map.h"
+#include "page/page.h"
+
+enum {
+	SIZE = 1024,
+	MANY = 1 << 17, /* 128 MiB */
+	THREADS = 4,
+	ROUNDS = 2000,
+	MIB = 1 << 20,
+};
+
+static void *objects[MANY];
+static struct told told;
+
+static size_t held(void)
+{
+	struct sheaf_stats stats;
+
+	sheaf_stats(&stats);
+	CHECK(stats.held_bytes == stats.used_bytes + stats.free_bytes + stats.mapped_bytes);
+	return stats.held_bytes;
+}
+
+static unsigned int take_all(struct kmem_cache *s, gfp_t flags, unsigned int n)
+{
+	while (n < MANY && (objects[n] = kmem_cache_alloc(s, flags)) != NULL)
+		n++;
+	return n;
+}
+
+static void free_all(struct kmem_cache *s, unsigned int from, unsigned int to)
+{
+	for (unsigned int i = from; i < to; i++)
+		kmem_cache_free(s, objects[i]);
+}
+
+static void the_hard_limit_holds(void)
+{
+	struct kmem_cache *s = make("limited", SIZE, 0), *other = make("other", 2 * SIZE, 0);
+	size_t hard = held() + 16 * MIB;
+	struct sheaf_stats stats;
+	unsigned int n, more;
+	void *large;
+
+	CHECK(sheaf_set_limits(0, hard) == 0);
+	n = take_all(s, GFP_NOWAIT, 0);
+	CHECK(n > 1000 && n < MANY);
+	CHECK(held() <= hard);
+	/* Neither runs nor mappings. */
+	CHECK(!kmalloc(MIB, GFP_NOWAIT));
+	CHECK(!kvmalloc(16 * MIB, GFP_KERNEL | __GFP_NOWARN));
+	CHECK(held() <= hard);
+	sheaf_stats(&stats);
+	CHECK(stats.hard_limit == hard / OS_PAGE * OS_PAGE && stats.limit_failures > 0);
+	n = take_all(s, GFP_KERNEL, n);
+	CHECK(n < MANY);
+	/* What another cache has free serves it: only by reclaim. */
+	free_all(s, n / 2, n);
+	more = take_all(other, GFP_KERNEL, n / 2);
+	CHECK(more > n / 2 + n / 8);
+	CHECK(held() <= hard);
+	free_all(other, n / 2, more);
+	free_all(s, 0, n / 2);
+	CHECK(kmem_cache_verify(s) == 0 && kmem_cache_verify(other) == 0);
+	/* The same memory in one block, and without a limit more. */
+	CHECK((large = kvmalloc(8 * MIB, GFP_KERNEL)) != NULL);
+	kvfree(large);
+	CHECK(sheaf_set_limits(0, 0) == 0);
+	CHECK((large = kvmalloc(64 * MIB, GFP_NOWAIT)) != NULL);
+	kvfree(large);
+	sheaf_trim(0);
+	CHECK(held() < hard);
+	kmem_cache_destroy(s);
+	kmem_cache_destroy(other);
+}
+
+static void wrong_and_large_limits(void)
+{
+	struct kmem_cache *s = make("full", SIZE, 0);
+	void *object;
+	unsigned int n = 0;
+
+	while (n < 8192)
+		CHECK((objects[n++] = kmem_cache_alloc(s, GFP_KERNEL)) != NULL);
+	errno = 77;
+	told_begin(&told);
+	CHECK(sheaf_set_limits(2, 1) == -EINVAL);
+	CHECK(told_end(&told) == 1 && strstr(told.text, "soft limit is above the hard one"));
+	told_begin(&told);
+	CHECK(sheaf_set_limits((size_t)1 << 63, (size_t)1 << 63) == 0);
+	CHECK(sheaf_set_limits(SIZE_MAX, SIZE_MAX) == 0);
+	CHECK(sheaf_set_limits(SIZE_MAX, 0) == 0);
+	CHECK(told_end(&told) == 0);
+	CHECK((object = kmem_cache_alloc(s, GFP_KERNEL)) != NULL);
+	kmem_cache_free(s, object);
+	/* Below what is used: a line, and the limit holds. */
+	told_begin(&told);
+	CHECK(sheaf_set_limits(0, MIB) == 0);
+	CHECK(told_end(&told) == 1 && strstr(told.text, "the hard limit is below the"));
+	CHECK(!kmalloc(MIB, GFP_KERNEL | __GFP_NOWARN));
+	/* What is held stays usable, and free objects are allocated again. */
+	memset(objects[0], 1, SIZE);
+	CHECK(sheaf_set_limits(0, 0) == 0);
+	CHECK(errno == 77);
+	free_all(s, 0, n);
+	kmem_cache_destroy(s);
+}
+
+static void above_soft_nothing_waits(void)
+{
+	struct kmem_cache *s = make("soft", SIZE, 0);
+	unsigned int n = 0;
+
+	CHECK(sheaf_set_limits(held() + 4 * MIB, 0) == 0);
+	while (n < 65536)
+		CHECK((objects[n++] = kmem_cache_alloc(s, GFP_KERNEL)) != NULL);
+	free_all(s, 0, n);
+	/* Without the limit, 64 MiB would wait; a call's piece is bounded. */
+	CHECK(page_usage().dirty <= 4 * MIB + 2 * PAGE_DISCARD_MAX);
+	kmem_cache_destroy(s);
+}
+
+/* --- shrinkers -------------------------------------------------------------------------------- */
+
+static struct kmem_cache *cached;
+static void *cached_objects[MANY];
+static unsigned int nr_cached, counts, scans, deepest, depth;
+static struct shrinker *mine;
+
+static unsigned long count(struct shrinker *shrinker, struct shrink_control *sc)
+{
+	CHECK(shrinker->private_data == &nr_cached && sc->nid == 0);
+	CHECK(sc->gfp_mask & __GFP_DIRECT_RECLAIM);
+	counts++;
+	return nr_cached ? nr_cached : SHRINK_EMPTY;
+}
+
+static unsigned long scan(struct shrinker *shrinker, struct shrink_control *sc)
+{
+	unsigned long n = 0;
+	void *block;
+
+	(void)shrinker;
+	CHECK(sc->nr_to_scan && sc->nr_to_scan <= 100 && sc->nr_scanned == sc->nr_to_scan);
+	if (++depth > deepest)
+		deepest = depth;
+	scans++;
+	while (nr_cached && n < sc->nr_to_scan) {
+		kmem_cache_free(cached, cached_objects[--nr_cached]);
+		n++;
+	}
+	/* It may allocate, also beyond the limit, and trim. */
+	block = kmalloc(64, GFP_KERNEL | __GFP_NOWARN);
+	kfree(block);
+	if (scans % 64 == 1) {
+		kfree(kmalloc(MIB, GFP_KERNEL | __GFP_NOWARN));
+		sheaf_trim(0);
+	}
+	depth--;
+	return n;
+}
+
+static void add_mine(void)
+{
+	mine = shrinker_alloc(0, "lookups %d", 1);
+	CHECK(mine && mine->seeks == DEFAULT_SEEKS && !mine->batch);
+	mine->count_objects = count;
+	mine->scan_objects = scan;
+	mine->batch = 100;
+	mine->private_data = &nr_cached;
+	shrinker_register(mine);
+}
+
+static void fill_cached(unsigned int n)
+{
+	while (nr_cached < n)
+		CHECK((cached_objects[nr_cached++] = kmem_cache_alloc(cached, GFP_KERNEL)) != NULL);
+}
+
+static void shrinkers_make_room(void)
+{
+	struct kmem_cache *s = make("needs", SIZE, 0);
+	struct sheaf_stats stats;
+	unsigned int n, more;
+
+	cached = make("cached", SIZE, 0);
+	add_mine();
+	fill_cached(16384);
+	CHECK(counts == 0);
+	CHECK(sheaf_set_limits(0, held() + MIB) == 0);
+	n = take_all(s, GFP_NOWAIT, 0);
+	CHECK(counts == 0 && nr_cached == 16384);
+	more = take_all(s, GFP_KERNEL, n);
+	CHECK(counts && scans && nr_cached == 0);
+	CHECK(deepest == 1);
+	CHECK(more > n + 12000);
+	sheaf_stats(&stats);
+	CHECK(stats.shrinker_objects == 16384);
+	free_all(s, 0, more);
+	sheaf_set_limits(0, 0);
+	/* A trim asks them, too. */
+	fill_cached(500);
+	sheaf_trim(0);
+	CHECK(nr_cached == 0);
+	shrinker_free(mine);
+	counts = 0;
+	sheaf_trim(0);
+	CHECK(counts == 0);
+	kmem_cache_destroy(cached);
+	kmem_cache_destroy(s);
+}
+
+/* Above the soft limit: a part at a time, and never all at once. */
+static void shrinkers_hear_of_soft(void)
+{
+	struct kmem_cache *s = make("needs", SIZE, 0);
+
+	cached = make("cached", SIZE, 0);
+	add_mine();
+	fill_cached(4000);
+	/* Without sheaves, allocations do not look at this limit. */
+	if (!sheaf_capacity(&s->sheaf) && !cache_is_checked(s))
+		return;
+	sheaf_set_limits(MIB, 0);
+	for (unsigned int n = 0; n < MANY && !scans; n++) {
+		CHECK((objects[n] = kmem_cache_alloc(s, GFP_KERNEL)) != NULL);
+		os_sleep_briefly();
+	}
+	CHECK(scans && nr_cached >= 2000 && nr_cached < 4000);
+	sheaf_set_limits(0, 0);
+}
+
+static unsigned long some(struct shrinker *shrinker, struct shrink_control *sc)
+{
+	(void)shrinker;
+	(void)sc;
+	counts++;
+	return 1000;
+}
+
+static unsigned long stops(struct shrinker *shrinker, struct shrink_control *sc)
+{
+	(void)shrinker;
+	(void)sc;
+	scans++;
+	return SHRINK_STOP;
+}
+
+static unsigned long frees_itself(struct shrinker *shrinker, struct shrink_control *sc)
+{
+	(void)sc;
+	scans++;
+	shrinker_free(shrinker);
+	return 1;
+}
+
+static unsigned long forks(struct shrinker *shrinker, struct shrink_control *sc)
+{
+	pid_t child = fork();
+	int status;
+
+	(void)sc;
+	scans++;
+	if (child == 0) {
+		/* Still inside: nothing runs. Others may. */
+		sheaf_trim(0);
+		shrinker_free(shrinker);
+		_exit(scans == 1 ? 0 : 1);
+	}
+	CHECK(waitpid(child, &status, 0) == child && status == 0);
+	return SHRINK_STOP;
+}
+
+static struct shrinker *add(unsigned long (*scan_objects)(struct shrinker *,
+							  struct shrink_control *))
+{
+	struct shrinker *shrinker = shrinker_alloc(SHRINKER_NUMA_AWARE, "%s", "odd \t name");
+
+	CHECK(shrinker);
+	shrinker->count_objects = some;
+	shrinker->scan_objects = scan_objects;
+	shrinker_register(shrinker);
+	return shrinker;
+}
+
+static void odd_shrinkers(void)
+{
+	struct shrinker *shrinker = add(stops);
+
+	CHECK(caches_ready());
+	sheaf_trim(0);
+	CHECK(scans == 1);
+	told_begin(&told);
+	shrinker_register(shrinker);
+	CHECK(told_end(&told) == 1 && strstr(told.text, "registered already"));
+	shrinker_register(NULL);
+	shrinker_free(NULL);
+	shrinker_free(shrinker);
+	shrinker = shrinker_alloc(0, "empty");
+	told_begin(&told);
+	shrinker_register(shrinker);
+	CHECK(told_end(&told) == 1 && strstr(told.text, "count_objects is NULL"));
+	shrinker_free(shrinker);
+	scans = 0;
+	add(frees_itself);
+	sheaf_trim(0);
+	sheaf_trim(0);
+	CHECK(scans == 1);
+	scans = 0;
+	shrinker = add(forks);
+	sheaf_trim(0);
+	CHECK(scans == 1);
+	shrinker_free(shrinker);
+}
+
+/* --- threads ---------------------------------------------------------------------------------- */
+
+static void *use(void *cache)
+{
+	void *own[64];
+
+	for (unsigned int round = 0; round < ROUNDS; round++) {
+		gfp_t flags = round % 3 ? GFP_KERNEL : GFP_NOWAIT;
+		unsigned int n = 0;
+
+		while (n < 64 && (own[n] = kmem_cache_alloc(cache, flags)) != NULL)
+			memset(own[n++], (int)round, SIZE);
+		CHECK(page_usage().used <= page_limit.hard << OS_PAGE_SHIFT);
+		while (n)
+			kmem_cache_free(cache, own[--n]);
+		if (round % 64 == 0)
+			kvfree(kvmalloc(2 * MIB + OS_PAGE, flags | __GFP_NOWARN));
+	}
+	return NULL;
+}
+
+static void *come_and_go(void *unused)
+{
+	for (unsigned int round = 0; round < ROUNDS / 20; round++) {
+		struct shrinker *shrinker = add(stops);
+
+		sched_yield();
+		shrinker_free(shrinker);
+	}
+	return unused;
+}
+
+static void many_threads(void)
+{
+	struct kmem_cache *s = make("shared", SIZE, 0);
+	pthread_t threads[THREADS], other;
+
+	sheaf_set_limits(held() + MIB, held() + 3 * MIB);
+	for (unsigned int i = 0; i < THREADS; i++)
+		CHECK(pthread_create(&threads[i], NULL, use, s) == 0);
+	CHECK(pthread_create(&other, NULL, come_and_go, NULL) == 0);
+	for (unsigned int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	pthread_join(other, NULL);
+	held();
+	CHECK(kmem_cache_verify(s) == 0);
+	sheaf_set_limits(0, 0);
+	kmem_cache_destroy(s);
+}
+
+#define IN_CHILD(body)                                                                             \
+	static void body##_in_child(void **state)                                                  \
+	{                                                                                          \
+		(void)state;                                                                       \
+		assert_int_equal(in_child(body), 0);                                               \
+	}
+
+IN_CHILD(the_hard_limit_holds)
+IN_CHILD(wrong_and_large_limits)
+IN_CHILD(above_soft_nothing_waits)
+IN_CHILD(shrinkers_make_room)
+IN_CHILD(shrinkers_hear_of_soft)
+IN_CHILD(odd_shrinkers)
+IN_CHILD(many_threads)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_hard_limit_holds_in_child),
+		cmocka_unit_test(wrong_and_large_limits_in_child),
+		cmocka_unit_test(above_soft_nothing_waits_in_child),
+		cmocka_unit_test(shrinkers_make_room_in_child),
+		cmocka_unit_test(shrinkers_hear_of_soft_in_child),
+		cmocka_unit_test(odd_shrinkers_in_child),
+		cmocka_unit_test(many_threads_in_child),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
