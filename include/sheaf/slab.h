@@ -170,6 +170,9 @@ struct kmem_cache_args {
 	/* Charge each object to this group (<sheaf/group.h>), whatever the current one is. The
 	 * cache holds a reference until it is destroyed, is not merged, and has SLAB_ACCOUNT. */
 	struct kmem_group *group;
+	/* The most bytes of memory of its slabs: see kmem_cache_set_limit(). 0: none. A cache with
+	 * a limit is not merged. */
+	size_t limit;
 };
 
 /*
@@ -276,6 +279,18 @@ int kmem_cache_set_sheaf_capacity(struct kmem_cache *s, unsigned int capacity)
 	SHEAF_SYMBOL(kmem_cache_set_sheaf_capacity);
 int kmem_cache_set_barn(struct kmem_cache *s, size_t objects, size_t bytes)
 	SHEAF_SYMBOL(kmem_cache_set_barn);
+
+/*
+ * Limit the memory of a cache's slabs to this number of bytes; 0: none. At the limit, an allocation
+ * with GFP_KERNEL empties the cache's sheaves, asks shrinkers (<sheaf/shrinker.h>), and then
+ * returns NULL; with GFP_NOWAIT it returns NULL at once; with __GFP_NOFAIL it waits. Free objects
+ * of its sheaves and slabs count, prefilled sheaves too; objects between guard pages do not. If the
+ * slabs have more already, the cache is shrunk, and a line reports what is left above the limit;
+ * then no slab is added until it is below. A merged cache is limited under all its names. Returns
+ * 0, or -1 after a report if the cache was destroyed. May sleep. O(1), or as kmem_cache_shrink().
+ * The kernel has no such call.
+ */
+int kmem_cache_set_limit(struct kmem_cache *s, size_t bytes) SHEAF_SYMBOL(kmem_cache_set_limit);
 
 /* --- objects ---------------------------------------------------------------------------------- */
 

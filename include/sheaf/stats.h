@@ -104,6 +104,9 @@ struct kmem_cache_stats {
 	uint64_t sheaf_return_slow;	 /* prefilled sheaves refilled or flushed */
 	uint64_t nolock_fail;		 /* nolock allocations that returned NULL */
 	uint64_t nolock_deferred;	 /* slabs that a nolock free left unlisted */
+
+	uint64_t limit_bytes;	 /* most slab_bytes, 0: no limit */
+	uint64_t limit_failures; /* slabs that the limit refused */
 };
 
 /* Structures and calls share names, as in the kernel; C++ compilers may warn that this hides a

@@ -99,7 +99,7 @@ static bool mergeable(const struct kmem_cache_args *args, slab_flags_t flags)
 	return !os_options.nomerge &&
 	       !(flags & (SLAB_NO_MERGE | SLAB_TYPESAFE_BY_RCU | CACHE_DEBUG)) && !args->ctor &&
 	       !args->usersize && !args->sheaf_capacity && !args->barn_objects &&
-	       !args->barn_bytes && !args->rcu && !args->group;
+	       !args->barn_bytes && !args->rcu && !args->group && !args->limit;
 }
 
 static void warn_name_in_use(const char *name)
@@ -125,6 +125,7 @@ static bool lay_out(struct kmem_cache *s, size_t size, const struct kmem_cache_a
 	if (!(s->flags & CACHE_DEBUG ? debug_cache_init(&s->sheaf.slab, &request, s->flags)
 				     : slab_cache_init(&s->sheaf.slab, &request)))
 		return false;
+	*slab_limit(&s->sheaf.slab) = args->limit;
 	s->sheaf.slab.counted = os.counting ? s : NULL;
 	s->sheaf.sampled = os.counting && s->flags & DEBUG_SAMPLE ? SHEAF_SAMPLED : 0;
 	capacity = sheaf_capacity_for(s->sheaf.slab.size);

@@ -49,3 +49,29 @@ SHEAF_PUBLIC int kmem_cache_set_barn(struct kmem_cache *s, size_t objects, size_
 	os_unlock(&caches.lock);
 	return 0;
 }
+
+static size_t limited_bytes(struct kmem_cache *s)
+{
+	size_t bytes = 0;
+
+	for (uint32_t i = 0; i < os.nr_nodes; i++) {
+		struct slab_node *node = os_load_acquire(&s->sheaf.slab.nodes[i]);
+
+		bytes += node ? os_load_relaxed(&node->bytes) : 0;
+	}
+	return bytes;
+}
+
+SHEAF_PUBLIC int kmem_cache_set_limit(struct kmem_cache *s, size_t bytes)
+{
+	if (cache_was_destroyed(s, "kmem_cache_set_limit"))
+		return -1;
+	os_store_relaxed(slab_limit(&s->sheaf.slab), bytes);
+	if (bytes && limited_bytes(s) > bytes)
+		kmem_cache_shrink(s);
+	if (bytes && limited_bytes(s) > bytes)
+		os_report("kmem_cache_set_limit(%s, %zu): its slabs have %zu bytes; allocations "
+			  "that need another slab fail until enough was freed",
+			  s->name, bytes, limited_bytes(s));
+	return 0;
+}

@@ -125,7 +125,7 @@ bool slab_cache_init(struct slab_cache *cache, const struct slab_request *reques
 	cache->min_partial = min_partial(cache);
 	if (os_options.random)
 		cache->random = os_random() | 1;
-	cache->nodes = pool_alloc(os.nr_nodes * sizeof(*cache->nodes));
+	cache->nodes = pool_alloc((os.nr_nodes + 1) * sizeof(*cache->nodes));
 	if (!cache->nodes)
 		slab_cache_exit(cache);
 	return cache->nodes;
@@ -135,6 +135,6 @@ void slab_cache_exit(struct slab_cache *cache)
 {
 	for (uint32_t node = 0; cache->nodes && node < os.nr_nodes; node++)
 		pool_free(cache->nodes[node], sizeof(*cache->nodes[node]));
-	pool_free(cache->nodes, os.nr_nodes * sizeof(*cache->nodes));
+	pool_free(cache->nodes, (os.nr_nodes + 1) * sizeof(*cache->nodes));
 	cache->nodes = NULL;
 }

@@ -40,14 +40,48 @@ static void mark_objects(const struct slab_cache *cache, const struct slab *slab
 		mark(slab_object(cache, slab, i), MARK_FREE);
 }
 
-/* Pages for a slab, with its order's flag in the state; without a cache, so no thread finds it. */
-static struct slab *slab_pages(struct slab_cache *cache, unsigned int node)
+/* False: with a slab of this order, the cache would have more than its limit. Two threads that
+ * come close to it may both be refused, but never both pass. */
+static bool hold_bytes(struct slab_cache *cache, struct slab_node *part, unsigned int order)
 {
-	struct slab *slab = page_alloc(node, cache->oo.order);
+	size_t limit = os_load_relaxed(slab_limit(cache)), bytes = OS_PAGE << order, all = 0;
+
+	os_fetch_add(&part->bytes, bytes);
+	if (__builtin_expect(!limit, 1))
+		return true;
+	for (uint32_t i = 0; i < os.nr_nodes; i++) {
+		struct slab_node *node = os_load_acquire(&cache->nodes[i]);
+
+		all += node ? os_load_relaxed(&node->bytes) : 0;
+	}
+	if (all <= limit)
+		return true;
+	os_fetch_sub(&part->bytes, bytes);
+	os_fetch_add_relaxed(&part->refused, 1);
+	return false;
+}
+
+static struct slab *hold_pages(struct slab_cache *cache, struct slab_node *part, unsigned int node,
+			       unsigned int order)
+{
+	struct slab *slab;
+
+	if (!hold_bytes(cache, part, order))
+		return NULL;
+	slab = page_alloc(node, order);
+	if (!slab)
+		os_fetch_sub(&part->bytes, OS_PAGE << order);
+	return slab;
+}
+
+/* Pages for a slab, with its order's flag in the state; without a cache, so no thread finds it. */
+static struct slab *slab_pages(struct slab_cache *cache, struct slab_node *part, unsigned int node)
+{
+	struct slab *slab = hold_pages(cache, part, node, cache->oo.order);
 	uint64_t small = 0;
 
 	if (!slab && cache->min.order < cache->oo.order) {
-		slab = page_alloc(node, cache->min.order);
+		slab = hold_pages(cache, part, node, cache->min.order);
 		small = SLAB_SMALL;
 		stat_add(cache, STAT_order_fallback, slab != NULL);
 	}
@@ -63,7 +97,7 @@ static struct slab *slab_pages(struct slab_cache *cache, unsigned int node)
 struct slab *slab_make(struct slab_cache *cache, unsigned int node)
 {
 	struct slab_node *part = partial_node(cache, node);
-	struct slab *slab = part ? slab_pages(cache, node) : NULL;
+	struct slab *slab = part ? slab_pages(cache, part, node) : NULL;
 	struct slab_order order;
 	uint64_t *words;
 
@@ -113,6 +147,7 @@ void slab_discard_now(struct slab_cache *cache, struct slab *slab)
 	struct slab_node *node = partial_node_of(cache, slab);
 
 	os_fetch_sub(&node->nr_slabs, 1);
+	os_fetch_sub(&node->bytes, OS_PAGE << order.order);
 	stat_add(cache, STAT_free_slab, 1);
 	probe(slab_free, cache->name, page_address(slab), OS_PAGE << order.order);
 	stat_add(cache, STAT_total_objects, -(uint64_t)order.objects);

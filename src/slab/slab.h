@@ -65,6 +65,7 @@
 #include <stdint.h>
 
 #include "os/lock.h"
+#include "os/machine.h"
 #include "page/page.h"
 
 #define SLAB_NO_OBJECT	 0xffffu
@@ -91,7 +92,9 @@ struct slab_node {
 	uint32_t first, last;  /* links: see partial.h */
 	struct slab *base;     /* the descriptor that links count from */
 	struct slab *deferred; /* held slabs that are not yet listed: see defer.h */
-	uint64_t unused[3];    /* nodes do not share a line */
+	uint64_t bytes;	       /* of its slabs */
+	uint64_t refused;      /* slabs that the cache's limit refused */
+	uint64_t unused[1];    /* nodes do not share a line */
 };
 
 struct slab_cache {
@@ -109,9 +112,16 @@ struct slab_cache {
 	struct slab_extra *extra; /* NULL, or what a layer above has in each slab */
 	const char *name;
 	void *counted;		  /* the handle that counts its events, or NULL */
-	struct slab_node **nodes; /* os.nr_nodes of them, NULL until used */
+	struct slab_node **nodes; /* os.nr_nodes of them, NULL until used; then slab_limit() */
 	struct grace_list *late;  /* NULL, or empty slabs wait for a grace period: see late.h */
 };
+
+/* The most bytes of the slabs of all nodes; 0: no limit. Behind the nodes, because a handle is full
+ * (cache/cache.h). */
+static inline size_t *slab_limit(const struct slab_cache *cache)
+{
+	return (size_t *)&cache->nodes[os.nr_nodes];
+}
 
 /* From a layer above, which keeps it as long as the cache exists. */
 struct slab_extra {

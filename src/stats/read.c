@@ -133,6 +133,12 @@ static void read_settings(struct kmem_cache *s, struct kmem_cache_stats *out)
 	out->account = (s->flags & SLAB_ACCOUNT) != 0;
 	out->ctor = slab->ctor != NULL;
 	out->destroyed = s->nr_names == 0;
+	out->limit_bytes = os_load_relaxed(slab_limit(slab));
+	for (uint32_t i = 0; i < os.nr_nodes; i++) {
+		struct slab_node *node = os_load_acquire(&slab->nodes[i]);
+
+		out->limit_failures += node ? os_load_relaxed(&node->refused) : 0;
+	}
 }
 
 #define SUM(name, words, help) out->name += sum(s, words);

@@ -331,6 +331,45 @@ static void odd_shrinkers(void)
 	shrinker_free(shrinker);
 }
 
+/* --- one cache -------------------------------------------------------------------------------- */
+
+static void a_cache_is_limited(void)
+{
+	struct kmem_cache_args args = {.limit = 4 * MIB};
+	struct kmem_cache *s = kmem_cache_create("bounded", SIZE, &args, 0),
+			  *other = kmem_cache_create("free", SIZE, NULL, 0);
+	unsigned int n, again;
+	void *object;
+
+	CHECK(s && other && s != other);
+	n = take_all(s, GFP_NOWAIT, 0);
+	n = take_all(s, GFP_KERNEL, n);
+	CHECK(n >= 1024 && n <= 4096);
+	CHECK(look(s).slab_bytes <= 4 * MIB && look(s).limit_bytes == 4 * MIB);
+	CHECK(look(s).limit_failures > 0 && look(other).limit_failures == 0);
+	CHECK((object = kmem_cache_alloc(other, GFP_NOWAIT)) != NULL);
+	kmem_cache_free(other, object);
+	/* What is free is allocated again. */
+	free_all(s, n / 2, n);
+	again = take_all(s, GFP_KERNEL, n / 2);
+	CHECK(again >= n - n / 50);
+	told_begin(&told);
+	CHECK(kmem_cache_set_limit(s, MIB) == 0);
+	CHECK(told_end(&told) == 1 && strstr(told.text, "kmem_cache_set_limit(bounded"));
+	CHECK(!kmem_cache_alloc(s, GFP_KERNEL));
+	CHECK(kmem_cache_set_limit(s, SIZE_MAX) == 0 && kmem_cache_set_limit(s, 0) == 0);
+	again = take_all(s, GFP_KERNEL, again);
+	CHECK(again == MANY);
+	free_all(s, 0, again);
+	/* By itself: only its own memory goes, and then the limit fits. */
+	told_begin(&told);
+	CHECK(kmem_cache_set_limit(s, MIB) == 0);
+	CHECK(told_end(&told) == 0 && look(s).slab_bytes <= MIB);
+	CHECK(kmem_cache_verify(s) == 0);
+	kmem_cache_destroy(s);
+	kmem_cache_destroy(other);
+}
+
 /* --- threads ---------------------------------------------------------------------------------- */
 
 static void *use(void *cache)
@@ -394,6 +433,7 @@ IN_CHILD(above_soft_nothing_waits)
 IN_CHILD(shrinkers_make_room)
 IN_CHILD(shrinkers_hear_of_soft)
 IN_CHILD(odd_shrinkers)
+IN_CHILD(a_cache_is_limited)
 IN_CHILD(many_threads)
 
 int main(void)
@@ -405,6 +445,7 @@ int main(void)
 		cmocka_unit_test(shrinkers_make_room_in_child),
 		cmocka_unit_test(shrinkers_hear_of_soft_in_child),
 		cmocka_unit_test(odd_shrinkers_in_child),
+		cmocka_unit_test(a_cache_is_limited_in_child),
 		cmocka_unit_test(many_threads_in_child),
 	};
 
