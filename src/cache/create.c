@@ -51,14 +51,14 @@ static bool check_rcu(const char *name, const struct kmem_cache_args *args, slab
 }
 
 static bool check_args(const char *name, size_t size, struct kmem_cache_args *args,
-		       slab_flags_t flags)
+		       slab_flags_t flags, slab_flags_t known)
 {
 	if (size == 0 || size > KMEM_CACHE_MAX_SIZE)
 		return wrong(name, "size", size, "use 1 to 1048576 bytes");
 	if (args->align & (args->align - 1) || args->align > KMEM_CACHE_MAX_SIZE)
 		return wrong(name, "align", args->align, "use a power of two up to 1048576, or 0");
-	if (flags & ~FLAGS_KNOWN)
-		return wrong(name, "flags with unknown bit", flags & ~FLAGS_KNOWN,
+	if (flags & ~known)
+		return wrong(name, "flags with unknown bit", flags & ~known,
 			     "use the SLAB_ names of <sheaf/slab.h>");
 	if (args->sheaf_capacity > SHEAF_CAPACITY_MAX)
 		return wrong(name, "sheaf_capacity", args->sheaf_capacity, "use at most 4096");
@@ -119,6 +119,7 @@ static bool lay_out(struct kmem_cache *s, size_t size, const struct kmem_cache_a
 		.object_size = (uint32_t)size,
 		.align = alignment(size, args->align, s->flags),
 		.ctor = args->ctor,
+		.fill = s->flags & CACHE_KMALLOC,
 	};
 	unsigned int capacity;
 
@@ -229,11 +230,11 @@ static slab_flags_t with_debug(const char *name, slab_flags_t flags)
 }
 
 static struct kmem_cache *create(const char *name, size_t size, struct kmem_cache_args *args,
-				 slab_flags_t flags)
+				 slab_flags_t flags, slab_flags_t known)
 {
 	struct kmem_cache *s = NULL;
 
-	if (!caches_ready() || !check_args(name, size, args, flags))
+	if (!caches_ready() || !check_args(name, size, args, flags, known))
 		return NULL;
 	if (args->group)
 		flags |= SLAB_ACCOUNT;
@@ -270,7 +271,7 @@ static bool says_reserved(const struct kmem_cache_args *args)
 
 /* args has args_size bytes, which may be more or fewer than in this version. */
 static struct kmem_cache *create_sized(const char *name, size_t size, const void *args,
-				       size_t args_size, slab_flags_t flags)
+				       size_t args_size, slab_flags_t flags, slab_flags_t known)
 {
 	struct kmem_cache_args own;
 	char clean[NAME_SHOWN + 1];
@@ -281,7 +282,7 @@ static struct kmem_cache *create_sized(const char *name, size_t size, const void
 	if (!os_sized_whole(args_size))
 		wrong(clean, "args_size", args_size, "pass sizeof(struct kmem_cache_args)");
 	else if (os_sized_copy(&own, sizeof(own), args, args_size) && !says_reserved(&own))
-		s = create(clean, size, &own, flags);
+		s = create(clean, size, &own, flags, known);
 	else
 		os_misuse(clean,
 			  "kmem_cache_create(%s): kmem_cache_args has fields that this version "
@@ -298,14 +299,15 @@ static struct kmem_cache *create_sized(const char *name, size_t size, const void
 struct kmem_cache *cache_create(const char *name, size_t size, const struct kmem_cache_args *args,
 				slab_flags_t flags)
 {
-	return create_sized(name, size, args, sizeof(*args), flags);
+	return create_sized(name, size, args, sizeof(*args), flags, FLAGS_KNOWN | CACHE_KMALLOC);
 }
 
 SHEAF_PUBLIC struct kmem_cache *__kmem_cache_create_args(const char *name, size_t size,
 							 const struct kmem_cache_args *args,
 							 size_t args_size, slab_flags_t flags)
 {
-	struct kmem_cache *s = create_sized(name, size, args, args ? args_size : 0, flags);
+	struct kmem_cache *s =
+		create_sized(name, size, args, args ? args_size : 0, flags, FLAGS_KNOWN);
 
 	os_report_kept();
 	return s;

@@ -117,7 +117,6 @@ struct kmem_cache *kmalloc_make(const char *prefix, unsigned int index,
 {
 	unsigned int size = kmalloc_sizes[index];
 	struct kmem_cache_args own = *args;
-	struct kmem_cache *s;
 	char name[128];
 
 	if (size % 1024)
@@ -125,13 +124,7 @@ struct kmem_cache *kmalloc_make(const char *prefix, unsigned int index,
 	else
 		snprintf(name, sizeof(name), "%s-%uk", prefix, size / 1024);
 	own.align = size & -size;
-	s = cache_create(name, size, &own, flags | SLAB_NO_MERGE);
-	if (s) {
-		os_lock(&caches.lock);
-		s->flags |= CACHE_KMALLOC;
-		os_unlock(&caches.lock);
-	}
-	return s;
+	return cache_create(name, size, &own, flags | SLAB_NO_MERGE | CACHE_KMALLOC);
 }
 
 static bool make_partition(unsigned int number)

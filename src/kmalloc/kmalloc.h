@@ -4,7 +4,7 @@
  *
  *   size          whose                          found by
  *   0             nobody's: ZERO_SIZE_PTR        its value
- *   1 ... 8192    a cache, kmalloc-8 ... -8k     the page's descriptor
+ *   1 ... 32768   a cache, kmalloc-8 ... -32k    the page's descriptor
  *   ... 2 MiB     a run of 2^n pages             the same: kmalloc_large owns it
  *   above         a mapping (page/map.h)         a table by 2 MiB of address
  *
@@ -49,18 +49,47 @@
 	X(0, 8)                                                                                    \
 	X(8, 16)                                                                                   \
 	X(16, 32)                                                                                  \
-	X(32, 64)                                                                                  \
-	X(64, 96)                                                                                  \
-	X(96, 128)                                                                                 \
-	X(128, 192)                                                                                \
-	X(192, 256)                                                                                \
-	X(256, 512)                                                                                \
-	X(512, 1024)                                                                               \
-	X(1024, 2048)                                                                              \
-	X(2048, 4096)                                                                              \
-	X(4096, 8192)
-#define KMALLOC_LARGER(X) /* sizes above those that programs look up */
-#define KMALLOC_LARGEST	  KMALLOC_MAX_CACHE_SIZE
+	X(32, 48)                                                                                  \
+	X(48, 64)                                                                                  \
+	X(64, 80)                                                                                  \
+	X(80, 96)                                                                                  \
+	X(96, 112)                                                                                 \
+	X(112, 128)                                                                                \
+	X(128, 160)                                                                                \
+	X(160, 192)                                                                                \
+	X(192, 224)                                                                                \
+	X(224, 256)                                                                                \
+	X(256, 320)                                                                                \
+	X(320, 384)                                                                                \
+	X(384, 448)                                                                                \
+	X(448, 512)                                                                                \
+	X(512, 640)                                                                                \
+	X(640, 768)                                                                                \
+	X(768, 896)                                                                                \
+	X(896, 1024)                                                                               \
+	X(1024, 1280)                                                                              \
+	X(1280, 1536)                                                                              \
+	X(1536, 1792)                                                                              \
+	X(1792, 2048)                                                                              \
+	X(2048, 2560)                                                                              \
+	X(2560, 3072)                                                                              \
+	X(3072, 3584)                                                                              \
+	X(3584, 4096)                                                                              \
+	X(4096, 5120)                                                                              \
+	X(5120, 6144)                                                                              \
+	X(6144, 7168)                                                                              \
+	X(7168, 8192)
+/* Sizes above those that programs look up. */
+#define KMALLOC_LARGER(X)                                                                          \
+	X(8192, 10240)                                                                             \
+	X(10240, 12288)                                                                            \
+	X(12288, 14336)                                                                            \
+	X(14336, 16384)                                                                            \
+	X(16384, 20480)                                                                            \
+	X(20480, 24576)                                                                            \
+	X(24576, 28672)                                                                            \
+	X(28672, 32768)
+#define KMALLOC_LARGEST KMALLOC_MAX_CACHE_SIZE
 #endif
 
 /* Caches are numbered by size; 0 is the entry for size 0. */

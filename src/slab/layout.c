@@ -74,11 +74,32 @@ static unsigned int order_holding(const struct slab_cache *cache, unsigned int o
 	return order;
 }
 
-/* The smallest order that wastes few enough bytes and holds at least min_objects. */
-static unsigned int preferred_order(const struct slab_cache *cache)
+/*
+ * The kernel's order of 3 (32 KiB) holds one object of 20 KiB, and wastes a third of the slab. So
+ * slabs of few objects of kmalloc(), whose sizes are not the kernel's, may be larger, unless
+ * slab_max_order is lower than the kernel's. Half of FEW_MAX_ORDER's bytes would still waste a
+ * quarter or an eighth at 14 KiB and above; double would save an eighth at 28 KiB only.
+ */
+#define FEW_OBJECTS   8
+#define FEW_MAX_ORDER 5
+#define KERNEL_ORDER  3
+
+static unsigned int largest_order(const struct slab_cache *cache, bool fill)
 {
-	unsigned int most = os_options.max_order, least = os_options.min_order;
-	unsigned int wanted = os_options.min_objects, fits = objects_of_order(cache, most);
+	unsigned int most = os_options.max_order;
+
+	while (fill && most >= KERNEL_ORDER && most < FEW_MAX_ORDER &&
+	       objects_of_order(cache, most) < FEW_OBJECTS)
+		most++;
+	return most;
+}
+
+/* The smallest order that wastes few enough bytes and holds at least min_objects. */
+static unsigned int preferred_order(const struct slab_cache *cache, bool fill)
+{
+	unsigned int most = largest_order(cache, fill), least = os_options.min_order;
+	unsigned int wanted = os_options.min_objects;
+	unsigned int fits = objects_of_order(cache, os_options.max_order);
 
 	if (!wanted)
 		wanted = 4 * (fls(os_nr_cpus()) + 1);
@@ -86,21 +107,26 @@ static unsigned int preferred_order(const struct slab_cache *cache)
 		wanted = fits;
 	if (least < order_holding(cache, wanted))
 		least = order_holding(cache, wanted);
-	for (unsigned int fraction = 16; fits && fraction > 1; fraction /= 2)
+	for (unsigned int fraction = 16; fraction > 1; fraction /= 2)
 		for (unsigned int order = least; order <= most; order++)
-			if (waste_is_at_most(cache, order, fraction))
+			if (objects_of_order(cache, order) &&
+			    waste_is_at_most(cache, order, fraction))
 				return order;
 	return order_holding(cache, 1);
 }
 
 /* A slab that was given back can no longer be checked, so caches with checks keep some anyway. */
-static uint16_t min_partial(const struct slab_cache *cache)
+static uint16_t min_partial(const struct slab_cache *cache, bool fill)
 {
 	uint32_t n = (fls(cache->size) - 1) / 2;
 
 	if (os_options.tiny && !cache->extra)
 		return 0;
-	return (uint16_t)(n < 5 ? 5 : n > 10 ? 10 : n);
+	n = n < 5 ? 5 : n > 10 ? 10 : n;
+	/* Of larger slabs, as many bytes. */
+	if (fill && cache->oo.order > KERNEL_ORDER)
+		n >>= cache->oo.order - KERNEL_ORDER;
+	return (uint16_t)(n ? n : 1);
 }
 
 bool slab_cache_init(struct slab_cache *cache, const struct slab_request *request)
@@ -118,11 +144,11 @@ bool slab_cache_init(struct slab_cache *cache, const struct slab_request *reques
 	if (pages.marks && cache->size < MARK_BYTES)
 		cache->size = MARK_BYTES;
 	cache->reciprocal = (uint32_t)(((UINT64_C(1) << 32) + cache->size - 1) / cache->size);
-	cache->oo.order = (uint16_t)preferred_order(cache);
+	cache->oo.order = (uint16_t)preferred_order(cache, request->fill);
 	cache->oo.objects = (uint16_t)objects_of_order(cache, cache->oo.order);
 	cache->min.order = (uint16_t)order_holding(cache, 1);
 	cache->min.objects = (uint16_t)objects_of_order(cache, cache->min.order);
-	cache->min_partial = min_partial(cache);
+	cache->min_partial = min_partial(cache, request->fill);
 	if (os_options.random)
 		cache->random = os_random() | 1;
 	cache->nodes = pool_alloc((os.nr_nodes + 1) * sizeof(*cache->nodes));

@@ -137,6 +137,7 @@ struct slab_request {
 	uint32_t object_size, align;
 	void (*ctor)(void *object);
 	struct slab_extra *extra; /* or NULL */
+	bool fill;		  /* slabs of few objects may be larger than the kernel's */
 };
 
 /*

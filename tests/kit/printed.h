@@ -12,7 +12,7 @@
 /* The text until the next call. */
 static inline char *printed(enum sheaf_stats_format format)
 {
-	static char text[1 << 20];
+	static char text[4 << 20];
 	int file = memfd_create("printed", MFD_CLOEXEC);
 	ssize_t length;
 

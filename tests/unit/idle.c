@@ -171,8 +171,8 @@ static void runs_that_a_cpu_keeps_go(void **state)
 		call_for_ms(2 * DECAY);
 	} while (page_usage().used < used);
 	used = page_usage().used;
-	for (unsigned int i = 0; i < 8; i++)
-		kvfree(kvmalloc(OS_PAGE << (i + 2), GFP_KERNEL));
+	for (unsigned int i = 0; i < 6; i++)
+		kvfree(kvmalloc(OS_PAGE << (i + 4), GFP_KERNEL));
 	assert_true(page_usage().used > used);
 	/* Those that are taken again stay. */
 	for (unsigned int i = 0; i < 3 * DECAY; i += DECAY / 8) {

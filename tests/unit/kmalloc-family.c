@@ -69,7 +69,7 @@ static void names_are_the_kernels(void **state)
 	static const struct {
 		size_t size;
 		const char *name;
-	} some[] = {{8, "8"}, {96, "96"}, {512, "512"}, {1024, "1k"}, {8192, "8k"}};
+	} some[] = {{8, "8"}, {96, "96"}, {512, "512"}, {1024, "1k"}, {8192, "8k"}, {32768, "32k"}};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++) {
@@ -91,7 +91,7 @@ static void buckets_are_apart(void **state)
 	void *large = kmem_buckets_valloc(set, 6 * MiB, GFP_KERNEL);
 
 	(void)state;
-	assert_string_equal(cache_of(mine)->name, "set-128");
+	assert_string_equal(cache_of(mine)->name, "set-112");
 	assert_ptr_not_equal(cache_of(mine), cache_of(theirs));
 	assert_ptr_equal(kmem_buckets_alloc(set, 0, GFP_KERNEL), ZERO_SIZE_PTR);
 	assert_int_equal(ksize(large), 6 * MiB);

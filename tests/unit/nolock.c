@@ -524,23 +524,23 @@ static void by_size(void **state)
 
 	(void)state;
 	needs(NEED_ONE_KMALLOC);
-	large = kmalloc(20000, GFP_KERNEL);
+	large = kmalloc(40000, GFP_KERNEL);
 	assert_non_null(large);
 	/* They stay in use: with slub_tiny, an empty slab would go. */
 	neighbours[0] = kmalloc(100, GFP_KERNEL);
-	neighbours[1] = kmalloc(4096, GFP_KERNEL);
+	neighbours[1] = kmalloc(1792, GFP_KERNEL);
 	kfree(kmalloc(100, GFP_KERNEL));
 	assert_ptr_equal(kmalloc_nolock(0, 0, NUMA_NO_NODE), ZERO_SIZE_PTR);
 	assert_null(kmalloc_nolock(KMALLOC_MAX_CACHE_SIZE + 1, 0, NUMA_NO_NODE));
 	small = kmalloc_nolock(100, __GFP_ZERO, 0);
 	assert_non_null(small);
-	assert_int_equal(ksize(small), usable(100, 128));
+	assert_int_equal(ksize(small), usable(100, 112));
 	kfree_nolock(small);
-	/* kmalloc-2k was never used, so the next larger cache serves; a sample can be of any. */
-	kfree(kmalloc(4096, GFP_KERNEL));
+	/* kmalloc-1536 was never used, so the next larger cache serves; a sample can be of any. */
+	kfree(kmalloc(1792, GFP_KERNEL));
 	small = kmalloc_nolock(1500, 0, 12345);
 	assert_non_null(small);
-	assert_int_equal(ksize(small), usable(1500, os_options_debug_has('S') ? 2048 : 4096));
+	assert_int_equal(ksize(small), usable(1500, os_options_debug_has('S') ? 1536 : 1792));
 	kfree(small);
 	kfree_nolock(NULL);
 	kfree_nolock(ZERO_SIZE_PTR);

@@ -183,12 +183,12 @@ static void objects_of_a_type(void **state)
 	(void)state;
 	assert_int_equal(ksize(p), usable(sizeof(*p), 32));
 	assert_true(q->x == 0 && q->z == 0);
-	assert_int_equal(ksize(t), usable(sizeof(*t) + 400, 512));
+	assert_int_equal(ksize(t), usable(sizeof(*t) + 400, 448));
 	kfree(p);
 	kfree(q);
 	kfree(t);
 	p = kzalloc_objs(*p, n);
-	assert_int_equal(ksize(p), usable(100 * sizeof(*p), 4096));
+	assert_int_equal(ksize(p), usable(100 * sizeof(*p), 2560));
 	assert_true(p[99].z == 0);
 	kfree(p);
 	p = kvmalloc_objs(*p, 4 * MiB, GFP_KERNEL);
