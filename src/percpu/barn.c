@@ -202,6 +202,31 @@ struct sheaf *barn_begin_full(struct sheaf_cache *cache, struct barn_cell *cell)
 	return begin_on(cache, cpu, os.node_of_row[cpu], cell, true);
 }
 
+bool barn_node_is_out(struct sheaf_cache *cache)
+{
+	struct barn *barn = barn_of(cache, os_node(), false);
+	uint8_t left = barn ? os_load_relaxed(&barn->node_out) : 0;
+
+	/* One thread in so many tries the node again; the others go on meanwhile. */
+	if (left)
+		os_store_relaxed(&barn->node_out, left > 1 ? left - 1 : BARN_NODE_OUT);
+	return left > 1;
+}
+
+void barn_set_node_out(struct sheaf_cache *cache, bool out)
+{
+	struct barn *barn = barn_of(cache, os_node(), false);
+
+	if (barn && !os_load_relaxed(&barn->node_out) == out)
+		os_store_relaxed(&barn->node_out, out ? BARN_NODE_OUT : 0);
+}
+
+struct sheaf *barn_begin_full_on(struct sheaf_cache *cache, unsigned int node,
+				 struct barn_cell *cell)
+{
+	return begin_on(cache, os_cpu(), node, cell, true);
+}
+
 struct sheaf *barn_begin_empty(struct sheaf_cache *cache, struct barn_cell *cell)
 {
 	unsigned int cpu = os_cpu();

@@ -51,6 +51,11 @@
  * of 128 bytes moves to slabs; double is twice the memory that an idle cache holds.
  */
 #define BARN_CPU_BYTES ((size_t)128 << 10)
+/*
+ * Refills that look in other nodes' barns first, after one that found no memory on this node. Half:
+ * two more page locks in as many refills; double: memory that is free again is found later.
+ */
+#define BARN_NODE_OUT 64
 /* A node may always have this much, however few CPUs use it: batches of one thread, as with the
  * kernel's barn. */
 #define BARN_NODE_OBJECTS 4096
@@ -89,8 +94,8 @@ struct barn {
 	struct barn_block *blocks[BARN_BLOCKS]; /* NULL until needed */
 	uint32_t nr_used;
 	uint8_t found_none[3]; /* by enum barn_wanted: the last search found none of it anywhere */
-	uint8_t unused;
-	uint64_t used[]; /* CPUs, by place: see os/machine.h */
+	uint8_t node_out;      /* the node had no memory: so many refills look elsewhere first */
+	uint64_t used[];       /* CPUs, by place: see os/machine.h */
 };
 
 /* The first place in use from this one on, or `end`. */
@@ -132,6 +137,12 @@ struct barn_cell {
  * barn_finish(). */
 struct sheaf *barn_begin_full(struct sheaf_cache *cache, struct barn_cell *cell);
 struct sheaf *barn_begin_empty(struct sheaf_cache *cache, struct barn_cell *cell);
+/* The same from the barn of this node: this CPU's or another one. */
+struct sheaf *barn_begin_full_on(struct sheaf_cache *cache, unsigned int node,
+				 struct barn_cell *cell);
+/* A hint: had this CPU's node no memory when a refill asked last? Counts the questions. */
+bool barn_node_is_out(struct sheaf_cache *cache);
+void barn_set_node_out(struct sheaf_cache *cache, bool out);
 /*
  * Leave this sheaf, or nothing, in the cell. A full sheaf is left only if the cell may be full. An
  * empty sheaf moves from a far cell into this CPU's shard if there is room; otherwise a CPU that

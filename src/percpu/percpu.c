@@ -39,8 +39,9 @@ static void reverse(void **objects, unsigned int n)
 	}
 }
 
-/* Returns a sheaf filled from the slabs, or NULL. Runs constructors, so nothing may be in hand. */
-static struct sheaf *refill(struct sheaf_cache *cache)
+/* Returns a sheaf with objects from the slabs, or NULL; it is full unless memory is out. Runs
+ * constructors, so nothing may be in hand. */
+static struct sheaf *refill(struct sheaf_cache *cache, enum slab_place place)
 {
 	struct sheaf *sheaf = sheaf_take_empty_spare(cache);
 	unsigned int n;
@@ -51,16 +52,29 @@ static struct sheaf *refill(struct sheaf_cache *cache)
 		sheaf = sheaf_take_empty(cache);
 	if (!sheaf)
 		return NULL;
-	n = slab_take(&cache->slab, os_node(), SLAB_PREFER_NODE, sheaf->objects, sheaf->capacity);
+	n = slab_take(&cache->slab, os_node(), place, sheaf->objects, sheaf->capacity);
 	stat_add(&cache->slab, STAT_sheaf_refill, n);
 	probe(refill, cache->slab.name, n, os_node());
 	reverse(sheaf->objects, n);
 	sheaf->filled_by = 0;
 	sheaf_set_size(sheaf, n);
-	if (n == sheaf->capacity)
+	if (n)
 		return sheaf;
 	sheaf_hand_over(cache, sheaf, "kmem_cache_alloc");
 	return NULL;
+}
+
+/* The same without new slabs of other nodes, unless it found nothing lately. */
+static struct sheaf *refill_near(struct sheaf_cache *cache)
+{
+	struct sheaf *sheaf;
+
+	if (barn_node_is_out(cache))
+		return NULL;
+	sheaf = refill(cache, SLAB_NEAR_NODE);
+	if (os.nr_nodes > 1)
+		barn_set_node_out(cache, !sheaf);
+	return sheaf;
 }
 
 /* Take an object for the caller of an allocation: it counts as a pop, although the sheaf is not in
@@ -106,12 +120,12 @@ static struct sheaf *install_full(struct sheaf_cache *cache, struct sheaf *full,
 	return NULL;
 }
 
-/* Move a full sheaf from the barn into the slot, except the object that is returned. NULL: there is
- * none. */
-static void *alloc_from_barn(struct sheaf_cache *cache, const char *call)
+/* Move a full sheaf from this node's barn into the slot, except the object that is returned. NULL:
+ * there is none. */
+static void *alloc_from_barn(struct sheaf_cache *cache, unsigned int node, const char *call)
 {
 	struct barn_cell cell;
-	struct sheaf *full = barn_begin_full(cache, &cell), *left;
+	struct sheaf *full = barn_begin_full_on(cache, node, &cell), *left;
 	void *object;
 
 	if (full && in_hand_sees_drain(cache)) {
@@ -120,7 +134,7 @@ static void *alloc_from_barn(struct sheaf_cache *cache, const char *call)
 	}
 	if (!full) {
 		stat_add(&cache->slab, STAT_barn_get_fail, 1);
-		probe(barn_get_fail, cache->slab.name, os_node());
+		probe(barn_get_fail, cache->slab.name, node);
 		return NULL;
 	}
 	sheaf_flow(cache, full, cell.cpu);
@@ -162,11 +176,25 @@ static void *alloc_after_grace(struct sheaf_cache *cache, struct sheaf_source *r
  * sheaf. */
 static void *alloc_from_whole(struct sheaf_cache *cache, const char *call)
 {
-	void *object = alloc_from_barn(cache, call);
+	void *object = alloc_from_barn(cache, os_node(), call);
 	struct sheaf_source *rcu = object ? NULL : os_load_acquire(&cache->rcu);
 
 	idle_not_here();
 	return rcu ? alloc_after_grace(cache, rcu, call) : object;
+}
+
+/*
+ * This node has no memory. Its CPUs send what they free to the barns of other nodes: take it from
+ * there, and only then from slabs, whose lock all those CPUs would wait for.
+ */
+static __attribute__((cold, noinline)) void *alloc_from_afar(struct sheaf_cache *cache)
+{
+	unsigned int node = os_node();
+	void *object = NULL;
+
+	for (uint32_t i = 1; !object && i < os.nr_nodes; i++)
+		object = alloc_from_barn(cache, os_near(node, i), "kmem_cache_alloc");
+	return object;
 }
 
 /* Kernel: __pcs_replace_empty_main(). NULL: there is no sheaf, or none can be installed. */
@@ -181,7 +209,13 @@ static void *replace_empty_main(struct sheaf_cache *cache)
 	object = alloc_from_whole(cache, "kmem_cache_alloc");
 	if (object)
 		return object;
-	full = refill(cache);
+	full = refill_near(cache);
+	if (!full && os.nr_nodes > 1) {
+		object = alloc_from_afar(cache);
+		if (object)
+			return object;
+		full = refill(cache, SLAB_PREFER_NODE);
+	}
 	/* No memory. What the first search only saw may be taken now. */
 	if (!full)
 		return alloc_from_whole(cache, "kmem_cache_alloc");

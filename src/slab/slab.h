@@ -152,6 +152,7 @@ void slab_cache_exit(struct slab_cache *cache);
 /* Which nodes may serve an allocation. */
 enum slab_place {
 	SLAB_PREFER_NODE, /* that node's slabs, those that others can spare, new ones there, any */
+	SLAB_NEAR_NODE,	  /* the same, but never new ones elsewhere */
 	SLAB_WANT_NODE,	  /* that node's slabs, new ones there, then any */
 	SLAB_THIS_NODE,	  /* that node only */
 };

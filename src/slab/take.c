@@ -287,11 +287,11 @@ static __attribute__((noinline)) unsigned int take_further(struct slab_cache *ca
 {
 	unsigned int n = 0;
 
-	if (place == SLAB_PREFER_NODE)
+	if (place == SLAB_PREFER_NODE || place == SLAB_NEAR_NODE)
 		n = take_elsewhere(cache, node, false, objects, max);
 	if (n < max)
 		n += take_new(cache, node, objects + n, max - n);
-	if (n < max && place != SLAB_THIS_NODE)
+	if (n < max && place != SLAB_THIS_NODE && place != SLAB_NEAR_NODE)
 		n += take_elsewhere(cache, node, true, objects + n, max - n);
 	return n;
 }
