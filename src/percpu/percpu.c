@@ -217,8 +217,10 @@ static void *replace_empty_main(struct sheaf_cache *cache)
 		full = refill(cache, SLAB_PREFER_NODE);
 	}
 	/* No memory. What the first search only saw may be taken now. */
-	if (!full)
-		return alloc_from_whole(cache, "kmem_cache_alloc");
+	if (!full) {
+		object = alloc_from_whole(cache, "kmem_cache_alloc");
+		return object ? object : alloc_from_afar(cache);
+	}
 	object = take_newest(full);
 	in_hand = in_hand_begin(cache);
 	sheaf_hand_over(cache, install_full(cache, full, "kmem_cache_alloc"), "kmem_cache_alloc");

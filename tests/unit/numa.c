@@ -16,6 +16,7 @@
 #include "kit/ready.h"
 #include "kit/unit.h"
 #include "os/section.h"
+#include "page/limit.h"
 #include "page/page.h"
 #include "percpu/rows.h"
 
@@ -80,6 +81,82 @@ static void a_near_node_helps_out(void **state)
 			slab_give(slabs, taken + node * n + i + slabs->oo.objects / 2,
 				  slabs->oo.objects - slabs->oo.objects / 2, "test");
 	free(taken);
+	kmem_cache_destroy(s);
+}
+
+/* Take this node's free pages, linked by their first words, which no slab has now. */
+static struct slab *take_pages(unsigned int node)
+{
+	struct slab *all = NULL, *page;
+
+	while ((page = page_alloc(node, 0)) != NULL) {
+		*(struct slab **)page_address(page) = all;
+		all = page;
+	}
+	return all;
+}
+
+static void give_pages(struct slab *all)
+{
+	while (all) {
+		struct slab *next = *(struct slab **)page_address(all);
+
+		page_free(all, 0);
+		all = next;
+	}
+}
+
+static bool pin_to_node(unsigned int node)
+{
+	for (unsigned int cpu = 0; cpu < os.nr_cpus; cpu++)
+		if (os.node_of_row[cpu] == node && pin(cpu))
+			return true;
+	return false;
+}
+
+/* No node has memory, and all free objects are in sheaves of node 1: node 0 takes these. */
+static void sheaves_of_another_node(void **state)
+{
+	struct kmem_cache *s = make("afar", 256, no_samples());
+	static void *objects[NR_OBJECTS], *rest[4096];
+	struct slab *pages_of[2];
+	unsigned int left = 0, n = 0;
+	cpu_set_t before;
+
+	(void)state;
+	assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+	if (os.nr_nodes != 2 || !sheaf_capacity(&s->sheaf) || !pin_to_node(0)) {
+		kmem_cache_destroy(s);
+		skip();
+	}
+	/* So that this CPU has a row. */
+	kmem_cache_free(s, kmem_cache_alloc(s, GFP_KERNEL));
+	if (!pin_to_node(1)) {
+		kmem_cache_destroy(s);
+		skip();
+	}
+	for (unsigned int i = 0; i < NR_OBJECTS; i++)
+		assert_non_null(objects[i] = kmem_cache_alloc(s, GFP_KERNEL));
+	for (unsigned int i = 0; i < NR_OBJECTS; i++)
+		kmem_cache_free(s, objects[i]);
+	page_set_limits(0, OS_PAGE);
+	for (unsigned int node = 0; node < 2; node++) {
+		pages_of[node] = take_pages(node);
+		while (slab_take(&s->sheaf.slab, node, SLAB_THIS_NODE, &rest[left], 1))
+			assert_true(++left < sizeof(rest) / sizeof(rest[0]));
+	}
+	pin_to_node(0);
+	do
+		assert_non_null(objects[n] = kmem_cache_alloc(s, GFP_NOWAIT));
+	while (page_node(objects[n++]) == 0);
+	while (n > 0)
+		kmem_cache_free(s, objects[--n]);
+	page_set_limits(0, 0);
+	give_pages(pages_of[0]);
+	give_pages(pages_of[1]);
+	slab_give(&s->sheaf.slab, rest, left, "test");
+	sched_setaffinity(0, sizeof(before), &before);
+	assert_int_equal(kmem_cache_verify(s), 0);
 	kmem_cache_destroy(s);
 }
 
@@ -204,6 +281,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(objects_of_each_node),
 		cmocka_unit_test(a_near_node_helps_out),
+		cmocka_unit_test(sheaves_of_another_node),
 		cmocka_unit_test(large_blocks_of_each_node),
 		cmocka_unit_test(local_objects_and_slots),
 		cmocka_unit_test(numa_maps_agrees),
