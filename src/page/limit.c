@@ -12,12 +12,25 @@ static void count_refusal(void)
 	os_fetch_add_relaxed(&page_limit.failures, 1);
 }
 
+/* Nothing is added first and subtracted afterwards: what is refused must not make the limit refuse
+ * smaller requests of other threads meanwhile. */
+static bool add_below(size_t hard, size_t pages, size_t *before)
+{
+	*before = os_load_relaxed(&page_limit.held);
+	do {
+		if (*before >= hard || pages > hard - *before)
+			return false;
+	} while (!os_cmpxchg(&page_limit.held, before, *before + pages));
+	return true;
+}
+
 bool page_hold(size_t pages)
 {
-	size_t before = os_fetch_add(&page_limit.held, pages);
+	size_t hard = os_load_relaxed(&page_limit.hard), before;
 
-	if (__builtin_expect(before + pages > os_load_relaxed(&page_limit.hard), 0)) {
-		os_fetch_sub(&page_limit.held, pages);
+	if (__builtin_expect(hard == PAGE_NO_LIMIT, 1)) {
+		before = os_fetch_add(&page_limit.held, pages);
+	} else if (!add_below(hard, pages, &before)) {
 		count_refusal();
 		return false;
 	}

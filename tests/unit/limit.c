@@ -420,6 +420,37 @@ static void many_threads(void)
 	kmem_cache_destroy(s);
 }
 
+static atomic_bool enough;
+
+static void *ask_for_too_much(void *unused)
+{
+	while (!atomic_load(&enough))
+		CHECK(!kvmalloc(64 * MIB, GFP_NOWAIT));
+	return unused;
+}
+
+/* What is refused does not make a request fail that fits. */
+static void refusals_are_for_oneself(void)
+{
+	pthread_t threads[THREADS];
+	void *block;
+
+	kvfree(kvmalloc(8 * MIB, GFP_KERNEL));
+	sheaf_trim(0);
+	sheaf_set_limits(0, held() + 32 * MIB);
+	for (unsigned int i = 0; i < THREADS; i++)
+		CHECK(pthread_create(&threads[i], NULL, ask_for_too_much, NULL) == 0);
+	for (unsigned int round = 0; round < 20 * ROUNDS; round++) {
+		CHECK((block = kvmalloc(8 * MIB, GFP_NOWAIT)) != NULL);
+		kvfree(block);
+	}
+	atomic_store(&enough, true);
+	for (unsigned int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	held();
+	sheaf_set_limits(0, 0);
+}
+
 #define IN_CHILD(body)                                                                             \
 	static void body##_in_child(void **state)                                                  \
 	{                                                                                          \
@@ -435,6 +466,7 @@ IN_CHILD(shrinkers_hear_of_soft)
 IN_CHILD(odd_shrinkers)
 IN_CHILD(a_cache_is_limited)
 IN_CHILD(many_threads)
+IN_CHILD(refusals_are_for_oneself)
 
 int main(void)
 {
@@ -447,6 +479,7 @@ int main(void)
 		cmocka_unit_test(odd_shrinkers_in_child),
 		cmocka_unit_test(a_cache_is_limited_in_child),
 		cmocka_unit_test(many_threads_in_child),
+		cmocka_unit_test(refusals_are_for_oneself_in_child),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
