@@ -49,6 +49,8 @@ static bool hold_bytes(struct slab_cache *cache, struct slab_node *part, unsigne
 	os_fetch_add(&part->bytes, bytes);
 	if (__builtin_expect(!limit, 1))
 		return true;
+	/* Of two threads on different nodes, one at least sees the other's bytes. */
+	os_order_rmw();
 	for (uint32_t i = 0; i < os.nr_nodes; i++) {
 		struct slab_node *node = os_load_acquire(&cache->nodes[i]);
 
