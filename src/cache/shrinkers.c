@@ -150,17 +150,29 @@ SHEAF_PUBLIC struct shrinker *shrinker_alloc(unsigned int flags, const char *fmt
 	return r ? &r->shrinker : NULL;
 }
 
-static void enlist(struct registered *r)
+/* With the lock held. */
+static void enlist_last(struct registered *r)
 {
 	struct registered **last = &shrinkers.first;
 
-	os_lock(&shrinkers.lock);
 	while (*last)
 		last = &(*last)->next;
 	*last = r;
 	r->listed = 1;
 	os_store_relaxed(&shrinkers.nr, shrinkers.nr + 1);
+}
+
+/* False: it is on the list already. */
+static bool enlist(struct registered *r)
+{
+	bool listed;
+
+	os_lock(&shrinkers.lock);
+	listed = r->listed;
+	if (!listed)
+		enlist_last(r);
 	os_unlock(&shrinkers.lock);
+	return !listed;
 }
 
 SHEAF_PUBLIC void shrinker_register(struct shrinker *shrinker)
@@ -169,14 +181,12 @@ SHEAF_PUBLIC void shrinker_register(struct shrinker *shrinker)
 
 	if (!r)
 		return;
-	if (r->listed)
-		os_misuse(NULL, "shrinker_register(%s): registered already; ignored", r->name);
-	else if (!shrinker->count_objects || !shrinker->scan_objects)
+	if (!shrinker->count_objects || !shrinker->scan_objects)
 		os_misuse(NULL,
 			  "shrinker_register(%s): %s is NULL; ignored. Set both callbacks first",
 			  r->name, shrinker->count_objects ? "scan_objects" : "count_objects");
-	else
-		enlist(r);
+	else if (!enlist(r))
+		os_misuse(NULL, "shrinker_register(%s): registered already; ignored", r->name);
 }
 
 /* With the lock held. */
