@@ -286,9 +286,9 @@ int kmem_cache_set_barn(struct kmem_cache *s, size_t objects, size_t bytes)
  * returns NULL; with GFP_NOWAIT it returns NULL at once; with __GFP_NOFAIL it waits. Free objects
  * of its sheaves and slabs count, prefilled sheaves too; objects between guard pages do not. If the
  * slabs have more already, the cache is shrunk, and a line reports what is left above the limit;
- * then no slab is added until it is below. A merged cache is limited under all its names. Returns
- * 0, or -1 after a report if the cache was destroyed. May sleep. O(1), or as kmem_cache_shrink().
- * The kernel has no such call.
+ * then no slab is added until it is below. A merged cache is limited under all its names, and no
+ * cache is merged with it from then on. Returns 0, or -1 after a report if the cache was destroyed.
+ * Takes a lock. May sleep. O(1), or as kmem_cache_shrink(). The kernel has no such call.
  */
 int kmem_cache_set_limit(struct kmem_cache *s, size_t bytes) SHEAF_SYMBOL(kmem_cache_set_limit);
 

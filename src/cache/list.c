@@ -81,10 +81,15 @@ void list_add(struct kmem_cache *s)
 			  hash_of_layout(s->sheaf.slab.size, s->flags));
 }
 
+void list_keep_apart(struct kmem_cache *s)
+{
+	index_remove(&caches.by_layout, &entry_of(s)->by_layout);
+}
+
 void list_hide(struct kmem_cache *s)
 {
 	index_remove(&caches.by_name, &entry_of(s)->by_name);
-	index_remove(&caches.by_layout, &entry_of(s)->by_layout);
+	list_keep_apart(s);
 }
 
 static void unlink_entry(struct entry *entry)

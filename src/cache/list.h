@@ -31,6 +31,8 @@ void list_forget_name(struct kmem_cache *s);
 
 /* Add a cache whose layout is known. The list begins with the youngest cache. */
 void list_add(struct kmem_cache *s);
+/* From now on no other cache is merged with it. */
+void list_keep_apart(struct kmem_cache *s);
 /* From now on no lookup finds it. */
 void list_hide(struct kmem_cache *s);
 /* These are for a hidden cache. They take the lock, and wait until no thread pins it. */

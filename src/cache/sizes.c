@@ -7,6 +7,7 @@
  * Callers: programs.
  */
 #include "cache/cache.h"
+#include "cache/list.h"
 #include "cache/publish.h"
 #include "os/report.h"
 #include "percpu/limits.h"
@@ -66,7 +67,12 @@ SHEAF_PUBLIC int kmem_cache_set_limit(struct kmem_cache *s, size_t bytes)
 {
 	if (cache_was_destroyed(s, "kmem_cache_set_limit"))
 		return -1;
+	os_lock(&caches.lock);
 	os_store_relaxed(slab_limit(&s->sheaf.slab), bytes);
+	/* A cache that is created later must not fail at this limit. */
+	if (bytes)
+		list_keep_apart(s);
+	os_unlock(&caches.lock);
 	if (bytes && limited_bytes(s) > bytes)
 		kmem_cache_shrink(s);
 	if (bytes && limited_bytes(s) > bytes)

@@ -370,6 +370,19 @@ static void a_cache_is_limited(void)
 	kmem_cache_destroy(other);
 }
 
+/* A limit is not for caches that are created afterwards. */
+static void a_limited_cache_stays_alone(void)
+{
+	struct kmem_cache *s = kmem_cache_create("limited", SIZE, NULL, 0), *later;
+
+	CHECK(s && kmem_cache_set_limit(s, MIB) == 0);
+	later = kmem_cache_create("later", SIZE, NULL, 0);
+	CHECK(later && later != s);
+	CHECK(look(s).limit_bytes == MIB && look(later).limit_bytes == 0);
+	kmem_cache_destroy(later);
+	kmem_cache_destroy(s);
+}
+
 /* --- threads ---------------------------------------------------------------------------------- */
 
 static void *use(void *cache)
@@ -465,6 +478,7 @@ IN_CHILD(shrinkers_make_room)
 IN_CHILD(shrinkers_hear_of_soft)
 IN_CHILD(odd_shrinkers)
 IN_CHILD(a_cache_is_limited)
+IN_CHILD(a_limited_cache_stays_alone)
 IN_CHILD(many_threads)
 IN_CHILD(refusals_are_for_oneself)
 
@@ -478,6 +492,7 @@ int main(void)
 		cmocka_unit_test(shrinkers_hear_of_soft_in_child),
 		cmocka_unit_test(odd_shrinkers_in_child),
 		cmocka_unit_test(a_cache_is_limited_in_child),
+		cmocka_unit_test(a_limited_cache_stays_alone_in_child),
 		cmocka_unit_test(many_threads_in_child),
 		cmocka_unit_test(refusals_are_for_oneself_in_child),
 	};
