@@ -137,6 +137,7 @@ static void after_fork_in_child(void)
 	after_fork();
 	caches.forked = 1;
 	grace_after_fork();
+	rcu_any_in_child();
 	list_after_fork();
 	past_forget();
 	for (struct kmem_cache *s = caches.first; s; s = s->next) {

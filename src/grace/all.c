@@ -133,6 +133,8 @@ static void renew(struct grace *grace)
 	if (busy)
 		make_batches(grace);
 	grace->poll_taken = 0;
+	/* The next object starts a batch at once. */
+	grace->started_at = 0;
 }
 
 void grace_after_fork(void)

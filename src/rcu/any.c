@@ -262,3 +262,11 @@ void rcu_any_unlock_after_fork(void)
 			os_unlock_after_fork(&shard->lock, &shard->locked_by_fork);
 		}
 }
+
+/* The batch that the sheaves being filled count on may never return: the child's first object shall
+ * start another one. */
+void rcu_any_in_child(void)
+{
+	for (struct rcu_any *any = first; any; any = any->next)
+		collect_pointers(&any->user, 0);
+}

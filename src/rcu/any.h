@@ -38,5 +38,7 @@ void rcu_any_barrier(struct grace *grace);
 /* Around fork(). */
 void rcu_any_lock_for_fork(void);
 void rcu_any_unlock_after_fork(void);
+/* In the child, afterwards. */
+void rcu_any_in_child(void);
 
 #endif
