@@ -114,7 +114,7 @@ static bool retire(struct kmem_cache *s, void *object, size_t offset)
 		cache_free_waited(1, &object, "kfree_rcu");
 		return true;
 	}
-	if (s->sheaf.rcu && sheaf_rcu_free(&s->sheaf, object))
+	if (os_load_acquire(&s->sheaf.rcu) && sheaf_rcu_free(&s->sheaf, object))
 		return true;
 	return retire_any(grace, s, object, offset);
 }
@@ -258,7 +258,7 @@ static void retire_or_wait(struct grace *grace, struct kmem_cache *s, void *obje
 {
 	if (grace_is_over_limit(grace))
 		grace_barrier(grace, NULL);
-	if ((s && s->sheaf.rcu && sheaf_rcu_free(&s->sheaf, object)) ||
+	if ((s && os_load_acquire(&s->sheaf.rcu) && sheaf_rcu_free(&s->sheaf, object)) ||
 	    retire_any(grace, s, object, RCU_NO_HEAD))
 		return;
 	/* There is no memory, and the caller may wait. */
