@@ -196,8 +196,7 @@ static void background(void)
 			more = do_round(now);
 			end_round();
 		}
-		if (page_is_above_soft())
-			reclaim_above_soft(GFP_KERNEL);
+		reclaim_if_above_soft(GFP_KERNEL);
 		grace_start_wanted();
 		os_report_kept();
 		sleep = more ? HOUSE_SLEEP_LEAST : sleep * 2;

@@ -35,7 +35,7 @@ void reclaim_caches(void);
 bool reclaim_everything(gfp_t flags) __attribute__((cold));
 void reclaim_above_soft(gfp_t flags) __attribute__((cold));
 
-/* At the beginning of a slow path. */
+/* At the beginning of a slow path, and in the background thread. */
 static inline void reclaim_if_above_soft(gfp_t flags)
 {
 	if (__builtin_expect(page_is_above_soft(), 0) && gfpflags_allow_blocking(flags))

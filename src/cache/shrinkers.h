@@ -3,7 +3,7 @@
  * Shrinkers: callbacks of the program that free what it can do without (<sheaf/shrinker.h>).
  *
  *   list: | shrinker | -> | shrinker | -> ...      in the order of registration
- *   runs: | thread, shrinker | ... NR_RUNS         a thread that runs a shrinker
+ *   runs: | thread, shrinker | ... SHRINKERS_RUNS   a thread that runs a shrinker
  *
  * Invariants
  *  S1. A thread runs one shrinker at a time: a reclaim inside a callback runs none.

@@ -51,18 +51,6 @@ SHEAF_PUBLIC int kmem_cache_set_barn(struct kmem_cache *s, size_t objects, size_
 	return 0;
 }
 
-static size_t limited_bytes(struct kmem_cache *s)
-{
-	size_t bytes = 0;
-
-	for (uint32_t i = 0; i < os.nr_nodes; i++) {
-		struct slab_node *node = os_load_acquire(&s->sheaf.slab.nodes[i]);
-
-		bytes += node ? os_load_relaxed(&node->bytes) : 0;
-	}
-	return bytes;
-}
-
 SHEAF_PUBLIC int kmem_cache_set_limit(struct kmem_cache *s, size_t bytes)
 {
 	if (cache_was_destroyed(s, "kmem_cache_set_limit"))
@@ -73,11 +61,11 @@ SHEAF_PUBLIC int kmem_cache_set_limit(struct kmem_cache *s, size_t bytes)
 	if (bytes)
 		list_keep_apart(s);
 	os_unlock(&caches.lock);
-	if (bytes && limited_bytes(s) > bytes)
+	if (bytes && slab_held_bytes(&s->sheaf.slab) > bytes)
 		kmem_cache_shrink(s);
-	if (bytes && limited_bytes(s) > bytes)
+	if (bytes && slab_held_bytes(&s->sheaf.slab) > bytes)
 		os_report("kmem_cache_set_limit(%s, %zu): its slabs have %zu bytes; allocations "
 			  "that need another slab fail until enough was freed",
-			  s->name, bytes, limited_bytes(s));
+			  s->name, bytes, slab_held_bytes(&s->sheaf.slab));
 	return 0;
 }

@@ -50,10 +50,8 @@ void *large_alloc(size_t size, gfp_t flags, int node, size_t most, const char *c
 			tools_close((char *)block + size, large_roundup(size) - size);
 		if (block || (!(flags & __GFP_NOFAIL) && (tries > 1 || !may_reclaim)))
 			return block;
-		if (!tries)
-			kmalloc_reclaim();
-		else if (!reclaim_everything(flags)) {
-			if (!(flags & __GFP_NOFAIL))
+		if (!tries || !reclaim_everything(flags)) {
+			if (tries && !(flags & __GFP_NOFAIL))
 				return NULL;
 			kmalloc_reclaim();
 		}

@@ -40,23 +40,30 @@ static void mark_objects(const struct slab_cache *cache, const struct slab *slab
 		mark(slab_object(cache, slab, i), MARK_FREE);
 }
 
+size_t slab_held_bytes(const struct slab_cache *cache)
+{
+	size_t bytes = 0;
+
+	for (uint32_t i = 0; i < os.nr_nodes; i++) {
+		const struct slab_node *node = os_load_acquire(&cache->nodes[i]);
+
+		bytes += node ? os_load_relaxed(&node->bytes) : 0;
+	}
+	return bytes;
+}
+
 /* False: with a slab of this order, the cache would have more than its limit. Two threads that
  * come close to it may both be refused, but never both pass. */
 static bool hold_bytes(struct slab_cache *cache, struct slab_node *part, unsigned int order)
 {
-	size_t limit = os_load_relaxed(slab_limit(cache)), bytes = OS_PAGE << order, all = 0;
+	size_t limit = os_load_relaxed(slab_limit(cache)), bytes = OS_PAGE << order;
 
 	os_fetch_add(&part->bytes, bytes);
 	if (__builtin_expect(!limit, 1))
 		return true;
 	/* Of two threads on different nodes, one at least sees the other's bytes. */
 	os_order_rmw();
-	for (uint32_t i = 0; i < os.nr_nodes; i++) {
-		struct slab_node *node = os_load_acquire(&cache->nodes[i]);
-
-		all += node ? os_load_relaxed(&node->bytes) : 0;
-	}
-	if (all <= limit)
+	if (slab_held_bytes(cache) <= limit)
 		return true;
 	os_fetch_sub(&part->bytes, bytes);
 	os_fetch_add_relaxed(&part->refused, 1);

@@ -123,6 +123,9 @@ static inline size_t *slab_limit(const struct slab_cache *cache)
 	return (size_t *)&cache->nodes[os.nr_nodes];
 }
 
+/* The bytes of the slabs of all nodes, which the limit counts. O(nodes). In pages.c. */
+size_t slab_held_bytes(const struct slab_cache *cache);
+
 /* From a layer above, which keeps it as long as the cache exists. */
 struct slab_extra {
 	uint32_t before, after; /* bytes around each object, at least (B8) */
