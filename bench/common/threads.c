@@ -144,6 +144,15 @@ static size_t look(double *now, double window)
 	return done;
 }
 
+/* The most resident KiB of the process so far. */
+static void tell_peak(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	printf("peak %ld\n", usage.ru_maxrss);
+}
+
 /* Print a line for each window of time. */
 static void look_at_windows(unsigned int milliseconds, size_t windows)
 {
@@ -162,6 +171,7 @@ static void look_at_windows(unsigned int milliseconds, size_t windows)
 		before = done;
 		began = now;
 	}
+	tell_peak();
 }
 
 void bench_threads_run(size_t milliseconds, size_t windows)

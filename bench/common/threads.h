@@ -5,7 +5,8 @@
  *     bench_threads_start()   they exist, have prepared what they need, and wait
  *     bench_begin()           so that what comes after is the allocator's
  *     bench_threads_run()     they work, with a line "window PAIRS NANOSECONDS" for each window of
- *                             time; then they have left their work and sleep until the process ends
+ *                             time, and then "peak KIB", the most resident memory; then they have
+ *                             left their work and sleep until the process ends
  *
  * One of a CPU each if there are CPUs enough, else wherever the system puts them.
  */
