@@ -47,13 +47,11 @@ static inline void wait_until_first_sleeps(void)
 	}
 }
 
-/* Run the body in a forked child; its wait status. One that hangs is ended with the test, by
- * Meson. */
-static inline int in_child(void (*body)(void))
+/* A forked child that runs the body. */
+static inline pid_t start_child(void (*body)(void))
 {
 	struct rlimit none = {0, 0};
 	pid_t child = fork();
-	int status = -1;
 
 	if (child == 0) {
 		/* cmocka catches these, and would continue with the next test in the child. */
@@ -63,9 +61,20 @@ static inline int in_child(void (*body)(void))
 		body();
 		_exit(0);
 	}
-	if (child < 0 || waitpid(child, &status, 0) != child)
-		return -1;
-	return status;
+	return child;
+}
+
+/* Its wait status, when it has ended. One that hangs is ended with the test, by Meson. */
+static inline int status_of(pid_t child)
+{
+	int status = -1;
+
+	return child < 0 || waitpid(child, &status, 0) != child ? -1 : status;
+}
+
+static inline int in_child(void (*body)(void))
+{
+	return status_of(start_child(body));
 }
 
 /* Give the process no more memory than it has now: for use in a child. */
