@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The current group of each thread: the library's only variable for each thread. The
- * model of its storage is the static one, so a read is one load, without a call.
+ * The current group of each thread: the library's only variable for each thread.
+ *
+ * It is no part of the static storage for threads, of which a program that loads the library with
+ * dlopen() may have nothing left: the dynamic loader would refuse the library. With descriptors
+ * (-mtls-dialect=gnu2, and the default of AArch64), the loader places the variable there if it can,
+ * and else a thread's first read allocates it. In a program that is linked with the static library,
+ * a read is one load.
  *
  * Callers: src/group/, and the paths of charged objects in src/cache/.
  */
@@ -20,7 +25,7 @@ struct os_current {
 struct os_current *os_current_group(void);
 #else
 extern __thread struct os_current os_group_of_thread
-	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+	__attribute__((tls_model("global-dynamic"), visibility("hidden")));
 
 static inline struct os_current *os_current_group(void)
 {
