@@ -2,11 +2,16 @@
 /* See allocators.h; names are those of the benchmarks (bench/allocators/). */
 #include "sim/scale/allocators.h"
 
+#include <sheaf/group.h>
 #include <sheaf/mempool.h>
 #include <sheaf/rcu.h>
 
 #include "cpu_slab.h"
+#include "group/group.h"
+#include "os/current.h"
+#include "os/machine.h"
 #include "sim/scale/ideal.h"
+#include "sim/scale/machine.h"
 #include "sim/scale/retire.h"
 
 #define RESERVE 64 /* objects of a memory pool */
@@ -46,6 +51,31 @@ static void free_object(void *cache, void *object)
 static void retire_object(void *cache, void *object)
 {
 	kmem_cache_free_rcu(cache, object);
+}
+
+/* Each CPU's objects are charged to a group of its own. */
+static struct kmem_group *group_of_cpu[MACHINE_CPUS];
+
+static void *open_charged(const struct allocator *a, const struct cache_request *request)
+{
+	struct kmem_cache *cache = create(request, SLAB_ACCOUNT);
+
+	(void)a;
+	for (unsigned int cpu = 0; cpu < os.nr_cpus; cpu++) {
+		group_of_cpu[cpu] = kmem_group_create("cpu", NULL, NULL);
+		if (!group_of_cpu[cpu])
+			return NULL;
+	}
+	return cache;
+}
+
+static void *alloc_charged(void *cache)
+{
+	struct kmem_group *g = group_of_cpu[os_cpu()];
+
+	if (os_current_group()->own != g->number)
+		kmem_group_set_current(g);
+	return kmem_cache_alloc(cache, GFP_KERNEL);
 }
 
 static void *open_pool(const struct allocator *a, const struct cache_request *request)
@@ -186,6 +216,8 @@ const struct allocator allocators[] = {
 	{"no-sheaf", "its slab layer alone", false, OURS(open_no_sheaf, alloc_object, free_object)},
 	{"cpu-slab", "the three-tier baseline", false, SLABS(retire_cpu_slab, false)},
 	{"ideal", "moves only the lines that must move", false, IDEAL},
+	{"sheaf-charged", "libsheaf, charging a group of each CPU", true,
+	 OURS(open_charged, alloc_charged, free_object)},
 	{"sheaf-mempool", "libsheaf through a memory pool", true, POOL},
 	{"kernel-slabs", "three tiers with the kernel's locks", true,
 	 SLABS(retire_kernel_slabs, true)},
