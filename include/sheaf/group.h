@@ -84,7 +84,7 @@ struct kmem_group_stats {
 	uint64_t id;	 /* 1, 2, ... in the order of creation; 0: the root */
 	uint64_t parent; /* the id of the group above */
 	uint64_t bytes;	 /* charged to it and the groups below it */
-	uint64_t peak;	 /* the most bytes so far, with stocks of CPUs */
+	uint64_t peak; /* the most bytes so far, with stocks of CPUs; of the root: that were read */
 	uint64_t stocks; /* in the stocks of CPUs, for it and the groups below it; not in bytes */
 	uint64_t own_bytes;   /* charged to it alone: of objects that it owns */
 	uint64_t own_objects; /* the number of those */

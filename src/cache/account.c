@@ -280,7 +280,7 @@ void account_for_each(account_look *look, void *data)
 static void count(void *data, const struct slab_cache *cache, uint64_t bytes, uint32_t number)
 {
 	(void)data, (void)cache;
-	for (struct kmem_group *g = group_of_number(number); g; g = g->parent)
+	for (struct kmem_group *g = group_of_number(number); g->parent; g = g->parent)
 		g->usage += bytes;
 }
 

@@ -77,6 +77,8 @@ SHEAF_PUBLIC int __kmem_group_stats(struct kmem_group *g, struct kmem_group_stat
 		return -EINVAL;
 	if (!g)
 		g = &groups.root;
+	if (!g->parent)
+		group_add_up();
 	account_read_group(g, &own);
 	read_own(g, &own);
 	memset(out, 0, size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Counters of bytes, from a group up to the root; see group.h. */
+/* Counters of bytes, from a group up to below the root; see group.h. */
 #include "group/group.h"
 
 #include "os/probe.h"
@@ -70,7 +70,7 @@ static void subtract_charge(struct kmem_group *g, uint64_t bytes)
 /* The first group whose limit is reached, as it seems now. */
 static struct kmem_group *find_full(struct kmem_group *g, uint64_t bytes)
 {
-	for (; g; g = g->parent) {
+	for (; g->parent; g = g->parent) {
 		uint64_t hard = os_load_relaxed(&g->hard), usage = os_load_relaxed(&g->usage);
 
 		if (usage >= hard || bytes > hard - usage)
@@ -87,7 +87,7 @@ struct kmem_group *group_charge(struct kmem_group *g, uint64_t bytes, enum group
 
 	if (full)
 		return full;
-	for (struct kmem_group *up = g; up; up = up->parent) {
+	for (struct kmem_group *up = g; up->parent; up = up->parent) {
 		if (add_charge(up, bytes, force))
 			continue;
 		for (struct kmem_group *done = g; done != up;) {
@@ -104,7 +104,7 @@ struct kmem_group *group_charge(struct kmem_group *g, uint64_t bytes, enum group
 /* G3: after the subtraction, the place may belong to another group. */
 void group_uncharge(struct kmem_group *g, uint64_t bytes)
 {
-	while (g && bytes) {
+	while (g->parent && bytes) {
 		struct kmem_group *parent = g->parent;
 
 		subtract_charge(g, bytes);

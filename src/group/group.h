@@ -2,8 +2,8 @@
 /*
  * Groups: a tree of counters of bytes, with limits.
  *
- *   root <-- query 7 <-- sort            each charge is added to a group and all above it
- *              ^
+ *   root <-- query 7 <-- sort            each charge is added to a group and all above it, but
+ *              ^                         not to the root, which all threads would share
  *   stocks:  | CPU 0: {query 7, 31 KiB} {sort, 120} ... |      charged in advance
  *            | CPU 1: ...                               |      (stock.h)
  *
@@ -13,7 +13,8 @@
  * Invariants
  *  G1. usage of a group = bytes of objects that it or a group below owns, plus those in stocks with
  *      its number or one below, plus those that threads are about to use or give back. So after
- *      stocks are drained in a quiet process: the sum of objects, to the byte.
+ *      stocks are drained in a quiet process: the sum of objects, to the byte. The root's usage is
+ *      the sum of those of the groups right below it, added up when somebody looks.
  *  G2. A group whose last reference is gone is over: it has no limits and no callbacks, and no
  *      child that is not over. It stays in the tree while its usage is not zero, and its objects
  *      count as those of the nearest group above that is not over.
@@ -48,7 +49,7 @@
 #define GROUP_QUEUED	 (UINT32_C(1) << 31) /* in `events`: event.c */
 
 struct kmem_group {
-	uint64_t usage; /* G1 */
+	_Alignas(128) uint64_t usage; /* G1; threads of different groups share no line */
 	uint64_t peak;
 	uint64_t hard, soft, high, low; /* GROUP_NO_LIMIT; low: 0 */
 	struct kmem_group *parent;	/* NULL: the root */
@@ -134,7 +135,10 @@ struct kmem_group *group_living(struct kmem_group *g);
 /* Change the current group; references are those of threads. Returns the one before. */
 struct kmem_group *group_set_current(struct kmem_group *g);
 
-/* Call look() for the root and each group, also those that are over, with the lock held. */
+/* Add up the root's usage. */
+void group_add_up(void);
+/* The same, and call look() for the root and each group, also those that are over, with the lock
+ * held. */
 void group_for_each(void (*look)(void *data, struct kmem_group *g), void *data);
 
 void group_lock(void);

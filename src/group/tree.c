@@ -243,9 +243,36 @@ struct kmem_group *group_set_current(struct kmem_group *g)
 
 /* --- all of them ------------------------------------------------------------------------------ */
 
+static uint64_t usage_below_root(const struct kmem_group *g)
+{
+	uint64_t usage = 0;
+
+	for (; g; g = g->next)
+		if (g->parent == &groups.root)
+			usage += os_load_relaxed(&g->usage);
+	return usage;
+}
+
+static void add_up(void)
+{
+	uint64_t usage = usage_below_root(groups.first) + usage_below_root(groups.over);
+
+	os_store_relaxed(&groups.root.usage, usage);
+	if (usage > groups.root.peak)
+		os_store_relaxed(&groups.root.peak, usage);
+}
+
+void group_add_up(void)
+{
+	os_lock(&groups.lock);
+	add_up();
+	os_unlock(&groups.lock);
+}
+
 void group_for_each(void (*look)(void *data, struct kmem_group *g), void *data)
 {
 	os_lock(&groups.lock);
+	add_up();
 	look(data, &groups.root);
 	for (struct kmem_group *g = groups.first; g; g = g->next)
 		look(data, g);

@@ -146,6 +146,7 @@ static void charges(void)
 		total += bytes[i];
 		group_uncharge(tree[i], bytes[i]);
 	}
+	group_add_up();
 	if (groups.root.usage)
 		sim_fail("%zu bytes are charged, %zd too many", total, (ssize_t)groups.root.usage);
 	sim_faults(true);
