@@ -82,15 +82,6 @@ static bool own(struct kmem_cache *s, void *object, uint32_t number, bool wait)
 	return at;
 }
 
-/* Guarded objects give theirs back in cache_free_guarded(). */
-static void disown_object(struct kmem_cache *s, const void *object)
-{
-	uint32_t number = owner_take(&s->sheaf.slab, object);
-
-	if (number)
-		stock_uncharge(number, bytes_charged(s));
-}
-
 /* Who pays for an allocation from this cache, which is charged from now on; GROUP_NONE: nobody. */
 static uint32_t payer(struct kmem_cache *s, gfp_t flags)
 {
@@ -143,10 +134,25 @@ void account_taken_forced(struct kmem_cache *s, gfp_t flags, void *object)
 		stock_charge(number, bytes_charged(s), GROUP_FORCE);
 }
 
+/* Guarded objects give theirs back in cache_free_guarded(). Objects in a row that one group pays
+ * for are given back together. */
 void account_freed(struct kmem_cache *s, size_t n, void *const *objects)
 {
-	for (size_t i = 0; i < n; i++)
-		disown_object(s, objects[i]);
+	uint32_t last = GROUP_NONE;
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		uint32_t number = owner_take(&s->sheaf.slab, objects[i]);
+
+		if (bytes && number != last) {
+			stock_uncharge(last, bytes);
+			bytes = 0;
+		}
+		last = number;
+		bytes += number ? bytes_charged(s) : 0;
+	}
+	if (bytes)
+		stock_uncharge(last, bytes);
 }
 
 /* --- calls ------------------------------------------------------------------------------------ */

@@ -75,7 +75,7 @@ INLINE bool number_is_of(const struct kmem_cache *s, size_t offset)
 
 static inline char *cell_of(uint32_t number)
 {
-	return stocks.handle + 8 * (size_t)stock_of(number);
+	return stocks[0].handle + (number & STOCK_AT);
 }
 
 static COLD void uncharge_and_free(struct kmem_cache *s, void *object, uint32_t number)

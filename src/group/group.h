@@ -95,9 +95,21 @@ static inline bool groups_exist(void)
 	return __builtin_expect(os_load_relaxed(&groups.begun), 0);
 }
 
+/*
+ * The lower bits of a number are those of the place, in another order, so that some of them are
+ * the distance of the group's stock from the first one (group/stock.h): 3 to 6 and 8 to 10. Those
+ * are the lowest bits of the place, so groups that were created together have different stocks.
+ */
+static inline uint32_t group_number(uint32_t place)
+{
+	return (place & 0xf) << 3 | (place & 0x70) << 4 | (place >> 7 & 7) | (place >> 3 & 0x80) |
+	       (place & 0xff800);
+}
+
 static inline uint32_t group_place(uint32_t number)
 {
-	return number & ((1u << GROUP_PLACE_BITS) - 1);
+	return (number >> 3 & 0xf) | (number >> 4 & 0x70) | (number & 7) << 7 |
+	       (number & 0x80) << 3 | (number & 0xff800);
 }
 
 /* For a number that was read while its object was freed, which may be any word. */

@@ -6,15 +6,17 @@
 #include "os/probe.h"
 #include "percpu/rows.h"
 
-struct section_slots stocks;
+struct section_slots stocks[STOCK_SLOTS];
 
 static struct os_lock stock_drain_lock = OS_LOCK_INIT(OS_RANK_STOCKS);
 
 bool stock_begin(void)
 {
-	if (!stocks.handle)
-		stocks.handle = rows_take();
-	return stocks.handle;
+	char *first = stocks[0].handle ? stocks[0].handle : rows_take_many(STOCK_SLOTS);
+
+	for (unsigned int i = 0; first && i < STOCK_SLOTS; i++)
+		stocks[i].handle = first + i * sizeof(struct slot);
+	return first;
 }
 
 static uint32_t stock_number(uint64_t word)
@@ -31,20 +33,25 @@ static void give_back_stock(uint64_t word)
 /* Put bytes that the group is charged with into this CPU's stock. */
 static void put(uint32_t number, uint32_t bytes)
 {
+	struct section_slots *s = stock_slots(number);
 	uint64_t old = stock_word(number, bytes);
 
-	if (!section_stock_swap(&stocks, stock_of(number), old, &old) &&
-	    rows_open_here(stocks.handle))
-		section_stock_swap(&stocks, stock_of(number), old, &old);
+	if (!section_stock_swap(s, stock_cell(number), old, &old) && rows_open_here(s->handle))
+		section_stock_swap(s, stock_cell(number), old, &old);
 	give_back_stock(old);
+}
+
+/* False: the word has another group, or the sum is outside. */
+static bool add_to_stock(uint32_t number, uint64_t bytes)
+{
+	return section_stock(stock_slots(number), stock_cell(number), stock_word(number, 0), bytes);
 }
 
 struct kmem_group *stock_charge(uint32_t number, uint64_t bytes, enum group_force force)
 {
 	struct kmem_group *g;
 
-	if (bytes < STOCK_BATCH &&
-	    section_stock(&stocks, stock_of(number), stock_word(number, 0), (uint64_t)0 - bytes))
+	if (bytes < STOCK_BATCH && add_to_stock(number, (uint64_t)0 - bytes))
 		return NULL;
 	g = group_of_number(number);
 	probe(group_charge, g->name, bytes, os_load_relaxed(&g->usage));
@@ -59,7 +66,7 @@ void stock_uncharge(uint32_t number, uint64_t bytes)
 {
 	if (bytes >= STOCK_BATCH)
 		group_uncharge(group_of_number(number), bytes);
-	else if (!section_stock(&stocks, stock_of(number), stock_word(number, 0), bytes))
+	else if (!add_to_stock(number, bytes))
 		put(number, (uint32_t)bytes);
 }
 
@@ -75,9 +82,9 @@ static bool is_below(const struct kmem_group *g, uint32_t number)
 	return up;
 }
 
-static uint64_t *words_of(unsigned int row)
+static uint64_t *words_of(const struct section_slots *s, unsigned int row)
 {
-	return (uint64_t *)slot_of_row(stocks.handle, row)->cells;
+	return (uint64_t *)slot_of_row(s->handle, row)->cells;
 }
 
 static bool stock_is_of(const struct kmem_group *g, uint64_t word)
@@ -85,24 +92,40 @@ static bool stock_is_of(const struct kmem_group *g, uint64_t word)
 	return (uint32_t)word && is_below(g, stock_number(word));
 }
 
+#define slots_for_each(s) for (struct section_slots *s = stocks; s < stocks + STOCK_SLOTS; s++)
+
+static uint64_t bytes_in(const struct kmem_group *g, uint64_t word)
+{
+	return stock_is_of(g, word) ? (uint32_t)word : 0;
+}
+
+/* Of a group without groups below it. */
+static uint64_t own_stock_bytes(const struct kmem_group *g)
+{
+	const struct section_slots *s = stock_slots(g->number);
+	uint64_t bytes = 0;
+
+	rows_for_each (s->handle, row)
+		bytes += bytes_in(g, os_load_relaxed(&words_of(s, row)[stock_cell(g->number)]));
+	return bytes;
+}
+
 uint64_t stock_bytes(const struct kmem_group *g)
 {
 	uint64_t bytes = 0;
 
-	if (!stocks.handle)
+	if (!stocks[0].handle)
 		return 0;
-	rows_for_each (stocks.handle, row)
-		for (unsigned int i = 0; i < STOCKS; i++) {
-			uint64_t word = os_load_relaxed(&words_of(row)[i]);
-
-			if (stock_is_of(g, word))
-				bytes += (uint32_t)word;
-		}
+	if (g->parent && !os_load_relaxed(&g->children))
+		return own_stock_bytes(g);
+	slots_for_each(s)
+		rows_for_each (s->handle, row) for (unsigned int i = 0; i < STOCK_CELLS; i++)
+			bytes += bytes_in(g, os_load_relaxed(&words_of(s, row)[i]));
 	return bytes;
 }
 
 /* Words that a drain has exchanged for 0. */
-#define MOST_TAKEN 64
+#define MOST_TAKEN 256
 #define TRIES	   16
 
 struct taken {
@@ -114,10 +137,11 @@ struct taken {
 
 /* The group of a word is checked before it is taken, and may be another one afterwards: then more
  * goes back, which does no harm. */
-static void take_row(const struct kmem_group *g, unsigned int row, struct taken *taken)
+static void take_row(const struct kmem_group *g, const struct section_slots *s, unsigned int row,
+		     struct taken *taken)
 {
-	for (unsigned int i = 0; i < STOCKS && taken->n < MOST_TAKEN; i++) {
-		uint64_t *word = &words_of(row)[i];
+	for (unsigned int i = 0; i < STOCK_CELLS && taken->n < MOST_TAKEN; i++) {
+		uint64_t *word = &words_of(s, row)[i];
 
 		if (!stock_is_of(g, os_load_relaxed(word)))
 			continue;
@@ -127,58 +151,70 @@ static void take_row(const struct kmem_group *g, unsigned int row, struct taken 
 }
 
 /* The sections have ended. A word that is not 0 was in a section, whose store undid the
- * exchange. */
-static void settle_stock(const struct taken *taken)
+ * exchange. Returns whether others were not. */
+static bool settle_stock(const struct taken *taken)
 {
+	bool any = false;
+
 	for (unsigned int i = 0; i < taken->n; i++)
-		if (!os_load_acquire(taken->at[i].word))
+		if (!os_load_acquire(taken->at[i].word)) {
 			give_back_stock(taken->at[i].old);
+			any = true;
+		}
+	return any;
 }
 
 /* They may not have ended: undo what no section has undone. */
-static void undo(struct taken *taken)
+static bool undo(struct taken *taken)
 {
 	for (unsigned int i = 0; i < taken->n; i++) {
 		uint64_t none = 0;
 
 		os_cmpxchg(taken->at[i].word, &none, taken->at[i].old);
 	}
+	return false;
 }
 
-static bool drain_some(const struct kmem_group *g)
+/* Until there are none; if sections undo all of it again and again, not for ever. */
+static void drain_words(const struct kmem_group *g)
 {
-	struct taken taken = {.n = 0};
+	struct taken taken;
 
-	rows_for_each (stocks.handle, row)
-		take_row(g, row, &taken);
-	if (!taken.n)
-		return false;
-	if (os_membarrier())
-		settle_stock(&taken);
-	else
-		undo(&taken);
-	return true;
+	for (int tries = 0; tries < TRIES;) {
+		taken.n = 0;
+		slots_for_each(s) rows_for_each (s->handle, row) take_row(g, s, row, &taken);
+		if (!taken.n)
+			return;
+		tries += !(os_membarrier() ? settle_stock(&taken) : undo(&taken));
+	}
 }
 
-static void drain_locked_row(const struct kmem_group *g, unsigned int row)
+static void drain_locked_row(const struct kmem_group *g, const struct section_slots *s,
+			     unsigned int row)
 {
-	struct slot *slot = slot_of_row(stocks.handle, row);
+	struct slot *slot = slot_of_row(s->handle, row);
 	struct taken taken = {.n = 0};
 
 	while (os_exchange(&slot->lock, 1))
 		os_sleep_briefly();
-	take_row(g, row, &taken);
+	take_row(g, s, row, &taken);
 	os_store_release(&slot->lock, 0);
 	for (unsigned int i = 0; i < taken.n; i++)
 		give_back_stock(taken.at[i].old);
 }
 
-static bool has_stock(const struct kmem_group *g, unsigned int row)
+static bool has_stock(const struct kmem_group *g, const struct section_slots *s, unsigned int row)
 {
-	for (unsigned int i = 0; i < STOCKS; i++)
-		if (stock_is_of(g, os_load_relaxed(&words_of(row)[i])))
+	for (unsigned int i = 0; i < STOCK_CELLS; i++)
+		if (stock_is_of(g, os_load_relaxed(&words_of(s, row)[i])))
 			return true;
 	return false;
+}
+
+static void drain_locked(const struct kmem_group *g)
+{
+	slots_for_each(s) rows_for_each (s->handle, row) if (has_stock(g, s, row))
+		drain_locked_row(g, s, row);
 }
 
 void stock_drain(const struct kmem_group *g)
@@ -186,17 +222,13 @@ void stock_drain(const struct kmem_group *g)
 	if (!stock_bytes(g))
 		return;
 	os_lock(&stock_drain_lock);
-	os_store_release(&stocks.stop, 1);
+	slots_for_each(s) os_store_release(&s->stop, 1);
 	os_fence();
-	if (os.backend == OS_BACKEND_TRYLOCK) {
-		rows_for_each (stocks.handle, row)
-			if (has_stock(g, row))
-				drain_locked_row(g, row);
-	} else if (os_membarrier()) {
-		for (int i = 0; i < TRIES && drain_some(g); i++)
-			;
-	}
-	os_store_release(&stocks.stop, 0);
+	if (os.backend == OS_BACKEND_TRYLOCK)
+		drain_locked(g);
+	else if (os_membarrier())
+		drain_words(g);
+	slots_for_each(s) os_store_release(&s->stop, 0);
 	os_unlock(&stock_drain_lock);
 }
 
@@ -210,18 +242,25 @@ void stock_unlock(void)
 	os_unlock(&stock_drain_lock);
 }
 
+static void forget_row(const struct section_slots *s, unsigned int row)
+{
+	struct slot *slot = slot_of_row(s->handle, row);
+
+	if (slot->lock)
+		os_store_relaxed(&slot->lock, 0);
+	for (unsigned int i = 0; i < STOCK_CELLS; i++)
+		if (words_of(s, row)[i])
+			os_store_relaxed(&words_of(s, row)[i], 0);
+}
+
 void stock_forget(void)
 {
-	stocks.stop = 0;
-	if (!stocks.handle)
+	if (!stocks[0].handle)
 		return;
-	rows_for_each (stocks.handle, row) {
-		struct slot *slot = slot_of_row(stocks.handle, row);
-
-		if (slot->lock)
-			os_store_relaxed(&slot->lock, 0);
-		for (unsigned int i = 0; i < STOCKS; i++)
-			if (words_of(row)[i])
-				os_store_relaxed(&words_of(row)[i], 0);
+	slots_for_each(s)
+	{
+		s->stop = 0;
+		rows_for_each (s->handle, row)
+			forget_row(s, row);
 	}
 }

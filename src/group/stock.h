@@ -2,16 +2,16 @@
 /*
  * Stocks: bytes that a group was charged with in advance, for one CPU.
  *
- *   slot of the CPU: | ... | number, bytes | number, bytes | ... |     STOCKS words
- *                                 ^ place of the group % STOCKS
+ *   slots of the CPU: | ... | number, bytes | number, bytes | ... | ... |     STOCKS words
+ *                                  ^ number & STOCK_AT: its distance from the first, in bytes
  *
  * A charge takes bytes from the stock, a free adds them: one section with one store (os/section.h,
  * section_stock()), and no shared line. If the word has another group, too few or too many bytes, a
  * slow path charges the group itself, and exchanges the word; the old one's bytes go back to their
- * group. The slots are those of a handle that belongs to no cache.
+ * group. The slots are those of handles next to each other that belong to no cache.
  *
  * Invariants
- *  T1. A group has one place in a slot: at most KMEM_GROUP_STOCK bytes for each CPU.
+ *  T1. A group has one word of each CPU: at most KMEM_GROUP_STOCK bytes for each CPU.
  *  T2. The bytes of a word are part of the usage of its group (group.h, G1): a word with bytes
  *      has a group. A word without bytes may have an old number.
  *  T3. Only an open slot has a word that is not 0 (os/section.h, S5), so drains and forks look at
@@ -32,20 +32,32 @@
 #include "group/group.h"
 #include "os/section.h"
 
-#define STOCKS	    16u
+#define STOCK_SLOTS 8u /* of a CPU */
+#define STOCK_CELLS 16u
+#define STOCKS	    (STOCK_SLOTS * STOCK_CELLS)
 #define STOCK_BATCH 32768u /* charged in advance */
+#define STOCK_AT    0x778u /* bits of a number */
 
-_Static_assert(STOCKS <= SLOT_CELLS, "a slot has room for them");
+_Static_assert(STOCK_CELLS <= SLOT_CELLS, "a slot has room for them");
+_Static_assert(STOCK_AT ==
+		       ((STOCK_SLOTS - 1) << SLOT_SHIFT | (STOCK_CELLS - 1) * sizeof(uintptr_t)),
+	       "a number has the distance of its word");
 _Static_assert(KMEM_GROUP_STOCK == 1u << SECTION_STOCK_BITS, "sections know the most bytes");
 
-extern struct section_slots stocks __attribute__((visibility("hidden")));
+extern struct section_slots stocks[STOCK_SLOTS] __attribute__((visibility("hidden")));
 
-/* Take a handle. With OS_RANK_CACHES held. False: no memory. */
+/* Take the handles. With OS_RANK_CACHES held. False: no memory. */
 bool stock_begin(void);
 
-static inline unsigned int stock_of(uint32_t number)
+/* The slots with the word of a group, and which of their cells that is. */
+static inline struct section_slots *stock_slots(uint32_t number)
 {
-	return number % STOCKS;
+	return &stocks[number >> SLOT_SHIFT & (STOCK_SLOTS - 1)];
+}
+
+static inline unsigned int stock_cell(uint32_t number)
+{
+	return number / sizeof(uintptr_t) & (STOCK_CELLS - 1);
 }
 
 /* The word of a stock. */

@@ -132,7 +132,7 @@ static struct kmem_group *fresh_place(void)
 	}
 	os_store_release(&groups.nr_places, place + 1);
 	g = &groups.chunks[chunk][place % GROUP_CHUNK];
-	g->number = place;
+	g->number = group_number(place);
 	return g;
 }
 

@@ -180,15 +180,10 @@ static void *nobodys_slot(struct slot *handle)
 	return handle;
 }
 
-void *rows_take(void)
+static struct slot *fresh_handle(void)
 {
-	struct slot *handle = handles.given;
 	char *row;
 
-	if (handle) {
-		handles.given = (struct slot *)handle->pair;
-		return nobodys_slot(handle);
-	}
 	if (handles.next == handles.nr && !map_block())
 		return NULL;
 	row = handles.block + handles.next / SLOTS_PER_ROW * os_area_bytes();
@@ -198,8 +193,31 @@ void *rows_take(void)
 	if (os.counting &&
 	    !(os_open_counters(row - ((size_t)1 << ROW_SHIFT)) && os_open_counters(row)))
 		return NULL;
-	handle = (struct slot *)row + handles.next++ % SLOTS_PER_ROW;
+	return nobodys_slot((struct slot *)row + handles.next++ % SLOTS_PER_ROW);
+}
+
+void *rows_take(void)
+{
+	struct slot *handle = handles.given;
+
+	if (!handle)
+		return fresh_handle();
+	handles.given = (struct slot *)handle->pair;
 	return nobodys_slot(handle);
+}
+
+void *rows_take_many(unsigned int n)
+{
+	struct slot *first;
+
+	/* All of them in one area: the last ones of this area are for others. */
+	while (handles.next % SLOTS_PER_ROW > SLOTS_PER_ROW - n)
+		rows_give(fresh_handle());
+	first = fresh_handle();
+	/* The first one has made room for the others. */
+	for (unsigned int i = 1; first && i < n; i++)
+		fresh_handle();
+	return first;
 }
 
 /* All except `pair` stays unchanged: a destroyed cache is recognised as long as its handle has no

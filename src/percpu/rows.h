@@ -43,6 +43,8 @@ bool rows_init(void);
 /* Take a handle for a cache: SHEAF_HANDLE bytes, all zero except a slot's main, with a slot in
  * every row that holds the bootstrap sheaf. Returns NULL if there is no memory. */
 void *rows_take(void);
+/* Take n of them, next to each other. */
+void *rows_take_many(unsigned int n);
 /* Its slots must hold the bootstrap sheaf, no cells and no counts. */
 void rows_give(void *handle);
 

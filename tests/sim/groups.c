@@ -186,12 +186,61 @@ static int storm(void *data)
 	return groups.nr != 0;
 }
 
+enum {
+	MANY_CPUS = 64,
+	MANY_GROUPS = STOCKS
+};
+
+/* Groups that are created together have different stocks, and one drain finds all of them. */
+static int many_stocks(void *data)
+{
+	static struct kmem_group *g[MANY_GROUPS];
+	uint64_t each = STOCK_BATCH + SIZE;
+
+	sim_start(data);
+	for (int i = 0; i < MANY_GROUPS; i++) {
+		g[i] = kmem_group_create("one", NULL, NULL);
+		if (!g[i])
+			sim_fail("no group");
+	}
+	for (unsigned int cpu = 0; cpu < MANY_CPUS; cpu++) {
+		sim_go_to(cpu);
+		for (int i = 0; i < MANY_GROUPS; i++)
+			if (stock_charge(g[i]->number, SIZE, GROUP_TRY))
+				sim_fail("a limit");
+		for (int i = 0; i < MANY_GROUPS; i++)
+			stock_uncharge(g[i]->number, SIZE);
+	}
+	if (stock_bytes(g[0]) != MANY_CPUS * each ||
+	    stock_bytes(&groups.root) != MANY_GROUPS * MANY_CPUS * each)
+		sim_fail("groups share stocks");
+	stock_drain(g[0]);
+	if (stock_bytes(g[0]) || g[0]->usage || stock_bytes(g[1]) != MANY_CPUS * each)
+		sim_fail("the wrong stocks were given back");
+	stock_drain(&groups.root);
+	group_add_up();
+	if (stock_bytes(&groups.root) || groups.root.usage)
+		sim_fail("%zu bytes are left in stocks", (size_t)stock_bytes(&groups.root));
+	return 0;
+}
+
+static int run_many_stocks(enum os_backend backend)
+{
+	struct sim_config config = {.cpus = MANY_CPUS, .nodes = 1, .backend = backend, .seed = 1};
+	uint64_t hash;
+	int failed = sim_in_child(many_stocks, &config, &hash);
+
+	if (failed)
+		printf("FAILED: many stocks, backend %d\n", backend);
+	return failed != 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct sim_config config = {.cpus = 4, .silent = true, .max_steps = UINT64_C(1) << 26};
 	uint64_t hash,
 		only = argc > 2 && !strcmp(argv[1], "--seed") ? strtoull(argv[2], NULL, 10) : 0;
-	int failed = 0;
+	int failed = run_many_stocks(OS_BACKEND_RSEQ) + run_many_stocks(OS_BACKEND_TRYLOCK);
 
 	for (uint64_t seed = only ? only : 1; seed <= (only ? only : SEEDS); seed++) {
 		config.seed = seed;
