@@ -41,14 +41,15 @@ static COLD void free_accounted(struct kmem_cache *s, void *object)
  * owner_at() in few instructions. An object that was in a sheaf is in a slab of this cache, so an
  * allocation need not look.
  */
-#define INLINE static inline __attribute__((always_inline))
+#define INLINE	      static inline __attribute__((always_inline))
+#define WORDS_TO_SLAB (PAGE_WORDS * sizeof(uint64_t) / sizeof(struct slab))
 
 INLINE uint32_t *number_place(const struct kmem_cache *s, size_t offset)
 {
-	size_t page = offset >> OS_PAGE_SHIFT;
-	const char *word = s->owner_in_words ? (const char *)(pages.words + OWNER_WORD) +
-						       page * PAGE_WORDS * sizeof(uint64_t)
-					     : (const char *)&pages.slabs[page].bits;
+	size_t page = (offset >> OS_PAGE_SHIFT) * sizeof(struct slab);
+	const char *word = s->owner_in_words
+				   ? (const char *)(pages.words + OWNER_WORD) + WORDS_TO_SLAB * page
+				   : (const char *)&pages.slabs->bits + page;
 	char *numbers = *(char *const *)(const void *)word;
 
 	offset = (offset & (OS_PAGE - 1)) >> s->owner_shift;
@@ -60,9 +61,17 @@ INLINE size_t offset_of(const void *object)
 	return (uintptr_t)object - (uintptr_t)pages.base;
 }
 
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && (SLAB_OWNED >> 32) != 0,
+	       "the flag is in the second half of a state");
+
+/* A plain read of half of the word is tested in memory, by one instruction. The flag does not
+ * change while the caller has an object of the slab. */
 INLINE bool is_owned(size_t offset)
 {
-	return os_load_relaxed(&pages.slabs[offset >> OS_PAGE_SHIFT].state) & SLAB_OWNED;
+	typedef uint32_t __attribute__((may_alias)) half;
+	const half *state = (const half *)&pages.slabs[offset >> OS_PAGE_SHIFT].state;
+
+	return state[1] & SLAB_OWNED >> 32;
 }
 
 INLINE bool number_is_of(const struct kmem_cache *s, size_t offset)
@@ -91,72 +100,83 @@ static COLD void free_charged_slow(struct kmem_cache *s, void *object)
 	cache_leave();
 }
 
-#define DEFINE_ACCOUNTED(suffix, STOCK, POP, PUSH)                                                 \
-	INLINE void *alloc_accounted_inline_##suffix(struct kmem_cache *s, gfp_t flags,            \
-						     bool plain)                                   \
+/* own: the cache has a group of its own. */
+#define DEFINE_ALLOC_ACCOUNTED(name, index, kind, own)                                             \
+	INLINE void *name##_inline_##index##kind(struct kmem_cache *s, gfp_t flags, bool plain)    \
 	{                                                                                          \
-		uint32_t number = account_number(s);                                               \
+		uint32_t number = (own) ? s->group : os_current_group()->group;                    \
 		size_t offset;                                                                     \
 		void *object;                                                                      \
                                                                                                    \
 		if (__builtin_expect(!number, 0) ||                                                \
 		    (!plain && __builtin_expect(flags & ~(SHEAF_GFP_PLAIN | __GFP_ACCOUNT), 0)) || \
-		    __builtin_expect(!POP((char *)s, &object), 0))                                 \
+		    __builtin_expect(!rseq_pop_##index##kind((char *)s, &object), 0))              \
 			return alloc_accounted(s, flags);                                          \
 		offset = offset_of(object);                                                        \
 		if (__builtin_expect(!is_owned(offset), 0))                                        \
 			return account_finish(s, flags, object);                                   \
 		/* Before the section, which then leaves all values in free registers. */          \
 		os_store_relaxed(number_place(s, offset), number);                                 \
-		if (__builtin_expect(!STOCK(cell_of(number), stock_word(number, 0),                \
-					    (uint64_t)0 - s->sheaf.slab.size),                     \
+		if (__builtin_expect(!rseq_stock_##index##_less(cell_of(number),                   \
+								stock_word(number, 0),             \
+								s->sheaf.slab.size),               \
 				     0))                                                           \
 			return account_finish(s, flags, object);                                   \
 		return object;                                                                     \
 	}                                                                                          \
                                                                                                    \
-	static FAST void *alloc_accounted_##suffix(struct kmem_cache *s, gfp_t flags)              \
+	static FAST void *name##_##index##kind(struct kmem_cache *s, gfp_t flags)                  \
 	{                                                                                          \
-		return alloc_accounted_inline_##suffix(s, flags, false);                           \
+		return name##_inline_##index##kind(s, flags, false);                               \
 	}                                                                                          \
                                                                                                    \
-	static FAST void *alloc_plain_accounted_##suffix(struct kmem_cache *s)                     \
+	static FAST void *name##_plain_##index##kind(struct kmem_cache *s)                         \
 	{                                                                                          \
-		return alloc_accounted_inline_##suffix(s, GFP_KERNEL, true);                       \
-	}                                                                                          \
+		return name##_inline_##index##kind(s, GFP_KERNEL, true);                           \
+	}
+
+#define DEFINE_ACCOUNTED(index, kind)                                                              \
+	DEFINE_ALLOC_ACCOUNTED(alloc_current, index, kind, false)                                  \
+	DEFINE_ALLOC_ACCOUNTED(alloc_own, index, kind, true)                                       \
                                                                                                    \
-	static FAST void free_accounted_##suffix(struct kmem_cache *s, void *object)               \
+	static FAST void free_accounted_##index##kind(struct kmem_cache *s, void *object)          \
 	{                                                                                          \
 		size_t offset = offset_of(object);                                                 \
+		uint32_t *at, number = GROUP_NONE;                                                 \
+		bool done;                                                                         \
                                                                                                    \
 		if (__builtin_expect(number_is_of(s, offset), 1) &&                                \
 		    __builtin_expect(is_owned(offset), 1)) {                                       \
-			uint32_t *at = number_place(s, offset), number = os_load_relaxed(at);      \
-                                                                                                   \
-			if (__builtin_expect(number != 0, 1)) {                                    \
-				os_store_relaxed(at, 0);                                           \
-				if (__builtin_expect(!STOCK(cell_of(number),                       \
-							    stock_word(number, 0),                 \
-							    s->sheaf.slab.size),                   \
-						     0)) {                                         \
-					uncharge_and_free(s, object, number);                      \
-					return;                                                    \
-				}                                                                  \
-			}                                                                          \
+			at = number_place(s, offset);                                              \
+			number = os_load_relaxed(at);                                              \
 		}                                                                                  \
-		if (!__builtin_expect(PUSH((char *)s, object), 1))                                 \
+		if (__builtin_expect(number != GROUP_NONE, 1)) {                                   \
+			os_store_relaxed(at, GROUP_NONE);                                          \
+			if (__builtin_expect(!rseq_stock_##index##_more(cell_of(number),           \
+									stock_word(number, 0),     \
+									s->sheaf.slab.size),       \
+					     0)) {                                                 \
+				uncharge_and_free(s, object, number);                              \
+				return;                                                            \
+			}                                                                          \
+			done = rseq_push_##index##_again##kind((char *)s, object);                 \
+		} else {                                                                           \
+			done = rseq_push_##index##kind((char *)s, object);                         \
+		}                                                                                  \
+		if (__builtin_expect(!done, 0))                                                    \
 			free_charged_slow(s, object);                                              \
 	}
 
-DEFINE_ACCOUNTED(mm_cid, rseq_stock_mm_cid, rseq_pop_mm_cid, rseq_push_mm_cid)
-DEFINE_ACCOUNTED(cpu_id, rseq_stock_cpu_id, rseq_pop_cpu_id, rseq_push_cpu_id)
-DEFINE_ACCOUNTED(mm_cid_counted, rseq_stock_mm_cid, rseq_pop_mm_cid_counted,
-		 rseq_push_mm_cid_counted)
-DEFINE_ACCOUNTED(cpu_id_counted, rseq_stock_cpu_id, rseq_pop_cpu_id_counted,
-		 rseq_push_cpu_id_counted)
+DEFINE_ACCOUNTED(mm_cid, )
+DEFINE_ACCOUNTED(cpu_id, )
+DEFINE_ACCOUNTED(mm_cid, _counted)
+DEFINE_ACCOUNTED(cpu_id, _counted)
 
-#define ACCOUNTED(suffix)                                                                          \
-	((struct sheaf_calls){alloc_accounted_##suffix, alloc_plain_accounted_##suffix,            \
+#define CALLS_CURRENT(suffix)                                                                      \
+	((struct sheaf_calls){alloc_current_##suffix, alloc_current_plain_##suffix,                \
+			      free_accounted_##suffix})
+#define CALLS_OWN(suffix)                                                                          \
+	((struct sheaf_calls){alloc_own_##suffix, alloc_own_plain_##suffix,                        \
 			      free_accounted_##suffix})
 #endif
 
@@ -167,7 +187,7 @@ struct sheaf_calls account_calls(struct kmem_cache *s, struct sheaf_calls base)
 
 #ifdef HAVE_RSEQ
 	if (cache_is_plain(s))
-		calls = RSEQ_BY_ID(ACCOUNTED);
+		calls = s->group ? RSEQ_BY_ID(CALLS_OWN) : RSEQ_BY_ID(CALLS_CURRENT);
 #endif
 	if (accounted)
 		base.free = calls.free;

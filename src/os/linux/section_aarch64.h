@@ -42,8 +42,11 @@
 	"ldr %w[t], [x9, #4]\n"                                                                    \
 	"tbnz %w[t], #31, %l[slow]\n"
 #define RSEQ_ROW_MM_CID RSEQ_ROW_FROM(RSEQ_IF_REGISTERED "ldr %w[t], [x9, #24]\n")
-#define RSEQ_ROW_CPU_ID RSEQ_ROW_FROM("ldrsw %[t], [x9, #4]\n") /* below 0: see section.h */
-#define RSEQ_ROW_EITHER RSEQ_ROW_FROM(RSEQ_IF_REGISTERED "ldr %w[t], [x9, %[id]]\n")
+/* In a thread that has just left a section by its end. */
+#define RSEQ_ROW_MM_CID_AGAIN RSEQ_ROW_FROM("ldr %w[t], [x9, #24]\n")
+#define RSEQ_ROW_CPU_ID	      RSEQ_ROW_FROM("ldrsw %[t], [x9, #4]\n") /* below 0: see section.h */
+#define RSEQ_ROW_CPU_ID_AGAIN RSEQ_ROW_CPU_ID
+#define RSEQ_ROW_EITHER	      RSEQ_ROW_FROM(RSEQ_IF_REGISTERED "ldr %w[t], [x9, %[id]]\n")
 
 #define RSEQ_ONE_LESS                                                                              \
 	"ldr %[m], [%[t]]\n"                                                                       \
@@ -236,9 +239,10 @@
 	"ldur %[m], [%[t], #-184]\n"                                                               \
 	"stur %[sheaf], [%[t], #-184]\n"
 /* key: of the word. */
-#define RSEQ_STOCK                                                                                 \
-	"ldur %[w], [%[t], #-184]\n"                                                               \
-	"add %[w], %[w], %[add]\n"                                                                 \
+#define RSEQ_STOCK	RSEQ_STOCK_BY("add")
+#define RSEQ_STOCK_LESS RSEQ_STOCK_BY("sub")
+#define RSEQ_STOCK_BY(ADD)                                                                         \
+	"ldur %[w], [%[t], #-184]\n" ADD " %[w], %[w], %[add]\n"                                   \
 	"eor %[key], %[key], %[w]\n"                                                               \
 	"lsr %[key], %[key], #16\n"                                                                \
 	"cbnz %[key], %l[slow]\n"                                                                  \

@@ -70,6 +70,14 @@
 RSEQ_DEFINE_FAST(mm_cid, RSEQ_ROW_MM_CID)
 RSEQ_DEFINE_FAST(cpu_id, RSEQ_ROW_CPU_ID)
 
+/* After another section. */
+#define RSEQ_DEFINE_AGAIN(index, ROW)                                                              \
+	RSEQ_DEFINE_PUSH(index##_again, ROW, RSEQ_PUSH)                                            \
+	RSEQ_DEFINE_PUSH(index##_again_counted, ROW, RSEQ_PUSH_COUNTED)
+
+RSEQ_DEFINE_AGAIN(mm_cid, RSEQ_ROW_MM_CID_AGAIN)
+RSEQ_DEFINE_AGAIN(cpu_id, RSEQ_ROW_CPU_ID_AGAIN)
+
 /* Let a file make something of its own, DEFINE(suffix, POP, PUSH), of each of these but the pops
  * ahead. */
 #define RSEQ_FOR_EACH(DEFINE) RSEQ_FOR_INDEX(DEFINE, mm_cid) RSEQ_FOR_INDEX(DEFINE, cpu_id)
@@ -260,16 +268,17 @@ RSEQ_ALWAYS_INLINE bool rseq_stock(struct section_slots *s, unsigned int cell, u
 		 RSEQ_LIST(RSEQ_CELL(s, cell), [add] "r"(add)), RSEQ_CLOBBERS, true, false);
 }
 
-/* For one index, and one try: on the paths of objects. cell: of the handle. */
-#define RSEQ_DEFINE_STOCK(suffix, ROW)                                                             \
-	RSEQ_ALWAYS_INLINE bool rseq_stock_##suffix(char *cell, uint64_t key, uint64_t add)        \
+/* For one index, and one try: on the paths of objects. cell: of the handle. `n` is added, or, after
+ * another section, subtracted. */
+#define RSEQ_DEFINE_STOCK(suffix, ROW, STOCK)                                                      \
+	RSEQ_ALWAYS_INLINE bool rseq_stock_##suffix(char *cell, uint64_t key, uint64_t n)          \
 	{                                                                                          \
 		uintptr_t t, w;                                                                    \
                                                                                                    \
 		__asm__ volatile goto(                                                             \
-			RSEQ_BEGIN ROW RSEQ_STOCK RSEQ_END(slow)                                   \
+			RSEQ_BEGIN ROW STOCK RSEQ_END(slow)                                        \
 			: [t] "=&r"(t), [w] "=&r"(w), [key] "+&r"(key)                             \
-			: [handle] "r"(cell), [area] "r"(os.rseq_offset), [add] "r"(add)           \
+			: [handle] "r"(cell), [area] "r"(os.rseq_offset), [add] "r"(n)             \
 			: RSEQ_CLOBBERS                                                            \
 			: slow);                                                                   \
 		return true;                                                                       \
@@ -277,8 +286,10 @@ RSEQ_ALWAYS_INLINE bool rseq_stock(struct section_slots *s, unsigned int cell, u
 		return false;                                                                      \
 	}
 
-RSEQ_DEFINE_STOCK(mm_cid, RSEQ_ROW_MM_CID)
-RSEQ_DEFINE_STOCK(cpu_id, RSEQ_ROW_CPU_ID)
+RSEQ_DEFINE_STOCK(mm_cid_more, RSEQ_ROW_MM_CID, RSEQ_STOCK)
+RSEQ_DEFINE_STOCK(cpu_id_more, RSEQ_ROW_CPU_ID, RSEQ_STOCK)
+RSEQ_DEFINE_STOCK(mm_cid_less, RSEQ_ROW_MM_CID_AGAIN, RSEQ_STOCK_LESS)
+RSEQ_DEFINE_STOCK(cpu_id_less, RSEQ_ROW_CPU_ID_AGAIN, RSEQ_STOCK_LESS)
 
 RSEQ_ALWAYS_INLINE bool rseq_stock_swap(struct section_slots *s, unsigned int cell, uint64_t word,
 					uint64_t *old)

@@ -42,9 +42,14 @@
 	"js %l[slow]\n"                                                                            \
 	"movl %%fs:24(%[area]), %k[t]\n"                                                           \
 	"shlq $16, %[t]\n"
+/* In a thread that has just left a section by its end. */
+#define RSEQ_ROW_MM_CID_AGAIN                                                                      \
+	"movl %%fs:24(%[area]), %k[t]\n"                                                           \
+	"shlq $16, %[t]\n"
 #define RSEQ_ROW_CPU_ID                                                                            \
 	"movslq %%fs:4(%[area]), %[t]\n"                                                           \
 	"shlq $16, %[t]\n"
+#define RSEQ_ROW_CPU_ID_AGAIN RSEQ_ROW_CPU_ID
 #define RSEQ_ROW_EITHER                                                                            \
 	"cmpl $0, %%fs:4(%[area])\n"                                                               \
 	"js %l[slow]\n"                                                                            \
@@ -282,9 +287,10 @@
 	"movq " CELL ", %[m]\n"                                                                    \
 	"movq %[sheaf], " CELL "\n"
 /* key: of the word. */
-#define RSEQ_STOCK                                                                                 \
-	"movq " CELL ", %[w]\n"                                                                    \
-	"addq %[add], %[w]\n"                                                                      \
+#define RSEQ_STOCK	RSEQ_STOCK_BY("addq")
+#define RSEQ_STOCK_LESS RSEQ_STOCK_BY("subq")
+#define RSEQ_STOCK_BY(ADD)                                                                         \
+	"movq " CELL ", %[w]\n" ADD " %[add], %[w]\n"                                              \
 	"xorq %[w], %[key]\n"                                                                      \
 	"shrq $16, %[key]\n"                                                                       \
 	"jnz %l[slow]\n"                                                                           \
