@@ -412,8 +412,10 @@ struct slab_sheaf;
  * Return a sheaf with at least `size` objects (1 ... 262140). Usually this is the CPU's spare
  * sheaf, as it is or refilled. Above the sheaf capacity, or if the cache has no sheaves, the sheaf
  * is made for this call and has exactly `size` objects. __GFP_ZERO and __GFP_THISNODE have no
- * effect here. NULL if there is no memory, and for size 0. O(1) if the spare has enough, else
- * O(capacity).
+ * effect here. If objects are to be charged (<sheaf/group.h>), O(size) more; and pass __GFP_ACCOUNT
+ * here, too, unless the cache has SLAB_ACCOUNT: otherwise the calls below do not charge an object
+ * if there is no memory to store its group. NULL if there is no memory, and for size 0. O(1) if the
+ * spare has enough, else O(capacity).
  */
 SHEAF_CHECK_RESULT struct slab_sheaf *kmem_cache_prefill_sheaf(struct kmem_cache *s, gfp_t gfp,
 							       unsigned int size)
@@ -453,7 +455,7 @@ SHEAF_OBJECT void *__kmem_cache_alloc_from_sheaf(struct kmem_cache *s, gfp_t gfp
 /*
  * Return an object of the sheaf, or NULL if the sheaf is empty. It pops from private memory: it
  * never fails before the sheaf is empty, and never waits. O(1). It ignores all flags in gfp except
- * __GFP_ZERO. Async-signal-safe.
+ * __GFP_ZERO and __GFP_ACCOUNT; a charge may exceed the group's limit. Async-signal-safe.
  */
 static inline SHEAF_OBJECT void *kmem_cache_alloc_from_sheaf(struct kmem_cache *s, gfp_t gfp,
 							     struct slab_sheaf *sheaf)

@@ -21,7 +21,8 @@
  *      and stay. A thread that frees a charged object got it after that, so it finds them.
  *  A2. No object in a sheaf, a barn or a slab has a number; except in sheaves of retired objects
  *      whose grace period has not passed. An object in a lent sheaf has none: it is charged when it
- *      is taken out, whatever the limits are, because that must not fail.
+ *      is taken out, whatever the limits are, because that must not fail. Its slab has an array
+ *      since the sheaf was filled, if the cache or the flags said then that it will be charged.
  *  A3. Other slow calls look for numbers if os.watched is set, which the first group does.
  *
  * Locks: none here. Callers: src/cache/, src/kmalloc/.
@@ -42,13 +43,17 @@ static inline uint32_t account_number(const struct kmem_cache *s)
 	return __builtin_expect(s->group != 0, 0) ? s->group : os_current_group()->group;
 }
 
-/* Is an allocation with these flags charged, and to whom? */
+/* Is an allocation with these flags charged, if somebody pays? */
+static inline bool account_charges(const struct kmem_cache *s, gfp_t flags)
+{
+	return groups_exist() &&
+	       (os_load_relaxed(&s->accounted) == ACCOUNT_ALL || flags & __GFP_ACCOUNT);
+}
+
+/* And to whom? */
 static inline uint32_t account_wanted(const struct kmem_cache *s, gfp_t flags)
 {
-	if (!groups_exist() ||
-	    (os_load_relaxed(&s->accounted) != ACCOUNT_ALL && !(flags & __GFP_ACCOUNT)))
-		return GROUP_NONE;
-	return account_number(s);
+	return account_charges(s, flags) ? account_number(s) : GROUP_NONE;
 }
 
 /* --- the calls of such caches ----------------------------------------------------------------- */

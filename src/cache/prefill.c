@@ -89,12 +89,21 @@ static COLD void watch_lent(struct kmem_cache *s, struct sheaf *sheaf, unsigned 
 }
 
 /* Each of its objects is charged when it is popped. That must not fail, so their slabs get arrays
- * of owners now; and it is done by a call, so the inlined pop must not know the sheaf. */
-static COLD void account_lent(struct kmem_cache *s, struct sheaf *sheaf)
+ * of owners now: for the objects from this number on. False: there is no memory. */
+static COLD bool account_lent(struct kmem_cache *s, const struct sheaf *sheaf, unsigned int from)
 {
-	for (unsigned int i = 0; i < sheaf->size; i++)
-		owner_make(&s->sheaf.slab, sheaf->objects[i], true);
-	prefill_hide(&s->sheaf, sheaf);
+	for (unsigned int i = from; i < sheaf->size; i++)
+		if (!owner_make(&s->sheaf.slab, sheaf->objects[i], true))
+			return false;
+	return true;
+}
+
+/* May the user have the sheaf, whose objects from this number on are new? */
+static inline bool may_lend(struct kmem_cache *s, gfp_t gfp, const struct sheaf *sheaf,
+			    unsigned int from)
+{
+	return !__builtin_expect(os.watched, 0) || !account_charges(s, gfp) ||
+	       account_lent(s, sheaf, from);
 }
 
 /* Hand the sheaf to the user, who already had `had` of its objects. */
@@ -103,8 +112,9 @@ static struct slab_sheaf *to_user(struct kmem_cache *s, struct sheaf *sheaf, uns
 	if (__builtin_expect(os.watched, 0) && sheaf) {
 		tsan_taken(sheaf);
 		watch_lent(s, sheaf, had);
-		if (os_load_relaxed(&s->accounted) == ACCOUNT_ALL)
-			account_lent(s, sheaf);
+		/* A pop charges, and the inlined one does not. */
+		if (account_charges(s, 0))
+			prefill_hide(&s->sheaf, sheaf);
 	}
 	return (struct slab_sheaf *)sheaf;
 }
@@ -143,6 +153,14 @@ static void give_back(struct kmem_cache *s, struct sheaf *sheaf, gfp_t gfp)
 	cache_leave();
 }
 
+/* The user does not get it. */
+static COLD struct sheaf *take_back(struct kmem_cache *s, struct sheaf *sheaf)
+{
+	tsan_given(sheaf);
+	give_back(s, sheaf, 0);
+	return NULL;
+}
+
 static struct sheaf *lend_filled(struct kmem_cache *s, gfp_t gfp, struct sheaf *spare,
 				 unsigned int n)
 {
@@ -176,11 +194,8 @@ static COLD struct sheaf *prefill(struct kmem_cache *s, gfp_t gfp, struct sheaf 
 	}
 	gfp = gfp_of_sheaf(s, gfp);
 	sheaf = lend_filled(s, gfp, spare, n);
-	if (sheaf && !fill_sheaf(s, sheaf, gfp, n)) {
-		tsan_given(sheaf);
-		give_back(s, sheaf, 0);
-		sheaf = NULL;
-	}
+	if (sheaf && !fill_sheaf(s, sheaf, gfp, n))
+		sheaf = take_back(s, sheaf);
 	cache_leave();
 	return sheaf;
 }
@@ -190,12 +205,13 @@ SHEAF_PUBLIC struct slab_sheaf *kmem_cache_prefill_sheaf(struct kmem_cache *s, g
 {
 	struct sheaf *sheaf = NULL;
 
-	if (size - 1 < sheaf_capacity(&s->sheaf)) {
+	if (size - 1 < sheaf_capacity(&s->sheaf))
 		sheaf = prefill_lend_spare(&s->sheaf);
-		if (sheaf && sheaf->size >= size)
-			return to_user(s, sheaf, 0);
-	}
-	return to_user(s, prefill(s, gfp, sheaf, size), 0);
+	if (!sheaf || sheaf->size < size)
+		sheaf = prefill(s, gfp, sheaf, size);
+	if (sheaf && !may_lend(s, gfp, sheaf, 0))
+		sheaf = take_back(s, sheaf);
+	return to_user(s, sheaf, 0);
 }
 
 SHEAF_PUBLIC int kmem_cache_refill_sheaf(struct kmem_cache *s, gfp_t gfp,
@@ -218,11 +234,18 @@ SHEAF_PUBLIC int kmem_cache_refill_sheaf(struct kmem_cache *s, gfp_t gfp,
 		unsigned int had = sheaf->size;
 		bool done = fill_sheaf(s, sheaf, gfp, size);
 
+		if (!may_lend(s, gfp, sheaf, had)) {
+			cache_free_all(s, sheaf->size - had, sheaf->objects + had);
+			sheaf_set_size(sheaf, had);
+			done = false;
+		}
 		to_user(s, sheaf, had);
 		cache_leave();
 		return done ? 0 : -ENOMEM;
 	}
 	larger = prefill(s, gfp, NULL, size);
+	if (larger && !may_lend(s, gfp, larger, 0))
+		larger = take_back(s, larger);
 	if (!larger)
 		return -ENOMEM;
 	from_user(s, sheaf);
