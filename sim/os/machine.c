@@ -60,6 +60,11 @@ unsigned int os_row(void)
 	return sim.mm_cids[cpu] - 1u;
 }
 
+bool os_sim_restarts(void)
+{
+	return os.backend == OS_BACKEND_RSEQ;
+}
+
 bool os_registered(void)
 {
 	return true;

@@ -83,6 +83,11 @@ unsigned int homes_touch(struct homes *h, uintptr_t page, unsigned int node, boo
 	return home->node - 1;
 }
 
+bool homes_is_touched(struct homes *h, uintptr_t page)
+{
+	return find(h, page)->node;
+}
+
 size_t homes_discard(struct homes *h, uintptr_t page, size_t pages)
 {
 	size_t touched = 0;

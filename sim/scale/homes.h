@@ -22,6 +22,7 @@ struct homes *homes_new(void);
 uint32_t homes_number(struct homes *homes, uintptr_t page);
 /* The page's node; `node` from now on if it had none, and then *first is set. */
 unsigned int homes_touch(struct homes *homes, uintptr_t page, unsigned int node, bool *first);
+bool homes_is_touched(struct homes *homes, uintptr_t page);
 /* These pages are given back: the next touch is the first one again. Returns how many had been
  * touched. O(pages). */
 size_t homes_discard(struct homes *homes, uintptr_t page, size_t pages);

@@ -54,7 +54,12 @@ static uintptr_t line_of(uintptr_t address)
 
 static bool writes(const struct access *a)
 {
-	return a->how == PRICE_WRITE || a->how == PRICE_CHANGE;
+	return a->how == PRICE_WRITE || a->how == PRICE_CHANGE || a->how == PRICE_PREFETCH_WRITE;
+}
+
+static bool is_prefetch(const struct access *a)
+{
+	return a->how == PRICE_PREFETCH || a->how == PRICE_PREFETCH_WRITE;
 }
 
 static bool moved(enum machine_cost from)
@@ -64,8 +69,7 @@ static bool moved(enum machine_cost from)
 
 /* The program writes an object only where it has allocated it; others read it. So a line that moves
  * for a write is on its way back, from where the object was freed: the allocator's doing. */
-static void note(const struct task *task, const struct access *a, enum machine_cost from,
-		 uint64_t ps)
+static void note(const struct task *task, const struct access *a, enum machine_cost from)
 {
 	enum tally_kind kind = a->kind == BY_ADDRESS ? kind_of(a->address) : a->kind;
 	struct tally *tally = tally_at(task->clock);
@@ -79,7 +83,7 @@ static void note(const struct task *task, const struct access *a, enum machine_c
 	if (!moved(from))
 		return;
 	tally->moved[side][kind]++;
-	tally_heat((uintptr_t)a->pc, ps);
+	tally_heat((uintptr_t)a->pc, 1, 0);
 }
 
 /* The node of the page. A first touch is a page fault, which costs nothing before tasks run. */
@@ -112,14 +116,14 @@ static uint64_t ask(struct task *task, const struct access *a)
 		return task->clock;
 	from = ahead_known(&task->ahead, a->address, task->clock);
 	move = lines_get(lines, task->cpu, a->line, writes(a), from, home);
-	note(task, a, move.from, move.done - from);
+	note(task, a, move.from);
 	ahead_asked(&task->ahead, a->line, move.done);
 	return move.done;
 }
 
 static void touch(struct task *task, const struct access *a)
 {
-	uint64_t arrives;
+	uint64_t arrives, before = task->clock;
 
 	task->clock = ahead_limit(&task->ahead, task->clock, machine->cost[MACHINE_ahead]);
 	if (task->clock > task->until)
@@ -129,17 +133,24 @@ static void touch(struct task *task, const struct access *a)
 				      ahead_arrival(&task->ahead, a->line, task->clock));
 	else
 		arrives = ask(task, a);
-	if (!sim.current->section)
+	if (task->clock > before)
+		tally_heat((uintptr_t)a->pc, 0, task->clock - before);
+	if (sim.current->section)
+		task_work_in_section(task, writes(a));
+	else
 		task_work(task, MACHINE_own);
+	before = task->clock;
 	if (a->how == PRICE_READ)
 		ahead_loaded(&task->ahead, a->value, task->clock, arrives);
-	else if (a->how != PRICE_WRITE && arrives > task->clock)
+	else if ((a->how == PRICE_LOOK || a->how == PRICE_CHANGE) && arrives > task->clock)
 		task->clock = arrives;
 	if (a->how == PRICE_CHANGE) {
 		/* It waits, rather than works: the core's other thread does not slow it down. */
 		task_spend(MACHINE_atomic);
 		ahead_loaded(&task->ahead, 0, task->clock, ahead_all(&task->ahead, task->clock));
 	}
+	if (task->clock > before)
+		tally_heat((uintptr_t)a->pc, 0, task->clock - before);
 }
 
 /* What the program is about to read, if it may be a pointer. */
@@ -163,6 +174,9 @@ void price_access(const volatile void *at, size_t size, enum price_access how, c
 	if (!task && sim_reserved(a.address))
 		find_home(sim.outside.cpu, a.address, &first);
 	if (!task || !size)
+		return;
+	/* It causes no page fault. */
+	if (is_prefetch(&a) && !homes_is_touched(homes, a.address >> HOMES_PAGE_SHIFT))
 		return;
 	a.value = value_of(at, size, how);
 	for (; a.address >> LINES_SHIFT <= last >> LINES_SHIFT; a.address += 1u << LINES_SHIFT) {

@@ -3,8 +3,8 @@
  * What each access costs the running task, and what is counted of it: between the compiler's calls
  * (tsan.c) and the lines (lines.h).
  *
- * In a section, accesses to lines that the CPU has are free: the section has a price of its own,
- * because its C differs from the assembly that it stands for. Callers: sim/scale/.
+ * A section that commits has a price of its own, in which accesses to lines that the CPU has are
+ * contained, because its C differs from the assembly that it stands for. Callers: sim/scale/.
  */
 #ifndef SHEAF_SIM_SCALE_PRICE_H
 #define SHEAF_SIM_SCALE_PRICE_H
@@ -20,6 +20,8 @@ enum price_access {
 	PRICE_LOOK, /* a read that acquires: what follows depends on it */
 	PRICE_WRITE,
 	PRICE_CHANGE, /* an atomic one: reads and writes */
+	PRICE_PREFETCH, /* its line is asked for, and nothing waits for it */
+	PRICE_PREFETCH_WRITE,
 };
 
 void price_start(const struct machine *machine);

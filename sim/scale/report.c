@@ -11,7 +11,8 @@
  *   moved SIDE KIND N            lines from another CPU; SIDE: program, allocator
  *   from SIDE WAY N              lines by where they came from: a cost of the machine file
  *   lock NAME TAKEN WAITED WAITING HOLDING      times, times, seconds, seconds
- *   hot OFFSET LINES SECONDS     an instruction's offset in the program
+ *   hot OFFSET LINES SECONDS     an instruction's offset in the program, what moved for it, and how
+ *                                long CPUs stood still there
  *   hash H                       of the whole run
  */
 #include "sim/scale/report.h"

@@ -92,7 +92,7 @@ const struct tally *tally_result(unsigned int *windows, bool *steady)
 	return &tallies[complete ? complete - 1 : 0];
 }
 
-void tally_heat(uintptr_t pc, uint64_t ps)
+void tally_heat(uintptr_t pc, unsigned int lines, uint64_t ps)
 {
 	unsigned int place = (unsigned int)(pc * UINT64_C(0x9e3779b97f4a7c15) >> 40) % HOT,
 		     tried = 0;
@@ -100,7 +100,7 @@ void tally_heat(uintptr_t pc, uint64_t ps)
 	while (hot[place].pc && hot[place].pc != pc && tried++ < HOT)
 		place = (place + 1) % HOT;
 	hot[place].pc = pc;
-	hot[place].lines++;
+	hot[place].lines += lines;
 	hot[place].ps += ps;
 }
 
@@ -117,7 +117,7 @@ bool tally_hottest(unsigned int rank, struct tally_hot *found)
 {
 	if (rank == 0)
 		qsort(hot, HOT, sizeof(hot[0]), hotter);
-	if (rank >= HOT || !hot[rank].lines)
+	if (rank >= HOT || !hot[rank].ps)
 		return false;
 	*found = hot[rank];
 	return true;

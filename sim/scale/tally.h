@@ -72,9 +72,10 @@ bool tally_goes_on(void);
 /* The last complete window, how many there were, and whether two were the same. */
 const struct tally *tally_result(unsigned int *windows, bool *steady);
 
-/* A line moved for this instruction: for the heat list. */
-void tally_heat(uintptr_t pc, uint64_t ps);
-/* The hottest instructions of the last window: lines and time. Returns false after the last one. */
+/* For the heat list: so many lines moved for this instruction, or the CPU stood still there. */
+void tally_heat(uintptr_t pc, unsigned int lines, uint64_t ps);
+/* The instructions of the last window, by the time of standing still. Returns false after the last
+ * one. */
 struct tally_hot {
 	uintptr_t pc;
 	uint64_t lines, ps;

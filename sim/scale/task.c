@@ -135,11 +135,23 @@ void task_spend(enum machine_cost cost)
 		task->clock += task_machine->cost[cost];
 }
 
+static void work_for(struct task *task, uint64_t ps)
+{
+	task->clock += task->slower ? ps * (100 + task->slower) / 100 : ps;
+}
+
 void task_work(struct task *task, enum machine_cost cost)
 {
-	uint64_t ps = task_machine->cost[cost];
+	work_for(task, task_machine->cost[cost]);
+}
 
-	task->clock += task->slower ? ps * (100 + task->slower) / 100 : ps;
+void task_work_in_section(struct task *task, bool write)
+{
+	uint64_t own = task_machine->cost[MACHINE_own];
+	uint64_t ps = write || own > task->section ? task->section : own;
+
+	task->section -= ps;
+	work_for(task, ps);
 }
 
 /* --- what the simulator asks ------------------------------------------------------------------ */
@@ -162,7 +174,7 @@ static void section(void)
 	struct task *task = task_now();
 
 	if (task)
-		task_work(task, MACHINE_section);
+		task->section = task_machine->cost[MACHINE_section];
 }
 
 static void barrier(void)

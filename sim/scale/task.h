@@ -40,6 +40,7 @@ struct task {
 	enum tally_side side;
 	unsigned int slower; /* percent: own work, beside the other thread of the core */
 	struct ahead ahead;  /* lines that it waits for */
+	uint64_t section;    /* ps that the section in progress is still to cost if it commits */
 	/* Of sim/scale/cpus.c: */
 	struct task *next; /* that waits for the same CPU */
 	uint64_t began;	   /* its time slice */
@@ -73,6 +74,9 @@ void task_sleep(uint64_t ps);
 void task_spend(enum machine_cost cost);
 /* The same for work, which takes longer beside the other thread of a core. */
 void task_work(struct task *task, enum machine_cost cost);
+/* An access in a section. A section that commits costs what the machine file says; one that fails
+ * first costs its accesses, as other code does. */
+void task_work_in_section(struct task *task, bool write);
 
 /* Set up the machine; the library may then be used by task_run()'s caller. Once per process. */
 void task_start(const struct machine *machine, unsigned int tasks, uint64_t seed,

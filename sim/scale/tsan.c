@@ -150,6 +150,11 @@ DEFINE_COPY(__tsan_memmove, memmove)
 DEFINE_COPY(price_memcpy, memcpy)
 DEFINE_COPY(price_memmove, memmove)
 
+void price_prefetch(const void *at, int write, ...)
+{
+	price_access(at, 1, write ? PRICE_PREFETCH_WRITE : PRICE_PREFETCH, HERE);
+}
+
 #define DEFINE_SET(name)                                                                           \
 	void *name(void *to, int byte, size_t n)                                                   \
 	{                                                                                          \

@@ -20,6 +20,8 @@
 #endif
 
 #ifdef SHEAF_SIM
+/* Is this the backend of restartable sections? Assembly does not ask, so it has no price. */
+bool os_sim_restarts(void);
 /* True if the fibre was preempted, signalled or migrated since it entered. */
 bool os_sim_section_enter(struct slot *slot);
 bool os_sim_section_aborted(void);
@@ -34,7 +36,7 @@ static inline struct slot *c_section_begin(char *handle)
 	struct slot *slot = slot_of_row(handle, os_row());
 
 #ifdef SHEAF_SIM
-	if (os.backend == OS_BACKEND_RSEQ)
+	if (os_sim_restarts())
 		return os_sim_section_enter(slot) ? slot : NULL;
 #endif
 	/* A closed slot is not locked: a forked child unlocks only slots that are open. */
@@ -57,7 +59,7 @@ static inline void c_section_see_stop(void)
 static inline void c_section_end(struct slot *slot)
 {
 #ifdef SHEAF_SIM
-	if (os.backend == OS_BACKEND_RSEQ) {
+	if (os_sim_restarts()) {
 		os_sim_section_leave(slot);
 		return;
 	}

@@ -128,8 +128,8 @@ def _heat(worker: Path, point: Point) -> str:
     hottest = sorted(places.items(), key=lambda place: -place[1][1])[:HOTTEST]
     rows = [[where[-70:], f"{sums[0] / point.operations:.3f}", f"{100 * sums[1] / total:.1f} %"]
             for where, sums in hottest] if point.operations else []
-    return (f"Where lines move, {point.allocator} on {point.cpus} CPUs:\n"
-            + render(["source", "lines/op", "of the time"], rows or [["nowhere", "", ""]]))
+    return (f"Where CPUs wait for lines, and how many move, {point.allocator} on {point.cpus} CPUs:\n"
+            + render(["source", "lines/op", "waiting"], rows or [["nowhere", "", ""]]))
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -149,7 +149,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument("--size", metavar="BYTES", type=int, default=64, help="of an object (default: 64)")
     parser.add_argument("--seed", metavar="N", type=int, default=1, help="for random choices (default: 1)")
     parser.add_argument("--quick", action="store_true", help="up to 32 CPUs, and shorter runs: some minutes")
-    parser.add_argument("--heat", action="store_true", help="also show where in the source lines move")
+    parser.add_argument("--heat", action="store_true", help="also show where in the source CPUs wait for lines")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     parser.add_argument("--svg", metavar="FILE", help="also draw the curves")
     parser.add_argument("--check", action="store_true",

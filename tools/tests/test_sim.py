@@ -184,7 +184,7 @@ class Program(unittest.TestCase):
         found = sheaf("sim", "scale", "--machine", "memoryless-node", "--workload", "cross-far", "--cpus", "2,4",
                       "--quick", "--heat", "--build", BUILD)
         self.assertEqual(found.returncode, 0, found.stderr)
-        self.assertIn("Where lines move, sheaf on 4 CPUs:", found.stdout)
+        self.assertIn("Where CPUs wait for lines, and how many move, sheaf on 4 CPUs:", found.stdout)
         self.assertLessEqual(max(map(len, found.stdout.splitlines())), WIDTH)
 
     def test_list(self) -> None:
