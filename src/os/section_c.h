@@ -122,10 +122,17 @@ static inline struct sheaf *c_spare(struct slot *slot, struct sheaf *m)
 	return (struct sheaf *)(os_load_relaxed(&slot->pair) ^ (uintptr_t)m);
 }
 
-/* Read it before c_section_see_stop(). */
-static inline bool c_is_open(struct slot *slot)
+/*
+ * May this section change the slot? Read nothing else of it before. If the kernel refuses a drain's
+ * second membarrier, the drain puts the sheaves back and clears stop: a section that had read the
+ * bootstrap sheaf before would then commit. The slot's state is read before stop: rows.h, W2.
+ */
+static inline bool c_may_change(struct slot *slot, const uint32_t *stop)
 {
-	return os_load_acquire(&slot->home_size) != 0;
+	bool open = os_load_acquire(&slot->home_size) != 0;
+
+	c_section_see_stop();
+	return open && !os_load_acquire(stop);
 }
 
 /* A slow path may open the slot at the same time: see rows.h, W1. */
@@ -269,10 +276,10 @@ C_SECTION bool c_swap(struct section_slots *s, bool wants_empty_main)
 
 	if (!slot)
 		return false;
-	c_section_see_stop();
+	bool may = c_may_change(slot, &s->stop);
 	struct sheaf *m = c_main(slot), *p = c_spare(slot, m);
 
-	if (p && !os_load_relaxed(&s->stop) && c_section_live() &&
+	if (may && p && c_section_live() &&
 	    (wants_empty_main ? c_size(m) == 0 && c_size(p) != 0
 			      : c_size(m) >= m->capacity && c_size(p) < p->capacity))
 		done = c_section_commit(&slot->main, p);
@@ -283,18 +290,14 @@ C_SECTION bool c_swap(struct section_slots *s, bool wants_empty_main)
 C_SECTION bool c_replace_spare(struct section_slots *s, struct sheaf *sheaf, struct sheaf **old)
 {
 	struct slot *slot = c_section_begin(s->handle);
-	bool done = false, open;
+	bool done = false;
 
 	if (!slot)
 		return false;
-	open = c_is_open(slot);
-	c_section_see_stop();
-	struct sheaf *m = c_main(slot);
+	bool may = c_may_change(slot, &s->stop);
+	struct sheaf *m = c_main(slot), *p = c_spare(slot, m);
 
-	struct sheaf *p = c_spare(slot, m);
-
-	if (open && !os_load_relaxed(&s->stop) &&
-	    c_section_commit(&slot->pair, (uintptr_t)m ^ (uintptr_t)sheaf)) {
+	if (may && c_section_commit(&slot->pair, (uintptr_t)m ^ (uintptr_t)sheaf)) {
 		*old = p;
 		done = true;
 	}
@@ -305,15 +308,14 @@ C_SECTION bool c_replace_spare(struct section_slots *s, struct sheaf *sheaf, str
 C_SECTION bool c_put_spare(struct section_slots *s, struct sheaf *sheaf)
 {
 	struct slot *slot = c_section_begin(s->handle);
-	bool done = false, open;
+	bool done = false;
 
 	if (!slot)
 		return false;
-	open = c_is_open(slot);
-	c_section_see_stop();
+	bool may = c_may_change(slot, &s->stop);
 	struct sheaf *m = c_main(slot), *p = c_spare(slot, m);
 
-	if (open && !p && !os_load_relaxed(&s->stop))
+	if (may && !p)
 		done = c_section_commit(&slot->pair, (uintptr_t)m ^ (uintptr_t)sheaf);
 	c_section_end(slot);
 	return done;
@@ -342,15 +344,14 @@ C_SECTION bool c_push_rcu(char *handle, void *object)
 C_SECTION bool c_replace_rcu(struct section_slots *s, struct sheaf *sheaf, struct sheaf **old)
 {
 	struct slot *slot = c_section_begin(s->handle);
-	bool done = false, open;
+	bool done = false;
 
 	if (!slot)
 		return false;
-	open = c_is_open(slot);
-	c_section_see_stop();
+	bool may = c_may_change(slot, &s->rcu_stop);
 	struct sheaf *was = os_load_relaxed(&slot->rcu_free);
 
-	if (open && !os_load_relaxed(&s->rcu_stop) && c_section_commit(&slot->rcu_free, sheaf)) {
+	if (may && c_section_commit(&slot->rcu_free, sheaf)) {
 		*old = was;
 		done = true;
 	}
@@ -383,15 +384,14 @@ C_SECTION bool c_replace_remote(struct section_slots *s, unsigned int node, stru
 				struct sheaf **old)
 {
 	struct slot *slot = c_section_begin(s->handle);
-	bool done = false, open;
+	bool done = false;
 
 	if (!slot)
 		return false;
-	open = c_is_open(slot);
-	c_section_see_stop();
+	bool may = c_may_change(slot, &s->stop);
 	uintptr_t *cell = &slot->cells[slot_remote_cell(node)], was = os_load_relaxed(cell);
 
-	if (open && !os_load_relaxed(&s->stop) && c_section_commit(cell, (uintptr_t)sheaf)) {
+	if (may && c_section_commit(cell, (uintptr_t)sheaf)) {
 		*old = (struct sheaf *)was;
 		done = true;
 	}
@@ -419,13 +419,11 @@ C_SECTION bool c_stock_swap(struct section_slots *s, unsigned int cell, uint64_t
 			    uint64_t *old)
 {
 	struct slot *slot = c_section_begin(s->handle);
-	bool done = false, open;
+	bool done = false;
 
 	if (!slot)
 		return false;
-	open = c_is_open(slot);
-	c_section_see_stop();
-	if (open && !os_load_relaxed(&s->stop)) {
+	if (c_may_change(slot, &s->stop)) {
 		uint64_t was = os_load_relaxed(&slot->cells[cell]);
 
 		done = c_section_commit(&slot->cells[cell], word);
