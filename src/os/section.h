@@ -120,7 +120,8 @@ struct slot {
 	uintptr_t pair;	     /* main ^ spare */
 	uintptr_t home;	     /* first address of the objects that may be pushed here */
 	uintptr_t home_size; /* and the length in bytes of that range; 0: none */
-	uint32_t lock;	     /* trylock backend */
+	uint16_t lock;	     /* trylock backend */
+	int16_t flow;	     /* not yet added to the cache's: src/percpu/flow.c */
 	uint32_t rcu_since;  /* approximate time when rcu_free arrived here, in ms */
 	uint32_t in_hand[2]; /* sheaves taken from here and not yet handed over, by phase */
 	struct sheaf *rcu_free;

@@ -414,7 +414,8 @@ unsigned int sheaf_after_fork(struct sheaf_cache *cache)
 			/* Taken out but not queued: their objects are leaked. */
 			lost += forget(&slot->rcu_in_hand[phase]);
 		}
-		forget(&slot->lock);
+		if (os_load_relaxed(&slot->lock))
+			os_store_relaxed(&slot->lock, 0);
 		if (cache->slab.counted)
 			begin_counts(slot);
 	}

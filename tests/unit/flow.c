@@ -69,6 +69,20 @@ static void direction_begins_and_ends(void **state)
 	kmem_cache_destroy(s);
 }
 
+/* A CPU whose sheaves come from both leaves the words alone that all slow paths read. */
+static void a_mixture_is_counted_on_its_cpu(void **state)
+{
+	struct kmem_cache *s = kmem_cache_create("flow", 64, NULL, SLAB_NO_MERGE);
+
+	(void)state;
+	for (int i = 0; i < ENOUGH; i++) {
+		see(s, OTHERS + 1, 2);
+		see(s, ROW + 1, 1);
+		assert_int_equal(s->sheaf.flow, 0);
+	}
+	kmem_cache_destroy(s);
+}
+
 /* A thread still uses it by mistake: the cache reports for ever that it was destroyed. */
 static void destroyed_cache_stays_destroyed(void **state)
 {
@@ -273,6 +287,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(direction_begins_and_ends),
+		cmocka_unit_test(a_mixture_is_counted_on_its_cpu),
 		cmocka_unit_test(destroyed_cache_stays_destroyed),
 		cmocka_unit_test(volume_is_bounded_by_bytes),
 		cmocka_unit_test(swaps_are_volume),
