@@ -21,6 +21,7 @@
 #include "os/report.h"
 #include "os/rseq.h"
 #include "os/section_c.h"
+#include "percpu/remote.h"
 #include "slab/defer.h"
 #include "slab/stat.h"
 
@@ -47,6 +48,8 @@ static COLD void *alloc_slow_plain(struct kmem_cache *s)
 
 static COLD void free_slow(struct kmem_cache *s, void *object)
 {
+	if (sheaf_push_remote(&s->sheaf, (char *)s, object))
+		return;
 	cache_free_slow(s, object, cache_free_call(s));
 	cache_leave();
 }

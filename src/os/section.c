@@ -107,9 +107,9 @@ bool section_replace_rcu(struct section_slots *s, struct sheaf *sheaf, struct sh
 	return SECTION(rseq_replace_rcu(s, sheaf, old), c_replace_rcu(s, sheaf, old));
 }
 
-bool section_push_remote(struct section_slots *s, unsigned int node, void *object)
+bool section_push_remote(char *handle, unsigned int node, void *object)
 {
-	return SECTION(rseq_push_remote(s, node, object), c_push_remote(s, node, object));
+	return SECTION(rseq_push_remote(handle, node, object), c_push_remote(handle, node, object));
 }
 
 bool section_replace_remote(struct section_slots *s, unsigned int node, struct sheaf *sheaf,

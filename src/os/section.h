@@ -216,7 +216,7 @@ bool section_replace_rcu(struct section_slots *s, struct sheaf *sheaf, struct sh
  * Put an object of this node into the remote sheaf that collects its objects. Fails if it is full,
  * or if the cell has no sheaf, or one for another node.
  */
-bool section_push_remote(struct section_slots *s, unsigned int node, void *object);
+bool section_push_remote(char *handle, unsigned int node, void *object);
 /* Make `sheaf` (or NULL) the remote sheaf in the cell of this node; *old is the previous one, now
  * owned by the caller. Fails if the slot is closed. */
 bool section_replace_remote(struct section_slots *s, unsigned int node, struct sheaf *sheaf,

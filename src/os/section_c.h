@@ -359,9 +359,9 @@ C_SECTION bool c_replace_rcu(struct section_slots *s, struct sheaf *sheaf, struc
 	return done;
 }
 
-C_SECTION bool c_push_remote(struct section_slots *s, unsigned int node, void *object)
+C_SECTION bool c_push_remote(char *handle, unsigned int node, void *object)
 {
-	struct slot *slot = c_section_begin(s->handle);
+	struct slot *slot = c_section_begin(handle);
 	bool done = false;
 
 	if (!slot)

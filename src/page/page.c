@@ -83,6 +83,7 @@ static bool reserve(unsigned int shift)
 	}
 	tools_hold(pages.base, size);
 	pages.size = size;
+	pages.remote_size = os.nr_nodes > 1 ? size : 0;
 	pages.readable = readable;
 	pages.range_shift = shift;
 	pages.slabs = (struct slab *)tables;

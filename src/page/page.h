@@ -94,6 +94,7 @@ struct pages {
 	uint64_t *words;
 	uint8_t *marks; /* NULL: there are none */
 	unsigned int range_shift;
+	size_t remote_size; /* size if there are several nodes, otherwise 0 */
 };
 
 extern struct pages pages __attribute__((visibility("hidden"))); /* no GOT on fast paths */

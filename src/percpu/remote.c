@@ -126,8 +126,5 @@ bool sheaf_free_remote(struct sheaf_cache *cache, void *object)
 	unsigned int node = page_node(object);
 
 	sheaf_give_deferred(cache);
-	if (!section_push_remote(&cache->at, node, object))
-		return replace_remote(cache, object, node);
-	stat_add(&cache->slab, STAT_free_fastpath, 1);
-	return true;
+	return sheaf_push_remote(cache, cache->at.handle, object) || replace_remote(cache, object, node);
 }

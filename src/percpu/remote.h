@@ -23,6 +23,18 @@
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "percpu/sheaf.h"
+#include "percpu/stat.h"
+
+/* Free an object of another node by a section alone. Returns false if there is no sheaf with room
+ * for it, or if it is another pointer. handle: cache->at.handle, which fast paths know. */
+static inline bool sheaf_push_remote(struct sheaf_cache *cache, char *handle, void *object)
+{
+	if ((uintptr_t)object - (uintptr_t)pages.base >= pages.remote_size ||
+	    !section_push_remote(handle, page_node(object), object))
+		return false;
+	stat_add(&cache->slab, STAT_free_fastpath, 1);
+	return true;
+}
 
 /* Free an object of another node. Returns false if it must go to its slab. */
 bool sheaf_free_remote(struct sheaf_cache *cache, void *object);

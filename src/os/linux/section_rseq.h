@@ -232,16 +232,16 @@ RSEQ_ALWAYS_INLINE bool rseq_replace_rcu(struct section_slots *s, struct sheaf *
 }
 
 /* The cell's distance is part of the handle here, so that the section needs no addition. */
-#define RSEQ_CELL(slots, cell) RSEQ_PLACE((slots)->handle + 8 * (size_t)(cell))
+#define RSEQ_CELL(at, cell) RSEQ_PLACE((at) + 8 * (size_t)(cell))
 
 /* 32 bits wide even where events are counted, because this word carries no pops. */
-RSEQ_ALWAYS_INLINE bool rseq_push_remote(struct section_slots *s, unsigned int node, void *object)
+RSEQ_ALWAYS_INLINE bool rseq_push_remote(char *handle, unsigned int node, void *object)
 {
 	uintptr_t t;
 	void *m;
 
 	RSEQ_RUN(, RSEQ_PUSH_REMOTE, RSEQ_LIST([m] "=&r"(m), [t] "=&r"(t)),
-		 RSEQ_LIST(RSEQ_CELL(s, slot_remote_cell(node)), [node] "r"(node + 1),
+		 RSEQ_LIST(RSEQ_CELL(handle, slot_remote_cell(node)), [node] "r"(node + 1),
 			   [object] "r"(object)),
 		 RSEQ_CLOBBERS, true, false);
 }
@@ -265,7 +265,7 @@ RSEQ_ALWAYS_INLINE bool rseq_stock(struct section_slots *s, unsigned int cell, u
 	uint64_t k;
 
 	RSEQ_RUN(k = key, RSEQ_STOCK, RSEQ_LIST([t] "=&r"(t), [w] "=&r"(w), [key] "+&r"(k)),
-		 RSEQ_LIST(RSEQ_CELL(s, cell), [add] "r"(add)), RSEQ_CLOBBERS, true, false);
+		 RSEQ_LIST(RSEQ_CELL(s->handle, cell), [add] "r"(add)), RSEQ_CLOBBERS, true, false);
 }
 
 /* For one index, and one try: on the paths of objects. cell: of the handle. `n` is added, or, after
