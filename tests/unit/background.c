@@ -15,6 +15,7 @@
 
 #include "cache/cache.h"
 #include "kit/cache.h"
+#include "kit/needs.h"
 #include "kit/process.h"
 #include "kit/unit.h"
 #include "page/page.h"
@@ -174,5 +175,9 @@ int main(void)
 		cmocka_unit_test(children_have_their_own),
 	};
 
+	if (!caches_ready())
+		return 1;
+	if (!has_option(os_options.background, "background"))
+		return SKIPPED;
 	return cmocka_run_group_tests_name("background", tests, set_up, NULL);
 }

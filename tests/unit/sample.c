@@ -15,6 +15,7 @@
 #include "debug/sample.h"
 #include "kit/cache.h"
 #include "kit/check.h"
+#include "kit/needs.h"
 #include "kit/process.h"
 #include "kit/told.h"
 #include "kit/unit.h"
@@ -357,6 +358,8 @@ int main(void)
 
 	if (!caches_ready())
 		return 1;
+	if (!has_option(strchr(os_options.slab_debug, 'S'), "slab_debug=S"))
+		return SKIPPED;
 	sample_seed(12345);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

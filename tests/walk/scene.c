@@ -232,7 +232,7 @@ static uint64_t run_on_cache(void)
 			r.done = replace_rcu(at, in_hand(), (struct sheaf **)&r.out[0]);           \
 			break;                                                                     \
 		case WALK_PUSH_REMOTE:                                                             \
-			r.done = push_remote(at->handle, NODE, objects[0]);                                \
+			r.done = push_remote(at->handle, NODE, objects[0]);                        \
 			break;                                                                     \
 		case WALK_REPLACE_REMOTE:                                                          \
 			r.done = replace_remote(at, NODE, scene->n % 2 ? NULL : in_hand(),         \
