@@ -19,7 +19,7 @@ enum price_access {
 	PRICE_READ,
 	PRICE_LOOK, /* a read that acquires: what follows depends on it */
 	PRICE_WRITE,
-	PRICE_CHANGE, /* an atomic one: reads and writes */
+	PRICE_CHANGE,	/* an atomic one: reads and writes */
 	PRICE_PREFETCH, /* its line is asked for, and nothing waits for it */
 	PRICE_PREFETCH_WRITE,
 };

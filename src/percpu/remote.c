@@ -126,5 +126,6 @@ bool sheaf_free_remote(struct sheaf_cache *cache, void *object)
 	unsigned int node = page_node(object);
 
 	sheaf_give_deferred(cache);
-	return sheaf_push_remote(cache, cache->at.handle, object) || replace_remote(cache, object, node);
+	return sheaf_push_remote(cache, cache->at.handle, object) ||
+	       replace_remote(cache, object, node);
 }
