@@ -154,7 +154,7 @@ static void give_back(struct kmem_cache *s, struct sheaf *sheaf, gfp_t gfp)
 }
 
 /* The user does not get it. */
-static COLD struct sheaf *take_back(struct kmem_cache *s, struct sheaf *sheaf)
+static COLD struct sheaf *fail_prefill(struct kmem_cache *s, struct sheaf *sheaf)
 {
 	tsan_given(sheaf);
 	give_back(s, sheaf, 0);
@@ -195,7 +195,7 @@ static COLD struct sheaf *prefill(struct kmem_cache *s, gfp_t gfp, struct sheaf 
 	gfp = gfp_of_sheaf(s, gfp);
 	sheaf = lend_filled(s, gfp, spare, n);
 	if (sheaf && !fill_sheaf(s, sheaf, gfp, n))
-		sheaf = take_back(s, sheaf);
+		sheaf = fail_prefill(s, sheaf);
 	cache_leave();
 	return sheaf;
 }
@@ -210,7 +210,7 @@ SHEAF_PUBLIC struct slab_sheaf *kmem_cache_prefill_sheaf(struct kmem_cache *s, g
 	if (!sheaf || sheaf->size < size)
 		sheaf = prefill(s, gfp, sheaf, size);
 	if (sheaf && !may_lend(s, gfp, sheaf, 0))
-		sheaf = take_back(s, sheaf);
+		sheaf = fail_prefill(s, sheaf);
 	return to_user(s, sheaf, 0);
 }
 
@@ -245,7 +245,7 @@ SHEAF_PUBLIC int kmem_cache_refill_sheaf(struct kmem_cache *s, gfp_t gfp,
 	}
 	larger = prefill(s, gfp, NULL, size);
 	if (larger && !may_lend(s, gfp, larger, 0))
-		larger = take_back(s, larger);
+		larger = fail_prefill(s, larger);
 	if (!larger)
 		return -ENOMEM;
 	from_user(s, sheaf);
