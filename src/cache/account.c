@@ -67,7 +67,7 @@ bool account_charge(struct kmem_cache *s, gfp_t flags, uint64_t bytes, uint32_t 
 
 /* --- owners ----------------------------------------------------------------------------------- */
 
-static bool own(struct kmem_cache *s, void *object, uint32_t number, bool wait)
+uint32_t *account_place(struct kmem_cache *s, void *object, bool wait)
 {
 	uint32_t *at = owner_at(&s->sheaf.slab, object);
 
@@ -77,6 +77,13 @@ static bool own(struct kmem_cache *s, void *object, uint32_t number, bool wait)
 		else if (owner_make(&s->sheaf.slab, object, wait))
 			at = owner_at(&s->sheaf.slab, object);
 	}
+	return at;
+}
+
+static bool own(struct kmem_cache *s, void *object, uint32_t number, bool wait)
+{
+	uint32_t *at = account_place(s, object, wait);
+
 	if (at)
 		os_store_relaxed(at, number);
 	return at;

@@ -72,6 +72,9 @@ void *account_alloc(struct kmem_cache *s, gfp_t flags, int node);
 
 /* --- for other calls -------------------------------------------------------------------------- */
 
+/* Where the number of this object is kept. Makes the array of its slab, if there is none; with
+ * `wait` false, only if that takes no wait. NULL: there is no memory. */
+uint32_t *account_place(struct kmem_cache *s, void *object, bool wait);
 /* Charge n objects that the program gets. False: a limit is reached, or there is no memory. May
  * reclaim, if the flags allow it. */
 bool account_taken(struct kmem_cache *s, gfp_t flags, size_t n, void **objects);

@@ -88,12 +88,12 @@ static COLD void watch_lent(struct kmem_cache *s, struct sheaf *sheaf, unsigned 
 	sheaf_set_size(sheaf, n);
 }
 
-/* Each of its objects is charged when it is popped. That must not fail, so their slabs get arrays
- * of owners now: for the objects from this number on. False: there is no memory. */
+/* Each of its objects is charged when it is popped. That must not fail, so there is a place for
+ * the owner of each now: for the objects from this number on. False: there is no memory. */
 static COLD bool account_lent(struct kmem_cache *s, const struct sheaf *sheaf, unsigned int from)
 {
 	for (unsigned int i = from; i < sheaf->size; i++)
-		if (!owner_make(&s->sheaf.slab, sheaf->objects[i], true))
+		if (!account_place(s, sheaf->objects[i], true))
 			return false;
 	return true;
 }
