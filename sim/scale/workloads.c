@@ -14,6 +14,7 @@
 #define APART	128
 #define BATCH	1024 /* at least that of every workload */
 #define WARM	8    /* rounds at no cost */
+#define GROWN	262144 /* objects of pairs, after which the library's sheaves have grown */
 #define GROUP	32
 #define FLIGHT	128 /* requests of a ublk queue */
 #define MAP_NS	1500
@@ -230,6 +231,14 @@ static bool prepare_program(void)
 	return running.workload->run != run_maps || maps_prepare();
 }
 
+/* Slow pairs would not get there in a run, and fast ones in the middle of it. */
+static size_t warm_rounds(unsigned int tasks)
+{
+	size_t rounds = running.workload->in_pairs ? GROWN / (tasks * running.workload->batch) : 0;
+
+	return rounds > WARM ? rounds : WARM;
+}
+
 bool workload_prepare(const struct workload *workload, const struct allocator *allocator,
 		      size_t size, const unsigned int *cpus, unsigned int tasks)
 {
@@ -253,7 +262,7 @@ bool workload_prepare(const struct workload *workload, const struct allocator *a
 	}
 	if (workload->node_out)
 		return run_node_out(tasks);
-	for (unsigned int round = 0; round < WARM && !workload->retires; round++)
+	for (size_t round = 0; !workload->retires && round < warm_rounds(tasks); round++)
 		for (unsigned int i = 0; i < tasks; i += at_once)
 			if (!warm(cpus, i, i + at_once))
 				return false;
