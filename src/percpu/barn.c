@@ -248,7 +248,7 @@ static bool put_empty_near(struct sheaf_cache *cache, struct barn *barn, unsigne
 	const struct cells shard = shard_of(cache, cpu, false);
 
 	use(cache, barn, cpu);
-	return cells_put_empty(&shard, sheaf);
+	return cells_put_empty(&shard, sheaf, os_load_relaxed(&cache->one_way));
 }
 
 static bool bring_near(struct sheaf_cache *cache, struct sheaf *sheaf)
@@ -333,7 +333,7 @@ static bool put_empty_in_blocks(struct sheaf_cache *cache, struct barn *barn, st
 			break;
 		const struct cells cells = block_cells(block, left);
 
-		if (cells_put_empty(&cells, sheaf))
+		if (cells_put_empty(&cells, sheaf, false))
 			return true;
 		left -= left < BARN_BLOCK_CELLS ? left : BARN_BLOCK_CELLS;
 	}

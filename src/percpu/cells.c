@@ -85,10 +85,10 @@ void cells_mark_seen(uintptr_t *at, bool full)
 	}
 }
 
-bool cells_put_empty(const struct cells *cells, struct sheaf *sheaf)
+bool cells_put_empty(const struct cells *cells, struct sheaf *sheaf, bool below)
 {
 	for (unsigned int i = 0; i < cells->limit && i < cells->n; i++) {
-		uintptr_t *at = &cells->at[cells->n - 1 - i], none = 0;
+		uintptr_t *at = &cells->at[below ? i : cells->n - 1 - i], none = 0;
 
 		if (!os_load_relaxed(at) && os_cmpxchg(at, &none, (uintptr_t)sheaf))
 			return true;

@@ -38,8 +38,11 @@ struct barn_search {
 struct sheaf *cells_search(const struct barn_search *s, const struct cells *cells);
 /* The full (empty) sheaves of this shard were seen by another CPU. */
 void cells_mark_seen(uintptr_t *at, bool full);
-/* Put an empty sheaf into the last free cell; at most `limit` of them may be taken. */
-bool cells_put_empty(const struct cells *cells, struct sheaf *sheaf);
+/*
+ * Put an empty sheaf into the last free cell; at most `limit` of them may be taken. below: into the
+ * first one, which may hold a full sheaf later: a CPU that frees then exchanges the two there.
+ */
+bool cells_put_empty(const struct cells *cells, struct sheaf *sheaf, bool below);
 /* True if there is a cell for a full one. */
 bool cells_have_room(const struct cells *cells);
 

@@ -12,7 +12,8 @@
  * cell "in transit" with one compare-exchange, installs the sheaf in a slot, and then stores the
  * empty sheaf that it replaced into the same cell. A free does the reverse. There are no links, so
  * no ABA, and no thread waits for another: threads skip cells in transit (R3). Full sheaves fill an
- * array from below, empty ones from above.
+ * array from below, empty ones from above; but where objects flow one way (flow.c), empty ones fill
+ * a shard from below, so that the CPU that frees exchanges the two in one cell.
  *
  * Invariants
  *  H1. A sheaf is in one slot (as main, spare, or for another node), in one cell, or in one

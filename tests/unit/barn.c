@@ -151,6 +151,22 @@ static void far_sheaf_moves_here(void **state)
 	assert_int_equal(sheaves_in(here), 0);
 }
 
+/* The first cells may be full: the CPU that frees takes the empty sheaf, and leaves a full one. */
+static void empty_sheaf_may_be_exchanged_where_objects_flow_one_way(void **state)
+{
+	struct barn_cell cell;
+
+	(void)state;
+	for (uint32_t one_way = 0; one_way < 2; one_way++) {
+		cache->one_way = one_way;
+		assert_true(barn_put_empty(cache, empty));
+		assert_ptr_equal(barn_begin_empty(cache, &cell), empty);
+		assert_ptr_equal(cell.at, &cells_of(here)[one_way ? 0 : barn_shard_cells() - 1]);
+		barn_finish(cache, &cell, NULL);
+	}
+	cache->one_way = 0;
+}
+
 static void far_sheaf_stays_when_there_is_no_room(void **state)
 {
 	struct barn_cell cell;
@@ -314,6 +330,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(near_sheaf_changes_places, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(far_sheaf_moves_here, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			empty_sheaf_may_be_exchanged_where_objects_flow_one_way, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(far_sheaf_stays_when_there_is_no_room, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(sheaf_in_use_stays, set_up, tear_down),
