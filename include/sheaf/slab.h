@@ -125,6 +125,15 @@ typedef unsigned int slab_flags_t;
 #define SLAB_TRACE		0x0800u /* T: a line for each allocation and free */
 #define SLAB_FAILSLAB		0x1000u /* A: let allocations fail: see failslab_probability */
 #define SLAB_NO_USER_FLAGS	0x2000u /* the option slab_debug does not apply to this cache */
+/*
+ * For keys and passwords: the cache's slabs are locked in memory (mlock), so they are never swapped
+ * out; they are left out of core dumps; objects are cleared when they are freed, and slabs before
+ * their pages have another use. Such a cache shares its slabs with no other one, and slab_debug,
+ * whose reports show contents, does not apply to it. It has no constructor and is not
+ * SLAB_TYPESAFE_BY_RCU. If the system refuses to lock a slab (RLIMIT_MEMLOCK), one line says so and
+ * the allocation returns NULL. A forked child gets copies that are not locked. Not in the kernel.
+ */
+#define SLAB_SECRET 0x200000u
 /* Accepted without effect, as in a kernel built without this feature. */
 #define SLAB_NOLEAKTRACE 0u
 /* The kernel's other name. */

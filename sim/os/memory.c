@@ -107,6 +107,17 @@ void os_discard(void *address, size_t size)
 		sim.config.prices->discard((void *)begin, end - begin);
 }
 
+bool os_hide(void *address, size_t size)
+{
+	(void)address, (void)size;
+	return !refused();
+}
+
+void os_unhide(void *address, size_t size)
+{
+	(void)address, (void)size;
+}
+
 void os_advise_huge(void *address, size_t size, bool huge)
 {
 	(void)address, (void)size, (void)huge;

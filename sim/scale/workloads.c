@@ -12,8 +12,8 @@
 #include "sim/sim.h"
 
 #define APART	128
-#define BATCH	1024 /* at least that of every workload */
-#define WARM	8    /* rounds at no cost */
+#define BATCH	1024   /* at least that of every workload */
+#define WARM	8      /* rounds at no cost */
 #define GROWN	262144 /* objects of pairs, after which the library's sheaves have grown */
 #define GROUP	32
 #define FLIGHT	128 /* requests of a ublk queue */

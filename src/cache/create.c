@@ -22,7 +22,7 @@
 #define CACHE_LINE  64u
 #define WORD	    ((unsigned int)sizeof(void *))
 #define NAME_SHOWN  127
-#define FLAGS_KNOWN 0x3fffu
+#define FLAGS_KNOWN (0x3fffu | SLAB_SECRET)
 
 static bool wrong(const char *name, const char *what, size_t value, const char *do_this)
 {
@@ -60,6 +60,10 @@ static bool check_args(const char *name, size_t size, struct kmem_cache_args *ar
 	if (flags & ~known)
 		return wrong(name, "flags with unknown bit", flags & ~known,
 			     "use the SLAB_ names of <sheaf/slab.h>");
+	if (flags & SLAB_SECRET && (args->ctor || flags & (SLAB_TYPESAFE_BY_RCU | DEBUG_FLAGS)))
+		return wrong(name, "flags", flags,
+			     "SLAB_SECRET clears objects and shows none: use it without a "
+			     "constructor, SLAB_TYPESAFE_BY_RCU and flags of slab_debug");
 	if (args->sheaf_capacity > SHEAF_CAPACITY_MAX)
 		return wrong(name, "sheaf_capacity", args->sheaf_capacity, "use at most 4096");
 	if (args->use_freeptr_offset &&
@@ -97,8 +101,8 @@ static unsigned int alignment(size_t size, unsigned int align, slab_flags_t flag
 static bool mergeable(const struct kmem_cache_args *args, slab_flags_t flags)
 {
 	return !os_options.nomerge &&
-	       !(flags & (SLAB_NO_MERGE | SLAB_TYPESAFE_BY_RCU | CACHE_DEBUG)) && !args->ctor &&
-	       !args->usersize && !args->sheaf_capacity && !args->barn_objects &&
+	       !(flags & (SLAB_NO_MERGE | SLAB_SECRET | SLAB_TYPESAFE_BY_RCU | CACHE_DEBUG)) &&
+	       !args->ctor && !args->usersize && !args->sheaf_capacity && !args->barn_objects &&
 	       !args->barn_bytes && !args->rcu && !args->group && !args->limit;
 }
 
@@ -120,13 +124,14 @@ static bool lay_out(struct kmem_cache *s, size_t size, const struct kmem_cache_a
 		.align = alignment(size, args->align, s->flags),
 		.ctor = args->ctor,
 		.fill = s->flags & CACHE_KMALLOC,
+		.secret = s->flags & SLAB_SECRET,
 	};
 	unsigned int capacity;
 
 	if (!(s->flags & CACHE_DEBUG ? debug_cache_init(&s->sheaf.slab, &request, s->flags)
 				     : slab_cache_init(&s->sheaf.slab, &request)))
 		return false;
-	*slab_limit(&s->sheaf.slab) = args->limit;
+	slab_rest(&s->sheaf.slab)->limit = args->limit;
 	s->sheaf.slab.counted = os.counting ? s : NULL;
 	s->sheaf.sampled = os.counting && s->flags & DEBUG_SAMPLE ? SHEAF_SAMPLED : 0;
 	capacity = sheaf_capacity_for(s->sheaf.slab.size);
@@ -166,6 +171,14 @@ static void unmake_cache(struct kmem_cache *s)
 	rows_give(s);
 }
 
+/* Caches of secrets are hardened without an option: from the first one on, slow calls and
+ * kfree_rcu() look at the cache first. */
+static void begin_watching(void)
+{
+	os_store_relaxed(&os.watched, 1);
+	os_store_relaxed(&os.rcu_by_rseq, 0);
+}
+
 static struct kmem_cache *make_cache(const char *name, size_t size,
 				     const struct kmem_cache_args *args, slab_flags_t flags)
 {
@@ -174,6 +187,8 @@ static struct kmem_cache *make_cache(const char *name, size_t size,
 	if (!s)
 		return NULL;
 	s->flags = flags | hardened_flags(flags, args->ctor);
+	if (s->flags & CACHE_HARDENED && !os.watched)
+		begin_watching();
 	s->nr_names = 1;
 	s->id = ++caches.nr_made;
 	s->unmergeable = !mergeable(args, flags);

@@ -35,6 +35,9 @@ slab_flags_t hardened_flags(slab_flags_t flags, bool has_ctor)
 		hardened |= CACHE_ZERO_ALLOC;
 	if (o->init_on_free)
 		hardened |= CACHE_ZERO_FREE;
+	/* A pointer must be checked before it is cleared. */
+	if (flags & SLAB_SECRET)
+		hardened |= CACHE_ZERO_FREE | CACHE_CHECK_FREE;
 	return hardened;
 }
 

@@ -9,7 +9,7 @@
  *   CACHE_CHECK_FREE  slab_check_free            a pointer that is freed is an object of the cache
  *   CACHE_MARKED      slab_check_double          both, and its mark agrees (page/mark.h)
  *   CACHE_ZERO_ALLOC  init_on_alloc              clear objects that the program gets
- *   CACHE_ZERO_FREE   init_on_free               clear objects that it frees
+ *   CACHE_ZERO_FREE   init_on_free, SLAB_SECRET  clear objects that it frees
  *
  *   new slab --> FREE --take--> USED --free--> FREE       the mark: changed after a pop has
  *                                `--retire--> WAITS -->   committed, and before a push is tried

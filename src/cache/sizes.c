@@ -56,7 +56,7 @@ SHEAF_PUBLIC int kmem_cache_set_limit(struct kmem_cache *s, size_t bytes)
 	if (cache_was_destroyed(s, "kmem_cache_set_limit"))
 		return -1;
 	os_lock(&caches.lock);
-	os_store_relaxed(slab_limit(&s->sheaf.slab), bytes);
+	os_store_relaxed(&slab_rest(&s->sheaf.slab)->limit, bytes);
 	/* A cache that is created later must not fail at this limit. */
 	if (bytes)
 		list_keep_apart(s);

@@ -149,7 +149,7 @@ slab_flags_t debug_flags_of(const char *name, slab_flags_t flags)
 	size_t length = strlen(name);
 	slab_flags_t own = flags & DEBUG_FLAGS;
 
-	if (flags & SLAB_NO_USER_FLAGS)
+	if (flags & (SLAB_NO_USER_FLAGS | SLAB_SECRET))
 		return own;
 	for (unsigned int i = 0; i < blocks.nr_names; i++)
 		if (has_name(&blocks.names[i], name, length)) {

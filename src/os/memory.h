@@ -53,6 +53,9 @@ bool os_commit(void *address, size_t size);
 /* Return the memory of whole system pages in this range to the system; the addresses stay usable
  * and read as zero. */
 void os_discard(void *address, size_t size);
+/* Lock whole system pages in memory, and leave them out of core dumps. False: refused. */
+bool os_hide(void *address, size_t size);
+void os_unhide(void *address, size_t size);
 /* Advise that this range of whole huge pages will be used as a whole, or in parts. */
 void os_advise_huge(void *address, size_t size, bool huge);
 /* In linux/resident.c. Resident bytes of the whole process: now, and the peak; 0 where unknown. */

@@ -74,6 +74,14 @@ static unsigned int order_holding(const struct slab_cache *cache, unsigned int o
 	return order;
 }
 
+/* The system locks whole pages of its own. */
+static uint16_t least_order(unsigned int order, bool secret)
+{
+	while (secret && OS_PAGE << order < os.page_size)
+		order++;
+	return (uint16_t)order;
+}
+
 /*
  * The kernel's order of 3 (32 KiB) holds one object of 20 KiB, and wastes a third of the slab. So
  * slabs of few objects of kmalloc(), whose sizes are not the kernel's, may be larger, unless
@@ -129,6 +137,11 @@ static uint16_t min_partial(const struct slab_cache *cache, bool fill)
 	return (uint16_t)(n ? n : 1);
 }
 
+static size_t nodes_bytes(void)
+{
+	return os.nr_nodes * sizeof(struct slab_node *) + sizeof(struct slab_rest);
+}
+
 bool slab_cache_init(struct slab_cache *cache, const struct slab_request *request)
 {
 	uint32_t after = request->extra ? request->extra->after : 0;
@@ -144,16 +157,18 @@ bool slab_cache_init(struct slab_cache *cache, const struct slab_request *reques
 	if (pages.marks && cache->size < MARK_BYTES)
 		cache->size = MARK_BYTES;
 	cache->reciprocal = (uint32_t)(((UINT64_C(1) << 32) + cache->size - 1) / cache->size);
-	cache->oo.order = (uint16_t)preferred_order(cache, request->fill);
+	cache->oo.order = least_order(preferred_order(cache, request->fill), request->secret);
 	cache->oo.objects = (uint16_t)objects_of_order(cache, cache->oo.order);
-	cache->min.order = (uint16_t)order_holding(cache, 1);
+	cache->min.order = least_order(order_holding(cache, 1), request->secret);
 	cache->min.objects = (uint16_t)objects_of_order(cache, cache->min.order);
 	cache->min_partial = min_partial(cache, request->fill);
 	if (os_options.random)
 		cache->random = os_random() | 1;
-	cache->nodes = pool_alloc((os.nr_nodes + 1) * sizeof(*cache->nodes));
+	cache->nodes = pool_alloc(nodes_bytes());
 	if (!cache->nodes)
 		slab_cache_exit(cache);
+	else
+		slab_rest(cache)->secret = request->secret;
 	return cache->nodes;
 }
 
@@ -161,6 +176,6 @@ void slab_cache_exit(struct slab_cache *cache)
 {
 	for (uint32_t node = 0; cache->nodes && node < os.nr_nodes; node++)
 		pool_free(cache->nodes[node], sizeof(*cache->nodes[node]));
-	pool_free(cache->nodes, (os.nr_nodes + 1) * sizeof(*cache->nodes));
+	pool_free(cache->nodes, nodes_bytes());
 	cache->nodes = NULL;
 }

@@ -6,7 +6,9 @@
 
 #include "os/atomic.h"
 #include "os/machine.h"
+#include "os/memory.h"
 #include "os/probe.h"
+#include "os/report.h"
 #include "os/tools.h"
 #include "os/tsan.h"
 #include "page/mark.h"
@@ -56,7 +58,7 @@ size_t slab_held_bytes(const struct slab_cache *cache)
  * come close to it may both be refused, but never both pass. */
 static bool hold_bytes(struct slab_cache *cache, struct slab_node *part, unsigned int order)
 {
-	size_t limit = os_load_relaxed(slab_limit(cache)), bytes = OS_PAGE << order;
+	size_t limit = os_load_relaxed(&slab_rest(cache)->limit), bytes = OS_PAGE << order;
 
 	os_fetch_add(&part->bytes, bytes);
 	if (__builtin_expect(!limit, 1))
@@ -70,6 +72,27 @@ static bool hold_bytes(struct slab_cache *cache, struct slab_node *part, unsigne
 	return false;
 }
 
+/* The pages of a cache of secrets; false: they cannot be locked. */
+static bool hide(const struct slab_cache *cache, const struct slab *slab, unsigned int order)
+{
+	if (!slab_rest(cache)->secret || os_hide(page_address(slab), OS_PAGE << order))
+		return true;
+	os_report_once_later(&slab_rest(cache)->told,
+			     "%s: the system refused to lock a slab of %zu bytes in memory, so an "
+			     "allocation fails. Raise RLIMIT_MEMLOCK (ulimit -l)",
+			     cache->name, OS_PAGE << order);
+	return false;
+}
+
+/* The reverse, as the pages go to another use. */
+static void unhide(const struct slab_cache *cache, const struct slab *slab, unsigned int order)
+{
+	if (!slab_rest(cache)->secret)
+		return;
+	explicit_bzero(page_address(slab), OS_PAGE << order);
+	os_unhide(page_address(slab), OS_PAGE << order);
+}
+
 static struct slab *hold_pages(struct slab_cache *cache, struct slab_node *part, unsigned int node,
 			       unsigned int order)
 {
@@ -78,6 +101,10 @@ static struct slab *hold_pages(struct slab_cache *cache, struct slab_node *part,
 	if (!hold_bytes(cache, part, order))
 		return NULL;
 	slab = page_alloc(node, order);
+	if (slab && !hide(cache, slab, order)) {
+		page_free(slab, order);
+		slab = NULL;
+	}
 	if (!slab)
 		os_fetch_sub(&part->bytes, OS_PAGE << order);
 	return slab;
@@ -163,5 +190,6 @@ void slab_discard_now(struct slab_cache *cache, struct slab *slab)
 	stat_slab_bytes(cache, -(int64_t)(OS_PAGE << order.order));
 	if (os.tools)
 		tell_gone(cache, slab, order);
+	unhide(cache, slab, order.order);
 	page_free(slab, order.order);
 }

@@ -112,15 +112,20 @@ struct slab_cache {
 	struct slab_extra *extra; /* NULL, or what a layer above has in each slab */
 	const char *name;
 	void *counted;		  /* the handle that counts its events, or NULL */
-	struct slab_node **nodes; /* os.nr_nodes of them, NULL until used; then slab_limit() */
+	struct slab_node **nodes; /* os.nr_nodes of them, NULL until used; then slab_rest() */
 	struct grace_list *late;  /* NULL, or empty slabs wait for a grace period: see late.h */
 };
 
-/* The most bytes of the slabs of all nodes; 0: no limit. Behind the nodes, because a handle is full
- * (cache/cache.h). */
-static inline size_t *slab_limit(const struct slab_cache *cache)
+/* Behind the nodes, because a handle is full (cache/cache.h). */
+struct slab_rest {
+	size_t limit;	 /* the most bytes of the slabs of all nodes; 0: no limit */
+	uint32_t secret; /* SLAB_SECRET */
+	uint32_t told;	 /* that a slab was not locked */
+};
+
+static inline struct slab_rest *slab_rest(const struct slab_cache *cache)
 {
-	return (size_t *)&cache->nodes[os.nr_nodes];
+	return (struct slab_rest *)&cache->nodes[os.nr_nodes];
 }
 
 /* The bytes of the slabs of all nodes, which the limit counts. O(nodes). In pages.c. */
@@ -141,6 +146,7 @@ struct slab_request {
 	void (*ctor)(void *object);
 	struct slab_extra *extra; /* or NULL */
 	bool fill;		  /* slabs of few objects may be larger than the kernel's */
+	bool secret;		  /* SLAB_SECRET */
 };
 
 /*

@@ -133,7 +133,7 @@ static void read_settings(struct kmem_cache *s, struct kmem_cache_stats *out)
 	out->account = (s->flags & SLAB_ACCOUNT) != 0;
 	out->ctor = slab->ctor != NULL;
 	out->destroyed = s->nr_names == 0;
-	out->limit_bytes = os_load_relaxed(slab_limit(slab));
+	out->limit_bytes = os_load_relaxed(&slab_rest(slab)->limit);
 	for (uint32_t i = 0; i < os.nr_nodes; i++) {
 		struct slab_node *node = os_load_acquire(&slab->nodes[i]);
 

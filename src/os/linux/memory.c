@@ -134,6 +134,26 @@ void os_discard(void *address, size_t size)
 	errno = saved;
 }
 
+bool os_hide(void *address, size_t size)
+{
+	int saved = errno;
+	bool done = madvise(address, size, MADV_DONTDUMP) == 0 && mlock(address, size) == 0;
+
+	if (!done)
+		madvise(address, size, MADV_DODUMP);
+	errno = saved;
+	return done;
+}
+
+void os_unhide(void *address, size_t size)
+{
+	int saved = errno;
+
+	munlock(address, size);
+	madvise(address, size, MADV_DODUMP);
+	errno = saved;
+}
+
 void os_advise_huge(void *address, size_t size, bool huge)
 {
 	int saved = errno;

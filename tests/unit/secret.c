@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Caches of secrets (SLAB_SECRET): their slabs are locked in memory and left out of core dumps,
+ * objects are cleared, and who may not lock memory is told.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <sheaf/rcu.h>
+#include <sheaf/slab.h>
+
+#include "cache/cache.h"
+#include "kit/by_hand.h"
+#include "kit/cache.h"
+#include "kit/process.h"
+#include "kit/told.h"
+#include "kit/unit.h"
+
+enum {
+	SIZE = 96,
+	MANY = 500,
+	NOBODY = 65534
+};
+
+/* The runtimes of these sanitizers let nobody lock memory. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define LOCKS false
+#else
+#define LOCKS true
+#endif
+
+static struct kmem_cache *s;
+static unsigned char *objects[MANY];
+
+/* Does the mapping with this address have both flags: locked, and not in core dumps? */
+static bool is_hidden(const void *address)
+{
+	FILE *maps = fopen("/proc/self/smaps", "r");
+	unsigned long begin, end;
+	bool here = false, hidden = false;
+	char line[512];
+
+	CHECK(maps);
+	while (fgets(line, sizeof(line), maps)) {
+		if (sscanf(line, "%lx-%lx ", &begin, &end) == 2)
+			here = (uintptr_t)address - begin < end - begin;
+		if (here && !strncmp(line, "VmFlags:", 8))
+			hidden = strstr(line, " dd") && strstr(line, " lo");
+	}
+	fclose(maps);
+	return hidden;
+}
+
+static bool is_clear(const unsigned char *object)
+{
+	static const unsigned char none[SIZE];
+
+	return !memcmp(object, none, SIZE);
+}
+
+static void take_all(void)
+{
+	for (unsigned int i = 0; i < MANY; i++) {
+		objects[i] = kmem_cache_alloc(s, GFP_KERNEL);
+		assert_non_null(objects[i]);
+		assert_true(is_clear(objects[i]));
+		memset(objects[i], 0x5a, SIZE);
+	}
+}
+
+static void slabs_are_locked_and_not_dumped(void **state)
+{
+	struct kmem_cache *other = make("public", SIZE, 0);
+	void *shown = kmem_cache_alloc(other, GFP_KERNEL);
+
+	(void)state;
+	assert_ptr_not_equal(s, other);
+	take_all();
+	for (unsigned int i = 0; LOCKS && i < MANY; i += 50)
+		assert_true(is_hidden(objects[i]));
+	assert_false(is_hidden(shown));
+	kmem_cache_free(other, shown);
+	kmem_cache_destroy(other);
+	kmem_cache_free_bulk(s, MANY, (void **)objects);
+}
+
+static void objects_are_cleared(void **state)
+{
+	void *first, *retired;
+
+	(void)state;
+	take_all();
+	for (unsigned int i = 0; i < MANY; i += 2) {
+		kmem_cache_free(s, objects[i]);
+		assert_true(is_clear(objects[i]));
+	}
+	first = objects[1];
+	kmem_cache_free_bulk(s, 1, &first);
+	assert_true(is_clear(first));
+	for (unsigned int i = 3; i < MANY; i += 2)
+		kmem_cache_free(s, objects[i]);
+	assert_int_equal(kmem_cache_verify(s), 0);
+
+	retired = kmem_cache_alloc(s, GFP_KERNEL);
+	memset(retired, 0x5a, SIZE);
+	kmem_cache_free_rcu(s, retired);
+	assert_false(is_clear(retired)); /* a reader may look at it */
+	kvfree_rcu_barrier();
+	assert_true(is_clear(retired));
+}
+
+/* Pages that have gone to the system read as zero, others were cleared. */
+static void pages_go_back_clear(void **state)
+{
+	(void)state;
+	take_all();
+	kmem_cache_free_bulk(s, MANY, (void **)objects);
+	kmem_cache_shrink(s);
+	for (unsigned int i = 0; i < MANY; i++) {
+		assert_true(is_clear(objects[i]));
+		assert_false(LOCKS && i % 50 == 0 && is_hidden(objects[i]));
+	}
+}
+
+static void ctor(void *object)
+{
+	(void)object;
+}
+
+static void what_contradicts_is_refused(void **state)
+{
+	struct kmem_cache_args args = {.ctor = ctor};
+	struct told told;
+
+	(void)state;
+	told_begin(&told);
+	assert_null(kmem_cache_create("a", SIZE, &args, SLAB_SECRET));
+	assert_null(kmem_cache_create("b", SIZE, NULL, SLAB_SECRET | SLAB_TYPESAFE_BY_RCU));
+	assert_null(kmem_cache_create("c", SIZE, NULL, SLAB_SECRET | SLAB_POISON));
+	assert_int_equal(told_end(&told), 3);
+	assert_non_null(strstr(told.text, "SLAB_SECRET clears objects"));
+}
+
+static void may_not_lock(void)
+{
+	struct rlimit none = {0, 0};
+	struct told told;
+
+	take_all();
+	CHECK(setrlimit(RLIMIT_MEMLOCK, &none) == 0);
+	CHECK(getuid() || setuid(NOBODY) == 0);
+	told_begin(&told);
+	for (unsigned int i = 0; i < 2; i++) {
+		while (kmem_cache_alloc(s, GFP_KERNEL))
+			;
+	}
+	CHECK(told_end(&told) == 1);
+	CHECK(strstr(told.text, "secrets: the system refused to lock a slab"));
+	CHECK(strstr(told.text, "ulimit -l"));
+	/* What is there goes on. */
+	kmem_cache_free(s, objects[0]);
+	CHECK(kmem_cache_alloc(s, GFP_KERNEL) == objects[0]);
+}
+
+static void who_may_not_lock_is_told_once(void **state)
+{
+	(void)state;
+	if (!LOCKS)
+		skip();
+	assert_int_equal(in_child(may_not_lock), 0);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	pin((unsigned int)sched_getcpu());
+	sheaf_rcu_register(&by_hand_ops);
+	s = make("secrets", SIZE, SLAB_SECRET);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	kmem_cache_destroy(s);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(slabs_are_locked_and_not_dumped),
+		cmocka_unit_test(objects_are_cleared),
+		cmocka_unit_test(pages_go_back_clear),
+		cmocka_unit_test(what_contradicts_is_refused),
+		cmocka_unit_test(who_may_not_lock_is_told_once),
+	};
+
+	return cmocka_run_group_tests_name("secret", tests, set_up, tear_down);
+}
