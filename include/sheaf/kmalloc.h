@@ -151,7 +151,8 @@ static inline SHEAF_FRESH SHEAF_SIZED(1, 2) void *kcalloc_node(size_t n, size_t 
  * otherwise the content is copied to a new block, and the old one is freed. If a new block would
  * have half the bytes or less (kmalloc_size_roundup()), the content moves there, too, but only if
  * memory is available at once: so a smaller size never fails. Blocks of kmem_buckets do not move
- * when they shrink.
+ * when they shrink. A block above 2 MiB that stays above it is not copied: the system moves its
+ * pages to other addresses, or takes those at its end.
  *
  * Returns NULL, and does not change the block, if there is no memory. If the block is NULL or
  * ZERO_SIZE_PTR: the same as kmalloc(). If size is 0: the same as kfree(), and returns

@@ -94,6 +94,12 @@ bool os_commit(void *address, size_t size)
 	return mprotect(address, os_round_up(size), PROT_READ | PROT_WRITE) == 0;
 }
 
+bool os_move(void *from, size_t old, void *to, size_t size)
+{
+	(void)from, (void)old, (void)to, (void)size;
+	return false;
+}
+
 void os_discard(void *address, size_t size)
 {
 	uintptr_t begin = os_round_up((uintptr_t)address);

@@ -31,6 +31,9 @@ bool large_own(void *block, gfp_t flags, uint32_t number);
 bool large_free_mapping(void *block);
 /* Call look(data, block, size, number) for each block that is charged. */
 void large_for_each_owned(map_look *look, void *data);
+/* Is a block of this size, which is rounded up, always a mapping? Its alignment then. */
+bool large_is_mapping(size_t size);
+size_t large_align(size_t size);
 /* Bytes in a block for this size. */
 size_t large_roundup(size_t size);
 /* Bytes of this run. */

@@ -184,10 +184,21 @@ static void *alloc_run(size_t size, gfp_t flags, unsigned int node)
 	return page_address(run);
 }
 
+bool large_is_mapping(size_t size)
+{
+	return size > RUN_MAX;
+}
+
+size_t large_align(size_t size)
+{
+	size_t align = size & -size;
+
+	return align < KMALLOC_MAX_SIZE ? align : KMALLOC_MAX_SIZE;
+}
+
 void *large_take(size_t size, gfp_t flags, unsigned int node)
 {
 	void *block = size <= RUN_MAX ? alloc_run(size, flags, node) : NULL;
-	size_t align = size & -size;
 
 	if (block) {
 		show_large((int64_t)size);
@@ -197,7 +208,7 @@ void *large_take(size_t size, gfp_t flags, unsigned int node)
 	if (block && ((flags & __GFP_ZERO) || os_options.init_on_alloc))
 		memset(block, 0, size);
 	if (!block && (size > RUN_MAX || !(flags & __GFP_THISNODE)))
-		block = map_alloc(size, align < KMALLOC_MAX_SIZE ? align : KMALLOC_MAX_SIZE, node);
+		block = map_alloc(size, large_align(size), node);
 	if (block)
 		tools_taken(block, size, (flags & __GFP_ZERO) || os_options.init_on_alloc);
 	return block;

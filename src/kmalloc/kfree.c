@@ -132,11 +132,12 @@ static void *shrink(const void *block, size_t old, size_t size, gfp_t flags, con
 {
 	gfp_t now = (flags & (__GFP_ZERO | __GFP_THISNODE | __GFP_ACCOUNT)) | GFP_NOWAIT |
 		    __GFP_NORETRY;
-	void *smaller = NULL;
+	bool half = roundup(size) <= old / 2 && may_move(block);
+	void *smaller = half ? large_resize(block, size, flags) : NULL;
 
-	if (roundup(size) <= old / 2 && may_move(block))
-		smaller = alloc(size, now, INT_MAX, call, caller);
 	if (smaller)
+		old = roundup(size);
+	else if (half && (smaller = alloc(size, now, INT_MAX, call, caller)))
 		return move(smaller, block, size, call);
 	/* The size requested before is unknown: everything after the new size may have been
 	 * written. */
@@ -165,6 +166,9 @@ static void *resize(const void *block, size_t size, gfp_t flags, size_t most, co
 		return NULL;
 	if (size <= old)
 		return shrink(block, old, size, flags, call, caller);
+	larger = size <= most ? large_resize(block, size, flags) : NULL;
+	if (larger)
+		return larger;
 	larger = alloc(size, flags, most, call, caller);
 	return larger ? move(larger, block, old, call) : NULL;
 }

@@ -60,6 +60,16 @@ void *large_alloc(size_t size, gfp_t flags, int node, size_t most, const char *c
 	}
 }
 
+void *large_resize(const void *block, size_t size, gfp_t flags)
+{
+	size_t rounded = large_roundup(size);
+
+	if (!large_is_mapping(rounded) || map_find(block).address != block ||
+	    account_wanted(&kmalloc_large, flags))
+		return NULL;
+	return map_resize((void *)(uintptr_t)block, rounded, large_align(rounded));
+}
+
 SHEAF_PUBLIC void *__vmalloc(size_t size, gfp_t flags)
 {
 	if (!size || size > VMALLOC_MOST)

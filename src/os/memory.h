@@ -50,6 +50,13 @@ size_t os_address_limit(void);
 size_t os_memory(void);
 /* Make reserved addresses usable; they read as zero. Returns false if the system has no memory. */
 bool os_commit(void *address, size_t size);
+/*
+ * Move usable memory, without copying it, to reserved addresses, `size` of which become usable;
+ * what is beyond `old` bytes reads as zero. False if the system refuses: the memory is where it
+ * was, and the reserved addresses must not be used or unreserved any more, because the system may
+ * have given them to another thread.
+ */
+bool os_move(void *from, size_t old, void *to, size_t size);
 /* Return the memory of whole system pages in this range to the system; the addresses stay usable
  * and read as zero. */
 void os_discard(void *address, size_t size);

@@ -163,6 +163,55 @@ bool map_free(void *address)
 	return true;
 }
 
+/* The same block at other addresses; NULL if it stays. */
+static void *map_move(char *address, size_t old, size_t size, size_t align)
+{
+	char *to = reserve_aligned(size, align);
+
+	if (!to)
+		return NULL;
+	if (!make_leaves(to, size)) {
+		os_unreserve(to, size);
+		return NULL;
+	}
+	return os_move(address, old, to, size) ? to : NULL;
+}
+
+static void count_bytes(size_t old, size_t size)
+{
+	os_fetch_add_relaxed(&maps.bytes, size - old);
+	if (size < old)
+		page_hold_less((old - size) >> OS_PAGE_SHIFT);
+	show_mapped(&maps.bytes);
+}
+
+void *map_resize(void *address, size_t size, size_t align)
+{
+	uintptr_t first = number_of(address), entry = read_entry(first);
+	size_t old = map_size_of(entry);
+	char *now = address;
+
+	size = os_round_up(size);
+	if (os.tools || !(entry & MAP_HEAD) || entry & (MAP_OWNED | MAP_OWNED_BELOW))
+		return NULL;
+	if (size > old && !page_hold((size - old) >> OS_PAGE_SHIFT))
+		return NULL;
+	if (!os_cmpxchg(entry_at(first), &entry, 0))
+		return NULL;
+	if (size > old)
+		now = map_move(address, old, size, align);
+	else if (size < old)
+		os_unreserve(now + size, old - size);
+	if (!now) {
+		os_store_release(entry_at(first), entry);
+		page_hold_less((size - old) >> OS_PAGE_SHIFT);
+		return NULL;
+	}
+	count_bytes(old, size);
+	enter_block(now, size);
+	return now;
+}
+
 size_t map_bytes(void)
 {
 	return os_load_relaxed(&maps.bytes);

@@ -14,7 +14,7 @@
  *
  * Invariants
  *  G1. A block's first entry is set exactly as long as the block is in use. Only the thread that
- *      exchanges this entry for 0 unmaps the block.
+ *      exchanges this entry for 0 unmaps the block, or moves it.
  *  G2. A distance only says where to look, and stays when its block is freed. The size in the first
  *      entry decides whether there is a block, and whether it contains the address.
  *  G3. A thread writes entries only while their addresses are mapped for its block. So no other
@@ -50,6 +50,12 @@ struct mapping {
 /* At least size bytes, zero, aligned to `align` (a power of two) and to OS_HUGE, on this node if
  * possible. NULL: no memory or no addresses. */
 void *map_alloc(size_t size, size_t align, unsigned int node);
+/*
+ * Resize a block, of which the caller is the only user, to whole pages without copying it. If it
+ * grows, it moves, aligned as by map_alloc(). NULL: it stays as it is, because there is no memory,
+ * it is charged to a group, a tool watches memory, or the system refuses.
+ */
+void *map_resize(void *address, size_t size, size_t align);
 /* Give a block back; false if none begins at this address. */
 bool map_free(void *address);
 /* The block that contains this address; {NULL, 0} if there is none. */

@@ -120,6 +120,15 @@ bool os_commit(void *address, size_t size)
 	return done;
 }
 
+bool os_move(void *from, size_t old, void *to, size_t size)
+{
+	int saved = errno;
+	bool done = mremap(from, old, size, MREMAP_MAYMOVE | MREMAP_FIXED, to) == to;
+
+	errno = saved;
+	return done;
+}
+
 void os_discard(void *address, size_t size)
 {
 	int saved = errno;
