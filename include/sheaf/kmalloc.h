@@ -6,9 +6,9 @@
  *     char *text = kmalloc(length + 1, GFP_KERNEL);
  *     kfree(text);
  *
- * The caches, kmalloc-8 to kmalloc-32k, are created at first use, each with sheaves. A block of 16
- * bytes or more is aligned to at least 16, a smaller one to 8, and a block whose size is a power of
- * two to its size. This alignment is guaranteed; the sizes of the caches are not.
+ * The caches, kmalloc-8 to kmalloc-1024k, are created at first use, each with sheaves. A block of
+ * 16 bytes or more is aligned to at least 16, a smaller one to 8, and a block whose size is a power
+ * of two to its size. This alignment is guaranteed; the sizes of the caches are not.
  *
  * The rules of <sheaf/slab.h> for threads, signals, fork and errno apply here, too. Calls with gfp
  * flags sleep only if the flags allow it. Sizes are bytes.
@@ -33,7 +33,7 @@ extern "C" {
 
 /* The largest size that this version's caches serve, and the largest of kmalloc(). kvmalloc()
  * serves up to INT_MAX. */
-#define KMALLOC_MAX_CACHE_SIZE SHEAF_CAST(size_t, 32768)
+#define KMALLOC_MAX_CACHE_SIZE (SHEAF_CAST(size_t, 1) << 20)
 #define KMALLOC_MAX_SIZE       (SHEAF_CAST(size_t, 4) << 20)
 
 /*
@@ -77,9 +77,8 @@ SHEAF_FRESH SHEAF_SIZED(1) void *__kmalloc_large(size_t size, gfp_t flags)
  * Return at least size bytes, or NULL if there is no memory. The content is undefined; with
  * __GFP_ZERO it is zero up to the size that ksize() returns. 0 bytes: ZERO_SIZE_PTR. Above
  * KMALLOC_MAX_SIZE: NULL, and a report unless __GFP_NOWARN is given. Up to 8192 bytes the common
- * case and the cost are those of kmem_cache_alloc(), and up to 32768 bytes a call more. A larger
- * block takes a lock, unless this CPU has freed one of its size shortly before; O(1), or O(size) if
- * it is zeroed.
+ * case and the cost are those of kmem_cache_alloc(), and up to KMALLOC_MAX_CACHE_SIZE a call more.
+ * A larger block takes a lock. O(1); O(size) if it is zeroed, and above KMALLOC_MAX_CACHE_SIZE.
  */
 static inline SHEAF_FRESH SHEAF_SIZED(1) void *kmalloc(size_t size, gfp_t flags)
 {
@@ -352,7 +351,7 @@ SHEAF_FRESH char *kvasprintf(gfp_t flags, const char *format, va_list arguments)
 typedef struct sheaf_kmem_buckets kmem_buckets;
 
 /*
- * Create a set of caches NAME-8 ... NAME-32k. Flags, useroffset, usersize and ctor apply to every
+ * Create a set of caches NAME-8 ... NAME-1024k. Flags, useroffset, usersize and ctor apply to every
  * cache (a region beyond a small cache's object is cut). NULL if there is no memory, or if
  * kmem_cache_create() refuses an argument. Takes a lock. The rules for destroying a set are those
  * of kmem_cache_destroy(); NULL is allowed.
@@ -363,7 +362,7 @@ kmem_buckets *kmem_buckets_create(const char *name, slab_flags_t flags, unsigned
 void kmem_buckets_destroy(kmem_buckets *set) SHEAF_SYMBOL(kmem_buckets_destroy);
 
 /* kmalloc() and kvmalloc() from this set, or from the common caches if it is NULL. Free blocks by
- * kfree(). Blocks above 32768 bytes are not kept separate. */
+ * kfree(). Blocks above 1 MiB are not kept separate. */
 SHEAF_OBJECT SHEAF_SIZED(2) void *kmem_buckets_alloc(kmem_buckets *set, size_t size, gfp_t flags)
 	SHEAF_SYMBOL(kmem_buckets_alloc);
 SHEAF_OBJECT SHEAF_SIZED(2) void *kmem_buckets_valloc(kmem_buckets *set, size_t size, gfp_t flags)

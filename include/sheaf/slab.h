@@ -169,7 +169,7 @@ struct kmem_cache_args {
 	unsigned char reserved[3];
 	/* Runs once per object, before the object is first handed out. */
 	void (*ctor)(void *object);
-	/* Objects that a sheaf holds, at least; at most 4096. 0: 60, 28, 12 or 4, by size. */
+	/* Objects that a sheaf holds, at least; at most 4096. 0: 60 to 1, by size. */
 	unsigned int sheaf_capacity;
 	unsigned int reserved2;
 	/* Limits of each node's barn, in free objects and in bytes: see kmem_cache_set_barn(). */
@@ -281,8 +281,9 @@ int kmem_cache_verify(struct kmem_cache *s) SHEAF_SYMBOL(kmem_cache_verify);
  * sheaves are used up and replaced), and the limits of each node's barn, in objects and in bytes.
  * `objects` 0 sets no limit on objects. `bytes` 0 sets the initial limit: 128 KiB for each CPU that
  * has used the cache, but not less than 4096 objects or 1 MiB, whichever is less. Ten sheaves are
- * always allowed. A merged cache changes under all its names. Return 0, or -1 after a report if the
- * cache has no sheaves or the capacity is wrong. Take a lock. The kernel has no such calls.
+ * always allowed; of large ones, 2 MiB and two sheaves. A merged cache changes under all its names.
+ * Return 0, or -1 after a report if the cache has no sheaves or the capacity is wrong. Take a lock.
+ * The kernel has no such calls.
  */
 int kmem_cache_set_sheaf_capacity(struct kmem_cache *s, unsigned int capacity)
 	SHEAF_SYMBOL(kmem_cache_set_sheaf_capacity);

@@ -26,7 +26,6 @@
  */
 #define MOST_WORK  1024
 #define VISIT_WORK 32
-#define KEPT_ROWS  8 /* a round visits the kept runs of so many rows */
 
 /* Half of the curve, at least: a cache is idle if two visits in a row found the same. */
 #define LEAST_PASS_MS 500
@@ -48,8 +47,7 @@ static struct {
 	uint32_t rows_at, caches_at, soft_at; /* when such a pass last began, in ms */
 	const struct kmem_cache *of;	      /* the cache that is visited, */
 	unsigned int row;		      /* and its next slots */
-	unsigned int kept_rows; /* whose kept runs are still to be visited in this pass */
-	struct idle_rows rows;	/* of the pass */
+	struct idle_rows rows;		      /* of the pass */
 } house;
 
 /* Returns false if this cache needs another visit in this pass. */
@@ -115,7 +113,6 @@ static void begin_pass(uint32_t now)
 	if (!house.pass && !os_options.decay_never && now - house.caches_at >= pass_ms()) {
 		house.caches_at = now;
 		house.pass = PASS_CACHES;
-		house.kept_rows = os.nr_cpus;
 	}
 	if (house.pass)
 		list_visit_first();
@@ -142,13 +139,6 @@ static void go_on(void)
 	}
 }
 
-/* Page runs that CPUs keep for their next large block: of idle rows, and those that nobody took. */
-static void visit_kept(void)
-{
-	for (unsigned int i = 0; i < KEPT_ROWS && house.kept_rows; i++)
-		page_age_kept(--house.kept_rows);
-}
-
 /* Returns true if there may soon be more to do. */
 static bool do_round(uint32_t now)
 {
@@ -158,10 +148,9 @@ static bool do_round(uint32_t now)
 		return more;
 	if (!house.pass)
 		begin_pass(now);
-	visit_kept();
 	if (house.pass)
 		go_on();
-	more |= house.pass != PASS_NONE || house.kept_rows || house.rows.later;
+	more |= house.pass != PASS_NONE || house.rows.later;
 	os_unlock(&caches.lock);
 	return more;
 }

@@ -154,7 +154,7 @@ void large_free(void *block)
 	tools_freed(block, large_size(run));
 	tsan_freed(block, large_size(run));
 	tsan_pages_given(block, large_size(run));
-	page_keep(run, order_of(run));
+	page_free(run, order_of(run));
 }
 
 static void free_run(struct kmem_cache *s, void *block)
@@ -168,13 +168,8 @@ static void free_run(struct kmem_cache *s, void *block)
 static void *alloc_run(size_t size, gfp_t flags, unsigned int node)
 {
 	unsigned int order = (unsigned int)__builtin_ctzll(size) - OS_PAGE_SHIFT;
-	struct slab *run = page_take_kept(node, order);
+	struct slab *run = page_alloc(node, order);
 
-	if (run) {
-		os_store_release(&run->cache, &kmalloc_large.sheaf.slab);
-		return page_address(run);
-	}
-	run = page_alloc(node, order);
 	for (uint32_t i = 1; !run && i < os.nr_nodes && !(flags & __GFP_THISNODE); i++)
 		run = page_alloc(os_near(node, i), order);
 	if (!run)

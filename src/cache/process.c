@@ -151,7 +151,6 @@ static void after_fork_in_child(void)
 		if (!os.counting && s->sheaf.slab.counted)
 			stop_counting(s);
 	}
-	page_kept_after_fork();
 	account_after_fork();
 	quarantine_after_fork();
 	os_reports_after_fork();

@@ -18,11 +18,14 @@
 #define WORDS(before, size)    (before) / 8 + 1 ...(size) / 8
 #define SIZE_OF(before, size)  [KMALLOC_##size] = (size),
 #define INDEX_OF(before, size) [WORDS(before, size)] = KMALLOC_##size,
+#define LARGER_INDEX(before, size)                                                                 \
+	[(before) / KMALLOC_STEP + 1 ...(size) / KMALLOC_STEP] = KMALLOC_##size,
 #define FIRST_OF(before, size) [WORDS(before, size)] = FIRST(KMALLOC_##size),
 
-const uint16_t kmalloc_sizes[KMALLOC_CACHES] = {KMALLOC_SIZES(SIZE_OF) KMALLOC_LARGER(SIZE_OF)};
-const uint8_t kmalloc_index_of[KMALLOC_LARGEST / 8 + 1] = {KMALLOC_SIZES(INDEX_OF)
-								   KMALLOC_LARGER(INDEX_OF)};
+const uint32_t kmalloc_sizes[KMALLOC_CACHES] = {KMALLOC_SIZES(SIZE_OF) KMALLOC_LARGER(SIZE_OF)};
+const uint8_t kmalloc_index_of[SHEAF_KMALLOC_WORDS + 1] = {KMALLOC_SIZES(INDEX_OF)};
+const uint8_t kmalloc_larger_index[KMALLOC_LARGEST / KMALLOC_STEP + 1] = {
+	KMALLOC_LARGER(LARGER_INDEX)};
 
 static struct {
 	uint32_t ready; /* every cache was created */
@@ -109,6 +112,17 @@ static struct sheaf_kmalloc_table sizes_table = {
 _Static_assert(KMALLOC_LARGEST >= 8 * SHEAF_KMALLOC_WORDS, "programs look up all sizes up to this");
 
 SHEAF_PUBLIC struct sheaf_kmalloc_table *const sheaf_kmalloc_table = &sizes_table;
+
+/* Caches by steps, for sizes above those of the table. NULL: kmalloc_for() chooses one, because of
+ * the caller's address or the bytes requested, or makes the caches. */
+static struct kmem_cache *larger_caches[KMALLOC_LARGEST / KMALLOC_STEP];
+
+static inline struct kmem_cache *larger_cache(size_t size)
+{
+	return size - 1 < KMALLOC_LARGEST
+		       ? os_load_acquire(&larger_caches[(size - 1) / KMALLOC_STEP])
+		       : NULL;
+}
 
 /* --- first use -------------------------------------------------------------------------------- */
 
@@ -200,6 +214,9 @@ static void fill_table(void)
 		checked |= cache_is_checked(family.caches[0][i]);
 	for (unsigned int i = 1; i <= SHEAF_KMALLOC_EXACT && !checked; i++)
 		set_entry(&sizes_table.exact[i], family.caches[0][kmalloc_index(i)]);
+	for (unsigned int i = 8 * SHEAF_KMALLOC_WORDS / KMALLOC_STEP;
+	     i < KMALLOC_LARGEST / KMALLOC_STEP && !checked; i++)
+		set_entry(&larger_caches[i], family.caches[0][kmalloc_larger_index[i + 1]]);
 	if (!checked)
 		serve_all_sizes();
 }
@@ -327,14 +344,10 @@ void *kmalloc_checked(struct kmem_cache *s, size_t size, gfp_t flags, int node)
 	return object;
 }
 
-void *kmalloc_for(size_t size, gfp_t flags, int node, const void *caller)
+static void *from_family(size_t size, gfp_t flags, int node, const void *caller)
 {
 	struct kmem_cache *s;
 
-	if (size > KMALLOC_LARGEST)
-		return large_alloc(size, flags, node, KMALLOC_MAX_SIZE, "kmalloc");
-	if (!size)
-		return ZERO_SIZE_PTR;
 	while (!family_ready()) {
 		if (!(flags & __GFP_NOFAIL))
 			return NULL;
@@ -350,8 +363,29 @@ void *kmalloc_for(size_t size, gfp_t flags, int node, const void *caller)
 	return kmem_cache_alloc_node(s, flags, node);
 }
 
+void *kmalloc_for(size_t size, gfp_t flags, int node, const void *caller)
+{
+	void *block;
+
+	if (!size)
+		return ZERO_SIZE_PTR;
+	if (size <= KMALLOC_LARGEST) {
+		block = from_family(size, flags, node, caller);
+		/* Where addresses are limited, the range may be full, but a mapping fit beside
+		 * it. */
+		if (block || size <= KMALLOC_FINE)
+			return block;
+	}
+	return large_alloc(size, flags, node, KMALLOC_MAX_SIZE, "kmalloc");
+}
+
 SHEAF_PUBLIC OS_NOT_INLINED void *__kmalloc_large(size_t size, gfp_t flags)
 {
+	struct kmem_cache *s = larger_cache(size);
+	void *block = s ? SHEAF_CALL(s, alloc)(s, flags) : NULL;
+
+	if (__builtin_expect(block != NULL, 1))
+		return block;
 	return kmalloc_for(size, flags, NUMA_NO_NODE, __builtin_return_address(0));
 }
 
@@ -372,6 +406,12 @@ SHEAF_PUBLIC OS_NOT_INLINED void *kmalloc_node(size_t size, gfp_t flags, int nod
 
 SHEAF_PUBLIC OS_NOT_INLINED void *kvmalloc_node(size_t size, gfp_t flags, int node)
 {
+	struct kmem_cache *s = node == NUMA_NO_NODE ? larger_cache(size) : NULL;
+
+	void *block = s ? SHEAF_CALL(s, alloc)(s, flags) : NULL;
+
+	if (__builtin_expect(block != NULL, 1))
+		return block;
 	if (size > KMALLOC_LARGEST)
 		return large_alloc(size, flags, node, INT_MAX, "kvmalloc");
 	return kmalloc_for(size, flags, node, __builtin_return_address(0));

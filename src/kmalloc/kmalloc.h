@@ -4,7 +4,7 @@
  *
  *   size          whose                          found by
  *   0             nobody's: ZERO_SIZE_PTR        its value
- *   1 ... 32768   a cache, kmalloc-8 ... -32k    the page's descriptor
+ *   1 ... 1 MiB   a cache, kmalloc-8 ... -1024k  the page's descriptor
  *   ... 2 MiB     a run of 2^n pages             the same: kmalloc_large owns it
  *   above         a mapping (page/map.h)         a table by 2 MiB of address
  *
@@ -38,6 +38,8 @@
 #include "cache/block.h"
 
 #define KMALLOC_PARTITIONS 16
+#define KMALLOC_STEP	   2048
+#define KMALLOC_FINE	   ((size_t)32 << 10)
 
 /*
  * The sizes: previous size, size. Sizes above 8 are multiples of 16, and the powers of two are
@@ -79,7 +81,11 @@
 	X(5120, 6144)                                                                              \
 	X(6144, 7168)                                                                              \
 	X(7168, 8192)
-/* Sizes above those that programs look up. */
+/*
+ * Sizes above those that programs look up: multiples of KMALLOC_STEP. Above KMALLOC_FINE a block
+ * has a slab of its own and gets its pages when it touches them, so finer classes would save
+ * addresses only.
+ */
 #define KMALLOC_LARGER(X)                                                                          \
 	X(8192, 10240)                                                                             \
 	X(10240, 12288)                                                                            \
@@ -88,7 +94,12 @@
 	X(16384, 20480)                                                                            \
 	X(20480, 24576)                                                                            \
 	X(24576, 28672)                                                                            \
-	X(28672, 32768)
+	X(28672, 32768)                                                                            \
+	X(32768, 65536)                                                                            \
+	X(65536, 131072)                                                                           \
+	X(131072, 262144)                                                                          \
+	X(262144, 524288)                                                                          \
+	X(524288, 1048576)
 #define KMALLOC_LARGEST KMALLOC_MAX_CACHE_SIZE
 #endif
 
@@ -100,13 +111,16 @@ enum {
 };
 
 /* Bytes by index; [0] is 0. */
-extern const uint16_t kmalloc_sizes[KMALLOC_CACHES];
-/* Index by words of 8 bytes. */
-extern const uint8_t kmalloc_index_of[KMALLOC_LARGEST / 8 + 1];
+extern const uint32_t kmalloc_sizes[KMALLOC_CACHES];
+/* Index by words of 8 bytes; above SHEAF_KMALLOC_WORDS of them, by steps. */
+extern const uint8_t kmalloc_index_of[SHEAF_KMALLOC_WORDS + 1];
+extern const uint8_t kmalloc_larger_index[KMALLOC_LARGEST / KMALLOC_STEP + 1];
 
 static inline unsigned int kmalloc_index(size_t size)
 {
-	return kmalloc_index_of[(size + 7) >> 3];
+	return size <= 8 * SHEAF_KMALLOC_WORDS
+		       ? kmalloc_index_of[(size + 7) >> 3]
+		       : kmalloc_larger_index[(size + KMALLOC_STEP - 1) / KMALLOC_STEP];
 }
 
 /* Create one cache of a family: PREFIX-SIZE. Returns NULL if there is no memory. Reports are

@@ -74,6 +74,12 @@ SHEAF_PUBLIC void *__vmalloc(size_t size, gfp_t flags)
 {
 	if (!size || size > VMALLOC_MOST)
 		return NULL;
-	return large_alloc(size > OS_PAGE ? size : OS_PAGE, flags, NUMA_NO_NODE, VMALLOC_MOST,
-			   "vmalloc");
+	if (size < OS_PAGE)
+		size = OS_PAGE;
+	/* Of the classes, only powers of two are all aligned to a page. Tools are told which bytes
+	 * of a run were requested; those of a rounded request they would not know. */
+	if (size <= KMALLOC_LARGEST && !os.tools)
+		return kmalloc_for(large_roundup(size), flags, NUMA_NO_NODE,
+				   __builtin_return_address(0));
+	return large_alloc(size, flags, NUMA_NO_NODE, VMALLOC_MOST, "vmalloc");
 }

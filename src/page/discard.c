@@ -376,7 +376,6 @@ void page_trim_to(size_t keep)
 {
 	size_t dirty = 0, left;
 
-	page_free_kept();
 	for (uint32_t node = 0; node < os.nr_nodes; node++)
 		dirty += dirty_pages(&ranges[node]);
 	left = dirty - smaller(dirty, keep >> OS_PAGE_SHIFT);

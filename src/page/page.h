@@ -112,8 +112,8 @@ void page_free(struct slab *slab, unsigned int order);
  * false if it keeps nothing. Does nothing while another thread has the node's lock. */
 bool page_decay(unsigned int node);
 /*
- * Return free pages to the system, including those of kept runs, until `keep` bytes of them are
- * left: free chunks first, in steps of PAGE_DISCARD_MAX, with no lock held between them.
+ * Return free pages to the system until `keep` bytes of them are left: free chunks first, in steps
+ * of PAGE_DISCARD_MAX, with no lock held between them.
  */
 void page_trim_to(size_t keep);
 
@@ -121,21 +121,6 @@ static inline void page_trim(void)
 {
 	page_trim_to(0);
 }
-
-/*
- * Keep a run that its owner has freed for the next request of the same order, or free its pages.
- * Only one owner may do this, because all descriptors but the first still name it. See kept.c.
- */
-void page_keep(struct slab *run, unsigned int order);
-/*
- * A run that this CPU or another one of the node keeps, or NULL. The owner must name itself again.
- */
-struct slab *page_take_kept(unsigned int node, unsigned int order);
-void page_free_kept(void);
-/* Free the runs of this row that nobody took since the last such call. */
-void page_age_kept(unsigned int row);
-/* In a forked child: the next call of it looks at every CPU. */
-void page_kept_after_fork(void);
 
 /* The run that contains this address, or NULL if it is a free page or not the library's. */
 struct slab *page_slab(const void *address);

@@ -22,7 +22,8 @@
  * at every cell is in barn_all.c.
  *
  * Limits. A node may hold BARN_CPU_BYTES of free objects for each of its CPUs that has used the
- * barn; at least BARN_NODE_OBJECTS or BARN_NODE_BYTES, whichever is less, and BARN_FLOOR sheaves.
+ * barn; at least BARN_NODE_OBJECTS or BARN_NODE_BYTES, whichever is less, and BARN_FLOOR
+ * sheaves, or BARN_FLOOR_BYTES and two if that is less.
  * Three quarters of a CPU's part are for its shard, or two sheaves if the part has room for two;
  * the rest is for the blocks. Limits set by the user apply to a whole node, and are divided among
  * the CPUs that may use it.
@@ -60,7 +61,8 @@
  * kernel's barn. */
 #define BARN_NODE_OBJECTS 4096
 #define BARN_NODE_BYTES	  ((size_t)1 << 20)
-#define BARN_FLOOR	  10 /* sheaves it may always have: the kernel's number */
+#define BARN_FLOOR	  10		    /* sheaves it may always have: the kernel's number */
+#define BARN_FLOOR_BYTES  ((size_t)2 << 20) /* of larger sheaves, and two more */
 /* A block is 512 bytes; with 7 blocks, the pointers to them and the words that are searched first
  * fit into one line. */
 #define BARN_BLOCK_CELLS 63

@@ -69,7 +69,7 @@ static void store_changed(uint32_t *limit, size_t now)
 static void compute_limits(struct sheaf_cache *cache, const struct limits *from)
 {
 	size_t sheaf_bytes = from->capacity * cache->slab.size, cpus = from->used, sheaves, shard,
-	       rest;
+	       floor, rest;
 
 	/* The user's limit must be enough for all CPUs that may use the cache; otherwise each CPU
 	 * adds its own budget. */
@@ -80,7 +80,8 @@ static void compute_limits(struct sheaf_cache *cache, const struct limits *from)
 		sheaves = least(sheaves, from->objects / from->capacity);
 	shard = least(BARN_CPU_BYTES / sheaf_bytes, sheaves / cpus);
 	shard = least(shard - shard / 4, barn_shard_cells());
-	rest = (sheaves < BARN_FLOOR ? BARN_FLOOR : sheaves) - shard * cpus;
+	floor = least(BARN_FLOOR, BARN_FLOOR_BYTES / sheaf_bytes + 2);
+	rest = (sheaves < floor ? floor : sheaves) - shard * cpus;
 	store_changed(&cache->shard_full, shard);
 	store_changed(&cache->barn_full, least(rest, (size_t)BARN_BLOCKS * BARN_BLOCK_CELLS));
 	barn_forget_no_room(cache);
@@ -107,7 +108,12 @@ void barn_set_limits(struct sheaf_cache *cache)
 
 unsigned int sheaf_capacity_for(uint32_t size)
 {
-	return size >= OS_PAGE ? 4 : size >= 1024 ? 12 : size >= 256 ? 28 : 60;
+	return size > 256 << 10	  ? 1
+	       : size > 128 << 10 ? 2
+	       : size >= OS_PAGE  ? 4
+	       : size >= 1024	  ? 12
+	       : size >= 256	  ? 28
+				  : 60;
 }
 
 void sheaf_set_capacity(struct sheaf_cache *cache, unsigned int capacity)

@@ -135,8 +135,8 @@ int main(void)
 	guarded = kmem_cache_create("guarded", sizeof(struct connection), NULL, 0);
 	use_sheaves();
 	use_checked();
-	run = kmalloc(50000, GFP_KERNEL);
-	retired_run = kmalloc(50000, GFP_KERNEL);
+	run = kmalloc(1500000, GFP_KERNEL);
+	retired_run = kmalloc(1500000, GFP_KERNEL);
 	kvfree_rcu_mightsleep(retired_run);
 	block = vmalloc(3 << 20);
 	abort();

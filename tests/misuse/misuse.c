@@ -108,13 +108,13 @@ static void construct(void *object)
 	CASE(free_wrong_cache_rcu, "FZPU",                                                         \
 		void *p = take(); kmem_cache_free_rcu(other, p); give(p))                          \
 	CASE(free_kmalloc, "FZPU", void *p = block(16); give(p); kfree(p))                         \
-	CASE(free_kmalloc_large, "FZPU", void *p = block(100000); give(p); kfree(p))               \
+	CASE(free_kmalloc_large, "FZPU", void *p = block(1200000); give(p); kfree(p))               \
 	CASE(kfree_twice, "FZPU", void *p = block(40); kfree(p); kfree(p))                         \
 	CASE(kfree_interior, "FZPU",                                                               \
 		kfree(block(1)); unsigned char *p = block(40); kfree(p + 8); kfree(p))             \
 	CASE(kfree_stack, "FZPU", _Alignas(64) char p[128]; memset(p, 0, 128); kfree(p + (size - 64))) \
 	CASE(kfree_large_interior, "FZPU",                                                         \
-		unsigned char *p = block(100000); kfree(p + 64); kfree(p))                         \
+		unsigned char *p = block(1200000); kfree(p + 64); kfree(p))                         \
 	CASE(krealloc_freed, "FZPU", void *p = block(40); kfree(p); p = krealloc(p, 90, GFP_KERNEL)) \
 	/* RCU */                                                                                  \
 	CASE(free_retired, "FZPU", void *p = take(); kmem_cache_free_rcu(s, p); give(p))           \

@@ -441,7 +441,7 @@ static void blocks(void)
 	block = kmalloc_nolock(64, GFP_NOWAIT, NUMA_NO_NODE);
 	CHECK(guard_is_ours(block));
 	kfree_nolock(block);
-	block = kmalloc(100000, GFP_KERNEL);
+	block = kmalloc(KMALLOC_MAX_CACHE_SIZE + 1, GFP_KERNEL);
 	CHECK(!guard_is_ours(block));
 	kfree(block);
 }

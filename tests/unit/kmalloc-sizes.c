@@ -25,7 +25,7 @@ static size_t class_of(size_t size)
 static void four_classes_a_doubling(void **state)
 {
 	(void)state;
-	for (size_t whole = 64; whole < KMALLOC_MAX_CACHE_SIZE; whole *= 2)
+	for (size_t whole = 64; whole < KMALLOC_FINE; whole *= 2)
 		for (size_t quarter = 1; quarter <= 4; quarter++)
 			assert_int_equal(class_of(whole + (quarter - 1) * whole / 4 + 1),
 					 whole + quarter * whole / 4);
@@ -42,8 +42,10 @@ static void every_size_is_rounded_up_a_little(void **state)
 		assert_int_equal(rounded, class_of(size));
 		assert_int_equal(kmalloc_size_roundup(rounded), rounded);
 		assert_true(rounded >= before);
-		if (size > 64)
+		if (size > 64 && size <= KMALLOC_FINE)
 			assert_true((rounded - size) * 5 <= rounded);
+		if (size > KMALLOC_FINE)
+			assert_true(!(rounded & (rounded - 1)) && rounded / 2 < size);
 		if (size > 8)
 			assert_int_equal(rounded % 16, 0);
 		if (!(size & (size - 1)) && size >= 8)

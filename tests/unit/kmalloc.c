@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 
 #include "kit/blocks.h"
+#include "kit/needs.h"
 #include "kit/process.h"
 #include "kit/random.h"
 #include "kit/told.h"
@@ -146,7 +147,7 @@ static void gfp_flags(void **state)
 	told_begin(&told);
 	p = kmalloc(size, GFP_KERNEL | 0x80000000u);
 	kfree(p);
-	kfree(kmalloc(50000, GFP_KERNEL | 0x80000000u));
+	kfree(kmalloc(MiB + 1, GFP_KERNEL | 0x80000000u));
 	assert_int_equal(told_end(&told), 2);
 	assert_non_null(strstr(told.text, "0x80000000 does not exist"));
 	assert_non_null(strstr(told.text, "kmalloc-large"));
@@ -211,9 +212,9 @@ static void krealloc_stays(void **state)
 /* Moves to a block of half the bytes or less, and no sooner. */
 static void krealloc_shrink(void **state)
 {
-	static const size_t sizes[] = {6 * MiB, 3 * MiB, 2 * MiB, 100000, 8193, 8192,
-				       4096,	2049,	 1000,	  130,	  128,	64,
-				       33,	32,	 17,	  9,	  8,	1};
+	static const size_t sizes[] = {6 * MiB, 3 * MiB, 2 * MiB, 1500000, 100000, 8193, 8192,
+				       4096,	2049,	 1000,	  130,	   128,	   64,	 33,
+				       32,	17,	 9,	  8,	   1};
 	gfp_t flags = GFP_KERNEL;
 
 	(void)state;
@@ -346,7 +347,7 @@ static void blocks_of_pages(void **state)
 {
 	static char *p[601];
 	struct sheaf_stats before, stats;
-	size_t runs = 0, maps = 0;
+	size_t some[] = {0, 0, 0}; /* of objects, runs, mappings */
 
 	(void)state;
 	sheaf_stats(&before);
@@ -357,12 +358,12 @@ static void blocks_of_pages(void **state)
 		assert_int_equal((uintptr_t)p[n] % OS_PAGE, 0);
 		if (n <= 512)
 			assert_int_equal((uintptr_t)p[n] % ksize(p[n]), 0);
-		*(n <= 512 ? &runs : &maps) += ksize(p[n]);
+		some[(n * OS_PAGE > KMALLOC_MAX_CACHE_SIZE) + (n > 512)] += ksize(p[n]);
 		memset(p[n], (int)n, n * OS_PAGE);
 	}
 	sheaf_stats(&stats);
-	assert_int_equal(stats.large_bytes - before.large_bytes, runs);
-	assert_int_equal(stats.mapped_bytes - before.mapped_bytes, maps);
+	assert_int_equal(stats.large_bytes - before.large_bytes, some[1]);
+	assert_int_equal(stats.mapped_bytes - before.mapped_bytes, some[2]);
 	for (size_t n = 9; n <= 600; n += 1 + n / 40) {
 		assert_int_equal(p[n][0], (char)n);
 		assert_int_equal(p[n][n * OS_PAGE - 1], (char)n);
@@ -401,35 +402,26 @@ static void a_pointer_into_a_block_changes_nothing(void **state)
 	}
 }
 
-/* A CPU keeps the last freed run of an order; meanwhile nobody owns it. */
-static void a_freed_run_is_kept(void **state)
+/* A block that was freed is allocated again with the pages that it has. */
+static void large_blocks_keep_their_pages(void **state)
 {
-	struct kmem_cache *s = kmem_cache_create("kmalloc-trim", 64, NULL, 0);
-	struct sheaf_stats before, kept, trimmed;
-	void *first, *other;
-
 	(void)state;
+	needs(NEED_SHEAVES);
 	pin(0);
-	kmem_cache_shrink(s);
-	sheaf_stats(&before);
-	first = kmalloc(64 << 10, GFP_KERNEL);
-	memset(first, 1, 64 << 10);
-	other = kmalloc(64 << 10, GFP_KERNEL);
-	kfree(other);
-	kfree(first);
-	sheaf_stats(&kept);
-	assert_int_equal(kept.large_bytes, before.large_bytes);
-	told_begin(&told);
-	kfree(first);
-	assert_int_equal(told_end(&told), 1);
-	assert_ptr_equal(kzalloc(64 << 10, GFP_KERNEL), first);
-	assert_int_equal(((char *)first)[12345], 0);
-	kfree(first);
-	/* Any cache that is out of memory can take it. */
-	assert_true(cache_reclaim(s, GFP_KERNEL, 0));
-	sheaf_stats(&trimmed);
-	assert_true(trimmed.used_bytes <= before.used_bytes);
-	kmem_cache_destroy(s);
+	for (size_t size = 2 * KMALLOC_FINE; size <= KMALLOC_MAX_CACHE_SIZE; size *= 2) {
+		long before = 0;
+
+		for (int i = 0; i < 22; i++) {
+			char *p = kmalloc(size, GFP_KERNEL);
+
+			assert_non_null(p);
+			memset(p, i, size);
+			kfree(p);
+			if (i == 1)
+				before = faults();
+		}
+		assert_in_range(faults() - before, 0, (long)(size / os.page_size));
+	}
 }
 
 static void beyond_two_mib(void **state)
@@ -495,13 +487,13 @@ static void any_pointer_of_ours(void **state)
 	p[0] = kmem_cache_alloc(s, GFP_KERNEL);
 	p[1] = kmem_cache_alloc(s, GFP_KERNEL);
 	p[2] = kmalloc(70, GFP_KERNEL);
-	p[3] = kmalloc(70000, GFP_KERNEL);
+	p[3] = kmalloc(MiB + 70000, GFP_KERNEL);
 	p[4] = NULL;
 	p[5] = kvmalloc(5 * MiB, GFP_KERNEL);
 	assert_int_equal(ksize(p[0]), 72);
 	assert_int_equal(block_of(p[2]).kind, BLOCK_OBJECT);
 	assert_int_equal(block_of(p[3]).kind, BLOCK_RUN);
-	assert_int_equal(block_of((char *)p[3] + 69999).kind, BLOCK_RUN);
+	assert_int_equal(block_of((char *)p[3] + MiB + 69999).kind, BLOCK_RUN);
 	assert_int_equal(block_of(p[5]).kind, BLOCK_MAPPING);
 	assert_int_equal(block_of(&s).kind, BLOCK_NONE);
 	kmem_cache_free_bulk(NULL, 6, p);
@@ -523,7 +515,7 @@ static void told_once(const void *pointer, const char *what)
 
 static void wrong_pointers(void **state)
 {
-	char *run = kmalloc(40000, GFP_KERNEL), *map = kvmalloc(9 * MiB, GFP_KERNEL);
+	char *run = kmalloc(MiB + 1, GFP_KERNEL), *map = kvmalloc(9 * MiB, GFP_KERNEL);
 	char *foreign = malloc(100);
 
 	(void)state;
@@ -531,7 +523,7 @@ static void wrong_pointers(void **state)
 	told_once(&run, "not an object of any cache");
 	told_once((void *)17, "not an object of any cache");
 	told_once(pages.base + pages.size - OS_PAGE, "not in a block that is in use");
-	told_once(run + 4096, "points 4096 bytes into a block of 65536");
+	told_once(run + 4096, "points 4096 bytes into a block of 2097152");
 	told_once(map + 8 * MiB, "points 8388608 bytes into a block of 9437184");
 	told_begin(&told);
 	assert_int_equal(ksize(foreign), 0);
@@ -642,7 +634,7 @@ int main(void)
 		cmocka_unit_test(krealloc_zero),
 		cmocka_unit_test(blocks_of_pages),
 		cmocka_unit_test(a_pointer_into_a_block_changes_nothing),
-		cmocka_unit_test(a_freed_run_is_kept),
+		cmocka_unit_test(large_blocks_keep_their_pages),
 		cmocka_unit_test(beyond_two_mib),
 		cmocka_unit_test(many_mappings),
 		cmocka_unit_test(any_pointer_of_ours),

@@ -524,7 +524,7 @@ static void by_size(void **state)
 
 	(void)state;
 	needs(NEED_ONE_KMALLOC);
-	large = kmalloc(40000, GFP_KERNEL);
+	large = kmalloc(KMALLOC_MAX_CACHE_SIZE + 1, GFP_KERNEL);
 	assert_non_null(large);
 	/* They stay in use: with slub_tiny, an empty slab would go. */
 	neighbours[0] = kmalloc(100, GFP_KERNEL);

@@ -68,13 +68,13 @@ static void past_some_bytes(void)
 
 static void past_a_large_block(void)
 {
-	at = kmalloc((volatile size_t){50000}, GFP_KERNEL);
-	at[50000] = '!'; /* past-a-large-block */
+	at = kmalloc((volatile size_t){1500000}, GFP_KERNEL);
+	at[1500000] = '!'; /* past-a-large-block */
 }
 
 static void large_block_after_free(void)
 {
-	void *block = kmalloc((volatile size_t){50000}, GFP_KERNEL);
+	void *block = kmalloc((volatile size_t){1500000}, GFP_KERNEL);
 
 	at = block;
 	kfree(block);
