@@ -85,7 +85,8 @@ struct sheaf *barn_search_shard(const struct barn_search *s, unsigned int cpu)
 
 struct sheaf *barn_search_part(const struct barn_search *s, unsigned int part)
 {
-	unsigned int limit = os_load_relaxed(&s->cache->barn_full), at = part * BARN_PART_CELLS;
+	unsigned int first = barn_part_at(part), n = barn_part_at(part + 1) - first, at = first,
+		     limit = os_load_relaxed(&s->cache->barn_full);
 	struct sheaf *sheaf = NULL;
 
 	for (unsigned int i = 0; !sheaf && i < BARN_BLOCKS; i++, at += BARN_BLOCK_CELLS) {
@@ -94,8 +95,8 @@ struct sheaf *barn_search_part(const struct barn_search *s, unsigned int part)
 
 		if (!block)
 			break;
-		const struct cells cells = {block->cells + part * BARN_PART_CELLS, BARN_PART_CELLS,
-					    limit > at ? limit - at : 0, &top, false};
+		const struct cells cells = {block->cells + first, n, limit > at ? limit - at : 0,
+					    &top, false};
 
 		sheaf = cells_search(s, &cells);
 	}

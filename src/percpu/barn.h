@@ -67,9 +67,10 @@
  * fit into one line. */
 #define BARN_BLOCK_CELLS 63
 #define BARN_BLOCKS	 7
-/* One part of each block is one place that a search looks at: it costs less than a shard. */
-#define BARN_PARTS	7
-#define BARN_PART_CELLS (BARN_BLOCK_CELLS / BARN_PARTS)
+/* One part of each block is one place that a search looks at: the cells of a cache line, of which
+ * the first has one fewer. So with the barn's own line it reads eight lines at most. */
+#define BARN_PARTS	8
+#define BARN_PART_CELLS 8
 
 /* The low bits of a cell; sheaves are aligned to 64 bytes. */
 #define BARN_FULL    ((uintptr_t)1)
@@ -84,6 +85,14 @@ struct barn_block {
 	uint32_t unused;
 	uintptr_t cells[BARN_BLOCK_CELLS];
 };
+
+_Static_assert(sizeof(struct barn_block) == BARN_PARTS * 64, "a part is a line");
+
+/* The first cell of this part of a block; of BARN_PARTS: their number. */
+static inline unsigned int barn_part_at(unsigned int part)
+{
+	return part ? part * BARN_PART_CELLS - 1 : 0;
+}
 
 enum barn_wanted {
 	BARN_EMPTY_SHEAF,

@@ -110,13 +110,12 @@ struct sheaf *steal_again(const struct barn_search *s, bool near)
 struct sheaf *steal_part(const struct barn_search *s)
 {
 	unsigned int full = os_load_relaxed(&s->cache->barn_full),
-		     parts = (full + BARN_PART_CELLS - 1) / BARN_PART_CELLS,
-		     part = place_of(s).place;
+		     parts = full / BARN_PART_CELLS + 1, part = place_of(s).place;
 	struct sheaf *sheaf;
 
-	if (!parts)
+	if (!full)
 		return NULL;
-	part %= parts < BARN_PARTS ? parts : BARN_PARTS;
+	part = parts < BARN_PARTS ? part % parts : part % BARN_PARTS;
 	sheaf = barn_search_part(s, part);
 	if (sheaf)
 		stay_at_part(s, os.node[s->node].n + part);
