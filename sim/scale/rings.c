@@ -67,7 +67,10 @@ static bool consume(struct ring *ring)
 		if (*object != head + i)
 			abort(); /* somebody else has it, too */
 		work_for(running.workload->work);
-		work_free(running.allocator, running.context, object);
+		if (running.workload->retires)
+			work_retire(running.allocator, running.context, object);
+		else
+			work_free(running.allocator, running.context, object);
 	}
 	work_did(GROUP);
 	__atomic_store_n(&ring->head, head + GROUP, __ATOMIC_RELEASE);

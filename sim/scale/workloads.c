@@ -165,6 +165,13 @@ const struct workload workloads[] = {
 	 .touches = true,
 	 .own = true,
 	 .run = run_own},
+	{.name = "retire-far",
+	 .what = "as cross-far, but the other one retires the objects",
+	 .batch = BATCH,
+	 .in_pairs = true,
+	 .far_apart = true,
+	 .retires = true,
+	 .run = run_pair},
 	{.name = "mmap2",
 	 .what = "processes that map and unmap: a maple tree each, two caches for all",
 	 .work = MAP_NS,
@@ -255,14 +262,14 @@ bool workload_prepare(const struct workload *workload, const struct allocator *a
 	batches = aligned_alloc(APART, tasks * sizeof(*batches));
 	if (!running.context || !batches || !prepare_program())
 		return false;
-	for (unsigned int i = 0; i < tasks && workload->retires; i++) {
+	for (unsigned int i = 0; i < tasks && workload->run == run_maps; i++) {
 		sim_go_to(cpus[i]);
 		if (!maps_warm(i))
 			return false;
 	}
 	if (workload->node_out)
 		return run_node_out(tasks);
-	for (size_t round = 0; !workload->retires && round < warm_rounds(tasks); round++)
+	for (size_t round = 0; workload->run != run_maps && round < warm_rounds(tasks); round++)
 		for (unsigned int i = 0; i < tasks; i += at_once)
 			if (!warm(cpus, i, i + at_once))
 				return false;

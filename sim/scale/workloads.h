@@ -11,6 +11,7 @@
  *                 node 0 has no page for more
  *   cross         tasks 2i allocate, write a word and pass objects on through a ring, in groups;
  *                 tasks 2i + 1 read the word and free them
+ *   retire-far    as cross, across sockets, but objects are retired
  *   ublk          the same with requests in flight: 128 at most, some work for each on both sides,
  *                 callers that must not block
  *   all-to-all    each task allocates groups for every other one in turn, and frees what the others
