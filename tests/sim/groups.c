@@ -7,12 +7,14 @@
  *   groups [--seed N]
  */
 #include <sheaf/group.h>
+#include <sheaf/rcu.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cache/account.h"
 #include "os/machine.h"
+#include "sim/kit/readers.h"
 #include "sim/sim.h"
 
 enum {
@@ -98,10 +100,18 @@ static void give(void *object)
 {
 	if (!object)
 		return;
-	if (sim_below(3))
-		kfree(object);
-	else
+	switch (sim_below(6)) {
+	case 0:
+	case 1:
 		kfree_nolock(object);
+		break;
+	case 2:
+		/* Its first words are for the library meanwhile: that takes no memory. */
+		__kvfree_rcu(object, 0);
+		break;
+	default:
+		kfree(object);
+	}
 }
 
 /* A group that ends before its object. */
@@ -121,9 +131,15 @@ static void use(unsigned int fibre, void *unused)
 {
 	void *held[HELD] = {NULL};
 
-	(void)fibre, (void)unused;
+	(void)unused;
 	for (int round = 0; round < ROUNDS; round++) {
 		unsigned int at = sim_below(HELD);
+		bool reads = !sim_below(3);
+
+		if (reads)
+			readers_enter(fibre);
+		else
+			readers_pass();
 
 		if (!sim_below(4))
 			kmem_group_set_current(sim_below(8) ? tree[sim_below(GROUPS)] : NULL);
@@ -139,6 +155,8 @@ static void use(unsigned int fibre, void *unused)
 			kmem_cache_shrink(sim_below(2) ? all : some);
 		if (!sim_below(6))
 			stock_drain(tree[sim_below(GROUPS)]);
+		if (reads)
+			readers_leave(fibre);
 		check_limits();
 	}
 	kmem_group_set_current(NULL);
@@ -187,6 +205,7 @@ static int storm(void *data)
 	struct kmem_group_args args = {.hard_limit = 0};
 
 	sim_start(data);
+	readers_register();
 	limit = 12 * (size_t)SIZE << sim_below(12);
 	may_reclaim = sim_below(2);
 	all = kmem_cache_create("all", SIZE, NULL, SLAB_ACCOUNT | SLAB_NO_MERGE);
@@ -209,6 +228,9 @@ static int storm(void *data)
 		kfree(shared[i]);
 	if (kmem_group_verify())
 		sim_fail("groups and objects differ after the last frees");
+	kvfree_rcu_barrier();
+	if (kmem_group_verify() || groups.root.usage)
+		sim_fail("groups and objects differ after the last grace period");
 	for (int i = GROUPS - 1; i >= 0; i--)
 		kmem_group_put(tree[i]);
 	if (kmem_group_verify() || kmem_cache_verify(all) || kmem_cache_verify(some))

@@ -172,7 +172,7 @@ static void numbers_of_no_group(void **state)
 	struct kmem_group *g = group("numbers", NULL);
 	struct kmem_cache *s = make("numbers", SIZE, SLAB_ACCOUNT);
 	void *object = kmem_cache_alloc_charged(s, GFP_KERNEL, g);
-	uint32_t *at = owner_at(&s->sheaf.slab, object), number = *at;
+	uint32_t *at = account_place(s, object, false), number = *at;
 	struct kmem_group_stats stats;
 
 	(void)state;
