@@ -77,6 +77,7 @@ static void a_mixture_is_counted_on_its_cpu(void **state)
 	(void)state;
 	for (int i = 0; i < ENOUGH; i++) {
 		see(s, OTHERS + 1, 2);
+		assert_int_equal(s->sheaf.flow, 0);
 		see(s, ROW + 1, 1);
 		assert_int_equal(s->sheaf.flow, 0);
 	}
