@@ -305,6 +305,20 @@ static void late_mark_is_forgotten(void **state)
 	barn_finish(cache, &cell, NULL);
 }
 
+/* Each cell is in one part, and a part in one line. */
+static void parts_are_lines(void **state)
+{
+	unsigned int cell = 0;
+
+	(void)state;
+	for (unsigned int part = 0; part < BARN_PARTS; part++) {
+		assert_int_equal(barn_part_at(part), cell);
+		for (; cell < barn_part_at(part + 1); cell++)
+			assert_int_equal(offsetof(struct barn_block, cells[cell]) / 64, part);
+	}
+	assert_int_equal(cell, BARN_BLOCK_CELLS);
+}
+
 /* The thread that set a bit was about to count it, or to set the limits for it. */
 static void bits_are_counted_after_fork(void **state)
 {
@@ -342,6 +356,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(budget_of_others_is_used, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(limits_hold, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(late_mark_is_forgotten, set_up, tear_down),
+		cmocka_unit_test(parts_are_lines),
 		cmocka_unit_test_setup_teardown(bits_are_counted_after_fork, set_up, tear_down),
 	};
 
