@@ -10,6 +10,7 @@
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/options.h"
+#include "os/pressure.h"
 #include "os/report.h"
 #include "os/thread.h"
 #include "os/wait.h"
@@ -39,6 +40,9 @@ enum house_pass {
 	PASS_SOFT,
 };
 
+/* So long after the system told of pressure. It tells again in this time if that goes on. */
+#define PRESSED_MS (OS_PRESSURE_WINDOW_US / 1000 + 500)
+
 static struct {
 	uint32_t running; /* a thread does a round */
 	uint32_t started; /* the thread, or it was refused */
@@ -48,6 +52,8 @@ static struct {
 	const struct kmem_cache *of;	      /* the cache that is visited, */
 	unsigned int row;		      /* and its next slots */
 	struct idle_rows rows;		      /* of the pass */
+	uint32_t asked;			      /* the system to tell of pressure */
+	uint32_t pressed_at;		      /* in ms */
 } house;
 
 /* Returns false if this cache needs another visit in this pass. */
@@ -173,6 +179,29 @@ static void end_round(void)
 	os_store_release(&house.running, 0);
 }
 
+static void ask_for_pressure(void)
+{
+	if (house.asked)
+		return;
+	house.asked = 1;
+	if (!os_pressure_begin())
+		os_report_later("SHEAF_OPTIONS: pressure: this system does not tell of memory "
+				"pressure (/proc/pressure/memory); the option has no effect");
+}
+
+static void see_pressure(uint32_t now)
+{
+	if (!os_options.pressure)
+		return;
+	ask_for_pressure();
+	if (os_pressure_seen()) {
+		house.pressed_at = now;
+		page_press(true);
+	} else if (os_load_relaxed(&page_limit.pressed)) {
+		page_press(now - house.pressed_at < PRESSED_MS);
+	}
+}
+
 static void background(void)
 {
 	uint32_t word = 0, sleep = HOUSE_SLEEP_LEAST, now;
@@ -182,6 +211,7 @@ static void background(void)
 		os_wait(&word, 0, sleep);
 		more = true;
 		if (begin_round(&now)) {
+			see_pressure(now);
 			more = do_round(now);
 			end_round();
 		}
@@ -215,8 +245,10 @@ void housekeep(void)
 		return;
 	if (os_options.background)
 		start_thread();
-	if (!os_load_relaxed(&decay_time.by_thread))
+	if (!os_load_relaxed(&decay_time.by_thread)) {
+		see_pressure(now);
 		do_round(now);
+	}
 	end_round();
 	errno = saved;
 }
@@ -238,4 +270,6 @@ void housekeeping_in_child(void)
 {
 	house.started = 0;
 	decay_time.by_thread = 0;
+	house.asked = 0;
+	os_pressure_in_child();
 }

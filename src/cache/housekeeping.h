@@ -21,6 +21,9 @@
  *                             used
  *   above the soft limit      every second: all sheaves and empty slabs (reclaim.h)
  *
+ * With the option `pressure`, a round first looks whether the system tells of memory pressure. Then
+ * all memory is above the soft limit for a while.
+ *
  * Invariants
  *  K1. One thread at a time does a round; others go on without it. fork() waits for its end, so
  *      that no page is on its way in a child.

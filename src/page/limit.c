@@ -5,7 +5,8 @@
 #include "os/memory.h"
 #include "page/decay.h"
 
-struct page_limit page_limit = {.soft = PAGE_NO_LIMIT, .hard = PAGE_NO_LIMIT};
+struct page_limit page_limit = {
+	.soft = PAGE_NO_LIMIT, .hard = PAGE_NO_LIMIT, .target = PAGE_NO_LIMIT};
 
 static void count_refusal(void)
 {
@@ -57,6 +58,14 @@ static size_t limit_pages(size_t bytes)
 
 void page_set_limits(size_t soft, size_t hard)
 {
-	os_store_relaxed(&page_limit.soft, limit_pages(soft));
+	os_store_relaxed(&page_limit.target, limit_pages(soft));
 	os_store_relaxed(&page_limit.hard, limit_pages(hard));
+	page_press(os_load_relaxed(&page_limit.pressed));
+}
+
+/* If another thread sets limits at the same time, the next round of housekeeping corrects it. */
+void page_press(bool pressed)
+{
+	os_store_relaxed(&page_limit.pressed, pressed);
+	os_store_relaxed(&page_limit.soft, pressed ? 0 : os_load_relaxed(&page_limit.target));
 }

@@ -12,7 +12,8 @@
  *   discard         its pages are no longer held
  *
  * Above the soft limit, free memory does not wait for its time, and layers above reclaim
- * (cache/reclaim.h). The hard limit refuses pages, as a system without memory would.
+ * (cache/reclaim.h). While the system is short of memory, that limit is 0. The hard limit refuses
+ * pages, as a system without memory would.
  *
  * Invariants
  *  H1. held = used + dirty pages of every range + mappings, whenever no range's lock is held.
@@ -37,7 +38,10 @@
 #define PAGE_NO_LIMIT SIZE_MAX
 
 struct page_limit {
-	size_t soft, hard; /* pages of OS_PAGE, or PAGE_NO_LIMIT */
+	/* Pages of OS_PAGE, or PAGE_NO_LIMIT. */
+	size_t soft, hard;
+	size_t target; /* soft, as the program set it: under pressure, soft is 0 */
+	uint32_t pressed;
 	/* In a line that is written when memory comes or goes. */
 	size_t held __attribute__((aligned(64)));
 	uint64_t failures; /* how often the hard limit refused pages */
@@ -70,5 +74,7 @@ static inline bool page_is_above_soft(void)
 
 /* Bytes; 0: none. */
 void page_set_limits(size_t soft, size_t hard);
+/* The system is short of memory, or no more: until then, all memory is above the soft limit. */
+void page_press(bool pressed);
 
 #endif

@@ -261,7 +261,7 @@ static void read_process(struct sheaf_stats *out)
 	out->free_bytes = usage.dirty;
 	out->returned_bytes = usage.returned;
 	out->held_bytes = os_load_relaxed(&page_limit.held) << OS_PAGE_SHIFT;
-	out->soft_limit = limit_bytes(&page_limit.soft);
+	out->soft_limit = limit_bytes(&page_limit.target);
 	out->hard_limit = limit_bytes(&page_limit.hard);
 	out->limit_failures = os_load_relaxed(&page_limit.failures);
 	out->shrinker_objects = os_load_relaxed(&shrinkers.freed);

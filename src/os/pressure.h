@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the system says of memory pressure: that programs waited for memory (PSI, of this process's
+ * control group if it tells, else of the whole system).
+ *
+ * Locks: none; one thread at a time. errno is preserved. Callers: src/cache/housekeeping.c.
+ */
+#ifndef SHEAF_OS_PRESSURE_H
+#define SHEAF_OS_PRESSURE_H
+
+#include <stdbool.h>
+
+/* The system tells if a tenth of so much time was spent waiting, once in that time at most. */
+#define OS_PRESSURE_STALL_US  200000
+#define OS_PRESSURE_WINDOW_US 2000000 /* users without privileges must take whole multiples of it */
+
+/* Ask the system to tell. False: it does not. */
+bool os_pressure_begin(void);
+/* Has it told since the last call? Does not wait. */
+bool os_pressure_seen(void);
+/* In a forked child: what the parent asked for is the parent's. */
+void os_pressure_in_child(void);
+
+#endif
