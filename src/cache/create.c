@@ -214,11 +214,8 @@ static struct kmem_cache *make_cache(const char *name, size_t size,
 	return s;
 }
 
-/* Names appear in reports, which are one line long. */
 static void clean_name(char *clean, const char *name)
 {
-	size_t i = 0;
-
 	if (!name) {
 		name = "(no name)";
 		os_misuse(NULL,
@@ -226,9 +223,7 @@ static void clean_name(char *clean, const char *name)
 			  "reports identify caches by name",
 			  name);
 	}
-	for (; i < NAME_SHOWN && name[i]; i++)
-		clean[i] = (unsigned char)name[i] < ' ' || name[i] == 0x7f ? '?' : name[i];
-	clean[i] = '\0';
+	os_clean_name(clean, NAME_SHOWN + 1, name);
 }
 
 /* These flags, and those that slab_debug adds. */

@@ -41,7 +41,8 @@ bool reclaim_everything(gfp_t flags)
 {
 	if (!shrinkers_exist() && !has_hard_limit())
 		return false;
-	shrinkers_run(flags, 0);
+	if (gfpflags_allow_blocking(flags))
+		shrinkers_run(flags, 0);
 	reclaim_caches();
 	page_trim();
 	return true;

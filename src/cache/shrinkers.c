@@ -68,8 +68,7 @@ static struct registered *next_run(struct shrinkers_run *run)
 	bool last;
 
 	os_lock(&shrinkers.lock);
-	/* One that is gone is off the list: the run ends. */
-	next = before ? (before->gone ? NULL : before->next) : shrinkers.first;
+	next = before ? (before->gone ? run->next : before->next) : shrinkers.first;
 	os_store_relaxed(&run->at, next);
 	last = before && before->gone && !is_run(before);
 	os_unlock(&shrinkers.lock);
@@ -136,14 +135,16 @@ void shrinkers_run(gfp_t flags, unsigned int part)
 SHEAF_PUBLIC struct shrinker *shrinker_alloc(unsigned int flags, const char *fmt, ...)
 {
 	int saved = errno;
+	char name[SHRINKER_NAME];
 	struct registered *r = caches_ready() ? pool_alloc(sizeof(*r)) : NULL;
 	va_list arguments;
 
 	(void)flags;
 	if (r) {
 		va_start(arguments, fmt);
-		vsnprintf(r->name, sizeof(r->name), fmt, arguments);
+		vsnprintf(name, sizeof(name), fmt, arguments);
 		va_end(arguments);
+		os_clean_name(r->name, sizeof(r->name), name);
 		r->shrinker.seeks = DEFAULT_SEEKS;
 	}
 	errno = saved;
@@ -197,6 +198,10 @@ static void unregister(struct registered *r)
 			*at = r->next;
 			break;
 		}
+	/* Runs go on behind it. */
+	for (unsigned int i = 0; i < SHRINKERS_RUNS; i++)
+		if (shrinkers.runs[i].at == r || shrinkers.runs[i].next == r)
+			shrinkers.runs[i].next = r->next;
 	os_store_relaxed(&shrinkers.nr, shrinkers.nr - 1);
 	r->listed = 0;
 }
@@ -249,6 +254,6 @@ void shrinkers_in_child(void)
 		if (run->thread == shrinkers.forker)
 			run->thread = os_thread();
 		else
-			*run = (struct shrinkers_run){0, NULL};
+			*run = (struct shrinkers_run){0, NULL, NULL};
 	}
 }

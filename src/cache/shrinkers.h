@@ -36,6 +36,7 @@ struct shrinkers {
 	struct shrinkers_run {
 		uint32_t thread; /* 0: free */
 		struct registered *at;
+		struct registered *next; /* if the one at which it is was freed */
 	} runs[SHRINKERS_RUNS];
 	uint64_t freed; /* objects, so far */
 };

@@ -159,16 +159,6 @@ static struct kmem_group *take_group_place(void)
 	return !g && groups.free ? used_place() : g;
 }
 
-/* Names appear in reports, which are one line long. */
-static void set_name(struct kmem_group *g, const char *name)
-{
-	size_t i = 0;
-
-	memset(g->name, 0, sizeof(g->name));
-	for (; i < sizeof(g->name) - 1 && name[i]; i++)
-		g->name[i] = (unsigned char)name[i] < ' ' || name[i] == 0x7f ? '?' : name[i];
-}
-
 static void begin_tree(struct kmem_group *g, const char *name, struct kmem_group *parent,
 		       const struct kmem_group_args *args)
 {
@@ -179,7 +169,7 @@ static void begin_tree(struct kmem_group *g, const char *name, struct kmem_group
 	os_store_relaxed(&g->parent, parent);
 	g->threads = g->above = g->over = 0;
 	g->id = ++groups.nr_made;
-	set_name(g, name);
+	os_clean_name(g->name, sizeof(g->name), name);
 	group_apply(g, args);
 	parent->children++;
 	g->prev = NULL;

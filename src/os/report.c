@@ -32,6 +32,15 @@ void os_print(const char *text)
 	errno = saved;
 }
 
+void os_clean_name(char *clean, size_t size, const char *name)
+{
+	size_t i = 0;
+
+	for (; i < size - 1 && name[i]; i++)
+		clean[i] = (unsigned char)name[i] < ' ' || name[i] == 0x7f ? '?' : name[i];
+	memset(clean + i, 0, size - i);
+}
+
 void os_report(const char *format, ...)
 {
 	int saved = errno;

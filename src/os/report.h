@@ -34,9 +34,14 @@
 #define SHEAF_OS_REPORT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "os/atomic.h"
+
+/* Copy a name that will be part of reports, which are one line long: cut to `size` - 1 characters,
+ * and with ? for control characters. */
+void os_clean_name(char *clean, size_t size, const char *name);
 
 void os_report(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
 /* The same, but store the line for os_report_kept(). */

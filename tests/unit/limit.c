@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cache/reclaim.h"
 #include "kit/cache.h"
 #include "kit/process.h"
 #include "kit/told.h"
@@ -272,6 +273,15 @@ static unsigned long frees_itself(struct shrinker *shrinker, struct shrink_contr
 	return 1;
 }
 
+static struct shrinker *next;
+
+static unsigned long frees_itself_and_next(struct shrinker *shrinker, struct shrink_control *sc)
+{
+	frees_itself(shrinker, sc);
+	shrinker_free(next);
+	return 1;
+}
+
 static unsigned long forks(struct shrinker *shrinker, struct shrink_control *sc)
 {
 	pid_t child = fork();
@@ -310,7 +320,7 @@ static void odd_shrinkers(void)
 	CHECK(scans == 1);
 	told_begin(&told);
 	shrinker_register(shrinker);
-	CHECK(told_end(&told) == 1 && strstr(told.text, "registered already"));
+	CHECK(told_end(&told) == 1 && strstr(told.text, "(odd ? name): registered already"));
 	shrinker_register(NULL);
 	shrinker_free(NULL);
 	shrinker_free(shrinker);
@@ -319,14 +329,39 @@ static void odd_shrinkers(void)
 	shrinker_register(shrinker);
 	CHECK(told_end(&told) == 1 && strstr(told.text, "count_objects is NULL"));
 	shrinker_free(shrinker);
+	/* Those that come after one that frees itself, or the next one, have their turn. */
 	scans = 0;
 	add(frees_itself);
+	shrinker = add(stops);
 	sheaf_trim(0);
+	CHECK(scans == 2);
 	sheaf_trim(0);
-	CHECK(scans == 1);
+	CHECK(scans == 3);
+	shrinker_free(shrinker);
+	scans = 0;
+	add(frees_itself_and_next);
+	next = add(stops);
+	shrinker = add(stops);
+	sheaf_trim(0);
+	CHECK(scans == 2);
+	shrinker_free(shrinker);
 	scans = 0;
 	shrinker = add(forks);
 	sheaf_trim(0);
+	CHECK(scans == 1);
+	shrinker_free(shrinker);
+}
+
+/* __GFP_NOFAIL that may not reclaim does not call the program. */
+static void shrinkers_are_not_called_by_who_may_not_wait(void)
+{
+	struct shrinker *shrinker = add(stops);
+
+	CHECK(caches_ready());
+	scans = 0;
+	reclaim_everything(GFP_NOWAIT | __GFP_NOFAIL);
+	CHECK(scans == 0);
+	reclaim_everything(GFP_KERNEL | __GFP_NOFAIL);
 	CHECK(scans == 1);
 	shrinker_free(shrinker);
 }
@@ -477,6 +512,7 @@ IN_CHILD(above_soft_nothing_waits)
 IN_CHILD(shrinkers_make_room)
 IN_CHILD(shrinkers_hear_of_soft)
 IN_CHILD(odd_shrinkers)
+IN_CHILD(shrinkers_are_not_called_by_who_may_not_wait)
 IN_CHILD(a_cache_is_limited)
 IN_CHILD(a_limited_cache_stays_alone)
 IN_CHILD(many_threads)
@@ -491,6 +527,7 @@ int main(void)
 		cmocka_unit_test(shrinkers_make_room_in_child),
 		cmocka_unit_test(shrinkers_hear_of_soft_in_child),
 		cmocka_unit_test(odd_shrinkers_in_child),
+		cmocka_unit_test(shrinkers_are_not_called_by_who_may_not_wait_in_child),
 		cmocka_unit_test(a_cache_is_limited_in_child),
 		cmocka_unit_test(a_limited_cache_stays_alone_in_child),
 		cmocka_unit_test(many_threads_in_child),
