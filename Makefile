@@ -21,7 +21,7 @@ check: ## build with gcc and clang, run every fast test
 	@scripts/setup build check
 	@scripts/check
 
-check-deep: ## sanitizers, valgrind, AArch64, long storms: about 30 minutes
+check-deep: ## sanitizers, valgrind, AArch64, long storms: two hours or more on two CPUs
 	@scripts/setup build check deep
 	@scripts/check-deep
 

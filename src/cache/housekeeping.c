@@ -15,7 +15,6 @@
 #include "os/thread.h"
 #include "os/wait.h"
 #include "page/page.h"
-#include "percpu/drain.h"
 #include "percpu/flow.h"
 #include "percpu/idle.h"
 
@@ -80,17 +79,29 @@ static bool visit_idle_cache(struct kmem_cache *s)
 	return true;
 }
 
+/* Sheaves and empty slabs that no thread has in use now. Does not wait for those that it has. */
+static unsigned int give_what_lies(struct kmem_cache *s, bool *done)
+{
+	unsigned int n = idle_age(&s->sheaf, MOST_WORK);
+
+	/* The first time marks what the second one takes. */
+	n += idle_age(&s->sheaf, MOST_WORK);
+	*done = !idle_empty_next(&s->sheaf, &house.row);
+	if (*done) {
+		house.row = 0;
+		slab_free_kept(&s->sheaf.slab);
+	}
+	return n;
+}
+
 /* Returns the work that it was; *done: the cache needs no further visit in this pass. */
 static unsigned int visit_cache(struct kmem_cache *s, bool *done)
 {
 	unsigned int n;
 
 	*done = true;
-	if (house.pass == PASS_SOFT) {
-		sheaf_drain(&s->sheaf);
-		slab_shrink(&s->sheaf.slab);
-		return MOST_WORK;
-	}
+	if (house.pass == PASS_SOFT)
+		return MOST_WORK + give_what_lies(s, done);
 	if (house.pass == PASS_ROWS)
 		return VISIT_WORK + idle_empty(&s->sheaf, &house.rows);
 	n = idle_age(&s->sheaf, MOST_WORK);

@@ -15,6 +15,7 @@
 #include "kit/process.h"
 #include "kit/unit.h"
 #include "os/options.h"
+#include "page/limit.h"
 #include "page/page.h"
 #include "percpu/barn.h"
 #include "percpu/drain.h"
@@ -25,6 +26,7 @@ enum {
 	CACHES = 20,
 	MANY = 2000, /* objects: sheaves of them go to the barn */
 	FEW = 400,   /* more than a CPU's two sheaves */
+	SOFT_MS = 1000,
 };
 
 static struct kmem_cache *busy, *idle[CACHES];
@@ -199,8 +201,25 @@ static void nothing_is_waited_for(void **state)
 	os_lock(&caches.lock);
 	call_for_ms(DECAY);
 	os_unlock(&caches.lock);
+	/* Above the soft limit, too. */
+	page_set_limits(OS_PAGE, 0);
+	sheaf_lock_drains();
+	call_for_ms(3 * SOFT_MS);
+	sheaf_unlock_drains();
+	page_set_limits(0, 0);
 	call_for_ms(3 * DECAY);
 	assert_int_equal(stored(idle[1]), 0);
+}
+
+static void above_soft_all_goes(void **state)
+{
+	(void)state;
+	use(idle[2], MANY);
+	page_set_limits(OS_PAGE, 0);
+	while (stored(idle[2]))
+		call_for_ms(SOFT_MS);
+	page_set_limits(0, 0);
+	assert_int_equal(kmem_cache_verify(idle[2]), 0);
 }
 
 /* Caches come and go between the parts of a pass. */
@@ -248,6 +267,7 @@ int main(void)
 		cmocka_unit_test(a_cache_that_nobody_uses_goes),
 		cmocka_unit_test(large_blocks_go),
 		cmocka_unit_test(nothing_is_waited_for),
+		cmocka_unit_test(above_soft_all_goes),
 		cmocka_unit_test(caches_go_meanwhile),
 	};
 
