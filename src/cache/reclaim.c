@@ -32,20 +32,12 @@ void reclaim_caches(void)
 	}
 }
 
-static bool has_hard_limit(void)
+void reclaim_everything(gfp_t flags)
 {
-	return os_load_relaxed(&page_limit.hard) != PAGE_NO_LIMIT;
-}
-
-bool reclaim_everything(gfp_t flags)
-{
-	if (!shrinkers_exist() && !has_hard_limit())
-		return false;
 	if (gfpflags_allow_blocking(flags))
 		shrinkers_run(flags, 0);
 	reclaim_caches();
 	page_trim();
-	return true;
 }
 
 void reclaim_above_soft(gfp_t flags)

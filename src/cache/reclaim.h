@@ -30,9 +30,8 @@
 
 /* Empty the sheaves, quarantines and empty slabs of all caches. */
 void reclaim_caches(void);
-/* All caches and shrinkers; then return free pages. False, and nothing was done, if there is
- * neither a limit nor a shrinker. */
-bool reclaim_everything(gfp_t flags) __attribute__((cold));
+/* All caches and, if the flags allow waiting, shrinkers; then return free pages. */
+void reclaim_everything(gfp_t flags) __attribute__((cold));
 void reclaim_above_soft(gfp_t flags) __attribute__((cold));
 
 /* At the beginning of a slow path, and in the background thread. */

@@ -103,9 +103,9 @@ bool cache_reclaim(struct kmem_cache *s, gfp_t flags, int tries)
 		quarantine_drain(NULL, false);
 	if (!(flags & __GFP_NOFAIL) && (tries > 1 || !may_reclaim))
 		return rested;
-	if (!tries || !reclaim_everything(flags)) {
-		if (tries && !(flags & __GFP_NOFAIL))
-			return rested;
+	if (tries) {
+		reclaim_everything(flags);
+	} else {
 		cache_give_up_free(s);
 		page_trim();
 	}

@@ -50,13 +50,12 @@ void *large_alloc(size_t size, gfp_t flags, int node, size_t most, const char *c
 			tools_close((char *)block + size, large_roundup(size) - size);
 		if (block || (!(flags & __GFP_NOFAIL) && (tries > 1 || !may_reclaim)))
 			return block;
-		if (!tries || !reclaim_everything(flags)) {
-			if (tries && !(flags & __GFP_NOFAIL))
-				return NULL;
+		if (!tries) {
 			kmalloc_reclaim();
+			continue;
 		}
-		if (tries)
-			os_sleep_briefly();
+		reclaim_everything(flags);
+		os_sleep_briefly();
 	}
 }
 

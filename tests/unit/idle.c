@@ -12,6 +12,7 @@
 #include "cache/cache.h"
 #include "kit/cache.h"
 #include "kit/clock.h"
+#include "kit/needs.h"
 #include "kit/process.h"
 #include "kit/unit.h"
 #include "os/options.h"
@@ -164,6 +165,7 @@ static void a_cache_that_nobody_uses_goes(void **state)
 
 static void large_blocks_go(void **state)
 {
+	needs(NEED_SHEAVES);
 	/* The caches' own structures stay. */
 	const size_t own = 16 * OS_PAGE;
 	size_t used;

@@ -22,7 +22,7 @@ static struct {
 	ino_t inode;
 } trigger = {.file = -1};
 
-static bool is_ours(void)
+static bool trigger_is_ours(void)
 {
 	struct stat now;
 
@@ -61,7 +61,7 @@ static bool open_trigger(const char *path)
 }
 
 /* The group of the unified hierarchy. */
-static bool open_group(void)
+static bool open_trigger_of_group(void)
 {
 	char groups[4096], path[sizeof(groups) + 64], *group;
 
@@ -79,7 +79,8 @@ static bool open_group(void)
 bool os_pressure_begin(void)
 {
 	int saved = errno;
-	bool begun = is_ours() || open_group() || open_trigger("/proc/pressure/memory");
+	bool begun = trigger_is_ours() || open_trigger_of_group() ||
+		     open_trigger("/proc/pressure/memory");
 
 	errno = saved;
 	return begun;
@@ -89,7 +90,7 @@ bool os_pressure_seen(void)
 {
 	struct pollfd look = {.fd = trigger.file, .events = POLLPRI};
 	int saved = errno;
-	bool seen = is_ours() && poll(&look, 1, 0) == 1 && look.revents & POLLPRI &&
+	bool seen = trigger_is_ours() && poll(&look, 1, 0) == 1 && look.revents & POLLPRI &&
 		    !(look.revents & POLLERR);
 
 	errno = saved;
@@ -100,7 +101,7 @@ void os_pressure_in_child(void)
 {
 	int saved = errno;
 
-	if (is_ours())
+	if (trigger_is_ours())
 		close(trigger.file);
 	trigger.file = -1;
 	errno = saved;
