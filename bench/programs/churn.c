@@ -38,7 +38,7 @@ enum order {
 };
 
 static struct options {
-	size_t objects, size, rounds, idle;
+	size_t objects, size, rounds, idle, capacity;
 	const char *variant;
 	enum order order;
 } options = {.objects = 4 << 20, .size = 64, .rounds = 1, .variant = ""};
@@ -55,6 +55,7 @@ static void parse(int argc, char **argv)
 	const struct bench_option table[] = {
 		{"objects", &options.objects, MOST, NULL, NULL},
 		{"size", &options.size, 1 << 20, NULL, NULL},
+		{"capacity", &options.capacity, 4096, NULL, NULL},
 		{"order", NULL, 0, &name, NULL},
 		{"rounds", &options.rounds, 1000, NULL, NULL},
 		{"idle", &options.idle, 3600000, NULL, NULL},
@@ -272,7 +273,7 @@ int main(int argc, char **argv)
 	else
 		bench_pin(bench_cpu(0));
 	base = bench_resident();
-	context = bench_begin(options.size, n, 0, options.variant);
+	context = bench_begin(options.size, n, options.capacity, options.variant);
 	if (options.order == EXCHANGE)
 		pthread_barrier_wait(&gate);
 	further = bench_alloc(context);
