@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An invented machine does not tell of memory pressure. */
+/* An invented machine does not report memory pressure. */
 #include "os/pressure.h"
 
 bool os_pressure_begin(void)

@@ -39,7 +39,7 @@ enum house_pass {
 	PASS_SOFT,
 };
 
-/* So long after the system told of pressure. It tells again in this time if that goes on. */
+/* Pressure counts as over so long after the last report: the system repeats it while it lasts. */
 #define PRESSED_MS (OS_PRESSURE_WINDOW_US / 1000 + 500)
 
 static struct {
@@ -51,7 +51,7 @@ static struct {
 	const struct kmem_cache *of;	      /* the cache that is visited, */
 	unsigned int row;		      /* and its next slots */
 	struct idle_rows rows;		      /* of the pass */
-	uint32_t asked;			      /* the system to tell of pressure */
+	uint32_t asked;			      /* the system to report pressure */
 	uint32_t pressed_at;		      /* in ms */
 } house;
 
@@ -79,7 +79,7 @@ static bool visit_idle_cache(struct kmem_cache *s)
 	return true;
 }
 
-/* Sheaves and empty slabs that no thread has in use now. Does not wait for those that it has. */
+/* Sheaves and empty slabs that no thread is using now; it does not wait for the others. */
 static unsigned int give_what_lies(struct kmem_cache *s, bool *done)
 {
 	unsigned int n = idle_age(&s->sheaf, MOST_WORK);
@@ -196,7 +196,7 @@ static void ask_for_pressure(void)
 		return;
 	house.asked = 1;
 	if (!os_pressure_begin())
-		os_report_later("SHEAF_OPTIONS: pressure: this system does not tell of memory "
+		os_report_later("SHEAF_OPTIONS: pressure: this system does not report memory "
 				"pressure (/proc/pressure/memory); the option has no effect");
 }
 

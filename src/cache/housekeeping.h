@@ -19,9 +19,9 @@
  *   a pass over idle caches   twice in the time of the curve: sheaves that lay in barns for so
  *                             long; and the slots, empty slabs and capacity of caches that nobody
  *                             used
- *   above the soft limit      every second: all sheaves and empty slabs (reclaim.h)
+ *   above the soft limit      every second: sheaves and empty slabs that are not in use (reclaim.h)
  *
- * With the option `pressure`, a round first looks whether the system tells of memory pressure. Then
+ * With the option `pressure`, a round first asks whether the system reported memory pressure. Then
  * all memory is above the soft limit for a while.
  *
  * Invariants

@@ -95,7 +95,7 @@
 	NUMBER(hard_limit, "hard_limit=", 1, 1 << 30, 0,                                           \
 	       "hold at most N MiB, then allocations fail")                                        \
 	SWITCH(background, "background", "return free memory in a thread, not in calls")           \
-	SWITCH(pressure, "pressure", "reclaim while the system tells of memory pressure")          \
+	SWITCH(pressure, "pressure", "reclaim while the system reports memory pressure")           \
 	NUMBER(rcu_delay, "rcu_delay=", 1, 3600000, 50,                                            \
 	       "milliseconds that a partly filled sheaf of retired objects may wait")              \
 	NUMBER(rcu_limit, "rcu_limit=", 1, 1 << 20, 64,                                            \

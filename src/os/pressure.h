@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the system says of memory pressure: that programs waited for memory (PSI, of this process's
- * control group if it tells, else of the whole system).
+ * control group if it reports that, else of the whole system).
  *
  * Locks: none; one thread at a time. errno is preserved. Callers: src/cache/housekeeping.c.
  */
@@ -10,13 +10,13 @@
 
 #include <stdbool.h>
 
-/* The system tells if a tenth of so much time was spent waiting, once in that time at most. */
+/* The system reports, at most once in a window, that programs waited for so long in it. */
 #define OS_PRESSURE_STALL_US  200000
 #define OS_PRESSURE_WINDOW_US 2000000 /* users without privileges must take whole multiples of it */
 
-/* Ask the system to tell. False: it does not. */
+/* Ask the system to report it. False: it does not. */
 bool os_pressure_begin(void);
-/* Has it told since the last call? Does not wait. */
+/* Has it reported any since the last call? Does not wait. */
 bool os_pressure_seen(void);
 /* In a forked child: what the parent asked for is the parent's. */
 void os_pressure_in_child(void);

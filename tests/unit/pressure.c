@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * With the option `pressure`: while the system tells that memory is short, everything is above the
- * soft limit. The system is invented, and so is the time.
+ * With the option `pressure`: while the system reports that memory is short, everything is above
+ * the soft limit. The system is invented, and so is the time.
  */
 #include <sheaf/limit.h>
 #include <sheaf/shrinker.h>
@@ -158,7 +158,7 @@ static void ask_again(void)
 		round_of(20);
 	round_of(20);
 	CHECK(told_end(&told) == 1);
-	CHECK(strstr(told.text, "pressure: this system does not tell"));
+	CHECK(strstr(told.text, "pressure: this system does not report"));
 }
 
 /* It has no trigger of its own yet. On a system that tells nothing, one line says so. */
