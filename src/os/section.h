@@ -82,9 +82,13 @@ struct sheaf {
 		const void *lent_by; /* a user owns it; its cache's handle: src/percpu/prefill.h */
 	};
 	union {
-		/* The CPU whose frees filled it, plus one; 0: a refill did. In a remote
-		 * sheaf's cell: the node of its objects, plus one. */
-		uint32_t filled_by;
+		struct {
+			/* The CPU whose frees filled it, plus one; 0: a refill did. In a remote
+			 * sheaf's cell: the node of its objects, plus one. */
+			uint32_t filled_by;
+			/* Of a remote sheaf: where the node's barn had an empty one. A hint. */
+			uint16_t place;
+		};
 		uint64_t number;     /* while it waits for a grace period */
 		uint64_t taken_from; /* while a drain owns it: see src/percpu/drain.c */
 		struct sheaf *prev;  /* and after the drain: the next older one, or NULL */

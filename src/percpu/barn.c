@@ -173,17 +173,23 @@ static struct sheaf *search_others(const struct barn_search *s, bool near)
 	return sheaf;
 }
 
-/* From the barn of this node: this CPU's or another one. */
-static struct sheaf *begin_on(struct sheaf_cache *cache, unsigned int cpu, unsigned int node,
-			      struct barn_cell *cell, bool full)
+static uint16_t *slot_hint(struct sheaf_cache *cache, unsigned int cpu, bool full)
 {
+	return &slot_of_row(cache->at.handle, cpu)->steal[full];
+}
+
+/* From the barn of this node: this CPU's or another one. place: the caller's hint, or NULL. */
+static struct sheaf *begin_on(struct sheaf_cache *cache, unsigned int cpu, unsigned int node,
+			      uint16_t *place, struct barn_cell *cell, bool full)
+{
+	bool here = os.node_of_row[cpu] == node;
 	const struct barn_search s = {.cache = cache,
 				      .barn = barn_of(cache, node, false),
 				      .cpu = cpu,
 				      .node = node,
 				      .full = full,
+				      .next = place ? place : slot_hint(cache, cpu, full),
 				      .found = cell};
-	bool here = os.node_of_row[cpu] == node;
 	struct sheaf *sheaf;
 
 	*cell = (struct barn_cell){.cpu = cpu, .node = node};
@@ -200,7 +206,7 @@ struct sheaf *barn_begin_full(struct sheaf_cache *cache, struct barn_cell *cell)
 {
 	unsigned int cpu = os_cpu();
 
-	return begin_on(cache, cpu, os.node_of_row[cpu], cell, true);
+	return begin_on(cache, cpu, os.node_of_row[cpu], NULL, cell, true);
 }
 
 bool barn_node_is_out(struct sheaf_cache *cache)
@@ -225,20 +231,20 @@ void barn_set_node_out(struct sheaf_cache *cache, bool out)
 struct sheaf *barn_begin_full_on(struct sheaf_cache *cache, unsigned int node,
 				 struct barn_cell *cell)
 {
-	return begin_on(cache, os_cpu(), node, cell, true);
+	return begin_on(cache, os_cpu(), node, NULL, cell, true);
 }
 
 struct sheaf *barn_begin_empty(struct sheaf_cache *cache, struct barn_cell *cell)
 {
 	unsigned int cpu = os_cpu();
 
-	return begin_on(cache, cpu, os.node_of_row[cpu], cell, false);
+	return begin_on(cache, cpu, os.node_of_row[cpu], NULL, cell, false);
 }
 
-struct sheaf *barn_begin_empty_on(struct sheaf_cache *cache, unsigned int node,
+struct sheaf *barn_begin_empty_on(struct sheaf_cache *cache, unsigned int node, uint16_t *place,
 				  struct barn_cell *cell)
 {
-	return begin_on(cache, os_cpu(), node, cell, false);
+	return begin_on(cache, os_cpu(), node, place, cell, false);
 }
 
 /* Put an empty sheaf into the shard of the CPU on which we run. Allocates nothing: signal handlers
@@ -285,11 +291,13 @@ static bool put_full_on(struct sheaf_cache *cache, unsigned int cpu, unsigned in
 			struct sheaf *sheaf, struct sheaf **displaced)
 {
 	bool here = os.node_of_row[cpu] == node;
+	uint16_t place = sheaf->place;
 	const struct barn_search s = {.cache = cache,
 				      .barn = barn_of(cache, node, here),
 				      .cpu = cpu,
 				      .node = node,
 				      .full = true,
+				      .next = here ? slot_hint(cache, cpu, false) : &place,
 				      .put = sheaf,
 				      .displaced = displaced};
 	bool done = false;

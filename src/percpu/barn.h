@@ -173,9 +173,10 @@ void barn_put_back(struct barn_cell *cell, struct sheaf *full);
 bool barn_put_full(struct sheaf_cache *cache, struct sheaf *sheaf, struct sheaf **displaced);
 bool barn_put_empty(struct sheaf_cache *cache, struct sheaf *sheaf);
 /* The same for sheaves with objects of another node: take an empty one from that node's barn, put a
- * full one there. There is no room if no CPU of that node has used the cache: nobody would take the
+ * full one there. place: where the caller's last search ended (0 at first), and where this one
+ * does; a hint, which may be about another node. There is no room if no CPU of that node has used the cache: nobody would take the
  * sheaf out. */
-struct sheaf *barn_begin_empty_on(struct sheaf_cache *cache, unsigned int node,
+struct sheaf *barn_begin_empty_on(struct sheaf_cache *cache, unsigned int node, uint16_t *place,
 				  struct barn_cell *cell);
 bool barn_put_full_on(struct sheaf_cache *cache, unsigned int node, struct sheaf *sheaf,
 		      struct sheaf **displaced);

@@ -30,6 +30,7 @@ struct barn_search {
 	struct barn *barn; /* of this CPU's node */
 	unsigned int cpu, node;
 	bool full;
+	uint16_t *next; /* where the last search of this kind ended; a hint */
 	struct barn_cell *found;
 	struct sheaf *put, **displaced; /* see barn_put_full() */
 };

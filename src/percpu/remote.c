@@ -18,10 +18,13 @@
 static struct sheaf *send_home(struct sheaf_cache *cache, struct sheaf *full, unsigned int node)
 {
 	struct sheaf *empty, *displaced;
+	uint16_t place = full->place;
 	struct barn_cell cell;
 	bool done;
 
-	empty = barn_begin_empty_on(cache, node, &cell);
+	empty = barn_begin_empty_on(cache, node, &place, &cell);
+	if (empty)
+		empty->place = place;
 	done = empty && cell.may_be_full && !sheaf_budget_is_over();
 	if (empty)
 		barn_finish(cache, &cell, done ? full : NULL);
@@ -70,6 +73,7 @@ static struct sheaf *sheaf_for_node(struct sheaf_cache *cache, struct sheaf *she
 				    unsigned int node)
 {
 	unsigned int of = sheaf ? sheaf->filled_by - 1 : node;
+	uint16_t place = sheaf ? sheaf->place : 0;
 
 	if (sheaf && sheaf->size == sheaf->capacity)
 		sheaf = send_checked(cache, sheaf, of);
@@ -78,7 +82,10 @@ static struct sheaf *sheaf_for_node(struct sheaf_cache *cache, struct sheaf *she
 	if (sheaf && sheaf->size < sheaf->capacity && sheaf_fits(cache, sheaf))
 		return sheaf;
 	give_back_remote(cache, sheaf);
-	return sheaf_new(cache);
+	sheaf = sheaf_new(cache);
+	if (sheaf)
+		sheaf->place = place;
+	return sheaf;
 }
 
 /* Put the sheaf into the cell, with the object. */

@@ -2,8 +2,8 @@
 /*
  * Objects of other nodes on their way home. A CPU collects them in sheaves, one for each node
  * (those of nodes whose numbers are equal modulo SLOT_REMOTE take turns). A full one goes
- * into that node's barn, for an empty one if there is any; if that barn has no room, its objects
- * return to their slabs. So one object costs a section, as an object at home does, instead of words
+ * into that node's barn, for an empty one if there is any: a sheaf remembers where it was taken, and
+ * the next search begins there. If that barn has no room, its objects return to their slabs. So one object costs a section, as an object at home does, instead of words
  * of its slab that other CPUs write, and often the lock of its node.
  *
  * The sheaves are in the last cells of the row's slot, which have a line of their own. Sections add

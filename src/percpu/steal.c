@@ -45,49 +45,40 @@ static struct sheaf *look(const struct barn_search *s, struct walk *w)
 	return sheaf;
 }
 
-/* The hints of a slot are about its own node. */
-static bool is_of_own_node(const struct barn_search *s)
-{
-	return os.node_of_row[s->cpu] == s->node;
-}
-
 /* Where this CPU is among those of the searched node; after their end, if it is one of another. */
 static struct os_place place_of(const struct barn_search *s)
 {
 	uint16_t end = os.node[s->node].n;
 
-	if (is_of_own_node(s))
+	if (os.node_of_row[s->cpu] == s->node)
 		return os.place_of[s->cpu];
 	return (struct os_place){.place = end, .llc = end, .llc_end = end};
 }
 
-static uint16_t *next_of(const struct barn_search *s)
+static void set_next(uint16_t *next, unsigned int place)
 {
-	return &slot_of_row(s->cache->at.handle, s->cpu)->steal[s->full && !s->put];
-}
-
-static void set_next(const struct barn_search *s, unsigned int place)
-{
-	if (is_of_own_node(s) && os_load_relaxed(next_of(s)) != place)
-		os_store_relaxed(next_of(s), (uint16_t)place);
+	if (os_load_relaxed(next) != place)
+		os_store_relaxed(next, (uint16_t)place);
 }
 
 /* A CPU whose own objects do not fit into its shard finds full sheaves where it puts them, and
  * empty ones where it takes full ones. */
 static void stay_at_part(const struct barn_search *s, unsigned int place)
 {
-	uint16_t *next = slot_of_row(s->cache->at.handle, s->cpu)->steal;
+	uint16_t *steal = slot_of_row(s->cache->at.handle, s->cpu)->steal;
 
-	for (int full = 0; full < 2 && is_of_own_node(s); full++)
-		if (os_load_relaxed(&next[full]) != place)
-			os_store_relaxed(&next[full], (uint16_t)place);
+	set_next(s->next, place);
+	if (s->next == &steal[0] || s->next == &steal[1]) {
+		set_next(&steal[0], place);
+		set_next(&steal[1], place);
+	}
 }
 
 struct sheaf *steal_again(const struct barn_search *s, bool near)
 {
 	const struct os_place mine = place_of(s);
-	unsigned int next = is_of_own_node(s) ? os_load_relaxed(next_of(s)) : 0,
-		     end = os.node[s->node].n;
+	unsigned int end = os.node[s->node].n, hint = os_load_relaxed(s->next),
+		     next = hint < end + BARN_PARTS ? hint : 0; /* it was about another node */
 	struct walk w = {next, near ? mine.llc_end : end, mine.place, mine.place + 1u, 1};
 	struct sheaf *sheaf = NULL;
 
@@ -103,7 +94,7 @@ struct sheaf *steal_again(const struct barn_search *s, bool near)
 		else if (++w.place == end + BARN_PARTS)
 			w.place = 0;
 	}
-	set_next(s, w.place);
+	set_next(s->next, w.place);
 	return sheaf;
 }
 
@@ -134,14 +125,14 @@ struct sheaf *steal_near(const struct barn_search *s)
 		sheaf = look(s, &w);
 	}
 	if (sheaf)
-		set_next(s, w.place);
+		set_next(s->next, w.place);
 	return sheaf;
 }
 
 struct sheaf *steal_far(const struct barn_search *s, bool *all)
 {
 	const struct os_place mine = place_of(s);
-	unsigned int end = os.node[s->node].n, next = os_load_relaxed(next_of(s)),
+	unsigned int end = os.node[s->node].n, next = os_load_relaxed(s->next),
 		     first = next < end ? next : end;
 	struct walk w = {first, end, mine.place, mine.place + 1u, STEAL_MAX};
 	struct sheaf *sheaf;
@@ -159,6 +150,6 @@ struct sheaf *steal_far(const struct barn_search *s, bool *all)
 		w.end = first;
 		sheaf = look(s, &w);
 	}
-	set_next(s, w.place);
+	set_next(s->next, w.place);
 	return sheaf;
 }

@@ -281,6 +281,7 @@ static void put_anywhere(struct sheaf *sheaf, unsigned int node)
 static void trade(unsigned int fibre, void *data)
 {
 	const struct sim_config *config = data;
+	uint16_t place = 0; /* of the last search, on whichever node */
 
 	(void)fibre;
 	for (int i = 0; i < 3000; i++) {
@@ -304,7 +305,7 @@ static void trade(unsigned int fibre, void *data)
 			sheaf = barn_begin_empty(&s->sheaf, &cell);
 			break;
 		default:
-			sheaf = barn_begin_empty_on(&s->sheaf, node, &cell);
+			sheaf = barn_begin_empty_on(&s->sheaf, node, &place, &cell);
 		}
 		if (!sheaf)
 			continue;
@@ -518,7 +519,12 @@ static void across_fibre(unsigned int fibre, void *data)
 
 static int across(void *data)
 {
-	pass(data, "across nodes", across_fibre);
+	uint64_t objects = pass(data, "across nodes", across_fibre);
+
+	/* Where an empty one was, others follow. Without this hint it is a quarter on 48 CPUs; the
+	 * rest are new sheaves. */
+	if (from_others * sheaf_capacity(&s->sheaf) * 2 < objects)
+		sim_fail("less than half of the sheaves were exchanged");
 	return 0;
 }
 
