@@ -268,22 +268,28 @@ static struct chunk *take_run(struct range *range, unsigned int order, unsigned 
 	return found >= 0 ? chunk : NULL;
 }
 
-struct slab *page_alloc(unsigned int node, unsigned int order)
+unsigned int page_alloc_runs(unsigned int node, unsigned int order, struct slab **runs,
+			     unsigned int n)
 {
 	struct range *range = &ranges[node];
-	struct slab *slab = NULL;
 	struct chunk *chunk;
-	unsigned int page = 0;
+	unsigned int got = 0, page = 0;
 
 	os_lock(&range->lock);
-	chunk = take_run(range, order, &page);
-	if (chunk) {
+	while (got < n && (chunk = take_run(range, order, &page)) != NULL) {
 		range->used += (size_t)1 << order;
-		slab = chunk_slabs(range, chunk) + page;
+		runs[got++] = chunk_slabs(range, chunk) + page;
 		range_taken(range, chunk);
 	}
 	range_unlock(range);
-	return slab;
+	return got;
+}
+
+struct slab *page_alloc(unsigned int node, unsigned int order)
+{
+	struct slab *run;
+
+	return page_alloc_runs(node, order, &run, 1) ? run : NULL;
 }
 
 void page_own(struct slab *slab, unsigned int order, struct slab_cache *cache)

@@ -105,6 +105,9 @@ bool page_init(void);
 /* A run of 2^order pages of this node, or NULL. In its descriptor, the state is 0 and the cache is
  * NULL. */
 struct slab *page_alloc(unsigned int node, unsigned int order);
+/* The same for up to n runs, with the node's lock taken once. Returns how many there are. */
+unsigned int page_alloc_runs(unsigned int node, unsigned int order, struct slab **runs,
+			     unsigned int n);
 /* Name the run's owner in its descriptors: from now on page_slab() finds it. */
 void page_own(struct slab *slab, unsigned int order, struct slab_cache *cache);
 void page_free(struct slab *slab, unsigned int order);

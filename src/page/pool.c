@@ -33,8 +33,7 @@ static struct {
 	size_t left;
 } area;
 
-/* Pages away from objects. Each area lies between two inaccessible pages. */
-static char *guarded_pages(size_t bytes)
+static char *carve_area(size_t bytes)
 {
 	char *pages_of_area = area.next;
 
@@ -54,6 +53,17 @@ static char *guarded_pages(size_t bytes)
 	area.next = pages_of_area + bytes;
 	area.left -= bytes;
 	return pages_of_area;
+}
+
+/* Pages away from objects. Each area lies between two inaccessible pages. */
+static char *guarded_pages(size_t bytes)
+{
+	char *found;
+
+	os_lock(&pools[0].lock);
+	found = carve_area(bytes);
+	os_unlock(&pools[0].lock);
+	return found;
 }
 
 static char *pages_among_objects(unsigned int node, unsigned int order)
@@ -91,26 +101,44 @@ static unsigned int size_index(size_t size)
 	return index;
 }
 
-/* A new run for this size: one block to the caller, the rest to the list. */
-static struct pool_block *carve(struct pool *pool, unsigned int index)
+static char *new_run(unsigned int node, unsigned int order)
 {
-	size_t size = (size_t)1 << (SMALLEST_SHIFT + index);
-	unsigned int order = size > OS_PAGE ? SMALLEST_SHIFT + index - OS_PAGE_SHIFT : 0;
 	char *run = os_options.guard_pools ? guarded_pages(OS_PAGE << order) : NULL;
 
 	if (!run)
-		run = pages_among_objects((unsigned int)(pool - pools), order);
+		run = pages_among_objects(node, order);
 	if (!run)
 		return NULL;
 	tools_open(run, OS_PAGE << order);
 	tsan_pages_taken(run, OS_PAGE << order);
 	tsan_given(run);
-	for (size_t at = size; at < OS_PAGE; at += size) {
+	return run;
+}
+
+/*
+ * A new run for this size: one block to the caller, the rest to the list. Pages are taken, and
+ * touched for the first time, without the lock: other CPUs' sheaves would wait for that. So several
+ * CPUs may carve at once.
+ */
+static struct pool_block *carve(struct pool *pool, unsigned int index)
+{
+	size_t size = (size_t)1 << (SMALLEST_SHIFT + index);
+	unsigned int order = size > OS_PAGE ? SMALLEST_SHIFT + index - OS_PAGE_SHIFT : 0;
+	char *run = new_run((unsigned int)(pool - pools), order);
+	struct pool_block *first = NULL, **end = &first;
+
+	for (size_t at = size; run && at < OS_PAGE; at += size) {
 		struct pool_block *block = (struct pool_block *)(run + at);
 
 		tsan_given(block);
-		block->next = pool->free[index];
-		pool->free[index] = block;
+		*end = block;
+		end = &block->next;
+	}
+	if (first) {
+		os_lock(&pool->lock);
+		*end = pool->free[index];
+		pool->free[index] = first;
+		os_unlock(&pool->lock);
 	}
 	return (struct pool_block *)run;
 }
@@ -132,10 +160,8 @@ static struct pool_block *take_block(unsigned int node, unsigned int index)
 
 	os_lock(&pool->lock);
 	block = unlist(pool, index);
-	if (!block)
-		block = carve(pool, index);
 	os_unlock(&pool->lock);
-	return block;
+	return block ? block : carve(pool, index);
 }
 
 static void *cleared(struct pool_block *block, size_t size)

@@ -93,14 +93,35 @@ static void unhide(const struct slab_cache *cache, const struct slab *slab, unsi
 	os_unhide(page_address(slab), OS_PAGE << order);
 }
 
-static struct slab *hold_pages(struct slab_cache *cache, struct slab_node *part, unsigned int node,
-			       unsigned int order)
+/* One of the runs for slabs of the usual order; if there are none, take as many as are wanted. */
+static struct slab *run_for_slab(const struct slab_cache *cache, unsigned int node,
+				 struct slab_runs *runs)
 {
+	unsigned int n = runs->wanted < SLAB_RUNS ? runs->wanted : SLAB_RUNS;
+
+	if (!runs->n) {
+		runs->n = page_alloc_runs(node, cache->oo.order, runs->run, n);
+		runs->wanted -= runs->n;
+	}
+	return runs->n ? runs->run[--runs->n] : NULL;
+}
+
+void slab_return_runs(const struct slab_cache *cache, struct slab_runs *runs)
+{
+	while (runs->n)
+		page_free(runs->run[--runs->n], cache->oo.order);
+}
+
+/* runs: NULL for a slab of the smaller order. */
+static struct slab *hold_pages(struct slab_cache *cache, struct slab_node *part, unsigned int node,
+			       struct slab_runs *runs)
+{
+	unsigned int order = runs ? cache->oo.order : cache->min.order;
 	struct slab *slab;
 
 	if (!hold_bytes(cache, part, order))
 		return NULL;
-	slab = page_alloc(node, order);
+	slab = runs ? run_for_slab(cache, node, runs) : page_alloc(node, order);
 	if (slab && !hide(cache, slab, order)) {
 		page_free(slab, order);
 		slab = NULL;
@@ -111,13 +132,14 @@ static struct slab *hold_pages(struct slab_cache *cache, struct slab_node *part,
 }
 
 /* Pages for a slab, with its order's flag in the state; without a cache, so no thread finds it. */
-static struct slab *slab_pages(struct slab_cache *cache, struct slab_node *part, unsigned int node)
+static struct slab *slab_pages(struct slab_cache *cache, struct slab_node *part, unsigned int node,
+			       struct slab_runs *runs)
 {
-	struct slab *slab = hold_pages(cache, part, node, cache->oo.order);
+	struct slab *slab = hold_pages(cache, part, node, runs);
 	uint64_t small = 0;
 
 	if (!slab && cache->min.order < cache->oo.order) {
-		slab = hold_pages(cache, part, node, cache->min.order);
+		slab = hold_pages(cache, part, node, NULL);
 		small = SLAB_SMALL;
 		stat_add(cache, STAT_order_fallback, slab != NULL);
 	}
@@ -130,10 +152,10 @@ static struct slab *slab_pages(struct slab_cache *cache, struct slab_node *part,
 	return slab;
 }
 
-struct slab *slab_make(struct slab_cache *cache, unsigned int node)
+struct slab *slab_make(struct slab_cache *cache, unsigned int node, struct slab_runs *runs)
 {
 	struct slab_node *part = partial_node(cache, node);
-	struct slab *slab = part ? slab_pages(cache, part, node) : NULL;
+	struct slab *slab = part ? slab_pages(cache, part, node, runs) : NULL;
 	struct slab_order order;
 	uint64_t *words;
 

@@ -10,8 +10,23 @@
 
 #include "slab/slab.h"
 
+/*
+ * Slabs for one refill: their pages are taken together, so that many CPUs that need memory at once
+ * seldom wait for each other. With half of them, twice as often; double holds the lock for longer
+ * than a thread takes to sleep and wake.
+ */
+#define SLAB_RUNS 8
+
+struct slab_runs {
+	unsigned int wanted; /* by this refill, still */
+	unsigned int n;	     /* here */
+	struct slab *run[SLAB_RUNS];
+};
+
 /* A new, held slab on this node, whose objects are all free. NULL: no memory. */
-struct slab *slab_make(struct slab_cache *cache, unsigned int node);
+struct slab *slab_make(struct slab_cache *cache, unsigned int node, struct slab_runs *runs);
+/* Pages that were not needed. */
+void slab_return_runs(const struct slab_cache *cache, struct slab_runs *runs);
 
 /* Return the pages of a slab that is on no list, after a grace period if the cache needs that. */
 void slab_discard(struct slab_cache *cache, struct slab *slab);

@@ -244,10 +244,11 @@ static unsigned int take_all_partial(struct slab_cache *cache, struct slab_node 
 static unsigned int take_new(struct slab_cache *cache, unsigned int node, void **objects,
 			     unsigned int max)
 {
+	struct slab_runs runs = {.wanted = (max - 1) / cache->oo.objects + 1};
 	struct slab *slab;
 	unsigned int n = 0;
 
-	while (n < max && (slab = slab_make(cache, node)) != NULL) {
+	while (n < max && (slab = slab_make(cache, node, &runs)) != NULL) {
 		n += take_held(cache, slab, objects + n, max - n);
 		/* With a constructor, that took one word; the slab is listed, with its other
 		 * words. */
@@ -255,6 +256,7 @@ static unsigned int take_new(struct slab_cache *cache, unsigned int node, void *
 			n += take_all_partial(cache, os_load_relaxed(&cache->nodes[node]),
 					      objects + n, max - n);
 	}
+	slab_return_runs(cache, &runs);
 	return n;
 }
 
