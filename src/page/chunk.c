@@ -39,12 +39,12 @@ void chunk_init(struct chunk *chunk)
 	chunk->list = -1;
 }
 
-/* First page of an aligned free run, or -1. */
-static int find_run(const struct chunk *chunk, unsigned int order)
+/* First page of an aligned run whose bits are all set, or -1. */
+static int find_run(const uint64_t *words, unsigned int order)
 {
 	if (order <= 6) {
 		for (unsigned int i = 0; i < CHUNK_WORDS; i++) {
-			uint64_t runs = runs_in_word(chunk->free[i], order);
+			uint64_t runs = runs_in_word(words[i], order);
 
 			if (runs)
 				return (int)(i * 64) + __builtin_ctzll(runs);
@@ -52,7 +52,7 @@ static int find_run(const struct chunk *chunk, unsigned int order)
 		return -1;
 	}
 	for (unsigned int i = 0, n = 1u << (order - 6); i < CHUNK_WORDS; i += n)
-		if (words_full(&chunk->free[i], n))
+		if (words_full(&words[i], n))
 			return (int)(i * 64);
 	return -1;
 }
@@ -64,7 +64,7 @@ int chunk_largest(const struct chunk *chunk)
 	if (chunk->nr_free == 0)
 		return -1;
 	while (order > 0 &&
-	       (chunk->nr_free < 1u << order || find_run(chunk, (unsigned int)order) < 0))
+	       (chunk->nr_free < 1u << order || find_run(chunk->free, (unsigned int)order) < 0))
 		order--;
 	return order;
 }
@@ -98,10 +98,9 @@ static unsigned int clear_pages(uint64_t *words, unsigned int page, unsigned int
 	return n;
 }
 
-int chunk_take(struct chunk *chunk, unsigned int order)
+/* The run at this page is not free any more. Returns the page, which may be -1. */
+static int take_at(struct chunk *chunk, int page, unsigned int order)
 {
-	int page = chunk->nr_free < 1u << order ? -1 : find_run(chunk, order);
-
 	if (page < 0)
 		return -1;
 	clear_pages(chunk->free, (unsigned int)page, 1u << order);
@@ -109,6 +108,20 @@ int chunk_take(struct chunk *chunk, unsigned int order)
 	if (chunk->nr_dirty)
 		chunk->nr_dirty -= clear_pages(chunk->dirty, (unsigned int)page, 1u << order);
 	return page;
+}
+
+int chunk_take(struct chunk *chunk, unsigned int order)
+{
+	int page = chunk->nr_free < 1u << order ? -1 : find_run(chunk->free, order);
+
+	return take_at(chunk, page, order);
+}
+
+int chunk_take_used(struct chunk *chunk, unsigned int order)
+{
+	int page = chunk->nr_dirty < 1u << order ? -1 : find_run(chunk->dirty, order);
+
+	return take_at(chunk, page, order);
 }
 
 void chunk_give(struct chunk *chunk, unsigned int page, unsigned int order)

@@ -233,6 +233,24 @@ static int take_from_chunk(struct range *range, struct chunk *chunk, unsigned in
 	return page;
 }
 
+/* A run that is held already. O(chunks with free pages), if the hard limit refused another one. */
+static struct chunk *take_held_run(struct range *range, unsigned int order, unsigned int *page)
+{
+	if (range->dirty < (size_t)1 << order)
+		return NULL;
+	for (unsigned int list = order; list < RANGE_CLEAN; list++)
+		for (struct chunk *chunk = range->lists[list]; chunk; chunk = chunk->next) {
+			int found = chunk_take_used(chunk, order);
+
+			if (found < 0)
+				continue;
+			range->dirty -= (size_t)1 << order;
+			*page = (unsigned int)found;
+			return chunk;
+		}
+	return NULL;
+}
+
 /*
  * A run from a listed chunk, or from a new one. A chunk may be on a list for larger runs than it
  * has left: taking a run does not check this, because the check would cost more than the rest. It
@@ -247,7 +265,7 @@ static struct chunk *take_run(struct range *range, unsigned int order, unsigned 
 		while ((chunk = range->lists[list]) != NULL) {
 			found = take_from_chunk(range, chunk, order);
 			if (found == REFUSED)
-				return NULL;
+				return take_held_run(range, order, page);
 			if (found >= 0) {
 				*page = (unsigned int)found;
 				/* The rest is used before another chunk is begun. */

@@ -79,6 +79,28 @@ static void take(struct chunk *chunk, uint64_t *seed)
 	runs[nr_runs++] = (struct run){page, order};
 }
 
+static bool model_run_dirty(unsigned int page, unsigned int order)
+{
+	for (unsigned int i = 0; i < 1u << order; i++)
+		if (model[page + i] != DIRTY)
+			return false;
+	return true;
+}
+
+static void take_used(struct chunk *chunk, uint64_t *seed)
+{
+	unsigned int order = random_below(seed, 10), expected = 0;
+	int page = chunk_take_used(chunk, order);
+
+	while (expected < CHUNK_PAGES && !model_run_dirty(expected, order))
+		expected += 1u << order;
+	assert_int_equal(page, expected < CHUNK_PAGES ? (int)expected : -1);
+	if (page < 0)
+		return;
+	model_set(expected, 1u << order, USED);
+	runs[nr_runs++] = (struct run){expected, order};
+}
+
 static void give(struct chunk *chunk, uint64_t *seed)
 {
 	unsigned int i;
@@ -150,7 +172,7 @@ static void random_operations(void **state)
 		else if (random_below(&seed, 20) == 0)
 			make_dirty(&chunk);
 		else if (what < bias)
-			take(&chunk, &seed);
+			random_below(&seed, 4) ? take(&chunk, &seed) : take_used(&chunk, &seed);
 		else
 			give(&chunk, &seed);
 		compare(&chunk);

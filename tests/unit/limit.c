@@ -97,6 +97,30 @@ static void the_hard_limit_holds(void)
 	kmem_cache_destroy(other);
 }
 
+/* Free pages that were not returned are held already: the limit refuses none of them, even if clean
+ * ones are found first. */
+static void held_pages_serve_at_the_limit(void)
+{
+	struct slab *first, *run;
+
+	CHECK(caches_ready());
+	first = page_alloc(0, PAGE_MAX_ORDER);
+	run = page_alloc(0, 0);
+	CHECK(first && run);
+	page_free(first, PAGE_MAX_ORDER);
+	/* slub_tiny returns all pages at once. */
+	if (page_usage().dirty < 2 * MIB)
+		return;
+	CHECK(sheaf_set_limits(0, held()) == 0);
+	for (unsigned int order = 3; order < PAGE_MAX_ORDER; order++)
+		CHECK(page_alloc(0, order));
+	while (page_alloc(0, 0))
+		;
+	CHECK(page_usage().dirty == 0);
+	CHECK(held() == page_limit.hard << OS_PAGE_SHIFT);
+	sheaf_set_limits(0, 0);
+}
+
 static void wrong_and_large_limits(void)
 {
 	struct kmem_cache *s = make("full", SIZE, 0);
@@ -511,6 +535,7 @@ static void refusals_are_for_oneself(void)
 	}
 
 IN_CHILD(the_hard_limit_holds)
+IN_CHILD(held_pages_serve_at_the_limit)
 IN_CHILD(wrong_and_large_limits)
 IN_CHILD(above_soft_nothing_waits)
 IN_CHILD(shrinkers_make_room)
@@ -526,6 +551,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_hard_limit_holds_in_child),
+		cmocka_unit_test(held_pages_serve_at_the_limit_in_child),
 		cmocka_unit_test(wrong_and_large_limits_in_child),
 		cmocka_unit_test(above_soft_nothing_waits_in_child),
 		cmocka_unit_test(shrinkers_make_room_in_child),
