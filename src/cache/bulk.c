@@ -76,8 +76,10 @@ static bool alloc_rest(struct kmem_cache *s, gfp_t flags, unsigned int n, void *
 		done += sheaf_alloc_bulk(&s->sheaf, p + done, n - done);
 		all = done == n;
 	}
-	if (!all)
+	if (!all) {
+		cache_count_failure(s);
 		free_to(s, done, p);
+	}
 	cache_leave();
 	return all;
 }

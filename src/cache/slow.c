@@ -115,6 +115,19 @@ bool cache_reclaim(struct kmem_cache *s, gfp_t flags, int tries)
 	return true;
 }
 
+/* Nobody remembers what refused the last slab. It was the cache's limit, or that of the process, if
+ * it refuses the smallest one now. */
+void cache_count_failure(struct kmem_cache *s)
+{
+	struct slab_rest *rest = slab_rest(&s->sheaf.slab);
+	size_t bytes = OS_PAGE << s->sheaf.slab.min.order, limit = os_load_relaxed(&rest->limit);
+
+	if (limit && slab_held_bytes(&s->sheaf.slab) + bytes > limit)
+		os_fetch_add_relaxed(&rest->failures, 1);
+	else
+		page_count_failure(bytes >> OS_PAGE_SHIFT);
+}
+
 /* The slabs had no object: reclaim, as far as the flags allow that. */
 static __attribute__((cold, noinline)) bool alloc_again(struct kmem_cache *s, gfp_t flags,
 							unsigned int node, enum slab_place place,
@@ -140,6 +153,16 @@ void *cache_alloc_on(struct kmem_cache *s, gfp_t flags, unsigned int node, enum 
 	return cache_finish(s, object, flags);
 }
 
+static void *alloc_or_count(struct kmem_cache *s, gfp_t flags, unsigned int node,
+			    enum slab_place place)
+{
+	void *object = cache_alloc_on(s, flags, node, place);
+
+	if (!object)
+		cache_count_failure(s);
+	return object;
+}
+
 void *cache_alloc_slow(struct kmem_cache *s, gfp_t flags, bool popped)
 {
 	void *object;
@@ -156,7 +179,7 @@ void *cache_alloc_slow(struct kmem_cache *s, gfp_t flags, bool popped)
 	cache_see_flow(s);
 	if (object)
 		return cache_finish(s, object, flags);
-	return cache_alloc_on(s, flags, os_node(), SLAB_PREFER_NODE);
+	return alloc_or_count(s, flags, os_node(), SLAB_PREFER_NODE);
 }
 
 /* False: it must go to its slab, or it is not ours. */
@@ -236,7 +259,7 @@ static void *alloc_node(struct kmem_cache *s, gfp_t flags, int node)
 	 */
 	if (object)
 		cache_free_slow(s, object, "kmem_cache_alloc_node");
-	return cache_alloc_on(s, flags, (unsigned int)node,
+	return alloc_or_count(s, flags, (unsigned int)node,
 			      flags & __GFP_THISNODE ? SLAB_THIS_NODE : SLAB_WANT_NODE);
 }
 

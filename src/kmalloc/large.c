@@ -46,10 +46,14 @@ void *large_alloc(size_t size, gfp_t flags, int node, size_t most, const char *c
 			cache_leave();
 			return NULL;
 		}
-		if (block)
+		if (block) {
 			tools_close((char *)block + size, large_roundup(size) - size);
-		if (block || (!(flags & __GFP_NOFAIL) && (tries > 1 || !may_reclaim)))
 			return block;
+		}
+		if (!(flags & __GFP_NOFAIL) && (tries > 1 || !may_reclaim)) {
+			page_count_failure(large_roundup(size) >> OS_PAGE_SHIFT);
+			return NULL;
+		}
 		if (!tries) {
 			kmalloc_reclaim();
 			continue;

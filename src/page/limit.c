@@ -8,11 +8,6 @@
 struct page_limit page_limit = {
 	.soft = PAGE_NO_LIMIT, .hard = PAGE_NO_LIMIT, .target = PAGE_NO_LIMIT};
 
-static void count_refusal(void)
-{
-	os_fetch_add_relaxed(&page_limit.failures, 1);
-}
-
 /* Nothing is added first and subtracted afterwards: what is refused must not make the limit refuse
  * smaller requests of other threads meanwhile. */
 static bool add_below(size_t hard, size_t pages, size_t *before)
@@ -32,7 +27,6 @@ bool page_hold(size_t pages)
 	if (__builtin_expect(hard == PAGE_NO_LIMIT, 1)) {
 		before = os_fetch_add(&page_limit.held, pages);
 	} else if (!add_below(hard, pages, &before)) {
-		count_refusal();
 		return false;
 	}
 	/* A round of housekeeping looks at it. */
@@ -43,12 +37,13 @@ bool page_hold(size_t pages)
 
 bool page_may_grow(size_t pages)
 {
-	if (__builtin_expect(os_load_relaxed(&page_limit.held) + pages <=
-				     os_load_relaxed(&page_limit.hard),
-			     1))
-		return true;
-	count_refusal();
-	return false;
+	return os_load_relaxed(&page_limit.held) + pages <= os_load_relaxed(&page_limit.hard);
+}
+
+void page_count_failure(size_t pages)
+{
+	if (!page_may_grow(pages))
+		os_fetch_add_relaxed(&page_limit.failures, 1);
 }
 
 static size_t limit_pages(size_t bytes)

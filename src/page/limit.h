@@ -44,7 +44,7 @@ struct page_limit {
 	uint32_t pressed;
 	/* In a line that is written when memory comes or goes. */
 	size_t held __attribute__((aligned(64)));
-	uint64_t failures; /* how often the hard limit refused pages */
+	uint64_t failures; /* allocations that failed by the hard limit */
 } __attribute__((aligned(64)));
 extern struct page_limit page_limit;
 
@@ -61,8 +61,10 @@ static inline void page_hold_less(size_t pages)
 	os_fetch_sub(&page_limit.held, pages);
 }
 
-/* False, and counted as a failure, if the hard limit would refuse so many pages now. */
+/* False: the hard limit would refuse so many pages now. */
 bool page_may_grow(size_t pages);
+/* An allocation that needed so many pages returns NULL: count it, if the limit is the reason. */
+void page_count_failure(size_t pages) __attribute__((cold));
 
 static inline bool page_is_above_soft(void)
 {

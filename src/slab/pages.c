@@ -68,7 +68,6 @@ static bool hold_bytes(struct slab_cache *cache, struct slab_node *part, unsigne
 	if (slab_held_bytes(cache) <= limit)
 		return true;
 	os_fetch_sub(&part->bytes, bytes);
-	os_fetch_add_relaxed(&part->refused, 1);
 	return false;
 }
 

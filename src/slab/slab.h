@@ -93,8 +93,7 @@ struct slab_node {
 	struct slab *base;     /* the descriptor that links count from */
 	struct slab *deferred; /* held slabs that are not yet listed: see defer.h */
 	uint64_t bytes;	       /* of its slabs */
-	uint64_t refused;      /* slabs that the cache's limit refused */
-	uint64_t unused[1];    /* nodes do not share a line */
+	uint64_t unused[2];    /* nodes do not share a line */
 };
 
 struct slab_cache {
@@ -118,9 +117,10 @@ struct slab_cache {
 
 /* Behind the nodes, because a handle is full (cache/cache.h). */
 struct slab_rest {
-	size_t limit;	 /* the most bytes of the slabs of all nodes; 0: no limit */
-	uint32_t secret; /* SLAB_SECRET */
-	uint32_t told;	 /* that a slab was not locked */
+	size_t limit;	   /* the most bytes of the slabs of all nodes; 0: no limit */
+	uint32_t secret;   /* SLAB_SECRET */
+	uint32_t told;	   /* that a slab was not locked */
+	uint64_t failures; /* allocations that failed by the limit */
 };
 
 static inline struct slab_rest *slab_rest(const struct slab_cache *cache)

@@ -55,7 +55,7 @@ void stats_print_prometheus(struct out *out, const struct stats *stats)
 		    process->soft_limit);
 	print_value(out, "hard_limit", "held_bytes above which allocations fail, 0: none",
 		    process->hard_limit);
-	print_value(out, "limit_failures", "times the hard limit refused memory",
+	print_value(out, "limit_failures", "allocations that failed by the hard limit",
 		    process->limit_failures);
 	print_value(out, "shrinker_objects", "objects that shrinkers freed",
 		    process->shrinker_objects);

@@ -134,11 +134,7 @@ static void read_settings(struct kmem_cache *s, struct kmem_cache_stats *out)
 	out->ctor = slab->ctor != NULL;
 	out->destroyed = s->nr_names == 0;
 	out->limit_bytes = os_load_relaxed(&slab_rest(slab)->limit);
-	for (uint32_t i = 0; i < os.nr_nodes; i++) {
-		struct slab_node *node = os_load_acquire(&slab->nodes[i]);
-
-		out->limit_failures += node ? os_load_relaxed(&node->refused) : 0;
-	}
+	out->limit_failures = os_load_relaxed(&slab_rest(slab)->failures);
 }
 
 #define SUM(name, words, help) out->name += sum(s, words);

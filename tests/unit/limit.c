@@ -44,6 +44,14 @@ static size_t held(void)
 	return stats.held_bytes;
 }
 
+static uint64_t failures(void)
+{
+	struct sheaf_stats stats;
+
+	sheaf_stats(&stats);
+	return stats.limit_failures;
+}
+
 static unsigned int take_all(struct kmem_cache *s, gfp_t flags, unsigned int n)
 {
 	while (n < MANY && (objects[n] = kmem_cache_alloc(s, flags)) != NULL)
@@ -69,14 +77,18 @@ static void the_hard_limit_holds(void)
 	n = take_all(s, GFP_NOWAIT, 0);
 	CHECK(n > 1000 && n < MANY);
 	CHECK(held() <= hard);
+	/* Each call that failed counts, not each run that was refused. */
+	CHECK(failures() == 1);
 	/* Neither runs nor mappings. */
 	CHECK(!kmalloc(MIB, GFP_NOWAIT));
 	CHECK(!kvmalloc(16 * MIB, GFP_KERNEL | __GFP_NOWARN));
-	CHECK(held() <= hard);
+	CHECK(held() <= hard && failures() == 3);
 	sheaf_stats(&stats);
-	CHECK(stats.hard_limit == hard / OS_PAGE * OS_PAGE && stats.limit_failures > 0);
+	CHECK(stats.hard_limit == hard / OS_PAGE * OS_PAGE);
 	n = take_all(s, GFP_KERNEL, n);
-	CHECK(n < MANY);
+	CHECK(n < MANY && failures() == 4);
+	CHECK(!kmem_cache_alloc_bulk(s, GFP_KERNEL, 64, objects + n) && failures() == 5);
+	CHECK(!kmem_cache_prefill_sheaf(s, GFP_KERNEL, 64) && failures() == 6);
 	/* What another cache has free serves it: only by reclaim. */
 	free_all(s, n / 2, n);
 	more = take_all(other, GFP_KERNEL, n / 2);
@@ -409,7 +421,8 @@ static void a_cache_is_limited(void)
 	n = take_all(s, GFP_KERNEL, n);
 	CHECK(n >= 1024 && n <= 4096);
 	CHECK(look(s).slab_bytes <= 4 * MIB && look(s).limit_bytes == 4 * MIB);
-	CHECK(look(s).limit_failures > 0 && look(other).limit_failures == 0);
+	CHECK(look(s).limit_failures == 2 && look(other).limit_failures == 0);
+	CHECK(failures() == 0);
 	CHECK((object = kmem_cache_alloc(other, GFP_NOWAIT)) != NULL);
 	kmem_cache_free(other, object);
 	/* What is free is allocated again. */
