@@ -171,44 +171,36 @@ static void *alloc_on(struct kmem_cache *s, gfp_t flags, int node)
 	return cache_alloc_node(s, flags, node);
 }
 
-/* The object goes back, and what was charged for it. */
-static __attribute__((cold, noinline)) void *give_up_charged(struct kmem_cache *s, void *object,
-							     uint32_t number)
+/* False: a limit is reached, or there is no memory. */
+static bool charge_object(struct kmem_cache *s, gfp_t flags, void *object, uint32_t number)
 {
-	if (object)
-		cache_base_calls(s).free(s, object);
+	if (!account_charge(s, flags, bytes_charged(s), number))
+		return false;
+	if (own(s, object, number, true))
+		return true;
 	stock_uncharge(number, bytes_charged(s));
-	return NULL;
+	return false;
+}
+
+static void *charge_or_free(struct kmem_cache *s, gfp_t flags, void *object, uint32_t number)
+{
+	if (object && !charge_object(s, flags, object, number)) {
+		cache_base_calls(s).free(s, object);
+		object = NULL;
+	}
+	cache_leave();
+	return object;
 }
 
 void *account_alloc_for(struct kmem_cache *s, gfp_t flags, int node, uint32_t number)
 {
-	void *object;
-
-	if (!account_charge(s, flags, bytes_charged(s), number)) {
-		cache_leave();
-		return NULL;
-	}
-	object = alloc_on(s, flags, node);
-	if (!object || !own(s, object, number, true))
-		object = give_up_charged(s, object, number);
-	group_leave();
-	return object;
+	return charge_or_free(s, flags, alloc_on(s, flags, node), number);
 }
 
 void *account_finish(struct kmem_cache *s, gfp_t flags, void *object)
 {
-	uint32_t number = account_number(s);
-
-	if (!account_charge(s, flags, bytes_charged(s), number)) {
-		owner_take(&s->sheaf.slab, object);
-		cache_base_calls(s).free(s, object);
-		object = NULL;
-	} else if (!own(s, object, number, true)) {
-		object = give_up_charged(s, object, number);
-	}
-	cache_leave();
-	return object;
+	owner_take(&s->sheaf.slab, object);
+	return charge_or_free(s, flags, object, account_number(s));
 }
 
 void *account_alloc(struct kmem_cache *s, gfp_t flags, int node)

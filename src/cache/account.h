@@ -2,7 +2,7 @@
 /*
  * Charging objects to groups (group/group.h), and giving their bytes back.
  *
- *   allocation: charge --> take an object --> store the number of the group (slab/owner.h)
+ *   allocation: take an object --> charge --> store the number of the group (slab/owner.h)
  *   free:       take the number --> give the bytes back --> free the object
  *   retired:    the same when the grace period has passed, before any thread gets the object
  *
@@ -23,7 +23,10 @@
  *      whose grace period has not passed. An object in a lent sheaf has none: it is charged when it
  *      is taken out, whatever the limits are, because that must not fail. Its slab has an array
  *      since the sheaf was filled, if the cache or the flags said then that it will be charged.
- *  A3. Other slow calls look for numbers if os.watched is set, which the first group does.
+ *  A3. While a function of the program may run, each object that is charged has a number, and only
+ *      those: it may fork, and then the child counts anew. So slow calls run all that may reclaim
+ *      or construct before they store the number, and only the stock changes in between.
+ *  A4. Other slow calls look for numbers if os.watched is set, which the first group does.
  *
  * Locks: none here. Callers: src/cache/, src/kmalloc/.
  */

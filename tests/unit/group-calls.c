@@ -2,7 +2,12 @@
 /* Groups that change inside calls, whose places are used again, or which begin in many threads. */
 #include <pthread.h>
 #include <sheaf/group.h>
+#include <sheaf/limit.h>
+#include <sheaf/shrinker.h>
 #include <sheaf/slab.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "cache/account.h"
 #include "kit/cache.h"
@@ -68,6 +73,128 @@ static void callback_sets_the_current_group(void **state)
 	kmem_group_put(first);
 	kmem_group_put(full);
 	kmem_cache_destroy(s);
+}
+
+/* --- callbacks that fork ---------------------------------------------------------------------- */
+
+#define LIMIT 100
+
+static struct kmem_group *forked;
+static struct kmem_cache *in_both;
+static void *kept[LIMIT + 1];
+static unsigned int nr_kept;
+static pid_t child = -1;
+
+/* The call goes on in both processes; the parent waits until the child has ended. */
+static void fork_once(void)
+{
+	int status;
+
+	if (child >= 0)
+		return;
+	child = fork();
+	if (child) {
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_int_equal(status, 0);
+	}
+}
+
+/* What the group has is what its objects are, in the child, too: after the call in which it began,
+ * and when all are freed. */
+static void end_forked(unsigned int expected)
+{
+	struct kmem_group_stats stats;
+	bool right = nr_kept == expected && kmem_group_verify() == 0;
+
+	while (nr_kept)
+		kmem_cache_free(in_both, kept[--nr_kept]);
+	right &= kmem_group_verify() == 0 && kmem_group_stats(forked, &stats) == 0 &&
+		 stats.bytes == 0 && kmem_cache_verify(in_both) == 0;
+	if (!child)
+		_exit(right ? 0 : 1);
+	assert_true(right && child > 0);
+	child = -1;
+	kmem_group_set_current(NULL);
+	kmem_group_put(forked);
+	kmem_cache_destroy(in_both);
+}
+
+static bool forks_and_frees(struct kmem_group *g, size_t bytes, void *data)
+{
+	(void)g, (void)bytes, (void)data;
+	fork_once();
+	kmem_cache_free(in_both, kept[--nr_kept]);
+	return true;
+}
+
+static void begin_forked(size_t most)
+{
+	struct kmem_group_args args = {.reclaim = forks_and_frees};
+
+	in_both = make("in both", SIZE, SLAB_ACCOUNT);
+	args.hard_limit = most * in_both->sheaf.slab.size;
+	forked = group("forked", &args);
+	kmem_group_set_current(forked);
+}
+
+static void reclaim_forks(void **state)
+{
+	(void)state;
+	begin_forked(LIMIT);
+	for (unsigned int i = 0; i <= LIMIT; i++) {
+		void *object = kmem_cache_alloc(in_both, GFP_KERNEL);
+
+		if (object)
+			kept[nr_kept++] = object;
+	}
+	end_forked(LIMIT);
+}
+
+static void reclaim_forks_in_bulk(void **state)
+{
+	(void)state;
+	begin_forked(LIMIT);
+	for (unsigned int i = 0; i < LIMIT - 7; i++)
+		kept[nr_kept++] = kmem_cache_alloc(in_both, GFP_KERNEL);
+	if (kmem_cache_alloc_bulk(in_both, GFP_KERNEL, 8, kept + nr_kept)) {
+		/* One was freed from the end meanwhile. */
+		memmove(kept + nr_kept, kept + nr_kept + 1, 8 * sizeof(*kept));
+		nr_kept += 8;
+	}
+	end_forked(LIMIT);
+}
+
+static unsigned long one(struct shrinker *shrinker, struct shrink_control *sc)
+{
+	(void)shrinker, (void)sc;
+	return 1;
+}
+
+static unsigned long forks_and_stops(struct shrinker *shrinker, struct shrink_control *sc)
+{
+	(void)shrinker, (void)sc;
+	fork_once();
+	return SHRINK_STOP;
+}
+
+/* The object's slab needs memory that is above the soft limit. */
+static void shrinker_forks(void **state)
+{
+	struct shrinker *shrinker = shrinker_alloc(0, "forks");
+
+	(void)state;
+	begin_forked(LIMIT);
+	shrinker->count_objects = one;
+	shrinker->scan_objects = forks_and_stops;
+	shrinker_register(shrinker);
+	sheaf_set_limits(1, 0);
+	kept[nr_kept++] = kmem_cache_alloc(in_both, GFP_KERNEL);
+	sheaf_set_limits(0, 0);
+	shrinker_free(shrinker);
+	/* A cache without sheaves does not look at the soft limit. */
+	if (child < 0)
+		child = 1;
+	end_forked(1);
 }
 
 /* --- callbacks that put their group ----------------------------------------------------------- */
@@ -272,6 +399,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(threads_begin_at_once),
 		cmocka_unit_test(callback_sets_the_current_group),
+		cmocka_unit_test(reclaim_forks),
+		cmocka_unit_test(reclaim_forks_in_bulk),
+		cmocka_unit_test(shrinker_forks),
 		cmocka_unit_test(reclaim_puts_the_group),
 		cmocka_unit_test(limits_ask_once),
 		cmocka_unit_test(no_event_of_the_group_before),
