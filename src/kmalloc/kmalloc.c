@@ -13,6 +13,7 @@
 #include "os/machine.h"
 #include "os/options.h"
 #include "os/report.h"
+#include "page/limit.h"
 
 /* Tables are built from the list of sizes; words: the entries that a size serves. */
 #define WORDS(before, size)    (before) / 8 + 1 ...(size) / 8
@@ -349,8 +350,10 @@ static void *from_family(size_t size, gfp_t flags, int node, const void *caller)
 	struct kmem_cache *s;
 
 	while (!family_ready()) {
-		if (!(flags & __GFP_NOFAIL))
+		if (!(flags & __GFP_NOFAIL)) {
+			page_count_failure(1);
 			return NULL;
+		}
 		os_sleep_briefly();
 	}
 	s = cache_for(kmalloc_index(size), caller);
@@ -363,20 +366,24 @@ static void *from_family(size_t size, gfp_t flags, int node, const void *caller)
 	return kmem_cache_alloc_node(s, flags, node);
 }
 
+/* A cache had no block. Where addresses are limited, the range may be full, but a mapping fit
+ * beside it. */
+static void *instead_of_slab(size_t size, gfp_t flags, int node)
+{
+	return size > KMALLOC_FINE ? large_alloc(size, flags, node, KMALLOC_MAX_SIZE, "kmalloc")
+				   : NULL;
+}
+
 void *kmalloc_for(size_t size, gfp_t flags, int node, const void *caller)
 {
 	void *block;
 
 	if (!size)
 		return ZERO_SIZE_PTR;
-	if (size <= KMALLOC_LARGEST) {
-		block = from_family(size, flags, node, caller);
-		/* Where addresses are limited, the range may be full, but a mapping fit beside
-		 * it. */
-		if (block || size <= KMALLOC_FINE)
-			return block;
-	}
-	return large_alloc(size, flags, node, KMALLOC_MAX_SIZE, "kmalloc");
+	if (size > KMALLOC_LARGEST)
+		return large_alloc(size, flags, node, KMALLOC_MAX_SIZE, "kmalloc");
+	block = from_family(size, flags, node, caller);
+	return block ? block : instead_of_slab(size, flags, node);
 }
 
 SHEAF_PUBLIC OS_NOT_INLINED void *__kmalloc_large(size_t size, gfp_t flags)
@@ -386,6 +393,8 @@ SHEAF_PUBLIC OS_NOT_INLINED void *__kmalloc_large(size_t size, gfp_t flags)
 
 	if (__builtin_expect(block != NULL, 1))
 		return block;
+	if (s)
+		return instead_of_slab(size, flags, NUMA_NO_NODE);
 	return kmalloc_for(size, flags, NUMA_NO_NODE, __builtin_return_address(0));
 }
 
@@ -412,6 +421,8 @@ SHEAF_PUBLIC OS_NOT_INLINED void *kvmalloc_node(size_t size, gfp_t flags, int no
 
 	if (__builtin_expect(block != NULL, 1))
 		return block;
+	if (s)
+		return instead_of_slab(size, flags, NUMA_NO_NODE);
 	if (size > KMALLOC_LARGEST)
 		return large_alloc(size, flags, node, INT_MAX, "kvmalloc");
 	return kmalloc_for(size, flags, node, __builtin_return_address(0));

@@ -9,6 +9,7 @@
 #include "os/options.h"
 #include "os/report.h"
 #include "os/tools.h"
+#include "page/limit.h"
 
 #define VMALLOC_MOST ((size_t)1 << 47) /* no process has more addresses */
 
@@ -51,7 +52,9 @@ void *large_alloc(size_t size, gfp_t flags, int node, size_t most, const char *c
 			return block;
 		}
 		if (!(flags & __GFP_NOFAIL) && (tries > 1 || !may_reclaim)) {
-			page_count_failure(large_roundup(size) >> OS_PAGE_SHIFT);
+			/* Of a smaller one, the attempt to get it from a cache counted. */
+			if (size > KMALLOC_LARGEST)
+				page_count_failure(large_roundup(size) >> OS_PAGE_SHIFT);
 			return NULL;
 		}
 		if (!tries) {

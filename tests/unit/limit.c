@@ -68,27 +68,30 @@ static void free_all(struct kmem_cache *s, unsigned int from, unsigned int to)
 static void the_hard_limit_holds(void)
 {
 	struct kmem_cache *s = make("limited", SIZE, 0), *other = make("other", 2 * SIZE, 0);
-	size_t hard = held() + 16 * MIB;
 	struct sheaf_stats stats;
+	size_t hard;
 	unsigned int n, more;
 	void *large;
 
+	kfree(kmalloc(64, GFP_KERNEL));
+	hard = held() + 16 * MIB;
 	CHECK(sheaf_set_limits(0, hard) == 0);
 	n = take_all(s, GFP_NOWAIT, 0);
 	CHECK(n > 1000 && n < MANY);
 	CHECK(held() <= hard);
 	/* Each call that failed counts, not each run that was refused. */
 	CHECK(failures() == 1);
-	/* Neither runs nor mappings. */
+	/* Neither blocks of a cache that has no slab, nor runs nor mappings. */
 	CHECK(!kmalloc(MIB, GFP_NOWAIT));
+	CHECK(!kmalloc(65536, GFP_KERNEL | __GFP_NORETRY) && !kmalloc(2 * MIB, GFP_NOWAIT));
 	CHECK(!kvmalloc(16 * MIB, GFP_KERNEL | __GFP_NOWARN));
-	CHECK(held() <= hard && failures() == 3);
+	CHECK(held() <= hard && failures() == 5);
 	sheaf_stats(&stats);
 	CHECK(stats.hard_limit == hard / OS_PAGE * OS_PAGE);
 	n = take_all(s, GFP_KERNEL, n);
-	CHECK(n < MANY && failures() == 4);
-	CHECK(!kmem_cache_alloc_bulk(s, GFP_KERNEL, 64, objects + n) && failures() == 5);
-	CHECK(!kmem_cache_prefill_sheaf(s, GFP_KERNEL, 64) && failures() == 6);
+	CHECK(n < MANY && failures() == 6);
+	CHECK(!kmem_cache_alloc_bulk(s, GFP_KERNEL, 64, objects + n) && failures() == 7);
+	CHECK(!kmem_cache_prefill_sheaf(s, GFP_KERNEL, 64) && failures() == 8);
 	/* What another cache has free serves it: only by reclaim. */
 	free_all(s, n / 2, n);
 	more = take_all(other, GFP_KERNEL, n / 2);
