@@ -5,6 +5,7 @@
 #include "cache/account.h"
 #include "cache/block.h"
 #include "cache/hardened.h"
+#include "cache/reclaim.h"
 #include "debug/guard.h"
 #include "os/atomic.h"
 #include "os/machine.h"
@@ -115,6 +116,7 @@ static OUT_OF_LINE int alloc_bulk_slow(struct kmem_cache *s, gfp_t flags, size_t
 		flags = cache_check_gfp(s, flags);
 	if (n == 0 || is_too_many(s, n))
 		return 0;
+	reclaim_if_above_soft(flags);
 	if (done < n && !alloc_rest(s, flags, (unsigned int)n - done, p + done, true)) {
 		if (free_to(s, done, p))
 			cache_leave();

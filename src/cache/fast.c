@@ -21,6 +21,7 @@
 #include "os/report.h"
 #include "os/rseq.h"
 #include "os/section_c.h"
+#include "page/limit.h"
 #include "percpu/remote.h"
 #include "slab/defer.h"
 #include "slab/stat.h"
@@ -122,7 +123,7 @@ static void *alloc_no_sheaf(struct kmem_cache *s, gfp_t flags)
 	unsigned int node = os_node();
 	void *object;
 
-	if ((flags & ~SHEAF_GFP_PLAIN) || !is_plain(s) ||
+	if ((flags & ~SHEAF_GFP_PLAIN) || !is_plain(s) || page_is_above_soft() ||
 	    slab_take(&s->sheaf.slab, node, SLAB_PREFER_NODE, &object, 1) != 1)
 		return alloc_slow(s, flags);
 	probe(alloc_slow, s->name, s->sheaf.slab.object_size, node);

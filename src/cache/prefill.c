@@ -10,6 +10,7 @@
 
 #include "cache/account.h"
 #include "cache/hardened.h"
+#include "cache/reclaim.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/report.h"
@@ -195,6 +196,7 @@ static COLD struct sheaf *prefill(struct kmem_cache *s, gfp_t gfp, struct sheaf 
 		return NULL;
 	}
 	gfp = gfp_of_sheaf(s, gfp);
+	reclaim_if_above_soft(gfp);
 	sheaf = lend_filled(s, gfp, spare, n);
 	if (sheaf && !fill_sheaf(s, sheaf, gfp, n))
 		sheaf = fail_prefill(s, sheaf);

@@ -11,8 +11,7 @@
  *
  * Invariants
  *  R1. Shrinkers run only in calls that may reclaim, in sheaf_trim(), sheaf_set_limits() and in the
- *      background thread: frees and GFP_NOWAIT never call the program. A cache without sheaves
- *      asks them at the hard limit only: its allocations do not look at the soft one.
+ *      background thread: frees and GFP_NOWAIT never call the program.
  *
  * Locks: those of kmem_cache_shrink(). Callers: src/cache/, src/kmalloc/; with no lock held and
  * nothing in hand.

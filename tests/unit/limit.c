@@ -273,23 +273,53 @@ static void shrinkers_make_room(void)
 }
 
 /* Above the soft limit: a part at a time, and never all at once. */
-static void shrinkers_hear_of_soft(void)
+static void above_soft(unsigned int (*call)(struct kmem_cache *s, unsigned int n))
 {
 	struct kmem_cache *s = make("needs", SIZE, 0);
 
 	cached = make("cached", SIZE, 0);
 	add_mine();
 	fill_cached(4000);
-	/* Without sheaves, allocations do not look at this limit. */
-	if (!sheaf_capacity(&s->sheaf) && !cache_is_checked(s))
-		return;
 	sheaf_set_limits(MIB, 0);
-	for (unsigned int n = 0; n < MANY && !scans; n++) {
-		CHECK((objects[n] = kmem_cache_alloc(s, GFP_KERNEL)) != NULL);
+	for (unsigned int n = 0; n < MANY && !scans;) {
+		n = call(s, n);
 		os_sleep_briefly();
 	}
 	CHECK(scans && nr_cached >= 2000 && nr_cached < 4000);
 	sheaf_set_limits(0, 0);
+}
+
+static unsigned int one(struct kmem_cache *s, unsigned int n)
+{
+	CHECK((objects[n] = kmem_cache_alloc(s, GFP_KERNEL)) != NULL);
+	return n + 1;
+}
+
+static unsigned int some_at_once(struct kmem_cache *s, unsigned int n)
+{
+	CHECK(kmem_cache_alloc_bulk(s, GFP_KERNEL, 8, objects + n) == 8);
+	return n + 8;
+}
+
+static unsigned int prefilled(struct kmem_cache *s, unsigned int n)
+{
+	CHECK((objects[n] = kmem_cache_prefill_sheaf(s, GFP_KERNEL, 8)) != NULL);
+	return n + 1;
+}
+
+static void shrinkers_hear_of_soft(void)
+{
+	above_soft(one);
+}
+
+static void shrinkers_hear_of_soft_in_bulk(void)
+{
+	above_soft(some_at_once);
+}
+
+static void shrinkers_hear_of_soft_in_prefill(void)
+{
+	above_soft(prefilled);
 }
 
 static unsigned long some(struct shrinker *shrinker, struct shrink_control *sc)
@@ -556,6 +586,8 @@ IN_CHILD(wrong_and_large_limits)
 IN_CHILD(above_soft_nothing_waits)
 IN_CHILD(shrinkers_make_room)
 IN_CHILD(shrinkers_hear_of_soft)
+IN_CHILD(shrinkers_hear_of_soft_in_bulk)
+IN_CHILD(shrinkers_hear_of_soft_in_prefill)
 IN_CHILD(odd_shrinkers)
 IN_CHILD(shrinkers_are_not_called_by_who_may_not_wait)
 IN_CHILD(a_cache_is_limited)
@@ -572,6 +604,8 @@ int main(void)
 		cmocka_unit_test(above_soft_nothing_waits_in_child),
 		cmocka_unit_test(shrinkers_make_room_in_child),
 		cmocka_unit_test(shrinkers_hear_of_soft_in_child),
+		cmocka_unit_test(shrinkers_hear_of_soft_in_bulk_in_child),
+		cmocka_unit_test(shrinkers_hear_of_soft_in_prefill_in_child),
 		cmocka_unit_test(odd_shrinkers_in_child),
 		cmocka_unit_test(shrinkers_are_not_called_by_who_may_not_wait_in_child),
 		cmocka_unit_test(a_cache_is_limited_in_child),
