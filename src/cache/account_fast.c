@@ -41,24 +41,24 @@ static COLD void free_accounted(struct kmem_cache *s, void *object)
  * owner_at() in few instructions. An object that was in a sheaf is in a slab of this cache, so an
  * allocation need not look.
  */
-#define INLINE	      static inline __attribute__((always_inline))
-#define WORDS_TO_SLAB (PAGE_WORDS * sizeof(uint64_t) / sizeof(struct slab))
+#define INLINE static inline __attribute__((always_inline))
 
-INLINE uint32_t *number_place(const struct kmem_cache *s, size_t offset)
+INLINE const struct slab *page_of(const void *object)
 {
-	size_t page = (offset >> OS_PAGE_SHIFT) * sizeof(struct slab);
-	const char *word = s->owner_in_words
-				   ? (const char *)(pages.words + OWNER_WORD) + WORDS_TO_SLAB * page
-				   : (const char *)&pages.slabs->bits + page;
-	char *numbers = *(char *const *)(const void *)word;
-
-	offset = (offset & (OS_PAGE - 1)) >> s->owner_shift;
-	return (uint32_t *)(void *)(numbers + offset * sizeof(uint32_t));
+	return (const struct slab *)(pages.slab_of_0 +
+				     ((uintptr_t)object >> OS_PAGE_SHIFT) * sizeof(struct slab));
 }
 
-INLINE size_t offset_of(const void *object)
+INLINE uint32_t *number_place(const struct kmem_cache *s, const void *object, bool in_words)
 {
-	return (uintptr_t)object - (uintptr_t)pages.base;
+	uintptr_t page = (uintptr_t)object >> OS_PAGE_SHIFT;
+	const uint64_t *word = in_words ? (const uint64_t *)(pages.words_of_0 +
+							     page * PAGE_WORDS * sizeof(uint64_t)) +
+						  OWNER_WORD
+					: &page_of(object)->bits;
+	uint32_t *numbers = (uint32_t *)(uintptr_t)*word;
+
+	return &numbers[((uintptr_t)object & (OS_PAGE - 1)) >> s->owner_shift];
 }
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && (SLAB_OWNED >> 32) != 0,
@@ -66,20 +66,23 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && (SLAB_OWNED >> 32) !
 
 /* A plain read of half of the word is tested in memory, by one instruction. The flag does not
  * change while the caller has an object of the slab. */
-INLINE bool is_owned(size_t offset)
+INLINE bool is_owned(const void *object)
 {
 	typedef uint32_t __attribute__((may_alias)) half;
-	const half *state = (const half *)&pages.slabs[offset >> OS_PAGE_SHIFT].state;
+	const half *state = (const half *)&page_of(object)->state;
 
 	return state[1] & SLAB_OWNED >> 32;
 }
 
-INLINE bool number_is_of(const struct kmem_cache *s, size_t offset)
+/* An object of a slab without numbers, as many are where few objects are charged, needs no look at
+ * the cache. */
+INLINE bool may_have_number(const struct kmem_cache *s, const void *object)
 {
-	return __builtin_expect(offset < os_load_relaxed(&pages.readable), 1) &&
-	       __builtin_expect(os_load_relaxed(&pages.slabs[offset >> OS_PAGE_SHIFT].cache) ==
-					&s->sheaf.slab,
-				1);
+	return __builtin_expect((uintptr_t)object - (uintptr_t)pages.base <
+					os_load_relaxed(&pages.readable),
+				1) &&
+	       __builtin_expect(is_owned(object), 1) &&
+	       __builtin_expect(os_load_relaxed(&page_of(object)->cache) == &s->sheaf.slab, 1);
 }
 
 static inline char *cell_of(uint32_t number)
@@ -100,24 +103,24 @@ static COLD void free_charged_slow(struct kmem_cache *s, void *object)
 	cache_leave();
 }
 
-/* own: the cache has a group of its own. */
-#define DEFINE_ALLOC_ACCOUNTED(name, index, kind, own)                                             \
-	INLINE void *name##_inline_##index##kind(struct kmem_cache *s, gfp_t flags, bool plain)    \
+/* own: the cache has a group of its own. words: where the words of its pages are, owner.h. */
+#define DEFINE_ALLOC_ACCOUNTED(name, index, kind, own, place, words)                               \
+	INLINE void *name##_inline_##index##kind##place(struct kmem_cache *s, gfp_t flags,         \
+							bool plain)                                \
 	{                                                                                          \
 		uint32_t number = (own) ? s->group : os_current_group()->group;                    \
-		size_t offset;                                                                     \
+		ptrdiff_t area = os.rseq_offset;                                                   \
 		void *object;                                                                      \
                                                                                                    \
 		if (__builtin_expect(!number, 0) ||                                                \
 		    (!plain && __builtin_expect(flags & ~(SHEAF_GFP_PLAIN | __GFP_ACCOUNT), 0)) || \
 		    __builtin_expect(!rseq_pop_##index##kind((char *)s, &object), 0))              \
 			return alloc_accounted(s, flags);                                          \
-		offset = offset_of(object);                                                        \
-		if (__builtin_expect(!is_owned(offset), 0))                                        \
+		if (__builtin_expect(!is_owned(object), 0))                                        \
 			return account_finish(s, flags, object);                                   \
 		/* Before the section, which then leaves all values in free registers. */          \
-		os_store_relaxed(number_place(s, offset), number);                                 \
-		if (__builtin_expect(!rseq_stock_##index##_less(cell_of(number),                   \
+		os_store_relaxed(number_place(s, object, words), number);                          \
+		if (__builtin_expect(!rseq_stock_##index##_less(area, cell_of(number),             \
 								stock_word(number, 0),             \
 								s->sheaf.slab.size),               \
 				     0))                                                           \
@@ -125,41 +128,40 @@ static COLD void free_charged_slow(struct kmem_cache *s, void *object)
 		return object;                                                                     \
 	}                                                                                          \
                                                                                                    \
-	static FAST void *name##_##index##kind(struct kmem_cache *s, gfp_t flags)                  \
+	static FAST void *name##_##index##kind##place(struct kmem_cache *s, gfp_t flags)           \
 	{                                                                                          \
-		return name##_inline_##index##kind(s, flags, false);                               \
+		return name##_inline_##index##kind##place(s, flags, false);                        \
 	}                                                                                          \
                                                                                                    \
-	static FAST void *name##_plain_##index##kind(struct kmem_cache *s)                         \
+	static FAST void *name##_plain_##index##kind##place(struct kmem_cache *s)                  \
 	{                                                                                          \
-		return name##_inline_##index##kind(s, GFP_KERNEL, true);                           \
+		return name##_inline_##index##kind##place(s, GFP_KERNEL, true);                    \
 	}
 
-#define DEFINE_ACCOUNTED(index, kind)                                                              \
-	DEFINE_ALLOC_ACCOUNTED(alloc_current, index, kind, false)                                  \
-	DEFINE_ALLOC_ACCOUNTED(alloc_own, index, kind, true)                                       \
+#define DEFINE_ACCOUNTED(index, kind, place, words)                                                \
+	DEFINE_ALLOC_ACCOUNTED(alloc_current, index, kind, false, place, words)                    \
+	DEFINE_ALLOC_ACCOUNTED(alloc_own, index, kind, true, place, words)                         \
                                                                                                    \
-	static FAST void free_accounted_##index##kind(struct kmem_cache *s, void *object)          \
+	static FAST void free_accounted_##index##kind##place(struct kmem_cache *s, void *object)   \
 	{                                                                                          \
-		size_t offset = offset_of(object);                                                 \
+		ptrdiff_t area = os.rseq_offset;                                                   \
 		uint32_t *at, number = GROUP_NONE;                                                 \
 		bool done;                                                                         \
                                                                                                    \
-		if (__builtin_expect(number_is_of(s, offset), 1) &&                                \
-		    __builtin_expect(is_owned(offset), 1)) {                                       \
-			at = number_place(s, offset);                                              \
+		if (__builtin_expect(may_have_number(s, object), 1)) {                             \
+			at = number_place(s, object, words);                                       \
 			number = os_load_relaxed(at);                                              \
 		}                                                                                  \
 		if (__builtin_expect(number != GROUP_NONE, 1)) {                                   \
 			os_store_relaxed(at, GROUP_NONE);                                          \
-			if (__builtin_expect(!rseq_stock_##index##_more(cell_of(number),           \
+			if (__builtin_expect(!rseq_stock_##index##_more(area, cell_of(number),     \
 									stock_word(number, 0),     \
 									s->sheaf.slab.size),       \
 					     0)) {                                                 \
 				uncharge_and_free(s, object, number);                              \
 				return;                                                            \
 			}                                                                          \
-			done = rseq_push_##index##_again##kind((char *)s, object);                 \
+			done = rseq_push_##index##_again##kind##_in(area, (char *)s, object);      \
 		} else {                                                                           \
 			done = rseq_push_##index##kind((char *)s, object);                         \
 		}                                                                                  \
@@ -167,10 +169,14 @@ static COLD void free_charged_slow(struct kmem_cache *s, void *object)
 			free_charged_slow(s, object);                                              \
 	}
 
-DEFINE_ACCOUNTED(mm_cid, )
-DEFINE_ACCOUNTED(cpu_id, )
-DEFINE_ACCOUNTED(mm_cid, _counted)
-DEFINE_ACCOUNTED(cpu_id, _counted)
+#define DEFINE_BOTH(index, kind)                                                                   \
+	DEFINE_ACCOUNTED(index, kind, , false)                                                     \
+	DEFINE_ACCOUNTED(index, kind, _words, true)
+
+DEFINE_BOTH(mm_cid, )
+DEFINE_BOTH(cpu_id, )
+DEFINE_BOTH(mm_cid, _counted)
+DEFINE_BOTH(cpu_id, _counted)
 
 #define CALLS_CURRENT(suffix)                                                                      \
 	((struct sheaf_calls){alloc_current_##suffix, alloc_current_plain_##suffix,                \
@@ -178,6 +184,15 @@ DEFINE_ACCOUNTED(cpu_id, _counted)
 #define CALLS_OWN(suffix)                                                                          \
 	((struct sheaf_calls){alloc_own_##suffix, alloc_own_plain_##suffix,                        \
 			      free_accounted_##suffix})
+#define CALLS_CURRENT_WORDS(suffix) CALLS_CURRENT(suffix##_words)
+#define CALLS_OWN_WORDS(suffix)	    CALLS_OWN(suffix##_words)
+
+static struct sheaf_calls calls_of(bool own, bool in_words)
+{
+	if (in_words)
+		return own ? RSEQ_BY_ID(CALLS_OWN_WORDS) : RSEQ_BY_ID(CALLS_CURRENT_WORDS);
+	return own ? RSEQ_BY_ID(CALLS_OWN) : RSEQ_BY_ID(CALLS_CURRENT);
+}
 #endif
 
 struct sheaf_calls account_calls(struct kmem_cache *s, struct sheaf_calls base)
@@ -187,7 +202,7 @@ struct sheaf_calls account_calls(struct kmem_cache *s, struct sheaf_calls base)
 
 #ifdef HAVE_RSEQ
 	if (cache_is_plain(s))
-		calls = s->group ? RSEQ_BY_ID(CALLS_OWN) : RSEQ_BY_ID(CALLS_CURRENT);
+		calls = calls_of(s->group != 0, owner_in_words(&s->sheaf.slab));
 #endif
 	if (accounted)
 		base.free = calls.free;

@@ -61,8 +61,7 @@ struct kmem_cache {
 	struct sheaf_cache sheaf;
 	uint32_t group;	     /* the number of its own group, or 0: account.h */
 	uint16_t accounted;  /* its objects may be charged: account.h */
-	uint8_t owner_shift; /* copied for the fast paths: owner_shift(), owner_in_words() */
-	uint8_t owner_in_words;
+	uint8_t owner_shift; /* copied for the fast paths: owner_shift() */
 };
 
 _Static_assert(offsetof(struct kmem_cache, sheaf.bootstrap) == offsetof(struct slot, main),

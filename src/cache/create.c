@@ -197,13 +197,12 @@ static struct kmem_cache *make_cache(const char *name, size_t size,
 	/* Programs built with the thread sanitizer would see later changes. */
 	if (flags & SLAB_ACCOUNT && (groups_exist() || tsan_is_told()))
 		s->accounted = ACCOUNT_ALL;
-	cache_choose_calls(s);
 	if (!list_name(s, name) || !lay_out(s, size, args)) {
 		unmake_cache(s);
 		return NULL;
 	}
 	s->owner_shift = (uint8_t)owner_shift(&s->sheaf.slab);
-	s->owner_in_words = owner_in_words(&s->sheaf.slab);
+	cache_choose_calls(s);
 	if (!begin_rcu(s, args)) {
 		cache_leave_group(s);
 		cache_unmake(s);

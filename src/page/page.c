@@ -88,6 +88,8 @@ static bool reserve(unsigned int shift)
 	pages.range_shift = shift;
 	pages.slabs = (struct slab *)tables;
 	pages.words = (uint64_t *)(tables + slabs);
+	pages.slab_of_0 = (uintptr_t)pages.slabs - bytes_of_slabs((uintptr_t)pages.base);
+	pages.words_of_0 = (uintptr_t)pages.words - bytes_of_words((uintptr_t)pages.base);
 	for (uint32_t node = 0; node < os.nr_nodes; node++) {
 		struct range *range = &ranges[node];
 

@@ -92,7 +92,8 @@ struct pages {
 	size_t readable; /* all; with one node the used part, and up to PAGE_READABLE more */
 	struct slab *slabs;
 	uint64_t *words;
-	uint8_t *marks; /* NULL: there are none */
+	uintptr_t slab_of_0, words_of_0; /* of address 0, if the two went on to there */
+	uint8_t *marks;			 /* NULL: there are none */
 	unsigned int range_shift;
 	size_t remote_size; /* size if there are several nodes, otherwise 0 */
 };

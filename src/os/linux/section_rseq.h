@@ -42,8 +42,9 @@
 		return false;                                                                      \
 	}
 
-#define RSEQ_DEFINE_PUSH(suffix, ROW, PUSH)                                                        \
-	RSEQ_ALWAYS_INLINE bool rseq_push_##suffix(char *handle, void *object)                     \
+#define RSEQ_DEFINE_PUSH_IN(suffix, ROW, PUSH)                                                     \
+	RSEQ_ALWAYS_INLINE bool rseq_push_##suffix##_in(ptrdiff_t area, char *handle,              \
+							void *object)                              \
 	{                                                                                          \
 		void *m;                                                                           \
 		uintptr_t t, w, i;                                                                 \
@@ -51,12 +52,19 @@
 		__asm__ volatile goto(                                                             \
 			RSEQ_BEGIN ROW PUSH RSEQ_END(slow)                                         \
 			: [m] "=&r"(m), [t] "=&r"(t), [w] "=&r"(w), [i] "=&r"(i)                   \
-			: [handle] "r"(handle), [area] "r"(os.rseq_offset), [object] "r"(object)   \
+			: [handle] "r"(handle), [area] "r"(area), [object] "r"(object)             \
 			: RSEQ_CLOBBERS                                                            \
 			: slow);                                                                   \
 		return true;                                                                       \
 	slow:                                                                                      \
 		return false;                                                                      \
+	}
+
+#define RSEQ_DEFINE_PUSH(suffix, ROW, PUSH)                                                        \
+	RSEQ_DEFINE_PUSH_IN(suffix, ROW, PUSH)                                                     \
+	RSEQ_ALWAYS_INLINE bool rseq_push_##suffix(char *handle, void *object)                     \
+	{                                                                                          \
+		return rseq_push_##suffix##_in(os.rseq_offset, handle, object);                    \
 	}
 
 #define RSEQ_DEFINE_FAST(index, ROW)                                                               \
@@ -72,8 +80,8 @@ RSEQ_DEFINE_FAST(cpu_id, RSEQ_ROW_CPU_ID)
 
 /* After another section. */
 #define RSEQ_DEFINE_AGAIN(index, ROW)                                                              \
-	RSEQ_DEFINE_PUSH(index##_again, ROW, RSEQ_PUSH)                                            \
-	RSEQ_DEFINE_PUSH(index##_again_counted, ROW, RSEQ_PUSH_COUNTED)
+	RSEQ_DEFINE_PUSH_IN(index##_again, ROW, RSEQ_PUSH)                                         \
+	RSEQ_DEFINE_PUSH_IN(index##_again_counted, ROW, RSEQ_PUSH_COUNTED)
 
 RSEQ_DEFINE_AGAIN(mm_cid, RSEQ_ROW_MM_CID_AGAIN)
 RSEQ_DEFINE_AGAIN(cpu_id, RSEQ_ROW_CPU_ID_AGAIN)
@@ -271,16 +279,16 @@ RSEQ_ALWAYS_INLINE bool rseq_stock(struct section_slots *s, unsigned int cell, u
 /* For one index, and one try: on the paths of objects. cell: of the handle. `n` is added, or, after
  * another section, subtracted. */
 #define RSEQ_DEFINE_STOCK(suffix, ROW, STOCK)                                                      \
-	RSEQ_ALWAYS_INLINE bool rseq_stock_##suffix(char *cell, uint64_t key, uint64_t n)          \
+	RSEQ_ALWAYS_INLINE bool rseq_stock_##suffix(ptrdiff_t area, char *cell, uint64_t key,      \
+						    uint64_t n)                                    \
 	{                                                                                          \
 		uintptr_t t, w;                                                                    \
                                                                                                    \
-		__asm__ volatile goto(                                                             \
-			RSEQ_BEGIN ROW STOCK RSEQ_END(slow)                                        \
-			: [t] "=&r"(t), [w] "=&r"(w), [key] "+&r"(key)                             \
-			: [handle] "r"(cell), [area] "r"(os.rseq_offset), [add] "r"(n)             \
-			: RSEQ_CLOBBERS                                                            \
-			: slow);                                                                   \
+		__asm__ volatile goto(RSEQ_BEGIN ROW STOCK RSEQ_END(slow)                          \
+				      : [t] "=&r"(t), [w] "=&r"(w), [key] "+&r"(key)               \
+				      : [handle] "r"(cell), [area] "r"(area), [add] "r"(n)         \
+				      : RSEQ_CLOBBERS                                              \
+				      : slow);                                                     \
 		return true;                                                                       \
 	slow:                                                                                      \
 		return false;                                                                      \
