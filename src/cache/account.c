@@ -219,7 +219,8 @@ void *account_alloc(struct kmem_cache *s, gfp_t flags, int node)
 		s = twin;
 	else if (!cache_is_accounted(s))
 		account_begin(s, ACCOUNT_FREES);
-	return account_alloc_for(s, flags, node, number);
+	return node == NUMA_NO_NODE ? account_alloc_charged(s, flags)
+				    : account_alloc_for(s, flags, node, number);
 }
 
 void account_begin(struct kmem_cache *s, uint32_t accounted)

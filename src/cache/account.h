@@ -65,6 +65,8 @@ static inline uint32_t account_wanted(const struct kmem_cache *s, gfp_t flags)
 void account_begin(struct kmem_cache *s, uint32_t accounted);
 /* The calls of this cache, in place of these. In account_fast.c. */
 struct sheaf_calls account_calls(struct kmem_cache *s, struct sheaf_calls base);
+/* Allocate as those that charge do, whatever calls the cache has. In account_fast.c. */
+void *account_alloc_charged(struct kmem_cache *s, gfp_t flags);
 /* An object of this cache, charged to this number; or charge the object that was taken for it,
  * which may have the number already. */
 void *account_alloc_for(struct kmem_cache *s, gfp_t flags, int node, uint32_t number);

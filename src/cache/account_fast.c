@@ -195,15 +195,28 @@ static struct sheaf_calls calls_of(bool own, bool in_words)
 }
 #endif
 
+static struct sheaf_calls charged_calls(const struct kmem_cache *s)
+{
+	(void)s;
+#ifdef HAVE_RSEQ
+	if (cache_is_plain(s))
+		return calls_of(s->group != 0, owner_in_words(&s->sheaf.slab));
+#endif
+	return (struct sheaf_calls){alloc_accounted, alloc_plain_accounted, free_accounted};
+}
+
+void *account_alloc_charged(struct kmem_cache *s, gfp_t flags)
+{
+	if (os_load_relaxed(&s->accounted) == ACCOUNT_ALL)
+		return SHEAF_CALL(s, alloc)(s, flags);
+	return charged_calls(s).alloc(s, flags);
+}
+
 struct sheaf_calls account_calls(struct kmem_cache *s, struct sheaf_calls base)
 {
 	uint32_t accounted = os_load_relaxed(&s->accounted);
-	struct sheaf_calls calls = {alloc_accounted, alloc_plain_accounted, free_accounted};
+	struct sheaf_calls calls = charged_calls(s);
 
-#ifdef HAVE_RSEQ
-	if (cache_is_plain(s))
-		calls = calls_of(s->group != 0, owner_in_words(&s->sheaf.slab));
-#endif
 	if (accounted)
 		base.free = calls.free;
 	if (accounted == ACCOUNT_ALL) {
