@@ -65,6 +65,17 @@ bool account_charge(struct kmem_cache *s, gfp_t flags, uint64_t bytes, uint32_t 
 	return __builtin_expect(!limit, 1) || charge_again(s, flags, bytes, number, limit);
 }
 
+bool account_refuses(const struct kmem_cache *s, gfp_t flags, uint64_t bytes)
+{
+	uint32_t number = account_wanted(s, flags);
+
+	if (number && stock_charge(number, bytes, GROUP_TRY))
+		return true;
+	if (number)
+		stock_uncharge(number, bytes);
+	return false;
+}
+
 /* --- owners ----------------------------------------------------------------------------------- */
 
 uint32_t *account_place(struct kmem_cache *s, void *object, bool wait)

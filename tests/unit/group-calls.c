@@ -377,6 +377,37 @@ static void threads_begin_at_once(void **state)
 	kmem_cache_destroy(of_all);
 }
 
+static bool counts(struct kmem_group *g, size_t bytes, void *data)
+{
+	(void)g, (void)bytes;
+	++*(unsigned int *)data;
+	return false;
+}
+
+/* Also if a block's cache has none, and a run or a mapping might have served it. */
+static void a_failure_counts_once(void **state)
+{
+	static const size_t sizes[] = {100, 8192, 40000, 100000, (size_t)2 << 20, (size_t)3 << 20};
+	unsigned int calls = 0, failed = 0;
+	struct kmem_group_args args = {.hard_limit = 50, .reclaim = counts, .data = &calls};
+	struct kmem_group *g = group("small", &args);
+	struct kmem_group_stats stats;
+
+	(void)state;
+	kmem_group_set_current(g);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+		assert_null(kmalloc(sizes[i], GFP_KERNEL_ACCOUNT | __GFP_NOWARN));
+		assert_null(kvmalloc(sizes[i], GFP_KERNEL_ACCOUNT | __GFP_NOWARN));
+		failed += 2;
+		assert_int_equal(kmem_group_stats(g, &stats), 0);
+		assert_int_equal(stats.failed, failed);
+		assert_int_equal(calls, failed);
+	}
+	kmem_group_set_current(NULL);
+	assert_int_equal(kmem_group_verify(), 0);
+	kmem_group_put(g);
+}
+
 static void of_a_destroyed_cache(void **state)
 {
 	struct kmem_group *g = group("late", NULL);
@@ -407,6 +438,7 @@ int main(void)
 		cmocka_unit_test(no_event_of_the_group_before),
 		cmocka_unit_test(numbers_of_no_group),
 		cmocka_unit_test(no_peak_without_a_charge),
+		cmocka_unit_test(a_failure_counts_once),
 		cmocka_unit_test(of_a_destroyed_cache),
 	};
 
