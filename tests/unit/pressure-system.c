@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The trigger of this system, if it tells of memory pressure: set, looked at, set by a child. */
+/* The trigger of this system, if it reports memory pressure: set, looked at, set by a child. */
 #include <fcntl.h>
 #include <unistd.h>
 
