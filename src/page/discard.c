@@ -214,8 +214,16 @@ static void allow_work(struct range *range, uint32_t now, size_t freed)
 		range->work = STEP;
 	range->now = now;
 	range->work += (ptrdiff_t)freed;
-	if (range->work > MOST_WORK || passed > DECAY_TICK_MS)
+	if (range->work > MOST_WORK || passed >= DECAY_TICK_MS)
 		range->work = MOST_WORK;
+}
+
+/* The time that this call spent on returning memory allows no more work: else a slow system would
+ * let it go on and on. */
+static void end_work(struct range *range, ptrdiff_t before)
+{
+	if (range->work != before)
+		range->now = os_now_ms();
 }
 
 /*
@@ -281,12 +289,14 @@ void range_given(struct range *range, struct chunk *chunk, unsigned int order)
 {
 	uint32_t now = os_now_ms();
 	size_t kept = keep_for_return(range, now), whole = kept + keep_pages(PAGE_KEEP_CHUNKS);
+	ptrdiff_t before;
 
 	if (chunk->nr_free == CHUNK_PAGES && chunk->advice == CHUNK_PARTS)
 		make_whole(range, chunk);
 	if (os_load_relaxed(&decay_time.by_thread))
 		return;
 	allow_work(range, now, range->dirty > whole ? (size_t)1 << order : 0);
+	before = range->work;
 	if (chunk->nr_free == CHUNK_PAGES && range->dirty > whole && range->work > 0)
 		discard_dirty(range, chunk);
 	else if (chunk->nr_free == CHUNK_PAGES) /* All of it can go, if parts could not. */
@@ -295,22 +305,26 @@ void range_given(struct range *range, struct chunk *chunk, unsigned int order)
 	if (range->dirty > whole + MOST_WORK)
 		discard_whole(range, whole);
 	discard_surplus_parts(range, kept, keep_parts(range, PAGE_KEEP_PARTS));
+	end_work(range, before);
 }
 
 bool page_decay(unsigned int node)
 {
 	struct range *range = &ranges[node];
 	uint32_t now = os_now_ms();
+	ptrdiff_t before;
 	size_t kept;
 
 	if (!os_trylock(&range->lock))
 		return true;
 	kept = keep_for_return(range, now);
 	allow_work(range, now, 0);
+	before = range->work;
 	discard_whole(range, kept + keep_pages(PAGE_KEEP_CHUNKS));
 	/* What is free for long is not needed: of a quiet program as little stays as of whole
 	 * chunks. */
 	discard_surplus_parts(range, kept, keep_parts(range, PAGE_KEEP_CHUNKS));
+	end_work(range, before);
 	range_unlock(range);
 	return kept != 0;
 }
