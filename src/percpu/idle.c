@@ -6,6 +6,7 @@
 
 #include "os/atomic.h"
 #include "os/machine.h"
+#include "os/view.h"
 #include "percpu/barn.h"
 #include "percpu/cells.h"
 #include "percpu/drain.h"
@@ -56,31 +57,6 @@ static bool slot_is_empty(const struct slot *slot)
 	       !slot_has_remote(slot);
 }
 
-static bool has_sheaves(const struct sheaf_cache *cache, unsigned int row)
-{
-	char *handle = cache->at.handle;
-
-	return rows_from(handle, row) == row && !slot_is_empty(slot_of_row(handle, row));
-}
-
-/* Remove the rows that the cache does not use (W2), and those whose slots are empty. Returns the
- * number of the others. */
-static unsigned int keep_used(const struct sheaf_cache *cache, uint64_t *rows)
-{
-	unsigned int n = 0;
-
-	for (unsigned int word = 0; word < (os.nr_rows + 63) / 64; word++)
-		for (uint64_t bits = rows[word]; bits; bits &= bits - 1) {
-			unsigned int row = word * 64 + (unsigned int)__builtin_ctzll(bits);
-
-			if (!has_sheaves(cache, row))
-				rows[word] &= ~(bits & -bits);
-			else
-				n++;
-		}
-	return n;
-}
-
 /* --- cells ------------------------------------------------------------------------------------ */
 
 /* Give back what is in the cell. Returns the number of objects. */
@@ -103,42 +79,27 @@ static unsigned int empty_cell(struct sheaf_cache *cache, uintptr_t *at, uintptr
 	return n;
 }
 
-static unsigned int empty_shard(struct sheaf_cache *cache, unsigned int cpu)
+/* Returns false if `*n` reached `most` before the last cell. */
+static bool empty_shard(struct sheaf_cache *cache, struct idle_place *at, unsigned int most,
+			unsigned int *n)
 {
-	const struct barn *barn = os_load_acquire(&cache->barns[os.node_of_row[cpu]]);
-	unsigned int place = os.place_of[cpu].place, n = 0;
+	const struct barn *barn = os_load_acquire(&cache->barns[os.node_of_row[at->row]]);
+	unsigned int place = os.place_of[at->row].place;
 	struct slot *slot;
 
 	/* A shard that was never used is not even read (N1). */
 	if (!barn || barn_next_used(barn, place, place + 1) != place)
-		return 0;
-	slot = slot_of_row(cache->at.handle, cpu);
-	for (unsigned int i = 0; i < barn_shard_cells(); i++) {
-		uintptr_t cell = os_load_relaxed(&slot->cells[i]);
+		return true;
+	slot = slot_of_row(cache->at.handle, at->row);
+	for (; at->cell < barn_shard_cells(); at->cell++) {
+		uintptr_t cell = os_load_relaxed(&slot->cells[at->cell]);
 
+		if (*n >= most)
+			return false;
 		if (cell && !(cell & BARN_TRANSIT))
-			n += empty_cell(cache, &slot->cells[i], cell);
+			*n += empty_cell(cache, &slot->cells[at->cell], cell);
 	}
-	return n;
-}
-
-unsigned int idle_empty(struct sheaf_cache *cache, const struct idle_rows *rows)
-{
-	uint64_t slots[OS_MAX_ROWS / 64];
-	unsigned int n = 0, used;
-
-	if (!cache->barns)
-		return 0;
-	for (unsigned int word = 0; word < (os.nr_cpus + 63) / 64; word++)
-		for (uint64_t bits = rows->shards[word]; bits; bits &= bits - 1)
-			n += empty_shard(cache, word * 64 + (unsigned int)__builtin_ctzll(bits));
-	memcpy(slots, rows->slots, sizeof(slots));
-	used = keep_used(cache, slots);
-	if (used && sheaf_drain_rows(cache, slots))
-		n += 2 * used * sheaf_capacity(cache);
-	if (n)
-		barn_forget_no_room(cache);
-	return n;
+	return true;
 }
 
 struct aging {
@@ -208,18 +169,72 @@ uint64_t idle_print(struct sheaf_cache *cache)
 	return print;
 }
 
-bool idle_empty_next(struct sheaf_cache *cache, unsigned int *next)
+static bool is_set(const uint64_t *rows, unsigned int row)
 {
-	uint64_t rows[OS_MAX_ROWS / 64] = {0};
-	unsigned int row = *next, n = 0;
+	return rows[row / 64] >> row % 64 & 1;
+}
 
-	for (; n < IDLE_AT_ONCE && (row = rows_from(cache->at.handle, row)) < os.nr_rows; row++)
-		if (!slot_is_empty(slot_of_row(cache->at.handle, row))) {
-			rows[row / 64] |= UINT64_C(1) << row % 64;
-			n++;
-		}
-	if (n)
-		sheaf_drain_rows(cache, rows);
-	*next = row;
-	return row < os.nr_rows;
+/* The first idle row from this one on; os.nr_rows if there is none. */
+static unsigned int next_idle(const struct idle_rows *rows, unsigned int row)
+{
+	for (; row < os.nr_cpus; row = (row | 63) + 1) {
+		uint64_t bits = (rows->slots[row / 64] | rows->shards[row / 64]) >> row % 64;
+
+		if (bits)
+			return row + (unsigned int)__builtin_ctzll(bits);
+	}
+	return os.nr_rows;
+}
+
+/* Those that a drain would take now. */
+static unsigned int objects_of_slot(const struct slot *slot)
+{
+	struct slot_view view;
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < slot_remotes(); i++) {
+		const struct sheaf *remote = slot_remote(slot, i);
+
+		n += remote ? (uint32_t)os_load_relaxed(&remote->word) : 0;
+	}
+	return view_slot(slot, &view) ? n + (uint32_t)view.main + (uint32_t)view.spare : n;
+}
+
+/* Of a cache that does not use the row (W2), not even its slot is read. */
+static bool has_sheaves(const struct sheaf_cache *cache, unsigned int row)
+{
+	char *handle = cache->at.handle;
+
+	return rows_from(handle, row) == row && !slot_is_empty(slot_of_row(handle, row));
+}
+
+unsigned int idle_empty(struct sheaf_cache *cache, const struct idle_rows *rows,
+			struct idle_place *at, unsigned int most)
+{
+	uint64_t slots[OS_MAX_ROWS / 64] = {0};
+	unsigned int n = 0, in_slots = 0;
+	bool any = false;
+
+	at->more = cache->barns != NULL;
+	if (!at->more)
+		return 0;
+	for (; n + in_slots < most; at->row++, at->cell = 0) {
+		at->row = rows ? next_idle(rows, at->row) : rows_from(cache->at.handle, at->row);
+		if (at->row >= os.nr_rows)
+			break;
+		if (rows && is_set(rows->shards, at->row) &&
+		    !empty_shard(cache, at, most - in_slots, &n))
+			break;
+		if ((rows && !is_set(rows->slots, at->row)) || !has_sheaves(cache, at->row))
+			continue;
+		slots[at->row / 64] |= UINT64_C(1) << at->row % 64;
+		in_slots += objects_of_slot(slot_of_row(cache->at.handle, at->row));
+		any = true;
+	}
+	at->more = at->row < os.nr_rows;
+	if (any && sheaf_drain_rows(cache, slots))
+		n += in_slots;
+	if (rows && n)
+		barn_forget_no_room(cache);
+	return n;
 }

@@ -39,7 +39,7 @@
  */
 #define IDLE_MS	     500
 #define IDLE_NOTE    64 /* a stamp changes at most this often, in ms */
-#define IDLE_AT_ONCE 4	/* rows that are emptied together: bounds one piece of work */
+#define IDLE_AT_ONCE 4	/* rows that are found and emptied together */
 
 /* When slow paths last ran there, in ms; 0: not since it was emptied. */
 struct idle_stamps {
@@ -73,16 +73,22 @@ struct idle_rows {
 
 /* Find rows that are idle now. Returns false if there is none. */
 bool idle_find(struct idle_rows *rows, uint32_t now);
-/* Empty their slots and shards in this cache. Returns the number of objects, roughly. */
-unsigned int idle_empty(struct sheaf_cache *cache, const struct idle_rows *rows);
-
 /* Give back sheaves in barns that are marked, until `most` objects went, and mark the others.
  * Returns the number of objects. */
 unsigned int idle_age(struct sheaf_cache *cache, unsigned int most);
 
 /* The print of the cache's slots; 0 if they are all empty. */
 uint64_t idle_print(struct sheaf_cache *cache);
-/* Empty the next slots of the cache, from the row *next on. Returns false at the last one. */
-bool idle_empty_next(struct sheaf_cache *cache, unsigned int *next);
+/* Where a visit of one cache continues. */
+struct idle_place {
+	unsigned int row, cell;
+	bool more; /* there are rows from this place on */
+};
+/*
+ * Empty the cache's slots and shards of these rows (NULL: the slots of all rows) from this place
+ * on, until `most` objects went, and the rest of a slot. Returns their number, roughly.
+ */
+unsigned int idle_empty(struct sheaf_cache *cache, const struct idle_rows *rows,
+			struct idle_place *at, unsigned int most);
 
 #endif

@@ -28,6 +28,8 @@ enum {
 	MANY = 2000, /* objects: sheaves of them go to the barn */
 	FEW = 400,   /* more than a CPU's two sheaves */
 	SOFT_MS = 1000,
+	LARGE = 508,		 /* capacity of sheaves */
+	MOST = 1024 + 2 * LARGE, /* objects that one call returns, and the rest of one slot */
 };
 
 static struct kmem_cache *busy, *idle[CACHES];
@@ -64,6 +66,15 @@ static unsigned int stored(struct kmem_cache *s)
 	unsigned int objects = 0;
 
 	sheaf_for_each(&s->sheaf, count_sheaf, &objects);
+	return objects;
+}
+
+static unsigned int stored_in_all(void)
+{
+	unsigned int objects = 0;
+
+	for (unsigned int i = 0; i < CACHES; i++)
+		objects += stored(idle[i]);
 	return objects;
 }
 
@@ -192,6 +203,42 @@ static void large_blocks_go(void **state)
 	assert_true(page_usage().used <= used + own);
 }
 
+/* However many caches are idle, and however many objects they have, no call takes long. */
+static void goes_in_parts(void)
+{
+	unsigned int before = stored_in_all(), now;
+
+	assert_true(before > 2 * MOST);
+	for (unsigned int ms = 0; before; ms += DECAY_TICK_MS) {
+		assert_true(ms < 4 * DECAY);
+		call_for_ms(DECAY_TICK_MS);
+		now = stored_in_all();
+		assert_true(before - now <= MOST);
+		before = now;
+	}
+}
+
+static void one_call_gives_back_a_part(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < CACHES; i++) {
+		assert_int_equal(kmem_cache_set_sheaf_capacity(idle[i], LARGE), 0);
+		use(idle[i], i < CACHES / 2 ? LARGE : MANY);
+	}
+	goes_in_parts();
+	/* The rows of another CPU. */
+	if (burst(1) && row_is_its_own && os_row() == 0)
+		goes_in_parts();
+	/* Above the soft limit. */
+	for (unsigned int i = 0; i < CACHES; i++)
+		use(idle[i], MANY);
+	page_set_limits(OS_PAGE, 0);
+	goes_in_parts();
+	page_set_limits(0, 0);
+	for (unsigned int i = 0; i < CACHES; i++)
+		assert_int_equal(kmem_cache_verify(idle[i]), 0);
+}
+
 /* Others hold what it would need. */
 static void nothing_is_waited_for(void **state)
 {
@@ -271,6 +318,7 @@ int main(void)
 		cmocka_unit_test(nothing_is_waited_for),
 		cmocka_unit_test(above_soft_all_goes),
 		cmocka_unit_test(caches_go_meanwhile),
+		cmocka_unit_test(one_call_gives_back_a_part),
 	};
 
 	return cmocka_run_group_tests_name("idle", tests, set_up, NULL);
