@@ -6,6 +6,7 @@
  *   void *sized_alloc(size_t size), void sized_free(void *object)
  *   void *sized_pages(size_t size, size_t align), void sized_pages_free(void *object)
  *                                                large blocks; align: a power of two up to a page
+ *   void sized_trim(void)                        give free memory back, if the benchmark does that
  * and SIZED_CALL as BENCH_CALL there.
  */
 #ifndef BENCH_SIZED_H

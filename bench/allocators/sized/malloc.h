@@ -2,6 +2,8 @@
 /* malloc and free of the C library or of a preloaded library. */
 #include <stdlib.h>
 
+#include "allocators/malloc_trim.h"
+
 #define SIZED_CALL malloc
 
 static inline bool sized_begin(const char *variant)
@@ -28,4 +30,9 @@ static inline void *sized_pages(size_t size, size_t align)
 static inline void sized_pages_free(void *object)
 {
 	free(object);
+}
+
+static inline void sized_trim(void)
+{
+	malloc_return_all();
 }

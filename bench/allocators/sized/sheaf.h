@@ -2,6 +2,7 @@
 /* libsheaf: kmalloc for objects of any size, kvmalloc for large blocks. */
 #include <sheaf/kmalloc.h>
 #include <sheaf/stats.h>
+#include <sheaf/trim.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -56,4 +57,9 @@ static inline void *sized_pages(size_t size, size_t align)
 static inline void sized_pages_free(void *object)
 {
 	kvfree(object);
+}
+
+static inline void sized_trim(void)
+{
+	sheaf_trim(0);
 }

@@ -1,44 +1,54 @@
 # SPDX-License-Identifier: MIT
 """Suite `trim`: how memory goes back over time.
 
-Objects are allocated and written, most of them are freed in random order, then the rest. The program
-lives on with little to do, or sleeps. Then each library is asked to return memory, and as many objects
-are allocated again. Resident memory is measured all along, and the longest calls on the way.
+Objects are allocated and written, and most of them are freed in random order. The program lives on with
+little to do; the rest is freed, and it lives on again. Then each library is asked to return memory, and as
+many objects are allocated again. Resident memory is measured all along, and the longest calls on the way.
+Allocators that return memory in a thread of their own are measured with it, too: then the program sleeps.
 """
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Callable
 
 from sheaf_tool.stats import Estimate, median
-from sheaf_tool.table import stacked
+from sheaf_tool.table import number
 
-from ..allocators import ONE_SIZE, OURS, peers, ready, versions
+from ..allocators import OURS, Worker, ready, versions
 from ..document import Document
 from ..svg import COLOURS, Line, LinePanel, line_figure
-from .bulk import with_options
-from .cells import Cell, Part, intervals, measure
-from .suite import Settings, Suite, Table, missing_lines
+from .bulk import with_environment, with_options
+from .cells import NOTHING, Cell, Part, intervals, measure, notes, ratio_cell
+from .suite import Settings, Suite, Table
 
 MIB, QUICK_MIB = 1024, 256
-LIVE, QUICK_LIVE = 60000, 12000  # ms
-REPEAT, QUICK_REPEAT, QUICK_SECONDS = 3, 2, 240.0
+LIVE, QUICK_LIVE = 30000, 5000  # ms, twice; the curve of the library takes ten seconds
+REPEAT, QUICK_REPEAT, QUICK_SECONDS = 3, 2, 150.0
 RESIDENT, SECONDS, LONGEST = "MiB", "s", "ms/16 calls"
-BACKGROUND = f"{OURS}, background"
-PHASES = {"grow": "all\nallocated", "most": "95 %\nfreed", "free": "all\nfreed", "live": "at the\nend of life",
-          "trim": "after\ntrimming"}
+THREADS: dict[str, Callable[[Worker], Worker]] = {
+    OURS: lambda worker: with_options(worker, "background"),
+    "jemalloc": lambda worker: with_environment(worker, {"MALLOC_CONF": "background_thread:true"}),
+}
+SIZES = {"64": "objects of 64 bytes", "mixed": "objects of 16 bytes to 4 KiB"}
+PROGRAMS = {"64": "trim", "mixed": "trim-mixed"}
+PHASES = {"grow": "all\nallocated", "most": "95 %\nfreed", "rest": "{live} s\nlater", "free": "all\nfreed",
+          "live": "{live} s\nlater", "trim": "after\ntrimming"}
+CALLS = ("most", "rest", "free", "live")
+TENTH = 0.1  # of what was resident when all was allocated
 
 
 def record(document: Document, params: dict[str, Any], lines: list[str]) -> None:
     """One process's lines: phase, the completed part of it, seconds, resident bytes, longest block in ns."""
-    longest: dict[str, float] = {}
+    resident: dict[tuple[str, float], float] = {}
     lasted: dict[str, float] = {}
+    longest: dict[str, float] = {}
     for line in lines:
-        phase, done, seconds, resident, block = line.split()
-        # Looks of a life are at different times in each run: to the nearest hundredth.
-        point = {**params, "phase": phase, "at": min(round(float(done), 2), 1.0)}
-        document.result("resident", point, RESIDENT).samples.append(int(resident) / (1 << 20))
-        longest[phase] = max(longest.get(phase, 0.0), float(block) / 1e6)
+        phase, done, seconds, left, block = line.split()
+        # Looks of a life are at different times in each run: to the nearest hundredth, the last one.
+        resident[phase, min(round(float(done), 2), 1.0)] = round(int(left) / (1 << 20), 2)
         lasted[phase] = float(seconds)
+        longest[phase] = max(longest.get(phase, 0.0), float(block) / 1e6)
+    for (phase, at), left in resident.items():
+        document.result("resident", {**params, "phase": phase, "at": at}, RESIDENT).samples.append(left)
     for phase, seconds in lasted.items():
         document.result("time", {**params, "phase": phase}, SECONDS).samples.append(seconds)
         document.result("longest", {**params, "phase": phase}, LONGEST).samples.append(longest[phase])
@@ -48,68 +58,123 @@ def _arguments(mib: int, live: int) -> tuple[str, ...]:
     return ("--mib", str(mib), "--live", str(live))
 
 
+def _cells(workers: list[Worker], sizes: str, arguments: tuple[str, ...]) -> list[Cell]:
+    cells = []
+    for worker in workers:
+        params = {"allocator": worker.name, "sizes": sizes}
+        cells.append(Cell(worker, {**params, "thread": False}, arguments, record))
+        if worker.name in THREADS:
+            cells.append(Cell(THREADS[worker.name](worker), {**params, "thread": True}, (*arguments, "--sleep"),
+                              record))
+    return cells
+
+
 def _run(settings: Settings, machine: dict[str, Any]) -> Document:
-    found, missing = ready("trim", settings.workers, ONE_SIZE)
-    wanted = [OURS, *peers([worker.name for worker in found])]
-    workers = [worker for worker in found if worker.name in wanted]
     mib, live = (QUICK_MIB, QUICK_LIVE) if settings.quick else (MIB, LIVE)
+    found = {sizes: ready(program, settings.workers) for sizes, program in PROGRAMS.items()}
+    workers, missing = found["64"]
     document = Document("trim", {**machine, "versions": versions(workers), "missing": missing,
                                  "mib": mib, "live_ms": live})
-    arguments = _arguments(mib, live)
-    cells = [Cell(worker, {"allocator": worker.name, "background": False}, arguments, record)
-             for worker in workers]
-    cells += [Cell(with_options(worker, "background"), {"allocator": OURS, "background": True},
-                   (*arguments, "--sleep"), record, BACKGROUND)
-              for worker in workers if worker.name == OURS]
-    measure(document, settings, [Part(cells, REPEAT, QUICK_REPEAT, QUICK_SECONDS)])
+    cells = [cell for sizes, (workers, _) in found.items() if sizes == "64" or not settings.quick
+             for cell in _cells(workers, sizes, _arguments(mib, live))]
+    measure(document, settings, [Part(cells, REPEAT, QUICK_REPEAT, QUICK_SECONDS, least_repeat=1)])
     return document
 
 
-def _kinds(document: Document) -> list[tuple[str, dict[str, Any]]]:
-    found = {(result.params["allocator"], result.params["background"]) for result in document.results}
-    return [(BACKGROUND if thread else name, {"allocator": name, "background": thread})
+def _kinds(document: Document, sizes: str) -> list[tuple[str, dict[str, Any]]]:
+    """Title and params of each allocator that was measured, without a thread of its own and with it."""
+    found = {(result.params["allocator"], result.params["thread"]) for result in document.results
+             if result.params["sizes"] == sizes}
+    return [(f"{name}, background" if thread else name, {"allocator": name, "sizes": sizes, "thread": thread})
             for name in document.allocators() for thread in (False, True) if (name, thread) in found]
 
 
-def _of(document: Document, unit: str, **params: Any) -> Estimate:
-    return median(document.samples(unit, **params))
+def left(document: Document, phase: str, at: float = 1.0, **of: Any) -> Estimate:
+    """Resident MiB at this part of a phase."""
+    return median(document.samples(RESIDENT, **of, phase=phase, at=at))
 
 
-def _rows(document: Document) -> list[list[str]]:
+def points(document: Document, phase: str, **of: Any) -> list[tuple[float, float]]:
+    """Seconds since the phase began, and MiB."""
+    return sorted((result.params["at"] * document.machine["live_ms"] / 1000, median(result.samples).value)
+                  for result in document.results if result.unit == RESIDENT and result.params["phase"] == phase
+                  and of.items() <= result.params.items())
+
+
+def _seconds_to_tenth(document: Document, of: dict[str, Any]) -> str:
+    """Since all was freed."""
+    most = TENTH * left(document, "grow", **of).value
+    times = [(0.0, left(document, "free", **of).value), *points(document, "live", **of)]
+    return next((number(seconds) for seconds, resident in times if resident <= most), NOTHING)
+
+
+def _longest(document: Document, of: dict[str, Any]) -> float:
+    """Whatever else the machine does makes a block longer, so the shortest of all repetitions counts."""
+    return max(min(document.samples(LONGEST, **of, phase=phase)) for phase in CALLS)
+
+
+def _rows(document: Document, sizes: str) -> list[list[str]]:
     rows = []
-    for title, of in _kinds(document):
-        again, first = (_of(document, SECONDS, **of, phase=phase).value for phase in ("again", "grow"))
-        longest = max(_of(document, LONGEST, **of, phase=phase).value for phase in ("most", "free", "live"))
-        rows.append([title, *(stacked(_of(document, RESIDENT, **of, phase=phase, at=1.0)) for phase in PHASES),
-                     f"{longest:.1f}", f"{again / first:.2f}"])
+    for title, of in _kinds(document, sizes):
+        again, first = (document.samples(SECONDS, **of, phase=phase) for phase in ("again", "grow"))
+        rows.append([title, *(number(left(document, phase, **of).value) for phase in PHASES),
+                     _seconds_to_tenth(document, of), number(_longest(document, of)), ratio_cell(again, first)])
     return rows
 
 
 def _tables(document: Document) -> list[Table]:
-    header = ["", *PHASES.values(), "longest\n16 calls, ms", "again /\nfirst time"]
-    return [("resident MiB while memory goes back", header, _rows(document))]
+    live = number(document.machine["live_ms"] / 1000)
+    header = ["", *(text.format(live=live) for text in PHASES.values()), "s to\n10 %", "longest\nms",
+              "again /\nfirst time"]
+    return [(f"resident MiB, {title}\n{intervals(document)}", header, _rows(document, sizes))
+            for sizes, title in SIZES.items() if _kinds(document, sizes)]
 
 
-def _points(document: Document, of: dict[str, Any]) -> list[tuple[float, float]]:
-    """Seconds since all was freed, and MiB."""
-    return sorted((result.params["at"] * document.machine["live_ms"] / 1000, median(result.samples).value)
-                  for result in document.results if result.unit == RESIDENT
-                  and result.params["phase"] == "live"
-                  and all(result.params[key] == value for key, value in of.items()))
+def _line(document: Document, title: str, of: dict[str, Any], kind: str) -> Line:
+    live = document.machine["live_ms"] / 1000
+    drawn = [(0.0, left(document, "most", **of).value), *points(document, "rest", **of)]
+    drawn += [(live + at, resident) for at, resident in [(0.0, left(document, "free", **of).value),
+                                                         *points(document, "live", **of)]]
+    return Line(title, drawn, kind)
+
+
+def panels(document: Document) -> list[LinePanel]:
+    """Resident memory over time, one panel for each kind of sizes. Ours is drawn above the others."""
+    others = [name for name in document.allocators() if name != OURS]
+    colours = {OURS: "ours", **{name: f"l{i % COLOURS}" for i, name in enumerate(others)}}
+    drawn = []
+    for sizes, title in SIZES.items():
+        kinds = sorted(_kinds(document, sizes), key=lambda kind: kind[1]["allocator"] == OURS)
+        lines = [_line(document, name, of, colours[of["allocator"]]) for name, of in kinds]
+        if lines:
+            drawn.append(LinePanel(title, 0, len(drawn), lines))
+    return drawn
+
+
+def caption(document: Document) -> list[str]:
+    live = number(document.machine["live_ms"] / 1000)
+    return [f"Resident MiB since 95 % of {document.machine['mib']} MiB of objects were freed in random order; "
+            f"the rest is freed after {live} s. The program has little to do; with a background thread it "
+            "sleeps."]
 
 
 def _pictures(document: Document) -> list[str]:
-    lines = [Line(title, _points(document, of), "ours" if title == OURS else f"l{i % COLOURS}", [])
-             for i, (title, of) in enumerate(_kinds(document))]
-    return [line_figure("resident memory after all was freed", [LinePanel("", 0, 0, lines)], ("s", "MiB"), [])]
+    return [line_figure("resident memory after most was freed, and after all", panels(document), ("s", "MiB"),
+                        caption(document))]
 
 
 def _notes(document: Document) -> list[str]:
-    return [f"{document.machine['mib']} MiB of objects of 64 bytes, each byte written; 95 % freed in random order, "
-            f"then the rest; {document.machine['live_ms'] / 1000:g} s with 512 allocations and frees every 0.1 s "
-            f"({BACKGROUND}: without a call); {intervals(document)}.",
-            "Longest: CPU time of 16 calls while objects are freed and while memory goes back. Again: CPU time to "
-            "allocate and write as many objects after trimming, beside the first time."] + missing_lines(document.machine)
+    live = number(document.machine["live_ms"] / 1000)
+    return [f"{document.machine['mib']} MiB of objects, each byte written; 95 % freed in random order; {live} s "
+            f"with 512 allocations and frees every 0.1 s; the rest freed; {live} s of the same. Mixed sizes: as "
+            "many objects in each doubling. background: the allocator returns memory in a thread of its own "
+            "(SHEAF_OPTIONS=background; jemalloc's background_thread), and the program sleeps all the time.",
+            "Resident is Rss plus Swap less LazyFree, less what was resident before the allocator's first use. "
+            "s to 10 %: after all was freed, of what was resident when all was allocated. Trimming: "
+            "kmem_cache_shrink, sheaf_trim, malloc_trim, or the library's own call.",
+            "Longest: CPU time of 16 calls one after the other, after the first phase, in the best repetition: "
+            "it contains what the machine does meanwhile. Again: CPU time to allocate and write as many objects "
+            "after trimming, beside the first time.", *notes(document)]
 
 
 def _works(_: dict[str, Any], __: bool) -> list[tuple[str, tuple[str, ...]]]:
@@ -117,6 +182,7 @@ def _works(_: dict[str, Any], __: bool) -> list[tuple[str, tuple[str, ...]]]:
 
 
 SUITE = Suite("trim", "how memory goes back over time, and what calls take meanwhile",
-              "Objects of 64 bytes are allocated and written; most are freed in random order, then the rest. The "
-              "program lives on with little to do; each library is asked to return memory; then as many are allocated.",
-              _run, _pictures, _tables, _notes, _works, ONE_SIZE)
+              "Objects of 64 bytes, or of mixed sizes, are allocated and written; most are freed in random order, "
+              "and the program lives on with little to do; the rest is freed, and it lives on. Then each library "
+              "is asked to return memory, and as many objects are allocated again.",
+              _run, _pictures, _tables, _notes, _works)
