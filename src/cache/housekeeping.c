@@ -51,7 +51,7 @@ static struct {
 	const struct kmem_cache *of;	      /* the cache that is visited, */
 	struct idle_place at;		      /* and where */
 	struct idle_rows rows;		      /* of the pass */
-	uint32_t asked;			      /* the system to report pressure */
+	uint32_t refused;		      /* the system does not report pressure */
 	uint32_t pressed_at;		      /* in ms */
 } house;
 
@@ -188,12 +188,11 @@ static void end_round(void)
 
 static void ask_for_pressure(void)
 {
-	if (house.asked)
+	if (house.refused || os_pressure_begin())
 		return;
-	house.asked = 1;
-	if (!os_pressure_begin())
-		os_report_later("SHEAF_OPTIONS: pressure: this system does not report memory "
-				"pressure (/proc/pressure/memory); the option has no effect");
+	house.refused = 1;
+	os_report_later("SHEAF_OPTIONS: pressure: this system does not report memory pressure "
+			"(/proc/pressure/memory); the option has no effect");
 }
 
 static void see_pressure(uint32_t now)
@@ -277,6 +276,6 @@ void housekeeping_in_child(void)
 {
 	house.started = 0;
 	decay_time.by_thread = 0;
-	house.asked = 0;
+	house.refused = 0;
 	os_pressure_in_child();
 }

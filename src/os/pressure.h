@@ -14,7 +14,8 @@
 #define OS_PRESSURE_STALL_US  200000
 #define OS_PRESSURE_WINDOW_US 2000000 /* users without privileges must take whole multiples of it */
 
-/* Ask the system to report it. False: it does not. */
+/* Ask the system to report it, if that is not so already: the program may close all files, or its
+ * control group may go. False: it does not. */
 bool os_pressure_begin(void);
 /* Has it reported any since the last call? Does not wait. */
 bool os_pressure_seen(void);

@@ -25,14 +25,15 @@ enum {
 };
 
 static struct {
-	bool tells, event;
+	bool tells, set, event;
 	unsigned int begun, forgotten;
 } machine;
 
 bool os_pressure_begin(void)
 {
-	machine.begun++;
-	return machine.tells;
+	machine.begun += !machine.set;
+	machine.set = machine.tells;
+	return machine.set;
 }
 
 bool os_pressure_seen(void)
@@ -46,6 +47,7 @@ bool os_pressure_seen(void)
 void os_pressure_in_child(void)
 {
 	machine.forgotten++;
+	machine.set = false;
 }
 
 static struct kmem_cache *s;
@@ -104,6 +106,16 @@ static void without_pressure_memory_stays(void **state)
 	assert_true(free_bytes() > OBJECTS * SIZE / 2);
 	assert_int_equal(asked, 0);
 	assert_int_equal(machine.begun, 1);
+}
+
+/* As a daemon that closes all files. */
+static void it_asks_again_if_that_is_lost(void **state)
+{
+	(void)state;
+	machine.set = false;
+	round_of(20);
+	round_of(20);
+	assert_int_equal(machine.begun, 2);
 }
 
 static void pressure_reclaims_and_ends(void **state)
@@ -172,6 +184,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(without_pressure_memory_stays),
+		cmocka_unit_test(it_asks_again_if_that_is_lost),
 		cmocka_unit_test(pressure_reclaims_and_ends),
 		cmocka_unit_test(the_programs_own_limit_comes_back),
 		cmocka_unit_test(a_child_asks_for_itself),

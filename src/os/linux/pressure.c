@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Triggers of the kernel's pressure stall information; see os/pressure.h. */
+/*
+ * Triggers of the kernel's pressure stall information; see os/pressure.h.
+ *
+ * With system calls: the C library's functions are cancellation points, and a thread that is
+ * cancelled in a round of housekeeping would leave it held.
+ */
 #include "os/pressure.h"
 
 #include <errno.h>
@@ -8,6 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "os/linux/cgroup.h"
@@ -37,7 +44,7 @@ static bool set_trigger(int file)
 	int length = snprintf(text, sizeof(text), "some %d %d", OS_PRESSURE_STALL_US,
 			      OS_PRESSURE_WINDOW_US);
 
-	if (fstat(file, &now) || write(file, text, (size_t)length + 1) < 0)
+	if (fstat(file, &now) || syscall(SYS_write, file, text, (size_t)length + 1) < 0)
 		return false;
 	trigger.file = file;
 	trigger.device = now.st_dev;
@@ -47,16 +54,16 @@ static bool set_trigger(int file)
 
 static bool open_trigger(const char *path)
 {
-	int file = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC),
-	    high = file < 0 ? -1 : fcntl(file, F_DUPFD_CLOEXEC, LEAST_FILE);
+	long file = syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_NONBLOCK | O_CLOEXEC),
+	     high = file < 0 ? -1 : syscall(SYS_fcntl, file, F_DUPFD_CLOEXEC, LEAST_FILE);
 
 	if (file >= 0 && high >= 0) {
-		close(file);
+		syscall(SYS_close, file);
 		file = high;
 	}
-	if (file < 0 || set_trigger(file))
+	if (file < 0 || set_trigger((int)file))
 		return file >= 0;
-	close(file);
+	syscall(SYS_close, file);
 	return false;
 }
 
@@ -86,23 +93,33 @@ bool os_pressure_begin(void)
 	return begun;
 }
 
+static void close_trigger(void)
+{
+	if (trigger_is_ours())
+		syscall(SYS_close, trigger.file);
+	trigger.file = -1;
+}
+
 bool os_pressure_seen(void)
 {
 	struct pollfd look = {.fd = trigger.file, .events = POLLPRI};
+	const struct timespec now = {0};
 	int saved = errno;
-	bool seen = trigger_is_ours() && poll(&look, 1, 0) == 1 && look.revents & POLLPRI &&
-		    !(look.revents & POLLERR);
+	bool seen = trigger_is_ours() && syscall(SYS_ppoll, &look, 1, &now, NULL, 0) == 1;
 
+	/* The group of this process was removed. */
+	if (seen && look.revents & (POLLERR | POLLNVAL)) {
+		close_trigger();
+		seen = false;
+	}
 	errno = saved;
-	return seen;
+	return seen && look.revents & POLLPRI;
 }
 
 void os_pressure_in_child(void)
 {
 	int saved = errno;
 
-	if (trigger_is_ours())
-		close(trigger.file);
-	trigger.file = -1;
+	close_trigger();
 	errno = saved;
 }
