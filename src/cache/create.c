@@ -60,10 +60,12 @@ static bool check_args(const char *name, size_t size, struct kmem_cache_args *ar
 	if (flags & ~known)
 		return wrong(name, "flags with unknown bit", flags & ~known,
 			     "use the SLAB_ names of <sheaf/slab.h>");
-	if (flags & SLAB_SECRET && (args->ctor || flags & (SLAB_TYPESAFE_BY_RCU | DEBUG_FLAGS)))
+	if (flags & SLAB_SECRET &&
+	    (args->ctor || flags & (SLAB_TYPESAFE_BY_RCU | DEBUG_FLAGS | CACHE_KMALLOC)))
 		return wrong(name, "flags", flags,
 			     "SLAB_SECRET clears objects and shows none: use it without a "
-			     "constructor, SLAB_TYPESAFE_BY_RCU and flags of slab_debug");
+			     "constructor, SLAB_TYPESAFE_BY_RCU and flags of slab_debug, and not "
+			     "for kmem_buckets, whose large blocks are not locked");
 	if (args->sheaf_capacity > SHEAF_CAPACITY_MAX)
 		return wrong(name, "sheaf_capacity", args->sheaf_capacity, "use at most 4096");
 	if (args->use_freeptr_offset &&

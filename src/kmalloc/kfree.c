@@ -113,6 +113,21 @@ static bool may_move(const void *pointer)
 	return block.kind != BLOCK_OBJECT || kmalloc_is_of_family(block.cache);
 }
 
+/* No other cache is as the program wants it for secrets. */
+static bool is_secret(const void *pointer, size_t size, const char *call)
+{
+	struct block block = block_of(pointer);
+
+	if (block.kind != BLOCK_OBJECT || !(block.cache->flags & SLAB_SECRET))
+		return false;
+	os_misuse(block.cache->name,
+		  "%s(%p, %zu): the object is of cache \"%s\" with SLAB_SECRET, and a larger block "
+		  "would not be locked in memory; NULL is returned. Allocate it from another such "
+		  "cache, copy, and free this one",
+		  call, pointer, size, block.cache->name);
+	return true;
+}
+
 /* In a debug cache, a red zone follows the requested bytes; the rest of a large block is closed.
  */
 static void tell_size(const void *pointer, size_t size)
@@ -166,6 +181,8 @@ static void *resize(const void *block, size_t size, gfp_t flags, size_t most, co
 		return NULL;
 	if (size <= old)
 		return shrink(block, old, size, flags, call, caller);
+	if (is_secret(block, size, call))
+		return NULL;
 	larger = size <= most ? large_resize(block, size, flags) : NULL;
 	if (larger)
 		return larger;

@@ -3,12 +3,16 @@
  * Caches of secrets (SLAB_SECRET): their slabs are locked in memory and left out of core dumps,
  * objects are cleared, and who may not lock memory is told.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <sheaf/kmalloc.h>
 #include <sheaf/rcu.h>
 #include <sheaf/slab.h>
 
@@ -35,12 +39,29 @@ enum {
 static struct kmem_cache *s;
 static unsigned char *objects[MANY];
 
-/* Does the mapping with this address have both flags: locked, and not in core dumps? */
-static bool is_hidden(const void *address)
+/* As when there is not enough memory: some pages are locked, but the call fails. */
+static struct {
+	bool fails;
+	const void *address;
+} locking;
+
+int mlock(const void *address, size_t size)
+{
+	int failed = LOCKS ? (int)syscall(SYS_mlock, address, size) : 0;
+
+	if (!locking.fails)
+		return failed;
+	locking.address = address;
+	errno = ENOMEM;
+	return -1;
+}
+
+/* Does the mapping with this address have both flags? lo: locked, dd: not in core dumps. */
+static bool has_flags(const void *address, const char *one, const char *other)
 {
 	FILE *maps = fopen("/proc/self/smaps", "r");
 	unsigned long begin, end;
-	bool here = false, hidden = false;
+	bool here = false, has = false;
 	char line[512];
 
 	CHECK(maps);
@@ -48,10 +69,15 @@ static bool is_hidden(const void *address)
 		if (sscanf(line, "%lx-%lx ", &begin, &end) == 2)
 			here = (uintptr_t)address - begin < end - begin;
 		if (here && !strncmp(line, "VmFlags:", 8))
-			hidden = strstr(line, " dd") && strstr(line, " lo");
+			has = strstr(line, one) && strstr(line, other);
 	}
 	fclose(maps);
-	return hidden;
+	return has;
+}
+
+static bool is_hidden(const void *address)
+{
+	return has_flags(address, " dd", " lo");
 }
 
 static bool is_clear(const unsigned char *object)
@@ -140,8 +166,53 @@ static void what_contradicts_is_refused(void **state)
 	assert_null(kmem_cache_create("a", SIZE, &args, SLAB_SECRET));
 	assert_null(kmem_cache_create("b", SIZE, NULL, SLAB_SECRET | SLAB_TYPESAFE_BY_RCU));
 	assert_null(kmem_cache_create("c", SIZE, NULL, SLAB_SECRET | SLAB_POISON));
-	assert_int_equal(told_end(&told), 3);
+	assert_null(kmem_buckets_create("d", SLAB_SECRET, 0, 0, NULL));
+	assert_int_equal(told_end(&told), 4);
 	assert_non_null(strstr(told.text, "SLAB_SECRET clears objects"));
+}
+
+/* kmalloc's memory is not locked. */
+static void no_secret_moves_to_another_cache(void **state)
+{
+	unsigned char *object = kmem_cache_alloc(s, GFP_KERNEL);
+	struct told told;
+
+	(void)state;
+	assert_non_null(object);
+	memset(object, 0x5a, SIZE);
+	assert_ptr_equal(krealloc(object, 1, GFP_KERNEL), object);
+	assert_ptr_equal(krealloc(object, SIZE, GFP_KERNEL), object);
+	told_begin(&told);
+	assert_null(krealloc(object, SIZE + 1, GFP_KERNEL));
+	assert_null(kvrealloc(object, 3 << 20, GFP_KERNEL));
+	assert_int_equal(told_end(&told), 2);
+	assert_non_null(strstr(told.text, "\"secrets\" with SLAB_SECRET"));
+	assert_int_equal(object[SIZE - 1], 0x5a);
+	kmem_cache_free(s, object);
+}
+
+static void fails_halfway(void)
+{
+	struct told told;
+
+	take_all();
+	told_begin(&told);
+	locking.fails = true;
+	while (kmem_cache_alloc(s, GFP_KERNEL))
+		;
+	CHECK(told_end(&told) == 1);
+	CHECK(locking.address && !has_flags(locking.address, " dd", "") &&
+	      !has_flags(locking.address, " lo", ""));
+	locking.fails = false;
+	CHECK(is_hidden(kmem_cache_alloc(s, GFP_KERNEL)));
+}
+
+static void nothing_stays_locked_after_a_failure(void **state)
+{
+	(void)state;
+	if (!LOCKS)
+		skip();
+	assert_int_equal(in_child(fails_halfway), 0);
 }
 
 static void may_not_lock(void)
@@ -196,6 +267,8 @@ int main(void)
 		cmocka_unit_test(objects_are_cleared),
 		cmocka_unit_test(pages_go_back_clear),
 		cmocka_unit_test(what_contradicts_is_refused),
+		cmocka_unit_test(no_secret_moves_to_another_cache),
+		cmocka_unit_test(nothing_stays_locked_after_a_failure),
 		cmocka_unit_test(who_may_not_lock_is_told_once),
 	};
 

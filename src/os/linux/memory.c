@@ -148,9 +148,10 @@ bool os_hide(void *address, size_t size)
 	int saved = errno;
 	bool done = madvise(address, size, MADV_DONTDUMP) == 0 && mlock(address, size) == 0;
 
-	if (!done)
-		madvise(address, size, MADV_DODUMP);
 	errno = saved;
+	/* If there was not enough memory, a part may be locked. */
+	if (!done)
+		os_unhide(address, size);
 	return done;
 }
 
