@@ -42,13 +42,13 @@ def record(document: Document, params: dict[str, Any], lines: list[str]) -> None
     lasted: dict[str, float] = {}
     longest: dict[str, float] = {}
     for line in lines:
-        phase, done, seconds, left, block = line.split()
+        phase, done, seconds, now, block = line.split()
         # Looks of a life are at different times in each run: to the nearest hundredth, the last one.
-        resident[phase, min(round(float(done), 2), 1.0)] = round(int(left) / (1 << 20), 2)
+        resident[phase, min(round(float(done), 2), 1.0)] = round(int(now) / (1 << 20), 2)
         lasted[phase] = float(seconds)
         longest[phase] = max(longest.get(phase, 0.0), float(block) / 1e6)
-    for (phase, at), left in resident.items():
-        document.result("resident", {**params, "phase": phase, "at": at}, RESIDENT).samples.append(left)
+    for (phase, at), mib in resident.items():
+        document.result("resident", {**params, "phase": phase, "at": at}, RESIDENT).samples.append(mib)
     for phase, seconds in lasted.items():
         document.result("time", {**params, "phase": phase}, SECONDS).samples.append(seconds)
         document.result("longest", {**params, "phase": phase}, LONGEST).samples.append(longest[phase])
@@ -58,15 +58,15 @@ def _arguments(mib: int, live: int) -> tuple[str, ...]:
     return ("--mib", str(mib), "--live", str(live))
 
 
-def _cells(workers: list[Worker], sizes: str, arguments: tuple[str, ...]) -> list[Cell]:
-    cells = []
+def cells(workers: list[Worker], sizes: str, arguments: tuple[str, ...]) -> list[Cell]:
+    found = []
     for worker in workers:
         params = {"allocator": worker.name, "sizes": sizes}
-        cells.append(Cell(worker, {**params, "thread": False}, arguments, record))
+        found.append(Cell(worker, {**params, "thread": False}, arguments, record))
         if worker.name in THREADS:
-            cells.append(Cell(THREADS[worker.name](worker), {**params, "thread": True}, (*arguments, "--sleep"),
+            found.append(Cell(THREADS[worker.name](worker), {**params, "thread": True}, (*arguments, "--sleep"),
                               record))
-    return cells
+    return found
 
 
 def _run(settings: Settings, machine: dict[str, Any]) -> Document:
@@ -75,9 +75,9 @@ def _run(settings: Settings, machine: dict[str, Any]) -> Document:
     workers, missing = found["64"]
     document = Document("trim", {**machine, "versions": versions(workers), "missing": missing,
                                  "mib": mib, "live_ms": live})
-    cells = [cell for sizes, (workers, _) in found.items() if sizes == "64" or not settings.quick
-             for cell in _cells(workers, sizes, _arguments(mib, live))]
-    measure(document, settings, [Part(cells, REPEAT, QUICK_REPEAT, QUICK_SECONDS, least_repeat=1)])
+    wanted = [cell for sizes, (workers, _) in found.items() if sizes == "64" or not settings.quick
+              for cell in cells(workers, sizes, _arguments(mib, live))]
+    measure(document, settings, [Part(wanted, REPEAT, QUICK_REPEAT, QUICK_SECONDS, least_repeat=1)])
     return document
 
 
@@ -85,7 +85,7 @@ def _kinds(document: Document, sizes: str) -> list[tuple[str, dict[str, Any]]]:
     """Title and params of each allocator that was measured, without a thread of its own and with it."""
     found = {(result.params["allocator"], result.params["thread"]) for result in document.results
              if result.params["sizes"] == sizes}
-    return [(f"{name}, background" if thread else name, {"allocator": name, "sizes": sizes, "thread": thread})
+    return [(f"{name}, thread" if thread else name, {"allocator": name, "sizes": sizes, "thread": thread})
             for name in document.allocators() for thread in (False, True) if (name, thread) in found]
 
 
@@ -113,20 +113,20 @@ def _longest(document: Document, of: dict[str, Any]) -> float:
     return max(min(document.samples(LONGEST, **of, phase=phase)) for phase in CALLS)
 
 
-def _rows(document: Document, sizes: str) -> list[list[str]]:
-    rows = []
+def rows(document: Document, sizes: str) -> list[list[str]]:
+    found = []
     for title, of in _kinds(document, sizes):
         again, first = (document.samples(SECONDS, **of, phase=phase) for phase in ("again", "grow"))
-        rows.append([title, *(number(left(document, phase, **of).value) for phase in PHASES),
+        found.append([title, *(number(left(document, phase, **of).value) for phase in PHASES),
                      _seconds_to_tenth(document, of), number(_longest(document, of)), ratio_cell(again, first)])
-    return rows
+    return found
 
 
 def _tables(document: Document) -> list[Table]:
     live = number(document.machine["live_ms"] / 1000)
     header = ["", *(text.format(live=live) for text in PHASES.values()), "s to\n10 %", "longest\nms",
               "again /\nfirst time"]
-    return [(f"resident MiB, {title}\n{intervals(document)}", header, _rows(document, sizes))
+    return [(f"resident MiB, {title}\n{intervals(document)}", header, rows(document, sizes))
             for sizes, title in SIZES.items() if _kinds(document, sizes)]
 
 
@@ -154,8 +154,8 @@ def panels(document: Document) -> list[LinePanel]:
 def caption(document: Document) -> list[str]:
     live = number(document.machine["live_ms"] / 1000)
     return [f"Resident MiB since 95 % of {document.machine['mib']} MiB of objects were freed in random order; "
-            f"the rest is freed after {live} s. The program has little to do; with a background thread it "
-            "sleeps."]
+            f"the rest is freed after {live} s. The program has little to do; where the allocator has a "
+            "thread, it sleeps."]
 
 
 def _pictures(document: Document) -> list[str]:
@@ -167,7 +167,7 @@ def _notes(document: Document) -> list[str]:
     live = number(document.machine["live_ms"] / 1000)
     return [f"{document.machine['mib']} MiB of objects, each byte written; 95 % freed in random order; {live} s "
             f"with 512 allocations and frees every 0.1 s; the rest freed; {live} s of the same. Mixed sizes: as "
-            "many objects in each doubling. background: the allocator returns memory in a thread of its own "
+            "many objects in each doubling. thread: the allocator returns memory in a thread of its own "
             "(SHEAF_OPTIONS=background; jemalloc's background_thread), and the program sleeps all the time.",
             "Resident is Rss plus Swap less LazyFree, less what was resident before the allocator's first use. "
             "s to 10 %: after all was freed, of what was resident when all was allocated. Trimming: "
