@@ -78,7 +78,8 @@ static bool hide(const struct slab_cache *cache, const struct slab *slab, unsign
 		return true;
 	os_report_once_later(&slab_rest(cache)->told,
 			     "%s: the system refused to lock a slab of %zu bytes in memory, so an "
-			     "allocation fails. Raise RLIMIT_MEMLOCK (ulimit -l)",
+			     "allocation fails. Raise RLIMIT_MEMLOCK (ulimit -l), or "
+			     "vm.max_map_count if the program has very many mappings",
 			     cache->name, OS_PAGE << order);
 	return false;
 }
