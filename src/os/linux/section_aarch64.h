@@ -187,9 +187,14 @@
 								     "b.hs %l[slow]\n"             \
 								     "str %w[t], [%[m]]\n"
 
-/* m = main, p = spare; leaves if a drain has set stop. */
+/*
+ * m = main, p = spare; leaves if a drain has set stop. The load of stop acquires, here and below:
+ * nothing that the drain changes may be read before it, as c_may_change() says. A drain that
+ * membarrier serves would do without (it aborts such a section), one that it serves once only does
+ * not: tests/litmus/tests/stop.rs.
+ */
 #define RSEQ_MAIN_AND_SPARE                                                                        \
-	"ldr %w[m], %[stop]\n"                                                                     \
+	"ldar %w[m], %[stop]\n"                                                                    \
 	"cbnz %w[m], %l[slow]\n"                                                                   \
 	"ldp %[m], %[p], [%[t]]\n"                                                                 \
 	"eor %[p], %[p], %[m]\n"
@@ -219,7 +224,7 @@
 	"str %[m], [%[t], #8]\n"
 
 #define RSEQ_REPLACE_RCU                                                                           \
-	"ldr %w[m], %[stop]\n"                                                                     \
+	"ldar %w[m], %[stop]\n"                                                                    \
 	"cbnz %w[m], %l[slow]\n"                                                                   \
 	"ldr %[m], [%[t], #48]\n"                                                                  \
 	"str %[sheaf], [%[t], #48]\n"
@@ -233,7 +238,7 @@
 	"b.ne %l[slow]\n" RSEQ_APPEND
 /* cell: its distance from the slot's first one. */
 #define RSEQ_REPLACE_REMOTE                                                                        \
-	"ldr w10, %[stop]\n"                                                                       \
+	"ldar w10, %[stop]\n"                                                                      \
 	"cbnz w10, %l[slow]\n"                                                                     \
 	"add %[t], %[t], %[cell]\n"                                                                \
 	"ldur %[m], [%[t], #-184]\n"                                                               \
@@ -250,12 +255,14 @@
 /* cell: its distance from the first one. */
 #define RSEQ_STOCK_SWAP                                                                            \
 	RSEQ_IS_OPEN                                                                               \
-	"ldr w10, %[stop]\n"                                                                       \
+	"ldar w10, %[stop]\n"                                                                      \
 	"cbnz w10, %l[slow]\n"                                                                     \
 	"add %[t], %[t], %[cell]\n"                                                                \
 	"ldur %[w], [%[t], #-184]\n"                                                               \
 	"stur %[word], [%[t], #-184]\n"
 
+/* The operand [stop]: an address without an offset, as ldar wants it. */
+#define RSEQ_STOP(word)	   [stop] "Q"(word)
 #define RSEQ_CLOBBERS	   "memory", "cc", "x9", "x10"
 #define RSEQ_BULK_CLOBBERS RSEQ_CLOBBERS
 /* The offset that RSEQ_ROW_EITHER expects in [id]. */

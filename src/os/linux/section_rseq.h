@@ -197,7 +197,7 @@ RSEQ_ALWAYS_INLINE unsigned int rseq_push_bulk(struct section_slots *s, void **o
                                                                                                    \
 		RSEQ_RUN(, RSEQ_MAIN_AND_SPARE RSEQ_HAS_SPARE CONDITION RSEQ_SWAP,                 \
 			 RSEQ_LIST([m] "=&r"(m), [p] "=&r"(p), [t] "=&r"(t), [w] "=&r"(w)),        \
-			 RSEQ_LIST(RSEQ_PLACE(s->handle), [stop] "m"(s->stop)), RSEQ_CLOBBERS,     \
+			 RSEQ_LIST(RSEQ_PLACE(s->handle), RSEQ_STOP(s->stop)), RSEQ_CLOBBERS,      \
 			 true, false);                                                             \
 	}
 
@@ -206,7 +206,7 @@ RSEQ_DEFINE_SWAP(full, RSEQ_MAIN_FULL)
 
 /* Of those that put a sheaf into the slot. */
 #define RSEQ_SHEAF_INTO(slots, which, put)                                                         \
-	RSEQ_PLACE(slots->handle), [stop] "m"(slots->which), [sheaf] "r"(put)
+	RSEQ_PLACE(slots->handle), RSEQ_STOP(slots->which), [sheaf] "r"(put)
 
 RSEQ_ALWAYS_INLINE bool rseq_replace_spare(struct section_slots *s, struct sheaf *sheaf,
 					   struct sheaf **old)
@@ -305,8 +305,8 @@ RSEQ_ALWAYS_INLINE bool rseq_stock_swap(struct section_slots *s, unsigned int ce
 	uintptr_t t, w;
 
 	RSEQ_RUN(, RSEQ_STOCK_SWAP, RSEQ_LIST([t] "=&r"(t), [w] "=&r"(w)),
-		 RSEQ_LIST(RSEQ_PLACE(s->handle), [stop] "m"(s->stop), [word] "r"(word),
-			   [cell] "r"(8 * (size_t)cell)),
+		 RSEQ_LIST(RSEQ_PLACE(s->handle),
+			   RSEQ_STOP(s->stop), [word] "r"(word), [cell] "r"(8 * (size_t)cell)),
 		 RSEQ_CLOBBERS, (*old = w, true), false);
 }
 
