@@ -33,7 +33,8 @@ enum {
 	TYPES = wr_spanning_store + 1,
 	TRIES = 600,
 	READERS = 3,
-	INSERT_TIMES = 40 /* a reader must go on in the middle of a store of many words */
+	/* At least: a reader must go on in the middle of a store of many words. */
+	INSERT_BUDGET = 2400
 };
 
 static unsigned long budget = 60, stores_of_type = 1, seeds = 100, schedules, cases;
@@ -302,6 +303,7 @@ static const struct sim_config decided = {.seed = 1, .cpus = 1, .decide = decide
 static int explore_all(void *unused)
 {
 	struct sim_config config = decided;
+	unsigned long usual = budget;
 
 	(void)unused;
 	sim_start(&config);
@@ -312,10 +314,10 @@ static int explore_all(void *unused)
 		explore_borders(i);
 	explore_appends();
 	explore_runs(NR_SHAPES - 2);
-	budget *= INSERT_TIMES;
+	budget = usual > INSERT_BUDGET ? usual : INSERT_BUDGET;
 	for (unsigned int i = 1; i < 3; i++)
 		explore_inserts(i);
-	budget /= INSERT_TIMES;
+	budget = usual;
 	for (unsigned int type = wr_new_root; type < TYPES; type++)
 		if (!met[type] && !planted)
 			sim_fail("no store of type %u was met", type);
