@@ -245,7 +245,8 @@ static long faults(void)
 	return usage.ru_minflt;
 }
 
-/* A copy of the block would touch each of its pages. */
+/* A copy of the block would touch each of its pages, at least 768. An emulator has some hundred
+ * faults of its own. */
 static void a_mapping_is_resized_without_a_copy(void **state)
 {
 	volatile size_t less = 3 * MiB + 5;
@@ -263,7 +264,7 @@ static void a_mapping_is_resized_without_a_copy(void **state)
 		touched = faults();
 		p = kvrealloc(p, 2 * size, GFP_KERNEL);
 		assert_non_null(p);
-		assert_in_range(faults() - touched, 0, 100);
+		assert_in_range(faults() - touched, 0, 700);
 		assert_int_equal(ksize(p), 2 * size);
 		assert_true(is_filled(p, 6 * MiB));
 		assert_int_equal(p[2 * size - 1], 0);
@@ -273,7 +274,7 @@ static void a_mapping_is_resized_without_a_copy(void **state)
 	assert_int_equal(stats.mapped_bytes, before.mapped_bytes + size - 6 * MiB);
 	touched = faults();
 	q = kvrealloc(p, less, GFP_KERNEL | __GFP_ZERO);
-	assert_in_range(faults() - touched, 0, 100);
+	assert_in_range(faults() - touched, 0, 700);
 	assert_ptr_equal(q, p);
 	assert_int_equal(ksize(q), 3 * MiB + os.page_size);
 	assert_true(is_filled(q, less));
