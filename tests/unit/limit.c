@@ -562,7 +562,7 @@ static void refusals_are_for_oneself(void)
 	sheaf_set_limits(0, held() + 32 * MIB);
 	for (unsigned int i = 0; i < THREADS; i++)
 		CHECK(pthread_create(&threads[i], NULL, ask_for_too_much, NULL) == 0);
-	for (unsigned int round = 0; round < 20 * ROUNDS; round++) {
+	for (unsigned int round = 0; round < 5 * ROUNDS; round++) {
 		CHECK((block = kvmalloc(8 * MIB, GFP_NOWAIT)) != NULL);
 		kvfree(block);
 	}
