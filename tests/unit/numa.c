@@ -204,6 +204,9 @@ static void local_objects_and_slots(void **state)
 			assert_true(is_placed_on(node, slot_of_row((char *)s, cpu)));
 		for (unsigned int i = 0; i < NR_OBJECTS; i++)
 			kmem_cache_free(s, objects[i]);
+		/* Idle CPUs give objects back to their slabs, and another node may take what is
+		 * more than it keeps. */
+		assert_int_equal(kmem_cache_shrink(s), 0);
 	}
 	sched_setaffinity(0, sizeof(before), &before);
 	kmem_cache_destroy(s);
