@@ -122,7 +122,7 @@ static void constant_sizes_agree(void **state)
 
 static void arrays_do_not_overflow(void **state)
 {
-	volatile size_t half = SIZE_MAX / 2 + 1, n = 5;
+	volatile size_t most = SIZE_MAX, half = most / 2 + 1, n = 5;
 	char *p = kcalloc(n, 10, GFP_KERNEL);
 
 	(void)state;
@@ -130,7 +130,7 @@ static void arrays_do_not_overflow(void **state)
 	assert_null(kmalloc_array(half, 2, GFP_KERNEL));
 	assert_null(kcalloc(2, half, GFP_KERNEL));
 	assert_null(kvmalloc_array(half, 4, GFP_KERNEL));
-	assert_null(kvcalloc(SIZE_MAX, SIZE_MAX, GFP_KERNEL));
+	assert_null(kvcalloc(most, most, GFP_KERNEL));
 	assert_null(krealloc_array(p, half, 2, GFP_KERNEL));
 	assert_ptr_equal(kmalloc_array(0, half, GFP_KERNEL), ZERO_SIZE_PTR);
 	p = krealloc_array(p, n, 20, GFP_KERNEL);
