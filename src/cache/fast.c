@@ -49,7 +49,7 @@ static COLD void *alloc_slow_plain(struct kmem_cache *s)
 
 static COLD void free_slow(struct kmem_cache *s, void *object)
 {
-	if (sheaf_push_remote(&s->sheaf, (char *)s, object))
+	if (sheaf_push_freed(&s->sheaf, (char *)s, object))
 		return;
 	cache_free_slow(s, object, cache_free_call(s));
 	cache_leave();

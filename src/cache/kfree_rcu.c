@@ -3,8 +3,9 @@
  * kfree_rcu() and related calls: where a retired object is stored, and whose grace periods it waits
  * for.
  *
- *   one section pushes into the CPU's rcu_free sheaf, or else src/rcu/rcu_free.c: a new rcu_free
- *   sheaf; the full one is queued, or else src/rcu/any.c: pointers of any kind
+ *   one section pushes into the CPU's rcu_free sheaf, or into a remote sheaf for another node; or
+ *   else src/rcu/rcu_free.c: a new sheaf; the full one is queued; or else src/rcu/any.c: pointers
+ *   of any kind
  *
  * A cache gets its rcu_free sheaves when it first retires an object, so programs without RCU pay
  * nothing. If the program said that there are no readers, no cache gets them: each object reaches
@@ -21,6 +22,7 @@
 #include "os/machine.h"
 #include "os/report.h"
 #include "os/rseq.h"
+#include "percpu/remote.h"
 #include "rcu/any.h"
 #include "rcu/rcu_free.h"
 #include "rcu/stat.h"
@@ -135,6 +137,9 @@ static COLD void retire_slow(struct kmem_cache *s, void *object, size_t offset)
 {
 	int saved = errno;
 
+	/* A hardened cache checks the object first. */
+	if (!cache_is_hardened(s) && sheaf_push_remote((char *)s, object, true))
+		return;
 	if (object && !cache_was_destroyed(s, "kfree_rcu") &&
 	    may_retire(s, object, "kmem_cache_free_rcu") && !retire(s, object, offset))
 		os_report("kfree_rcu(%s, %p): no memory to store the pointer until a grace period "

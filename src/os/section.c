@@ -107,16 +107,16 @@ bool section_replace_rcu(struct section_slots *s, struct sheaf *sheaf, struct sh
 	return SECTION(rseq_replace_rcu(s, sheaf, old), c_replace_rcu(s, sheaf, old));
 }
 
-bool section_push_remote(char *handle, unsigned int node, void *object)
+bool section_push_remote(char *handle, unsigned int kind, void *object)
 {
-	return SECTION(rseq_push_remote(handle, node, object), c_push_remote(handle, node, object));
+	return SECTION(rseq_push_remote(handle, kind, object), c_push_remote(handle, kind, object));
 }
 
-bool section_replace_remote(struct section_slots *s, unsigned int node, struct sheaf *sheaf,
+bool section_replace_remote(struct section_slots *s, unsigned int kind, struct sheaf *sheaf,
 			    struct sheaf **old)
 {
-	return SECTION(rseq_replace_remote(s, node, sheaf, old),
-		       c_replace_remote(s, node, sheaf, old));
+	return SECTION(rseq_replace_remote(s, kind, sheaf, old),
+		       c_replace_remote(s, kind, sheaf, old));
 }
 
 bool section_stock(struct section_slots *s, unsigned int cell, uint64_t key, uint64_t add)

@@ -17,7 +17,7 @@
  * Other CPUs read and write the first three lines: they are the barn's shard of the CPU with that
  * number, whichever row the CPU uses (src/percpu/barn.h). If there are several nodes, the third one
  * belongs to the row instead: each of its words is a sheaf that collects objects of another node,
- * or NULL (src/percpu/remote.h). The words that every operation touches
+ * freed or retired ones, or NULL (src/percpu/remote.h). The words that every operation touches
  * are in a separate line at the end: at the beginning of the slot, their low 12 address bits would
  * equal those of the cache's handle and of sheaves, which first-level caches and store forwarding
  * treat as a conflict (measured: one process in five ran at half speed).
@@ -76,6 +76,7 @@ struct sheaf {
 	union {
 		uint32_t base;	/* its size when it came into its slot */
 		uint32_t units; /* the memory of pointers of any kind: see src/rcu/any.c */
+		uint32_t since; /* when it came into its cell, in ms, if it collects retired ones */
 	};
 	union {
 		struct sheaf *next;  /* in a private list */
@@ -84,7 +85,7 @@ struct sheaf {
 	union {
 		struct {
 			/* The CPU whose frees filled it, plus one; 0: a refill did. In a remote
-			 * sheaf's cell: the node of its objects, plus one. */
+			 * sheaf's cell: its kind, plus one. */
 			uint32_t filled_by;
 			/* Of a remote sheaf: where the node's barn had an empty one. A hint. */
 			uint16_t place;
@@ -159,7 +160,8 @@ _Static_assert(ROW_SHIFT == 16 && SHEAF_SIZE == 8191 && SHEAF_POP - 1 == 8191,
 /* The words of a cache's per-CPU part that a section needs. */
 struct section_slots {
 	char *handle;
-	/* Set while a drain changes slots: sections that change main or spare (rcu_free) fail. */
+	/* Set while a drain changes slots: sections that change main or spare (rcu_free) fail;
+	 * those that change remote sheaves' cells, while either is set. */
 	uint32_t stop, rcu_stop;
 };
 
@@ -168,10 +170,10 @@ static inline struct slot *slot_of_row(char *handle, unsigned int row)
 	return (struct slot *)(handle + ((size_t)(row + 1) << ROW_SHIFT));
 }
 
-/* Nodes whose numbers are equal modulo SLOT_REMOTE take turns. */
-static inline unsigned int slot_remote_cell(unsigned int node)
+/* Kinds of remote sheaves (src/percpu/remote.h) that are equal modulo SLOT_REMOTE take turns. */
+static inline unsigned int slot_remote_cell(unsigned int kind)
 {
-	return SLOT_CELLS - SLOT_REMOTE + node % SLOT_REMOTE;
+	return SLOT_CELLS - SLOT_REMOTE + kind % SLOT_REMOTE;
 }
 
 /* The slot in nobody's row. It has no shard: src/percpu/rows.h says what is in its cells. */
@@ -216,14 +218,12 @@ bool section_push_rcu(struct section_slots *s, void *object);
  * the caller. */
 bool section_replace_rcu(struct section_slots *s, struct sheaf *sheaf, struct sheaf **old);
 
-/*
- * Put an object of this node into the remote sheaf that collects its objects. Fails if it is full,
- * or if the cell has no sheaf, or one for another node.
- */
-bool section_push_remote(char *handle, unsigned int node, void *object);
-/* Make `sheaf` (or NULL) the remote sheaf in the cell of this node; *old is the previous one, now
+/* Put an object into the remote sheaf of this kind. Fails if it is full, or if the cell has no
+ * sheaf, or one of another kind. */
+bool section_push_remote(char *handle, unsigned int kind, void *object);
+/* Make `sheaf` (or NULL) the remote sheaf in the cell of this kind; *old is the previous one, now
  * owned by the caller. Fails if the slot is closed. */
-bool section_replace_remote(struct section_slots *s, unsigned int node, struct sheaf *sheaf,
+bool section_replace_remote(struct section_slots *s, unsigned int kind, struct sheaf *sheaf,
 			    struct sheaf **old);
 /*
  * Slots of a handle without a cache: their cells are words of a key in the upper bits and a number

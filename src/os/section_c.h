@@ -359,16 +359,16 @@ C_SECTION bool c_replace_rcu(struct section_slots *s, struct sheaf *sheaf, struc
 	return done;
 }
 
-C_SECTION bool c_push_remote(char *handle, unsigned int node, void *object)
+C_SECTION bool c_push_remote(char *handle, unsigned int kind, void *object)
 {
 	struct slot *slot = c_section_begin(handle);
 	bool done = false;
 
 	if (!slot)
 		return false;
-	struct sheaf *sheaf = (struct sheaf *)os_load_relaxed(&slot->cells[slot_remote_cell(node)]);
+	struct sheaf *sheaf = (struct sheaf *)os_load_relaxed(&slot->cells[slot_remote_cell(kind)]);
 
-	if (sheaf && c_section_live() && os_load_relaxed(&sheaf->filled_by) == node + 1) {
+	if (sheaf && c_section_live() && os_load_relaxed(&sheaf->filled_by) == kind + 1) {
 		uint32_t size = c_size(sheaf);
 
 		if (size < sheaf->capacity && c_section_live()) {
@@ -380,7 +380,7 @@ C_SECTION bool c_push_remote(char *handle, unsigned int node, void *object)
 	return done;
 }
 
-C_SECTION bool c_replace_remote(struct section_slots *s, unsigned int node, struct sheaf *sheaf,
+C_SECTION bool c_replace_remote(struct section_slots *s, unsigned int kind, struct sheaf *sheaf,
 				struct sheaf **old)
 {
 	struct slot *slot = c_section_begin(s->handle);
@@ -388,8 +388,8 @@ C_SECTION bool c_replace_remote(struct section_slots *s, unsigned int node, stru
 
 	if (!slot)
 		return false;
-	bool may = c_may_change(slot, &s->stop);
-	uintptr_t *cell = &slot->cells[slot_remote_cell(node)], was = os_load_relaxed(cell);
+	bool may = c_may_change(slot, &s->stop) && !os_load_acquire(&s->rcu_stop);
+	uintptr_t *cell = &slot->cells[slot_remote_cell(kind)], was = os_load_relaxed(cell);
 
 	if (may && c_section_commit(cell, (uintptr_t)sheaf)) {
 		*old = (struct sheaf *)was;

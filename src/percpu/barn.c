@@ -286,10 +286,10 @@ void barn_put_back(struct barn_cell *cell, struct sheaf *full)
 	os_store_release(cell->at, (uintptr_t)full | BARN_FULL);
 }
 
-/* Put it into the barn of this node: this CPU's or another one. */
-static bool put_full_on(struct sheaf_cache *cache, unsigned int cpu, unsigned int node,
-			struct sheaf *sheaf, struct sheaf **displaced)
+bool barn_put_full(struct sheaf_cache *cache, unsigned int node, struct sheaf *sheaf,
+		   struct sheaf **displaced)
 {
+	unsigned int cpu = os_cpu();
 	bool here = os.node_of_row[cpu] == node;
 	uint16_t place = sheaf->place;
 	const struct barn_search s = {.cache = cache,
@@ -316,19 +316,6 @@ static bool put_full_on(struct sheaf_cache *cache, unsigned int cpu, unsigned in
 	if (done)
 		forget_found_none(s.barn, BARN_FULL_SHEAF);
 	return done;
-}
-
-bool barn_put_full(struct sheaf_cache *cache, struct sheaf *sheaf, struct sheaf **displaced)
-{
-	unsigned int cpu = os_cpu();
-
-	return put_full_on(cache, cpu, os.node_of_row[cpu], sheaf, displaced);
-}
-
-bool barn_put_full_on(struct sheaf_cache *cache, unsigned int node, struct sheaf *sheaf,
-		      struct sheaf **displaced)
-{
-	return put_full_on(cache, os_cpu(), node, sheaf, displaced);
 }
 
 static bool put_empty_in_blocks(struct sheaf_cache *cache, struct barn *barn, struct sheaf *sheaf)

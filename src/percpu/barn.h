@@ -151,6 +151,10 @@ struct sheaf *barn_begin_empty(struct sheaf_cache *cache, struct barn_cell *cell
 /* The same from the barn of this node: this CPU's or another one. */
 struct sheaf *barn_begin_full_on(struct sheaf_cache *cache, unsigned int node,
 				 struct barn_cell *cell);
+/* place: where the caller's last search ended (0 at first), and where this one does; a hint, which
+ * may be about another node. NULL: this CPU's hint. */
+struct sheaf *barn_begin_empty_on(struct sheaf_cache *cache, unsigned int node, uint16_t *place,
+				  struct barn_cell *cell);
 /* A hint: had this CPU's node no memory when a refill asked last? Counts the questions. */
 bool barn_node_is_out(struct sheaf_cache *cache);
 void barn_set_node_out(struct sheaf_cache *cache, bool out);
@@ -161,25 +165,18 @@ void barn_set_node_out(struct sheaf_cache *cache, bool out);
  * emptied the sheaf that it replaces.
  */
 void barn_finish(struct sheaf_cache *cache, struct barn_cell *cell, struct sheaf *sheaf);
-
 /* Leave the full sheaf, whose taking was begun, where it was. */
 void barn_put_back(struct barn_cell *cell, struct sheaf *full);
 
 /*
  * Put a sheaf into this CPU's shard, the node's blocks or, if it is full, another CPU's shard.
  * Returns false if they are at their limits. *displaced: NULL, or the empty sheaf that was in the
- * only place for the full one.
+ * only place for the full one. A full one goes to the node of its objects; if that is another one,
+ * there is no room if no CPU of that node has used the cache: nobody would take the sheaf out.
  */
-bool barn_put_full(struct sheaf_cache *cache, struct sheaf *sheaf, struct sheaf **displaced);
+bool barn_put_full(struct sheaf_cache *cache, unsigned int node, struct sheaf *sheaf,
+		   struct sheaf **displaced);
 bool barn_put_empty(struct sheaf_cache *cache, struct sheaf *sheaf);
-/* The same for sheaves with objects of another node: take an empty one from that node's barn, put a
- * full one there. place: where the caller's last search ended (0 at first), and where this one
- * does; a hint, which may be about another node. There is no room if no CPU of that node has used the cache: nobody would take the
- * sheaf out. */
-struct sheaf *barn_begin_empty_on(struct sheaf_cache *cache, unsigned int node, uint16_t *place,
-				  struct barn_cell *cell);
-bool barn_put_full_on(struct sheaf_cache *cache, unsigned int node, struct sheaf *sheaf,
-		      struct sheaf **displaced);
 /*
  * False if a full sheaf would hardly find room now: this CPU's shard has none, and the last search
  * for it found none anywhere. A hint for callers that would have to fill one first, or to find an

@@ -13,8 +13,9 @@
  * the cell in transit, and leaves the sheaf there if stop is set. An empty one may leave: with it a
  * drain misses no object.
  *
- * A drain of rcu_free sheaves has its own stop word, so that allocations and frees go on as usual.
- * It drains all caches that are due, so that they share two membarriers.
+ * A drain of rcu_free sheaves, and of remote sheaves with retired objects, has its own stop word,
+ * so that allocations and frees go on as usual. It drains all caches that are due, so that they
+ * share two membarriers.
  *
  * The trylock backend takes each slot's lock for step 3 and needs no barrier.
  *
@@ -99,10 +100,10 @@ static void exchange(struct slot *slot, struct sheaf *m, struct sheaf *spare)
 	os_store_release(&slot->pair, (uintptr_t)m ^ (uintptr_t)spare);
 }
 
-static void take_remote(struct slot *slot, unsigned int row, struct sheaf **list)
+static void take_remote(struct slot *slot, unsigned int row, struct sheaf **list, bool retired)
 {
 	for (unsigned int i = 0; i < slot_remotes(); i++) {
-		struct sheaf *sheaf = slot_remote(slot, i);
+		struct sheaf *sheaf = slot_remote(slot, i, retired);
 
 		if (!sheaf)
 			continue;
@@ -116,7 +117,7 @@ static void take_slot(struct slot *slot, unsigned int row, struct sheaf **list)
 {
 	struct sheaf *m = os_load_relaxed(&slot->main), *spare = spare_of(slot);
 
-	take_remote(slot, row, list);
+	take_remote(slot, row, list, false);
 	if (m == &sheaf_bootstrap && !spare)
 		return;
 	exchange(slot, &sheaf_bootstrap, NULL);
@@ -124,17 +125,25 @@ static void take_slot(struct slot *slot, unsigned int row, struct sheaf **list)
 	push_drained(list, spare, row, TAKEN_SPARE);
 }
 
+static void put_back_remote(struct slot *slot, struct sheaf *sheaf, bool retired)
+{
+	uintptr_t *cell = &slot->cells[slot_remote_cell(place_in_slot(sheaf) - TAKEN_REMOTE)];
+
+	sheaf->filled_by = remote_kind(page_node(sheaf->objects[0]), retired) + 1;
+	os_store_release(cell, (uintptr_t)sheaf);
+}
+
 static void put_back_slot(struct slot *slot, struct sheaf *sheaf)
 {
 	unsigned int place = place_in_slot(sheaf);
 
+	if (place >= TAKEN_REMOTE) {
+		put_back_remote(slot, sheaf, false);
+		return;
+	}
 	/* Set by a refill: the CPU that filled it is forgotten. */
 	sheaf->taken_from = 0;
-	if (place >= TAKEN_REMOTE) {
-		sheaf->filled_by = page_node(sheaf->objects[0]) + 1;
-		os_store_release(&slot->cells[slot_remote_cell(place - TAKEN_REMOTE)],
-				 (uintptr_t)sheaf);
-	} else if (place == TAKEN_SPARE) {
+	if (place == TAKEN_SPARE) {
 		exchange(slot, os_load_relaxed(&slot->main), sheaf);
 	} else {
 		exchange(slot, sheaf, spare_of(slot));
@@ -147,6 +156,7 @@ static void take_rcu_free(struct slot *slot, unsigned int row, struct sheaf **li
 {
 	struct sheaf *sheaf = os_load_relaxed(&slot->rcu_free);
 
+	take_remote(slot, row, list, true);
 	if (sheaf == &sheaf_bootstrap)
 		return;
 	os_store_release(&slot->rcu_free, &sheaf_bootstrap);
@@ -155,7 +165,10 @@ static void take_rcu_free(struct slot *slot, unsigned int row, struct sheaf **li
 
 static void put_back_rcu_free(struct slot *slot, struct sheaf *sheaf)
 {
-	os_store_release(&slot->rcu_free, sheaf);
+	if (place_in_slot(sheaf) >= TAKEN_REMOTE)
+		put_back_remote(slot, sheaf, true);
+	else
+		os_store_release(&slot->rcu_free, sheaf);
 }
 
 static const struct aim retired = {take_rcu_free, put_back_rcu_free,
@@ -173,7 +186,8 @@ static void take_locked(const struct aim *aim, struct slot *slot, unsigned int r
 	/* A slot that was never used is not written: its page may be shared with other CPUs. */
 	if (!os_load_acquire(&slot->lock) && os_load_relaxed(&slot->main) == &sheaf_bootstrap &&
 	    os_load_relaxed(&slot->pair) == (uintptr_t)&sheaf_bootstrap &&
-	    os_load_relaxed(&slot->rcu_free) == &sheaf_bootstrap && !slot_has_remote(slot))
+	    os_load_relaxed(&slot->rcu_free) == &sheaf_bootstrap && !slot_has_remote(slot, false) &&
+	    !slot_has_remote(slot, true))
 		return;
 	while (os_exchange(&slot->lock, 1)) {
 		if (!wait)
@@ -253,6 +267,7 @@ static bool take_slots(struct drain *first, const struct aim *aim)
 /* Take from this CPU's slot, when other CPUs cannot be reached. */
 static void drain_here(struct sheaf_cache *cache)
 {
+	uint32_t *rcu_in_hand;
 	void *objects[32];
 	unsigned int n;
 
@@ -263,15 +278,14 @@ static void drain_here(struct sheaf_cache *cache)
 			slab_give(&cache->slab, objects, n, "kmem_cache_shrink");
 		}
 	} while (section_swap_empty(&cache->at));
+	rcu_in_hand = in_hand_begin_rcu(cache);
 	for (unsigned int i = 0; i < slot_remotes(); i++) {
 		struct sheaf *sheaf = NULL;
 
-		if (!section_replace_remote(&cache->at, i, NULL, &sheaf) || !sheaf)
-			continue;
-		sheaf_remote_taken(sheaf);
-		sheaf_flush(cache, sheaf, "kmem_cache_shrink");
-		sheaf_release(cache, sheaf);
+		if (section_replace_remote(&cache->at, i, NULL, &sheaf))
+			sheaf_give_remote(cache, sheaf);
 	}
+	in_hand_end(rcu_in_hand);
 }
 
 /* Return when every sheaf that was in hand at the time of the call has been handed over. Sleeps. */
@@ -349,10 +363,19 @@ bool sheaf_drain_rows(struct sheaf_cache *cache, const uint64_t *rows)
 	return true;
 }
 
-bool drain_rcu(struct drain *first,
-	       void (*taken)(struct drain *of, struct sheaf *sheaf, unsigned int row))
+static void queue_taken(struct drain *drain)
 {
+	struct sheaf_source *rcu = drain->cache->rcu;
 	struct sheaf *sheaf;
+
+	while ((sheaf = drain->taken) != NULL) {
+		drain->taken = sheaf->next;
+		rcu->ops->queue(rcu, sheaf, row_of(sheaf));
+	}
+}
+
+bool drain_rcu(struct drain *first)
+{
 	bool reached;
 
 	os_lock(&drain_lock);
@@ -361,10 +384,7 @@ bool drain_rcu(struct drain *first,
 	for (struct drain *drain = first; drain; drain = drain->next)
 		os_store_release(&drain->cache->at.rcu_stop, 0);
 	for (struct drain *drain = first; drain; drain = drain->next)
-		while ((sheaf = drain->taken) != NULL) {
-			drain->taken = sheaf->next;
-			taken(drain, sheaf, row_of(sheaf));
-		}
+		queue_taken(drain);
 	os_unlock(&drain_lock);
 	return reached;
 }
@@ -461,8 +481,8 @@ void sheaf_for_each(struct sheaf_cache *cache, void (*visit)(void *data, struct 
 			visit(data, spare);
 		if (slot->rcu_free != &sheaf_bootstrap)
 			visit(data, slot->rcu_free);
-		for (unsigned int i = 0; i < slot_remotes(); i++) {
-			struct sheaf *remote = slot_remote(slot, i);
+		for (unsigned int i = 0; i < 2 * slot_remotes(); i++) {
+			struct sheaf *remote = slot_remote(slot, i, i >= slot_remotes());
 
 			if (remote)
 				visit(data, remote);

@@ -23,10 +23,9 @@ struct drain {
 	struct sheaf *taken;
 };
 
-/* Take every CPU's rcu_free sheaf of these caches, with one pair of barriers for all of them, and
- * call taken for each sheaf while no other drain can run. Returns false if not all were reached. */
-bool drain_rcu(struct drain *first,
-	       void (*taken)(struct drain *of, struct sheaf *sheaf, unsigned int row));
+/* Queue every CPU's sheaves of retired objects of these caches, with one pair of barriers for all
+ * of them, while no other drain can run. Returns false if not all were reached. */
+bool drain_rcu(struct drain *first);
 
 /* Call visit for each sheaf of a quiet cache. */
 void sheaf_for_each(struct sheaf_cache *cache, void (*visit)(void *data, struct sheaf *sheaf),

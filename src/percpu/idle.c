@@ -54,7 +54,7 @@ static bool slot_is_empty(const struct slot *slot)
 {
 	return os_load_relaxed(&slot->main) == &sheaf_bootstrap &&
 	       os_load_relaxed(&slot->pair) == (uintptr_t)&sheaf_bootstrap &&
-	       !slot_has_remote(slot);
+	       !slot_has_remote(slot, false);
 }
 
 /* --- cells ------------------------------------------------------------------------------------ */
@@ -160,7 +160,7 @@ uint64_t idle_print(struct sheaf_cache *cache)
 		print = mixed(print, os_load_relaxed(&slot->pair));
 		print = mixed(print, os_load_relaxed(&m->word)) | 1;
 		for (unsigned int i = 0; i < slot_remotes(); i++) {
-			const struct sheaf *remote = slot_remote(slot, i);
+			const struct sheaf *remote = slot_remote(slot, i, false);
 
 			if (remote)
 				print = mixed(print, os_load_relaxed(&remote->word)) | 1;
@@ -193,7 +193,7 @@ static unsigned int objects_of_slot(const struct slot *slot)
 	unsigned int n = 0;
 
 	for (unsigned int i = 0; i < slot_remotes(); i++) {
-		const struct sheaf *remote = slot_remote(slot, i);
+		const struct sheaf *remote = slot_remote(slot, i, false);
 
 		n += remote ? (uint32_t)os_load_relaxed(&remote->word) : 0;
 	}

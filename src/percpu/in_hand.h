@@ -50,6 +50,13 @@ static inline uint32_t *in_hand_begin(struct sheaf_cache *cache)
 				   os_load_relaxed(&cache->phase));
 }
 
+/* The same for sheaves of retired objects. */
+static inline uint32_t *in_hand_begin_rcu(struct sheaf_cache *cache)
+{
+	return in_hand_begin_phase(cache, offsetof(struct slot, rcu_in_hand),
+				   os_load_relaxed(&cache->rcu_phase));
+}
+
 static inline void in_hand_end(uint32_t *in_hand)
 {
 	os_fetch_sub(in_hand, 1);

@@ -49,7 +49,7 @@ static struct sheaf *refill(struct sheaf_cache *cache, enum slab_place place)
 	/* The other nodes may send sheaves to a node that uses the cache. */
 	barn_use(cache, os_cpu());
 	if (!sheaf)
-		sheaf = sheaf_take_empty(cache);
+		sheaf = sheaf_take_empty(cache, os_node(), NULL);
 	if (!sheaf)
 		return NULL;
 	n = slab_take(&cache->slab, os_node(), place, sheaf->objects, sheaf->capacity);
@@ -163,8 +163,8 @@ static void *alloc_from_barn(struct sheaf_cache *cache, unsigned int node, const
 }
 
 /* The same for a sheaf whose grace period has passed. */
-static void *alloc_after_grace(struct sheaf_cache *cache, struct sheaf_source *rcu,
-			       const char *call)
+static void *alloc_after_grace(struct sheaf_cache *cache, unsigned int node,
+			       struct sheaf_source *rcu, const char *call)
 {
 	struct sheaf *full = NULL;
 	void *object = NULL;
@@ -173,7 +173,7 @@ static void *alloc_after_grace(struct sheaf_cache *cache, struct sheaf_source *r
 	rcu->ops->poll(rcu);
 	in_hand = in_hand_begin(cache);
 	if (!in_hand_sees_drain(cache))
-		full = rcu->ops->take(rcu);
+		full = rcu->ops->take(rcu, node);
 	if (full) {
 		stat_add(&cache->slab, STAT_rcu_reuse, 1);
 		sheaf_flow_cold(cache);
@@ -184,20 +184,20 @@ static void *alloc_after_grace(struct sheaf_cache *cache, struct sheaf_source *r
 	return object;
 }
 
-/* Take a whole sheaf, return its first object, and leave the rest to this CPU. NULL: there is no
- * sheaf. */
-static void *alloc_from_whole(struct sheaf_cache *cache, const char *call)
+/* Take a whole sheaf of this node, return its first object, and leave the rest to this CPU. NULL:
+ * there is no sheaf. */
+static void *alloc_from_whole(struct sheaf_cache *cache, unsigned int node, const char *call)
 {
-	void *object = alloc_from_barn(cache, os_node(), call);
+	void *object = alloc_from_barn(cache, node, call);
 	struct sheaf_source *rcu = object ? NULL : os_load_acquire(&cache->rcu);
 
 	idle_not_here();
-	return rcu ? alloc_after_grace(cache, rcu, call) : object;
+	return rcu ? alloc_after_grace(cache, node, rcu, call) : object;
 }
 
 /*
- * This node has no memory. Its CPUs send what they free to the barns of other nodes: take it from
- * there, and only then from slabs, whose lock all those CPUs would wait for.
+ * This node has no memory. Its CPUs send what they free to other nodes: take it from there, and
+ * only then from slabs, whose lock all those CPUs would wait for.
  */
 static __attribute__((cold, noinline)) void *alloc_from_afar(struct sheaf_cache *cache)
 {
@@ -205,7 +205,7 @@ static __attribute__((cold, noinline)) void *alloc_from_afar(struct sheaf_cache 
 	void *object = NULL;
 
 	for (uint32_t i = 1; !object && i < os.nr_nodes; i++)
-		object = alloc_from_barn(cache, os_near(node, i), "kmem_cache_alloc");
+		object = alloc_from_whole(cache, os_near(node, i), "kmem_cache_alloc");
 	return object;
 }
 
@@ -218,7 +218,7 @@ static void *replace_empty_main(struct sheaf_cache *cache)
 
 	if (!can_install(cache))
 		return NULL;
-	object = alloc_from_whole(cache, "kmem_cache_alloc");
+	object = alloc_from_whole(cache, os_node(), "kmem_cache_alloc");
 	if (object)
 		return object;
 	full = refill_near(cache);
@@ -230,7 +230,7 @@ static void *replace_empty_main(struct sheaf_cache *cache)
 	}
 	/* No memory. What the first search only saw may be taken now. */
 	if (!full) {
-		object = alloc_from_whole(cache, "kmem_cache_alloc");
+		object = alloc_from_whole(cache, os_node(), "kmem_cache_alloc");
 		return object ? object : alloc_from_afar(cache);
 	}
 	object = take_newest(full);
@@ -300,7 +300,7 @@ static bool replace_full_main(struct sheaf_cache *cache, void *object)
 		return false;
 	if (reuse_full_spare(cache, object))
 		return true;
-	empty = sheaf_begin_empty(cache, &cell);
+	empty = sheaf_begin_empty(cache, os_node(), NULL, &cell);
 	if (empty && cell.may_be_full) {
 		empty->objects[0] = object;
 		os_store_relaxed(&empty->word, 1);
@@ -427,9 +427,9 @@ unsigned int sheaf_alloc_bulk(struct sheaf_cache *cache, void **objects, unsigne
 		done += got;
 		if (got || swap_empty(cache))
 			continue;
-		objects[done] = can_install(cache)
-					? alloc_from_whole(cache, "kmem_cache_alloc_bulk")
-					: NULL;
+		objects[done] = can_install(cache) ? alloc_from_whole(cache, os_node(),
+								      "kmem_cache_alloc_bulk")
+						   : NULL;
 		if (!objects[done])
 			break;
 		done++;

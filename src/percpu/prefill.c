@@ -73,8 +73,8 @@ static struct sheaf *lend_whole(struct sheaf_cache *cache)
 	if (full)
 		barn_got(cache, full, &cell);
 	else if (rcu)
-		full = rcu->ops->take(rcu);
-	return lend(cache, full ? full : sheaf_take_empty(cache));
+		full = rcu->ops->take(rcu, os_node());
+	return lend(cache, full ? full : sheaf_take_empty(cache, os_node(), NULL));
 }
 
 struct sheaf *prefill_lend(struct sheaf_cache *cache, struct sheaf *sheaf, unsigned int n)

@@ -17,8 +17,8 @@
 /* Hand a full sheaf over to the node of its objects. Returns an empty one in its place, or NULL. */
 static struct sheaf *send_home(struct sheaf_cache *cache, struct sheaf *full, unsigned int node)
 {
-	struct sheaf *empty, *displaced;
 	uint16_t place = full->place;
+	struct sheaf *empty;
 	struct barn_cell cell;
 	bool done;
 
@@ -34,10 +34,7 @@ static struct sheaf *send_home(struct sheaf_cache *cache, struct sheaf *full, un
 	}
 	stat_add(&cache->slab, STAT_replace_full_only, 1);
 	stat_add(&cache->slab, STAT_barn_get_empty, empty != NULL);
-	done = barn_put_full_on(cache, node, full, &displaced);
-	stat_add(&cache->slab, done ? STAT_barn_put_only : STAT_barn_put_fail, 1);
-	sheaf_hand_over(cache, displaced, CALL);
-	if (done)
+	if (sheaf_put_full(cache, node, full))
 		return empty;
 	sheaf_flush(cache, full, CALL);
 	sheaf_hand_over(cache, empty, CALL);
@@ -60,11 +57,22 @@ void sheaf_remote_taken(struct sheaf *sheaf)
 }
 
 /* Not full, or of no use here: its objects go to their slabs. */
-static void give_back_remote(struct sheaf_cache *cache, struct sheaf *sheaf)
+static void give_back_freed(struct sheaf_cache *cache, struct sheaf *sheaf)
 {
-	if (sheaf && sheaf->size)
+	if (sheaf->size)
 		sheaf_flush(cache, sheaf, CALL);
-	sheaf_hand_over(cache, sheaf, CALL);
+	sheaf_release(cache, sheaf);
+}
+
+bool sheaf_give_remote(struct sheaf_cache *cache, struct sheaf *sheaf)
+{
+	if (sheaf && remote_is_retired(sheaf))
+		return cache->rcu->ops->queue(cache->rcu, sheaf, os_row());
+	if (sheaf) {
+		sheaf_remote_taken(sheaf);
+		give_back_freed(cache, sheaf);
+	}
+	return false;
 }
 
 /* Returns a sheaf with room for objects of this node, made from the one that was collected, or
@@ -72,16 +80,23 @@ static void give_back_remote(struct sheaf_cache *cache, struct sheaf *sheaf)
 static struct sheaf *sheaf_for_node(struct sheaf_cache *cache, struct sheaf *sheaf,
 				    unsigned int node)
 {
-	unsigned int of = sheaf ? sheaf->filled_by - 1 : node;
 	uint16_t place = sheaf ? sheaf->place : 0;
+	unsigned int of;
 
-	if (sheaf && sheaf->size == sheaf->capacity)
+	if (!sheaf || remote_is_retired(sheaf)) {
+		sheaf_give_remote(cache, sheaf);
+		return sheaf_new(cache);
+	}
+	of = sheaf->filled_by - 1;
+	sheaf_remote_taken(sheaf);
+	if (sheaf->size == sheaf->capacity)
 		sheaf = send_checked(cache, sheaf, of);
 	if (sheaf && sheaf->size && of != node)
 		sheaf_flush(cache, sheaf, CALL);
 	if (sheaf && sheaf->size < sheaf->capacity && sheaf_fits(cache, sheaf))
 		return sheaf;
-	give_back_remote(cache, sheaf);
+	if (sheaf)
+		give_back_freed(cache, sheaf);
 	sheaf = sheaf_new(cache);
 	if (sheaf)
 		sheaf->place = place;
@@ -98,32 +113,31 @@ static void install_remote(struct sheaf_cache *cache, struct sheaf *sheaf, unsig
 	sheaf->objects[sheaf->size] = object;
 	sheaf_set_size(sheaf, sheaf->size + 1);
 	sheaf->filled_by = node + 1;
-	if (section_replace_remote(&cache->at, node, sheaf, &old) && old)
-		sheaf_remote_taken(old);
+	section_replace_remote(&cache->at, node, sheaf, &old);
 	/* Another thread was here meanwhile, or a drain has begun. */
-	give_back_remote(cache, old);
+	sheaf_give_remote(cache, old);
 }
 
 /* The sheaf is full, or missing. Returns false if the object must go to its slab. */
 static bool replace_remote(struct sheaf_cache *cache, void *object, unsigned int node)
 {
+	uint32_t *in_hand, *rcu_in_hand;
 	struct sheaf *sheaf = NULL;
-	uint32_t *in_hand;
 	bool done;
 
 	if (os_load_relaxed(&cache->at.stop) || !os_registered() ||
 	    !rows_open_here(cache->at.handle))
 		return false;
 	in_hand = in_hand_begin(cache);
+	rcu_in_hand = in_hand_begin_rcu(cache);
 	done = section_replace_remote(&cache->at, node, NULL, &sheaf);
 	if (done) {
-		if (sheaf)
-			sheaf_remote_taken(sheaf);
 		sheaf = sheaf_for_node(cache, sheaf, node);
 		done = sheaf != NULL;
 	}
 	if (done)
 		install_remote(cache, sheaf, node, object);
+	in_hand_end(rcu_in_hand);
 	in_hand_end(in_hand);
 	return done;
 }
@@ -133,6 +147,6 @@ bool sheaf_free_remote(struct sheaf_cache *cache, void *object)
 	unsigned int node = page_node(object);
 
 	sheaf_give_deferred(cache);
-	return sheaf_push_remote(cache, cache->at.handle, object) ||
+	return sheaf_push_freed(cache, cache->at.handle, object) ||
 	       replace_remote(cache, object, node);
 }

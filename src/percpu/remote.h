@@ -1,21 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Objects of other nodes on their way home. A CPU collects them in sheaves, one for each node
- * (those of nodes whose numbers are equal modulo SLOT_REMOTE take turns). A full one goes
- * into that node's barn, for an empty one if there is any: a sheaf remembers where it was taken, and
- * the next search begins there. If that barn has no room, its objects return to their slabs. So one object costs a section, as an object at home does, instead of words
- * of its slab that other CPUs write, and often the lock of its node.
+ * Objects of other nodes on their way home. A CPU collects them in sheaves: one for the freed
+ * objects of each node, and one for the retired ones. A full one goes home as a whole, for an empty
+ * one of that node's barn: a sheaf remembers where that was, and the next search begins there.
+ * Freed objects go into that barn; if it has no room, they return to their slabs. Retired objects
+ * wait for their grace period in a queue of their node (rcu/rcu_free.h). So one object costs a
+ * section, as an object at home does, instead of words of its slab that other CPUs write, and often
+ * the lock of its node.
  *
- * The sheaves are in the last cells of the row's slot, which have a line of their own. Sections add
- * objects and exchange sheaves there, as they do with main and spare. The in-hand count shows a
- * sheaf that was taken out.
+ *   kind of a remote sheaf: 0 ... nodes - 1: freed objects of that node
+ *                           nodes ... 2 * nodes - 1: retired objects of the node kind - nodes
+ *
+ * The sheaves are in the last cells of the row's slot, which have a line of their own. Those whose
+ * kinds are equal modulo SLOT_REMOTE take turns: with up to four nodes, none does. Sections add
+ * objects and exchange sheaves there, as they do with main and spare. The in-hand counts show a
+ * sheaf that was taken out: both of them, since it may be of either sort.
  *
  * Invariants
- *  M1. A sheaf in such a cell has objects, all of the node that its filled_by says.
+ *  M1. A sheaf in such a cell has objects, all of the kind that its filled_by says.
  *  M2. Its word counts no events: each free counts itself. sheaf_remote_taken() says so to whoever
  *      harvests it.
+ *  M3. These cells change only while neither stop word is set, or by a drain of the sheaf's sort.
  *
- * Callers: src/cache/; src/percpu/drain.c.
+ * Callers: src/cache/; src/rcu/; src/percpu/drain.c.
  */
 #ifndef SHEAF_PERCPU_REMOTE_H
 #define SHEAF_PERCPU_REMOTE_H
@@ -25,12 +32,29 @@
 #include "percpu/sheaf.h"
 #include "percpu/stat.h"
 
-/* Free an object of another node by a section alone. Returns false if there is no sheaf with room
- * for it, or if it is another pointer. handle: cache->at.handle, which fast paths know. */
-static inline bool sheaf_push_remote(struct sheaf_cache *cache, char *handle, void *object)
+static inline unsigned int remote_kind(unsigned int node, bool retired)
 {
-	if ((uintptr_t)object - (uintptr_t)pages.base >= pages.remote_size ||
-	    !section_push_remote(handle, page_node(object), object))
+	return node + (retired ? os.nr_nodes : 0);
+}
+
+/* For a sheaf in such a cell, or just taken out of it. */
+static inline bool remote_is_retired(const struct sheaf *sheaf)
+{
+	return os_load_relaxed(&sheaf->filled_by) > os.nr_nodes;
+}
+
+/* Free or retire an object of another node by a section alone. Returns false if there is no sheaf
+ * with room for it, or if it is another pointer. handle: cache->at.handle, which fast paths know.
+ */
+static inline bool sheaf_push_remote(char *handle, void *object, bool retired)
+{
+	return (uintptr_t)object - (uintptr_t)pages.base < pages.remote_size &&
+	       section_push_remote(handle, remote_kind(page_node(object), retired), object);
+}
+
+static inline bool sheaf_push_freed(struct sheaf_cache *cache, char *handle, void *object)
+{
+	if (!sheaf_push_remote(handle, object, false))
 		return false;
 	stat_add(&cache->slab, STAT_free_fastpath, 1);
 	return true;
@@ -41,11 +65,16 @@ bool sheaf_free_remote(struct sheaf_cache *cache, void *object);
 
 /* A remote sheaf left its cell: its objects are counted already. */
 void sheaf_remote_taken(struct sheaf *sheaf);
+/* The same for one that the caller has in hand, by both counts, or NULL: its objects go to their
+ * slabs, or wait. Returns true if too much is retired. */
+bool sheaf_give_remote(struct sheaf_cache *cache, struct sheaf *sheaf);
 
-/* The sheaf in cell i of this slot, i < slot_remotes(), or NULL. */
-static inline struct sheaf *slot_remote(const struct slot *slot, unsigned int i)
+/* The sheaf in this cell of the slot, or in that of this kind, if it is of this sort; or NULL. */
+static inline struct sheaf *slot_remote(const struct slot *slot, unsigned int kind, bool retired)
 {
-	return (struct sheaf *)os_load_acquire(&slot->cells[slot_remote_cell(i)]);
+	struct sheaf *sheaf = (struct sheaf *)os_load_acquire(&slot->cells[slot_remote_cell(kind)]);
+
+	return sheaf && remote_is_retired(sheaf) == retired ? sheaf : NULL;
 }
 
 static inline unsigned int slot_remotes(void)
@@ -53,10 +82,10 @@ static inline unsigned int slot_remotes(void)
 	return os.nr_nodes > 1 ? SLOT_REMOTE : 0;
 }
 
-static inline bool slot_has_remote(const struct slot *slot)
+static inline bool slot_has_remote(const struct slot *slot, bool retired)
 {
 	for (unsigned int i = 0; i < slot_remotes(); i++)
-		if (slot_remote(slot, i))
+		if (slot_remote(slot, i, retired))
 			return true;
 	return false;
 }

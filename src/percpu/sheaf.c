@@ -74,10 +74,10 @@ void sheaf_check_newest(struct sheaf_cache *cache, struct sheaf *sheaf, const ch
 		sheaf_set_size(sheaf, left);
 }
 
-bool sheaf_put_full(struct sheaf_cache *cache, struct sheaf *sheaf)
+bool sheaf_put_full(struct sheaf_cache *cache, unsigned int node, struct sheaf *sheaf)
 {
 	struct sheaf *displaced;
-	bool done = barn_put_full(cache, sheaf, &displaced);
+	bool done = barn_put_full(cache, node, sheaf, &displaced);
 
 	sheaf_hand_over(cache, displaced, NULL);
 	stat_add(&cache->slab, done ? STAT_barn_put_only : STAT_barn_put_fail, 1);
@@ -100,7 +100,7 @@ void sheaf_hand_over(struct sheaf_cache *cache, struct sheaf *sheaf, const char 
 	if (!sheaf || sheaf == &sheaf_bootstrap)
 		return;
 	sheaf_harvest(cache, sheaf);
-	if (sheaf->size == sheaf->capacity && sheaf_put_full(cache, sheaf))
+	if (sheaf->size == sheaf->capacity && sheaf_put_full(cache, os_node(), sheaf))
 		return;
 	if (sheaf->size)
 		sheaf_flush(cache, sheaf, call);
@@ -110,11 +110,12 @@ void sheaf_hand_over(struct sheaf_cache *cache, struct sheaf *sheaf, const char 
 
 /* Take an empty sheaf of the right capacity from the barn, with its cell in transit; or return
  * NULL. */
-struct sheaf *sheaf_begin_empty(struct sheaf_cache *cache, struct barn_cell *cell)
+struct sheaf *sheaf_begin_empty(struct sheaf_cache *cache, unsigned int node, uint16_t *place,
+				struct barn_cell *cell)
 {
 	struct sheaf *empty;
 
-	while ((empty = barn_begin_empty(cache, cell)) != NULL) {
+	while ((empty = barn_begin_empty_on(cache, node, place, cell)) != NULL) {
 		if (sheaf_fits(cache, empty))
 			break;
 		barn_finish(cache, cell, NULL);
@@ -123,10 +124,10 @@ struct sheaf *sheaf_begin_empty(struct sheaf_cache *cache, struct barn_cell *cel
 	return empty;
 }
 
-struct sheaf *sheaf_take_empty(struct sheaf_cache *cache)
+struct sheaf *sheaf_take_empty(struct sheaf_cache *cache, unsigned int node, uint16_t *place)
 {
 	struct barn_cell cell;
-	struct sheaf *empty = sheaf_begin_empty(cache, &cell);
+	struct sheaf *empty = sheaf_begin_empty(cache, node, place, &cell);
 
 	if (!empty)
 		return sheaf_new(cache);

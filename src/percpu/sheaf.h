@@ -57,7 +57,8 @@
 struct sheaf_cache {
 	struct section_slots at; /* the slots; caches without sheaves never fill them */
 	struct slab_cache slab;
-	uint32_t phase;	     /* of the in-hand counts */
+	uint16_t phase; /* of the in-hand counts; the other one of those of retired sheaves */
+	uint16_t rcu_phase;
 	uint32_t barn_full;  /* limit of full sheaves in a node's blocks, without the shards */
 	uint64_t capacities; /* changed together: see sheaf_capacity() and sheaf_first_capacity() */
 	size_t barn_objects, barn_bytes; /* limits that the user set, or 0: see barn.h */
@@ -76,12 +77,15 @@ struct sheaf_cache {
 /* Sheaves of retired objects: src/rcu/ stores them, and allocations take the ones whose grace
  * period has passed. */
 struct sheaf_source_ops {
+	/* Let a sheaf of this row wait: for a thread that is counted in rcu_in_hand. Returns true
+	 * if too much is retired. */
+	bool (*queue)(struct sheaf_source *source, struct sheaf *sheaf, unsigned int row);
 	/* Ask the provider, if it supports that, whether a grace period passed: with nothing in
 	 * hand. */
 	void (*poll)(struct sheaf_source *source);
-	/* Take a sheaf whose grace period has passed, for an allocation on this CPU; or return
-	 * NULL. The caller shows it. */
-	struct sheaf *(*take)(struct sheaf_source *source);
+	/* Take a sheaf with objects of this node whose grace period has passed, for an allocation;
+	 * or return NULL. The caller shows it. */
+	struct sheaf *(*take)(struct sheaf_source *source, unsigned int node);
 	/* For a drain: all of those whose grace period had passed at the call, linked by `next`. */
 	struct sheaf *(*take_all)(struct sheaf_source *source);
 	/*
@@ -144,11 +148,12 @@ static inline void sheaf_arm(const struct sheaf_cache *cache, struct sheaf *shea
 
 struct barn_cell;
 
-/* Get an empty sheaf of the cache's capacity, or NULL: from the pool; from the barn, else the pool;
- * from the barn, with its cell in transit. */
+/* Get an empty sheaf of the cache's capacity, or NULL: from the pool; from this node's barn, else
+ * the pool; from the barn, with its cell in transit. place: as for barn_begin_empty_on(). */
 struct sheaf *sheaf_new(struct sheaf_cache *cache);
-struct sheaf *sheaf_take_empty(struct sheaf_cache *cache);
-struct sheaf *sheaf_begin_empty(struct sheaf_cache *cache, struct barn_cell *cell);
+struct sheaf *sheaf_take_empty(struct sheaf_cache *cache, unsigned int node, uint16_t *place);
+struct sheaf *sheaf_begin_empty(struct sheaf_cache *cache, unsigned int node, uint16_t *place,
+				struct barn_cell *cell);
 
 /*
  * Take this CPU's spare sheaf, or return NULL: for a caller that has entered the in-hand count; or
@@ -179,8 +184,8 @@ bool sheaf_fits(struct sheaf_cache *cache, struct sheaf *sheaf);
  */
 void sheaf_check_newest(struct sheaf_cache *cache, struct sheaf *sheaf, const char *call);
 
-/* Put it into the barn and count it. Returns false if there is no room. */
-bool sheaf_put_full(struct sheaf_cache *cache, struct sheaf *sheaf);
+/* Put it into the barn, of this node, and count it. Returns false if there is no room. */
+bool sheaf_put_full(struct sheaf_cache *cache, unsigned int node, struct sheaf *sheaf);
 bool sheaf_put_empty(struct sheaf_cache *cache, struct sheaf *sheaf);
 
 /* Hand over any sheaf (or NULL): to the barn, or its objects to the slabs. */

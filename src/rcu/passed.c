@@ -37,15 +37,14 @@ static struct sheaf *freed(struct sheaf_rcu *rcu, struct sheaf *sheaf)
 	return sheaf;
 }
 
-/* Take one that has passed when numbers up to `done` have passed, from this queue or another queue
- * of the node. */
-static struct sheaf *take_sheaf(struct sheaf_rcu *rcu, unsigned int first, uint64_t done)
+/* Take one that has passed when numbers up to `done` have passed, from this row's queue or another
+ * queue of the node. */
+static struct sheaf *take_sheaf(struct sheaf_rcu *rcu, unsigned int node, unsigned int row,
+				uint64_t done)
 {
-	unsigned int begin = first / rcu->per_node * rcu->per_node;
-
 	for (unsigned int i = 0; i < rcu->per_node; i++) {
-		unsigned int at = begin + (first - begin + i) % rcu->per_node;
-		struct sheaf *sheaf = rcu_queue_take(&rcu->queues[at], done, RCU_NEWEST);
+		struct sheaf *sheaf =
+			rcu_queue_take(rcu_queue_of(rcu, node, row + i), done, RCU_NEWEST);
 
 		if (sheaf)
 			return freed(rcu, sheaf);
@@ -53,32 +52,26 @@ static struct sheaf *take_sheaf(struct sheaf_rcu *rcu, unsigned int first, uint6
 	return NULL;
 }
 
-static struct sheaf_rcu *of_source(struct sheaf_source *source)
+static struct sheaf *take_of_node(struct sheaf_source *source, unsigned int node)
 {
-	return (struct sheaf_rcu *)((char *)source - offsetof(struct sheaf_rcu, source));
-}
+	struct sheaf_rcu *rcu = rcu_of_source(source);
 
-static struct sheaf *take_here(struct sheaf_source *source)
-{
-	struct sheaf_rcu *rcu = of_source(source);
-	unsigned int mine = (unsigned int)(rcu_queue_of_row(rcu, os_row()) - rcu->queues);
-
-	return take_sheaf(rcu, mine, grace_done(rcu->user.grace));
+	return take_sheaf(rcu, node, os_row(), grace_done(rcu->user.grace));
 }
 
 static void poll_sheaves(struct sheaf_source *source)
 {
-	grace_poll(of_source(source)->user.grace);
+	grace_poll(rcu_of_source(source)->user.grace);
 }
 
-/* Free and count the objects in hand: to the barn if they fill a sheaf and it has room. */
-static void flush(struct sheaf_rcu *rcu, struct sheaf *sheaf)
+/* Free and count the objects in hand: to their node's barn if they fill a sheaf and it has room. */
+static void flush(struct sheaf_rcu *rcu, struct sheaf *sheaf, unsigned int node)
 {
 	struct sheaf_cache *cache = rcu->cache;
 
 	/* A drain may already have emptied the barn. */
 	if (sheaf->size == sheaf->capacity && sheaf_fits(cache, sheaf) &&
-	    !in_hand_sees_drain(cache) && sheaf_put_full(cache, sheaf))
+	    !in_hand_sees_drain(cache) && sheaf_put_full(cache, node, sheaf))
 		return;
 	stat_add(&cache->slab, STAT_rcu_flush, sheaf->size);
 	sheaf_flush(cache, sheaf, FREE_CALL);
@@ -88,6 +81,7 @@ static void flush(struct sheaf_rcu *rcu, struct sheaf *sheaf)
 /* Free this many passed objects, in whole sheaves, the oldest first. */
 static void flush_queue(struct sheaf_rcu *rcu, struct rcu_queue *queue, uint64_t wanted)
 {
+	unsigned int node = (unsigned int)(queue - rcu->queues) / rcu->per_node;
 	uint64_t done = grace_done(rcu->user.grace), n = 0;
 	struct sheaf *sheaf;
 
@@ -97,7 +91,7 @@ static void flush_queue(struct sheaf_rcu *rcu, struct rcu_queue *queue, uint64_t
 		sheaf = rcu_queue_take(queue, done, RCU_OLDEST);
 		if (sheaf) {
 			n += sheaf_size(sheaf);
-			flush(rcu, freed(rcu, sheaf));
+			flush(rcu, freed(rcu, sheaf), node);
 		}
 		in_hand_end(in_hand);
 		if (!sheaf)
@@ -109,12 +103,12 @@ static void flush_queue(struct sheaf_rcu *rcu, struct rcu_queue *queue, uint64_t
  * this runs. */
 static struct sheaf *take_all(struct sheaf_source *source)
 {
-	struct sheaf_rcu *rcu = of_source(source);
+	struct sheaf_rcu *rcu = rcu_of_source(source);
 	uint64_t done = grace_done(rcu->user.grace);
 	struct sheaf *list = NULL, *sheaf;
 
 	for (uint32_t node = 0; node < os.nr_nodes; node++)
-		while ((sheaf = take_sheaf(rcu, node * rcu->per_node, done)) != NULL) {
+		while ((sheaf = take_sheaf(rcu, node, 0, done)) != NULL) {
 			sheaf->next = list;
 			list = sheaf;
 		}
@@ -157,7 +151,7 @@ void rcu_flush_passed(struct grace_user *user, bool all)
 static void for_each(struct sheaf_source *source,
 		     void (*visit)(void *data, struct sheaf *sheaf, bool waits), void *data)
 {
-	struct sheaf_rcu *rcu = of_source(source);
+	struct sheaf_rcu *rcu = rcu_of_source(source);
 
 	for (unsigned int i = 0; i < rcu_nr_queues(rcu); i++) {
 		struct rcu_queue *queue = &rcu->queues[i];
@@ -174,4 +168,5 @@ static void for_each(struct sheaf_source *source,
 	}
 }
 
-const struct sheaf_source_ops rcu_source_ops = {poll_sheaves, take_here, take_all, for_each};
+const struct sheaf_source_ops rcu_source_ops = {rcu_queue_sheaf, poll_sheaves, take_of_node,
+						take_all, for_each};

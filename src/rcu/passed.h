@@ -13,6 +13,9 @@
 /* What allocations, drains and statistics ask for. */
 extern const struct sheaf_source_ops rcu_source_ops;
 
+/* In rcu_free.c: `queue` of these. */
+bool rcu_queue_sheaf(struct sheaf_source *source, struct sheaf *sheaf, unsigned int row);
+
 /* Free all objects that have passed, or, if a trim is due, a part of the unused ones. */
 void rcu_flush_passed(struct grace_user *user, bool all);
 
@@ -21,9 +24,11 @@ static inline unsigned int rcu_nr_queues(const struct sheaf_rcu *rcu)
 	return os.nr_nodes * rcu->per_node;
 }
 
-static inline struct rcu_queue *rcu_queue_of_row(struct sheaf_rcu *rcu, unsigned int row)
+/* The queue of this node that this row uses. */
+static inline struct rcu_queue *rcu_queue_of(struct sheaf_rcu *rcu, unsigned int node,
+					     unsigned int row)
 {
-	return &rcu->queues[os.node_of_row[row] * rcu->per_node + row % rcu->per_node];
+	return &rcu->queues[node * rcu->per_node + row % rcu->per_node];
 }
 
 static inline uint64_t rcu_bytes_of(const struct sheaf_rcu *rcu, const struct sheaf *sheaf)

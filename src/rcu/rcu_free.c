@@ -7,6 +7,7 @@
 #include "page/pool.h"
 #include "percpu/drain.h"
 #include "percpu/in_hand.h"
+#include "percpu/remote.h"
 #include "percpu/rows.h"
 #include "percpu/sheaf.h"
 #include "rcu/passed.h"
@@ -21,60 +22,109 @@ static size_t size_of_rcu(uint32_t per_node)
 
 static uint32_t *enter(struct sheaf_rcu *rcu)
 {
-	uint32_t *in_hand = in_hand_begin_phase(rcu->cache, offsetof(struct slot, rcu_in_hand),
-						os_load_relaxed(&rcu->phase));
+	uint32_t *in_hand = in_hand_begin_rcu(rcu->cache);
 
 	grace_activate(&rcu->user);
 	return in_hand;
 }
 
-/* Returns true if too much is retired. */
-static bool queue_sheaf(struct sheaf_rcu *rcu, struct sheaf *sheaf, unsigned int row)
+static bool queue_counted(struct sheaf_rcu *rcu, struct sheaf *sheaf, unsigned int row)
 {
 	bool over = grace_retired(rcu->user.grace, rcu_bytes_of(rcu, sheaf));
 
 	stat_add(&rcu->cache->slab, STAT_free_rcu_sheaf, sheaf_size(sheaf));
 	stat_add(&rcu->cache->slab, STAT_rcu_over_limit, over);
 	probe(rcu_queue, rcu->cache->slab.name, sheaf_size(sheaf), row);
-	rcu_queue_add(rcu_queue_of_row(rcu, row), sheaf, rcu->user.grace);
+	rcu_queue_add(rcu_queue_of(rcu, page_node(sheaf->objects[0]), row), sheaf, rcu->user.grace);
 	return over;
 }
 
 /* Q1: if no object in it belongs to this cache, the sheaf need not wait. */
-static bool queue_checked(struct sheaf_rcu *rcu, struct sheaf *sheaf, unsigned int row)
+bool rcu_queue_sheaf(struct sheaf_source *source, struct sheaf *sheaf, unsigned int row)
 {
+	struct sheaf_rcu *rcu = rcu_of_source(source);
+
 	sheaf_check_newest(rcu->cache, sheaf, "kmem_cache_free_rcu");
 	if (sheaf_size(sheaf))
-		return queue_sheaf(rcu, sheaf, row);
+		return queue_counted(rcu, sheaf, row);
 	sheaf_hand_over(rcu->cache, sheaf, "kmem_cache_free_rcu");
 	return false;
 }
 
-/* Put a sheaf with this object in place of a full one, which is queued. */
+/* Make it the CPU's rcu_free sheaf, and queue the one that it replaces. */
+static bool put_rcu_free(struct sheaf_rcu *rcu, struct sheaf *sheaf, bool *over)
+{
+	struct sheaf_cache *cache = rcu->cache;
+	struct sheaf *old;
+	unsigned int row;
+
+	if (!section_replace_rcu(&cache->at, sheaf, &old))
+		return false;
+	row = os_row();
+	/* If we are on another CPU by now, its sheaf's age is wrong until the next trim. */
+	os_store_relaxed(&slot_of_row(cache->at.handle, row)->rcu_since, os_now_ms());
+	if (old != &sheaf_bootstrap)
+		*over = rcu_queue_sheaf(&rcu->source, old, row);
+	return true;
+}
+
+/* The same for one with an object of another node. It may replace a sheaf of freed objects. */
+static bool put_remote_rcu(struct sheaf_rcu *rcu, struct sheaf *sheaf, bool *over)
+{
+	struct sheaf_cache *cache = rcu->cache;
+	unsigned int kind = remote_kind(page_node(sheaf->objects[0]), true);
+	uint32_t *in_hand = in_hand_begin(cache);
+	struct sheaf *old;
+	bool done;
+
+	sheaf->filled_by = kind + 1;
+	sheaf->since = os_now_ms();
+	if (!os_load_relaxed(&rcu->remote))
+		os_store_relaxed(&rcu->remote, 1);
+	done = section_replace_remote(&cache->at, kind, sheaf, &old);
+	if (done)
+		*over = sheaf_give_remote(cache, old);
+	in_hand_end(in_hand);
+	return done;
+}
+
+/* From this CPU's node, or the node of the objects that it is to collect: then it remembers where
+ * the last one was. */
+static struct sheaf *take_empty_here(struct sheaf_cache *cache)
+{
+	/* By the spare rule it is the previous main, if the program retires what it allocates. */
+	struct sheaf *empty = sheaf_take_empty_spare(cache);
+
+	return empty ? empty : sheaf_take_empty(cache, os_node(), NULL);
+}
+
+static struct sheaf *take_empty_there(struct sheaf_cache *cache, unsigned int node)
+{
+	const struct slot *slot = slot_of_row(cache->at.handle, os_row());
+	const struct sheaf *full = slot_remote(slot, remote_kind(node, true), true);
+	uint16_t place = full ? full->place : 0;
+	struct sheaf *empty = sheaf_take_empty(cache, node, &place);
+
+	if (empty)
+		empty->place = place;
+	return empty;
+}
+
+/* Put a sheaf with this object in place of a full one, or of none. */
 static bool replace_full_rcu(struct sheaf_rcu *rcu, void *object)
 {
 	struct sheaf_cache *cache = rcu->cache;
-	/* By the spare rule it is the previous main, if the program retires what it allocates. */
-	struct sheaf *empty = sheaf_take_empty_spare(cache), *old = NULL;
-	bool done, over = false;
-	unsigned int row;
+	unsigned int node = page_node(object);
+	bool done, over = false, remote = node != os_node();
+	struct sheaf *empty = remote ? take_empty_there(cache, node) : take_empty_here(cache);
 	uint32_t *in_hand;
 
-	if (!empty)
-		empty = sheaf_take_empty(cache);
 	if (!empty)
 		return false;
 	empty->objects[0] = object;
 	sheaf_set_size(empty, 1);
 	in_hand = enter(rcu);
-	done = section_replace_rcu(&cache->at, empty, &old);
-	row = os_row();
-	if (done) {
-		/* If we are on another CPU by now, its sheaf's age is wrong until the next trim. */
-		os_store_relaxed(&slot_of_row(cache->at.handle, row)->rcu_since, os_now_ms());
-		if (old != &sheaf_bootstrap)
-			over = queue_checked(rcu, old, row);
-	}
+	done = remote ? put_remote_rcu(rcu, empty, &over) : put_rcu_free(rcu, empty, &over);
 	in_hand_end(in_hand);
 	if (!done) {
 		sheaf_set_size(empty, 0);
@@ -87,11 +137,12 @@ static bool replace_full_rcu(struct sheaf_rcu *rcu, void *object)
 
 bool sheaf_rcu_free(struct sheaf_cache *cache, void *object)
 {
-	if (section_push_rcu(&cache->at, object))
+	if (section_push_rcu(&cache->at, object) ||
+	    sheaf_push_remote(cache->at.handle, object, true))
 		return true;
 	return cache->barns && !os_load_relaxed(&cache->at.rcu_stop) && os_registered() &&
-	       page_is_ours(object) && page_node(object) == os_node() &&
-	       rows_open_here(cache->at.handle) && replace_full_rcu(sheaf_rcu_of(cache), object);
+	       page_is_ours(object) && rows_open_here(cache->at.handle) &&
+	       replace_full_rcu(sheaf_rcu_of(cache), object);
 }
 
 static bool slot_is_due(const struct slot *slot, uint32_t now, uint32_t older_than)
@@ -100,22 +151,31 @@ static bool slot_is_due(const struct slot *slot, uint32_t now, uint32_t older_th
 	       now - os_load_relaxed(&slot->rcu_since) >= older_than;
 }
 
-/* True if a CPU's rcu_free sheaf is older than this: then all of them are queued. */
+static bool remote_is_due(const struct slot *slot, uint32_t now, uint32_t older_than)
+{
+	for (unsigned int i = 0; i < slot_remotes(); i++) {
+		const struct sheaf *sheaf = slot_remote(slot, i, true);
+
+		if (sheaf && now - os_load_relaxed(&sheaf->since) >= older_than)
+			return true;
+	}
+	return false;
+}
+
+/* True if a CPU's sheaf is older than this: then all of them are queued. */
 static bool is_due(const struct sheaf_rcu *rcu, uint32_t older_than)
 {
 	char *handle = rcu->cache->at.handle;
 	uint32_t now = os_now_ms();
 
-	rows_for_each (handle, row)
-		if (slot_is_due(slot_of_row(handle, row), now, older_than))
-			return true;
-	return false;
-}
+	rows_for_each (handle, row) {
+		const struct slot *slot = slot_of_row(handle, row);
 
-static void take_collected(struct drain *drain, struct sheaf *sheaf, unsigned int row)
-{
-	queue_checked((struct sheaf_rcu *)((char *)drain - offsetof(struct sheaf_rcu, drain)),
-		      sheaf, row);
+		if (slot_is_due(slot, now, older_than) ||
+		    (os_load_relaxed(&rcu->remote) && remote_is_due(slot, now, older_than)))
+			return true;
+	}
+	return false;
 }
 
 /* Return when every rcu_free sheaf that was in hand has been queued. */
@@ -123,7 +183,7 @@ static void wait_for_hands(struct sheaf_rcu *rcu)
 {
 	for (int turn = 0; turn < 2; turn++)
 		in_hand_wait_phase(rcu->cache, offsetof(struct slot, rcu_in_hand),
-				   os_fetch_add(&rcu->phase, 1) & 1);
+				   os_fetch_add(&rcu->cache->rcu_phase, 1) & 1);
 }
 
 /* In this order: a sheaf that leaves hands or slots while we look is then seen where it went. */
@@ -138,10 +198,8 @@ static bool sheaves_wait(struct grace_user *user)
 		if (os_load_acquire(&in_hand[0]) || os_load_acquire(&in_hand[1]))
 			return true;
 	}
-	rows_for_each (cache->at.handle, row)
-		if (os_load_relaxed(&slot_of_row(cache->at.handle, row)->rcu_free) !=
-		    &sheaf_bootstrap)
-			return true;
+	if (is_due(rcu, 0))
+		return true;
 	for (unsigned int i = 0; i < rcu_nr_queues(rcu); i++)
 		if (!rcu_queue_is_empty(&rcu->queues[i]))
 			return true;
@@ -167,7 +225,7 @@ static bool drain_sheaves(struct grace_user *due, uint32_t older_than)
 		rcu->drain.next = first;
 		first = &rcu->drain;
 	}
-	reached = !first || drain_rcu(first, take_collected);
+	reached = !first || drain_rcu(first);
 	for (struct grace_user *user = due; user && !older_than; user = user->due)
 		wait_for_hands((struct sheaf_rcu *)user);
 	return reached;

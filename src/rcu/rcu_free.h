@@ -6,6 +6,9 @@
  *                                                              |
  *   allocation, main and spare empty, barn too <-- has passed -'-- not asked for --> barn, slabs
  *
+ * Objects of another node are collected in a remote sheaf (percpu/remote.h) instead of rcu_free,
+ * which goes to a queue of that node. So they are home when their grace period has passed.
+ *
  * A sheaf that has passed is as good as a full sheaf from the barn. Allocations take the newest,
  * because its objects were used last; in steady use nothing else ever touches the objects. Objects
  * that were not needed since the last trim are too many: a part of them is moved to the barn or to
@@ -14,9 +17,9 @@
  * Invariants
  *  U1. An object in an rcu_free sheaf, or in a sheaf whose number has not passed, counts as in use:
  *      no thread writes to it, drains it or frees it.
- *  U2. A thread that takes an rcu_free sheaf out of its slot, or puts one in, is counted in
- *      rcu_in_hand, by phase, until it has queued what it took. It calls no function of the
- *      provider meanwhile. It activates the user (grace/grace.h, G6) after it is counted.
+ *  U2. A thread that takes such a sheaf out of its slot, or puts one in, is counted in rcu_in_hand,
+ *      by phase, until it has queued what it took. It calls no function of the provider meanwhile.
+ *      It activates the user (grace/grace.h, G6) after it is counted and before it puts one in.
  *
  * Callers: src/rcu/, src/cache/, src/stats/; src/percpu/ through struct sheaf_source.
  */
@@ -39,19 +42,23 @@ struct sheaf_rcu {
 	struct sheaf_cache *cache;
 	struct drain drain;
 	uint32_t per_node;   /* queues */
-	uint32_t phase;	     /* of rcu_in_hand */
+	uint32_t remote;     /* objects of other nodes were retired */
 	uint32_t trimmed_at; /* in ms */
 	sheaf_rcu_passed_fn *passed;
 	struct rcu_queue queues[] __attribute__((aligned(64)));
 };
+
+static inline struct sheaf_rcu *rcu_of_source(struct sheaf_source *source)
+{
+	return (struct sheaf_rcu *)((char *)source - offsetof(struct sheaf_rcu, source));
+}
 
 /* The structure of this cache, or NULL. */
 static inline struct sheaf_rcu *sheaf_rcu_of(const struct sheaf_cache *cache)
 {
 	struct sheaf_source *source = os_load_acquire(&cache->rcu);
 
-	return source ? (struct sheaf_rcu *)((char *)source - offsetof(struct sheaf_rcu, source))
-		      : NULL;
+	return source ? rcu_of_source(source) : NULL;
 }
 
 /* Let the cache retire objects; passed: NULL, or the function to call for them when they have

@@ -51,12 +51,12 @@ static void read_sheaf(struct kmem_cache_stats *out, uint64_t word, uint32_t bas
 }
 
 /* In sheaves for other nodes; their counts are in the sums. */
-static uint64_t objects_remote(const struct slot *slot)
+static uint64_t objects_remote(const struct slot *slot, bool retired)
 {
 	uint64_t n = 0;
 
 	for (unsigned int i = 0; i < slot_remotes(); i++) {
-		const struct sheaf *sheaf = slot_remote(slot, i);
+		const struct sheaf *sheaf = slot_remote(slot, i, retired);
 
 		n += sheaf ? objects_of(os_load_relaxed(&sheaf->word)) : 0;
 	}
@@ -95,8 +95,9 @@ static void read_sheaves(struct sheaf_cache *cache, struct kmem_cache_stats *out
 		read_sheaf(out, view.main, view.main_base);
 		read_sheaf(out, view.spare, view.spare_base);
 		out->rcu_pending_objects +=
-			objects_of(os_load_relaxed(&os_load_acquire(&slot->rcu_free)->word));
-		out->objects_in_sheaves += objects_remote(slot);
+			objects_of(os_load_relaxed(&os_load_acquire(&slot->rcu_free)->word)) +
+			objects_remote(slot, true);
+		out->objects_in_sheaves += objects_remote(slot, false);
 	}
 	barn_for_each_cells(cache, read_cells, out);
 	sheaf_rcu_count(cache, &waiting, &passed);

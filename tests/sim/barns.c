@@ -154,7 +154,7 @@ static void put(unsigned int cpu, struct sheaf *full)
 	struct sheaf *displaced;
 
 	sim_go_to(cpu);
-	if (!barn_put_full(&s->sheaf, full, &displaced) || displaced)
+	if (!barn_put_full(&s->sheaf, os_node(), full, &displaced) || displaced)
 		sim_fail("no room in an empty barn");
 }
 
@@ -268,7 +268,7 @@ static void put_anywhere(struct sheaf *sheaf, unsigned int node)
 	struct sheaf *displaced = NULL;
 
 	if (!sheaf->size ? !barn_put_empty(&s->sheaf, sheaf)
-			 : !barn_put_full_on(&s->sheaf, node, sheaf, &displaced))
+			 : !barn_put_full(&s->sheaf, node, sheaf, &displaced))
 		displaced = sheaf;
 	if (displaced) {
 		sheaf_set_size(displaced, 0);

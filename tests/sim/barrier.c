@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Barriers while others retire: a sheaf in hand, between its slot and the queue, holds objects that
- * were retired earlier. Fibres pause for long, so that a whole barrier fits into that time.
+ * were retired earlier. Fibres pause for long, so that a whole barrier fits into that time. On
+ * several nodes they also free objects of other nodes, whose sheaves and those of retired ones take
+ * turns in a slot.
  */
 #include <stdio.h>
 
@@ -30,6 +32,13 @@ static void retire_all(void)
 		if (!object)
 			sim_fail("no memory");
 		model_add(s, object, 0);
+		if (os.nr_nodes > 1)
+			sim_go_to(sim_below(os.nr_cpus));
+		if (os.nr_nodes > 1 && sim_below(2)) {
+			model_remove(s, object);
+			kmem_cache_free(s, object);
+			continue;
+		}
 		which = model_retire(s, object, false);
 		kmem_cache_free_rcu(s, object);
 		model_was_retired(object, which);
@@ -88,6 +97,8 @@ int main(void)
 
 	for (config.seed = 1; config.seed <= SEEDS; config.seed++) {
 		config.backend = config.seed % 2 ? OS_BACKEND_RSEQ : OS_BACKEND_TRYLOCK;
+		config.cpus = config.nodes = 1 << config.seed / 2 % 4;
+		config.cpus += config.nodes == 1;
 		if (sim_in_child(run, &config, &hash))
 			return 1;
 	}

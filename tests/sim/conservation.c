@@ -77,7 +77,7 @@ static void run_of_seed(uint64_t seed, struct run *run)
 	dice_state = seed << 32;
 	*run = (struct run){.config = {.seed = seed, .silent = true, .max_steps = MAX_STEPS}};
 	run->config.cpus = power(dice(8) ? 3 : 7);
-	run->config.nodes = power(2);
+	run->config.nodes = power(3);
 	if (run->config.nodes > run->config.cpus)
 		run->config.nodes = run->config.cpus;
 	run->config.backend = dice(3) ? OS_BACKEND_RSEQ : OS_BACKEND_TRYLOCK;

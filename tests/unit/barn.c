@@ -86,7 +86,7 @@ static int set_up(void **state)
 		if (other != here && os.node_of_row[other] == os.node_of_row[here])
 			break;
 	/* There is a barn from now on. */
-	assert_true(barn_put_full(cache, full, &displaced));
+	assert_true(barn_put_full(cache, os_node(), full, &displaced));
 	assert_ptr_equal(barn_begin_full(cache, &cell), full);
 	barn_finish(cache, &cell, NULL);
 	if (other < os.nr_cpus)
@@ -114,7 +114,7 @@ static void near_sheaf_changes_places(void **state)
 	struct barn_cell cell;
 
 	(void)state;
-	assert_true(barn_put_full(cache, full, &displaced));
+	assert_true(barn_put_full(cache, os_node(), full, &displaced));
 	assert_null(displaced);
 	assert_int_equal(sheaves_in(here), 1);
 	assert_ptr_equal(barn_begin_full(cache, &cell), full);
@@ -211,7 +211,7 @@ static void full_sheaf_displaces_an_empty_one(void **state)
 	for (unsigned int i = 0; i < SLOT_CELLS; i++)
 		cells_of(here)[i] = (uintptr_t)empty;
 	assert_true(barn_has_room(cache));
-	assert_true(barn_put_full(cache, full, &displaced));
+	assert_true(barn_put_full(cache, os_node(), full, &displaced));
 	assert_ptr_equal(displaced, empty);
 	assert_int_equal(sheaves_in(here), SLOT_CELLS);
 	assert_ptr_equal(cells_of(here)[cache->shard_full - 1], (uintptr_t)full | BARN_FULL);
@@ -224,7 +224,7 @@ static void displaced_sheaf_finds_another_place(void **state)
 	(void)state;
 	for (unsigned int i = 0; i < SLOT_CELLS; i++)
 		cells_of(here)[i] = (uintptr_t)empty;
-	assert_true(sheaf_put_full(cache, full));
+	assert_true(sheaf_put_full(cache, os_node(), full));
 	block = barn()->blocks[0];
 	assert_non_null(block);
 	assert_int_equal(block->cells[BARN_BLOCK_CELLS - 1], (uintptr_t)empty);
@@ -235,7 +235,7 @@ static unsigned int put_all(void)
 	struct sheaf *displaced;
 	unsigned int puts = 0;
 
-	while (puts < 10000 && barn_put_full(cache, full, &displaced))
+	while (puts < 10000 && barn_put_full(cache, os_node(), full, &displaced))
 		puts++;
 	assert_null(displaced);
 	return puts;
@@ -300,7 +300,7 @@ static void late_mark_is_forgotten(void **state)
 	barn()->found_none[BARN_FULL_SHEAF] = 0;
 	assert_null(barn_begin_full(cache, &cell));
 	assert_true(barn_has_room(cache));
-	assert_true(barn_put_full(cache, full, &displaced));
+	assert_true(barn_put_full(cache, os_node(), full, &displaced));
 	assert_ptr_equal(barn_begin_full(cache, &cell), full);
 	barn_finish(cache, &cell, NULL);
 }

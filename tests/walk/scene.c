@@ -95,9 +95,13 @@ void scene_set(void)
 	slot->cells[slot_remote_cell(NODE)] = scene->bootstrap ? 0 : (uintptr_t)sheaves[3];
 	sheaves[3]->filled_by = (scene->n % 2 ? OTHER_NODE : NODE) + 1;
 	slot->cells[CELL] = stock_words[scene->main_size];
-	/* Only one of the two concerns a section. */
+	/* Only one of the two concerns a section; both concern one that changes remote sheaves. */
 	at->stop = scene->call == WALK_REPLACE_RCU ? !scene->stop : scene->stop;
 	at->rcu_stop = scene->call == WALK_REPLACE_RCU ? scene->stop : !scene->stop;
+	if (scene->call == WALK_REPLACE_REMOTE) {
+		at->stop = scene->stop && scene->n != 2;
+		at->rcu_stop = scene->stop && scene->n != 1;
+	}
 	memset(&scene->result, 0, sizeof(scene->result));
 }
 

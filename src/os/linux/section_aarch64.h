@@ -234,11 +234,13 @@
 	"ldur %[m], [%[t], #-184]\n"                                                               \
 	"cbz %[m], %l[slow]\n"                                                                     \
 	"ldr w10, [%[m], #24]\n"                                                                   \
-	"cmp w10, %w[node]\n"                                                                      \
+	"cmp w10, %w[kind]\n"                                                                      \
 	"b.ne %l[slow]\n" RSEQ_APPEND
 /* cell: its distance from the slot's first one. */
 #define RSEQ_REPLACE_REMOTE                                                                        \
 	"ldar w10, %[stop]\n"                                                                      \
+	"cbnz w10, %l[slow]\n"                                                                     \
+	"ldr w10, %[rcu_stop]\n"                                                                   \
 	"cbnz w10, %l[slow]\n"                                                                     \
 	"add %[t], %[t], %[cell]\n"                                                                \
 	"ldur %[m], [%[t], #-184]\n"                                                               \

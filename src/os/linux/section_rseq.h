@@ -243,26 +243,26 @@ RSEQ_ALWAYS_INLINE bool rseq_replace_rcu(struct section_slots *s, struct sheaf *
 #define RSEQ_CELL(at, cell) RSEQ_PLACE((at) + 8 * (size_t)(cell))
 
 /* 32 bits wide even where events are counted, because this word carries no pops. */
-RSEQ_ALWAYS_INLINE bool rseq_push_remote(char *handle, unsigned int node, void *object)
+RSEQ_ALWAYS_INLINE bool rseq_push_remote(char *handle, unsigned int kind, void *object)
 {
 	uintptr_t t;
 	void *m;
 
 	RSEQ_RUN(, RSEQ_PUSH_REMOTE, RSEQ_LIST([m] "=&r"(m), [t] "=&r"(t)),
-		 RSEQ_LIST(RSEQ_CELL(handle, slot_remote_cell(node)), [node] "r"(node + 1),
+		 RSEQ_LIST(RSEQ_CELL(handle, slot_remote_cell(kind)), [kind] "r"(kind + 1),
 			   [object] "r"(object)),
 		 RSEQ_CLOBBERS, true, false);
 }
 
-RSEQ_ALWAYS_INLINE bool rseq_replace_remote(struct section_slots *s, unsigned int node,
+RSEQ_ALWAYS_INLINE bool rseq_replace_remote(struct section_slots *s, unsigned int kind,
 					    struct sheaf *sheaf, struct sheaf **old)
 {
 	uintptr_t t;
 	void *m;
 
 	RSEQ_RUN(, RSEQ_IS_OPEN RSEQ_REPLACE_REMOTE, RSEQ_LIST([m] "=&r"(m), [t] "=&r"(t)),
-		 RSEQ_LIST(RSEQ_SHEAF_INTO(s, stop, sheaf), [cell] "r"(8 * (size_t)slot_remote_cell(
-										   node))),
+		 RSEQ_LIST(RSEQ_SHEAF_INTO(s, stop, sheaf), [rcu_stop] "m"(s->rcu_stop),
+			   [cell] "r"(8 * (size_t)slot_remote_cell(kind))),
 		 RSEQ_CLOBBERS, (*old = m, true), false);
 }
 

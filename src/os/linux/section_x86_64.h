@@ -277,11 +277,13 @@
 	"movq " CELL ", %[m]\n"                                                                    \
 	"testq %[m], %[m]\n"                                                                       \
 	"jz %l[slow]\n"                                                                            \
-	"cmpl %k[node], 24(%[m])\n"                                                                \
+	"cmpl %k[kind], 24(%[m])\n"                                                                \
 	"jne %l[slow]\n" RSEQ_APPEND
 /* cell: its distance from the slot's first one. */
 #define RSEQ_REPLACE_REMOTE                                                                        \
 	"cmpl $0, %[stop]\n"                                                                       \
+	"jne %l[slow]\n"                                                                           \
+	"cmpl $0, %[rcu_stop]\n"                                                                   \
 	"jne %l[slow]\n"                                                                           \
 	"addq %[cell], %[t]\n"                                                                     \
 	"movq " CELL ", %[m]\n"                                                                    \
