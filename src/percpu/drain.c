@@ -421,6 +421,19 @@ static unsigned int forget(uint32_t *count)
 	return lost;
 }
 
+/*
+ * The batch that they count on may never return. The child's next retired object finds no sheaf in
+ * its slot, and starts another one.
+ */
+static void queue_in_child(struct sheaf_cache *cache)
+{
+	struct drain drain = {.cache = cache};
+
+	rows_for_each (cache->at.handle, row)
+		take_rcu_free(slot_of_row(cache->at.handle, row), row, &drain.taken);
+	queue_taken(&drain);
+}
+
 unsigned int sheaf_after_fork(struct sheaf_cache *cache)
 {
 	unsigned int lost = cache->barns ? barn_after_fork(cache) : 0;
@@ -439,6 +452,8 @@ unsigned int sheaf_after_fork(struct sheaf_cache *cache)
 		if (cache->slab.counted)
 			begin_counts(slot);
 	}
+	if (cache->rcu)
+		queue_in_child(cache);
 	return lost;
 }
 

@@ -34,7 +34,8 @@ void sheaf_for_each(struct sheaf_cache *cache, void (*visit)(void *data, struct 
 /* Around fork(): no drain runs; in the child, sheaves in the hands of vanished threads are lost. */
 void sheaf_lock_drains(void);
 void sheaf_unlock_drains(void);
-/* Forget the sheaves that vanished threads had in hand; returns their number. */
+/* Queue the sheaves of retired objects, and forget those that vanished threads had in hand; returns
+ * the latters' number. */
 unsigned int sheaf_after_fork(struct sheaf_cache *cache);
 
 #endif
