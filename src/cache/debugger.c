@@ -31,6 +31,7 @@
 	NUMBER(slab_held, SLAB_HELD)                                                               \
 	NUMBER(slab_count_bits, SLAB_COUNT_BITS)                                                   \
 	NUMBER(row_shift, ROW_SHIFT)                                                               \
+	NUMBER(remote_sheaves, SLOT_REMOTE)                                                        \
 	NUMBER(rseq_cpu_id, RSEQ_CPU_ID)                                                           \
 	NUMBER(sheaf_size, SHEAF_SIZE)                                                             \
 	NUMBER(cell_full, BARN_FULL)                                                               \

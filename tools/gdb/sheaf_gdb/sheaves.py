@@ -42,8 +42,20 @@ def _of_slot(cache: Cache, row: int) -> Iterator[Sheaf]:
                                 (WAITS, "rcu_free", library.member("slot", "rcu_free", data))):
         if address not in (0, library.bootstrap):
             yield _sheaf(library, address, kind, f"{what} of {name}")
-    cells = library.at("slot", "cells")
-    yield from _of_cells(library, data[cells:library.at("slot", "main")], f"shard of CPU {row}")
+    remotes = 8 * library.number["remote_sheaves"] if library.nr_nodes > 1 else 0
+    cells = data[library.at("slot", "cells"):library.at("slot", "main")]
+    yield from _of_cells(library, cells[:len(cells) - remotes], f"shard of CPU {row}")
+    yield from _remote(library, cells[len(cells) - remotes:], name)
+
+
+def _remote(library: Library, data: bytes, name: str) -> Iterator[Sheaf]:
+    """Of a slot, for objects of other nodes; their kinds are in src/percpu/remote.h."""
+    for i in range(0, len(data), 8):
+        address = int.from_bytes(data[i:i + 8], "little")
+        if address:
+            kind = int(library.value("sheaf", address)["filled_by"]) - 1
+            yield _sheaf(library, address, CPU if kind < library.nr_nodes else WAITS,
+                         f"sheaf for node {kind % library.nr_nodes} of {name}")
 
 
 def _of_cells(library: Library, data: bytes, where: str) -> Iterator[Sheaf]:
@@ -105,7 +117,7 @@ def sheaves_of(cache: Cache) -> Iterator[Sheaf]:
 
 
 def retired(library: Library) -> Iterator[Sheaf]:
-    """Of the providers: retired objects of any cache without sheaves or of another node, and large blocks."""
+    """Of the providers: retired objects of any cache without sheaves, and large blocks."""
     provider = library.static("first", "linked")
     for _ in range(MOST):
         if provider is None or not int(provider):
