@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Retired pointers that cannot go into an rcu_free sheaf: objects of other nodes or of caches
- * without sheaves, and large blocks; or objects of any cache while there is no memory.
+ * Retired pointers that cannot go into a sheaf of their cache: objects of caches without sheaves,
+ * and large blocks; or objects of any cache while there is no memory.
  *
  * A provider has a few shards. Each has a sheaf that is being filled, under a lock, and a queue as
  * in src/rcu/queue.h. While there is no memory, objects that contain a head are linked through it
