@@ -240,7 +240,7 @@
 #define RSEQ_REPLACE_REMOTE                                                                        \
 	"ldar w10, %[stop]\n"                                                                      \
 	"cbnz w10, %l[slow]\n"                                                                     \
-	"ldr w10, %[rcu_stop]\n"                                                                   \
+	"ldar w10, %[rcu_stop]\n"                                                                  \
 	"cbnz w10, %l[slow]\n"                                                                     \
 	"add %[t], %[t], %[cell]\n"                                                                \
 	"ldur %[m], [%[t], #-184]\n"                                                               \
@@ -263,10 +263,10 @@
 	"ldur %[w], [%[t], #-184]\n"                                                               \
 	"stur %[word], [%[t], #-184]\n"
 
-/* The operand [stop]: an address without an offset, as ldar wants it. */
-#define RSEQ_STOP(word)	   [stop] "Q"(word)
-#define RSEQ_CLOBBERS	   "memory", "cc", "x9", "x10"
-#define RSEQ_BULK_CLOBBERS RSEQ_CLOBBERS
+/* A stop word as an operand: an address without an offset, as ldar wants it. */
+#define RSEQ_STOP(name, word) [name] "Q"(word)
+#define RSEQ_CLOBBERS	      "memory", "cc", "x9", "x10"
+#define RSEQ_BULK_CLOBBERS    RSEQ_CLOBBERS
 /* The offset that RSEQ_ROW_EITHER expects in [id]. */
 #define RSEQ_ID ((ptrdiff_t)os.id_offset)
 

@@ -197,8 +197,8 @@ RSEQ_ALWAYS_INLINE unsigned int rseq_push_bulk(struct section_slots *s, void **o
                                                                                                    \
 		RSEQ_RUN(, RSEQ_MAIN_AND_SPARE RSEQ_HAS_SPARE CONDITION RSEQ_SWAP,                 \
 			 RSEQ_LIST([m] "=&r"(m), [p] "=&r"(p), [t] "=&r"(t), [w] "=&r"(w)),        \
-			 RSEQ_LIST(RSEQ_PLACE(s->handle), RSEQ_STOP(s->stop)), RSEQ_CLOBBERS,      \
-			 true, false);                                                             \
+			 RSEQ_LIST(RSEQ_PLACE(s->handle), RSEQ_STOP(stop, s->stop)),               \
+			 RSEQ_CLOBBERS, true, false);                                              \
 	}
 
 RSEQ_DEFINE_SWAP(empty, RSEQ_MAIN_EMPTY)
@@ -206,7 +206,7 @@ RSEQ_DEFINE_SWAP(full, RSEQ_MAIN_FULL)
 
 /* Of those that put a sheaf into the slot. */
 #define RSEQ_SHEAF_INTO(slots, which, put)                                                         \
-	RSEQ_PLACE(slots->handle), RSEQ_STOP(slots->which), [sheaf] "r"(put)
+	RSEQ_PLACE(slots->handle), RSEQ_STOP(stop, slots->which), [sheaf] "r"(put)
 
 RSEQ_ALWAYS_INLINE bool rseq_replace_spare(struct section_slots *s, struct sheaf *sheaf,
 					   struct sheaf **old)
@@ -261,7 +261,7 @@ RSEQ_ALWAYS_INLINE bool rseq_replace_remote(struct section_slots *s, unsigned in
 	void *m;
 
 	RSEQ_RUN(, RSEQ_IS_OPEN RSEQ_REPLACE_REMOTE, RSEQ_LIST([m] "=&r"(m), [t] "=&r"(t)),
-		 RSEQ_LIST(RSEQ_SHEAF_INTO(s, stop, sheaf), [rcu_stop] "m"(s->rcu_stop),
+		 RSEQ_LIST(RSEQ_SHEAF_INTO(s, stop, sheaf), RSEQ_STOP(rcu_stop, s->rcu_stop),
 			   [cell] "r"(8 * (size_t)slot_remote_cell(kind))),
 		 RSEQ_CLOBBERS, (*old = m, true), false);
 }
@@ -304,10 +304,11 @@ RSEQ_ALWAYS_INLINE bool rseq_stock_swap(struct section_slots *s, unsigned int ce
 {
 	uintptr_t t, w;
 
-	RSEQ_RUN(, RSEQ_STOCK_SWAP, RSEQ_LIST([t] "=&r"(t), [w] "=&r"(w)),
-		 RSEQ_LIST(RSEQ_PLACE(s->handle),
-			   RSEQ_STOP(s->stop), [word] "r"(word), [cell] "r"(8 * (size_t)cell)),
-		 RSEQ_CLOBBERS, (*old = w, true), false);
+	RSEQ_RUN(
+		, RSEQ_STOCK_SWAP, RSEQ_LIST([t] "=&r"(t), [w] "=&r"(w)),
+		RSEQ_LIST(RSEQ_PLACE(s->handle),
+			  RSEQ_STOP(stop, s->stop), [word] "r"(word), [cell] "r"(8 * (size_t)cell)),
+		RSEQ_CLOBBERS, (*old = w, true), false);
 }
 
 #endif

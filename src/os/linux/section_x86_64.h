@@ -307,9 +307,9 @@
 	"movq %[word], " CELL "\n"
 
 /* Loads are in order here. */
-#define RSEQ_STOP(word)	   [stop] "m"(word)
-#define RSEQ_CLOBBERS	   "memory", "cc"
-#define RSEQ_BULK_CLOBBERS RSEQ_CLOBBERS, "xmm0", "xmm1", "xmm2", "xmm3"
+#define RSEQ_STOP(name, word) [name] "m"(word)
+#define RSEQ_CLOBBERS	      "memory", "cc"
+#define RSEQ_BULK_CLOBBERS    RSEQ_CLOBBERS, "xmm0", "xmm1", "xmm2", "xmm3"
 /* The offset that RSEQ_ROW_EITHER expects in [id]. */
 #define RSEQ_ID (os.rseq_offset + (ptrdiff_t)os.id_offset)
 
