@@ -280,8 +280,9 @@ int kmem_cache_verify(struct kmem_cache *s) SHEAF_SYMBOL(kmem_cache_verify);
  * Change a cache that is in use: the number of objects that a new sheaf holds (1 ... 4096; old
  * sheaves are used up and replaced), and the limits of each node's barn, in objects and in bytes.
  * `objects` 0 sets no limit on objects. `bytes` 0 sets the initial limit: 128 KiB for each CPU that
- * has used the cache, but not less than 4096 objects or 1 MiB, whichever is less. Ten sheaves are
- * always allowed; of large ones, 2 MiB and two sheaves. A merged cache changes under all its names.
+ * has used the cache, but not less than 4096 objects or 1 MiB, whichever is less; it grows up to 4
+ * MiB for each CPU while batches of a CPU need that. Ten sheaves are always allowed; of large ones,
+ * 2 MiB and two sheaves. A merged cache changes under all its names.
  * Return 0, or -1 after a report if the cache has no sheaves or the capacity is wrong. Take a lock.
  * The kernel has no such calls.
  */

@@ -118,7 +118,9 @@ static inline uint32_t sheaf_size(const struct sheaf *sheaf)
 }
 
 struct slot {
-	uint32_t top;	   /* the shard of the CPU, not of the row: where its full cells begin */
+	/* The first line: the shard of the CPU, not of the row. */
+	uint16_t top;	   /* where its full cells begin */
+	uint16_t turns;	   /* from too many sheaves to too few, and back: src/percpu/flow.c */
 	uint16_t steal[2]; /* where searches for others' empty, and full, sheaves begin */
 	uintptr_t cells[SLOT_CELLS]; /* in a handle without a cache: words, see section_stock() */
 	struct sheaf *main;

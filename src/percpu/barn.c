@@ -7,6 +7,7 @@
 #include "page/pool.h"
 #include "percpu/budget.h"
 #include "percpu/cells.h"
+#include "percpu/flow.h"
 #include "percpu/limits.h"
 
 static struct cells shard_of(struct sheaf_cache *cache, unsigned int cpu, bool of_other)
@@ -91,7 +92,7 @@ struct sheaf *barn_search_part(const struct barn_search *s, unsigned int part)
 
 	for (unsigned int i = 0; !sheaf && i < BARN_BLOCKS; i++, at += BARN_BLOCK_CELLS) {
 		struct barn_block *block = barn_block_of(s->barn, i, false);
-		uint32_t top = 0;
+		uint16_t top = 0;
 
 		if (!block)
 			break;
@@ -195,6 +196,8 @@ static struct sheaf *begin_on(struct sheaf_cache *cache, unsigned int cpu, unsig
 	*cell = (struct barn_cell){.cpu = cpu, .node = node};
 	sheaf = here ? barn_search_shard(&s, cpu) : NULL;
 	cell->far = !sheaf;
+	if (!sheaf && here && full)
+		sheaf_see_beyond(cache, cpu, false);
 	if (sheaf || !s.barn)
 		return sheaf;
 	if (here)
@@ -273,6 +276,8 @@ void barn_finish(struct sheaf_cache *cache, struct barn_cell *cell, struct sheaf
 
 	if (cell->far && sheaf && !full && bring_near(cache, sheaf))
 		sheaf = NULL;
+	if (cell->far && full && os.node_of_row[cell->cpu] == cell->node)
+		sheaf_see_beyond(cache, cell->cpu, true);
 	os_store_release(cell->at, (uintptr_t)sheaf | (full ? BARN_FULL : 0));
 	barn = barn_of(cache, cell->node, false);
 	if (sheaf)
@@ -308,6 +313,8 @@ bool barn_put_full(struct sheaf_cache *cache, unsigned int node, struct sheaf *s
 	if (here) {
 		use(cache, s.barn, cpu);
 		done = barn_search_shard(&s, cpu);
+		if (!done)
+			sheaf_see_beyond(cache, cpu, true);
 	} else if (!os_load_relaxed(&s.barn->nr_used)) {
 		return false;
 	}

@@ -22,11 +22,11 @@
  * at every cell is in barn_all.c.
  *
  * Limits. A node may hold BARN_CPU_BYTES of free objects for each of its CPUs that has used the
- * barn; at least BARN_NODE_OBJECTS or BARN_NODE_BYTES, whichever is less, and BARN_FLOOR
- * sheaves, or BARN_FLOOR_BYTES and two if that is less.
- * Three quarters of a CPU's part are for its shard, or two sheaves if the part has room for two;
- * the rest is for the blocks. Limits set by the user apply to a whole node, and are divided among
- * the CPUs that may use it.
+ * barn, or up to 32 times that if a CPU's batches did not fit (flow.c); at least BARN_NODE_OBJECTS
+ * or BARN_NODE_BYTES, whichever is less, and BARN_FLOOR sheaves, or BARN_FLOOR_BYTES and two if
+ * that is less. Three quarters of a CPU's part are for its shard, or two sheaves if the part has
+ * room for two; the rest is for the blocks. Limits set by the user apply to a whole node, are
+ * divided among the CPUs that may use it, and do not grow.
  *
  * Invariants
  *  N1. A shard with a sheaf, or with a cell in transit, has its bit set in `used`. Bits are never
@@ -49,7 +49,8 @@
  * the simulator, with half of 48 CPUs allocating and half freeing, the objects per pair that came
  * from slabs fell from 0.198 to 0.005 (64 bytes) and from 0.234 to 0.000 (1 KiB), compared with one
  * sum shared by all CPUs. With half as much, on many CPUs, half of each CPU's batch of 1000 objects
- * of 128 bytes moves to slabs; double is twice the memory that an idle cache holds.
+ * of 128 bytes moves to slabs, until the share grows; double is twice the memory that an idle cache
+ * holds.
  */
 #define BARN_CPU_BYTES ((size_t)128 << 10)
 /*
@@ -81,8 +82,8 @@
 #define BARN_TAGS    ((uintptr_t)63)
 
 struct barn_block {
-	uint32_t top; /* approximate place where its full cells begin */
-	uint32_t unused;
+	uint16_t top; /* approximate place where its full cells begin */
+	uint16_t unused[3];
 	uintptr_t cells[BARN_BLOCK_CELLS];
 };
 

@@ -32,7 +32,8 @@
 /*
  * The default limit is this part of memory. With 2 GiB for each CPU, every CPU can put 128 KiB of
  * objects (BARN_CPU_BYTES) into the sheaves of 1024 caches; of 512 with half. Double is an eighth
- * of memory, beside the free pages that stay (page/page.h).
+ * of memory, beside the free pages that stay (page/page.h). Budgets of caches grow (flow.c) only
+ * while half of the limit is left.
  */
 #define BUDGET_PART 16
 

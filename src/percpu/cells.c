@@ -40,7 +40,7 @@ static struct sheaf *find_cell(const struct barn_search *s, const struct cells *
 		if (!sheaf)
 			continue;
 		s->found->may_be_full = i < cells->limit;
-		os_store_relaxed(cells->top, s->full ? i + 1 : i);
+		os_store_relaxed(cells->top, (uint16_t)(s->full ? i + 1 : i));
 		return sheaf;
 	}
 	return NULL;

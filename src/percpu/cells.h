@@ -19,7 +19,7 @@
 struct cells {
 	uintptr_t *at;
 	unsigned int n, limit;
-	uint32_t *top;
+	uint16_t *top;
 	bool of_other; /* another CPU's shard: a sheaf is taken when it is seen a second time */
 };
 

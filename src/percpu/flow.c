@@ -9,6 +9,14 @@
  * small spare sheaves are renewed at swaps. A capacity that the user chose does not change;
  * shrinking the cache starts over.
  *
+ * Room. If a CPU's batches do not fit into its shard, it alternates between too few sheaves there
+ * and too many, and exchanges them with the rest of the node or with slabs, whose lines and locks
+ * all CPUs share. Each turn from one to the other is counted, on the CPU. After some of them the
+ * CPU's part of the barn doubles, and with it the sheaves; with more turns again, up to a bound. A
+ * heap that grows only has too few, one that is freed only too many, and a CPU that frees what
+ * another one allocates, too: nothing is counted, or written. Limits that the user set stay.
+ * Shrinking the cache, or a time without use, starts over.
+ *
  * Direction. A sheaf records which CPU's frees filled it. If one CPU allocates objects that another
  * CPU freed, allocations prefetch the lines of objects, which the other CPU's cache still holds
  * (src/cache/fast.c). For a cache whose CPUs allocate the objects that they freed, this would only
@@ -56,13 +64,26 @@
 /*
  * The larger capacity. From CPU to CPU, objects of 64 bytes: 94 M pairs per second with 60 objects,
  * 139 with 252, 142 with 508, 147 with 1020. So the capacity is 508, a sheaf of 4 KiB; for larger
- * objects, 64 KiB of objects. Half costs those more exchanges; double is memory on each CPU for
- * little gain. The sum over all CPUs is bounded too: from 128 CPUs on, each gets less (from 64,
- * with half).
+ * objects, 64 KiB of objects until budgets grow. Half costs those more exchanges; double is memory
+ * on each CPU for little gain. The sum over all CPUs is bounded too: from 128 CPUs on, each gets
+ * less (from 64, with half).
  */
 #define LARGE_CAPACITY 508
-#define LARGE_BYTES    ((size_t)64 << 10) /* of the objects in a sheaf */
-#define LARGE_ALL      ((size_t)8 << 20)  /* of those in one sheaf of every CPU in use */
+#define LARGE_PART     2 /* of a CPU's part of the barn: so that its shard has room for two */
+#define LARGE_CPUS     128
+
+/*
+ * Turns of one CPU, from too many sheaves to too few and back, before budgets double: four rounds.
+ * Half: where the next CPU frees what a process allocated (`fork`, 32 CPUs), they double twice as
+ * often for the same rate; double: large batches pass through slabs for twice as long. A program
+ * that builds a heap and frees it makes two turns.
+ */
+#define TURNS 8
+/*
+ * Budgets double so often: to 4 MiB for each CPU, and 2 MiB for a sheaf. Half as much, and batches
+ * of 1000 objects of 4 KiB pass through slabs; double has no use that was measured.
+ */
+#define LEVELS 5
 
 /* Unless the user chose another one, even during this call. */
 static void change_capacity(struct sheaf_cache *cache, uint32_t capacity)
@@ -82,14 +103,57 @@ static void change_capacity(struct sheaf_cache *cache, uint32_t capacity)
 static void grow_capacity(struct sheaf_cache *cache)
 {
 	uint32_t first = sheaf_first_capacity(os_load_relaxed(&cache->capacities));
-	size_t bytes = LARGE_ALL / barn_cpus(cache), larger;
+	size_t cpus = barn_cpus(cache),
+	       larger = barn_cpu_bytes(cache) / LARGE_PART / cache->slab.size;
 
-	larger = (bytes < LARGE_BYTES ? bytes : LARGE_BYTES) / cache->slab.size;
+	if (cpus > LARGE_CPUS)
+		larger = larger * LARGE_CPUS / cpus;
 	/* With its header, a whole number of cache lines. */
 	larger = larger < LARGE_CAPACITY ? (larger & ~(size_t)7) - 4 : LARGE_CAPACITY;
 	if (!first || larger > LARGE_CAPACITY || larger <= first)
 		return;
 	change_capacity(cache, (uint32_t)larger);
+}
+
+/*
+ * Unless the process has half of its budget in sheaves: the rest is for caches with the first one.
+ * A shard whose cells are all in use needs larger sheaves, and has no use for more of them; one
+ * that is too small for a sheaf is that of a cache of very large blocks.
+ */
+static bool may_grow(struct sheaf_cache *cache)
+{
+	uint64_t capacities = os_load_relaxed(&cache->capacities);
+	uint32_t shard = os_load_relaxed(&cache->shard_full);
+
+	if (os_load_relaxed(&sheaf_budget.used) > os_load_relaxed(&sheaf_budget.limit) / 2 ||
+	    os_load_relaxed(&cache->barn_objects) || os_load_relaxed(&cache->barn_bytes))
+		return false;
+	return shard && (shard < barn_shard_cells() || (sheaf_first_capacity(capacities) &&
+							(uint32_t)capacities < LARGE_CAPACITY));
+}
+
+static void grow_budgets(struct sheaf_cache *cache, uint32_t level)
+{
+	if (!may_grow(cache) || !os_cmpxchg(&cache->level, &level, level + 1))
+		return;
+	barn_set_limits(cache);
+	os_store_relaxed(&cache->exchanges, MANY_EXCHANGES);
+	grow_capacity(cache);
+}
+
+void sheaf_see_beyond(struct sheaf_cache *cache, unsigned int cpu, bool too_many)
+{
+	uint16_t *here = &slot_of_row(cache->at.handle, cpu)->turns;
+	uint32_t level = os_load_relaxed(&cache->level), turns = os_load_relaxed(here);
+
+	/* Those before the budgets changed do not count. */
+	if (turns / TURNS != level)
+		turns = level * TURNS;
+	if (level == LEVELS || turns % 2 == too_many)
+		return;
+	os_store_relaxed(here, (uint16_t)++turns);
+	if (turns % TURNS == 0)
+		grow_budgets(cache, level);
 }
 
 bool sheaf_see_volume(struct sheaf_cache *cache)
@@ -147,6 +211,9 @@ void sheaf_forget_flow(struct sheaf_cache *cache)
 	uint32_t first = sheaf_first_capacity(os_load_relaxed(&cache->capacities));
 
 	os_store_relaxed(&cache->exchanges, 0);
+	os_store_relaxed(&cache->level, 0);
 	if (first)
 		change_capacity(cache, first);
+	else if (sheaf_capacity(cache))
+		barn_set_limits(cache);
 }

@@ -10,8 +10,13 @@
 
 /* The values from which the limits are computed. */
 struct limits {
-	size_t capacity, objects, bytes, used;
+	size_t capacity, objects, bytes, used, cpu_bytes;
 };
+
+static size_t least(size_t one, size_t other)
+{
+	return one < other ? one : other;
+}
 
 /* CPUs that have used the barn: on all nodes, and on the node that has most of them. */
 static size_t count_used(const struct sheaf_cache *cache, size_t *of_a_node)
@@ -36,27 +41,30 @@ unsigned int barn_cpus(const struct sheaf_cache *cache)
 	return used > os.nr_allowed ? (unsigned int)used : os.nr_allowed;
 }
 
+size_t barn_cpu_bytes(const struct sheaf_cache *cache)
+{
+	if (os_load_relaxed(&cache->barn_objects) || os_load_relaxed(&cache->barn_bytes))
+		return BARN_CPU_BYTES;
+	return BARN_CPU_BYTES << os_load_relaxed(&cache->level);
+}
+
 static struct limits read_limits(const struct sheaf_cache *cache)
 {
 	struct limits limits = {.capacity = sheaf_capacity(cache),
 				.objects = os_load_relaxed(&cache->barn_objects),
-				.bytes = os_load_relaxed(&cache->barn_bytes)};
+				.bytes = os_load_relaxed(&cache->barn_bytes),
+				.cpu_bytes = barn_cpu_bytes(cache)};
 
 	count_used(cache, &limits.used);
 	limits.used += !limits.used;
 	return limits;
 }
 
-static size_t least(size_t one, size_t other)
-{
-	return one < other ? one : other;
-}
-
-static size_t bytes_of_node(const struct sheaf_cache *cache, size_t cpus)
+static size_t bytes_of_node(const struct sheaf_cache *cache, size_t of_cpus)
 {
 	size_t some = least(BARN_NODE_BYTES, (size_t)BARN_NODE_OBJECTS * cache->slab.size);
 
-	return BARN_CPU_BYTES * cpus > some ? BARN_CPU_BYTES * cpus : some;
+	return of_cpus > some ? of_cpus : some;
 }
 
 /* In a forked child, the page is shared with the parent until it is written. */
@@ -75,10 +83,11 @@ static void compute_limits(struct sheaf_cache *cache, const struct limits *from)
 	 * adds its own budget. */
 	if ((from->objects || from->bytes) && cpus < os.node_allowed)
 		cpus = os.node_allowed;
-	sheaves = (from->bytes ? from->bytes : bytes_of_node(cache, cpus)) / sheaf_bytes;
+	sheaves = from->bytes ? from->bytes : bytes_of_node(cache, from->cpu_bytes * cpus);
+	sheaves /= sheaf_bytes;
 	if (from->objects)
 		sheaves = least(sheaves, from->objects / from->capacity);
-	shard = least(BARN_CPU_BYTES / sheaf_bytes, sheaves / cpus);
+	shard = least(from->cpu_bytes / sheaf_bytes, sheaves / cpus);
 	shard = least(shard - shard / 4, barn_shard_cells());
 	floor = least(BARN_FLOOR, BARN_FLOOR_BYTES / sheaf_bytes + 2);
 	rest = (sheaves < floor ? floor : sheaves) - shard * cpus;

@@ -270,6 +270,7 @@ static bool reuse_full_spare(struct sheaf_cache *cache, void *object)
 
 	if (barn_has_room(cache))
 		return false;
+	sheaf_see_beyond(cache, os_cpu(), true);
 	in_hand = in_hand_begin(cache);
 	spare = sheaf_take_spare(cache);
 	fits = spare && sheaf_fits(cache, spare);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A cache's capacity while its user, its use and a shrink change it at the same time: in the end it
- * is the user's choice, and the barns' limits match the last settings.
+ * A cache's capacity and budgets while its user, its use and a shrink change them at the same time:
+ * in the end the capacity is the user's choice, and the barns' limits match the last settings.
  */
 #include <stdio.h>
 
@@ -16,6 +16,7 @@ enum {
 	SEEDS = 40,
 	ROUNDS = 100,
 	MANY = 1024, /* exchanges that make sheaves larger */
+	TURNED = 32, /* turns: budgets double several times */
 	CHOSEN = 70,
 	OBJECTS = 9000
 };
@@ -37,6 +38,10 @@ static void change(unsigned int fibre, void *unused)
 		break;
 	case 3:
 		kmem_cache_set_barn(s, OBJECTS, 0);
+		break;
+	case 4:
+		for (int i = 0; i < TURNED; i++)
+			sheaf_see_beyond(&s->sheaf, 0, !(i % 2));
 		break;
 	}
 }
@@ -62,7 +67,7 @@ static int run(void *data)
 			sim_fail("no memory");
 		while (s->sheaf.exchanges < MANY - 1)
 			sheaf_see_volume(&s->sheaf);
-		sim_run(4, change, NULL);
+		sim_run(5, change, NULL);
 		check();
 		kmem_cache_destroy(s);
 	}

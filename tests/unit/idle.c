@@ -20,6 +20,8 @@
 #include "page/page.h"
 #include "percpu/barn.h"
 #include "percpu/drain.h"
+#include "percpu/flow.h"
+#include "percpu/limits.h"
 #include "percpu/rows.h"
 
 enum {
@@ -162,6 +164,9 @@ static void a_cache_that_nobody_uses_goes(void **state)
 	for (unsigned int i = 0; i < 100 && sheaf_capacity(&idle[0]->sheaf) == capacity; i++)
 		for (unsigned int k = 0; k < 10; k++)
 			use(idle[0], MANY);
+	for (unsigned int i = 0; i < 100; i++)
+		sheaf_see_beyond(&idle[0]->sheaf, os_cpu(), !(i % 2));
+	assert_true(barn_cpu_bytes(&idle[0]->sheaf) > BARN_CPU_BYTES);
 	stats = look(idle[0]);
 	assert_true(stats.slabs > 0);
 	call_for_ms(2 * DECAY);
@@ -169,6 +174,7 @@ static void a_cache_that_nobody_uses_goes(void **state)
 	assert_int_equal(stored(idle[0]), 0);
 	assert_int_equal(look(idle[0]).slabs, 0);
 	assert_int_equal(sheaf_capacity(&idle[0]->sheaf), capacity);
+	assert_int_equal(barn_cpu_bytes(&idle[0]->sheaf), BARN_CPU_BYTES);
 	assert_int_equal(kmem_cache_verify(idle[0]), 0);
 	assert_int_equal(kmem_cache_verify(busy), 0);
 	use(idle[0], MANY);
