@@ -13,7 +13,7 @@
 
 #define APART	128
 #define BATCH	1024   /* at least that of every workload */
-#define WARM	8      /* rounds at no cost */
+#define WARM	32     /* rounds at no cost: budgets have doubled as often as they will */
 #define GROWN	262144 /* objects of pairs, after which the library's sheaves have grown */
 #define GROUP	32
 #define FLIGHT	128 /* requests of a ublk queue */
