@@ -219,7 +219,7 @@ bool rcu_any_init(struct grace *grace, const struct rcu_any_ops *ops)
 	any->ops = ops;
 	for (int i = 0; i < SHARDS; i++) {
 		os_lock_init(&any->shards[i].lock, OS_RANK_SHARD);
-		rcu_queue_init(&any->shards[i].queue);
+		rcu_queue_init(&any->shards[i].queue, 0);
 	}
 	if (!grace_add_user(grace, &any->user, &user_ops)) {
 		pool_free(any, sizeof(*any));

@@ -17,6 +17,9 @@
  * freed more slowly.
  */
 #define TRIM_PART 4
+/* Queues of other rows that an allocation looks at: each is a cache line. Half: it finds less of
+ * what others retired. Double: a search that finds none costs twice as much. */
+#define OTHERS	  8
 #define FREE_CALL "kfree_rcu"
 
 /* The grace period of this sheaf has passed: from now on its objects are free. */
@@ -37,26 +40,38 @@ static struct sheaf *freed(struct sheaf_rcu *rcu, struct sheaf *sheaf)
 	return sheaf;
 }
 
-/* Take one that has passed when numbers up to `done` have passed, from this row's queue or another
- * queue of the node. */
-static struct sheaf *take_sheaf(struct sheaf_rcu *rcu, unsigned int node, unsigned int row,
-				uint64_t done)
+/* From one of a few queues of the node. A search begins where the last one of this row did, so that
+ * rows look at different queues first; but if that found nothing, where it ended. */
+static struct sheaf *take_of_others(struct sheaf_rcu *rcu, unsigned int node, struct rcu_queue *own,
+				    uint64_t done)
 {
-	for (unsigned int i = 0; i < rcu->per_node; i++) {
-		struct sheaf *sheaf =
-			rcu_queue_take(rcu_queue_of(rcu, node, row + i), done, RCU_NEWEST);
+	unsigned int begin = node * rcu->per_node, end = begin + rcu->per_node,
+		     at = begin + (unsigned int)os_load_relaxed(&own->next);
+	struct sheaf *sheaf = NULL;
 
-		if (sheaf)
-			return freed(rcu, sheaf);
+	for (unsigned int i = 0; !sheaf && i < OTHERS; i++, at++) {
+		at = rcu_queues_from(rcu, at);
+		if (at >= end)
+			at = rcu_queues_from(rcu, begin);
+		if (at >= end)
+			return NULL;
+		sheaf = rcu_queue_try(&rcu->queues[at], done);
 	}
-	return NULL;
+	if (!sheaf)
+		os_store_relaxed(&own->next, (at - begin) % rcu->per_node);
+	return sheaf;
 }
 
 static struct sheaf *take_of_node(struct sheaf_source *source, unsigned int node)
 {
 	struct sheaf_rcu *rcu = rcu_of_source(source);
+	struct rcu_queue *own = rcu_queue_of(rcu, node, os_row());
+	uint64_t done = grace_done(rcu->user.grace);
+	struct sheaf *sheaf = rcu_queue_take(own, done, RCU_NEWEST);
 
-	return take_sheaf(rcu, node, os_row(), grace_done(rcu->user.grace));
+	if (!sheaf)
+		sheaf = take_of_others(rcu, node, own, done);
+	return sheaf ? freed(rcu, sheaf) : NULL;
 }
 
 static void poll_sheaves(struct sheaf_source *source)
@@ -107,8 +122,9 @@ static struct sheaf *take_all(struct sheaf_source *source)
 	uint64_t done = grace_done(rcu->user.grace);
 	struct sheaf *list = NULL, *sheaf;
 
-	for (uint32_t node = 0; node < os.nr_nodes; node++)
-		while ((sheaf = take_sheaf(rcu, node, 0, done)) != NULL) {
+	rcu_queues_for_each (rcu, i)
+		while ((sheaf = rcu_queue_take(&rcu->queues[i], done, RCU_NEWEST)) != NULL) {
+			sheaf = freed(rcu, sheaf);
 			sheaf->next = list;
 			list = sheaf;
 		}
@@ -141,10 +157,11 @@ void rcu_flush_passed(struct grace_user *user, bool all)
 
 	if (!all && !trim_is_due(rcu))
 		return;
-	for (unsigned int i = 0; i < rcu_nr_queues(rcu); i++) {
+	rcu_queues_for_each (rcu, i) {
 		struct rcu_queue *queue = &rcu->queues[i];
 
-		flush_queue(rcu, queue, all ? UINT64_MAX : too_much(rcu, queue));
+		if (!rcu_queue_is_empty(queue))
+			flush_queue(rcu, queue, all ? UINT64_MAX : too_much(rcu, queue));
 	}
 }
 
@@ -153,7 +170,7 @@ static void for_each(struct sheaf_source *source,
 {
 	struct sheaf_rcu *rcu = rcu_of_source(source);
 
-	for (unsigned int i = 0; i < rcu_nr_queues(rcu); i++) {
+	rcu_queues_for_each (rcu, i) {
 		struct rcu_queue *queue = &rcu->queues[i];
 
 		/* No thread locks a queue of an inactive cache: see fork in rcu_free.h. */

@@ -31,6 +31,19 @@ static inline struct rcu_queue *rcu_queue_of(struct sheaf_rcu *rcu, unsigned int
 	return &rcu->queues[node * rcu->per_node + row % rcu->per_node];
 }
 
+/* The first queue from this one on that was ever used; rcu_nr_queues() if there is none. */
+static inline unsigned int rcu_queues_from(const struct sheaf_rcu *rcu, unsigned int i)
+{
+	uint64_t used = os_load_relaxed(&rcu->used);
+
+	for (; i < rcu_nr_queues(rcu); i = (i / rcu->per_node + 1) * rcu->per_node)
+		if (used >> i % rcu->per_node)
+			return i + (unsigned int)__builtin_ctzll(used >> i % rcu->per_node);
+	return i;
+}
+#define rcu_queues_for_each(rcu, i)                                                                \
+	for (unsigned int i = 0; (i = rcu_queues_from((rcu), i)) < rcu_nr_queues(rcu); i++)
+
 static inline uint64_t rcu_bytes_of(const struct sheaf_rcu *rcu, const struct sheaf *sheaf)
 {
 	return (uint64_t)sheaf_size(sheaf) * rcu->cache->slab.size;

@@ -11,9 +11,10 @@
  */
 #define MOVE_MOST 32
 
-void rcu_queue_init(struct rcu_queue *queue)
+void rcu_queue_init(struct rcu_queue *queue, unsigned int next)
 {
 	os_lock_init(&queue->lock, OS_RANK_QUEUE);
+	queue->next = next;
 	queue->first_number = GRACE_NEVER;
 }
 
@@ -37,8 +38,9 @@ void rcu_queue_add(struct rcu_queue *queue, struct sheaf *sheaf, struct grace *g
 static void push_sheaf(struct rcu_queue *queue, struct sheaf *sheaf)
 {
 	sheaf->next = queue->top;
-	sheaf->prev = NULL;
-	*(queue->top ? &queue->top->prev : &queue->bottom) = sheaf;
+	sheaf->prev = queue->top ? queue->top->prev : sheaf;
+	if (queue->top)
+		queue->top->prev = sheaf;
 	queue->top = sheaf;
 	os_store_relaxed(&queue->n_waiting, queue->n_waiting - sheaf_size(sheaf));
 	os_store_relaxed(&queue->n_passed, queue->n_passed + sheaf_size(sheaf));
@@ -61,12 +63,17 @@ static void move_passed(struct rcu_queue *queue, uint64_t done)
 	os_store_release(&queue->first_number, sheaf ? sheaf->number : GRACE_NEVER);
 }
 
+/* The top, or the bottom. */
 static void take_out(struct rcu_queue *queue, struct sheaf *sheaf)
 {
 	uint32_t n = queue->n_passed - sheaf_size(sheaf);
 
-	*(sheaf->prev ? &sheaf->prev->next : &queue->top) = sheaf->next;
-	*(sheaf->next ? &sheaf->next->prev : &queue->bottom) = sheaf->prev;
+	if (sheaf == queue->top)
+		queue->top = sheaf->next;
+	else
+		sheaf->prev->next = NULL;
+	if (queue->top)
+		queue->top->prev = sheaf->prev;
 	os_store_relaxed(&queue->n_passed, n);
 	if (n < queue->least)
 		queue->least = n;
@@ -78,19 +85,34 @@ static bool has_none(const struct rcu_queue *queue, uint64_t done)
 	return os_load_acquire(&queue->first_number) > done && !os_load_relaxed(&queue->n_passed);
 }
 
-struct sheaf *rcu_queue_take(struct rcu_queue *queue, uint64_t done, enum rcu_queue_end end)
+/* With the lock held, which is released. */
+static struct sheaf *take_and_unlock(struct rcu_queue *queue, uint64_t done, enum rcu_queue_end end)
 {
 	struct sheaf *sheaf;
 
-	if (has_none(queue, done))
-		return NULL;
-	os_lock(&queue->lock);
 	move_passed(queue, done);
-	sheaf = end == RCU_OLDEST ? queue->bottom : queue->top;
+	sheaf = queue->top;
+	if (sheaf && end == RCU_OLDEST)
+		sheaf = sheaf->prev;
 	if (sheaf)
 		take_out(queue, sheaf);
 	os_unlock(&queue->lock);
 	return sheaf;
+}
+
+struct sheaf *rcu_queue_take(struct rcu_queue *queue, uint64_t done, enum rcu_queue_end end)
+{
+	if (has_none(queue, done))
+		return NULL;
+	os_lock(&queue->lock);
+	return take_and_unlock(queue, done, end);
+}
+
+struct sheaf *rcu_queue_try(struct rcu_queue *queue, uint64_t done)
+{
+	if (has_none(queue, done) || !os_trylock(&queue->lock))
+		return NULL;
+	return take_and_unlock(queue, done, RCU_NEWEST);
 }
 
 void rcu_queue_settle(struct rcu_queue *queue, uint64_t done)

@@ -25,15 +25,17 @@
 struct rcu_queue {
 	struct os_lock lock;
 	uint64_t first_number;
-	struct sheaf *first, *last;   /* waiting, linked by `next` */
-	struct sheaf *top, *bottom;   /* passed, linked by `next` downwards and `prev` upwards */
+	struct sheaf *first, *last; /* waiting, linked by `next` */
+	/* Passed, linked by `next` downwards and `prev` upwards; the top's prev is the bottom. */
+	struct sheaf *top;
 	uint32_t n_waiting, n_passed; /* objects */
 	uint32_t least, locked_by_fork;
+	uint64_t next; /* where its rows' next search of other queues begins: see passed.c */
 };
 
 _Static_assert(sizeof(struct rcu_queue) == 64, "queues do not share a line");
 
-void rcu_queue_init(struct rcu_queue *queue);
+void rcu_queue_init(struct rcu_queue *queue, unsigned int next);
 /* Append a sheaf; its number must not be below the others'. */
 void rcu_queue_add(struct rcu_queue *queue, struct sheaf *sheaf, struct grace *grace);
 enum rcu_queue_end {
@@ -42,6 +44,8 @@ enum rcu_queue_end {
 };
 /* Take a sheaf that has passed when numbers up to `done` have passed; or return NULL. */
 struct sheaf *rcu_queue_take(struct rcu_queue *queue, uint64_t done, enum rcu_queue_end end);
+/* The same for the newest one, if no other thread has the lock. */
+struct sheaf *rcu_queue_try(struct rcu_queue *queue, uint64_t done);
 /* Move sheaves that have passed to the list of those that have. */
 void rcu_queue_settle(struct rcu_queue *queue, uint64_t done);
 /* The number of passed objects that were not needed since the last call. */

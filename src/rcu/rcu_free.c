@@ -31,7 +31,10 @@ static uint32_t *enter(struct sheaf_rcu *rcu)
 static bool queue_counted(struct sheaf_rcu *rcu, struct sheaf *sheaf, unsigned int row)
 {
 	bool over = grace_retired(rcu->user.grace, rcu_bytes_of(rcu, sheaf));
+	uint64_t bit = UINT64_C(1) << row % rcu->per_node;
 
+	if (!(os_load_relaxed(&rcu->used) & bit))
+		os_fetch_or(&rcu->used, bit);
 	stat_add(&rcu->cache->slab, STAT_free_rcu_sheaf, sheaf_size(sheaf));
 	stat_add(&rcu->cache->slab, STAT_rcu_over_limit, over);
 	probe(rcu_queue, rcu->cache->slab.name, sheaf_size(sheaf), row);
@@ -200,7 +203,7 @@ static bool sheaves_wait(struct grace_user *user)
 	}
 	if (is_due(rcu, 0))
 		return true;
-	for (unsigned int i = 0; i < rcu_nr_queues(rcu); i++)
+	rcu_queues_for_each (rcu, i)
 		if (!rcu_queue_is_empty(&rcu->queues[i]))
 			return true;
 	return false;
@@ -246,7 +249,7 @@ bool sheaf_rcu_init(struct sheaf_cache *cache, struct grace *grace, sheaf_rcu_pa
 	rcu->passed = passed;
 	rcu->per_node = per_node;
 	for (unsigned int i = 0; i < rcu_nr_queues(rcu); i++)
-		rcu_queue_init(&rcu->queues[i]);
+		rcu_queue_init(&rcu->queues[i], i % per_node);
 	if (!grace_add_user(grace, &rcu->user, &sheaves_ops)) {
 		pool_free(rcu, size_of_rcu(per_node));
 		return false;
@@ -271,7 +274,9 @@ void sheaf_rcu_count(struct sheaf_cache *cache, uint64_t *waiting, uint64_t *pas
 	struct sheaf_rcu *rcu = sheaf_rcu_of(cache);
 
 	*waiting = *passed = 0;
-	for (unsigned int i = 0; rcu && i < rcu_nr_queues(rcu); i++) {
+	if (!rcu)
+		return;
+	rcu_queues_for_each (rcu, i) {
 		struct rcu_queue *queue = &rcu->queues[i];
 
 		rcu_queue_settle(queue, grace_done(rcu->user.grace));
@@ -280,45 +285,48 @@ void sheaf_rcu_count(struct sheaf_cache *cache, uint64_t *waiting, uint64_t *pas
 	}
 }
 
-/* The queues of a user that is a cache's. */
-static unsigned int queues_of(struct grace_user *user, struct rcu_queue **queues)
+static struct sheaf_rcu *rcu_of_user(struct grace_user *user)
 {
-	struct sheaf_rcu *rcu = (struct sheaf_rcu *)user;
-
-	if (user->ops != &sheaves_ops)
-		return 0;
-	*queues = rcu->queues;
-	return rcu_nr_queues(rcu);
+	return user->ops == &sheaves_ops ? (struct sheaf_rcu *)user : NULL;
 }
 
 static void lock_queues(struct grace_user *user, void *unused)
 {
-	struct rcu_queue *queue;
+	struct sheaf_rcu *rcu = rcu_of_user(user);
 
 	(void)unused;
-	for (unsigned int n = queues_of(user, &queue); n > 0; n--, queue++)
-		os_lock_for_fork(&queue->lock, &queue->locked_by_fork);
+	if (!rcu)
+		return;
+	rcu_queues_for_each (rcu, i)
+		os_lock_for_fork(&rcu->queues[i].lock, &rcu->queues[i].locked_by_fork);
 }
 
 static void unlock_queues(struct grace_user *user, void *unused)
 {
-	struct rcu_queue *queue;
+	struct sheaf_rcu *rcu = rcu_of_user(user);
 
 	(void)unused;
-	for (unsigned int n = queues_of(user, &queue); n > 0; n--, queue++)
-		os_unlock_after_fork(&queue->lock, &queue->locked_by_fork);
+	if (!rcu)
+		return;
+	rcu_queues_for_each (rcu, i)
+		os_unlock_after_fork(&rcu->queues[i].lock, &rcu->queues[i].locked_by_fork);
 }
 
 static void reset_queues(struct grace_user *user, void *lost)
 {
-	struct rcu_queue *queue;
+	struct sheaf_rcu *rcu = rcu_of_user(user);
 
-	for (unsigned int n = queues_of(user, &queue); n > 0; n--, queue++)
-		if (!queue->locked_by_fork && os_lock_held(&queue->lock)) {
-			*queue = (struct rcu_queue){0};
-			rcu_queue_init(queue);
-			++*(unsigned int *)lost;
-		}
+	if (!rcu)
+		return;
+	rcu_queues_for_each (rcu, i) {
+		struct rcu_queue *queue = &rcu->queues[i];
+
+		if (queue->locked_by_fork || !os_lock_held(&queue->lock))
+			continue;
+		*queue = (struct rcu_queue){0};
+		rcu_queue_init(queue, 0);
+		++*(unsigned int *)lost;
+	}
 }
 
 void sheaf_rcu_lock_for_fork(void)

@@ -29,9 +29,10 @@
 #include "percpu/drain.h"
 #include "rcu/queue.h"
 
-/* Most queues of a node. CPUs that share a queue wait for its lock, for one sheaf at a time. Each
- * queue takes 64 bytes per cache and node, and each trim looks at it. Not measured. */
-#define RCU_QUEUES 8
+/* Most queues of a node: a bit each. CPUs that share a queue wait for its lock, for one sheaf at a
+ * time, and take each other's sheaves. Each queue takes 64 bytes per cache and node, and each
+ * callback looks at those that were ever used. */
+#define RCU_QUEUES 64
 
 /* Called for objects whose grace period has passed, before any other thread gets them. */
 typedef void sheaf_rcu_passed_fn(struct sheaf_cache *cache, void **objects, unsigned int n);
@@ -44,6 +45,7 @@ struct sheaf_rcu {
 	uint32_t per_node;   /* queues */
 	uint32_t remote;     /* objects of other nodes were retired */
 	uint32_t trimmed_at; /* in ms */
+	uint64_t used;	     /* bits: rows' queues that were ever used, of any node */
 	sheaf_rcu_passed_fn *passed;
 	struct rcu_queue queues[] __attribute__((aligned(64)));
 };
