@@ -11,7 +11,7 @@ from sheaf_tool.table import number
 from . import sim_study
 from .allocators import CPU_SLAB, HARNESS, OURS, peers
 from .document import Document
-from .suites import batch, cross, memory, rates, rcu_report, windows
+from .suites import batch, cross, memory, rates, rcu_report, trim, windows
 from .suites.cells import whiskers
 from .svg import COLOURS, Bar, Line, LinePanel, Panel, bar_panels, line_panels, sheet
 
@@ -95,11 +95,17 @@ def bytes_left(document: Document) -> str:
                  line_panels(panels, ("s", "bytes per object")), note)
 
 
+def going_back(document: Document) -> str:
+    return sheet("Resident memory after most was freed, and after all", line_panels(trim.panels(document), ("s", "MiB")),
+                 trim.caption(document))
+
+
 # File: suite, picture.
 PICTURES: dict[str, tuple[str, Callable[[Document], str]]] = {
     "one-thread": ("batch", one_thread),
     "two-threads": ("cross", two_threads),
     "readers": ("rcu", readers),
     "memory": ("memory", bytes_left),
+    "trim": ("trim", going_back),
     "scale-model": ("sim-scale", sim_study.curves),
 }

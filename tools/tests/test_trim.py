@@ -11,7 +11,7 @@ from sheaf_tool.table import WIDTH
 MIB = 1 << 20
 # Phase, part, seconds, resident bytes, longest.
 LINES = [f"grow 1.0000 2.0 {100 * MIB} 9e6", f"most 1.0000 1.0 {90 * MIB} 1e6",
-         f"rest 0.5010 5.0 {60 * MIB} 2e6", f"rest 0.5020 5.1 {50 * MIB} 0", f"rest 1.0001 10.0 {40 * MIB} 0",
+         f"rest 0.4990 5.0 {60 * MIB} 2e6", f"rest 0.5020 5.1 {50 * MIB} 0", f"rest 0.5100 5.1 {45 * MIB} 0", f"rest 1.0001 10.0 {40 * MIB} 0",
          f"free 1.0000 0.5 {30 * MIB} 3e6", f"live 0.5000 5.0 {20 * MIB} 0", f"live 0.8000 8.0 {10 * MIB} 0",
          f"live 1.0001 10.0 {5 * MIB} 4e6", f"trim 1.0000 0.1 {MIB} 0", f"again 1.0000 3.0 {100 * MIB} 9e6"]
 

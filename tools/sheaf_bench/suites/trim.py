@@ -43,8 +43,10 @@ def record(document: Document, params: dict[str, Any], lines: list[str]) -> None
     longest: dict[str, float] = {}
     for line in lines:
         phase, done, seconds, now, block = line.split()
-        # Looks of a life are at different times in each run: to the nearest hundredth, the last one.
-        resident[phase, min(round(float(done), 2), 1.0)] = round(int(now) / (1 << 20), 2)
+        # Looks of a life are at different times in each run: fifty points, and at each the last one.
+        at = min(round(float(done), 2), 1.0)
+        if round(at * 100) % 2 == 0:
+            resident[phase, at] = round(int(now) / (1 << 20), 2)
         lasted[phase] = float(seconds)
         longest[phase] = max(longest.get(phase, 0.0), float(block) / 1e6)
     for (phase, at), mib in resident.items():
@@ -81,7 +83,7 @@ def _run(settings: Settings, machine: dict[str, Any]) -> Document:
     return document
 
 
-def _kinds(document: Document, sizes: str) -> list[tuple[str, dict[str, Any]]]:
+def kinds(document: Document, sizes: str) -> list[tuple[str, dict[str, Any]]]:
     """Title and params of each allocator that was measured, without a thread of its own and with it."""
     found = {(result.params["allocator"], result.params["thread"]) for result in document.results
              if result.params["sizes"] == sizes}
@@ -115,7 +117,7 @@ def _longest(document: Document, of: dict[str, Any]) -> float:
 
 def rows(document: Document, sizes: str) -> list[list[str]]:
     found = []
-    for title, of in _kinds(document, sizes):
+    for title, of in kinds(document, sizes):
         again, first = (document.samples(SECONDS, **of, phase=phase) for phase in ("again", "grow"))
         found.append([title, *(number(left(document, phase, **of).value) for phase in PHASES),
                      _seconds_to_tenth(document, of), number(_longest(document, of)), ratio_cell(again, first)])
@@ -123,11 +125,11 @@ def rows(document: Document, sizes: str) -> list[list[str]]:
 
 
 def _tables(document: Document) -> list[Table]:
-    live = number(document.machine["live_ms"] / 1000)
+    live = f"{document.machine['live_ms'] / 1000:g}"
     header = ["", *(text.format(live=live) for text in PHASES.values()), "s to\n10 %", "longest\nms",
               "again /\nfirst time"]
     return [(f"resident MiB, {title}\n{intervals(document)}", header, rows(document, sizes))
-            for sizes, title in SIZES.items() if _kinds(document, sizes)]
+            for sizes, title in SIZES.items() if kinds(document, sizes)]
 
 
 def _line(document: Document, title: str, of: dict[str, Any], kind: str) -> Line:
@@ -144,15 +146,15 @@ def panels(document: Document) -> list[LinePanel]:
     colours = {OURS: "ours", **{name: f"l{i % COLOURS}" for i, name in enumerate(others)}}
     drawn = []
     for sizes, title in SIZES.items():
-        kinds = sorted(_kinds(document, sizes), key=lambda kind: kind[1]["allocator"] == OURS)
-        lines = [_line(document, name, of, colours[of["allocator"]]) for name, of in kinds]
+        shown = sorted(kinds(document, sizes), key=lambda kind: kind[1]["allocator"] == OURS)
+        lines = [_line(document, name, of, colours[of["allocator"]]) for name, of in shown]
         if lines:
             drawn.append(LinePanel(title, 0, len(drawn), lines))
     return drawn
 
 
 def caption(document: Document) -> list[str]:
-    live = number(document.machine["live_ms"] / 1000)
+    live = f"{document.machine['live_ms'] / 1000:g}"
     return [f"Resident MiB since 95 % of {document.machine['mib']} MiB of objects were freed in random order; "
             f"the rest is freed after {live} s. The program has little to do; where the allocator has a "
             "thread, it sleeps."]
@@ -164,7 +166,7 @@ def _pictures(document: Document) -> list[str]:
 
 
 def _notes(document: Document) -> list[str]:
-    live = number(document.machine["live_ms"] / 1000)
+    live = f"{document.machine['live_ms'] / 1000:g}"
     return [f"{document.machine['mib']} MiB of objects, each byte written; 95 % freed in random order; {live} s "
             f"with 512 allocations and frees every 0.1 s; the rest freed; {live} s of the same. Mixed sizes: as "
             "many objects in each doubling. thread: the allocator returns memory in a thread of its own "
