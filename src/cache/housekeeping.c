@@ -49,7 +49,8 @@ static struct {
 	uint32_t pass;
 	uint32_t rows_at, caches_at, soft_at; /* when such a pass last began, in ms */
 	const struct kmem_cache *of;	      /* the cache that is visited, */
-	struct idle_place at;		      /* and where */
+	struct idle_place at;		      /* and where; */
+	uint32_t aged;			      /* 0: its barns come first */
 	struct idle_rows rows;		      /* of the pass */
 	uint32_t refused;		      /* the system does not report pressure */
 	uint32_t pressed_at;		      /* in ms */
@@ -63,11 +64,10 @@ static bool cache_lies_idle(struct kmem_cache *s)
 
 	*before = same ? 0 : now;
 	if (same) {
-		slab_free_kept(&s->sheaf.slab);
 		sheaf_forget_flow(&s->sheaf);
 		cache_see_flow(s);
 	}
-	return same && now;
+	return same;
 }
 
 /* Sheaves and empty slabs that no thread is using now; it does not wait for the others. */
@@ -83,11 +83,9 @@ static unsigned int give_what_lies(struct kmem_cache *s, unsigned int most)
 	return n;
 }
 
-/*
- * Returns the number of objects that went. The visit goes on in the next round if there are more,
- * which house.at says; `begins`: it does not go on now.
- */
-static unsigned int visit_cache(struct kmem_cache *s, bool begins, unsigned int most)
+/* Returns the number of objects that went. The visit goes on in the next round if there are more,
+ * which house.at says. */
+static unsigned int visit_cache(struct kmem_cache *s, unsigned int most)
 {
 	unsigned int n = 0;
 
@@ -95,13 +93,19 @@ static unsigned int visit_cache(struct kmem_cache *s, bool begins, unsigned int 
 		return MOST_WORK + give_what_lies(s, most);
 	if (house.pass == PASS_ROWS)
 		return idle_empty(&s->sheaf, &house.rows, &house.at, most);
-	if (begins) {
+	if (!house.aged) {
 		n = idle_age(&s->sheaf, most);
+		house.at.more = n >= most;
+		house.aged = n < most;
 		/* A slab that was given back can no longer be checked. */
-		if (cache_is_checked(s) || !cache_lies_idle(s))
+		if (!house.aged || cache_is_checked(s) || !cache_lies_idle(s))
 			return n;
 	}
-	return n + idle_empty(&s->sheaf, NULL, &house.at, most > n ? most - n : 0);
+	n += idle_empty(&s->sheaf, NULL, &house.at, most > n ? most - n : 0);
+	/* Those that are empty now, too. */
+	if (!house.at.more)
+		slab_free_kept(&s->sheaf.slab);
+	return n;
 }
 
 static uint32_t pass_ms(void)
@@ -135,18 +139,18 @@ static void go_on(void)
 {
 	for (unsigned int work = 0; work < MOST_WORK;) {
 		struct kmem_cache *s = list_visit();
-		bool begins;
 
 		if (!s) {
 			house.pass = PASS_NONE;
 			return;
 		}
 		/* The previous one may have been destroyed in the middle of a visit. */
-		begins = s != house.of || !house.at.more;
-		if (begins)
+		if (s != house.of || !house.at.more) {
 			house.at = (struct idle_place){0};
+			house.aged = 0;
+		}
 		house.of = s;
-		work += VISIT_WORK + visit_cache(s, begins, MOST_WORK - work);
+		work += VISIT_WORK + visit_cache(s, MOST_WORK - work);
 		if (!house.at.more)
 			list_visited();
 	}

@@ -107,19 +107,26 @@ struct aging {
 	unsigned int n, most;
 };
 
-static void age_cells(void *data, uintptr_t *cells, unsigned int n)
+static void empty_old(void *data, uintptr_t *cells, unsigned int n)
 {
 	struct aging *aging = data;
 
+	for (unsigned int i = 0; i < n && aging->n < aging->most; i++) {
+		uintptr_t cell = os_load_relaxed(&cells[i]);
+
+		if (cell & BARN_OLD && !(cell & BARN_TRANSIT))
+			aging->n += empty_cell(aging->cache, &cells[i], cell);
+	}
+}
+
+static void make_old(void *data, uintptr_t *cells, unsigned int n)
+{
+	(void)data;
 	for (unsigned int i = 0; i < n; i++) {
 		uintptr_t cell = os_load_relaxed(&cells[i]);
 
-		if (!cell || cell & BARN_TRANSIT)
-			continue;
-		if (!(cell & BARN_OLD))
+		if (cell && !(cell & (BARN_TRANSIT | BARN_OLD)))
 			os_cmpxchg(&cells[i], &cell, cell | BARN_OLD);
-		else if (aging->n < aging->most)
-			aging->n += empty_cell(aging->cache, &cells[i], cell);
 	}
 }
 
@@ -129,7 +136,9 @@ unsigned int idle_age(struct sheaf_cache *cache, unsigned int most)
 
 	if (!cache->barns)
 		return 0;
-	barn_for_each_cells(cache, age_cells, &aging);
+	barn_for_each_cells(cache, empty_old, &aging);
+	if (aging.n < most)
+		barn_for_each_cells(cache, make_old, NULL);
 	if (aging.n)
 		barn_forget_no_room(cache);
 	return aging.n;

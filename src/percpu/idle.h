@@ -73,8 +73,8 @@ struct idle_rows {
 
 /* Find rows that are idle now. Returns false if there is none. */
 bool idle_find(struct idle_rows *rows, uint32_t now);
-/* Give back sheaves in barns that are marked, until `most` objects went, and mark the others.
- * Returns the number of objects. */
+/* Give back sheaves in barns that are marked, until `most` objects went; if fewer did, mark the
+ * others. Returns the number of objects: from `most` on, call it again. */
 unsigned int idle_age(struct sheaf_cache *cache, unsigned int most);
 
 /* The print of the cache's slots; 0 if they are all empty. */
