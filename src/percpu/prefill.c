@@ -166,7 +166,8 @@ void prefill_return(struct sheaf_cache *cache, struct sheaf *sheaf, bool may_fil
 	bool fits = sheaf_fits(cache, sheaf);
 
 	/* Fill it while it still belongs to the user: constructors may run. */
-	if (fits && may_fill && sheaf->size && barn_has_room(cache))
+	if (fits && may_fill && sheaf->size && sheaf->size < sheaf->capacity &&
+	    barn_has_room(cache))
 		prefill_fill(cache, sheaf, sheaf->capacity);
 	sheaf_set_size(sheaf, sheaf->size);
 	take_back(cache, sheaf);

@@ -260,6 +260,26 @@ static void zeroed(void **state)
 	all_is_there();
 }
 
+/* Nothing fits into a full sheaf, also where it cannot become the spare and main has objects. */
+static void full_sheaves_return(void **state)
+{
+	unsigned int capacity = sheaf_capacity(&s->sheaf);
+	struct slab_sheaf *sheaves[4];
+
+	(void)state;
+	needs(NEED_SHEAVES);
+	for (int i = 0; i < 4; i++)
+		sheaves[i] = prefilled(capacity);
+	held[0] = kmem_cache_alloc(s, GFP_KERNEL);
+	give(1);
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(kmem_cache_sheaf_size(sheaves[i]), capacity);
+		kmem_cache_return_sheaf(s, GFP_KERNEL, sheaves[i]);
+	}
+	assert_int_equal(kmem_cache_verify(s), 0);
+	all_is_there();
+}
+
 /* A spare that a return left partly filled is neither full nor empty to main (kernel-made
  * mistake). */
 static void partly_filled_spare(void **state)
@@ -442,6 +462,7 @@ int main(void)
 		TEST(without_sheaves),
 		TEST(refill),
 		TEST(zeroed),
+		TEST(full_sheaves_return),
 		TEST(partly_filled_spare),
 		TEST(changes_while_it_is_out),
 		TEST(misuse),
