@@ -18,10 +18,14 @@
 #include "os/section.h"
 #include "percpu/rows.h"
 
-#define OBJECTS	  500
+#define OBJECTS 500
+#ifdef __aarch64__
+#define SIGNATURE 0xd428bc00
+#else
 #define SIGNATURE 0x53053053
-#define NONE	  (-1) /* the kernel leaves this in cpu_id when an area is unregistered */
-#define FAILED	  (-2) /* glibc writes this there when the registration was refused */
+#endif
+#define NONE   (-1) /* the kernel leaves this in cpu_id when an area is unregistered */
+#define FAILED (-2) /* glibc writes this there when the registration was refused */
 
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));
