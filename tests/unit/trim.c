@@ -206,7 +206,11 @@ static void not_in_a_handler(void **state)
 static void not_in_a_handler_on_a_small_stack(void **state)
 {
 	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_ONSTACK}, usual;
+#ifdef __aarch64__ /* the frame of a handler alone has 4.6 KiB there */
+	static char memory[12288];
+#else
 	static char memory[8192];
+#endif
 	stack_t small = {.ss_sp = memory, .ss_size = sizeof(memory)}, before;
 
 	(void)state;
