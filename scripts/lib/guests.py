@@ -17,7 +17,8 @@ NUMA_TESTS = [f"{name}-{backend}" for name in ON_BOTH for backend in ("rseq", "t
     ["places", "topology", "page-1-node", "slab-1-node", "stats-rseq-stats", "policy-rseq", "policy-trylock"]
 ARM_TESTS = ["section-rseq", "section-rseq-mm-cid", "walk-cpu-id", "walk-mm-cid", "cache-rseq", "cache-rseq-mm-cid",
              "cache-rseq-2-nodes", "cache-rseq-mm-cid-stats", "kmalloc-rseq", "rcu-rseq", "rcu-rseq-mm-cid", "prefill-rseq",
-             "nolock-rseq", "barn-rseq", "flow-rseq", "fork-rseq", "registration-rseq", "stats-rseq-stats"]
+             "nolock-rseq", "barn-rseq", "flow-rseq", "fork-rseq", "registration-rseq", "stats-rseq-stats",
+             "trim-rseq", "secret-rseq", "guard-trylock-guarded"]
 STORMS = ["storm-rseq", "storm-trylock"]
 SECONDS = 1800  # end a test that hangs, and a machine:
 ALL_SECONDS = 7200
