@@ -204,9 +204,11 @@ static unsigned int objects_of_slot(const struct slot *slot)
 	for (unsigned int i = 0; i < slot_remotes(); i++) {
 		const struct sheaf *remote = slot_remote(slot, i, false);
 
-		n += remote ? (uint32_t)os_load_relaxed(&remote->word) : 0;
+		n += remote ? (unsigned int)(os_load_relaxed(&remote->word) & SHEAF_SIZE) : 0;
 	}
-	return view_slot(slot, &view) ? n + (uint32_t)view.main + (uint32_t)view.spare : n;
+	return n + (view_slot(slot, &view) ? (unsigned int)(view.main & SHEAF_SIZE) +
+						     (unsigned int)(view.spare & SHEAF_SIZE)
+					   : 0);
 }
 
 /* Of a cache that does not use the row (W2), not even its slot is read. */
