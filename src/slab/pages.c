@@ -100,8 +100,9 @@ static struct slab *run_for_slab(const struct slab_cache *cache, unsigned int no
 	unsigned int n = runs->wanted < SLAB_RUNS ? runs->wanted : SLAB_RUNS;
 
 	if (!runs->n) {
-		runs->n = page_alloc_runs(node, cache->oo.order, runs->run, n);
-		runs->wanted -= runs->n;
+		/* Other threads may take objects of these slabs: then one more at a time. */
+		runs->n = page_alloc_runs(node, cache->oo.order, runs->run, n ? n : 1);
+		runs->wanted -= runs->n < n ? runs->n : n;
 	}
 	return runs->n ? runs->run[--runs->n] : NULL;
 }

@@ -244,7 +244,9 @@ static unsigned int take_all_partial(struct slab_cache *cache, struct slab_node 
 static unsigned int take_new(struct slab_cache *cache, unsigned int node, void **objects,
 			     unsigned int max)
 {
-	struct slab_runs runs = {.wanted = (max - 1) / cache->oo.objects + 1};
+	/* None is held while a constructor runs: it may allocate, or not return. */
+	struct slab_runs runs = {
+		.wanted = slab_prepares(cache) ? 1 : (max - 1) / cache->oo.objects + 1};
 	struct slab *slab;
 	unsigned int n = 0;
 
