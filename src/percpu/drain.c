@@ -267,7 +267,7 @@ static bool take_slots(struct drain *first, const struct aim *aim)
 /* Take from this CPU's slot, when other CPUs cannot be reached. */
 static void drain_here(struct sheaf_cache *cache)
 {
-	uint32_t *rcu_in_hand;
+	uint32_t *in_hand, *rcu_in_hand;
 	void *objects[32];
 	unsigned int n;
 
@@ -278,6 +278,7 @@ static void drain_here(struct sheaf_cache *cache)
 			slab_give(&cache->slab, objects, n, "kmem_cache_shrink");
 		}
 	} while (section_swap_empty(&cache->at));
+	in_hand = in_hand_begin(cache);
 	rcu_in_hand = in_hand_begin_rcu(cache);
 	for (unsigned int i = 0; i < slot_remotes(); i++) {
 		struct sheaf *sheaf = NULL;
@@ -286,6 +287,7 @@ static void drain_here(struct sheaf_cache *cache)
 			sheaf_give_remote(cache, sheaf);
 	}
 	in_hand_end(rcu_in_hand);
+	in_hand_end(in_hand);
 }
 
 /* Return when every sheaf that was in hand at the time of the call has been handed over. Sleeps. */

@@ -164,7 +164,7 @@ static void *alloc_from_barn(struct sheaf_cache *cache, unsigned int node, const
 
 /* The same for a sheaf whose grace period has passed. */
 static void *alloc_after_grace(struct sheaf_cache *cache, unsigned int node,
-			       struct sheaf_source *rcu, const char *call)
+			       struct sheaf_source *rcu, bool all, const char *call)
 {
 	struct sheaf *full = NULL;
 	void *object = NULL;
@@ -173,7 +173,7 @@ static void *alloc_after_grace(struct sheaf_cache *cache, unsigned int node,
 	rcu->ops->poll(rcu);
 	in_hand = in_hand_begin(cache);
 	if (!in_hand_sees_drain(cache))
-		full = rcu->ops->take(rcu, node);
+		full = rcu->ops->take(rcu, node, all);
 	if (full) {
 		stat_add(&cache->slab, STAT_rcu_reuse, 1);
 		sheaf_flow_cold(cache);
@@ -185,14 +185,15 @@ static void *alloc_after_grace(struct sheaf_cache *cache, unsigned int node,
 }
 
 /* Take a whole sheaf of this node, return its first object, and leave the rest to this CPU. NULL:
- * there is no sheaf. */
-static void *alloc_from_whole(struct sheaf_cache *cache, unsigned int node, const char *call)
+ * there is no sheaf. all: look at each place where one may wait for a grace period. */
+static void *alloc_from_whole(struct sheaf_cache *cache, unsigned int node, bool all,
+			      const char *call)
 {
 	void *object = alloc_from_barn(cache, node, call);
 	struct sheaf_source *rcu = object ? NULL : os_load_acquire(&cache->rcu);
 
 	idle_not_here();
-	return rcu ? alloc_after_grace(cache, node, rcu, call) : object;
+	return rcu ? alloc_after_grace(cache, node, rcu, all, call) : object;
 }
 
 /*
@@ -205,7 +206,7 @@ static __attribute__((cold, noinline)) void *alloc_from_afar(struct sheaf_cache 
 	void *object = NULL;
 
 	for (uint32_t i = 1; !object && i < os.nr_nodes; i++)
-		object = alloc_from_whole(cache, os_near(node, i), "kmem_cache_alloc");
+		object = alloc_from_whole(cache, os_near(node, i), true, "kmem_cache_alloc");
 	return object;
 }
 
@@ -218,7 +219,7 @@ static void *replace_empty_main(struct sheaf_cache *cache)
 
 	if (!can_install(cache))
 		return NULL;
-	object = alloc_from_whole(cache, os_node(), "kmem_cache_alloc");
+	object = alloc_from_whole(cache, os_node(), false, "kmem_cache_alloc");
 	if (object)
 		return object;
 	full = refill_near(cache);
@@ -230,7 +231,7 @@ static void *replace_empty_main(struct sheaf_cache *cache)
 	}
 	/* No memory. What the first search only saw may be taken now. */
 	if (!full) {
-		object = alloc_from_whole(cache, os_node(), "kmem_cache_alloc");
+		object = alloc_from_whole(cache, os_node(), true, "kmem_cache_alloc");
 		return object ? object : alloc_from_afar(cache);
 	}
 	object = take_newest(full);
@@ -428,7 +429,7 @@ unsigned int sheaf_alloc_bulk(struct sheaf_cache *cache, void **objects, unsigne
 		done += got;
 		if (got || swap_empty(cache))
 			continue;
-		objects[done] = can_install(cache) ? alloc_from_whole(cache, os_node(),
+		objects[done] = can_install(cache) ? alloc_from_whole(cache, os_node(), false,
 								      "kmem_cache_alloc_bulk")
 						   : NULL;
 		if (!objects[done])

@@ -73,7 +73,7 @@ static struct sheaf *lend_whole(struct sheaf_cache *cache)
 	if (full)
 		barn_got(cache, full, &cell);
 	else if (rcu)
-		full = rcu->ops->take(rcu, os_node());
+		full = rcu->ops->take(rcu, os_node(), false);
 	return lend(cache, full ? full : sheaf_take_empty(cache, os_node(), NULL));
 }
 

@@ -83,11 +83,9 @@ static struct sheaf *sheaf_for_node(struct sheaf_cache *cache, struct sheaf *she
 	uint16_t place = sheaf ? sheaf->place : 0;
 	unsigned int of;
 
-	if (!sheaf || remote_is_retired(sheaf)) {
-		sheaf_give_remote(cache, sheaf);
+	if (!sheaf)
 		return sheaf_new(cache);
-	}
-	of = sheaf->filled_by - 1;
+	of = remote_node(sheaf);
 	sheaf_remote_taken(sheaf);
 	if (sheaf->size == sheaf->capacity)
 		sheaf = send_checked(cache, sheaf, of);
@@ -107,13 +105,14 @@ static struct sheaf *sheaf_for_node(struct sheaf_cache *cache, struct sheaf *she
 static void install_remote(struct sheaf_cache *cache, struct sheaf *sheaf, unsigned int node,
 			   void *object)
 {
+	unsigned int kind = remote_kind(node, false);
 	struct sheaf *old = sheaf;
 
 	stat_add(&cache->slab, STAT_free_fastpath, 1);
 	sheaf->objects[sheaf->size] = object;
 	sheaf_set_size(sheaf, sheaf->size + 1);
-	sheaf->filled_by = node + 1;
-	section_replace_remote(&cache->at, node, sheaf, &old);
+	sheaf->filled_by = kind + 1;
+	section_replace_remote(&cache->at, kind, sheaf, &old);
 	/* Another thread was here meanwhile, or a drain has begun. */
 	sheaf_give_remote(cache, old);
 }
@@ -121,23 +120,21 @@ static void install_remote(struct sheaf_cache *cache, struct sheaf *sheaf, unsig
 /* The sheaf is full, or missing. Returns false if the object must go to its slab. */
 static bool replace_remote(struct sheaf_cache *cache, void *object, unsigned int node)
 {
-	uint32_t *in_hand, *rcu_in_hand;
 	struct sheaf *sheaf = NULL;
+	uint32_t *in_hand;
 	bool done;
 
 	if (os_load_relaxed(&cache->at.stop) || !os_registered() ||
 	    !rows_open_here(cache->at.handle))
 		return false;
 	in_hand = in_hand_begin(cache);
-	rcu_in_hand = in_hand_begin_rcu(cache);
-	done = section_replace_remote(&cache->at, node, NULL, &sheaf);
+	done = section_replace_remote(&cache->at, remote_kind(node, false), NULL, &sheaf);
 	if (done) {
 		sheaf = sheaf_for_node(cache, sheaf, node);
 		done = sheaf != NULL;
 	}
 	if (done)
 		install_remote(cache, sheaf, node, object);
-	in_hand_end(rcu_in_hand);
 	in_hand_end(in_hand);
 	return done;
 }

@@ -8,13 +8,12 @@
  * section, as an object at home does, instead of words of its slab that other CPUs write, and often
  * the lock of its node.
  *
- *   kind of a remote sheaf: 0 ... nodes - 1: freed objects of that node
- *                           nodes ... 2 * nodes - 1: retired objects of the node kind - nodes
+ *   kind of a remote sheaf: 2 * node: freed objects of that node; 2 * node + 1: retired ones
  *
  * The sheaves are in the last cells of the row's slot, which have a line of their own. Those whose
- * kinds are equal modulo SLOT_REMOTE take turns: with up to four nodes, none does. Sections add
- * objects and exchange sheaves there, as they do with main and spare. The in-hand counts show a
- * sheaf that was taken out: both of them, since it may be of either sort.
+ * kinds are equal modulo SLOT_REMOTE take turns: with up to four nodes, none does; sheaves of both
+ * sorts never do. Sections add objects and exchange sheaves there, as they do with main and spare.
+ * The in-hand count of its sort shows a sheaf that was taken out.
  *
  * Invariants
  *  M1. A sheaf in such a cell has objects, all of the kind that its filled_by says.
@@ -34,13 +33,18 @@
 
 static inline unsigned int remote_kind(unsigned int node, bool retired)
 {
-	return node + (retired ? os.nr_nodes : 0);
+	return 2 * node + retired;
 }
 
 /* For a sheaf in such a cell, or just taken out of it. */
+static inline unsigned int remote_node(const struct sheaf *sheaf)
+{
+	return (sheaf->filled_by - 1) / 2;
+}
+
 static inline bool remote_is_retired(const struct sheaf *sheaf)
 {
-	return os_load_relaxed(&sheaf->filled_by) > os.nr_nodes;
+	return (os_load_relaxed(&sheaf->filled_by) - 1) & 1;
 }
 
 /* Free or retire an object of another node by a section alone. Returns false if there is no sheaf
@@ -65,8 +69,8 @@ bool sheaf_free_remote(struct sheaf_cache *cache, void *object);
 
 /* A remote sheaf left its cell: its objects are counted already. */
 void sheaf_remote_taken(struct sheaf *sheaf);
-/* The same for one that the caller has in hand, by both counts, or NULL: its objects go to their
- * slabs, or wait. Returns true if too much is retired. */
+/* The same for one that the caller has in hand, by the count of its sort, or NULL: its objects go
+ * to their slabs, or wait. Returns true if too much is retired. */
 bool sheaf_give_remote(struct sheaf_cache *cache, struct sheaf *sheaf);
 
 /* The sheaf in this cell of the slot, or in that of this kind, if it is of this sort; or NULL. */

@@ -85,8 +85,8 @@ struct sheaf_source_ops {
 	 * hand. */
 	void (*poll)(struct sheaf_source *source);
 	/* Take a sheaf with objects of this node whose grace period has passed, for an allocation;
-	 * or return NULL. The caller shows it. */
-	struct sheaf *(*take)(struct sheaf_source *source, unsigned int node);
+	 * or return NULL. The caller shows it. all: look everywhere, and wait for locks. */
+	struct sheaf *(*take)(struct sheaf_source *source, unsigned int node, bool all);
 	/* For a drain: all of those whose grace period had passed at the call, linked by `next`. */
 	struct sheaf *(*take_all)(struct sheaf_source *source);
 	/*

@@ -40,6 +40,18 @@ static struct sheaf *freed(struct sheaf_rcu *rcu, struct sheaf *sheaf)
 	return sheaf;
 }
 
+/* From any queue of the node: there is no memory. */
+static struct sheaf *take_of_all(struct sheaf_rcu *rcu, unsigned int node, uint64_t done)
+{
+	unsigned int end = (node + 1) * rcu->per_node;
+	struct sheaf *sheaf = NULL;
+
+	for (unsigned int at = node * rcu->per_node;
+	     !sheaf && (at = rcu_queues_from(rcu, at)) < end; at++)
+		sheaf = rcu_queue_take(&rcu->queues[at], done, RCU_NEWEST);
+	return sheaf;
+}
+
 /* From one of a few queues of the node. A search begins where the last one of this row did, so that
  * rows look at different queues first; but if that found nothing, where it ended. */
 static struct sheaf *take_of_others(struct sheaf_rcu *rcu, unsigned int node, struct rcu_queue *own,
@@ -62,7 +74,7 @@ static struct sheaf *take_of_others(struct sheaf_rcu *rcu, unsigned int node, st
 	return sheaf;
 }
 
-static struct sheaf *take_of_node(struct sheaf_source *source, unsigned int node)
+static struct sheaf *take_of_node(struct sheaf_source *source, unsigned int node, bool all)
 {
 	struct sheaf_rcu *rcu = rcu_of_source(source);
 	struct rcu_queue *own = rcu_queue_of(rcu, node, os_row());
@@ -70,7 +82,7 @@ static struct sheaf *take_of_node(struct sheaf_source *source, unsigned int node
 	struct sheaf *sheaf = rcu_queue_take(own, done, RCU_NEWEST);
 
 	if (!sheaf)
-		sheaf = take_of_others(rcu, node, own, done);
+		sheaf = all ? take_of_all(rcu, node, done) : take_of_others(rcu, node, own, done);
 	return sheaf ? freed(rcu, sheaf) : NULL;
 }
 

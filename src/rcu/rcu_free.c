@@ -33,6 +33,8 @@ static bool queue_counted(struct sheaf_rcu *rcu, struct sheaf *sheaf, unsigned i
 	bool over = grace_retired(rcu->user.grace, rcu_bytes_of(rcu, sheaf));
 	uint64_t bit = UINT64_C(1) << row % rcu->per_node;
 
+	/* Whoever frees an object may take such a sheaf out of its cell, too. */
+	grace_activate(&rcu->user);
 	if (!(os_load_relaxed(&rcu->used) & bit))
 		os_fetch_or(&rcu->used, bit);
 	stat_add(&rcu->cache->slab, STAT_free_rcu_sheaf, sheaf_size(sheaf));
@@ -71,12 +73,11 @@ static bool put_rcu_free(struct sheaf_rcu *rcu, struct sheaf *sheaf, bool *over)
 	return true;
 }
 
-/* The same for one with an object of another node. It may replace a sheaf of freed objects. */
+/* The same for one with an object of another node. */
 static bool put_remote_rcu(struct sheaf_rcu *rcu, struct sheaf *sheaf, bool *over)
 {
 	struct sheaf_cache *cache = rcu->cache;
 	unsigned int kind = remote_kind(page_node(sheaf->objects[0]), true);
-	uint32_t *in_hand = in_hand_begin(cache);
 	struct sheaf *old;
 	bool done;
 
@@ -87,7 +88,6 @@ static bool put_remote_rcu(struct sheaf_rcu *rcu, struct sheaf *sheaf, bool *ove
 	done = section_replace_remote(&cache->at, kind, sheaf, &old);
 	if (done)
 		*over = sheaf_give_remote(cache, old);
-	in_hand_end(in_hand);
 	return done;
 }
 
@@ -148,10 +148,16 @@ bool sheaf_rcu_free(struct sheaf_cache *cache, void *object)
 	       replace_full_rcu(sheaf_rcu_of(cache), object);
 }
 
+/* It may have come after `now` was read. */
+static bool is_older(uint32_t since, uint32_t now, uint32_t than)
+{
+	return (int32_t)(now - since) >= (int32_t)than;
+}
+
 static bool slot_is_due(const struct slot *slot, uint32_t now, uint32_t older_than)
 {
 	return os_load_relaxed(&slot->rcu_free) != &sheaf_bootstrap &&
-	       now - os_load_relaxed(&slot->rcu_since) >= older_than;
+	       (!older_than || is_older(os_load_relaxed(&slot->rcu_since), now, older_than));
 }
 
 static bool remote_is_due(const struct slot *slot, uint32_t now, uint32_t older_than)
@@ -159,7 +165,8 @@ static bool remote_is_due(const struct slot *slot, uint32_t now, uint32_t older_
 	for (unsigned int i = 0; i < slot_remotes(); i++) {
 		const struct sheaf *sheaf = slot_remote(slot, i, true);
 
-		if (sheaf && now - os_load_relaxed(&sheaf->since) >= older_than)
+		if (sheaf &&
+		    (!older_than || is_older(os_load_relaxed(&sheaf->since), now, older_than)))
 			return true;
 	}
 	return false;

@@ -19,7 +19,8 @@
  *      no thread writes to it, drains it or frees it.
  *  U2. A thread that takes such a sheaf out of its slot, or puts one in, is counted in rcu_in_hand,
  *      by phase, until it has queued what it took. It calls no function of the provider meanwhile.
- *      It activates the user (grace/grace.h, G6) after it is counted and before it puts one in.
+ *      It activates the user (grace/grace.h, G6) after it is counted, before it puts one in or
+ *      queues one.
  *
  * Callers: src/rcu/, src/cache/, src/stats/; src/percpu/ through struct sheaf_source.
  */
@@ -29,10 +30,12 @@
 #include "percpu/drain.h"
 #include "rcu/queue.h"
 
-/* Most queues of a node: a bit each. CPUs that share a queue wait for its lock, for one sheaf at a
- * time, and take each other's sheaves. Each queue takes 64 bytes per cache and node, and each
- * callback looks at those that were ever used. */
-#define RCU_QUEUES 64
+/*
+ * Most queues of a node: a bit each, and with the structure before them they fill a page. CPUs that
+ * share a queue wait for its lock, for one sheaf at a time, and take each other's sheaves. Each
+ * queue takes 64 bytes per cache and node, and each callback looks at those that were ever used.
+ */
+#define RCU_QUEUES 62
 
 /* Called for objects whose grace period has passed, before any other thread gets them. */
 typedef void sheaf_rcu_passed_fn(struct sheaf_cache *cache, void **objects, unsigned int n);

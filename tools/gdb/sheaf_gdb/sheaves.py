@@ -54,8 +54,8 @@ def _remote(library: Library, data: bytes, name: str) -> Iterator[Sheaf]:
         address = int.from_bytes(data[i:i + 8], "little")
         if address:
             kind = int(library.value("sheaf", address)["filled_by"]) - 1
-            yield _sheaf(library, address, CPU if kind < library.nr_nodes else WAITS,
-                         f"sheaf for node {kind % library.nr_nodes} of {name}")
+            yield _sheaf(library, address, WAITS if kind % 2 else CPU,
+                         f"sheaf for node {kind // 2} of {name}")
 
 
 def _of_cells(library: Library, data: bytes, where: str) -> Iterator[Sheaf]:
