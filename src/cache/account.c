@@ -100,6 +100,17 @@ static bool own(struct kmem_cache *s, void *object, uint32_t number, bool wait)
 	return at;
 }
 
+/* A place for the number, before anything is charged: it may need reclaim (A3). */
+static bool make_place(struct kmem_cache *s, gfp_t flags, void *object)
+{
+	for (int tries = 0; !account_place(s, object, true); tries++)
+		if (!cache_reclaim(s, flags, tries)) {
+			cache_count_failure(s);
+			return false;
+		}
+	return true;
+}
+
 /* Who pays for an allocation from this cache, which is charged from now on; GROUP_NONE: nobody. */
 static uint32_t payer(struct kmem_cache *s, gfp_t flags)
 {
@@ -116,15 +127,13 @@ bool account_taken(struct kmem_cache *s, gfp_t flags, size_t n, void **objects)
 
 	if (!number)
 		return true;
+	for (size_t i = 0; i < n; i++)
+		if (!make_place(s, flags, objects[i]))
+			return false;
 	if (!account_charge(s, flags, n * bytes_charged(s), number))
 		return false;
-	for (size_t i = 0; i < n; i++) {
-		if (own(s, objects[i], number, true))
-			continue;
-		account_freed(s, i, objects);
-		stock_uncharge(number, (n - i) * bytes_charged(s));
-		return false;
-	}
+	for (size_t i = 0; i < n; i++)
+		own(s, objects[i], number, true);
 	return true;
 }
 
@@ -185,12 +194,8 @@ static void *alloc_on(struct kmem_cache *s, gfp_t flags, int node)
 /* False: a limit is reached, or there is no memory. */
 static bool charge_object(struct kmem_cache *s, gfp_t flags, void *object, uint32_t number)
 {
-	if (!account_charge(s, flags, bytes_charged(s), number))
-		return false;
-	if (own(s, object, number, true))
-		return true;
-	stock_uncharge(number, bytes_charged(s));
-	return false;
+	return make_place(s, flags, object) && account_charge(s, flags, bytes_charged(s), number) &&
+	       own(s, object, number, true);
 }
 
 static void *charge_or_free(struct kmem_cache *s, gfp_t flags, void *object, uint32_t number)

@@ -39,7 +39,8 @@ static inline bool is_plain_bulk(gfp_t flags)
 /* Returns true if not all went into main: reports may then be pending. */
 static bool free_to(struct kmem_cache *s, size_t n, void **p);
 
-static bool alloc_from_slabs(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p)
+/* Returns how many there are. */
+static unsigned int alloc_from_slabs(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p)
 {
 	unsigned int done = 0;
 
@@ -51,17 +52,14 @@ static bool alloc_from_slabs(struct kmem_cache *s, gfp_t flags, unsigned int n, 
 		if (!p[done])
 			break;
 	}
-	if (done < n)
-		cache_give(s, p, done, "kmem_cache_alloc_bulk");
-	return done == n;
+	return done;
 }
 
 /* Allocate the objects that main does not have; with `sample`, one may be a sample. All, or false
  * and none. */
 static bool alloc_rest(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p, bool sample)
 {
-	unsigned int done = 0;
-	bool all;
+	unsigned int done = 0, had, slabs;
 
 	if (cache_was_destroyed(s, "kmem_cache_alloc_bulk"))
 		return false;
@@ -71,18 +69,21 @@ static bool alloc_rest(struct kmem_cache *s, gfp_t flags, unsigned int n, void *
 	}
 	done += sheaf_alloc_bulk(&s->sheaf, p + done, n - done);
 	cache_see_flow(s);
-	all = done == n || alloc_from_slabs(s, flags, n - done, p + done);
+	had = done;
+	slabs = done < n ? alloc_from_slabs(s, flags, n - done, p + done) : 0;
+	done += slabs;
 	/* No memory. What the first search only saw in other CPUs' shards may be taken now. */
-	if (!all) {
+	if (done < n)
 		done += sheaf_alloc_bulk(&s->sheaf, p + done, n - done);
-		all = done == n;
-	}
-	if (!all) {
+	if (done < n) {
+		/* Before slabs go back, which makes room below the limit. */
 		cache_count_failure(s);
-		free_to(s, done, p);
+		cache_give(s, p + had, slabs, "kmem_cache_alloc_bulk");
+		free_to(s, had, p);
+		free_to(s, done - had - slabs, p + had + slabs);
 	}
 	cache_leave();
-	return all;
+	return done == n;
 }
 
 bool cache_alloc_all(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p)

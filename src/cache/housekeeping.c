@@ -52,7 +52,7 @@ static struct {
 	struct idle_place at;		      /* and where; */
 	uint32_t aged;			      /* 0: its barns come first */
 	struct idle_rows rows;		      /* of the pass */
-	uint32_t refused;		      /* the system does not report pressure */
+	uint32_t asked, refused;	      /* the system reports pressure, or never did */
 	uint32_t pressed_at;		      /* in ms */
 } house;
 
@@ -192,7 +192,14 @@ static void end_round(void)
 
 static void ask_for_pressure(void)
 {
-	if (house.refused || os_pressure_begin())
+	if (house.refused)
+		return;
+	if (os_pressure_begin()) {
+		house.asked = 1;
+		return;
+	}
+	/* If it did so before, a later round tries again. */
+	if (house.asked)
 		return;
 	house.refused = 1;
 	os_report_later("SHEAF_OPTIONS: pressure: this system does not report memory pressure "
@@ -280,6 +287,6 @@ void housekeeping_in_child(void)
 {
 	house.started = 0;
 	decay_time.by_thread = 0;
-	house.refused = 0;
+	house.asked = house.refused = 0;
 	os_pressure_in_child();
 }

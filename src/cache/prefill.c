@@ -236,8 +236,10 @@ SHEAF_PUBLIC int kmem_cache_refill_sheaf(struct kmem_cache *s, gfp_t gfp,
 	gfp = gfp_of_sheaf(s, gfp);
 	if (size <= sheaf_room(sheaf)) {
 		unsigned int had = sheaf->size;
-		bool done = fill_sheaf(s, sheaf, gfp, size);
+		bool done;
 
+		reclaim_if_above_soft(gfp);
+		done = fill_sheaf(s, sheaf, gfp, size);
 		if (!may_lend(s, gfp, sheaf, had)) {
 			cache_free_all(s, sheaf->size - had, sheaf->objects + had);
 			sheaf_set_size(sheaf, had);

@@ -13,8 +13,8 @@
  *  R1. Shrinkers run only in calls that may reclaim, in sheaf_trim(), sheaf_set_limits() and in the
  *      background thread: frees and GFP_NOWAIT never call the program.
  *
- * Locks: those of kmem_cache_shrink(). Callers: src/cache/, src/kmalloc/; with no lock held and
- * nothing in hand.
+ * Locks: those of kmem_cache_shrink(). Callers: src/cache/, src/kmalloc/; with no lock held, and
+ * nothing in hand but what the program will get.
  */
 #ifndef SHEAF_CACHE_RECLAIM_H
 #define SHEAF_CACHE_RECLAIM_H

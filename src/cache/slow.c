@@ -246,6 +246,7 @@ static void *alloc_node(struct kmem_cache *s, gfp_t flags, int node)
 		return NULL;
 	if (node == NUMA_NO_NODE)
 		return cache_alloc_slow(s, flags, false);
+	reclaim_if_above_soft(flags);
 	object = alloc_node_sample(s, flags);
 	if (object)
 		return cache_finish(s, object, flags);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sheaf/group.h>
 #include <sheaf/limit.h>
 #include <sheaf/shrinker.h>
 #include <sheaf/trim.h>
@@ -307,6 +308,23 @@ static unsigned int prefilled(struct kmem_cache *s, unsigned int n)
 	return n + 1;
 }
 
+static unsigned int on_node(struct kmem_cache *s, unsigned int n)
+{
+	CHECK((objects[n] = kmem_cache_alloc_node(s, GFP_KERNEL, 0)) != NULL);
+	return n + 1;
+}
+
+static unsigned int refilled(struct kmem_cache *s, unsigned int n)
+{
+	struct slab_sheaf *sheaf = kmem_cache_prefill_sheaf(s, GFP_NOWAIT, 8);
+
+	while (kmem_cache_sheaf_size(sheaf))
+		objects[n++] = kmem_cache_alloc_from_sheaf(s, GFP_KERNEL, sheaf);
+	CHECK(kmem_cache_refill_sheaf(s, GFP_KERNEL, &sheaf, 8) == 0);
+	kmem_cache_return_sheaf(s, GFP_KERNEL, sheaf);
+	return n;
+}
+
 static void shrinkers_hear_of_soft(void)
 {
 	above_soft(one);
@@ -320,6 +338,16 @@ static void shrinkers_hear_of_soft_in_bulk(void)
 static void shrinkers_hear_of_soft_in_prefill(void)
 {
 	above_soft(prefilled);
+}
+
+static void shrinkers_hear_of_soft_on_a_node(void)
+{
+	above_soft(on_node);
+}
+
+static void shrinkers_hear_of_soft_in_refill(void)
+{
+	above_soft(refilled);
 }
 
 static unsigned long some(struct shrinker *shrinker, struct shrink_control *sc)
@@ -440,6 +468,41 @@ static void shrinkers_are_not_called_by_who_may_not_wait(void)
 }
 
 /* --- one cache -------------------------------------------------------------------------------- */
+
+/* What a call took before it failed makes room again: it counts all the same. */
+static void a_limit_refuses_many_at_once(void)
+{
+	struct kmem_cache_args args = {.limit = MIB};
+	struct kmem_cache *s = kmem_cache_create("many", SIZE, &args, 0);
+
+	CHECK(s);
+	CHECK(!kmem_cache_alloc_bulk(s, GFP_KERNEL, 4 * MIB / SIZE, objects));
+	CHECK(look(s).limit_failures == 1);
+	CHECK(!kmem_cache_alloc_bulk(s, GFP_NOWAIT, 4 * MIB / SIZE, objects));
+	CHECK(look(s).limit_failures == 2);
+	CHECK(!kmem_cache_prefill_sheaf(s, GFP_KERNEL, 4 * MIB / SIZE));
+	CHECK(look(s).limit_failures == 3 && failures() == 0);
+	kmem_cache_destroy(s);
+}
+
+/* There are objects, but no memory for the numbers of their group. */
+static void no_room_for_owners_counts(void)
+{
+	struct kmem_group *group = kmem_group_create("owners", NULL, NULL);
+	struct kmem_cache *s = kmem_cache_create("owned", 64, NULL, SLAB_ACCOUNT);
+	unsigned int n;
+
+	CHECK(group && s);
+	kmem_group_set_current(group);
+	CHECK((objects[0] = kmem_cache_alloc(s, GFP_KERNEL)) != NULL);
+	sheaf_set_limits(0, held() + 16 * OS_PAGE);
+	n = take_all(s, GFP_NOWAIT, 1);
+	CHECK(n < MANY && failures() == 1);
+	sheaf_set_limits(0, 0);
+	free_all(s, 0, n);
+	kmem_group_set_current(NULL);
+	kmem_group_put(group);
+}
 
 static void a_cache_is_limited(void)
 {
@@ -588,8 +651,12 @@ IN_CHILD(shrinkers_make_room)
 IN_CHILD(shrinkers_hear_of_soft)
 IN_CHILD(shrinkers_hear_of_soft_in_bulk)
 IN_CHILD(shrinkers_hear_of_soft_in_prefill)
+IN_CHILD(shrinkers_hear_of_soft_on_a_node)
+IN_CHILD(shrinkers_hear_of_soft_in_refill)
 IN_CHILD(odd_shrinkers)
 IN_CHILD(shrinkers_are_not_called_by_who_may_not_wait)
+IN_CHILD(a_limit_refuses_many_at_once)
+IN_CHILD(no_room_for_owners_counts)
 IN_CHILD(a_cache_is_limited)
 IN_CHILD(a_limited_cache_stays_alone)
 IN_CHILD(many_threads)
@@ -606,8 +673,12 @@ int main(void)
 		cmocka_unit_test(shrinkers_hear_of_soft_in_child),
 		cmocka_unit_test(shrinkers_hear_of_soft_in_bulk_in_child),
 		cmocka_unit_test(shrinkers_hear_of_soft_in_prefill_in_child),
+		cmocka_unit_test(shrinkers_hear_of_soft_on_a_node_in_child),
+		cmocka_unit_test(shrinkers_hear_of_soft_in_refill_in_child),
 		cmocka_unit_test(odd_shrinkers_in_child),
 		cmocka_unit_test(shrinkers_are_not_called_by_who_may_not_wait_in_child),
+		cmocka_unit_test(a_limit_refuses_many_at_once_in_child),
+		cmocka_unit_test(no_room_for_owners_counts_in_child),
 		cmocka_unit_test(a_cache_is_limited_in_child),
 		cmocka_unit_test(a_limited_cache_stays_alone_in_child),
 		cmocka_unit_test(many_threads_in_child),
