@@ -153,7 +153,8 @@ static inline SHEAF_FRESH SHEAF_SIZED(1, 2) void *kcalloc_node(size_t n, size_t 
  * when they shrink. A block above 2 MiB that stays above it is not copied: the system moves its
  * pages to other addresses, or takes those at its end.
  *
- * Returns NULL, and does not change the block, if there is no memory. If the block is NULL or
+ * Returns NULL, and does not change the block, if there is no memory, or if the block is an object
+ * of a SLAB_SECRET cache and would have to move (which is reported). If the block is NULL or
  * ZERO_SIZE_PTR: the same as kmalloc(). If size is 0: the same as kfree(), and returns
  * ZERO_SIZE_PTR. __GFP_ZERO: the bytes beyond the old content are zero if every earlier call for
  * this block also had the flag. O(1), or O(size) if the content is copied. Kernel: never moves to a
@@ -352,9 +353,9 @@ typedef struct sheaf_kmem_buckets kmem_buckets;
 
 /*
  * Create a set of caches NAME-8 ... NAME-1024k. Flags, useroffset, usersize and ctor apply to every
- * cache (a region beyond a small cache's object is cut). NULL if there is no memory, or if
- * kmem_cache_create() refuses an argument. Takes a lock. The rules for destroying a set are those
- * of kmem_cache_destroy(); NULL is allowed.
+ * cache (a region beyond a small cache's object is cut). NULL if there is no memory, if
+ * kmem_cache_create() refuses an argument, or for SLAB_SECRET: large blocks come from no cache.
+ * Takes a lock. The rules for destroying a set are those of kmem_cache_destroy(); NULL is allowed.
  */
 kmem_buckets *kmem_buckets_create(const char *name, slab_flags_t flags, unsigned int useroffset,
 				  unsigned int usersize, void (*ctor)(void *object))

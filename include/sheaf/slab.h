@@ -130,8 +130,9 @@ typedef unsigned int slab_flags_t;
  * out; they are left out of core dumps; objects are cleared when they are freed, and slabs before
  * their pages have another use. Such a cache shares its slabs with no other one, and slab_debug,
  * whose reports show contents, does not apply to it. It has no constructor and is not
- * SLAB_TYPESAFE_BY_RCU. If the system refuses to lock a slab (RLIMIT_MEMLOCK), one line says so and
- * the allocation returns NULL. A forked child gets copies that are not locked. Not in the kernel.
+ * SLAB_TYPESAFE_BY_RCU; krealloc() does not move its objects into a larger block. If the system
+ * refuses to lock a slab (RLIMIT_MEMLOCK), one line says so and the allocation returns NULL. A
+ * forked child gets copies that are not locked. Not in the kernel.
  */
 #define SLAB_SECRET 0x200000u
 /* Accepted without effect, as in a kernel built without this feature. */
