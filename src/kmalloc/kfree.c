@@ -123,8 +123,7 @@ static bool is_secret(const void *pointer, size_t size, const char *call)
 	os_misuse(block.cache->name,
 		  "%s(%p, %zu): the object is of cache \"%s\" with SLAB_SECRET, and a larger block "
 		  "would not be locked in memory; NULL is returned. Allocate a larger one from "
-		  "another "
-		  "such cache, copy, and free this one",
+		  "another such cache, copy, and free this one",
 		  call, pointer, size, block.cache->name);
 	return true;
 }

@@ -166,6 +166,7 @@ void barn_set_node_out(struct sheaf_cache *cache, bool out);
  * emptied the sheaf that it replaces.
  */
 void barn_finish(struct sheaf_cache *cache, struct barn_cell *cell, struct sheaf *sheaf);
+
 /* Leave the full sheaf, whose taking was begun, where it was. */
 void barn_put_back(struct barn_cell *cell, struct sheaf *full);
 

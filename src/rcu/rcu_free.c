@@ -148,16 +148,16 @@ bool sheaf_rcu_free(struct sheaf_cache *cache, void *object)
 	       replace_full_rcu(sheaf_rcu_of(cache), object);
 }
 
-/* It may have come after `now` was read. */
+/* than: 0 for any age. It may have come after `now` was read. */
 static bool is_older(uint32_t since, uint32_t now, uint32_t than)
 {
-	return (int32_t)(now - since) >= (int32_t)than;
+	return !than || (int32_t)(now - since) >= (int32_t)than;
 }
 
 static bool slot_is_due(const struct slot *slot, uint32_t now, uint32_t older_than)
 {
 	return os_load_relaxed(&slot->rcu_free) != &sheaf_bootstrap &&
-	       (!older_than || is_older(os_load_relaxed(&slot->rcu_since), now, older_than));
+	       is_older(os_load_relaxed(&slot->rcu_since), now, older_than);
 }
 
 static bool remote_is_due(const struct slot *slot, uint32_t now, uint32_t older_than)
@@ -165,8 +165,7 @@ static bool remote_is_due(const struct slot *slot, uint32_t now, uint32_t older_
 	for (unsigned int i = 0; i < slot_remotes(); i++) {
 		const struct sheaf *sheaf = slot_remote(slot, i, true);
 
-		if (sheaf &&
-		    (!older_than || is_older(os_load_relaxed(&sheaf->since), now, older_than)))
+		if (sheaf && is_older(os_load_relaxed(&sheaf->since), now, older_than))
 			return true;
 	}
 	return false;

@@ -12,8 +12,8 @@
 
 /*
  * Slabs for one refill: their pages are taken together, so that many CPUs that need memory at once
- * seldom wait for each other. With half of them, twice as often; double holds the lock for longer
- * than a thread takes to sleep and wake.
+ * seldom wait for each other. With half, they meet at the lock twice as often; double was not
+ * measured.
  */
 #define SLAB_RUNS 8
 
