@@ -39,140 +39,10 @@
 #include "percpu/rows.h"
 #include "percpu/sheaf.h"
 #include "percpu/stat.h"
+#include "percpu/taken.h"
 #include "slab/defer.h"
 
 static struct os_lock drain_lock = OS_LOCK_INIT(OS_RANK_DRAIN);
-
-/* What a drain takes from a slot. */
-struct aim {
-	/* Take the sheaf out and leave the bootstrap sheaf. */
-	void (*take)(struct slot *slot, unsigned int row, struct sheaf **list);
-	/* Undo this for one of the sheaves. */
-	void (*put_back)(struct slot *slot, struct sheaf *sheaf);
-	size_t stop; /* the stop word that concerns it: its offset in the cache */
-};
-
-/* In taken_from, with the row: from where in its slot. */
-enum taken_place {
-	TAKEN_MAIN,
-	TAKEN_SPARE,
-	TAKEN_REMOTE, /* and the number of its cell */
-	TAKEN_PLACES = TAKEN_REMOTE + SLOT_REMOTE
-};
-
-static void push_drained(struct sheaf **list, struct sheaf *sheaf, unsigned int row,
-			 unsigned int place)
-{
-	if (!sheaf || sheaf == &sheaf_bootstrap)
-		return;
-	sheaf->taken_from = (uint64_t)row * TAKEN_PLACES + place;
-	sheaf->next = *list;
-	*list = sheaf;
-}
-
-static unsigned int row_of(const struct sheaf *taken)
-{
-	return (unsigned int)(taken->taken_from / TAKEN_PLACES);
-}
-
-static unsigned int place_in_slot(const struct sheaf *taken)
-{
-	return (unsigned int)(taken->taken_from % TAKEN_PLACES);
-}
-
-static struct sheaf *spare_of(const struct slot *slot)
-{
-	return (struct sheaf *)(os_load_relaxed(&slot->pair) ^
-				(uintptr_t)os_load_relaxed(&slot->main));
-}
-
-/*
- * Make these the slot's two sheaves. Others may look at a slot at any time (view_slot). Each of
- * these stores is one that a section could make (S2), so they never see a pointer that is not a
- * sheaf.
- */
-static void exchange(struct slot *slot, struct sheaf *m, struct sheaf *spare)
-{
-	uintptr_t was = (uintptr_t)os_load_relaxed(&slot->main);
-
-	os_store_release(&slot->pair, was ^ (uintptr_t)m);
-	os_store_release(&slot->main, m);
-	os_store_release(&slot->pair, (uintptr_t)m ^ (uintptr_t)spare);
-}
-
-static void take_remote(struct slot *slot, unsigned int row, struct sheaf **list, bool retired)
-{
-	for (unsigned int i = 0; i < slot_remotes(); i++) {
-		struct sheaf *sheaf = slot_remote(slot, i, retired);
-
-		if (!sheaf)
-			continue;
-		os_store_release(&slot->cells[slot_remote_cell(i)], 0);
-		push_drained(list, sheaf, row, TAKEN_REMOTE + i);
-	}
-}
-
-/* Take the slot's two sheaves and leave the bootstrap sheaf; take those for other nodes. */
-static void take_slot(struct slot *slot, unsigned int row, struct sheaf **list)
-{
-	struct sheaf *m = os_load_relaxed(&slot->main), *spare = spare_of(slot);
-
-	take_remote(slot, row, list, false);
-	if (m == &sheaf_bootstrap && !spare)
-		return;
-	exchange(slot, &sheaf_bootstrap, NULL);
-	push_drained(list, m, row, TAKEN_MAIN);
-	push_drained(list, spare, row, TAKEN_SPARE);
-}
-
-static void put_back_remote(struct slot *slot, struct sheaf *sheaf, bool retired)
-{
-	uintptr_t *cell = &slot->cells[slot_remote_cell(place_in_slot(sheaf) - TAKEN_REMOTE)];
-
-	sheaf->filled_by = remote_kind(page_node(sheaf->objects[0]), retired) + 1;
-	os_store_release(cell, (uintptr_t)sheaf);
-}
-
-static void put_back_slot(struct slot *slot, struct sheaf *sheaf)
-{
-	unsigned int place = place_in_slot(sheaf);
-
-	if (place >= TAKEN_REMOTE) {
-		put_back_remote(slot, sheaf, false);
-		return;
-	}
-	/* Set by a refill: the CPU that filled it is forgotten. */
-	sheaf->taken_from = 0;
-	if (place == TAKEN_SPARE) {
-		exchange(slot, os_load_relaxed(&slot->main), sheaf);
-	} else {
-		exchange(slot, sheaf, spare_of(slot));
-	}
-}
-
-static const struct aim objects = {take_slot, put_back_slot, offsetof(struct sheaf_cache, at.stop)};
-
-static void take_rcu_free(struct slot *slot, unsigned int row, struct sheaf **list)
-{
-	struct sheaf *sheaf = os_load_relaxed(&slot->rcu_free);
-
-	take_remote(slot, row, list, true);
-	if (sheaf == &sheaf_bootstrap)
-		return;
-	os_store_release(&slot->rcu_free, &sheaf_bootstrap);
-	push_drained(list, sheaf, row, TAKEN_MAIN);
-}
-
-static void put_back_rcu_free(struct slot *slot, struct sheaf *sheaf)
-{
-	if (place_in_slot(sheaf) >= TAKEN_REMOTE)
-		put_back_remote(slot, sheaf, true);
-	else
-		os_store_release(&slot->rcu_free, sheaf);
-}
-
-static const struct aim retired = {take_rcu_free, put_back_rcu_free,
-				   offsetof(struct sheaf_cache, at.rcu_stop)};
 
 static uint32_t *stop_of(struct sheaf_cache *cache, const struct aim *aim)
 {
@@ -211,7 +81,7 @@ static void put_back(struct drain *drain, const struct aim *aim)
 
 	while ((sheaf = drain->taken) != NULL) {
 		drain->taken = sheaf->next;
-		aim->put_back(slot_of_row(drain->cache->at.handle, row_of(sheaf)), sheaf);
+		aim->put_back(slot_of_row(drain->cache->at.handle, taken_row(sheaf)), sheaf);
 	}
 }
 
@@ -320,9 +190,9 @@ static void flush_taken(struct drain *drain)
 	struct sheaf *taken = drain->taken;
 
 	for (; os.counting && taken; taken = taken->next) {
-		if (place_in_slot(taken) >= TAKEN_REMOTE)
+		if (taken_place_of(taken) >= TAKEN_REMOTE)
 			sheaf_remote_taken(taken);
-		view_clear(slot_of_row(drain->cache->at.handle, row_of(taken)));
+		view_clear(slot_of_row(drain->cache->at.handle, taken_row(taken)));
 	}
 	flush_list(drain->cache, drain->taken);
 }
@@ -334,7 +204,7 @@ bool sheaf_drain(struct sheaf_cache *cache)
 
 	probe(drain, cache->slab.name);
 	os_lock(&drain_lock);
-	reached = !cache->barns || take_slots(&drain, &objects);
+	reached = !cache->barns || take_slots(&drain, &aim_objects);
 	wait_in_hand(cache);
 	slab_list_deferred(&cache->slab);
 	if (!cache->barns) {
@@ -358,21 +228,21 @@ bool sheaf_drain_rows(struct sheaf_cache *cache, const uint64_t *rows)
 
 	if (!os_trylock(&drain_lock))
 		return false;
-	take_slots(&drain, &objects);
+	take_slots(&drain, &aim_objects);
 	os_store_release(&cache->at.stop, 0);
 	flush_taken(&drain);
 	os_unlock(&drain_lock);
 	return true;
 }
 
-static void queue_taken(struct drain *drain)
+void drain_queue_taken(struct drain *drain)
 {
 	struct sheaf_source *rcu = drain->cache->rcu;
 	struct sheaf *sheaf;
 
 	while ((sheaf = drain->taken) != NULL) {
 		drain->taken = sheaf->next;
-		rcu->ops->queue(rcu, sheaf, row_of(sheaf));
+		rcu->ops->queue(rcu, sheaf, taken_row(sheaf));
 	}
 }
 
@@ -381,12 +251,12 @@ bool drain_rcu(struct drain *first)
 	bool reached;
 
 	os_lock(&drain_lock);
-	reached = take_slots(first, &retired);
+	reached = take_slots(first, &aim_retired);
 	/* From now on they retire as usual: the sheaves are ours. */
 	for (struct drain *drain = first; drain; drain = drain->next)
 		os_store_release(&drain->cache->at.rcu_stop, 0);
 	for (struct drain *drain = first; drain; drain = drain->next)
-		queue_taken(drain);
+		drain_queue_taken(drain);
 	os_unlock(&drain_lock);
 	return reached;
 }
@@ -399,112 +269,4 @@ void sheaf_lock_drains(void)
 void sheaf_unlock_drains(void)
 {
 	os_unlock(&drain_lock);
-}
-
-/* The counts of a slot's sheaves until the fork belong to the parent. */
-static void begin_counts(const struct slot *slot)
-{
-	struct sheaf *m = os_load_relaxed(&slot->main), *spare = spare_of(slot);
-
-	if (m != &sheaf_bootstrap)
-		sheaf_set_size(m, sheaf_size(m));
-	if (spare && spare != &sheaf_bootstrap)
-		sheaf_set_size(spare, sheaf_size(spare));
-}
-
-/* Returns the count, which becomes 0. Written only if it changes: the page is shared with the
- * parent. */
-static unsigned int forget(uint32_t *count)
-{
-	uint32_t lost = os_load_relaxed(count);
-
-	if (lost)
-		os_store_relaxed(count, 0);
-	return lost;
-}
-
-/*
- * The batch that they count on may never return. The child's next retired object finds no sheaf in
- * its slot, and starts another one.
- */
-static void queue_in_child(struct sheaf_cache *cache)
-{
-	struct drain drain = {.cache = cache};
-
-	rows_for_each (cache->at.handle, row)
-		take_rcu_free(slot_of_row(cache->at.handle, row), row, &drain.taken);
-	queue_taken(&drain);
-}
-
-unsigned int sheaf_after_fork(struct sheaf_cache *cache)
-{
-	unsigned int lost = cache->barns ? barn_after_fork(cache) : 0;
-
-	slab_defer_after_fork(&cache->slab);
-	rows_for_each (cache->at.handle, row) {
-		struct slot *slot = slot_of_row(cache->at.handle, row);
-
-		for (int phase = 0; phase < 2; phase++) {
-			lost += forget(&slot->in_hand[phase]);
-			/* Taken out but not queued: their objects are leaked. */
-			lost += forget(&slot->rcu_in_hand[phase]);
-		}
-		if (os_load_relaxed(&slot->lock))
-			os_store_relaxed(&slot->lock, 0);
-		if (cache->slab.counted)
-			begin_counts(slot);
-	}
-	if (cache->rcu)
-		queue_in_child(cache);
-	return lost;
-}
-
-struct visitor {
-	void (*visit)(void *data, struct sheaf *sheaf);
-	void *data;
-};
-
-static void visit_cells(void *data, uintptr_t *cells, unsigned int n)
-{
-	struct visitor *visitor = data;
-
-	for (unsigned int i = 0; i < n; i++)
-		if (cells[i])
-			visitor->visit(visitor->data, barn_sheaf(cells[i]));
-}
-
-static void visit_queued(void *data, struct sheaf *sheaf, bool waits)
-{
-	struct visitor *visitor = data;
-
-	(void)waits;
-	visitor->visit(visitor->data, sheaf);
-}
-
-void sheaf_for_each(struct sheaf_cache *cache, void (*visit)(void *data, struct sheaf *sheaf),
-		    void *data)
-{
-	struct visitor visitor = {visit, data};
-
-	if (!cache->barns)
-		return;
-	rows_for_each (cache->at.handle, row) {
-		struct slot *slot = slot_of_row(cache->at.handle, row);
-		struct sheaf *spare = (struct sheaf *)(slot->pair ^ (uintptr_t)slot->main);
-
-		if (slot->main != &sheaf_bootstrap)
-			visit(data, slot->main);
-		if (spare && spare != &sheaf_bootstrap)
-			visit(data, spare);
-		if (slot->rcu_free != &sheaf_bootstrap)
-			visit(data, slot->rcu_free);
-		for (unsigned int i = 0; i < 2 * slot_remotes(); i++) {
-			struct sheaf *remote = slot_remote(slot, i, i >= slot_remotes());
-
-			if (remote)
-				visit(data, remote);
-		}
-	}
-	barn_for_each_cells(cache, visit_cells, &visitor);
-	sheaf_for_each_retired(cache, visit_queued, &visitor);
 }

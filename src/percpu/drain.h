@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reaches every CPU's sheaves; see drain.c. Callers: src/rcu/, src/cache/. */
+/* Reaches every CPU's sheaves; see drain.c, fork.c, each.c. Callers: src/rcu/, src/cache/. */
 #ifndef SHEAF_PERCPU_DRAIN_H
 #define SHEAF_PERCPU_DRAIN_H
 
@@ -26,6 +26,9 @@ struct drain {
 /* Queue every CPU's sheaves of retired objects of these caches, with one pair of barriers for all
  * of them, while no other drain can run. Returns false if not all were reached. */
 bool drain_rcu(struct drain *first);
+
+/* Queue the sheaves of retired objects that were taken. */
+void drain_queue_taken(struct drain *drain);
 
 /* Call visit for each sheaf of a quiet cache. */
 void sheaf_for_each(struct sheaf_cache *cache, void (*visit)(void *data, struct sheaf *sheaf),

@@ -48,6 +48,12 @@ void *rows_take_many(unsigned int n);
 /* Its slots must hold the bootstrap sheaf, no cells and no counts. */
 void rows_give(void *handle);
 
+static inline struct sheaf *slot_spare(const struct slot *slot)
+{
+	return (struct sheaf *)(os_load_relaxed(&slot->pair) ^
+				(uintptr_t)os_load_relaxed(&slot->main));
+}
+
 /* If it is, its bit is set. */
 static inline bool rows_is_open(const struct slot *slot)
 {

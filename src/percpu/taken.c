@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a drain takes from a slot (drain.c): one function for freed objects, one for retired ones,
+ * and for each the way back. A sheaf that was taken remembers its row and its place in the slot.
+ *
+ *  1. A slot always holds sheaves, of which the bootstrap sheaf is one: others may look at it at
+ *     any time (view_slot).
+ *  2. Only the drain calls these, while its stop word is set and all older sections have ended, or,
+ *     on the trylock backend, with the slot locked; or a child of fork(), which has one thread.
+ */
+#include "percpu/taken.h"
+#include "os/atomic.h"
+#include "percpu/remote.h"
+
+static void push_taken(struct sheaf **list, struct sheaf *sheaf, unsigned int row,
+		       unsigned int place)
+{
+	if (!sheaf || sheaf == &sheaf_bootstrap)
+		return;
+	sheaf->taken_from = (uint64_t)row * TAKEN_PLACES + place;
+	sheaf->next = *list;
+	*list = sheaf;
+}
+
+/*
+ * Make these the slot's two sheaves. Others may look at a slot at any time (view_slot). Each of
+ * these stores is one that a section could make (S2), so they never see a pointer that is not a
+ * sheaf.
+ */
+static void exchange(struct slot *slot, struct sheaf *m, struct sheaf *spare)
+{
+	uintptr_t was = (uintptr_t)os_load_relaxed(&slot->main);
+
+	os_store_release(&slot->pair, was ^ (uintptr_t)m);
+	os_store_release(&slot->main, m);
+	os_store_release(&slot->pair, (uintptr_t)m ^ (uintptr_t)spare);
+}
+
+static void take_remote(struct slot *slot, unsigned int row, struct sheaf **list, bool retired)
+{
+	for (unsigned int i = 0; i < slot_remotes(); i++) {
+		struct sheaf *sheaf = slot_remote(slot, i, retired);
+
+		if (!sheaf)
+			continue;
+		os_store_release(&slot->cells[slot_remote_cell(i)], 0);
+		push_taken(list, sheaf, row, TAKEN_REMOTE + i);
+	}
+}
+
+/* Take the slot's two sheaves and leave the bootstrap sheaf; take those for other nodes. */
+static void take_slot(struct slot *slot, unsigned int row, struct sheaf **list)
+{
+	struct sheaf *m = os_load_relaxed(&slot->main), *spare = slot_spare(slot);
+
+	take_remote(slot, row, list, false);
+	if (m == &sheaf_bootstrap && !spare)
+		return;
+	exchange(slot, &sheaf_bootstrap, NULL);
+	push_taken(list, m, row, TAKEN_MAIN);
+	push_taken(list, spare, row, TAKEN_SPARE);
+}
+
+static void put_back_remote(struct slot *slot, struct sheaf *sheaf, bool retired)
+{
+	uintptr_t *cell = &slot->cells[slot_remote_cell(taken_place_of(sheaf) - TAKEN_REMOTE)];
+
+	sheaf->filled_by = remote_kind(page_node(sheaf->objects[0]), retired) + 1;
+	os_store_release(cell, (uintptr_t)sheaf);
+}
+
+static void put_back_slot(struct slot *slot, struct sheaf *sheaf)
+{
+	unsigned int place = taken_place_of(sheaf);
+
+	if (place >= TAKEN_REMOTE) {
+		put_back_remote(slot, sheaf, false);
+		return;
+	}
+	/* Set by a refill: the CPU that filled it is forgotten. */
+	sheaf->taken_from = 0;
+	if (place == TAKEN_SPARE) {
+		exchange(slot, os_load_relaxed(&slot->main), sheaf);
+	} else {
+		exchange(slot, sheaf, slot_spare(slot));
+	}
+}
+
+const struct aim aim_objects = {take_slot, put_back_slot, offsetof(struct sheaf_cache, at.stop)};
+
+static void take_rcu_free(struct slot *slot, unsigned int row, struct sheaf **list)
+{
+	struct sheaf *sheaf = os_load_relaxed(&slot->rcu_free);
+
+	take_remote(slot, row, list, true);
+	if (sheaf == &sheaf_bootstrap)
+		return;
+	os_store_release(&slot->rcu_free, &sheaf_bootstrap);
+	push_taken(list, sheaf, row, TAKEN_MAIN);
+}
+
+static void put_back_rcu_free(struct slot *slot, struct sheaf *sheaf)
+{
+	if (taken_place_of(sheaf) >= TAKEN_REMOTE)
+		put_back_remote(slot, sheaf, true);
+	else
+		os_store_release(&slot->rcu_free, sheaf);
+}
+
+const struct aim aim_retired = {take_rcu_free, put_back_rcu_free,
+				offsetof(struct sheaf_cache, at.rcu_stop)};
