@@ -43,7 +43,7 @@ unsigned int barn_cpus(const struct sheaf_cache *cache)
 
 size_t barn_cpu_bytes(const struct sheaf_cache *cache)
 {
-	if (os_load_relaxed(&cache->barn_objects) || os_load_relaxed(&cache->barn_bytes))
+	if (os_load_relaxed(&cache->barn_objects) || os_load_relaxed(&cache->barn_kib))
 		return BARN_CPU_BYTES;
 	return BARN_CPU_BYTES << os_load_relaxed(&cache->level);
 }
@@ -52,7 +52,7 @@ static struct limits read_limits(const struct sheaf_cache *cache)
 {
 	struct limits limits = {.capacity = sheaf_capacity(cache),
 				.objects = os_load_relaxed(&cache->barn_objects),
-				.bytes = os_load_relaxed(&cache->barn_bytes),
+				.bytes = (size_t)os_load_relaxed(&cache->barn_kib) << 10,
 				.cpu_bytes = barn_cpu_bytes(cache)};
 
 	count_used(cache, &limits.used);
@@ -133,8 +133,10 @@ void sheaf_set_capacity(struct sheaf_cache *cache, unsigned int capacity)
 
 void sheaf_set_barn(struct sheaf_cache *cache, size_t objects, size_t bytes)
 {
-	os_store_relaxed(&cache->barn_objects, objects);
-	os_store_relaxed(&cache->barn_bytes, bytes);
+	size_t kib = bytes / 1024 + (bytes % 1024 != 0);
+
+	os_store_relaxed(&cache->barn_objects, (uint32_t)least(objects, UINT32_MAX));
+	os_store_relaxed(&cache->barn_kib, (uint32_t)least(kib, UINT32_MAX));
 	barn_set_limits(cache);
 }
 
