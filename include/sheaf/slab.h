@@ -312,6 +312,8 @@ struct sheaf_calls {
 	void *(*alloc)(struct kmem_cache *s, gfp_t flags);
 	void *(*alloc_plain)(struct kmem_cache *s);
 	void (*free)(struct kmem_cache *s, void *object);
+	/* For SHEAF_INLINE: where in the rseq area the index of the CPU's row is; 0 or 1: call. */
+	uint32_t pop_by, push_by;
 };
 
 #if defined(__SANITIZE_THREAD__)
@@ -331,6 +333,19 @@ struct sheaf_calls {
 #define SHEAF_CALL(s, call)                                                                        \
 	(SHEAF_TSAN ? __atomic_load_n(&SHEAF_CALLS(s)->call, __ATOMIC_RELAXED)                     \
 		    : SHEAF_CALLS(s)->call)
+
+/*
+ * A program that defines SHEAF_INLINE before it includes this file makes the common allocation and
+ * the common free without a call: see <sheaf/inline.h>. Otherwise, and where that file has no
+ * sections, these two fail at once, and the compiler leaves only the call.
+ */
+#if defined(SHEAF_INLINE) && !SHEAF_TSAN
+#include <sheaf/inline.h>
+#endif
+#ifndef SHEAF_HAS_SECTIONS
+#define SHEAF_POP_INLINE(s)	     SHEAF_CAST(void *, 0)
+#define SHEAF_PUSH_INLINE(s, object) (0)
+#endif
 
 /* Flags that the fast path can ignore. alloc_plain treats them as GFP_KERNEL, so it serves them
  * only if they allow reclaiming. */
@@ -355,8 +370,11 @@ struct sheaf_calls {
  */
 static inline SHEAF_OBJECT void *kmem_cache_alloc(struct kmem_cache *s, gfp_t flags)
 {
-	if (__builtin_constant_p(flags) && SHEAF_GFP_IS_KERNEL(flags))
-		return SHEAF_CALL(s, alloc_plain)(s);
+	if (__builtin_constant_p(flags) && SHEAF_GFP_IS_KERNEL(flags)) {
+		void *object = SHEAF_POP_INLINE(s);
+
+		return object ? object : SHEAF_CALL(s, alloc_plain)(s);
+	}
 	return SHEAF_CALL(s, alloc)(s, flags);
 }
 
@@ -380,7 +398,8 @@ static inline void kmem_cache_free(struct kmem_cache *s, void *object)
 		__kmem_cache_free_null(object);
 		return;
 	}
-	SHEAF_CALL(s, free)(s, object);
+	if (!SHEAF_PUSH_INLINE(s, object))
+		SHEAF_CALL(s, free)(s, object);
 }
 
 /* kmem_cache_alloc() of a zeroed object. If the cache has a ctor, the call reports that and does

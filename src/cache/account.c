@@ -249,10 +249,12 @@ void account_begin(struct kmem_cache *s, uint32_t accounted)
 	os_fence();
 	cache_see_passed(s);
 	calls = account_calls(s, s->calls);
+	os_store_release(&s->calls.push_by, calls.push_by);
 	os_store_release(&s->calls.free, calls.free);
 	/* The others may be exchanged meanwhile: cache_flow_changed(). */
 	if (accounted != ACCOUNT_ALL)
 		return;
+	os_store_release(&s->calls.pop_by, calls.pop_by);
 	os_store_release(&s->calls.alloc, calls.alloc);
 	os_store_release(&s->calls.alloc_plain, calls.alloc_plain);
 }

@@ -86,7 +86,8 @@ static COLD void free_slow(struct kmem_cache *s, void *object)
 			free_slow(s, object);                                                      \
 	}
 
-#define CALLS(suffix) ((struct sheaf_calls){alloc_##suffix, alloc_plain_##suffix, free_##suffix})
+#define CALLS(suffix)                                                                              \
+	((struct sheaf_calls){alloc_##suffix, alloc_plain_##suffix, free_##suffix, 0, 0})
 
 DEFINE_CALLS(trylock, c_pop, c_push)
 /* With a countdown to the next sample. */
@@ -104,7 +105,11 @@ DEFINE_AHEAD(cpu_id)
 
 static struct sheaf_calls rseq_calls(bool sampled)
 {
-	return sampled ? RSEQ_BY_INDEX(CALLS, _sampled) : RSEQ_BY_ID(CALLS);
+	struct sheaf_calls calls = sampled ? RSEQ_BY_INDEX(CALLS, _sampled) : RSEQ_BY_ID(CALLS);
+
+	if (!os.counting)
+		calls.pop_by = calls.push_by = os.id_offset;
+	return calls;
 }
 #endif
 
@@ -213,6 +218,7 @@ struct sheaf_calls cache_base_calls(struct kmem_cache *s)
 	if (os_options.strict_numa && os.nr_nodes > 1) {
 		calls.alloc = alloc_strict;
 		calls.alloc_plain = alloc_plain_strict;
+		calls.pop_by = 0;
 	}
 	return calls;
 }
@@ -246,6 +252,9 @@ static void free_destroyed(struct kmem_cache *s, void *object)
 }
 
 #ifdef HAVE_RSEQ
+/* In pop_by, where allocations are to be made by calls, but not as in a cache that has no other. */
+#define POP_AHEAD 1
+
 static struct sheaf_calls ahead_calls(void)
 {
 	struct sheaf_calls calls = rseq_calls(false);
@@ -253,6 +262,7 @@ static struct sheaf_calls ahead_calls(void)
 
 	calls.alloc = by_cpu_id ? alloc_cpu_id_ahead : alloc_mm_cid_ahead;
 	calls.alloc_plain = by_cpu_id ? alloc_plain_cpu_id_ahead : alloc_plain_mm_cid_ahead;
+	calls.pop_by = POP_AHEAD;
 	return calls;
 }
 
@@ -262,6 +272,7 @@ static void exchange_alloc(struct kmem_cache *s, struct sheaf_calls from, struct
 {
 	os_cmpxchg(&s->calls.alloc, &from.alloc, to.alloc);
 	os_cmpxchg(&s->calls.alloc_plain, &from.alloc_plain, to.alloc_plain);
+	os_cmpxchg(&s->calls.pop_by, &from.pop_by, to.pop_by);
 }
 
 static void choose_alloc(struct kmem_cache *s)
@@ -299,5 +310,5 @@ COLD void cache_flow_changed(struct kmem_cache *s)
 
 struct sheaf_calls cache_calls_destroyed(void)
 {
-	return (struct sheaf_calls){alloc_destroyed, alloc_plain_destroyed, free_destroyed};
+	return (struct sheaf_calls){alloc_destroyed, alloc_plain_destroyed, free_destroyed, 0, 0};
 }

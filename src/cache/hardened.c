@@ -277,7 +277,7 @@ static inline bool only_marked(const struct kmem_cache *s, slab_flags_t zero)
 
 #define CALLS(suffix)                                                                              \
 	((struct sheaf_calls){alloc_marked_##suffix, alloc_plain_marked_##suffix,                  \
-			      free_marked_##suffix})
+			      free_marked_##suffix, 0, 0})
 
 DEFINE_CALLS(trylock, c_pop, c_push)
 DEFINE_CALLS(trylock_sampled, c_pop_sampled, c_push)

@@ -13,11 +13,12 @@ from .machine import package_version
 from .paths import PEERS
 
 OURS = "sheaf"
+INLINE = "sheaf-inline"  # ours, in a program that defines SHEAF_INLINE
 HARNESS = "harness"
 CPU_SLAB = "cpu-slab"  # the three-tier baseline
 SLAB_LAYER = "slab-layer"  # ours, called directly, without the cache and its sheaves
 MEMPOOL = "mempool"  # ours, every object through a memory pool on top of the cache
-NOT_PEERS = (OURS, "no-sheaf", CPU_SLAB, SLAB_LAYER, MEMPOOL, HARNESS)
+NOT_PEERS = (OURS, INLINE, "no-sheaf", CPU_SLAB, SLAB_LAYER, MEMPOOL, HARNESS)
 TIMEOUT = 600
 FETCHED = "make bench fetches it"
 # Allocators of objects of one size, for the suites whose objects have one: see ready().
@@ -58,6 +59,7 @@ class Allocator:
 
 ALLOCATORS = (
     Allocator("sheaf", "sheaf"),
+    Allocator(INLINE, INLINE, named=True),
     Allocator("no-sheaf", "sheaf", ("--variant", "no-sheaf"), named=True),
     Allocator(CPU_SLAB, CPU_SLAB, named=True),
     Allocator(SLAB_LAYER, SLAB_LAYER, named=True),

@@ -50,21 +50,21 @@ static inline uintptr_t end_of(const struct slab *slab)
 #endif
 
 /* One section: its text, outputs, further inputs, and what to do when it is through. `id` is what
- * RSEQ_ROW_EITHER needs, and nothing for the others. */
+ * SHEAF_RSEQ_ROW needs, and nothing for the others. */
 #define SECTION(ROW, TEXT, OUTPUTS, INPUTS, DONE)                                                  \
 	uintptr_t t;                                                                               \
                                                                                                    \
-	__asm__ volatile goto(RSEQ_BEGIN ROW TEXT RSEQ_END(slow)                                   \
+	__asm__ volatile goto(SHEAF_RSEQ_BEGIN ROW TEXT SHEAF_RSEQ_END(slow)                       \
 			      : [t] "=&r"(t), OUTPUTS                                              \
 			      : [handle] "r"(handle), [area] "r"(os.rseq_offset),                  \
-				INPUTS:RSEQ_CLOBBERS                                               \
+				INPUTS:SHEAF_RSEQ_CLOBBERS                                         \
 			      : slow);                                                             \
 	DONE;                                                                                      \
 	return true;                                                                               \
 	slow:                                                                                      \
 	return false
 #define AND    ,
-#define BY_ID  [id] "r"(RSEQ_ID)
+#define BY_ID  [id] "r"((ptrdiff_t)os.id_offset)
 #define NO_ID  "i"(0)
 #define INLINE static inline __attribute__((always_inline))
 
@@ -86,13 +86,13 @@ static inline uintptr_t end_of(const struct slab *slab)
 
 DEFINE_POP_AND_PUSH(mm_cid, RSEQ_ROW_MM_CID, NO_ID)
 DEFINE_POP_AND_PUSH(cpu_id, RSEQ_ROW_CPU_ID, NO_ID)
-DEFINE_POP_AND_PUSH(either, RSEQ_ROW_EITHER, BY_ID)
+DEFINE_POP_AND_PUSH(either, SHEAF_RSEQ_ROW, BY_ID)
 
 INLINE bool rseq_pop_head_bulk(char *handle, void **dst, unsigned int most, unsigned int *n)
 {
 	uintptr_t m, i, count = most;
 
-	SECTION(RSEQ_ROW_EITHER, RSEQ_POP_HEAD_BULK, [m] "=&r"(m)AND[i] "=&r"(i),
+	SECTION(SHEAF_RSEQ_ROW, RSEQ_POP_HEAD_BULK, [m] "=&r"(m)AND[i] "=&r"(i),
 		BY_ID AND[dst] "r"(dst)AND[count] "r"(count), *n = (unsigned int)i);
 }
 
@@ -100,7 +100,7 @@ INLINE bool rseq_install(char *handle, uintptr_t head, uintptr_t *old)
 {
 	uintptr_t m;
 
-	SECTION(RSEQ_ROW_EITHER, RSEQ_INSTALL, [m] "=&r"(m), BY_ID AND[head] "r"(head), *old = m);
+	SECTION(SHEAF_RSEQ_ROW, RSEQ_INSTALL, [m] "=&r"(m), BY_ID AND[head] "r"(head), *old = m);
 }
 
 INLINE bool rseq_pop_list(char *handle, struct slab **popped)
@@ -108,7 +108,7 @@ INLINE bool rseq_pop_list(char *handle, struct slab **popped)
 	struct slab *slab;
 	uintptr_t m;
 
-	SECTION(RSEQ_ROW_EITHER, RSEQ_POP_LIST, [slab] "=&r"(slab)AND[m] "=&r"(m), BY_ID,
+	SECTION(SHEAF_RSEQ_ROW, RSEQ_POP_LIST, [slab] "=&r"(slab)AND[m] "=&r"(m), BY_ID,
 		*popped = slab);
 }
 
@@ -116,7 +116,7 @@ INLINE bool rseq_push_list(char *handle, struct slab *slab, uintptr_t limit)
 {
 	uintptr_t m, x;
 
-	SECTION(RSEQ_ROW_EITHER, RSEQ_PUSH_LIST, [m] "=&r"(m)AND[x] "=&r"(x),
+	SECTION(SHEAF_RSEQ_ROW, RSEQ_PUSH_LIST, [m] "=&r"(m)AND[x] "=&r"(x),
 		BY_ID AND[slab] "r"(slab)AND[limit] "r"(limit), );
 }
 
@@ -124,7 +124,7 @@ INLINE bool rseq_take_list(char *handle, struct slab **list)
 {
 	struct slab *slab;
 
-	SECTION(RSEQ_ROW_EITHER, RSEQ_TAKE_LIST, [slab] "=&r"(slab), BY_ID, *list = slab);
+	SECTION(SHEAF_RSEQ_ROW, RSEQ_TAKE_LIST, [slab] "=&r"(slab), BY_ID, *list = slab);
 }
 #undef INLINE
 #undef NO_ID

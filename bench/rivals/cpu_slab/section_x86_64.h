@@ -7,8 +7,8 @@
 #define BENCH_CPU_SLAB_SECTION_X86_64_H
 
 #define SLOT_HEAD SLOT_PAIR
-#define SLOT_LIST SLOT_HOME
-#define SLOT_SPAN SLOT_HOME_SIZE
+#define SLOT_LIST SHEAF_SLOT_HOME
+#define SLOT_SPAN SHEAF_SLOT_HOME_SIZE
 
 /* The next link is fetched ahead, to be written too: another CPU may have freed that object. */
 #define RSEQ_POP_HEAD                                                                              \

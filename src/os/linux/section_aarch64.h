@@ -2,87 +2,28 @@
 /*
  * The text of the restartable sections for AArch64; linux/section_rseq.h makes functions from it.
  *
- * Labels and the rseq area are as in linux/section_x86_64.h. x9 and x10 hold the area's address and
- * a scratch value; t becomes the address of the slot's hot words.
+ * What a pop and a push need is in <sheaf/section.h>, for programs, too. mm_cid is at 24 in the
+ * rseq area.
  */
 #ifndef SHEAF_OS_SECTION_AARCH64_H
 #define SHEAF_OS_SECTION_AARCH64_H
 
-#define RSEQ_BEGIN                                                                                 \
-	".pushsection __rseq_cs, \"aw\"\n"                                                         \
-	".balign 32\n"                                                                             \
-	"3: .long 0, 0\n"                                                                          \
-	".quad 1f, 2f - 1f, 4f\n"                                                                  \
-	".popsection\n"                                                                            \
-	".pushsection __rseq_cs_ptr_array, \"aw\"\n"                                               \
-	".quad 3b\n"                                                                               \
-	".popsection\n"                                                                            \
-	".pushsection __rseq_exit_point_array, \"aw\"\n"                                           \
-	".quad 1f, %l[slow]\n"                                                                     \
-	".popsection\n"                                                                            \
-	"mrs x9, tpidr_el0\n"                                                                      \
-	"add x9, x9, %[area]\n"                                                                    \
-	"adrp %[t], 3b\n"                                                                          \
-	"add %[t], %[t], :lo12:3b\n"                                                               \
-	"str %[t], [x9, #8]\n"                                                                     \
-	"1:\n"
+#include <sheaf/section.h>
 
-#define RSEQ_END(aborted)                                                                          \
-	"2:\n"                                                                                     \
-	".pushsection __rseq_failure, \"ax\"\n"                                                    \
-	".inst 0xd428bc00\n"                                                                       \
-	"4: b %l[" #aborted "]\n"                                                                  \
-	".popsection\n"
-
-#define RSEQ_ROW_FROM(LOAD_ID)                                                                     \
-	LOAD_ID "add %[t], %[handle], %[t], lsl #16\n"                                             \
-		"add %[t], %[t], #16, lsl #12\n"                                                   \
-		"add %[t], %[t], #192\n"
-#define RSEQ_IF_REGISTERED                                                                         \
-	"ldr %w[t], [x9, #4]\n"                                                                    \
-	"tbnz %w[t], #31, %l[slow]\n"
-#define RSEQ_ROW_MM_CID RSEQ_ROW_FROM(RSEQ_IF_REGISTERED "ldr %w[t], [x9, #24]\n")
+#define RSEQ_ROW_MM_CID SHEAF_RSEQ_ROW_FROM(SHEAF_RSEQ_IF_REGISTERED "ldr %w[t], [x9, #24]\n")
 /* In a thread that has just left a section by its end. */
-#define RSEQ_ROW_MM_CID_AGAIN RSEQ_ROW_FROM("ldr %w[t], [x9, #24]\n")
-#define RSEQ_ROW_CPU_ID	      RSEQ_ROW_FROM("ldrsw %[t], [x9, #4]\n") /* below 0: see section.h */
+#define RSEQ_ROW_MM_CID_AGAIN SHEAF_RSEQ_ROW_FROM("ldr %w[t], [x9, #24]\n")
+#define RSEQ_ROW_CPU_ID	      SHEAF_RSEQ_ROW_FROM("ldrsw %[t], [x9, #4]\n") /* below 0: see section.h */
 #define RSEQ_ROW_CPU_ID_AGAIN RSEQ_ROW_CPU_ID
-#define RSEQ_ROW_EITHER	      RSEQ_ROW_FROM(RSEQ_IF_REGISTERED "ldr %w[t], [x9, %[id]]\n")
 
-#define RSEQ_ONE_LESS                                                                              \
-	"ldr %[m], [%[t]]\n"                                                                       \
-	"ldr %w[t], [%[m]]\n"                                                                      \
-	"subs %w[t], %w[t], #1\n"                                                                  \
-	"b.lo %l[slow]\n"                                                                          \
-	"add x10, %[m], %[t], lsl #3\n"
-#define RSEQ_TAKE                                                                                  \
-	"ldr %[object], [x10, #32]\n"                                                              \
-	"str %w[t], [%[m]]\n"
-#define RSEQ_POP RSEQ_ONE_LESS RSEQ_TAKE
-
-/* The same, with a prefetch for writing of an object that will be taken soon. For the last objects,
+/* A pop with a prefetch for writing of an object that will be taken soon. For the last objects,
  * words of the sheaf's header are taken for pointers, which is harmless. */
 #define RSEQ_POP_AHEAD                                                                             \
-	RSEQ_ONE_LESS                                                                              \
+	SHEAF_RSEQ_ONE_LESS                                                                        \
 	"ldr %[object], [x10]\n"                                                                   \
-	"prfm pstl1keep, [%[object]]\n" RSEQ_TAKE
+	"prfm pstl1keep, [%[object]]\n" SHEAF_RSEQ_TAKE
 
-#define RSEQ_IS_AT_HOME                                                                            \
-	"ldp %[m], x10, [%[t], #16]\n"                                                             \
-	"sub %[m], %[object], %[m]\n"                                                              \
-	"cmp %[m], x10\n"                                                                          \
-	"b.hs %l[slow]\n"
-#define RSEQ_APPEND                                                                                \
-	"ldr %w[t], [%[m]]\n"                                                                      \
-	"ldr w10, [%[m], #8]\n"                                                                    \
-	"cmp %w[t], w10\n"                                                                         \
-	"b.hs %l[slow]\n"                                                                          \
-	"add x10, %[m], %[t], lsl #3\n"                                                            \
-	"str %[object], [x10, #32]\n"                                                              \
-	"add %w[t], %w[t], #1\n"                                                                   \
-	"str %w[t], [%[m]]\n"
-#define RSEQ_PUSH_TO(SHEAF) RSEQ_IS_AT_HOME "ldr %[m], " SHEAF "\n" RSEQ_APPEND
-#define RSEQ_PUSH	    RSEQ_PUSH_TO("[%[t]]")
-#define RSEQ_PUSH_RCU	    RSEQ_PUSH_TO("[%[t], #48]")
+#define RSEQ_PUSH_RCU SHEAF_RSEQ_PUSH_TO("[%[t], #48]")
 
 /* The same where events are counted: a pop also adds one in the upper bits of the word (w), and a
  * push shows the word to others, OS_COUNTERS bytes from the slot, before committing it. */
@@ -119,7 +60,7 @@
 	"add %[w], %[w], %[n]\n"                                                                   \
 	"str %[w], [%[m]]\n"
 #define RSEQ_PUSH_COUNTED                                                                          \
-	RSEQ_IS_AT_HOME                                                                            \
+	SHEAF_RSEQ_IS_AT_HOME                                                                      \
 	"ldr %[m], [%[t]]\n"                                                                       \
 	"ldr %[w], [%[m]]\n"                                                                       \
 	"and %[i], %[w], #8191\n"                                                                  \
@@ -235,7 +176,7 @@
 	"cbz %[m], %l[slow]\n"                                                                     \
 	"ldr w10, [%[m], #24]\n"                                                                   \
 	"cmp w10, %w[kind]\n"                                                                      \
-	"b.ne %l[slow]\n" RSEQ_APPEND
+	"b.ne %l[slow]\n" SHEAF_RSEQ_APPEND
 /* cell: its distance from the slot's first one. */
 #define RSEQ_REPLACE_REMOTE                                                                        \
 	"ldar w10, %[stop]\n"                                                                      \
@@ -265,9 +206,6 @@
 
 /* A stop word as an operand: an address without an offset, as ldar wants it. */
 #define RSEQ_STOP(name, word) [name] "Q"(word)
-#define RSEQ_CLOBBERS	      "memory", "cc", "x9", "x10"
-#define RSEQ_BULK_CLOBBERS    RSEQ_CLOBBERS
-/* The offset that RSEQ_ROW_EITHER expects in [id]. */
-#define RSEQ_ID ((ptrdiff_t)os.id_offset)
+#define RSEQ_BULK_CLOBBERS    SHEAF_RSEQ_CLOBBERS
 
 #endif

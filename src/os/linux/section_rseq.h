@@ -31,10 +31,10 @@
 		uintptr_t t, w;                                                                    \
                                                                                                    \
 		__asm__ volatile goto(                                                             \
-			RSEQ_BEGIN ROW POP RSEQ_END(slow)                                          \
+			SHEAF_RSEQ_BEGIN ROW POP SHEAF_RSEQ_END(slow)                              \
 			: [object] "=&r"(object), [m] "=&r"(m), [t] "=&r"(t), [w] "=&r"(w)         \
 			: [handle] "r"(handle), [area] "r"(os.rseq_offset)                         \
-			: RSEQ_CLOBBERS                                                            \
+			: SHEAF_RSEQ_CLOBBERS                                                      \
 			: slow);                                                                   \
 		*popped = object;                                                                  \
 		return true;                                                                       \
@@ -50,10 +50,10 @@
 		uintptr_t t, w, i;                                                                 \
                                                                                                    \
 		__asm__ volatile goto(                                                             \
-			RSEQ_BEGIN ROW PUSH RSEQ_END(slow)                                         \
+			SHEAF_RSEQ_BEGIN ROW PUSH SHEAF_RSEQ_END(slow)                             \
 			: [m] "=&r"(m), [t] "=&r"(t), [w] "=&r"(w), [i] "=&r"(i)                   \
 			: [handle] "r"(handle), [area] "r"(area), [object] "r"(object)             \
-			: RSEQ_CLOBBERS                                                            \
+			: SHEAF_RSEQ_CLOBBERS                                                      \
 			: slow);                                                                   \
 		return true;                                                                       \
 	slow:                                                                                      \
@@ -68,11 +68,11 @@
 	}
 
 #define RSEQ_DEFINE_FAST(index, ROW)                                                               \
-	RSEQ_DEFINE_POP(index, ROW, RSEQ_POP)                                                      \
+	RSEQ_DEFINE_POP(index, ROW, SHEAF_RSEQ_POP)                                                \
 	RSEQ_DEFINE_POP(index##_ahead, ROW, RSEQ_POP_AHEAD)                                        \
 	RSEQ_DEFINE_POP(index##_counted, ROW, RSEQ_POP_COUNTED)                                    \
 	RSEQ_DEFINE_POP(index##_sampled, ROW, RSEQ_POP_SAMPLED)                                    \
-	RSEQ_DEFINE_PUSH(index, ROW, RSEQ_PUSH)                                                    \
+	RSEQ_DEFINE_PUSH(index, ROW, SHEAF_RSEQ_PUSH)                                              \
 	RSEQ_DEFINE_PUSH(index##_counted, ROW, RSEQ_PUSH_COUNTED)
 
 RSEQ_DEFINE_FAST(mm_cid, RSEQ_ROW_MM_CID)
@@ -80,7 +80,7 @@ RSEQ_DEFINE_FAST(cpu_id, RSEQ_ROW_CPU_ID)
 
 /* After another section. */
 #define RSEQ_DEFINE_AGAIN(index, ROW)                                                              \
-	RSEQ_DEFINE_PUSH_IN(index##_again, ROW, RSEQ_PUSH)                                         \
+	RSEQ_DEFINE_PUSH_IN(index##_again, ROW, SHEAF_RSEQ_PUSH)                                   \
 	RSEQ_DEFINE_PUSH_IN(index##_again_counted, ROW, RSEQ_PUSH_COUNTED)
 
 RSEQ_DEFINE_AGAIN(mm_cid, RSEQ_ROW_MM_CID_AGAIN)
@@ -100,8 +100,9 @@ RSEQ_DEFINE_AGAIN(cpu_id, RSEQ_ROW_CPU_ID_AGAIN)
 #define RSEQ_BY_ID(USE) (os.counting ? RSEQ_BY_INDEX(USE, _counted) : RSEQ_BY_INDEX(USE, ))
 
 /* Operands of sections by either index; several of them as one argument of a macro. */
-#define RSEQ_PLACE(cache) [handle] "r"(cache), [area] "r"(os.rseq_offset), [id] "r"(RSEQ_ID)
-#define RSEQ_LIST(...)	  __VA_ARGS__
+#define RSEQ_PLACE(cache)                                                                          \
+	[handle] "r"(cache), [area] "r"(os.rseq_offset), [id] "r"((ptrdiff_t)os.id_offset)
+#define RSEQ_LIST(...) __VA_ARGS__
 
 /* By either index. 32 bits wide even where events are counted, because the word of an rcu_free
  * sheaf carries no pops. */
@@ -110,10 +111,10 @@ RSEQ_ALWAYS_INLINE bool rseq_push_rcu(char *handle, void *object)
 	uintptr_t t;
 	void *m;
 
-	__asm__ volatile goto(RSEQ_BEGIN RSEQ_ROW_EITHER RSEQ_PUSH_RCU RSEQ_END(slow)
+	__asm__ volatile goto(SHEAF_RSEQ_BEGIN SHEAF_RSEQ_ROW RSEQ_PUSH_RCU SHEAF_RSEQ_END(slow)
 			      : [m] "=&r"(m), [t] "=&r"(t)
 			      : RSEQ_PLACE(handle), [object] "r"(object)
-			      : RSEQ_CLOBBERS
+			      : SHEAF_RSEQ_CLOBBERS
 			      : slow);
 	return true;
 slow:
@@ -129,7 +130,7 @@ slow:
 	int tries = RSEQ_TRIES;                                                                    \
 again:                                                                                             \
 	before;                                                                                    \
-	__asm__ volatile goto(RSEQ_BEGIN RSEQ_ROW_EITHER TEXT RSEQ_END(aborted)                    \
+	__asm__ volatile goto(SHEAF_RSEQ_BEGIN SHEAF_RSEQ_ROW TEXT SHEAF_RSEQ_END(aborted)                    \
 			      : OUTPUTS                                                            \
 			      : INPUTS                                                             \
 			      : CLOBBERS                                                           \
@@ -149,7 +150,7 @@ RSEQ_ALWAYS_INLINE bool rseq_arm(char *handle, uint64_t n)
 	void *m;
 
 	RSEQ_RUN(, RSEQ_ARM, RSEQ_LIST([m] "=&r"(m), [t] "=&r"(t), [w] "=&r"(w)),
-		 RSEQ_LIST(RSEQ_PLACE(handle), [n] "r"(n)), RSEQ_CLOBBERS, true, false);
+		 RSEQ_LIST(RSEQ_PLACE(handle), [n] "r"(n)), SHEAF_RSEQ_CLOBBERS, true, false);
 }
 
 /* Add n to the word at this distance from this CPU's slot, if the slot is open. */
@@ -158,8 +159,8 @@ RSEQ_ALWAYS_INLINE bool rseq_count(char *handle, intptr_t word, uint64_t n)
 	uintptr_t t;
 
 	RSEQ_RUN(, RSEQ_COUNT, [t] "=&r"(t),
-		 RSEQ_LIST(RSEQ_PLACE(handle), [word] "r"(word), [n] "r"(n)), RSEQ_CLOBBERS, true,
-		 false);
+		 RSEQ_LIST(RSEQ_PLACE(handle), [word] "r"(word), [n] "r"(n)), SHEAF_RSEQ_CLOBBERS,
+		 true, false);
 }
 
 RSEQ_ALWAYS_INLINE unsigned int rseq_pop_bulk(struct section_slots *s, void **objects,
@@ -198,7 +199,7 @@ RSEQ_ALWAYS_INLINE unsigned int rseq_push_bulk(struct section_slots *s, void **o
 		RSEQ_RUN(, RSEQ_MAIN_AND_SPARE RSEQ_HAS_SPARE CONDITION RSEQ_SWAP,                 \
 			 RSEQ_LIST([m] "=&r"(m), [p] "=&r"(p), [t] "=&r"(t), [w] "=&r"(w)),        \
 			 RSEQ_LIST(RSEQ_PLACE(s->handle), RSEQ_STOP(stop, s->stop)),               \
-			 RSEQ_CLOBBERS, true, false);                                              \
+			 SHEAF_RSEQ_CLOBBERS, true, false);                                        \
 	}
 
 RSEQ_DEFINE_SWAP(empty, RSEQ_MAIN_EMPTY)
@@ -216,7 +217,7 @@ RSEQ_ALWAYS_INLINE bool rseq_replace_spare(struct section_slots *s, struct sheaf
 
 	RSEQ_RUN(, RSEQ_IS_OPEN RSEQ_MAIN_AND_SPARE RSEQ_REPLACE,
 		 RSEQ_LIST([m] "=&r"(m), [p] "=&r"(p), [t] "=&r"(t)),
-		 RSEQ_SHEAF_INTO(s, stop, sheaf), RSEQ_CLOBBERS, (*old = p, true), false);
+		 RSEQ_SHEAF_INTO(s, stop, sheaf), SHEAF_RSEQ_CLOBBERS, (*old = p, true), false);
 }
 
 RSEQ_ALWAYS_INLINE bool rseq_put_spare(struct section_slots *s, struct sheaf *sheaf)
@@ -226,7 +227,7 @@ RSEQ_ALWAYS_INLINE bool rseq_put_spare(struct section_slots *s, struct sheaf *sh
 
 	RSEQ_RUN(, RSEQ_IS_OPEN RSEQ_MAIN_AND_SPARE RSEQ_HAS_NO_SPARE RSEQ_REPLACE,
 		 RSEQ_LIST([m] "=&r"(m), [p] "=&r"(p), [t] "=&r"(t)),
-		 RSEQ_SHEAF_INTO(s, stop, sheaf), RSEQ_CLOBBERS, true, false);
+		 RSEQ_SHEAF_INTO(s, stop, sheaf), SHEAF_RSEQ_CLOBBERS, true, false);
 }
 
 RSEQ_ALWAYS_INLINE bool rseq_replace_rcu(struct section_slots *s, struct sheaf *sheaf,
@@ -236,7 +237,7 @@ RSEQ_ALWAYS_INLINE bool rseq_replace_rcu(struct section_slots *s, struct sheaf *
 	void *m;
 
 	RSEQ_RUN(, RSEQ_IS_OPEN RSEQ_REPLACE_RCU, RSEQ_LIST([m] "=&r"(m), [t] "=&r"(t)),
-		 RSEQ_SHEAF_INTO(s, rcu_stop, sheaf), RSEQ_CLOBBERS, (*old = m, true), false);
+		 RSEQ_SHEAF_INTO(s, rcu_stop, sheaf), SHEAF_RSEQ_CLOBBERS, (*old = m, true), false);
 }
 
 /* The cell's distance is part of the handle here, so that the section needs no addition. */
@@ -251,7 +252,7 @@ RSEQ_ALWAYS_INLINE bool rseq_push_remote(char *handle, unsigned int kind, void *
 	RSEQ_RUN(, RSEQ_PUSH_REMOTE, RSEQ_LIST([m] "=&r"(m), [t] "=&r"(t)),
 		 RSEQ_LIST(RSEQ_CELL(handle, slot_remote_cell(kind)), [kind] "r"(kind + 1),
 			   [object] "r"(object)),
-		 RSEQ_CLOBBERS, true, false);
+		 SHEAF_RSEQ_CLOBBERS, true, false);
 }
 
 RSEQ_ALWAYS_INLINE bool rseq_replace_remote(struct section_slots *s, unsigned int kind,
@@ -263,7 +264,7 @@ RSEQ_ALWAYS_INLINE bool rseq_replace_remote(struct section_slots *s, unsigned in
 	RSEQ_RUN(, RSEQ_IS_OPEN RSEQ_REPLACE_REMOTE, RSEQ_LIST([m] "=&r"(m), [t] "=&r"(t)),
 		 RSEQ_LIST(RSEQ_SHEAF_INTO(s, stop, sheaf), RSEQ_STOP(rcu_stop, s->rcu_stop),
 			   [cell] "r"(8 * (size_t)slot_remote_cell(kind))),
-		 RSEQ_CLOBBERS, (*old = m, true), false);
+		 SHEAF_RSEQ_CLOBBERS, (*old = m, true), false);
 }
 
 RSEQ_ALWAYS_INLINE bool rseq_stock(struct section_slots *s, unsigned int cell, uint64_t key,
@@ -273,7 +274,8 @@ RSEQ_ALWAYS_INLINE bool rseq_stock(struct section_slots *s, unsigned int cell, u
 	uint64_t k;
 
 	RSEQ_RUN(k = key, RSEQ_STOCK, RSEQ_LIST([t] "=&r"(t), [w] "=&r"(w), [key] "+&r"(k)),
-		 RSEQ_LIST(RSEQ_CELL(s->handle, cell), [add] "r"(add)), RSEQ_CLOBBERS, true, false);
+		 RSEQ_LIST(RSEQ_CELL(s->handle, cell), [add] "r"(add)), SHEAF_RSEQ_CLOBBERS, true,
+		 false);
 }
 
 /* For one index, and one try: on the paths of objects. cell: of the handle. `n` is added, or, after
@@ -284,10 +286,10 @@ RSEQ_ALWAYS_INLINE bool rseq_stock(struct section_slots *s, unsigned int cell, u
 	{                                                                                          \
 		uintptr_t t, w;                                                                    \
                                                                                                    \
-		__asm__ volatile goto(RSEQ_BEGIN ROW STOCK RSEQ_END(slow)                          \
+		__asm__ volatile goto(SHEAF_RSEQ_BEGIN ROW STOCK SHEAF_RSEQ_END(slow)              \
 				      : [t] "=&r"(t), [w] "=&r"(w), [key] "+&r"(key)               \
 				      : [handle] "r"(cell), [area] "r"(area), [add] "r"(n)         \
-				      : RSEQ_CLOBBERS                                              \
+				      : SHEAF_RSEQ_CLOBBERS                                        \
 				      : slow);                                                     \
 		return true;                                                                       \
 	slow:                                                                                      \
@@ -308,7 +310,7 @@ RSEQ_ALWAYS_INLINE bool rseq_stock_swap(struct section_slots *s, unsigned int ce
 		, RSEQ_STOCK_SWAP, RSEQ_LIST([t] "=&r"(t), [w] "=&r"(w)),
 		RSEQ_LIST(RSEQ_PLACE(s->handle),
 			  RSEQ_STOP(stop, s->stop), [word] "r"(word), [cell] "r"(8 * (size_t)cell)),
-		RSEQ_CLOBBERS, (*old = w, true), false);
+		SHEAF_RSEQ_CLOBBERS, (*old = w, true), false);
 }
 
 #endif

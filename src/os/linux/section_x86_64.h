@@ -2,41 +2,15 @@
 /*
  * The text of the restartable sections for x86-64; linux/section_rseq.h makes functions from it.
  *
- * Labels: 1 start, 2 after the commit, 3 descriptor, 4 abort. rseq area: cpu_id at 4 (negative: not
- * registered), rseq_cs at 8, mm_cid at 24.
+ * What a pop and a push need is in <sheaf/section.h>, for programs, too. mm_cid is at 24 in the
+ * rseq area.
  */
 #ifndef SHEAF_OS_SECTION_X86_64_H
 #define SHEAF_OS_SECTION_X86_64_H
 
-/* The descriptor, the tables that debuggers look for, and the store that arms the section. */
-#define RSEQ_BEGIN                                                                                 \
-	".pushsection __rseq_cs, \"aw\"\n"                                                         \
-	".balign 32\n"                                                                             \
-	"3: .long 0, 0\n"                                                                          \
-	".quad 1f, 2f - 1f, 4f\n"                                                                  \
-	".popsection\n"                                                                            \
-	".pushsection __rseq_cs_ptr_array, \"aw\"\n"                                               \
-	".quad 3b\n"                                                                               \
-	".popsection\n"                                                                            \
-	".pushsection __rseq_exit_point_array, \"aw\"\n"                                           \
-	".quad 1f, %l[slow]\n"                                                                     \
-	".popsection\n"                                                                            \
-	"leaq 3b(%%rip), %[t]\n"                                                                   \
-	"movq %[t], %%fs:8(%[area])\n"                                                             \
-	"1:\n"
+#include <sheaf/section.h>
 
-/* The end of a section after the commit, and the abort handler after the signature that the kernel
- * looks for. */
-#define RSEQ_END(aborted)                                                                          \
-	"2:\n"                                                                                     \
-	".pushsection __rseq_failure, \"ax\"\n"                                                    \
-	".byte 0x0f, 0xb9, 0x3d\n"                                                                 \
-	".long 0x53053053\n"                                                                       \
-	"4: jmp %l[" #aborted "]\n"                                                                \
-	".popsection\n"
-
-/* t = byte offset of this CPU's row from the first one, which is 65536 bytes after the handle. A
- * negative cpu_id leads to a separate row, which is always both empty and full. */
+/* A negative cpu_id leads to a separate row, which is always both empty and full. */
 #define RSEQ_ROW_MM_CID                                                                            \
 	"cmpl $0, %%fs:4(%[area])\n"                                                               \
 	"js %l[slow]\n"                                                                            \
@@ -50,53 +24,18 @@
 	"movslq %%fs:4(%[area]), %[t]\n"                                                           \
 	"shlq $16, %[t]\n"
 #define RSEQ_ROW_CPU_ID_AGAIN RSEQ_ROW_CPU_ID
-#define RSEQ_ROW_EITHER                                                                            \
-	"cmpl $0, %%fs:4(%[area])\n"                                                               \
-	"js %l[slow]\n"                                                                            \
-	"movl %%fs:(%[id]), %k[t]\n"                                                               \
-	"shlq $16, %[t]\n"
 
-#define SLOT_MAIN      "65728(%[handle], %[t])"
-#define SLOT_PAIR      "65736(%[handle], %[t])"
-#define SLOT_HOME      "65744(%[handle], %[t])"
-#define SLOT_HOME_SIZE "65752(%[handle], %[t])"
-#define SLOT_RCU_FREE  "65776(%[handle], %[t])"
+#define SLOT_PAIR     "65736(%[handle], %[t])"
+#define SLOT_RCU_FREE "65776(%[handle], %[t])"
 
-/* size is loaded once and stored from the register: an add to memory would load it twice, and the
- * time of these operations is the time of a load that waits for the previous one's store. */
-#define RSEQ_ONE_LESS                                                                              \
-	"movq " SLOT_MAIN ", %[m]\n"                                                               \
-	"movl (%[m]), %k[t]\n"                                                                     \
-	"subl $1, %k[t]\n"                                                                         \
-	"jb %l[slow]\n"
-#define RSEQ_TAKE                                                                                  \
-	"movq 32(%[m], %[t], 8), %[object]\n"                                                      \
-	"movl %k[t], (%[m])\n"
-#define RSEQ_POP RSEQ_ONE_LESS RSEQ_TAKE
-
-/* The same, with a prefetch for writing of an object that will be taken soon. For the last objects,
+/* A pop with a prefetch for writing of an object that will be taken soon. For the last objects,
  * words of the sheaf's header are taken for pointers, which is harmless. */
 #define RSEQ_POP_AHEAD                                                                             \
-	RSEQ_ONE_LESS                                                                              \
+	SHEAF_RSEQ_ONE_LESS                                                                        \
 	"movq (%[m], %[t], 8), %[object]\n"                                                        \
-	"prefetchw (%[object])\n" RSEQ_TAKE
+	"prefetchw (%[object])\n" SHEAF_RSEQ_TAKE
 
-/* The home test is the only test of the pointer on free: remote, foreign and large ones fail it. */
-#define RSEQ_IS_AT_HOME                                                                            \
-	"movq %[object], %[m]\n"                                                                   \
-	"subq " SLOT_HOME ", %[m]\n"                                                               \
-	"cmpq " SLOT_HOME_SIZE ", %[m]\n"                                                          \
-	"jae %l[slow]\n"
-#define RSEQ_APPEND                                                                                \
-	"movl (%[m]), %k[t]\n"                                                                     \
-	"cmpl 8(%[m]), %k[t]\n"                                                                    \
-	"jae %l[slow]\n"                                                                           \
-	"movq %[object], 32(%[m], %[t], 8)\n"                                                      \
-	"addl $1, %k[t]\n"                                                                         \
-	"movl %k[t], (%[m])\n"
-#define RSEQ_PUSH_TO(SHEAF) RSEQ_IS_AT_HOME "movq " SHEAF ", %[m]\n" RSEQ_APPEND
-#define RSEQ_PUSH	    RSEQ_PUSH_TO(SLOT_MAIN)
-#define RSEQ_PUSH_RCU	    RSEQ_PUSH_TO(SLOT_RCU_FREE)
+#define RSEQ_PUSH_RCU SHEAF_RSEQ_PUSH_TO(SLOT_RCU_FREE)
 
 /*
  * The same where events are counted: a pop also adds one in the upper bits of the word (w), and a
@@ -106,7 +45,7 @@
 #define SHOWN "536936448(%[handle], %[t])"
 /* object: the newest one of main, whose word w is. */
 #define RSEQ_NEWEST                                                                                \
-	"movq " SLOT_MAIN ", %[m]\n"                                                               \
+	"movq " SHEAF_SLOT_MAIN ", %[m]\n"                                                         \
 	"movq (%[m]), %[w]\n"                                                                      \
 	"movl %k[w], %k[object]\n"                                                                 \
 	"andl $8191, %k[object]\n"                                                                 \
@@ -124,7 +63,7 @@
 	"jc %l[slow]\n"                                                                            \
 	"movq %[w], (%[m])\n"
 #define RSEQ_ARM                                                                                   \
-	"movq " SLOT_MAIN ", %[m]\n"                                                               \
+	"movq " SHEAF_SLOT_MAIN ", %[m]\n"                                                         \
 	"movq (%[m]), %[t]\n"                                                                      \
 	"movq %[t], %[w]\n"                                                                        \
 	"shrq $49, %[w]\n"                                                                         \
@@ -133,8 +72,8 @@
 	"addq %[n], %[t]\n"                                                                        \
 	"movq %[t], (%[m])\n"
 #define RSEQ_PUSH_COUNTED                                                                          \
-	RSEQ_IS_AT_HOME                                                                            \
-	"movq " SLOT_MAIN ", %[m]\n"                                                               \
+	SHEAF_RSEQ_IS_AT_HOME                                                                      \
+	"movq " SHEAF_SLOT_MAIN ", %[m]\n"                                                         \
 	"movq (%[m]), %[w]\n"                                                                      \
 	"movl %k[w], %k[i]\n"                                                                      \
 	"andl $8191, %k[i]\n"                                                                      \
@@ -147,7 +86,7 @@
 
 /* Leaves if no thread has opened the slot. */
 #define RSEQ_IS_OPEN                                                                               \
-	"cmpq $0, " SLOT_HOME_SIZE "\n"                                                            \
+	"cmpq $0, " SHEAF_SLOT_HOME_SIZE "\n"                                                      \
 	"je %l[slow]\n"
 
 /* Add n to a word of this CPU's counters, if its slot is open. */
@@ -196,8 +135,8 @@
 	"psubq %%xmm2, " pair "\n"                                                                 \
 	"por " pair ", %%xmm3\n"
 #define RSEQ_HOME_BEGIN                                                                            \
-	"movq " SLOT_HOME_SIZE ", %[limit]\n"                                                      \
-	"movq " SLOT_HOME ", %%xmm2\n"                                                             \
+	"movq " SHEAF_SLOT_HOME_SIZE ", %[limit]\n"                                                \
+	"movq " SHEAF_SLOT_HOME ", %%xmm2\n"                                                       \
 	"punpcklqdq %%xmm2, %%xmm2\n"                                                              \
 	"pxor %%xmm3, %%xmm3\n"
 #define RSEQ_HOME_END                                                                              \
@@ -209,7 +148,7 @@
 	"jae %l[slow]\n"
 
 #define RSEQ_POP_BULK                                                                              \
-	"movq " SLOT_MAIN ", %[m]\n"                                                               \
+	"movq " SHEAF_SLOT_MAIN ", %[m]\n"                                                         \
 	"movl (%[m]), %k[t]\n"                                                                     \
 	"movl %k[t], %k[i]\n"                                                                      \
 	"andl $8191, %k[i]\n"                                                                      \
@@ -223,7 +162,7 @@
 
 #define RSEQ_PUSH_BULK                                                                             \
 	RSEQ_HOME_BEGIN                                                                            \
-	"movq " SLOT_MAIN ", %[m]\n"                                                               \
+	"movq " SHEAF_SLOT_MAIN ", %[m]\n"                                                         \
 	"movl (%[m]), %k[t]\n"                                                                     \
 	"movl %k[t], %k[i]\n"                                                                      \
 	"andl $8191, %k[i]\n"                                                                      \
@@ -241,7 +180,7 @@
 #define RSEQ_MAIN_AND_SPARE                                                                        \
 	"cmpl $0, %[stop]\n"                                                                       \
 	"jne %l[slow]\n"                                                                           \
-	"movq " SLOT_MAIN ", %[m]\n"                                                               \
+	"movq " SHEAF_SLOT_MAIN ", %[m]\n"                                                         \
 	"movq " SLOT_PAIR ", %[p]\n"                                                               \
 	"xorq %[m], %[p]\n"
 #define RSEQ_HAS_SPARE	  "jz %l[slow]\n"
@@ -260,7 +199,7 @@
 	"andl $8191, %k[w]\n"                                                                      \
 	"cmpl 8(%[p]), %k[w]\n"                                                                    \
 	"jae %l[slow]\n"
-#define RSEQ_SWAP "movq %[p], " SLOT_MAIN "\n"
+#define RSEQ_SWAP "movq %[p], " SHEAF_SLOT_MAIN "\n"
 #define RSEQ_REPLACE                                                                               \
 	"xorq %[sheaf], %[m]\n"                                                                    \
 	"movq %[m], " SLOT_PAIR "\n"
@@ -278,7 +217,7 @@
 	"testq %[m], %[m]\n"                                                                       \
 	"jz %l[slow]\n"                                                                            \
 	"cmpl %k[kind], 24(%[m])\n"                                                                \
-	"jne %l[slow]\n" RSEQ_APPEND
+	"jne %l[slow]\n" SHEAF_RSEQ_APPEND
 /* cell: its distance from the slot's first one. */
 #define RSEQ_REPLACE_REMOTE                                                                        \
 	"cmpl $0, %[stop]\n"                                                                       \
@@ -308,9 +247,6 @@
 
 /* Loads are in order here. */
 #define RSEQ_STOP(name, word) [name] "m"(word)
-#define RSEQ_CLOBBERS	      "memory", "cc"
-#define RSEQ_BULK_CLOBBERS    RSEQ_CLOBBERS, "xmm0", "xmm1", "xmm2", "xmm3"
-/* The offset that RSEQ_ROW_EITHER expects in [id]. */
-#define RSEQ_ID (os.rseq_offset + (ptrdiff_t)os.id_offset)
+#define RSEQ_BULK_CLOBBERS    SHEAF_RSEQ_CLOBBERS, "xmm0", "xmm1", "xmm2", "xmm3"
 
 #endif

@@ -14,16 +14,16 @@ from typing import Any
 from sheaf_tool.stats import Estimate, has_interval, median, ratio
 from sheaf_tool.table import beside, stacked
 
-from ..allocators import CPU_SLAB, ONE_SIZE, OURS, SLAB_LAYER, peers, ready, versions
+from ..allocators import CPU_SLAB, INLINE, ONE_SIZE, OURS, SLAB_LAYER, peers, ready, versions
 from ..document import Document
 from ..seeds import (CHARGING, CHARGING_NO_SHEAF, NO_SHEAF_COST, NOT_MEASURED, SHEAVES, SHEAVES_GROUPS, better_by,
                      more_by, signed)
 from ..svg import Bar, Panel, figure
-from .cells import Cell, Part, intervals, measure, repetitions, whiskers
+from .cells import NOTHING, Cell, Part, intervals, measure, repetitions, whiskers
 from .rates import kind
 from .suite import Settings, Suite, Table, missing_lines
 
-OTHERS = (*ONE_SIZE, SLAB_LAYER)
+OTHERS = (*ONE_SIZE, SLAB_LAYER, INLINE)
 UNIT = "ns/pair"
 PAIRS = 1_000_000
 ITERATIONS = 11
@@ -98,13 +98,14 @@ def _ratio_rows(document: Document) -> list[list[str]]:
     rows = []
     for row in ROWS:
         best = best_peer(document, row)
-        rows.append([f"{row[0]} {row[1]}", best, beside(ratio_to(document, best, row)),
+        inline = beside(ratio_to(document, best, row, INLINE)) if INLINE in document.allocators() else NOTHING
+        rows.append([f"{row[0]} {row[1]}", best, beside(ratio_to(document, best, row)), inline,
                      beside(ratio_to(document, "glibc", row)),
                      beside(ratio_to(document, "no-sheaf", row))])
     return rows
 
 
-RATIO_HEADER = ["batch order", "best peer", "sheaf / best peer", "sheaf / glibc",
+RATIO_HEADER = ["batch order", "best peer", "sheaf / it", "sheaf-inline / it", "sheaf / glibc",
                 "sheaf / no-sheaf"]
 
 
@@ -180,7 +181,7 @@ def _what_ratios_are(document: Document) -> str:
 
 def _notes(document: Document) -> list[str]:
     iterations = document.machine["iterations"]
-    notes = [*_what_seeds_are(), "harness is the loop without an allocator.",
+    notes = [*_what_seeds_are(), "harness is the loop without an allocator. sheaf-inline: the program defines SHEAF_INLINE.",
              f"A repetition is one process with {ITERATIONS} iterations of {PAIRS:,} pairs; the "
             "first is dropped.",
             "Its sample is the median of their CPU times."]

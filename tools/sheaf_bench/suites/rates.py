@@ -11,7 +11,7 @@ from typing import Any, Callable, Mapping, Sequence
 from sheaf_tool.stats import Estimate, median, ratio
 from sheaf_tool.table import stacked
 
-from ..allocators import CPU_SLAB, HARNESS, MEMPOOL, OURS, SLAB_LAYER, Worker, peers
+from ..allocators import CPU_SLAB, HARNESS, INLINE, MEMPOOL, OURS, SLAB_LAYER, Worker, peers
 from ..document import Document
 from ..svg import Bar
 from . import cells
@@ -170,7 +170,7 @@ def notes(document: Document) -> list[str]:
 
 def kind(name: str) -> str:
     """The kind of a bar in the picture."""
-    if name in (WIDE, POOLED, NO_SHEAF, CPU_SLAB, SLAB_LAYER):
+    if name in (WIDE, POOLED, INLINE, NO_SHEAF, CPU_SLAB, SLAB_LAYER):
         return "variant"
     return name if name == HARNESS else "ours" if name == OURS else "peer"
 

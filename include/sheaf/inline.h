@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The common allocation and the common free in the caller, without a call. <sheaf/slab.h> includes
+ * this file where a program defines SHEAF_INLINE before it; do not include it yourself.
+ *
+ * Each is a restartable section (rseq) of about fifteen instructions (<sheaf/section.h>). They know
+ * where the words of a cache's slots lie. A cache says by `pop_by` and `push_by` whether it has
+ * this layout and allows it; a library with another layout, and a cache with checks, samples,
+ * counted events or charged objects, says no, and the call is made as without this file. So a
+ * program stays right with every version of the library.
+ *
+ * After a section, the thread's rseq area points to the section's descriptor, in the object file
+ * that made the call, until the kernel clears it. So a shared object that is unloaded by dlclose()
+ * must not use this file, or be linked with -z nodelete.
+ */
+#ifndef SHEAF_INLINE_H
+#define SHEAF_INLINE_H
+
+#ifndef SHEAF_CALLS
+#error "define SHEAF_INLINE, and include <sheaf/slab.h> in place of this file"
+#endif
+
+#include <sheaf/section.h>
+
+/* The sections need what glibc tells of the rseq area from 2.35 on, and `asm goto` with outputs. */
+#if defined(__clang_major__)
+#define SHEAF_ASM_GOTO (__clang_major__ >= 14)
+#else
+#define SHEAF_ASM_GOTO (__GNUC__ >= 11)
+#endif
+#if defined(SHEAF_RSEQ_BEGIN) && defined(__GLIBC_PREREQ)
+#if __GLIBC_PREREQ(2, 35) && SHEAF_ASM_GOTO
+#define SHEAF_HAS_SECTIONS 1
+#endif
+#endif
+
+#ifdef SHEAF_HAS_SECTIONS
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+extern const ptrdiff_t __rseq_offset; /* by glibc: the rseq area, from the thread pointer */
+
+/* The newest object of this CPU's main sheaf; NULL: make the call. */
+static inline __attribute__((__always_inline__)) void *__sheaf_pop_inline(struct kmem_cache *s)
+{
+	const uint32_t id = SHEAF_CALLS(s)->pop_by;
+	void *object, *m;
+	uintptr_t t;
+
+	if (__builtin_expect(id <= 1, 0))
+		return SHEAF_CAST(void *, 0);
+	__asm__ volatile goto(
+		SHEAF_RSEQ_BEGIN SHEAF_RSEQ_ROW SHEAF_RSEQ_POP SHEAF_RSEQ_END(slow)
+		: [object] "=&r"(object), [m] "=&r"(m), [t] "=&r"(t)
+		: [handle] "r"(s), [area] "r"(__rseq_offset), [id] "r"(SHEAF_CAST(uintptr_t, id))
+		: SHEAF_RSEQ_CLOBBERS
+		: slow);
+	return object;
+slow:
+	return SHEAF_CAST(void *, 0);
+}
+
+/* Put the object into this CPU's main sheaf; false: make the call. */
+static inline __attribute__((__always_inline__)) int __sheaf_push_inline(struct kmem_cache *s,
+									 void *object)
+{
+	const uint32_t id = SHEAF_CALLS(s)->push_by;
+	uintptr_t t;
+	void *m;
+
+	if (__builtin_expect(id <= 1, 0))
+		return 0;
+	__asm__ volatile goto(SHEAF_RSEQ_BEGIN SHEAF_RSEQ_ROW SHEAF_RSEQ_PUSH SHEAF_RSEQ_END(slow)
+			      : [m] "=&r"(m), [t] "=&r"(t)
+			      : [handle] "r"(s), [area] "r"(__rseq_offset),
+				[id] "r"(SHEAF_CAST(uintptr_t, id)), [object] "r"(object)
+			      : SHEAF_RSEQ_CLOBBERS
+			      : slow);
+	return 1;
+slow:
+	return 0;
+}
+
+#define SHEAF_POP_INLINE(s)	     __sheaf_pop_inline(s)
+#define SHEAF_PUSH_INLINE(s, object) __sheaf_push_inline(s, object)
+
+#ifdef __cplusplus
+}
+#endif
+#endif
+
+#endif

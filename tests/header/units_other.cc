@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: MIT */
+#include "units.h"
+
+void use_elsewhere(kmem_cache *s)
+{
+	put(s, typed<long>::get(s));
+}

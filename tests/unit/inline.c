@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT */
+/* SHEAF_INLINE: which operations are made without a call, and that the others still are. */
+#define SHEAF_INLINE
+#include <sheaf/group.h>
+#include <sheaf/slab.h>
+
+#include "cache/cache.h"
+#include "kit/unit.h"
+#include "os/machine.h"
+#include "percpu/flow.h"
+
+#ifdef SHEAF_HAS_SECTIONS
+#define HAS_SECTIONS 1
+#else
+#define HAS_SECTIONS 0
+#endif
+
+enum {
+	NR = 20,
+	ENOUGH = 1000
+};
+
+static struct sheaf_calls real;
+static unsigned int allocs, frees;
+
+static void *count_alloc(struct kmem_cache *s)
+{
+	allocs++;
+	return real.alloc_plain(s);
+}
+
+static void count_free(struct kmem_cache *s, void *object)
+{
+	frees++;
+	real.free(s, object);
+}
+
+/* Exchange the calls for those that count. */
+static void begin(struct kmem_cache *s)
+{
+	real = s->calls;
+	s->calls.alloc_plain = count_alloc;
+	s->calls.free = count_free;
+	allocs = frees = 0;
+}
+
+static void end(struct kmem_cache *s)
+{
+	s->calls.alloc_plain = real.alloc_plain;
+	s->calls.free = real.free;
+}
+
+static void use(struct kmem_cache *s)
+{
+	void *objects[NR];
+
+	for (int i = 0; i < NR; i++) {
+		objects[i] = kmem_cache_alloc(s, GFP_KERNEL);
+		assert_non_null(objects[i]);
+		for (int j = 0; j < i; j++)
+			assert_ptr_not_equal(objects[i], objects[j]);
+	}
+	for (int i = 0; i < NR; i++)
+		kmem_cache_free(s, objects[i]);
+}
+
+static bool has_inline(void)
+{
+	return HAS_SECTIONS && os.backend == OS_BACKEND_RSEQ && !os.counting;
+}
+
+/* A section may be aborted now and then, and is then followed by the call. */
+static void assert_calls(unsigned int calls, bool made)
+{
+	if (made)
+		assert_in_range(calls, NR, NR);
+	else
+		assert_in_range(calls, 0, NR / 2);
+}
+
+static void common_operations_make_no_call(void **state)
+{
+	struct kmem_cache *s = kmem_cache_create("inline", 64, NULL, SLAB_NO_MERGE);
+
+	(void)state;
+	use(s);
+	begin(s);
+	use(s);
+	end(s);
+	assert_calls(allocs, !has_inline());
+	assert_calls(frees, !has_inline());
+	assert_int_equal(kmem_cache_verify(s), 0);
+	kmem_cache_destroy(s);
+}
+
+static void slow_paths_are_reached(void **state)
+{
+	struct kmem_cache *s = kmem_cache_create("inline", 64, NULL, SLAB_NO_MERGE);
+	static void *objects[ENOUGH];
+
+	(void)state;
+	for (int i = 0; i < ENOUGH; i++)
+		objects[i] = kmem_cache_alloc(s, GFP_KERNEL);
+	for (int i = 0; i < ENOUGH; i++)
+		kmem_cache_free(s, objects[i]);
+	kmem_cache_free(s, NULL);
+	assert_int_equal(kmem_cache_verify(s), 0);
+	kmem_cache_destroy(s);
+}
+
+static void see_flow(struct kmem_cache *s, uint32_t filled_by)
+{
+	struct sheaf sheaf = {.filled_by = filled_by};
+
+	for (int i = 0; i < ENOUGH; i++)
+		sheaf_flow(&s->sheaf, &sheaf, 3);
+	cache_see_flow(s);
+}
+
+/* Where objects flow one way, allocations are calls, which prefetch. */
+static void one_way_allocations_are_calls(void **state)
+{
+	struct kmem_cache *s = kmem_cache_create("inline", 64, NULL, SLAB_NO_MERGE);
+
+	(void)state;
+	see_flow(s, 5);
+	use(s);
+	begin(s);
+	use(s);
+	end(s);
+	assert_calls(allocs, true);
+	assert_calls(frees, !has_inline());
+	see_flow(s, 4);
+	begin(s);
+	use(s);
+	end(s);
+	assert_calls(allocs, !has_inline());
+	kmem_cache_destroy(s);
+}
+
+/* An object that is charged is freed by a call, and its group is charged for nothing then. */
+static void charged_objects_are_freed_by_calls(void **state)
+{
+	struct kmem_cache *s = kmem_cache_create("inline", 64, NULL, SLAB_NO_MERGE);
+	struct kmem_group *g = kmem_group_create("inline", NULL, NULL), *before;
+	struct kmem_group_stats stats;
+	void *object;
+
+	(void)state;
+	assert_non_null(g);
+	use(s);
+	before = kmem_group_set_current(g);
+	object = kmem_cache_alloc(s, GFP_KERNEL_ACCOUNT);
+	kmem_group_set_current(before);
+	assert_non_null(object);
+	begin(s);
+	kmem_cache_free(s, object);
+	use(s);
+	see_flow(s, 5);
+	see_flow(s, 4);
+	use(s);
+	end(s);
+	assert_in_range(frees, 2 * NR + 1, 2 * NR + 1);
+	assert_int_equal(kmem_group_stats(g, &stats), 0);
+	assert_int_equal(stats.own_objects, 0);
+	kmem_group_put(g);
+	kmem_cache_destroy(s);
+}
+
+/* A cache whose every object is charged, however its flow changes. */
+static void accounted_caches_make_calls(void **state)
+{
+	struct kmem_group *g = kmem_group_create("inline", NULL, NULL);
+	struct kmem_cache *s = kmem_cache_create("inline", 64, NULL, SLAB_NO_MERGE | SLAB_ACCOUNT);
+
+	(void)state;
+	assert_non_null(g);
+	use(s);
+	for (int turn = 0; turn < 2; turn++) {
+		begin(s);
+		use(s);
+		end(s);
+		assert_calls(allocs, true);
+		assert_calls(frees, true);
+		see_flow(s, 5);
+		see_flow(s, 4);
+	}
+	kmem_group_put(g);
+	kmem_cache_destroy(s);
+}
+
+static void caches_without_sheaves_make_calls(void **state)
+{
+	struct kmem_cache *s =
+		kmem_cache_create("inline", 64, NULL, SLAB_NO_MERGE | SLAB_NO_SHEAVES);
+
+	(void)state;
+	begin(s);
+	use(s);
+	end(s);
+	assert_calls(allocs, true);
+	assert_calls(frees, true);
+	kmem_cache_destroy(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(common_operations_make_no_call),
+		cmocka_unit_test(slow_paths_are_reached),
+		cmocka_unit_test(one_way_allocations_are_calls),
+		cmocka_unit_test(charged_objects_are_freed_by_calls),
+		cmocka_unit_test(accounted_caches_make_calls),
+		cmocka_unit_test(caches_without_sheaves_make_calls),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
