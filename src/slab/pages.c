@@ -99,17 +99,18 @@ static struct slab *run_for_slab(const struct slab_cache *cache, unsigned int no
 {
 	unsigned int n = runs->wanted < SLAB_RUNS ? runs->wanted : SLAB_RUNS;
 
-	if (!runs->n) {
+	if (runs->next == runs->n) {
 		/* Other threads may take objects of these slabs: then one more at a time. */
+		runs->next = 0;
 		runs->n = page_alloc_runs(node, cache->oo.order, runs->run, n ? n : 1);
 		runs->wanted -= runs->n < n ? runs->n : n;
 	}
-	return runs->n ? runs->run[--runs->n] : NULL;
+	return runs->n ? runs->run[runs->next++] : NULL;
 }
 
 void slab_return_runs(const struct slab_cache *cache, struct slab_runs *runs)
 {
-	while (runs->n)
+	while (runs->n > runs->next)
 		page_free(runs->run[--runs->n], cache->oo.order);
 }
 

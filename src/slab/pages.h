@@ -18,8 +18,8 @@
 #define SLAB_RUNS 8
 
 struct slab_runs {
-	unsigned int wanted; /* by this refill, still */
-	unsigned int n;	     /* here */
+	unsigned int wanted;  /* by this refill, still */
+	unsigned int next, n; /* here, from the next one on: by address, if memory is fresh */
 	struct slab *run[SLAB_RUNS];
 };
 
