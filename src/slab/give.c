@@ -82,7 +82,7 @@ struct group {
 	struct slab *slab;
 	char *start;
 	size_t bytes; /* from there, of all the slab's objects */
-	unsigned int word, n;
+	unsigned int objects, word, n;
 	uint64_t bits;
 };
 
@@ -239,7 +239,8 @@ static bool open_group(struct slab_cache *cache, struct group *group, void *obje
 		uint64_t state = os_load_relaxed(&slab->state);
 
 		group->start = slab_object(cache, slab, 0);
-		group->bytes = (size_t)slab_order_of(cache, state).objects * cache->size;
+		group->objects = slab_order_of(cache, state).objects;
+		group->bytes = (size_t)group->objects * cache->size;
 		if ((size_t)((char *)object - group->start) < group->bytes)
 			return true;
 	}
@@ -248,27 +249,59 @@ static bool open_group(struct slab_cache *cache, struct group *group, void *obje
 	return false;
 }
 
-/* Add an object of the group's slab. */
-static void add_object(struct slab_cache *cache, struct group *group, void *object,
-		       const char *call)
+/* How many objects from the first one on lie `step` bytes apart, at most max. */
+static inline unsigned int neighbours(void *const *objects, size_t step, unsigned int max)
 {
-	unsigned int index = index_at(cache, (size_t)((char *)object - group->start));
-	uint64_t bit = UINT64_C(1) << index % 64;
+	size_t next = (size_t)objects[0] + step;
+	unsigned int n = 1;
+
+	while (n < max && (size_t)objects[n] == next) {
+		next += step;
+		n++;
+	}
+	return n;
+}
+
+/*
+ * Add objects of the group's slab: the first one of n and those that follow as its neighbours,
+ * upwards or downwards, with their bits in the same word. Returns their number.
+ */
+static inline unsigned int add_neighbours(struct slab_cache *cache, struct group *group,
+					  void *const *objects, unsigned int n, const char *call)
+{
+	unsigned int index = index_at(cache, (size_t)((char *)objects[0] - group->start)),
+		     bit = index % 64, max, run = 1;
+	size_t step = n > 1 ? (size_t)objects[1] - (size_t)objects[0] : 0;
+	uint64_t bits;
 
 	if (__builtin_expect(index == SLAB_NO_OBJECT, 0)) {
-		slab_report_wrong(cache, object, call);
-		return;
+		slab_report_wrong(cache, objects[0], call);
+		return 1;
 	}
+	if (step == cache->size) {
+		max = group->objects - index < 64 - bit ? group->objects - index : 64 - bit;
+		run = neighbours(objects, step, max < n ? max : n);
+	} else if (step == -(size_t)cache->size) {
+		run = neighbours(objects, step, bit < n ? bit + 1 : n);
+		bit -= run - 1;
+	}
+	bits = ~UINT64_C(0) >> (64 - run) << bit;
 	if (index / 64 != group->word) {
 		set_bits(cache, group, call);
 		group->word = index / 64;
 	}
-	if (__builtin_expect((group->bits & bit) != 0, 0)) {
-		slab_report_double(cache, object, call);
-		return;
+	/* One of them is here twice: each by itself. */
+	if (__builtin_expect((group->bits & bits) != 0, 0)) {
+		run = 1;
+		bits = UINT64_C(1) << index % 64;
+		if (group->bits & bits) {
+			slab_report_double(cache, objects[0], call);
+			return 1;
+		}
 	}
-	group->bits |= bit;
-	group->n++;
+	group->bits |= bits;
+	group->n += run;
+	return run;
 }
 
 static __attribute__((noinline)) void give_many(struct slab_cache *cache, void *const *objects,
@@ -278,7 +311,8 @@ static __attribute__((noinline)) void give_many(struct slab_cache *cache, void *
 	struct waiting waiting;
 
 	waiting.n = 0;
-	for (unsigned int i = 0; i < n; i++) {
+	for (unsigned int i = 0, run; i < n; i += run) {
+		run = 1;
 		if (i + ASK_AHEAD < n)
 			page_ask_ahead(objects[i + ASK_AHEAD]);
 		if ((size_t)((char *)objects[i] - group.start) >= group.bytes) {
@@ -286,7 +320,7 @@ static __attribute__((noinline)) void give_many(struct slab_cache *cache, void *
 			if (!open_group(cache, &group, objects[i], call))
 				continue;
 		}
-		add_object(cache, &group, objects[i], call);
+		run = add_neighbours(cache, &group, objects + i, n - i, call);
 	}
 	close_group(cache, &group, &waiting, call);
 	settle_all(cache, &waiting);
