@@ -25,6 +25,37 @@ bool slab_is_prepared(const struct slab_cache *cache, const struct slab *slab, u
 	return (index / 64 + words - first) % words < slab_constructed(state);
 }
 
+/* Take the lowest n objects of one free stretch. Returns the bits that are left. */
+static uint64_t take_stretch(const struct slab_cache *cache, char *first, uint64_t found,
+			     void **objects, unsigned int n)
+{
+	unsigned int lowest = (unsigned int)__builtin_ctzll(found);
+
+	first += (size_t)lowest * cache->size;
+	for (unsigned int i = 0; i < n; i++, first += cache->size) {
+		objects[i] = first;
+		__builtin_prefetch(first, 1);
+	}
+	return found & ~(~UINT64_C(0) >> (64 - n) << lowest);
+}
+
+/* The same for n objects that have others between them, or whose order is random. */
+static uint64_t take_scattered(const struct slab_cache *cache, char *first, uint64_t found,
+			       void **objects, unsigned int n, uint64_t random)
+{
+	uint64_t rest = found;
+
+	for (unsigned int i = 0; i < n; i++) {
+		unsigned int bit = random ? shuffle_next_bit(rest, &random)
+					  : (unsigned int)__builtin_ctzll(rest);
+
+		objects[i] = first + (size_t)bit * cache->size;
+		__builtin_prefetch(objects[i], 1);
+		rest &= ~(UINT64_C(1) << bit);
+	}
+	return rest;
+}
+
 /*
  * Take up to max objects by clearing bits of a word. Their first lines are prefetched together,
  * because the program will write to one object after another, and would wait for each (suite churn:
@@ -33,24 +64,22 @@ bool slab_is_prepared(const struct slab_cache *cache, const struct slab *slab, u
 static unsigned int take_word(const struct slab_cache *cache, struct slab *slab, unsigned int word,
 			      void **objects, unsigned int max)
 {
-	uint64_t *bits = slab_words(cache, slab) + word, found = os_load_relaxed(bits),
-		 rest = found;
+	uint64_t *bits = slab_words(cache, slab) + word, found = os_load_relaxed(bits), rest,
+		 random = 0;
 	char *first = slab_object(cache, slab, word * 64);
-	uint64_t random = 0;
-	unsigned int n = 0;
+	unsigned int n = (unsigned int)__builtin_popcountll(found);
 
+	n = n < max ? n : max;
+	if (!n)
+		return 0;
 	if (cache->random)
 		random = shuffle_seed(cache, slab, word, found);
-	for (; rest && n < max; n++) {
-		unsigned int bit = random ? shuffle_next_bit(rest, &random)
-					  : (unsigned int)__builtin_ctzll(rest);
-
-		objects[n] = first + (size_t)bit * cache->size;
-		__builtin_prefetch(objects[n], 1);
-		rest &= ~(UINT64_C(1) << bit);
-	}
-	if (n)
-		os_fetch_and(bits, ~(found ^ rest));
+	/* Adding the lowest bit to a stretch leaves the bit above it. */
+	if (!random && !(found & (found + (found & -found))))
+		rest = take_stretch(cache, first, found, objects, n);
+	else
+		rest = take_scattered(cache, first, found, objects, n, random);
+	os_fetch_and(bits, ~(found ^ rest));
 	return n;
 }
 
