@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Flow: how a cache is used, observed where main and spare are swapped, and where full sheaves are
- * taken from a barn.
+ * Flow: how a cache is used, observed where main and spare are swapped, where full sheaves are
+ * taken from a barn, and where sheaves are refilled from slabs or flushed into them.
  *
  * Volume. An exchange with a barn costs the same however many objects the sheaf holds, and a few
- * cache lines move if the sheaf comes from another CPU; a swap cuts a bulk transfer in two. A cache
- * that has made many of both gets larger sheaves, within a budget of bytes; for a while after that,
+ * cache lines move if the sheaf comes from another CPU; a swap cuts a bulk transfer in two; a
+ * refill or a flush takes locks, and fewer slabs go from full to empty in one flush. A cache that
+ * has made many of these gets larger sheaves, within a budget of bytes; for a while after that,
  * small spare sheaves are renewed at swaps. A capacity that the user chose does not change;
  * shrinking the cache starts over.
  *

@@ -9,7 +9,7 @@
 void sheaf_flow(struct sheaf_cache *cache, const struct sheaf *full, unsigned int cpu);
 /* The same for a sheaf whose objects no CPU has touched during a grace period. */
 void sheaf_flow_cold(struct sheaf_cache *cache);
-/* Count a swap or an exchange. Returns true for a while after sheaves became larger. */
+/* Count a swap, exchange, refill or flush. Returns true for a while after sheaves became larger. */
 bool sheaf_see_volume(struct sheaf_cache *cache);
 /* The shard of this CPU has no full sheaf for an allocation; or, too_many, no room for one. */
 void sheaf_see_beyond(struct sheaf_cache *cache, unsigned int cpu, bool too_many);

@@ -55,6 +55,7 @@ static struct sheaf *refill(struct sheaf_cache *cache, enum slab_place place)
 	n = slab_take(&cache->slab, os_node(), place, sheaf->objects, sheaf->capacity);
 	stat_add(&cache->slab, STAT_sheaf_refill, n);
 	probe(refill, cache->slab.name, n, os_node());
+	sheaf_see_volume(cache);
 	reverse(sheaf->objects, n);
 	sheaf->filled_by = 0;
 	sheaf_set_size(sheaf, n);
@@ -280,6 +281,7 @@ static bool reuse_full_spare(struct sheaf_cache *cache, void *object)
 
 		stat_add(&cache->slab, STAT_replace_full_only, 1);
 		stat_add(&cache->slab, STAT_barn_put_fail, 1);
+		sheaf_see_volume(cache);
 		sheaf_flush(cache, spare, "kmem_cache_free");
 		spare->objects[0] = object;
 		os_store_relaxed(&spare->word, 1);

@@ -67,7 +67,7 @@ struct sheaf_cache {
 	uint32_t flow;			 /* sheaves that other CPUs filled, beyond own ones */
 	uint32_t flow_changed; /* one_way, or the capacity by volume: the layer above clears it */
 	uint32_t one_way;      /* flow is high */
-	uint32_t exchanges;    /* swaps, and full sheaves from barns, up to MANY_EXCHANGES */
+	uint32_t exchanges;    /* and swaps, refills, flushes, up to MANY_EXCHANGES */
 	uint32_t level;	       /* budgets were doubled so often: see flow.c */
 	uint32_t quiet;	       /* no thread uses the cache: see drain.c */
 	uint32_t shard_full;   /* number of cells of one shard that may hold full ones */
