@@ -62,25 +62,56 @@ static void barn_got(struct sheaf_cache *cache, struct sheaf *full, struct barn_
 	barn_finish(cache, cell, NULL);
 }
 
-/* Lend a full sheaf if there is any, from the barn or after its grace period; otherwise an empty
- * one. */
-static struct sheaf *lend_whole(struct sheaf_cache *cache)
+/* Lend a full sheaf, from the barn or after its grace period; NULL: there is none. */
+static struct sheaf *lend_full(struct sheaf_cache *cache)
 {
 	struct barn_cell cell;
 	struct sheaf *full = barn_begin_full(cache, &cell);
 	struct sheaf_source *rcu = os_load_acquire(&cache->rcu);
 
-	if (full)
+	if (full) {
 		barn_got(cache, full, &cell);
-	else if (rcu)
+	} else if (rcu) {
+		rcu->ops->poll(rcu);
 		full = rcu->ops->take(rcu, os_node(), false);
-	return lend(cache, full ? full : sheaf_take_empty(cache, os_node(), NULL));
+		stat_add(&cache->slab, STAT_rcu_reuse, full != NULL);
+	}
+	return lend(cache, full);
+}
+
+/* Move objects from main that were freed from earlier sheaves, up to this many in all. */
+static void fill_from_main(struct sheaf_cache *cache, struct sheaf *sheaf, unsigned int most)
+{
+	unsigned int got = sheaf_pop_all(cache, sheaf->objects + sheaf->size, most - sheaf->size);
+
+	sheaf_set_size(sheaf, sheaf->size + got);
+}
+
+/* A full sheaf instead of a lent one that has too few objects, if there is one: slabs would give
+ * others than those that were used last. */
+static struct sheaf *lend_instead(struct sheaf_cache *cache, struct sheaf *sheaf, unsigned int n)
+{
+	struct sheaf *full;
+
+	if (!sheaf_fits(cache, sheaf))
+		return sheaf;
+	fill_from_main(cache, sheaf, sheaf->capacity);
+	full = sheaf->size < n ? lend_full(cache) : NULL;
+	if (!full)
+		return sheaf;
+	take_back(cache, sheaf);
+	sheaf_hand_over(cache, sheaf, CALL_PREFILL);
+	return full;
 }
 
 struct sheaf *prefill_lend(struct sheaf_cache *cache, struct sheaf *sheaf, unsigned int n)
 {
-	if (!sheaf) {
-		sheaf = lend_whole(cache);
+	if (sheaf) {
+		sheaf = lend_instead(cache, sheaf, n);
+	} else {
+		sheaf = lend_full(cache);
+		if (!sheaf)
+			sheaf = lend(cache, sheaf_take_empty(cache, os_node(), NULL));
 		stat_add(&cache->slab, STAT_sheaf_prefill_slow, sheaf != NULL);
 	}
 	/* The sheaf has an older, smaller capacity; or the capacity has just decreased. */
@@ -101,15 +132,13 @@ struct sheaf *prefill_lend_oversize(struct sheaf_cache *cache, unsigned int n)
 
 unsigned int prefill_fill(struct sheaf_cache *cache, struct sheaf *sheaf, unsigned int n)
 {
-	unsigned int room = (sheaf_fits(cache, sheaf) ? sheaf->capacity : n) - sheaf->size;
-	/* Main has objects that were freed from earlier sheaves. */
-	unsigned int got = sheaf_pop_all(cache, sheaf->objects + sheaf->size, room);
+	unsigned int most = sheaf_fits(cache, sheaf) ? sheaf->capacity : n, got;
 
-	sheaf_set_size(sheaf, sheaf->size + got);
+	fill_from_main(cache, sheaf, most);
 	if (sheaf->size >= n)
 		return sheaf->size;
 	got = slab_take(&cache->slab, os_node(), SLAB_PREFER_NODE, sheaf->objects + sheaf->size,
-			room - got);
+			most - sheaf->size);
 	stat_add(&cache->slab, STAT_sheaf_refill, got);
 	probe(refill, cache->slab.name, got, os_node());
 	stat_add(&cache->slab, STAT_alloc_fastpath, got);

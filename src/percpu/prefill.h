@@ -32,8 +32,8 @@ bool prefill_return_spare(struct sheaf_cache *cache, struct sheaf *sheaf);
 
 /*
  * Lend a sheaf with room for n objects (at most the cache's capacity), with any number of objects
- * in it: `spare`, if it is not NULL and has room; otherwise one from the barn or the pool. NULL: no
- * memory.
+ * in it: a lent `spare` with those of main, if these are enough; a full sheaf from the barn, or one
+ * whose grace period has passed; the spare or an empty sheaf. NULL: no memory.
  */
 struct sheaf *prefill_lend(struct sheaf_cache *cache, struct sheaf *spare, unsigned int n);
 /* Lend an empty one with room for n, from the pool. */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "cache/cache.h"
+#include "kit/by_hand.h"
 #include "kit/cache.h"
 #include "kit/check.h"
 #include "kit/needs.h"
@@ -450,6 +451,35 @@ static void guaranteed_in_a_handler_without_memory(void **state)
 	assert_int_equal(in_child(in_a_handler), 0);
 }
 
+/* Who prefills a few at a time, and retires them: the spare never has enough for long. */
+static void what_has_passed_comes_first(void **state)
+{
+	uint64_t slabs = 0, refilled = 0;
+
+	(void)state;
+	needs(NEED_SHEAVES);
+	assert_int_equal(sheaf_rcu_register(&by_hand_ops), 0);
+	for (unsigned int i = 0; i < MOST; i++) {
+		struct slab_sheaf *sheaf = kmem_cache_prefill_sheaf(s, GFP_KERNEL, 3);
+
+		assert_non_null(sheaf);
+		for (unsigned int j = 0; j < 3; j++)
+			kmem_cache_free_rcu(s, kmem_cache_alloc_from_sheaf(s, GFP_KERNEL, sheaf));
+		kmem_cache_return_sheaf(s, GFP_KERNEL, sheaf);
+		by_hand_pass();
+		if (i == MOST / 4) {
+			slabs = look(s).slabs;
+			refilled = look(s).sheaf_refill;
+		}
+	}
+	assert_true(look(s).slabs == slabs);
+	if (os.counting) {
+		assert_true(look(s).sheaf_refill <= refilled + 64);
+		assert_true(look(s).rcu_reuse > 0);
+	}
+	kvfree_rcu_barrier();
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -468,6 +498,7 @@ int main(void)
 		TEST(misuse),
 		TEST(guaranteed_without_memory),
 		TEST(guaranteed_in_a_handler_without_memory),
+		TEST(what_has_passed_comes_first),
 	};
 
 	return cmocka_run_group_tests_name("prefill", tests, NULL, NULL);
