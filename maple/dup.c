@@ -25,31 +25,41 @@ struct dup {
 	gfp_t gfp;
 };
 
-/* Gather the entries of a leaf without the NULLs between them; returns their number. */
-static unsigned int gather(void *const *slot, void **entries)
+/* The leaf's slot 15 has an entry, and no mark (cut.c). Without a branch for either: who has a mark
+ * is random. */
+static inline bool has_sixteenth(const struct maple_node *leaf)
 {
+	return (leaf->range.slot[LEAF_SLOTS - 1] != NULL) & !(leaf->meta & META_CUT);
+}
+
+/* Gather the entries of a leaf without the NULLs between them; returns their number. */
+static unsigned int gather(const struct maple_node *leaf, void **entries)
+{
+	void *const *slot = leaf->range.slot;
 	unsigned int n = 0;
 
-	for (unsigned int i = 0; i < LEAF_SLOTS; i++) {
+	for (unsigned int i = 0; i < LEAF_SLOTS - 1; i++) {
 		entries[n] = slot[i];
 		n += slot[i] != NULL;
 	}
-	return n;
+	entries[n] = slot[LEAF_SLOTS - 1];
+	return n + has_sixteenth(leaf);
 }
 
-static void undo_entries(const struct dup *d, void *const *slot)
+static void undo_entries(const struct dup *d, const struct maple_node *leaf)
 {
 	void *entries[LEAF_SLOTS];
-	unsigned int n = gather(slot, entries);
+	unsigned int n = gather(leaf, entries);
 
 	if (n)
 		d->ops->undo(entries, n, d->arg);
 }
 
 /* Some new entries of a leaf may be invalid: then the valid ones are undone. */
-static __attribute__((noinline)) int check_entries(const struct dup *d, void **to,
+static __attribute__((noinline)) int check_entries(const struct dup *d, struct maple_node *copy,
 						   void *const *from)
 {
+	void **to = copy->range.slot;
 	bool bad = false;
 
 	for (unsigned int i = 0; i < LEAF_SLOTS; i++)
@@ -59,21 +69,22 @@ static __attribute__((noinline)) int check_entries(const struct dup *d, void **t
 		}
 	if (!bad)
 		return 0;
-	undo_entries(d, to);
+	undo_entries(d, copy);
 	return -EINVAL;
 }
 
 /* Replace the entries of a leaf in a copy of it. If that fails, undo the replaced entries. */
-static int replace_entries(const struct dup *d, void **to, void *const *from)
+static int replace_entries(const struct dup *d, struct maple_node *copy,
+			   const struct maple_node *leaf)
 {
-	void *entries[LEAF_SLOTS + 1];
-	unsigned int n = gather(from, entries), at = 0;
+	void *entries[LEAF_SLOTS + 1], **to = copy->range.slot, *const *from = leaf->range.slot;
+	unsigned int n = gather(leaf, entries), at = 0;
 	int error = d->ops->copy(entries, n, d->arg);
 	bool low = false;
 
 	if (unlikely(error))
 		return error;
-	for (unsigned int i = 0; i < LEAF_SLOTS; i++) {
+	for (unsigned int i = 0; i < LEAF_SLOTS - 1; i++) {
 		void *entry = entries[at];
 
 		if (!from[i])
@@ -82,7 +93,11 @@ static int replace_entries(const struct dup *d, void **to, void *const *from)
 		to[i] = entry;
 		at++;
 	}
-	return unlikely(low) ? check_entries(d, to, from) : 0;
+	if (has_sixteenth(leaf)) {
+		low |= (uintptr_t)entries[at] < 4096;
+		to[LEAF_SLOTS - 1] = entries[at];
+	}
+	return unlikely(low) ? check_entries(d, copy, from) : 0;
 }
 
 static inline int copy_node(const struct dup *d, struct maple_node *node, enode_t e)
@@ -90,7 +105,7 @@ static inline int copy_node(const struct dup *d, struct maple_node *node, enode_
 	const struct maple_node *old = node_of(e);
 
 	memcpy(node, old, NODE_BYTES);
-	return d->ops && !level_of(e) ? replace_entries(d, node->range.slot, old->range.slot) : 0;
+	return d->ops && !level_of(e) ? replace_entries(d, node, old) : 0;
 }
 
 /*
@@ -108,7 +123,7 @@ static void subtree_free(enode_t e, unsigned int made, const struct dup *undo)
 		if (level_of(below))
 			subtree_free(below, end_of(node_of(below)) + 1, undo);
 		else if (undo)
-			undo_entries(undo, slots(below));
+			undo_entries(undo, node_of(below));
 	}
 	nodes_free(made, nodes);
 }

@@ -117,7 +117,8 @@ static inline bool is_through(const struct ma_state *mas, bool up, bool gaps_too
 
 /*
  * Continue in the next (previous) leaf, through the node above. Of its words, only the children
- * ever change, so if it is alive, its child is the current leaf. False: walk from the root.
+ * ever change, so if it is alive after a look at the child, this is the current leaf with the range
+ * that its pivots give (cut.c). False: walk from the root.
  */
 static inline __attribute__((always_inline)) bool
 in_next_leaf(struct ma_state *mas, unsigned long limit, bool up, bool gaps_too, void **entry)
@@ -126,13 +127,11 @@ in_next_leaf(struct ma_state *mas, unsigned long limit, bool up, bool gaps_too, 
 	unsigned long i = mas->parent_offset + (up ? 1 : -1ul), end;
 	void *const *children;
 	struct view v;
-	uint64_t meta;
 
 	if (unlikely(!mas->parent || !is_through(mas, up, gaps_too)))
 		return false;
-	meta = load_acquire(&node->meta);
-	end = meta & META_END;
-	if (unlikely((meta & META_DEAD) || i > end)) /* below 0 it is above the end */
+	end = load_relaxed(&node->meta) & META_END;
+	if (unlikely(i > end)) /* below 0 it is above the end */
 		return false;
 	children = slots(mas->parent);
 	v.leaf = node_of((enode_t)load_acquire(&children[i]));
@@ -143,6 +142,8 @@ in_next_leaf(struct ma_state *mas, unsigned long limit, bool up, bool gaps_too, 
 	v.at = up ? first_slot(v.leaf) : v.stop;
 	v.min = slot_min(node, i, mas->parent_min);
 	v.max = slot_max(node, i, end, mas->parent_max);
+	if (unlikely(load_relaxed(&node->meta) & META_DEAD))
+		return false;
 	if (unlikely(v.seen & (META_DEAD | META_MOVING)) ||
 	    !look(mas, v, limit, up, gaps_too, entry))
 		return false;

@@ -78,16 +78,16 @@ static void add_leaf(struct items *items, const struct maple_node *leaf, unsigne
 	add_slots(items, leaf, 0, end_of(leaf) + 1, max, has_runs(leaf));
 }
 
-/* What is stored, and what stays of the leaf of index, and of that of last, which goes up to
- * max. */
-static void add_store(struct store *st, const struct maple_node *first,
+/* What is stored, and what stays of the leaf of index, from slot `from` on, and of that of last,
+ * which goes up to max. */
+static void add_store(struct store *st, const struct maple_node *first, unsigned int from,
 		      const struct maple_node *second, unsigned long max)
 {
 	struct items *items = &st->items;
 	unsigned int end = end_of(second);
 	bool runs = has_runs(first);
 
-	add_slots(items, first, 0, st->first, 0, runs);
+	add_slots(items, first, from, st->first, 0, runs);
 	if (st->left)
 		add_entry(items, st->index - 1, first->range.slot[st->first]);
 	add_entry(items, st->last, st->entry);
@@ -101,7 +101,24 @@ static void add_store(struct store *st, const struct maple_node *first,
 void gather_leaf(struct store *st)
 {
 	st->items.n = 0;
-	add_store(st, st->mas->node, st->mas->node, st->mas->max);
+	add_store(st, st->mas->node, 0, st->mas->node, st->mas->max);
+}
+
+void gather_upper(struct store *st, unsigned int from)
+{
+	const struct ma_state *mas = st->mas;
+
+	st->items.n = 0;
+	if (from > st->first)
+		add_slots(&st->items, mas->node, from, end_of(mas->node) + 1, mas->max,
+			  has_runs(mas->node));
+	else
+		add_store(st, mas->node, from, mas->node, mas->max);
+}
+
+void gather_more(struct store *st, const struct maple_node *leaf, unsigned long max)
+{
+	add_leaf(&st->items, leaf, max);
 }
 
 void gather_leaves(struct store *st)
@@ -114,7 +131,7 @@ void gather_leaves(struct store *st)
 	items->min = level->left ? level->left_min : lo->min;
 	if (level->left)
 		add_leaf(items, node_of(level->left), lo->min - 1);
-	add_store(st, node_of(lo->e), node_of(hi->e), hi->max);
+	add_store(st, node_of(lo->e), 0, node_of(hi->e), hi->max);
 	if (level->right)
 		add_leaf(items, node_of(level->right), level->right_max);
 }

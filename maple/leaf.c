@@ -216,7 +216,7 @@ static void rewrite(struct store *st, struct maple_node *leaf)
 	if (st->compact) {
 		fill_compact(leaf, st);
 		st->end = (unsigned int)leaf->meta;
-		leaf->meta = old;
+		leaf->meta = old & ~META_CUT;
 		stamp(leaf, st->end);
 	} else {
 		fill_leaf(&new, leaf, st);

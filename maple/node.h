@@ -15,8 +15,9 @@
  * the second layout, and the level (leaves: 0) << 3.
  *
  * Invariants:
- *  1. Pivots from `end` on are ULONG_MAX: the search counts those below an index and needs no end.
- *  2. Slots from end + 1 on are NULL, gaps 0.
+ *  1. Pivots from `end` on are ULONG_MAX, or in a leaf that was cut (cut.c) the leaf's max: the
+ *     search counts those below an index and needs no end.
+ *  2. Slots from end + 1 on are NULL, gaps 0. But slot 15 of a leaf that was cut is XA_ZERO_ENTRY.
  *  3. NULLs may be neighbours: they are one run of free indices, and where one of them ends means
  *     nothing. A leaf may begin or end with NULL. Every leaf has an entry: a root that would be all
  *     NULL is no node instead. So a run is in two leaves at most.
@@ -25,9 +26,10 @@
  *     run at the beginning of a leaf counts only within the leaf.
  *  5. A writer may replace a child's pointer in place by a child with the same range. It changes
  *     other words of a node that a reader may see one at a time, so that the tree is consistent
- *     before and after each change. Before it moves a pivot, it changes meta: who has seen the
- *     pivot also sees that. It changes meta again before it stores a slot whose range has moved. A
- *     replaced node is dead: the writer sets META_DEAD and then retires it. Only writers use gaps.
+ *     before and after each change. A leaf's range may become smaller (cut.c). Before it moves a
+ *     pivot, it changes meta: who has seen the pivot also sees that. It changes meta again before
+ *     it stores a slot whose range has moved. A replaced node is dead: the writer sets META_DEAD
+ *     and then retires it. Only writers use gaps.
  */
 #ifndef MAPLE_NODE_H
 #define MAPLE_NODE_H
@@ -43,7 +45,8 @@
 #define META_END    UINT64_C(0x0f) /* number of the last slot */
 #define META_DEAD   UINT64_C(0x10)
 #define META_MOVING UINT64_C(0x20) /* slots move (insert.c): no state continues from here */
-#define META_STEP   UINT64_C(0x40) /* the bits above count changes in place */
+#define META_CUT    UINT64_C(0x40) /* a leaf that lost its upper slots to another (cut.c) */
+#define META_STEP   UINT64_C(0x80) /* the bits above count changes in place */
 
 struct maple_node {
 	uint64_t meta;
@@ -148,6 +151,12 @@ static inline unsigned long *gaps(enode_t e)
 static inline unsigned int end_of(const struct maple_node *node)
 {
 	return load_relaxed(&node->meta) & META_END;
+}
+
+/* How many slots a leaf may have. */
+static inline unsigned int room_of(const struct maple_node *leaf)
+{
+	return LEAF_SLOTS - (load_relaxed(&leaf->meta) & META_CUT) / META_CUT;
 }
 
 static inline enode_t child(enode_t e, unsigned int i)

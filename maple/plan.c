@@ -13,6 +13,8 @@
  *     one or two slots more     insert         0    the slots behind them, then one word
  *     one leaf                  node_store     1    a new leaf, then the parent's slot; without
  *                                                   readers in place, and 0
+ *     a full leaf               split_store    2    with readers, if the node above has room:
+ *                                                   cut.c
  *     else                      rebuild.c: split_store, rebalance, spanning_store
  *
  * NULL is stored from the first entry that it covers to the last: if that is one range, in its
@@ -391,6 +393,10 @@ static __attribute__((noinline)) void plan_full(struct store *st, unsigned int o
 	unsigned int shape = shape_after(st, null_slots(st->mas->node), old_end);
 
 	st->end = (unsigned int)__builtin_popcount(shape) - 1;
+	plan_skew(st);
+	if (st->end >= room_of(st->mas->node) &&
+	    cut_plan(st, count_after(st, old_end), can_insert(st)))
+		return;
 	st->compact = st->end < LEAF_SLOTS;
 	if (st->compact) {
 		st->type = wr_node_store;
@@ -423,7 +429,7 @@ static inline void plan_leaf(struct store *st)
 
 	if (plan_exact(st, old_end))
 		return;
-	st->compact = false;
+	st->compact = leaf->meta & META_CUT;
 	if (KERNEL_RULES && !st->entry)
 		widen_free(st, leaf, st->mas->max);
 	else if (!st->entry ? plan_free(st, old_end)
@@ -433,7 +439,7 @@ static inline void plan_leaf(struct store *st)
 	st->end = count - 1;
 	if (KERNEL_RULES && !st->entry && st->last == st->mas->max && st->last != ULONG_MAX) {
 		plan_spanning(st);
-	} else if (unlikely(count > LEAF_SLOTS)) {
+	} else if (unlikely(count > room_of(leaf))) {
 		plan_full(st, old_end);
 	} else if (!(unlikely(leaves_few(st, count, old_end)) && plan_join(st)) &&
 		   !plan_in_place(st, old_end)) {
@@ -452,6 +458,7 @@ void store_plan(struct store *st, struct ma_state *mas, void *entry)
 	st->index = index;
 	st->last = mas->last;
 	st->has_way = false;
+	st->keep = 0;
 	if (unlikely(!is_node(mas->tree->ma_root))) {
 		plan_root(st);
 	} else if (unlikely(st->index == 0 && st->last == ULONG_MAX)) {

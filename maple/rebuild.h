@@ -24,6 +24,10 @@ enode_t make_node(struct maple_node *node, const struct items *items, unsigned i
 /* Make the list of the state's leaf alone, or of the leaves, in st->items, without neighbouring
  * NULLs; and the list of level l, with the nodes built below. */
 void gather_leaf(struct store *st);
+/* The list of the leaf's slots from this one on, with what is stored there. */
+void gather_upper(struct store *st, unsigned int from);
+/* Add the slots of another leaf, which goes up to max. */
+void gather_more(struct store *st, const struct maple_node *leaf, unsigned long max);
 void gather_leaves(struct store *st);
 void gather_children(struct store *st, unsigned int l, const struct built *built);
 

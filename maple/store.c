@@ -90,7 +90,10 @@ static void store_commit(struct store *st)
 	case wr_split_store:
 	case wr_rebalance:
 	case wr_spanning_store:
-		rebuild(st);
+		if (st->keep)
+			cut_split(st);
+		else
+			rebuild(st);
 		if (!mas->tree->ma_root) {
 			mas->index = 0;
 			mas->last = ULONG_MAX;

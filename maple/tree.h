@@ -7,6 +7,7 @@
  *     gap.c    gaps: stored; area.c: searched      rebuild.c stores that change several nodes
  *     leaf.c   stores of one leaf                  plan.c    what a store will do
  *     insert.c    part of leaf.c             rebuild_plan.c, items.c   parts of rebuild.c
+ *     cut.c    a split that keeps the leaf
  *     store.c  the mas_ calls that store           tree.c    the mtree_ and mt_ calls
  *     dup.c    copy and destroy                    validate.c, dump.c, svg.c, misuse.c
  *     symbols.c what the header inlines
@@ -231,11 +232,13 @@ struct store {
 	unsigned int nodes;	    /* nodes that the store needs */
 	unsigned int first, second; /* slots of the leaf, or of two, that hold index and last */
 	unsigned long first_min, second_max;
-	bool left, right;   /* the first and the second slot keep a part */
-	bool compact;	    /* the leaf's runs become one slot each */
-	unsigned int nulls; /* the leaf's free slots after an exact fit of NULL */
-	unsigned int end;   /* the leaf's end afterwards */
-	unsigned int into;  /* the slot that gets the entry, if that is in free slots */
+	bool left, right;	 /* the first and the second slot keep a part */
+	bool compact;		 /* the leaf's runs become one slot each */
+	unsigned int nulls;	 /* the leaf's free slots after an exact fit of NULL */
+	unsigned int end;	 /* the leaf's end afterwards */
+	unsigned int into;	 /* the slot that gets the entry, if that is in free slots */
+	unsigned int keep;	 /* how many slots stay in a leaf that is cut, or 0 */
+	struct maple_node *next; /* the next leaf, if it gets the others; or NULL */
 	unsigned int top;   /* the level that gets the new nodes, or the level of the new root */
 	bool in_place;	    /* the new nodes go into a slot, and are no new root */
 	int skew;	    /* >0: it grows upwards, <0: downwards; 2: at the end of the tree */
@@ -254,6 +257,11 @@ void leaf_store(struct store *st);
 /* insert.c: a store that adds slots to a leaf, in place. */
 void leaf_insert(struct store *st);
 void root_store(struct store *st);
+
+/* cut.c: a store into a full leaf, which keeps its lower slots. `count`: how many slots it would
+ * have; `stays`: the entry can be inserted into the leaf. False: no such split is possible. */
+bool cut_plan(struct store *st, unsigned int count, bool stays);
+void cut_split(struct store *st);
 
 /* rebuild.c: a store that does not fit into one leaf; the plan sets nodes and top. */
 void rebuild_plan(struct store *st);

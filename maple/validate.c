@@ -32,7 +32,9 @@ __attribute__((format(printf, 3, 4))) static void fault(struct proof *proof, eno
 static bool prove_words(struct proof *proof, enode_t e, unsigned long min, unsigned long max)
 {
 	const struct maple_node *node = node_of(e);
-	unsigned int end = end_of(node), cap = slots_of(e);
+	bool cut = !level_of(e) && node->meta & META_CUT;
+	unsigned int end = end_of(node), cap = slots_of(e) - cut;
+	unsigned long beyond = cut ? max : ULONG_MAX;
 
 	if (node->meta & META_DEAD)
 		fault(proof, e, "it is dead, but still in the tree");
@@ -40,10 +42,10 @@ static bool prove_words(struct proof *proof, enode_t e, unsigned long min, unsig
 		fault(proof, e, "end is %u of %u slots", end, cap);
 		return false;
 	}
-	for (unsigned int i = 0; i < cap - 1; i++) {
+	for (unsigned int i = 0; i < slots_of(e) - 1; i++) {
 		unsigned long pivot = pivots(e)[i];
 
-		if (i >= end && pivot != ULONG_MAX)
+		if (i >= end && pivot != beyond)
 			fault(proof, e, "pivot %u beyond the end is %lu", i, pivot);
 		if (i < end && (pivot >= max || pivot < slot_min(node, i, min)))
 			fault(proof, e, "pivot %u is %lu, not in %lu ... %lu", i, pivot,
@@ -52,6 +54,8 @@ static bool prove_words(struct proof *proof, enode_t e, unsigned long min, unsig
 	for (unsigned int i = end + 1; i < cap; i++)
 		if (slots(e)[i] || (is_arange(e) && gaps(e)[i]))
 			fault(proof, e, "slot %u beyond the end is used", i);
+	if (cut && slots(e)[cap] != XA_ZERO_ENTRY)
+		fault(proof, e, "it was cut, but slot %u has no mark", cap);
 	return true;
 }
 

@@ -4,10 +4,11 @@
  *
  * Why a reader without the lock sees a consistent tree: the only change of an inner node is that a
  * child is replaced by another one with the same range, and a leaf's contents were true when the
- * reader reached it. A leaf may change in place, which changes its meta word. A reader loads that
- * word before the pivots and the slot and again after them, so that these belong together. An
- * ma_state stores the word. If it is different at the next call, or if the leaf is dead, the walk
- * begins again at the root, with the index after the last one returned.
+ * reader reached it, for the indices that the leaf still has (cut.c). A leaf may change in place,
+ * which changes its meta word. A reader loads that word before the pivots and the slot and again
+ * after them, so that these belong together. An ma_state stores the word. If it is different at the
+ * next call, or if the leaf is dead, the walk begins again at the root, with the index after the
+ * last one returned.
  *
  * Neighbouring NULLs are one gap: a state in one of them has the range of all of them. Pivots
  * between them may move at any time, those at the ends of the run only with meta.
@@ -22,9 +23,13 @@ void *told_loaded(struct maple_tree *mt, void *entry)
 	return entry;
 }
 
-static inline void *visible(void *entry)
+/* XA_ZERO_ENTRY, or a leaf's mark that the index is in another leaf now (cut.c). */
+static __attribute__((noinline)) void *load_marked(struct maple_tree *mt, unsigned long index)
 {
-	return unlikely(xa_is_zero(entry)) ? NULL : entry;
+	MA_STATE(mas, mt, index, index);
+	void *entry = mas_descend(&mas, index);
+
+	return xa_is_zero(entry) ? NULL : entry;
 }
 
 SHEAF_PUBLIC void *mtree_load(struct maple_tree *mt, unsigned long index)
@@ -35,7 +40,7 @@ SHEAF_PUBLIC void *mtree_load(struct maple_tree *mt, unsigned long index)
 	void *entry;
 
 	if (unlikely(!is_node((void *)e)))
-		return tell_loaded(mt, index == 0 ? visible((void *)e) : NULL);
+		return tell_loaded(mt, index == 0 && !xa_is_zero((void *)e) ? (void *)e : NULL);
 	if (is_arange(e)) {
 		for (unsigned int level = level_of(e); level > 0; level--) {
 			const struct maple_node *node = node_of(e);
@@ -58,7 +63,9 @@ SHEAF_PUBLIC void *mtree_load(struct maple_tree *mt, unsigned long index)
 		seen = load_acquire(&leaf->meta);
 		entry = load_acquire(&leaf->range.slot[search15(leaf->range.pivot, index)]);
 	} while (unlikely((load_relaxed(&leaf->meta) ^ seen) & ~META_DEAD));
-	return tell_loaded(mt, visible(entry));
+	if (unlikely(xa_is_zero(entry)))
+		return load_marked(mt, index);
+	return tell_loaded(mt, entry);
 }
 
 /* The tree has no node: an entry at 0, perhaps, and nothing else. */
@@ -81,19 +88,35 @@ static void widen_in_leaf(struct ma_state *mas, const struct maple_node *leaf, u
 	if (i < offset)
 		mas->index = slot_min(leaf, i, mas->min);
 	i = offset;
-	while (i < end && !load_acquire(&leaf->range.slot[i + 1]))
+	while (i < end && word(leaf, i + 1) < mas->max && !load_acquire(&leaf->range.slot[i + 1]))
 		i++;
 	if (i > offset)
 		mas->last = slot_max(leaf, i, end, mas->max);
 }
 
+/*
+ * Where a leaf ends, which is at most `max`: the node above that says so may be an older one, if
+ * the leaf was cut since. In a leaf that was not, no pivot is considered, without a branch.
+ */
+static inline unsigned long leaf_end(const struct maple_node *leaf, uint64_t seen,
+				     unsigned long max)
+{
+	unsigned long end = word(leaf, LEAF_SLOTS - 1);
+
+	if (unlikely(seen & META_MOVING))
+		end = word(leaf, (seen & META_END) + 1);
+	end |= (seen & META_CUT) / META_CUT - 1;
+	return end < max ? end : max;
+}
+
 /* The slot of a leaf that covers the index, or with `whole`, all of the gap in the leaf; false if
- * the leaf is dead. */
+ * the leaf is dead, or another leaf has the index now. */
 static inline __attribute__((always_inline)) bool leaf_slot(struct ma_state *mas,
 							    const struct maple_node *leaf,
 							    unsigned long index, void **entry,
 							    bool whole)
 {
+	unsigned long max = mas->max; /* by the node above */
 	uint64_t seen;
 
 	do {
@@ -103,6 +126,11 @@ static inline __attribute__((always_inline)) bool leaf_slot(struct ma_state *mas
 		if (unlikely(seen & META_DEAD))
 			return false;
 		end = seen & META_END;
+		if (whole) {
+			mas->max = leaf_end(leaf, seen, max);
+			if (unlikely(index > mas->max))
+				return false;
+		}
 		offset = search15(leaf->range.pivot, index);
 		/* An append has stored pivots, but not yet meta: the slot that it divides still
 		 * counts as one. */

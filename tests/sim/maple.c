@@ -6,7 +6,8 @@
  * A case is a tree, a store of a known type and a reader. It runs under all schedules with as many
  * preemptions as the budget allows, each time from the same nodes. Readers change nothing that
  * others read, so two fibres are enough. Stores are random, except stores in place, which cover
- * every border of some trees, and appends, which cover leaves of every size. In some cases there
+ * every border of some trees, appends, which cover leaves of every size, and splits of leaves that
+ * are cut. In some cases there
  * are two: a range is erased, and its place is used with other borders. Then random schedules of
  * three readers and eight stores. maple_readers.h says what readers may see, maple_nodes.h which
  * nodes may be freed.
@@ -14,7 +15,8 @@
  * The same schedules must find each planted bug (enum plant), or the test fails: replaced nodes are
  * not marked dead; nodes are freed without a grace period, or before their successor is published;
  * nodes are published before they are filled; an append or a slot store stores pivots last, in the
- * wrong order. A change in place that is not counted in meta is no planted bug: a reader that
+ * wrong order; a leaf that is cut gets no marks, or its slots move without META_MOVING. A change in
+ * place that is not counted in meta is no planted bug: a reader that
  * continues from a slot also checks the slot's borders.
  *
  *     sim-maple [--budget SCHEDULES] [--stores OF-EACH-TYPE-FOR-A-TREE] [--seeds N]
@@ -298,6 +300,26 @@ static void explore_runs(unsigned int shape)
 	}
 }
 
+/* The same in full leaves, which are cut, and at indices that the new leaf gets. */
+static void explore_cuts(unsigned int shape)
+{
+	const struct model *m = &history.content[0];
+
+	make_tree(shape, MT_FLAGS_ALLOC_RANGE);
+	nr_stores = 1;
+	for (unsigned int c = 0, last; c < CELLS - 20; c = last + 1) {
+		unsigned int at = sim_below(2) ? c : c + 1;
+
+		last = model_last(m, c);
+		if (c == last || sim_below(2))
+			continue;
+		stores[0] = (struct store_call){at, at, (void *)0x20000};
+		read_known(wr_split_store, at - least(at, sim_below(9)),
+			   least(at + sim_below(12), CELLS - 1));
+		read_known(wr_split_store, at + sim_below(12), least(at + 20, CELLS - 1));
+	}
+}
+
 static const struct sim_config decided = {.seed = 1, .cpus = 1, .decide = decide, .max_steps = -1};
 
 static int explore_all(void *unused)
@@ -317,6 +339,8 @@ static int explore_all(void *unused)
 	budget = usual > INSERT_BUDGET ? usual : INSERT_BUDGET;
 	for (unsigned int i = 1; i < 3; i++)
 		explore_inserts(i);
+	for (unsigned int i = 5; i < NR_SHAPES - 2; i++)
+		explore_cuts(i);
 	budget = usual;
 	for (unsigned int type = wr_new_root; type < TYPES; type++)
 		if (!met[type] && !planted)

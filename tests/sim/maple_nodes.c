@@ -200,6 +200,10 @@ static bool stores_otherwise(void *at, uint64_t value)
 
 	if (planted == PLANT_NO_DEAD_MARK && is_meta(at) && value & META_DEAD) {
 		return true;
+	} else if (planted == PLANT_NO_MARK && xa_is_zero((void *)value)) {
+		*(uint64_t *)at = 0;
+	} else if (planted == PLANT_NO_MOVING && is_meta(at)) {
+		*(uint64_t *)at = value & ~META_MOVING;
 	} else if ((planted == PLANT_RETIRE_FIRST && publishes) ||
 		   (planted == PLANT_PIVOTS_LAST && is_leaf_pivot(at, value))) {
 		hold(at, value);

@@ -25,6 +25,8 @@ enum plant {
 	PLANT_RETIRE_FIRST,  /* it is freed before its successor is published */
 	PLANT_PUBLISH_FIRST, /* the successor is published before it is filled */
 	PLANT_PIVOTS_LAST,   /* pivots of a change in place are stored last, in the wrong order */
+	PLANT_NO_MARK,	     /* a leaf that is cut gets no marks */
+	PLANT_NO_MOVING,     /* META_MOVING is never set */
 	NR_PLANTS
 };
 extern enum plant planted;

@@ -15,10 +15,13 @@ static const struct shape {
 	unsigned int ranges, width, gap; /* widths are 1 ... width and 0 ... gap */
 	bool ascending;
 	unsigned int erased; /* in how many is one erased again: free slots become neighbours */
+	bool rcu;	     /* stored beside readers: some leaves were cut */
 } shapes[NR_SHAPES] = {
-	{0, 1, 0, true, 0},    {1, 3, 3, true, 0},  {5, 4, 3, true, 0},	  {16, 3, 0, true, 0},
-	{20, 3, 2, true, 0},   {60, 3, 2, true, 0}, {190, 2, 1, true, 0}, {60, 4, 0, false, 0},
-	{300, 2, 0, false, 0}, {24, 3, 2, true, 2}, {60, 3, 1, true, 3},
+	{0, 1, 0, true, 0, false},   {1, 3, 3, true, 0, false},	  {5, 4, 3, true, 0, false},
+	{16, 3, 0, true, 0, false},  {20, 3, 2, true, 0, false},  {60, 3, 2, true, 0, false},
+	{190, 2, 1, true, 0, false}, {60, 4, 0, false, 0, false}, {300, 2, 0, false, 0, false},
+	{100, 2, 0, false, 6, true}, {60, 3, 1, true, 0, true},	  {24, 3, 2, true, 2, false},
+	{60, 3, 1, true, 3, false},
 };
 
 static enum store_type store(const struct store_call *call)
@@ -88,7 +91,7 @@ void make_tree(unsigned int number, unsigned int flags)
 	struct model *m = &history.content[0];
 	unsigned int at = 0;
 
-	make_empty(flags);
+	make_empty(flags | (shape->rcu ? MT_FLAGS_USE_RCU : 0));
 	for (unsigned int i = 0; i < shape->ranges; i++) {
 		unsigned int first = shape->ascending ? at + sim_below(shape->gap + 1)
 						      : sim_below(CELLS - shape->width);

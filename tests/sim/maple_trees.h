@@ -6,7 +6,7 @@
 #include "../../maple/store_type.h"
 #include "maple_readers.h"
 
-#define NR_SHAPES 11
+#define NR_SHAPES 13
 
 struct store_call {
 	unsigned int first, last; /* cells */
