@@ -316,19 +316,35 @@ static inline bool is_few(unsigned int slots)
 	return !slots;
 }
 
-/* The short way: one slot, and a leaf that keeps entries enough. */
-static inline bool plan_exact(struct store *st, unsigned int end)
+bool is_exact_place(struct ma_state *mas)
 {
-	const struct maple_node *leaf = st->mas->node;
+	const struct maple_node *leaf;
+	unsigned int i;
 
-	if (KERNEL_RULES || !is_exact(st))
+	if (KERNEL_RULES || !is_node(mas->tree->ma_root))
 		return false;
+	go_to_leaf(mas);
+	leaf = mas->node;
+	i = (unsigned int)(mas->at - first_slot(leaf));
+	return slot_min(leaf, i, mas->min) == mas->index &&
+	       slot_max(leaf, i, end_of(leaf), mas->max) == mas->last;
+}
+
+bool erase_plan(struct store *st, struct ma_state *mas)
+{
+	const struct maple_node *leaf = mas->node;
+	unsigned int i = (unsigned int)(mas->at - first_slot(leaf));
+
+	if (!*mas->at)
+		return false;
+	st->mas = mas;
+	st->entry = NULL;
+	st->has_way = false;
+	st->first = i;
 	st->nodes = 0;
-	st->type = leaf->range.slot[st->first] == st->entry ? wr_none : wr_exact_fit;
-	if (st->entry || st->type == wr_none)
-		return true;
-	st->nulls = null_slots(leaf) | 1u << st->first;
-	return likely(!is_few(~st->nulls & ((2u << end) - 1)));
+	st->type = mas->store_type = wr_exact_fit;
+	st->nulls = null_slots(leaf) | 1u << i;
+	return likely(!is_few(~st->nulls & ((2u << end_of(leaf)) - 1)));
 }
 
 /* NULL: true if this is the plan already. */
@@ -427,8 +443,6 @@ static inline void plan_leaf(struct store *st)
 	const struct maple_node *leaf = st->mas->node;
 	unsigned int old_end = end_of(leaf), count;
 
-	if (plan_exact(st, old_end))
-		return;
 	st->compact = leaf->meta & META_CUT;
 	if (KERNEL_RULES && !st->entry)
 		widen_free(st, leaf, st->mas->max);

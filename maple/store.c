@@ -116,6 +116,29 @@ static bool is_wrong(const struct ma_state *mas, const void *entry)
 	return mas->index > mas->last || is_reserved(entry);
 }
 
+/* The short way of many stores: an entry or NULL takes the place of exactly one slot's. */
+static inline bool store_exact(struct store *st, struct ma_state *mas, void *entry)
+{
+	void **at;
+
+	if (!is_exact_place(mas))
+		return false;
+	if (entry) {
+		at = (void **)(uintptr_t)mas->at;
+		mas->store_type = *at == entry ? wr_none : wr_exact_fit;
+		tell_stored(mas->tree);
+		store_release(at, entry);
+	} else {
+		if (!erase_plan(st, mas))
+			return false;
+		leaf_store(st);
+		cover_gap(mas, st->index, st->last);
+	}
+	mas_reset(mas);
+	mas->status = ma_active;
+	return true;
+}
+
 static int store_entry(struct ma_state *mas, void *entry, gfp_t gfp, const char *call)
 {
 	struct store st;
@@ -123,6 +146,8 @@ static int store_entry(struct ma_state *mas, void *entry, gfp_t gfp, const char 
 	check_locked(mas->tree, call);
 	if (is_wrong(mas, entry))
 		return mas_fail(mas, -EINVAL);
+	if (store_exact(&st, mas, entry))
+		return 0;
 	store_plan(&st, mas, entry);
 	if (st.nodes > nodes_in_hand(mas) && nodes_get(mas, st.nodes, gfp))
 		return mas_fail(mas, -ENOMEM);
@@ -157,7 +182,11 @@ SHEAF_PUBLIC int mas_preallocate(struct ma_state *mas, void *entry, gfp_t gfp)
 	check_locked(mas->tree, "mas_preallocate");
 	if (is_wrong(mas, entry))
 		return mas_fail(mas, -EINVAL);
-	store_plan(&st, mas, entry);
+	st.nodes = 0;
+	if (entry && is_exact_place(mas))
+		mas->store_type = *mas->at == entry ? wr_none : wr_exact_fit;
+	else
+		store_plan(&st, mas, entry);
 	/* Leave the caller's state as if nothing was found. */
 	mas->status = status;
 	mas->prepared = mas->node;

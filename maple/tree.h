@@ -250,6 +250,10 @@ struct store {
 
 /* plan.c: plan the store; set type and nodes. Walk the path lo if it is not known yet. */
 void store_plan(struct store *st, struct ma_state *mas, void *entry);
+/* Go to the leaf of mas->index. Returns whether the range of its slot is that of the state. */
+bool is_exact_place(struct ma_state *mas);
+/* Plan to erase what is there. False: nothing is, or the leaf would have too few entries. */
+bool erase_plan(struct store *st, struct ma_state *mas);
 void store_way(struct store *st);
 
 /* leaf.c: a store in one leaf, in a tree without nodes, or of the whole range. */
