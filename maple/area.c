@@ -156,7 +156,14 @@ INLINE bool search_leaf(const struct way *way, enode_t e, unsigned int i, struct
 		w->found = highest ? at[0] : at[-1] + 1;
 		return true;
 	}
-	return !leaf->range.slot[last] && border_run(way, leaf, &last, w, highest);
+	if (leaf->range.slot[last])
+		return false;
+	/* The common case of border_run(). The limit is above this slot. */
+	if (highest && likely(leaf->range.slot[1])) {
+		w->found = pivot[0];
+		return pivot[0] - leaf_min(way) >= w->size - 1;
+	}
+	return border_run(way, leaf, &last, w, highest);
 }
 
 /* The slots of an arange node whose gap is large enough, as bits: carries, doubled as they are
