@@ -178,6 +178,18 @@ static inline uint64_t grace_done(struct grace *grace)
 	return done;
 }
 
+/* About when a batch was last started; when one last passed: in units of 2^20 ns, about a ms. No
+ * clock is read. */
+static inline uint32_t grace_last_start(struct grace *grace)
+{
+	return (uint32_t)(os_load_relaxed(&grace->started_at) >> 20);
+}
+
+static inline uint32_t grace_last_end(struct grace *grace)
+{
+	return (uint32_t)(os_load_relaxed(&grace->moved_at) >> 20);
+}
+
 static inline bool grace_passed(struct grace *grace, uint64_t number)
 {
 	return grace_done(grace) >= number;

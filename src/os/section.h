@@ -76,7 +76,9 @@ struct sheaf {
 	union {
 		uint32_t base;	/* its size when it came into its slot */
 		uint32_t units; /* the memory of pointers of any kind: see src/rcu/any.c */
-		uint32_t since; /* when it came into its cell, in ms, if it collects retired ones */
+		/* If it collects retired objects: when it came into its cell, in ms; in a queue,
+		 * about when it came there (src/grace/). */
+		uint32_t since;
 	};
 	union {
 		struct sheaf *next;  /* in a private list */

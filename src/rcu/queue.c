@@ -86,13 +86,13 @@ static bool has_none(const struct rcu_queue *queue, uint64_t done)
 }
 
 /* With the lock held, which is released. */
-static struct sheaf *take_and_unlock(struct rcu_queue *queue, uint64_t done, enum rcu_queue_end end)
+static struct sheaf *take_and_unlock(struct rcu_queue *queue, uint64_t done, uint32_t before)
 {
 	struct sheaf *sheaf;
 
 	move_passed(queue, done);
 	sheaf = queue->top;
-	if (sheaf && end == RCU_OLDEST)
+	if (sheaf && sheaf->prev->since < before)
 		sheaf = sheaf->prev;
 	if (sheaf)
 		take_out(queue, sheaf);
@@ -100,19 +100,19 @@ static struct sheaf *take_and_unlock(struct rcu_queue *queue, uint64_t done, enu
 	return sheaf;
 }
 
-struct sheaf *rcu_queue_take(struct rcu_queue *queue, uint64_t done, enum rcu_queue_end end)
+struct sheaf *rcu_queue_take(struct rcu_queue *queue, uint64_t done, uint32_t before)
 {
 	if (has_none(queue, done))
 		return NULL;
 	os_lock(&queue->lock);
-	return take_and_unlock(queue, done, end);
+	return take_and_unlock(queue, done, before);
 }
 
-struct sheaf *rcu_queue_try(struct rcu_queue *queue, uint64_t done)
+struct sheaf *rcu_queue_try(struct rcu_queue *queue, uint64_t done, uint32_t before)
 {
 	if (has_none(queue, done) || !os_trylock(&queue->lock))
 		return NULL;
-	return take_and_unlock(queue, done, RCU_NEWEST);
+	return take_and_unlock(queue, done, before);
 }
 
 void rcu_queue_settle(struct rcu_queue *queue, uint64_t done)

@@ -38,14 +38,15 @@ _Static_assert(sizeof(struct rcu_queue) == 64, "queues do not share a line");
 void rcu_queue_init(struct rcu_queue *queue, unsigned int next);
 /* Append a sheaf; its number must not be below the others'. */
 void rcu_queue_add(struct rcu_queue *queue, struct sheaf *sheaf, struct grace *grace);
-enum rcu_queue_end {
-	RCU_NEWEST,
-	RCU_OLDEST,
-};
-/* Take a sheaf that has passed when numbers up to `done` have passed; or return NULL. */
-struct sheaf *rcu_queue_take(struct rcu_queue *queue, uint64_t done, enum rcu_queue_end end);
-/* The same for the newest one, if no other thread has the lock. */
-struct sheaf *rcu_queue_try(struct rcu_queue *queue, uint64_t done);
+/*
+ * Take a sheaf that has passed when numbers up to `done` have passed; or return NULL. The oldest,
+ * if it was queued before this time (grace_last_start()); else the newest.
+ */
+#define RCU_NEWEST 0
+#define RCU_OLDEST UINT32_MAX
+struct sheaf *rcu_queue_take(struct rcu_queue *queue, uint64_t done, uint32_t before);
+/* The same, if no other thread has the lock. */
+struct sheaf *rcu_queue_try(struct rcu_queue *queue, uint64_t done, uint32_t before);
 /* Move sheaves that have passed to the list of those that have. */
 void rcu_queue_settle(struct rcu_queue *queue, uint64_t done);
 /* The number of passed objects that were not needed since the last call. */

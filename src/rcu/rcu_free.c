@@ -40,6 +40,7 @@ static bool queue_counted(struct sheaf_rcu *rcu, struct sheaf *sheaf, unsigned i
 	stat_add(&rcu->cache->slab, STAT_free_rcu_sheaf, sheaf_size(sheaf));
 	stat_add(&rcu->cache->slab, STAT_rcu_over_limit, over);
 	probe(rcu_queue, rcu->cache->slab.name, sheaf_size(sheaf), row);
+	os_store_relaxed(&sheaf->since, grace_last_start(rcu->user.grace));
 	rcu_queue_add(rcu_queue_of(rcu, page_node(sheaf->objects[0]), row), sheaf, rcu->user.grace);
 	return over;
 }

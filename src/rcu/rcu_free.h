@@ -10,9 +10,9 @@
  * which goes to a queue of that node. So they are home when their grace period has passed.
  *
  * A sheaf that has passed is as good as a full sheaf from the barn. Allocations take the newest,
- * because its objects were used last; in steady use nothing else ever touches the objects. Objects
- * that were not needed since the last trim are too many: a part of them is moved to the barn or to
- * slabs, the oldest first.
+ * because its objects were used last, or the oldest, once it is old; in steady use nothing else
+ * ever touches the objects. Objects that were not needed since the last trim are too many: a part
+ * of them is moved to the barn or to slabs, the oldest first.
  *
  * Invariants
  *  U1. An object in an rcu_free sheaf, or in a sheaf whose number has not passed, counts as in use:

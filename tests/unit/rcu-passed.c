@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/* Which retired objects allocations get when their grace period has passed. */
+#include <sheaf/slab.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "kit/by_hand.h"
+#include "kit/cache.h"
+#include "kit/clock.h"
+#include "kit/needs.h"
+#include "kit/process.h"
+#include "kit/unit.h"
+#include "percpu/sheaf.h"
+#include "rcu/rcu_free.h"
+
+enum {
+	CAPACITY = 12, /* the smallest for this size */
+	SIZE = 1024,
+	SHEAVES = 6, /* queued of each group */
+	GROUP = (SHEAVES + 1) * CAPACITY
+};
+
+static struct kmem_cache *make_small(const char *name)
+{
+	struct kmem_cache_args args = {.sheaf_capacity = CAPACITY};
+	struct kmem_cache *s = kmem_cache_create(name, SIZE, &args, SLAB_NO_MERGE);
+
+	assert_non_null(s);
+	assert_int_equal(kmem_cache_set_barn(s, 1, 1), 0);
+	clock_stands = true;
+	pin(0);
+	return s;
+}
+
+static void fill(struct kmem_cache *s, void **objects)
+{
+	for (unsigned int i = 0; i < GROUP; i++) {
+		objects[i] = kmem_cache_alloc(s, GFP_KERNEL);
+		assert_non_null(objects[i]);
+	}
+}
+
+static void retire(struct kmem_cache *s, void *const *objects)
+{
+	for (unsigned int i = 0; i < GROUP; i++)
+		kmem_cache_free_rcu(s, objects[i]);
+	by_hand_pass();
+	by_hand_pass();
+}
+
+/* From whom an allocation gets a sheaf that finds nothing in the slot and the barn. */
+static bool next_is_of(struct kmem_cache *s, void *const *objects)
+{
+	struct sheaf_rcu *rcu = sheaf_rcu_of(&s->sheaf);
+	struct sheaf *sheaf = rcu->source.ops->take(&rcu->source, 0, false);
+	bool found = false;
+
+	assert_non_null(sheaf);
+	for (unsigned int i = 0; i < GROUP; i++)
+		found |= objects[i] == sheaf->objects[0];
+	sheaf_hand_over(&s->sheaf, sheaf, "a test");
+	return found;
+}
+
+static uint64_t passed(struct kmem_cache *s)
+{
+	uint64_t waiting, n;
+
+	sheaf_rcu_count(&s->sheaf, &waiting, &n);
+	return n;
+}
+
+static void destroy(struct kmem_cache *s)
+{
+	assert_int_equal(kmem_cache_verify(s), 0);
+	kmem_cache_destroy(s);
+	by_hand_pass();
+	assert_null(by_hand.first);
+}
+
+static void the_newest_is_used_unless_the_oldest_is_old(void **state)
+{
+	struct kmem_cache *s = make_small("rcu-order");
+	void *first[GROUP], *second[GROUP], *third[GROUP];
+
+	(void)state;
+	needs(NEED_SHEAVES);
+	/* The time of the first batch is known from now on. */
+	fill(s, first);
+	retire(s, first);
+	kvfree_rcu_barrier();
+	assert_true(passed(s) == 0);
+	fill(s, first);
+	fill(s, second);
+	fill(s, third);
+	retire(s, first);
+	retire(s, second);
+	assert_true(next_is_of(s, second));
+	clock_pass_ms(20);
+	retire(s, third);
+	assert_true(next_is_of(s, first));
+	destroy(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_newest_is_used_unless_the_oldest_is_old),
+	};
+
+	if (sheaf_rcu_register(&by_hand_ops))
+		return 1;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
