@@ -335,8 +335,13 @@ void grace_barrier(struct grace *grace, struct grace_user *one)
 	grace_wait(grace, grace_now(grace));
 	grace_hold(grace);
 	visit(grace, one, flush_user, &pass);
+	pass.waits = false;
+	visit(grace, one, settle_user, &pass);
 	grace_let_go(grace);
 	os_report_kept();
+	/* A callback must look at what was left. */
+	if (pass.waits && is_idle(grace))
+		grace_start(grace);
 }
 
 void grace_start_after(struct grace *grace, bool over)

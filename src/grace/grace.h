@@ -74,8 +74,8 @@ struct grace_user_ops {
 	/* For these users, which are linked by `due`. Returns false if not all could be reached. */
 	bool (*drain)(struct grace_user *due, uint32_t older_than);
 	/*
-	 * Free the objects that have passed: all, or those that are not worth storing for
-	 * allocations.
+	 * Free the objects that have passed: for a barrier (all), or those that are not worth
+	 * storing for allocations. A barrier may leave free objects where allocations take them.
 	 */
 	void (*flush)(struct grace_user *user, bool all);
 	/* Does something wait, or may a thread that activated the user still retire something? */

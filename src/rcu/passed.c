@@ -74,7 +74,7 @@ static struct sheaf *take_of_others(struct sheaf_rcu *rcu, unsigned int node, st
 				    uint64_t done, uint32_t before)
 {
 	unsigned int begin = node * rcu->per_node, end = begin + rcu->per_node,
-		     at = begin + (unsigned int)os_load_relaxed(&own->next);
+		     at = begin + os_load_relaxed(&own->next);
 	struct sheaf *sheaf = NULL;
 
 	for (unsigned int i = 0; !sheaf && i < OTHERS; i++, at++) {
@@ -170,6 +170,17 @@ static uint64_t too_much(struct sheaf_rcu *rcu, struct rcu_queue *queue)
 	return (unused + TRIM_PART - 1) / TRIM_PART;
 }
 
+/* A barrier leaves what allocations will soon take, unless too much is retired, or somebody must
+ * hear that it is free. */
+static uint64_t beyond_use(struct sheaf_rcu *rcu, struct rcu_queue *queue)
+{
+	struct grace *grace = rcu->user.grace;
+
+	if (os_load_acquire(&rcu->passed) || grace_is_over_limit(grace))
+		return UINT64_MAX;
+	return rcu_queue_beyond_use(queue, grace_done(grace));
+}
+
 /* True if it is time for a trim. */
 static bool trim_is_due(struct sheaf_rcu *rcu)
 {
@@ -191,7 +202,8 @@ void rcu_flush_passed(struct grace_user *user, bool all)
 		struct rcu_queue *queue = &rcu->queues[i];
 
 		if (!rcu_queue_is_empty(queue))
-			flush_queue(rcu, queue, all ? UINT64_MAX : too_much(rcu, queue));
+			flush_queue(rcu, queue,
+				    all ? beyond_use(rcu, queue) : too_much(rcu, queue));
 	}
 }
 

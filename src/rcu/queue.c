@@ -96,6 +96,8 @@ static struct sheaf *take_and_unlock(struct rcu_queue *queue, uint64_t done, uin
 		sheaf = sheaf->prev;
 	if (sheaf)
 		take_out(queue, sheaf);
+	if (sheaf && before != RCU_OLDEST)
+		queue->taken += sheaf_size(sheaf);
 	os_unlock(&queue->lock);
 	return sheaf;
 }
@@ -132,8 +134,20 @@ uint32_t rcu_queue_unused(struct rcu_queue *queue, uint64_t done)
 	os_lock(&queue->lock);
 	least = queue->least;
 	queue->least = queue->n_passed;
+	queue->taken = 0;
 	os_unlock(&queue->lock);
 	return least;
+}
+
+uint32_t rcu_queue_beyond_use(struct rcu_queue *queue, uint64_t done)
+{
+	uint32_t beyond;
+
+	rcu_queue_settle(queue, done);
+	os_lock(&queue->lock);
+	beyond = queue->taken < queue->n_passed ? queue->n_passed - queue->taken : 0;
+	os_unlock(&queue->lock);
+	return beyond;
 }
 
 bool rcu_queue_is_empty(const struct rcu_queue *queue)

@@ -9,7 +9,8 @@
  * Invariants
  *  Q1. A sheaf in a queue has at least one object.
  *  Q2. `first_number` is the number of the first waiting sheaf, or GRACE_NEVER if none waits.
- *  Q3. `least` is the smallest n_passed since it was last set to n_passed.
+ *  Q3. `least` is the smallest n_passed since it was last set to n_passed, and `taken` the number
+ *      of objects that allocations took since then.
  *  Q4. A thread holds a queue's lock while it moves a few sheaves at most, however long the lists
  *      are, because a thread that retires an object may need the lock and must not wait. So objects
  *      are counted as they are added and removed.
@@ -29,8 +30,9 @@ struct rcu_queue {
 	/* Passed, linked by `next` downwards and `prev` upwards; the top's prev is the bottom. */
 	struct sheaf *top;
 	uint32_t n_waiting, n_passed; /* objects */
-	uint32_t least, locked_by_fork;
-	uint64_t next; /* where its rows' next search of other queues begins: see passed.c */
+	uint32_t least, taken;
+	uint32_t locked_by_fork;
+	uint32_t next; /* where its rows' next search of other queues begins: see passed.c */
 };
 
 _Static_assert(sizeof(struct rcu_queue) == 64, "queues do not share a line");
@@ -51,6 +53,8 @@ struct sheaf *rcu_queue_try(struct rcu_queue *queue, uint64_t done, uint32_t bef
 void rcu_queue_settle(struct rcu_queue *queue, uint64_t done);
 /* The number of passed objects that were not needed since the last call. */
 uint32_t rcu_queue_unused(struct rcu_queue *queue, uint64_t done);
+/* The number of passed objects beyond those that allocations took since then. */
+uint32_t rcu_queue_beyond_use(struct rcu_queue *queue, uint64_t done);
 bool rcu_queue_is_empty(const struct rcu_queue *queue);
 
 #endif

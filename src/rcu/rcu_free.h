@@ -12,7 +12,8 @@
  * A sheaf that has passed is as good as a full sheaf from the barn. Allocations take the newest,
  * because its objects were used last, or the oldest, once it is old; in steady use nothing else
  * ever touches the objects. Objects that were not needed since the last trim are too many: a part
- * of them is moved to the barn or to slabs, the oldest first.
+ * of them is moved to the barn or to slabs, the oldest first. A barrier frees what allocations
+ * would not take soon.
  *
  * Invariants
  *  U1. An object in an rcu_free sheaf, or in a sheaf whose number has not passed, counts as in use:

@@ -510,6 +510,18 @@ static void check_users(const struct grace *grace)
 		}
 }
 
+/* Free objects that a barrier left to allocations. */
+static uint64_t bytes_left(void)
+{
+	uint64_t waiting, passed, bytes = 0;
+
+	for (unsigned int i = 0; i < NR_CACHES; i++) {
+		sheaf_rcu_count(&shared[i]->sheaf, &waiting, &passed);
+		bytes += passed * shared[i]->sheaf.slab.size;
+	}
+	return bytes;
+}
+
 /* There are no readers: everything that waits must have a requested grace period, and a barrier
  * frees it. */
 static void check_retired(bool all)
@@ -524,9 +536,11 @@ static void check_retired(bool all)
 	if (all) {
 		kvfree_rcu_barrier();
 		model_all_freed();
-		if (now->all_reached && grace_sum(grace))
-			sim_fail("%llu bytes are retired after a barrier",
-				 (unsigned long long)grace_sum(grace));
+		check_users(grace);
+		if (now->all_reached && grace_sum(grace) != bytes_left())
+			sim_fail("%llu bytes are retired after a barrier, and %llu are free",
+				 (unsigned long long)grace_sum(grace),
+				 (unsigned long long)bytes_left());
 	}
 	sim_faults(true);
 }

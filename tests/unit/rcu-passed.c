@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which retired objects allocations get when their grace period has passed. */
+/* Which retired objects allocations get when their grace period has passed, and what barriers leave
+ * to them. */
 #include <sheaf/slab.h>
 #include <stdbool.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "kit/needs.h"
 #include "kit/process.h"
 #include "kit/unit.h"
+#include "os/options.h"
 #include "percpu/sheaf.h"
 #include "rcu/rcu_free.h"
 
@@ -102,10 +104,67 @@ static void the_newest_is_used_unless_the_oldest_is_old(void **state)
 	destroy(s);
 }
 
+/* Those that would be left over move on, as after any grace period. */
+static void a_barrier_leaves_what_allocations_take(void **state)
+{
+	struct kmem_cache *s = make_small("rcu-left");
+	void *objects[GROUP];
+
+	(void)state;
+	needs(NEED_SHEAVES);
+	fill(s, objects);
+	retire(s, objects);
+	kvfree_rcu_barrier();
+	assert_true(passed(s) == 0);
+	for (int i = 0; i < 2; i++) {
+		fill(s, objects);
+		retire(s, objects);
+	}
+	fill(s, objects);
+	for (unsigned int i = 0; i < GROUP; i++)
+		kmem_cache_free_rcu(s, objects[i]);
+	kvfree_rcu_barrier();
+	assert_true(passed(s) >= CAPACITY);
+	assert_true(look(s).rcu_pending_objects == 0);
+	assert_true(look(s).objects_in_use == 0);
+	for (int i = 0; i < 30; i++) {
+		by_hand_pass();
+		clock_pass_ms(os_options.rcu_delay);
+	}
+	assert_true(passed(s) == 0);
+	by_hand_pass();
+	assert_null(by_hand.first);
+	destroy(s);
+}
+
+static void a_barrier_frees_all_if_too_much_is_retired(void **state)
+{
+	struct kmem_cache *s = make_small("rcu-left-limit");
+	unsigned int limit = os_options.rcu_limit;
+	void *objects[GROUP];
+
+	(void)state;
+	needs(NEED_SHEAVES);
+	for (int i = 0; i < 2; i++) {
+		fill(s, objects);
+		retire(s, objects);
+	}
+	assert_true(passed(s) > 0);
+	os_options.rcu_limit = 0;
+	grace_retired(sheaf_rcu_of(&s->sheaf)->user.grace, 1 << 20);
+	kvfree_rcu_barrier();
+	grace_reused(sheaf_rcu_of(&s->sheaf)->user.grace, 1 << 20);
+	os_options.rcu_limit = limit;
+	assert_true(passed(s) == 0);
+	destroy(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_newest_is_used_unless_the_oldest_is_old),
+		cmocka_unit_test(a_barrier_leaves_what_allocations_take),
+		cmocka_unit_test(a_barrier_frees_all_if_too_much_is_retired),
 	};
 
 	if (sheaf_rcu_register(&by_hand_ops))
