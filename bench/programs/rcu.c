@@ -24,7 +24,7 @@
 #define LOOK_NS	    1e6 /* interval between readings of the number of waiting objects */
 
 struct options {
-	size_t writers, readers, round, warm, rounds, rate;
+	size_t writers, readers, round, warm, rounds, rate, capacity;
 	const char *way, *variant;
 };
 
@@ -48,6 +48,7 @@ static const struct bench_option table[] = {
 	{"warm", &options.warm, 100000, NULL, NULL},
 	{"rounds", &options.rounds, 100000, NULL, NULL},
 	{"rate", &options.rate, 1000000000, NULL, NULL},
+	{"capacity", &options.capacity, 4096, NULL, NULL},
 	{"way", NULL, 0, &options.way, NULL},
 	{"variant", NULL, 0, &options.variant, NULL},
 	{NULL, NULL, 0, NULL, NULL},
@@ -223,8 +224,9 @@ int main(int argc, char **argv)
 	parse(argc, argv);
 	writers = bench_room(options.writers * sizeof(*writers));
 	readers = bench_room(options.readers * sizeof(*readers));
-	job.context = bench_retire_context = bench_begin(
-		sizeof(struct bench_object), options.writers * options.round, 0, options.variant);
+	job.context = bench_retire_context =
+		bench_begin(sizeof(struct bench_object), options.writers * options.round,
+			    (unsigned int)options.capacity, options.variant);
 	start();
 	pthread_barrier_wait(&gate);
 	bench_count(job.context, 0);

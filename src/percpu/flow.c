@@ -7,8 +7,9 @@
  * cache lines move if the sheaf comes from another CPU; a swap cuts a bulk transfer in two; a
  * refill or a flush takes locks, and fewer slabs go from full to empty in one flush. A cache that
  * has made many of these gets larger sheaves, within a budget of bytes; for a while after that,
- * small spare sheaves are renewed at swaps. A capacity that the user chose does not change;
- * shrinking the cache starts over.
+ * small spare sheaves are renewed at swaps. A capacity that the user chose does not change, but
+ * retired objects are then collected in larger sheaves, which allocations use up when a grace
+ * period has passed. Shrinking the cache starts over.
  *
  * Room. If a CPU's batches do not fit into its shard, it alternates between too few sheaves there
  * and too many, and exchanges them with the rest of the node or with slabs, whose lines and locks
@@ -111,9 +112,12 @@ static void grow_capacity(struct sheaf_cache *cache)
 		larger = larger * LARGE_CPUS / cpus;
 	/* With its header, a whole number of cache lines. */
 	larger = larger < LARGE_CAPACITY ? (larger & ~(size_t)7) - 4 : LARGE_CAPACITY;
-	if (!first || larger > LARGE_CAPACITY || larger <= first)
+	if (larger > LARGE_CAPACITY || larger <= first)
 		return;
-	change_capacity(cache, (uint32_t)larger);
+	if (first)
+		change_capacity(cache, (uint32_t)larger);
+	else
+		os_store_relaxed(&cache->retired, (uint16_t)larger);
 }
 
 /*
@@ -212,6 +216,7 @@ void sheaf_forget_flow(struct sheaf_cache *cache)
 	uint32_t first = sheaf_first_capacity(os_load_relaxed(&cache->capacities));
 
 	os_store_relaxed(&cache->exchanges, 0);
+	os_store_relaxed(&cache->retired, 0);
 	os_store_relaxed(&cache->level, 0);
 	if (first)
 		change_capacity(cache, first);

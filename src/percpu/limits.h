@@ -15,7 +15,8 @@ unsigned int sheaf_capacity_for(uint32_t size);
  * memory. barn_exit() releases them, when the cache is drained and no longer used. */
 bool sheaf_cache_init(struct sheaf_cache *cache, void *handle, unsigned int capacity);
 
-/* From now on new sheaves have this capacity (1 ... SHEAF_CAPACITY_MAX), which is then fixed. */
+/* From now on new sheaves have this capacity (1 ... SHEAF_CAPACITY_MAX), which is then fixed, but
+ * for retired objects of a busy cache (flow.c). */
 void sheaf_set_capacity(struct sheaf_cache *cache, unsigned int capacity);
 /* Limit each node's barn to these objects and bytes, 0 for the default: see barn.h. */
 void sheaf_set_barn(struct sheaf_cache *cache, size_t objects, size_t bytes);

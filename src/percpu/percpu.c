@@ -43,7 +43,7 @@ static void reverse(void **objects, unsigned int n)
  * constructors, so nothing may be in hand. */
 static struct sheaf *refill(struct sheaf_cache *cache, enum slab_place place)
 {
-	struct sheaf *sheaf = sheaf_take_empty_spare(cache);
+	struct sheaf *sheaf = sheaf_take_empty_spare(cache, sheaf_capacity(cache));
 	unsigned int n;
 
 	/* The other nodes may send sheaves to a node that uses the cache. */

@@ -150,18 +150,21 @@ struct sheaf *sheaf_take_spare(struct sheaf_cache *cache)
 
 static void put_spare_back(struct sheaf_cache *cache, struct sheaf *spare)
 {
+	bool may_stay =
+		sheaf_fits(cache, spare) || spare->capacity == sheaf_retired_capacity(cache);
+
 	sheaf_arm(cache, spare);
 	/* The CPU has another spare, or this thread another CPU. */
-	if (!sheaf_fits(cache, spare) || !section_put_spare(&cache->at, spare))
+	if (!may_stay || !section_put_spare(&cache->at, spare))
 		sheaf_hand_over(cache, spare, "kmem_cache_alloc");
 }
 
-struct sheaf *sheaf_take_empty_spare(struct sheaf_cache *cache)
+struct sheaf *sheaf_take_empty_spare(struct sheaf_cache *cache, uint32_t capacity)
 {
 	uint32_t *in_hand = in_hand_begin(cache);
 	struct sheaf *spare = sheaf_take_spare(cache);
 
-	if (spare && (spare->size || !sheaf_fits(cache, spare))) {
+	if (spare && (spare->size || spare->capacity != capacity)) {
 		put_spare_back(cache, spare);
 		spare = NULL;
 	}

@@ -26,7 +26,8 @@
  *      user's callback.
  *  H4. A sheaf's capacity never changes. A sheaf whose capacity is no longer the cache's is used
  *      up, and freed when a slow path finds it empty; or its objects move to a sheaf with the right
- *      capacity (percpu.c).
+ *      capacity (percpu.c). A larger one of retired objects (flow.c) is used up, and then filled
+ *      with retired objects again.
  *  H5. Full sheaves enter a node's blocks up to barn_full, and a shard up to shard_full. Empty ones
  *      are bounded by the cells.
  *
@@ -69,7 +70,8 @@ struct sheaf_cache {
 	uint32_t one_way;      /* flow is high */
 	uint32_t exchanges;    /* and swaps, refills, flushes, up to MANY_EXCHANGES */
 	uint32_t level;	       /* budgets were doubled so often: see flow.c */
-	uint32_t quiet;	       /* no thread uses the cache: see drain.c */
+	uint16_t quiet;	       /* no thread uses the cache: see drain.c */
+	uint16_t retired;      /* a larger capacity of sheaves of retired objects, or 0: flow.c */
 	uint32_t shard_full;   /* number of cells of one shard that may hold full ones */
 	uint32_t sampled;      /* SHEAF_SAMPLED, SHEAF_SAMPLE_BULK; 0: no object is */
 	struct sheaf_source *rcu; /* NULL until an object is retired */
@@ -121,6 +123,14 @@ static inline uint32_t sheaf_first_capacity(uint64_t capacities)
 	return (uint32_t)(capacities >> 32);
 }
 
+/* The capacity of new sheaves for retired objects. */
+static inline uint32_t sheaf_retired_capacity(const struct sheaf_cache *cache)
+{
+	uint32_t capacity = sheaf_capacity(cache), larger = os_load_relaxed(&cache->retired);
+
+	return larger > capacity ? larger : capacity;
+}
+
 static inline uint64_t sheaf_capacities(uint32_t first, uint32_t now)
 {
 	return (uint64_t)first << 32 | now;
@@ -158,11 +168,11 @@ struct sheaf *sheaf_begin_empty(struct sheaf_cache *cache, unsigned int node, ui
 
 /*
  * Take this CPU's spare sheaf, or return NULL: for a caller that has entered the in-hand count; or
- * only if the spare is empty and fits, so that the barn need not provide an empty sheaf or take
- * one.
+ * only if the spare is empty and has this capacity, so that the barn need not provide an empty
+ * sheaf or take one.
  */
 struct sheaf *sheaf_take_spare(struct sheaf_cache *cache);
-struct sheaf *sheaf_take_empty_spare(struct sheaf_cache *cache);
+struct sheaf *sheaf_take_empty_spare(struct sheaf_cache *cache, uint32_t capacity);
 
 /* Allocate a sheaf of this capacity from the pool, whatever the cache's capacity is. With
  * SHEAF_OVERSIZE it is never the cache's. */

@@ -96,9 +96,12 @@ static bool put_remote_rcu(struct sheaf_rcu *rcu, struct sheaf *sheaf, bool *ove
  * the last one was. */
 static struct sheaf *take_empty_here(struct sheaf_cache *cache)
 {
+	uint32_t capacity = sheaf_retired_capacity(cache);
 	/* By the spare rule it is the previous main, if the program retires what it allocates. */
-	struct sheaf *empty = sheaf_take_empty_spare(cache);
+	struct sheaf *empty = sheaf_take_empty_spare(cache, capacity);
 
+	if (!empty && capacity != sheaf_capacity(cache))
+		empty = sheaf_make(cache, capacity);
 	return empty ? empty : sheaf_take_empty(cache, os_node(), NULL);
 }
 

@@ -159,12 +159,44 @@ static void a_barrier_frees_all_if_too_much_is_retired(void **state)
 	destroy(s);
 }
 
+/* The program chose a small capacity. Retired objects of a busy cache need fewer sheaves. */
+static void a_busy_cache_retires_larger_sheaves(void **state)
+{
+	struct kmem_cache *s = make_small("rcu-larger");
+	void *objects[GROUP];
+	uint64_t made;
+
+	(void)state;
+	needs(NEED_SHEAVES);
+	for (int i = 0; i < 200; i++) {
+		fill(s, objects);
+		kmem_cache_free_bulk(s, GROUP, objects);
+	}
+	for (int i = 0; i < 4; i++) {
+		made = look(s).sheaf_alloc;
+		fill(s, objects);
+		retire(s, objects);
+	}
+	assert_in_range(sheaf_retired_capacity(&s->sheaf), 4 * CAPACITY, GROUP);
+	assert_true(look(s).sheaf_capacity == CAPACITY);
+	assert_true(passed(s) >= 4 * CAPACITY);
+	assert_in_range(sheaf_rcu_of(&s->sheaf)->queues[0].top->capacity, 4 * CAPACITY, GROUP);
+	/* The spare is the next one. */
+	if (look(s).counted)
+		assert_true(look(s).sheaf_alloc - made <= 2);
+	assert_int_equal(kmem_cache_verify(s), 0);
+	kmem_cache_shrink(s);
+	assert_true(sheaf_retired_capacity(&s->sheaf) == CAPACITY);
+	destroy(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_newest_is_used_unless_the_oldest_is_old),
 		cmocka_unit_test(a_barrier_leaves_what_allocations_take),
 		cmocka_unit_test(a_barrier_frees_all_if_too_much_is_retired),
+		cmocka_unit_test(a_busy_cache_retires_larger_sheaves),
 	};
 
 	if (sheaf_rcu_register(&by_hand_ops))
