@@ -210,8 +210,9 @@ size_t kmalloc_size_roundup(size_t size) SHEAF_SYMBOL(kmalloc_size_roundup);
 
 /*
  * kmalloc_node() and kmalloc() for up to INT_MAX bytes. Blocks above 2 MiB are separate mappings,
- * aligned to 2 MiB: each allocation and free costs system calls and O(size / 2 MiB), however many
- * of them there are.
+ * aligned to 2 MiB. Up to 64 MiB there are eight sizes for each doubling, and freed blocks wait for
+ * the next request of their size. Any other allocation or free costs system calls and
+ * O(size / 2 MiB), however many blocks there are.
  */
 SHEAF_FRESH SHEAF_SIZED(1) void *kvmalloc_node(size_t size, gfp_t flags, int node)
 	SHEAF_SYMBOL(kvmalloc_node);

@@ -21,6 +21,7 @@
 	NUMBER(page_words, PAGE_WORDS)                                                             \
 	NUMBER(map_leaf_bits, MAP_LEAF_BITS)                                                       \
 	NUMBER(map_head, MAP_HEAD)                                                                 \
+	NUMBER(map_owned, MAP_OWNED)                                                               \
 	NUMBER(mark_shift, MARK_SHIFT)                                                             \
 	NUMBER(mark_free, MARK_FREE)                                                               \
 	NUMBER(mark_used, MARK_USED)                                                               \

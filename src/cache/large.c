@@ -17,7 +17,7 @@
 #include "os/process_words.h"
 #include "os/report.h"
 #include "os/tools.h"
-#include "page/map.h"
+#include "page/map_kept.h"
 
 #define RUN_MAX (OS_PAGE << PAGE_MAX_ORDER)
 
@@ -193,6 +193,7 @@ size_t large_align(size_t size)
 
 void *large_take(size_t size, gfp_t flags, unsigned int node)
 {
+	bool zero = (flags & __GFP_ZERO) || os_options.init_on_alloc;
 	void *block = size <= RUN_MAX ? alloc_run(size, flags, node) : NULL;
 
 	if (block) {
@@ -200,18 +201,24 @@ void *large_take(size_t size, gfp_t flags, unsigned int node)
 		tsan_pages_taken(block, size);
 		tools_open(block, size);
 	}
-	if (block && ((flags & __GFP_ZERO) || os_options.init_on_alloc))
+	if (block && zero)
 		memset(block, 0, size);
 	if (!block && (size > RUN_MAX || !(flags & __GFP_THISNODE)))
-		block = map_alloc(size, large_align(size), node);
+		block = map_alloc(size, large_align(size), node, zero);
 	if (block)
-		tools_taken(block, size, (flags & __GFP_ZERO) || os_options.init_on_alloc);
+		tools_taken(block, size, zero);
 	return block;
 }
 
 size_t large_roundup(size_t size)
 {
+	unsigned int bits = 64 - (unsigned int)__builtin_clzll(size - 1);
+	size_t step = (size_t)1 << (bits - 4);
+
 	if (size <= RUN_MAX)
-		return (size_t)1 << (64 - __builtin_clzll(size - 1));
+		return (size_t)1 << bits;
+	/* Eight sizes for each doubling: what was freed fits (page/map_kept.h). */
+	if (size <= MAP_KEPT_MOST)
+		return (size + step - 1) & ~(step - 1);
 	return os_round_up(size);
 }

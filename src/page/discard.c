@@ -17,6 +17,7 @@
 #include "os/atomic.h"
 #include "os/options.h"
 #include "page/limit.h"
+#include "page/map_kept.h"
 #include "page/mark.h"
 #include "page/range.h"
 #include "page/show.h"
@@ -186,8 +187,7 @@ static size_t keep_pages(size_t bytes)
 	return larger(bytes, (size_t)os_options.page_keep << 20) >> OS_PAGE_SHIFT;
 }
 
-/* The most dirty pages of a node that may stay because they were in use lately. */
-static size_t keep_most(void)
+size_t range_keep_most(void)
 {
 	if (os_options.tiny)
 		return 0;
@@ -202,7 +202,8 @@ static size_t keep_for_return(struct range *range, uint32_t now)
 		return 0;
 	if (os_options.decay_never)
 		return SIZE_MAX / 2;
-	return smaller(decay_kept(&range->decay, range->used, now, os_options.decay), keep_most());
+	return smaller(decay_kept(&range->decay, range->used, now, os_options.decay),
+		       range_keep_most());
 }
 
 /* At this time; `freed` pages may go in addition. */
@@ -312,6 +313,7 @@ bool page_decay(unsigned int node)
 {
 	struct range *range = &ranges[node];
 	uint32_t now = os_now_ms();
+	bool mapped = map_decay(node, now);
 	ptrdiff_t before;
 	size_t kept;
 
@@ -326,7 +328,7 @@ bool page_decay(unsigned int node)
 	discard_surplus_parts(range, kept, keep_parts(range, PAGE_KEEP_CHUNKS));
 	end_work(range, before);
 	range_unlock(range);
-	return kept != 0;
+	return mapped || kept;
 }
 
 /* Return `wanted` pages in free chunks, if there are so many, step by step. Returns how many. */
@@ -388,11 +390,12 @@ static void forget_peak(struct range *range)
 
 void page_trim_to(size_t keep)
 {
-	size_t dirty = 0, left;
+	size_t dirty = map_kept_bytes() >> OS_PAGE_SHIFT, left;
 
 	for (uint32_t node = 0; node < os.nr_nodes; node++)
 		dirty += dirty_pages(&ranges[node]);
 	left = dirty - smaller(dirty, keep >> OS_PAGE_SHIFT);
+	left -= smaller(left, map_trim(left << OS_PAGE_SHIFT) >> OS_PAGE_SHIFT);
 	for (uint32_t node = 0; node < os.nr_nodes && left; node++)
 		left -= smaller(left, trim_whole(&ranges[node], left));
 	for (uint32_t node = 0; node < os.nr_nodes && left; node++)

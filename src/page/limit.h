@@ -16,7 +16,8 @@
  * pages, as a system without memory would.
  *
  * Invariants
- *  H1. held = used + dirty pages of every range + mappings, whenever no range's lock is held.
+ *  H1. held = used + dirty pages of every range + mappings, in use or waiting (map_kept.h),
+ *      whenever no range's lock is held.
  *  H2. With a hard limit, no run is taken that lifts `held` above it; a run of pages that are held
  *      already is found, if there is one. `held` may be above it all the same: the limit was set
  *      below it, or the system may make a huge page of a chunk that became free (discard.c).

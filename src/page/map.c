@@ -3,12 +3,14 @@
 #include "page/map.h"
 
 #include <stdint.h>
+#include <string.h>
 
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/memory.h"
 #include "os/tools.h"
 #include "page/limit.h"
+#include "page/map_kept.h"
 #include "page/pool.h"
 #include "page/show.h"
 
@@ -18,16 +20,25 @@
 
 static struct {
 	uintptr_t *leaves[NR_LEAVES];
-	size_t bytes;
+	size_t bytes; /* of all blocks, and of those in cells */
 } maps;
 
-#define FLAGS	    (MAP_HEAD | MAP_OWNED | MAP_OWNED_BELOW)
+#define NODE_SHIFT  3
+#define FLAGS	    ((uintptr_t)OS_PAGE - 1)
 #define OWNER_SHIFT 32
+
+_Static_assert((OS_MAX_NODES - 1) << NODE_SHIFT < OS_PAGE, "a node fits below a size");
 
 /* The bytes of the block with this first entry. */
 static size_t map_size_of(uintptr_t entry)
 {
 	return (entry & MAP_OWNED ? (uint32_t)entry : entry) & ~FLAGS;
+}
+
+/* The node of its memory. */
+static unsigned int map_node_of(uintptr_t entry)
+{
+	return (entry & FLAGS) >> NODE_SHIFT;
 }
 
 /* The number of the entry for this address. */
@@ -81,13 +92,18 @@ static bool make_leaves(const char *address, size_t size)
 }
 
 /* The first entry is written last: a thread that finds it may free the block. */
-static void enter_block(const char *address, size_t size)
+static void enter_first(const char *address, size_t size, unsigned int node)
+{
+	os_store_release(entry_at(number_of(address)), size | node << NODE_SHIFT | MAP_HEAD);
+}
+
+static void enter_block(const char *address, size_t size, unsigned int node)
 {
 	uintptr_t first = number_of(address), n = number_of(address + size - 1) - first + 1;
 
 	for (uintptr_t i = 1; i < n; i++)
 		os_store_relaxed(entry_at(first + i), i << 1);
-	os_store_release(entry_at(first), size | MAP_HEAD);
+	enter_first(address, size, node);
 }
 
 /* Reserve addresses with this alignment; return those before and after them. */
@@ -105,12 +121,19 @@ static char *reserve_aligned(size_t size, size_t align)
 	return address + before;
 }
 
-void *map_alloc(size_t size, size_t align, unsigned int node)
+/* Below the hard limit, blocks that wait make room. */
+static bool hold(size_t size)
+{
+	return page_hold(size >> OS_PAGE_SHIFT) ||
+	       (map_trim(size) && page_hold(size >> OS_PAGE_SHIFT));
+}
+
+/* As map_alloc(), from the system. */
+static void *map_new(size_t size, size_t align, unsigned int node)
 {
 	char *address;
 
-	size = os_round_up(size);
-	if (!page_hold(size >> OS_PAGE_SHIFT))
+	if (!hold(size))
 		return NULL;
 	address = reserve_aligned(size, align);
 	if (address && os.nr_nodes > 1)
@@ -125,10 +148,25 @@ void *map_alloc(size_t size, size_t align, unsigned int node)
 	}
 	/* In this order, so that a child forked in between never counts below 0. */
 	os_fetch_add_relaxed(&maps.bytes, size);
-	show_mapped(&maps.bytes);
+	show_mapped();
 	tools_hold(address, size);
-	enter_block(address, size);
+	enter_block(address, size, node);
 	return address;
+}
+
+void *map_alloc(size_t size, size_t align, unsigned int node, bool zero)
+{
+	char *kept;
+
+	size = os_round_up(size);
+	kept = size <= MAP_KEPT_MOST ? map_take_kept(size, align, node) : NULL;
+	if (!kept)
+		return map_new(size, align, node);
+	if (zero)
+		memset(kept, 0, size);
+	show_mapped();
+	enter_first(kept, size, node);
+	return kept;
 }
 
 struct mapping map_find(const void *address)
@@ -149,17 +187,18 @@ bool map_free(void *address)
 {
 	uintptr_t first = number_of(address), entry = read_entry(first);
 	size_t size = map_size_of(entry);
+	struct mapping goes;
 
 	if ((uintptr_t)address % OS_HUGE || !(entry & MAP_HEAD) ||
 	    !os_cmpxchg(entry_at(first), &entry, 0))
 		return false;
-	os_fetch_sub(&maps.bytes, size);
-	page_hold_less(size >> OS_PAGE_SHIFT);
-	show_mapped(&maps.bytes);
 	tools_hold_no_more(address, size);
 	tools_freed(address, size);
 	tools_open(address, size);
-	os_unreserve(address, size);
+	goes = map_keep((struct mapping){address, size}, map_node_of(entry));
+	if (goes.size)
+		map_unmap(goes);
+	show_mapped();
 	return true;
 }
 
@@ -182,7 +221,7 @@ static void count_bytes(size_t old, size_t size)
 	os_fetch_add_relaxed(&maps.bytes, size - old);
 	if (size < old)
 		page_hold_less((old - size) >> OS_PAGE_SHIFT);
-	show_mapped(&maps.bytes);
+	show_mapped();
 }
 
 void *map_resize(void *address, size_t size, size_t align)
@@ -194,7 +233,7 @@ void *map_resize(void *address, size_t size, size_t align)
 	size = os_round_up(size);
 	if (os.tools || !(entry & MAP_HEAD) || entry & (MAP_OWNED | MAP_OWNED_BELOW))
 		return NULL;
-	if (size > old && !page_hold((size - old) >> OS_PAGE_SHIFT))
+	if (size > old && !hold(size - old))
 		return NULL;
 	if (!os_cmpxchg(entry_at(first), &entry, 0))
 		return NULL;
@@ -208,13 +247,23 @@ void *map_resize(void *address, size_t size, size_t align)
 		return NULL;
 	}
 	count_bytes(old, size);
-	enter_block(now, size);
+	enter_block(now, size, map_node_of(entry));
 	return now;
+}
+
+void map_unmap(struct mapping block)
+{
+	os_fetch_sub(&maps.bytes, block.size);
+	page_hold_less(block.size >> OS_PAGE_SHIFT);
+	os_unreserve(block.address, block.size);
 }
 
 size_t map_bytes(void)
 {
-	return os_load_relaxed(&maps.bytes);
+	/* Blocks may be mapped, or enter a cell, between the two. */
+	size_t kept = map_kept_bytes(), all = os_load_relaxed(&maps.bytes);
+
+	return all > kept ? all - kept : 0;
 }
 
 /* --- owners ----------------------------------------------------------------------------------- */

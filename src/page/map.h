@@ -10,11 +10,11 @@
  * Blocks are aligned to OS_HUGE, so an entry belongs to at most one block. A block's first entry
  * holds its size, and each other entry its distance from the first. So two entries give the block
  * of any address in it. A block of 1 GiB costs 512 stores, which is little compared with its page
- * faults; a free costs one store.
+ * faults; a free costs one store. Freed blocks wait in map_kept.h.
  *
  * Invariants
  *  G1. A block's first entry is set exactly as long as the block is in use. Only the thread that
- *      exchanges this entry for 0 unmaps the block, or moves it.
+ *      exchanges this entry for 0 unmaps the block, moves it, or lets it wait.
  *  G2. A distance only says where to look, and stays when its block is freed. The size in the first
  *      entry decides whether there is a block, and whether it contains the address.
  *  G3. A thread writes entries only while their addresses are mapped for its block. So no other
@@ -47,9 +47,9 @@ struct mapping {
 	size_t size; /* bytes, whole pages of the system */
 };
 
-/* At least size bytes, zero, aligned to `align` (a power of two) and to OS_HUGE, on this node if
- * possible. NULL: no memory or no addresses. */
-void *map_alloc(size_t size, size_t align, unsigned int node);
+/* At least size bytes, zero if that is wanted, aligned to `align` (a power of two) and to OS_HUGE,
+ * on this node if possible. NULL: no memory or no addresses. */
+void *map_alloc(size_t size, size_t align, unsigned int node, bool zero);
 /*
  * Resize a block, of which the caller is the only user, to whole pages without copying it. If it
  * grows, it moves, aligned as by map_alloc(). NULL: it stays as it is, because there is no memory,

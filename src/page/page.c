@@ -10,6 +10,7 @@
 #include "os/options.h"
 #include "os/tools.h"
 #include "page/limit.h"
+#include "page/map_kept.h"
 #include "page/mark.h"
 #include "page/range.h"
 #include "page/show.h"
@@ -382,7 +383,9 @@ void page_unlock_all(void)
 
 struct page_usage page_usage(void)
 {
-	struct page_usage usage = {.splits = os_load_relaxed(&range_splits.now),
+	struct page_usage usage = {.dirty = map_kept_bytes(),
+				   .returned = map_returned_bytes(),
+				   .splits = os_load_relaxed(&range_splits.now),
 				   .most_splits = range_most_splits()};
 
 	for (uint32_t node = 0; node < os.nr_nodes; node++) {

@@ -73,6 +73,9 @@ void range_grown(struct range *range, struct chunk *chunk);
 void range_taken(struct range *range, struct chunk *chunk);
 void range_given(struct range *range, struct chunk *chunk, unsigned int order);
 
+/* The most free pages of a node that may stay because they were in use lately. */
+size_t range_keep_most(void);
+
 /* The number of mappings beyond one for each range, and how many there may be. */
 struct range_splits {
 	size_t now, most; /* most: 0 until it is needed */

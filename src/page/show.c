@@ -5,6 +5,9 @@
 #include "os/atomic.h"
 #include "os/memory.h"
 #include "os/process_words.h"
+#include "page/map_kept.h"
+
+static size_t kept_shown;
 
 static void show_peak(void)
 {
@@ -35,19 +38,23 @@ void show_range(struct range *range)
 	show_peak();
 }
 
-void show_mapped(const size_t *bytes)
+void show_mapped(void)
 {
 	uint64_t *word = os_process_word(OS_PROCESS_mapped_bytes);
-	size_t now;
+	size_t now, kept, before;
 
 	if (!word)
 		return;
 	do {
-		now = os_load_relaxed(bytes);
+		now = map_bytes();
+		kept = map_kept_bytes();
 		os_store_relaxed(word, now);
+		before = os_exchange(&kept_shown, kept);
+		os_fetch_add_relaxed(os_process_word(OS_PROCESS_free_bytes),
+				     (uint64_t)kept - before);
 		/* Two threads may do this at once: pairs with the same fence in the other
 		 * thread. */
 		os_fence();
-	} while (os_load_relaxed(bytes) != now);
+	} while (map_bytes() != now || map_kept_bytes() != kept);
 	show_peak();
 }

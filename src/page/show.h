@@ -16,8 +16,8 @@
 
 /* With the range's lock held. */
 void show_range(struct range *range);
-/* The total of mappings changed; bytes points to it. */
-void show_mapped(const size_t *bytes);
+/* What map_bytes() or map_kept_bytes() return has changed. */
+void show_mapped(void);
 
 /* After the range changed. */
 static inline void range_unlock(struct range *range)

@@ -60,7 +60,7 @@ static int run(void *data)
 	sim_start(data);
 	first = kmem_cache_create("first-use", 64, NULL, 0);
 	for (unsigned int i = 0; i < BLOCKS; i++) {
-		blocks[i] = first ? map_alloc(size_of(i), 1, 0) : NULL;
+		blocks[i] = first ? map_alloc(size_of(i), 1, 0, true) : NULL;
 		if (!blocks[i])
 			sim_fail("no memory");
 	}
@@ -80,7 +80,7 @@ static uint64_t steps_of_a_pair(void)
 
 	for (int i = 0; i < 3; i++) {
 		uint64_t before = sim_steps();
-		char *block = map_alloc(3 * MiB, 1, 0);
+		char *block = map_alloc(3 * MiB, 1, 0, true);
 
 		if (!block || !map_free(block))
 			sim_fail("a block cannot be allocated or freed");
@@ -105,7 +105,7 @@ static int count(void *data)
 		sim_fail("no memory");
 	sim_run(1, count_steps, &few);
 	for (int i = 0; i < MANY; i++)
-		if (!map_alloc(3 * MiB, 1, 0))
+		if (!map_alloc(3 * MiB, 1, 0, true))
 			sim_fail("no memory");
 	sim_run(1, count_steps, &many);
 	printf("steps of an allocation and a free: %llu, beside %d others %llu\n",

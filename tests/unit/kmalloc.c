@@ -276,7 +276,7 @@ static void a_mapping_is_resized_without_a_copy(void **state)
 	q = kvrealloc(p, less, GFP_KERNEL | __GFP_ZERO);
 	assert_in_range(faults() - touched, 0, 700);
 	assert_ptr_equal(q, p);
-	assert_int_equal(ksize(q), 3 * MiB + os.page_size);
+	assert_int_equal(ksize(q), 3 * MiB + MiB / 4);
 	assert_true(is_filled(q, less));
 	assert_int_equal(q[less], 0);
 	assert_int_equal(block_of(q + ksize(q)).kind, BLOCK_NONE);
@@ -445,8 +445,50 @@ static void beyond_two_mib(void **state)
 		p[INT_MAX - 1] = 1;
 		kvfree(p);
 	}
-	assert_int_equal(kmalloc_size_roundup(3 * MiB + 1), 3 * MiB + os.page_size);
+	assert_int_equal(kmalloc_size_roundup(3 * MiB + 1), 3 * MiB + MiB / 4);
 	assert_int_equal(kmalloc_size_roundup(too_much), too_much);
+}
+
+/* Eight sizes for each doubling, as long as freed ones may wait; above, whole pages. */
+static void sizes_of_mappings(void **state)
+{
+	(void)state;
+	for (size_t size = 2 * MiB; size < 64 * MiB; size *= 2)
+		for (size_t eighths = 8; eighths < 16; eighths++) {
+			size_t from = size / 8 * eighths, to = from + size / 8;
+			char *p = kvmalloc(from + 1, GFP_KERNEL);
+
+			assert_int_equal(ksize(p), to);
+			assert_int_equal(large_roundup(from + 1), to);
+			assert_int_equal(large_roundup(to), to);
+			assert_int_equal((uintptr_t)p % (2 * MiB), 0);
+			kvfree(p);
+		}
+	assert_int_equal(large_roundup(64 * MiB + 1), 64 * MiB + os.page_size);
+}
+
+/* The same memory, but zero if that is requested. */
+static void freed_mappings_are_allocated_again(void **state)
+{
+	static const size_t sizes[] = {2 * MiB + 1, 3 * MiB, 4 * MiB, 16 * MiB, 64 * MiB};
+
+	(void)state;
+	if (os.tools || os_options.check_double || os_options.init_on_free || os_options.tiny)
+		skip();
+	for (unsigned int i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		char *p = kvmalloc(sizes[i], GFP_KERNEL);
+		size_t end = ksize(p) - 1;
+
+		p[0] = p[end] = 7;
+		kvfree(p);
+		assert_ptr_equal(kvmalloc(sizes[i], GFP_KERNEL), p);
+		assert_int_equal(ksize(p), end + 1);
+		p[0] = p[end] = 8;
+		kvfree(p);
+		assert_ptr_equal(kvzalloc(sizes[i], GFP_KERNEL), p);
+		assert_int_equal(p[0] + p[end], 0);
+		kvfree(p);
+	}
 }
 
 /* Each of many mappings is found, in any order of frees. */
@@ -457,7 +499,7 @@ static void many_mappings(void **state)
 
 	(void)state;
 	for (int i = 0; i < 150; i++) {
-		p[i] = kvmalloc(2 * MiB + os.page_size * (1 + i % 3), GFP_KERNEL);
+		p[i] = kvmalloc(2 * MiB + MiB / 4 * (1 + (size_t)i % 3), GFP_KERNEL);
 		assert_non_null(p[i]);
 		*(int *)p[i] = i;
 	}
@@ -467,7 +509,7 @@ static void many_mappings(void **state)
 
 		assert_int_equal(block.kind, BLOCK_MAPPING);
 		assert_ptr_equal(block.start, p[i]);
-		assert_int_equal(ksize(p[i]), 2 * MiB + os.page_size * (1 + *(int *)p[i] % 3));
+		assert_int_equal(ksize(p[i]), 2 * MiB + MiB / 4 * (1 + *(unsigned int *)p[i] % 3));
 		kvfree(p[i]);
 		assert_int_equal(block_of(p[i]).kind, BLOCK_NONE);
 		p[i] = p[n - 1];
@@ -637,6 +679,8 @@ int main(void)
 		cmocka_unit_test(a_pointer_into_a_block_changes_nothing),
 		cmocka_unit_test(large_blocks_keep_their_pages),
 		cmocka_unit_test(beyond_two_mib),
+		cmocka_unit_test(sizes_of_mappings),
+		cmocka_unit_test(freed_mappings_are_allocated_again),
 		cmocka_unit_test(many_mappings),
 		cmocka_unit_test(any_pointer_of_ours),
 		cmocka_unit_test(wrong_pointers),

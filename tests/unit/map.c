@@ -54,7 +54,7 @@ static void each_address_finds_its_block(void **state)
 
 			if (sizes[i] > os_address_limit() / 2)
 				continue;
-			block = map_alloc(sizes[i], align, 0);
+			block = map_alloc(sizes[i], align, 0, true);
 
 			assert_non_null(block);
 			assert_int_equal((uintptr_t)block % align, 0);
@@ -107,7 +107,7 @@ static void many_blocks(void **state)
 			bytes -= one->size;
 			one->address = NULL;
 		} else {
-			*one = (struct mapping){map_alloc(size, 1, 0), size};
+			*one = (struct mapping){map_alloc(size, 1, 0, true), size};
 			assert_non_null(one->address);
 			bytes += size;
 		}
@@ -146,7 +146,7 @@ static void one_of_many_frees(void **state)
 	for (int i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, free_with_others, NULL), 0);
 	for (int i = 0; i < ROUNDS; i++) {
-		shared = map_alloc(3 * MiB, 1, 0);
+		shared = map_alloc(3 * MiB, 1, 0, true);
 		os_store_relaxed(&freed, 0);
 		pthread_barrier_wait(&turn);
 		pthread_barrier_wait(&turn);
@@ -172,7 +172,7 @@ static void *move(void *unused)
 			os_sleep_briefly();
 			continue;
 		}
-		block = map_alloc(2 * MiB * (1 + random_below(&seed, 8)) + OS_PAGE, 1, 0);
+		block = map_alloc(2 * MiB * (1 + random_below(&seed, 8)) + OS_PAGE, 1, 0, true);
 		CHECK(block);
 		os_store_release(&moving, block);
 		CHECK(map_find(block).address == block);
@@ -186,7 +186,7 @@ static void *move(void *unused)
  * found. */
 static void others_come_and_go(void **state)
 {
-	char *stays = map_alloc(9 * MiB, 1, 0);
+	char *stays = map_alloc(9 * MiB, 1, 0, true);
 	pthread_t threads[2];
 	uint64_t seed = 9;
 
@@ -215,7 +215,7 @@ static char *inherited;
 static void use_in_child(void)
 {
 	size_t before = map_bytes();
-	char *own = map_alloc(5 * MiB, 1, 0);
+	char *own = map_alloc(5 * MiB, 1, 0, true);
 
 	CHECK(own && map_find(own + MiB).address == own);
 	CHECK(map_find(inherited + 8 * MiB).address == inherited);
@@ -228,7 +228,7 @@ static void forked_beside_others(void **state)
 	pthread_t thread;
 
 	(void)state;
-	inherited = map_alloc(9 * MiB, 1, 0);
+	inherited = map_alloc(9 * MiB, 1, 0, true);
 	assert_int_equal(pthread_create(&thread, NULL, move, NULL), 0);
 	for (int i = 0; i < 10; i++) {
 		os_store_relaxed(&most, os_load_relaxed(&moves) + 50);
@@ -245,11 +245,11 @@ static void use_up(void)
 	char *block;
 	size_t n = 0;
 
-	block = map_alloc(3 * MiB, 1, 0);
+	block = map_alloc(3 * MiB, 1, 0, true);
 	CHECK(block);
 	no_more_memory();
 	CHECK(map_bytes() == 3 * MiB);
-	while (map_alloc((size_t)8 << 30, 1, 0))
+	while (map_alloc((size_t)8 << 30, 1, 0, true))
 		n++;
 	CHECK(n == 0 && map_bytes() == 3 * MiB);
 	CHECK(map_find(block).address == block && map_free(block));

@@ -188,7 +188,7 @@ static void tables_are_small(void **state)
 static void block_of_ten(void)
 {
 	size_t used = page_usage().used, size = 10 * TIB + OS_PAGE;
-	char *block = map_alloc(size, OS_PAGE, 0);
+	char *block = map_alloc(size, OS_PAGE, 0, true);
 	struct mapping found;
 
 	if (!block)

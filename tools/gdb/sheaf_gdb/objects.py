@@ -176,7 +176,9 @@ def _mapping(library: Library, address: int) -> tuple[int, int] | None:
     if found and not found & number["map_head"]:
         at -= found >> 1
         found = entry(at)
-    start, size = at << number["huge_shift"], found & ~number["map_head"]
+    start, size = at << number["huge_shift"], found & -(1 << number["page_shift"])
+    if found & number["map_owned"]:
+        size &= (1 << 32) - 1
     return (start, size) if found & number["map_head"] and address - start < size else None
 
 

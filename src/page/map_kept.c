@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/* See map_kept.h. */
+#include "page/map_kept.h"
+
+#include "os/atomic.h"
+#include "os/machine.h"
+#include "os/memory.h"
+#include "os/options.h"
+#include "os/tsan.h"
+#include "page/decay.h"
+#include "page/limit.h"
+#include "page/range.h"
+#include "page/show.h"
+
+/* For each node. Half: a program that uses more sizes maps anew; double: a search reads four
+ * lines. */
+#define CELLS 16
+
+/* A cell is 0, or a number of 2 MiB, a size in units, and when the block was freed, in ms. The time
+ * wraps around after 18 hours: a block that waited so long is young once more. */
+#define TIME_BITS  26
+#define SIZE_BITS  11
+#define UNIT_SHIFT 18 /* the step between the classes from 2 MiB on */
+#define NONE	   CELLS
+
+_Static_assert(MAP_KEPT_MOST >> UNIT_SHIFT < 1 << SIZE_BITS, "a cell has room for the size");
+
+static struct {
+	uint64_t cells[OS_MAX_NODES][CELLS] __attribute__((aligned(64)));
+	size_t returned;
+} kept;
+
+static uint64_t kept_cell(struct mapping block, uint32_t now)
+{
+	uint64_t number = (uintptr_t)block.address >> OS_HUGE_SHIFT;
+
+	return (number << SIZE_BITS | block.size >> UNIT_SHIFT) << TIME_BITS |
+	       (now & ((1u << TIME_BITS) - 1));
+}
+
+static struct mapping block_in(uint64_t cell)
+{
+	uint64_t number = cell >> (TIME_BITS + SIZE_BITS);
+	size_t units = cell >> TIME_BITS & ((1u << SIZE_BITS) - 1);
+
+	return (struct mapping){(char *)(number << OS_HUGE_SHIFT), units << UNIT_SHIFT};
+}
+
+static uint32_t age_of(uint64_t cell, uint32_t now)
+{
+	return (now - (uint32_t)cell) & ((1u << TIME_BITS) - 1);
+}
+
+char *map_take_kept(size_t size, size_t align, unsigned int node)
+{
+	for (unsigned int i = 0; i < CELLS; i++) {
+		uint64_t *cell = &kept.cells[node][i], now = os_load_relaxed(cell);
+		struct mapping block = block_in(now);
+
+		if (block.size == size && !((uintptr_t)block.address & (align - 1)) &&
+		    os_cmpxchg(cell, &now, 0))
+			return block.address;
+	}
+	return NULL;
+}
+
+static bool may_stay(struct mapping block)
+{
+	return block.size <= MAP_KEPT_MOST && block.size % (1u << UNIT_SHIFT) == 0 &&
+	       (os_options.decay || os_options.decay_never) && !page_is_above_soft() && !os.tools &&
+	       !tsan_is_told() && !os_options.init_on_free && !os_options.check_double;
+}
+
+static unsigned int find_oldest(const uint64_t *cells, uint32_t now, uint64_t *before)
+{
+	unsigned int oldest = 0;
+
+	*before = 0;
+	for (unsigned int i = 0; i < CELLS; i++) {
+		uint64_t cell = os_load_relaxed(&cells[i]);
+
+		if (cell && (!*before || age_of(cell, now) > age_of(*before, now))) {
+			*before = cell;
+			oldest = i;
+		}
+	}
+	return oldest;
+}
+
+/* Where the block may go: a free cell, or the oldest one if there is none or too much would wait;
+ * NONE if that is not enough. `before`: what is there now. */
+static unsigned int find_place(const uint64_t *cells, struct mapping block, uint32_t now,
+			       uint64_t *before)
+{
+	size_t bytes = block.size, most = range_keep_most() << OS_PAGE_SHIFT;
+	unsigned int place = NONE;
+
+	for (unsigned int i = CELLS; i-- > 0;) {
+		uint64_t cell = os_load_relaxed(&cells[i]);
+
+		place = cell ? place : i;
+		bytes += block_in(cell).size;
+	}
+	*before = 0;
+	if (place != NONE && bytes <= most)
+		return place;
+	place = find_oldest(cells, now, before);
+	return *before && bytes - block_in(*before).size <= most ? place : NONE;
+}
+
+struct mapping map_keep(struct mapping block, unsigned int node)
+{
+	uint32_t now;
+	uint64_t before;
+	unsigned int i;
+
+	if (!may_stay(block))
+		return block;
+	now = os_now_ms();
+	decay_see_time(now);
+	do {
+		i = find_place(kept.cells[node], block, now, &before);
+		if (i == NONE)
+			return block;
+	} while (!os_cmpxchg(&kept.cells[node][i], &before, kept_cell(block, now)));
+	return block_in(before);
+}
+
+/* Unmap the block in this cell, if it was not taken meanwhile. Returns its bytes. */
+static size_t unmap_kept(uint64_t *cell, uint64_t now)
+{
+	struct mapping block = block_in(now);
+
+	if (!os_cmpxchg(cell, &now, 0))
+		return 0;
+	map_unmap(block);
+	os_fetch_add_relaxed(&kept.returned, block.size);
+	show_mapped();
+	return block.size;
+}
+
+bool map_decay(unsigned int node, uint32_t now)
+{
+	uint32_t patience = page_is_above_soft() ? 0 : os_options.decay / 4;
+	bool waits = false, gone = false;
+
+	if (os_options.decay_never && patience)
+		return false;
+	for (unsigned int i = 0; i < CELLS; i++) {
+		uint64_t *cell = &kept.cells[node][i], before = os_load_relaxed(cell);
+
+		if (before && !gone && age_of(before, now) >= patience)
+			gone = unmap_kept(cell, before);
+		else
+			waits |= before != 0;
+	}
+	return waits;
+}
+
+size_t map_trim(size_t bytes)
+{
+	size_t gone = 0;
+
+	for (uint32_t node = 0; node < os.nr_nodes; node++)
+		for (unsigned int i = 0; i < CELLS && gone < bytes; i++) {
+			uint64_t *cell = &kept.cells[node][i], before = os_load_relaxed(cell);
+
+			gone += before ? unmap_kept(cell, before) : 0;
+		}
+	return gone;
+}
+
+size_t map_kept_bytes(void)
+{
+	size_t bytes = 0;
+
+	for (uint32_t node = 0; node < os.nr_nodes; node++)
+		for (unsigned int i = 0; i < CELLS; i++)
+			bytes += block_in(os_load_relaxed(&kept.cells[node][i])).size;
+	return bytes;
+}
+
+size_t map_returned_bytes(void)
+{
+	return os_load_relaxed(&kept.returned);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Freed mappings that stay for a while, because a new one costs system calls and a page fault for
+ * each page.
+ *
+ *   cells of a node   | 0 | number of its 2 MiB, size, when it was freed | 0 | ...
+ *
+ * Sizes up to MAP_KEPT_MOST have eight classes for each doubling, so that a block for about as many
+ * bytes fits. A block that nobody took for a quarter of the curve of decay.h (when half of other
+ * memory is left) goes back; so does the oldest one if all cells are full, or if more than
+ * decay_most would wait.
+ *
+ * Invariants
+ *  J1. A block in a cell is not in the table of map.h, but its memory is usable and held (limit.h).
+ *      Only the thread that exchanges its cell for 0 may use or unmap it.
+ *  J2. Nothing stays while a tool watches memory, or with an option against uses of freed
+ *      memory (init_on_free, slab_check_double).
+ *
+ * Locks: none. Callers: src/page/.
+ */
+#ifndef SHEAF_PAGE_MAP_KEPT_H
+#define SHEAF_PAGE_MAP_KEPT_H
+
+#include "page/map.h"
+
+/* Double: a zeroed block of 128 MiB is cleared, which makes all of it resident. */
+#define MAP_KEPT_MOST ((size_t)64 << 20)
+
+/* A block of this size and alignment from the cells of this node, or NULL. */
+char *map_take_kept(size_t size, size_t align, unsigned int node);
+/* Keep a block that is no longer in use. Returns what is to be unmapped in its place: an older
+ * block, the block itself, or {NULL, 0}. */
+struct mapping map_keep(struct mapping block, unsigned int node);
+/* In map.c. */
+void map_unmap(struct mapping block);
+
+/* Unmap one block of this node that was not needed lately. Returns false if no other one waits. */
+bool map_decay(unsigned int node, uint32_t now);
+/* Unmap blocks until so many bytes have gone, or none is left. Returns the bytes that went. */
+size_t map_trim(size_t bytes);
+/* Bytes that wait, and bytes that went back so far. */
+size_t map_kept_bytes(void);
+size_t map_returned_bytes(void);
+
+#endif

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+/* Freed mappings wait for a while: which ones, for whom, how many, and when they go. */
+#include "page/map_kept.h"
+
+#include <pthread.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "kit/check.h"
+#include "kit/pages.h"
+#include "kit/random.h"
+#include "kit/ready.h"
+#include "kit/unit.h"
+#include "os/atomic.h"
+#include "os/options.h"
+#include "page/limit.h"
+#include "page/page.h"
+
+#define MiB ((size_t)1 << 20)
+
+enum {
+	CELLS = 16, /* of a node */
+	THREADS = 4,
+	ROUNDS = 3000
+};
+
+static char *blocks[2 * CELLS];
+
+/* Nothing waits from now on, and the clock stands. */
+static int begin(void **state)
+{
+	(void)state;
+	clock_stands = true;
+	page_trim();
+	return 0;
+}
+
+static bool is_mapped(const char *address)
+{
+	unsigned char resident;
+
+	return mincore((void *)(uintptr_t)address, os.page_size, &resident) == 0;
+}
+
+static void free_at_once(char *block)
+{
+	assert_true(map_free(block));
+	assert_false(is_mapped(block));
+	assert_int_equal(map_kept_bytes(), 0);
+}
+
+static void a_block_waits(void **state)
+{
+	size_t bytes = map_bytes(), held, dirty;
+	char *block = map_alloc(3 * MiB, 1, 0, false);
+
+	(void)state;
+	held = page_limit.held;
+	dirty = page_usage().dirty;
+	memset(block, 7, 3 * MiB);
+	assert_true(map_free(block));
+	assert_false(map_free(block));
+	assert_null(map_find(block).address);
+	assert_int_equal(map_bytes(), bytes);
+	assert_int_equal(map_kept_bytes(), 3 * MiB);
+	assert_int_equal(page_usage().dirty, dirty + 3 * MiB);
+	assert_int_equal(page_limit.held, held);
+	/* No other size takes it. */
+	blocks[0] = map_alloc(4 * MiB, 1, 0, false);
+	blocks[1] = map_alloc(2 * MiB + os.page_size, 1, 0, false);
+	assert_true(blocks[0] != block && blocks[1] != block);
+	assert_ptr_equal(map_alloc(3 * MiB, 1, 0, false), block);
+	assert_int_equal(block[3 * MiB - 1], 7);
+	assert_int_equal(map_find(block + 3 * MiB - 1).size, 3 * MiB);
+	assert_true(map_free(block));
+	assert_ptr_equal(map_alloc(3 * MiB, 1, 0, true), block);
+	assert_int_equal(block[0] + block[3 * MiB - 1], 0);
+	assert_true(map_free(block) && map_free(blocks[0]) && map_free(blocks[1]));
+}
+
+static void alignment_counts(void **state)
+{
+	size_t align = 1024 * MiB;
+	char *block = map_alloc(4 * MiB, 1, 0, false), *other;
+
+	(void)state;
+	assert_true(map_free(block));
+	other = map_alloc(4 * MiB, align, 0, false);
+	assert_int_equal((uintptr_t)other % align, 0);
+	assert_true(other == block || !((uintptr_t)block % align == 0));
+	assert_true(map_free(other));
+}
+
+static void each_node_has_its_own(void **state)
+{
+	char *block = map_alloc(3 * MiB, 1, os.nr_nodes - 1, false), *other;
+
+	(void)state;
+	if (os.nr_nodes < 2)
+		skip();
+	assert_true(map_free(block));
+	other = map_alloc(3 * MiB, 1, 0, false);
+	assert_true(other != block);
+	assert_true(map_free(other));
+	assert_ptr_equal(map_alloc(3 * MiB, 1, os.nr_nodes - 1, false), block);
+	assert_true(map_free(block));
+}
+
+static void what_does_not_wait(void **state)
+{
+	uint32_t decay = os_options.decay, most = os_options.decay_most;
+
+	(void)state;
+	/* Too large, and no class. */
+	free_at_once(map_alloc(MAP_KEPT_MOST + 8 * MiB, 1, 0, false));
+	free_at_once(map_alloc(3 * MiB + os.page_size, 1, 0, false));
+	os_options.decay = 0;
+	free_at_once(map_alloc(3 * MiB, 1, 0, false));
+	os_options.decay = decay;
+	os_options.decay_most = 0;
+	free_at_once(map_alloc(3 * MiB, 1, 0, false));
+	os_options.decay_most = most;
+	os_options.init_on_free = 1;
+	free_at_once(map_alloc(3 * MiB, 1, 0, false));
+	os_options.init_on_free = 0;
+	page_set_limits(1, 0);
+	free_at_once(map_alloc(3 * MiB, 1, 0, false));
+	page_set_limits(0, 0);
+}
+
+/* The oldest one goes when there is no cell left, or too many bytes would wait. */
+static void the_oldest_goes(void **state)
+{
+	uint32_t most = os_options.decay_most;
+
+	(void)state;
+	for (int i = 0; i < CELLS + 2; i++)
+		blocks[i] = map_alloc(3 * MiB, 1, 0, false);
+	for (int i = 0; i < CELLS + 2; i++) {
+		clock_pass_ms(1);
+		assert_true(map_free(blocks[i]));
+	}
+	assert_int_equal(map_kept_bytes(), CELLS * 3 * MiB);
+	assert_true(!is_mapped(blocks[0]) && !is_mapped(blocks[1]));
+	for (int i = 2; i < CELLS + 2; i++)
+		assert_true(is_mapped(blocks[i]));
+	page_trim();
+	os_options.decay_most = (uint32_t)(10 * os.nr_cpu_nodes);
+	for (int i = 0; i < 4; i++)
+		blocks[i] = map_alloc(3 * MiB, 1, 0, false);
+	for (int i = 0; i < 4; i++) {
+		clock_pass_ms(1);
+		assert_true(map_free(blocks[i]));
+	}
+	assert_int_equal(map_kept_bytes(), 9 * MiB);
+	assert_false(is_mapped(blocks[0]));
+	os_options.decay_most = most;
+}
+
+/* A round gives back one block that waited for a quarter of the curve. */
+static void they_go_by_time(void **state)
+{
+	unsigned int patience = os_options.decay / 4;
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		blocks[i] = map_alloc(3 * MiB, 1, 0, false);
+	assert_true(map_free(blocks[0]));
+	assert_true(map_free(blocks[1]));
+	clock_pass_ms(patience - 1);
+	assert_true(map_free(blocks[2]));
+	assert_true(page_decay(0));
+	assert_int_equal(map_kept_bytes(), 9 * MiB);
+	clock_pass_ms(1);
+	assert_true(page_decay(0));
+	assert_int_equal(map_kept_bytes(), 6 * MiB);
+	page_decay(0);
+	page_decay(0);
+	assert_int_equal(map_kept_bytes(), 3 * MiB);
+	assert_true(is_mapped(blocks[2]));
+	clock_pass_ms(patience);
+	page_decay(0);
+	assert_int_equal(map_kept_bytes(), 0);
+}
+
+static void they_go_when_memory_is_short(void **state)
+{
+	size_t returned = page_usage().returned, keep;
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		blocks[i] = map_alloc(3 * MiB, 1, 0, false);
+	for (int i = 0; i < 3; i++)
+		assert_true(map_free(blocks[i]));
+	keep = page_usage().dirty - 4 * MiB;
+	page_trim_to(keep);
+	assert_int_equal(map_kept_bytes(), 3 * MiB);
+	assert_true(page_usage().returned >= returned + 6 * MiB);
+	page_set_limits(1, 0);
+	page_decay(0);
+	assert_int_equal(map_kept_bytes(), 0);
+	page_set_limits(0, 0);
+	/* Below a hard limit, they make room for others. */
+	blocks[0] = map_alloc(8 * MiB, 1, 0, false);
+	assert_true(map_free(blocks[0]));
+	page_set_limits(0, page_limit.held << OS_PAGE_SHIFT);
+	blocks[0] = map_alloc(7 * MiB, 1, 0, false);
+	assert_non_null(blocks[0]);
+	assert_null(map_alloc(7 * MiB, 1, 0, false));
+	page_set_limits(0, 0);
+	assert_true(map_free(blocks[0]));
+}
+
+/* --- threads ---------------------------------------------------------------------------------- */
+
+/* No two threads have the same block, and its size is right. */
+static void *use_blocks(void *seed_of)
+{
+	uint64_t seed = *(const uint64_t *)seed_of;
+	char *mine[4] = {NULL};
+	size_t sizes[4] = {0};
+
+	for (unsigned int i = 0; i < ROUNDS; i++) {
+		unsigned int k = random_below(&seed, 4);
+
+		if (mine[k]) {
+			CHECK(*(uint64_t *)(void *)mine[k] == *(const uint64_t *)seed_of + k);
+			CHECK(map_find(mine[k]).size == sizes[k]);
+			CHECK(map_free(mine[k]));
+			mine[k] = NULL;
+			continue;
+		}
+		sizes[k] = 2 * MiB + (1 + random_below(&seed, 3)) * MiB / 4;
+		mine[k] = map_alloc(sizes[k], 1, 0, false);
+		CHECK(mine[k] != NULL);
+		*(uint64_t *)(void *)mine[k] = *(const uint64_t *)seed_of + k;
+		if (i % 64 == 0)
+			map_trim(3 * MiB);
+	}
+	for (unsigned int k = 0; k < 4; k++)
+		CHECK(!mine[k] || map_free(mine[k]));
+	return NULL;
+}
+
+static void threads_share_them(void **state)
+{
+	static uint64_t seeds[THREADS] = {100, 200, 300, 400};
+	size_t bytes = map_bytes(), held = page_limit.held;
+	pthread_t threads[THREADS];
+
+	(void)state;
+	for (int i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, use_blocks, &seeds[i]), 0);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(map_bytes(), bytes);
+	page_trim();
+	assert_int_equal(map_kept_bytes(), 0);
+	assert_true(page_limit.held <= held);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(a_block_waits, begin),
+		cmocka_unit_test_setup(alignment_counts, begin),
+		cmocka_unit_test_setup(each_node_has_its_own, begin),
+		cmocka_unit_test_setup(what_does_not_wait, begin),
+		cmocka_unit_test_setup(the_oldest_goes, begin),
+		cmocka_unit_test_setup(they_go_by_time, begin),
+		cmocka_unit_test_setup(they_go_when_memory_is_short, begin),
+		cmocka_unit_test_setup(threads_share_them, begin),
+	};
+
+	return cmocka_run_group_tests_name("kept", tests, setup, NULL);
+}
