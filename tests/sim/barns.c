@@ -19,6 +19,7 @@
 enum {
 	BUSY = 1100,	  /* swaps after which sheaves have grown */
 	MOST_STEPS = 700, /* of one search, on every machine: shards and blocks of cells */
+	NONE_STEPS = 100, /* of one that knows that there is none: eight lines of cells and words */
 	RING = 1024,	  /* objects on their way, freed at once */
 	BURSTS = 48,
 	WARM = BURSTS / 2, /* bursts until every pair has its objects */
@@ -258,6 +259,49 @@ static int nearest(void *data)
 	sim_start(data);
 	s = new_cache(64);
 	sim_run(1, find_nearest, NULL);
+	return 0;
+}
+
+/*
+ * All CPUs have used the barn, which has no sheaf of this kind. When searches have seen that, each
+ * further one looks at this CPU's shard and at one place.
+ */
+static void find_none(bool full)
+{
+	uint64_t most = 0;
+
+	for (unsigned int i = 0; i < 2 * nr_used; i++) {
+		struct barn_cell cell;
+		uint64_t before = sim_steps();
+
+		if (full ? barn_begin_full(&s->sheaf, &cell) : barn_begin_empty(&s->sheaf, &cell))
+			sim_fail("a sheaf in an empty barn");
+		if (i >= nr_used && sim_steps() - before > most)
+			most = sim_steps() - before;
+	}
+	if (most > NONE_STEPS)
+		sim_fail("a search for no %s sheaf took %llu steps", full ? "full" : "empty",
+			 (unsigned long long)most);
+}
+
+static void find_none_of_both(unsigned int fibre, void *unused)
+{
+	struct sheaf *full = new_full();
+
+	(void)fibre, (void)unused;
+	for (unsigned int cpu = 0; cpu < os.nr_cpus; cpu++)
+		use_shard(cpu, full);
+	find_none(true);
+	find_none(false);
+	sheaf_set_size(full, 0);
+	sheaf_release(&s->sheaf, full);
+}
+
+static int none(void *data)
+{
+	sim_start(data);
+	s = new_cache(64);
+	sim_run(1, find_none_of_both, NULL);
 	return 0;
 }
 
@@ -618,6 +662,8 @@ int main(void)
 	failed += run(nearest, 48, 1, NULL);
 	failed += run(nearest, 48, 1, "index=mm_cid");
 	failed += run(nearest, 48, 2, NULL);
+	failed += run(none, 36, 1, NULL);
+	failed += run(none, 384, 1, NULL);
 	for (size_t i = 0; i < sizeof(uneven) / sizeof(uneven[0]); i++)
 		failed += run(nodes, uneven[i][0], uneven[i][1], NULL);
 	failed += run(unused_node, 4, 2, NULL);
