@@ -68,11 +68,12 @@ void *large_alloc(size_t size, gfp_t flags, int node, size_t most, const char *c
 
 void *large_resize(const void *block, size_t size, gfp_t flags)
 {
-	size_t rounded = large_roundup(size);
+	size_t rounded;
 
-	if (!large_is_mapping(rounded) || map_find(block).address != block ||
+	if (!large_is_mapping(size) || map_find(block).address != block ||
 	    account_wanted(&kmalloc_large, flags))
 		return NULL;
+	rounded = large_roundup(size);
 	return map_resize((void *)(uintptr_t)block, rounded, large_align(rounded));
 }
 

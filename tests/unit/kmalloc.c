@@ -467,6 +467,21 @@ static void sizes_of_mappings(void **state)
 	assert_int_equal(large_roundup(64 * MiB + 1), 64 * MiB + os.page_size);
 }
 
+/* No mapping has their size, and no class is computed for them. */
+static void mappings_shrink_to_few_bytes(void **state)
+{
+	(void)state;
+	for (size_t size = 1; size <= 64; size++) {
+		char *p = kvmalloc(3 * MiB, GFP_KERNEL);
+
+		p[0] = 7;
+		p = kvrealloc(p, size, GFP_KERNEL);
+		assert_int_equal(p[0], 7);
+		assert_true(ksize(p) <= 64);
+		kfree(p);
+	}
+}
+
 /* The same memory, but zero if that is requested. */
 static void freed_mappings_are_allocated_again(void **state)
 {
@@ -680,6 +695,7 @@ int main(void)
 		cmocka_unit_test(large_blocks_keep_their_pages),
 		cmocka_unit_test(beyond_two_mib),
 		cmocka_unit_test(sizes_of_mappings),
+		cmocka_unit_test(mappings_shrink_to_few_bytes),
 		cmocka_unit_test(freed_mappings_are_allocated_again),
 		cmocka_unit_test(many_mappings),
 		cmocka_unit_test(any_pointer_of_ours),
