@@ -121,19 +121,12 @@ static char *reserve_aligned(size_t size, size_t align)
 	return address + before;
 }
 
-/* Below the hard limit, blocks that wait make room. */
-static bool hold(size_t size)
-{
-	return page_hold(size >> OS_PAGE_SHIFT) ||
-	       (map_trim(size) && page_hold(size >> OS_PAGE_SHIFT));
-}
-
 /* As map_alloc(), from the system. */
 static void *map_new(size_t size, size_t align, unsigned int node)
 {
 	char *address;
 
-	if (!hold(size))
+	if (!page_hold(size >> OS_PAGE_SHIFT))
 		return NULL;
 	address = reserve_aligned(size, align);
 	if (address && os.nr_nodes > 1)
@@ -156,12 +149,15 @@ static void *map_new(size_t size, size_t align, unsigned int node)
 
 void *map_alloc(size_t size, size_t align, unsigned int node, bool zero)
 {
-	char *kept;
+	char *kept, *new;
 
 	size = os_round_up(size);
 	kept = size <= MAP_KEPT_MOST ? map_take_kept(size, align, node) : NULL;
-	if (!kept)
-		return map_new(size, align, node);
+	if (!kept) {
+		new = map_new(size, align, node);
+		/* Blocks that wait make room: of the hard limit, or of the system's. */
+		return !new && map_trim(size) ? map_new(size, align, node) : new;
+	}
 	if (zero)
 		memset(kept, 0, size);
 	show_mapped();
@@ -202,6 +198,13 @@ bool map_free(void *address)
 	return true;
 }
 
+/* Below the hard limit, blocks that wait make room. */
+static bool hold_more(size_t size)
+{
+	return page_hold(size >> OS_PAGE_SHIFT) ||
+	       (map_trim(size) && page_hold(size >> OS_PAGE_SHIFT));
+}
+
 /* The same block at other addresses; NULL if it stays. */
 static void *map_move(char *address, size_t old, size_t size, size_t align)
 {
@@ -233,7 +236,7 @@ void *map_resize(void *address, size_t size, size_t align)
 	size = os_round_up(size);
 	if (os.tools || !(entry & MAP_HEAD) || entry & (MAP_OWNED | MAP_OWNED_BELOW))
 		return NULL;
-	if (size > old && !hold(size - old))
+	if (size > old && !hold_more(size - old))
 		return NULL;
 	if (!os_cmpxchg(entry_at(first), &entry, 0))
 		return NULL;

@@ -289,10 +289,9 @@ static struct chunk *take_run(struct range *range, unsigned int order, unsigned 
 	return found >= 0 ? chunk : NULL;
 }
 
-unsigned int page_alloc_runs(unsigned int node, unsigned int order, struct slab **runs,
-			     unsigned int n)
+static unsigned int take_runs(struct range *range, unsigned int order, struct slab **runs,
+			      unsigned int n)
 {
-	struct range *range = &ranges[node];
 	struct chunk *chunk;
 	unsigned int got = 0, page = 0;
 
@@ -303,6 +302,17 @@ unsigned int page_alloc_runs(unsigned int node, unsigned int order, struct slab 
 		range_taken(range, chunk);
 	}
 	range_unlock(range);
+	return got;
+}
+
+unsigned int page_alloc_runs(unsigned int node, unsigned int order, struct slab **runs,
+			     unsigned int n)
+{
+	unsigned int got = take_runs(&ranges[node], order, runs, n);
+
+	/* Freed mappings that wait make room. */
+	if (__builtin_expect(!got, 0) && map_trim(OS_PAGE << order))
+		got = take_runs(&ranges[node], order, runs, n);
 	return got;
 }
 

@@ -8,6 +8,7 @@
 
 #include "kit/check.h"
 #include "kit/pages.h"
+#include "kit/process.h"
 #include "kit/random.h"
 #include "kit/ready.h"
 #include "kit/unit.h"
@@ -211,6 +212,55 @@ static void they_go_when_memory_is_short(void **state)
 	assert_true(map_free(blocks[0]));
 }
 
+/* Also for pages, at once: a call that must not wait trims nothing. */
+static void they_make_room_for_pages(void **state)
+{
+	char *block = map_alloc(4 * MiB, 1, 0, false);
+	struct slab *runs[2];
+
+	(void)state;
+	assert_true(map_free(block));
+	page_set_limits(0, page_limit.held << OS_PAGE_SHIFT);
+	for (int i = 0; i < 2; i++) {
+		runs[i] = page_alloc(0, PAGE_MAX_ORDER);
+		assert_non_null(runs[i]);
+	}
+	assert_int_equal(map_kept_bytes(), 0);
+	assert_null(page_alloc(0, PAGE_MAX_ORDER));
+	page_set_limits(0, 0);
+	for (int i = 0; i < 2; i++)
+		page_free(runs[i], PAGE_MAX_ORDER);
+}
+
+/* The process may have no more memory than now. */
+static void limit_memory(void)
+{
+	FILE *file = fopen("/proc/self/statm", "r");
+	unsigned long pages = 0;
+	struct rlimit limit;
+
+	CHECK(file && fscanf(file, "%*u %*u %*u %*u %*u %lu", &pages) == 1);
+	fclose(file);
+	limit.rlim_cur = limit.rlim_max = pages * os.page_size;
+	CHECK(setrlimit(RLIMIT_DATA, &limit) == 0);
+}
+
+static void use_what_waits(void)
+{
+	CHECK(map_free(map_alloc(32 * MiB, 1, 0, false)));
+	CHECK(map_kept_bytes() == 32 * MiB);
+	limit_memory();
+	CHECK(map_alloc(20 * MiB, 1, 0, false));
+	CHECK(map_kept_bytes() == 0);
+	CHECK(!map_alloc(20 * MiB, 1, 0, false));
+}
+
+static void they_make_room_where_the_system_has_none(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(use_what_waits), 0);
+}
+
 /* --- threads ---------------------------------------------------------------------------------- */
 
 /* No two threads have the same block, and its size is right. */
@@ -269,6 +319,8 @@ int main(void)
 		cmocka_unit_test_setup(the_oldest_goes, begin),
 		cmocka_unit_test_setup(they_go_by_time, begin),
 		cmocka_unit_test_setup(they_go_when_memory_is_short, begin),
+		cmocka_unit_test_setup(they_make_room_for_pages, begin),
+		cmocka_unit_test_setup(they_make_room_where_the_system_has_none, begin),
 		cmocka_unit_test_setup(threads_share_them, begin),
 	};
 
