@@ -131,6 +131,7 @@ static inline bool store_exact(struct store *st, struct ma_state *mas, void *ent
 	} else {
 		if (!erase_plan(st, mas))
 			return false;
+		tell_stored(mas->tree);
 		leaf_store(st);
 		cover_gap(mas, st->index, st->last);
 	}

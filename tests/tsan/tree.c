@@ -6,6 +6,7 @@
  *
  *     tree [ROUNDS]
  */
+#include <sched.h>
 #include <sheaf/maple_tree.h>
 #include <stdlib.h>
 
@@ -82,6 +83,34 @@ static void *run(void *argument)
 	return NULL;
 }
 
+/* An index that is free says as much as an entry: what the writer did before is done. */
+static struct maple_tree taken = MTREE_INIT(taken, MT_FLAGS_USE_RCU);
+static long noted;
+
+static void *wait_until_free(void *index)
+{
+	while (mtree_load(&taken, (unsigned long)index))
+		sched_yield();
+	if (noted != (long)index)
+		abort();
+	return NULL;
+}
+
+static void erase_tells(void)
+{
+	pthread_t thread;
+
+	for (unsigned long i = 0; i < 8; i++)
+		if (mtree_store(&taken, i, &taken, GFP_KERNEL))
+			abort();
+	if (pthread_create(&thread, NULL, wait_until_free, (void *)4))
+		abort();
+	noted = 4;
+	mtree_erase(&taken, 4);
+	pthread_join(thread, NULL);
+	mtree_destroy(&taken);
+}
+
 int main(int argc, char **argv)
 {
 	pthread_t threads[THREADS];
@@ -96,6 +125,7 @@ int main(int argc, char **argv)
 			return 1;
 	for (size_t i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
+	erase_tells();
 	mt_for_each(&tree, range, index, ULONG_MAX) kfree(range);
 	mtree_destroy(&tree);
 	return 0;
