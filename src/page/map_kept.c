@@ -28,7 +28,7 @@ _Static_assert(MAP_KEPT_MOST >> UNIT_SHIFT < 1 << SIZE_BITS, "a cell has room fo
 static struct {
 	uint64_t cells[OS_MAX_NODES][CELLS] __attribute__((aligned(64)));
 	size_t returned;
-} kept;
+} waiting;
 
 static uint64_t kept_cell(struct mapping block, uint32_t now)
 {
@@ -54,7 +54,7 @@ static uint32_t age_of(uint64_t cell, uint32_t now)
 char *map_take_kept(size_t size, size_t align, unsigned int node)
 {
 	for (unsigned int i = 0; i < CELLS; i++) {
-		uint64_t *cell = &kept.cells[node][i], now = os_load_relaxed(cell);
+		uint64_t *cell = &waiting.cells[node][i], now = os_load_relaxed(cell);
 		struct mapping block = block_in(now);
 
 		if (block.size == size && !((uintptr_t)block.address & (align - 1)) &&
@@ -119,10 +119,10 @@ struct mapping map_keep(struct mapping block, unsigned int node)
 	now = os_now_ms();
 	decay_see_time(now);
 	do {
-		i = find_place(kept.cells[node], block, now, &before);
+		i = find_place(waiting.cells[node], block, now, &before);
 		if (i == NONE)
 			return block;
-	} while (!os_cmpxchg(&kept.cells[node][i], &before, kept_cell(block, now)));
+	} while (!os_cmpxchg(&waiting.cells[node][i], &before, kept_cell(block, now)));
 	return block_in(before);
 }
 
@@ -134,7 +134,7 @@ static size_t unmap_kept(uint64_t *cell, uint64_t now)
 	if (!os_cmpxchg(cell, &now, 0))
 		return 0;
 	map_unmap(block);
-	os_fetch_add_relaxed(&kept.returned, block.size);
+	os_fetch_add_relaxed(&waiting.returned, block.size);
 	show_mapped();
 	return block.size;
 }
@@ -147,7 +147,7 @@ bool map_decay(unsigned int node, uint32_t now)
 	if (os_options.decay_never && patience)
 		return false;
 	for (unsigned int i = 0; i < CELLS; i++) {
-		uint64_t *cell = &kept.cells[node][i], before = os_load_relaxed(cell);
+		uint64_t *cell = &waiting.cells[node][i], before = os_load_relaxed(cell);
 
 		if (before && !gone && age_of(before, now) >= patience)
 			gone = unmap_kept(cell, before);
@@ -163,7 +163,7 @@ size_t map_trim(size_t bytes)
 
 	for (uint32_t node = 0; node < os.nr_nodes; node++)
 		for (unsigned int i = 0; i < CELLS && gone < bytes; i++) {
-			uint64_t *cell = &kept.cells[node][i], before = os_load_relaxed(cell);
+			uint64_t *cell = &waiting.cells[node][i], before = os_load_relaxed(cell);
 
 			gone += before ? unmap_kept(cell, before) : 0;
 		}
@@ -176,11 +176,11 @@ size_t map_kept_bytes(void)
 
 	for (uint32_t node = 0; node < os.nr_nodes; node++)
 		for (unsigned int i = 0; i < CELLS; i++)
-			bytes += block_in(os_load_relaxed(&kept.cells[node][i])).size;
+			bytes += block_in(os_load_relaxed(&waiting.cells[node][i])).size;
 	return bytes;
 }
 
 size_t map_returned_bytes(void)
 {
-	return os_load_relaxed(&kept.returned);
+	return os_load_relaxed(&waiting.returned);
 }
