@@ -149,14 +149,14 @@ static void *map_new(size_t size, size_t align, unsigned int node)
 
 void *map_alloc(size_t size, size_t align, unsigned int node, bool zero)
 {
-	char *kept, *new;
+	char *kept, *fresh;
 
 	size = os_round_up(size);
 	kept = size <= MAP_KEPT_MOST ? map_take_kept(size, align, node) : NULL;
 	if (!kept) {
-		new = map_new(size, align, node);
+		fresh = map_new(size, align, node);
 		/* Blocks that wait make room: of the hard limit, or of the system's. */
-		return !new && map_trim(size) ? map_new(size, align, node) : new;
+		return !fresh && map_trim(size) ? map_new(size, align, node) : fresh;
 	}
 	if (zero)
 		memset(kept, 0, size);
