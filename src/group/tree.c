@@ -108,7 +108,7 @@ static void reap(void)
 		*link = g->next;
 		g->next = NULL;
 		if (g->parent)
-			g->parent->children--;
+			os_store_relaxed(&g->parent->children, g->parent->children - 1);
 		*groups.last_free = g;
 		groups.last_free = &g->next;
 		groups.nr_over--;
@@ -171,7 +171,8 @@ static void begin_tree(struct kmem_group *g, const char *name, struct kmem_group
 	g->id = ++groups.nr_made;
 	os_clean_name(g->name, sizeof(g->name), name);
 	group_apply(g, args);
-	parent->children++;
+	/* stock_bytes() looks at it without the lock. */
+	os_store_relaxed(&parent->children, parent->children + 1);
 	g->prev = NULL;
 	g->next = groups.first;
 	if (g->next)
