@@ -84,6 +84,16 @@ static void set(uint64_t *words, unsigned int page, unsigned int length)
 		words[i] |= bits_in_word(i, page, length);
 }
 
+/* How many of these bits are set. */
+static unsigned int count_pages(const uint64_t *words, unsigned int page, unsigned int length)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = page / 64; i <= (page + length - 1) / 64; i++)
+		n += (unsigned int)__builtin_popcountll(words[i] & bits_in_word(i, page, length));
+	return n;
+}
+
 /* Clear the bits; returns how many were set. */
 static unsigned int clear_pages(uint64_t *words, unsigned int page, unsigned int length)
 {
@@ -106,7 +116,7 @@ static int take_at(struct chunk *chunk, int page, unsigned int order)
 	clear_pages(chunk->free, (unsigned int)page, 1u << order);
 	chunk->nr_free -= 1u << order;
 	if (chunk->nr_dirty)
-		chunk->nr_dirty -= clear_pages(chunk->dirty, (unsigned int)page, 1u << order);
+		chunk->nr_dirty -= count_pages(chunk->dirty, (unsigned int)page, 1u << order);
 	return page;
 }
 
@@ -119,9 +129,13 @@ int chunk_take(struct chunk *chunk, unsigned int order)
 
 int chunk_take_used(struct chunk *chunk, unsigned int order)
 {
-	int page = chunk->nr_dirty < 1u << order ? -1 : find_run(chunk->dirty, order);
+	uint64_t used[CHUNK_WORDS];
 
-	return take_at(chunk, page, order);
+	if (chunk->nr_dirty < 1u << order)
+		return -1;
+	for (unsigned int i = 0; i < CHUNK_WORDS; i++)
+		used[i] = chunk->free[i] & chunk->dirty[i];
+	return take_at(chunk, find_run(used, order), order);
 }
 
 void chunk_give(struct chunk *chunk, unsigned int page, unsigned int order)
@@ -130,6 +144,16 @@ void chunk_give(struct chunk *chunk, unsigned int page, unsigned int order)
 	set(chunk->dirty, page, 1u << order);
 	chunk->nr_free += 1u << order;
 	chunk->nr_dirty += 1u << order;
+}
+
+unsigned int chunk_give_untouched(struct chunk *chunk, unsigned int page, unsigned int order)
+{
+	unsigned int dirty = count_pages(chunk->dirty, page, 1u << order);
+
+	set(chunk->free, page, 1u << order);
+	chunk->nr_free += 1u << order;
+	chunk->nr_dirty += dirty;
+	return dirty;
 }
 
 void chunk_make_dirty(struct chunk *chunk)

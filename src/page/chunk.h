@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A chunk: 2 MiB of pages and two bitmaps of them, free and dirty (free, but used before).
+ * A chunk: 2 MiB of pages and two bitmaps of them, free and dirty (used before). Pages of a run
+ * stay dirty if they were, so that a run that nobody touched goes back as it was.
  *
  * Callers: src/page/page.c, under its range's lock.
  */
@@ -24,8 +25,8 @@ struct chunk {
 	uint64_t free[CHUNK_WORDS];
 	uint64_t dirty[CHUNK_WORDS];
 	struct chunk *next, *prev;
-	uint16_t nr_free, nr_dirty;
-	int8_t list; /* the order of the list that it is on, -1: none */
+	uint16_t nr_free, nr_dirty; /* nr_dirty: of the free ones */
+	int8_t list;		    /* the order of the list that it is on, -1: none */
 	uint8_t advice;
 };
 
@@ -38,6 +39,8 @@ int chunk_take(struct chunk *chunk, unsigned int order);
 /* The same of a run without clean pages. */
 int chunk_take_used(struct chunk *chunk, unsigned int order);
 void chunk_give(struct chunk *chunk, unsigned int page, unsigned int order);
+/* The same of a run that nobody touched. Returns how many of its pages are dirty. */
+unsigned int chunk_give_untouched(struct chunk *chunk, unsigned int page, unsigned int order);
 /* For a free chunk: all its pages may have memory. */
 void chunk_make_dirty(struct chunk *chunk);
 /*

@@ -8,7 +8,7 @@
  *
  *   take a run      clean pages in it are held from now on; pages that were free and not returned
  *                   are held already
- *   free a run      nothing changes
+ *   free a run      nothing changes; clean pages that nobody touched are no longer held
  *   discard         its pages are no longer held
  *
  * Above the soft limit, free memory does not wait for its time, and layers above reclaim

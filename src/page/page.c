@@ -340,20 +340,36 @@ static void disown(struct slab *slab, unsigned int order)
 	}
 }
 
-void page_free(struct slab *slab, unsigned int order)
+static void give_run(struct slab *slab, unsigned int order, bool touched)
 {
 	size_t index = (size_t)(slab - pages.slabs);
 	struct range *range = &ranges[page_node(page_address(slab))];
 	struct chunk *chunk = &range->chunks[index / CHUNK_PAGES % range_max_chunks()];
+	unsigned int page = (unsigned int)(index % CHUNK_PAGES), dirty = 1u << order;
 
-	disown(slab, order);
 	os_lock(&range->lock);
-	chunk_give(chunk, (unsigned int)(index % CHUNK_PAGES), order);
-	range->dirty += (size_t)1 << order;
+	if (touched) {
+		chunk_give(chunk, page, order);
+	} else {
+		dirty = chunk_give_untouched(chunk, page, order);
+		page_hold_less((1u << order) - dirty);
+	}
+	range->dirty += dirty;
 	range->used -= (size_t)1 << order;
 	range_relist(range, chunk);
 	range_given(range, chunk, order);
 	range_unlock(range);
+}
+
+void page_free(struct slab *slab, unsigned int order)
+{
+	disown(slab, order);
+	give_run(slab, order, true);
+}
+
+void page_give_back(struct slab *slab, unsigned int order)
+{
+	give_run(slab, order, false);
 }
 
 size_t page_slabs(unsigned int node, struct slab **first)

@@ -112,6 +112,8 @@ unsigned int page_alloc_runs(unsigned int node, unsigned int order, struct slab 
 /* Name the run's owner in its descriptors: from now on page_slab() finds it. */
 void page_own(struct slab *slab, unsigned int order, struct slab_cache *cache);
 void page_free(struct slab *slab, unsigned int order);
+/* The same of a run as page_alloc() gave it, untouched: it is no dirtier than before. */
+void page_give_back(struct slab *slab, unsigned int order);
 /* Return what the curve of decay.h no longer keeps on this node, PAGE_DISCARD_MAX at most. Returns
  * false if it keeps nothing. Does nothing while another thread has the node's lock. */
 bool page_decay(unsigned int node);

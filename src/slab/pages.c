@@ -111,7 +111,7 @@ static struct slab *run_for_slab(const struct slab_cache *cache, unsigned int no
 void slab_return_runs(const struct slab_cache *cache, struct slab_runs *runs)
 {
 	while (runs->n > runs->next)
-		page_free(runs->run[--runs->n], cache->oo.order);
+		page_give_back(runs->run[--runs->n], cache->oo.order);
 }
 
 /* runs: NULL for a slab of the smaller order. */

@@ -16,7 +16,8 @@ enum page_state {
 	CLEAN,
 	DIRTY,
 	USED,
-	DISCARDED /* taken by chunk_take_dirty() */
+	USED_CLEAN, /* it was clean when it was taken */
+	DISCARDED   /* taken by chunk_take_dirty() */
 };
 
 struct run {
@@ -50,13 +51,20 @@ static void model_set(unsigned int page, unsigned int length, enum page_state st
 		model[page + i] = state;
 }
 
+static void model_take(unsigned int page, unsigned int order)
+{
+	for (unsigned int i = 0; i < 1u << order; i++)
+		model[page + i] = model[page + i] == CLEAN ? USED_CLEAN : USED;
+}
+
 static void compare(const struct chunk *chunk)
 {
 	unsigned int nr_free = 0, nr_dirty = 0;
 
 	for (unsigned int i = 0; i < CHUNK_PAGES; i++) {
 		assert_int_equal(chunk->free[i / 64] >> i % 64 & 1, model[i] <= DIRTY);
-		assert_int_equal(chunk->dirty[i / 64] >> i % 64 & 1, model[i] == DIRTY);
+		assert_int_equal(chunk->dirty[i / 64] >> i % 64 & 1,
+				 model[i] == DIRTY || model[i] == USED);
 		nr_free += model[i] <= DIRTY;
 		nr_dirty += model[i] == DIRTY;
 	}
@@ -75,7 +83,7 @@ static void take(struct chunk *chunk, uint64_t *seed)
 	assert_int_equal(page % (1u << order), 0);
 	assert_true(page + (1u << order) <= CHUNK_PAGES);
 	assert_true(model_run_free(page, order));
-	model_set(page, 1u << order, USED);
+	model_take(page, order);
 	runs[nr_runs++] = (struct run){page, order};
 }
 
@@ -97,8 +105,20 @@ static void take_used(struct chunk *chunk, uint64_t *seed)
 	assert_int_equal(page, expected < CHUNK_PAGES ? (int)expected : -1);
 	if (page < 0)
 		return;
-	model_set(expected, 1u << order, USED);
+	model_take(expected, order);
 	runs[nr_runs++] = (struct run){expected, order};
+}
+
+/* Returns how many pages are dirty. */
+static unsigned int model_give_untouched(struct run run)
+{
+	unsigned int dirty = 0;
+
+	for (unsigned int i = 0; i < 1u << run.order; i++) {
+		dirty += model[run.page + i] == USED;
+		model[run.page + i] = model[run.page + i] == USED ? DIRTY : CLEAN;
+	}
+	return dirty;
 }
 
 static void give(struct chunk *chunk, uint64_t *seed)
@@ -111,8 +131,13 @@ static void give(struct chunk *chunk, uint64_t *seed)
 	i = random_below(seed, nr_runs);
 	run = runs[i];
 	runs[i] = runs[--nr_runs];
-	chunk_give(chunk, run.page, run.order);
-	model_set(run.page, 1u << run.order, DIRTY);
+	if (random_below(seed, 4)) {
+		chunk_give(chunk, run.page, run.order);
+		model_set(run.page, 1u << run.order, DIRTY);
+		return;
+	}
+	assert_int_equal(chunk_give_untouched(chunk, run.page, run.order),
+			 model_give_untouched(run));
 }
 
 /* True if a whole page of the system is free and partly dirty. */

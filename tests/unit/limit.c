@@ -485,6 +485,30 @@ static void a_limit_refuses_many_at_once(void)
 	kmem_cache_destroy(s);
 }
 
+/* A refill takes the pages of several slabs at once. Those that its cache's limit refuses were not
+ * touched: they cost no memory when they go back. */
+static void refused_pages_stay_clean(void)
+{
+	struct kmem_cache *s = make("refused", SIZE, 0);
+	struct slab_cache *cache = &s->sheaf.slab;
+	size_t bytes = OS_PAGE << cache->oo.order, held_before;
+	unsigned int n = cache->oo.objects;
+	struct page_usage before, after;
+
+	CHECK(slab_take(cache, 0, SLAB_THIS_NODE, objects, n) == n);
+	CHECK(kmem_cache_set_limit(s, 3 * bytes) == 0);
+	page_trim();
+	before = page_usage();
+	held_before = held();
+	CHECK(slab_take(cache, 0, SLAB_THIS_NODE, objects + n, 7 * n) == 2 * n);
+	after = page_usage();
+	CHECK(after.used == before.used + 2 * bytes);
+	CHECK(after.dirty <= before.dirty);
+	CHECK(held() <= held_before + 2 * bytes);
+	slab_give(cache, objects, 3 * n, "test");
+	kmem_cache_destroy(s);
+}
+
 /* There are objects, but no memory for the numbers of their group. */
 static void no_room_for_owners_counts(void)
 {
@@ -656,6 +680,7 @@ IN_CHILD(shrinkers_hear_of_soft_in_refill)
 IN_CHILD(odd_shrinkers)
 IN_CHILD(shrinkers_are_not_called_by_who_may_not_wait)
 IN_CHILD(a_limit_refuses_many_at_once)
+IN_CHILD(refused_pages_stay_clean)
 IN_CHILD(no_room_for_owners_counts)
 IN_CHILD(a_cache_is_limited)
 IN_CHILD(a_limited_cache_stays_alone)
@@ -678,6 +703,7 @@ int main(void)
 		cmocka_unit_test(odd_shrinkers_in_child),
 		cmocka_unit_test(shrinkers_are_not_called_by_who_may_not_wait_in_child),
 		cmocka_unit_test(a_limit_refuses_many_at_once_in_child),
+		cmocka_unit_test(refused_pages_stay_clean_in_child),
 		cmocka_unit_test(no_room_for_owners_counts_in_child),
 		cmocka_unit_test(a_cache_is_limited_in_child),
 		cmocka_unit_test(a_limited_cache_stays_alone_in_child),
