@@ -101,7 +101,9 @@ struct sheaf *steal_again(const struct barn_search *s, bool near)
 struct sheaf *steal_part(const struct barn_search *s)
 {
 	unsigned int full = os_load_relaxed(&s->cache->barn_full),
-		     parts = full / BARN_PART_CELLS + 1, part = place_of(s).place;
+		     parts = full / BARN_PART_CELLS + 1;
+	/* CPUs of another node spread, too. */
+	unsigned int part = os.place_of[s->cpu].place;
 	struct sheaf *sheaf;
 
 	if (!full)

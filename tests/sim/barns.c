@@ -70,8 +70,12 @@ struct sheaf *__wrap_barn_search_shard(const struct barn_search *search, unsigne
 	return __real_barn_search_shard(search, cpu);
 }
 
+static unsigned int first_part = BARN_PARTS; /* where a full sheaf was put first */
+
 struct sheaf *__wrap_barn_search_part(const struct barn_search *search, unsigned int part)
 {
+	if (search->put && first_part == BARN_PARTS)
+		first_part = part;
 	if (part >= BARN_PARTS)
 		sim_fail("node %u: part %u of a block is searched", search->node, part);
 	return __real_barn_search_part(search, part);
@@ -364,6 +368,37 @@ static int nodes(void *data)
 	sim_start(data);
 	s = new_cache(64);
 	sim_run(1, trade, data);
+	return 0;
+}
+
+/* The CPUs of one node bring sheaves home to another one: not all to the same line. */
+static void bring_home(unsigned int fibre, void *data)
+{
+	const struct sim_config *config = data;
+	struct sheaf *own = new_full();
+	uint32_t seen = 0;
+
+	(void)fibre;
+	for (unsigned int cpu = 0; cpu < config->cpus; cpu++)
+		use_shard(cpu, own);
+	put(0, own);
+	for (unsigned int cpu = 0; cpu < config->cpus; cpu++) {
+		if (os.node_of_row[cpu] == 0)
+			continue;
+		sim_go_to(cpu);
+		first_part = BARN_PARTS;
+		put_anywhere(new_full(), 0);
+		seen |= 1u << first_part;
+	}
+	if (seen != (1u << BARN_PARTS) - 1)
+		sim_fail("CPUs of other nodes begin at these parts of the blocks: 0x%x", seen);
+}
+
+static int spread(void *data)
+{
+	sim_start(data);
+	s = new_cache(64);
+	sim_run(1, bring_home, data);
 	return 0;
 }
 
@@ -666,6 +701,8 @@ int main(void)
 	failed += run(none, 384, 1, NULL);
 	for (size_t i = 0; i < sizeof(uneven) / sizeof(uneven[0]); i++)
 		failed += run(nodes, uneven[i][0], uneven[i][1], NULL);
+	failed += run(spread, 48, 2, NULL);
+	failed += run(spread, 48, 4, NULL);
 	failed += run(unused_node, 4, 2, NULL);
 	failed += run(last_objects, 2, 1, NULL);
 	failed += run(last_in_bulk, 2, 1, NULL);
