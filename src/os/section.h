@@ -218,8 +218,8 @@ bool section_replace_spare(struct section_slots *s, struct sheaf *sheaf, struct 
 bool section_put_spare(struct section_slots *s, struct sheaf *sheaf);
 /* Put an object into rcu_free, if sheaves here may hold it. */
 bool section_push_rcu(struct section_slots *s, void *object);
-/* Make `sheaf` (not NULL) the rcu_free sheaf of this CPU; *old is the previous one, now owned by
- * the caller. */
+/* Make `sheaf` (not empty) the rcu_free sheaf of this CPU; *old is the previous one, now owned by
+ * the caller. Fails, too, if its first object is one of another node. */
 bool section_replace_rcu(struct section_slots *s, struct sheaf *sheaf, struct sheaf **old);
 
 /* Put an object into the remote sheaf of this kind. Fails if it is full, or if the cell has no

@@ -348,7 +348,7 @@ C_SECTION bool c_replace_rcu(struct section_slots *s, struct sheaf *sheaf, struc
 
 	if (!slot)
 		return false;
-	bool may = c_may_change(slot, &s->rcu_stop);
+	bool may = c_is_home(slot, sheaf->objects[0]) && c_may_change(slot, &s->rcu_stop);
 	struct sheaf *was = os_load_relaxed(&slot->rcu_free);
 
 	if (may && c_section_commit(&slot->rcu_free, sheaf)) {

@@ -251,6 +251,35 @@ static void bootstrap_is_empty_and_full(void **state)
 	assert_ptr_equal(slot->main, sheaves[0]);
 }
 
+static void begin_with(struct sheaf *sheaf, uintptr_t object)
+{
+	sheaf->objects[0] = (void *)object;
+	sheaf->size = 1;
+}
+
+/* Its thread may have moved to another node since it began the sheaf. */
+static void only_home_sheaves_become_rcu_free(void **state)
+{
+	static struct sheaf bootstrap;
+	struct sheaf *old = (struct sheaf *)&at;
+
+	(void)state;
+	reset();
+	slot->rcu_free = &bootstrap;
+	begin_with(sheaves[2], HOME - 16);
+	for (int i = 0; i < 100; i++)
+		assert_false(section_replace_rcu(&at, sheaves[2], &old));
+	begin_with(sheaves[2], HOME + slot->home_size);
+	for (int i = 0; i < 100; i++)
+		assert_false(section_replace_rcu(&at, sheaves[2], &old));
+	assert_ptr_equal(old, &at);
+	assert_ptr_equal(slot->rcu_free, &bootstrap);
+	begin_with(sheaves[2], HOME);
+	while (!section_replace_rcu(&at, sheaves[2], &old))
+		;
+	assert_ptr_equal(old, &bootstrap);
+}
+
 /* A drain does not look at it: see src/percpu/rows.h. */
 static void closed_slot_takes_no_sheaf(void **state)
 {
@@ -258,6 +287,8 @@ static void closed_slot_takes_no_sheaf(void **state)
 
 	(void)state;
 	reset();
+	begin_with(sheaves[0], HOME);
+	begin_with(sheaves[2], HOME + 16);
 	slot->rcu_free = sheaves[1];
 	slot->pair = (uintptr_t)slot->main;
 	slot->home = NOWHERE;
@@ -286,6 +317,7 @@ static void stops_concern_what_they_say(void **state)
 
 	(void)state;
 	reset();
+	begin_with(sheaves[0], HOME);
 	slot->rcu_free = sheaves[2];
 	at.rcu_stop = 1;
 	assert_false(section_replace_rcu(&at, sheaves[0], &old));
@@ -354,6 +386,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(random_operations),
 		cmocka_unit_test(bootstrap_is_empty_and_full),
+		cmocka_unit_test(only_home_sheaves_become_rcu_free),
 		cmocka_unit_test(closed_slot_takes_no_sheaf),
 		cmocka_unit_test(stops_concern_what_they_say),
 		cmocka_unit_test(opened_beside_pushes),

@@ -102,6 +102,8 @@ void scene_set(void)
 		at->stop = scene->stop && scene->n != 2;
 		at->rcu_stop = scene->stop && scene->n != 1;
 	}
+	if (scene->call == WALK_REPLACE_RCU && scene->n % 2)
+		in_hand()->objects[0] = (void *)(HOME - 16);
 	memset(&scene->result, 0, sizeof(scene->result));
 }
 
@@ -325,7 +327,8 @@ static bool has_n(void)
 {
 	return scene->call == WALK_POP_BULK || scene->call == WALK_PUSH_BULK ||
 	       scene->call == WALK_STOCK || scene->call == WALK_PUSH_REMOTE ||
-	       scene->call == WALK_REPLACE_REMOTE || is_sampled();
+	       scene->call == WALK_REPLACE_RCU || scene->call == WALK_REPLACE_REMOTE ||
+	       is_sampled();
 }
 
 bool scene_next(void)

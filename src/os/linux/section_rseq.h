@@ -236,8 +236,10 @@ RSEQ_ALWAYS_INLINE bool rseq_replace_rcu(struct section_slots *s, struct sheaf *
 	uintptr_t t;
 	void *m;
 
-	RSEQ_RUN(, RSEQ_IS_OPEN RSEQ_REPLACE_RCU, RSEQ_LIST([m] "=&r"(m), [t] "=&r"(t)),
-		 RSEQ_SHEAF_INTO(s, rcu_stop, sheaf), SHEAF_RSEQ_CLOBBERS, (*old = m, true), false);
+	/* A closed slot is at home for nothing. */
+	RSEQ_RUN(, SHEAF_RSEQ_IS_AT_HOME RSEQ_REPLACE_RCU, RSEQ_LIST([m] "=&r"(m), [t] "=&r"(t)),
+		 RSEQ_LIST(RSEQ_SHEAF_INTO(s, rcu_stop, sheaf), [object] "r"(sheaf->objects[0])),
+		 SHEAF_RSEQ_CLOBBERS, (*old = m, true), false);
 }
 
 /* The cell's distance is part of the handle here, so that the section needs no addition. */
