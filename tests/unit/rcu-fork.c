@@ -8,6 +8,7 @@
 #include "kit/by_hand.h"
 #include "kit/check.h"
 #include "kit/clock.h"
+#include "kit/needs.h"
 #include "kit/process.h"
 #include "kit/unit.h"
 
@@ -94,6 +95,7 @@ static void retire_one_without_batch(void)
 static void a_forked_child_frees_objects(void **state)
 {
 	(void)state;
+	needs(NEED_SHEAVES);
 	cache = kmem_cache_create("forked", 64, NULL, SLAB_NO_MERGE);
 	assert_non_null(cache);
 	retire_one();
