@@ -161,6 +161,7 @@ void *map_alloc(size_t size, size_t align, unsigned int node, bool zero)
 	if (zero)
 		memset(kept, 0, size);
 	show_mapped();
+	tools_hold(kept, size);
 	enter_first(kept, size, node);
 	return kept;
 }

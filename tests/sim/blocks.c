@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Large blocks on simulated CPUs: if several fibres free the same block, exactly one does, in any
- * order; a concurrent lookup of an address finds its block or none; and the number of steps of an
- * allocation or a free does not depend on the number of blocks.
+ * order; a concurrent lookup of an address finds its block or none; a freed block that waits goes
+ * to one fibre, while others trim; and the number of steps of an allocation or a free does not
+ * depend on the number of blocks.
  */
 #include <stdio.h>
 
 #include "os/machine.h"
-#include "page/map.h"
+#include "os/options.h"
+#include "page/limit.h"
+#include "page/map_kept.h"
+#include "page/page.h"
 #include "sim/sim.h"
 #include <sheaf/slab.h>
 
@@ -17,6 +21,7 @@ enum {
 	SEEDS = 1000,
 	FIBRES = 5,
 	BLOCKS = 20,
+	ROUNDS = 12,
 	MANY = 1000
 };
 
@@ -73,6 +78,67 @@ static int run(void *data)
 	return 0;
 }
 
+/* Few sizes, so that fibres often want the same block. */
+static void use_again(unsigned int fibre, void *unused)
+{
+	char *mine[2] = {NULL, NULL};
+
+	(void)unused;
+	for (unsigned int n = 0; n < 2 * ROUNDS; n++) {
+		unsigned int i = sim_below(2);
+
+		if (mine[i]) {
+			if (mine[i][0] != (char)('a' + fibre) || mine[i][MiB] != (char)n)
+				sim_fail("%p has two owners", (void *)mine[i]);
+		}
+		if (mine[i] && sim_below(2)) {
+			if (!map_free(mine[i]))
+				sim_fail("%p is not freed", (void *)mine[i]);
+			mine[i] = NULL;
+		} else if (!mine[i]) {
+			mine[i] = map_alloc(3 * MiB + sim_below(2) * MiB, 1, fibre % os.nr_nodes,
+					    sim_below(2));
+		}
+		for (i = 0; i < 2; i++)
+			if (mine[i]) {
+				mine[i][0] = (char)('a' + fibre);
+				mine[i][MiB] = (char)(n + 1);
+			}
+		if (sim_below(8) == 0)
+			map_trim(1);
+		if (sim_below(8) == 0)
+			map_decay(fibre % os.nr_nodes, os_now_ms() + os_options.decay);
+	}
+	for (unsigned int i = 0; i < 2; i++)
+		if (mine[i] && !map_free(mine[i]))
+			sim_fail("%p is not freed", (void *)mine[i]);
+}
+
+static bool is_accounted_for(void)
+{
+	struct page_usage usage = page_usage();
+
+	return page_limit.held << OS_PAGE_SHIFT == usage.used + usage.dirty;
+}
+
+static int run_again(void *data)
+{
+	sim_start(data);
+	if (!kmem_cache_create("first-use", 64, NULL, 0))
+		sim_fail("no memory");
+	sim_run(FIBRES, use_again, NULL);
+	if (map_bytes())
+		sim_fail("%zu bytes are left over", map_bytes());
+	if (!is_accounted_for())
+		sim_fail("%zu bytes wait, and %zu pages are held", map_kept_bytes(),
+			 page_limit.held);
+	map_trim(SIZE_MAX);
+	if (map_kept_bytes() || !is_accounted_for())
+		sim_fail("%zu bytes wait after a trim, and %zu pages are held", map_kept_bytes(),
+			 page_limit.held);
+	return 0;
+}
+
 /* The least of a few: sometimes a block is the first of 8 GiB, and creates their leaf. */
 static uint64_t steps_of_a_pair(void)
 {
@@ -124,6 +190,9 @@ int main(void)
 		config.switching = SIM_ALWAYS >> config.seed % 7;
 		config.backend = config.seed % 2 ? OS_BACKEND_RSEQ : OS_BACKEND_TRYLOCK;
 		failed += sim_in_child(run, &config, &hash) != 0;
+		config.nodes = 1 + config.seed % 2;
+		failed += sim_in_child(run_again, &config, &hash) != 0;
+		config.nodes = 1;
 	}
 	failed += sim_in_child(count, &config, &hash) != 0;
 	printf("%d seeds, %u failed\n", SEEDS, failed);
