@@ -250,6 +250,8 @@ void *map_resize(void *address, size_t size, size_t align)
 		page_hold_less((size - old) >> OS_PAGE_SHIFT);
 		return NULL;
 	}
+	tools_hold_no_more(address, old);
+	tools_hold(now, size);
 	count_bytes(old, size);
 	enter_block(now, size, map_node_of(entry));
 	return now;

@@ -114,6 +114,20 @@ static void leaks_are_found_in_used_blocks(void **state)
 		assert_int_equal(told_bytes, before);
 	}
 }
+
+static void leaks_are_found_in_resized_blocks(void **state)
+{
+	size_t before = told_bytes;
+	char *block = map_alloc(3 * MiB, 1, 0, false);
+
+	(void)state;
+	block = map_resize(block, 30 * MiB, 1);
+	assert_int_equal(told_bytes, before + 30 * MiB);
+	block = map_resize(block, 6 * MiB, 1);
+	assert_int_equal(told_bytes, before + 6 * MiB);
+	assert_true(map_free(block));
+	assert_int_equal(told_bytes, before);
+}
 #endif
 
 static void alignment_counts(void **state)
@@ -352,6 +366,7 @@ int main(void)
 		cmocka_unit_test_setup(a_block_waits, begin),
 #if !TOOLS_SEE_US
 		cmocka_unit_test_setup(leaks_are_found_in_used_blocks, begin),
+		cmocka_unit_test_setup(leaks_are_found_in_resized_blocks, begin),
 #endif
 		cmocka_unit_test_setup(alignment_counts, begin),
 		cmocka_unit_test_setup(each_node_has_its_own, begin),
