@@ -125,8 +125,9 @@ void kvfree_rcu_mightsleep(const void *object) SHEAF_SYMBOL(kvfree_rcu_mightslee
 #define kfree_rcu_mightsleep(pointer) kvfree_rcu_mightsleep(pointer)
 
 /*
- * Return when everything that any thread retired before the call has been freed; the second call
- * waits only for the objects of one cache. They may sleep; readers and a provider's callbacks must
+ * Return when everything that any thread retired before the call is free; the second call waits
+ * only for the objects of one cache. Some may be left where the next allocations find them first,
+ * and count in rcu_bytes until then. They may sleep; readers and a provider's callbacks must
  * not call them. kmem_cache_destroy() waits by itself. O(CPUs + retired objects).
  */
 void kvfree_rcu_barrier(void) SHEAF_SYMBOL(kvfree_rcu_barrier);

@@ -536,9 +536,8 @@ void kmem_cache_free_nolock(struct kmem_cache *s, void *object)
  * byte up to the size that ksize() returns, and in free memory of the library. Freed memory still
  * belongs to the library, even if it is in use again, so that kfree() can detect a double free; but
  * a freed block above 2 MiB does not: its addresses may be back with the system. True for
- * ZERO_SIZE_PTR,
- * which kmalloc() returns. False for NULL, for a struct kmem_cache itself, and for all other
- * addresses, mapped or not. The call does not access the address.
+ * ZERO_SIZE_PTR, which kmalloc() returns. False for NULL, for a struct kmem_cache itself, and for
+ * all other addresses, mapped or not. The call does not access the address.
  *
  * While another thread frees a block, the result for that block may be either. Takes no lock, never
  * waits, and is async-signal-safe. O(1). The kernel's is_vmalloc_addr() and virt_addr_valid()

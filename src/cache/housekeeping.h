@@ -11,8 +11,9 @@
  * sleeps, and calls do none. It sleeps longer and longer while it finds nothing to do. It is
  * started at the first round, and in a forked child again.
  *
- * A round:  free pages of one node, on the curve of page/decay.h; each round another node. And a
- *           part of a pass over all caches (percpu/idle.h), if one has begun:
+ * A round:  free pages of one node, on the curve of page/decay.h, and one freed mapping of it
+ *           (page/map_kept.h); each round another node. And a part of a pass over all caches
+ *           (percpu/idle.h), if one has begun:
  *
  *   a pass over idle rows     looks every HOUSE_ROWS_MS for rows where the program no longer runs,
  *                             and empties them in every cache
