@@ -26,7 +26,7 @@
 	".quad 1f, %l[slow]\n"                                                                     \
 	".popsection\n"
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && defined(__LP64__)
 
 /* The descriptor, the tables that debuggers look for, and the store that arms the section. */
 #define SHEAF_RSEQ_BEGIN                                                                           \
