@@ -370,11 +370,12 @@ struct sheaf_calls {
  */
 static inline SHEAF_OBJECT void *kmem_cache_alloc(struct kmem_cache *s, gfp_t flags)
 {
-	if (__builtin_constant_p(flags) && SHEAF_GFP_IS_KERNEL(flags)) {
-		void *object = SHEAF_POP_INLINE(s);
+	void *object = flags & ~SHEAF_GFP_PLAIN ? NULL : SHEAF_POP_INLINE(s);
 
-		return object ? object : SHEAF_CALL(s, alloc_plain)(s);
-	}
+	if (object)
+		return object;
+	if (__builtin_constant_p(flags) && SHEAF_GFP_IS_KERNEL(flags))
+		return SHEAF_CALL(s, alloc_plain)(s);
 	return SHEAF_CALL(s, alloc)(s, flags);
 }
 

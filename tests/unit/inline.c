@@ -23,7 +23,13 @@ enum {
 static struct sheaf_calls real;
 static unsigned int allocs, frees;
 
-static void *count_alloc(struct kmem_cache *s)
+static void *count_alloc(struct kmem_cache *s, gfp_t flags)
+{
+	allocs++;
+	return real.alloc(s, flags);
+}
+
+static void *count_alloc_plain(struct kmem_cache *s)
 {
 	allocs++;
 	return real.alloc_plain(s);
@@ -39,13 +45,15 @@ static void count_free(struct kmem_cache *s, void *object)
 static void begin(struct kmem_cache *s)
 {
 	real = s->calls;
-	s->calls.alloc_plain = count_alloc;
+	s->calls.alloc = count_alloc;
+	s->calls.alloc_plain = count_alloc_plain;
 	s->calls.free = count_free;
 	allocs = frees = 0;
 }
 
 static void end(struct kmem_cache *s)
 {
+	s->calls.alloc = real.alloc;
 	s->calls.alloc_plain = real.alloc_plain;
 	s->calls.free = real.free;
 }
@@ -55,7 +63,7 @@ static void use(struct kmem_cache *s)
 	void *objects[NR];
 
 	for (int i = 0; i < NR; i++) {
-		objects[i] = kmem_cache_alloc(s, GFP_KERNEL);
+		objects[i] = kmem_cache_alloc(s, i % 2 ? GFP_KERNEL : GFP_NOWAIT);
 		assert_non_null(objects[i]);
 		for (int j = 0; j < i; j++)
 			assert_ptr_not_equal(objects[i], objects[j]);
