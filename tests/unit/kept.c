@@ -346,7 +346,7 @@ static void *use_blocks(void *seed_of)
 static void threads_share_them(void **state)
 {
 	static uint64_t seeds[THREADS] = {100, 200, 300, 400};
-	size_t bytes = map_bytes(), held = page_limit.held;
+	size_t bytes = map_bytes(), held = page_limit.held, leaf;
 	pthread_t threads[THREADS];
 
 	(void)state;
@@ -357,7 +357,11 @@ static void threads_share_them(void **state)
 	assert_int_equal(map_bytes(), bytes);
 	page_trim();
 	assert_int_equal(map_kept_bytes(), 0);
-	assert_true(page_limit.held <= held);
+	/* Blocks beyond the addresses of a leaf of the table need another leaf. It stays, and so
+	 * do those in the pool that other threads made at the same time. All are smaller than a
+	 * block. */
+	leaf = (sizeof(uint64_t) << MAP_LEAF_BITS) >> OS_PAGE_SHIFT;
+	assert_true(page_limit.held <= held + THREADS * leaf);
 }
 
 int main(void)
