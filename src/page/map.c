@@ -264,12 +264,17 @@ void map_unmap(struct mapping block)
 	os_unreserve(block.address, block.size);
 }
 
-size_t map_bytes(void)
+struct map_usage map_usage(void)
 {
 	/* Blocks may be mapped, or enter a cell, between the two. */
-	size_t kept = map_kept_bytes(), all = os_load_relaxed(&maps.bytes);
+	size_t waiting = map_kept_bytes(), all = os_load_relaxed(&maps.bytes);
 
-	return all > kept ? all - kept : 0;
+	return (struct map_usage){all > waiting ? all - waiting : 0, waiting};
+}
+
+size_t map_bytes(void)
+{
+	return map_usage().used;
 }
 
 /* --- owners ----------------------------------------------------------------------------------- */

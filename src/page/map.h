@@ -60,6 +60,11 @@ void *map_resize(void *address, size_t size, size_t align);
 bool map_free(void *address);
 /* The block that contains this address; {NULL, 0} if there is none. */
 struct mapping map_find(const void *address);
+/* Bytes of all blocks, and of freed ones that wait (map_kept.h). */
+struct map_usage {
+	size_t used, waiting;
+};
+struct map_usage map_usage(void);
 /* Bytes of all blocks. */
 size_t map_bytes(void);
 

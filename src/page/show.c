@@ -5,7 +5,7 @@
 #include "os/atomic.h"
 #include "os/memory.h"
 #include "os/process_words.h"
-#include "page/map_kept.h"
+#include "page/map.h"
 
 static size_t kept_shown;
 
@@ -41,20 +41,21 @@ void show_range(struct range *range)
 void show_mapped(void)
 {
 	uint64_t *word = os_process_word(OS_PROCESS_mapped_bytes);
-	size_t now, kept, before;
+	struct map_usage now, after;
+	size_t before;
 
 	if (!word)
 		return;
 	do {
-		now = map_bytes();
-		kept = map_kept_bytes();
-		os_store_relaxed(word, now);
-		before = os_exchange(&kept_shown, kept);
+		now = map_usage();
+		os_store_relaxed(word, now.used);
+		before = os_exchange(&kept_shown, now.waiting);
 		os_fetch_add_relaxed(os_process_word(OS_PROCESS_free_bytes),
-				     (uint64_t)kept - before);
+				     (uint64_t)now.waiting - before);
 		/* Two threads may do this at once: pairs with the same fence in the other
 		 * thread. */
 		os_fence();
-	} while (map_bytes() != now || map_kept_bytes() != kept);
+		after = map_usage();
+	} while (after.used != now.used || after.waiting != now.waiting);
 	show_peak();
 }

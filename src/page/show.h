@@ -16,7 +16,7 @@
 
 /* With the range's lock held. */
 void show_range(struct range *range);
-/* What map_bytes() or map_kept_bytes() return has changed. */
+/* What map_usage() returns has changed. */
 void show_mapped(void);
 
 /* After the range changed. */
