@@ -179,11 +179,13 @@ DEFINE_BOTH(mm_cid, _counted)
 DEFINE_BOTH(cpu_id, _counted)
 
 #define CALLS_CURRENT(suffix)                                                                      \
-	((struct sheaf_calls){alloc_current_##suffix, alloc_current_plain_##suffix,                \
-			      free_accounted_##suffix, 0, 0})
+	((struct sheaf_calls){.alloc = alloc_current_##suffix,                                     \
+			      .alloc_plain = alloc_current_plain_##suffix,                         \
+			      .free = free_accounted_##suffix})
 #define CALLS_OWN(suffix)                                                                          \
-	((struct sheaf_calls){alloc_own_##suffix, alloc_own_plain_##suffix,                        \
-			      free_accounted_##suffix, 0, 0})
+	((struct sheaf_calls){.alloc = alloc_own_##suffix,                                         \
+			      .alloc_plain = alloc_own_plain_##suffix,                             \
+			      .free = free_accounted_##suffix})
 #define CALLS_CURRENT_WORDS(suffix) CALLS_CURRENT(suffix##_words)
 #define CALLS_OWN_WORDS(suffix)	    CALLS_OWN(suffix##_words)
 
@@ -202,7 +204,9 @@ static struct sheaf_calls charged_calls(const struct kmem_cache *s)
 	if (cache_is_plain(s))
 		return calls_of(s->group != 0, owner_in_words(&s->sheaf.slab));
 #endif
-	return (struct sheaf_calls){alloc_accounted, alloc_plain_accounted, free_accounted, 0, 0};
+	return (struct sheaf_calls){.alloc = alloc_accounted,
+				    .alloc_plain = alloc_plain_accounted,
+				    .free = free_accounted};
 }
 
 void *account_alloc_charged(struct kmem_cache *s, gfp_t flags)
@@ -219,12 +223,12 @@ struct sheaf_calls account_calls(struct kmem_cache *s, struct sheaf_calls base)
 
 	if (accounted) {
 		base.free = calls.free;
-		base.push_by = 0;
+		base.push_by = calls.push_by;
 	}
 	if (accounted == ACCOUNT_ALL) {
 		base.alloc = calls.alloc;
 		base.alloc_plain = calls.alloc_plain;
-		base.pop_by = 0;
+		base.pop_by = calls.pop_by;
 	}
 	return base;
 }

@@ -87,7 +87,9 @@ static COLD void free_slow(struct kmem_cache *s, void *object)
 	}
 
 #define CALLS(suffix)                                                                              \
-	((struct sheaf_calls){alloc_##suffix, alloc_plain_##suffix, free_##suffix, 0, 0})
+	((struct sheaf_calls){.alloc = alloc_##suffix,                                             \
+			      .alloc_plain = alloc_plain_##suffix,                                 \
+			      .free = free_##suffix})
 
 DEFINE_CALLS(trylock, c_pop, c_push)
 /* With a countdown to the next sample. */
@@ -310,5 +312,5 @@ COLD void cache_flow_changed(struct kmem_cache *s)
 
 struct sheaf_calls cache_calls_destroyed(void)
 {
-	return (struct sheaf_calls){alloc_destroyed, alloc_plain_destroyed, free_destroyed, 0, 0};
+	return CALLS(destroyed);
 }

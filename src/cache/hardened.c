@@ -276,8 +276,9 @@ static inline bool only_marked(const struct kmem_cache *s, slab_flags_t zero)
 	}
 
 #define CALLS(suffix)                                                                              \
-	((struct sheaf_calls){alloc_marked_##suffix, alloc_plain_marked_##suffix,                  \
-			      free_marked_##suffix, 0, 0})
+	((struct sheaf_calls){.alloc = alloc_marked_##suffix,                                      \
+			      .alloc_plain = alloc_plain_marked_##suffix,                          \
+			      .free = free_marked_##suffix})
 
 DEFINE_CALLS(trylock, c_pop, c_push)
 DEFINE_CALLS(trylock_sampled, c_pop_sampled, c_push)

@@ -73,8 +73,8 @@ static void *alloc_plain_first(struct kmem_cache *s)
 
 /* These have no `free`, because no memory belongs to them. */
 static const struct sheaf_calls first_use[KMALLOC_CACHES] = {
-	[0] = {alloc_zero_size, alloc_plain_zero_size, NULL, 0, 0},
-	[1 ... KMALLOC_CACHES - 1] = {alloc_first, alloc_plain_first, NULL, 0, 0},
+	[0] = {.alloc = alloc_zero_size, .alloc_plain = alloc_plain_zero_size},
+	[1 ... KMALLOC_CACHES - 1] = {.alloc = alloc_first, .alloc_plain = alloc_plain_first},
 };
 
 #define FIRST(i) ((struct kmem_cache *)(uintptr_t)&first_use[i])
@@ -97,7 +97,7 @@ static void *alloc_plain_exact(struct kmem_cache *s)
 }
 
 static const struct sheaf_calls exact_sizes[SHEAF_KMALLOC_EXACT + 1] = {
-	[0 ... SHEAF_KMALLOC_EXACT] = {alloc_exact, alloc_plain_exact, NULL, 0, 0},
+	[0 ... SHEAF_KMALLOC_EXACT] = {.alloc = alloc_exact, .alloc_plain = alloc_plain_exact},
 };
 
 #define EXACT(i)   ((struct kmem_cache *)(uintptr_t)&exact_sizes[i])
@@ -184,7 +184,7 @@ static struct kmem_cache *entry_for(unsigned int words)
 
 	if (!cache_is_checked(s))
 		return s;
-	sized[words] = (struct sheaf_calls){alloc_sized, alloc_plain_sized, NULL, 0, 0};
+	sized[words] = (struct sheaf_calls){.alloc = alloc_sized, .alloc_plain = alloc_plain_sized};
 	return (struct kmem_cache *)(void *)&sized[words];
 }
 
