@@ -22,7 +22,8 @@
 
 #include <sheaf/section.h>
 
-/* The sections need what glibc tells of the rseq area from 2.35 on, and `asm goto` with outputs. */
+/* The sections need `asm goto` with outputs, and must know where the rseq area is, which glibc
+ * tells from 2.35 on. */
 #if defined(__clang_major__)
 #define SHEAF_ASM_GOTO (__clang_major__ >= 14)
 #else
@@ -49,7 +50,7 @@ static inline __attribute__((__always_inline__)) void *__sheaf_pop_inline(struct
 	uintptr_t t;
 
 	if (__builtin_expect(id <= 1, 0))
-		return SHEAF_CAST(void *, 0);
+		return NULL;
 	__asm__ volatile goto(
 		SHEAF_RSEQ_BEGIN SHEAF_RSEQ_ROW SHEAF_RSEQ_POP SHEAF_RSEQ_END(slow)
 		: [object] "=&r"(object), [m] "=&r"(m), [t] "=&r"(t)
@@ -58,7 +59,7 @@ static inline __attribute__((__always_inline__)) void *__sheaf_pop_inline(struct
 		: slow);
 	return object;
 slow:
-	return SHEAF_CAST(void *, 0);
+	return NULL;
 }
 
 /* Put the object into this CPU's main sheaf; false: make the call. */

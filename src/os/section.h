@@ -93,7 +93,7 @@ struct sheaf {
 			uint16_t place;
 		};
 		uint64_t number;     /* while it waits for a grace period */
-		uint64_t taken_from; /* while a drain owns it: see src/percpu/drain.c */
+		uint64_t taken_from; /* while a drain owns it: see src/percpu/taken.h */
 		struct sheaf *prev;  /* and after the drain: the next older one, or NULL */
 	};
 	void *objects[];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Visits every sheaf of a cache that no thread uses: in slots, barns, and queues of retired ones.
- * Only checks call it (kmem_cache_check(), tests), so it takes nothing out.
+ * It takes nothing out: its callers are kmem_cache_verify() and tests.
  */
 #include "percpu/barn.h"
 #include "percpu/drain.h"

@@ -21,7 +21,7 @@
  *      harvests it.
  *  M3. These cells change only while neither stop word is set, or by a drain of the sheaf's sort.
  *
- * Callers: src/cache/; src/rcu/; src/percpu/drain.c.
+ * Callers: src/cache/; src/rcu/; src/percpu/taken.c, each.c, drain.c.
  */
 #ifndef SHEAF_PERCPU_REMOTE_H
 #define SHEAF_PERCPU_REMOTE_H

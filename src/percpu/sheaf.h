@@ -68,7 +68,7 @@ struct sheaf_cache {
 	uint32_t flow;			 /* sheaves that other CPUs filled, beyond own ones */
 	uint32_t flow_changed; /* one_way, or the capacity by volume: the layer above clears it */
 	uint32_t one_way;      /* flow is high */
-	uint32_t exchanges;    /* and swaps, refills, flushes, up to MANY_EXCHANGES */
+	uint32_t exchanges;    /* with barns, swaps, refills and flushes, up to MANY_EXCHANGES */
 	uint32_t level;	       /* budgets were doubled so often: see flow.c */
 	uint16_t quiet;	       /* no thread uses the cache: see drain.c */
 	uint16_t retired;      /* a larger capacity of sheaves of retired objects, or 0: flow.c */

@@ -7,17 +7,16 @@
  * preemptions as the budget allows, each time from the same nodes. Readers change nothing that
  * others read, so two fibres are enough. Stores are random, except stores in place, which cover
  * every border of some trees, appends, which cover leaves of every size, and splits of leaves that
- * are cut. In some cases there
- * are two: a range is erased, and its place is used with other borders. Then random schedules of
- * three readers and eight stores. maple_readers.h says what readers may see, maple_nodes.h which
- * nodes may be freed.
+ * are cut. In some cases there are two: a range is erased, and its place is used with other
+ * borders. Then random schedules of three readers and eight stores. maple_readers.h says what
+ * readers may see, maple_nodes.h which nodes may be freed.
  *
  * The same schedules must find each planted bug (enum plant), or the test fails: replaced nodes are
  * not marked dead; nodes are freed without a grace period, or before their successor is published;
  * nodes are published before they are filled; an append or a slot store stores pivots last, in the
  * wrong order; a leaf that is cut gets no marks, or its slots move without META_MOVING. A change in
- * place that is not counted in meta is no planted bug: a reader that
- * continues from a slot also checks the slot's borders.
+ * place that is not counted in meta is no planted bug: a reader that continues from a slot also
+ * checks the slot's borders.
  *
  *     sim-maple [--budget SCHEDULES] [--stores OF-EACH-TYPE-FOR-A-TREE] [--seeds N]
  */
