@@ -10,13 +10,14 @@ from typing import Any
 
 from sheaf_tool.errors import Failure
 
-from . import counters, machine, page, paths
+from . import against, compare, counters, machine, page, paths
 from .allocators import ready
 from .document import Document
 from .suites import SUITES
 from .suites.suite import Settings, Suite
 
 ALL = "all"
+COUNT = "count"  # of exact numbers: there is nothing to interleave
 
 EPILOG = """\
 examples:
@@ -27,11 +28,14 @@ examples:
   sheaf bench count                instructions instead of time: exact even on a busy machine
   sheaf bench all --json >all.json all suites, results as JSON
   sheaf bench all --html all.html  one page with all tables and pictures, to share
+  sheaf bench batch --against ../old/build    before and after a change, in one run
 
 Each suite prints tables, and writes SUITE.json and index.html (pictures with error bars) to the
 output directory. That index.html shows the latest results of every suite; the page of --html shows
 only this run. Both pages are self-contained. `sheaf compare` compares two SUITE.json files. For
 allocators that are not installed, the suites print how to install them.
+
+exit code with --against: 3 if something became slower, as of `sheaf compare`
 """
 
 
@@ -65,6 +69,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
                         help="write the report there (default: build/report)")
     parser.add_argument("--build", metavar="DIR",
                         help="the build directory of the benchmark programs (default: build)")
+    parser.add_argument("--against", metavar="DIR",
+                        help="measure libsheaf alone, interleaved with the programs of this other "
+                        "build directory, and print the ratios; writes no report")
     parser.set_defaults(run=lambda arguments: run(parser, arguments))
 
 
@@ -74,6 +81,8 @@ def _command(name: str, arguments: argparse.Namespace) -> str:
         words.append("--quick")
     if arguments.repeat:
         words += ["--repeat", str(arguments.repeat)]
+    if arguments.against:
+        words += ["--against", arguments.against]
     return shlex.join(words)
 
 
@@ -83,15 +92,16 @@ def _print(documents: list[Document], arguments: argparse.Namespace) -> None:
         print("[" + ",\n".join(shown) + "]" if arguments.suite == ALL else shown[0])
         return
     for document in documents:
+        shown = ([against.text(document)] if arguments.against else
+                 [SUITES[document.suite].text(document), counters.text(document)])
         print(f"{document.suite}: {SUITES[document.suite].summary}\n")
-        print("\n\n".join(filter(None, [SUITES[document.suite].text(document),
-                                        counters.text(document)])) + "\n")
+        print("\n\n".join(filter(None, shown)) + "\n")
 
 
 def _measure(suite: Suite, settings: Settings, described: dict[str, Any]) -> Document:
     document = suite.run(settings, described)
     works = suite.works(described, settings.quick)
-    if works:
+    if works and not settings.against:
         counters.add(document, ready(suite.name, settings.workers, suite.others)[0], works)
     return document
 
@@ -104,7 +114,11 @@ def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
         return 0
     if not arguments.suite:
         parser.error("which suite? `sheaf bench --list` lists them")
-    settings = Settings(paths.worker_directory(arguments.build), arguments.quick, arguments.repeat)
+    if arguments.against and (arguments.html is not None or arguments.suite == COUNT):
+        parser.error("--against prints ratios of times: it writes no page, and counts nothing")
+    other = paths.worker_directory(arguments.against) if arguments.against else None
+    settings = Settings(paths.worker_directory(arguments.build), arguments.quick, arguments.repeat,
+                        other)
     output = paths.report_directory(arguments.output)
     try:
         output.mkdir(parents=True, exist_ok=True)
@@ -114,11 +128,16 @@ def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
                            or not Path(arguments.html).resolve().parent.is_dir()):
         raise Failure(f"--html {arguments.html}: it is a directory, or its directory does not exist")
     documents = []
-    for name in SUITES if arguments.suite == ALL else [arguments.suite]:
+    everything = [name for name in SUITES if not arguments.against or name != COUNT]
+    for name in everything if arguments.suite == ALL else [arguments.suite]:
         described = {**machine.describe(settings.workers), "command": _command(name, arguments)}
         documents.append(_measure(SUITES[name], settings, described))
-        documents[-1].write(output / f"{name}.json")
+        if not arguments.against:
+            documents[-1].write(output / f"{name}.json")
     _print(documents, arguments)
+    if arguments.against:
+        worse = any(compare.count(against.pairs(document), compare.REGRESSION) for document in documents)
+        return compare.REGRESSED if worse else 0
     if arguments.html is None:
         written = page.write_all(output, documents)
     else:

@@ -56,6 +56,7 @@ class Pair:
     before: Estimate
     after: Estimate
     verdict: str
+    paired: Estimate | None = None  # the ratio, where the samples of both are of the same repetitions
 
     def ratio(self) -> float | None:
         """None if the value before was 0."""
@@ -68,9 +69,6 @@ class Comparison:
     pairs: list[Pair]
     only: tuple[list[Result], list[Result]]  # in the first file, in the second
     machines: list[str]  # a line for each way in which they differ
-
-    def count(self, verdict: str) -> int:
-        return sum(pair.verdict == verdict for pair in self.pairs)
 
 
 def higher_is_better(unit: str) -> bool | None:
@@ -147,6 +145,8 @@ def _change(pair: Pair) -> list[str]:
     ratio = pair.ratio()
     if ratio is None:
         return ["", ""]
+    if pair.paired:
+        return [f"{ratio:.2f}", f"{pair.paired.low:.2f}–{pair.paired.high:.2f}"]
     return [f"{ratio:.2f}", f"{100 * (ratio - 1):+.1f} %"]
 
 
@@ -168,7 +168,8 @@ def _table(pairs: list[Pair]) -> str:
     title = [f"{pairs[0].name}, {unit} ({better[higher_is_better(unit)]})"]
     said = _said({key: value for key, value in told.items() if key not in columns})
     for wide in (True, False):
-        heads = ["B / A", "change"] if wide else ["B / A\nchange"]
+        more = "interval" if pairs[0].paired else "change"
+        heads = ["B / A", more] if wide else [f"B / A\n{more}"]
         rows = [[*(_value(pair.params.get(key, "")) for key in columns),
                  _cell(pair.before, wide), _cell(pair.after, wide),
                  *(_change(pair) if wide else ["\n".join(_change(pair))]),
@@ -179,28 +180,38 @@ def _table(pairs: list[Pair]) -> str:
     return "\n".join(title + ([said] if said else []) + ["", table])
 
 
+def tables(pairs: list[Pair]) -> list[str]:
+    """One for each name and unit."""
+    groups: dict[tuple[str, str], list[Pair]] = {}
+    for pair in pairs:
+        groups.setdefault((pair.name, pair.unit), []).append(pair)
+    return [_table(group) for group in groups.values()]
+
+
 def text(files: tuple[str, str], found: Comparison, threshold: float) -> str:
     parts = [f"{found.suite}: A is {files[0]}, B is {files[1]}\nmedians with their 95 % intervals"]
     if found.machines:
         parts.append("The machines differ, so differences need not come from the library:\n"
                      + "\n".join(f"  {line}" for line in found.machines))
-    groups: dict[tuple[str, str], list[Pair]] = {}
-    for pair in found.pairs:
-        groups.setdefault((pair.name, pair.unit), []).append(pair)
-    parts += [_table(pairs) for pairs in groups.values()]
+    parts += tables(found.pairs)
     for letter, results in zip("AB", found.only):
         if results:
             parts.append(f"Only in {letter}:\n" + "\n".join(
                 f"  {one.name} {_said(one.params)} {one.unit}" for one in results))
-    return "\n\n".join([*parts, _summary(found, threshold)])
+    return "\n\n".join([*parts, summary(found.pairs, threshold)])
 
 
-def _summary(found: Comparison, threshold: float) -> str:
-    lines = [f"{plural(found.count(REGRESSION), 'regression')} (R), "
-             f"{plural(found.count(IMPROVEMENT), 'improvement')} (I), "
-             f"{found.count(SAME)} without a significant difference"
+def count(pairs: list[Pair], verdict: str) -> int:
+    return sum(pair.verdict == verdict for pair in pairs)
+
+
+def summary(pairs: list[Pair], threshold: float = 0.0) -> str:
+    """How many pairs have which verdict."""
+    lines = [f"{plural(count(pairs, REGRESSION), 'regression')} (R), "
+             f"{plural(count(pairs, IMPROVEMENT), 'improvement')} (I), "
+             f"{count(pairs, SAME)} without a significant difference"
              + (f" (beyond {threshold:g} %)" if threshold else "")]
-    few, unknown = found.count(TOO_FEW), found.count(UNKNOWN)
+    few, unknown = count(pairs, TOO_FEW), count(pairs, UNKNOWN)
     if few:
         lines.append(f"{few} not judged (?): fewer than six samples give no 95 % interval")
     if unknown:
@@ -210,7 +221,7 @@ def _summary(found: Comparison, threshold: float) -> str:
 
 def as_json(files: tuple[str, str], found: Comparison, threshold: float) -> dict[str, Any]:
     return {"suite": found.suite, "a": files[0], "b": files[1], "threshold": threshold,
-            "regressions": found.count(REGRESSION), "improvements": found.count(IMPROVEMENT),
+            "regressions": count(found.pairs, REGRESSION), "improvements": count(found.pairs, IMPROVEMENT),
             "machines": found.machines,
             "results": [{"name": pair.name, "params": pair.params, "unit": pair.unit,
                          "a": asdict(pair.before), "b": asdict(pair.after),
@@ -253,4 +264,4 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps(as_json(files, found, arguments.threshold), indent=1))
     else:
         print(text(files, found, arguments.threshold))
-    return REGRESSED if found.count(REGRESSION) else 0
+    return REGRESSED if count(found.pairs, REGRESSION) else 0

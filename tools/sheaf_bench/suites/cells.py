@@ -3,12 +3,14 @@
 
 A cell is one program with its arguments. Cells are measured interleaved, part by part: a repetition
 of a part is all of its cells, a fresh process each (A B C ... A B C ...). A peer that fails is left
-out of its cell from then on, and reported; ours must not fail.
+out of its cell from then on, and reported; ours must not fail. To compare with another build, ours
+alone are measured, each followed by the other build's.
 """
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Callable, Mapping, Sequence
 
 from sheaf_tool.errors import Failure
@@ -22,6 +24,7 @@ from .suite import Settings, missing_lines
 from .windows import stood_still
 
 NOTHING = "–"
+BEFORE = "before"  # names the results of the other build in params
 
 Params = Mapping[str, Any]
 
@@ -74,8 +77,22 @@ def _one(document: Document, cell: Cell, failed: dict[str, str], all_needed: boo
                             if not cell.params.items() <= result.params.items()]
 
 
+def _before(cell: Cell, programs: Path) -> Cell:
+    worker = Worker(cell.worker.allocator, programs / cell.worker.program.name, cell.worker.library)
+    return replace(cell, worker=worker, params={**cell.params, "allocator": BEFORE},
+                   name=f"{cell.name}, before" if cell.name else "")
+
+
+def _with_other_build(part: Part, programs: Path) -> Part:
+    return replace(part, all_needed=False,
+                   cells=[one for cell in part.cells if cell.params["allocator"] == OURS
+                          for one in (cell, _before(cell, programs))])
+
+
 def measure(document: Document, settings: Settings, parts: Sequence[Part]) -> None:
     failed = document.machine.setdefault("failed", {})
+    if settings.against:
+        parts = [_with_other_build(part, settings.against) for part in parts]
     repeats = [settings.repeat or (part.quick_repeat if settings.quick else part.repeat)
                for part in parts]
     with Progress(sum(len(part.cells) * n for part, n in zip(parts, repeats))) as progress:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import statistics
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +117,7 @@ def _run(settings: Settings, machine: dict[str, Any]) -> Document:
                 [Entry(worker, (), {"allocator": worker.name}) for worker in workers], REPEAT,
                 QUICK_REPEAT, QUICK_SECONDS)
         measure_cells(document, settings, [Part(pair_cells(settings.workers), 15, 7, 12.0)])
-        once = Settings(settings.workers, settings.quick, 1)
+        once = replace(settings, repeat=1)
         measure_cells(document, once, [Part(count_cells(settings.workers), 1, 1, 60.0)])
         counters.add(document, workers, [(row.name.replace(", ", "\n"), row.arguments)
                                          for row in rows])

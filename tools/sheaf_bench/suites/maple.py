@@ -182,7 +182,7 @@ def _run(settings: Settings, machine: dict[str, Any]) -> Document:
                                   "window": QUICK_WINDOW if settings.quick else WINDOW})
     sums = Sums()
     for part in parts(workers, sums, settings.quick) if workers else ():
-        once = Settings(settings.workers, settings.quick, 1) if part.repeat == 1 else settings
+        once = replace(settings, repeat=1) if part.repeat == 1 else settings
         measure(document, once, [part])
         sums.check()
     return document

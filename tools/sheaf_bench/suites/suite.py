@@ -19,6 +19,7 @@ class Settings:
     workers: Path  # directory of the benchmark programs
     quick: bool
     repeat: int | None  # repetitions; None: the suite's own number
+    against: Path | None = None  # directory of another build's programs, instead of peers
 
 
 @dataclass(frozen=True)
