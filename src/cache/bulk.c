@@ -32,7 +32,7 @@ static inline bool by_rseq(void)
 
 static inline bool is_plain_bulk(gfp_t flags)
 {
-	return !(flags & ~SHEAF_GFP_PLAIN) && !os.watched;
+	return !(flags & ~SHEAF_GFP_PLAIN) && !os_watched();
 }
 #endif
 
@@ -123,7 +123,7 @@ static OUT_OF_LINE int alloc_bulk_slow(struct kmem_cache *s, gfp_t flags, size_t
 			cache_leave();
 		return 0;
 	}
-	if (__builtin_expect(os.watched, 0)) {
+	if (os_watched()) {
 		tools_wrote(p, n * sizeof(*p));
 		if (!account_taken(s, flags, n, p))
 			return give_up(s, n, p);
@@ -255,7 +255,7 @@ static void free_same_owner(struct kmem_cache *s, size_t n, void **p, bool waite
 		for (size_t i = 0; tsan_is_told() && i < n; i++)
 			cache_tell_freed(s, p[i]);
 		cache_give_checked(s, p, n, waited, call);
-	} else if (__builtin_expect(os.watched, 0) && cache_is_watched(s)) {
+	} else if (os_watched() && cache_is_watched(s)) {
 		free_watched(s, n, p, waited, call);
 	} else {
 		free_to(s, n, p);
@@ -294,7 +294,7 @@ static OUT_OF_LINE void free_bulk_slow(struct kmem_cache *s, size_t n, void **p)
 
 	if (!s)
 		free_by_owner(n, p, false, "kmem_cache_free_bulk");
-	else if (os.watched && cache_is_watched(s))
+	else if (os_watched() && cache_is_watched(s))
 		free_watched(s, n, p, false, "kmem_cache_free_bulk");
 	else
 		may_keep = free_to(s, n, p);
@@ -321,7 +321,7 @@ static OUT_OF_LINE void free_many(struct kmem_cache *s, size_t n, void **p)
 SHEAF_PUBLIC void kmem_cache_free_bulk(struct kmem_cache *s, size_t n, void **p)
 {
 #ifdef HAVE_RSEQ
-	if (__builtin_expect(s && !os.watched && by_rseq() && n - 1 < BATCH_MAX, 1)) {
+	if (__builtin_expect(s && !os_watched() && by_rseq() && n - 1 < BATCH_MAX, 1)) {
 		if (n > 1)
 			free_many(s, n, p);
 		else if (__builtin_expect(!RSEQ_BY_INDEX(PUSH_ONE, ), 0))

@@ -231,7 +231,7 @@ void cache_tell_freed(struct kmem_cache *s, void *object);
 bool cache_alloc_all(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p);
 void cache_free_all(struct kmem_cache *s, size_t n, void **p);
 
-/* Must slow calls look at each object of this cache? If os.watched is set. */
+/* Must slow calls look at each object of this cache? If os_watched(). */
 static inline bool cache_is_watched(const struct kmem_cache *s)
 {
 	return (s->flags & CACHE_HARDENED) || os_load_relaxed(&s->accounted) || tsan_is_told();
@@ -249,7 +249,7 @@ bool cache_watch_taken(struct kmem_cache *s, gfp_t flags, size_t n, void **objec
 
 static inline bool cache_freed(struct kmem_cache *s, void *object, const char *call)
 {
-	return !__builtin_expect(os.watched, 0) || cache_watch_free(s, object, call);
+	return !os_watched() || cache_watch_free(s, object, call);
 }
 
 /* The call's name in reports. */

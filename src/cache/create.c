@@ -189,7 +189,7 @@ static struct kmem_cache *make_cache(const char *name, size_t size,
 	if (!s)
 		return NULL;
 	s->flags = flags | hardened_flags(flags, args->ctor);
-	if (s->flags & CACHE_HARDENED && !os.watched)
+	if (s->flags & CACHE_HARDENED && !os_watched())
 		begin_watching();
 	s->nr_names = 1;
 	s->id = ++caches.nr_made;

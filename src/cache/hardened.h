@@ -2,7 +2,7 @@
 /*
  * Hardened caches: every call checks each object that the program gets or frees. Programs without
  * hardened caches pay nothing: hardened caches have calls of their own, and slow calls share one
- * test with the thread sanitizer (os.watched).
+ * test with the thread sanitizer (os_watched()).
  *
  *   flag              option                     what
  *   CACHE_CHECK_POP   slab_freelist_hardened     a pointer from a sheaf is in a slab of the cache

@@ -152,7 +152,7 @@ static COLD void retire_slow(struct kmem_cache *s, void *object, size_t offset)
 
 static bool push_called(struct kmem_cache *s, void *object)
 {
-	if (__builtin_expect(os.watched, 0)) {
+	if (os_watched()) {
 		tsan_given(object);
 		/* The slow path checks the object first, and then pushes it. */
 		if (cache_is_hardened(s))

@@ -77,7 +77,7 @@ void *cache_alloc_try(struct kmem_cache *s, gfp_t gfp, unsigned int node)
 	if (object && cache_is_checked(s) && !guard_is_ours(object) &&
 	    !cache_take_checked(s, object))
 		object = NULL;
-	if (__builtin_expect(os.watched, 0))
+	if (os_watched())
 		object = charge(s, watch_taken(s, object), gfp);
 	if (object && (gfp & __GFP_ZERO))
 		cache_zero(s, object);

@@ -103,14 +103,13 @@ static COLD bool account_lent(struct kmem_cache *s, const struct sheaf *sheaf, u
 static inline bool may_lend(struct kmem_cache *s, gfp_t gfp, const struct sheaf *sheaf,
 			    unsigned int from)
 {
-	return !__builtin_expect(os.watched, 0) || !account_charges(s, gfp) ||
-	       account_lent(s, sheaf, from);
+	return !os_watched() || !account_charges(s, gfp) || account_lent(s, sheaf, from);
 }
 
 /* Hand the sheaf to the user, who already had `had` of its objects. */
 static struct slab_sheaf *to_user(struct kmem_cache *s, struct sheaf *sheaf, unsigned int had)
 {
-	if (__builtin_expect(os.watched, 0) && sheaf) {
+	if (os_watched() && sheaf) {
 		tsan_taken(sheaf);
 		watch_lent(s, sheaf, had);
 		/* A pop charges, and the inlined one does not. */
@@ -135,7 +134,7 @@ static COLD void watch_returned(struct kmem_cache *s, struct sheaf *sheaf)
 /* The user returns the sheaf. */
 static void from_user(struct kmem_cache *s, struct sheaf *sheaf)
 {
-	if (__builtin_expect(os.watched, 0)) {
+	if (os_watched()) {
 		if (cache_is_hardened(s))
 			watch_returned(s, sheaf);
 		tsan_given(sheaf);
@@ -285,7 +284,7 @@ SHEAF_PUBLIC void *__kmem_cache_alloc_from_sheaf(struct kmem_cache *s, gfp_t gfp
 	if (!is_out(s, of_user(sheaf), "kmem_cache_alloc_from_sheaf"))
 		return NULL;
 	object = prefill_pop(of_user(sheaf));
-	if (__builtin_expect(os.watched, 0))
+	if (os_watched())
 		account_taken_forced(s, gfp, object);
 	if (gfp & ~SHEAF_GFP_PLAIN)
 		clear_object(s, object, gfp);

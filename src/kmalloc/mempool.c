@@ -120,7 +120,7 @@ bool mempool_give(struct sheaf_mempool *pool, void *element)
 {
 	bool room = pool_has_room(pool);
 
-	if (room && __builtin_expect(os.watched, 0) && !mempool_see_freed(pool, element))
+	if (room && os_watched() && !mempool_see_freed(pool, element))
 		return false;
 	if (!room || !put_element(pool, element))
 		pool->free(element, pool->data);

@@ -74,8 +74,7 @@ void *mempool_see_taken(const struct sheaf_mempool *pool, void *element);
 /* After mempool_take(), without the lock: as mempool_see_taken(). NULL is allowed. */
 static inline void *mempool_taken(const struct sheaf_mempool *pool, void *element)
 {
-	return __builtin_expect(os.watched, 0) && element ? mempool_see_taken(pool, element)
-							  : element;
+	return os_watched() && element ? mempool_see_taken(pool, element) : element;
 }
 
 /* --- mempool_list.c --------------------------------------------------------------------------- */

@@ -11,7 +11,8 @@
  * CPU could not use sheaves until the holder continues.
  *
  * Invariants
- *  M1. `os` is written once, by os_init(), before any other thread can see a cache.
+ *  M1. `os` is written by os_init(), before any other thread can see a cache; later, only `watched`
+ *      and `rcu_by_rseq` change.
  *  M2. Every row that a section can compute, and every number that os_cpu() returns, is below
  *      os.nr_cpus. If the system has, or may have, CPU numbers beyond, no section runs: rows are
  *      then CPU numbers modulo os.nr_cpus.
@@ -26,6 +27,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "os/atomic.h"
 
 #define OS_MAX_ROWS  4096
 #define OS_MAX_NODES 64
@@ -62,7 +65,7 @@ struct os_machine {
 	const char *obstacle;  /* why restartable sequences do not run; NULL if they do */
 	uint32_t counting;     /* events are counted: see os/counters.h */
 	uint32_t tools;	       /* tools that the library reports to: os/tools.h, os/tsan.h */
-	uint32_t watched;      /* slow calls check each object that the program gets or frees */
+	uint32_t watched;      /* read it by os_watched() */
 	uint32_t rcu_by_rseq;  /* kfree_rcu() may push at once: by rseq, and nothing is watched */
 	uint32_t nr_cpus;      /* CPU numbers are below this */
 	uint32_t cpu_beyond;   /* the highest one, if it is not: see M2 */
@@ -97,6 +100,13 @@ unsigned int os_cpu(void);
 
 /* False in a thread whose rseq area the kernel does not maintain: no section can run there. */
 bool os_registered(void);
+
+/* Slow calls check each object that the program gets or frees. Another thread may set it: with the
+ * first group, or the first cache of secrets. */
+static inline bool os_watched(void)
+{
+	return __builtin_expect(os_load_relaxed(&os.watched), 0);
+}
 
 static inline unsigned int os_node(void)
 {

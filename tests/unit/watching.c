@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Threads in the middle of slow calls when the process begins to look at objects: at the first
+ * group, and the first cache of secrets. They see it at some time, and no object is lost. In a
+ * build with the thread sanitizer, this shows that each reads the word by itself.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <sheaf/group.h>
+#include <sheaf/mempool.h>
+
+#include "kit/cache.h"
+#include "kit/unit.h"
+#include "os/atomic.h"
+
+enum {
+	THREADS = 2,
+	BULK = 8,
+	ROUNDS = 64
+};
+
+static struct kmem_cache *s;
+static mempool_t *pool;
+static uint32_t rounds[THREADS], stop;
+
+static void all_calls(void)
+{
+	struct slab_sheaf *sheaf = kmem_cache_prefill_sheaf(s, GFP_KERNEL, 4);
+	void *objects[BULK], *element = mempool_alloc(pool, GFP_KERNEL);
+
+	kmem_cache_free(s, kmem_cache_alloc_from_sheaf(s, GFP_KERNEL, sheaf));
+	kmem_cache_return_sheaf(s, GFP_KERNEL, sheaf);
+	for (unsigned int n = 1; n <= BULK; n++) {
+		assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, n, objects), n);
+		kmem_cache_free_bulk(s, n, objects);
+	}
+	kmem_cache_free(s, kmem_cache_alloc_nolock(s, 0));
+	kmem_cache_free(s, kmem_cache_alloc_node(s, GFP_KERNEL, 0));
+	mempool_free(element, pool);
+}
+
+static void *run(void *number)
+{
+	do {
+		all_calls();
+		os_fetch_add(&rounds[(uintptr_t)number], 1);
+	} while (!os_load_acquire(&stop));
+	return NULL;
+}
+
+static void let_all_run(void)
+{
+	uint32_t from[THREADS];
+
+	for (int i = 0; i < THREADS; i++)
+		from[i] = os_load_acquire(&rounds[i]);
+	for (int i = 0; i < THREADS; i++)
+		while (os_load_acquire(&rounds[i]) - from[i] < ROUNDS)
+			sched_yield();
+}
+
+static void each_call_may_be_under_way(void **state)
+{
+	struct kmem_cache *secret, *charged = make("charged", 104, SLAB_ACCOUNT);
+	pthread_t threads[THREADS];
+	struct kmem_group_stats stats;
+	struct kmem_group *g;
+	void *object;
+
+	(void)state;
+	s = make("watched", 104, 0);
+	pool = mempool_create_slab_pool(2, s);
+	assert_non_null(pool);
+	for (uintptr_t i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, run, (void *)i), 0);
+	let_all_run();
+	secret = make("secret", 64, SLAB_SECRET);
+	let_all_run();
+	g = kmem_group_create("first", NULL, NULL);
+	let_all_run();
+	/* As each call of one object does. */
+	kmem_group_set_current(g);
+	assert_int_equal(kmem_cache_alloc_bulk(charged, GFP_KERNEL, 1, &object), 1);
+	assert_int_equal(kmem_group_stats(g, &stats), 0);
+	assert_int_equal(stats.bytes, charged->sheaf.slab.size);
+	kmem_cache_free_bulk(charged, 1, &object);
+	kmem_group_set_current(NULL);
+	os_store_release(&stop, 1);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	mempool_destroy(pool);
+	assert_true(all_freed(s) && all_freed(charged));
+	assert_int_equal(kmem_cache_verify(s) + kmem_group_verify(), 0);
+	kmem_group_put(g);
+	kmem_cache_destroy(s);
+	kmem_cache_destroy(secret);
+	kmem_cache_destroy(charged);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_call_may_be_under_way),
+	};
+
+	return cmocka_run_group_tests_name("watching", tests, NULL, NULL);
+}
