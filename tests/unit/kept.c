@@ -21,7 +21,7 @@
 #define MiB ((size_t)1 << 20)
 
 enum {
-	CELLS = 16, /* of a node */
+	CELLS = 32, /* of a node */
 	THREADS = 4,
 	ROUNDS = 3000
 };
