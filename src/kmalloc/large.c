@@ -10,6 +10,7 @@
 #include "os/report.h"
 #include "os/tools.h"
 #include "page/limit.h"
+#include "page/map_kept.h"
 
 #define VMALLOC_MOST ((size_t)1 << 47) /* no process has more addresses */
 
@@ -68,13 +69,18 @@ void *large_alloc(size_t size, gfp_t flags, int node, size_t most, const char *c
 
 void *large_resize(const void *block, size_t size, gfp_t flags)
 {
-	size_t rounded;
+	struct mapping now = map_find(block);
+	size_t rounded, align;
 
-	if (!large_is_mapping(size) || map_find(block).address != block ||
+	if (!large_is_mapping(size) || now.address != block ||
 	    account_wanted(&kmalloc_large, flags))
 		return NULL;
 	rounded = large_roundup(size);
-	return map_resize((void *)(uintptr_t)block, rounded, large_align(rounded));
+	align = large_align(rounded);
+	/* Pages that are there: to fill four with a copy costs less than a page fault. */
+	if (rounded >= now.size + now.size / 4 && map_waits(rounded, align, os_node()))
+		return NULL;
+	return map_resize((void *)(uintptr_t)block, rounded, align);
 }
 
 SHEAF_PUBLIC void *__vmalloc(size_t size, gfp_t flags)

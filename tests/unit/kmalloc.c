@@ -19,6 +19,7 @@
 #include "kmalloc/kmalloc.h"
 #include "os/machine.h"
 #include "os/tools.h"
+#include "page/map_kept.h"
 #include "page/page.h"
 
 enum {
@@ -258,6 +259,7 @@ static void a_mapping_is_resized_without_a_copy(void **state)
 	(void)state;
 	if (os.tools)
 		skip();
+	page_trim(); /* No block waits that would be used instead. */
 	sheaf_stats(&before);
 	fill(p, size);
 	for (; size < 96 * MiB; size *= 2) {
@@ -286,6 +288,36 @@ static void a_mapping_is_resized_without_a_copy(void **state)
 	assert_int_equal(told_end(&told), 1);
 	sheaf_stats(&stats);
 	assert_int_equal(stats.mapped_bytes, before.mapped_bytes - 6 * MiB);
+}
+
+/* It is copied, because the pages are there. But a block that grows by little needs few new ones,
+ * and moves. */
+static void a_mapping_grows_into_one_that_waits(void **state)
+{
+	char *large, *p, *q;
+
+	(void)state;
+	if (os.tools || os_options.check_double || os_options.init_on_free || os_options.tiny)
+		skip();
+	assert_true(pin((unsigned int)sched_getcpu())); /* The blocks are of one node. */
+	page_trim();
+	p = kvmalloc(4 * MiB, GFP_KERNEL);
+	large = kvmalloc(8 * MiB, GFP_KERNEL);
+	fill(p, 4 * MiB);
+	memset(large, 7, 8 * MiB);
+	kvfree(large);
+	q = kvrealloc(p, 8 * MiB, GFP_KERNEL | __GFP_ZERO);
+	assert_ptr_equal(q, large);
+	assert_true(is_filled(q, 4 * MiB));
+	assert_int_equal(q[4 * MiB] + q[8 * MiB - 1], 0);
+	assert_int_equal(map_kept_bytes(), 4 * MiB);
+	assert_ptr_equal(kvmalloc(4 * MiB, GFP_KERNEL), p);
+	kvfree(kvmalloc(9 * MiB, GFP_KERNEL));
+	q = kvrealloc(q, 9 * MiB, GFP_KERNEL);
+	assert_true(is_filled(q, 4 * MiB));
+	assert_int_equal(map_kept_bytes(), 9 * MiB);
+	kvfree(p);
+	kvfree(q);
 }
 
 /* A block of a separate set of caches does not move to a common one to become smaller. */
@@ -687,6 +719,7 @@ int main(void)
 		cmocka_unit_test(krealloc_stays),
 		cmocka_unit_test(krealloc_shrink),
 		cmocka_unit_test(a_mapping_is_resized_without_a_copy),
+		cmocka_unit_test(a_mapping_grows_into_one_that_waits),
 		cmocka_unit_test(krealloc_keeps_the_set),
 		cmocka_unit_test(krealloc_grow),
 		cmocka_unit_test(krealloc_zero),
