@@ -65,6 +65,13 @@ class maple : public structure
 		rcu_unregister_thread();
 	}
 
+	/* Otherwise it would depend on the end of a grace period whether nodes come from sheaves or
+	 * from pages that are new to the process. */
+	static void reclaim()
+	{
+		kvfree_rcu_barrier();
+	}
+
 	/* Includes the slabs' empty places and the objects in sheaves, but no retired objects. */
 	static size_t bytes()
 	{

@@ -45,6 +45,11 @@ struct structure {
 		return 0;
 	}
 
+	/* Called before a measured round: what was freed before can be used again in it. */
+	static void reclaim()
+	{
+	}
+
 	/* Nothing more will be stored. */
 	void settle()
 	{

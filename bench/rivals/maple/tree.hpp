@@ -47,6 +47,7 @@ double fill(trees<S> &into, const std::vector<place> &places, std::vector<uint32
 		into[i / present]->store(stored[i]);
 	for (std::unique_ptr<S> &tree : into)
 		tree->clear();
+	S::reclaim();
 	const double start = bench_thread_time();
 	for (std::unique_ptr<S> &tree : into)
 		for (size_t i = 0; i < present; i++)
@@ -83,6 +84,8 @@ void time_copies(const std::string &workload, const std::string &sum, const S &t
 
 	for (int round = 0; round < 2; round++) { /* the first is not measured */
 		trees<S> copies = make_trees<S>(trees_for(ranges), 0);
+
+		S::reclaim();
 		const double start = bench_thread_time();
 
 		for (std::unique_ptr<S> &one : copies)
