@@ -21,9 +21,11 @@
 #define BATCH_MAX (1u << 16) /* read before they are freed: half a second-level cache */
 
 #ifdef HAVE_RSEQ
-/* The sections for one object. */
-#define POP_ONE(index)	rseq_pop_##index((char *)s, p)
-#define PUSH_ONE(index) rseq_push_##index((char *)s, p[0])
+/* Of the cache, pop_by and push_by: a call for one object is one section. */
+static inline bool is_by_section(uint32_t id_offset)
+{
+	return __builtin_expect(id_offset > 1, 1);
+}
 
 static inline bool by_rseq(void)
 {
@@ -156,18 +158,21 @@ static OUT_OF_LINE int alloc_many(struct kmem_cache *s, gfp_t flags, size_t n, v
 }
 #endif
 
-/* The section for one object is inline, that for arrays is not: it needs so many registers that to
- * save them costs as much as the section for one. The same for free. */
+/* For one object, the call is that of kmem_cache_alloc() in the common case. The section for arrays
+ * is not inline: it needs so many registers that to save them costs as much as the section for one.
+ * The same for free. */
 SHEAF_PUBLIC int kmem_cache_alloc_bulk(struct kmem_cache *s, gfp_t flags, size_t n, void **p)
 {
 #ifdef HAVE_RSEQ
-	if (__builtin_expect(by_rseq() && n - 1 < INT_MAX, 1)) {
-		if (n > 1 || !is_plain_bulk(flags))
-			return alloc_many(s, flags, n, p);
-		if (__builtin_expect(RSEQ_BY_INDEX(POP_ONE, ), 1))
+	uint32_t by;
+
+	if (n == 1 && !(flags & ~SHEAF_GFP_PLAIN)) {
+		by = os_load_relaxed(&s->calls.pop_by);
+		if (is_by_section(by) && __builtin_expect(rseq_pop_by(by, (char *)s, p), 1))
 			return 1;
-		return alloc_bulk_slow(s, flags, 1, p, 0);
 	}
+	if (by_rseq() && n - 1 < INT_MAX)
+		return alloc_many(s, flags, n, p);
 #endif
 	return alloc_bulk_called(s, flags, n, p);
 }
@@ -321,11 +326,15 @@ static OUT_OF_LINE void free_many(struct kmem_cache *s, size_t n, void **p)
 SHEAF_PUBLIC void kmem_cache_free_bulk(struct kmem_cache *s, size_t n, void **p)
 {
 #ifdef HAVE_RSEQ
-	if (__builtin_expect(s && !os_watched() && by_rseq() && n - 1 < BATCH_MAX, 1)) {
-		if (n > 1)
-			free_many(s, n, p);
-		else if (__builtin_expect(!RSEQ_BY_INDEX(PUSH_ONE, ), 0))
-			free_bulk_rest(s, p, 1);
+	uint32_t by;
+
+	if (n == 1 && s) {
+		by = os_load_relaxed(&s->calls.push_by);
+		if (is_by_section(by) && __builtin_expect(rseq_push_by(by, (char *)s, p[0]), 1))
+			return;
+	}
+	if (s && !os_watched() && by_rseq() && n - 1 < BATCH_MAX) {
+		free_many(s, n, p);
 		return;
 	}
 #endif

@@ -157,17 +157,33 @@ static unsigned int nr_outputs(const struct walk_result *r)
 	}
 }
 
+static void *alloc_on_cache(void)
+{
+	void *object;
+
+	switch (scene->call) {
+	case WALK_ALLOC:
+		return kmem_cache_alloc(cache, GFP_KERNEL);
+	case WALK_ALLOC_FLAGS:
+		return kmem_cache_alloc(cache, scene->n ? GFP_NOWAIT : GFP_ATOMIC);
+	default:
+		return kmem_cache_alloc_bulk(cache, GFP_KERNEL, 1, &object) ? object : NULL;
+	}
+}
+
 /* A real cache checks itself: 1 if all is well. */
 static uint64_t run_on_cache(void)
 {
-	if (scene->call == WALK_FREE) {
+	if (scene->call >= WALK_FREE) {
 		if (!nr_live)
 			return 1;
-		kmem_cache_free(cache, live[--nr_live]);
+		nr_live--;
+		if (scene->call == WALK_FREE)
+			kmem_cache_free(cache, live[nr_live]);
+		else
+			kmem_cache_free_bulk(cache, 1, &live[nr_live]);
 	} else {
-		gfp_t flags = scene->n ? GFP_NOWAIT : GFP_ATOMIC;
-		void *object = scene->call == WALK_ALLOC ? kmem_cache_alloc(cache, GFP_KERNEL)
-							 : kmem_cache_alloc(cache, flags);
+		void *object = alloc_on_cache();
 
 		if (!object || nr_live == MAX_LIVE)
 			return 0;

@@ -40,7 +40,9 @@ enum walk_call {
 	/* On a real cache: sections inlined into the fast paths, and the slow paths behind them. */
 	WALK_ALLOC = WALK_NR_SECTIONS,
 	WALK_ALLOC_FLAGS,
+	WALK_ALLOC_ARRAY, /* of one object */
 	WALK_FREE,
+	WALK_FREE_ARRAY,
 	WALK_NR_CALLS
 };
 
