@@ -56,12 +56,13 @@ struct kmem_cache {
 	uint8_t unmergeable;
 	uint8_t rcu_begun;    /* sheaf.rcu exists, or a thread is creating it */
 	uint8_t used_rcu_any; /* retired objects before sheaf.rcu existed: see rcu/any.h */
-	uint8_t gone;	      /* off the list: its memory is freed next */
+	uint8_t retire_by;    /* os.id_offset; 0: kfree_rcu() must look at the cache first */
 	uint32_t id;	      /* caches are numbered as they are created */
 	struct sheaf_cache sheaf;
 	uint32_t group;	     /* the number of its own group, or 0: account.h */
 	uint16_t accounted;  /* its objects may be charged: account.h */
 	uint8_t owner_shift; /* copied for the fast paths: owner_shift() */
+	uint8_t gone;	     /* off the list: its memory is freed next */
 };
 
 _Static_assert(offsetof(struct kmem_cache, sheaf.bootstrap) == offsetof(struct slot, main),

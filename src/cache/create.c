@@ -173,14 +173,6 @@ static void unmake_cache(struct kmem_cache *s)
 	rows_give(s);
 }
 
-/* Caches of secrets are hardened without an option: from the first one on, slow calls and
- * kfree_rcu() look at the cache first. */
-static void begin_watching(void)
-{
-	os_store_relaxed(&os.watched, 1);
-	os_store_relaxed(&os.rcu_by_rseq, 0);
-}
-
 static struct kmem_cache *make_cache(const char *name, size_t size,
 				     const struct kmem_cache_args *args, slab_flags_t flags)
 {
@@ -189,8 +181,10 @@ static struct kmem_cache *make_cache(const char *name, size_t size,
 	if (!s)
 		return NULL;
 	s->flags = flags | hardened_flags(flags, args->ctor);
+	/* Caches of secrets are hardened without an option: from the first one on, slow calls look
+	 * at the cache first. */
 	if (s->flags & CACHE_HARDENED && !os_watched())
-		begin_watching();
+		os_store_relaxed(&os.watched, 1);
 	s->nr_names = 1;
 	s->id = ++caches.nr_made;
 	s->unmergeable = !mergeable(args, flags);

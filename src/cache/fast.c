@@ -229,6 +229,10 @@ struct sheaf_calls cache_base_calls(struct kmem_cache *s)
 void cache_choose_calls(struct kmem_cache *s)
 {
 	s->calls = account_calls(s, cache_base_calls(s));
+#ifdef HAVE_RSEQ
+	if (os.backend == OS_BACKEND_RSEQ && !cache_is_hardened(s))
+		s->retire_by = (uint8_t)os.id_offset;
+#endif
 }
 
 static void *alloc_destroyed(struct kmem_cache *s, gfp_t flags)

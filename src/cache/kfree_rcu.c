@@ -150,60 +150,8 @@ static COLD void retire_slow(struct kmem_cache *s, void *object, size_t offset)
 	errno = saved;
 }
 
-static bool push_called(struct kmem_cache *s, void *object)
-{
-	if (os_watched()) {
-		tsan_given(object);
-		/* The slow path checks the object first, and then pushes it. */
-		if (cache_is_hardened(s))
-			return false;
-	}
-	return section_push_rcu(&s->sheaf.at, object);
-}
-
-static __attribute__((noinline)) void retire_called(struct kmem_cache *s, void *object,
-						    size_t offset)
-{
-	if (__builtin_expect(!push_called(s, object), 0))
-		retire_slow(s, object, offset);
-}
-
-/* Push into this CPU's rcu_free sheaf. A cache's address is also its handle. */
-static inline __attribute__((always_inline)) bool push_retired(struct kmem_cache *s, void *object)
-{
-#ifdef HAVE_RSEQ
-	if (__builtin_expect(os.rcu_by_rseq, 1))
-		return rseq_push_rcu((char *)s, object);
-#endif
-	return push_called(s, object);
-}
-
-/* The same, or the slow path. Each call is the last thing that the function does, so that no
- * registers are saved around the section. */
-static inline __attribute__((always_inline)) void retire_fast(struct kmem_cache *s, void *object,
-							      size_t offset)
-{
-#ifdef HAVE_RSEQ
-	if (__builtin_expect(!os.rcu_by_rseq, 0))
-#endif
-		return retire_called(s, object, offset);
-	if (__builtin_expect(!push_retired(s, object), 0))
-		retire_slow(s, object, offset);
-}
-
-SHEAF_PUBLIC FAST void kmem_cache_free_rcu(struct kmem_cache *s, void *object)
-{
-	retire_fast(s, object, RCU_NO_HEAD);
-}
-
-SHEAF_PUBLIC void kmem_cache_free_bulk_rcu(struct kmem_cache *s, size_t n, void **p)
-{
-	for (size_t i = 0; i < n; i++)
-		kmem_cache_free_rcu(s, p[i]);
-}
-
 /* The cache to which an object at this address belongs, by its page; or NULL. */
-static inline struct kmem_cache *owner_of(const void *object)
+static struct kmem_cache *owner_of(const void *object)
 {
 	struct slab_cache *owner = page_owner(object);
 
@@ -248,15 +196,64 @@ static COLD void retire_other(void *object, size_t offset)
 	errno = saved;
 }
 
+/* Push into this CPU's rcu_free sheaf: in one section, as the cache's retire_by says, whose address
+ * is also its handle. A jump chooses the section, so that it does not wait for that byte. */
+static inline __attribute__((always_inline)) bool push_at_once(struct kmem_cache *s, void *object)
+{
+#ifdef HAVE_RSEQ
+	if (s->retire_by == RSEQ_CPU_ID)
+		return rseq_push_cpu_id_rcu((char *)s, object);
+	if (s->retire_by)
+		return rseq_push_mm_cid_rcu((char *)s, object);
+#endif
+	return false;
+}
+
+/* The same where the cache does not allow that. */
+static bool push_called(struct kmem_cache *s, void *object)
+{
+	if (s->retire_by)
+		return false;
+	if (os_watched()) {
+		tsan_given(object);
+		/* The slow path checks the object first, and then pushes it. */
+		if (cache_is_hardened(s))
+			return false;
+	}
+	return section_push_rcu(&s->sheaf.at, object);
+}
+
+/* After push_at_once(). The last thing that its callers do, so that they save no registers around
+ * the section. */
+static __attribute__((noinline)) void retire_rest(struct kmem_cache *s, void *object, size_t offset)
+{
+	if (__builtin_expect(s == &kmalloc_large, 0))
+		retire_other(object, offset);
+	else if (!push_called(s, object))
+		retire_slow(s, object, offset);
+}
+
+SHEAF_PUBLIC FAST void kmem_cache_free_rcu(struct kmem_cache *s, void *object)
+{
+	if (__builtin_expect(!push_at_once(s, object), 0))
+		retire_rest(s, object, RCU_NO_HEAD);
+}
+
+SHEAF_PUBLIC void kmem_cache_free_bulk_rcu(struct kmem_cache *s, size_t n, void **p)
+{
+	for (size_t i = 0; i < n; i++)
+		kmem_cache_free_rcu(s, p[i]);
+}
+
 SHEAF_PUBLIC FAST void __kvfree_rcu(const void *pointer, size_t offset)
 {
 	void *object = (void *)(uintptr_t)pointer;
-	struct kmem_cache *s = owner_of(object);
+	struct slab_cache *owner = page_owner(object);
 
-	if (__builtin_expect(!s, 0))
+	if (__builtin_expect(!owner, 0))
 		retire_other(object, offset);
-	else
-		retire_fast(s, object, offset);
+	else if (__builtin_expect(!push_at_once(cache_of_slab(owner), object), 0))
+		retire_rest(cache_of_slab(owner), object, offset);
 }
 
 static void retire_or_wait(struct grace *grace, struct kmem_cache *s, void *object)
@@ -271,14 +268,13 @@ static void retire_or_wait(struct grace *grace, struct kmem_cache *s, void *obje
 	cache_free_waited(1, &object, "kfree_rcu_mightsleep");
 }
 
-SHEAF_PUBLIC void kvfree_rcu_mightsleep(const void *pointer)
+static __attribute__((noinline)) void retire_sleeping(void *object)
 {
-	void *object = (void *)(uintptr_t)pointer;
 	struct kmem_cache *s = owner_of(object);
 	struct grace *grace;
 	int saved = errno;
 
-	if (s && push_retired(s, object))
+	if (s && push_called(s, object))
 		return;
 	if (!is_block(object, "kfree_rcu_mightsleep"))
 		return;
@@ -300,6 +296,16 @@ SHEAF_PUBLIC void kvfree_rcu_mightsleep(const void *pointer)
 		retire_or_wait(grace, s, object);
 	cache_leave();
 	errno = saved;
+}
+
+SHEAF_PUBLIC FAST void kvfree_rcu_mightsleep(const void *pointer)
+{
+	void *object = (void *)(uintptr_t)pointer;
+	struct slab_cache *owner = page_owner(object);
+
+	if (__builtin_expect(!owner, 0) ||
+	    __builtin_expect(!push_at_once(cache_of_slab(owner), object), 0))
+		retire_sleeping(object);
 }
 
 static void barrier(struct grace *grace)

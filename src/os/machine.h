@@ -12,7 +12,7 @@
  *
  * Invariants
  *  M1. `os` is written by os_init(), before any other thread can see a cache; later, only `watched`
- *      and `rcu_by_rseq` change.
+ *      changes.
  *  M2. Every row that a section can compute, and every number that os_cpu() returns, is below
  *      os.nr_cpus. If the system has, or may have, CPU numbers beyond, no section runs: rows are
  *      then CPU numbers modulo os.nr_cpus.
@@ -66,7 +66,6 @@ struct os_machine {
 	uint32_t counting;     /* events are counted: see os/counters.h */
 	uint32_t tools;	       /* tools that the library reports to: os/tools.h, os/tsan.h */
 	uint32_t watched;      /* read it by os_watched() */
-	uint32_t rcu_by_rseq;  /* kfree_rcu() may push at once: by rseq, and nothing is watched */
 	uint32_t nr_cpus;      /* CPU numbers are below this */
 	uint32_t cpu_beyond;   /* the highest one, if it is not: see M2 */
 	uint32_t nr_rows;      /* of nr_cpus CPUs, and after these nr_stand_ins of each node */

@@ -99,7 +99,7 @@ bool section_put_spare(struct section_slots *s, struct sheaf *sheaf)
 
 bool section_push_rcu(struct section_slots *s, void *object)
 {
-	return SECTION(rseq_push_rcu(s->handle, object), c_push_rcu(s->handle, object));
+	return SECTION(RSEQ_BY_INDEX(PUSH, _rcu), c_push_rcu(s->handle, object));
 }
 
 bool section_replace_rcu(struct section_slots *s, struct sheaf *sheaf, struct sheaf **old)

@@ -150,7 +150,6 @@ void os_init(void)
 	os.page_size = (size_t)sysconf(_SC_PAGESIZE);
 	rows_known = topology_find();
 	choose_backend(rows_known);
-	os.rcu_by_rseq = os.backend == OS_BACKEND_RSEQ && !os.watched;
 	os_find_places();
 	choose_rows();
 	/* Other programs rarely need it, and a sandbox may not expect the system call. */

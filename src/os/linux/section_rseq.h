@@ -73,7 +73,9 @@
 	RSEQ_DEFINE_POP(index##_counted, ROW, RSEQ_POP_COUNTED)                                    \
 	RSEQ_DEFINE_POP(index##_sampled, ROW, RSEQ_POP_SAMPLED)                                    \
 	RSEQ_DEFINE_PUSH(index, ROW, SHEAF_RSEQ_PUSH)                                              \
-	RSEQ_DEFINE_PUSH(index##_counted, ROW, RSEQ_PUSH_COUNTED)
+	RSEQ_DEFINE_PUSH(index##_counted, ROW, RSEQ_PUSH_COUNTED)                                  \
+	/* 32 bits wide even where events are counted: the word of such a sheaf has no pops. */    \
+	RSEQ_DEFINE_PUSH(index##_rcu, ROW, RSEQ_PUSH_RCU)
 
 RSEQ_DEFINE_FAST(mm_cid, RSEQ_ROW_MM_CID)
 RSEQ_DEFINE_FAST(cpu_id, RSEQ_ROW_CPU_ID)
@@ -104,23 +106,6 @@ RSEQ_DEFINE_AGAIN(cpu_id, RSEQ_ROW_CPU_ID_AGAIN)
 	[handle] "r"(cache), [area] "r"(os.rseq_offset), [id] "r"((ptrdiff_t)(id_offset))
 #define RSEQ_PLACE(cache) RSEQ_PLACE_BY(os.id_offset, cache)
 #define RSEQ_LIST(...)	  __VA_ARGS__
-
-/* By either index. 32 bits wide even where events are counted, because the word of an rcu_free
- * sheaf carries no pops. */
-RSEQ_ALWAYS_INLINE bool rseq_push_rcu(char *handle, void *object)
-{
-	uintptr_t t;
-	void *m;
-
-	__asm__ volatile goto(SHEAF_RSEQ_BEGIN SHEAF_RSEQ_ROW RSEQ_PUSH_RCU SHEAF_RSEQ_END(slow)
-			      : [m] "=&r"(m), [t] "=&r"(t)
-			      : RSEQ_PLACE(handle), [object] "r"(object)
-			      : SHEAF_RSEQ_CLOBBERS
-			      : slow);
-	return true;
-slow:
-	return false;
-}
 
 /* By the index that the cache names: os.id_offset, which its caller has tested for 0 and 1. */
 RSEQ_ALWAYS_INLINE bool rseq_pop_by(uint32_t id_offset, char *handle, void **popped)
