@@ -76,6 +76,7 @@ struct os_machine {
 	uint32_t nr_allowed;   /* CPUs on which it was allowed to run then; at most the quota */
 	uint32_t node_allowed; /* CPUs of the node that has most of them */
 	size_t page_size;      /* the system's page size: see os/memory.h */
+	size_t memory;	       /* os_memory() when the program began */
 	uint16_t node_of_row[OS_MAX_ROWS];
 	/* CPUs behind one last-level cache have the same number. */
 	uint16_t llc_of_cpu[OS_MAX_ROWS];

@@ -19,6 +19,12 @@ static void one_step(struct decay *decay, size_t used)
 	decay->slow -= lost(decay->slow - decay->fast);
 }
 
+void decay_forget(struct decay *decay, size_t used, uint32_t now)
+{
+	*decay = (struct decay){
+		.fast = used, .slow = used, .since = now, .began = now, .peaks = {used}};
+}
+
 size_t decay_kept(struct decay *decay, size_t used, uint32_t now, uint32_t ms)
 {
 	uint64_t passed = now - decay->since, steps;
@@ -34,4 +40,31 @@ size_t decay_kept(struct decay *decay, size_t used, uint32_t now, uint32_t ms)
 	for (; steps && decay->slow > used; steps--)
 		one_step(decay, used);
 	return decay->slow - used;
+}
+
+/* Other parts of the time begin. */
+static void begin_parts(struct decay *decay, uint32_t now, uint32_t ms)
+{
+	uint32_t part = ms / (DECAY_LATELY * DECAY_LATELY_PARTS) + 1,
+		 n = (now - decay->began) / part;
+
+	if (!n)
+		return;
+	for (uint32_t i = DECAY_LATELY_PARTS + 1; i-- > 0;)
+		decay->peaks[i] = i >= n ? decay->peaks[i - n] : 0;
+	decay->began += n * part;
+}
+
+size_t decay_lately(struct decay *decay, size_t before, size_t used, uint32_t now, uint32_t ms)
+{
+	size_t peak;
+
+	begin_parts(decay, now, ms);
+	if (decay->peaks[0] < before)
+		decay->peaks[0] = before;
+	peak = decay->peaks[0];
+	for (int i = 1; i <= DECAY_LATELY_PARTS; i++)
+		if (peak < decay->peaks[i])
+			peak = decay->peaks[i];
+	return ms && peak > used ? peak - used : 0;
 }

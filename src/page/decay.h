@@ -4,19 +4,27 @@
  * peak, less what is in use now, and this decays.
  *
  *   free pages that stay
- *   100 % |`-.
- *         |   `.                    1 s: 85 %      5 s: 14 %
- *         |     `.                  2.5 s: 48 %   10 s: 1 %     (with decay=10000)
+ *   100 % |-------.
+ *         | `.    |                 1 s: 85 %      5 s: 14 %
+ *         |   `.  |                 2.5 s: 48 %   10 s: 1 %     (with decay=10000)
+ *         |     `.|
  *         |       `-._
  *         +------------`--------    time since the peak
  *
- * Two values follow what is used: `fast` falls towards it, and `slow` falls towards `fast`. So the
- * memory that was freed a moment ago stays nearly whole, and what is left after the whole time is
- * less than one hundredth. A new peak lifts both at once.
+ * Of the curve, decay_kept() is the lower line. Two values follow what is used: `fast` falls
+ * towards it, and `slow` falls towards `fast`. So what is left after the whole time is less than
+ * one hundredth. A new peak lifts both at once.
+ *
+ * The upper line is decay_lately(): a heap that is freed at once stays whole for a fifth of the
+ * time, and then for at most a quarter of this fifth. The two have different limits (discard.c).
+ * `peaks` has what was in use at the peak of each part of that time. Memory that is allocated and
+ * freed again and again does not lift these, so it does not make older memory stay.
  *
  * Invariants
  *  E1. used <= fast <= slow, after each of these calls.
  *  E2. The curve depends on the time that has passed, not on the number or the times of the calls.
+ *  E3. peaks[0] began at most a part before the last call of decay_lately(), the others one part
+ *      earlier each.
  *
  * Locks: the caller's. Callers: src/page/.
  */
@@ -37,9 +45,16 @@
 #define DECAY_STEPS 64
 #define DECAY_PART  10
 
+/* The time for which all stays, as a part of the curve's, and how many parts of it are told apart.
+ * With half as many, memory stays for up to 3 seconds; with double, each call looks at double. */
+#define DECAY_LATELY	   5
+#define DECAY_LATELY_PARTS 4
+
 struct decay {
 	size_t fast, slow; /* in the caller's unit */
 	uint32_t since;	   /* when the last step ended, in ms */
+	uint32_t began;	   /* when peaks[0] began */
+	size_t peaks[DECAY_LATELY_PARTS + 1];
 };
 
 /* More may be in use now. */
@@ -54,13 +69,12 @@ static inline void decay_used(struct decay *decay, size_t used)
 /* What may stay now, if `used` is in use. The whole curve takes `ms` milliseconds; 0: nothing
  * stays. */
 size_t decay_kept(struct decay *decay, size_t used, uint32_t now, uint32_t ms);
+/* How much was freed in the last fifth of that time and not allocated again. `before`: in use
+ * before the free that calls this, or `used`. */
+size_t decay_lately(struct decay *decay, size_t before, size_t used, uint32_t now, uint32_t ms);
 
 /* Forget the peak: a curve begins now. */
-static inline void decay_forget(struct decay *decay, size_t used, uint32_t now)
-{
-	decay->fast = decay->slow = used;
-	decay->since = now;
-}
+void decay_forget(struct decay *decay, size_t used, uint32_t now);
 
 /*
  * Time passes in the program's calls. A slow path that knows the time says so, and at the end of

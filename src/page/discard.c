@@ -29,6 +29,14 @@
  */
 #define SPLITS_PART 4
 
+/*
+ * A heap that is freed at once may stay whole for a moment: so many times decay_most, and at most
+ * this part of memory, as other programs may need it meanwhile. With half of the memory: heaps of 2
+ * GiB on a machine of 32 GiB; double: a quarter of a machine may be free memory of one program.
+ */
+#define LATELY_MOST 16
+#define LATELY_PART 8
+
 /* With slub_tiny, this part of the bytes that may otherwise stay: 64 KiB of whole chunks, 256 KiB
  * in all. */
 #define TINY_PART 64
@@ -194,16 +202,28 @@ size_t range_keep_most(void)
 	return ((size_t)os_options.decay_most << 20 >> OS_PAGE_SHIFT) / os.nr_cpu_nodes;
 }
 
-/* Dirty pages that may stay because programs often soon allocate freed memory again. */
-static size_t keep_for_return(struct range *range, uint32_t now)
+/* The most that may stay because it was freed a moment ago. */
+static size_t keep_most_lately(void)
 {
+	size_t memory = smaller(os.memory >> OS_PAGE_SHIFT, os_load_relaxed(&page_limit.hard));
+
+	return smaller(range_keep_most() * LATELY_MOST, memory / LATELY_PART / os.nr_cpu_nodes);
+}
+
+/* Dirty pages that may stay because programs often soon allocate freed memory again; `freed` pages
+ * are free since this call. */
+static size_t keep_for_return(struct range *range, uint32_t now, size_t freed)
+{
+	size_t used = range->used, kept, lately;
+
 	decay_see_time(now);
 	if (page_is_above_soft())
 		return 0;
 	if (os_options.decay_never)
 		return SIZE_MAX / 2;
-	return smaller(decay_kept(&range->decay, range->used, now, os_options.decay),
-		       range_keep_most());
+	kept = decay_kept(&range->decay, used, now, os_options.decay);
+	lately = decay_lately(&range->decay, used + freed, used, now, os_options.decay);
+	return larger(smaller(kept, range_keep_most()), smaller(lately, keep_most_lately()));
 }
 
 /* At this time; `freed` pages may go in addition. */
@@ -289,7 +309,8 @@ static void discard_surplus_parts(struct range *range, size_t kept, size_t parts
 void range_given(struct range *range, struct chunk *chunk, unsigned int order)
 {
 	uint32_t now = os_now_ms();
-	size_t kept = keep_for_return(range, now), whole = kept + keep_pages(PAGE_KEEP_CHUNKS);
+	size_t kept = keep_for_return(range, now, (size_t)1 << order);
+	size_t whole = kept + keep_pages(PAGE_KEEP_CHUNKS);
 	ptrdiff_t before;
 
 	if (chunk->nr_free == CHUNK_PAGES && chunk->advice == CHUNK_PARTS)
@@ -319,7 +340,7 @@ bool page_decay(unsigned int node)
 
 	if (!os_trylock(&range->lock))
 		return true;
-	kept = keep_for_return(range, now);
+	kept = keep_for_return(range, now, 0);
 	allow_work(range, now, 0);
 	before = range->work;
 	discard_whole(range, kept + keep_pages(PAGE_KEEP_CHUNKS));

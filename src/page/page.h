@@ -23,8 +23,9 @@
  *      tests nothing else. Those above a range's top read zero.
  *  P4. The amount of free pages that were used and not yet returned ("dirty") is limited. Whole
  *      chunks go back above PAGE_KEEP_CHUNKS, parts of chunks above PAGE_KEEP_PARTS or a quarter of
- *      the memory in use. In addition to both, memory that was in use lately stays, on a curve of
- *      time (decay.h), up to the option decay_most. With page_keep=N, nothing goes back below N MiB
+ *      the memory in use. In addition to both, memory that was in use lately stays: all of it for a
+ *      moment, up to a part of memory, and then on a curve of time (decay.h), up to the option
+ *      decay_most. With page_keep=N, nothing goes back below N MiB
  *      without page_trim(). The limit may be exceeded: by memory that one call does not return
  *      because that would take long (PAGE_DISCARD_MAX), and by memory that the system cannot take
  *      back: parts of its own, larger pages, and parts of chunks for which it has no more mappings

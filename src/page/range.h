@@ -73,7 +73,8 @@ void range_grown(struct range *range, struct chunk *chunk);
 void range_taken(struct range *range, struct chunk *chunk);
 void range_given(struct range *range, struct chunk *chunk, unsigned int order);
 
-/* The most free pages of a node that may stay because they were in use lately. */
+/* The most free pages of a node that may stay because they were in use lately, after the moment for
+ * which more stays. */
 size_t range_keep_most(void);
 
 /* The number of mappings beyond one for each range, and how many there may be. */

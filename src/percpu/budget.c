@@ -2,7 +2,7 @@
 /* The process's budget of sheaves; see budget.h. */
 #include "percpu/budget.h"
 
-#include "os/memory.h"
+#include "os/machine.h"
 #include "os/options.h"
 
 struct sheaf_budget sheaf_budget;
@@ -11,5 +11,5 @@ void sheaf_budget_init(void)
 {
 	size_t wanted = (size_t)os_options.sheaf_budget << 20;
 
-	sheaf_budget.limit = wanted ? wanted : os_memory() / BUDGET_PART;
+	sheaf_budget.limit = wanted ? wanted : os.memory / BUDGET_PART;
 }

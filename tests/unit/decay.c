@@ -62,11 +62,13 @@ static void free_pages_go_back_in_any_slow_call(void **state)
 	use_and_free(CHUNKS);
 	before = page_usage().dirty;
 	assert_true(before >= CHUNKS * OS_HUGE);
-	/* Nothing goes without time, ... */
+	/* Nothing goes for a moment, ... */
 	call_slow_paths();
 	assert_true(page_usage().dirty >= CHUNKS * OS_HUGE);
+	call_for_ms(DECAY / DECAY_LATELY - DECAY_TICK_MS);
+	assert_true(page_usage().dirty >= CHUNKS * OS_HUGE);
 	/* ... half of it in a quarter of the time, ... */
-	call_for_ms(DECAY / 4);
+	call_for_ms(DECAY / 4 - DECAY / DECAY_LATELY + 2 * DECAY_TICK_MS);
 	assert_true(page_usage().dirty < before * 3 / 4);
 	assert_true(page_usage().dirty > before / 4);
 	/* ... and in the end all but what a program may always keep. */

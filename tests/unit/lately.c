@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Pages that were in use lately stay, up to a limit; they go back on a curve of time, a bounded
- * part in each call, whole chunks first. */
+/* Pages that were in use lately stay, up to limits: all for a moment, and then on a curve of time.
+ * A bounded part goes back in each call, whole chunks first. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -10,13 +10,16 @@
 #include "kit/ready.h"
 #include "kit/unit.h"
 #include "os/options.h"
+#include "page/limit.h"
 #include "page/page.h"
 #include "page/range.h"
 
 enum {
-	LARGE = 9,	  /* order of a chunk */
-	MOST = 256 << 20, /* decay_most */
-	DECAY = 10000,	  /* decay, in ms */
+	LARGE = 9,				/* order of a chunk */
+	MOST = 256 << 20,			/* decay_most */
+	DECAY = 10000,				/* decay, in ms */
+	LATELY = DECAY / DECAY_LATELY,		/* for which all stays, in ms, */
+	PART = LATELY / DECAY_LATELY_PARTS + 1, /* and at most so much longer */
 	MANY = MOST / OS_HUGE + 64,
 	CALLS = 2 + 2 * MANY / (PAGE_DISCARD_MAX / OS_HUGE)
 };
@@ -58,6 +61,7 @@ static size_t stays(size_t bytes)
 /* All that can go went back, and nothing was used lately. */
 static void begin(void)
 {
+	os.memory = SIZE_MAX;
 	clock_stands = true;
 	pages_let_time_pass();
 	pages_free_some(1);
@@ -92,6 +96,7 @@ static size_t left_after(unsigned int ms, unsigned int calls)
 	const size_t always = PAGE_KEEP_CHUNKS;
 
 	begin();
+	os.memory = 0; /* so nothing stays whole */
 	take(64, LARGE);
 	give(64, LARGE);
 	for (unsigned int i = 0; i < calls; i++) {
@@ -120,6 +125,152 @@ static void the_curve(void **state)
 		assert_true(left_after(DECAY / 2, calls) < bytes * 2 / 10);
 		assert_true(left_after(DECAY + DECAY / 50, calls) <= bytes / 100 + OS_HUGE);
 	}
+}
+
+static void pass_in_calls(unsigned int ms, unsigned int calls)
+{
+	for (unsigned int i = 0; i < calls; i++) {
+		clock_pass_ms(ms / calls);
+		pages_free_some(1);
+	}
+}
+
+/* After a burst of frees, more than decay_most stays for a moment. */
+static void a_freed_heap_stays_whole(void **state)
+{
+	size_t bytes = MANY * OS_HUGE;
+
+	(void)state;
+	for (unsigned int calls = 1; calls <= 100; calls *= 10) {
+		begin();
+		take(MANY, LARGE);
+		give(MANY, LARGE);
+		assert_true(dirty() >= stays(bytes));
+		pass_in_calls(LATELY - calls * DECAY_TICK_MS, calls);
+		assert_true(dirty() >= stays(bytes));
+		pass_in_calls(PART, 1);
+		pages_free_some(CALLS);
+		assert_true(dirty() <= MOST + PAGE_KEEP_PARTS);
+	}
+}
+
+/* Those that were freed before that time go. */
+static void of_a_slow_burst_the_last_part_stays(void **state)
+{
+	enum {
+		STEP = 500, /* ms */
+		CHUNKS = MANY / 4
+	};
+	const unsigned int young = LATELY / STEP * CHUNKS, most = young + 2 * CHUNKS;
+
+	(void)state;
+	if (os_options.tiny || os.nr_cpu_nodes > 1)
+		skip();
+	begin();
+	take(2 * MANY, LARGE);
+	for (unsigned int i = 0; i < 2 * MANY; i += CHUNKS) {
+		for (unsigned int k = i; k < i + CHUNKS; k++)
+			page_free(runs[k], LARGE);
+		assert_true(i + CHUNKS < young || dirty() >= young * OS_HUGE);
+		pass_in_calls(STEP - 10 * DECAY_TICK_MS, 10);
+	}
+	assert_true(dirty() <= most * OS_HUGE + PAGE_KEEP_CHUNKS);
+	page_trim();
+}
+
+/* What is allocated and freed again and again is not more free memory. */
+static void older_memory_goes_beside_a_steady_load(void **state)
+{
+	(void)state;
+	begin();
+	take(MANY, LARGE);
+	give(MANY, LARGE);
+	for (unsigned int i = 0; i < 100; i++) {
+		take(MANY / 4, LARGE);
+		give(MANY / 4, LARGE);
+		clock_pass_ms((LATELY + PART) / 100 + 1);
+	}
+	pages_free_some(CALLS);
+	assert_true(dirty() <= MOST + PAGE_KEEP_PARTS);
+}
+
+/* Free memory that may stay after a burst, with these limits. */
+static size_t kept_of_a_burst(size_t memory, size_t hard)
+{
+	size_t bytes;
+
+	begin();
+	os.memory = memory;
+	take(MANY, LARGE);
+	page_set_limits(0, hard);
+	give(MANY, LARGE);
+	bytes = dirty();
+	page_set_limits(0, 0);
+	page_trim();
+	return bytes;
+}
+
+static void a_burst_leaves_memory_to_others(void **state)
+{
+	size_t always = PAGE_KEEP_CHUNKS, wanted = MOST + 32 * OS_HUGE, bytes;
+	uint32_t most = os_options.decay_most;
+
+	(void)state;
+	wanted /= os.nr_cpu_nodes;
+	bytes = kept_of_a_burst(8 * wanted * os.nr_cpu_nodes, 0);
+	assert_true(bytes <= wanted + always && bytes >= stays(wanted));
+	bytes = kept_of_a_burst(SIZE_MAX, 8 * wanted * os.nr_cpu_nodes);
+	assert_true(bytes <= wanted + always && bytes >= stays(wanted));
+	/* Of a small machine, as much as of a large one stays on the curve. */
+	bytes = kept_of_a_burst(1, 0);
+	assert_true(bytes <= MOST / os.nr_cpu_nodes + always);
+	os_options.decay_most = 16 * os.nr_cpu_nodes;
+	bytes = kept_of_a_burst(SIZE_MAX, 0);
+	assert_true(bytes <= 16 * (16 << 20) + always && bytes >= stays(16 * (16 << 20)));
+	os_options.decay_most = 0;
+	assert_true(kept_of_a_burst(SIZE_MAX, 0) <= always);
+	os_options.decay_most = most;
+}
+
+/* Above the soft limit, nothing waits. */
+static void a_burst_goes_when_memory_is_short(void **state)
+{
+	(void)state;
+	begin();
+	take(MANY, LARGE);
+	give(MANY, LARGE);
+	page_set_limits(1, 0);
+	pages_free_some(CALLS);
+	assert_int_equal(dirty(), 0);
+	page_set_limits(0, 0);
+	take(MANY, LARGE);
+	page_press(true);
+	give(MANY, LARGE);
+	pages_free_some(CALLS);
+	assert_int_equal(dirty(), 0);
+	page_press(false);
+}
+
+/* Exactly, by the arithmetic alone. */
+static void the_peak_of_any_time(void **state)
+{
+	(void)state;
+	for (uint32_t ms = 1; ms <= 3600000; ms = ms * 3 + 1)
+		for (uint32_t calls = 1; calls <= 1000; calls *= 10) {
+			uint32_t now = UINT32_MAX - 5, lately = ms / DECAY_LATELY,
+				 part = lately / DECAY_LATELY_PARTS + 1;
+			struct decay decay = {.began = now};
+
+			assert_int_equal(decay_lately(&decay, 1000, 600, now, ms), 400);
+			for (uint32_t i = 1; i <= calls; i++)
+				assert_int_equal(
+					decay_lately(&decay, 500, 500,
+						     now + (uint32_t)((uint64_t)lately * i / calls),
+						     ms),
+					500);
+			now += lately + part + DECAY_LATELY_PARTS;
+			assert_int_equal(decay_lately(&decay, 500, 500, now, ms), 0);
+		}
 }
 
 /* Exactly, by the arithmetic alone. */
@@ -232,6 +383,7 @@ static void no_more_than_the_limit_stays(void **state)
 {
 	(void)state;
 	begin();
+	os.memory = 0;
 	take(MANY, LARGE);
 	for (unsigned int i = 0; i < MANY; i++) {
 		page_free(runs[i], LARGE);
@@ -297,6 +449,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_was_freed_lately_stays),
+		cmocka_unit_test(a_freed_heap_stays_whole),
+		cmocka_unit_test(of_a_slow_burst_the_last_part_stays),
+		cmocka_unit_test(older_memory_goes_beside_a_steady_load),
+		cmocka_unit_test(a_burst_leaves_memory_to_others),
+		cmocka_unit_test(a_burst_goes_when_memory_is_short),
+		cmocka_unit_test(the_peak_of_any_time),
 		cmocka_unit_test(the_curve),
 		cmocka_unit_test(the_curve_of_any_time),
 		cmocka_unit_test(the_curve_in_percent),

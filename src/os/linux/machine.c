@@ -25,6 +25,7 @@
 #include "os/atomic.h"
 #include "os/linux/shared.h"
 #include "os/linux/topology.h"
+#include "os/memory.h"
 #include "os/options.h"
 #include "os/report.h"
 #include "os/stack.h"
@@ -148,6 +149,7 @@ void os_init(void)
 	os.watched = (os.tools & (TOOL_TSAN | TOOL_MSAN)) || os_options.check_pop ||
 		     os_options.check_free || os_options.init_on_alloc;
 	os.page_size = (size_t)sysconf(_SC_PAGESIZE);
+	os.memory = os_memory();
 	rows_known = topology_find();
 	choose_backend(rows_known);
 	os_find_places();
