@@ -2,10 +2,10 @@
 /*
  * Nodes: their cache, preallocated nodes, and retired nodes.
  *
- * A store knows how many nodes it needs before it takes one. A single node is allocated and stored
- * in mas->alloc; several nodes come as a prefilled sheaf, so that no allocation can fail half-way.
- * Readers may be using a replaced node, so it is freed after a grace period, or at once if the tree
- * has no readers.
+ * A store knows how many nodes it needs before it takes one. Up to SINGLY are allocated one by one
+ * and linked to mas->alloc; more come as a prefilled sheaf. Either way a store has all of its nodes
+ * before it begins. Readers may be using a replaced node, so it is freed after a grace period, or
+ * at once if the tree has no readers.
  *
  * Called with the tree's lock held, except nodes_alloc() and nodes_free().
  */
@@ -15,6 +15,9 @@
 #include <time.h>
 
 #include "tree.h"
+
+/* For this many, single allocations cost less than a sheaf. */
+#define SINGLY 4u
 
 static struct kmem_cache *cache;
 static pthread_once_t cache_once = PTHREAD_ONCE_INIT;
@@ -69,29 +72,65 @@ static inline void prefetch_new(const struct maple_node *node)
 		__builtin_prefetch((const char *)node + line, 1);
 }
 
+/* Single nodes are a list, linked by their first words. */
+static inline struct maple_node *after(const struct maple_node *node)
+{
+	return (struct maple_node *)(uintptr_t)node->meta;
+}
+
+static unsigned int singles(const struct ma_state *mas)
+{
+	unsigned int n = 0;
+
+	for (const struct maple_node *node = mas->alloc; node; node = after(node))
+		n++;
+	return n;
+}
+
 unsigned int nodes_in_hand(const struct ma_state *mas)
 {
-	return (mas->alloc ? 1 : 0) + (mas->sheaf ? kmem_cache_sheaf_size(mas->sheaf) : 0);
+	return singles(mas) + (mas->sheaf ? kmem_cache_sheaf_size(mas->sheaf) : 0);
+}
+
+static void free_single(struct ma_state *mas)
+{
+	struct maple_node *node = mas->alloc;
+
+	mas->alloc = after(node);
+	kmem_cache_free(cache, node);
+}
+
+/* n more single nodes, or none. */
+static int get_singly(struct ma_state *mas, unsigned int n, gfp_t gfp)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		struct maple_node *node = kmem_cache_alloc(cache, gfp);
+
+		if (unlikely(!node)) {
+			while (i-- > 0)
+				free_single(mas);
+			return -ENOMEM;
+		}
+		prefetch_new(node);
+		node->meta = (uintptr_t)mas->alloc;
+		mas->alloc = node;
+	}
+	return 0;
 }
 
 int nodes_get(struct ma_state *mas, unsigned int n, gfp_t gfp)
 {
 	struct kmem_cache *s = cache_for(gfp);
+	unsigned int had = nodes_in_hand(mas);
 
 	mas->node_request = n;
-	if (mas->alloc)
-		n--;
-	if (n == 0 || mas->node_request == 0)
+	if (n <= had)
 		return 0;
 	if (unlikely(!s))
 		return -ENOMEM;
-	if (n == 1 && !mas->alloc && !mas->sheaf) {
-		mas->alloc = kmem_cache_alloc(s, gfp);
-		if (!mas->alloc)
-			return -ENOMEM;
-		prefetch_new(mas->alloc);
-		return 0;
-	}
+	if (!mas->sheaf && n <= SINGLY)
+		return get_singly(mas, n - had, gfp);
+	n -= singles(mas);
 	if (mas->sheaf)
 		return kmem_cache_refill_sheaf(s, gfp, &mas->sheaf, n) ? -ENOMEM : 0;
 	mas->sheaf = kmem_cache_prefill_sheaf(s, gfp, n);
@@ -102,9 +141,9 @@ struct maple_node *node_take(struct ma_state *mas)
 {
 	struct maple_node *node = mas->alloc;
 
-	mas->alloc = NULL;
-	if (!node)
-		node = kmem_cache_alloc_from_sheaf(cache, GFP_NOWAIT, mas->sheaf);
+	if (unlikely(!node))
+		return kmem_cache_alloc_from_sheaf(cache, GFP_NOWAIT, mas->sheaf);
+	mas->alloc = after(node);
 	return node;
 }
 
@@ -112,10 +151,9 @@ SHEAF_PUBLIC void mas_destroy(struct ma_state *mas)
 {
 	if (mas->sheaf)
 		kmem_cache_return_sheaf(cache, GFP_NOWAIT, mas->sheaf);
-	if (mas->alloc)
-		kmem_cache_free(cache, mas->alloc);
+	while (mas->alloc)
+		free_single(mas);
 	mas->sheaf = NULL;
-	mas->alloc = NULL;
 	mas->prepared = NULL;
 	mas->node_request = 0;
 }

@@ -260,7 +260,7 @@ struct ma_state {
 	uintptr_t parent; /* the node above the leaf; the leaf's slot in it, and its indices */
 	unsigned long parent_offset, parent_min, parent_max;
 	struct maple_node *prepared; /* the leaf that mas_preallocate() was at */
-	struct maple_node *alloc;    /* preallocated: one node, or a sheaf of them */
+	struct maple_node *alloc;    /* preallocated: linked nodes, or a sheaf of them */
 	struct slab_sheaf *sheaf;
 	unsigned long node_request;
 	int error;

@@ -11,7 +11,8 @@
 #include "kit/told.h"
 
 enum {
-	MAX_NODES = 1 << 20
+	MAX_NODES = 1 << 20,
+	SPLIT_NODES = 2 /* of a split that keeps its leaf */
 };
 
 /* --- memory that comes and goes -------------------------------------------------------------- */
@@ -342,6 +343,63 @@ static void first_use_without_memory(void **state)
 	first_use(RLIMIT_DATA);
 }
 
+/* --- some of the nodes that a split needs ----------------------------------------------------- */
+
+/* Preallocates for a store into the middle of a gap, in a leaf that is full. */
+static int preallocate_split(unsigned long index)
+{
+	MA_STATE(mas, &tree, index, index);
+	int error;
+
+	mas_lock(&mas);
+	error = mas_preallocate(&mas, ENTRY(900), GFP_KERNEL);
+	if (error)
+		CHECK(nodes_in_hand(&mas) == 0);
+	else if (mas.store_type != wr_split_store || mas.node_request != SPLIT_NODES)
+		error = -EINVAL;
+	mas_destroy(&mas);
+	mas_unlock(&mas);
+	return error;
+}
+
+/* The state has no node afterwards, so that nothing is lost without mas_destroy(). */
+static int store_split(unsigned long index)
+{
+	MA_STATE(mas, &tree, index, index);
+
+	mas_lock(&mas);
+	mas_store(&mas, ENTRY(900));
+	mas_unlock(&mas);
+	CHECK(nodes_in_hand(&mas) == 0);
+	return mas_error(&mas);
+}
+
+static void split_with_too_few(void)
+{
+	unsigned long index = 2;
+	unsigned int all;
+
+	while (index < 1000 && preallocate_split(index))
+		index += 10;
+	CHECK(index < 1000);
+	limit_memory(4096);
+	for (unsigned int has = 0; has < SPLIT_NODES; has++) {
+		hold_all_nodes();
+		all = nr_held;
+		for (unsigned int i = 0; i < has; i++)
+			kmem_cache_free(node_cache(), held[--nr_held]);
+		CHECK(preallocate_split(index) == -ENOMEM);
+		CHECK(store_split(index) == -ENOMEM);
+		check_tree(true);
+		hold_all_nodes(); /* none was lost */
+		CHECK(nr_held == all);
+		give_nodes_back();
+	}
+	CHECK(store_split(index) == 0);
+	CHECK(mtree_load(&tree, index) == ENTRY(900));
+	check_tree(true);
+}
+
 /* --- what the library is asked for at first use ----------------------------------------------- */
 
 struct kmem_cache *real_create(const char *name, size_t size, const struct kmem_cache_args *args,
@@ -465,12 +523,16 @@ static void second_try_at_once(void **state)
 
 static void later_use(void **state)
 {
+	static const struct call split = {"a split with too few nodes", NULL, true};
+
 	(void)state;
 	provider_register();
 	limited = RLIMIT_DATA;
 	fill(&tree, 100);
 	for (call = calls; call < calls + sizeof(calls) / sizeof(calls[0]); call++)
 		check_child(in_later_use);
+	call = &split;
+	check_child(split_with_too_few);
 	done(&tree);
 }
 
