@@ -59,8 +59,10 @@ static int find_run(const uint64_t *words, unsigned int order)
 
 int chunk_largest(const struct chunk *chunk)
 {
-	int order = chunk->nr_free == CHUNK_PAGES ? 9 : 8;
+	int order = 8;
 
+	if (chunk->nr_free == CHUNK_PAGES)
+		return 9;
 	if (chunk->nr_free == 0)
 		return -1;
 	while (order > 0 &&
@@ -78,10 +80,30 @@ static uint64_t bits_in_word(unsigned int i, unsigned int page, unsigned int len
 	return below_end & ~((UINT64_C(1) << first) - 1);
 }
 
+/* A large run has whole words. */
+static bool are_words(unsigned int page, unsigned int length)
+{
+	return !((page | length) % 64);
+}
+
 static void set(uint64_t *words, unsigned int page, unsigned int length)
 {
+	if (are_words(page, length)) {
+		memset(&words[page / 64], 0xff, length / 8);
+		return;
+	}
 	for (unsigned int i = page / 64; i <= (page + length - 1) / 64; i++)
 		words[i] |= bits_in_word(i, page, length);
+}
+
+static void clear(uint64_t *words, unsigned int page, unsigned int length)
+{
+	if (are_words(page, length)) {
+		memset(&words[page / 64], 0, length / 8);
+		return;
+	}
+	for (unsigned int i = page / 64; i <= (page + length - 1) / 64; i++)
+		words[i] &= ~bits_in_word(i, page, length);
 }
 
 /* How many of these bits are set. */
@@ -94,36 +116,28 @@ static unsigned int count_pages(const uint64_t *words, unsigned int page, unsign
 	return n;
 }
 
-/* Clear the bits; returns how many were set. */
-static unsigned int clear_pages(uint64_t *words, unsigned int page, unsigned int length)
-{
-	unsigned int n = 0;
-
-	for (unsigned int i = page / 64; i <= (page + length - 1) / 64; i++) {
-		uint64_t bits = bits_in_word(i, page, length);
-
-		n += (unsigned int)__builtin_popcountll(words[i] & bits);
-		words[i] &= ~bits;
-	}
-	return n;
-}
-
 /* The run at this page is not free any more. Returns the page, which may be -1. */
 static int take_at(struct chunk *chunk, int page, unsigned int order)
 {
 	if (page < 0)
 		return -1;
-	clear_pages(chunk->free, (unsigned int)page, 1u << order);
+	clear(chunk->free, (unsigned int)page, 1u << order);
 	chunk->nr_free -= 1u << order;
-	if (chunk->nr_dirty)
+	if (!chunk->nr_free)
+		chunk->nr_dirty = 0;
+	else if (chunk->nr_dirty)
 		chunk->nr_dirty -= count_pages(chunk->dirty, (unsigned int)page, 1u << order);
 	return page;
 }
 
 int chunk_take(struct chunk *chunk, unsigned int order)
 {
-	int page = chunk->nr_free < 1u << order ? -1 : find_run(chunk->free, order);
+	int page = -1;
 
+	if (chunk->nr_free == CHUNK_PAGES)
+		page = 0;
+	else if (chunk->nr_free >= 1u << order)
+		page = find_run(chunk->free, order);
 	return take_at(chunk, page, order);
 }
 
@@ -184,8 +198,10 @@ unsigned int chunk_take_dirty(struct chunk *chunk, unsigned int order, unsigned 
 	while (from + length < CHUNK_PAGES && can_go(chunk, from + length, order))
 		length += step;
 	if (length) {
-		chunk->nr_dirty -= clear_pages(chunk->dirty, from, length);
-		chunk->nr_free -= clear_pages(chunk->free, from, length);
+		chunk->nr_dirty -= count_pages(chunk->dirty, from, length);
+		clear(chunk->dirty, from, length);
+		clear(chunk->free, from, length);
+		chunk->nr_free -= length;
 	}
 	return length;
 }
