@@ -136,7 +136,11 @@ void large_free(void *block)
 			block, (size_t)((char *)block - page_address(run)), large_size(run));
 		return;
 	}
-	if (!run || !os_cmpxchg(&run->cache, &owner, NULL)) {
+	if (!run) { /* P5 of page/page.h: this may be inside a block that was freed. */
+		cache_report_wrong(block, "kfree");
+		return;
+	}
+	if (!os_cmpxchg(&run->cache, &owner, NULL)) {
 		os_misuse_later(
 			NULL,
 			"kfree(%p): double free; ignored. Two threads free this large block: look "
@@ -154,7 +158,7 @@ void large_free(void *block)
 	tools_freed(block, large_size(run));
 	tsan_freed(block, large_size(run));
 	tsan_pages_given(block, large_size(run));
-	page_free(run, order_of(run));
+	page_free_named(run, order_of(run));
 }
 
 static void free_run(struct kmem_cache *s, void *block)

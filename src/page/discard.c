@@ -152,6 +152,8 @@ static unsigned int discard_dirty(struct range *range, struct chunk *chunk)
 {
 	unsigned int page, length, dirty, from = 0, given = 0;
 
+	if (chunk->nr_free == CHUNK_PAGES)
+		range_forget_run(range, chunk);
 	while ((length = take_dirty(range, chunk, from, &page, &dirty)) != 0) {
 		range_relist(range, chunk);
 		os_unlock(&range->lock);

@@ -289,6 +289,22 @@ static struct chunk *take_run(struct range *range, unsigned int order, unsigned 
 	return found >= 0 ? chunk : NULL;
 }
 
+static void disown(struct slab *slab, unsigned int order)
+{
+	for (unsigned int i = 0; i < 1u << order; i++) {
+		os_store_relaxed(&slab[i].cache, NULL);
+		os_store_relaxed(&slab[i].state, 0);
+	}
+}
+
+void range_forget_run(struct range *range, struct chunk *chunk)
+{
+	struct slab *slabs = chunk_slabs(range, chunk);
+
+	if (os_load_relaxed(&slabs[1].cache))
+		disown(slabs, PAGE_MAX_ORDER);
+}
+
 static unsigned int take_runs(struct range *range, unsigned int order, struct slab **runs,
 			      unsigned int n)
 {
@@ -297,6 +313,8 @@ static unsigned int take_runs(struct range *range, unsigned int order, struct sl
 
 	os_lock(&range->lock);
 	while (got < n && (chunk = take_run(range, order, &page)) != NULL) {
+		if (order < PAGE_MAX_ORDER && chunk->nr_free == CHUNK_PAGES - (1u << order))
+			range_forget_run(range, chunk);
 		range->used += (size_t)1 << order;
 		runs[got++] = chunk_slabs(range, chunk) + page;
 		range_taken(range, chunk);
@@ -325,19 +343,14 @@ struct slab *page_alloc(unsigned int node, unsigned int order)
 
 void page_own(struct slab *slab, unsigned int order, struct slab_cache *cache)
 {
-	for (unsigned int i = 1; i < 1u << order; i++) {
+	/* P5 */
+	bool named = order == PAGE_MAX_ORDER && os_load_relaxed(&slab[1].cache) == cache;
+
+	for (unsigned int i = 1; i < 1u << order && !named; i++) {
 		os_store_relaxed(&slab[i].state, SLAB_TAIL | i);
-		os_store_relaxed(&slab[i].cache, cache);
+		os_store_release(&slab[i].cache, cache);
 	}
 	os_store_release(&slab->cache, cache);
-}
-
-static void disown(struct slab *slab, unsigned int order)
-{
-	for (unsigned int i = 0; i < 1u << order; i++) {
-		os_store_relaxed(&slab[i].cache, NULL);
-		os_store_relaxed(&slab[i].state, 0);
-	}
 }
 
 static void give_run(struct slab *slab, unsigned int order, bool touched)
@@ -367,6 +380,12 @@ void page_free(struct slab *slab, unsigned int order)
 	give_run(slab, order, true);
 }
 
+void page_free_named(struct slab *slab, unsigned int order)
+{
+	disown(slab, order < PAGE_MAX_ORDER ? order : 0);
+	give_run(slab, order, true);
+}
+
 void page_give_back(struct slab *slab, unsigned int order)
 {
 	give_run(slab, order, false);
@@ -381,16 +400,21 @@ size_t page_slabs(unsigned int node, struct slab **first)
 struct slab *page_slab(const void *address)
 {
 	size_t offset = (uintptr_t)address - (uintptr_t)pages.base;
-	struct slab *slab;
-	uint64_t state;
+	struct slab *slab, *first;
+	uint64_t state, changed;
 
 	if (offset >= os_load_relaxed(&pages.readable))
 		return NULL;
 	slab = pages.slabs + (offset >> OS_PAGE_SHIFT);
 	state = os_load_acquire(&slab->state);
-	if (state & SLAB_TAIL)
-		slab -= (uint16_t)state;
-	return os_load_acquire(&slab->cache) ? slab : NULL;
+	first = state & SLAB_TAIL ? slab - (uint16_t)state : slab;
+	if (!os_load_acquire(&first->cache))
+		return NULL;
+	/* If the page was free, this may be the cache of a run that was taken meanwhile. */
+	changed = os_load_relaxed(&slab->state) ^ state;
+	if (!(state & SLAB_TAIL))
+		return changed & SLAB_TAIL ? NULL : slab;
+	return changed & (SLAB_TAIL | UINT16_MAX) ? NULL : first;
 }
 
 void page_lock_all(void)

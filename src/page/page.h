@@ -14,10 +14,10 @@
  *
  * The descriptor of a run's first page belongs to the run's owner. The descriptors of its other
  * pages have SLAB_TAIL and the distance to the first page. All of them name the cache that owns the
- * run; in the descriptor of a free page, the cache is NULL.
+ * run; in the descriptor of a free page, the cache is NULL (but see P5).
  *
  * Invariants
- *  P1. A page is free (its bit is set, its descriptor's cache NULL) or part of exactly one run.
+ *  P1. A page is free (its bit is set) or part of exactly one run.
  *  P2. A run of 2^k pages is aligned to 2^k pages, k <= PAGE_MAX_ORDER.
  *  P3. The descriptor of every address below pages.readable can be read at any time: page_owner()
  *      tests nothing else. Those above a range's top read zero.
@@ -31,6 +31,10 @@
  *      back: parts of its own, larger pages, and parts of chunks for which it has no more mappings
  *      (discard.c). Pages go back when pages are freed, and when a layer above says that time has
  *      passed: page_decay().
+ *  P5. When a run of a whole chunk is freed by page_free_named(), the descriptors of its other
+ *      pages stay as they are, for the next run of the same owner there. They lead to a first
+ *      descriptor whose cache is NULL. They are cleared before a smaller run is taken from the
+ *      chunk, and before its pages go back.
  *
  * Locks: OS_RANK_PAGES, one for each range; not held while memory returns to the system.
  * Callers: src/slab/, src/page/pool.c for the library's own structures, src/cache/large.c.
@@ -113,6 +117,9 @@ unsigned int page_alloc_runs(unsigned int node, unsigned int order, struct slab 
 /* Name the run's owner in its descriptors: from now on page_slab() finds it. */
 void page_own(struct slab *slab, unsigned int order, struct slab_cache *cache);
 void page_free(struct slab *slab, unsigned int order);
+/* The same, of an owner that asks page_slab() about every address: page_owner() may go on to name
+ * it for all pages but the first (P5). */
+void page_free_named(struct slab *slab, unsigned int order);
 /* The same of a run as page_alloc() gave it, untouched: it is no dirtier than before. */
 void page_give_back(struct slab *slab, unsigned int order);
 /* Return what the curve of decay.h no longer keeps on this node, PAGE_DISCARD_MAX at most. Returns
@@ -129,7 +136,7 @@ static inline void page_trim(void)
 	page_trim_to(0);
 }
 
-/* The run that contains this address, or NULL if it is a free page or not the library's. */
+/* The run that contains this address, or NULL if it is in a free page or not the library's. */
 struct slab *page_slab(const void *address);
 /* The descriptors of a node's pages that were ever used. Returns their number. */
 size_t page_slabs(unsigned int node, struct slab **first);
@@ -150,7 +157,8 @@ static inline bool page_is_ours(const void *address)
 	return (uintptr_t)address - (uintptr_t)pages.base < pages.size;
 }
 
-/* The cache whose run contains this address, or NULL: the fast path of kfree(). */
+/* The cache whose run contains this address, or NULL, but see page_free_named(): the fast path of
+ * kfree(). */
 static inline struct slab_cache *page_owner(const void *address)
 {
 	size_t offset = (uintptr_t)address - (uintptr_t)pages.base;

@@ -65,6 +65,10 @@ static inline struct slab *chunk_slabs(const struct range *range, const struct c
 /* Put the chunk on the list that fits it now. */
 void range_relist(struct range *range, struct chunk *chunk);
 
+/* Clear the descriptors that a run of the whole chunk left (P5), before the chunk is not free any
+ * more. */
+void range_forget_run(struct range *range, struct chunk *chunk);
+
 /*
  * Call these after the range got this chunk, after pages of it were taken, and after some were
  * freed. The last one may return memory, and releases the lock meanwhile.

@@ -2,7 +2,8 @@
 /*
  * Large blocks on simulated CPUs: if several fibres free the same block, exactly one does, in any
  * order; a concurrent lookup of an address finds its block or none; a freed block that waits goes
- * to one fibre, while others trim; and the number of steps of an allocation or a free does not
+ * to one fibre, while others trim; what a page run leaves in descriptors leads to no run that was
+ * taken later; and the number of steps of an allocation or a free does not
  * depend on the number of blocks.
  */
 #include <stdio.h>
@@ -22,6 +23,7 @@ enum {
 	FIBRES = 5,
 	BLOCKS = 20,
 	ROUNDS = 12,
+	LOOKS = 500,
 	MANY = 1000
 };
 
@@ -139,6 +141,87 @@ static int run_again(void *data)
 	return 0;
 }
 
+/* A chunk is a run, then free with the name left, then half of it is another run. */
+enum phase {
+	WHOLE,
+	NAMED,
+	HALF,
+	PHASES
+};
+
+static struct slab *chunk;
+static unsigned int phase; /* counts on */
+
+/* The others have time to begin, and to end. */
+static void begin_phase(unsigned int next)
+{
+	os_store_release(&phase, next);
+	for (unsigned int n = 0; n < LOOKS; n++)
+		os_load_relaxed(&phase);
+}
+
+static void reuse_chunk(void)
+{
+	static char owners[2];
+
+	for (unsigned int n = 0; n < ROUNDS; n++) {
+		if (page_alloc(0, PAGE_MAX_ORDER) != chunk)
+			sim_fail("another chunk is taken");
+		page_own(chunk, PAGE_MAX_ORDER, (struct slab_cache *)&owners[0]);
+		page_free_named(chunk, PAGE_MAX_ORDER);
+		begin_phase(n * PHASES + NAMED);
+		if (page_alloc(0, PAGE_MAX_ORDER - 1) != chunk)
+			sim_fail("a run in another chunk is taken");
+		page_own(chunk, PAGE_MAX_ORDER - 1, (struct slab_cache *)&owners[1]);
+		begin_phase(n * PHASES + HALF);
+		page_free(chunk, PAGE_MAX_ORDER - 1);
+		begin_phase((n + 1) * PHASES + WHOLE);
+	}
+}
+
+/* In the half that no other run has. */
+static void look_at_chunk(void)
+{
+	const char *other = page_address(chunk) + OS_HUGE / 2;
+
+	for (unsigned int n = 0; n < ROUNDS * LOOKS; n++) {
+		unsigned int before = os_load_acquire(&phase);
+		struct slab *found = page_slab(other + n % 256 * OS_PAGE);
+		bool again = os_load_acquire(&phase) / PHASES > before / PHASES;
+
+		if (found && (found != chunk || (before % PHASES != WHOLE && !again)))
+			sim_fail("a page of no run is found in one");
+	}
+}
+
+static void reuse(unsigned int fibre, void *unused)
+{
+	(void)unused;
+	if (fibre)
+		look_at_chunk();
+	else
+		reuse_chunk();
+}
+
+static int run_reuse(void *data)
+{
+	struct slab *half;
+
+	sim_start(data);
+	if (!kmem_cache_create("first-use", 64, NULL, 0))
+		sim_fail("no memory");
+	do
+		chunk = page_alloc(0, PAGE_MAX_ORDER - 1);
+	while (chunk && (uintptr_t)page_address(chunk) % OS_HUGE);
+	half = page_alloc(0, PAGE_MAX_ORDER - 1);
+	if (!chunk || half != chunk + 256)
+		sim_fail("no memory");
+	page_free(chunk, PAGE_MAX_ORDER - 1);
+	page_free(half, PAGE_MAX_ORDER - 1);
+	sim_run(3, reuse, NULL);
+	return 0;
+}
+
 /* The least of a few: sometimes a block is the first of 8 GiB, and creates their leaf. */
 static uint64_t steps_of_a_pair(void)
 {
@@ -190,6 +273,10 @@ int main(void)
 		config.switching = SIM_ALWAYS >> config.seed % 7;
 		config.backend = config.seed % 2 ? OS_BACKEND_RSEQ : OS_BACKEND_TRYLOCK;
 		failed += sim_in_child(run, &config, &hash) != 0;
+		/* A fibre does not run while another one changes hundreds of words. */
+		config.switching >>= 6;
+		failed += sim_in_child(run_reuse, &config, &hash) != 0;
+		config.switching = SIM_ALWAYS >> config.seed % 7;
 		config.nodes = 1 + config.seed % 2;
 		failed += sim_in_child(run_again, &config, &hash) != 0;
 		config.nodes = 1;

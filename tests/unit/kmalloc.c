@@ -625,6 +625,7 @@ static void wrong_pointers(void **state)
 	kfree(run);
 	kvfree(map);
 	told_once(run, "not in a block that is in use");
+	told_once(run + MiB, "not in a block that is in use");
 	told_once(map, "not an object of any cache");
 	/* The call must not write to it: nothing is mapped there any more. */
 	told_begin(&told);
