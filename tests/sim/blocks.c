@@ -179,7 +179,8 @@ static void reuse_chunk(void)
 	}
 }
 
-/* In the half that no other run has. */
+/* In the half that no other run has. A page that is taken and free again during a lookup may be
+ * found by itself. */
 static void look_at_chunk(void)
 {
 	const char *other = page_address(chunk) + OS_HUGE / 2;
@@ -187,9 +188,11 @@ static void look_at_chunk(void)
 	for (unsigned int n = 0; n < ROUNDS * LOOKS; n++) {
 		unsigned int before = os_load_acquire(&phase);
 		struct slab *found = page_slab(other + n % 256 * OS_PAGE);
-		bool again = os_load_acquire(&phase) / PHASES > before / PHASES;
+		unsigned int after = os_load_acquire(&phase);
+		bool again = after / PHASES > before / PHASES;
 
-		if (found && (found != chunk || (before % PHASES != WHOLE && !again)))
+		if (found &&
+		    (found == chunk ? before % PHASES != WHOLE && !again : before == after))
 			sim_fail("a page of no run is found in one");
 	}
 }
@@ -275,7 +278,8 @@ int main(void)
 		failed += sim_in_child(run, &config, &hash) != 0;
 		/* A fibre does not run while another one changes hundreds of words. */
 		config.switching >>= 6;
-		failed += sim_in_child(run_reuse, &config, &hash) != 0;
+		if (config.seed % 3 == 0)
+			failed += sim_in_child(run_reuse, &config, &hash) != 0;
 		config.switching = SIM_ALWAYS >> config.seed % 7;
 		config.nodes = 1 + config.seed % 2;
 		failed += sim_in_child(run_again, &config, &hash) != 0;
