@@ -52,10 +52,11 @@ class Churn(unittest.TestCase):
         self.assertEqual(dict(kept.worker.allocator.environment)["SHEAF_OPTIONS"].split(";")[-1],
                          "page_keep=1024")
 
-    def test_a_quick_run_has_a_quarter_of_the_objects(self) -> None:
-        for quick, objects in ((True, 1 << 20), (False, 4 << 20)):
-            cell = [cell for cell in churn.cells(workers(), "times", quick) if cell.params["size"] == 64][0]
-            self.assertEqual(cell.arguments[cell.arguments.index("--objects") + 1], str(objects))
+    def test_heaps_are_larger_than_caches(self) -> None:
+        for quick, largest in ((True, 128 << 20), (False, 512 << 20)):
+            heaps = [cell.params["size"] * int(cell.arguments[cell.arguments.index("--objects") + 1])
+                     for cell in churn.cells(workers(), "times", quick)]
+            self.assertEqual({min(heaps), max(heaps)}, {64 << 20, largest})
 
     def test_times_and_faults_of_each_phase(self) -> None:
         document = invented(repetitions=1)
@@ -65,7 +66,7 @@ class Churn(unittest.TestCase):
 
     def test_memory_at_each_moment(self) -> None:
         document = invented(repetitions=1)
-        self.assertEqual([churn_report.resident(document, OURS, "shuffled", 64, moment)
+        self.assertEqual([churn_report.resident(document, OURS, "shuffled", 512, moment)
                           for moment in churn_report.MOMENTS], [[66.0], [65.0], [4.0]])
 
     def test_best_peer_of_each_phase(self) -> None:

@@ -16,22 +16,21 @@ from ..allocators import CPU_SLAB, HARNESS, ONE_SIZE, OURS, Worker, peers, ready
 from ..document import Document
 from .bulk import with_options
 from .cells import Cell, Part, measure
-from .churn_report import (BYTES, FAULTS, KEEP, MOMENTS, OBJECTS, ORDERS, PHASES, QUICK_PART, UNIT,
+from .churn_report import (BYTES, FAULTS, KEEP, MOMENTS, OBJECTS, ORDERS, PHASES, QUICK_OBJECTS, UNIT,
                            notes, pictures, tables)
 from .rates import DPDK
 from .suite import Settings, Suite
 
-MEMORY_SIZES = (64, 512)  # where memory is, depends on little; each process idles
-QUICK_MEMORY_SIZES = (64,)
+MEMORY_SIZE = 512  # the largest heap; each process idles, and suite `memory` has small objects
 MEMORY_ORDERS = ("in-order", "shuffled")
 IDLE = 2000  # ms
 TIMES = (6, 6, 600.0)  # repetitions, those of a quick run, and its seconds
-MEMORY = (3, 2, 180.0)  # pages are counted, and differ little
+MEMORY = (2, 2, 180.0)  # pages are counted, and differ little
 LEAST_REPEAT = 2
 
 
 def _objects(size: int, quick: bool) -> int:
-    return OBJECTS[size] // QUICK_PART if quick else OBJECTS[size]
+    return (QUICK_OBJECTS if quick else OBJECTS)[size]
 
 
 def record(document: Document, params: dict[str, Any], lines: list[str]) -> None:
@@ -69,10 +68,9 @@ def _cell(entry: tuple[Worker, dict[str, Any]], part: str, order: str, size: int
 
 
 def cells(workers: list[Worker], part: str, quick: bool) -> list[Cell]:
-    sizes = QUICK_MEMORY_SIZES if quick else MEMORY_SIZES
     return [_cell(entry, part, order, size, quick)
             for order in (MEMORY_ORDERS if part == "memory" else ORDERS)
-            for size in (sizes if part == "memory" else OBJECTS)
+            for size in ((MEMORY_SIZE,) if part == "memory" else OBJECTS)
             for entry in _entries(workers)]
 
 
