@@ -21,12 +21,6 @@
 #define BATCH_MAX (1u << 16) /* read before they are freed: half a second-level cache */
 
 #ifdef HAVE_RSEQ
-/* Of the cache, pop_by and push_by: a call for one object is one section. */
-static inline bool is_by_section(uint32_t id_offset)
-{
-	return __builtin_expect(id_offset > 1, 1);
-}
-
 static inline bool by_rseq(void)
 {
 	return os.backend == OS_BACKEND_RSEQ && !os.counting;
@@ -158,19 +152,18 @@ static OUT_OF_LINE int alloc_many(struct kmem_cache *s, gfp_t flags, size_t n, v
 }
 #endif
 
-/* For one object, the call is that of kmem_cache_alloc() in the common case. The section for arrays
- * is not inline: it needs so many registers that to save them costs as much as the section for one.
- * The same for free. */
+/*
+ * For one object, the section of a single call, if the cache's pop_by is not 0: its calls do
+ * nothing else. The section for arrays is not inline: it needs so many registers that to save them
+ * costs as much as the section for one. The same for free.
+ */
 SHEAF_PUBLIC int kmem_cache_alloc_bulk(struct kmem_cache *s, gfp_t flags, size_t n, void **p)
 {
 #ifdef HAVE_RSEQ
-	uint32_t by;
-
-	if (n == 1 && !(flags & ~SHEAF_GFP_PLAIN)) {
-		by = os_load_relaxed(&s->calls.pop_by);
-		if (is_by_section(by) && __builtin_expect(rseq_pop_by(by, (char *)s, p), 1))
-			return 1;
-	}
+	if (n == 1 && !(flags & ~SHEAF_GFP_PLAIN) &&
+	    __builtin_expect(os_load_relaxed(&s->calls.pop_by), 1) &&
+	    __builtin_expect(rseq_pop((char *)s, p), 1))
+		return 1;
 	if (by_rseq() && n - 1 < INT_MAX)
 		return alloc_many(s, flags, n, p);
 #endif
@@ -326,13 +319,9 @@ static OUT_OF_LINE void free_many(struct kmem_cache *s, size_t n, void **p)
 SHEAF_PUBLIC void kmem_cache_free_bulk(struct kmem_cache *s, size_t n, void **p)
 {
 #ifdef HAVE_RSEQ
-	uint32_t by;
-
-	if (n == 1 && s) {
-		by = os_load_relaxed(&s->calls.push_by);
-		if (is_by_section(by) && __builtin_expect(rseq_push_by(by, (char *)s, p[0]), 1))
-			return;
-	}
+	if (n == 1 && s && __builtin_expect(os_load_relaxed(&s->calls.push_by), 1) &&
+	    __builtin_expect(rseq_push((char *)s, p[0]), 1))
+		return;
 	if (s && !os_watched() && by_rseq() && n - 1 < BATCH_MAX) {
 		free_many(s, n, p);
 		return;

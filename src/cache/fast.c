@@ -269,7 +269,7 @@ static struct sheaf_calls ahead_calls(void)
 
 	calls.alloc = by_cpu_id ? alloc_cpu_id_ahead : alloc_mm_cid_ahead;
 	calls.alloc_plain = by_cpu_id ? alloc_plain_cpu_id_ahead : alloc_plain_mm_cid_ahead;
-	calls.pop_by = POP_AHEAD;
+	calls.pop_by = calls.pop_by ? POP_AHEAD : 0;
 	return calls;
 }
 

@@ -102,20 +102,19 @@ RSEQ_DEFINE_AGAIN(cpu_id, RSEQ_ROW_CPU_ID_AGAIN)
 #define RSEQ_BY_ID(USE) (os.counting ? RSEQ_BY_INDEX(USE, _counted) : RSEQ_BY_INDEX(USE, ))
 
 /* Operands of sections by either index; several of them as one argument of a macro. */
-#define RSEQ_PLACE_BY(id_offset, cache)                                                            \
-	[handle] "r"(cache), [area] "r"(os.rseq_offset), [id] "r"((ptrdiff_t)(id_offset))
-#define RSEQ_PLACE(cache) RSEQ_PLACE_BY(os.id_offset, cache)
-#define RSEQ_LIST(...)	  __VA_ARGS__
+#define RSEQ_PLACE(cache)                                                                          \
+	[handle] "r"(cache), [area] "r"(os.rseq_offset), [id] "r"((ptrdiff_t)os.id_offset)
+#define RSEQ_LIST(...) __VA_ARGS__
 
-/* By the index that the cache names: os.id_offset, which its caller has tested for 0 and 1. */
-RSEQ_ALWAYS_INLINE bool rseq_pop_by(uint32_t id_offset, char *handle, void **popped)
+/* By either index, where events are not counted. */
+RSEQ_ALWAYS_INLINE bool rseq_pop(char *handle, void **popped)
 {
 	void *object, *m;
 	uintptr_t t;
 
 	__asm__ volatile goto(SHEAF_RSEQ_BEGIN SHEAF_RSEQ_ROW SHEAF_RSEQ_POP SHEAF_RSEQ_END(slow)
 			      : [object] "=&r"(object), [m] "=&r"(m), [t] "=&r"(t)
-			      : RSEQ_PLACE_BY(id_offset, handle)
+			      : RSEQ_PLACE(handle)
 			      : SHEAF_RSEQ_CLOBBERS
 			      : slow);
 	*popped = object;
@@ -124,14 +123,14 @@ slow:
 	return false;
 }
 
-RSEQ_ALWAYS_INLINE bool rseq_push_by(uint32_t id_offset, char *handle, void *object)
+RSEQ_ALWAYS_INLINE bool rseq_push(char *handle, void *object)
 {
 	uintptr_t t;
 	void *m;
 
 	__asm__ volatile goto(SHEAF_RSEQ_BEGIN SHEAF_RSEQ_ROW SHEAF_RSEQ_PUSH SHEAF_RSEQ_END(slow)
 			      : [m] "=&r"(m), [t] "=&r"(t)
-			      : RSEQ_PLACE_BY(id_offset, handle), [object] "r"(object)
+			      : RSEQ_PLACE(handle), [object] "r"(object)
 			      : SHEAF_RSEQ_CLOBBERS
 			      : slow);
 	return true;
