@@ -2,8 +2,11 @@
 /* See passed.h. */
 #include "rcu/passed.h"
 
+#include <string.h>
+
 #include "os/machine.h"
 #include "os/options.h"
+#include "os/tsan.h"
 #include "percpu/in_hand.h"
 #include "percpu/sheaf.h"
 #include "rcu/stat.h"
@@ -109,6 +112,47 @@ static void poll_sheaves(struct sheaf_source *source)
 	grace_poll(rcu_of_source(source)->user.grace);
 }
 
+/* Move as many objects as the part holds, the newest, to the node's barn. */
+static bool put_part(struct sheaf_cache *cache, struct sheaf *sheaf, struct sheaf *part,
+		     unsigned int node)
+{
+	uint32_t n = part->capacity, left = sheaf->size - n;
+
+	tsan_taken(sheaf);
+	tsan_taken(part);
+	memcpy(part->objects, &sheaf->objects[left], n * sizeof(*part->objects));
+	tsan_given(part);
+	tsan_given(sheaf);
+	part->filled_by = SHEAF_COLD;
+	sheaf_set_size(part, n);
+	sheaf_set_size(sheaf, left);
+	if (sheaf_put_full(cache, node, part))
+		return true;
+	sheaf_set_size(sheaf, left + n);
+	sheaf_set_size(part, 0);
+	sheaf_hand_over(cache, part, FREE_CALL);
+	return false;
+}
+
+/* A sheaf of retired objects may be larger than those that the barn takes (percpu/flow.c): its
+ * objects go there in parts, as long as there is room. */
+static void put_parts(struct sheaf_cache *cache, struct sheaf *sheaf, unsigned int node)
+{
+	uint32_t capacity = sheaf_capacity(cache);
+
+	while (capacity && capacity < sheaf->capacity && sheaf->size >= capacity &&
+	       !in_hand_sees_drain(cache)) {
+		struct sheaf *part = sheaf_take_empty(cache, node, NULL);
+
+		if (!part || part->capacity > sheaf->size) {
+			sheaf_hand_over(cache, part, FREE_CALL);
+			return;
+		}
+		if (!put_part(cache, sheaf, part, node))
+			return;
+	}
+}
+
 /* Free and count the objects in hand: to their node's barn if they fill a sheaf and it has room. */
 static void flush(struct sheaf_rcu *rcu, struct sheaf *sheaf, unsigned int node)
 {
@@ -118,6 +162,7 @@ static void flush(struct sheaf_rcu *rcu, struct sheaf *sheaf, unsigned int node)
 	if (sheaf->size == sheaf->capacity && sheaf_fits(cache, sheaf) &&
 	    !in_hand_sees_drain(cache) && sheaf_put_full(cache, node, sheaf))
 		return;
+	put_parts(cache, sheaf, node);
 	stat_add(&cache->slab, STAT_rcu_flush, sheaf->size);
 	sheaf_flush(cache, sheaf, FREE_CALL);
 	sheaf_hand_over(cache, sheaf, FREE_CALL);

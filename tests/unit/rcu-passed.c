@@ -159,6 +159,43 @@ static void a_barrier_frees_all_if_too_much_is_retired(void **state)
 	destroy(s);
 }
 
+/* From now on the cache is busy. */
+static void exchange_often(struct kmem_cache *s)
+{
+	void *objects[GROUP];
+
+	for (int i = 0; i < 200; i++) {
+		fill(s, objects);
+		kmem_cache_free_bulk(s, GROUP, objects);
+	}
+}
+
+/* The barn takes sheaves of the cache's capacity only. */
+static void a_barrier_divides_larger_sheaves(void **state)
+{
+	struct kmem_cache *s = make_small("rcu-parts");
+	void *objects[GROUP];
+	struct kmem_cache_stats before, after;
+
+	(void)state;
+	needs(NEED_SHEAVES);
+	exchange_often(s);
+	assert_true(sheaf_retired_capacity(&s->sheaf) > CAPACITY);
+	fill(s, objects);
+	retire(s, objects);
+	before = look(s);
+	kvfree_rcu_barrier();
+	after = look(s);
+	assert_true(passed(s) == 0);
+	assert_true(after.objects_in_use == 0);
+	/* Of each sheaf, what fills no other one. */
+	if (after.counted)
+		assert_in_range(after.rcu_flush - before.rcu_flush, 0,
+				(GROUP / sheaf_retired_capacity(&s->sheaf) + 1) * CAPACITY);
+	assert_int_equal(kmem_cache_verify(s), 0);
+	destroy(s);
+}
+
 /* The program chose a small capacity. Retired objects of a busy cache need fewer sheaves. */
 static void a_busy_cache_retires_larger_sheaves(void **state)
 {
@@ -168,10 +205,7 @@ static void a_busy_cache_retires_larger_sheaves(void **state)
 
 	(void)state;
 	needs(NEED_SHEAVES);
-	for (int i = 0; i < 200; i++) {
-		fill(s, objects);
-		kmem_cache_free_bulk(s, GROUP, objects);
-	}
+	exchange_often(s);
 	for (int i = 0; i < 4; i++) {
 		made = look(s).sheaf_alloc;
 		fill(s, objects);
@@ -196,6 +230,7 @@ int main(void)
 		cmocka_unit_test(the_newest_is_used_unless_the_oldest_is_old),
 		cmocka_unit_test(a_barrier_leaves_what_allocations_take),
 		cmocka_unit_test(a_barrier_frees_all_if_too_much_is_retired),
+		cmocka_unit_test(a_barrier_divides_larger_sheaves),
 		cmocka_unit_test(a_busy_cache_retires_larger_sheaves),
 	};
 
