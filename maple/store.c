@@ -50,6 +50,7 @@ static void cover_before(struct ma_state *mas)
  */
 static inline void cover_gap(struct ma_state *mas, unsigned long index, unsigned long last)
 {
+	KEEP(index); /* both at once would wait for the stores of either */
 	mas->index = index;
 	mas->last = last;
 	if (last == mas->max)
@@ -150,7 +151,7 @@ static int store_entry(struct ma_state *mas, void *entry, gfp_t gfp, const char 
 	if (store_exact(&st, mas, entry))
 		return 0;
 	store_plan(&st, mas, entry);
-	if (st.nodes > nodes_in_hand(mas) && nodes_get(mas, st.nodes, gfp))
+	if (st.nodes && st.nodes > nodes_in_hand(mas) && nodes_get(mas, st.nodes, gfp))
 		return mas_fail(mas, -ENOMEM);
 	tell_stored(mas->tree);
 	store_commit(&st);

@@ -79,7 +79,7 @@ static inline __attribute__((always_inline)) void *mas_step(struct ma_state *mas
 struct kmem_cache *node_cache(void);
 /* Preallocate n nodes for node_take(); 0 or -ENOMEM. */
 int nodes_get(struct ma_state *mas, unsigned int n, gfp_t gfp);
-unsigned int nodes_in_hand(const struct ma_state *mas);
+unsigned int nodes_in_hand(const struct ma_state *mas) __attribute__((pure));
 /* Take one of the preallocated nodes. */
 struct maple_node *node_take(struct ma_state *mas);
 /* Retire a node that readers may be using. */
