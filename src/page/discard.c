@@ -122,6 +122,7 @@ static void make_whole(struct range *range, struct chunk *chunk)
 		return;
 	page_hold_anyway(CHUNK_PAGES - chunk->nr_dirty);
 	range->dirty += CHUNK_PAGES - chunk->nr_dirty;
+	range->whole += CHUNK_PAGES - chunk->nr_dirty;
 	chunk_make_dirty(chunk);
 }
 
@@ -136,11 +137,13 @@ static unsigned int system_order(void)
 static unsigned int take_dirty(struct range *range, struct chunk *chunk, unsigned int from,
 			       unsigned int *page, unsigned int *dirty)
 {
+	size_t whole = range_whole_of(chunk);
 	unsigned int before = chunk->nr_dirty;
 	unsigned int length = chunk_take_dirty(chunk, system_order(), from, page);
 
 	*dirty = before - chunk->nr_dirty;
 	range->dirty -= *dirty;
+	range->whole += range_whole_of(chunk) - whole;
 	return length;
 }
 
@@ -167,6 +170,7 @@ static unsigned int discard_dirty(struct range *range, struct chunk *chunk)
 		os_lock(&range->lock);
 		page_hold_less(dirty);
 		chunk_give_clean(chunk, page, length);
+		range->whole += range_whole_of(chunk);
 		range_relist(range, chunk);
 		range->returned += length;
 		range->work -= length == CHUNK_PAGES ? WHOLE_WORK : length + CALL_WORK;
@@ -301,6 +305,12 @@ static size_t keep_parts(const struct range *range, size_t always)
 	return page_is_above_soft() ? 0 : larger(keep_pages(always), range->used / 4);
 }
 
+/* Dirty pages that may stay before whole chunks go: what may stay in parts is in addition. */
+static size_t keep_whole(const struct range *range, size_t kept, size_t parts)
+{
+	return kept + keep_pages(PAGE_KEEP_CHUNKS) + smaller(range->dirty - range->whole, parts);
+}
+
 static void discard_surplus_parts(struct range *range, size_t kept, size_t parts)
 {
 	range->stuck = smaller(range->stuck, range->dirty);
@@ -311,14 +321,15 @@ static void discard_surplus_parts(struct range *range, size_t kept, size_t parts
 void range_given(struct range *range, struct chunk *chunk, unsigned int order)
 {
 	uint32_t now = os_now_ms();
-	size_t kept = keep_for_return(range, now, (size_t)1 << order);
-	size_t whole = kept + keep_pages(PAGE_KEEP_CHUNKS);
+	size_t kept = keep_for_return(range, now, (size_t)1 << order), parts, whole;
 	ptrdiff_t before;
 
 	if (chunk->nr_free == CHUNK_PAGES && chunk->advice == CHUNK_PARTS)
 		make_whole(range, chunk);
 	if (os_load_relaxed(&decay_time.by_thread))
 		return;
+	parts = keep_parts(range, PAGE_KEEP_PARTS);
+	whole = keep_whole(range, kept, parts);
 	allow_work(range, now, range->dirty > whole ? (size_t)1 << order : 0);
 	before = range->work;
 	if (chunk->nr_free == CHUNK_PAGES && range->dirty > whole && range->work > 0)
@@ -328,7 +339,7 @@ void range_given(struct range *range, struct chunk *chunk, unsigned int order)
 	/* Free chunks for which there was no work when they became free. */
 	if (range->dirty > whole + MOST_WORK)
 		discard_whole(range, whole);
-	discard_surplus_parts(range, kept, keep_parts(range, PAGE_KEEP_PARTS));
+	discard_surplus_parts(range, kept, parts);
 	end_work(range, before);
 }
 
@@ -338,17 +349,18 @@ bool page_decay(unsigned int node)
 	uint32_t now = os_now_ms();
 	bool mapped = map_decay(node, now);
 	ptrdiff_t before;
-	size_t kept;
+	size_t kept, parts;
 
 	if (!os_trylock(&range->lock))
 		return true;
 	kept = keep_for_return(range, now, 0);
 	allow_work(range, now, 0);
 	before = range->work;
-	discard_whole(range, kept + keep_pages(PAGE_KEEP_CHUNKS));
-	/* What is free for long is not needed: of a quiet program as little stays as of whole
-	 * chunks. */
-	discard_surplus_parts(range, kept, keep_parts(range, PAGE_KEEP_CHUNKS));
+	/* What is free for long is not needed: of a quiet program as little stays in parts as in
+	 * whole chunks. */
+	parts = keep_parts(range, PAGE_KEEP_CHUNKS);
+	discard_whole(range, keep_whole(range, kept, parts));
+	discard_surplus_parts(range, kept, parts);
 	end_work(range, before);
 	range_unlock(range);
 	return mapped || kept;

@@ -213,6 +213,7 @@ static int take_from_chunk(struct range *range, struct chunk *chunk, unsigned in
 {
 	bool limited = os_load_relaxed(&page_limit.hard) != PAGE_NO_LIMIT;
 	unsigned int dirty = chunk->nr_dirty, clean;
+	size_t whole = range_whole_of(chunk);
 	struct chunk before;
 	int page;
 
@@ -233,6 +234,7 @@ static int take_from_chunk(struct range *range, struct chunk *chunk, unsigned in
 		}
 	}
 	range->dirty -= dirty;
+	range->whole -= whole;
 	return page;
 }
 
@@ -243,11 +245,13 @@ static struct chunk *take_held_run(struct range *range, unsigned int order, unsi
 		return NULL;
 	for (unsigned int list = order; list < RANGE_CLEAN; list++)
 		for (struct chunk *chunk = range->lists[list]; chunk; chunk = chunk->next) {
+			size_t whole = range_whole_of(chunk);
 			int found = chunk_take_used(chunk, order);
 
 			if (found < 0)
 				continue;
 			range->dirty -= (size_t)1 << order;
+			range->whole -= whole;
 			*page = (unsigned int)found;
 			return chunk;
 		}
@@ -368,6 +372,7 @@ static void give_run(struct slab *slab, unsigned int order, bool touched)
 		page_hold_less((1u << order) - dirty);
 	}
 	range->dirty += dirty;
+	range->whole += range_whole_of(chunk);
 	range->used -= (size_t)1 << order;
 	range_relist(range, chunk);
 	range_given(range, chunk, order);

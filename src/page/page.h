@@ -21,16 +21,15 @@
  *  P2. A run of 2^k pages is aligned to 2^k pages, k <= PAGE_MAX_ORDER.
  *  P3. The descriptor of every address below pages.readable can be read at any time: page_owner()
  *      tests nothing else. Those above a range's top read zero.
- *  P4. The amount of free pages that were used and not yet returned ("dirty") is limited. Whole
- *      chunks go back above PAGE_KEEP_CHUNKS, parts of chunks above PAGE_KEEP_PARTS or a quarter of
- *      the memory in use. In addition to both, memory that was in use lately stays: all of it for a
- *      moment, up to a part of memory, and then on a curve of time (decay.h), up to the option
- *      decay_most. With page_keep=N, nothing goes back below N MiB
- *      without page_trim(). The limit may be exceeded: by memory that one call does not return
- *      because that would take long (PAGE_DISCARD_MAX), and by memory that the system cannot take
- *      back: parts of its own, larger pages, and parts of chunks for which it has no more mappings
- *      (discard.c). Pages go back when pages are freed, and when a layer above says that time has
- *      passed: page_decay().
+ *  P4. The amount of free pages that were used and not yet returned ("dirty") is limited. Free
+ *      chunks go back above PAGE_KEEP_CHUNKS of them, parts of chunks above PAGE_KEEP_PARTS or a
+ *      quarter of the memory in use. In addition to both, memory that was in use lately stays: all
+ *      of it for a moment, up to a part of memory, and then on a curve of time (decay.h), up to
+ *      the option decay_most. With page_keep=N, nothing goes back below N MiB without page_trim().
+ *      The limit may be exceeded: by memory that one call does not return because that would take
+ *      long (PAGE_DISCARD_MAX), and by memory that the system cannot take back: parts of its own,
+ *      larger pages, and parts of chunks for which it has no more mappings (discard.c). Pages go
+ *      back when pages are freed, and when a layer above says that time has passed: page_decay().
  *  P5. When a run of a whole chunk is freed by page_free_named(), the descriptors of its other
  *      pages stay as they are, for the next run of the same owner there. They lead to a first
  *      descriptor whose cache is NULL. They are cleared before a smaller run is taken from the

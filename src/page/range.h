@@ -29,6 +29,7 @@ struct range {
 	size_t chunks_committed; /* bytes of the array above */
 	struct chunk *lists[RANGE_LISTS];
 	size_t used, dirty; /* pages */
+	size_t whole;	    /* dirty pages in free chunks */
 	size_t returned;    /* to the system so far */
 	size_t stuck;	    /* dirty pages that could not go when all were tried */
 	struct decay decay; /* of the pages used */
@@ -60,6 +61,12 @@ static inline char *chunk_address(const struct range *range, const struct chunk 
 static inline struct slab *chunk_slabs(const struct range *range, const struct chunk *chunk)
 {
 	return pages.slabs + chunk_index(range, chunk) * CHUNK_PAGES;
+}
+
+/* Its part of range->whole. */
+static inline size_t range_whole_of(const struct chunk *chunk)
+{
+	return chunk->nr_free == CHUNK_PAGES ? chunk->nr_dirty : 0;
 }
 
 /* Put the chunk on the list that fits it now. */

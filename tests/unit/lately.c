@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "kit/pages.h"
+#include "kit/random.h"
 #include "kit/ready.h"
 #include "kit/unit.h"
 #include "os/options.h"
@@ -379,6 +380,82 @@ static void whole_chunks_go_first(void **state)
 		page_free(runs[i], LARGE - 1);
 }
 
+/* Parts of chunks that may stay leave whole chunks their own limit, and no more than that. */
+static void parts_do_not_send_whole_chunks_away(void **state)
+{
+	size_t returned;
+
+	(void)state;
+	if (os_options.tiny)
+		skip();
+	begin();
+	take(16, LARGE - 1);
+	for (unsigned int i = 0; i < 16; i += 2)
+		page_free(runs[i], LARGE - 1);
+	pages_let_time_pass();
+	pages_free_some(2);
+	assert_true(dirty() >= 8 * OS_HUGE / 2);
+	returned = page_usage().returned;
+	page_free(page_alloc(0, LARGE), LARGE);
+	pages_let_time_pass();
+	page_free(page_alloc(0, LARGE), LARGE);
+	assert_int_equal(page_usage().returned, returned);
+	for (unsigned int i = 16; i < 20; i++)
+		runs[i] = page_alloc(0, LARGE);
+	for (unsigned int i = 16; i < 20; i++)
+		page_free(runs[i], LARGE);
+	pages_let_time_pass();
+	page_decay(0);
+	assert_true(ranges[0].whole << OS_PAGE_SHIFT <= PAGE_KEEP_CHUNKS);
+	for (unsigned int i = 1; i < 16; i += 2)
+		page_free(runs[i], LARGE - 1);
+}
+
+static size_t count_whole(const struct range *range)
+{
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < range->nr_chunks; i++)
+		n += range_whole_of(&range->chunks[i]);
+	return n;
+}
+
+static void whole_chunks_are_counted(void **state)
+{
+	unsigned int orders[16];
+	uint64_t seed = 11;
+
+	(void)state;
+	begin();
+	take(16, LARGE);
+	for (unsigned int i = 0; i < 16; i++)
+		orders[i] = LARGE;
+	for (unsigned int round = 0; round < 3000; round++) {
+		unsigned int i = random_below(&seed, 16);
+
+		if (random_below(&seed, 8) == 0)
+			page_give_back(runs[i], orders[i]);
+		else
+			page_free(runs[i], orders[i]);
+		clock_pass_ms(random_below(&seed, 500));
+		if (random_below(&seed, 8) == 0)
+			page_decay(0);
+		if (random_below(&seed, 64) == 0)
+			page_trim_to(random_below(&seed, 16) << 20);
+		/* Below a hard limit, pages that are held already are taken, or none. */
+		orders[i] = random_below(&seed, 2) ? LARGE : random_below(&seed, LARGE);
+		page_set_limits(0, random_below(&seed, 2) ? 1 : 0);
+		runs[i] = page_alloc(0, orders[i]);
+		page_set_limits(0, 0);
+		if (!runs[i])
+			runs[i] = page_alloc(0, orders[i]);
+		assert_non_null(runs[i]);
+		assert_int_equal(ranges[0].whole, count_whole(&ranges[0]));
+	}
+	for (unsigned int i = 0; i < 16; i++)
+		page_free(runs[i], orders[i]);
+}
+
 static void no_more_than_the_limit_stays(void **state)
 {
 	(void)state;
@@ -461,6 +538,8 @@ int main(void)
 		cmocka_unit_test(a_trim_begins_a_curve),
 		cmocka_unit_test(no_time_and_no_end),
 		cmocka_unit_test(whole_chunks_go_first),
+		cmocka_unit_test(parts_do_not_send_whole_chunks_away),
+		cmocka_unit_test(whole_chunks_are_counted),
 		cmocka_unit_test(no_more_than_the_limit_stays),
 		cmocka_unit_test(one_call_gives_back_a_part),
 		cmocka_unit_test(many_frees_at_once_give_back_a_part),
