@@ -16,7 +16,7 @@
 #include "slab/slab.h"
 #include "slab/stat.h"
 
-#define ASK_AHEAD 8 /* descriptors of objects are prefetched this far ahead */
+#define ASK_AHEAD 8 /* descriptors and bits of objects are prefetched this far ahead */
 
 /* The index of the object that begins at this distance from the first one; SLAB_NO_OBJECT: there is
  * none. */
@@ -228,11 +228,39 @@ static void close_group(struct slab_cache *cache, struct group *group, struct wa
 		add_waiting(cache, waiting, group->slab, 0);
 }
 
+/* The address where the slab of this object begins, if it has the cache's preferred order: runs are
+ * aligned to their size. */
+static inline const char *run_of(const struct slab_cache *cache, const void *object)
+{
+	size_t size = OS_PAGE << cache->oo.order;
+
+	return (const char *)object - ((uintptr_t)object & (size - 1));
+}
+
+/*
+ * The object's slab, or NULL. In a random order each descriptor is a line from far away, and those
+ * of a slab's other pages are in further lines, so they are read only if the slab may be a smaller
+ * one. No slab of this cache has a page that is not its first where larger ones begin.
+ */
+static struct slab *find_slab(const struct slab_cache *cache, const void *object)
+{
+	size_t offset = (size_t)(run_of(cache, object) - pages.base);
+
+	if (offset < os_load_relaxed(&pages.readable)) {
+		struct slab *slab = &pages.slabs[offset >> OS_PAGE_SHIFT];
+
+		if (os_load_acquire(&slab->cache) == cache &&
+		    !(os_load_relaxed(&slab->state) & SLAB_SMALL))
+			return slab;
+	}
+	return page_slab(object);
+}
+
 /* Begin a group of this object's slab; false after a report. */
 static bool open_group(struct slab_cache *cache, struct group *group, void *object,
 		       const char *call)
 {
-	struct slab *slab = page_slab(object);
+	struct slab *slab = find_slab(cache, object);
 
 	*group = (struct group){.slab = slab};
 	if (slab && os_load_relaxed(&slab->cache) == cache) {
@@ -313,8 +341,15 @@ static __attribute__((noinline)) void give_many(struct slab_cache *cache, void *
 	waiting.n = 0;
 	for (unsigned int i = 0, run; i < n; i += run) {
 		run = 1;
-		if (i + ASK_AHEAD < n)
-			page_ask_ahead(objects[i + ASK_AHEAD]);
+		/* By hand: as a function, compilers see no effect in it and leave it out. */
+		if (i + ASK_AHEAD < n &&
+		    (size_t)((char *)objects[i + ASK_AHEAD] - group.start) >= group.bytes) {
+			const char *slab = run_of(cache, objects[i + ASK_AHEAD]);
+
+			page_ask_ahead(slab);
+			if (cache->oo.objects > 64)
+				page_ask_words_ahead(slab);
+		}
 		if ((size_t)((char *)objects[i] - group.start) >= group.bytes) {
 			close_group(cache, &group, &waiting, call);
 			if (!open_group(cache, &group, objects[i], call))
