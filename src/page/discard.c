@@ -346,13 +346,15 @@ void range_given(struct range *range, struct chunk *chunk, unsigned int order)
 bool page_decay(unsigned int node)
 {
 	struct range *range = &ranges[node];
-	uint32_t now = os_now_ms();
-	bool mapped = map_decay(node, now);
+	bool mapped = map_decay(node, os_now_ms());
 	ptrdiff_t before;
 	size_t kept, parts;
+	uint32_t now;
 
 	if (!os_trylock(&range->lock))
 		return true;
+	/* With the lock, so that no free has seen a later time: the curve would begin again. */
+	now = os_now_ms();
 	kept = keep_for_return(range, now, 0);
 	allow_work(range, now, 0);
 	before = range->work;

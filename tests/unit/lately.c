@@ -12,6 +12,7 @@
 #include "kit/unit.h"
 #include "os/options.h"
 #include "page/limit.h"
+#include "page/map_kept.h"
 #include "page/page.h"
 #include "page/range.h"
 
@@ -32,6 +33,18 @@ int madvise(void *address, size_t size, int advice)
 {
 	clock_pass_ms(madvise_ms);
 	return (int)syscall(SYS_madvise, address, size, advice);
+}
+
+static void (*meanwhile)(void); /* what another thread does while memory is unmapped */
+
+int munmap(void *address, size_t size)
+{
+	void (*other)(void) = meanwhile;
+
+	meanwhile = NULL;
+	if (other)
+		other();
+	return (int)syscall(SYS_munmap, address, size);
 }
 
 static void take(unsigned int n, unsigned int order)
@@ -231,6 +244,30 @@ static void a_burst_leaves_memory_to_others(void **state)
 	os_options.decay_most = 0;
 	assert_true(kept_of_a_burst(SIZE_MAX, 0) <= always);
 	os_options.decay_most = most;
+}
+
+static void time_passes_in_a_free(void)
+{
+	clock_pass_ms(PART);
+	page_free(page_alloc(0, 0), 0);
+}
+
+/* A round unmaps a block first, which takes a while: what others freed meanwhile is not old. */
+static void a_long_round_forgets_nothing(void **state)
+{
+	(void)state;
+	begin();
+	assert_true(map_free(map_alloc(3 << 20, 1, 0, false)));
+	if (!map_kept_bytes() || os_options.tiny)
+		skip();
+	clock_pass_ms(DECAY / 4);
+	take(64, LARGE);
+	give(64, LARGE);
+	meanwhile = time_passes_in_a_free;
+	page_decay(0);
+	assert_null(meanwhile);
+	assert_int_equal(map_kept_bytes(), 0);
+	assert_true(dirty() >= 64 * OS_HUGE);
 }
 
 /* Above the soft limit, nothing waits. */
@@ -530,6 +567,7 @@ int main(void)
 		cmocka_unit_test(of_a_slow_burst_the_last_part_stays),
 		cmocka_unit_test(older_memory_goes_beside_a_steady_load),
 		cmocka_unit_test(a_burst_leaves_memory_to_others),
+		cmocka_unit_test(a_long_round_forgets_nothing),
 		cmocka_unit_test(a_burst_goes_when_memory_is_short),
 		cmocka_unit_test(the_peak_of_any_time),
 		cmocka_unit_test(the_curve),
