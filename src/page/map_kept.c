@@ -17,7 +17,7 @@
 #define CELLS 32
 
 /* A cell is 0, or a number of 2 MiB, a size in units, and when the block was freed, in ms. The time
- * wraps around after 18 hours: a block that waited so long is young once more. */
+ * wraps around after 18 hours: a block that waited half of that is young once more. */
 #define TIME_BITS  26
 #define SIZE_BITS  11
 #define UNIT_SHIFT 18 /* the step between the classes from 2 MiB on */
@@ -48,7 +48,10 @@ static struct mapping block_in(uint64_t cell)
 
 static uint32_t age_of(uint64_t cell, uint32_t now)
 {
-	return (now - (uint32_t)cell) & ((1u << TIME_BITS) - 1);
+	uint32_t age = (now - (uint32_t)cell) & ((1u << TIME_BITS) - 1);
+
+	/* It may have been freed after the caller read the clock. */
+	return age >> (TIME_BITS - 1) ? 0 : age;
 }
 
 char *map_take_kept(size_t size, size_t align, unsigned int node)

@@ -235,6 +235,22 @@ static void they_go_by_time(void **state)
 	assert_int_equal(map_kept_bytes(), 0);
 }
 
+/* Another thread may have read the clock before the block was freed. */
+static void a_young_block_is_not_old(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		blocks[i] = map_alloc(3 * MiB, 1, 0, false);
+	assert_true(map_free(blocks[0]));
+	clock_pass_ms(os_options.decay / 4);
+	assert_true(map_free(blocks[1]));
+	assert_true(map_decay(0, os_now_ms() - 1));
+	assert_int_equal(map_kept_bytes(), 6 * MiB);
+	assert_true(map_decay(0, os_now_ms()));
+	assert_true(is_mapped(blocks[1]));
+	page_trim();
+}
+
 static void they_go_when_memory_is_short(void **state)
 {
 	size_t returned = page_usage().returned, keep;
@@ -377,6 +393,7 @@ int main(void)
 		cmocka_unit_test_setup(what_does_not_wait, begin),
 		cmocka_unit_test_setup(the_oldest_goes, begin),
 		cmocka_unit_test_setup(they_go_by_time, begin),
+		cmocka_unit_test_setup(a_young_block_is_not_old, begin),
 		cmocka_unit_test_setup(they_go_when_memory_is_short, begin),
 		cmocka_unit_test_setup(they_make_room_for_pages, begin),
 		cmocka_unit_test_setup(they_make_room_where_the_system_has_none, begin),
