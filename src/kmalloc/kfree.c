@@ -183,6 +183,9 @@ static void *resize(const void *block, size_t size, gfp_t flags, size_t most, co
 		return shrink(block, old, size, flags, call, caller);
 	if (is_secret(block, size, call))
 		return NULL;
+	larger = size <= most ? large_reuse(old, size, flags) : NULL;
+	if (larger)
+		return move(larger, block, old, call);
 	larger = size <= most ? large_resize(block, size, flags) : NULL;
 	if (larger)
 		return larger;

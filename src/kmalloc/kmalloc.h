@@ -148,8 +148,10 @@ void kmalloc_reclaim(void);
 
 /* Allocate at most `most` bytes; more is an error, reported with the name `call`. */
 void *large_alloc(size_t size, gfp_t flags, int node, size_t most, const char *call);
-/* Resize a mapping to a size that needs one, too, without copying it. NULL: it stays as it is, also
- * because a copy into a block that waits costs less. */
+/* A block for the bytes of a mapping that grows from `old` bytes: one that waits, if a copy costs
+ * less than new pages. NULL: there is none. */
+void *large_reuse(size_t old, size_t size, gfp_t flags);
+/* Resize a mapping to a size that needs one, too, without copying it; NULL: it stays as it is. */
 void *large_resize(const void *block, size_t size, gfp_t flags);
 
 #endif

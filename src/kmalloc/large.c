@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Large blocks: the calls for them, their node, and what happens without memory. */
 #include <limits.h>
+#include <string.h>
 
 #include "cache/account.h"
 #include "cache/reclaim.h"
@@ -10,7 +11,6 @@
 #include "os/report.h"
 #include "os/tools.h"
 #include "page/limit.h"
-#include "page/map_kept.h"
 
 #define VMALLOC_MOST ((size_t)1 << 47) /* no process has more addresses */
 
@@ -67,20 +67,30 @@ void *large_alloc(size_t size, gfp_t flags, int node, size_t most, const char *c
 	}
 }
 
+void *large_reuse(size_t old, size_t size, gfp_t flags)
+{
+	size_t rounded = large_roundup(size);
+	char *block;
+
+	/* To fill four pages with a copy costs less than a page fault. */
+	if (!large_is_mapping(old) || rounded < old + old / 4 ||
+	    account_wanted(&kmalloc_large, flags))
+		return NULL;
+	block = map_reuse(rounded, large_align(rounded), os_node());
+	if (block && (flags & __GFP_ZERO || os_options.init_on_alloc))
+		memset(block + old, 0, rounded - old);
+	return block;
+}
+
 void *large_resize(const void *block, size_t size, gfp_t flags)
 {
-	struct mapping now = map_find(block);
-	size_t rounded, align;
+	size_t rounded;
 
-	if (!large_is_mapping(size) || now.address != block ||
+	if (!large_is_mapping(size) || map_find(block).address != block ||
 	    account_wanted(&kmalloc_large, flags))
 		return NULL;
 	rounded = large_roundup(size);
-	align = large_align(rounded);
-	/* Pages that are there: to fill four with a copy costs less than a page fault. */
-	if (rounded >= now.size + now.size / 4 && map_waits(rounded, align, os_node()))
-		return NULL;
-	return map_resize((void *)(uintptr_t)block, rounded, align);
+	return map_resize((void *)(uintptr_t)block, rounded, large_align(rounded));
 }
 
 SHEAF_PUBLIC void *__vmalloc(size_t size, gfp_t flags)

@@ -147,23 +147,30 @@ static void *map_new(size_t size, size_t align, unsigned int node)
 	return address;
 }
 
-void *map_alloc(size_t size, size_t align, unsigned int node, bool zero)
+void *map_reuse(size_t size, size_t align, unsigned int node)
 {
-	char *kept, *fresh;
+	char *kept = size <= MAP_KEPT_MOST ? map_take_kept(size, align, node) : NULL;
 
-	size = os_round_up(size);
-	kept = size <= MAP_KEPT_MOST ? map_take_kept(size, align, node) : NULL;
-	if (!kept) {
-		fresh = map_new(size, align, node);
-		/* Blocks that wait make room: of the hard limit, or of the system's. */
-		return !fresh && map_trim(size) ? map_new(size, align, node) : fresh;
-	}
-	if (zero)
-		memset(kept, 0, size);
+	if (!kept)
+		return NULL;
 	show_mapped();
 	tools_hold(kept, size);
 	enter_first(kept, size, node);
 	return kept;
+}
+
+void *map_alloc(size_t size, size_t align, unsigned int node, bool zero)
+{
+	char *block;
+
+	size = os_round_up(size);
+	block = map_reuse(size, align, node);
+	if (block && zero)
+		memset(block, 0, size);
+	if (!block)
+		block = map_new(size, align, node);
+	/* Blocks that wait make room: of the hard limit, or of the system's. */
+	return !block && map_trim(size) ? map_new(size, align, node) : block;
 }
 
 struct mapping map_find(const void *address)

@@ -67,17 +67,6 @@ char *map_take_kept(size_t size, size_t align, unsigned int node)
 	return NULL;
 }
 
-bool map_waits(size_t size, size_t align, unsigned int node)
-{
-	for (unsigned int i = 0; i < CELLS; i++) {
-		struct mapping block = block_in(os_load_relaxed(&waiting.cells[node][i]));
-
-		if (block.size == size && !((uintptr_t)block.address & (align - 1)))
-			return true;
-	}
-	return false;
-}
-
 static bool may_stay(struct mapping block)
 {
 	return block.size <= MAP_KEPT_MOST && block.size % (1u << UNIT_SHIFT) == 0 &&

@@ -28,8 +28,6 @@
 
 /* A block of this size and alignment from the cells of this node, or NULL. */
 char *map_take_kept(size_t size, size_t align, unsigned int node);
-/* There is one now. */
-bool map_waits(size_t size, size_t align, unsigned int node);
 /* Keep a block that is no longer in use. Returns what is to be unmapped in its place: an older
  * block, the block itself, or {NULL, 0}. */
 struct mapping map_keep(struct mapping block, unsigned int node);

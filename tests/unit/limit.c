@@ -467,6 +467,37 @@ static void shrinkers_are_not_called_by_who_may_not_wait(void)
 	shrinker_free(shrinker);
 }
 
+static void *taken;
+
+static unsigned long takes_a_block(struct shrinker *shrinker, struct shrink_control *sc)
+{
+	(void)shrinker;
+	(void)sc;
+	if (!taken)
+		taken = kvmalloc(8 * MIB, GFP_NOWAIT);
+	return SHRINK_STOP;
+}
+
+/* A block that waits, and into which another one may grow, is taken by somebody else: there is no
+ * room for two, but for the part by which it grows. */
+static void a_block_grows_without_the_one_that_waits(void)
+{
+	struct shrinker *shrinker = add(takes_a_block);
+	char *p = kvmalloc(4 * MIB, GFP_KERNEL), *q;
+
+	if (os.tools)
+		return;
+	memset(p, 7, 4 * MIB);
+	kvfree(kvmalloc(8 * MIB, GFP_KERNEL));
+	page_set_limits(1, page_limit.held * OS_PAGE + 4 * MIB);
+	q = kvrealloc(p, 8 * MIB, GFP_KERNEL);
+	CHECK(q && q[0] == 7 && q[4 * MIB - 1] == 7);
+	page_set_limits(0, 0);
+	kvfree(q);
+	kvfree(taken);
+	shrinker_free(shrinker);
+}
+
 /* --- one cache -------------------------------------------------------------------------------- */
 
 /* What a call took before it failed makes room again: it counts all the same. */
@@ -679,6 +710,7 @@ IN_CHILD(shrinkers_hear_of_soft_on_a_node)
 IN_CHILD(shrinkers_hear_of_soft_in_refill)
 IN_CHILD(odd_shrinkers)
 IN_CHILD(shrinkers_are_not_called_by_who_may_not_wait)
+IN_CHILD(a_block_grows_without_the_one_that_waits)
 IN_CHILD(a_limit_refuses_many_at_once)
 IN_CHILD(refused_pages_stay_clean)
 IN_CHILD(no_room_for_owners_counts)
@@ -702,6 +734,7 @@ int main(void)
 		cmocka_unit_test(shrinkers_hear_of_soft_in_refill_in_child),
 		cmocka_unit_test(odd_shrinkers_in_child),
 		cmocka_unit_test(shrinkers_are_not_called_by_who_may_not_wait_in_child),
+		cmocka_unit_test(a_block_grows_without_the_one_that_waits_in_child),
 		cmocka_unit_test(a_limit_refuses_many_at_once_in_child),
 		cmocka_unit_test(refused_pages_stay_clean_in_child),
 		cmocka_unit_test(no_room_for_owners_counts_in_child),
