@@ -234,6 +234,30 @@ static void blocks_of_all_sizes(void **state)
 	kmem_group_put(named);
 }
 
+/* A block that waits is charged, too, if another one grows into it. */
+static void a_block_grows(void **state)
+{
+	struct kmem_group *g = group("grows", NULL, 0);
+	void *block = kvmalloc((size_t)4 << 20, GFP_KERNEL);
+
+	(void)state;
+	kvfree(kvmalloc((size_t)8 << 20, GFP_KERNEL));
+	kmem_group_set_current(g);
+	block = kvrealloc(block, (size_t)8 << 20, GFP_KERNEL_ACCOUNT);
+	kmem_group_set_current(NULL);
+	assert_int_equal(bytes(g), 8 << 20);
+	assert_ptr_equal(kmem_group_of(block), g);
+	kmem_group_put(g);
+	/* And one that is charged into one that is not. */
+	kvfree(kvmalloc((size_t)16 << 20, GFP_KERNEL));
+	block = kvrealloc(block, (size_t)16 << 20, GFP_KERNEL);
+	assert_int_equal(bytes(g), 0);
+	assert_null(kmem_group_of(block));
+	kvfree(block);
+	all_agree();
+	kmem_group_put(g);
+}
+
 static void huge_blocks(void **state)
 {
 	struct kmem_group *g = group("huge", NULL, (size_t)5 << 30);
@@ -700,6 +724,7 @@ int main(void)
 		cmocka_unit_test(of_a_plain_cache),
 		cmocka_unit_test(of_its_own_cache),
 		cmocka_unit_test(blocks_of_all_sizes),
+		cmocka_unit_test(a_block_grows),
 		cmocka_unit_test(huge_blocks),
 		cmocka_unit_test(bulk),
 		cmocka_unit_test(prefilled),

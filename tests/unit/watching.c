@@ -59,11 +59,18 @@ static void let_all_run(void)
 			sched_yield();
 }
 
+static uint64_t bytes(struct kmem_group *g)
+{
+	struct kmem_group_stats stats;
+
+	assert_int_equal(kmem_group_stats(g, &stats), 0);
+	return stats.bytes;
+}
+
 static void each_call_may_be_under_way(void **state)
 {
 	struct kmem_cache *secret, *charged = make("charged", 104, SLAB_ACCOUNT);
 	pthread_t threads[THREADS];
-	struct kmem_group_stats stats;
 	struct kmem_group *g;
 	void *object;
 
@@ -80,10 +87,15 @@ static void each_call_may_be_under_way(void **state)
 	let_all_run();
 	/* As each call of one object does. */
 	kmem_group_set_current(g);
-	assert_int_equal(kmem_cache_alloc_bulk(charged, GFP_KERNEL, 1, &object), 1);
-	assert_int_equal(kmem_group_stats(g, &stats), 0);
-	assert_int_equal(stats.bytes, charged->sheaf.slab.size);
-	kmem_cache_free_bulk(charged, 1, &object);
+	for (unsigned int i = 0; i < 2; i++) {
+		struct kmem_cache *of = i ? s : charged;
+		gfp_t flags = i ? GFP_KERNEL_ACCOUNT : GFP_KERNEL;
+
+		assert_int_equal(kmem_cache_alloc_bulk(of, flags, 1, &object), 1);
+		assert_int_equal(bytes(g), of->sheaf.slab.size);
+		kmem_cache_free_bulk(of, 1, &object);
+		assert_int_equal(bytes(g), 0);
+	}
 	kmem_group_set_current(NULL);
 	os_store_release(&stop, 1);
 	for (int i = 0; i < THREADS; i++)
