@@ -70,6 +70,21 @@ class Against(unittest.TestCase):
         self.assertEqual(against.pairs(document), [])
         self.assertIn("before, 10: failed and is left out: ", against.text(document))
 
+    def test_the_same_kind_of_process_and_program(self) -> None:
+        """A worker may be of a class of its own (suites/debug.py), or an example beside the benchmarks."""
+        class Other(Worker):
+            pass
+
+        settings = Settings(Path("/now/bench"), False, 1, Path("/before/bench"))
+        for program, wanted in (("/now/bench/tree", "/before/bench/tree"),
+                                ("/now/examples/words", "/before/examples/words"),
+                                ("/usr/bin/tool", "/usr/bin/tool")):
+            cell = cells.Cell(Other(Allocator("sheaf", "sheaf"), Path(program), None), {"allocator": "sheaf"},
+                              (), keep)
+            part = cells.with_other_build(cells.Part([cell], 1, 1, 1.0), settings)
+            self.assertEqual([str(one.worker.program) for one in part.cells], [program, wanted])
+            self.assertEqual([type(one.worker) for one in part.cells], [Other, Other])
+
     def test_refusals(self) -> None:
         for words, said in ((("count",), "--against"), (("batch", "--html"), "--against"),
                             (("batch",), "no benchmark programs in /nowhere/bench")):

@@ -9,6 +9,7 @@ alone are measured, each followed by the other build's.
 from __future__ import annotations
 
 import time
+from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Callable, Mapping, Sequence
@@ -77,22 +78,32 @@ def _one(document: Document, cell: Cell, failed: dict[str, str], all_needed: boo
                             if not cell.params.items() <= result.params.items()]
 
 
-def _before(cell: Cell, programs: Path) -> Cell:
-    worker = Worker(cell.worker.allocator, programs / cell.worker.program.name, cell.worker.library)
+def _in_other_build(program: Path, here: Path, there: Path) -> Path:
+    """Benchmarks, or examples beside them; a tool is the same."""
+    for own, other in ((here, there), (here.parent, there.parent)):
+        if program.is_relative_to(own):
+            return other / program.relative_to(own)
+    return program
+
+
+def _before(cell: Cell, here: Path, there: Path) -> Cell:
+    worker = copy(cell.worker)
+    worker.program = _in_other_build(worker.program, here, there)
     return replace(cell, worker=worker, params={**cell.params, "allocator": BEFORE},
                    name=f"{cell.name}, before" if cell.name else "")
 
 
-def _with_other_build(part: Part, programs: Path) -> Part:
+def with_other_build(part: Part, settings: Settings) -> Part:
+    if not settings.against:
+        return part
     return replace(part, all_needed=False,
                    cells=[one for cell in part.cells if cell.params["allocator"] == OURS
-                          for one in (cell, _before(cell, programs))])
+                          for one in (cell, _before(cell, settings.workers, settings.against))])
 
 
 def measure(document: Document, settings: Settings, parts: Sequence[Part]) -> None:
     failed = document.machine.setdefault("failed", {})
-    if settings.against:
-        parts = [_with_other_build(part, settings.against) for part in parts]
+    parts = [with_other_build(part, settings) for part in parts]
     repeats = [settings.repeat or (part.quick_repeat if settings.quick else part.repeat)
                for part in parts]
     with Progress(sum(len(part.cells) * n for part, n in zip(parts, repeats))) as progress:

@@ -147,7 +147,8 @@ def _run(settings: Settings, machine: dict[str, Any]) -> Document:
               ("--way", way, *wide, *_cost_arguments(writers, quick)))
              for way in (OWN[:1] if quick else OWN) for writers in (1, 2)
              for wide in ((), WIDE_ARGUMENTS)]
-    counters.add(document, workers["memb"], works)
+    if not settings.against:
+        counters.add(document, workers["memb"], works)
     return document
 
 
