@@ -350,6 +350,7 @@ bool page_decay(unsigned int node)
 	ptrdiff_t before;
 	size_t kept, parts;
 	uint32_t now;
+	bool more;
 
 	if (!os_trylock(&range->lock))
 		return true;
@@ -363,9 +364,10 @@ bool page_decay(unsigned int node)
 	parts = keep_parts(range, PAGE_KEEP_CHUNKS);
 	discard_whole(range, keep_whole(range, kept, parts));
 	discard_surplus_parts(range, kept, parts);
+	more = range->work <= 0; /* or the last piece took all the work that was left */
 	end_work(range, before);
 	range_unlock(range);
-	return mapped || kept;
+	return mapped || kept || more;
 }
 
 /* Return `wanted` pages in free chunks, if there are so many, step by step. Returns how many. */

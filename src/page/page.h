@@ -122,7 +122,8 @@ void page_free_named(struct slab *slab, unsigned int order);
 /* The same of a run as page_alloc() gave it, untouched: it is no dirtier than before. */
 void page_give_back(struct slab *slab, unsigned int order);
 /* Return what the curve of decay.h no longer keeps on this node, PAGE_DISCARD_MAX at most. Returns
- * false if it keeps nothing. Does nothing while another thread has the node's lock. */
+ * false if nothing will be left for later calls. Does nothing while another thread has the node's
+ * lock. */
 bool page_decay(unsigned int node);
 /*
  * Return free pages to the system until `keep` bytes of them are left: free chunks first, in steps

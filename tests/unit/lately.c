@@ -270,6 +270,27 @@ static void a_long_round_forgets_nothing(void **state)
 	assert_true(dirty() >= 64 * OS_HUGE);
 }
 
+/* The thread's rounds, of which each gives back PAGE_DISCARD_MAX at most, follow each other until
+ * all has gone. */
+static void rounds_say_that_more_must_go(void **state)
+{
+	unsigned int rounds = 0;
+
+	(void)state;
+	begin();
+	os_options.decay = 0;
+	os_store_relaxed(&decay_time.by_thread, 1);
+	take(MANY, LARGE);
+	give(MANY, LARGE);
+	assert_true(dirty() >= MANY * OS_HUGE);
+	for (clock_pass_ms(DECAY_TICK_MS); page_decay(0); clock_pass_ms(DECAY_TICK_MS))
+		rounds++;
+	assert_in_range(rounds, 1, CALLS);
+	assert_true(dirty() <= PAGE_KEEP_CHUNKS);
+	os_store_relaxed(&decay_time.by_thread, 0);
+	os_options.decay = DECAY;
+}
+
 /* Above the soft limit, nothing waits. */
 static void a_burst_goes_when_memory_is_short(void **state)
 {
@@ -568,6 +589,7 @@ int main(void)
 		cmocka_unit_test(older_memory_goes_beside_a_steady_load),
 		cmocka_unit_test(a_burst_leaves_memory_to_others),
 		cmocka_unit_test(a_long_round_forgets_nothing),
+		cmocka_unit_test(rounds_say_that_more_must_go),
 		cmocka_unit_test(a_burst_goes_when_memory_is_short),
 		cmocka_unit_test(the_peak_of_any_time),
 		cmocka_unit_test(the_curve),
