@@ -41,7 +41,9 @@ static struct block block_of_guarded(const void *pointer)
 struct block block_of(const void *pointer)
 {
 	struct slab *slab = page_slab(pointer);
-	struct kmem_cache *s = slab ? cache_of_slab(os_load_acquire(&slab->cache)) : NULL;
+	/* NULL if another thread frees the run meanwhile. */
+	struct slab_cache *owner = slab ? os_load_acquire(&slab->cache) : NULL;
+	struct kmem_cache *s = owner ? cache_of_slab(owner) : NULL;
 	struct mapping mapping;
 
 	if (s == &kmalloc_large)

@@ -117,7 +117,7 @@ static uint32_t number_of_group(const void *object)
 		return at ? os_load_relaxed(at) : GROUP_NONE;
 	case BLOCK_RUN:
 		run = page_slab(block.start);
-		return os_load_relaxed(&run->state) & SLAB_OWNED
+		return run && os_load_relaxed(&run->state) & SLAB_OWNED
 			       ? (uint32_t)os_load_relaxed(&run->bits)
 			       : GROUP_NONE;
 	case BLOCK_MAPPING:

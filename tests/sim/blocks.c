@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Large blocks on simulated CPUs: if several fibres free the same block, exactly one does, in any
- * order; a concurrent lookup of an address finds its block or none; a freed block that waits goes
- * to one fibre, while others trim; what a page run leaves in descriptors leads to no run that was
- * taken later; and the number of steps of an allocation or a free does not
- * depend on the number of blocks.
+ * order; a concurrent lookup of an address finds its block, or run, or none; a freed block that
+ * waits goes to one fibre, while others trim; what a page run leaves in descriptors leads to no run
+ * that was taken later; and the number of steps of an allocation or a free does not depend on the
+ * number of blocks.
  */
 #include <stdio.h>
 
+#include "cache/block.h"
 #include "os/machine.h"
 #include "os/options.h"
 #include "page/limit.h"
 #include "page/map_kept.h"
 #include "page/page.h"
 #include "sim/sim.h"
+#include <sheaf/group.h>
 #include <sheaf/slab.h>
 
 #define MiB ((size_t)1 << 20)
@@ -225,6 +227,42 @@ static int run_reuse(void *data)
 	return 0;
 }
 
+/* A run comes and goes while other fibres ask what is at its address: a late answer may have
+ * another size, but leads nowhere else. */
+static void find(unsigned int fibre, void *unused)
+{
+	static char *at;
+
+	(void)unused;
+	for (unsigned int n = 0; n < (fibre ? LOOKS : ROUNDS); n++) {
+		if (!fibre) {
+			char *run = kvmalloc(2 * MiB, GFP_KERNEL);
+
+			if (!run)
+				sim_fail("no memory");
+			os_store_release(&at, run);
+			kvfree(run);
+		} else {
+			char *run = os_load_acquire(&at);
+			struct block block = block_of(run);
+
+			if (block.kind != BLOCK_NONE && block.start != run)
+				sim_fail("%p is in block %p", (void *)run, (void *)block.start);
+			if (kmem_group_of(run))
+				sim_fail("%p is charged", (void *)run);
+		}
+	}
+}
+
+static int run_find(void *data)
+{
+	sim_start(data);
+	if (!kmem_cache_create("first-use", 64, NULL, 0) || !kmem_group_create("any", NULL, NULL))
+		sim_fail("no memory");
+	sim_run(3, find, NULL);
+	return 0;
+}
+
 /* The least of a few: sometimes a block is the first of 8 GiB, and creates their leaf. */
 static uint64_t steps_of_a_pair(void)
 {
@@ -283,6 +321,7 @@ int main(void)
 		config.switching = SIM_ALWAYS >> config.seed % 7;
 		config.nodes = 1 + config.seed % 2;
 		failed += sim_in_child(run_again, &config, &hash) != 0;
+		failed += sim_in_child(run_find, &config, &hash) != 0;
 		config.nodes = 1;
 	}
 	failed += sim_in_child(count, &config, &hash) != 0;
