@@ -33,7 +33,8 @@
  *  P5. When a run of a whole chunk is freed by page_free_named(), the descriptors of its other
  *      pages stay as they are, for the next run of the same owner there. They lead to a first
  *      descriptor whose cache is NULL. They are cleared before a smaller run is taken from the
- *      chunk, and before its pages go back.
+ *      chunk, and before its pages go back. A run of the whole chunk that nobody owns (pool.c)
+ *      leaves them as they are.
  *
  * Locks: OS_RANK_PAGES, one for each range; not held while memory returns to the system.
  * Callers: src/slab/, src/page/pool.c for the library's own structures, src/cache/large.c.
