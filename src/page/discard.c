@@ -364,10 +364,11 @@ bool page_decay(unsigned int node)
 	parts = keep_parts(range, PAGE_KEEP_CHUNKS);
 	discard_whole(range, keep_whole(range, kept, parts));
 	discard_surplus_parts(range, kept, parts);
-	more = range->work <= 0; /* or the last piece took all the work that was left */
+	/* Of the curve, or because there was no more work, which the last piece may have taken. */
+	more = (kept && !os_options.decay_never) || range->work <= 0;
 	end_work(range, before);
 	range_unlock(range);
-	return mapped || kept || more;
+	return mapped || more;
 }
 
 /* Return `wanted` pages in free chunks, if there are so many, step by step. Returns how many. */

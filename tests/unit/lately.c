@@ -409,6 +409,8 @@ static void no_time_and_no_end(void **state)
 	give(64, LARGE);
 	clock_pass_ms(1000 * DECAY);
 	pages_free_some(CALLS);
+	/* A thread need not come back for it. */
+	assert_false(page_decay(0));
 	assert_true(dirty() >= 64 * OS_HUGE);
 	os_options.decay_never = 0;
 	page_trim();
