@@ -200,6 +200,8 @@ static COLD void retire_other(void *object, size_t offset)
  * is also its handle. A jump chooses the section, so that it does not wait for that byte. */
 static inline __attribute__((always_inline)) bool push_at_once(struct kmem_cache *s, void *object)
 {
+	(void)s;
+	(void)object;
 #ifdef HAVE_RSEQ
 	if (s->retire_by == RSEQ_CPU_ID)
 		return rseq_push_cpu_id_rcu((char *)s, object);
