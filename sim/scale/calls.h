@@ -27,7 +27,7 @@ unsigned int calls_left(const struct slab_sheaf *sheaf);
 #ifndef CALLS_THEMSELVES /* calls.c */
 #undef kmem_cache_create
 #define kmem_cache_create(name, size, args, flags) calls_create(name, size, args)
-#define kmem_cache_alloc(s, gfp)		   calls_alloc(s)
+#define kmem_cache_alloc(s, gfp)		   ((void)(gfp), calls_alloc(s))
 #define kmem_cache_free(s, object)		   calls_free(s, object)
 #define kmem_cache_free_rcu(s, object)		   calls_retire(s, object)
 #define kmem_cache_alloc_bulk(s, gfp, n, p)	   calls_alloc_bulk(s, n, p)
