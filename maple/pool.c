@@ -14,10 +14,8 @@
 #include <sheaf/rcu.h>
 #include <time.h>
 
+#include "rules.h"
 #include "tree.h"
-
-/* For this many, single allocations cost less than a sheaf. */
-#define SINGLY 4u
 
 static struct kmem_cache *cache;
 static pthread_once_t cache_once = PTHREAD_ONCE_INIT;
