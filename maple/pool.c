@@ -70,10 +70,16 @@ static inline void prefetch_new(const struct maple_node *node)
 		__builtin_prefetch((const char *)node + line, 1);
 }
 
-/* Single nodes are a list, linked by their first words. */
+/* Single nodes are a list, linked by their first words. They stay dead until they are used: a state
+ * that was not reset may still remember one as a node of its tree. */
+static inline void link_to(struct maple_node *node, const struct maple_node *next)
+{
+	node->meta = (uintptr_t)next | META_DEAD;
+}
+
 static inline struct maple_node *after(const struct maple_node *node)
 {
-	return (struct maple_node *)(uintptr_t)node->meta;
+	return (struct maple_node *)(uintptr_t)(node->meta & ~META_DEAD);
 }
 
 static unsigned int singles(const struct ma_state *mas)
@@ -110,7 +116,7 @@ static int get_singly(struct ma_state *mas, unsigned int n, gfp_t gfp)
 			return -ENOMEM;
 		}
 		prefetch_new(node);
-		node->meta = (uintptr_t)mas->alloc;
+		link_to(node, mas->alloc);
 		mas->alloc = node;
 	}
 	return 0;
