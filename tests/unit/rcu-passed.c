@@ -19,7 +19,8 @@ enum {
 	CAPACITY = 12, /* the smallest for this size */
 	SIZE = 1024,
 	SHEAVES = 6, /* queued of each group */
-	GROUP = (SHEAVES + 1) * CAPACITY
+	GROUP = (SHEAVES + 1) * CAPACITY,
+	FULL_GROUPS = 8 /* more than fill the barn */
 };
 
 static struct kmem_cache *make_small(const char *name)
@@ -196,6 +197,32 @@ static void a_barrier_divides_larger_sheaves(void **state)
 	destroy(s);
 }
 
+/* What the barn has no room for goes to slabs, and no object is lost on the way. */
+static void a_full_barn_takes_no_part(void **state)
+{
+	struct kmem_cache *s = make_small("rcu-full");
+	void *objects[FULL_GROUPS][GROUP];
+	struct kmem_cache_stats before, after;
+
+	(void)state;
+	needs(NEED_SHEAVES);
+	exchange_often(s);
+	for (unsigned int i = 0; i < FULL_GROUPS; i++)
+		fill(s, objects[i]);
+	for (unsigned int i = 0; i < FULL_GROUPS; i++)
+		retire(s, objects[i]);
+	before = look(s);
+	kvfree_rcu_barrier();
+	after = look(s);
+	assert_true(passed(s) == 0);
+	assert_true(after.objects_in_use == 0);
+	if (after.counted)
+		assert_true(after.barn_put_fail > before.barn_put_fail &&
+			    after.rcu_flush - before.rcu_flush >= GROUP);
+	assert_int_equal(kmem_cache_verify(s), 0);
+	destroy(s);
+}
+
 /* The program chose a small capacity. Retired objects of a busy cache need fewer sheaves. */
 static void a_busy_cache_retires_larger_sheaves(void **state)
 {
@@ -231,6 +258,7 @@ int main(void)
 		cmocka_unit_test(a_barrier_leaves_what_allocations_take),
 		cmocka_unit_test(a_barrier_frees_all_if_too_much_is_retired),
 		cmocka_unit_test(a_barrier_divides_larger_sheaves),
+		cmocka_unit_test(a_full_barn_takes_no_part),
 		cmocka_unit_test(a_busy_cache_retires_larger_sheaves),
 	};
 
