@@ -3,7 +3,8 @@
  * Barriers while others retire: a sheaf in hand, between its slot and the queue, holds objects that
  * were retired earlier. Fibres pause for long, so that a whole barrier fits into that time. On
  * several nodes they also free objects of other nodes, whose sheaves and those of retired ones take
- * turns in a slot.
+ * turns in a slot. With half of the seeds, sheaves of retired objects are larger than those that
+ * barns take, barns are small, and another fibre changes the capacity.
  */
 #include <stdio.h>
 
@@ -18,10 +19,21 @@ enum {
 	SEEDS = 300,
 	RETIRERS = 3,
 	OBJECTS = 400, /* of each */
-	BARRIERS = 60
+	BARRIERS = 60,
+	CAPACITY = 3,
+	CHANGES = 1000, /* of the capacity */
+	LARGER = 8	/* of retired objects */
 };
 
 static struct kmem_cache *s;
+static bool larger;
+
+static void set_capacity(unsigned int capacity)
+{
+	kmem_cache_set_sheaf_capacity(s, capacity);
+	if (larger)
+		os_store_relaxed(&s->sheaf.retired, LARGER);
+}
 
 static void retire_all(void)
 {
@@ -45,11 +57,21 @@ static void retire_all(void)
 	}
 }
 
+static void change_capacity(void)
+{
+	for (unsigned int i = 0; larger && i < CHANGES; i++)
+		set_capacity(1 + sim_below(2 * CAPACITY));
+}
+
 static void fibre_of_storm(unsigned int fibre, void *unused)
 {
 	(void)unused;
 	if (fibre < RETIRERS) {
 		retire_all();
+		return;
+	}
+	if (fibre > RETIRERS) {
+		change_capacity();
 		return;
 	}
 	for (unsigned int i = 0; i < BARRIERS; i++) {
@@ -73,8 +95,11 @@ static int run(void *data)
 	s = kmem_cache_create("barrier", 64, NULL, SLAB_NO_MERGE);
 	if (!s)
 		sim_fail("no memory");
-	kmem_cache_set_sheaf_capacity(s, 3);
-	sim_run(RETIRERS + 1, fibre_of_storm, NULL);
+	larger = ((struct sim_config *)data)->seed / 8 % 2;
+	set_capacity(CAPACITY);
+	if (larger)
+		kmem_cache_set_barn(s, 1, 1);
+	sim_run(RETIRERS + 2, fibre_of_storm, NULL);
 	kvfree_rcu_barrier();
 	model_all_freed();
 	if (kmem_cache_shrink(s))
