@@ -293,6 +293,39 @@ static void fall_back_to_a_word(void)
 	fall_back(200);
 }
 
+/* Where some of its slabs would begin if they were of the usual order, another cache has a slab of
+ * the order that is usual there. */
+static void fall_back_beside_another_cache(void)
+{
+	static void *objects[800], *theirs[800];
+	struct slab_request request = request_of(1024);
+	struct slab_cache cache, other;
+	unsigned int n, most;
+
+	os_options.min_order = os_options.max_order = 2;
+	CHECK(slab_cache_init(&cache, &request));
+	os_options.min_order = os_options.max_order = 0;
+	CHECK(slab_cache_init(&other, &request));
+	CHECK(slab_take(&cache, 0, SLAB_THIS_NODE, objects, 1) == 1);
+	CHECK(slab_take(&other, 0, SLAB_THIS_NODE, theirs, 1) == 1);
+	slab_give(&cache, objects, 1, "test");
+	slab_give(&other, theirs, 1, "test");
+	slab_shrink(&cache);
+	slab_shrink(&other);
+	most = cache.min.objects;
+	CHECK(cache.oo.order == 2 && other.oo.order == 0 && other.oo.objects == most);
+	leave_single_pages(0);
+	for (n = 0; n + most < 800; n += most) {
+		if (n % (3 * most) == 0)
+			CHECK(slab_take(&other, 0, SLAB_THIS_NODE, theirs + n / 3, most) == most);
+		CHECK(slab_take(&cache, 0, SLAB_THIS_NODE, objects + n, most) == most);
+	}
+	slab_give(&cache, objects, n, "test");
+	CHECK(count_in_use(&cache) == 0);
+	slab_give(&other, theirs, (n / most + 2) / 3 * most, "test");
+	CHECK(slab_shrink(&cache) == 0 && slab_shrink(&other) == 0);
+}
+
 static void small_slabs(void **state)
 {
 	(void)state;
@@ -302,6 +335,7 @@ static void small_slabs(void **state)
 	assert_int_equal(in_child(fall_back_from_a_word), 0);
 	assert_int_equal(in_child(fall_back_from_words), 0);
 	assert_int_equal(in_child(fall_back_to_a_word), 0);
+	assert_int_equal(in_child(fall_back_beside_another_cache), 0);
 }
 
 /*
