@@ -16,6 +16,7 @@
 #include "kit/process.h"
 #include "kit/random.h"
 #include "kit/ready.h"
+#include "kit/slabs.h"
 #include "kit/told.h"
 #include "kit/unit.h"
 #include "os/machine.h"
@@ -34,11 +35,6 @@ static struct told told;
 static unsigned int log2_of(uint32_t value)
 {
 	return 31 - (unsigned int)__builtin_clz(value);
-}
-
-static struct slab_request request_of(uint32_t size)
-{
-	return (struct slab_request){.name = "test", .object_size = size, .align = 8};
 }
 
 /* The kernel's rule: the lowest order with little waste that holds the wanted number of objects. */
@@ -121,48 +117,6 @@ static void layout_of_two_cpus(void **state)
 	}
 }
 
-static unsigned int nr_bits(struct slab_cache *cache, struct slab *slab, uint64_t state)
-{
-	unsigned int objects = slab_order_of(cache, state).objects, n = 0;
-	const uint64_t *words = slab_words(cache, slab);
-
-	for (unsigned int i = 0; i < slab_nr_words(cache, state); i++)
-		n += (unsigned int)__builtin_popcountll(words[i]);
-	if (objects % 64)
-		assert_int_equal(words[objects / 64] >> objects % 64, 0);
-	return n;
-}
-
-/* Check bits, count and flags of every slab of a quiet cache; return the number of objects in
- * use. */
-static size_t count_in_use(struct slab_cache *cache)
-{
-	size_t in_use = 0, nr_slabs = 0, expected = 0;
-
-	for (uint32_t node = 0; node < os.nr_nodes; node++) {
-		struct slab *slab;
-		size_t n = page_slabs(node, &slab);
-
-		for (; n > 0; n--, slab++) {
-			uint64_t state = slab->state;
-
-			if (slab->cache != cache || state & SLAB_TAIL)
-				continue;
-			assert_int_equal(nr_bits(cache, slab, state), slab_free(cache, state));
-			assert_int_equal(slab_inuse(state) + slab_free(cache, state),
-					 slab_order_of(cache, state).objects);
-			assert_int_equal(!(state & SLAB_LISTED), !slab_free(cache, state));
-			assert_false(state & SLAB_HELD);
-			in_use += slab_inuse(state);
-			nr_slabs++;
-		}
-		if (cache->nodes[node])
-			expected += cache->nodes[node]->nr_slabs;
-	}
-	assert_int_equal(nr_slabs, expected);
-	return in_use;
-}
-
 static void stamp(struct slab_cache *cache, void *object)
 {
 	memset(object, 0xa5, cache->object_size);
@@ -222,120 +176,6 @@ static void model(void **state)
 	take_and_give(700);
 	take_and_give(5000);
 	take_and_give(40000);
-}
-
-static void check_single_page(struct slab_cache *cache, const void *object)
-{
-	struct slab *slab = page_slab(object);
-	const uint64_t *words = slab_words(cache, slab);
-
-	CHECK(slab->state & SLAB_SMALL);
-	CHECK((char *)object < page_address(slab) + OS_PAGE);
-	CHECK(((char *)object - page_address(slab)) % cache->size == 0);
-	CHECK(words[cache->min.objects / 64] >> cache->min.objects % 64 == 0);
-}
-
-/* Run in a child whose node has only single pages. */
-static void fall_back(uint32_t size)
-{
-	static void *objects[800];
-	struct slab_request request = request_of(size);
-	struct slab_cache cache;
-	unsigned int most, n;
-
-	CHECK(slab_cache_init(&cache, &request));
-	/* Create the node's structure while there is memory. */
-	CHECK(slab_take(&cache, 0, SLAB_THIS_NODE, objects, 1) == 1);
-	slab_give(&cache, objects, 1, "test");
-	slab_shrink(&cache);
-	CHECK(cache.oo.order > cache.min.order);
-	CHECK(cache.min.order == 0 && cache.min.objects % 64);
-	most = 800 - 800u % cache.min.objects;
-	/* qsort() needs memory, too: let it allocate that now. */
-	qsort(objects, most, sizeof(void *), by_address);
-	leave_single_pages(0);
-	for (n = 0; n < most; n++) {
-		CHECK(slab_take(&cache, 0, SLAB_THIS_NODE, objects + n, 1) == 1);
-		check_single_page(&cache, objects[n]);
-	}
-	/* Each page was used up before the next one. */
-	CHECK(cache.nodes[0]->nr_slabs == most / cache.min.objects);
-	qsort(objects, n, sizeof(void *), by_address);
-	for (n = 1; n < most; n++)
-		CHECK(objects[n] != objects[n - 1]);
-	slab_give(&cache, objects, most, "test");
-	CHECK(slab_shrink(&cache) == 0);
-	/* All in one call, which must take no more from a slab than it holds. */
-	CHECK(slab_take(&cache, 0, SLAB_THIS_NODE, objects, most) == most);
-	CHECK(cache.nodes[0]->nr_slabs == most / cache.min.objects);
-	for (n = 0; n < most; n++)
-		check_single_page(&cache, objects[n]);
-	slab_give(&cache, objects, most, "test");
-	CHECK(slab_shrink(&cache) == 0);
-}
-
-static void fall_back_from_a_word(void)
-{
-	fall_back(512);
-}
-
-/* From six words in the table of words to two. */
-static void fall_back_from_words(void)
-{
-	os_options.min_order = os_options.max_order = 2;
-	fall_back(48);
-}
-
-/* From three words there to a word there, though it would have room in the descriptor. */
-static void fall_back_to_a_word(void)
-{
-	os_options.min_order = os_options.max_order = 3;
-	fall_back(200);
-}
-
-/* Where some of its slabs would begin if they were of the usual order, another cache has a slab of
- * the order that is usual there. */
-static void fall_back_beside_another_cache(void)
-{
-	static void *objects[800], *theirs[800];
-	struct slab_request request = request_of(1024);
-	struct slab_cache cache, other;
-	unsigned int n, most;
-
-	os_options.min_order = os_options.max_order = 2;
-	CHECK(slab_cache_init(&cache, &request));
-	os_options.min_order = os_options.max_order = 0;
-	CHECK(slab_cache_init(&other, &request));
-	CHECK(slab_take(&cache, 0, SLAB_THIS_NODE, objects, 1) == 1);
-	CHECK(slab_take(&other, 0, SLAB_THIS_NODE, theirs, 1) == 1);
-	slab_give(&cache, objects, 1, "test");
-	slab_give(&other, theirs, 1, "test");
-	slab_shrink(&cache);
-	slab_shrink(&other);
-	most = cache.min.objects;
-	CHECK(cache.oo.order == 2 && other.oo.order == 0 && other.oo.objects == most);
-	leave_single_pages(0);
-	for (n = 0; n + most < 800; n += most) {
-		if (n % (3 * most) == 0)
-			CHECK(slab_take(&other, 0, SLAB_THIS_NODE, theirs + n / 3, most) == most);
-		CHECK(slab_take(&cache, 0, SLAB_THIS_NODE, objects + n, most) == most);
-	}
-	slab_give(&cache, objects, n, "test");
-	CHECK(count_in_use(&cache) == 0);
-	slab_give(&other, theirs, (n / most + 2) / 3 * most, "test");
-	CHECK(slab_shrink(&cache) == 0 && slab_shrink(&other) == 0);
-}
-
-static void small_slabs(void **state)
-{
-	(void)state;
-#ifdef __SANITIZE_THREAD__ /* its runtime needs memory, too */
-	skip();
-#endif
-	assert_int_equal(in_child(fall_back_from_a_word), 0);
-	assert_int_equal(in_child(fall_back_from_words), 0);
-	assert_int_equal(in_child(fall_back_to_a_word), 0);
-	assert_int_equal(in_child(fall_back_beside_another_cache), 0);
 }
 
 /*
@@ -902,7 +742,6 @@ int main(void)
 		cmocka_unit_test(layout),
 		cmocka_unit_test(layout_of_two_cpus),
 		cmocka_unit_test(model),
-		cmocka_unit_test(small_slabs),
 		cmocka_unit_test(every_number_of_objects),
 		cmocka_unit_test(random_order),
 		cmocka_unit_test(constructor),
