@@ -19,8 +19,8 @@ FAULTS = "faults/1000 objects"
 BYTES = "bytes/object"
 KEEP = 1024  # MiB of free pages that the variant of ours keeps
 KEPT = f"{OURS} keep"
-# By size: 64 MiB, more than most CPUs' caches; and 512 MiB, more than most allocators keep when it was
-# freed.
+# By size: 64 MiB, more than most CPUs' caches; and 512 MiB, more than the library keeps for longer than
+# a moment (decay_most).
 OBJECTS = {16: 4 << 20, 64: 1 << 20, 128: 1 << 19, 512: 1 << 20}
 QUICK_OBJECTS = {**OBJECTS, 512: 1 << 18}
 ORDERS = {"in-order": "freed in the order of allocation", "reverse": "freed in reverse order",
