@@ -107,13 +107,14 @@ static void fall_back_beside_another_cache(void)
 	CHECK(cache.oo.order == 2 && other.oo.order == 0 && other.oo.objects == most);
 	leave_single_pages(0);
 	for (n = 0; n + most < 400; n += most) {
-		if (n % (3 * most) == 0)
-			CHECK(slab_take(&other, 0, SLAB_THIS_NODE, theirs + n / 3, most) == most);
+		/* Every third page, so that some of them begin where a slab of four pages would. */
+		if (n % (2 * most) == 0)
+			CHECK(slab_take(&other, 0, SLAB_THIS_NODE, theirs + n / 2, most) == most);
 		CHECK(slab_take(&cache, 0, SLAB_THIS_NODE, objects + n, most) == most);
 	}
 	slab_give(&cache, objects, n, "test");
 	CHECK(count_in_use(&cache) == 0);
-	slab_give(&other, theirs, (n / most + 2) / 3 * most, "test");
+	slab_give(&other, theirs, (n / most + 1) / 2 * most, "test");
 	CHECK(slab_shrink(&cache) == 0 && slab_shrink(&other) == 0);
 }
 
