@@ -171,6 +171,15 @@ static void exchange_often(struct kmem_cache *s)
 	}
 }
 
+/* Wait for all that is retired. */
+static struct kmem_cache_stats all_is_freed(struct kmem_cache *s)
+{
+	kvfree_rcu_barrier();
+	assert_true(passed(s) == 0);
+	assert_true(look(s).objects_in_use == 0);
+	return look(s);
+}
+
 /* The barn takes sheaves of the cache's capacity only. */
 static void a_barrier_divides_larger_sheaves(void **state)
 {
@@ -185,10 +194,7 @@ static void a_barrier_divides_larger_sheaves(void **state)
 	fill(s, objects);
 	retire(s, objects);
 	before = look(s);
-	kvfree_rcu_barrier();
-	after = look(s);
-	assert_true(passed(s) == 0);
-	assert_true(after.objects_in_use == 0);
+	after = all_is_freed(s);
 	/* Of each sheaf, what fills no other one. */
 	if (after.counted)
 		assert_in_range(after.rcu_flush - before.rcu_flush, 0,
@@ -212,10 +218,7 @@ static void a_full_barn_takes_no_part(void **state)
 	for (unsigned int i = 0; i < FULL_GROUPS; i++)
 		retire(s, objects[i]);
 	before = look(s);
-	kvfree_rcu_barrier();
-	after = look(s);
-	assert_true(passed(s) == 0);
-	assert_true(after.objects_in_use == 0);
+	after = all_is_freed(s);
 	if (after.counted)
 		assert_true(after.barn_put_fail > before.barn_put_fail &&
 			    after.rcu_flush - before.rcu_flush >= GROUP);
