@@ -1,45 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decides which memory returns to the system, and when, and where huge pages are advised.
- *
- * If parts of a chunk go back, the system must not make a huge page of the chunk again. So such a
- * chunk is advised to have no huge pages, until all of it is free, or all of it is in use. The
- * system has a mapping for each sequence of neighbouring chunks with the same advice, and the
- * number of a process's mappings is limited. The ranges may use a part of that number. Beyond it,
- * the advice for a chunk does not change, and its free pages stay.
- *
- * Invariants
- *  D1. range_splits.now is the number of pairs of neighbouring chunks with different advice. The
- *      system has this many mappings in addition to one for each range. In a forked child there may
- *      be twice as many, because the system does not merge inherited mappings.
- *  D2. Only a new chunk brings range_splits.now beyond the limit.
+ * Memory that returns to the system: when pages are freed, as time passes, and when the program
+ * trims. How much may stay is keep.h's, which chunks may lose a part huge.h's.
  */
 #include "os/atomic.h"
 #include "os/options.h"
+#include "page/huge.h"
+#include "page/keep.h"
 #include "page/limit.h"
 #include "page/map_kept.h"
 #include "page/mark.h"
 #include "page/range.h"
 #include "page/show.h"
-
-/*
- * The part of a process's mappings that the ranges may use: 16,000 by default, enough to split the
- * chunks of 16 GiB that are freed at random; the program keeps the rest. With half of the mappings:
- * 32 GiB.
- */
-#define SPLITS_PART 4
-
-/*
- * A heap that is freed at once may stay whole for a moment: so many times decay_most, and at most
- * this part of memory, as other programs may need it meanwhile. With half of the memory: heaps of 2
- * GiB on a machine of 32 GiB; double: a quarter of a machine may be free memory of one program.
- */
-#define LATELY_MOST 16
-#define LATELY_PART 8
-
-/* With slub_tiny, this part of the bytes that may otherwise stay: 64 KiB of whole chunks, 256 KiB
- * in all. */
-#define TINY_PART 64
 
 /*
  * Work is counted in pages that return one by one. A call of the system costs as much as some
@@ -51,82 +23,6 @@
 #define MOST_WORK  (2 * STEP)
 #define WHOLE_WORK (MOST_WORK / (ptrdiff_t)(PAGE_DISCARD_MAX >> OS_HUGE_SHIFT))
 #define CALL_WORK  8
-#define SPLIT_WORK 128
-
-struct range_splits range_splits;
-
-static size_t larger(size_t one, size_t other)
-{
-	return one > other ? one : other;
-}
-
-static size_t smaller(size_t one, size_t other)
-{
-	return one < other ? one : other;
-}
-
-/* --- huge pages ------------------------------------------------------------------------------- */
-
-size_t range_most_splits(void)
-{
-	if (!os_load_relaxed(&range_splits.most))
-		os_store_relaxed(&range_splits.most, os_mappings_limit() / SPLITS_PART);
-	return os_load_relaxed(&range_splits.most);
-}
-
-/* The number of neighbours with different advice. */
-static unsigned int nr_edges(const struct range *range, const struct chunk *chunk)
-{
-	const struct chunk *end = range->chunks + range->nr_chunks;
-
-	return (chunk > range->chunks && chunk[-1].advice != chunk->advice) +
-	       (chunk + 1 < end && chunk[1].advice != chunk->advice);
-}
-
-/* False if this needs a mapping beyond the limit. */
-static bool advise(struct range *range, struct chunk *chunk, enum chunk_advice advice)
-{
-	enum chunk_advice old = chunk->advice;
-	unsigned int before = nr_edges(range, chunk), after;
-
-	chunk->advice = advice;
-	after = nr_edges(range, chunk);
-	if (after > before &&
-	    os_load_relaxed(&range_splits.now) + after - before > range_most_splits()) {
-		chunk->advice = old;
-		return false;
-	}
-	os_fetch_add_relaxed(&range_splits.now, (size_t)after - before);
-	os_advise_huge(chunk_address(range, chunk), OS_HUGE, advice == CHUNK_HUGE);
-	return true;
-}
-
-void range_grown(struct range *range, struct chunk *chunk)
-{
-	os_fetch_add_relaxed(&range_splits.now, nr_edges(range, chunk));
-	if (range->used << OS_PAGE_SHIFT >= PAGE_HUGE_FROM)
-		advise(range, chunk, CHUNK_HUGE);
-}
-
-void range_taken(struct range *range, struct chunk *chunk)
-{
-	decay_used(&range->decay, range->used);
-	if (chunk->nr_free == 0 && chunk->advice == CHUNK_PARTS)
-		advise(range, chunk, CHUNK_HUGE);
-}
-
-/* The system may give all of the chunk memory again. */
-static void make_whole(struct range *range, struct chunk *chunk)
-{
-	if (!advise(range, chunk, CHUNK_HUGE))
-		return;
-	page_hold_anyway(CHUNK_PAGES - chunk->nr_dirty);
-	range->dirty += CHUNK_PAGES - chunk->nr_dirty;
-	range->whole += CHUNK_PAGES - chunk->nr_dirty;
-	chunk_make_dirty(chunk);
-}
-
-/* --- returning memory ------------------------------------------------------------------------- */
 
 /* The number of the library's pages in a system page, as a power of two. */
 static unsigned int system_order(void)
@@ -178,58 +74,6 @@ static unsigned int discard_dirty(struct range *range, struct chunk *chunk)
 		given += length;
 	}
 	return given;
-}
-
-/* True if the chunk's free pages may go while the rest stays. */
-static bool may_part(struct range *range, struct chunk *chunk)
-{
-	if (chunk->advice != CHUNK_HUGE || chunk->nr_free == CHUNK_PAGES)
-		return true;
-	if (!advise(range, chunk, CHUNK_PARTS))
-		return false;
-	range->work -= SPLIT_WORK;
-	return true;
-}
-
-/* Dirty pages that may always stay: this number of bytes, or more if page_keep says so. */
-static size_t keep_pages(size_t bytes)
-{
-	if (page_is_above_soft())
-		return 0;
-	if (os_options.tiny || (!os_options.decay && !os_options.decay_never))
-		bytes /= TINY_PART;
-	return larger(bytes, (size_t)os_options.page_keep << 20) >> OS_PAGE_SHIFT;
-}
-
-size_t range_keep_most(void)
-{
-	if (os_options.tiny)
-		return 0;
-	return ((size_t)os_options.decay_most << 20 >> OS_PAGE_SHIFT) / os.nr_cpu_nodes;
-}
-
-/* The most that may stay because it was freed a moment ago. */
-static size_t keep_most_lately(void)
-{
-	size_t memory = smaller(os.memory >> OS_PAGE_SHIFT, os_load_relaxed(&page_limit.hard));
-
-	return smaller(range_keep_most() * LATELY_MOST, memory / LATELY_PART / os.nr_cpu_nodes);
-}
-
-/* Dirty pages that may stay because programs often soon allocate freed memory again; `freed` pages
- * are free since this call. */
-static size_t keep_for_return(struct range *range, uint32_t now, size_t freed)
-{
-	size_t used = range->used, kept, lately;
-
-	decay_see_time(now);
-	if (page_is_above_soft())
-		return 0;
-	if (os_options.decay_never)
-		return SIZE_MAX / 2;
-	kept = decay_kept(&range->decay, used, now, os_options.decay);
-	lately = decay_lately(&range->decay, used + freed, used, now, os_options.decay);
-	return larger(smaller(kept, range_keep_most()), smaller(lately, keep_most_lately()));
 }
 
 /* At this time; `freed` pages may go in addition. */
@@ -292,23 +136,10 @@ static void discard_parts(struct range *range, size_t wanted)
 			return;
 		}
 		range->cursor++;
-		if (chunk->nr_dirty && may_part(range, chunk))
+		if (chunk->nr_dirty && huge_may_part(range, chunk))
 			discard_dirty(range, chunk);
 	}
 	range->stuck = range->dirty > wanted ? range->dirty : 0;
-}
-
-/* Dirty pages that may stay in parts of chunks: a program that uses much memory soon uses more
- * again, and huge pages are worth more to it than their free parts. */
-static size_t keep_parts(const struct range *range, size_t always)
-{
-	return page_is_above_soft() ? 0 : larger(keep_pages(always), range->used / 4);
-}
-
-/* Dirty pages that may stay before whole chunks go: what may stay in parts is in addition. */
-static size_t keep_whole(const struct range *range, size_t kept, size_t parts)
-{
-	return kept + keep_pages(PAGE_KEEP_CHUNKS) + smaller(range->dirty - range->whole, parts);
 }
 
 static void discard_surplus_parts(struct range *range, size_t kept, size_t parts)
@@ -325,7 +156,7 @@ void range_given(struct range *range, struct chunk *chunk, unsigned int order)
 	ptrdiff_t before;
 
 	if (chunk->nr_free == CHUNK_PAGES && chunk->advice == CHUNK_PARTS)
-		make_whole(range, chunk);
+		huge_whole_again(range, chunk);
 	if (os_load_relaxed(&decay_time.by_thread))
 		return;
 	parts = keep_parts(range, PAGE_KEEP_PARTS);
@@ -401,7 +232,7 @@ static size_t trim_parts(struct range *range, size_t wanted)
 			if (range->chunks[i].nr_dirty) {
 				/* Its pages may be such that none can go. */
 				range->work -= CALL_WORK;
-				may_part(range, &range->chunks[i]);
+				huge_may_part(range, &range->chunks[i]);
 				given += discard_dirty(range, &range->chunks[i]);
 			}
 		more = i < range->nr_chunks;

@@ -8,6 +8,7 @@
 #include "os/options.h"
 #include "os/tsan.h"
 #include "page/decay.h"
+#include "page/keep.h"
 #include "page/limit.h"
 #include "page/range.h"
 #include "page/show.h"
@@ -95,7 +96,7 @@ static unsigned int find_oldest(const uint64_t *cells, uint32_t now, uint64_t *b
 static unsigned int find_place(const uint64_t *cells, struct mapping block, uint32_t now,
 			       uint64_t *before)
 {
-	size_t bytes = block.size, most = range_keep_most() << OS_PAGE_SHIFT;
+	size_t bytes = block.size, most = keep_most() << OS_PAGE_SHIFT;
 	unsigned int place = NONE;
 
 	for (unsigned int i = CELLS; i-- > 0;) {

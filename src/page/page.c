@@ -9,6 +9,7 @@
 #include "os/machine.h"
 #include "os/options.h"
 #include "os/tools.h"
+#include "page/huge.h"
 #include "page/limit.h"
 #include "page/map_kept.h"
 #include "page/mark.h"
@@ -440,8 +441,8 @@ struct page_usage page_usage(void)
 {
 	struct page_usage usage = {.dirty = map_kept_bytes(),
 				   .returned = map_returned_bytes(),
-				   .splits = os_load_relaxed(&range_splits.now),
-				   .most_splits = range_most_splits()};
+				   .splits = os_load_relaxed(&huge_splits.now),
+				   .most_splits = huge_most_splits()};
 
 	for (uint32_t node = 0; node < os.nr_nodes; node++) {
 		struct range *range = &ranges[node];

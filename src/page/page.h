@@ -28,7 +28,7 @@
  *      the option decay_most. With page_keep=N, nothing goes back below N MiB without page_trim().
  *      The limit may be exceeded: by memory that one call does not return because that would take
  *      long (PAGE_DISCARD_MAX), and by memory that the system cannot take back: parts of its own,
- *      larger pages, and parts of chunks for which it has no more mappings (discard.c). Pages go
+ *      larger pages, and parts of chunks for which it has no more mappings (huge.h). Pages go
  *      back when pages are freed, and when a layer above says that time has passed: page_decay().
  *  P5. When a run of a whole chunk is freed by page_free_named(), the descriptors of its other
  *      pages stay as they are, for the next run of the same owner there. They lead to a first
@@ -128,7 +128,7 @@ void page_give_back(struct slab *slab, unsigned int order);
 bool page_decay(unsigned int node);
 /*
  * Return free pages to the system until `keep` bytes of them are left: free chunks first, in steps
- * of PAGE_DISCARD_MAX, with no lock held between them.
+ * of PAGE_DISCARD_MAX, with no lock held between them. In discard.c.
  */
 void page_trim_to(size_t keep);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Inside a node's range: its chunks, the lists of chunks, and the pages that return to the system
- * (discard.c).
+ * Inside a node's range (page.c): its chunks, the lists of chunks, the advice for huge pages
+ * (huge.c), and the pages that return to the system (discard.c).
  *
- * Callers: src/page/page.c, discard.c, with the range's lock held, except page_trim_to().
+ * Callers: src/page/, with the range's lock held, except page_trim_to().
  */
 #ifndef SHEAF_PAGE_RANGE_H
 #define SHEAF_PAGE_RANGE_H
@@ -83,16 +83,5 @@ void range_forget_run(struct range *range, struct chunk *chunk);
 void range_grown(struct range *range, struct chunk *chunk);
 void range_taken(struct range *range, struct chunk *chunk);
 void range_given(struct range *range, struct chunk *chunk, unsigned int order);
-
-/* The most free pages of a node that may stay because they were in use lately, after the moment for
- * which more stays. */
-size_t range_keep_most(void);
-
-/* The number of mappings beyond one for each range, and how many there may be. */
-struct range_splits {
-	size_t now, most; /* most: 0 until it is needed */
-};
-extern struct range_splits range_splits;
-size_t range_most_splits(void);
 
 #endif

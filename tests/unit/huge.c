@@ -4,6 +4,7 @@
  * separate mapping until the whole chunk is free or in use. These are counted, and never exceed the
  * budget.
  */
+#include "page/huge.h"
 #include "cache/cache.h"
 #include "kit/pages.h"
 #include "kit/unit.h"
@@ -201,7 +202,7 @@ static void beyond_the_budget(void **state)
 
 	(void)state;
 	take_all();
-	range_splits.most = before + 9;
+	huge_splits.most = before + 9;
 	give_parts();
 	assert_true(page_usage().splits <= before + 9);
 	counted_as_the_system_does();
@@ -218,7 +219,7 @@ static void beyond_the_budget(void **state)
 		first[i] = page_alloc(0, HALF);
 	give_all();
 	assert_int_equal(page_usage().splits, before);
-	range_splits.most = most;
+	huge_splits.most = most;
 }
 
 /* Free first halves, slowly, of chunks that must not be split: they cannot go. */
@@ -230,7 +231,7 @@ static size_t keep_parts(void)
 	pages_let_time_pass();
 	pages_free_some(1);
 	take_all();
-	range_splits.most = page_usage().splits;
+	huge_splits.most = page_usage().splits;
 	for (unsigned int i = 0; i < CHUNKS; i++) {
 		pages_let_time_pass();
 		page_free(first[i], HALF);
@@ -258,7 +259,7 @@ static void parts_that_could_not_go_go_later(void **state)
 	pages_free_some(8 * CHUNKS * OS_HUGE / PAGE_DISCARD_MAX);
 	dirty = page_usage().dirty;
 	page_trim();
-	range_splits.most = most;
+	huge_splits.most = most;
 	assert_true(dirty <= PAGE_KEEP_PARTS);
 }
 
@@ -277,7 +278,7 @@ static void parts_that_cannot_go_are_left_alone(void **state)
 	for (unsigned int i = CHUNKS / 2; i < CHUNKS; i++)
 		page_free(second[i], HALF);
 	page_trim();
-	range_splits.most = most;
+	huge_splits.most = most;
 	assert_int_equal(looked, 0);
 }
 

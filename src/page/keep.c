@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/* See keep.h. */
+#include "page/keep.h"
+
+#include "os/atomic.h"
+#include "os/options.h"
+#include "page/limit.h"
+
+/*
+ * A heap that is freed at once may stay whole for a moment: so many times decay_most, and at most
+ * this part of memory, as other programs may need it meanwhile. With half of the memory: heaps of 2
+ * GiB on a machine of 32 GiB; double: a quarter of a machine may be free memory of one program.
+ */
+#define LATELY_MOST 16
+#define LATELY_PART 8
+
+/* With slub_tiny, this part of the bytes that may otherwise stay: 64 KiB of whole chunks, 256 KiB
+ * in all. */
+#define TINY_PART 64
+
+static size_t larger(size_t one, size_t other)
+{
+	return one > other ? one : other;
+}
+
+/* Dirty pages that may always stay: this number of bytes, or more if page_keep says so. */
+static size_t keep_pages(size_t bytes)
+{
+	if (page_is_above_soft())
+		return 0;
+	if (os_options.tiny || (!os_options.decay && !os_options.decay_never))
+		bytes /= TINY_PART;
+	return larger(bytes, (size_t)os_options.page_keep << 20) >> OS_PAGE_SHIFT;
+}
+
+size_t keep_most(void)
+{
+	if (os_options.tiny)
+		return 0;
+	return ((size_t)os_options.decay_most << 20 >> OS_PAGE_SHIFT) / os.nr_cpu_nodes;
+}
+
+/* The most that may stay because it was freed a moment ago. */
+static size_t keep_most_lately(void)
+{
+	size_t memory = smaller(os.memory >> OS_PAGE_SHIFT, os_load_relaxed(&page_limit.hard));
+
+	return smaller(keep_most() * LATELY_MOST, memory / LATELY_PART / os.nr_cpu_nodes);
+}
+
+size_t keep_for_return(struct range *range, uint32_t now, size_t freed)
+{
+	size_t used = range->used, kept, lately;
+
+	decay_see_time(now);
+	if (page_is_above_soft())
+		return 0;
+	if (os_options.decay_never)
+		return SIZE_MAX / 2;
+	kept = decay_kept(&range->decay, used, now, os_options.decay);
+	lately = decay_lately(&range->decay, used + freed, used, now, os_options.decay);
+	return larger(smaller(kept, keep_most()), smaller(lately, keep_most_lately()));
+}
+
+size_t keep_parts(const struct range *range, size_t always)
+{
+	return page_is_above_soft() ? 0 : larger(keep_pages(always), range->used / 4);
+}
+
+size_t keep_whole(const struct range *range, size_t kept, size_t parts)
+{
+	return kept + keep_pages(PAGE_KEEP_CHUNKS) + smaller(range->dirty - range->whole, parts);
+}
