@@ -39,6 +39,11 @@ enum house_pass {
 	PASS_SOFT,
 };
 
+/* After a pause with memory that must go, rounds follow each other until there were as many as in
+ * this time; each is in another call. With double, a program that pauses for long could spend 300
+ * ms on 6 GiB. */
+#define CATCH_UP_MS 1000
+
 /* Pressure counts as over so long after the last report: the system repeats it while it lasts. */
 #define PRESSED_MS (OS_PRESSURE_WINDOW_US / 1000 + 500)
 
@@ -46,6 +51,8 @@ static struct {
 	uint32_t running; /* a thread does a round */
 	uint32_t started; /* the thread, or it was refused */
 	uint32_t node;	  /* whose free pages the next round looks at */
+	uint32_t behind;  /* so many rounds more will show whether memory must go */
+	uint32_t did_at;  /* the last round, in ms */
 	uint32_t pass;
 	uint32_t rows_at, caches_at, soft_at; /* when such a pass last began, in ms */
 	const struct kmem_cache *of;	      /* the cache that is visited, */
@@ -172,6 +179,22 @@ static bool do_round(uint32_t now)
 	return more;
 }
 
+/* If memory must go that this round did not return, or other nodes were not looked at, only a tick
+ * of the time that has passed is over: another call does the next round. */
+static void catch_up(uint32_t now, uint32_t passed)
+{
+	if (os_load_relaxed(&decay_time.left) || now - house.did_at > DECAY_TICK_MS)
+		house.behind = os.nr_nodes;
+	else if (house.behind)
+		house.behind--;
+	os_store_relaxed(&decay_time.left, 0);
+	house.did_at = now;
+	if (passed > CATCH_UP_MS)
+		passed = CATCH_UP_MS;
+	if (house.behind && passed > DECAY_TICK_MS)
+		os_store_relaxed(&decay_time.last, now - passed + DECAY_TICK_MS);
+}
+
 /* False: another thread does a round. */
 static bool begin_round(uint32_t *now)
 {
@@ -255,8 +278,8 @@ static void start_thread(void)
 
 void housekeep(void)
 {
+	uint32_t now, last = os_load_relaxed(&decay_time.last);
 	int saved = errno;
-	uint32_t now;
 
 	if (!begin_round(&now))
 		return;
@@ -265,6 +288,7 @@ void housekeep(void)
 	if (!os_load_relaxed(&decay_time.by_thread)) {
 		see_pressure(now);
 		do_round(now);
+		catch_up(now, now - last);
 	}
 	end_round();
 	errno = saved;

@@ -5,7 +5,8 @@
  * The library has no thread of its own. So the slow paths look at the clock (decay_see_time() of
  * page/decay.h), and a call that finds that DECAY_TICK_MS have passed does one round when it ends:
  * a bounded piece of work, so that no call takes long. A program that stays on the fast paths, or
- * calls nothing, pays nothing, and gives nothing back.
+ * calls nothing, pays nothing, and gives nothing back. If more free memory must go than one round
+ * returns, the rounds that a pause left out follow, each at the end of another slow call.
  *
  * With the option `background`, a thread of the library does the rounds, also while the program
  * sleeps, and calls do none. It sleeps longer and longer while it finds nothing to do. It is

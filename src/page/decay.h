@@ -87,6 +87,7 @@ struct decay_time {
 	uint32_t due;	    /* something may be due now */
 	uint32_t last;	    /* when it was done last, in ms */
 	uint32_t by_thread; /* a thread does it: calls return no memory */
+	uint32_t left;	    /* memory that must go, after all the work of one time */
 };
 extern struct decay_time decay_time;
 

@@ -188,14 +188,16 @@ bool page_decay(unsigned int node)
 	/* With the lock, so that no free has seen a later time: the curve would begin again. */
 	now = os_now_ms();
 	kept = keep_for_return(range, now, 0);
-	allow_work(range, now, 0);
-	before = range->work;
+	range->work = before = MOST_WORK;
+	range->now = now;
 	/* What is free for long is not needed: of a quiet program as little stays in parts as in
 	 * whole chunks. */
 	parts = keep_parts(range, PAGE_KEEP_CHUNKS);
 	discard_whole(range, keep_whole(range, kept, parts));
 	discard_surplus_parts(range, kept, parts);
 	/* Of the curve, or because there was no more work, which the last piece may have taken. */
+	if (range->work <= 0)
+		os_store_relaxed(&decay_time.left, 1);
 	more = (kept && !os_options.decay_never) || range->work <= 0;
 	end_work(range, before);
 	range_unlock(range);
