@@ -26,7 +26,7 @@
  *  A3. While a function of the program may run, each object that is charged has a number, and only
  *      those: it may fork, and then the child counts anew. So slow calls run all that may reclaim
  *      or construct before they store the number, and only the stock changes in between.
- *  A4. Other slow calls look for numbers if os_watched(), which the first group does.
+ *  A4. Other slow calls look for numbers if os_watched(): from the first group on.
  *
  * Locks: none here. Callers: src/cache/, src/kmalloc/.
  */

@@ -232,7 +232,7 @@ void cache_tell_freed(struct kmem_cache *s, void *object);
 bool cache_alloc_all(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p);
 void cache_free_all(struct kmem_cache *s, size_t n, void **p);
 
-/* Must slow calls look at each object of this cache? If os_watched(). */
+/* Must slow calls look at each object of this cache? They ask this only if os_watched(). */
 static inline bool cache_is_watched(const struct kmem_cache *s)
 {
 	return (s->flags & CACHE_HARDENED) || os_load_relaxed(&s->accounted) || tsan_is_told();

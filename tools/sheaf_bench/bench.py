@@ -35,7 +35,7 @@ output directory. That index.html shows the latest results of every suite; the p
 only this run. Both pages are self-contained. `sheaf compare` compares two SUITE.json files. For
 allocators that are not installed, the suites print how to install them.
 
-exit code with --against: 3 if something became slower, as of `sheaf compare`
+exit code with --against: 3 if something became slower, as with `sheaf compare`
 """
 
 
