@@ -6,6 +6,7 @@
 
 #include "kit/random.h"
 #include "kit/ready.h"
+#include "kit/slabs.h"
 #include "kit/told.h"
 #include "kit/unit.h"
 #include "page/page.h"
@@ -15,32 +16,6 @@ enum {
 };
 
 static struct told told;
-
-static struct slab_request request_of(uint32_t size)
-{
-	return (struct slab_request){.name = "test", .object_size = size, .align = 8};
-}
-
-/* Objects in use by the slabs' bits, which must agree with the counts. */
-static size_t count_in_use(struct slab_cache *cache)
-{
-	struct slab *slab;
-	size_t in_use = 0;
-
-	for (size_t n = page_slabs(0, &slab); n > 0; n--, slab++) {
-		uint64_t state = slab->state;
-		unsigned int free = 0;
-
-		if (slab->cache != cache || state & SLAB_TAIL)
-			continue;
-		for (unsigned int i = 0; i < slab_nr_words(cache, state); i++)
-			free += (unsigned int)__builtin_popcountll(slab_words(cache, slab)[i]);
-		assert_int_equal(free, slab_free(cache, state));
-		assert_false(state & SLAB_HELD);
-		in_use += slab_inuse(state);
-	}
-	return in_use;
-}
 
 /* Objects in stretches of varying lengths, upwards or downwards, across words and slabs. */
 static void give_stretches(uint32_t size)
