@@ -195,13 +195,12 @@ bool page_decay(unsigned int node)
 	parts = keep_parts(range, PAGE_KEEP_CHUNKS);
 	discard_whole(range, keep_whole(range, kept, parts));
 	discard_surplus_parts(range, kept, parts);
-	/* Of the curve, or because there was no more work, which the last piece may have taken. */
-	if (range->work <= 0)
+	more = range->work <= 0; /* or the last piece took all the work that was left */
+	if (more)
 		os_store_relaxed(&decay_time.left, 1);
-	more = (kept && !os_options.decay_never) || range->work <= 0;
 	end_work(range, before);
 	range_unlock(range);
-	return mapped || more;
+	return mapped || more || (kept && !os_options.decay_never);
 }
 
 /* Return `wanted` pages in free chunks, if there are so many, step by step. Returns how many. */
