@@ -239,28 +239,28 @@ static inline const char *run_of(const struct slab_cache *cache, const void *obj
 
 /*
  * The object's slab, or NULL. In a random order each descriptor is a line from far away, and those
- * of a slab's other pages are in further lines, so they are read only if the slab may be a smaller
- * one. No slab of this cache has a page that is not its first where larger ones begin.
+ * of a slab's other pages are in further lines, so they are not read if all slabs have the
+ * preferred order. A smaller slab cannot be told from another one that was just made, or given
+ * back, where the object's slab would begin if it were larger.
  */
-static struct slab *find_slab(const struct slab_cache *cache, const void *object)
+static struct slab *find_slab(const struct slab_cache *cache, const void *object, bool preferred)
 {
 	size_t offset = (size_t)(run_of(cache, object) - pages.base);
 
-	if (offset < os_load_relaxed(&pages.readable)) {
+	if (preferred && offset < os_load_relaxed(&pages.readable)) {
 		struct slab *slab = &pages.slabs[offset >> OS_PAGE_SHIFT];
 
-		if (os_load_acquire(&slab->cache) == cache &&
-		    !(os_load_relaxed(&slab->state) & SLAB_SMALL))
+		if (os_load_acquire(&slab->cache) == cache)
 			return slab;
 	}
 	return page_slab(object);
 }
 
 /* Begin a group of this object's slab; false after a report. */
-static bool open_group(struct slab_cache *cache, struct group *group, void *object,
+static bool open_group(struct slab_cache *cache, struct group *group, void *object, bool preferred,
 		       const char *call)
 {
-	struct slab *slab = find_slab(cache, object);
+	struct slab *slab = find_slab(cache, object, preferred);
 
 	*group = (struct group){.slab = slab};
 	if (slab && os_load_relaxed(&slab->cache) == cache) {
@@ -335,6 +335,8 @@ static inline unsigned int add_neighbours(struct slab_cache *cache, struct group
 static __attribute__((noinline)) void give_many(struct slab_cache *cache, void *const *objects,
 						unsigned int n, const char *call)
 {
+	/* Of the slabs of these objects: later ones do not matter. */
+	bool preferred = !os_load_relaxed(&slab_rest(cache)->has_small);
 	struct group group = {0};
 	struct waiting waiting;
 
@@ -352,7 +354,7 @@ static __attribute__((noinline)) void give_many(struct slab_cache *cache, void *
 		}
 		if ((size_t)((char *)objects[i] - group.start) >= group.bytes) {
 			close_group(cache, &group, &waiting, call);
-			if (!open_group(cache, &group, objects[i], call))
+			if (!open_group(cache, &group, objects[i], preferred, call))
 				continue;
 		}
 		run = add_neighbours(cache, &group, objects + i, n - i, call);

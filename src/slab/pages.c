@@ -145,6 +145,9 @@ static struct slab *slab_pages(struct slab_cache *cache, struct slab_node *part,
 		small = SLAB_SMALL;
 		stat_add(cache, STAT_order_fallback, slab != NULL);
 	}
+	/* Before its objects exist: a thread that returns one sees this. */
+	if (slab && small)
+		os_store_relaxed(&slab_rest(cache)->has_small, 1);
 	if (slab)
 		os_store_relaxed(&slab->state, SLAB_HELD | small);
 	if (slab && os.tools)

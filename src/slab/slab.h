@@ -117,10 +117,11 @@ struct slab_cache {
 
 /* Behind the nodes, because a handle is full (cache/cache.h). */
 struct slab_rest {
-	size_t limit;	   /* the most bytes of the slabs of all nodes; 0: no limit */
-	uint32_t secret;   /* SLAB_SECRET */
-	uint32_t told;	   /* that a slab was not locked */
-	uint64_t failures; /* allocations that failed by the limit */
+	size_t limit;	    /* the most bytes of the slabs of all nodes; 0: no limit */
+	uint32_t secret;    /* SLAB_SECRET */
+	uint32_t told;	    /* that a slab was not locked */
+	uint64_t failures;  /* allocations that failed by the limit */
+	uint32_t has_small; /* a slab of the fallback order was made at some time */
 };
 
 static inline struct slab_rest *slab_rest(const struct slab_cache *cache)

@@ -2,7 +2,8 @@
 /*
  * The slab layer alone (src/slab/slab.h, B1-B7): fibres take from slabs of few objects, and give
  * back what any of them took, so that slabs become full and empty all the time. Two caches make
- * slabs of the same pages.
+ * slabs of the same pages. In some runs slabs have four pages, and about half of them, for which
+ * there are no four, have one.
  *
  *   object   | the constructor's mark | whether it is in use | ...
  *
@@ -48,6 +49,7 @@ static struct run {
 	bool one_by_one;  /* each call takes or gives one object */
 	bool doubles;	  /* objects are given twice in one call */
 	bool waits;	  /* every give may wait, so that empty slabs go back at once */
+	bool falls_back;  /* at times there are only single pages */
 } now;
 
 /* Two caches, and their objects in use: any fibre may give any of these back. */
@@ -66,6 +68,17 @@ void __wrap_page_free(struct slab *slab, unsigned int order)
 {
 	memset(page_address(slab), 0, OS_PAGE << order);
 	__real_page_free(slab, order);
+}
+
+unsigned int __real_page_alloc_runs(unsigned int node, unsigned int order, struct slab **runs,
+				    unsigned int n);
+unsigned int __wrap_page_alloc_runs(unsigned int node, unsigned int order, struct slab **runs,
+				    unsigned int n);
+
+unsigned int __wrap_page_alloc_runs(unsigned int node, unsigned int order, struct slab **runs,
+				    unsigned int n)
+{
+	return now.falls_back && sim_below(2) ? 0 : __real_page_alloc_runs(node, order, runs, n);
 }
 
 static void construct(void *at)
@@ -284,12 +297,15 @@ static struct run run_of_seed(uint64_t seed)
 	of_seed.one_by_one = seed / 3 % 2;
 	of_seed.doubles = seed % 64 == 0;
 	of_seed.waits = seed / 6 % 4 == 0;
+	of_seed.falls_back = seed % 8 >= 6;
 	of_seed.config = (struct sim_config){
 		.seed = seed,
 		.cpus = 1 + seed % 4,
 		.nodes = seed % 4 == 3 ? 2 : 1,
 		.backend = OS_BACKEND_RSEQ,
-		.options = seed % 5 ? "slab_max_order=0" : "slab_max_order=0;slab_freelist_random",
+		.options = of_seed.falls_back ? "slab_min_order=2;slab_max_order=2"
+			   : seed % 5	      ? "slab_max_order=0"
+					      : "slab_max_order=0;slab_freelist_random",
 		.switching = SIM_ALWAYS >> (1 + seed % 3),
 		.stall = seed % 2 ? SIM_ALWAYS / 16 : SIM_ALWAYS / 64,
 		.stall_steps = 16u << seed % 5,
