@@ -57,6 +57,7 @@ static inline __attribute__((__always_inline__)) void *__sheaf_pop_inline(struct
 		: [handle] "r"(s), [area] "r"(__rseq_offset), [id] "r"(SHEAF_CAST(uintptr_t, id))
 		: SHEAF_RSEQ_CLOBBERS
 		: slow);
+	SHEAF_KEEP_OUTPUTS;
 	return object;
 slow:
 	return NULL;

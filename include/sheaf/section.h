@@ -26,6 +26,12 @@
 	".quad 1f, %l[slow]\n"                                                                     \
 	".popsection\n"
 
+/*
+ * Follows each `asm goto` whose outputs are used. Otherwise gcc 11 to 13.2 may use an older value
+ * of an output (its bug 113921), if the code that follows has several predecessors.
+ */
+#define SHEAF_KEEP_OUTPUTS __asm__ volatile("")
+
 #if defined(__x86_64__) && defined(__LP64__)
 
 /* The descriptor, the tables that debuggers look for, and the store that arms the section. */

@@ -2,15 +2,19 @@
 /*
  * Sections of the running backend against a model: two sheaves in a slot, one or two outside it.
  *
- * An aborted section fails and has stored nothing: the test tries it again.
+ * An aborted section fails and has stored nothing: the test tries it again. A signal aborts a
+ * section: so that each of a section's tries is the one that commits, sooner or later, slots are
+ * inaccessible until the handler has seen some faults.
  */
 #include "os/section.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "kit/pages.h"
@@ -22,6 +26,7 @@ enum {
 	CAPACITY = 8,
 	SHEAVES = 3,
 	ROUNDS = 300000,
+	MOST_FAULTS = 6, /* more than a section has tries */
 	PATIENCE = 100000
 };
 
@@ -41,6 +46,37 @@ static int in_main, in_spare; /* -1: no spare */
 static int in_hand[SHEAVES];
 static unsigned int nr_in_hand;
 static uintptr_t next_object;
+static volatile sig_atomic_t faults_left;
+
+/* All slots, but not the handle, in whose row the sheaves are. */
+static void protect_slots(int protection)
+{
+	char *first = (char *)slot_of_row(at.handle, 0);
+
+	if (mprotect(first, (size_t)os.nr_rows << ROW_SHIFT, protection))
+		abort();
+}
+
+static void on_fault(int number)
+{
+	(void)number;
+	if (--faults_left <= 0)
+		protect_slots(PROT_READ | PROT_WRITE);
+}
+
+/* The next so many accesses of a slot fail. */
+static void begin_faults(unsigned int n)
+{
+	faults_left = (sig_atomic_t)n;
+	protect_slots(PROT_NONE);
+}
+
+static void end_faults(void)
+{
+	if (faults_left > 0)
+		protect_slots(PROT_READ | PROT_WRITE);
+	faults_left = 0;
+}
 
 static void *fresh(void)
 {
@@ -185,17 +221,16 @@ static void try_replace(uint64_t *seed)
 	in_spare = given;
 }
 
-static void random_operations(void **state)
+static void random_operations(uint64_t seed, unsigned int fault_in)
 {
-	uint64_t seed = 4711;
-
-	(void)state;
 	reset();
 	errno = 77;
-	for (int round = 0; round < ROUNDS; round++) {
+	for (unsigned int round = 0; round < ROUNDS / fault_in; round++) {
 		/* Waves, so that sheaves become full and empty. */
 		bool filling = round / 64 % 2;
 
+		if (fault_in > 1 && random_below(&seed, fault_in) == 0)
+			begin_faults(random_below(&seed, MOST_FAULTS) + 1);
 		switch (random_below(&seed, 8)) {
 		case 0:
 			try_swap(random_below(&seed, 2));
@@ -221,9 +256,27 @@ static void random_operations(void **state)
 			else
 				try_pop();
 		}
+		end_faults();
 		compare();
 	}
 	assert_int_equal(errno, 77);
+}
+
+static void sections_do_what_the_model_does(void **state)
+{
+	(void)state;
+	random_operations(4711, 1);
+}
+
+static void aborted_sections_do_it_too(void **state)
+{
+	const struct sigaction action = {.sa_handler = on_fault};
+	struct sigaction before;
+
+	(void)state;
+	sigaction(SIGSEGV, &action, &before);
+	random_operations(4712, 8);
+	sigaction(SIGSEGV, &before, NULL);
 }
 
 static void bootstrap_is_empty_and_full(void **state)
@@ -310,6 +363,54 @@ static void closed_slot_takes_no_sheaf(void **state)
 	assert_ptr_equal(old, sheaves[1]);
 }
 
+/* The slot cannot be accessed so often: then the section commits, in one call or in another. */
+#define AFTER_FAULTS(n, section)                                                                   \
+	do {                                                                                       \
+		begin_faults(n);                                                                   \
+		while (!(section))                                                                 \
+			;                                                                          \
+		end_faults();                                                                      \
+	} while (0)
+
+static void each_try_may_commit(void **state)
+{
+	const struct sigaction action = {.sa_handler = on_fault};
+	const unsigned int kind = 3;
+	uintptr_t *cell = &slot->cells[slot_remote_cell(kind)];
+	struct sigaction before;
+
+	(void)state;
+	sigaction(SIGSEGV, &action, &before);
+	for (unsigned int n = 1; n <= MOST_FAULTS; n++) {
+		struct sheaf *old = NULL;
+		uint64_t word = 0;
+
+		reset();
+		slot->rcu_free = sheaves[0];
+		*cell = (uintptr_t)sheaves[1];
+		slot->cells[0] = 5 << SECTION_STOCK_BITS | 100;
+		begin_with(sheaves[2], HOME);
+		AFTER_FAULTS(n, section_replace_rcu(&at, sheaves[2], &old));
+		assert_ptr_equal(old, sheaves[0]);
+		AFTER_FAULTS(n, section_push_rcu(&at, (void *)(HOME + 16)));
+		assert_int_equal(sheaves[2]->size, 2);
+		sheaves[0]->filled_by = kind + 1;
+		AFTER_FAULTS(n, section_replace_remote(&at, kind, sheaves[0], &old));
+		assert_ptr_equal(old, sheaves[1]);
+		AFTER_FAULTS(n, section_push_remote(at.handle, kind, (void *)HOME));
+		assert_int_equal(sheaves[0]->size, 1);
+		AFTER_FAULTS(n, section_stock(&at, 0, 5 << SECTION_STOCK_BITS, 7));
+		AFTER_FAULTS(n, section_stock_swap(&at, 0, 77, &word));
+		assert_int_equal(word, 5 << SECTION_STOCK_BITS | 107);
+		assert_int_equal(slot->cells[0], 77);
+		slot->pair = (uintptr_t)slot->main;
+		AFTER_FAULTS(n, section_put_spare(&at, sheaves[1]));
+		assert_int_equal(slot->pair ^ (uintptr_t)slot->main, (uintptr_t)sheaves[1]);
+		*cell = 0;
+	}
+	sigaction(SIGSEGV, &before, NULL);
+}
+
 /* Each of the two stop words stops its own sections. */
 static void stops_concern_what_they_say(void **state)
 {
@@ -384,10 +485,12 @@ static int setup(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(random_operations),
+		cmocka_unit_test(sections_do_what_the_model_does),
+		cmocka_unit_test(aborted_sections_do_it_too),
 		cmocka_unit_test(bootstrap_is_empty_and_full),
 		cmocka_unit_test(only_home_sheaves_become_rcu_free),
 		cmocka_unit_test(closed_slot_takes_no_sheaf),
+		cmocka_unit_test(each_try_may_commit),
 		cmocka_unit_test(stops_concern_what_they_say),
 		cmocka_unit_test(opened_beside_pushes),
 	};

@@ -9,8 +9,9 @@
  *
  * A second child repeats the same call, each time with a breakpoint at another of these
  * instructions. The kernel sees a thread that stopped inside a section, and continues at its abort
- * handler. A breakpoint stays for one stop, or for the whole call: then the call must give up and
- * store nothing.
+ * handler. A breakpoint stays for one stop; or, at a section's first instruction, for two or more,
+ * so that each later try is the one that succeeds; or for the whole call: then the call must give
+ * up and store nothing.
  *
  * The kernel also aborts a section when it preempts the child or moves it to another CPU. Then the
  * child may not reach an instruction, and a call may give up instead of trying again. The outcome
@@ -70,6 +71,8 @@ enum {
 	MAX_SEEN = 4096,
 	MAX_STEPS = 100000,
 	MAX_STOPS = 200, /* at a breakpoint that stays */
+	TRIES = 4,	 /* of a section: RSEQ_TRIES */
+	ALWAYS = TRIES,	 /* aborts, of each try */
 	MAX_TRIES = 100	 /* of a call that the kernel aborts as well */
 };
 
@@ -223,6 +226,11 @@ static const struct descriptor *section_at(uint64_t address)
 	return NULL;
 }
 
+static bool is_first(uint64_t address)
+{
+	return address == section_at(address)->start;
+}
+
 static void remember(uint64_t address)
 {
 	unsigned int i;
@@ -278,16 +286,18 @@ static void stop_at_others(const struct descriptor *section)
 }
 
 /*
- * Run the call once with a breakpoint at address; how often one was met. If it stays, there is one
- * in every other section as well: compilers make a copy of a section for each time it is tried.
+ * Run the call once with a breakpoint at address, for so many stops; how many there were. If there
+ * may be several, there is one in every other section as well: compilers make a copy of a section
+ * for each time it is tried.
  */
-static unsigned int run_with_breakpoint(uint64_t address, bool stays, const struct walk_view *then)
+static unsigned int run_with_breakpoint(uint64_t address, unsigned int aborts,
+					const struct walk_view *then)
 {
 	unsigned int stops = 0;
 	struct walk_view view;
 
 	scene->check = true;
-	stop_at_others(stays ? section_at(address) : NULL);
+	stop_at_others(aborts > 1 ? section_at(address) : NULL);
 	poke(address, BREAKPOINT);
 	*(volatile uint32_t *)&scene->idle = 0;
 	for (;;) {
@@ -302,8 +312,10 @@ static unsigned int run_with_breakpoint(uint64_t address, bool stays, const stru
 			fail("the state at this instruction is wrong", address);
 		if (++stops == MAX_STOPS)
 			fail("a call that is aborted always does not end", address);
-		if (!stays)
+		if (stops == aborts && aborts != ALWAYS) {
+			stop_at_others(NULL);
 			poke(address, code_at(address));
+		}
 		if (TRAP_MOVES)
 			set_pc(walker, pc - TRAP_MOVES);
 	}
@@ -326,34 +338,39 @@ struct outcome {
 };
 
 /* True if that was seen which the abort must lead to, and false if nothing was done at all. */
-static bool try_abort(uint64_t address, bool stays, bool committed, const struct outcome *of)
+static bool try_abort(uint64_t address, unsigned int aborts, bool committed,
+		      const struct outcome *of)
 {
+	static const char *const wrong[] = {
+		[1] = "aborted once, with a wrong outcome",
+		[2] = "aborted twice, with a wrong outcome",
+		[3] = "aborted three times, with a wrong outcome",
+		[ALWAYS] = "aborted always, with a wrong outcome",
+	};
 	static const struct walk_result nothing;
 	bool cached = scene->call >= WALK_NR_SECTIONS;
-	bool done = cached || committed || (!stays && scene_retries()), met;
+	bool done = cached || committed || (aborts < ALWAYS && scene_retries()), met;
 
 	scene_set();
-	met = run_with_breakpoint(address, stays, committed ? &of->after : &of->before) > 0;
+	met = run_with_breakpoint(address, aborts, committed ? &of->after : &of->before) > 0;
 	/* A cache's own state moves on from call to call: it may come another way. */
 	if ((met || cached) &&
 	    outcome_is(done ? &of->result : &nothing, done ? &of->after : &of->before))
 		return true;
 	if (!outcome_is(&nothing, &of->before) && !(done && outcome_is(&of->result, &of->after)))
-		fail(stays ? "aborted always, with a wrong outcome"
-			   : "aborted once, with a wrong outcome",
-		     address);
+		fail(wrong[aborts], address);
 	return false;
 }
 
-static void abort_at(uint64_t address, bool stays, const struct outcome *of)
+static void abort_at(uint64_t address, unsigned int aborts, const struct outcome *of)
 {
 	const struct descriptor *section = section_at(address);
 	bool committed = address == section->start + section->length;
 	unsigned int tries = 1;
 
-	if (committed && stays)
+	if (committed && aborts > 1)
 		return;
-	while (!try_abort(address, stays, committed, of))
+	while (!try_abort(address, aborts, committed, of))
 		if (tries++ == MAX_TRIES)
 			fail("an instruction is not met again, or a call not tried again", address);
 	nr_retries += tries - 1;
@@ -377,9 +394,10 @@ static void walk_scene(void)
 	if (!path_length)
 		fail("no section was entered", 0);
 	memcpy(mine, path, sizeof(mine));
-	for (int stays = 0; stays <= 1; stays++)
+	for (unsigned int aborts = 1; aborts <= ALWAYS; aborts++)
 		for (unsigned int i = 0; i < path_length; i++)
-			abort_at(mine[i], stays, &of);
+			if (aborts == 1 || aborts == ALWAYS || is_first(mine[i]))
+				abort_at(mine[i], aborts, &of);
 }
 
 int main(void)

@@ -59,6 +59,7 @@ static inline uintptr_t end_of(const struct slab *slab)
 			      : [handle] "r"(handle), [area] "r"(os.rseq_offset),                  \
 				INPUTS:SHEAF_RSEQ_CLOBBERS                                         \
 			      : slow);                                                             \
+	SHEAF_KEEP_OUTPUTS;                                                                        \
 	DONE;                                                                                      \
 	return true;                                                                               \
 	slow:                                                                                      \

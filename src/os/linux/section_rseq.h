@@ -3,10 +3,11 @@
  * The restartable sections, made from this architecture's text.
  *
  * Each is one `asm volatile goto`: volatile, because a compiler may delete a section whose outputs
- * it thinks are unused; goto, because a section has no flag left to test. A section that leaves by
- * `slow` (nothing to do, or not registered) or `aborted` has stored nothing. For pop and push, the
- * caller makes the second try; the others try RSEQ_TRIES times. rseq_cs stays set after a section:
- * the library is never unloaded.
+ * it thinks are unused; goto, because a section has no flag left to test. SHEAF_KEEP_OUTPUTS
+ * follows where an output is used (include/sheaf/section.h). A section that leaves by `slow`
+ * (nothing to do, or not registered) or `aborted` has stored nothing. For pop and push, the caller
+ * makes the second try; the others try RSEQ_TRIES times. rseq_cs stays set after a section: the
+ * library is never unloaded.
  *
  * Callers: os/rseq.h.
  */
@@ -36,6 +37,7 @@
 			: [handle] "r"(handle), [area] "r"(os.rseq_offset)                         \
 			: SHEAF_RSEQ_CLOBBERS                                                      \
 			: slow);                                                                   \
+		SHEAF_KEEP_OUTPUTS;                                                                \
 		*popped = object;                                                                  \
 		return true;                                                                       \
 	slow:                                                                                      \
@@ -117,6 +119,7 @@ RSEQ_ALWAYS_INLINE bool rseq_pop(char *handle, void **popped)
 			      : RSEQ_PLACE(handle)
 			      : SHEAF_RSEQ_CLOBBERS
 			      : slow);
+	SHEAF_KEEP_OUTPUTS;
 	*popped = object;
 	return true;
 slow:
@@ -138,6 +141,10 @@ slow:
 	return false;
 }
 
+/* Without this, a compiler makes a copy of a section for each try. Then they share what follows,
+ * and SHEAF_KEEP_OUTPUTS does not help the last one. */
+#define RSEQ_UNKNOWN(number) __asm__ volatile("" : "+r"(number))
+
 /*
  * The rest of a function: do `before` and run the section, again if it was aborted, and return
  * `done`; or return `nothing` if the section leaves, or after RSEQ_TRIES aborts.
@@ -152,8 +159,10 @@ again:                                                                          
 			      : INPUTS                                                             \
 			      : CLOBBERS                                                           \
 			      : slow, aborted);                                                    \
+	SHEAF_KEEP_OUTPUTS;                                                                        \
 	return done;                                                                               \
 aborted:                                                                                           \
+	RSEQ_UNKNOWN(tries);                                                                       \
 	if (--tries)                                                                               \
 		goto again;                                                                        \
 slow:                                                                                              \
