@@ -47,6 +47,7 @@ struct call {
 	long number;
 	uint64_t arguments[6];
 	uint64_t flags;	      /* clone: those of the task to be made */
+	bool told;	      /* clone: the new task is known */
 	uint64_t pages;	      /* shmdt: what it is going to unmap */
 	char name[NAME_ROOM]; /* mmap: what is mapped */
 };

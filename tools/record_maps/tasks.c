@@ -2,6 +2,8 @@
 /* See tasks.h. */
 #include "tasks.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/ptrace.h>
 
@@ -31,10 +33,10 @@ struct task *task_add(pid_t tid, pid_t process, unsigned int space)
 unsigned int task_new_space(void)
 {
 	tasks.spaces++;
-	tasks.holders = realloc(tasks.holders, (tasks.spaces + 1) * sizeof(*tasks.holders));
-	if (!tasks.holders)
+	tasks.space = realloc(tasks.space, (tasks.spaces + 1) * sizeof(*tasks.space));
+	if (!tasks.space)
 		no_memory();
-	tasks.holders[tasks.spaces] = 0;
+	tasks.space[tasks.spaces] = (struct space){0};
 	return tasks.spaces;
 }
 
@@ -43,8 +45,20 @@ void task_drop(struct task *task)
 	*task = tasks.list[--tasks.n];
 }
 
+/* Who was killed where it stopped is on the way to the stop of its end, or in that already. */
+static bool was_killed(pid_t tid)
+{
+	siginfo_t stop;
+
+	if (ptrace(PTRACE_GETSIGINFO, tid, 0, &stop))
+		return errno == ESRCH;
+	return stop.si_signo == SIGTRAP && stop.si_code == (SIGTRAP | PTRACE_EVENT_EXIT << 8);
+}
+
 bool task_resume(const struct task *task, int signal)
 {
+	if (!task->ending && was_killed(task->tid))
+		return false;
 	return !ptrace(PTRACE_SYSCALL, task->tid, 0, (long)signal);
 }
 
@@ -56,11 +70,11 @@ void task_resume_call(struct task *task)
 
 bool task_hold(struct task *task)
 {
-	pid_t holder = tasks.holders[task->space];
+	pid_t holder = tasks.space[task->space].holder;
 
 	task->waits = holder && holder != task->tid;
 	if (!task->waits)
-		tasks.holders[task->space] = task->tid;
+		tasks.space[task->space].holder = task->tid;
 	return !task->waits;
 }
 
@@ -68,9 +82,9 @@ void task_let_go(struct task *task)
 {
 	task->call.kind = NONE;
 	task->waits = false;
-	if (!task->space || tasks.holders[task->space] != task->tid)
+	if (!task->space || tasks.space[task->space].holder != task->tid)
 		return;
-	tasks.holders[task->space] = 0;
+	tasks.space[task->space].holder = 0;
 	for (size_t i = 0; i < tasks.n; i++)
 		if (tasks.list[i].waits && tasks.list[i].space == task->space) {
 			task_hold(&tasks.list[i]);

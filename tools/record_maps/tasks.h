@@ -21,8 +21,8 @@
 struct task {
 	pid_t tid, process;
 	unsigned int space;
-	bool unannounced; /* stopped before its maker told of it */
-	bool waits;	  /* at the entry of a call, for the space's holder */
+	int unannounced; /* status of the stop it is in, before its maker told of it; 0: it has */
+	bool waits;	 /* at the entry of a call, for the space's holder */
 	bool ending;
 	struct call call; /* that it is in */
 };
@@ -30,7 +30,10 @@ struct task {
 extern struct tasks {
 	struct task *list;
 	size_t n, room;
-	pid_t *holders; /* by number of space; 0: none */
+	struct space {
+		pid_t holder; /* 0: none */
+		bool unknown; /* what a call changed could not be read */
+	} * space;	      /* by number */
 	unsigned int spaces;
 } tasks;
 
@@ -43,7 +46,10 @@ unsigned int task_new_space(void);
 /* Whether a task that is not ending, and not one of this process, has the space. */
 bool task_others_have(unsigned int space, pid_t process);
 
-/* False: it was killed where it stopped. */
+/*
+ * False: it was killed where it stopped, and the stop of its end is to come. A resumed task may be
+ * in another stop than waitpid() has told of: from that of its end only who is `ending` is resumed.
+ */
 bool task_resume(const struct task *task, int signal);
 /* Into the call that it has entered; who is killed before that does not make it. */
 void task_resume_call(struct task *task);

@@ -5,7 +5,9 @@
  * A space begins with an exec, or as the copy that a fork makes; threads and vfork's children share
  * their maker's. It ends with the last task that has it.
  *
- * A task may be killed at any time: requests that fail with ESRCH are followed by its end.
+ * A task may be killed at any time: requests that fail with ESRCH are followed by its end. Who is
+ * killed in a stop of which waitpid() has told goes on to the stop of its end, in which requests
+ * succeed again, with what belongs to that stop. There a call that had no exit is looked up.
  */
 #include <elf.h>
 #include <errno.h>
@@ -42,6 +44,7 @@ static struct {
 	pid_t first;
 	int first_status;
 	bool executed, told; /* what is wrong with calls is told once */
+	bool lost_maker;     /* nobody tells of the task that it made */
 } all;
 
 static volatile sig_atomic_t enough, first_ended;
@@ -67,37 +70,90 @@ unsigned int trace_spaces(void)
 	return tasks.spaces;
 }
 
+static void on_stop(pid_t tid, int status);
+
+/* The task that a call makes, and its space. Both tasks may move in the list. */
+static void announce(struct task *maker, pid_t tid)
+{
+	uint64_t flags = maker->call.flags;
+	unsigned int space = maker->space;
+	pid_t process = flags & CLONE_THREAD ? maker->process : tid;
+	struct task *made = task_find(tid);
+	int status;
+
+	maker->call.told = true;
+	if (!(flags & CLONE_VM)) {
+		space = task_new_space();
+		put("%u fork %u", maker->space, space);
+		count_call(FORK, false);
+	}
+	if (!(flags & CLONE_THREAD))
+		all.processes++;
+	if (!made) {
+		task_add(tid, process, space);
+		return;
+	}
+	status = made->unannounced;
+	made->process = process;
+	made->space = space;
+	made->unannounced = 0;
+	on_stop(tid, status);
+}
+
 /*
  * A task that is killed in a call does not stop at its exit, but the call was made. What came of it
- * is in the registers when the task ends; ENOSYS, if it was killed just before.
+ * is in the registers when the task ends; ENOSYS, if it was killed just before. False: they cannot
+ * be read, and it is not known what the call did.
  */
-static void finish_call(const struct task *task)
+static bool finish_call(struct task *task, bool look)
 {
+	bool makes = task->call.kind == FORK || task->call.kind == THREAD;
 	struct user_regs_struct registers;
 	struct iovec room = {&registers, sizeof(registers)};
 
-	if (task->call.kind >= KINDS || task->waits ||
-	    ptrace(PTRACE_GETREGSET, task->tid, (void *)NT_PRSTATUS, &room))
-		return;
-	if (RESULT_OF(registers) != -ENOSYS)
+	if (task->call.kind == NONE || task->waits || (makes && task->call.told))
+		return true;
+	if (!look || ptrace(PTRACE_GETREGSET, task->tid, (void *)NT_PRSTATUS, &room))
+		return false;
+	if (makes && RESULT_OF(registers) > 0)
+		announce(task, (pid_t)RESULT_OF(registers));
+	else if (!makes && RESULT_OF(registers) != -ENOSYS)
 		call_leave(&task->call, task->tid, task->space, RESULT_OF(registers));
+	return true;
 }
 
-/* The task is about to have no space; with `look`, its ranges can still be read. */
-static void leave(struct task *task, bool look)
+/*
+ * The stop of its end was not seen: it was resumed just as it was killed, or killed again in that
+ * stop.
+ */
+static void lose_call(const struct task *task)
 {
+	if (task->call.kind == FORK || task->call.kind == THREAD)
+		all.lost_maker = true;
+	else
+		tasks.space[task->space].unknown = true;
+	warn("what process %d did last is not recorded: it was killed", (int)task->process);
+}
+
+/*
+ * The task is about to have no space; with `look`, its ranges can still be read. They are not
+ * written where they may differ from what the lines say: nobody could tell why.
+ */
+static void leave(pid_t tid, bool look)
+{
+	struct task *task = task_find(tid);
 	unsigned int space = task->space;
 
 	if (task->ending)
 		return;
 	task->ending = true;
-	if (look)
-		finish_call(task);
-	task_let_go(task);
+	if (!finish_call(task, look))
+		lose_call(task);
+	task_let_go(task_find(tid));
 	if (!space || task_others_have(space, 0))
 		return;
-	if (look)
-		put_ranges(task->tid, space, "end");
+	if (look && !tasks.space[space].unknown)
+		put_ranges(tid, space, "end");
 	put("%u exit", space);
 	count_call(EXIT, false);
 }
@@ -106,15 +162,12 @@ static void leave(struct task *task, bool look)
 static void on_exec(pid_t process)
 {
 	char name[NAME_ROOM];
-	unsigned long former = 0;
 	struct task *task;
-	unsigned int space;
+	unsigned int space = 0;
 
-	ptrace(PTRACE_GETEVENTMSG, process, 0, &former);
-	task = task_find((pid_t)former);
-	space = task ? task->space : 0;
 	for (size_t i = tasks.n; i-- > 0;)
 		if (tasks.list[i].process == process) {
+			space = tasks.list[i].space; /* of all its threads */
 			task_let_go(&tasks.list[i]);
 			task_drop(&tasks.list[i]);
 		}
@@ -137,30 +190,10 @@ static void on_exec(pid_t process)
 static void on_new_task(struct task *maker)
 {
 	unsigned long tid = 0;
-	uint64_t flags = maker->call.flags;
-	unsigned int space = maker->space;
-	struct task *made;
 
 	ptrace(PTRACE_GETEVENTMSG, maker->tid, 0, &tid);
-	if (!(flags & CLONE_VM)) {
-		space = task_new_space();
-		put("%u fork %u", maker->space, space);
-		count_call(FORK, false);
-	}
-	if (!(flags & CLONE_THREAD))
-		all.processes++;
-	task_resume(maker, 0);
-	made = task_find((pid_t)tid);
-	if (!made) {
-		pid_t process = maker->process;
-
-		task_add((pid_t)tid, flags & CLONE_THREAD ? process : (pid_t)tid, space);
-		return;
-	}
-	made->process = flags & CLONE_THREAD ? maker->process : (pid_t)tid;
-	made->space = space;
-	made->unannounced = false;
-	task_resume(made, 0);
+	if (task_resume(maker, 0)) /* else it was killed, and the message may be one of its end */
+		announce(maker, (pid_t)tid);
 }
 
 static void on_call(struct task *task)
@@ -182,12 +215,11 @@ static void on_call(struct task *task)
 	if (info.op == PTRACE_SYSCALL_INFO_ENTRY && info.arch == OUR_ARCH && task->space) {
 		call_enter(&task->call, task->tid, (long)info.entry.nr,
 			   (const uint64_t *)info.entry.args);
-		if (task->call.kind < KINDS) {
-			if (task_hold(task))
-				task_resume_call(task);
-			return;
-		}
-	} else if (info.op == PTRACE_SYSCALL_INFO_EXIT && task->call.kind != NONE) {
+		if (task->call.kind >= KINDS || task_hold(task))
+			task_resume_call(task);
+		return;
+	}
+	if (info.op == PTRACE_SYSCALL_INFO_EXIT && task->call.kind != NONE) {
 		call_leave(&task->call, task->tid, task->space, info.exit.rval);
 		task_let_go(task);
 	}
@@ -213,9 +245,10 @@ static void on_stop(pid_t tid, int status)
 	struct task *task = task_find(tid);
 	int signal = WSTOPSIG(status);
 
-	if (!task) {
+	if (!task)
 		task = task_add(tid, tid, 0);
-		task->unannounced = true;
+	if (!task->space && tid != all.first) {
+		task->unannounced = status;
 		return;
 	}
 	switch (status >> 16) {
@@ -228,8 +261,8 @@ static void on_stop(pid_t tid, int status)
 		on_new_task(task);
 		break;
 	case PTRACE_EVENT_EXIT:
-		leave(task, true);
-		task_resume(task, 0);
+		leave(tid, true);
+		task_resume(task_find(tid), 0);
 		break;
 	case PTRACE_EVENT_STOP:
 		if (stops(signal))
@@ -255,7 +288,7 @@ int trace_begin(pid_t first)
 	return 0;
 }
 
-/* A maker that was killed tells of no task: whoever waits for it goes on, unrecorded. */
+/* Whoever waits for a maker that cannot tell any more goes on, unrecorded. */
 static void free_unannounced(void)
 {
 	for (size_t i = tasks.n; i-- > 0;)
@@ -267,31 +300,33 @@ static void free_unannounced(void)
 		}
 }
 
+static void on_death(pid_t tid, int status)
+{
+	if (tid == all.first) {
+		all.first_status = status;
+		first_ended = true;
+	}
+	if (!task_find(tid))
+		return;
+	leave(tid, false);
+	task_drop(task_find(tid));
+}
+
 int trace_all(void)
 {
 	while (!(first_ended && (enough || !tasks.n))) {
 		int status;
 		pid_t tid = waitpid(-1, &status, __WALL);
-		struct task *task;
 
 		if (tid < 0 && errno == EINTR)
 			continue;
 		if (tid < 0)
 			break;
-		if (WIFSTOPPED(status)) {
+		if (WIFSTOPPED(status))
 			on_stop(tid, status);
-			continue;
-		}
-		if (tid == all.first) {
-			all.first_status = status;
-			first_ended = true;
-		}
-		task = task_find(tid);
-		if (task) {
-			leave(task, false);
-			task_drop(task);
-		}
-		if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+		else
+			on_death(tid, status);
+		if (all.lost_maker)
 			free_unannounced();
 	}
 	return all.first_status;

@@ -5,6 +5,7 @@
  *     calls     each call in unusual forms, also in forms that the kernel refuses
  *     threads   four threads that map and unmap the same pages at the same time
  *     killed    children that are killed while they map and unmap, some by one of their threads
+ *     worker    each call once, and a fork, by a thread, for who kills it at each of its stops
  *     family    children by fork and vfork, an exec by a thread that is not the first
  *     signal    prints its PID, waits for SIGUSR1 and prints "caught", forever
  *     stop      prints its PID, stops itself, and prints "continued" when it continues
@@ -197,6 +198,37 @@ static void killed(void)
 	}
 }
 
+static void *each_call(void *unused)
+{
+	char *at = map(NULL, 20, RW, PRIVATE);
+	pid_t child;
+
+	(void)unused;
+	munmap(at, 7 * PAGE);
+	mprotect(at + 8 * PAGE, PAGE, PROT_READ);
+	at = mremap(at + 10 * PAGE, 4 * PAGE, 40 * PAGE, MREMAP_MAYMOVE);
+	want(at != MAP_FAILED, "mremap did not grow");
+	mremap(at, 40 * PAGE, 3 * PAGE, 0);
+	madvise(at, PAGE, MADV_DONTNEED);
+	sbrk(3 * (intptr_t)PAGE);
+	child = fork();
+	if (!child) {
+		munmap(at, PAGE);
+		_exit(0);
+	}
+	waitpid(child, NULL, 0);
+	munmap(at, 2 * PAGE);
+	return NULL;
+}
+
+static void worker(void)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, each_call, NULL);
+	pthread_join(thread, NULL);
+}
+
 static void *become(void *argument)
 {
 	execl("/proc/self/exe", "maps_calls", "calls", NULL);
@@ -268,6 +300,8 @@ int main(int argc, char **argv)
 		threads();
 	} else if (!strcmp(what, "killed")) {
 		killed();
+	} else if (!strcmp(what, "worker")) {
+		worker();
 	} else if (!strcmp(what, "family")) {
 		family();
 	} else if (!strcmp(what, "signal")) {

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * record-maps with this waitpid() sees a traced process killed in the worst moment: after the
+ * recorder was told of a stop, and before it looks at the task. When it looks, the task is in its
+ * next stop, which is that of its end.
+ *
+ *     KILL_AT=N      at the Nth stop after the program's exec, counted from 1
+ *     KILL_UNSEEN=1  and the recorder is not told of that next stop, but only of the death: as if
+ *                    it had resumed the task just when it was killed. A process's first thread
+ *                    is then only killed in calls: its death is told after the others', so a
+ *                    thread that it was making would wait forever to be announced
+ *
+ * Writes "kill-at: killed" to standard error when it kills. Nothing here waits for a time.
+ */
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tasks.h"
+
+static bool is_end(int status)
+{
+	return status >> 16 == PTRACE_EVENT_EXIT;
+}
+
+static bool is_first_thread(pid_t tid)
+{
+	const struct task *task = task_find(tid);
+
+	return !task || task->process == tid;
+}
+
+static void kill_here(pid_t tid)
+{
+	siginfo_t next;
+
+	fprintf(stderr, "kill-at: killed\n");
+	syscall(SYS_tkill, tid, SIGKILL);
+	waitid(P_PID, (id_t)tid, &next, WSTOPPED | WEXITED | WNOWAIT | __WALL);
+}
+
+static bool wanted(pid_t tid, int status)
+{
+	bool unseen = getenv("KILL_UNSEEN");
+
+	return WIFSTOPPED(status) && !is_end(status) &&
+	       !(unseen && status >> 16 && is_first_thread(tid));
+}
+
+/* The recorder's calls come here, those of libc do not. */
+pid_t waitpid(pid_t which, int *status, int options)
+{
+	static long stops;
+	static pid_t killed, thread; /* thread: until its death was told, nothing else is */
+	const char *at = getenv("KILL_AT");
+	pid_t tid = wait4(thread ? thread : which, status, options, NULL);
+
+	if (tid <= 0 || !at || !trace_executed())
+		return tid;
+	if (tid == thread && !WIFSTOPPED(*status))
+		thread = 0;
+	if (tid == killed && is_end(*status) && getenv("KILL_UNSEEN")) {
+		ptrace(PTRACE_CONT, tid, 0, 0);
+		return waitpid(which, status, options);
+	}
+	if (killed || !wanted(tid, *status) || ++stops != atol(at))
+		return tid;
+	killed = tid;
+	thread = is_first_thread(tid) ? 0 : tid;
+	kill_here(tid);
+	return tid;
+}
