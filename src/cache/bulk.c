@@ -9,6 +9,7 @@
 #include "debug/guard.h"
 #include "os/atomic.h"
 #include "os/machine.h"
+#include "os/options.h"
 #include "os/report.h"
 #include "os/rseq.h"
 #include "percpu/harvest.h"
@@ -134,10 +135,26 @@ static OUT_OF_LINE int alloc_bulk_slow(struct kmem_cache *s, gfp_t flags, size_t
 	return (int)n;
 }
 
+/* slab_strict_numa: the thread's policy may name another node for each object. */
+static COLD int alloc_bulk_strict(struct kmem_cache *s, gfp_t flags, size_t n, void **p)
+{
+	if (is_too_many(s, n))
+		return 0;
+	for (size_t done = 0; done < n; done++) {
+		p[done] = SHEAF_CALL(s, alloc)(s, flags);
+		if (!p[done])
+			return give_up(s, done, p);
+	}
+	return (int)n;
+}
+
 static OUT_OF_LINE int alloc_bulk_called(struct kmem_cache *s, gfp_t flags, size_t n, void **p)
 {
-	unsigned int done = n && n <= INT_MAX ? sheaf_pop_bulk(&s->sheaf, p, (unsigned int)n) : 0;
+	unsigned int done;
 
+	if (os_options.strict_numa && os.nr_nodes > 1)
+		return alloc_bulk_strict(s, flags, n, p);
+	done = n && n <= INT_MAX ? sheaf_pop_bulk(&s->sheaf, p, (unsigned int)n) : 0;
 	return alloc_bulk_slow(s, flags, n, p, done);
 }
 
@@ -164,7 +181,7 @@ SHEAF_PUBLIC int kmem_cache_alloc_bulk(struct kmem_cache *s, gfp_t flags, size_t
 	    __builtin_expect(os_load_relaxed(&s->calls.pop_by), 1) &&
 	    __builtin_expect(rseq_pop((char *)s, p), 1))
 		return 1;
-	if (by_rseq() && n - 1 < INT_MAX)
+	if (os.backend == OS_BACKEND_RSEQ && !os.bulk_called && n - 1 < INT_MAX)
 		return alloc_many(s, flags, n, p);
 #endif
 	return alloc_bulk_called(s, flags, n, p);

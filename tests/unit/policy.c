@@ -42,6 +42,17 @@ static void count(void)
 		kmem_cache_free(cache, objects[i]);
 }
 
+/* The same by bulk calls; n divides their number. For one object they have a path of their own. */
+static void count_bulk(unsigned int n)
+{
+	memset(count_of, 0, sizeof(count_of));
+	for (unsigned int i = 0; i < NR_OBJECTS; i += n)
+		assert_int_equal(kmem_cache_alloc_bulk(cache, GFP_KERNEL, n, &objects[i]), n);
+	for (unsigned int i = 0; i < NR_OBJECTS; i++)
+		count_of[page_node(objects[i])]++;
+	kmem_cache_free_bulk(cache, NR_OBJECTS, objects);
+}
+
 /* Move to the first CPU of the node. */
 static bool go_to(unsigned int node)
 {
@@ -70,6 +81,10 @@ static void bound_and_preferred(void **state)
 			assert_true(set_policy(PLACEMENT_PREFERRED, 1ul << node));
 			count();
 			assert_int_equal(count_of[node], NR_OBJECTS);
+			for (unsigned int n = 1; n <= NR_OBJECTS; n += 11 * n) { /* 1, 12 */
+				count_bulk(n);
+				assert_int_equal(count_of[node], NR_OBJECTS);
+			}
 			assert_int_equal(large_block_node(), node);
 			assert_true(set_policy(PLACEMENT_BIND, 1ul << node));
 			count();
