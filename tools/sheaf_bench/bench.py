@@ -101,8 +101,8 @@ def _print(documents: list[Document], arguments: argparse.Namespace) -> None:
 def _measure(suite: Suite, settings: Settings, described: dict[str, Any]) -> Document:
     document = suite.run(settings, described)
     works = suite.works(described, settings.quick)
-    if works and not settings.against:
-        counters.add(document, ready(suite.name, settings.workers, suite.others)[0], works)
+    if works:
+        counters.add(document, settings, ready(suite.name, settings.workers, suite.others)[0], works)
     return document
 
 

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from dataclasses import replace
 from itertools import chain
-from typing import Any, Sequence
+from typing import TYPE_CHECKING, Any, Sequence
 
 from sheaf_tool.errors import Failure
 from sheaf_tool.table import fold, number
@@ -20,6 +20,9 @@ from .allocators import OURS, Worker
 from .document import Document
 from .html import escape, table as html_table
 from .progress import Progress
+
+if TYPE_CHECKING:  # the suites import this
+    from .suites.suite import Settings
 
 CACHE = "bench"
 KMALLOC = "kmalloc-"  # the caches of kmalloc, taken together
@@ -50,9 +53,12 @@ def parse(lines: Sequence[str]) -> dict[str, float]:
             if event not in ("alloc_fastpath", "free_fastpath")}
 
 
-def add(document: Document, workers: Sequence[Worker], works: Sequence[tuple[str, tuple[str, ...]]],
-        ) -> None:
-    """Do each work (a title and the worker's arguments) once, and record the counts."""
+def add(document: Document, settings: Settings, workers: Sequence[Worker],
+        works: Sequence[tuple[str, tuple[str, ...]]]) -> None:
+    """Do each work (a title and the worker's arguments) once, and record the counts. Against another
+    build nothing is counted: there is nothing to interleave."""
+    if settings.against:
+        return
     (ours,) = [worker for worker in workers if worker.name == OURS]
     worker = counted(ours)
     document.machine[KEY] = {}

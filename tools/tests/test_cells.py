@@ -120,7 +120,7 @@ class Report(unittest.TestCase):
              mock.patch.object(rcu, "ready", lambda *_: (list(workers.values()), {})), \
              mock.patch.object(rcu.counters, "add") as add:
             document = rcu.SUITE.run(settings(2, quick), {"cpus": 2})
-        self.works = [title for title, _ in add.call_args[0][2]]
+        self.works = [title for title, _ in add.call_args[0][-1]]
         return document, workers
 
     def test_rcu(self) -> None:

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Counters next to figures: how they are read from a worker's statistics, and how they are shown."""
 import unittest
+from pathlib import Path
+from unittest import mock
 
 from sheaf_bench import counters
+from sheaf_bench.allocators import OURS, Allocator, Worker
 from sheaf_bench.document import Document
+from sheaf_bench.suites.suite import Settings
 from sheaf_tool.errors import Failure
 from sheaf_tool.table import WIDTH
 
@@ -39,3 +43,13 @@ class Counters(unittest.TestCase):
     def test_older_results_have_none(self):
         self.assertEqual(counters.text(Document("batch", {})), "")
         self.assertEqual(counters.html(Document("batch", {})), "")
+
+    def test_against_another_build_nothing_is_counted(self):
+        workers = [Worker(Allocator(name, name), Path("bench", name), None) for name in (OURS, "glibc")]
+        for against in (None, Path("old")):
+            document = Document("batch", {})
+            with mock.patch.object(Worker, "run", return_value=lines(alloc_fastpath=1)) as run:
+                counters.add(document, Settings(Path("bench"), True, None, against), workers,
+                             [("work", ("--n", "1"))])
+            self.assertEqual(run.call_count, 0 if against else 1)
+            self.assertEqual(list(document.machine), [] if against else [counters.KEY])

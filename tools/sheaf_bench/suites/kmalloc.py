@@ -119,9 +119,8 @@ def _run(settings: Settings, machine: dict[str, Any]) -> Document:
         measure_cells(document, settings, [Part(pair_cells(settings.workers), 15, 7, 12.0)])
         once = replace(settings, repeat=1)
         measure_cells(document, once, [Part(count_cells(settings.workers), 1, 1, 60.0)])
-        if not settings.against:
-            counters.add(document, workers, [(row.name.replace(", ", "\n"), row.arguments)
-                                             for row in rows])
+        counters.add(document, settings, workers,
+                     [(row.name.replace(", ", "\n"), row.arguments) for row in rows])
     return document
 
 

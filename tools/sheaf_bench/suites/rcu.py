@@ -147,8 +147,7 @@ def _run(settings: Settings, machine: dict[str, Any]) -> Document:
               ("--way", way, *wide, *_cost_arguments(writers, quick)))
              for way in (OWN[:1] if quick else OWN) for writers in (1, 2)
              for wide in ((), WIDE_ARGUMENTS)]
-    if not settings.against:
-        counters.add(document, workers["memb"], works)
+    counters.add(document, settings, workers["memb"], works)
     return document
 
 
