@@ -103,26 +103,35 @@ static void plan_leaves(struct store *st)
 		st->nodes = st->level[0].nodes = 0; /* nothing is left in the tree */
 }
 
+/* The root has two children, and this level's node is one of them. */
+static bool is_of_last_two(const struct store *st, unsigned int l)
+{
+	return !KERNEL_RULES && l + 1 == st->lo.height && end_of(node_of(st->lo.at[l + 1].e)) == 1;
+}
+
 /* Plan a level above the leaves. False: there is nothing to make, because its only child can be the
  * root. */
 static bool plan_level(struct store *st, unsigned int l)
 {
 	const struct step *lo = &st->lo.at[l], *hi = &st->hi.at[l];
-	unsigned int few = slots_at(st, l) == ARANGE_SLOTS ? ARANGE_FEW : LEAF_FEW, n;
+	unsigned int cap = slots_at(st, l), few = cap == ARANGE_SLOTS ? ARANGE_FEW : LEAF_FEW;
+	unsigned int room = JOIN_ROOM(cap), n;
 	struct level *level = &st->level[l];
 	bool fewer;
 
 	n = lo->offset + st->level[l - 1].nodes + end_of(node_of(hi->e)) - hi->offset;
 	fewer = lo->e != hi->e || n < end_of(node_of(lo->e)) + 1;
+	if (is_of_last_two(st, l))
+		few = room = cap; /* if they fit into one node, the tree loses a level */
 	level->left = level->right = 0;
-	if (n < few && fewer && take_neighbour(st, l, n, JOIN_ROOM(slots_at(st, l)), n == 1)) {
+	if (n < few && fewer && take_neighbour(st, l, n, room, n == 1)) {
 		if (level->left)
 			n += end_of(node_of(level->left)) + 1;
 		if (level->right)
 			n += end_of(node_of(level->right)) + 1;
 	}
 	level->n = n;
-	level->nodes = n == 1 ? 0 : nodes_for(n, slots_at(st, l));
+	level->nodes = n == 1 ? 0 : nodes_for(n, cap);
 	st->nodes += level->nodes;
 	return n > 1;
 }

@@ -152,6 +152,44 @@ static void collapsing_rebalance(void **state)
 	}
 }
 
+/* How many nodes there are two levels below the root's. */
+static unsigned int below_root(const struct maple_tree *mt)
+{
+	enode_t root = (enode_t)mt->ma_root;
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i <= end_of(node_of(root)); i++)
+		n += end_of(node_of(child(root, i))) + 1;
+	return n;
+}
+
+/* The last two nodes below the root join as soon as one can have all their children: a level less
+ * for each lookup. */
+static void last_two_join(void **state)
+{
+	for (unsigned int flags = 0; flags < 4; flags++) {
+		struct maple_tree mt = MTREE_INIT(mt, flags);
+		unsigned long n = 0, i = 0;
+		unsigned int most;
+
+		(void)state;
+		for (; mt_height(&mt) < 3; n++)
+			store(&mt, 10 * n + 5, 10 * n + 9, ENTRY(n));
+		most = slots_of((enode_t)mt.ma_root);
+		assert_int_equal(end_of(node_of((enode_t)mt.ma_root)), 1);
+		for (; mt_height(&mt) == 3; i++) {
+			assert_true(below_root(&mt) > most);
+			assert_ptr_equal(mtree_erase(&mt, 10 * i + 7), ENTRY(i));
+			assert_int_equal(mt_validate(&mt), 0);
+		}
+		assert_int_equal(mt_height(&mt), 2);
+		assert_int_equal(end_of(node_of((enode_t)mt.ma_root)) + 1, most);
+		for (; i < n; i++)
+			assert_ptr_equal(mtree_load(&mt, 10 * i + 5), ENTRY(i));
+		done(&mt);
+	}
+}
+
 /* A leaf that is left with few slots joins its neighbour. */
 static void deficient_node(void **state)
 {
@@ -395,6 +433,7 @@ int main(void)
 		cmocka_unit_test(null_expand),
 		cmocka_unit_test(spanning_store),
 		cmocka_unit_test(collapsing_rebalance),
+		cmocka_unit_test(last_two_join),
 		cmocka_unit_test(deficient_node),
 		cmocka_unit_test(store_null),
 		cmocka_unit_test(erase_in_gap),
