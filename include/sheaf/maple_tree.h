@@ -64,8 +64,11 @@ static inline bool xa_is_zero(const void *entry)
 #define __MT_LOCK_WORDS 5
 #endif
 
+/* A lookup reads only ma_root. What each store changes, or may change, is in other lines of the
+ * cache, wherever the tree is. */
 struct maple_tree {
 	void *ma_root;
+	unsigned long __ma_apart[56 / sizeof(unsigned long)];
 	unsigned int ma_flags;
 	union {
 		uintptr_t ma_owner;	/* the thread that has the lock, or 0 */
@@ -77,7 +80,7 @@ struct maple_tree {
 /* The initial value of an empty tree with these MT_FLAGS_; an empty tree without flags. */
 #define MTREE_INIT(name, flags)                                                                    \
 	{                                                                                          \
-		NULL, (flags), {0},                                                                \
+		NULL, {0}, (flags), {0},                                                           \
 		{                                                                                  \
 			0                                                                          \
 		}                                                                                  \

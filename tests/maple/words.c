@@ -5,6 +5,7 @@
  * that copying both may change either.
  */
 #include <pthread.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "../../maple/node.h"
@@ -109,6 +110,16 @@ static void lock_of_zeros(void **state)
 	assert_memory_equal(&mutex, mt.ma_lock, sizeof(mutex));
 }
 
+/* Wherever the tree is, its lock is in another line of the cache than what a lookup reads. */
+static void lock_apart_from_root(void **state)
+{
+	(void)state;
+	assert_true(offsetof(struct maple_tree, ma_flags) >=
+		    offsetof(struct maple_tree, ma_root) + 64);
+	assert_true(offsetof(struct maple_tree, ma_owner) >= offsetof(struct maple_tree, ma_flags));
+	assert_true(offsetof(struct maple_tree, ma_lock) >= offsetof(struct maple_tree, ma_flags));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -116,6 +127,7 @@ int main(void)
 		cmocka_unit_test(words_of_each_length),
 		cmocka_unit_test(searches),
 		cmocka_unit_test(lock_of_zeros),
+		cmocka_unit_test(lock_apart_from_root),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
