@@ -4,9 +4,10 @@
  *
  * A state stores its leaf, the leaf's meta word, and the node above. The next slot comes from the
  * leaf if that word is unchanged (usually in __mas_step() of the public header, which is inlined
- * into loops); at the leaf's end, from the next leaf below the same node; and otherwise from a walk
- * from the root to the index after the last one returned. Each step first reads its data, then the
- * meta word, and only then changes the state: a step that fails changes nothing.
+ * into loops); at the leaf's end, from the next leaf below the same node, or from the first one
+ * below the next node; and otherwise from a walk from the root to the index after the last one
+ * returned. Each step first reads its data, then the meta word, and only then changes the state: a
+ * step that fails changes nothing.
  *
  * Invariants:
  *  1. A state with a leaf is active; `at` and `stop` are slots of that leaf: `stop` is the last one
@@ -115,33 +116,34 @@ static inline bool is_through(const struct ma_state *mas, bool up, bool gaps_too
 	return load_acquire(&mas->node->meta) == mas->seen;
 }
 
+/* A node above the leaves, and the indices that it covers. */
+struct above {
+	enode_t e;
+	unsigned long min, max;
+};
+
 /*
- * Continue in the next (previous) leaf, through the node above. Of its words, only the children
- * ever change, so if it is alive after a look at the child, this is the current leaf with the range
- * that its pivots give (cut.c). False: walk from the root.
+ * Continue in the leaf in slot i of a node above the leaves: it begins after (ends before) the
+ * state's leaf. Of the node's words, only the children ever change, so if it is alive after a look
+ * at the child, this is the current leaf with the range that its pivots give (cut.c). False:
+ * nothing has changed.
  */
 static inline __attribute__((always_inline)) bool
-in_next_leaf(struct ma_state *mas, unsigned long limit, bool up, bool gaps_too, void **entry)
+in_child(struct ma_state *mas, const struct above *above, unsigned long i, unsigned long end,
+	 unsigned long limit, bool up, bool gaps_too, void **entry)
 {
-	const struct maple_node *node = node_of(mas->parent);
-	unsigned long i = mas->parent_offset + (up ? 1 : -1ul), end;
-	void *const *children;
+	const struct maple_node *node = node_of(above->e);
+	void *const *children = slots(above->e);
 	struct view v;
 
-	if (unlikely(!mas->parent || !is_through(mas, up, gaps_too)))
-		return false;
-	end = load_relaxed(&node->meta) & META_END;
-	if (unlikely(i > end)) /* below 0 it is above the end */
-		return false;
-	children = slots(mas->parent);
 	v.leaf = node_of((enode_t)load_acquire(&children[i]));
 	if (up ? i + AHEAD <= end : i >= AHEAD)
 		prefetch_node((enode_t)load_acquire(&children[up ? i + AHEAD : i - AHEAD]));
 	v.seen = load_acquire(&v.leaf->meta);
 	v.stop = first_slot(v.leaf) + (v.seen & META_END);
 	v.at = up ? first_slot(v.leaf) : v.stop;
-	v.min = slot_min(node, i, mas->parent_min);
-	v.max = slot_max(node, i, end, mas->parent_max);
+	v.min = slot_min(node, i, above->min);
+	v.max = slot_max(node, i, end, above->max);
 	if (unlikely(load_relaxed(&node->meta) & META_DEAD))
 		return false;
 	if (unlikely(v.seen & (META_DEAD | META_MOVING)) ||
@@ -154,6 +156,70 @@ in_next_leaf(struct ma_state *mas, unsigned long limit, bool up, bool gaps_too, 
 	mas->max = v.max;
 	mas->parent_offset = i;
 	return true;
+}
+
+/* Walk from the root to the node above the leaves that begins (ends) with the index. False: there
+ * is no such node. */
+static inline bool walk_above(const struct maple_tree *mt, unsigned long index, bool up,
+			      struct above *to)
+{
+	enode_t e = (enode_t)load_acquire(&mt->ma_root);
+	unsigned int level;
+
+	if (unlikely(!is_node((void *)e)))
+		return false;
+	to->min = 0;
+	to->max = ULONG_MAX;
+	for (level = level_of(e); level > 1; level--) {
+		const struct maple_node *node = node_of(e);
+		unsigned int i = search(e, index), end = end_of(node);
+
+		if (level == 2 && (up ? i < end : i > 0))
+			prefetch_node(child(e, up ? i + 1 : i - 1));
+		to->min = slot_min(node, i, to->min);
+		to->max = slot_max(node, i, end, to->max);
+		e = child(e, i);
+		prefetch_node(e);
+	}
+	to->e = e;
+	return level == 1 && (up ? to->min : to->max) == index;
+}
+
+/* The same in the first (last) leaf of the next (previous) node above the leaves. */
+static inline __attribute__((always_inline)) bool
+in_next_node(struct ma_state *mas, unsigned long limit, bool up, void **entry)
+{
+	struct above above;
+	unsigned int end, i;
+
+	if (up ? mas->max >= limit : mas->min <= limit)
+		return false;
+	if (unlikely(!walk_above(mas->tree, up ? mas->max + 1 : mas->min - 1, up, &above)))
+		return false;
+	end = end_of(node_of(above.e));
+	for (i = 0; i < AHEAD && i <= end; i++)
+		prefetch_node(child(above.e, up ? i : end - i));
+	if (!in_child(mas, &above, up ? 0 : end, end, limit, up, false, entry))
+		return false;
+	mas->parent = above.e;
+	mas->parent_min = above.min;
+	mas->parent_max = above.max;
+	return true;
+}
+
+/* Continue in the next (previous) leaf, through the node above. False: walk from the root. */
+static inline __attribute__((always_inline)) bool
+in_next_leaf(struct ma_state *mas, unsigned long limit, bool up, bool gaps_too, void **entry)
+{
+	const struct above above = {mas->parent, mas->parent_min, mas->parent_max};
+	unsigned long i = mas->parent_offset + (up ? 1 : -1ul), end;
+
+	if (unlikely(!mas->parent || !is_through(mas, up, gaps_too)))
+		return false;
+	end = load_relaxed(&node_of(above.e)->meta) & META_END;
+	if (unlikely(i > end)) /* below 0 it is above the end */
+		return !gaps_too && in_next_node(mas, limit, up, entry);
+	return in_child(mas, &above, i, end, limit, up, gaps_too, entry);
 }
 
 /*
