@@ -6,10 +6,11 @@
  * A case is a tree, a store of a known type and a reader. It runs under all schedules with as many
  * preemptions as the budget allows, each time from the same nodes. Readers change nothing that
  * others read, so two fibres are enough. Stores are random, except stores in place, which cover
- * every border of some trees, appends, which cover leaves of every size, and splits of leaves that
- * are cut. In some cases there are two: a range is erased, and its place is used with other
- * borders. Then random schedules of three readers and eight stores. maple_readers.h says what
- * readers may see, maple_nodes.h which nodes may be freed.
+ * every border of some trees, appends, which cover leaves of every size, splits of leaves that are
+ * cut, and stores where a reader goes from one node above the leaves to the next. In some cases
+ * there are two: a range is erased, and its place is used with other borders. Then random schedules
+ * of three readers and eight stores. maple_readers.h says what readers may see, maple_nodes.h which
+ * nodes may be freed.
  *
  * The same schedules must find each planted bug (enum plant), or the test fails: replaced nodes are
  * not marked dead; nodes are freed without a grace period, or before their successor is published;
@@ -35,7 +36,8 @@ enum {
 	TRIES = 600,
 	READERS = 3,
 	/* At least: a reader must go on in the middle of a store of many words. */
-	INSERT_BUDGET = 2400
+	INSERT_BUDGET = 2400,
+	NODE_STORES = 6 /* at each border between nodes */
 };
 
 static unsigned long budget = 60, stores_of_type = 1, seeds = 100, schedules, cases;
@@ -319,6 +321,46 @@ static void explore_cuts(unsigned int shape)
 	}
 }
 
+/* The first cell of the node above the leaves that is next to the cell's; CELLS: there is none. */
+static unsigned int next_node(unsigned int cell)
+{
+	const struct model *m = &history.content[0];
+	MA_STATE(mas, &tree, cell_min(m, cell), cell_min(m, cell));
+
+	restart();
+	mas_walk(&mas);
+	return mas.parent && mas.parent_max < cell_min(m, CELLS - 1)
+		       ? cell_of(m, mas.parent_max) + 1
+		       : CELLS;
+}
+
+/* Stores into the first and the last leaves of nodes, while a reader goes from one node to the next
+ * or back. */
+static void explore_nodes(unsigned int shape)
+{
+	const struct model *m = &history.content[0];
+
+	make_tree(shape, MT_FLAGS_ALLOC_RANGE);
+	nr_stores = 1;
+	for (unsigned int c = next_node(0); c < CELLS - 16; c = next_node(c)) {
+		for (unsigned int i = 0; i < NODE_STORES; i++) {
+			unsigned int at = c - least(c, 8) + sim_below(16);
+			enum store_type type;
+
+			stores[0] = (struct store_call){at, at + sim_below(2), (void *)0x20000};
+			type = try_stores();
+			if (type == wr_none)
+				continue;
+			met[type]++;
+			reader.at = cell_min(m, c - least(c, 9));
+			reader.limit = cell_max(m, c + 9);
+			for (reader.reading = READ_FIND; reader.reading <= READ_FIND_REV;
+			     reader.reading++)
+				explore_case();
+		}
+	}
+}
+
 static const struct sim_config decided = {.seed = 1, .cpus = 1, .decide = decide, .max_steps = -1};
 
 static int explore_all(void *unused)
@@ -340,6 +382,8 @@ static int explore_all(void *unused)
 		explore_inserts(i);
 	for (unsigned int i = 5; i < NR_SHAPES - 2; i++)
 		explore_cuts(i);
+	for (unsigned int i = 6; i < 10; i++)
+		explore_nodes(i);
 	budget = usual;
 	for (unsigned int type = wr_new_root; type < TYPES; type++)
 		if (!met[type] && !planted)
