@@ -187,7 +187,7 @@ static inline bool walk_above(const struct maple_tree *mt, unsigned long index, 
 
 /* The same in the first (last) leaf of the next (previous) node above the leaves. */
 static inline __attribute__((always_inline)) bool
-in_next_node(struct ma_state *mas, unsigned long limit, bool up, void **entry)
+in_next_node(struct ma_state *mas, unsigned long limit, bool up, bool gaps_too, void **entry)
 {
 	struct above above;
 	unsigned int end, i;
@@ -199,7 +199,7 @@ in_next_node(struct ma_state *mas, unsigned long limit, bool up, void **entry)
 	end = end_of(node_of(above.e));
 	for (i = 0; i < AHEAD && i <= end; i++)
 		prefetch_node(child(above.e, up ? i : end - i));
-	if (!in_child(mas, &above, up ? 0 : end, end, limit, up, false, entry))
+	if (!in_child(mas, &above, up ? 0 : end, end, limit, up, gaps_too, entry))
 		return false;
 	mas->parent = above.e;
 	mas->parent_min = above.min;
@@ -218,7 +218,7 @@ in_next_leaf(struct ma_state *mas, unsigned long limit, bool up, bool gaps_too, 
 		return false;
 	end = load_relaxed(&node_of(above.e)->meta) & META_END;
 	if (unlikely(i > end)) /* below 0 it is above the end */
-		return !gaps_too && in_next_node(mas, limit, up, entry);
+		return in_next_node(mas, limit, up, gaps_too, entry);
 	return in_child(mas, &above, i, end, limit, up, gaps_too, entry);
 }
 
@@ -250,52 +250,75 @@ from_root(struct ma_state *mas, unsigned long limit, bool up, bool gaps_too)
 	return gaps_too ? NULL : mas_ended(mas, up ? ma_overflow : ma_underflow);
 }
 
-/* Search the state's leaf and the next one. True: the entry, if any, is the result. */
-static inline __attribute__((always_inline)) bool nearby(struct ma_state *mas, unsigned long limit,
-							 bool up, bool gaps_too, void **entry)
-{
-	if (gaps_too) {
-		if (!in_leaf(mas, limit, up, entry) && !in_next_leaf(mas, limit, up, true, entry))
-			return false;
-		if (!*entry)
-			widen(mas, up);
-		return true;
-	}
-	if (in_next_leaf(mas, limit, up, false, entry))
-		return true;
-	if (!in_leaf(mas, limit, up, entry))
-		return false;
-	if (!*entry) /* it may reach the limit, and then that is all */
-		widen(mas, up);
-	return *entry;
-}
-
+/* Go on to an entry. mas_step() found none in the leaf, unless NULLs are neighbours there. */
 static inline __attribute__((always_inline)) void *go_on(struct ma_state *mas, unsigned long limit,
-							 bool up, bool gaps_too)
+							 bool up)
 {
 	void *entry;
 
-	if (mas->node && nearby(mas, limit, up, gaps_too, &entry))
+	if (mas->node && in_next_leaf(mas, limit, up, false, &entry))
 		return tell_loaded(mas->tree, entry);
-	return from_root(mas, limit, up, gaps_too);
+	if (mas->node && in_leaf(mas, limit, up, &entry)) {
+		if (entry)
+			return tell_loaded(mas->tree, entry);
+		widen(mas, up); /* it may reach the limit, and then that is all */
+	}
+	return from_root(mas, limit, up, false);
+}
+
+/* Go on to a range that is not in the state's leaf. */
+static inline __attribute__((always_inline)) void *leave_leaf(struct ma_state *mas,
+							      unsigned long limit, bool up)
+{
+	void *entry;
+
+	if (!mas->node || !in_next_leaf(mas, limit, up, true, &entry))
+		return from_root(mas, limit, up, true);
+	if (!entry)
+		widen(mas, up);
+	return tell_loaded(mas->tree, entry);
+}
+
+/* These are no part of the calls, so that a step in the leaf saves few registers. */
+static __attribute__((noinline)) void *leave_leaf_up(struct ma_state *mas, unsigned long max)
+{
+	return leave_leaf(mas, max, true);
+}
+
+static __attribute__((noinline)) void *leave_leaf_down(struct ma_state *mas, unsigned long min)
+{
+	return leave_leaf(mas, min, false);
+}
+
+/* Go on to an entry or a gap: mostly it is in the leaf. */
+static inline __attribute__((always_inline)) void *go_on_range(struct ma_state *mas,
+							       unsigned long limit, bool up)
+{
+	void *entry;
+
+	if (!mas->node || !in_leaf(mas, limit, up, &entry))
+		return up ? leave_leaf_up(mas, limit) : leave_leaf_down(mas, limit);
+	if (!entry)
+		widen(mas, up);
+	return tell_loaded(mas->tree, entry);
 }
 
 void *mas_up(struct ma_state *mas, unsigned long max)
 {
-	return go_on(mas, max, true, false);
+	return go_on(mas, max, true);
 }
 
 void *mas_up_range(struct ma_state *mas, unsigned long max)
 {
-	return go_on(mas, max, true, true);
+	return go_on_range(mas, max, true);
 }
 
 void *mas_down(struct ma_state *mas, unsigned long min)
 {
-	return go_on(mas, min, false, false);
+	return go_on(mas, min, false);
 }
 
 void *mas_down_range(struct ma_state *mas, unsigned long min)
 {
-	return go_on(mas, min, false, true);
+	return go_on_range(mas, min, false);
 }

@@ -354,7 +354,7 @@ static void explore_nodes(unsigned int shape)
 			met[type]++;
 			reader.at = cell_min(m, c - least(c, 9));
 			reader.limit = cell_max(m, c + 9);
-			for (reader.reading = READ_FIND; reader.reading <= READ_FIND_REV;
+			for (reader.reading = READ_FIND; reader.reading <= READ_FIND_RANGE_REV;
 			     reader.reading++)
 				explore_case();
 		}
