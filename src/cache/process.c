@@ -45,36 +45,34 @@ struct caches caches = {
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT; /* reset by fork in a child */
 
 /* Call each for every node list. */
-static void for_each_node(void (*each)(struct slab_node *node))
+static void for_each_node(void (*each)(struct slab_cache *cache, struct slab_node *node))
 {
 	for (struct kmem_cache *s = caches.first; s; s = s->next)
 		for (uint32_t i = 0; i < os.nr_nodes; i++) {
 			struct slab_node *node = os_load_acquire(&s->sheaf.slab.nodes[i]);
 
 			if (node)
-				each(node);
+				each(&s->sheaf.slab, node);
 		}
 }
 
-static void lock_node(struct slab_node *node)
+static void lock_node(struct slab_cache *cache, struct slab_node *node)
 {
+	(void)cache;
 	os_lock_for_fork(&node->lock, &node->locked_by_fork);
 }
 
-static void unlock_node(struct slab_node *node)
+static void unlock_node(struct slab_cache *cache, struct slab_node *node)
 {
+	(void)cache;
 	os_unlock_after_fork(&node->lock, &node->locked_by_fork);
 }
 
-/* In the child, the thread that could unlock it does not exist, and its list may be half
- * changed. */
-static void reset_unlocked_node(struct slab_node *node)
+/* In the child, the thread that could unlock it does not exist. */
+static void reset_unlocked_node(struct slab_cache *cache, struct slab_node *node)
 {
-	if (node->locked_by_fork || !os_lock_held(&node->lock))
-		return;
-	os_lock_init(&node->lock, OS_RANK_NODE);
-	node->first = node->last = SLAB_NONE;
-	node->nr_partial = 0;
+	if (!node->locked_by_fork && os_lock_held(&node->lock))
+		slab_list_again(cache, node);
 }
 
 static void before_fork(void)

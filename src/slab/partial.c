@@ -144,3 +144,34 @@ void partial_release(struct slab_cache *cache, struct slab *slab, bool first)
 	if (!listed)
 		slab_discard(cache, slab);
 }
+
+/* The state of a slab whose thread may have cleared bits, or set some, and not counted them. */
+static uint64_t counted_again(const struct slab_cache *cache, struct slab *slab)
+{
+	const uint64_t *words = slab_words(cache, slab);
+	uint64_t state = slab->state;
+	unsigned int inuse = slab_order_of(cache, state).objects;
+
+	for (unsigned int i = 0; i < slab_nr_words(cache, state); i++)
+		inuse -= (unsigned int)__builtin_popcountll(words[i]);
+	return (state & ~(SLAB_WORD_CONSTRUCTED - 1)) | inuse;
+}
+
+void slab_list_again(struct slab_cache *cache, struct slab_node *node)
+{
+	struct slab *slab;
+
+	os_lock_init(&node->lock, OS_RANK_NODE);
+	node->first = node->last = SLAB_NONE;
+	node->nr_partial = 0;
+	for (size_t n = page_slabs(page_node(page_address(node->base)), &slab); n > 0;
+	     n--, slab++) {
+		if (slab->cache != cache || slab->state & SLAB_TAIL || !(slab->state & SLAB_LISTED))
+			continue;
+		slab->state = counted_again(cache, slab) & ~SLAB_LISTED;
+		if (!slab_free(cache, slab->state))
+			continue;
+		slab->state |= SLAB_HELD;
+		partial_add_last(node, slab);
+	}
+}

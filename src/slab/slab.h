@@ -234,6 +234,17 @@ unsigned int slab_shrink(struct slab_cache *cache);
 void slab_free_kept(struct slab_cache *cache);
 
 /*
+ * --- partial.c ---------------------------------------------------------------------------------
+ */
+
+/*
+ * In a forked child, by its only thread: a vanished thread has the lock of this node, so the list
+ * and the counts of its slabs may be half changed. Make them again from what is whole: the flags
+ * and the bits of each slab.
+ */
+void slab_list_again(struct slab_cache *cache, struct slab_node *node);
+
+/*
  * --- hold.c ------------------------------------------------------------------------------------
  */
 
