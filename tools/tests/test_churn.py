@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The suite `churn`: what it runs, what it reads, and its tables."""
+import re
 import unittest
 from pathlib import Path
 from unittest import mock
@@ -57,6 +58,13 @@ class Churn(unittest.TestCase):
             heaps = [cell.params["size"] * int(cell.arguments[cell.arguments.index("--objects") + 1])
                      for cell in churn.cells(workers(), "times", quick)]
             self.assertEqual({min(heaps), max(heaps)}, {64 << 20, largest})
+
+    def test_memory_is_read_well_after_freed_memory_begins_to_return(self) -> None:
+        options = Path(__file__).parents[2].joinpath("src/os/options.h").read_text(encoding="utf-8")
+        stays = int(re.search(r'NUMBER\(decay, "decay=", \d+, \d+, (\d+),', options)[1]) // 5
+        self.assertEqual(stays, 2000)
+        for cell in churn.cells(workers(), "memory", True):
+            self.assertGreaterEqual(int(cell.arguments[cell.arguments.index("--idle") + 1]), 2 * stays)
 
     def test_times_and_faults_of_each_phase(self) -> None:
         document = invented(repetitions=1)

@@ -19,11 +19,10 @@ from .cells import Cell, Part, measure
 from .churn_report import (BYTES, FAULTS, KEEP, MOMENTS, OBJECTS, ORDERS, PHASES, QUICK_OBJECTS, UNIT,
                            notes, pictures, tables)
 from .rates import DPDK
-from .suite import Settings, Suite
+from .suite import IDLE, Settings, Suite
 
 MEMORY_SIZE = 512  # the largest heap; each process idles, and suite `memory` has small objects
 MEMORY_ORDERS = ("in-order", "shuffled")
-IDLE = 2000  # ms
 TIMES = (6, 6, 600.0)  # repetitions, those of a quick run, and its seconds
 MEMORY = (2, 2, 180.0)  # pages are counted, and differ little
 LEAST_REPEAT = 2

@@ -17,14 +17,13 @@ from ..allocators import ONE_SIZE, OURS, peers, ready, versions
 from ..document import Document
 from ..svg import COLOURS, Line, LinePanel, line_figure
 from .cells import Cell, Part, intervals, measure
-from .suite import Settings, Suite, Table, missing_lines
+from .suite import IDLE, Settings, Suite, Table, missing_lines
 
 BYTES = "bytes/object"
 NS = "ns/object"
 SECONDS = "s"
 OBJECTS = 10_000_000
 QUICK_OBJECTS = 2_000_000
-IDLE = 5000  # ms: the page layer keeps all that was freed for half of this time
 REPEAT = 6
 QUICK_REPEAT = 3
 QUICK_SECONDS = 150.0
