@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs one simulation in a separate process; see sim.h. */
+/* Runs one simulation in a separate process, and forks inside one; see sim.h. */
+#include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "sim/sim.h"
+#include "sim/state.h"
 
 int sim_in_child(int (*run)(void *data), void *data, uint64_t *hash)
 {
@@ -26,6 +28,48 @@ int sim_in_child(int (*run)(void *data), void *data, uint64_t *hash)
 		*hash = 0;
 	close(ends[0]);
 	if (waitpid(child, &status, 0) != child || !WIFEXITED(status))
+		return -1;
+	return WEXITSTATUS(status);
+}
+
+static bool forks;
+
+static void let_others_vanish(void)
+{
+	if (!forks)
+		return;
+	for (unsigned int i = 0; i < sim.nr_fibres; i++)
+		sim.fibres[i].done = &sim.fibres[i] != sim.current;
+	memset(sim.running, 0, sizeof(sim.running));
+	sim.running[sim.current->cpu] = sim.current;
+	sim_faults(false);
+}
+
+/* Handlers run in a child in the order in which they were registered: this one before the
+ * library's, in which other fibres would go on. */
+static void register_handler(void)
+{
+	if (pthread_atfork(NULL, NULL, let_others_vanish))
+		sim_fail("no memory for a handler of forks");
+}
+
+static void (*const at_start)(void)
+	__attribute__((section(".preinit_array"), used)) = register_handler;
+
+int sim_fork(int (*run)(void *data), void *data)
+{
+	int status;
+	pid_t child;
+
+	/* The library's handlers wait, and the C library's are not for two at once. */
+	if (forks)
+		return 0;
+	forks = true;
+	child = fork();
+	if (child == 0)
+		_exit(run(data));
+	forks = false;
+	if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status))
 		return -1;
 	return WEXITSTATUS(status);
 }

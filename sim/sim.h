@@ -8,6 +8,7 @@
  *   fibres on different CPUs   interleave; a section in progress does not notice
  *   fibres on the same CPU     preempt each other: the preempted fibre's section is aborted
  *   a fibre that migrates      loses its section too
+ *   a fibre that forks         goes on alone in a real child process: sim_fork()
  *
  * Invariants
  *  V1. The same configuration and the same bodies give the same run, as sim_hash() shows.
@@ -122,5 +123,12 @@ void sim_fail(const char *format, ...) __attribute__((format(printf, 1, 2), nore
 /* Call run(data) in a forked child, because the library keeps its state for the life of a process.
  * Returns run's result (0 ... 255), or -1 if it crashed. *hash: the child's sim_hash(). */
 int sim_in_child(int (*run)(void *data), void *data, uint64_t *hash);
+
+/*
+ * For the body of a fibre: fork() now, wherever the other fibres are. They do not exist in the
+ * child, which calls run(data), without refusals. Returns run's result, or -1 if it crashed.
+ * Another fibre that calls it meanwhile gets 0, and no child.
+ */
+int sim_fork(int (*run)(void *data), void *data);
 
 #endif

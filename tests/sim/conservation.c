@@ -94,6 +94,8 @@ static void run_of_seed(uint64_t seed, struct run *run)
 	run->storm.budget = dice(4) ? 0 : 1u << (8 + dice(10));
 	run->config.step_ns = 50u << dice(15);
 	run->config.page_size = OS_PAGE << 2 * dice(3);
+	/* A child has no readers of its own. */
+	run->storm.forks = run->storm.retires || dice(4) ? 0 : power(5);
 }
 
 static int run_in_child(void *data)

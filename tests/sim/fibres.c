@@ -29,6 +29,7 @@ enum {
 	MOST_LARGE = 4,
 	MAILBOX = 24,
 	BULK = 24,
+	CHILD_OPERATIONS = 60,
 };
 
 struct object {
@@ -377,10 +378,42 @@ static void change_settings(unsigned int which)
 		set_barn(s, sim_below(now->few_sheaves ? 64 : 4096), sim_below(1 << 16));
 }
 
+static void verify_all(const char *when)
+{
+	for (unsigned int i = 0; i < NR_CACHES; i++)
+		if (kmem_cache_verify(shared[i]))
+			sim_fail("%s: kmem_cache_verify(%s) found faults", when, shared[i]->name);
+}
+
+/* What others had in hand is lost, and nothing else: no object of theirs is given to this fibre. */
+static int use_caches_in_child(void *data)
+{
+	struct holder *h = data;
+
+	verify_all("a child begins");
+	for (unsigned int i = 0; i < CHILD_OPERATIONS; i++)
+		sim_below(2) ? allocate(h) : free_one(h);
+	while (h->n)
+		free_one(h);
+	verify_all("a child freed its objects");
+	for (unsigned int i = 0; i < NR_CACHES; i++)
+		kmem_cache_shrink(shared[i]);
+	verify_all("a child shrank its caches");
+	return 0;
+}
+
+static void fork_here(struct holder *h)
+{
+	if (sim_fork(use_caches_in_child, h))
+		sim_fail("a child of fork() failed");
+}
+
 static void operate(unsigned int fibre, struct holder *h)
 {
 	unsigned int kind = sim_below(256);
 
+	if (now->forks && sim_below(4096) < now->forks)
+		fork_here(h);
 	if (sim_below(256) < now->drains)
 		kmem_cache_shrink(shared[SMALL]);
 	else if (sim_below(256) < now->retires)
@@ -415,6 +448,9 @@ static void storm_fibre(unsigned int fibre, void *unused)
 
 	(void)unused;
 	h->grows = sim_below(2);
+	/* While others use a cache for the first time. */
+	if (now->forks && sim_below(4) == 0)
+		fork_here(h);
 	for (unsigned int i = 0; i < now->operations; i++)
 		operate(fibre, h);
 }

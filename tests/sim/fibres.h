@@ -15,6 +15,7 @@ struct storm {
 	unsigned int retires; /* of 256 operations, these concern RCU */
 	unsigned int drains;  /* of 256 operations, these are shrinks of the small cache */
 	unsigned int budget;  /* bytes of sheaves; 0: the default */
+	unsigned int forks;   /* of 4096 operations, so many are forks */
 };
 
 /* Make caches, do all rounds, free everything, and prove that nothing is left. */
