@@ -23,8 +23,8 @@ static pthread_once_t cache_once = PTHREAD_ONCE_INIT;
 /* If another thread has created one meanwhile, this one is destroyed. */
 static void make_cache(void)
 {
-	static const struct kmem_cache_args args = {.align = NODE_BYTES, .sheaf_capacity = 32};
-	struct kmem_cache *made = kmem_cache_create("maple_node", NODE_BYTES, &args, 0);
+	static const struct kmem_cache_args args = {.align = NODE_BYTES};
+	struct kmem_cache *made = kmem_cache_create("maple_node", NODE_BYTES, &args, SLAB_NO_MERGE);
 	struct kmem_cache *none = NULL;
 
 	if (made && !__atomic_compare_exchange_n(&cache, &none, made, false, __ATOMIC_RELEASE,

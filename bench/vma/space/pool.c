@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * VMAs: one cache for all spaces, with sheaves of at least 32 objects, as in the kernel. Any thread
- * may call these functions at any time.
+ * VMAs: one cache for all spaces. Any thread may call these functions at any time.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -14,9 +13,7 @@ static pthread_once_t cache_once = PTHREAD_ONCE_INIT;
 
 static void make_cache(void)
 {
-	static const struct kmem_cache_args args = {.sheaf_capacity = 32};
-
-	cache = kmem_cache_create("vma", sizeof(struct vma), &args, SLAB_PANIC | SLAB_NO_MERGE);
+	cache = kmem_cache_create("vma", sizeof(struct vma), NULL, SLAB_PANIC | SLAB_NO_MERGE);
 }
 
 struct kmem_cache *vma_cache(void)

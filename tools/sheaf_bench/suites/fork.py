@@ -122,8 +122,8 @@ def _notes(document: Document) -> list[str]:
             "exec: a child of 25 mappings becomes a program of 25 mappings, stored one by one "
             "before any thread reads the space, and ends. Half of the threads fork, half run as "
             "children; at most 8 children of each parent wait.",
-            "sheaf: the caches with their default settings: mappings in sheaves of 60 and nodes in "
-            "sheaves of 32. Sheaves move whole groups of objects between CPUs, and the "
+            "sheaf: the caches with their default settings: the capacity of sheaves follows the load; "
+            "the kernel's is 32 for both. Sheaves move whole groups of objects between CPUs, and the "
             "objects' lines then come from the other CPU's cache. CPU slabs give each CPU its "
             "own objects back. In exec, the child frees what the parent wrote and also "
             "allocates, and this costs more than sheaves save.",

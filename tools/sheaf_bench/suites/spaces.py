@@ -20,7 +20,7 @@ from .cells import NOTHING, Cell, cell, ratio_cell
 from .rates import NO_SHEAF, samples
 from .windows import UNIT, keep_rates
 
-SHEAVES = 32  # capacity that both caches are made with at least; VMAs get more by their size
+SHEAVES = 32  # the kernel's capacity for both caches
 NO_SPARE = "slab_nospare"
 CPU = "cpu"  # time per map or fork
 
