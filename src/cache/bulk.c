@@ -142,8 +142,11 @@ static COLD int alloc_bulk_strict(struct kmem_cache *s, gfp_t flags, size_t n, v
 		return 0;
 	for (size_t done = 0; done < n; done++) {
 		p[done] = SHEAF_CALL(s, alloc)(s, flags);
-		if (!p[done])
-			return give_up(s, done, p);
+		if (!p[done]) {
+			/* Each is charged, hardened and counted already. */
+			kmem_cache_free_bulk(s, done, p);
+			return 0;
+		}
 	}
 	return (int)n;
 }
