@@ -10,6 +10,8 @@
  *                    is then only killed in calls: its death is told after the others', so a
  *                    thread that it was making would wait forever to be announced
  *
+ * It also hears of each new task's first stop before its maker tells of it, as may always happen.
+ *
  * Writes "kill-at: killed" to standard error when it kills. Nothing here waits for a time.
  */
 #include <signal.h>
@@ -52,13 +54,44 @@ static bool wanted(pid_t tid, int status)
 	       !(unseen && status >> 16 && is_first_thread(tid));
 }
 
+static bool makes(int status)
+{
+	int event = status >> 16;
+
+	return event == PTRACE_EVENT_FORK || event == PTRACE_EVENT_VFORK ||
+	       event == PTRACE_EVENT_CLONE;
+}
+
+/* As wait4(), but a new task comes before its maker's word of it. */
+static pid_t new_first(pid_t which, int *status, int options)
+{
+	static pid_t maker;
+	static int word;
+	unsigned long made = 0;
+	pid_t tid;
+
+	if (maker && (which == -1 || which == maker)) {
+		tid = maker;
+		*status = word;
+		maker = 0;
+		return tid;
+	}
+	tid = wait4(which, status, options, NULL);
+	if (which != -1 || tid <= 0 || !WIFSTOPPED(*status) || !makes(*status) ||
+	    ptrace(PTRACE_GETEVENTMSG, tid, 0, &made) || task_find((pid_t)made))
+		return tid;
+	maker = tid;
+	word = *status;
+	return wait4((pid_t)made, status, options, NULL);
+}
+
 /* The recorder's calls come here, those of libc do not. */
 pid_t waitpid(pid_t which, int *status, int options)
 {
 	static long stops;
 	static pid_t killed, thread; /* thread: until its death was told, nothing else is */
 	const char *at = getenv("KILL_AT");
-	pid_t tid = wait4(thread ? thread : which, status, options, NULL);
+	pid_t tid = new_first(thread ? thread : which, status, options);
 
 	if (tid <= 0 || !at || !trace_executed())
 		return tid;

@@ -146,10 +146,12 @@ static void leave(pid_t tid, bool look)
 
 	if (task->ending)
 		return;
-	task->ending = true;
+	/* A thread that it made may end here, too: it is not the last one. */
 	if (!finish_call(task, look))
 		lose_call(task);
-	task_let_go(task_find(tid));
+	task = task_find(tid);
+	task->ending = true;
+	task_let_go(task);
 	if (!space || task_others_have(space, 0))
 		return;
 	if (look && !tasks.space[space].unknown)
