@@ -100,6 +100,13 @@ static void announce(struct task *maker, pid_t tid)
 	on_stop(tid, status);
 }
 
+/* It is in a call that makes a task, and has not told of that. */
+static bool is_making(const struct task *task)
+{
+	return (task->call.kind == FORK || task->call.kind == THREAD) && !task->call.told &&
+	       !task->waits;
+}
+
 /*
  * A task that is killed in a call does not stop at its exit, but the call was made. What came of it
  * is in the registers when the task ends; ENOSYS, if it was killed just before. False: they cannot
@@ -111,7 +118,7 @@ static bool finish_call(struct task *task, bool look)
 	struct user_regs_struct registers;
 	struct iovec room = {&registers, sizeof(registers)};
 
-	if (task->call.kind == NONE || task->waits || (makes && task->call.told))
+	if (task->call.kind == NONE || task->waits || (makes && !is_making(task)))
 		return true;
 	if (!look || ptrace(PTRACE_GETREGSET, task->tid, (void *)NT_PRSTATUS, &room))
 		return false;
@@ -290,9 +297,13 @@ int trace_begin(pid_t first)
 	return 0;
 }
 
-/* Whoever waits for a maker that cannot tell any more goes on, unrecorded. */
+/* Whoever waits for a maker that cannot tell any more goes on, unrecorded. While another maker has
+ * yet to tell, it may be that one's. */
 static void free_unannounced(void)
 {
+	for (size_t i = 0; i < tasks.n; i++)
+		if (is_making(&tasks.list[i]))
+			return;
 	for (size_t i = tasks.n; i-- > 0;)
 		if (tasks.list[i].unannounced) {
 			ptrace(PTRACE_DETACH, tasks.list[i].tid, 0, 0);

@@ -5,7 +5,8 @@
  *     calls     each call in unusual forms, also in forms that the kernel refuses
  *     threads   four threads that map and unmap the same pages at the same time
  *     killed    children that are killed while they map and unmap, some by one of their threads
- *     worker    each call once, and a fork, by a thread, for who kills it at each of its stops
+ *     worker    each call once, and a fork, by a thread of a child, and then more children, for who
+ *               kills it at each of its stops
  *     family    children by fork and vfork, an exec by a thread that is not the first
  *     signal    prints its PID, waits for SIGUSR1 and prints "caught", forever
  *     stop      prints its PID, stops itself, and prints "continued" when it continues
@@ -225,8 +226,18 @@ static void worker(void)
 {
 	pthread_t thread;
 
-	pthread_create(&thread, NULL, each_call, NULL);
-	pthread_join(thread, NULL);
+	for (int i = 0; i < 3; i++) {
+		pid_t child = fork();
+
+		if (!child && i) {
+			_exit(0);
+		} else if (!child) {
+			pthread_create(&thread, NULL, each_call, NULL);
+			pthread_join(thread, NULL);
+			_exit(0);
+		}
+		waitpid(child, NULL, 0);
+	}
 }
 
 static void *become(void *argument)
