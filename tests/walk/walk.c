@@ -287,8 +287,8 @@ static void stop_at_others(const struct descriptor *section)
 
 /*
  * Run the call once with a breakpoint at address, for so many stops; how many there were. If there
- * may be several, there is one in every other section as well: compilers make a copy of a section
- * for each time it is tried.
+ * may be several, there is one in every other section as well: a call on a cache goes on in another
+ * section after an abort.
  */
 static unsigned int run_with_breakpoint(uint64_t address, unsigned int aborts,
 					const struct walk_view *then)

@@ -141,8 +141,8 @@ slow:
 	return false;
 }
 
-/* Without this, a compiler makes a copy of a section for each try. Then they share what follows,
- * and SHEAF_KEEP_OUTPUTS does not help the last one. */
+/* Hides the number of tries. Otherwise gcc makes a copy of the section for each try, the copies
+ * share what follows, and SHEAF_KEEP_OUTPUTS does not help the last one. */
 #define RSEQ_UNKNOWN(number) __asm__ volatile("" : "+r"(number))
 
 /*
