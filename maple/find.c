@@ -123,7 +123,7 @@ struct above {
 };
 
 /*
- * Continue in the leaf in slot i of a node above the leaves: it begins after (ends before) the
+ * Continue in the leaf in slot i of a node above the leaves, which begins after (ends before) the
  * state's leaf. Of the node's words, only the children ever change, so if it is alive after a look
  * at the child, this is the current leaf with the range that its pivots give (cut.c). False:
  * nothing has changed.
@@ -159,7 +159,7 @@ in_child(struct ma_state *mas, const struct above *above, unsigned long i, unsig
 }
 
 /* Walk from the root to the node above the leaves that begins (ends) with the index. False: there
- * is no such node. */
+ * is no such node. Nodes on the way may be dead: only leaves get another range (node.h, 5). */
 static inline bool walk_above(const struct maple_tree *mt, unsigned long index, bool up,
 			      struct above *to)
 {
@@ -185,7 +185,8 @@ static inline bool walk_above(const struct maple_tree *mt, unsigned long index, 
 	return level == 1 && (up ? to->min : to->max) == index;
 }
 
-/* The same in the first (last) leaf of the next (previous) node above the leaves. */
+/* Continue in the first (last) leaf of the next (previous) node above the leaves. False: nothing
+ * has changed. */
 static inline __attribute__((always_inline)) bool
 in_next_node(struct ma_state *mas, unsigned long limit, bool up, bool gaps_too, void **entry)
 {
@@ -207,7 +208,8 @@ in_next_node(struct ma_state *mas, unsigned long limit, bool up, bool gaps_too, 
 	return true;
 }
 
-/* Continue in the next (previous) leaf, through the node above. False: walk from the root. */
+/* Continue in the next (previous) leaf, below the same node or the next one. False: walk from the
+ * root. */
 static inline __attribute__((always_inline)) bool
 in_next_leaf(struct ma_state *mas, unsigned long limit, bool up, bool gaps_too, void **entry)
 {
@@ -279,7 +281,7 @@ static inline __attribute__((always_inline)) void *leave_leaf(struct ma_state *m
 	return tell_loaded(mas->tree, entry);
 }
 
-/* These are no part of the calls, so that a step in the leaf saves few registers. */
+/* Not inlined into the calls, so that a step in the leaf saves few registers. */
 static __attribute__((noinline)) void *leave_leaf_up(struct ma_state *mas, unsigned long max)
 {
 	return leave_leaf(mas, max, true);

@@ -64,8 +64,8 @@ static inline bool xa_is_zero(const void *entry)
 #define __MT_LOCK_WORDS 5
 #endif
 
-/* A lookup reads only ma_root. What each store changes, or may change, is in other lines of the
- * cache, wherever the tree is. */
+/* A lookup reads only ma_root, which changes only when the tree gets another root. The lock, which
+ * each store takes, is in another line of the cache, wherever the tree is. */
 struct maple_tree {
 	void *ma_root;
 	unsigned long __ma_apart[56 / sizeof(unsigned long)];
