@@ -240,8 +240,8 @@ static inline const char *run_of(const struct slab_cache *cache, const void *obj
 /*
  * The object's slab, or NULL. In a random order each descriptor is a line from far away, and those
  * of a slab's other pages are in further lines, so they are not read if all slabs have the
- * preferred order. A smaller slab cannot be told from another one that was just made, or given
- * back, where the object's slab would begin if it were larger.
+ * preferred order. Otherwise the descriptor at run_of() cannot tell: it may be of a smaller slab
+ * beside the object's, which another thread makes or gives back meanwhile.
  */
 static struct slab *find_slab(const struct slab_cache *cache, const void *object, bool preferred)
 {
@@ -335,7 +335,7 @@ static inline unsigned int add_neighbours(struct slab_cache *cache, struct group
 static __attribute__((noinline)) void give_many(struct slab_cache *cache, void *const *objects,
 						unsigned int n, const char *call)
 {
-	/* Of the slabs of these objects: later ones do not matter. */
+	/* All slabs of these objects; those that are made later do not matter. */
 	bool preferred = !os_load_relaxed(&slab_rest(cache)->has_small);
 	struct group group = {0};
 	struct waiting waiting;

@@ -12,9 +12,7 @@
  * in use: objects that are not free, or whose bit is set but which are not yet subtracted.
  * constructed: words of bits, in the slab's order, whose objects were constructed.
  * flags: on its node's list (LISTED), owned by one thread (HELD), of the fallback order (SMALL),
- * with
- *   an array of owners (OWNED, owner.h).
- *   Four bits are unused: they could hold the number of a layout.
+ *   with an array of owners (OWNED, owner.h). Four bits are unused.
  *
  * A slab is listed, or held, or neither: then it is full.
  *

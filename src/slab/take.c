@@ -19,10 +19,10 @@
 /*
  * A refill asks for the first lines of its objects together, because the program will write to one
  * object after another, and would wait for each. Not always into the cache nearest to the
- * processor, which has room for few hundred lines and few requests at a time: only if each object
- * begins a line that is not next to the last one's, and at most ASK_NEAREST are left to take, whose
- * lines fill a quarter of such a cache (32 KiB, or more). Otherwise the processor follows a stretch
- * by itself, and objects that have others between them are asked for into the next larger cache.
+ * processor, which has room for a few hundred lines and a few requests at a time: only if objects
+ * are larger than a line, and at most ASK_NEAREST are left to take, whose lines fill a quarter of
+ * such a cache (32 KiB, or more). Otherwise the processor follows a stretch by itself, and objects
+ * that have others between them are asked for into the next larger cache.
  */
 #define LINE	    64
 #define ASK_NEAREST 128
