@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * record-maps with this waitpid() sees a traced process killed in the worst moment: after the
+ * record-maps with this waitpid() sees a traced process killed at the worst moment: after the
  * recorder was told of a stop, and before it looks at the task. When it looks, the task is in its
  * next stop, which is that of its end.
  *
