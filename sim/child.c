@@ -61,7 +61,8 @@ int sim_fork(int (*run)(void *data), void *data)
 	int status;
 	pid_t child;
 
-	/* The library's handlers wait, and the C library's are not for two at once. */
+	/* Others run while the library's handlers wait, and the C library's fork() must not be
+	 * called again in that time: it is the same thread. */
 	if (forks)
 		return 0;
 	forks = true;

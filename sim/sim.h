@@ -126,8 +126,8 @@ int sim_in_child(int (*run)(void *data), void *data, uint64_t *hash);
 
 /*
  * For the body of a fibre: fork() now, wherever the other fibres are. They do not exist in the
- * child, which calls run(data), without refusals. Returns run's result, or -1 if it crashed.
- * Another fibre that calls it meanwhile gets 0, and no child.
+ * child, which calls run(data), and in which nothing is refused. Returns run's result, or -1 if it
+ * crashed. Another fibre that calls it meanwhile gets 0, and no child.
  */
 int sim_fork(int (*run)(void *data), void *data);
 
