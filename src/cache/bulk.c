@@ -148,6 +148,7 @@ static COLD int alloc_bulk_strict(struct kmem_cache *s, gfp_t flags, size_t n, v
 			return 0;
 		}
 	}
+	tools_wrote(p, n * sizeof(*p));
 	return (int)n;
 }
 
