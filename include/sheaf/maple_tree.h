@@ -65,7 +65,7 @@ static inline bool xa_is_zero(const void *entry)
 #endif
 
 /* A lookup reads only ma_root, which changes only when the tree gets another root. The lock, which
- * each store takes, is in another line of the cache, wherever the tree is. */
+ * each store takes, is in another cache line, wherever the tree is. */
 struct maple_tree {
 	void *ma_root;
 	unsigned long __ma_apart[56 / sizeof(unsigned long)];

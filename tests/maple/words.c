@@ -110,7 +110,7 @@ static void lock_of_zeros(void **state)
 	assert_memory_equal(&mutex, mt.ma_lock, sizeof(mutex));
 }
 
-/* Wherever the tree is, its lock is in another line of the cache than what a lookup reads. */
+/* Wherever the tree is, its lock is in another cache line than what a lookup reads. */
 static void lock_apart_from_root(void **state)
 {
 	(void)state;
