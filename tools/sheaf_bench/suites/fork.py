@@ -126,7 +126,7 @@ def _notes(document: Document) -> list[str]:
             "the kernel's is 32 for both. Sheaves move whole groups of objects between CPUs, and the "
             "objects' lines then come from the other CPU's cache. CPU slabs give each CPU its "
             "own objects back. In exec, the child frees what the parent wrote and also "
-            "allocates, and this costs more than sheaves save.",
+            "allocates, so both pay for lines; there sheaves gain least.",
             "CPU time is that of the whole process, grace periods included, without the time for "
             "which a thread waits for the other one of its pair.",
             WHO, *failed_and_missing(document)]
