@@ -27,7 +27,7 @@ static bool has_sheaves(void)
 struct kmem_cache *calls_create(const char *name, size_t size, const struct kmem_cache_args *args)
 {
 	const struct cache_request request = {
-		.name = name, .size = size, .capacity = args->sheaf_capacity};
+		.name = name, .size = size, .capacity = args ? args->sheaf_capacity : 0};
 
 	return running.allocator->open(running.allocator, &request);
 }
