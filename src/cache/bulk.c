@@ -9,7 +9,6 @@
 #include "debug/guard.h"
 #include "os/atomic.h"
 #include "os/machine.h"
-#include "os/options.h"
 #include "os/report.h"
 #include "os/rseq.h"
 #include "percpu/harvest.h"
@@ -156,7 +155,7 @@ static OUT_OF_LINE int alloc_bulk_called(struct kmem_cache *s, gfp_t flags, size
 {
 	unsigned int done;
 
-	if (os_options.strict_numa && os.nr_nodes > 1)
+	if (cache_follows_policy())
 		return alloc_bulk_strict(s, flags, n, p);
 	done = n && n <= INT_MAX ? sheaf_pop_bulk(&s->sheaf, p, (unsigned int)n) : 0;
 	return alloc_bulk_slow(s, flags, n, p, done);

@@ -27,6 +27,8 @@
 #include "group/group.h"
 #include "os/channel.h"
 #include "os/lock.h"
+#include "os/machine.h"
+#include "os/options.h"
 #include "os/public.h"
 #include "os/report.h"
 #include "os/tools.h"
@@ -231,6 +233,12 @@ void cache_tell_freed(struct kmem_cache *s, void *object);
  * a sample: sheaves hold only objects of slabs. */
 bool cache_alloc_all(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p);
 void cache_free_all(struct kmem_cache *s, size_t n, void **p);
+
+/* slab_strict_numa: each allocation that names no node follows the thread's memory policy. */
+static inline bool cache_follows_policy(void)
+{
+	return os_options.strict_numa && os.nr_nodes > 1;
+}
 
 /* Must slow calls look at each object of this cache? They ask this only if os_watched(). */
 static inline bool cache_is_watched(const struct kmem_cache *s)

@@ -16,7 +16,6 @@
 #include "debug/guard.h"
 #include "os/atomic.h"
 #include "os/machine.h"
-#include "os/options.h"
 #include "os/probe.h"
 #include "os/report.h"
 #include "os/rseq.h"
@@ -199,8 +198,7 @@ static void *alloc_plain_strict(struct kmem_cache *s)
 bool cache_is_plain(const struct kmem_cache *s)
 {
 	return os.backend == OS_BACKEND_RSEQ && !(s->flags & (SLAB_NO_SHEAVES | CACHE_HARDENED)) &&
-	       !(s->flags & DEBUG_SAMPLE && os.counting) &&
-	       !(os_options.strict_numa && os.nr_nodes > 1);
+	       !(s->flags & DEBUG_SAMPLE && os.counting) && !cache_follows_policy();
 }
 
 struct sheaf_calls cache_base_calls(struct kmem_cache *s)
@@ -218,7 +216,7 @@ struct sheaf_calls cache_base_calls(struct kmem_cache *s)
 		calls = CALLS(no_sheaf);
 	if (cache_is_hardened(s))
 		calls = hardened_calls(sampled);
-	if (os_options.strict_numa && os.nr_nodes > 1) {
+	if (cache_follows_policy()) {
 		calls.alloc = alloc_strict;
 		calls.alloc_plain = alloc_plain_strict;
 		calls.pop_by = 0;
