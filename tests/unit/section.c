@@ -64,6 +64,21 @@ static void on_fault(int number)
 		protect_slots(PROT_READ | PROT_WRITE);
 }
 
+/* Called by the tests themselves: cmocka handles SIGSEGV while a test runs. */
+static struct sigaction before_faults;
+
+static void catch_faults(void)
+{
+	const struct sigaction action = {.sa_handler = on_fault};
+
+	sigaction(SIGSEGV, &action, &before_faults);
+}
+
+static void catch_no_faults(void)
+{
+	sigaction(SIGSEGV, &before_faults, NULL);
+}
+
 /* The next so many accesses of a slot fail. */
 static void begin_faults(unsigned int n)
 {
@@ -270,13 +285,10 @@ static void sections_do_what_the_model_does(void **state)
 
 static void aborted_sections_do_it_too(void **state)
 {
-	const struct sigaction action = {.sa_handler = on_fault};
-	struct sigaction before;
-
 	(void)state;
-	sigaction(SIGSEGV, &action, &before);
+	catch_faults();
 	random_operations(4712, 8);
-	sigaction(SIGSEGV, &before, NULL);
+	catch_no_faults();
 }
 
 static void bootstrap_is_empty_and_full(void **state)
@@ -374,13 +386,11 @@ static void closed_slot_takes_no_sheaf(void **state)
 
 static void each_try_may_commit(void **state)
 {
-	const struct sigaction action = {.sa_handler = on_fault};
 	const unsigned int kind = 3;
 	uintptr_t *cell = &slot->cells[slot_remote_cell(kind)];
-	struct sigaction before;
 
 	(void)state;
-	sigaction(SIGSEGV, &action, &before);
+	catch_faults();
 	for (unsigned int n = 1; n <= MOST_FAULTS; n++) {
 		struct sheaf *old = NULL;
 		uint64_t word = 0;
@@ -408,7 +418,7 @@ static void each_try_may_commit(void **state)
 		assert_int_equal(slot->pair ^ (uintptr_t)slot->main, (uintptr_t)sheaves[1]);
 		*cell = 0;
 	}
-	sigaction(SIGSEGV, &before, NULL);
+	catch_no_faults();
 }
 
 /* Each of the two stop words stops its own sections. */

@@ -71,8 +71,7 @@ enum {
 	MAX_SEEN = 4096,
 	MAX_STEPS = 100000,
 	MAX_STOPS = 200, /* at a breakpoint that stays */
-	TRIES = 4,	 /* of a section: RSEQ_TRIES */
-	ALWAYS = TRIES,	 /* aborts, of each try */
+	ALWAYS = 4,	 /* aborts: as many as a section has tries, RSEQ_TRIES */
 	MAX_TRIES = 100	 /* of a call that the kernel aborts as well */
 };
 
