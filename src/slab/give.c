@@ -335,7 +335,7 @@ static inline unsigned int add_neighbours(struct slab_cache *cache, struct group
 static __attribute__((noinline)) void give_many(struct slab_cache *cache, void *const *objects,
 						unsigned int n, const char *call)
 {
-	/* All slabs of these objects; those that are made later do not matter. */
+	/* Have all slabs of these objects this order? Slabs that are made later do not matter. */
 	bool preferred = !os_load_relaxed(&slab_rest(cache)->has_small);
 	struct group group = {0};
 	struct waiting waiting;
