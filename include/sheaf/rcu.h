@@ -67,8 +67,9 @@ struct sheaf_rcu_ops {
 
 /*
  * Make `ops` the provider of every cache without its own provider (kmem_cache_args.rcu), and of
- * every other pointer. Returns 0, or -1 if `ops` lacks a function or its size, if another provider
- * is already in use, or if there is no memory. Takes a lock.
+ * every other pointer. Returns 0, or after a report -EINVAL if `ops` lacks a function or its size,
+ * or has a function that this version does not know; -EBUSY if another provider is already in use,
+ * or sheaf_rcu_none() was called; -ENOMEM. Takes a lock.
  */
 int sheaf_rcu_register(const struct sheaf_rcu_ops *ops) SHEAF_SYMBOL(sheaf_rcu_register);
 
@@ -76,8 +77,8 @@ int sheaf_rcu_register(const struct sheaf_rcu_ops *ops) SHEAF_SYMBOL(sheaf_rcu_r
  * Declare that the program has no readers: no thread looks at an object after another one retired
  * it. From then on the calls below free objects at once; without a provider and without this call
  * they end the program. Caches with their own provider still wait for it. For ported code that
- * calls kfree_rcu() in a program without RCU. Returns 0, or -1 after a report if the process has a
- * provider. It cannot be undone: sheaf_rcu_register() fails afterwards. Takes a lock.
+ * calls kfree_rcu() in a program without RCU. Returns 0; -EBUSY after a report if the process has
+ * a provider; or -ENOMEM. It cannot be undone: sheaf_rcu_register() fails afterwards. Takes a lock.
  */
 int sheaf_rcu_none(void) SHEAF_SYMBOL(sheaf_rcu_none);
 

@@ -9,8 +9,9 @@
  *
  * Unless a function's comment says otherwise, any thread may call it, from the program's first
  * constructor on, inside an RCU read-side section, and in a forked child. A signal handler may call
- * it only if it is async-signal-safe. All calls preserve errno. Misuse is reported, by default in
- * one line on standard error.
+ * it only if it is async-signal-safe. All calls preserve errno; a call that returns an error
+ * returns it as a negative error number. Misuse is reported, by default in one line on standard
+ * error.
  *
  * Sizes are bytes. Kernel: the calls of the same names; comments name the differences, and the
  * calls that the kernel does not have. Link: `pkg-config --cflags --libs libsheaf`.
@@ -271,7 +272,7 @@ unsigned int kmem_cache_size(struct kmem_cache *s) SHEAF_SYMBOL(kmem_cache_size)
  * Check that every object of a quiet cache is in exactly one place: with the user, in one sheaf, or
  * free in its slab. In a debug cache (SLAB_RED_ZONE, SLAB_POISON), also check their bytes; objects
  * in quarantine (slab_debug=Q) leave it. Returns the number of faults, each of which is reported,
- * or -1 if there is no memory for the check. No other thread may use the cache meanwhile. May
+ * or -ENOMEM if there is no memory for the check. No other thread may use the cache meanwhile. May
  * sleep. O(pages used by the library). Kernel: a write to /sys/kernel/slab/NAME/validate checks
  * slabs alone.
  */
@@ -283,9 +284,9 @@ int kmem_cache_verify(struct kmem_cache *s) SHEAF_SYMBOL(kmem_cache_verify);
  * `objects` 0 sets no limit on objects. `bytes` 0 sets the initial limit: 128 KiB for each CPU that
  * has used the cache, but not less than 4096 objects or 1 MiB, whichever is less; it grows up to 4
  * MiB for each CPU while batches of a CPU need that. Ten sheaves are always allowed; of large ones,
- * 2 MiB and two sheaves. A merged cache changes under all its names.
- * Return 0, or -1 after a report if the cache has no sheaves or the capacity is wrong. Take a lock.
- * The kernel has no such calls.
+ * 2 MiB and two sheaves. A merged cache changes under all its names. Return 0; after a report,
+ * -EINVAL if the capacity is wrong or the cache was destroyed, or -ENOTSUP if it has no sheaves.
+ * Take a lock. The kernel has no such calls.
  */
 int kmem_cache_set_sheaf_capacity(struct kmem_cache *s, unsigned int capacity)
 	SHEAF_SYMBOL(kmem_cache_set_sheaf_capacity);
@@ -299,8 +300,8 @@ int kmem_cache_set_barn(struct kmem_cache *s, size_t objects, size_t bytes)
  * of its sheaves and slabs count, prefilled sheaves too; objects between guard pages do not. If the
  * slabs have more already, the cache is shrunk, and a line reports what is left above the limit;
  * then no slab is added until it is below. A merged cache is limited under all its names, and no
- * cache is merged with it from then on. Returns 0, or -1 after a report if the cache was destroyed.
- * Takes a lock. May sleep. O(1), or as kmem_cache_shrink(). The kernel has no such call.
+ * cache is merged with it from then on. Returns 0, or -EINVAL after a report if the cache was
+ * destroyed. Takes a lock. May sleep. O(1), or as kmem_cache_shrink(). The kernel has no such call.
  */
 int kmem_cache_set_limit(struct kmem_cache *s, size_t bytes) SHEAF_SYMBOL(kmem_cache_set_limit);
 

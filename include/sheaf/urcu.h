@@ -28,7 +28,7 @@ extern "C" {
 
 /*
  * Register the flavour whose header this source file includes as the provider of the process; see
- * sheaf_urcu_provider() and sheaf_rcu_register(). Returns 0, or -1 after a report.
+ * sheaf_urcu_provider() and sheaf_rcu_register(), whose results it returns.
  */
 #define sheaf_urcu_register(flags) sheaf_rcu_register(SHEAF_URCU_MAPPED(rcu_flavor, flags))
 

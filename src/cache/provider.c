@@ -14,10 +14,10 @@
 #include "os/report.h"
 #include "rcu/any.h"
 
-static int refuse(const char *why)
+static int refuse(int error, const char *why)
 {
 	os_misuse(NULL, "sheaf_rcu_register: %s; not registered", why);
-	return -1;
+	return error;
 }
 
 SHEAF_PUBLIC int sheaf_rcu_register(const struct sheaf_rcu_ops *ops)
@@ -29,9 +29,9 @@ SHEAF_PUBLIC int sheaf_rcu_register(const struct sheaf_rcu_ops *ops)
 	struct grace *grace;
 
 	if (wrong)
-		return refuse(wrong);
+		return refuse(-EINVAL, wrong);
 	if (!caches_ready())
-		return -1;
+		return -ENOMEM;
 	os_lock(&caches.lock);
 	grace = grace_of(ops);
 	memory = grace && rcu_any_init(grace, &block_rcu_ops);
@@ -40,12 +40,14 @@ SHEAF_PUBLIC int sheaf_rcu_register(const struct sheaf_rcu_ops *ops)
 	errno = saved;
 	if (!memory) {
 		os_report("sheaf_rcu_register: out of memory; not registered");
-		return -1;
+		return -ENOMEM;
 	}
 	if (os_load_acquire(&caches.no_readers))
-		return refuse("sheaf_rcu_none() declared earlier that there are no readers");
+		return refuse(-EBUSY,
+			      "sheaf_rcu_none() declared earlier that there are no readers");
 	if (!done)
-		return refuse("another provider is already in use (use kmem_cache_args.rcu for "
+		return refuse(-EBUSY,
+			      "another provider is already in use (use kmem_cache_args.rcu for "
 			      "the provider of one cache)");
 	return 0;
 }
@@ -55,7 +57,7 @@ SHEAF_PUBLIC int sheaf_rcu_none(void)
 	bool done;
 
 	if (!caches_ready())
-		return -1;
+		return -ENOMEM;
 	os_lock(&caches.lock);
 	done = !grace_of(NULL);
 	if (done)
@@ -66,5 +68,5 @@ SHEAF_PUBLIC int sheaf_rcu_none(void)
 			NULL,
 			"sheaf_rcu_none: the process already has an RCU provider, so there may be "
 			"readers; the call is ignored");
-	return done ? 0 : -1;
+	return done ? 0 : -EBUSY;
 }

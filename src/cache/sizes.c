@@ -6,6 +6,8 @@
  * Locks: OS_RANK_CACHES around a change, so that published numbers follow in the same order.
  * Callers: programs.
  */
+#include <errno.h>
+
 #include "cache/cache.h"
 #include "cache/list.h"
 #include "cache/publish.h"
@@ -17,16 +19,29 @@ SHEAF_PUBLIC unsigned int kmem_cache_size(struct kmem_cache *s)
 	return s->sheaf.slab.object_size;
 }
 
+/* 0: the sheaves of the cache may change. */
+static int refuse_change(struct kmem_cache *s, const char *call)
+{
+	if (cache_was_destroyed(s, call))
+		return -EINVAL;
+	if (sheaf_capacity(&s->sheaf))
+		return 0;
+	os_misuse(s->name, "%s(%s): this cache has no sheaves; nothing changed", call, s->name);
+	return -ENOTSUP;
+}
+
 SHEAF_PUBLIC int kmem_cache_set_sheaf_capacity(struct kmem_cache *s, unsigned int capacity)
 {
-	if (cache_was_destroyed(s, "kmem_cache_set_sheaf_capacity"))
-		return -1;
-	if (!sheaf_capacity(&s->sheaf) || capacity == 0 || capacity > SHEAF_CAPACITY_MAX) {
+	int refused = refuse_change(s, "kmem_cache_set_sheaf_capacity");
+
+	if (refused)
+		return refused;
+	if (capacity == 0 || capacity > SHEAF_CAPACITY_MAX) {
 		os_misuse(s->name,
-			  "kmem_cache_set_sheaf_capacity(%s, %u): the capacity must be from 1 to "
-			  "%u, and the cache must have sheaves; nothing changed",
+			  "kmem_cache_set_sheaf_capacity(%s, %u): invalid capacity; nothing "
+			  "changed. Use 1 to %u",
 			  s->name, capacity, SHEAF_CAPACITY_MAX);
-		return -1;
+		return -EINVAL;
 	}
 	os_lock(&caches.lock);
 	sheaf_set_capacity(&s->sheaf, capacity);
@@ -37,14 +52,10 @@ SHEAF_PUBLIC int kmem_cache_set_sheaf_capacity(struct kmem_cache *s, unsigned in
 
 SHEAF_PUBLIC int kmem_cache_set_barn(struct kmem_cache *s, size_t objects, size_t bytes)
 {
-	if (cache_was_destroyed(s, "kmem_cache_set_barn"))
-		return -1;
-	if (!sheaf_capacity(&s->sheaf)) {
-		os_misuse(s->name,
-			  "kmem_cache_set_barn(%s): this cache has no sheaves; nothing changed",
-			  s->name);
-		return -1;
-	}
+	int refused = refuse_change(s, "kmem_cache_set_barn");
+
+	if (refused)
+		return refused;
 	os_lock(&caches.lock);
 	sheaf_set_barn(&s->sheaf, objects, bytes);
 	os_unlock(&caches.lock);
@@ -54,7 +65,7 @@ SHEAF_PUBLIC int kmem_cache_set_barn(struct kmem_cache *s, size_t objects, size_
 SHEAF_PUBLIC int kmem_cache_set_limit(struct kmem_cache *s, size_t bytes)
 {
 	if (cache_was_destroyed(s, "kmem_cache_set_limit"))
-		return -1;
+		return -EINVAL;
 	os_lock(&caches.lock);
 	os_store_relaxed(&slab_rest(&s->sheaf.slab)->limit, bytes);
 	/* A cache that is created later must not fail at this limit. */

@@ -87,7 +87,7 @@ int cache_validate(struct kmem_cache *s)
 
 SHEAF_PUBLIC int kmem_cache_validate(struct kmem_cache *s)
 {
-	int saved = errno, faults = -1;
+	int saved = errno, faults = -EINVAL;
 
 	if (list_pin(s)) {
 		faults = cache_validate(s);

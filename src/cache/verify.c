@@ -209,7 +209,7 @@ static int verify(struct kmem_cache *s)
 	check.faults = quarantine_end(&s->sheaf.slab);
 	if (!copy_pointers(&check)) {
 		release_pointers(&check);
-		return -1;
+		return -ENOMEM;
 	}
 	for_each_slab(&check, mark_slab);
 	if (check.matched != check.sheaves.n)

@@ -214,7 +214,7 @@ SHEAF_PUBLIC int __kmem_cache_stats(struct kmem_cache *s, struct kmem_cache_stat
 	if (!list_pin(s)) {
 		cache_report_destroyed(s, "kmem_cache_stats");
 		os_report_kept();
-		return -1;
+		return -EINVAL;
 	}
 	stats_read_cache(s, &all);
 	list_unpin(s);

@@ -5,6 +5,7 @@
  */
 #include "flavours.h"
 
+#include <errno.h>
 #include <sheaf/rcu.h>
 #include <sheaf/stats.h>
 #include <string.h>
@@ -71,7 +72,7 @@ static void register_both(void)
 	CHECK(args.rcu && args.rcu == bp_provider());
 	CHECK(sheaf_urcu_register(0) == 0 && sheaf_urcu_register(0) == 0);
 	told_begin(&told);
-	CHECK(bp_register() == -1);
+	CHECK(bp_register() == -EBUSY);
 	CHECK(told_end(&told) == 1 && strstr(told.text, "another provider"));
 	memb = kmem_cache_create("memb", sizeof(struct item), NULL, SLAB_NO_MERGE);
 	bp = kmem_cache_create("bp", sizeof(struct item), &args, SLAB_NO_MERGE);

@@ -119,7 +119,7 @@ static void register_twice(void)
 	begin();
 	CHECK(sheaf_urcu_register(0) == 0);
 	told_begin(&told);
-	CHECK(sheaf_rcu_register(&foreign) == -1);
+	CHECK(sheaf_rcu_register(&foreign) == -EBUSY);
 	CHECK(told_end(&told) == 1);
 }
 
@@ -130,7 +130,7 @@ static void register_after_another(void)
 	/* As often as it is called. */
 	for (int i = 0; i < 2; i++) {
 		told_begin(&told);
-		CHECK(sheaf_urcu_register(0) == -1);
+		CHECK(sheaf_urcu_register(0) == -EBUSY);
 		CHECK(told_end(&told) == 1);
 		CHECK(strstr(told.text, "another provider"));
 	}

@@ -6,6 +6,7 @@
  * Each case runs in a child of its own, since most are about the library's first use: the parent
  * never uses it.
  */
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
@@ -193,8 +194,8 @@ static void a_destroyed_cache_is_used(void)
 	CHECK(!kmem_cache_alloc_node(s, GFP_KERNEL, 0));
 	CHECK(os_reports == 6);
 	kmem_cache_shrink(s);
-	CHECK(kmem_cache_set_sheaf_capacity(s, 9) == -1);
-	CHECK(kmem_cache_set_barn(s, 9, 9) == -1);
+	CHECK(kmem_cache_set_sheaf_capacity(s, 9) == -EINVAL);
+	CHECK(kmem_cache_set_barn(s, 9, 9) == -EINVAL);
 	CHECK(os_reports == 9);
 }
 

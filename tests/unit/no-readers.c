@@ -34,7 +34,7 @@ static uint64_t in_use(struct kmem_cache *s)
 
 static void free_after_provider(void)
 {
-	_exit(sheaf_rcu_register(&by_hand_ops) == 0 && sheaf_rcu_none() == -1 ? 0 : 1);
+	_exit(sheaf_rcu_register(&by_hand_ops) == 0 && sheaf_rcu_none() == -EBUSY ? 0 : 1);
 }
 
 /* Must run first: sheaf_rcu_none() cannot be undone. */
@@ -50,7 +50,7 @@ static void not_with_a_provider(void **state)
 	assert_int_equal(sheaf_rcu_none(), 0);
 	assert_int_equal(errno, 4242);
 	told_begin(&told);
-	assert_int_equal(sheaf_rcu_register(&by_hand_ops), -1);
+	assert_int_equal(sheaf_rcu_register(&by_hand_ops), -EBUSY);
 	assert_int_equal(told_end(&told), 1);
 	assert_non_null(strstr(told.text, "no readers"));
 }

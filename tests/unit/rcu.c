@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* kfree_rcu() and related calls, with grace periods that pass when the test says so. */
+#include <errno.h>
 #include <semaphore.h>
 #include <sheaf/slab.h>
 #include <sheaf/stats.h>
@@ -704,7 +705,7 @@ static void fail_every_allocation(void)
 	/* All objects, freed in each way. */
 	for (unsigned int i = 0; i < 4 * MANY; i++)
 		CHECK(kmem_cache_alloc(s, GFP_NOWAIT));
-	CHECK(kmem_cache_verify(s) <= 0); /* -1: no memory for the check */
+	CHECK(kmem_cache_verify(s) <= 0); /* -ENOMEM: no memory for the check */
 }
 
 /* Also the memory for sheaves. */
@@ -843,12 +844,12 @@ static void providers(void **state)
 
 	(void)state;
 	told_begin(&told);
-	assert_int_equal(sheaf_rcu_register(NULL), -1);
+	assert_int_equal(sheaf_rcu_register(NULL), -EINVAL);
 	assert_int_equal(told_end(&told), 1);
 	assert_int_equal(sheaf_rcu_register(&by_hand_ops), 0);
 	assert_int_equal(sheaf_rcu_register(&by_hand_ops), 0);
 	told_begin(&told);
-	assert_int_equal(sheaf_rcu_register(&another), -1);
+	assert_int_equal(sheaf_rcu_register(&another), -EBUSY);
 	assert_int_equal(told_end(&told), 1);
 	/* A provider of one cache. */
 	s = kmem_cache_create("rcu-own", sizeof(struct item), &args, 0);

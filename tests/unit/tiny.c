@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* slub_tiny: no sheaves, no empty slabs in reserve, small orders, and free memory goes back. */
+#include <errno.h>
 #include <string.h>
 
 #include <sheaf/slab.h>
@@ -27,7 +28,7 @@ static void no_cache_has_sheaves(void **state)
 
 	(void)state;
 	assert_int_equal(look(s).sheaf_capacity, 0);
-	assert_int_equal(kmem_cache_set_sheaf_capacity(s, 10), -1);
+	assert_int_equal(kmem_cache_set_sheaf_capacity(s, 10), -ENOTSUP);
 	kmem_cache_free(s, kmem_cache_alloc(s, GFP_KERNEL));
 	kmem_cache_destroy(s);
 }

@@ -111,7 +111,7 @@ static void caches_without_letters(void **state)
 	assert_int_equal(kmem_cache_validate(s), 0);
 	kmem_cache_destroy(s);
 	told_begin(&told);
-	assert_int_equal(kmem_cache_validate(s), -1);
+	assert_int_equal(kmem_cache_validate(s), -EINVAL);
 	assert_int_equal(kmem_cache_print_traces(s, 1, SHEAF_ALLOC_TRACES, SHEAF_STATS_TEXT),
 			 -EINVAL);
 	assert_int_equal(told_end(&told), 2);

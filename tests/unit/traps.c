@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Bugs that the kernel's own allocator had, one test each. */
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sheaf/mempool.h>
@@ -327,7 +328,7 @@ static void allocate_from_small_slabs(void)
 			CHECK(((unsigned char *)p[i])[j] == (unsigned char)i);
 	kmem_cache_free_bulk(s, 300, p);
 	kmem_cache_free(s, first);
-	CHECK(kmem_cache_verify(s) <= 0); /* -1: no memory for the check */
+	CHECK(kmem_cache_verify(s) <= 0); /* -ENOMEM: no memory for the check */
 	CHECK(kmem_cache_shrink(s) == 0);
 }
 
@@ -428,7 +429,8 @@ static void migration_between_steps(void **state)
 	pthread_t threads[3];
 
 	(void)state;
-	assert_int_equal(kmem_cache_set_sheaf_capacity(s, 2), sheaf_capacity(&s->sheaf) ? 0 : -1);
+	assert_int_equal(kmem_cache_set_sheaf_capacity(s, 2),
+			 sheaf_capacity(&s->sheaf) ? 0 : -ENOTSUP);
 	for (int i = 0; i < 3; i++)
 		pthread_create(&threads[i], NULL, migrate, s);
 	for (int i = 0; i < 3; i++)
