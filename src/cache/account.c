@@ -161,6 +161,19 @@ void account_taken_forced(struct kmem_cache *s, gfp_t flags, void *object)
 		stock_charge(number, bytes_charged(s), GROUP_FORCE);
 }
 
+/* A pointer into an object takes no number: it is not freed, wherever that is found. */
+static uint32_t take_number(struct kmem_cache *s, void *object)
+{
+	uint32_t *at = owner_at(&s->sheaf.slab, object),
+		 number = at ? os_load_relaxed(at) : GROUP_NONE;
+	struct slab *slab = number ? page_slab(object) : NULL;
+
+	if (!slab || slab_index(&s->sheaf.slab, slab, object) == SLAB_NO_OBJECT)
+		return GROUP_NONE;
+	os_store_relaxed(at, GROUP_NONE);
+	return number;
+}
+
 /* Guarded objects give theirs back in cache_free_guarded(). Objects in a row that one group pays
  * for are given back together. */
 void account_freed(struct kmem_cache *s, size_t n, void *const *objects)
@@ -169,7 +182,7 @@ void account_freed(struct kmem_cache *s, size_t n, void *const *objects)
 	uint64_t bytes = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		uint32_t number = owner_take(&s->sheaf.slab, objects[i]);
+		uint32_t number = take_number(s, objects[i]);
 
 		if (bytes && number != last) {
 			stock_uncharge(last, bytes);

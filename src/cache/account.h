@@ -87,7 +87,8 @@ bool account_taken(struct kmem_cache *s, gfp_t flags, size_t n, void **objects);
 bool account_taken_try(struct kmem_cache *s, gfp_t flags, void *object);
 /* The same for an object of a lent sheaf, which cannot fail. */
 void account_taken_forced(struct kmem_cache *s, gfp_t flags, void *object);
-/* The program frees these objects, or their grace period has passed. */
+/* The program frees these objects, or their grace period has passed. What checks the cache has
+ * come before: an ignored free gives nothing back. */
 void account_freed(struct kmem_cache *s, size_t n, void *const *objects);
 
 static inline bool cache_is_accounted(const struct kmem_cache *s)

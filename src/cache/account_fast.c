@@ -29,9 +29,16 @@ static COLD void *alloc_plain_accounted(struct kmem_cache *s)
 
 static COLD void free_accounted(struct kmem_cache *s, void *object)
 {
-	account_freed(s, 1, &object);
-	cache_base_calls(s).free(s, object);
-	group_leave();
+	const char *call = cache_free_call(s);
+
+	if (!cache_watch_free(s, object, call)) {
+		cache_leave();
+	} else if (section_push(&s->sheaf.at, object)) {
+		group_leave();
+	} else {
+		cache_free_slow(s, object, call);
+		cache_leave();
+	}
 }
 
 /* --- a cache whose calls are sections --------------------------------------------------------- */

@@ -34,6 +34,8 @@ static inline bool is_plain_bulk(gfp_t flags)
 
 /* Returns true if not all went into main: reports may then be pending. */
 static bool free_to(struct kmem_cache *s, size_t n, void **p);
+/* free_to() for the objects that may be freed. */
+static void free_watched(struct kmem_cache *s, size_t n, void **p, bool waited, const char *call);
 
 /* Returns how many there are. */
 static unsigned int alloc_from_slabs(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p)
@@ -87,13 +89,6 @@ bool cache_alloc_all(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p
 	return alloc_rest(s, flags, n, p, false);
 }
 
-/* The program gets none of them after all. */
-static COLD int give_up(struct kmem_cache *s, size_t n, void **p)
-{
-	cache_free_all(s, n, p);
-	return 0;
-}
-
 static bool is_too_many(const struct kmem_cache *s, size_t n)
 {
 	if (n <= INT_MAX)
@@ -102,6 +97,22 @@ static bool is_too_many(const struct kmem_cache *s, size_t n)
 		  "kmem_cache_alloc_bulk(%s, %zu objects): at most %d in one call; none allocated",
 		  s->name, n, INT_MAX);
 	return true;
+}
+
+/* The program gets these objects. False: it gets none of them after all. */
+static COLD bool watch_taken(struct kmem_cache *s, gfp_t flags, size_t n, void **p)
+{
+	tools_wrote(p, n * sizeof(*p));
+	/* First what may put another object in the place of a wrong one. */
+	if (!cache_watch_taken(s, flags & ~__GFP_ZERO, n, p)) {
+		cache_free_all(s, n, p);
+		return false;
+	}
+	if (account_taken(s, flags, n, p))
+		return true;
+	free_watched(s, n, p, false, "kmem_cache_alloc_bulk");
+	cache_leave();
+	return false;
 }
 
 /* kmem_cache_alloc_bulk() when `done` objects are there, and main has no more, or the call asks for
@@ -119,15 +130,8 @@ static OUT_OF_LINE int alloc_bulk_slow(struct kmem_cache *s, gfp_t flags, size_t
 			cache_leave();
 		return 0;
 	}
-	if (os_watched()) {
-		tools_wrote(p, n * sizeof(*p));
-		if (!account_taken(s, flags, n, p))
-			return give_up(s, n, p);
-		if (!cache_watch_taken(s, flags & ~__GFP_ZERO, n, p)) {
-			account_freed(s, n, p);
-			return give_up(s, n, p);
-		}
-	}
+	if (os_watched() && !watch_taken(s, flags, n, p))
+		return 0;
 	if (flags & __GFP_ZERO)
 		for (size_t i = 0; i < n; i++)
 			cache_zero(s, p[i]);
@@ -251,7 +255,6 @@ static bool watch_free(struct kmem_cache *s, void *object, bool waited, const ch
 	return true;
 }
 
-/* free_to() for the objects that may be freed. */
 static COLD void free_watched(struct kmem_cache *s, size_t n, void **p, bool waited,
 			      const char *call)
 {
@@ -268,8 +271,6 @@ static COLD void free_watched(struct kmem_cache *s, size_t n, void **p, bool wai
 static void free_same_owner(struct kmem_cache *s, size_t n, void **p, bool waited, const char *call)
 {
 	if (cache_is_checked(s)) {
-		if (cache_is_accounted(s))
-			account_freed(s, n, p);
 		for (size_t i = 0; tsan_is_told() && i < n; i++)
 			cache_tell_freed(s, p[i]);
 		cache_give_checked(s, p, n, waited, call);

@@ -271,7 +271,7 @@ static inline const char *cache_free_call(const struct kmem_cache *s)
 
 void *cache_alloc_checked(struct kmem_cache *s, gfp_t flags, unsigned int node,
 			  enum slab_place place);
-/* debug_take() and debug_free() of src/debug/. */
+/* debug_take() and debug_free() of src/debug/; what is freed gives its charge back. */
 bool cache_take_checked(struct kmem_cache *s, void *object);
 bool cache_free_checked(struct kmem_cache *s, void *object, bool waited, const char *call);
 /* waited: the objects were retired, and their grace period has passed. */

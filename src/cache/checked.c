@@ -6,7 +6,7 @@
  *
  * Locks: none. Callers: the slow paths of src/cache/.
  */
-#include "cache/cache.h"
+#include "cache/account.h"
 #include "debug/guard.h"
 #include "percpu/nolock.h"
 #include "slab/stat.h"
@@ -22,9 +22,12 @@ bool cache_free_checked(struct kmem_cache *s, void *object, bool waited, const c
 {
 	bool done = debug_free(&s->sheaf.slab, object, waited, call);
 
-	if (done)
-		tsan_given(object);
-	return done;
+	if (!done)
+		return false;
+	tsan_given(object);
+	if (cache_is_accounted(s))
+		account_freed(s, 1, &object);
+	return true;
 }
 
 /* An object that was written to while it was free is left out, and the next one taken. */

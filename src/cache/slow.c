@@ -67,7 +67,8 @@ bool cache_watch_free(struct kmem_cache *s, void *object, const char *call)
 {
 	if (cache_is_hardened(s) && !hardened_free(s, object, call))
 		return false;
-	if (cache_is_accounted(s))
+	/* Debug caches check later, and then give the charge back themselves: checked.c. */
+	if (cache_is_accounted(s) && !cache_is_checked(s))
 		account_freed(s, 1, &object);
 	if (tsan_is_told())
 		cache_tell_freed(s, object);

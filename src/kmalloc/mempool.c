@@ -29,8 +29,8 @@ static bool pool_has_room(const struct sheaf_mempool *pool)
 	return nr < os_load_relaxed(&pool->min_nr) || (!nr && os_load_relaxed(&pool->waiters));
 }
 
-/* Put an element into the reserve. Returns false if it is full. */
-static bool put_element(struct sheaf_mempool *pool, void *element)
+/* Put an element into the reserve. Returns NULL; if it is full, the element that is to be freed. */
+static void *put_element(struct sheaf_mempool *pool, void *element)
 {
 	bool done, wake;
 
@@ -47,9 +47,7 @@ static bool put_element(struct sheaf_mempool *pool, void *element)
 	os_unlock(&pool->lock);
 	if (wake)
 		os_wake(&pool->turn);
-	if (!done)
-		mempool_taken(pool, element);
-	return done;
+	return done ? NULL : mempool_taken(pool, element);
 }
 
 static void *take_preallocated(struct sheaf_mempool *pool)
@@ -122,7 +120,9 @@ bool mempool_give(struct sheaf_mempool *pool, void *element)
 
 	if (room && os_watched() && !mempool_see_freed(pool, element))
 		return false;
-	if (!room || !put_element(pool, element))
+	if (room)
+		element = put_element(pool, element);
+	if (element)
 		pool->free(element, pool->data);
 	return true;
 }

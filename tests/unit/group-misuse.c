@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+/* A free that is ignored gives nothing back: the object is charged to its group as before. */
+#include <sheaf/group.h>
+#include <sheaf/rcu.h>
+
+#include "cache/cache.h"
+#include "kit/by_hand.h"
+#include "kit/cache.h"
+#include "kit/told.h"
+#include "kit/unit.h"
+#include "kmalloc/kmalloc.h"
+#include "os/options.h"
+
+enum {
+	SIZE = 1000,
+	LIMIT = 100
+};
+
+static struct told told;
+static struct kmem_group *g;
+
+static uint64_t bytes(void)
+{
+	struct kmem_group_stats stats;
+
+	assert_int_equal(kmem_group_stats(g, &stats), 0);
+	return stats.bytes;
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	g = kmem_group_create("tenant", NULL, NULL);
+	assert_non_null(g);
+	kmem_group_set_current(g);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	assert_int_equal(bytes(), 0);
+	assert_int_equal(kmem_group_verify(), 0);
+	kmem_group_set_current(NULL);
+	kmem_group_put(g);
+	return 0;
+}
+
+/* --- ways to free ----------------------------------------------------------------------------- */
+
+static void free_it(struct kmem_cache *s, void *object)
+{
+	kmem_cache_free(s, object);
+}
+
+static void free_in_bulk(struct kmem_cache *s, void *object)
+{
+	kmem_cache_free_bulk(s, 1, &object);
+}
+
+static void free_any_in_bulk(struct kmem_cache *s, void *object)
+{
+	(void)s;
+	kmem_cache_free_bulk(NULL, 1, &object);
+}
+
+static void free_nolock(struct kmem_cache *s, void *object)
+{
+	kmem_cache_free_nolock(s, object);
+}
+
+static void free_block(struct kmem_cache *s, void *object)
+{
+	(void)s;
+	kfree(object);
+}
+
+static void free_block_nolock(struct kmem_cache *s, void *object)
+{
+	(void)s;
+	kfree_nolock(object);
+}
+
+static void retire(struct kmem_cache *s, void *object)
+{
+	kmem_cache_free_rcu(s, object);
+	by_hand_pass();
+	kvfree_rcu_barrier();
+}
+
+static void retire_sleeping(struct kmem_cache *s, void *object)
+{
+	(void)s;
+	kvfree_rcu_mightsleep(object);
+	by_hand_pass();
+	kvfree_rcu_barrier();
+}
+
+static void (*const ways[])(struct kmem_cache *s, void *object) = {
+	free_it,    free_in_bulk,      free_any_in_bulk, free_nolock,
+	free_block, free_block_nolock, retire,		 retire_sleeping,
+};
+
+#define NR_WAYS (sizeof(ways) / sizeof(ways[0]))
+
+/* This free is reported, and changes nothing. */
+static void is_ignored(unsigned int way, struct kmem_cache *s, char *object, size_t at)
+{
+	uint64_t before = bytes();
+
+	told_begin(&told);
+	ways[way](s, object + at);
+	kmem_cache_shrink(s);
+	assert_true(told_end(&told) >= 1);
+	assert_int_equal(bytes(), before);
+	assert_ptr_equal(kmem_group_of(object), g);
+	kmem_group_put(g);
+	assert_int_equal(kmem_group_verify(), 0);
+}
+
+/* --- pointers into objects -------------------------------------------------------------------- */
+
+static void inside(struct kmem_cache *s)
+{
+	char *first = kmem_cache_alloc(s, GFP_KERNEL), *object = kmem_cache_alloc(s, GFP_KERNEL);
+
+	assert_non_null(first);
+	assert_non_null(object);
+	for (unsigned int way = 0; way < NR_WAYS; way++)
+		for (size_t at = 8; at < SIZE; at += 248)
+			is_ignored(way, s, object, at);
+	kmem_cache_free(s, object);
+	kmem_cache_free(s, first);
+	kmem_cache_destroy(s);
+}
+
+/* Are wrong frees of all caches found at once? */
+static bool all_checked(const struct kmem_cache *s)
+{
+	return cache_is_checked(s) || s->flags & CACHE_CHECK_FREE;
+}
+
+static void inside_objects(void **state)
+{
+	struct kmem_cache *s = make("checked", SIZE, SLAB_ACCOUNT);
+
+	(void)state;
+	if (!all_checked(s)) {
+		kmem_cache_destroy(s);
+		print_message("no cache is checked\n");
+		skip();
+	}
+	inside(s);
+}
+
+/* Checked without options. */
+static void inside_secrets(void **state)
+{
+	(void)state;
+	inside(make("secret", SIZE, SLAB_ACCOUNT | SLAB_SECRET));
+}
+
+/* Found by the slab, whose bits each free reaches at once. */
+static void inside_objects_without_sheaves(void **state)
+{
+	(void)state;
+	inside(make("plain", SIZE, SLAB_ACCOUNT | SLAB_NO_SHEAVES));
+}
+
+static void inside_blocks(void **state)
+{
+	struct kmem_cache *s = make("any", SIZE, 0);
+	bool found = all_checked(s);
+
+	(void)state;
+	for (size_t size = 100; size < (size_t)8 << 20; size *= 20) {
+		char *block = kmalloc(size, GFP_KERNEL_ACCOUNT);
+
+		assert_non_null(block);
+		/* A plain cache finds it later, when the sheaf that it is in becomes empty. */
+		for (unsigned int way = 2; (found || size > KMALLOC_LARGEST) && way < NR_WAYS;
+		     way++)
+			if (ways[way] != free_nolock && ways[way] != retire)
+				is_ignored(way, s, block, 16);
+		kfree(block);
+		assert_int_equal(bytes(), 0);
+	}
+	kmem_cache_destroy(s);
+}
+
+/* --- the limit holds -------------------------------------------------------------------------- */
+
+static void the_limit_holds(void **state)
+{
+	struct kmem_cache *s = make("secret", SIZE, SLAB_ACCOUNT | SLAB_SECRET);
+	struct kmem_group_args args = {.hard_limit = LIMIT * s->sheaf.slab.size};
+	static char *objects[2 * LIMIT];
+	int n = 0;
+
+	(void)state;
+	assert_int_equal(kmem_group_set_limits(g, &args), 0);
+	told_begin(&told);
+	while (n < 2 * LIMIT && (objects[n] = kmem_cache_alloc(s, GFP_KERNEL))) {
+		kmem_cache_free(s, objects[n] + 8);
+		kmem_cache_free_bulk(s, 1, (void *[]){objects[n] + 16});
+		n++;
+	}
+	assert_true(told_end(&told) >= 1);
+	assert_int_equal(n, LIMIT);
+	assert_int_equal(bytes(), LIMIT * s->sheaf.slab.size);
+	while (n > 0)
+		kmem_cache_free(s, objects[--n]);
+	kmem_cache_destroy(s);
+}
+
+/* --- objects that wait, or are free ----------------------------------------------------------- */
+
+/* What waits for a grace period stays charged until it has passed, whoever frees it meanwhile. */
+static void while_it_waits(void **state)
+{
+	struct kmem_cache *s = make("waits", SIZE, SLAB_ACCOUNT);
+
+	(void)state;
+	if (!cache_is_checked(s) && !(s->flags & CACHE_MARKED)) {
+		kmem_cache_destroy(s);
+		print_message("no cache knows what waits\n");
+		skip();
+	}
+	for (unsigned int way = 0; way < NR_WAYS; way++) {
+		void *object = kmem_cache_alloc(s, GFP_KERNEL);
+
+		assert_non_null(object);
+		kmem_cache_free_rcu(s, object);
+		told_begin(&told);
+		ways[way](s, object);
+		assert_true(told_end(&told) >= 1);
+		if (ways[way] != retire && ways[way] != retire_sleeping) {
+			assert_int_equal(bytes(), s->sheaf.slab.size);
+			assert_int_equal(kmem_group_verify(), 0);
+		}
+		by_hand_pass();
+		kvfree_rcu_barrier();
+		assert_int_equal(bytes(), 0);
+	}
+	kmem_cache_destroy(s);
+}
+
+/* A second free of what is free gives no other object's charge back. */
+static void twice(void **state)
+{
+	struct kmem_cache *s = make("twice", SIZE, SLAB_ACCOUNT | SLAB_NO_SHEAVES);
+	void *other = kmem_cache_alloc(s, GFP_KERNEL);
+
+	(void)state;
+	for (unsigned int way = 0; way < NR_WAYS; way++) {
+		void *object = kmem_cache_alloc(s, GFP_KERNEL);
+
+		kmem_cache_free(s, object);
+		told_begin(&told);
+		ways[way](s, object);
+		assert_true(told_end(&told) >= 1);
+		assert_int_equal(bytes(), s->sheaf.slab.size);
+		assert_int_equal(kmem_group_verify(), 0);
+	}
+	kmem_cache_free(s, other);
+	kmem_cache_destroy(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(inside_objects, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(inside_secrets, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(inside_objects_without_sheaves, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(inside_blocks, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_limit_holds, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(while_it_waits, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(twice, set_up, tear_down),
+	};
+
+	sheaf_rcu_register(&by_hand_ops);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
