@@ -19,24 +19,44 @@
 #include "percpu/idle.h"
 
 /*
- * The most work of one round, in objects that return to their slabs; a visit of a cache counts as
- * some of them. What is begun is finished: a sheaf of a barn, a CPU's slot. An object takes 20 ns,
- * but 4 µs if it is the last one of its slab, and that the last one in its 2 MiB. Half: passes take
- * twice as many rounds; double: a call that does a round may take 8 ms.
+ * The most work of one round, in objects that return to their slabs (20 ns each, and 0.2 µs if a
+ * slab's pages become free; how many of these return to the system has its own limit, page/page.h).
+ * A visit of a cache counts as some of them, and so do its rows. What is begun is finished: a sheaf
+ * of a barn, a CPU's slot. Half: an idle row with 4000 caches takes more than a second; double: a
+ * call that does a round may take 8 ms.
  */
-#define MOST_WORK  1024
+#define MOST_WORK  8192
 #define VISIT_WORK 32
 
-/* Half of the curve, at least: a cache is idle if two visits in a row found the same. */
-#define LEAST_PASS_MS 500
-/* Above the soft limit all caches are emptied so often, one in a round. */
+/* A cache is idle if two visits in a row found the same. So all goes within the curve, and some
+ * time is left for the passes themselves. */
+#define PASS_MS(decay) ((decay) / 5 * 2)
+#define LEAST_PASS_MS  400
+/* Above the soft limit all caches are emptied so often. */
 #define SOFT_PASS_MS 1000
 
 enum house_pass {
-	PASS_NONE,
 	PASS_ROWS,
 	PASS_CACHES,
 	PASS_SOFT,
+	NR_PASSES
+};
+
+_Static_assert(NR_PASSES <= LIST_VISITORS, "each pass visits all caches");
+
+/* A pass over all caches, across rounds. */
+struct pass {
+	uint32_t began;		     /* the last one, in ms */
+	bool goes_on;		     /* it has not visited all of them */
+	bool aged;		     /* the cache's barns were done: its slots are next */
+	const struct kmem_cache *of; /* the cache that is visited, */
+	struct idle_place at;	     /* and where */
+};
+
+/* What a visit leaves for the end of the round. */
+struct visit {
+	struct drain drain;
+	struct slab_cache *kept; /* its empty slabs go, too; or NULL */
 };
 
 /* After a pause with memory that must go, rounds follow each other until there were as many as in
@@ -53,14 +73,12 @@ static struct {
 	uint32_t node;	  /* whose free pages the next round looks at */
 	uint32_t behind;  /* so many rounds more will show whether memory must go */
 	uint32_t did_at;  /* the last round, in ms */
-	uint32_t pass;
-	uint32_t rows_at, caches_at, soft_at; /* when such a pass last began, in ms */
-	const struct kmem_cache *of;	      /* the cache that is visited, */
-	struct idle_place at;		      /* and where; */
-	uint32_t aged;			      /* 0: its barns come first */
-	struct idle_rows rows;		      /* of the pass */
-	uint32_t asked, refused;	      /* the system reports pressure, or never did */
-	uint32_t pressed_at;		      /* in ms */
+	struct pass passes[NR_PASSES];
+	unsigned int turn;			     /* of the passes */
+	struct idle_rows rows;			     /* of PASS_ROWS */
+	uint32_t asked, refused;		     /* the system reports pressure, or never did */
+	uint32_t pressed_at;			     /* in ms */
+	struct visit visits[MOST_WORK / VISIT_WORK]; /* of the round */
 } house;
 
 /* Is the cache as it was in the previous pass? Then what it keeps without use goes. */
@@ -69,7 +87,7 @@ static bool cache_lies_idle(struct kmem_cache *s)
 	uint64_t *before = list_print(s), now = idle_print(&s->sheaf);
 	bool same = now == *before;
 
-	*before = same ? 0 : now;
+	*before = now;
 	if (same) {
 		sheaf_forget_flow(&s->sheaf);
 		cache_see_flow(s);
@@ -77,105 +95,155 @@ static bool cache_lies_idle(struct kmem_cache *s)
 	return same;
 }
 
-/* Sheaves and empty slabs that no thread is using now; it does not wait for the others. */
-static unsigned int give_what_lies(struct kmem_cache *s, unsigned int most)
+/* The sheaves of a cache's barns that are old. Sets pass->aged if its slots are to be emptied, too.
+ * Returns the work. */
+static unsigned int age_cache(struct pass *pass, struct kmem_cache *s, unsigned int most)
 {
-	unsigned int n = idle_age(&s->sheaf, most);
+	bool above_soft = pass == &house.passes[PASS_SOFT];
+	unsigned int work = idle_rows_work(&s->sheaf), n = idle_age(&s->sheaf, most);
 
 	/* The first time marks what the second one takes. */
-	n += idle_age(&s->sheaf, most > n ? most - n : 0);
-	n += idle_empty(&s->sheaf, NULL, &house.at, most > n ? most - n : 0);
-	if (!house.at.more)
-		slab_free_kept(&s->sheaf.slab);
-	return n;
+	if (above_soft && n < most)
+		n += idle_age(&s->sheaf, most - n);
+	pass->at.more = n >= most;
+	/* A slab that was given back can no longer be checked. */
+	pass->aged = n < most && (above_soft || (!cache_is_checked(s) && cache_lies_idle(s)));
+	return work + n;
 }
 
-/* Returns the number of objects that went. The visit goes on in the next round if there are more,
- * which house.at says. */
-static unsigned int visit_cache(struct kmem_cache *s, unsigned int most)
+/* Returns the work that is done, or noted in `visit`. The visit goes on in another round if there
+ * is more, which pass->at says. */
+static unsigned int visit_cache(struct pass *pass, struct kmem_cache *s, unsigned int most,
+				struct visit *visit)
 {
-	unsigned int n = 0;
+	struct idle_rows *rows = pass == &house.passes[PASS_ROWS] ? &house.rows : NULL;
+	unsigned int work = 0;
 
-	if (house.pass == PASS_SOFT)
-		return MOST_WORK + give_what_lies(s, most);
-	if (house.pass == PASS_ROWS)
-		return idle_empty(&s->sheaf, &house.rows, &house.at, most);
-	if (!house.aged) {
-		n = idle_age(&s->sheaf, most);
-		house.at.more = n >= most;
-		house.aged = n < most;
-		/* A slab that was given back can no longer be checked. */
-		if (!house.aged || cache_is_checked(s) || !cache_lies_idle(s))
-			return n;
+	*visit = (struct visit){.kept = NULL};
+	if (!rows && !pass->aged) {
+		work = age_cache(pass, s, most);
+		if (!pass->aged)
+			return work;
 	}
-	n += idle_empty(&s->sheaf, NULL, &house.at, most > n ? most - n : 0);
-	/* Those that are empty now, too. */
-	if (!house.at.more)
-		slab_free_kept(&s->sheaf.slab);
-	return n;
+	work += idle_empty(&s->sheaf, rows, &pass->at, most > work ? most - work : 0, list_print(s),
+			   &visit->drain);
+	if (!rows && !pass->at.more)
+		visit->kept = &s->sheaf.slab;
+	return work;
 }
 
 static uint32_t pass_ms(void)
 {
-	return os_options.decay / 2 > LEAST_PASS_MS ? os_options.decay / 2 : LEAST_PASS_MS;
+	uint32_t ms = PASS_MS(os_options.decay);
+
+	return ms > LEAST_PASS_MS ? ms : LEAST_PASS_MS;
 }
 
-static void begin_pass(uint32_t now)
+static bool is_due(enum house_pass which, uint32_t passed)
 {
-	if (house.rows.more || now - house.rows_at >= HOUSE_ROWS_MS) {
-		house.rows_at = now;
-		if (idle_find(&house.rows, now))
-			house.pass = PASS_ROWS;
-	}
-	if (!house.pass && page_is_above_soft() && now - house.soft_at >= SOFT_PASS_MS) {
-		house.soft_at = now;
-		house.pass = PASS_SOFT;
-	}
-	if (!house.pass && !os_options.decay_never && now - house.caches_at >= pass_ms()) {
-		house.caches_at = now;
-		house.pass = PASS_CACHES;
-	}
-	if (house.pass) {
-		list_visit_first();
-		house.at.more = false;
+	switch (which) {
+	case PASS_ROWS:
+		return passed >= HOUSE_ROWS_MS;
+	case PASS_CACHES:
+		return !os_options.decay_never && passed >= pass_ms();
+	default:
+		return page_is_above_soft() && passed >= SOFT_PASS_MS;
 	}
 }
 
-/* With the lock of the list held. */
-static void go_on(void)
+static void begin_passes(uint32_t now)
 {
+	for (unsigned int i = 0; i < NR_PASSES; i++) {
+		struct pass *pass = &house.passes[i];
+
+		if (pass->goes_on || !is_due(i, now - pass->began))
+			continue;
+		*pass = (struct pass){.began = now};
+		pass->goes_on = i != PASS_ROWS || idle_find(&house.rows, now);
+		if (pass->goes_on)
+			list_visit_first(i);
+	}
+}
+
+/* The number of the pass whose turn it is; NR_PASSES if none goes on. */
+static unsigned int next_pass(void)
+{
+	for (unsigned int i = 0; i < NR_PASSES; i++)
+		if (house.passes[++house.turn % NR_PASSES].goes_on)
+			return house.turn % NR_PASSES;
+	return NR_PASSES;
+}
+
+/* Do what the visits left. */
+static void end_visits(unsigned int n)
+{
+	struct drain *first = NULL;
+
+	for (unsigned int i = 0; i < n; i++) {
+		struct drain *drain = &house.visits[i].drain;
+
+		if (!drain->cache)
+			continue;
+		drain->next = first;
+		first = drain;
+	}
+	if (first)
+		sheaf_drain_rows(first);
+	/* Those that are empty now, too. */
+	for (unsigned int i = 0; i < n; i++)
+		if (house.visits[i].kept)
+			slab_free_kept(house.visits[i].kept);
+}
+
+/* With the lock of the list held, and without other drains. */
+static void go_on(unsigned int which)
+{
+	struct pass *pass = &house.passes[which];
+	unsigned int n = 0;
+
 	for (unsigned int work = 0; work < MOST_WORK;) {
-		struct kmem_cache *s = list_visit();
+		struct kmem_cache *s = list_visit(which);
 
-		if (!s) {
-			house.pass = PASS_NONE;
-			return;
-		}
+		pass->goes_on = s != NULL;
+		if (!s)
+			break;
 		/* The previous one may have been destroyed in the middle of a visit. */
-		if (s != house.of || !house.at.more) {
-			house.at = (struct idle_place){0};
-			house.aged = 0;
+		if (s != pass->of || !pass->at.more) {
+			pass->at = (struct idle_place){0};
+			pass->aged = false;
 		}
-		house.of = s;
-		work += VISIT_WORK + visit_cache(s, MOST_WORK - work);
-		if (!house.at.more)
-			list_visited();
+		pass->of = s;
+		work += VISIT_WORK + visit_cache(pass, s, MOST_WORK - work, &house.visits[n++]);
+		if (!pass->at.more)
+			list_visited(which);
 	}
+	end_visits(n);
+}
+
+static void do_passes(uint32_t now)
+{
+	unsigned int which;
+
+	if (!os_trylock(&caches.lock))
+		return;
+	if (sheaf_trylock_drains()) {
+		begin_passes(now);
+		which = next_pass();
+		if (which < NR_PASSES)
+			go_on(which);
+		sheaf_unlock_drains();
+	}
+	os_unlock(&caches.lock);
 }
 
 /* Returns true if there may soon be more to do. */
 static bool do_round(uint32_t now)
 {
-	bool more = page_decay(house.node++ % os.nr_nodes);
+	bool more = page_decay(house.node++ % os.nr_nodes) | house.rows.later;
 
-	if (!os_trylock(&caches.lock))
-		return more;
-	if (!house.pass)
-		begin_pass(now);
-	if (house.pass)
-		go_on();
-	more |= house.pass != PASS_NONE || house.rows.later;
-	os_unlock(&caches.lock);
+	do_passes(now);
+	for (unsigned int i = 0; i < NR_PASSES; i++)
+		more |= house.passes[i].goes_on;
 	return more;
 }
 

@@ -16,7 +16,7 @@ struct entry {
 	char name[];
 };
 
-static struct kmem_cache *visited_next; /* see list_visit() */
+static struct kmem_cache *visited_next[LIST_VISITORS]; /* see list_visit() */
 
 static struct entry *entry_of(const struct kmem_cache *s)
 {
@@ -102,8 +102,9 @@ static void unlink_entry(struct entry *entry)
 		caches.first = next;
 	if (next)
 		entry_of(next)->prev = prev;
-	if (visited_next == entry->s)
-		visited_next = next;
+	for (unsigned int i = 0; i < LIST_VISITORS; i++)
+		if (visited_next[i] == entry->s)
+			visited_next[i] = next;
 	os_store_relaxed(&caches.nr, caches.nr - 1);
 }
 
@@ -232,22 +233,24 @@ struct kmem_cache *list_find(size_t size, unsigned int align, slab_flags_t flags
 	return NULL;
 }
 
-void list_visit_first(void)
+void list_visit_first(unsigned int visitor)
 {
-	visited_next = caches.first;
+	visited_next[visitor] = caches.first;
 }
 
-struct kmem_cache *list_visit(void)
+struct kmem_cache *list_visit(unsigned int visitor)
 {
-	while (visited_next && !visited_next->nr_names)
-		visited_next = visited_next->next;
-	return visited_next;
+	struct kmem_cache **next = &visited_next[visitor];
+
+	while (*next && !(*next)->nr_names)
+		*next = (*next)->next;
+	return *next;
 }
 
-void list_visited(void)
+void list_visited(unsigned int visitor)
 {
-	if (visited_next)
-		visited_next = visited_next->next;
+	if (visited_next[visitor])
+		visited_next[visitor] = visited_next[visitor]->next;
 }
 
 uint64_t *list_print(struct kmem_cache *s)

@@ -52,12 +52,14 @@ void list_after_fork(void);
 
 /*
  * One visit after the other of every cache that may be used, across calls: begin; the cache to
- * visit now, or NULL at the end; this one was visited. Caches may come and go in between.
+ * visit now, or NULL at the end; this one was visited. Caches may come and go in between. Several
+ * visitors, by number, do not know of each other.
  */
-void list_visit_first(void);
-struct kmem_cache *list_visit(void);
-void list_visited(void);
-/* A word of the cache for the visitor. */
+#define LIST_VISITORS 3
+void list_visit_first(unsigned int visitor);
+struct kmem_cache *list_visit(unsigned int visitor);
+void list_visited(unsigned int visitor);
+/* A word of the cache for one of the visitors. */
 uint64_t *list_print(struct kmem_cache *s);
 
 bool list_has_name(const char *name);

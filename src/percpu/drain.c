@@ -92,9 +92,10 @@ static bool is_in(const uint64_t *rows, unsigned int row)
 
 static void take_rows(struct drain *drain, const struct aim *aim)
 {
+	unsigned int end = drain->end ? drain->end : os.nr_rows;
 	char *handle = drain->cache->at.handle;
 
-	rows_for_each (handle, row) {
+	for (unsigned int row = drain->first; (row = rows_from(handle, row)) < end; row++) {
 		struct slot *slot = slot_of_row(handle, row);
 
 		if (!is_in(drain->rows, row))
@@ -102,7 +103,7 @@ static void take_rows(struct drain *drain, const struct aim *aim)
 		if (os.backend == OS_BACKEND_RSEQ)
 			aim->take(slot, row, &drain->taken);
 		else
-			take_locked(aim, slot, row, &drain->taken, !drain->rows);
+			take_locked(aim, slot, row, &drain->taken, !drain->end);
 	}
 }
 
@@ -222,17 +223,13 @@ bool sheaf_drain(struct sheaf_cache *cache)
 	return reached;
 }
 
-bool sheaf_drain_rows(struct sheaf_cache *cache, const uint64_t *rows)
+void sheaf_drain_rows(struct drain *first)
 {
-	struct drain drain = {.cache = cache, .rows = rows};
-
-	if (!os_trylock(&drain_lock))
-		return false;
-	take_slots(&drain, &aim_objects);
-	os_store_release(&cache->at.stop, 0);
-	flush_taken(&drain);
-	os_unlock(&drain_lock);
-	return true;
+	take_slots(first, &aim_objects);
+	for (struct drain *drain = first; drain; drain = drain->next)
+		os_store_release(&drain->cache->at.stop, 0);
+	for (struct drain *drain = first; drain; drain = drain->next)
+		flush_taken(drain);
 }
 
 void drain_queue_taken(struct drain *drain)
@@ -264,6 +261,11 @@ bool drain_rcu(struct drain *first)
 void sheaf_lock_drains(void)
 {
 	os_lock(&drain_lock);
+}
+
+bool sheaf_trylock_drains(void)
+{
+	return os_trylock(&drain_lock);
 }
 
 void sheaf_unlock_drains(void)

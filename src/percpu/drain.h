@@ -9,19 +9,23 @@
  * false if only this CPU's slot could be reached. */
 bool sheaf_drain(struct sheaf_cache *cache);
 
-/*
- * Empty the slots of these rows (a bit for each), whose objects return to their slabs. Waits for
- * nothing: what other threads have in hand stays with them. Returns false if another drain runs.
- */
-bool sheaf_drain_rows(struct sheaf_cache *cache, const uint64_t *rows);
-
 /* One of several caches that are drained together. */
 struct drain {
 	struct drain *next;
 	struct sheaf_cache *cache;
-	const uint64_t *rows; /* only these, and not those that are locked now; NULL: all */
+	/* Only rows first <= row < end, of these those with a bit in `rows` (NULL: each), and not
+	 * those that are locked now; end = 0: all. */
+	unsigned int first, end;
+	const uint64_t *rows;
 	struct sheaf *taken;
 };
+
+/*
+ * Empty slots of these caches, whose objects return to their slabs, with one pair of barriers for
+ * all of them. Waits for nothing: what other threads have in hand stays with them. For a caller
+ * that keeps other drains away.
+ */
+void sheaf_drain_rows(struct drain *first);
 
 /* Queue every CPU's sheaves of retired objects of these caches, with one pair of barriers for all
  * of them, while no other drain can run. Returns false if not all were reached. */
@@ -34,11 +38,12 @@ void drain_queue_taken(struct drain *drain);
 void sheaf_for_each(struct sheaf_cache *cache, void (*visit)(void *data, struct sheaf *sheaf),
 		    void *data);
 
-/* Around fork(): no drain runs; in the child, sheaves in the hands of vanished threads are lost. */
+/* No drain runs meanwhile: around fork(), and in housekeeping, which does not wait for one. */
 void sheaf_lock_drains(void);
+bool sheaf_trylock_drains(void);
 void sheaf_unlock_drains(void);
-/* Queue the sheaves of retired objects, and forget those that vanished threads had in hand; returns
- * the latters' number. */
+/* In a forked child: queue the sheaves of retired objects, and forget those that vanished threads
+ * had in hand; returns the latters' number. */
 unsigned int sheaf_after_fork(struct sheaf_cache *cache);
 
 #endif

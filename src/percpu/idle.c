@@ -9,7 +9,6 @@
 #include "os/view.h"
 #include "percpu/barn.h"
 #include "percpu/cells.h"
-#include "percpu/drain.h"
 #include "percpu/in_hand.h"
 #include "percpu/remote.h"
 #include "percpu/rows.h"
@@ -21,32 +20,29 @@ struct idle_stamps idle_stamps[OS_MAX_ROWS];
 
 /* --- rows ------------------------------------------------------------------------------------- */
 
-static unsigned int note_idle(uint32_t *stamp, uint64_t *bits, unsigned int row, uint32_t now)
+static bool note_idle(uint32_t *stamp, uint64_t *bits, unsigned int row, uint32_t now)
 {
 	uint32_t seen = os_load_relaxed(stamp);
 
 	/* It may be one ahead: see idle_note(). */
 	if (!seen || (int32_t)(now - seen) < IDLE_MS || !os_cmpxchg(stamp, &seen, 0))
-		return 0;
+		return false;
 	bits[row / 64] |= UINT64_C(1) << row % 64;
-	return 1;
+	return true;
 }
 
 bool idle_find(struct idle_rows *rows, uint32_t now)
 {
-	unsigned int found = 0;
+	bool found = false;
 
-	memset(rows->slots, 0, sizeof(rows->slots));
-	memset(rows->shards, 0, sizeof(rows->shards));
-	rows->later = false;
-	for (uint32_t i = 0; i < os.nr_cpus && found < IDLE_AT_ONCE; i++) {
-		unsigned int row = rows->next++ % os.nr_cpus;
+	memset(rows, 0, sizeof(*rows));
+	for (unsigned int row = 0; row < os.nr_cpus; row++) {
+		struct idle_stamps *stamps = &idle_stamps[row];
 
-		found += note_idle(&idle_stamps[row].slots, rows->slots, row, now);
-		found += note_idle(&idle_stamps[row].shard, rows->shards, row, now);
-		rows->later |= os_load_relaxed(&idle_stamps[row].slots) != 0;
+		found |= note_idle(&stamps->slots, rows->slots, row, now);
+		found |= note_idle(&stamps->shard, rows->shards, row, now);
+		rows->later |= os_load_relaxed(&stamps->slots) != 0;
 	}
-	rows->more = found >= IDLE_AT_ONCE;
 	return found;
 }
 
@@ -146,44 +142,58 @@ unsigned int idle_age(struct sheaf_cache *cache, unsigned int most)
 
 /* --- caches ----------------------------------------------------------------------------------- */
 
+unsigned int idle_rows_work(struct sheaf_cache *cache)
+{
+	unsigned int work = 0;
+
+	rows_for_each (cache->at.handle, row)
+		work += IDLE_ROW_WORK;
+	return work;
+}
+
 static uint64_t mixed(uint64_t print, uint64_t word)
 {
 	return (print ^ word) * UINT64_C(0x9e3779b97f4a7c15) + (print >> 32);
+}
+
+static uint64_t print_of_slot(const struct slot *slot)
+{
+	const struct sheaf *m = os_load_relaxed(&slot->main);
+	uint64_t print;
+
+	if (slot_is_empty(slot))
+		return 0;
+	/* Whoever owns it now: headers may be read at any time (view_slot()). */
+	print = mixed((uintptr_t)m, os_load_relaxed(&slot->pair));
+	print = mixed(print, os_load_relaxed(&m->word));
+	for (unsigned int i = 0; i < slot_remotes(); i++) {
+		const struct sheaf *remote = slot_remote(slot, i, false);
+
+		if (remote)
+			print = mixed(print, os_load_relaxed(&remote->word));
+	}
+	return print;
 }
 
 uint64_t idle_print(struct sheaf_cache *cache)
 {
 	uint64_t print = 0;
 
-	if (!cache->barns)
-		return 0;
-	rows_for_each (cache->at.handle, row) {
-		const struct slot *slot = slot_of_row(cache->at.handle, row);
-		const struct sheaf *m;
-
-		if (slot_is_empty(slot))
-			continue;
-		/* Whoever owns it now: headers may be read at any time (view_slot()). */
-		m = os_load_relaxed(&slot->main);
-		print = mixed(print, (uintptr_t)m);
-		print = mixed(print, os_load_relaxed(&slot->pair));
-		print = mixed(print, os_load_relaxed(&m->word)) | 1;
-		for (unsigned int i = 0; i < slot_remotes(); i++) {
-			const struct sheaf *remote = slot_remote(slot, i, false);
-
-			if (remote)
-				print = mixed(print, os_load_relaxed(&remote->word)) | 1;
-		}
-	}
+	if (cache->barns)
+		rows_for_each (cache->at.handle, row)
+			print += print_of_slot(slot_of_row(cache->at.handle, row));
 	return print;
 }
 
-static bool is_set(const uint64_t *rows, unsigned int row)
+/* The row was idle, and still is. If not, its bit goes. */
+static bool is_idle(uint64_t *bits, unsigned int row, const uint32_t *stamp)
 {
-	return rows[row / 64] >> row % 64 & 1;
+	if (os_load_relaxed(stamp))
+		bits[row / 64] &= ~(UINT64_C(1) << row % 64);
+	return bits[row / 64] >> row % 64 & 1;
 }
 
-/* The first idle row from this one on; os.nr_rows if there is none. */
+/* The first row from this one on that was idle; os.nr_rows if there is none. */
 static unsigned int next_idle(const struct idle_rows *rows, unsigned int row)
 {
 	for (; row < os.nr_cpus; row = (row | 63) + 1) {
@@ -219,33 +229,42 @@ static bool has_sheaves(const struct sheaf_cache *cache, unsigned int row)
 	return rows_from(handle, row) == row && !slot_is_empty(slot_of_row(handle, row));
 }
 
-unsigned int idle_empty(struct sheaf_cache *cache, const struct idle_rows *rows,
-			struct idle_place *at, unsigned int most)
+/* Returns its number of objects; notes it if it has sheaves. */
+static unsigned int note_slot(struct sheaf_cache *cache, unsigned int row, uint64_t *print,
+			      struct drain *drain)
 {
-	uint64_t slots[OS_MAX_ROWS / 64] = {0};
-	unsigned int n = 0, in_slots = 0;
-	bool any = false;
+	const struct slot *slot = slot_of_row(cache->at.handle, row);
 
+	if (!has_sheaves(cache, row))
+		return 0;
+	*print -= print_of_slot(slot);
+	drain->cache = cache;
+	return objects_of_slot(slot);
+}
+
+unsigned int idle_empty(struct sheaf_cache *cache, struct idle_rows *rows, struct idle_place *at,
+			unsigned int most, uint64_t *print, struct drain *drain)
+{
+	unsigned int n = 0, work = 0;
+
+	*drain = (struct drain){.first = at->row, .rows = rows ? rows->slots : NULL};
 	at->more = cache->barns != NULL;
 	if (!at->more)
 		return 0;
-	for (; n + in_slots < most; at->row++, at->cell = 0) {
+	for (; n + work < most; at->row++, at->cell = 0) {
 		at->row = rows ? next_idle(rows, at->row) : rows_from(cache->at.handle, at->row);
 		if (at->row >= os.nr_rows)
 			break;
-		if (rows && is_set(rows->shards, at->row) &&
-		    !empty_shard(cache, at, most - in_slots, &n))
+		work += IDLE_ROW_WORK;
+		if (rows && is_idle(rows->shards, at->row, &idle_stamps[at->row].shard) &&
+		    !empty_shard(cache, at, most > work ? most - work : 0, &n))
 			break;
-		if ((rows && !is_set(rows->slots, at->row)) || !has_sheaves(cache, at->row))
-			continue;
-		slots[at->row / 64] |= UINT64_C(1) << at->row % 64;
-		in_slots += objects_of_slot(slot_of_row(cache->at.handle, at->row));
-		any = true;
+		if (!rows || is_idle(rows->slots, at->row, &idle_stamps[at->row].slots))
+			work += note_slot(cache, at->row, print, drain);
 	}
 	at->more = at->row < os.nr_rows;
-	if (any && sheaf_drain_rows(cache, slots))
-		n += in_slots;
-	if (rows && n)
+	drain->end = at->row;
+	if (n)
 		barn_forget_no_room(cache);
-	return n;
+	return n + work;
 }

@@ -13,13 +13,14 @@
  *           at the next visit, no CPU used the cache, or it used it in pairs
  *
  * A row whose threads only use fast paths looks idle once; each of its caches then refills one
- * sheaf, and the row is not looked at again before its next slow path.
+ * sheaf, and the row is not looked at again before its next slow path. A row that was found idle is
+ * left alone from its next slow path on.
  *
  * Invariants
  *  I1. Nothing here waits for another thread: a slot or a cell that is in use now is left alone.
  *  I2. A sheaf that is taken from a cell is shown by the cell in transit (H3 of sheaf.h).
  *
- * Locks: the drain lock, by try-lock. Callers: src/cache/.
+ * Locks: callers keep drains away (drain.h). Callers: src/cache/.
  */
 #ifndef SHEAF_PERCPU_IDLE_H
 #define SHEAF_PERCPU_IDLE_H
@@ -30,6 +31,7 @@
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "page/decay.h"
+#include "percpu/drain.h"
 #include "percpu/sheaf.h"
 
 /*
@@ -37,9 +39,12 @@
  * for a quarter of a second lose their sheaves each time; with double, a burst of threads leaves
  * its sheaves for longer than a second.
  */
-#define IDLE_MS	     500
-#define IDLE_NOTE    64 /* a stamp changes at most this often, in ms */
-#define IDLE_AT_ONCE 4	/* rows that are found and emptied together */
+#define IDLE_MS	  500
+#define IDLE_NOTE 64 /* a stamp changes at most this often, in ms */
+
+/* Work counts in objects that return to their slabs, 20 ns each. A row of a cache that is looked
+ * at, its slot or its shard, counts as so many: three lines of another CPU. */
+#define IDLE_ROW_WORK 16
 
 /* When slow paths last ran there, in ms; 0: not since it was emptied. */
 struct idle_stamps {
@@ -66,9 +71,7 @@ static inline void idle_not_here(void)
 /* A bit for each row, and for each CPU's shard. */
 struct idle_rows {
 	uint64_t slots[OS_MAX_ROWS / 64], shards[OS_MAX_ROWS / 64];
-	uint32_t next; /* the row from which the next search begins */
-	bool more;     /* there were others, beyond IDLE_AT_ONCE */
-	bool later;    /* there are rows that may become idle */
+	bool later; /* there are rows that may become idle */
 };
 
 /* Find rows that are idle now. Returns false if there is none. */
@@ -76,8 +79,10 @@ bool idle_find(struct idle_rows *rows, uint32_t now);
 /* Give back sheaves in barns that are marked, until `most` objects went; if fewer did, mark the
  * others. Returns the number of objects: from `most` on, call it again. */
 unsigned int idle_age(struct sheaf_cache *cache, unsigned int most);
+/* The work of looking at all rows that the cache uses. */
+unsigned int idle_rows_work(struct sheaf_cache *cache);
 
-/* The print of the cache's slots; 0 if they are all empty. */
+/* The print of the cache's slots: a sum over them; 0 if they are all empty. */
 uint64_t idle_print(struct sheaf_cache *cache);
 /* Where a visit of one cache continues. */
 struct idle_place {
@@ -85,10 +90,12 @@ struct idle_place {
 	bool more; /* there are rows from this place on */
 };
 /*
- * Empty the cache's slots and shards of these rows (NULL: the slots of all rows) from this place
- * on, until `most` objects went, and the rest of a slot. Returns their number, roughly.
+ * Empty the cache's shards of these rows, and note in `drain` which of its slots are to be drained
+ * (rows NULL: all slots, no shard), from this place on, until `most` work is done or noted, and the
+ * rest of a slot. Returns the work, roughly. drain->cache: NULL if there is nothing to drain.
+ * *print: an earlier print of the cache, which becomes that of the rest.
  */
-unsigned int idle_empty(struct sheaf_cache *cache, const struct idle_rows *rows,
-			struct idle_place *at, unsigned int most);
+unsigned int idle_empty(struct sheaf_cache *cache, struct idle_rows *rows, struct idle_place *at,
+			unsigned int most, uint64_t *print, struct drain *drain);
 
 #endif

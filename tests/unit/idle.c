@@ -31,7 +31,7 @@ enum {
 	FEW = 400,   /* more than a CPU's two sheaves */
 	SOFT_MS = 1000,
 	LARGE = 508,		 /* capacity of sheaves */
-	MOST = 1024 + 2 * LARGE, /* objects that one call returns, and the rest of one slot */
+	MOST = 8192 + 2 * LARGE, /* objects that one call returns, and the rest of one slot */
 };
 
 static struct kmem_cache *busy, *idle[CACHES];
