@@ -6,11 +6,14 @@
 #include "os/machine.h"
 #include "os/report.h"
 
+static unsigned int wanted_node(int node)
+{
+	return node >= 0 && (uint32_t)node < os.nr_nodes ? (unsigned int)node : os_node();
+}
+
 /* If a cache has no object at once, the next larger one often has one. */
 SHEAF_PUBLIC OS_NOT_INLINED void *kmalloc_nolock(size_t size, gfp_t gfp, int node)
 {
-	unsigned int wanted =
-		node >= 0 && (uint32_t)node < os.nr_nodes ? (unsigned int)node : os_node();
 	unsigned int index;
 	void *block = NULL;
 
@@ -22,7 +25,8 @@ SHEAF_PUBLIC OS_NOT_INLINED void *kmalloc_nolock(size_t size, gfp_t gfp, int nod
 	for (unsigned int i = index; !block && i <= index + 1 && i < KMALLOC_CACHES; i++) {
 		struct kmem_cache *s = kmalloc_cache_made(i, __builtin_return_address(0), gfp);
 
-		block = s ? cache_alloc_try(s, gfp, wanted) : NULL;
+		/* Not before there is a cache: until then nothing knows of CPUs and nodes. */
+		block = s ? cache_alloc_try(s, gfp, wanted_node(node)) : NULL;
 		if (block && cache_is_checked(s))
 			debug_set_size(&s->sheaf.slab, block, size);
 	}
