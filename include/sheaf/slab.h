@@ -11,7 +11,8 @@
  * constructor on, inside an RCU read-side section, and in a forked child. A signal handler may call
  * it only if it is async-signal-safe. All calls preserve errno; a call that returns an error
  * returns it as a negative error number. Misuse is reported, by default in one line on standard
- * error.
+ * error. So is a cache that is NULL, except by kmem_cache_alloc(), which does not test it: the
+ * program ends there.
  *
  * Sizes are bytes. Kernel: the calls of the same names; comments name the differences, and the
  * calls that the kernel does not have. Link: `pkg-config --cflags --libs libsheaf`.
@@ -404,10 +405,16 @@ static inline void kmem_cache_free(struct kmem_cache *s, void *object)
 		SHEAF_CALL(s, free)(s, object);
 }
 
+/* Report kmem_cache_zalloc(NULL, ...); returns NULL. */
+void *__kmem_cache_zalloc_null(void) SHEAF_SYMBOL(__kmem_cache_zalloc_null)
+	__attribute__((__cold__));
+
 /* kmem_cache_alloc() of a zeroed object. If the cache has a ctor, the call reports that and does
  * not clear the object. */
 static inline SHEAF_OBJECT void *kmem_cache_zalloc(struct kmem_cache *s, gfp_t flags)
 {
+	if (__builtin_expect(!s, 0))
+		return __kmem_cache_zalloc_null();
 	return SHEAF_CALL(s, alloc)(s, flags | __GFP_ZERO);
 }
 

@@ -59,7 +59,7 @@ static bool alloc_rest(struct kmem_cache *s, gfp_t flags, unsigned int n, void *
 {
 	unsigned int done = 0, had, slabs;
 
-	if (cache_was_destroyed(s, "kmem_cache_alloc_bulk"))
+	if (cache_is_unusable(s, "kmem_cache_alloc_bulk"))
 		return false;
 	if (sample && sheaf_takes_sample(&s->sheaf)) {
 		p[0] = cache_alloc_guarded(s);
@@ -183,6 +183,8 @@ static OUT_OF_LINE int alloc_many(struct kmem_cache *s, gfp_t flags, size_t n, v
  */
 SHEAF_PUBLIC int kmem_cache_alloc_bulk(struct kmem_cache *s, gfp_t flags, size_t n, void **p)
 {
+	if (cache_is_null(s, "kmem_cache_alloc_bulk"))
+		return 0;
 #ifdef HAVE_RSEQ
 	if (n == 1 && !(flags & ~SHEAF_GFP_PLAIN) &&
 	    __builtin_expect(os_load_relaxed(&s->calls.pop_by), 1) &&
@@ -210,7 +212,7 @@ static void free_rest(struct kmem_cache *s, void **p, unsigned int n)
 {
 	unsigned int done;
 
-	if (cache_was_destroyed(s, "kmem_cache_free_bulk"))
+	if (cache_is_unusable(s, "kmem_cache_free_bulk"))
 		return;
 	if (!all_local(p, n, os_node())) {
 		for (unsigned int i = 0; i < n; i++)

@@ -129,11 +129,18 @@ struct kmem_cache *cache_create(const char *name, size_t size, const struct kmem
  * is in use. */
 void cache_unmake(struct kmem_cache *s);
 
-/* True, after a report, if the cache was destroyed. For slow calls; the fast calls are exchanged
- * instead. */
-bool cache_was_destroyed(struct kmem_cache *s, const char *call);
+/* True, after a report, if the cache is NULL or was destroyed. For slow calls; the fast calls of a
+ * destroyed cache are exchanged instead. The second one is for any context. */
+bool cache_is_unusable(struct kmem_cache *s, const char *call) __attribute__((cold));
+bool cache_is_unusable_nowait(struct kmem_cache *s, const char *call) __attribute__((cold));
 /* That report, deferred. */
-void cache_report_destroyed(struct kmem_cache *s, const char *call);
+void cache_report_unusable(struct kmem_cache *s, const char *call);
+
+/* True, after a report: the first test of calls that read the cache before that. */
+static inline bool cache_is_null(struct kmem_cache *s, const char *call)
+{
+	return __builtin_expect(!s, 0) && cache_is_unusable(s, call);
+}
 
 /* Put the objects that src/debug/ took out of use into their slabs, when a drained cache ends. */
 void cache_give_leaked(struct kmem_cache *s);

@@ -21,21 +21,35 @@
 #define LIST_MAX 20 /* live objects that are listed one by one */
 #define TRIES	 10 /* to empty a cache that others pin each time */
 
-void cache_report_destroyed(struct kmem_cache *s, const char *call)
+void cache_report_unusable(struct kmem_cache *s, const char *call)
 {
-	os_misuse_later(
-		NULL,
-		"%s(%p): this cache was destroyed; the call is ignored. Destroy it after its last "
-		"use",
-		call, (void *)s);
+	if (s)
+		os_misuse_later(NULL,
+				"%s(%p): this cache was destroyed; the call is ignored. Destroy it "
+				"after its last use",
+				call, (void *)s);
+	else
+		os_misuse_later(NULL,
+				"%s(NULL): the cache is NULL; the call is ignored. Check what "
+				"kmem_cache_create() returned",
+				call);
 }
 
-bool cache_was_destroyed(struct kmem_cache *s, const char *call)
+bool cache_is_unusable(struct kmem_cache *s, const char *call)
 {
-	if (s->name)
+	if (s && s->name)
 		return false;
-	cache_report_destroyed(s, call);
+	cache_report_unusable(s, call);
 	cache_leave();
+	return true;
+}
+
+bool cache_is_unusable_nowait(struct kmem_cache *s, const char *call)
+{
+	if (s && s->name)
+		return false;
+	cache_report_unusable(s, call);
+	os_report_kept_nowait();
 	return true;
 }
 
@@ -43,7 +57,7 @@ SHEAF_PUBLIC int kmem_cache_shrink(struct kmem_cache *s)
 {
 	unsigned int left;
 
-	if (cache_was_destroyed(s, "kmem_cache_shrink"))
+	if (cache_is_unusable(s, "kmem_cache_shrink"))
 		return 0;
 	sheaf_forget_flow(&s->sheaf);
 	cache_see_flow(s);

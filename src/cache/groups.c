@@ -145,6 +145,8 @@ SHEAF_PUBLIC void *kmem_cache_alloc_charged(struct kmem_cache *s, gfp_t flags, s
 {
 	void *object;
 
+	if (cache_is_null(s, "kmem_cache_alloc_charged"))
+		return NULL;
 	account_pays(g, "kmem_cache_alloc_charged");
 	object = kmem_cache_alloc(s, flags | __GFP_ACCOUNT);
 	account_own_pays();

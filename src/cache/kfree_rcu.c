@@ -140,7 +140,7 @@ static COLD void retire_slow(struct kmem_cache *s, void *object, size_t offset)
 	/* A hardened cache checks the object first. */
 	if (!cache_is_hardened(s) && sheaf_push_remote((char *)s, object, true))
 		return;
-	if (object && !cache_was_destroyed(s, "kfree_rcu") &&
+	if (object && !cache_is_unusable(s, "kfree_rcu") &&
 	    may_retire(s, object, "kmem_cache_free_rcu") && !retire(s, object, offset))
 		os_report("kfree_rcu(%s, %p): no memory to store the pointer until a grace period "
 			  "has passed; the object is leaked. kfree_rcu(pointer, field) needs no "
@@ -235,14 +235,24 @@ static __attribute__((noinline)) void retire_rest(struct kmem_cache *s, void *ob
 		retire_slow(s, object, offset);
 }
 
+static COLD void retire_to_null(const void *object)
+{
+	if (object)
+		cache_is_unusable(NULL, "kmem_cache_free_rcu");
+}
+
 SHEAF_PUBLIC FAST void kmem_cache_free_rcu(struct kmem_cache *s, void *object)
 {
-	if (__builtin_expect(!push_at_once(s, object), 0))
+	if (__builtin_expect(!s, 0))
+		retire_to_null(object);
+	else if (__builtin_expect(!push_at_once(s, object), 0))
 		retire_rest(s, object, RCU_NO_HEAD);
 }
 
 SHEAF_PUBLIC void kmem_cache_free_bulk_rcu(struct kmem_cache *s, size_t n, void **p)
 {
+	if (n && cache_is_null(s, "kmem_cache_free_bulk_rcu"))
+		return;
 	for (size_t i = 0; i < n; i++)
 		kmem_cache_free_rcu(s, p[i]);
 }
@@ -328,7 +338,7 @@ SHEAF_PUBLIC void kvfree_rcu_barrier_on_cache(struct kmem_cache *s)
 	struct sheaf_rcu *rcu;
 	int saved = errno;
 
-	if (cache_was_destroyed(s, "kvfree_rcu_barrier_on_cache"))
+	if (cache_is_unusable(s, "kvfree_rcu_barrier_on_cache"))
 		return;
 	rcu = sheaf_rcu_of(&s->sheaf);
 	if (rcu)

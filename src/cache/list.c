@@ -180,6 +180,8 @@ bool list_pin(struct kmem_cache *s)
 {
 	bool known;
 
+	if (!s)
+		return false;
 	os_lock(&caches.lock);
 	known = !s->gone;
 	if (known)

@@ -13,15 +13,6 @@
 
 #define COLD __attribute__((cold, noinline))
 
-static bool was_destroyed(struct kmem_cache *s, const char *call)
-{
-	if (s->name)
-		return false;
-	cache_report_destroyed(s, call);
-	os_report_kept_nowait();
-	return true;
-}
-
 /* Take an object from a slab of this node, or of any node. */
 static void *take_try(struct kmem_cache *s, unsigned int node)
 {
@@ -88,14 +79,14 @@ void *cache_alloc_try(struct kmem_cache *s, gfp_t gfp, unsigned int node)
 
 SHEAF_PUBLIC void *kmem_cache_alloc_nolock(struct kmem_cache *s, gfp_t gfp)
 {
-	if (was_destroyed(s, "kmem_cache_alloc_nolock"))
+	if (cache_is_unusable_nowait(s, "kmem_cache_alloc_nolock"))
 		return NULL;
 	return cache_alloc_try(s, gfp, os_node());
 }
 
 SHEAF_PUBLIC void kmem_cache_free_nolock(struct kmem_cache *s, void *object)
 {
-	if (!object || was_destroyed(s, "kmem_cache_free_nolock"))
+	if (!object || cache_is_unusable_nowait(s, "kmem_cache_free_nolock"))
 		return;
 	if (guard_is_ours(object)) {
 		cache_free_guarded(s, object, false, "kmem_cache_free_nolock");

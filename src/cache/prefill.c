@@ -185,7 +185,7 @@ static COLD struct sheaf *prefill(struct kmem_cache *s, gfp_t gfp, struct sheaf 
 {
 	struct sheaf *sheaf;
 
-	if (cache_was_destroyed(s, "kmem_cache_prefill_sheaf") || !n)
+	if (cache_is_unusable(s, "kmem_cache_prefill_sheaf") || !n)
 		return NULL;
 	if (n > PREFILL_MAX) {
 		os_misuse(s->name,
@@ -208,6 +208,8 @@ SHEAF_PUBLIC struct slab_sheaf *kmem_cache_prefill_sheaf(struct kmem_cache *s, g
 {
 	struct sheaf *sheaf = NULL;
 
+	if (cache_is_null(s, "kmem_cache_prefill_sheaf"))
+		return NULL;
 	if (size - 1 < sheaf_capacity(&s->sheaf))
 		sheaf = prefill_lend_spare(&s->sheaf);
 	if (!sheaf || sheaf->size < size)
@@ -222,13 +224,14 @@ SHEAF_PUBLIC int kmem_cache_refill_sheaf(struct kmem_cache *s, gfp_t gfp,
 {
 	struct sheaf *sheaf = sheafp ? of_user(*sheafp) : NULL, *larger;
 
+	if (cache_is_unusable(s, "kmem_cache_refill_sheaf"))
+		return -EINVAL;
 	if (!sheaf)
 		os_misuse(s->name,
 			  "kmem_cache_refill_sheaf(%s): the sheaf is NULL; ignored. Create one "
 			  "with kmem_cache_prefill_sheaf()",
 			  s->name);
-	if (cache_was_destroyed(s, "kmem_cache_refill_sheaf") ||
-	    !is_out(s, sheaf, "kmem_cache_refill_sheaf"))
+	if (!is_out(s, sheaf, "kmem_cache_refill_sheaf"))
 		return -EINVAL;
 	if (size <= sheaf->size)
 		return 0;
@@ -262,7 +265,7 @@ SHEAF_PUBLIC int kmem_cache_refill_sheaf(struct kmem_cache *s, gfp_t gfp,
 
 SHEAF_PUBLIC void kmem_cache_return_sheaf(struct kmem_cache *s, gfp_t gfp, struct slab_sheaf *sheaf)
 {
-	if (!cache_was_destroyed(s, "kmem_cache_return_sheaf") &&
+	if (sheaf && !cache_is_unusable(s, "kmem_cache_return_sheaf") &&
 	    is_out(s, of_user(sheaf), "kmem_cache_return_sheaf")) {
 		from_user(s, of_user(sheaf));
 		give_back(s, of_user(sheaf), gfp);
@@ -281,7 +284,9 @@ SHEAF_PUBLIC void *__kmem_cache_alloc_from_sheaf(struct kmem_cache *s, gfp_t gfp
 {
 	void *object;
 
-	if (!is_out(s, of_user(sheaf), "kmem_cache_alloc_from_sheaf"))
+	if (!s)
+		cache_is_unusable_nowait(s, "kmem_cache_alloc_from_sheaf");
+	if (!s || !is_out(s, of_user(sheaf), "kmem_cache_alloc_from_sheaf"))
 		return NULL;
 	object = prefill_pop(of_user(sheaf));
 	if (os_watched())

@@ -16,13 +16,13 @@
 
 SHEAF_PUBLIC unsigned int kmem_cache_size(struct kmem_cache *s)
 {
-	return s->sheaf.slab.object_size;
+	return cache_is_null(s, "kmem_cache_size") ? 0 : s->sheaf.slab.object_size;
 }
 
 /* 0: the sheaves of the cache may change. */
 static int refuse_change(struct kmem_cache *s, const char *call)
 {
-	if (cache_was_destroyed(s, call))
+	if (cache_is_unusable(s, call))
 		return -EINVAL;
 	if (sheaf_capacity(&s->sheaf))
 		return 0;
@@ -64,7 +64,7 @@ SHEAF_PUBLIC int kmem_cache_set_barn(struct kmem_cache *s, size_t objects, size_
 
 SHEAF_PUBLIC int kmem_cache_set_limit(struct kmem_cache *s, size_t bytes)
 {
-	if (cache_was_destroyed(s, "kmem_cache_set_limit"))
+	if (cache_is_unusable(s, "kmem_cache_set_limit"))
 		return -EINVAL;
 	os_lock(&caches.lock);
 	os_store_relaxed(&slab_rest(&s->sheaf.slab)->limit, bytes);

@@ -240,8 +240,6 @@ static void *alloc_node(struct kmem_cache *s, gfp_t flags, int node)
 {
 	void *object = NULL;
 
-	if (cache_was_destroyed(s, "kmem_cache_alloc_node"))
-		return NULL;
 	flags = cache_check_gfp(s, flags);
 	if (!cache_check_node(s, flags, &node))
 		return NULL;
@@ -281,9 +279,17 @@ void *cache_alloc_node(struct kmem_cache *s, gfp_t flags, int node)
 
 SHEAF_PUBLIC void *kmem_cache_alloc_node(struct kmem_cache *s, gfp_t flags, int node)
 {
+	if (cache_is_unusable(s, "kmem_cache_alloc_node"))
+		return NULL;
 	if (account_wanted(s, flags))
 		return account_alloc(s, flags, node);
 	return cache_alloc_node(s, flags, node);
+}
+
+SHEAF_PUBLIC void *__kmem_cache_zalloc_null(void)
+{
+	cache_is_unusable(NULL, "kmem_cache_zalloc");
+	return NULL;
 }
 
 SHEAF_PUBLIC void __kmem_cache_free_null(void *object)

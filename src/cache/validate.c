@@ -93,7 +93,7 @@ SHEAF_PUBLIC int kmem_cache_validate(struct kmem_cache *s)
 		faults = cache_validate(s);
 		list_unpin(s);
 	} else {
-		cache_report_destroyed(s, "kmem_cache_validate");
+		cache_report_unusable(s, "kmem_cache_validate");
 	}
 	cache_leave();
 	errno = saved;

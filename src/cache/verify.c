@@ -221,11 +221,16 @@ static int verify(struct kmem_cache *s)
 
 SHEAF_PUBLIC int kmem_cache_verify(struct kmem_cache *s)
 {
-	struct sheaf_rcu *rcu = sheaf_rcu_of(&s->sheaf);
-	struct grace_list *late = s->sheaf.slab.late;
-	struct grace *grace = rcu ? rcu->user.grace : late ? late->user.grace : NULL;
+	struct sheaf_rcu *rcu;
+	struct grace_list *late;
+	struct grace *grace;
 	int saved = errno, faults;
 
+	if (cache_is_null(s, "kmem_cache_verify"))
+		return -EINVAL;
+	rcu = sheaf_rcu_of(&s->sheaf);
+	late = s->sheaf.slab.late;
+	grace = rcu ? rcu->user.grace : late ? late->user.grace : NULL;
 	/* No thread uses the cache, but the provider's callbacks may free objects that were retired
 	 * before. */
 	if (grace)

@@ -9,18 +9,9 @@
 #include "os/options.h"
 #include "os/report.h"
 
-/* Callers may pass on the NULL from a kmem_cache_create() that failed. */
-static bool cache_is_missing(const struct kmem_cache *cache, const char *call)
-{
-	if (!cache)
-		os_misuse(NULL, "%s: the cache is NULL; no pool created. A pool needs an allocator",
-			  call);
-	return !cache;
-}
-
 SHEAF_PUBLIC mempool_t *mempool_create_slab_pool(int min_nr, struct kmem_cache *cache)
 {
-	if (cache_is_missing(cache, "mempool_create_slab_pool"))
+	if (cache_is_unusable(cache, "mempool_create_slab_pool"))
 		return NULL;
 	return mempool_create(min_nr, mempool_alloc_slab, mempool_free_slab, cache);
 }
@@ -28,14 +19,15 @@ SHEAF_PUBLIC mempool_t *mempool_create_slab_pool(int min_nr, struct kmem_cache *
 SHEAF_PUBLIC int mempool_init_slab_pool(mempool_t *pool, int min_nr, struct kmem_cache *cache)
 {
 	pool->reserve = NULL;
-	if (cache_is_missing(cache, "mempool_init_slab_pool"))
+	if (cache_is_unusable(cache, "mempool_init_slab_pool"))
 		return -EINVAL;
 	return mempool_init(pool, min_nr, mempool_alloc_slab, mempool_free_slab, cache);
 }
 
 SHEAF_PUBLIC void *mempool_alloc_slab(gfp_t gfp, void *pool_data)
 {
-	return kmem_cache_alloc(pool_data, gfp);
+	return cache_is_null(pool_data, "mempool_alloc_slab") ? NULL
+							      : kmem_cache_alloc(pool_data, gfp);
 }
 
 SHEAF_PUBLIC void mempool_free_slab(void *element, void *pool_data)

@@ -212,7 +212,7 @@ SHEAF_PUBLIC int __kmem_cache_stats(struct kmem_cache *s, struct kmem_cache_stat
 
 	memset(out, 0, size);
 	if (!list_pin(s)) {
-		cache_report_destroyed(s, "kmem_cache_stats");
+		cache_report_unusable(s, "kmem_cache_stats");
 		os_report_kept();
 		return -EINVAL;
 	}

@@ -164,7 +164,7 @@ static int print_all(struct printer *to)
 static int print_one(struct printer *to, struct kmem_cache *s)
 {
 	if (!list_pin(s)) {
-		cache_report_destroyed(s, "kmem_cache_print_traces");
+		cache_report_unusable(s, "kmem_cache_print_traces");
 		os_report_kept();
 		return -EINVAL;
 	}
