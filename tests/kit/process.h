@@ -57,6 +57,8 @@ static inline pid_t start_child(void (*body)(void))
 		/* cmocka catches these, and would continue with the next test in the child. */
 		signal(SIGSEGV, SIG_DFL);
 		signal(SIGBUS, SIG_DFL);
+		signal(SIGFPE, SIG_DFL);
+		signal(SIGILL, SIG_DFL);
 		setrlimit(RLIMIT_CORE, &none);
 		body();
 		_exit(0);
