@@ -20,7 +20,7 @@ bool os_guard_open(void *address, size_t size, enum os_guard guard)
 bool os_guard_close(void *address, size_t size, enum os_guard guard)
 {
 	(void)guard;
-	os_discard(address, size);
+	os_discard(address, size, true);
 	return true;
 }
 

@@ -100,17 +100,19 @@ bool os_move(void *from, size_t old, void *to, size_t size)
 	return false;
 }
 
-void os_discard(void *address, size_t size)
+bool os_discard(void *address, size_t size, bool locked)
 {
 	uintptr_t begin = os_round_up((uintptr_t)address);
 	uintptr_t end = os_round_down((uintptr_t)address + size);
 
-	os_sim_step();
+	if (refused() && !locked)
+		return false;
 	if (begin >= end)
-		return;
+		return true;
 	madvise((void *)begin, end - begin, MADV_DONTNEED);
 	if (sim.config.prices)
 		sim.config.prices->discard((void *)begin, end - begin);
+	return true;
 }
 
 bool os_hide(void *address, size_t size)

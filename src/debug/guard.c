@@ -70,12 +70,12 @@ static size_t wanted_size(void)
 	return size < MOST_CHUNKS * OS_HUGE ? size : MOST_CHUNKS * OS_HUGE;
 }
 
-static void tell_none(const char *what)
+static void tell_none(const char *what, const char *advice)
 {
-	os_report_once_later(&pool.told,
-			     "slab_debug: %s; further objects are not guarded until some are "
-			     "freed. slab_guard=N sets how many MiB of addresses they get",
-			     what);
+	os_report_once_later(
+		&pool.told,
+		"slab_debug: %s; further objects are not guarded until some are freed. %s", what,
+		advice);
 }
 
 void guard_begin(void)
@@ -88,7 +88,8 @@ void guard_begin(void)
 	while (size >= LEAST && !(base = os_reserve(size + size / OS_HUGE * PER_CHUNK)))
 		size = size / 2 & ~(OS_HUGE - 1);
 	if (!base) {
-		tell_none("there are no addresses for guard pages");
+		tell_none("there are no addresses for guard pages",
+			  "Raise the limit (ulimit -v), or set a smaller slab_guard=N");
 		return;
 	}
 	pool.max_chunks = (uint32_t)(size / OS_HUGE);
@@ -337,14 +338,17 @@ struct guard_slot *guard_claim(size_t size, size_t align)
 		return NULL;
 	slot = claim_any(class);
 	if (!slot) {
-		tell_none("all addresses for guard pages are in use");
+		tell_none("all addresses for guard pages are in use",
+			  "slab_guard=N sets how many MiB of addresses they get");
 		return NULL;
 	}
 	slot->object_size = (uint32_t)size;
 	slot->object = place_object(slot, size, align);
 	if (open_slot(slot))
 		return slot;
-	tell_none("the system refuses more guard pages");
+	tell_none("the system refuses more guard pages",
+		  "Before Linux 6.13, and in locked memory, each costs two mappings: raise "
+		  "vm.max_map_count");
 	os_store_release(&slot->state, DEBUG_FREE);
 	return NULL;
 }
@@ -355,7 +359,10 @@ void guard_give(struct guard_slot *slot)
 	bool closed = os_guard_close(open_from(slot), open_bytes(slot), guard_of(slot));
 
 	if (!closed)
-		tell_none("the system refuses to close guard pages");
+		os_report_once_later(&pool.told,
+				     "slab_debug: the system refuses to close guard pages, as of "
+				     "memory that was locked later (mlockall); the addresses of "
+				     "such objects are not used again");
 	else if (costly)
 		os_fetch_sub(&pool.open, 1);
 	os_store_relaxed(&slot->freed, os_fetch_add_relaxed(&pool.frees, 1));

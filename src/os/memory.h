@@ -57,9 +57,12 @@ bool os_commit(void *address, size_t size);
  * have given them to another thread.
  */
 bool os_move(void *from, size_t old, void *to, size_t size);
-/* Return the memory of whole system pages in this range to the system; the addresses stay usable
- * and read as zero. */
-void os_discard(void *address, size_t size);
+/*
+ * Return the memory of whole system pages in this range to the system; the addresses stay usable
+ * and read as zero. Locked memory (mlock, mlockall) goes only if `locked` says so, and the system
+ * can (Linux 5.18). False: refused; each of the pages may read as zero, or as before.
+ */
+bool os_discard(void *address, size_t size, bool locked);
 /* Lock whole system pages in memory, and leave them out of core dumps. False: refused. */
 bool os_hide(void *address, size_t size);
 void os_unhide(void *address, size_t size);

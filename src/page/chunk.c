@@ -37,6 +37,7 @@ void chunk_init(struct chunk *chunk)
 	chunk->nr_free = CHUNK_PAGES;
 	chunk->nr_dirty = 0;
 	chunk->list = -1;
+	chunk->locked = false;
 }
 
 /* First page of an aligned run whose bits are all set, or -1. */
@@ -144,6 +145,7 @@ void chunk_give(struct chunk *chunk, unsigned int page, unsigned int order)
 	set(chunk->dirty, page, 1u << order);
 	chunk->nr_free += 1u << order;
 	chunk->nr_dirty += 1u << order;
+	chunk->locked = false;
 }
 
 unsigned int chunk_give_untouched(struct chunk *chunk, unsigned int page, unsigned int order)
@@ -192,8 +194,13 @@ unsigned int chunk_take_dirty(struct chunk *chunk, unsigned int order, unsigned 
 	return length;
 }
 
-void chunk_give_clean(struct chunk *chunk, unsigned int page, unsigned int length)
+void chunk_give_taken(struct chunk *chunk, unsigned int page, unsigned int length, bool gone)
 {
 	set(chunk->free, page, length);
 	chunk->nr_free += length;
+	chunk->locked = !gone;
+	if (gone)
+		return;
+	set(chunk->dirty, page, length);
+	chunk->nr_dirty += length;
 }

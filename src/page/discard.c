@@ -43,35 +43,54 @@ static unsigned int take_dirty(struct range *range, struct chunk *chunk, unsigne
 	return length;
 }
 
+static void discard_tables(struct range *range, struct chunk *chunk, bool locked)
+{
+	os_discard(chunk_slabs(range, chunk), CHUNK_SLABS, locked);
+	os_discard(page_words(chunk_slabs(range, chunk)), CHUNK_BITS, locked);
+	if (pages.marks)
+		os_discard(mark_at(chunk_address(range, chunk)), CHUNK_MARKS, locked);
+}
+
+/* A run that take_dirty() took is free again. */
+static void give_taken(struct range *range, struct chunk *chunk, unsigned int page,
+		       unsigned int length, bool gone)
+{
+	chunk_give_taken(chunk, page, length, gone);
+	range->whole += range_whole_of(chunk);
+	range_relist(range, chunk);
+	if (gone) {
+		range->returned += length;
+		range->work -= length == CHUNK_PAGES ? WHOLE_WORK : length + CALL_WORK;
+	} else {
+		page_hold_anyway(length);
+		range->dirty += length;
+		range->work -= CALL_WORK;
+	}
+}
+
 /*
- * Return those of the chunk's dirty pages that the system can take, without the lock meanwhile.
- * Returns how many.
+ * Return those of the chunk's dirty pages that the system can take, without the lock meanwhile;
+ * locked ones only if the caller says so. Returns how many.
  */
-static unsigned int discard_dirty(struct range *range, struct chunk *chunk)
+static unsigned int discard_dirty(struct range *range, struct chunk *chunk, bool locked)
 {
 	unsigned int page, length, dirty, from = 0, given = 0;
+	bool gone = true;
 
 	if (chunk->nr_free == CHUNK_PAGES)
 		range_forget_run(range, chunk);
-	while ((length = take_dirty(range, chunk, from, &page, &dirty)) != 0) {
+	while (gone && (length = take_dirty(range, chunk, from, &page, &dirty)) != 0) {
 		range_relist(range, chunk);
 		os_unlock(&range->lock);
-		os_discard(chunk_address(range, chunk) + page * OS_PAGE, length * OS_PAGE);
-		if (length == CHUNK_PAGES) {
-			os_discard(chunk_slabs(range, chunk), CHUNK_SLABS);
-			os_discard(page_words(chunk_slabs(range, chunk)), CHUNK_BITS);
-			if (pages.marks)
-				os_discard(mark_at(chunk_address(range, chunk)), CHUNK_MARKS);
-		}
+		gone = os_discard(chunk_address(range, chunk) + page * OS_PAGE, length * OS_PAGE,
+				  locked);
+		if (gone && length == CHUNK_PAGES)
+			discard_tables(range, chunk, locked);
 		os_lock(&range->lock);
 		page_hold_less(dirty);
-		chunk_give_clean(chunk, page, length);
-		range->whole += range_whole_of(chunk);
-		range_relist(range, chunk);
-		range->returned += length;
-		range->work -= length == CHUNK_PAGES ? WHOLE_WORK : length + CALL_WORK;
+		give_taken(range, chunk, page, length, gone);
 		from = page + length;
-		given += length;
+		given += gone ? length : 0;
 	}
 	return given;
 }
@@ -101,21 +120,24 @@ static void end_work(struct range *range, ptrdiff_t before)
  * Return free chunks, those that were freed last first, until this number of dirty pages is left,
  * as far as there is work. Returns how many pages went.
  */
-static size_t discard_whole(struct range *range, size_t wanted)
+static size_t discard_whole(struct range *range, size_t wanted, bool locked)
 {
 	size_t given = 0;
 
-	/* Each turn takes one chunk off this list, where other threads may put new ones. */
+	/* Each turn takes one chunk off these lists, where other threads may put new ones, unless
+	 * the system refuses it even so. */
 	for (ptrdiff_t turns = MOST_WORK / WHOLE_WORK;
 	     turns > 0 && range->dirty > wanted && range->work > 0; turns--) {
 		struct chunk *chunk = range->lists[PAGE_MAX_ORDER];
 
+		if (!chunk && locked)
+			chunk = range->lists[RANGE_LOCKED];
 		if (!chunk)
 			break;
 		/* It may be on the list for larger runs than it has left. */
 		range_relist(range, chunk);
-		if (chunk->list == PAGE_MAX_ORDER)
-			given += discard_dirty(range, chunk);
+		if (chunk->list == PAGE_MAX_ORDER || (locked && chunk->list == RANGE_LOCKED))
+			given += discard_dirty(range, chunk, locked);
 	}
 	return given;
 }
@@ -127,7 +149,9 @@ static size_t discard_whole(struct range *range, size_t wanted)
  */
 static void discard_parts(struct range *range, size_t wanted)
 {
-	discard_whole(range, wanted);
+	bool locked = page_is_above_soft();
+
+	discard_whole(range, wanted, locked);
 	for (uint32_t n = range->nr_chunks; n > 0 && range->dirty > wanted; n--) {
 		struct chunk *chunk = &range->chunks[range->cursor % range->nr_chunks];
 
@@ -136,8 +160,8 @@ static void discard_parts(struct range *range, size_t wanted)
 			return;
 		}
 		range->cursor++;
-		if (chunk->nr_dirty && huge_may_part(range, chunk))
-			discard_dirty(range, chunk);
+		if (chunk->nr_dirty && (locked || !chunk->locked) && huge_may_part(range, chunk))
+			discard_dirty(range, chunk, locked);
 	}
 	range->stuck = range->dirty > wanted ? range->dirty : 0;
 }
@@ -164,12 +188,12 @@ void range_given(struct range *range, struct chunk *chunk, unsigned int order)
 	allow_work(range, now, range->dirty > whole ? (size_t)1 << order : 0);
 	before = range->work;
 	if (chunk->nr_free == CHUNK_PAGES && range->dirty > whole && range->work > 0)
-		discard_dirty(range, chunk);
+		discard_dirty(range, chunk, page_is_above_soft());
 	else if (chunk->nr_free == CHUNK_PAGES) /* All of it can go, if parts could not. */
 		range->stuck -= smaller(range->stuck, CHUNK_PAGES);
 	/* Free chunks for which there was no work when they became free. */
 	if (range->dirty > whole + MOST_WORK)
-		discard_whole(range, whole);
+		discard_whole(range, whole, page_is_above_soft());
 	discard_surplus_parts(range, kept, parts);
 	end_work(range, before);
 }
@@ -193,7 +217,7 @@ bool page_decay(unsigned int node)
 	/* What is free for long is not needed: of a quiet program as little stays in parts as in
 	 * whole chunks. */
 	parts = keep_parts(range, PAGE_KEEP_CHUNKS);
-	discard_whole(range, keep_whole(range, kept, parts));
+	discard_whole(range, keep_whole(range, kept, parts), page_is_above_soft());
 	discard_surplus_parts(range, kept, parts);
 	more = range->work <= 0; /* or the last piece took all the work that was left */
 	if (more)
@@ -211,7 +235,8 @@ static size_t trim_whole(struct range *range, size_t wanted)
 	do {
 		os_lock(&range->lock);
 		range->work = STEP;
-		now = discard_whole(range, range->dirty - smaller(range->dirty, wanted - given));
+		now = discard_whole(range, range->dirty - smaller(range->dirty, wanted - given),
+				    true);
 		range_unlock(range);
 		given += now;
 	} while (now && given < wanted);
@@ -234,7 +259,7 @@ static size_t trim_parts(struct range *range, size_t wanted)
 				/* Its pages may be such that none can go. */
 				range->work -= CALL_WORK;
 				huge_may_part(range, &range->chunks[i]);
-				given += discard_dirty(range, &range->chunks[i]);
+				given += discard_dirty(range, &range->chunks[i], true);
 			}
 		more = i < range->nr_chunks;
 		range_unlock(range);

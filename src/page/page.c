@@ -148,6 +148,8 @@ void range_relist(struct range *range, struct chunk *chunk)
 
 	if (list == PAGE_MAX_ORDER && !chunk->nr_dirty)
 		list = RANGE_CLEAN;
+	else if (list == PAGE_MAX_ORDER && chunk->locked)
+		list = RANGE_LOCKED;
 	if (list == chunk->list)
 		return;
 	unlist_chunk(range, chunk);

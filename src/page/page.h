@@ -28,8 +28,9 @@
  *      the option decay_most. With page_keep=N, nothing goes back below N MiB without page_trim().
  *      The limit may be exceeded: by memory that one call does not return because that would take
  *      long (PAGE_DISCARD_MAX), and by memory that the system cannot take back: parts of its own,
- *      larger pages, and parts of chunks for which it has no more mappings (huge.h). Pages go
- *      back when pages are freed, and when a layer above says that time has passed: page_decay().
+ *      larger pages, and parts of chunks for which it has no more mappings (huge.h). Locked
+ *      memory goes only above the soft limit, and in page_trim(). Pages go back when pages are
+ *      freed, and when a layer above says that time has passed: page_decay().
  *  P5. When a run of a whole chunk is freed by page_free_named(), the descriptors of its other
  *      pages stay as they are, for the next run of the same owner there. They lead to a first
  *      descriptor whose cache is NULL. They are cleared before a smaller run is taken from the

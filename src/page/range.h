@@ -18,9 +18,11 @@
 #define CHUNK_BITS  (CHUNK_PAGES * PAGE_WORDS * sizeof(uint64_t))
 #define CHUNK_MARKS (OS_HUGE >> MARK_SHIFT)
 
-/* Chunks by the largest aligned run in them, and last those that are free and clean. */
-#define RANGE_CLEAN (PAGE_MAX_ORDER + 1)
-#define RANGE_LISTS (RANGE_CLEAN + 1)
+/* Chunks by the largest aligned run in them; of free ones, last those that stay because they are
+ * locked, and those that are clean. */
+#define RANGE_LOCKED (PAGE_MAX_ORDER + 1)
+#define RANGE_CLEAN  (RANGE_LOCKED + 1)
+#define RANGE_LISTS  (RANGE_CLEAN + 1)
 
 struct range {
 	struct os_lock lock;

@@ -157,6 +157,7 @@ static void discard(struct chunk *chunk, uint64_t *seed)
 	unsigned int from = random_below(seed, CHUNK_PAGES), page, end;
 	unsigned int length = chunk_take_dirty(chunk, order, from, &page);
 	unsigned int expected = (from + step - 1) / step * step;
+	bool gone;
 
 	while (expected < CHUNK_PAGES && !model_can_go(expected, order))
 		expected += step;
@@ -168,8 +169,9 @@ static void discard(struct chunk *chunk, uint64_t *seed)
 	assert_int_equal(page, expected);
 	model_set(page, length, DISCARDED);
 	compare(chunk);
-	chunk_give_clean(chunk, page, length);
-	model_set(page, length, CLEAN);
+	gone = random_below(seed, 4);
+	chunk_give_taken(chunk, page, length, gone);
+	model_set(page, length, gone ? CLEAN : DIRTY);
 }
 
 static void make_dirty(struct chunk *chunk)

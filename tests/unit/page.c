@@ -170,26 +170,6 @@ static void a_run_leaves_its_name(void **state)
 		page_free(halves[--n], 8);
 }
 
-/* The system may refuse to take descriptors back, and clears none of them. */
-static void pages_go_back_with_the_name(void **state)
-{
-	struct slab *run = page_alloc(0, 9);
-	char *address = page_address(run);
-	struct told told;
-
-	(void)state;
-	page_own(run, 9, owner);
-	page_free_named(run, 9);
-	told_begin(&told);
-	assert_int_equal(mlock(run, 512 * sizeof(*run)), 0);
-	page_trim();
-	munlock(run, 512 * sizeof(*run));
-	os_report_kept();
-	told_end(&told);
-	for (size_t at = 0; at < OS_HUGE; at += OS_PAGE)
-		assert_null(page_owner(address + at));
-}
-
 /* True if no page that could be returned is left: only pages that share a system page with one
  * in use. */
 static bool only_parts_are_dirty(void)
@@ -408,15 +388,10 @@ static void out_of_memory_is_null(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(runs_do_not_overlap),
-		cmocka_unit_test(given_back_reads_zero),
-		cmocka_unit_test(single_pages_go_back),
-		cmocka_unit_test(scattered_pages_go_back),
-		cmocka_unit_test(foreign_addresses),
-		cmocka_unit_test(a_range_is_large),
-		cmocka_unit_test(a_run_leaves_its_name),
-		cmocka_unit_test(pages_go_back_with_the_name),
-		cmocka_unit_test(what_is_readable_grows),
+		cmocka_unit_test(runs_do_not_overlap),	 cmocka_unit_test(given_back_reads_zero),
+		cmocka_unit_test(single_pages_go_back),	 cmocka_unit_test(scattered_pages_go_back),
+		cmocka_unit_test(foreign_addresses),	 cmocka_unit_test(a_range_is_large),
+		cmocka_unit_test(a_run_leaves_its_name), cmocka_unit_test(what_is_readable_grows),
 		cmocka_unit_test(out_of_memory_is_null),
 	};
 

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <sys/mman.h>
 
+#include "os/memory.h"
+
 /* Newer than some C libraries. */
 #ifndef MADV_GUARD_INSTALL
 #define MADV_GUARD_INSTALL 102
@@ -17,8 +19,11 @@ enum os_guard os_guard_begin(void *address, size_t size)
 	bool light = mprotect(address, size, PROT_READ | PROT_WRITE) == 0 &&
 		     madvise(address, size, MADV_GUARD_INSTALL) == 0;
 
-	if (!light)
+	/* Locked memory was made resident by the first call. */
+	if (!light) {
 		mprotect(address, size, PROT_NONE);
+		os_discard(address, size, true);
+	}
 	errno = saved;
 	return light ? OS_GUARD_LIGHT : OS_GUARD_PROTECTION;
 }
@@ -40,7 +45,7 @@ bool os_guard_close(void *address, size_t size, enum os_guard guard)
 	bool done = light || mprotect(address, size, PROT_NONE) == 0;
 
 	if (done && !light)
-		madvise(address, size, MADV_DONTNEED);
+		os_discard(address, size, true);
 	errno = saved;
 	return light || (done && guard == OS_GUARD_PROTECTION);
 }

@@ -19,6 +19,9 @@
 #include "os/report.h"
 
 #define MPOL_PREFERRED 1
+#ifndef MADV_DONTNEED_LOCKED
+#define MADV_DONTNEED_LOCKED 24 /* newer than some C libraries */
+#endif
 #define EMULATED_LIMIT ((size_t)32 << 30) /* they need a second for this much, and use less */
 
 static uint32_t discard_refused; /* reported */
@@ -129,18 +132,32 @@ bool os_move(void *from, size_t old, void *to, size_t size)
 	return done;
 }
 
-void os_discard(void *address, size_t size)
+static void report_refused(int error)
+{
+	os_report_once_later(&discard_refused,
+			     error == EINVAL
+				     ? "the system takes no locked memory back (%s; Linux 5.18 "
+				       "does): freed memory stays resident and held. Unlock it "
+				       "(munlockall) before sheaf_trim()"
+				     : "the system does not take memory back (madvise: %s): freed "
+				       "memory stays resident and held",
+			     strerror(error));
+}
+
+bool os_discard(void *address, size_t size, bool locked)
 {
 	int saved = errno;
 	uintptr_t begin = os_round_up((uintptr_t)address);
 	uintptr_t end = os_round_down((uintptr_t)address + size);
+	bool done = begin >= end || madvise((void *)begin, end - begin, MADV_DONTNEED) == 0;
 
-	if (begin < end && madvise((void *)begin, end - begin, MADV_DONTNEED))
-		os_report_once_later(&discard_refused,
-				     "the system does not take memory back (madvise: %s; is it "
-				     "locked?): freed memory stays resident",
-				     strerror(errno));
+	/* This error has no other cause. */
+	if (!done && errno == EINVAL && locked)
+		done = madvise((void *)begin, end - begin, MADV_DONTNEED_LOCKED) == 0;
+	if (!done && (errno != EINVAL || locked))
+		report_refused(errno);
 	errno = saved;
+	return done;
 }
 
 bool os_hide(void *address, size_t size)

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory that the program has locked, as by mlockall(): as time passes it stays, dirty and held. At
+ * a limit, and if the program trims, it goes. A system older than Linux 5.18 never takes it.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "kit/pages.h"
+#include "kit/ready.h"
+#include "kit/told.h"
+#include "kit/unit.h"
+#include "os/guard.h"
+#include "os/options.h"
+#include "page/limit.h"
+#include "page/page.h"
+#include "page/range.h"
+
+#define DONTNEED_LOCKED 24
+#define GUARD_INSTALL	102
+
+enum {
+	LARGE = PAGE_MAX_ORDER,
+	MANY = 64,
+	SOME = 16 /* runs in one chunk */
+};
+
+static struct slab *runs[MANY];
+
+static const char *locked; /* so many bytes are, from there on */
+static size_t locked_bytes;
+static bool old_system;
+
+/* Nobody needs the right to lock memory, or a new system, for this. */
+int madvise(void *address, size_t size, int advice)
+{
+	bool is_locked = (char *)address < locked + locked_bytes && locked < (char *)address + size;
+
+	if (((advice == MADV_DONTNEED || advice == GUARD_INSTALL) && is_locked) ||
+	    (advice == DONTNEED_LOCKED && old_system)) {
+		errno = EINVAL;
+		return -1;
+	}
+	if (advice == DONTNEED_LOCKED)
+		advice = MADV_DONTNEED;
+	return (int)syscall(SYS_madvise, address, size, advice);
+}
+
+static void lock_all(void)
+{
+	locked = NULL;
+	locked_bytes = SIZE_MAX / 2;
+}
+
+static void unlock_all(void)
+{
+	locked_bytes = 0;
+}
+
+static size_t dirty(void)
+{
+	return page_usage().dirty;
+}
+
+static void check_held(void)
+{
+	struct page_usage usage = page_usage();
+
+	assert_int_equal(page_limit.held << OS_PAGE_SHIFT, usage.used + usage.dirty);
+}
+
+static bool is_resident(char *address)
+{
+	unsigned char resident;
+
+	assert_int_equal(mincore(address, os.page_size, &resident), 0);
+	return resident & 1;
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	unlock_all();
+	old_system = false;
+	clock_stands = true;
+	pages_let_time_pass();
+	pages_free_some(1);
+	page_trim();
+	return 0;
+}
+
+/* Allocate and free so many runs, of which each was written. */
+static void use(unsigned int n, unsigned int order)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		runs[i] = page_alloc(0, order);
+		assert_non_null(runs[i]);
+		for (size_t at = 0; at < OS_PAGE << order; at += os.page_size)
+			page_address(runs[i])[at] = 1;
+	}
+	for (unsigned int i = 0; i < n; i++)
+		page_free(runs[i], order);
+}
+
+/* Until nothing is left to do; so it ends. */
+static void decay(void)
+{
+	pages_let_time_pass();
+	for (bool more = true; more;) {
+		clock_pass_ms(DECAY_TICK_MS);
+		more = false;
+		for (uint32_t node = 0; node < os.nr_nodes; node++)
+			more |= page_decay(node);
+	}
+}
+
+static void stays_as_time_passes(void **state)
+{
+	struct told told;
+
+	(void)state;
+	told_begin(&told);
+	lock_all();
+	use(MANY, LARGE);
+	decay();
+	assert_int_equal(dirty(), MANY * OS_HUGE);
+	for (unsigned int i = 0; i < MANY; i++)
+		assert_true(is_resident(page_address(runs[i])));
+	check_held();
+	/* It is taken before memory that would be faulted. */
+	use(MANY, LARGE);
+	assert_int_equal(dirty(), MANY * OS_HUGE);
+	/* This is as the program wants it. */
+	assert_int_equal(told_end_kept(&told), 0);
+	unlock_all();
+	use(MANY, LARGE);
+	decay();
+	assert_true(dirty() <= PAGE_KEEP_PARTS);
+	check_held();
+}
+
+static void goes_if_trimmed(void **state)
+{
+	(void)state;
+	lock_all();
+	use(MANY, LARGE);
+	decay();
+	page_trim_to(OS_HUGE);
+	assert_int_equal(dirty(), OS_HUGE);
+	page_trim();
+	assert_int_equal(dirty(), 0);
+	for (unsigned int i = 0; i < MANY; i++)
+		assert_false(is_resident(page_address(runs[i])));
+	check_held();
+}
+
+static void goes_above_the_soft_limit(void **state)
+{
+	(void)state;
+	lock_all();
+	use(MANY, LARGE);
+	decay();
+	page_set_limits(OS_HUGE, 0);
+	decay();
+	assert_true(dirty() <= OS_HUGE);
+	assert_false(is_resident(page_address(runs[0])));
+	page_set_limits(0, 0);
+	check_held();
+}
+
+/* Parts of chunks: every second run stays in use. */
+static void parts_stay_and_go(void **state)
+{
+	const unsigned int order = 5;
+	struct slab *used[SOME * MANY / 2], *run;
+	unsigned int n = 0;
+	size_t before;
+
+	(void)state;
+	for (; n < SOME * MANY / 2; n++) {
+		used[n] = page_alloc(0, order);
+		run = page_alloc(0, order);
+		assert_true(used[n] && run);
+		page_free(run, order);
+		runs[n % MANY] = page_alloc(0, order);
+		page_free(used[n], order);
+		used[n] = runs[n % MANY];
+	}
+	lock_all();
+	before = page_usage().used;
+	for (unsigned int i = 0; i < n; i += 2)
+		page_free(used[i], order);
+	decay();
+	assert_true(dirty() >= n / 2 * (OS_PAGE << order));
+	check_held();
+	page_trim();
+	assert_true(dirty() <= page_usage().used * (os.page_size / OS_PAGE - 1));
+	check_held();
+	for (unsigned int i = 1; i < n; i += 2)
+		page_free(used[i], order);
+	assert_int_equal(page_usage().used, before - n * (OS_PAGE << order));
+}
+
+/* What one page keeps is one chunk: a program may lock an object, and forget that. */
+static void one_page_does_not_keep_others(void **state)
+{
+	(void)state;
+	use(MANY, LARGE);
+	/* The one that goes first. */
+	locked = page_address(runs[MANY - 1]);
+	locked_bytes = os.page_size;
+	decay();
+	assert_true(dirty() <= OS_HUGE + PAGE_KEEP_CHUNKS);
+	check_held();
+	page_trim();
+	assert_int_equal(dirty(), 0);
+}
+
+static void an_old_system_is_named(void **state)
+{
+	struct told told;
+
+	(void)state;
+	lock_all();
+	old_system = true;
+	told_begin(&told);
+	use(MANY, LARGE);
+	page_trim();
+	page_trim();
+	assert_int_equal(dirty(), MANY * OS_HUGE);
+	check_held();
+	assert_int_equal(told_end_kept(&told), 1);
+	assert_non_null(strstr(told.text, "locked memory"));
+	assert_non_null(strstr(told.text, "Linux 5.18"));
+	unlock_all();
+	page_trim();
+	assert_int_equal(dirty(), 0);
+	check_held();
+}
+
+/* Their names go without the descriptors that the system would clear. */
+static void named_pages_go(void **state)
+{
+	static char fake_cache;
+	struct slab *run = page_alloc(0, LARGE);
+
+	(void)state;
+	page_own(run, LARGE, (struct slab_cache *)(void *)&fake_cache);
+	page_free_named(run, LARGE);
+	locked = (char *)run;
+	locked_bytes = CHUNK_SLABS;
+	old_system = true;
+	page_trim();
+	assert_int_equal(dirty(), 0);
+	for (size_t at = 0; at < OS_HUGE; at += OS_PAGE)
+		assert_null(page_owner(page_address(run) + at));
+	check_held();
+}
+
+/* A closed page is not read again, so it need not stay. */
+static void closed_pages_go(void **state)
+{
+	char *page = os_reserve(os.page_size);
+
+	(void)state;
+	assert_non_null(page);
+	assert_true(os_commit(page, os.page_size));
+	/* The system does this if memory is locked that the process will get. */
+	*page = 1;
+	lock_all();
+	assert_int_equal(os_guard_begin(page, os.page_size), OS_GUARD_PROTECTION);
+	assert_false(is_resident(page));
+	assert_true(os_guard_open(page, os.page_size, OS_GUARD_PROTECTION));
+	*page = 1;
+	assert_true(os_guard_close(page, os.page_size, OS_GUARD_PROTECTION));
+	assert_false(is_resident(page));
+	os_unreserve(page, os.page_size);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(stays_as_time_passes, begin),
+		cmocka_unit_test_setup(goes_if_trimmed, begin),
+		cmocka_unit_test_setup(goes_above_the_soft_limit, begin),
+		cmocka_unit_test_setup(parts_stay_and_go, begin),
+		cmocka_unit_test_setup(one_page_does_not_keep_others, begin),
+		cmocka_unit_test_setup(an_old_system_is_named, begin),
+		cmocka_unit_test_setup(named_pages_go, begin),
+		cmocka_unit_test_setup(closed_pages_go, begin),
+	};
+
+	return cmocka_run_group_tests(tests, setup, NULL);
+}
