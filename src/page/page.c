@@ -111,6 +111,8 @@ static bool reserve_largest(void)
 
 	if (limit > (size_t)1 << ADDRESS_SHIFT)
 		limit = (size_t)1 << ADDRESS_SHIFT;
+	if (os_options.reserve && limit > (size_t)os_options.reserve << 20)
+		limit = (size_t)os_options.reserve << 20;
 	while (shift > SMALLEST_SHIFT && ((size_t)os.nr_nodes << shift) > limit)
 		shift--;
 	for (; shift >= SMALLEST_SHIFT; shift--)

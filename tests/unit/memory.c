@@ -3,11 +3,13 @@
  * memory; and how much memory the process has. */
 #include <errno.h>
 #include <grp.h>
+#include <sheaf/kmalloc.h>
 #include <sheaf/slab.h>
 #include <sheaf/stats.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -107,6 +109,39 @@ static void locked_memory_is_named(void **state)
 	assert_int_equal(in_child(lock_little), 0);
 }
 
+static size_t address_bytes(void)
+{
+	FILE *file = fopen("/proc/self/statm", "re");
+	unsigned long pages;
+
+	CHECK(file && fscanf(file, "%lu", &pages) == 1);
+	fclose(file);
+	return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* mlockall() compares the limit of locked memory with all addresses, used or not. */
+static void reserve_little(void)
+{
+	size_t before = address_bytes();
+	struct kmem_cache *s;
+	unsigned int n = 0;
+
+	CHECK(setenv("SHEAF_OPTIONS", "reserve=64", 1) == 0);
+	s = kmem_cache_create("little", 1 << 20, NULL, SLAB_NO_MERGE);
+	/* Slots of some thousand CPUs take as much as the slabs. */
+	CHECK(s && address_bytes() - before < 64 * MiB * 8);
+	while (kmem_cache_alloc(s, GFP_NOWAIT))
+		n++;
+	CHECK(n >= 32 && n <= 64);
+	CHECK(kvmalloc(8 * MiB, GFP_KERNEL));
+}
+
+static void few_addresses_are_reserved(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(reserve_little), 0);
+}
+
 /* The system lists a process's groups before its memory, in this case 5 KiB of them. */
 static void join_many_groups(void)
 {
@@ -135,6 +170,7 @@ int main(void)
 		cmocka_unit_test(slots_with_memfd_noexec),
 		cmocka_unit_test(slots_on_an_old_system),
 		cmocka_unit_test(locked_memory_is_named),
+		cmocka_unit_test(few_addresses_are_reserved),
 		cmocka_unit_test(memory_of_a_process_with_many_groups),
 	};
 
