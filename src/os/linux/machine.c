@@ -19,10 +19,12 @@
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "os/atomic.h"
+#include "os/linux/release.h"
 #include "os/linux/shared.h"
 #include "os/linux/topology.h"
 #include "os/memory.h"
@@ -64,6 +66,18 @@ static char *rseq_area(void)
 	return (char *)__builtin_thread_pointer() + os.rseq_offset;
 }
 
+/* The user may know better. */
+static bool aborts_are_lost(void)
+{
+#ifdef __aarch64__
+	struct utsname name;
+
+	return !os_options.backend_rseq && uname(&name) == 0 && release_loses_aborts(name.release);
+#else
+	return false;
+#endif
+}
+
 /* The reason why the rseq backend cannot run; NULL if it can. */
 static const char *rseq_obstacle(bool rows_known)
 {
@@ -75,6 +89,8 @@ static const char *rseq_obstacle(bool rows_known)
 		return "there are CPU numbers beyond the library's tables";
 	if (!rows_known)
 		return "the kernel refuses sched_getaffinity";
+	if (aborts_are_lost())
+		return "on AArch64, Linux 6.19 and 7.0 before 7.0.14 may lose aborts";
 #if defined(__x86_64__) || defined(__aarch64__)
 	if (!&__rseq_size || !&__rseq_offset || __rseq_size == 0)
 		return "the C library registers no restartable sequences";
