@@ -8,7 +8,7 @@
  *         log_write(data, LOG_ERROR, text, length);
  *     }
  *     ...
- *     sheaf_set_report(to_log, log);
+ *     sheaf_set_report(to_log, log, NULL);
  *
  * docs/debugging.md and libsheaf(7) describe what is reported, and which options find more. The
  * rules of <sheaf/slab.h> for threads, signals, fork and errno apply here, too.
@@ -25,6 +25,13 @@
 extern "C" {
 #endif
 
+/* Where reports go: to a function with its first argument. If `report` is NULL: to standard error,
+ * or to the file of SHEAF_OPTIONS=report=PATH. */
+struct sheaf_report_to {
+	void (*report)(void *data, const char *text, size_t length);
+	void *data;
+};
+
 /*
  * From now on, call report(data, text, length) for each report, instead of writing it to standard
  * error or to the file of SHEAF_OPTIONS=report=PATH. If `report` is NULL, write reports there
@@ -38,11 +45,13 @@ extern "C" {
  * _nolock), in a forked child before fork() has returned, before abort(), and at exit.
  *
  * The call waits until the previous callback has returned in all threads. Afterwards the program
- * may free what that callback used. Returns 0, or -EBUSY in a callback. O(1). The kernel has no
- * such call.
+ * may free what that callback used. Unless `before` is NULL, *before becomes what was set until
+ * now, before `report` is first called: so `report` can pass on what it gets, and the caller can
+ * set the earlier callback again. Returns 0, or -EBUSY in a callback, and then changes nothing.
+ * O(1). The kernel has no such call.
  */
-int sheaf_set_report(void (*report)(void *data, const char *text, size_t length), void *data)
-	SHEAF_SYMBOL(sheaf_set_report);
+int sheaf_set_report(void (*report)(void *data, const char *text, size_t length), void *data,
+		     struct sheaf_report_to *before) SHEAF_SYMBOL(sheaf_set_report);
 
 /*
  * Explain a SIGSEGV or SIGBUS: if the address is in or next to an object between guard pages

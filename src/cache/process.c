@@ -247,7 +247,11 @@ bool caches_ready(void)
 }
 
 SHEAF_PUBLIC int sheaf_set_report(void (*report)(void *data, const char *text, size_t length),
-				  void *data)
+				  void *data, struct sheaf_report_to *before)
 {
-	return os_callback_set(report, data) ? 0 : -EBUSY;
+	struct sheaf_report_to unused;
+
+	if (!before)
+		before = &unused;
+	return os_callback_set(report, data, &before->report, &before->data) ? 0 : -EBUSY;
 }

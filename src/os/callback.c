@@ -66,12 +66,14 @@ void os_callback_unset(void)
 	os_store_relaxed(&callback.fn, NULL);
 }
 
-bool os_callback_set(os_callback *fn, void *data)
+bool os_callback_set(os_callback *fn, void *data, os_callback **old_fn, void **old_data)
 {
 	if (is_in_callback(os_self()))
 		return false;
 	while (os_exchange(&callback.changing, 1))
 		os_sleep_briefly();
+	*old_fn = callback.fn;
+	*old_data = callback.data;
 	os_callback_unset();
 	os_fence();
 	for (int i = 0; i < CALLS; i++)

@@ -26,9 +26,12 @@
 
 typedef void os_callback(void *data, const char *text, size_t length);
 
-/* Set the callback; NULL: none. Waits until the previous one has returned in all threads. Called
- * from the callback itself, it changes nothing and returns false. */
-bool os_callback_set(os_callback *fn, void *data);
+/*
+ * Set the callback; NULL: none. Waits until the previous one has returned in all threads, and
+ * stores what that was before the new one can run. Called from the callback itself, it changes
+ * nothing and returns false.
+ */
+bool os_callback_set(os_callback *fn, void *data, os_callback **old_fn, void **old_data);
 /* At exit: from now on no callback runs. Does not wait. */
 void os_callback_unset(void);
 

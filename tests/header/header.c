@@ -57,6 +57,15 @@ static int use_shrinker(void)
 	return 0;
 }
 
+static int use_report(void)
+{
+	struct sheaf_report_to to;
+
+	CHECK(sheaf_set_report(report, NULL, &to) == 0 && !to.report);
+	CHECK(sheaf_set_report(to.report, to.data, &to) == 0 && to.report == report);
+	return 0;
+}
+
 static int use_pool(struct kmem_cache *s)
 {
 	mempool_t *pool = mempool_create_slab_pool(2, s), own;
@@ -64,7 +73,7 @@ static int use_pool(struct kmem_cache *s)
 
 	CHECK(kmem_cache_validate(s) == 0);
 	CHECK(kmem_cache_print_traces(NULL, 1, SHEAF_ALLOC_TRACES, SHEAF_STATS_TEXT) == 0);
-	CHECK(sheaf_set_report(report, NULL) == 0 && sheaf_set_report(NULL, NULL) == 0);
+	CHECK(use_report() == 0);
 	CHECK(pool);
 	CHECK(mempool_resize(pool, 3) == 0);
 	element = mempool_alloc(pool, GFP_KERNEL);

@@ -353,7 +353,7 @@ static void calls(void)
 	struct kmem_cache *s = kmem_cache_create("called", 32, NULL, SLAB_CONSISTENCY_CHECKS);
 	char *object = kmem_cache_alloc(s, GFP_KERNEL);
 
-	CHECK(sheaf_set_report(collect, &called) == 0);
+	CHECK(sheaf_set_report(collect, &called, NULL) == 0);
 	told_begin(&told);
 	kmem_cache_free(s, object);
 	kmem_cache_free(s, object);
@@ -368,7 +368,7 @@ static void calls(void)
 	told_begin(&told);
 	kmem_cache_free_nolock(s, object);
 	CHECK(told_end(&told) > 5 && called.calls == 2);
-	CHECK(sheaf_set_report(NULL, NULL) == 0);
+	CHECK(sheaf_set_report(NULL, NULL, NULL) == 0);
 	told_begin(&told);
 	os_report("to standard error");
 	CHECK(told_end(&told) == 1 && called.calls == 2);
@@ -381,7 +381,7 @@ static void misuses(void *data, const char *what, size_t length)
 
 	(void)what, (void)length;
 	called.calls++;
-	CHECK(sheaf_set_report(NULL, NULL) == -EBUSY);
+	CHECK(sheaf_set_report(NULL, NULL, NULL) == -EBUSY);
 	kmem_cache_free(s, object);
 	kmem_cache_free(s, object);
 }
@@ -391,7 +391,7 @@ static void calls_the_library(void)
 {
 	struct kmem_cache *s = kmem_cache_create("again", 32, NULL, SLAB_CONSISTENCY_CHECKS);
 
-	CHECK(sheaf_set_report(misuses, s) == 0);
+	CHECK(sheaf_set_report(misuses, s, NULL) == 0);
 	told_begin(&told);
 	os_report("a line");
 	CHECK(told_end(&told) > 5 && strstr(told.text, "Object already free"));
@@ -412,7 +412,7 @@ static void forks_in_it(void)
 {
 	int status;
 
-	CHECK(sheaf_set_report(fork_in_it, NULL) == 0);
+	CHECK(sheaf_set_report(fork_in_it, NULL, NULL) == 0);
 	long_line("that forks");
 	CHECK(called.calls == 1);
 	os_report("another one");
@@ -448,7 +448,7 @@ static void *set_another(void *unused)
 {
 	(void)unused;
 	pthread_barrier_wait(&inside);
-	CHECK(sheaf_set_report(collect, &called) == 0);
+	CHECK(sheaf_set_report(collect, &called, NULL) == 0);
 	os_store_release(&is_set, 1);
 	CHECK(os_load_acquire(&has_returned));
 	return NULL;
@@ -459,7 +459,7 @@ static void waits_for_it(void)
 	pthread_t in_it, sets;
 
 	pthread_barrier_init(&inside, NULL, 2);
-	CHECK(sheaf_set_report(stay, NULL) == 0);
+	CHECK(sheaf_set_report(stay, NULL, NULL) == 0);
 	pthread_create(&in_it, NULL, report_a_line, NULL);
 	pthread_create(&sets, NULL, set_another, NULL);
 	/* It may not have begun to wait: then the test is weaker, not wrong. */
@@ -473,6 +473,44 @@ static void waits_for_it(void)
 	CHECK(called.calls == 1);
 }
 
+static struct sheaf_report_to below;
+static int passed_on;
+
+static void pass_on(void *data, const char *what, size_t length)
+{
+	CHECK(data == &below && below.report == collect);
+	passed_on++;
+	below.report(below.data, what, length);
+}
+
+static void refuses_to_change(void *data, const char *what, size_t length)
+{
+	struct sheaf_report_to untouched = {pass_on, NULL};
+
+	(void)data, (void)what, (void)length;
+	CHECK(sheaf_set_report(collect, NULL, &untouched) == -EBUSY);
+	CHECK(untouched.report == pass_on && !untouched.data);
+	called.calls++;
+}
+
+static void returns_the_one_before(void)
+{
+	struct sheaf_report_to before = {pass_on, &below};
+
+	CHECK(sheaf_set_report(collect, &called, &before) == 0);
+	CHECK(!before.report && !before.data);
+	CHECK(sheaf_set_report(pass_on, &below, &below) == 0);
+	os_report("to both");
+	CHECK(passed_on == 1 && called.calls == 1);
+	CHECK(sheaf_set_report(below.report, below.data, &before) == 0);
+	CHECK(before.report == pass_on && before.data == &below);
+	os_report("to the first again");
+	CHECK(passed_on == 1 && called.calls == 2);
+	CHECK(sheaf_set_report(refuses_to_change, NULL, NULL) == 0);
+	os_report("nothing changes");
+	CHECK(called.calls == 3);
+}
+
 static void a_callback_gets_reports(void **state)
 {
 	(void)state;
@@ -480,6 +518,7 @@ static void a_callback_gets_reports(void **state)
 	in(calls_the_library);
 	in(forks_in_it);
 	in(waits_for_it);
+	in(returns_the_one_before);
 }
 
 static void paths_that_are_none(void **state)
