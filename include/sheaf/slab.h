@@ -206,21 +206,61 @@ struct kmem_cache *__kmem_cache_create(const char *name, size_t size, size_t ali
 				       slab_flags_t flags, void (*ctor)(void *object))
 	SHEAF_SYMBOL(__kmem_cache_create);
 
-#define SHEAF_PICK(a, b, c, d, e, chosen, ...) chosen
-#define SHEAF_CREATE_4(name, size, args, flags)                                                    \
-	__kmem_cache_create_args(name, size, args, sizeof(struct kmem_cache_args), flags)
-#define SHEAF_CREATE_5(name, size, align, flags, ctor)                                             \
-	__kmem_cache_create(name, size, align, flags, ctor)
-#define SHEAF_CREATE_BAD(...) kmem_cache_create_takes_4_or_5_arguments
-
 /*
  * kmem_cache_create(name, size, args, flags), as in the kernel since 6.12, or the older
- * kmem_cache_create(name, size, align, flags, ctor).
+ * kmem_cache_create(name, size, align, flags, ctor). `args` may be written in place:
+ *
+ *     kmem_cache_create("node", 96, &(struct kmem_cache_args){.align = 64, .ctor = f}, 0)
+ *     kmem_cache_create("node", 96, kmem_cache_args{.align = 64, .ctor = f}, 0)    in C++20
  */
+#ifndef __cplusplus
+static inline struct kmem_cache *__kmem_cache_create_with(const char *name, size_t size,
+							  const struct kmem_cache_args *args,
+							  slab_flags_t flags)
+{
+	return __kmem_cache_create_args(name, size, args, sizeof(*args), flags);
+}
+
+/*
+ * To the preprocessor, commas between braces separate arguments. So five of them may be the older
+ * list, or a structure in two parts. The last one tells which: a constructor (or NULL, but not 0),
+ * or flags, which are of class 1, the integers.
+ */
+#define SHEAF_CREATE(...) __kmem_cache_create_with(__VA_ARGS__)
+#define SHEAF_CREATE_5(a, b, c, d, last)                                                           \
+	__builtin_choose_expr(__builtin_classify_type(last) == 1, __kmem_cache_create_with,        \
+			      __kmem_cache_create)(a, b, c, d, last)
+#define SHEAF_PICK(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, chosen, ...) chosen
 #define kmem_cache_create(...)                                                                     \
-	SHEAF_PICK(__VA_ARGS__, SHEAF_CREATE_5, SHEAF_CREATE_4, SHEAF_CREATE_BAD,                  \
-		   SHEAF_CREATE_BAD, SHEAF_CREATE_BAD)                                             \
+	SHEAF_PICK(__VA_ARGS__, SHEAF_CREATE, SHEAF_CREATE, SHEAF_CREATE, SHEAF_CREATE,            \
+		   SHEAF_CREATE, SHEAF_CREATE, SHEAF_CREATE, SHEAF_CREATE, SHEAF_CREATE,           \
+		   SHEAF_CREATE, SHEAF_CREATE, SHEAF_CREATE, SHEAF_CREATE, SHEAF_CREATE,           \
+		   SHEAF_CREATE, SHEAF_CREATE_5, SHEAF_CREATE, SHEAF_CREATE, SHEAF_CREATE,         \
+		   SHEAF_CREATE, )                                                                 \
 	(__VA_ARGS__)
+#else
+extern "C++" {
+static inline struct kmem_cache *kmem_cache_create(const char *name, size_t size,
+						   const struct kmem_cache_args *args,
+						   slab_flags_t flags)
+{
+	return __kmem_cache_create_args(name, size, args, sizeof(*args), flags);
+}
+
+static inline struct kmem_cache *kmem_cache_create(const char *name, size_t size,
+						   const struct kmem_cache_args &args,
+						   slab_flags_t flags)
+{
+	return __kmem_cache_create_args(name, size, &args, sizeof(args), flags);
+}
+
+static inline struct kmem_cache *kmem_cache_create(const char *name, size_t size, size_t align,
+						   slab_flags_t flags, void (*ctor)(void *object))
+{
+	return __kmem_cache_create(name, size, align, flags, ctor);
+}
+}
+#endif
 
 #ifdef __cplusplus
 #define SHEAF_ALIGNOF(type) alignof(type)

@@ -157,9 +157,9 @@ static int look(struct kmem_cache *s)
 	return 0;
 }
 
-static int use_kmalloc(volatile size_t size)
+static int use_kmalloc(size_t given)
 {
-	volatile size_t most = SIZE_MAX; /* compilers do not know its value */
+	volatile size_t size = given, most = SIZE_MAX; /* compilers do not know their values */
 	kmem_buckets *set = kmem_buckets_create("own", 0, 0, 0, NULL);
 	char *p = (char *)kmalloc(size, GFP_KERNEL), *q;
 	void *block;
@@ -257,6 +257,67 @@ static int use_groups(struct kmem_cache *s)
 	return 0;
 }
 
+/* Make it, and destroy it. Returns the alignment of its objects. */
+static uint64_t align_of(struct kmem_cache *s)
+{
+	struct kmem_cache_stats stats;
+
+	memset(&stats, 0, sizeof(stats));
+	if (s)
+		kmem_cache_stats(s, &stats);
+	kmem_cache_destroy(s);
+	return stats.align;
+}
+
+/* Arguments written in place, and variables of each kind. */
+static int use_forms(struct kmem_cache_args *args)
+{
+	const slab_flags_t flags = SLAB_NO_MERGE;
+	void (*ctor)(void *object) = construct;
+	const char name[] = "form";
+
+	args->align = 256;
+	CHECK(align_of(kmem_cache_create(name, sizeof(*args), args, flags)) == 256);
+	CHECK(align_of(kmem_cache_create(name, 40, 512, flags, ctor)) == 512);
+	CHECK(align_of(kmem_cache_create(name, 40, 512, 0, NULL)) == 512);
+#ifdef __cplusplus
+	CHECK(align_of(kmem_cache_create(name, 40, *args, flags)) == 256);
+	CHECK(align_of(kmem_cache_create(name, 40, {}, flags)) == 8);
+#if __cplusplus > 201703L
+	CHECK(align_of(kmem_cache_create(name, 40, kmem_cache_args{.align = 64, .ctor = ctor},
+					 flags)) == 64);
+	CHECK(align_of(kmem_cache_create(name, 40, {.align = 128, .ctor = ctor}, 0)) == 128);
+#endif
+#else
+	CHECK(align_of(kmem_cache_create(name, 40, &(struct kmem_cache_args){.align = 64}, 0)) ==
+	      64);
+	CHECK(align_of(kmem_cache_create(name, 40,
+					 &(struct kmem_cache_args){.align = 64, .ctor = ctor},
+					 flags)) == 64);
+	CHECK(align_of(kmem_cache_create(
+		      name, 40, &(struct kmem_cache_args){.align = 128, .ctor = ctor, .limit = 1},
+		      0)) == 128);
+	/* Every member. */
+	CHECK(align_of(kmem_cache_create(name, 40,
+					 &(struct kmem_cache_args){.align = 1024,
+								   .useroffset = 8,
+								   .usersize = 8,
+								   .freeptr_offset = 8,
+								   .use_freeptr_offset = 1,
+								   .reserved = {0, 0, 0},
+								   .ctor = ctor,
+								   .sheaf_capacity = 10,
+								   .reserved2 = 0,
+								   .barn_objects = 10,
+								   .barn_bytes = 10,
+								   .rcu = NULL,
+								   .group = NULL,
+								   .limit = 1 << 20},
+					 SLAB_PANIC)) == 1024);
+#endif
+	return 0;
+}
+
 int main(void)
 {
 	struct kmem_cache *points = KMEM_CACHE(point, SLAB_HWCACHE_ALIGN);
@@ -280,6 +341,7 @@ int main(void)
 	CHECK(kmem_cache_set_sheaf_capacity(new_form, 7) == 0);
 	CHECK(kmem_cache_set_barn(new_form, 100, 10000) == 0);
 	CHECK(use_kmalloc(77) == 0);
+	CHECK(use_forms(&args) == 0);
 	kmem_cache_destroy(points);
 	kmem_cache_destroy(old_form);
 	kmem_cache_destroy(new_form);
