@@ -44,6 +44,12 @@ extern "C" {
 #define SHRINKER_NUMA_AWARE  1u
 #define SHRINKER_MEMCG_AWARE 2u
 
+/*
+ * Both structures may grow at their end: shrinker_alloc() passes their sizes. Members of an older
+ * header's structure that it lacks count as zero, and so do those of a newer one that this version
+ * does not know. docs/versioning.md has the rule.
+ */
+
 /* One call of a shrinker. */
 struct shrink_control {
 	gfp_t gfp_mask; /* of the allocation that reclaims */
@@ -66,17 +72,24 @@ struct shrinker {
 	void *private_data;
 };
 
+/* The call behind shrinker_alloc(). */
+struct shrinker *__shrinker_alloc(size_t shrinker_size, size_t control_size, unsigned int flags,
+				  const char *fmt, ...) SHEAF_SYMBOL(__shrinker_alloc)
+	__attribute__((format(printf, 4, 5)));
+
 /*
  * Make a shrinker with a name, which is formatted as by printf() and cut off at SHRINKER_NAME
- * bytes. `flags`: 0, or names above. It is called only after shrinker_register(). Returns NULL if
- * there is no memory. O(1).
+ * bytes: shrinker_alloc(unsigned int flags, const char *fmt, ...). `flags`: 0, or names above. It
+ * is called only after shrinker_register(). Returns NULL if there is no memory, or after a report
+ * if this version of the library cannot know the header's structures. O(1).
  */
-struct shrinker *shrinker_alloc(unsigned int flags, const char *fmt, ...)
-	SHEAF_SYMBOL(shrinker_alloc) __attribute__((format(printf, 2, 3)));
+#define shrinker_alloc(...)                                                                        \
+	__shrinker_alloc(sizeof(struct shrinker), sizeof(struct shrink_control), __VA_ARGS__)
 
 /*
  * From now on the shrinker is called. One without both callbacks, and one that is registered
- * already, is reported and ignored. NULL is ignored. Takes a lock. O(1).
+ * already, is reported and ignored, and so is one with a member set that this version does not
+ * know. NULL is ignored. Takes a lock. O(shrinkers).
  */
 void shrinker_register(struct shrinker *shrinker) SHEAF_SYMBOL(shrinker_register);
 

@@ -5,21 +5,42 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cache/cache.h"
 #include "os/machine.h"
 #include "os/report.h"
+#include "os/sized.h"
 #include "os/wait.h"
 #include "page/pool.h"
 
-#define BATCH 128 /* objects a call, as in the kernel */
+#define BATCH	     128 /* objects a call, as in the kernel */
+#define SIZE_MOST    4096
+#define CONTROL_MOST 256
 
 struct registered {
-	struct shrinker shrinker; /* what the program sees */
 	struct registered *next;
+	uint32_t bytes; /* with those of the program's structure that are unknown here */
 	uint8_t listed, gone;
 	char name[SHRINKER_NAME];
+	struct shrinker shrinker; /* what the program sees: last, because its header may be newer */
 };
+
+_Static_assert(sizeof(struct registered) ==
+		       offsetof(struct registered, shrinker) + sizeof(struct shrinker),
+	       "its unknown members follow at once");
+
+/* What a callback sees: its header may be newer. */
+union control {
+	struct shrink_control sc;
+	char room[CONTROL_MOST];
+};
+
+static struct registered *registered_of(struct shrinker *shrinker)
+{
+	return (struct registered *)(void *)((char *)shrinker -
+					     offsetof(struct registered, shrinker));
+}
 
 struct shrinkers shrinkers = {.lock = OS_LOCK_INIT(OS_RANK_SHRINKERS)};
 
@@ -73,7 +94,7 @@ static struct registered *next_run(struct shrinkers_run *run)
 	last = before && before->gone && !is_run(before);
 	os_unlock(&shrinkers.lock);
 	if (last)
-		pool_free(before, sizeof(*before));
+		pool_free(before, before->bytes);
 	return next;
 }
 
@@ -93,22 +114,25 @@ static unsigned long to_scan(const struct shrinker *s, unsigned long freeable, u
 static void run_one(struct registered *r, gfp_t flags, unsigned int part)
 {
 	struct shrinker *s = &r->shrinker;
-	struct shrink_control sc = {.gfp_mask = flags};
-	unsigned long freeable = s->count_objects(s, &sc), left, freed;
+	union control control = {.room = {0}};
+	struct shrink_control *sc = &control.sc;
 	unsigned long batch = s->batch > 0 ? (unsigned long)s->batch : BATCH;
+	unsigned long freeable, left, freed;
 
+	sc->gfp_mask = flags;
+	freeable = s->count_objects(s, sc);
 	if (!freeable || freeable == SHRINK_EMPTY || freeable == SHRINK_STOP)
 		return;
 	for (left = to_scan(s, freeable, part); left && !os_load_relaxed(&r->gone);) {
-		sc.nr_to_scan = sc.nr_scanned = left < batch ? left : batch;
-		freed = s->scan_objects(s, &sc);
+		sc->nr_to_scan = sc->nr_scanned = left < batch ? left : batch;
+		freed = s->scan_objects(s, sc);
 		if (freed == SHRINK_STOP)
 			break;
 		os_fetch_add_relaxed(&shrinkers.freed, freed);
 		/* One that looks at nothing makes no progress. */
-		if (!sc.nr_scanned || sc.nr_scanned > left)
+		if (!sc->nr_scanned || sc->nr_scanned > left)
 			break;
-		left -= sc.nr_scanned;
+		left -= sc->nr_scanned;
 	}
 }
 
@@ -132,21 +156,47 @@ void shrinkers_run(gfp_t flags, unsigned int part)
 
 /* --- the calls -------------------------------------------------------------------------------- */
 
-SHEAF_PUBLIC struct shrinker *shrinker_alloc(unsigned int flags, const char *fmt, ...)
+static bool sizes_possible(size_t size, size_t control_size)
+{
+	return os_sized_whole(size) && size <= SIZE_MOST && os_sized_whole(control_size) &&
+	       control_size <= CONTROL_MOST;
+}
+
+static struct registered *make(size_t size, const char name[SHRINKER_NAME])
+{
+	size_t own = sizeof(struct shrinker);
+	size_t bytes = sizeof(struct registered) + (size > own ? size - own : 0);
+	struct registered *r = caches_ready() ? pool_alloc(bytes) : NULL;
+
+	if (!r)
+		return NULL;
+	r->bytes = (uint32_t)bytes;
+	memcpy(r->name, name, SHRINKER_NAME);
+	r->shrinker.seeks = DEFAULT_SEEKS;
+	return r;
+}
+
+SHEAF_PUBLIC struct shrinker *__shrinker_alloc(size_t shrinker_size, size_t control_size,
+					       unsigned int flags, const char *fmt, ...)
 {
 	int saved = errno;
-	char name[SHRINKER_NAME];
-	struct registered *r = caches_ready() ? pool_alloc(sizeof(*r)) : NULL;
+	char given[SHRINKER_NAME], name[SHRINKER_NAME];
+	struct registered *r = NULL;
 	va_list arguments;
 
 	(void)flags;
-	if (r) {
-		va_start(arguments, fmt);
-		vsnprintf(name, sizeof(name), fmt, arguments);
-		va_end(arguments);
-		os_clean_name(r->name, sizeof(r->name), name);
-		r->shrinker.seeks = DEFAULT_SEEKS;
-	}
+	va_start(arguments, fmt);
+	vsnprintf(given, sizeof(given), fmt, arguments);
+	va_end(arguments);
+	os_clean_name(name, sizeof(name), given);
+	if (sizes_possible(shrinker_size, control_size))
+		r = make(shrinker_size, name);
+	else
+		os_misuse(NULL,
+			  "shrinker_alloc(%s): no version of the structures has %zu and %zu bytes; "
+			  "returning NULL. Use the library of the header that the program was "
+			  "built with",
+			  name, shrinker_size, control_size);
 	errno = saved;
 	return r ? &r->shrinker : NULL;
 }
@@ -178,11 +228,16 @@ static bool enlist(struct registered *r)
 
 SHEAF_PUBLIC void shrinker_register(struct shrinker *shrinker)
 {
-	struct registered *r = (struct registered *)shrinker;
+	struct registered *r = shrinker ? registered_of(shrinker) : NULL;
 
 	if (!r)
 		return;
-	if (!shrinker->count_objects || !shrinker->scan_objects)
+	if (!os_sized_known(r, sizeof(*r), r->bytes))
+		os_misuse(NULL,
+			  "shrinker_register(%s): it has a member that this version does not know; "
+			  "ignored. Use the library of the header that the program was built with",
+			  r->name);
+	else if (!shrinker->count_objects || !shrinker->scan_objects)
 		os_misuse(NULL,
 			  "shrinker_register(%s): %s is NULL; ignored. Set both callbacks first",
 			  r->name, shrinker->count_objects ? "scan_objects" : "count_objects");
@@ -208,7 +263,7 @@ static void unregister(struct registered *r)
 
 SHEAF_PUBLIC void shrinker_free(struct shrinker *shrinker)
 {
-	struct registered *r = (struct registered *)shrinker;
+	struct registered *r = shrinker ? registered_of(shrinker) : NULL;
 	bool runs;
 
 	if (!r)
@@ -220,7 +275,7 @@ SHEAF_PUBLIC void shrinker_free(struct shrinker *shrinker)
 	runs = is_run(r);
 	os_unlock(&shrinkers.lock);
 	if (!runs) {
-		pool_free(r, sizeof(*r));
+		pool_free(r, r->bytes);
 		return;
 	}
 	/* The last run frees it. In a callback, two of them could wait for each other. */

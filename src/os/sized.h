@@ -22,6 +22,15 @@ static inline bool os_sized_whole(size_t size)
 	return size % sizeof(void *) == 0;
 }
 
+/* False: of a structure of this size, a field beyond the known ones is set. */
+static inline bool os_sized_known(const void *from, size_t known, size_t size)
+{
+	for (size_t i = known; i < size; i++)
+		if (((const char *)from)[i])
+			return false;
+	return true;
+}
+
 /*
  * `from` may be NULL with size 0; the size must be whole. Returns false if an unknown field is set.
  */
@@ -30,10 +39,7 @@ static inline bool os_sized_copy(void *to, size_t to_size, const void *from, siz
 	memset(to, 0, to_size);
 	if (from_size)
 		memcpy(to, from, from_size < to_size ? from_size : to_size);
-	for (size_t i = to_size; i < from_size; i++)
-		if (((const char *)from)[i])
-			return false;
-	return true;
+	return os_sized_known(from, to_size, from_size);
 }
 
 #endif

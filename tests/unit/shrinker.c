@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/* Shrinkers of programs that were built with an older header or a newer one. */
+#include <errno.h>
+#include <sheaf/shrinker.h>
+#include <sheaf/trim.h>
+#include <string.h>
+
+#include "kit/told.h"
+#include "kit/unit.h"
+
+/* Members that later headers may have. */
+struct newer {
+	struct shrinker known;
+	void *unknown[20];
+};
+
+struct newer_control {
+	struct shrink_control known;
+	uint64_t unknown[20];
+};
+
+static struct told told;
+static unsigned int scans;
+
+static unsigned long one(struct shrinker *shrinker, struct shrink_control *sc)
+{
+	(void)shrinker, (void)sc;
+	return 1;
+}
+
+static unsigned long scan(struct shrinker *shrinker, struct shrink_control *sc)
+{
+	(void)shrinker;
+	assert_int_equal(sc->nr_to_scan, 1);
+	scans++;
+	return 1;
+}
+
+/* Its program sees members that the library lacks: they are zero, and it may write to them. */
+static unsigned long scan_newer(struct shrinker *shrinker, struct shrink_control *sc)
+{
+	struct newer_control *newer = (struct newer_control *)(void *)sc;
+
+	for (unsigned int i = 0; i < 20; i++)
+		assert_int_equal(newer->unknown[i], 0);
+	assert_null(((struct newer *)(void *)shrinker)->unknown[19]);
+	memset(newer->unknown, 0xff, sizeof(newer->unknown));
+	return scan(shrinker, sc);
+}
+
+static struct shrinker *alloc(size_t size, size_t control_size)
+{
+	struct shrinker *shrinker = __shrinker_alloc(size, control_size, 0, "%s", "versions");
+
+	if (shrinker) {
+		shrinker->count_objects = one;
+		shrinker->scan_objects = scan;
+	}
+	return shrinker;
+}
+
+static void scans_at_trim(struct shrinker *shrinker)
+{
+	scans = 0;
+	shrinker_register(shrinker);
+	sheaf_trim(0);
+	assert_int_equal(scans, 1);
+	shrinker_free(shrinker);
+	sheaf_trim(0);
+	assert_int_equal(scans, 1);
+}
+
+static void of_this_version(void **state)
+{
+	struct shrinker *shrinker = shrinker_alloc(SHRINKER_NUMA_AWARE, "now");
+
+	(void)state;
+	assert_non_null(shrinker);
+	assert_int_equal(shrinker->seeks, DEFAULT_SEEKS);
+	shrinker->count_objects = one;
+	shrinker->scan_objects = scan;
+	scans_at_trim(shrinker);
+}
+
+static void of_an_older_one(void **state)
+{
+	(void)state;
+	scans_at_trim(alloc(offsetof(struct shrinker, batch),
+			    offsetof(struct shrink_control, nr_scanned)));
+}
+
+static void of_a_newer_one(void **state)
+{
+	struct shrinker *shrinker = alloc(sizeof(struct newer), sizeof(struct newer_control));
+
+	(void)state;
+	assert_non_null(shrinker);
+	shrinker->scan_objects = scan_newer;
+	scans_at_trim(shrinker);
+}
+
+static void unknown_members_are_refused(void **state)
+{
+	struct newer *newer = (struct newer *)(void *)alloc(sizeof(*newer), 32);
+
+	(void)state;
+	assert_non_null(newer);
+	newer->unknown[19] = newer;
+	scans = 0;
+	told_begin(&told);
+	shrinker_register(&newer->known);
+	assert_int_equal(told_end(&told), 1);
+	assert_non_null(strstr(told.text, "shrinker_register(versions): it has a member"));
+	sheaf_trim(0);
+	assert_int_equal(scans, 0);
+	newer->unknown[19] = NULL;
+	scans_at_trim(&newer->known);
+}
+
+static void sizes_of_no_version(void **state)
+{
+	static const size_t sizes[][2] = {{sizeof(struct shrinker) - 1, 32},
+					  {sizeof(struct shrinker), 33},
+					  {1 << 20, 32},
+					  {sizeof(struct shrinker), 1 << 20}};
+
+	(void)state;
+	errno = 4242;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		told_begin(&told);
+		assert_null(alloc(sizes[i][0], sizes[i][1]));
+		assert_int_equal(told_end(&told), 1);
+		assert_non_null(strstr(told.text, "shrinker_alloc(versions): no version"));
+	}
+	assert_int_equal(errno, 4242);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(of_this_version),
+		cmocka_unit_test(of_an_older_one),
+		cmocka_unit_test(of_a_newer_one),
+		cmocka_unit_test(unknown_members_are_refused),
+		cmocka_unit_test(sizes_of_no_version),
+	};
+
+	return cmocka_run_group_tests_name("shrinker", tests, NULL, NULL);
+}
