@@ -44,7 +44,8 @@ extern "C" {
 
 /* --- gfp: how an allocation may behave -------------------------------------------------------- */
 
-/* A flag that is not defined here is reported and ignored. */
+/* A flag that is not defined here is reported and ignored. Those from 0x1000000 on are kept for the
+ * library. */
 typedef unsigned int gfp_t;
 
 #define __GFP_DIRECT_RECLAIM 0x01u  /* may sleep and reclaim */
@@ -101,6 +102,7 @@ static inline bool gfpflags_allow_blocking(const gfp_t gfp_flags)
 
 /* --- slab flags: what a cache is like --------------------------------------------------------- */
 
+/* Those from 0x100000 on are the library's own. */
 typedef unsigned int slab_flags_t;
 
 #define SLAB_HWCACHE_ALIGN   0x0001u /* align to cache lines, small objects to parts of lines */
@@ -136,7 +138,7 @@ typedef unsigned int slab_flags_t;
  * refuses to lock a slab (RLIMIT_MEMLOCK), one line says so and the allocation returns NULL. A
  * forked child gets copies that are not locked. Not in the kernel.
  */
-#define SLAB_SECRET 0x200000u
+#define SLAB_SECRET 0x4000u
 /* Accepted without effect, as in a kernel built without this feature. */
 #define SLAB_NOLEAKTRACE 0u
 /* The kernel's other name. */

@@ -35,16 +35,7 @@
 #include "os/tsan.h"
 #include "percpu/sheaf.h"
 
-/* In `flags`: a cache of kmalloc(), whose objects are freed with kfree(). */
-#define CACHE_KMALLOC 0x8000u
-/* A debug cache: src/debug/ sees each of its objects. */
-#define CACHE_DEBUG 0x4000u
 /* Hardened caches: see hardened.h. */
-#define CACHE_CHECK_POP	 0x10000u
-#define CACHE_CHECK_FREE 0x20000u
-#define CACHE_MARKED	 0x40000u
-#define CACHE_ZERO_ALLOC 0x80000u
-#define CACHE_ZERO_FREE	 0x100000u
 #define CACHE_HARDENED                                                                             \
 	(CACHE_CHECK_POP | CACHE_CHECK_FREE | CACHE_MARKED | CACHE_ZERO_ALLOC | CACHE_ZERO_FREE)
 

@@ -22,7 +22,7 @@
 #define CACHE_LINE  64u
 #define WORD	    ((unsigned int)sizeof(void *))
 #define NAME_SHOWN  127
-#define FLAGS_KNOWN (0x3fffu | SLAB_SECRET)
+#define FLAGS_KNOWN FLAGS_OF(SLAB_PUBLIC_FLAGS)
 
 static bool wrong(const char *name, const char *what, size_t value, const char *do_this)
 {

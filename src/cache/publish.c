@@ -143,14 +143,14 @@ static void describe_capacity(struct publish_cache *to, const struct kmem_cache 
 static void describe(struct publish_cache *to, const struct kmem_cache *s)
 {
 	const struct slab_cache *slab = &s->sheaf.slab;
-	slab_flags_t flags = s->flags & ~(PUBLISH_CTOR | PUBLISH_DESTROYED);
+	slab_flags_t flags = s->flags;
 
-	/* Without the library's own flags that use the same bits; with the letters that fit
-	 * (slab_debug.h, D7). */
+	/* With the letters that fit (slab_debug.h, D7). */
 	if (cache_is_checked(s))
 		flags = (flags & ~DEBUG_FLAGS) | debug_of(slab)->flags;
 	to->id = s->id;
-	to->flags = flags | (slab->ctor ? PUBLISH_CTOR : 0) | (s->nr_names ? 0 : PUBLISH_DESTROYED);
+	to->flags = flags;
+	to->state = (slab->ctor ? PUBLISH_CTOR : 0) | (s->nr_names ? 0 : PUBLISH_DESTROYED);
 	to->object_size = slab->object_size;
 	to->slab_size = slab->size;
 	to->align = slab->align;

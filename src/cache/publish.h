@@ -32,7 +32,7 @@
 #include "os/process_words.h"
 
 #define PUBLISH_MAGIC	0x6665616873ULL /* "sheaf" */
-#define PUBLISH_VERSION 7u
+#define PUBLISH_VERSION 8u
 #define PUBLISH_NAME	128
 #define PUBLISH_ALIASES (OS_PLANE_WORDS * sizeof(uint64_t)) /* bytes */
 
@@ -47,19 +47,20 @@ struct publish_head {
 	char text[1 << 14];
 };
 
-#define PUBLISH_CTOR	  0x10000u
-#define PUBLISH_DESTROYED 0x20000u
+/* In `state`. */
+#define PUBLISH_CTOR	  1u
+#define PUBLISH_DESTROYED 2u
 
 struct publish_cache {
 	uint32_t generation;
 	uint32_t id;	/* 0: no owner */
-	uint32_t flags; /* SLAB_ flags and the two above */
+	uint32_t flags; /* see debug/flags.h */
 	uint32_t object_size, slab_size, align;
 	uint32_t objs_per_slab, order;
 	uint32_t sheaf_capacity;
 	uint32_t min_partial;
 	uint32_t aliases;
-	uint32_t unused;
+	uint32_t state;
 	char name[PUBLISH_NAME];
 };
 

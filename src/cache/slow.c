@@ -16,7 +16,7 @@
 #include "percpu/remote.h"
 #include "slab/stat.h"
 
-#define GFP_KNOWN 0xfffu
+#define GFP_KNOWN FLAGS_OF(GFP_PUBLIC_FLAGS)
 
 gfp_t cache_check_gfp_later(struct kmem_cache *s, gfp_t flags)
 {

@@ -50,12 +50,11 @@
 #ifndef SHEAF_DEBUG_SLAB_DEBUG_H
 #define SHEAF_DEBUG_SLAB_DEBUG_H
 
-#include <sheaf/slab.h>
-
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "debug/flags.h"
 #include "os/atomic.h"
 #include "slab/slab.h"
 
@@ -67,15 +66,6 @@
 #define DEBUG_SWITCHED (SLAB_TRACE | SLAB_FAILSLAB | DEBUG_QUARANTINE)
 
 /* --- parse.c: which letters a cache gets ------------------------------------------------------ */
-
-/* O, only in flags that come from letters: do without letters that would make slabs larger. */
-#define DEBUG_NOT_LARGER (1u << 31)
-/* G: each object between guard pages, as long as there is room for them (guard.h). */
-#define DEBUG_GUARD (1u << 30)
-/* S: one in slab_sample bytes, of a cache that keeps its sheaves (sample.h). */
-#define DEBUG_SAMPLE (1u << 29)
-/* Q: freed objects rest (quarantine.c). */
-#define DEBUG_QUARANTINE (1u << 28)
 
 /* Read blocks of letters and names. False, after deferred reports: not all was understood. */
 bool debug_parse(const char *text);

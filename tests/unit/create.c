@@ -206,6 +206,18 @@ static void wrong_arguments(void **state)
 	assert_int_equal(told_end(&told), 1);
 }
 
+/* Those of the library, too. */
+static void flags_that_are_not_public(void **state)
+{
+	(void)state;
+	told_begin(&told);
+	for (unsigned int i = 0; i < 32; i++)
+		if (!(FLAGS_OF(SLAB_PUBLIC_FLAGS) >> i & 1))
+			assert_null(kmem_cache_create("private", 64, NULL, 1u << i));
+	assert_true(told_end(&told) > 0);
+	assert_non_null(strstr(told.text, "flags with unknown bit"));
+}
+
 /* The kernel warns and continues without the region. */
 static void wrong_user_region(void **state)
 {
@@ -336,6 +348,7 @@ int main(void)
 		cmocka_unit_test(reserved_args),
 		cmocka_unit_test(region_for_users),
 		cmocka_unit_test(wrong_arguments),
+		cmocka_unit_test(flags_that_are_not_public),
 		cmocka_unit_test(wrong_user_region),
 		cmocka_unit_test(slab_panic_aborts),
 		cmocka_unit_test(merging),

@@ -16,7 +16,7 @@ from pathlib import Path
 from . import shared
 from .errors import Failure
 
-MAGIC, VERSION = 0x6665616873, 7
+MAGIC, VERSION = 0x6665616873, 8
 HEAD = struct.Struct("<QIi7I")
 MAX_ROWS = 4096
 TEXT_AT = HEAD.size + 2 * MAX_ROWS
@@ -31,7 +31,7 @@ MAIN, SPARE, BASES = 0, 1, 2
 MASK = (1 << 64) - 1
 
 HWCACHE_ALIGN, NO_SHEAVES, RECLAIM_ACCOUNT, ACCOUNT = 0x1, 0x8, 0x10, 0x20
-CTOR, DESTROYED = 0x10000, 0x20000
+CTOR, DESTROYED = 1, 2  # in `state`
 LETTERS = {"F": 0x80, "Z": 0x100, "P": 0x200, "U": 0x400, "T": 0x800, "A": 0x1000,
            "G": 1 << 30, "S": 1 << 29, "Q": 1 << 28}
 
@@ -243,7 +243,7 @@ class Process:
 
     def _describe(self, record: tuple, words: list[int], pops: int, pushes: int) -> Cache:
         (_, identity, flags, object_size, slab_size, align, objects, order, capacity,
-         min_partial, aliases, _, name) = record
+         min_partial, aliases, state, name) = record
         counters = {}
         for number in self.text["numbers"]:
             if chosen := number["words"]:
@@ -256,8 +256,8 @@ class Process:
                     "min_partial": min_partial, "aliases": aliases,
                     "hwcache_align": int(bool(flags & HWCACHE_ALIGN)),
                     "reclaim_account": int(bool(flags & RECLAIM_ACCOUNT)),
-                    "account": int(bool(flags & ACCOUNT)), "ctor": int(bool(flags & CTOR)),
-                    "destroyed": int(bool(flags & DESTROYED))}
+                    "account": int(bool(flags & ACCOUNT)), "ctor": int(bool(state & CTOR)),
+                    "destroyed": int(bool(state & DESTROYED))}
         total, slab_bytes, peak = (words[self.text[name]] & MASK for name in (
             "total_objects", "slab_bytes", "peak_slab_bytes"))
         gauges = _gauges(counters, total, slab_bytes, peak, object_size)
