@@ -5,11 +5,6 @@
 
 #include <stdio.h>
 
-bool os_stack_has_handler(void)
-{
-	return false;
-}
-
 unsigned int os_stack_walk(uintptr_t *ip, unsigned int n)
 {
 	(void)ip, (void)n;

@@ -12,29 +12,14 @@
 #include "cache/reclaim.h"
 #include "cache/shrinkers.h"
 #include "os/atomic.h"
-#include "os/report.h"
-#include "os/stack.h"
 #include "page/page.h"
-
-/* The interrupted function may hold any lock. */
-static bool may_trim(const char *call)
-{
-	if (!os_stack_has_handler())
-		return true;
-	os_misuse(
-		NULL,
-		"%s(): called by a signal handler, which may have interrupted a thread that holds "
-		"a lock; nothing was trimmed. Set a flag, and call it elsewhere",
-		call);
-	return false;
-}
 
 SHEAF_PUBLIC size_t sheaf_trim(size_t keep)
 {
 	int saved = errno;
 	size_t before;
 
-	if (!may_trim("sheaf_trim") || !os_load_acquire(&caches.ready))
+	if (!os_load_acquire(&caches.ready))
 		return 0;
 	before = page_usage().returned;
 	shrinkers_run(GFP_KERNEL, 0);

@@ -6,20 +6,18 @@
  * (os/linux/unwind.h).
  *
  * Invariants
- *  B1. A walk takes no lock, allocates nothing and waits for nothing, so it may be made with any
- *      lock held, and in signal handlers. That needs glibc 2.35, whose loader finds tables without
- *      a lock. With an older one, reports have no stacks; nor do they on an alternate signal stack
- *      with too little room for the walk.
+ *  B1. A walk takes no lock, allocates nothing, waits for nothing, and reads nothing that may not
+ *      be there, so it may be made with any lock held, in signal handlers, and on any stack. That
+ *      needs glibc 2.35, whose loader finds tables without a lock. With an older one, reports have
+ *      no stacks.
  *  B2. Functions of the library are left out where its code is one range: in the shared and in the
  *      installed static library (packaging/make-static).
  *
- * Locks: none. Callers: os/misuse.c, src/debug/; os_init() for os_stack_prepare();
- * src/cache/ for os_stack_has_handler().
+ * Locks: none. Callers: os/misuse.c, src/debug/; os_init() for os_stack_prepare().
  */
 #ifndef SHEAF_OS_STACK_H
 #define SHEAF_OS_STACK_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,14 +27,7 @@
  * the module and the offset. Returns its length; 0: unknown. */
 size_t os_stack(char *text, size_t size) __attribute__((cold, noinline));
 
-/*
- * Does a signal handler run on this stack? For calls that could wait for what the interrupted
- * function holds. Where the stack cannot be walked: does it run on an alternate signal stack?
- * O(depth of the stack).
- */
-bool os_stack_has_handler(void) __attribute__((cold, noinline));
-
-/* The unwinder prepares itself once: do this now, so that no walk in a signal handler does it. */
+/* What the first walk has to find, it finds now, not in a signal handler. */
 void os_stack_prepare(void);
 
 /* The same in two steps: the return addresses, at most n, and later the text of one of them, which

@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sheaf/trim.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,7 +14,6 @@
 #include "kit/cache.h"
 #include "kit/objects.h"
 #include "kit/process.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 #include "page/page.h"
 
@@ -29,7 +27,6 @@ enum {
 
 static struct kmem_cache *s;
 static void *objects[OBJECTS];
-static struct told told;
 
 static void use_and_free(void)
 {
@@ -179,51 +176,6 @@ static void others_go_on(void **state)
 	assert_int_equal(kmem_cache_verify(s), 0);
 }
 
-static void on_signal(int number)
-{
-	(void)number;
-	assert_int_equal(sheaf_trim(0), 0);
-}
-
-static void not_in_a_handler(void **state)
-{
-	size_t before;
-
-	(void)state;
-	use_and_free();
-	before = dirty();
-	signal(SIGUSR1, on_signal);
-	told_begin(&told);
-	raise(SIGUSR1);
-	assert_int_equal(told_end(&told), 1);
-	assert_non_null(strstr(told.text, "sheaf_trim(): called by a signal handler"));
-	assert_int_equal(dirty(), before);
-	sheaf_trim(0);
-	assert_int_equal(dirty(), 0);
-}
-
-/* Too small for a walk of the stack. */
-static void not_in_a_handler_on_a_small_stack(void **state)
-{
-	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_ONSTACK}, usual;
-#ifdef __aarch64__ /* the frame of a handler alone has 4.6 KiB there */
-	static char memory[12288];
-#else
-	static char memory[8192];
-#endif
-	stack_t small = {.ss_sp = memory, .ss_size = sizeof(memory)}, before;
-
-	(void)state;
-	assert_int_equal(sigaltstack(&small, &before), 0);
-	sigaction(SIGUSR1, &action, &usual);
-	told_begin(&told);
-	raise(SIGUSR1);
-	assert_int_equal(told_end(&told), 1);
-	assert_non_null(strstr(told.text, "sheaf_trim(): called by a signal handler"));
-	sigaction(SIGUSR1, &usual, NULL);
-	sigaltstack(&before, NULL);
-}
-
 static void body(void)
 {
 	use_and_free();
@@ -259,12 +211,8 @@ static int tear_down(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(everything_goes),
-		cmocka_unit_test(some_may_stay),
-		cmocka_unit_test(every_cpu_is_reached),
-		cmocka_unit_test(others_go_on),
-		cmocka_unit_test(not_in_a_handler),
-		cmocka_unit_test(not_in_a_handler_on_a_small_stack),
+		cmocka_unit_test(everything_goes),	cmocka_unit_test(some_may_stay),
+		cmocka_unit_test(every_cpu_is_reached), cmocka_unit_test(others_go_on),
 		cmocka_unit_test(in_a_child),
 	};
 

@@ -10,8 +10,10 @@
  *      wrote a half each, the xor yields another address.
  *  U2. The key contains the bytes of code in front of the address, so a module that is loaded where
  *      another one was unloaded does not get the old rows.
- *  U3. Nothing is guessed: frames that these rows cannot describe (signal frames, expressions,
- *      signed return addresses, code without tables) are left to the system's unwinder.
+ *  U3. Nothing is read that may not be there. The outermost return address of a coroutine may be
+ *      any number: code is read only where a loaded module has it, and a page of a stack that the
+ *      program made only after the kernel has read it.
+ *  U4. Nothing is guessed: a walk ends at the first frame that tables do not describe.
  *
  * Takes no lock, allocates nothing, and needs less than a kilobyte of stack. Locks: none.
  * Callers: src/os/linux/stack.c.
@@ -19,19 +21,20 @@
 #ifndef SHEAF_OS_LINUX_UNWIND_H
 #define SHEAF_OS_LINUX_UNWIND_H
 
+#include <dlfcn.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-/* The registers of a function after a return to it. */
+/* The registers of a function after a return to it. A walk begins with zeros and UNWIND_HERE. */
 struct unwind_frame {
-	uintptr_t pc; /* a return address */
+	uintptr_t pc; /* a return address; or, if a signal interrupted the function, what is next */
 	uintptr_t sp, fp;
-};
-
-enum unwind_result {
-	UNWIND_UNKNOWN, /* ask the system's unwinder */
-	UNWIND_END,	/* nobody called this function */
-	UNWIND_STEP,	/* the frame is the caller's now */
+	uintptr_t
+		link; /* the register with the return address of an interrupted function, if any */
+	bool interrupted;
+	uintptr_t code, code_end;   /* of the module of the step before */
+	uintptr_t stack, stack_end; /* pages that can be read */
 };
 
 /* The registers of the calling function, with the address behind this line. */
@@ -45,6 +48,18 @@ enum unwind_result {
 			 : "=&r"((frame).pc), "=&r"((frame).sp), "=&r"((frame).fp))
 #endif
 
-enum unwind_result unwind_step(struct unwind_frame *frame);
+#ifdef DLFO_STRUCT_HAS_EH_DBASE
+/* Absent before glibc 2.35. */
+extern __typeof__(_dl_find_object) _dl_find_object __attribute__((weak));
+
+/* The loaded module that an address is in. Takes no lock. */
+static inline bool unwind_find_module(uintptr_t address, struct dl_find_object *found)
+{
+	return _dl_find_object && !_dl_find_object((void *)address, found);
+}
+#endif
+
+/* Make the frame its caller's. False: nobody called this function, or nobody knows who did. */
+bool unwind_step(struct unwind_frame *frame);
 
 #endif

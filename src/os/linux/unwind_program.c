@@ -25,11 +25,27 @@ static void restore(struct unwind_program *p, uint64_t reg)
 		set_rule(p, reg, *first);
 }
 
-static void skip_block(struct unwind_program *p)
-{
-	uint64_t length = unwind_uleb(&p->at);
+/* The frame pointer plus an offset is understood, and a load from there: functions that align their
+ * stacks to more than 16 bytes have these. */
+enum expression {
+	OTHER,
+	FP_PLUS,
+	AT_FP_PLUS
+};
 
-	p->at += length;
+static enum expression read_expression(struct unwind_program *p, int64_t *offset)
+{
+	const uint8_t *at = p->at;
+	uint64_t length = unwind_uleb(&at);
+	const uint8_t *end = at + length;
+
+	p->at = end;
+	if (!length || *at++ != 0x70 + UNWIND_REG_FP) /* breg */
+		return OTHER;
+	*offset = unwind_sleb(&at);
+	if (at == end)
+		return FP_PLUS;
+	return at + 1 == end && *at == 0x06 /* deref */ ? AT_FP_PLUS : OTHER;
 }
 
 static void save_state(struct unwind_program *p)
@@ -68,8 +84,9 @@ static void define_cfa(struct unwind_program *p, uint8_t op)
 		p->now.cfa = unwind_sleb(&p->at) * p->data_align;
 		break;
 	default: /* def_cfa_expression */
-		p->now.cfa_register = UNWIND_OTHER_CFA;
-		skip_block(p);
+		p->now.cfa_register = read_expression(p, &p->now.cfa) == AT_FP_PLUS
+					      ? UNWIND_CFA_AT_FP
+					      : UNWIND_CFA_OTHER;
 	}
 }
 
@@ -77,6 +94,7 @@ static void define_cfa(struct unwind_program *p, uint8_t op)
 static void define_register(struct unwind_program *p, uint8_t op)
 {
 	uint64_t reg = unwind_uleb(&p->at);
+	struct unwind_rule rule = {UNWIND_OTHER, 0};
 
 	switch (op) {
 	case 0x05: /* offset_extended */
@@ -98,12 +116,16 @@ static void define_register(struct unwind_program *p, uint8_t op)
 		set_rule(p, reg, (struct unwind_rule){UNWIND_SAME, 0});
 		break;
 	case 0x10: /* expression */
+		if (read_expression(p, &rule.offset) == FP_PLUS)
+			rule.how = UNWIND_AT_FP;
+		set_rule(p, reg, rule);
+		break;
 	case 0x16: /* val_expression */
+		read_expression(p, &rule.offset);
 		set_rule(p, reg, (struct unwind_rule){UNWIND_OTHER, 0});
-		skip_block(p);
 		break;
 	default: /* register, val_offset, val_offset_sf */
-		set_rule(p, reg, (struct unwind_rule){UNWIND_OTHER, 0});
+		set_rule(p, reg, rule);
 		unwind_uleb(&p->at);
 	}
 }
@@ -142,6 +164,8 @@ static void run_extended(struct unwind_program *p, uint8_t op)
 	case 0x10 ... 0x11:
 	case 0x14 ... 0x16:
 		define_register(p, op);
+		break;
+	case 0x2d: /* negate_ra_state: the return address has a signature; see unwind.c */
 		break;
 	case 0x2e: /* GNU_args_size */
 		unwind_uleb(&p->at);

@@ -17,7 +17,7 @@
 
 #include "os/linux/unwind.h"
 
-/* Without both, os/linux/stack.c leaves all stacks to the system's unwinder. */
+/* Without both, there are no stacks. */
 #if defined(DLFO_STRUCT_HAS_EH_DBASE) && defined(UNWIND_HERE)
 #define UNWIND_TABLES
 
@@ -31,7 +31,8 @@
 #define UNWIND_REG_RA 30
 #endif
 
-#define UNWIND_STATES 8 /* that a program may save at a time */
+#define UNWIND_PAGE   4096 /* or a part of one */
+#define UNWIND_STATES 8	   /* that a program may save at a time */
 
 /* Where a register of the caller is. */
 struct unwind_rule {
@@ -39,18 +40,20 @@ struct unwind_rule {
 		UNWIND_SAME,
 		UNWIND_AT_CFA, /* plus this offset */
 		UNWIND_UNDEFINED,
+		UNWIND_AT_FP, /* plus this offset */
 		UNWIND_OTHER,
 	} how;
 	int64_t offset;
 };
 
+#define UNWIND_CFA_OTHER ~0u /* an expression */
+#define UNWIND_CFA_AT_FP ~1u /* in memory, at this distance from the frame pointer */
+
 struct unwind_state {
-	unsigned int cfa_register; /* UNWIND_OTHER_CFA: an expression */
+	unsigned int cfa_register; /* or one of these */
 	int64_t cfa;
 	struct unwind_rule ra, fp;
 };
-
-#define UNWIND_OTHER_CFA ~0u
 
 /* A program that runs up to an address. */
 struct unwind_program {
@@ -73,6 +76,10 @@ void unwind_run(struct unwind_program *p);
 /* The state at this address, which is in a call, in front of the return address. False: there is no
  * table for it, or it is not understood. */
 bool unwind_state_at(uintptr_t pc, struct unwind_state *state);
+
+/* The code around this address that can be read: at least the address itself. False: no loaded
+ * module has code there. */
+bool unwind_code_at(uintptr_t pc, uintptr_t *from, uintptr_t *end);
 
 /* --- numbers ---------------------------------------------------------------------------------- */
 

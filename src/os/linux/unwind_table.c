@@ -3,15 +3,20 @@
  * unwind_program.h. */
 #include "os/linux/unwind_program.h"
 
-#ifdef UNWIND_TABLES
+#include <elf.h>
+#include <link.h>
+#include <sys/auxv.h>
 
-/* Absent before glibc 2.35. */
-extern __typeof__(_dl_find_object) _dl_find_object __attribute__((weak));
+#ifdef UNWIND_TABLES
 
 /* The only forms that linkers write: relative addresses of four bytes. */
 #define FORM_RELATIVE 0x1b
 #define FORM_COUNT    0x03
 #define FORM_TABLE    0x3b
+
+/* The unwinder of the C compiler, which knows the tables of programs that are linked without an
+ * index: static ones. */
+extern const void *_Unwind_Find_FDE(void *pc, void *bases[3]);
 
 /* The description of the function that an address is in; NULL: there is none, or none that is
  * understood. */
@@ -20,11 +25,14 @@ static const uint8_t *find_description(uintptr_t pc)
 	struct dl_find_object found;
 	const uint8_t *header, *table;
 	uint32_t low = 0, high;
+	void *bases[3];
 
-	if (!_dl_find_object || _dl_find_object((void *)pc, &found))
+	if (!unwind_find_module(pc, &found))
 		return NULL;
 	header = found.dlfo_eh_frame;
-	if (!header || header[0] != 1 || header[1] != FORM_RELATIVE || header[2] != FORM_COUNT ||
+	if (!header)
+		return _Unwind_Find_FDE((void *)pc, bases);
+	if (header[0] != 1 || header[1] != FORM_RELATIVE || header[2] != FORM_COUNT ||
 	    header[3] != FORM_TABLE)
 		return NULL;
 	high = unwind_u32(header + 8);
@@ -80,8 +88,8 @@ static bool read_common(struct unwind_program *p, const uint8_t *common)
 			at += 1 + bytes_of_form(*at);
 		else if (*letter == 'L')
 			at++;
-		else if (*letter != 'R' || *at++ != FORM_RELATIVE)
-			return false; /* S, a signal's frame, too */
+		else if (*letter == 'R' ? *at++ != FORM_RELATIVE : *letter != 'B')
+			return false; /* S, a signal's frame, too. B: which key signs return addresses */
 	p->at = end;
 	p->end = common + 4 + unwind_u32(common);
 	return true;
@@ -109,13 +117,49 @@ static bool read_state(struct unwind_program *p, const uint8_t *function)
 
 bool unwind_state_at(uintptr_t pc, struct unwind_state *state)
 {
-	struct unwind_program program = {.target = pc, .now.cfa_register = UNWIND_OTHER_CFA};
+	struct unwind_program program = {.target = pc, .now.cfa_register = UNWIND_CFA_OTHER};
 	const uint8_t *function = find_description(pc);
 
 	if (!function || !read_state(&program, function))
 		return false;
 	*state = program.now;
 	return true;
+}
+
+/* The program headers of a module, if they are where linkers put them. */
+static const ElfW(Phdr) * program_headers(const struct dl_find_object *module, size_t *n)
+{
+	const ElfW(Ehdr) *header = module->dlfo_map_start;
+
+	*n = header->e_phnum;
+	if (!memcmp(header->e_ident, ELFMAG, SELFMAG) && header->e_phoff <= UNWIND_PAGE &&
+	    header->e_phoff + *n * sizeof(ElfW(Phdr)) <= UNWIND_PAGE)
+		return (const void *)((const char *)header + header->e_phoff);
+	if (*module->dlfo_link_map->l_name)
+		return NULL;
+	/* In a static program the loader does not count what is in front of the code. */
+	*n = getauxval(AT_PHNUM);
+	return (const ElfW(Phdr) *)getauxval(AT_PHDR);
+}
+
+bool unwind_code_at(uintptr_t pc, uintptr_t *from, uintptr_t *end)
+{
+	struct dl_find_object found;
+	const ElfW(Phdr) * parts;
+	size_t n;
+
+	if (!unwind_find_module(pc, &found))
+		return false;
+	*from = pc;
+	*end = pc + 1;
+	parts = program_headers(&found, &n);
+	for (size_t i = 0; parts && i < n; i++) {
+		*from = found.dlfo_link_map->l_addr + parts[i].p_vaddr;
+		*end = *from + parts[i].p_memsz;
+		if (parts[i].p_type == PT_LOAD && pc - *from < parts[i].p_memsz)
+			return (parts[i].p_flags & (PF_R | PF_X)) == (PF_R | PF_X);
+	}
+	return !parts;
 }
 
 #endif
