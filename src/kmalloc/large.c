@@ -69,15 +69,16 @@ void *large_alloc(size_t size, gfp_t flags, int node, size_t most, const char *c
 
 void *large_reuse(size_t old, size_t size, gfp_t flags)
 {
+	bool zero = flags & __GFP_ZERO || os_options.init_on_alloc;
 	size_t rounded = large_roundup(size);
 	char *block;
 
 	/* To fill four pages with a copy costs less than a page fault. */
 	if (!large_is_mapping(old) || rounded < old + old / 4 ||
-	    account_wanted(&kmalloc_large, flags))
+	    (zero && rounded - old > MAP_CLEAR_MOST) || account_wanted(&kmalloc_large, flags))
 		return NULL;
 	block = map_reuse(rounded, large_align(rounded), os_node());
-	if (block && (flags & __GFP_ZERO || os_options.init_on_alloc))
+	if (block && zero)
 		memset(block + old, 0, rounded - old);
 	return block;
 }

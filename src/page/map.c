@@ -161,10 +161,13 @@ void *map_reuse(size_t size, size_t align, unsigned int node)
 
 void *map_alloc(size_t size, size_t align, unsigned int node, bool zero)
 {
-	char *block;
+	char *block = NULL;
 
 	size = os_round_up(size);
-	block = map_reuse(size, align, node);
+	if (zero && size > MAP_CLEAR_MOST)
+		map_drop_kept(size, align, node);
+	else
+		block = map_reuse(size, align, node);
 	if (block && zero)
 		memset(block, 0, size);
 	if (!block)

@@ -130,17 +130,27 @@ struct mapping map_keep(struct mapping block, unsigned int node)
 	return block_in(before);
 }
 
-/* Unmap the block in this cell, if it was not taken meanwhile. Returns its bytes. */
-static size_t unmap_kept(uint64_t *cell, uint64_t now)
+/* A block that was taken out of its cell. Returns its bytes. */
+static size_t unmap_taken(struct mapping block)
 {
-	struct mapping block = block_in(now);
-
-	if (!os_cmpxchg(cell, &now, 0))
-		return 0;
 	map_unmap(block);
 	os_fetch_add_relaxed(&waiting.returned, block.size);
 	show_mapped();
 	return block.size;
+}
+
+/* Unmap the block in this cell, if it was not taken meanwhile. Returns its bytes. */
+static size_t unmap_kept(uint64_t *cell, uint64_t now)
+{
+	return os_cmpxchg(cell, &now, 0) ? unmap_taken(block_in(now)) : 0;
+}
+
+void map_drop_kept(size_t size, size_t align, unsigned int node)
+{
+	char *kept = size <= MAP_KEPT_MOST ? map_take_kept(size, align, node) : NULL;
+
+	if (kept)
+		unmap_taken((struct mapping){kept, size});
 }
 
 bool map_decay(unsigned int node, uint32_t now)

@@ -23,11 +23,13 @@
 
 #include "page/map.h"
 
-/* Double: a zeroed block of 128 MiB is cleared, which makes all of it resident. */
+/* Double: one block may be half of what may wait. */
 #define MAP_KEPT_MOST ((size_t)64 << 20)
 
 /* A block of this size and alignment from the cells of this node, or NULL. */
 char *map_take_kept(size_t size, size_t align, unsigned int node);
+/* Unmap such a block, if there is one, because a new mapping takes its place. */
+void map_drop_kept(size_t size, size_t align, unsigned int node);
 /* Keep a block that is no longer in use. Returns what is to be unmapped in its place: an older
  * block, the block itself, or {NULL, 0}. */
 struct mapping map_keep(struct mapping block, unsigned int node);

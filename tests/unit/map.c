@@ -5,9 +5,13 @@
 
 #include <pthread.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 
 #include "cache/cache.h"
 #include "kit/check.h"
+#include "kit/clock.h"
 #include "kit/process.h"
 #include "kit/random.h"
 #include "kit/ready.h"
@@ -261,6 +265,33 @@ static void null_without_memory(void **state)
 	assert_int_equal(in_child(use_up), 0);
 }
 
+/* Also if one of that size waits, whose memory then goes. */
+static void a_large_zeroed_block_is_new(void **state)
+{
+	size_t size = 64 * MiB, waits;
+	unsigned char *resident = malloc(size / os.page_size);
+	char *block;
+
+	(void)state;
+	clock_stands = true;
+	page_trim();
+	block = map_alloc(size, 1, 0, false);
+	assert_true(block && resident);
+	memset(block, 7, size);
+	assert_true(map_free(block));
+	waits = map_usage().waiting;
+	block = map_alloc(size, 1, 0, true);
+	assert_non_null(block);
+	assert_int_equal(map_usage().waiting, 0);
+	assert_int_equal(mincore(block, size, resident), 0);
+	/* While a tool watches memory, none waited. */
+	for (size_t i = 0; waits && i < size / os.page_size; i++)
+		assert_int_equal(resident[i] & 1, 0);
+	assert_int_equal(block[0] + block[size - 1], 0);
+	assert_true(map_free(block));
+	free(resident);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -271,6 +302,7 @@ int main(void)
 		cmocka_unit_test(others_come_and_go),
 		cmocka_unit_test(forked_beside_others),
 		cmocka_unit_test(null_without_memory),
+		cmocka_unit_test(a_large_zeroed_block_is_new),
 	};
 
 	return cmocka_run_group_tests_name("map", tests, setup, NULL);
