@@ -249,15 +249,19 @@ void *map_resize(void *address, size_t size, size_t align)
 		return NULL;
 	if (size > old && !hold_more(size - old))
 		return NULL;
-	if (!os_cmpxchg(entry_at(first), &entry, 0))
-		return NULL;
-	if (size > old)
+	if (!os_cmpxchg(entry_at(first), &entry, 0)) {
+		/* Another thread frees it: a misuse, which its own call or the caller's reports. */
+		now = NULL;
+	} else if (size > old) {
 		now = map_move(address, old, size, align);
-	else if (size < old)
+		if (!now)
+			os_store_release(entry_at(first), entry);
+	} else if (size < old) {
 		os_unreserve(now + size, old - size);
+	}
 	if (!now) {
-		os_store_release(entry_at(first), entry);
-		page_hold_less((size - old) >> OS_PAGE_SHIFT);
+		if (size > old)
+			page_hold_less((size - old) >> OS_PAGE_SHIFT);
 		return NULL;
 	}
 	tools_hold_no_more(address, old);

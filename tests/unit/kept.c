@@ -328,6 +328,39 @@ static void they_make_room_where_the_system_has_none(void **state)
 	assert_int_equal(in_child(use_what_waits), 0);
 }
 
+/* --- a block is freed while it grows ---------------------------------------------------------- */
+
+static char *freed_meanwhile; /* what another thread frees while memory is unmapped */
+
+int munmap(void *address, size_t size)
+{
+	char *block = freed_meanwhile;
+
+	freed_meanwhile = NULL;
+	if (block)
+		assert_true(map_free(block));
+	return (int)syscall(SYS_munmap, address, size);
+}
+
+/* Below the hard limit, a block that waits makes room for one that grows. */
+static void freed_while_it_grows(void **state)
+{
+	char *block = map_alloc(8 * MiB, 1, 0, false), *waits = map_alloc(16 * MiB, 1, 0, false);
+	size_t bytes = map_bytes();
+
+	(void)state;
+	assert_true(block && waits && map_free(waits));
+	page_set_limits(0, page_limit.held << OS_PAGE_SHIFT);
+	freed_meanwhile = block;
+	assert_null(map_resize(block, 24 * MiB, 1));
+	assert_null(freed_meanwhile);
+	page_set_limits(0, 0);
+	page_trim();
+	assert_int_equal(map_bytes(), bytes - 24 * MiB);
+	assert_int_equal(page_limit.held << OS_PAGE_SHIFT,
+			 page_usage().used + page_usage().dirty + map_bytes());
+}
+
 /* --- threads ---------------------------------------------------------------------------------- */
 
 /* No two threads have the same block, and its size is right. */
@@ -397,6 +430,7 @@ int main(void)
 		cmocka_unit_test_setup(they_go_when_memory_is_short, begin),
 		cmocka_unit_test_setup(they_make_room_for_pages, begin),
 		cmocka_unit_test_setup(they_make_room_where_the_system_has_none, begin),
+		cmocka_unit_test_setup(freed_while_it_grows, begin),
 		cmocka_unit_test_setup(threads_share_them, begin),
 	};
 
