@@ -58,14 +58,14 @@ static void *serve(void *data)
 	struct tenant *tenant = data;
 	struct kmem_group_args limits = {.hard_limit = LIMIT};
 	struct kmem_group *group = kmem_group_create(tenant->name, NULL, &limits);
+	struct kmem_group *before = kmem_group_set_current(group);
 
-	kmem_group_set_current(group);
 	for (int i = 0; i < 20; i++)
 		if (query(tenant->rows))
 			tenant->done++;
 		else
 			tenant->refused++;
-	kmem_group_set_current(NULL);
+	kmem_group_restore_current(before);
 	if (group)
 		kmem_group_stats(group, &tenant->stats);
 	kmem_group_put(group);

@@ -43,7 +43,7 @@ static inline void *bench_open(const struct bench_setup *setup)
 	if (getenv("BENCH_COUNTERS") && !BENCH_COUNTS_ITSELF)
 		atexit(bench_print_counters);
 	if (charged)
-		kmem_group_set_current(kmem_group_create("bench", NULL, NULL));
+		kmem_group_restore_current(kmem_group_create("bench", NULL, NULL));
 #ifdef BENCH_URCU
 	if (!bench_rcu_begin())
 		return NULL;

@@ -96,7 +96,7 @@ static void *work(void *data)
 
 	bench_pin(bench_cpu((unsigned int)thread));
 	if (options.groups)
-		kmem_group_set_current(groups[thread % options.groups]);
+		kmem_group_restore_current(kmem_group_get(groups[thread % options.groups]));
 	for (size_t i = 0; i < options.iterations; i++) {
 		pthread_barrier_wait(&together);
 		start = bench_thread_time();

@@ -7,7 +7,7 @@
  *     struct kmem_group *before = kmem_group_set_current(query);
  *
  *     row = kmalloc(size, GFP_KERNEL_ACCOUNT);        NULL when the query has 64 MiB
- *     kmem_group_set_current(before);
+ *     kmem_group_restore_current(before);
  *     kmem_group_put(query);                          its rows may live on
  *
  * Charged are the objects of caches with SLAB_ACCOUNT, objects allocated with __GFP_ACCOUNT, and
@@ -126,12 +126,20 @@ struct kmem_group *kmem_group_get(struct kmem_group *g) SHEAF_SYMBOL(kmem_group_
 void kmem_group_put(struct kmem_group *g) SHEAF_SYMBOL(kmem_group_put);
 
 /*
- * Make this the current group of the thread, or none with NULL. The thread holds a reference until
- * it sets another one or ends. Returns the one before, or NULL; the reference to that is dropped,
- * so keep one to set it again. O(1).
+ * Make this the current group of the thread, or none with NULL. The thread takes a reference, which
+ * it has until it sets another one or ends. Returns the one before, or NULL, with the thread's
+ * reference to it: pass that to kmem_group_restore_current(), or put it. After a report about a
+ * wrong group nothing has changed. O(1). Kernel: set_active_memcg().
  */
-struct kmem_group *kmem_group_set_current(struct kmem_group *g)
+SHEAF_CHECK_RESULT struct kmem_group *kmem_group_set_current(struct kmem_group *g)
 	SHEAF_SYMBOL(kmem_group_set_current);
+
+/*
+ * Make this the current group of the thread, or none with NULL, with the caller's reference to it:
+ * the one that kmem_group_set_current() returned, or any other. The thread's reference to its
+ * current group is dropped; that may end the group, so the call counts as kmem_group_put(). O(1).
+ */
+void kmem_group_restore_current(struct kmem_group *g) SHEAF_SYMBOL(kmem_group_restore_current);
 
 /* The call behind kmem_group_set_limits(). */
 int __kmem_group_set_limits(struct kmem_group *g, const struct kmem_group_args *args,
@@ -238,13 +246,13 @@ class group_ref
 	}
 };
 
-/* The current group of the thread while this object lives; then the one before. */
+/* The current group of the thread while this object lives; then the one before, to which it has a
+ * reference. */
 class group_scope
 {
 	struct kmem_group *before_;
 
       public:
-	/* The group before must live as long; what made it current usually ensures that. */
 	explicit group_scope(struct kmem_group *group) noexcept
 	    : before_(kmem_group_set_current(group))
 	{
@@ -256,7 +264,7 @@ class group_scope
 	group_scope &operator=(const group_scope &) = delete;
 	~group_scope()
 	{
-		kmem_group_set_current(before_);
+		kmem_group_restore_current(before_);
 	}
 };
 

@@ -74,7 +74,7 @@ static void *alloc_charged(void *cache)
 	struct kmem_group *g = group_of_cpu[os_cpu()];
 
 	if (os_current_group()->own != g->number)
-		kmem_group_set_current(g);
+		kmem_group_restore_current(kmem_group_get(g));
 	return kmem_cache_alloc(cache, GFP_KERNEL);
 }
 

@@ -103,6 +103,11 @@ SHEAF_PUBLIC struct kmem_group *kmem_group_set_current(struct kmem_group *g)
 	return group_set_current(g);
 }
 
+SHEAF_PUBLIC void kmem_group_restore_current(struct kmem_group *g)
+{
+	group_restore_current(g);
+}
+
 /* The number of the group that is charged for the block at this address. */
 static uint32_t number_of_group(const void *object)
 {

@@ -144,8 +144,11 @@ bool group_get(struct kmem_group *g);
 void group_put(struct kmem_group *g);
 /* The nearest group that is not over, from this one upwards, with a reference; NULL: the root. */
 struct kmem_group *group_living(struct kmem_group *g);
-/* Change the current group; references are those of threads. Returns the one before. */
+/* Change the current group of the thread, which has a reference to it. Returns the one before, and
+ * the thread's reference to that. */
 struct kmem_group *group_set_current(struct kmem_group *g);
+/* The same, with a reference that the caller has; that to the one before is dropped. */
+void group_restore_current(struct kmem_group *g);
 
 /* Add up the root's usage. */
 void group_add_up(void);

@@ -201,26 +201,19 @@ struct kmem_group *group_create(const char *name, struct kmem_group *parent,
 
 /* --- threads ---------------------------------------------------------------------------------- */
 
-static void drop_of_thread(struct kmem_group *g)
-{
-	os_fetch_sub(&g->threads, 1);
-	group_put(g);
-}
-
 static void drop_current(uint32_t number)
 {
-	drop_of_thread(group_of_number(number));
+	os_fetch_sub(&group_of_number(number)->threads, 1);
+	group_put(group_of_number(number));
 }
 
-struct kmem_group *group_set_current(struct kmem_group *g)
+/* The caller's reference becomes the thread's. Returns the group before, whose reference is the
+ * caller's now. */
+static struct kmem_group *exchange_current(struct kmem_group *g)
 {
 	struct os_current *current = os_current_group();
 	uint32_t before = current->own;
 
-	if (g == &groups.root)
-		g = NULL;
-	if (g && (!group_check(g, "kmem_group_set_current") || !group_get(g)))
-		return before ? group_of_number(before) : NULL;
 	if (g)
 		os_fetch_add(&g->threads, 1);
 	current->group = current->own = g ? g->number : GROUP_NONE;
@@ -228,8 +221,34 @@ struct kmem_group *group_set_current(struct kmem_group *g)
 		os_has_group();
 	if (!before)
 		return NULL;
-	drop_of_thread(group_of_number(before));
+	os_fetch_sub(&group_of_number(before)->threads, 1);
 	return group_of_number(before);
+}
+
+static struct kmem_group *current_group(void)
+{
+	uint32_t number = os_current_group()->own;
+
+	return number ? group_of_number(number) : NULL;
+}
+
+/* After a report nothing changes: so the group before is the current one. */
+struct kmem_group *group_set_current(struct kmem_group *g)
+{
+	if (g == &groups.root)
+		g = NULL;
+	if (!g || (group_check(g, "kmem_group_set_current") && group_get(g)))
+		return exchange_current(g);
+	g = current_group();
+	return g && group_get(g) ? g : NULL;
+}
+
+void group_restore_current(struct kmem_group *g)
+{
+	if (g == &groups.root)
+		g = NULL;
+	if (!g || group_check(g, "kmem_group_restore_current"))
+		group_put(exchange_current(g));
 }
 
 /* --- all of them ------------------------------------------------------------------------------ */

@@ -236,12 +236,14 @@ static int use_groups(struct kmem_cache *s)
 		CHECK(moved && !other && moved.get() == g);
 		object = kmem_cache_alloc(s, GFP_KERNEL_ACCOUNT);
 		CHECK(kmem_group_set_current(g) == g);
+		kmem_group_put(g);
 	}
 	CHECK(kmem_group_set_current(inner) == NULL);
 #else
 	CHECK(kmem_group_set_current(g) == NULL);
 	object = kmem_cache_alloc(s, GFP_KERNEL_ACCOUNT);
 	CHECK(kmem_group_set_current(inner) == g);
+	kmem_group_put(g);
 #endif
 	CHECK(object && kmem_group_of(object) == g);
 	kmem_group_put(g);
@@ -250,7 +252,7 @@ static int use_groups(struct kmem_cache *s)
 	kmem_cache_free(s, kmem_cache_alloc_charged(s, GFP_KERNEL, g));
 	kfree(kmalloc_charged(100, GFP_KERNEL, inner));
 	CHECK(kmem_group_verify() == 0);
-	kmem_group_set_current(NULL);
+	kmem_group_restore_current(NULL);
 	kmem_group_put(inner);
 	kmem_group_put(inner);
 	kmem_group_put(g);

@@ -142,7 +142,8 @@ static void use(unsigned int fibre, void *unused)
 			readers_pass();
 
 		if (!sim_below(4))
-			kmem_group_set_current(sim_below(8) ? tree[sim_below(GROUPS)] : NULL);
+			kmem_group_restore_current(
+				kmem_group_get(sim_below(8) ? tree[sim_below(GROUPS)] : NULL));
 		if (!sim_below(3))
 			held[at] = os_exchange(&shared[at], held[at]);
 		if (held[at]) {
@@ -159,7 +160,7 @@ static void use(unsigned int fibre, void *unused)
 			readers_leave(fibre);
 		check_limits();
 	}
-	kmem_group_set_current(NULL);
+	kmem_group_restore_current(NULL);
 	for (int i = 0; i < HELD; i++)
 		give(held[i]);
 }

@@ -43,6 +43,7 @@ static bool make_another_current(struct kmem_group *g, size_t bytes, void *data)
 	(void)g, (void)bytes;
 	++*(unsigned int *)data;
 	assert_ptr_equal(kmem_group_set_current(others), mine);
+	kmem_group_put(mine);
 	mine = others;
 	return false;
 }
@@ -58,7 +59,7 @@ static void callback_sets_the_current_group(void **state)
 	(void)state;
 	others = group("others", NULL);
 	mine = first;
-	kmem_group_set_current(first);
+	kmem_group_restore_current(kmem_group_get(first));
 	assert_null(kmem_cache_alloc_charged(s, GFP_KERNEL, full));
 	assert_int_equal(references(full), 1);
 	assert_int_equal(references(first), 1);
@@ -68,6 +69,7 @@ static void callback_sets_the_current_group(void **state)
 	assert_int_equal(references(full), 1);
 	assert_int_equal(references(others), 2);
 	assert_ptr_equal(kmem_group_set_current(NULL), others);
+	kmem_group_put(others);
 	assert_int_equal(references(others), 1);
 	kmem_group_put(others);
 	kmem_group_put(first);
@@ -114,7 +116,7 @@ static void end_forked(unsigned int expected)
 		_exit(right ? 0 : 1);
 	assert_true(right && child > 0);
 	child = -1;
-	kmem_group_set_current(NULL);
+	kmem_group_restore_current(NULL);
 	kmem_group_put(forked);
 	kmem_cache_destroy(in_both);
 }
@@ -134,7 +136,7 @@ static void begin_forked(size_t most)
 	in_both = make("in both", SIZE, SLAB_ACCOUNT);
 	args.hard_limit = most * in_both->sheaf.slab.size;
 	forked = group("forked", &args);
-	kmem_group_set_current(forked);
+	kmem_group_restore_current(kmem_group_get(forked));
 }
 
 static void reclaim_forks(void **state)
@@ -391,7 +393,7 @@ static void a_failure_counts_once(void **state)
 	struct kmem_group_stats stats;
 
 	(void)state;
-	kmem_group_set_current(g);
+	kmem_group_restore_current(kmem_group_get(g));
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
 		assert_null(kmalloc(sizes[i], GFP_KERNEL_ACCOUNT | __GFP_NOWARN));
 		assert_null(kvmalloc(sizes[i], GFP_KERNEL_ACCOUNT | __GFP_NOWARN));
@@ -400,7 +402,7 @@ static void a_failure_counts_once(void **state)
 		assert_int_equal(stats.failed, failed);
 		assert_int_equal(calls, failed);
 	}
-	kmem_group_set_current(NULL);
+	kmem_group_restore_current(NULL);
 	assert_int_equal(kmem_group_verify(), 0);
 	kmem_group_put(g);
 }
@@ -413,11 +415,11 @@ static void of_a_destroyed_cache(void **state)
 
 	(void)state;
 	kmem_cache_destroy(s);
-	kmem_group_set_current(g);
+	kmem_group_restore_current(kmem_group_get(g));
 	told_begin(&told);
 	assert_null(kmem_cache_alloc_node(s, GFP_KERNEL_ACCOUNT, NUMA_NO_NODE));
 	assert_int_equal(told_end(&told), 1);
-	kmem_group_set_current(NULL);
+	kmem_group_restore_current(NULL);
 	assert_int_equal(kmem_group_verify(), 0);
 	kmem_group_put(g);
 }

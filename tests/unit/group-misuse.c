@@ -32,7 +32,7 @@ static int set_up(void **state)
 	(void)state;
 	g = kmem_group_create("tenant", NULL, NULL);
 	assert_non_null(g);
-	kmem_group_set_current(g);
+	kmem_group_restore_current(kmem_group_get(g));
 	return 0;
 }
 
@@ -41,7 +41,7 @@ static int tear_down(void **state)
 	(void)state;
 	assert_int_equal(bytes(), 0);
 	assert_int_equal(kmem_group_verify(), 0);
-	kmem_group_set_current(NULL);
+	kmem_group_restore_current(NULL);
 	kmem_group_put(g);
 	return 0;
 }

@@ -113,7 +113,7 @@ static void brief_group(struct worker *w)
 	struct kmem_group *g =
 		kmem_group_create("brief", tree[random_below(&w->seed, GROUPS)], &args);
 
-	kmem_group_set_current(g);
+	kmem_group_restore_current(kmem_group_get(g));
 	keep(w, kmem_cache_alloc(s[0], GFP_KERNEL));
 	kmem_group_put(g);
 }
@@ -127,7 +127,8 @@ static void *work(void *data)
 		void **box = &boxes[random_below(&w->seed, BOXES)];
 
 		if (what < 10)
-			kmem_group_set_current(what ? tree[random_below(&w->seed, GROUPS)] : NULL);
+			kmem_group_restore_current(
+				kmem_group_get(what ? tree[random_below(&w->seed, GROUPS)] : NULL));
 		else if (what < 20 && w->n)
 			keep(w, __atomic_exchange_n(box, w->held[--w->n], __ATOMIC_ACQ_REL));
 		else if (what < 22 && w->n < HELD)

@@ -67,6 +67,7 @@ static void charges_and_gives_back(void **state)
 	for (int i = 0; i < N; i++)
 		assert_non_null(held[i] = kmem_cache_alloc(s, GFP_KERNEL));
 	assert_ptr_equal(kmem_group_set_current(NULL), inner);
+	kmem_group_put(inner);
 	assert_int_equal(bytes(inner), N * unit_of(s));
 	assert_int_equal(bytes(outer), N * unit_of(s));
 	assert_int_equal(bytes(NULL), N * unit_of(s));
@@ -115,22 +116,22 @@ static void holds_the_limit(void **state)
 	for (int round = 0; round < 3; round++) {
 		unsigned int n = 0;
 
-		kmem_group_set_current(g);
+		kmem_group_restore_current(kmem_group_get(g));
 		while (n < N && (held[n] = kmem_cache_alloc(s, GFP_KERNEL)))
 			n++;
 		assert_int_equal(n, 100);
 		assert_null(kmem_cache_alloc(s, GFP_NOWAIT));
 		assert_true(stats_of(g).failed >= 2);
-		kmem_group_set_current(other);
+		kmem_group_restore_current(kmem_group_get(other));
 		assert_non_null(held[n] = kmem_cache_alloc(s, GFP_KERNEL));
 		kmem_cache_free(s, held[n]);
-		kmem_group_set_current(g);
+		kmem_group_restore_current(kmem_group_get(g));
 		/* One that cannot fail goes beyond. */
 		assert_non_null(held[n] = kmem_cache_alloc(s, GFP_KERNEL | __GFP_NOFAIL));
 		assert_int_equal(stats_of(g).forced, (round + 1) * unit_of(s));
 		for (unsigned int i = 0; i <= n; i++)
 			kmem_cache_free(s, held[i]);
-		kmem_group_set_current(NULL);
+		kmem_group_restore_current(NULL);
 		all_agree();
 		assert_int_equal(bytes(g), 0);
 	}
@@ -146,13 +147,13 @@ static void of_a_plain_cache(void **state)
 	void *plain = kmem_cache_alloc(s, GFP_KERNEL);
 
 	(void)state;
-	kmem_group_set_current(g);
+	kmem_group_restore_current(kmem_group_get(g));
 	for (int i = 0; i < N; i++)
 		held[i] = kmem_cache_alloc(s, i % 2 ? GFP_KERNEL_ACCOUNT : GFP_KERNEL);
 	assert_int_equal(bytes(g), N / 2 * unit_of(s));
 	assert_null(kmem_group_of(plain));
 	assert_null(kmem_group_of(held[0]));
-	kmem_group_set_current(NULL);
+	kmem_group_restore_current(NULL);
 	for (int i = 0; i < N; i++)
 		kmem_cache_free(s, held[i]);
 	kmem_cache_free(s, plain);
@@ -171,9 +172,9 @@ static void of_its_own_cache(void **state)
 
 	(void)state;
 	assert_non_null(s);
-	kmem_group_set_current(other);
+	kmem_group_restore_current(kmem_group_get(other));
 	held[0] = kmem_cache_alloc(s, GFP_KERNEL);
-	kmem_group_set_current(NULL);
+	kmem_group_restore_current(NULL);
 	held[1] = kmem_cache_alloc(s, GFP_KERNEL);
 	held[2] = kmem_cache_alloc_node(s, GFP_KERNEL, 0);
 	assert_int_equal(bytes(g), 3 * unit_of(s));
@@ -208,7 +209,7 @@ static void blocks_of_all_sizes(void **state)
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
 		size_t size = sizes[i], is;
 
-		kmem_group_set_current(g);
+		kmem_group_restore_current(kmem_group_get(g));
 		block = kmalloc(size, GFP_KERNEL_ACCOUNT);
 		assert_non_null(block);
 		is = bytes(g);
@@ -219,7 +220,7 @@ static void blocks_of_all_sizes(void **state)
 		assert_true(bytes(g) >= 2 * size);
 		block = kvrealloc(block, 1, GFP_KERNEL_ACCOUNT);
 		assert_true(bytes(g) > 0);
-		kmem_group_set_current(NULL);
+		kmem_group_restore_current(NULL);
 		kfree(block);
 		assert_int_equal(bytes(g), 0);
 		block = kmalloc(size, GFP_KERNEL);
@@ -242,9 +243,9 @@ static void a_block_grows(void **state)
 
 	(void)state;
 	kvfree(kvmalloc((size_t)8 << 20, GFP_KERNEL));
-	kmem_group_set_current(g);
+	kmem_group_restore_current(kmem_group_get(g));
 	block = kvrealloc(block, (size_t)8 << 20, GFP_KERNEL_ACCOUNT);
-	kmem_group_set_current(NULL);
+	kmem_group_restore_current(NULL);
 	assert_int_equal(bytes(g), 8 << 20);
 	assert_ptr_equal(kmem_group_of(block), g);
 	kmem_group_put(g);
@@ -264,11 +265,11 @@ static void huge_blocks(void **state)
 	void *block;
 
 	(void)state;
-	kmem_group_set_current(g);
+	kmem_group_restore_current(kmem_group_get(g));
 	block = __vmalloc((size_t)6 << 30, GFP_KERNEL_ACCOUNT);
 	assert_null(block);
 	block = __vmalloc((size_t)4 << 30, GFP_KERNEL_ACCOUNT);
-	kmem_group_set_current(NULL);
+	kmem_group_restore_current(NULL);
 	if (!block)
 		skip();
 	assert_int_equal(bytes(g), (uint64_t)4 << 30);
@@ -287,7 +288,7 @@ static void bulk(void **state)
 	struct kmem_group *g = group("bulk", NULL, 700 * unit_of(s));
 
 	(void)state;
-	kmem_group_set_current(g);
+	kmem_group_restore_current(kmem_group_get(g));
 	assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, N, held), 0);
 	assert_int_equal(bytes(g), 0);
 	assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, 700, held), 700);
@@ -298,7 +299,7 @@ static void bulk(void **state)
 	assert_int_equal(kmem_cache_alloc_bulk(plain, GFP_KERNEL_ACCOUNT, 500, held), 500);
 	assert_int_equal(bytes(g), 500 * unit_of(s));
 	assert_int_equal(kmem_cache_alloc_bulk(plain, GFP_KERNEL, 500, held + 500), 500);
-	kmem_group_set_current(NULL);
+	kmem_group_restore_current(NULL);
 	kmem_cache_free_bulk(plain, N, held);
 	all_agree();
 	assert_int_equal(bytes(g), 0);
@@ -316,7 +317,7 @@ static void prefilled(void **state)
 	struct slab_sheaf *sheaf;
 
 	(void)state;
-	kmem_group_set_current(g);
+	kmem_group_restore_current(kmem_group_get(g));
 	for (unsigned int n = 10; n <= 500; n += 490) {
 		sheaf = kmem_cache_prefill_sheaf(s, GFP_KERNEL, n);
 		assert_non_null(sheaf);
@@ -335,7 +336,7 @@ static void prefilled(void **state)
 			kmem_cache_free(s, held[i]);
 		all_agree();
 	}
-	kmem_group_set_current(NULL);
+	kmem_group_restore_current(NULL);
 	kmem_group_put(g);
 	assert_int_equal(kmem_cache_verify(s), 0);
 	kmem_cache_destroy(s);
@@ -348,7 +349,7 @@ static void in_any_context(void **state)
 	unsigned int n = 0;
 
 	(void)state;
-	kmem_group_set_current(g);
+	kmem_group_restore_current(kmem_group_get(g));
 	/* There must be a slab, with owners. */
 	held[N - 1] = kmem_cache_alloc(s, GFP_KERNEL);
 	held[0] = kmem_cache_alloc(s, GFP_KERNEL);
@@ -368,7 +369,7 @@ static void in_any_context(void **state)
 	assert_true(bytes(g) >= 80);
 	kfree_nolock(held[0]);
 	kfree(held[1]);
-	kmem_group_set_current(NULL);
+	kmem_group_restore_current(NULL);
 	all_agree();
 	kmem_group_put(g);
 	kmem_cache_destroy(s);
@@ -381,10 +382,10 @@ static void move_to_the_parent(void **state)
 	struct kmem_group *of;
 
 	(void)state;
-	kmem_group_set_current(inner);
+	kmem_group_restore_current(kmem_group_get(inner));
 	for (int i = 0; i < N; i++)
 		held[i] = kmem_cache_alloc(s, GFP_KERNEL);
-	kmem_group_set_current(NULL);
+	kmem_group_restore_current(NULL);
 	kmem_group_put(inner);
 	of = kmem_group_of(held[0]);
 	assert_ptr_equal(of, outer);
@@ -416,10 +417,10 @@ static void many_groups(void **state)
 	for (int round = 0; round < 3; round++) {
 		for (int i = 0; i < GROUPS; i++) {
 			many[i] = group("one of many", i % 10 ? many[i / 10] : NULL, 0);
-			kmem_group_set_current(many[i]);
+			kmem_group_restore_current(kmem_group_get(many[i]));
 			assert_non_null(objects[i] = kmem_cache_alloc(s, GFP_KERNEL));
 		}
-		kmem_group_set_current(NULL);
+		kmem_group_restore_current(NULL);
 		if (!round)
 			places = groups.nr_places;
 		all_agree();
@@ -474,7 +475,7 @@ static void marks_are_reported(void **state)
 	(void)state;
 	of_callbacks = s;
 	highs = lows = softs = hards = 0;
-	kmem_group_set_current(g);
+	kmem_group_restore_current(kmem_group_get(g));
 	for (int round = 1; round <= 3; round++) {
 		size_t done = 0;
 
@@ -491,7 +492,7 @@ static void marks_are_reported(void **state)
 		kmem_cache_free(s, kmem_cache_alloc(s, GFP_KERNEL));
 		assert_int_equal(lows, round);
 	}
-	kmem_group_set_current(NULL);
+	kmem_group_restore_current(NULL);
 	all_agree();
 	kfree(objects);
 	kmem_group_put(g);
@@ -518,7 +519,7 @@ static void callbacks_reclaim(void **state)
 
 	(void)state;
 	of_callbacks = s;
-	kmem_group_set_current(g);
+	kmem_group_restore_current(kmem_group_get(g));
 	for (int i = 0; i < 500; i++) {
 		void *object = kmem_cache_alloc(s, GFP_KERNEL);
 
@@ -530,7 +531,7 @@ static void callbacks_reclaim(void **state)
 	/* It is not asked by who may not sleep. */
 	while ((held[0] = kmem_cache_alloc(s, GFP_NOWAIT)) != NULL)
 		kept[nr_kept++] = held[0];
-	kmem_group_set_current(NULL);
+	kmem_group_restore_current(NULL);
 	while (nr_kept)
 		kmem_cache_free(s, kept[--nr_kept]);
 	all_agree();
@@ -545,7 +546,7 @@ static void limits_change(void **state)
 	struct kmem_group_args args = {.hard_limit = 10 * unit_of(s)};
 
 	(void)state;
-	kmem_group_set_current(g);
+	kmem_group_restore_current(kmem_group_get(g));
 	for (int i = 0; i < 20; i++)
 		held[i] = kmem_cache_alloc(s, GFP_KERNEL);
 	assert_int_equal(kmem_group_set_limits(g, &args), -EBUSY);
@@ -558,7 +559,7 @@ static void limits_change(void **state)
 	assert_non_null(held[10] = kmem_cache_alloc(s, GFP_KERNEL));
 	for (int i = 0; i <= 10; i++)
 		kmem_cache_free(s, held[i]);
-	kmem_group_set_current(NULL);
+	kmem_group_restore_current(NULL);
 	all_agree();
 	kmem_group_put(g);
 	kmem_cache_destroy(s);
@@ -566,7 +567,7 @@ static void limits_change(void **state)
 
 static void *exits_with_group(void *g)
 {
-	kmem_group_set_current(g);
+	kmem_group_restore_current(kmem_group_get(g));
 	return kmalloc(100, GFP_KERNEL_ACCOUNT);
 }
 
@@ -598,7 +599,7 @@ static void forks(void **state)
 	int status;
 
 	(void)state;
-	kmem_group_set_current(g);
+	kmem_group_restore_current(kmem_group_get(g));
 	for (int i = 0; i < N; i++)
 		held[i] = kmem_cache_alloc(s, GFP_KERNEL);
 	block = kmalloc((size_t)3 << 20, GFP_KERNEL_ACCOUNT);
@@ -615,7 +616,7 @@ static void forks(void **state)
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
-	kmem_group_set_current(NULL);
+	kmem_group_restore_current(NULL);
 	for (int i = 0; i < N; i++)
 		kmem_cache_free(s, held[i]);
 	kfree(block);
@@ -679,10 +680,10 @@ static void are_printed(void **state)
 	(void)state;
 	if (unit_of(s) != SIZE)
 		skip();
-	kmem_group_set_current(g);
+	kmem_group_restore_current(kmem_group_get(g));
 	for (int i = 0; i < 10; i++)
 		held[i] = kmem_cache_alloc(s, GFP_KERNEL);
-	kmem_group_set_current(NULL);
+	kmem_group_restore_current(NULL);
 	has(SHEAF_STATS_JSON, as_json);
 	has(SHEAF_STATS_TEXT, as_text);
 	has(SHEAF_STATS_PROMETHEUS, as_metrics);
@@ -700,12 +701,12 @@ static void pools(void **state)
 	mempool_t *pool;
 
 	(void)state;
-	kmem_group_set_current(g);
+	kmem_group_restore_current(kmem_group_get(g));
 	pool = mempool_create_slab_pool(10, s);
 	assert_int_equal(bytes(g), 10 * unit_of(s));
 	held[0] = mempool_alloc(pool, GFP_KERNEL);
 	assert_int_equal(bytes(g), 11 * unit_of(s));
-	kmem_group_set_current(NULL);
+	kmem_group_restore_current(NULL);
 	mempool_free(held[0], pool);
 	assert_int_equal(bytes(g), 10 * unit_of(s));
 	mempool_destroy(pool);

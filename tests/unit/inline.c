@@ -159,7 +159,7 @@ static void charged_objects_are_freed_by_calls(void **state)
 	use(s);
 	before = kmem_group_set_current(g);
 	object = kmem_cache_alloc(s, GFP_KERNEL_ACCOUNT);
-	kmem_group_set_current(before);
+	kmem_group_restore_current(before);
 	assert_non_null(object);
 	begin(s);
 	kmem_cache_free(s, object);

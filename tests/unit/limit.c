@@ -548,14 +548,14 @@ static void no_room_for_owners_counts(void)
 	unsigned int n;
 
 	CHECK(group && s);
-	kmem_group_set_current(group);
+	kmem_group_restore_current(kmem_group_get(group));
 	CHECK((objects[0] = kmem_cache_alloc(s, GFP_KERNEL)) != NULL);
 	sheaf_set_limits(0, held() + 16 * OS_PAGE);
 	n = take_all(s, GFP_NOWAIT, 1);
 	CHECK(n < MANY && failures() == 1);
 	sheaf_set_limits(0, 0);
 	free_all(s, 0, n);
-	kmem_group_set_current(NULL);
+	kmem_group_restore_current(NULL);
 	kmem_group_put(group);
 }
 

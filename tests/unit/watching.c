@@ -86,7 +86,7 @@ static void each_call_may_be_under_way(void **state)
 	g = kmem_group_create("first", NULL, NULL);
 	let_all_run();
 	/* As each call of one object does. */
-	kmem_group_set_current(g);
+	kmem_group_restore_current(kmem_group_get(g));
 	for (unsigned int i = 0; i < 2; i++) {
 		struct kmem_cache *of = i ? s : charged;
 		gfp_t flags = i ? GFP_KERNEL_ACCOUNT : GFP_KERNEL;
@@ -96,7 +96,7 @@ static void each_call_may_be_under_way(void **state)
 		kmem_cache_free_bulk(of, 1, &object);
 		assert_int_equal(bytes(g), 0);
 	}
-	kmem_group_set_current(NULL);
+	kmem_group_restore_current(NULL);
 	os_store_release(&stop, 1);
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);

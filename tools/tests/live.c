@@ -131,7 +131,7 @@ static int do_line(const char *line)
 		while (n-- && next < ROOM)
 			objects[next++] = kmem_cache_alloc(s, GFP_KERNEL);
 	else if (!strncmp(line, "group ", 6))
-		kmem_group_set_current(kmem_group_create(line + 6, NULL, NULL));
+		kmem_group_restore_current(kmem_group_get(kmem_group_create(line + 6, NULL, NULL)));
 	else if (!strncmp(line, "charge ", 7))
 		while (n-- && next < ROOM)
 			objects[next++] = kmem_cache_alloc(s, GFP_KERNEL_ACCOUNT);
