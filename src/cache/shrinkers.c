@@ -9,6 +9,7 @@
 
 #include "cache/cache.h"
 #include "os/machine.h"
+#include "os/program.h"
 #include "os/report.h"
 #include "os/sized.h"
 #include "os/wait.h"
@@ -140,7 +141,7 @@ void shrinkers_run(gfp_t flags, unsigned int part)
 {
 	struct shrinkers_run *run;
 	struct registered *r;
-	int saved = errno;
+	struct os_program call;
 
 	if (!shrinkers_exist())
 		return;
@@ -148,10 +149,11 @@ void shrinkers_run(gfp_t flags, unsigned int part)
 	if (!run)
 		return;
 	os_holds_nothing("run a shrinker");
+	call = os_enter_program();
 	while ((r = next_run(run)) != NULL)
 		run_one(r, flags, part);
+	os_leave_program(call);
 	os_store_release(&run->thread, 0);
-	errno = saved;
 }
 
 /* --- the calls -------------------------------------------------------------------------------- */

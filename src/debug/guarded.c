@@ -8,6 +8,7 @@
 #include "debug/report.h"
 #include "os/atomic.h"
 #include "os/memory.h"
+#include "os/program.h"
 
 struct guard_zones guard_zones_of(const struct guard_slot *slot)
 {
@@ -79,6 +80,14 @@ static void trace_guarded(const struct guard_slot *slot, const char *what)
 
 /* --- allocating ------------------------------------------------------------------------------- */
 
+static void construct(const struct slab_cache *cache, void *object)
+{
+	struct os_program call = os_enter_program();
+
+	cache->ctor(object);
+	os_leave_program(call);
+}
+
 void *guard_alloc(struct slab_cache *cache)
 {
 	struct guard_slot *slot = guard_claim(cache->object_size, cache->align);
@@ -95,7 +104,7 @@ void *guard_alloc(struct slab_cache *cache)
 	if (cache->extra && debug_of(cache)->flags & SLAB_POISON)
 		memset(slot->object, DEBUG_BYTE_FRESH, cache->object_size);
 	if (cache->ctor)
-		cache->ctor(slot->object);
+		construct(cache, slot->object);
 	notes->tracks[DEBUG_FREED] = (struct debug_track){.thread = 0};
 	track_now(&notes->tracks[DEBUG_ALLOCATED]);
 	trace_guarded(slot, "alloc");

@@ -6,6 +6,7 @@
 
 #include "os/machine.h"
 #include "os/options.h"
+#include "os/program.h"
 #include "os/report.h"
 #include "page/pool.h"
 
@@ -243,6 +244,8 @@ void grace_poll(struct grace *grace)
 /* Start a batch that the caller provides. */
 static void start_batch(struct grace *grace, struct grace_batch *batch, uint64_t now)
 {
+	struct os_program call;
+
 	if (is_idle(grace))
 		os_store_relaxed(&grace->moved_at, now);
 	os_store_relaxed(&grace->started_at, now);
@@ -252,7 +255,9 @@ static void start_batch(struct grace *grace, struct grace_batch *batch, uint64_t
 	os_fence();
 	arm_poll(grace, batch->number);
 	tsan_taken(grace);
+	call = os_enter_program();
 	grace->ops.call(&batch->head, batch_passed);
+	os_leave_program(call);
 }
 
 static void start_at(struct grace *grace, uint64_t now)

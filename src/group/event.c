@@ -6,6 +6,8 @@
  */
 #include "group/group.h"
 
+#include "os/program.h"
+
 /* GROUP_QUEUED: the group is on the stack. */
 static void queue(struct kmem_group *g, uint32_t events)
 {
@@ -39,10 +41,13 @@ static void report(struct kmem_group *g, uint32_t events)
 {
 	for (int event = KMEM_GROUP_HIGH; event <= KMEM_GROUP_HARD; event++) {
 		struct kmem_group_args args = callbacks_of(g);
+		struct os_program call;
 
-		if (events >> event & 1 && args.event)
-			args.event(g, (enum kmem_group_event)event, os_load_relaxed(&g->usage),
-				   args.data);
+		if (!(events >> event & 1) || !args.event)
+			continue;
+		call = os_enter_program();
+		args.event(g, (enum kmem_group_event)event, os_load_relaxed(&g->usage), args.data);
+		os_leave_program(call);
 	}
 }
 
@@ -85,6 +90,15 @@ void group_report_events(void)
 	}
 }
 
+static bool call_reclaim(struct kmem_group *g, uint64_t bytes, const struct kmem_group_args *args)
+{
+	struct os_program call = os_enter_program();
+	bool freed = args->reclaim && args->reclaim(g, bytes, args->data);
+
+	os_leave_program(call);
+	return freed;
+}
+
 bool group_reclaim(struct kmem_group *g, uint64_t bytes, const struct kmem_group_args *own)
 {
 	struct kmem_group_args args;
@@ -95,7 +109,7 @@ bool group_reclaim(struct kmem_group *g, uint64_t bytes, const struct kmem_group
 	if (!os_exchange(&g->calling, 1)) {
 		args = own ? *own : callbacks_of(g);
 		os_fetch_add_relaxed(&g->reclaims, 1);
-		freed = args.reclaim && args.reclaim(g, bytes, args.data);
+		freed = call_reclaim(g, bytes, &args);
 		os_store_release(&g->calling, 0);
 		os_fence();
 		report_all_of(g);

@@ -102,12 +102,12 @@ SHEAF_PUBLIC void *mempool_alloc(mempool_t *handle, gfp_t gfp)
 			       (void *)handle);
 	/* The pool never fails because it waits for its own elements, so the allocator may fail. */
 	gfp &= ~(__GFP_ZERO | __GFP_NOFAIL);
-	element = pool->alloc((gfp & ~__GFP_DIRECT_RECLAIM) | __GFP_NORETRY | __GFP_NOWARN,
-			      pool->data);
+	element = mempool_call_alloc(pool,
+				     (gfp & ~__GFP_DIRECT_RECLAIM) | __GFP_NORETRY | __GFP_NOWARN);
 	if (!element)
 		element = take_preallocated(pool);
 	for (uint32_t ms = 1; !element && may_wait; ms = ms < LONGEST_MS ? 2 * ms : ms) {
-		element = pool->alloc(gfp, pool->data);
+		element = mempool_call_alloc(pool, gfp);
 		if (!element)
 			element = wait_for_element(pool, ms);
 	}
@@ -123,7 +123,7 @@ bool mempool_give(struct sheaf_mempool *pool, void *element)
 	if (room)
 		element = put_element(pool, element);
 	if (element)
-		pool->free(element, pool->data);
+		mempool_call_free(pool, element);
 	return true;
 }
 

@@ -36,6 +36,7 @@
 #ifndef SHEAF_KMALLOC_MEMPOOL_H
 #define SHEAF_KMALLOC_MEMPOOL_H
 
+#include <errno.h>
 #include <sheaf/mempool.h>
 
 #include "os/lock.h"
@@ -62,6 +63,24 @@ void *mempool_take(struct sheaf_mempool *pool);
 /* Put an element into the reserve, or free it if the reserve is full. False after a report: the
  * element was ignored. */
 bool mempool_give(struct sheaf_mempool *pool, void *element);
+
+/* Call the pool's functions, which may change errno. */
+static inline void *mempool_call_alloc(struct sheaf_mempool *pool, gfp_t gfp)
+{
+	int saved = errno;
+	void *element = pool->alloc(gfp, pool->data);
+
+	errno = saved;
+	return element;
+}
+
+static inline void mempool_call_free(struct sheaf_mempool *pool, void *element)
+{
+	int saved = errno;
+
+	pool->free(element, pool->data);
+	errno = saved;
+}
 
 /* --- mempool_over.c: elements of hardened caches ---------------------------------------------- */
 

@@ -34,7 +34,7 @@ static bool is_wrong(int min_nr, const char *call)
 static int fill_pool(struct sheaf_mempool *pool, gfp_t gfp, const char *call)
 {
 	while (os_load_relaxed(&pool->nr) < os_load_relaxed(&pool->min_nr)) {
-		void *element = pool->alloc(gfp, pool->data);
+		void *element = mempool_call_alloc(pool, gfp);
 
 		if (!element)
 			return -ENOMEM;
@@ -61,7 +61,7 @@ static void trim(struct sheaf_mempool *pool, uint32_t n)
 		os_unlock(&pool->lock);
 		right = mempool_taken(pool, element);
 		if (right)
-			pool->free(right, pool->data);
+			mempool_call_free(pool, right);
 	} while (element);
 }
 

@@ -6,6 +6,7 @@
 
 #include "os/atomic.h"
 #include "os/machine.h"
+#include "os/program.h"
 
 #define CALLS 16 /* threads that may be in the callback at a time */
 
@@ -43,6 +44,7 @@ static uintptr_t *enter_callback(void)
 
 bool os_callback_call(const char *text, size_t length)
 {
+	struct os_program call;
 	uintptr_t *place;
 	os_callback *fn;
 
@@ -55,8 +57,10 @@ bool os_callback_call(const char *text, size_t length)
 	 * opposite. */
 	os_fence();
 	fn = os_load_acquire(&callback.fn);
+	call = os_enter_program();
 	if (fn)
 		fn(callback.data, text, length);
+	os_leave_program(call);
 	os_store_release(place, 0);
 	return fn != NULL;
 }

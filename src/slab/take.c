@@ -8,6 +8,7 @@
  */
 #include "os/atomic.h"
 #include "os/machine.h"
+#include "os/program.h"
 #include "os/tsan.h"
 #include "slab/pages.h"
 #include "slab/partial.h"
@@ -152,6 +153,7 @@ static unsigned int take_unconstructed(struct slab_cache *cache, struct slab *sl
 {
 	uint64_t state = os_load_relaxed(&slab->state);
 	unsigned int words = slab_nr_words(cache, state), next = slab_constructed(state), n, used;
+	struct os_program call;
 	void *fresh[64];
 
 	if (next == words) {
@@ -160,6 +162,7 @@ static unsigned int take_unconstructed(struct slab_cache *cache, struct slab *sl
 	}
 	n = take_word(cache, slab, shuffle_word(cache, slab, next, words), fresh, 64);
 	taken(cache, slab, SLAB_WORD_CONSTRUCTED + n);
+	call = os_enter_program();
 	for (unsigned int i = 0; i < n; i++) {
 		tsan_taken(fresh[i]);
 		if (cache->extra)
@@ -168,6 +171,7 @@ static unsigned int take_unconstructed(struct slab_cache *cache, struct slab *sl
 			cache->ctor(fresh[i]);
 		tsan_given(fresh[i]);
 	}
+	os_leave_program(call);
 	used = n < max ? n : max;
 	for (unsigned int i = 0; i < used; i++)
 		objects[i] = fresh[i];
