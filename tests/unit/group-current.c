@@ -268,11 +268,11 @@ static void in_reports(void **state)
 	void *object = kmem_cache_alloc(s, GFP_KERNEL);
 
 	(void)state;
-	sheaf_set_report(report, NULL);
+	assert_int_equal(sheaf_set_report(report, NULL, NULL), 0);
 	errno = ODD;
 	kmem_cache_free(s, kmem_cache_alloc_charged(s, GFP_KERNEL | 1u << 31, tenant));
 	were_called();
-	sheaf_set_report(NULL, NULL);
+	assert_int_equal(sheaf_set_report(NULL, NULL, NULL), 0);
 	kmem_cache_free(s, object);
 	kmem_cache_destroy(s);
 }
