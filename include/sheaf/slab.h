@@ -303,7 +303,8 @@ void kmem_cache_destroy(struct kmem_cache *s) SHEAF_SYMBOL(kmem_cache_destroy);
  * Return the cache's free memory to the system: empty the sheaves of every CPU and the barns, free
  * the empty slabs, and return all free pages of the library, but not its own structures, which it
  * reuses. Returns 0 if the cache has no slabs left, otherwise 1. Safe while other threads use the
- * cache. May sleep, but does not wait for grace periods. O(CPUs + slabs of the cache + free pages).
+ * cache: they wait for 64 slabs at most. May sleep, but does not wait for grace periods. O(CPUs +
+ * objects in sheaves + empty slabs + free pages): slabs with objects in use cost nothing.
  */
 int kmem_cache_shrink(struct kmem_cache *s) SHEAF_SYMBOL(kmem_cache_shrink);
 

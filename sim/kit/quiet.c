@@ -38,19 +38,28 @@ static void check_slab(const struct slab_cache *cache, struct slab *slab)
 static void check_list(const struct slab_cache *cache, const struct slab_node *node,
 		       unsigned int nr_listed)
 {
-	const struct slab *slab, *before = NULL;
-	unsigned int n = 0;
+	const struct slab *slab, *before = NULL, *unused = partial_slab(node, node->unused);
+	unsigned int n = 0, nr_unused = 0;
 
 	for (slab = partial_slab(node, node->first); slab && n <= nr_listed; n++) {
 		if (slab->cache != cache || !(slab->state & SLAB_LISTED) ||
 		    partial_slab(node, slab->prev) != before)
 			sim_fail("slab %u of a list is not linked as it should be", n);
+		/* See slab.h, B9. */
+		nr_unused += slab == unused || nr_unused;
+		if (!(slab->state & SLAB_UNUSED) != !nr_unused)
+			sim_fail("slab %u of a list is unused, or not, in the wrong place", n);
+		if (nr_unused ? slab_inuse(slab->state)
+			      : !slab_inuse(slab->state) && node->stray == SLAB_NONE)
+			sim_fail("slab %u has %u objects in use", n, slab_inuse(slab->state));
 		before = slab;
 		slab = partial_slab(node, slab->next);
 	}
 	if (n != nr_listed || partial_slab(node, node->last) != before || n != node->nr_partial)
 		sim_fail("%u slabs are listed, %u on the list, %u counted", nr_listed, n,
 			 node->nr_partial);
+	if (nr_unused != node->nr_unused)
+		sim_fail("%u slabs of a list are empty, %u counted", nr_unused, node->nr_unused);
 }
 
 static unsigned int check_node(const struct slab_cache *cache, unsigned int node)

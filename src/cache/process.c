@@ -82,8 +82,8 @@ static void before_fork(void)
 	os_lock(&caches.lock);
 	grace_lock_all();
 	group_lock();
-	sheaf_lock_drains();
 	stock_lock();
+	sheaf_lock_drains();
 	rcu_any_lock_for_fork();
 	sheaf_rcu_lock_for_fork();
 	for_each_node(lock_node);
@@ -106,8 +106,8 @@ static void after_fork(void)
 	for_each_node(unlock_node);
 	sheaf_rcu_unlock_after_fork();
 	rcu_any_unlock_after_fork();
-	stock_unlock();
 	sheaf_unlock_drains();
+	stock_unlock();
 	group_unlock();
 	grace_unlock_all();
 	os_unlock(&caches.lock);

@@ -32,8 +32,8 @@ enum os_rank {
 	OS_RANK_CACHES,	   /* the list of caches: create, merge, destroy */
 	OS_RANK_GRACE,	   /* waiting for grace periods of one provider */
 	OS_RANK_GROUPS,	   /* the tree of groups */
-	OS_RANK_DRAIN,	   /* one drain of every CPU at a time */
 	OS_RANK_STOCKS,	   /* the drain of the stocks of groups */
+	OS_RANK_DRAIN,	   /* one drain of every CPU at a time */
 	OS_RANK_SHARD,	   /* retired pointers of any kind */
 	OS_RANK_QUEUE,	   /* sheaves that wait for a grace period */
 	OS_RANK_NODE,	   /* a node's partial list of one cache */

@@ -164,10 +164,8 @@ static inline bool subtract_last(struct slab_cache *cache, struct slab_node *nod
 	subtract(cache, slab, n, true, &changed, &holder);
 	if (holder)
 		return list_given(cache, node, slab);
-	if (!(changed & SLAB_LISTED) || !partial_is_surplus(cache, slab, node->nr_partial - 1))
-		return true;
-	partial_remove(node, slab);
-	return false;
+	return !(changed & SLAB_LISTED) || slab_inuse(changed) ||
+	       partial_emptied(cache, node, slab);
 }
 
 /*
@@ -432,6 +430,27 @@ static void list_or_defer(struct slab_cache *cache, struct slab *slab)
 	os_unlock(&node->lock);
 }
 
+/* A listed slab's last object. The slab stays listed, even if the node has enough others: its pages
+ * cannot go back without waiting. */
+static __attribute__((noinline)) void give_last_nolock(struct slab_cache *cache, struct slab *slab)
+{
+	struct slab_node *node = partial_node_of(cache, slab);
+	bool locked = os_trylock(&node->lock), holder;
+	uint64_t changed;
+
+	subtract(cache, slab, 1, true, &changed, &holder);
+	if (!holder && changed & SLAB_LISTED && !slab_inuse(changed)) {
+		if (locked)
+			partial_keep(node, slab);
+		else
+			partial_stray(node, slab);
+	}
+	if (locked)
+		os_unlock(&node->lock);
+	if (holder)
+		list_or_defer(cache, slab);
+}
+
 void slab_give_nolock(struct slab_cache *cache, void *object, const char *call)
 {
 	struct slab *slab = set_bit_of(cache, object, call);
@@ -440,8 +459,9 @@ void slab_give_nolock(struct slab_cache *cache, void *object, const char *call)
 
 	if (!slab)
 		return;
-	subtract(cache, slab, 1, true, &changed, &holder);
-	if (holder)
+	if (!subtract(cache, slab, 1, false, &changed, &holder))
+		give_last_nolock(cache, slab);
+	else if (holder)
 		list_or_defer(cache, slab);
 }
 

@@ -17,7 +17,7 @@ struct slab_node *partial_node(struct slab_cache *cache, unsigned int node)
 	if (!fresh)
 		return NULL;
 	page_slabs(node, &fresh->base);
-	fresh->first = fresh->last = SLAB_NONE;
+	fresh->first = fresh->last = fresh->unused = fresh->stray = SLAB_NONE;
 	os_lock_init(&fresh->lock, OS_RANK_NODE);
 	if (os_cmpxchg(&cache->nodes[node], &found, fresh))
 		return fresh;
@@ -40,37 +40,113 @@ static void link_prev(struct slab_node *node, uint32_t link, uint32_t prev)
 	*(link == SLAB_NONE ? &node->last : &node->base[link].prev) = prev;
 }
 
-static void put_between(struct slab_node *node, uint32_t prev, struct slab *slab, uint32_t next)
+static void link_slab(struct slab_node *node, uint32_t prev, struct slab *slab, uint32_t next)
 {
 	slab->prev = prev;
 	slab->next = next;
 	link_next(node, prev, partial_link(node, slab));
 	link_prev(node, next, partial_link(node, slab));
-	os_store_relaxed(&node->nr_partial, node->nr_partial + 1);
-	os_fetch_add(&slab->state, SLAB_LISTED - SLAB_HELD);
 }
 
-void partial_unlisted(struct slab_node *node, struct slab *slab)
+static void unlink_slab(struct slab_node *node, struct slab *slab)
 {
+	link_next(node, slab->prev, slab->next);
+	link_prev(node, slab->next, slab->prev);
+}
+
+/* The slab before the empty ones. */
+static uint32_t last_used(const struct slab_node *node)
+{
+	return node->unused == SLAB_NONE ? node->last : node->base[node->unused].prev;
+}
+
+void partial_keep(struct slab_node *node, struct slab *slab)
+{
+	/* Only an object with two owners can empty it twice. */
+	if (os_load_relaxed(&slab->state) & SLAB_UNUSED)
+		return;
+	if (slab->next != node->unused) {
+		unlink_slab(node, slab);
+		link_slab(node, last_used(node), slab, node->unused);
+	}
+	node->unused = partial_link(node, slab);
+	os_store_relaxed(&node->nr_unused, node->nr_unused + 1);
+	os_fetch_or(&slab->state, SLAB_UNUSED);
+}
+
+/* One of the empty slabs is no longer one of them; its links are as before. Returns its flag. */
+static uint64_t end_unused(struct slab_node *node, struct slab *slab)
+{
+	uint64_t flag = os_load_relaxed(&slab->state) & SLAB_UNUSED;
+
+	if (!flag)
+		return 0;
+	os_store_relaxed(&node->nr_unused, node->nr_unused - 1);
+	if (node->unused == partial_link(node, slab))
+		node->unused = slab->next;
+	return flag;
+}
+
+void partial_used(struct slab_node *node, struct slab *slab)
+{
+	uint64_t flag = end_unused(node, slab);
+
+	if (!flag)
+		return;
+	if (slab->next != node->unused) {
+		unlink_slab(node, slab);
+		link_slab(node, last_used(node), slab, node->unused);
+	}
+	os_fetch_and(&slab->state, ~flag);
+}
+
+/* A thread may have freed the last object while the slab was held. */
+static void list_between(struct slab_node *node, uint32_t prev, struct slab *slab, uint32_t next)
+{
+	link_slab(node, prev, slab, next);
+	os_store_relaxed(&node->nr_partial, node->nr_partial + 1);
+	if (!slab_inuse(os_fetch_add(&slab->state, SLAB_LISTED - SLAB_HELD)))
+		partial_keep(node, slab);
+}
+
+static void unlisted(struct slab_node *node, struct slab *slab)
+{
+	uint64_t flag = end_unused(node, slab);
+
 	os_store_relaxed(&node->nr_partial, node->nr_partial - 1);
-	os_fetch_add(&slab->state, SLAB_HELD - SLAB_LISTED);
+	os_fetch_add(&slab->state, SLAB_HELD - SLAB_LISTED - flag);
 }
 
 void partial_add_first(struct slab_node *node, struct slab *slab)
 {
-	put_between(node, SLAB_NONE, slab, node->first);
+	list_between(node, SLAB_NONE, slab, node->first);
 }
 
 void partial_add_last(struct slab_node *node, struct slab *slab)
 {
-	put_between(node, node->last, slab, SLAB_NONE);
+	list_between(node, last_used(node), slab, node->unused);
 }
 
 void partial_remove(struct slab_node *node, struct slab *slab)
 {
-	link_next(node, slab->prev, slab->next);
-	link_prev(node, slab->next, slab->prev);
-	partial_unlisted(node, slab);
+	unlisted(node, slab);
+	unlink_slab(node, slab);
+}
+
+/* With the node's lock held: is the slab empty, and does the node have enough others? */
+static bool is_surplus(const struct slab_cache *cache, const struct slab *slab, uint32_t others)
+{
+	return others >= cache->min_partial && slab_inuse(os_load_acquire(&slab->state)) == 0;
+}
+
+bool partial_emptied(const struct slab_cache *cache, struct slab_node *node, struct slab *slab)
+{
+	if (is_surplus(cache, slab, node->nr_partial - 1)) {
+		partial_remove(node, slab);
+		return false;
+	}
+	partial_keep(node, slab);
+	return true;
 }
 
 struct slab *partial_detach(struct slab_cache *cache, struct slab_node *node, unsigned int n,
@@ -81,7 +157,7 @@ struct slab *partial_detach(struct slab_cache *cache, struct slab_node *node, un
 
 	*count = 0;
 	/* With a constructor, only one slab at a time: nothing may be in hand while it runs. */
-	while (next && *count < n && !(slab && prepares)) {
+	for (int i = 0; next && *count < n && i < (prepares ? 1 : SLAB_STEP); i++) {
 		unsigned int free = slab_free(cache, os_load_relaxed(&next->state));
 
 		if (*count + free > n && !prepares)
@@ -89,7 +165,7 @@ struct slab *partial_detach(struct slab_cache *cache, struct slab_node *node, un
 		slab = next;
 		next = partial_slab(node, slab->next);
 		*count += free;
-		partial_unlisted(node, slab);
+		unlisted(node, slab);
 	}
 	if (!slab)
 		return NULL;
@@ -97,11 +173,6 @@ struct slab *partial_detach(struct slab_cache *cache, struct slab_node *node, un
 	node->first = partial_link(node, next);
 	link_prev(node, node->first, SLAB_NONE);
 	return detached;
-}
-
-bool partial_is_surplus(const struct slab_cache *cache, const struct slab *slab, uint32_t others)
-{
-	return slab_inuse(os_load_acquire(&slab->state)) == 0 && others >= cache->min_partial;
 }
 
 bool partial_let_go(struct slab_cache *cache, struct slab *slab, uint64_t taken)
@@ -119,14 +190,14 @@ bool partial_let_go(struct slab_cache *cache, struct slab *slab, uint64_t taken)
 bool partial_list(const struct slab_cache *cache, struct slab_node *node, struct slab *slab,
 		  bool first)
 {
-	if (partial_is_surplus(cache, slab, node->nr_partial))
+	if (is_surplus(cache, slab, node->nr_partial))
 		return false;
 	if (first)
 		partial_add_first(node, slab);
 	else
 		partial_add_last(node, slab);
-	/* A thread may have freed the last object while the slab was held, before it was listed. */
-	if (!partial_is_surplus(cache, slab, node->nr_partial - 1))
+	/* A thread may have freed the last object before the slab was listed. */
+	if (!is_surplus(cache, slab, node->nr_partial - 1))
 		return true;
 	partial_remove(node, slab);
 	return false;
@@ -143,6 +214,63 @@ void partial_release(struct slab_cache *cache, struct slab *slab, bool first)
 	stat_add(cache, STAT_free_remove_partial, !listed);
 	if (!listed)
 		slab_discard(cache, slab);
+}
+
+void partial_stray(struct slab_node *node, struct slab *slab)
+{
+	uint32_t before = os_load_relaxed(&node->stray);
+
+	while (!os_cmpxchg(&node->stray, &before,
+			   before == SLAB_NONE ? partial_link(node, slab) : PARTIAL_STRAYS))
+		;
+}
+
+/* Is it listed, without an object in use, and not yet among those? It may be any slab by now. */
+static bool is_stray(const struct slab_cache *cache, const struct slab *slab)
+{
+	uint64_t state = os_load_acquire(&slab->state);
+
+	return os_load_relaxed(&slab->cache) == cache && !(state & (SLAB_TAIL | SLAB_UNUSED)) &&
+	       state & SLAB_LISTED && !slab_inuse(state);
+}
+
+/* With the lock of the node held, under which a listed slab stays listed. */
+static void settle_stray(const struct slab_cache *cache, struct slab_node *node, struct slab *slab)
+{
+	if (is_stray(cache, slab))
+		partial_keep(node, slab);
+}
+
+struct slab *partial_detach_unused(struct slab_cache *cache, struct slab_node *node)
+{
+	struct slab *detached = NULL, *slab;
+	uint32_t stray = os_load_relaxed(&node->stray);
+
+	if (stray < PARTIAL_STRAYS && os_cmpxchg(&node->stray, &stray, SLAB_NONE))
+		settle_stray(cache, node, partial_slab(node, stray));
+	for (int i = 0; i < SLAB_STEP && (slab = partial_slab(node, node->unused)) != NULL; i++) {
+		partial_remove(node, slab);
+		slab->next = partial_link(node, detached);
+		detached = slab;
+	}
+	return detached;
+}
+
+void partial_find_strays(struct slab_cache *cache, struct slab_node *node)
+{
+	struct slab *slab;
+
+	if (os_load_relaxed(&node->stray) != PARTIAL_STRAYS)
+		return;
+	os_exchange(&node->stray, SLAB_NONE);
+	for (size_t n = page_slabs(page_node(page_address(node->base)), &slab); n > 0;
+	     n--, slab++) {
+		if (!is_stray(cache, slab))
+			continue;
+		os_lock(&node->lock);
+		settle_stray(cache, node, slab);
+		os_unlock(&node->lock);
+	}
 }
 
 /* The state of a slab whose thread may have cleared bits, or set some, and not counted them. */
@@ -162,13 +290,13 @@ void slab_list_again(struct slab_cache *cache, struct slab_node *node)
 	struct slab *slab;
 
 	os_lock_init(&node->lock, OS_RANK_NODE);
-	node->first = node->last = SLAB_NONE;
-	node->nr_partial = 0;
+	node->first = node->last = node->unused = node->stray = SLAB_NONE;
+	node->nr_partial = node->nr_unused = 0;
 	for (size_t n = page_slabs(page_node(page_address(node->base)), &slab); n > 0;
 	     n--, slab++) {
 		if (slab->cache != cache || slab->state & SLAB_TAIL || !(slab->state & SLAB_LISTED))
 			continue;
-		slab->state = counted_again(cache, slab) & ~SLAB_LISTED;
+		slab->state = counted_again(cache, slab) & ~(SLAB_LISTED | SLAB_UNUSED);
 		if (!slab_free(cache, slab->state))
 			continue;
 		slab->state |= SLAB_HELD;

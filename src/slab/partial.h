@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A node's list of partial slabs.
+ * A node's list of partial slabs, which ends with the empty ones (slab.h, B9):
+ *
+ *   first --> partial <--> ... <--> partial <--> UNUSED <--> ... <--> UNUSED <-- last
+ *                                                ^-- unused
+ *
+ * A slab that becomes empty is usually the first of them from then on: the next one to be taken
+ * from, if partial ones do not suffice.
  *
  * Callers: src/slab/ only.
  */
@@ -24,16 +30,35 @@ static inline struct slab *partial_slab(const struct slab_node *node, uint32_t l
 struct slab_node *partial_node(struct slab_cache *cache, unsigned int node);
 struct slab_node *partial_node_of(struct slab_cache *cache, const struct slab *slab);
 
-/* With the node's lock held: put a held slab on the list, or take a listed slab off and hold it. */
+/* With the node's lock held: put a held slab on the list, or take a listed slab off and hold it.
+ * `last` is before the empty ones, unless it is empty itself. */
 void partial_add_first(struct slab_node *node, struct slab *slab);
 void partial_add_last(struct slab_node *node, struct slab *slab);
 void partial_remove(struct slab_node *node, struct slab *slab);
-/* The same for a slab that is no longer linked into the list. */
-void partial_unlisted(struct slab_node *node, struct slab *slab);
+
+/* With the node's lock held: objects were taken from a slab that stays listed. */
+void partial_used(struct slab_node *node, struct slab *slab);
+/* With the node's lock held: a listed slab became empty. False: it must be given back, and is on no
+ * list, because the node has enough others. */
+bool partial_emptied(const struct slab_cache *cache, struct slab_node *node, struct slab *slab);
+/* The same, and it stays: as the first of the empty ones. */
+void partial_keep(struct slab_node *node, struct slab *slab);
+/* With the node's lock held: detach up to SLAB_STEP empty slabs. Returns them linked, held. */
+struct slab *partial_detach_unused(struct slab_cache *cache, struct slab_node *node);
 
 /*
- * With the node's lock held: detach slabs with *count free objects in all, at most n; or one slab
- * of a cache that prepares its objects. Returns them linked, held, or NULL.
+ * A nolock free emptied a slab of this node while another thread had the lock. One such slab is
+ * remembered until a thread looks for empty ones; if there are more, that thread looks at all slabs
+ * of the node, with partial_find_strays().
+ */
+#define PARTIAL_STRAYS (SLAB_NONE - 1)
+void partial_stray(struct slab_node *node, struct slab *slab);
+void partial_find_strays(struct slab_cache *cache, struct slab_node *node);
+
+/*
+ * With the node's lock held: detach slabs with *count free objects in all, at most n, and at most
+ * SLAB_STEP slabs; or one slab of a cache that prepares its objects. Returns them linked, held, or
+ * NULL.
  */
 struct slab *partial_detach(struct slab_cache *cache, struct slab_node *node, unsigned int n,
 			    unsigned int *count);
@@ -54,8 +79,5 @@ void partial_release(struct slab_cache *cache, struct slab *slab, bool first);
 /* The same with the node's lock held. False: it must be given back, and is on no list. */
 bool partial_list(const struct slab_cache *cache, struct slab_node *node, struct slab *slab,
 		  bool first);
-
-/* With the node's lock held: is the slab empty, and does the node have enough others? */
-bool partial_is_surplus(const struct slab_cache *cache, const struct slab *slab, uint32_t others);
 
 #endif

@@ -11,8 +11,9 @@
  *
  * in use: objects that are not free, or whose bit is set but which are not yet subtracted.
  * constructed: words of bits, in the slab's order, whose objects were constructed.
- * flags: on its node's list (LISTED), owned by one thread (HELD), of the fallback order (SMALL),
- *   with an array of owners (OWNED, owner.h). Four bits are unused.
+ * flags: on its node's list (LISTED), among the empty ones there (UNUSED), owned by one thread
+ *   (HELD), of the fallback order (SMALL), with an array of owners (OWNED, owner.h). Three bits are
+ *   unused.
  *
  * A slab is listed, or held, or neither: then it is full.
  *
@@ -39,6 +40,12 @@
  *      and returns those that it does not need.
  *  B8. The `before` bytes in front of each object, and the bytes from its end up to those of the
  *      next object, belong to the layer above. This layer does not touch them.
+ *  B9. UNUSED changes only under the lock of the slab's node. The slabs that have it are empty, and
+ *      are the last `nr_unused` of the list, from `unused` on; so they are taken last, and found at
+ *      once. Every other listed slab has an object in use, except those that a nolock free emptied
+ *      while another thread had the lock, to which `stray` leads.
+ *  B10. However many slabs there are, a thread visits at most SLAB_STEP of them each time that it
+ *      takes a node's lock.
  *
  * Two schedules that show why one exchange must both subtract and decide the flags (B4, B6). If the
  * threads only subtracted and looked afterwards:
@@ -75,6 +82,10 @@
 #define SLAB_HELD	      (UINT64_C(1) << 57)
 #define SLAB_SMALL	      (UINT64_C(1) << 58)
 #define SLAB_OWNED	      (UINT64_C(1) << 59)
+#define SLAB_UNUSED	      (UINT64_C(1) << 60)
+
+/* Half: a shrink takes the lock twice as often; double: others wait twice as long for it. */
+#define SLAB_STEP 64
 
 /* Order of a slab in pages, and how many objects it holds. */
 struct slab_order {
@@ -87,12 +98,16 @@ struct slab_node {
 	uint32_t nr_partial;
 	uint32_t nr_slabs;
 	uint32_t locked_by_fork;
-	uint32_t first, last;  /* links: see partial.h */
+	/* Links: see partial.h. `unused` is the first of the empty slabs, which end the list. */
+	uint32_t first, last, unused;
 	struct slab *base;     /* the descriptor that links count from */
 	struct slab *deferred; /* held slabs that are not yet listed: see defer.h */
 	uint64_t bytes;	       /* of its slabs */
-	uint64_t unused[2];    /* nodes do not share a line */
+	uint32_t nr_unused;
+	uint32_t stray; /* see partial.h */
 };
+
+_Static_assert(sizeof(struct slab_node) == 64, "nodes do not share a line");
 
 struct slab_cache {
 	uint32_t size;	      /* bytes from object to object */
@@ -225,10 +240,11 @@ unsigned int slab_index(const struct slab_cache *cache, const struct slab *slab,
  * --- shrink.c ----------------------------------------------------------------------------------
  */
 
-/* Free empty slabs, sort the partial ones fullest first. Returns the number of slabs left. */
+/* Free the empty slabs. Returns the number of slabs left. O(nodes + empty slabs), and O(pages of a
+ * node) if several nolock frees left slabs empty while others had its lock. */
 unsigned int slab_shrink(struct slab_cache *cache);
 
-/* Free the empty slabs that nodes keep, without waiting: those of locked nodes stay. */
+/* The same without waiting, for at most SLAB_STEP of each node: those of locked nodes stay. */
 void slab_free_kept(struct slab_cache *cache);
 
 /*

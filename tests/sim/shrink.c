@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kmem_cache_shrink visits each partial slab once: its steps are counted for few slabs and for
- * many. The resulting list is sorted, fullest first, as far as slabs are worth sorting.
+ * kmem_cache_shrink visits empty slabs only: its steps are counted with few partial slabs and with
+ * many, and with many empty ones. Partial slabs keep their places; nolock frees leave empty slabs
+ * that the next shrink finds, whether they had the lock of the node or not.
  */
 #include <stdio.h>
 
 #include "cache/cache.h"
 #include "os/machine.h"
+#include "sim/kit/quiet.h"
 #include "sim/sim.h"
 #include "slab/partial.h"
 
@@ -14,46 +16,23 @@ enum {
 	FEW = 100,
 	MANY = 600,
 	SIZE = 64,
-	MOST_FREE = 40, /* of an untouched slab's objects; 0 to this many are freed */
-	SORTED = 32,
-	STEPS_A_SLAB = 2,
+	EMPTY = 30,
+	STEPS_A_SLAB = 60, /* which returns its page */
 	ROOM = 65536
 };
 
 static void *objects[ROOM];
 static struct kmem_cache *s;
 
-static void check_list(unsigned int slabs)
+/* Of this many slabs, some are empty, and the others partial. Returns the steps of a shrink. */
+static uint64_t steps_for(unsigned int slabs, unsigned int empty)
 {
-	const struct slab_node *node = s->sheaf.slab.nodes[0];
-	const struct slab *before = NULL;
-	unsigned int n = 0, free = 0;
-
-	for (const struct slab *slab = partial_slab(node, node->first); slab;
-	     slab = partial_slab(node, slab->next), n++) {
-		unsigned int now = slab_free(&s->sheaf.slab, slab->state);
-
-		if (partial_slab(node, slab->prev) != before || !(slab->state & SLAB_LISTED))
-			sim_fail("slab %u of the list is not linked as it should be", n);
-		if (now < free && free <= SORTED)
-			sim_fail("slab %u has %u free objects, the one before it %u", n, now, free);
-		free = now;
-		before = slab;
-	}
-	if (partial_slab(node, node->last) != before || node->nr_partial != n)
-		sim_fail("%u slabs are listed, %u counted", n, node->nr_partial);
-	if (n > slabs || n < slabs / 2)
-		sim_fail("%u slabs are listed after %u were used", n, slabs);
-}
-
-/* Steps of a shrink with a list of about this many slabs. */
-static uint64_t steps_for(unsigned int slabs)
-{
-	unsigned int a_slab, n, kept = 0;
+	unsigned int a_slab, n, kept = 0, left;
 	uint64_t steps;
 
 	s = kmem_cache_create("shrink", SIZE, NULL, SLAB_NO_MERGE | SLAB_NO_SHEAVES);
 	a_slab = s->sheaf.slab.oo.objects;
+	s->sheaf.slab.min_partial = MANY;
 	n = slabs * a_slab;
 	if (n > ROOM)
 		sim_fail("no room for %u objects", n);
@@ -62,19 +41,23 @@ static uint64_t steps_for(unsigned int slabs)
 		if (!objects[i])
 			sim_fail("no memory");
 	}
-	/* Slab by slab: free this many objects, and all objects of some slabs. */
-	for (unsigned int i = 0; i < n; i++) {
-		unsigned int slab = i / a_slab, to_free = slab * 7 % (MOST_FREE + 1);
-
-		if (slab % 16 == 0 || i % a_slab < to_free)
-			kmem_cache_free(s, objects[i]);
+	for (unsigned int i = 0; i < n; i++)
+		if (i / a_slab < empty || i % a_slab == 0)
+			i % 3 ? kmem_cache_free(s, objects[i])
+			      : kmem_cache_free_nolock(s, objects[i]);
 		else
 			objects[kept++] = objects[i];
-	}
+	quiet_slabs(&s->sheaf.slab);
+	if (s->sheaf.slab.nodes[0]->nr_unused != empty)
+		sim_fail("%u slabs are empty, %u counted", empty,
+			 s->sheaf.slab.nodes[0]->nr_unused);
 	steps = sim_steps();
-	kmem_cache_shrink(s);
+	left = (unsigned int)kmem_cache_shrink(s);
 	steps = sim_steps() - steps;
-	check_list(slabs);
+	if (!left != (slabs == empty) || s->sheaf.slab.nodes[0]->nr_slabs != slabs - empty)
+		sim_fail("%u slabs are left of %u, %u of which were empty",
+			 s->sheaf.slab.nodes[0]->nr_slabs, slabs, empty);
+	quiet_slabs(&s->sheaf.slab);
 	kmem_cache_free_bulk(s, kept, objects);
 	if (kmem_cache_shrink(s))
 		sim_fail("slabs are left");
@@ -84,20 +67,79 @@ static uint64_t steps_for(unsigned int slabs)
 
 static void count(unsigned int fibre, void *unused)
 {
-	uint64_t few = steps_for(FEW), many = steps_for(MANY);
+	uint64_t few = steps_for(FEW, EMPTY), many = steps_for(MANY, EMPTY);
+	uint64_t empty = steps_for(MANY, MANY);
 
 	(void)fibre, (void)unused;
-	printf("steps of a shrink: %llu with %d slabs, %llu with %d\n", (unsigned long long)few,
-	       FEW, (unsigned long long)many, MANY);
+	printf("steps of a shrink: %llu with %d slabs, %llu with %d; %llu with as many empty\n",
+	       (unsigned long long)few, FEW, (unsigned long long)many, MANY,
+	       (unsigned long long)empty);
 	fflush(stdout);
-	if (many - few > STEPS_A_SLAB * (MANY - FEW))
-		sim_fail("a slab more costs more than %d steps", STEPS_A_SLAB);
+	if (many > few + 10)
+		sim_fail("a partial slab more costs steps");
+	if (empty - many > STEPS_A_SLAB * (MANY - EMPTY))
+		sim_fail("an empty slab more costs more than %d steps", STEPS_A_SLAB);
+}
+
+/* --- nolock frees while another fibre has the lock of the node --- */
+
+enum {
+	STRAYS = 3
+};
+
+static unsigned int held, nr_strays;
+static struct slab_node *node;
+
+static void hold_or_free(unsigned int fibre, void *unused)
+{
+	(void)unused;
+	if (fibre) {
+		os_lock(&node->lock);
+		os_store_relaxed(&held, 1);
+		while (os_load_relaxed(&held))
+			;
+		os_unlock(&node->lock);
+		return;
+	}
+	while (!os_load_relaxed(&held))
+		;
+	for (unsigned int i = 0; i < nr_strays; i++)
+		kmem_cache_free_nolock(s, objects[i]);
+	os_store_relaxed(&held, 0);
+}
+
+/* One object of each slab is in use; each slab is listed. */
+static void leave_strays(unsigned int n)
+{
+	unsigned int a_slab, kept = 0;
+
+	s = kmem_cache_create("strays", 2048, NULL, SLAB_NO_MERGE | SLAB_NO_SHEAVES);
+	a_slab = s->sheaf.slab.oo.objects;
+	for (unsigned int i = 0; i < (n + 1) * a_slab; i++)
+		objects[i] = kmem_cache_alloc(s, GFP_KERNEL);
+	for (unsigned int i = 0; i < (n + 1) * a_slab; i++)
+		if (i % a_slab)
+			kmem_cache_free(s, objects[i]);
+		else
+			objects[kept++] = objects[i];
+	node = s->sheaf.slab.nodes[0];
+	nr_strays = n;
+	sim_run(2, hold_or_free, NULL);
+	quiet_slabs(&s->sheaf.slab);
+	if (node->nr_slabs != n + 1 || node->nr_unused)
+		sim_fail("a slab went without the lock of its node");
+	if (kmem_cache_shrink(s) != 1 || node->nr_slabs != 1)
+		sim_fail("%u slabs are left after %u became empty", node->nr_slabs, n);
+	kmem_cache_free(s, objects[n]);
+	kmem_cache_destroy(s);
 }
 
 static int run(void *data)
 {
 	sim_start(data);
 	sim_run(1, count, NULL);
+	for (unsigned int n = 1; n <= STRAYS; n++)
+		leave_strays(n);
 	return 0;
 }
 
@@ -107,6 +149,7 @@ int main(void)
 				    .cpus = 1,
 				    .nodes = 1,
 				    .backend = OS_BACKEND_RSEQ,
+				    .switching = SIM_ALWAYS / 4,
 				    .silent = true,
 				    .max_steps = UINT64_MAX};
 	uint64_t hash;

@@ -25,6 +25,7 @@
 #include "page/mark.h"
 #include "page/page.h"
 #include "slab/defer.h"
+#include "slab/partial.h"
 
 enum {
 	OBJECTS = 6000
@@ -500,6 +501,34 @@ static void empty_slabs_go_back(void **state)
 	slab_cache_exit(&cache);
 }
 
+/* Empty slabs that a node kept go back when time passes, also if its list has grown since. */
+static void kept_slabs_go_from_a_long_list(void **state)
+{
+	struct slab_request request = request_of(1024);
+	static void *objects[1024];
+	struct slab_cache cache;
+	unsigned int a_slab, n;
+
+	(void)state;
+	assert_true(slab_cache_init(&cache, &request));
+	a_slab = cache.oo.objects;
+	n = 20 * a_slab;
+	assert_true(n <= 1024 && cache.min_partial > 0 && cache.min_partial < 20);
+	assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, objects, n), n);
+	for (unsigned int i = 0; i < n; i++)
+		if (i / a_slab < cache.min_partial || i % a_slab == 0)
+			slab_give(&cache, objects + i, 1, "test");
+	assert_int_equal(cache.nodes[0]->nr_partial, 20);
+	assert_int_equal(cache.nodes[0]->nr_unused, cache.min_partial);
+	slab_free_kept(&cache);
+	assert_int_equal(cache.nodes[0]->nr_slabs, 20 - cache.min_partial);
+	for (unsigned int i = 0; i < n; i++)
+		if (i / a_slab >= cache.min_partial && i % a_slab != 0)
+			slab_give(&cache, objects + i, 1, "test");
+	assert_int_equal(slab_shrink(&cache), 0);
+	slab_cache_exit(&cache);
+}
+
 /* A free that set the last bit, but has not yet subtracted from the count, still uses the slab
  * (B3). */
 static void empty_by_count(void **state)
@@ -527,6 +556,7 @@ static void empty_by_count(void **state)
 	assert_true(slab->state & SLAB_LISTED);
 	assert_int_equal(slab_shrink(&cache), 1);
 	os_fetch_sub(&slab->state, 1);
+	partial_stray(cache.nodes[0], slab);
 	assert_int_equal(slab_shrink(&cache), 0);
 	slab_cache_exit(&cache);
 }
@@ -750,6 +780,7 @@ int main(void)
 		cmocka_unit_test(many_constructed),
 		cmocka_unit_test(constructed_in_part_of_a_word),
 		cmocka_unit_test(empty_slabs_go_back),
+		cmocka_unit_test(kept_slabs_go_from_a_long_list),
 		cmocka_unit_test(empty_by_count),
 		cmocka_unit_test(not_below_zero),
 		cmocka_unit_test(nothing_in_free_objects),

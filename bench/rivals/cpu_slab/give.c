@@ -8,16 +8,10 @@
 /* Under the lock of the slab's node, hang a held slab on its list; false if it is to be freed. */
 static bool add_to_node(struct cpu_slab_cache *c, struct slab_node *node, struct slab *slab)
 {
-	if (!partial_is_surplus(&c->slab, slab, node->nr_partial)) {
-		partial_add_last(node, slab);
-		/* Who freed the last object just before found it held, and left this to us. */
-		if (!partial_is_surplus(&c->slab, slab, node->nr_partial - 1)) {
-			count(c, CPU_SLAB_free_add_partial, 1);
-			return true;
-		}
-		partial_remove(node, slab);
-	}
-	return false;
+	bool listed = partial_list(&c->slab, node, slab, false);
+
+	count(c, CPU_SLAB_free_add_partial, listed);
+	return listed;
 }
 
 static void discard(struct cpu_slab_cache *c, struct slab *slab)
@@ -139,7 +133,7 @@ static __attribute__((noinline)) void free_last(struct cpu_slab_cache *c, struct
 {
 	struct slab_node *node = partial_node_of(&c->slab, slab);
 	uint64_t state, changed;
-	bool surplus = false;
+	bool surplus;
 
 	os_lock(&node->lock);
 	state = os_load_acquire(&slab->state);
@@ -147,10 +141,8 @@ static __attribute__((noinline)) void free_last(struct cpu_slab_cache *c, struct
 		*link_of(tail) = freelist_of(c, tail, state);
 		changed = state_with(state, index_of(c, object), n);
 	} while (!os_cmpxchg(&slab->state, &state, changed));
-	if ((changed & SLAB_LISTED) && partial_is_surplus(&c->slab, slab, node->nr_partial - 1)) {
-		partial_remove(node, slab);
-		surplus = true;
-	}
+	surplus = (changed & SLAB_LISTED) && !slab_inuse(changed) &&
+		  !partial_emptied(&c->slab, node, slab);
 	os_unlock(&node->lock);
 	if (surplus) {
 		count(c, CPU_SLAB_free_remove_partial, 1);

@@ -45,7 +45,7 @@ static void free_last(struct kernel_cache *c, struct slab *slab, void *object, u
 {
 	struct slab_node *node = partial_node_of(&c->slab, slab);
 	uint64_t state, changed;
-	bool surplus;
+	bool stays;
 
 	os_lock(&node->lock);
 	state = os_load_acquire(&slab->state);
@@ -55,12 +55,10 @@ static void free_last(struct kernel_cache *c, struct slab *slab, void *object, u
 		if (!(state & (SLAB_LISTED | SLAB_HELD)))
 			changed |= SLAB_HELD;
 	} while (!os_cmpxchg(&slab->state, &state, changed));
-	surplus =
-		(changed & SLAB_LISTED) && partial_is_surplus(&c->slab, slab, node->nr_partial - 1);
-	if (surplus)
-		partial_remove(node, slab);
+	stays = !(changed & SLAB_LISTED) || slab_inuse(changed) ||
+		partial_emptied(&c->slab, node, slab);
 	os_unlock(&node->lock);
-	if (surplus)
+	if (!stays)
 		slab_discard(&c->slab, slab);
 	else if (!(state & (SLAB_LISTED | SLAB_HELD)))
 		partial_release(&c->slab, slab, false);
@@ -246,10 +244,12 @@ static void *alloc_from(struct kernel_cache *c, unsigned int nr)
 			changed = ((state & ~HEAD) | STATE(changed, 0)) + 1;
 		} while (!os_cmpxchg(&slab->state, &state, changed));
 		/* It is listed again below if somebody has freed into it since. */
-		if (head_of(changed) == NONE)
+		if (head_of(changed) == NONE) {
 			partial_remove(node, slab);
-		else
+		} else {
+			partial_used(node, slab);
 			slab = NULL;
+		}
 	}
 	os_unlock(&node->lock);
 	if (slab)
