@@ -82,7 +82,7 @@ static void *own_memory(size_t bytes, gfp_t gfp)
 
 static void free_array(void **elements, uint32_t room)
 {
-	pool_free(elements, room * sizeof(*elements));
+	pool_give_back(elements, room * sizeof(*elements));
 }
 
 static bool make_room_for(struct sheaf_mempool *pool, uint32_t n, gfp_t gfp)

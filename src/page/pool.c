@@ -6,6 +6,7 @@
 
 #include "os/lock.h"
 #include "os/machine.h"
+#include "os/memory.h"
 #include "os/options.h"
 #include "os/tools.h"
 #include "os/tsan.h"
@@ -214,6 +215,30 @@ void pool_free(void *pointer, size_t size)
 	block->next = pool->free[index];
 	pool->free[index] = block;
 	os_unlock(&pool->lock);
+}
+
+/* Pages away from objects belong to no range: the block stays, but most of its memory goes. */
+static void discard_all_but_first(char *block, size_t bytes)
+{
+	if (bytes > os.page_size)
+		os_discard(block + os.page_size, bytes - os.page_size, false);
+}
+
+void pool_give_back(void *pointer, size_t size)
+{
+	size_t bytes = (size_t)1 << (SMALLEST_SHIFT + size_index(size));
+	char *block = pointer;
+
+	if (!block || bytes < OS_PAGE) {
+		pool_free(block, size);
+	} else if (page_is_ours(block)) {
+		tsan_pages_given(block, bytes);
+		page_free(&pages.slabs[(block - pages.base) >> OS_PAGE_SHIFT],
+			  (unsigned int)__builtin_ctzll(bytes) - OS_PAGE_SHIFT);
+	} else {
+		discard_all_but_first(block, bytes);
+		pool_free(block, size);
+	}
 }
 
 void pool_lock_all(void)

@@ -9,9 +9,10 @@
  *
  * Blocks of 64, 128, ... 2048 bytes are carved from pages; larger ones are page runs. Each node has
  * a list for each size, of blocks in its own memory: a block that another node's CPU frees goes
- * back there, and a CPU gets blocks of its own node while there are any. Blocks never go back to
- * the system, so that a section which is about to be aborted may still read a sheaf that was
- * returned (it cannot store to it).
+ * back there, and a CPU gets blocks of its own node while there are any. Freed blocks stay in the
+ * pool, so that a section which is about to be aborted may still read a sheaf that was returned (it
+ * cannot store to it). Only blocks that no section reads, and whose size the program chooses, give
+ * their pages back.
  *
  * Locks: OS_RANK_POOL, one for each node. Callers: src/slab/, src/percpu/, src/cache/.
  */
@@ -27,6 +28,9 @@ void *pool_alloc(size_t size);
 void *pool_alloc_try(size_t size);
 /* size: as it was passed to pool_alloc(). NULL is allowed. */
 void pool_free(void *block, size_t size);
+/* The same of a block that no other thread can read any more: its pages, if it has whole ones, are
+ * free for other uses. */
+void pool_give_back(void *block, size_t size);
 
 /* Around fork(). */
 void pool_lock_all(void);

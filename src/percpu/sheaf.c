@@ -28,9 +28,13 @@ static size_t sheaf_bytes(unsigned int capacity)
 void sheaf_release(struct sheaf_cache *cache, struct sheaf *sheaf)
 {
 	stat_add(&cache->slab, STAT_sheaf_free, 1);
-	if (!(sheaf->capacity & SHEAF_OVERSIZE))
-		sheaf_budget_uncharge(cache, sheaf->capacity);
-	pool_free(sheaf, sheaf_bytes(sheaf_room(sheaf)));
+	if (sheaf->capacity & SHEAF_OVERSIZE) {
+		/* It was never in a slot. */
+		pool_give_back(sheaf, sheaf_bytes(sheaf_room(sheaf)));
+		return;
+	}
+	sheaf_budget_uncharge(cache, sheaf->capacity);
+	pool_free(sheaf, sheaf_bytes(sheaf->capacity));
 }
 
 void sheaf_flush(struct sheaf_cache *cache, struct sheaf *sheaf, const char *call)

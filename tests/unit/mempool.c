@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sheaf/mempool.h>
+#include <sheaf/stats.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -144,6 +145,27 @@ static void resized(void **state)
 		mempool_free(p[--n], pool);
 	assert_int_equal(few.nr_free, few.nr_alloc - ELEMENTS);
 	mempool_destroy(pool);
+	nothing_is_out();
+}
+
+static size_t used_bytes(void)
+{
+	struct sheaf_stats stats;
+
+	sheaf_stats(&stats);
+	return stats.used_bytes;
+}
+
+/* Of many elements: a block of 2 MiB. There are not so many elements. */
+static void its_array_gives_its_pages_back(void **state)
+{
+	size_t before;
+
+	(void)state;
+	assert_null(mempool_create(ELEMENTS + 1, few_alloc, few_free, &few));
+	before = used_bytes();
+	assert_null(mempool_create(200000, few_alloc, few_free, &few));
+	assert_true(used_bytes() < before + (1 << 20));
 	nothing_is_out();
 }
 
@@ -459,6 +481,7 @@ int main(void)
 		TEST(reserve_is_the_last_resort),
 		TEST(preallocated_only),
 		TEST(resized),
+		TEST(its_array_gives_its_pages_back),
 		TEST(resized_again_after_no_memory),
 		TEST(misuse),
 		TEST(free_elsewhere_wakes),

@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "kit/check.h"
 #include "kit/process.h"
@@ -148,6 +149,35 @@ static void other_nodes_help_one_without_memory(void **state)
 	assert_int_equal(in_child(take_from_others), 0);
 }
 
+/* Of blocks of whole pages. */
+static void pages_go_back(void **state)
+{
+	static const size_t large[] = {OS_PAGE, 5000, 70000, HUGE};
+	size_t used = page_usage().used;
+	unsigned char resident;
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(large) / sizeof(large[0]); i++) {
+		unsigned char *block = pool_alloc(large[i]);
+
+		assert_non_null(block);
+		memset(block, 1, large[i]);
+		pool_give_back(block, large[i]);
+		assert_true(page_usage().used <= used);
+		used = page_usage().used; /* The pool had some block of that size. */
+		/* Away from objects, the memory goes at once. */
+		if (os_options.guard_pools && large[i] == HUGE)
+			assert_int_equal(
+				mincore(block + HUGE / 2, OS_PAGE, &resident) || resident & 1, 0);
+		block = pool_alloc(large[i]);
+		for (size_t at = 0; at < large[i]; at++)
+			assert_int_equal(block[at], 0);
+		pool_give_back(block, large[i]);
+	}
+	pool_give_back(NULL, HUGE);
+	pool_give_back(pool_alloc(SIZE), SIZE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -156,6 +186,7 @@ int main(void)
 		cmocka_unit_test(a_block_goes_home),
 		cmocka_unit_test(blocks_do_not_become_more),
 		cmocka_unit_test(other_nodes_help_one_without_memory),
+		cmocka_unit_test(pages_go_back),
 	};
 
 	return cmocka_run_group_tests_name("pool", tests, setup, NULL);

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <sheaf/slab.h>
 #include <sheaf/stats.h>
+#include <sheaf/trim.h>
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
@@ -199,6 +200,28 @@ static void oversize(void **state)
 	assert_null(kmem_cache_prefill_sheaf(s, GFP_KERNEL, 262141));
 	assert_int_equal(told_end(&told), 1);
 	assert_non_null(strstr(told.text, "at most 262140"));
+}
+
+static size_t used_bytes(void)
+{
+	struct sheaf_stats stats;
+
+	sheaf_stats(&stats);
+	return stats.used_bytes;
+}
+
+/* The largest one is a block of 2 MiB. */
+static void an_oversize_sheaf_gives_its_pages_back(void **state)
+{
+	size_t before;
+
+	(void)state;
+	needs(NEED_SHEAVES);
+	sheaf_trim(0);
+	before = used_bytes();
+	kmem_cache_return_sheaf(s, GFP_KERNEL, prefilled(262140));
+	sheaf_trim(0);
+	assert_true(used_bytes() < before + (1 << 20));
 }
 
 static void without_sheaves(void **state)
@@ -499,6 +522,8 @@ int main(void)
 		TEST(guaranteed_without_memory),
 		TEST(guaranteed_in_a_handler_without_memory),
 		TEST(what_has_passed_comes_first),
+		/* The last one: it leaves much free memory. */
+		TEST(an_oversize_sheaf_gives_its_pages_back),
 	};
 
 	return cmocka_run_group_tests_name("prefill", tests, NULL, NULL);
