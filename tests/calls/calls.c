@@ -168,7 +168,8 @@ RUN(__kmem_group_create, struct kmem_group *g = __kmem_group_create("group", NUL
     CHECK(g); kmem_group_put(g))
 RUN(kmem_group_get, CHECK(!kmem_group_get(NULL)))
 RUN(kmem_group_put, kmem_group_put(NULL))
-RUN(kmem_group_set_current, kmem_group_set_current(NULL))
+RUN(kmem_group_set_current, kmem_group_put(kmem_group_set_current(NULL)))
+RUN(kmem_group_restore_current, kmem_group_restore_current(NULL))
 RUN(kmem_group_set_limits, CHECK(kmem_group_set_limits(NULL, NULL) == -EINVAL))
 RUN(__kmem_group_set_limits, CHECK(__kmem_group_set_limits(NULL, NULL, 0) == -EINVAL))
 RUN(kmem_group_of, CHECK(!kmem_group_of(NULL) && !kmem_group_of(nothing)))
@@ -218,14 +219,14 @@ static unsigned long no_objects(struct shrinker *shrinker, struct shrink_control
 	return 0;
 }
 
-RUN(shrinker_alloc, struct shrinker *shrinker = shrinker_alloc(0, "s"); CHECK(shrinker);
+RUN(__shrinker_alloc, struct shrinker *shrinker = shrinker_alloc(0, "s"); CHECK(shrinker);
     shrinker->count_objects = shrinker->scan_objects = no_objects; shrinker_register(shrinker);
     shrinker_free(shrinker))
 RUN(shrinker_register, shrinker_register(NULL))
 RUN(shrinker_free, shrinker_free(NULL))
 RUN(sheaf_trim, sheaf_trim(0))
 RUN(sheaf_set_limits, CHECK(sheaf_set_limits(0, 0) == 0))
-RUN(sheaf_set_report, CHECK(sheaf_set_report(NULL, NULL) == 0))
+RUN(sheaf_set_report, CHECK(sheaf_set_report(NULL, NULL, NULL) == 0))
 RUN(sheaf_explain_fault, CHECK(!sheaf_explain_fault(nothing, NULL));
     CHECK(!sheaf_explain_fault(NULL, NULL)))
 RUN(__sheaf_stats, struct sheaf_stats all; memset(&all, 1, sizeof(all)); sheaf_stats(&all);
