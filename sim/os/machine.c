@@ -85,6 +85,10 @@ bool os_membarrier(void)
 	return true;
 }
 
+void os_register_early(void)
+{
+}
+
 void os_stay_loaded(void)
 {
 }

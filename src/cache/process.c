@@ -2,9 +2,10 @@
 /*
  * The library in its process: first use, fork, and where reports go.
  *
- * First use may be in another library's constructor. So this library's constructor does only two
- * things: it registers the fork handlers, as first use would, and makes this code stay loaded,
- * which must happen before a dlclose(). Nothing is torn down at exit, because other destructors may
+ * First use may be in another library's constructor. So this library's constructor does only three
+ * things: it registers the fork handlers, as first use would; it registers for membarrier, which
+ * takes long once there are threads; and it makes this code stay loaded, which must happen before a
+ * dlclose(). Nothing is torn down at exit, because other destructors may
  * still free objects.
  *
  * fork: prepare takes every lock that the child could need, in rank order. The parent releases
@@ -188,6 +189,7 @@ void cache_join_fork(const struct fork_part *pools)
 static __attribute__((constructor(101))) void when_loaded(void)
 {
 	pthread_once(&fork_once, handle_fork);
+	os_register_early();
 	os_stay_loaded();
 }
 

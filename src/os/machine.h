@@ -117,6 +117,9 @@ static inline unsigned int os_node(void)
 /* Abort every section that runs on another CPU of this process, and order memory as if each of its
  * threads had executed a full fence. Returns false if the kernel refuses. */
 bool os_membarrier(void);
+/* For a constructor: register for os_membarrier() if this is the process's only thread. Beside
+ * others the kernel waits for all CPUs, 10 ms, and the first use would. */
+void os_register_early(void);
 /* In linux/loaded.c, for a constructor because it takes the loader's lock: keep the shared object
  * that contains this code loaded. */
 void os_stay_loaded(void);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which backend runs, and when the reason is reported: only with backend=rseq, verbose or help. */
 #include <errno.h>
+#include <linux/membarrier.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +53,22 @@ static int lines(const char *with, bool without_membarrier, bool *rseq)
 	assert_in_range(WEXITSTATUS(status), 10, 11);
 	*rseq = WEXITSTATUS(status) == 10;
 	return n;
+}
+
+/* Beside other threads the kernel would take its time. Only a registered process may make such a
+ * barrier. */
+static void is_registered_when_loaded(void **state)
+{
+	const char *inherited = getenv("SHEAF_OPTIONS");
+	bool rseq, done = !syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ, 0, 0);
+
+	(void)state;
+	if (inherited && strstr(inherited, "backend=trylock")) {
+		assert_false(done);
+		return;
+	}
+	lines("", false, &rseq);
+	assert_true(done || !rseq);
 }
 
 static void says_nothing_unasked(void **state)
@@ -130,6 +147,7 @@ static void prints_help_and_goes_on(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(is_registered_when_loaded),
 		cmocka_unit_test(says_nothing_unasked),
 		cmocka_unit_test(says_why_rseq_cannot_be_had),
 		cmocka_unit_test(says_what_runs),

@@ -50,6 +50,7 @@
 
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));
+extern char __libc_single_threaded __attribute__((weak));
 
 /* mm_cid, at offset 24, is missing in headers older than Linux 6.3. */
 _Static_assert(offsetof(struct rseq, cpu_id) == RSEQ_CPU_ID &&
@@ -78,6 +79,30 @@ static bool aborts_are_lost(void)
 #endif
 }
 
+static bool has_rseq(void)
+{
+	return &__rseq_size && &__rseq_offset && __rseq_size != 0;
+}
+
+/* Once more costs nothing. */
+static bool register_membarrier(void)
+{
+	return !syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0);
+}
+
+void os_register_early(void)
+{
+	const char *options = secure_getenv("SHEAF_OPTIONS");
+	int saved = errno;
+
+	/* A sandbox may not expect the system call, and the program may change the option until
+	 * the first use: then it is made there. */
+	if (has_rseq() && &__libc_single_threaded && __libc_single_threaded &&
+	    !(options && strstr(options, "backend=trylock")))
+		register_membarrier();
+	errno = saved;
+}
+
 /* The reason why the rseq backend cannot run; NULL if it can. */
 static const char *rseq_obstacle(bool rows_known)
 {
@@ -92,14 +117,12 @@ static const char *rseq_obstacle(bool rows_known)
 	if (aborts_are_lost())
 		return "on AArch64, Linux 6.19 and 7.0 before 7.0.14 may lose aborts";
 #if defined(__x86_64__) || defined(__aarch64__)
-	if (!&__rseq_size || !&__rseq_offset || __rseq_size == 0)
+	if (!has_rseq())
 		return "the C library registers no restartable sequences";
 	os.rseq_offset = __rseq_offset;
 	if (*(volatile int32_t *)(rseq_area() + RSEQ_CPU_ID) < 0)
 		return "the kernel refused to register restartable sequences";
-	if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0) == 0)
-		return NULL;
-	return "the kernel refuses membarrier";
+	return register_membarrier() ? NULL : "the kernel refuses membarrier";
 #else
 	return "there are no sections for this processor";
 #endif
@@ -298,7 +321,7 @@ void os_after_fork(void)
 	int saved = errno;
 
 	if (os.backend == OS_BACKEND_RSEQ)
-		syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0);
+		register_membarrier();
 	if (!shared_after_fork()) {
 		os_report_later(
 			"statistics: no memory for the counters of a forked child, which counts "
