@@ -20,7 +20,9 @@
 #include "kit/check.h"
 #include "kit/process.h"
 #include "kit/random.h"
+#include "kit/told.h"
 #include "kit/unit.h"
+#include "os/counters.h"
 #include "os/machine.h"
 #include "os/section.h"
 #include "page/page.h"
@@ -31,7 +33,8 @@ enum {
 	MANY = 10000,
 	STEPPED = 2,
 	ROW_KIB = 64,
-	LINKS = 3000
+	LINKS = 3000,
+	IN_FILE = 16384, /* caches whose counters other processes see */
 };
 
 static struct kmem_cache *made[MANY], *stepped[2 * STEPPED];
@@ -238,6 +241,46 @@ static void mappings_are_few(void **state)
 	assert_int_equal(in_child(one_on_384), 0);
 }
 
+static struct kmem_cache *last_made;
+
+/* Counted from 0 in each process. */
+static void use_the_last(void)
+{
+	struct kmem_cache_stats stats;
+
+	kmem_cache_stats(last_made, &stats);
+	CHECK(stats.alloc_fastpath + stats.alloc_slowpath == 0);
+	kmem_cache_free(last_made, kmem_cache_alloc(last_made, GFP_KERNEL));
+	kmem_cache_stats(last_made, &stats);
+	CHECK(!os.counting || stats.alloc_fastpath + stats.alloc_slowpath == 1);
+}
+
+/* Others see the first ones, and one line says so. */
+static void beyond_the_file(void)
+{
+	struct told told;
+	char name[16];
+
+	told_begin(&told);
+	for (unsigned int i = 0; i < IN_FILE + 2 * SLOTS_PER_ROW; i++) {
+		snprintf(name, sizeof(name), "more-%u", i);
+		last_made = kmem_cache_create(name, 64, NULL, SLAB_NO_MERGE);
+		CHECK(last_made);
+	}
+	CHECK(told_end(&told) == (os.counting ? 1 : 0));
+	CHECK(!os.counting || strstr(told.text, "the first 16384 caches only"));
+	CHECK(!os.counting || os_counters_areas() * SLOTS_PER_ROW == IN_FILE);
+	use_the_last();
+	CHECK(in_child(use_the_last) == 0);
+	kmem_cache_destroy(last_made);
+}
+
+static void any_number_can_be_made(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(beyond_the_file), 0);
+}
+
 /* A slot that is used is open, and knows its home node. */
 static void use_one(void)
 {
@@ -273,6 +316,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_more_costs_the_same),
 		cmocka_unit_test(mappings_are_few),
+		cmocka_unit_test(any_number_can_be_made),
 		cmocka_unit_test(slots_open_where_they_are_used),
 		cmocka_unit_test(index_finds_what_is_in_it),
 	};

@@ -8,7 +8,8 @@
  * sparse, because most CPUs of a large machine never run the program: only the head and the opened
  * rows (os_open_counters) are allocated. Nothing is counted in a row before that, because a store
  * into a hole that cannot be filled would end the program. If there is no such file, or no memory
- * in it for a row, counters are in private memory, and only the process itself can print them.
+ * in it for a row, counters are in private memory, and only the process itself can print them. So
+ * are those of areas beyond MAX_AREAS, which the table of the file's rows has no room for.
  *
  * Invariants
  *  F1. The file exists only while areas are mapped.
@@ -28,10 +29,12 @@
 #include "os/atomic.h"
 #include "os/linux/counter_file.h"
 #include "os/machine.h"
+#include "os/report.h"
 #include "os/section.h"
 
-#define ROW_SIZE  ((size_t)1 << ROW_SHIFT)
-#define MAX_AREAS 64
+#define ROW_SIZE   ((size_t)1 << ROW_SHIFT)
+#define MAX_AREAS  64	     /* of the file */
+#define MOST_AREAS (1 << 14) /* of the process: four million caches */
 
 enum state {
 	CLOSED,
@@ -49,8 +52,10 @@ struct area {
 static struct {
 	char *head;
 	struct area areas[MAX_AREAS];
-	size_t size; /* of a plane of an area */
+	char *beyond[MOST_AREAS - MAX_AREAS]; /* the rows of further areas */
+	size_t size;			      /* of a plane of an area */
 	unsigned int nr_areas;
+	uint32_t told;
 } shared;
 
 static size_t offset_of_area(unsigned int i)
@@ -102,6 +107,23 @@ static void end_unless_used(void)
 	shared.head = NULL;
 }
 
+/* An area for which the file has no room. */
+static bool map_beyond(char *rows)
+{
+	unsigned int n = shared.nr_areas;
+
+	if (n == MOST_AREAS || !map_planes(rows, shared.size, -1, 0))
+		return false;
+	if (shared.areas[MAX_AREAS - 1].in_file)
+		os_report_once_later(&shared.told,
+				     "statistics: other processes see the first %u caches only. "
+				     "The program's own statistics have all",
+				     MAX_AREAS * SLOTS_PER_ROW);
+	shared.beyond[n - MAX_AREAS] = rows;
+	os_store_release(&shared.nr_areas, n + 1);
+	return true;
+}
+
 bool shared_map(char *rows, size_t size)
 {
 	struct area *area = &shared.areas[shared.nr_areas];
@@ -109,8 +131,8 @@ bool shared_map(char *rows, size_t size)
 	size_t offset;
 	int file;
 
-	if (shared.nr_areas == MAX_AREAS)
-		return false;
+	if (shared.nr_areas >= MAX_AREAS)
+		return map_beyond(rows);
 	shared.size = size;
 	offset = offset_of_area(shared.nr_areas);
 	file = counter_file_extend(offset + OS_PLANES * size, ROW_SIZE, shared.nr_areas != 0);
@@ -138,7 +160,7 @@ void shared_unmap_last(unsigned int n)
 
 static struct area *area_of(const char *row)
 {
-	unsigned int n = os_load_acquire(&shared.nr_areas);
+	unsigned int n = os_counters_areas();
 
 	for (unsigned int i = 0; i < n; i++)
 		if (row >= shared.areas[i].rows && row < shared.areas[i].rows + shared.size)
@@ -189,7 +211,14 @@ void *os_counters_head(void)
 
 unsigned int os_counters_areas(void)
 {
-	return shared.nr_areas;
+	unsigned int n = os_load_acquire(&shared.nr_areas);
+
+	return n < MAX_AREAS ? n : MAX_AREAS;
+}
+
+static char *rows_of(unsigned int area)
+{
+	return area < MAX_AREAS ? shared.areas[area].rows : shared.beyond[area - MAX_AREAS];
 }
 
 bool shared_after_fork(void)
@@ -200,14 +229,15 @@ bool shared_after_fork(void)
 	if (shared.head)
 		done = map_part(shared.head, ROW_SIZE, -1, 0);
 	for (unsigned int i = 0; done && i < shared.nr_areas; i++) {
-		shared.areas[i].in_file = false;
-		done = map_planes(shared.areas[i].rows, shared.size, -1, 0);
+		if (i < MAX_AREAS)
+			shared.areas[i].in_file = false;
+		done = map_planes(rows_of(i), shared.size, -1, 0);
 	}
 	if (done)
 		return true;
 	for (unsigned int i = 0; i < shared.nr_areas; i++)
 		for (unsigned int plane = 0; plane < OS_PLANES; plane++)
-			munmap(shared.areas[i].rows + os_plane(plane), shared.size);
+			munmap(rows_of(i) + os_plane(plane), shared.size);
 	shared.nr_areas = 0;
 	end_unless_used();
 	return false;
