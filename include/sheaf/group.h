@@ -61,7 +61,8 @@ enum kmem_group_event {
  * A callback runs in the thread that caused it, with no lock held, at the end of its allocation or
  * free. It may call the library: allocate, also in its own group, and put the group. While it runs,
  * it is not called again for that group, by any thread; what happened meanwhile is reported after
- * it has returned.
+ * it has returned. Calls that replace or end callbacks wait until the one that runs has returned,
+ * except in a function that the library calls. So their callers hold no lock that it takes.
  */
 struct kmem_group_args {
 	size_t hard_limit; /* an allocation beyond it fails */
@@ -76,6 +77,12 @@ struct kmem_group_args {
 	void (*event)(struct kmem_group *group, enum kmem_group_event event, uint64_t bytes,
 		      void *data);
 	void *data; /* for both */
+	/*
+	 * The group has other data now, or has ended, and no callback uses `data` any more: the
+	 * program may free it. It runs once, in the thread that caused this or in the one whose
+	 * callback was the last. NULL: the program need not know.
+	 */
+	void (*end)(void *data);
 };
 
 /* The numbers of a group. It may grow at its end: kmem_group_stats() passes its size. */
@@ -107,7 +114,8 @@ struct kmem_group *__kmem_group_create(const char *name, struct kmem_group *pare
  * Create a group below `parent`, or below the root for NULL. The first 63 bytes of the name are
  * copied, with control characters replaced by `?`; NULL works with a warning. `args` may be NULL.
  * Returns one reference; NULL if an argument is wrong, which is reported in one line, or if
- * there is no memory or there are a million groups. O(1); the first call looks at each cache.
+ * there is no memory or there are a million groups: then end() is not called. O(1); the first call
+ * looks at each cache.
  */
 static inline SHEAF_CHECK_RESULT struct kmem_group *
 kmem_group_create(const char *name, struct kmem_group *parent, const struct kmem_group_args *args)
@@ -120,8 +128,8 @@ struct kmem_group *kmem_group_get(struct kmem_group *g) SHEAF_SYMBOL(kmem_group_
 
 /*
  * Drop a reference; NULL is allowed. With the last one the group ends: its objects move to the
- * group above, whose bytes already include them, and no limit or callback of it applies any more.
- * O(1).
+ * group above, whose bytes already include them, no limit or callback of it applies any more, and
+ * end() of its data has been called. Waits for a callback of the group if only that keeps it. O(1).
  */
 void kmem_group_put(struct kmem_group *g) SHEAF_SYMBOL(kmem_group_put);
 
@@ -148,7 +156,9 @@ int __kmem_group_set_limits(struct kmem_group *g, const struct kmem_group_args *
 /*
  * Replace limits, marks and callbacks. Returns 0; -EINVAL after a report if one is wrong; -EBUSY,
  * with nothing changed, if the group has more than the new hard limit, also after the stocks of
- * CPUs went back and the new reclaim callback was called. May sleep. O(CPUs).
+ * CPUs went back and the new reclaim callback was called. If it returns 0, no earlier callback
+ * runs any more, and end() of the earlier data has been called, unless `data` is the same. May
+ * sleep. O(CPUs).
  */
 static inline int kmem_group_set_limits(struct kmem_group *g, const struct kmem_group_args *args)
 {

@@ -94,7 +94,7 @@ SHEAF_PUBLIC struct kmem_group *kmem_group_get(struct kmem_group *g)
 SHEAF_PUBLIC void kmem_group_put(struct kmem_group *g)
 {
 	if (g && group_check(g, "kmem_group_put"))
-		group_put(g);
+		group_put_and_wait(g);
 	os_report_kept();
 }
 
@@ -105,7 +105,9 @@ SHEAF_PUBLIC struct kmem_group *kmem_group_set_current(struct kmem_group *g)
 
 SHEAF_PUBLIC void kmem_group_restore_current(struct kmem_group *g)
 {
-	group_restore_current(g);
+	g = group_restore_current(g);
+	if (g)
+		group_put_and_wait(g);
 }
 
 /* The number of the group that is charged for the block at this address. */

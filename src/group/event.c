@@ -6,6 +6,7 @@
  */
 #include "group/group.h"
 
+#include "os/machine.h"
 #include "os/program.h"
 
 /* GROUP_QUEUED: the group is on the stack. */
@@ -26,28 +27,65 @@ void group_add_event(struct kmem_group *g, enum kmem_group_event event)
 		queue(g, 1u << event);
 }
 
-/* The callbacks as they are now. */
-static struct kmem_group_args callbacks_of(struct kmem_group *g)
+/* One callback of the group: with the functions and the data as they are when it begins. */
+static struct kmem_group_args begin_callback(struct kmem_group *g,
+					     const struct kmem_group_args *own)
 {
 	struct kmem_group_args args;
 
 	os_lock(&groups.lock);
-	args = g->args;
+	args = own ? *own : g->args;
+	g->used = args.data;
+	g->uses_data = 1;
+	os_store_relaxed(&g->running, ++groups.nr_calls);
 	os_unlock(&groups.lock);
 	return args;
+}
+
+void group_tell_end(struct group_gone gone)
+{
+	struct os_program call;
+
+	if (!gone.end)
+		return;
+	call = os_enter_program();
+	gone.end(gone.data);
+	os_leave_program(call);
+}
+
+static void tell_end_of(struct kmem_group *g)
+{
+	struct group_gone gone;
+
+	os_lock(&groups.lock);
+	gone = g->gone;
+	g->gone.end = NULL;
+	g->uses_data = 0;
+	os_unlock(&groups.lock);
+	group_tell_end(gone);
+}
+
+static void end_callback(struct kmem_group *g)
+{
+	tell_end_of(g);
+	os_store_release(&g->running, 0);
 }
 
 static void report(struct kmem_group *g, uint32_t events)
 {
 	for (int event = KMEM_GROUP_HIGH; event <= KMEM_GROUP_HARD; event++) {
-		struct kmem_group_args args = callbacks_of(g);
+		struct kmem_group_args args;
 		struct os_program call;
 
-		if (!(events >> event & 1) || !args.event)
+		if (!(events >> event & 1))
 			continue;
+		args = begin_callback(g, NULL);
 		call = os_enter_program();
-		args.event(g, (enum kmem_group_event)event, os_load_relaxed(&g->usage), args.data);
+		if (args.event)
+			args.event(g, (enum kmem_group_event)event, os_load_relaxed(&g->usage),
+				   args.data);
 		os_leave_program(call);
+		end_callback(g);
 	}
 }
 
@@ -58,6 +96,23 @@ static bool has_events(struct kmem_group *g)
 
 #define ROUNDS 2
 
+/* One thread at a time calls the program. */
+static bool begin_calling(struct kmem_group *g)
+{
+	if (os_exchange(&g->calling, 1))
+		return false;
+	os_store_relaxed(&g->caller, os_self());
+	return true;
+}
+
+static void end_calling(struct kmem_group *g)
+{
+	os_store_relaxed(&g->caller, 0);
+	os_store_release(&g->calling, 0);
+	/* Another thread that found `calling` set leaves its event to this one. */
+	os_fence();
+}
+
 /* The thread whose callback runs reports what comes meanwhile; not for ever, because the callback
  * itself may pass a mark. The rest is for a later call. */
 static void report_all_of(struct kmem_group *g)
@@ -67,53 +122,76 @@ static void report_all_of(struct kmem_group *g)
 			queue(g, 0);
 			return;
 		}
-		if (os_exchange(&g->calling, 1))
+		if (!begin_calling(g))
 			return;
 		report(g, os_fetch_and(&g->events, GROUP_QUEUED));
-		os_store_release(&g->calling, 0);
-		/* Another thread that found `calling` set leaves its event to this one. */
-		os_fence();
+		end_calling(g);
 	}
 }
 
-void group_report_events(void)
+/* The reference of a thread that calls the program: group_put_and_wait() waits for it. */
+static bool get_to_call(struct kmem_group *g)
 {
-	struct kmem_group *g = os_exchange(&groups.events, NULL), *next;
+	os_fetch_add(&g->callers, 1);
+	if (group_get(g))
+		return true;
+	os_fetch_sub(&g->callers, 1);
+	return false;
+}
+
+static void put_after_call(struct kmem_group *g)
+{
+	group_put(g);
+	os_fetch_sub(&g->callers, 1);
+}
+
+static void report_taken(struct kmem_group *g)
+{
+	struct kmem_group *next;
 
 	for (; g; g = next) {
 		next = g->next_event;
-		os_fetch_and(&g->events, ~GROUP_QUEUED);
-		if (!group_get(g))
+		if (os_fetch_and(&g->events, ~(GROUP_QUEUED | GROUP_ENDS)) & GROUP_ENDS) {
+			tell_end_of(g);
+			os_store_release(&g->ending, 0);
+		}
+		if (!get_to_call(g))
 			continue;
 		report_all_of(g);
-		group_put(g);
+		put_after_call(g);
 	}
 }
 
-static bool call_reclaim(struct kmem_group *g, uint64_t bytes, const struct kmem_group_args *args)
+/* The second time for groups that end here. */
+void group_report_events(void)
 {
-	struct os_program call = os_enter_program();
-	bool freed = args->reclaim && args->reclaim(g, bytes, args->data);
+	for (int i = 0; i < ROUNDS; i++)
+		report_taken(os_exchange(&groups.events, NULL));
+}
 
-	os_leave_program(call);
-	return freed;
+void group_queue_end(struct kmem_group *g)
+{
+	queue(g, GROUP_ENDS);
 }
 
 bool group_reclaim(struct kmem_group *g, uint64_t bytes, const struct kmem_group_args *own)
 {
 	struct kmem_group_args args;
+	struct os_program call;
 	bool freed = false;
 
-	if (!(own ? own->reclaim : os_load_relaxed(&g->args.reclaim)) || !group_get(g))
+	if (!(own ? own->reclaim : os_load_relaxed(&g->args.reclaim)) || !get_to_call(g))
 		return false;
-	if (!os_exchange(&g->calling, 1)) {
-		args = own ? *own : callbacks_of(g);
+	if (begin_calling(g)) {
+		args = begin_callback(g, own);
 		os_fetch_add_relaxed(&g->reclaims, 1);
-		freed = call_reclaim(g, bytes, &args);
-		os_store_release(&g->calling, 0);
-		os_fence();
+		call = os_enter_program();
+		freed = args.reclaim && args.reclaim(g, bytes, args.data);
+		os_leave_program(call);
+		end_callback(g);
+		end_calling(g);
 		report_all_of(g);
 	}
-	group_put(g);
+	put_after_call(g);
 	return freed;
 }

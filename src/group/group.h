@@ -25,6 +25,9 @@
  *      the lock.
  *  G5. Callbacks run with no lock held, at the end of calls (group_leave()), and one at a time for
  *      each group.
+ *  G6. When a group has other `data`, or is over, `end` is called once for the data: after the
+ *      callback that may use it has returned, by the thread that called that. The place of the
+ *      group is not used again before.
  *
  * Locks: OS_RANK_GROUPS. Callers: src/cache/, src/stats/.
  */
@@ -46,7 +49,15 @@
 #define GROUP_CHUNKS	 (1u << (GROUP_PLACE_BITS - GROUP_CHUNK_BITS))
 #define GROUP_NONE	 0u /* the number of the root, which owns nothing */
 #define GROUP_NO_LIMIT	 UINT64_MAX
-#define GROUP_QUEUED	 (UINT32_C(1) << 31) /* in `events`: event.c */
+/* In `events`, see event.c: it is on the stack; tell the end of `gone`. */
+#define GROUP_QUEUED (UINT32_C(1) << 31)
+#define GROUP_ENDS   (UINT32_C(1) << 30)
+
+/* What no callback uses any more, or only the one that runs; end: NULL if there is none. */
+struct group_gone {
+	void (*end)(void *data);
+	void *data;
+};
 
 struct kmem_group {
 	_Alignas(128) uint64_t usage; /* G1; threads of different groups share no line */
@@ -58,8 +69,16 @@ struct kmem_group {
 
 	uint32_t threads; /* references of threads */
 	uint32_t above;	  /* it was reported as high, and not yet as low */
-	uint32_t events;  /* to be reported: bits by enum kmem_group_event, and GROUP_QUEUED */
+	uint32_t
+		events; /* to be reported: bits by enum kmem_group_event, GROUP_ENDS, GROUP_QUEUED */
 	uint32_t calling; /* a callback runs */
+	uint32_t callers; /* references of threads that look at its events or call it */
+	uint32_t ending;  /* the end of `gone` is yet to be told, and nobody has a reference */
+	uint32_t uses_data;
+	uintptr_t caller; /* the thread whose callback runs */
+	uint64_t running; /* the number of the callback that runs; 0: none. Set under the lock */
+	void *used;	  /* the data of the callback that runs, if uses_data; under the lock */
+	struct group_gone gone; /* under the lock */
 	struct kmem_group *next_event;
 	uint64_t failed, reclaims, forced;
 	uint64_t soft_events, high_events, low_events;
@@ -86,6 +105,7 @@ struct groups {
 	struct kmem_group *over;  /* not yet free */
 	struct kmem_group *free, **last_free;
 	struct kmem_group *events; /* groups with events, the last one first */
+	uint64_t nr_calls;	   /* of callbacks; under the lock */
 };
 
 extern struct groups groups __attribute__((visibility("hidden")));
@@ -142,13 +162,16 @@ struct kmem_group *group_create(const char *name, struct kmem_group *parent,
 /* Take a reference, if there is one. */
 bool group_get(struct kmem_group *g);
 void group_put(struct kmem_group *g);
+/* At the end of a call: the same, and wait until no callback of a group that ends runs. A function
+ * of the program does not wait: two of them could wait for each other. */
+void group_put_and_wait(struct kmem_group *g);
 /* The nearest group that is not over, from this one upwards, with a reference; NULL: the root. */
 struct kmem_group *group_living(struct kmem_group *g);
 /* Change the current group of the thread, which has a reference to it. Returns the one before, and
  * the thread's reference to that. */
 struct kmem_group *group_set_current(struct kmem_group *g);
-/* The same, with a reference that the caller has; that to the one before is dropped. */
-void group_restore_current(struct kmem_group *g);
+/* The same, with a reference that the caller has. */
+struct kmem_group *group_restore_current(struct kmem_group *g);
 
 /* Add up the root's usage. */
 void group_add_up(void);
@@ -194,6 +217,10 @@ void group_fails(struct kmem_group *g);
 
 void group_add_event(struct kmem_group *g, enum kmem_group_event event);
 void group_report_events(void) __attribute__((cold));
+/* Tell the end of g->gone at the end of a call. */
+void group_queue_end(struct kmem_group *g);
+/* Tell this end, with no lock held. */
+void group_tell_end(struct group_gone gone);
 /* Call the reclaim callback, with no lock held; `own`: that of these arguments. False: it freed
  * nothing, or there is none, or a callback of the group runs. */
 bool group_reclaim(struct kmem_group *g, uint64_t bytes, const struct kmem_group_args *own);

@@ -2,6 +2,8 @@
 /* Limits, marks and callbacks of groups; see group.h. */
 #include "group/group.h"
 #include "group/stock.h"
+#include "os/machine.h"
+#include "os/program.h"
 
 #define MOST ((size_t)1 << 62) /* no process has as many bytes */
 
@@ -29,6 +31,7 @@ void group_apply(struct kmem_group *g, const struct kmem_group_args *args)
 	os_store_relaxed(&g->high, or_none(args->high));
 	os_store_relaxed(&g->low, args->low);
 	g->args.data = args->data;
+	g->args.end = args->end;
 	os_store_relaxed(&g->args.reclaim, args->reclaim);
 	os_store_relaxed(&g->args.event, args->event);
 }
@@ -39,9 +42,26 @@ static bool limit_fits(struct kmem_group *g, uint64_t hard)
 	return os_load_relaxed(&g->usage) <= hard;
 }
 
+/* With the lock held, before other data is set. Returns what has ended now. */
+static struct group_gone replace_data(struct kmem_group *g, const void *data)
+{
+	struct group_gone old = {g->args.end, g->args.data}, none = {NULL, NULL};
+
+	/* A callback that runs set it, or another one meanwhile. */
+	if (g->gone.data == data)
+		g->gone = none;
+	if (old.data == data)
+		return none;
+	if (!g->uses_data || g->used != old.data)
+		return old;
+	g->gone = old;
+	return none;
+}
+
 bool group_set_limits(struct kmem_group *g, const struct kmem_group_args *args)
 {
-	uint64_t hard = or_none(args->hard_limit);
+	uint64_t hard = or_none(args->hard_limit), running = 0;
+	struct group_gone gone = {NULL, NULL};
 	bool fits;
 
 	if (!limit_fits(g, hard))
@@ -50,8 +70,14 @@ bool group_set_limits(struct kmem_group *g, const struct kmem_group_args *args)
 		stock_drain(g);
 	os_lock(&groups.lock);
 	fits = os_load_relaxed(&g->refs) && limit_fits(g, hard);
-	if (fits)
+	if (fits) {
+		gone = replace_data(g, args->data);
 		group_apply(g, args);
+		running = g->running;
+	}
 	os_unlock(&groups.lock);
+	group_tell_end(gone);
+	while (running && !os_in_program() && os_load_acquire(&g->running) == running)
+		os_sleep_briefly();
 	return fits;
 }

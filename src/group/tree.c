@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "group/stock.h"
+#include "os/machine.h"
+#include "os/program.h"
 #include "os/report.h"
 #include "page/pool.h"
 
@@ -58,8 +60,13 @@ static void unlink_group(struct kmem_group *g)
 static void end(struct kmem_group *g)
 {
 	static const struct kmem_group_args none;
+	bool ends;
 
 	os_lock(&groups.lock);
+	/* No callback runs: it would have a reference. */
+	g->gone = (struct group_gone){g->args.end, g->args.data};
+	ends = g->gone.end;
+	os_store_relaxed(&g->ending, ends);
 	group_apply(g, &none);
 	os_store_release(&g->over, 1);
 	unlink_group(g);
@@ -68,6 +75,8 @@ static void end(struct kmem_group *g)
 	groups.over = g;
 	groups.nr_over++;
 	os_unlock(&groups.lock);
+	if (ends)
+		group_queue_end(g);
 }
 
 void group_put(struct kmem_group *g)
@@ -78,6 +87,24 @@ void group_put(struct kmem_group *g)
 		end(g);
 		g = parent;
 	}
+}
+
+/* Is it ending, or kept only by threads that call it? */
+static bool is_ending(struct kmem_group *g)
+{
+	uint32_t callers = os_load_acquire(&g->callers);
+
+	return os_load_acquire(&g->ending) || (callers && os_load_acquire(&g->refs) <= callers);
+}
+
+void group_put_and_wait(struct kmem_group *g)
+{
+	uint64_t id = g->id;
+
+	group_put(g);
+	group_leave();
+	while (!os_in_program() && os_load_relaxed(&g->id) == id && is_ending(g))
+		os_sleep_briefly();
 }
 
 struct kmem_group *group_living(struct kmem_group *g)
@@ -101,7 +128,7 @@ static void reap(void)
 	while (*link) {
 		struct kmem_group *g = *link;
 
-		if (os_load_acquire(&g->usage) || g->children) {
+		if (os_load_acquire(&g->usage) || g->children || os_load_acquire(&g->ending)) {
 			link = &g->next;
 			continue;
 		}
@@ -168,7 +195,7 @@ static void begin_tree(struct kmem_group *g, const char *name, struct kmem_group
 	os_fetch_and(&g->events, GROUP_QUEUED);
 	os_store_relaxed(&g->parent, parent);
 	g->threads = g->above = g->over = 0;
-	g->id = ++groups.nr_made;
+	os_store_relaxed(&g->id, ++groups.nr_made);
 	os_clean_name(g->name, sizeof(g->name), name);
 	group_apply(g, args);
 	/* stock_bytes() looks at it without the lock. */
@@ -205,6 +232,7 @@ static void drop_current(uint32_t number)
 {
 	os_fetch_sub(&group_of_number(number)->threads, 1);
 	group_put(group_of_number(number));
+	group_leave();
 }
 
 /* The caller's reference becomes the thread's. Returns the group before, whose reference is the
@@ -243,12 +271,11 @@ struct kmem_group *group_set_current(struct kmem_group *g)
 	return g && group_get(g) ? g : NULL;
 }
 
-void group_restore_current(struct kmem_group *g)
+struct kmem_group *group_restore_current(struct kmem_group *g)
 {
 	if (g == &groups.root)
 		g = NULL;
-	if (!g || group_check(g, "kmem_group_restore_current"))
-		group_put(exchange_current(g));
+	return !g || group_check(g, "kmem_group_restore_current") ? exchange_current(g) : NULL;
 }
 
 /* --- all of them ------------------------------------------------------------------------------ */
@@ -315,12 +342,21 @@ void group_unlock(void)
 
 /* --- fork ------------------------------------------------------------------------------------- */
 
+/* A callback that forked goes on here; those of other threads have vanished. */
 static void forget_group(struct kmem_group *g)
 {
-	g->usage = 0;
-	g->calling = g->events = 0;
+	bool mine = g->caller == os_self();
+
+	g->usage = g->events = 0;
 	g->refs -= g->threads;
 	g->threads = 0;
+	g->callers = mine;
+	if (mine)
+		return;
+	g->calling = 0;
+	g->caller = g->running = g->uses_data = 0;
+	if (g->gone.end)
+		group_queue_end(g);
 }
 
 void group_after_fork(void)

@@ -27,6 +27,7 @@ static inline struct os_program os_enter_program(void)
 	struct os_program call = {errno, current->group != current->own, current->group};
 
 	current->group = current->own;
+	current->inside++;
 	return call;
 }
 
@@ -35,8 +36,16 @@ static inline void os_leave_program(struct os_program call)
 {
 	struct os_current *current = os_current_group();
 
+	current->inside--;
 	current->group = call.named ? call.group : current->own;
 	errno = call.error;
+}
+
+/* Does a function of the program run in this thread? It must not wait for another one, which may
+ * wait for it. */
+static inline bool os_in_program(void)
+{
+	return os_current_group()->inside;
 }
 
 #endif

@@ -17,7 +17,7 @@ static void thread_ends(void *unused)
 	uint32_t group = os_group_of_thread.own;
 
 	(void)unused;
-	os_group_of_thread = (struct os_current){0, 0};
+	os_group_of_thread = (struct os_current){.own = 0};
 	if (group)
 		at_end.end(group);
 }
