@@ -153,9 +153,10 @@ static inline SHEAF_FRESH SHEAF_SIZED(1, 2) void *kcalloc_node(size_t n, size_t 
  * when they shrink. A block above 2 MiB that stays above it is not copied: the system moves its
  * pages to other addresses, or takes those at its end.
  *
- * Returns NULL, and does not change the block, if there is no memory, or if the block is an object
- * of a SLAB_SECRET cache and would have to move (which is reported). If the block is NULL or
- * ZERO_SIZE_PTR: the same as kmalloc(). If size is 0: the same as kfree(), and returns
+ * Returns NULL, and does not change the block, if there is no memory; after a report also if the
+ * pointer is not the start of a block, if the block was freed or retired before (found as ksize()
+ * finds it), or if it is an object of a SLAB_SECRET cache and would have to move. If the block is
+ * NULL or ZERO_SIZE_PTR: the same as kmalloc(). If size is 0: the same as kfree(), and returns
  * ZERO_SIZE_PTR. __GFP_ZERO: the bytes beyond the old content are zero if every earlier call for
  * this block also had the flag. O(1), or O(size) if the content is copied. Kernel: never moves to a
  * smaller block.
@@ -188,15 +189,20 @@ static inline void kfree_bulk(size_t n, void **p)
 
 /*
  * kfree(), but first overwrite the whole block with zeros (ksize() bytes). A pointer that is not
- * the start of a block is reported, and nothing is overwritten or freed. O(size).
+ * the start of a block, and a block that was freed or retired before, are reported, and nothing is
+ * overwritten or freed. Without slab_debug and slab_check_double, a freed block is found only if it
+ * is back in its slab. O(size).
  */
 void kfree_sensitive(const void *block) SHEAF_SYMBOL(kfree_sensitive);
 
 /*
- * Return the usable bytes of a block; 0 for NULL and ZERO_SIZE_PTR. O(1), no lock. Compilers know
- * the requested size, and _FORTIFY_SOURCE ends a program that writes beyond it. To use all bytes,
- * request kmalloc_size_roundup(size). With slab_debug, except for the letter S alone, this returns
- * the requested size, at most rounded up to a multiple of 8.
+ * Return the usable bytes of a block; 0 for NULL and ZERO_SIZE_PTR, and after a report for a
+ * pointer that is not the start of a block in use. With slab_debug and with slab_check_double, the
+ * library knows each object that was freed, else those that are back in their slabs. A retired
+ * object is in use until its grace period has passed. O(1), no lock. Compilers know the requested
+ * size, and _FORTIFY_SOURCE ends a program that writes beyond it. To use all bytes, request
+ * kmalloc_size_roundup(size). With slab_debug, except for the letter S alone, this returns the
+ * requested size, at most rounded up to a multiple of 8.
  */
 size_t ksize(const void *block) SHEAF_SYMBOL(ksize);
 
@@ -268,8 +274,8 @@ static inline void kvfree(const void *block)
 }
 
 /*
- * kvfree(), but first overwrite size bytes with zeros, at most ksize() bytes. A pointer that is not
- * the start of a block is reported, and nothing is overwritten or freed. O(size).
+ * kvfree(), but first overwrite size bytes with zeros, at most ksize() bytes. Reports what
+ * kfree_sensitive() reports, and then overwrites and frees nothing. O(size).
  */
 void kvfree_sensitive(const void *block, size_t size) SHEAF_SYMBOL(kvfree_sensitive);
 

@@ -2,6 +2,9 @@
 /* Which kind of block a pointer leads to, and how it is freed; see block.h. */
 #include "cache/block.h"
 
+#include <string.h>
+
+#include "cache/hardened.h"
 #include "debug/guard.h"
 #include "os/atomic.h"
 #include "os/memory.h"
@@ -18,6 +21,14 @@ static char *object_start(const struct slab_cache *cache, const struct slab *sla
 	if ((const char *)pointer < first)
 		return page_address(slab);
 	return first + (size_t)((const char *)pointer - first) / cache->size * cache->size;
+}
+
+static bool is_behind_last(const struct slab_cache *cache, const struct slab *slab,
+			   const char *start)
+{
+	unsigned int objects = slab_order_of(cache, os_load_relaxed(&slab->state)).objects;
+
+	return start >= slab_object(cache, slab, objects);
 }
 
 /* The requested bytes of a debug cache's object. */
@@ -51,6 +62,8 @@ struct block block_of(const void *pointer)
 	if (s) {
 		char *start = object_start(&s->sheaf.slab, slab, pointer);
 
+		if (is_behind_last(&s->sheaf.slab, slab, start))
+			return (struct block){BLOCK_NONE, NULL, NULL, 0};
 		return (struct block){BLOCK_OBJECT, s, start, size_of_object(s, slab, start)};
 	}
 	if (guard_is_ours(pointer))
@@ -96,10 +109,51 @@ COLD void cache_report_wrong(const void *pointer, const char *call)
 				call, pointer);
 }
 
+/* --- calls that do not free the block --------------------------------------------------------- */
+
+/* Is this object of a slab in use, as far as the library knows? One that was freed into a sheaf
+ * has no sign of that, unless its cache is a debug cache or hardened. */
+static bool object_is_used(struct kmem_cache *s, void *object, bool retired, const char *call)
+{
+	struct slab_cache *cache = &s->sheaf.slab;
+	struct slab *slab;
+	unsigned int index;
+
+	if (cache_is_checked(s))
+		return debug_is_used(cache, object, retired, call);
+	slab = page_slab(object);
+	index = slab ? slab_index(cache, slab, object) : SLAB_NO_OBJECT;
+	if (index != SLAB_NO_OBJECT && !slab_has(cache, slab, index) &&
+	    hardened_is_used(s, object, retired))
+		return true;
+	os_misuse_later(s->name,
+			"%s(%s, %p): the object was freed or retired before; ignored. Look for a "
+			"pointer to it that is used after the free",
+			call, s->name, object);
+	return false;
+}
+
+bool cache_find_used(const void *pointer, bool retired, struct block *block, const char *call)
+{
+	void *object = (void *)(uintptr_t)pointer;
+
+	if (guard_is_ours(pointer) && !guard_is_used(object, retired, call))
+		return false;
+	*block = block_of(pointer);
+	if (block->kind == BLOCK_NONE || block->start != pointer) {
+		cache_report_wrong(pointer, call);
+		return false;
+	}
+	return block->kind != BLOCK_OBJECT || guard_is_ours(pointer) ||
+	       object_is_used(block->cache, object, retired, call);
+}
+
+/* --- frees ------------------------------------------------------------------------------------ */
+
 static void free_owned(struct kmem_cache *s, void *block, const char *call)
 {
 	if (s == &kmalloc_large) {
-		large_free(block);
+		large_free(block, 0);
 		return;
 	}
 	if (!cache_freed(s, block, call))
@@ -120,8 +174,29 @@ void cache_free_any(const void *pointer, const char *call)
 		cache_free_guarded(NULL, block, false, call);
 	else if (owner)
 		free_owned(cache_of_slab(owner), block, call);
-	else if (!large_free_mapping(block))
+	else if (!large_free_mapping(block, 0))
 		cache_report_wrong(pointer, call);
+}
+
+/* The compiler must not drop the clearing as a store that is never read. */
+void cache_free_cleared(const void *pointer, size_t most, const char *call)
+{
+	void *start = (void *)(uintptr_t)pointer;
+	struct block block;
+	size_t size;
+
+	if (!cache_find_used(pointer, false, &block, call))
+		return;
+	size = block.size < most ? block.size : most;
+	if (block.kind == BLOCK_MAPPING) {
+		if (!large_free_mapping(start, size))
+			cache_report_wrong(pointer, call);
+	} else if (block.kind == BLOCK_RUN) {
+		large_free(start, size);
+	} else if (cache_retire(block.cache, start, call)) {
+		explicit_bzero(start, size);
+		cache_free_waited(1, &start, call);
+	}
 }
 
 /* Its memory: a checked object has more around it than was requested, a guarded one has pages. */

@@ -23,12 +23,13 @@ extern struct kmem_cache kmalloc_large;
 /* Allocate a run or, if there is none, a mapping, unless it would be on a node that was not
  * requested. `size` is rounded up. Returns NULL if there is no memory. */
 void *large_take(size_t size, gfp_t flags, unsigned int node);
-/* Free a run; a pointer that is not a run, or was freed already, is reported later. */
-void large_free(void *block);
+/* Free a run, whose first `clear` bytes are set to zero before any other thread can have it; a
+ * pointer that is not a run, or was freed already, is reported later. */
+void large_free(void *block, size_t clear);
 /* Charge a block that was taken; false: a limit is reached. */
 bool large_own(void *block, gfp_t flags, uint32_t number);
-/* Free a block with a mapping of its own; false: none begins there. */
-bool large_free_mapping(void *block);
+/* The same for a block with a mapping of its own; false: none begins there. */
+bool large_free_mapping(void *block, size_t clear);
 /* Call look(data, block, size, number) for each block that is charged. */
 void large_for_each_owned(map_look *look, void *data);
 /* Is a block of this size, which is rounded up, always a mapping? Its alignment then. */
@@ -60,9 +61,20 @@ struct block {
 
 struct block block_of(const void *pointer);
 
+/* Describe the block in use that begins at this address, for calls that do not free it; with
+ * `retired`, it may also wait for a grace period. False after a deferred report: there is none, as
+ * far as the library knows (object_is_used()). */
+bool cache_find_used(const void *pointer, bool retired, struct block *block, const char *call);
+
 /* Free any pointer of the library; NULL and ZERO_SIZE_PTR are allowed. Reports name `call`, and are
  * deferred. */
 void cache_free_any(const void *pointer, const char *call);
+/* Free a block, but first clear up to `most` of its bytes. It is cleared when it is no longer the
+ * program's and not yet anyone's: an ignored call changes nothing. Reports are deferred. */
+void cache_free_cleared(const void *pointer, size_t most, const char *call);
+/* The program gives up this object: it is checked, and belongs to the caller, who passes it to
+ * cache_free_waited(). False after a deferred report. In kfree_rcu.c. */
+bool cache_retire(struct kmem_cache *s, void *object, const char *call);
 /* Free each of these pointers, which were retired and whose grace period has passed; consecutive
  * objects of one cache are freed together. In bulk.c. */
 void cache_free_waited(size_t n, void **p, const char *call);

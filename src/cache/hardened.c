@@ -210,6 +210,12 @@ bool hardened_retire(struct kmem_cache *s, void *object, const char *call)
 	return right;
 }
 
+bool hardened_is_used(const struct kmem_cache *s, const void *object, bool retired)
+{
+	return !(s->flags & CACHE_MARKED) || mark_is(object, MARK_USED) ||
+	       (retired && mark_is(object, MARK_WAITS));
+}
+
 void hardened_free_waited(struct kmem_cache *s, void *object)
 {
 	if (guard_is_ours(object))

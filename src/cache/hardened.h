@@ -54,6 +54,9 @@ bool hardened_take_all(struct kmem_cache *s, gfp_t flags, size_t n, void **objec
  */
 bool hardened_free(struct kmem_cache *s, void *object, const char *call);
 bool hardened_retire(struct kmem_cache *s, void *object, const char *call);
+/* As far as its mark says: does the program use this object of the cache, or, with `retired`, may
+ * readers? */
+bool hardened_is_used(const struct kmem_cache *s, const void *object, bool retired);
 /* The grace period of a retired object has passed. */
 void hardened_free_waited(struct kmem_cache *s, void *object);
 

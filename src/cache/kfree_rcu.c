@@ -121,8 +121,7 @@ static bool retire(struct kmem_cache *s, void *object, size_t offset)
 	return retire_any(grace, s, object, offset);
 }
 
-/* False after a report: it is not an object of this cache. */
-static bool may_retire(struct kmem_cache *s, void *object, const char *call)
+bool cache_retire(struct kmem_cache *s, void *object, const char *call)
 {
 	if (guard_is_ours(object))
 		return guard_retire(&s->sheaf.slab, object, call);
@@ -141,7 +140,7 @@ static COLD void retire_slow(struct kmem_cache *s, void *object, size_t offset)
 	if (!cache_is_hardened(s) && sheaf_push_remote((char *)s, object, true))
 		return;
 	if (object && !cache_is_unusable(s, "kfree_rcu") &&
-	    may_retire(s, object, "kmem_cache_free_rcu") && !retire(s, object, offset))
+	    cache_retire(s, object, "kmem_cache_free_rcu") && !retire(s, object, offset))
 		os_report("kfree_rcu(%s, %p): no memory to store the pointer until a grace period "
 			  "has passed; the object is leaked. kfree_rcu(pointer, field) needs no "
 			  "memory",
@@ -293,7 +292,7 @@ static __attribute__((noinline)) void retire_sleeping(void *object)
 	if (!s)
 		s = cache_of_guarded(object);
 	if (s && (cache_is_checked(s) || cache_is_hardened(s) || guard_is_ours(object)) &&
-	    !may_retire(s, object, "kfree_rcu_mightsleep")) {
+	    !cache_retire(s, object, "kfree_rcu_mightsleep")) {
 		cache_leave();
 		errno = saved;
 		return;

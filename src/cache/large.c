@@ -94,12 +94,12 @@ bool large_own(void *block, gfp_t flags, uint32_t number)
 	return true;
 }
 
-bool large_free_mapping(void *block)
+bool large_free_mapping(void *block, size_t clear)
 {
 	uint32_t number = groups_exist() ? map_owner(block) : 0;
 	size_t size = number ? map_find(block).size : 0;
 
-	if (!map_free(block))
+	if (!map_free_cleared(block, clear))
 		return false;
 	if (number)
 		stock_uncharge(number, size);
@@ -123,7 +123,7 @@ void large_for_each_owned(map_look *look, void *data)
 	map_for_each_owned(look, data);
 }
 
-void large_free(void *block)
+void large_free(void *block, size_t clear)
 {
 	struct slab *run = page_slab(block);
 	struct slab_cache *owner = &kmalloc_large.sheaf.slab;
@@ -150,10 +150,12 @@ void large_free(void *block)
 	}
 	disown_large(run);
 	show_large(-(int64_t)large_size(run));
-	if (os_options.init_on_free) {
-		/* The bytes behind the requested ones stay closed. */
+	if (os_options.init_on_free)
+		clear = large_size(run);
+	if (clear) {
+		/* Those behind the requested ones are closed. */
 		tools_open(block, large_size(run));
-		memset(block, 0, large_size(run));
+		explicit_bzero(block, clear);
 	}
 	tools_freed(block, large_size(run));
 	tsan_freed(block, large_size(run));
@@ -164,7 +166,7 @@ void large_free(void *block)
 static void free_run(struct kmem_cache *s, void *block)
 {
 	(void)s;
-	large_free(block);
+	large_free(block, 0);
 	housekeep_if_due();
 	os_report_kept();
 }

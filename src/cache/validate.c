@@ -57,7 +57,7 @@ static void validate_objects(struct validation *validation, struct slab *slab)
 	unsigned int objects = slab_order_of(cache, os_load_relaxed(&slab->state)).objects;
 
 	for (unsigned int i = 0; i < objects; i++) {
-		bool is_free = os_load_acquire(slab_words(cache, slab) + i / 64) >> i % 64 & 1;
+		bool is_free = slab_has(cache, slab, i);
 
 		if (slab_is_prepared(cache, slab, i))
 			validation->faults +=

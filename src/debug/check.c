@@ -52,13 +52,14 @@ static void report_state(struct slab_cache *cache, void *object, const char *cal
 	debug_report(&fault);
 }
 
-static void report_double(struct slab_cache *cache, void *object, uint32_t state, const char *call)
+static void report_not_used(struct slab_cache *cache, void *object, uint32_t state,
+			    const char *advice, const char *call)
 {
 	struct debug_fault fault = debug_fault_of(cache, object, call);
 
 	fault.what = debug_what_of_double(state);
-	fault.fix = "this free was ignored";
-	fault.advice = debug_advice_of_double(state);
+	fault.fix = "the call was ignored";
+	fault.advice = advice;
 	debug_report(&fault);
 }
 
@@ -161,7 +162,7 @@ static bool settle(struct slab_cache *cache, void *object, uint32_t state, uint3
 	if (state == DEBUG_USED && os_cmpxchg(&head->state, &state, next))
 		return true;
 	if (is_state(state)) {
-		report_double(cache, object, state, call);
+		report_not_used(cache, object, state, debug_advice_of_double(state), call);
 		return false;
 	}
 	report_state(cache, object, call);
@@ -221,6 +222,20 @@ bool debug_end_leak(struct slab_cache *cache, void *object)
 
 	/* Even an exchange that fails would touch the pages of a slab that has gone meanwhile. */
 	return os_load_relaxed(at) == DEBUG_LEAKED && os_cmpxchg(at, &state, DEBUG_FREE);
+}
+
+bool debug_is_used(struct slab_cache *cache, void *object, bool retired, const char *call)
+{
+	uint32_t state;
+
+	if (!debug_is_object(cache, object, call))
+		return false;
+	state = os_load_acquire(&debug_head(cache, object)->state);
+	if (state == DEBUG_USED || (retired && state == DEBUG_WAITS) ||
+	    (!is_state(state) && !debug_is_free_in_slab(cache, object)))
+		return true;
+	report_not_used(cache, object, state, DEBUG_ADVICE_OF_USE, call);
+	return false;
 }
 
 /* A thread is taking or freeing it, or was doing so when the process was forked. */

@@ -74,6 +74,8 @@ void *guard_alloc(struct slab_cache *cache);
 bool guard_free(struct slab_cache *cache, void *object, bool waited, const char *call);
 /* Retire an object. False after a report: ignore it. */
 bool guard_retire(struct slab_cache *cache, void *object, const char *call);
+/* As debug_is_used(), for a pointer into the range. */
+bool guard_is_used(void *object, bool retired, const char *call);
 
 /* The object in use that contains the pointer: its first byte, its cache, and its requested size.
  * NULL: there is none. */

@@ -126,7 +126,7 @@ static struct miss miss_of(const void *pointer)
 	if (miss.side && os_load_acquire(&slot->state) == DEBUG_USED)
 		return miss;
 	miss.what = "Use after free";
-	miss.advice = "look for a pointer to it that is used after the free";
+	miss.advice = DEBUG_ADVICE_OF_USE;
 	miss.distance += miss.side ? 0 : address - (uintptr_t)slot->object;
 	return miss;
 }

@@ -141,7 +141,7 @@ static struct guard_fault fault_of(const struct guard_slot *slot, struct slab_ca
 				   const void *pointer, const char *call)
 {
 	return (struct guard_fault){
-		.fix = "this free was ignored",
+		.fix = "the call was ignored",
 		.call = call,
 		.pointer = pointer,
 		.cache = cache,
@@ -149,9 +149,8 @@ static struct guard_fault fault_of(const struct guard_slot *slot, struct slab_ca
 	};
 }
 
-/* The slot of a freed pointer. NULL after a report: it belongs to no object, or to another
- * cache. */
-static struct guard_slot *slot_to_free(struct slab_cache *cache, void *pointer, const char *call)
+/* The slot of a pointer. NULL after a report: it belongs to no object, or to another cache. */
+static struct guard_slot *slot_of_call(struct slab_cache *cache, void *pointer, const char *call)
 {
 	struct guard_slot *slot = guard_place_of(pointer).in;
 	const struct slab_cache *holder = slot ? os_load_relaxed(&slot->cache) : NULL;
@@ -161,9 +160,9 @@ static struct guard_slot *slot_to_free(struct slab_cache *cache, void *pointer, 
 		fault.slot = slot = NULL;
 	fault.what = "Invalid object pointer";
 	if (!slot)
-		fault.advice = "free the address that was allocated";
+		fault.advice = "pass the address that was allocated";
 	else if (pointer != slot->object)
-		fault.advice = "free the address that was allocated, not one inside the object";
+		fault.advice = "pass the address that was allocated, not one inside the object";
 	else if (cache && holder && holder != cache) {
 		fault.what = "Wrong slab cache";
 		fault.advice = "free it to the cache that it came from";
@@ -192,7 +191,7 @@ static bool begin_free(struct guard_slot *slot, struct slab_cache *cache, uint32
 
 bool guard_free(struct slab_cache *cache, void *object, bool waited, const char *call)
 {
-	struct guard_slot *slot = slot_to_free(cache, object, call);
+	struct guard_slot *slot = slot_of_call(cache, object, call);
 
 	if (!slot || !begin_free(slot, cache, waited ? DEBUG_WAITS : DEBUG_USED, DEBUG_BUSY, call))
 		return false;
@@ -206,13 +205,28 @@ bool guard_free(struct slab_cache *cache, void *object, bool waited, const char 
 
 bool guard_retire(struct slab_cache *cache, void *object, const char *call)
 {
-	struct guard_slot *slot = slot_to_free(cache, object, call);
+	struct guard_slot *slot = slot_of_call(cache, object, call);
 
 	if (!slot || !begin_free(slot, cache, DEBUG_USED, DEBUG_WAITS, call))
 		return false;
 	track_now(&guard_notes_of(slot)->tracks[DEBUG_FREED]);
 	trace_guarded(slot, "retire");
 	return true;
+}
+
+bool guard_is_used(void *object, bool retired, const char *call)
+{
+	struct guard_slot *slot = slot_of_call(NULL, object, call);
+	uint32_t state = slot ? os_load_acquire(&slot->state) : DEBUG_FREE;
+	struct guard_fault fault = fault_of(slot, NULL, object, call);
+
+	if (state == DEBUG_USED || (retired && state == DEBUG_WAITS))
+		return true;
+	fault.what = debug_what_of_double(state);
+	fault.advice = DEBUG_ADVICE_OF_USE;
+	if (slot)
+		guard_report(&fault);
+	return false;
 }
 
 /* --- all objects of a cache ------------------------------------------------------------------- */

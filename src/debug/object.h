@@ -71,9 +71,8 @@ static inline struct debug_track *debug_track(const struct slab_cache *cache, co
 static inline bool debug_is_free_in_slab(const struct slab_cache *cache, const void *object)
 {
 	struct slab *slab = page_slab(object);
-	unsigned int index = slab_index(cache, slab, object);
 
-	return os_load_acquire(slab_words(cache, slab) + index / 64) >> index % 64 & 1;
+	return slab_has(cache, slab, slab_index(cache, slab, object));
 }
 
 /* --- check.c ---------------------------------------------------------------------------------- */

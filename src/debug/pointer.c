@@ -27,7 +27,7 @@ static void report_pointer(struct slab_cache *cache, void *pointer, struct slab 
 
 	fault.pointer = pointer;
 	fault.holder = holder;
-	fault.fix = "this free was ignored";
+	fault.fix = "the call was ignored";
 	/* The owner of a page run has no slab layout. */
 	if (holder && holder->size)
 		fault.object = object_around(holder, slab, pointer);
@@ -35,7 +35,7 @@ static void report_pointer(struct slab_cache *cache, void *pointer, struct slab 
 	if (holder && holder != cache)
 		fault.advice = "free it to the cache that it came from";
 	else if (holder)
-		fault.advice = "free the address that was allocated, not one inside the object";
+		fault.advice = "pass the address that was allocated, not one inside the object";
 	else if (page_is_ours(pointer))
 		fault.advice =
 			"there is no object at this address now; it may have been freed before";

@@ -71,6 +71,8 @@ void debug_tell_finder(struct os_long *report, const char *call, const char *nam
 /* What is wrong with a free of an object in this state, and where to look. */
 const char *debug_what_of_double(uint32_t state);
 const char *debug_advice_of_double(uint32_t state);
+/* Where to look, if another call gets the pointer. */
+#define DEBUG_ADVICE_OF_USE "look for a pointer to it that is used after the free"
 /* Add the lines about fault->object, which is in a slab of fault->holder: its state, who allocated
  * and freed it, and a dump. */
 void debug_tell_object(struct os_long *report, const struct debug_fault *fault)

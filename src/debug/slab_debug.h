@@ -124,6 +124,10 @@ bool debug_free(struct slab_cache *cache, void *object, bool waited, const char 
 /* Retire it. False after a report: ignore it. */
 bool debug_retire(struct slab_cache *cache, void *object, const char *call);
 
+/* Does the program use this object, or, with `retired`, may readers? For calls that do not free it.
+ * False after a report: ignore the call. */
+bool debug_is_used(struct slab_cache *cache, void *object, bool retired, const char *call);
+
 /* An object is taken out of quarantine. False after a report: it must not be used (D3). */
 bool debug_wake(struct slab_cache *cache, void *object);
 

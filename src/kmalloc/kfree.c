@@ -34,27 +34,26 @@ SHEAF_PUBLIC void kfree(const void *block)
 	SHEAF_CALL(s, free)(s, (void *)(uintptr_t)block);
 }
 
-/* The bytes of a block from its beginning; 0 after a report if this is not a block. */
-static size_t size_allocated(const void *pointer, const char *call)
+/* The bytes of a block; 0 after a report if no block in use begins there. `retired` as for
+ * cache_find_used(). */
+static size_t size_allocated(const void *pointer, bool retired, const char *call)
 {
-	struct block block = block_of(pointer);
+	struct block block;
 
-	if (block.kind != BLOCK_NONE && block.start == pointer) {
-		/* From now on all bytes of the block may be used; of a debug cache's object only
-		 * the requested ones.
-		 */
-		if (block.kind != BLOCK_OBJECT)
-			tools_open(pointer, block.size);
-		return block.size;
+	if (!cache_find_used(pointer, retired, &block, call)) {
+		cache_leave();
+		return 0;
 	}
-	cache_report_wrong(pointer, call);
-	cache_leave();
-	return 0;
+	/* From now on all bytes of the block may be used; of a debug cache's object only the
+	 * requested ones. */
+	if (block.kind != BLOCK_OBJECT)
+		tools_open(pointer, block.size);
+	return block.size;
 }
 
 SHEAF_PUBLIC size_t ksize(const void *block)
 {
-	return ZERO_OR_NULL_PTR(block) ? 0 : size_allocated(block, "ksize");
+	return ZERO_OR_NULL_PTR(block) ? 0 : size_allocated(block, true, "ksize");
 }
 
 /* The size of a block for this request. */
@@ -68,15 +67,12 @@ SHEAF_PUBLIC size_t kmalloc_size_roundup(size_t size)
 	return size <= KMALLOC_MAX_SIZE ? roundup(size) : size;
 }
 
-/* The compiler must not drop the clearing as a store that is never read. */
 static void wipe_and_free(const void *block, size_t most, const char *call)
 {
-	size_t size = ZERO_OR_NULL_PTR(block) ? 0 : size_allocated(block, call);
-
-	if (size) {
-		explicit_bzero((void *)(uintptr_t)block, size < most ? size : most);
-		free_any(block, call);
-	}
+	if (ZERO_OR_NULL_PTR(block))
+		return;
+	cache_free_cleared(block, most, call);
+	cache_leave();
 }
 
 SHEAF_PUBLIC void kfree_sensitive(const void *block)
@@ -176,7 +172,7 @@ static void *resize(const void *block, size_t size, gfp_t flags, size_t most, co
 	}
 	if (ZERO_OR_NULL_PTR(block))
 		return alloc(size, flags, most, call, caller);
-	old = size_allocated(block, call);
+	old = size_allocated(block, false, call);
 	if (!old)
 		return NULL;
 	if (size <= old)

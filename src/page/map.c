@@ -190,7 +190,7 @@ struct mapping map_find(const void *address)
 	return (struct mapping){(char *)(number << OS_HUGE_SHIFT), map_size_of(entry)};
 }
 
-bool map_free(void *address)
+bool map_free_cleared(void *address, size_t clear)
 {
 	uintptr_t first = number_of(address), entry = read_entry(first);
 	size_t size = map_size_of(entry);
@@ -202,6 +202,7 @@ bool map_free(void *address)
 	tools_hold_no_more(address, size);
 	tools_freed(address, size);
 	tools_open(address, size);
+	explicit_bzero(address, clear);
 	goes = map_keep((struct mapping){address, size}, map_node_of(entry));
 	if (goes.size)
 		map_unmap(goes);

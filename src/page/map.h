@@ -62,8 +62,14 @@ void *map_reuse(size_t size, size_t align, unsigned int node);
  * it is charged to a group, a tool watches memory, or the system refuses.
  */
 void *map_resize(void *address, size_t size, size_t align);
-/* Give a block back; false if none begins at this address. */
-bool map_free(void *address);
+/* Give a block back, and set its first `clear` bytes to zero before any other thread can have it;
+ * false if none begins at this address. */
+bool map_free_cleared(void *address, size_t clear);
+static inline bool map_free(void *address)
+{
+	return map_free_cleared(address, 0);
+}
+
 /* The block that contains this address; {NULL, 0} if there is none. */
 struct mapping map_find(const void *address);
 /* Bytes of all blocks, and of freed ones that wait (map_kept.h). */

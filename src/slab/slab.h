@@ -69,6 +69,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "os/atomic.h"
 #include "os/lock.h"
 #include "os/machine.h"
 #include "page/page.h"
@@ -306,6 +307,12 @@ static inline unsigned int slab_nr_words(const struct slab_cache *cache, uint64_
 static inline uint64_t *slab_words(const struct slab_cache *cache, struct slab *slab)
 {
 	return cache->oo.objects <= 64 ? &slab->bits : page_words(slab);
+}
+
+/* Is this object free in its slab? What a sheaf holds is not. */
+static inline bool slab_has(const struct slab_cache *cache, struct slab *slab, unsigned int index)
+{
+	return os_load_acquire(slab_words(cache, slab) + index / 64) >> index % 64 & 1;
 }
 
 static inline char *slab_object(const struct slab_cache *cache, const struct slab *slab,

@@ -116,6 +116,8 @@ static void construct(void *object)
 	CASE(kfree_large_interior, "FZPU",                                                         \
 		unsigned char *p = block(1200000); kfree(p + 64); kfree(p))                         \
 	CASE(krealloc_freed, "FZPU", void *p = block(40); kfree(p); p = krealloc(p, 90, GFP_KERNEL)) \
+	CASE(sensitive_freed, "FZPU",                                                              \
+		void *p = block(40); kfree(p); kfree_sensitive(p); kfree(block(40)))               \
 	/* RCU */                                                                                  \
 	CASE(free_retired, "FZPU", void *p = take(); kmem_cache_free_rcu(s, p); give(p))           \
 	CASE(retire_twice, "FZPU",                                                                 \

@@ -37,7 +37,7 @@
 #define FOUND(by)	"Found by " by ", PTR) in thread N on CPU N\n"
 #define FIX(cache, fix) "FIX " cache ": " fix "\n"
 #define TRY(cache, try) "TRY " cache ": " try "\n"
-#define IGNORED		"this free was ignored"
+#define IGNORED		"the call was ignored"
 #define RESTORED	"the red zone was restored"
 #define WROTE_AFTER                                                                                \
 	"something wrote to the object after it was freed: look for a pointer to it that is used " \
@@ -186,7 +186,7 @@ static void interior_pointer(void **state)
 							  FOUND("kmem_cache_free(interior")
 								  FIX("interior", IGNORED) TRY(
 									  "interior",
-									  "free the address that "
+									  "pass the address that "
 									  "was allocated, not one "
 									  "inside the object"));
 	kmem_cache_free(s, object);

@@ -44,7 +44,7 @@
 		cache, HANDED, USED_AFTER)
 #define HANDED	   "none; the signal is passed on to the previous handler"
 #define USED_AFTER "look for a pointer to it that is used after the free"
-#define IGNORED	   "this free was ignored"
+#define IGNORED	   "the call was ignored"
 #ifdef __x86_64__
 #define READ  "Read of PTR in thread N on CPU N:\n"
 #define WRITE "Write to PTR in thread N on CPU N:\n"
@@ -236,7 +236,7 @@ static void wrong_frees(void **state)
 		HEAD("inside", "Invalid object pointer") "PTR is 4 bytes into an object\n" GUARDED(
 			"inside", "32", "in use") FOUND("kmem_cache_free(inside")
 			ENDS("inside", IGNORED,
-			     "free the address that was allocated, not one inside the object"));
+			     "pass the address that was allocated, not one inside the object"));
 	ends_with(0, free_elsewhere,
 		  HEAD("yours", "Wrong slab cache") "PTR belongs to mine, not to yours\n" GUARDED(
 			  "mine", "32", "in use") FOUND("kmem_cache_free(yours")
@@ -251,7 +251,7 @@ static void wrong_frees(void **state)
 	ends_with(0, free_no_object,
 		  HEAD("none", "Invalid object pointer") "PTR is in no object\n" FOUND(
 			  "kmem_cache_free(none")
-			  ENDS("none", IGNORED, "free the address that was allocated"));
+			  ENDS("none", IGNORED, "pass the address that was allocated"));
 }
 
 static void write_beside(void)
