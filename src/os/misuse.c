@@ -10,13 +10,15 @@
 
 #define IN_FULL 5 /* reports of a kind that are all written */
 
-/* How many reports of each kind there were. Kinds that find no place share the last one. */
-#define KINDS 64
+/* How many reports of each kind there were, by hash. Pages that no kind uses are never touched.
+ * Kinds that find no place share the last one. */
+#define KINDS	  4096
+#define MOST_USED (KINDS - 1)
 static struct {
 	uint64_t kind; /* 0: free */
 	uint32_t count;
 } seen[KINDS];
-static uint32_t left_out;
+static uint32_t used, told_full, left_out;
 
 /* FNV-1a; never 0. */
 static uint64_t kind_of(const char *about, const char *format)
@@ -28,19 +30,33 @@ static uint64_t kind_of(const char *about, const char *format)
 	return hash ? hash : 1;
 }
 
+/* The place of this kind, from its hash on. */
+static unsigned int place_of_kind(uint64_t kind)
+{
+	for (unsigned int tried = 0; tried < MOST_USED; tried++) {
+		unsigned int i = (unsigned int)((kind + tried) % MOST_USED);
+		uint64_t there = os_load_relaxed(&seen[i].kind);
+
+		if (there == kind)
+			return i;
+		if (!there && os_cmpxchg(&seen[i].kind, &there, kind)) {
+			os_fetch_add_relaxed(&used, 1);
+			return i;
+		}
+		if (there == kind)
+			return i;
+	}
+	os_report_once_later(&told_full,
+			     "more than %d kinds of misuse, each cache counted apart: further ones "
+			     "are counted as one kind, of which most reports are left out",
+			     MOST_USED);
+	return MOST_USED;
+}
+
 /* Count one more report of this kind, and return their number. */
 static uint32_t count_kind(uint64_t kind)
 {
-	unsigned int i = 0;
-
-	for (; i < KINDS - 1; i++) {
-		uint64_t there = os_load_relaxed(&seen[i].kind);
-
-		if (there == kind ||
-		    (!there && (os_cmpxchg(&seen[i].kind, &there, kind) || there == kind)))
-			break;
-	}
-	return os_fetch_add_relaxed(&seen[i].count, 1) + 1;
+	return os_fetch_add_relaxed(&seen[place_of_kind(kind)].count, 1) + 1;
 }
 
 static bool is_power_of_ten(uint32_t n)
@@ -92,7 +108,8 @@ void os_misuse_left_out(void)
 
 void os_misuse_forget(void)
 {
-	for (int i = 0; i < KINDS; i++)
-		os_store_relaxed(&seen[i].count, 0);
+	for (int i = 0; i < KINDS && os_load_relaxed(&used); i++)
+		if (os_load_relaxed(&seen[i].count))
+			os_store_relaxed(&seen[i].count, 0);
 	os_store_relaxed(&left_out, 0);
 }

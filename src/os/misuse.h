@@ -3,7 +3,8 @@
  * Misuse: what the program did wrong. How many reports of it are written, and the line of each.
  *
  * Reports are counted by kind (the format) and subject (a cache's name, or NULL). report.h says
- * which ones are written; the others are only counted.
+ * which ones are written; the others are only counted. There are places for some 4000 pairs of the
+ * two.
  *
  * Locks: none. Callers: os/report.c, os/long_report.c; src/cache/ at exit.
  */
