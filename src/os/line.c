@@ -8,6 +8,7 @@
 
 #include "os/atomic.h"
 #include "os/callback.h"
+#include "os/options.h"
 #include "os/report.h"
 #include "os/sink.h"
 
@@ -18,6 +19,7 @@ void os_line_make(struct os_line *line, const char *format, va_list arguments)
 	const size_t room = OS_LINE_TEXT - sizeof(OS_LINE_PREFIX) - 1;
 	int length = vsnprintf(line->text + sizeof(OS_LINE_PREFIX) - 1, room, format, arguments);
 
+	os_options_need();
 	memcpy(line->text, OS_LINE_PREFIX, sizeof(OS_LINE_PREFIX) - 1);
 	line->length = length < 0 ? 0 : (size_t)length < room ? (size_t)length : room - 1;
 	line->length += sizeof(OS_LINE_PREFIX) - 1;

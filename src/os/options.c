@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "os/atomic.h"
+#include "os/machine.h"
 #include "os/option.h"
 #include "os/report.h"
 
@@ -16,6 +18,7 @@
 	}
 
 struct os_options os_options = DEFAULTS;
+uint32_t os_options_read;
 
 #define SWITCH(field, name, meaning) {name, &os_options.field, 0, 0, 0, meaning, NULL},
 #define NUMBER(field, name, least, most, value, meaning)                                           \
@@ -108,12 +111,30 @@ bool os_options_parse(const char *text)
 	}
 	apply_presets(given);
 	report_contradictions(given);
+	os_store_release(&os_options_read, OS_OPTIONS_READ);
 	return understood;
+}
+
+void os_options_find(void)
+{
+	uint32_t unread = OS_OPTIONS_UNREAD;
+	const char *text;
+
+	if (!os_cmpxchg(&os_options_read, &unread, OS_OPTIONS_READING))
+		return;
+	text = secure_getenv("SHEAF_OPTIONS");
+	os_options_parse(text ? text : "");
 }
 
 void os_options_init(void)
 {
-	const char *text = secure_getenv("SHEAF_OPTIONS");
+	os_options_find();
+	while (os_load_acquire(&os_options_read) != OS_OPTIONS_READ)
+		os_sleep_briefly();
+}
 
-	os_options_parse(text ? text : "");
+void os_options_after_fork(void)
+{
+	if (os_options_read == OS_OPTIONS_READING)
+		os_options_read = OS_OPTIONS_UNREAD;
 }

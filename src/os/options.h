@@ -21,6 +21,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "os/atomic.h"
+
 /* Only in builds with benchmarks and in the simulator: other designs, for comparison. */
 #ifdef SHEAF_BENCH
 #define OS_BENCH_OPTIONS(OPTION)                                                                   \
@@ -119,8 +121,26 @@ struct os_options {
 
 extern struct os_options os_options;
 
-/* Read SHEAF_OPTIONS (not in a set-user-ID program). */
+/* Have the options been read? The first report may come before the first use. */
+enum {
+	OS_OPTIONS_UNREAD,
+	OS_OPTIONS_READING,
+	OS_OPTIONS_READ
+};
+extern uint32_t os_options_read;
+
+/* Read SHEAF_OPTIONS (not in a set-user-ID program), once. */
 void os_options_init(void);
+/* The same for a report, which any context may make: does not wait for a thread that reads them
+ * just now. */
+void os_options_find(void) __attribute__((cold));
+static inline void os_options_need(void)
+{
+	if (__builtin_expect(os_load_acquire(&os_options_read) != OS_OPTIONS_READ, 0))
+		os_options_find();
+}
+/* In a forked child: the thread that read them may have vanished. */
+void os_options_after_fork(void);
 /* Read this text instead; true if every option in it was understood. Contradictions are
  * reported. */
 bool os_options_parse(const char *text);

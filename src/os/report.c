@@ -15,6 +15,7 @@
 #include "os/lock.h"
 #include "os/long_report.h"
 #include "os/misuse.h"
+#include "os/options.h"
 #include "os/sink.h"
 
 #ifdef __SANITIZE_THREAD__
@@ -107,6 +108,7 @@ void os_misuse_later(const char *about, const char *format, ...)
 
 void os_reports_after_fork(void)
 {
+	os_options_after_fork();
 	os_misuse_forget();
 	os_sink_after_fork();
 	os_callback_after_fork();

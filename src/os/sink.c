@@ -22,7 +22,7 @@
 #include "os/report.h"
 
 static struct {
-	char directory[PATH_MAX]; /* where the process was at its first use */
+	char directory[PATH_MAX]; /* where the process was when the file was first opened */
 	char path[2 * PATH_MAX];
 	int file; /* -1: not open */
 	dev_t device;
@@ -76,7 +76,9 @@ static void make_path(void)
 {
 	size_t used = 0;
 
-	if (*os_options.report != '/')
+	if (!*sink.directory && !getcwd(sink.directory, sizeof(sink.directory)))
+		*sink.directory = '\0';
+	if (*os_options.report != '/' && *sink.directory)
 		used = (size_t)snprintf(sink.path, sizeof(sink.path), "%s/", sink.directory);
 	for (const char *at = os_options.report; *at; at++)
 		if (at[0] == '%' && at[1] == 'p') {
@@ -97,6 +99,14 @@ static bool may_be_link(void)
 	       !strncmp(sink.path, "/proc/self/fd/", 14);
 }
 
+/* It would show another user what the process does. Devices such as /dev/tty are the system's. */
+static bool is_of_another(const struct stat *made)
+{
+	bool of_system = S_ISCHR(made->st_mode) && made->st_uid == 0;
+
+	return made->st_uid != geteuid() && !of_system && !may_be_link();
+}
+
 /* A named pipe without a reader is refused, without a wait. -1 with errno. */
 static int open_path(struct stat *made)
 {
@@ -107,7 +117,7 @@ static int open_path(struct stat *made)
 			   flags | (may_be_link() ? 0 : O_NOFOLLOW), 0600);
 	if (low < 0)
 		return -1;
-	if (fstat(low, made) == 0 && S_ISREG(made->st_mode) && made->st_uid != geteuid()) {
+	if (fstat(low, made) == 0 && is_of_another(made)) {
 		syscall(SYS_close, low);
 		errno = EPERM;
 		return -1;
@@ -180,8 +190,6 @@ void os_sink_open(void)
 {
 	int saved = errno;
 
-	if (!getcwd(sink.directory, sizeof(sink.directory)))
-		*sink.directory = '\0';
 	descriptor();
 	errno = saved;
 }
