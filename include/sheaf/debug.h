@@ -106,8 +106,8 @@ enum sheaf_traces {
  *
  * Returns 0 or a negative error number: the error of write(2), -ENOMEM, -ENOTSUP if the cache has
  * none of these letters, -EINVAL for a destroyed cache or an unknown format. O(pages that the
- * library uses + objects in use). A cancellation point. Kernel: the files alloc_traces and
- * free_traces in debugfs.
+ * library uses + objects in use). Raises no SIGPIPE and no SIGXFSZ. Kernel: the files alloc_traces
+ * and free_traces in debugfs.
  */
 int kmem_cache_print_traces(struct kmem_cache *s, int fd, enum sheaf_traces which,
 			    enum sheaf_stats_format format) SHEAF_SYMBOL(kmem_cache_print_traces);

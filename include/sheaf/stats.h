@@ -177,7 +177,8 @@ enum sheaf_stats_format {
 /*
  * Write the statistics of the process and all its caches to a file descriptor. No lock is held
  * while writing. Returns 0 or a negative error number: the error of write(2), -ENOMEM, or -EINVAL
- * for an unknown format. O(caches * CPUs + pages the library uses). A cancellation point.
+ * for an unknown format. Raises no SIGPIPE and no SIGXFSZ. O(caches * CPUs + pages the library
+ * uses).
  */
 int sheaf_stats_print(int fd, enum sheaf_stats_format format) SHEAF_SYMBOL(sheaf_stats_print);
 

@@ -6,7 +6,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "os/callback.h"
@@ -25,11 +24,9 @@ unsigned int os_fence_word;
 void os_print(const char *text)
 {
 	int saved = errno;
-	ssize_t written;
 
 	os_holds_nothing("reports");
-	written = syscall(SYS_write, STDERR_FILENO, text, strlen(text));
-	(void)written;
+	os_write_quietly(STDERR_FILENO, text, strlen(text));
 	errno = saved;
 }
 

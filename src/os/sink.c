@@ -44,8 +44,7 @@ static void drop_signal(const sigset_t *pending, int number)
 	syscall(SYS_rt_sigtimedwait, &set, NULL, &at_once, _NSIG / 8);
 }
 
-/* -1 with errno. */
-static ssize_t write_quietly(int file, const char *text, size_t length)
+ssize_t os_write_quietly(int file, const char *text, size_t length)
 {
 	sigset_t deadly, before, pending;
 	ssize_t written;
@@ -147,8 +146,8 @@ static void refuse_file(const char *what)
 					       : strerror(errno));
 
 	if (!os_exchange(&sink.refused, 1))
-		write_quietly(STDERR_FILENO, line,
-			      (size_t)length < sizeof(line) ? (size_t)length : sizeof(line) - 1);
+		os_write_quietly(STDERR_FILENO, line,
+				 (size_t)length < sizeof(line) ? (size_t)length : sizeof(line) - 1);
 }
 
 /* One thread opens it; reports of others go to standard error meanwhile. */
@@ -199,11 +198,11 @@ void os_sink_open(void)
 size_t os_sink_write(const char *text, size_t length)
 {
 	int saved = errno, file = descriptor();
-	ssize_t written = write_quietly(file, text, length);
+	ssize_t written = os_write_quietly(file, text, length);
 
 	if (written < 0 && errno != EAGAIN && file != STDERR_FILENO) {
 		refuse_file("written to");
-		written = write_quietly(STDERR_FILENO, text, length);
+		written = os_write_quietly(STDERR_FILENO, text, length);
 	}
 	if (written < 0)
 		written = errno == EAGAIN ? 0 : (ssize_t)length;

@@ -13,11 +13,12 @@
  *
  * Invariants
  *  W1. A write never ends the program: SIGPIPE, which a pipe without a reader raises, and SIGXFSZ,
- *      which a file beyond its limit raises, are blocked and consumed.
+ *      which a file beyond its limit raises, are blocked and consumed. This holds for all text that
+ *      the library writes, to any descriptor.
  *  W2. The caller keeps text that a non-blocking descriptor does not accept now (report.h). Text
  *      that cannot be written at all is lost.
  *
- * Locks: none. Callers: os/ for reports; src/cache/ for the first use.
+ * Locks: none. Callers: os/ for reports; src/cache/ for the first use; src/stats/ to write.
  */
 #ifndef SHEAF_OS_SINK_H
 #define SHEAF_OS_SINK_H
@@ -34,9 +35,15 @@ size_t os_sink_write(const char *text, size_t length) __attribute__((cold));
 /* The same for a line after which the program ends: waits up to a second if necessary. */
 void os_sink_write_last(const char *text, size_t length) __attribute__((cold));
 
+/* write(), again if a signal interrupts it, but no SIGPIPE and no SIGXFSZ. -1 with errno. */
+ssize_t os_write_quietly(int file, const char *text, size_t length) __attribute__((cold));
+
 /* Does the descriptor accept a piece at once? With may_wait, also true for a terminal with room for
  * a byte. */
 bool os_sink_has_room(bool may_wait) __attribute__((cold));
+/* Did it accept nothing a moment ago? Then it is not asked again for 10 ms: each slow call would
+ * make a system call as long as lines are kept. */
+bool os_sink_was_full(bool may_wait) __attribute__((cold));
 
 /* In a forked child. */
 void os_sink_after_fork(void);

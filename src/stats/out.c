@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "os/sink.h"
+
 #define LONGEST 1024
 
 void out_flush(struct out *out)
@@ -15,11 +17,11 @@ void out_flush(struct out *out)
 	size_t done = 0;
 
 	while (!out->error && done < out->used) {
-		ssize_t n = write(out->fd, out->text + done, out->used - done);
+		ssize_t n = os_write_quietly(out->fd, out->text + done, out->used - done);
 
 		if (n > 0)
 			done += (size_t)n;
-		else if (n == 0 || errno != EINTR)
+		else
 			out->error = n ? errno : EIO;
 	}
 	out->used = 0;

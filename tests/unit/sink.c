@@ -264,6 +264,7 @@ static void without_reader(void)
 	signal(SIGPIPE, SIG_DFL);
 	os_report("lost");
 	long_line("lost");
+	os_options_help();
 	/* One that the program has blocked stays for it. */
 	sigemptyset(&pipe_only);
 	sigaddset(&pipe_only, SIGPIPE);

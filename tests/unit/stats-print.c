@@ -2,7 +2,9 @@
 /* Statistics without counting, and the three formats: columns, escaping, errors. */
 #include <errno.h>
 #include <inttypes.h>
+#include <sheaf/debug.h>
 #include <sheaf/stats.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +13,7 @@
 #include "kit/by_hand.h"
 #include "kit/held.h"
 #include "kit/printed.h"
+#include "kit/process.h"
 #include "kit/told.h"
 #include "kit/unit.h"
 #include "os/machine.h"
@@ -169,6 +172,48 @@ static void printing_fails_politely(void **state)
 	assert_int_equal(errno, 17);
 }
 
+static void to_nobody(void)
+{
+	int ends[2];
+
+	CHECK(pipe(ends) == 0);
+	close(ends[0]);
+	CHECK(sheaf_stats_print(ends[1], SHEAF_STATS_JSON) == -EPIPE);
+	/* At exit. */
+	os_options.stats = 1;
+	dup2(ends[1], (int)os_options.stats_fd);
+	exit(3);
+}
+
+static void beyond_the_limit(void)
+{
+	const struct rlimit few = {100, 100};
+	int file = memfd_create("short", MFD_CLOEXEC);
+
+	CHECK(setrlimit(RLIMIT_FSIZE, &few) == 0);
+	CHECK(sheaf_stats_print(file, SHEAF_STATS_TEXT) == -EFBIG);
+	CHECK(kmem_cache_print_traces(s, file, SHEAF_ALLOC_TRACES, SHEAF_STATS_TEXT) < 0);
+	os_options.stats = 1;
+	dup2(file, (int)os_options.stats_fd);
+	exit(3);
+}
+
+/* Neither SIGPIPE nor SIGXFSZ ends the program, and its exit status stays. */
+static void nobody_has_to_read(void **state)
+{
+	static void (*const all[])(void) = {to_nobody, beyond_the_limit};
+
+	(void)state;
+	signal(SIGPIPE, SIG_DFL);
+	signal(SIGXFSZ, SIG_DFL);
+	for (int i = 0; i < 2; i++) {
+		int status = in_child(all[i]);
+
+		assert_true(WIFEXITED(status));
+		assert_int_equal(WEXITSTATUS(status), 3);
+	}
+}
+
 static void process_is_described(void **state)
 {
 	struct sheaf_stats process;
@@ -257,6 +302,7 @@ int main(void)
 		WITH_CACHE(text_leaves_unused_caches_out),
 		WITH_CACHE(odd_names_are_escaped),
 		WITH_CACHE(printing_fails_politely),
+		WITH_CACHE(nobody_has_to_read),
 		WITH_CACHE(retired_bytes_are_told),
 	};
 
