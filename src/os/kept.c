@@ -69,15 +69,10 @@ static bool is_by(int i, uintptr_t thread)
 	       os_load_relaxed(&kept.places[i].by) == thread;
 }
 
-static bool may_take(int i)
-{
-	return is_by(i, os_self()) || is_by(i, ANYBODY);
-}
-
 /* Let any thread write the line: this one may end, or make no other call. */
-static void leave_line(int i)
+static void leave_line(int i, uintptr_t self)
 {
-	if (is_by(i, os_self()))
+	if (is_by(i, self))
 		os_store_relaxed(&kept.places[i].by, ANYBODY);
 }
 
@@ -87,7 +82,7 @@ static bool take_line(int i, struct os_line *line)
 {
 	uint32_t ready = READY;
 
-	if (!may_take(i) || !os_cmpxchg(&kept.places[i].state, &ready, CLAIMED))
+	if (!os_cmpxchg(&kept.places[i].state, &ready, CLAIMED))
 		return false;
 	*line = kept.places[i].line;
 	os_store_release(&kept.places[i].state, FREE);
@@ -102,16 +97,23 @@ static void write_all(bool may_wait, bool may_call)
 	int saved = errno;
 	struct os_line line;
 	uint32_t left_out = 0;
+	uintptr_t self = os_self();
+	bool full = os_sink_was_full(may_wait);
 
-	for (int i = 0; i < OS_KEPT; i++)
-		if (!may_take(i))
+	for (int i = 0; i < OS_KEPT; i++) {
+		bool own = is_by(i, self), asks = !(may_wait && own);
+
+		if (!own && (full || !is_by(i, ANYBODY)))
 			continue;
-		else if (!(may_wait && is_by(i, os_self())) && !os_sink_has_room(may_wait))
-			leave_line(i);
+		if (asks)
+			full = full || !os_sink_has_room(may_wait);
+		if (asks && full)
+			leave_line(i, self);
 		else if (take_line(i, &line) && !os_line_write(&line, may_call))
 			os_kept_copy(&line);
-	os_long_write(may_wait, may_call);
-	if (os_load_relaxed(&kept.left_out) && os_sink_has_room(may_wait))
+	}
+	os_long_write(may_wait, may_call, full);
+	if (os_load_relaxed(&kept.left_out) && !full && os_sink_has_room(may_wait))
 		left_out = os_exchange(&kept.left_out, 0);
 	if (left_out) {
 		line.length = (size_t)snprintf(

@@ -130,7 +130,7 @@ static void end_program(const struct os_long *report)
 	abort();
 }
 
-void os_long_write(bool may_wait, bool may_call)
+void os_long_write(bool may_wait, bool may_call, bool full)
 {
 	uintptr_t self = os_self();
 
@@ -139,7 +139,7 @@ void os_long_write(bool may_wait, bool may_call)
 		uintptr_t by = os_load_relaxed(&report->by);
 		uint32_t ready = LONG_READY;
 
-		if ((by && by != self) || !os_cmpxchg(&report->state, &ready, LONG_CLAIMED))
+		if ((by ? by != self : full) || !os_cmpxchg(&report->state, &ready, LONG_CLAIMED))
 			continue;
 		/* Counted before it is written: the callback may fork. */
 		os_store_relaxed(&report->by, self);

@@ -38,10 +38,10 @@ void os_long_end(struct os_long *report) __attribute__((cold));
 
 /* --- for os/kept.c and os/report.c ------------------------------------------------------------ */
 
-/* Write this thread's reports, and those that others left. Those of others, and without may_wait
- * all, are written only if the descriptor accepts them at once. With may_call, the program's
- * callback may run. */
-void os_long_write(bool may_wait, bool may_call) __attribute__((cold));
+/* Write this thread's reports and, unless the descriptor is full, those that others left. Those of
+ * others, and without may_wait all, are written only if the descriptor accepts them at once. With
+ * may_call, the program's callback may run. */
+void os_long_write(bool may_wait, bool may_call, bool full) __attribute__((cold));
 /* In a forked child: forget the reports of other threads. Returns how many are left. */
 uint32_t os_long_after_fork(void);
 

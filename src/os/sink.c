@@ -21,6 +21,8 @@
 #include "os/options.h"
 #include "os/report.h"
 
+#define ASK_AGAIN_MS 10
+
 static struct {
 	char directory[PATH_MAX]; /* where the process was when the file was first opened */
 	char path[2 * PATH_MAX];
@@ -29,6 +31,7 @@ static struct {
 	ino_t inode;
 	uint32_t opening; /* by some thread */
 	uint32_t refused; /* reported, once */
+	uint32_t full[2]; /* by may_wait: when it last had no room, in ms; 0: it had */
 } sink = {.file = -1};
 
 /* Consume a signal that this thread has raised and blocked. */
@@ -237,9 +240,21 @@ bool os_sink_has_room(bool may_wait)
 {
 	struct pollfd room = {.fd = descriptor(), .events = POLLOUT};
 	const struct timespec at_once = {0, 0};
+	bool has = (may_wait || room_is_for_lines(room.fd)) &&
+		   syscall(SYS_ppoll, &room, 1, &at_once, NULL, 0) == 1;
 
-	return (may_wait || room_is_for_lines(room.fd)) &&
-	       syscall(SYS_ppoll, &room, 1, &at_once, NULL, 0) == 1;
+	os_store_relaxed(&sink.full[may_wait], has ? 0 : os_now_ms() | 1);
+	return has;
+}
+
+/* Where a call that may wait finds no room, others find none, too. */
+bool os_sink_was_full(bool may_wait)
+{
+	uint32_t at = os_load_relaxed(&sink.full[true]);
+
+	if (!at && !may_wait)
+		at = os_load_relaxed(&sink.full[false]);
+	return at && (os_now_ms() | 1) - at < ASK_AGAIN_MS;
 }
 
 /* --- fork ------------------------------------------------------------------------------------- */

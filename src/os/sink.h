@@ -25,6 +25,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 /* At the first use, with no lock held: open the file that the options name. */
 void os_sink_open(void) __attribute__((cold));

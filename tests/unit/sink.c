@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "kit/check.h"
+#include "kit/clock.h"
 #include "kit/process.h"
 #include "kit/ready.h"
 #include "kit/told.h"
@@ -327,6 +328,40 @@ static void full(void)
 	CHECK(strstr(text, "\nlibsheaf: 17 more lines like the last ones are left out\n"));
 }
 
+/* What was written since, without a wait. */
+static int read_pipe(int end)
+{
+	ssize_t length = read(end, text, sizeof(text) - 1);
+
+	text[length > 0 ? length : 0] = '\0';
+	return length > 0 ? (int)length : 0;
+}
+
+/* While nothing accepts a kept line, slow calls ask once in 10 ms; a line of their own they always
+ * try to write. */
+static void asks_now_and_then(void)
+{
+	int ends[2], filled = fill_pipe(ends);
+
+	clock_stands = true;
+	os_report("kept");
+	long_line("lines");
+	os_write_kept();
+	CHECK(read(ends[0], text, (size_t)filled) == filled);
+	clock_pass_ms(9);
+	os_write_kept();
+	os_write_kept_nowait();
+	CHECK(os_reports_kept == 2 && !read_pipe(ends[0]));
+	os_report("own");
+	CHECK(read_pipe(ends[0]) && !strcmp(text, "libsheaf: own\n"));
+	clock_pass_ms(3);
+	os_write_kept();
+	CHECK(os_reports_kept == 1 && read_pipe(ends[0]) && !strcmp(text, "libsheaf: kept\n"));
+	clock_pass_ms(12);
+	os_write_kept_nowait();
+	CHECK(os_reports_kept == 0 && read_pipe(ends[0]) && !strcmp(text, "of many lines\n"));
+}
+
 static void full_and_panics(void)
 {
 	int ends[2];
@@ -344,6 +379,7 @@ static void nobody_can_read(void **state)
 	in(without_reader);
 	in(closed);
 	in(full);
+	in(asks_now_and_then);
 	status = in_child(full_and_panics);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
 }
