@@ -22,6 +22,7 @@
 #define CACHE_LINE  64u
 #define WORD	    ((unsigned int)sizeof(void *))
 #define NAME_SHOWN  127
+#define BEST_ALIGN  "use a power of two up to 1048576, or 0"
 #define FLAGS_KNOWN FLAGS_OF(SLAB_PUBLIC_FLAGS)
 
 static bool wrong(const char *name, const char *what, size_t value, const char *do_this)
@@ -56,7 +57,7 @@ static bool check_args(const char *name, size_t size, struct kmem_cache_args *ar
 	if (size == 0 || size > KMEM_CACHE_MAX_SIZE)
 		return wrong(name, "size", size, "use 1 to 1048576 bytes");
 	if (args->align & (args->align - 1) || args->align > KMEM_CACHE_MAX_SIZE)
-		return wrong(name, "align", args->align, "use a power of two up to 1048576, or 0");
+		return wrong(name, "align", args->align, BEST_ALIGN);
 	if (flags & ~known)
 		return wrong(name, "flags with unknown bit", flags & ~known,
 			     "use the SLAB_ names of <sheaf/slab.h>");
@@ -274,6 +275,13 @@ static bool says_reserved(const struct kmem_cache_args *args)
 	return args->reserved[0] || args->reserved[1] || args->reserved[2] || args->reserved2;
 }
 
+static void panic_if_wanted(const char *name, size_t size, slab_flags_t flags)
+{
+	if (flags & SLAB_PANIC)
+		os_fatal("kmem_cache_create(%s, %zu bytes) failed, and SLAB_PANIC is set", name,
+			 size);
+}
+
 /* args has args_size bytes, which may be more or fewer than in this version. */
 static struct kmem_cache *create_sized(const char *name, size_t size, const void *args,
 				       size_t args_size, slab_flags_t flags, slab_flags_t known)
@@ -294,9 +302,8 @@ static struct kmem_cache *create_sized(const char *name, size_t size, const void
 			  "does not know. Use the library that belongs to the header the program "
 			  "was built with",
 			  clean);
-	if (!s && (flags & SLAB_PANIC))
-		os_fatal("kmem_cache_create(%s, %zu bytes) failed, and SLAB_PANIC is set", clean,
-			 size);
+	if (!s)
+		panic_if_wanted(clean, size, flags);
 	errno = saved;
 	return s;
 }
@@ -330,9 +337,17 @@ SHEAF_PUBLIC struct kmem_cache *kmem_cache_create_usercopy(const char *name, siz
 							   void (*ctor)(void *object))
 {
 	struct kmem_cache_args args;
+	char clean[NAME_SHOWN + 1];
 
+	/* It does not fit the structure, and the report shall show it. */
+	if (align > UINT32_MAX) {
+		clean_name(clean, name);
+		wrong(clean, "align", align, BEST_ALIGN);
+		panic_if_wanted(clean, size, flags);
+		return NULL;
+	}
 	memset(&args, 0, sizeof(args));
-	args.align = fit_uint(align);
+	args.align = (unsigned int)align;
 	args.useroffset = fit_uint(useroffset);
 	args.usersize = fit_uint(usersize);
 	args.ctor = ctor;

@@ -204,6 +204,7 @@ static void wrong_arguments(void **state)
 	told_begin(&told);
 	assert_null(kmem_cache_create("bad", 64, (size_t)1 << 40, 0, NULL));
 	assert_int_equal(told_end(&told), 1);
+	assert_non_null(strstr(told.text, "invalid align 1099511627776; "));
 }
 
 /* Those of the library, too. */
