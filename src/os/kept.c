@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "os/atomic.h"
 #include "os/lock.h"
@@ -46,10 +47,34 @@ struct os_kept *os_kept_claim(void)
 	return NULL;
 }
 
+static bool is_by(int i, uintptr_t thread)
+{
+	return os_load_acquire(&kept.places[i].state) == READY &&
+	       os_load_relaxed(&kept.places[i].by) == thread;
+}
+
 void os_kept_add(struct os_kept *place)
 {
 	os_store_release(&place->state, READY);
 	os_fetch_add(&os_reports_kept, 1);
+}
+
+/* Does this line of the thread wait already? */
+static bool has_line(const struct os_line *line, uintptr_t thread)
+{
+	for (int i = 0; i < OS_KEPT; i++)
+		if (is_by(i, thread) && kept.places[i].line.length == line->length &&
+		    !memcmp(kept.places[i].line.text, line->text, line->length))
+			return true;
+	return false;
+}
+
+void os_kept_add_once(struct os_kept *place)
+{
+	if (has_line(&place->line, place->by))
+		os_store_release(&place->state, FREE);
+	else
+		os_kept_add(place);
 }
 
 void os_kept_copy(const struct os_line *line)
@@ -61,12 +86,6 @@ void os_kept_copy(const struct os_line *line)
 	place->line = *line;
 	os_store_relaxed(&place->by, ANYBODY);
 	os_kept_add(place);
-}
-
-static bool is_by(int i, uintptr_t thread)
-{
-	return os_load_acquire(&kept.places[i].state) == READY &&
-	       os_load_relaxed(&kept.places[i].by) == thread;
 }
 
 /* Let any thread write the line: this one may end, or make no other call. */

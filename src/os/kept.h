@@ -26,6 +26,8 @@ struct os_kept {
 struct os_kept *os_kept_claim(void);
 /* Its line is complete: this thread writes it later. */
 void os_kept_add(struct os_kept *place);
+/* The same, but drop it if a line of this thread with the same text waits already. */
+void os_kept_add_once(struct os_kept *place);
 /* Keep a line that nothing accepted: any thread may write it. */
 void os_kept_copy(const struct os_line *line);
 /* Count a report that is lost, because there was no place for it. */

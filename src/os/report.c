@@ -82,7 +82,7 @@ void os_report_later(const char *format, ...)
 		va_start(arguments, format);
 		os_line_make(&place->line, format, arguments);
 		va_end(arguments);
-		os_kept_add(place);
+		os_kept_add_once(place);
 	}
 	errno = saved;
 }

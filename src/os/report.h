@@ -44,7 +44,7 @@
 void os_clean_name(char *clean, size_t size, const char *name);
 
 void os_report(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
-/* The same, but store the line for os_report_kept(). */
+/* The same, but store the line for os_report_kept(), unless the same one is stored. */
 void os_report_later(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
 /* The same two for misuse. about: a cache's name, or NULL. */
 void os_misuse(const char *about, const char *format, ...)

@@ -258,9 +258,23 @@ static void long_words(void **state)
 	assert_int_equal(lines, 1);
 }
 
+/* However often a mistake is made. */
+static void the_same_line_is_told_once(void **state)
+{
+	char text[1024] = "";
+	int lines;
+
+	(void)state;
+	for (int i = 0; i < 100; i++)
+		strcat(text, i % 2 ? "no_such;" : "decay=x;");
+	assert_false(parse(text, &lines));
+	assert_int_equal(lines, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_same_line_is_told_once),
 		cmocka_unit_test(understands_all),
 		cmocka_unit_test(hardened_is_a_set),
 		cmocka_unit_test(tiny_has_small_orders),
