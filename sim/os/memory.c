@@ -12,6 +12,7 @@
 
 #include <fcntl.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -61,9 +62,9 @@ void os_unreserve(void *address, size_t size)
 	munmap(address, os_round_up(size));
 }
 
-bool os_refused_as_locked(void)
+void os_refusal(char *text, size_t size)
 {
-	return false;
+	snprintf(text, size, "the simulation refuses it");
 }
 
 bool os_allow_reads(void *address, size_t size)

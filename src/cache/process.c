@@ -210,6 +210,17 @@ static __attribute__((destructor(101))) void at_exit(void)
 	os_misuse_left_out();
 }
 
+/* Once, because each call tries again. */
+static __attribute__((cold, noinline)) void report_no_memory(void)
+{
+	char why[200];
+
+	if (os_exchange(&caches.warned_memory, 1))
+		return;
+	os_refusal(why, sizeof(why));
+	os_report_later("the library cannot begin, and no cache can be created: %s", why);
+}
+
 bool caches_ready(void)
 {
 	bool begun = false;
@@ -227,14 +238,7 @@ bool caches_ready(void)
 		if (begun)
 			os_store_release(&caches.ready, 1);
 		else
-			os_report_once_later(
-				&caches.warned_memory, "%s",
-				os_refused_as_locked()
-					? "addresses that the library reserves count as locked "
-					  "memory since mlockall(), and exceed its limit: caches "
-					  "cannot be created until it is raised (ulimit -l)"
-					: "no address space (ulimit -v?) or memory for the "
-					  "library: caches cannot be created until there is some");
+			report_no_memory();
 		errno = saved;
 	}
 	os_unlock(&caches.lock);

@@ -36,8 +36,9 @@ static inline uintptr_t os_round_down(uintptr_t bytes)
 /* Reserve addresses, not memory, aligned to OS_HUGE. Returns NULL if refused. */
 void *os_reserve(size_t size);
 void os_unreserve(void *address, size_t size);
-/* True if addresses were last refused because mlockall() makes them count as locked memory. */
-bool os_refused_as_locked(void);
+/* In linux/refused.c. Why the system last refused addresses or memory, and what to do: the end of a
+ * line. O(mappings). */
+void os_refusal(char *text, size_t size);
 /*
  * Make reserved addresses readable; they read as zero and use no memory. Returns false if refused.
  */

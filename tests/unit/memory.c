@@ -109,6 +109,66 @@ static void locked_memory_is_named(void **state)
 	assert_int_equal(in_child(lock_little), 0);
 }
 
+/* The first use fails, and says why. */
+static void fails_because(const char *why)
+{
+	told_begin(&told);
+	for (int i = 0; i < 3; i++)
+		CHECK(!kmem_cache_create("refused", 64, NULL, 0) && !kmalloc(64, GFP_KERNEL));
+	if (told_end(&told) != 1 || !strstr(told.text, why)) {
+		fprintf(stderr, "%s", told.text);
+		_exit(1);
+	}
+}
+
+static void limit_to(int resource, rlim_t bytes)
+{
+	const struct rlimit limit = {bytes, bytes};
+
+	CHECK(setrlimit(resource, &limit) == 0);
+}
+
+static void little_data(void)
+{
+	limit_to(RLIMIT_DATA, 64 << 10);
+	fails_because("limit of data, 64 KiB. Raise it (ulimit -d)");
+}
+
+static void few_addresses(void)
+{
+	limit_to(RLIMIT_AS, 1 * MiB);
+	fails_because("limit of addresses, 1024 KiB. Raise it (ulimit -v)");
+}
+
+static void mprotect_forbidden(void)
+{
+	refuse_where(SYS_mprotect, EACCES, 0, NULL);
+	fails_because("the system refuses memory (Permission denied). Allow mmap() and mprotect()");
+}
+
+static void many_mappings(void)
+{
+	int protection = PROT_READ;
+
+	/* Those that differ do not become one. */
+	while (mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), protection, MAP_PRIVATE | MAP_ANONYMOUS,
+		    -1, 0) != MAP_FAILED)
+		protection ^= PROT_READ;
+	fails_because("Raise vm.max_map_count (sysctl)");
+}
+
+static void each_refusal_has_its_cause(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(little_data), 0);
+	assert_int_equal(in_child(few_addresses), 0);
+	assert_int_equal(in_child(mprotect_forbidden), 0);
+	if (os_mappings_limit() > 1 << 20)
+		print_message("this system allows too many mappings to make them all\n");
+	else
+		assert_int_equal(in_child(many_mappings), 0);
+}
+
 static size_t address_bytes(void)
 {
 	FILE *file = fopen("/proc/self/statm", "re");
@@ -170,6 +230,7 @@ int main(void)
 		cmocka_unit_test(slots_with_memfd_noexec),
 		cmocka_unit_test(slots_on_an_old_system),
 		cmocka_unit_test(locked_memory_is_named),
+		cmocka_unit_test(each_refusal_has_its_cause),
 		cmocka_unit_test(few_addresses_are_reserved),
 		cmocka_unit_test(memory_of_a_process_with_many_groups),
 	};

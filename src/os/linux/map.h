@@ -3,10 +3,15 @@
 #ifndef SHEAF_OS_LINUX_MAP_H
 #define SHEAF_OS_LINUX_MAP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/mman.h>
 
 /* Private memory without a reservation; NULL if refused. Callers preserve errno. */
 void *map_anywhere(size_t size, int protection);
+
+/* In refused.c: note, for os_refusal(), that the system just refused so many bytes, with this
+ * errno. */
+void map_refused(size_t size, bool writable);
 
 #endif

@@ -25,7 +25,6 @@
 #define EMULATED_LIMIT ((size_t)32 << 30) /* they need a second for this much, and use less */
 
 static uint32_t discard_refused; /* reported */
-static int refused_with;	 /* the last refusal of addresses */
 
 void *map_anywhere(size_t size, int protection)
 {
@@ -33,13 +32,8 @@ void *map_anywhere(size_t size, int protection)
 
 	if (at != MAP_FAILED)
 		return at;
-	os_store_relaxed(&refused_with, errno);
+	map_refused(size, protection & PROT_WRITE);
 	return NULL;
-}
-
-bool os_refused_as_locked(void)
-{
-	return os_load_relaxed(&refused_with) == EAGAIN;
 }
 
 void *os_reserve(size_t size)
@@ -108,6 +102,8 @@ bool os_allow_reads(void *address, size_t size)
 	int saved = errno;
 	bool done = mprotect(address, size, PROT_READ) == 0;
 
+	if (!done)
+		map_refused(size, false);
 	errno = saved;
 	return done;
 }
@@ -119,6 +115,8 @@ bool os_commit(void *address, size_t size)
 	size_t whole = (uintptr_t)address + size - begin;
 	bool done = mprotect((void *)begin, whole, PROT_READ | PROT_WRITE) == 0;
 
+	if (!done)
+		map_refused(whole, true);
 	errno = saved;
 	return done;
 }

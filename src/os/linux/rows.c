@@ -30,6 +30,7 @@ static bool share(char *rows, unsigned int nr_areas)
 
 	for (unsigned int i = 0; i < nr_areas; i++)
 		if (!shared_map(rows + i * size, size)) {
+			map_refused(size, false);
 			shared_unmap_last(i);
 			return false;
 		}
@@ -50,6 +51,8 @@ static char *map_apart(size_t size, size_t usable)
 
 	if (rows && mprotect(rows + guard, usable, PROT_READ | PROT_WRITE) == 0)
 		return rows + guard;
+	if (rows)
+		map_refused(usable, true);
 	if (rows)
 		munmap(rows, size + 2 * guard);
 	return NULL;
@@ -82,9 +85,10 @@ static char *map_plain(unsigned int nr_areas)
 	char *rows = os.counting ? map_counted(nr_areas) : NULL;
 
 	if (!rows && os.counting && !os_counters_areas() && nr_areas == 1) {
-		os_report_later(
-			"SHEAF_OPTIONS: no address space for statistics (ulimit -v?); nothing is "
-			"counted");
+		char why[200];
+
+		os_refusal(why, sizeof(why));
+		os_report_later("SHEAF_OPTIONS: stats: nothing is counted: %s", why);
 		os.counting = 0;
 	}
 	return rows || os.counting
@@ -112,6 +116,8 @@ static bool copy_template(char *rows, unsigned int nr_areas, const struct slot *
 	template = template_file(rows, n, nr_areas);
 	if (template.file >= 0) {
 		done = template_map(&template, rows, n);
+		if (!done)
+			map_refused(n * ROW_BYTES, true);
 		template_close(&template);
 		return done;
 	}
