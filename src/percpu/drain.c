@@ -146,7 +146,7 @@ static void drain_here(struct sheaf_cache *cache)
 		while ((n = section_pop_bulk(&cache->at, objects, 32)) != 0) {
 			stat_add(&cache->slab, STAT_free_fastpath, n);
 			stat_add(&cache->slab, STAT_sheaf_flush, n);
-			slab_give(&cache->slab, objects, n, "kmem_cache_shrink");
+			slab_give(&cache->slab, objects, n, EARLIER_FREE);
 		}
 	} while (section_swap_empty(&cache->at));
 	in_hand = in_hand_begin(cache);
@@ -180,7 +180,7 @@ static void flush_list(struct sheaf_cache *cache, struct sheaf *list)
 	for (; list; list = next) {
 		next = list->next;
 		sheaf_harvest(cache, list);
-		sheaf_flush(cache, list, "kmem_cache_shrink");
+		sheaf_flush(cache, list);
 		sheaf_release(cache, list);
 	}
 }

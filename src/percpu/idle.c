@@ -14,8 +14,6 @@
 #include "percpu/rows.h"
 #include "percpu/stat.h"
 
-#define CALL "kmem_cache_free" /* in reports of wrong pointers: that is how they came here */
-
 struct idle_stamps idle_stamps[OS_MAX_ROWS];
 
 /* --- rows ------------------------------------------------------------------------------------- */
@@ -69,7 +67,7 @@ static unsigned int empty_cell(struct sheaf_cache *cache, uintptr_t *at, uintptr
 	}
 	n = sheaf->size;
 	if (n)
-		sheaf_flush(cache, sheaf, CALL);
+		sheaf_flush(cache, sheaf);
 	os_store_release(at, 0);
 	sheaf_release(cache, sheaf);
 	return n;

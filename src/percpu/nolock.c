@@ -26,8 +26,7 @@ static void leave(struct sheaf_cache *cache, struct barn_cell *cell, struct shea
 		stat_add(&cache->slab, STAT_sheaf_flush, size);
 		sheaf_set_size(old, 0);
 		while (size)
-			slab_give_nolock(&cache->slab, old->objects[--size],
-					 "kmem_cache_free_nolock");
+			slab_give_nolock(&cache->slab, old->objects[--size], EARLIER_FREE);
 	}
 	barn_finish(cache, cell, old);
 }
@@ -74,7 +73,7 @@ static bool install(struct sheaf_cache *cache, bool full)
 	if (old) {
 		sheaf_harvest(cache, old);
 		if (!full) {
-			sheaf_check_newest(cache, old, "kmem_cache_free_nolock");
+			sheaf_check_newest(cache, old, EARLIER_FREE);
 			old->filled_by = cell.cpu + 1;
 		}
 	}

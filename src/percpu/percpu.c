@@ -61,7 +61,7 @@ static struct sheaf *refill(struct sheaf_cache *cache, enum slab_place place)
 	sheaf_set_size(sheaf, n);
 	if (n)
 		return sheaf;
-	sheaf_hand_over(cache, sheaf, "kmem_cache_alloc");
+	sheaf_hand_over(cache, sheaf);
 	return NULL;
 }
 
@@ -107,18 +107,18 @@ static bool can_install(struct sheaf_cache *cache)
 
 /* Install a full sheaf in place of an empty main. Returns what its cell in the barn should hold
  * now: the empty sheaf that it replaced, or NULL; other sheaves are handed over here. */
-static struct sheaf *install_full(struct sheaf_cache *cache, struct sheaf *full, const char *call)
+static struct sheaf *install_full(struct sheaf_cache *cache, struct sheaf *full)
 {
 	struct sheaf *old = NULL;
 
 	sheaf_arm(cache, full);
 	if (!section_replace_spare(&cache->at, full, &old)) {
-		sheaf_hand_over(cache, full, call);
+		sheaf_hand_over(cache, full);
 		return NULL;
 	}
 	section_swap_empty(&cache->at);
 	if (OS_BENCH_OPTION(no_spare_rule)) {
-		sheaf_hand_over(cache, old, call);
+		sheaf_hand_over(cache, old);
 		if (!section_replace_spare(&cache->at, NULL, &old))
 			return NULL;
 	}
@@ -127,13 +127,13 @@ static struct sheaf *install_full(struct sheaf_cache *cache, struct sheaf *full,
 	sheaf_harvest(cache, old);
 	if (old->size == 0 && sheaf_fits(cache, old))
 		return old;
-	sheaf_hand_over(cache, old, call);
+	sheaf_hand_over(cache, old);
 	return NULL;
 }
 
 /* Move a full sheaf from this node's barn into the slot, except the object that is returned. NULL:
  * there is none. */
-static void *alloc_from_barn(struct sheaf_cache *cache, unsigned int node, const char *call)
+static void *alloc_from_barn(struct sheaf_cache *cache, unsigned int node)
 {
 	struct barn_cell cell;
 	struct sheaf *full = barn_begin_full_on(cache, node, &cell), *left;
@@ -152,7 +152,7 @@ static void *alloc_from_barn(struct sheaf_cache *cache, unsigned int node, const
 		ask_for_pointers(full);
 	sheaf_flow(cache, full, cell.cpu);
 	object = take_newest(full);
-	left = install_full(cache, full, call);
+	left = install_full(cache, full);
 	if (left && sheaf_budget_is_over()) {
 		sheaf_release(cache, left);
 		left = NULL;
@@ -165,7 +165,7 @@ static void *alloc_from_barn(struct sheaf_cache *cache, unsigned int node, const
 
 /* The same for a sheaf whose grace period has passed. */
 static void *alloc_after_grace(struct sheaf_cache *cache, unsigned int node,
-			       struct sheaf_source *rcu, bool all, const char *call)
+			       struct sheaf_source *rcu, bool all)
 {
 	struct sheaf *full = NULL;
 	void *object = NULL;
@@ -179,7 +179,7 @@ static void *alloc_after_grace(struct sheaf_cache *cache, unsigned int node,
 		stat_add(&cache->slab, STAT_rcu_reuse, 1);
 		sheaf_flow_cold(cache);
 		object = take_newest(full);
-		sheaf_hand_over(cache, install_full(cache, full, call), call);
+		sheaf_hand_over(cache, install_full(cache, full));
 	}
 	in_hand_end(in_hand);
 	return object;
@@ -187,14 +187,13 @@ static void *alloc_after_grace(struct sheaf_cache *cache, unsigned int node,
 
 /* Take a whole sheaf of this node, return its first object, and leave the rest to this CPU. NULL:
  * there is no sheaf. all: look at each place where one may wait for a grace period. */
-static void *alloc_from_whole(struct sheaf_cache *cache, unsigned int node, bool all,
-			      const char *call)
+static void *alloc_from_whole(struct sheaf_cache *cache, unsigned int node, bool all)
 {
-	void *object = alloc_from_barn(cache, node, call);
+	void *object = alloc_from_barn(cache, node);
 	struct sheaf_source *rcu = object ? NULL : os_load_acquire(&cache->rcu);
 
 	idle_not_here();
-	return rcu ? alloc_after_grace(cache, node, rcu, all, call) : object;
+	return rcu ? alloc_after_grace(cache, node, rcu, all) : object;
 }
 
 /*
@@ -207,7 +206,7 @@ static __attribute__((cold, noinline)) void *alloc_from_afar(struct sheaf_cache 
 	void *object = NULL;
 
 	for (uint32_t i = 1; !object && i < os.nr_nodes; i++)
-		object = alloc_from_whole(cache, os_near(node, i), true, "kmem_cache_alloc");
+		object = alloc_from_whole(cache, os_near(node, i), true);
 	return object;
 }
 
@@ -220,7 +219,7 @@ static void *replace_empty_main(struct sheaf_cache *cache)
 
 	if (!can_install(cache))
 		return NULL;
-	object = alloc_from_whole(cache, os_node(), false, "kmem_cache_alloc");
+	object = alloc_from_whole(cache, os_node(), false);
 	if (object)
 		return object;
 	full = refill_near(cache);
@@ -232,12 +231,12 @@ static void *replace_empty_main(struct sheaf_cache *cache)
 	}
 	/* No memory. What the first search only saw may be taken now. */
 	if (!full) {
-		object = alloc_from_whole(cache, os_node(), true, "kmem_cache_alloc");
+		object = alloc_from_whole(cache, os_node(), true);
 		return object ? object : alloc_from_afar(cache);
 	}
 	object = take_newest(full);
 	in_hand = in_hand_begin(cache);
-	sheaf_hand_over(cache, install_full(cache, full, "kmem_cache_alloc"), "kmem_cache_alloc");
+	sheaf_hand_over(cache, install_full(cache, full));
 	in_hand_end(in_hand);
 	return object;
 }
@@ -254,7 +253,7 @@ static struct sheaf *install_empty(struct sheaf_cache *cache, struct sheaf *empt
 	if (!old || old == &sheaf_bootstrap)
 		return NULL;
 	sheaf_harvest(cache, old);
-	sheaf_check_newest(cache, old, "kmem_cache_free");
+	sheaf_check_newest(cache, old, EARLIER_FREE);
 	old->filled_by = cpu + 1;
 	return old;
 }
@@ -282,12 +281,12 @@ static bool reuse_full_spare(struct sheaf_cache *cache, void *object)
 		stat_add(&cache->slab, STAT_replace_full_only, 1);
 		stat_add(&cache->slab, STAT_barn_put_fail, 1);
 		sheaf_see_volume(cache);
-		sheaf_flush(cache, spare, "kmem_cache_free");
+		sheaf_flush(cache, spare);
 		spare->objects[0] = object;
 		os_store_relaxed(&spare->word, 1);
 		spare = install_empty(cache, spare, cpu);
 	}
-	sheaf_hand_over(cache, spare, "kmem_cache_free");
+	sheaf_hand_over(cache, spare);
 	in_hand_end(in_hand);
 	return fits;
 }
@@ -316,7 +315,7 @@ static bool replace_full_main(struct sheaf_cache *cache, void *object)
 		}
 		stat_add(&cache->slab, STAT_replace_full_only, 1);
 		stat_add(&cache->slab, STAT_barn_get_empty, 1);
-		sheaf_hand_over(cache, old, "kmem_cache_free");
+		sheaf_hand_over(cache, old);
 		barn_finish(cache, &cell, NULL);
 		return true;
 	}
@@ -331,7 +330,7 @@ static bool replace_full_main(struct sheaf_cache *cache, void *object)
 	in_hand = in_hand_begin(cache);
 	empty->objects[0] = object;
 	os_store_relaxed(&empty->word, 1);
-	sheaf_hand_over(cache, install_empty(cache, empty, cell.cpu), "kmem_cache_free");
+	sheaf_hand_over(cache, install_empty(cache, empty, cell.cpu));
 	in_hand_end(in_hand);
 	return true;
 }
@@ -355,7 +354,7 @@ static struct sheaf *renewed(struct sheaf_cache *cache, struct sheaf *sheaf)
 		sheaf_set_size(fresh, n);
 		sheaf_set_size(sheaf, 0);
 	}
-	sheaf_hand_over(cache, sheaf, "kmem_cache_alloc");
+	sheaf_hand_over(cache, sheaf);
 	return fresh;
 }
 
@@ -366,14 +365,14 @@ static void renew_spare(struct sheaf_cache *cache)
 	struct sheaf *spare = sheaf_take_spare(cache);
 
 	if (spare && !sheaf_fits(cache, spare)) {
-		sheaf_check_newest(cache, spare, "kmem_cache_free");
+		sheaf_check_newest(cache, spare, EARLIER_FREE);
 		spare = renewed(cache, spare);
 	}
 	/* The spare that it replaced, or itself if it cannot be put in. */
 	if (spare) {
 		sheaf_arm(cache, spare);
 		section_replace_spare(&cache->at, spare, &spare);
-		sheaf_hand_over(cache, spare, "kmem_cache_alloc");
+		sheaf_hand_over(cache, spare);
 	}
 	in_hand_end(in_hand);
 }
@@ -431,9 +430,8 @@ unsigned int sheaf_alloc_bulk(struct sheaf_cache *cache, void **objects, unsigne
 		done += got;
 		if (got || swap_empty(cache))
 			continue;
-		objects[done] = can_install(cache) ? alloc_from_whole(cache, os_node(), false,
-								      "kmem_cache_alloc_bulk")
-						   : NULL;
+		objects[done] =
+			can_install(cache) ? alloc_from_whole(cache, os_node(), false) : NULL;
 		if (!objects[done])
 			break;
 		done++;

@@ -13,9 +13,6 @@
 #include "percpu/sheaf.h"
 #include "percpu/stat.h"
 
-#define CALL_PREFILL "kmem_cache_prefill_sheaf"
-#define CALL_RETURN  "kmem_cache_return_sheaf"
-
 /* From now on it belongs to the user. */
 static struct sheaf *lend(struct sheaf_cache *cache, struct sheaf *sheaf)
 {
@@ -39,7 +36,7 @@ static void reject(struct sheaf_cache *cache, struct sheaf *sheaf)
 {
 	take_back(cache, sheaf);
 	if (sheaf->size)
-		sheaf_flush(cache, sheaf, CALL_PREFILL);
+		sheaf_flush(cache, sheaf);
 	sheaf_release(cache, sheaf);
 }
 
@@ -100,7 +97,7 @@ static struct sheaf *lend_instead(struct sheaf_cache *cache, struct sheaf *sheaf
 	if (!full)
 		return sheaf;
 	take_back(cache, sheaf);
-	sheaf_hand_over(cache, sheaf, CALL_PREFILL);
+	sheaf_hand_over(cache, sheaf);
 	return full;
 }
 
@@ -165,7 +162,7 @@ static bool replace_bootstrap_spare(struct sheaf_cache *cache, struct sheaf *she
 	bool done = section_replace_spare(&cache->at, sheaf, &old);
 
 	if (done)
-		sheaf_hand_over(cache, old, CALL_RETURN);
+		sheaf_hand_over(cache, old);
 	in_hand_end(in_hand);
 	return done;
 }
@@ -202,6 +199,6 @@ void prefill_return(struct sheaf_cache *cache, struct sheaf *sheaf, bool may_fil
 	take_back(cache, sheaf);
 	stat_add(&cache->slab, STAT_sheaf_return_slow, 1);
 	if (!fits)
-		sheaf_flush(cache, sheaf, CALL_RETURN);
-	sheaf_hand_over(cache, sheaf, CALL_RETURN);
+		sheaf_flush(cache, sheaf);
+	sheaf_hand_over(cache, sheaf);
 }

@@ -12,8 +12,6 @@
 #include "percpu/rows.h"
 #include "percpu/stat.h"
 
-#define CALL "kmem_cache_free"
-
 /* Hand a full sheaf over to the node of its objects. Returns an empty one in its place, or NULL. */
 static struct sheaf *send_home(struct sheaf_cache *cache, struct sheaf *full, unsigned int node)
 {
@@ -36,15 +34,15 @@ static struct sheaf *send_home(struct sheaf_cache *cache, struct sheaf *full, un
 	stat_add(&cache->slab, STAT_barn_get_empty, empty != NULL);
 	if (sheaf_put_full(cache, node, full))
 		return empty;
-	sheaf_flush(cache, full, CALL);
-	sheaf_hand_over(cache, empty, CALL);
+	sheaf_flush(cache, full);
+	sheaf_hand_over(cache, empty);
 	return full;
 }
 
 static struct sheaf *send_checked(struct sheaf_cache *cache, struct sheaf *full, unsigned int node)
 {
 	idle_not_here();
-	sheaf_check_newest(cache, full, CALL);
+	sheaf_check_newest(cache, full, EARLIER_FREE);
 	if (full->size < full->capacity)
 		return full;
 	full->filled_by = os_cpu() + 1;
@@ -60,7 +58,7 @@ void sheaf_remote_taken(struct sheaf *sheaf)
 static void give_back_freed(struct sheaf_cache *cache, struct sheaf *sheaf)
 {
 	if (sheaf->size)
-		sheaf_flush(cache, sheaf, CALL);
+		sheaf_flush(cache, sheaf);
 	sheaf_release(cache, sheaf);
 }
 
@@ -90,7 +88,7 @@ static struct sheaf *sheaf_for_node(struct sheaf_cache *cache, struct sheaf *she
 	if (sheaf->size == sheaf->capacity)
 		sheaf = send_checked(cache, sheaf, of);
 	if (sheaf && sheaf->size && of != node)
-		sheaf_flush(cache, sheaf, CALL);
+		sheaf_flush(cache, sheaf);
 	if (sheaf && sheaf->size < sheaf->capacity && sheaf_fits(cache, sheaf))
 		return sheaf;
 	if (sheaf)

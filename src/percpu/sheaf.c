@@ -37,11 +37,11 @@ void sheaf_release(struct sheaf_cache *cache, struct sheaf *sheaf)
 	pool_free(sheaf, sheaf_bytes(sheaf->capacity));
 }
 
-void sheaf_flush(struct sheaf_cache *cache, struct sheaf *sheaf, const char *call)
+void sheaf_flush(struct sheaf_cache *cache, struct sheaf *sheaf)
 {
 	stat_add(&cache->slab, STAT_sheaf_flush, sheaf->size);
 	probe(flush, cache->slab.name, sheaf->size, os_node());
-	slab_give(&cache->slab, sheaf->objects, sheaf->size, call);
+	slab_give(&cache->slab, sheaf->objects, sheaf->size, EARLIER_FREE);
 	sheaf_set_size(sheaf, 0);
 }
 
@@ -68,11 +68,11 @@ bool sheaf_fits(struct sheaf_cache *cache, struct sheaf *sheaf)
 	return sheaf->capacity == sheaf_capacity(cache);
 }
 
-void sheaf_check_newest(struct sheaf_cache *cache, struct sheaf *sheaf, const char *call)
+void sheaf_check_newest(struct sheaf_cache *cache, struct sheaf *sheaf, const char *earlier)
 {
 	unsigned int size = sheaf_size(sheaf);
 	unsigned int left =
-		slab_leave_out_foreign(&cache->slab, sheaf->objects, size, NEWEST, call);
+		slab_leave_out_foreign(&cache->slab, sheaf->objects, size, NEWEST, earlier);
 
 	if (left != size)
 		sheaf_set_size(sheaf, left);
@@ -83,7 +83,7 @@ bool sheaf_put_full(struct sheaf_cache *cache, unsigned int node, struct sheaf *
 	struct sheaf *displaced;
 	bool done = barn_put_full(cache, node, sheaf, &displaced);
 
-	sheaf_hand_over(cache, displaced, NULL);
+	sheaf_hand_over(cache, displaced);
 	stat_add(&cache->slab, done ? STAT_barn_put_only : STAT_barn_put_fail, 1);
 	probe(barn_put, cache->slab.name, sheaf, done);
 	return done;
@@ -99,7 +99,7 @@ bool sheaf_put_empty(struct sheaf_cache *cache, struct sheaf *sheaf)
 }
 
 /* Hand over any sheaf: to the barn, or its objects to the slabs. */
-void sheaf_hand_over(struct sheaf_cache *cache, struct sheaf *sheaf, const char *call)
+void sheaf_hand_over(struct sheaf_cache *cache, struct sheaf *sheaf)
 {
 	if (!sheaf || sheaf == &sheaf_bootstrap)
 		return;
@@ -107,7 +107,7 @@ void sheaf_hand_over(struct sheaf_cache *cache, struct sheaf *sheaf, const char 
 	if (sheaf->size == sheaf->capacity && sheaf_put_full(cache, os_node(), sheaf))
 		return;
 	if (sheaf->size)
-		sheaf_flush(cache, sheaf, call);
+		sheaf_flush(cache, sheaf);
 	if (!sheaf_fits(cache, sheaf) || !sheaf_put_empty(cache, sheaf))
 		sheaf_release(cache, sheaf);
 }
@@ -160,7 +160,7 @@ static void put_spare_back(struct sheaf_cache *cache, struct sheaf *spare)
 	sheaf_arm(cache, spare);
 	/* The CPU has another spare, or this thread another CPU. */
 	if (!may_stay || !section_put_spare(&cache->at, spare))
-		sheaf_hand_over(cache, spare, "kmem_cache_alloc");
+		sheaf_hand_over(cache, spare);
 }
 
 struct sheaf *sheaf_take_empty_spare(struct sheaf_cache *cache, uint32_t capacity)

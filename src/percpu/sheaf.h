@@ -192,18 +192,23 @@ bool sheaf_fits(struct sheaf_cache *cache, struct sheaf *sheaf);
  * were freed to the wrong cache are reported and left out, so the sheaf may have fewer objects
  * afterwards. A sheaf whose objects return to their slabs need not be checked: the slabs check each
  * object.
+ *
+ * The call that finds a wrong pointer in a sheaf is not the one that put it there: reports say
+ * "an earlier free" in place of a call.
  */
-void sheaf_check_newest(struct sheaf_cache *cache, struct sheaf *sheaf, const char *call);
+#define EARLIER_FREE   "an earlier free"
+#define EARLIER_RETIRE "an earlier kfree_rcu"
+void sheaf_check_newest(struct sheaf_cache *cache, struct sheaf *sheaf, const char *earlier);
 
 /* Put it into the barn, of this node, and count it. Returns false if there is no room. */
 bool sheaf_put_full(struct sheaf_cache *cache, unsigned int node, struct sheaf *sheaf);
 bool sheaf_put_empty(struct sheaf_cache *cache, struct sheaf *sheaf);
 
 /* Hand over any sheaf (or NULL): to the barn, or its objects to the slabs. */
-void sheaf_hand_over(struct sheaf_cache *cache, struct sheaf *sheaf, const char *call);
+void sheaf_hand_over(struct sheaf_cache *cache, struct sheaf *sheaf);
 
 /* Empty a harvested sheaf in hand: its objects return to their slabs, the sheaf to the pool. */
-void sheaf_flush(struct sheaf_cache *cache, struct sheaf *sheaf, const char *call);
+void sheaf_flush(struct sheaf_cache *cache, struct sheaf *sheaf);
 void sheaf_release(struct sheaf_cache *cache, struct sheaf *sheaf);
 
 #endif

@@ -30,8 +30,7 @@
 #define OLD_MS 4u
 /* Queues of other rows that an allocation looks at: each is a cache line. Half: it finds less of
  * what others retired. Double: a search that finds none costs twice as much. */
-#define OTHERS	  8
-#define FREE_CALL "kfree_rcu"
+#define OTHERS 8
 
 /* The grace period of this sheaf has passed: from now on its objects are free. */
 static struct sheaf *freed(struct sheaf_rcu *rcu, struct sheaf *sheaf)
@@ -130,7 +129,7 @@ static bool put_part(struct sheaf_cache *cache, struct sheaf *sheaf, struct shea
 		return true;
 	sheaf_set_size(sheaf, left + n);
 	sheaf_set_size(part, 0);
-	sheaf_hand_over(cache, part, FREE_CALL);
+	sheaf_hand_over(cache, part);
 	return false;
 }
 
@@ -145,7 +144,7 @@ static void put_parts(struct sheaf_cache *cache, struct sheaf *sheaf, unsigned i
 		struct sheaf *part = sheaf_take_empty(cache, node, NULL);
 
 		if (!part || part->capacity > sheaf->size) {
-			sheaf_hand_over(cache, part, FREE_CALL);
+			sheaf_hand_over(cache, part);
 			return;
 		}
 		if (!put_part(cache, sheaf, part, node))
@@ -164,8 +163,8 @@ static void flush(struct sheaf_rcu *rcu, struct sheaf *sheaf, unsigned int node)
 		return;
 	put_parts(cache, sheaf, node);
 	stat_add(&cache->slab, STAT_rcu_flush, sheaf->size);
-	sheaf_flush(cache, sheaf, FREE_CALL);
-	sheaf_hand_over(cache, sheaf, FREE_CALL);
+	sheaf_flush(cache, sheaf);
+	sheaf_hand_over(cache, sheaf);
 }
 
 /* Free this many passed objects, in whole sheaves, the oldest first. */

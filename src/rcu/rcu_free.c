@@ -13,8 +13,6 @@
 #include "rcu/passed.h"
 #include "rcu/stat.h"
 
-#define FREE_CALL "kfree_rcu"
-
 static size_t size_of_rcu(uint32_t per_node)
 {
 	return sizeof(struct sheaf_rcu) + os.nr_nodes * per_node * sizeof(struct rcu_queue);
@@ -50,10 +48,10 @@ bool rcu_queue_sheaf(struct sheaf_source *source, struct sheaf *sheaf, unsigned 
 {
 	struct sheaf_rcu *rcu = rcu_of_source(source);
 
-	sheaf_check_newest(rcu->cache, sheaf, "kmem_cache_free_rcu");
+	sheaf_check_newest(rcu->cache, sheaf, EARLIER_RETIRE);
 	if (sheaf_size(sheaf))
 		return queue_counted(rcu, sheaf, row);
-	sheaf_hand_over(rcu->cache, sheaf, "kmem_cache_free_rcu");
+	sheaf_hand_over(rcu->cache, sheaf);
 	return false;
 }
 
@@ -135,7 +133,7 @@ static bool replace_full_rcu(struct sheaf_rcu *rcu, void *object)
 	in_hand_end(in_hand);
 	if (!done) {
 		sheaf_set_size(empty, 0);
-		sheaf_hand_over(cache, empty, FREE_CALL);
+		sheaf_hand_over(cache, empty);
 		return false;
 	}
 	grace_start_after(rcu->user.grace, over);

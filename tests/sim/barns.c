@@ -125,7 +125,7 @@ static int limits(void *data)
 			sim_go_to(cpu);
 			object = kmem_cache_alloc(s, GFP_KERNEL);
 			kmem_cache_free(s, object);
-			sheaf_hand_over(&s->sheaf, sheaf_new(&s->sheaf), NULL);
+			sheaf_hand_over(&s->sheaf, sheaf_new(&s->sheaf));
 		}
 		check_limits(config->cpus / config->nodes, "used by all");
 		for (int k = 0; k < BUSY; k++)

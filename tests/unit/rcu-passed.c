@@ -61,7 +61,7 @@ static bool next_is_of(struct kmem_cache *s, void *const *objects)
 	assert_non_null(sheaf);
 	for (unsigned int i = 0; i < GROUP; i++)
 		found |= objects[i] == sheaf->objects[0];
-	sheaf_hand_over(&s->sheaf, sheaf, "a test");
+	sheaf_hand_over(&s->sheaf, sheaf);
 	return found;
 }
 

@@ -181,7 +181,7 @@ static void drains_take_what_had_passed(void **state)
 	for (; list; list = next) {
 		next = list->next;
 		taken += list->size;
-		sheaf_flush(&s->sheaf, list, "a drain");
+		sheaf_flush(&s->sheaf, list);
 		sheaf_release(&s->sheaf, list);
 	}
 	assert_in_range(taken, 1, passed);
