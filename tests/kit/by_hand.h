@@ -7,12 +7,14 @@
 #include <sheaf/rcu.h>
 
 static struct {
-	pthread_mutex_t lock;
+	pthread_mutex_t lock, passing; /* the list; only one grace period ends at a time */
 	struct sheaf_rcu_head *first, **end;
 	unsigned int calls, barriers;
 	void (*in_barrier)(void); /* another thread's work during it */
 	void (*in_call)(void);	  /* before the provider knows of it */
-} by_hand = {.lock = PTHREAD_MUTEX_INITIALIZER, .end = &by_hand.first};
+} by_hand = {.lock = PTHREAD_MUTEX_INITIALIZER,
+	     .passing = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP,
+	     .end = &by_hand.first};
 
 static void by_hand_call(struct sheaf_rcu_head *head, void (*func)(struct sheaf_rcu_head *head))
 {
@@ -32,6 +34,7 @@ static inline void by_hand_pass(void)
 {
 	struct sheaf_rcu_head *head, *next;
 
+	pthread_mutex_lock(&by_hand.passing);
 	pthread_mutex_lock(&by_hand.lock);
 	head = by_hand.first;
 	by_hand.first = NULL;
@@ -41,6 +44,7 @@ static inline void by_hand_pass(void)
 		next = head->next;
 		head->func(head);
 	}
+	pthread_mutex_unlock(&by_hand.passing);
 }
 
 static void by_hand_barrier(void)
