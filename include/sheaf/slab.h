@@ -289,13 +289,14 @@ struct kmem_cache *kmem_cache_create_usercopy(const char *name, size_t size, siz
 
 /*
  * Destroy the cache. NULL is allowed. A merged cache lives until its last name is destroyed.
- * Objects still in use are reported, and the cache is then leaked, so that they stay usable. To get
- * their number, read objects_in_use with kmem_cache_stats() (<sheaf/stats.h>) before this call; for
- * a merged cache that is the number of all its names. No other thread may be using the cache: every
- * call with it or its objects must have returned before this call begins. The program must ensure
- * that by its own synchronisation, as before free(). May sleep. Waits for grace periods
- * of retired objects (<sheaf/rcu.h>), so readers must not call it. O(CPUs + slabs of the cache); if
- * objects are in use, O(pages used by the library).
+ * Objects still in use are reported, and the cache is then leaked, so that they stay usable: it
+ * takes them back, and reports and refuses all else but statistics and checks. To get their number,
+ * read objects_in_use with kmem_cache_stats() (<sheaf/stats.h>) before this call; for a merged
+ * cache that is the number of all its names. No other thread may be using the cache: every call
+ * with it or its objects must have returned before this call begins. The program must ensure that
+ * by its own synchronisation, as before free(). May sleep. Waits for grace periods of retired
+ * objects (<sheaf/rcu.h>), so readers must not call it. O(CPUs + slabs of the cache); if objects
+ * are in use, O(pages used by the library).
  */
 void kmem_cache_destroy(struct kmem_cache *s) SHEAF_SYMBOL(kmem_cache_destroy);
 

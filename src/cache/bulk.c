@@ -210,16 +210,17 @@ static bool all_local(void **p, unsigned int n, unsigned int node)
 /* Free the objects for which main had no room, or which may not enter it. */
 static void free_rest(struct kmem_cache *s, void **p, unsigned int n)
 {
-	unsigned int done;
+	unsigned int done = 0;
 
-	if (cache_is_unusable(s, "kmem_cache_free_bulk"))
+	if (cache_is_gone(s, "kmem_cache_free_bulk"))
 		return;
 	if (!all_local(p, n, os_node())) {
 		for (unsigned int i = 0; i < n; i++)
 			cache_free_slow(s, p[i], "kmem_cache_free_bulk");
 		return;
 	}
-	done = sheaf_free_bulk(&s->sheaf, p, n);
+	if (!cache_is_leaked(s))
+		done = sheaf_free_bulk(&s->sheaf, p, n);
 	cache_see_flow(s);
 	cache_give(s, p + done, n - done, "kmem_cache_free_bulk");
 }

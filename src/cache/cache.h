@@ -7,8 +7,9 @@
  *      see the cache: for the backend, the index, and whether every call must look at the node.
  *      Later it changes only to calls with the same meaning, depending on the cache's flow.
  *  C2. A cache is on the list from its creation until its last name is destroyed. A cache that is
- *      destroyed with live objects stays on the list, for fork, without a name and no longer
- *      shared.
+ *      destroyed with live objects (leaked) stays on the list, for fork, without a name and no
+ *      longer shared. From then on it takes objects back, and nothing else: they go to their slabs,
+ *      so its slots stay without sheaves, and no fast path finds an object.
  *
  * Locks: OS_RANK_CACHES for the list, names and reference counts.
  * Callers: src/cache/.
@@ -120,10 +121,22 @@ struct kmem_cache *cache_create(const char *name, size_t size, const struct kmem
  * is in use. */
 void cache_unmake(struct kmem_cache *s);
 
+/* C2: was it destroyed while objects were in use? */
+static inline bool cache_is_leaked(const struct kmem_cache *s)
+{
+	return __builtin_expect(!os_load_relaxed(&s->nr_names), 0);
+}
+
 /* True, after a report, if the cache is NULL or was destroyed. For slow calls; the fast calls of a
  * destroyed cache are exchanged instead. The second one is for any context. */
 bool cache_is_unusable(struct kmem_cache *s, const char *call) __attribute__((cold));
 bool cache_is_unusable_nowait(struct kmem_cache *s, const char *call) __attribute__((cold));
+
+/* The same for frees, which a leaked cache takes. */
+static inline bool cache_is_gone(struct kmem_cache *s, const char *call)
+{
+	return __builtin_expect(!s || !s->name, 0) && cache_is_unusable(s, call);
+}
 /* That report, deferred. */
 void cache_report_unusable(struct kmem_cache *s, const char *call);
 
@@ -164,6 +177,8 @@ void cache_choose_calls(struct kmem_cache *s);
 bool cache_is_plain(const struct kmem_cache *s);
 /* The calls without accounting. */
 struct sheaf_calls cache_base_calls(struct kmem_cache *s);
+/* From now on allocations of a leaked cache fail, after a report. */
+void cache_refuse_allocations(struct kmem_cache *s);
 /* The calls of a destroyed cache, which only report that it was destroyed. */
 struct sheaf_calls cache_calls_destroyed(void);
 

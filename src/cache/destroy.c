@@ -37,7 +37,7 @@ void cache_report_unusable(struct kmem_cache *s, const char *call)
 
 bool cache_is_unusable(struct kmem_cache *s, const char *call)
 {
-	if (s && s->name)
+	if (s && s->name && !cache_is_leaked(s))
 		return false;
 	cache_report_unusable(s, call);
 	cache_leave();
@@ -46,7 +46,7 @@ bool cache_is_unusable(struct kmem_cache *s, const char *call)
 
 bool cache_is_unusable_nowait(struct kmem_cache *s, const char *call)
 {
-	if (s && s->name)
+	if (s && s->name && !cache_is_leaked(s))
 		return false;
 	cache_report_unusable(s, call);
 	os_report_kept_nowait();
@@ -100,6 +100,7 @@ static void report_live(struct kmem_cache *s)
 
 	/* The program may free them later, and then uses the cache. */
 	s->sheaf.quiet = 0;
+	cache_refuse_allocations(s);
 	live = cache_live_objects(s, listed, LIST_MAX);
 	if (cache_knows_users(s))
 		debug_report_leaks(&s->sheaf.slab, "as it is destroyed");

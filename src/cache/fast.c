@@ -227,6 +227,8 @@ struct sheaf_calls cache_base_calls(struct kmem_cache *s)
 void cache_choose_calls(struct kmem_cache *s)
 {
 	s->calls = account_calls(s, cache_base_calls(s));
+	if (cache_is_leaked(s))
+		cache_refuse_allocations(s);
 #ifdef HAVE_RSEQ
 	if (os.backend == OS_BACKEND_RSEQ && !cache_is_hardened(s))
 		s->retire_by = (uint8_t)os.id_offset;
@@ -316,4 +318,13 @@ COLD void cache_flow_changed(struct kmem_cache *s)
 struct sheaf_calls cache_calls_destroyed(void)
 {
 	return CALLS(destroyed);
+}
+
+void cache_refuse_allocations(struct kmem_cache *s)
+{
+	struct sheaf_calls calls = cache_calls_destroyed();
+
+	os_store_release(&s->calls.pop_by, calls.pop_by);
+	os_store_release(&s->calls.alloc, calls.alloc);
+	os_store_release(&s->calls.alloc_plain, calls.alloc_plain);
 }

@@ -139,7 +139,7 @@ static COLD void retire_slow(struct kmem_cache *s, void *object, size_t offset)
 	/* A hardened cache checks the object first. */
 	if (!cache_is_hardened(s) && sheaf_push_remote((char *)s, object, true))
 		return;
-	if (object && !cache_is_unusable(s, "kfree_rcu") &&
+	if (object && !cache_is_gone(s, "kfree_rcu") &&
 	    cache_retire(s, object, "kmem_cache_free_rcu") && !retire(s, object, offset))
 		os_report("kfree_rcu(%s, %p): no memory to store the pointer until a grace period "
 			  "has passed; the object is leaked. kfree_rcu(pointer, field) needs no "
@@ -337,7 +337,7 @@ SHEAF_PUBLIC void kvfree_rcu_barrier_on_cache(struct kmem_cache *s)
 	struct sheaf_rcu *rcu;
 	int saved = errno;
 
-	if (cache_is_unusable(s, "kvfree_rcu_barrier_on_cache"))
+	if (cache_is_gone(s, "kvfree_rcu_barrier_on_cache"))
 		return;
 	rcu = sheaf_rcu_of(&s->sheaf);
 	if (rcu)

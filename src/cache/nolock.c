@@ -86,7 +86,7 @@ SHEAF_PUBLIC void *kmem_cache_alloc_nolock(struct kmem_cache *s, gfp_t gfp)
 
 SHEAF_PUBLIC void kmem_cache_free_nolock(struct kmem_cache *s, void *object)
 {
-	if (!object || cache_is_unusable_nowait(s, "kmem_cache_free_nolock"))
+	if (!object || ((!s || !s->name) && cache_is_unusable_nowait(s, "kmem_cache_free_nolock")))
 		return;
 	if (guard_is_ours(object)) {
 		cache_free_guarded(s, object, false, "kmem_cache_free_nolock");
@@ -99,8 +99,8 @@ SHEAF_PUBLIC void kmem_cache_free_nolock(struct kmem_cache *s, void *object)
 		os_report_kept_nowait();
 		return;
 	}
-	if (s->sheaf.barns && page_is_ours(object) && page_node(object) == os_node() &&
-	    nolock_free(&s->sheaf, object))
+	if (s->sheaf.barns && !cache_is_leaked(s) && page_is_ours(object) &&
+	    page_node(object) == os_node() && nolock_free(&s->sheaf, object))
 		return;
 	stat_add(&s->sheaf.slab, STAT_free_slowpath, 1);
 	if (cache_is_checked(s))

@@ -143,7 +143,9 @@ static void from_user(struct kmem_cache *s, struct sheaf *sheaf)
 
 static void give_back(struct kmem_cache *s, struct sheaf *sheaf, gfp_t gfp)
 {
-	if (prefill_return_spare(&s->sheaf, sheaf))
+	if (cache_is_leaked(s))
+		gfp = 0;
+	else if (prefill_return_spare(&s->sheaf, sheaf))
 		return;
 	if (is_oversize(s, sheaf)) {
 		cache_free_all(s, sheaf->size, sheaf->objects);
@@ -265,7 +267,7 @@ SHEAF_PUBLIC int kmem_cache_refill_sheaf(struct kmem_cache *s, gfp_t gfp,
 
 SHEAF_PUBLIC void kmem_cache_return_sheaf(struct kmem_cache *s, gfp_t gfp, struct slab_sheaf *sheaf)
 {
-	if (sheaf && !cache_is_unusable(s, "kmem_cache_return_sheaf") &&
+	if (sheaf && !cache_is_gone(s, "kmem_cache_return_sheaf") &&
 	    is_out(s, of_user(sheaf), "kmem_cache_return_sheaf")) {
 		from_user(s, of_user(sheaf));
 		give_back(s, of_user(sheaf), gfp);

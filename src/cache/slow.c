@@ -186,7 +186,7 @@ void *cache_alloc_slow(struct kmem_cache *s, gfp_t flags, bool popped)
 /* False: it must go to its slab, or it is not ours. */
 static bool free_to_sheaf(struct kmem_cache *s, void *object)
 {
-	if (!sheaf_capacity(&s->sheaf) || !page_is_ours(object))
+	if (!sheaf_capacity(&s->sheaf) || !page_is_ours(object) || cache_is_leaked(s))
 		return false;
 	return page_node(object) == os_node() ? sheaf_free(&s->sheaf, object)
 					      : sheaf_free_remote(&s->sheaf, object);

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/* A cache that was destroyed while objects were in use: it takes these back, in every way, and
+ * refuses all else, with a line for each call. */
+#include <errno.h>
+#include <string.h>
+
+#include <sheaf/kmalloc.h>
+#include <sheaf/limit.h>
+#include <sheaf/mempool.h>
+
+#include "kit/cache.h"
+#include "kit/provider.h"
+#include "kit/told.h"
+#include "kit/unit.h"
+#include "os/machine.h"
+
+enum {
+	SIZE = 72,
+	MANY = 400
+};
+
+static struct told told;
+static struct kmem_cache *s;
+static void *objects[MANY];
+
+static bool alloc_fails(void)
+{
+	return !kmem_cache_alloc(s, GFP_KERNEL);
+}
+
+static bool zalloc_fails(void)
+{
+	return !kmem_cache_zalloc(s, GFP_KERNEL);
+}
+
+static bool alloc_node_fails(void)
+{
+	return !kmem_cache_alloc_node(s, GFP_KERNEL, (int)os_node());
+}
+
+static bool alloc_one_fails(void)
+{
+	void *object;
+
+	return !kmem_cache_alloc_bulk(s, GFP_KERNEL, 1, &object);
+}
+
+static bool alloc_bulk_fails(void)
+{
+	void *some[4];
+
+	return !kmem_cache_alloc_bulk(s, GFP_KERNEL, 4, some);
+}
+
+static bool alloc_nolock_fails(void)
+{
+	return !kmem_cache_alloc_nolock(s, 0);
+}
+
+static bool prefill_fails(void)
+{
+	return !kmem_cache_prefill_sheaf(s, GFP_KERNEL, 2);
+}
+
+static bool shrink_fails(void)
+{
+	return !kmem_cache_shrink(s);
+}
+
+static bool set_limit_fails(void)
+{
+	return kmem_cache_set_limit(s, 1 << 20) < 0;
+}
+
+static bool set_capacity_fails(void)
+{
+	return kmem_cache_set_sheaf_capacity(s, 10) < 0;
+}
+
+static bool set_barn_fails(void)
+{
+	return kmem_cache_set_barn(s, 10, 0) < 0;
+}
+
+static bool pool_fails(void)
+{
+	return !mempool_create_slab_pool(2, s);
+}
+
+static const struct {
+	bool (*fails)(void);
+	const char *name;
+} calls[] = {
+	{alloc_fails, "kmem_cache_alloc("},
+	{zalloc_fails, "kmem_cache_"},
+	{alloc_node_fails, "kmem_cache_alloc_node("},
+	{alloc_one_fails, "kmem_cache_alloc"},
+	{alloc_bulk_fails, "kmem_cache_alloc"},
+	{alloc_nolock_fails, "kmem_cache_alloc_nolock("},
+	{prefill_fails, "kmem_cache_prefill_sheaf("},
+	{shrink_fails, "kmem_cache_shrink("},
+	{set_limit_fails, "kmem_cache_set_limit("},
+	{set_capacity_fails, "kmem_cache_set_sheaf_capacity("},
+	{set_barn_fails, "kmem_cache_set_barn("},
+	{pool_fails, "mempool_create_slab_pool("},
+};
+
+static void all_else_is_refused(void)
+{
+	for (unsigned int i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		told_begin(&told);
+		assert_true(calls[i].fails());
+		assert_int_equal(told_end(&told), 1);
+		assert_non_null(strstr(told.text, calls[i].name));
+		assert_non_null(strstr(told.text, "this cache was destroyed"));
+	}
+}
+
+/* Objects in use, in the hands of the program and in a prefilled sheaf; then the cache goes. */
+static struct slab_sheaf *leak(void)
+{
+	struct slab_sheaf *sheaf;
+
+	s = make("leaked", SIZE, 0);
+	for (unsigned int i = 0; i < MANY; i++) {
+		objects[i] = kmem_cache_alloc(s, GFP_KERNEL);
+		assert_non_null(objects[i]);
+		memset(objects[i], 0x33, SIZE);
+	}
+	sheaf = kmem_cache_prefill_sheaf(s, GFP_KERNEL, 8);
+	assert_non_null(sheaf);
+	told_begin(&told);
+	kmem_cache_destroy(s);
+	assert_true(told_end(&told) > 1);
+	return sheaf;
+}
+
+static void it_takes_objects_back(void **state)
+{
+	struct slab_sheaf *sheaf = leak();
+	unsigned int i = 0;
+
+	(void)state;
+	all_else_is_refused();
+	for (; i < MANY / 5; i++)
+		kmem_cache_free(s, objects[i]);
+	all_else_is_refused();
+	kmem_cache_free_bulk(s, MANY / 5, objects + i);
+	all_else_is_refused();
+	for (i += MANY / 5; i < 3 * MANY / 5; i++)
+		kfree(objects[i]);
+	for (; i < 4 * MANY / 5; i++)
+		kmem_cache_free_nolock(s, objects[i]);
+	all_else_is_refused();
+	for (; i < MANY; i++)
+		kmem_cache_free_rcu(s, objects[i]);
+	kvfree_rcu_barrier_on_cache(s);
+	all_else_is_refused();
+	assert_int_equal(kmem_cache_verify(s), 0);
+	assert_int_equal(look(s).objects_in_use, kmem_cache_sheaf_size(sheaf));
+	/* What it has was allocated before. */
+	kfree(kmem_cache_alloc_from_sheaf(s, GFP_KERNEL, sheaf));
+	kmem_cache_return_sheaf(s, GFP_KERNEL, sheaf);
+	all_else_is_refused();
+	assert_int_equal(look(s).objects_in_use, 0);
+	assert_int_equal(kmem_cache_verify(s), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(it_takes_objects_back),
+	};
+
+	provider_register();
+	/* A sanitizer would end the program at the first misuse. */
+	os.tools = 0;
+	return cmocka_run_group_tests_name("leaked cache", tests, NULL, NULL);
+}
