@@ -242,8 +242,10 @@ bool caches_ready(void)
 		errno = saved;
 	}
 	os_unlock(&caches.lock);
-	if (begun)
+	if (begun) {
 		os_sink_open();
+		stats_begin();
+	}
 	if (begun && os_options.control)
 		os_channel_open();
 	os_report_kept();

@@ -30,13 +30,12 @@
 #include "debug/slab_debug.h"
 #include "os/atomic.h"
 #include "os/channel.h"
-#include "stats/groups.h"
-#include "stats/out.h"
+#include "stats/stats.h"
 
 struct question {
 	char *words;
 	const char *name; /* NULL: all caches */
-	int file;
+	struct out *out;
 	const char *error;
 	unsigned int caches; /* found */
 };
@@ -57,16 +56,11 @@ static void for_each_meant(struct question *question,
 			   void (*each)(struct question *question, struct out *out,
 					struct kmem_cache *s))
 {
-	struct out out = {.fd = question->file};
-
-	out_print(&out, "[");
+	out_print(question->out, "[");
 	for (struct kmem_cache *s = list_next(NULL); s; s = list_next(s))
 		if (s->name && is_meant(question, s))
-			each(question, &out, s);
-	out_print(&out, "]\n");
-	out_flush(&out);
-	if (out.error)
-		question->error = "no memory for the answer";
+			each(question, question->out, s);
+	out_print(question->out, "]\n");
 }
 
 static void begin_cache(struct question *question, struct out *out, const struct kmem_cache *s)
@@ -91,7 +85,7 @@ static int print_if_meant(struct question *question, struct kmem_cache *s, enum 
 
 	if (!s->name || !is_meant(question, s))
 		return 0;
-	error = kmem_cache_print_traces(s, question->file, which, format);
+	error = traces_print(question->out, s, which, format);
 	question->caches += error != -ENOTSUP;
 	return error == -ENOTSUP ? 0 : error;
 }
@@ -119,7 +113,7 @@ static void print_traces_of(struct question *question, enum sheaf_traces which,
 	if (question->name) {
 		error = print_meant(question, which, format);
 	} else {
-		error = kmem_cache_print_traces(NULL, question->file, which, format);
+		error = traces_print(question->out, NULL, which, format);
 		question->caches = 1;
 	}
 	if (error)
@@ -144,19 +138,15 @@ static void traces(struct question *question)
 
 static void show_groups(struct question *question)
 {
-	struct out out = {.fd = question->file};
 	struct group_table table;
 
 	if (!groups_read(&table)) {
 		question->error = "no memory for the answer";
 		return;
 	}
-	groups_print_json(&out, &table);
-	out_print(&out, "\n");
-	out_flush(&out);
-	if (out.error)
-		question->error = "no memory for the answer";
-	else if (!table.n)
+	groups_print_json(question->out, &table);
+	out_print(question->out, "\n");
+	if (!table.n)
 		question->error = "it has no groups: see kmem_group_create(3)";
 	groups_release(&table);
 }
@@ -198,41 +188,51 @@ static void debug(struct question *question)
 				  "SHEAF_OPTIONS=slab_debug";
 }
 
+static void find_answer(struct question *question, const char *line)
+{
+	if (!strncmp(line, "traces", 6))
+		traces(question);
+	else if (!strcmp(line, "validate"))
+		for_each_meant(question, validate);
+	else if (!strcmp(line, "groups"))
+		show_groups(question);
+	else if (!strcmp(line, "debug") || !strncmp(line, "debug ", 6))
+		debug(question);
+	else
+		question->error = "it does not know this question: another version of libsheaf?";
+	if (!question->error && !strcmp(line, "validate") && !question->caches)
+		question->error = "there is no such cache";
+}
+
 static void answer(char *line)
 {
+	static char text[OUT_BYTES]; /* one thread answers at a time */
+	const struct os_descriptor *file = os_channel_file();
+	struct out out = {.fd = file ? file->file : -1, .ours = file, .text = text};
 	char *tab = strchr(line, '\t');
-	struct question question = {.words = line, .name = tab ? tab + 1 : NULL};
-	char status[CHANNEL_LINE];
+	struct question question = {.words = line, .name = tab ? tab + 1 : NULL, .out = &out};
 
 	if (tab)
 		*tab = '\0';
-	question.file = os_channel_file();
-	if (question.file < 0)
+	if (file) {
+		find_answer(&question, line);
+		out_flush(&out);
+	}
+	if (!file)
 		question.error = "it cannot create a file in memory (ulimit -f?)";
-	else if (!strncmp(line, "traces", 6))
-		traces(&question);
-	else if (!strcmp(line, "validate"))
-		for_each_meant(&question, validate);
-	else if (!strcmp(line, "groups"))
-		show_groups(&question);
-	else if (!strcmp(line, "debug") || !strncmp(line, "debug ", 6))
-		debug(&question);
-	else
-		question.error = "it does not know this question: another version of libsheaf?";
-	if (!question.error && !strcmp(line, "validate") && !question.caches)
-		question.error = "there is no such cache";
-	snprintf(status, sizeof(status), "%s%s", question.error ? "error " : "ok",
-		 question.error ? question.error : "");
-	os_channel_answer(question.file, status);
+	else if (!question.error && out.error)
+		question.error = "no memory for the answer";
+	os_channel_answer(question.error);
 }
 
 void control_look(void)
 {
-	char line[CHANNEL_LINE];
 	int saved = errno;
 
 	if (os_channel_enter()) {
-		if (os_channel_request(line))
+		char *line = os_channel_request();
+
+		if (line)
 			answer(line);
 		os_channel_leave();
 		os_report_kept();

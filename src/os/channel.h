@@ -8,7 +8,8 @@
  * The library has no thread, so slow calls look at the socket at their end, one thread at most each
  * CHANNEL_MS. No thread waits for the asker: a later call reads the rest of the line, and an answer
  * is a file, passed by one message that fits into an empty socket. Nobody has to remove the name of
- * an abstract socket. Only the process's user and root get an answer.
+ * an abstract socket. Only the process's user and root get an answer. Users without a number in the
+ * process's user namespace all have the same one, so that one gets none.
  *
  * Invariants
  *  N1. One thread at a time is between os_channel_enter() and os_channel_leave(). It is not
@@ -16,7 +17,8 @@
  *  N2. An asker that has sent no whole line after CHANNEL_PATIENCE is dropped.
  *  N3. A descriptor is used only while it still is the same file: a program may close all its
  *      descriptors.
- *  N4. A forked child has a socket of its own, from its first slow call on.
+ *  N4. A forked child has a socket of its own, from its first slow call on, and no descriptor of
+ *      its parent's.
  *
  * Locks: none. Callers: src/control/; src/cache/ for start and fork.
  */
@@ -26,6 +28,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "os/descriptor.h"
 
 #define CHANNEL_MS	 10
 #define CHANNEL_PATIENCE 1000 /* ms */
@@ -42,11 +46,12 @@ void os_channel_after_fork(void);
 /* False: it is too early to look, or another thread is looking. */
 bool os_channel_enter(void);
 void os_channel_leave(void);
-/* The line of a request, without its line feed; false: there is none now. */
-bool os_channel_request(char line[CHANNEL_LINE]);
-/* A file for the answer; -1: there is none. */
-int os_channel_file(void);
-/* Send the file, with a status line (without line feed), and close file and connection. */
-void os_channel_answer(int file, const char *status);
+/* The line of a request, without its line feed; the caller may change it. NULL: there is none
+ * now. */
+char *os_channel_request(void);
+/* A file for the answer; NULL: there is none. */
+const struct os_descriptor *os_channel_file(void);
+/* Send the file, if there is one, and "ok", or "error WHY", and close file and connection. */
+void os_channel_answer(const char *error);
 
 #endif

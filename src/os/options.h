@@ -85,6 +85,7 @@
 	SWITCH(stats_live, "stats=live", "the same, but print nothing at exit")                    \
 	SWITCH(stats_json, "stats=json", "the same, but print JSON at exit")                       \
 	NUMBER(stats_fd, "stats_fd=", 0, 1 << 20, 2, "print them to file descriptor N")            \
+	TEXT(stats_file, "stats_file=", "only if that is this file: device:inode")                 \
 	NUMBER(sheaf_budget, "sheaf_budget=", 1, 1 << 24, 0,                                       \
 	       "at most N MiB of objects in sheaves; by default, 1/16 of memory")                  \
 	NUMBER(reserve, "reserve=", 8, 1 << 24, 0, "reserve at most N MiB of addresses for slabs") \

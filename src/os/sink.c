@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "os/atomic.h"
-#include "os/high.h"
+#include "os/descriptor.h"
 #include "os/machine.h"
 #include "os/options.h"
 #include "os/report.h"
@@ -26,13 +26,11 @@
 static struct {
 	char directory[PATH_MAX]; /* where the process was when the file was first opened */
 	char path[2 * PATH_MAX];
-	int file; /* -1: not open */
-	dev_t device;
-	ino_t inode;
+	struct os_descriptor file;
 	uint32_t opening; /* by some thread */
 	uint32_t refused; /* reported, once */
 	uint32_t full[2]; /* by may_wait: when it last had no room, in ms; 0: it had */
-} sink = {.file = -1};
+} sink = {.file.file = -1};
 
 /* Consume a signal that this thread has raised and blocked. */
 static void drop_signal(const sigset_t *pending, int number)
@@ -124,15 +122,7 @@ static int open_path(struct stat *made)
 		errno = EPERM;
 		return -1;
 	}
-	return os_high(low);
-}
-
-static bool is_report_file(int file)
-{
-	struct stat now;
-
-	return file >= 0 && fstat(file, &now) == 0 && now.st_dev == sink.device &&
-	       now.st_ino == sink.inode;
+	return low;
 }
 
 /* Reported on standard error, where the reports go from then on. */
@@ -156,36 +146,24 @@ static void refuse_file(const char *what)
 /* One thread opens it; reports of others go to standard error meanwhile. */
 static void open_report_file(void)
 {
-	struct stat made = {0};
-	int file;
+	struct stat made;
 
 	if (os_exchange(&sink.opening, 1))
 		return;
 	make_path();
-	file = open_path(&made);
-	if (file >= 0) {
-		sink.device = made.st_dev;
-		sink.inode = made.st_ino;
-	} else {
+	if (!os_descriptor_keep(&sink.file, open_path(&made)))
 		refuse_file("opened");
-	}
-	os_store_release(&sink.file, file);
 	os_store_release(&sink.opening, 0);
 }
 
 /* The descriptor that lines are written to now. */
 static int descriptor(void)
 {
-	int file;
-
 	if (!*os_options.report || os_load_relaxed(&sink.refused))
 		return STDERR_FILENO;
-	file = os_load_acquire(&sink.file);
-	if (!is_report_file(file)) {
+	if (!os_descriptor_is_ours(&sink.file))
 		open_report_file();
-		file = os_load_acquire(&sink.file);
-	}
-	return is_report_file(file) ? file : STDERR_FILENO;
+	return os_descriptor_is_ours(&sink.file) ? sink.file.file : STDERR_FILENO;
 }
 
 void os_sink_open(void)
@@ -262,8 +240,6 @@ bool os_sink_was_full(bool may_wait)
 void os_sink_after_fork(void)
 {
 	sink.opening = 0;
-	if (strstr(os_options.report, "%p") && !sink.refused && is_report_file(sink.file)) {
-		syscall(SYS_close, sink.file);
-		sink.file = -1;
-	}
+	if (strstr(os_options.report, "%p") && !sink.refused)
+		os_descriptor_close(&sink.file);
 }

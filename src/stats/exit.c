@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* SHEAF_OPTIONS=stats, stats=json and leaks: printing at exit. Nothing is torn down, because
  * other threads may still run. */
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cache/list.h"
 #include "debug/slab_debug.h"
+#include "os/descriptor.h"
 #include "os/machine.h"
 #include "os/options.h"
 #include "os/report.h"
@@ -50,11 +53,39 @@ void leaks_at_exit(void)
 	}
 }
 
+static struct os_descriptor destination = {.file = -1};
+
+void stats_begin(void)
+{
+	unsigned long long device, inode;
+	int file = (int)os_options.stats_fd;
+
+	/* Known to who started the program: it may have closed the descriptor before its first use
+	 * of the library. */
+	if (sscanf(os_options.stats_file, "%llu:%llu", &device, &inode) == 2)
+		destination = (struct os_descriptor){file, (dev_t)device, (ino_t)inode};
+	else
+		os_descriptor_remember(&destination, file);
+}
+
+/* Programs exchange their standard output and error on purpose. */
+static int descriptor(void)
+{
+	int file = (int)os_options.stats_fd;
+
+	if (file <= STDERR_FILENO || os_descriptor_is_ours(&destination))
+		return file;
+	os_report("statistics: descriptor %d is no longer the file that it was; they are printed "
+		  "to standard error",
+		  file);
+	return STDERR_FILENO;
+}
+
 void stats_at_exit(void)
 {
 	enum sheaf_stats_format format =
 		os_options.stats_json ? SHEAF_STATS_JSON : SHEAF_STATS_TEXT;
-	int error = lock_can_be_had() ? sheaf_stats_print((int)os_options.stats_fd, format) : 0;
+	int error = lock_can_be_had() ? sheaf_stats_print(descriptor(), format) : 0;
 
 	if (error)
 		os_report("cannot print statistics: %s", strerror(-error));

@@ -8,14 +8,27 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "os/memory.h"
 #include "os/sink.h"
 
 #define LONGEST 1024
+
+bool out_begin(struct out *out, int fd)
+{
+	*out = (struct out){.fd = fd, .text = os_reserve(OUT_BYTES)};
+	if (out->text && os_commit(out->text, OUT_BYTES))
+		return true;
+	if (out->text)
+		os_unreserve(out->text, OUT_BYTES);
+	return false;
+}
 
 void out_flush(struct out *out)
 {
 	size_t done = 0;
 
+	if (out->ours && !os_descriptor_is_ours(out->ours))
+		out->error = EBADF;
 	while (!out->error && done < out->used) {
 		ssize_t n = os_write_quietly(out->fd, out->text + done, out->used - done);
 
@@ -27,9 +40,16 @@ void out_flush(struct out *out)
 	out->used = 0;
 }
 
+int out_end(struct out *out)
+{
+	out_flush(out);
+	os_unreserve(out->text, OUT_BYTES);
+	return -out->error;
+}
+
 static void add_text(struct out *out, const char *text, size_t length)
 {
-	if (length > sizeof(out->text) - out->used)
+	if (length > OUT_BYTES - out->used)
 		out_flush(out);
 	memcpy(out->text + out->used, text, length);
 	out->used += length;
@@ -37,16 +57,16 @@ static void add_text(struct out *out, const char *text, size_t length)
 
 void out_print(struct out *out, const char *format, ...)
 {
-	char text[LONGEST];
 	va_list arguments;
 	int length;
 
+	if (OUT_BYTES - out->used < LONGEST)
+		out_flush(out);
 	va_start(arguments, format);
-	length = vsnprintf(text, sizeof(text), format, arguments);
+	length = vsnprintf(out->text + out->used, LONGEST, format, arguments);
 	va_end(arguments);
 	if (length > 0)
-		add_text(out, text,
-			 (size_t)length < sizeof(text) ? (size_t)length : sizeof(text) - 1);
+		out->used += (size_t)length < LONGEST ? (size_t)length : LONGEST - 1;
 }
 
 /* The length of the UTF-8 character at text; 0 if it is not one. */

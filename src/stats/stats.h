@@ -15,6 +15,7 @@
 #ifndef SHEAF_STATS_STATS_H
 #define SHEAF_STATS_STATS_H
 
+#include <sheaf/debug.h>
 #include <sheaf/stats.h>
 
 #include "cache/cache.h"
@@ -66,5 +67,9 @@ uint64_t stats_read_past(const struct past *past, struct kmem_cache_stats *out);
 void stats_print_text(struct out *out, const struct stats *stats);
 void stats_print_json(struct out *out, const struct stats *stats);
 void stats_print_prometheus(struct out *out, const struct stats *stats);
+
+/* Those of one cache, or of all (NULL). Returns 0, or a negative error number. */
+int traces_print(struct out *out, struct kmem_cache *s, enum sheaf_traces which,
+		 enum sheaf_stats_format format);
 
 #endif

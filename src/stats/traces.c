@@ -174,23 +174,35 @@ static int print_one(struct printer *to, struct kmem_cache *s)
 	return -ENOTSUP;
 }
 
+int traces_print(struct out *out, struct kmem_cache *s, enum sheaf_traces which,
+		 enum sheaf_stats_format format)
+{
+	struct printer to = {out, which, format, true};
+	int error;
+
+	if (format == SHEAF_STATS_JSON)
+		out_print(out, "[");
+	error = s ? print_one(&to, s) : print_all(&to);
+	if (format == SHEAF_STATS_JSON)
+		out_print(out, "]\n");
+	if (error && s)
+		out->used = 0;
+	return error;
+}
+
 SHEAF_PUBLIC int kmem_cache_print_traces(struct kmem_cache *s, int fd, enum sheaf_traces which,
 					 enum sheaf_stats_format format)
 {
-	struct out out = {.fd = fd};
-	struct printer to = {&out, which, format, true};
-	int saved = errno, error;
+	int saved = errno, error, error_of_file;
+	struct out out;
 
 	if ((format != SHEAF_STATS_TEXT && format != SHEAF_STATS_JSON) ||
 	    (which != SHEAF_ALLOC_TRACES && which != SHEAF_FREE_TRACES))
 		return -EINVAL;
-	if (format == SHEAF_STATS_JSON)
-		out_print(&out, "[");
-	error = s ? print_one(&to, s) : print_all(&to);
-	if (format == SHEAF_STATS_JSON)
-		out_print(&out, "]\n");
-	if (!error || !s)
-		out_flush(&out);
+	if (!out_begin(&out, fd))
+		return -ENOMEM;
+	error = traces_print(&out, s, which, format);
+	error_of_file = out_end(&out);
 	errno = saved;
-	return error ? error : -out.error;
+	return error ? error : error_of_file;
 }

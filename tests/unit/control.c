@@ -1,14 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* Questions through the control socket that the process has no memory to answer. */
+/*
+ * Questions through the control socket: without memory for the answer, by a user without a number,
+ * and while the process forks or closes all descriptors.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
 #include <sheaf/slab.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include "kit/check.h"
 #include "kit/process.h"
 #include "kit/unit.h"
+#include "os/channel.h"
+#include "stats/out.h"
 
 #define CACHES 3
 
@@ -22,6 +32,14 @@ static int connect_to_self(void)
 
 	CHECK(file >= 0 && connect(file, (struct sockaddr *)&name, size) == 0);
 	return file;
+}
+
+static struct kmem_cache *make_used(void)
+{
+	struct kmem_cache *s = kmem_cache_create("asked", 64, NULL, SLAB_STORE_USER);
+
+	CHECK(s && kmem_cache_alloc(s, GFP_KERNEL));
+	return s;
 }
 
 /* The line that answers this question. Slow calls of this cache see it. */
@@ -64,10 +82,99 @@ static void no_memory_for_traces(void **state)
 	assert_int_equal(in_child(ask_without_memory), 0);
 }
 
+/* --- users without a number ------------------------------------------------------------------- */
+
+#define NOT_ALLOWED 2
+
+static void ask_without_number(void)
+{
+	struct kmem_cache *s;
+	char answer[64];
+
+	if (unshare(CLONE_NEWUSER))
+		_exit(NOT_ALLOWED);
+	s = make_used();
+	ask(s, connect_to_self(), "validate\n", answer, sizeof(answer));
+	CHECK(!strcmp(answer, "error it belongs to another user\n"));
+}
+
+static void users_without_number_get_none(void **state)
+{
+	int status = in_child(ask_without_number);
+
+	(void)state;
+	if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_ALLOWED) {
+		print_message("the system allows no user namespaces\n");
+		skip();
+	}
+	assert_int_equal(status, 0);
+}
+
+/* --- the file of the answer ------------------------------------------------------------------- */
+
+/* Returns when this thread has to answer. */
+static const struct os_descriptor *begin_to_answer(void)
+{
+	int file;
+
+	make_used();
+	file = connect_to_self();
+	CHECK(send(file, "validate\n", 9, 0) == 9);
+	for (char *line = NULL; !line;)
+		if (os_channel_enter()) {
+			line = os_channel_request();
+			if (!line)
+				os_channel_leave();
+		}
+	return os_channel_file();
+}
+
+static void fork_during_answer(void)
+{
+	const struct os_descriptor *file = begin_to_answer();
+	int number = file->file;
+	pid_t child = fork();
+
+	if (child == 0)
+		_exit(fcntl(number, F_GETFD) >= 0);
+	CHECK(status_of(child) == 0);
+	CHECK(fcntl(number, F_GETFD) >= 0);
+}
+
+static void close_during_answer(void)
+{
+	const struct os_descriptor *file = begin_to_answer();
+	char text[OUT_BYTES];
+	struct out out = {.fd = file->file, .ours = file, .text = text};
+	int own = memfd_create("own", MFD_CLOEXEC);
+
+	CHECK(dup2(own, file->file) == file->file);
+	out_print(&out, "an answer");
+	out_flush(&out);
+	os_channel_answer(NULL);
+	CHECK(out.error == EBADF);
+	CHECK(lseek(own, 0, SEEK_END) == 0);
+}
+
+static void a_child_keeps_no_answer(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(fork_during_answer), 0);
+}
+
+static void answers_go_to_no_other_file(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(close_during_answer), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_memory_for_traces),
+		cmocka_unit_test(users_without_number_get_none),
+		cmocka_unit_test(a_child_keeps_no_answer),
+		cmocka_unit_test(answers_go_to_no_other_file),
 	};
 
 	return cmocka_run_group_tests_name("control", tests, NULL, NULL);

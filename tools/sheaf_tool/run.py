@@ -68,8 +68,10 @@ def _open(name: str | None) -> TextIO:
 
 
 def _environment(arguments: argparse.Namespace, out: int) -> dict[str, str]:
+    file = os.fstat(out)
     options = [os.environ.get("SHEAF_OPTIONS", ""), arguments.options,
-               "stats=json" if arguments.json else "stats", f"stats_fd={out}"]
+               "stats=json" if arguments.json else "stats", f"stats_fd={out}",
+               f"stats_file={file.st_dev}:{file.st_ino}"]
     return {**os.environ, "SHEAF_OPTIONS": ";".join(filter(None, options))}
 
 

@@ -31,6 +31,18 @@ print(killed.pid)
 sys.exit(7)
 """
 
+CLOSES_ALL = """
+import os, sys
+
+os.closerange(3, 256)
+data = os.open("data", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+os.write(data, b"DATA")
+for number in range(3, 256):
+    os.dup2(data, number)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
 
 @unittest.skipUnless(HAS_LIVE, "needs a build and /dev/shm")
 class Run(unittest.TestCase):
@@ -59,6 +71,17 @@ class Run(unittest.TestCase):
     def test_program_that_closes_standard_error(self) -> None:
         found = sheaf("run", "--", "sh", "-c", f"exec {LIVE} 2>&-", input="create first\nalloc 9\n")
         self.assertRegex(found.stderr, r"\nfirst +9 ")
+
+    def test_program_that_closes_all(self) -> None:
+        """A daemon closes all that it does not know, and opens files of its own under the same numbers."""
+        with tempfile.TemporaryDirectory() as place:
+            out = Path(place, "out")
+            found = sheaf("run", "-o", str(out), "--", sys.executable, "-c", CLOSES_ALL, LIVE, cwd=place,
+                          input="create first\nalloc 9\n")
+            self.assertEqual(Path(place, "data").read_text(encoding="utf-8"), "DATA")
+            self.assertEqual(out.read_text(encoding="utf-8"), "")
+            self.assertRegex(found.stderr, r"\Alibsheaf: statistics: descriptor \d+ is no longer the file that it was; "
+                                           r"they are printed to standard error\n[^!]*\nfirst +9 ")
 
     def test_options(self) -> None:
         found = sheaf("run", "--options", "slab_max_order=2", "--", LIVE,

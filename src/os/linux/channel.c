@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -13,22 +14,15 @@
 #include <sys/un.h>
 
 #include "os/atomic.h"
-#include "os/high.h"
+#include "os/linux/file.h"
 #include "os/machine.h"
 #include "os/report.h"
 
 #define NAME	"libsheaf-control-%d"
 #define BACKLOG 8
 
-/* A descriptor of the library, and the file it refers to. */
-struct ours {
-	int file; /* -1: none */
-	dev_t device;
-	ino_t inode;
-};
-
 static struct {
-	struct ours listens, asks;
+	struct os_descriptor listens, asks, answer;
 	uint32_t busy;	 /* a thread is looking */
 	uint32_t looked; /* when: ms */
 	uint32_t since;	 /* when the asker came */
@@ -36,36 +30,9 @@ static struct {
 	uint32_t told;
 	size_t length; /* of the request so far */
 	char line[CHANNEL_LINE];
-} channel = {.listens = {.file = -1}, .asks = {.file = -1}};
+} channel = {.listens = {.file = -1}, .asks = {.file = -1}, .answer = {.file = -1}};
 
 uint32_t os_channel_is_on;
-
-static bool keep(struct ours *ours, int file)
-{
-	struct stat now;
-
-	ours->file = file < 0 ? -1 : os_high(file);
-	if (ours->file < 0 || fstat(ours->file, &now))
-		return false;
-	ours->device = now.st_dev;
-	ours->inode = now.st_ino;
-	return true;
-}
-
-static bool is_still(const struct ours *ours)
-{
-	struct stat now;
-
-	return ours->file >= 0 && fstat(ours->file, &now) == 0 && now.st_dev == ours->device &&
-	       now.st_ino == ours->inode;
-}
-
-static void drop(struct ours *ours)
-{
-	if (is_still(ours))
-		syscall(SYS_close, ours->file);
-	ours->file = -1;
-}
 
 /* The first byte of an abstract name is zero. */
 static bool listen_at_name(int file)
@@ -81,13 +48,13 @@ static void begin_to_listen(void)
 {
 	int file = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-	if (keep(&channel.listens, file) && listen_at_name(channel.listens.file))
+	if (os_descriptor_keep(&channel.listens, file) && listen_at_name(channel.listens.file))
 		return;
 	os_report_once_later(&channel.told,
 			     "SHEAF_OPTIONS=control: cannot create the socket (%s); option ignored",
 			     errno == EADDRINUSE ? "another process uses its name"
 						 : strerror(errno));
-	drop(&channel.listens);
+	os_descriptor_close(&channel.listens);
 	os_store_relaxed(&os_channel_is_on, 0);
 }
 
@@ -104,8 +71,9 @@ void os_channel_after_fork(void)
 {
 	if (!os_channel_is_on)
 		return;
-	drop(&channel.listens);
-	drop(&channel.asks);
+	os_descriptor_close(&channel.listens);
+	os_descriptor_close(&channel.asks);
+	os_descriptor_close(&channel.answer);
 	channel.busy = 0;
 }
 
@@ -132,7 +100,22 @@ void os_channel_leave(void)
 static void answer_line(const char *line)
 {
 	send(channel.asks.file, line, strlen(line), MSG_NOSIGNAL | MSG_DONTWAIT);
-	drop(&channel.asks);
+	os_descriptor_close(&channel.asks);
+}
+
+/* A user that has no number in this process's namespace has this one. */
+static uid_t nobodys_number(void)
+{
+	char text[32];
+
+	return os_file_read("/proc/sys/kernel/overflowuid", text, sizeof(text)) > 0
+		       ? (uid_t)strtoul(text, NULL, 10)
+		       : 65534;
+}
+
+static bool may_ask(uid_t who)
+{
+	return !who || (who == geteuid() && who != nobodys_number());
 }
 
 /* Accept the next asker, if there is one that may ask. */
@@ -142,12 +125,12 @@ static bool take_asker(void)
 	socklen_t size = sizeof(who);
 	int file = accept4(channel.listens.file, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-	if (!keep(&channel.asks, file))
+	if (!os_descriptor_keep(&channel.asks, file))
 		return false;
 	channel.length = 0;
 	channel.since = os_now_ms();
 	if (getsockopt(channel.asks.file, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 &&
-	    (who.uid == geteuid() || who.uid == 0))
+	    may_ask(who.uid))
 		return true;
 	answer_line("error it belongs to another user\n");
 	return false;
@@ -171,60 +154,58 @@ static bool read_line(void)
 		answer_line("error the line is too long\n");
 	else if (length == 0 || (length < 0 && errno != EAGAIN && errno != EINTR) ||
 		 os_now_ms() - channel.since > CHANNEL_PATIENCE)
-		drop(&channel.asks);
+		os_descriptor_close(&channel.asks);
 	return false;
 }
 
-bool os_channel_request(char line[CHANNEL_LINE])
+char *os_channel_request(void)
 {
-	if (!is_still(&channel.asks)) {
+	if (!os_descriptor_is_ours(&channel.asks)) {
 		channel.asks.file = -1;
-		if (!is_still(&channel.listens)) {
+		if (!os_descriptor_is_ours(&channel.listens)) {
 			channel.listens.file = -1;
 			begin_to_listen();
 		}
 		if (channel.listens.file < 0 || !take_asker())
-			return false;
+			return NULL;
 	}
 	if (!read_line())
-		return false;
-	memcpy(line, channel.line, CHANNEL_LINE);
-	return true;
+		return NULL;
+	return channel.line;
 }
 
 /* Growing beyond ulimit -f raises SIGXFSZ, even for a file in memory. */
-int os_channel_file(void)
+const struct os_descriptor *os_channel_file(void)
 {
 	struct rlimit limit;
-	int file;
 
-	if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur != RLIM_INFINITY)
-		return -1;
-	file = memfd_create("libsheaf-answer", MFD_CLOEXEC);
-	return file < 0 ? -1 : os_high(file);
+	if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur != RLIM_INFINITY ||
+	    !os_descriptor_keep(&channel.answer, memfd_create("libsheaf-answer", MFD_CLOEXEC)))
+		return NULL;
+	return &channel.answer;
 }
 
-void os_channel_answer(int file, const char *status)
+void os_channel_answer(const char *error)
 {
-	char line[CHANNEL_LINE], control[CMSG_SPACE(sizeof(int))] = {0};
-	struct iovec part = {line, 0};
-	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+	const char *status = error ? "error " : "ok";
+	struct iovec parts[] = {{(void *)(uintptr_t)status, strlen(status)},
+				{(void *)(uintptr_t)error, error ? strlen(error) : 0},
+				{"\n", 1}};
+	struct msghdr message = {.msg_iov = parts, .msg_iovlen = 3};
+	char control[CMSG_SPACE(sizeof(int))] = {0};
 	struct cmsghdr *head;
 
-	snprintf(line, sizeof(line), "%.*s\n", CHANNEL_LINE - 2, status);
-	part.iov_len = strlen(line);
-	if (file >= 0) {
+	if (os_descriptor_is_ours(&channel.answer)) {
 		message.msg_control = control;
 		message.msg_controllen = sizeof(control);
 		head = CMSG_FIRSTHDR(&message);
 		head->cmsg_level = SOL_SOCKET;
 		head->cmsg_type = SCM_RIGHTS;
 		head->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(head), &file, sizeof(file));
+		memcpy(CMSG_DATA(head), &channel.answer.file, sizeof(int));
 	}
-	if (is_still(&channel.asks))
+	if (os_descriptor_is_ours(&channel.asks))
 		sendmsg(channel.asks.file, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-	drop(&channel.asks);
-	if (file >= 0)
-		syscall(SYS_close, file);
+	os_descriptor_close(&channel.asks);
+	os_descriptor_close(&channel.answer);
 }

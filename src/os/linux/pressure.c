@@ -17,53 +17,23 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "os/descriptor.h"
 #include "os/linux/cgroup.h"
 #include "os/linux/file.h"
 
-#define LEAST_FILE 100 /* a number that few programs use */
-
-/* A program may close every file that it does not know, and open others under their numbers. */
-static struct {
-	int file;
-	dev_t device;
-	ino_t inode;
-} trigger = {.file = -1};
-
-static bool trigger_is_ours(void)
-{
-	struct stat now;
-
-	return trigger.file >= 0 && fstat(trigger.file, &now) == 0 &&
-	       now.st_dev == trigger.device && now.st_ino == trigger.inode;
-}
-
-static bool set_trigger(int file)
-{
-	char text[64];
-	struct stat now;
-	int length = snprintf(text, sizeof(text), "some %d %d", OS_PRESSURE_STALL_US,
-			      OS_PRESSURE_WINDOW_US);
-
-	if (fstat(file, &now) || syscall(SYS_write, file, text, (size_t)length + 1) < 0)
-		return false;
-	trigger.file = file;
-	trigger.device = now.st_dev;
-	trigger.inode = now.st_ino;
-	return true;
-}
+static struct os_descriptor trigger = {.file = -1};
 
 static bool open_trigger(const char *path)
 {
-	long file = syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_NONBLOCK | O_CLOEXEC),
-	     high = file < 0 ? -1 : syscall(SYS_fcntl, file, F_DUPFD_CLOEXEC, LEAST_FILE);
+	char text[64];
+	int length = snprintf(text, sizeof(text), "some %d %d", OS_PRESSURE_STALL_US,
+			      OS_PRESSURE_WINDOW_US);
+	int file = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 
-	if (file >= 0 && high >= 0) {
-		syscall(SYS_close, file);
-		file = high;
-	}
-	if (file < 0 || set_trigger((int)file))
-		return file >= 0;
-	syscall(SYS_close, file);
+	if (os_descriptor_keep(&trigger, file) &&
+	    syscall(SYS_write, trigger.file, text, (size_t)length + 1) >= 0)
+		return true;
+	os_descriptor_close(&trigger);
 	return false;
 }
 
@@ -86,18 +56,11 @@ static bool open_trigger_of_group(void)
 bool os_pressure_begin(void)
 {
 	int saved = errno;
-	bool begun = trigger_is_ours() || open_trigger_of_group() ||
+	bool begun = os_descriptor_is_ours(&trigger) || open_trigger_of_group() ||
 		     open_trigger("/proc/pressure/memory");
 
 	errno = saved;
 	return begun;
-}
-
-static void close_trigger(void)
-{
-	if (trigger_is_ours())
-		syscall(SYS_close, trigger.file);
-	trigger.file = -1;
 }
 
 bool os_pressure_seen(void)
@@ -105,11 +68,12 @@ bool os_pressure_seen(void)
 	struct pollfd look = {.fd = trigger.file, .events = POLLPRI};
 	const struct timespec now = {0};
 	int saved = errno;
-	bool seen = trigger_is_ours() && syscall(SYS_ppoll, &look, 1, &now, NULL, 0) == 1;
+	bool seen =
+		os_descriptor_is_ours(&trigger) && syscall(SYS_ppoll, &look, 1, &now, NULL, 0) == 1;
 
 	/* The group of this process was removed. */
 	if (seen && look.revents & (POLLERR | POLLNVAL)) {
-		close_trigger();
+		os_descriptor_close(&trigger);
 		seen = false;
 	}
 	errno = saved;
@@ -120,6 +84,6 @@ void os_pressure_in_child(void)
 {
 	int saved = errno;
 
-	close_trigger();
+	os_descriptor_close(&trigger);
 	errno = saved;
 }
