@@ -20,27 +20,27 @@ static void print_cache(struct out *out, const struct kmem_cache_stats *cache)
 	out_print(out, "}");
 }
 
-static void print_past_caches(struct out *out)
+static void print_past_caches(struct out *out, struct stats *all)
 {
 	const char *between = "\n";
-	struct kmem_cache_stats stats;
+	struct kmem_cache_stats *stats = &all->past;
 
 	for (const struct past *past = past_next(NULL); past; past = past_next(past)) {
-		uint64_t times = stats_read_past(past, &stats);
+		uint64_t times = stats_read_past(past, stats);
 
 		out_print(out, "%s{\"name\": ", between);
-		out_quoted(out, stats.name);
+		out_quoted(out, stats->name);
 		out_print(out, ", \"caches\": %" PRIu64, times);
 		for (unsigned int i = 0; i < stats_nr_fields; i++)
 			if (stats_fields[i].kind == STATS_COUNTER)
 				out_print(out, ", \"%s\": %" PRIu64, stats_fields[i].name,
-					  stats_value(&stats, &stats_fields[i]));
+					  stats_value(stats, &stats_fields[i]));
 		out_print(out, "}");
 		between = ",\n";
 	}
 }
 
-void stats_print_json(struct out *out, const struct stats *stats)
+void stats_print_json(struct out *out, struct stats *stats)
 {
 	const struct sheaf_stats *process = &stats->process;
 
@@ -73,7 +73,7 @@ void stats_print_json(struct out *out, const struct stats *stats)
 		print_cache(out, &stats->caches[i]);
 	}
 	out_print(out, "],\n\"destroyed_caches\": [");
-	print_past_caches(out);
+	print_past_caches(out, stats);
 	out_print(out, "],\n\"groups\": ");
 	groups_print_json(out, &stats->groups);
 	out_print(out, "}\n");

@@ -286,15 +286,23 @@ SHEAF_PUBLIC void __sheaf_stats(struct sheaf_stats *out, size_t size)
 	tools_wrote(out, size);
 }
 
-/* For the caches, and behind them for what is needed to count their slabs. */
-static bool make_room(struct stats *stats, uint64_t nr)
+/* For the caches as well, and behind them for what is needed to count their slabs. */
+static struct stats *make_room(uint64_t nr)
 {
-	if (!nr)
-		return true;
-	stats->room = nr * (sizeof(*stats->caches) + sizeof(struct stats_slabs));
-	stats->room = (stats->room + OS_PAGE - 1) & ~(OS_PAGE - 1);
-	stats->caches = os_reserve(stats->room);
-	return stats->caches && os_commit(stats->caches, stats->room);
+	size_t room = sizeof(struct stats) +
+		      nr * (sizeof(struct kmem_cache_stats) + sizeof(struct stats_slabs));
+	struct stats *stats;
+
+	room = (room + OS_PAGE - 1) & ~(OS_PAGE - 1);
+	stats = os_reserve(room);
+	if (!stats)
+		return NULL;
+	if (!os_commit(stats, room)) {
+		os_unreserve(stats, room);
+		return NULL;
+	}
+	stats->room = room;
+	return stats;
 }
 
 /* The list begins with the youngest cache: skip those created meanwhile. */
@@ -318,32 +326,34 @@ static void read_caches(struct stats *stats, uint32_t youngest)
 	memmove(stats->caches, stats->caches + i, (nr - i) * sizeof(*stats->caches));
 }
 
-bool stats_read(struct stats *stats)
+struct stats *stats_read(void)
 {
 	uint32_t youngest;
-	bool done;
+	struct stats *stats;
+	uint64_t nr;
 
-	memset(stats, 0, sizeof(*stats));
-	read_process(&stats->process);
 	os_lock(&caches.lock);
-	stats->process.caches = caches.nr;
+	nr = caches.nr;
 	youngest = caches.nr_made;
 	os_unlock(&caches.lock);
-	done = make_room(stats, stats->process.caches) && groups_read(&stats->groups);
-	if (done)
-		read_caches(stats, youngest);
+	stats = make_room(nr);
+	if (!stats)
+		return NULL;
+	read_process(&stats->process);
+	stats->process.caches = nr;
+	if (!groups_read(&stats->groups)) {
+		stats_release(stats);
+		return NULL;
+	}
+	read_caches(stats, youngest);
 	stats->backend = publish_backend();
 	stats->index = publish_index();
 	os_options_text(stats->options, sizeof(stats->options));
-	if (!done)
-		stats_release(stats);
-	return done;
+	return stats;
 }
 
 void stats_release(struct stats *stats)
 {
-	if (stats->caches)
-		os_unreserve(stats->caches, stats->room);
-	stats->caches = NULL;
 	groups_release(&stats->groups);
+	os_unreserve(stats, stats->room);
 }

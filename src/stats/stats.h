@@ -45,17 +45,19 @@ static inline uint64_t stats_value(const struct kmem_cache_stats *of,
 	return *(const uint64_t *)((const char *)of + field->offset);
 }
 
+/* Not on the stack: a thread may have little. */
 struct stats {
 	struct sheaf_stats process;
 	const char *backend, *index;
 	char options[512];
-	struct kmem_cache_stats *caches; /* process.caches of them, oldest first */
-	size_t room;			 /* bytes allocated there */
 	struct group_table groups;
+	struct kmem_cache_stats past;	  /* for a printer: those of a destroyed cache */
+	size_t room;			  /* bytes allocated */
+	struct kmem_cache_stats caches[]; /* process.caches of them, oldest first */
 };
 
-/* Read everything. Returns false if there is no memory for it. */
-bool stats_read(struct stats *stats);
+/* Read everything. Returns NULL if there is no memory for it. */
+struct stats *stats_read(void);
 void stats_release(struct stats *stats);
 
 /* Add up the words of every CPU, and the counts that are still in sheaves. The cache is pinned. */
@@ -64,11 +66,11 @@ void stats_read_cache(struct kmem_cache *s, struct kmem_cache_stats *out);
 /* The counts of destroyed caches; returns the number of these caches. */
 uint64_t stats_read_past(const struct past *past, struct kmem_cache_stats *out);
 
-void stats_print_text(struct out *out, const struct stats *stats);
-void stats_print_json(struct out *out, const struct stats *stats);
+void stats_print_text(struct out *out, struct stats *stats);
+void stats_print_json(struct out *out, struct stats *stats);
 void stats_print_prometheus(struct out *out, const struct stats *stats);
 
-/* Those of one cache, or of all (NULL). Returns 0, or a negative error number. */
+/* In traces.c: those of one cache, or of all (NULL). Returns 0, or a negative error number. */
 int traces_print(struct out *out, struct kmem_cache *s, enum sheaf_traces which,
 		 enum sheaf_stats_format format);
 

@@ -117,22 +117,31 @@ static void print_head(struct out *out, const struct stats *stats)
 }
 
 /* A size in at most five characters, as `sheaf info` writes it. */
-static const char *in_short(char text[8], uint64_t bytes)
+#define SHORT 24
+
+/* Rounded to the nearest, or to the even one, as by printf(), which needs a kilobyte of stack to
+ * print a double. */
+static const char *in_short(char text[SHORT], uint64_t bytes)
 {
 	static const char units[] = "\0KMGT";
-	double value = (double)bytes;
-	unsigned int unit = 0;
+	unsigned int unit = 0, shift;
+	uint64_t whole, rest, half;
 
-	for (; value >= 10000 && unit < 4; unit++)
-		value /= 1024;
-	snprintf(text, 8, "%.0f%.1s", value, &units[unit]);
+	while (unit < 4 && bytes >= UINT64_C(10000) << 10 * unit)
+		unit++;
+	shift = 10 * unit;
+	whole = bytes >> shift;
+	rest = bytes - (whole << shift);
+	half = (UINT64_C(1) << shift) / 2;
+	whole += rest > half || (half && rest == half && whole % 2);
+	snprintf(text, SHORT, "%llu%.1s", (unsigned long long)whole, &units[unit]);
 	return text;
 }
 
-static void print_past(struct out *out)
+static void print_past(struct out *out, struct stats *all)
 {
 	const struct past *past = past_next(NULL);
-	struct kmem_cache_stats stats;
+	struct kmem_cache_stats *stats = &all->past;
 
 	if (past)
 		out_print(out,
@@ -140,17 +149,17 @@ static void print_past(struct out *out)
 			  "# name             %8s %8s %8s %6s %12s %12s\n",
 			  "caches", "objsize", "peak", "sheaf", "allocated", "freed");
 	for (; past; past = past_next(past)) {
-		unsigned long long times = stats_read_past(past, &stats);
-		char peak[8];
+		unsigned long long times = stats_read_past(past, stats);
+		char peak[SHORT];
 
-		print_name(out, stats.name);
+		print_name(out, stats->name);
 		out_print(out, "%7llu %8llu %8s %6llu %12llu %12llu\n", times,
-			  (unsigned long long)stats.object_size,
-			  in_short(peak, stats.peak_slab_bytes),
-			  (unsigned long long)stats.sheaf_capacity,
-			  (unsigned long long)(stats.alloc_fastpath + stats.alloc_slowpath),
-			  (unsigned long long)(stats.free_fastpath + stats.free_slowpath));
-		print_events(out, &stats);
+			  (unsigned long long)stats->object_size,
+			  in_short(peak, stats->peak_slab_bytes),
+			  (unsigned long long)stats->sheaf_capacity,
+			  (unsigned long long)(stats->alloc_fastpath + stats->alloc_slowpath),
+			  (unsigned long long)(stats->free_fastpath + stats->free_slowpath));
+		print_events(out, stats);
 	}
 }
 
@@ -167,7 +176,7 @@ static bool is_unused(const struct kmem_cache_stats *cache)
 
 static void print_row(struct out *out, const struct kmem_cache_stats *cache)
 {
-	char memory[8], peak[8], waste[8];
+	char memory[SHORT], peak[SHORT], waste[SHORT];
 
 	print_name(out, cache->name);
 	out_print(out, "%7llu %8llu %8llu %8llu %8s %8s %8s %6llu %8llu\n",
@@ -180,7 +189,7 @@ static void print_row(struct out *out, const struct kmem_cache_stats *cache)
 	print_events(out, cache);
 }
 
-void stats_print_text(struct out *out, const struct stats *stats)
+void stats_print_text(struct out *out, struct stats *stats)
 {
 	unsigned long long unused = 0;
 
@@ -192,6 +201,6 @@ void stats_print_text(struct out *out, const struct stats *stats)
 			print_row(out, &stats->caches[i]);
 	if (unused)
 		out_print(out, "# unused caches, not shown: %llu\n", unused);
-	print_past(out);
+	print_past(out, stats);
 	groups_print_text(out, &stats->groups);
 }

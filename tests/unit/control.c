@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Questions through the control socket: without memory for the answer, by a user without a number,
- * and while the process forks or closes all descriptors.
+ * Questions through the control socket: without memory for the answer, on a small stack, by a user
+ * without a number, and while the process forks or closes all descriptors.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
 #include <sched.h>
+#include <sheaf/group.h>
 #include <sheaf/slab.h>
+#include <sheaf/stats.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -80,6 +84,55 @@ static void no_memory_for_traces(void **state)
 {
 	(void)state;
 	assert_int_equal(in_child(ask_without_memory), 0);
+}
+
+/* --- a small stack ---------------------------------------------------------------------------- */
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define SMALL (4 * PTHREAD_STACK_MIN) /* for what the sanitizer adds to each frame */
+#else
+#define SMALL PTHREAD_STACK_MIN
+#endif
+
+static void *ask_all(void *s)
+{
+	static const char *const questions[] = {"traces alloc text\n", "traces free json\n",
+						"validate\n",	       "groups\n",
+						"debug +T\n",	       "debug -T\n"};
+	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	char answer[32];
+
+	for (size_t i = 0; i < sizeof(questions) / sizeof(*questions); i++) {
+		int file = connect_to_self();
+
+		ask(s, file, questions[i], answer, sizeof(answer));
+		CHECK(!strcmp(answer, "ok\n"));
+		close(file);
+	}
+	CHECK(sheaf_stats_print(null, SHEAF_STATS_TEXT) == 0);
+	CHECK(sheaf_stats_print(null, SHEAF_STATS_JSON) == 0);
+	CHECK(sheaf_stats_print(null, SHEAF_STATS_PROMETHEUS) == 0);
+	return NULL;
+}
+
+static void ask_on_small_stack(void)
+{
+	struct kmem_cache *s = make_used();
+	pthread_attr_t small;
+	pthread_t thread;
+
+	CHECK(kmem_group_create("group", NULL, NULL));
+	CHECK(dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), STDERR_FILENO) >= 0); /* TRACE lines */
+	pthread_attr_init(&small);
+	CHECK(pthread_attr_setstacksize(&small, (size_t)SMALL) == 0);
+	CHECK(pthread_create(&thread, &small, ask_all, s) == 0);
+	pthread_join(thread, NULL);
+}
+
+static void a_small_stack_is_enough(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(ask_on_small_stack), 0);
 }
 
 /* --- users without a number ------------------------------------------------------------------- */
@@ -172,6 +225,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_memory_for_traces),
+		cmocka_unit_test(a_small_stack_is_enough),
 		cmocka_unit_test(users_without_number_get_none),
 		cmocka_unit_test(a_child_keeps_no_answer),
 		cmocka_unit_test(answers_go_to_no_other_file),
