@@ -13,6 +13,7 @@
 #include <sheaf/group.h>
 #include <sheaf/slab.h>
 #include <sheaf/stats.h>
+#include <sheaf/trim.h>
 
 #define BENCH_CALL NULL
 
@@ -80,7 +81,8 @@ static inline void bench_free_bulk(void *context, void **objects, unsigned int n
 
 static inline void bench_trim(void *context)
 {
-	kmem_cache_shrink(context);
+	(void)context;
+	sheaf_trim(0);
 }
 
 /* For the prefill benchmark: the type of a prefilled sheaf, and the calls on it. */

@@ -301,11 +301,13 @@ struct kmem_cache *kmem_cache_create_usercopy(const char *name, size_t size, siz
 void kmem_cache_destroy(struct kmem_cache *s) SHEAF_SYMBOL(kmem_cache_destroy);
 
 /*
- * Return the cache's free memory to the system: empty the sheaves of every CPU and the barns, free
- * the empty slabs, and return all free pages of the library, but not its own structures, which it
- * reuses. Returns 0 if the cache has no slabs left, otherwise 1. Safe while other threads use the
+ * Return the cache's free memory to the system: empty the sheaves of every CPU, the barns and the
+ * cache's quarantine, and return the pages of its empty slabs; those of SLAB_TYPESAFE_BY_RCU go by
+ * time after their grace period. Free pages that are no slab's stay, whichever cache they come
+ * from: see sheaf_trim() in <sheaf/trim.h>. Returns 0 if the cache has no slabs left, otherwise 1;
+ * -EINVAL after a report if the cache is NULL or was destroyed. Safe while other threads use the
  * cache: they wait for 64 slabs at most. May sleep, but does not wait for grace periods. O(CPUs +
- * objects in sheaves + empty slabs + free pages): slabs with objects in use cost nothing.
+ * objects in sheaves + empty slabs): slabs with objects in use cost nothing.
  */
 int kmem_cache_shrink(struct kmem_cache *s) SHEAF_SYMBOL(kmem_cache_shrink);
 

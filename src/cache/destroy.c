@@ -58,11 +58,12 @@ SHEAF_PUBLIC int kmem_cache_shrink(struct kmem_cache *s)
 	unsigned int left;
 
 	if (cache_is_unusable(s, "kmem_cache_shrink"))
-		return 0;
+		return -EINVAL;
 	sheaf_forget_flow(&s->sheaf);
 	cache_see_flow(s);
+	os_fetch_add(&slab_rest(&s->sheaf.slab)->shrinking, 1);
 	left = cache_give_up_free(s);
-	page_trim();
+	os_fetch_sub(&slab_rest(&s->sheaf.slab)->shrinking, 1);
 	cache_leave();
 	return left != 0;
 }

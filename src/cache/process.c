@@ -145,6 +145,8 @@ static void after_fork_in_child(void)
 		if (s->rcu_begun && !s->sheaf.rcu)
 			s->rcu_begun = 0;
 		caches.fork_lost += sheaf_after_fork(&s->sheaf);
+		if (slab_rest(&s->sheaf.slab)->shrinking)
+			slab_rest(&s->sheaf.slab)->shrinking = 0;
 		if (s->sheaf.slab.extra && debug_of(&s->sheaf.slab)->resting)
 			debug_of(&s->sheaf.slab)->resting = 0;
 		if (!os.counting && s->sheaf.slab.counted)

@@ -175,15 +175,15 @@ static bool can_go(const struct chunk *chunk, unsigned int page, unsigned int or
 }
 
 unsigned int chunk_take_dirty(struct chunk *chunk, unsigned int order, unsigned int from,
-			      unsigned int *page)
+			      unsigned int end, unsigned int *page)
 {
 	unsigned int step = 1u << order, length = 0;
 
 	from = (from + step - 1) & ~(step - 1);
-	while (from < CHUNK_PAGES && !can_go(chunk, from, order))
+	while (from < end && !can_go(chunk, from, order))
 		from += step;
 	*page = from;
-	while (from + length < CHUNK_PAGES && can_go(chunk, from + length, order))
+	while (from + length < end && can_go(chunk, from + length, order))
 		length += step;
 	if (length) {
 		chunk->nr_dirty -= count_pages(chunk->dirty, from, length);

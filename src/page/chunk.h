@@ -45,11 +45,11 @@ unsigned int chunk_give_untouched(struct chunk *chunk, unsigned int page, unsign
 /* For a free chunk: all its pages may have memory. */
 void chunk_make_dirty(struct chunk *chunk);
 /*
- * Find a run of system pages, of 2^order pages each, at or after `from`, that are free and at least
- * partly dirty. Make them neither dirty nor free. Returns the length of the run, or 0.
+ * Find a run of system pages, of 2^order pages each, from `from` on and before `end`, that are free
+ * and at least partly dirty. Make them neither dirty nor free. Returns the length of the run, or 0.
  */
 unsigned int chunk_take_dirty(struct chunk *chunk, unsigned int order, unsigned int from,
-			      unsigned int *page);
+			      unsigned int end, unsigned int *page);
 /* Make it free again: clean, if its memory is gone, or all dirty. */
 void chunk_give_taken(struct chunk *chunk, unsigned int page, unsigned int length, bool gone);
 

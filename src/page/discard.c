@@ -31,11 +31,11 @@ static unsigned int system_order(void)
 }
 
 static unsigned int take_dirty(struct range *range, struct chunk *chunk, unsigned int from,
-			       unsigned int *page, unsigned int *dirty)
+			       unsigned int end, unsigned int *page, unsigned int *dirty)
 {
 	size_t whole = range_whole_of(chunk);
 	unsigned int before = chunk->nr_dirty;
-	unsigned int length = chunk_take_dirty(chunk, system_order(), from, page);
+	unsigned int length = chunk_take_dirty(chunk, system_order(), from, end, page);
 
 	*dirty = before - chunk->nr_dirty;
 	range->dirty -= *dirty;
@@ -69,17 +69,18 @@ static void give_taken(struct range *range, struct chunk *chunk, unsigned int pa
 }
 
 /*
- * Return those of the chunk's dirty pages that the system can take, without the lock meanwhile;
- * locked ones only if the caller says so. Returns how many.
+ * Return those of the chunk's dirty pages in this part that the system can take, without the lock
+ * meanwhile; locked ones only if the caller says so. Returns how many.
  */
-static unsigned int discard_dirty(struct range *range, struct chunk *chunk, bool locked)
+static unsigned int discard_between(struct range *range, struct chunk *chunk, unsigned int from,
+				    unsigned int end, bool locked)
 {
-	unsigned int page, length, dirty, from = 0, given = 0;
+	unsigned int page, length, dirty, given = 0;
 	bool gone = true;
 
 	if (chunk->nr_free == CHUNK_PAGES)
 		range_forget_run(range, chunk);
-	while (gone && (length = take_dirty(range, chunk, from, &page, &dirty)) != 0) {
+	while (gone && (length = take_dirty(range, chunk, from, end, &page, &dirty)) != 0) {
 		range_relist(range, chunk);
 		os_unlock(&range->lock);
 		gone = os_discard(chunk_address(range, chunk) + page * OS_PAGE, length * OS_PAGE,
@@ -93,6 +94,25 @@ static unsigned int discard_dirty(struct range *range, struct chunk *chunk, bool
 		given += gone ? length : 0;
 	}
 	return given;
+}
+
+static unsigned int discard_dirty(struct range *range, struct chunk *chunk, bool locked)
+{
+	return discard_between(range, chunk, 0, CHUNK_PAGES, locked);
+}
+
+void range_return(struct range *range, struct chunk *chunk, unsigned int page, unsigned int order)
+{
+	unsigned int system_pages = 1u << system_order(), end = page + (1u << order);
+
+	if (chunk->nr_free == CHUNK_PAGES) {
+		discard_dirty(range, chunk, true);
+		return;
+	}
+	/* As in trim_parts(), whatever the answer. */
+	huge_may_part(range, chunk);
+	discard_between(range, chunk, page & ~(system_pages - 1),
+			(end + system_pages - 1) & ~(system_pages - 1), true);
 }
 
 /* At this time; `freed` pages may go in addition. */

@@ -362,7 +362,13 @@ void page_own(struct slab *slab, unsigned int order, struct slab_cache *cache)
 	os_store_release(&slab->cache, cache);
 }
 
-static void give_run(struct slab *slab, unsigned int order, bool touched)
+enum run {
+	RUN_UNTOUCHED,
+	RUN_USED,
+	RUN_RETURNED
+};
+
+static void give_run(struct slab *slab, unsigned int order, enum run run)
 {
 	size_t index = (size_t)(slab - pages.slabs);
 	struct range *range = &ranges[page_node(page_address(slab))];
@@ -370,7 +376,7 @@ static void give_run(struct slab *slab, unsigned int order, bool touched)
 	unsigned int page = (unsigned int)(index % CHUNK_PAGES), dirty = 1u << order;
 
 	os_lock(&range->lock);
-	if (touched) {
+	if (run != RUN_UNTOUCHED) {
 		chunk_give(chunk, page, order);
 	} else {
 		dirty = chunk_give_untouched(chunk, page, order);
@@ -381,24 +387,32 @@ static void give_run(struct slab *slab, unsigned int order, bool touched)
 	range->used -= (size_t)1 << order;
 	range_relist(range, chunk);
 	range_given(range, chunk, order);
+	if (run == RUN_RETURNED)
+		range_return(range, chunk, page, order);
 	range_unlock(range);
 }
 
 void page_free(struct slab *slab, unsigned int order)
 {
 	disown(slab, order);
-	give_run(slab, order, true);
+	give_run(slab, order, RUN_USED);
+}
+
+void page_free_to_system(struct slab *slab, unsigned int order)
+{
+	disown(slab, order);
+	give_run(slab, order, RUN_RETURNED);
 }
 
 void page_free_named(struct slab *slab, unsigned int order)
 {
 	disown(slab, order < PAGE_MAX_ORDER ? order : 0);
-	give_run(slab, order, true);
+	give_run(slab, order, RUN_USED);
 }
 
 void page_give_back(struct slab *slab, unsigned int order)
 {
-	give_run(slab, order, false);
+	give_run(slab, order, RUN_UNTOUCHED);
 }
 
 size_t page_slabs(unsigned int node, struct slab **first)

@@ -29,8 +29,9 @@
  *      The limit may be exceeded: by memory that one call does not return because that would take
  *      long (PAGE_DISCARD_MAX), and by memory that the system cannot take back: parts of its own,
  *      larger pages, and parts of chunks for which it has no more mappings (huge.h). Locked
- *      memory goes only above the soft limit, and in page_trim(). Pages go back when pages are
- *      freed, and when a layer above says that time has passed: page_decay().
+ *      memory goes only above the soft limit, in page_trim() and in page_free_to_system(). Pages
+ *      go back when pages are freed, and when a layer above says that time has passed:
+ *      page_decay().
  *  P5. When a run of a whole chunk is freed by page_free_named(), the descriptors of its other
  *      pages stay as they are, for the next run of the same owner there. They lead to a first
  *      descriptor whose cache is NULL. They are cleared before a smaller run is taken from the
@@ -118,7 +119,9 @@ unsigned int page_alloc_runs(unsigned int node, unsigned int order, struct slab 
 /* Name the run's owner in its descriptors: from now on page_slab() finds it. */
 void page_own(struct slab *slab, unsigned int order, struct slab_cache *cache);
 void page_free(struct slab *slab, unsigned int order);
-/* The same, of an owner that asks page_slab() about every address: page_owner() may go on to name
+/* The same, and return the pages to the system, and with the last ones of a chunk all of it. */
+void page_free_to_system(struct slab *slab, unsigned int order);
+/* page_free() of an owner that asks page_slab() about every address: page_owner() may go on to name
  * it for all pages but the first (P5). */
 void page_free_named(struct slab *slab, unsigned int order);
 /* The same of a run as page_alloc() gave it, untouched: it is no dirtier than before. */

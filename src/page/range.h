@@ -80,10 +80,12 @@ void range_forget_run(struct range *range, struct chunk *chunk);
 
 /*
  * Call these after the range got this chunk, after pages of it were taken, and after some were
- * freed. The last one may return memory, and releases the lock meanwhile.
+ * freed; and then the last one to return the freed run, or all of the chunk, if that is free. The
+ * last two release the lock while they return memory.
  */
 void range_grown(struct range *range, struct chunk *chunk);
 void range_taken(struct range *range, struct chunk *chunk);
 void range_given(struct range *range, struct chunk *chunk, unsigned int order);
+void range_return(struct range *range, struct chunk *chunk, unsigned int page, unsigned int order);
 
 #endif

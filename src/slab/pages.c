@@ -218,5 +218,8 @@ void slab_discard_now(struct slab_cache *cache, struct slab *slab)
 	if (os.tools)
 		tell_gone(cache, slab, order);
 	unhide(cache, slab, order.order);
-	page_free(slab, order.order);
+	if (os_load_relaxed(&slab_rest(cache)->shrinking))
+		page_free_to_system(slab, order.order);
+	else
+		page_free(slab, order.order);
 }

@@ -136,6 +136,7 @@ struct slab_rest {
 	uint32_t told;	    /* that a slab was not locked */
 	uint64_t failures;  /* allocations that failed by the limit */
 	uint32_t has_small; /* a slab of the fallback order was made at some time */
+	uint32_t shrinking; /* threads in kmem_cache_shrink(): pages go to the system at once */
 };
 
 static inline struct slab_rest *slab_rest(const struct slab_cache *cache)

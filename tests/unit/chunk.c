@@ -155,7 +155,7 @@ static void discard(struct chunk *chunk, uint64_t *seed)
 	/* System pages of 4, 16 and 64 KiB. */
 	unsigned int order = 2 * random_below(seed, 3), step = 1u << order;
 	unsigned int from = random_below(seed, CHUNK_PAGES), page, end;
-	unsigned int length = chunk_take_dirty(chunk, order, from, &page);
+	unsigned int length = chunk_take_dirty(chunk, order, from, CHUNK_PAGES, &page);
 	unsigned int expected = (from + step - 1) / step * step;
 	bool gone;
 

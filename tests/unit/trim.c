@@ -12,6 +12,7 @@
 
 #include "cache/cache.h"
 #include "kit/cache.h"
+#include "kit/clock.h"
 #include "kit/objects.h"
 #include "kit/process.h"
 #include "kit/unit.h"
@@ -21,6 +22,8 @@ enum {
 	SIZE = 512,
 	OBJECTS = 65536, /* 32 MiB */
 	EACH = 2000,
+	FEW = 100,
+	PAGE_BYTES = 4096,
 	CPUS = 2,
 	ROUNDS = 200,
 };
@@ -98,6 +101,40 @@ static void some_may_stay(void **state)
 		assert_true(dirty() > keep - OS_HUGE);
 	assert_true(sheaf_trim(0) > 0 || os_options.tiny);
 	assert_int_equal(dirty(), 0);
+}
+
+/* Free memory that other caches left stays: they will want it again. */
+static void a_shrink_returns_its_own(void **state)
+{
+	struct kmem_cache *mine = kmem_cache_create("mine", PAGE_BYTES, NULL, SLAB_NO_MERGE);
+	size_t before, held, returned;
+
+	(void)state;
+	assert_non_null(mine);
+	clock_stands = true; /* nothing goes by time */
+	sheaf_trim(0);
+	use_and_free();
+	before = dirty();
+	assert_true(before > 0 || os_options.tiny);
+	returned = page_usage().returned;
+	assert_int_equal(kmem_cache_shrink(mine), 0);
+	assert_int_equal(dirty(), before);
+	assert_int_equal(page_usage().returned, returned);
+	for (unsigned int i = 0; i < FEW; i++) {
+		objects[i] = kmem_cache_alloc(mine, GFP_KERNEL);
+		assert_non_null(objects[i]);
+	}
+	for (unsigned int i = 0; i < FEW; i++)
+		kmem_cache_free(mine, objects[i]);
+	held = look(mine).slab_bytes;
+	before = dirty();
+	assert_int_equal(kmem_cache_shrink(mine), 0);
+	assert_int_equal(look(mine).slabs, 0);
+	assert_true(page_usage().returned >= returned + held);
+	/* With the last run of a chunk, all of the chunk goes. */
+	assert_true(dirty() <= before && dirty() + 3 * OS_HUGE > before);
+	kmem_cache_destroy(mine);
+	clock_stands = false;
 }
 
 /* Leave objects in the sheaves of a CPU. */
@@ -211,8 +248,11 @@ static int tear_down(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(everything_goes),	cmocka_unit_test(some_may_stay),
-		cmocka_unit_test(every_cpu_is_reached), cmocka_unit_test(others_go_on),
+		cmocka_unit_test(everything_goes),
+		cmocka_unit_test(some_may_stay),
+		cmocka_unit_test(a_shrink_returns_its_own),
+		cmocka_unit_test(every_cpu_is_reached),
+		cmocka_unit_test(others_go_on),
 		cmocka_unit_test(in_a_child),
 	};
 

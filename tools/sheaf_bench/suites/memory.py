@@ -128,7 +128,7 @@ def _notes(document: Document) -> list[str]:
              "Resident is Rss plus Swap less LazyFree of smaps_rollup, less what was resident "
              "before the allocator's first use and less the benchmark's own arrays.",
              f"Idling: {idle / 1000:g} s without a call. Some work: a hundredth as many objects as were "
-             "freed are allocated and freed. Trimming: kmem_cache_shrink, "
+             "freed are allocated and freed. Trimming: sheaf_trim, "
              "malloc_trim, or the library's own call. Times are CPU time and include page "
              "faults."]
     if "dpdk" in document.allocators():

@@ -173,7 +173,7 @@ def _notes(document: Document) -> list[str]:
             "(SHEAF_OPTIONS=background; jemalloc's background_thread), and the program sleeps all the time.",
             "Resident is Rss plus Swap less LazyFree, less what was resident before the allocator's first use. "
             "s to 10 %: after all was freed, of what was resident when all was allocated. Trimming: "
-            "kmem_cache_shrink, sheaf_trim, malloc_trim, or the library's own call.",
+            "sheaf_trim, malloc_trim, or the library's own call.",
             "Longest: CPU time of 16 calls one after the other, after the first phase, in the best repetition: "
             "it contains what the machine does meanwhile. Again: CPU time to allocate and write as many objects "
             "after trimming, beside the first time.", *notes(document)]
