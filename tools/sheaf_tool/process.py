@@ -158,6 +158,8 @@ class Process:
         reading = Reading(self.pid, self.command, self.text["backend"], self.text["index"],
                           self.text["options"], self.text["cpus"], self.nr_nodes)
         reading.memory = self._memory()
+        self._events = [(number["name"], [i for i in range(32 * self.nr_planes) if number["words"] >> i & 1])
+                        for number in self.text["numbers"] if number["words"]]
         nr_areas = HEAD.unpack(self._bytes(0, HEAD.size))[4]
         size = os.fstat(self._file).st_size
         area = self.nr_planes * self._plane()
@@ -244,11 +246,7 @@ class Process:
     def _describe(self, record: tuple, words: list[int], pops: int, pushes: int) -> Cache:
         (_, identity, flags, object_size, slab_size, align, objects, order, capacity,
          min_partial, aliases, state, name) = record
-        counters = {}
-        for number in self.text["numbers"]:
-            if chosen := number["words"]:
-                counters[number["name"]] = sum(
-                    value for index, value in enumerate(words) if chosen >> index & 1) & MASK
+        counters = {name: sum([words[i] for i in chosen]) & MASK for name, chosen in self._events}
         counters["alloc_fastpath"] += pops
         counters["free_fastpath"] += pushes  # negative if objects were taken in bulk, which sums count
         settings = {"object_size": object_size, "slab_size": slab_size, "align": align,

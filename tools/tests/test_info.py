@@ -10,16 +10,19 @@ import tempfile
 import time
 import unittest
 from pathlib import Path
+from types import FrameType
+from typing import Callable
 from unittest import mock
 
 import pytest
 
 from live import HAS_LIVE, LIVE, PATIENCE, SHEAF, Live, Screen, check_failed, sheaf
-from sheaf_tool import shared
+from sheaf_tool import info, shared
 from sheaf_tool.errors import Failure
 from sheaf_tool.process import Process
 
 DEAD = 4194305  # beyond the largest number a process can have
+MOST_STEPS = 8000  # of the interpreter, for one more cache: twice as many as now
 
 
 def families(text: str) -> dict:
@@ -30,6 +33,25 @@ def families(text: str) -> dict:
 
 def labels(family: object) -> list[tuple]:
     return [tuple(sorted(sample.labels.items())) for sample in family.samples]
+
+
+def opcodes(call: Callable[[], None]) -> int:
+    """The steps of Python's interpreter in this call."""
+    count = 0
+
+    def step(frame: FrameType, event: str, _: object) -> Callable:
+        nonlocal count
+        frame.f_trace_opcodes = True
+        count += event == "opcode"
+        return step
+
+    before = sys.gettrace()
+    sys.settrace(step)
+    try:
+        call()
+    finally:
+        sys.settrace(before)
+    return count
 
 
 @unittest.skipUnless(HAS_LIVE, "needs a build and /dev/shm")
@@ -51,6 +73,23 @@ class OnAProcess(unittest.TestCase):
                 for key, value in ours["caches"][0].items():
                     self.assertEqual(own["caches"][0][key], value, key)
                 self.assertEqual(ours["caches"][0]["objects_in_use"], 100)
+
+    def test_the_work_for_a_cache(self) -> None:
+        def show(live: Live) -> None:
+            with Process(live.pid) as process:
+                reading = process.read()
+                info.as_json(reading)
+                info.prometheus(reading, process.text["numbers"])
+
+        steps = []
+        with Live() as live:
+            for n in (10, 30):
+                for i in range(n - 10 if steps else n):
+                    live.do(f"create cache-{n}-{i}")
+                    live.do("alloc 10")
+                    live.do("free 5")
+                steps.append(opcodes(lambda: show(live)))
+        self.assertLess((steps[1] - steps[0]) / 20, MOST_STEPS)
 
     def test_bulk_and_shrink(self) -> None:
         with Live() as live:
