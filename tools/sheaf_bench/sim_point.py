@@ -105,7 +105,7 @@ def machine_names() -> list[str]:
 def number_of_cpus(path: Path) -> int:
     """As its file says; the program itself reports what is wrong with that."""
     try:
-        found = re.search(r"^\s*cpus\s+(\d+)", path.read_text(encoding="utf-8"), re.M)
+        found = re.search(r"^[ \t]*cpus[ \t]+(\d+)", path.read_text(encoding="utf-8"), re.M)
     except (OSError, UnicodeDecodeError) as error:
         raise Failure(f"{path}: cannot be read: {getattr(error, 'strerror', 'not text')}") from error
     return int(found[1]) if found else 1

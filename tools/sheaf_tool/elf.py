@@ -72,6 +72,6 @@ class Files:
             except OSError:
                 told = ""
             self._libraries = {}
-            for name, path in re.findall(r"^\s+(\S+) \(.*\) => (\S+)$", told, re.M):
+            for name, path in re.findall(r"^[ \t]+(\S+) \(.*\) => (\S+)$", told, re.M):
                 self._libraries.setdefault(name, path)
         return self._libraries

@@ -27,7 +27,8 @@ examples:
   sheaf symbolize --path /usr/lib/debug/bin --path build server.log
 """
 
-FRAME = re.compile(r"(?P<module>[^\s()]+)\((?P<function>[^\s()+]*)\+(?P<offset>0x[0-9a-f]+)\)")
+# A module begins where a word does: without that, each letter of a long word would be tried, up to its end.
+FRAME = re.compile(r"(?<![^\s()])(?P<module>[^\s()]+)\((?P<function>[^\s()+]*)\+(?P<offset>0x[0-9a-f]{1,16})\)")
 LONGEST = 60  # characters of a function that a report has
 
 
@@ -37,7 +38,7 @@ class Modules:
     def __init__(self, files: elf.Files) -> None:
         self._files = files
         self.paths: dict[str, str | None] = {}
-        self._functions: dict[str, dict[str, int]] = {}
+        self._functions: dict[str, dict[str, int | None]] = {}  # None: of a cut name that none begins with
         self._found: dict[tuple[str, int], list[str]] = {}
 
     def _offset(self, module: str, frame: re.Match[str]) -> int | None:
@@ -49,8 +50,9 @@ class Modules:
             self._functions[module] = elf.functions(self.paths[module] or "")
         functions = self._functions[module]
         if name not in functions and len(name) == LONGEST:
-            name = next((longer for longer in functions if longer.startswith(name)), name)
-        return functions[name] + offset if name in functions else None
+            functions[name] = next((functions[longer] for longer in functions if longer.startswith(name)), None)
+        at = functions.get(name)
+        return at + offset if at is not None else None
 
     def look_up(self, text: str) -> None:
         """All frames of a text at once: each module's file is opened once."""

@@ -7,9 +7,11 @@ import subprocess
 import tempfile
 import unittest
 from pathlib import Path
+from typing import Iterator
+from unittest import mock
 
 from live import SHEAF, sheaf
-from sheaf_tool import elf, symbols
+from sheaf_tool import elf, symbolize, symbols
 
 ROOT = SHEAF.parents[1]
 LIBRARY = Path(os.environ.get("SHEAF_BUILD", "/nonexistent")) / "packaging" / "libsheaf.so"
@@ -41,6 +43,36 @@ int main(void)
 	return 0;
 }
 """
+
+
+class OnAnyText(unittest.TestCase):
+    def test_long_words(self) -> None:
+        """With quadratic time, none of these would end."""
+        n = 1 << 18
+        for text in ("a" * n, "a(" * n, "a(" + "b" * n, "a(b+" * n, "a(b+0x" + "f" * n, "a(+0x1" * n, ")a" * n, " " * n, "\n" * n,
+                     "(" * n, "a+" * n):
+            modules = symbolize.Modules(elf.Files([], []))
+            self.assertEqual(symbolize.symbolized(text, modules), text)
+            self.assertEqual(modules.paths, {})
+
+    def test_long_functions_are_sought_once(self) -> None:
+        cut = "f" * symbolize.LONGEST
+        functions = Counted({f"g{i}": i for i in range(100)} | {cut + "longer": 0x1000})
+        modules = symbolize.Modules(elf.Files([], []))
+        modules.paths["m"] = "m"
+        with mock.patch.object(elf, "functions", lambda _: functions), \
+                mock.patch.object(symbols, "places", lambda _, offsets: [[f"x at x.c:{offset:#x}"] for offset in offsets]):
+            found = symbolize.symbolized(f"m({cut}+0x10)\n" * 50, modules)
+        self.assertEqual(found, "x at x.c:0x100f\n" * 50)
+        self.assertEqual(functions.walks, 1)
+
+
+class Counted(dict):
+    walks = 0
+
+    def __iter__(self) -> Iterator:
+        self.walks += 1
+        return super().__iter__()
 
 
 @unittest.skipUnless(shutil.which("cc") and symbols.is_there(), "needs a compiler, and llvm-symbolizer or addr2line")
