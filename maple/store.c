@@ -209,12 +209,10 @@ SHEAF_PUBLIC void mas_store_prealloc(struct ma_state *mas, void *entry)
 	if (!store_entry(mas, entry, GFP_NOWAIT, "mas_store_prealloc"))
 		check_prepared(mas, had);
 	else
-		fprintf(stderr,
-			"libsheaf: mas_store_prealloc(%lu ... %lu) on maple tree %p failed (%d): "
-			"nothing was stored; preallocate for this range and entry, and keep the "
-			"lock until "
-			"the store\n",
-			mas->index, mas->last, (void *)mas->tree, mas->error);
+		say("libsheaf: mas_store_prealloc(%lu ... %lu) on maple tree %p failed (%d): "
+		    "nothing was stored; preallocate for this range and entry, and keep the "
+		    "lock until the store",
+		    mas->index, mas->last, (void *)mas->tree, mas->error);
 	if (mas->sheaf || mas->alloc)
 		mas_destroy(mas);
 }

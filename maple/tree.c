@@ -82,11 +82,9 @@ SHEAF_PUBLIC void mt_set_external_lock(struct maple_tree *mt, void *mutex)
 	if (mt_external_lock(mt))
 		mt->ma_external_lock = mutex;
 	else
-		fprintf(stderr,
-			"libsheaf: mt_set_external_lock: maple tree %p has a lock of its own; make "
-			"it "
-			"with MT_FLAGS_LOCK_EXTERN\n",
-			(void *)mt);
+		say("libsheaf: mt_set_external_lock: maple tree %p has a lock of its own; make "
+		    "it with MT_FLAGS_LOCK_EXTERN",
+		    (void *)mt);
 }
 
 SHEAF_PUBLIC bool mtree_empty(const struct maple_tree *mt)

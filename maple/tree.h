@@ -10,7 +10,7 @@
  *     cut.c    a split that keeps the leaf
  *     store.c  the mas_ calls that store           tree.c    the mtree_ and mt_ calls
  *     dup.c    copy and destroy                    validate.c, dump.c, svg.c, misuse.c
- *     symbols.c what the header inlines
+ *     say.c    lines about misuse            symbols.c what the header inlines
  */
 #ifndef MAPLE_TREE_H
 #define MAPLE_TREE_H
@@ -22,6 +22,9 @@
 
 /* For the functions of the public header. */
 #define SHEAF_PUBLIC __attribute__((visibility("default")))
+
+/* In say.c: write a line about misuse, to which this adds the line feed. */
+void say(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
 
 static inline bool in_rcu(const struct maple_tree *mt)
 {

@@ -17,14 +17,14 @@ __attribute__((format(printf, 3, 4))) static void fault(struct proof *proof, eno
 							const char *format, ...)
 {
 	va_list arguments;
+	char text[256];
 
 	proof->faults++;
-	fprintf(stderr, "libsheaf: maple tree %p, node %p of level %u: ", (void *)proof->mt,
-		(void *)node_of(e), level_of(e));
 	va_start(arguments, format);
-	vfprintf(stderr, format, arguments);
+	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	fputc('\n', stderr);
+	say("libsheaf: maple tree %p, node %p of level %u: %s", (void *)proof->mt,
+	    (void *)node_of(e), level_of(e), text);
 }
 
 /* Check that pivots ascend within the node's bounds, and that nothing is beyond the end. False: do

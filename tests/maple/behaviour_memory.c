@@ -2,9 +2,12 @@
 /* Documented behaviour: nodes, copies, preallocation, refused memory and the lock, with one test
  * per behaviour. */
 #include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include "behaviour.h"
 #include "kit/maple/refuse.h"
+#include "kit/process.h"
 #include "kit/told.h"
 
 static void duplicate(void **state)
@@ -309,6 +312,25 @@ static void external_lock(void **state)
 	done(&mt);
 }
 
+static void misuse_unread(void)
+{
+	struct maple_tree own = MTREE_INIT(own, 0);
+	pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	int ends[2];
+
+	CHECK(pipe(ends) == 0 && dup2(ends[1], STDERR_FILENO) == STDERR_FILENO);
+	close(ends[0]);
+	signal(SIGPIPE, SIG_DFL);
+	mt_set_external_lock(&own, &lock);
+}
+
+/* SIGPIPE does not end the program. */
+static void nobody_has_to_read(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(misuse_unread), 0);
+}
+
 /* The store succeeds as long as there is memory; without memory, every build reports one line. */
 static void prealloc_without_preallocation(void **state)
 {
@@ -382,6 +404,7 @@ int main(void)
 		cmocka_unit_test(store_after_failed_preallocation),
 		cmocka_unit_test(store_without_lock),
 		cmocka_unit_test(external_lock),
+		cmocka_unit_test(nobody_has_to_read),
 		cmocka_unit_test(prealloc_without_preallocation),
 		cmocka_unit_test(wrong_stores),
 	};

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Lines about misuse, on standard error; see tree.h. Each is written at once, by a system call that
+ * is no cancellation point, and ends no program: it raises neither SIGPIPE nor SIGXFSZ.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tree.h"
+
+/* Consume what the write has raised, but not what was pending before. */
+static void drop_raised(const sigset_t *before, int number)
+{
+	const struct timespec at_once = {0, 0};
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, number);
+	if (!sigismember(before, number))
+		sigtimedwait(&set, NULL, &at_once);
+}
+
+static void write_quietly(const char *text, size_t length)
+{
+	sigset_t deadly, mask, pending;
+	ssize_t written;
+
+	sigemptyset(&deadly);
+	sigaddset(&deadly, SIGPIPE);
+	sigaddset(&deadly, SIGXFSZ);
+	pthread_sigmask(SIG_BLOCK, &deadly, &mask);
+	sigpending(&pending);
+	written = syscall(SYS_write, STDERR_FILENO, text, length);
+	if (written < 0 && errno == EPIPE)
+		drop_raised(&pending, SIGPIPE);
+	if (written < 0 && errno == EFBIG)
+		drop_raised(&pending, SIGXFSZ);
+	pthread_sigmask(SIG_SETMASK, &mask, NULL);
+}
+
+void say(const char *format, ...)
+{
+	int saved = errno, length;
+	char text[512];
+	va_list arguments;
+
+	va_start(arguments, format);
+	length = vsnprintf(text, sizeof(text) - 1, format, arguments);
+	va_end(arguments);
+	if (length > (int)sizeof(text) - 2)
+		length = (int)sizeof(text) - 2;
+	if (length >= 0) {
+		text[length++] = '\n';
+		write_quietly(text, (size_t)length);
+	}
+	errno = saved;
+}
