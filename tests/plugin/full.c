@@ -92,8 +92,7 @@ static void use_group(void)
 	struct kmem_group *g = group_create("one", NULL, NULL, 0);
 	void *objects[10];
 
-	CHECK(g && !group_set_current(NULL));
-	group_set_current(g);
+	CHECK(g && !group_set_current(g));
 	for (int i = 0; i < 10; i++) {
 		objects[i] = cache_alloc(cache, GFP_KERNEL, NUMA_NO_NODE);
 		CHECK(objects[i]);
@@ -103,7 +102,7 @@ static void use_group(void)
 	cache_free(cache, 10, objects);
 	CHECK(objects_of(g) == 0);
 	/* The thread ends with its group. */
-	group_set_current(g);
+	CHECK(!group_set_current(g));
 }
 
 static void *use_later(void *unused)
