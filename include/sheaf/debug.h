@@ -44,6 +44,10 @@ struct sheaf_report_to {
  * The same goes for reports where no callback may run: in calls that never wait (their names end in
  * _nolock), in a forked child before fork() has returned, before abort(), and at exit.
  *
+ * The callback must return: to leave it by longjmp(), an exception or pthread_exit() is an error.
+ * The library says so in one line when it next calls it in that thread; until then other threads
+ * cannot set another. The thread is not cancelled in it.
+ *
  * The call waits until the previous callback has returned in all threads. Afterwards the program
  * may free what that callback used. Unless `before` is NULL, *before becomes what was set until
  * now, before `report` is first called: so `report` can pass on what it gets, and the caller can

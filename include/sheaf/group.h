@@ -63,6 +63,9 @@ enum kmem_group_event {
  * it is not called again for that group, by any thread; what happened meanwhile is reported after
  * it has returned. Calls that replace or end callbacks wait until the one that runs has returned,
  * except in a function that the library calls. So their callers hold no lock that it takes.
+ *
+ * A callback must return: if it is left by longjmp(), an exception or pthread_exit(), none of that
+ * group is called again, and those calls wait for ever. The thread is not cancelled in it.
  */
 struct kmem_group_args {
 	size_t hard_limit; /* an allocation beyond it fails */

@@ -27,8 +27,11 @@ typedef struct mempool {
 	struct sheaf_mempool *reserve; /* private; NULL: not initialised */
 } mempool_t;
 
-/* The allocator below a pool. Called with no lock held. alloc may return NULL, and must not wait
- * for elements of the pool. */
+/*
+ * The allocator below a pool. Called with no lock held. alloc may return NULL, and must not wait
+ * for elements of the pool. Both must return: if one is left by longjmp(), an exception or the
+ * cancellation of the thread, the element is lost, and so may be those that the call had in hand.
+ */
 typedef void *(*mempool_alloc_fn)(gfp_t gfp, void *pool_data);
 typedef void (*mempool_free_fn)(void *element, void *pool_data);
 

@@ -55,6 +55,8 @@ struct sheaf_rcu_poll {
  * start_poll, poll: optional, both or none. start_poll marks a moment; poll returns whether a grace
  *   period has passed since. Neither may wait. If given, objects are reused as soon as poll()
  *   allows it, before func is called.
+ *
+ * All of them must return, not by longjmp() or an exception. The thread is not cancelled in them.
  */
 struct sheaf_rcu_ops {
 	size_t size;	  /* sizeof(struct sheaf_rcu_ops): it may grow */

@@ -17,7 +17,9 @@
  * shrinker. Several threads may call one shrinker at once.
  *
  * A callback must not wait for a lock that its own thread may hold while it allocates with
- * GFP_KERNEL: try the lock, and return SHRINK_STOP if it is held.
+ * GFP_KERNEL: try the lock, and return SHRINK_STOP if it is held. It must return: to leave it by
+ * longjmp(), an exception or pthread_exit() is an error, which the library reports when that thread
+ * next asks shrinkers. The thread is not cancelled in it.
  *
  * Any thread may make these calls at any time, but a signal handler may not. errno is preserved.
  * Kernel: the calls and names are the same; shrinkers know neither nodes nor groups.

@@ -172,7 +172,9 @@ struct kmem_cache_args {
 	unsigned int freeptr_offset;
 	unsigned char use_freeptr_offset;
 	unsigned char reserved[3];
-	/* Runs once per object, before the object is first handed out. */
+	/* Runs once per object, before the object is first handed out. It must return: if it is
+	 * left by longjmp() or an exception, up to 64 objects are lost. The thread is not cancelled
+	 * in it. */
 	void (*ctor)(void *object);
 	/* Objects that a sheaf holds, at least; at most 4096. 0: 60 to 1, by size. */
 	unsigned int sheaf_capacity;

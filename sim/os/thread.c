@@ -7,3 +7,18 @@ bool os_thread_start(void (*body)(void))
 	(void)body;
 	return false;
 }
+
+int os_cancel_off(void)
+{
+	return 0;
+}
+
+void os_cancel_restore(int before)
+{
+	(void)before;
+}
+
+bool os_on_signal_stack(void)
+{
+	return false;
+}

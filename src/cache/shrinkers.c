@@ -58,13 +58,11 @@ static struct shrinkers_run *my_run(void)
 	return NULL;
 }
 
-/* NULL: there is no room, or this thread has one. */
-static struct shrinkers_run *begin_run(void)
+/* Claim a run; NULL: there is no room. */
+static struct shrinkers_run *free_run(void)
 {
 	uint32_t thread = os_thread();
 
-	if (my_run())
-		return NULL;
 	for (unsigned int i = 0; i < SHRINKERS_RUNS; i++) {
 		uint32_t none = 0;
 
@@ -97,6 +95,33 @@ static struct registered *next_run(struct shrinkers_run *run)
 	if (last)
 		pool_free(before, before->bytes);
 	return next;
+}
+
+/* A run whose callback was left: let go of its shrinker. */
+static void end_left_run(struct shrinkers_run *run)
+{
+	os_report_once_later(&shrinkers.told_left,
+			     "shrinkers: a callback was left by longjmp() or an exception; "
+			     "shrinkers are asked again. Let it return");
+	os_leave_left_program(run->call);
+	while (next_run(run))
+		;
+}
+
+/* NULL: there is no room, or this thread is in a callback. */
+static struct shrinkers_run *begin_run(uintptr_t here)
+{
+	struct shrinkers_run *run = my_run();
+
+	if (run && !os_program_was_left(run->frame, here))
+		return NULL;
+	if (run)
+		end_left_run(run);
+	else
+		run = free_run();
+	if (run)
+		run->frame = here;
+	return run;
 }
 
 /* --- one shrinker ----------------------------------------------------------------------------- */
@@ -141,18 +166,17 @@ void shrinkers_run(gfp_t flags, unsigned int part)
 {
 	struct shrinkers_run *run;
 	struct registered *r;
-	struct os_program call;
 
 	if (!shrinkers_exist())
 		return;
-	run = begin_run();
+	run = begin_run((uintptr_t)__builtin_frame_address(0));
 	if (!run)
 		return;
 	os_holds_nothing("run a shrinker");
-	call = os_enter_program();
+	run->call = os_enter_program();
 	while ((r = next_run(run)) != NULL)
 		run_one(r, flags, part);
-	os_leave_program(call);
+	os_leave_program(run->call);
 	os_store_release(&run->thread, 0);
 }
 
@@ -311,6 +335,6 @@ void shrinkers_in_child(void)
 		if (run->thread == shrinkers.forker)
 			run->thread = os_thread();
 		else
-			*run = (struct shrinkers_run){0, NULL, NULL};
+			*run = (struct shrinkers_run){.thread = 0};
 	}
 }

@@ -6,7 +6,8 @@
  *   runs: | thread, shrinker | ... SHRINKERS_RUNS   a thread that runs a shrinker
  *
  * Invariants
- *  S1. A thread runs one shrinker at a time: a reclaim inside a callback runs none.
+ *  S1. A thread runs one shrinker at a time: a reclaim inside a callback runs none. It is not
+ *      cancelled in it.
  *  S2. A shrinker that is freed is off the list, and its memory goes when no run is at it. So a
  *      callback may free any shrinker, also its own.
  *  S3. No lock is held while a callback runs. Several threads may run one shrinker at once.
@@ -24,6 +25,7 @@
 
 #include "os/atomic.h"
 #include "os/lock.h"
+#include "os/program.h"
 
 /* Threads that run shrinkers at once; others reclaim without them. */
 #define SHRINKERS_RUNS 16
@@ -32,9 +34,12 @@ struct shrinkers {
 	struct os_lock lock;
 	uint32_t nr;	 /* on the list */
 	uint32_t forker; /* the thread that forks */
+	uint32_t told_left;
 	struct registered *first;
 	struct shrinkers_run {
 		uint32_t thread; /* 0: free */
+		uintptr_t frame;
+		struct os_program call;
 		struct registered *at;
 		struct registered *next; /* if the one at which it is was freed */
 	} runs[SHRINKERS_RUNS];

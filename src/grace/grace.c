@@ -194,7 +194,10 @@ static struct grace_batch *free_batch(struct grace *grace)
 /* With poll_taken held: note this moment, which is after the start of this batch. */
 static void note_moment(struct grace *grace, uint64_t number)
 {
+	struct os_program call = os_enter_program();
+
 	grace->ops.start_poll(&grace->poll);
+	os_leave_program(call);
 	grace->poll_number = number;
 	grace->poll_armed = 1;
 }
@@ -229,13 +232,22 @@ static void poll_passed(struct grace *grace)
 	note_moment(grace, started);
 }
 
+static bool poll_says(struct grace *grace)
+{
+	struct os_program call = os_enter_program();
+	bool passed = grace->ops.poll(&grace->poll);
+
+	os_leave_program(call);
+	return passed;
+}
+
 void grace_poll(struct grace *grace)
 {
 	if (!grace->ops.poll || os_load_relaxed(&grace->poll_taken) ||
 	    os_exchange(&grace->poll_taken, 1))
 		return;
 	tsan_taken(&grace->poll);
-	if (grace->poll_armed && grace->ops.poll(&grace->poll))
+	if (grace->poll_armed && poll_says(grace))
 		poll_passed(grace);
 	tsan_given(&grace->poll);
 	os_store_release(&grace->poll_taken, 0);
@@ -295,6 +307,7 @@ static void start_spaced(struct grace *grace)
 void grace_wait(struct grace *grace, uint64_t number)
 {
 	struct grace_batch *own = pool_alloc(sizeof(*own));
+	struct os_program call;
 
 	if (own)
 		own->grace = grace;
@@ -303,7 +316,9 @@ void grace_wait(struct grace *grace, uint64_t number)
 			start_batch(grace, own, os_now());
 		else
 			grace_start(grace);
+		call = os_enter_program();
 		grace->ops.barrier();
+		os_leave_program(call);
 		tell_stall(grace, os_now());
 	}
 	if (own && !os_load_acquire(&own->busy))

@@ -7,61 +7,80 @@
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/program.h"
+#include "os/report.h"
 
 #define CALLS 16 /* threads that may be in the callback at a time */
+
+struct place {
+	uintptr_t thread; /* 0: nobody's */
+	uintptr_t frame;
+	struct os_program call;
+};
 
 static struct {
 	os_callback *fn;
 	void *data;
 	uint32_t changing;
-	uint32_t forking;    /* this is a child, and fork() has not returned */
-	uintptr_t in[CALLS]; /* threads; 0: a free place */
+	uint32_t forking; /* this is a child, and fork() has not returned */
+	uint32_t told_left;
+	struct place in[CALLS];
 } callback;
 
-static bool is_in_callback(uintptr_t thread)
+/* The place of this thread, which is in the callback; NULL: it is not. */
+static struct place *my_place(uintptr_t here)
 {
-	for (int i = 0; i < CALLS; i++)
-		if (os_load_relaxed(&callback.in[i]) == thread)
-			return true;
-	return false;
+	struct place *place = callback.in, *end = place + CALLS;
+	uintptr_t self = os_self();
+
+	while (place < end && os_load_relaxed(&place->thread) != self)
+		place++;
+	if (place == end || !os_program_was_left(place->frame, here))
+		return place == end ? NULL : place;
+	os_report_once_later(&callback.told_left,
+			     "sheaf_set_report: the function that gets reports was left by "
+			     "longjmp() or an exception; it gets further ones. Let it return");
+	os_leave_left_program(place->call);
+	os_store_release(&place->thread, 0);
+	return NULL;
 }
 
 /* A place for this thread; NULL: it is in the callback already, or there are too many. */
-static uintptr_t *enter_callback(void)
+static struct place *enter_callback(uintptr_t here)
 {
-	uintptr_t self = os_self(), *place = NULL;
+	struct place *place = NULL;
 
-	if (is_in_callback(self))
+	if (my_place(here))
 		return NULL;
 	for (int i = 0; i < CALLS && !place; i++) {
 		uintptr_t nobody = 0;
 
-		if (os_cmpxchg(&callback.in[i], &nobody, self))
+		if (os_cmpxchg(&callback.in[i].thread, &nobody, os_self()))
 			place = &callback.in[i];
 	}
+	if (place)
+		place->frame = here;
 	return place;
 }
 
 bool os_callback_call(const char *text, size_t length)
 {
-	struct os_program call;
-	uintptr_t *place;
+	struct place *place;
 	os_callback *fn;
 
 	if (!os_load_relaxed(&callback.fn))
 		return false;
-	place = enter_callback();
+	place = enter_callback((uintptr_t)__builtin_frame_address(0));
 	if (!place)
 		return false;
 	/* First the place, then the function: a thread that changes the function does the
 	 * opposite. */
 	os_fence();
 	fn = os_load_acquire(&callback.fn);
-	call = os_enter_program();
+	place->call = os_enter_program();
 	if (fn)
 		fn(callback.data, text, length);
-	os_leave_program(call);
-	os_store_release(place, 0);
+	os_leave_program(place->call);
+	os_store_release(&place->thread, 0);
 	return fn != NULL;
 }
 
@@ -72,7 +91,7 @@ void os_callback_unset(void)
 
 bool os_callback_set(os_callback *fn, void *data, os_callback **old_fn, void **old_data)
 {
-	if (is_in_callback(os_self()))
+	if (my_place((uintptr_t)__builtin_frame_address(0)))
 		return false;
 	while (os_exchange(&callback.changing, 1))
 		os_sleep_briefly();
@@ -81,7 +100,7 @@ bool os_callback_set(os_callback *fn, void *data, os_callback **old_fn, void **o
 	os_callback_unset();
 	os_fence();
 	for (int i = 0; i < CALLS; i++)
-		while (os_load_acquire(&callback.in[i]))
+		while (os_load_acquire(&callback.in[i].thread))
 			os_sleep_briefly();
 	callback.data = data;
 	os_store_release(&callback.fn, fn);
@@ -96,18 +115,19 @@ void os_callback_after_fork(void)
 
 	callback.forking = 1;
 	for (int i = 0; i < CALLS; i++)
-		if (callback.in[i] == self)
+		if (callback.in[i].thread == self)
 			callback.forking = 0;
 		else
-			callback.in[i] = 0;
+			callback.in[i].thread = 0;
+	/* A frame that no call can have left. */
 	if (callback.forking)
-		callback.in[0] = self;
+		callback.in[0] = (struct place){.thread = self, .frame = UINTPTR_MAX};
 	callback.changing = 0;
 }
 
 void os_callback_forked(void)
 {
 	if (callback.forking)
-		callback.in[0] = 0;
+		callback.in[0].thread = 0;
 	callback.forking = 0;
 }

@@ -3,7 +3,6 @@
 #include "os/channel.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +16,7 @@
 #include "os/linux/file.h"
 #include "os/machine.h"
 #include "os/report.h"
+#include "os/thread.h"
 
 #define NAME	"libsheaf-control-%d"
 #define BACKLOG 8
@@ -84,7 +84,7 @@ bool os_channel_enter(void)
 	if (now - before < CHANNEL_MS || !os_cmpxchg(&channel.looked, &before, now) ||
 	    os_exchange(&channel.busy, 1))
 		return false;
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &channel.cancel);
+	channel.cancel = os_cancel_off();
 	return true;
 }
 
@@ -93,7 +93,7 @@ void os_channel_leave(void)
 	int cancel = channel.cancel;
 
 	os_store_release(&channel.busy, 0);
-	pthread_setcancelstate(cancel, NULL);
+	os_cancel_restore(cancel);
 }
 
 /* Answer without a file, and close the connection. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The library's thread; see os/thread.h. */
+/* The library's thread, and cancellation; see os/thread.h. */
 #include "os/thread.h"
 
 #include <errno.h>
@@ -48,4 +48,24 @@ bool os_thread_start(void (*body)(void))
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	errno = saved;
 	return started;
+}
+
+int os_cancel_off(void)
+{
+	int before;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+	return before;
+}
+
+void os_cancel_restore(int before)
+{
+	pthread_setcancelstate(before, NULL);
+}
+
+bool os_on_signal_stack(void)
+{
+	stack_t own;
+
+	return sigaltstack(NULL, &own) == 0 && own.ss_flags & SS_ONSTACK;
 }
