@@ -19,7 +19,9 @@
  * A callback must not wait for a lock that its own thread may hold while it allocates with
  * GFP_KERNEL: try the lock, and return SHRINK_STOP if it is held. It must return: to leave it by
  * longjmp(), an exception or pthread_exit() is an error, which the library reports when that thread
- * next asks shrinkers. The thread is not cancelled in it.
+ * next asks shrinkers. The thread is not cancelled in it. It must not wait for grace periods
+ * (<sheaf/rcu.h>) with the option background, because the library's thread is registered with no
+ * provider.
  *
  * Any thread may make these calls at any time, but a signal handler may not. errno is preserved.
  * Kernel: the calls and names are the same; shrinkers know neither nodes nor groups.

@@ -8,6 +8,15 @@ bool os_thread_start(void (*body)(void))
 	return false;
 }
 
+bool os_thread_is_own(void)
+{
+	return false;
+}
+
+void os_thread_forget(void)
+{
+}
+
 int os_cancel_off(void)
 {
 	return 0;

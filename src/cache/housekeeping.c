@@ -324,7 +324,6 @@ static void background(void)
 			end_round();
 		}
 		reclaim_if_above_soft(GFP_KERNEL);
-		grace_start_wanted();
 		os_report_kept();
 		sleep = more ? HOUSE_SLEEP_LEAST : sleep * 2;
 		if (sleep > HOUSE_SLEEP_MOST)
@@ -378,6 +377,7 @@ void housekeeping_unlock(void)
 void housekeeping_in_child(void)
 {
 	house.started = 0;
+	os_thread_forget();
 	decay_time.by_thread = 0;
 	house.asked = house.refused = 0;
 	os_pressure_in_child();

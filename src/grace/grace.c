@@ -243,7 +243,7 @@ static bool poll_says(struct grace *grace)
 
 void grace_poll(struct grace *grace)
 {
-	if (!grace->ops.poll || os_load_relaxed(&grace->poll_taken) ||
+	if (!grace->ops.poll || os_load_relaxed(&grace->poll_taken) || os_thread_is_own() ||
 	    os_exchange(&grace->poll_taken, 1))
 		return;
 	tsan_taken(&grace->poll);
@@ -274,8 +274,15 @@ static void start_batch(struct grace *grace, struct grace_batch *batch, uint64_t
 
 static void start_at(struct grace *grace, uint64_t now)
 {
-	struct grace_batch *batch = free_batch(grace);
+	struct grace_batch *batch;
 
+	/* It is registered with no provider. A call of the program starts the batch, or the
+	 * callback of another one. */
+	if (__builtin_expect(os_thread_is_own(), 0)) {
+		grace_start_later(grace);
+		return;
+	}
+	batch = free_batch(grace);
 	if (batch)
 		start_batch(grace, batch, now);
 }

@@ -195,7 +195,8 @@ static inline bool grace_passed(struct grace *grace, uint64_t number)
 	return grace_done(grace) >= number;
 }
 
-/* Start a batch now, if a head is free. */
+/* Start a batch now, if a head is free. The library's own thread leaves that to others, as by
+ * grace_start_later(), because it is registered with no provider. */
 void grace_start(struct grace *grace);
 /* Start one at the next call of grace_start_wanted(), unless one has just been started: for callers
  * that have something in hand, run inside a user's function, or must not wait. */
@@ -211,7 +212,8 @@ static inline void grace_start_wanted(void)
 		grace_start_all_wanted();
 }
 
-/* Ask the provider, if it supports that, whether a grace period has passed. */
+/* Ask the provider, if it supports that, whether a grace period has passed; not in the library's
+ * own thread. */
 void grace_poll(struct grace *grace);
 /* Return when number has passed. Waits; readers must not call it. */
 void grace_wait(struct grace *grace, uint64_t number);

@@ -12,6 +12,10 @@
 /* Start a thread that runs body(), which does not return. Returns false if the system refuses.
  * errno is preserved. */
 bool os_thread_start(void (*body)(void));
+/* Is this the thread that was started last? */
+bool os_thread_is_own(void);
+/* In a forked child. */
+void os_thread_forget(void);
 
 /*
  * Switch this thread's cancellation off, and back to what the first call returned: around functions

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * With the option `background`, memory goes back while the program sleeps, in a thread of the
- * library; also in a forked child. Each test waits for the event, however long it takes.
+ * library; also in a forked child. That thread calls no provider of grace periods. Each test waits
+ * for the event, however long it takes.
  */
 #include <dirent.h>
 #include <pthread.h>
+#include <sheaf/limit.h>
+#include <sheaf/shrinker.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -14,6 +17,8 @@
 #include <time.h>
 
 #include "cache/cache.h"
+#include "grace/grace.h"
+#include "kit/by_hand.h"
 #include "kit/cache.h"
 #include "kit/needs.h"
 #include "kit/process.h"
@@ -154,6 +159,91 @@ static void children_have_their_own(void **state)
 	sleep_until_all_is_gone();
 }
 
+/* --- grace periods: the provider knows the program's threads only ----------------------------- */
+
+static pthread_t registered;
+static atomic_uint foreign, calls; /* of the provider */
+
+static void note_caller(void)
+{
+	*(pthread_equal(pthread_self(), registered) ? &calls : &foreign) += 1;
+}
+
+/* Until the thread was awake twice: it has ended what it did before. */
+static void let_it_look(void)
+{
+	for (int i = 0; i < 2; i++) {
+		uint32_t before = os_load_relaxed(&decay_time.last);
+
+		while (os_load_relaxed(&decay_time.last) == before)
+			nap();
+	}
+}
+
+/* The thread has found something that must wait, and called nobody; this thread's next call does.
+ */
+static void check_who_calls(void)
+{
+	let_it_look();
+	assert_int_equal(foreign, 0);
+	while (!calls)
+		use_and_free();
+	by_hand_pass();
+}
+
+static void empty_slabs_wait_for_a_call(void **state)
+{
+	struct kmem_cache *plain = s, *typesafe;
+
+	(void)state;
+	typesafe = make("typesafe", SIZE, SLAB_TYPESAFE_BY_RCU | SLAB_NO_USER_FLAGS);
+	start_thread();
+	s = typesafe;
+	use_and_free();
+	s = plain;
+	while (by_hand.first)
+		by_hand_pass();
+	calls = 0;
+	while (!os_load_relaxed(&grace_some_wanted) && !foreign)
+		nap();
+	check_who_calls();
+	kmem_cache_destroy(typesafe);
+}
+
+static atomic_bool retires;
+
+/* In the library's thread. */
+static unsigned long retire_some(struct shrinker *shrinker, struct shrink_control *sc)
+{
+	(void)shrinker, (void)sc;
+	if (!pthread_equal(pthread_self(), registered) && atomic_exchange(&retires, false))
+		for (unsigned int i = 0; i < OBJECTS / 10; i++)
+			kmem_cache_free_rcu(s, objects[i]);
+	return 0;
+}
+
+static void a_shrinker_retires(void **state)
+{
+	struct shrinker *shrinker = shrinker_alloc(0, "retires");
+
+	(void)state;
+	start_thread();
+	for (unsigned int i = 0; i < OBJECTS / 10; i++)
+		objects[i] = kmem_cache_alloc(s, GFP_KERNEL);
+	retires = true;
+	shrinker->count_objects = shrinker->scan_objects = retire_some;
+	shrinker_register(shrinker);
+	sheaf_set_limits(1 << 20, 0);
+	calls = 0;
+	while (retires)
+		nap();
+	check_who_calls();
+	sheaf_set_limits(0, 0);
+	shrinker_free(shrinker);
+	kvfree_rcu_barrier();
+	assert_int_equal(kmem_cache_verify(s), 0);
+}
+
 static void *do_nothing(void *unused)
 {
 	return unused;
@@ -170,7 +260,9 @@ static int set_up(void **state)
 	pin((unsigned int)sched_getcpu());
 	others = nr_threads();
 	s = make("background", SIZE, SLAB_NO_USER_FLAGS);
-	return 0;
+	registered = pthread_self();
+	by_hand.in_call = note_caller;
+	return sheaf_rcu_register(&by_hand_ops);
 }
 
 int main(void)
@@ -180,6 +272,8 @@ int main(void)
 		cmocka_unit_test(no_call_returns_memory),
 		cmocka_unit_test(the_thread_takes_no_signal),
 		cmocka_unit_test(children_have_their_own),
+		cmocka_unit_test(empty_slabs_wait_for_a_call),
+		cmocka_unit_test(a_shrinker_retires),
 	};
 
 	if (!caches_ready())

@@ -6,13 +6,30 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdint.h>
+
+#include "os/atomic.h"
+#include "os/machine.h"
 
 /* More than its calls need, and than the thread-local storage of usual programs, which is part of
  * it. */
 #define STACK_BYTES ((size_t)256 << 10)
 
+static uintptr_t own;
+
+bool os_thread_is_own(void)
+{
+	return os_load_relaxed(&own) == os_self();
+}
+
+void os_thread_forget(void)
+{
+	own = 0;
+}
+
 static void *run(void *body)
 {
+	os_store_relaxed(&own, os_self());
 	pthread_setname_np(pthread_self(), "sheaf");
 	((void (*)(void))body)();
 	return NULL;
