@@ -33,14 +33,18 @@ static inline uintptr_t os_round_down(uintptr_t bytes)
 	return bytes & ~(os.page_size - 1);
 }
 
-/* Reserve addresses, not memory, aligned to OS_HUGE. Returns NULL if refused. */
+/*
+ * Reserve addresses, not memory, aligned to OS_HUGE. Returns NULL if refused. They are left out of
+ * core dumps until they are made usable: a debugger would write terabytes of zeros.
+ */
 void *os_reserve(size_t size);
 void os_unreserve(void *address, size_t size);
 /* In linux/refused.c. Why the system last refused addresses or memory, and what to do: the end of a
  * line. O(mappings). */
 void os_refusal(char *text, size_t size);
 /*
- * Make reserved addresses readable; they read as zero and use no memory. Returns false if refused.
+ * Make reserved addresses readable; they read as zero, use no memory, and stay out of core dumps.
+ * Returns false if refused.
  */
 bool os_allow_reads(void *address, size_t size);
 /* The most bytes of addresses that this process may use (ulimit -v), or can use without too high a
@@ -51,6 +55,9 @@ size_t os_address_limit(void);
 size_t os_memory(void);
 /* Make reserved addresses usable; they read as zero. Returns false if the system has no memory. */
 bool os_commit(void *address, size_t size);
+/* Make whole system pages as they were when they were reserved; their memory returns, locked or
+ * not. False: refused. */
+bool os_uncommit(void *address, size_t size);
 /*
  * Move usable memory, without copying it, to reserved addresses, `size` of which become usable;
  * what is beyond `old` bytes reads as zero. False if the system refuses: the memory is where it

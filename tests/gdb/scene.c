@@ -10,7 +10,6 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 /* Enough to fill sheaves and part of a barn. */
 #define MANY 1000
@@ -68,14 +67,6 @@ static void stay_here(void)
 	sched_setaffinity(0, sizeof(here), &here);
 }
 
-/* gdb writes all addresses that are mapped: the fewer are reserved, the smaller is the file. */
-static void keep_small(void)
-{
-	const struct rlimit limit = {(rlim_t)1 << 27, (rlim_t)1 << 27};
-
-	setrlimit(RLIMIT_AS, &limit);
-}
-
 static struct connection *many[MANY];
 
 static void open_many(struct kmem_cache *cache)
@@ -121,7 +112,6 @@ static void use_checked(void)
 
 int main(void)
 {
-	keep_small();
 	stay_here();
 	if (sheaf_rcu_register(&never))
 		return 1;

@@ -16,14 +16,11 @@
 enum os_guard os_guard_begin(void *address, size_t size)
 {
 	int saved = errno;
-	bool light = mprotect(address, size, PROT_READ | PROT_WRITE) == 0 &&
-		     madvise(address, size, MADV_GUARD_INSTALL) == 0;
+	bool light = os_commit(address, size) && madvise(address, size, MADV_GUARD_INSTALL) == 0;
 
 	/* Locked memory was made resident by the first call. */
-	if (!light) {
-		mprotect(address, size, PROT_NONE);
-		os_discard(address, size, true);
-	}
+	if (!light)
+		os_uncommit(address, size);
 	errno = saved;
 	return light ? OS_GUARD_LIGHT : OS_GUARD_PROTECTION;
 }
@@ -32,7 +29,7 @@ bool os_guard_open(void *address, size_t size, enum os_guard guard)
 {
 	int saved = errno;
 	bool done = guard == OS_GUARD_LIGHT ? madvise(address, size, MADV_GUARD_REMOVE) == 0
-					    : mprotect(address, size, PROT_READ | PROT_WRITE) == 0;
+					    : os_commit(address, size);
 
 	errno = saved;
 	return done;
@@ -42,10 +39,8 @@ bool os_guard_close(void *address, size_t size, enum os_guard guard)
 {
 	int saved = errno;
 	bool light = guard == OS_GUARD_LIGHT && madvise(address, size, MADV_GUARD_INSTALL) == 0;
-	bool done = light || mprotect(address, size, PROT_NONE) == 0;
+	bool done = light || os_uncommit(address, size);
 
-	if (done && !light)
-		os_discard(address, size, true);
 	errno = saved;
 	return light || (done && guard == OS_GUARD_PROTECTION);
 }

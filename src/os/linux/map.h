@@ -5,10 +5,9 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <sys/mman.h>
 
-/* Private memory without a reservation; NULL if refused. Callers preserve errno. */
-void *map_anywhere(size_t size, int protection);
+/* Reserve addresses (os/memory.h) that are not aligned; NULL if refused. Callers preserve errno. */
+void *map_anywhere(size_t size);
 
 /* In refused.c: note, for os_refusal(), that the system just refused so many bytes, with this
  * errno. */

@@ -26,14 +26,16 @@
 
 static uint32_t discard_refused; /* reported */
 
-void *map_anywhere(size_t size, int protection)
+void *map_anywhere(size_t size)
 {
-	void *at = mmap(NULL, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *at = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-	if (at != MAP_FAILED)
-		return at;
-	map_refused(size, protection & PROT_WRITE);
-	return NULL;
+	if (at == MAP_FAILED) {
+		map_refused(size, false);
+		return NULL;
+	}
+	madvise(at, size, MADV_DONTDUMP);
+	return at;
 }
 
 void *os_reserve(size_t size)
@@ -42,7 +44,7 @@ void *os_reserve(size_t size)
 	char *address;
 
 	size = os_round_up(size);
-	address = map_anywhere(size + OS_HUGE, PROT_NONE);
+	address = map_anywhere(size + OS_HUGE);
 
 	if (address) {
 		size_t before = -(uintptr_t)address & (OS_HUGE - 1);
@@ -115,8 +117,23 @@ bool os_commit(void *address, size_t size)
 	size_t whole = (uintptr_t)address + size - begin;
 	bool done = mprotect((void *)begin, whole, PROT_READ | PROT_WRITE) == 0;
 
-	if (!done)
+	if (done)
+		madvise((void *)begin, whole, MADV_DODUMP);
+	else
 		map_refused(whole, true);
+	errno = saved;
+	return done;
+}
+
+bool os_uncommit(void *address, size_t size)
+{
+	int saved = errno;
+	bool done = mprotect(address, size, PROT_NONE) == 0;
+
+	if (done) {
+		madvise(address, size, MADV_DONTDUMP);
+		os_discard(address, size, true);
+	}
 	errno = saved;
 	return done;
 }

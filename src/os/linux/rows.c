@@ -47,12 +47,10 @@ static size_t guard_bytes(void)
 static char *map_apart(size_t size, size_t usable)
 {
 	size_t guard = guard_bytes();
-	char *rows = map_anywhere(size + 2 * guard, PROT_NONE);
+	char *rows = map_anywhere(size + 2 * guard);
 
-	if (rows && mprotect(rows + guard, usable, PROT_READ | PROT_WRITE) == 0)
+	if (rows && os_commit(rows + guard, usable))
 		return rows + guard;
-	if (rows)
-		map_refused(usable, true);
 	if (rows)
 		munmap(rows, size + 2 * guard);
 	return NULL;
