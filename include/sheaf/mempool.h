@@ -109,14 +109,15 @@ void mempool_free(void *element, mempool_t *pool) SHEAF_SYMBOL(mempool_free);
 /*
  * Change the reserve to new_min_nr elements: free extra elements, or allocate missing ones. Other
  * threads may allocate and free meanwhile, but must not resize the pool. Returns 0; -EINVAL after a
- * report, for the reasons of mempool_create(); or -ENOMEM if there is not enough memory: the
- * reserve is then unchanged, or later frees fill it. O(difference), and O(new_min_nr) if the
- * reserve grows.
+ * report, for the reasons of mempool_create(), or if the pool was destroyed; or -ENOMEM if there is
+ * not enough memory: the reserve is then unchanged, or later frees fill it. O(pools + difference),
+ * and O(new_min_nr) if the reserve grows.
  */
 int mempool_resize(mempool_t *pool, int new_min_nr) SHEAF_SYMBOL(mempool_resize);
 
-/* Free the reserve and the pool. NULL is allowed. No other thread may be using the pool, and
- * elements still in use can no longer be freed to it. O(its elements). */
+/* Free the reserve and the pool. NULL is allowed; a pool that was destroyed before is reported. No
+ * other thread may be using the pool, and elements still in use can no longer be freed to it.
+ * O(pools + its elements). */
 void mempool_destroy(mempool_t *pool) SHEAF_SYMBOL(mempool_destroy);
 
 /* For mempool_create(): pool_data is a struct kmem_cache. */

@@ -100,5 +100,7 @@ static inline void *mempool_taken(const struct sheaf_mempool *pool, void *elemen
 
 void mempool_enlist(struct sheaf_mempool *pool);
 void mempool_unlist(struct sheaf_mempool *pool);
+/* The listed pool with this handle; NULL: there is none. */
+struct sheaf_mempool *mempool_find(mempool_t *handle);
 
 #endif

@@ -43,6 +43,18 @@ void mempool_enlist(struct sheaf_mempool *pool)
 	os_unlock(&list_lock);
 }
 
+struct sheaf_mempool *mempool_find(mempool_t *handle)
+{
+	struct sheaf_mempool *pool;
+
+	os_lock(&list_lock);
+	for (pool = first_pool; pool; pool = pool->next)
+		if (&pool->handle == handle || pool == handle->reserve)
+			break;
+	os_unlock(&list_lock);
+	return pool;
+}
+
 void mempool_unlist(struct sheaf_mempool *pool)
 {
 	struct sheaf_mempool **at = &first_pool;

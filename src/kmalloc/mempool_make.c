@@ -105,14 +105,28 @@ static bool make_room_for(struct sheaf_mempool *pool, uint32_t n, gfp_t gfp)
 	return true;
 }
 
+/* NULL after a report: there is no such pool. */
+static struct sheaf_mempool *find_pool(mempool_t *handle, const char *call)
+{
+	struct sheaf_mempool *pool = mempool_find(handle);
+
+	if (!pool)
+		os_misuse(NULL,
+			  "%s(%p): not a memory pool, or it was destroyed before; ignored. "
+			  "Destroy it once, after its last use",
+			  call, (void *)handle);
+	return pool;
+}
+
 SHEAF_PUBLIC int mempool_resize(mempool_t *handle, int new_min_nr)
 {
-	struct sheaf_mempool *pool = handle->reserve;
-	uint32_t n = (uint32_t)new_min_nr, before = pool->min_nr;
+	struct sheaf_mempool *pool = find_pool(handle, "mempool_resize");
+	uint32_t n = (uint32_t)new_min_nr, before;
 	int error;
 
-	if (is_wrong(new_min_nr, "mempool_resize"))
+	if (!pool || is_wrong(new_min_nr, "mempool_resize"))
 		return -EINVAL;
+	before = pool->min_nr;
 	if (n < before) {
 		trim(pool, n);
 		return 0;
@@ -232,6 +246,8 @@ SHEAF_PUBLIC void mempool_exit(mempool_t *handle)
 
 SHEAF_PUBLIC void mempool_destroy(mempool_t *handle)
 {
-	if (handle)
-		unmake_pool(handle->reserve, handle, "mempool_destroy");
+	struct sheaf_mempool *pool = handle ? find_pool(handle, "mempool_destroy") : NULL;
+
+	if (pool)
+		unmake_pool(pool, handle, "mempool_destroy");
 }

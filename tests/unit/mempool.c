@@ -213,6 +213,16 @@ static void misuse(void **state)
 	mempool_destroy(pool);
 	mempool_destroy(NULL);
 	nothing_is_out();
+	told_begin(&told);
+	mempool_destroy(pool);
+	assert_int_equal(mempool_resize(pool, 2), -EINVAL);
+	assert_int_equal(mempool_resize(&own, 2), -EINVAL);
+	assert_int_equal(told_end(&told), 3);
+	assert_non_null(strstr(told.text, "mempool_destroy(0x"));
+	/* The library's memory was not given twice. */
+	few.refuse = 0;
+	mempool_destroy(make_pool(1));
+	nothing_is_out();
 }
 
 static void *handed_over;
