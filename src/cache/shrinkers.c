@@ -239,6 +239,18 @@ static void enlist_last(struct registered *r)
 	os_store_relaxed(&shrinkers.nr, shrinkers.nr + 1);
 }
 
+/* Its memory is the library's for ever, so this can be read until it is another shrinker's. */
+static bool was_freed(struct registered *r, const char *call)
+{
+	if (!os_load_relaxed(&r->gone))
+		return false;
+	os_misuse(
+		NULL,
+		"%s(%p): the shrinker was freed before; ignored. Free it once, after its last use",
+		call, (void *)&r->shrinker);
+	return true;
+}
+
 /* False: it is on the list already. */
 static bool enlist(struct registered *r)
 {
@@ -256,7 +268,7 @@ SHEAF_PUBLIC void shrinker_register(struct shrinker *shrinker)
 {
 	struct registered *r = shrinker ? registered_of(shrinker) : NULL;
 
-	if (!r)
+	if (!r || was_freed(r, "shrinker_register"))
 		return;
 	if (!os_sized_known(r, sizeof(*r), r->bytes))
 		os_misuse(NULL,
@@ -292,7 +304,7 @@ SHEAF_PUBLIC void shrinker_free(struct shrinker *shrinker)
 	struct registered *r = shrinker ? registered_of(shrinker) : NULL;
 	bool runs;
 
-	if (!r)
+	if (!r || was_freed(r, "shrinker_free"))
 		return;
 	os_lock(&shrinkers.lock);
 	if (r->listed)

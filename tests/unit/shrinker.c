@@ -135,6 +135,27 @@ static void sizes_of_no_version(void **state)
 	assert_int_equal(errno, 4242);
 }
 
+static void freed_twice(void **state)
+{
+	struct shrinker *shrinker = alloc(sizeof(struct shrinker), sizeof(struct shrink_control));
+	struct shrinker *others[2];
+
+	(void)state;
+	shrinker_register(shrinker);
+	shrinker_free(shrinker);
+	told_begin(&told);
+	shrinker_free(shrinker);
+	shrinker_register(shrinker);
+	assert_int_equal(told_end(&told), 2);
+	assert_non_null(strstr(told.text, "the shrinker was freed before"));
+	/* The library's memory was not given twice. */
+	for (int i = 0; i < 2; i++)
+		others[i] = alloc(sizeof(struct shrinker), sizeof(struct shrink_control));
+	assert_ptr_not_equal(others[0], others[1]);
+	for (int i = 0; i < 2; i++)
+		shrinker_free(others[i]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -143,6 +164,7 @@ int main(void)
 		cmocka_unit_test(of_a_newer_one),
 		cmocka_unit_test(unknown_members_are_refused),
 		cmocka_unit_test(sizes_of_no_version),
+		cmocka_unit_test(freed_twice),
 	};
 
 	return cmocka_run_group_tests_name("shrinker", tests, NULL, NULL);
