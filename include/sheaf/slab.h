@@ -555,7 +555,8 @@ static inline SHEAF_OBJECT void *kmem_cache_alloc_from_sheaf(struct kmem_cache *
 	return __kmem_cache_alloc_from_sheaf(s, gfp, sheaf);
 }
 
-/* Return the number of objects left in the sheaf; 0 for NULL. Async-signal-safe, O(1). */
+/* Return the number of objects left in the sheaf; 0 for NULL and, after a report, for a sheaf that
+ * was returned. Async-signal-safe, O(1). */
 unsigned int kmem_cache_sheaf_size(struct slab_sheaf *sheaf) SHEAF_SYMBOL(kmem_cache_sheaf_size);
 
 /* --- any context ------------------------------------------------------------------------------

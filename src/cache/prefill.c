@@ -300,5 +300,14 @@ SHEAF_PUBLIC void *__kmem_cache_alloc_from_sheaf(struct kmem_cache *s, gfp_t gfp
 
 SHEAF_PUBLIC unsigned int kmem_cache_sheaf_size(struct slab_sheaf *sheaf)
 {
-	return sheaf ? of_user(sheaf)->size : 0;
+	if (!sheaf)
+		return 0;
+	if (of_user(sheaf)->lent_by)
+		return of_user(sheaf)->size;
+	os_misuse_later(NULL,
+			"kmem_cache_sheaf_size(%p): not a prefilled sheaf, or already returned; 0 "
+			"is returned. Return it once, after its last use",
+			(void *)sheaf);
+	os_report_kept_nowait();
+	return 0;
 }

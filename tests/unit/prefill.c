@@ -378,7 +378,8 @@ static void misuse(void **state)
 	kmem_cache_return_sheaf(s, GFP_KERNEL, sheaf);
 	p = kmem_cache_alloc_from_sheaf(s, GFP_KERNEL, sheaf);
 	assert_null(p);
-	assert_int_equal(told_end(&told), 2);
+	assert_int_equal(kmem_cache_sheaf_size(sheaf), 0);
+	assert_int_equal(told_end(&told), 3);
 	kmem_cache_destroy(other);
 	all_is_there();
 }
