@@ -50,7 +50,6 @@ struct kmem_group;
 enum kmem_group_event {
 	KMEM_GROUP_HIGH, /* it has `high` bytes or more, and had less */
 	KMEM_GROUP_LOW,	 /* it has `low` bytes or less, and has reported KMEM_GROUP_HIGH */
-	KMEM_GROUP_SOFT, /* it has more than soft_limit, and had not */
 	KMEM_GROUP_HARD, /* hard_limit made an allocation fail */
 };
 
@@ -69,7 +68,6 @@ enum kmem_group_event {
  */
 struct kmem_group_args {
 	size_t hard_limit; /* an allocation beyond it fails */
-	size_t soft_limit; /* beyond it, KMEM_GROUP_SOFT is reported; nothing fails */
 	size_t high, low;  /* marks: low < high, unless one is 0 */
 	/*
 	 * An allocation that may reclaim would exceed the hard limit of the group by this many
@@ -96,14 +94,13 @@ struct kmem_group_stats {
 	uint64_t bytes;	 /* charged to it and the groups below it */
 	uint64_t peak; /* the most bytes so far, with stocks of CPUs; of the root: that were read */
 	uint64_t stocks; /* in the stocks of CPUs, for it and the groups below it; not in bytes */
-	uint64_t own_bytes;   /* charged to it alone: of objects that it owns */
-	uint64_t own_objects; /* the number of those */
-	uint64_t hard_limit, soft_limit, high, low; /* 0: none */
-	uint64_t failed;			    /* allocations that the hard limit made fail */
-	uint64_t reclaims;			    /* calls of the reclaim callback */
-	uint64_t soft_events;			    /* times that it passed the soft limit */
-	uint64_t high_events;			    /* times that it passed the high mark */
-	uint64_t low_events; /* times that it fell to the low mark after that */
+	uint64_t own_bytes;		/* charged to it alone: of objects that it owns */
+	uint64_t own_objects;		/* the number of those */
+	uint64_t hard_limit, high, low; /* 0: none */
+	uint64_t failed;		/* allocations that the hard limit made fail */
+	uint64_t reclaims;		/* calls of the reclaim callback */
+	uint64_t high_events;		/* times that it passed the high mark */
+	uint64_t low_events;		/* times that it fell to the low mark after that */
 	uint64_t forced;     /* bytes charged beyond the hard limit, because the call cannot fail */
 	uint64_t references; /* to it, by callers, threads, caches and groups below it */
 };

@@ -47,12 +47,10 @@ void account_read_group(struct kmem_group *g, struct kmem_group_stats *out)
 	out->bytes -= out->stocks < out->bytes ? out->stocks : out->bytes;
 	out->peak = os_load_relaxed(&g->peak);
 	out->hard_limit = or_zero(os_load_relaxed(&g->hard));
-	out->soft_limit = or_zero(os_load_relaxed(&g->soft));
 	out->high = or_zero(os_load_relaxed(&g->high));
 	out->low = os_load_relaxed(&g->low);
 	out->failed = os_load_relaxed(&g->failed);
 	out->reclaims = os_load_relaxed(&g->reclaims);
-	out->soft_events = os_load_relaxed(&g->soft_events);
 	out->high_events = os_load_relaxed(&g->high_events);
 	out->low_events = os_load_relaxed(&g->low_events);
 	out->forced = os_load_relaxed(&g->forced);

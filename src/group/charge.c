@@ -15,14 +15,10 @@ static void see_peak(struct kmem_group *g, uint64_t now)
 /* Each sum is seen by one thread, so each mark is passed by one. */
 static void see_more(struct kmem_group *g, uint64_t before, uint64_t now)
 {
-	uint64_t soft = os_load_relaxed(&g->soft), high = os_load_relaxed(&g->high);
+	uint64_t high = os_load_relaxed(&g->high);
 
 	if (now > os_load_relaxed(&g->peak))
 		see_peak(g, now);
-	if (now > soft && before <= soft) {
-		os_fetch_add_relaxed(&g->soft_events, 1);
-		group_add_event(g, KMEM_GROUP_SOFT);
-	}
 	if (now >= high && before < high &&
 	    (!os_exchange(&g->above, 1) || !os_load_relaxed(&g->low))) {
 		os_fetch_add_relaxed(&g->high_events, 1);

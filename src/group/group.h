@@ -62,8 +62,8 @@ struct group_gone {
 struct kmem_group {
 	_Alignas(128) uint64_t usage; /* G1; threads of different groups share no line */
 	uint64_t peak;
-	uint64_t hard, soft, high, low; /* GROUP_NO_LIMIT; low: 0 */
-	struct kmem_group *parent;	/* NULL: the root */
+	uint64_t hard, high, low;  /* GROUP_NO_LIMIT; low: 0 */
+	struct kmem_group *parent; /* NULL: the root */
 	uint32_t number;
 	uint32_t refs;
 
@@ -81,7 +81,7 @@ struct kmem_group {
 	struct group_gone gone; /* under the lock */
 	struct kmem_group *next_event;
 	uint64_t failed, reclaims, forced;
-	uint64_t soft_events, high_events, low_events;
+	uint64_t high_events, low_events;
 
 	struct kmem_group_args args; /* callbacks; under the lock */
 	struct kmem_group *next;     /* in the list of groups, or of those that are over, or free */

@@ -9,8 +9,7 @@
 
 const char *group_wrong(const struct kmem_group_args *args)
 {
-	if (args->hard_limit >= MOST || args->soft_limit >= MOST || args->high >= MOST ||
-	    args->low >= MOST)
+	if (args->hard_limit >= MOST || args->high >= MOST || args->low >= MOST)
 		return "a limit or mark of 2^62 bytes or more is a mistake; use 0 for none";
 	if (args->high && args->low >= args->high)
 		return "the low mark must be below the high mark; use 0 for none";
@@ -27,7 +26,6 @@ static uint64_t or_none(size_t bytes)
 void group_apply(struct kmem_group *g, const struct kmem_group_args *args)
 {
 	os_store_relaxed(&g->hard, or_none(args->hard_limit));
-	os_store_relaxed(&g->soft, or_none(args->soft_limit));
 	os_store_relaxed(&g->high, or_none(args->high));
 	os_store_relaxed(&g->low, args->low);
 	g->args.data = args->data;

@@ -14,11 +14,7 @@
 
 struct groups groups = {
 	.lock = OS_LOCK_INIT(OS_RANK_GROUPS),
-	.root = {.hard = GROUP_NO_LIMIT,
-		 .soft = GROUP_NO_LIMIT,
-		 .high = GROUP_NO_LIMIT,
-		 .refs = 1,
-		 .name = "root"},
+	.root = {.hard = GROUP_NO_LIMIT, .high = GROUP_NO_LIMIT, .refs = 1, .name = "root"},
 	.nr_places = 1,
 	.reap_at = REAP_AT,
 	.last_free = &groups.free,
@@ -190,7 +186,7 @@ static void begin_tree(struct kmem_group *g, const char *name, struct kmem_group
 		       const struct kmem_group_args *args)
 {
 	g->peak = g->failed = g->reclaims = g->forced = 0;
-	g->soft_events = g->high_events = g->low_events = 0;
+	g->high_events = g->low_events = 0;
 	/* It may still be queued, for events of the group before. */
 	os_fetch_and(&g->events, GROUP_QUEUED);
 	os_store_relaxed(&g->parent, parent);

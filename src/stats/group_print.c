@@ -14,13 +14,11 @@
 	X(own_bytes, 0, "bytes of objects that the group owns")                                    \
 	X(own_objects, 0, "objects that the group owns")                                           \
 	X(hard_limit, 0, "hard limit in bytes, 0 without one")                                     \
-	X(soft_limit, 0, "soft limit in bytes, 0 without one")                                     \
 	X(high, 0, "high mark in bytes, 0 without one")                                            \
 	X(low, 0, "low mark in bytes, 0 without one")                                              \
 	X(references, 0, "references to the group")                                                \
 	X(failed, 1, "allocations that the hard limit made fail")                                  \
 	X(reclaims, 1, "calls of the reclaim callback")                                            \
-	X(soft_events, 1, "times that the soft limit was passed")                                  \
 	X(high_events, 1, "times that the high mark was passed")                                   \
 	X(low_events, 1, "times that the bytes fell to the low mark")                              \
 	X(forced, 1, "bytes charged beyond the hard limit")

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Groups that change inside calls, whose places are used again, or which begin in many threads. */
+#include <errno.h>
 #include <pthread.h>
 #include <sheaf/group.h>
 #include <sheaf/limit.h>
@@ -424,6 +425,42 @@ static void of_a_destroyed_cache(void **state)
 	kmem_group_put(g);
 }
 
+/* --- programs built with other headers -------------------------------------------------------- */
+
+static void structures_of_other_sizes(void **state)
+{
+	struct {
+		struct kmem_group_args known;
+		void *unknown;
+	} longer = {.known = {.hard_limit = 4096}};
+	struct kmem_group *g = __kmem_group_create("longer", NULL, &longer.known, sizeof(longer));
+	struct {
+		struct kmem_group_stats known;
+		uint64_t unknown;
+	} stats = {.unknown = 1};
+	struct told told;
+
+	(void)state;
+	assert_non_null(g);
+	assert_int_equal(__kmem_group_stats(g, &stats.known, sizeof(stats)), 0);
+	assert_int_equal(stats.known.hard_limit, 4096);
+	assert_int_equal(stats.unknown, 0);
+	/* Shorter: what is missing is 0, and nothing is written behind it. */
+	assert_int_equal(__kmem_group_set_limits(g, &longer.known, sizeof(size_t)), 0);
+	stats.known.parent = 1;
+	assert_int_equal(
+		__kmem_group_stats(g, &stats.known, offsetof(struct kmem_group_stats, parent)), 0);
+	assert_string_equal(stats.known.name, "longer");
+	assert_int_equal(stats.known.parent, 1);
+	longer.unknown = &longer;
+	told_begin(&told);
+	assert_int_equal(__kmem_group_set_limits(g, &longer.known, sizeof(longer)), -EINVAL);
+	assert_int_equal(__kmem_group_set_limits(g, &longer.known, sizeof(size_t) + 1), -EINVAL);
+	assert_null(__kmem_group_create("longer", NULL, &longer.known, sizeof(longer)));
+	assert_int_equal(told_end(&told), 3);
+	kmem_group_put(g);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -439,6 +476,7 @@ int main(void)
 		cmocka_unit_test(no_peak_without_a_charge),
 		cmocka_unit_test(a_failure_counts_once),
 		cmocka_unit_test(of_a_destroyed_cache),
+		cmocka_unit_test(structures_of_other_sizes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

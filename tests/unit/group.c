@@ -437,7 +437,7 @@ static void many_groups(void **state)
 	kmem_cache_destroy(s);
 }
 
-static unsigned int highs, lows, softs, hards;
+static unsigned int highs, lows, hards;
 static struct kmem_cache *of_callbacks;
 
 static void count_event(struct kmem_group *g, enum kmem_group_event event, uint64_t now, void *data)
@@ -449,7 +449,6 @@ static void count_event(struct kmem_group *g, enum kmem_group_event event, uint6
 	os_holds_nothing("calls the program");
 	highs += event == KMEM_GROUP_HIGH;
 	lows += event == KMEM_GROUP_LOW;
-	softs += event == KMEM_GROUP_SOFT;
 	hards += event == KMEM_GROUP_HARD;
 	/* It may allocate in its group, and take and put it. */
 	object = kmem_cache_alloc_charged(of_callbacks, GFP_KERNEL, g);
@@ -464,7 +463,6 @@ static void marks_are_reported(void **state)
 	struct kmem_cache *s = make("marked", SIZE, SLAB_ACCOUNT);
 	size_t unit = unit_of(s), stock = 2 * KMEM_GROUP_STOCK, n = 6 * stock / unit;
 	struct kmem_group_args args = {.hard_limit = 5 * stock,
-				       .soft_limit = 4 * stock,
 				       .high = 3 * stock,
 				       .low = 2 * stock,
 				       .event = count_event,
@@ -474,7 +472,7 @@ static void marks_are_reported(void **state)
 
 	(void)state;
 	of_callbacks = s;
-	highs = lows = softs = hards = 0;
+	highs = lows = hards = 0;
 	kmem_group_restore_current(kmem_group_get(g));
 	for (int round = 1; round <= 3; round++) {
 		size_t done = 0;
@@ -484,7 +482,6 @@ static void marks_are_reported(void **state)
 		assert_in_range(done, 5 * stock / unit - 2, 5 * stock / unit);
 		assert_int_equal(highs, round);
 		assert_int_equal(lows, round - 1);
-		assert_int_equal(softs, round);
 		assert_true(hards >= (unsigned int)round);
 		while (done > 0)
 			kmem_cache_free(s, objects[--done]);
