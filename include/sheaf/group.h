@@ -94,8 +94,6 @@ struct kmem_group_stats {
 	uint64_t bytes;	 /* charged to it and the groups below it */
 	uint64_t peak; /* the most bytes so far, with stocks of CPUs; of the root: that were read */
 	uint64_t stocks; /* in the stocks of CPUs, for it and the groups below it; not in bytes */
-	uint64_t own_bytes;		/* charged to it alone: of objects that it owns */
-	uint64_t own_objects;		/* the number of those */
 	uint64_t hard_limit, high, low; /* 0: none */
 	uint64_t failed;		/* allocations that the hard limit made fail */
 	uint64_t reclaims;		/* calls of the reclaim callback */
@@ -183,8 +181,8 @@ int __kmem_group_stats(struct kmem_group *g, struct kmem_group_stats *out, size_
 
 /*
  * Read a group's numbers; NULL: those of the root, above all groups. Exact if no other thread
- * allocates or frees charged objects meanwhile. Returns 0, or -EINVAL after a report. May sleep.
- * O(CPUs + pages used by the library).
+ * allocates or frees charged objects meanwhile. Returns 0, or -EINVAL after a report. O(CPUs); of
+ * the root, O(CPUs + groups).
  */
 static inline int kmem_group_stats(struct kmem_group *g, struct kmem_group_stats *out)
 {
@@ -194,6 +192,15 @@ static inline int kmem_group_stats(struct kmem_group *g, struct kmem_group_stats
 #if defined(__cplusplus) && !defined(__clang__)
 #pragma GCC diagnostic pop
 #endif
+
+/*
+ * Count the objects that a group owns itself, without those of the groups below it, and their
+ * bytes; either pointer may be NULL. NULL for the group: the root, which owns what groups left that
+ * have ended. Exact as kmem_group_stats(). Returns 0, or -EINVAL after a report. May sleep.
+ * O(pages used by the library).
+ */
+int kmem_group_count_objects(struct kmem_group *g, uint64_t *objects, uint64_t *bytes)
+	SHEAF_SYMBOL(kmem_group_count_objects);
 
 /*
  * Give the stocks of all CPUs back, and check all groups: the bytes of a group and of those

@@ -118,7 +118,7 @@ static inline void account_own_pays(void)
 
 /* The group that owns what has this number: the nearest one upwards that is not over. */
 struct kmem_group *account_living(uint32_t number);
-/* Its numbers without own_bytes and own_objects. */
+/* Its numbers. */
 void account_read_group(struct kmem_group *g, struct kmem_group_stats *out);
 
 /* --- what is charged -------------------------------------------------------------------------- */

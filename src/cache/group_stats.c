@@ -57,15 +57,6 @@ void account_read_group(struct kmem_group *g, struct kmem_group_stats *out)
 	out->references = os_load_relaxed(&g->refs);
 }
 
-static void read_own(struct kmem_group *g, struct kmem_group_stats *out)
-{
-	struct own own = {.of = g};
-
-	account_for_each(add_own, &own);
-	out->own_bytes = own.bytes;
-	out->own_objects = own.objects;
-}
-
 SHEAF_PUBLIC int __kmem_group_stats(struct kmem_group *g, struct kmem_group_stats *out, size_t size)
 {
 	struct kmem_group_stats own;
@@ -78,10 +69,26 @@ SHEAF_PUBLIC int __kmem_group_stats(struct kmem_group *g, struct kmem_group_stat
 	if (!g->parent)
 		group_add_up();
 	account_read_group(g, &own);
-	read_own(g, &own);
 	memset(out, 0, size);
 	memcpy(out, &own, size < sizeof(own) ? size : sizeof(own));
 	tools_wrote(out, size);
+	errno = saved;
+	return 0;
+}
+
+SHEAF_PUBLIC int kmem_group_count_objects(struct kmem_group *g, uint64_t *objects, uint64_t *bytes)
+{
+	struct own own = {.of = g ? g : &groups.root};
+	int saved = errno;
+
+	if (g && !group_check(g, "kmem_group_count_objects"))
+		return -EINVAL;
+	if (groups_exist())
+		account_for_each(add_own, &own);
+	if (objects)
+		*objects = own.objects;
+	if (bytes)
+		*bytes = own.bytes;
 	errno = saved;
 	return 0;
 }

@@ -6,13 +6,13 @@
 
 #include "stats/groups.h"
 
-/* X(name, counter, its text): the numbers of struct kmem_group_stats */
-#define GROUP_NUMBERS(X)                                                                           \
+/* X(name, counter, its text): the numbers of struct kmem_group_stats; OWN(): of struct group_row */
+#define GROUP_NUMBERS(X, OWN)                                                                      \
 	X(bytes, 0, "bytes charged to the group and those below it")                               \
 	X(peak, 0, "most bytes so far, with stocks of CPUs")                                       \
 	X(stocks, 0, "bytes in stocks of CPUs")                                                    \
-	X(own_bytes, 0, "bytes of objects that the group owns")                                    \
-	X(own_objects, 0, "objects that the group owns")                                           \
+	OWN(own_bytes, 0, "bytes of objects that the group owns")                                  \
+	OWN(own_objects, 0, "objects that the group owns")                                         \
 	X(hard_limit, 0, "hard limit in bytes, 0 without one")                                     \
 	X(high, 0, "high mark in bytes, 0 without one")                                            \
 	X(low, 0, "low mark in bytes, 0 without one")                                              \
@@ -28,19 +28,21 @@ static const struct group_number {
 	size_t offset;
 	int counter;
 } group_numbers[] = {
-#define NUMBER(name, counter, help) {#name, help, offsetof(struct kmem_group_stats, name), counter},
-	GROUP_NUMBERS(NUMBER)
+#define NUMBER(name, counter, help) {#name, help, offsetof(struct group_row, stats.name), counter},
+#define OWN(name, counter, help)    {#name, help, offsetof(struct group_row, name), counter},
+	GROUP_NUMBERS(NUMBER, OWN)
 #undef NUMBER
+#undef OWN
 };
 
 #define NR_NUMBERS (sizeof(group_numbers) / sizeof(group_numbers[0]))
 
-_Static_assert(sizeof(struct kmem_group_stats) == KMEM_GROUP_NAME + (NR_NUMBERS + 2) * 8,
-	       "every number but the ids is in the list");
+_Static_assert(sizeof(struct kmem_group_stats) == KMEM_GROUP_NAME + NR_NUMBERS * 8,
+	       "every number but the two ids is in the list, and two others are");
 
 static uint64_t value(const struct group_row *row, const struct group_number *number)
 {
-	return *(const uint64_t *)(const void *)((const char *)&row->stats + number->offset);
+	return *(const uint64_t *)(const void *)((const char *)row + number->offset);
 }
 
 /* --- JSON ------------------------------------------------------------------------------------- */
@@ -123,8 +125,8 @@ static void print_line(struct out *out, const struct group_row *row, unsigned in
 		snprintf(limit, sizeof(limit), "%" PRIu64, row->stats.hard_limit);
 	out_print(out,
 		  "%-*s %12" PRIu64 " %12" PRIu64 " %9" PRIu64 " %12" PRIu64 " %12s %8" PRIu64 "\n",
-		  NAME_COLUMNS, name, row->stats.bytes, row->stats.own_bytes,
-		  row->stats.own_objects, row->stats.peak, limit, row->stats.failed);
+		  NAME_COLUMNS, name, row->stats.bytes, row->own_bytes, row->own_objects,
+		  row->stats.peak, limit, row->stats.failed);
 }
 
 static void print_caches(struct out *out, const struct group_table *table,

@@ -139,8 +139,8 @@ static void add_bytes_to_row(void *data, const struct slab_cache *cache, uint64_
 	}
 	part->bytes += bytes;
 	part->objects++;
-	table->groups[row].stats.own_bytes += bytes;
-	table->groups[row].stats.own_objects++;
+	table->groups[row].own_bytes += bytes;
+	table->groups[row].own_objects++;
 }
 
 bool groups_read(struct group_table *table)

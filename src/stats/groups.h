@@ -30,6 +30,7 @@ struct group_part {
 
 struct group_row {
 	struct kmem_group_stats stats;
+	uint64_t own_bytes, own_objects; /* of objects that it owns itself */
 	const void *group;
 	uint32_t parts; /* the first one, plus one */
 	uint32_t child, next,

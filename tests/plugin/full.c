@@ -21,7 +21,7 @@
 
 static __typeof__(&__kmem_group_create) group_create;
 static __typeof__(&kmem_group_set_current) group_set_current;
-static __typeof__(&__kmem_group_stats) group_stats;
+static __typeof__(&kmem_group_count_objects) group_count;
 static __typeof__(&kmem_group_verify) group_verify;
 static __typeof__(&__kmem_cache_create_args) cache_create;
 static __typeof__(&kmem_cache_alloc_node) cache_alloc;
@@ -70,21 +70,21 @@ static void load(const char *path)
 	group_create = (__typeof__(group_create))dlsym(library, "sheaf___kmem_group_create");
 	group_set_current =
 		(__typeof__(group_set_current))dlsym(library, "sheaf_kmem_group_set_current");
-	group_stats = (__typeof__(group_stats))dlsym(library, "sheaf___kmem_group_stats");
+	group_count = (__typeof__(group_count))dlsym(library, "sheaf_kmem_group_count_objects");
 	group_verify = (__typeof__(group_verify))dlsym(library, "sheaf_kmem_group_verify");
 	cache_create = (__typeof__(cache_create))dlsym(library, "sheaf___kmem_cache_create_args");
 	cache_alloc = (__typeof__(cache_alloc))dlsym(library, "sheaf_kmem_cache_alloc_node");
 	cache_free = (__typeof__(cache_free))dlsym(library, "sheaf_kmem_cache_free_bulk");
-	CHECK(group_create && group_set_current && group_stats && group_verify);
+	CHECK(group_create && group_set_current && group_count && group_verify);
 	CHECK(cache_create && cache_alloc && cache_free);
 }
 
 static unsigned long long objects_of(struct kmem_group *g)
 {
-	struct kmem_group_stats stats;
+	uint64_t objects;
 
-	CHECK(group_stats(g, &stats, sizeof(stats)) == 0);
-	return stats.own_objects;
+	CHECK(group_count(g, &objects, NULL) == 0);
+	return objects;
 }
 
 static void use_group(void)

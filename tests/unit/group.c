@@ -33,6 +33,14 @@ static struct kmem_group_stats stats_of(struct kmem_group *g)
 	return stats;
 }
 
+static uint64_t owned(struct kmem_group *g)
+{
+	uint64_t objects;
+
+	assert_int_equal(kmem_group_count_objects(g, &objects, NULL), 0);
+	return objects;
+}
+
 static uint64_t bytes(struct kmem_group *g)
 {
 	return stats_of(g).bytes;
@@ -71,8 +79,8 @@ static void charges_and_gives_back(void **state)
 	assert_int_equal(bytes(inner), N * unit_of(s));
 	assert_int_equal(bytes(outer), N * unit_of(s));
 	assert_int_equal(bytes(NULL), N * unit_of(s));
-	assert_int_equal(stats_of(inner).own_objects, N);
-	assert_int_equal(stats_of(outer).own_objects, 0);
+	assert_int_equal(owned(inner), N);
+	assert_int_equal(owned(outer), 0);
 	all_agree();
 	for (int i = 0; i < N; i++) {
 		struct kmem_group *g = kmem_group_of((char *)held[i] + 3);
@@ -235,6 +243,24 @@ static void blocks_of_all_sizes(void **state)
 	kmem_group_put(named);
 }
 
+/* The numbers of a group are read without a look at its objects, whose lock may be held. */
+static void statistics_look_at_no_object(void **state)
+{
+	struct kmem_group *g = group("read", NULL, 0);
+	void *block = kmalloc_charged(100, GFP_KERNEL, g);
+	uint64_t is = bytes(g), objects = 0, of_objects = 0;
+
+	(void)state;
+	owner_lock();
+	assert_int_equal(bytes(g), is);
+	owner_unlock();
+	assert_int_equal(kmem_group_count_objects(g, &objects, &of_objects), 0);
+	assert_int_equal(objects, 1);
+	assert_int_equal(of_objects, is);
+	kfree(block);
+	kmem_group_put(g);
+}
+
 /* A block that waits is charged, too, if another one grows into it. */
 static void a_block_grows(void **state)
 {
@@ -390,7 +416,7 @@ static void move_to_the_parent(void **state)
 	of = kmem_group_of(held[0]);
 	assert_ptr_equal(of, outer);
 	kmem_group_put(of);
-	assert_int_equal(stats_of(outer).own_objects, N);
+	assert_int_equal(owned(outer), N);
 	all_agree();
 	kmem_group_put(outer);
 	assert_null(kmem_group_of(held[0]));
@@ -641,6 +667,7 @@ static void bad_input(void **state)
 	assert_null(kmem_group_get(g));
 	assert_null(kmem_group_create("orphan", g, NULL));
 	assert_int_equal(kmem_group_stats(g, &(struct kmem_group_stats){.id = 0}), -EINVAL);
+	assert_int_equal(kmem_group_count_objects(g, NULL, NULL), -EINVAL);
 	assert_null(kmem_group_set_current(g));
 	assert_null(kmem_group_set_current(NULL));
 	assert_int_equal(told_end(&told), 9);
@@ -722,6 +749,7 @@ int main(void)
 		cmocka_unit_test(of_a_plain_cache),
 		cmocka_unit_test(of_its_own_cache),
 		cmocka_unit_test(blocks_of_all_sizes),
+		cmocka_unit_test(statistics_look_at_no_object),
 		cmocka_unit_test(a_block_grows),
 		cmocka_unit_test(huge_blocks),
 		cmocka_unit_test(bulk),

@@ -170,7 +170,7 @@ static void charged_objects_are_freed_by_calls(void **state)
 	end(s);
 	assert_int_equal(frees, 2 * NR + 1);
 	assert_int_equal(kmem_group_stats(g, &stats), 0);
-	assert_int_equal(stats.own_objects, 0);
+	assert_int_equal(stats.bytes, 0);
 	kmem_group_put(g);
 	kmem_cache_destroy(s);
 }
