@@ -116,16 +116,23 @@ static void after_fork(void)
 	housekeeping_unlock();
 }
 
-/* The child may have no counters: os_after_fork() has reported that. */
-static void stop_counting(struct kmem_cache *s)
+/* The child may have no counters: os_after_fork() has reported that. Before anything counts in
+ * them. */
+static void stop_counting(void)
 {
-	s->sheaf.slab.counted = NULL;
-	cache_choose_calls(s);
+	for (struct kmem_cache *s = caches.first; s; s = s->next)
+		if (s->sheaf.slab.counted) {
+			s->sheaf.slab.counted = NULL;
+			sheaf_begin_counts(&s->sheaf);
+			cache_choose_calls(s);
+		}
 }
 
 static void after_fork_in_child(void)
 {
 	os_after_fork();
+	if (!os.counting)
+		stop_counting();
 	housekeeping_in_child();
 	for_each_node(reset_unlocked_node);
 	caches.fork_lost += sheaf_rcu_reset_in_child();
@@ -149,8 +156,6 @@ static void after_fork_in_child(void)
 			slab_rest(&s->sheaf.slab)->shrinking = 0;
 		if (s->sheaf.slab.extra && debug_of(&s->sheaf.slab)->resting)
 			debug_of(&s->sheaf.slab)->resting = 0;
-		if (!os.counting && s->sheaf.slab.counted)
-			stop_counting(s);
 	}
 	account_after_fork();
 	quarantine_after_fork();

@@ -42,6 +42,9 @@ void sheaf_for_each(struct sheaf_cache *cache, void (*visit)(void *data, struct 
 void sheaf_lock_drains(void);
 bool sheaf_trylock_drains(void);
 void sheaf_unlock_drains(void);
+/* In a forked child of a process that counts events: the counts of the slots' sheaves until then
+ * belong to the parent. */
+void sheaf_begin_counts(struct sheaf_cache *cache);
 /* In a forked child: queue the sheaves of retired objects, and forget those that vanished threads
  * had in hand; returns the latters' number. */
 unsigned int sheaf_after_fork(struct sheaf_cache *cache);

@@ -11,7 +11,6 @@
 #include "percpu/taken.h"
 #include "slab/defer.h"
 
-/* The counts of a slot's sheaves until the fork belong to the parent. */
 static void begin_counts(const struct slot *slot)
 {
 	struct sheaf *m = os_load_relaxed(&slot->main), *spare = slot_spare(slot);
@@ -20,6 +19,12 @@ static void begin_counts(const struct slot *slot)
 		sheaf_set_size(m, sheaf_size(m));
 	if (spare && spare != &sheaf_bootstrap)
 		sheaf_set_size(spare, sheaf_size(spare));
+}
+
+void sheaf_begin_counts(struct sheaf_cache *cache)
+{
+	rows_for_each (cache->at.handle, row)
+		begin_counts(slot_of_row(cache->at.handle, row));
 }
 
 /* Returns the count, which becomes 0. Written only if it changes: the page is shared with the
@@ -61,9 +66,9 @@ unsigned int sheaf_after_fork(struct sheaf_cache *cache)
 		}
 		if (os_load_relaxed(&slot->lock))
 			os_store_relaxed(&slot->lock, 0);
-		if (cache->slab.counted)
-			begin_counts(slot);
 	}
+	if (cache->slab.counted)
+		sheaf_begin_counts(cache);
 	if (cache->rcu)
 		queue_in_child(cache);
 	return lost;
