@@ -5,9 +5,11 @@
  * The pointers in sheaves are copied and sorted. Then each slab of the cache is checked with one
  * bit per object, which is set if the object is free in its slab or is in a sheaf. A bit that would
  * be set twice is an object in two places. The counts must agree with the slab's state.
+ *
+ * Locks: OS_RANK_DRAIN, so that no object moves meanwhile: other threads drain caches that they do
+ * not use, in housekeeping or because memory is short.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cache/cache.h"
@@ -47,11 +49,34 @@ static void copy_sheaf(void *data, struct sheaf *sheaf)
 		p->at[p->n++] = sheaf->objects[i];
 }
 
-static int by_address(const void *a, const void *b)
+static void swap(void **a, void **b)
 {
-	uintptr_t x = (uintptr_t) * (void *const *)a, y = (uintptr_t) * (void *const *)b;
+	void *c = *a;
 
-	return x < y ? -1 : x > y;
+	*a = *b;
+	*b = c;
+}
+
+static void sift(void **at, size_t i, size_t n)
+{
+	for (size_t child; (child = 2 * i + 1) < n; i = child) {
+		if (child + 1 < n && (uintptr_t)at[child] < (uintptr_t)at[child + 1])
+			child++;
+		if ((uintptr_t)at[i] >= (uintptr_t)at[child])
+			return;
+		swap(&at[i], &at[child]);
+	}
+}
+
+/* By address. A heapsort, because qsort() calls malloc(), which may be the program's. */
+static void sort(void **at, size_t n)
+{
+	for (size_t i = n / 2; i > 0; i--)
+		sift(at, i - 1, n);
+	for (; n > 1; n--) {
+		swap(&at[0], &at[n - 1]);
+		sift(at, 0, n - 1);
+	}
 }
 
 static void fault(struct check *check, const void *object, const char *what)
@@ -188,7 +213,7 @@ static bool copy_pointers(struct check *check)
 	if (!p->at || !os_commit(p->at, bytes))
 		return false;
 	sheaf_for_each(&check->s->sheaf, copy_sheaf, p);
-	qsort(p->at, p->n, sizeof(void *), by_address);
+	sort(p->at, p->n);
 	return true;
 }
 
@@ -202,21 +227,25 @@ static void release_pointers(struct check *check)
 
 static int verify(struct kmem_cache *s)
 {
+	/* Other caches are not drained, and reports about debug caches do not wait. */
+	bool locks = sheaf_capacity(&s->sheaf), copied;
 	struct check check = {.s = s};
 
 	sheaf_give_deferred(&s->sheaf);
 	/* Otherwise frees of other caches could let its objects go meanwhile. */
 	check.faults = quarantine_end(&s->sheaf.slab);
-	if (!copy_pointers(&check)) {
-		release_pointers(&check);
-		return -ENOMEM;
-	}
-	for_each_slab(&check, mark_slab);
+	if (locks)
+		sheaf_lock_drains();
+	copied = copy_pointers(&check);
+	if (copied)
+		for_each_slab(&check, mark_slab);
+	if (locks)
+		sheaf_unlock_drains();
 	if (check.matched != check.sheaves.n)
 		fault(&check, s,
 		      "(the cache) has sheaves with pointers that are in none of its slabs");
 	release_pointers(&check);
-	return check.faults + guard_verify(&s->sheaf.slab);
+	return copied ? check.faults + guard_verify(&s->sheaf.slab) : -ENOMEM;
 }
 
 SHEAF_PUBLIC int kmem_cache_verify(struct kmem_cache *s)

@@ -24,6 +24,7 @@
 #include "kit/process.h"
 #include "kit/unit.h"
 #include "page/page.h"
+#include "percpu/drain.h"
 
 enum {
 	OBJECTS = 100000,
@@ -244,6 +245,35 @@ static void a_shrinker_retires(void **state)
 	assert_int_equal(kmem_cache_verify(s), 0);
 }
 
+/* --- verify ----------------------------------------------------------------------------------- */
+
+static atomic_bool draining, verified;
+
+static void *drain(void *unused)
+{
+	sheaf_lock_drains();
+	draining = true;
+	wait_until_first_sleeps();
+	CHECK(!verified);
+	sheaf_unlock_drains();
+	return unused;
+}
+
+/* The thread drains caches that the program does not use. */
+static void verify_waits_for_a_drain(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	needs(NEED_SHEAVES);
+	pthread_create(&thread, NULL, drain, NULL);
+	while (!draining)
+		sched_yield();
+	assert_int_equal(kmem_cache_verify(s), 0);
+	verified = true;
+	pthread_join(thread, NULL);
+}
+
 static void *do_nothing(void *unused)
 {
 	return unused;
@@ -274,6 +304,7 @@ int main(void)
 		cmocka_unit_test(children_have_their_own),
 		cmocka_unit_test(empty_slabs_wait_for_a_call),
 		cmocka_unit_test(a_shrinker_retires),
+		cmocka_unit_test(verify_waits_for_a_drain),
 	};
 
 	if (!caches_ready())
