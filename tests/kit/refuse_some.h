@@ -4,7 +4,7 @@
  * opens files and stops other threads' sections.
  *
  * A statically linked library calls these like any other functions. The program includes this file
- * once. Not for builds with a sanitizer, which has functions of its own in their place.
+ * once. In a build with a sanitizer, which has functions of its own in their place, no call fails.
  */
 #ifndef SHEAF_TESTS_REFUSE_SOME_H
 #define SHEAF_TESTS_REFUSE_SOME_H
@@ -22,6 +22,22 @@ static struct {
 	unsigned int percent; /* 0: no call */
 	uint64_t seed, calls, refused;
 } refuse_some;
+
+/* From now on so many of 100 calls fail. */
+static inline void refuse_begin(unsigned int percent)
+{
+	__atomic_store_n(&refuse_some.percent, percent, __ATOMIC_RELAXED);
+}
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#define SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#else
+#define SANITIZED 0
+#endif
+
+#if !SANITIZED
 
 /* Which calls fail depends on the seed and on their order only. */
 static bool refuse_next(int error)
@@ -150,5 +166,7 @@ int mlock(const void *at, size_t size)
 	return refuse_next(ENOMEM) ? -1
 				   : (int)refuse_raw(SYS_mlock, (long)at, (long)size, 0, 0, 0, 0);
 }
+
+#endif
 
 #endif

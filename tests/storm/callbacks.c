@@ -7,7 +7,9 @@
  * A child that was forked in a callback returns from it, finishes the call and, alone, proves that
  * all that it inherited is whole; then it uses it.
  *
- *   callbacks [--rounds N] [--seed N]      N operations of each thread
+ *   callbacks [--rounds N] [--refuse N] [--seed N]
+ *
+ * N operations of each thread; N of 100 system calls fail
  */
 #include <errno.h>
 #include <pthread.h>
@@ -26,6 +28,7 @@
 #include "kit/by_hand.h"
 #include "kit/process.h"
 #include "kit/random.h"
+#include "kit/refuse_some.h"
 #include "os/misuse.h"
 #include "storm/mix.h"
 
@@ -50,6 +53,7 @@ static _Thread_local bool is_child, may_fork;
 static _Thread_local pid_t child;
 
 static uint64_t rounds = 3000;
+static unsigned int refused;
 static struct worker workers[THREADS];
 static unsigned int at_work, waiting;
 static pthread_barrier_t forked;
@@ -229,9 +233,12 @@ static void start_signals(struct worker *w)
 static void be_child(struct worker *w)
 {
 	may_fork = false;
+	refuse_begin(0);
 	mix_verify();
+	refuse_begin(refused);
 	for (int i = 0; i < CHILD_ROUNDS; i++)
 		mix_step(&w->mix);
+	refuse_begin(0);
 	by_hand_pass();
 	kvfree_rcu_barrier();
 	mix_verify();
@@ -306,6 +313,7 @@ static void *work(void *data)
 
 static void free_all(void)
 {
+	refuse_begin(0);
 	for (int i = 0; i < THREADS; i++)
 		finish(&workers[i]);
 	mix_end();
@@ -407,6 +415,8 @@ int main(int argc, char **argv)
 
 		if (!strcmp(argv[i], "--rounds"))
 			rounds = value;
+		else if (!strcmp(argv[i], "--refuse"))
+			refused = (unsigned int)value;
 		else if (!strcmp(argv[i], "--seed"))
 			mix.seed = value;
 	}
@@ -423,7 +433,10 @@ int main(int argc, char **argv)
 	mix_begin();
 	/* After those of the library, so that its locks are taken later. */
 	pthread_atfork(before_fork, after_fork, after_fork_in_child);
+	refuse_some.seed = mix.seed;
+	refuse_begin(refused);
 	storm();
+	refuse_begin(0);
 	mix_end();
 	return 0;
 }

@@ -59,12 +59,6 @@ static void *work(void *data)
 	return NULL;
 }
 
-static void refuse_begin(unsigned int percent)
-{
-	refuse_some.seed = mix.seed;
-	__atomic_store_n(&refuse_some.percent, percent, __ATOMIC_RELAXED);
-}
-
 static void storm(unsigned int percent)
 {
 	static struct mix_worker workers[THREADS];
@@ -82,7 +76,7 @@ static void storm(unsigned int percent)
 	}
 	for (unsigned int i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
-	__atomic_store_n(&refuse_some.percent, 0, __ATOMIC_RELAXED);
+	refuse_begin(0);
 	kvfree_rcu_barrier();
 	mix_verify();
 }
@@ -95,6 +89,7 @@ static void run_set(void)
 {
 	setenv("SHEAF_OPTIONS", options, 1);
 	dup2(said, STDERR_FILENO);
+	refuse_some.seed = mix.seed;
 	refuse_begin(20);
 	while (sheaf_rcu_register(&by_hand_ops))
 		;
