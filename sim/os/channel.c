@@ -21,18 +21,17 @@ void os_channel_leave(void)
 {
 }
 
-bool os_channel_request(char line[CHANNEL_LINE])
+char *os_channel_request(void)
 {
-	(void)line;
-	return false;
+	return NULL;
 }
 
-int os_channel_file(void)
+const struct os_descriptor *os_channel_file(void)
 {
-	return -1;
+	return NULL;
 }
 
-void os_channel_answer(int file, const char *status)
+void os_channel_answer(const char *error)
 {
-	(void)file, (void)status;
+	(void)error;
 }
