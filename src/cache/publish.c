@@ -9,6 +9,9 @@
 #include "cache/events.h"
 #include "os/atomic.h"
 #include "os/options.h"
+#include "os/quote.h"
+
+#define OPTIONS 512 /* bytes of text */
 
 const char *publish_backend(void)
 {
@@ -38,14 +41,26 @@ static const char *const process_words[] = {OS_PROCESS_WORDS(PROCESS_WORD)};
 
 #define NR_NUMBERS (sizeof(numbers) / sizeof(numbers[0]))
 
-/* No text here needs escaping: the library itself has all names and help texts, and prints options
- * from a table. */
-static void write_text(struct publish_head *head)
+/* The options as they are between quotes. */
+static void quote_options(char *quoted, size_t size)
 {
-	char options[512];
-	size_t used = 0, room = sizeof(head->text);
+	char options[OPTIONS];
+	const char *at = options;
+	size_t used = 0, length;
 
 	os_options_text(options, sizeof(options));
+	while (used + OS_QUOTED < size && (length = os_quote_next(&at, quoted + used)) != 0)
+		used += length;
+	quoted[used] = '\0';
+}
+
+/* No other text here needs escaping: the library itself has all names and help texts. */
+static void write_text(struct publish_head *head)
+{
+	char options[OS_QUOTED * OPTIONS];
+	size_t used = 0, room = sizeof(head->text);
+
+	quote_options(options, sizeof(options));
 	used += (size_t)snprintf(
 		head->text, room,
 		"{\"backend\":\"%s\",\"index\":\"%s\",\"options\":\"%s\",\"cpus\":%u,"

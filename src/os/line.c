@@ -22,6 +22,8 @@ void os_line_make(struct os_line *line, const char *format, va_list arguments)
 	os_options_need();
 	memcpy(line->text, OS_LINE_PREFIX, sizeof(OS_LINE_PREFIX) - 1);
 	line->length = length < 0 ? 0 : (size_t)length < room ? (size_t)length : room - 1;
+	/* One line, whatever is in the names, options and paths that it tells. */
+	os_make_plain(line->text + sizeof(OS_LINE_PREFIX) - 1, line->length);
 	line->length += sizeof(OS_LINE_PREFIX) - 1;
 	line->text[line->length++] = '\n';
 	line->last = false;
@@ -37,8 +39,12 @@ void os_line_extend(struct os_line *line, const char *format, ...)
 	va_start(arguments, format);
 	length = vsnprintf(line->text + line->length - 1, room, format, arguments);
 	va_end(arguments);
-	if (length > 0)
-		line->length += (size_t)length < room ? (size_t)length : room - 1;
+	if (length > 0) {
+		size_t more = (size_t)length < room ? (size_t)length : room - 1;
+
+		os_make_plain(line->text + line->length - 1, more);
+		line->length += more;
+	}
 	line->text[line->length - 1] = '\n';
 }
 

@@ -101,16 +101,15 @@ static bool parse_number(const struct os_option *option, const char *word, size_
 	return set_option(option, (uint32_t)value, given);
 }
 
-/* A text that needs no escapes between quotes, in the file for other processes. */
 static bool parse_text(const struct os_option *option, const char *text, size_t length)
 {
 	bool plain = length && length < OS_TEXT;
 
 	for (size_t i = 0; i < length; i++)
-		plain &= (unsigned char)text[i] > ' ' && text[i] != '"' && text[i] != '\\';
+		plain &= (unsigned char)text[i] >= ' ' && text[i] != 0x7f;
 	if (!plain) {
 		os_report_later("SHEAF_OPTIONS: \"%s%.*s\" ignored: %s takes 1 to %d letters "
-				"without spaces, quotes or backslashes",
+				"without control characters",
 				option->name, length < LONGEST ? (int)length : LONGEST, text,
 				option->name, OS_TEXT - 1);
 		return false;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Options as text: those in force, and the list for `help`. */
 #include <stdio.h>
+#include <string.h>
 
 #include "os/option.h"
 #include "os/report.h"
@@ -20,6 +21,7 @@ void os_options_text(char *text, size_t size)
 		if (option->most && used < size)
 			used += (size_t)snprintf(text + used, size - used, "%u", *option->value);
 	}
+	os_make_plain(text, strlen(text));
 }
 
 static void print_option(const struct os_option *option)

@@ -30,13 +30,20 @@ void os_print(const char *text)
 	errno = saved;
 }
 
+void os_make_plain(char *text, size_t length)
+{
+	for (size_t i = 0; i < length; i++)
+		if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
+			text[i] = '?';
+}
+
 void os_clean_name(char *clean, size_t size, const char *name)
 {
-	size_t i = 0;
+	size_t length = strnlen(name, size - 1);
 
-	for (; i < size - 1 && name[i]; i++)
-		clean[i] = (unsigned char)name[i] < ' ' || name[i] == 0x7f ? '?' : name[i];
-	memset(clean + i, 0, size - i);
+	memcpy(clean, name, length);
+	memset(clean + length, 0, size - length);
+	os_make_plain(clean, length);
 }
 
 void os_report(const char *format, ...)

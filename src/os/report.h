@@ -39,6 +39,8 @@
 
 #include "os/atomic.h"
 
+/* Replace control characters by ?. */
+void os_make_plain(char *text, size_t length);
 /* Copy a name that will be part of reports, which are one line long: cut to `size` - 1 characters,
  * and with ? for control characters. */
 void os_clean_name(char *clean, size_t size, const char *name);

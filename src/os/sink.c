@@ -137,10 +137,11 @@ static void refuse_file(const char *what)
 			      : errno == ELOOP ? "it is a symbolic link"
 			      : errno == ENXIO ? "nobody reads this pipe"
 					       : strerror(errno));
+	size_t used = (size_t)length < sizeof(line) ? (size_t)length : sizeof(line) - 1;
 
+	os_make_plain(line, used - 1); /* all but the line feed */
 	if (!os_exchange(&sink.refused, 1))
-		os_write_quietly(STDERR_FILENO, line,
-				 (size_t)length < sizeof(line) ? (size_t)length : sizeof(line) - 1);
+		os_write_quietly(STDERR_FILENO, line, used);
 }
 
 /* One thread opens it; reports of others go to standard error meanwhile. */

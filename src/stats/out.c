@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "os/memory.h"
+#include "os/quote.h"
 #include "os/sink.h"
 
 #define LONGEST 1024
@@ -69,45 +70,13 @@ void out_print(struct out *out, const char *format, ...)
 		out->used += (size_t)length < LONGEST ? (size_t)length : LONGEST - 1;
 }
 
-/* The length of the UTF-8 character at text; 0 if it is not one. */
-static size_t utf8_length(const unsigned char *text)
-{
-	unsigned char first = text[0], second_least = 0x80, second_most = 0xbf;
-	size_t length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-
-	if ((first >= 0x80 && first < 0xc2) || first > 0xf4)
-		return 0;
-	/* No overlong forms, no surrogates, nothing beyond Unicode's end. */
-	if (first == 0xe0)
-		second_least = 0xa0;
-	if (first == 0xed)
-		second_most = 0x9f;
-	if (first == 0xf0)
-		second_least = 0x90;
-	if (first == 0xf4)
-		second_most = 0x8f;
-	for (size_t i = 1; i < length; i++) {
-		if (text[i] < second_least || text[i] > second_most)
-			return 0;
-		second_least = 0x80;
-		second_most = 0xbf;
-	}
-	return length;
-}
-
 void out_quoted(struct out *out, const char *text)
 {
-	add_text(out, "\"", 1);
-	while (*text) {
-		size_t length = utf8_length((const unsigned char *)text);
+	char quoted[OS_QUOTED];
+	size_t length;
 
-		if (*text == '"' || *text == '\\')
-			add_text(out, "\\", 1);
-		if (length)
-			add_text(out, text, length);
-		else
-			add_text(out, "\xef\xbf\xbd", 3); /* U+FFFD */
-		text += length ? length : 1;
-	}
+	add_text(out, "\"", 1);
+	while ((length = os_quote_next(&text, quoted)) != 0)
+		add_text(out, quoted, length);
 	add_text(out, "\"", 1);
 }

@@ -271,6 +271,23 @@ static void the_same_line_is_told_once(void **state)
 	assert_int_equal(lines, 2);
 }
 
+/* The environment cannot make the library write a line of its own. */
+static void control_characters(void **state)
+{
+	int lines;
+
+	(void)state;
+	assert_false(parse("no\nlibsheaf:\tsuch\x1b[31m\x7f", &lines));
+	assert_int_equal(lines, 1);
+	assert_non_null(strstr(told.text, "\"no?libsheaf:?such?[31m?\" ignored"));
+	assert_false(parse("report=a\nb", &lines));
+	assert_int_equal(lines, 1);
+	assert_non_null(strstr(told.text, "\"report=a?b\" ignored"));
+	assert_true(parse("report=a\"b\\", &lines));
+	assert_string_equal(os_options.report, "a\"b\\");
+	assert_true(parse("", &lines));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -287,6 +304,7 @@ int main(void)
 		cmocka_unit_test(far_names_have_no_nearest),
 		cmocka_unit_test(contradictions),
 		cmocka_unit_test(help_lists_all),
+		cmocka_unit_test(control_characters),
 	};
 
 	return cmocka_run_group_tests_name("options", tests, NULL, NULL);

@@ -577,7 +577,7 @@ static void a_callback_gets_reports(void **state)
 
 static void paths_that_are_none(void **state)
 {
-	static const char *const wrong[] = {"report=", "report=a\"b", "report=a\\b"};
+	static const char *const wrong[] = {"report=", "report=a\tb", "report=a\x7f"};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {

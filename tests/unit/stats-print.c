@@ -146,6 +146,21 @@ static void text_leaves_unused_caches_out(void **state)
 	kmem_cache_destroy(idle);
 }
 
+/* They come from the environment. */
+static void odd_options_are_escaped(void **state)
+{
+	struct os_options saved = os_options;
+
+	(void)state;
+	assert_true(os_options_parse("slab_debug=F,a\"b\\c\nd\x1f\xff"));
+	assert_non_null(strstr(printed(SHEAF_STATS_JSON),
+			       "\"options\": \"slab_debug=F,a\\\"b\\\\c?d?\xef\xbf\xbd\""));
+	assert_non_null(strstr(printed(SHEAF_STATS_PROMETHEUS),
+			       ",options=\"slab_debug=F,a\\\"b\\\\c?d?\xef\xbf\xbd\"}"));
+	assert_non_null(strstr(printed(SHEAF_STATS_TEXT), "slab_debug=F,a\"b\\c?d?"));
+	os_options = saved;
+}
+
 static void odd_names_are_escaped(void **state)
 {
 	struct kmem_cache *odd = kmem_cache_create("a \"b\\c\xff\xc3\xa4", 64, NULL, SLAB_NO_MERGE);
@@ -301,6 +316,7 @@ int main(void)
 		WITH_CACHE(text_fits_a_terminal),
 		WITH_CACHE(text_leaves_unused_caches_out),
 		WITH_CACHE(odd_names_are_escaped),
+		WITH_CACHE(odd_options_are_escaped),
 		WITH_CACHE(printing_fails_politely),
 		WITH_CACHE(nobody_has_to_read),
 		WITH_CACHE(retired_bytes_are_told),

@@ -15,6 +15,7 @@ from importlib.util import find_spec
 
 from . import complete, paths
 from .errors import Failure
+from .table import printable
 
 # Command: the package whose module of this name it is. Benchmarks are not installed.
 BENCHMARKS = ("bench", "compare", "detect", "sim")
@@ -81,7 +82,7 @@ def main(words: list[str]) -> int:
     except BrokenPipeError:  # the reader of the output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except Failure as failure:
-        print(f"sheaf: {failure}", file=sys.stderr)
+        print(printable(f"sheaf: {failure}"), file=sys.stderr)
         return failure.code
     except KeyboardInterrupt:
         print("sheaf: interrupted", file=sys.stderr)

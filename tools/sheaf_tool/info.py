@@ -179,7 +179,7 @@ def _list(arguments: argparse.Namespace) -> int:
                      reading.memory["used_bytes"] + reading.memory["mapped_bytes"],
                      reading.memory["free_bytes"], reading.memory["resident_bytes"]))]
                 for reading in readings]
-        print(render(["PID", "command", "backend", "caches", "used", "free", "resident"], rows))
+        print(printable(render(["PID", "command", "backend", "caches", "used", "free", "resident"], rows)))
     return 0
 
 

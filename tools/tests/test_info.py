@@ -221,6 +221,15 @@ class OnAProcess(unittest.TestCase):
                 self.assertEqual(labels(families(text)["sheaf_cache_objects_in_use"]),
                                  [(("cache", name), ("id", "1"))])
 
+    def test_odd_options(self) -> None:
+        with Live('stats=live;slab_debug=F,a"b\\c,d\x01\udcff*') as live:
+            live.do("create first")
+            own, ours = live.own_view(), json.loads(sheaf("info", str(live.pid), "--json").stdout)
+            self.assertIn('slab_debug=F,a"b\\c,d?', own["options"])
+            self.assertEqual(ours["options"], own["options"])
+            found = families(sheaf("info", str(live.pid), "--prometheus").stdout)["sheaf_info"]
+            self.assertEqual(found.samples[0].labels["options"], own["options"])
+
     def test_prometheus_is_well_formed(self) -> None:
         with Live() as live:
             live.do("many 3")

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "os/linux/unwind.h"
+#include "os/report.h"
 
 #if defined(DLFO_STRUCT_HAS_EH_DBASE)
 
@@ -104,14 +105,17 @@ size_t os_stack_frame(char *text, size_t size, uintptr_t ip)
 	struct dl_find_object found;
 	const char *module, *function;
 	size_t offset;
+	int length;
 
 	module = os_stack_module(ip, &offset);
 	if (!module || !unwind_find_module(ip - 1, &found))
 		return (size_t)snprintf(text, size, " [%#zx]", (size_t)ip);
 	module = strrchr(module, '/') ? strrchr(module, '/') + 1 : module;
 	function = function_at(found.dlfo_link_map, ip, &offset);
-	return (size_t)snprintf(text, size, " %.40s(%.60s+%#zx)", module, function ? function : "",
-				offset);
+	length = snprintf(text, size, " %.40s(%.60s+%#zx)", module, function ? function : "",
+			  offset);
+	os_make_plain(text, (size_t)length < size ? (size_t)length : size - 1);
+	return (size_t)length;
 }
 
 #ifdef UNWIND_HERE
