@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Hardened caches: what they find, in each call, and that they leave the rest alone. */
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -408,6 +409,50 @@ static void blocks_of_a_reserve_are_looked_at(void **state)
 	mempool_destroy(pool);
 }
 
+static struct {
+	mempool_t *pool;
+	void *element;
+	uint32_t locked;
+} meanwhile;
+
+/* While the first thread waits for the reserve's lock, it becomes full, and the mark is written. */
+static void *fills_and_writes(void *unused)
+{
+	struct sheaf_mempool *pool = meanwhile.pool->reserve;
+
+	(void)unused;
+	os_lock(&pool->lock);
+	os_store_release(&meanwhile.locked, 1);
+	wait_until_first_sleeps();
+	pool->min_nr = 0;
+	mark(meanwhile.element, MARK_WAITS);
+	os_unlock(&pool->lock);
+	return NULL;
+}
+
+/* What is freed then is the object in its place. */
+static void an_element_that_came_too_late(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	needs(os_options.check_double && !os_options_debug_has('S'));
+	meanwhile.pool = mempool_create_slab_pool(1, s);
+	meanwhile.element = mempool_alloc_preallocated(meanwhile.pool);
+	assert_int_equal(pthread_create(&thread, NULL, fills_and_writes, NULL), 0);
+	while (!os_load_acquire(&meanwhile.locked))
+		sched_yield();
+	told_begin(&told);
+	mempool_free(meanwhile.element, meanwhile.pool);
+	pthread_join(thread, NULL);
+	assert_int_equal(told_end(&told), 1);
+	assert_non_null(strstr(told.text, "it is left out"));
+	assert_int_equal(look(s).objects_in_use, 1);
+	mark(meanwhile.element, MARK_USED);
+	kmem_cache_free(s, meanwhile.element);
+	mempool_destroy(meanwhile.pool);
+}
+
 static void what_a_lent_sheaf_holds_is_in_use(void **state)
 {
 	struct slab_sheaf *sheaf = kmem_cache_prefill_sheaf(s, GFP_KERNEL, 5);
@@ -791,6 +836,7 @@ int main(void)
 		EACH(retired_objects_wait_in_sheaves),
 		EACH(what_a_reserve_holds_is_free),
 		EACH(blocks_of_a_reserve_are_looked_at),
+		EACH(an_element_that_came_too_late),
 		EACH(what_a_lent_sheaf_holds_is_in_use),
 		EACH(an_overwritten_sheaf_is_found),
 		EACH(an_object_in_use_is_not_handed_out),
