@@ -310,8 +310,8 @@ static inline void vfree(const void *block)
  * Return at least size bytes in any context, as by kmem_cache_alloc_nolock(): from the cache of
  * that size, or from the next larger one. The node is a preference; NUMA_NO_NODE: the node of this
  * CPU. NULL if neither cache has a block at once, before the first call of kmalloc(), and above
- * KMALLOC_MAX_CACHE_SIZE. 0 bytes: ZERO_SIZE_PTR. All flags in gfp except __GFP_ZERO are ignored.
- * Async-signal-safe, O(nodes).
+ * KMALLOC_MAX_CACHE_SIZE. 0 bytes: ZERO_SIZE_PTR. All flags in gfp except __GFP_ZERO and
+ * __GFP_ACCOUNT are ignored. Async-signal-safe, O(nodes).
  */
 SHEAF_FRESH SHEAF_SIZED(1) void *kmalloc_nolock(size_t size, gfp_t gfp, int node)
 	SHEAF_SYMBOL(kmalloc_nolock);

@@ -69,11 +69,7 @@ bool account_refuses(const struct kmem_cache *s, gfp_t flags, uint64_t bytes)
 {
 	uint32_t number = account_wanted(s, flags);
 
-	if (number && stock_charge(number, bytes, GROUP_TRY))
-		return true;
-	if (number)
-		stock_uncharge(number, bytes);
-	return false;
+	return number && stock_refuses(number, bytes);
 }
 
 /* --- owners ----------------------------------------------------------------------------------- */

@@ -63,8 +63,7 @@ static void subtract_charge(struct kmem_group *g, uint64_t bytes)
 	see_less(g, low, usage, usage - bytes);
 }
 
-/* The first group whose limit is reached, as it seems now. */
-static struct kmem_group *find_full(struct kmem_group *g, uint64_t bytes)
+struct kmem_group *group_find_full(struct kmem_group *g, uint64_t bytes)
 {
 	for (; g->parent; g = g->parent) {
 		uint64_t hard = os_load_relaxed(&g->hard), usage = os_load_relaxed(&g->usage);
@@ -79,7 +78,7 @@ static struct kmem_group *find_full(struct kmem_group *g, uint64_t bytes)
  * charge at the same time. */
 struct kmem_group *group_charge(struct kmem_group *g, uint64_t bytes, enum group_force force)
 {
-	struct kmem_group *full = force == GROUP_TRY ? find_full(g, bytes) : NULL;
+	struct kmem_group *full = force == GROUP_TRY ? group_find_full(g, bytes) : NULL;
 
 	if (full)
 		return full;

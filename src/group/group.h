@@ -210,6 +210,8 @@ enum group_force {
  */
 struct kmem_group *group_charge(struct kmem_group *g, uint64_t bytes, enum group_force force);
 void group_uncharge(struct kmem_group *g, uint64_t bytes);
+/* The first group upwards whose limit would stop this charge, as it seems now; NULL: none. */
+struct kmem_group *group_find_full(struct kmem_group *g, uint64_t bytes);
 /* An allocation fails by the limit of g. */
 void group_fails(struct kmem_group *g);
 

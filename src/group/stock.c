@@ -70,6 +70,21 @@ void stock_uncharge(uint32_t number, uint64_t bytes)
 		put(number, (uint32_t)bytes);
 }
 
+static uint64_t *words_of(const struct section_slots *s, unsigned int row)
+{
+	return (uint64_t *)slot_of_row(s->handle, row)->cells;
+}
+
+bool stock_refuses(uint32_t number, uint64_t bytes)
+{
+	uint64_t word =
+		os_load_relaxed(&words_of(stock_slots(number), os_row())[stock_cell(number)]);
+
+	if (stock_number(word) == number && bytes <= (uint32_t)word)
+		return false;
+	return group_find_full(group_of_number(number), bytes);
+}
+
 /* --- all CPUs --------------------------------------------------------------------------------- */
 
 /* The word may be old, and its place used again meanwhile: that leads to the root, too. */
@@ -80,11 +95,6 @@ static bool is_below(const struct kmem_group *g, uint32_t number)
 	while (up && up != g)
 		up = os_load_relaxed(&up->parent);
 	return up;
-}
-
-static uint64_t *words_of(const struct section_slots *s, unsigned int row)
-{
-	return (uint64_t *)slot_of_row(s->handle, row)->cells;
 }
 
 static bool stock_is_of(const struct kmem_group *g, uint64_t word)

@@ -69,6 +69,8 @@ static inline uint64_t stock_word(uint32_t number, uint32_t bytes)
 /* Charge, or force it. Returns NULL; or the group whose limit is reached. */
 struct kmem_group *stock_charge(uint32_t number, uint64_t bytes, enum group_force force);
 void stock_uncharge(uint32_t number, uint64_t bytes);
+/* Would a charge fail, as it seems now? Charges nothing. */
+bool stock_refuses(uint32_t number, uint64_t bytes);
 
 /* Bytes in stocks of this group and those below it. O(CPUs in use). */
 uint64_t stock_bytes(const struct kmem_group *g);

@@ -6,6 +6,7 @@
 #include <sheaf/limit.h>
 #include <sheaf/shrinker.h>
 #include <sheaf/slab.h>
+#include <sheaf/trim.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -337,6 +338,27 @@ static void no_peak_without_a_charge(void **state)
 	kmem_cache_destroy(s);
 }
 
+/* A call that fails because there is no memory leaves no trace either. */
+static void no_peak_without_memory(void **state)
+{
+	struct kmem_group_args args = {.hard_limit = 1 << 20, .high = 1000, .event = see};
+	struct kmem_group *g = group("no memory", &args);
+	struct kmem_group_stats stats;
+
+	(void)state;
+	seen = 0;
+	sheaf_trim(0);
+	sheaf_set_limits(0, 1);
+	for (size_t size = 20000; size < (size_t)4 << 20; size *= 3)
+		assert_null(kmalloc_charged(size, GFP_NOWAIT | __GFP_NOWARN, g));
+	sheaf_set_limits(0, 0);
+	assert_int_equal(kmem_group_stats(g, &stats), 0);
+	assert_int_equal(stats.peak, 0);
+	assert_int_equal(stats.high_events, 0);
+	assert_int_equal(seen, 0);
+	kmem_group_put(g);
+}
+
 /* --- the first group -------------------------------------------------------------------------- */
 
 enum {
@@ -474,6 +496,7 @@ int main(void)
 		cmocka_unit_test(no_event_of_the_group_before),
 		cmocka_unit_test(numbers_of_no_group),
 		cmocka_unit_test(no_peak_without_a_charge),
+		cmocka_unit_test(no_peak_without_memory),
 		cmocka_unit_test(a_failure_counts_once),
 		cmocka_unit_test(of_a_destroyed_cache),
 		cmocka_unit_test(structures_of_other_sizes),
