@@ -231,22 +231,21 @@ static __attribute__((cold, noinline)) void report_no_memory(void)
 bool caches_ready(void)
 {
 	bool begun = false;
+	int saved;
 
 	if (os_load_acquire(&caches.ready))
 		return true;
+	saved = errno;
 	/* Before the lock is first taken: a child that inherited a locked lock could never
 	 * continue. */
 	pthread_once(&fork_once, handle_fork);
 	os_lock(&caches.lock);
 	if (!caches.ready) {
-		int saved = errno;
-
 		begun = caches.fork_handled && initialise();
 		if (begun)
 			os_store_release(&caches.ready, 1);
 		else
 			report_no_memory();
-		errno = saved;
 	}
 	os_unlock(&caches.lock);
 	if (begun) {
@@ -258,6 +257,7 @@ bool caches_ready(void)
 	os_report_kept();
 	if (begun)
 		os_tell_start();
+	errno = saved;
 	return os_load_acquire(&caches.ready);
 }
 

@@ -13,7 +13,7 @@ SHEAF_PUBLIC int sheaf_stats_print(int fd, enum sheaf_stats_format format)
 	if (format != SHEAF_STATS_TEXT && format != SHEAF_STATS_JSON &&
 	    format != SHEAF_STATS_PROMETHEUS)
 		return -EINVAL;
-	stats = stats_read();
+	stats = caches_ready() ? stats_read() : NULL;
 	if (!stats)
 		return -ENOMEM;
 	if (!out_begin(&out, fd)) {

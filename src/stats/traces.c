@@ -199,7 +199,7 @@ SHEAF_PUBLIC int kmem_cache_print_traces(struct kmem_cache *s, int fd, enum shea
 	if ((format != SHEAF_STATS_TEXT && format != SHEAF_STATS_JSON) ||
 	    (which != SHEAF_ALLOC_TRACES && which != SHEAF_FREE_TRACES))
 		return -EINVAL;
-	if (!out_begin(&out, fd))
+	if (!caches_ready() || !out_begin(&out, fd))
 		return -ENOMEM;
 	error = traces_print(&out, s, which, format);
 	error_of_file = out_end(&out);

@@ -175,6 +175,8 @@ RUN(__kmem_group_set_limits, CHECK(__kmem_group_set_limits(NULL, NULL, 0) == -EI
 RUN(kmem_group_of, CHECK(!kmem_group_of(NULL) && !kmem_group_of(nothing)))
 RUN(kmem_group_stats, struct kmem_group_stats all; CHECK(kmem_group_stats(NULL, &all) == 0);
     CHECK(all.id == 0))
+RUN(kmem_group_count_objects, uint64_t objects = 1;
+    CHECK(kmem_group_count_objects(NULL, &objects, NULL) == 0 && objects == 0))
 RUN(__kmem_group_stats, struct kmem_group_stats all;
     CHECK(__kmem_group_stats(NULL, &all, sizeof(all)) == 0))
 RUN(kmem_group_verify, CHECK(kmem_group_verify() == 0))
@@ -235,7 +237,7 @@ RUN(__kmem_cache_stats, struct kmem_cache_stats all; memset(&all, 1, sizeof(all)
     CHECK(kmem_cache_stats(none, &all) == -EINVAL); CHECK(all.slab_bytes == 0))
 RUN(sheaf_stats_print, CHECK(sheaf_stats_print(-1, SHEAF_STATS_TEXT) == -EBADF))
 RUN(kmem_cache_print_traces,
-    kmem_cache_print_traces(none, -1, SHEAF_ALLOC_TRACES, SHEAF_STATS_TEXT))
+    CHECK(kmem_cache_print_traces(none, -1, SHEAF_ALLOC_TRACES, SHEAF_STATS_JSON) == -EBADF))
 
 /* --- running them ----------------------------------------------------------------------------- */
 
@@ -324,12 +326,13 @@ static void in_a_process(void)
 {
 	if (used)
 		use();
-	if (by_handler) {
-		signal(SIGUSR1, on_signal);
+	signal(SIGUSR1, on_signal);
+	errno = 4242;
+	if (by_handler)
 		raise(SIGUSR1);
-	} else {
+	else
 		running->run();
-	}
+	CHECK(errno == 4242);
 }
 
 /* What is wrong with the lines that a call reported; NULL: nothing. */
