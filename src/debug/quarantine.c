@@ -75,7 +75,7 @@ static size_t wanted_rest(void)
 void quarantine_begin(void)
 {
 	size_t bytes, places, room;
-	char *base;
+	char *base, why[200];
 
 	if (os_exchange(&quarantine.begun, 1))
 		return;
@@ -84,9 +84,10 @@ void quarantine_begin(void)
 	room = os_round_up(places * sizeof(void *));
 	base = os_reserve(os.nr_nodes * room);
 	if (!base || !os_commit(base, os.nr_nodes * room)) {
-		os_report_later("slab_debug: there is no memory for the quarantine of %zu MiB; "
-				"freed objects do not rest. slab_quarantine=N sets the MiB",
-				os.nr_nodes * bytes / MIB);
+		os_refusal(why, sizeof(why));
+		os_report_later("slab_debug: there is no memory for the quarantine of %zu MiB "
+				"(slab_quarantine=N); freed objects do not rest: %s",
+				os.nr_nodes * bytes / MIB, why);
 		if (base)
 			os_unreserve(base, os.nr_nodes * room);
 		return;

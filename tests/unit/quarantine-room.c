@@ -63,7 +63,7 @@ static void more_than_memory(void **state)
 static void no_memory(void **state)
 {
 	(void)state;
-	silent("slab_debug=Q,resting", none_rests, "there is no memory for the quarantine of ");
+	silent("slab_debug=Q,resting", none_rests, "limit of data, 0 KiB. Raise it (ulimit -d)");
 }
 
 int main(void)
