@@ -139,7 +139,7 @@ static uint32_t pass_ms(void)
 	return ms > LEAST_PASS_MS ? ms : LEAST_PASS_MS;
 }
 
-static bool is_due(enum house_pass which, uint32_t passed)
+static bool pass_is_due(enum house_pass which, uint32_t passed)
 {
 	switch (which) {
 	case PASS_ROWS:
@@ -156,7 +156,7 @@ static void begin_passes(uint32_t now)
 	for (unsigned int i = 0; i < NR_PASSES; i++) {
 		struct pass *pass = &house.passes[i];
 
-		if (pass->goes_on || !is_due(i, now - pass->began))
+		if (pass->goes_on || !pass_is_due(i, now - pass->began))
 			continue;
 		*pass = (struct pass){.began = now};
 		pass->goes_on = i != PASS_ROWS || idle_find(&house.rows, now);

@@ -28,7 +28,7 @@ static void *take_try(struct kmem_cache *s, unsigned int node)
 }
 
 /* A wrong object is left out, and not replaced: that could take a wait. */
-static COLD void *watch_taken(struct kmem_cache *s, void *object)
+static COLD void *watch_taken_nolock(struct kmem_cache *s, void *object)
 {
 	if (object && cache_is_hardened(s) && !hardened_take_try(s, object))
 		return NULL;
@@ -69,7 +69,7 @@ void *cache_alloc_try(struct kmem_cache *s, gfp_t gfp, unsigned int node)
 	    !cache_take_checked(s, object))
 		object = NULL;
 	if (os_watched())
-		object = charge(s, watch_taken(s, object), gfp);
+		object = charge(s, watch_taken_nolock(s, object), gfp);
 	if (object && (gfp & __GFP_ZERO))
 		cache_zero(s, object);
 	stat_add(&s->sheaf.slab, STAT_nolock_fail, object == NULL);

@@ -112,7 +112,7 @@ static char *aliases_of(struct kmem_cache *s)
 	return os_counter((char *)s - ((size_t)1 << ROW_SHIFT), OS_PLANE_WORDS);
 }
 
-static bool has_line(const char *lines, const char *line)
+static bool names_contain(const char *lines, const char *line)
 {
 	size_t length = strlen(line);
 
@@ -200,7 +200,7 @@ void publish_alias(struct kmem_cache *s, const char *name)
 	if (!os_counters_head())
 		return;
 	names = aliases_of(s);
-	if (!strcmp(name, s->name) || has_line(names, name))
+	if (!strcmp(name, s->name) || names_contain(names, name))
 		return;
 	to = description_of(s);
 	used = strlen(names);

@@ -188,7 +188,7 @@ static bool sizes_possible(size_t size, size_t control_size)
 	       control_size <= CONTROL_MOST;
 }
 
-static struct registered *make(size_t size, const char name[SHRINKER_NAME])
+static struct registered *make_registered(size_t size, const char name[SHRINKER_NAME])
 {
 	size_t own = sizeof(struct shrinker);
 	size_t bytes = sizeof(struct registered) + (size > own ? size - own : 0);
@@ -216,7 +216,7 @@ SHEAF_PUBLIC struct shrinker *__shrinker_alloc(size_t shrinker_size, size_t cont
 	va_end(arguments);
 	os_clean_name(name, sizeof(name), given);
 	if (sizes_possible(shrinker_size, control_size))
-		r = make(shrinker_size, name);
+		r = make_registered(shrinker_size, name);
 	else
 		os_misuse(NULL,
 			  "shrinker_alloc(%s): no version of the structures has %zu and %zu bytes; "

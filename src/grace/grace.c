@@ -100,7 +100,7 @@ static bool is_busy(struct grace *grace, uint64_t now)
 }
 
 /* What a callback or a barrier wants of the users, and what it found. */
-struct pass {
+struct grace_pass {
 	uint32_t older_than;
 	bool all, waits;
 	struct grace_user *due;
@@ -108,7 +108,7 @@ struct pass {
 
 static void collect_user(struct grace_user *user, void *data)
 {
-	struct pass *pass = data;
+	struct grace_pass *pass = data;
 
 	if (!user->ops->collect || !user->ops->collect(user, pass->older_than))
 		return;
@@ -117,28 +117,28 @@ static void collect_user(struct grace_user *user, void *data)
 }
 
 /* Only users of one kind need a drain: the caches' rcu_free sheaves. */
-static bool drain_due(const struct pass *pass)
+static bool drain_due(const struct grace_pass *pass)
 {
 	return !pass->due || pass->due->ops->drain(pass->due, pass->older_than);
 }
 
 static void flush_user(struct grace_user *user, void *data)
 {
-	struct pass *pass = data;
+	struct grace_pass *pass = data;
 
 	user->ops->flush(user, pass->all);
 }
 
 static void settle_user(struct grace_user *user, void *data)
 {
-	struct pass *pass = data;
+	struct grace_pass *pass = data;
 
 	pass->waits |= grace_settle(user);
 }
 
 static void tell_users(struct grace *grace, uint64_t now)
 {
-	struct pass pass = {.older_than = os_options.rcu_delay};
+	struct grace_pass pass = {.older_than = os_options.rcu_delay};
 
 	grace_hold(grace);
 	grace_for_each_active(grace, collect_user, &pass);
@@ -334,7 +334,7 @@ void grace_wait(struct grace *grace, uint64_t number)
 
 /* Visit one user, or all active ones (NULL). */
 static void visit(struct grace *grace, struct grace_user *one,
-		  void (*each)(struct grace_user *user, void *data), struct pass *pass)
+		  void (*each)(struct grace_user *user, void *data), struct grace_pass *pass)
 {
 	if (one)
 		each(one, pass);
@@ -344,7 +344,7 @@ static void visit(struct grace *grace, struct grace_user *one,
 
 void grace_barrier(struct grace *grace, struct grace_user *one)
 {
-	struct pass pass = {.all = true};
+	struct grace_pass pass = {.all = true};
 	bool reached;
 
 	grace_hold(grace);

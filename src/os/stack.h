@@ -11,7 +11,8 @@
  *      needs glibc 2.35, whose loader finds tables without a lock. With an older one, reports have
  *      no stacks.
  *  B2. Functions of the library are left out where its code is one range: in the shared and in the
- *      installed static library (packaging/make-static).
+ *      installed static library (packaging/make-static), and in the single file
+ *      (packaging/make-single-file). Inline functions of the headers have no frame in any build.
  *
  * Locks: none. Callers: os/misuse.c, src/debug/; os_init() for os_stack_prepare().
  */

@@ -184,7 +184,7 @@ uint64_t idle_print(struct sheaf_cache *cache)
 }
 
 /* The row was idle, and still is. If not, its bit goes. */
-static bool is_idle(uint64_t *bits, unsigned int row, const uint32_t *stamp)
+static bool row_is_idle(uint64_t *bits, unsigned int row, const uint32_t *stamp)
 {
 	if (os_load_relaxed(stamp))
 		bits[row / 64] &= ~(UINT64_C(1) << row % 64);
@@ -254,10 +254,10 @@ unsigned int idle_empty(struct sheaf_cache *cache, struct idle_rows *rows, struc
 		if (at->row >= os.nr_rows)
 			break;
 		work += IDLE_ROW_WORK;
-		if (rows && is_idle(rows->shards, at->row, &idle_stamps[at->row].shard) &&
+		if (rows && row_is_idle(rows->shards, at->row, &idle_stamps[at->row].shard) &&
 		    !empty_shard(cache, at, most > work ? most - work : 0, &n))
 			break;
-		if (!rows || is_idle(rows->slots, at->row, &idle_stamps[at->row].slots))
+		if (!rows || row_is_idle(rows->slots, at->row, &idle_stamps[at->row].slots))
 			work += note_slot(cache, at->row, print, drain);
 	}
 	at->more = at->row < os.nr_rows;

@@ -69,7 +69,7 @@ void stats_begin(void)
 }
 
 /* Programs exchange their standard output and error on purpose. */
-static int descriptor(void)
+static int file_at_exit(void)
 {
 	int file = (int)os_options.stats_fd;
 
@@ -85,7 +85,7 @@ void stats_at_exit(void)
 {
 	enum sheaf_stats_format format =
 		os_options.stats_json ? SHEAF_STATS_JSON : SHEAF_STATS_TEXT;
-	int error = lock_can_be_had() ? sheaf_stats_print(descriptor(), format) : 0;
+	int error = lock_can_be_had() ? sheaf_stats_print(file_at_exit(), format) : 0;
 
 	if (error)
 		os_report("cannot print statistics: %s", strerror(-error));

@@ -234,14 +234,14 @@ static bool step_over_call(struct unwind_frame *frame, struct row row)
 
 /* The address of an instruction that was executed last, or is next after a signal. A return address
  * is behind a call, which may be the function's last instruction. */
-static uintptr_t place_of(const struct unwind_frame *frame)
+static uintptr_t executed_at(const struct unwind_frame *frame)
 {
 	return frame->pc - !frame->interrupted;
 }
 
 static bool is_in_code(struct unwind_frame *frame)
 {
-	uintptr_t at = place_of(frame);
+	uintptr_t at = executed_at(frame);
 
 	return at - frame->code < frame->code_end - frame->code ||
 	       unwind_code_at(at, &frame->code, &frame->code_end);
@@ -253,7 +253,7 @@ bool unwind_step(struct unwind_frame *frame)
 
 	if (!is_in_code(frame)) /* where the walk begins */
 		return false;
-	row = row_for(frame, place_of(frame));
+	row = row_for(frame, executed_at(frame));
 	return (row.kind == ROW_STRANGE ? step_over_signal(frame) : step_over_call(frame, row)) &&
 	       is_in_code(frame);
 }
