@@ -53,7 +53,7 @@ extern "C" {
 #define retain_and_null_ptr(variable) SHEAF_CAST(void, __sheaf_take_pointer(&(variable)))
 
 /* Private: of a variable of any pointer type. */
-static inline void *__sheaf_take_pointer(void *variable)
+static __always_inline void *__sheaf_take_pointer(void *variable)
 {
 	void *value, *none = NULL;
 
@@ -63,7 +63,7 @@ static inline void *__sheaf_take_pointer(void *variable)
 }
 
 /* Private: an error number as a pointer, as the kernel's ERR_PTR() makes it. */
-static inline int __sheaf_is_error(const void *pointer)
+static __always_inline int __sheaf_is_error(const void *pointer)
 {
 	__UINTPTR_TYPE__ value;
 

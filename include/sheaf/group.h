@@ -115,7 +115,7 @@ struct kmem_group *__kmem_group_create(const char *name, struct kmem_group *pare
  * there is no memory or there are a million groups: then end() is not called. O(1); the first call
  * looks at each cache.
  */
-static inline SHEAF_CHECK_RESULT struct kmem_group *
+static __always_inline SHEAF_CHECK_RESULT struct kmem_group *
 kmem_group_create(const char *name, struct kmem_group *parent, const struct kmem_group_args *args)
 {
 	return __kmem_group_create(name, parent, args, args ? sizeof(struct kmem_group_args) : 0);
@@ -158,7 +158,8 @@ int __kmem_group_set_limits(struct kmem_group *g, const struct kmem_group_args *
  * runs any more, and end() of the earlier data has been called, unless `data` is the same. May
  * sleep. O(CPUs).
  */
-static inline int kmem_group_set_limits(struct kmem_group *g, const struct kmem_group_args *args)
+static __always_inline int kmem_group_set_limits(struct kmem_group *g,
+						 const struct kmem_group_args *args)
 {
 	return __kmem_group_set_limits(g, args, args ? sizeof(struct kmem_group_args) : 0);
 }
@@ -184,7 +185,7 @@ int __kmem_group_stats(struct kmem_group *g, struct kmem_group_stats *out, size_
  * allocates or frees charged objects meanwhile. Returns 0, or -EINVAL after a report. O(CPUs); of
  * the root, O(CPUs + groups).
  */
-static inline int kmem_group_stats(struct kmem_group *g, struct kmem_group_stats *out)
+static __always_inline int kmem_group_stats(struct kmem_group *g, struct kmem_group_stats *out)
 {
 	return __kmem_group_stats(g, out, sizeof(*out));
 }

@@ -43,7 +43,7 @@ extern "C" {
 extern const ptrdiff_t __rseq_offset; /* by glibc: the rseq area, from the thread pointer */
 
 /* The newest object of this CPU's main sheaf; NULL: make the call. */
-static inline __attribute__((__always_inline__)) void *__sheaf_pop_inline(struct kmem_cache *s)
+static __always_inline void *__sheaf_pop_inline(struct kmem_cache *s)
 {
 	const uint32_t id = SHEAF_CALLS(s)->pop_by;
 	void *object, *m;
@@ -64,8 +64,7 @@ slow:
 }
 
 /* Put the object into this CPU's main sheaf; false: make the call. */
-static inline __attribute__((__always_inline__)) int __sheaf_push_inline(struct kmem_cache *s,
-									 void *object)
+static __always_inline int __sheaf_push_inline(struct kmem_cache *s, void *object)
 {
 	const uint32_t id = SHEAF_CALLS(s)->push_by;
 	uintptr_t t;

@@ -80,7 +80,7 @@ SHEAF_FRESH SHEAF_SIZED(1) void *__kmalloc_large(size_t size, gfp_t flags)
  * case and the cost are those of kmem_cache_alloc(), and up to KMALLOC_MAX_CACHE_SIZE a call more.
  * A larger block takes a lock. O(1); O(size) if it is zeroed, and above KMALLOC_MAX_CACHE_SIZE.
  */
-static inline SHEAF_FRESH SHEAF_SIZED(1) void *kmalloc(size_t size, gfp_t flags)
+static __always_inline SHEAF_FRESH SHEAF_SIZED(1) void *kmalloc(size_t size, gfp_t flags)
 {
 	size_t most = sheaf_kmalloc_table->most;
 
@@ -98,13 +98,14 @@ static inline SHEAF_FRESH SHEAF_SIZED(1) void *kmalloc(size_t size, gfp_t flags)
 }
 
 /* The same, zeroed. */
-static inline SHEAF_FRESH SHEAF_SIZED(1) void *kzalloc(size_t size, gfp_t flags)
+static __always_inline SHEAF_FRESH SHEAF_SIZED(1) void *kzalloc(size_t size, gfp_t flags)
 {
 	return kmalloc(size, flags | __GFP_ZERO);
 }
 
 /* n * size bytes; NULL if the product overflows. */
-static inline SHEAF_FRESH SHEAF_SIZED(1, 2) void *kmalloc_array(size_t n, size_t size, gfp_t flags)
+static __always_inline SHEAF_FRESH SHEAF_SIZED(1, 2) void *kmalloc_array(size_t n, size_t size,
+									 gfp_t flags)
 {
 	size_t bytes;
 
@@ -112,7 +113,8 @@ static inline SHEAF_FRESH SHEAF_SIZED(1, 2) void *kmalloc_array(size_t n, size_t
 }
 
 /* The same, zeroed. */
-static inline SHEAF_FRESH SHEAF_SIZED(1, 2) void *kcalloc(size_t n, size_t size, gfp_t flags)
+static __always_inline SHEAF_FRESH SHEAF_SIZED(1, 2) void *kcalloc(size_t n, size_t size,
+								   gfp_t flags)
 {
 	return kmalloc_array(n, size, flags | __GFP_ZERO);
 }
@@ -125,22 +127,23 @@ SHEAF_FRESH SHEAF_SIZED(1) void *kmalloc_node(size_t size, gfp_t flags, int node
 	SHEAF_SYMBOL(kmalloc_node);
 
 /* The same, zeroed. */
-static inline SHEAF_FRESH SHEAF_SIZED(1) void *kzalloc_node(size_t size, gfp_t flags, int node)
+static __always_inline SHEAF_FRESH SHEAF_SIZED(1) void *kzalloc_node(size_t size, gfp_t flags,
+								     int node)
 {
 	return kmalloc_node(size, flags | __GFP_ZERO, node);
 }
 
 /* kmalloc_array() and kcalloc() on this node. */
-static inline SHEAF_FRESH SHEAF_SIZED(1, 2) void *kmalloc_array_node(size_t n, size_t size,
-								     gfp_t flags, int node)
+static __always_inline SHEAF_FRESH SHEAF_SIZED(1, 2) void *kmalloc_array_node(size_t n, size_t size,
+									      gfp_t flags, int node)
 {
 	size_t bytes;
 
 	return __builtin_mul_overflow(n, size, &bytes) ? NULL : kmalloc_node(bytes, flags, node);
 }
 
-static inline SHEAF_FRESH SHEAF_SIZED(1, 2) void *kcalloc_node(size_t n, size_t size, gfp_t flags,
-							       int node)
+static __always_inline SHEAF_FRESH SHEAF_SIZED(1, 2) void *kcalloc_node(size_t n, size_t size,
+									gfp_t flags, int node)
 {
 	return kmalloc_array_node(n, size, flags | __GFP_ZERO, node);
 }
@@ -165,8 +168,8 @@ SHEAF_OBJECT SHEAF_SIZED(2) void *krealloc(const void *block, size_t size, gfp_t
 	SHEAF_SYMBOL(krealloc);
 
 /* The same for n * size bytes; NULL if the product overflows. */
-static inline SHEAF_OBJECT SHEAF_SIZED(2, 3) void *krealloc_array(void *block, size_t n,
-								  size_t size, gfp_t flags)
+static __always_inline SHEAF_OBJECT SHEAF_SIZED(2, 3) void *krealloc_array(void *block, size_t n,
+									   size_t size, gfp_t flags)
 {
 	size_t bytes;
 
@@ -182,7 +185,7 @@ static inline SHEAF_OBJECT SHEAF_SIZED(2, 3) void *krealloc_array(void *block, s
 void kfree(const void *block) SHEAF_SYMBOL(kfree);
 
 /* kfree() of p[0] ... p[n-1]; consecutive blocks of the same size are freed together. O(n). */
-static inline void kfree_bulk(size_t n, void **p)
+static __always_inline void kfree_bulk(size_t n, void **p)
 {
 	kmem_cache_free_bulk(NULL, n, p);
 }
@@ -223,42 +226,45 @@ size_t kmalloc_size_roundup(size_t size) SHEAF_SYMBOL(kmalloc_size_roundup);
 SHEAF_FRESH SHEAF_SIZED(1) void *kvmalloc_node(size_t size, gfp_t flags, int node)
 	SHEAF_SYMBOL(kvmalloc_node);
 
-static inline SHEAF_FRESH SHEAF_SIZED(1) void *kvmalloc(size_t size, gfp_t flags)
+static __always_inline SHEAF_FRESH SHEAF_SIZED(1) void *kvmalloc(size_t size, gfp_t flags)
 {
 	if (__builtin_expect(size <= 8 * SHEAF_KMALLOC_WORDS, 1))
 		return kmalloc(size, flags);
 	return kvmalloc_node(size, flags, NUMA_NO_NODE);
 }
 
-static inline SHEAF_FRESH SHEAF_SIZED(1) void *kvzalloc(size_t size, gfp_t flags)
+static __always_inline SHEAF_FRESH SHEAF_SIZED(1) void *kvzalloc(size_t size, gfp_t flags)
 {
 	return kvmalloc(size, flags | __GFP_ZERO);
 }
 
 /* n * size bytes; NULL if the product overflows. */
-static inline SHEAF_FRESH SHEAF_SIZED(1, 2) void *kvmalloc_array(size_t n, size_t size, gfp_t flags)
+static __always_inline SHEAF_FRESH SHEAF_SIZED(1, 2) void *kvmalloc_array(size_t n, size_t size,
+									  gfp_t flags)
 {
 	size_t bytes;
 
 	return __builtin_mul_overflow(n, size, &bytes) ? NULL : kvmalloc(bytes, flags);
 }
 
-static inline SHEAF_FRESH SHEAF_SIZED(1, 2) void *kvcalloc(size_t n, size_t size, gfp_t flags)
+static __always_inline SHEAF_FRESH SHEAF_SIZED(1, 2) void *kvcalloc(size_t n, size_t size,
+								    gfp_t flags)
 {
 	return kvmalloc_array(n, size, flags | __GFP_ZERO);
 }
 
 /* kvmalloc_array() and kvcalloc() on this node, as by kmalloc_node(). */
-static inline SHEAF_FRESH SHEAF_SIZED(1, 2) void *kvmalloc_array_node(size_t n, size_t size,
-								      gfp_t flags, int node)
+static __always_inline SHEAF_FRESH SHEAF_SIZED(1,
+					       2) void *kvmalloc_array_node(size_t n, size_t size,
+									    gfp_t flags, int node)
 {
 	size_t bytes;
 
 	return __builtin_mul_overflow(n, size, &bytes) ? NULL : kvmalloc_node(bytes, flags, node);
 }
 
-static inline SHEAF_FRESH SHEAF_SIZED(1, 2) void *kvcalloc_node(size_t n, size_t size, gfp_t flags,
-								int node)
+static __always_inline SHEAF_FRESH SHEAF_SIZED(1, 2) void *kvcalloc_node(size_t n, size_t size,
+									 gfp_t flags, int node)
 {
 	return kvmalloc_array_node(n, size, flags | __GFP_ZERO, node);
 }
@@ -268,7 +274,7 @@ SHEAF_OBJECT SHEAF_SIZED(2) void *kvrealloc(const void *block, size_t size, gfp_
 	SHEAF_SYMBOL(kvrealloc);
 
 /* As kfree(). */
-static inline void kvfree(const void *block)
+static __always_inline void kvfree(const void *block)
 {
 	kfree(block);
 }
@@ -288,18 +294,18 @@ void kvfree_sensitive(const void *block, size_t size) SHEAF_SYMBOL(kvfree_sensit
  */
 SHEAF_FRESH SHEAF_SIZED(1) void *__vmalloc(size_t size, gfp_t flags) SHEAF_SYMBOL(__vmalloc);
 
-static inline SHEAF_FRESH SHEAF_SIZED(1) void *vmalloc(size_t size)
+static __always_inline SHEAF_FRESH SHEAF_SIZED(1) void *vmalloc(size_t size)
 {
 	return __vmalloc(size, GFP_KERNEL);
 }
 
-static inline SHEAF_FRESH SHEAF_SIZED(1) void *vzalloc(size_t size)
+static __always_inline SHEAF_FRESH SHEAF_SIZED(1) void *vzalloc(size_t size)
 {
 	return __vmalloc(size, GFP_KERNEL | __GFP_ZERO);
 }
 
 /* As kfree(). */
-static inline void vfree(const void *block)
+static __always_inline void vfree(const void *block)
 {
 	kfree(block);
 }

@@ -44,22 +44,23 @@ extern "C" {
 
 /* --- private from here on --------------------------------------------------------------------- */
 
-static inline bool __kmalloc_flex_overflows(size_t head, size_t n, size_t each, size_t *bytes)
+static __always_inline bool __kmalloc_flex_overflows(size_t head, size_t n, size_t each,
+						     size_t *bytes)
 {
 	return __builtin_mul_overflow(n, each, bytes) ||
 	       __builtin_add_overflow(*bytes, head, bytes);
 }
 
-static inline SHEAF_CHECK_RESULT void *__kmalloc_flexible(size_t head, size_t n, size_t each,
-							  gfp_t flags)
+static __always_inline SHEAF_CHECK_RESULT void *__kmalloc_flexible(size_t head, size_t n,
+								   size_t each, gfp_t flags)
 {
 	size_t bytes;
 
 	return __kmalloc_flex_overflows(head, n, each, &bytes) ? NULL : kmalloc(bytes, flags);
 }
 
-static inline SHEAF_CHECK_RESULT void *__kvmalloc_flexible(size_t head, size_t n, size_t each,
-							   gfp_t flags)
+static __always_inline SHEAF_CHECK_RESULT void *__kvmalloc_flexible(size_t head, size_t n,
+								    size_t each, gfp_t flags)
 {
 	size_t bytes;
 

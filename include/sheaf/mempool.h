@@ -82,7 +82,7 @@ SHEAF_CHECK_RESULT int mempool_init_kmalloc_pool(mempool_t *pool, int min_nr, si
 void mempool_exit(mempool_t *pool) SHEAF_SYMBOL(mempool_exit);
 
 /* Return whether the pool is initialised. False for memory that is all zero. O(1). */
-static inline bool mempool_initialized(mempool_t *pool)
+static __always_inline bool mempool_initialized(mempool_t *pool)
 {
 	return pool->reserve != NULL;
 }

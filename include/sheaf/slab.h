@@ -95,7 +95,7 @@ typedef unsigned int gfp_t;
 #define GFP_HIGHUSER_MOVABLE (GFP_HIGHUSER | __GFP_MOVABLE)
 
 /* Return whether an allocation with these flags may sleep and reclaim. Async-signal-safe, O(1). */
-static inline bool gfpflags_allow_blocking(const gfp_t gfp_flags)
+static __always_inline bool gfpflags_allow_blocking(const gfp_t gfp_flags)
 {
 	return (gfp_flags & __GFP_DIRECT_RECLAIM) != 0;
 }
@@ -218,9 +218,9 @@ struct kmem_cache *__kmem_cache_create(const char *name, size_t size, size_t ali
  *     kmem_cache_create("node", 96, kmem_cache_args{.align = 64, .ctor = f}, 0)    in C++20
  */
 #ifndef __cplusplus
-static inline struct kmem_cache *__kmem_cache_create_with(const char *name, size_t size,
-							  const struct kmem_cache_args *args,
-							  slab_flags_t flags)
+static __always_inline struct kmem_cache *
+__kmem_cache_create_with(const char *name, size_t size, const struct kmem_cache_args *args,
+			 slab_flags_t flags)
 {
 	return __kmem_cache_create_args(name, size, args, sizeof(*args), flags);
 }
@@ -244,22 +244,23 @@ static inline struct kmem_cache *__kmem_cache_create_with(const char *name, size
 	(__VA_ARGS__)
 #else
 extern "C++" {
-static inline struct kmem_cache *kmem_cache_create(const char *name, size_t size,
-						   const struct kmem_cache_args *args,
-						   slab_flags_t flags)
+static __always_inline struct kmem_cache *kmem_cache_create(const char *name, size_t size,
+							    const struct kmem_cache_args *args,
+							    slab_flags_t flags)
 {
 	return __kmem_cache_create_args(name, size, args, sizeof(*args), flags);
 }
 
-static inline struct kmem_cache *kmem_cache_create(const char *name, size_t size,
-						   const struct kmem_cache_args &args,
-						   slab_flags_t flags)
+static __always_inline struct kmem_cache *kmem_cache_create(const char *name, size_t size,
+							    const struct kmem_cache_args &args,
+							    slab_flags_t flags)
 {
 	return __kmem_cache_create_args(name, size, &args, sizeof(args), flags);
 }
 
-static inline struct kmem_cache *kmem_cache_create(const char *name, size_t size, size_t align,
-						   slab_flags_t flags, void (*ctor)(void *object))
+static __always_inline struct kmem_cache *kmem_cache_create(const char *name, size_t size,
+							    size_t align, slab_flags_t flags,
+							    void (*ctor)(void *object))
 {
 	return __kmem_cache_create(name, size, align, flags, ctor);
 }
@@ -418,7 +419,7 @@ struct sheaf_calls {
  * cache has a ctor). Sleeps only if the flags allow it. The common case takes one restartable
  * section: no lock, no atomic instruction. O(1), and O(sheaf capacity) when a sheaf is refilled.
  */
-static inline SHEAF_OBJECT void *kmem_cache_alloc(struct kmem_cache *s, gfp_t flags)
+static __always_inline SHEAF_OBJECT void *kmem_cache_alloc(struct kmem_cache *s, gfp_t flags)
 {
 	void *object = flags & ~SHEAF_GFP_PLAIN ? NULL : SHEAF_POP_INLINE(s);
 
@@ -443,7 +444,7 @@ void __kmem_cache_free_null(void *object) SHEAF_SYMBOL(__kmem_cache_free_null)
  * before that. A cache with SLAB_CONSISTENCY_CHECKS, or with SHEAF_OPTIONS=hardened, reports them
  * at once.
  */
-static inline void kmem_cache_free(struct kmem_cache *s, void *object)
+static __always_inline void kmem_cache_free(struct kmem_cache *s, void *object)
 {
 	if (__builtin_expect(!s, 0)) {
 		__kmem_cache_free_null(object);
@@ -459,7 +460,7 @@ void *__kmem_cache_zalloc_null(void) SHEAF_SYMBOL(__kmem_cache_zalloc_null)
 
 /* kmem_cache_alloc() of a zeroed object. If the cache has a ctor, the call reports that and does
  * not clear the object. */
-static inline SHEAF_OBJECT void *kmem_cache_zalloc(struct kmem_cache *s, gfp_t flags)
+static __always_inline SHEAF_OBJECT void *kmem_cache_zalloc(struct kmem_cache *s, gfp_t flags)
 {
 	if (__builtin_expect(!s, 0))
 		return __kmem_cache_zalloc_null();
@@ -545,8 +546,8 @@ SHEAF_OBJECT void *__kmem_cache_alloc_from_sheaf(struct kmem_cache *s, gfp_t gfp
  * never fails before the sheaf is empty, and never waits. O(1). It ignores all flags in gfp except
  * __GFP_ZERO and __GFP_ACCOUNT; a charge may exceed the group's limit. Async-signal-safe.
  */
-static inline SHEAF_OBJECT void *kmem_cache_alloc_from_sheaf(struct kmem_cache *s, gfp_t gfp,
-							     struct slab_sheaf *sheaf)
+static __always_inline SHEAF_OBJECT void *
+kmem_cache_alloc_from_sheaf(struct kmem_cache *s, gfp_t gfp, struct slab_sheaf *sheaf)
 {
 	struct sheaf_lent *lent = SHEAF_CAST(struct sheaf_lent *, SHEAF_CAST(void *, sheaf));
 

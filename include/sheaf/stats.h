@@ -123,7 +123,7 @@ int __kmem_cache_stats(struct kmem_cache *s, struct kmem_cache_stats *out, size_
  * Return the statistics of a cache. Returns 0, or -EINVAL after a report if the cache was
  * destroyed; *out is then all zero. O(pages the library uses + CPUs). The kernel has no such call.
  */
-static inline int kmem_cache_stats(struct kmem_cache *s, struct kmem_cache_stats *out)
+static __always_inline int kmem_cache_stats(struct kmem_cache *s, struct kmem_cache_stats *out)
 {
 	return __kmem_cache_stats(s, out, sizeof(*out));
 }
@@ -159,7 +159,7 @@ struct sheaf_stats {
 void __sheaf_stats(struct sheaf_stats *out, size_t size) SHEAF_SYMBOL(__sheaf_stats);
 
 /* Return the statistics of the library; all zero before its first use. O(pages that it uses). */
-static inline void sheaf_stats(struct sheaf_stats *out)
+static __always_inline void sheaf_stats(struct sheaf_stats *out)
 {
 	__sheaf_stats(out, sizeof(*out));
 }
