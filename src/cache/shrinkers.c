@@ -59,7 +59,7 @@ static struct shrinkers_run *my_run(void)
 }
 
 /* Claim a run; NULL: there is no room. */
-static struct shrinkers_run *free_run(void)
+static struct shrinkers_run *free_place(void)
 {
 	uint32_t thread = os_thread();
 
@@ -118,7 +118,7 @@ static struct shrinkers_run *begin_run(uintptr_t here)
 	if (run)
 		end_left_run(run);
 	else
-		run = free_run();
+		run = free_place();
 	if (run)
 		run->frame = here;
 	return run;

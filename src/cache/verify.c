@@ -57,7 +57,7 @@ static void swap(void **a, void **b)
 	*b = c;
 }
 
-static void sift(void **at, size_t i, size_t n)
+static void sift_down(void **at, size_t i, size_t n)
 {
 	for (size_t child; (child = 2 * i + 1) < n; i = child) {
 		if (child + 1 < n && (uintptr_t)at[child] < (uintptr_t)at[child + 1])
@@ -72,10 +72,10 @@ static void sift(void **at, size_t i, size_t n)
 static void sort(void **at, size_t n)
 {
 	for (size_t i = n / 2; i > 0; i--)
-		sift(at, i - 1, n);
+		sift_down(at, i - 1, n);
 	for (; n > 1; n--) {
 		swap(&at[0], &at[n - 1]);
-		sift(at, 0, n - 1);
+		sift_down(at, 0, n - 1);
 	}
 }
 

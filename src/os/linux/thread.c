@@ -15,21 +15,21 @@
  * it. */
 #define STACK_BYTES ((size_t)256 << 10)
 
-static uintptr_t own;
+static uintptr_t own_thread;
 
 bool os_thread_is_own(void)
 {
-	return os_load_relaxed(&own) == os_self();
+	return os_load_relaxed(&own_thread) == os_self();
 }
 
 void os_thread_forget(void)
 {
-	own = 0;
+	own_thread = 0;
 }
 
 static void *run(void *body)
 {
-	os_store_relaxed(&own, os_self());
+	os_store_relaxed(&own_thread, os_self());
 	pthread_setname_np(pthread_self(), "sheaf");
 	((void (*)(void))body)();
 	return NULL;
