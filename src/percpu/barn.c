@@ -269,16 +269,26 @@ static bool bring_near(struct sheaf_cache *cache, struct sheaf *sheaf)
 	return barn && put_empty_near(cache, barn, cpu, sheaf);
 }
 
+/* An empty sheaf that took the place of a full one counts as that one did. */
+static bool keeps_count(const struct barn_cell *cell, const struct sheaf *empty)
+{
+	return empty && cell->counted == empty->capacity && !sheaf_budget_is_short();
+}
+
 void barn_finish(struct sheaf_cache *cache, struct barn_cell *cell, struct sheaf *sheaf)
 {
 	bool full = sheaf && sheaf->size;
 	struct barn *barn;
+	uint32_t counted;
 
 	if (cell->far && sheaf && !full && bring_near(cache, sheaf))
 		sheaf = NULL;
 	if (cell->far && full && os.node_of_row[cell->cpu] == cell->node)
 		sheaf_see_beyond(cache, cell->cpu, true);
-	os_store_release(cell->at, (uintptr_t)sheaf | (full ? BARN_FULL : 0));
+	counted = full || keeps_count(cell, sheaf) ? sheaf->capacity : 0;
+	sheaf_budget_change(cache, cell->counted, counted);
+	os_store_release(cell->at,
+			 (uintptr_t)sheaf | (full ? BARN_FULL : 0) | (counted ? BARN_COUNTED : 0));
 	barn = barn_of(cache, cell->node, false);
 	if (sheaf)
 		forget_found_none(barn, full);
@@ -288,7 +298,7 @@ void barn_finish(struct sheaf_cache *cache, struct barn_cell *cell, struct sheaf
 
 void barn_put_back(struct barn_cell *cell, struct sheaf *full)
 {
-	os_store_release(cell->at, (uintptr_t)full | BARN_FULL);
+	os_store_release(cell->at, (uintptr_t)full | BARN_FULL | BARN_COUNTED);
 }
 
 bool barn_put_full(struct sheaf_cache *cache, unsigned int node, struct sheaf *sheaf,

@@ -79,6 +79,7 @@
 #define BARN_PHASE   ((uintptr_t)4)  /* of a cell in transit */
 #define BARN_SEEN    ((uintptr_t)8)  /* by another CPU, since it was put here */
 #define BARN_OLD     ((uintptr_t)16) /* nobody used it since idle.c last looked */
+#define BARN_COUNTED ((uintptr_t)32) /* its sheaf's objects count (budget.h); each full one's do */
 #define BARN_TAGS    ((uintptr_t)63)
 
 struct barn_block {
@@ -141,6 +142,7 @@ static inline struct sheaf *barn_sheaf(uintptr_t cell)
 struct barn_cell {
 	uintptr_t *at, *saw; /* the first shard with sheaves that no other CPU had seen, or NULL */
 	unsigned int cpu, node;
+	uint32_t counted; /* the capacity of the sheaf that was in it, if BARN_COUNTED; or 0 */
 	bool may_be_full, far;
 };
 

@@ -3,6 +3,7 @@
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "percpu/barn.h"
+#include "percpu/budget.h"
 #include "percpu/limits.h"
 
 static void for_each_of_node(struct sheaf_cache *cache, unsigned int node,
@@ -32,9 +33,15 @@ void barn_for_each_cells(struct sheaf_cache *cache,
 		for_each_of_node(cache, node, visit, data);
 }
 
+struct taking {
+	const struct sheaf_cache *cache;
+	struct sheaf *list;
+};
+
 static void take_cells(void *data, uintptr_t *cells, unsigned int n)
 {
-	struct sheaf **list = data, *sheaf;
+	struct taking *taking = data;
+	struct sheaf *sheaf;
 
 	for (unsigned int i = 0; i < n; i++) {
 		uintptr_t cell = os_load_relaxed(&cells[i]);
@@ -47,8 +54,10 @@ static void take_cells(void *data, uintptr_t *cells, unsigned int n)
 		if (!cell)
 			continue;
 		sheaf = barn_sheaf(cell);
-		sheaf->next = *list;
-		*list = sheaf;
+		if (cell & BARN_COUNTED)
+			sheaf_budget_change(taking->cache, sheaf->capacity, 0);
+		sheaf->next = taking->list;
+		taking->list = sheaf;
 	}
 }
 
@@ -105,9 +114,9 @@ unsigned int barn_after_fork(struct sheaf_cache *cache)
 
 struct sheaf *barn_take_all(struct sheaf_cache *cache)
 {
-	struct sheaf *list = NULL;
+	struct taking taking = {cache, NULL};
 
-	barn_for_each_cells(cache, take_cells, &list);
+	barn_for_each_cells(cache, take_cells, &taking);
 	barn_forget_no_room(cache);
-	return list;
+	return taking.list;
 }

@@ -5,11 +5,55 @@
 #include "os/machine.h"
 #include "os/options.h"
 
+/* All parts together are this part of the limit. Half: CPUs that send each other sheaves write the
+ * shared sum twice as often; double: barns hold up to an eighth too much, or too little. */
+#define PARTS_PART 16
+
 struct sheaf_budget sheaf_budget;
+
+/* What a CPU did not add to the sum yet, alone in its line. */
+static struct {
+	intptr_t bytes;
+} __attribute__((aligned(64))) parts[OS_MAX_ROWS];
+
+static void add_part(intptr_t *part)
+{
+	os_fetch_add_relaxed(&sheaf_budget.used, os_exchange(part, 0));
+}
+
+void sheaf_budget_set_limit(size_t bytes)
+{
+	os_store_relaxed(&sheaf_budget.share, (intptr_t)(bytes / PARTS_PART / os.nr_cpus));
+	os_store_relaxed(&sheaf_budget.limit, (intptr_t)bytes);
+	/* They may be above the new share. */
+	for (uint32_t cpu = 0; cpu < os.nr_cpus; cpu++)
+		if (os_load_relaxed(&parts[cpu].bytes))
+			add_part(&parts[cpu].bytes);
+}
 
 void sheaf_budget_init(void)
 {
 	size_t wanted = (size_t)os_options.sheaf_budget << 20;
 
-	sheaf_budget.limit = wanted ? wanted : os.memory / BUDGET_PART;
+	sheaf_budget_set_limit(wanted ? wanted : os.memory / BUDGET_PART);
+}
+
+void sheaf_budget_add(intptr_t bytes)
+{
+	intptr_t *part = &parts[os_cpu()].bytes;
+	intptr_t now = os_fetch_add_relaxed(part, bytes) + bytes,
+		 share = os_load_relaxed(&sheaf_budget.share);
+
+	if (now > share || now < -share)
+		add_part(part);
+}
+
+size_t sheaf_budget_used(void)
+{
+	intptr_t used = os_load_relaxed(&sheaf_budget.used);
+
+	for (uint32_t cpu = 0; cpu < os.nr_cpus; cpu++)
+		used += os_load_relaxed(&parts[cpu].bytes);
+	/* Others may add to one while this reads another. */
+	return used > 0 ? (size_t)used : 0;
 }

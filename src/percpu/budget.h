@@ -1,25 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The budget of the process: how many bytes of objects the sheaves of all caches may hold.
+ * The budget of the process: how many bytes of objects the barns of all caches may hold, with the
+ * memory of the sheaves themselves.
  *
- * A sheaf counts as full from the moment when it is made until it is freed. So exchanges of whole
- * sheaves, which keep their number, do not count: the one shared line is written only when a sheaf
- * is made or freed. Slow paths read it once for a whole sheaf.
+ * A sheaf counts with the memory of its pointers from when it is made until it is freed, and with
+ * all its objects from when it comes into a barn's cell with them until that cell is free. So
+ * exchanges of whole sheaves, which keep the number of cells, do not count: an empty sheaf that a
+ * full one was exchanged for counts like that one, because the next exchange may bring it back. But
+ * while more than half of the limit is used, it does not. What counts is summed up by CPU, and
+ * added to the shared sum from time to time. Slow paths read this once for a whole sheaf.
  *
  * Above the limit, barns store no sheaves: objects return to their slabs, and sheaves to the pool,
  * until the sum is no longer above it. Sheaves that a CPU works with are made all the same: main,
  * spare and rcu_free, and one for each other node. Retired objects wait in their sheaves, too, and
  * the program may hold prefilled ones. Without these, a cache would allocate objects one by one, or
- * fail. An oversize prefilled sheaf does not count: its objects are the program's, as if it had
- * allocated them in bulk, and it must not keep other caches from their barns.
+ * fail. So their objects do not count: a few of large blocks would keep other caches from their
+ * barns. Nor does an oversize prefilled sheaf, all of which is the program's.
  *
  * Invariants
- *  J1. `used` is the sum, over every sheaf of a cache but oversize ones, of its capacity times the
- *      stride of the cache's objects. Sheaves that belong to no cache do not count (src/rcu/any.c).
- *      In a forked child, what vanished threads had in hand still counts, because that memory is
- *      lost.
- *  J2. While `used` is above the limit, no sheaf enters a barn but in the place of one that leaves
- *      it, and allocations free the sheaves that they empty (but for signal handlers: nolock.h).
+ *  J1. `used` and `parts` together are the sum, over every sheaf of a cache but oversize ones, of
+ *      its memory, and over every cell with BARN_COUNTED (barn.h), of its sheaf's capacity times
+ *      the stride of the cache's objects. Sheaves that belong to no cache do not count
+ *      (src/rcu/any.c). In a forked child, what vanished threads had in hand still counts, because
+ *      that memory is lost.
+ *  J2. While `used` is above the limit, no sheaf enters a barn, and allocations free the sheaves
+ *      that they empty (but for signal handlers: nolock.h).
+ *  J3. No part is above `share`, or below -share, but for a moment. All parts together are at most
+ *      a sixteenth of the limit.
  *
  * Locks: none. Callers: src/percpu/; src/cache/ to set the limit; src/stats/.
  */
@@ -39,34 +46,47 @@
 
 /* Alone in its line, which many CPUs read. */
 struct sheaf_budget {
-	size_t used, limit; /* bytes */
+	intptr_t used;	/* bytes, without the parts: may be negative */
+	intptr_t limit; /* bytes */
+	intptr_t share; /* of a part */
 } __attribute__((aligned(64)));
 
 extern struct sheaf_budget sheaf_budget __attribute__((visibility("hidden")));
 
 /* Read the option, or find out how much memory there is: before the first cache is made. */
 void sheaf_budget_init(void);
+void sheaf_budget_set_limit(size_t bytes);
+/* The whole sum. Looks at all CPUs. */
+size_t sheaf_budget_used(void);
+/* So many bytes more count, or less. */
+void sheaf_budget_add(intptr_t bytes);
 
+/* The objects of a sheaf. */
 static inline size_t sheaf_budget_of(const struct sheaf_cache *cache, uint32_t capacity)
 {
 	return (size_t)capacity * cache->slab.size;
 }
 
-/* A sheaf of this capacity was made; is about to be freed. */
-static inline void sheaf_budget_charge(const struct sheaf_cache *cache, uint32_t capacity)
+/* In a cell, the objects of a sheaf of one capacity counted, and now those of another do (0: no
+ * objects). */
+static inline void sheaf_budget_change(const struct sheaf_cache *cache, uint32_t before,
+				       uint32_t now)
 {
-	os_fetch_add_relaxed(&sheaf_budget.used, sheaf_budget_of(cache, capacity));
-}
-
-static inline void sheaf_budget_uncharge(const struct sheaf_cache *cache, uint32_t capacity)
-{
-	os_fetch_sub(&sheaf_budget.used, sheaf_budget_of(cache, capacity));
+	if (before != now)
+		sheaf_budget_add((intptr_t)sheaf_budget_of(cache, now) -
+				 (intptr_t)sheaf_budget_of(cache, before));
 }
 
 /* True if whole sheaves must not be stored now. */
 static inline bool sheaf_budget_is_over(void)
 {
 	return os_load_relaxed(&sheaf_budget.used) > os_load_relaxed(&sheaf_budget.limit);
+}
+
+/* True if less than half of it is left. */
+static inline bool sheaf_budget_is_short(void)
+{
+	return os_load_relaxed(&sheaf_budget.used) > os_load_relaxed(&sheaf_budget.limit) / 2;
 }
 
 #endif

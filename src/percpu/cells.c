@@ -3,14 +3,18 @@
 #include "percpu/cells.h"
 
 #include "os/atomic.h"
+#include "percpu/budget.h"
 
 /* Put a cell in transit if it still holds the value that was read. Returns the sheaf, or NULL. */
 static struct sheaf *begin_at(const struct barn_search *s, uintptr_t *at, uintptr_t cell)
 {
-	if (!os_cmpxchg(at, &cell, (cell & ~BARN_TAGS) | barn_transit(s->cache)))
+	struct sheaf *sheaf = barn_sheaf(cell);
+
+	if (!os_cmpxchg(at, &cell, (uintptr_t)sheaf | barn_transit(s->cache)))
 		return NULL;
 	s->found->at = at;
-	return barn_sheaf(cell);
+	s->found->counted = cell & BARN_COUNTED ? sheaf->capacity : 0;
+	return sheaf;
 }
 
 static bool is_wanted(uintptr_t cell, bool full)
@@ -47,16 +51,21 @@ static struct sheaf *find_cell(const struct barn_search *s, const struct cells *
 }
 
 /* Put it into a free cell, or else into the cell of an empty sheaf, which is taken out. */
-static bool put_full(const struct cells *cells, struct sheaf *sheaf, struct sheaf **displaced)
+static bool put_full(const struct sheaf_cache *cache, const struct cells *cells,
+		     struct sheaf *sheaf, struct sheaf **displaced)
 {
-	uintptr_t full = (uintptr_t)sheaf | BARN_FULL, empty = 0;
+	uintptr_t full = (uintptr_t)sheaf | BARN_FULL | BARN_COUNTED, empty = 0;
+	/* From then on it may be another thread's. */
+	uint32_t capacity = sheaf->capacity;
 	unsigned int at = 0;
 
 	for (unsigned int i = 0; i < cells->limit && i < cells->n; i++) {
 		uintptr_t cell = os_load_relaxed(&cells->at[i]);
 
-		if (!cell && os_cmpxchg(&cells->at[i], &cell, full))
+		if (!cell && os_cmpxchg(&cells->at[i], &cell, full)) {
+			sheaf_budget_change(cache, 0, capacity);
 			return true;
+		}
 		if (cell && !(cell & (BARN_FULL | BARN_TRANSIT))) {
 			empty = cell;
 			at = i;
@@ -65,13 +74,14 @@ static bool put_full(const struct cells *cells, struct sheaf *sheaf, struct shea
 	if (!empty || !os_cmpxchg(&cells->at[at], &empty, full))
 		return false;
 	*displaced = barn_sheaf(empty);
+	sheaf_budget_change(cache, empty & BARN_COUNTED ? (*displaced)->capacity : 0, capacity);
 	return true;
 }
 
 struct sheaf *cells_search(const struct barn_search *s, const struct cells *cells)
 {
 	if (s->put)
-		return put_full(cells, s->put, s->displaced) ? s->put : NULL;
+		return put_full(s->cache, cells, s->put, s->displaced) ? s->put : NULL;
 	return find_cell(s, cells);
 }
 

@@ -130,8 +130,8 @@ static bool may_grow(struct sheaf_cache *cache)
 	uint64_t capacities = os_load_relaxed(&cache->capacities);
 	uint32_t shard = os_load_relaxed(&cache->shard_full);
 
-	if (os_load_relaxed(&sheaf_budget.used) > os_load_relaxed(&sheaf_budget.limit) / 2 ||
-	    os_load_relaxed(&cache->barn_objects) || os_load_relaxed(&cache->barn_kib))
+	if (sheaf_budget_is_short() || os_load_relaxed(&cache->barn_objects) ||
+	    os_load_relaxed(&cache->barn_kib))
 		return false;
 	return shard && (shard < barn_shard_cells() || (sheaf_first_capacity(capacities) &&
 							(uint32_t)capacities < LARGE_CAPACITY));

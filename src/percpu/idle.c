@@ -8,6 +8,7 @@
 #include "os/machine.h"
 #include "os/view.h"
 #include "percpu/barn.h"
+#include "percpu/budget.h"
 #include "percpu/cells.h"
 #include "percpu/in_hand.h"
 #include "percpu/remote.h"
@@ -65,6 +66,8 @@ static unsigned int empty_cell(struct sheaf_cache *cache, uintptr_t *at, uintptr
 		os_store_release(at, cell);
 		return 0;
 	}
+	if (cell & BARN_COUNTED)
+		sheaf_budget_change(cache, sheaf->capacity, 0);
 	n = sheaf->size;
 	if (n)
 		sheaf_flush(cache, sheaf);

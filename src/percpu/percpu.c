@@ -304,7 +304,7 @@ static bool replace_full_main(struct sheaf_cache *cache, void *object)
 	if (reuse_full_spare(cache, object))
 		return true;
 	empty = sheaf_begin_empty(cache, os_node(), NULL, &cell);
-	if (empty && cell.may_be_full) {
+	if (empty && cell.may_be_full && !sheaf_budget_is_over()) {
 		empty->objects[0] = object;
 		os_store_relaxed(&empty->word, 1);
 		old = install_empty(cache, empty, cell.cpu);

@@ -20,11 +20,6 @@
  */
 #define NEWEST 8
 
-static size_t sheaf_bytes(unsigned int capacity)
-{
-	return SHEAF_HEADER + capacity * sizeof(void *);
-}
-
 void sheaf_release(struct sheaf_cache *cache, struct sheaf *sheaf)
 {
 	stat_add(&cache->slab, STAT_sheaf_free, 1);
@@ -33,7 +28,7 @@ void sheaf_release(struct sheaf_cache *cache, struct sheaf *sheaf)
 		pool_give_back(sheaf, sheaf_bytes(sheaf_room(sheaf)));
 		return;
 	}
-	sheaf_budget_uncharge(cache, sheaf->capacity);
+	sheaf_budget_add(-(intptr_t)sheaf_bytes(sheaf->capacity));
 	pool_free(sheaf, sheaf_bytes(sheaf->capacity));
 }
 
@@ -52,7 +47,7 @@ struct sheaf *sheaf_make(struct sheaf_cache *cache, uint32_t capacity)
 	if (sheaf) {
 		sheaf->capacity = capacity;
 		if (!(capacity & SHEAF_OVERSIZE))
-			sheaf_budget_charge(cache, capacity);
+			sheaf_budget_add((intptr_t)sheaf_bytes(capacity));
 	}
 	stat_add(&cache->slab, STAT_sheaf_alloc, sheaf != NULL);
 	return sheaf;

@@ -178,6 +178,12 @@ struct sheaf *sheaf_take_empty_spare(struct sheaf_cache *cache, uint32_t capacit
  * SHEAF_OVERSIZE it is never the cache's. */
 struct sheaf *sheaf_make(struct sheaf_cache *cache, uint32_t capacity);
 
+/* The memory of a sheaf itself. */
+static inline size_t sheaf_bytes(uint32_t capacity)
+{
+	return SHEAF_HEADER + capacity * sizeof(void *);
+}
+
 /* The number of objects for which it has room. */
 static inline uint32_t sheaf_room(const struct sheaf *sheaf)
 {

@@ -77,7 +77,7 @@ void stats_print_prometheus(struct out *out, const struct stats *stats)
 	print_value(out, "split_limit", "how many of them there may be", process->split_limit);
 	print_value(out, "rcu_bytes", "retired memory, neither freed nor allocated again",
 		    process->rcu_bytes);
-	print_value(out, "sheaf_bytes", "objects that all sheaves have room for",
+	print_value(out, "sheaf_bytes", "objects in barns, and the sheaves themselves",
 		    process->sheaf_bytes);
 	print_value(out, "sheaf_budget", "sheaf_bytes above which barns store no sheaves",
 		    process->sheaf_budget);

@@ -268,8 +268,8 @@ static void read_process(struct sheaf_stats *out)
 	out->large_bytes = large_bytes();
 	out->mapped_bytes = map_bytes();
 	out->rcu_bytes = grace_bytes();
-	out->sheaf_bytes = os_load_relaxed(&sheaf_budget.used);
-	out->sheaf_budget = sheaf_budget.limit;
+	out->sheaf_bytes = sheaf_budget_used();
+	out->sheaf_budget = (uint64_t)sheaf_budget.limit;
 	os_resident(&resident, &peak);
 	out->resident_bytes = resident;
 	out->peak_resident_bytes = peak;

@@ -78,7 +78,7 @@ static void print_head(struct out *out, const struct stats *stats)
 		  "# memory: %llu KiB committed, %llu KiB used, %llu KiB free; fork_lost %llu\n"
 		  "# mappings split by parts that went back: %llu of at most %llu\n"
 		  "# large blocks: %llu KiB in page runs, %llu KiB in mappings; retired: %llu KiB\n"
-		  "# sheaves: room for %llu KiB of objects, budget %llu MiB\n"
+		  "# barns: %llu KiB, sheaves included, of at most %llu MiB\n"
 		  "# resident memory of the process: %llu KiB, at most %llu KiB\n",
 		  (unsigned long long)process->committed_bytes >> 10,
 		  (unsigned long long)process->used_bytes >> 10,

@@ -507,7 +507,20 @@ static void count_sheaf(void *data, struct sheaf *sheaf)
 	struct counted *counted = data;
 
 	if (!(sheaf->capacity & SHEAF_OVERSIZE))
-		counted->bytes += sheaf_budget_of(counted->cache, sheaf->capacity);
+		counted->bytes += sheaf_bytes(sheaf->capacity);
+}
+
+static void count_cells(void *data, uintptr_t *cells, unsigned int n)
+{
+	struct counted *counted = data;
+
+	for (unsigned int i = 0; i < n; i++) {
+		if (cells[i] & BARN_FULL && !(cells[i] & BARN_COUNTED))
+			sim_fail("a full sheaf does not count");
+		if (cells[i] & BARN_COUNTED)
+			counted->bytes +=
+				sheaf_budget_of(counted->cache, barn_sheaf(cells[i])->capacity);
+	}
 }
 
 /* J1: there are no sheaves but those of these caches, and those that fibres prefilled. */
@@ -518,15 +531,17 @@ static void check_budget(void)
 	for (unsigned int i = 0; i < NR_CACHES; i++) {
 		counted.cache = &shared[i]->sheaf;
 		sheaf_for_each(&shared[i]->sheaf, count_sheaf, &counted);
+		if (shared[i]->sheaf.barns)
+			barn_for_each_cells(&shared[i]->sheaf, count_cells, &counted);
 	}
 	for (unsigned int i = 0; i < now->fibres; i++)
 		if (holders[i].sheaf) {
 			counted.cache = &shared[holders[i].sheaf_of]->sheaf;
 			count_sheaf(&counted, (struct sheaf *)holders[i].sheaf);
 		}
-	if (counted.bytes != sheaf_budget.used)
-		sim_fail("sheaves have room for %zu bytes, and %zu are counted", counted.bytes,
-			 sheaf_budget.used);
+	if (counted.bytes != sheaf_budget_used())
+		sim_fail("sheaves have %zu bytes, and %zu are counted", counted.bytes,
+			 sheaf_budget_used());
 }
 
 /* Every user, active or not. */
@@ -606,7 +621,7 @@ void storm_run(const struct storm *storm)
 	readers_register();
 	make_caches();
 	if (storm->budget)
-		sheaf_budget.limit = storm->budget;
+		sheaf_budget_set_limit(storm->budget);
 	for (unsigned int round = 0; round <= storm->rounds; round++) {
 		sim_run(storm->fibres, round < storm->rounds ? storm_fibre : free_all_fibre, NULL);
 		check_retired(round == storm->rounds || sim_below(2));
@@ -627,6 +642,6 @@ void storm_run(const struct storm *storm)
 		if (shared[i]->name)
 			sim_fail("%s was destroyed, and is there still", shared[i]->name);
 	}
-	if (sheaf_budget.used)
-		sim_fail("%zu bytes of sheaves are left", sheaf_budget.used);
+	if (sheaf_budget_used())
+		sim_fail("%zu bytes of sheaves are left", sheaf_budget_used());
 }

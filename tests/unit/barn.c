@@ -147,7 +147,7 @@ static void far_sheaf_moves_here(void **state)
 	assert_null(barn_begin_empty(cache, &cell));
 	assert_ptr_equal(barn_begin_empty(cache, &cell), empty);
 	barn_finish(cache, &cell, full);
-	assert_int_equal(cells_of(other)[0], (uintptr_t)full | BARN_FULL);
+	assert_int_equal(cells_of(other)[0], (uintptr_t)full | BARN_FULL | BARN_COUNTED);
 	assert_int_equal(sheaves_in(here), 0);
 }
 
@@ -214,7 +214,8 @@ static void full_sheaf_displaces_an_empty_one(void **state)
 	assert_true(barn_put_full(cache, os_node(), full, &displaced));
 	assert_ptr_equal(displaced, empty);
 	assert_int_equal(sheaves_in(here), SLOT_CELLS);
-	assert_ptr_equal(cells_of(here)[cache->shard_full - 1], (uintptr_t)full | BARN_FULL);
+	assert_int_equal(cells_of(here)[cache->shard_full - 1],
+			 (uintptr_t)full | BARN_FULL | BARN_COUNTED);
 }
 
 static void displaced_sheaf_finds_another_place(void **state)

@@ -187,17 +187,17 @@ static void settings_stay(void **state)
 
 static void half_of_the_process_is_for_others(void **state)
 {
-	size_t limit = sheaf_budget.limit;
+	size_t limit = (size_t)sheaf_budget.limit;
 
 	(void)state;
 	use_batches(BATCH, 1);
-	sheaf_budget.limit = 2 * sheaf_budget.used - 1;
+	sheaf_budget_set_limit(2 * sheaf_budget_used() - 1);
 	alternate(ALTERNATE);
 	assert_int_equal(part(), BARN_CPU_BYTES);
-	sheaf_budget.limit++;
+	sheaf_budget_set_limit((size_t)sheaf_budget.limit + 1);
 	alternate(ALTERNATE);
 	assert_true(part() > BARN_CPU_BYTES);
-	sheaf_budget.limit = limit;
+	sheaf_budget_set_limit(limit);
 }
 
 static void shrinking_starts_over(void **state)

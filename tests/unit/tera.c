@@ -224,16 +224,17 @@ static void block_of_10_tib(void **state)
 static void budget_of_10_tib(void **state)
 {
 	struct sheaf_stats stats;
-	size_t limit = sheaf_budget.limit, used = sheaf_budget.used;
+	size_t limit = (size_t)sheaf_budget.limit, used = sheaf_budget_used();
 
 	(void)state;
-	sheaf_budget.limit = 10 * TIB / BUDGET_PART;
-	sheaf_budget.used = sheaf_budget.limit + 1;
+	sheaf_budget_set_limit(10 * TIB / BUDGET_PART);
+	sheaf_budget_add(sheaf_budget.limit + 1 - (intptr_t)used);
 	assert_true(sheaf_budget_is_over());
 	sheaf_stats(&stats);
 	assert_true(stats.sheaf_bytes == 10 * TIB / BUDGET_PART + 1);
-	sheaf_budget.limit = limit;
-	sheaf_budget.used = used;
+	sheaf_budget_set_limit(limit);
+	sheaf_budget_add((intptr_t)used - (intptr_t)stats.sheaf_bytes);
+	assert_int_equal(sheaf_budget_used(), used);
 }
 
 int main(void)
