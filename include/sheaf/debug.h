@@ -85,8 +85,8 @@ bool sheaf_explain_fault(const void *address, const void *context)
  * a slab, the call waits for it, and leaves the slab out if that takes long. It also leaves out
  * objects between guard pages.
  *
- * Returns the number of faults, 0 if there are none; -EINVAL after a report if the cache was
- * destroyed. O(pages that the library uses + bytes of the cache). Kernel: a write to
+ * Returns the number of faults, 0 if there are none; -EINVAL after a report if the cache is NULL or
+ * was destroyed. O(pages that the library uses + bytes of the cache). Kernel: a write to
  * /sys/kernel/slab/NAME/validate.
  */
 int kmem_cache_validate(struct kmem_cache *s) SHEAF_SYMBOL(kmem_cache_validate);

@@ -322,9 +322,9 @@ unsigned int kmem_cache_size(struct kmem_cache *s) SHEAF_SYMBOL(kmem_cache_size)
  * Check that every object of a quiet cache is in exactly one place: with the user, in one sheaf, or
  * free in its slab. In a debug cache (SLAB_RED_ZONE, SLAB_POISON), also check their bytes; objects
  * in quarantine (slab_debug=Q) leave it. Returns the number of faults, each of which is reported,
- * or -ENOMEM if there is no memory for the check. No other thread may use the cache meanwhile. May
- * sleep. O(pages used by the library). Kernel: a write to /sys/kernel/slab/NAME/validate checks
- * slabs alone.
+ * -ENOMEM if there is no memory for the check, or -EINVAL after a report for NULL. No other thread
+ * may use the cache meanwhile. May sleep. O(pages used by the library). Kernel: a write to
+ * /sys/kernel/slab/NAME/validate checks slabs alone.
  */
 int kmem_cache_verify(struct kmem_cache *s) SHEAF_SYMBOL(kmem_cache_verify);
 
@@ -335,8 +335,8 @@ int kmem_cache_verify(struct kmem_cache *s) SHEAF_SYMBOL(kmem_cache_verify);
  * has used the cache, but not less than 4096 objects or 1 MiB, whichever is less; it grows up to 4
  * MiB for each CPU while batches of a CPU need that. Ten sheaves are always allowed; of large ones,
  * 2 MiB and two sheaves. A merged cache changes under all its names. Return 0; after a report,
- * -EINVAL if the capacity is wrong or the cache was destroyed, or -ENOTSUP if it has no sheaves.
- * Take a lock. The kernel has no such calls.
+ * -EINVAL if the capacity is wrong, or the cache is NULL or was destroyed; or -ENOTSUP if it has no
+ * sheaves. Take a lock. The kernel has no such calls.
  */
 int kmem_cache_set_sheaf_capacity(struct kmem_cache *s, unsigned int capacity)
 	SHEAF_SYMBOL(kmem_cache_set_sheaf_capacity);
@@ -350,8 +350,9 @@ int kmem_cache_set_barn(struct kmem_cache *s, size_t objects, size_t bytes)
  * of its sheaves and slabs count, prefilled sheaves too; objects between guard pages do not. If the
  * slabs have more already, the cache is shrunk, and a line reports what is left above the limit;
  * then no slab is added until it is below. A merged cache is limited under all its names, and no
- * cache is merged with it from then on. Returns 0, or -EINVAL after a report if the cache was
- * destroyed. Takes a lock. May sleep. O(1), or as kmem_cache_shrink(). The kernel has no such call.
+ * cache is merged with it from then on. Returns 0, or -EINVAL after a report if the cache is NULL
+ * or was destroyed. Takes a lock. May sleep. O(1), or as kmem_cache_shrink(). The kernel has no
+ * such call.
  */
 int kmem_cache_set_limit(struct kmem_cache *s, size_t bytes) SHEAF_SYMBOL(kmem_cache_set_limit);
 
@@ -503,8 +504,8 @@ struct slab_sheaf;
  * is made for this call and has exactly `size` objects. __GFP_ZERO and __GFP_THISNODE have no
  * effect here. If objects are to be charged (<sheaf/group.h>), O(size) more; and pass __GFP_ACCOUNT
  * here, too, unless the cache has SLAB_ACCOUNT: otherwise the calls below do not charge an object
- * if there is no memory to store its group. NULL if there is no memory, and for size 0. O(1) if the
- * spare has enough, else O(capacity).
+ * if there is no memory to store its group. NULL if there is no memory, for size 0, and after a
+ * report for a larger size. O(1) if the spare has enough, else O(capacity).
  */
 SHEAF_CHECK_RESULT struct slab_sheaf *kmem_cache_prefill_sheaf(struct kmem_cache *s, gfp_t gfp,
 							       unsigned int size)
@@ -513,7 +514,7 @@ SHEAF_CHECK_RESULT struct slab_sheaf *kmem_cache_prefill_sheaf(struct kmem_cache
 /*
  * Refill a sheaf to at least `size` objects; *sheafp may be replaced by another sheaf. Returns 0;
  * -ENOMEM if there is no memory, in which case the sheaf keeps its objects and stays usable;
- * -EINVAL if there is no sheaf. O(missing objects).
+ * -EINVAL after a report if there is no sheaf, or `size` is above 262140. O(missing objects).
  */
 SHEAF_CHECK_RESULT int kmem_cache_refill_sheaf(struct kmem_cache *s, gfp_t gfp,
 					       struct slab_sheaf **sheafp, unsigned int size)

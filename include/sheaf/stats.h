@@ -120,8 +120,9 @@ int __kmem_cache_stats(struct kmem_cache *s, struct kmem_cache_stats *out, size_
 	SHEAF_SYMBOL(__kmem_cache_stats);
 
 /*
- * Return the statistics of a cache. Returns 0, or -EINVAL after a report if the cache was
- * destroyed; *out is then all zero. O(pages the library uses + CPUs). The kernel has no such call.
+ * Return the statistics of a cache. Returns 0, or -EINVAL after a report if the cache is NULL or
+ * was destroyed; *out is then all zero. O(pages the library uses + CPUs). The kernel has no such
+ * call.
  */
 static __always_inline int kmem_cache_stats(struct kmem_cache *s, struct kmem_cache_stats *out)
 {

@@ -32,9 +32,8 @@ extern "C" {
  * Any thread may call it at any time, also in a read-side critical section: it waits for no grace
  * period. It may sleep. It goes cache by cache, and returns pages in steps of at most 32 MiB; no
  * lock is held between these, so that other threads wait for at most one. A signal handler must not
- * call it. Memory may be used again at once by other threads.
- * O(caches * CPUs + free memory). The kernel has no such call; it is like
- * malloc_trim() of glibc.
+ * call it. Memory may be used again at once by other threads. O(caches * CPUs + free memory). The
+ * kernel has no such call; it is like malloc_trim() of glibc.
  */
 size_t sheaf_trim(size_t keep) SHEAF_SYMBOL(sheaf_trim);
 

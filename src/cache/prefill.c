@@ -181,21 +181,25 @@ static struct sheaf *lend_filled(struct kmem_cache *s, gfp_t gfp, struct sheaf *
 	return sheaf;
 }
 
+static bool is_too_large(const struct kmem_cache *s, unsigned int n, const char *call)
+{
+	if (n <= PREFILL_MAX)
+		return false;
+	os_misuse(s->name,
+		  "%s(%s, %u objects): a sheaf holds at most %zu; ignored. Use several sheaves",
+		  call, s->name, n, PREFILL_MAX);
+	return true;
+}
+
 /* More objects than the spare has, or there is no spare; an existing spare is filled first. */
 static COLD struct sheaf *prefill(struct kmem_cache *s, gfp_t gfp, struct sheaf *spare,
 				  unsigned int n)
 {
 	struct sheaf *sheaf;
 
-	if (cache_is_unusable(s, "kmem_cache_prefill_sheaf") || !n)
+	if (cache_is_unusable(s, "kmem_cache_prefill_sheaf") || !n ||
+	    is_too_large(s, n, "kmem_cache_prefill_sheaf"))
 		return NULL;
-	if (n > PREFILL_MAX) {
-		os_misuse(s->name,
-			  "kmem_cache_prefill_sheaf(%s, %u objects): a sheaf holds at most %zu; "
-			  "none prefilled. Use several sheaves",
-			  s->name, n, PREFILL_MAX);
-		return NULL;
-	}
 	gfp = gfp_of_sheaf(s, gfp);
 	reclaim_if_above_soft(gfp);
 	sheaf = lend_filled(s, gfp, spare, n);
@@ -233,7 +237,8 @@ SHEAF_PUBLIC int kmem_cache_refill_sheaf(struct kmem_cache *s, gfp_t gfp,
 			  "kmem_cache_refill_sheaf(%s): the sheaf is NULL; ignored. Create one "
 			  "with kmem_cache_prefill_sheaf()",
 			  s->name);
-	if (!is_out(s, sheaf, "kmem_cache_refill_sheaf"))
+	if (!is_out(s, sheaf, "kmem_cache_refill_sheaf") ||
+	    is_too_large(s, size, "kmem_cache_refill_sheaf"))
 		return -EINVAL;
 	if (size <= sheaf->size)
 		return 0;

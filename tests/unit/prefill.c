@@ -200,6 +200,12 @@ static void oversize(void **state)
 	assert_null(kmem_cache_prefill_sheaf(s, GFP_KERNEL, 262141));
 	assert_int_equal(told_end(&told), 1);
 	assert_non_null(strstr(told.text, "at most 262140"));
+	sheaf = prefilled(10);
+	told_begin(&told);
+	assert_int_equal(kmem_cache_refill_sheaf(s, GFP_KERNEL, &sheaf, 262141), -EINVAL);
+	assert_int_equal(told_end(&told), 1);
+	assert_non_null(strstr(told.text, "kmem_cache_refill_sheaf(prefill"));
+	kmem_cache_return_sheaf(s, GFP_KERNEL, sheaf);
 }
 
 static size_t used_bytes(void)
