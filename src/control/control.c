@@ -217,11 +217,11 @@ static void answer(char *line)
 	if (file) {
 		find_answer(&question, line);
 		out_flush(&out);
-	}
-	if (!file)
+		if (!question.error && out.error)
+			question.error = "no memory for the answer";
+	} else {
 		question.error = "it cannot create a file in memory (ulimit -f?)";
-	else if (!question.error && out.error)
-		question.error = "no memory for the answer";
+	}
 	os_channel_answer(question.error);
 }
 

@@ -34,8 +34,10 @@ static struct place *my_place(uintptr_t here)
 
 	while (place < end && os_load_relaxed(&place->thread) != self)
 		place++;
-	if (place == end || !os_program_was_left(place->frame, here))
-		return place == end ? NULL : place;
+	if (place == end)
+		return NULL;
+	if (!os_program_was_left(place->frame, here))
+		return place;
 	os_report_once_later(&callback.told_left,
 			     "sheaf_set_report: the function that gets reports was left by "
 			     "longjmp() or an exception; it gets further ones. Let it return");

@@ -37,8 +37,6 @@ static unsigned int place_of_kind(uint64_t kind)
 		unsigned int i = (unsigned int)((kind + tried) % MOST_USED);
 		uint64_t there = os_load_relaxed(&seen[i].kind);
 
-		if (there == kind)
-			return i;
 		if (!there && os_cmpxchg(&seen[i].kind, &there, kind)) {
 			os_fetch_add_relaxed(&used, 1);
 			return i;

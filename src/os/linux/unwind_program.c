@@ -116,13 +116,10 @@ static void define_register(struct unwind_program *p, uint8_t op)
 		set_rule(p, reg, (struct unwind_rule){UNWIND_SAME, 0});
 		break;
 	case 0x10: /* expression */
-		if (read_expression(p, &rule.offset) == FP_PLUS)
+	case 0x16: /* val_expression */
+		if (read_expression(p, &rule.offset) == FP_PLUS && op == 0x10)
 			rule.how = UNWIND_AT_FP;
 		set_rule(p, reg, rule);
-		break;
-	case 0x16: /* val_expression */
-		read_expression(p, &rule.offset);
-		set_rule(p, reg, (struct unwind_rule){UNWIND_OTHER, 0});
 		break;
 	default: /* register, val_offset, val_offset_sf */
 		set_rule(p, reg, rule);
