@@ -99,7 +99,7 @@ bool caches_ready(void);
 /* Take part in each fork() from now on. Memory pools are the only layer above that has locks. */
 void cache_join_fork(const struct fork_part *pools);
 
-/* At the first use: remember where they go at exit. */
+/* At the first use: remember the file that statistics go to at exit. */
 void stats_begin(void);
 /* At exit, with SHEAF_OPTIONS=stats. Referenced here, so that a program linked with the static
  * library includes it. */

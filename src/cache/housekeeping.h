@@ -14,14 +14,14 @@
  *
  * A round:  free pages of one node, on the curve of page/decay.h, and one freed mapping of it
  *           (page/map_kept.h); each round another node. And a part of a pass over all caches
- *           (percpu/idle.h). Of the passes that have begun, each round goes on with another one, so
- *           that none waits for the end of the others:
+ *           (percpu/idle.h). The passes that have begun take turns, one in each round, so that none
+ *           waits for the end of the others:
  *
  *   a pass over idle rows     looks every HOUSE_ROWS_MS for rows where the program no longer runs,
  *                             and empties them in every cache
- *   a pass over idle caches   a bit more than twice in the time of the curve: sheaves that lay in
- *                             barns for so long; and the slots, empty slabs and capacity of caches
- *                             that nobody used
+ *   a pass over idle caches   each two fifths of the time of the curve: sheaves that lay in barns
+ *                             for so long; and the slots, empty slabs and capacity of caches that
+ *                             nobody used
  *   above the soft limit      every second: sheaves and empty slabs that are not in use (reclaim.h)
  *
  * The caches that a round visits are drained together, with one pair of membarriers.
@@ -38,8 +38,8 @@
  *  K3. Caches are visited with OS_RANK_CACHES held, by try-lock: they do not go meanwhile. No
  *      function of the program runs there.
  *
- * Locks: OS_RANK_CACHES, OS_RANK_DRAIN and OS_RANK_NODE, by try-lock. If one of the first two is
- * held, the passes go on in the next round.
+ * Locks: OS_RANK_CACHES, OS_RANK_DRAIN and OS_RANK_NODE, by try-lock. If another thread has one of
+ * the first two, the passes go on in the next round.
  * Callers: src/cache/.
  */
 #ifndef SHEAF_CACHE_HOUSEKEEPING_H

@@ -52,8 +52,8 @@ void list_after_fork(void);
 
 /*
  * One visit after the other of every cache that may be used, across calls: begin; the cache to
- * visit now, or NULL at the end; this one was visited. Caches may come and go in between. Several
- * visitors, by number, do not know of each other.
+ * visit now, or NULL at the end; this one was visited. Caches may come and go in between. Each
+ * visitor, a number below LIST_VISITORS, goes its own way.
  */
 #define LIST_VISITORS 3
 void list_visit_first(unsigned int visitor);

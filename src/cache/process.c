@@ -5,8 +5,7 @@
  * First use may be in another library's constructor. So this library's constructor does only three
  * things: it registers the fork handlers, as first use would; it registers for membarrier, which
  * takes long once there are threads; and it makes this code stay loaded, which must happen before a
- * dlclose(). Nothing is torn down at exit, because other destructors may
- * still free objects.
+ * dlclose(). Nothing is torn down at exit, because other destructors may still free objects.
  *
  * fork: prepare takes every lock that the child could need, in rank order. The parent releases
  * them, and so does the child, which then forgets everything that vanished threads had in hand.

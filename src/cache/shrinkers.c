@@ -15,9 +15,9 @@
 #include "os/wait.h"
 #include "page/pool.h"
 
-#define BATCH	     128 /* objects a call, as in the kernel */
-#define SIZE_MOST    4096
-#define CONTROL_MOST 256
+#define BATCH	     128  /* objects a call, as in the kernel */
+#define SIZE_MOST    4096 /* bytes of a later header's struct shrinker, */
+#define CONTROL_MOST 256  /* and of its struct shrink_control */
 
 struct registered {
 	struct registered *next;

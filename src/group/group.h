@@ -49,11 +49,11 @@
 #define GROUP_CHUNKS	 (1u << (GROUP_PLACE_BITS - GROUP_CHUNK_BITS))
 #define GROUP_NONE	 0u /* the number of the root, which owns nothing */
 #define GROUP_NO_LIMIT	 UINT64_MAX
-/* In `events`, see event.c: it is on the stack; tell the end of `gone`. */
+/* In `events` (event.c): the group is on the stack; the end of `gone` is to be told. */
 #define GROUP_QUEUED (UINT32_C(1) << 31)
 #define GROUP_ENDS   (UINT32_C(1) << 30)
 
-/* What no callback uses any more, or only the one that runs; end: NULL if there is none. */
+/* Data that no callback uses any more, except perhaps the one that runs. end: NULL if none. */
 struct group_gone {
 	void (*end)(void *data);
 	void *data;
@@ -69,15 +69,15 @@ struct kmem_group {
 
 	uint32_t threads; /* references of threads */
 	uint32_t above;	  /* it was reported as high, and not yet as low */
-	uint32_t
-		events; /* to be reported: bits by enum kmem_group_event, GROUP_ENDS, GROUP_QUEUED */
-	uint32_t calling; /* a callback runs */
-	uint32_t callers; /* references of threads that look at its events or call it */
-	uint32_t ending;  /* the end of `gone` is yet to be told, and nobody has a reference */
-	uint32_t uses_data;
-	uintptr_t caller; /* the thread whose callback runs */
-	uint64_t running; /* the number of the callback that runs; 0: none. Set under the lock */
-	void *used;	  /* the data of the callback that runs, if uses_data; under the lock */
+	/* To be reported: bits by enum kmem_group_event, GROUP_ENDS, GROUP_QUEUED. */
+	uint32_t events;
+	uint32_t calling;   /* a callback runs */
+	uint32_t callers;   /* references of threads that look at its events or call it */
+	uint32_t ending;    /* the end of `gone` is yet to be told, and nobody has a reference */
+	uint32_t uses_data; /* a callback that runs may use `used` */
+	uintptr_t caller;   /* the thread whose callback runs */
+	uint64_t running;   /* the number of the callback that runs; 0: none. Set under the lock */
+	void *used;	    /* the data of the callback that runs; under the lock */
 	struct group_gone gone; /* under the lock */
 	struct kmem_group *next_event;
 	uint64_t failed, reclaims, forced;

@@ -72,7 +72,7 @@ void os_count(void *handle, unsigned int i, uint64_t n);
 /* The file's first 1 << ROW_SHIFT bytes, where src/cache/publish.c describes the process; NULL if
  * nothing is counted. */
 void *os_counters_head(void);
-/* The number of areas of rows after it: 64 at most, and counters of further ones are private. */
+/* The number of areas of rows after it, 64 at most: counters of further areas are private. */
 unsigned int os_counters_areas(void);
 
 #endif

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread of the library, in linux/thread.c. It ends with the process, and does not exist in a
- * forked child. It takes no signal. And the state of any thread. Callers: src/cache/; of the
- * latter, every layer that calls functions of the program.
+ * The library's own thread, which ends with the process, does not exist in a forked child, and
+ * takes no signal; and the cancellation and the stack of any thread. In linux/thread.c.
+ *
+ * Callers: src/cache/ for the library's thread, src/grace/ to ask for it; os/program.h and
+ * os/linux/channel.c for the rest.
  */
 #ifndef SHEAF_OS_THREAD_H
 #define SHEAF_OS_THREAD_H

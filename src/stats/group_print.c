@@ -6,7 +6,8 @@
 
 #include "stats/groups.h"
 
-/* X(name, counter, its text): the numbers of struct kmem_group_stats; OWN(): of struct group_row */
+/* X(name, counter, its text): the numbers of struct kmem_group_stats, except its two ids;
+ * OWN(): two more, of struct group_row */
 #define GROUP_NUMBERS(X, OWN)                                                                      \
 	X(bytes, 0, "bytes charged to the group and those below it")                               \
 	X(peak, 0, "most bytes so far, with stocks of CPUs")                                       \
@@ -38,7 +39,7 @@ static const struct group_number {
 #define NR_NUMBERS (sizeof(group_numbers) / sizeof(group_numbers[0]))
 
 _Static_assert(sizeof(struct kmem_group_stats) == KMEM_GROUP_NAME + NR_NUMBERS * 8,
-	       "every number but the two ids is in the list, and two others are");
+	       "every number is in the list");
 
 static uint64_t value(const struct group_row *row, const struct group_number *number)
 {

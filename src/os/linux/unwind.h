@@ -28,10 +28,11 @@
 
 /* The registers of a function after a return to it. A walk begins with zeros and UNWIND_HERE. */
 struct unwind_frame {
-	uintptr_t pc; /* a return address; or, if a signal interrupted the function, what is next */
+	/* A return address; or, if a signal interrupted the function, what is next. */
+	uintptr_t pc;
 	uintptr_t sp, fp;
-	uintptr_t
-		link; /* the register with the return address of an interrupted function, if any */
+	/* The register with the return address of an interrupted function, if there is one. */
+	uintptr_t link;
 	bool interrupted;
 	uintptr_t code, code_end;   /* of the module of the step before */
 	uintptr_t stack, stack_end; /* pages that can be read */
