@@ -317,7 +317,8 @@ static __always_inline void vfree(const void *block)
  * that size, or from the next larger one. The node is a preference; NUMA_NO_NODE: the node of this
  * CPU. NULL if neither cache has a block at once, before the first call of kmalloc(), and above
  * KMALLOC_MAX_CACHE_SIZE. 0 bytes: ZERO_SIZE_PTR. All flags in gfp except __GFP_ZERO and
- * __GFP_ACCOUNT are ignored. Async-signal-safe, O(nodes).
+ * __GFP_ACCOUNT are ignored. With several sets of caches (SHEAF_OPTIONS=random_kmalloc_caches), the
+ * set of the calling place is asked first, then the others. Async-signal-safe, O(nodes * sets).
  */
 SHEAF_FRESH SHEAF_SIZED(1) void *kmalloc_nolock(size_t size, gfp_t gfp, int node)
 	SHEAF_SYMBOL(kmalloc_nolock);

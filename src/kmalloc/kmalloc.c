@@ -286,11 +286,16 @@ static bool family_ready(void)
 	return os_load_acquire(&family.ready);
 }
 
-static struct kmem_cache *cache_for(unsigned int index, const void *caller)
+static unsigned int partition_of(const void *caller)
 {
 	uint64_t mixed = ((uintptr_t)caller ^ family.secret) * UINT64_C(0x9e3779b97f4a7c15);
 
-	return family.caches[(mixed >> 32) * family.nr_partitions >> 32][index];
+	return (unsigned int)((mixed >> 32) * family.nr_partitions >> 32);
+}
+
+static struct kmem_cache *cache_for(unsigned int index, const void *caller)
+{
+	return family.caches[partition_of(caller)][index];
 }
 
 /* The cache that serves a charged request instead of this one, which may stay the same. */
@@ -301,11 +306,17 @@ static struct kmem_cache *kmalloc_charged_cache(struct kmem_cache *s)
 	return charged ? charged : s;
 }
 
-struct kmem_cache *kmalloc_cache_made(unsigned int index, const void *caller, gfp_t flags)
+struct kmem_cache *kmalloc_cache_made(unsigned int index, const void *caller, gfp_t flags,
+				      unsigned int turn)
 {
-	struct kmem_cache *s = os_load_acquire(&family.ready) ? cache_for(index, caller) : NULL;
+	struct kmem_cache *s;
 
-	return s && account_wanted(s, flags) ? os_load_acquire(&family.charged[index]) : s;
+	if (!os_load_acquire(&family.ready) || turn >= family.nr_partitions)
+		return NULL;
+	s = family.caches[(partition_of(caller) + turn) % family.nr_partitions][index];
+	if (!account_wanted(s, flags))
+		return s;
+	return turn ? NULL : os_load_acquire(&family.charged[index]);
 }
 
 bool kmalloc_is_of_family(const struct kmem_cache *s)

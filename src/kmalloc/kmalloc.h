@@ -134,9 +134,11 @@ void *kmalloc_for(size_t size, gfp_t flags, int node, const void *caller);
 /* The same from this cache, which is a debug cache. */
 void *kmalloc_checked(struct kmem_cache *s, size_t size, gfp_t flags, int node);
 
-/* The cache of this index, for the code at `caller`; NULL if the family does not exist yet. For a
- * charged request: NULL if its cache does not exist yet. */
-struct kmem_cache *kmalloc_cache_made(unsigned int index, const void *caller, gfp_t flags);
+/* The cache of this index for the code at `caller`, and in further turns, 1 and so on, those of the
+ * other partitions; NULL: there is none, or the family does not exist yet. For a charged request
+ * there is one at most. */
+struct kmem_cache *kmalloc_cache_made(unsigned int index, const void *caller, gfp_t flags,
+				      unsigned int turn);
 
 /* Is this a cache of the family, and not of a separate set (kmem_buckets)? */
 bool kmalloc_is_of_family(const struct kmem_cache *s);

@@ -11,25 +11,38 @@ static unsigned int wanted_node(int node)
 	return node >= 0 && (uint32_t)node < os.nr_nodes ? (unsigned int)node : os_node();
 }
 
+/* With several sets of caches, the caller's own may never have been filled: then from any other. */
+static void *take_from_sets(unsigned int index, size_t size, gfp_t gfp, int node,
+			    const void *caller)
+{
+	struct kmem_cache *s;
+	void *block = NULL;
+
+	for (unsigned int turn = 0;
+	     !block && (s = kmalloc_cache_made(index, caller, gfp, turn)) != NULL; turn++) {
+		/* Not before there is a cache: until then nothing knows of CPUs and nodes. */
+		block = cache_alloc_try(s, gfp, wanted_node(node));
+		if (block && cache_is_checked(s))
+			debug_set_size(&s->sheaf.slab, block, size);
+	}
+	return block;
+}
+
 /* If a cache has no object at once, the next larger one often has one. */
 SHEAF_PUBLIC OS_NOT_INLINED void *kmalloc_nolock(size_t size, gfp_t gfp, int node)
 {
+	const void *caller = __builtin_return_address(0);
 	unsigned int index;
-	void *block = NULL;
+	void *block;
 
 	if (!size)
 		return ZERO_SIZE_PTR;
 	if (size > KMALLOC_LARGEST)
 		return NULL;
 	index = kmalloc_index(size);
-	for (unsigned int i = index; !block && i <= index + 1 && i < KMALLOC_CACHES; i++) {
-		struct kmem_cache *s = kmalloc_cache_made(i, __builtin_return_address(0), gfp);
-
-		/* Not before there is a cache: until then nothing knows of CPUs and nodes. */
-		block = s ? cache_alloc_try(s, gfp, wanted_node(node)) : NULL;
-		if (block && cache_is_checked(s))
-			debug_set_size(&s->sheaf.slab, block, size);
-	}
+	block = take_from_sets(index, size, gfp, node, caller);
+	if (!block && index + 1 < KMALLOC_CACHES)
+		block = take_from_sets(index + 1, size, gfp, node, caller);
 	return block;
 }
 

@@ -25,7 +25,7 @@ static inline void *kmalloc_in_slab(size_t size)
 static inline size_t usable(size_t requested, size_t block)
 {
 	bool checked = block && block <= KMALLOC_LARGEST &&
-		       cache_is_checked(kmalloc_cache_made(kmalloc_index(8), NULL, 0));
+		       cache_is_checked(kmalloc_cache_made(kmalloc_index(8), NULL, 0, 0));
 
 	return checked ? requested : block;
 }
