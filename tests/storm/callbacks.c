@@ -58,6 +58,7 @@ static struct worker workers[THREADS];
 static unsigned int at_work, waiting;
 static pthread_barrier_t forked;
 static sigset_t signals;
+static struct shrinker *shrinker;
 
 /* --- callbacks -------------------------------------------------------------------------------- */
 
@@ -119,15 +120,19 @@ static bool free_from_boxes(void)
 
 static bool reclaim(struct kmem_group *group, size_t bytes, void *data)
 {
-	(void)group, (void)bytes, (void)data;
+	(void)group, (void)bytes;
+	mix_check_data(data);
 	in_callback(RECLAIM);
+	mix_check_data(data);
 	return free_from_boxes();
 }
 
 static void event(struct kmem_group *group, enum kmem_group_event what, uint64_t bytes, void *data)
 {
-	(void)group, (void)what, (void)bytes, (void)data;
+	(void)group, (void)what, (void)bytes;
+	mix_check_data(data);
 	in_callback(EVENT);
+	mix_check_data(data);
 }
 
 static unsigned long count(struct shrinker *shrinker, struct shrink_control *sc)
@@ -197,6 +202,8 @@ static void on_signal(int number)
 		mix_unstamp(object);
 		kfree_nolock(object);
 	}
+	if (sheaf_explain_fault(&object, NULL))
+		mix_fail("no fault", &object);
 	w->signals++;
 	arm(w);
 }
@@ -235,6 +242,10 @@ static void be_child(struct worker *w)
 	may_fork = false;
 	refuse_begin(0);
 	mix_verify();
+	/* These wait until callbacks have returned, but not for threads that do not exist here. */
+	mix_change_groups();
+	shrinker_free(shrinker);
+	CHECK(sheaf_set_report(NULL, NULL, NULL) == 0);
 	refuse_begin(refused);
 	for (int i = 0; i < CHILD_ROUNDS; i++)
 		mix_step(&w->mix);
@@ -361,24 +372,24 @@ static struct shrinker *make_shrinker(void)
 }
 
 /* Change what the threads' calls will meet. */
-static void meddle(unsigned int turn, struct shrinker **shrinker)
+static void meddle(unsigned int turn)
 {
 	by_hand_pass();
 	os_misuse_forget();
 	CHECK(sheaf_set_report(turn % 4 ? on_report : NULL, NULL, NULL) == 0);
 	sheaf_set_limits(turn % 3 ? (size_t)1 << 20 : 0, turn % 5 ? 0 : (size_t)16 << 20);
 	if (turn % 16 == 0) {
-		shrinker_free(*shrinker);
-		*shrinker = make_shrinker();
+		shrinker_free(__atomic_exchange_n(&shrinker, NULL, __ATOMIC_ACQ_REL));
+		__atomic_store_n(&shrinker, make_shrinker(), __ATOMIC_RELEASE);
 	}
 	usleep(200);
 }
 
 static void storm(void)
 {
-	struct shrinker *shrinker = make_shrinker();
 	pthread_t threads[THREADS];
 
+	shrinker = make_shrinker();
 	at_work = THREADS;
 	for (unsigned int i = 0; i < THREADS; i++) {
 		struct mix_worker one = {.number = i, .seed = mix.seed * (i + 2) | 1};
@@ -388,7 +399,7 @@ static void storm(void)
 		CHECK(pthread_create(&threads[i], NULL, work, &workers[i]) == 0);
 	}
 	for (unsigned int turn = 0; __atomic_load_n(&at_work, __ATOMIC_RELAXED); turn++) {
-		meddle(turn, &shrinker);
+		meddle(turn);
 		fork_if_all_wait();
 	}
 	for (unsigned int i = 0; i < THREADS; i++)

@@ -216,13 +216,14 @@ static void take_prefilled(struct mix_worker *w)
 static void resize(struct mix_worker *w)
 {
 	uint64_t *block = pick(w), *moved, old = w->sequence++;
-	struct kmem_group *group = kmem_group_of(block);
+	struct kmem_group *group;
 
 	if (is_constructed(block)) {
 		keep(w, block);
 		return;
 	}
 	block[0] = old;
+	group = kmem_group_of(block);
 	moved = kvrealloc(block, some_large_size(w), group ? GFP_KERNEL_ACCOUNT : GFP_KERNEL);
 	kmem_group_put(group);
 	if ((moved ? moved : block)[0] != old)
@@ -307,10 +308,76 @@ static void brief_cache(struct mix_worker *w)
 	kmem_cache_destroy(s);
 }
 
+/* --- groups: each has data, until the end of it ----------------------------------------------- */
+
+#define ALIVE 0x600df00du
+
+struct data {
+	uint32_t alive;
+};
+
+static unsigned int living;
+
+void mix_check_data(const void *data)
+{
+	if (((const struct data *)data)->alive != ALIVE)
+		mix_fail("a callback after the end of its data", data);
+}
+
+static void end_data(void *data)
+{
+	mix_check_data(data);
+	((struct data *)data)->alive = 0;
+	free(data);
+	__atomic_fetch_sub(&living, 1, __ATOMIC_RELAXED);
+}
+
+static struct kmem_group_args limits_of(unsigned int i, bool limited)
+{
+	struct kmem_group_args args = mix.callbacks;
+	struct data *data = malloc(sizeof(*data));
+
+	want(data, "no memory");
+	data->alive = ALIVE;
+	__atomic_fetch_add(&living, 1, __ATOMIC_RELAXED);
+	args.hard_limit = limited && i % 3 ? (size_t)50000 << i % 4 : 0;
+	args.high = 20000;
+	args.low = 5000;
+	args.data = data;
+	args.end = end_data;
+	return args;
+}
+
+/* A group does not have the data of a call that failed. */
+static struct kmem_group *make_group(const char *name, struct kmem_group *above, unsigned int i)
+{
+	struct kmem_group_args args = limits_of(i, true);
+	struct kmem_group *g = kmem_group_create(name, above, &args);
+
+	if (!g)
+		end_data(args.data);
+	return g;
+}
+
+static void change_group(unsigned int i, bool limited)
+{
+	struct kmem_group_args args = limits_of(i, limited);
+	struct kmem_group_stats stats;
+
+	if (kmem_group_set_limits(mix.groups[i], &args))
+		end_data(args.data);
+	want(kmem_group_stats(mix.groups[i], &stats) == 0, "no statistics of a group");
+}
+
+void mix_change_groups(void)
+{
+	for (unsigned int i = 0; i < MIX_GROUPS; i++)
+		change_group(i, true);
+}
+
 static void brief_group(struct mix_worker *w)
 {
-	struct kmem_group_args args = {.hard_limit = 5000};
-	struct kmem_group *g = kmem_group_create("brief", some_group(w), &args);
+	struct kmem_group *g = make_group("brief", some_group(w), 1);
 
 	keep(w, kmem_cache_alloc_charged(mix.caches[0], GFP_KERNEL, g));
 	kmem_group_put(g);
@@ -322,26 +389,6 @@ static void print_statistics(void)
 
 	sheaf_stats_print(file, SHEAF_STATS_JSON);
 	close(file);
-}
-
-static struct kmem_group_args limits_of(unsigned int i, bool limited)
-{
-	struct kmem_group_args args = mix.callbacks;
-
-	args.hard_limit = limited && i % 3 ? (size_t)50000 << i % 4 : 0;
-	args.high = 20000;
-	args.low = 5000;
-	return args;
-}
-
-static void change_group(struct mix_worker *w)
-{
-	unsigned int i = random_below(&w->seed, MIX_GROUPS);
-	struct kmem_group_args args = limits_of(i, random_below(&w->seed, 4));
-	struct kmem_group_stats stats;
-
-	kmem_group_set_limits(mix.groups[i], &args);
-	want(kmem_group_stats(mix.groups[i], &stats) == 0, "no statistics of a group");
 }
 
 /* Of the first cache that all kinds of calls use. */
@@ -383,7 +430,7 @@ static void meddle(struct mix_worker *w)
 		errno = ERRNO; /* the machine may not let us */
 		break;
 	case 8:
-		change_group(w);
+		change_group(random_below(&w->seed, MIX_GROUPS), random_below(&w->seed, 4));
 		break;
 	case 9:
 		/* A cache without sheaves would make it a report. */
@@ -438,11 +485,8 @@ void mix_finish(struct mix_worker *w)
 void mix_begin(void)
 {
 	for (unsigned int i = 0; i < MIX_GROUPS; i++) {
-		struct kmem_group_args args = limits_of(i, true);
-		struct kmem_group *above = i ? mix.groups[(i - 1) / 2] : NULL;
-
 		while (!mix.groups[i])
-			mix.groups[i] = kmem_group_create("mix", above, &args);
+			mix.groups[i] = make_group("mix", i ? mix.groups[(i - 1) / 2] : NULL, i);
 	}
 	for (unsigned int c = 0; c < MIX_CACHES; c++) {
 		struct kmem_cache_args args = {.ctor = c == MIX_CONSTRUCTED ? construct : NULL};
@@ -518,4 +562,5 @@ void mix_end(void)
 		kmem_group_put(mix.groups[i - 1]);
 	for (unsigned int c = 0; c < MIX_CACHES; c++)
 		kmem_cache_destroy(mix.caches[c]);
+	want(living == 0, "data of groups without an end");
 }

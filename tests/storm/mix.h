@@ -54,6 +54,11 @@ void mix_finish(struct mix_worker *w);
 /* No thread works: every object must be free, and every group empty; then all is destroyed. */
 void mix_end(void);
 
+/* Give all groups other limits, and other data for their callbacks. */
+void mix_change_groups(void);
+/* At the begin of a callback of a group. */
+void mix_check_data(const void *data);
+
 /* Prove that each object is in one place, and each charge right. No other thread works. */
 void mix_verify(void);
 
