@@ -20,6 +20,7 @@
 
 #define CONSTRUCTED UINT64_C(0xc0457c7ed0000)
 #define ERRNO	    4242
+#define SECRET	    184 /* bytes of an object, and of nothing else here */
 
 struct mix mix;
 
@@ -28,7 +29,7 @@ static const struct {
 	slab_flags_t flags;
 } kinds[MIX_CACHES] = {
 	{64, SLAB_ACCOUNT},    {24, 0},	  {1000, SLAB_ACCOUNT},	      {200, 0},
-	{96, SLAB_NO_SHEAVES}, {4096, 0}, {48, SLAB_TYPESAFE_BY_RCU},
+	{96, SLAB_NO_SHEAVES}, {4096, 0}, {48, SLAB_TYPESAFE_BY_RCU}, {SECRET, SLAB_SECRET},
 };
 
 void mix_fail(const char *what, const void *object)
@@ -218,7 +219,7 @@ static void resize(struct mix_worker *w)
 	uint64_t *block = pick(w), *moved, old = w->sequence++;
 	struct kmem_group *group;
 
-	if (is_constructed(block)) {
+	if (is_constructed(block) || ksize(block) == SECRET) {
 		keep(w, block);
 		return;
 	}

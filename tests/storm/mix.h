@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 enum {
-	MIX_CACHES = 7,
+	MIX_CACHES = 8,
 	MIX_GROUPS = 7,
 	MIX_HELD = 120,
 	MIX_BULK = 40,
