@@ -350,6 +350,28 @@ static const char *wrong_report(const struct call *call, int lines)
 		       : NULL;
 }
 
+/* What each process says at its first use, as where there is no rseq. */
+static struct told at_first_use;
+
+/* Remove those lines from what was captured; returns the number of the others. */
+static int lines_of_call(void)
+{
+	char *line = told.text, *end;
+	int lines = 0;
+
+	while ((end = strchr(line, '\n')) != NULL) {
+		*end = '\0';
+		if (strstr(at_first_use.text, line)) {
+			memmove(line, end + 1, strlen(end + 1) + 1);
+			continue;
+		}
+		*end = '\n';
+		line = end + 1;
+		lines++;
+	}
+	return lines;
+}
+
 static bool is_right(const struct call *call)
 {
 	const char *fault = "tests/calls/calls.c does not make this call";
@@ -360,7 +382,8 @@ static bool is_right(const struct call *call)
 		running = call;
 		told_begin(&told);
 		status = in_child(in_a_process);
-		lines = told_end(&told);
+		told_end(&told);
+		lines = lines_of_call();
 		fault = status ? "the process failed" : wrong_report(call, lines);
 	}
 	if (fault)
@@ -378,6 +401,16 @@ static void all_calls(bool in_use, bool in_handler)
 		if (!in_handler || IS_AMONG(calls[i].name, in_handlers))
 			faults += !is_right(&calls[i]);
 	assert_int_equal(faults, 0);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	told_begin(&at_first_use);
+	if (in_child(use))
+		return -1;
+	told_end(&at_first_use);
+	return 0;
 }
 
 static void first_of_a_process(void **state)
@@ -410,5 +443,5 @@ int main(void)
 		cmocka_unit_test(all_nolock_calls_are_made_in_handlers),
 	};
 
-	return cmocka_run_group_tests_name("calls", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("calls", tests, set_up, NULL);
 }
