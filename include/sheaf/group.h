@@ -205,9 +205,11 @@ int kmem_group_count_objects(struct kmem_group *g, uint64_t *objects, uint64_t *
 
 /*
  * Give the stocks of all CPUs back, and check all groups: the bytes of a group and of those
- * below it must be the bytes of their objects. Returns the number of groups with another sum,
- * each of which is reported. No other thread may use charged objects meanwhile. May sleep.
- * O(CPUs + groups + pages used by the library).
+ * below it must be the bytes of their objects. In caches with SLAB_ACCOUNT or a group, no object in
+ * use may have given its charge back, as by a free of an address inside it that nothing checks; a
+ * forked child cannot tell. Returns the number of faults, each of which is reported. No other
+ * thread may use such caches or charged objects meanwhile. May sleep. O(CPUs + groups + pages used
+ * by the library + objects in sheaves).
  */
 int kmem_group_verify(void) SHEAF_SYMBOL(kmem_group_verify);
 

@@ -117,12 +117,25 @@ static uint32_t payer(struct kmem_cache *s, gfp_t flags)
 	return number;
 }
 
+/* Nobody pays for these objects of a cache that otherwise charges each (kmem_group_verify()). */
+static void take_unpaid(struct kmem_cache *s, size_t n, void *const *objects)
+{
+	for (size_t i = 0; i < n && os_load_relaxed(&s->accounted) == ACCOUNT_ALL; i++) {
+		uint32_t *at = objects[i] ? owner_at(&s->sheaf.slab, objects[i]) : NULL;
+
+		if (at)
+			os_store_relaxed(at, OWNER_NOBODY);
+	}
+}
+
 bool account_taken(struct kmem_cache *s, gfp_t flags, size_t n, void **objects)
 {
 	uint32_t number = payer(s, flags);
 
-	if (!number)
+	if (!number) {
+		take_unpaid(s, n, objects);
 		return true;
+	}
 	for (size_t i = 0; i < n; i++)
 		if (!make_place(s, flags, objects[i]))
 			return false;
@@ -138,8 +151,10 @@ bool account_taken_try(struct kmem_cache *s, gfp_t flags, void *object)
 	uint32_t number = payer(s, flags);
 	struct kmem_group *limit;
 
-	if (!number)
+	if (!number) {
+		take_unpaid(s, 1, &object);
 		return true;
+	}
 	limit = stock_charge(number, bytes_charged(s), GROUP_TRY);
 	if (limit)
 		group_fails(limit);
@@ -153,15 +168,16 @@ void account_taken_forced(struct kmem_cache *s, gfp_t flags, void *object)
 {
 	uint32_t number = object ? payer(s, flags) : GROUP_NONE;
 
-	if (number && own(s, object, number, false))
+	if (!number)
+		take_unpaid(s, 1, &object);
+	else if (own(s, object, number, false))
 		stock_charge(number, bytes_charged(s), GROUP_FORCE);
 }
 
 /* A pointer into an object takes no number: it is not freed, wherever that is found. */
 static uint32_t take_number(struct kmem_cache *s, void *object)
 {
-	uint32_t *at = owner_at(&s->sheaf.slab, object),
-		 number = at ? os_load_relaxed(at) : GROUP_NONE;
+	uint32_t *at = owner_at(&s->sheaf.slab, object), number = owner_number(at);
 	struct slab *slab = number ? page_slab(object) : NULL;
 
 	if (!slab || slab_index(&s->sheaf.slab, slab, object) == SLAB_NO_OBJECT)
@@ -217,6 +233,14 @@ static void *charge_or_free(struct kmem_cache *s, gfp_t flags, void *object, uin
 	return object;
 }
 
+void *account_alloc_unpaid(struct kmem_cache *s, gfp_t flags, int node)
+{
+	void *object = alloc_on(s, flags, node);
+
+	take_unpaid(s, 1, &object);
+	return object;
+}
+
 void *account_alloc_for(struct kmem_cache *s, gfp_t flags, int node, uint32_t number)
 {
 	return charge_or_free(s, flags, alloc_on(s, flags, node), number);
@@ -237,7 +261,7 @@ void *account_alloc(struct kmem_cache *s, gfp_t flags, int node)
 		return NULL;
 	flags &= ~__GFP_ACCOUNT;
 	if (!number)
-		return alloc_on(s, flags, node);
+		return account_alloc_unpaid(s, flags, node);
 	if (s->flags & CACHE_KMALLOC && !cache_is_accounted(s) && caches.twin)
 		twin = caches.twin(s);
 	if (twin)

@@ -23,6 +23,8 @@
  *      whose grace period has not passed. An object in a lent sheaf has none: it is charged when it
  *      is taken out, whatever the limits are, because that must not fail. Its slab has an array
  *      since the sheaf was filled, if the cache or the flags said then that it will be charged.
+ *      "A number" is a positive one: with ACCOUNT_ALL, an object in use for which nobody pays has
+ *      OWNER_NOBODY, so 0 means that its charge went back too early.
  *  A3. While a function of the program may run, each object that is charged has a number, and only
  *      those: it may fork, and then the child counts anew. So slow calls run all that may reclaim
  *      or construct before they store the number, and only the stock changes in between.
@@ -70,6 +72,8 @@ void *account_alloc_charged(struct kmem_cache *s, gfp_t flags);
 /* An object of this cache, charged to this number; or charge the object that was taken for it,
  * which may have the number already. */
 void *account_alloc_for(struct kmem_cache *s, gfp_t flags, int node, uint32_t number);
+/* An object for which nobody pays. */
+void *account_alloc_unpaid(struct kmem_cache *s, gfp_t flags, int node);
 void *account_finish(struct kmem_cache *s, gfp_t flags, void *object);
 /* An allocation with __GFP_ACCOUNT from a cache with other calls, or on a node; NUMA_NO_NODE: any.
  */
@@ -113,6 +117,12 @@ static inline void account_own_pays(void)
 {
 	os_current_group()->group = os_current_group()->own;
 }
+
+/* --- verify.c --------------------------------------------------------------------------------- */
+
+/* Objects of this cache, if it charges all, that are in use while their charge was given back; each
+ * is reported. No thread uses the cache. */
+int cache_verify_charges(struct kmem_cache *s);
 
 /* --- group_stats.c ---------------------------------------------------------------------------- */
 

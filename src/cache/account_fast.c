@@ -19,7 +19,7 @@ static COLD void *alloc_accounted(struct kmem_cache *s, gfp_t flags)
 
 	flags &= ~__GFP_ACCOUNT;
 	return number ? account_alloc_for(s, flags, NUMA_NO_NODE, number)
-		      : cache_base_calls(s).alloc(s, flags);
+		      : account_alloc_unpaid(s, flags, NUMA_NO_NODE);
 }
 
 static COLD void *alloc_plain_accounted(struct kmem_cache *s)
@@ -159,7 +159,7 @@ static COLD void free_charged_slow(struct kmem_cache *s, void *object)
 			at = number_place(s, object, words);                                       \
 			number = os_load_relaxed(at);                                              \
 		}                                                                                  \
-		if (__builtin_expect(number != GROUP_NONE, 1)) {                                   \
+		if (__builtin_expect((int32_t)number > 0, 1)) {                                    \
 			os_store_relaxed(at, GROUP_NONE);                                          \
 			if (__builtin_expect(!rseq_stock_##index##_more(area, cell_of(number),     \
 									stock_word(number, 0),     \

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "cache/account.h"
+#include "cache/list.h"
 #include "os/report.h"
 
 static uint64_t or_zero(uint64_t limit)
@@ -133,6 +134,8 @@ SHEAF_PUBLIC int kmem_group_verify(void)
 	group_for_each(forget_found, NULL);
 	account_for_each(find_living, NULL);
 	group_for_each(compare, &faults);
+	for (struct kmem_cache *s = list_next(NULL); s; s = list_next(s))
+		faults += cache_verify_charges(s);
 	cache_leave();
 	errno = saved;
 	return faults;

@@ -121,7 +121,7 @@ static uint32_t number_of_group(const void *object)
 	case BLOCK_OBJECT:
 		at = guard_is_ours(block.start) ? guard_owner(block.start)
 						: owner_at(&block.cache->sheaf.slab, block.start);
-		return at ? os_load_relaxed(at) : GROUP_NONE;
+		return owner_number(at);
 	case BLOCK_RUN:
 		run = page_slab(block.start);
 		return run && os_load_relaxed(&run->state) & SLAB_OWNED

@@ -11,6 +11,7 @@
 #include "cache/account.h"
 #include "cache/hardened.h"
 #include "cache/reclaim.h"
+#include "debug/guard.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/report.h"
@@ -93,9 +94,14 @@ static COLD void watch_lent(struct kmem_cache *s, struct sheaf *sheaf, unsigned 
  * the owner of each now: for the objects from this number on. False: there is no memory. */
 static COLD bool account_lent(struct kmem_cache *s, const struct sheaf *sheaf, unsigned int from)
 {
-	for (unsigned int i = from; i < sheaf->size; i++)
-		if (!account_place(s, sheaf->objects[i], true))
+	for (unsigned int i = from; i < sheaf->size; i++) {
+		uint32_t *at = account_place(s, sheaf->objects[i], true);
+
+		if (!at)
 			return false;
+		if (!guard_is_ours(sheaf->objects[i]))
+			os_store_relaxed(at, OWNER_NOBODY);
+	}
 	return true;
 }
 

@@ -281,7 +281,7 @@ SHEAF_PUBLIC void *kmem_cache_alloc_node(struct kmem_cache *s, gfp_t flags, int 
 {
 	if (cache_is_unusable(s, "kmem_cache_alloc_node"))
 		return NULL;
-	if (account_wanted(s, flags))
+	if (account_charges(s, flags))
 		return account_alloc(s, flags, node);
 	return cache_alloc_node(s, flags, node);
 }

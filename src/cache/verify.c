@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cache/cache.h"
+#include "cache/account.h"
 #include "debug/guard.h"
 #include "os/atomic.h"
 #include "os/machine.h"
@@ -30,6 +30,7 @@ struct pointers {
 
 struct check {
 	struct kmem_cache *s;
+	const char *call;
 	struct pointers sheaves;
 	size_t matched; /* pointers of sheaves found in slabs */
 	int faults;
@@ -82,8 +83,8 @@ static void sort(void **at, size_t n)
 static void fault(struct check *check, const void *object, const char *what)
 {
 	check->faults++;
-	os_misuse_later(check->s->name, "kmem_cache_verify(%s): object %p %s", check->s->name,
-			object, what);
+	os_misuse_later(check->s->name, "%s(%s): object %p %s", check->call, check->s->name, object,
+			what);
 }
 
 /* Mark the free objects of the slab, and return their number. */
@@ -225,48 +226,100 @@ static void release_pointers(struct check *check)
 		os_unreserve(p->at, (p->room * sizeof(void *) + OS_PAGE) & ~(OS_PAGE - 1));
 }
 
-static int verify(struct kmem_cache *s)
+/* Look at each slab, with the pointers of sheaves. False: there is no memory. */
+static bool look_at_all(struct check *check, void (*each)(struct check *check, struct slab *slab))
 {
 	/* Other caches are not drained, and reports about debug caches do not wait. */
-	bool locks = sheaf_capacity(&s->sheaf), copied;
-	struct check check = {.s = s};
+	bool locks = sheaf_capacity(&check->s->sheaf), copied;
+
+	if (locks)
+		sheaf_lock_drains();
+	copied = copy_pointers(check);
+	if (copied)
+		for_each_slab(check, each);
+	if (locks)
+		sheaf_unlock_drains();
+	release_pointers(check);
+	return copied;
+}
+
+static int verify(struct kmem_cache *s)
+{
+	struct check check = {.s = s, .call = "kmem_cache_verify"};
+	bool looked;
 
 	sheaf_give_deferred(&s->sheaf);
 	/* Otherwise frees of other caches could let its objects go meanwhile. */
 	check.faults = quarantine_end(&s->sheaf.slab);
-	if (locks)
-		sheaf_lock_drains();
-	copied = copy_pointers(&check);
-	if (copied)
-		for_each_slab(&check, mark_slab);
-	if (locks)
-		sheaf_unlock_drains();
+	looked = look_at_all(&check, mark_slab);
 	if (check.matched != check.sheaves.n)
 		fault(&check, s,
 		      "(the cache) has sheaves with pointers that are in none of its slabs");
-	release_pointers(&check);
-	return copied ? check.faults + guard_verify(&s->sheaf.slab) : -ENOMEM;
+	return looked ? check.faults + guard_verify(&s->sheaf.slab) : -ENOMEM;
+}
+
+/* What is in use is charged, or nobody ever paid for it. */
+static void find_uncharged(struct check *check, struct slab *slab)
+{
+	struct slab_cache *cache = &check->s->sheaf.slab;
+	uint64_t state = os_load_acquire(&slab->state);
+
+	if (!(state & SLAB_OWNED))
+		return;
+	mark_free(check, slab, state);
+	mark_sheaves(check, slab, state);
+	for (unsigned int i = 0; i < slab_order_of(cache, state).objects; i++) {
+		void *object = slab_object(cache, slab, i);
+
+		if (!(check->bits[i / 64] >> i % 64 & 1) &&
+		    !os_load_relaxed(owner_at(cache, object)))
+			fault(check, object,
+			      "is in use, but its charge was given back. Look for a free of an "
+			      "address inside it");
+	}
+}
+
+static int verify_charges(struct kmem_cache *s)
+{
+	struct check check = {.s = s, .call = "kmem_group_verify"};
+
+	look_at_all(&check, find_uncharged);
+	return check.faults;
+}
+
+/* No thread uses the cache, but the provider's callbacks may free objects that were retired
+ * before. */
+static int verify_held(struct kmem_cache *s, int (*verify_it)(struct kmem_cache *s))
+{
+	struct sheaf_rcu *rcu = sheaf_rcu_of(&s->sheaf);
+	struct grace_list *late = s->sheaf.slab.late;
+	struct grace *grace = rcu ? rcu->user.grace : late ? late->user.grace : NULL;
+	int faults;
+
+	if (grace)
+		grace_hold(grace);
+	faults = verify_it(s);
+	if (grace)
+		grace_let_go(grace);
+	return faults;
+}
+
+/* Debug caches check each free before its charge goes back. In a forked child, threads have
+ * vanished with objects in hand. */
+int cache_verify_charges(struct kmem_cache *s)
+{
+	bool all = os_load_relaxed(&s->accounted) == ACCOUNT_ALL;
+
+	return all && !cache_is_checked(s) && !caches.forked ? verify_held(s, verify_charges) : 0;
 }
 
 SHEAF_PUBLIC int kmem_cache_verify(struct kmem_cache *s)
 {
-	struct sheaf_rcu *rcu;
-	struct grace_list *late;
-	struct grace *grace;
 	int saved = errno, faults;
 
 	if (cache_is_null(s, "kmem_cache_verify"))
 		return -EINVAL;
-	rcu = sheaf_rcu_of(&s->sheaf);
-	late = s->sheaf.slab.late;
-	grace = rcu ? rcu->user.grace : late ? late->user.grace : NULL;
-	/* No thread uses the cache, but the provider's callbacks may free objects that were retired
-	 * before. */
-	if (grace)
-		grace_hold(grace);
-	faults = verify(s);
-	if (grace)
-		grace_let_go(grace);
+	faults = verify_held(s, verify);
 	cache_leave();
 	errno = saved;
 	return faults;

@@ -167,7 +167,8 @@ static struct kmem_group *used_place(void)
 	groups.free = g->next;
 	if (!groups.free)
 		groups.last_free = &groups.free;
-	g->number += 1u << GROUP_PLACE_BITS;
+	/* Positive: slab/owner.h. */
+	g->number = (g->number + (1u << GROUP_PLACE_BITS)) & INT32_MAX;
 	return g;
 }
 

@@ -2,6 +2,8 @@
 /* Arrays of owners; see owner.h. */
 #include "slab/owner.h"
 
+#include <string.h>
+
 #include "os/lock.h"
 #include "os/machine.h"
 #include "page/pool.h"
@@ -27,6 +29,7 @@ static bool make_owners(const struct slab_cache *cache, struct slab *slab, bool 
 
 	if (!array)
 		return false;
+	memset(array, 0xff, owners_size(cache, order));
 	for (unsigned int i = 0; i < 1u << order; i++) {
 		os_store_relaxed(owner_word(cache, slab + i),
 				 (uint64_t)(uintptr_t)(array + i * per_page(cache)));
@@ -88,8 +91,8 @@ static void look_at(struct slab *page, owner_look *look, void *data)
 	if (cache && cache->nodes && (os_load_acquire(&page->state) & SLAB_OWNED)) {
 		numbers = (uint32_t *)(uintptr_t)os_load_acquire(owner_word(cache, page));
 		for (unsigned int i = 0; i < per_page(cache); i++)
-			if (os_load_relaxed(&numbers[i]))
-				look(data, cache, os_load_relaxed(&numbers[i]));
+			if (owner_number(&numbers[i]))
+				look(data, cache, owner_number(&numbers[i]));
 	}
 	os_unlock(&owners_mutex);
 }

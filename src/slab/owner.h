@@ -16,7 +16,8 @@
  *  O1. The word is valid if OWNED is set in the state of the page's descriptor, which stays set
  *      until the slab's pages go back. A slab goes back without owners: all its objects are free.
  *  O2. A number changes only when its object is handed to the program or comes back: by the
- *      owner of the object. 0: nobody is charged.
+ *      owner of the object. A charged object has a positive number. 0: the charge came back.
+ *      OWNER_NOBODY: the object was not charged when it was handed out, or there was no array.
  *
  * Locks: OS_RANK_OWNERS, to make an array, to end it, and to look at it. The others take none.
  * Callers: src/slab/pages.c, src/cache/, src/stats/.
@@ -26,6 +27,8 @@
 
 #include "os/atomic.h"
 #include "slab/slab.h"
+
+#define OWNER_NOBODY UINT32_MAX
 
 /* One number for so many bytes, as a power of two. */
 static inline unsigned int owner_shift(const struct slab_cache *cache)
@@ -65,11 +68,19 @@ static inline __attribute__((always_inline)) uint32_t *owner_at(const struct sla
 	return &numbers[(offset & (OS_PAGE - 1)) >> owner_shift(cache)];
 }
 
+/* The number at this place; 0 if nobody is charged, and for NULL. */
+static inline __attribute__((always_inline)) uint32_t owner_number(const uint32_t *at)
+{
+	uint32_t number = at ? os_load_relaxed(at) : 0;
+
+	return (int32_t)number > 0 ? number : 0;
+}
+
 /* Take the number of an object that comes back. */
 static inline __attribute__((always_inline)) uint32_t owner_take(const struct slab_cache *cache,
 								 const void *object)
 {
-	uint32_t *at = owner_at(cache, object), number = at ? os_load_relaxed(at) : 0;
+	uint32_t *at = owner_at(cache, object), number = owner_number(at);
 
 	if (number)
 		os_store_relaxed(at, 0);

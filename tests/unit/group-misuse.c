@@ -188,6 +188,73 @@ static void inside_blocks(void **state)
 	kmem_cache_destroy(s);
 }
 
+/* Where nothing checks a free, the charge may go back; then that is found. */
+static void ignored_or_found(struct kmem_cache *s, void *object)
+{
+	struct kmem_group *of = kmem_group_of(object);
+
+	if (of)
+		assert_int_equal(bytes(), s->sheaf.slab.size);
+	else
+		assert_true(kmem_group_verify() > 0);
+	kmem_group_put(of);
+}
+
+static void is_found_later(void **state)
+{
+	struct kmem_cache *s = make("unchecked", SIZE, SLAB_ACCOUNT);
+	char *object;
+
+	(void)state;
+	for (unsigned int way = 0; way < NR_WAYS; way++) {
+		object = kmem_cache_alloc(s, GFP_KERNEL);
+		assert_non_null(object);
+		told_begin(&told);
+		ways[way](s, object + 8);
+		ignored_or_found(s, object);
+		/* Now it has left the sheaf, too. */
+		kmem_cache_shrink(s);
+		ignored_or_found(s, object);
+		assert_true(told_end(&told) >= 1);
+		kmem_cache_free(s, object);
+		assert_int_equal(bytes(), 0);
+		assert_int_equal(kmem_group_verify(), 0);
+	}
+	kmem_cache_destroy(s);
+}
+
+/* Objects for which nobody paid have no charge that could go back. */
+static void nobody_paid(void **state)
+{
+	struct kmem_cache *s = make("unpaid", SIZE, SLAB_ACCOUNT);
+	void *objects[20], *paid[20];
+	struct slab_sheaf *sheaf;
+
+	(void)state;
+	/* They have numbers, and then none. */
+	assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, 20, paid), 20);
+	kmem_cache_free_bulk(s, 20, paid);
+	kmem_group_restore_current(NULL);
+	sheaf = kmem_cache_prefill_sheaf(s, GFP_KERNEL, 4);
+	assert_non_null(sheaf);
+	for (int i = 0; i < 20; i += 5) {
+		objects[i] = kmem_cache_alloc(s, GFP_KERNEL);
+		objects[i + 1] = kmem_cache_alloc_node(s, GFP_KERNEL, 0);
+		objects[i + 2] = kmem_cache_alloc_nolock(s, GFP_NOWAIT);
+		objects[i + 3] = kmem_cache_alloc_from_sheaf(s, GFP_KERNEL, sheaf);
+		assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, 1, &objects[i + 4]), 1);
+		assert_int_equal(kmem_group_verify(), 0);
+	}
+	kmem_cache_return_sheaf(s, GFP_KERNEL, sheaf);
+	kmem_cache_free_bulk(s, 20, objects);
+	kmem_group_restore_current(kmem_group_get(g));
+	assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, 20, objects), 20);
+	assert_int_equal(bytes(), 20 * s->sheaf.slab.size);
+	assert_int_equal(kmem_group_verify(), 0);
+	kmem_cache_free_bulk(s, 20, objects);
+	kmem_cache_destroy(s);
+}
+
 /* --- the limit holds -------------------------------------------------------------------------- */
 
 static void the_limit_holds(void **state)
@@ -273,6 +340,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(inside_secrets, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(inside_objects_without_sheaves, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(inside_blocks, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(is_found_later, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(nobody_paid, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_limit_holds, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(while_it_waits, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(twice, set_up, tear_down),
