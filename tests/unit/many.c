@@ -275,6 +275,36 @@ static void beyond_the_file(void)
 	kmem_cache_destroy(last_made);
 }
 
+/* As for a process that has changed its user or its root directory since it created the file. */
+static void cannot_open_the_file_again(void)
+{
+	struct stat before, after;
+	struct told told;
+	char path[64];
+	int file;
+
+	last_made = kmem_cache_create("early", 64, NULL, SLAB_NO_MERGE);
+	CHECK(last_made);
+	snprintf(path, sizeof(path), "/dev/shm/libsheaf-%d", (int)getpid());
+	file = open(path, O_RDONLY | O_CLOEXEC);
+	CHECK(!os.counting || (file >= 0 && fstat(file, &before) == 0 && unlink(path) == 0));
+	told_begin(&told);
+	for (unsigned int i = 0; i < 3 * SLOTS_PER_ROW; i++) {
+		snprintf(path, sizeof(path), "late-%u", i);
+		CHECK(kmem_cache_create(path, 64, NULL, SLAB_NO_MERGE));
+	}
+	kmem_cache_free(last_made, kmem_cache_alloc(last_made, GFP_KERNEL));
+	CHECK(told_end(&told) == 0);
+	CHECK(!os.counting || (fstat(file, &after) == 0 && after.st_size > before.st_size &&
+			       after.st_blocks > before.st_blocks));
+}
+
+static void the_file_stays_open(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(cannot_open_the_file_again), 0);
+}
+
 static void any_number_can_be_made(void **state)
 {
 	(void)state;
@@ -317,6 +347,7 @@ int main(void)
 		cmocka_unit_test(one_more_costs_the_same),
 		cmocka_unit_test(mappings_are_few),
 		cmocka_unit_test(any_number_can_be_made),
+		cmocka_unit_test(the_file_stays_open),
 		cmocka_unit_test(slots_open_where_they_are_used),
 		cmocka_unit_test(index_finds_what_is_in_it),
 	};

@@ -115,11 +115,11 @@ def left_over(pid: int) -> bool:
 
 
 def remove_left_over(pid: int) -> None:
-    """Remove the file if it belongs to this user and no process owns it."""
+    """Remove the file if it belongs to this user, or this is root, and no process owns it."""
     path = path_of(pid)
     try:
         with _alone(path) as alone:
-            if alone and path.lstat().st_uid == os.geteuid():
+            if alone and os.geteuid() in (0, path.lstat().st_uid):
                 path.unlink()
     except OSError:
         pass
@@ -145,9 +145,10 @@ def processes() -> list[int]:
 
 
 def _its_own(pid: int, file: int) -> int:
-    """Only the process's user may have created the file: another user could change it while it is read."""
+    """Only the process's user, or root, which a process may have been before, may have created the file: another
+    user could change it while it is read."""
     found = os.fstat(file)
-    if stat.S_ISREG(found.st_mode) and found.st_uid == os.stat(f"/proc/{pid}").st_uid:
+    if stat.S_ISREG(found.st_mode) and found.st_uid in (0, os.stat(f"/proc/{pid}").st_uid):
         return file
     os.close(file)
     raise Failure(f"{path_of(pid)} was not created by process {pid}: not read")

@@ -153,6 +153,10 @@ static int do_line(const char *line)
 	else if (!strcmp(line, "release"))
 		while (nr_blocks)
 			kvfree(blocks[--nr_blocks]);
+	else if (!strncmp(line, "user ", 5))
+		return setgid((gid_t)n) || setuid((uid_t)n) || puts("done") < 0 || fflush(stdout);
+	else if (!strncmp(line, "chroot ", 7))
+		return chroot(line + 7) || chdir("/") || puts("done") < 0 || fflush(stdout);
 	else if (!strcmp(line, "fork"))
 		make_child();
 	else if (!strcmp(line, "call"))

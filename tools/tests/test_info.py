@@ -330,6 +330,22 @@ class OnAProcess(unittest.TestCase):
                     self.fails(found, "no permission", str(live.pid))
             self.assertTrue(shared.path_of(live.pid).exists())
 
+    @unittest.skipUnless(os.geteuid() == 0, "only root becomes another user")
+    def test_root_that_becomes_another(self) -> None:
+        """What it counts later is seen; its file, whose name it may not remove, takes no memory."""
+        with tempfile.TemporaryDirectory() as place:
+            for lines in ["user 65534"], [f"chroot {place}"], [f"chroot {place}", "user 65534"]:
+                with Live() as live:
+                    live.do("create early")
+                    for line in (*lines, "many 300", "create late", "alloc 70"):
+                        live.do(line)
+                    self.assertRegex(sheaf("info", str(live.pid)).stdout, r"\nlate +[1-9]", lines)
+                    live.process.communicate("")
+                    path = shared.path_of(live.pid)
+                    self.assertEqual(path.stat().st_blocks, 0)
+                    sheaf("info")
+                    self.assertFalse(path.exists())
+
     def test_killed_process_leaves_a_file(self) -> None:
         with Live() as live:
             live.do("create a")

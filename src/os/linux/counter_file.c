@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "os/descriptor.h"
 #include "os/report.h"
 
 #define PATH	 "/dev/shm/libsheaf-%d"
@@ -19,19 +20,23 @@
 
 static struct {
 	pid_t owner; /* 0: there is no file */
-	dev_t device;
-	ino_t inode;
+	struct os_descriptor file;
 	uint32_t told;
-} ours;
+} ours = {.file.file = -1};
 
 static void path_of(pid_t pid, char *path, size_t size)
 {
 	snprintf(path, size, PATH, (int)pid);
 }
 
-static bool same_file(const struct stat *one, dev_t device, ino_t inode)
+static bool same_file(const struct stat *one, const struct stat *other)
 {
-	return one->st_dev == device && one->st_ino == inode;
+	return one->st_dev == other->st_dev && one->st_ino == other->st_ino;
+}
+
+static bool is_the_file(const struct stat *one)
+{
+	return one->st_dev == ours.file.device && one->st_ino == ours.file.inode;
 }
 
 /* With system calls: the C library's functions are cancellation points, and a lock is held. */
@@ -45,17 +50,23 @@ static void close_file(int file)
 	syscall(SYS_close, file);
 }
 
-/* Unless another process put a different file in its place. */
+/* Unless another process put a different file in its place. A process that has changed its user or
+ * its root directory may not remove the name, and gives back the memory. Other threads may still
+ * count, so the file stays as long as it was. */
 void counter_file_remove(void)
 {
 	struct stat now;
 	char path[64];
+	bool gone;
 
 	if (!ours.owner)
 		return;
 	path_of(ours.owner, path, sizeof(path));
-	if (lstat(path, &now) == 0 && same_file(&now, ours.device, ours.inode))
-		unlink(path);
+	gone = lstat(path, &now) == 0 && (!is_the_file(&now) || unlink(path) == 0);
+	if (!gone && os_descriptor_is_ours(&ours.file) && fstat(ours.file.file, &now) == 0)
+		syscall(SYS_fallocate, ours.file.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+			(off_t)0, now.st_size);
+	os_descriptor_close(&ours.file);
 	ours.owner = 0;
 }
 
@@ -68,32 +79,31 @@ static bool remove_left_over(const char *path)
 
 	if (file < 0)
 		return errno == ENOENT;
-	if (fstat(file, &opened) == 0 && S_ISREG(opened.st_mode) && opened.st_uid == geteuid() &&
-	    flock(file, LOCK_EX | LOCK_NB) == 0 && lstat(path, &named) == 0)
-		done = !same_file(&named, opened.st_dev, opened.st_ino) || unlink(path) == 0;
+	if (fstat(file, &opened) == 0 && S_ISREG(opened.st_mode) &&
+	    (opened.st_uid == geteuid() || !geteuid()) && flock(file, LOCK_EX | LOCK_NB) == 0 &&
+	    lstat(path, &named) == 0)
+		done = !same_file(&named, &opened) || unlink(path) == 0;
 	if (!done)
 		errno = EBUSY;
 	close_file(file);
 	return done;
 }
 
-/* Create the file and lock it; -1 with errno. */
-static int make_file(const char *path)
+/* Create the file and lock it. False with errno. */
+static bool make_file(const char *path)
 {
 	for (int i = 0; i < ATTEMPTS; i++) {
 		int file = open_file(path, O_RDWR | O_CREAT | O_EXCL), error;
 		struct stat made;
 
 		if (file < 0 && (errno != EEXIST || !remove_left_over(path)))
-			return -1;
+			return false;
 		if (file < 0)
 			continue;
 		if (flock(file, LOCK_SH | LOCK_NB) == 0 && fstat(file, &made) == 0 &&
 		    made.st_nlink > 0) {
 			ours.owner = getpid();
-			ours.device = made.st_dev;
-			ours.inode = made.st_ino;
-			return file;
+			return os_descriptor_keep(&ours.file, file);
 		}
 		error = errno;
 		/* If it is locked, a process that removes it holds the lock. */
@@ -102,16 +112,16 @@ static int make_file(const char *path)
 		close_file(file);
 		errno = error;
 	}
-	return -1;
+	return false;
 }
 
-/* Open the file that we created; -1 with errno. */
+/* The file that we created, after the program has closed it; -1 with errno. */
 static int open_again(const char *path)
 {
 	int file = open_file(path, O_RDWR | O_NONBLOCK);
 	struct stat now;
 
-	if (file >= 0 && fstat(file, &now) == 0 && same_file(&now, ours.device, ours.inode))
+	if (file >= 0 && fstat(file, &now) == 0 && is_the_file(&now))
 		return file;
 	if (file >= 0) {
 		close_file(file);
@@ -143,53 +153,50 @@ static bool grow_to(int file, size_t size, size_t head)
 int counter_file_extend(size_t size, size_t head, bool exists)
 {
 	char path[64];
-	int file;
+	bool open;
 
 	if (exists && !ours.owner)
 		return -1;
 	path_of(getpid(), path, sizeof(path));
-	file = ours.owner ? open_again(path) : make_file(path);
-	if (file >= 0 && grow_to(file, size, head))
-		return file;
+	open = !ours.owner ? make_file(path)
+			   : os_descriptor_is_ours(&ours.file) ||
+				     os_descriptor_keep(&ours.file, open_again(path));
+	if (open && grow_to(ours.file.file, size, head))
+		return ours.file.file;
 	os_report_once_later(
 		&ours.told, "statistics: %s cannot be %s (%s); other processes cannot read them",
 		path, exists ? "extended" : "created",
 		errno == EBUSY ? "another process or copy of libsheaf uses it" : strerror(errno));
-	if (file >= 0)
-		close_file(file);
 	counter_file_remove();
 	return -1;
 }
 
-void counter_file_close(int file)
-{
-	if (file >= 0)
-		close_file(file);
-}
-
 bool counter_file_fill(size_t offset, size_t size, size_t step, unsigned int n)
 {
+	bool is_open = os_descriptor_is_ours(&ours.file), done;
 	char path[64];
-	bool done;
 	int file;
 
 	path_of(ours.owner, path, sizeof(path));
-	file = open_again(path);
+	file = is_open ? ours.file.file : open_again(path);
 	done = file >= 0;
 	for (unsigned int i = 0; done && i < n; i++)
 		done = allocate(file, offset + i * step, size);
 	if (!done)
 		os_report_once_later(
 			&ours.told,
-			"statistics: no memory for %s (%s); other processes will not see all "
-			"events",
+			"statistics: %s %s (%s); other processes will not see all events",
+			file < 0 ? "the program closed its descriptor of, and cannot open,"
+				 : "no memory for",
 			path, strerror(errno));
-	counter_file_close(file);
+	if (!is_open && file >= 0)
+		close_file(file);
 	return done;
 }
 
 void counter_file_forget(void)
 {
+	os_descriptor_close(&ours.file);
 	ours.owner = 0;
 }
 

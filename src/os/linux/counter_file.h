@@ -7,9 +7,12 @@
  * with its PID, or by `sheaf info`. A PID is not enough to identify the owner: another PID
  * namespace may have the same one. So the process holds a flock() on the file for as long as it
  * uses it, and others must take the lock before they remove the file. The lock belongs to the open
- * file description, and the mapping of the head keeps that alive, without a descriptor that the
- * program could close or a child could inherit. A forked child keeps the mapping until it has
- * replaced it with its own memory.
+ * file description, and the mapping of the head keeps that alive, whether or not the program closes
+ * the descriptor. A forked child keeps the mapping until it has replaced it with its own memory.
+ *
+ * The descriptor stays open (os/descriptor.h), for a process that changes its user or its root
+ * directory later and could not open the file again. It cannot remove the file either: then it
+ * gives back the memory, and the name goes as that of a killed process does.
  *
  * Invariants
  *  C1. Only the process that created a file, or one that holds its lock exclusively, unlinks it.
@@ -23,11 +26,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Open the file and extend it to this size; its first `head` bytes have memory. It is created,
- * unless it should exist already. Returns a descriptor, or -1 after a report. */
+/* Extend the file to this size; its first `head` bytes have memory. It is created, unless it should
+ * exist already. Returns its descriptor, which stays open, or -1 after a report. */
 int counter_file_extend(size_t size, size_t head, bool exists);
-/* -1 is allowed. */
-void counter_file_close(int file);
 /* Give memory to n holes of this size, `step` bytes apart. False after a report. */
 bool counter_file_fill(size_t offset, size_t size, size_t step, unsigned int n);
 /* Remove the file, if there is one. */

@@ -140,7 +140,6 @@ bool shared_map(char *rows, size_t size)
 		done = map_head(file);
 	if (done)
 		done = map_planes(rows, size, file, offset);
-	counter_file_close(file);
 	if (done) {
 		area->rows = rows;
 		area->in_file = file >= 0;
